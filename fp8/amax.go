@@ -1,0 +1,36 @@
+package fp8
+
+import (
+	"math"
+
+	"github.com/x448/float16"
+)
+
+// Amax returns the largest magnitude in src, infinities included and NaN left
+// out, and whether there was a NaN. A float64 magnitude is rounded to the
+// nearest float32. An empty src has amax 0.
+func Amax[T Float](src []T) (amax float32, nan bool) {
+	switch src := any(src).(type) {
+	case []float32:
+		return amaxOf(src, func(x float32) float32 { return x })
+	case []float64:
+		return amaxOf(src, func(x float64) float32 { return float32(x) })
+	case []float16.Float16:
+		return amaxOf(src, float16.Float16.Float32)
+	case []BFloat16:
+		return amaxOf(src, BFloat16.Float32)
+	}
+	return 0, false
+}
+
+func amaxOf[T Float](src []T, float func(T) float32) (amax float32, nan bool) {
+	for _, x := range src {
+		m := math.Float32frombits(math.Float32bits(float(x)) &^ (1 << 31))
+		if m > amax {
+			amax = m
+		} else if m != m {
+			nan = true
+		}
+	}
+	return amax, nan
+}

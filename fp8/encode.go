@@ -1,0 +1,98 @@
+package fp8
+
+import (
+	"math"
+
+	"github.com/x448/float16"
+)
+
+// Float is the set of types that are encoded to FP8 and decoded from it.
+type Float interface {
+	float32 | float64 | float16.Float16 | BFloat16
+}
+
+const shortDestination = "fp8: destination shorter than source"
+
+// EncodeOne returns the code of x. For stochastic rounding x is element 0.
+func EncodeOne[T Float](x T, f Format, p Policy) byte {
+	var code [1]byte
+	Encode(code[:], []T{x}, f, p, nil)
+	return code[0]
+}
+
+// Encode writes the codes of src to dst[:len(src)] and, where st is not nil,
+// adds what happened to st. For stochastic rounding src[i] is element i.
+//
+// It panics if dst is shorter than src. Nothing is allocated.
+func Encode[T Float](dst []byte, src []T, f Format, p Policy, st *Stats) {
+	EncodeScaled(dst, src, f, p, Scale{}, 0, st)
+}
+
+// EncodeScaled is [Encode] of values that share a scale, for a part of a larger
+// array: src[i] is element first+i. A finite value whose scaled magnitude is
+// too large for float32 counts as finite overflow.
+func EncodeScaled[T Float](dst []byte, src []T, f Format, p Policy, s Scale, first uint64, st *Stats) {
+	if len(dst) < len(src) {
+		panic(shortDestination)
+	}
+	e := newEncoder(f, p, first)
+	dst = dst[:len(src)]
+	switch src := any(src).(type) {
+	case []float32:
+		for i, x := range src {
+			dst[i] = e.scaled32(x, s, first+uint64(i), st)
+		}
+	case []float64:
+		for i, x := range src {
+			dst[i] = e.scaled64(x, s, first+uint64(i), st)
+		}
+	case []float16.Float16:
+		for i, x := range src {
+			dst[i] = e.scaled32(x.Float32(), s, first+uint64(i), st)
+		}
+	case []BFloat16:
+		for i, x := range src {
+			dst[i] = e.scaled32(x.Float32(), s, first+uint64(i), st)
+		}
+	}
+}
+
+func (e *encoder) scaled32(x float32, s Scale, index uint64, st *Stats) uint8 {
+	y := x
+	if !s.isOne() {
+		y = s.float32(x)
+		if isFinite32(x) && math.IsInf(float64(y), 0) {
+			y = float32(math.Copysign(math.MaxFloat32, float64(y)))
+		}
+	}
+	code, saturated := e.encode32(y, index)
+	if st != nil {
+		st.add(float64(x), e.layout, code, saturated, e.valueOf(code, s, st))
+	}
+	return code
+}
+
+func (e *encoder) scaled64(x float64, s Scale, index uint64, st *Stats) uint8 {
+	y := x
+	if !s.isOne() {
+		y = s.float64(x)
+		if !math.IsInf(x, 0) && math.IsInf(y, 0) {
+			y = math.Copysign(math.MaxFloat64, y)
+		}
+	}
+	code, saturated := e.encode64(y, index)
+	if st != nil {
+		st.add(x, e.layout, code, saturated, e.valueOf(code, s, st))
+	}
+	return code
+}
+
+// valueOf returns what code stands for, where a Detail asks for it.
+func (e *encoder) valueOf(code uint8, s Scale, st *Stats) float64 {
+	if st.Detail == nil {
+		return 0
+	}
+	return float64(e.table[code]) * s.stored()
+}
+
+func isFinite32(x float32) bool { return math.Float32bits(x)&0x7F800000 != 0x7F800000 }

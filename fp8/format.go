@@ -1,0 +1,142 @@
+package fp8
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Format names an 8-bit floating-point format. The zero value is E4M3.
+type Format uint8
+
+// The formats. See the package documentation for their ranges.
+const (
+	E4M3     Format = iota // OCP E4M3: no infinities, max 448
+	E5M2                   // OCP E5M2: IEEE-like, max 57344
+	E4M3FNUZ               // CDNA3 E4M3: one NaN, no -0, max 240
+	E5M2FNUZ               // CDNA3 E5M2: one NaN, no -0, max 57344
+)
+
+// Formats returns all formats, in the order of their constants.
+func Formats() []Format { return []Format{E4M3, E5M2, E4M3FNUZ, E5M2FNUZ} }
+
+// layout is what distinguishes one format from another.
+type layout struct {
+	name     string
+	mantissa int   // explicit mantissa bits
+	bias     int   // exponent bias
+	max      uint8 // code of the largest finite magnitude
+	nan      uint8 // positive NaN, or the only one
+	overflow uint8 // what a non-saturating overflow gives: Inf where there is one
+	fnuz     bool  // a sign bit alone is NaN, not -0
+}
+
+var layouts = [...]layout{
+	E4M3:     {name: "E4M3", mantissa: 3, bias: 7, max: 0x7E, nan: 0x7F, overflow: 0x7F},
+	E5M2:     {name: "E5M2", mantissa: 2, bias: 15, max: 0x7B, nan: 0x7F, overflow: 0x7C},
+	E4M3FNUZ: {name: "E4M3FNUZ", mantissa: 3, bias: 8, max: 0x7F, nan: 0x80, overflow: 0x80, fnuz: true},
+	E5M2FNUZ: {name: "E5M2FNUZ", mantissa: 2, bias: 16, max: 0x7F, nan: 0x80, overflow: 0x80, fnuz: true},
+}
+
+// Valid reports whether f is one of the formats of this package.
+func (f Format) Valid() bool { return int(f) < len(layouts) }
+
+// String returns the format's name, such as "E4M3".
+func (f Format) String() string {
+	if !f.Valid() {
+		return fmt.Sprintf("Format(%d)", uint8(f))
+	}
+	return layouts[f].name
+}
+
+// ParseFormat returns the format of the given name, in any case.
+func ParseFormat(name string) (Format, error) {
+	for _, f := range Formats() {
+		if strings.EqualFold(name, f.String()) {
+			return f, nil
+		}
+	}
+	return 0, fmt.Errorf("fp8: unknown format %q: want E4M3, E5M2, E4M3FNUZ or E5M2FNUZ", name)
+}
+
+// Mantissa returns the number of explicit mantissa bits.
+func (f Format) Mantissa() int { return layouts[f].mantissa }
+
+// Bias returns the exponent bias.
+func (f Format) Bias() int { return layouts[f].bias }
+
+// MaxCode returns the code of the largest finite value.
+func (f Format) MaxCode() byte { return layouts[f].max }
+
+// NaNCode returns the code of the positive NaN, or of the only one.
+func (f Format) NaNCode() byte { return layouts[f].nan }
+
+// Max returns the largest finite value.
+func (f Format) Max() float32 { return decodeTables[f][layouts[f].max] }
+
+// MinNormal returns the smallest normal value.
+func (f Format) MinNormal() float32 { return decodeTables[f][1<<layouts[f].mantissa] }
+
+// MinSubnormal returns the smallest positive value.
+func (f Format) MinSubnormal() float32 { return decodeTables[f][1] }
+
+// IsNaN reports whether code is a NaN of format f.
+func (f Format) IsNaN(code byte) bool { return layouts[f].isNaN(code) }
+
+func (l *layout) isNaN(code byte) bool {
+	if l.fnuz {
+		return code == l.nan
+	}
+	return code&0x7F > l.max && !l.isInf(code)
+}
+
+func (l *layout) isInf(code byte) bool {
+	return l.overflow != l.nan && code&0x7F == l.overflow
+}
+
+// IsInf reports whether code is an infinity of format f, of the given sign or,
+// for sign 0, of either.
+func (f Format) IsInf(code byte, sign int) bool {
+	negative := code&0x80 != 0
+	return layouts[f].isInf(code) && (sign == 0 || (sign < 0) == negative)
+}
+
+// IsZero reports whether code is a zero of format f, of either sign.
+func (f Format) IsZero(code byte) bool { return decodeTables[f][code] == 0 }
+
+// Float32 returns the value of code, exactly. A NaN is quiet and keeps its
+// sign; where the format has but one, it is positive.
+func (f Format) Float32(code byte) float32 { return decodeTables[f][code] }
+
+var decodeTables = makeDecodeTables()
+
+func makeDecodeTables() (tables [len(layouts)][256]float32) {
+	for f := range tables {
+		for code := range tables[f] {
+			tables[f][code] = layouts[f].value(uint8(code))
+		}
+	}
+	return tables
+}
+
+// value is the definition of a code (arXiv 2209.05433, Table 1).
+func (l *layout) value(code uint8) float32 {
+	const positiveNaN, infinity = 0x7FC00000, 0x7F800000
+	sign := uint32(code&0x80) << 24
+	switch {
+	case l.fnuz && l.isNaN(code):
+		return math.Float32frombits(positiveNaN)
+	case l.isNaN(code):
+		return math.Float32frombits(sign | positiveNaN)
+	case l.isInf(code):
+		return math.Float32frombits(sign | infinity)
+	}
+	magnitude := int(code & 0x7F)
+	exponent, fraction := magnitude>>l.mantissa, magnitude&(1<<l.mantissa-1)
+	if exponent > 0 {
+		fraction |= 1 << l.mantissa
+		exponent--
+	}
+	v := float32(math.Ldexp(float64(fraction), exponent+1-l.bias-l.mantissa))
+	return math.Float32frombits(sign | math.Float32bits(v))
+}

@@ -1,0 +1,210 @@
+package fp8_test
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// grid is a binary floating-point format by its definition: the magnitudes that
+// it has and, for every code, the smallest float64 that is rounded so far up.
+type grid struct {
+	max     int       // code of the largest finite magnitude
+	value   []float64 // of codes 0 to max+1, the last as if the exponent went on
+	nearest []float64 // first float64 that rounds to the code or above, ties to even
+}
+
+func newGrid(mantissa, bias, max int) grid {
+	g := grid{max: max}
+	for c := 0; c <= max+1; c++ {
+		exponent, fraction := c>>mantissa, float64(c&(1<<mantissa-1))
+		if exponent == 0 {
+			g.value = append(g.value, math.Ldexp(fraction, 1-bias-mantissa))
+		} else {
+			g.value = append(g.value, math.Ldexp(fraction+math.Ldexp(1, mantissa), exponent-bias-mantissa))
+		}
+		first := 0.0
+		if c > 0 {
+			first = g.midpoint(c - 1)
+		}
+		if c%2 == 1 {
+			first = math.Nextafter(first, math.Inf(1)) // the tie is c-1's
+		}
+		g.nearest = append(g.nearest, first)
+	}
+	return g
+}
+
+// midpoint is halfway between code c and the next: exact in float64.
+func (g *grid) midpoint(c int) float64 { return (g.value[c] + g.value[c+1]) / 2 }
+
+// lookup returns the last code whose first float64 is not above x, which is not
+// negative.
+func lookup(first []float64, x float64) int {
+	return sort.Search(len(first), func(c int) bool { return first[c] > x }) - 1
+}
+
+// cursor is lookup for arguments that mostly ascend.
+type cursor struct {
+	first []float64
+	code  int
+}
+
+func (k *cursor) at(x float64) int {
+	for x < k.first[k.code] {
+		k.code--
+	}
+	for k.code+1 < len(k.first) && x >= k.first[k.code+1] {
+		k.code++
+	}
+	return k.code
+}
+
+// definition is an FP8 format as its specification states it. Arrays are
+// indexed by the sign bit.
+type definition struct {
+	grid
+	format   fp8.Format
+	zero     [2]byte
+	infinity [2]byte // what stands for it: Inf or NaN
+	nan      [2]byte
+	hasInf   bool
+}
+
+var definitions = []*definition{
+	{grid: newGrid(3, 7, 0x7E), format: fp8.E4M3,
+		zero: [2]byte{0x00, 0x80}, infinity: [2]byte{0x7F, 0xFF}, nan: [2]byte{0x7F, 0xFF}},
+	{grid: newGrid(2, 15, 0x7B), format: fp8.E5M2, hasInf: true,
+		zero: [2]byte{0x00, 0x80}, infinity: [2]byte{0x7C, 0xFC}, nan: [2]byte{0x7F, 0xFF}},
+	{grid: newGrid(3, 8, 0x7F), format: fp8.E4M3FNUZ,
+		zero: [2]byte{0x00, 0x00}, infinity: [2]byte{0x80, 0x80}, nan: [2]byte{0x80, 0x80}},
+	{grid: newGrid(2, 16, 0x7F), format: fp8.E5M2FNUZ,
+		zero: [2]byte{0x00, 0x00}, infinity: [2]byte{0x80, 0x80}, nan: [2]byte{0x80, 0x80}},
+}
+
+// decode returns the value of a code.
+func (d *definition) decode(code byte) float64 {
+	sign, c := 1-2*float64(code>>7), int(code&0x7F)
+	switch {
+	case d.hasInf && c == 0x7C:
+		return math.Inf(int(sign))
+	case code == d.nan[0]: // before the sign counts: FNUZ has but one
+		return math.NaN()
+	case c > d.max:
+		return math.Copysign(math.NaN(), sign)
+	}
+	return math.Copysign(d.value[c], sign)
+}
+
+// encode returns the code of element index and whether it is finite overflow.
+func (d *definition) encode(x float64, p fp8.Policy, index uint64) (code byte, saturated bool) {
+	sign := 0
+	if math.Signbit(x) {
+		sign = 1
+	}
+	switch {
+	case x != x && p.NaN == fp8.NaNCanonical:
+		return d.nan[0], false
+	case x != x:
+		return d.nan[sign], false
+	case math.IsInf(x, 0) && p.Inf == fp8.InfSaturate:
+		return byte(d.max | sign<<7), false
+	case math.IsInf(x, 0):
+		return d.infinity[sign], false
+	}
+	c := d.round(math.Abs(x), p, index)
+	return d.code(sign, c, p), c > d.max
+}
+
+// first returns what lookup needs for a deterministic rounding.
+func (d *definition) first(r fp8.Rounding) []float64 {
+	if r == fp8.NearestEven {
+		return d.nearest
+	}
+	return d.value
+}
+
+// round returns the code of a finite magnitude, max+1 for overflow.
+func (d *definition) round(magnitude float64, p fp8.Policy, index uint64) int {
+	c := lookup(d.first(p.Rounding), magnitude)
+	if p.Rounding != fp8.Stochastic || c > d.max {
+		return c
+	}
+	// Both operations are exact: neighbours are at most a factor 2 apart.
+	fraction := (magnitude - d.value[c]) / (d.value[c+1] - d.value[c])
+	if uint64(math.Ldexp(fraction, 32)) > uint64(randomBits(p.Seed, index)) {
+		c++
+	}
+	return c
+}
+
+// code returns the code of a rounded magnitude.
+func (d *definition) code(sign, c int, p fp8.Policy) byte {
+	switch {
+	case c == 0:
+		return d.zero[sign]
+	case c <= d.max:
+		return byte(c | sign<<7)
+	case p.Overflow == fp8.OverflowSaturate:
+		return byte(d.max | sign<<7)
+	}
+	return d.infinity[sign]
+}
+
+// randomBits finds by bisection, from what becomes of values between 1 and
+// 1.125, the 32 bits that stochastic rounding uses for an element.
+func randomBits(seed, index uint64) uint32 {
+	p := fp8.Policy{Rounding: fp8.Stochastic, Seed: seed}
+	var code [1]byte
+	n := sort.Search(1<<31-1, func(half int) bool { // bits 31 to 1
+		src := [1]float64{1 + math.Ldexp(float64(half)*2+2, -35)}
+		fp8.EncodeScaled(code[:], src[:], fp8.E4M3, p, fp8.Scale{}, index, nil)
+		return code[0] == 0x39
+	})
+	bits := uint32(n) * 2
+	src := [1]float64{1 + math.Ldexp(float64(bits)+1, -35)}
+	fp8.EncodeScaled(code[:], src[:], fp8.E4M3, p, fp8.Scale{}, index, nil)
+	if code[0] != 0x39 {
+		bits++
+	}
+	return bits
+}
+
+// policies returns every combination of the knobs under the given rounding.
+func policies(r fp8.Rounding) (all []fp8.Policy) {
+	for i := range 8 {
+		all = append(all, fp8.Policy{
+			Overflow: fp8.Overflow(i & 1),
+			Inf:      fp8.Inf(i >> 1 & 1),
+			NaN:      fp8.NaN(i >> 2 & 1),
+			Rounding: r,
+		})
+	}
+	return all
+}
+
+// checkEncode compares the codes of src, element i being of value value(src[i]),
+// with the definition, for all formats, knobs and both deterministic roundings.
+func checkEncode[T fp8.Float](src []T, value func(T) float64) error {
+	codes := make([]byte, len(src))
+	for _, d := range definitions {
+		for _, p := range append(policies(fp8.NearestEven), policies(fp8.TowardZero)...) {
+			fp8.Encode(codes, src, d.format, p, nil)
+			for i, x := range src {
+				if want, _ := d.encode(value(x), p, 0); codes[i] != want {
+					return fmt.Errorf("%v of %T %v (%v), %+v: code %02x, want %02x",
+						d.format, x, value(x), x, p, codes[i], want)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// alike is equality in which NaN equals NaN of the same sign and 0 does not
+// equal -0.
+func alike(a, b float64) bool {
+	return (a == b || a != a && b != b) && math.Signbit(a) == math.Signbit(b)
+}

@@ -1,0 +1,30 @@
+// Package gemm multiplies block-scaled FP8 matrices, with the same bits on
+// every machine and for any number of workers.
+//
+// A product is C = A·Bᵀ, with A of shape [M, K], B of shape [N, K] and C of
+// shape [M, N], all row-major. It is accumulated in float32 in the canonical
+// order and no other:
+//
+//  1. K is cut into blocks of L, the smaller of the operands' scale extents
+//     along K, or the whole of K where neither is cut. The larger extent must be
+//     a multiple of the smaller; an operand whose extent is the whole of K, or
+//     at least K, goes with any. For K = 0 the result is +0.
+//  2. A block is cut into chunks of 32 from its start. In a chunk, products of
+//     even offset are added in order into one sum, those of odd offset into
+//     another, both from +0; the pair is added, and then added to the block's p.
+//     Every product of two FP8 values is exact in float32.
+//  3. After each block, in order, c = fma(p*sa, sb, c), where p*sa is rounded to
+//     float32 and c starts at +0.
+//  4. The bias is added, then the old C where asked for, each one float32
+//     addition, and the sum is rounded once to the type of C.
+//
+// A NaN result is always the canonical one, 7FC00000 in float32. The order is
+// that of the TDPBF16PS instruction and, for step 3, of TransformerEngine's
+// exact reference (blockwise_fp8_gemm_reference.py): p*(sa*sb) would underflow
+// where the result does not. It is not symmetric in A and B.
+//
+// Scales that vary from element to element of the sum (an extent of 1 along
+// K), or extents of which neither divides the other, cannot be factored out:
+// that is an error that says which requantization would do. So is a scale that
+// is NaN, infinite or negative. All checks come before the first write.
+package gemm

@@ -1,0 +1,67 @@
+package gemm
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// product is a checked pair of operands.
+type product struct {
+	a, b    *tensor.Tensor
+	m, n, k int
+	block   int // L of step 1; at least 1
+}
+
+// newProduct checks everything about a and b that could go wrong.
+func newProduct(a, b *tensor.Tensor) (product, error) {
+	for _, t := range []*tensor.Tensor{a, b} {
+		if err := t.Check(); err != nil {
+			return product{}, fmt.Errorf("gemm: %w", err)
+		}
+		if err := t.CheckScales(); err != nil {
+			return product{}, fmt.Errorf("gemm: %w", err)
+		}
+	}
+	m, ka := a.Dims()
+	n, kb := b.Dims()
+	if ka != kb {
+		return product{}, unequalK(a, b)
+	}
+	block, err := sumBlock(a, b, ka)
+	return product{a: a, b: b, m: m, n: n, k: ka, block: block}, err
+}
+
+func unequalK(a, b *tensor.Tensor) error {
+	return fmt.Errorf("gemm: tensor %q of shape %v and tensor %q of shape %v: the last dimensions, along which products are summed, differ",
+		a.Name, a.Shape, b.Name, b.Shape)
+}
+
+// sumBlock returns L of step 1.
+func sumBlock(a, b *tensor.Tensor, k int) (int, error) {
+	_, ea := a.Block.Extents(1, k)
+	_, eb := b.Block.Extents(1, k)
+	for _, t := range []*tensor.Tensor{a, b} {
+		if t.Block.Cols == 1 && k > 1 {
+			return 0, fmt.Errorf("gemm: tensor %q in blocks of %v and tensor %q in blocks of %v: the scales of %q vary from element to element of the sum: requantize it in blocks of %v",
+				a.Name, a.Block, b.Name, b.Block, t.Name, tensor.Block{Rows: t.Block.Rows, Cols: remedy(a, b)})
+		}
+	}
+	small, large := min(ea, eb), max(ea, eb)
+	if large < k && large%small != 0 {
+		return 0, fmt.Errorf("gemm: tensor %q in blocks of %v and tensor %q in blocks of %v: neither extent along K divides the other: requantize %q in blocks of %v",
+			a.Name, a.Block, b.Name, b.Block, b.Name, tensor.Block{Rows: b.Block.Rows, Cols: a.Block.Cols})
+	}
+	return small, nil
+}
+
+// remedy is an extent along K that suits both operands where one has 1: the
+// other's, or 128.
+func remedy(a, b *tensor.Tensor) int {
+	for _, t := range []*tensor.Tensor{a, b} {
+		if t.Block.Cols > 1 {
+			return t.Block.Cols
+		}
+	}
+	return 128
+}

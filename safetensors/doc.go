@@ -1,0 +1,51 @@
+// Package safetensors reads and writes safetensors files, the checkpoint
+// format of https://github.com/huggingface/safetensors.
+//
+// # Format
+//
+// A file is a header followed by data:
+//
+//	8 bytes    length n of the header text, little-endian
+//	n bytes    JSON object, padded at the end with spaces
+//	the rest   data: tensors back to back, row-major, little-endian
+//
+// Each member of the JSON object describes one tensor,
+//
+//	"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
+//
+// where the offsets count bytes from the start of the data. One member,
+// "__metadata__", may hold a map of strings instead. A shape of [] is a scalar;
+// a dimension of 0 makes a tensor without data.
+//
+// # Reading
+//
+// [Open] and [NewReader] read the header and nothing else; tensors are then read
+// one at a time, whole ([File.Bytes], [File.Float32s]) or as a stream
+// ([File.Section]). Data is handed out as it is stored, in little-endian order:
+// what FP8 codes are worth depends on scales that this package knows nothing of.
+//
+// # Writing
+//
+// A [Writer] is told every type and shape first, since the header comes first,
+// and then takes the data in that order, in pieces of any size. The same
+// arguments give the same bytes: metadata is sorted by key, tensors lie in the
+// order given, and the header is padded so that data begins at a multiple of 8.
+// [WriteFile] and [WriteFileFunc] leave either a complete file or none.
+//
+// # Limits
+//
+// Files come from strangers, so what does not fit the format exactly is an
+// error that says which tensor and where: a header over 100 MB (the limit of the
+// reference implementation) or longer than the file; anything but one JSON object
+// in UTF-8; a key that is unknown, missing or repeated; an unknown dtype; sizes
+// that overflow 63 bits, even when another dimension is 0; a dimension that does
+// not fit an int; offsets that disagree with type and shape, overlap, leave a
+// hole, or do not end where the file ends. The reference implementation also has
+// types of less than a byte (F4, F6_E2M3, F6_E3M2) and C64; this package does
+// not read them.
+//
+// # Concurrency
+//
+// A [File] may be read by several goroutines at once. A [Writer] may not be
+// shared.
+package safetensors

@@ -1,0 +1,58 @@
+package safetensors
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"testing"
+)
+
+// FuzzReader checks that the reader never panics, and that a file it accepts
+// holds the same tensors after it is written again.
+func FuzzReader(f *testing.F) {
+	for _, file := range validFiles {
+		f.Add(file)
+	}
+	for _, c := range malformedFiles {
+		f.Add(c.file)
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		first, err := read(file)
+		if err != nil {
+			return
+		}
+		written, err := rewrite(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := read(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSame(t, first, second)
+		again, err := rewrite(second)
+		if err != nil || !bytes.Equal(written, again) {
+			t.Fatalf("writing twice differs, error %v:\n%q\n%q", err, written, again)
+		}
+	})
+}
+
+func checkSame(t *testing.T, a, b *File) {
+	if !maps.Equal(a.Metadata(), b.Metadata()) || (a.Metadata() == nil) != (b.Metadata() == nil) {
+		t.Fatalf("metadata differs: %q and %q", a.Metadata(), b.Metadata())
+	}
+	if !reflect.DeepEqual(a.Tensors(), b.Tensors()) {
+		t.Fatalf("tensors differ: %v and %v", a.Tensors(), b.Tensors())
+	}
+	for _, info := range a.Tensors() {
+		da, errA := a.Bytes(info.Name)
+		db, errB := b.Bytes(info.Name)
+		if errA != nil || errB != nil || int64(len(da)) != info.Bytes() || !bytes.Equal(da, db) {
+			t.Fatalf("tensor %q differs: %x, %v and %x, %v", info.Name, da, errA, db, errB)
+		}
+		values, err := a.Float32s(info.Name)
+		if err == nil && int64(len(values)) != info.Len() {
+			t.Fatalf("tensor %q has %d elements, read %d", info.Name, info.Len(), len(values))
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package safetensors
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+)
+
+// maxSlice is the most bytes that Bytes and Float32s put in one slice. Asked for
+// more, the runtime panics; an error is better.
+const maxSlice = min(math.MaxInt, int64(1)<<47)
+
+// File gives access to the tensors of a safetensors file. Its methods may be
+// called by several goroutines at once, except that Close must come after the
+// others have returned. What they return is the caller's to change.
+type File struct {
+	r        io.ReaderAt
+	closer   io.Closer // nil unless Open opened r
+	data     int64     // where the data begins in r
+	tensors  []Info    // in data order
+	index    map[string]int
+	metadata map[string]string
+}
+
+// Open opens the file at path and reads its header, as [NewReader] does. The
+// caller must Close it.
+func Open(path string) (*File, error) {
+	osFile, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	f, err := newOSFile(osFile)
+	if err != nil {
+		osFile.Close()
+		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// NewReader reads the header of the safetensors file that r holds in its first
+// size bytes, and no data. The error for a malformed file names the tensor and
+// the offsets that are wrong. The File reads from r for as long as it is used.
+func NewReader(r io.ReaderAt, size int64) (*File, error) {
+	f, err := newFile(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	return f, nil
+}
+
+func newOSFile(osFile *os.File) (*File, error) {
+	stat, err := osFile.Stat()
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFile(osFile, stat.Size())
+	if err != nil {
+		return nil, err
+	}
+	f.closer = osFile
+	return f, nil
+}
+
+func newFile(r io.ReaderAt, size int64) (*File, error) {
+	text, err := readHeaderText(r, size)
+	if err != nil {
+		return nil, err
+	}
+	h, err := parseHeader(text)
+	if err != nil {
+		return nil, err
+	}
+	data := prefixSize + int64(len(text))
+	sortByOffset(h.tensors)
+	if err := checkLayout(h.tensors, size-data); err != nil {
+		return nil, err
+	}
+	index := make(map[string]int, len(h.tensors))
+	for i, info := range h.tensors {
+		index[info.Name] = i
+	}
+	return &File{r: r, data: data, tensors: h.tensors, index: index, metadata: h.metadata}, nil
+}
+
+// sortByOffset puts tensors in data order. Empty ones come before the one whose
+// offset they share, otherwise in the order of the header.
+func sortByOffset(tensors []Info) {
+	slices.SortStableFunc(tensors, func(a, b Info) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Bytes(), b.Bytes()))
+	})
+}
+
+// checkLayout checks that tensors, in data order, fill size bytes exactly.
+func checkLayout(tensors []Info, size int64) error {
+	var end int64
+	for i, info := range tensors {
+		begin, next := info.Offset, info.Offset+info.Bytes()
+		switch {
+		case begin > end:
+			return fmt.Errorf("tensor %q: data_offsets [%d %d] leave a hole from %d to %d", info.Name, begin, next, end, begin)
+		case begin < end:
+			return fmt.Errorf("tensor %q: data_offsets [%d %d] overlap tensor %q, which ends at %d",
+				info.Name, begin, next, tensors[i-1].Name, end)
+		case next > size:
+			return fmt.Errorf("tensor %q: data_offsets [%d %d] run past the data, which has %d bytes", info.Name, begin, next, size)
+		}
+		end = next
+	}
+	if end < size {
+		return fmt.Errorf("the tensors end at offset %d but the data has %d bytes: %d too many", end, size, size-end)
+	}
+	return nil
+}
+
+// Close closes the file that [Open] opened. It does nothing to the reader given
+// to [NewReader].
+func (f *File) Close() error {
+	if f.closer == nil {
+		return nil
+	}
+	if err := f.closer.Close(); err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	return nil
+}
+
+// Tensors returns a description of every tensor, in the order of the data.
+func (f *File) Tensors() []Info {
+	tensors := make([]Info, len(f.tensors))
+	for i, info := range f.tensors {
+		tensors[i] = info.clone()
+	}
+	return tensors
+}
+
+// Info returns the description of the named tensor, and whether there is one.
+func (f *File) Info(name string) (Info, bool) {
+	i, ok := f.index[name]
+	if !ok {
+		return Info{}, false
+	}
+	return f.tensors[i].clone(), true
+}
+
+// Metadata returns the file's metadata: nil if it has none, empty if it has an
+// empty map.
+func (f *File) Metadata() map[string]string {
+	return maps.Clone(f.metadata)
+}
+
+// Section returns a reader of the named tensor's data. It reads straight from
+// the underlying reader: the File keeps no buffer, and Close ends it. It is an
+// error if there is no such tensor.
+func (f *File) Section(name string) (*io.SectionReader, error) {
+	_, section, err := f.lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	return section, nil
+}
+
+// Bytes reads the named tensor's data into memory. It is an error if there is no
+// such tensor, if it does not fit a slice, or if reading fails.
+func (f *File) Bytes(name string) ([]byte, error) {
+	data, err := f.bytes(name)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	return data, nil
+}
+
+func (f *File) bytes(name string) ([]byte, error) {
+	info, section, err := f.lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLoadable(info, section, section.Size(), 1); err != nil {
+		return nil, err
+	}
+	data := make([]byte, section.Size())
+	if _, err := io.ReadFull(section, data); err != nil {
+		return nil, readError(info, err)
+	}
+	return data, nil
+}
+
+// lookup returns the description and the data of the named tensor.
+func (f *File) lookup(name string) (Info, *io.SectionReader, error) {
+	i, ok := f.index[name]
+	if !ok {
+		return Info{}, nil, fmt.Errorf("there is no tensor %q", name)
+	}
+	info := f.tensors[i]
+	return info, io.NewSectionReader(f.r, f.data+info.Offset, info.Bytes()), nil
+}
+
+// checkLoadable checks that a slice can hold n elements of unit bytes each, and by
+// the last byte of the tensor that its data is there: no memory is to be allocated
+// for what a false size claims.
+func checkLoadable(info Info, section *io.SectionReader, n, unit int64) error {
+	if n > maxSlice/unit {
+		return fmt.Errorf("tensor %q: %s %v does not fit in memory", info.Name, info.DType, info.Shape)
+	}
+	size := section.Size()
+	if size == 0 {
+		return nil
+	}
+	var last [1]byte
+	if n, err := section.ReadAt(last[:], size-1); n < 1 {
+		return readError(info, err)
+	}
+	return nil
+}
+
+func readError(info Info, err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("tensor %q: reading its %d bytes at data offset %d: %w", info.Name, info.Bytes(), info.Offset, err)
+}

@@ -1,0 +1,138 @@
+package scaling
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// limits is what a scale depends on besides amax.
+type limits struct {
+	max     float32 // largest finite value of the format
+	source  float32 // largest finite value of the source type
+	epsilon float32 // a smaller amax is raised to it, where a profile has that
+}
+
+func multiplyBy(m float32) fp8.Scale { return fp8.Scale{Stored: 1 / m, Multiplier: m} }
+
+func storeAndMultiply(stored float32) fp8.Scale {
+	return fp8.Scale{Stored: stored, Multiplier: 1 / stored}
+}
+
+func teCurrent(amax float32, l limits) fp8.Scale {
+	l.source = math.MaxFloat32
+	return teBlock(amax, l)
+}
+
+// teBlock is compute_scale_from_amax of TransformerEngine's recipe_common.cuh.
+func teBlock(amax float32, l limits) fp8.Scale {
+	if amax < l.epsilon {
+		amax = l.epsilon
+	}
+	if amax == 0 || !isFinite(amax) {
+		return multiplyBy(1)
+	}
+	m := l.max / amax
+	if !isFinite(m) {
+		m = l.source
+	}
+	return multiplyBy(m)
+}
+
+// floorPow2 rounds the multiplier of another arithmetic down to a power of two.
+func floorPow2(scale func(float32, limits) fp8.Scale) func(float32, limits) fp8.Scale {
+	return func(amax float32, l limits) fp8.Scale {
+		m := scale(amax, l).Multiplier
+		return multiplyBy(math.Float32frombits(math.Float32bits(m) & 0xFF800000))
+	}
+}
+
+// torchAOQuotient is amax_to_scale of torchao's float8_utils.py before it is
+// rounded to float32. An infinite amax makes it 0, and multiplying by 0 is then
+// what dividing by the stored infinity is.
+func torchAOQuotient(amax float32, l limits) float64 {
+	const epsilon = 1e-12
+	return float64(l.max) / max(float64(amax), epsilon)
+}
+
+func torchAO(amax float32, l limits) fp8.Scale {
+	return multiplyBy(float32(torchAOQuotient(amax, l)))
+}
+
+// torchAOPow2 rounds down while the quotient is still a float64, which matters
+// where float32 would have rounded it up to the power of two.
+func torchAOPow2(amax float32, l limits) fp8.Scale {
+	bits := math.Float64bits(torchAOQuotient(amax, l))
+	if bits < 0x7FF<<52 {
+		bits &= 0x7FF << 52
+	}
+	return multiplyBy(float32(math.Float64frombits(bits)))
+}
+
+func deepGEMMScale(amax float32, l limits) float32 { return max(amax, 1e-4) / l.max }
+
+func deepGEMM(amax float32, l limits) fp8.Scale { return storeAndMultiply(deepGEMMScale(amax, l)) }
+
+// deepGEMMUE8M0 is ceil_to_ue8m0 of DeepGEMM's utils/math.py.
+func deepGEMMUE8M0(amax float32, l limits) fp8.Scale {
+	bits := math.Float32bits(deepGEMMScale(amax, l)) &^ (1 << 31)
+	exponent := bits >> 23
+	if bits&0x7FFFFF != 0 {
+		exponent++
+	}
+	return storeAndMultiply(math.Float32frombits(min(max(exponent, 1), 254) << 23))
+}
+
+func deepSeek(amax float32, l limits) fp8.Scale {
+	return fp8.Scale{Stored: deepGEMMScale(amax, l)}
+}
+
+// deepSeekUE8M0 stores 2^ceil(log2 s), with an exact logarithm.
+func deepSeekUE8M0(amax float32, l limits) fp8.Scale {
+	s := deepGEMMScale(amax, l)
+	if isFinite(s) {
+		fraction, exponent := math.Frexp(float64(s))
+		if fraction == 0.5 {
+			exponent--
+		}
+		s = float32(math.Ldexp(1, exponent))
+	}
+	return fp8.Scale{Stored: s}
+}
+
+func mtfp8(amax float32, l limits) fp8.Scale {
+	return storeAndMultiply(float32(max(amax, 1e-30) * float32(1/l.max)))
+}
+
+// mxFloor is the scale of the OCP Microscaling specification, section 6.3. The
+// exponent is the float32's own, so a subnormal amax gives the smallest scale.
+func mxFloor(amax float32, l limits) fp8.Scale {
+	if !isFinite(amax) {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	emax := int(math.Float32bits(l.max)>>23) - 127
+	exponent := int(math.Float32bits(amax)>>23) - emax
+	return e8m0Scale(fp8.E8M0(max(exponent, 0)))
+}
+
+// mxRCeil is float_to_e8m0 of TransformerEngine's ptx_arch_spec.cuh, which is
+// cvt.rp.satfinite.ue8m0x2.f32 of PTX.
+func mxRCeil(amax float32, l limits) fp8.Scale {
+	x := float32(amax * float32(1/l.max))
+	if x != x {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	const largest = 0xFE
+	bits := math.Float32bits(x)
+	exponent, mantissa := bits>>23, bits&0x7FFFFF
+	halfOfSmallest := exponent == 0 && mantissa <= 1<<22
+	if mantissa > 0 && !halfOfSmallest {
+		exponent++
+	}
+	return e8m0Scale(fp8.E8M0(min(exponent, largest)))
+}
+
+// e8m0Scale stores e; the reciprocal of a power of two is exact.
+func e8m0Scale(e fp8.E8M0) fp8.Scale { return storeAndMultiply(e.Float32()) }
+
+func isFinite(x float32) bool { return math.Float32bits(x)&0x7F800000 != 0x7F800000 }

@@ -1,0 +1,40 @@
+// Package scaling decides with which scale a block of values is encoded.
+//
+// A [Recipe] is a granularity (the block that shares a scale), a timing (just
+// in time from the block's own amax, or delayed, from the history of a tensor's
+// amax), a format and an arithmetic. The arithmetic matters to the bit, and
+// libraries differ in it, so it has a name, a [Profile]:
+//
+//	                     multiplier m or divisor d, stored scale s   zero amax   Inf amax   NaN in block
+//	te-delayed           m = max*2^-margin / history, s = 1/m        kept        kept       left out
+//	te-current           m = max/amax, s = 1/m                       m = 1       m = 1      left out
+//	te-block             m = max/amax, s = 1/m                       m = 1       m = 1      left out
+//	torchao-tensorwise   m = max/max(amax, 1e-12), s = 1/m           m = max/1e-12  s = Inf s = NaN
+//	torchao-rowwise      the same                                    the same    s = Inf    s = NaN
+//	deepgemm             s = max(amax, 1e-4)/max, m = 1/s            s = 1e-4/max  s = Inf  s = NaN
+//	deepseek             d = s = max(amax, 1e-4)/max                 s = 1e-4/max  s = Inf  left out
+//	mtfp8                s = max(amax, 1e-30)*(1/max), m = 1/s       s = 1e-30/max s = Inf  left out
+//	mx-floor             s = 2^(floor(log2 amax) - emax), m = 1/s    s = 2^-127  s = NaN    s = NaN
+//	mx-rceil             s = amax*(1/max) rounded up to 2^n, m = 1/s s = 2^-127  s = 2^127  left out
+//
+// Here max is the format's largest finite value, emax its exponent, every
+// operation is rounded to float32 (torchao divides in float64 first), and "kept"
+// is the scale of the step before. "Left out" means that amax is taken over the
+// other values. With s = Inf finite values become 0 and infinities NaN; with
+// s = NaN everything becomes NaN; package gemm refuses both by the name of the
+// block. Where m would be infinite because amax is tiny, te-delayed and
+// te-current use the largest float32 and te-block the largest finite value of
+// the source type.
+//
+// The -pow2 variants (te-current, te-block, torchao-tensorwise,
+// torchao-rowwise) round m down to a power of two, torchao's before m is rounded
+// to float32. The -ue8m0 variants (deepgemm, deepseek) round s up to a power of
+// two. For deepgemm-ue8m0 that is a clamp of
+// the exponent to 1..254, which makes s = 2^127 of Inf and of NaN.
+//
+// Sources: TransformerEngine (recipe_common.cuh, delayed_scaling.cu,
+// ptx_arch_spec.cuh), torchao (float8_utils.py, mx_tensor.py), DeepGEMM
+// (utils/math.py), DeepSeek-V3 (inference/kernel.py), Moore Threads'
+// TransformerEngine, and the OCP Microscaling Formats specification 1.0,
+// section 6.3.
+package scaling

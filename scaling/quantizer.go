@@ -1,0 +1,79 @@
+package scaling
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Quantizer is a recipe at work. Quantizers without a History may be used by
+// many goroutines at once if their Reporter and Stats may.
+type Quantizer struct {
+	Recipe   Recipe
+	History  *History        // of this tensor; required by a delayed recipe, otherwise unused
+	Reporter tensor.Reporter // hears of every block, unless nil
+	Op       string          // the operation named to the Reporter; "quantize" if empty
+	Stats    *fp8.Stats      // receives what happened in the tensor, unless nil
+}
+
+// Quantize encodes src into t under q's recipe. t brings its Name and Shape;
+// its Format and Block become the recipe's, and its codes and scales are
+// overwritten and reused as [tensor.Quantize] does. A delayed recipe encodes
+// with the scale its history gave, and records this tensor's amax for later.
+//
+// It returns an error, and changes nothing, if the recipe is invalid or lacks
+// its history, or t's shape is invalid; it panics if src is not of t's length.
+func Quantize[T fp8.Float](t *tensor.Tensor, src []T, q *Quantizer) error {
+	if err := q.Recipe.Check(); err != nil {
+		return fmt.Errorf("tensor %q: %w", t.Name, err)
+	}
+	if q.Recipe.Profile.Delayed() && q.History == nil {
+		return fmt.Errorf("tensor %q: scaling: recipe %v needs a history", t.Name, q.Recipe)
+	}
+	format, block := t.Format, t.Block
+	t.Format, t.Block = q.Recipe.Format, q.Recipe.Block
+	err := tensor.Quantize(t, src, tensor.Quantization{
+		Scale:    q.scaleFunc(largest[T]()),
+		Policy:   q.Recipe.Policy,
+		Reporter: q.Reporter,
+		Op:       q.Op,
+		Stats:    q.Stats,
+	})
+	if err != nil {
+		t.Format, t.Block = format, block
+	}
+	return err
+}
+
+func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
+	tr := q.Recipe.Profile.traits()
+	if tr.delayed {
+		return func(amax float32, _ bool) fp8.Scale {
+			q.History.Observe(amax)
+			return q.History.Scale()
+		}
+	}
+	l := q.Recipe.limits(source)
+	return func(amax float32, nan bool) fp8.Scale {
+		if nan && !tr.leavesNaN {
+			amax = float32(math.NaN())
+		}
+		return tr.scale(amax, l)
+	}
+}
+
+// largest is the largest finite value of T, as far as float32 goes.
+func largest[T fp8.Float]() float32 {
+	var zero T
+	switch any(zero).(type) {
+	case float16.Float16:
+		return 65504
+	case fp8.BFloat16:
+		return fp8.BFloat16(0x7F7F).Float32()
+	}
+	return math.MaxFloat32
+}

@@ -1,0 +1,80 @@
+package scaling
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Role is what a tensor is in a linear layer's products.
+type Role uint8
+
+const (
+	Input    Role = iota // activations
+	Weight               // parameters
+	Gradient             // of the output
+)
+
+// Recipe says how a tensor is quantized. The zero Recipe is E4M3 with one scale
+// for the tensor under te-block-pow2 arithmetic; [Default] and [Profile.Recipe]
+// give those that are used in training. Recipes are comparable.
+type Recipe struct {
+	Profile Profile
+	Format  fp8.Format
+	Block   tensor.Block
+	Policy  fp8.Policy
+	Epsilon float32 // te-current, te-block: a smaller amax is raised to it
+	Delayed Delayed // te-delayed only
+}
+
+// Default returns the recipe of DeepSeek-V3 (arXiv 2412.19437, section 3.3)
+// with TransformerEngine's power-of-two arithmetic: E4M3, just in time, 1x128
+// for activations and gradients, 128x128 for weights.
+func Default(role Role) Recipe { return TEBlockPow2.Recipe(role) }
+
+// Recipe returns the recipe that p's library uses by default for a role: E4M3
+// in the profile's block.
+func (p Profile) Recipe(role Role) Recipe { return Recipe{Profile: p, Block: p.Block(role)} }
+
+// String returns the profile, format and block, such as
+// "te-block-pow2 E4M3 1x128".
+func (r Recipe) String() string {
+	profile := r.Profile
+	if profile == "" {
+		profile = TEBlockPow2
+	}
+	return fmt.Sprintf("%s %v %v", profile, r.Format, r.Block)
+}
+
+// Check reports whether r can be used.
+func (r Recipe) Check() error {
+	switch {
+	case !r.Profile.Valid():
+		return r.Profile.unknown()
+	case !r.Format.Valid():
+		return fmt.Errorf("scaling: recipe %v: unknown format", r)
+	case r.Block.Rows < 0 || r.Block.Cols < 0:
+		return fmt.Errorf("scaling: recipe %s: block %dx%d has a negative extent", r.Profile, r.Block.Rows, r.Block.Cols)
+	case r.Profile.Delayed() && r.Block != tensor.Block{}:
+		return fmt.Errorf("scaling: recipe %v: a delayed scale belongs to a whole tensor: use block tensor, or a just-in-time profile", r)
+	case !(r.Epsilon >= 0) || !isFinite(r.Epsilon):
+		return fmt.Errorf("scaling: recipe %v: epsilon %v: want a finite number that is not negative", r, r.Epsilon)
+	}
+	return r.Delayed.check()
+}
+
+// Scale returns the scale of a block under a just-in-time recipe, from the
+// largest magnitude among its float32 values. A NaN amax stands for a block
+// with a NaN in it. It panics if the recipe is delayed or unknown.
+func (r Recipe) Scale(amax float32) fp8.Scale {
+	if amax != amax && r.Profile.traits().leavesNaN {
+		amax = 0
+	}
+	return r.Profile.traits().scale(amax, r.limits(math.MaxFloat32))
+}
+
+func (r Recipe) limits(source float32) limits {
+	return limits{max: r.Format.Max(), source: source, epsilon: r.Epsilon}
+}

@@ -1,0 +1,18 @@
+// Package tensor holds arrays of FP8 codes together with what gives them
+// meaning: a format, a shape and a grid of scales.
+//
+// A tensor of any rank is seen as a matrix whose columns are its last
+// dimension and whose rows are all others together; a vector is one row, a
+// scalar one element. One scale covers a [Block] of rows x columns of that
+// matrix, and
+//
+//	value = decode(code) * scale
+//
+// so stored scales are dequantization multipliers, what DeepSeek's checkpoints
+// call weight_scale_inv. Per tensor, per row, 1x128, 128x128, 128x1 and 1x32
+// are all just block sizes. Blocks at the right and lower edge may be ragged,
+// tensors may be empty, and nothing has to be a multiple of anything.
+//
+// How a scale is chosen is the business of package scaling; this package asks
+// a [ScaleFunc].
+package tensor

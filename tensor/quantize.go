@@ -1,0 +1,168 @@
+package tensor
+
+import (
+	"math"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// ScaleFunc returns the scale of a block. amax is the largest magnitude in it,
+// infinities included and NaN left out; nan says whether there was a NaN.
+type ScaleFunc func(amax float32, nan bool) fp8.Scale
+
+// Quantization says how values become codes. Only Scale is required.
+type Quantization struct {
+	Scale  ScaleFunc
+	Policy fp8.Policy
+
+	Reporter Reporter   // hears of every block, unless nil
+	Op       string     // the operation named to the Reporter; "quantize" if empty
+	Stats    *fp8.Stats // receives what happened in the whole tensor, unless nil
+}
+
+const shortSource = "tensor: source is not as long as the tensor's shape says"
+
+// Quantize encodes src, row-major and dense, into t, whose Name, Format, Shape
+// and Block say what to make of it: a scale is chosen for each block, and its
+// values are encoded under it. t's Codes and Scales are overwritten, and grown
+// where they are too short; with the same t and no larger shape nothing is
+// allocated. Element i of stochastic rounding is src[i].
+//
+// It returns an error, and changes nothing, if t's shape, block or format is
+// invalid, and panics if src is not of the shape's length.
+func Quantize[T fp8.Float](t *Tensor, src []T, q Quantization) error {
+	if err := t.checkForm(); err != nil {
+		return err
+	}
+	if len(src) != t.Len() {
+		panic(shortSource)
+	}
+	t.allocate()
+	rows, cols := t.Dims()
+	blockRows, blockCols := t.Block.Extents(rows, cols)
+	listening := q.Reporter != nil || q.Stats != nil
+	for i := 0; i < rows; i += blockRows {
+		for j := 0; j < cols; j += blockCols {
+			b := region{i, min(i+blockRows, rows), j, min(j+blockCols, cols)}
+			scale := q.Scale(blockAmax(src, b, cols))
+			t.ScaleRow(i / blockRows)[j/blockCols] = storedScale(scale)
+			if !listening {
+				encodeBlock(t, src, b, scale, q.Policy, nil)
+				continue
+			}
+			var st fp8.Stats
+			if q.Stats != nil {
+				st.Detail = q.Stats.Detail
+			}
+			encodeBlock(t, src, b, scale, q.Policy, &st)
+			st.Detail = nil
+			q.tell(t, i/blockRows, j/blockCols, storedScale(scale), &st)
+		}
+	}
+	if q.Reporter != nil {
+		reportNonFinite(q, t.Name, src)
+	}
+	return nil
+}
+
+// region is a block's part of the matrix: rows [i0, i1), columns [j0, j1).
+type region struct{ i0, i1, j0, j1 int }
+
+func (t *Tensor) allocate() {
+	t.stride, t.scaleStride = 0, 0
+	t.Codes = resize(t.Codes, t.Len())
+	rows, cols := t.Grid()
+	t.Scales = resize(t.Scales, rows*cols)
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+func blockAmax[T fp8.Float](src []T, b region, cols int) (amax float32, nan bool) {
+	for i := b.i0; i < b.i1; i++ {
+		a, n := fp8.Amax(src[i*cols+b.j0 : i*cols+b.j1])
+		amax, nan = max(amax, a), nan || n
+	}
+	return amax, nan
+}
+
+func encodeBlock[T fp8.Float](t *Tensor, src []T, b region, s fp8.Scale, p fp8.Policy, st *fp8.Stats) {
+	_, cols := t.Dims()
+	for i := b.i0; i < b.i1; i++ {
+		lo, hi := i*cols+b.j0, i*cols+b.j1
+		fp8.EncodeScaled(t.Codes[lo:hi], src[lo:hi], t.Format, p, s, uint64(lo), st)
+	}
+}
+
+// storedScale is the dequantization scale of s: 1 for the zero Scale.
+func storedScale(s fp8.Scale) float32 {
+	if s == (fp8.Scale{}) {
+		return 1
+	}
+	return s.Stored
+}
+
+func (q *Quantization) tell(t *Tensor, row, col int, scale float32, st *fp8.Stats) {
+	if q.Reporter != nil {
+		q.Reporter.Block(q.op(), t.Name, row, col, scale, st)
+	}
+	if q.Stats != nil {
+		q.Stats.Merge(st)
+	}
+}
+
+func (q *Quantization) op() string {
+	if q.Op == "" {
+		return "quantize"
+	}
+	return q.Op
+}
+
+func reportNonFinite[T fp8.Float](q Quantization, name string, src []T) {
+	for i, x := range src {
+		if v := float64Of(x); v != v || math.IsInf(v, 0) {
+			q.Reporter.NonFinite(q.op(), name, i, v)
+			return
+		}
+	}
+}
+
+func float64Of[T fp8.Float](x T) float64 {
+	switch x := any(x).(type) {
+	case float32:
+		return float64(x)
+	case float64:
+		return x
+	case float16.Float16:
+		return float64(x.Float32())
+	case fp8.BFloat16:
+		return float64(x.Float32())
+	}
+	return 0
+}
+
+const shortDestination = "tensor: destination is not as long as the tensor's shape says"
+
+// Dequantize writes the values of t, row-major and dense, to dst: decode(code)
+// times scale, rounded once to float32 (float64 holds it exactly) and then to
+// T where that is narrower. It panics if dst is not of t's length.
+func Dequantize[T fp8.Float](dst []T, t *Tensor) {
+	rows, cols := t.Dims()
+	if len(dst) != rows*cols {
+		panic(shortDestination)
+	}
+	blockRows, blockCols := t.Block.Extents(rows, cols)
+	for i := range rows {
+		codes, scales := t.Row(i), t.ScaleRow(i/blockRows)
+		for j := 0; j < cols; j += blockCols {
+			end := min(j+blockCols, cols)
+			fp8.DecodeScaled(dst[i*cols+j:i*cols+end], codes[j:end], t.Format, scales[j/blockCols])
+		}
+	}
+}

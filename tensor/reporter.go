@@ -1,0 +1,15 @@
+package tensor
+
+import "github.com/octavo-fp8/octavo/fp8"
+
+// Reporter hears what happens to tensors. op names the operation, such as
+// "quantize". Package telemetry has one that records.
+type Reporter interface {
+	// Block reports the encoding of the block at (row, col) of a tensor's grid
+	// of scales. st is the reporter's only during the call.
+	Block(op, tensor string, row, col int, scale float32, st *fp8.Stats)
+
+	// NonFinite reports the first value of a tensor, in row-major order, that
+	// is NaN or infinite: its index in the array and its value.
+	NonFinite(op, tensor string, index int, value float64)
+}

@@ -1,0 +1,116 @@
+package tensor
+
+import "fmt"
+
+// RowRange returns rows [lo, hi) of the matrix as a tensor of rank 2 that
+// shares t's memory. lo must be where a block starts.
+func (t *Tensor) RowRange(lo, hi int) (*Tensor, error) {
+	rows, cols := t.Dims()
+	block, err := t.cut("row", lo, hi, rows, t.Block.Rows)
+	if err != nil {
+		return nil, err
+	}
+	_, gridCols := t.Grid()
+	v := t.matrix(hi-lo, cols)
+	v.Codes = window(t.Codes, lo, hi-lo, cols, v.stride)
+	v.Scales = window(t.Scales, lo/block, ceilDiv(hi-lo, block), gridCols, v.scaleStride)
+	return v, nil
+}
+
+// ColRange returns columns [lo, hi) of the matrix as a tensor of rank 2 that
+// shares t's memory. lo must be where a block starts.
+func (t *Tensor) ColRange(lo, hi int) (*Tensor, error) {
+	rows, cols := t.Dims()
+	block, err := t.cut("column", lo, hi, cols, t.Block.Cols)
+	if err != nil {
+		return nil, err
+	}
+	gridRows, gridCols := t.Grid()
+	v := t.matrix(rows, hi-lo)
+	if v.stride == 0 {
+		v.stride = cols
+	}
+	if v.scaleStride == 0 {
+		v.scaleStride = gridCols
+	}
+	_, viewCols := v.Grid()
+	v.Codes = tail(t.Codes, lo, span(rows, hi-lo, v.stride))
+	v.Scales = tail(t.Scales, lo/block, span(gridRows, viewCols, v.scaleStride))
+	return v, nil
+}
+
+// Index returns element i of the first dimension, such as one expert's matrix
+// of weights, as a tensor that shares t's memory and has one dimension less. It
+// must start where a block starts.
+func (t *Tensor) Index(i int) (*Tensor, error) {
+	if len(t.Shape) < 3 {
+		return nil, fmt.Errorf("tensor %q: shape %v has no leading dimension to index: want rank 3 or more", t.Name, t.Shape)
+	}
+	if i < 0 || i >= t.Shape[0] {
+		return nil, fmt.Errorf("tensor %q: index %d is outside the first dimension of shape %v", t.Name, i, t.Shape)
+	}
+	rows, _ := matrixDims(t.Shape[1:])
+	v, err := t.RowRange(i*rows, (i+1)*rows)
+	if err != nil {
+		return nil, err
+	}
+	v.Shape = t.Shape[1:]
+	return v, nil
+}
+
+// Reshape returns t with another shape, sharing its memory. The last dimension
+// must stay, since scales are cut along it, unless one scale covers a dense
+// tensor.
+func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
+	v := *t
+	v.Shape = shape
+	if err := v.checkForm(); err != nil {
+		return nil, err
+	}
+	_, cols := t.Dims()
+	_, newCols := v.Dims()
+	oneScale := t.Block == Block{} && t.stride == 0
+	if v.Len() != t.Len() || newCols != cols && !oneScale {
+		return nil, fmt.Errorf("tensor %q: cannot reshape %v in blocks of %v to %v: the last dimension and the number of elements must stay",
+			t.Name, t.Shape, t.Block, shape)
+	}
+	return &v, nil
+}
+
+// cut checks a range against a dimension and the extent of its blocks, which
+// it returns.
+func (t *Tensor) cut(what string, lo, hi, size, extent int) (int, error) {
+	if lo < 0 || hi < lo || hi > size {
+		return 0, fmt.Errorf("tensor %q: %ss [%d, %d) are outside shape %v", t.Name, what, lo, hi, t.Shape)
+	}
+	block := clip(extent, size)
+	if extent == 0 || extent >= size {
+		// One block spans the dimension: its scale goes with any part.
+		return max(size, 1), nil
+	}
+	if lo%block != 0 && lo < hi {
+		return 0, fmt.Errorf("tensor %q: %s %d is inside a block: views start at multiples of %d", t.Name, what, lo, block)
+	}
+	return block, nil
+}
+
+// matrix returns a tensor like t of the given size, without codes and scales.
+func (t *Tensor) matrix(rows, cols int) *Tensor {
+	return &Tensor{Name: t.Name, Format: t.Format, Block: t.Block, Shape: []int{rows, cols},
+		stride: t.stride, scaleStride: t.scaleStride}
+}
+
+// window is the part of s that holds n rows from the given one.
+func window[T any](s []T, first, n, cols, stride int) []T {
+	if stride == 0 {
+		stride = cols
+	}
+	return tail(s, first*stride, span(n, cols, stride))
+}
+
+func tail[T any](s []T, from, n int) []T {
+	if n == 0 {
+		return nil
+	}
+	return s[from : from+n : from+n]
+}
