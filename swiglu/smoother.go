@@ -1,0 +1,168 @@
+package swiglu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/scaling"
+)
+
+// Smoothing says how smoothing scales are chosen. The zero value is the paper's:
+// per channel, powers of two, just in time.
+type Smoothing struct {
+	Axis  Axis
+	Exact bool // s = 1/amax instead of a power of two
+
+	// Delay, where positive, takes each scale from the largest amax of that
+	// many earlier steps instead of from this one's. A channel or row that has
+	// none yet is scaled just in time. Rows are told apart by their position.
+	Delay int
+}
+
+// Scale returns the scale that belongs to an amax: about its inverse, or 1 where
+// it is 0, infinite or NaN. The exponent of a power of two is kept within ±126,
+// so that scale and inverse are normal numbers.
+func (c Smoothing) Scale(amax float32) float32 {
+	if !(amax > 0) || math.IsInf(float64(amax), 0) {
+		return 1
+	}
+	if c.Exact {
+		return min(1/amax, math.MaxFloat32)
+	}
+	_, exponent := math.Frexp(float64(amax))
+	return float32(math.Ldexp(1, -min(max(exponent-1, -126), 126)))
+}
+
+// Smoother chooses the scales of one SwiGLU from step to step. The zero Smoother
+// is ready to use and has the zero [Smoothing]. Not safe for concurrent use.
+type Smoother struct {
+	Smoothing Smoothing
+
+	current []float32   // largest amax of this step
+	past    [][]float32 // those of earlier steps, newest first
+}
+
+// Scales returns the scales for the linear branch u, [tokens, channels], and
+// records its amax for later steps. It panics if u is not of whole rows.
+func (s *Smoother) Scales(u []float32, channels int) Scales {
+	if channels <= 0 || len(u)%channels != 0 {
+		panic(unequal)
+	}
+	amax := s.amax(u, channels)
+	scales := Scales{Axis: s.Smoothing.Axis, Values: make([]float32, len(amax))}
+	for i, a := range amax {
+		if known, ok := s.known(i); ok {
+			a = known
+		}
+		scales.Values[i] = s.Smoothing.Scale(a)
+	}
+	if s.Smoothing.Delay > 0 {
+		s.current = largest(s.current, amax)
+	}
+	return scales
+}
+
+// amax returns the largest magnitude of each channel or row; a NaN stays one.
+func (s *Smoother) amax(u []float32, channels int) []float32 {
+	tokens := len(u) / channels
+	n := channels
+	if s.Smoothing.Axis == PerToken {
+		n = tokens
+	}
+	amax := make([]float32, n)
+	for token := range tokens {
+		for channel, v := range u[token*channels : (token+1)*channels] {
+			i := channel
+			if s.Smoothing.Axis == PerToken {
+				i = token
+			}
+			amax[i] = max(amax[i], float32(math.Abs(float64(v))))
+		}
+	}
+	return amax
+}
+
+// known returns the largest amax of channel or row i in earlier steps.
+func (s *Smoother) known(i int) (amax float32, ok bool) {
+	for _, step := range s.past {
+		if i < len(step) {
+			amax, ok = max(amax, step[i]), true
+		}
+	}
+	return amax, ok
+}
+
+// Update ends a step: what was recorded since the last becomes the newest of the
+// steps before. Without a Delay, and where nothing was recorded, it does nothing.
+func (s *Smoother) Update() {
+	if s.current == nil {
+		return
+	}
+	s.past = append([][]float32{s.current}, s.past...)
+	s.past = s.past[:min(len(s.past), s.Smoothing.Delay)]
+	s.current = nil
+}
+
+// largest returns the elementwise maximum; the longer of both lends its rest.
+func largest(a, b []float32) []float32 {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	m := append([]float32(nil), a...)
+	for i, v := range b {
+		m[i] = max(m[i], v)
+	}
+	return m
+}
+
+// State is what a delayed [Smoother] saves, as plain data: amax by step, newest
+// first, and those of the step that has not ended.
+type State struct {
+	Version int               `json:"version"`
+	Current []scaling.Float   `json:"current,omitempty"`
+	Past    [][]scaling.Float `json:"past,omitempty"`
+}
+
+// StateVersion is the version of [State] that this package writes and reads.
+const StateVersion = 1
+
+// State returns a copy of what s has recorded.
+func (s *Smoother) State() State {
+	state := State{Version: StateVersion, Current: convert[scaling.Float](s.current)}
+	for _, step := range s.past {
+		state.Past = append(state.Past, convert[scaling.Float](step))
+	}
+	return state
+}
+
+// Restore replaces what s has recorded. Steps beyond its Delay are dropped, the
+// oldest first. It returns an error, and changes nothing, if the state is of
+// another version or holds a negative amax.
+func (s *Smoother) Restore(state State) error {
+	if state.Version != StateVersion {
+		return fmt.Errorf("swiglu: state of version %d: this package reads version %d", state.Version, StateVersion)
+	}
+	for i, step := range append([][]scaling.Float{state.Current}, state.Past...) {
+		for j, a := range step {
+			if a < 0 {
+				return fmt.Errorf("swiglu: state: amax %d of %d steps ago is %v: want no negative number", j, i, a)
+			}
+		}
+	}
+	s.current, s.past = convert[float32](state.Current), nil
+	for _, step := range state.Past[:min(len(state.Past), max(s.Smoothing.Delay, 0))] {
+		s.past = append(s.past, convert[float32](step))
+	}
+	return nil
+}
+
+func convert[To, From ~float32](from []From) []To {
+	if from == nil {
+		return nil
+	}
+	to := make([]To, len(from))
+	for i, v := range from {
+		to[i] = To(v)
+	}
+	return to
+}
