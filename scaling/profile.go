@@ -32,7 +32,7 @@ const (
 	MXRCeil               Profile = "mx-rceil"
 )
 
-// traits is what a profile fixes.
+// traits is what a profile fixes. Blocks that are not given are the whole tensor.
 type traits struct {
 	profile    Profile
 	scale      func(amax float32, l limits) fp8.Scale
@@ -44,11 +44,10 @@ type traits struct {
 }
 
 var (
-	wholeTensor = tensor.Block{}
-	wholeRow    = tensor.Block{Rows: 1}
-	tile        = tensor.Block{Rows: 1, Cols: 128}
-	square      = tensor.Block{Rows: 128, Cols: 128}
-	micro       = tensor.Block{Rows: 1, Cols: 32}
+	wholeRow = tensor.Block{Rows: 1}
+	tile     = tensor.Block{Rows: 1, Cols: 128}
+	square   = tensor.Block{Rows: 128, Cols: 128}
+	micro    = tensor.Block{Rows: 1, Cols: 32}
 )
 
 var profiles = []traits{

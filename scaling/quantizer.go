@@ -18,6 +18,7 @@ type Quantizer struct {
 	Reporter tensor.Reporter // hears of every block, unless nil
 	Op       string          // the operation named to the Reporter; "quantize" if empty
 	Stats    *fp8.Stats      // receives what happened in the tensor, unless nil
+	Workers  int             // goroutines at most; 0 means one; see [tensor.Quantization]
 }
 
 // Quantize encodes src into t under q's recipe. t brings its Name and Shape;
@@ -42,6 +43,7 @@ func Quantize[T fp8.Float](t *tensor.Tensor, src []T, q *Quantizer) error {
 		Reporter: q.Reporter,
 		Op:       q.Op,
 		Stats:    q.Stats,
+		Workers:  q.Workers,
 	})
 	if err != nil {
 		t.Format, t.Block = format, block

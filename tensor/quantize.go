@@ -2,10 +2,12 @@ package tensor
 
 import (
 	"math"
+	"sync"
 
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
 // ScaleFunc returns the scale of a block. amax is the largest magnitude in it,
@@ -20,6 +22,11 @@ type Quantization struct {
 	Reporter Reporter   // hears of every block, unless nil
 	Op       string     // the operation named to the Reporter; "quantize" if empty
 	Stats    *fp8.Stats // receives what happened in the whole tensor, unless nil
+
+	// Workers is the number of goroutines at most; 0 means one. With more, Scale
+	// and Reporter must be safe for concurrent use and blocks are reported in no
+	// particular order. Codes, scales and Stats do not depend on it.
+	Workers int
 }
 
 const shortSource = "tensor: source is not as long as the tensor's shape says"
@@ -40,31 +47,84 @@ func Quantize[T fp8.Float](t *Tensor, src []T, q Quantization) error {
 		panic(shortSource)
 	}
 	t.allocate()
-	rows, cols := t.Dims()
-	blockRows, blockCols := t.Block.Extents(rows, cols)
-	listening := q.Reporter != nil || q.Stats != nil
-	for i := 0; i < rows; i += blockRows {
-		for j := 0; j < cols; j += blockCols {
-			b := region{i, min(i+blockRows, rows), j, min(j+blockCols, cols)}
-			scale := q.Scale(blockAmax(src, b, cols))
-			t.ScaleRow(i / blockRows)[j/blockCols] = storedScale(scale)
-			if !listening {
-				encodeBlock(t, src, b, scale, q.Policy, nil)
-				continue
-			}
-			var st fp8.Stats
-			if q.Stats != nil {
-				st.Detail = q.Stats.Detail
-			}
-			encodeBlock(t, src, b, scale, q.Policy, &st)
-			st.Detail = nil
-			q.tell(t, i/blockRows, j/blockCols, storedScale(scale), &st)
+	if q.workers() == 1 {
+		var scratch fp8.Stats
+		total := q.Stats
+		if total == nil {
+			total = &scratch
 		}
+		rows, _ := t.Dims()
+		quantizeRows(t, src, 0, rows, q, total)
+	} else {
+		quantizeParallel(t, src, q)
 	}
 	if q.Reporter != nil {
-		reportNonFinite(q, t.Name, src)
+		reportNonFinite(&q, t.Name, src)
 	}
 	return nil
+}
+
+// quantizeParallel shares the rows of blocks out among goroutines.
+func quantizeParallel[T fp8.Float](t *Tensor, src []T, q Quantization) {
+	rows, _ := t.Dims()
+	blockRows, _ := t.Block.Extents(t.Dims())
+	var merging sync.Mutex
+	parallel.For(rows, blockRows, q.Workers, func(lo, hi int) {
+		var st fp8.Stats
+		quantizeRows(t, src, lo, hi, q, &st)
+		if q.Stats != nil {
+			merging.Lock()
+			defer merging.Unlock()
+			q.Stats.Merge(&st)
+		}
+	})
+}
+
+// workers is 1 where sums of float64 have to be in element order.
+func (q *Quantization) workers() int {
+	if q.Stats != nil && q.Stats.Detail != nil {
+		return 1
+	}
+	return max(q.Workers, 1)
+}
+
+// quantizeRows encodes rows [lo, hi), which start and end with a block, and adds
+// what happened to total if somebody listens.
+func quantizeRows[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, total *fp8.Stats) {
+	var st *fp8.Stats // of a block
+	if q.Reporter != nil || q.Stats != nil {
+		st = new(fp8.Stats)
+	}
+	_, cols := t.Dims()
+	blockRows, blockCols := t.Block.Extents(t.Dims())
+	for i := lo; i < hi; i += blockRows {
+		for j := 0; j < cols; j += blockCols {
+			b := region{i, min(i+blockRows, hi), j, min(j+blockCols, cols)}
+			if st == nil {
+				quantizeBlock(t, src, b, q, nil)
+				continue
+			}
+			*st = fp8.Stats{Detail: total.Detail}
+			scale := quantizeBlock(t, src, b, q, st)
+			st.Detail = nil // it is total's already
+			if q.Reporter != nil {
+				q.Reporter.Block(q.op(), t.Name, i/blockRows, j/blockCols, scale, st)
+			}
+			total.Merge(st)
+		}
+	}
+}
+
+// quantizeBlock chooses the scale of a block, encodes it, and returns the
+// dequantization scale.
+func quantizeBlock[T fp8.Float](t *Tensor, src []T, b region, q Quantization, st *fp8.Stats) float32 {
+	rows, cols := t.Dims()
+	blockRows, blockCols := t.Block.Extents(rows, cols)
+	scale := q.Scale(blockAmax(src, b, cols))
+	stored := storedScale(scale)
+	t.ScaleRow(b.i0 / blockRows)[b.j0/blockCols] = stored
+	encodeBlock(t, src, b, scale, q.Policy, st)
+	return stored
 }
 
 // region is a block's part of the matrix: rows [i0, i1), columns [j0, j1).
@@ -108,15 +168,6 @@ func storedScale(s fp8.Scale) float32 {
 	return s.Stored
 }
 
-func (q *Quantization) tell(t *Tensor, row, col int, scale float32, st *fp8.Stats) {
-	if q.Reporter != nil {
-		q.Reporter.Block(q.op(), t.Name, row, col, scale, st)
-	}
-	if q.Stats != nil {
-		q.Stats.Merge(st)
-	}
-}
-
 func (q *Quantization) op() string {
 	if q.Op == "" {
 		return "quantize"
@@ -124,7 +175,7 @@ func (q *Quantization) op() string {
 	return q.Op
 }
 
-func reportNonFinite[T fp8.Float](q Quantization, name string, src []T) {
+func reportNonFinite[T fp8.Float](q *Quantization, name string, src []T) {
 	for i, x := range src {
 		if v := float64Of(x); v != v || math.IsInf(v, 0) {
 			q.Reporter.NonFinite(q.op(), name, i, v)
