@@ -52,7 +52,7 @@ func floorPow2(scale func(float32, limits) fp8.Scale) func(float32, limits) fp8.
 // what dividing by the stored infinity is.
 func torchAOQuotient(amax float32, l limits) float64 {
 	const epsilon = 1e-12
-	return float64(l.max) / max(float64(amax), epsilon)
+	return float64(l.max) / atLeast(float64(amax), epsilon)
 }
 
 func torchAO(amax float32, l limits) fp8.Scale {
@@ -69,7 +69,7 @@ func torchAOPow2(amax float32, l limits) fp8.Scale {
 	return multiplyBy(float32(math.Float64frombits(bits)))
 }
 
-func deepGEMMScale(amax float32, l limits) float32 { return max(amax, 1e-4) / l.max }
+func deepGEMMScale(amax float32, l limits) float32 { return atLeast(amax, 1e-4) / l.max }
 
 func deepGEMM(amax float32, l limits) fp8.Scale { return storeAndMultiply(deepGEMMScale(amax, l)) }
 
@@ -101,7 +101,7 @@ func deepSeekUE8M0(amax float32, l limits) fp8.Scale {
 }
 
 func mtfp8(amax float32, l limits) fp8.Scale {
-	return storeAndMultiply(float32(max(amax, 1e-30) * float32(1/l.max)))
+	return storeAndMultiply(float32(atLeast(amax, 1e-30) * float32(1/l.max)))
 }
 
 // mxFloor is the scale of the OCP Microscaling specification, section 6.3. The
@@ -134,5 +134,14 @@ func mxRCeil(amax float32, l limits) fp8.Scale {
 
 // e8m0Scale stores e; the reciprocal of a power of two is exact.
 func e8m0Scale(e fp8.E8M0) fp8.Scale { return storeAndMultiply(e.Float32()) }
+
+// atLeast is max(x, least) but for the bits of a NaN: what the built-in function
+// makes of them depends on the processor.
+func atLeast[T float32 | float64](x, least T) T {
+	if x < least {
+		return least
+	}
+	return x
+}
 
 func isFinite(x float32) bool { return math.Float32bits(x)&0x7F800000 != 0x7F800000 }

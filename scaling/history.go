@@ -74,34 +74,35 @@ func NewHistory(r Recipe) (*History, error) {
 // Scale returns the scale of the current step.
 func (h *History) Scale() fp8.Scale { return multiplyBy(h.scale) }
 
-// Observe records an amax of the current step; the largest counts. A NaN is
-// recorded only if nothing else is: as in the kernels, fmaxf drops it.
+// Observe records an amax of the current step; the largest counts. A NaN is left
+// out: as in the kernels, fmaxf drops it.
 func (h *History) Observe(amax float32) { h.amax[0] = fmax(h.amax[0], amax) }
 
 // Update ends the step: the scale of the next one is computed, and the current
-// amax enters the history. Where nothing or only zeros were observed the history
-// does not move, since the tensor may not have been used in this step.
+// amax enters the history. Where nothing or only zeros were observed neither
+// moves, since the tensor may not have been used in this step.
 //
 // The scale becomes max*2^-margin / amax. It stays what it was if that amax is
-// 0, infinite or NaN, and is the largest float32 if the quotient is infinite.
+// infinite or NaN, is the largest float32 if the quotient is infinite, and the
+// smallest above 0 if it is 0.
 func (h *History) Update() {
-	amax := h.amax[0]
+	last := h.amax[0]
+	if last == 0 {
+		return
+	}
+	amax := last
 	if h.config.Algorithm == AmaxMax {
 		for _, a := range h.amax[1:] {
 			amax = fmax(amax, a)
 		}
 	}
 	if amax > 0 && isFinite(amax) {
-		h.scale = float32(math.Ldexp(float64(h.max), -h.config.Margin)) / amax
-		if !isFinite(h.scale) {
-			h.scale = math.MaxFloat32
-		}
+		scale := float32(math.Ldexp(float64(h.max), -h.config.Margin)) / amax
+		h.scale = min(max(scale, math.SmallestNonzeroFloat32), math.MaxFloat32)
 	}
-	if last := h.amax[0]; last != 0 {
-		copy(h.amax, h.amax[1:])
-		h.amax[len(h.amax)-1] = last
-		h.amax[0] = 0
-	}
+	copy(h.amax, h.amax[1:])
+	h.amax[len(h.amax)-1] = last
+	h.amax[0] = 0
 }
 
 // fmax is C's fmaxf: the larger, and the other where one is NaN.

@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -106,6 +107,14 @@ func (p Profile) traits() *traits {
 		}
 	}
 	return nil
+}
+
+// blockScale returns the scale of a block with the given amax, NaN left out.
+func (t *traits) blockScale(amax float32, nan bool, l limits) fp8.Scale {
+	if nan && !t.leavesNaN {
+		amax = float32(math.NaN())
+	}
+	return t.scale(amax, l)
 }
 
 // Valid reports whether p is one of the profiles, or empty.

@@ -35,9 +35,9 @@ func Quantize[T fp8.Float](t *tensor.Tensor, src []T, q *Quantizer) error {
 	if q.Recipe.Profile.Delayed() && q.History == nil {
 		return fmt.Errorf("tensor %q: scaling: recipe %v needs a history", t.Name, q.Recipe)
 	}
-	format, block := t.Format, t.Block
-	t.Format, t.Block = q.Recipe.Format, q.Recipe.Block
-	err := tensor.Quantize(t, src, tensor.Quantization{
+	v := *t
+	v.Format, v.Block = q.Recipe.Format, q.Recipe.Block
+	err := tensor.Quantize(&v, src, tensor.Quantization{
 		Scale:    q.scaleFunc(largest[T]()),
 		Policy:   q.Recipe.Policy,
 		Reporter: q.Reporter,
@@ -46,9 +46,10 @@ func Quantize[T fp8.Float](t *tensor.Tensor, src []T, q *Quantizer) error {
 		Workers:  q.Workers,
 	})
 	if err != nil {
-		t.Format, t.Block = format, block
+		return err
 	}
-	return err
+	*t = v
+	return nil
 }
 
 func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
@@ -60,12 +61,7 @@ func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
 		}
 	}
 	l := q.Recipe.limits(source)
-	return func(amax float32, nan bool) fp8.Scale {
-		if nan && !tr.leavesNaN {
-			amax = float32(math.NaN())
-		}
-		return tr.scale(amax, l)
-	}
+	return func(amax float32, nan bool) fp8.Scale { return tr.blockScale(amax, nan, l) }
 }
 
 // largest is the largest finite value of T, as far as float32 goes.

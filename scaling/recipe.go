@@ -65,14 +65,21 @@ func (r Recipe) Check() error {
 	return r.Delayed.check()
 }
 
+const noScale = "scaling: recipe is delayed or unknown: amax alone gives no scale"
+
 // Scale returns the scale of a block under a just-in-time recipe, from the
 // largest magnitude among its float32 values. A NaN amax stands for a block
 // with a NaN in it. It panics if the recipe is delayed or unknown.
 func (r Recipe) Scale(amax float32) fp8.Scale {
-	if amax != amax && r.Profile.traits().leavesNaN {
+	t := r.Profile.traits()
+	if t == nil || t.delayed {
+		panic(noScale)
+	}
+	nan := amax != amax
+	if nan {
 		amax = 0
 	}
-	return r.Profile.traits().scale(amax, r.limits(math.MaxFloat32))
+	return t.blockScale(amax, nan, r.limits(math.MaxFloat32))
 }
 
 func (r Recipe) limits(source float32) limits {

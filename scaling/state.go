@@ -3,7 +3,9 @@ package scaling
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 )
@@ -101,22 +103,25 @@ func (hs *Histories) State() State {
 		s.Histories[name] = h.state()
 	}
 	for name, saved := range hs.saved {
-		s.Histories[name] = saved
+		s.Histories[name] = saved.clone()
 	}
 	return s
 }
 
-// Restore replaces all histories by a saved state. A history whose length has
-// changed meanwhile keeps its newest steps; steps it never had count as 0. It
-// returns an error, and changes nothing, if the state is of another version or
-// holds a value that no history can have.
+// Restore replaces the state of all histories, those that were handed out before
+// included, by a saved one. A history that the state lacks becomes empty. One
+// whose length has changed meanwhile keeps its newest steps; steps it never had
+// count as 0. It returns an error, and changes nothing, if the state does not
+// pass [State.Check].
 func (hs *Histories) Restore(s State) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	*hs = Histories{step: s.Step, saved: make(map[string]HistoryState, len(s.Histories))}
-	for name, h := range s.Histories {
-		hs.saved[name] = h
+	hs.step = s.Step
+	hs.saved = maps.Clone(s.Histories)
+	for name, h := range hs.named {
+		h.restore(hs.saved[name])
+		delete(hs.saved, name)
 	}
 	return nil
 }
@@ -149,23 +154,35 @@ func (s State) Check() error {
 	return nil
 }
 
+func (s HistoryState) clone() HistoryState {
+	s.Past = slices.Clone(s.Past)
+	return s
+}
+
 func (h *History) state() HistoryState {
-	s := HistoryState{Scale: Float(h.scale), Current: Float(h.amax[0])}
+	s := HistoryState{Scale: Float(h.scale), Current: Float(h.amax[0]), Past: make([]Float, 0, len(h.amax)-1)}
 	for i := len(h.amax) - 1; i > 0; i-- {
 		s.Past = append(s.Past, Float(h.amax[i]))
 	}
 	return s
 }
 
+// restore takes the zero state for that of an empty history.
 func (h *History) restore(s HistoryState) {
-	h.scale, h.amax[0] = float32(s.Scale), float32(s.Current)
+	clear(h.amax)
+	h.scale, h.amax[0] = 1, float32(s.Current)
+	if s.Scale != 0 {
+		h.scale = float32(s.Scale)
+	}
 	for i, a := range s.Past[:min(len(s.Past), len(h.amax)-1)] {
 		h.amax[len(h.amax)-1-i] = float32(a)
 	}
 }
 
-// Merge returns the state of data-parallel workers as one: as if a single
-// worker had seen all of their tensors. Each amax becomes the largest, step by
+// Merge returns the state of data-parallel workers as one. It is as if a single
+// worker had seen all of their tensors where states are merged before every
+// [Histories.Update], or every worker observed a finite amax above 0 of every
+// tensor in every step. Each amax becomes the largest, step by
 // step counted from the newest; a NaN of any worker stays a NaN, so that it
 // cannot hide behind another's number, and [History.Update] then treats it. Each
 // scale becomes the smallest, the one that saturates nobody. A history that a

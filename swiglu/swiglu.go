@@ -18,6 +18,14 @@ type Scales struct {
 	Values []float32
 }
 
+// Tokens returns the scales of rows [lo, hi), which share s's memory.
+func (s Scales) Tokens(lo, hi int) Scales {
+	if s.Axis == PerToken && s.Values != nil {
+		s.Values = s.Values[lo:hi:hi]
+	}
+	return s
+}
+
 // row returns the scales of the elements of a row: per channel one each, per
 // token and for no scales the same for all.
 func (s Scales) row(token int) (channels []float32, all float32) {

@@ -1,0 +1,41 @@
+// Package train trains a small Llama in pure Go.
+//
+// # Model
+//
+// [Llama] is the decoder of Touvron et al. (arXiv 2302.13971): RMSNorm, causal
+// attention with rotary positions on interleaved pairs and grouped keys and
+// values, a SwiGLU MLP, and a cross-entropy loss. The seven projections of a
+// layer are [Linear]; everything else, embedding and output head included, is
+// FP32. Parameters have the names of a Llama checkpoint, so that one can be
+// loaded by copying values into [Llama.Param].
+//
+// # A step
+//
+// [Corpus.Batch] picks windows of bytes, [Llama.Loss] runs them forward,
+// [Llama.Backward] adds gradients to the parameters, [AdamW.Step] moves them:
+//
+//	tokens, targets := corpus.Batch(step, batch, seq)
+//	model.ZeroGrad()
+//	loss, err := model.Loss(tokens, targets, batch, seq)
+//	err = model.Backward()
+//	norm, err := optimizer.Step(model.Params(), schedule.At(step))
+//
+// # Reproducibility
+//
+// The same seed gives the same bits on every machine and for every number of
+// workers. Each sum has a fixed order and belongs to one worker; products are
+// rounded before they are added, so that no compiler fuses them; elementary
+// functions are octavo's own; random numbers are hashes of a seed and a position.
+//
+// # Memory
+//
+// Buffers are sized by the first call with a batch shape and reused after that.
+// Tensors are row-major, and rows of activations are positions: sequence after
+// sequence, and in each the tokens in order.
+//
+// # Concurrency
+//
+// A model uses several goroutines inside a call, but its methods must not be
+// called concurrently. Neither must those of an [AdamW]. A [Corpus] and a
+// [Schedule] may be shared.
+package train

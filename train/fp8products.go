@@ -1,0 +1,102 @@
+package train
+
+import (
+	"strings"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// fp8Products multiplies in FP8 with float32 results: octavo's canonical product
+// of operands that are quantized anew each time.
+type fp8Products struct {
+	layer    string // name of the weight without ".weight"
+	workers  int
+	reporter tensor.Reporter
+
+	// The operands A and B of each product.
+	forwardA, forwardB               quantized
+	inputGradientA, inputGradientB   quantized
+	weightGradientA, weightGradientB quantized
+
+	wT, xT, dyT []float32
+}
+
+// quantized is an operand, kept for its memory, and what quantizes it.
+type quantized struct {
+	tensor.Tensor
+	quantizer scaling.Quantizer
+}
+
+// newFP8Products returns the products of a layer under recipes that pass check;
+// histories are those of the model.
+func newFP8Products(weight string, recipes FP8, histories *scaling.Histories, workers int) (*fp8Products, error) {
+	p := &fp8Products{layer: strings.TrimSuffix(weight, ".weight"), workers: workers}
+	for i, o := range recipes.operands() {
+		name := p.layer + "." + o.tensor
+		q := p.operand(i)
+		q.Name = name
+		q.quantizer = scaling.Quantizer{Recipe: o.recipe, Op: o.op, Workers: parallel.Workers(workers)}
+		if o.recipe.Profile.Delayed() {
+			var err error
+			if q.quantizer.History, err = histories.Get(name+" "+o.op, o.recipe); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p, nil
+}
+
+// operand returns the operand that FP8.operands lists at index i.
+func (p *fp8Products) operand(i int) *quantized {
+	return [...]*quantized{
+		&p.forwardA, &p.forwardB,
+		&p.inputGradientA, &p.inputGradientB,
+		&p.weightGradientA, &p.weightGradientB,
+	}[i]
+}
+
+// listen makes r hear of every operand and result from now on; nil is nobody.
+func (p *fp8Products) listen(r tensor.Reporter) {
+	p.reporter = r
+	for i := range (FP8{}).operands() {
+		p.operand(i).quantizer.Reporter = r
+	}
+}
+
+func (p *fp8Products) forward(y, x, w []float32, s shape) error {
+	return p.multiply(y, "output", &p.forwardA, x, &p.forwardB, w, s.rows, s.out, s.in)
+}
+
+func (p *fp8Products) inputGradient(dx, dy, w []float32, s shape) error {
+	wT := transposed(&p.wT, w, s.out, s.in, p.workers)
+	return p.multiply(dx, "input_gradient", &p.inputGradientA, dy, &p.inputGradientB, wT, s.rows, s.in, s.out)
+}
+
+func (p *fp8Products) weightGradient(dw, dy, x []float32, s shape) error {
+	dyT := transposed(&p.dyT, dy, s.rows, s.out, p.workers)
+	xT := transposed(&p.xT, x, s.rows, s.in, p.workers)
+	return p.multiply(dw, "weight_gradient", &p.weightGradientA, dyT, &p.weightGradientB, xT, s.out, s.in, s.rows)
+}
+
+// multiply quantizes a, [m, k], and b, [n, k], and writes their product to c.
+func (p *fp8Products) multiply(c []float32, result string, qa *quantized, a []float32, qb *quantized, b []float32, m, n, k int) error {
+	if err := qa.quantize(a, m, k); err != nil {
+		return err
+	}
+	if err := qb.quantize(b, n, k); err != nil {
+		return err
+	}
+	o := gemm.Options{Workers: p.workers, Reporter: p.reporter}
+	if p.reporter != nil {
+		o.Name = p.layer + "." + result
+	}
+	return gemm.Multiply(c, &qa.Tensor, &qb.Tensor, o)
+}
+
+func (q *quantized) quantize(values []float32, rows, cols int) error {
+	q.Shape = append(q.Shape[:0], rows, cols)
+	return scaling.Quantize(&q.Tensor, values, &q.quantizer)
+}

@@ -1,0 +1,254 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Llama is a decoder with its parameters and gradients. Make one with [NewLlama];
+// its methods must not be called concurrently.
+type Llama struct {
+	cfg    Config
+	params []*Param
+
+	embedding *embedding
+	blocks    []*block
+	norm      *rmsNorm
+	head      *outputHead
+	histories scaling.Histories
+	listener  tensor.Reporter
+
+	haveLoss bool // Loss was the last forward pass
+}
+
+// NewLlama returns a model with matrices drawn from normal distributions, which
+// depend on the seed and the shape alone, and norm gains of one. The error is
+// that of [Config.Validate].
+func NewLlama(cfg Config, seed uint64) (*Llama, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	m := &Llama{cfg: cfg, norm: newRMSNorm("model.norm.weight", cfg)}
+	table := newParam("model.embed_tokens.weight", cfg.Vocab, cfg.Dim)
+	m.embedding = &embedding{table: table}
+	m.params = append(m.params, table)
+
+	rope := newRope(cfg)
+	for layer := range cfg.Layers {
+		b := newBlock(layer, rope, cfg)
+		m.blocks = append(m.blocks, b)
+		m.params = append(m.params, b.params()...)
+	}
+	m.params = append(m.params, m.norm.gain)
+	if !cfg.TieHead {
+		table = newParam("lm_head.weight", cfg.Vocab, cfg.Dim)
+		m.params = append(m.params, table)
+	}
+	m.head = &outputHead{dense: newDense(table, cfg.Workers)}
+	m.randomize(seed)
+	return m, m.useFP8()
+}
+
+// randomize draws all matrices with a standard deviation of 0.02, the
+// projections back to the residual stream with less, so that its variance does
+// not grow with the number of layers (Radford et al. 2019).
+func (m *Llama) randomize(seed uint64) {
+	const deviation = 0.02
+	for i, p := range m.params {
+		if p.Decay {
+			p.randomize(seed, uint64(i), deviation)
+		}
+	}
+	residual := float32(1 / math.Sqrt(float64(2*m.cfg.Layers)))
+	for _, b := range m.blocks {
+		for _, p := range []*Param{b.attention.output.Weight, b.mlp.down.Weight} {
+			for i := range p.Value {
+				p.Value[i] *= residual
+			}
+		}
+	}
+}
+
+// Config returns the configuration, defaults filled in.
+func (m *Llama) Config() Config { return m.cfg }
+
+// useFP8 gives the linear layers their FP8 products, if they shall have them.
+func (m *Llama) useFP8() error {
+	if m.cfg.FP8 == nil {
+		return nil
+	}
+	for _, l := range m.linears() {
+		p, err := newFP8Products(l.Weight.Name, *m.cfg.FP8, &m.histories, m.cfg.Workers)
+		if err != nil {
+			return err
+		}
+		l.dense.products = p
+	}
+	return nil
+}
+
+func (m *Llama) linears() (all []*Linear) {
+	for _, b := range m.blocks {
+		all = append(all, b.linears()...)
+	}
+	return all
+}
+
+// Listen makes r hear, from now on, of every operand that the linear layers
+// quantize and of non-finite results; nil, as at first, is nobody, and costs
+// nothing. r must be safe for concurrent use. Tensors are named after the weight:
+// "model.layers.0.mlp.up_proj.input", ".weight" and ".gradient", under the
+// operations "forward", "input-gradient" and "weight-gradient". Without FP8
+// there is nothing to hear.
+func (m *Llama) Listen(r tensor.Reporter) {
+	m.listener = r
+	for _, l := range m.linears() {
+		if p, ok := l.dense.products.(*fp8Products); ok {
+			p.listen(r)
+		}
+	}
+}
+
+// Histories returns the delayed-scaling state of all linear layers, to be saved
+// and restored. It is empty unless a recipe is delayed.
+func (m *Llama) Histories() *scaling.Histories { return &m.histories }
+
+// EndStep ends a training step for delayed scales: those of the linear layers
+// and of Smooth-SwiGLU. Call it once after all of a step's batches. With
+// just-in-time scales it does nothing.
+func (m *Llama) EndStep() {
+	m.histories.Update()
+	for _, b := range m.blocks {
+		b.mlp.smoother.Update()
+	}
+}
+
+// Params returns all parameters, always in the same order: the embedding, the
+// layers, the last norm, and the head unless it is tied.
+func (m *Llama) Params() []*Param { return m.params }
+
+// Param returns the parameter of that name, or nil if there is none. To load a
+// checkpoint, copy into its Value.
+func (m *Llama) Param(name string) *Param {
+	for _, p := range m.params {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// ZeroGrad sets all gradients to zero.
+func (m *Llama) ZeroGrad() {
+	for _, p := range m.params {
+		clear(p.Grad)
+	}
+}
+
+// Logits runs batch sequences of seq tokens, [batch, seq], forward and returns
+// what the model expects to follow each, [batch, seq, vocab]. The result is the
+// model's own and valid until its next call. A token outside the vocabulary, a
+// seq longer than the context or a wrong number of tokens is an error.
+func (m *Llama) Logits(tokens []int32, batch, seq int) ([]float32, error) {
+	m.haveLoss = false
+	if err := m.check("tokens", tokens, batch, seq); err != nil {
+		return nil, err
+	}
+	x := m.embedding.forward(tokens)
+	for _, b := range m.blocks {
+		var err error
+		if x, err = b.forward(x, batch, seq); err != nil {
+			return nil, err
+		}
+	}
+	return m.head.forward(m.norm.forward(x), batch*seq)
+}
+
+// Loss runs tokens forward as [Llama.Logits] does and returns the mean
+// cross-entropy, in nats, of the targets, [batch, seq]: those that follow each
+// token. It copies what it keeps of both.
+func (m *Llama) Loss(tokens, targets []int32, batch, seq int) (float32, error) {
+	m.haveLoss = false
+	if err := m.check("targets", targets, batch, seq); err != nil {
+		return 0, err
+	}
+	if _, err := m.Logits(tokens, batch, seq); err != nil {
+		return 0, err
+	}
+	m.haveLoss = true
+	return m.head.loss(targets), nil
+}
+
+// Evaluate is [Llama.Loss] without a trace in training: nobody hears of it, no
+// amax enters a history, and Backward cannot follow.
+func (m *Llama) Evaluate(tokens, targets []int32, batch, seq int) (float32, error) {
+	defer m.keepState()()
+	loss, err := m.Loss(tokens, targets, batch, seq)
+	m.haveLoss = false
+	return loss, err
+}
+
+// keepState silences the listener and returns what brings back the listener and
+// all scaling state.
+func (m *Llama) keepState() (restore func()) {
+	listener, histories := m.listener, m.histories.State()
+	smoothers := make([]swiglu.Smoother, len(m.blocks))
+	for i, b := range m.blocks {
+		smoothers[i] = b.mlp.smoother
+	}
+	m.Listen(nil)
+	return func() {
+		m.Listen(listener)
+		// A state that was just taken always passes the check.
+		_ = m.histories.Restore(histories)
+		for i, b := range m.blocks {
+			b.mlp.smoother = smoothers[i]
+		}
+	}
+}
+
+// Backward adds the gradients of the last [Llama.Loss] to the Grad of every
+// parameter. It is an error if there was none since the last [Llama.Logits] or
+// Backward.
+func (m *Llama) Backward() error {
+	if !m.haveLoss {
+		return errors.New("train: Backward without Loss before it")
+	}
+	m.haveLoss = false
+	dx, err := m.head.backward()
+	if err != nil {
+		return err
+	}
+	dx = m.norm.backward(dx)
+	for i := len(m.blocks) - 1; i >= 0; i-- {
+		if dx, err = m.blocks[i].backward(dx); err != nil {
+			return err
+		}
+	}
+	m.embedding.backward(dx)
+	return nil
+}
+
+// check returns an error unless tokens are [batch, seq] and in the vocabulary.
+func (m *Llama) check(what string, tokens []int32, batch, seq int) error {
+	switch {
+	case batch <= 0:
+		return fmt.Errorf("train: batch is %d: it must be positive", batch)
+	case seq <= 0 || seq > m.cfg.Context:
+		return fmt.Errorf("train: seq is %d: it must be from 1 to Config.Context = %d", seq, m.cfg.Context)
+	case len(tokens)/seq != batch || len(tokens)%seq != 0:
+		return fmt.Errorf("train: %d %s: there must be batch·seq = %d·%d", len(tokens), what, batch, seq)
+	}
+	for i, t := range tokens {
+		if t < 0 || int(t) >= m.cfg.Vocab {
+			return fmt.Errorf("train: %s[%d] is %d: it must be from 0 to %d", what, i, t, m.cfg.Vocab-1)
+		}
+	}
+	return nil
+}
