@@ -1,0 +1,3 @@
+// Package parity trains the same model in FP32 and in FP8, from the same seed on
+// the same batches, step by step side by side, and reports how far they differ.
+package parity

@@ -1,0 +1,185 @@
+package parity
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/swiglu"
+)
+
+func options(steps int) Options {
+	return Options{
+		Steps: steps, Batch: 4, Context: 32, Dim: 32, Layers: 2, Heads: 2, Hidden: 48,
+		LearningRate: 5e-3, Seed: 1, Profile: scaling.TEBlockPow2, TelemetryEvery: 3,
+	}
+}
+
+func rhyme() Text {
+	return newText("a rhyme", []byte(strings.Repeat("one two, buckle my shoe; three four, knock at the door; ", 100)))
+}
+
+func quiet(Point) {}
+
+func TestBothLearnAndFP8Follows(t *testing.T) {
+	r, err := Run(context.Background(), options(60), rhyme(), quiet)
+	require.NoError(t, err)
+	require.Len(t, r.Points, 60)
+	require.Less(t, r.FP32.HeldOut, 0.7*r.Points[0].FP32.Loss)
+	require.NotEqual(t, r.FP32.Loss, r.FP8.Loss)
+	require.InEpsilon(t, r.FP32.HeldOut, r.FP8.HeldOut, 0.05)
+	require.Nil(t, r.NonFinite)
+	layers := r.Layers()
+	require.Len(t, layers, 14)
+	require.Equal(t, "0.attention.k", layers[0].Name)
+	for _, l := range layers {
+		require.Positive(t, l.Input.Stats.Amax, l.Name)
+		require.Positive(t, l.Weight.Stats.Amax, l.Name)
+		require.Positive(t, l.Gradient.Stats.Amax, l.Name)
+	}
+}
+
+// TestSameBitsTwice: a run depends on its options and text alone.
+func TestSameBitsTwice(t *testing.T) {
+	for _, o := range []Options{options(6), func() Options {
+		o := options(6)
+		o.Profile, o.GradientFormat, o.Smoothing = scaling.TEDelayed, fp8.E5M2, &swiglu.Smoothing{}
+		return o
+	}()} {
+		a, err := Run(context.Background(), o, rhyme(), quiet)
+		require.NoError(t, err)
+		o.Workers = 3
+		b, err := Run(context.Background(), o, rhyme(), quiet)
+		require.NoError(t, err)
+		require.Equal(t, a.Points, b.Points)
+		require.Equal(t, a.Totals, b.Totals)
+	}
+}
+
+func TestStopsBetweenSteps(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := Run(ctx, options(50), rhyme(), func(p Point) {
+		if p.Step == 4 {
+			cancel()
+		}
+	})
+	require.NoError(t, err)
+	require.Len(t, r.Points, 5)
+	require.Positive(t, r.FP8.HeldOut, "judged once more")
+
+	stopped, cancel := context.WithCancel(context.Background())
+	cancel()
+	r, err = Run(stopped, options(5), rhyme(), quiet)
+	require.NoError(t, err)
+	require.Empty(t, r.Points)
+}
+
+func TestShortText(t *testing.T) {
+	_, err := Run(context.Background(), options(5), newText("a word", []byte("word")), quiet)
+	require.ErrorContains(t, err, "a word has 4 bytes, which is too short")
+}
+
+// TestOutputs reads back what a run writes.
+func TestOutputs(t *testing.T) {
+	o := options(10)
+	o.Smoothing = &swiglu.Smoothing{Axis: swiglu.PerToken}
+	r, err := Run(context.Background(), o, rhyme(), quiet)
+	require.NoError(t, err)
+
+	curves := readCSV(t, r.WriteCurves)
+	require.Len(t, curves, 1+10)
+	require.Equal(t, number(r.Points[9].FP8.Loss), curves[10][3])
+	require.NotEmpty(t, curves[10][7])
+	kept := readCSV(t, r.WriteTelemetry)
+	require.Len(t, kept, 1+4*14*6, "steps 0, 3, 6, 9 of 14 layers of 6 operands")
+
+	var text bytes.Buffer
+	require.NoError(t, r.WriteTable(&text))
+	for _, want := range []string{"a rhyme", "per token", "held-out loss", "1.mlp.down", "No NaN"} {
+		require.Contains(t, text.String(), want)
+	}
+
+	var object bytes.Buffer
+	require.NoError(t, r.WriteJSON(&object))
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(object.Bytes(), &got))
+	require.EqualValues(t, 10, got["steps_done"])
+	require.Len(t, got["layers"], 14)
+
+	var page bytes.Buffer
+	require.NoError(t, r.WritePage(&page, "octavo train --steps 10", "a machine"))
+	require.Equal(t, 4, strings.Count(page.String(), "<svg"))
+	require.NotContains(t, page.String(), "src=")
+	for _, svg := range strings.Split(page.String(), "<svg")[1:] {
+		element, _, ok := strings.Cut("<svg"+svg, "</svg>")
+		require.True(t, ok)
+		requireXML(t, element+"</svg>")
+	}
+}
+
+func readCSV(t *testing.T, write func(io.Writer) error) [][]string {
+	var b bytes.Buffer
+	require.NoError(t, write(&b))
+	rows, err := csv.NewReader(&b).ReadAll()
+	require.NoError(t, err)
+	return rows
+}
+
+func requireXML(t *testing.T, text string) {
+	d := xml.NewDecoder(strings.NewReader(text))
+	for {
+		_, err := d.Token()
+		if err == io.EOF {
+			return
+		}
+		require.NoError(t, err)
+	}
+}
+
+func TestGoSource(t *testing.T) {
+	text, err := GoSource()
+	require.NoError(t, err)
+	require.Greater(t, text.Bytes, 1<<20)
+	require.Contains(t, text.Source, "standard library of go1")
+	require.Contains(t, string(text.Data), "package fmt")
+}
+
+func TestReadSourceLeavesOutTests(t *testing.T) {
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"b/b.go": "B", "a/a.go": "A", "a/a_test.go": "x", "a/testdata/t.go": "x", "cmd/c.go": "x", "a/a.s": "x", "vendor/v.go": "x",
+	} {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	data, err := readSource(root)
+	require.NoError(t, err)
+	require.Equal(t, "AB", string(data))
+}
+
+func TestReadText(t *testing.T) {
+	_, err := ReadText(filepath.Join(t.TempDir(), "no-such"))
+	require.ErrorContains(t, err, "--text wants a file")
+	text, err := ReadText(testutil.Shared(t, "data", "tinyshakespeare.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed", text.SHA256)
+}
+
+func TestLayersAreInNaturalOrder(t *testing.T) {
+	require.True(t, natural("2.mlp.up", "10.attention.k"))
+	require.True(t, natural("2.attention.k", "2.mlp.up"))
+	require.False(t, natural("10.mlp.up", "2.mlp.up"))
+}

@@ -1,0 +1,69 @@
+package parity
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Text is what a run trains on.
+type Text struct {
+	Source string `json:"source"` // where it comes from, for people
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"`
+
+	Data []byte `json:"-"`
+}
+
+func newText(source string, data []byte) Text {
+	sum := sha256.Sum256(data)
+	return Text{Source: source, Bytes: len(data), SHA256: hex.EncodeToString(sum[:]), Data: data}
+}
+
+// ReadText returns the contents of a file.
+func ReadText(path string) (Text, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Text{}, fmt.Errorf("%w: --text wants a file to train on", err)
+	}
+	return newText(filepath.Base(path), data), nil
+}
+
+// GoSource returns the source of the Go standard library that the go command
+// knows: all its files but tests and test data, in lexical order.
+func GoSource() (Text, error) {
+	output, err := exec.Command("go", "env", "GOROOT", "GOVERSION").Output()
+	root, version, ok := strings.Cut(strings.TrimSpace(string(output)), "\n")
+	if err != nil || !ok {
+		return Text{}, fmt.Errorf("cannot ask the go command for GOROOT, whose source is the default text: name another with --text FILE")
+	}
+	data, err := readSource(filepath.Join(root, "src"))
+	if err != nil || len(data) == 0 {
+		return Text{}, fmt.Errorf("no Go source under %s: name another text with --text FILE", filepath.Join(root, "src"))
+	}
+	return newText("standard library of "+version, data), nil
+}
+
+func readSource(root string) ([]byte, error) {
+	var all bytes.Buffer
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == "testdata" || name == "vendor" || path == filepath.Join(root, "cmd")):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		all.Write(data)
+		return err
+	})
+	return all.Bytes(), err
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit statuses.
+const (
+	exitOK    = 0
+	exitData  = 1 // what was read is wrong, or could not be read or written
+	exitUsage = 2 // the command line makes no sense
+)
+
+// usageError is what is wrong with a command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// report writes err, which cmd returned, as one line and returns the exit
+// status.
+func report(stderr io.Writer, cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	status, hint := exitData, ""
+	if errors.As(err, &usageError{}) {
+		status, hint = exitUsage, fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
+	}
+	fmt.Fprintf(stderr, "octavo: %s%s\n", strings.ReplaceAll(err.Error(), "\n", " "), hint)
+	return status
+}
+
+// warn writes a line about something that does not stop a command.
+func warn(stderr io.Writer, format string, args ...any) {
+	fmt.Fprintf(stderr, "octavo: warning: "+format+"\n", args...)
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// parsed is a flag that is read by a function, so that a value that makes no
+// sense is refused with the command line. It is a pflag.Value.
+type parsed[T any] struct {
+	value *T
+	text  string
+	kind  string // what --help calls a value
+	parse func(string) (T, error)
+}
+
+func (p *parsed[T]) String() string { return p.text }
+func (p *parsed[T]) Type() string   { return p.kind }
+
+func (p *parsed[T]) Set(text string) error {
+	value, err := p.parse(text)
+	if err != nil {
+		return err
+	}
+	*p.value, p.text = value, text
+	return nil
+}
+
+// choice is one of the names that a flag takes.
+type choice[T any] struct {
+	name  string
+	value T
+}
+
+// choiceFlag adds a flag that takes one of a few names, by default the first.
+func choiceFlag[T any](cmd *cobra.Command, value *T, name, usage string, choices ...choice[T]) {
+	var names []string
+	for _, c := range choices {
+		names = append(names, c.name)
+	}
+	parse := func(text string) (T, error) {
+		i := slices.Index(names, text)
+		if i < 0 {
+			return *value, fmt.Errorf("want %s", strings.Join(names, " or "))
+		}
+		return choices[i].value, nil
+	}
+	*value = choices[0].value
+	cmd.Flags().Var(&parsed[T]{value, names[0], strings.Join(names, "|"), parse}, name, usage)
+}
+
+const formatNames = "e4m3|e5m2|e4m3fnuz|e5m2fnuz"
+
+// formatFlag adds --format; def is "" where there is no default.
+func formatFlag(cmd *cobra.Command, value *fp8.Format, def, usage string) {
+	cmd.Flags().Var(&parsed[fp8.Format]{value, def, formatNames, fp8.ParseFormat}, "format", usage)
+}
+
+func blockFlag(cmd *cobra.Command, value *tensor.Block, name, usage string) {
+	cmd.Flags().Var(&parsed[tensor.Block]{value, "", "RxC|row|tensor", tensor.ParseBlock}, name, usage)
+}
+
+func profileFlag(cmd *cobra.Command, value *scaling.Profile, usage string) {
+	cmd.Flags().Var(&parsed[scaling.Profile]{value, "", "NAME", parseProfile}, "profile", usage)
+}
+
+// parseProfile refuses what cannot be applied to a file.
+func parseProfile(name string) (scaling.Profile, error) {
+	p := scaling.Profile(name)
+	switch {
+	case slices.Contains(justInTime(), p):
+		return p, nil
+	case p.Delayed():
+		return "", errors.New("it takes its scale from the amax of earlier steps, which a file does not hold: use te-current")
+	}
+	return "", fmt.Errorf("want one of %s", profileNames())
+}
+
+// justInTime returns the profiles that can be applied to a file.
+func justInTime() []scaling.Profile {
+	return slices.DeleteFunc(scaling.Profiles(), scaling.Profile.Delayed)
+}
+
+// profileNames lists justInTime.
+func profileNames() string {
+	var names []string
+	for _, p := range justInTime() {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
+
+// onlyFlag adds --only; without it the pattern stays nil, which selects all.
+func onlyFlag(cmd *cobra.Command, value **regexp.Regexp, usage string) {
+	cmd.Flags().Var(&parsed[*regexp.Regexp]{value, "", "REGEXP", regexp.Compile}, "only", usage)
+}
+
+func selects(only *regexp.Regexp, name string) bool { return only == nil || only.MatchString(name) }
+
+// outFlag adds the required -o.
+func outFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVarP(path, "out", "o", "", "`FILE` to write, replaced if it exists (required)")
+	markRequired(cmd, "out")
+}
+
+func jsonFlag(cmd *cobra.Command, json *bool) {
+	cmd.Flags().BoolVar(json, "json", false, "print JSON instead of text")
+}
+
+// wholeFlag adds a flag that takes a whole number from 0.
+func wholeFlag(cmd *cobra.Command, value *uint64, name, usage string) {
+	parse := func(text string) (uint64, error) {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return 0, errors.New("want a whole number from 0 to 2^64-1")
+		}
+		return n, nil
+	}
+	cmd.Flags().Var(&parsed[uint64]{value, "", "N", parse}, name, usage)
+}
+
+// markRequired makes flags of cmd required.
+func markRequired(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // the flag is not defined
+		}
+	}
+}
+
+// oneFile is the Args of a command that takes one file.
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want one file, there are %d arguments", len(args))
+	}
+	return nil
+}
+
+// noArguments is the Args of a command that takes none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("want no arguments, there is %q", args[0])
+	}
+	return nil
+}

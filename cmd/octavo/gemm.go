@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+const gemmLong = `Gemm multiplies two block-scaled FP8 matrices of a safetensors file, C = A·Bᵀ
+with A [M, K] and B [N, K], and writes C [M, N] to another as tensor c.
+
+Operands are codes of type F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ. A
+tensor of any rank is a matrix whose columns are its last dimension. The scales
+of an operand are F32 or F8_E8M0, a grid [rows, columns] of one dequantization
+scale for each block, value = decode(code) * scale. Blocks are given as RxC such
+as 128x128, where R or C may be "all"; "row" is 1xall and "tensor" is allxall.
+
+The sum is accumulated in float32 in one documented order, so its bits depend
+neither on the machine nor on --workers, and are rounded once to the output
+type. Along K the larger extent of the blocks must be a multiple of the smaller,
+and neither may be 1. A scale that is NaN, infinite or negative is refused. A
+result that is NaN or infinite is named in a warning on standard error.`
+
+const gemmExample = `  octavo gemm layer.safetensors -o c.safetensors \
+    --a x --a-scales x_scale_inv --a-block 1x128 \
+    --b w --b-scales w_scale_inv --b-block 128x128 --out-type bf16`
+
+// operandFlags say which tensors of a file make up an operand.
+type operandFlags struct {
+	codes, scales string
+	block         tensor.Block
+}
+
+func (o *operandFlags) add(cmd *cobra.Command, name, shape string) {
+	cmd.Flags().StringVar(&o.codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
+	cmd.Flags().StringVar(&o.scales, name+"-scales", "", "`NAME` of the tensor of its scales (required)")
+	blockFlag(cmd, &o.block, name+"-block", "rows and columns that share a scale (required)")
+	markRequired(cmd, name, name+"-scales", name+"-block")
+}
+
+func newGemmCommand() *cobra.Command {
+	var a, b operandFlags
+	var out string
+	var outType safetensors.DType
+	var workers uint64
+	cmd := &cobra.Command{
+		Use:     "gemm IN.safetensors -o OUT.safetensors --a NAME ... --b NAME ...",
+		Short:   "Multiply two block-scaled FP8 matrices",
+		Long:    gemmLong,
+		Example: gemmExample,
+		Args:    oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := sameFile(args[0], out); err != nil {
+				return err
+			}
+			x, y, err := readOperands(args[0], a, b)
+			if err != nil {
+				return err
+			}
+			p := product{a: x, b: y, workers: int(min(workers, math.MaxInt32)), band: 1 << 24}
+			if err := p.writeFile(out, outType); err != nil {
+				return err
+			}
+			if n := p.nonFinite; n != nil {
+				warn(cmd.ErrOrStderr(), "tensor %q: element %d of shape %v is %v", n.Tensor, n.Index, p.shape(), n.Value)
+			}
+			return nil
+		},
+	}
+	a.add(cmd, "a", "[M, K]")
+	b.add(cmd, "b", "[N, K]")
+	outFlag(cmd, &out)
+	choiceFlag(cmd, &outType, "out-type", "type of the result",
+		choice[safetensors.DType]{"f32", safetensors.F32},
+		choice[safetensors.DType]{"bf16", safetensors.BF16},
+		choice[safetensors.DType]{"f16", safetensors.F16})
+	wholeFlag(cmd, &workers, "workers", "threads at most; 0 is one for each processor (default 0)")
+	return cmd
+}
+
+func readOperands(path string, a, b operandFlags) (x, y *tensor.Tensor, err error) {
+	file, err := open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	if x, err = a.read(file); err != nil {
+		return nil, nil, err
+	}
+	y, err = b.read(file)
+	return x, y, err
+}
+
+// read returns the operand, whose scales are of the right number.
+func (o *operandFlags) read(file *safetensors.File) (*tensor.Tensor, error) {
+	info, err := find(file, o.codes)
+	if err != nil {
+		return nil, err
+	}
+	format, ok := formatOf(info.DType)
+	if !ok {
+		return nil, fmt.Errorf("tensor %q is %s, which does not say an FP8 format: want F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ",
+			info.Name, info.DType)
+	}
+	scaleInfo, err := find(file, o.scales)
+	if err != nil {
+		return nil, err
+	}
+	t := &tensor.Tensor{Name: info.Name, Format: format, Shape: info.Shape, Block: o.block}
+	if t.Codes, err = file.Bytes(info.Name); err != nil {
+		return nil, err
+	}
+	if t.Scales, err = readScales(file, scaleInfo); err != nil {
+		return nil, err
+	}
+	if err := t.Check(); err != nil {
+		return nil, fmt.Errorf("%w in tensor %q", err, scaleInfo.Name)
+	}
+	// The data of a file bounds the work, unless there is none.
+	if rows, _ := t.Dims(); t.Len() == 0 && rows > maxEmptyRows {
+		return nil, fmt.Errorf("tensor %q of shape %v has no elements and more than %d rows", t.Name, t.Shape, maxEmptyRows)
+	}
+	return t, checkGrid(t, scaleInfo)
+}
+
+const maxEmptyRows = 1 << 20
+
+func find(file *safetensors.File, name string) (safetensors.Info, error) {
+	info, ok := file.Info(name)
+	if !ok {
+		return info, fmt.Errorf("the file has no tensor %q: octavo inspect lists the tensors", name)
+	}
+	return info, nil
+}
+
+// checkGrid refuses scales of the right number in another order, such as
+// transposed ones. Where the grid is one row or column there is but one order.
+func checkGrid(t *tensor.Tensor, info safetensors.Info) error {
+	rows, cols := t.Grid()
+	scaleRows, scaleCols := (&tensor.Tensor{Shape: info.Shape}).Dims()
+	if rows > 1 && cols > 1 && (scaleRows != rows || scaleCols != cols) {
+		return fmt.Errorf("tensor %q of shape %v does not hold the scales of tensor %q: in blocks of %v they are a grid of %dx%d",
+			info.Name, info.Shape, t.Name, t.Block, rows, cols)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// TestGemmGolden compares products with those that NumPy computed in the
+// canonical order, rounded to each type.
+func TestGemmGolden(t *testing.T) {
+	path := testutil.Shared(t, "golden", "gemm.safetensors")
+	golden := openFile(t, path)
+	cases := 0
+	for name, text := range golden.Metadata() {
+		want, ok := golden.Info(name + ".canonical")
+		if !ok {
+			continue
+		}
+		cases++
+		t.Run(name, func(t *testing.T) {
+			// "a E4M3 block 1x128, b E4M3 block 128x128"
+			operandA, operandB, _ := strings.Cut(text, ", ")
+			args := []string{
+				"gemm", path,
+				"--a", name + ".a", "--a-scales", name + ".a_scales", "--a-block", strings.Fields(operandA)[3],
+				"--b", name + ".b", "--b-scales", name + ".b_scales", "--b-block", strings.Fields(operandB)[3],
+			}
+			canonical, err := golden.Float32s(name + ".canonical")
+			require.NoError(t, err)
+			var bf16, f16 []float32
+			for _, v := range canonical {
+				bf16 = append(bf16, fp8.BFloat16FromFloat32(v).Float32())
+				f16 = append(f16, float16.Fromfloat32(v).Float32())
+			}
+			for _, test := range []struct {
+				flags  []string
+				dtype  safetensors.DType
+				values []float32
+			}{
+				{nil, safetensors.F32, canonical},
+				{[]string{"--out-type", "f32", "--workers", "3"}, safetensors.F32, canonical},
+				{[]string{"--out-type", "bf16", "--workers", "1"}, safetensors.BF16, bf16},
+				{[]string{"--out-type", "f16"}, safetensors.F16, f16},
+			} {
+				out := output(t)
+				r := octavo(nil, append(append(args, "-o", out), test.flags...)...)
+				require.Equal(t, 0, r.status, r.stderr)
+				require.Empty(t, r.stdout)
+				got := openFile(t, out)
+				require.Len(t, got.Tensors(), 1)
+				require.Equal(t, test.dtype, infoOf(t, got, "c").DType)
+				require.Equal(t, want.Shape, infoOf(t, got, "c").Shape)
+				values, err := got.Float32s("c")
+				require.NoError(t, err)
+				require.Equal(t, floatBytes(test.values...), floatBytes(values...))
+			}
+		})
+	}
+	require.Equal(t, 8, cases)
+}
+
+// TestProductBands checks that results do not depend on how many rows are
+// computed at once.
+func TestProductBands(t *testing.T) {
+	const m, n, k = 13, 3, 40
+	operand := func(rows int, block tensor.Block) *tensor.Tensor {
+		x := &tensor.Tensor{Shape: []int{rows, k}, Block: block, Codes: make([]byte, rows*k)}
+		for i := range x.Codes {
+			x.Codes[i] = byte(i*i*7%251) &^ 0x40
+		}
+		clear(x.Codes[:min(8*k, len(x.Codes))][max(0, min(7*k, len(x.Codes))):])
+		r, c := x.Grid()
+		for i := range r * c {
+			x.Scales = append(x.Scales, 1/float32(i+3))
+		}
+		return x
+	}
+	for _, rows := range []int{0, 1, 4, 13, 128} {
+		for _, cols := range []int{0, 32} {
+			a, b := operand(m, tensor.Block{Rows: rows, Cols: cols}), operand(n, tensor.Block{Rows: 2, Cols: 32})
+			var want []byte
+			for _, band := range []int{1 << 24, 1, 3, 6, 15, 38, 39, 40} {
+				p, out := product{a: a, b: b, band: band}, output(t)
+				require.NoError(t, p.writeFile(out, safetensors.F32))
+				got := bytesOf(t, openFile(t, out), "c")
+				if want == nil {
+					want = got
+				}
+				require.Equal(t, want, got, "block %v, band %d", a.Block, band)
+				require.Nil(t, p.nonFinite)
+
+				a.Codes[7*k+1] = 0x7F // a NaN in row 7
+				q := product{a: a, b: b, band: band}
+				require.NoError(t, q.writeFile(out, safetensors.F32))
+				require.Equal(t, 7*n, q.nonFinite.Index)
+				a.Codes[7*k+1] = 0
+
+				if len(a.Scales) > 1 {
+					last := &a.Scales[len(a.Scales)-1]
+					good := *last
+					*last = nan
+					r, c := a.Grid()
+					require.ErrorContains(t, q.writeFile(out, safetensors.F32), fmt.Sprintf("scale of block (%d, %d) is NaN", r-1, c-1))
+					*last = good
+				}
+			}
+		}
+	}
+}
+
+// operands is a file with x [2, 4] and w [3, 4] in blocks of 1x2, and things
+// that fit neither.
+func operands(t *testing.T) (path string) {
+	return writeTensors(t, nil,
+		raw("x", safetensors.F8E4M3, []int{2, 4}, 0x38, 0x40, 0x38, 0, 0xB8, 0, 0x30, 0x38),
+		f32("x_s", []int{2, 2}, 1, 2, 0.5, 4),
+		raw("w", safetensors.F8E5M2, []int{3, 4}, 0x3C, 0x40, 0, 0, 0, 0, 0x3C, 0xBC, 0x3C, 0, 0, 0x3C),
+		raw("w_s", safetensors.F8E8M0, []int{3, 2}, 127, 128, 126, 127, 127, 127),
+		f32("w_transposed", []int{2, 3}, 1, 1, 1, 1, 1, 1),
+		f32("w_nan", []int{3, 2}, 1, 1, 1, nan, 1, 1),
+		raw("w_nan8", safetensors.F8E8M0, []int{3, 2}, 127, 127, 127, 127, 127, 255),
+		f32("x_negative", []int{2, 2}, 1, -1, 1, 1),
+		f32("x_huge", []int{2, 2}, 1, 1, 3e38, 3e38),
+		f32("w_four", []int{3, 2}, 1, 1, 1, 1, 4, 1),
+		f32("four", []int{4}, 1, 1, 1, 1),
+		f32("one", []int{}, 2),
+		raw("u8", safetensors.U8, []int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8),
+		raw("int", safetensors.I32, []int{1, 1}, 1, 0, 0, 0),
+		raw("short", safetensors.F8E4M3, []int{2, 3}, 1, 2, 3, 4, 5, 6),
+		raw("narrow", safetensors.F8E4M3, []int{2, 0}),
+		raw("none", safetensors.F8E4M3, []int{0, 4}),
+		f32("no_scales", []int{0, 2}),
+		raw("long", safetensors.F8E4M3, []int{1 << 30, 0}),
+	)
+}
+
+func gemmArgs(path, out, a, aScales, aBlock, b, bScales, bBlock string, more ...string) []string {
+	return append([]string{
+		"gemm", path, "-o", out, "--a", a, "--a-scales", aScales, "--a-block", aBlock,
+		"--b", b, "--b-scales", bScales, "--b-block", bBlock,
+	}, more...)
+}
+
+// TestGemmByHand has results that can be checked by hand.
+func TestGemmByHand(t *testing.T) {
+	for _, test := range []struct {
+		a, aScales, aBlock, b, bScales, bBlock string
+		shape                                  []int
+		want                                   []float32
+	}{
+		// x = [1 2 | 1 0] * [1 | 2], [-1 0 | .5 1] * [.5 | 4]
+		// w = [1 2 | 0 0] * [1 | 2], [0 0 | 1 -1] * [.5 | 1], [1 0 | 0 1] * [1 | 1]
+		{"x", "x_s", "1x2", "w", "w_s", "1x2", []int{2, 3}, []float32{5, 2, 1, -0.5, -2, 3.5}},
+		{"w", "w_s", "1x2", "x", "x_s", "1x2", []int{3, 2}, []float32{5, -0.5, 2, -2, 1, 3.5}},
+		{"x", "one", "tensor", "w", "w_s", "1x2", []int{2, 3}, []float32{10, 2, 2, -2, -1, 0}},
+		{"x", "one", "2x4", "w", "one", "5x9", []int{2, 3}, []float32{20, 4, 4, -4, -2, 0}},
+		{"none", "no_scales", "1x2", "w", "w_s", "1x2", []int{0, 3}, nil},
+		{"narrow", "no_scales", "row", "narrow", "no_scales", "row", []int{2, 2}, []float32{0, 0, 0, 0}},
+	} {
+		out := output(t)
+		require.Empty(t, succeed(t, gemmArgs(operands(t), out, test.a, test.aScales, test.aBlock, test.b, test.bScales, test.bBlock)...))
+		got := openFile(t, out)
+		require.Equal(t, test.shape, infoOf(t, got, "c").Shape)
+		require.Equal(t, floatBytes(test.want...), append([]byte(nil), bytesOf(t, got, "c")...), "%+v", test)
+	}
+}
+
+func TestGemmNonFinite(t *testing.T) {
+	out := output(t)
+	r := octavo(nil, gemmArgs(operands(t), out, "x", "x_huge", "1x2", "w", "w_four", "1x2")...)
+	require.Equal(t, result{0, "", "octavo: warning: tensor \"c\": element 5 of shape [2 3] is -Inf\n"}, r)
+
+	r = octavo(nil, gemmArgs(operands(t), out, "x", "x_huge", "1x2", "w", "w_four", "1x2", "--out-type", "f16")...)
+	require.Equal(t, result{0, "", "octavo: warning: tensor \"c\": element 3 of shape [2 3] is -Inf\n"}, r)
+}
+
+func TestGemmData(t *testing.T) {
+	path, out := operands(t), output(t)
+	for _, test := range []struct {
+		text                                   string
+		a, aScales, aBlock, b, bScales, bBlock string
+	}{
+		{`no tensor "y": octavo inspect lists the tensors`, "y", "x_s", "1x2", "w", "w_s", "1x2"},
+		{`no tensor "s"`, "x", "x_s", "1x2", "w", "s", "1x2"},
+		{`tensor "u8" is U8, which does not say an FP8 format: want F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ`, "u8", "x_s", "1x2", "w", "w_s", "1x2"},
+		{`tensor "x_s" is F32, which`, "x", "x_s", "1x2", "x_s", "w_s", "1x2"},
+		{`tensor "int" is I32: scales are F32 or F8_E8M0`, "x", "int", "tensor", "w", "w_s", "1x2"},
+		{`tensor "x": shape [2 4] in blocks of 1x1 needs 2x4 scales, there are 4 in tensor "x_s"`, "x", "x_s", "1x1", "w", "w_s", "1x2"},
+		{`tensor "w": shape [3 4] in blocks of row needs 3x1 scales, there are 6 in tensor "w_s"`, "x", "x_s", "1x2", "w", "w_s", "row"},
+		{`tensor "w_transposed" of shape [2 3] does not hold the scales of tensor "w": in blocks of 1x2 they are a grid of 3x2`, "x", "x_s", "1x2", "w", "w_transposed", "1x2"},
+		{`tensor "four" of shape [4] does not hold the scales of tensor "x"`, "x", "four", "1x2", "w", "w_s", "1x2"},
+		{`tensor "w": scale of block (1, 1) is NaN`, "x", "x_s", "1x2", "w", "w_nan", "1x2"},
+		{`tensor "w": scale of block (2, 1) is NaN`, "x", "x_s", "1x2", "w", "w_nan8", "1x2"},
+		{`tensor "x": scale of block (0, 1) is -1`, "x", "x_negative", "1x2", "w", "w_s", "1x2"},
+		{`tensor "short" of shape [2 3] and tensor "w" of shape [3 4]: the last dimensions`, "short", "one", "tensor", "w", "w_s", "1x2"},
+		{`requantize`, "x", "four", "all x1", "w", "w_s", "1x2"},
+		{`neither extent along K divides the other`, "x", "x_s", "1x3", "w", "w_s", "1x2"},
+		{`tensor "long" of shape [1073741824 0] has no elements and more than 1048576 rows`, "long", "no_scales", "1x2", "w", "w_s", "1x2"},
+	} {
+		block := strings.ReplaceAll(test.aBlock, " ", "")
+		fail(t, 1, test.text, gemmArgs(path, out, test.a, test.aScales, block, test.b, test.bScales, test.bBlock)...)
+	}
+	requireNothing(t, out)
+}
+
+func TestGemmUsage(t *testing.T) {
+	path, out := operands(t), output(t)
+	good := gemmArgs(path, out, "x", "x_s", "1x2", "w", "w_s", "1x2")
+	for _, flag := range []string{"-o", "--a", "--a-scales", "--a-block", "--b", "--b-scales", "--b-block"} {
+		var args []string
+		for i := 0; i < len(good); i++ {
+			if good[i] == flag {
+				i++
+				continue
+			}
+			args = append(args, good[i])
+		}
+		name := strings.TrimLeft(strings.Replace(flag, "-o", "--out", 1), "-")
+		fail(t, 2, fmt.Sprintf("required flag(s) %q not set", name), args...)
+	}
+	fail(t, 2, `"--b-block" flag: tensor: block "0x2": want tensor, row, or RxC`, append(good, "--b-block", "0x2")...)
+	fail(t, 2, `want f32 or bf16 or f16`, append(good, "--out-type", "e4m3")...)
+	fail(t, 2, `want a whole number`, append(good, "--workers", "-1")...)
+	fail(t, 2, `are the same file`, append(good, "-o", path)...)
+	requireNothing(t, out)
+	succeed(t, append(good, "--workers", fmt.Sprint(uint64(math.MaxUint64)))...)
+}

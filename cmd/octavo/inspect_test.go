@@ -1,0 +1,215 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// TestInspectText has one tensor of each kind. Powers of two are exact under
+// the recipes whose scales are.
+func TestInspectText(t *testing.T) {
+	path := writeTensors(t, map[string]string{"k": "v", "long": strings.Repeat("x", 100), "odd": "a\nb"},
+		f32("w", []int{2, 2}, 4, -0.5, 0, 1e-7),
+		raw("codes", safetensors.F8E4M3, []int{1, 2}, 0x7E, 0x01),
+		raw("codes_scale_inv", safetensors.F8E8M0, []int{1, 2}, 126, 128),
+		raw("e5m2", safetensors.F8E5M2, []int{4}, 0x3C, 0xFC, 0x7F, 0x7C),
+		f32("vector", []int{4}, nan, 3, inf(-1), 1.5),
+		f32("zeros", []int{2}, 0, 0),
+		f32("hopeless", []int{1}, nan),
+		f32("empty", []int{0, 3}),
+		raw("ids", safetensors.I32, []int{1}, 1, 2, 3, 4),
+		raw("es\x1bcape", safetensors.Bool, []int{1}, 1),
+	)
+	text := succeed(t, "inspect", path)
+	for line := range strings.Lines(text) {
+		require.LessOrEqual(t, len(line)-1, 110)
+	}
+	head, rest, _ := strings.Cut(text, "\n\ncodes ")
+	require.Equal(t, `metadata k: v
+metadata long: `+strings.Repeat("x", 80)+`
+metadata odd: "a\nb"
+
+w  F32 [2 2]  amax 4  smallest 1e-07  range 25.3 bits`, head[:strings.Index(head, "\n  recipe")])
+	require.Equal(t, `  recipe                  block            saturated           flushed  SQNR dB   scale min         max
+  te-current              tensor                   0           1 (25%)   145.00    0.008929    0.008929
+  te-current-pow2         tensor                   0           1 (25%)   152.11     0.01562     0.01562`,
+		strings.Join(strings.Split(head[strings.Index(head, "  recipe"):], "\n")[:3], "\n"))
+	require.Len(t, strings.Split(head, "\n"), 5+1+len(scaling.Profiles())-1)
+	require.Equal(t, `F8_E4M3 [1 2]  amax 448  smallest 0.001953  range 17.8 bits
+  scales codes_scale_inv  F8_E8M0 [1 2]  0.5 to 2
+
+codes_scale_inv  F8_E8M0 [1 2]  amax 2  smallest 0.5  range 2.0 bits
+
+e5m2  F8_E5M2 [4]  amax 1  smallest 1  range 0.0 bits
+  1 NaN, 1 +Inf, 1 -Inf, the first at element 1
+
+empty  F32 [0 3]  empty
+
+vector  F32 [4]  amax 3  smallest 1.5  range 1.0 bits
+  1 NaN, 0 +Inf, 1 -Inf, the first at element 0
+
+zeros  F32 [2]  all finite values are 0
+
+hopeless  F32 [1]
+  1 NaN, 0 +Inf, 0 -Inf, the first at element 0
+
+ids  I32 [1]
+
+"es\x1bcape"  BOOL [1]
+
+`, rest)
+}
+
+// jsonFile is what inspect --json prints, with numbers as they are written.
+type jsonFile struct {
+	File     string
+	Metadata map[string]string
+	Format   string
+	Tensors  []struct {
+		Name, DType string
+		Shape       []int
+		Bytes       int64
+		Values      *struct {
+			Elements, Zeros, NaN, PosInf, NegInf int64
+			Amax, Smallest, RangeBits            scaling.Float
+			FirstNonFinite                       *int
+		}
+		Scales *struct {
+			Name, DType string
+			Shape       []int
+			Min, Max    scaling.Float
+		}
+		Recipes []struct {
+			Profile, Block                string
+			Saturated, Flushed, Subnormal int64
+			SQNRDecibels                  any
+			ScaleMin, ScaleMax            scaling.Float
+		}
+	}
+}
+
+func inspectJSON(t *testing.T, args ...string) (file jsonFile) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(succeed(t, append([]string{"inspect", "--json"}, args...)...)))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&file))
+	return file
+}
+
+// TestInspectModel compares with the library, and the SQNR with one computed
+// from the decoded values.
+func TestInspectModel(t *testing.T) {
+	path := testutil.Shared(t, "data", "stories260K.safetensors")
+	in := openFile(t, path)
+	got := inspectJSON(t, path, "--format", "e5m2")
+	require.Equal(t, path, got.File)
+	require.Equal(t, in.Metadata(), got.Metadata)
+	require.Equal(t, "E5M2", got.Format)
+	require.Len(t, got.Tensors, 47)
+	for i, info := range in.Tensors() {
+		report := got.Tensors[i]
+		require.Equal(t, info.Name, report.Name)
+		require.Equal(t, info.Shape, report.Shape)
+		values, err := in.Float32s(info.Name)
+		require.NoError(t, err)
+		amax, smallest := 0.0, math.Inf(1)
+		for _, v := range values {
+			amax = max(amax, math.Abs(float64(v)))
+			if v != 0 {
+				smallest = min(smallest, math.Abs(float64(v)))
+			}
+		}
+		require.Equal(t, scaling.Float(amax), report.Values.Amax)
+		require.Equal(t, scaling.Float(smallest), report.Values.Smallest)
+		require.InDelta(t, math.Log2(amax/smallest), float64(report.Values.RangeBits), 1e-5)
+		require.Nil(t, report.Values.FirstNonFinite)
+		if len(info.Shape) < 2 {
+			require.Empty(t, report.Recipes)
+			continue
+		}
+		require.Len(t, report.Recipes, len(scaling.Profiles())-1)
+		for _, r := range report.Recipes {
+			recipe := scaling.Profile(r.Profile).Recipe(scaling.Weight)
+			recipe.Format = fp8.E5M2
+			require.Equal(t, recipe.Block.String(), r.Block)
+			x := tensor.Tensor{Shape: info.Shape}
+			var st fp8.Stats
+			require.NoError(t, scaling.Quantize(&x, values, &scaling.Quantizer{Recipe: recipe, Stats: &st}))
+			require.Equal(t, []int64{st.Saturated(), st.Flushed, st.Subnormal}, []int64{r.Saturated, r.Flushed, r.Subnormal})
+			decoded := make([]float64, len(values))
+			tensor.Dequantize(decoded, &x)
+			signal, noise := 0.0, 0.0
+			for j, v := range values {
+				signal += float64(v) * float64(v)
+				noise += (float64(v) - decoded[j]) * (float64(v) - decoded[j])
+			}
+			require.InDelta(t, 10*math.Log10(signal/noise), r.SQNRDecibels, 1e-6)
+			lo, hi := scaleRange(x.Scales)
+			require.Equal(t, []scaling.Float{lo, hi}, []scaling.Float{r.ScaleMin, r.ScaleMax})
+		}
+	}
+}
+
+// TestInspectQuantized inspects what quantize wrote.
+func TestInspectQuantized(t *testing.T) {
+	path, out := testutil.Shared(t, "data", "stories260K.safetensors"), output(t)
+	succeed(t, "quantize", path, "-o", out, "--profile", "torchao-rowwise")
+	name := "model.layers.0.mlp.up_proj.weight"
+	got := inspectJSON(t, out, "--only", "^"+name)
+	require.Equal(t, "row", got.Metadata["octavo.block"])
+	require.Len(t, got.Tensors, 2)
+	for _, report := range got.Tensors {
+		require.Empty(t, report.Recipes, report.Name)
+		if report.Name == name {
+			require.Equal(t, scaling.Float(448), report.Values.Amax)
+			require.Equal(t, name+"_scale_inv", report.Scales.Name)
+			require.Equal(t, []int{172, 1}, report.Scales.Shape)
+			scales, err := openFile(t, out).Float32s(name + "_scale_inv")
+			require.NoError(t, err)
+			lo, hi := scaleRange(scales)
+			require.Equal(t, []scaling.Float{lo, hi}, []scaling.Float{report.Scales.Min, report.Scales.Max})
+		}
+	}
+}
+
+// TestInspectNonFiniteJSON checks that NaN and infinities survive JSON.
+func TestInspectNonFiniteJSON(t *testing.T) {
+	got := inspectJSON(t, writeTensors(t, nil,
+		f32("w", []int{1, 3}, 1, nan, inf(1)),
+		f32("zeros", []int{1, 1}, 0),
+		f32("exact", []int{1, 1}, 1),
+	)).Tensors
+	require.Equal(t, 1, *got[0].Values.FirstNonFinite)
+	require.Equal(t, []int64{1, 1, 0}, []int64{got[0].Values.NaN, got[0].Values.PosInf, got[0].Values.NegInf})
+	for _, r := range got[0].Recipes {
+		switch r.Profile {
+		case "torchao-tensorwise", "mx-floor":
+			require.True(t, math.IsNaN(float64(r.ScaleMax)))
+			require.Equal(t, "NaN", r.SQNRDecibels)
+		case "mtfp8":
+			require.True(t, math.IsInf(float64(r.ScaleMax), 1))
+		}
+	}
+	require.True(t, math.IsNaN(float64(got[1].Values.RangeBits)))
+	require.Equal(t, "NaN", got[1].Recipes[0].SQNRDecibels)
+	require.Equal(t, "+Inf", got[2].Recipes[1].SQNRDecibels)
+}
+
+func TestInspectErrors(t *testing.T) {
+	path := writeTensors(t, nil,
+		raw("codes", safetensors.F8E4M3, []int{1}, 1), raw("codes_scale_inv", safetensors.I8, []int{1}, 1))
+	fail(t, 1, `tensor "codes_scale_inv" is I8: scales are F32 or F8_E8M0`, "inspect", path)
+	fail(t, 1, `no tensor has a name that matches --only "x"`, "inspect", path, "--only", "x")
+	fail(t, 2, `error parsing regexp`, "inspect", path, "--only", "[")
+	fail(t, 2, `unknown format "fp8"`, "inspect", path, "--format", "fp8")
+}

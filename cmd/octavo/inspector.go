@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"runtime"
+	"sync"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// fileReport is what inspect --json prints.
+type fileReport struct {
+	File     string            `json:"file"`
+	Metadata map[string]string `json:"metadata"`
+	Format   string            `json:"format"` // that the recipes encode to
+	Tensors  []tensorReport    `json:"tensors"`
+}
+
+// tensorReport says what is in a tensor.
+type tensorReport struct {
+	Name    string            `json:"name"`
+	DType   safetensors.DType `json:"dtype"`
+	Shape   []int             `json:"shape"`
+	Bytes   int64             `json:"bytes"`
+	Values  *valuesReport     `json:"values,omitempty"`  // of floating-point types
+	Scales  *scalesReport     `json:"scales,omitempty"`  // of FP8 codes
+	Recipes []recipeReport    `json:"recipes,omitempty"` // of float matrices
+}
+
+// valuesReport says what values there are.
+type valuesReport struct {
+	Elements int64  `json:"elements"`
+	Amax     number `json:"amax"`     // largest finite magnitude
+	Smallest number `json:"smallest"` // smallest nonzero magnitude
+	Range    number `json:"rangeBits"`
+	Zeros    int64  `json:"zeros"`
+	NaN      int64  `json:"nan"`
+	PosInf   int64  `json:"posInf"`
+	NegInf   int64  `json:"negInf"`
+
+	FirstNonFinite *int `json:"firstNonFinite,omitempty"` // index, row-major
+}
+
+// scalesReport describes the scales of a tensor of codes.
+type scalesReport struct {
+	Name  string            `json:"name"`
+	DType safetensors.DType `json:"dtype"`
+	Shape []int             `json:"shape"`
+	Min   scaling.Float     `json:"min"`
+	Max   scaling.Float     `json:"max"`
+}
+
+// recipeReport says what a recipe would do to a matrix.
+type recipeReport struct {
+	Profile   scaling.Profile `json:"profile"`
+	Block     string          `json:"block"`
+	Saturated int64           `json:"saturated"`
+	Flushed   int64           `json:"flushed"`
+	Subnormal int64           `json:"subnormal"`
+	SQNR      number          `json:"sqnrDecibels"`
+	ScaleMin  scaling.Float   `json:"scaleMin"`
+	ScaleMax  scaling.Float   `json:"scaleMax"`
+}
+
+// inspector makes reports of a file's tensors.
+type inspector struct {
+	file   *safetensors.File
+	format fp8.Format
+	only   *regexp.Regexp
+}
+
+// each calls visit with a report of every selected tensor, one at a time.
+func (in *inspector) each(visit func(tensorReport) error) error {
+	selected := false
+	for _, info := range in.file.Tensors() {
+		if !selects(in.only, info.Name) {
+			continue
+		}
+		selected = true
+		report, err := in.report(info)
+		if err != nil {
+			return err
+		}
+		if err := visit(report); err != nil {
+			return err
+		}
+	}
+	if in.only != nil && !selected {
+		return fmt.Errorf("no tensor has a name that matches --only %q", in.only)
+	}
+	return nil
+}
+
+func (in *inspector) report(info safetensors.Info) (tensorReport, error) {
+	r := tensorReport{Name: info.Name, DType: info.DType, Shape: info.Shape, Bytes: info.Bytes()}
+	values, err := readArray(in.file, info)
+	if err != nil || values == nil {
+		return r, err
+	}
+	if r.Values, err = reportValues(values); err != nil {
+		return r, err
+	}
+	if r.Scales, err = in.reportScales(info); err != nil {
+		return r, err
+	}
+	if isMatrix(in.file, info) {
+		r.Recipes, err = reportRecipes(values, info, in.format)
+	}
+	return r, err
+}
+
+func reportValues(values array) (*valuesReport, error) {
+	st, first, err := values.measure()
+	if err != nil {
+		return nil, err
+	}
+	r := &valuesReport{
+		Elements: st.Elements, Amax: number(st.Amax), Smallest: number(st.Smallest),
+		Range: number(math.Log2(st.Amax) - math.Log2(st.Smallest)),
+		Zeros: st.Zeros, NaN: st.NaN, PosInf: st.PosInf, NegInf: st.NegInf,
+	}
+	if st.NonFinite() > 0 {
+		r.FirstNonFinite = &first.Index
+	}
+	return r, nil
+}
+
+// reportScales describes the scales of a tensor of codes, where the file has
+// them.
+func (in *inspector) reportScales(codes safetensors.Info) (*scalesReport, error) {
+	info, ok := in.file.Info(codes.Name + scaleSuffix)
+	if _, isFP8 := formatOf(codes.DType); !ok || !isFP8 {
+		return nil, nil
+	}
+	scales, err := readScales(in.file, info)
+	if err != nil {
+		return nil, err
+	}
+	r := &scalesReport{Name: info.Name, DType: info.DType, Shape: info.Shape}
+	r.Min, r.Max = scaleRange(scales)
+	return r, nil
+}
+
+// reportRecipes quantizes a matrix under every recipe, several at a time.
+func reportRecipes(values array, info safetensors.Info, f fp8.Format) ([]recipeReport, error) {
+	profiles := justInTime()
+	reports, errs := make([]recipeReport, len(profiles)), make([]error, len(profiles))
+	var wait sync.WaitGroup
+	places := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, p := range profiles {
+		places <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-places }()
+			reports[i], errs[i] = reportRecipe(values, info, p, f)
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return reports, nil
+}
+
+func reportRecipe(values array, info safetensors.Info, p scaling.Profile, f fp8.Format) (recipeReport, error) {
+	recipe := p.Recipe(scaling.Weight)
+	recipe.Format = f
+	st := fp8.Stats{Detail: new(fp8.Detail)}
+	t := tensor.Tensor{Name: info.Name, Shape: info.Shape}
+	if err := values.quantize(&t, &scaling.Quantizer{Recipe: recipe, Stats: &st}); err != nil {
+		return recipeReport{}, err
+	}
+	r := recipeReport{
+		Profile: p, Block: recipe.Block.String(),
+		Saturated: st.Saturated(), Flushed: st.Flushed, Subnormal: st.Subnormal, SQNR: number(st.Detail.SQNR()),
+	}
+	r.ScaleMin, r.ScaleMax = scaleRange(t.Scales)
+	return r, nil
+}

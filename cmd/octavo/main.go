@@ -1,0 +1,7 @@
+// Command octavo converts, quantizes, multiplies and inspects 8-bit floating
+// point from the command line. Run octavo --help for what it can do.
+package main
+
+import "os"
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

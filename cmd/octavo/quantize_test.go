@@ -1,0 +1,278 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// TestQuantizeGolden compares codes and scales with those that PyTorch and
+// NumPy computed. A case is named profile[.block].format; square blocks are
+// those of w, all others of x, for which the profiles of one block have it.
+func TestQuantizeGolden(t *testing.T) {
+	path := testutil.Shared(t, "golden", "scaling.safetensors")
+	golden := openFile(t, path)
+	cases := 0
+	for _, info := range golden.Tensors() {
+		name, ok := strings.CutSuffix(info.Name, ".codes")
+		if !ok {
+			continue
+		}
+		cases++
+		t.Run(name, func(t *testing.T) {
+			parts := strings.Split(name, ".")
+			args := []string{"quantize", path, "-o", output(t), "--profile", parts[0], "--format", parts[len(parts)-1]}
+			source := "x"
+			if len(parts) == 3 && parts[1] == "128x128" {
+				source = "w" // the profile's own block
+			} else if len(parts) == 3 {
+				args = append(args, "--block", parts[1])
+			}
+			succeed(t, append(args, "--only", "^"+source+"$")...)
+
+			got := openFile(t, args[3])
+			require.Equal(t, bytesOf(t, golden, name+".codes"), bytesOf(t, got, source))
+			require.Equal(t, bytesOf(t, golden, name+".scales"), bytesOf(t, got, source+"_scale_inv"))
+			for of, in := range map[string]string{name + ".codes": source, name + ".scales": source + "_scale_inv"} {
+				want, info := infoOf(t, golden, of), infoOf(t, got, in)
+				require.Equal(t, want.DType, info.DType)
+				require.Equal(t, want.Shape, info.Shape)
+			}
+		})
+	}
+	require.Equal(t, 30, cases)
+}
+
+// TestQuantizeModel quantizes a real model and compares with the library.
+func TestQuantizeModel(t *testing.T) {
+	path, out := testutil.Shared(t, "data", "stories260K.safetensors"), output(t)
+	text := succeed(t, "quantize", path, "-o", out, "--profile", "te-block-pow2", "--only", `_proj\.weight$`)
+	in, got := openFile(t, path), openFile(t, out)
+
+	metadata := in.Metadata()
+	maps.Copy(metadata, map[string]string{"octavo.profile": "te-block-pow2", "octavo.format": "E4M3", "octavo.block": "128x128"})
+	require.Equal(t, metadata, got.Metadata())
+
+	quantized, copied, before, after := 0, 0, int64(0), int64(0)
+	stats := fp8.Stats{}
+	for _, info := range in.Tensors() {
+		if len(info.Shape) < 2 || !strings.HasSuffix(info.Name, "_proj.weight") {
+			copied++
+			require.Equal(t, bytesOf(t, in, info.Name), bytesOf(t, got, info.Name))
+			continue
+		}
+		quantized++
+		before += info.Bytes()
+		values, err := in.Float32s(info.Name)
+		require.NoError(t, err)
+		want := tensor.Tensor{Shape: info.Shape}
+		require.NoError(t, scaling.Quantize(&want, values, &scaling.Quantizer{Recipe: scaling.Default(scaling.Weight), Stats: &stats}))
+		require.Equal(t, want.Codes, bytesOf(t, got, info.Name))
+		require.Equal(t, floatBytes(want.Scales...), bytesOf(t, got, info.Name+"_scale_inv"))
+		after += infoOf(t, got, info.Name).Bytes() + infoOf(t, got, info.Name+"_scale_inv").Bytes()
+	}
+	require.Equal(t, 35, quantized)
+	require.Len(t, got.Tensors(), 2*quantized+copied)
+	require.Contains(t, text, "te-block-pow2 E4M3, block 128x128\n")
+	require.Regexp(t, fmt.Sprintf(`quantized +35 +%d +%d\n`, before, after), text)
+	require.Contains(t, text, fmt.Sprintf("of %d values quantized: 0 saturated, ", stats.Elements))
+	require.Equal(t, stats.Flushed != 0, strings.Contains(text, fmt.Sprintf("saturated, %d (", stats.Flushed)))
+}
+
+// kinds is a file with a tensor of every kind.
+func kinds(t *testing.T) (path string) {
+	values := []float64{1, -0.3, 448, 1e-3, 0, 7}
+	var f64, f16, bf16 []byte
+	for _, v := range values {
+		f64 = binary.LittleEndian.AppendUint64(f64, math.Float64bits(v))
+		f16 = binary.LittleEndian.AppendUint16(f16, float16.Fromfloat32(float32(v)).Bits())
+		bf16 = binary.LittleEndian.AppendUint16(bf16, uint16(fp8.BFloat16FromFloat32(float32(v))))
+	}
+	return writeTensors(t, map[string]string{"made by": "a test"},
+		raw("bf16", safetensors.BF16, []int{3, 2}, bf16...),
+		raw("codes", safetensors.F8E4M3, []int{3, 1}, 1, 2, 3),
+		f32("odd", []int{1, 3}, 3, 2, 1),
+		f32("cube", []int{3, 1, 5}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+		raw("f16", safetensors.F16, []int{2, 3}, f16...),
+		f32("vector", []int{3}, 1, 2, 3),
+		raw("int", safetensors.I64, []int{1, 1}, 8, 7, 6, 5, 4, 3, 2, 1),
+		raw("f64", safetensors.F64, []int{2, 3}, f64...),
+		f32("scalar", []int{}, 5),
+		f32("empty", []int{0, 4}),
+	)
+}
+
+// TestQuantizeKinds checks which tensors are quantized, and that each tensor
+// lies at a multiple of its element size.
+func TestQuantizeKinds(t *testing.T) {
+	for _, test := range []struct {
+		profile   string
+		scaleType safetensors.DType
+	}{{"te-current", safetensors.F32}, {"mx-rceil", safetensors.F8E8M0}} {
+		path, out := kinds(t), output(t)
+		succeed(t, "quantize", path, "-o", out, "--profile", test.profile, "--format", "e5m2fnuz")
+		in, got := openFile(t, path), openFile(t, out)
+		for _, info := range got.Tensors() {
+			require.Zero(t, info.Offset%int64(info.DType.Size()), "offset of %s", info.Name)
+		}
+		for _, name := range []string{"vector", "scalar", "codes", "int", "empty"} {
+			require.Equal(t, infoOf(t, in, name).DType, infoOf(t, got, name).DType)
+			require.Equal(t, bytesOf(t, in, name), bytesOf(t, got, name))
+		}
+		recipe := scaling.Profile(test.profile).Recipe(scaling.Weight)
+		recipe.Format = fp8.E5M2FNUZ
+		for _, name := range []string{"bf16", "odd", "cube", "f16", "f64"} {
+			info := infoOf(t, got, name)
+			require.Equal(t, safetensors.F8E5M2FNUZ, info.DType)
+			require.Equal(t, infoOf(t, in, name).Shape, info.Shape)
+			values, err := in.Float32s(name) // exact for these, but for 1e-3 and -0.3 of f64, which no code is near
+			require.NoError(t, err)
+			want := tensor.Tensor{Shape: info.Shape}
+			require.NoError(t, scaling.Quantize(&want, values, &scaling.Quantizer{Recipe: recipe}))
+			require.Equal(t, want.Codes, bytesOf(t, got, name))
+			scales, err := readScales(got, infoOf(t, got, name+"_scale_inv"))
+			require.NoError(t, err)
+			require.Equal(t, want.Scales, scales)
+			require.Equal(t, test.scaleType, infoOf(t, got, name+"_scale_inv").DType)
+		}
+		rows, cols := recipe.Block.Grid(3, 5)
+		require.Equal(t, []int{rows, cols}, infoOf(t, got, "cube_scale_inv").Shape)
+	}
+}
+
+// TestQuantizeFloat64 checks that float64 is rounded once: this value is above
+// the middle of 1 and 1.125 by less than float32 can hold.
+func TestQuantizeFloat64(t *testing.T) {
+	var data []byte
+	for _, v := range []float64{1.0625 + 1e-12, 448} {
+		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
+	}
+	out := output(t)
+	succeed(t, "quantize", writeTensors(t, nil, raw("x", safetensors.F64, []int{1, 2}, data...)), "-o", out, "--profile", "te-current")
+	require.Equal(t, []byte{0x39, 0x7E}, bytesOf(t, openFile(t, out), "x"))
+}
+
+func TestQuantizeNonFinite(t *testing.T) {
+	path := writeTensors(t, nil,
+		f32("good", []int{1, 2}, 1, 2),
+		f32("bad", []int{2, 2}, 1, 2, nan, inf(-1)),
+		f32("worse", []int{1, 1}, inf(1)),
+	)
+	warnings := `octavo: warning: tensor "bad": element 2 of shape [2 2] is NaN; 2 of its values are not finite
+octavo: warning: tensor "worse": element 0 of shape [1 1] is +Inf; 1 of its values are not finite
+`
+	out := output(t)
+	r := octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor")
+	require.Equal(t, 0, r.status)
+	require.Equal(t, warnings, r.stderr)
+	got := openFile(t, out)
+	require.Equal(t, []byte{120, 0xFF}, bytesOf(t, got, "bad_scale_inv"), "2^-7, and NaN for the row with a NaN")
+	require.Equal(t, []byte{0x70, 0x78, 0x7F, 0x7F}, bytesOf(t, got, "bad"))
+	require.Equal(t, []byte{0xFF}, bytesOf(t, got, "worse_scale_inv"))
+
+	r = octavo(nil, "quantize", path, "-o", out, "--profile", "te-current", "--json")
+	require.Equal(t, 0, r.status)
+	require.Equal(t, warnings, r.stderr)
+	var summary map[string]any
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &summary))
+	require.Equal(t, map[string]any{
+		"input": path, "output": out, "profile": "te-current", "format": "E4M3", "block": "tensor",
+		"quantized": map[string]any{"tensors": 3.0, "bytesBefore": 28.0, "bytesAfter": 19.0},
+		"copied":    map[string]any{"tensors": 0.0, "bytesBefore": 0.0, "bytesAfter": 0.0},
+		"elements":  7.0, "saturated": 0.0, "flushed": 0.0,
+		"nonFinite": []any{
+			map[string]any{"tensor": "bad", "shape": []any{2.0, 2.0}, "index": 2.0, "value": "NaN", "count": 2.0},
+			map[string]any{"tensor": "worse", "shape": []any{1.0, 1.0}, "index": 0.0, "value": "+Inf", "count": 1.0},
+		},
+	}, summary)
+}
+
+// TestQuantizeSummary counts what is lost: under mx-floor 1.9 saturates, and
+// 1e-9 is flushed beside it.
+func TestQuantizeSummary(t *testing.T) {
+	path, out := writeTensors(t, nil, f32("w", []int{1, 4}, 1.9, 1e-9, 1, 1), f32("v", []int{2}, 1, 2)), output(t)
+	require.Equal(t, out+`: mx-floor E4M3, block 1x32
+
+               tensors   bytes before   bytes after
+   quantized         1             16             5
+      copied         1              8             8
+         all         2             24            13
+
+of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
+`, succeed(t, "quantize", path, "-o", out, "--profile", "mx-floor"))
+}
+
+// TestQuantizeTwice quantizes different tensors under different recipes.
+func TestQuantizeTwice(t *testing.T) {
+	path := writeTensors(t, nil, f32("a", []int{1, 1}, 1), f32("b", []int{1, 1}, 1), f32("c", []int{1, 1}, 1))
+	first, second, third := output(t), output(t), output(t)
+	succeed(t, "quantize", path, "-o", first, "--profile", "te-current", "--only", "a")
+	succeed(t, "quantize", first, "-o", second, "--profile", "mx-floor", "--only", "b")
+	succeed(t, "quantize", second, "-o", third, "--profile", "te-current")
+	require.Equal(t, map[string]string{
+		"octavo.profile": "te-current, mx-floor", "octavo.format": "E4M3", "octavo.block": "tensor, 1x32",
+	}, openFile(t, third).Metadata())
+	require.Len(t, openFile(t, third).Tensors(), 6)
+}
+
+func TestQuantizeReplacesOutput(t *testing.T) {
+	path, out := kinds(t), output(t)
+	require.NoError(t, os.WriteFile(out, []byte("before"), 0o666))
+	succeed(t, "quantize", path, "-o", out, "--profile", "deepseek")
+	openFile(t, out)
+	entries, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+func TestQuantizeUsage(t *testing.T) {
+	path := kinds(t)
+	fail(t, 2, `required flag(s) "out", "profile" not set`, "quantize", path)
+	fail(t, 2, `required flag(s) "profile" not set`, "quantize", path, "-o", output(t))
+	fail(t, 2, `invalid argument "te" for "--profile" flag: want one of te-current, te-current-pow2,`, "quantize", path, "-o", output(t), "--profile", "te")
+	fail(t, 2, `want one of te-current`, "quantize", path, "-o", output(t), "--profile", "")
+	fail(t, 2, `use te-current`, "quantize", path, "-o", output(t), "--profile", "te-delayed")
+	fail(t, 2, `unknown format "f8"`, "quantize", path, "-o", output(t), "--profile", "te-block", "--format", "f8")
+	fail(t, 2, `want tensor, row, or RxC such as 128x128`, "quantize", path, "-o", output(t), "--profile", "te-block", "--block", "128")
+	fail(t, 2, `error parsing regexp`, "quantize", path, "-o", output(t), "--profile", "te-block", "--only", "(")
+
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	fail(t, 2, "are the same file: write another one", "quantize", path, "-o", path, "--profile", "te-block")
+	link := output(t)
+	require.NoError(t, os.Link(path, link))
+	fail(t, 2, "are the same file: write another one", "quantize", path, "-o", link, "--profile", "te-block")
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, slices.Equal(before, after))
+}
+
+func TestQuantizeData(t *testing.T) {
+	out := output(t)
+	twice := writeTensors(t, nil, f32("w", []int{1, 1}, 1), f32("w_scale_inv", []int{1}, 1), f32("v", []int{1, 1}, 1))
+	fail(t, 1, `tensor "w" cannot be quantized, since the file already has a tensor "w_scale_inv": leave it out with --only`,
+		"quantize", twice, "-o", out, "--profile", "te-block")
+	fail(t, 1, `no float matrix has a name that matches --only "^vector$": octavo inspect lists the tensors`,
+		"quantize", kinds(t), "-o", out, "--profile", "te-block", "--only", "^vector$")
+	requireNothing(t, out)
+	succeed(t, "quantize", twice, "-o", out, "--profile", "te-block", "--only", "^v$")
+
+	missing := filepath.Join(t.TempDir(), "no", "such", "out.safetensors")
+	fail(t, 1, "no such file or directory", "quantize", kinds(t), "-o", missing, "--profile", "te-block")
+}

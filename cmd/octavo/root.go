@@ -1,0 +1,105 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the
+weights of a checkpoint, multiplies block-scaled matrices, and says what FP8
+would do to a tensor.
+
+Results are the same bits on every machine and for any number of threads.
+Files are in the safetensors format; an output file is either complete or not
+there. Errors are one line on standard error. The exit status is 0, or 1 if
+what was read is wrong, or 2 if the command line is.`
+
+const rootExample = `  octavo inspect model.safetensors
+  octavo quantize model.safetensors -o model-fp8.safetensors --profile te-block-pow2
+  octavo encode --format e4m3 < values.f32 > codes.e4m3`
+
+// run executes a command line and returns the exit status.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteC()
+	return report(stderr, cmd, err)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "octavo",
+		Short:         "8-bit floating point: convert, quantize, multiply, inspect",
+		Long:          rootLong,
+		Example:       rootExample,
+		Args:          noCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.DisableFlagsInUseLine = true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(newHelpCommand())
+	root.AddCommand(
+		newTrainCommand(),
+		newEncodeCommand(),
+		newDecodeCommand(),
+		newQuantizeCommand(),
+		newGemmCommand(),
+		newInspectCommand(),
+		newVersionCommand(),
+	)
+	markUsageErrors(root)
+	return root
+}
+
+// markUsageErrors makes a usageError of what cobra finds wrong with the flags
+// and arguments of c and its commands.
+func markUsageErrors(c *cobra.Command) {
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	validate := c.Args
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if validate != nil {
+			if err := validate(cmd, args); err != nil {
+				return usageError{err}
+			}
+		}
+		if err := cmd.ValidateRequiredFlags(); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+	for _, child := range c.Commands() {
+		markUsageErrors(child)
+	}
+}
+
+// noCommand refuses arguments that name no command.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("there is no command %q", args[0])
+}
+
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Say what a command does",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return usageError{err}
+			}
+			if err := noCommand(topic, rest); err != nil {
+				return err
+			}
+			topic.InitDefaultHelpFlag()
+			return topic.Help()
+		},
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+func TestRootListsCommands(t *testing.T) {
+	help := succeed(t)
+	for _, c := range newRoot().Commands() {
+		require.Contains(t, help, c.Name())
+	}
+	require.Equal(t, help, succeed(t, "--help"))
+	require.Equal(t, help, succeed(t, "help"))
+}
+
+func TestHelp(t *testing.T) {
+	for _, c := range newRoot().Commands() {
+		if c.Name() == "help" {
+			continue
+		}
+		t.Run(c.Name(), func(t *testing.T) {
+			help := succeed(t, c.Name(), "--help")
+			require.Contains(t, help, c.Long)
+			require.Contains(t, help, "Examples:\n  octavo "+c.Name())
+			require.Equal(t, help, succeed(t, "help", c.Name()))
+		})
+	}
+}
+
+func TestUnknownCommand(t *testing.T) {
+	fail(t, 2, `octavo: there is no command "quantise" (see octavo --help)`, "quantise")
+	fail(t, 2, `octavo: there is no command "quantise" (see octavo help --help)`, "help", "quantise")
+	fail(t, 2, `octavo: unknown flag: --frob (see octavo --help)`, "--frob")
+}
+
+// TestBrokenFiles hands every command that reads files all beginnings of a
+// valid file, and that file with each of its header's bytes changed.
+func TestBrokenFiles(t *testing.T) {
+	whole, err := os.ReadFile(writeTensors(t, map[string]string{"k": "v"},
+		raw("a", safetensors.F8E4M3, []int{2, 3}, 1, 2, 3, 4, 5, 6),
+		raw("e", safetensors.F8E8M0, []int{2, 1}, 127, 126),
+		f32("w", []int{2, 1}, 1, nan),
+	))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "broken.safetensors")
+	try := func(data []byte) (statuses []int) {
+		require.NoError(t, os.WriteFile(path, data, 0o666))
+		for _, args := range [][]string{
+			{"inspect", path, "--json"},
+			{"quantize", path, "-o", output(t), "--profile", "te-block"},
+			{"gemm", path, "-o", output(t), "--a", "a", "--a-scales", "e", "--a-block", "row", "--b", "a", "--b-scales", "e", "--b-block", "row"},
+		} {
+			statuses = append(statuses, octavo(nil, args...).status)
+		}
+		return statuses
+	}
+	require.Equal(t, []int{0, 0, 0}, try(whole))
+	for n := range whole {
+		require.Equal(t, []int{1, 1, 1}, try(whole[:n]), "the first %d bytes", n)
+	}
+	header := len(whole) - 16
+	for i := range header {
+		for _, change := range []byte{1, 0x10, 0x80} {
+			broken := append([]byte{}, whole...)
+			broken[i] ^= change
+			for _, status := range try(broken) {
+				require.Contains(t, []int{0, 1}, status, "byte %d", i)
+			}
+		}
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "absent.safetensors")
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte("not a header, only text"), 0o666))
+	for _, args := range [][]string{
+		{"inspect"},
+		{"quantize", "-o", output(t), "--profile", "te-block"},
+		{"gemm", "-o", output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"},
+	} {
+		fail(t, 1, "absent.safetensors: no such file", append(args, absent)...)
+		fail(t, 1, "want a complete safetensors file", append(args, text)...)
+		fail(t, 1, "directory", append(args, t.TempDir())...)
+		fail(t, 2, "want one file, there are 0 arguments", args...)
+		fail(t, 2, "want one file, there are 2 arguments", append(args, absent, text)...)
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/telemetry"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// scaleSuffix is what is added to the name of a tensor of codes to name its
+// dequantization scales, as in DeepSeek's checkpoints.
+const scaleSuffix = "_scale_inv"
+
+var dtypes = map[fp8.Format]safetensors.DType{
+	fp8.E4M3:     safetensors.F8E4M3,
+	fp8.E5M2:     safetensors.F8E5M2,
+	fp8.E4M3FNUZ: safetensors.F8E4M3FNUZ,
+	fp8.E5M2FNUZ: safetensors.F8E5M2FNUZ,
+}
+
+// formatOf returns the format of a tensor of codes.
+func formatOf(d safetensors.DType) (f fp8.Format, ok bool) {
+	for f, dtype := range dtypes {
+		if dtype == d {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+// isFloat reports whether tensors of type d can be quantized.
+func isFloat(d safetensors.DType) bool {
+	switch d {
+	case safetensors.F64, safetensors.F32, safetensors.F16, safetensors.BF16:
+		return true
+	}
+	return false
+}
+
+// isMatrix reports whether a tensor of a file is one that quantizing is for.
+func isMatrix(file *safetensors.File, info safetensors.Info) bool {
+	return isFloat(info.DType) && len(info.Shape) >= 2 && info.Len() > 0 && !isScale(file, info.Name)
+}
+
+// isScale reports whether a tensor of a file holds the scales of codes.
+func isScale(file *safetensors.File, name string) bool {
+	base, ok := strings.CutSuffix(name, scaleSuffix)
+	if !ok {
+		return false
+	}
+	info, _ := file.Info(base)
+	_, ok = formatOf(info.DType)
+	return ok
+}
+
+// open opens a safetensors file.
+func open(path string) (*safetensors.File, error) {
+	file, err := safetensors.Open(path)
+	var system *fs.PathError
+	if err != nil && !errors.As(err, &system) {
+		return nil, fmt.Errorf("%w: want a complete safetensors file", err)
+	}
+	return file, err
+}
+
+// array is a tensor's values in the type that its file holds them in, so that
+// encoding rounds once.
+type array interface {
+	// quantize is scaling.Quantize of the array.
+	quantize(t *tensor.Tensor, q *scaling.Quantizer) error
+	// measure returns the magnitudes and what is not finite.
+	measure() (fp8.Stats, telemetry.NonFinite, error)
+}
+
+type arrayOf[T fp8.Float] []T
+
+func (a arrayOf[T]) quantize(t *tensor.Tensor, q *scaling.Quantizer) error {
+	return scaling.Quantize(t, []T(a), q)
+}
+
+func (a arrayOf[T]) measure() (fp8.Stats, telemetry.NonFinite, error) {
+	var st fp8.Stats
+	recorder := telemetry.New()
+	err := tensor.Quantize(&tensor.Tensor{Shape: []int{len(a)}}, []T(a), tensor.Quantization{
+		Scale:    func(float32, bool) fp8.Scale { return fp8.Scale{} },
+		Stats:    &st,
+		Reporter: recorder,
+	})
+	first, _ := recorder.FirstNonFinite()
+	return st, first, err
+}
+
+// readArray reads a tensor of floating-point values; FP8 codes and E8M0 are
+// decoded. It returns nil for a tensor of any other type.
+func readArray(file *safetensors.File, info safetensors.Info) (array, error) {
+	format, isFP8 := formatOf(info.DType)
+	if !isFloat(info.DType) && !isFP8 && info.DType != safetensors.F8E8M0 {
+		return nil, nil
+	}
+	data, err := file.Bytes(info.Name)
+	if err != nil {
+		return nil, err
+	}
+	le := binary.LittleEndian
+	switch info.DType {
+	case safetensors.F64:
+		return arrayFrom(data, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) }), nil
+	case safetensors.F32:
+		return arrayFrom(data, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) }), nil
+	case safetensors.F16:
+		return arrayFrom(data, 2, func(b []byte) float16.Float16 { return float16.Frombits(le.Uint16(b)) }), nil
+	case safetensors.BF16:
+		return arrayFrom(data, 2, func(b []byte) fp8.BFloat16 { return fp8.BFloat16(le.Uint16(b)) }), nil
+	case safetensors.F8E8M0:
+		return arrayOf[float32](e8m0Values(data)), nil
+	}
+	values := make([]float32, len(data))
+	fp8.Decode(values, data, format)
+	return arrayOf[float32](values), nil
+}
+
+func arrayFrom[T fp8.Float](data []byte, size int, value func([]byte) T) arrayOf[T] {
+	values := make([]T, len(data)/size)
+	for i := range values {
+		values[i] = value(data[i*size:])
+	}
+	return values
+}
+
+func e8m0Values(data []byte) []float32 {
+	values := make([]float32, len(data))
+	for i, b := range data {
+		values[i] = fp8.E8M0(b).Float32()
+	}
+	return values
+}
+
+// readScales reads a tensor of scales, F32 or F8_E8M0.
+func readScales(file *safetensors.File, info safetensors.Info) ([]float32, error) {
+	switch info.DType {
+	case safetensors.F32:
+		return file.Float32s(info.Name)
+	case safetensors.F8E8M0:
+		data, err := file.Bytes(info.Name)
+		return e8m0Values(data), err
+	}
+	return nil, fmt.Errorf("tensor %q is %s: scales are F32 or F8_E8M0", info.Name, info.DType)
+}
+
+// appendScales appends the bytes of scales; those of an E8M0 profile are powers
+// of two or NaN.
+func appendScales(b []byte, scales []float32, dtype safetensors.DType) ([]byte, error) {
+	for i, s := range scales {
+		if dtype != safetensors.F8E8M0 {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s))
+			continue
+		}
+		e, ok := fp8.E8M0FromFloat32(s)
+		if !ok {
+			return nil, fmt.Errorf("scale %d is %v, which E8M0 does not have", i, s)
+		}
+		b = append(b, byte(e))
+	}
+	return b, nil
+}
+
+// scaleRange returns the smallest and the largest scale, both NaN if one is, or
+// 0 if there are none.
+func scaleRange(scales []float32) (lo, hi scaling.Float) {
+	if len(scales) == 0 {
+		return 0, 0
+	}
+	return scaling.Float(slices.Min(scales)), scaling.Float(slices.Max(scales))
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVersion(t *testing.T) {
+	text := succeed(t, "version")
+	require.Regexp(t, `^octavo \S+\n`, text)
+	require.Contains(t, text, fmt.Sprintf("\n%s %s/%s\nGOMAXPROCS %d\nprocessor features: ",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0)))
+
+	var v version
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "version", "--json")), &v))
+	require.Equal(t, currentVersion(), v)
+	for _, f := range v.Features {
+		require.Contains(t, text, " "+f)
+	}
+	fail(t, 2, `want no arguments, there is "now"`, "version", "now")
+}
+
+func TestVersionWithoutFeatures(t *testing.T) {
+	var out printed
+	require.NoError(t, version{Version: "v1"}.print(&out))
+	require.Contains(t, string(out), "processor features: none\n")
+}
+
+type printed []byte
+
+func (p *printed) Write(b []byte) (int, error) { *p = append(*p, b...); return len(b), nil }
