@@ -5,9 +5,18 @@
 // [Llama] is the decoder of Touvron et al. (arXiv 2302.13971): RMSNorm, causal
 // attention with rotary positions on interleaved pairs and grouped keys and
 // values, a SwiGLU MLP, and a cross-entropy loss. The seven projections of a
-// layer are [Linear]; everything else, embedding and output head included, is
-// FP32. Parameters have the names of a Llama checkpoint, so that one can be
+// layer are [Linear], in FP32 or FP8; everything else, embedding, attention scores
+// and output head included, is FP32. Parameters have the names of a Llama checkpoint, so that one can be
 // loaded by copying values into [Llama.Param].
+//
+// # FP8
+//
+// With [Config.FP8] each of a linear layer's three products, forward, input
+// gradient and weight gradient, multiplies in FP8 under recipes of its own for
+// both operands, accumulates in FP32 and gives FP32. Master weights, gradients and
+// moments stay FP32. [DefaultFP8] is the recipe of DeepSeek-V3, [ProfileFP8] that
+// of a named profile. [Config.Smoothing] makes the MLP's activation Smooth-SwiGLU.
+// [Llama.Listen] tells a recorder of package telemetry what every operand met.
 //
 // # A step
 //
@@ -19,6 +28,7 @@
 //	loss, err := model.Loss(tokens, targets, batch, seq)
 //	err = model.Backward()
 //	norm, err := optimizer.Step(model.Params(), schedule.At(step))
+//	model.EndStep() // delayed scales, if there are any
 //
 // # Reproducibility
 //

@@ -33,11 +33,8 @@ func sixRecipes() FP8 {
 func TestFP8Products(t *testing.T) {
 	const rows, out, in = 7, 6, 9
 	recipes := sixRecipes()
-	var histories scaling.Histories
-	products, err := newFP8Products("layer.weight", recipes, &histories, 0)
+	l, err := NewLinear("layer.weight", out, in, LinearOptions{FP8: &recipes})
 	require.NoError(t, err)
-	l := newLinear("layer.weight", out, in, Config{})
-	l.dense.products = products
 	copy(l.Weight.Value, randoms(1, out*in))
 	x, dy := randoms(2, rows*in), randoms(3, rows*out)
 
@@ -126,6 +123,19 @@ func TestFP8Training(t *testing.T) {
 		require.InEpsilon(t, plain[n-1], losses[n-1], 0.05, name)
 		require.Less(t, losses[n-1], losses[0]*0.8, "%s: must learn", name)
 	}
+}
+
+// TestFP8SameBitsEverywhere compares with losses that were computed once, on
+// amd64.
+func TestFP8SameBitsEverywhere(t *testing.T) {
+	cfg := withFP8(small(), ProfileFP8(scaling.TEBlock, fp8.E5M2))
+	cfg.Smoothing = &swiglu.Smoothing{Exact: true}
+	_, losses := steps(t, cfg, 4, nil)
+	var bits []uint32
+	for _, l := range losses {
+		bits = append(bits, math.Float32bits(l))
+	}
+	require.Equal(t, []uint32{0x409bb99c, 0x40979d8e, 0x40921745, 0x408d68ec}, bits)
 }
 
 func TestFP8WorkersAndListeners(t *testing.T) {
@@ -222,6 +232,15 @@ func TestDelayedStateResumes(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &state))
 	require.NoError(t, restored.Histories().Restore(state))
 	require.Equal(t, resume(t, saved, &AdamW{}, 3, 3), resume(t, restored, &AdamW{}, 3, 3))
+}
+
+func TestNewLinearRefuses(t *testing.T) {
+	_, err := NewLinear("w", 0, 2, LinearOptions{})
+	require.ErrorContains(t, err, "w, [0, 2]")
+	bad := DefaultFP8()
+	bad.Forward.A.Epsilon = -1
+	_, err = NewLinear("w", 2, 2, LinearOptions{FP8: &bad})
+	require.ErrorContains(t, err, "FP8.Forward.A")
 }
 
 func TestConfigNamesTheBadRecipe(t *testing.T) {

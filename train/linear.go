@@ -3,7 +3,9 @@ package train
 import (
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Linear is a matrix product without bias, y = x·Wᵀ, in FP32 or, where
@@ -16,10 +18,58 @@ type Linear struct {
 	rows  int
 }
 
+// LinearOptions of a layer on its own. The zero value is FP32.
+type LinearOptions struct {
+	FP8       *FP8               // recipes of the three products; nil: FP32
+	Histories *scaling.Histories // of delayed recipes; nil: the layer's own
+	Workers   int                // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+}
+
+// NewLinear returns a layer whose weight, [out, in], is zero, to be filled in.
+// Name is that of the weight, such as "up_proj.weight". It is an error if a size
+// is not positive or a recipe cannot be used.
+func NewLinear(name string, out, in int, o LinearOptions) (*Linear, error) {
+	if out <= 0 || in <= 0 || o.Workers < 0 {
+		return nil, fmt.Errorf("train: %s, [%d, %d], %d workers: sizes must be positive and workers not negative", name, out, in, o.Workers)
+	}
+	l := newLinear(name, out, in, Config{Workers: o.Workers})
+	if o.FP8 == nil {
+		return l, nil
+	}
+	if err := o.FP8.check(); err != nil {
+		return nil, err
+	}
+	if o.Histories == nil {
+		o.Histories = new(scaling.Histories)
+	}
+	return l, l.useFP8(*o.FP8, o.Histories)
+}
+
 // newLinear returns a Linear of zeros.
 func newLinear(name string, out, in int, cfg Config) *Linear {
 	weight := newParam(name, out, in)
 	return &Linear{Weight: weight, dense: newDense(weight, cfg.Workers)}
+}
+
+// useFP8 makes the layer multiply in FP8 under recipes that pass check.
+func (l *Linear) useFP8(recipes FP8, histories *scaling.Histories) error {
+	p, err := newFP8Products(l.Weight.Name, recipes, histories, l.dense.workers)
+	if err != nil {
+		return err
+	}
+	l.dense.products = p
+	return nil
+}
+
+// Listen makes r hear, from now on, of every operand that the layer quantizes and
+// of non-finite results; nil, as at first, is nobody, and costs nothing. r must be
+// safe for concurrent use. Tensors are named after the weight: "up_proj.input",
+// "up_proj.weight" and "up_proj.gradient", under the operations "forward",
+// "input-gradient" and "weight-gradient". In FP32 there is nothing to hear.
+func (l *Linear) Listen(r tensor.Reporter) {
+	if p, ok := l.dense.products.(*fp8Products); ok {
+		p.listen(r)
+	}
 }
 
 // Forward writes x·Wᵀ to y, where x is [rows, in] and y is [rows, out]; they must

@@ -84,11 +84,9 @@ func (m *Llama) useFP8() error {
 		return nil
 	}
 	for _, l := range m.linears() {
-		p, err := newFP8Products(l.Weight.Name, *m.cfg.FP8, &m.histories, m.cfg.Workers)
-		if err != nil {
+		if err := l.useFP8(*m.cfg.FP8, &m.histories); err != nil {
 			return err
 		}
-		l.dense.products = p
 	}
 	return nil
 }
@@ -100,18 +98,12 @@ func (m *Llama) linears() (all []*Linear) {
 	return all
 }
 
-// Listen makes r hear, from now on, of every operand that the linear layers
-// quantize and of non-finite results; nil, as at first, is nobody, and costs
-// nothing. r must be safe for concurrent use. Tensors are named after the weight:
-// "model.layers.0.mlp.up_proj.input", ".weight" and ".gradient", under the
-// operations "forward", "input-gradient" and "weight-gradient". Without FP8
-// there is nothing to hear.
+// Listen makes r hear of all linear layers, as [Linear.Listen] says; tensors are
+// named like "model.layers.0.mlp.up_proj.input".
 func (m *Llama) Listen(r tensor.Reporter) {
 	m.listener = r
 	for _, l := range m.linears() {
-		if p, ok := l.dense.products.(*fp8Products); ok {
-			p.listen(r)
-		}
+		l.Listen(r)
 	}
 }
 

@@ -1,0 +1,18 @@
+// Package octavo is the root of a library of FP8 mixed-precision numerics in pure
+// Go: the same bits on every machine, as fast as the machine, and nothing hidden.
+//
+//   - [github.com/octavo-fp8/octavo/fp8]: formats, encode, decode, rounding, and
+//     what happened while encoding
+//   - [github.com/octavo-fp8/octavo/tensor]: codes, a shape, and the grid of scales
+//     that gives them meaning
+//   - [github.com/octavo-fp8/octavo/scaling]: how a scale is chosen
+//   - [github.com/octavo-fp8/octavo/gemm]: block-scaled matrix products
+//   - [github.com/octavo-fp8/octavo/swiglu]: SwiGLU and Smooth-SwiGLU
+//   - [github.com/octavo-fp8/octavo/telemetry]: who saturated, underflowed or went
+//     non-finite first
+//   - [github.com/octavo-fp8/octavo/train]: FP8 linear layers and a small Llama
+//   - [github.com/octavo-fp8/octavo/safetensors]: checkpoints
+//
+// Imports point one way: fp8, then tensor, then scaling, then gemm and swiglu,
+// then train. This package itself holds nothing.
+package octavo
