@@ -21,7 +21,7 @@ func Decode[T Float](dst []T, src []byte, f Format) {
 		}
 	case []float64:
 		for i, c := range src {
-			dst[i] = float64(table[c])
+			dst[i] = widen(table[c])
 		}
 	case []float16.Float16:
 		for i, c := range src {
@@ -36,7 +36,8 @@ func Decode[T Float](dst []T, src []byte, f Format) {
 
 // DecodeScaled writes the values of src times scale to dst[:len(src)]. The
 // product is rounded to float32 once, or is exact for float64, and then to the
-// destination type where that is narrower. It panics as [Decode] does.
+// destination type where that is narrower. A NaN keeps its sign; one that the
+// product makes, as of infinity and 0, is positive. It panics as [Decode] does.
 func DecodeScaled[T Float](dst []T, src []byte, f Format, scale float32) {
 	if len(dst) < len(src) {
 		panic(shortDestination)
@@ -45,19 +46,47 @@ func DecodeScaled[T Float](dst []T, src []byte, f Format, scale float32) {
 	switch dst := any(dst).(type) {
 	case []float32:
 		for i, c := range src {
-			dst[i] = table[c] * scale
+			dst[i] = scaled32(table[c], scale)
 		}
 	case []float64:
 		for i, c := range src {
-			dst[i] = float64(table[c]) * float64(scale)
+			dst[i] = scaled64(table[c], scale)
 		}
 	case []float16.Float16:
 		for i, c := range src {
-			dst[i] = float16.Fromfloat32(table[c] * scale)
+			dst[i] = float16.Fromfloat32(scaled32(table[c], scale))
 		}
 	case []BFloat16:
 		for i, c := range src {
-			dst[i] = BFloat16FromFloat32(table[c] * scale)
+			dst[i] = BFloat16FromFloat32(scaled32(table[c], scale))
 		}
 	}
+}
+
+// scaled32 returns v*scale, with the same NaN on all hardware.
+func scaled32(v, scale float32) float32 {
+	product := v * scale
+	switch {
+	case product == product:
+		return product
+	case v != v:
+		return v
+	}
+	return math.Float32frombits(positiveNaN)
+}
+
+// scaled64 is scaled32 for float64, where the product is exact.
+func scaled64(v, scale float32) float64 {
+	if product := float64(v) * float64(scale); product == product {
+		return product
+	}
+	return widen(scaled32(v, scale))
+}
+
+// widen returns v; not all hardware would keep the sign of a NaN.
+func widen(v float32) float64 {
+	if v != v {
+		return math.Float64frombits(uint64(math.Float32bits(v)&(1<<31))<<32 | 0x7FF8<<48)
+	}
+	return float64(v)
 }

@@ -25,7 +25,7 @@ func float16Value(h float16.Float16) float64 {
 	case exponent == 31 && fraction == 0:
 		return math.Inf(int(sign))
 	case exponent == 31:
-		return math.Copysign(math.NaN(), sign)
+		return signedNaN(sign < 0)
 	case exponent == 0:
 		return math.Copysign(math.Ldexp(fraction, -24), sign)
 	}
@@ -33,7 +33,7 @@ func float16Value(h float16.Float16) float64 {
 }
 
 func bfloat16Value(b fp8.BFloat16) float64 {
-	return float64(math.Float32frombits(uint32(b) << 16))
+	return float32Value(math.Float32frombits(uint32(b) << 16))
 }
 
 func TestDecode(t *testing.T) {
@@ -48,7 +48,7 @@ func TestDecode(t *testing.T) {
 			fp8.Decode(brain, codes, d.format)
 			for i, code := range codes {
 				want := d.decode(code)
-				require.True(t, alike(float64(single[i]), want), "%02x: float32 %v, want %v", code, single[i], want)
+				require.True(t, alike(float32Value(single[i]), want), "%02x: float32 %v, want %v", code, single[i], want)
 				require.True(t, alike(double[i], want), "%02x: float64 %v, want %v", code, double[i], want)
 				require.True(t, alike(float16Value(half[i]), want), "%02x: float16 %v, want %v", code, half[i], want)
 				require.True(t, alike(bfloat16Value(brain[i]), want), "%02x: bfloat16 %04x, want %v", code, brain[i], want)
@@ -61,8 +61,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// decodeValues are the values of a few codes, from the tables of the
-// specifications.
+// A few codes, from the tables of the specifications.
 func TestDecodeValues(t *testing.T) {
 	for _, v := range []struct {
 		format fp8.Format
@@ -95,7 +94,7 @@ func TestDecodeScaled(t *testing.T) {
 			for i, code := range codes {
 				v := d.decode(code)
 				if v != v || math.IsInf(v, 0) {
-					for _, got := range []float64{float64(single[i]), double[i], float16Value(half[i]), bfloat16Value(brain[i])} {
+					for _, got := range []float64{float32Value(single[i]), double[i], float16Value(half[i]), bfloat16Value(brain[i])} {
 						require.True(t, alike(got, v), "%v %02x * %v: %v", d.format, code, scale, got)
 					}
 					continue
@@ -111,10 +110,39 @@ func TestDecodeScaled(t *testing.T) {
 					require.True(t, alike(got, math.Copysign(want, sign)), "%v %02x * %v as %s: %v, want %v",
 						d.format, code, scale, name, got, want)
 				}
-				check("float32", float64(single[i]), magnitude)
+				check("float32", float32Value(single[i]), magnitude)
 				check("float16", float16Value(half[i]), binary16.rounded(magnitude))
 				check("bfloat16", bfloat16Value(brain[i]), bfloat16.rounded(magnitude))
 			}
+		}
+	}
+}
+
+// A NaN that the product makes is the same on all hardware.
+func TestDecodeScaledNaN(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, v := range []struct {
+		code   byte // of E5M2
+		scale  float32
+		single uint32
+	}{
+		{0x7C, 0, 0x7FC00000}, {0xFC, 0, 0x7FC00000},
+		{0x00, inf, 0x7FC00000}, {0x80, inf, 0x7FC00000},
+		{0x3C, nan, 0x7FC00000}, {0xBC, nan, 0x7FC00000}, {0x3C, -nan, 0x7FC00000},
+		{0x7F, nan, 0x7FC00000}, {0xFF, nan, 0xFFC00000}, {0xFF, 3, 0xFFC00000}, {0x7D, -3, 0x7FC00000},
+		{0xFC, 3, 0xFF800000}, {0xBC, inf, 0xFF800000},
+	} {
+		codes := []byte{v.code}
+		single, double := make([]float32, 1), make([]float64, 1)
+		half, brain := make([]float16.Float16, 1), make([]fp8.BFloat16, 1)
+		fp8.DecodeScaled(single, codes, fp8.E5M2, v.scale)
+		fp8.DecodeScaled(double, codes, fp8.E5M2, v.scale)
+		fp8.DecodeScaled(half, codes, fp8.E5M2, v.scale)
+		fp8.DecodeScaled(brain, codes, fp8.E5M2, v.scale)
+		require.Equal(t, v.single, math.Float32bits(single[0]), "%02x * %v", v.code, v.scale)
+		want := float32Value(single[0])
+		for _, got := range []float64{double[0], float16Value(half[0]), bfloat16Value(brain[0])} {
+			require.True(t, alike(got, want), "%02x * %v: %v, want %v", v.code, v.scale, got, want)
 		}
 	}
 }

@@ -1,10 +1,6 @@
 package fp8
 
-import (
-	"math"
-
-	"github.com/x448/float16"
-)
+import "github.com/x448/float16"
 
 // Float is the set of types that are encoded to FP8 and decoded from it.
 type Float interface {
@@ -61,9 +57,6 @@ func (e *encoder) scaled32(x float32, s Scale, index uint64, st *Stats) uint8 {
 	y := x
 	if !s.isOne() {
 		y = s.float32(x)
-		if isFinite32(x) && math.IsInf(float64(y), 0) {
-			y = float32(math.Copysign(math.MaxFloat32, float64(y)))
-		}
 	}
 	code, saturated := e.encode32(y, index)
 	if st != nil {
@@ -76,9 +69,6 @@ func (e *encoder) scaled64(x float64, s Scale, index uint64, st *Stats) uint8 {
 	y := x
 	if !s.isOne() {
 		y = s.float64(x)
-		if !math.IsInf(x, 0) && math.IsInf(y, 0) {
-			y = math.Copysign(math.MaxFloat64, y)
-		}
 	}
 	code, saturated := e.encode64(y, index)
 	if st != nil {
@@ -94,5 +84,3 @@ func (e *encoder) valueOf(code uint8, s Scale, st *Stats) float64 {
 	}
 	return float64(e.table[code]) * s.stored()
 }
-
-func isFinite32(x float32) bool { return math.Float32bits(x)&0x7F800000 != 0x7F800000 }

@@ -120,8 +120,8 @@ func (k *float32Checker) check(src []float32) error {
 			c := k.cursor.at(float64(x))
 			plus, minus = k.codes[0][c], k.codes[1][c]
 		} else {
-			plus, _ = k.encode(float64(x), k.policy, 0)
-			minus, _ = k.encode(float64(negative[i]), k.policy, 0)
+			plus, _ = k.encode(float32Value(x), k.policy, 0)
+			minus, _ = k.encode(float32Value(negative[i]), k.policy, 0)
 		}
 		if k.got[0][i] != plus || k.got[1][i] != minus {
 			return fmt.Errorf("%v of ±%v (%08x), %+v: codes %02x %02x, want %02x %02x", k.format,
@@ -157,7 +157,7 @@ func TestEncodeFloat32Boundaries(t *testing.T) {
 	for _, nan := range []uint32{0x7F800001, 0x7FBFFFFF, 0x7FC00000, 0x7FFFFFFF} { // signalling ones, too
 		src = append(src, math.Float32frombits(nan), math.Float32frombits(nan|1<<31))
 	}
-	require.NoError(t, checkEncode(src, func(x float32) float64 { return float64(x) }))
+	require.NoError(t, checkEncode(src, float32Value))
 }
 
 func TestEncodeOne(t *testing.T) {

@@ -26,12 +26,41 @@ func TestEncodeBFloat16(t *testing.T) {
 	require.NoError(t, checkEncode(src, bfloat16Value))
 }
 
+// Narrow types are encoded as the float32 that they are, in all respects.
+func TestEncodeScaledHalf(t *testing.T) {
+	half, brain := make([]float16.Float16, 1<<16), make([]fp8.BFloat16, 1<<16)
+	for i := range half {
+		half[i], brain[i] = float16.Frombits(uint16(i)), fp8.BFloat16(i)
+	}
+	testEncodeScaledHalf(t, half, float16.Float16.Float32)
+	testEncodeScaledHalf(t, brain, fp8.BFloat16.Float32)
+}
+
+func testEncodeScaledHalf[T float16.Float16 | fp8.BFloat16](t *testing.T, src []T, float func(T) float32) {
+	single := make([]float32, len(src))
+	for i, x := range src {
+		single[i] = float(x)
+	}
+	const first = 1<<32 - 1000
+	for _, f := range fp8.Formats() {
+		for _, s := range []fp8.Scale{{}, {Stored: 3}, {Stored: 0.7, Multiplier: 0x1p-20}} {
+			p := fp8.Policy{Rounding: fp8.Stochastic, Seed: 4}
+			got, want := make([]byte, len(src)), make([]byte, len(src))
+			gotStats, wantStats := fp8.Stats{Detail: &fp8.Detail{}}, fp8.Stats{Detail: &fp8.Detail{}}
+			fp8.EncodeScaled(got, src, f, p, s, first, &gotStats)
+			fp8.EncodeScaled(want, single, f, p, s, first, &wantStats)
+			require.Equal(t, want, got)
+			requireStats(t, wantStats, gotStats, 0, "%v of %T, %+v", f, src[0], s)
+		}
+	}
+}
+
 func TestBFloat16Float32(t *testing.T) {
 	g := newGrid(7, 127, 0x7F7F)
 	for i := range 1 << 16 {
-		got := float64(fp8.BFloat16(i).Float32())
+		got := float32Value(fp8.BFloat16(i).Float32())
 		sign, c := 1-2*float64(i>>15), i&0x7FFF
-		want := math.Copysign(math.NaN(), sign)
+		want := signedNaN(i>>15 == 1)
 		if c <= g.max {
 			want = math.Copysign(g.value[c], sign)
 		} else if c == g.max+1 {

@@ -119,9 +119,11 @@ func makeDecodeTables() (tables [len(layouts)][256]float32) {
 	return tables
 }
 
+const positiveNaN = 0x7FC00000 // the quiet float32 without a payload
+
 // value is the definition of a code (arXiv 2209.05433, Table 1).
 func (l *layout) value(code uint8) float32 {
-	const positiveNaN, infinity = 0x7FC00000, 0x7F800000
+	const infinity = 0x7F800000
 	sign := uint32(code&0x80) << 24
 	switch {
 	case l.fnuz && l.isNaN(code):

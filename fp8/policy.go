@@ -1,5 +1,7 @@
 package fp8
 
+import "math"
+
 // Policy is what an encoder does where formats leave a choice. The zero value
 // rounds to nearest even, saturates finite overflow and infinities, and keeps
 // the sign of a NaN. Policies are comparable.
@@ -69,18 +71,46 @@ type Scale struct {
 // isOne reports whether s is the zero Scale or has the same effect.
 func (s Scale) isOne() bool { return s == Scale{} || s.Multiplier == 1 }
 
+// float32 returns x scaled; finite overflow gives the largest float32. A NaN
+// stays as it is, and a new one is positive: hardware differs in the sign of
+// both.
 func (s Scale) float32(x float32) float32 {
-	if s.Multiplier != 0 {
-		return x * s.Multiplier
+	if x != x {
+		return x
 	}
-	return x / s.Stored
+	var y float32
+	if s.Multiplier != 0 {
+		y = x * s.Multiplier
+	} else {
+		y = x / s.Stored
+	}
+	switch {
+	case y != y:
+		return math.Float32frombits(positiveNaN)
+	case math.IsInf(float64(y), 0) && !math.IsInf(float64(x), 0):
+		return float32(math.Copysign(math.MaxFloat32, float64(y)))
+	}
+	return y
 }
 
+// float64 is float32 for float64.
 func (s Scale) float64(x float64) float64 {
-	if s.Multiplier != 0 {
-		return x * float64(s.Multiplier)
+	if x != x {
+		return x
 	}
-	return x / float64(s.Stored)
+	var y float64
+	if s.Multiplier != 0 {
+		y = x * float64(s.Multiplier)
+	} else {
+		y = x / float64(s.Stored)
+	}
+	switch {
+	case y != y:
+		return math.Copysign(y, 1)
+	case math.IsInf(y, 0) && !math.IsInf(x, 0):
+		return math.Copysign(math.MaxFloat64, y)
+	}
+	return y
 }
 
 // stored is the factor by which a code's value is multiplied.

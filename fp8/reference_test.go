@@ -90,10 +90,8 @@ func (d *definition) decode(code byte) float64 {
 	switch {
 	case d.hasInf && c == 0x7C:
 		return math.Inf(int(sign))
-	case code == d.nan[0]: // before the sign counts: FNUZ has but one
-		return math.NaN()
-	case c > d.max:
-		return math.Copysign(math.NaN(), sign)
+	case code == d.nan[0] || c > d.max: // FNUZ: one NaN, positive
+		return signedNaN(sign < 0 && code != d.nan[0])
 	}
 	return math.Copysign(d.value[c], sign)
 }
@@ -201,6 +199,22 @@ func checkEncode[T fp8.Float](src []T, value func(T) float64) error {
 		}
 	}
 	return nil
+}
+
+// float32Value is x, with the sign of a NaN, which a conversion loses on some
+// hardware.
+func float32Value(x float32) float64 {
+	if x != x {
+		return signedNaN(math.Float32bits(x)>>31 == 1)
+	}
+	return float64(x)
+}
+
+func signedNaN(negative bool) float64 {
+	if negative {
+		return math.Float64frombits(0xFFF8 << 48)
+	}
+	return math.Float64frombits(0x7FF8 << 48)
 }
 
 // alike is equality in which NaN equals NaN of the same sign and 0 does not

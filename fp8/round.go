@@ -1,9 +1,6 @@
 package fp8
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // encoder is a format and a policy prepared for a slice.
 type encoder struct {
@@ -46,13 +43,8 @@ func (e *encoder) encode32(x float32, index uint64) (code uint8, saturated bool)
 	var c uint32
 	if e.policy.Rounding == NearestEven {
 		c = e.nearest32(magnitude)
-	} else if magnitude != 0 {
-		exponent, significand := int(magnitude>>23)-127, uint64(magnitude&0x7FFFFF|1<<23)
-		if magnitude < 1<<23 {
-			lift := bits.LeadingZeros32(magnitude) - 8
-			exponent, significand = -126-lift, uint64(magnitude)<<lift
-		}
-		c = e.round(exponent, significand, 23, index)
+	} else if magnitude >= 1<<23 { // a subnormal is below what Stochastic resolves
+		c = e.round(int(magnitude>>23)-127, uint64(magnitude&0x7FFFFF|1<<23), 23, index)
 	}
 	return e.finish(sign, c)
 }
@@ -65,8 +57,7 @@ func (e *encoder) encode64(x float64, index uint64) (code uint8, saturated bool)
 		return e.special(sign, magnitude > 0x7FF<<52), false
 	}
 	var c uint32
-	// A subnormal float64 is below any probability that Stochastic resolves.
-	if magnitude >= 1<<52 {
+	if magnitude >= 1<<52 { // a subnormal is below what Stochastic resolves
 		c = e.round(int(magnitude>>52)-1023, magnitude&(1<<52-1)|1<<52, 52, index)
 	}
 	return e.finish(sign, c)
@@ -92,32 +83,25 @@ func (e *encoder) round(exponent int, significand uint64, width int, index uint6
 	} else {
 		above = exponent - smallest
 	}
-	// The fraction that does not fit, as 64 bits and what lies below them.
+	// What does not fit, as the 64 bits after the binary point. Those that drop
+	// out of fraction belong to values far below half the smallest subnormal.
 	var kept, fraction uint64
-	sticky := false
-	switch {
-	case shift < 64:
+	if shift < 64 {
 		kept, fraction = significand>>shift, significand<<(64-shift)
-	case shift < 128:
+	} else {
 		fraction = significand >> (shift - 64)
-		sticky = significand<<(128-shift) != 0
-	default:
-		sticky = true
 	}
-	if e.roundsUp(kept, fraction, sticky, index) {
+	if e.roundsUp(kept, fraction, index) {
 		kept++
-	}
-	if above > 32 {
-		above = 32 // far past every format's range
 	}
 	return uint32(kept + uint64(above)<<e.mantissa)
 }
 
-func (e *encoder) roundsUp(kept, fraction uint64, sticky bool, index uint64) bool {
+func (e *encoder) roundsUp(kept, fraction, index uint64) bool {
 	const half = 1 << 63
 	switch e.policy.Rounding {
 	case NearestEven:
-		return fraction > half || fraction == half && (sticky || kept&1 == 1)
+		return fraction > half || fraction == half && kept&1 == 1
 	case Stochastic:
 		return uint32(fraction>>32) > e.random.at(index)
 	}

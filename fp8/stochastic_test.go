@@ -102,6 +102,39 @@ func TestStochasticDefinition(t *testing.T) {
 	}
 }
 
+// The bits belong to the interface: a run can be repeated elsewhere and later.
+// They were computed apart, from the definitions of SplitMix64's and MurmurHash3's
+// finalizers.
+func TestStochasticBits(t *testing.T) {
+	for _, v := range []struct {
+		seed, index uint64
+		bits        uint32
+	}{
+		{0, 0, 0x3FEDA10E},
+		{0, 1, 0x267774E3},
+		{1, 0, 0x619AE732},
+		{0xDEADBEEF, 12345, 0xE5BCDEFE},
+		{1, 1<<32 - 1, 0x8799BDCF},
+		{1, 1 << 32, 0xDC42FD73},
+		{math.MaxUint64, math.MaxUint64, 0x35D1B56F},
+		{1, allZero, 0},
+		{1, allOne, math.MaxUint32},
+	} {
+		require.Equal(t, v.bits, randomBits(v.seed, v.index), "seed %d, element %d", v.seed, v.index)
+	}
+	// Not even these bits move what is exact, and nothing but all of a step is
+	// more than all ones.
+	require.Equal(t, []byte{0x38}, encodeFrom([]float32{1}, fp8.E4M3, stochastic(1), allZero))
+	require.Equal(t, []byte{0x38}, encodeFrom([]float64{1}, fp8.E4M3, stochastic(1), allZero))
+	require.Equal(t, []byte{0x39}, encodeFrom([]float64{1 + 0x1p-35}, fp8.E4M3, stochastic(1), allZero))
+	require.Equal(t, []byte{0x01}, encodeFrom([]float32{0x1p-41}, fp8.E4M3, stochastic(1), allZero))
+	require.Equal(t, []byte{0x00}, encodeFrom([]float32{0x1.fffffep-42}, fp8.E4M3, stochastic(1), allZero))
+	require.Equal(t, []byte{0x38}, encodeFrom([]float64{1.125 - 0x1p-52}, fp8.E4M3, stochastic(1), allOne))
+}
+
+// The elements of seed 1 whose bits are all zero and all one.
+const allZero, allOne = 0x6E20F33B, 0xC0EB3085
+
 // The dropped fraction counts to 32 bits: one step decides.
 func TestStochasticThreshold(t *testing.T) {
 	for _, d := range definitions {
