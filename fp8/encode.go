@@ -31,56 +31,56 @@ func EncodeScaled[T Float](dst []byte, src []T, f Format, p Policy, s Scale, fir
 	if len(dst) < len(src) {
 		panic(shortDestination)
 	}
-	e := newEncoder(f, p, first)
+	e := newEncoder(f, p, s, first)
 	dst = dst[:len(src)]
 	switch src := any(src).(type) {
 	case []float32:
 		for i, x := range src {
-			dst[i] = e.scaled32(x, s, first+uint64(i), st)
+			dst[i] = e.encodeScaled32(x, first+uint64(i), st)
 		}
 	case []float64:
 		for i, x := range src {
-			dst[i] = e.scaled64(x, s, first+uint64(i), st)
+			dst[i] = e.encodeScaled64(x, first+uint64(i), st)
 		}
 	case []float16.Float16:
 		for i, x := range src {
-			dst[i] = e.scaled32(x.Float32(), s, first+uint64(i), st)
+			dst[i] = e.encodeScaled32(x.Float32(), first+uint64(i), st)
 		}
 	case []BFloat16:
 		for i, x := range src {
-			dst[i] = e.scaled32(x.Float32(), s, first+uint64(i), st)
+			dst[i] = e.encodeScaled32(x.Float32(), first+uint64(i), st)
 		}
 	}
 }
 
-func (e *encoder) scaled32(x float32, s Scale, index uint64, st *Stats) uint8 {
+func (e *encoder) encodeScaled32(x float32, index uint64, st *Stats) uint8 {
 	y := x
-	if !s.isOne() {
-		y = s.float32(x)
+	if e.scaled {
+		y = e.scale.float32(x)
 	}
 	code, saturated := e.encode32(y, index)
 	if st != nil {
-		st.add(float64(x), e.layout, code, saturated, e.valueOf(code, s, st))
+		st.add(float64(x), e.layout, code, saturated, e.valueOf(code, st))
 	}
 	return code
 }
 
-func (e *encoder) scaled64(x float64, s Scale, index uint64, st *Stats) uint8 {
+func (e *encoder) encodeScaled64(x float64, index uint64, st *Stats) uint8 {
 	y := x
-	if !s.isOne() {
-		y = s.float64(x)
+	if e.scaled {
+		y = e.scale.float64(x)
 	}
 	code, saturated := e.encode64(y, index)
 	if st != nil {
-		st.add(x, e.layout, code, saturated, e.valueOf(code, s, st))
+		st.add(x, e.layout, code, saturated, e.valueOf(code, st))
 	}
 	return code
 }
 
 // valueOf returns what code stands for, where a Detail asks for it.
-func (e *encoder) valueOf(code uint8, s Scale, st *Stats) float64 {
+func (e *encoder) valueOf(code uint8, st *Stats) float64 {
 	if st.Detail == nil {
 		return 0
 	}
-	return float64(e.table[code]) * s.stored()
+	return float64(e.table[code]) * e.scale.stored()
 }

@@ -104,8 +104,8 @@ func (f Format) IsInf(code byte, sign int) bool {
 // IsZero reports whether code is a zero of format f, of either sign.
 func (f Format) IsZero(code byte) bool { return decodeTables[f][code] == 0 }
 
-// Float32 returns the value of code, exactly. A NaN is quiet and keeps its
-// sign; where the format has but one, it is positive.
+// Float32 returns the value of code, exactly. A NaN is quiet and keeps its sign
+// bit, which the only NaN of the FNUZ formats has set.
 func (f Format) Float32(code byte) float32 { return decodeTables[f][code] }
 
 var decodeTables = makeDecodeTables()
@@ -126,8 +126,6 @@ func (l *layout) value(code uint8) float32 {
 	const infinity = 0x7F800000
 	sign := uint32(code&0x80) << 24
 	switch {
-	case l.fnuz && l.isNaN(code):
-		return math.Float32frombits(positiveNaN)
 	case l.isNaN(code):
 		return math.Float32frombits(sign | positiveNaN)
 	case l.isInf(code):

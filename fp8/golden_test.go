@@ -55,9 +55,6 @@ func TestDecodeGolden(t *testing.T) {
 		require.Len(t, want, 256)
 		for code := range 256 {
 			got := math.Float32bits(f.Float32(byte(code)))
-			if f.NaNCode() == 0x80 && code == 0x80 {
-				got |= 1 << 31 // ml_dtypes gives the only NaN the sign of its code
-			}
 			require.Equal(t, want[code], hexadecimal(got), "%v %02x", f, code)
 		}
 	}

@@ -90,8 +90,8 @@ func (d *definition) decode(code byte) float64 {
 	switch {
 	case d.hasInf && c == 0x7C:
 		return math.Inf(int(sign))
-	case code == d.nan[0] || c > d.max: // FNUZ: one NaN, positive
-		return signedNaN(sign < 0 && code != d.nan[0])
+	case code == d.nan[0] || c > d.max: // the only NaN of FNUZ has the sign bit set
+		return signedNaN(sign < 0)
 	}
 	return math.Copysign(d.value[c], sign)
 }

@@ -2,11 +2,13 @@ package fp8
 
 import "math"
 
-// encoder is a format and a policy prepared for a slice.
+// encoder is a format, a policy and a scale prepared for a slice.
 type encoder struct {
 	*layout
 	table  *[256]float32
 	policy Policy
+	scale  Scale
+	scaled bool // scale changes values
 	random stream
 
 	// For nearest even from float32. A result below the smallest normal value
@@ -19,9 +21,9 @@ type encoder struct {
 	rebias    uint32
 }
 
-func newEncoder(f Format, p Policy, first uint64) encoder {
+func newEncoder(f Format, p Policy, s Scale, first uint64) encoder {
 	l := &layouts[f]
-	e := encoder{layout: l, table: &decodeTables[f], policy: p}
+	e := encoder{layout: l, table: &decodeTables[f], policy: p, scale: s, scaled: !s.isOne()}
 	if p.Rounding == Stochastic {
 		e.random = newStream(p.Seed, first)
 	}
