@@ -62,7 +62,9 @@ func newGemmCommand() *cobra.Command {
 				return err
 			}
 			p := product{a: x, b: y, workers: int(min(workers, math.MaxInt32)), band: 1 << 24}
-			if err := p.writeFile(out, outType); err != nil {
+			ctx, stop := untilInterrupt(cmd)
+			defer stop()
+			if err := p.writeFile(ctx, out, outType); err != nil {
 				return err
 			}
 			if n := p.nonFinite; n != nil {
@@ -110,6 +112,9 @@ func (o *operandFlags) read(file *safetensors.File) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d := scaleInfo.DType; d != safetensors.F32 && d != safetensors.F8E8M0 {
+		return nil, fmt.Errorf("tensor %q is %s: scales are F32 or F8_E8M0", scaleInfo.Name, d)
+	}
 	t := &tensor.Tensor{Name: info.Name, Format: format, Shape: info.Shape, Block: o.block}
 	if t.Codes, err = file.Bytes(info.Name); err != nil {
 		return nil, err
@@ -128,14 +133,6 @@ func (o *operandFlags) read(file *safetensors.File) (*tensor.Tensor, error) {
 }
 
 const maxEmptyRows = 1 << 20
-
-func find(file *safetensors.File, name string) (safetensors.Info, error) {
-	info, ok := file.Info(name)
-	if !ok {
-		return info, fmt.Errorf("the file has no tensor %q: octavo inspect lists the tensors", name)
-	}
-	return info, nil
-}
 
 // checkGrid refuses scales of the right number in another order, such as
 // transposed ones. Where the grid is one row or column there is but one order.

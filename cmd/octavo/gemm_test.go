@@ -91,7 +91,7 @@ func TestProductBands(t *testing.T) {
 			var want []byte
 			for _, band := range []int{1 << 24, 1, 3, 6, 15, 38, 39, 40} {
 				p, out := product{a: a, b: b, band: band}, output(t)
-				require.NoError(t, p.writeFile(out, safetensors.F32))
+				require.NoError(t, p.writeFile(t.Context(), out, safetensors.F32))
 				got := bytesOf(t, openFile(t, out), "c")
 				if want == nil {
 					want = got
@@ -101,7 +101,7 @@ func TestProductBands(t *testing.T) {
 
 				a.Codes[7*k+1] = 0x7F // a NaN in row 7
 				q := product{a: a, b: b, band: band}
-				require.NoError(t, q.writeFile(out, safetensors.F32))
+				require.NoError(t, q.writeFile(t.Context(), out, safetensors.F32))
 				require.Equal(t, 7*n, q.nonFinite.Index)
 				a.Codes[7*k+1] = 0
 
@@ -110,7 +110,7 @@ func TestProductBands(t *testing.T) {
 					good := *last
 					*last = nan
 					r, c := a.Grid()
-					require.ErrorContains(t, q.writeFile(out, safetensors.F32), fmt.Sprintf("scale of block (%d, %d) is NaN", r-1, c-1))
+					require.ErrorContains(t, q.writeFile(t.Context(), out, safetensors.F32), fmt.Sprintf("scale of block (%d, %d) is NaN", r-1, c-1))
 					*last = good
 				}
 			}

@@ -134,7 +134,7 @@ func reportValues(values array) (*valuesReport, error) {
 // them.
 func (in *inspector) reportScales(codes safetensors.Info) (*scalesReport, error) {
 	info, ok := in.file.Info(codes.Name + scaleSuffix)
-	if _, isFP8 := formatOf(codes.DType); !ok || !isFP8 {
+	if _, isFP8 := formatOf(codes.DType); !ok || !isFP8 || !hasScales(info.DType) {
 		return nil, nil
 	}
 	scales, err := readScales(in.file, info)

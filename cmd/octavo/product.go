@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"math"
@@ -30,13 +31,13 @@ func (p *product) shape() []int {
 }
 
 // writeFile writes the product as tensor c of the file at path.
-func (p *product) writeFile(path string, dtype safetensors.DType) error {
+func (p *product) writeFile(ctx context.Context, path string, dtype safetensors.DType) error {
 	info := safetensors.Info{Name: "c", DType: dtype, Shape: p.shape()}
-	return safetensors.WriteFileFunc(path, []safetensors.Info{info}, nil, func(w *safetensors.Writer) error {
-		if err := w.Next(info.Name); err != nil {
+	return safetensors.WriteFileFunc(path, []safetensors.Info{info}, nil, func(file *safetensors.Writer) error {
+		if err := file.Next(info.Name); err != nil {
 			return err
 		}
-		le := binary.LittleEndian
+		w, le := contextWriter{ctx, file}, binary.LittleEndian
 		switch dtype {
 		case safetensors.BF16:
 			return writeBands(w, p, func(b []byte, x fp8.BFloat16) []byte { return le.AppendUint16(b, uint16(x)) })

@@ -11,7 +11,7 @@ import (
 // newProgress returns a bar over a number of bytes, which is shown where stderr
 // is a terminal.
 func newProgress(stderr io.Writer, total int64, what string) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(total,
+	bar := progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(stderr),
 		progressbar.OptionSetVisibility(isTerminal(stderr)),
 		progressbar.OptionSetDescription(what),
@@ -19,6 +19,8 @@ func newProgress(stderr io.Writer, total int64, what string) *progressbar.Progre
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)
+	_ = bar.RenderBlank() // starts its clock
+	return bar
 }
 
 func isTerminal(w io.Writer) bool {

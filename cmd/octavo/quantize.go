@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -65,7 +64,9 @@ func newQuantizeCommand() *cobra.Command {
 			if cmd.Flags().Changed("block") {
 				recipe.Block = block
 			}
-			summary, err := quantizeFile(args[0], out, recipe, only, cmd.ErrOrStderr())
+			ctx, stop := untilInterrupt(cmd)
+			defer stop()
+			summary, err := quantizeFile(ctx, args[0], out, recipe, only, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -178,14 +179,4 @@ func share(n, whole int64) string {
 		text += fmt.Sprintf(" (%.3g%%)", 100*float64(n)/float64(whole))
 	}
 	return text
-}
-
-// sameFile refuses to write a file that is being read.
-func sameFile(in, out string) error {
-	a, errIn := os.Stat(in)
-	b, errOut := os.Stat(out)
-	if errIn == nil && errOut == nil && os.SameFile(a, b) {
-		return usagef("%s and %s are the same file: write another one", in, out)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -18,7 +19,7 @@ import (
 
 // quantizeFile writes the file at in, with its selected matrices quantized, to
 // out.
-func quantizeFile(in, out string, r scaling.Recipe, only *regexp.Regexp, stderr io.Writer) (*quantizeSummary, error) {
+func quantizeFile(ctx context.Context, in, out string, r scaling.Recipe, only *regexp.Regexp, stderr io.Writer) (*quantizeSummary, error) {
 	if err := sameFile(in, out); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func quantizeFile(in, out string, r scaling.Recipe, only *regexp.Regexp, stderr 
 			if err := w.Next(p.Name); err != nil {
 				return err
 			}
-			if err := q.write(io.MultiWriter(w, progress), p); err != nil {
+			if err := q.write(contextWriter{ctx, io.MultiWriter(w, progress)}, p); err != nil {
 				return err
 			}
 		}
@@ -111,11 +112,6 @@ func quantizedParts(info safetensors.Info, r scaling.Recipe) []part {
 		return []part{{s, info, scales, align}, {c, info, codes, c.DType.Size()}}
 	}
 	return []part{{s, info, scales, align}, {c, info, codes, align}}
-}
-
-func has(file *safetensors.File, name string) bool {
-	_, ok := file.Info(name)
-	return ok
 }
 
 func grid(shape []int, b tensor.Block) []int {

@@ -7,11 +7,11 @@ import (
 )
 
 const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the
-weights of a checkpoint, multiplies block-scaled matrices, and says what FP8
-would do to a tensor.
+weights of a checkpoint, multiplies block-scaled matrices, says what FP8 would
+do to a tensor, and trains a small model in FP8 beside the same one in FP32.
 
 Results are the same bits on every machine and for any number of threads.
-Files are in the safetensors format; an output file is either complete or not
+Checkpoints are safetensors files; one that is written is either complete or not
 there. Errors are one line on standard error. The exit status is 0, or 1 if
 what was read is wrong, or 2 if the command line is.`
 
@@ -33,7 +33,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "octavo",
-		Short:         "8-bit floating point: convert, quantize, multiply, inspect",
+		Short:         "8-bit floating point: convert, quantize, multiply, inspect, train",
 		Long:          rootLong,
 		Example:       rootExample,
 		Args:          noCommand,
@@ -45,12 +45,12 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(
-		newTrainCommand(),
 		newEncodeCommand(),
 		newDecodeCommand(),
 		newQuantizeCommand(),
 		newGemmCommand(),
 		newInspectCommand(),
+		newTrainCommand(),
 		newVersionCommand(),
 	)
 	markUsageErrors(root)

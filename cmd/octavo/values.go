@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 	"strings"
@@ -62,16 +60,6 @@ func isScale(file *safetensors.File, name string) bool {
 	info, _ := file.Info(base)
 	_, ok = formatOf(info.DType)
 	return ok
-}
-
-// open opens a safetensors file.
-func open(path string) (*safetensors.File, error) {
-	file, err := safetensors.Open(path)
-	var system *fs.PathError
-	if err != nil && !errors.As(err, &system) {
-		return nil, fmt.Errorf("%w: want a complete safetensors file", err)
-	}
-	return file, err
 }
 
 // array is a tensor's values in the type that its file holds them in, so that
@@ -146,16 +134,16 @@ func e8m0Values(data []byte) []float32 {
 	return values
 }
 
-// readScales reads a tensor of scales, F32 or F8_E8M0.
+// hasScales reports whether tensors of type d can be scales.
+func hasScales(d safetensors.DType) bool { return d == safetensors.F8E8M0 || isFloat(d) }
+
+// readScales reads a tensor of scales.
 func readScales(file *safetensors.File, info safetensors.Info) ([]float32, error) {
-	switch info.DType {
-	case safetensors.F32:
+	if info.DType != safetensors.F8E8M0 {
 		return file.Float32s(info.Name)
-	case safetensors.F8E8M0:
-		data, err := file.Bytes(info.Name)
-		return e8m0Values(data), err
 	}
-	return nil, fmt.Errorf("tensor %q is %s: scales are F32 or F8_E8M0", info.Name, info.DType)
+	data, err := file.Bytes(info.Name)
+	return e8m0Values(data), err
 }
 
 // appendScales appends the bytes of scales; those of an E8M0 profile are powers

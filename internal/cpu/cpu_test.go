@@ -1,0 +1,65 @@
+package cpu
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPresent(t *testing.T) {
+	require.Equal(t, []string{"a", "c"}, present([]extension{{"a", true}, {"b", false}, {"c", true}}))
+	require.Empty(t, present(nil))
+}
+
+func TestExtensions(t *testing.T) {
+	require.Len(t, extensions("amd64"), 9)
+	require.Len(t, extensions("arm64"), 4)
+	require.Empty(t, extensions("riscv64"))
+	require.Empty(t, extensions("386"))
+	require.Empty(t, extensions("wasm"))
+}
+
+// linuxNames are the names of /proc/cpuinfo that differ from ours.
+var linuxNames = map[string]string{"avx512bf16": "avx512_bf16", "amx-bf16": "amx_bf16"}
+
+// TestFeatures compares Features with what the kernel says where it says so
+// in the same words.
+func TestFeatures(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skipf("no list of flags to compare with on %s/%s", runtime.GOOS, runtime.GOARCH)
+	}
+	info, err := os.ReadFile("/proc/cpuinfo")
+	require.NoError(t, err)
+	flags := cpuinfoFlags(string(info))
+	if len(flags) == 0 {
+		t.Skip("/proc/cpuinfo lists no flags for this processor")
+	}
+	var want []string
+	for _, e := range extensions(runtime.GOARCH) {
+		name := e.name
+		if other, ok := linuxNames[name]; ok {
+			name = other
+		}
+		if flags[name] {
+			want = append(want, e.name)
+		}
+	}
+	require.Equal(t, want, Features())
+}
+
+func cpuinfoFlags(text string) map[string]bool {
+	flags := map[string]bool{}
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(line, ":")
+		if key = strings.TrimSpace(key); key == "flags" || key == "Features" {
+			for _, f := range strings.Fields(value) {
+				flags[f] = true
+			}
+			break
+		}
+	}
+	return flags
+}
