@@ -10,8 +10,9 @@ import (
 // expert's weights: group e is the next rows[e] rows of a, [sum of rows, K],
 // times b[e] of b, [E, N, K]; its result are the same rows of c, [sum of rows,
 // N]. A group may be empty. A group must start where a block of a starts, which
-// every row does for blocks of one row. Errors and panics are those of
-// [Multiply]; nothing is written unless all groups are right.
+// every row does for blocks of one row, and an expert where a block of b starts.
+// Errors and panics are those of [Multiply]; nothing is written unless all
+// groups are right.
 func GroupedRows[T Output](c []T, a, b *tensor.Tensor, rows []int, o Options) error {
 	m, _ := a.Dims()
 	if err := checkGroups(a, b, rows, m, "rows"); err != nil {
@@ -63,7 +64,8 @@ func GroupedMasked[T Output](c []T, a, b *tensor.Tensor, rows []int, o Options) 
 // c[e] of c, [E, M, N], is the product of the next cols[e] columns of both. An
 // empty group gives +0. A group must start where blocks of both operands start;
 // tokens of zero codes may be put between groups to make that so, and change no
-// bit. Errors and panics are those of [GroupedRows].
+// bit, except that a block of nothing else makes +0 of a result that has
+// underflowed to -0. Errors and panics are those of [GroupedRows].
 func GroupedK[T Output](c []T, a, b *tensor.Tensor, cols []int, o Options) error {
 	m, k := a.Dims()
 	n, kb := b.Dims()
@@ -150,10 +152,11 @@ func runGroups[T Output](c []T, groups []group, size int, o Options) error {
 	for _, g := range groups {
 		checkLengths(g.m*g.n, g.product, o)
 	}
+	reported := false
 	for _, g := range groups {
 		part := c[g.at : g.at+g.m*g.n]
 		multiply(part, g.product, o)
-		reportNonFinite(part, g.at, o)
+		reported = reported || reportNonFinite(part, g.at, o)
 	}
 	return nil
 }

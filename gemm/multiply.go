@@ -112,18 +112,19 @@ func narrow[T Output](c []T, values []float32) {
 	}
 }
 
-// reportNonFinite looks for the first value of c that is not finite; base is
-// the index of c[0] in the whole result.
-func reportNonFinite[T Output](c []T, base int, o Options) {
+// reportNonFinite looks for the first value of c that is not finite, and says
+// whether there is one; base is the index of c[0] in the whole result.
+func reportNonFinite[T Output](c []T, base int, o Options) bool {
 	if o.Reporter == nil {
-		return
+		return false
 	}
 	for i, x := range c {
 		if v := float64(widen(x)); v != v || math.IsInf(v, 0) {
 			o.Reporter.NonFinite("gemm", o.Name, base+i, v)
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // Quantized writes A·Bᵀ, with its bias, to t in FP8: the float32 result of

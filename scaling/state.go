@@ -3,7 +3,6 @@ package scaling
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -118,7 +117,10 @@ func (hs *Histories) Restore(s State) error {
 		return err
 	}
 	hs.step = s.Step
-	hs.saved = maps.Clone(s.Histories)
+	hs.saved = make(map[string]HistoryState, len(s.Histories))
+	for name, h := range s.Histories {
+		hs.saved[name] = h.clone()
+	}
 	for name, h := range hs.named {
 		h.restore(hs.saved[name])
 		delete(hs.saved, name)
@@ -182,12 +184,12 @@ func (h *History) restore(s HistoryState) {
 // Merge returns the state of data-parallel workers as one. It is as if a single
 // worker had seen all of their tensors where states are merged before every
 // [Histories.Update], or every worker observed a finite amax above 0 of every
-// tensor in every step. Each amax becomes the largest, step by
-// step counted from the newest; a NaN of any worker stays a NaN, so that it
-// cannot hide behind another's number, and [History.Update] then treats it. Each
-// scale becomes the smallest, the one that saturates nobody. A history that a
-// worker lacks does not count; the longest and the largest step win. Merge is
-// commutative and associative, and of one state it is a copy.
+// tensor in every step. Each amax becomes the largest, step by step counted from
+// the newest; a NaN of any worker stays a NaN, so that it cannot hide behind
+// another's number, and [History.Update] then treats it. Each scale becomes the
+// smallest, the one that saturates nobody. A history that a worker lacks does
+// not count; the longest and the largest step win. Merge is commutative and
+// associative, and of one state it is a copy.
 //
 // It returns an error if a state does not pass [State.Check].
 func Merge(states ...State) (State, error) {

@@ -53,7 +53,7 @@ func parseExtent(s string) (n int, ok bool) {
 		return 0, true
 	}
 	n, err := strconv.Atoi(s)
-	return n, err == nil && n > 0
+	return n, err == nil && n > 0 && strconv.Itoa(n) == s
 }
 
 // Transposed returns the block of the transposed matrix.
@@ -77,4 +77,9 @@ func (b Block) Grid(rows, cols int) (r, c int) {
 	return ceilDiv(rows, br), ceilDiv(cols, bc)
 }
 
-func ceilDiv(a, b int) int { return (a + b - 1) / b }
+func ceilDiv(a, b int) int {
+	if a <= 0 {
+		return 0
+	}
+	return (a-1)/b + 1 // a+b-1 may overflow
+}

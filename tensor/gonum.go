@@ -19,7 +19,7 @@ func (v view) At(i, j int) float64 {
 	if uint(j) >= uint(cols) {
 		panic(mat.ErrColAccess)
 	}
-	return float64(v.t.Format.Float32(v.t.Row(i)[j])) * float64(v.t.Scale(i, j))
+	return at[float64](v.t, i, j)
 }
 
 func (v view) T() mat.Matrix { return mat.Transpose{Matrix: v} }
@@ -33,6 +33,11 @@ func QuantizeMatrix(t *Tensor, m mat.Matrix, q Quantization) error {
 			values = append(values, m.At(i, j))
 		}
 	}
+	shape := t.Shape
 	t.Shape = []int{rows, cols}
-	return Quantize(t, values, q)
+	err := Quantize(t, values, q)
+	if err != nil {
+		t.Shape = shape
+	}
+	return err
 }

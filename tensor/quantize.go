@@ -34,8 +34,8 @@ const shortSource = "tensor: source is not as long as the tensor's shape says"
 // Quantize encodes src, row-major and dense, into t, whose Name, Format, Shape
 // and Block say what to make of it: a scale is chosen for each block, and its
 // values are encoded under it. t's Codes and Scales are overwritten, and grown
-// where they are too short; with the same t and no larger shape nothing is
-// allocated. Element i of stochastic rounding is src[i].
+// where they are too short; with the same t, no larger shape, one worker and no
+// Reporter nothing is allocated. Element i of stochastic rounding is src[i].
 //
 // It returns an error, and changes nothing, if t's shape, block or format is
 // invalid, and panics if src is not of the shape's length.
@@ -47,14 +47,12 @@ func Quantize[T fp8.Float](t *Tensor, src []T, q Quantization) error {
 		panic(shortSource)
 	}
 	t.allocate()
+	if len(src) == 0 {
+		return nil
+	}
 	if q.workers() == 1 {
-		var scratch fp8.Stats
-		total := q.Stats
-		if total == nil {
-			total = &scratch
-		}
 		rows, _ := t.Dims()
-		quantizeRows(t, src, 0, rows, q, total)
+		quantizeRows(t, src, 0, rows, q, q.Stats)
 	} else {
 		quantizeParallel(t, src, q)
 	}
@@ -70,13 +68,15 @@ func quantizeParallel[T fp8.Float](t *Tensor, src []T, q Quantization) {
 	blockRows, _ := t.Block.Extents(t.Dims())
 	var merging sync.Mutex
 	parallel.For(rows, blockRows, q.Workers, func(lo, hi int) {
+		if q.Stats == nil {
+			quantizeRows(t, src, lo, hi, q, nil)
+			return
+		}
 		var st fp8.Stats
 		quantizeRows(t, src, lo, hi, q, &st)
-		if q.Stats != nil {
-			merging.Lock()
-			defer merging.Unlock()
-			q.Stats.Merge(&st)
-		}
+		merging.Lock()
+		defer merging.Unlock()
+		q.Stats.Merge(&st)
 	})
 }
 
@@ -89,10 +89,10 @@ func (q *Quantization) workers() int {
 }
 
 // quantizeRows encodes rows [lo, hi), which start and end with a block, and adds
-// what happened to total if somebody listens.
+// what happened to total unless that is nil.
 func quantizeRows[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, total *fp8.Stats) {
-	var st *fp8.Stats // of a block
-	if q.Reporter != nil || q.Stats != nil {
+	var st *fp8.Stats // of a block, for the Reporter
+	if q.Reporter != nil {
 		st = new(fp8.Stats)
 	}
 	_, cols := t.Dims()
@@ -101,16 +101,19 @@ func quantizeRows[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, t
 		for j := 0; j < cols; j += blockCols {
 			b := region{i, min(i+blockRows, hi), j, min(j+blockCols, cols)}
 			if st == nil {
-				quantizeBlock(t, src, b, q, nil)
+				quantizeBlock(t, src, b, q, total)
 				continue
 			}
-			*st = fp8.Stats{Detail: total.Detail}
+			*st = fp8.Stats{}
+			if total != nil {
+				st.Detail = total.Detail
+			}
 			scale := quantizeBlock(t, src, b, q, st)
 			st.Detail = nil // it is total's already
-			if q.Reporter != nil {
-				q.Reporter.Block(q.op(), t.Name, i/blockRows, j/blockCols, scale, st)
+			q.Reporter.Block(q.op(), t.Name, i/blockRows, j/blockCols, scale, st)
+			if total != nil {
+				total.Merge(st)
 			}
-			total.Merge(st)
 		}
 	}
 }
@@ -131,6 +134,10 @@ func quantizeBlock[T fp8.Float](t *Tensor, src []T, b region, q Quantization, st
 type region struct{ i0, i1, j0, j1 int }
 
 func (t *Tensor) allocate() {
+	if t.stride != 0 || t.scaleStride != 0 {
+		// A view: what lies between its rows is not its own.
+		t.Codes, t.Scales = nil, nil
+	}
 	t.stride, t.scaleStride = 0, 0
 	t.Codes = resize(t.Codes, t.Len())
 	rows, cols := t.Grid()
@@ -207,6 +214,9 @@ func Dequantize[T fp8.Float](dst []T, t *Tensor) {
 	rows, cols := t.Dims()
 	if len(dst) != rows*cols {
 		panic(shortDestination)
+	}
+	if len(dst) == 0 {
+		return
 	}
 	blockRows, blockCols := t.Block.Extents(rows, cols)
 	for i := range rows {

@@ -76,7 +76,13 @@ func (t *Tensor) Scale(i, j int) float32 {
 
 // At returns the value of the element at row i, column j of the matrix, rounded
 // to float32 once.
-func (t *Tensor) At(i, j int) float32 { return t.Format.Float32(t.Row(i)[j]) * t.Scale(i, j) }
+func (t *Tensor) At(i, j int) float32 { return at[float32](t, i, j) }
+
+func at[T fp8.Float](t *Tensor, i, j int) T {
+	var v [1]T
+	fp8.DecodeScaled(v[:], t.Row(i)[j:j+1], t.Format, t.Scale(i, j))
+	return v[0]
+}
 
 // Check reports whether format, shape, block, codes and scales fit together. It
 // does not look at values; see [Tensor.CheckScales].
@@ -134,6 +140,9 @@ func span(rows, cols, stride int) int {
 // infinite or negative, -0 included. A scale of +0 is allowed.
 func (t *Tensor) CheckScales() error {
 	rows, cols := t.Grid()
+	if cols == 0 {
+		return nil
+	}
 	for i := range rows {
 		for j, s := range t.ScaleRow(i)[:cols] {
 			if math.Float32bits(s) >= math.Float32bits(float32(math.Inf(1))) {

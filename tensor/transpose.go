@@ -13,6 +13,9 @@ func (t *Tensor) Transpose() *Tensor {
 		Name: t.Name, Format: t.Format, Shape: []int{cols, rows}, Block: t.Block.Transposed(),
 		Codes: make([]byte, rows*cols), Scales: make([]float32, gridRows*gridCols),
 	}
+	if len(v.Codes) == 0 {
+		return v
+	}
 	for i := range rows {
 		for j, c := range t.Row(i) {
 			v.Codes[j*rows+i] = c

@@ -27,6 +27,10 @@ func (t *Tensor) ColRange(lo, hi int) (*Tensor, error) {
 	}
 	gridRows, gridCols := t.Grid()
 	v := t.matrix(rows, hi-lo)
+	if lo == hi {
+		v.stride, v.scaleStride = 0, 0
+		return v, nil
+	}
 	if v.stride == 0 {
 		v.stride = cols
 	}
@@ -77,9 +81,12 @@ func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	return &v, nil
 }
 
-// cut checks a range against a dimension and the extent of its blocks, which
-// it returns.
+// cut checks t, and a range against a dimension and the extent of its blocks,
+// which it returns.
 func (t *Tensor) cut(what string, lo, hi, size, extent int) (int, error) {
+	if err := t.Check(); err != nil {
+		return 0, err
+	}
 	if lo < 0 || hi < lo || hi > size {
 		return 0, fmt.Errorf("tensor %q: %ss [%d, %d) are outside shape %v", t.Name, what, lo, hi, t.Shape)
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
@@ -145,7 +143,7 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o parity.Options) error {
 	if err := os.MkdirAll(flags.out, 0o777); err != nil {
 		return fmt.Errorf("%w: name another directory with --out", err)
 	}
-	ctx, stop := signal.NotifyContext(cmdContext(cmd), os.Interrupt)
+	ctx, stop := untilInterrupt(cmd)
 	defer stop()
 	bar := newStepBar(cmd.ErrOrStderr(), o.Steps)
 	result, failure := parity.Run(ctx, o, text, func(p parity.Point) {
@@ -173,13 +171,6 @@ func trainText(path string) (parity.Text, error) {
 		return parity.GoSource()
 	}
 	return parity.ReadText(path)
-}
-
-func cmdContext(cmd *cobra.Command) context.Context {
-	if ctx := cmd.Context(); ctx != nil {
-		return ctx
-	}
-	return context.Background()
 }
 
 // newStepBar returns a bar over steps, which is shown where stderr is a terminal.

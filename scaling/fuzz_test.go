@@ -1,0 +1,60 @@
+package scaling_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/octavo-fp8/octavo/scaling"
+)
+
+// FuzzState restores whatever is JSON: it is refused and changes nothing, or
+// can be saved, merged and restored again.
+func FuzzState(f *testing.F) {
+	for _, s := range []string{
+		`{"version":1,"step":3,"histories":{"w":{"scale":2,"current":0,"past":[1,"NaN","+Inf",0.1]}}}`,
+		`{"version":1,"histories":{"":{"scale":1e-45,"current":-0,"past":null}}}`,
+		`{"version":1,"histories":{"w":{"scale":0}}}`,
+		`{"version":1,"histories":{"w":{"scale":1,"past":[-1]}}}`,
+		`{"version":2}`, `{"version":1,"step":-1}`, `{}`, `null`, `{"version":1,"histories":{"w":{"scale":"nan"}}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s scaling.State
+		if json.Unmarshal(data, &s) != nil {
+			return
+		}
+		var hs scaling.Histories
+		if err := hs.Restore(s); err != nil {
+			if hs.Step() != 0 || len(hs.State().Histories) != 0 {
+				t.Fatalf("refused with %v, and changed", err)
+			}
+			if _, err := scaling.Merge(s); err == nil {
+				t.Fatal("Merge takes what Restore refuses")
+			}
+			return
+		}
+		saved := bitwise(hs.State())
+		merged, err := scaling.Merge(s, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again scaling.Histories
+		if err := again.Restore(hs.State()); err != nil || bitwise(again.State()) != saved {
+			t.Fatalf("%s\nbecomes\n%s, %v", saved, bitwise(again.State()), err)
+		}
+		if err := again.Restore(merged); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range s.Histories {
+			h, err := hs.Get(name, delayed(3))
+			if err != nil || h.Scale().Multiplier != float32(want.Scale) {
+				t.Fatalf("%q: scale %v, want %v, %v", name, h.Scale(), want.Scale, err)
+			}
+			h.Update()
+			if err := hs.State().Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

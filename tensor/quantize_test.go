@@ -1,0 +1,175 @@
+package tensor_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+func TestQuantize(t *testing.T) {
+	t.Run("float32", testQuantize[float32])
+	t.Run("float64", testQuantize[float64])
+	t.Run("float16", testQuantize[float16.Float16])
+	t.Run("bfloat16", testQuantize[fp8.BFloat16])
+}
+
+// testQuantize compares Quantize with its definition, element by element.
+func testQuantize[T fp8.Float](t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, f := range fp8.Formats() {
+		for _, shape := range shapes {
+			for _, b := range blocks {
+				rows, cols := matrixOf(shape)
+				if testing.Short() && rows*cols > 1000 && f != fp8.E4M3 {
+					continue
+				}
+				src := convert[T](mixed(r, rows*cols, r.IntN(2) == 0))
+				policy := fp8.Policy{Overflow: fp8.Overflow(r.IntN(2)), Inf: fp8.Inf(r.IntN(2)), NaN: fp8.NaNCanonical}
+				x := &tensor.Tensor{Name: "x", Format: f, Shape: shape, Block: b}
+				err := tensor.Quantize(x, src, tensor.Quantization{Scale: largest(f), Policy: policy})
+				require.NoError(t, err)
+				if err := compareQuantized(x, src, largest(f), policy); err != nil {
+					t.Fatalf("%v, shape %v, block %v, %+v: %v", f, shape, b, policy, err)
+				}
+			}
+		}
+	}
+}
+
+func compareQuantized[T fp8.Float](x *tensor.Tensor, src []T, scale tensor.ScaleFunc, p fp8.Policy) error {
+	if err := x.Check(); err != nil {
+		return err
+	}
+	rows, cols := matrixOf(x.Shape)
+	gridRows, gridCols := gridOf(x.Block, rows, cols)
+	if len(x.Codes) != rows*cols || len(x.Scales) != gridRows*gridCols {
+		return fmt.Errorf("%d codes, %d scales, want %d and %dx%d", len(x.Codes), len(x.Scales), rows*cols, gridRows, gridCols)
+	}
+	amax, nan := make([]float32, len(x.Scales)), make([]bool, len(x.Scales))
+	at := func(i, j int) int {
+		row, col := blockOf(x.Block, i, j)
+		return row*gridCols + col
+	}
+	for k, v := range src {
+		v, b := math.Abs(wide(v)), at(k/cols, k%cols)
+		nan[b] = nan[b] || v != v
+		if v == v && float32(v) > amax[b] {
+			amax[b] = float32(v)
+		}
+	}
+	for k, v := range src {
+		b := at(k/cols, k%cols)
+		s := scale(amax[b], nan[b])
+		stored := s.Stored
+		if s == (fp8.Scale{}) {
+			stored = 1
+		}
+		if x.Scales[b] != stored {
+			return fmt.Errorf("scale %d is %v, want %v for amax %v", b, x.Scales[b], stored, amax[b])
+		}
+		if want := encodeByDefinition(v, x.Format, p, s); x.Codes[k] != want {
+			return fmt.Errorf("code %d of %v is %02x, want %02x", k, wide(v), x.Codes[k], want)
+		}
+	}
+	return nil
+}
+
+// encodeByDefinition scales in float32, or in float64 for float64, and encodes.
+func encodeByDefinition[T fp8.Float](x T, f fp8.Format, p fp8.Policy, s fp8.Scale) byte {
+	_, isFloat64 := any(x).(float64)
+	v := wide(x)
+	switch {
+	case s == fp8.Scale{}:
+	case s.Multiplier == 0 && isFloat64:
+		v /= float64(s.Stored)
+	case s.Multiplier == 0:
+		v = float64(float32(v) / s.Stored)
+	case isFloat64:
+		v *= float64(s.Multiplier)
+	default:
+		v = float64(float32(v) * s.Multiplier)
+	}
+	if math.IsInf(v, 0) && !math.IsInf(wide(x), 0) {
+		v = math.Copysign(math.MaxFloat32, v)
+	}
+	return fp8.EncodeOne(v, f, p)
+}
+
+// TestScaleFuncArguments checks what a ScaleFunc is asked, and in which order.
+func TestScaleFuncArguments(t *testing.T) {
+	inf, nan := float32(math.Inf(-1)), float32(math.NaN())
+	src := []float32{
+		1, -2, 3, nan, 7,
+		-4, 0, 2, 1, -8,
+		inf, 1, nan, nan, 0,
+	}
+	type question struct {
+		amax float32
+		nan  bool
+	}
+	var asked []question
+	x := &tensor.Tensor{Shape: []int{3, 5}, Block: tensor.Block{Rows: 2, Cols: 2}}
+	err := tensor.Quantize(x, src, tensor.Quantization{Scale: func(amax float32, nan bool) fp8.Scale {
+		asked = append(asked, question{amax, nan})
+		return fp8.Scale{Stored: float32(len(asked)), Multiplier: 1}
+	}})
+	require.NoError(t, err)
+	require.Equal(t, []question{{4, false}, {3, true}, {8, false}, {-inf, false}, {0, true}, {0, false}}, asked)
+	require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, x.Scales)
+}
+
+// TestStochasticIndex checks that however an array is cut into blocks and
+// shared out among workers, the random bits of an element are those of its
+// place in the array.
+func TestStochasticIndex(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	policy := fp8.Policy{Rounding: fp8.Stochastic, Seed: 42}
+	s := fp8.Scale{Stored: 0.3, Multiplier: 1 / float32(0.3)}
+	for _, shape := range shapes {
+		rows, cols := matrixOf(shape)
+		src := convert[float32](mixed(r, rows*cols, false))
+		want := make([]byte, len(src))
+		fp8.EncodeScaled(want, src, fp8.E5M2, policy, s, 0, nil)
+		for _, b := range blocks {
+			for workers := range 4 {
+				x := &tensor.Tensor{Format: fp8.E5M2, Shape: shape, Block: b}
+				require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{
+					Scale:   func(float32, bool) fp8.Scale { return s },
+					Policy:  policy,
+					Workers: workers,
+				}))
+				require.True(t, bytes.Equal(want, x.Codes), "shape %v, block %v", shape, b)
+			}
+		}
+	}
+}
+
+// TestQuantizeWorkers checks that the number of goroutines changes nothing.
+func TestQuantizeWorkers(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	src := convert[float32](mixed(r, 129*130, true))
+	for _, b := range blocks {
+		var want tensor.Tensor
+		var total fp8.Stats
+		for workers := range 6 {
+			x := &tensor.Tensor{Shape: []int{129, 130}, Block: b}
+			var st fp8.Stats
+			require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{
+				Scale: largest(fp8.E4M3), Stats: &st, Workers: workers,
+			}))
+			if workers == 0 {
+				want, total = *x, st
+			}
+			require.Equal(t, want, *x)
+			require.Equal(t, total, st)
+		}
+	}
+}
