@@ -59,6 +59,20 @@ func ParseFormat(name string) (Format, error) {
 	return 0, fmt.Errorf("fp8: unknown format %q: want E4M3, E5M2, E4M3FNUZ or E5M2FNUZ", name)
 }
 
+// MarshalText implements [encoding.TextMarshaler] by the format's name.
+func (f Format) MarshalText() ([]byte, error) {
+	if !f.Valid() {
+		return nil, fmt.Errorf("fp8: %v has no name", f)
+	}
+	return []byte(f.String()), nil
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler] as [ParseFormat] does.
+func (f *Format) UnmarshalText(text []byte) (err error) {
+	*f, err = ParseFormat(string(text))
+	return err
+}
+
 // Mantissa returns the number of explicit mantissa bits.
 func (f Format) Mantissa() int { return layouts[f].mantissa }
 

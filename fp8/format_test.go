@@ -84,3 +84,17 @@ func TestProductsAreExact(t *testing.T) {
 		}
 	}
 }
+
+func TestFormatText(t *testing.T) {
+	for _, f := range fp8.Formats() {
+		text, err := f.MarshalText()
+		require.NoError(t, err)
+		var got fp8.Format
+		require.NoError(t, got.UnmarshalText(text))
+		require.Equal(t, f, got)
+	}
+	_, err := fp8.Format(9).MarshalText()
+	require.ErrorContains(t, err, "Format(9)")
+	var f fp8.Format
+	require.ErrorContains(t, f.UnmarshalText([]byte("E3M4")), `unknown format "E3M4"`)
+}

@@ -169,7 +169,7 @@ func TestQuantizedRefuses(t *testing.T) {
 		"gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
 	require.ErrorContains(t, gemm.Quantized(c, a, b, gemm.Options{}, q), "differ")
 	require.EqualError(t, gemm.Quantized(c, a, a, gemm.Options{}, &scaling.Quantizer{Recipe: scaling.TEDelayed.Recipe(scaling.Input)}),
-		`tensor "c": scaling: recipe te-delayed E4M3 tensor needs a history`)
+		`gemm: tensor "c": scaling: recipe te-delayed E4M3 tensor needs a history`)
 	require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
 		_ = gemm.Quantized(c, a, a, gemm.Options{Bias: make([]float32, 2)}, q)
 	})

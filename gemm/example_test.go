@@ -56,12 +56,10 @@ func ExampleMultiply_refused() {
 // Three experts, the second of which gets no token.
 func ExampleGroupedRows() {
 	x := quantize("x", scaling.Input, []float32{1, 2, 3, 4, 5, 6}, 3, 2)
-	experts := &tensor.Tensor{
-		Name:   "experts",
-		Shape:  []int{3, 1, 2},
-		Block:  tensor.Block{Rows: 1},
-		Codes:  []byte{0x38, 0x38, 0x38, 0x38, 0x38, 0xB8}, // 1 and -1
-		Scales: []float32{1, 1, 10},
+	experts := []*tensor.Tensor{
+		quantize("expert 0", scaling.Weight, []float32{1, 1}, 1, 2),
+		quantize("expert 1", scaling.Weight, []float32{2, 2}, 1, 2),
+		quantize("expert 2", scaling.Weight, []float32{10, -10}, 1, 2),
 	}
 	y := make([]float32, 3)
 	if err := gemm.GroupedRows(y, x, experts, []int{1, 0, 2}, gemm.Options{}); err != nil {

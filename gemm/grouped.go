@@ -8,25 +8,23 @@ import (
 
 // GroupedRows multiplies the rows of a, which are grouped by expert, by each
 // expert's weights: group e is the next rows[e] rows of a, [sum of rows, K],
-// times b[e] of b, [E, N, K]; its result are the same rows of c, [sum of rows,
-// N]. A group may be empty. A group must start where a block of a starts, which
-// every row does for blocks of one row, and an expert where a block of b starts.
-// Errors and panics are those of [Multiply]; nothing is written unless all
-// groups are right.
-func GroupedRows[T Output](c []T, a, b *tensor.Tensor, rows []int, o Options) error {
+// times experts[e], [N, K], and goes to the same rows of c, [sum of rows, N]. A
+// group may be empty. A group must start where a block of a starts, which every
+// row does for blocks of one row. Errors and panics are those of [Multiply];
+// nothing is written unless all groups are right.
+func GroupedRows[T Output](c []T, a *tensor.Tensor, experts []*tensor.Tensor, rows []int, o Options) error {
 	m, _ := a.Dims()
-	if err := checkGroups(a, b, rows, m, "rows"); err != nil {
+	n, err := expertRows(experts, len(rows))
+	if err != nil {
+		return err
+	}
+	if err := checkCounts(a, rows, m, "rows"); err != nil {
 		return err
 	}
 	groups := make([]group, 0, len(rows))
-	_, n := expertDims(b)
 	first := 0
 	for e, count := range rows {
-		x, err := a.RowRange(first, first+count)
-		if err != nil {
-			return fmt.Errorf("gemm: group %d: %w", e, err)
-		}
-		if groups, err = addExpert(groups, x, b, e, first*n); err != nil {
+		if groups, err = addRows(groups, a, first, count, experts[e], first*n); err != nil {
 			return err
 		}
 		first += count
@@ -34,25 +32,25 @@ func GroupedRows[T Output](c []T, a, b *tensor.Tensor, rows []int, o Options) er
 	return runGroups(c, groups, m*n, o)
 }
 
-// GroupedMasked multiplies the first rows[e] rows of each a[e] by b[e]: a is
-// [E, M, K], b is [E, N, K] and c is [E, M, N]. The other rows of c are left as
-// they are. Errors and panics are those of [GroupedRows].
-func GroupedMasked[T Output](c []T, a, b *tensor.Tensor, rows []int, o Options) error {
-	if len(a.Shape) != 3 || len(b.Shape) != 3 || len(rows) != a.Shape[0] || len(rows) != b.Shape[0] {
-		return fmt.Errorf("gemm: tensor %q of shape %v, tensor %q of shape %v and %d counts of rows: want [E, M, K], [E, N, K] and E",
-			a.Name, a.Shape, b.Name, b.Shape, len(rows))
+// GroupedMasked multiplies the first rows[e] rows of each a[e] by experts[e]: a is
+// [E, M, K], each expert is [N, K], and c is [E, M, N]. The other rows of c are
+// left as they are. a[e] must start where a block of a starts. Errors and panics
+// are those of [GroupedRows].
+func GroupedMasked[T Output](c []T, a *tensor.Tensor, experts []*tensor.Tensor, rows []int, o Options) error {
+	if len(a.Shape) != 3 || len(rows) != a.Shape[0] {
+		return fmt.Errorf("gemm: tensor %q of shape %v for %d groups: want [%d, M, K]", a.Name, a.Shape, len(rows), len(rows))
+	}
+	n, err := expertRows(experts, len(rows))
+	if err != nil {
+		return err
 	}
 	groups := make([]group, 0, len(rows))
-	m, n := a.Shape[1], b.Shape[1]
+	m := a.Shape[1]
 	for e, count := range rows {
 		if count < 0 || count > m {
 			return fmt.Errorf("gemm: group %d has %d rows: want 0 to %d", e, count, m)
 		}
-		x, err := a.RowRange(e*m, e*m+count)
-		if err != nil {
-			return fmt.Errorf("gemm: group %d: %w", e, err)
-		}
-		if groups, err = addExpert(groups, x, b, e, e*m*n); err != nil {
+		if groups, err = addRows(groups, a, e*m, count, experts[e], e*m*n); err != nil {
 			return err
 		}
 	}
@@ -70,7 +68,7 @@ func GroupedK[T Output](c []T, a, b *tensor.Tensor, cols []int, o Options) error
 	m, k := a.Dims()
 	n, kb := b.Dims()
 	if k != kb {
-		return unequalK(a, b)
+		return fmt.Errorf("gemm: %w", unequalK(a, b))
 	}
 	if err := checkCounts(a, cols, k, "columns"); err != nil {
 		return err
@@ -80,13 +78,13 @@ func GroupedK[T Output](c []T, a, b *tensor.Tensor, cols []int, o Options) error
 	for e, count := range cols {
 		x, err := a.ColRange(first, first+count)
 		if err != nil {
-			return fmt.Errorf("gemm: group %d: %w", e, err)
+			return groupError(e, err)
 		}
 		y, err := b.ColRange(first, first+count)
 		if err != nil {
-			return fmt.Errorf("gemm: group %d: %w", e, err)
+			return groupError(e, err)
 		}
-		if groups, err = addGroup(groups, x, y, e, e*m*n); err != nil {
+		if groups, err = addGroup(groups, x, y, e*m*n); err != nil {
 			return err
 		}
 		first += count
@@ -100,18 +98,19 @@ type group struct {
 	at int
 }
 
-func expertDims(b *tensor.Tensor) (experts, n int) {
-	if len(b.Shape) != 3 {
-		return 0, 0
+// expertRows returns N, which all of E experts must share.
+func expertRows(experts []*tensor.Tensor, count int) (n int, err error) {
+	if len(experts) != count {
+		return 0, fmt.Errorf("gemm: %d experts for %d groups", len(experts), count)
 	}
-	return b.Shape[0], b.Shape[1]
-}
-
-func checkGroups(a, b *tensor.Tensor, counts []int, size int, what string) error {
-	if experts, _ := expertDims(b); len(b.Shape) != 3 || experts != len(counts) {
-		return fmt.Errorf("gemm: tensor %q of shape %v for %d groups: want [%d, N, K]", b.Name, b.Shape, len(counts), len(counts))
+	for e, w := range experts {
+		rows, _ := w.Dims()
+		if e > 0 && rows != n {
+			return 0, fmt.Errorf("gemm: expert %d, tensor %q of shape %v, has %d rows, those before it have %d", e, w.Name, w.Shape, rows, n)
+		}
+		n = rows
 	}
-	return checkCounts(a, counts, size, what)
+	return n, nil
 }
 
 // checkCounts makes sure that groups cover a dimension of a.
@@ -129,21 +128,24 @@ func checkCounts(a *tensor.Tensor, counts []int, size int, what string) error {
 	return nil
 }
 
-func addExpert(groups []group, x, b *tensor.Tensor, e, at int) ([]group, error) {
-	w, err := b.Index(e)
+// addRows adds the product of count rows of a with w; its result goes to c[at:].
+func addRows(groups []group, a *tensor.Tensor, first, count int, w *tensor.Tensor, at int) ([]group, error) {
+	x, err := a.RowRange(first, first+count)
 	if err != nil {
-		return nil, fmt.Errorf("gemm: group %d: %w", e, err)
+		return nil, groupError(len(groups), err)
 	}
-	return addGroup(groups, x, w, e, at)
+	return addGroup(groups, x, w, at)
 }
 
-func addGroup(groups []group, x, w *tensor.Tensor, e, at int) ([]group, error) {
+func addGroup(groups []group, x, w *tensor.Tensor, at int) ([]group, error) {
 	p, err := newProduct(x, w)
 	if err != nil {
-		return nil, fmt.Errorf("group %d: %w", e, err)
+		return nil, groupError(len(groups), err)
 	}
 	return append(groups, group{p, at}), nil
 }
+
+func groupError(e int, err error) error { return fmt.Errorf("gemm: group %d: %w", e, err) }
 
 func runGroups[T Output](c []T, groups []group, size int, o Options) error {
 	if len(c) != size {

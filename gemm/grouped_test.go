@@ -57,6 +57,16 @@ func anyOptions(r *rand.Rand, n int) gemm.Options {
 	return o
 }
 
+// split returns the matrices of b, [E, N, K], each with blocks of its own.
+func split(t *testing.T, b *tensor.Tensor) (experts []*tensor.Tensor) {
+	for e := range b.Shape[0] {
+		w, err := b.Index(e)
+		require.NoError(t, err)
+		experts = append(experts, w)
+	}
+	return experts
+}
+
 func TestGroupedRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 60 {
@@ -72,7 +82,7 @@ func TestGroupedRows(t *testing.T) {
 			addTo(t, want[first*n:(first+count)*n], copyOf(t, a, first, first+count, 0, k), copyOf(t, b, e*n, (e+1)*n, 0, k), o)
 			first += count
 		}
-		require.NoError(t, gemm.GroupedRows(got, a, b, rows, o))
+		require.NoError(t, gemm.GroupedRows(got, a, split(t, b), rows, o))
 		require.NoError(t, differ(got, want))
 	}
 }
@@ -97,7 +107,7 @@ func TestGroupedMasked(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, gemm.GroupedMasked(got, a, b, rows, o))
+		require.NoError(t, gemm.GroupedMasked(got, a, split(t, b), rows, o))
 		require.NoError(t, differ(got, want))
 	}
 }
@@ -141,42 +151,43 @@ func TestGroupedRefuses(t *testing.T) {
 	short3.Scales = nil
 
 	type call func(c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error
-	rows, masked, k := call(gemm.GroupedRows[float32]), call(gemm.GroupedMasked[float32]), call(gemm.GroupedK[float32])
+	k := call(gemm.GroupedK[float32])
+	rows := func(c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error {
+		return gemm.GroupedRows(c, a, split(t, b), counts, o)
+	}
+	masked := func(c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error {
+		return gemm.GroupedMasked(c, a, split(t, b), counts, o)
+	}
 	for _, c := range []struct {
 		call   call
 		a, b   *tensor.Tensor
 		counts []int
 		want   string
 	}{
-		{rows, a, b, []int{2}, `gemm: tensor "b" of shape [2 4 32] for 1 groups: want [1, N, K]`},
-		{rows, a, b2, []int{2, 4}, `gemm: tensor "b2" of shape [5 32] for 2 groups: want [2, N, K]`},
+		{rows, a, b, []int{2}, `gemm: 2 experts for 1 groups`},
 		{rows, a, b, []int{2, 5}, `gemm: group 1 has 5 rows: 4 of the 6 of tensor "a" are left`},
 		{rows, a, b, []int{8, -2}, `gemm: group 0 has 8 rows: 6 of the 6 of tensor "a" are left`},
 		{rows, a, b, []int{2, -1}, `gemm: group 1 has -1 rows: 4 of the 6 of tensor "a" are left`},
 		{rows, a, b, []int{2, 2}, `gemm: groups leave out 2 of the 6 rows of tensor "a"`},
 		{rows, a, b, []int{1, 5}, `gemm: group 1: tensor "a": row 1 is inside a block: views start at multiples of 2`},
-		{rows, a, odd, []int{2, 4}, `gemm: group 1: tensor "odd": row 3 is inside a block: views start at multiples of 2`},
-		{rows, a, wide, []int{2, 4}, `group 0: gemm: tensor "a" of shape [2 32] and tensor "wide" of shape [4 33]: the last dimensions, along which products are summed, differ`},
-		{rows, a, thin, []int{2, 4}, `group 0: gemm: tensor "a" in blocks of 2x16 and tensor "thin" in blocks of 2x24: neither extent along K divides the other: requantize "thin" in blocks of 2x16`},
-		{rows, a, bad, []int{2, 4}, `group 1: gemm: tensor "bad": scale of block (1, 1) is -1: want a finite number that is not negative`},
+		{rows, a, wide, []int{2, 4}, `gemm: group 0: tensor "a" of shape [2 32] and tensor "wide" of shape [4 33]: the last dimensions, along which products are summed, differ`},
+		{rows, a, thin, []int{2, 4}, `gemm: group 0: tensor "a" in blocks of 2x16 and tensor "thin" in blocks of 2x24: neither extent along K divides the other: requantize "thin" in blocks of 2x16`},
+		{rows, a, bad, []int{2, 4}, `gemm: group 1: tensor "bad": scale of block (1, 1) is -1: want a finite number that is not negative`},
 		{rows, short, b, []int{2, 4}, `gemm: group 0: tensor "short": shape [6 32] needs 192 codes, there are 100`},
-		{rows, a, short3, []int{2, 4}, `gemm: group 0: tensor "short": shape [2 4 32] in blocks of 2x16 needs 4x2 scales, there are 0`},
 
-		{masked, a, b, []int{2, 2}, `gemm: tensor "a" of shape [6 32], tensor "b" of shape [2 4 32] and 2 counts of rows: want [E, M, K], [E, N, K] and E`},
-		{masked, a3, b2, []int{2, 2}, `gemm: tensor "a3" of shape [2 4 32], tensor "b2" of shape [5 32] and 2 counts of rows: want [E, M, K], [E, N, K] and E`},
-		{masked, a3, b, []int{2}, `gemm: tensor "a3" of shape [2 4 32], tensor "b" of shape [2 4 32] and 1 counts of rows: want [E, M, K], [E, N, K] and E`},
+		{masked, a, b, []int{2, 2}, `gemm: tensor "a" of shape [6 32] for 2 groups: want [2, M, K]`},
+		{masked, a3, b, []int{2}, `gemm: tensor "a3" of shape [2 4 32] for 1 groups: want [1, M, K]`},
 		{masked, a3, b, []int{2, 5}, `gemm: group 1 has 5 rows: want 0 to 4`},
 		{masked, a3, b, []int{-1, 2}, `gemm: group 0 has -1 rows: want 0 to 4`},
 		{masked, odd, b, []int{1, 1}, `gemm: group 1: tensor "odd": row 3 is inside a block: views start at multiples of 2`},
-		{masked, a3, bad, []int{1, 1}, `group 1: gemm: tensor "bad": scale of block (1, 1) is -1: want a finite number that is not negative`},
-		{masked, short3, b, []int{1, 1}, `gemm: group 0: tensor "short": shape [2 4 32] in blocks of 2x16 needs 4x2 scales, there are 0`},
+		{masked, a3, bad, []int{1, 1}, `gemm: group 1: tensor "bad": scale of block (1, 1) is -1: want a finite number that is not negative`},
 
 		{k, a, wide, []int{16, 16}, `gemm: tensor "a" of shape [6 32] and tensor "wide" of shape [2 4 33]: the last dimensions, along which products are summed, differ`},
 		{k, a, b2, []int{16, 17}, `gemm: group 1 has 17 columns: 16 of the 32 of tensor "a" are left`},
 		{k, a, b2, []int{16, 15}, `gemm: groups leave out 1 of the 32 columns of tensor "a"`},
 		{k, a, b2, []int{8, 24}, `gemm: group 1: tensor "a": column 8 is inside a block: views start at multiples of 16`},
 		{k, a, thin, []int{16, 16}, `gemm: group 1: tensor "thin": column 16 is inside a block: views start at multiples of 24`},
-		{k, a, bad, []int{16, 16}, `group 1: gemm: tensor "bad": scale of block (3, 0) is -1: want a finite number that is not negative`},
+		{k, a, bad, []int{16, 16}, `gemm: group 1: tensor "bad": scale of block (3, 0) is -1: want a finite number that is not negative`},
 		{k, short, b2, []int{16, 16}, `gemm: group 0: tensor "short": shape [6 32] needs 192 codes, there are 100`},
 	} {
 		got := filled(1000)
@@ -185,17 +196,21 @@ func TestGroupedRefuses(t *testing.T) {
 	}
 
 	for _, f := range []func(c []float32, o gemm.Options) error{
-		func(c []float32, o gemm.Options) error { return gemm.GroupedRows(c, a, b, []int{2, 4}, o) },
-		func(c []float32, o gemm.Options) error { return gemm.GroupedMasked(c, a3, b, []int{0, 4}, o) },
+		func(c []float32, o gemm.Options) error { return gemm.GroupedRows(c, a, split(t, b), []int{2, 4}, o) },
+		func(c []float32, o gemm.Options) error { return gemm.GroupedMasked(c, a3, split(t, b), []int{0, 4}, o) },
 		func(c []float32, o gemm.Options) error { return gemm.GroupedK(c, a, b2, []int{16, 16}, o) },
 	} {
 		got := filled(23)
 		require.PanicsWithValue(t, "gemm: C is not of M*N elements", func() { _ = f(got, gemm.Options{}) })
 		require.Equal(t, filled(23), got)
 	}
+	uneven := []*tensor.Tensor{b2, odd}
+	require.EqualError(t, gemm.GroupedRows(filled(12), a, uneven, []int{2, 4}, gemm.Options{}),
+		`gemm: expert 1, tensor "odd" of shape [2 3 32], has 6 rows, those before it have 5`)
+
 	got := filled(24)
 	require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
-		_ = gemm.GroupedRows(got, a, b, []int{2, 4}, gemm.Options{Bias: make([]float32, 3)})
+		_ = gemm.GroupedRows(got, a, split(t, b), []int{2, 4}, gemm.Options{Bias: make([]float32, 3)})
 	})
 	require.Equal(t, filled(24), got)
 }
@@ -207,6 +222,6 @@ func TestGroupedReporter(t *testing.T) {
 	b := &tensor.Tensor{Format: fp8.E5M2, Shape: []int{4, 2, 1}, Codes: []byte{60, 60, 60, 60, 60, 60, 60, 60}, Scales: []float32{1}}
 	r := &nonFinite{t: t}
 	o := gemm.Options{Reporter: r, Name: "experts"}
-	require.NoError(t, gemm.GroupedRows(make([]float32, 8), a, b, []int{1, 1, 1, 1}, o))
+	require.NoError(t, gemm.GroupedRows(make([]float32, 8), a, split(t, b), []int{1, 1, 1, 1}, o))
 	require.Equal(t, []nonFiniteCall{{"gemm", "experts", 4, math.Inf(-1)}}, r.calls)
 }

@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/x448/float16"
@@ -43,7 +44,7 @@ const (
 func Multiply[T Output](c []T, a, b *tensor.Tensor, o Options) error {
 	p, err := newProduct(a, b)
 	if err != nil {
-		return err
+		return fmt.Errorf("gemm: %w", err)
 	}
 	multiply(c, p, o)
 	reportNonFinite(c, 0, o)
@@ -136,9 +137,12 @@ func Quantized(t *tensor.Tensor, a, b *tensor.Tensor, o Options, q *scaling.Quan
 	if o.Accumulate {
 		return errors.New("gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
 	}
+	if err := q.Check(); err != nil {
+		return fmt.Errorf("gemm: tensor %q: %w", t.Name, err)
+	}
 	p, err := newProduct(a, b)
 	if err != nil {
-		return err
+		return fmt.Errorf("gemm: %w", err)
 	}
 	c := make([]float32, p.m*p.n)
 	multiply(c, p, o)

@@ -13,14 +13,15 @@ type product struct {
 	block   int // L of step 1; at least 1
 }
 
-// newProduct checks everything about a and b that could go wrong.
+// newProduct checks everything about a and b that could go wrong. Its errors do
+// not name the package yet.
 func newProduct(a, b *tensor.Tensor) (product, error) {
 	for _, t := range []*tensor.Tensor{a, b} {
 		if err := t.Check(); err != nil {
-			return product{}, fmt.Errorf("gemm: %w", err)
+			return product{}, err
 		}
 		if err := t.CheckScales(); err != nil {
-			return product{}, fmt.Errorf("gemm: %w", err)
+			return product{}, err
 		}
 	}
 	m, ka := a.Dims()
@@ -33,7 +34,7 @@ func newProduct(a, b *tensor.Tensor) (product, error) {
 }
 
 func unequalK(a, b *tensor.Tensor) error {
-	return fmt.Errorf("gemm: tensor %q of shape %v and tensor %q of shape %v: the last dimensions, along which products are summed, differ",
+	return fmt.Errorf("tensor %q of shape %v and tensor %q of shape %v: the last dimensions, along which products are summed, differ",
 		a.Name, a.Shape, b.Name, b.Shape)
 }
 
@@ -43,13 +44,13 @@ func sumBlock(a, b *tensor.Tensor, k int) (int, error) {
 	_, eb := b.Block.Extents(1, k)
 	for _, t := range []*tensor.Tensor{a, b} {
 		if t.Block.Cols == 1 && k > 1 {
-			return 0, fmt.Errorf("gemm: tensor %q in blocks of %v and tensor %q in blocks of %v: the scales of %q vary from element to element of the sum: requantize it in blocks of %v",
+			return 0, fmt.Errorf("tensor %q in blocks of %v and tensor %q in blocks of %v: the scales of %q vary from element to element of the sum: requantize it in blocks of %v",
 				a.Name, a.Block, b.Name, b.Block, t.Name, tensor.Block{Rows: t.Block.Rows, Cols: remedy(a, b)})
 		}
 	}
 	small, large := min(ea, eb), max(ea, eb)
 	if large < k && large%small != 0 {
-		return 0, fmt.Errorf("gemm: tensor %q in blocks of %v and tensor %q in blocks of %v: neither extent along K divides the other: requantize %q in blocks of %v",
+		return 0, fmt.Errorf("tensor %q in blocks of %v and tensor %q in blocks of %v: neither extent along K divides the other: requantize %q in blocks of %v",
 			a.Name, a.Block, b.Name, b.Block, b.Name, tensor.Block{Rows: b.Block.Rows, Cols: a.Block.Cols})
 	}
 	return small, nil

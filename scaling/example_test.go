@@ -77,7 +77,7 @@ func ExampleHistories() {
 	// multiplied by 1: 38 40
 	// multiplied by 224: 76 7e
 	// multiplied by 112: 6e 6e
-	// {"version":1,"step":3,"histories":{"layers.0.input":{"scale":112,"current":0,"past":[1,4]}}}
+	// {"version":1,"step":3,"histories":{"layers.0.input":{"format":"E4M3","scale":112,"current":0,"past":[1,4]}}}
 }
 
 // Two workers, each with its part of the batch.

@@ -51,8 +51,8 @@ func (d Delayed) check() error {
 // follows from it, kept as TransformerEngine's delayed_scaling.cu keeps them.
 // Not safe for concurrent use.
 type History struct {
+	format fp8.Format
 	config Delayed
-	max    float32 // of the format
 	scale  float32 // what values are multiplied by
 	// amax[0] gathers the current step; amax[1:] are the steps before it,
 	// oldest first.
@@ -68,7 +68,16 @@ func NewHistory(r Recipe) (*History, error) {
 	if !r.Profile.Delayed() {
 		return nil, fmt.Errorf("scaling: recipe %v is not delayed and has no history", r)
 	}
-	return &History{config: r.Delayed, max: r.Format.Max(), scale: 1, amax: make([]float32, r.Delayed.length())}, nil
+	return &History{format: r.Format, config: r.Delayed, scale: 1, amax: make([]float32, r.Delayed.length())}, nil
+}
+
+// checkRecipe makes sure that h belongs to a recipe: a scale for one format
+// would saturate another, or waste its range.
+func (h *History) checkRecipe(r Recipe) error {
+	if h.format != r.Format || h.config != r.Delayed {
+		return fmt.Errorf("scaling: recipe %v %+v cannot use the history of %v %+v", r, r.Delayed, h.format, h.config)
+	}
+	return nil
 }
 
 // Scale returns the scale of the current step.
@@ -97,7 +106,7 @@ func (h *History) Update() {
 		}
 	}
 	if amax > 0 && isFinite(amax) {
-		scale := float32(math.Ldexp(float64(h.max), -h.config.Margin)) / amax
+		scale := float32(math.Ldexp(float64(h.format.Max()), -h.config.Margin)) / amax
 		h.scale = min(max(scale, math.SmallestNonzeroFloat32), math.MaxFloat32)
 	}
 	copy(h.amax, h.amax[1:])

@@ -40,6 +40,7 @@ type traits struct {
 	leavesNaN  bool         // amax is taken over what is not NaN
 	activation tensor.Block // inputs and gradients
 	weight     tensor.Block
+	epsilon    bool // Recipe.Epsilon applies
 	e8m0       bool // scales are E8M0 in memory
 	delayed    bool
 }
@@ -53,10 +54,10 @@ var (
 
 var profiles = []traits{
 	{profile: TEDelayed, leavesNaN: true, delayed: true},
-	{profile: TECurrent, scale: teCurrent, leavesNaN: true},
-	{profile: TECurrentPow2, scale: floorPow2(teCurrent), leavesNaN: true},
-	{profile: TEBlock, scale: teBlock, leavesNaN: true, activation: tile, weight: square},
-	{profile: TEBlockPow2, scale: floorPow2(teBlock), leavesNaN: true, activation: tile, weight: square},
+	{profile: TECurrent, epsilon: true, scale: teCurrent, leavesNaN: true},
+	{profile: TECurrentPow2, epsilon: true, scale: floorPow2(teCurrent), leavesNaN: true},
+	{profile: TEBlock, epsilon: true, scale: teBlock, leavesNaN: true, activation: tile, weight: square},
+	{profile: TEBlockPow2, epsilon: true, scale: floorPow2(teBlock), leavesNaN: true, activation: tile, weight: square},
 	{profile: TorchAOTensorwise, scale: torchAO},
 	{profile: TorchAOTensorwisePow2, scale: torchAOPow2},
 	{profile: TorchAORowwise, scale: torchAO, activation: wholeRow, weight: wholeRow},

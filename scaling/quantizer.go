@@ -21,19 +21,28 @@ type Quantizer struct {
 	Workers  int             // goroutines at most; 0 means one; see [tensor.Quantization]
 }
 
+// Check reports whether q can be used: whether its recipe passes
+// [Recipe.Check] and has the history it needs.
+func (q *Quantizer) Check() error {
+	if err := q.Recipe.Check(); err != nil || !q.Recipe.Profile.Delayed() {
+		return err
+	}
+	if q.History == nil {
+		return fmt.Errorf("scaling: recipe %v needs a history", q.Recipe)
+	}
+	return q.History.checkRecipe(q.Recipe)
+}
+
 // Quantize encodes src into t under q's recipe. t brings its Name and Shape;
 // its Format and Block become the recipe's, and its codes and scales are
 // overwritten and reused as [tensor.Quantize] does. A delayed recipe encodes
 // with the scale its history gave, and records this tensor's amax for later.
 //
-// It returns an error, and changes nothing, if the recipe is invalid or lacks
-// its history, or t's shape is invalid; it panics if src is not of t's length.
+// It returns an error, and changes nothing, if q does not pass its Check or t's
+// shape is invalid; it panics if src is not of t's length.
 func Quantize[T fp8.Float](t *tensor.Tensor, src []T, q *Quantizer) error {
-	if err := q.Recipe.Check(); err != nil {
+	if err := q.Check(); err != nil {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
-	}
-	if q.Recipe.Profile.Delayed() && q.History == nil {
-		return fmt.Errorf("tensor %q: scaling: recipe %v needs a history", t.Name, q.Recipe)
 	}
 	v := *t
 	v.Format, v.Block = q.Recipe.Format, q.Recipe.Block

@@ -25,7 +25,7 @@ type Recipe struct {
 	Format  fp8.Format
 	Block   tensor.Block
 	Policy  fp8.Policy
-	Epsilon float32 // te-current, te-block: a smaller amax is raised to it
+	Epsilon float32 // a smaller amax is raised to it; te-current and te-block only
 	Delayed Delayed // te-delayed only
 }
 
@@ -61,6 +61,8 @@ func (r Recipe) Check() error {
 		return fmt.Errorf("scaling: recipe %v: a delayed scale belongs to a whole tensor: use block tensor, or a just-in-time profile", r)
 	case !(r.Epsilon >= 0) || !isFinite(r.Epsilon):
 		return fmt.Errorf("scaling: recipe %v: epsilon %v: want a finite number that is not negative", r, r.Epsilon)
+	case r.Epsilon != 0 && !r.Profile.traits().epsilon:
+		return fmt.Errorf("scaling: recipe %v: epsilon %v: this arithmetic has none", r, r.Epsilon)
 	}
 	return r.Delayed.check()
 }

@@ -3,10 +3,12 @@ package scaling
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
+
+	"github.com/octavo-fp8/octavo/fp8"
 )
 
 // Histories are the histories of a model's tensors by name: the scaling state
@@ -19,16 +21,23 @@ type Histories struct {
 }
 
 // Get returns the history of the named tensor, which it makes, or takes from
-// the restored state, when it is asked for first.
+// the restored state, when it is asked for first. It is an error if r is not a
+// delayed recipe, or not that of the history that is there.
 func (hs *Histories) Get(name string, r Recipe) (*History, error) {
-	if h := hs.named[name]; h != nil {
-		return h, nil
-	}
 	h, err := NewHistory(r)
 	if err != nil {
 		return nil, fmt.Errorf("tensor %q: %w", name, err)
 	}
+	if known := hs.named[name]; known != nil {
+		if err := known.checkRecipe(r); err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", name, err)
+		}
+		return known, nil
+	}
 	if s, ok := hs.saved[name]; ok {
+		if err := h.checkState(name, s); err != nil {
+			return nil, err
+		}
 		h.restore(s)
 		delete(hs.saved, name)
 	}
@@ -62,9 +71,10 @@ type State struct {
 
 // HistoryState is the saved state of one [History].
 type HistoryState struct {
-	Scale   Float   `json:"scale"`   // what values are multiplied by
-	Current Float   `json:"current"` // amax of the step that has not ended
-	Past    []Float `json:"past"`    // amax of the steps before it, newest first
+	Format  fp8.Format `json:"format"`
+	Scale   Float      `json:"scale"`   // what values are multiplied by
+	Current Float      `json:"current"` // amax of the step that has not ended
+	Past    []Float    `json:"past"`    // amax of the steps before it, newest first
 }
 
 // Float is a float32 that survives JSON to the bit but for a NaN's payload:
@@ -111,10 +121,17 @@ func (hs *Histories) State() State {
 // included, by a saved one. A history that the state lacks becomes empty. One
 // whose length has changed meanwhile keeps its newest steps; steps it never had
 // count as 0. It returns an error, and changes nothing, if the state does not
-// pass [State.Check].
+// pass [State.Check] or is of another format.
 func (hs *Histories) Restore(s State) error {
 	if err := s.Check(); err != nil {
 		return err
+	}
+	for _, name := range s.names() {
+		if h := hs.named[name]; h != nil {
+			if err := h.checkState(name, s.Histories[name]); err != nil {
+				return err
+			}
+		}
 	}
 	hs.step = s.Step
 	hs.saved = make(map[string]HistoryState, len(s.Histories))
@@ -137,13 +154,11 @@ func (s State) Check() error {
 	if s.Step < 0 {
 		return fmt.Errorf("scaling: state of step %d", s.Step)
 	}
-	names := make([]string, 0, len(s.Histories))
-	for name := range s.Histories {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range s.names() {
 		h := s.Histories[name]
+		if !h.Format.Valid() {
+			return fmt.Errorf("scaling: state of %q: unknown format %v", name, h.Format)
+		}
 		if !(h.Scale > 0) || !isFinite(float32(h.Scale)) {
 			return fmt.Errorf("scaling: state of %q: scale %v: want a finite number above 0", name, h.Scale)
 		}
@@ -156,17 +171,28 @@ func (s State) Check() error {
 	return nil
 }
 
+// names returns the names of the histories in alphabetical order.
+func (s State) names() []string { return slices.Sorted(maps.Keys(s.Histories)) }
+
 func (s HistoryState) clone() HistoryState {
 	s.Past = slices.Clone(s.Past)
 	return s
 }
 
 func (h *History) state() HistoryState {
-	s := HistoryState{Scale: Float(h.scale), Current: Float(h.amax[0]), Past: make([]Float, 0, len(h.amax)-1)}
+	s := HistoryState{Format: h.format, Scale: Float(h.scale), Current: Float(h.amax[0]), Past: make([]Float, 0, len(h.amax)-1)}
 	for i := len(h.amax) - 1; i > 0; i-- {
 		s.Past = append(s.Past, Float(h.amax[i]))
 	}
 	return s
+}
+
+// checkState makes sure that a saved state's scale is for h's format.
+func (h *History) checkState(name string, s HistoryState) error {
+	if s.Format != h.format {
+		return fmt.Errorf("scaling: state of %q is of %v, its history is of %v", name, s.Format, h.format)
+	}
+	return nil
 }
 
 // restore takes the zero state for that of an empty history.
@@ -191,7 +217,8 @@ func (h *History) restore(s HistoryState) {
 // not count; the longest and the largest step win. Merge is commutative and
 // associative, and of one state it is a copy.
 //
-// It returns an error if a state does not pass [State.Check].
+// It returns an error if a state does not pass [State.Check] or if workers have a
+// history in different formats.
 func Merge(states ...State) (State, error) {
 	merged := State{Version: StateVersion, Histories: make(map[string]HistoryState)}
 	for i, s := range states {
@@ -199,8 +226,12 @@ func Merge(states ...State) (State, error) {
 			return State{}, fmt.Errorf("worker %d: %w", i, err)
 		}
 		merged.Step = max(merged.Step, s.Step)
-		for name, h := range s.Histories {
-			merged.Histories[name] = mergeHistory(merged.Histories[name], h)
+		for _, name := range s.names() {
+			h, known := s.Histories[name], merged.Histories[name]
+			if known.Scale != 0 && known.Format != h.Format {
+				return State{}, fmt.Errorf("worker %d: scaling: state of %q is of %v, that of workers before is of %v", i, name, h.Format, known.Format)
+			}
+			merged.Histories[name] = mergeHistory(known, h)
 		}
 	}
 	return merged, nil
@@ -211,7 +242,7 @@ func mergeHistory(a, b HistoryState) HistoryState {
 	if a.Scale == 0 {
 		a.Scale = Float(math.Inf(1))
 	}
-	m := HistoryState{Scale: min(a.Scale, b.Scale), Current: max(a.Current, b.Current)}
+	m := HistoryState{Format: b.Format, Scale: min(a.Scale, b.Scale), Current: max(a.Current, b.Current)}
 	if len(a.Past) < len(b.Past) {
 		a, b = b, a
 	}

@@ -80,7 +80,7 @@ func TestStateJSON(t *testing.T) {
 // TestStateText is what a saved state looks like: NaN and infinities are
 // strings, every float32 is written so that it comes back to the bit.
 func TestStateText(t *testing.T) {
-	const text = `{"version":1,"step":7,"histories":{"w":{"scale":0.1,"current":"NaN","past":["+Inf",1e-45,0,3.4028235e+38,0.33333334]}}}`
+	const text = `{"version":1,"step":7,"histories":{"w":{"format":"E4M3","scale":0.1,"current":"NaN","past":["+Inf",1e-45,0,3.4028235e+38,0.33333334]}}}`
 	var s scaling.State
 	require.NoError(t, json.Unmarshal([]byte(text), &s))
 	w := s.Histories["w"]
@@ -95,7 +95,7 @@ func TestStateText(t *testing.T) {
 	require.Equal(t, text, bitwise(hs.State()))
 
 	history(t, &hs, "one", 1)
-	require.Contains(t, bitwise(hs.State()), `"one":{"scale":1,"current":0,"past":[]}`)
+	require.Contains(t, bitwise(hs.State()), `"one":{"format":"E4M3","scale":1,"current":0,"past":[]}`)
 }
 
 func TestFloatJSON(t *testing.T) {
