@@ -50,16 +50,28 @@ func Quantize[T fp8.Float](t *Tensor, src []T, q Quantization) error {
 	if len(src) == 0 {
 		return nil
 	}
-	if q.workers() == 1 {
-		rows, _ := t.Dims()
-		quantizeRows(t, src, 0, rows, q, q.Stats)
-	} else {
-		quantizeParallel(t, src, q)
+	if q.Reporter == nil {
+		quantize(t, src, q)
+		return nil
 	}
-	if q.Reporter != nil {
+	if q.Stats == nil {
+		q.Stats = new(fp8.Stats)
+	}
+	before := q.Stats.NonFinite()
+	quantize(t, src, q)
+	if q.Stats.NonFinite() > before {
 		reportNonFinite(&q, t.Name, src)
 	}
 	return nil
+}
+
+func quantize[T fp8.Float](t *Tensor, src []T, q Quantization) {
+	if q.workers() > 1 {
+		quantizeParallel(t, src, q)
+		return
+	}
+	rows, _ := t.Dims()
+	quantizeRows(t, src, 0, rows, q, q.Stats)
 }
 
 // quantizeParallel shares the rows of blocks out among goroutines.
@@ -89,7 +101,7 @@ func (q *Quantization) workers() int {
 }
 
 // quantizeRows encodes rows [lo, hi), which start and end with a block, and adds
-// what happened to total unless that is nil.
+// what happened to total, which may be nil if there is no Reporter.
 func quantizeRows[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, total *fp8.Stats) {
 	var st *fp8.Stats // of a block, for the Reporter
 	if q.Reporter != nil {
@@ -104,16 +116,11 @@ func quantizeRows[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, t
 				quantizeBlock(t, src, b, q, total)
 				continue
 			}
-			*st = fp8.Stats{}
-			if total != nil {
-				st.Detail = total.Detail
-			}
+			*st = fp8.Stats{Detail: total.Detail}
 			scale := quantizeBlock(t, src, b, q, st)
 			st.Detail = nil // it is total's already
 			q.Reporter.Block(q.op(), t.Name, i/blockRows, j/blockCols, scale, st)
-			if total != nil {
-				total.Merge(st)
-			}
+			total.Merge(st)
 		}
 	}
 }
