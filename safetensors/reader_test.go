@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
 // assemble returns a file with the given header text and n bytes of data that
@@ -351,21 +353,8 @@ func TestOpen(t *testing.T) {
 	require.ErrorIs(t, f.Close(), os.ErrClosed)
 }
 
-// sharedDir returns the directory of that name beside the repository, which is
-// not always there.
-func sharedDir(t *testing.T, name string) string {
-	dir := filepath.Join("..", "..", "shared", name)
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI=true requires it: %v", err)
-		}
-		t.Skipf("this test reads real files, which are not here: %v", err)
-	}
-	return dir
-}
-
 func TestReaderReadsRealFiles(t *testing.T) {
-	f, err := Open(filepath.Join(sharedDir(t, "golden"), "gemm.safetensors"))
+	f, err := Open(testutil.Shared(t, "golden", "gemm.safetensors"))
 	require.NoError(t, err)
 	defer f.Close()
 	a, ok := f.Info("block.a")
@@ -384,7 +373,7 @@ func TestReaderReadsRealFiles(t *testing.T) {
 	require.ErrorContains(t, err, `tensor "block.a" is F8_E4M3`)
 	requireRoundTrip(t, f)
 
-	f, err = Open(filepath.Join(sharedDir(t, "data"), "stories260K.safetensors"))
+	f, err = Open(testutil.Shared(t, "data", "stories260K.safetensors"))
 	require.NoError(t, err)
 	defer f.Close()
 	require.Equal(t, "64", f.Metadata()["hidden_size"])

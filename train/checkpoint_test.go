@@ -2,15 +2,13 @@ package train
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -53,11 +51,7 @@ func TestCheckpoint(t *testing.T) {
 // openShared opens a file of the shared data, which is not part of the module.
 func openShared(t *testing.T, name string) *safetensors.File {
 	t.Helper()
-	path := "../../shared/data/" + name
-	f, err := safetensors.Open(path)
-	if errors.Is(err, fs.ErrNotExist) && os.Getenv("CI") != "true" {
-		t.Skipf("SKIPPED: the model is not compared with a real checkpoint: there is no %s", path)
-	}
+	f, err := safetensors.Open(testutil.Shared(t, "data", name))
 	require.NoError(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
