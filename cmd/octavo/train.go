@@ -78,7 +78,7 @@ func newTrainCommand() *cobra.Command {
 	f.IntVar(&options.Layers, "layers", 4, "layers of the model")
 	f.IntVar(&options.Heads, "heads", 4, "attention heads")
 	f.IntVar(&options.Hidden, "hidden", 172, "width of the MLP")
-	f.Float64Var(&options.LearningRate, "lr", 3e-3, "peak learning rate, after a warmup of a tenth of the steps")
+	f.Float64Var(&options.LearningRate, "lr", 1.5e-3, "peak learning rate, after a warmup of a tenth of the steps")
 	f.IntVar(&options.Workers, "workers", 0, "threads (default: all processors)")
 	f.IntVar(&options.TelemetryEvery, "telemetry-every", 10, "steps from one line per operand in telemetry.csv to the next; 0 for none")
 	options.Seed = 1
