@@ -33,7 +33,7 @@
 // A code is a byte; its [Format] travels beside it. Destination slices come
 // first and must be at least as long as the source: a short one is a
 // programmer's error and panics with a constant message before anything is
-// written. Source and destination never share memory, since their elements
+// written; so, by its index, is a [Format] that is none. Source and destination never share memory, since their elements
 // differ in size. All functions are safe for concurrent use on distinct
 // destinations.
 package fp8

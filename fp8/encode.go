@@ -60,7 +60,7 @@ func (e *encoder) encodeScaled32(x float32, index uint64, st *Stats) uint8 {
 	}
 	code, saturated := e.encode32(y, index)
 	if st != nil {
-		st.add(float64(x), e.layout, code, saturated, e.valueOf(code, st))
+		st.add(float64(x), e, code, saturated, e.valueOf(code, st))
 	}
 	return code
 }
@@ -72,7 +72,7 @@ func (e *encoder) encodeScaled64(x float64, index uint64, st *Stats) uint8 {
 	}
 	code, saturated := e.encode64(y, index)
 	if st != nil {
-		st.add(x, e.layout, code, saturated, e.valueOf(code, st))
+		st.add(x, e, code, saturated, e.valueOf(code, st))
 	}
 	return code
 }

@@ -9,6 +9,7 @@ type encoder struct {
 	policy Policy
 	scale  Scale
 	scaled bool // scale changes values
+	broken bool // scale is NaN or infinite, and with it every value
 	random stream
 
 	// For nearest even from float32. A result below the smallest normal value
@@ -24,6 +25,7 @@ type encoder struct {
 func newEncoder(f Format, p Policy, s Scale, first uint64) encoder {
 	l := &layouts[f]
 	e := encoder{layout: l, table: &decodeTables[f], policy: p, scale: s, scaled: !s.isOne()}
+	e.broken = math.IsNaN(s.stored()) || math.IsInf(s.stored(), 0)
 	if p.Rounding == Stochastic {
 		e.random = newStream(p.Seed, first)
 	}

@@ -16,6 +16,10 @@ type Stats struct {
 	SaturatedPos int64
 	SaturatedNeg int64
 
+	// Finite values, zeros included, that stand for NaN or an infinity now because
+	// their scale is not finite. They count as neither saturated nor flushed.
+	BecameNonFinite int64
+
 	Flushed   int64 // nonzero values whose code is a zero
 	Subnormal int64 // values whose code is subnormal
 	Zeros     int64 // zeros of either sign that went in
@@ -52,6 +56,12 @@ func (d *Detail) SQNR() float64 {
 // Saturated returns the number of saturated values of either sign.
 func (s *Stats) Saturated() int64 { return s.SaturatedPos + s.SaturatedNeg }
 
+// Lost returns the number of values of which nothing, or not enough, is left:
+// those that were not finite or became so, saturated, or were flushed to zero.
+func (s *Stats) Lost() int64 {
+	return s.NonFinite() + s.BecameNonFinite + s.Saturated() + s.Flushed
+}
+
 // NonFinite returns the number of NaN and infinite values.
 func (s *Stats) NonFinite() int64 { return s.NaN + s.PosInf + s.NegInf }
 
@@ -66,6 +76,7 @@ func (s *Stats) Merge(o *Stats) {
 	}
 	s.SaturatedPos += o.SaturatedPos
 	s.SaturatedNeg += o.SaturatedNeg
+	s.BecameNonFinite += o.BecameNonFinite
 	s.Flushed += o.Flushed
 	s.Subnormal += o.Subnormal
 	s.Zeros += o.Zeros
@@ -85,9 +96,9 @@ func (d *Detail) merge(o *Detail) {
 	}
 }
 
-// add counts x, which got the given code of the layout l; value is what that
-// code stands for.
-func (s *Stats) add(x float64, l *layout, code uint8, saturated bool, value float64) {
+// add counts x, which got the given code from e; value is what that code stands
+// for.
+func (s *Stats) add(x float64, e *encoder, code uint8, saturated bool, value float64) {
 	s.Elements++
 	magnitude := math.Abs(x)
 	switch {
@@ -102,22 +113,22 @@ func (s *Stats) add(x float64, l *layout, code uint8, saturated bool, value floa
 		return
 	case magnitude == 0:
 		s.Zeros++
-		return
-	}
-	if magnitude > s.Amax {
+	case magnitude > s.Amax:
 		s.Amax = magnitude
 	}
-	if magnitude < s.Smallest || s.Smallest == 0 {
+	if magnitude != 0 && (magnitude < s.Smallest || s.Smallest == 0) {
 		s.Smallest = magnitude
 	}
 	switch c := code & 0x7F; {
+	case e.broken || !saturated && e.isNaN(code):
+		s.BecameNonFinite++
 	case saturated && x > 0:
 		s.SaturatedPos++
 	case saturated:
 		s.SaturatedNeg++
-	case c == 0 && !l.isNaN(code):
+	case c == 0 && magnitude != 0:
 		s.Flushed++
-	case c != 0 && c < 1<<l.mantissa:
+	case c != 0 && c < 1<<e.mantissa:
 		s.Subnormal++
 	}
 	if s.Detail != nil {
@@ -129,6 +140,8 @@ func (d *Detail) add(x, value float64) {
 	e := x - value
 	d.SquaredError += float64(e * e)
 	d.SquaredSum += float64(x * x)
-	exponent := int(math.Float64bits(x)>>52&0x7FF) - 1023 + 127
-	d.Exponents[min(max(exponent, 0), 255)]++
+	if x != 0 {
+		exponent := int(math.Float64bits(x)>>52&0x7FF) - 1023 + 127
+		d.Exponents[min(max(exponent, 0), 255)]++
+	}
 }

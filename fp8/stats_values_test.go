@@ -107,7 +107,7 @@ func TestStatsScaleNaN(t *testing.T) {
 		s := fp8.Scale{Stored: fp8.E8M0NaN.Float32()}
 		fp8.EncodeScaled(codes, []float32{1, -1, 0}, f, fp8.Policy{}, s, 0, &st)
 		require.Equal(t, bytes.Repeat([]byte{f.NaNCode()}, 3), codes)
-		require.Equal(t, fp8.Stats{Elements: 3, Amax: 1, Smallest: 1, Zeros: 1}, st)
+		require.Equal(t, fp8.Stats{Elements: 3, Amax: 1, Smallest: 1, BecameNonFinite: 3, Zeros: 1}, st)
 	}
 }
 
@@ -156,4 +156,15 @@ func TestSQNR(t *testing.T) {
 	require.True(t, math.IsNaN(sqnr(0, float32(math.Inf(1)), float32(math.NaN()))))
 	require.Equal(t, math.Inf(1), sqnr(1, -2, 448))
 	require.InDelta(t, 20*math.Log10(17), sqnr(1.0625), 1e-12) // error 1/16
+}
+
+// An infinite scale makes NaN of zero codes and infinities of the others: no
+// value is merely flushed.
+func TestStatsScaleInf(t *testing.T) {
+	var st fp8.Stats
+	s := fp8.Scale{Stored: float32(math.Inf(1))}
+	codes := make([]byte, 4)
+	fp8.EncodeScaled(codes, []float32{1, -1, 0, float32(math.Inf(1))}, fp8.E4M3, fp8.Policy{}, s, 0, &st)
+	require.Equal(t, fp8.Stats{Elements: 4, Amax: 1, Smallest: 1, BecameNonFinite: 3, Zeros: 1, PosInf: 1}, st)
+	require.EqualValues(t, 4, st.Lost())
 }

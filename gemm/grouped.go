@@ -11,7 +11,8 @@ import (
 // times experts[e], [N, K], and goes to the same rows of c, [sum of rows, N]. A
 // group may be empty. A group must start where a block of a starts, which every
 // row does for blocks of one row. Errors and panics are those of [Multiply];
-// nothing is written unless all groups are right.
+// nothing is written unless all groups are right. For C in FP8 quantize the
+// float32 result: it gives the bits that [Quantized] would.
 func GroupedRows[T Output](c []T, a *tensor.Tensor, experts []*tensor.Tensor, rows []int, o Options) error {
 	m, _ := a.Dims()
 	n, err := expertRows(experts, len(rows))

@@ -2,6 +2,8 @@ package gemm
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -29,6 +31,9 @@ func newProduct(a, b *tensor.Tensor) (product, error) {
 	if ka != kb {
 		return product{}, unequalK(a, b)
 	}
+	if high, low := bits.Mul64(uint64(m), uint64(n)); high != 0 || low > math.MaxInt {
+		return product{}, fmt.Errorf("tensor %q of %d rows and tensor %q of %d rows: a product has too many elements", a.Name, m, b.Name, n)
+	}
 	block, err := sumBlock(a, b, ka)
 	return product{a: a, b: b, m: m, n: n, k: ka, block: block}, err
 }
@@ -54,6 +59,16 @@ func sumBlock(a, b *tensor.Tensor, k int) (int, error) {
 			a.Name, a.Block, b.Name, b.Block, b.Name, tensor.Block{Rows: b.Block.Rows, Cols: a.Block.Cols})
 	}
 	return small, nil
+}
+
+// CheckBlocks returns an error unless operands in blocks of a and of b can be
+// multiplied whatever their size: unless their extents along K divide each other
+// and none is 1.
+func CheckBlocks(a, b tensor.Block) error {
+	if _, err := sumBlock(&tensor.Tensor{Name: "a", Block: a}, &tensor.Tensor{Name: "b", Block: b}, math.MaxInt); err != nil {
+		return fmt.Errorf("gemm: %w", err)
+	}
+	return nil
 }
 
 // remedy is an extent along K that suits both operands where one has 1: the

@@ -159,3 +159,20 @@ func TestPanics(t *testing.T) {
 		require.Equal(t, make([]float16.Float16, 6), c)
 	}
 }
+
+func TestCheckBlocks(t *testing.T) {
+	tile, square := tensor.Block{Rows: 1, Cols: 128}, tensor.Block{Rows: 128, Cols: 128}
+	for _, b := range []tensor.Block{tile, square, {}, {Rows: 1}, {Rows: 1, Cols: 32}, {Rows: 1, Cols: 256}} {
+		require.NoError(t, gemm.CheckBlocks(tile, b))
+		require.NoError(t, gemm.CheckBlocks(b, tile))
+	}
+	require.ErrorContains(t, gemm.CheckBlocks(tile, tensor.Block{Rows: 1, Cols: 96}), "neither extent along K divides the other")
+	require.ErrorContains(t, gemm.CheckBlocks(square.Transposed(), tile.Transposed()), "vary from element to element")
+}
+
+func TestTooManyElements(t *testing.T) {
+	const huge = math.MaxInt/2 + 1
+	a := &tensor.Tensor{Name: "a", Shape: []int{huge, 0}}
+	b := &tensor.Tensor{Name: "b", Shape: []int{huge, 0}}
+	require.ErrorContains(t, gemm.Multiply([]float32{}, a, b, gemm.Options{}), "a product has too many elements")
+}

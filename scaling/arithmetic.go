@@ -119,9 +119,6 @@ func mxFloor(amax float32, l limits) fp8.Scale {
 // cvt.rp.satfinite.ue8m0x2.f32 of PTX.
 func mxRCeil(amax float32, l limits) fp8.Scale {
 	x := float32(amax * float32(1/l.max))
-	if x != x {
-		return e8m0Scale(fp8.E8M0NaN)
-	}
 	const largest = 0xFE
 	bits := math.Float32bits(x)
 	exponent, mantissa := bits>>23, bits&0x7FFFFF

@@ -3,6 +3,7 @@ package swiglu
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -17,6 +18,18 @@ type Smoothing struct {
 	// many earlier steps instead of from this one's. A channel or row that has
 	// none yet is scaled just in time. Rows are told apart by their position.
 	Delay int
+}
+
+// Check reports whether c can be used.
+func (c Smoothing) Check() error {
+	const longest = 1 << 20
+	switch {
+	case c.Axis > PerToken:
+		return fmt.Errorf("swiglu: unknown axis %d of smoothing", c.Axis)
+	case c.Delay < 0 || c.Delay > longest:
+		return fmt.Errorf("swiglu: smoothing delay of %d steps: want 0 to %d", c.Delay, longest)
+	}
+	return nil
 }
 
 // Scale returns the scale that belongs to an amax: about its inverse, or 1 where
@@ -104,11 +117,11 @@ func (s *Smoother) Update() {
 }
 
 // largest returns the elementwise maximum; the longer of both lends its rest.
-func largest(a, b []float32) []float32 {
+func largest[T ~float32](a, b []T) []T {
 	if len(a) < len(b) {
 		a, b = b, a
 	}
-	m := append([]float32(nil), a...)
+	m := slices.Clone(a)
 	for i, v := range b {
 		m[i] = max(m[i], v)
 	}
@@ -136,9 +149,25 @@ func (s *Smoother) State() State {
 }
 
 // Restore replaces what s has recorded. Steps beyond its Delay are dropped, the
-// oldest first. It returns an error, and changes nothing, if the state is of
-// another version or holds a negative amax.
+// oldest first. It returns an error, and changes nothing, if the state or s's
+// Smoothing does not pass its Check.
 func (s *Smoother) Restore(state State) error {
+	if err := s.Smoothing.Check(); err != nil {
+		return err
+	}
+	if err := state.Check(); err != nil {
+		return err
+	}
+	s.current, s.past = convert[float32](state.Current), nil
+	for _, step := range state.Past[:min(len(state.Past), s.Smoothing.Delay)] {
+		s.past = append(s.past, convert[float32](step))
+	}
+	return nil
+}
+
+// Check returns an error if the state is of another version, or that names the
+// first value that no amax can have.
+func (state State) Check() error {
 	if state.Version != StateVersion {
 		return fmt.Errorf("swiglu: state of version %d: this package reads version %d", state.Version, StateVersion)
 	}
@@ -149,11 +178,28 @@ func (s *Smoother) Restore(state State) error {
 			}
 		}
 	}
-	s.current, s.past = convert[float32](state.Current), nil
-	for _, step := range state.Past[:min(len(state.Past), max(s.Smoothing.Delay, 0))] {
-		s.past = append(s.past, convert[float32](step))
-	}
 	return nil
+}
+
+// Merge returns the state of data-parallel workers as one, as [scaling.Merge]
+// does: each amax becomes the largest, step by step counted from the newest, and a
+// NaN of any worker stays a NaN. It returns an error if a state does not pass its
+// Check.
+func Merge(states ...State) (State, error) {
+	merged := State{Version: StateVersion}
+	for i, s := range states {
+		if err := s.Check(); err != nil {
+			return State{}, fmt.Errorf("worker %d: %w", i, err)
+		}
+		merged.Current = largest(merged.Current, s.Current)
+		for j, step := range s.Past {
+			if j == len(merged.Past) {
+				merged.Past = append(merged.Past, nil)
+			}
+			merged.Past[j] = largest(merged.Past[j], step)
+		}
+	}
+	return merged, nil
 }
 
 func convert[To, From ~float32](from []From) []To {

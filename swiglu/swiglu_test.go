@@ -1,12 +1,14 @@
 package swiglu_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
@@ -191,4 +193,39 @@ func TestMisuse(t *testing.T) {
 	require.PanicsWithValue(t, "swiglu: scales do not divide the elements into rows", func() { swiglu.Forward(x, x, x, scales) })
 	require.PanicsWithValue(t, "swiglu: scales do not divide the elements into rows", func() { swiglu.FoldUp(x, x, swiglu.Scales{}) })
 	require.PanicsWithValue(t, "swiglu: slices are not of the same length", func() { new(swiglu.Smoother).Scales(x, 4) })
+}
+
+func TestMerge(t *testing.T) {
+	nan := float32(math.NaN())
+	state := func(steps ...[]float32) swiglu.State {
+		s := swiglu.Smoother{Smoothing: swiglu.Smoothing{Delay: 3}}
+		for i, u := range steps {
+			s.Scales(u, len(u))
+			if i < len(steps)-1 {
+				s.Update()
+			}
+		}
+		return s.State()
+	}
+	a := state([]float32{1, 2}, []float32{3, 4}, []float32{5, 6})
+	b := state([]float32{9, 1}, []float32{nan, 8, 7})
+	for _, merge := range [][]swiglu.State{{a, b}, {b, a}, {a, b, a}} {
+		m, err := swiglu.Merge(merge...)
+		require.NoError(t, err)
+		require.Equal(t, []string{"NaN", "8", "7"}, texts(m.Current))
+		require.Equal(t, []string{"9", "4"}, texts(m.Past[0]))
+		require.Equal(t, []string{"1", "2"}, texts(m.Past[1]))
+	}
+	b.Version = 7
+	_, err := swiglu.Merge(a, b)
+	require.ErrorContains(t, err, "worker 1: swiglu: state of version 7")
+	wrong := swiglu.Smoother{Smoothing: swiglu.Smoothing{Delay: -1}}
+	require.ErrorContains(t, wrong.Restore(a), "delay of -1 steps")
+}
+
+func texts(values []scaling.Float) (t []string) {
+	for _, v := range values {
+		t = append(t, fmt.Sprint(v))
+	}
+	return t
 }

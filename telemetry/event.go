@@ -49,7 +49,7 @@ func (s Summary) SaturatedShare() float64 { return share(s.Stats.Saturated(), s.
 func (s Summary) FlushedShare() float64 { return share(s.Stats.Flushed, s.Stats.Elements) }
 
 // LostShare returns the fraction of elements that saturated, were flushed to
-// zero or were not finite to begin with, in [0, 1].
+// zero, or were or became not finite, in [0, 1].
 func (s Summary) LostShare() float64 { return lostShare(&s.Stats) }
 
 // Block is what happened once to the block at (Row, Col) of a tensor's grid of
@@ -83,7 +83,7 @@ func (n *NonFinite) exists() bool { return isNonFinite(n.Value) }
 func isNonFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
 func lostShare(s *fp8.Stats) float64 {
-	return share(s.Saturated()+s.Flushed+s.NonFinite(), s.Elements)
+	return share(s.Lost(), s.Elements)
 }
 
 func share(n, of int64) float64 {

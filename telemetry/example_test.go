@@ -79,7 +79,7 @@ func ExampleJSONLines() {
 	if err := rec.Flush(); err != nil {
 		log.Fatal(err)
 	}
-	// Output: {"step":0,"tensor":"grad","op":"quantize","blocks":1,"scaleMin":0.5,"scaleMax":0.5,"stats":{"elements":128,"amax":300,"smallest":1,"saturatedPos":0,"saturatedNeg":0,"flushed":0,"subnormal":0,"zeros":0,"nan":0,"posInf":0,"negInf":0},"worst":{"step":0,"row":0,"col":0,"scale":0.5,"stats":{"elements":128,"amax":300,"smallest":1,"saturatedPos":0,"saturatedNeg":0,"flushed":0,"subnormal":0,"zeros":0,"nan":0,"posInf":0,"negInf":0}}}
+	// Output: {"step":0,"tensor":"grad","op":"quantize","blocks":1,"scaleMin":0.5,"scaleMax":0.5,"stats":{"elements":128,"amax":300,"smallest":1,"saturatedPos":0,"saturatedNeg":0,"becameNonFinite":0,"flushed":0,"subnormal":0,"zeros":0,"nan":0,"posInf":0,"negInf":0},"worst":{"step":0,"row":0,"col":0,"scale":0.5,"stats":{"elements":128,"amax":300,"smallest":1,"saturatedPos":0,"saturatedNeg":0,"becameNonFinite":0,"flushed":0,"subnormal":0,"zeros":0,"nan":0,"posInf":0,"negInf":0}}}
 }
 
 func ExampleReadJSONLines() {

@@ -56,29 +56,30 @@ func parseNumber(b []byte, bits int) (float64, error) {
 }
 
 type jsonStats struct {
-	Elements     int64  `json:"elements"`
-	Amax         number `json:"amax"`
-	Smallest     number `json:"smallest"`
-	SaturatedPos int64  `json:"saturatedPos"`
-	SaturatedNeg int64  `json:"saturatedNeg"`
-	Flushed      int64  `json:"flushed"`
-	Subnormal    int64  `json:"subnormal"`
-	Zeros        int64  `json:"zeros"`
-	NaN          int64  `json:"nan"`
-	PosInf       int64  `json:"posInf"`
-	NegInf       int64  `json:"negInf"`
+	Elements        int64  `json:"elements"`
+	Amax            number `json:"amax"`
+	Smallest        number `json:"smallest"`
+	SaturatedPos    int64  `json:"saturatedPos"`
+	SaturatedNeg    int64  `json:"saturatedNeg"`
+	BecameNonFinite int64  `json:"becameNonFinite"`
+	Flushed         int64  `json:"flushed"`
+	Subnormal       int64  `json:"subnormal"`
+	Zeros           int64  `json:"zeros"`
+	NaN             int64  `json:"nan"`
+	PosInf          int64  `json:"posInf"`
+	NegInf          int64  `json:"negInf"`
 }
 
 func jsonOfStats(s *fp8.Stats) jsonStats {
 	return jsonStats{s.Elements, number(s.Amax), number(s.Smallest), s.SaturatedPos, s.SaturatedNeg,
-		s.Flushed, s.Subnormal, s.Zeros, s.NaN, s.PosInf, s.NegInf}
+		s.BecameNonFinite, s.Flushed, s.Subnormal, s.Zeros, s.NaN, s.PosInf, s.NegInf}
 }
 
 func (j *jsonStats) stats() fp8.Stats {
 	return fp8.Stats{
 		Elements: j.Elements, Amax: float64(j.Amax), Smallest: float64(j.Smallest),
 		SaturatedPos: j.SaturatedPos, SaturatedNeg: j.SaturatedNeg,
-		Flushed: j.Flushed, Subnormal: j.Subnormal, Zeros: j.Zeros,
+		BecameNonFinite: j.BecameNonFinite, Flushed: j.Flushed, Subnormal: j.Subnormal, Zeros: j.Zeros,
 		NaN: j.NaN, PosInf: j.PosInf, NegInf: j.NegInf,
 	}
 }

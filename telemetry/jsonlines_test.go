@@ -29,9 +29,9 @@ func readAll(r io.Reader) (all []telemetry.Event, err error) {
 }
 
 const line = `{"step":3,"tensor":"w<1>","op":"quantize","blocks":1,"scaleMin":0.1,"scaleMax":"+Inf",` +
-	`"stats":{"elements":2,"amax":1e+300,"smallest":5e-324,"saturatedPos":1,"saturatedNeg":0,"flushed":0,"subnormal":0,"zeros":0,"nan":1,"posInf":0,"negInf":0},` +
+	`"stats":{"elements":2,"amax":1e+300,"smallest":5e-324,"saturatedPos":1,"saturatedNeg":0,"becameNonFinite":0,"flushed":0,"subnormal":0,"zeros":0,"nan":1,"posInf":0,"negInf":0},` +
 	`"worst":{"step":3,"row":0,"col":0,"scale":"NaN",` +
-	`"stats":{"elements":2,"amax":"-Inf","smallest":-0,"saturatedPos":1,"saturatedNeg":0,"flushed":0,"subnormal":0,"zeros":0,"nan":1,"posInf":0,"negInf":0}},` +
+	`"stats":{"elements":2,"amax":"-Inf","smallest":-0,"saturatedPos":1,"saturatedNeg":0,"becameNonFinite":0,"flushed":0,"subnormal":0,"zeros":0,"nan":1,"posInf":0,"negInf":0}},` +
 	`"firstNonFinite":{"step":3,"tensor":"w<1>","op":"quantize","index":1,"value":"NaN"}}` + "\n"
 
 func TestJSONLinesFormat(t *testing.T) {

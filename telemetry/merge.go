@@ -40,12 +40,12 @@ func (b *Block) worse(than *Block) bool {
 }
 
 // rest returns all that is not position, elements first.
-func (b *Block) rest() [12]uint64 {
+func (b *Block) rest() [13]uint64 {
 	s := &b.Stats
 	return [...]uint64{
 		uint64(s.Elements), uint64(math.Float32bits(b.Scale)),
 		math.Float64bits(s.Amax), math.Float64bits(s.Smallest),
-		uint64(s.SaturatedPos), uint64(s.SaturatedNeg), uint64(s.Flushed), uint64(s.Subnormal),
+		uint64(s.SaturatedPos), uint64(s.SaturatedNeg), uint64(s.BecameNonFinite), uint64(s.Flushed), uint64(s.Subnormal),
 		uint64(s.Zeros), uint64(s.NaN), uint64(s.PosInf), uint64(s.NegInf),
 	}
 }

@@ -25,7 +25,7 @@ func report(rng *rand.Rand, recs ...*telemetry.Recorder) {
 		scale, value := scales[rng.IntN(len(scales))], values[rng.IntN(len(values))]
 		st := fp8.Stats{
 			Elements: int64(rng.IntN(4)), Amax: float64(rng.IntN(3)), Smallest: float64(rng.IntN(3)),
-			Flushed: int64(rng.IntN(2)), SaturatedPos: int64(rng.IntN(2)), SaturatedNeg: int64(rng.IntN(2)),
+			BecameNonFinite: int64(rng.IntN(2)), Flushed: int64(rng.IntN(2)), SaturatedPos: int64(rng.IntN(2)), SaturatedNeg: int64(rng.IntN(2)),
 			Subnormal: int64(rng.IntN(2)), Zeros: int64(rng.IntN(2)),
 			NaN: int64(rng.IntN(2)), PosInf: int64(rng.IntN(2)), NegInf: int64(rng.IntN(2)),
 		}

@@ -17,7 +17,7 @@ type slogSink struct{ handler slog.Handler }
 
 func (s slogSink) Event(e Event) error {
 	level, message := slog.LevelDebug, "fp8 values encoded"
-	if e.Stats.Saturated() > 0 || e.Stats.NonFinite() > 0 || e.First.exists() {
+	if e.Stats.Saturated() > 0 || e.Stats.NonFinite()+e.Stats.BecameNonFinite > 0 || e.First.exists() {
 		level, message = slog.LevelWarn, "fp8 values saturated or not finite"
 	}
 	ctx := context.Background()
@@ -31,6 +31,7 @@ func (s slogSink) Event(e Event) error {
 		slog.String("op", e.Op),
 		slog.Int64("elements", e.Stats.Elements),
 		slog.Int64("saturated", e.Stats.Saturated()),
+		slog.Int64("becameNonFinite", e.Stats.BecameNonFinite),
 		slog.Int64("flushed", e.Stats.Flushed),
 		slog.Int64("nan", e.Stats.NaN),
 		slog.Int64("inf", e.Stats.PosInf+e.Stats.NegInf),

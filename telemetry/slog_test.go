@@ -39,6 +39,7 @@ func TestSlogLevels(t *testing.T) {
 	}{
 		{fp8.Stats{Elements: 2}, "DEBUG"},
 		{fp8.Stats{Elements: 2, Flushed: 2}, "DEBUG"},
+		{fp8.Stats{Elements: 2, BecameNonFinite: 1}, "WARN"},
 		{fp8.Stats{Elements: 2, SaturatedPos: 1}, "WARN"},
 		{fp8.Stats{Elements: 2, SaturatedNeg: 1}, "WARN"},
 		{fp8.Stats{Elements: 2, NaN: 1}, "WARN"},
@@ -57,7 +58,7 @@ func TestSlogAttributes(t *testing.T) {
 		r.NonFinite("quantize", "w", 17, math.Inf(-1))
 	})
 	require.JSONEq(t, `{"level":"WARN","msg":"fp8 values saturated or not finite",
-		"step":9,"tensor":"w","op":"quantize","elements":8,"saturated":1,"flushed":2,"nan":1,"inf":0,"amax":500,
+		"step":9,"tensor":"w","op":"quantize","elements":8,"saturated":1,"becameNonFinite":0,"flushed":2,"nan":1,"inf":0,"amax":500,
 		"worst":{"row":1,"col":2,"scale":"NaN","lostShare":0.5},
 		"firstNonFinite":{"index":17,"value":"-Inf"}}`, got)
 	require.Equal(t, 1, strings.Count(got, "\n"))

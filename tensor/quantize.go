@@ -141,11 +141,11 @@ func quantizeBlock[T fp8.Float](t *Tensor, src []T, b region, q Quantization, st
 type region struct{ i0, i1, j0, j1 int }
 
 func (t *Tensor) allocate() {
-	if t.stride != 0 || t.scaleStride != 0 {
-		// A view: what lies between its rows is not its own.
+	if t.shared {
+		// Another block would leave the other tensor with scales that do not fit.
 		t.Codes, t.Scales = nil, nil
 	}
-	t.stride, t.scaleStride = 0, 0
+	t.stride, t.scaleStride, t.shared = 0, 0, false
 	t.Codes = resize(t.Codes, t.Len())
 	rows, cols := t.Grid()
 	t.Scales = resize(t.Scales, rows*cols)

@@ -56,7 +56,7 @@ func TestReporter(t *testing.T) {
 		{"quantize", "x", 0, 0, 601, fp8.Stats{Elements: 4, Amax: 600, Smallest: 1, SaturatedPos: 1, SaturatedNeg: 1}},
 		{"quantize", "x", 0, 1, 1 + 0x1p-8, fp8.Stats{Elements: 4, Amax: 0x1p-8, Smallest: 0x1p-20, Flushed: 1, Subnormal: 1, Zeros: 2}},
 		{"quantize", "x", 0, 2, 4, fp8.Stats{Elements: 2, Amax: 3, Smallest: 1}},
-		{"quantize", "x", 1, 0, inf, fp8.Stats{Elements: 2, Amax: 5, Smallest: 5, NegInf: 1}},
+		{"quantize", "x", 1, 0, inf, fp8.Stats{Elements: 2, Amax: 5, Smallest: 5, BecameNonFinite: 1, NegInf: 1}},
 		{"quantize", "x", 1, 1, inf, fp8.Stats{Elements: 2, NaN: 1, PosInf: 1}},
 		{"quantize", "x", 1, 2, 5, fp8.Stats{Elements: 1, Amax: 4, Smallest: 4}},
 	}, r.blocks)

@@ -22,6 +22,7 @@ type Tensor struct {
 	// Distance between rows of codes and of scales in a view that leaves out
 	// columns; 0 where rows follow each other.
 	stride, scaleStride int
+	shared              bool // the memory is that of another tensor
 }
 
 // Dims returns the size of the matrix that t is seen as.

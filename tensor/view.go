@@ -67,14 +67,18 @@ func (t *Tensor) Index(i int) (*Tensor, error) {
 // tensor.
 func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	v := *t
-	v.Shape = shape
+	v.Shape, v.shared = shape, true
 	if err := v.checkForm(); err != nil {
 		return nil, err
 	}
 	_, cols := t.Dims()
 	_, newCols := v.Dims()
-	oneScale := t.Block == Block{} && t.stride == 0
-	if v.Len() != t.Len() || newCols != cols && !oneScale {
+	gridRows, gridCols := t.Grid()
+	if gridRows*gridCols == 1 && (t.stride == 0 || t.stride == cols) {
+		v.Block, v.stride = Block{}, 0
+		cols = newCols
+	}
+	if v.Len() != t.Len() || newCols != cols {
 		return nil, fmt.Errorf("tensor %q: cannot reshape %v in blocks of %v to %v: the last dimension and the number of elements must stay",
 			t.Name, t.Shape, t.Block, shape)
 	}
@@ -104,7 +108,7 @@ func (t *Tensor) cut(what string, lo, hi, size, extent int) (int, error) {
 // matrix returns a tensor like t of the given size, without codes and scales.
 func (t *Tensor) matrix(rows, cols int) *Tensor {
 	return &Tensor{Name: t.Name, Format: t.Format, Block: t.Block, Shape: []int{rows, cols},
-		stride: t.stride, scaleStride: t.scaleStride}
+		stride: t.stride, scaleStride: t.scaleStride, shared: true}
 }
 
 // window is the part of s that holds n rows from the given one.

@@ -222,3 +222,38 @@ func TestQuantizeView(t *testing.T) {
 	require.NoError(t, compareQuantized(v, src, largest(fp8.E4M3), fp8.Policy{}))
 	require.Equal(t, before, snapshot(x))
 }
+
+// A view gets memory of its own when something is quantized into it: under
+// another block the parent's scales would not fit.
+func TestQuantizeIntoAView(t *testing.T) {
+	one := func(float32, bool) fp8.Scale { return fp8.Scale{} }
+	x := &tensor.Tensor{Name: "x", Shape: []int{2, 2}}
+	require.NoError(t, tensor.Quantize(x, []float32{1, 2, 3, 4}, tensor.Quantization{Scale: one}))
+	rows, err := x.RowRange(1, 2)
+	require.NoError(t, err)
+	cols, err := x.ColRange(1, 2)
+	require.NoError(t, err)
+	flat, err := x.Reshape(4)
+	require.NoError(t, err)
+	for _, v := range []*tensor.Tensor{rows, cols, flat} {
+		require.NoError(t, tensor.Quantize(v, make([]float32, v.Len()), tensor.Quantization{
+			Scale: func(float32, bool) fp8.Scale { return fp8.Scale{Stored: 1024} },
+		}))
+		require.Equal(t, float32(1024), v.Scale(0, 0))
+		require.Equal(t, float32(4), x.At(1, 1))
+	}
+}
+
+func TestReshapeUnderOneScale(t *testing.T) {
+	x := &tensor.Tensor{Name: "x", Shape: []int{2, 3}, Block: tensor.Block{Rows: 128, Cols: 128}, Codes: []byte{56, 64, 68, 72, 74, 76}, Scales: []float32{2}}
+	v, err := x.Reshape(3, 2)
+	require.NoError(t, err)
+	require.NoError(t, v.Check())
+	require.Equal(t, x.At(1, 0), v.At(1, 1))
+	all, err := x.ColRange(0, 3)
+	require.NoError(t, err)
+	v, err = all.Reshape(6, 1)
+	require.NoError(t, err)
+	require.NoError(t, v.Check())
+	require.Equal(t, x.At(1, 2), v.At(5, 0))
+}

@@ -30,13 +30,16 @@ type AdamW struct {
 	power1, power2 float64 // Beta1 and Beta2 to the number of steps
 }
 
+// largestNorm keeps the square of every gradient in the range of float32.
+const largestNorm = 1e19
+
 // moments are the running means of a parameter's gradient and of its square.
 type moments struct{ first, second []float32 }
 
 // Step moves the values of params against their gradients by the learning rate
 // lr, and returns the norm of the gradients before clipping. It does not change
-// gradients. All steps must be given the same params. A norm that is not finite
-// is an error, and so is an option or lr out of range; nothing is changed then.
+// gradients. All steps must be given the same params. A norm that is not finite,
+// or above 1e19 unless it is clipped, is an error, and so is an option or lr out of range; nothing is changed then.
 func (o *AdamW) Step(params []*Param, lr float64) (norm float64, err error) {
 	if err := o.check(params, lr); err != nil {
 		return 0, err
@@ -44,6 +47,9 @@ func (o *AdamW) Step(params []*Param, lr float64) (norm float64, err error) {
 	norm = gradientNorm(params)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return norm, fmt.Errorf("train: the gradient norm is %v: it must be finite", norm)
+	}
+	if (o.Clip == 0 || o.Clip > largestNorm) && norm > largestNorm {
+		return norm, fmt.Errorf("train: the gradient norm is %v: above %v the second moment overflows FP32: set AdamW.Clip", norm, largestNorm)
 	}
 	o.start(params)
 	rule := o.rule(lr, norm)
@@ -76,6 +82,9 @@ func (o *AdamW) check(params []*Param, lr float64) error {
 		if !(option.value >= option.low && option.value <= option.high) {
 			return fmt.Errorf("train: %s is %v: it must be from %v to %v", option.name, option.value, option.low, option.high)
 		}
+	}
+	if o.Eps != 0 && float32(o.Eps) == 0 {
+		return fmt.Errorf("train: AdamW.Eps is %v: it must not be 0 in FP32", o.Eps)
 	}
 	if o.moments == nil {
 		return nil

@@ -90,3 +90,19 @@ func TestSchedule(t *testing.T) {
 	}
 	require.Equal(t, 3.0, Schedule{Peak: 3}.At(1000), "constant without Steps")
 }
+
+func TestAdamWRefusesWhatFP32CannotHold(t *testing.T) {
+	p := newParam("w", 1, 2)
+	p.Grad[0] = 1e20
+	o := AdamW{}
+	_, err := o.Step([]*Param{p}, 0.1)
+	require.ErrorContains(t, err, "set AdamW.Clip")
+	require.Equal(t, []float32{0, 0}, p.Value)
+	o.Clip = 1
+	_, err = o.Step([]*Param{p}, 0.1)
+	require.NoError(t, err)
+
+	tiny := AdamW{Eps: 1e-60}
+	_, err = tiny.Step([]*Param{p}, 0.1)
+	require.ErrorContains(t, err, "AdamW.Eps is 1e-60")
+}

@@ -55,7 +55,13 @@ func (c Config) Validate() error {
 		return fmt.Errorf("train: Config.NormEps is %v: it must be from 0 to 1", c.NormEps)
 	case c.Workers < 0:
 		return fmt.Errorf("train: Config.Workers is %d: it must not be negative", c.Workers)
-	case c.FP8 != nil:
+	}
+	if c.Smoothing != nil {
+		if err := c.Smoothing.Check(); err != nil {
+			return fmt.Errorf("train: Config.Smoothing: %w", err)
+		}
+	}
+	if c.FP8 != nil {
 		return c.FP8.check()
 	}
 	return nil

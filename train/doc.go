@@ -6,8 +6,10 @@
 // attention with rotary positions on interleaved pairs and grouped keys and
 // values, a SwiGLU MLP, and a cross-entropy loss. The seven projections of a
 // layer are [Linear], in FP32 or FP8; everything else, embedding, attention scores
-// and output head included, is FP32. Parameters have the names of a Llama checkpoint, so that one can be
-// loaded by copying values into [Llama.Param].
+// and output head included, is FP32. Parameters have the names of a Hugging Face
+// Llama checkpoint, so that one can be loaded by copying values into
+// [Llama.Param]; the rows of q_proj and k_proj must be in the order of interleaved
+// pairs, as Meta's and llama2.c's are, and not in that of rotated halves.
 //
 // # FP8
 //
@@ -23,7 +25,7 @@
 // [Corpus.Batch] picks windows of bytes, [Llama.Loss] runs them forward,
 // [Llama.Backward] adds gradients to the parameters, [AdamW.Step] moves them:
 //
-//	tokens, targets := corpus.Batch(step, batch, seq)
+//	tokens, targets, err := corpus.Batch(step, batch, seq)
 //	model.ZeroGrad()
 //	loss, err := model.Loss(tokens, targets, batch, seq)
 //	err = model.Backward()

@@ -2,8 +2,10 @@ package train
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -37,14 +39,30 @@ func ProfileFP8(profile scaling.Profile, gradient fp8.Format) FP8 {
 	}
 }
 
-// check returns an error that names the first recipe that cannot be used.
+// check returns an error that names the first recipe that cannot be used, or the
+// first product whose operands cannot be multiplied.
 func (f FP8) check() error {
 	for _, o := range f.operands() {
 		if err := o.recipe.Check(); err != nil {
-			return fmt.Errorf("train: Config.FP8.%s: %w", o.field, err)
+			return fmt.Errorf("train: FP8.%s: %w", o.field, err)
+		}
+	}
+	for _, p := range []struct {
+		field string
+		Operands
+	}{
+		{"Forward", f.Forward}, {"InputGradient", f.InputGradient}, {"WeightGradient", f.WeightGradient},
+	} {
+		if err := gemm.CheckBlocks(p.A.Block, p.B.Block); err != nil {
+			return fmt.Errorf("train: FP8.%s: %w", p.field, err)
 		}
 	}
 	return nil
+}
+
+// delayed reports whether any operand's recipe is.
+func (f FP8) delayed() bool {
+	return slices.ContainsFunc(f.operands(), func(o operand) bool { return o.recipe.Profile.Delayed() })
 }
 
 // operand names one of the six operands: in errors, in telemetry, and as the

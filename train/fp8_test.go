@@ -219,8 +219,9 @@ func requireClose(t *testing.T, name string, want, got []float32) {
 // on as the one that was saved.
 func TestDelayedStateResumes(t *testing.T) {
 	cfg := withFP8(small(), ProfileFP8(scaling.TEDelayed, fp8.E5M2))
+	cfg.Smoothing = &swiglu.Smoothing{Delay: 2}
 	saved, _ := steps(t, cfg, 3, nil)
-	text, err := json.Marshal(saved.Histories().State())
+	text, err := json.Marshal(saved.ScalingState())
 	require.NoError(t, err)
 
 	restored, err := NewLlama(cfg, 99)
@@ -228,9 +229,9 @@ func TestDelayedStateResumes(t *testing.T) {
 	for i, p := range saved.Params() {
 		copy(restored.Params()[i].Value, p.Value)
 	}
-	var state scaling.State
+	var state ScalingState
 	require.NoError(t, json.Unmarshal(text, &state))
-	require.NoError(t, restored.Histories().Restore(state))
+	require.NoError(t, restored.RestoreScaling(state))
 	require.Equal(t, resume(t, saved, &AdamW{}, 3, 3), resume(t, restored, &AdamW{}, 3, 3))
 }
 
@@ -243,11 +244,72 @@ func TestNewLinearRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "FP8.Forward.A")
 }
 
+func TestDelayedLinear(t *testing.T) {
+	recipes := ProfileFP8(scaling.TEDelayed, fp8.E5M2)
+	_, err := NewLinear("w", 1, 1, LinearOptions{FP8: &recipes})
+	require.ErrorContains(t, err, "w: a delayed recipe needs LinearOptions.Histories")
+
+	var histories scaling.Histories
+	l, err := NewLinear("w", 1, 1, LinearOptions{FP8: &recipes, Histories: &histories})
+	require.NoError(t, err)
+	l.Weight.Value[0] = 1
+	y := make([]float32, 1)
+	require.NoError(t, l.Forward(y, []float32{1e-4}, 1))
+	require.Zero(t, y[0], "the first step has scale 1, under which 1e-4 is lost")
+	histories.Update()
+	require.NoError(t, l.Forward(y, []float32{1e-4}, 1))
+	require.InEpsilon(t, 1e-4, y[0], 1.0/16)
+}
+
+func TestScalingStates(t *testing.T) {
+	cfg := withFP8(small(), ProfileFP8(scaling.TEDelayed, fp8.E5M2))
+	cfg.Smoothing = &swiglu.Smoothing{Delay: 2}
+	a, _ := steps(t, cfg, 2, nil)
+	b, _ := steps(t, cfg, 3, nil)
+	both, err := MergeScaling(a.ScalingState(), b.ScalingState())
+	require.NoError(t, err)
+	swapped, err := MergeScaling(b.ScalingState(), a.ScalingState())
+	require.NoError(t, err)
+	require.Equal(t, both, swapped)
+	require.NoError(t, a.RestoreScaling(both))
+	require.Equal(t, both, a.ScalingState())
+
+	_, err = MergeScaling()
+	require.ErrorContains(t, err, "no scaling state")
+	before := a.ScalingState()
+	bad := b.ScalingState()
+	bad.Smoothers = bad.Smoothers[:1]
+	require.ErrorContains(t, a.RestoreScaling(bad), "of 1 layers: the model has 2")
+	_, err = MergeScaling(before, bad)
+	require.ErrorContains(t, err, "worker 1")
+	bad = b.ScalingState()
+	bad.Smoothers[1].Version = 9
+	require.ErrorContains(t, a.RestoreScaling(bad), "layer 1: swiglu: state of version 9")
+	bad = b.ScalingState()
+	bad.Histories.Version = 9
+	require.ErrorContains(t, a.RestoreScaling(bad), "scaling: state of version 9")
+	require.Equal(t, before, a.ScalingState())
+}
+
+func TestConfigRefusesWhatCannotGoTogether(t *testing.T) {
+	f := DefaultFP8()
+	f.Forward.B.Block = tensor.Block{Rows: 1, Cols: 96}
+	_, err := NewLlama(withFP8(small(), f), 1)
+	require.ErrorContains(t, err, "FP8.Forward: gemm: tensor \"a\" in blocks of 1x128 and tensor \"b\" in blocks of 1x96")
+	cfg := small()
+	cfg.Smoothing = &swiglu.Smoothing{Axis: 9}
+	_, err = NewLlama(cfg, 1)
+	require.ErrorContains(t, err, "Config.Smoothing: swiglu: unknown axis 9")
+	cfg.Smoothing = &swiglu.Smoothing{Delay: -1}
+	_, err = NewLlama(cfg, 1)
+	require.ErrorContains(t, err, "delay of -1 steps")
+}
+
 func TestConfigNamesTheBadRecipe(t *testing.T) {
 	f := DefaultFP8()
 	f.WeightGradient.B.Profile = "no-such"
 	_, err := NewLlama(withFP8(small(), f), 1)
-	require.ErrorContains(t, err, `Config.FP8.WeightGradient.B: scaling: unknown profile "no-such"`)
+	require.ErrorContains(t, err, `FP8.WeightGradient.B: scaling: unknown profile "no-such"`)
 }
 
 // TestEvaluateLeavesNoTrace: losses and delayed scales go on as if nothing had

@@ -21,13 +21,13 @@ type Linear struct {
 // LinearOptions of a layer on its own. The zero value is FP32.
 type LinearOptions struct {
 	FP8       *FP8               // recipes of the three products; nil: FP32
-	Histories *scaling.Histories // of delayed recipes; nil: the layer's own
+	Histories *scaling.Histories // required by delayed recipes; its Update ends a step
 	Workers   int                // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 }
 
 // NewLinear returns a layer whose weight, [out, in], is zero, to be filled in.
 // Name is that of the weight, such as "up_proj.weight". It is an error if a size
-// is not positive or a recipe cannot be used.
+// is not positive, a recipe cannot be used, or a delayed one lacks Histories.
 func NewLinear(name string, out, in int, o LinearOptions) (*Linear, error) {
 	if out <= 0 || in <= 0 || o.Workers < 0 {
 		return nil, fmt.Errorf("train: %s, [%d, %d], %d workers: sizes must be positive and workers not negative", name, out, in, o.Workers)
@@ -39,8 +39,8 @@ func NewLinear(name string, out, in int, o LinearOptions) (*Linear, error) {
 	if err := o.FP8.check(); err != nil {
 		return nil, err
 	}
-	if o.Histories == nil {
-		o.Histories = new(scaling.Histories)
+	if o.FP8.delayed() && o.Histories == nil {
+		return nil, fmt.Errorf("train: %s: a delayed recipe needs LinearOptions.Histories, whose Update ends each step", name)
 	}
 	return l, l.useFP8(*o.FP8, o.Histories)
 }

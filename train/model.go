@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/scaling"
-	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -78,49 +77,6 @@ func (m *Llama) randomize(seed uint64) {
 // Config returns the configuration, defaults filled in.
 func (m *Llama) Config() Config { return m.cfg }
 
-// useFP8 gives the linear layers their FP8 products, if they shall have them.
-func (m *Llama) useFP8() error {
-	if m.cfg.FP8 == nil {
-		return nil
-	}
-	for _, l := range m.linears() {
-		if err := l.useFP8(*m.cfg.FP8, &m.histories); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *Llama) linears() (all []*Linear) {
-	for _, b := range m.blocks {
-		all = append(all, b.linears()...)
-	}
-	return all
-}
-
-// Listen makes r hear of all linear layers, as [Linear.Listen] says; tensors are
-// named like "model.layers.0.mlp.up_proj.input".
-func (m *Llama) Listen(r tensor.Reporter) {
-	m.listener = r
-	for _, l := range m.linears() {
-		l.Listen(r)
-	}
-}
-
-// Histories returns the delayed-scaling state of all linear layers, to be saved
-// and restored. It is empty unless a recipe is delayed.
-func (m *Llama) Histories() *scaling.Histories { return &m.histories }
-
-// EndStep ends a training step for delayed scales: those of the linear layers
-// and of Smooth-SwiGLU. Call it once after all of a step's batches. With
-// just-in-time scales it does nothing.
-func (m *Llama) EndStep() {
-	m.histories.Update()
-	for _, b := range m.blocks {
-		b.mlp.smoother.Update()
-	}
-}
-
 // Params returns all parameters, always in the same order: the embedding, the
 // layers, the last norm, and the head unless it is tied.
 func (m *Llama) Params() []*Param { return m.params }
@@ -175,34 +131,6 @@ func (m *Llama) Loss(tokens, targets []int32, batch, seq int) (float32, error) {
 	}
 	m.haveLoss = true
 	return m.head.loss(targets), nil
-}
-
-// Evaluate is [Llama.Loss] without a trace in training: nobody hears of it, no
-// amax enters a history, and Backward cannot follow.
-func (m *Llama) Evaluate(tokens, targets []int32, batch, seq int) (float32, error) {
-	defer m.keepState()()
-	loss, err := m.Loss(tokens, targets, batch, seq)
-	m.haveLoss = false
-	return loss, err
-}
-
-// keepState silences the listener and returns what brings back the listener and
-// all scaling state.
-func (m *Llama) keepState() (restore func()) {
-	listener, histories := m.listener, m.histories.State()
-	smoothers := make([]swiglu.Smoother, len(m.blocks))
-	for i, b := range m.blocks {
-		smoothers[i] = b.mlp.smoother
-	}
-	m.Listen(nil)
-	return func() {
-		m.Listen(listener)
-		// A state that was just taken always passes the check.
-		_ = m.histories.Restore(histories)
-		for i, b := range m.blocks {
-			b.mlp.smoother = smoothers[i]
-		}
-	}
 }
 
 // Backward adds the gradients of the last [Llama.Loss] to the Grad of every

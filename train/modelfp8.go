@@ -1,0 +1,42 @@
+package train
+
+import "github.com/octavo-fp8/octavo/tensor"
+
+// useFP8 gives the linear layers their FP8 products, if they shall have them.
+func (m *Llama) useFP8() error {
+	if m.cfg.FP8 == nil {
+		return nil
+	}
+	for _, l := range m.linears() {
+		if err := l.useFP8(*m.cfg.FP8, &m.histories); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Llama) linears() (all []*Linear) {
+	for _, b := range m.blocks {
+		all = append(all, b.linears()...)
+	}
+	return all
+}
+
+// Listen makes r hear of all linear layers, as [Linear.Listen] says; tensors are
+// named like "model.layers.0.mlp.up_proj.input".
+func (m *Llama) Listen(r tensor.Reporter) {
+	m.listener = r
+	for _, l := range m.linears() {
+		l.Listen(r)
+	}
+}
+
+// EndStep ends a training step for delayed scales: those of the linear layers
+// and of Smooth-SwiGLU. Call it once after all of a step's batches. With
+// just-in-time scales it does nothing.
+func (m *Llama) EndStep() {
+	m.histories.Update()
+	for _, b := range m.blocks {
+		b.mlp.smoother.Update()
+	}
+}

@@ -1,0 +1,93 @@
+package train
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/swiglu"
+)
+
+// ScalingState is what a model's scales remember, as plain data, to be kept as
+// JSON: the histories of delayed recipes, and of each layer's Smooth-SwiGLU. With
+// just-in-time scales it is empty.
+type ScalingState struct {
+	Histories scaling.State  `json:"histories"`
+	Smoothers []swiglu.State `json:"smoothers"` // by layer
+}
+
+// ScalingState returns a copy of the model's scaling state.
+func (m *Llama) ScalingState() ScalingState {
+	s := ScalingState{Histories: m.histories.State()}
+	for _, b := range m.blocks {
+		s.Smoothers = append(s.Smoothers, b.mlp.smoother.State())
+	}
+	return s
+}
+
+// RestoreScaling replaces the model's scaling state. It returns an error, and
+// changes nothing, if the state is not of as many layers or does not pass the
+// checks of [scaling.Histories.Restore] and [swiglu.Smoother.Restore].
+func (m *Llama) RestoreScaling(s ScalingState) error {
+	if len(s.Smoothers) != len(m.blocks) {
+		return fmt.Errorf("train: scaling state of %d layers: the model has %d", len(s.Smoothers), len(m.blocks))
+	}
+	for i, state := range s.Smoothers {
+		if err := state.Check(); err != nil {
+			return fmt.Errorf("train: scaling state of layer %d: %w", i, err)
+		}
+	}
+	if err := m.histories.Restore(s.Histories); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	for i, b := range m.blocks {
+		if err := b.mlp.smoother.Restore(s.Smoothers[i]); err != nil {
+			return fmt.Errorf("train: scaling state of layer %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// MergeScaling returns the scaling state of data-parallel workers as one, by
+// [scaling.Merge] and [swiglu.Merge]. It is an error if there is none, if they are
+// not of as many layers, or if those functions return one.
+func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
+	if len(states) == 0 {
+		return merged, fmt.Errorf("train: there is no scaling state to merge")
+	}
+	histories := make([]scaling.State, len(states))
+	for i, s := range states {
+		if len(s.Smoothers) != len(states[0].Smoothers) {
+			return merged, fmt.Errorf("train: worker %d: scaling state of %d layers, worker 0 has %d", i, len(s.Smoothers), len(states[0].Smoothers))
+		}
+		histories[i] = s.Histories
+	}
+	if merged.Histories, err = scaling.Merge(histories...); err != nil {
+		return ScalingState{}, err
+	}
+	for layer := range states[0].Smoothers {
+		smoothers := make([]swiglu.State, len(states))
+		for i, s := range states {
+			smoothers[i] = s.Smoothers[layer]
+		}
+		smoother, err := swiglu.Merge(smoothers...)
+		if err != nil {
+			return ScalingState{}, fmt.Errorf("train: layer %d: %w", layer, err)
+		}
+		merged.Smoothers = append(merged.Smoothers, smoother)
+	}
+	return merged, nil
+}
+
+// Evaluate is [Llama.Loss] without a trace in training: nobody hears of it, no
+// amax enters a history, and Backward cannot follow.
+func (m *Llama) Evaluate(tokens, targets []int32, batch, seq int) (float32, error) {
+	listener, state := m.listener, m.ScalingState()
+	m.Listen(nil)
+	loss, err := m.Loss(tokens, targets, batch, seq)
+	m.haveLoss = false
+	m.Listen(listener)
+	if restored := m.RestoreScaling(state); err == nil {
+		err = restored
+	}
+	return loss, err
+}
