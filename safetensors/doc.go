@@ -37,9 +37,9 @@
 // Files come from strangers, so what does not fit the format exactly is an
 // error that says which tensor and where: a header over 100 MB (the limit of the
 // reference implementation) or longer than the file; anything but one JSON object
-// in UTF-8; a key that is unknown, missing or repeated; an unknown dtype; sizes
-// that overflow 63 bits, even when another dimension is 0; a dimension that does
-// not fit an int; offsets that disagree with type and shape, overlap, leave a
+// in UTF-8; half of a surrogate pair; a key that is unknown, missing or repeated;
+// an unknown dtype; sizes that overflow 63 bits, even when another dimension is 0;
+// a dimension that does not fit an int; offsets that disagree with type and shape, overlap, leave a
 // hole, or do not end where the file ends. The reference implementation also has
 // types of less than a byte (F4, F6_E2M3, F6_E3M2) and C64; this package does
 // not read them.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -62,6 +63,9 @@ func parseHeader(text []byte) (header, error) {
 	if !utf8.Valid(text) {
 		return h, errors.New("the header is not UTF-8")
 	}
+	if i := loneSurrogate(text); i >= 0 {
+		return h, fmt.Errorf("%s at header byte %d is half of a surrogate pair, and the other half is missing", text[i:i+6], i)
+	}
 	p := parser{json.NewDecoder(bytes.NewReader(text))}
 	p.dec.UseNumber()
 	if err := p.object(func(key string) error { return p.member(&h, key) }); err != nil {
@@ -73,6 +77,38 @@ func parseHeader(text []byte) (header, error) {
 			end, rest[:min(8, len(rest))])
 	}
 	return h, nil
+}
+
+// loneSurrogate returns where in JSON text there is an escape such as \ud800 that
+// is no character, or -1.
+func loneSurrogate(text []byte) int {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		switch r := escaped(text[i:]); {
+		case !utf16.IsSurrogate(r):
+			i++ // what is escaped may be a backslash
+		case utf16.DecodeRune(r, escaped(text[i+6:])) == utf8.RuneError:
+			return i
+		default:
+			i += 11
+		}
+	}
+	return -1
+}
+
+// escaped returns what the escape \uXXXX that text begins with stands for, or -1
+// if text begins otherwise.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return -1
+	}
+	r, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(r)
 }
 
 // parser reads the header token by token: decoding into maps or structs would

@@ -2,6 +2,7 @@ package safetensors
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -56,6 +57,9 @@ func newOSFile(osFile *os.File) (*File, error) {
 	stat, err := osFile.Stat()
 	if err != nil {
 		return nil, err
+	}
+	if !stat.Mode().IsRegular() {
+		return nil, errors.New("it is a directory, pipe or device, not a regular file")
 	}
 	f, err := newFile(osFile, stat.Size())
 	if err != nil {

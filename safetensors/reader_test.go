@@ -50,6 +50,8 @@ var validFiles = map[string][]byte{
 	"any data order": assemble(`{"c":{"dtype":"U8","shape":[2],"data_offsets":[2,4]},`+
 		`"b":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}`, 4),
 	"escaped names":    assemble(`{"\u00e9\"\n<":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1),
+	"surrogate pair":   assemble(`{"\ud83d\ude00\\ud800":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1),
+	"U+FFFD":           assemble(`{"�\ufffd":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1),
 	"nameless":         assemble(`{"":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1),
 	"unaligned header": assemble(`{"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}   `, 8),
 }
@@ -90,6 +92,10 @@ var malformedFiles = []struct {
 	{"wrong bracket", assemble(`{]`, 0), []string{"not JSON", "']'"}},
 	{"control character", assemble("{\"a\nb\":{}}", 0), []string{"not JSON", `'\n'`}},
 	{"not UTF-8", assemble("{\"a\xff\":{}}", 0), []string{"not UTF-8"}},
+	{"high surrogate alone", assemble(`{"a\ud800":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1), []string{`\ud800 at header byte 3`, "half of a surrogate pair"}},
+	{"low surrogate alone", assemble(`{"__metadata__":{"k":"\\\uDC00"}}`, 0), []string{`\uDC00 at header byte 24`, "half of a surrogate pair"}},
+	{"two high surrogates", assemble(`{"\ud800\ud800\udc00":7}`, 0), []string{`\ud800 at header byte 2`, "half of a surrogate pair"}},
+	{"surrogate cut off", assemble(`{"\ud800\udc`, 0), []string{`\ud800 at header byte 2`, "half of a surrogate pair"}},
 	{"trailing garbage", assemble(`{}  x`, 0), []string{"byte 2", `"x"`}},
 	{"trailing object", assemble(`{}{}`, 0), []string{"byte 2", `"{}"`}},
 	{"trailing newline", assemble("{}\n", 0), []string{"byte 2", `"\n"`}},
@@ -339,6 +345,8 @@ func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	_, err := Open(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Open(filepath.Dir(path))
+	require.EqualError(t, err, "safetensors: "+filepath.Dir(path)+": it is a directory, pipe or device, not a regular file")
 
 	require.NoError(t, os.WriteFile(path, assemble(`{}`, 1), 0o600))
 	_, err = Open(path)

@@ -312,11 +312,62 @@ func TestWriteFileReplacesOrLeavesAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, before, after)
 
-	require.ErrorIs(t, WriteFile(filepath.Join(dir, "absent", "m"), nil, nil), os.ErrNotExist)
-	require.ErrorContains(t, WriteFile(dir, []Tensor{one}, nil), "safetensors: ")
+	absent := filepath.Join(dir, "absent", "m")
+	err = WriteFile(absent, nil, nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "safetensors: open "+absent+": ")
+	require.EqualError(t, WriteFile(dir, []Tensor{one}, nil), "safetensors: replace "+dir+": it is not a regular file")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing is left beside the file")
+}
+
+func TestWriteFileFollowsLinks(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	file, link, chain := filepath.Join(elsewhere, "m"), filepath.Join(dir, "link"), filepath.Join(dir, "chain")
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	require.NoError(t, os.Symlink("link", chain))
+	err := WriteFile(chain, nil, nil)
+	require.EqualError(t, err, "safetensors: replace "+chain+": the link leads to no file")
+
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	require.NoError(t, WriteFile(chain, nil, nil))
+	for _, path := range []string{link, chain} {
+		stat, err := os.Lstat(path)
+		require.NoError(t, err)
+		require.Equal(t, os.ModeSymlink, stat.Mode().Type())
+	}
+	stat, err := os.Lstat(file)
+	require.NoError(t, err)
+	require.True(t, stat.Mode().IsRegular())
+	f, err := Open(chain)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	for path, n := range map[string]int{dir: 2, elsewhere: 1} {
+		entries, err := os.ReadDir(path)
+		require.NoError(t, err)
+		require.Len(t, entries, n)
+	}
+}
+
+// TestDraftErrors checks that errors name the file that was asked for.
+func TestDraftErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m")
+	d, err := newDraft(path)
+	require.NoError(t, err)
+	require.NoError(t, d.file.Close())
+	_, err = d.Write([]byte{1})
+	require.EqualError(t, err, "write "+path+": file already closed")
+	require.EqualError(t, d.commit(), "sync "+path+": file already closed")
+
+	d, err = newDraft(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(path, 0o777))
+	err = d.commit()
+	require.ErrorContains(t, err, "rename "+path+": ")
+	require.NotContains(t, err.Error(), ".safetensors-")
 }
 
 func TestInfoSizes(t *testing.T) {

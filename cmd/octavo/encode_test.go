@@ -123,7 +123,7 @@ func TestEncodeUsage(t *testing.T) {
 	fail(t, 2, `want saturate or propagate`, "encode", "--format", "e4m3", "--inf", "")
 	fail(t, 2, `want keep-sign or canonical`, "encode", "--format", "e4m3", "--nan", "payload")
 	fail(t, 2, `want nearest or zero or stochastic`, "encode", "--format", "e4m3", "--round", "up")
-	fail(t, 2, `want a whole number from 0 to 2^64-1`, "encode", "--format", "e4m3", "--round", "stochastic", "--seed", "-1")
+	fail(t, 2, `want a whole number from 0 to 18446744073709551615`, "encode", "--format", "e4m3", "--round", "stochastic", "--seed", "-1")
 	fail(t, 2, `--seed is for --round stochastic only`, "encode", "--format", "e4m3", "--seed", "1")
 	fail(t, 2, `unknown flag: --seed`, "decode", "--format", "e4m3", "--seed", "1")
 	fail(t, 2, `flag needs an argument: --format`, "decode", "--format")

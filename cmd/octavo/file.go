@@ -13,10 +13,22 @@ import (
 func open(path string) (*safetensors.File, error) {
 	file, err := safetensors.Open(path)
 	var system *fs.PathError
-	if err != nil && !errors.As(err, &system) {
+	switch {
+	case errors.As(err, &system):
+		return nil, fmt.Errorf("%w: name a safetensors file", err)
+	case err != nil:
 		return nil, fmt.Errorf("%w: want a complete safetensors file", err)
 	}
-	return file, err
+	return file, nil
+}
+
+// unwritten adds what to do to an error that is about the file to write.
+func unwritten(out string, err error) error {
+	var system *fs.PathError
+	if errors.As(err, &system) && system.Path == out {
+		return fmt.Errorf("%w: name another file with -o", err)
+	}
+	return err
 }
 
 // find returns the description of a tensor that has to be there.

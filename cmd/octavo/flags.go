@@ -117,16 +117,29 @@ func jsonFlag(cmd *cobra.Command, json *bool) {
 	cmd.Flags().BoolVar(json, "json", false, "print JSON instead of text")
 }
 
-// wholeFlag adds a flag that takes a whole number from 0.
-func wholeFlag(cmd *cobra.Command, value *uint64, name, usage string) {
-	parse := func(text string) (uint64, error) {
+// wholeFlag adds a flag that takes a whole number from least to most, by default
+// *value.
+func wholeFlag[T int | uint64](cmd *cobra.Command, value *T, least, most T, name, usage string) {
+	parse := func(text string) (T, error) {
 		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return 0, errors.New("want a whole number from 0 to 2^64-1")
+		if err != nil || n < uint64(least) || n > uint64(most) {
+			return *value, fmt.Errorf("want a whole number from %d to %d", least, most)
 		}
-		return n, nil
+		return T(n), nil
 	}
-	cmd.Flags().Var(&parsed[uint64]{value, "", "N", parse}, name, usage)
+	cmd.Flags().Var(&parsed[T]{value, fmt.Sprint(*value), "N", parse}, name, usage)
+}
+
+// rateFlag adds a flag that takes a number between 0 and 1, by default *value.
+func rateFlag(cmd *cobra.Command, value *float64, name, usage string) {
+	parse := func(text string) (float64, error) {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(x > 0 && x < 1) {
+			return 0, errors.New("want a number between 0 and 1")
+		}
+		return x, nil
+	}
+	cmd.Flags().Var(&parsed[float64]{value, fmt.Sprint(*value), "X", parse}, name, usage)
 }
 
 // markRequired makes flags of cmd required.

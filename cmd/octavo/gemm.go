@@ -21,9 +21,10 @@ as 128x128, where R or C may be "all"; "row" is 1xall and "tensor" is allxall.
 
 The sum is accumulated in float32 in one documented order, so its bits depend
 neither on the machine nor on --workers, and are rounded once to the output
-type. Along K the larger extent of the blocks must be a multiple of the smaller,
-and neither may be 1. A scale that is NaN, infinite or negative is refused. A
-result that is NaN or infinite is named in a warning on standard error.`
+type. Along K the larger extent of the blocks must be a multiple of the smaller
+or span all of K, and neither may be 1. A scale that is NaN, infinite or negative
+is refused, and so are more than 2^24 results where K is 0. A result that is NaN
+or infinite is named in a warning on standard error.`
 
 const gemmExample = `  octavo gemm layer.safetensors -o c.safetensors \
     --a x --a-scales x_scale_inv --a-block 1x128 \
@@ -80,7 +81,7 @@ func newGemmCommand() *cobra.Command {
 		choice[safetensors.DType]{"f32", safetensors.F32},
 		choice[safetensors.DType]{"bf16", safetensors.BF16},
 		choice[safetensors.DType]{"f16", safetensors.F16})
-	wholeFlag(cmd, &workers, "workers", "threads at most; 0 is one for each processor (default 0)")
+	wholeFlag(cmd, &workers, 0, math.MaxUint64, "workers", "threads at most; 0 is one for each processor (default 0)")
 	return cmd
 }
 
@@ -93,8 +94,23 @@ func readOperands(path string, a, b operandFlags) (x, y *tensor.Tensor, err erro
 	if x, err = a.read(file); err != nil {
 		return nil, nil, err
 	}
-	y, err = b.read(file)
-	return x, y, err
+	if y, err = b.read(file); err != nil {
+		return nil, nil, err
+	}
+	return x, y, checkEmpty(x, y)
+}
+
+const maxEmptyResults = 1 << 24
+
+// checkEmpty bounds the results of operands without data, which bounds nothing.
+func checkEmpty(a, b *tensor.Tensor) error {
+	m, ka := a.Dims()
+	n, kb := b.Dims()
+	if results := int64(m) * int64(n); ka == 0 && kb == 0 && results > maxEmptyResults {
+		return fmt.Errorf("tensor %q of shape %v and tensor %q of shape %v have no elements and %d results, all 0: want %d at most",
+			a.Name, a.Shape, b.Name, b.Shape, results, maxEmptyResults)
+	}
+	return nil
 }
 
 // read returns the operand, whose scales are of the right number.

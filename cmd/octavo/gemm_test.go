@@ -140,6 +140,7 @@ func operands(t *testing.T) (path string) {
 		raw("narrow", safetensors.F8E4M3, []int{2, 0}),
 		raw("none", safetensors.F8E4M3, []int{0, 4}),
 		f32("no_scales", []int{0, 2}),
+		raw("tall", safetensors.F8E4M3, []int{1 << 13, 0}),
 		raw("long", safetensors.F8E4M3, []int{1 << 30, 0}),
 	)
 }
@@ -206,6 +207,7 @@ func TestGemmData(t *testing.T) {
 		{`requantize`, "x", "four", "all x1", "w", "w_s", "1x2"},
 		{`neither extent along K divides the other`, "x", "x_s", "1x3", "w", "w_s", "1x2"},
 		{`tensor "long" of shape [1073741824 0] has no elements and more than 1048576 rows`, "long", "no_scales", "1x2", "w", "w_s", "1x2"},
+		{`tensor "tall" of shape [8192 0] and tensor "tall" of shape [8192 0] have no elements and 67108864 results, all 0: want 16777216 at most`, "tall", "no_scales", "row", "tall", "no_scales", "row"},
 	} {
 		block := strings.ReplaceAll(test.aBlock, " ", "")
 		fail(t, 1, test.text, gemmArgs(path, out, test.a, test.aScales, block, test.b, test.bScales, test.bBlock)...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
@@ -23,12 +24,16 @@ them. Of a tensor of floating-point values it prints
   range     log2 amax - log2 smallest, in bits
 
 and of a float matrix (two or more dimensions: F64, F32, F16 or BF16), for every
-recipe, quantized in the block that the recipe's library gives to weights,
+recipe but te-delayed, which needs the amax of earlier steps, quantized in the
+block that the recipe's library gives to weights,
 
   saturated  finite values too large for their scale
   flushed    values that are not zero and would become zero (underflow)
   SQNR       signal-to-quantization-noise ratio in decibels, over finite values
   scale      the smallest and largest dequantization scale
+
+and below a recipe under whose scales finite values would become NaN or
+infinite, how many.
 
 The values of FP8 codes are those of the codes alone; where the tensor NAME has
 scales in NAME_scale_inv, their shape and range are printed.
@@ -80,7 +85,7 @@ func (in *inspector) writeJSON(w io.Writer, path string) error {
 	if err != nil {
 		return err
 	}
-	return printJSON(w, report)
+	return jsonout.Print(w, report)
 }
 
 // writeText prints each report when it is ready.
@@ -124,6 +129,9 @@ func (r *tensorReport) print(w io.Writer) {
 	for _, p := range r.Recipes {
 		fmt.Fprintf(w, "  %-23s %-8s %17s %17s %8.2f %11.4g %11.4g\n", p.Profile, p.Block,
 			share(p.Saturated, r.Values.Elements), share(p.Flushed, r.Values.Elements), p.SQNR, p.ScaleMin, p.ScaleMax)
+		if p.BecameNonFinite > 0 {
+			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", share(p.BecameNonFinite, r.Values.Elements))
+		}
 	}
 }
 

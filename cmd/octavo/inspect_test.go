@@ -92,6 +92,7 @@ type jsonFile struct {
 		Recipes []struct {
 			Profile, Block                string
 			Saturated, Flushed, Subnormal int64
+			BecameNonFinite               int64
 			SQNRDecibels                  any
 			ScaleMin, ScaleMax            scaling.Float
 		}
@@ -209,6 +210,9 @@ func TestInspectNonFiniteJSON(t *testing.T) {
 		case "torchao-tensorwise", "mx-floor":
 			require.True(t, math.IsNaN(float64(r.ScaleMax)))
 			require.Equal(t, "NaN", r.SQNRDecibels)
+			require.EqualValues(t, 1, r.BecameNonFinite)
+		case "te-current":
+			require.Zero(t, r.BecameNonFinite)
 		case "mtfp8":
 			require.True(t, math.IsInf(float64(r.ScaleMax), 1))
 		}
@@ -216,6 +220,14 @@ func TestInspectNonFiniteJSON(t *testing.T) {
 	require.True(t, math.IsNaN(float64(got[1].Values.RangeBits)))
 	require.Equal(t, "NaN", got[1].Recipes[0].SQNRDecibels)
 	require.Equal(t, "+Inf", got[2].Recipes[1].SQNRDecibels)
+}
+
+// TestInspectBecameNonFinite checks that recipes that spoil finite values are
+// marked, and no others.
+func TestInspectBecameNonFinite(t *testing.T) {
+	text := succeed(t, "inspect", writeTensors(t, nil, f32("w", []int{1, 4}, nan, 1, 2, 0)))
+	require.Regexp(t, `\n  mx-floor .*\n    \^ 3 \(75%\) became NaN or infinite with their scale\n`, text)
+	require.NotRegexp(t, `\n  te-current .*\n    \^`, text)
 }
 
 func TestInspectErrors(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -34,14 +35,14 @@ type tensorReport struct {
 
 // valuesReport says what values there are.
 type valuesReport struct {
-	Elements int64  `json:"elements"`
-	Amax     number `json:"amax"`     // largest finite magnitude
-	Smallest number `json:"smallest"` // smallest nonzero magnitude
-	Range    number `json:"rangeBits"`
-	Zeros    int64  `json:"zeros"`
-	NaN      int64  `json:"nan"`
-	PosInf   int64  `json:"posInf"`
-	NegInf   int64  `json:"negInf"`
+	Elements int64          `json:"elements"`
+	Amax     jsonout.Number `json:"amax"`     // largest finite magnitude
+	Smallest jsonout.Number `json:"smallest"` // smallest nonzero magnitude
+	Range    jsonout.Number `json:"rangeBits"`
+	Zeros    int64          `json:"zeros"`
+	NaN      int64          `json:"nan"`
+	PosInf   int64          `json:"posInf"`
+	NegInf   int64          `json:"negInf"`
 
 	FirstNonFinite *int `json:"firstNonFinite,omitempty"` // index, row-major
 }
@@ -57,14 +58,15 @@ type scalesReport struct {
 
 // recipeReport says what a recipe would do to a matrix.
 type recipeReport struct {
-	Profile   scaling.Profile `json:"profile"`
-	Block     string          `json:"block"`
-	Saturated int64           `json:"saturated"`
-	Flushed   int64           `json:"flushed"`
-	Subnormal int64           `json:"subnormal"`
-	SQNR      number          `json:"sqnrDecibels"`
-	ScaleMin  scaling.Float   `json:"scaleMin"`
-	ScaleMax  scaling.Float   `json:"scaleMax"`
+	Profile         scaling.Profile `json:"profile"`
+	Block           string          `json:"block"`
+	Saturated       int64           `json:"saturated"`
+	Flushed         int64           `json:"flushed"`
+	BecameNonFinite int64           `json:"becameNonFinite"` // though finite
+	Subnormal       int64           `json:"subnormal"`
+	SQNR            jsonout.Number  `json:"sqnrDecibels"`
+	ScaleMin        scaling.Float   `json:"scaleMin"`
+	ScaleMax        scaling.Float   `json:"scaleMax"`
 }
 
 // inspector makes reports of a file's tensors.
@@ -120,8 +122,8 @@ func reportValues(values array) (*valuesReport, error) {
 		return nil, err
 	}
 	r := &valuesReport{
-		Elements: st.Elements, Amax: number(st.Amax), Smallest: number(st.Smallest),
-		Range: number(math.Log2(st.Amax) - math.Log2(st.Smallest)),
+		Elements: st.Elements, Amax: jsonout.Number(st.Amax), Smallest: jsonout.Number(st.Smallest),
+		Range: jsonout.Number(math.Log2(st.Amax) - math.Log2(st.Smallest)),
 		Zeros: st.Zeros, NaN: st.NaN, PosInf: st.PosInf, NegInf: st.NegInf,
 	}
 	if st.NonFinite() > 0 {
@@ -178,7 +180,8 @@ func reportRecipe(values array, info safetensors.Info, p scaling.Profile, f fp8.
 	}
 	r := recipeReport{
 		Profile: p, Block: recipe.Block.String(),
-		Saturated: st.Saturated(), Flushed: st.Flushed, Subnormal: st.Subnormal, SQNR: number(st.Detail.SQNR()),
+		Saturated: st.Saturated(), Flushed: st.Flushed, BecameNonFinite: st.BecameNonFinite, Subnormal: st.Subnormal,
+		SQNR: jsonout.Number(st.Detail.SQNR()),
 	}
 	r.ScaleMin, r.ScaleMax = scaleRange(t.Scales)
 	return r, nil

@@ -33,7 +33,7 @@ func (p *product) shape() []int {
 // writeFile writes the product as tensor c of the file at path.
 func (p *product) writeFile(ctx context.Context, path string, dtype safetensors.DType) error {
 	info := safetensors.Info{Name: "c", DType: dtype, Shape: p.shape()}
-	return safetensors.WriteFileFunc(path, []safetensors.Info{info}, nil, func(file *safetensors.Writer) error {
+	err := safetensors.WriteFileFunc(path, []safetensors.Info{info}, nil, func(file *safetensors.Writer) error {
 		if err := file.Next(info.Name); err != nil {
 			return err
 		}
@@ -46,6 +46,7 @@ func (p *product) writeFile(ctx context.Context, path string, dtype safetensors.
 		}
 		return writeBands(w, p, func(b []byte, x float32) []byte { return le.AppendUint32(b, math.Float32bits(x)) })
 	})
+	return unwritten(path, err)
 }
 
 // writeBands writes each element of C in the bytes that put appends.

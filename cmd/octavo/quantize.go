@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -40,8 +41,9 @@ te-delayed is not among them: it needs the amax of earlier steps.
 
 A NaN or infinity is quantized as the profile does it, and named in a warning on
 standard error. The summary counts bytes of tensor data, finite values too large
-for their scale (saturated), and values that were not zero and became zero
-(flushed).`
+for their scale (saturated), values that were not zero and became zero (flushed),
+and, if there are any, finite values that became NaN or infinite since their
+scale is.`
 
 const quantizeExample = `  octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek
   octavo quantize model.safetensors -o out.safetensors --profile te-block --block 1x128 --format e5m2
@@ -74,7 +76,7 @@ func newQuantizeCommand() *cobra.Command {
 				warn(cmd.ErrOrStderr(), "%v", n)
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), summary)
+				return jsonout.Print(cmd.OutOrStdout(), summary)
 			}
 			return summary.print(cmd.OutOrStdout())
 		},
@@ -105,17 +107,18 @@ func wrap(text, indent string, width int) string {
 
 // quantizeSummary says what became of a file.
 type quantizeSummary struct {
-	Input     string             `json:"input"`
-	Output    string             `json:"output"`
-	Profile   scaling.Profile    `json:"profile"`
-	Format    string             `json:"format"`
-	Block     string             `json:"block"`
-	Quantized tensorCount        `json:"quantized"`
-	Copied    tensorCount        `json:"copied"`
-	Elements  int64              `json:"elements"`  // quantized
-	Saturated int64              `json:"saturated"` // of Elements, as the two below
-	Flushed   int64              `json:"flushed"`
-	NonFinite []nonFiniteWarning `json:"nonFinite"`
+	Input           string             `json:"input"`
+	Output          string             `json:"output"`
+	Profile         scaling.Profile    `json:"profile"`
+	Format          string             `json:"format"`
+	Block           string             `json:"block"`
+	Quantized       tensorCount        `json:"quantized"`
+	Copied          tensorCount        `json:"copied"`
+	Elements        int64              `json:"elements"`  // quantized
+	Saturated       int64              `json:"saturated"` // of Elements, as the two below
+	Flushed         int64              `json:"flushed"`
+	BecameNonFinite int64              `json:"becameNonFinite"` // though finite
+	NonFinite       []nonFiniteWarning `json:"nonFinite"`
 }
 
 // tensorCount counts tensors and the bytes of their data.
@@ -127,11 +130,11 @@ type tensorCount struct {
 
 // nonFiniteWarning names the first value of a tensor that is NaN or infinite.
 type nonFiniteWarning struct {
-	Tensor string `json:"tensor"`
-	Shape  []int  `json:"shape"`
-	Index  int    `json:"index"` // row-major
-	Value  number `json:"value"`
-	Count  int64  `json:"count"` // of values that are not finite
+	Tensor string         `json:"tensor"`
+	Shape  []int          `json:"shape"`
+	Index  int            `json:"index"` // row-major
+	Value  jsonout.Number `json:"value"`
+	Count  int64          `json:"count"` // of values that are not finite
 }
 
 func (n nonFiniteWarning) String() string {
@@ -143,6 +146,7 @@ func (s *quantizeSummary) add(st *fp8.Stats) {
 	s.Elements += st.Elements
 	s.Saturated += st.Saturated()
 	s.Flushed += st.Flushed
+	s.BecameNonFinite += st.BecameNonFinite
 }
 
 func (s *quantizeSummary) print(w io.Writer) error {
@@ -163,8 +167,12 @@ func (s *quantizeSummary) print(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nof %d values quantized: %s saturated, %s flushed to zero\n",
-		s.Elements, share(s.Saturated, s.Elements), share(s.Flushed, s.Elements))
+	became := ""
+	if s.BecameNonFinite > 0 {
+		became = fmt.Sprintf(", %s became NaN or infinite", share(s.BecameNonFinite, s.Elements))
+	}
+	_, err := fmt.Fprintf(w, "\nof %d values quantized: %s saturated, %s flushed to zero%s\n",
+		s.Elements, share(s.Saturated, s.Elements), share(s.Flushed, s.Elements), became)
 	return err
 }
 

@@ -195,7 +195,7 @@ octavo: warning: tensor "worse": element 0 of shape [1 1] is +Inf; 1 of its valu
 		"input": path, "output": out, "profile": "te-current", "format": "E4M3", "block": "tensor",
 		"quantized": map[string]any{"tensors": 3.0, "bytesBefore": 28.0, "bytesAfter": 19.0},
 		"copied":    map[string]any{"tensors": 0.0, "bytesBefore": 0.0, "bytesAfter": 0.0},
-		"elements":  7.0, "saturated": 0.0, "flushed": 0.0,
+		"elements":  7.0, "saturated": 0.0, "flushed": 0.0, "becameNonFinite": 0.0,
 		"nonFinite": []any{
 			map[string]any{"tensor": "bad", "shape": []any{2.0, 2.0}, "index": 2.0, "value": "NaN", "count": 2.0},
 			map[string]any{"tensor": "worse", "shape": []any{1.0, 1.0}, "index": 0.0, "value": "+Inf", "count": 1.0},
@@ -216,6 +216,15 @@ func TestQuantizeSummary(t *testing.T) {
 
 of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 `, succeed(t, "quantize", path, "-o", out, "--profile", "mx-floor"))
+}
+
+// TestQuantizeBecameNonFinite has a NaN that spoils the scale of its whole row.
+func TestQuantizeBecameNonFinite(t *testing.T) {
+	path, out := writeTensors(t, nil, f32("w", []int{2, 2}, nan, 1, 1, 1)), output(t)
+	r := octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor")
+	require.Contains(t, r.stdout, "of 4 values quantized: 0 saturated, 0 flushed to zero, 1 (25%) became NaN or infinite\n")
+	r = octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor", "--json")
+	require.Contains(t, r.stdout, `"becameNonFinite": 1,`)
 }
 
 // TestQuantizeTwice quantizes different tensors under different recipes.
@@ -274,5 +283,9 @@ func TestQuantizeData(t *testing.T) {
 	succeed(t, "quantize", twice, "-o", out, "--profile", "te-block", "--only", "^v$")
 
 	missing := filepath.Join(t.TempDir(), "no", "such", "out.safetensors")
-	fail(t, 1, "no such file or directory", "quantize", kinds(t), "-o", missing, "--profile", "te-block")
+	fail(t, 1, "octavo: safetensors: open "+missing+": no such file or directory: name another file with -o\n",
+		"quantize", kinds(t), "-o", missing, "--profile", "te-block")
+	dir := t.TempDir()
+	fail(t, 1, "octavo: safetensors: replace "+dir+": it is not a regular file: name another file with -o\n",
+		"quantize", kinds(t), "-o", dir, "--profile", "te-block")
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -55,7 +56,7 @@ func quantizeFile(ctx context.Context, in, out string, r scaling.Recipe, only *r
 		return nil
 	})
 	progress.Finish()
-	return &q.summary, err
+	return &q.summary, unwritten(out, err)
 }
 
 // part is a tensor of the output.
@@ -178,7 +179,7 @@ func (q *quantizer) write(w io.Writer, p part) error {
 	q.summary.add(&q.stats)
 	if q.stats.NonFinite() > 0 {
 		q.summary.NonFinite = append(q.summary.NonFinite, nonFiniteWarning{
-			p.Name, p.Shape, q.first.Index, number(q.first.Value), q.stats.NonFinite(),
+			p.Name, p.Shape, q.first.Index, jsonout.Number(q.first.Value), q.stats.NonFinite(),
 		})
 	}
 	_, err := w.Write(q.tensor.Codes)

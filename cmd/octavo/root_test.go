@@ -78,16 +78,17 @@ func TestBrokenFiles(t *testing.T) {
 
 func TestFilesThatAreNone(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent.safetensors")
-	text := filepath.Join(t.TempDir(), "text")
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
 	require.NoError(t, os.WriteFile(text, []byte("not a header, only text"), 0o666))
 	for _, args := range [][]string{
 		{"inspect"},
 		{"quantize", "-o", output(t), "--profile", "te-block"},
 		{"gemm", "-o", output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"},
 	} {
-		fail(t, 1, "absent.safetensors: no such file", append(args, absent)...)
+		fail(t, 1, "octavo: safetensors: open "+absent+": no such file or directory: name a safetensors file", append(args, absent)...)
 		fail(t, 1, "want a complete safetensors file", append(args, text)...)
-		fail(t, 1, "directory", append(args, t.TempDir())...)
+		fail(t, 1, dir+": it is a directory, pipe or device, not a regular file: want a complete safetensors file", append(args, dir)...)
 		fail(t, 2, "want one file, there are 0 arguments", args...)
 		fail(t, 2, "want one file, there are 2 arguments", append(args, absent, text)...)
 	}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -26,7 +28,7 @@ and so do the master weights.
 
 The text is the source of the Go standard library, which the go command finds,
 or any file. Its end is held out, to judge both models on what they have not
-seen.
+seen. The vocabulary is the 256 bytes. A batch has at most 2^20 of them.
 
 At the end a table compares the losses, in nats per byte, and lists for each FP8
 layer the largest magnitude (amax) of its inputs, weights and gradients, the
@@ -53,7 +55,10 @@ type trainFlags struct {
 
 func newTrainCommand() *cobra.Command {
 	var flags trainFlags
-	var options parity.Options
+	options := parity.Options{
+		Steps: 240, Batch: 8, Context: 128, Dim: 64, Layers: 4, Heads: 4, Hidden: 172,
+		LearningRate: 1.5e-3, Seed: 1, Profile: scaling.TEBlockPow2, TelemetryEvery: 10,
+	}
 	cmd := &cobra.Command{
 		Use:     "train",
 		Short:   "Train a small Llama in FP32 and in FP8 and compare them",
@@ -71,20 +76,26 @@ func newTrainCommand() *cobra.Command {
 	f.StringVar(&flags.text, "text", "", "`FILE` to train on (default: the source of the Go standard library)")
 	f.StringVarP(&flags.out, "out", "o", "octavo-train", "`DIR` for the CSV files and the page, made if need be")
 	jsonFlag(cmd, &flags.asJSON)
-	f.IntVar(&options.Steps, "steps", 240, "training steps")
-	f.IntVar(&options.Batch, "batch", 8, "sequences in a batch")
-	f.IntVar(&options.Context, "context", 128, "bytes in a sequence")
-	f.IntVar(&options.Dim, "dim", 64, "width of the model, a multiple of 2·heads")
-	f.IntVar(&options.Layers, "layers", 4, "layers of the model")
-	f.IntVar(&options.Heads, "heads", 4, "attention heads")
-	f.IntVar(&options.Hidden, "hidden", 172, "width of the MLP")
-	f.Float64Var(&options.LearningRate, "lr", 1.5e-3, "peak learning rate, after a warmup of a tenth of the steps")
-	f.IntVar(&options.Workers, "workers", 0, "threads (default: all processors)")
-	f.IntVar(&options.TelemetryEvery, "telemetry-every", 10, "steps from one line per operand in telemetry.csv to the next; 0 for none")
-	options.Seed = 1
-	wholeFlag(cmd, &options.Seed, "seed", "of the first weights and of the batches (default 1)")
-	options.Profile = scaling.TEBlockPow2
-	f.Var(&parsed[scaling.Profile]{&options.Profile, string(scaling.TEBlockPow2), "NAME", scaling.ParseProfile}, "profile", "how scales are chosen:\n"+allProfileNames())
+	for _, size := range []struct {
+		value       *int
+		most        int
+		name, usage string
+	}{
+		{&options.Steps, 1_000_000, "steps", "training steps"},
+		{&options.Batch, 4096, "batch", "sequences in a batch"},
+		{&options.Context, 65536, "context", "bytes in a sequence"},
+		{&options.Dim, 8192, "dim", "width of the model, a multiple of 2·heads"},
+		{&options.Layers, 256, "layers", "layers of the model"},
+		{&options.Heads, 256, "heads", "attention heads"},
+		{&options.Hidden, 65536, "hidden", "width of the MLP"},
+	} {
+		wholeFlag(cmd, size.value, 1, size.most, size.name, fmt.Sprintf("%s, at most %d", size.usage, size.most))
+	}
+	rateFlag(cmd, &options.LearningRate, "lr", "peak learning rate, after a warmup of a tenth of the steps")
+	wholeFlag(cmd, &options.Workers, 0, math.MaxInt32, "workers", "threads at most; 0 is one for each processor (default 0)")
+	wholeFlag(cmd, &options.TelemetryEvery, 0, math.MaxInt32, "telemetry-every", "steps from one line per operand in telemetry.csv to the next; 0 for none")
+	wholeFlag(cmd, &options.Seed, 0, math.MaxUint64, "seed", "of the first weights and of the batches")
+	f.Var(&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
 	choiceFlag(cmd, &options.Smoothing, "smooth", "Smooth-SwiGLU in the FP8 model",
@@ -110,27 +121,16 @@ func allProfileNames() string {
 	return text.String()
 }
 
+// maxBatchBytes bounds the activations, which grow with a batch.
+const maxBatchBytes = 1 << 20
+
+// checkTrain refuses sizes that do not go together.
 func checkTrain(o parity.Options) error {
-	for _, f := range []struct {
-		name  string
-		value int
-	}{
-		{"steps", o.Steps}, {"batch", o.Batch}, {"context", o.Context},
-		{"dim", o.Dim}, {"layers", o.Layers}, {"heads", o.Heads}, {"hidden", o.Hidden},
-	} {
-		if f.value <= 0 {
-			return usagef("--%s is %d: want a number above 0", f.name, f.value)
-		}
-	}
-	switch {
-	case o.Dim%(2*o.Heads) != 0:
+	if o.Dim%(2*o.Heads) != 0 {
 		return usagef("--dim is %d: want a multiple of 2·heads = %d", o.Dim, 2*o.Heads)
-	case !(o.LearningRate > 0 && o.LearningRate < 1):
-		return usagef("--lr is %v: want a number between 0 and 1", o.LearningRate)
-	case o.Workers < 0:
-		return usagef("--workers is %d: want 0 or more", o.Workers)
-	case o.TelemetryEvery < 0:
-		return usagef("--telemetry-every is %d: want 0 or more", o.TelemetryEvery)
+	}
+	if n := o.Batch * o.Context; n > maxBatchBytes {
+		return usagef("--batch %d and --context %d make %d bytes: want at most %d in a batch", o.Batch, o.Context, n, maxBatchBytes)
 	}
 	return nil
 }
@@ -140,17 +140,23 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o parity.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(flags.out, 0o777); err != nil {
-		return fmt.Errorf("%w: name another directory with --out", err)
-	}
 	ctx, stop := untilInterrupt(cmd)
 	defer stop()
 	bar := newStepBar(cmd.ErrOrStderr(), o.Steps)
+	var noDirectory error
 	result, failure := parity.Run(ctx, o, text, func(p parity.Point) {
+		if p.Step == 0 { // there will be something to write
+			if noDirectory = os.MkdirAll(flags.out, 0o777); noDirectory != nil {
+				stop()
+			}
+		}
 		bar.Describe(fmt.Sprintf("loss FP32 %.3f FP8 %.3f", p.FP32.Loss, p.FP8.Loss))
 		_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
 	})
 	_ = bar.Exit()
+	if noDirectory != nil {
+		return inDirectory(noDirectory)
+	}
 	if result == nil {
 		return failure
 	}
@@ -195,7 +201,7 @@ func writeTrain(stdout io.Writer, flags trainFlags, result *parity.Result) error
 		"index.html":    func(w io.Writer) error { return result.WritePage(w, command, machine) },
 	} {
 		if err := writeFile(filepath.Join(flags.out, name), write); err != nil {
-			return err
+			return inDirectory(err)
 		}
 	}
 	if flags.asJSON {
@@ -207,6 +213,9 @@ func writeTrain(stdout io.Writer, flags trainFlags, result *parity.Result) error
 	_, err := fmt.Fprintf(stdout, "Curves, telemetry and plots: %s\n", filepath.Join(flags.out, "index.html"))
 	return err
 }
+
+// inDirectory adds what to do to an error about --out.
+func inDirectory(err error) error { return fmt.Errorf("%w: name another directory with --out", err) }
 
 func writeFile(path string, write func(io.Writer) error) (err error) {
 	file, err := os.Create(path)
@@ -229,9 +238,20 @@ func trainCommandLine(flags trainFlags, o parity.Options) string {
 	}
 	text := ""
 	if flags.text != "" {
-		text = fmt.Sprintf(" --text %q", filepath.Base(flags.text))
+		text = " --text " + shellQuote(flags.text)
 	}
-	return fmt.Sprintf("octavo train%s --steps %d --batch %d --context %d --dim %d --layers %d --heads %d --hidden %d --lr %v --seed %d --profile %s --gradient-format %s --smooth %s",
+	return fmt.Sprintf("octavo train%s --steps %d --batch %d --context %d --dim %d --layers %d --heads %d --hidden %d --lr %v --seed %d --profile %s --gradient-format %s --smooth %s --telemetry-every %d",
 		text, o.Steps, o.Batch, o.Context, o.Dim, o.Layers, o.Heads, o.Hidden, o.LearningRate, o.Seed,
-		o.Profile, strings.ToLower(o.GradientFormat.String()), smooth)
+		o.Profile, strings.ToLower(o.GradientFormat.String()), smooth, o.TelemetryEvery)
 }
+
+// shellQuote returns text as a shell reads it as one word.
+func shellQuote(text string) string {
+	if !unusual.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// unusual matches what is or may be more to a shell than a letter.
+var unusual = regexp.MustCompile(`[^\pL\pN_./:@%+=,-]`)

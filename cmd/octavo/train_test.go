@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/parity"
+	"github.com/octavo-fp8/octavo/swiglu"
 )
 
 // train runs octavo train on a small text with a small model.
@@ -38,31 +41,46 @@ func TestTrain(t *testing.T) {
 	}
 	page, err := os.ReadFile(filepath.Join(out, "index.html"))
 	require.NoError(t, err)
-	require.Contains(t, string(page), "--profile te-block-pow2 --gradient-format e4m3 --smooth none")
+	require.Contains(t, string(page), "--profile te-block-pow2 --gradient-format e4m3 --smooth none --telemetry-every 10")
+	require.Contains(t, string(page), "octavo train --text "+filepath.Join(out, "..", "..", "text")+" --steps 4")
+}
+
+// TestTrainCommandLine reads back the command that repeats a run.
+func TestTrainCommandLine(t *testing.T) {
+	o := parity.Options{Steps: 7, LearningRate: 1e-5, Profile: "mx-floor", Smoothing: &swiglu.Smoothing{Axis: swiglu.PerToken}, TelemetryEvery: 3}
+	require.Equal(t, "octavo train --steps 7 --batch 0 --context 0 --dim 0 --layers 0 --heads 0 --hidden 0 --lr 1e-05 --seed 0"+
+		" --profile mx-floor --gradient-format e4m3 --smooth token --telemetry-every 3", trainCommandLine(trainFlags{}, o))
+	for path, want := range map[string]string{
+		"../a/b-1.txt": "../a/b-1.txt",
+		"my text":      "'my text'",
+		"it's $HOME":   `'it'\''s $HOME'`,
+		"a*b":          "'a*b'",
+		"Tōkyō.txt":    "Tōkyō.txt",
+	} {
+		require.Contains(t, trainCommandLine(trainFlags{text: path}, o), "octavo train --text "+want+" --steps 7")
+	}
 }
 
 func TestTrainJSON(t *testing.T) {
 	status, _, stdout, stderr := train(t, "--json", "--profile", "te-delayed", "--gradient-format", "e5m2", "--smooth", "channel", "--seed", "7")
 	require.Zero(t, status, stderr)
 	var got struct {
-		Steps     int    `json:"steps_done"`
-		Gradient  string `json:"gradient_format"`
+		StepsDone int
 		Smoothing string
 		Options   struct {
-			Profile string
-			Seed    int
+			Profile        string
+			GradientFormat string
+			Seed           int
 		}
-		FP8 struct {
-			Loss float64 `json:"final_loss"`
-		}
+		FP8 struct{ FinalLoss float64 }
 	}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
-	require.Equal(t, 4, got.Steps)
-	require.Equal(t, "E5M2", got.Gradient)
+	require.Equal(t, 4, got.StepsDone)
+	require.Equal(t, "E5M2", got.Options.GradientFormat)
 	require.Equal(t, "channel", got.Smoothing)
 	require.Equal(t, "te-delayed", got.Options.Profile)
 	require.Equal(t, 7, got.Options.Seed)
-	require.Positive(t, got.FP8.Loss)
+	require.Positive(t, got.FP8.FinalLoss)
 }
 
 func TestTrainRefuses(t *testing.T) {
@@ -71,20 +89,46 @@ func TestTrainRefuses(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{"--steps", "0"}, 2, "--steps is 0"},
+		{[]string{"--steps", "0"}, 2, `invalid argument "0" for "--steps" flag: want a whole number from 1 to 1000000`},
+		{[]string{"--hidden", "x"}, 2, `invalid argument "x" for "--hidden" flag: want a whole number from 1 to 65536`},
+		{[]string{"--steps", "1000001"}, 2, "from 1 to 1000000"},
+		{[]string{"--batch", "2305843009213693953"}, 2, "from 1 to 4096"},
+		{[]string{"--context", "65537"}, 2, "from 1 to 65536"},
+		{[]string{"--dim", "8589934592", "--heads", "1"}, 2, "from 1 to 8192"},
+		{[]string{"--layers", "257"}, 2, "from 1 to 256"},
+		{[]string{"--heads", "257"}, 2, "from 1 to 256"},
+		{[]string{"--hidden", "99999999999999999999"}, 2, "from 1 to 65536"},
+		{[]string{"--batch", "1025", "--context", "1024"}, 2, "--batch 1025 and --context 1024 make 1049600 bytes: want at most 1048576 in a batch"},
+		{[]string{"--telemetry-every", "-1"}, 2, "want a whole number from 0"},
 		{[]string{"--dim", "18", "--heads", "4"}, 2, "--dim is 18: want a multiple of 2·heads = 8"},
-		{[]string{"--lr", "NaN"}, 2, "--lr is NaN"},
+		{[]string{"--lr", "NaN"}, 2, `invalid argument "NaN" for "--lr" flag: want a number between 0 and 1`},
 		{[]string{"--profile", "fp9"}, 2, `unknown profile "fp9"`},
 		{[]string{"--smooth", "both"}, 2, "want none or channel or token"},
-		{[]string{"--workers", "-1"}, 2, "--workers is -1"},
+		{[]string{"--workers", "-1"}, 2, `"--workers" flag: want a whole number from 0`},
 		{[]string{"--context", "4000"}, 1, "too short"},
 		{[]string{"--text", "no-such-file"}, 1, "--text wants a file to train on"},
 		{[]string{"stray"}, 2, `want no arguments, there is "stray"`},
 	} {
-		status, _, stdout, stderr := train(t, c.args...)
+		status, out, stdout, stderr := train(t, c.args...)
 		require.Equal(t, c.status, status, c.args)
+		require.NoDirExists(t, filepath.Dir(out))
 		require.Contains(t, stderr, c.says)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %q", stderr)
 		require.Empty(t, stdout)
 	}
+}
+
+func TestTrainOutThatIsNoDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	status, _, stdout, stderr := train(t, "--out", file, "--steps", "1000000")
+	require.Equal(t, 1, status)
+	require.Empty(t, stdout)
+	require.Equal(t, "octavo: mkdir "+file+": not a directory: name another directory with --out\n", stderr)
+
+	dir := filepath.Join(filepath.Dir(file), "dir")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "index.html"), 0o777))
+	status, _, _, stderr = train(t, "--out", dir)
+	require.Equal(t, 1, status)
+	require.Equal(t, "octavo: open "+filepath.Join(dir, "index.html")+": is a directory: name another directory with --out\n", stderr)
 }

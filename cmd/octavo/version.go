@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
@@ -29,7 +30,7 @@ func newVersionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := currentVersion()
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), v)
+				return jsonout.Print(cmd.OutOrStdout(), v)
 			}
 			return v.print(cmd.OutOrStdout())
 		},

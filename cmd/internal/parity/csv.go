@@ -25,13 +25,13 @@ func (r *Result) WriteCurves(w io.Writer) error {
 // WriteTelemetry writes a line for each kept event as CSV.
 func (r *Result) WriteTelemetry(w io.Writer) error {
 	rows := [][]string{{"step", "tensor", "op", "elements", "amax", "smallest", "saturated", "flushed", "subnormal",
-		"zeros", "nan", "inf", "blocks", "scale_min", "scale_max", "worst_row", "worst_col", "worst_lost_share"}}
+		"zeros", "nan", "inf", "became_nonfinite", "blocks", "scale_min", "scale_max", "worst_row", "worst_col", "worst_lost_share"}}
 	for _, e := range r.Events {
 		s := e.Stats
 		rows = append(rows, []string{
 			integer(e.Step), e.Tensor, e.Op, integer(s.Elements), number(s.Amax), number(s.Smallest),
 			integer(s.Saturated()), integer(s.Flushed), integer(s.Subnormal), integer(s.Zeros),
-			integer(s.NaN), integer(s.PosInf + s.NegInf), integer(e.Blocks),
+			integer(s.NaN), integer(s.PosInf + s.NegInf), integer(s.BecameNonFinite), integer(e.Blocks),
 			number(float64(e.ScaleMin)), number(float64(e.ScaleMax)),
 			strconv.Itoa(e.Worst.Row), strconv.Itoa(e.Worst.Col), number(e.Worst.LostShare()),
 		})

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/telemetry"
 )
 
 func options(steps int) Options {
@@ -92,7 +95,7 @@ func TestStopsBetweenSteps(t *testing.T) {
 
 func TestShortText(t *testing.T) {
 	_, err := Run(context.Background(), options(5), newText("a word", []byte("word")), quiet)
-	require.ErrorContains(t, err, "a word has 4 bytes, which is too short")
+	require.ErrorContains(t, err, "a word has 4 bytes, which is too short for 8 held-out batches of 4 x 32: name a longer one with --text")
 }
 
 // TestOutputs reads back what a run writes.
@@ -108,6 +111,7 @@ func TestOutputs(t *testing.T) {
 	require.NotEmpty(t, curves[10][7])
 	kept := readCSV(t, r.WriteTelemetry)
 	require.Len(t, kept, 1+4*14*6, "steps 0, 3, 6, 9 of 14 layers of 6 operands")
+	require.Contains(t, kept[0], "became_nonfinite")
 
 	var text bytes.Buffer
 	require.NoError(t, r.WriteTable(&text))
@@ -119,7 +123,8 @@ func TestOutputs(t *testing.T) {
 	require.NoError(t, r.WriteJSON(&object))
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(object.Bytes(), &got))
-	require.EqualValues(t, 10, got["steps_done"])
+	require.EqualValues(t, 10, got["stepsDone"])
+	require.Equal(t, "E4M3", got["options"].(map[string]any)["gradientFormat"])
 	require.Len(t, got["layers"], 14)
 
 	var page bytes.Buffer
@@ -131,6 +136,35 @@ func TestOutputs(t *testing.T) {
 		require.True(t, ok)
 		requireXML(t, element+"</svg>")
 	}
+}
+
+// TestNonFiniteOutputs: a run that met what is not finite says so everywhere.
+func TestNonFiniteOutputs(t *testing.T) {
+	o := options(1)
+	r, err := Run(context.Background(), o, rhyme(), quiet)
+	require.NoError(t, err)
+	r.FP8.Loss = math.NaN()
+	r.Totals[0].Stats.BecameNonFinite = 5
+	r.Events[0].Stats.BecameNonFinite = 5
+	r.NonFinite = &telemetry.NonFinite{Step: 1, Tensor: "x", Op: "y", Index: 2, Value: math.Inf(-1)}
+
+	kept := readCSV(t, r.WriteTelemetry)
+	require.Equal(t, "5", kept[1][slices.Index(kept[0], "became_nonfinite")])
+	for _, write := range []func(io.Writer) error{
+		r.WriteTable, func(w io.Writer) error { return r.WritePage(w, "", "") },
+	} {
+		var text bytes.Buffer
+		require.NoError(t, write(&text))
+		require.Contains(t, text.String(), "5 finite values became NaN or infinite in FP8.")
+		require.Contains(t, text.String(), "First non-finite value: -Inf")
+		require.NotContains(t, text.String(), "No NaN")
+	}
+	var object bytes.Buffer
+	require.NoError(t, r.WriteJSON(&object))
+	for _, want := range []string{`"finalLoss": "NaN"`, `"gapPercent": "NaN"`, `"becameNonFinite": 5`, `"value": "-Inf"`} {
+		require.Contains(t, object.String(), want)
+	}
+	require.NotRegexp(t, `"[^"]*_[^"]*":|null`, object.String())
 }
 
 func readCSV(t *testing.T, write func(io.Writer) error) [][]string {
@@ -158,6 +192,14 @@ func TestGoSource(t *testing.T) {
 	require.Greater(t, text.Bytes, 1<<20)
 	require.Contains(t, text.Source, "standard library of go1")
 	require.Contains(t, string(text.Data), "package fmt")
+
+	t.Chdir(t.TempDir())
+	t.Setenv("GOTOOLCHAIN", "auto")
+	t.Setenv("GOPROXY", "off")
+	require.NoError(t, os.WriteFile("go.mod", []byte("module m\ngo 1.999\n"), 0o644))
+	again, err := GoSource()
+	require.NoError(t, err)
+	require.Equal(t, text.SHA256, again.SHA256)
 }
 
 func TestReadSourceLeavesOutTests(t *testing.T) {
@@ -172,6 +214,19 @@ func TestReadSourceLeavesOutTests(t *testing.T) {
 	data, err := readSource(root)
 	require.NoError(t, err)
 	require.Equal(t, "AB", string(data))
+
+	link := filepath.Join(t.TempDir(), "src")
+	if err := os.Symlink(root, link); err != nil {
+		t.Skip(err)
+	}
+	data, err = readSource(link)
+	require.NoError(t, err)
+	require.Equal(t, "AB", string(data))
+}
+
+func TestReadSourceThatIsAbsent(t *testing.T) {
+	_, err := readSource(filepath.Join(t.TempDir(), "src"))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestReadText(t *testing.T) {

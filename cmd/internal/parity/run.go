@@ -24,15 +24,15 @@ type Options struct {
 	Heads  int `json:"heads"`
 	Hidden int `json:"hidden"`
 
-	LearningRate float64 `json:"learning_rate"`
+	LearningRate float64 `json:"learningRate"`
 	Seed         uint64  `json:"seed"`
 	Workers      int     `json:"workers"` // 0: all processors
 
 	Profile        scaling.Profile   `json:"profile"`
-	GradientFormat fp8.Format        `json:"-"`
+	GradientFormat fp8.Format        `json:"gradientFormat"`
 	Smoothing      *swiglu.Smoothing `json:"-"` // nil: plain SwiGLU
 
-	TelemetryEvery int `json:"telemetry_every"` // steps from one kept event to the next
+	TelemetryEvery int `json:"telemetryEvery"` // steps from one kept event to the next
 }
 
 // heldOutBatches is the number of batches on which a model is judged.
@@ -40,9 +40,9 @@ const heldOutBatches = 8
 
 // Point is one step of both runs.
 type Point struct {
-	Step         int     `json:"step"`
-	LearningRate float64 `json:"learning_rate"`
-	FP32, FP8    Figures `json:"-"`
+	Step         int
+	LearningRate float64
+	FP32, FP8    Figures
 }
 
 // Figures are a run's at one step.
@@ -70,6 +70,14 @@ type Outcome struct {
 	Loss    float64       // mean training loss of the last tenth of the steps
 	HeldOut float64       // loss on the held-out batches; 0 if never judged
 	Time    time.Duration // spent in its steps
+}
+
+// BecameNonFinite returns how many finite values became NaN or infinite in FP8.
+func (r *Result) BecameNonFinite() (n int64) {
+	for _, t := range r.Totals {
+		n += t.Stats.BecameNonFinite
+	}
+	return n
 }
 
 // Gap returns by how many percent b is above a.
@@ -120,8 +128,8 @@ func newRunner(o Options, text Text) (*runner, error) {
 	var err error
 	heldOut := heldOutBatches*o.Batch*o.Context + 1
 	if r.corpus, err = train.NewCorpus(text.Data, heldOut, o.Seed); err != nil {
-		return nil, fmt.Errorf("%s has %d bytes, which is too short for %d held-out batches of %d x %d: %w",
-			text.Source, text.Bytes, heldOutBatches, o.Batch, o.Context, err)
+		return nil, fmt.Errorf("%s has %d bytes, which is too short for %d held-out batches of %d x %d: name a longer one with --text, or lower --batch or --context",
+			text.Source, text.Bytes, heldOutBatches, o.Batch, o.Context)
 	}
 	cfg := train.Config{
 		Vocab: 256, Dim: o.Dim, Layers: o.Layers, Heads: o.Heads, Hidden: o.Hidden, Context: o.Context, Workers: o.Workers,

@@ -55,12 +55,16 @@ func (r *Result) writeLayers(w io.Writer) {
 	}
 }
 
-func (r *Result) writeNonFinite(w io.Writer) error {
-	if r.NonFinite == nil {
-		_, err := fmt.Fprintln(w, "\nNo NaN or infinity met any FP8 product.")
-		return err
+func (r *Result) writeNonFinite(w io.Writer) (err error) {
+	became := r.BecameNonFinite()
+	if r.NonFinite == nil && became == 0 {
+		_, err = fmt.Fprintln(w, "\nNo NaN or infinity met any FP8 product.")
 	}
-	n := r.NonFinite
-	_, err := fmt.Fprintf(w, "\nFirst non-finite value: %v at element %d of %s, %s, step %d.\n", n.Value, n.Index, n.Tensor, n.Op, n.Step)
+	if n := r.NonFinite; n != nil {
+		_, err = fmt.Fprintf(w, "\nFirst non-finite value: %v at element %d of %s, %s, step %d.\n", n.Value, n.Index, n.Tensor, n.Op, n.Step)
+	}
+	if became > 0 {
+		_, err = fmt.Fprintf(w, "\n%d finite values became NaN or infinite in FP8.\n", became)
+	}
 	return err
 }

@@ -38,7 +38,9 @@ func ReadText(path string) (Text, error) {
 // GoSource returns the source of the Go standard library that the go command
 // knows: all its files but tests and test data, in lexical order.
 func GoSource() (Text, error) {
-	output, err := exec.Command("go", "env", "GOROOT", "GOVERSION").Output()
+	command := exec.Command("go", "env", "GOROOT", "GOVERSION")
+	command.Env = append(os.Environ(), "GOTOOLCHAIN=local") // whatever this directory's go.mod asks for
+	output, err := command.Output()
 	root, version, ok := strings.Cut(strings.TrimSpace(string(output)), "\n")
 	if err != nil || !ok {
 		return Text{}, fmt.Errorf("cannot ask the go command for GOROOT, whose source is the default text: name another with --text FILE")
@@ -50,12 +52,18 @@ func GoSource() (Text, error) {
 	return newText("standard library of "+version, data), nil
 }
 
+// readSource follows root where it is a link, as Debian has it.
 func readSource(root string) ([]byte, error) {
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return nil, err
+	}
 	var all bytes.Buffer
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch name := entry.Name(); {
-		case err != nil:
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
 			return err
+		}
+		switch name := entry.Name(); {
 		case entry.IsDir() && (name == "testdata" || name == "vendor" || path == filepath.Join(root, "cmd")):
 			return fs.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):

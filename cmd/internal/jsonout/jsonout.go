@@ -1,4 +1,5 @@
-package main
+// Package jsonout writes the JSON that commands print.
+package jsonout
 
 import (
 	"encoding/json"
@@ -7,11 +8,12 @@ import (
 	"strconv"
 )
 
-// number is a float64 in JSON, which has no NaN and no infinity: those are the
+// Number is a float64 in JSON, which has no NaN and no infinity: those are the
 // strings "NaN", "+Inf" and "-Inf".
-type number float64
+type Number float64
 
-func (n number) MarshalJSON() ([]byte, error) {
+// MarshalJSON implements [json.Marshaler].
+func (n Number) MarshalJSON() ([]byte, error) {
 	x := float64(n)
 	text := strconv.FormatFloat(x, 'g', -1, 64)
 	if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -20,7 +22,8 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return []byte(text), nil
 }
 
-func printJSON(w io.Writer, v any) error {
+// Print writes v, indented.
+func Print(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
