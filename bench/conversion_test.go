@@ -5,7 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/x448/float16"
+
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -29,12 +32,27 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
+// atLevels runs f at every level of this machine; its benchmarks are named after
+// the level.
+func atLevels(b *testing.B, name string, f func(b *testing.B)) {
+	for _, l := range cpu.Levels() {
+		b.Run(fmt.Sprintf("%s/level=%v/n=1Mi", name, l), func(b *testing.B) {
+			restore, err := cpu.Force(l)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer restore()
+			b.SetBytes(4 * mebi)
+			f(b)
+		})
+	}
+}
+
 func BenchmarkEncode(b *testing.B) {
 	src, dst := normals(mebi), make([]byte, mebi)
 	for _, f := range fp8.Formats() {
 		for _, st := range []*fp8.Stats{nil, {}} {
-			b.Run(fmt.Sprintf("format=%v/stats=%t/n=1Mi", f, st != nil), func(b *testing.B) {
-				b.SetBytes(4 * mebi)
+			atLevels(b, fmt.Sprintf("format=%v/stats=%t", f, st != nil), func(b *testing.B) {
 				for b.Loop() {
 					fp8.Encode(dst, src, f, fp8.Policy{}, st)
 				}
@@ -43,12 +61,44 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
+func BenchmarkEncodeStochastic(b *testing.B) {
+	src, dst := normals(mebi), make([]byte, mebi)
+	atLevels(b, "format=E5M2", func(b *testing.B) {
+		for b.Loop() {
+			fp8.Encode(dst, src, fp8.E5M2, fp8.Policy{Rounding: fp8.Stochastic, Seed: 1}, nil)
+		}
+	})
+}
+
+func BenchmarkEncodeBFloat16(b *testing.B) {
+	src, dst := make([]fp8.BFloat16, mebi), make([]byte, mebi)
+	for i, x := range normals(mebi) {
+		src[i] = fp8.BFloat16FromFloat32(x)
+	}
+	atLevels(b, "format=E4M3", func(b *testing.B) {
+		for b.Loop() {
+			fp8.Encode(dst, src, fp8.E4M3, fp8.Policy{}, nil)
+		}
+	})
+}
+
+func BenchmarkEncodeFloat16(b *testing.B) {
+	src, dst := make([]float16.Float16, mebi), make([]byte, mebi)
+	for i, x := range normals(mebi) {
+		src[i] = float16.Fromfloat32(x)
+	}
+	atLevels(b, "format=E4M3", func(b *testing.B) {
+		for b.Loop() {
+			fp8.Encode(dst, src, fp8.E4M3, fp8.Policy{}, nil)
+		}
+	})
+}
+
 func BenchmarkDecode(b *testing.B) {
 	codes, dst := make([]byte, mebi), make([]float32, mebi)
-	fp8.Encode(codes, normals(mebi), fp8.E4M3, fp8.Policy{}, nil)
 	for _, f := range fp8.Formats() {
-		b.Run(fmt.Sprintf("format=%v/n=1Mi", f), func(b *testing.B) {
-			b.SetBytes(4 * mebi)
+		fp8.Encode(codes, normals(mebi), f, fp8.Policy{}, nil)
+		atLevels(b, fmt.Sprintf("format=%v", f), func(b *testing.B) {
 			for b.Loop() {
 				fp8.Decode(dst, codes, f)
 			}
@@ -56,18 +106,38 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+func BenchmarkDecodeBFloat16(b *testing.B) {
+	codes, dst := make([]byte, mebi), make([]fp8.BFloat16, mebi)
+	fp8.Encode(codes, normals(mebi), fp8.E4M3, fp8.Policy{}, nil)
+	atLevels(b, "format=E4M3", func(b *testing.B) {
+		for b.Loop() {
+			fp8.Decode(dst, codes, fp8.E4M3)
+		}
+	})
+}
+
+func BenchmarkAmax(b *testing.B) {
+	src := normals(mebi)
+	atLevels(b, "source=float32", func(b *testing.B) {
+		for b.Loop() {
+			fp8.Amax(src)
+		}
+	})
+}
+
+// BenchmarkQuantize is amax, scale and encoding of blocks in one pass.
 func BenchmarkQuantize(b *testing.B) {
 	src := normals(mebi)
 	for _, r := range []scaling.Recipe{
 		scaling.TEBlockPow2.Recipe(scaling.Input),
 		scaling.TEBlockPow2.Recipe(scaling.Weight),
+		{Profile: scaling.TEBlockPow2, Block: tensor.Block{Rows: 128, Cols: 1}},
 		scaling.DeepSeek.Recipe(scaling.Input),
 		scaling.MXRCeil.Recipe(scaling.Input),
 		scaling.TECurrent.Recipe(scaling.Input),
 	} {
-		b.Run(fmt.Sprintf("profile=%s/block=%v/n=1Mi", r.Profile, r.Block), func(b *testing.B) {
+		atLevels(b, fmt.Sprintf("profile=%s/block=%v", r.Profile, r.Block), func(b *testing.B) {
 			t := &tensor.Tensor{Shape: []int{1024, 1024}}
-			b.SetBytes(4 * mebi)
 			for b.Loop() {
 				if err := scaling.Quantize(t, src, &scaling.Quantizer{Recipe: r}); err != nil {
 					b.Fatal(err)

@@ -7,6 +7,9 @@ require (
 	gonum.org/v1/gonum v0.17.0
 )
 
-require github.com/x448/float16 v0.8.4 // indirect
+require (
+	github.com/x448/float16 v0.8.4
+	golang.org/x/sys v0.49.0 // indirect
+)
 
 replace github.com/octavo-fp8/octavo => ../

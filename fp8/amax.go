@@ -12,15 +12,29 @@ import (
 func Amax[T Float](src []T) (amax float32, nan bool) {
 	switch src := any(src).(type) {
 	case []float32:
-		return amaxOf(src, func(x float32) float32 { return x })
+		return amax32(src)
 	case []float64:
 		return amaxOf(src, func(x float64) float32 { return float32(x) })
 	case []float16.Float16:
-		return amaxOf(src, float16.Float16.Float32)
+		var w wide
+		for done := 0; done < len(src); done += wideLength {
+			a, n := amax32(w.float16(src[done:]))
+			amax, nan = max(amax, a), nan || n
+		}
 	case []BFloat16:
-		return amaxOf(src, BFloat16.Float32)
+		var w wide
+		for done := 0; done < len(src); done += wideLength {
+			a, n := amax32(w.bfloat16(src[done:]))
+			amax, nan = max(amax, a), nan || n
+		}
 	}
-	return 0, false
+	return amax, nan
+}
+
+func amax32(src []float32) (amax float32, nan bool) {
+	fast, done := amaxKernels(src)
+	amax, nan = amaxOf(src[done:], func(x float32) float32 { return x })
+	return max(amax, fast), nan
 }
 
 func amaxOf[T Float](src []T, float func(T) float32) (amax float32, nan bool) {

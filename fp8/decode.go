@@ -16,8 +16,9 @@ func Decode[T Float](dst []T, src []byte, f Format) {
 	table := &decodeTables[f]
 	switch dst := any(dst).(type) {
 	case []float32:
-		for i, c := range src {
-			dst[i] = table[c]
+		done := decodeKernels(dst, src, f, 1)
+		for i, c := range src[done:] {
+			dst[done+i] = table[c]
 		}
 	case []float64:
 		for i, c := range src {
@@ -28,8 +29,11 @@ func Decode[T Float](dst []T, src []byte, f Format) {
 			dst[i] = float16.Fromfloat32(table[c])
 		}
 	case []BFloat16:
-		for i, c := range src {
-			dst[i] = BFloat16(math.Float32bits(table[c]) >> 16)
+		var w wide
+		for done := 0; done < len(src); done += wideLength {
+			n := min(len(src)-done, wideLength)
+			Decode(w.buffer[:n], src[done:done+n], f)
+			w.narrow(dst[done : done+n])
 		}
 	}
 }
@@ -45,8 +49,9 @@ func DecodeScaled[T Float](dst []T, src []byte, f Format, scale float32) {
 	table := &decodeTables[f]
 	switch dst := any(dst).(type) {
 	case []float32:
-		for i, c := range src {
-			dst[i] = scaled32(table[c], scale)
+		done := decodeKernels(dst, src, f, scale)
+		for i, c := range src[done:] {
+			dst[done+i] = scaled32(table[c], scale)
 		}
 	case []float64:
 		for i, c := range src {

@@ -28,32 +28,53 @@ func Encode[T Float](dst []byte, src []T, f Format, p Policy, st *Stats) {
 // array: src[i] is element first+i. A finite value whose scaled magnitude is
 // too large for float32 counts as finite overflow.
 func EncodeScaled[T Float](dst []byte, src []T, f Format, p Policy, s Scale, first uint64, st *Stats) {
+	e := NewEncoder(f, p)
+	EncodeBlock(&e, dst, src, s, first, st)
+}
+
+// EncodeBlock is [EncodeScaled] with the format and policy of e, which serves
+// many blocks.
+func EncodeBlock[T Float](e *Encoder, dst []byte, src []T, s Scale, first uint64, st *Stats) {
 	if len(dst) < len(src) {
 		panic(shortDestination)
 	}
-	e := newEncoder(f, p, s, first)
+	e.setScale(s)
 	dst = dst[:len(src)]
 	switch src := any(src).(type) {
 	case []float32:
-		for i, x := range src {
-			dst[i] = e.encodeScaled32(x, first+uint64(i), st)
-		}
+		e.encode(dst, src, first, st)
 	case []float64:
 		for i, x := range src {
 			dst[i] = e.encodeScaled64(x, first+uint64(i), st)
 		}
 	case []float16.Float16:
-		for i, x := range src {
-			dst[i] = e.encodeScaled32(x.Float32(), first+uint64(i), st)
+		var w wide
+		for done := 0; done < len(src); done += wideLength {
+			values := w.float16(src[done:])
+			e.encode(dst[done:done+len(values)], values, first+uint64(done), st)
 		}
 	case []BFloat16:
-		for i, x := range src {
-			dst[i] = e.encodeScaled32(x.Float32(), first+uint64(i), st)
+		var w wide
+		for done := 0; done < len(src); done += wideLength {
+			values := w.bfloat16(src[done:])
+			e.encode(dst[done:done+len(values)], values, first+uint64(done), st)
 		}
 	}
 }
 
-func (e *encoder) encodeScaled32(x float32, index uint64, st *Stats) uint8 {
+func (e *Encoder) encode(dst []byte, src []float32, first uint64, st *Stats) {
+	done := e.encodeKernels(dst, src, first, st)
+	e.encodeGeneric32(dst[done:], src[done:], first+uint64(done), st)
+}
+
+func (e *Encoder) encodeGeneric32(dst []byte, src []float32, first uint64, st *Stats) {
+	dst = dst[:len(src)]
+	for i, x := range src {
+		dst[i] = e.encodeScaled32(x, first+uint64(i), st)
+	}
+}
+
+func (e *Encoder) encodeScaled32(x float32, index uint64, st *Stats) uint8 {
 	y := x
 	if e.scaled {
 		y = e.scale.float32(x)
@@ -65,7 +86,7 @@ func (e *encoder) encodeScaled32(x float32, index uint64, st *Stats) uint8 {
 	return code
 }
 
-func (e *encoder) encodeScaled64(x float64, index uint64, st *Stats) uint8 {
+func (e *Encoder) encodeScaled64(x float64, index uint64, st *Stats) uint8 {
 	y := x
 	if e.scaled {
 		y = e.scale.float64(x)
@@ -78,7 +99,7 @@ func (e *encoder) encodeScaled64(x float64, index uint64, st *Stats) uint8 {
 }
 
 // valueOf returns what code stands for, where a Detail asks for it.
-func (e *encoder) valueOf(code uint8, st *Stats) float64 {
+func (e *Encoder) valueOf(code uint8, st *Stats) float64 {
 	if st.Detail == nil {
 		return 0
 	}

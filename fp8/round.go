@@ -1,44 +1,84 @@
 package fp8
 
-import "math"
+import (
+	"math"
 
-// encoder is a format, a policy and a scale prepared for a slice.
-type encoder struct {
+	"github.com/octavo-fp8/octavo/internal/kernel"
+)
+
+// Encoder is a format and a policy prepared for many slices. Make one with
+// [NewEncoder]. Not safe for concurrent use.
+type Encoder struct {
 	*layout
 	table  *[256]float32
 	policy Policy
+	random stream
+
 	scale  Scale
 	scaled bool // scale changes values
 	broken bool // scale is NaN or infinite, and with it every value
-	random stream
 
-	// For nearest even from float32. A result below the smallest normal value
-	// is found by adding a number whose last place is the smallest subnormal;
-	// one above by adding half a step to the bits, which carries into the
-	// exponent by itself.
-	minNormal uint32 // its float32 bits
-	addend    float32
-	shift     uint
-	rebias    uint32
+	// What kernels need, and what nearest even from float32 does: a result below
+	// the smallest normal value is found by adding a number whose last place is
+	// the smallest subnormal; one above by adding half a step to the bits, which
+	// carries into the exponent by itself.
+	vector kernel.Encoding
 }
 
-func newEncoder(f Format, p Policy, s Scale, first uint64) encoder {
-	l := &layouts[f]
-	e := encoder{layout: l, table: &decodeTables[f], policy: p, scale: s, scaled: !s.isOne()}
-	e.broken = math.IsNaN(s.stored()) || math.IsInf(s.stored(), 0)
+// NewEncoder returns an Encoder for [EncodeBlock].
+func NewEncoder(f Format, p Policy) Encoder {
+	e := Encoder{layout: &layouts[f], table: &decodeTables[f], policy: p, vector: vectors[f]}
+	e.vector.Mode = kernel.Mode(p.Rounding)
 	if p.Rounding == Stochastic {
-		e.random = newStream(p.Seed, first)
+		e.random = newStream(p.Seed, 0)
 	}
-	e.minNormal = uint32(127+1-l.bias) << 23
-	e.addend = math.Float32frombits(uint32(127+1-l.bias-l.mantissa+23) << 23)
-	e.shift = uint(23 - l.mantissa)
-	e.rebias = uint32(127-l.bias) << l.mantissa
 	return e
+}
+
+var vectors = makeVectors()
+
+func makeVectors() (all [len(layouts)]kernel.Encoding) {
+	for f := range all {
+		l := &layouts[f]
+		shift := uint32(23 - l.mantissa)
+		rebias := uint32(127-l.bias) << l.mantissa << shift
+		all[f] = kernel.Encoding{
+			MinNormal: uint32(127+1-l.bias) << 23,
+			Addend:    math.Float32frombits(uint32(127+1-l.bias-l.mantissa+23) << 23),
+			Shift:     shift,
+			Round:     1<<(shift-1) - 1 - rebias,
+			MaxCode:   uint32(l.max),
+			Normal:    1 << l.mantissa,
+			ZeroSign:  0x80,
+			Base:      -rebias,
+			Unit:      float32(math.Ldexp(1, l.bias-1+l.mantissa)),
+			FracShift: 32 - shift,
+		}
+		if l.fnuz {
+			all[f].ZeroSign = 0
+		}
+	}
+	return all
+}
+
+// setScale prepares for a block.
+func (e *Encoder) setScale(s Scale) {
+	e.scale, e.scaled = s, !s.isOne()
+	stored := math.Float32bits(s.Stored) &^ (1 << 31)
+	e.broken = stored >= infinityBits
+	e.vector.Scale, e.vector.Divide = 1, 0
+	switch {
+	case !e.scaled:
+	case s.Multiplier != 0:
+		e.vector.Scale = s.Multiplier
+	default:
+		e.vector.Scale, e.vector.Divide = s.Stored, 1
+	}
 }
 
 // encode32 returns the code of x, the element of the given index. saturated
 // says that x is finite and too large for the format.
-func (e *encoder) encode32(x float32, index uint64) (code uint8, saturated bool) {
+func (e *Encoder) encode32(x float32, index uint64) (code uint8, saturated bool) {
 	b := math.Float32bits(x)
 	sign, magnitude := uint8(b>>24)&0x80, b&0x7FFFFFFF
 	if magnitude >= 0x7F800000 {
@@ -54,7 +94,7 @@ func (e *encoder) encode32(x float32, index uint64) (code uint8, saturated bool)
 }
 
 // encode64 is encode32 for float64.
-func (e *encoder) encode64(x float64, index uint64) (code uint8, saturated bool) {
+func (e *Encoder) encode64(x float64, index uint64) (code uint8, saturated bool) {
 	b := math.Float64bits(x)
 	sign, magnitude := uint8(b>>56)&0x80, b&(1<<63-1)
 	if magnitude >= 0x7FF<<52 {
@@ -69,16 +109,17 @@ func (e *encoder) encode64(x float64, index uint64) (code uint8, saturated bool)
 
 // nearest32 rounds a finite magnitude to nearest even, with an unlimited
 // exponent.
-func (e *encoder) nearest32(magnitude uint32) uint32 {
-	if magnitude < e.minNormal {
-		return math.Float32bits(math.Float32frombits(magnitude)+e.addend) - math.Float32bits(e.addend)
+func (e *Encoder) nearest32(magnitude uint32) uint32 {
+	v := &e.vector
+	if magnitude < v.MinNormal {
+		return math.Float32bits(math.Float32frombits(magnitude)+v.Addend) - math.Float32bits(v.Addend)
 	}
-	return (magnitude+1<<(e.shift-1)-1+magnitude>>e.shift&1)>>e.shift - e.rebias
+	return (magnitude + v.Round + magnitude>>v.Shift&1) >> v.Shift
 }
 
 // round rounds significand * 2^(exponent-width), whose leading bit stands at
 // position width, with an unlimited exponent.
-func (e *encoder) round(exponent int, significand uint64, width int, index uint64) uint32 {
+func (e *Encoder) round(exponent int, significand uint64, width int, index uint64) uint32 {
 	smallest := 1 - e.bias
 	shift := width - e.mantissa
 	above := 0 // binades above the smallest normal one
@@ -101,7 +142,7 @@ func (e *encoder) round(exponent int, significand uint64, width int, index uint6
 	return uint32(kept + uint64(above)<<e.mantissa)
 }
 
-func (e *encoder) roundsUp(kept, fraction, index uint64) bool {
+func (e *Encoder) roundsUp(kept, fraction, index uint64) bool {
 	const half = 1 << 63
 	switch e.policy.Rounding {
 	case NearestEven:
@@ -113,7 +154,7 @@ func (e *encoder) roundsUp(kept, fraction, index uint64) bool {
 }
 
 // finish applies the range of the format to a rounded magnitude.
-func (e *encoder) finish(sign uint8, c uint32) (code uint8, saturated bool) {
+func (e *Encoder) finish(sign uint8, c uint32) (code uint8, saturated bool) {
 	if c > uint32(e.max) {
 		if e.policy.Overflow == OverflowSaturate {
 			return sign | e.max, true
@@ -127,7 +168,7 @@ func (e *encoder) finish(sign uint8, c uint32) (code uint8, saturated bool) {
 }
 
 // special encodes an infinity or a NaN.
-func (e *encoder) special(sign uint8, nan bool) uint8 {
+func (e *Encoder) special(sign uint8, nan bool) uint8 {
 	switch {
 	case !nan && e.policy.Inf == InfSaturate:
 		return sign | e.max

@@ -98,7 +98,7 @@ func (d *Detail) merge(o *Detail) {
 
 // add counts x, which got the given code from e; value is what that code stands
 // for.
-func (s *Stats) add(x float64, e *encoder, code uint8, saturated bool, value float64) {
+func (s *Stats) add(x float64, e *Encoder, code uint8, saturated bool, value float64) {
 	s.Elements++
 	magnitude := math.Abs(x)
 	switch {

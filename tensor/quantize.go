@@ -103,38 +103,81 @@ func (q *Quantization) workers() int {
 // quantizeRows encodes rows [lo, hi), which start and end with a block, and adds
 // what happened to total, which may be nil if there is no Reporter.
 func quantizeRows[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, total *fp8.Stats) {
+	_, cols := t.Dims()
+	blockRows, blockCols := t.Block.Extents(t.Dims())
+	if blockRows == 1 && blockCols < cols && q.Reporter == nil {
+		quantizeRowBlocks(t, src, lo, hi, q, total)
+		return
+	}
 	var st *fp8.Stats // of a block, for the Reporter
 	if q.Reporter != nil {
 		st = new(fp8.Stats)
 	}
-	_, cols := t.Dims()
-	blockRows, blockCols := t.Block.Extents(t.Dims())
+	block := blockEncoder[T]{
+		encoder: fp8.NewEncoder(t.Format, q.Policy), codes: t.Codes, src: src, cols: cols,
+		narrow: q.narrow(blockRows, blockCols),
+	}
 	for i := lo; i < hi; i += blockRows {
+		scales := t.ScaleRow(i / blockRows)
 		for j := 0; j < cols; j += blockCols {
-			b := region{i, min(i+blockRows, hi), j, min(j+blockCols, cols)}
+			block.enter(region{i, min(i+blockRows, hi), j, min(j+blockCols, cols)})
+			scale := q.Scale(block.amax())
+			stored := storedScale(scale)
+			scales[j/blockCols] = stored
 			if st == nil {
-				quantizeBlock(t, src, b, q, total)
+				block.encode(scale, total)
 				continue
 			}
 			*st = fp8.Stats{Detail: total.Detail}
-			scale := quantizeBlock(t, src, b, q, st)
+			block.encode(scale, st)
 			st.Detail = nil // it is total's already
-			q.Reporter.Block(q.op(), t.Name, i/blockRows, j/blockCols, scale, st)
+			q.Reporter.Block(q.op(), t.Name, i/blockRows, j/blockCols, stored, st)
 			total.Merge(st)
 		}
 	}
 }
 
-// quantizeBlock chooses the scale of a block, encodes it, and returns the
-// dequantization scale.
-func quantizeBlock[T fp8.Float](t *Tensor, src []T, b region, q Quantization, st *fp8.Stats) float32 {
-	rows, cols := t.Dims()
-	blockRows, blockCols := t.Block.Extents(rows, cols)
-	scale := q.Scale(blockAmax(src, b, cols))
-	stored := storedScale(scale)
-	t.ScaleRow(b.i0 / blockRows)[b.j0/blockCols] = stored
-	encodeBlock(t, src, b, scale, q.Policy, st)
-	return stored
+// blockEncoder encodes one block after the other.
+type blockEncoder[T fp8.Float] struct {
+	encoder fp8.Encoder
+	codes   []byte
+	src     []T
+	cols    int
+
+	region
+	narrow   bool // blocks are gathered first
+	gathered gathered[T]
+}
+
+// enter goes to a block.
+func (e *blockEncoder[T]) enter(b region) {
+	e.region = b
+	if e.narrow {
+		e.gathered.gather(e.src, b, e.cols)
+	}
+}
+
+func (e *blockEncoder[T]) amax() (amax float32, nan bool) {
+	if e.narrow {
+		return fp8.Amax(e.gathered.values)
+	}
+	for i := e.i0; i < e.i1; i++ {
+		a, n := fp8.Amax(e.src[i*e.cols+e.j0 : i*e.cols+e.j1])
+		amax, nan = max(amax, a), nan || n
+	}
+	return amax, nan
+}
+
+func (e *blockEncoder[T]) encode(s fp8.Scale, st *fp8.Stats) {
+	if e.narrow {
+		fp8.EncodeBlock(&e.encoder, e.gathered.codes, e.gathered.values, s, 0, st)
+		e.gathered.scatter(e.codes, e.region, e.cols)
+		return
+	}
+	for i := e.i0; i < e.i1; i++ {
+		lo, hi := i*e.cols+e.j0, i*e.cols+e.j1
+		fp8.EncodeBlock(&e.encoder, e.codes[lo:hi], e.src[lo:hi], s, uint64(lo), st)
+	}
 }
 
 // region is a block's part of the matrix: rows [i0, i1), columns [j0, j1).
@@ -156,22 +199,6 @@ func resize[T any](s []T, n int) []T {
 		return make([]T, n)
 	}
 	return s[:n]
-}
-
-func blockAmax[T fp8.Float](src []T, b region, cols int) (amax float32, nan bool) {
-	for i := b.i0; i < b.i1; i++ {
-		a, n := fp8.Amax(src[i*cols+b.j0 : i*cols+b.j1])
-		amax, nan = max(amax, a), nan || n
-	}
-	return amax, nan
-}
-
-func encodeBlock[T fp8.Float](t *Tensor, src []T, b region, s fp8.Scale, p fp8.Policy, st *fp8.Stats) {
-	_, cols := t.Dims()
-	for i := b.i0; i < b.i1; i++ {
-		lo, hi := i*cols+b.j0, i*cols+b.j1
-		fp8.EncodeScaled(t.Codes[lo:hi], src[lo:hi], t.Format, p, s, uint64(lo), st)
-	}
 }
 
 // storedScale is the dequantization scale of s: 1 for the zero Scale.

@@ -17,7 +17,8 @@ const versionLong = `Version prints octavo's version, the Go version, operating 
 architecture that it was built with, how many threads it uses (GOMAXPROCS), and
 which of the processor's extensions for FP8 there are: avx2, fma, avx512f, bw,
 dq, vl, vbmi, bf16 and amx-bf16 on amd64; asimd, asimdhp, asimddp and sve on
-arm64. Results do not depend on any of these.`
+arm64; and the level of the kernels in use: generic, neon, avx2 or avx512. The
+environment variable OCTAVO_LEVEL forces one. Results depend on none of these.`
 
 func newVersionCommand() *cobra.Command {
 	var asJSON bool
@@ -45,6 +46,7 @@ type version struct {
 	OS         string   `json:"os"`
 	Arch       string   `json:"arch"`
 	GOMAXPROCS int      `json:"gomaxprocs"`
+	Level      string   `json:"level"`
 	Features   []string `json:"features"`
 }
 
@@ -55,6 +57,7 @@ func currentVersion() version {
 		OS:         runtime.GOOS,
 		Arch:       runtime.GOARCH,
 		GOMAXPROCS: runtime.GOMAXPROCS(0),
+		Level:      cpu.Current().String(),
 		Features:   append([]string{}, cpu.Features()...),
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
@@ -68,7 +71,7 @@ func (v version) print(w io.Writer) error {
 	if features == "" {
 		features = "none"
 	}
-	_, err := fmt.Fprintf(w, "octavo %s\n%s %s/%s\nGOMAXPROCS %d\nprocessor features: %s\n",
-		v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS, features)
+	_, err := fmt.Fprintf(w, "octavo %s\n%s %s/%s\nGOMAXPROCS %d\nlevel %s\nprocessor features: %s\n",
+		v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS, v.Level, features)
 	return err
 }

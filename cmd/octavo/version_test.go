@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
 func TestVersion(t *testing.T) {
 	text := succeed(t, "version")
 	require.Regexp(t, `^octavo \S+\n`, text)
-	require.Contains(t, text, fmt.Sprintf("\n%s %s/%s\nGOMAXPROCS %d\nprocessor features: ",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0)))
+	require.Contains(t, text, fmt.Sprintf("\n%s %s/%s\nGOMAXPROCS %d\nlevel %v\nprocessor features: ",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), cpu.Current()))
 
 	var v version
 	require.NoError(t, json.Unmarshal([]byte(succeed(t, "version", "--json")), &v))

@@ -1,0 +1,127 @@
+package fp8
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernel"
+)
+
+// part is the number of elements that a kernel is given at a time: what it finds
+// it cannot do is done again the general way.
+const part = 4096
+
+const infinityBits = 0x7F800000
+
+// encodeKernels encodes as much of src as kernels can and returns how much that
+// is: nothing, or all but less than a vector.
+func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Stats) (done int) {
+	level := cpu.Current()
+	step := kernel.Step(level)
+	if step == 0 || len(src) < step || e.broken || st != nil && st.Detail != nil {
+		return 0
+	}
+	var c kernel.Counts
+	for done+step <= len(src) {
+		n := min(len(src)-done, part) / step * step
+		if e.setIndex(first+uint64(done), n) {
+			kernel.Encode(level, &dst[done], &src[done], n, &e.vector, &c)
+		} else {
+			c.MaxScaled = math.MaxUint32
+		}
+		if e.refused(&c) {
+			e.encodeGeneric32(dst[done:], src[done:done+n], first+uint64(done), st)
+		} else if st != nil {
+			st.addCounts(n, &c)
+		}
+		done += n
+	}
+	return done
+}
+
+// setIndex prepares the vector for n elements from the given one. It reports false where
+// their indices do not share their upper half, from which the keys come.
+func (e *Encoder) setIndex(first uint64, n int) bool {
+	if e.policy.Rounding != Stochastic {
+		return true
+	}
+	high := uint32(first >> 32)
+	if high != e.random.high {
+		e.random.rekey(high)
+	}
+	e.vector.K0, e.vector.K1, e.vector.Index = e.random.k0, e.random.k1, uint32(first)
+	return uint32((first+uint64(n)-1)>>32) == high
+}
+
+// refused reports whether a kernel met what it cannot encode.
+func (e *Encoder) refused(c *kernel.Counts) bool {
+	return c.MaxScaled >= infinityBits || c.Saturated > 0 && e.policy.Overflow != OverflowSaturate
+}
+
+// addCounts adds what a kernel counted in n values.
+func (s *Stats) addCounts(n int, c *kernel.Counts) {
+	s.Elements += int64(n)
+	s.Amax = max(s.Amax, float64(math.Float32frombits(c.MaxBits)))
+	if c.MinBits != math.MaxUint32 {
+		if smallest := float64(math.Float32frombits(c.MinBits + 1)); s.Smallest == 0 || smallest < s.Smallest {
+			s.Smallest = smallest
+		}
+	}
+	s.SaturatedNeg += int64(c.SaturatedNeg)
+	s.SaturatedPos += int64(c.Saturated - c.SaturatedNeg)
+	s.Subnormal += int64(c.BelowNormal - c.ZeroCodes)
+	s.Flushed += int64(c.ZeroCodes - c.Zeros)
+	s.Zeros += int64(c.Zeros)
+}
+
+// amaxKernels is Amax of as much of src as kernels can do without meeting a NaN.
+func amaxKernels(src []float32) (amax float32, done int) {
+	level := cpu.Current()
+	step := kernel.Step(level)
+	if step == 0 || len(src) < step {
+		return 0, 0
+	}
+	n := len(src) / step * step
+	bits := kernel.MaxBits(level, &src[0], n)
+	if bits > infinityBits {
+		return 0, 0
+	}
+	return math.Float32frombits(bits), n
+}
+
+// decodeKernels decodes src times scale as far as kernels can.
+func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int) {
+	level := cpu.Current()
+	step := kernel.Step(level)
+	if step == 0 || len(src) < step || math.Float32bits(scale) >= infinityBits {
+		return 0
+	}
+	l := &layouts[f]
+	d := kernel.Decoding{
+		Shift:  uint32(23 - l.mantissa),
+		Mask:   0x7F << (23 - l.mantissa),
+		Rebias: float32(math.Ldexp(1, 127-l.bias)),
+		Scale:  scale,
+		Max:    uint32(l.max),
+		Lone:   0xFF,
+
+		Offset:   uint32(127-l.bias) << 23,
+		Smallest: uint32(128-l.bias) << 23,
+	}
+	if l.max>>l.mantissa < 0x1F { // the largest exponent is finite in float16 too
+		d.HalfRebias, d.HalfShift = float32(math.Ldexp(1, 15-l.bias)), uint32(l.mantissa-2)
+	}
+	if l.fnuz {
+		d.Lone = uint32(l.nan)
+	}
+	for done+step <= len(src) {
+		n := min(len(src)-done, part) / step * step
+		if kernel.Decode(level, &dst[done], &src[done], n, &d) {
+			for i, c := range src[done : done+n] {
+				dst[done+i] = scaled32(decodeTables[f][c], scale)
+			}
+		}
+		done += n
+	}
+	return done
+}

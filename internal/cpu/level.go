@@ -1,0 +1,110 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/cpu"
+)
+
+// Level is a set of instructions that kernels are written for. Every level gives
+// the bits of [Generic].
+type Level int32
+
+// The levels, each architecture's in rising order.
+const (
+	Generic Level = iota // plain Go
+	NEON                 // arm64's Advanced SIMD
+	AVX2                 // with FMA and F16C
+	AVX512               // F, BW, DQ and VL
+)
+
+var levelNames = [...]string{Generic: "generic", NEON: "neon", AVX2: "avx2", AVX512: "avx512"}
+
+// String returns the level's name, as in the environment variable OCTAVO_LEVEL.
+func (l Level) String() string {
+	if l < 0 || int(l) >= len(levelNames) {
+		return fmt.Sprintf("Level(%d)", int32(l))
+	}
+	return levelNames[l]
+}
+
+// ParseLevel returns the level of the given name.
+func ParseLevel(name string) (Level, error) {
+	for l, n := range levelNames {
+		if n == name {
+			return Level(l), nil
+		}
+	}
+	return Generic, fmt.Errorf("unknown level %q: want one of %s", name, strings.Join(levelNames[:], ", "))
+}
+
+// Levels returns the levels that this build and processor have, in rising order.
+// Each needs all of its parents, since a switch that turns one extension off
+// leaves those on that depend on it.
+func Levels() []Level {
+	levels := []Level{Generic}
+	if pure {
+		return levels
+	}
+	switch x86 := &cpu.X86; runtime.GOARCH {
+	case "amd64":
+		if !(x86.HasAVX && x86.HasAVX2 && x86.HasFMA && x86.HasF16C) {
+			break
+		}
+		levels = append(levels, AVX2)
+		if x86.HasAVX512F && x86.HasAVX512BW && x86.HasAVX512DQ && x86.HasAVX512VL {
+			levels = append(levels, AVX512)
+		}
+	}
+	return levels
+}
+
+var current atomic.Int32
+
+func init() {
+	l, err := initial(os.Getenv("OCTAVO_LEVEL"))
+	if err != nil {
+		panic("octavo: OCTAVO_LEVEL: " + err.Error())
+	}
+	current.Store(int32(l))
+}
+
+// initial returns the highest level, or the named one if there is a name.
+func initial(name string) (Level, error) {
+	levels := Levels()
+	if name == "" {
+		return levels[len(levels)-1], nil
+	}
+	l, err := ParseLevel(name)
+	if err != nil {
+		return l, err
+	}
+	return l, l.check()
+}
+
+func (l Level) check() error {
+	for _, have := range Levels() {
+		if l == have {
+			return nil
+		}
+	}
+	return fmt.Errorf("this machine has no level %s: it has %v", l, Levels())
+}
+
+// Current returns the level in use: the highest, unless the environment variable
+// OCTAVO_LEVEL named another when the program started.
+func Current() Level { return Level(current.Load()) }
+
+// Force makes l the level in use and returns what goes back to the one before. It
+// is for tests and benchmarks, and an error if the machine has no such level.
+func Force(l Level) (restore func(), err error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	before := current.Swap(int32(l))
+	return func() { current.Store(before) }, nil
+}

@@ -1,0 +1,66 @@
+//go:build !purego
+
+package kernel
+
+import "github.com/octavo-fp8/octavo/internal/cpu"
+
+// Encode encodes n values of src, a positive multiple of [Step], to dst with the
+// kernel of level l, which must have one, and overwrites c with what happened.
+func Encode(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, c *Counts) {
+	if l == cpu.AVX512 {
+		encodeAVX512(dst, src, n, e, c, nil, 0)
+	} else {
+		encodeAVX2(dst, src, n, e, c)
+	}
+}
+
+// Decode decodes n codes of src, a positive multiple of [Step], to dst. It is
+// right for codes that are finite; special tells whether there was another.
+func Decode(l cpu.Level, dst *float32, src *byte, n int, d *Decoding) (special bool) {
+	if l == cpu.AVX512 {
+		return decodeAVX512(dst, src, n, d) != 0
+	}
+	return decodeAVX2(dst, src, n, d) != 0
+}
+
+// MaxBits returns the largest bits of |x| of n values of src, a positive multiple
+// of [Step]: above 7F800000 if one is NaN.
+func MaxBits(l cpu.Level, src *float32, n int) uint32 {
+	if l == cpu.AVX512 {
+		return maxBitsAVX512(src, n)
+	}
+	return maxBitsAVX2(src, n)
+}
+
+// EncodeBlocks is [Encode] of blocks, of a positive multiple of [Step] elements,
+// with a scale for each; e's own does not count. Only for levels with [Blocks].
+func EncodeBlocks(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, c *Counts, scales *float32, block int) {
+	encodeAVX512(dst, src, n, e, c, scales, block)
+}
+
+// MaxBlocks writes the float32 of [MaxBits] of each of the blocks of src, of a positive multiple
+// of [Step] elements, to dst. Only for levels with [Blocks].
+func MaxBlocks(l cpu.Level, dst, src *float32, blocks, block int) {
+	maxBlocksAVX512(dst, src, blocks, block)
+}
+
+//go:noescape
+func maxBlocksAVX512(dst, src *float32, blocks, block int)
+
+//go:noescape
+func encodeAVX512(dst *byte, src *float32, n int, e *Encoding, c *Counts, scales *float32, block int)
+
+//go:noescape
+func decodeAVX512(dst *float32, src *byte, n int, d *Decoding) uint32
+
+//go:noescape
+func maxBitsAVX512(src *float32, n int) uint32
+
+//go:noescape
+func encodeAVX2(dst *byte, src *float32, n int, e *Encoding, c *Counts)
+
+//go:noescape
+func decodeAVX2(dst *float32, src *byte, n int, d *Decoding) uint32
+
+//go:noescape
+func maxBitsAVX2(src *float32, n int) uint32
