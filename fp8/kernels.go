@@ -78,15 +78,21 @@ func (s *Stats) addCounts(n int, c *kernel.Counts) {
 func amaxKernels(src []float32) (amax float32, done int) {
 	level := cpu.Current()
 	step := kernel.Step(level)
-	if step == 0 || len(src) < step {
+	if step == 0 {
 		return 0, 0
 	}
-	n := len(src) / step * step
-	bits := kernel.MaxBits(level, &src[0], n)
-	if bits > infinityBits {
-		return 0, 0
+	// A kernel cannot be interrupted, so it is not given all of a long slice.
+	const longest = 1 << 16
+	for done+step <= len(src) {
+		n := min(len(src)-done, longest) / step * step
+		bits := kernel.MaxBits(level, &src[done], n)
+		if bits > infinityBits {
+			break
+		}
+		amax = max(amax, math.Float32frombits(bits))
+		done += n
 	}
-	return math.Float32frombits(bits), n
+	return amax, done
 }
 
 // decodeKernels decodes src times scale as far as kernels can.

@@ -51,6 +51,8 @@ func Levels() []Level {
 		return levels
 	}
 	switch x86 := &cpu.X86; runtime.GOARCH {
+	case "arm64":
+		levels = append(levels, NEON)
 	case "amd64":
 		if !(x86.HasAVX && x86.HasAVX2 && x86.HasFMA && x86.HasF16C) {
 			break

@@ -1,4 +1,4 @@
-//go:build purego || !amd64
+//go:build purego || !(amd64 || arm64)
 
 package kernel
 
@@ -13,9 +13,3 @@ func Decode(l cpu.Level, dst *float32, src *byte, n int, d *Decoding) (special b
 }
 
 func MaxBits(l cpu.Level, src *float32, n int) uint32 { panic(noKernel) }
-
-func MaxBlocks(l cpu.Level, dst, src *float32, blocks, block int) { panic(noKernel) }
-
-func EncodeBlocks(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, c *Counts, scales *float32, block int) {
-	panic(noKernel)
-}
