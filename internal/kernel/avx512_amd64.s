@@ -93,10 +93,10 @@ TEXT ·encodeAVX512(SB), NOSPLIT, $0-56
 	XORQ R11, R11          // zero codes
 	XORQ R12, R12          // zeros
 	MOVQ CX, R13           // elements left under this scale
-	MOVQ scales+40(FP), R15 // scale of this block, where there are several
-	TESTQ R15, R15
+	MOVQ scales+40(FP), R14 // scale of this block, where there are several
+	TESTQ R14, R14
 	JZ mode
-	VBROADCASTSS (R15), Z16
+	VBROADCASTSS (R14), Z16
 	MOVQ block+48(FP), R13
 
 mode:
@@ -164,8 +164,8 @@ counted:
 	JNZ loop
 
 	// The next block.
-	ADDQ $4, R15
-	VBROADCASTSS (R15), Z16
+	ADDQ $4, R14
+	VBROADCASTSS (R14), Z16
 	MOVQ block+48(FP), R13
 	JMP loop
 
