@@ -4,6 +4,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
 const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the
@@ -22,6 +24,9 @@ const rootExample = `  octavo inspect model.safetensors
 // run executes a command line and returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
+	if err := cpu.Check(); err != nil {
+		return report(stderr, root, usageError{err})
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -65,15 +65,22 @@ func Levels() []Level {
 	return levels
 }
 
-var current atomic.Int32
+var (
+	current    atomic.Int32
+	initialErr error // what was wrong with OCTAVO_LEVEL
+)
 
 func init() {
 	l, err := initial(os.Getenv("OCTAVO_LEVEL"))
 	if err != nil {
-		panic("octavo: OCTAVO_LEVEL: " + err.Error())
+		initialErr = fmt.Errorf("OCTAVO_LEVEL: %w", err)
 	}
 	current.Store(int32(l))
 }
+
+// Check returns an error if OCTAVO_LEVEL named a level that this machine does not
+// have. A program may say so in its own way before [Current] panics.
+func Check() error { return initialErr }
 
 // initial returns the highest level, or the named one if there is a name.
 func initial(name string) (Level, error) {
@@ -98,8 +105,13 @@ func (l Level) check() error {
 }
 
 // Current returns the level in use: the highest, unless the environment variable
-// OCTAVO_LEVEL named another when the program started.
-func Current() Level { return Level(current.Load()) }
+// OCTAVO_LEVEL named another when the program started. It panics if that failed.
+func Current() Level {
+	if initialErr != nil {
+		panic("octavo: " + initialErr.Error())
+	}
+	return Level(current.Load())
+}
 
 // Force makes l the level in use and returns what goes back to the one before. It
 // is for tests and benchmarks, and an error if the machine has no such level.

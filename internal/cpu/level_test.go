@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -58,4 +59,12 @@ func TestForce(t *testing.T) {
 	_, err := Force(Level(77))
 	require.Error(t, err)
 	require.Equal(t, before, Current())
+}
+
+func TestCheck(t *testing.T) {
+	require.NoError(t, Check())
+	initialErr = errors.New("OCTAVO_LEVEL: no such thing")
+	defer func() { initialErr = nil }()
+	require.Error(t, Check())
+	require.PanicsWithValue(t, "octavo: OCTAVO_LEVEL: no such thing", func() { Current() })
 }
