@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/x448/float16"
@@ -32,6 +33,8 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
+func lower(f fp8.Format) string { return strings.ToLower(f.String()) }
+
 // atLevels runs f at every level of this machine; its benchmarks are named after
 // the level.
 func atLevels(b *testing.B, name string, f func(b *testing.B)) {
@@ -52,7 +55,7 @@ func BenchmarkEncode(b *testing.B) {
 	src, dst := normals(mebi), make([]byte, mebi)
 	for _, f := range fp8.Formats() {
 		for _, st := range []*fp8.Stats{nil, {}} {
-			atLevels(b, fmt.Sprintf("format=%v/stats=%t", f, st != nil), func(b *testing.B) {
+			atLevels(b, fmt.Sprintf("format=%s/stats=%t", lower(f), st != nil), func(b *testing.B) {
 				for b.Loop() {
 					fp8.Encode(dst, src, f, fp8.Policy{}, st)
 				}
@@ -63,7 +66,7 @@ func BenchmarkEncode(b *testing.B) {
 
 func BenchmarkEncodeStochastic(b *testing.B) {
 	src, dst := normals(mebi), make([]byte, mebi)
-	atLevels(b, "format=E5M2", func(b *testing.B) {
+	atLevels(b, "format=e5m2", func(b *testing.B) {
 		for b.Loop() {
 			fp8.Encode(dst, src, fp8.E5M2, fp8.Policy{Rounding: fp8.Stochastic, Seed: 1}, nil)
 		}
@@ -75,7 +78,7 @@ func BenchmarkEncodeBFloat16(b *testing.B) {
 	for i, x := range normals(mebi) {
 		src[i] = fp8.BFloat16FromFloat32(x)
 	}
-	atLevels(b, "format=E4M3", func(b *testing.B) {
+	atLevels(b, "format=e4m3", func(b *testing.B) {
 		for b.Loop() {
 			fp8.Encode(dst, src, fp8.E4M3, fp8.Policy{}, nil)
 		}
@@ -87,7 +90,7 @@ func BenchmarkEncodeFloat16(b *testing.B) {
 	for i, x := range normals(mebi) {
 		src[i] = float16.Fromfloat32(x)
 	}
-	atLevels(b, "format=E4M3", func(b *testing.B) {
+	atLevels(b, "format=e4m3", func(b *testing.B) {
 		for b.Loop() {
 			fp8.Encode(dst, src, fp8.E4M3, fp8.Policy{}, nil)
 		}
@@ -98,7 +101,7 @@ func BenchmarkDecode(b *testing.B) {
 	codes, dst := make([]byte, mebi), make([]float32, mebi)
 	for _, f := range fp8.Formats() {
 		fp8.Encode(codes, normals(mebi), f, fp8.Policy{}, nil)
-		atLevels(b, fmt.Sprintf("format=%v", f), func(b *testing.B) {
+		atLevels(b, "format="+lower(f), func(b *testing.B) {
 			for b.Loop() {
 				fp8.Decode(dst, codes, f)
 			}
@@ -106,10 +109,26 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// BenchmarkDecodeTable is what decoding is compared with: a look-up for each code.
+func BenchmarkDecodeTable(b *testing.B) {
+	codes, dst := make([]byte, mebi), make([]float32, mebi)
+	fp8.Encode(codes, normals(mebi), fp8.E4M3, fp8.Policy{}, nil)
+	var table [256]float32
+	for code := range table {
+		fp8.Decode(table[code:code+1], []byte{byte(code)}, fp8.E4M3)
+	}
+	b.SetBytes(4 * mebi)
+	for b.Loop() {
+		for i, code := range codes {
+			dst[i] = table[code]
+		}
+	}
+}
+
 func BenchmarkDecodeBFloat16(b *testing.B) {
 	codes, dst := make([]byte, mebi), make([]fp8.BFloat16, mebi)
 	fp8.Encode(codes, normals(mebi), fp8.E4M3, fp8.Policy{}, nil)
-	atLevels(b, "format=E4M3", func(b *testing.B) {
+	atLevels(b, "format=e4m3", func(b *testing.B) {
 		for b.Loop() {
 			fp8.Decode(dst, codes, fp8.E4M3)
 		}

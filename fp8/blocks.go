@@ -3,8 +3,11 @@ package fp8
 import (
 	"math"
 
+	"github.com/x448/float16"
+
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernel"
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 const shortBlocks = "fp8: fewer scales or places for amax than blocks"
@@ -12,104 +15,212 @@ const shortBlocks = "fp8: fewer scales or places for amax than blocks"
 // blocksIn returns the number of blocks of n values; the last may be short.
 func blocksIn(n, block int) int { return (n + block - 1) / block }
 
-// AmaxBlocks is [Amax] of each block of consecutive values of src: of the given
-// number of them, which must be positive, the last block perhaps of fewer. It
-// panics if amax or nan has fewer elements than there are blocks.
-func AmaxBlocks[T Float](amax []float32, nan []bool, src []T, block int) {
+// longBlock is the length from which blocks are done one by one.
+const longBlock = 1024
+
+// AmaxBlocks raises amax[i] to the largest magnitude in block i of src, and makes
+// it NaN, which it then stays, if there is a NaN. Blocks are of the given number of
+// consecutive values, the last perhaps of fewer. It panics if block is not
+// positive or amax has fewer elements than there are blocks.
+func AmaxBlocks[T Float](amax []float32, src []T, block int) {
 	n := blocksIn(len(src), block)
-	if len(amax) < n || len(nan) < n {
+	if len(amax) < n {
 		panic(shortBlocks)
 	}
-	done := 0
 	if values, ok := any(src).([]float32); ok {
-		done = amaxBlocksKernels(amax, values, block)
+		amaxBlocks32(amax[:n], values, block)
+		return
 	}
-	for i := range n {
-		if nan[i] = false; i >= done || amax[i] != amax[i] {
-			amax[i], nan[i] = Amax(src[i*block : min((i+1)*block, len(src))])
+	if _, ok := any(src).([]float64); ok || block > wideLength {
+		amaxEach(amax[:n], src, block)
+		return
+	}
+	var w wide
+	piece := wideLength / block
+	for i := 0; i < n; i += piece {
+		var values []float32
+		switch src := any(src[i*block:]).(type) {
+		case []float16.Float16:
+			values = w.float16(src[:min(piece*block, len(src))])
+		case []BFloat16:
+			values = w.bfloat16(src[:min(piece*block, len(src))])
+		}
+		amaxBlocks32(amax[i:], values, block)
+	}
+}
+
+func amaxEach[T Float](amax []float32, src []T, block int) {
+	for i, before := range amax {
+		a, nan := Amax(src[i*block : min((i+1)*block, len(src))])
+		if nan {
+			amax[i] = float32(math.NaN())
+		} else if a > before {
+			amax[i] = a
 		}
 	}
 }
 
-// amaxBlocksKernels does as many blocks as kernels can; a block with a NaN gets a
-// NaN.
-func amaxBlocksKernels(amax, src []float32, block int) (done int) {
+func amaxBlocks32(amax, src []float32, block int) {
 	level := cpu.Current()
-	done = len(src) / block
-	if !kernel.Blocks(level) || block%kernel.Step(level) != 0 || done == 0 {
-		return 0
+	step := kernel.Step(level)
+	done := 0 // blocks
+	switch {
+	case step == 0 || block >= longBlock:
+	case block == 1:
+		for n := len(src) / step * step; done < n; {
+			count := min(n-done, longest)
+			race.Read(src[done : done+count])
+			race.Write(amax[done : done+count])
+			kernel.MaxElements(level, &amax[done], &src[done], count)
+			done += count
+		}
+	case block%step == 0:
+		for n := len(src) / block; done < n; {
+			count := min(n-done, longest/block)
+			race.Read(src[done*block : (done+count)*block])
+			race.Write(amax[done : done+count])
+			kernel.MaxBlocks(level, &amax[done], &src[done*block], count, block)
+			done += count
+		}
 	}
-	kernel.MaxBlocks(level, &amax[0], &src[0], done, block)
-	return done
+	amaxEach(amax[done:blocksIn(len(src), block)], src[done*block:], block)
 }
 
-// EncodeBlocks is [EncodeBlock] of each block of consecutive values of src with a
-// scale of its own. It panics if dst is shorter than src or there are fewer scales
-// than blocks.
-func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, scales []Scale, block int, first uint64, st *Stats) {
-	n := blocksIn(len(src), block)
+// BlockScales are the scales of a row of blocks, prepared for many rows of them.
+// The zero BlockScales is ready for Set. Safe for concurrent use once set.
+type BlockScales struct {
+	scales []Scale
+	block  int
+
+	// What kernels take, where they can: blocks are short and all multiplied, or all
+	// divided, by a number.
+	fit     bool
+	layout  kernel.Layout
+	divide  uint32
+	factors [maxFactors]float32
+}
+
+const (
+	maxFactors = 1024
+
+	// stepLength is that of kernel.PerStep.
+	stepLength = 16
+)
+
+// RowLength returns the number of values, in blocks of the given number, up to
+// which a row is encoded fastest.
+func RowLength(block int) int {
+	switch {
+	case block >= longBlock:
+		return math.MaxInt
+	case block%stepLength == 0:
+		return maxFactors * stepLength
+	}
+	return maxFactors
+}
+
+// Set prepares the scales of blocks of the given number of values, which must be
+// positive. It keeps scales, which must not change while b is in use.
+func (b *BlockScales) Set(scales []Scale, block int) {
+	b.scales, b.block, b.fit = scales, block, false
+	if block >= longBlock {
+		return
+	}
+	each := block // factors of a block
+	if b.layout = kernel.PerElement; block%stepLength == 0 {
+		b.layout, each = kernel.PerStep, block/stepLength
+	}
+	if len(scales)*each > maxFactors {
+		return
+	}
+	b.fit = b.setFactors(each)
+}
+
+func (b *BlockScales) setFactors(each int) (fit bool) {
+	multiplied, divided := false, false
+	factors := b.factors[:len(b.scales)*each]
+	for _, s := range b.scales {
+		factor, divide := s.factor()
+		if math.Signbit(float64(factor)) || math.Float32bits(s.Stored) >= infinityBits {
+			return false
+		}
+		divided = divided || divide != 0
+		multiplied = multiplied || divide == 0 && factor != 1
+		for k := range factors[:each] {
+			factors[k] = factor
+		}
+		factors = factors[each:]
+	}
+	if b.divide = 0; divided {
+		b.divide = 1
+	}
+	return !(multiplied && divided)
+}
+
+// factor returns the factors from element i of the row on.
+func (b *BlockScales) factor(i int) *float32 {
+	if b.layout == kernel.PerStep {
+		i /= stepLength
+	}
+	return &b.factors[i]
+}
+
+// EncodeBlocks is [EncodeBlock] of each block of a row, under its scale in b. It
+// panics if dst is shorter than src or there are fewer scales than blocks.
+func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, first uint64, st *Stats) {
 	if len(dst) < len(src) {
 		panic(shortDestination)
 	}
-	if len(scales) < n {
+	if len(b.scales) < blocksIn(len(src), b.block) {
 		panic(shortBlocks)
 	}
-	values, _ := any(src).([]float32)
-	for i := 0; i < n; {
-		if done := e.encodeBlocksKernels(dst, values, scales, block, i, first, st); done > 0 {
-			i += done
-			continue
+	dst = dst[:len(src)]
+	if values, ok := any(src).([]float32); ok {
+		e.encodeRow(dst, values, b, 0, first, st)
+		return
+	}
+	if _, ok := any(src).([]float64); ok || !b.fit {
+		encodeEach(e, dst, src, b, 0, first, st)
+		return
+	}
+	var w wide
+	for done := 0; done < len(src); done += wideLength {
+		var values []float32
+		switch src := any(src[done:]).(type) {
+		case []float16.Float16:
+			values = w.float16(src)
+		case []BFloat16:
+			values = w.bfloat16(src)
 		}
-		lo, hi := i*block, min((i+1)*block, len(src))
-		EncodeBlock(e, dst[lo:hi], src[lo:hi], scales[i], first+uint64(lo), st)
-		i++
+		e.encodeRow(dst[done:done+len(values)], values, b, done, first+uint64(done), st)
 	}
 }
 
-// blocksAtOnce is the most blocks that a kernel is given at a time.
-const blocksAtOnce = 64
-
-// encodeBlocksKernels encodes the next whole blocks from block i and returns how
-// many: none if kernels cannot.
-func (e *Encoder) encodeBlocksKernels(dst []byte, src []float32, scales []Scale, block, i int, first uint64, st *Stats) int {
+// encodeRow encodes what begins at element at, a multiple of stepLength, of the
+// row.
+func (e *Encoder) encodeRow(dst []byte, src []float32, b *BlockScales, at int, first uint64, st *Stats) {
 	level := cpu.Current()
-	blocks := min(len(src)/block-i, blocksAtOnce)
-	if blocks <= 0 || !kernel.Blocks(level) || block%kernel.Step(level) != 0 || st != nil && st.Detail != nil {
-		return 0
+	step := kernel.Step(level)
+	done := 0
+	if b.fit && step > 0 && (st == nil || st.Detail == nil) {
+		for done+step <= len(src) {
+			n := min(len(src)-done, part) / step * step
+			e.vector.Divide = b.divide
+			if !e.encodePart(level, dst[done:], src[done:done+n], b.factor(at+done), b.layout, first+uint64(done), st) {
+				encodeEach(e, dst[done:], src[done:done+n], b, at+done, first+uint64(done), st)
+			}
+			done += n
+		}
 	}
-	var factors [blocksAtOnce]float32
-	at, n := i*block, blocks*block
-	if !e.setScales(factors[:blocks], scales[i:i+blocks]) || !e.setIndex(first+uint64(at), n) {
-		return 0
-	}
-	var c kernel.Counts
-	kernel.EncodeBlocks(level, &dst[at], &src[at], n, &e.vector, &c, &factors[0], block)
-	if e.refused(&c) {
-		return 0
-	}
-	if st != nil {
-		st.addCounts(n, &c)
-	}
-	return blocks
+	encodeEach(e, dst[done:], src[done:], b, at+done, first+uint64(done), st)
 }
 
-// setScales prepares for blocks that are all multiplied, or all divided, by a
-// number: the factors. It reports false if they are not.
-func (e *Encoder) setScales(factors []float32, scales []Scale) bool {
-	divide := scales[0].Multiplier == 0
-	for i, s := range scales {
-		factors[i] = s.Multiplier
-		if divide {
-			factors[i] = s.Stored
-		}
-		stored := math.Float32bits(s.Stored) &^ (1 << 31)
-		if (s.Multiplier == 0) != divide || factors[i] == 0 || stored >= infinityBits {
-			return false
-		}
+// encodeEach encodes what begins at element at of the row block by block.
+func encodeEach[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, at int, first uint64, st *Stats) {
+	for done := 0; done < len(src); {
+		i := (at + done) / b.block
+		end := min((i+1)*b.block-at, len(src))
+		EncodeBlock(e, dst[done:end], src[done:end], b.scales[i], first+uint64(done), st)
+		done = end
 	}
-	e.vector.Divide = 0
-	if divide {
-		e.vector.Divide = 1
-	}
-	return true
 }

@@ -15,19 +15,27 @@ import (
 )
 
 // blockScales returns a scale for each block: mostly of one kind, as a recipe
-// gives, now and then of the other, 0, infinite or NaN.
+// gives, now and then of another, which for many rows is one alone.
 func blockScales(r *rand.Rand, n int) []fp8.Scale {
-	odd := []fp8.Scale{{}, {Stored: 3}, {Stored: float32(math.Inf(1))}, {Stored: float32(math.NaN()), Multiplier: 1}, {Stored: 2, Multiplier: float32(math.Inf(1))}}
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	odd := []fp8.Scale{
+		{}, {Stored: 3}, {Stored: inf}, {Stored: nan, Multiplier: 1}, {Stored: 2, Multiplier: inf},
+		{Stored: -3}, {Stored: 2, Multiplier: -0.5}, {Stored: nan, Multiplier: 2}, {Stored: 0.1, Multiplier: 0x1p120},
+	}
 	scales := make([]fp8.Scale, n)
 	divide := r.IntN(2) == 0
+	only := r.IntN(2 * len(odd))
 	for i := range scales {
 		s := float32(math.Ldexp(1+r.Float64(), r.IntN(40)-20))
 		scales[i] = fp8.Scale{Stored: s}
 		if !divide {
 			scales[i].Multiplier = 1 / s
 		}
-		if r.IntN(60) == 0 {
+		if r.IntN(40) == 0 {
 			scales[i] = odd[r.IntN(len(odd))]
+			if only < len(odd) {
+				scales[i] = odd[only]
+			}
 		}
 	}
 	return scales
@@ -58,7 +66,7 @@ func TestBlocks(t *testing.T) {
 	for _, level := range cpu.Levels() {
 		t.Run(level.String(), func(t *testing.T) {
 			for range rounds {
-				block := []int{1, 5, 16, 32, 48, 128}[r.IntN(6)]
+				block := []int{1, 5, 16, 32, 48, 128, 1040}[r.IntN(7)]
 				src := blockValues(r, r.IntN(70*block+3))
 				p := fp8.Policy{Overflow: fp8.Overflow(r.IntN(2)), Inf: fp8.Inf(r.IntN(2)), NaN: fp8.NaN(r.IntN(2)), Rounding: fp8.Rounding(r.IntN(3)), Seed: r.Uint64()}
 				f := fp8.Formats()[r.IntN(4)]
@@ -71,58 +79,105 @@ func TestBlocks(t *testing.T) {
 
 func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, scales []fp8.Scale, block int, first uint64) error {
 	want, wantStats := make([]byte, len(src)), fp8.Stats{}
-	wantAmax, wantNaN := make([]float32, len(scales)), make([]bool, len(scales))
+	wantAmax := make([]float32, len(scales))
 	at(cpu.Generic, func() error {
 		for i, s := range scales {
 			lo, hi := i*block, min((i+1)*block, len(src))
 			fp8.EncodeScaled(want[lo:hi], src[lo:hi], f, p, s, first+uint64(lo), &wantStats)
-			wantAmax[i], wantNaN[i] = fp8.Amax(src[lo:hi])
+			a, nan := fp8.Amax(src[lo:hi])
+			if wantAmax[i] = max(a, 0.5); nan {
+				wantAmax[i] = float32(math.NaN())
+			}
 		}
 		return nil
 	})
 	return at(level, func() error {
 		got, stats := make([]byte, len(src)), fp8.Stats{}
-		amax, nan := make([]float32, len(scales)), make([]bool, len(scales))
+		amax := slices.Repeat([]float32{0.5}, len(scales)) // to be raised
 		e := fp8.NewEncoder(f, p)
-		fp8.EncodeBlocks(&e, got, src, scales, block, first, &stats)
-		fp8.AmaxBlocks(amax, nan, src, block)
+		var b fp8.BlockScales
+		b.Set(scales, block)
+		fp8.EncodeBlocks(&e, got, src, &b, first, &stats)
+		fp8.AmaxBlocks(amax, src, block)
 		switch {
 		case !slices.Equal(got, want):
 			return fmt.Errorf("%v, blocks of %d: codes differ", f, block)
 		case stats != wantStats:
 			return fmt.Errorf("%v, blocks of %d: stats are %+v, want %+v", f, block, stats, wantStats)
-		case !slices.Equal(amax, wantAmax) || !slices.Equal(nan, wantNaN):
-			return fmt.Errorf("blocks of %d: amax is %v %v, want %v %v", block, amax, nan, wantAmax, wantNaN)
+		}
+		for i, a := range amax {
+			if a != wantAmax[i] && (a == a || wantAmax[i] == wantAmax[i]) {
+				return fmt.Errorf("blocks of %d: amax of block %d is %v, want %v", block, i, a, wantAmax[i])
+			}
 		}
 		return nil
 	})
 }
 
+// TestBlocksOfOtherTypes compares values of 16 bits, and float64, with the same
+// as float32.
 func TestBlocksOfOtherTypes(t *testing.T) {
-	src := []float32{1, -2, 3, 400, 0.5, 6, -7}
-	scales := []fp8.Scale{{}, {Stored: 2, Multiplier: 0.5}, {Stored: 4}}
-	e := fp8.NewEncoder(fp8.E4M3, fp8.Policy{})
-	want := make([]byte, 7)
-	fp8.EncodeBlocks(&e, want, src, scales, 3, 0, nil)
-	half, brain := make([]float16.Float16, 7), make([]fp8.BFloat16, 7)
-	for i, v := range src {
-		half[i], brain[i] = float16.Fromfloat32(v), fp8.BFloat16FromFloat32(v)
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, block := range []int{1, 3, 16, 48, 128, 511, 512, 513, 1024} {
+		for _, n := range []int{0, 1, 7, 100, 511, 512, 513, 1100, 2048} {
+			scales := blockScales(r, (n+block-1)/block)
+			half, brain, double := make([]float16.Float16, n), make([]fp8.BFloat16, n), make([]float64, n)
+			halves, brains := make([]float32, n), make([]float32, n)
+			for i, v := range blockValues(r, n) {
+				half[i], brain[i] = float16.Fromfloat32(v), fp8.BFloat16FromFloat32(v)
+				halves[i], brains[i] = half[i].Float32(), brain[i].Float32()
+				double[i] = float64(halves[i])
+			}
+			sameBlocks(t, halves, half, scales, block)
+			sameBlocks(t, brains, brain, scales, block)
+			sameBlocks(t, halves, double, scales, block)
+		}
 	}
-	got := make([]byte, 7)
-	fp8.EncodeBlocks(&e, got, half, scales, 3, 0, nil)
-	require.Equal(t, want, got)
-	fp8.EncodeBlocks(&e, got, brain, scales, 3, 0, nil)
-	require.Equal(t, want, got)
-	amax, nan := make([]float32, 3), make([]bool, 3)
-	fp8.AmaxBlocks(amax, nan, half, 3)
-	require.Equal(t, []float32{3, 400, 7}, amax)
+}
+
+func sameBlocks[T fp8.Float](t *testing.T, values []float32, src []T, scales []fp8.Scale, block int) {
+	want, wantStats, wantAmax := encodeBlocks(values, scales, block)
+	got, stats, amax := encodeBlocks(src, scales, block)
+	require.Equal(t, want, got, "%T, blocks of %d", src, block)
+	if stats != wantStats || fmt.Sprint(amax) != fmt.Sprint(wantAmax) {
+		t.Fatalf("%T, blocks of %d: %+v %v, want %+v %v", src, block, stats, amax, wantStats, wantAmax)
+	}
+}
+
+func encodeBlocks[T fp8.Float](src []T, scales []fp8.Scale, block int) (codes []byte, st fp8.Stats, amax []float32) {
+	e := fp8.NewEncoder(fp8.E5M2, fp8.Policy{})
+	var b fp8.BlockScales
+	b.Set(scales, block)
+	codes, amax = make([]byte, len(src)), make([]float32, len(scales))
+	fp8.EncodeBlocks(&e, codes, src, &b, 0, &st)
+	fp8.AmaxBlocks(amax, src, block)
+	return codes, st, amax
+}
+
+// TestAmaxOfManyBlocks has more blocks than a kernel is given at a time.
+func TestAmaxOfManyBlocks(t *testing.T) {
+	src := blockValues(rand.New(rand.NewPCG(7, 8)), 200_000)
+	for _, block := range []int{1, 16, 48} {
+		amax := make([]float32, (len(src)+block-1)/block)
+		fp8.AmaxBlocks(amax, src, block)
+		for i, got := range amax {
+			want, nan := fp8.Amax(src[i*block : min((i+1)*block, len(src))])
+			require.Equal(t, nan, got != got)
+			require.True(t, nan || got == want, "blocks of %d: amax of block %d is %v, want %v", block, i, got, want)
+		}
+	}
 }
 
 func TestBlocksMisuse(t *testing.T) {
 	e := fp8.NewEncoder(fp8.E4M3, fp8.Policy{})
 	src := make([]float32, 5)
 	const few = "fp8: fewer scales or places for amax than blocks"
-	require.PanicsWithValue(t, few, func() { fp8.EncodeBlocks(&e, make([]byte, 5), src, make([]fp8.Scale, 2), 2, 0, nil) })
-	require.PanicsWithValue(t, few, func() { fp8.AmaxBlocks(make([]float32, 3), make([]bool, 2), src, 2) })
-	require.PanicsWithValue(t, "fp8: destination shorter than source", func() { fp8.EncodeBlocks(&e, make([]byte, 4), src, make([]fp8.Scale, 3), 2, 0, nil) })
+	encode := func(codes, scales int) func() {
+		var b fp8.BlockScales
+		b.Set(make([]fp8.Scale, scales), 2)
+		return func() { fp8.EncodeBlocks(&e, make([]byte, codes), src, &b, 0, nil) }
+	}
+	require.PanicsWithValue(t, few, encode(5, 2))
+	require.PanicsWithValue(t, few, func() { fp8.AmaxBlocks(make([]float32, 2), src, 2) })
+	require.PanicsWithValue(t, "fp8: destination shorter than source", encode(4, 3))
 }

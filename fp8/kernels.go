@@ -5,11 +5,16 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernel"
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 // part is the number of elements that a kernel is given at a time: what it finds
 // it cannot do is done again the general way.
 const part = 4096
+
+// longest is the number of elements that a kernel without a part is given at a
+// time: it cannot be interrupted.
+const longest = 1 << 16
 
 const infinityBits = 0x7F800000
 
@@ -18,25 +23,36 @@ const infinityBits = 0x7F800000
 func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Stats) (done int) {
 	level := cpu.Current()
 	step := kernel.Step(level)
-	if step == 0 || len(src) < step || e.broken || st != nil && st.Detail != nil {
+	if step == 0 || len(src) < step || e.broken || math.Signbit(float64(e.factor)) || st != nil && st.Detail != nil {
 		return 0
 	}
-	var c kernel.Counts
 	for done+step <= len(src) {
 		n := min(len(src)-done, part) / step * step
-		if e.setIndex(first+uint64(done), n) {
-			kernel.Encode(level, &dst[done], &src[done], n, &e.vector, &c)
-		} else {
-			c.MaxScaled = math.MaxUint32
-		}
-		if e.refused(&c) {
+		if !e.encodePart(level, dst[done:], src[done:done+n], &e.factor, kernel.One, first+uint64(done), st) {
 			e.encodeGeneric32(dst[done:], src[done:done+n], first+uint64(done), st)
-		} else if st != nil {
-			st.addCounts(n, &c)
 		}
 		done += n
 	}
 	return done
+}
+
+// encodePart encodes src, whole vectors and at most part elements, with a kernel,
+// and reports false, with nothing in st, if it met what it cannot encode.
+func (e *Encoder) encodePart(level cpu.Level, dst []byte, src []float32, factors *float32, layout kernel.Layout, first uint64, st *Stats) bool {
+	if !e.setIndex(first, len(src)) {
+		return false
+	}
+	race.Read(src)
+	race.Write(dst[:len(src)])
+	var c kernel.Counts
+	kernel.Encode(level, &dst[0], &src[0], len(src), &e.vector, factors, layout, &c)
+	if c.MaxScaled >= kernel.Limit || c.Saturated > 0 && e.policy.Overflow != OverflowSaturate {
+		return false
+	}
+	if st != nil {
+		st.addCounts(len(src), &c)
+	}
+	return true
 }
 
 // setIndex prepares the vector for n elements from the given one. It reports false where
@@ -51,11 +67,6 @@ func (e *Encoder) setIndex(first uint64, n int) bool {
 	}
 	e.vector.K0, e.vector.K1, e.vector.Index = e.random.k0, e.random.k1, uint32(first)
 	return uint32((first+uint64(n)-1)>>32) == high
-}
-
-// refused reports whether a kernel met what it cannot encode.
-func (e *Encoder) refused(c *kernel.Counts) bool {
-	return c.MaxScaled >= infinityBits || c.Saturated > 0 && e.policy.Overflow != OverflowSaturate
 }
 
 // addCounts adds what a kernel counted in n values.
@@ -81,10 +92,9 @@ func amaxKernels(src []float32) (amax float32, done int) {
 	if step == 0 {
 		return 0, 0
 	}
-	// A kernel cannot be interrupted, so it is not given all of a long slice.
-	const longest = 1 << 16
 	for done+step <= len(src) {
 		n := min(len(src)-done, longest) / step * step
+		race.Read(src[done : done+n])
 		bits := kernel.MaxBits(level, &src[done], n)
 		if bits > infinityBits {
 			break
@@ -122,6 +132,8 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 	}
 	for done+step <= len(src) {
 		n := min(len(src)-done, part) / step * step
+		race.Read(src[done : done+n])
+		race.Write(dst[done : done+n])
 		if kernel.Decode(level, &dst[done], &src[done], n, &d) {
 			for i, c := range src[done : done+n] {
 				dst[done+i] = scaled32(decodeTables[f][c], scale)

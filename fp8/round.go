@@ -15,19 +15,27 @@ type Encoder struct {
 	random stream
 
 	scale  Scale
-	scaled bool // scale changes values
-	broken bool // scale is NaN or infinite, and with it every value
+	scaled bool    // scale changes values
+	broken bool    // scale is NaN or infinite, and with it every value
+	factor float32 // what kernels multiply or divide by
 
-	// What kernels need, and what nearest even from float32 does: a result below
-	// the smallest normal value is found by adding a number whose last place is
-	// the smallest subnormal; one above by adding half a step to the bits, which
-	// carries into the exponent by itself.
-	vector kernel.Encoding
+	near   nearest
+	vector kernel.Encoding // what kernels need
+}
+
+// nearest is how a float32 is rounded to nearest even: below the smallest normal
+// value by adding a number whose last place is the smallest subnormal; above by
+// adding half a step to the bits, which carries into the exponent by itself.
+type nearest struct {
+	minNormal uint32 // bits of the smallest normal value
+	addend    float32
+	half      uint32 // half a step less one, less the difference in bias, at shift
+	shift     uint32 // mantissa bits of float32 that the format drops
 }
 
 // NewEncoder returns an Encoder for [EncodeBlock].
 func NewEncoder(f Format, p Policy) Encoder {
-	e := Encoder{layout: &layouts[f], table: &decodeTables[f], policy: p, vector: vectors[f]}
+	e := Encoder{layout: &layouts[f], table: &decodeTables[f], policy: p, near: nearests[f], vector: vectors[f]}
 	e.vector.Mode = kernel.Mode(p.Rounding)
 	if p.Rounding == Stochastic {
 		e.random = newStream(p.Seed, 0)
@@ -35,30 +43,35 @@ func NewEncoder(f Format, p Policy) Encoder {
 	return e
 }
 
-var vectors = makeVectors()
+var nearests, vectors = makeVectors()
 
-func makeVectors() (all [len(layouts)]kernel.Encoding) {
-	for f := range all {
+func makeVectors() (nearests [len(layouts)]nearest, vectors [len(layouts)]kernel.Encoding) {
+	for f := range layouts {
 		l := &layouts[f]
 		shift := uint32(23 - l.mantissa)
 		rebias := uint32(127-l.bias) << l.mantissa << shift
-		all[f] = kernel.Encoding{
+		nearests[f] = nearest{
+			minNormal: uint32(127+1-l.bias) << 23,
+			addend:    math.Float32frombits(uint32(127+1-l.bias-l.mantissa+23) << 23),
+			half:      1<<(shift-1) - 1 - rebias,
+			shift:     shift,
+		}
+		vectors[f] = kernel.Encoding{
 			MinNormal: uint32(127+1-l.bias) << 23,
-			Addend:    math.Float32frombits(uint32(127+1-l.bias-l.mantissa+23) << 23),
 			Shift:     shift,
-			Round:     1<<(shift-1) - 1 - rebias,
 			MaxCode:   uint32(l.max),
 			Normal:    1 << l.mantissa,
 			ZeroSign:  0x80,
 			Base:      -rebias,
 			Unit:      float32(math.Ldexp(1, l.bias-1+l.mantissa)),
 			FracShift: 32 - shift,
+			Magic:     (127+shift)<<23 | -((uint32(127+1-l.bias)+shift)<<l.mantissa)&0xFFFF,
 		}
 		if l.fnuz {
-			all[f].ZeroSign = 0
+			vectors[f].ZeroSign = 0
 		}
 	}
-	return all
+	return nearests, vectors
 }
 
 // setScale prepares for a block.
@@ -66,14 +79,18 @@ func (e *Encoder) setScale(s Scale) {
 	e.scale, e.scaled = s, !s.isOne()
 	stored := math.Float32bits(s.Stored) &^ (1 << 31)
 	e.broken = stored >= infinityBits
-	e.vector.Scale, e.vector.Divide = 1, 0
+	e.factor, e.vector.Divide = s.factor()
+}
+
+// factor returns the number that values are multiplied, or divided, by.
+func (s Scale) factor() (factor float32, divide uint32) {
 	switch {
-	case !e.scaled:
+	case s.isOne():
+		return 1, 0
 	case s.Multiplier != 0:
-		e.vector.Scale = s.Multiplier
-	default:
-		e.vector.Scale, e.vector.Divide = s.Stored, 1
+		return s.Multiplier, 0
 	}
+	return s.Stored, 1
 }
 
 // encode32 returns the code of x, the element of the given index. saturated
@@ -110,11 +127,11 @@ func (e *Encoder) encode64(x float64, index uint64) (code uint8, saturated bool)
 // nearest32 rounds a finite magnitude to nearest even, with an unlimited
 // exponent.
 func (e *Encoder) nearest32(magnitude uint32) uint32 {
-	v := &e.vector
-	if magnitude < v.MinNormal {
-		return math.Float32bits(math.Float32frombits(magnitude)+v.Addend) - math.Float32bits(v.Addend)
+	n := &e.near
+	if magnitude < n.minNormal {
+		return math.Float32bits(math.Float32frombits(magnitude)+n.addend) - math.Float32bits(n.addend)
 	}
-	return (magnitude + v.Round + magnitude>>v.Shift&1) >> v.Shift
+	return (magnitude + n.half + magnitude>>n.shift&1) >> n.shift
 }
 
 // round rounds significand * 2^(exponent-width), whose leading bit stands at

@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernel"
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 // wideLength is the number of 16-bit values that are widened at a time, so that
@@ -23,6 +24,7 @@ func (w *wide) bfloat16(src []BFloat16) []float32 {
 	level, done := cpu.Current(), 0
 	if step := kernel.Step(level); step > 0 && len(dst) >= step {
 		n := len(dst) / step * step
+		race.Read(src[:n])
 		if kernel.WidenBF16(level, &dst[0], (*uint16)(unsafe.Pointer(&src[0])), n) {
 			done = n
 		}
@@ -39,6 +41,7 @@ func (w *wide) float16(src []float16.Float16) []float32 {
 	level, done := cpu.Current(), 0
 	if step := kernel.Step(level); step > 0 && len(dst) >= step {
 		n := len(dst) / step * step
+		race.Read(src[:n])
 		if kernel.WidenF16(level, &dst[0], (*uint16)(unsafe.Pointer(&src[0])), n) {
 			done = n
 		}
@@ -54,6 +57,7 @@ func (w *wide) narrow(dst []BFloat16) {
 	level, done := cpu.Current(), 0
 	if step := kernel.Step(level); step > 0 && len(dst) >= step {
 		n := len(dst) / step * step
+		race.Write(dst[:n])
 		if kernel.UpperHalves(level, (*uint16)(unsafe.Pointer(&dst[0])), &w.buffer[0], n) {
 			done = n
 		}

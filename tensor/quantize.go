@@ -7,6 +7,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
@@ -23,9 +24,10 @@ type Quantization struct {
 	Op       string     // the operation named to the Reporter; "quantize" if empty
 	Stats    *fp8.Stats // receives what happened in the whole tensor, unless nil
 
-	// Workers is the number of goroutines at most; 0 means one. With more, Scale
-	// and Reporter must be safe for concurrent use and blocks are reported in no
-	// particular order. Codes, scales and Stats do not depend on it.
+	// Workers is the number of goroutines at most; 0 means one. A large tensor is
+	// shared among them, a small one is not worth waking them. With more than one,
+	// Scale and Reporter must be safe for concurrent use and blocks are reported in
+	// no particular order. Codes, scales and Stats do not depend on it.
 	Workers int
 }
 
@@ -76,10 +78,11 @@ func quantize[T fp8.Float](t *Tensor, src []T, q Quantization) {
 
 // quantizeParallel shares the rows of blocks out among goroutines.
 func quantizeParallel[T fp8.Float](t *Tensor, src []T, q Quantization) {
-	rows, _ := t.Dims()
-	blockRows, _ := t.Block.Extents(t.Dims())
+	rows, cols := t.Dims()
+	blockRows, _ := t.Block.Extents(rows, cols)
+	grain := max(worthwhile()/(blockRows*cols), 1) * blockRows
 	var merging sync.Mutex
-	parallel.For(rows, blockRows, q.Workers, func(lo, hi int) {
+	parallel.For(rows, grain, q.Workers, func(lo, hi int) {
 		if q.Stats == nil {
 			quantizeRows(t, src, lo, hi, q, nil)
 			return
@@ -90,6 +93,15 @@ func quantizeParallel[T fp8.Float](t *Tensor, src []T, q Quantization) {
 		defer merging.Unlock()
 		q.Stats.Merge(&st)
 	})
+}
+
+// worthwhile returns the number of values for which a goroutine gains more than
+// it costs to wake it.
+func worthwhile() int {
+	if cpu.Current() == cpu.Generic {
+		return 1 << 15
+	}
+	return 1 << 20
 }
 
 // workers is 1 where sums of float64 have to be in element order.
@@ -103,85 +115,12 @@ func (q *Quantization) workers() int {
 // quantizeRows encodes rows [lo, hi), which start and end with a block, and adds
 // what happened to total, which may be nil if there is no Reporter.
 func quantizeRows[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, total *fp8.Stats) {
-	_, cols := t.Dims()
-	blockRows, blockCols := t.Block.Extents(t.Dims())
-	if blockRows == 1 && blockCols < cols && q.Reporter == nil {
-		quantizeRowBlocks(t, src, lo, hi, q, total)
-		return
-	}
-	var st *fp8.Stats // of a block, for the Reporter
 	if q.Reporter != nil {
-		st = new(fp8.Stats)
-	}
-	block := blockEncoder[T]{
-		encoder: fp8.NewEncoder(t.Format, q.Policy), codes: t.Codes, src: src, cols: cols,
-		narrow: q.narrow(blockRows, blockCols),
-	}
-	for i := lo; i < hi; i += blockRows {
-		scales := t.ScaleRow(i / blockRows)
-		for j := 0; j < cols; j += blockCols {
-			block.enter(region{i, min(i+blockRows, hi), j, min(j+blockCols, cols)})
-			scale := q.Scale(block.amax())
-			stored := storedScale(scale)
-			scales[j/blockCols] = stored
-			if st == nil {
-				block.encode(scale, total)
-				continue
-			}
-			*st = fp8.Stats{Detail: total.Detail}
-			block.encode(scale, st)
-			st.Detail = nil // it is total's already
-			q.Reporter.Block(q.op(), t.Name, i/blockRows, j/blockCols, stored, st)
-			total.Merge(st)
-		}
+		quantizeBlocks(t, src, lo, hi, q, total)
+	} else {
+		quantizeStrips(t, src, lo, hi, q, total)
 	}
 }
-
-// blockEncoder encodes one block after the other.
-type blockEncoder[T fp8.Float] struct {
-	encoder fp8.Encoder
-	codes   []byte
-	src     []T
-	cols    int
-
-	region
-	narrow   bool // blocks are gathered first
-	gathered gathered[T]
-}
-
-// enter goes to a block.
-func (e *blockEncoder[T]) enter(b region) {
-	e.region = b
-	if e.narrow {
-		e.gathered.gather(e.src, b, e.cols)
-	}
-}
-
-func (e *blockEncoder[T]) amax() (amax float32, nan bool) {
-	if e.narrow {
-		return fp8.Amax(e.gathered.values)
-	}
-	for i := e.i0; i < e.i1; i++ {
-		a, n := fp8.Amax(e.src[i*e.cols+e.j0 : i*e.cols+e.j1])
-		amax, nan = max(amax, a), nan || n
-	}
-	return amax, nan
-}
-
-func (e *blockEncoder[T]) encode(s fp8.Scale, st *fp8.Stats) {
-	if e.narrow {
-		fp8.EncodeBlock(&e.encoder, e.gathered.codes, e.gathered.values, s, 0, st)
-		e.gathered.scatter(e.codes, e.region, e.cols)
-		return
-	}
-	for i := e.i0; i < e.i1; i++ {
-		lo, hi := i*e.cols+e.j0, i*e.cols+e.j1
-		fp8.EncodeBlock(&e.encoder, e.codes[lo:hi], e.src[lo:hi], s, uint64(lo), st)
-	}
-}
-
-// region is a block's part of the matrix: rows [i0, i1), columns [j0, j1).
-type region struct{ i0, i1, j0, j1 int }
 
 func (t *Tensor) allocate() {
 	if t.shared {

@@ -11,6 +11,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -152,24 +153,35 @@ func TestStochasticIndex(t *testing.T) {
 	}
 }
 
-// TestQuantizeWorkers checks that the number of goroutines changes nothing.
+// TestQuantizeWorkers checks that the number of goroutines changes nothing, with
+// tensors large enough to be shared: less so without kernels.
 func TestQuantizeWorkers(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	src := convert[float32](mixed(r, 129*130, true))
-	for _, b := range blocks {
-		var want tensor.Tensor
-		var total fp8.Stats
-		for workers := range 6 {
-			x := &tensor.Tensor{Shape: []int{129, 130}, Block: b}
-			var st fp8.Stats
-			require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{
-				Scale: largest(fp8.E4M3), Stats: &st, Workers: workers,
-			}))
-			if workers == 0 {
-				want, total = *x, st
+	large := map[cpu.Level][]int{cpu.Generic: {700, 131}}
+	if highest := cpu.Current(); highest != cpu.Generic && !testing.Short() {
+		large[highest] = []int{3300, 1000}
+	}
+	for level, shape := range large {
+		restore, err := cpu.Force(level)
+		require.NoError(t, err)
+		defer restore()
+		src := convert[float32](mixed(rand.New(rand.NewPCG(5, 6)), shape[0]*shape[1], true))
+		for _, b := range []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}, {Rows: 100, Cols: 1}, {Rows: 5, Cols: 100}} {
+			policy := fp8.Policy{Rounding: fp8.Rounding(b.Rows % 3), Seed: 9}
+			var want tensor.Tensor
+			var total fp8.Stats
+			for workers := range 4 {
+				x := &tensor.Tensor{Shape: shape, Block: b}
+				var st fp8.Stats
+				require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{
+					Scale: largest(fp8.E4M3), Stats: &st, Workers: workers, Policy: policy,
+				}))
+				if workers == 0 {
+					want, total = *x, st
+				}
+				require.True(t, bytes.Equal(want.Codes, x.Codes), "level %v, block %v, %d workers", level, b, workers)
+				require.Equal(t, want.Scales, x.Scales)
+				require.Equal(t, total, st)
 			}
-			require.Equal(t, want, *x)
-			require.Equal(t, total, st)
 		}
 	}
 }

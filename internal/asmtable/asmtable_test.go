@@ -30,7 +30,8 @@ func TestEncodeRefuses(t *testing.T) {
 		"", "fadd", "fadd v1.4s, v2.4s", "fadd v1.4s, v2.4s, v32.4s", "fadd v1.4s, v2.8h, v3.4s",
 		"fadd v1.16b, v2.16b, v3.16b", "fadd v1.4s, v2.4s, v3.4s ", "fadd v1.4s,v2.4s,v3.4s",
 		"fadd v01.4s, v2.4s, v3.4s", "cmeq v1.4s, v2.4s, #1", "cmeq v1.4s, v2.4s, v3.4s",
-		"fcvtzu v1.4s, v2.4s, #0", "fcvtzu v1.4s, v2.4s, #33", "fcvtzu v1.4s, v2.4s", "fmla v1.4s, v2.4s, v3.4s",
+		"fcvtl v1.4s, v2.4s", "fcvtl v1.4s, v2.8h", "fcvtl2 v1.4s, v2.4h", "fcvtl v1.2d, v2.2s", "uqxtn v1.8b, v2.4h",
+		"uqxtn v1.16b, v2.8h", "uqxtn2 v1.8b, v2.8h", "cmeq v1.4s, v2.4s, #0, #0", "fmla v1.4s, v2.4s, v3.4s",
 	} {
 		_, err := Encode(text)
 		require.Errorf(t, err, "%q", text)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// class is a group of instructions in the Arm manual's index of encodings, all on
-// 128 bits: what it fixes and how its operands are written, each by the bit where
-// its field of 5 bits starts.
+// class is a group of instructions in the Arm manual's index of encodings: what
+// it fixes and how its operands are written, each by the bit where its field of 5
+// bits starts.
 type class struct {
 	fixed    uint32
 	opcodeAt int
@@ -22,16 +22,15 @@ type operand struct {
 type kind int
 
 const (
-	register  kind = iota // v3.4s
-	zero                  // #0, without a field
-	fractions             // #b, as 32-b
+	register kind = iota // v3.4s
+	zero                 // #0, without a field
 )
 
 var (
 	threeSame   = class{0x4E200400, 11, []operand{{0, register}, {5, register}, {16, register}}}
 	twoMisc     = class{0x4E200800, 12, []operand{{0, register}, {5, register}}}
+	lowMisc     = class{0x0E200800, 12, []operand{{0, register}, {5, register}}} // on lower halves
 	compareZero = class{0x4E200800, 12, []operand{{0, register}, {5, register}, {0, zero}}}
-	shiftBy     = class{0x4F200400, 11, []operand{{0, register}, {5, register}, {16, fractions}}}
 )
 
 // form is an instruction without its operands.
@@ -41,6 +40,7 @@ type form struct {
 	u      uint32
 	opcode uint32
 	sizes  map[string]uint32 // the field size of each arrangement
+	source string            // the arrangement of all but the first, where it is another
 }
 
 // The field size of integers, and of the two groups of float32 instructions.
@@ -48,22 +48,24 @@ var (
 	integers  = map[string]uint32{"16b": 0, "8h": 1, "4s": 2}
 	floatLow  = map[string]uint32{"4s": 0}
 	floatHigh = map[string]uint32{"4s": 2}
+	bytesLow  = map[string]uint32{"8b": 0}
+	bytesHigh = map[string]uint32{"16b": 0}
 )
 
 var forms = []form{
-	{"cmhi", &threeSame, 1, 0b00110, integers},
-	{"sshl", &threeSame, 0, 0b01000, integers},
-	{"ushl", &threeSame, 1, 0b01000, integers},
-	{"mul", &threeSame, 0, 0b10011, integers},
-	{"fadd", &threeSame, 0, 0b11010, floatLow},
-	{"fsub", &threeSame, 0, 0b11010, floatHigh},
-	{"fmul", &threeSame, 1, 0b11011, floatLow},
-	{"fdiv", &threeSame, 1, 0b11111, floatLow},
-	{"cmeq", &compareZero, 0, 0b01001, integers},
-	{"fabs", &twoMisc, 0, 0b01111, floatHigh},
-	{"fcvtzs", &twoMisc, 0, 0b11011, floatHigh},
-	{"scvtf", &twoMisc, 0, 0b11101, floatLow},
-	{"fcvtzu", &shiftBy, 1, 0b11111, floatLow},
+	{"cmhi", &threeSame, 1, 0b00110, integers, ""},
+	{"sshl", &threeSame, 0, 0b01000, integers, ""},
+	{"ushl", &threeSame, 1, 0b01000, integers, ""},
+	{"mul", &threeSame, 0, 0b10011, integers, ""},
+	{"fadd", &threeSame, 0, 0b11010, floatLow, ""},
+	{"fmul", &threeSame, 1, 0b11011, floatLow, ""},
+	{"fdiv", &threeSame, 1, 0b11111, floatLow, ""},
+	{"cmeq", &compareZero, 0, 0b01001, integers, ""},
+	{"fabs", &twoMisc, 0, 0b01111, floatHigh, ""},
+	{"fcvtl", &lowMisc, 0, 0b10111, floatLow, "4h"},
+	{"fcvtl2", &twoMisc, 0, 0b10111, floatLow, "8h"},
+	{"uqxtn", &lowMisc, 1, 0b10100, bytesLow, "8h"},
+	{"uqxtn2", &twoMisc, 1, 0b10100, bytesHigh, "8h"},
 }
 
 // word returns the instruction with all operands 0.
@@ -79,10 +81,11 @@ func (f *form) text(w uint32, arrangement string) string {
 		switch o.kind {
 		case register:
 			operands = append(operands, fmt.Sprintf("v%d.%s", field, arrangement))
+			if f.source != "" {
+				arrangement = f.source
+			}
 		case zero:
 			operands = append(operands, "#0")
-		case fractions:
-			operands = append(operands, fmt.Sprintf("#%d", 32-field))
 		}
 	}
 	return f.name + " " + strings.Join(operands, ", ")
@@ -112,7 +115,7 @@ func Decode(w uint32) (string, error) {
 }
 
 // Encode returns the word of an instruction, written as in the Arm manual with
-// small letters: fadd v5.4s, v3.4s, v18.4s.
+// small letters: fadd v4.4s, v4.4s, v12.4s.
 func Encode(text string) (uint32, error) {
 	name, rest, _ := strings.Cut(text, " ")
 	operands := strings.Split(rest, ", ")
@@ -126,12 +129,8 @@ func Encode(text string) (uint32, error) {
 		w := f.word(size)
 		for i, o := range f.class.operands {
 			var n uint32
-			switch o.kind {
-			case register:
+			if o.kind == register {
 				fmt.Sscanf(operands[i], "v%d", &n)
-			case fractions:
-				fmt.Sscanf(operands[i], "#%d", &n)
-				n = 32 - n
 			}
 			w |= n & 31 << o.at
 		}

@@ -1,24 +1,8 @@
 //go:build !purego
 
+#include "go_asm.h" // made by the compiler: the fields of structures
 #include "textflag.h"
-
-// Fields of Encoding.
-#define E_SCALE 0
-#define E_MINNORMAL 4
-#define E_ADDEND 8
-#define E_SHIFT 12
-#define E_ROUND 16
-#define E_MAXCODE 20
-#define E_NORMAL 24
-#define E_ZEROSIGN 28
-#define E_DIVIDE 32
-#define E_MODE 36
-#define E_BASE 40
-#define E_UNIT 44
-#define E_FRACSHIFT 48
-#define E_K0 52
-#define E_K1 56
-#define E_INDEX 60
+#include "vectors_amd64.h"
 
 DATA lanes<>+0(SB)/8, $0x0000000100000000
 DATA lanes<>+8(SB)/8, $0x0000000300000002
@@ -41,47 +25,30 @@ GLOBL lanes<>(SB), RODATA|NOPTR, $64
 	VPSRLD $16, Zx, Zt \
 	VPXORD Zt, Zx, Zx
 
-// Fields of Counts.
-#define C_MAXSCALED 0
-#define C_MAXBITS 4
-#define C_MINBITS 8
-#define C_SATURATED 12
-#define C_SATURATEDNEG 16
-#define C_BELOWNORMAL 20
-#define C_ZEROCODES 24
-#define C_ZEROS 28
-
-// Zx = the maximum (or minimum) of its lanes in all lanes; Zt, Zu are lost.
-#define REDUCE(OP, Zx, Yx, Yt, Xx, Xt) \
-	VEXTRACTI64X4 $1, Zx, Yt \
-	OP Yt, Yx, Yx \
-	VEXTRACTI32X4 $1, Yx, Xt \
-	OP Xt, Xx, Xx \
-	VPSHUFD $0x4E, Xx, Xt \
-	OP Xt, Xx, Xx \
-	VPSHUFD $0xB1, Xx, Xt \
-	OP Xt, Xx, Xx
-
-// func encodeAVX512(dst *byte, src *float32, n int, e *Encoding, c *Counts, scales *float32, block int)
+// func encodeAVX512(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
 //
-// n is a positive multiple of 16, and so is block where scales is not nil.
+// n is a positive multiple of 16.
 TEXT ·encodeAVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
 	MOVQ e+24(FP), AX
-	MOVQ c+32(FP), DX
+	MOVQ scales+32(FP), R14
+	MOVQ layout+40(FP), R13
+	MOVQ c+48(FP), DX
 
-	VBROADCASTSS E_SCALE(AX), Z16
-	VPBROADCASTD E_MINNORMAL(AX), Z17
-	VBROADCASTSS E_ADDEND(AX), Z18
-	VPBROADCASTD E_SHIFT(AX), Z19
-	VPBROADCASTD E_ROUND(AX), Z20
-	VPBROADCASTD E_MAXCODE(AX), Z21
-	VPBROADCASTD E_NORMAL(AX), Z22
+	VBROADCASTSS (R14), Z16
+	VPBROADCASTD Encoding_MinNormal(AX), Z17
+	VBROADCASTSS Encoding_Magic(AX), Z18
+	VPBROADCASTD Encoding_Shift(AX), Z19
+	VPBROADCASTD Encoding_MaxCode(AX), Z21
+	VPBROADCASTD Encoding_Normal(AX), Z22
 	VPTERNLOGD $0xFF, Z24, Z24, Z24 // -1
 	VPSRLD $1, Z24, Z25             // magnitude
 	VPSRLD $31, Z24, Z26            // 1
+	VPSRLD $24, Z24, Z20
+	VPSLLD $23, Z20, Z20            // exponent
+	VPSRLD $16, Z24, Z23            // lower half
 	VPSLLD $7, Z26, Z27             // 0x80
 
 	VPXORD Z28, Z28, Z28   // largest |x*scale|
@@ -92,28 +59,25 @@ TEXT ·encodeAVX512(SB), NOSPLIT, $0-56
 	XORQ R10, R10          // below normal
 	XORQ R11, R11          // zero codes
 	XORQ R12, R12          // zeros
-	MOVQ CX, R13           // elements left under this scale
-	MOVQ scales+40(FP), R14 // scale of this block, where there are several
-	TESTQ R14, R14
-	JZ mode
-	VBROADCASTSS (R14), Z16
-	MOVQ block+48(FP), R13
+	CMPQ R13, $2
+	JNE mode
+	VMOVUPS (R14), Z16
 
 mode:
-	CMPL E_MODE(AX), $0
+	CMPL Encoding_Mode(AX), $0
 	JEQ loop
 
 	// What only the other modes need: Z10 index, Z11 unit, Z12 and Z13 factors,
 	// Z14 base, Z15 fraction shift, Z31 2^32.
-	VPBROADCASTD E_INDEX(AX), Z10
+	VPBROADCASTD Encoding_Index(AX), Z10
 	VPADDD lanes<>(SB), Z10, Z10
-	VBROADCASTSS E_UNIT(AX), Z11
+	VBROADCASTSS Encoding_Unit(AX), Z11
 	MOVL $0x85EBCA6B, BX
 	VPBROADCASTD BX, Z12
 	MOVL $0xC2B2AE35, BX
 	VPBROADCASTD BX, Z13
-	VPBROADCASTD E_BASE(AX), Z14
-	VPBROADCASTD E_FRACSHIFT(AX), Z15
+	VPBROADCASTD Encoding_Base(AX), Z14
+	VPBROADCASTD Encoding_FracShift(AX), Z15
 	MOVL $0x4F800000, BX
 	VPBROADCASTD BX, Z31
 
@@ -123,27 +87,23 @@ loop:
 	VPMAXUD Z1, Z29, Z29
 	VPADDD Z24, Z1, Z2
 	VPMINUD Z2, Z30, Z30
-	CMPL E_DIVIDE(AX), $0
+	CMPL Encoding_Divide(AX), $0
 	JNE divide
 	VMULPS Z16, Z0, Z3     // y
 
 scaled:
 	VPANDD Z25, Z3, Z4     // |y|
 	VPMAXUD Z4, Z28, Z28
-	CMPL E_MODE(AX), $0
+	CMPL Encoding_Mode(AX), $0
 	JNE directed
 
-	// Normal: (|y| + round + last kept bit) >> shift.
-	VPSRLVD Z19, Z4, Z5
-	VPANDD Z26, Z5, Z5
-	VPADDD Z20, Z5, Z5
-	VPADDD Z4, Z5, Z5
-	VPSRLVD Z19, Z5, Z5
-
-	// Below: bits(|y| + addend) - bits(addend).
-	VPCMPUD $1, Z17, Z4, K1
-	VADDPS Z18, Z4, Z6
-	VPSUBD Z18, Z6, K1, Z5
+	// As in the kernel of 64 at once.
+	VPMAXUD Z17, Z4, Z5
+	VPANDD Z20, Z5, Z5
+	VFMADD213PS Z4, Z18, Z5
+	VPSRLVD Z19, Z5, Z6
+	VPADDD Z6, Z5, Z5
+	VPANDD Z23, Z5, Z5
 
 rounded:
 	VPCMPUD $6, Z21, Z5, K2 // saturated
@@ -160,28 +120,26 @@ counted:
 	ADDQ $16, DI
 	SUBQ $16, CX
 	JZ done
-	SUBQ $16, R13
-	JNZ loop
-
-	// The next block.
+	TESTQ R13, R13
+	JZ loop
+	CMPQ R13, $1
+	JNE nextElements
 	ADDQ $4, R14
 	VBROADCASTSS (R14), Z16
-	MOVQ block+48(FP), R13
 	JMP loop
 
 done:
-
-	REDUCE(VPMAXUD, Z28, Y28, Y0, X28, X0)
-	REDUCE(VPMAXUD, Z29, Y29, Y0, X29, X0)
-	REDUCE(VPMINUD, Z30, Y30, Y0, X30, X0)
-	VMOVD X28, C_MAXSCALED(DX)
-	VMOVD X29, C_MAXBITS(DX)
-	VMOVD X30, C_MINBITS(DX)
-	MOVL R8, C_SATURATED(DX)
-	MOVL R9, C_SATURATEDNEG(DX)
-	MOVL R10, C_BELOWNORMAL(DX)
-	MOVL R11, C_ZEROCODES(DX)
-	MOVL R12, C_ZEROS(DX)
+	REDUCE512(VPMAXUD, Z28, Y28, Y0, X28, X0)
+	REDUCE512(VPMAXUD, Z29, Y29, Y0, X29, X0)
+	REDUCE512(VPMINUD, Z30, Y30, Y0, X30, X0)
+	VMOVD X28, Counts_MaxScaled(DX)
+	VMOVD X29, Counts_MaxBits(DX)
+	VMOVD X30, Counts_MinBits(DX)
+	MOVL R8, Counts_Saturated(DX)
+	MOVL R9, Counts_SaturatedNeg(DX)
+	MOVL R10, Counts_BelowNormal(DX)
+	MOVL R11, Counts_ZeroCodes(DX)
+	MOVL R12, Counts_Zeros(DX)
 	VZEROUPPER
 	RET
 
@@ -200,13 +158,13 @@ directed:
 	VSUBPS Z8, Z7, Z7
 	VMULPS Z31, Z7, Z7
 	VCVTTPS2UDQ Z7, K1, Z6
-	CMPL E_MODE(AX), $1
+	CMPL Encoding_Mode(AX), $1
 	JEQ rounded
 
-	VPBROADCASTD E_K0(AX), Z7
+	VPBROADCASTD Encoding_K0(AX), Z7
 	VPXORD Z7, Z10, Z7
 	MIX32(Z7, Z8)
-	VPBROADCASTD E_K1(AX), Z8
+	VPBROADCASTD Encoding_K1(AX), Z8
 	VPADDD Z8, Z7, Z7
 	MIX32(Z7, Z8)
 	VPCMPUD $6, Z7, Z6, K2
@@ -218,6 +176,11 @@ directed:
 divide:
 	VDIVPS Z16, Z0, Z3
 	JMP scaled
+
+nextElements:
+	ADDQ $64, R14
+	VMOVUPS (R14), Z16
+	JMP loop
 
 count:
 	KMOVW K2, BX
@@ -240,20 +203,10 @@ count:
 	POPCNTL BX, BX
 	ADDQ BX, R12
 	VPMINUD Z21, Z5, Z5
-	CMPL E_ZEROSIGN(AX), $0
+	CMPL Encoding_ZeroSign(AX), $0
 	JNE counted
 	VPXORD Z3, Z3, K5, Z3 // a zero code has no sign
 	JMP counted
-
-// Fields of Decoding.
-#define D_SHIFT 0
-#define D_MASK 4
-#define D_REBIAS 8
-#define D_SCALE 12
-#define D_MAX 16
-#define D_LONE 20
-#define D_OFFSET 32
-#define D_SMALLEST 36
 
 // DECODE decodes 16 codes. A subnormal is put on the smallest normal value and
 // that taken away: a product of the bits as they are would be of subnormal
@@ -280,13 +233,13 @@ TEXT ·decodeAVX512(SB), NOSPLIT, $0-36
 	MOVQ n+16(FP), CX
 	MOVQ d+24(FP), AX
 
-	VPBROADCASTD D_SHIFT(AX), Z16
-	VPBROADCASTD D_MASK(AX), Z17
-	VPBROADCASTD D_OFFSET(AX), Z18
-	VPBROADCASTD D_SMALLEST(AX), Z25
-	VBROADCASTSS D_SCALE(AX), Z19
-	VPBROADCASTD D_MAX(AX), Z20
-	VPBROADCASTD D_LONE(AX), Z21
+	VPBROADCASTD Decoding_Shift(AX), Z16
+	VPBROADCASTD Decoding_Mask(AX), Z17
+	VPBROADCASTD Decoding_Offset(AX), Z18
+	VPBROADCASTD Decoding_Smallest(AX), Z25
+	VBROADCASTSS Decoding_Scale(AX), Z19
+	VPBROADCASTD Decoding_Max(AX), Z20
+	VPBROADCASTD Decoding_Lone(AX), Z21
 	VPTERNLOGD $0xFF, Z22, Z22, Z22
 	VPSLLD $31, Z22, Z23          // sign
 	VPSRLD $25, Z22, Z24          // 0x7F
@@ -385,7 +338,7 @@ reduce:
 	VPMAXUD Z1, Z0, Z0
 	VPMAXUD Z3, Z2, Z2
 	VPMAXUD Z2, Z0, Z0
-	REDUCE(VPMAXUD, Z0, Y0, Y1, X0, X1)
+	REDUCE512(VPMAXUD, Z0, Y0, Y1, X0, X1)
 	VMOVD X0, AX
 	MOVL AX, ret+16(FP)
 	VZEROUPPER
@@ -412,10 +365,33 @@ inBlock:
 	ADDQ $64, SI
 	SUBQ $16, BX
 	JNZ inBlock
-	REDUCE(VPMAXUD, Z0, Y0, Y1, X0, X1)
+	REDUCE512(VPMAXUD, Z0, Y0, Y1, X0, X1)
+	VMOVD (DI), X1
+	VPMAXUD X1, X0, X0
 	VMOVD X0, (DI)
 	ADDQ $4, DI
 	DECQ CX
 	JNZ nextMax
+	VZEROUPPER
+	RET
+
+// func maxElementsAVX512(dst, src *float32, n int)
+//
+// n is a positive multiple of 16.
+TEXT ·maxElementsAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	VPTERNLOGD $0xFF, Z16, Z16, Z16
+	VPSRLD $1, Z16, Z16
+
+nextElement:
+	VPANDD (SI), Z16, Z0
+	VPMAXUD (DI), Z0, Z0
+	VMOVDQU32 Z0, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ nextElement
 	VZEROUPPER
 	RET

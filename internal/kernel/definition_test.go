@@ -30,25 +30,38 @@ type scaling struct {
 }
 
 var scalings = []scaling{
-	{1, 0}, {3, 0}, {-0.0123, 0}, {0x1p-126, 0}, {0x1p-140, 0}, {0x1p70, 0}, {math.MaxFloat32, 0}, {0, 0},
-	{float32(math.Copysign(0, -1)), 0},
-	{1, 1}, {3, 1}, {-0.0123, 1}, {0x1p-126, 1}, {0x1p-140, 1}, {0x1p70, 1}, {math.MaxFloat32, 1},
+	{1, 0}, {3, 0}, {0.0123, 0}, {0x1p-126, 0}, {0x1p-140, 0}, {0x1p70, 0}, {math.MaxFloat32, 0}, {0, 0},
+	{1, 1}, {3, 1}, {0.0123, 1}, {0x1p-126, 1}, {0x1p-140, 1}, {0x1p70, 1}, {math.MaxFloat32, 1},
 }
 
-func (f *format) encoding(s scaling, m Mode) Encoding {
+var layouts = []Layout{One, PerStep, PerElement}
+
+// scaleOf returns the place of the scale of element i.
+func (l Layout) scaleOf(i int) int {
+	switch l {
+	case PerStep:
+		return i / 16
+	case PerElement:
+		return i
+	}
+	return 0
+}
+
+// scales returns the number of scales of n elements.
+func (l Layout) scales(n int) int { return l.scaleOf(n-1) + 1 }
+
+func (f *format) encoding(divide uint32, m Mode) Encoding {
 	shift := 23 - f.mantissa
 	power := func(exponent int) float32 { return float32(math.Ldexp(1, exponent)) }
 	rebias := uint32(127-f.bias) << 23
 	return Encoding{
-		Scale:     s.scale,
 		MinNormal: math.Float32bits(power(1 - f.bias)),
-		Addend:    power(1 - f.bias - f.mantissa + 23),
 		Shift:     uint32(shift),
-		Round:     1<<(shift-1) - 1 - rebias,
 		MaxCode:   f.max,
 		Normal:    1 << f.mantissa,
 		ZeroSign:  f.zeroSign,
-		Divide:    s.divide,
+		Magic:     uint32(127+shift)<<23 | -(uint32(128-f.bias+shift)<<f.mantissa)&0xFFFF,
+		Divide:    divide,
 		Mode:      m,
 		Base:      -rebias,
 		Unit:      power(f.bias - 1 + f.mantissa),
@@ -78,7 +91,8 @@ func (f *format) decoding(scale float32) Decoding {
 
 func magnitude(x float32) uint32 { return math.Float32bits(x) &^ (1 << 31) }
 
-func finite(x float32) bool { return magnitude(x) < infinity }
+// encodable reports whether a kernel encodes a value that is x once scaled.
+func encodable(x float32) bool { return magnitude(x) < Limit }
 
 // of returns x scaled. A float64 has enough places that rounding twice is
 // rounding once.
@@ -132,19 +146,19 @@ func random(e *Encoding, index uint32) uint32 {
 	return finalizer(finalizer(index^e.K0) + e.K1)
 }
 
-// expect returns what Encode shall give, for src whose scaled values are finite.
-func (f *format) expect(src []float32, e *Encoding) (codes []byte, c Counts) {
-	s := scaling{e.Scale, e.Divide}
+// expect returns what Encode shall give, for src whose scaled values are below
+// Limit.
+func (f *format) expect(src []float32, e *Encoding, scales []float32, layout Layout) (codes []byte, c Counts) {
 	c.MinBits = math.MaxUint32
 	for i, x := range src {
-		y := s.of(x)
+		y := scaling{scales[layout.scaleOf(i)], e.Divide}.of(x)
 		c.MaxScaled = max(c.MaxScaled, magnitude(y))
 		c.MaxBits = max(c.MaxBits, magnitude(x))
 		code := f.code(math.Abs(float64(y)), e.Mode, random(e, e.Index+uint32(i)))
 		sign := math.Float32bits(y) >> 31
 		if code > f.max {
 			c.Saturated++
-			c.SaturatedNeg += math.Float32bits(x) >> 31 // before scaling
+			c.SaturatedNeg += sign
 		}
 		if code < 1<<f.mantissa {
 			c.BelowNormal++

@@ -7,34 +7,32 @@
 // once, in package fp8. Kernels take whole vectors; Step says of how many
 // elements.
 //
-// All levels compute the same, by the same steps: a magnitude below the smallest
-// normal value of the format is rounded by adding a float32 whose last place is
-// the format's smallest subnormal; one above by adding half a step to its bits,
-// which carries into the exponent by itself. Toward zero and stochastically, the
-// former is multiplied by Unit and cut to a whole number, the latter's bits are
-// shifted; what is cut off, as 32 bits, is compared with 32 random ones.
+// All levels compute the same. To nearest even, a number is added to a magnitude
+// whose last place is that of the codes about it, or of the format's smallest
+// subnormal: the processor then rounds. Toward zero and stochastically, the
+// mantissa is shifted, farther for each binade below the smallest normal value;
+// what is cut off, as 32 bits, is compared with 32 random ones. The AVX-512 kernel
+// of 16 at once does the latter in float32 below the smallest normal value.
 package kernel
 
 import "github.com/octavo-fp8/octavo/internal/cpu"
 
-// Encoding is what a kernel must know of a format and a scale. The layout is
-// known to the assembly.
+// Encoding is what a kernel must know of a format and of how to round.
 type Encoding struct {
-	Scale     float32 // multiplier, or divisor where Divide is not 0
-	MinNormal uint32  // float32 bits of the smallest normal value
-	Addend    float32 // rounds a magnitude below that
-	Shift     uint32  // mantissa bits of float32 that the format drops
-	Round     uint32  // half a step less one, less the difference in bias, at Shift
-	MaxCode   uint32  // code of the largest finite value
-	Normal    uint32  // code of the smallest normal value
-	ZeroSign  uint32  // 0x80 if a negative zero keeps its sign, else 0
-	Divide    uint32
+	MinNormal uint32 // float32 bits of the smallest normal value
+	Shift     uint32 // mantissa bits of float32 that the format drops
+	MaxCode   uint32 // code of the largest finite value
+	Normal    uint32 // code of the smallest normal value
+	ZeroSign  uint32 // 0x80 if a negative zero keeps its sign, else 0
+	Magic     uint32 // bits of 2^Shift and, in the last 16, less what a sum has too much
+	Divide    uint32 // 1 to divide by scales, 0 to multiply
 	Mode      Mode
 
-	// For TowardZero and Stochastic.
-	Base      uint32  // less the difference in bias, at Shift
-	Unit      float32 // 1 / the smallest subnormal value
-	FracShift uint32  // 32 - Shift
+	// For TowardZero and Stochastic with AVX-512.
+	Base uint32  // less the difference in bias, at Shift
+	Unit float32 // 1 / the smallest subnormal value
+
+	FracShift uint32 // 32 - Shift
 
 	// For Stochastic: the random bits of element i of src are those of fp8's
 	// stream with keys K0 and K1 at index Index+i, which must not exceed 32 bits.
@@ -50,10 +48,23 @@ const (
 	Stochastic
 )
 
-// Counts is what happened to the values that a kernel encoded. The layout is
-// known to the assembly.
+// Layout is where a kernel finds the scale of an element. Scales are without a
+// sign bit.
+type Layout int
+
+const (
+	One        Layout = iota // one scale for all
+	PerStep                  // a scale for every 16 elements
+	PerElement               // a scale for every element
+)
+
+// Limit is what the bits of a scaled magnitude must be below for a kernel to
+// encode it: those of 2^100.
+const Limit = (127 + 100) << 23
+
+// Counts is what happened to the values that a kernel encoded.
 type Counts struct {
-	MaxScaled uint32 // largest bits of |x*scale|; if not finite, nothing here or in dst counts
+	MaxScaled uint32 // largest bits of |x*scale|; from Limit on, nothing else here or in dst counts
 	MaxBits   uint32 // largest bits of |x|
 	MinBits   uint32 // smallest bits of nonzero |x|, less 1; all ones if there is none
 
@@ -74,8 +85,7 @@ func Step(l cpu.Level) int {
 	return 0
 }
 
-// Decoding is what a kernel must know of a format and a scale to decode. The
-// layout is known to the assembly.
+// Decoding is what a kernel must know of a format and a scale to decode.
 type Decoding struct {
 	Shift  uint32  // from a code's place to that of a float32's exponent and mantissa
 	Mask   uint32  // the magnitude's bits after that shift
@@ -92,6 +102,3 @@ type Decoding struct {
 	Offset   uint32 // what a normal value's bits lack after the shift
 	Smallest uint32 // bits of the smallest normal value
 }
-
-// Blocks reports whether kernels of level l take a row of blocks at once.
-func Blocks(l cpu.Level) bool { return l == cpu.AVX512 }

@@ -23,10 +23,12 @@ func pages(t *testing.T) []byte {
 	return memory[size : 2*size]
 }
 
-// TestBounds has source and destination begin, and end, where memory does.
+// TestBounds has all that a kernel reads and writes begin, and end, where memory
+// does.
 func TestBounds(t *testing.T) {
-	source, destination := pages(t), pages(t)
+	source, destination, factors := pages(t), pages(t), pages(t)
 	floats := func(b []byte) *float32 { return (*float32)(unsafe.Pointer(&b[0])) }
+	halves := func(b []byte) *uint16 { return (*uint16)(unsafe.Pointer(&b[0])) }
 	forLevels(t, func(t *testing.T, l cpu.Level) {
 		f := &formats[0]
 		d := f.decoding(1)
@@ -37,14 +39,25 @@ func TestBounds(t *testing.T) {
 			} {
 				note := fmt.Sprintf("%d elements at the %s of memory", n, name)
 				for _, m := range modes {
-					e := f.encoding(scaling{scale: 1}, m)
-					var c Counts
-					inBounds(t, note, func() {
-						Encode(l, &at(destination, n)[0], floats(at(source, 4*n)), n, &e, &c)
-					})
+					for _, layout := range layouts {
+						for divide := range uint32(2) {
+							e := f.encoding(divide, m)
+							var c Counts
+							inBounds(t, fmt.Sprintf("%s, mode %d, layout %d, divide %d", note, m, layout, divide), func() {
+								Encode(l, &at(destination, n)[0], floats(at(source, 4*n)), n, &e,
+									floats(at(factors, 4*layout.scales(n))), layout, &c)
+							})
+						}
+					}
 				}
 				inBounds(t, note, func() { Decode(l, floats(at(destination, 4*n)), &at(source, n)[0], n, &d) })
 				inBounds(t, note, func() { MaxBits(l, floats(at(source, 4*n)), n) })
+				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, 4)), floats(at(source, 4*n)), 1, n) })
+				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, n/4)), floats(at(source, 4*n)), n/16, 16) })
+				inBounds(t, note, func() { MaxElements(l, floats(at(destination, 4*n)), floats(at(source, 4*n)), n) })
+				inBounds(t, note, func() { WidenBF16(l, floats(at(destination, 4*n)), halves(at(source, 2*n)), n) })
+				inBounds(t, note, func() { WidenF16(l, floats(at(destination, 4*n)), halves(at(source, 2*n)), n) })
+				inBounds(t, note, func() { UpperHalves(l, halves(at(destination, 2*n)), floats(at(source, 4*n)), n) })
 			}
 		}
 	})

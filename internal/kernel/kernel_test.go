@@ -31,55 +31,65 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// checkEncode compares a kernel with the definition. Values must be finite once
-// scaled.
-func checkEncode(t *testing.T, l cpu.Level, f *format, src []float32, e *Encoding) {
+// checkEncode compares a kernel with the definition. Scaled values must be below
+// Limit.
+func checkEncode(t *testing.T, l cpu.Level, f *format, src []float32, e *Encoding, scales []float32, layout Layout) {
 	t.Helper()
-	want, wantCounts := f.expect(src, e)
+	want, wantCounts := f.expect(src, e, scales, layout)
 	got := make([]byte, len(src))
 	counts := Counts{1, 1, 1, 1, 1, 1, 1, 1}
-	Encode(l, &got[0], &src[0], len(src), e, &counts)
+	Encode(l, &got[0], &src[0], len(src), e, &scales[0], layout, &counts)
 	for i := range want {
 		if got[i] != want[i] {
-			t.Fatalf("%v, %s, %+v, element %d of %d, %v (%08x): %02x, want %02x",
-				l, f.name, *e, i, len(src), src[i], math.Float32bits(src[i]), got[i], want[i])
+			t.Fatalf("%v, %s, %+v, element %d of %d, %v (%08x), scale %v of layout %d: %02x, want %02x",
+				l, f.name, *e, i, len(src), src[i], math.Float32bits(src[i]), scales[layout.scaleOf(i)], layout, got[i], want[i])
 		}
 	}
 	if counts != wantCounts {
-		t.Fatalf("%v, %s, %+v, %d elements: %+v, want %+v", l, f.name, *e, len(src), counts, wantCounts)
+		t.Fatalf("%v, %s, %+v, %d elements, layout %d: %+v, want %+v", l, f.name, *e, len(src), layout, counts, wantCounts)
 	}
 }
 
-// batches gives values to check in pieces of 16 to 112, the last filled with
-// some of the values before it.
-func batches(values []float32, check func(first int, batch []float32)) {
-	for first, n := 0, 16; first < len(values); {
+// batches gives values to check in pieces of 1 to 7 times step, the last filled
+// with some of the values before it.
+func batches(values []float32, step int, check func(first int, batch []float32)) {
+	for first, n := 0, step; first < len(values); {
 		first = min(first, len(values)-n)
 		check(first, values[first:first+n])
 		first += n
-		n = n%112 + 16
+		n = n%(7*step) + step
 	}
+}
+
+// shuffled returns values in an order that is always the same.
+func shuffled(values []float32) []float32 {
+	values = slices.Clone(values)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+	return values
 }
 
 func TestEncode(t *testing.T) {
 	everywhere := exponents()
 	forLevels(t, func(t *testing.T, l cpu.Level) {
-		r := rand.New(rand.NewPCG(1, 2))
 		for _, f := range formats {
 			for _, s := range scalings {
 				values := slices.Concat(everywhere, f.edges(s))
-				values = slices.DeleteFunc(values, func(x float32) bool { return !finite(s.of(x)) })
+				values = slices.DeleteFunc(values, func(x float32) bool { return !encodable(s.of(x)) })
+				mixed := shuffled(values)
 				for _, m := range modes {
-					e := f.encoding(s, m)
+					e := f.encoding(s.divide, m)
+					scales := []float32{s.scale}
 					check := func(first int, batch []float32) {
 						e.Index = uint32(first)
-						checkEncode(t, l, &f, batch, &e)
+						checkEncode(t, l, &f, batch, &e, scales, One)
 					}
 					// In their order batches are all normal or all not.
-					batches(values, check)
-					mixed := slices.Clone(values)
-					r.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-					batches(mixed, check)
+					batches(values, 16, check)
+					batches(mixed, 16, check)
+					if m == NearestEven { // some kernels take 64 at once
+						batches(values, 64, check)
+						batches(mixed, 64, check)
+					}
 				}
 			}
 		}
@@ -94,41 +104,107 @@ func TestEncodeStochastic(t *testing.T) {
 			for _, k := range [][2]uint32{{0, 0}, {1, math.MaxUint32}, {0xDEADBEEF, 0x01234567}} {
 				const n = 16 << 10
 				for _, index := range []uint32{0, 1 << 31, math.MaxUint32 - n + 1} {
-					e := f.encoding(scaling{scale: 1}, Stochastic)
+					e := f.encoding(0, Stochastic)
 					e.K0, e.K1, e.Index = k[0], k[1], index
-					checkEncode(t, l, &f, f.thresholds(&e, n), &e)
+					checkEncode(t, l, &f, f.thresholds(&e, n), &e, []float32{1}, One)
 				}
 			}
 		}
 	})
 }
 
-// TestEncodeNotFinite puts one value that is not finite, or not once scaled, in
-// every place.
-func TestEncodeNotFinite(t *testing.T) {
-	values := []struct {
-		bits uint32
-		scaling
-	}{
-		{0x7F800000, scaling{1, 0}}, {0x7F800001, scaling{1, 0}}, {0x7FC00000, scaling{1, 1}},
-		{0x7FFFFFFF, scaling{0.5, 0}}, {0x7F800000, scaling{0, 0}}, {0x7F800000, scaling{0x1p-140, 0}},
-		{0x7F7FFFFF, scaling{1.0000001, 0}}, {0x7F7FFFFF, scaling{0.99999994, 1}},
-		{0x3F800000, scaling{0x1p-140, 1}}, {0x7F800000, scaling{math.MaxFloat32, 1}},
-		{0, scaling{0, 1}}, {0, scaling{float32(math.Inf(1)), 0}}, {0x3F800000, scaling{0, 1}},
+// lengths calls f with the numbers of elements of interest.
+func lengths(f func(n int)) {
+	for n := 16; n <= 272; n += 16 {
+		if n <= 80 || n >= 240 || !testing.Short() {
+			f(n)
+		}
+	}
+}
+
+// TestEncodeLayouts has all layouts, with source, destination and scales
+// everywhere in a cache line and guards around the destination.
+func TestEncodeLayouts(t *testing.T) {
+	scales := make([]float32, 272)
+	for i := range scales {
+		scales[i] = []float32{3, 1, 0.25, 0.7, 1.3, 40, 0x1p-5}[i%7]
 	}
 	forLevels(t, func(t *testing.T, l cpu.Level) {
-		f := &formats[0]
-		for _, v := range values {
-			for _, m := range modes {
-				e := f.encoding(v.scaling, m)
-				for _, sign := range []uint32{0, 1 << 31} {
-					for i := range 48 {
-						n := i&^15 + 16
-						src, dst := make([]float32, n), make([]byte, n)
-						src[i] = math.Float32frombits(v.bits | sign)
-						var c Counts
-						Encode(l, &dst[0], &src[0], n, &e, &c)
-						require.GreaterOrEqual(t, c.MaxScaled, uint32(infinity), "%x, %+v, mode %d", v.bits, v.scaling, m)
+		for _, f := range formats {
+			values := shuffled(f.edges(scaling{scale: 1}))
+			for _, layout := range layouts {
+				for _, m := range modes {
+					for divide := range uint32(2) {
+						e := f.encoding(divide, m)
+						lengths(func(n int) {
+							e.Index += 0x1000_0001
+							first := n * 3
+							codes, counts := f.expect(values[first:first+n], &e, scales, layout)
+							for at := range 64 {
+								src := aligned[float32](n + 16)[at%16:]
+								copy(src, values[first:first+n])
+								some := aligned[float32](n + 16)[at/4:]
+								copy(some, scales[:layout.scales(n)])
+								dst := aligned[byte](n + 192)
+								want := bytes.Repeat([]byte{guard}, len(dst))
+								copy(dst, want)
+								copy(want[64+at:], codes)
+								var c Counts
+								Encode(l, &dst[64+at], &src[0], n, &e, &some[0], layout, &c)
+								if !bytes.Equal(dst, want) || c != counts {
+									t.Fatalf("%s, layout %d, mode %d, divide %d, n %d, at %d: %x %+v, want %x %+v",
+										f.name, layout, m, divide, n, at, dst, c, want, counts)
+								}
+							}
+						})
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestEncodeRefused puts one value in every place, or one scale, that makes a
+// scaled value of Limit or more; and of just less, which is encoded.
+func TestEncodeRefused(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	cases := []struct {
+		bits, divide uint32
+		scale        float32
+		refused      bool
+	}{
+		{0x7F800000, 0, 1, true}, {0x7F800001, 0, 1, true}, {0x7FC00000, 1, 1, true},
+		{0x7FFFFFFF, 0, 0.5, true}, {0x7F800000, 0, 0, true}, {0x7F800000, 0, 0x1p-140, true},
+		{0x7F7FFFFF, 0, 1.0000001, true}, {0x7F7FFFFF, 1, 0.99999994, true}, {0x7F7FFFFF, 0, 1, true},
+		{0x3F800000, 1, 0x1p-140, true}, {0x7F800000, 1, math.MaxFloat32, true}, {0x3F800000, 0, 0x1p100, true},
+		{0, 1, 0, true}, {0, 0, inf, true}, {0x3F800000, 1, 0, true}, {0x3F800000, 0, nan, true}, {0, 1, nan, true},
+		{Limit, 0, 1, true}, {Limit, 1, 1, true}, {Limit - 1, 0, 2, true}, {Limit, 1, 0.5, true},
+		{Limit - 1, 0, 1, false}, {Limit - 1, 1, 1, false}, {Limit, 0, 0.5, false}, {Limit + 1<<24 - 1, 1, 4, false},
+	}
+	forLevels(t, func(t *testing.T, l cpu.Level) {
+		for _, f := range formats {
+			for _, v := range cases {
+				for _, m := range modes {
+					e := f.encoding(v.divide, m)
+					for _, layout := range layouts {
+						for i := range 80 {
+							n := i&^15 + 16
+							src, dst, scales := make([]float32, n), make([]byte, n), make([]float32, layout.scales(n))
+							for j := range scales {
+								scales[j] = 1
+							}
+							scales[layout.scaleOf(i)] = v.scale
+							src[i] = math.Float32frombits(v.bits | uint32(i)<<31)
+							if !v.refused {
+								checkEncode(t, l, &f, src, &e, scales, layout)
+								continue
+							}
+							var c Counts
+							Encode(l, &dst[0], &src[0], n, &e, &scales[0], layout, &c)
+							if c.MaxScaled < Limit {
+								t.Fatalf("%s, %+v, mode %d, layout %d, element %d: %+v", f.name, v, m, layout, i, c)
+							}
+						}
 					}
 				}
 			}
@@ -146,39 +222,6 @@ func aligned[T any](n int) []T {
 }
 
 const guard = 0xA5
-
-// TestEncodeAlignment has source and destination everywhere in a cache line.
-func TestEncodeAlignment(t *testing.T) {
-	forLevels(t, func(t *testing.T, l cpu.Level) {
-		s := scaling{scale: 3, divide: 1}
-		for i, f := range formats {
-			mixed := f.edges(s)
-			rand.New(rand.NewPCG(3, uint64(i))).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-			for _, m := range modes {
-				e := f.encoding(s, m)
-				for n := 16; n <= 112; n += 16 {
-					codes, counts := f.expect(mixed[:n], &e)
-					for from := range 16 {
-						src := aligned[float32](n + 16)[from:]
-						copy(src, mixed[:n])
-						for to := range 64 {
-							dst := aligned[byte](n + 192)
-							want := bytes.Repeat([]byte{guard}, len(dst))
-							copy(dst, want)
-							copy(want[64+to:], codes)
-							var c Counts
-							Encode(l, &dst[64+to], &src[0], n, &e, &c)
-							if !bytes.Equal(dst, want) || c != counts {
-								t.Fatalf("%s, mode %d, n %d, source at %d, destination at %d: %x %+v, want %x %+v",
-									f.name, m, n, 4*from, to, dst, c, want, counts)
-							}
-						}
-					}
-				}
-			}
-		}
-	})
-}
 
 // checkDecode decodes src to memory between guards, at an element of it.
 func checkDecode(t *testing.T, l cpu.Level, f *format, scale float32, src []byte, to int) {
@@ -253,34 +296,6 @@ func TestDecodeAlignment(t *testing.T) {
 					for to := range 16 {
 						checkDecode(t, l, &f, 0.75, src, to)
 					}
-				}
-			}
-		}
-	})
-}
-
-// TestMaxBits puts the largest value in every place at every alignment.
-func TestMaxBits(t *testing.T) {
-	forLevels(t, func(t *testing.T, l cpu.Level) {
-		for n := 16; n <= 272; n += 16 {
-			for from := range 16 {
-				src := aligned[float32](n + 32)
-				for i := range src {
-					src[i] = float32(math.Inf(1)) // before and after: not to be seen
-				}
-				part := src[from+1 : from+1+n]
-				clear(part)
-				require.Zero(t, MaxBits(l, &part[0], n))
-				for i := range part {
-					for _, b := range []uint32{1, 0x80000001, 0x3F800000, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFFFFFFF} {
-						part[i] = math.Float32frombits(b)
-						part[n-1-i] = math.Float32frombits(b &^ 1)
-						want := max(magnitude(part[i]), magnitude(part[n-1-i]))
-						if got := MaxBits(l, &part[0], n); got != want {
-							t.Fatalf("%v, n %d, from %d, %08x at %d: %08x, want %08x", l, n, from, b, i, got, want)
-						}
-					}
-					part[i], part[n-1-i] = 0, 0
 				}
 			}
 		}

@@ -1,0 +1,239 @@
+//go:build !purego
+
+#include "go_asm.h" // made by the compiler: the fields of structures
+#include "textflag.h"
+#include "vectors_amd64.h"
+
+// Where packing leaves each four of the 64 codes.
+DATA unpacked<>+0(SB)/8, $0x0000000400000000
+DATA unpacked<>+8(SB)/8, $0x0000000c00000008
+DATA unpacked<>+16(SB)/8, $0x0000000500000001
+DATA unpacked<>+24(SB)/8, $0x0000000d00000009
+DATA unpacked<>+32(SB)/8, $0x0000000600000002
+DATA unpacked<>+40(SB)/8, $0x0000000e0000000a
+DATA unpacked<>+48(SB)/8, $0x0000000700000003
+DATA unpacked<>+56(SB)/8, $0x0000000f0000000b
+GLOBL unpacked<>(SB), RODATA|NOPTR, $64
+
+// The lower halves of the numbers of two registers, in the order of packing.
+DATA lower<>+0(SB)/8, $0x0006000400020000
+DATA lower<>+8(SB)/8, $0x0026002400220020
+DATA lower<>+16(SB)/8, $0x000e000c000a0008
+DATA lower<>+24(SB)/8, $0x002e002c002a0028
+DATA lower<>+32(SB)/8, $0x0016001400120010
+DATA lower<>+40(SB)/8, $0x0036003400320030
+DATA lower<>+48(SB)/8, $0x001e001c001a0018
+DATA lower<>+56(SB)/8, $0x003e003c003a0038
+GLOBL lower<>(SB), RODATA|NOPTR, $64
+
+#define LARGEST \
+	VPMAXUD Z8, Z28, Z28 \
+	VPMAXUD Z9, Z28, Z28 \
+	VPMAXUD Z10, Z28, Z28 \
+	VPMAXUD Z11, Z28, Z28
+
+// Z8 to Z11 = Z4 to Z7 scaled by one, by one each, or by one for every element.
+#define BYONE(OP) \
+	OP Z16, Z4, Z8 \
+	OP Z16, Z5, Z9 \
+	OP Z16, Z6, Z10 \
+	OP Z16, Z7, Z11
+
+#define BYSTEP(OP) \
+	OP.BCST (R14), Z4, Z8 \
+	OP.BCST 4(R14), Z5, Z9 \
+	OP.BCST 8(R14), Z6, Z10 \
+	OP.BCST 12(R14), Z7, Z11 \
+	ADDQ $16, R14 \
+	LARGEST
+
+#define BYELEMENT(OP) \
+	OP (R14), Z4, Z8 \
+	OP 64(R14), Z5, Z9 \
+	OP 128(R14), Z6, Z10 \
+	OP 192(R14), Z7, Z11 \
+	ADDQ $256, R14 \
+	LARGEST
+
+// Zx = the magnitude of the float32 Zx, which joins what was met.
+#define MEET(Zx, Zabs, Zless) \
+	VPANDD Z25, Zx, Zabs \
+	VPADDD Z24, Zabs, Zless \
+	VPMAXUD Zabs, Z29, Z29 \
+	VPMINUD Zless, Z30, Z30
+
+// Zy = the code of the magnitude Zy, in the lower 16 bits; Zt is lost.
+//
+// To Zy a number is added whose last place is that of the codes about Zy, or of
+// the subnormal ones: its power of two, times Magic. So the sum's last bits are Zy
+// in units of that place. The sum's exponent, moved to where a code has it, is
+// added to them. What that is too much, the last bits of Magic have taken away.
+#define ROUND(Zy, Zt) \
+	VPMAXUD Z17, Zy, Zt \
+	VPANDD Z18, Zt, Zt \
+	VFMADD231PS Z19, Zt, Zy \
+	VPSRLVD Z20, Zy, Zt \
+	VPADDD Zt, Zy, Zy
+
+// R = R + the lanes of Zx that are 0; K4 and BX are lost.
+#define COUNTZEROS(Zx, R) \
+	VPTESTNMD Zx, Zx, K4 \
+	KMOVW K4, BX \
+	POPCNTL BX, BX \
+	ADDQ BX, R
+
+// func nearestAVX512(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
+//
+// n is a positive multiple of 64.
+TEXT ·nearestAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVQ e+24(FP), AX
+	MOVQ scales+32(FP), R14
+	MOVQ layout+40(FP), DX
+	MOVQ c+48(FP), R13
+
+	VBROADCASTSS (R14), Z16
+	VPBROADCASTD Encoding_MinNormal(AX), Z17
+	VPTERNLOGD $0xFF, Z24, Z24, Z24 // -1
+	VPSRLD $1, Z24, Z25             // magnitude
+	VPSRLD $24, Z24, Z18
+	VPSLLD $23, Z18, Z18            // exponent
+	VPBROADCASTD Encoding_Magic(AX), Z19
+	VPBROADCASTD Encoding_Shift(AX), Z20
+	VMOVDQU64 lower<>(SB), Z21
+	VPBROADCASTB Encoding_MaxCode(AX), Z22
+	VPBROADCASTB Encoding_Normal(AX), Z23
+	MOVL $0x80, BX
+	VPBROADCASTB BX, Z26
+	VMOVDQU64 unpacked<>(SB), Z27
+
+	VPXORD Z28, Z28, Z28   // largest |x*scale|
+	VPXORD Z29, Z29, Z29   // largest |x|
+	VMOVDQA32 Z24, Z30     // smallest |x| - 1
+	XORQ R8, R8            // saturated
+	XORQ R9, R9            // saturated, negative
+	XORQ R10, R10          // below normal
+	XORQ R11, R11          // zero codes
+	XORQ R12, R12          // zeros
+	SHLQ $1, DX
+	ADDL Encoding_Divide(AX), DX
+
+loop:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	MEET(Z0, Z4, Z8)
+	MEET(Z1, Z5, Z9)
+	MEET(Z2, Z6, Z10)
+	MEET(Z3, Z7, Z11)
+	CMPQ DX, $2
+	JEQ byStep
+	JA others
+	TESTQ DX, DX
+	JNE divideByOne
+	BYONE(VMULPS)
+
+scaled:
+	ROUND(Z8, Z12)
+	ROUND(Z9, Z13)
+	ROUND(Z10, Z14)
+	ROUND(Z11, Z15)
+
+	// Packing saturates and so keeps the signs of x as of an integer.
+	VPERMT2W Z9, Z21, Z8
+	VPERMT2W Z11, Z21, Z10
+	VPACKUSWB Z10, Z8, Z8
+	VPACKSSDW Z1, Z0, Z0
+	VPACKSSDW Z3, Z2, Z2
+	VPACKSSWB Z2, Z0, Z0
+
+	VPCMPUB $6, Z22, Z8, K1 // saturated
+	VPTESTNMB Z8, Z8, K2    // zero
+	VPCMPUB $1, Z23, Z8, K3 // below normal
+	KMOVQ K3, BX
+	POPCNTQ BX, BX
+	ADDQ BX, R10
+	KORTESTQ K1, K2
+	JNZ rare
+
+counted:
+	VPTERNLOGD $0xF8, Z26, Z0, Z8 // code | x & 0x80
+	VPERMD Z8, Z27, Z8
+	VMOVDQU64 Z8, (DI)
+	ADDQ $256, SI
+	ADDQ $64, DI
+	SUBQ $64, CX
+	JNZ loop
+
+	// One scale keeps the order of magnitudes.
+	CMPQ DX, $1
+	JA largest
+	JEQ divideLargest
+	VMULPS Z16, Z29, Z28
+
+largest:
+	REDUCE512(VPMAXUD, Z28, Y28, Y0, X28, X0)
+	REDUCE512(VPMAXUD, Z29, Y29, Y0, X29, X0)
+	REDUCE512(VPMINUD, Z30, Y30, Y0, X30, X0)
+	VMOVD X28, Counts_MaxScaled(R13)
+	VMOVD X29, Counts_MaxBits(R13)
+	VMOVD X30, Counts_MinBits(R13)
+	MOVL R8, Counts_Saturated(R13)
+	MOVL R9, Counts_SaturatedNeg(R13)
+	MOVL R10, Counts_BelowNormal(R13)
+	MOVL R11, Counts_ZeroCodes(R13)
+	MOVL R12, Counts_Zeros(R13)
+	VZEROUPPER
+	RET
+
+divideLargest:
+	VDIVPS Z16, Z29, Z28
+	JMP largest
+
+byStep:
+	BYSTEP(VMULPS)
+	JMP scaled
+
+divideByOne:
+	BYONE(VDIVPS)
+	JMP scaled
+
+others:
+	CMPQ DX, $4
+	JEQ byElement
+	JA divideByElement
+	BYSTEP(VDIVPS)
+	JMP scaled
+
+byElement:
+	BYELEMENT(VMULPS)
+	JMP scaled
+
+divideByElement:
+	BYELEMENT(VDIVPS)
+	JMP scaled
+
+rare:
+	KMOVQ K1, BX
+	POPCNTQ BX, BX
+	ADDQ BX, R8
+	VPMOVB2M Z0, K3
+	KANDQ K1, K3, K3
+	KMOVQ K3, BX
+	POPCNTQ BX, BX
+	ADDQ BX, R9
+	VPMINUB Z22, Z8, Z8
+	KMOVQ K2, BX
+	POPCNTQ BX, BX
+	ADDQ BX, R11
+	COUNTZEROS(Z4, R12)
+	COUNTZEROS(Z5, R12)
+	COUNTZEROS(Z6, R12)
+	COUNTZEROS(Z7, R12)
+	CMPL Encoding_ZeroSign(AX), $0
+	JNE counted
+	VPSUBB Z0, Z0, K2, Z0 // a zero code has no sign
+	JMP counted
