@@ -17,8 +17,9 @@ const versionLong = `Version prints octavo's version, the Go version, operating 
 architecture that it was built with, how many threads it uses (GOMAXPROCS), and
 which of the processor's extensions for FP8 there are: avx2, fma, avx512f, bw,
 dq, vl, vbmi, bf16 and amx-bf16 on amd64; asimd, asimdhp, asimddp and sve on
-arm64; and the level of the kernels in use: generic, neon, avx2 or avx512. The
-environment variable OCTAVO_LEVEL forces one. Results depend on none of these.`
+arm64; and the level of the kernels in use: generic, neon, avx2, avx512 or amx.
+The environment variable OCTAVO_LEVEL forces one. Results depend on none of
+these.`
 
 func newVersionCommand() *cobra.Command {
 	var asJSON bool

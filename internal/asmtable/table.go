@@ -1,6 +1,7 @@
-// Package asmtable has the arm64 instructions that the assembly of this module
-// needs and Go's assembler lacks, and an encoder for their classes. Its test
-// holds each WORD in the assembly against the text beside it.
+// Package asmtable has the instructions that the assembly of this module needs
+// and Go's assembler lacks: a table of arm64's with an encoder for their classes,
+// and an encoder for AMX. Its tests hold each WORD and each row of BYTEs in the
+// assembly against the text beside it.
 package asmtable
 
 // Instruction is an instruction and its encoding.

@@ -14,15 +14,18 @@ import (
 // the bits of [Generic].
 type Level int32
 
-// The levels, each architecture's in rising order.
+// The levels, each architecture's in rising order. AMX has instructions for matrix
+// products only; everything else is that of AVX512 there, so kernels of vectors
+// ask for a level of at least AVX512.
 const (
 	Generic Level = iota // plain Go
 	NEON                 // arm64's Advanced SIMD
 	AVX2                 // with FMA and F16C
 	AVX512               // F, BW, DQ and VL
+	AMX                  // AVX512 with tiles of bfloat16
 )
 
-var levelNames = [...]string{Generic: "generic", NEON: "neon", AVX2: "avx2", AVX512: "avx512"}
+var levelNames = [...]string{Generic: "generic", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AMX: "amx"}
 
 // String returns the level's name, as in the environment variable OCTAVO_LEVEL.
 func (l Level) String() string {
@@ -44,7 +47,7 @@ func ParseLevel(name string) (Level, error) {
 
 // Levels returns the levels that this build and processor have, in rising order.
 // Each needs all of its parents, since a switch that turns one extension off
-// leaves those on that depend on it.
+// leaves those on that depend on it. Linux may still refuse AMX: see [Product].
 func Levels() []Level {
 	levels := []Level{Generic}
 	if pure {
@@ -60,6 +63,9 @@ func Levels() []Level {
 		levels = append(levels, AVX2)
 		if x86.HasAVX512F && x86.HasAVX512BW && x86.HasAVX512DQ && x86.HasAVX512VL {
 			levels = append(levels, AVX512)
+			if hasAMX() {
+				levels = append(levels, AMX)
+			}
 		}
 	}
 	return levels
@@ -106,6 +112,7 @@ func (l Level) check() error {
 
 // Current returns the level in use: the highest, unless the environment variable
 // OCTAVO_LEVEL named another when the program started. It panics if that failed.
+// Matrix products use [Product].
 func Current() Level {
 	if initialErr != nil {
 		panic("octavo: " + initialErr.Error())

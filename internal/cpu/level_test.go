@@ -9,13 +9,13 @@ import (
 )
 
 func TestLevelNames(t *testing.T) {
-	for _, l := range []Level{Generic, NEON, AVX2, AVX512} {
+	for _, l := range []Level{Generic, NEON, AVX2, AVX512, AMX} {
 		got, err := ParseLevel(l.String())
 		require.NoError(t, err)
 		require.Equal(t, l, got)
 	}
 	_, err := ParseLevel("sse9")
-	require.EqualError(t, err, `unknown level "sse9": want one of generic, neon, avx2, avx512`)
+	require.EqualError(t, err, `unknown level "sse9": want one of generic, neon, avx2, avx512, amx`)
 	require.Equal(t, "Level(77)", Level(77).String())
 }
 
@@ -39,7 +39,7 @@ func TestInitial(t *testing.T) {
 	}
 	_, err = initial("fast")
 	require.ErrorContains(t, err, `unknown level "fast"`)
-	for _, l := range []Level{NEON, AVX2, AVX512} {
+	for _, l := range []Level{NEON, AVX2, AVX512, AMX} {
 		if !slices.Contains(Levels(), l) {
 			_, err = initial(l.String())
 			require.ErrorContains(t, err, "this machine has no level "+l.String())

@@ -79,7 +79,7 @@ type Counts struct {
 // multiples; 0 for a level without kernels.
 func Step(l cpu.Level) int {
 	switch l {
-	case cpu.AVX512, cpu.AVX2, cpu.NEON:
+	case cpu.AMX, cpu.AVX512, cpu.AVX2, cpu.NEON:
 		return 16
 	}
 	return 0

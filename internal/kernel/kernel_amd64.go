@@ -8,9 +8,9 @@ import "github.com/octavo-fp8/octavo/internal/cpu"
 // kernel of level l, which must have one, and overwrites c with what happened.
 func Encode(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts) {
 	switch {
-	case l == cpu.AVX512 && e.Mode == NearestEven && n%64 == 0:
+	case l >= cpu.AVX512 && e.Mode == NearestEven && n%64 == 0:
 		nearestAVX512(dst, src, n, e, scales, layout, c)
-	case l == cpu.AVX512:
+	case l >= cpu.AVX512:
 		encodeAVX512(dst, src, n, e, scales, layout, c)
 	default:
 		encodeAVX2(dst, src, n, e, scales, layout, c)
@@ -20,7 +20,7 @@ func Encode(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, scales *fl
 // Decode decodes n codes of src, a positive multiple of [Step], to dst. It is
 // right for codes that are finite; special tells whether there was another.
 func Decode(l cpu.Level, dst *float32, src *byte, n int, d *Decoding) (special bool) {
-	if l == cpu.AVX512 {
+	if l >= cpu.AVX512 {
 		return decodeAVX512(dst, src, n, d) != 0
 	}
 	return decodeAVX2(dst, src, n, d) != 0
@@ -29,7 +29,7 @@ func Decode(l cpu.Level, dst *float32, src *byte, n int, d *Decoding) (special b
 // MaxBits returns the largest bits of |x| of n values of src, a positive multiple
 // of [Step]: above 7F800000 if one is NaN.
 func MaxBits(l cpu.Level, src *float32, n int) uint32 {
-	if l == cpu.AVX512 {
+	if l >= cpu.AVX512 {
 		return maxBitsAVX512(src, n)
 	}
 	return maxBitsAVX2(src, n)
@@ -38,7 +38,7 @@ func MaxBits(l cpu.Level, src *float32, n int) uint32 {
 // MaxBlocks raises each of dst to the [MaxBits] of its block of src, of a positive
 // multiple of [Step] elements.
 func MaxBlocks(l cpu.Level, dst, src *float32, blocks, block int) {
-	if l == cpu.AVX512 {
+	if l >= cpu.AVX512 {
 		maxBlocksAVX512(dst, src, blocks, block)
 	} else {
 		maxBlocksAVX2(dst, src, blocks, block)
@@ -48,7 +48,7 @@ func MaxBlocks(l cpu.Level, dst, src *float32, blocks, block int) {
 // MaxElements raises each of n values of dst, a positive multiple of [Step], to
 // the bits of |x| of src.
 func MaxElements(l cpu.Level, dst, src *float32, n int) {
-	if l == cpu.AVX512 {
+	if l >= cpu.AVX512 {
 		maxElementsAVX512(dst, src, n)
 	} else {
 		maxElementsAVX2(dst, src, n)

@@ -26,7 +26,7 @@ func forLevels(t *testing.T, test func(t *testing.T, l cpu.Level)) {
 
 func TestStep(t *testing.T) {
 	require.Zero(t, Step(cpu.Generic))
-	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512} {
+	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512, cpu.AMX} {
 		require.Equal(t, 16, Step(l))
 	}
 }

@@ -1,0 +1,5 @@
+//go:build purego || !amd64
+
+package cpu
+
+func xcr0() uint32 { return 0 }
