@@ -446,8 +446,7 @@ halfElements:
 halfDone:
 	MOVQ dst+0(FP), DI
 	ADDQ n+16(FP), DI
-	VMOVDQU CODES(R13), X0
-	VMOVDQU X0, -16(DI)
+	VMOVDQU X0, -16(DI) // the codes of the last turn
 	SUBQ $16, R11
 	SUBQ $16, R12
 	JMP done
