@@ -20,9 +20,11 @@
 // # Reading
 //
 // [Open] and [NewReader] read the header and nothing else; tensors are then read
-// one at a time, whole ([File.Bytes], [File.Float32s]) or as a stream
-// ([File.Section]). Data is handed out as it is stored, in little-endian order:
-// what FP8 codes are worth depends on scales that this package knows nothing of.
+// one at a time: whole as numbers ([Elements], [File.Float32s]), in parts into
+// memory that is there already ([ReadElements]), or as bytes, whole, in parts or as a
+// stream ([File.Bytes], [File.ReadBytes], [File.Section]), which are handed out as
+// they are stored, in little-endian order. What FP8 codes are worth depends on scales
+// that this package knows nothing of.
 //
 // # Writing
 //
@@ -30,7 +32,8 @@
 // and then takes the data in that order, in pieces of any size. The same
 // arguments give the same bytes: metadata is sorted by key, tensors lie in the
 // order given, and the header is padded so that data begins at a multiple of 8.
-// [WriteFile] and [WriteFileFunc] leave either a complete file or none.
+// A [WriterAt] writes the same file from data that comes in any order. [WriteFile],
+// [WriteFileFunc] and [WriteFileAtFunc] leave either a complete file or none.
 //
 // # Limits
 //
@@ -46,6 +49,6 @@
 //
 // # Concurrency
 //
-// A [File] may be read by several goroutines at once. A [Writer] may not be
-// shared.
+// A [File] may be read, and a [WriterAt] written, by several goroutines at once. A
+// [Writer] may not be shared.
 package safetensors

@@ -88,6 +88,41 @@ func ExampleWriter() {
 	// Output: 1000000 elements
 }
 
+// A tensor can be written, and read, in parts without ever being in memory.
+func ExampleWriteFileAtFunc() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "squares.safetensors")
+	infos := []safetensors.Info{{Name: "squares", DType: safetensors.U8, Shape: []int{10}}}
+
+	err = safetensors.WriteFileAtFunc(path, infos, nil, func(w *safetensors.WriterAt) error {
+		for i := 9; i >= 0; i-- {
+			if err := w.WriteAt("squares", []byte{byte(i * i)}, int64(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	f, err := safetensors.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	middle := make([]uint8, 4)
+	if err := safetensors.ReadElements(f, "squares", 3, middle); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(middle)
+	// Output: [9 16 25 36]
+}
+
 // What is wrong with a file is said in one line.
 func ExampleNewReader_malformed() {
 	header := `{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,20]}}`

@@ -29,6 +29,9 @@ func (f *File) float32s(name string) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info.DType == F32 {
+		return elements[float32](f, name)
+	}
 	decode := float32Decoder(info.DType)
 	if decode == nil {
 		return nil, fmt.Errorf("tensor %q is %s: only F32, F16, BF16 and F64 can be read as float32", name, info.DType)
@@ -51,16 +54,10 @@ func (f *File) float32s(name string) ([]float32, error) {
 }
 
 // float32Decoder returns the function that fills dst from elements of type d, or
-// nil if there is none.
+// nil if there is none. F32 needs none.
 func float32Decoder(d DType) func(dst []float32, src []byte) {
 	le := binary.LittleEndian
 	switch d {
-	case F32:
-		return func(dst []float32, src []byte) {
-			for i := range dst {
-				dst[i] = math.Float32frombits(le.Uint32(src[4*i:]))
-			}
-		}
 	case F16:
 		return func(dst []float32, src []byte) {
 			for i := range dst {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -50,9 +51,38 @@ func checkSame(t *testing.T, a, b *File) {
 		if errA != nil || errB != nil || int64(len(da)) != info.Bytes() || !bytes.Equal(da, db) {
 			t.Fatalf("tensor %q differs: %x, %v and %x, %v", info.Name, da, errA, db, errB)
 		}
+		if read := elementBytes(a, info); !bytes.Equal(da, read) {
+			t.Fatalf("tensor %q: its elements are %x, its bytes %x", info.Name, read, da)
+		}
 		values, err := a.Float32s(info.Name)
 		if err == nil && int64(len(values)) != info.Len() {
 			t.Fatalf("tensor %q has %d elements, read %d", info.Name, info.Len(), len(values))
 		}
 	}
+}
+
+// elementBytes returns a tensor's data as its elements give it, in two parts.
+func elementBytes(f *File, info Info) []byte {
+	switch info.DType.Size() {
+	case 1:
+		return inTwoParts[uint8](f, info)
+	case 2:
+		return inTwoParts[uint16](f, info)
+	case 4:
+		return inTwoParts[float32](f, info)
+	}
+	return inTwoParts[float64](f, info)
+}
+
+func inTwoParts[T Element](f *File, info Info) []byte {
+	values := make([]T, info.Len())
+	half := len(values) / 2
+	if ReadElements(f, info.Name, int64(half), values[half:]) != nil || ReadElements(f, info.Name, 0, values[:half]) != nil {
+		return nil
+	}
+	data := slices.Clone(bytesOf(values))
+	if bigEndian {
+		reverseEach(data, sizeOf[T]())
+	}
+	return data
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// maxSlice is the most bytes that Bytes and Float32s put in one slice. Asked for
+// maxSlice is the most bytes that Bytes, Elements and Float32s put in one slice. Asked for
 // more, the runtime panics; an error is better.
 const maxSlice = min(math.MaxInt, int64(1)<<47)
 
@@ -192,6 +192,40 @@ func (f *File) bytes(name string) ([]byte, error) {
 	return data, nil
 }
 
+// ReadBytes fills dst with the named tensor's data from byte off on. Nothing is
+// kept, so goroutines may read parts of one tensor at once. It is an error if there
+// is no such tensor, if it ends before dst is full, or if reading fails; dst may then
+// hold anything.
+func (f *File) ReadBytes(name string, off int64, dst []byte) error {
+	info, section, err := f.lookup(name)
+	if err == nil {
+		err = readPart(info, section, off, dst)
+	}
+	if err != nil {
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	return nil
+}
+
+func readPart(info Info, section *io.SectionReader, off int64, dst []byte) error {
+	if err := checkPart(info, len(dst), off); err != nil {
+		return err
+	}
+	if n, err := section.ReadAt(dst, off); n < len(dst) {
+		return fmt.Errorf("tensor %q: reading %d of its %d bytes at data offset %d: %w",
+			info.Name, len(dst), info.Bytes(), info.Offset+off, unexpected(err))
+	}
+	return nil
+}
+
+// checkPart checks that n bytes from off on are a tensor's.
+func checkPart(info Info, n int, off int64) error {
+	if size := info.Bytes(); off < 0 || off > size-int64(n) {
+		return fmt.Errorf("tensor %q: %d bytes at %d are not all among its %d", info.Name, n, off, size)
+	}
+	return nil
+}
+
 // lookup returns the description and the data of the named tensor.
 func (f *File) lookup(name string) (Info, *io.SectionReader, error) {
 	i, ok := f.index[name]
@@ -220,9 +254,15 @@ func checkLoadable(info Info, section *io.SectionReader, n, unit int64) error {
 	return nil
 }
 
+// readError is what became of reading all of a tensor.
 func readError(info Info, err error) error {
+	return fmt.Errorf("tensor %q: reading its %d bytes at data offset %d: %w", info.Name, info.Bytes(), info.Offset, unexpected(err))
+}
+
+// unexpected makes an error of the end of a file that ends too early.
+func unexpected(err error) error {
 	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
+		return io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("tensor %q: reading its %d bytes at data offset %d: %w", info.Name, info.Bytes(), info.Offset, err)
+	return err
 }

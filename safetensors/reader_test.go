@@ -303,6 +303,8 @@ func TestReaderDoesNotAllocateWhatIsClaimed(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	_, err = f.Float32s("a")
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	_, err = Elements[uint16](f, "a")
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
@@ -315,6 +317,8 @@ func TestReaderRefusesToLoadMoreThanMemory(t *testing.T) {
 	_, err = f.Bytes("a")
 	require.EqualError(t, err, `safetensors: tensor "a": F16 [1073741824 1073741824] does not fit in memory`)
 	_, err = f.Float32s("a")
+	require.EqualError(t, err, `safetensors: tensor "a": F16 [1073741824 1073741824] does not fit in memory`)
+	_, err = Elements[uint16](f, "a")
 	require.EqualError(t, err, `safetensors: tensor "a": F16 [1073741824 1073741824] does not fit in memory`)
 	section, err := f.Section("a")
 	require.NoError(t, err)

@@ -45,6 +45,35 @@ func WriteFile(path string, tensors []Tensor, metadata map[string]string) error 
 // on disk, and renamed to path once write has returned nil and the Writer is
 // complete. Otherwise it is removed; an error from write is returned as it is.
 func WriteFileFunc(path string, tensors []Info, metadata map[string]string, write func(w *Writer) error) error {
+	return replace(path, func(d *draft) error {
+		w, err := NewWriter(d, tensors, metadata)
+		if err != nil {
+			return err
+		}
+		if err := write(w); err != nil {
+			return err
+		}
+		return w.Close()
+	})
+}
+
+// WriteFileAtFunc is WriteFileFunc for data that does not come in the order of the
+// file: write gets a WriterAt.
+func WriteFileAtFunc(path string, tensors []Info, metadata map[string]string, write func(w *WriterAt) error) error {
+	return replace(path, func(d *draft) error {
+		w, err := NewWriterAt(d, tensors, metadata)
+		if err != nil {
+			return err
+		}
+		if err := write(w); err != nil {
+			return err
+		}
+		return w.Close()
+	})
+}
+
+// replace makes the file at path what write writes, unless that fails.
+func replace(path string, write func(d *draft) error) error {
 	d, err := newDraft(path)
 	if err != nil {
 		return fmt.Errorf("safetensors: %w", err)
@@ -52,14 +81,7 @@ func WriteFileFunc(path string, tensors []Info, metadata map[string]string, writ
 	defer os.Remove(d.file.Name()) // in vain once it is renamed
 	defer d.file.Close()           // first: an open file cannot be removed everywhere
 
-	w, err := NewWriter(d, tensors, metadata)
-	if err != nil {
-		return err
-	}
-	if err := write(w); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
+	if err := write(d); err != nil {
 		return err
 	}
 	if err := d.commit(); err != nil {
@@ -90,6 +112,11 @@ func newDraft(path string) (*draft, error) {
 
 func (d *draft) Write(p []byte) (int, error) {
 	n, err := d.file.Write(p)
+	return n, about(d.path, err)
+}
+
+func (d *draft) WriteAt(p []byte, off int64) (int, error) {
+	n, err := d.file.WriteAt(p, off)
 	return n, about(d.path, err)
 }
 

@@ -360,6 +360,8 @@ func TestDraftErrors(t *testing.T) {
 	require.NoError(t, d.file.Close())
 	_, err = d.Write([]byte{1})
 	require.EqualError(t, err, "write "+path+": file already closed")
+	_, err = d.WriteAt([]byte{1}, 1)
+	require.EqualError(t, err, "write "+path+": file already closed")
 	require.EqualError(t, d.commit(), "sync "+path+": file already closed")
 
 	d, err = newDraft(path)

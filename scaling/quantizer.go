@@ -61,6 +61,19 @@ func Quantize[T fp8.Float](t *tensor.Tensor, src []T, q *Quantizer) error {
 	return nil
 }
 
+// Scale returns the scale of a block of values of type T, for which r is just in
+// time: amax is the largest magnitude in it, infinities included and NaN left out;
+// nan says whether there was a NaN. With it a block can be encoded in parts, by
+// [tensor.Quantize], to the bits of the whole. It returns an error if r does not
+// pass its Check or is delayed.
+func Scale[T fp8.Float](r Recipe, amax float32, nan bool) (fp8.Scale, error) {
+	q := Quantizer{Recipe: r}
+	if err := q.Check(); err != nil {
+		return fp8.Scale{}, err
+	}
+	return q.scaleFunc(largest[T]())(amax, nan), nil
+}
+
 func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
 	tr := q.Recipe.Profile.traits()
 	if tr.delayed {

@@ -154,3 +154,31 @@ func TestQuantizerShared(t *testing.T) {
 		require.Equal(t, want, x)
 	}
 }
+
+// TestScale encodes a block in parts under the scale of the whole.
+func TestScale(t *testing.T) {
+	src := []fp8.BFloat16{0x3F80, 0xC120, 0x0001, 0x7FC0, 0x4000}
+	for _, p := range scaling.Profiles() {
+		recipe := scaling.Recipe{Profile: p}
+		for n := range src {
+			values := src[:n+1]
+			amax, nan := fp8.Amax(values)
+			s, err := scaling.Scale[fp8.BFloat16](recipe, amax, nan)
+			if p.Delayed() {
+				require.ErrorContains(t, err, "needs a history")
+				continue
+			}
+			require.NoError(t, err)
+			want := tensorOf(n + 1)
+			require.NoError(t, scaling.Quantize(want, values, &scaling.Quantizer{Recipe: recipe}))
+			require.Equal(t, math.Float32bits(want.Scales[0]), math.Float32bits(s.Stored))
+			for i, v := range values {
+				var code [1]byte
+				fp8.EncodeScaled(code[:], []fp8.BFloat16{v}, recipe.Format, recipe.Policy, s, 0, nil)
+				require.Equal(t, want.Codes[i], code[0])
+			}
+		}
+	}
+	_, err := scaling.Scale[float32](scaling.Recipe{Profile: "none"}, 1, false)
+	require.ErrorContains(t, err, "unknown profile")
+}

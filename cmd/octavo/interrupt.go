@@ -25,8 +25,17 @@ type contextWriter struct {
 }
 
 func (w contextWriter) Write(p []byte) (int, error) {
-	if w.ctx.Err() != nil {
-		return 0, errors.New("interrupted: no file was written")
+	if err := interrupted(w.ctx); err != nil {
+		return 0, err
 	}
 	return w.Writer.Write(p)
+}
+
+// interrupted returns an error once the context of a command that writes a file has
+// ended.
+func interrupted(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return errors.New("interrupted: no file was written")
+	}
+	return nil
 }

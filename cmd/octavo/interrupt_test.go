@@ -18,7 +18,7 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 
 	out := output(t)
-	_, err := quantizeFile(ctx, kinds(t), out, scaling.Default(scaling.Weight), nil, io.Discard)
+	_, err := quantizing{in: kinds(t), out: out, recipe: scaling.Default(scaling.Weight), strip: stripBytes}.run(ctx, io.Discard)
 	require.ErrorContains(t, err, "interrupted: no file was written")
 	requireNothing(t, out)
 

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +28,8 @@ the output has
 
 and value = decode(code) * scale. All other tensors are copied byte for byte,
 as is the metadata, to which octavo.profile, octavo.format and octavo.block are
-added. Tensors are read one at a time.
+added. Large tensors are read in strips of whole rows of blocks, and twice if they
+have but one scale.
 
 A profile is the arithmetic of a library's scales, and brings the block that the
 library gives to weights. Profiles:
@@ -43,17 +44,16 @@ A NaN or infinity is quantized as the profile does it, and named in a warning on
 standard error. The summary counts bytes of tensor data, finite values too large
 for their scale (saturated), values that were not zero and became zero (flushed),
 and, if there are any, finite values that became NaN or infinite since their
-scale is.`
+scale is. Its last line gives the bytes read, each counted once, the time from
+opening the input to having the output on disk, and the rate in 10^9 bytes a second.`
 
 const quantizeExample = `  octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek
   octavo quantize model.safetensors -o out.safetensors --profile te-block --block 1x128 --format e5m2
   octavo quantize model.safetensors -o out.safetensors --profile mx-rceil --only 'mlp\..*_proj'`
 
 func newQuantizeCommand() *cobra.Command {
-	var out string
+	job := quantizing{strip: stripBytes}
 	var block tensor.Block
-	var recipe scaling.Recipe
-	var only *regexp.Regexp
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "quantize IN.safetensors -o OUT.safetensors --profile NAME",
@@ -62,13 +62,14 @@ func newQuantizeCommand() *cobra.Command {
 		Example: quantizeExample,
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			recipe.Block = recipe.Profile.Block(scaling.Weight)
+			job.in = args[0]
+			job.recipe.Block = job.recipe.Profile.Block(scaling.Weight)
 			if cmd.Flags().Changed("block") {
-				recipe.Block = block
+				job.recipe.Block = block
 			}
 			ctx, stop := untilInterrupt(cmd)
 			defer stop()
-			summary, err := quantizeFile(ctx, args[0], out, recipe, only, cmd.ErrOrStderr())
+			summary, err := job.run(ctx, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -81,12 +82,12 @@ func newQuantizeCommand() *cobra.Command {
 			return summary.print(cmd.OutOrStdout())
 		},
 	}
-	outFlag(cmd, &out)
-	profileFlag(cmd, &recipe.Profile, "arithmetic of the scales, one of the above (required)")
+	outFlag(cmd, &job.out)
+	profileFlag(cmd, &job.recipe.Profile, "arithmetic of the scales, one of the above (required)")
 	markRequired(cmd, "profile")
-	formatFlag(cmd, &recipe.Format, "e4m3", "format of the codes")
+	formatFlag(cmd, &job.recipe.Format, "e4m3", "format of the codes")
 	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the profile's for weights)")
-	onlyFlag(cmd, &only, "quantize only the matrices whose name matches, copy the others")
+	onlyFlag(cmd, &job.only, "quantize only the matrices whose name matches, copy the others")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -119,6 +120,9 @@ type quantizeSummary struct {
 	Flushed         int64              `json:"flushed"`
 	BecameNonFinite int64              `json:"becameNonFinite"` // though finite
 	NonFinite       []nonFiniteWarning `json:"nonFinite"`
+	BytesRead       int64              `json:"bytesRead"` // tensor data, each byte counted once
+	Seconds         jsonout.Number     `json:"seconds"`
+	Rate            jsonout.Number     `json:"gigabytesPerSecond"` // BytesRead / Seconds / 1e9
 }
 
 // tensorCount counts tensors and the bytes of their data.
@@ -149,6 +153,11 @@ func (s *quantizeSummary) add(st *fp8.Stats) {
 	s.BecameNonFinite += st.BecameNonFinite
 }
 
+func (s *quantizeSummary) took(d time.Duration) {
+	s.Seconds = jsonout.Number(d.Seconds())
+	s.Rate = jsonout.Number(float64(s.BytesRead) / d.Seconds() / 1e9)
+}
+
 func (s *quantizeSummary) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", s.Output, s.Profile, s.Format, s.Block)
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
@@ -171,8 +180,8 @@ func (s *quantizeSummary) print(w io.Writer) error {
 	if s.BecameNonFinite > 0 {
 		became = fmt.Sprintf(", %s became NaN or infinite", share(s.BecameNonFinite, s.Elements))
 	}
-	_, err := fmt.Fprintf(w, "\nof %d values quantized: %s saturated, %s flushed to zero%s\n",
-		s.Elements, share(s.Saturated, s.Elements), share(s.Flushed, s.Elements), became)
+	_, err := fmt.Fprintf(w, "\nof %d values quantized: %s saturated, %s flushed to zero%s\n%d bytes read in %.3g s: %.3g GB/s\n",
+		s.Elements, share(s.Saturated, s.Elements), share(s.Flushed, s.Elements), became, s.BytesRead, s.Seconds, s.Rate)
 	return err
 }
 

@@ -191,11 +191,16 @@ octavo: warning: tensor "worse": element 0 of shape [1 1] is +Inf; 1 of its valu
 	require.Equal(t, warnings, r.stderr)
 	var summary map[string]any
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &summary))
+	seconds, rate := summary["seconds"].(float64), summary["gigabytesPerSecond"].(float64)
+	require.Positive(t, seconds)
+	require.InEpsilon(t, 28/seconds/1e9, rate, 1e-9)
+	delete(summary, "seconds")
+	delete(summary, "gigabytesPerSecond")
 	require.Equal(t, map[string]any{
 		"input": path, "output": out, "profile": "te-current", "format": "E4M3", "block": "tensor",
 		"quantized": map[string]any{"tensors": 3.0, "bytesBefore": 28.0, "bytesAfter": 19.0},
 		"copied":    map[string]any{"tensors": 0.0, "bytesBefore": 0.0, "bytesAfter": 0.0},
-		"elements":  7.0, "saturated": 0.0, "flushed": 0.0, "becameNonFinite": 0.0,
+		"elements":  7.0, "saturated": 0.0, "flushed": 0.0, "becameNonFinite": 0.0, "bytesRead": 28.0,
 		"nonFinite": []any{
 			map[string]any{"tensor": "bad", "shape": []any{2.0, 2.0}, "index": 2.0, "value": "NaN", "count": 2.0},
 			map[string]any{"tensor": "worse", "shape": []any{1.0, 1.0}, "index": 0.0, "value": "+Inf", "count": 1.0},
@@ -207,6 +212,9 @@ octavo: warning: tensor "worse": element 0 of shape [1 1] is +Inf; 1 of its valu
 // 1e-9 is flushed beside it.
 func TestQuantizeSummary(t *testing.T) {
 	path, out := writeTensors(t, nil, f32("w", []int{1, 4}, 1.9, 1e-9, 1, 1), f32("v", []int{2}, 1, 2)), output(t)
+	text := succeed(t, "quantize", path, "-o", out, "--profile", "mx-floor")
+	require.Regexp(t, `\n24 bytes read in [0-9.e-]+ s: [0-9.e-]+ GB/s\n$`, text)
+	text = text[:strings.LastIndex(text, "24 bytes")]
 	require.Equal(t, out+`: mx-floor E4M3, block 1x32
 
                tensors   bytes before   bytes after
@@ -215,7 +223,7 @@ func TestQuantizeSummary(t *testing.T) {
          all         2             24            13
 
 of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
-`, succeed(t, "quantize", path, "-o", out, "--profile", "mx-floor"))
+`, text)
 }
 
 // TestQuantizeBecameNonFinite has a NaN that spoils the scale of its whole row.

@@ -1,209 +1,171 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"maps"
 	"regexp"
-	"slices"
-	"strings"
+	"runtime"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
-	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// quantizeFile writes the file at in, with its selected matrices quantized, to
-// out.
-func quantizeFile(ctx context.Context, in, out string, r scaling.Recipe, only *regexp.Regexp, stderr io.Writer) (*quantizeSummary, error) {
-	if err := sameFile(in, out); err != nil {
+// stripBytes is how much of a tensor is read at a time, unless one row of its blocks
+// is more: what stays in a core's cache until it is encoded and written.
+const stripBytes = 1 << 20
+
+// mostWorkers bounds the goroutines, and so the memory: a few keep a disk busy.
+const mostWorkers = 8
+
+// quantizing is what the quantize command is asked for.
+type quantizing struct {
+	in, out string
+	recipe  scaling.Recipe
+	only    *regexp.Regexp // nil selects all
+	strip   int64          // bytes
+}
+
+// run writes the file at in, with its selected matrices quantized, to out.
+func (j quantizing) run(ctx context.Context, stderr io.Writer) (*quantizeSummary, error) {
+	start := time.Now()
+	if err := sameFile(j.in, j.out); err != nil {
 		return nil, err
 	}
-	file, err := open(in)
+	file, err := open(j.in)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	parts, err := planParts(file, r, only)
+	parts, err := planParts(file, j.recipe, j.only)
 	if err != nil {
 		return nil, err
 	}
-	q := quantizer{file: file, recipe: r, summary: quantizeSummary{
-		Input: in, Output: out, Profile: r.Profile, Format: r.Format.String(), Block: r.Block.String(),
-		NonFinite: []nonFiniteWarning{},
-	}}
-	infos := make([]safetensors.Info, len(parts))
-	total := int64(0)
-	for i, p := range parts {
-		infos[i] = p.Info
+	infos, total := declare(parts)
+	q := quantizer{ctx: ctx, file: file, recipe: j.recipe, strip: j.strip, progress: newProgress(stderr, total, "quantizing")}
+	var outcomes map[string]*outcome
+	err = safetensors.WriteFileAtFunc(j.out, infos, withRecipe(file.Metadata(), j.recipe), func(w *safetensors.WriterAt) (err error) {
+		q.out = w
+		outcomes, err = q.write(parts)
+		return err
+	})
+	q.progress.Finish()
+	if err != nil {
+		return nil, unwritten(j.out, err)
+	}
+	s := j.summary(parts, outcomes)
+	s.took(time.Since(start))
+	return s, nil
+}
+
+func declare(parts []part) (infos []safetensors.Info, total int64) {
+	for _, p := range parts {
+		infos = append(infos, p.Info)
 		total += p.Bytes()
 	}
-	progress := newProgress(stderr, total, "quantizing")
-	err = safetensors.WriteFileFunc(out, infos, withRecipe(file.Metadata(), r), func(w *safetensors.Writer) error {
-		for _, p := range parts {
-			if err := w.Next(p.Name); err != nil {
-				return err
+	return infos, total
+}
+
+func (j quantizing) summary(parts []part, outcomes map[string]*outcome) *quantizeSummary {
+	s := &quantizeSummary{
+		Input: j.in, Output: j.out, Profile: j.recipe.Profile, Format: j.recipe.Format.String(), Block: j.recipe.Block.String(),
+		NonFinite: []nonFiniteWarning{},
+	}
+	for _, p := range parts {
+		switch p.content {
+		case copied:
+			s.Copied.add(p)
+		case scales:
+			s.Quantized.BytesAfter += p.Bytes()
+		case codes:
+			s.Quantized.add(p)
+			o := outcomes[p.Name]
+			s.add(&o.stats)
+			if n := o.stats.NonFinite(); n > 0 {
+				s.NonFinite = append(s.NonFinite, nonFiniteWarning{p.Name, p.Shape, o.first.Index, jsonout.Number(o.first.Value), n})
 			}
-			if err := q.write(contextWriter{ctx, io.MultiWriter(w, progress)}, p); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	progress.Finish()
-	return &q.summary, unwritten(out, err)
-}
-
-// part is a tensor of the output.
-type part struct {
-	safetensors.Info
-	source  safetensors.Info // what it is made from
-	content content
-	align   int // what its offset and that of the next part are a multiple of
-}
-
-type content int
-
-const (
-	copied content = iota
-	codes
-	scales
-)
-
-// planParts lists the tensors of the output by falling alignment, so that each
-// lies at a multiple of its element size, as the reference implementation has it.
-func planParts(file *safetensors.File, r scaling.Recipe, only *regexp.Regexp) ([]part, error) {
-	var parts []part
-	selected := false
-	for _, info := range file.Tensors() {
-		if !isMatrix(file, info) || !selects(only, info.Name) {
-			parts = append(parts, part{info, info, copied, info.DType.Size()})
-			continue
-		}
-		if name := info.Name + scaleSuffix; has(file, name) {
-			return nil, fmt.Errorf("tensor %q cannot be quantized, since the file already has a tensor %q: leave it out with --only",
-				info.Name, name)
-		}
-		selected = true
-		parts = append(parts, quantizedParts(info, r)...)
-	}
-	if only != nil && !selected {
-		return nil, fmt.Errorf("no float matrix has a name that matches --only %q: octavo inspect lists the tensors", only)
-	}
-	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.align, a.align) })
-	return parts, nil
-}
-
-// quantizedParts returns the scales and the codes of a tensor. They stay side by
-// side, so that it is quantized once, unless the size of the codes would
-// misalign the scales of the next tensor.
-func quantizedParts(info safetensors.Info, r scaling.Recipe) []part {
-	s := safetensors.Info{Name: info.Name + scaleSuffix, DType: safetensors.F32, Shape: grid(info.Shape, r.Block)}
-	if r.Profile.E8M0() {
-		s.DType = safetensors.F8E8M0
-	}
-	c := safetensors.Info{Name: info.Name, DType: dtypes[r.Format], Shape: info.Shape}
-	align := s.DType.Size()
-	if c.Bytes()%int64(align) != 0 {
-		return []part{{s, info, scales, align}, {c, info, codes, c.DType.Size()}}
-	}
-	return []part{{s, info, scales, align}, {c, info, codes, align}}
-}
-
-func grid(shape []int, b tensor.Block) []int {
-	rows, cols := (&tensor.Tensor{Shape: shape, Block: b}).Grid()
-	return []int{rows, cols}
-}
-
-// withRecipe adds the recipe to a file's metadata. Where the file has been
-// quantized before, in part, the keys list both recipes.
-func withRecipe(metadata map[string]string, r scaling.Recipe) map[string]string {
-	all := maps.Clone(metadata)
-	if all == nil {
-		all = map[string]string{}
-	}
-	for key, value := range map[string]string{
-		"octavo.profile": string(r.Profile),
-		"octavo.format":  r.Format.String(),
-		"octavo.block":   r.Block.String(),
-	} {
-		switch before := all[key]; {
-		case before == "":
-			all[key] = value
-		case !slices.Contains(strings.Split(before, ", "), value):
-			all[key] = before + ", " + value
 		}
 	}
-	return all
+	s.BytesRead = s.Copied.BytesBefore + s.Quantized.BytesBefore
+	return s
 }
 
-// quantizer quantizes the tensors of a file, and holds one at a time.
-type quantizer struct {
-	file    *safetensors.File
-	recipe  scaling.Recipe
-	summary quantizeSummary
-
-	tensor tensor.Tensor // the last one quantized
-	stats  fp8.Stats
-	first  telemetry.NonFinite // unless all of it is finite
-}
-
-func (q *quantizer) write(w io.Writer, p part) error {
-	if p.content == copied {
-		section, err := q.file.Section(p.Name)
-		if err != nil {
-			return err
-		}
-		q.count(&q.summary.Copied, p)
-		_, err = io.Copy(w, section)
-		return err
-	}
-	if err := q.quantize(p.source); err != nil {
-		return err
-	}
-	if p.content == scales {
-		data, err := appendScales(nil, q.tensor.Scales, p.DType)
-		if err != nil {
-			return fmt.Errorf("tensor %q: %w", p.Name, err)
-		}
-		q.summary.Quantized.BytesAfter += p.Bytes()
-		_, err = w.Write(data)
-		return err
-	}
-	q.count(&q.summary.Quantized, p)
-	q.summary.add(&q.stats)
-	if q.stats.NonFinite() > 0 {
-		q.summary.NonFinite = append(q.summary.NonFinite, nonFiniteWarning{
-			p.Name, p.Shape, q.first.Index, jsonout.Number(q.first.Value), q.stats.NonFinite(),
-		})
-	}
-	_, err := w.Write(q.tensor.Codes)
-	return err
-}
-
-func (q *quantizer) count(c *tensorCount, p part) {
+func (c *tensorCount) add(p part) {
 	c.Tensors++
 	c.BytesBefore += p.source.Bytes()
 	c.BytesAfter += p.Bytes()
 }
 
-// quantize makes q.tensor of a tensor of the file, unless it already is.
-func (q *quantizer) quantize(info safetensors.Info) error {
-	if q.tensor.Name == info.Name && q.tensor.Shape != nil {
-		return nil
+// quantizer copies and quantizes the tensors of a file in strips, several at once:
+// a strip is read, encoded and written by one goroutine.
+type quantizer struct {
+	ctx      context.Context
+	file     *safetensors.File
+	out      *safetensors.WriterAt
+	recipe   scaling.Recipe
+	strip    int64 // bytes
+	progress *progressbar.ProgressBar
+	crew     *crew[worker]
+}
+
+// write writes the data of all parts, and returns what became of the matrices, by
+// name.
+func (q *quantizer) write(parts []part) (map[string]*outcome, error) {
+	outcomes := map[string]*outcome{}
+	q.crew = newCrew(min(runtime.GOMAXPROCS(0), mostWorkers), func() *worker { return newWorker(q) })
+	for _, p := range parts {
+		switch p.content {
+		case copied:
+			q.copy(p)
+		case codes:
+			m := newMatrix(p.source, q.recipe, q.strip)
+			outcomes[p.Name] = &m.outcome
+			q.quantize(m)
+		}
 	}
-	values, err := readArray(q.file, info)
-	if err != nil {
-		return err
+	return outcomes, q.crew.finish()
+}
+
+// copy has a tensor copied.
+func (q *quantizer) copy(p part) {
+	for at, size := int64(0), p.Bytes(); at < size; {
+		from, n := at, min(q.strip, size-at)
+		q.give(func(w *worker) error { return w.copy(p.Name, from, int(n)) })
+		at += n
 	}
-	recorder := telemetry.New()
-	q.tensor.Name, q.tensor.Shape, q.stats = info.Name, info.Shape, fp8.Stats{}
-	err = values.quantize(&q.tensor, &scaling.Quantizer{Recipe: q.recipe, Reporter: recorder, Stats: &q.stats})
-	q.first, _ = recorder.FirstNonFinite()
-	return err
+}
+
+// quantize has a tensor quantized: read twice where the first scale depends on the
+// last value.
+func (q *quantizer) quantize(m *matrix) {
+	if m.oneScale {
+		q.eachStrip(m, (*worker).survey)
+		if q.crew.wait() != nil {
+			return
+		}
+		q.give(func(w *worker) error { return w.settle(m) })
+		if q.crew.wait() != nil {
+			return
+		}
+	}
+	q.eachStrip(m, (*worker).encode)
+}
+
+func (q *quantizer) eachStrip(m *matrix, do func(*worker, *matrix, span) error) {
+	for s := range m.strips() {
+		q.give(func(w *worker) error { return do(w, m, s) })
+	}
+}
+
+// give has the crew do a task, unless the command is interrupted.
+func (q *quantizer) give(task func(*worker) error) {
+	q.crew.give(func(w *worker) error {
+		if err := interrupted(q.ctx); err != nil {
+			return err
+		}
+		return task(w)
+	})
 }

@@ -7,13 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/x448/float16"
-
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
-	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // scaleSuffix is what is added to the name of a tensor of codes to name its
@@ -62,70 +58,6 @@ func isScale(file *safetensors.File, name string) bool {
 	return ok
 }
 
-// array is a tensor's values in the type that its file holds them in, so that
-// encoding rounds once.
-type array interface {
-	// quantize is scaling.Quantize of the array.
-	quantize(t *tensor.Tensor, q *scaling.Quantizer) error
-	// measure returns the magnitudes and what is not finite.
-	measure() (fp8.Stats, telemetry.NonFinite, error)
-}
-
-type arrayOf[T fp8.Float] []T
-
-func (a arrayOf[T]) quantize(t *tensor.Tensor, q *scaling.Quantizer) error {
-	return scaling.Quantize(t, []T(a), q)
-}
-
-func (a arrayOf[T]) measure() (fp8.Stats, telemetry.NonFinite, error) {
-	var st fp8.Stats
-	recorder := telemetry.New()
-	err := tensor.Quantize(&tensor.Tensor{Shape: []int{len(a)}}, []T(a), tensor.Quantization{
-		Scale:    func(float32, bool) fp8.Scale { return fp8.Scale{} },
-		Stats:    &st,
-		Reporter: recorder,
-	})
-	first, _ := recorder.FirstNonFinite()
-	return st, first, err
-}
-
-// readArray reads a tensor of floating-point values; FP8 codes and E8M0 are
-// decoded. It returns nil for a tensor of any other type.
-func readArray(file *safetensors.File, info safetensors.Info) (array, error) {
-	format, isFP8 := formatOf(info.DType)
-	if !isFloat(info.DType) && !isFP8 && info.DType != safetensors.F8E8M0 {
-		return nil, nil
-	}
-	data, err := file.Bytes(info.Name)
-	if err != nil {
-		return nil, err
-	}
-	le := binary.LittleEndian
-	switch info.DType {
-	case safetensors.F64:
-		return arrayFrom(data, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) }), nil
-	case safetensors.F32:
-		return arrayFrom(data, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) }), nil
-	case safetensors.F16:
-		return arrayFrom(data, 2, func(b []byte) float16.Float16 { return float16.Frombits(le.Uint16(b)) }), nil
-	case safetensors.BF16:
-		return arrayFrom(data, 2, func(b []byte) fp8.BFloat16 { return fp8.BFloat16(le.Uint16(b)) }), nil
-	case safetensors.F8E8M0:
-		return arrayOf[float32](e8m0Values(data)), nil
-	}
-	values := make([]float32, len(data))
-	fp8.Decode(values, data, format)
-	return arrayOf[float32](values), nil
-}
-
-func arrayFrom[T fp8.Float](data []byte, size int, value func([]byte) T) arrayOf[T] {
-	values := make([]T, len(data)/size)
-	for i := range values {
-		values[i] = value(data[i*size:])
-	}
-	return values
-}
-
 func e8m0Values(data []byte) []float32 {
 	values := make([]float32, len(data))
 	for i, b := range data {
@@ -146,9 +78,9 @@ func readScales(file *safetensors.File, info safetensors.Info) ([]float32, error
 	return e8m0Values(data), err
 }
 
-// appendScales appends the bytes of scales; those of an E8M0 profile are powers
-// of two or NaN.
-func appendScales(b []byte, scales []float32, dtype safetensors.DType) ([]byte, error) {
+// appendScales appends the bytes of scales, of which the first is that of block
+// first; those of an E8M0 profile are powers of two or NaN.
+func appendScales(b []byte, scales []float32, dtype safetensors.DType, first int) ([]byte, error) {
 	for i, s := range scales {
 		if dtype != safetensors.F8E8M0 {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s))
@@ -156,7 +88,7 @@ func appendScales(b []byte, scales []float32, dtype safetensors.DType) ([]byte, 
 		}
 		e, ok := fp8.E8M0FromFloat32(s)
 		if !ok {
-			return nil, fmt.Errorf("scale %d is %v, which E8M0 does not have", i, s)
+			return nil, fmt.Errorf("scale %d is %v, which E8M0 does not have", first+i, s)
 		}
 		b = append(b, byte(e))
 	}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// worker does a quantizer's strips one at a time, in memory that it keeps.
+type worker struct {
+	*quantizer
+	buffers map[safetensors.DType]buffer
+	tensor  tensor.Tensor
+	bytes   []byte // scales as they are written, or what is copied
+}
+
+func newWorker(q *quantizer) *worker {
+	return &worker{quantizer: q, buffers: map[safetensors.DType]buffer{}}
+}
+
+func (w *worker) read(m *matrix, s span) (array, error) {
+	b := w.buffers[m.DType]
+	if b == nil {
+		b = newBuffer(m.DType)
+		w.buffers[m.DType] = b
+	}
+	first, n := m.elements(s)
+	return b.read(w.file, m.Name, first, n)
+}
+
+// survey takes note of a strip's extremes.
+func (w *worker) survey(m *matrix, s span) error {
+	values, err := w.read(m, s)
+	if err != nil {
+		return err
+	}
+	m.survey(values.extremes())
+	return nil
+}
+
+// settle chooses the one scale of a matrix that has been surveyed, and writes it.
+func (w *worker) settle(m *matrix) error {
+	none, err := w.read(m, span{})
+	if err != nil {
+		return err
+	}
+	if m.scale, err = none.scale(m.recipe, m.extremes); err != nil {
+		return err
+	}
+	w.tensor.Scales = append(w.tensor.Scales[:0], m.scale.Stored)
+	return w.writeScales(m, span{})
+}
+
+// encode quantizes a strip and writes what becomes of it.
+func (w *worker) encode(m *matrix, s span) error {
+	values, err := w.read(m, s)
+	if err != nil {
+		return err
+	}
+	st, err := m.quantize(&w.tensor, values, s)
+	if err != nil {
+		return err
+	}
+	first, n := m.elements(s)
+	if err := m.add(&st, values, first); err != nil {
+		return err
+	}
+	if !m.oneScale {
+		if err := w.writeScales(m, s); err != nil {
+			return err
+		}
+	}
+	return w.write(m.Name, w.tensor.Codes[:n], first)
+}
+
+func (w *worker) writeScales(m *matrix, s span) (err error) {
+	first, dtype := m.firstScale(s), scaleType(m.recipe)
+	if w.bytes, err = appendScales(w.bytes[:0], w.tensor.Scales, dtype, first); err != nil {
+		return fmt.Errorf("tensor %q: %w", m.Name, err)
+	}
+	return w.write(m.Name+scaleSuffix, w.bytes, int64(first)*int64(dtype.Size()))
+}
+
+// copy copies n bytes of a tensor as they are.
+func (w *worker) copy(name string, from int64, n int) error {
+	w.bytes = slices.Grow(w.bytes[:0], n)[:n]
+	if err := w.file.ReadBytes(name, from, w.bytes); err != nil {
+		return err
+	}
+	return w.write(name, w.bytes, from)
+}
+
+func (w *worker) write(name string, data []byte, at int64) error {
+	err := w.out.WriteAt(name, data, at)
+	if err == nil {
+		err = w.progress.Add(len(data))
+	}
+	return err
+}
