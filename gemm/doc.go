@@ -27,4 +27,10 @@
 // K), or extents of which neither divides the other, cannot be factored out:
 // that is an error that says which requantization would do. So is a scale that
 // is NaN, infinite or negative. All checks come before the first write.
+//
+// Micro-kernels for AVX-512, for AVX2 with FMA and for NEON compute all products
+// there, grouped ones and all types of C included; elsewhere, and under the build
+// tag purego, plain Go does. A matrix of weights that is used again and again is best
+// given as [Packed], above all where A has few rows. Memory to work in is kept
+// from call to call: once warm, [Multiply] allocates nothing.
 package gemm

@@ -57,6 +57,10 @@ func extreme(r *rand.Rand, n int) []float32 {
 }
 
 func TestEpilogue(t *testing.T) {
+	forLevels(t, testEpilogues)
+}
+
+func testEpilogues(t *testing.T) {
 	t.Run("float32", func(t *testing.T) {
 		testEpilogue(t, func(x float32) float32 { return x }, func(x float32) float32 { return x }, math.Float32bits)
 	})
@@ -100,7 +104,9 @@ func testEpilogue[T gemm.Output](t *testing.T, round func(float32) T, wide func(
 
 // TestCanonicalNaN checks the bits of NaN results: of NaN operands, of opposite
 // infinities in the sum, and of those that only the epilogue makes.
-func TestCanonicalNaN(t *testing.T) {
+func TestCanonicalNaN(t *testing.T) { forLevels(t, testCanonicalNaN) }
+
+func testCanonicalNaN(t *testing.T) {
 	one := func(code byte) *tensor.Tensor {
 		return &tensor.Tensor{Format: fp8.E5M2, Shape: []int{1, 1}, Codes: []byte{code}, Scales: []float32{1}}
 	}
@@ -136,7 +142,9 @@ func TestCanonicalNaN(t *testing.T) {
 }
 
 // TestQuantized checks that C in FP8 is the float32 result quantized.
-func TestQuantized(t *testing.T) {
+func TestQuantized(t *testing.T) { forLevels(t, testQuantized) }
+
+func testQuantized(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 100 {
 		m, n, k := r.IntN(40), r.IntN(40), r.IntN(70)

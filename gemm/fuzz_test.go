@@ -7,10 +7,12 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// FuzzMultiply compares products of small operands with the reference, and
+// FuzzMultiply compares products of small operands with the reference at every
+// level, and
 // errors with the contract. Codes and the bits of scales come from data, over
 // and over.
 func FuzzMultiply(f *testing.F) {
@@ -46,18 +48,21 @@ func FuzzMultiply(f *testing.F) {
 		for _, s := range append(append([]float32{}, a.Scales...), b.Scales...) {
 			wrong = wrong || s != s || s > math.MaxFloat32 || math.Signbit(float64(s))
 		}
-		got := make([]float32, int(m)*int(n))
-		err := gemm.Multiply(got, a, b, gemm.Options{Workers: int(formats >> 4)})
-		if (err != nil) != wrong {
-			t.Fatalf("%s: %v", describe(a, b), err)
+		want := make([]float32, int(m)*int(n))
+		if !wrong {
+			want = reference(a, b)
 		}
-		if err == nil {
-			err = differ(got, reference(a, b))
-		} else {
-			err = differ(got, make([]float32, len(got)))
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", describe(a, b), err)
+		for _, l := range cpu.Levels() {
+			restore := force(t, l)
+			got := make([]float32, len(want))
+			err := gemm.Multiply(got, a, b, gemm.Options{Workers: int(formats >> 4)})
+			if (err != nil) != wrong {
+				t.Fatalf("%v, %s: %v", l, describe(a, b), err)
+			}
+			if err := differ(got, want); err != nil {
+				t.Fatalf("%v, %s: %v", l, describe(a, b), err)
+			}
+			restore()
 		}
 	})
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // TestGolden compares products with those that NumPy computed in the canonical
-// order, for every worker count.
+// order, for every worker count, at
+// every level.
 func TestGolden(t *testing.T) {
 	file, err := safetensors.Open(testutil.Shared(t, "golden", "gemm.safetensors"))
 	require.NoError(t, err)
@@ -33,15 +34,17 @@ func TestGolden(t *testing.T) {
 			b := goldenOperand(t, file, name+".b", operandB)
 			want, err := file.Float32s(name + ".canonical")
 			require.NoError(t, err)
-			for workers := 1; workers <= 3; workers++ {
-				got := make([]float32, len(want))
-				require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Workers: workers}))
-				for i := range want {
-					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-						t.Fatalf("%d workers, element %d: got %v, want %v", workers, i, got[i], want[i])
+			forLevels(t, func(t *testing.T) {
+				for workers := 1; workers <= 3; workers++ {
+					got := make([]float32, len(want))
+					require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Workers: workers}))
+					for i := range want {
+						if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+							t.Fatalf("%d workers, element %d: got %v, want %v", workers, i, got[i], want[i])
+						}
 					}
 				}
-			}
+			})
 		})
 	}
 	require.Equal(t, 8, cases)

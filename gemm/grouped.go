@@ -8,12 +8,12 @@ import (
 
 // GroupedRows multiplies the rows of a, which are grouped by expert, by each
 // expert's weights: group e is the next rows[e] rows of a, [sum of rows, K],
-// times experts[e], [N, K], and goes to the same rows of c, [sum of rows, N]. A
+// times experts[e], [N, K], tensors or packed weights, and goes to the same rows of c, [sum of rows, N]. A
 // group may be empty. A group must start where a block of a starts, which every
 // row does for blocks of one row. Errors and panics are those of [Multiply];
 // nothing is written unless all groups are right. For C in FP8 quantize the
 // float32 result: it gives the bits that [Quantized] would.
-func GroupedRows[T Output](c []T, a *tensor.Tensor, experts []*tensor.Tensor, rows []int, o Options) error {
+func GroupedRows[T Output, W Weights](c []T, a *tensor.Tensor, experts []W, rows []int, o Options) error {
 	m, _ := a.Dims()
 	n, err := expertRows(experts, len(rows))
 	if err != nil {
@@ -37,7 +37,7 @@ func GroupedRows[T Output](c []T, a *tensor.Tensor, experts []*tensor.Tensor, ro
 // [E, M, K], each expert is [N, K], and c is [E, M, N]. The other rows of c are
 // left as they are. a[e] must start where a block of a starts. Errors and panics
 // are those of [GroupedRows].
-func GroupedMasked[T Output](c []T, a *tensor.Tensor, experts []*tensor.Tensor, rows []int, o Options) error {
+func GroupedMasked[T Output, W Weights](c []T, a *tensor.Tensor, experts []W, rows []int, o Options) error {
 	if len(a.Shape) != 3 || len(rows) != a.Shape[0] {
 		return fmt.Errorf("gemm: tensor %q of shape %v for %d groups: want [%d, M, K]", a.Name, a.Shape, len(rows), len(rows))
 	}
@@ -100,11 +100,12 @@ type group struct {
 }
 
 // expertRows returns N, which all of E experts must share.
-func expertRows(experts []*tensor.Tensor, count int) (n int, err error) {
+func expertRows[W Weights](experts []W, count int) (n int, err error) {
 	if len(experts) != count {
 		return 0, fmt.Errorf("gemm: %d experts for %d groups", len(experts), count)
 	}
-	for e, w := range experts {
+	for e := range experts {
+		w := headerOf(experts[e])
 		rows, _ := w.Dims()
 		if e > 0 && rows != n {
 			return 0, fmt.Errorf("gemm: expert %d, tensor %q of shape %v, has %d rows, those before it have %d", e, w.Name, w.Shape, rows, n)
@@ -130,7 +131,7 @@ func checkCounts(a *tensor.Tensor, counts []int, size int, what string) error {
 }
 
 // addRows adds the product of count rows of a with w; its result goes to c[at:].
-func addRows(groups []group, a *tensor.Tensor, first, count int, w *tensor.Tensor, at int) ([]group, error) {
+func addRows[W Weights](groups []group, a *tensor.Tensor, first, count int, w W, at int) ([]group, error) {
 	x, err := a.RowRange(first, first+count)
 	if err != nil {
 		return nil, groupError(len(groups), err)
@@ -138,7 +139,7 @@ func addRows(groups []group, a *tensor.Tensor, first, count int, w *tensor.Tenso
 	return addGroup(groups, x, w, at)
 }
 
-func addGroup(groups []group, x, w *tensor.Tensor, at int) ([]group, error) {
+func addGroup[W Weights](groups []group, x *tensor.Tensor, w W, at int) ([]group, error) {
 	p, err := newProduct(x, w)
 	if err != nil {
 		return nil, groupError(len(groups), err)
@@ -153,13 +154,18 @@ func runGroups[T Output](c []T, groups []group, size int, o Options) error {
 		panic(wrongC)
 	}
 	for _, g := range groups {
-		checkLengths(g.m*g.n, g.product, o)
+		checkLengths(g.m*g.n, g.m, g.n, o)
 	}
-	reported := false
+	r := newRun()
 	for _, g := range groups {
-		part := c[g.at : g.at+g.m*g.n]
-		multiply(part, g.product, o)
-		reported = reported || reportNonFinite(part, g.at, o)
+		r.add(g.product, g.at)
+	}
+	r.out = newResult(c, o)
+	r.compute(o.Workers)
+	for _, g := range groups {
+		if reportNonFinite(c[g.at:g.at+g.m*g.n], g.at, o) {
+			break
+		}
 	}
 	return nil
 }

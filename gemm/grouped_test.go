@@ -67,7 +67,18 @@ func split(t *testing.T, b *tensor.Tensor) (experts []*tensor.Tensor) {
 	return experts
 }
 
-func TestGroupedRows(t *testing.T) {
+func packed(t *testing.T, experts []*tensor.Tensor) (all []*gemm.Packed) {
+	for _, x := range experts {
+		w, err := gemm.Pack(x)
+		require.NoError(t, err)
+		all = append(all, w)
+	}
+	return all
+}
+
+func TestGroupedRows(t *testing.T) { forLevels(t, testGroupedRows) }
+
+func testGroupedRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 60 {
 		experts, n, k := r.IntN(5), 4*r.IntN(6), r.IntN(70)
@@ -84,10 +95,15 @@ func TestGroupedRows(t *testing.T) {
 		}
 		require.NoError(t, gemm.GroupedRows(got, a, split(t, b), rows, o))
 		require.NoError(t, differ(got, want))
+		got = filled(m * n)
+		require.NoError(t, gemm.GroupedRows(got, a, packed(t, split(t, b)), rows, o))
+		require.NoError(t, differ(got, want))
 	}
 }
 
-func TestGroupedMasked(t *testing.T) {
+func TestGroupedMasked(t *testing.T) { forLevels(t, testGroupedMasked) }
+
+func testGroupedMasked(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 60 {
 		experts, m, n, k := r.IntN(5), 2*r.IntN(5), 4*r.IntN(6), r.IntN(70)
@@ -109,10 +125,15 @@ func TestGroupedMasked(t *testing.T) {
 		}
 		require.NoError(t, gemm.GroupedMasked(got, a, split(t, b), rows, o))
 		require.NoError(t, differ(got, want))
+		got = filled(experts * m * n)
+		require.NoError(t, gemm.GroupedMasked(got, a, packed(t, split(t, b)), rows, o))
+		require.NoError(t, differ(got, want))
 	}
 }
 
-func TestGroupedK(t *testing.T) {
+func TestGroupedK(t *testing.T) { forLevels(t, testGroupedK) }
+
+func testGroupedK(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 60 {
 		experts, m, n := r.IntN(5), r.IntN(20), r.IntN(20)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/x448/float16"
 
@@ -34,17 +35,17 @@ const (
 	wrongBias = "gemm: bias is not of N elements"
 )
 
-// Multiply writes A·Bᵀ to c, of shape [M, N] and dense. The bits do not depend
-// on Workers. c must not overlap the operands or the bias.
+// Multiply writes A·Bᵀ to c, of shape [M, N] and dense; b is a tensor or packed
+// weights. The bits do not depend on which, nor on Workers. c must not overlap the operands or the bias.
 //
 // It returns an error, and writes nothing, if a or b is not whole, if their
 // last dimensions differ or their blocks cannot go together along it, or if a
 // scale is NaN, infinite or negative. It panics if c or the bias is not of the
 // right length. Safe for concurrent use on distinct c.
-func Multiply[T Output](c []T, a, b *tensor.Tensor, o Options) error {
+func Multiply[T Output, W Weights](c []T, a *tensor.Tensor, b W, o Options) error {
 	p, err := newProduct(a, b)
 	if err != nil {
-		return fmt.Errorf("gemm: %w", err)
+		return inPackage(err)
 	}
 	multiply(c, p, o)
 	reportNonFinite(c, 0, o)
@@ -52,64 +53,19 @@ func Multiply[T Output](c []T, a, b *tensor.Tensor, o Options) error {
 }
 
 func multiply[T Output](c []T, p product, o Options) {
-	checkLengths(len(c), p, o)
-	p.run(o.Workers, func(i, j int, values []float32) {
-		lo := i*p.n + j
-		epilogue(c[lo:lo+len(values)], values, j, o)
-	})
+	checkLengths(len(c), p.m, p.n, o)
+	r := newRun()
+	r.add(p, 0)
+	r.out = newResult(c, o)
+	r.compute(o.Workers)
 }
 
-func checkLengths(c int, p product, o Options) {
-	if c != p.m*p.n {
+func checkLengths(c, m, n int, o Options) {
+	if c != m*n {
 		panic(wrongC)
 	}
-	if o.Bias != nil && len(o.Bias) != p.n {
+	if o.Bias != nil && len(o.Bias) != n {
 		panic(wrongBias)
-	}
-}
-
-// epilogue is step 4 for values of columns j and following.
-func epilogue[T Output](c []T, values []float32, j int, o Options) {
-	if o.Bias != nil {
-		for i := range values {
-			values[i] += o.Bias[j+i]
-		}
-	}
-	if o.Accumulate {
-		for i := range values {
-			values[i] += widen(c[i])
-		}
-	}
-	if o.Bias != nil || o.Accumulate {
-		canonicalNaN(values)
-	}
-	narrow(c, values)
-}
-
-func widen[T Output](x T) float32 {
-	switch x := any(x).(type) {
-	case float32:
-		return x
-	case fp8.BFloat16:
-		return x.Float32()
-	case float16.Float16:
-		return x.Float32()
-	}
-	return 0
-}
-
-func narrow[T Output](c []T, values []float32) {
-	switch c := any(c).(type) {
-	case []float32:
-		copy(c, values)
-	case []fp8.BFloat16:
-		for i, v := range values {
-			c[i] = fp8.BFloat16FromFloat32(v)
-		}
-	case []float16.Float16:
-		for i, v := range values {
-			c[i] = float16.Fromfloat32(v)
-		}
 	}
 }
 
@@ -133,7 +89,7 @@ func reportNonFinite[T Output](c []T, base int, o Options) bool {
 // becomes [M, N]. Accumulating into FP8 would round the old C at every step and
 // is refused with an error, as cuBLAS refuses it. Other errors and panics are
 // those of Multiply and of [scaling.Quantize].
-func Quantized(t *tensor.Tensor, a, b *tensor.Tensor, o Options, q *scaling.Quantizer) error {
+func Quantized[W Weights](t, a *tensor.Tensor, b W, o Options, q *scaling.Quantizer) error {
 	if o.Accumulate {
 		return errors.New("gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
 	}
@@ -142,9 +98,12 @@ func Quantized(t *tensor.Tensor, a, b *tensor.Tensor, o Options, q *scaling.Quan
 	}
 	p, err := newProduct(a, b)
 	if err != nil {
-		return fmt.Errorf("gemm: %w", err)
+		return inPackage(err)
 	}
-	c := make([]float32, p.m*p.n)
+	buf := sums.Get().(*[]float32)
+	defer sums.Put(buf)
+	*buf = grow(*buf, p.m*p.n)
+	c := *buf
 	multiply(c, p, o)
 	shape := t.Shape
 	t.Shape = []int{p.m, p.n}
@@ -155,3 +114,8 @@ func Quantized(t *tensor.Tensor, a, b *tensor.Tensor, o Options, q *scaling.Quan
 	reportNonFinite(c, 0, o)
 	return nil
 }
+
+// sums keeps the float32 results of Quantized from call to call.
+var sums = sync.Pool{New: func() any { return new([]float32) }}
+
+func inPackage(err error) error { return fmt.Errorf("gemm: %w", err) }

@@ -42,12 +42,12 @@ var (
 func pick(r *rand.Rand, from []int) int { return from[r.IntN(len(from))] }
 
 // TestMultiply compares Multiply with the reference over all pairs of blocks,
-// formats mixed, for any number of workers.
+// formats mixed, for any number of workers, at every level.
 func TestMultiply(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	trials := 12
 	if testing.Short() {
-		trials = 2
+		trials = 1
 	}
 	for _, blockA := range blocks {
 		for _, blockB := range blocks {
@@ -58,14 +58,7 @@ func TestMultiply(t *testing.T) {
 				}
 				a := random(r, "a", anyFormat(r), blockA, anyKind(r), m, k)
 				b := random(r, "b", anyFormat(r), blockB, anyKind(r), n, k)
-				got := make([]float32, m*n)
-				for i := range got {
-					got[i] = 12345
-				}
-				require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Workers: r.IntN(6)}))
-				if err := differ(got, reference(a, b)); err != nil {
-					t.Fatalf("%s: %v", describe(a, b), err)
-				}
+				compareLevels(t, r, a, b)
 			}
 		}
 	}
@@ -78,18 +71,20 @@ func TestWorkers(t *testing.T) {
 	a := random(r, "a", fp8.E4M3, tensor.Block{Rows: 1, Cols: 32}, kind{special: true}, 150, 100)
 	b := random(r, "b", fp8.E5M2, tensor.Block{Rows: 128, Cols: 64}, kind{special: true}, 70, 100)
 	want := reference(a, b)
-	for workers := -1; workers <= 20; workers++ {
-		got := make([]float32, len(want))
-		require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Workers: workers}))
-		require.NoError(t, differ(got, want), "%d workers", workers)
-	}
+	forLevels(t, func(t *testing.T) {
+		for workers := -1; workers <= 20; workers++ {
+			got := make([]float32, len(want))
+			require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Workers: workers}))
+			require.NoError(t, differ(got, want), "%d workers", workers)
+		}
+	})
 }
 
 // TestConcurrent multiplies one pair of operands from many goroutines.
 func TestConcurrent(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
-	a := random(r, "a", fp8.E4M3, tensor.Block{Rows: 1, Cols: 128}, kind{}, 70, 200)
-	b := random(r, "b", fp8.E4M3, tensor.Block{Rows: 128, Cols: 128}, kind{}, 40, 200)
+	a := random(r, "a", fp8.E4M3, tile128, kind{}, 70, 200)
+	b := random(r, "b", fp8.E4M3, square128, kind{}, 40, 200)
 	want := reference(a, b)
 	got := make([][]float32, 8)
 	var wait sync.WaitGroup
@@ -110,7 +105,9 @@ func TestConcurrent(t *testing.T) {
 // TestPadding checks that tokens of zero codes behind K change no bit, whatever
 // their scales. There is one exception: a block of its own, p = +0, makes +0 of
 // a c that has underflowed to -0.
-func TestPadding(t *testing.T) {
+func TestPadding(t *testing.T) { forLevels(t, testPadding) }
+
+func testPadding(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 400 {
 		k, extra := r.IntN(100), r.IntN(70)
@@ -151,7 +148,9 @@ func padded(r *rand.Rand, x *tensor.Tensor, extra int) *tensor.Tensor {
 
 // TestZeroScale checks that +0 is an allowed scale and makes zeros of what is
 // finite.
-func TestZeroScale(t *testing.T) {
+func TestZeroScale(t *testing.T) { forLevels(t, testZeroScale) }
+
+func testZeroScale(t *testing.T) {
 	x := &tensor.Tensor{Shape: []int{2, 2}, Block: tensor.Block{Rows: 1}, Codes: []byte{0x38, 0xB8, 0x38, 0xB8}, Scales: []float32{0, 1}}
 	got := make([]float32, 4)
 	require.NoError(t, gemm.Multiply(got, x, x, gemm.Options{}))
@@ -164,7 +163,9 @@ func TestZeroScale(t *testing.T) {
 
 // TestScaleOrder checks results that tell p*sa*sb, p*(sa*sb) and the order of the
 // operands apart.
-func TestScaleOrder(t *testing.T) {
+func TestScaleOrder(t *testing.T) { forLevels(t, testScaleOrder) }
+
+func testScaleOrder(t *testing.T) {
 	multiply := func(codeA, codeB byte, sa, sb float32) float32 {
 		a := &tensor.Tensor{Shape: []int{1, 1}, Codes: []byte{codeA}, Scales: []float32{sa}}
 		b := &tensor.Tensor{Shape: []int{1, 1}, Codes: []byte{codeB}, Scales: []float32{sb}}
@@ -185,7 +186,9 @@ func TestScaleOrder(t *testing.T) {
 }
 
 // TestViews multiplies views of tensors, as they are and copied.
-func TestViews(t *testing.T) {
+func TestViews(t *testing.T) { forLevels(t, testViews) }
+
+func testViews(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for range 60 {
 		block := tensor.Block{Rows: 1 + r.IntN(4), Cols: 16 * (1 + r.IntN(3))}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
 // definition adds the products up as the package's documentation says.
@@ -128,18 +130,31 @@ func TestProduct(t *testing.T) {
 	sizes := []int{0, 1, 2, 3, 15, 16, 17, 18, 33}
 	for _, m := range sizes {
 		for _, n := range sizes {
-			k := []int{0, 1, 31, 32, 33, 70}[r.IntN(6)]
-			a, b := random(r, m*k, false), random(r, n*k, true)
-			for workers := range 5 {
-				c := random(r, m*n, false) // to be overwritten
-				Product(c, a, b, m, n, k, workers)
-				for i := range c {
-					want := definition(a[i/n*k:(i/n+1)*k], b[i%n*k:(i%n+1)*k])
-					if !same(c[i], want) {
-						t.Fatalf("[%d, %d, %d], %d workers, element %d: got %v, want %v", m, n, k, workers, i, c[i], want)
-					}
+			checkProduct(t, r, m, n, []int{0, 1, 31, 32, 33, 70}[r.IntN(6)])
+		}
+	}
+	for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}} {
+		checkProduct(t, r, s[0], s[1], s[2])
+	}
+}
+
+// checkProduct compares a product with the definition at every level.
+func checkProduct(t *testing.T, r *rand.Rand, m, n, k int) {
+	t.Helper()
+	a, b := random(r, m*k, false), random(r, n*k, r.IntN(2) == 0)
+	for _, l := range cpu.Levels() {
+		restore, err := cpu.Force(l)
+		require.NoError(t, err)
+		for workers := range 3 {
+			c := random(r, m*n, false) // to be overwritten
+			Product(c, a, b, m, n, k, workers)
+			for i := range c {
+				want := definition(a[i/n*k:(i/n+1)*k], b[i%n*k:(i%n+1)*k])
+				if !same(c[i], want) {
+					t.Fatalf("%v, [%d, %d, %d], %d workers, element %d: got %v, want %v", l, m, n, k, workers, i, c[i], want)
 				}
 			}
 		}
+		restore()
 	}
 }

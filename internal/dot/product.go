@@ -1,11 +1,19 @@
 package dot
 
-import "github.com/octavo-fp8/octavo/internal/parallel"
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/tile"
+)
 
 // Product writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n], all
 // row-major and dense. Each element is a dot product of this package, whatever
 // the number of workers (0: GOMAXPROCS). c must not overlap a or b.
 func Product(c, a, b []float32, m, n, k, workers int) {
+	if kernel := tile.For(cpu.Current()); kernel != nil && kernel.RoundedTiles != nil && m*n > 0 {
+		productTiles(kernel, c, a, b, m, n, k, workers)
+		return
+	}
 	parallel.For(m, 1, workers, func(lo, hi int) {
 		// A strip of B stays in the nearest cache while all rows of A pass.
 		const strip = 16

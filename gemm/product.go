@@ -10,22 +10,42 @@ import (
 
 // product is a checked pair of operands.
 type product struct {
-	a, b    *tensor.Tensor
+	a, b    operand
 	m, n, k int
 	block   int // L of step 1; at least 1
 }
 
 // newProduct checks everything about a and b that could go wrong. Its errors do
 // not name the package yet.
-func newProduct(a, b *tensor.Tensor) (product, error) {
-	for _, t := range []*tensor.Tensor{a, b} {
-		if err := t.Check(); err != nil {
-			return product{}, err
-		}
-		if err := t.CheckScales(); err != nil {
-			return product{}, err
-		}
+func newProduct[W Weights](a *tensor.Tensor, b W) (product, error) {
+	if err := checkOperand(a); err != nil {
+		return product{}, err
 	}
+	switch b := any(b).(type) {
+	case *tensor.Tensor:
+		if err := checkOperand(b); err != nil {
+			return product{}, err
+		}
+		return pair(a, b, newOperand(b))
+	case *Packed:
+		if err := b.check(); err != nil {
+			return product{}, err
+		}
+		return pair(a, &b.header, b.operand())
+	}
+	return product{}, nil
+}
+
+func checkOperand(t *tensor.Tensor) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	return t.CheckScales()
+}
+
+// pair checks that two operands go together, of which each by itself is right.
+// The codes of b are in operand.
+func pair(a, b *tensor.Tensor, operand operand) (product, error) {
 	m, ka := a.Dims()
 	n, kb := b.Dims()
 	if ka != kb {
@@ -35,7 +55,7 @@ func newProduct(a, b *tensor.Tensor) (product, error) {
 		return product{}, fmt.Errorf("tensor %q of %d rows and tensor %q of %d rows: a product has too many elements", a.Name, m, b.Name, n)
 	}
 	block, err := sumBlock(a, b, ka)
-	return product{a: a, b: b, m: m, n: n, k: ka, block: block}, err
+	return product{newOperand(a), operand, m, n, ka, block}, err
 }
 
 func unequalK(a, b *tensor.Tensor) error {

@@ -1,0 +1,56 @@
+package bench
+
+import (
+	"sync"
+	"time"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// fmaChains is the number of fused multiply-adds in a round of the kernels that
+// measure their rate: they do not wait for each other.
+const fmaChains = 12
+
+// peakFMA measures for some milliseconds how many GFLOP/s so many processors can
+// do at a level together, in registers alone; 0 where there is no kernel.
+func peakFMA(l cpu.Level, workers int) float64 {
+	const rounds = 1 << 17
+	lanes := 0
+	seconds := fastest(workers, func() { lanes = spinFMA(l, rounds) })
+	return 2 * fmaChains * float64(lanes) * rounds * float64(workers) / seconds / 1e9
+}
+
+// peakRead measures how many GB/s so many processors can read together of
+// memory; 0 where there is no kernel.
+func peakRead(memory []byte, workers int) float64 {
+	if !canRead {
+		return 0
+	}
+	part := len(memory) / workers &^ 255
+	var lock sync.Mutex
+	next := 0
+	seconds := fastest(workers, func() {
+		lock.Lock()
+		first := next % (part * workers)
+		next += part
+		lock.Unlock()
+		read(&memory[first], part)
+	})
+	return float64(part*workers) / seconds / 1e9
+}
+
+// fastest returns the seconds that so many goroutines take for f, at best.
+func fastest(workers int, f func()) float64 {
+	best := time.Hour
+	for range 9 {
+		var wait sync.WaitGroup
+		start := time.Now()
+		for range workers - 1 {
+			wait.Go(f)
+		}
+		f()
+		wait.Wait()
+		best = min(best, time.Since(start))
+	}
+	return best.Seconds()
+}

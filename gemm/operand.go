@@ -1,0 +1,99 @@
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/tile"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// operand is what products need of a tensor or of packed weights. Its codes are
+// either in rows or in panels.
+type operand struct {
+	format fp8.Format
+	codes  []byte // in rows
+	stride int    // between rows
+
+	packed bool   // in panels
+	panels []byte // each K-major, of tile.Columns rows
+	depth  int    // of a panel: K, rounded up to pairs
+	halves bool   // all codes of the panels can be read as float16s
+
+	scales grid
+}
+
+func newOperand(t *tensor.Tensor) operand {
+	rows, k := t.Dims()
+	o := operand{format: t.Format, codes: t.Codes, stride: k, scales: newGrid(t)}
+	if rows > 1 {
+		o.stride = distance(t.Row(0), t.Row(1))
+	}
+	return o
+}
+
+// distance is from where one slice starts to where another does in the same
+// memory. A tensor does not say how far apart its rows are if it is a view.
+func distance[T any](from, to []T) int {
+	var zero T
+	a, b := unsafe.SliceData(from), unsafe.SliceData(to)
+	return int(uintptr(unsafe.Pointer(b))-uintptr(unsafe.Pointer(a))) / int(unsafe.Sizeof(zero))
+}
+
+// address is where a slice starts, of which only the processor's caches hear.
+func address(s []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
+
+// row returns codes [k0, k1) of a row, in buf where they do not lie together.
+func (o *operand) row(buf []byte, i, k0, k1 int) []byte {
+	if !o.packed {
+		return o.codes[i*o.stride+k0 : i*o.stride+k1]
+	}
+	buf = grow(buf, k1-k0)
+	panel := o.panel(i / tile.Columns)
+	for j := range buf {
+		buf[j] = panel[(k0+j)*tile.Columns+i%tile.Columns]
+	}
+	return buf
+}
+
+// panel returns a panel of packed weights.
+func (o *operand) panel(i int) []byte {
+	size := o.depth * tile.Columns
+	return o.panels[i*size : (i+1)*size]
+}
+
+// grid is the scales of an operand: of rows x cols values each, rows of scales
+// being stride apart.
+type grid struct {
+	scales             []float32
+	stride, rows, cols int
+}
+
+func newGrid(t *tensor.Tensor) grid {
+	rows, cols := t.Block.Extents(t.Dims())
+	gridRows, gridCols := t.Grid()
+	g := grid{t.Scales, gridCols, rows, cols}
+	if gridRows > 1 && gridCols > 0 {
+		g.stride = distance(t.ScaleRow(0), t.ScaleRow(1))
+	}
+	return g
+}
+
+func (g *grid) at(i, k int) float32 { return g.scales[i/g.rows*g.stride+k/g.cols] }
+
+// along writes the scales of row i at k, k+block and so on to every step'th
+// element of dst, n times each.
+func (g *grid) along(dst []float32, i, k, block, blocks, step, n int) {
+	row := g.scales[i/g.rows*g.stride:]
+	column, offset := k/g.cols, k%g.cols
+	for b := range blocks {
+		scale := row[column]
+		to := dst[b*step : b*step+n]
+		for j := range to {
+			to[j] = scale
+		}
+		if offset += block; offset >= g.cols {
+			column, offset = column+1, 0
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package gemm
+
+import (
+	"errors"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/tile"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Packed is weights, the B of products, in the order in which kernels read them.
+// It is made by [Pack]. A product with it has the bits of one with the tensor
+// that it was made of, at any level, and is faster where A has few rows.
+//
+// It has its own copy of codes and scales, one byte for each code, with N rounded
+// up to a multiple of 32 and K to one of 2, and four for each scale; later changes
+// of the tensor are not seen. It may be used by many goroutines at once.
+type Packed struct {
+	header tensor.Tensor // without codes
+	panels []byte
+	depth  int
+	halves bool
+}
+
+// Weights is what B of a product may be.
+type Weights interface{ *tensor.Tensor | *Packed }
+
+// Pack packs a tensor of shape [N, K]. It returns an error if the tensor is not
+// whole or a scale is NaN, infinite or negative.
+func Pack(t *tensor.Tensor) (*Packed, error) {
+	if err := checkOperand(t); err != nil {
+		return nil, inPackage(err)
+	}
+	n, k := t.Dims()
+	w := &Packed{header: tensor.Tensor{
+		Name: t.Name, Format: t.Format, Shape: append([]int{}, t.Shape...), Block: t.Block,
+	}}
+	gridRows, _ := t.Grid()
+	for i := range gridRows {
+		w.header.Scales = append(w.header.Scales, t.ScaleRow(i)...)
+	}
+	w.depth = roundUp(k, 2)
+	w.panels = make([]byte, roundUp(n, tile.Columns)*w.depth)
+	w.fill(newOperand(t), n, k)
+	return w, nil
+}
+
+// fill writes the panels, in pieces that do not keep an assembly routine, which
+// the garbage collector must wait for, for long.
+func (w *Packed) fill(o operand, n, k int) {
+	const piece = 4096
+	kernel, h := tile.For(cpu.Current()), &halves[o.format]
+	w.halves = true
+	for j := 0; j < n; j += tile.Columns {
+		panel := w.panels[j*w.depth : (j+tile.Columns)*w.depth]
+		for k0 := 0; k0 < k; k0 += piece {
+			depth, to := min(piece, k-k0), panel[k0*tile.Columns:]
+			kernel.Panel(to, o.codes[j*o.stride+k0:], o.stride, min(tile.Columns, n-j), depth)
+			w.halves = w.halves && h.fit(kernel, to[:depth*tile.Columns])
+		}
+	}
+}
+
+// Dims returns N and K.
+func (w *Packed) Dims() (n, k int) { return w.header.Dims() }
+
+var errNotPacked = errors.New("packed weights that were not made by Pack")
+
+func (w *Packed) check() error {
+	if w == nil || w.header.Scales == nil && w.header.Len() > 0 {
+		return errNotPacked
+	}
+	return nil
+}
+
+func (w *Packed) operand() operand {
+	return operand{format: w.header.Format, panels: w.panels, depth: w.depth, packed: true, halves: w.halves, scales: newGrid(&w.header)}
+}
+
+// headerOf returns the tensor, or what packed weights know of theirs.
+func headerOf[W Weights](w W) *tensor.Tensor {
+	switch w := any(w).(type) {
+	case *tensor.Tensor:
+		return w
+	case *Packed:
+		return &w.header
+	}
+	return nil
+}

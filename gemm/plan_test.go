@@ -1,0 +1,66 @@
+package gemm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/tile"
+)
+
+// TestAreas checks that areas cover a result once, in whole tiles and panels.
+func TestAreas(t *testing.T) {
+	for _, l := range cpu.Levels() {
+		if k := tile.For(l); k != nil {
+			require.Zero(t, rowStep%k.Rows)
+		}
+	}
+	sizes := []int{0, 1, 31, 32, 33, 127, 128, 129, 383, 384, 385, 512, 513, 1000, 2000}
+	for _, m := range sizes {
+		for _, n := range sizes {
+			for _, wanted := range []int{1, 4, 8, 100} {
+				p := part{product: product{m: m, n: n}}
+				areas, covered := p.cut(wanted), 0
+				for i := range areas {
+					a := p.area(i)
+					require.Less(t, a.i0, a.i1)
+					require.Less(t, a.j0, a.j1)
+					require.True(t, a.i0%rowStep == 0 && a.j0%tile.Columns == 0)
+					require.True(t, a.i1 <= m && a.j1 <= n)
+					covered += (a.i1 - a.i0) * (a.j1 - a.j0)
+				}
+				require.Equal(t, m*n, covered)
+			}
+		}
+	}
+}
+
+// TestSteps checks that steps cover K once, and that blocks start and end where
+// they should.
+func TestSteps(t *testing.T) {
+	for _, depth := range []int{32, 64, 256} {
+		for k := 0; k < 300; k += 7 {
+			for _, block := range []int{1, 2, 3, 5, 16, 31, 32, 33, 64, 100, 128, 257, 300} {
+				p := product{k: k, block: block}
+				for at := 0; at < k; {
+					s := p.step(at, depth)
+					n, padded := s.length()
+					require.Equal(t, at, s.lo)
+					require.True(t, s.hi > s.lo && s.hi <= k && s.hi-s.lo <= depth)
+					require.Equal(t, s.hi-s.lo, n*s.blocks)
+					require.Equal(t, (n+1)/2*2, padded)
+					require.Equal(t, s.first, s.lo%block == 0)
+					require.Equal(t, s.last, s.hi%block == 0 || s.hi == k)
+					if s.blocks > 1 || s.first && s.last && s.hi < k {
+						require.Equal(t, block, n)
+					}
+					if !s.last {
+						require.Zero(t, n%32)
+					}
+					at = s.hi
+				}
+			}
+		}
+	}
+}

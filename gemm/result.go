@@ -1,0 +1,91 @@
+package gemm
+
+import (
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// result is C, in one of its types, and what is done before values go there.
+type result struct {
+	float32s   []float32
+	bfloat16s  []fp8.BFloat16
+	float16s   []float16.Float16
+	bias       []float32
+	accumulate bool
+}
+
+func newResult[T Output](c []T, o Options) result {
+	r := result{bias: o.Bias, accumulate: o.Accumulate}
+	switch c := any(c).(type) {
+	case []float32:
+		r.float32s = c
+	case []fp8.BFloat16:
+		r.bfloat16s = c
+	case []float16.Float16:
+		r.float16s = c
+	}
+	return r
+}
+
+// store hands the sums of an area, whose rows are width apart, to out.
+func (p *part) store(sums []float32, width int, r area, out *result) {
+	n := r.j1 - r.j0
+	for i := r.i0; i < r.i1; i++ {
+		values := sums[(i-r.i0)*width:][:n]
+		at := p.at + i*p.n + r.j0
+		switch {
+		case out.float32s != nil:
+			epilogue(out.float32s[at:at+n], values, r.j0, out)
+		case out.bfloat16s != nil:
+			epilogue(out.bfloat16s[at:at+n], values, r.j0, out)
+		case out.float16s != nil:
+			epilogue(out.float16s[at:at+n], values, r.j0, out)
+		}
+	}
+}
+
+// epilogue is step 4 for values of columns j and following.
+func epilogue[T Output](c []T, values []float32, j int, out *result) {
+	if out.bias != nil {
+		for i, b := range out.bias[j : j+len(values)] {
+			values[i] += b
+		}
+	}
+	if out.accumulate {
+		for i := range values {
+			values[i] += widen(c[i])
+		}
+	}
+	if out.bias != nil || out.accumulate {
+		canonicalNaN(values)
+	}
+	narrow(c, values)
+}
+
+func widen[T Output](x T) float32 {
+	switch x := any(x).(type) {
+	case float32:
+		return x
+	case fp8.BFloat16:
+		return x.Float32()
+	case float16.Float16:
+		return x.Float32()
+	}
+	return 0
+}
+
+func narrow[T Output](c []T, values []float32) {
+	switch c := any(c).(type) {
+	case []float32:
+		copy(c, values)
+	case []fp8.BFloat16:
+		for i, v := range values {
+			c[i] = fp8.BFloat16FromFloat32(v)
+		}
+	case []float16.Float16:
+		for i, v := range values {
+			c[i] = float16.Fromfloat32(v)
+		}
+	}
+}

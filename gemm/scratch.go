@@ -1,0 +1,103 @@
+package gemm
+
+import (
+	"sync"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/tile"
+)
+
+// scratch is what one worker works with, reused from call to call.
+type scratch struct {
+	task             tile.Task
+	a, b             []float32 // decoded
+	codes            []byte    // of B, transposed
+	panel            []byte    // what the kernel multiplies with, if not b: these or packed ones
+	c, p             []float32 // results, and sums of a block that is not over
+	scalesA, scalesB []float32
+}
+
+var pool = sync.Pool{New: func() any { return new(scratch) }}
+
+// drop gives s back, without what it refers to of operands.
+func (s *scratch) drop() {
+	s.panel, s.task = nil, tile.Task{}
+	pool.Put(s)
+}
+
+// grow returns a slice of n elements, buf's memory if there is enough.
+func grow[T any](buf []T, n int) []T {
+	if cap(buf) < n {
+		return make([]T, n)
+	}
+	return buf[:n]
+}
+
+// step is a stretch of K that is decoded at once: some blocks, or some of a block
+// that is too long for that or is the last and shorter one.
+type step struct {
+	lo, hi int
+	blocks int
+	first  bool // a block starts at lo
+	last   bool // a block ends at hi
+}
+
+// step returns the step that starts at k and is about as long as depth, a
+// multiple of dot.Chunk.
+func (p *product) step(k, depth int) step {
+	inBlock := k % p.block
+	if left := min(p.block-inBlock, p.k-k); left < p.block || left > depth {
+		n := min(left, depth)
+		return step{k, k + n, 1, inBlock == 0, n == left}
+	}
+	blocks := min(depth, p.k-k) / p.block
+	return step{k, k + blocks*p.block, blocks, true, true}
+}
+
+// length returns the length of each of the step's blocks, and of what they are
+// padded to.
+func (st step) length() (n, padded int) {
+	n = (st.hi - st.lo) / st.blocks
+	return n, roundUp(n, 2)
+}
+
+// decodeRows decodes rows [i0, i1) of A, times unit, for a step, and adds zeros
+// for what is missing of the given number of rows.
+func (s *scratch) decodeRows(p *part, i0, i1, rows int, st step) {
+	n, padded := st.length()
+	stride := padded * st.blocks
+	unit := halves[p.b.format].unit
+	s.a = grow(s.a, rows*stride)
+	for i := i0; i < i1; i++ {
+		row, codes := s.a[(i-i0)*stride:][:stride], p.a.codes[i*p.a.stride+st.lo:][:st.hi-st.lo]
+		if n == padded {
+			fp8.DecodeScaled(row, codes, p.a.format, unit)
+			continue
+		}
+		for b := range st.blocks {
+			fp8.DecodeScaled(row[b*padded:], codes[b*n:(b+1)*n], p.a.format, unit)
+			row[b*padded+n] = 0
+		}
+	}
+	clear(s.a[(i1-i0)*stride:])
+}
+
+// gatherScales lists the scales of rows [i0, i1) of A, row by row, for a step.
+func (s *scratch) gatherScales(p *part, i0, i1, rows int, st step) {
+	s.scalesA = grow(s.scalesA, rows*st.blocks)
+	for i := i0; i < i1; i++ {
+		p.a.scales.along(s.scalesA[(i-i0)*st.blocks:], i, st.lo, p.block, st.blocks, 1, 1)
+	}
+	clear(s.scalesA[(i1-i0)*st.blocks:])
+}
+
+// gatherPanelScales lists the scales of a panel of B, block by block.
+func (s *scratch) gatherPanelScales(p *part, j0, j1 int, st step) {
+	g := &p.b.scales
+	s.scalesB = grow(s.scalesB, st.blocks*tile.Columns)
+	for j := j0; j < j1; {
+		next := min(j1, (j/g.rows+1)*g.rows)
+		g.along(s.scalesB[j-j0:], j, st.lo, p.block, st.blocks, tile.Columns, next-j)
+		j = next
+	}
+}
