@@ -19,7 +19,7 @@ type attention struct {
 
 	batch, seq int
 	q, k, v    []float32 // [batch·seq, heads·headDim] or kvHeads·headDim; q and k rotated
-	probs      []float32 // [batch, heads, seq, seq], set up to the diagonal
+	probs      []float32 // [batch, heads, seq, seq], zero above the diagonal
 	mixed, out []float32
 
 	dq, dk, dv, dMixed, dx, part []float32

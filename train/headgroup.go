@@ -5,13 +5,17 @@ import "github.com/octavo-fp8/octavo/internal/dot"
 // headGroup does the attention of one sequence, one head of keys and values, and
 // the query heads that share it. No other group writes what it writes, and its
 // query heads take turns: that fixes the order of all sums.
+//
+// What is above the diagonal of scores is never looked at; where products include
+// some of it, it is zero in one operand.
 type headGroup struct {
 	*attention
 	batchIndex, kvHead int
 
-	dScores            []float32 // [seq, seq], like probs
-	square             []float32 // [seq, seq], a transpose of either
-	leftT, rightT, row []float32 // [headDim, seq] twice, [headDim]
+	dScores       []float32 // [seq, seq], like probs
+	square        []float32 // [seq, seq], a transpose of either
+	leftT, rightT []float32 // [headDim, seq]
+	tall          []float32 // [seq, headDim]
 }
 
 func newHeadGroup(a *attention) *headGroup {
@@ -21,28 +25,25 @@ func newHeadGroup(a *attention) *headGroup {
 		square:    make([]float32, a.seq*a.seq),
 		leftT:     make([]float32, a.headDim*a.seq),
 		rightT:    make([]float32, a.headDim*a.seq),
-		row:       make([]float32, a.headDim),
+		tall:      make([]float32, a.headDim*a.seq),
 	}
 }
 
 func (g *headGroup) at(batchIndex, kvHead int) { g.batchIndex, g.kvHead = batchIndex, kvHead }
 
-// headView is one head's part of a tensor like q or k: row i of it is data[i*stride:],
-// headDim long.
-type headView struct {
-	data   []float32
-	stride int
-}
-
-func (g *headGroup) headOf(x []float32, heads, h int) headView {
+// headOf returns one head's part of a tensor like q or k, [seq, headDim].
+func (g *headGroup) headOf(x []float32, heads, h int) dot.Matrix {
 	stride := heads * g.headDim
-	return headView{x[g.batchIndex*g.seq*stride+h*g.headDim:], stride}
+	return dot.Matrix{Data: x[g.batchIndex*g.seq*stride+h*g.headDim:], Stride: stride}
 }
 
-func (g *headGroup) queryHead(x []float32, h int) headView { return g.headOf(x, g.heads, h) }
-func (g *headGroup) sharedHead(x []float32) headView       { return g.headOf(x, g.kvHeads, g.kvHead) }
+func (g *headGroup) queryHead(x []float32, h int) dot.Matrix { return g.headOf(x, g.heads, h) }
+func (g *headGroup) sharedHead(x []float32) dot.Matrix       { return g.headOf(x, g.kvHeads, g.kvHead) }
 
-func (g *headGroup) rowOf(x headView, i int) []float32 { return x.data[i*x.stride:][:g.headDim] }
+func (g *headGroup) rowOf(x dot.Matrix, i int) []float32 { return x.Data[i*x.Stride:][:g.headDim] }
+
+// wide returns a matrix of rows of seq elements.
+func (g *headGroup) wide(data []float32) dot.Matrix { return dot.Matrix{Data: data, Stride: g.seq} }
 
 // queryHeads returns the range of query heads of the group.
 func (g *headGroup) queryHeads() (lo, hi int) {
@@ -63,13 +64,12 @@ func (g *headGroup) forward() {
 	g.transposeHead(valuesT, g.sharedHead(g.v))
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
-		queries, mixed, probs := g.queryHead(g.q, h), g.queryHead(g.mixed, h), g.probsOf(h)
+		probs := g.probsOf(h)
+		g.scores(probs, g.queryHead(g.q, h), keys)
 		for i := range g.seq {
-			p := probs[i*g.seq:][:i+1]
-			rowProduct(p, g.rowOf(queries, i), keys.data, keys.stride)
-			softmax(p, g.scale)
-			rowProduct(g.rowOf(mixed, i), p, valuesT, g.seq)
+			softmax(probs[i*g.seq:][:i+1], g.scale)
 		}
+		g.weigh(g.queryHead(g.mixed, h), probs, valuesT)
 	}
 }
 
@@ -87,31 +87,58 @@ func (g *headGroup) backward() {
 
 // scoresBackward sets dScores and the dq of query head h.
 func (g *headGroup) scoresBackward(h int) {
-	values := g.sharedHead(g.v)
 	keysT := g.rightT
 	g.transposeHead(keysT, g.sharedHead(g.k))
-	dMixed, dq, probs := g.queryHead(g.dMixed, h), g.queryHead(g.dq, h), g.probsOf(h)
+	probs := g.probsOf(h)
+	g.scores(g.dScores, g.queryHead(g.dMixed, h), g.sharedHead(g.v))
 	for i := range g.seq {
-		d := g.dScores[i*g.seq:][:i+1]
-		rowProduct(d, g.rowOf(dMixed, i), values.data, values.stride)
-		softmaxBackward(d, probs[i*g.seq:][:i+1], g.scale)
-		rowProduct(g.rowOf(dq, i), d, keysT, g.seq)
+		softmaxBackward(g.dScores[i*g.seq:][:i+1], probs[i*g.seq:][:i+1], g.scale)
+	}
+	g.weigh(g.queryHead(g.dq, h), g.dScores, keysT)
+}
+
+// bandRows is the number of rows of scores that are computed together, up to the
+// diagonal of the last one.
+const bandRows = 64
+
+// scores writes the products of the rows of a and of b to dst, [seq, seq], up to the
+// diagonal, and zeros above it.
+func (g *headGroup) scores(dst []float32, a, b dot.Matrix) {
+	for lo := 0; lo < g.seq; lo += bandRows {
+		hi := min(lo+bandRows, g.seq)
+		dot.Product(g.wide(dst[lo*g.seq:]), from(a, lo), b, hi-lo, hi, g.headDim, 1)
+		for i := lo; i < hi; i++ {
+			clear(dst[i*g.seq+i+1 : (i+1)*g.seq])
+		}
 	}
 }
 
-// addKeyGradients adds to row j of dst the rows of the transposed xT, [headDim,
-// seq], weighted with column j of weights, from the diagonal down.
-func (g *headGroup) addKeyGradients(dst headView, weights, xT []float32) {
+// weigh writes to row i of dst, [seq, headDim], the columns of xT, [headDim, seq],
+// weighted with row i of weights up to the diagonal.
+func (g *headGroup) weigh(dst dot.Matrix, weights, xT []float32) {
+	for lo := 0; lo < g.seq; lo += bandRows {
+		hi := min(lo+bandRows, g.seq)
+		dot.Product(from(dst, lo), g.wide(weights[lo*g.seq:]), g.wide(xT), hi-lo, g.headDim, hi, 1)
+	}
+}
+
+// addKeyGradients adds to row j of dst the columns of xT, [headDim, seq], weighted
+// with column j of weights, from the diagonal down.
+func (g *headGroup) addKeyGradients(dst dot.Matrix, weights, xT []float32) {
 	transpose(g.square, weights, g.seq, g.seq, 1)
+	tall := dot.Matrix{Data: g.tall, Stride: g.headDim}
+	for lo := 0; lo < g.seq; lo += bandRows {
+		hi := min(lo+bandRows, g.seq)
+		dot.Product(from(tall, lo), g.wide(g.square[lo*g.seq+lo:]), g.wide(xT[lo:]), hi-lo, g.headDim, g.seq-lo, 1)
+	}
 	for j := range g.seq {
-		rowProduct(g.row, g.square[j*g.seq+j:(j+1)*g.seq], xT[j:], g.seq)
 		to := g.rowOf(dst, j)
-		addTo(to, to, g.row)
+		addTo(to, to, g.rowOf(tall, j))
 	}
 }
 
 // transposeHead writes x, [seq, headDim], to dst, [headDim, seq].
-func (g *headGroup) transposeHead(dst []float32, x headView) {
+func (g *headGroup) transposeHead(dst []float32, x dot.Matrix) {
 	for i := range g.seq {
 		for d, v := range g.rowOf(x, i) {
 			dst[d*g.seq+i] = v
@@ -119,15 +146,7 @@ func (g *headGroup) transposeHead(dst []float32, x headView) {
 	}
 }
 
-// rowProduct writes the dot products of a with the rows of b, which begin stride
-// apart, to c.
-func rowProduct(c, a, b []float32, stride int) {
-	n := len(a)
-	j := 0
-	for ; j+1 < len(c); j += 2 {
-		c[j], c[j+1] = dot.Pair(a, b[j*stride:][:n], b[(j+1)*stride:][:n])
-	}
-	if j < len(c) {
-		c[j] = dot.One(a, b[j*stride:][:n])
-	}
+// from returns the rows of m from row i on.
+func from(m dot.Matrix, i int) dot.Matrix {
+	return dot.Matrix{Data: m.Data[i*m.Stride:], Stride: m.Stride}
 }

@@ -56,7 +56,7 @@ type trainFlags struct {
 func newTrainCommand() *cobra.Command {
 	var flags trainFlags
 	options := parity.Options{
-		Steps: 240, Batch: 8, Context: 128, Dim: 64, Layers: 4, Heads: 4, Hidden: 172,
+		Steps: 300, Batch: 8, Context: 128, Dim: 128, Layers: 4, Heads: 4, Hidden: 344,
 		LearningRate: 1.5e-3, Seed: 1, Profile: scaling.TEBlockPow2, TelemetryEvery: 10,
 	}
 	cmd := &cobra.Command{

@@ -3,6 +3,7 @@ package dot
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -138,6 +139,16 @@ func TestProduct(t *testing.T) {
 	}
 }
 
+// strided returns the given rows, which x is made of, with NaN between them.
+func strided(x []float32, rows, n, gap int) Matrix {
+	m := Matrix{Stride: n + gap}
+	for i := range rows {
+		m.Data = append(m.Data, x[i*n:(i+1)*n]...)
+		m.Data = append(m.Data, slices.Repeat([]float32{float32(math.NaN())}, gap)...)
+	}
+	return m
+}
+
 // checkProduct compares a product with the definition at every level.
 func checkProduct(t *testing.T, r *rand.Rand, m, n, k int) {
 	t.Helper()
@@ -146,12 +157,17 @@ func checkProduct(t *testing.T, r *rand.Rand, m, n, k int) {
 		restore, err := cpu.Force(l)
 		require.NoError(t, err)
 		for workers := range 3 {
-			c := random(r, m*n, false) // to be overwritten
-			Product(c, a, b, m, n, k, workers)
-			for i := range c {
-				want := definition(a[i/n*k:(i/n+1)*k], b[i%n*k:(i%n+1)*k])
-				if !same(c[i], want) {
-					t.Fatalf("%v, [%d, %d, %d], %d workers, element %d: got %v, want %v", l, m, n, k, workers, i, c[i], want)
+			gap := workers * 3
+			c := Matrix{random(r, m*(n+gap), false), n + gap} // to be overwritten
+			before := slices.Clone(c.Data)
+			Product(c, strided(a, m, k, gap), strided(b, n, k, gap), m, n, k, workers)
+			for i, got := range c.Data {
+				want, row, column := before[i], i/c.Stride, i%c.Stride
+				if column < n {
+					want = definition(a[row*k:(row+1)*k], b[column*k:(column+1)*k])
+				}
+				if !same(got, want) {
+					t.Fatalf("%v, [%d, %d, %d], %d workers, element %d: got %v, want %v", l, m, n, k, workers, i, got, want)
 				}
 			}
 		}

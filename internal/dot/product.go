@@ -6,10 +6,19 @@ import (
 	"github.com/octavo-fp8/octavo/internal/tile"
 )
 
-// Product writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n], all
-// row-major and dense. Each element is a dot product of this package, whatever
-// the number of workers (0: GOMAXPROCS). c must not overlap a or b.
-func Product(c, a, b []float32, m, n, k, workers int) {
+// Matrix is rows of float32 that begin Stride elements apart.
+type Matrix struct {
+	Data   []float32
+	Stride int
+}
+
+// row returns the first n elements of row i.
+func (m Matrix) row(i, n int) []float32 { return m.Data[i*m.Stride:][:n] }
+
+// Product writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n]. Each
+// element is a dot product of this package, whatever the number of workers (0:
+// GOMAXPROCS). c must not overlap a or b.
+func Product(c, a, b Matrix, m, n, k, workers int) {
 	if kernel := tile.For(cpu.Current()); kernel != nil && kernel.RoundedTiles != nil && m*n > 0 {
 		productTiles(kernel, c, a, b, m, n, k, workers)
 		return
@@ -20,13 +29,13 @@ func Product(c, a, b []float32, m, n, k, workers int) {
 		for j0 := 0; j0 < n; j0 += strip {
 			j1 := min(j0+strip, n)
 			for i := lo; i < hi; i++ {
-				row, x := c[i*n:(i+1)*n], a[i*k:(i+1)*k]
+				row, x := c.row(i, n), a.row(i, k)
 				j := j0
 				for ; j+1 < j1; j += 2 {
-					row[j], row[j+1] = Pair(x, b[j*k:(j+1)*k], b[(j+1)*k:(j+2)*k])
+					row[j], row[j+1] = Pair(x, b.row(j, k), b.row(j+1, k))
 				}
 				if j < j1 {
-					row[j] = One(x, b[j*k:(j+1)*k])
+					row[j] = One(x, b.row(j, k))
 				}
 			}
 		}

@@ -18,7 +18,7 @@ const (
 // product is a Product that micro-kernels compute. It is reused.
 type product struct {
 	kernel  *tile.Kernel
-	c, a, b []float32
+	c, a, b Matrix
 	m, n, k int
 	queue   parallel.Queue
 }
@@ -48,11 +48,11 @@ var ones = func() (s [areaRows]float32) {
 }()
 
 // productTiles is Product with the micro-kernels of a level.
-func productTiles(kernel *tile.Kernel, c, a, b []float32, m, n, k, workers int) {
+func productTiles(kernel *tile.Kernel, c, a, b Matrix, m, n, k, workers int) {
 	p := products.Get().(*product)
 	p.kernel, p.c, p.a, p.b, p.m, p.n, p.k = kernel, c, a, b, m, n, k
 	p.queue.Run(ceilDiv(m, areaRows)*ceilDiv(n, areaCols), workers, p)
-	p.c, p.a, p.b = nil, nil, nil
+	p.c, p.a, p.b = Matrix{}, Matrix{}, Matrix{}
 	products.Put(p)
 }
 
@@ -69,9 +69,12 @@ func (p *product) Work(q *parallel.Queue) {
 
 // area computes rows [i0, i1) and columns [j0, j1).
 func (s *scratch) area(p *product, i0, i1, j0, j1 int) {
-	clear(s.c)
 	t := &s.task
 	t.Tiles, t.Blocks = ceilDiv(i1-i0, p.kernel.Rows), 1
+	width := ceilDiv(j1-j0, tile.Columns) * tile.Columns
+	for i := range t.Tiles * p.kernel.Rows {
+		clear(s.c[i*areaCols:][:width])
+	}
 	t.StrideC, t.ScaleA, t.ScaleB = 4*areaCols, &ones[0], &ones[0]
 	t.StrideScaleA = 4
 	for lo := 0; lo < p.k; lo += depth {
@@ -92,7 +95,7 @@ func (s *scratch) area(p *product, i0, i1, j0, j1 int) {
 		}
 	}
 	for i := i0; i < i1; i++ {
-		copy(p.c[i*p.n+j0:i*p.n+j1], s.c[(i-i0)*areaCols:])
+		copy(p.c.row(i, p.n)[j0:j1], s.c[(i-i0)*areaCols:])
 	}
 }
 
@@ -101,7 +104,7 @@ func (s *scratch) copyRows(p *product, i0, i1, lo, hi int) {
 	stride := s.task.StrideA / 4
 	for i := i0; i < i1; i++ {
 		row := s.a[(i-i0)*stride : (i-i0+1)*stride]
-		clear(row[copy(row, p.a[i*p.k+lo:i*p.k+hi]):])
+		clear(row[copy(row, p.a.row(i, p.k)[lo:hi]):])
 	}
 	clear(s.a[(i1-i0)*stride : s.task.Tiles*p.kernel.Rows*stride])
 }
@@ -111,21 +114,21 @@ func (s *scratch) transpose(p *product, j0, j1, lo, hi int) {
 	if j1-j0 < tile.Columns {
 		clear(s.b)
 	}
-	n, k := hi-lo, p.k
+	n := hi - lo
+	column := func(j int) []float32 { return p.b.row(j, p.k)[lo:hi] }
 	if n%2 == 1 {
 		clear(s.b[n*tile.Columns : (n+1)*tile.Columns])
 	}
 	j := j0
 	for ; j+3 < j1; j += 4 {
-		r0, r1 := p.b[j*k+lo:][:n], p.b[(j+1)*k+lo:][:n]
-		r2, r3 := p.b[(j+2)*k+lo:][:n], p.b[(j+3)*k+lo:][:n]
+		r0, r1, r2, r3 := column(j), column(j+1), column(j+2), column(j+3)
 		for i, x := range r0 {
 			to := (*[4]float32)(s.b[i*tile.Columns+j-j0:])
 			to[0], to[1], to[2], to[3] = x, r1[i], r2[i], r3[i]
 		}
 	}
 	for ; j < j1; j++ {
-		for i, x := range p.b[j*k+lo:][:n] {
+		for i, x := range column(j) {
 			s.b[i*tile.Columns+j-j0] = x
 		}
 	}
