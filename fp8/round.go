@@ -62,9 +62,6 @@ func makeVectors() (nearests [len(layouts)]nearest, vectors [len(layouts)]kernel
 			MaxCode:   uint32(l.max),
 			Normal:    1 << l.mantissa,
 			ZeroSign:  0x80,
-			Base:      -rebias,
-			Unit:      float32(math.Ldexp(1, l.bias-1+l.mantissa)),
-			FracShift: 32 - shift,
 			Magic:     (127+shift)<<23 | -((uint32(127+1-l.bias)+shift)<<l.mantissa)&0xFFFF,
 		}
 		if l.fnuz {

@@ -57,7 +57,7 @@ func newTrainCommand() *cobra.Command {
 	var flags trainFlags
 	options := parity.Options{
 		Steps: 300, Batch: 8, Context: 128, Dim: 128, Layers: 4, Heads: 4, Hidden: 344,
-		LearningRate: 1.5e-3, Seed: 1, Profile: scaling.TEBlockPow2, TelemetryEvery: 10,
+		LearningRate: 1e-3, Seed: 1, Profile: scaling.TEBlockPow2, TelemetryEvery: 10,
 	}
 	cmd := &cobra.Command{
 		Use:     "train",

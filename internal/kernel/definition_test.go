@@ -53,7 +53,6 @@ func (l Layout) scales(n int) int { return l.scaleOf(n-1) + 1 }
 func (f *format) encoding(divide uint32, m Mode) Encoding {
 	shift := 23 - f.mantissa
 	power := func(exponent int) float32 { return float32(math.Ldexp(1, exponent)) }
-	rebias := uint32(127-f.bias) << 23
 	return Encoding{
 		MinNormal: math.Float32bits(power(1 - f.bias)),
 		Shift:     uint32(shift),
@@ -63,9 +62,6 @@ func (f *format) encoding(divide uint32, m Mode) Encoding {
 		Magic:     uint32(127+shift)<<23 | -(uint32(128-f.bias+shift)<<f.mantissa)&0xFFFF,
 		Divide:    divide,
 		Mode:      m,
-		Base:      -rebias,
-		Unit:      power(f.bias - 1 + f.mantissa),
-		FracShift: uint32(32 - shift),
 		K0:        0x89ABCDEF,
 		K1:        0x13579BDF,
 	}
@@ -220,7 +216,7 @@ func (f *format) edges(s scaling) (values []float32) {
 // cut off, exactly the random bits of their element, or one place more or less.
 func (f *format) thresholds(e *Encoding, n int) []float32 {
 	values := make([]float32, n)
-	normal, step := math.Float32frombits(e.MinNormal), 1/float64(e.Unit)
+	normal, step := math.Float32frombits(e.MinNormal), f.value(1)
 	for i := range values {
 		r := random(e, e.Index+uint32(i))
 		var x float32

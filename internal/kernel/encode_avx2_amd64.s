@@ -197,7 +197,8 @@ TEXT ·encodeAVX2(SB), NOSPLIT, $512-56
 	VMOVDQU exponent<>(SB), Y13
 	VPBROADCASTD Encoding_Magic(AX), Y14
 	XORL R8, R8
-	MOVL Encoding_FracShift(AX), R11
+	MOVL $32, R11
+	SUBL BX, R11
 	BTSL R11, R8
 	VMOVD R8, X0
 	VPBROADCASTW X0, Y0 // its products' upper halves are shifted right by Shift-16

@@ -11,8 +11,7 @@
 // whose last place is that of the codes about it, or of the format's smallest
 // subnormal: the processor then rounds. Toward zero and stochastically, the
 // mantissa is shifted, farther for each binade below the smallest normal value;
-// what is cut off, as 32 bits, is compared with 32 random ones. The AVX-512 kernel
-// of 16 at once does the latter in float32 below the smallest normal value.
+// what is cut off, as 32 bits, is compared with 32 random ones.
 package kernel
 
 import "github.com/octavo-fp8/octavo/internal/cpu"
@@ -27,12 +26,6 @@ type Encoding struct {
 	Magic     uint32 // bits of 2^Shift and, in the last 16, less what a sum has too much
 	Divide    uint32 // 1 to divide by scales, 0 to multiply
 	Mode      Mode
-
-	// For TowardZero and Stochastic with AVX-512.
-	Base uint32  // less the difference in bias, at Shift
-	Unit float32 // 1 / the smallest subnormal value
-
-	FracShift uint32 // 32 - Shift
 
 	// For Stochastic: the random bits of element i of src are those of fp8's
 	// stream with keys K0 and K1 at index Index+i, which must not exceed 32 bits.

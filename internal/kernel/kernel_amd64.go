@@ -7,12 +7,9 @@ import "github.com/octavo-fp8/octavo/internal/cpu"
 // Encode encodes n values of src, a positive multiple of [Step], to dst with the
 // kernel of level l, which must have one, and overwrites c with what happened.
 func Encode(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts) {
-	switch {
-	case l >= cpu.AVX512 && e.Mode == NearestEven && n%64 == 0:
-		nearestAVX512(dst, src, n, e, scales, layout, c)
-	case l >= cpu.AVX512:
+	if l >= cpu.AVX512 {
 		encodeAVX512(dst, src, n, e, scales, layout, c)
-	default:
+	} else {
 		encodeAVX2(dst, src, n, e, scales, layout, c)
 	}
 }
@@ -54,9 +51,6 @@ func MaxElements(l cpu.Level, dst, src *float32, n int) {
 		maxElementsAVX2(dst, src, n)
 	}
 }
-
-//go:noescape
-func nearestAVX512(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
 
 //go:noescape
 func encodeAVX512(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)

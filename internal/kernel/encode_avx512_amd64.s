@@ -4,6 +4,29 @@
 #include "textflag.h"
 #include "vectors_amd64.h"
 
+#define CONSTANT(name, v) \
+	DATA name<>+0(SB)/4, $v \
+	GLOBL name<>(SB), RODATA|NOPTR, $4
+
+CONSTANT(leading1, 0x00800000) // the bit before a mantissa
+CONSTANT(count16, 16)
+CONSTANT(count32, 32)
+CONSTANT(countMinus32, 0xFFFFFFE0)
+CONSTANT(count48, 48)
+CONSTANT(count64, 64)
+CONSTANT(mix1, 0x85EBCA6B)
+CONSTANT(mix2, 0xC2B2AE35)
+
+DATA numbers<>+0(SB)/8, $0x0000000100000000
+DATA numbers<>+8(SB)/8, $0x0000000300000002
+DATA numbers<>+16(SB)/8, $0x0000000500000004
+DATA numbers<>+24(SB)/8, $0x0000000700000006
+DATA numbers<>+32(SB)/8, $0x0000000900000008
+DATA numbers<>+40(SB)/8, $0x0000000b0000000a
+DATA numbers<>+48(SB)/8, $0x0000000d0000000c
+DATA numbers<>+56(SB)/8, $0x0000000f0000000e
+GLOBL numbers<>(SB), RODATA|NOPTR, $64
+
 // Where packing leaves each four of the 64 codes.
 DATA unpacked<>+0(SB)/8, $0x0000000400000000
 DATA unpacked<>+8(SB)/8, $0x0000000c00000008
@@ -75,6 +98,51 @@ GLOBL lower<>(SB), RODATA|NOPTR, $64
 	VPSRLVD Z20, Zy, Zt \
 	VPADDD Zt, Zy, Zy
 
+// Zy = the mantissa of the magnitude Zy with its leading bit and above that, from
+// the format's smallest normal value on, how many binades Zy is higher. Zt = how
+// many of its bits do not fit a code: Shift, and one more for each binade below.
+#define SPLIT(Zy, Zt) \
+	VPMINUD Z17, Zy, Zt \
+	VPANDD Z18, Zt, Zt \
+	VPSUBD Zt, Zy, Zy \
+	VPADDD.BCST leading1<>(SB), Zy, Zy \
+	VPSUBD Zt, Z19, Zt \
+	VPSRLD $23, Zt, Zt
+
+#define TOWARDZERO(Zy, Zt) \
+	SPLIT(Zy, Zt) \
+	VPSRLVD Zt, Zy, Zy
+
+// Zx = mix32(Zx) of package fp8; Zt is lost.
+#define MIX32(Zx, Zt) \
+	VPSRLD $16, Zx, Zt \
+	VPXORD Zt, Zx, Zx \
+	VPMULLD.BCST mix1<>(SB), Zx, Zx \
+	VPSRLD $13, Zx, Zt \
+	VPXORD Zt, Zx, Zx \
+	VPMULLD.BCST mix2<>(SB), Zx, Zx \
+	VPSRLD $16, Zx, Zt \
+	VPXORD Zt, Zx, Zx
+
+// Zy = the code of the magnitude Zy, rounded stochastically with the random bits
+// of the elements Z12; Z13 to Z15 are lost. What does not fit goes to the top of
+// 32 bits: to the left, or to the right where it is more than that; of the two
+// shifts that which is not due gives 0.
+#define STOCHASTIC(Zy) \
+	VPXORD.BCST Encoding_K0(AX), Z12, Z12 \
+	MIX32(Z12, Z13) \
+	VPADDD.BCST Encoding_K1(AX), Z12, Z12 \
+	MIX32(Z12, Z13) \
+	SPLIT(Zy, Z13) \
+	VPSUBD Z13, Z20, Z14 \
+	VPADDD.BCST countMinus32<>(SB), Z13, Z15 \
+	VPSLLVD Z14, Zy, Z14 \
+	VPSRLVD Z15, Zy, Z15 \
+	VPORD Z15, Z14, Z14 \
+	VPSRLVD Z13, Zy, Zy \
+	VPCMPUD $6, Z12, Z14, K1 \
+	VPSUBD Z24, Zy, K1, Zy
+
 // R = R + the lanes of Zx that are 0; K4 and BX are lost.
 #define COUNTZEROS(Zx, R) \
 	VPTESTNMD Zx, Zx, K4 \
@@ -82,17 +150,21 @@ GLOBL lower<>(SB), RODATA|NOPTR, $64
 	POPCNTL BX, BX \
 	ADDQ BX, R
 
-// func nearestAVX512(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
+// The frame.
+#define SOURCE 0   // 64 elements
+#define SCALES 256 // 64 scales
+#define CODES 512  // 64 codes
+
+// func encodeAVX512(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
 //
-// n is a positive multiple of 64.
-TEXT ·nearestAVX512(SB), NOSPLIT, $0-56
+// n is a positive multiple of 16. The loop takes 64 elements.
+TEXT ·encodeAVX512(SB), NOSPLIT, $576-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
 	MOVQ e+24(FP), AX
 	MOVQ scales+32(FP), R14
 	MOVQ layout+40(FP), DX
-	MOVQ c+48(FP), R13
 
 	VBROADCASTSS (R14), Z16
 	VPBROADCASTD Encoding_MinNormal(AX), Z17
@@ -117,8 +189,15 @@ TEXT ·nearestAVX512(SB), NOSPLIT, $0-56
 	XORQ R10, R10          // below normal
 	XORQ R11, R11          // zero codes
 	XORQ R12, R12          // zeros
+	XORQ R13, R13          // elements that are not there
 	SHLQ $1, DX
 	ADDL Encoding_Divide(AX), DX
+	CMPL Encoding_Mode(AX), $0
+	JNE others
+
+start:
+	CMPQ CX, $64
+	JLT tail
 
 loop:
 	VMOVUPS (SI), Z0
@@ -131,17 +210,20 @@ loop:
 	MEET(Z3, Z7, Z11)
 	CMPQ DX, $2
 	JEQ byStep
-	JA others
+	JA otherScales
 	TESTQ DX, DX
 	JNE divideByOne
 	BYONE(VMULPS)
 
 scaled:
+	CMPL Encoding_Mode(AX), $1
+	JAE directed
 	ROUND(Z8, Z12)
 	ROUND(Z9, Z13)
 	ROUND(Z10, Z14)
 	ROUND(Z11, Z15)
 
+rounded:
 	// Packing saturates and so keeps the signs of x as of an integer.
 	VPERMT2W Z9, Z21, Z8
 	VPERMT2W Z11, Z21, Z10
@@ -166,8 +248,15 @@ counted:
 	ADDQ $256, SI
 	ADDQ $64, DI
 	SUBQ $64, CX
-	JNZ loop
+	CMPQ CX, $64
+	JGE loop
+	TESTQ R13, R13
+	JNZ tailDone
+	TESTQ CX, CX
+	JNZ tail
 
+done:
+	MOVQ c+48(FP), R13
 	// One scale keeps the order of magnitudes.
 	CMPQ DX, $1
 	JA largest
@@ -201,7 +290,7 @@ divideByOne:
 	BYONE(VDIVPS)
 	JMP scaled
 
-others:
+otherScales:
 	CMPQ DX, $4
 	JEQ byElement
 	JA divideByElement
@@ -237,3 +326,111 @@ rare:
 	JNE counted
 	VPSUBB Z0, Z0, K2, Z0 // a zero code has no sign
 	JMP counted
+
+others:
+	// Z19 = Shift and MinNormal's exponent, Z20 = 32, Z31 = index.
+	VPBROADCASTD Encoding_Shift(AX), Z19
+	VPSLLD $23, Z19, Z19
+	VPADDD Z17, Z19, Z19
+	VPBROADCASTD count32<>(SB), Z20
+	VPBROADCASTD Encoding_Index(AX), Z31
+	VPADDD numbers<>(SB), Z31, Z31
+	JMP start
+
+directed:
+	JNE stochastic
+	TOWARDZERO(Z8, Z12)
+	TOWARDZERO(Z9, Z13)
+	TOWARDZERO(Z10, Z14)
+	TOWARDZERO(Z11, Z15)
+	JMP rounded
+
+stochastic:
+	VMOVDQA32 Z31, Z12
+	STOCHASTIC(Z8)
+	VPADDD.BCST count16<>(SB), Z31, Z12
+	STOCHASTIC(Z9)
+	VPADDD.BCST count32<>(SB), Z31, Z12
+	STOCHASTIC(Z10)
+	VPADDD.BCST count48<>(SB), Z31, Z12
+	STOCHASTIC(Z11)
+	VPADDD.BCST count64<>(SB), Z31, Z31
+	JMP rounded
+
+tail:
+	// The last 16, 32 or 48 elements are encoded with zeros behind them, in the
+	// frame, under scales of 1.
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VMOVUPS (SI), Z0
+	CMPQ CX, $32
+	JLT copied
+	VMOVUPS 64(SI), Z1
+	JEQ copied
+	VMOVUPS 128(SI), Z2
+
+copied:
+	VMOVUPS Z0, SOURCE(SP)
+	VMOVUPS Z1, SOURCE+64(SP)
+	VMOVUPS Z2, SOURCE+128(SP)
+	VMOVUPS Z3, SOURCE+192(SP)
+	CMPQ DX, $2
+	JLT ready
+	MOVL $0x3F800000, BX
+	VPBROADCASTD BX, Z0
+	VMOVDQA32 Z0, Z1
+	VMOVDQA32 Z0, Z2
+	VMOVDQA32 Z0, Z3
+	CMPQ DX, $4
+	JGE copyElements
+	VMOVUPS X0, SCALES(SP)
+	MOVL (R14), BX
+	MOVL BX, SCALES(SP)
+	CMPQ CX, $32
+	JLT scalesCopied
+	MOVL 4(R14), BX
+	MOVL BX, SCALES+4(SP)
+	JEQ scalesCopied
+	MOVL 8(R14), BX
+	MOVL BX, SCALES+8(SP)
+	JMP scalesCopied
+
+copyElements:
+	VMOVUPS (R14), Z0
+	CMPQ CX, $32
+	JLT elementsCopied
+	VMOVUPS 64(R14), Z1
+	JEQ elementsCopied
+	VMOVUPS 128(R14), Z2
+
+elementsCopied:
+	VMOVUPS Z0, SCALES(SP)
+	VMOVUPS Z1, SCALES+64(SP)
+	VMOVUPS Z2, SCALES+128(SP)
+	VMOVUPS Z3, SCALES+192(SP)
+
+scalesCopied:
+	LEAQ SCALES(SP), R14
+
+ready:
+	LEAQ SOURCE(SP), SI
+	LEAQ CODES(SP), DI
+	MOVQ $64, R13
+	SUBQ CX, R13
+	MOVQ $64, CX
+	JMP loop
+
+tailDone:
+	SUBQ R13, R10
+	SUBQ R13, R11
+	SUBQ R13, R12
+	MOVQ dst+0(FP), DI
+	ADDQ n+16(FP), DI
+	ADDQ R13, DI       // where 64 elements would end
+	MOVQ R13, CX
+	MOVQ $-1, BX
+	SHRQ CX, BX
+	KMOVQ BX, K1
+	VMOVDQU8 Z8, K1, -64(DI)
+	JMP done
