@@ -3,6 +3,7 @@ package gemm
 import (
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -69,7 +70,7 @@ func GroupedK[T Output](c []T, a, b *tensor.Tensor, cols []int, o Options) error
 	m, k := a.Dims()
 	n, kb := b.Dims()
 	if k != kb {
-		return fmt.Errorf("gemm: %w", unequalK(a, b))
+		return fmt.Errorf("gemm: %w", operands.UnequalK(a, b))
 	}
 	if err := checkCounts(a, cols, k, "columns"); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/internal/tile"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -28,7 +29,7 @@ type Weights interface{ *tensor.Tensor | *Packed }
 // Pack packs a tensor of shape [N, K]. It returns an error if the tensor is not
 // whole or a scale is NaN, infinite or negative.
 func Pack(t *tensor.Tensor) (*Packed, error) {
-	if err := checkOperand(t); err != nil {
+	if err := operands.Check(t); err != nil {
 		return nil, inPackage(err)
 	}
 	n, k := t.Dims()

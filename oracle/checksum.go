@@ -1,0 +1,210 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Checksums are the sums, modulo 2^64, of the rows and of the columns of the
+// integer partial sums of a block of K, computed from the operands alone (Huang
+// and Abraham, IEEE Transactions on Computers C-33(6), 1984).
+//
+// Within a block of K, codes are integers times a power of two, and so are sums of
+// their products: [PartialUnit] is its exponent. On these integers the checksums
+// have no tolerance and raise no false alarm, and since sums modulo 2^64 are a
+// ring they are exact even where sums overflow. Every single wrong partial sum is
+// found and located; so are several, unless their errors cancel modulo 2^64 in
+// their rows and in their columns, which takes at least four of them at the
+// corners of a rectangle.
+//
+// A result of C, which is scaled and rounded, has no checksum without tolerance:
+// take the partial sums before the scales, from a kernel that adds exactly, or
+// take [Compare] and a bound. Float32 sums are exact, and can be checked, as long
+// as the magnitudes of a block's products add up to no more than 2^24 units.
+type Checksums struct {
+	Rows, Cols []uint64
+}
+
+// Fault is a wrong partial sum, or a row or column with several, of which the
+// other coordinate is -1. Delta is what was added to the right one, modulo 2^64.
+type Fault struct {
+	Row   int    `json:"row"`
+	Col   int    `json:"col"`
+	Delta uint64 `json:"delta"`
+}
+
+var errNotFinite = errors.New("a NaN or an infinity has no checksum")
+
+// PartialUnit returns the exponent of the unit of partial sums of a and b.
+func PartialUnit(a, b *tensor.Tensor) int { return unit(a.Format) + unit(b.Format) }
+
+// NewChecksums returns the checksums of block q of K, in time proportional to the
+// operands. It returns an error if a and b make no product, there is no such
+// block or it has a code that is not finite.
+func NewChecksums(a, b *tensor.Tensor, q int) (Checksums, error) {
+	p, err := newBlock(a, b, q)
+	if err != nil {
+		return Checksums{}, err
+	}
+	x, err := p.columnSums(a, q)
+	if err != nil {
+		return Checksums{}, err
+	}
+	y, err := p.columnSums(b, q)
+	if err != nil {
+		return Checksums{}, err
+	}
+	return Checksums{Rows: p.rowSums(a, q, y), Cols: p.rowSums(b, q, x)}, nil
+}
+
+func newBlock(a, b *tensor.Tensor, q int) (*product, error) {
+	p, err := newProduct(a, b)
+	if err == nil && (q < 0 || q >= p.blocks()) {
+		err = fmt.Errorf("block %d of tensor %q and tensor %q: there are %d along K", q, a.Name, b.Name, p.blocks())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("oracle: %w", err)
+	}
+	return &p, nil
+}
+
+// columnSums adds all rows of t in a block.
+func (p *product) columnSums(t *tensor.Tensor, q int) ([]uint64, error) {
+	lo, hi := p.span(q)
+	sums := make([]uint64, hi-lo)
+	table := &integerTables[t.Format]
+	rows, _ := t.Dims()
+	for i := range rows {
+		for k, c := range t.Row(i)[lo:hi] {
+			if t.Format.IsNaN(c) || t.Format.IsInf(c, 0) {
+				return nil, fmt.Errorf("oracle: tensor %q: code %#x at row %d, column %d: %w", t.Name, c, i, lo+k, errNotFinite)
+			}
+			sums[k] += uint64(table[c])
+		}
+	}
+	return sums, nil
+}
+
+// rowSums multiplies every row of t in a block by sums.
+func (p *product) rowSums(t *tensor.Tensor, q int, sums []uint64) []uint64 {
+	lo, hi := p.span(q)
+	rows, _ := t.Dims()
+	all := make([]uint64, rows)
+	table := &integerTables[t.Format]
+	for i := range rows {
+		for k, c := range t.Row(i)[lo:hi] {
+			all[i] += uint64(table[c]) * sums[k]
+		}
+	}
+	return all
+}
+
+// Partials writes to dst, of shape [M, N], the integer partial sums of block q of
+// K, modulo 2^64. Errors are those of [NewChecksums]; it panics if dst is not of
+// M*N elements.
+func Partials(dst []uint64, a, b *tensor.Tensor, q, workers int) error {
+	p, err := newBlock(a, b, q)
+	if err != nil {
+		return err
+	}
+	for _, t := range []*tensor.Tensor{a, b} {
+		if _, err := p.columnSums(t, q); err != nil {
+			return err
+		}
+	}
+	if len(dst) != p.m*p.n {
+		panic(wrongC)
+	}
+	lo, hi := p.span(q)
+	p.tiles(workers, func(i0, i1, j0, j1 int) {
+		s := exactPool.Get().(*exactStrips)
+		defer exactPool.Put(s)
+		s.a.decode(p.a, i0, i1, false)
+		s.b.decode(p.b, j0, j1, false)
+		for i := i0; i < i1; i++ {
+			x := s.a.rows[(i-i0)*p.k+lo : (i-i0)*p.k+hi]
+			for j := j0; j < j1; j++ {
+				dst[i*p.n+j] = uint64(dotIntegers(x, s.b.rows[(j-j0)*p.k+lo:(j-j0)*p.k+hi]))
+			}
+		}
+	})
+	return nil
+}
+
+// Locate compares partial sums, of shape [len(s.Rows), len(s.Cols)], with the
+// checksums. It returns nothing if they agree. Otherwise it assumes as few errors
+// as possible: those of one row or of one column are located by the other
+// checksums, and so is an error that no other row and column have. It panics if
+// there are not as many partial sums.
+func (s Checksums) Locate(partials []uint64) []Fault {
+	m, n := len(s.Rows), len(s.Cols)
+	if len(partials) != m*n {
+		panic(wrongC)
+	}
+	rows, cols := make([]uint64, m), make([]uint64, n)
+	for i := range m {
+		for j := range n {
+			v := partials[i*n+j]
+			rows[i] += v
+			cols[j] += v
+		}
+	}
+	wrongRows, wrongCols := differences(rows, s.Rows), differences(cols, s.Cols)
+	var faults []Fault
+	switch {
+	case len(wrongRows) == 1 && len(wrongCols) > 0:
+		for _, c := range wrongCols {
+			faults = append(faults, Fault{wrongRows[0].at, c.at, c.delta})
+		}
+		return faults
+	case len(wrongCols) == 1 && len(wrongRows) > 0:
+		for _, r := range wrongRows {
+			faults = append(faults, Fault{r.at, wrongCols[0].at, r.delta})
+		}
+		return faults
+	}
+	for i, r := range wrongRows {
+		f := Fault{r.at, -1, r.delta}
+		if j := only(wrongCols, r.delta); j >= 0 && only(wrongRows, r.delta) == i {
+			f.Col = wrongCols[j].at
+		}
+		faults = append(faults, f)
+	}
+	for j, c := range wrongCols {
+		if i := only(wrongRows, c.delta); i < 0 || only(wrongCols, c.delta) != j {
+			faults = append(faults, Fault{-1, c.at, c.delta})
+		}
+	}
+	return faults
+}
+
+// difference is a checksum that is off.
+type difference struct {
+	at    int
+	delta uint64
+}
+
+func differences(got, want []uint64) (all []difference) {
+	for i, w := range want {
+		if got[i] != w {
+			all = append(all, difference{i, got[i] - w})
+		}
+	}
+	return all
+}
+
+// only returns the index of the only difference of delta, or -1.
+func only(all []difference, delta uint64) int {
+	at := -1
+	for i, d := range all {
+		if d.delta == delta {
+			if at >= 0 {
+				return -1
+			}
+			at = i
+		}
+	}
+	return at
+}

@@ -1,0 +1,106 @@
+package oracle
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+func someBlock(r *rand.Rand, m, n int) (a, b *tensor.Tensor, q int) {
+	a, b = pair(r, m, n, 1+r.IntN(200), kind{})
+	p, _ := newProduct(a, b)
+	return a, b, r.IntN(p.blocks())
+}
+
+// TestChecksumsAgree has every format, and sums that overflow 64 bits.
+func TestChecksumsAgree(t *testing.T) {
+	r := source(70)
+	for range rounds(300) {
+		m, n := 1+r.IntN(40), 1+r.IntN(20)
+		a, b, q := someBlock(r, m, n)
+		s, err := NewChecksums(a, b, q)
+		require.NoError(t, err)
+		partials := make([]uint64, m*n)
+		require.NoError(t, Partials(partials, a, b, q, 1+r.IntN(3)))
+		require.Empty(t, s.Locate(partials), describe(a, b))
+
+		// One partial sum, in real numbers.
+		i, j := r.IntN(m), r.IntN(n)
+		p, _ := newProduct(a, b)
+		lo, hi := p.span(q)
+		if unit(a.Format)+unit(b.Format) >= -25 {
+			sum := 0.0
+			for k := lo; k < hi; k++ {
+				sum += float64(a.Format.Float32(a.Row(i)[k])) * float64(b.Format.Float32(b.Row(j)[k]))
+			}
+			if math.Abs(sum) < math.Ldexp(1, 53+PartialUnit(a, b)) {
+				require.Equal(t, math.Ldexp(sum, -PartialUnit(a, b)), float64(int64(partials[i*n+j])))
+			}
+		}
+
+		delta := r.Uint64() | 1
+		partials[i*n+j] += delta
+		require.Equal(t, []Fault{{i, j, delta}}, s.Locate(partials), "a single error is located")
+	}
+}
+
+func TestChecksumsLocate(t *testing.T) {
+	a, b := bell(72, "a", tensor.Block{Rows: 1, Cols: 64}, 9, 128), bell(73, "b", tensor.Block{Rows: 1, Cols: 64}, 7, 128)
+	s, err := NewChecksums(a, b, 1)
+	require.NoError(t, err)
+	right := make([]uint64, 63)
+	require.NoError(t, Partials(right, a, b, 1, 0))
+	for _, test := range []struct {
+		name   string
+		errors map[int]uint64 // by index
+		want   []Fault
+	}{
+		{"a row", map[int]uint64{7: 1, 9: 5}, []Fault{{1, 0, 1}, {1, 2, 5}}},
+		{"a column", map[int]uint64{7: 1, 21: 1}, []Fault{{1, 0, 1}, {3, 0, 1}}},
+		{"errors that differ", map[int]uint64{0: 1, 8: 2, 16: 3}, []Fault{{0, 0, 1}, {1, 1, 2}, {2, 2, 3}}},
+		{"equal errors", map[int]uint64{0: 1, 8: 1}, []Fault{{0, -1, 1}, {1, -1, 1}, {-1, 0, 1}, {-1, 1, 1}}},
+		{"rows alike, one column too", map[int]uint64{0: 1, 8: 3, 9: ^uint64(1)}, []Fault{{0, -1, 1}, {1, -1, 1}, {-1, 0, 1}, {-1, 1, 3}, {-1, 2, ^uint64(1)}}},
+		{"a row's cancel", map[int]uint64{7: 1, 8: ^uint64(0)}, []Fault{{-1, 0, 1}, {-1, 1, ^uint64(0)}}},
+		{"a rectangle's cancel", map[int]uint64{0: 1, 1: ^uint64(0), 7: ^uint64(0), 8: 1}, nil},
+	} {
+		got := append([]uint64(nil), right...)
+		for i, d := range test.errors {
+			got[i] += d
+		}
+		require.Equal(t, test.want, s.Locate(got), test.name)
+	}
+	// A wrong code of an operand shows in a whole row.
+	other := *a
+	other.Codes = append([]byte(nil), a.Codes...)
+	other.Codes[128*3+70] ^= 1
+	wrong := make([]uint64, 63)
+	require.NoError(t, Partials(wrong, &other, b, 1, 0))
+	for _, f := range s.Locate(wrong) {
+		require.Equal(t, 3, f.Row)
+	}
+	require.NotEmpty(t, s.Locate(wrong))
+}
+
+func TestChecksumsRefuse(t *testing.T) {
+	a := bell(74, "a", tensor.Block{}, 3, 8)
+	b := bell(75, "b", tensor.Block{}, 2, 8)
+	_, err := NewChecksums(a, b, 1)
+	require.ErrorContains(t, err, "there are 1 along K")
+	require.ErrorContains(t, Partials(nil, a, b, -1, 0), "block -1")
+	require.PanicsWithValue(t, wrongC, func() { _ = Partials(nil, a, b, 0, 0) })
+	b.Row(1)[3] = fp8.E4M3.NaNCode()
+	_, err = NewChecksums(a, b, 0)
+	require.ErrorContains(t, err, `tensor "b": code 0x7f at row 1, column 3`)
+	require.ErrorIs(t, err, errNotFinite)
+	require.Error(t, Partials(make([]uint64, 6), a, b, 0, 0))
+	_, err = NewChecksums(b, a, 0)
+	require.ErrorContains(t, err, `tensor "b"`)
+	_, err = NewChecksums(a, bell(76, "c", tensor.Block{}, 2, 9), 0)
+	require.ErrorContains(t, err, "differ")
+	require.PanicsWithValue(t, wrongC, func() { Checksums{}.Locate(make([]uint64, 1)) })
+}

@@ -1,0 +1,228 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Comparison says what is compared. Only Rows and Cols are required.
+type Comparison struct {
+	Rows, Cols int
+	// A and B, the operands, let the report say what went into the first element
+	// that diverges and which block of K explains the errors.
+	A, B *tensor.Tensor
+}
+
+// Report is what [Compare] found. An element is outside if it is farther from the
+// wanted one than its bound; two NaN agree whatever their bits.
+type Report struct {
+	Rows      int  `json:"rows"`
+	Cols      int  `json:"cols"`
+	Equal     bool `json:"equal"`     // all elements agree bit for bit, NaN aside
+	Different int  `json:"different"` // elements that do not
+	Outside   int  `json:"outside"`   // elements that are outside
+
+	// The largest errors, in units in the last place of the wanted element and in
+	// units of the bound. An element that is finite on one side only has an
+	// infinite error. Nil where all errors are 0.
+	MaxULP   *Place `json:"maxULP,omitempty"`
+	MaxBound *Place `json:"maxBound,omitempty"`
+
+	// First is the first element outside, row by row, or, where none is, the first
+	// that differs.
+	First *Divergence `json:"first,omitempty"`
+
+	Clusters  []Cluster    `json:"clusters,omitempty"` // of elements outside
+	Block     *Explanation `json:"block,omitempty"`    // of errors by one block of K
+	NonFinite NonFinite    `json:"nonFinite"`          // on either side
+}
+
+// Place is an element and its error.
+type Place struct {
+	Row   int    `json:"row"`
+	Col   int    `json:"col"`
+	Got   Number `json:"got"`
+	Want  Number `json:"want"`
+	Bound Number `json:"bound"`
+	Error Number `json:"error"`
+}
+
+// NonFinite counts what is not a number.
+type NonFinite struct {
+	GotNaN  int `json:"gotNaN"`
+	WantNaN int `json:"wantNaN"`
+	GotInf  int `json:"gotInf"`
+	WantInf int `json:"wantInf"`
+	// Swallowed are elements that should not be finite and are, Appeared those
+	// that should be finite and are not.
+	Swallowed int `json:"swallowed"`
+	Appeared  int `json:"appeared"`
+}
+
+const (
+	unequalSides = "oracle: got and want are not of Rows*Cols elements"
+	wrongBounds  = "oracle: bounds are not of Rows*Cols elements"
+)
+
+// Compare compares a kernel's result with the wanted one, both of shape [Rows,
+// Cols] and dense: with that of [Exact] under the bounds of [Bound] or [Predict],
+// or with that of Predict under no bounds, nil, which demands equal bits.
+//
+// It returns an error if A and B are given and do not make a product of that
+// size, and panics if got, want or bound are of another length. The report
+// depends on nothing but the arguments, which are not kept. Safe for concurrent
+// use.
+func Compare[T gemm.Output](got, want []T, bound []float64, o Comparison) (Report, error) {
+	if o.Rows < 0 || o.Cols < 0 || len(got) != o.Rows*o.Cols || len(want) != len(got) {
+		panic(unequalSides)
+	}
+	if bound != nil && len(bound) != len(got) {
+		panic(wrongBounds)
+	}
+	var p *product
+	if o.A != nil && o.B != nil {
+		q, err := newProduct(o.A, o.B)
+		if err != nil {
+			return Report{}, fmt.Errorf("oracle: %w", err)
+		}
+		if q.m != o.Rows || q.n != o.Cols {
+			return Report{}, fmt.Errorf("oracle: tensor %q of %d rows and tensor %q of %d rows: the result is %dx%d",
+				o.A.Name, q.m, o.B.Name, q.n, o.Rows, o.Cols)
+		}
+		p = &q
+	}
+	c := newComparer(o, layoutOf[T]())
+	for i := range got {
+		g, w := bitsOf(got[i]), bitsOf(want[i])
+		limit := 0.0
+		if bound != nil {
+			limit = bound[i]
+		}
+		c.element(i, g, w, float64(widen(got[i])), float64(widen(want[i])), limit)
+	}
+	return c.finish(p), nil
+}
+
+// outside reports whether got is farther from want than bound allows. Two NaN
+// agree, and so do equal infinities; anything is within a bound of +Inf.
+func outside(got, want, bound float64) bool {
+	if got == want || got != got && want != want || math.IsInf(bound, 1) {
+		return false
+	}
+	return !(math.Abs(got-want) <= bound)
+}
+
+// comparer gathers a report.
+type comparer struct {
+	r        Report
+	l        layout
+	first    examined // outside, or, before there is one, different
+	counts   counts
+	examined []examined // the first elements outside that are finite on both sides
+}
+
+func newComparer(o Comparison, l layout) *comparer {
+	return &comparer{r: Report{Rows: o.Rows, Cols: o.Cols, Equal: true}, l: l, counts: newCounts(o.Rows, o.Cols)}
+}
+
+// element takes element i in, with its bits and values.
+func (c *comparer) element(i int, g, w uint64, got, want, bound float64) {
+	if got != got || want != want || math.IsInf(got, 0) || math.IsInf(want, 0) {
+		c.r.NonFinite.count(got, want)
+	}
+	if g == w || got != got && want != want {
+		return
+	}
+	c.r.Different++
+	c.r.Equal = false
+	place := Place{Row: i / c.r.Cols, Col: i % c.r.Cols, Got: Number(got), Want: Number(want), Bound: Number(bound)}
+	err := math.Abs(got - want)
+	if err != err {
+		err = math.Inf(1)
+	}
+	c.r.MaxULP = larger(c.r.MaxULP, place, err/c.l.ulp(want))
+	if bound > 0 {
+		c.r.MaxBound = larger(c.r.MaxBound, place, orZero(err/bound))
+	} else if err > 0 {
+		c.r.MaxBound = larger(c.r.MaxBound, place, math.Inf(1))
+	}
+	place.Error = Number(err)
+	at := examined{place, bound + 2*c.l.ulp(max(math.Abs(got), math.Abs(want)))}
+	// Without a bound to speak of, zeros of different sign count as well.
+	if !outside(got, want, bound) && !(bound == 0 && got == want) {
+		if c.r.Different == 1 {
+			c.first = at
+		}
+		return
+	}
+	if c.r.Outside == 0 {
+		c.first = at
+	}
+	c.r.Outside++
+	c.counts.add(place.Row, place.Col)
+	if len(c.examined) < mostExamined && !math.IsInf(err, 0) {
+		c.examined = append(c.examined, at)
+	}
+}
+
+// orZero returns x, or 0 for infinity over infinity: anything is within +Inf.
+func orZero(x float64) float64 {
+	if x != x {
+		return 0
+	}
+	return x
+}
+
+// larger returns the place of the larger error, the earlier one of two equal.
+func larger(old *Place, p Place, err float64) *Place {
+	if !(err > 0) || old != nil && !(err > float64(old.Error)) {
+		return old
+	}
+	if old == nil {
+		old = new(Place)
+	}
+	*old = p
+	old.Error = Number(err)
+	return old
+}
+
+// ulp is the distance from a number of the magnitude of x to the next.
+func (l layout) ulp(x float64) float64 {
+	if x == 0 || x != x || math.IsInf(x, 0) {
+		return power2(l.minExponent() - l.fraction)
+	}
+	_, e := math.Frexp(x)
+	return power2(max(e-1, l.minExponent()) - l.fraction)
+}
+
+func (n *NonFinite) count(got, want float64) {
+	isInf := func(x float64) bool { return math.IsInf(x, 0) }
+	isFinite := func(x float64) bool { return x == x && !isInf(x) }
+	for _, c := range []struct {
+		is bool
+		n  *int
+	}{
+		{got != got, &n.GotNaN}, {want != want, &n.WantNaN}, {isInf(got), &n.GotInf}, {isInf(want), &n.WantInf},
+		{isFinite(got), &n.Swallowed}, {isFinite(want), &n.Appeared},
+	} {
+		if c.is {
+			*c.n++
+		}
+	}
+}
+
+// finish completes the report; p is the product, if known.
+func (c *comparer) finish(p *product) Report {
+	if c.r.Different == 0 {
+		return c.r
+	}
+	c.r.Clusters = c.counts.clusters()
+	if p != nil && len(c.examined) > 0 {
+		c.r.Block = explain(p, c.examined)
+	}
+	c.r.First = newDivergence(p, c.first, c.r.Block)
+	return c.r
+}

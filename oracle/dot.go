@@ -1,0 +1,78 @@
+package oracle
+
+import (
+	"math"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+const (
+	unequalLengths = "oracle: a and b differ in length"
+	wrongFormat    = "oracle: the model does not take this format"
+	noFloat16      = "oracle: the model has no float16 results"
+	wrongScales    = "oracle: scales are not one for 32 codes, or the model takes none"
+)
+
+// Dot returns c plus the sum of products of the codes a, of format fa, and b, of
+// format fb, as the hardware does: one instruction for K codes or fewer, a chain
+// of them for more. It panics if a and b differ in length or the model does not
+// take the formats. For [BlackwellMXFP8] all scales are 1; see [Model.DotScaled].
+func (m Model) Dot(a, b []byte, fa, fb fp8.Format, c float32) float32 {
+	return math.Float32frombits(uint32(m.dot(a, b, fa, fb, uint64(math.Float32bits(c)), layout32)))
+}
+
+// DotFloat16 is [Model.Dot] with float16 results. It panics also if the model has
+// none.
+func (m Model) DotFloat16(a, b []byte, fa, fb fp8.Format, c float16.Float16) float16.Float16 {
+	if !m.HasFloat16() {
+		panic(noFloat16)
+	}
+	return float16.Frombits(uint16(m.dot(a, b, fa, fb, uint64(c.Bits()), layout16)))
+}
+
+func (m *Model) dot(a, b []byte, fa, fb fp8.Format, c uint64, l layout) uint64 {
+	x, y := m.operands(a, b, fa, fb)
+	return m.chain(x, y, fa.Mantissa()+fb.Mantissa(), result{bits: c}, l).bits
+}
+
+func (m *Model) operands(a, b []byte, fa, fb fp8.Format) (x, y []element) {
+	if len(a) != len(b) {
+		panic(unequalLengths)
+	}
+	if !m.Takes(fa) || !m.Takes(fb) {
+		panic(wrongFormat)
+	}
+	return decodeElements(nil, a, fa), decodeElements(nil, b, fb)
+}
+
+// chain runs as many instructions as there are products for.
+func (m *Model) chain(x, y []element, mantissa int, c result, l layout) result {
+	for lo := 0; lo < len(x); lo += m.K {
+		hi := min(lo+m.K, len(x))
+		c = m.instruction(x[lo:hi], y[lo:hi], mantissa, 0, c, l)
+	}
+	return c
+}
+
+// DotScaled is [Model.Dot] for [BlackwellMXFP8]: sa and sb have a scale for each
+// 32 codes. A NaN among them makes the result NaN. It panics also if the model
+// takes no scales or their number is not right.
+func (m Model) DotScaled(a, b []byte, fa, fb fp8.Format, sa, sb []fp8.E8M0, c float32) float32 {
+	x, y := m.operands(a, b, fa, fb)
+	blocks := (len(x) + m.K - 1) / m.K
+	if m.Unit != Scaled || len(sa) != blocks || len(sb) != blocks {
+		panic(wrongScales)
+	}
+	r := result{bits: uint64(math.Float32bits(c))}
+	for i := range blocks {
+		if sa[i] == fp8.E8M0NaN || sb[i] == fp8.E8M0NaN {
+			return math.Float32frombits(uint32(m.nan(layout32)))
+		}
+		lo, hi := i*m.K, min((i+1)*m.K, len(x))
+		scale := int(sa[i]) + int(sb[i]) - 2*127
+		r = m.instruction(x[lo:hi], y[lo:hi], fa.Mantissa()+fb.Mantissa(), scale, r, layout32)
+	}
+	return math.Float32frombits(uint32(r.bits))
+}

@@ -1,0 +1,106 @@
+package oracle
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// element is a code as a datapath sees it: significand·2^(exponent-M), where M is
+// the number of mantissa bits of its format.
+type element struct{ significand, exponent int16 }
+
+const (
+	zeroExponent    = -4096 // of a zero: no product with it is the largest
+	specialExponent = 8192  // of an infinity, ±1, or a NaN, 0: always the largest
+	specialFrom     = 2048  // sums of exponents from here on are of such a code
+)
+
+var elementTables = makeElementTables()
+
+func makeElementTables() (tables [4][256]element) {
+	for _, f := range fp8.Formats() {
+		for c := range 256 {
+			tables[f][c] = newElement(f, byte(c))
+		}
+	}
+	return tables
+}
+
+func newElement(f fp8.Format, c byte) element {
+	v := float64(f.Float32(c))
+	switch {
+	case math.IsNaN(v):
+		return element{0, specialExponent}
+	case math.IsInf(v, 0):
+		return element{int16(math.Copysign(1, v)), specialExponent}
+	case v == 0:
+		return element{0, zeroExponent}
+	}
+	_, e := math.Frexp(v)
+	e = max(e-1, 1-f.Bias())
+	return element{int16(math.Ldexp(v, f.Mantissa()-e)), int16(e)}
+}
+
+// decodeElements appends the elements of codes.
+func decodeElements(dst []element, codes []byte, f fp8.Format) []element {
+	table := &elementTables[f]
+	for _, c := range codes {
+		dst = append(dst, table[c])
+	}
+	return dst
+}
+
+// decodeElementRows appends the elements of rows [lo, hi) of t.
+func decodeElementRows(dst []element, t *tensor.Tensor, lo, hi int) []element {
+	for i := lo; i < hi; i++ {
+		dst = decodeElements(dst, t.Row(i), t.Format)
+	}
+	return dst
+}
+
+// float32 is a number of the element's class and sign.
+func (x element) float32() float32 {
+	switch {
+	case x.exponent != specialExponent:
+		return float32(x.significand)
+	case x.significand == 0:
+		return float32(math.NaN())
+	}
+	return float32(math.Inf(int(x.significand)))
+}
+
+// addend is c of a step: significand·2^(exponent-fraction).
+type addend struct {
+	significand        int64
+	exponent, fraction int
+	special            class
+}
+
+// newAddend reads the bits of a float32 or a float16.
+func newAddend(b uint64, l layout) addend {
+	c := addend{exponent: -126, fraction: l.fraction}
+	magnitude := b &^ l.sign()
+	negative := b != magnitude
+	switch {
+	case magnitude > l.infinity():
+		c.special = nan
+	case magnitude == l.infinity() && negative:
+		c.special = negativeInf
+	case magnitude == l.infinity():
+		c.special = positiveInf
+	case magnitude == 0:
+	default:
+		field := int(magnitude >> l.fraction)
+		c.significand = int64(magnitude & (1<<l.fraction - 1))
+		if field > 0 {
+			c.significand |= 1 << l.fraction
+		}
+		c.exponent = max(field, 1) - l.bias
+		if negative {
+			c.significand = -c.significand
+		}
+	}
+	return c
+}

@@ -1,0 +1,179 @@
+package oracle
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+func generate(p Pattern) Generator {
+	return Generator{Pattern: p, Rows: 13, Cols: 70, Block: tensor.Block{Rows: 2, Cols: 32}, Seed: 5}
+}
+
+// TestGeneratorBits pins the bits, which every machine must have.
+func TestGeneratorBits(t *testing.T) {
+	got := ""
+	for _, p := range Patterns() {
+		hash := fnv.New64a()
+		for _, x := range generate(p).Values() {
+			b := math.Float32bits(x)
+			if x != x {
+				b = 0x7FC00000
+			}
+			hash.Write([]byte{byte(b), byte(b >> 8), byte(b >> 16), byte(b >> 24)})
+		}
+		got += fmt.Sprintf("%v %x\n", p, hash.Sum64())
+		parsed, err := ParsePattern(p.String())
+		require.NoError(t, err)
+		require.Equal(t, p, parsed)
+		require.Equal(t, generate(p).Values()[:9], generate(p).Values()[:9])
+	}
+	hash := fnv.New64a()
+	a, b := Cancelling(3, 4, 65, fp8.E5M2, 1)
+	for _, x := range []*tensor.Tensor{a, b} {
+		hash.Write(x.Codes)
+		hash.Write([]byte(fmt.Sprint(x.Scales)))
+	}
+	require.Equal(t, goldenPatterns, got+fmt.Sprintf("cancelling %x\n", hash.Sum64()))
+	_, err := ParsePattern("gauss")
+	require.ErrorContains(t, err, "outlier")
+	require.Equal(t, "Pattern(99)", Pattern(99).String())
+	require.Panics(t, func() { Generator{Pattern: 99}.Values() })
+	require.Empty(t, Generator{Pattern: Infs, Rows: 3}.Values())
+}
+
+const goldenPatterns = `bell 6beed090457decf0
+ties bb815672a22f2732
+outlier 929d230d84610cf8
+tiny bb67c74f1a402424
+subnormals e38b622a5e0e9be0
+zeros 526e08272557e6c7
+powers 52ad5ab30005679
+nans 4ce35b1cfb444ee9
+infs 2e62b9fa1bf5062d
+cancelling 33ef8e5084885c16
+`
+
+// tile calls f with the values of each tile of generate.
+func eachTile(g Generator, f func(q int, tile []float32)) {
+	x := g.Values()
+	g.tiles(func(q int, at []int) {
+		var tile []float32
+		for _, i := range at {
+			tile = append(tile, x[i])
+		}
+		f(q, tile)
+	})
+}
+
+func TestGeneratorPatterns(t *testing.T) {
+	amax := func(tile []float32) (most float32) {
+		for _, x := range tile {
+			most = max(most, float32(math.Abs(float64(x))))
+		}
+		return most
+	}
+	eachTile(generate(Outlier), func(_ int, tile []float32) {
+		large := 0
+		for _, x := range tile {
+			if math.Abs(float64(x)) > 6 {
+				large++
+			}
+		}
+		require.LessOrEqual(t, large, 1)
+	})
+	eachTile(generate(Tiny), func(_ int, tile []float32) {
+		require.True(t, math.IsInf(float64(448/amax(tile)), 0))
+	})
+	for _, f := range fp8.Formats() {
+		g := generate(Subnormals)
+		g.Format = f
+		eachTile(g, func(_ int, tile []float32) {
+			require.Equal(t, f.Max(), tile[0])
+			require.Less(t, float64(amax(tile[1:])), 2*float64(f.MinNormal()))
+		})
+	}
+	eachTile(Generator{Pattern: Zeros, Rows: 12, Cols: 160, Block: tensor.Block{Rows: 2, Cols: 32}}, func(q int, tile []float32) {
+		zeros, negative := 0, 0
+		for _, x := range tile {
+			if x == 0 {
+				zeros++
+				if math.Signbit(float64(x)) {
+					negative++
+				}
+			}
+		}
+		require.Greater(t, zeros, 0)
+		if len(tile) == 64 {
+			require.Greater(t, negative, 10)
+			require.Less(t, negative, zeros-10)
+		}
+		require.Equal(t, q%4 == 3, zeros == len(tile) && len(tile) > 12)
+	})
+	seen := map[uint32]bool{}
+	eachTile(Generator{Pattern: Powers, Rows: 50, Cols: 320, Block: tensor.Block{Rows: 1, Cols: 32}}, func(_ int, tile []float32) {
+		seen[math.Float32bits(amax(tile))&0x7FFFFF] = true
+	})
+	require.Len(t, seen, 9)
+	require.True(t, seen[0x600001] && seen[0x600002])
+	for i, x := range generate(NaNs).Values() {
+		if row := i / 70; x != x {
+			require.Equal(t, 1, row%2)
+		}
+	}
+	infs := [4]int{}
+	for i, x := range generate(Infs).Values() {
+		if math.IsInf(float64(x), 0) {
+			infs[i/70%4]++
+		}
+	}
+	require.Equal(t, [4]int{0, 3, 3, 6}, infs)
+}
+
+// TestTiesAreTies meets every boundary: a midpoint goes to the even code, and its
+// neighbours to either side.
+func TestTiesAreTies(t *testing.T) {
+	for _, f := range fp8.Formats() {
+		x := ties(f)
+		require.Len(t, x, 6*(int(f.MaxCode())+1))
+		for i := 0; i < len(x); i += 6 {
+			c := byte(i / 6)
+			below, tie, above := fp8.EncodeOne(x[i], f, fp8.Policy{}), fp8.EncodeOne(x[i+2], f, fp8.Policy{}), fp8.EncodeOne(x[i+4], f, fp8.Policy{})
+			require.Equal(t, c, below)
+			require.Equal(t, min(c+1, f.MaxCode()), above)
+			require.Equal(t, min(c+c&1, f.MaxCode()), tie)
+			require.Equal(t, -x[i], x[i+1])
+		}
+		g := Generator{Pattern: Ties, Rows: 40, Cols: 64, Block: tensor.Block{Rows: 1, Cols: 64}, Format: f}
+		found := map[float32]bool{}
+		for _, v := range g.Values() {
+			found[v] = true
+		}
+		for _, v := range x {
+			require.True(t, found[v])
+		}
+	}
+}
+
+// TestCancelling leaves 0, or the last product alone.
+func TestCancelling(t *testing.T) {
+	for _, f := range fp8.Formats() {
+		a, b := Cancelling(5, 4, 96, f, 3)
+		c := make([]float32, 20)
+		require.NoError(t, Exact(c, a, b, Options{}))
+		require.Equal(t, make([]float32, 20), c)
+		a, b = Cancelling(5, 4, 97, f, 3)
+		require.NoError(t, Exact(c, a, b, Options{}))
+		for i, v := range c {
+			x, y := a.Row(i / 4)[96], b.Row(i % 4)[96]
+			one := float64(f.Float32(x)) * float64(a.Scale(i/4, 96)) * float64(f.Float32(y))
+			require.Equal(t, float32(one*float64(b.Scale(i%4, 96))), v)
+		}
+	}
+}

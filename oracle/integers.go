@@ -1,0 +1,111 @@
+package oracle
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Every finite code is an integer times the least subnormal of its format: below
+// 2^18 for the E4M3 formats, below 2^33 for the E5M2 ones.
+
+// unit returns the exponent of f's least subnormal.
+func unit(f fp8.Format) int { return 1 - f.Bias() - f.Mantissa() }
+
+// integerTables lists the codes of each format in that unit; a code that is not
+// finite is 0.
+var integerTables = makeIntegerTables()
+
+func makeIntegerTables() (tables [4][256]int64) {
+	for _, f := range fp8.Formats() {
+		for c := range 256 {
+			if v := float64(f.Float32(byte(c))); !math.IsNaN(v) && !math.IsInf(v, 0) {
+				tables[f][c] = int64(math.Ldexp(v, -unit(f)))
+			}
+		}
+	}
+	return tables
+}
+
+// wide reports whether f's integers are too long for products of two in 63 bits.
+func wide(f fp8.Format) bool { return f == fp8.E5M2 || f == fp8.E5M2FNUZ }
+
+// splitBits is where wide integers of A are cut in two, so that either part times
+// a wide integer of B has 17 + 33 bits.
+const splitBits = 16
+
+// pieceLength is the number of products that an int64 sum surely holds: 2^12 of
+// below 2^51.
+const pieceLength = 1 << 12
+
+// integers are rows of a matrix as integers. low is the rest of rows that are
+// split: value = rows·2^16 + low.
+type integers struct {
+	rows, low []int64
+	special   []bool // by row: has a NaN or an infinity
+	k         int
+}
+
+// decode reads rows [lo, hi) of t.
+func (v *integers) decode(t *tensor.Tensor, lo, hi int, split bool) {
+	_, v.k = t.Dims()
+	n := (hi - lo) * v.k
+	v.rows, v.special = grow(v.rows, n), grow(v.special, hi-lo)
+	v.low = v.low[:0]
+	if split {
+		v.low = grow(v.low, n)
+	}
+	table := &integerTables[t.Format]
+	for i := lo; i < hi; i++ {
+		from := (i - lo) * v.k
+		row := v.rows[from : from+v.k]
+		v.special[i-lo] = false
+		for j, c := range t.Row(i) {
+			row[j] = table[c]
+			if t.Format.IsNaN(c) || t.Format.IsInf(c, 0) {
+				v.special[i-lo] = true
+			}
+		}
+		if split {
+			low := v.low[from : from+v.k]
+			for j, x := range row {
+				row[j], low[j] = x>>splitBits, x&(1<<splitBits-1)
+			}
+		}
+	}
+}
+
+// dot returns the sum of products [lo, hi), at most pieceLength, of row i of v
+// and row j of w.
+func (v *integers) dot(w *integers, i, j, lo, hi int) int128 {
+	y := w.rows[j*v.k+lo : j*v.k+hi]
+	high := dotIntegers(v.rows[i*v.k+lo:i*v.k+hi], y)
+	if len(v.low) == 0 {
+		return int128{high >> 63, uint64(high)}
+	}
+	return join(high, dotIntegers(v.low[i*v.k+lo:i*v.k+hi], y))
+}
+
+func dotIntegers(x, y []int64) int64 {
+	y = y[:len(x)]
+	var s0, s1, s2, s3 int64
+	for len(x) >= 4 && len(y) >= 4 {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+		x, y = x[4:], y[4:]
+	}
+	for i, v := range x {
+		s0 += v * y[i]
+	}
+	return s0 + s1 + s2 + s3
+}
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,121 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// ScaleOrder is the order in which a library applies the scales sa and sb of a
+// block of K to its sum p. Each operation is rounded to float32.
+type ScaleOrder uint8
+
+const (
+	// AnyOrder is not known; a prediction takes AThenB.
+	AnyOrder ScaleOrder = iota
+	// ProductThenFMA is c = fma(sa·sb, p, c): DeepGEMM (sm90_fp8_gemm_1d2d.cuh),
+	// where the contraction to a fused multiply-add is expected, not verified.
+	ProductThenFMA
+	// AThenB is c = fma(p·sa, sb, c): cuBLAS for 1x128 blocks of A (the reference
+	// in TransformerEngine, blockwise_fp8_gemm_reference.py) and package gemm.
+	AThenB
+	// BThenA is c = fma(p·sb, sa, c): cuBLAS for 128x128 blocks of A.
+	BThenA
+)
+
+var scaleOrders = [...]string{"any", "product-then-fma", "a-then-b", "b-then-a"}
+
+// String returns a name such as "a-then-b".
+func (s ScaleOrder) String() string {
+	if int(s) >= len(scaleOrders) {
+		return fmt.Sprintf("ScaleOrder(%d)", uint8(s))
+	}
+	return scaleOrders[s]
+}
+
+// ParseScaleOrder returns the order of the given name.
+func ParseScaleOrder(name string) (ScaleOrder, error) {
+	for i, s := range scaleOrders {
+		if s == name {
+			return ScaleOrder(i), nil
+		}
+	}
+	return 0, fmt.Errorf("oracle: unknown order of scales %q: want any, product-then-fma, a-then-b or b-then-a", name)
+}
+
+// Kernel is what a library makes of a Model: within a block of K that has one
+// pair of scales, instructions are chained from +0; after every Promote products
+// the sum is added to another, in float32, and begins anew. The block's sum is
+// scaled and added to the result. Bias and old C are added last, in float32, and
+// the sum is rounded to the type of C.
+//
+// For a Scaled model the scales are in the instructions, and the chain goes on
+// from block to block. The K that is left over after a multiple of an
+// instruction's is filled with zeros.
+type Kernel struct {
+	Model   Model
+	Promote int // 0: not within a block
+	Scales  ScaleOrder
+}
+
+// check reports whether the kernel can multiply the operands.
+func (k *Kernel) check(p *product) error {
+	m := &k.Model
+	long := m.Unit == Emulated && m.K > 32 || m.Unit == MatrixCore && m.K > 16
+	if m.K <= 0 || m.L <= 0 || m.F < 0 || m.F > 35 || m.Keep < 0 || m.Keep > 23 || long {
+		return fmt.Errorf("model %q: parameters K=%d, L=%d, F=%d, Keep=%d are out of range", m.Name, m.K, m.L, m.F, m.Keep)
+	}
+	if k.Promote < 0 {
+		return fmt.Errorf("promotion after %d products: want 0 or more", k.Promote)
+	}
+	if int(k.Scales) >= len(scaleOrders) {
+		return fmt.Errorf("unknown %v", k.Scales)
+	}
+	if m.Unit == Grouped {
+		return errors.New("model " + m.Name + " multiplies NVFP4 operands, not tensors: see PredictNVFP4")
+	}
+	for _, t := range []*tensor.Tensor{p.a, p.b} {
+		if !m.Takes(t.Format) {
+			return fmt.Errorf("tensor %q: model %s has no operands of format %v", t.Name, m.Name, t.Format)
+		}
+		if err := k.checkScales(t, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkScales demands E8M0 scales, one for an instruction, of a Scaled model.
+func (k *Kernel) checkScales(t *tensor.Tensor, p *product) error {
+	if k.Model.Unit != Scaled {
+		return nil
+	}
+	if p.block < p.k && p.block%k.Model.K != 0 {
+		return fmt.Errorf("tensor %q in blocks of %v: model %s needs blocks of a multiple of %d along K",
+			t.Name, t.Block, k.Model.Name, k.Model.K)
+	}
+	rows, cols := t.Grid()
+	for i := range rows {
+		for j := range cols {
+			if s := t.ScaleRow(i)[j]; !isE8M0(s) {
+				return fmt.Errorf("tensor %q: scale of block (%d, %d) is %v: model %s needs powers of two from 2^-127 to 2^127",
+					t.Name, i, j, s, k.Model.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func isE8M0(s float32) bool {
+	_, ok := fp8.E8M0FromFloat32(s)
+	return ok
+}
+
+// exponentOf returns the exponent of a power of two.
+func exponentOf(s float32) int {
+	_, e := math.Frexp(float64(s))
+	return e - 1
+}

@@ -1,0 +1,188 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// Model is the arithmetic of a matrix instruction for FP8 operands, bit for bit.
+// The models of this package are made by functions such as [HopperWGMMA]; a Model
+// with other parameters is a machine that does not exist, which tests of models
+// need. A Model is comparable and safe for concurrent use.
+//
+// All but CDNA3 are variants of one fused step (T-FDPA of MMA-Sim, arXiv
+// 2511.10909; Khattak and Mikaitis, arXiv 2512.07004). It adds up to L products
+// and c:
+//
+//  1. Every term is s·2^e, where e is the sum of the exponents of its two codes:
+//     a product is not renormalized, and a subnormal has the exponent of the
+//     smallest normal number. Products that are zero are left out; c takes part
+//     even if zero, with exponent -126.
+//  2. All terms are cut, toward zero, to F fraction bits below the largest
+//     exponent, and added exactly.
+//  3. The sum is cut, toward zero, to Keep fraction bits of a float32, or rounded
+//     to the nearest float16, ties to even.
+//
+// Khattak and Mikaitis report that zeros put a floor of 4-F under the largest
+// exponent of a step with a float16 result. It could matter to tiny results of
+// E5M2 only, no vectors show it, and it is not modelled.
+//
+// Longer sums are chains: the result of a step is c of the next. A NaN is
+// 7FFFFFFF, or 7FFF in float16; it results from a NaN, from infinity times zero
+// and from infinities of both signs.
+type Model struct {
+	Name string
+	Unit Unit
+	K    int // products of one instruction
+	L    int // products of one step
+	F    int // fraction bits of an aligned term
+	Keep int // fraction bits of a float32 result
+
+	// First, for Emulated, says which products of an instruction the first step
+	// adds: product i where bit i is set.
+	First uint32
+
+	// Evidence says on what, if anything, the model was verified.
+	Evidence string
+}
+
+// Unit is a kind of datapath.
+type Unit uint8
+
+const (
+	// Fused is the step above.
+	Fused Unit = iota
+	// Emulated is FP8 by way of the FP16 unit: two steps, of the products in First
+	// and of the others, without c, which is added last and rounded to nearest.
+	Emulated
+	// Scaled is the step above with products that have the exponents of two E8M0
+	// scales as well (ST-FDPA).
+	Scaled
+	// Grouped adds groups of 16 products of E2M1 exactly, times two UE4M3 scales,
+	// and then aligns the groups by the exponents of their scales (GST-FDPA).
+	Grouped
+	// MatrixCore is AMD's: products of even and of odd offset are added as above,
+	// without c, to two sums, which are aligned and added to c rounding down, and
+	// to float32 to nearest even (GTR-FDPA).
+	MatrixCore
+)
+
+// AdaMMA is mma.sync.m16n8k32 for FP8 on Ada (RTX 4090, L40S): two steps of 16,
+// low half of K first; F=13, results of 13 fraction bits. Verified on silicon,
+// float32 and float16, E4M3 and E5M2, any c.
+func AdaMMA() Model {
+	return Model{Name: "ada-mma", K: 32, L: 16, F: 13, Keep: 13,
+		Evidence: "verified on Ada vectors, float32 and float16 results"}
+}
+
+// HopperWGMMA is wgmma with k=32 for FP8 on Hopper (H100, H200): one step of 32;
+// F=13, results of 13 fraction bits. Verified on silicon for float32 with c=0;
+// c≠0 and float16 are described by MMA-Sim and by Khattak and Mikaitis.
+func HopperWGMMA() Model {
+	return Model{Name: "hopper-wgmma", K: 32, L: 32, F: 13, Keep: 13,
+		Evidence: "verified on H100 vectors, float32 results with c = 0; otherwise described"}
+}
+
+// HopperMMA is mma.sync.m16n8k32 for FP8 on Hopper, which goes through the FP16
+// unit: step one adds products i with i mod 4 < 2, step two the others, F=25, and
+// c comes last. Verified on silicon for float16, whose vectors pin the groups and
+// their order but not F, which is that of the FP16 unit. Float32 results are
+// inferred from [BlackwellMMA], which is the same.
+func HopperMMA() Model {
+	return Model{Name: "hopper-mma", Unit: Emulated, K: 32, L: 16, F: 25, Keep: 23, First: 0x33333333,
+		Evidence: "verified on H100 vectors, float16 results; float32 results inferred from B200"}
+}
+
+// BlackwellMMA is mma.sync.m16n8k32 for FP8 on datacenter Blackwell (B200), as
+// [HopperMMA]. Verified on silicon for float16 and float32; the vectors of float32
+// pin that c comes last, rounded to nearest, but neither F nor the two groups,
+// which are those of the float16 results and of the FP16 unit's table.
+func BlackwellMMA() Model {
+	m := HopperMMA()
+	m.Name = "blackwell-mma"
+	m.Evidence = "verified on B200 vectors; for float32 results they do not pin F and the groups"
+	return m
+}
+
+// BlackwellTCGen05 is tcgen05.mma kind::f8f6f4 on datacenter Blackwell, and FP8
+// mma.sync on RTX Blackwell: one step of 32, F=25, results in full float32.
+// Described by both papers; no public vectors.
+func BlackwellTCGen05() Model {
+	return Model{Name: "blackwell-tcgen05", K: 32, L: 32, F: 25, Keep: 23,
+		Evidence: "described (MMA-Sim; Khattak and Mikaitis)"}
+}
+
+// BlackwellMXFP8 is kind::mxf8f6f4 with one E8M0 scale for 32 codes on Blackwell:
+// one step of 32, F=25, results in full float32. Described by MMA-Sim. Where all
+// products are zero its simulator lets their exponents count; here they do not.
+func BlackwellMXFP8() Model {
+	return Model{Name: "blackwell-mxfp8", Unit: Scaled, K: 32, L: 32, F: 25, Keep: 23,
+		Evidence: "described (MMA-Sim)"}
+}
+
+// BlackwellNVFP4 is kind::mxf4nvf4 with one UE4M3 scale for 16 codes of E2M1 on
+// Blackwell: one step of 64 products in groups of 16, F=35, results in full
+// float32. A group counts for the largest exponent whatever its sum. Described by
+// MMA-Sim.
+func BlackwellNVFP4() Model {
+	return Model{Name: "blackwell-nvfp4", Unit: Grouped, K: 64, L: 64, F: 35, Keep: 23,
+		Evidence: "described (MMA-Sim)"}
+}
+
+// CDNA3MFMA is v_mfma for FP8 on CDNA3 (MI300X), for the FNUZ formats: steps of
+// 16; products are cut at F=24, the sum of both halves rounded down at 31 bits, c
+// at 24 or left out where it is 2^25 times too small. Float32 only; a NaN is
+// 7FC00000. Described by MMA-Sim and by Khattak and Mikaitis; a later paper adds a
+// rounding that neither code has.
+func CDNA3MFMA() Model {
+	return Model{Name: "cdna3-mfma", Unit: MatrixCore, K: 16, L: 16, F: 24, Keep: 23,
+		Evidence: "described (MMA-Sim; Khattak and Mikaitis)"}
+}
+
+// Models returns the models of this package.
+func Models() []Model {
+	return []Model{AdaMMA(), HopperWGMMA(), HopperMMA(), BlackwellMMA(), BlackwellTCGen05(),
+		BlackwellMXFP8(), BlackwellNVFP4(), CDNA3MFMA()}
+}
+
+// ParseModel returns the model of the given name, in any case.
+func ParseModel(name string) (Model, error) {
+	var names []string
+	for _, m := range Models() {
+		if strings.EqualFold(name, m.Name) {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return Model{}, fmt.Errorf("oracle: unknown model %q: want one of %s", name, strings.Join(names, ", "))
+}
+
+// String returns the model's name.
+func (m Model) String() string { return m.Name }
+
+// Takes reports whether the model has operands of format f.
+func (m Model) Takes(f fp8.Format) bool {
+	fnuz := f == fp8.E4M3FNUZ || f == fp8.E5M2FNUZ
+	return f.Valid() && m.Unit != Grouped && fnuz == (m.Unit == MatrixCore)
+}
+
+// HasFloat16 reports whether there are float16 results.
+func (m Model) HasFloat16() bool { return m.Unit == Fused || m.Unit == Emulated }
+
+// nan returns the bits of the NaN that results.
+func (m *Model) nan(l layout) uint64 {
+	if m.Unit == MatrixCore {
+		return nan.bits(l)
+	}
+	return l.sign() - 1
+}
+
+// special returns the bits of a class that is not finite.
+func (m *Model) special(c class, l layout) uint64 {
+	if c == nan {
+		return m.nan(l)
+	}
+	return c.bits(l)
+}

@@ -1,0 +1,213 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+const wrongBound = "oracle: bounds are not of M*N elements"
+
+// Predict writes to c what kernel k will say on its hardware, bit for bit, of
+// A·Bᵀ: c is of shape [M, N] and dense, a of [M, K], b of [N, K].
+//
+// Where bound is not nil it receives, per element, a bound of the distance to the
+// result of [Exact], a posteriori: it adds up what the alignment of terms cut off
+// (their number times their last place), what each rounding really was, and the
+// rounding of the exact result; it is 0 where the prediction is exact or where
+// the exact result is not finite, and +Inf where something overflowed that need
+// not have. The bound is rounded up.
+//
+// The bits do not depend on Workers. It returns an error, and writes nothing, if
+// [Exact] would or if the model does not take the operands' formats or scales. It
+// panics if c, bound or the bias is not of the right length. c must not overlap
+// the operands or the bias. Safe for concurrent use on distinct c and bound.
+func Predict[T gemm.Output](c []T, bound []float64, a, b *tensor.Tensor, k Kernel, o Options) error {
+	p, err := newProduct(a, b)
+	if err == nil {
+		err = k.check(&p)
+	}
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	o.check(len(c), &p)
+	if bound != nil && len(bound) != len(c) {
+		panic(wrongBound)
+	}
+	p.tiles(o.Workers, func(i0, i1, j0, j1 int) {
+		s := predictPool.Get().(*predictStrips)
+		defer predictPool.Put(s)
+		s.a = decodeElementRows(s.a[:0], a, i0, i1)
+		s.b = decodeElementRows(s.b[:0], b, j0, j1)
+		for i := i0; i < i1; i++ {
+			x := s.a[(i-i0)*p.k : (i-i0+1)*p.k]
+			for j := j0; j < j1; j++ {
+				total := k.element(&p, x, s.b[(j-j0)*p.k:(j-j0+1)*p.k], i, j)
+				at := i*p.n + j
+				if o.Bias != nil {
+					total.add(o.Bias[j])
+				}
+				if o.Accumulate {
+					total.add(widen(c[at]))
+				}
+				c[at] = finish[T](&k.Model, total)
+				if bound != nil {
+					bound[at] = total.bound(layoutOf[T](), widen(c[at]), 8*p.k+64)
+				}
+			}
+		}
+	})
+	return nil
+}
+
+// predictStrips is what a worker decodes.
+type predictStrips struct{ a, b []element }
+
+var predictPool = sync.Pool{New: func() any { return new(predictStrips) }}
+
+// finish rounds to the type of C; a NaN is the hardware's.
+func finish[T gemm.Output](m *Model, total running) T {
+	if total.value != total.value {
+		return fromBits[T](m.nan(layoutOf[T]()))
+	}
+	return narrow32[T](total.value)
+}
+
+// element computes element (i, j) from its decoded rows.
+func (k *Kernel) element(p *product, x, y []element, i, j int) running {
+	if k.Model.Unit == Scaled {
+		return k.scaledElement(p, x, y, i, j)
+	}
+	var total running
+	mantissa := p.a.Format.Mantissa() + p.b.Format.Mantissa()
+	for q := range p.blocks() {
+		lo, hi := p.span(q)
+		sum := k.blockSum(x[lo:hi], y[lo:hi], mantissa)
+		total.addScaled(sum, p.a.Scale(i, lo), p.b.Scale(j, lo), k.Scales)
+	}
+	return total
+}
+
+// blockSum adds the products of a block that has one pair of scales.
+func (k *Kernel) blockSum(x, y []element, mantissa int) (sum running) {
+	step := k.Promote
+	if step == 0 {
+		step = len(x)
+	}
+	for lo := 0; lo < len(x); lo += step {
+		hi := min(lo+step, len(x))
+		part := newRunning(k.Model.chain(x[lo:hi], y[lo:hi], mantissa, result{}, layout32))
+		if lo == 0 {
+			sum = part
+		} else {
+			sum.addRunning(part)
+		}
+	}
+	return sum
+}
+
+// scaledElement is element with scales inside the instructions.
+func (k *Kernel) scaledElement(p *product, x, y []element, i, j int) running {
+	mantissa := p.a.Format.Mantissa() + p.b.Format.Mantissa()
+	var sum running
+	var r result
+	done := 0
+	for lo := 0; lo < p.k; lo += k.Model.K {
+		hi := min(lo+k.Model.K, p.k)
+		scale := exponentOf(p.a.Scale(i, lo)) + exponentOf(p.b.Scale(j, lo))
+		r = k.Model.instruction(x[lo:hi], y[lo:hi], mantissa, scale, r, layout32)
+		if done += hi - lo; k.Promote > 0 && done >= k.Promote {
+			sum.addRunning(newRunning(r))
+			r, done = result{}, 0
+		}
+	}
+	if k.Promote == 0 {
+		return newRunning(r)
+	}
+	sum.addRunning(newRunning(r))
+	return sum
+}
+
+// running is a float32 on its way, and how far from the exact one it may be; err
+// is infinite once there was an overflow.
+type running struct {
+	value float32
+	err   float64
+}
+
+func newRunning(r result) running {
+	return running{math.Float32frombits(uint32(r.bits)), r.err}
+}
+
+// add adds x.
+func (t *running) add(x float32) { t.addRunning(running{value: x}) }
+
+// addRunning adds x, rounded to nearest.
+func (t *running) addRunning(x running) {
+	sum := t.value + x.value
+	t.err += x.err + sumError(float64(t.value), float64(x.value), sum)
+	t.value = sum
+}
+
+// sumError bounds the rounding error of x + y = sum, where x and y are float32 or
+// products of two; it is 0 where one is not finite.
+func sumError(x, y float64, sum float32) float64 {
+	if plain := x + y; math.IsInf(plain, 0) || plain != plain {
+		return 0
+	}
+	plain := x + y
+	// Knuth's TwoSum: rest is the error of plain, exactly.
+	t := plain - x
+	rest := (x - (plain - t)) + (y - t)
+	return math.Abs(plain-float64(sum)) + math.Abs(rest)
+}
+
+// addScaled adds p·sa·sb.
+func (t *running) addScaled(p running, sa, sb float32, order ScaleOrder) {
+	var x, y float32 // what is multiplied in the fused multiply-add
+	var err float64  // of x·y
+	a, b, v := float64(sa), float64(sb), float64(p.value)
+	switch order {
+	case ProductThenFMA:
+		x, y = float32(sa*sb), p.value
+		err = float64(math.Abs(float64(a*b)-float64(x)) * math.Abs(v))
+	case BThenA:
+		x, y = float32(p.value*sb), sa
+		err = float64(math.Abs(float64(v*b)-float64(x)) * a)
+	default:
+		x, y = float32(p.value*sa), sb
+		err = float64(math.Abs(float64(v*a)-float64(x)) * b)
+	}
+	next := fma32(x, y, t.value)
+	if classOf(p.value) != finite {
+		err = 0
+		if (x == 0 || y == 0) && sa != 0 && sb != 0 {
+			err = math.Inf(1) // the scales' product vanished, and infinity times 0 is NaN
+		}
+	}
+	if p.err != 0 {
+		err += float64(float64(a*b) * p.err)
+	}
+	t.err = orInf(t.err + err + sumError(float64(float64(x)*float64(y)), float64(t.value), next))
+	t.value = next
+}
+
+// bound is a bound of the distance between got, t rounded, and the exact number
+// rounded, after a number of operations on t.err.
+func (t *running) bound(l layout, got float32, operations int) float64 {
+	switch {
+	case math.IsInf(t.err, 1):
+		return t.err
+	case t.err == 0 || classOf(t.value) != finite:
+		return 0
+	}
+	v := math.Abs(float64(t.value))
+	if classOf(got) != finite {
+		return math.Inf(1)
+	}
+	narrowed := math.Abs(float64(t.value) - float64(got))
+	return raise(t.err+narrowed+l.rounding(raise(v+t.err, operations)), operations)
+}
