@@ -18,13 +18,13 @@ func Amax[T Float](src []T) (amax float32, nan bool) {
 	case []float16.Float16:
 		var w wide
 		for done := 0; done < len(src); done += wideLength {
-			a, n := amax32(w.float16(src[done:]))
+			a, n := amax32(widened(&w, src[done:]))
 			amax, nan = max(amax, a), nan || n
 		}
 	case []BFloat16:
 		var w wide
 		for done := 0; done < len(src); done += wideLength {
-			a, n := amax32(w.bfloat16(src[done:]))
+			a, n := amax32(widened(&w, src[done:]))
 			amax, nan = max(amax, a), nan || n
 		}
 	}

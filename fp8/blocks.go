@@ -41,9 +41,9 @@ func AmaxBlocks[T Float](amax []float32, src []T, block int) {
 		var values []float32
 		switch src := any(src[i*block:]).(type) {
 		case []float16.Float16:
-			values = w.float16(src[:min(piece*block, len(src))])
+			values = widened(&w, src[:min(piece*block, len(src))])
 		case []BFloat16:
-			values = w.bfloat16(src[:min(piece*block, len(src))])
+			values = widened(&w, src[:min(piece*block, len(src))])
 		}
 		amaxBlocks32(amax[i:], values, block)
 	}
@@ -188,9 +188,9 @@ func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, firs
 		var values []float32
 		switch src := any(src[done:]).(type) {
 		case []float16.Float16:
-			values = w.float16(src)
+			values = widened(&w, src)
 		case []BFloat16:
-			values = w.bfloat16(src)
+			values = widened(&w, src)
 		}
 		e.encodeRow(dst[done:done+len(values)], values, b, done, first+uint64(done), st)
 	}

@@ -50,13 +50,13 @@ func EncodeBlock[T Float](e *Encoder, dst []byte, src []T, s Scale, first uint64
 	case []float16.Float16:
 		var w wide
 		for done := 0; done < len(src); done += wideLength {
-			values := w.float16(src[done:])
+			values := widened(&w, src[done:])
 			e.encode(dst[done:done+len(values)], values, first+uint64(done), st)
 		}
 	case []BFloat16:
 		var w wide
 		for done := 0; done < len(src); done += wideLength {
-			values := w.bfloat16(src[done:])
+			values := widened(&w, src[done:])
 			e.encode(dst[done:done+len(values)], values, first+uint64(done), st)
 		}
 	}

@@ -18,38 +18,42 @@ const wideLength = 512
 // wide holds 16-bit values as float32.
 type wide struct{ buffer [wideLength]float32 }
 
-// bfloat16 returns the first values of src, at most wideLength, as float32.
-func (w *wide) bfloat16(src []BFloat16) []float32 {
+// half is a type of 16 bits.
+type half interface {
+	float16.Float16 | BFloat16
+	Float32() float32
+}
+
+// widened returns the first values of src, at most wideLength, as float32 in w.
+func widened[T half](w *wide, src []T) []float32 {
 	dst := w.buffer[:min(len(src), wideLength)]
-	level, done := cpu.Current(), 0
-	if step := kernel.Step(level); step > 0 && len(dst) >= step {
-		n := len(dst) / step * step
-		race.Read(src[:n])
-		if kernel.WidenBF16(level, &dst[0], (*uint16)(unsafe.Pointer(&src[0])), n) {
-			done = n
-		}
-	}
+	done := widenKernels(dst, src)
 	for i := done; i < len(dst); i++ {
 		dst[i] = src[i].Float32()
 	}
 	return dst
 }
 
-// float16 returns the first values of src, at most wideLength, as float32.
-func (w *wide) float16(src []float16.Float16) []float32 {
-	dst := w.buffer[:min(len(src), wideLength)]
-	level, done := cpu.Current(), 0
-	if step := kernel.Step(level); step > 0 && len(dst) >= step {
-		n := len(dst) / step * step
-		race.Read(src[:n])
-		if kernel.WidenF16(level, &dst[0], (*uint16)(unsafe.Pointer(&src[0])), n) {
-			done = n
-		}
+// widenKernels widens as much of src to dst as kernels can, and returns how much.
+func widenKernels[T half](dst []float32, src []T) (done int) {
+	level := cpu.Current()
+	step := kernel.Step(level)
+	if step == 0 || len(dst) < step {
+		return 0
 	}
-	for i := done; i < len(dst); i++ {
-		dst[i] = src[i].Float32()
+	n := len(dst) / step * step
+	race.Read(src[:n])
+	from, ok := (*uint16)(unsafe.Pointer(&src[0])), false
+	switch any(src).(type) {
+	case []BFloat16:
+		ok = kernel.WidenBF16(level, &dst[0], from, n)
+	case []float16.Float16:
+		ok = kernel.WidenF16(level, &dst[0], from, n)
 	}
-	return dst
+	if !ok {
+		return 0
+	}
+	return n
 }
 
 // narrow writes the first values, which are bfloat16 values, to dst.

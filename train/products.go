@@ -22,24 +22,19 @@ type fp32Products struct {
 }
 
 func (p *fp32Products) forward(y, x, w []float32, s shape) error {
-	p.multiply(y, x, w, s.rows, s.out, s.in)
+	dot.Dense(y, x, w, s.rows, s.out, s.in, p.workers)
 	return nil
 }
 
 func (p *fp32Products) inputGradient(dx, dy, w []float32, s shape) error {
 	wT := transposed(&p.wT, w, s.out, s.in, p.workers)
-	p.multiply(dx, dy, wT, s.rows, s.in, s.out)
+	dot.Dense(dx, dy, wT, s.rows, s.in, s.out, p.workers)
 	return nil
 }
 
 func (p *fp32Products) weightGradient(dw, dy, x []float32, s shape) error {
 	xT := transposed(&p.xT, x, s.rows, s.in, p.workers)
 	dyT := transposed(&p.dyT, dy, s.rows, s.out, p.workers)
-	p.multiply(dw, dyT, xT, s.out, s.in, s.rows)
+	dot.Dense(dw, dyT, xT, s.out, s.in, s.rows, p.workers)
 	return nil
-}
-
-// multiply writes a·bᵀ to c, all dense.
-func (p *fp32Products) multiply(c, a, b []float32, m, n, k int) {
-	dot.Product(dot.Matrix{Data: c, Stride: n}, dot.Matrix{Data: a, Stride: k}, dot.Matrix{Data: b, Stride: k}, m, n, k, p.workers)
 }

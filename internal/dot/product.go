@@ -41,3 +41,8 @@ func Product(c, a, b Matrix, m, n, k, workers int) {
 		}
 	})
 }
+
+// Dense is [Product] of matrices whose rows follow each other.
+func Dense(c, a, b []float32, m, n, k, workers int) {
+	Product(Matrix{c, n}, Matrix{a, k}, Matrix{b, k}, m, n, k, workers)
+}
