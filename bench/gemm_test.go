@@ -25,11 +25,10 @@ func (s size) report(b *testing.B) float64 {
 	return rate
 }
 
-// reportAt adds what part of the fused multiply-adds that the level's workers can
-// do now that is.
+// reportAt adds what part of that is of what the level's workers can multiply now.
 func (s size) reportAt(b *testing.B, l cpu.Level, workers int) {
 	rate := s.report(b)
-	if peak := peakFMA(l, workers); peak > 0 {
+	if peak := peakMultiply(l, workers); peak > 0 {
 		b.ReportMetric(100*rate/peak, "%peak")
 	}
 }

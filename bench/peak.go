@@ -2,22 +2,19 @@ package bench
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
-// fmaChains is the number of fused multiply-adds in a round of the kernels that
-// measure their rate: they do not wait for each other.
-const fmaChains = 12
-
-// peakFMA measures for some milliseconds how many GFLOP/s so many processors can
-// do at a level together, in registers alone; 0 where there is no kernel.
-func peakFMA(l cpu.Level, workers int) float64 {
-	const rounds = 1 << 17
-	lanes := 0
-	seconds := fastest(workers, func() { lanes = spinFMA(l, rounds) })
-	return 2 * fmaChains * float64(lanes) * rounds * float64(workers) / seconds / 1e9
+// peakMultiply measures for some milliseconds how many GFLOP/s so many processors
+// can do at a level together: with vectors in registers alone, with tiles in squares
+// of 2x2 that are loaded from the nearest cache; 0 where there is no kernel.
+func peakMultiply(l cpu.Level, workers int) float64 {
+	var products atomic.Int64
+	seconds := fastest(workers, func() { products.Store(spin(l)) })
+	return 2 * float64(products.Load()) * float64(workers) / seconds / 1e9
 }
 
 // peakRead measures how many GB/s so many processors can read together of

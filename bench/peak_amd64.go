@@ -1,21 +1,42 @@
 package bench
 
-import "github.com/octavo-fp8/octavo/internal/cpu"
+import (
+	"unsafe"
 
-// spinFMA does n rounds of fused multiply-adds of so many lanes each.
-func spinFMA(l cpu.Level, n int) (lanes int) {
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// spin multiplies and adds for some hundred microseconds, and returns how often.
+func spin(l cpu.Level) (products int64) {
+	const (
+		rounds = 1 << 17
+		chains = 12 // of fused multiply-adds that do not wait for each other, in a round
+	)
+	if l == cpu.AMX && !cpu.AMXPermitted() {
+		l = cpu.AVX512
+	}
 	switch l {
+	case cpu.AMX:
+		var tiles [4096 + 63]byte
+		spinAMX(rounds/16, &tiles[-uintptr(unsafe.Pointer(&tiles))%64])
+		return rounds / 16 * 4 * 16 * 16 * 32
 	case cpu.AVX512:
-		spinAVX512(n)
-		return 16
+		spinAVX512(rounds)
+		return rounds * chains * 16
 	case cpu.AVX2:
-		spinAVX2(n)
-		return 8
+		spinAVX2(rounds)
+		return rounds * chains * 8
 	}
 	return 0
 }
 
 const canRead = true
+
+// spinAMX adds n times the products of two tiles with two others, from 4096 bytes of
+// memory.
+//
+//go:noescape
+func spinAMX(n int, tiles *byte)
 
 //go:noescape
 func spinAVX512(n int)

@@ -1,5 +1,52 @@
 #include "textflag.h"
 
+// Palette 1, and eight tiles of 16 rows of 64 bytes.
+DATA config<>+0(SB)/8, $1
+DATA config<>+8(SB)/8, $0
+DATA config<>+16(SB)/8, $0x0040004000400040
+DATA config<>+24(SB)/8, $0x0040004000400040
+DATA config<>+32(SB)/8, $0
+DATA config<>+40(SB)/8, $0
+DATA config<>+48(SB)/8, $0x1010101010101010
+DATA config<>+56(SB)/8, $0
+GLOBL config<>(SB), RODATA|NOPTR, $64
+
+// The assembler has no AMX. The test of package asmtable compares each row of
+// bytes with the instruction beside it.
+#define CONFIGURE BYTE $0xC4; BYTE $0xE2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // ldtilecfg [rax]
+#define RELEASE BYTE $0xC4; BYTE $0xE2; BYTE $0x78; BYTE $0x49; BYTE $0xC0 // tilerelease
+#define LOADA0 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0x24; BYTE $0x06 // tileloadd tmm4,[rsi+rax*1]
+#define LOADA1 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0xAC; BYTE $0x06; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00 // tileloadd tmm5,[rsi+rax*1+0x400]
+#define LOADB0 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0xB4; BYTE $0x06; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00 // tileloadd tmm6,[rsi+rax*1+0x800]
+#define LOADB1 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0xBC; BYTE $0x06; BYTE $0x00; BYTE $0x0C; BYTE $0x00; BYTE $0x00 // tileloadd tmm7,[rsi+rax*1+0xc00]
+#define MULTIPLY00 BYTE $0xC4; BYTE $0xE2; BYTE $0x4A; BYTE $0x5C; BYTE $0xC4 // tdpbf16ps tmm0,tmm4,tmm6
+#define MULTIPLY01 BYTE $0xC4; BYTE $0xE2; BYTE $0x42; BYTE $0x5C; BYTE $0xCC // tdpbf16ps tmm1,tmm4,tmm7
+#define MULTIPLY10 BYTE $0xC4; BYTE $0xE2; BYTE $0x4A; BYTE $0x5C; BYTE $0xD5 // tdpbf16ps tmm2,tmm5,tmm6
+#define MULTIPLY11 BYTE $0xC4; BYTE $0xE2; BYTE $0x42; BYTE $0x5C; BYTE $0xDD // tdpbf16ps tmm3,tmm5,tmm7
+
+// func spinAMX(n int, tiles *byte)
+TEXT ·spinAMX(SB), NOSPLIT, $0-16
+	MOVQ n+0(FP), CX
+	MOVQ tiles+8(FP), SI
+	LEAQ config<>(SB), AX
+	CONFIGURE
+	MOVQ $64, AX
+
+spin:
+	LOADB0
+	LOADA0
+	MULTIPLY00
+	LOADB1
+	MULTIPLY01
+	LOADA1
+	MULTIPLY10
+	MULTIPLY11
+	DECQ CX
+	JNZ spin
+	RELEASE
+	VZEROUPPER
+	RET
+
 // func spinAVX512(n int)
 TEXT ·spinAVX512(SB), NOSPLIT, $0-8
 	MOVQ n+0(FP), CX

@@ -4,7 +4,7 @@ package bench
 
 import "github.com/octavo-fp8/octavo/internal/cpu"
 
-func spinFMA(cpu.Level, int) (lanes int) { return 0 }
+func spin(cpu.Level) (products int64) { return 0 }
 
 const canRead = false
 

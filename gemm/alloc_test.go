@@ -13,6 +13,8 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 )
 
+func init() { levelTests["NoAllocation"] = TestNoAllocation }
+
 // TestNoAllocation checks that a product allocates nothing once warm. The race
 // detector has pools lose what they keep.
 func TestNoAllocation(t *testing.T) {

@@ -38,11 +38,11 @@ func TestBareKernel(t *testing.T) {
 			p, err := newProduct(operand(m), operand(45))
 			require.NoError(t, err)
 			var results [3][]float32
-			for i, kernel := range []*tile.Kernel{nil, bare, full} {
+			for i, w := range []way{plain{}, vectors{bare}, vectors{full}} {
 				results[i] = make([]float32, m*45)
 				n := newRun()
-				n.kernel = kernel
 				n.add(p, 0)
+				n.parts[0].way = w
 				n.out = newResult(results[i], Options{})
 				n.compute(1)
 			}

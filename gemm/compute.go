@@ -12,8 +12,15 @@ const (
 	thinDepth = 1024
 )
 
-// compute computes an area with the micro-kernels of a level.
-func (s *scratch) compute(k *tile.Kernel, p *part, r area, out *result) {
+// vectors is the way of the micro-kernels of a level.
+type vectors struct{ *tile.Kernel }
+
+func (vectors) limits() limits {
+	return limits{rows: 384, cols: 512, minCols: 128, rowStep: 12} // a multiple of all kernels' rows
+}
+
+func (v vectors) compute(s *scratch, p *part, r area, out *result) {
+	k := v.Kernel
 	thin := p.thin(k)
 	depth := tileDepth
 	if thin {
@@ -34,7 +41,8 @@ func (s *scratch) compute(k *tile.Kernel, p *part, r area, out *result) {
 			j1 := min(j+tile.Columns, r.j1)
 			s.gatherPanelScales(p, j, j1, st)
 			kernel := s.decodePanel(k, p, j, j1, st, thin)
-			s.fetchAhead(p, r, j, st)
+			next := p.panelAhead(r, j, st)
+			s.task.Ahead, s.task.Fetches, s.task.FetchStep = next.address, next.n, next.step
 			s.multiply(k, kernel, j-r.j0)
 		}
 		lo = st.hi
@@ -119,28 +127,6 @@ func (s *scratch) panelCodes(k *tile.Kernel, p *part, j0, j1 int, st step) []byt
 	k.Panel(s.codes, p.b.codes[j0*p.b.stride+st.lo:], p.b.stride, j1-j0, n)
 	clear(s.codes[n*tile.Columns:])
 	return s.codes
-}
-
-// fetchAhead has the kernel fetch the codes of the panel that comes after that of
-// column j: the next, or the first of the next step.
-func (s *scratch) fetchAhead(p *part, r area, j int, st step) {
-	k := st.lo
-	if j += tile.Columns; j >= r.j1 {
-		j, k = r.j0, st.hi
-	}
-	t := &s.task
-	t.Fetches = 0
-	n := min(st.hi-st.lo, p.k-k)
-	if n <= 0 || n > tileDepth {
-		return
-	}
-	if p.b.packed {
-		t.Ahead = address(p.b.panel(j / tile.Columns)[k*tile.Columns:])
-		t.Fetches, t.FetchStep = n*tile.Columns/256, 256
-	} else {
-		t.Ahead = address(p.b.codes[j*p.b.stride+k:])
-		t.Fetches, t.FetchStep = min(tile.Columns, r.j1-j), p.b.stride
-	}
 }
 
 // multiply runs a micro-kernel on the panel whose results are in columns j and

@@ -28,9 +28,11 @@
 // that is an error that says which requantization would do. So is a scale that
 // is NaN, infinite or negative. All checks come before the first write.
 //
-// Micro-kernels for AVX-512, for AVX2 with FMA and for NEON compute all products
+// Micro-kernels for AMX, for AVX-512, for AVX2 with FMA and for NEON compute all products
 // there, grouped ones and all types of C included; elsewhere, and under the build
-// tag purego, plain Go does. A matrix of weights that is used again and again is best
-// given as [Packed], above all where A has few rows. Memory to work in is kept
-// from call to call: once warm, [Multiply] allocates nothing.
+// tag purego, plain Go does. The tiles of AMX serve products for which they pay, from
+// about five rows of A on; Linux is asked for them at the first such product, and
+// where it refuses, AVX-512 serves those too. A matrix of weights that is used again
+// and again is best given as [Packed], above all where A has few rows. Memory to work
+// in is kept from call to call: once warm, [Multiply] allocates nothing.
 package gemm

@@ -74,7 +74,7 @@ func testEpilogues(t *testing.T) {
 
 func testEpilogue[T gemm.Output](t *testing.T, round func(float32) T, wide func(T) float32, bits func(T) uint32) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for trial := range 200 {
+	for trial := range trials(200) {
 		m, n, k := r.IntN(20), r.IntN(40), r.IntN(70)
 		a := random(r, "a", anyFormat(r), tensor.Block{Rows: 1, Cols: 32}, anyKind(r), m, k)
 		b := random(r, "b", anyFormat(r), tensor.Block{Rows: 3, Cols: 32}, anyKind(r), n, k)
@@ -146,7 +146,7 @@ func TestQuantized(t *testing.T) { forLevels(t, testQuantized) }
 
 func testQuantized(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	for range 100 {
+	for range trials(100) {
 		m, n, k := r.IntN(40), r.IntN(40), r.IntN(70)
 		a := random(r, "a", anyFormat(r), tensor.Block{Rows: 1, Cols: 32}, anyKind(r), m, k)
 		b := random(r, "b", anyFormat(r), tensor.Block{}, kind{}, n, k)

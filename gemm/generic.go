@@ -7,12 +7,16 @@ import (
 	"github.com/octavo-fp8/octavo/internal/dot"
 )
 
-// genericCols is how many rows of B are decoded at a time by the generic level:
-// they stay in cache, for K up to a few thousand, while all rows of A pass.
+// plain is the way of plain Go, for levels that have no other.
+type plain struct{}
+
+func (plain) limits() limits { return vectors{}.limits() }
+
+// genericCols is how many rows of B are decoded at a time: they stay in cache, for
+// K up to a few thousand, while all rows of A pass.
 const genericCols = 16
 
-// generic computes an area in plain Go.
-func (s *scratch) generic(p *part, r area, out *result) {
+func (plain) compute(s *scratch, p *part, r area, out *result) {
 	s.a = s.wholeRows(s.a, &p.a, r.i0, r.i1, p.k)
 	width := r.j1 - r.j0
 	s.c = grow(s.c, (r.i1-r.i0)*width)

@@ -80,7 +80,7 @@ func TestGroupedRows(t *testing.T) { forLevels(t, testGroupedRows) }
 
 func testGroupedRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for range 60 {
+	for range trials(60) {
 		experts, n, k := r.IntN(5), 4*r.IntN(6), r.IntN(70)
 		step := 1 + r.IntN(3)
 		rows, m := counts(r, experts, step)
@@ -105,7 +105,7 @@ func TestGroupedMasked(t *testing.T) { forLevels(t, testGroupedMasked) }
 
 func testGroupedMasked(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	for range 60 {
+	for range trials(60) {
 		experts, m, n, k := r.IntN(5), 2*r.IntN(5), 4*r.IntN(6), r.IntN(70)
 		a := random(r, "a", anyFormat(r), tensor.Block{Rows: 2, Cols: 32}, anyKind(r), experts, m, k)
 		b := random(r, "b", anyFormat(r), tensor.Block{Rows: 4, Cols: 16}, anyKind(r), experts, n, k)
@@ -135,7 +135,7 @@ func TestGroupedK(t *testing.T) { forLevels(t, testGroupedK) }
 
 func testGroupedK(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
-	for range 60 {
+	for range trials(60) {
 		experts, m, n := r.IntN(5), r.IntN(20), r.IntN(20)
 		cols, k := counts(r, experts, 32)
 		a := random(r, "a", anyFormat(r), tensor.Block{Rows: 3, Cols: 32}, anyKind(r), m, k)

@@ -45,13 +45,16 @@ func pick(r *rand.Rand, from []int) int { return from[r.IntN(len(from))] }
 // formats mixed, for any number of workers, at every level.
 func TestMultiply(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	trials := 12
+	each, every := trials(12), 1
 	if testing.Short() {
-		trials = 1
+		each, every = 1, 12/each
 	}
-	for _, blockA := range blocks {
-		for _, blockB := range blocks {
-			for range trials {
+	for i, blockA := range blocks {
+		for j, blockB := range blocks {
+			if (i+j)%every != 0 {
+				continue
+			}
+			for range each {
 				m, n, k := pick(r, rowSizes), pick(r, rowSizes), pick(r, kSizes)
 				if !allowed(blockA, blockB, k) {
 					continue
@@ -81,7 +84,9 @@ func TestWorkers(t *testing.T) {
 }
 
 // TestConcurrent multiplies one pair of operands from many goroutines.
-func TestConcurrent(t *testing.T) {
+func TestConcurrent(t *testing.T) { forLevels(t, testConcurrent) }
+
+func testConcurrent(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	a := random(r, "a", fp8.E4M3, tile128, kind{}, 70, 200)
 	b := random(r, "b", fp8.E4M3, square128, kind{}, 40, 200)
@@ -109,7 +114,7 @@ func TestPadding(t *testing.T) { forLevels(t, testPadding) }
 
 func testPadding(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
-	for range 400 {
+	for range trials(400) {
 		k, extra := r.IntN(100), r.IntN(70)
 		b := []tensor.Block{{Rows: 1, Cols: 16}, {Rows: 2, Cols: 32}}[r.IntN(2)]
 		kd := anyKind(r)
@@ -190,7 +195,7 @@ func TestViews(t *testing.T) { forLevels(t, testViews) }
 
 func testViews(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	for range 60 {
+	for range trials(60) {
 		block := tensor.Block{Rows: 1 + r.IntN(4), Cols: 16 * (1 + r.IntN(3))}
 		whole := random(r, "x", anyFormat(r), block, anyKind(r), 40, 200)
 		cut := func(cols int) *tensor.Tensor {

@@ -81,17 +81,32 @@ func newGrid(t *tensor.Tensor) grid {
 
 func (g *grid) at(i, k int) float32 { return g.scales[i/g.rows*g.stride+k/g.cols] }
 
-// along writes the scales of row i at k, k+block and so on to every step'th
-// element of dst, n times each.
-func (g *grid) along(dst []float32, i, k, block, blocks, step, n int) {
+// along writes the scales of row i at k, k+block and so on to dst.
+func (g *grid) along(dst []float32, i, k, block int) {
 	row := g.scales[i/g.rows*g.stride:]
 	column, offset := k/g.cols, k%g.cols
-	for b := range blocks {
-		scale := row[column]
-		to := dst[b*step : b*step+n]
-		for j := range to {
-			to[j] = scale
+	for b := range dst {
+		dst[b] = row[column]
+		if offset += block; offset >= g.cols {
+			column, offset = column+1, 0
 		}
+	}
+}
+
+// across writes the scales of rows [i0, i1) at k, k+block and so on to rows of
+// width values of dst, and adds zeros.
+func (g *grid) across(dst []float32, width, i0, i1, k, block int) {
+	column, offset := k/g.cols, k%g.cols
+	first, inBlock := i0/g.rows*g.stride, g.rows-i0%g.rows
+	for ; len(dst) > 0; dst = dst[width:] {
+		at, left := first+column, inBlock
+		for j := range dst[:i1-i0] {
+			dst[j] = g.scales[at]
+			if left--; left == 0 {
+				at, left = at+g.stride, g.rows
+			}
+		}
+		clear(dst[i1-i0 : width])
 		if offset += block; offset >= g.cols {
 			column, offset = column+1, 0
 		}

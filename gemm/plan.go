@@ -3,21 +3,17 @@ package gemm
 import (
 	"sync"
 
-	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/parallel"
-	"github.com/octavo-fp8/octavo/internal/tile"
 )
 
-// A result is computed in areas, each by one worker from beginning to end. The
-// larger an area is, the more often what is decoded for it is used, and the less
-// of it stays in the caches.
-const (
-	maxAreaRows = 384
-	maxAreaCols = 512 // a multiple of tile.Columns, as its half and its quarter are
-	minAreaCols = 128
-
-	rowStep = 12 // a multiple of all kernels' rows
-)
+// limits are what a way sets to areas. A result is computed in areas, each by one
+// worker from beginning to end. The larger an area is, the more often what is
+// decoded for it is used, and the less of it stays in the caches.
+type limits struct {
+	rows, cols int // most; cols are a multiple of tile.Columns, as their half and their quarter are
+	minCols    int
+	rowStep    int // rows are a multiple of it
+}
 
 // area is rows [i0, i1) and columns [j0, j1) of a result.
 type area struct{ i0, i1, j0, j1 int }
@@ -25,6 +21,7 @@ type area struct{ i0, i1, j0, j1 int }
 // part is one of the products of a run, cut into areas.
 type part struct {
 	product
+	way                way
 	at                 int // where its result starts in C
 	firstJob           int
 	areaRows, areaCols int
@@ -33,20 +30,15 @@ type part struct {
 
 // run is products that are computed together, by the same workers. It is reused.
 type run struct {
-	kernel *tile.Kernel // nil: plain Go
-	parts  []part
-	out    result
-	queue  parallel.Queue
+	parts []part
+	out   result
+	queue parallel.Queue
 }
 
 var runs = sync.Pool{New: func() any { return new(run) }}
 
 // newRun returns a run without products, to be given to compute.
-func newRun() *run {
-	r := runs.Get().(*run)
-	r.kernel = tile.For(cpu.Current())
-	return r
-}
+func newRun() *run { return runs.Get().(*run) }
 
 // drop gives r back, and forgets what it refers to.
 func (r *run) drop() {
@@ -56,7 +48,9 @@ func (r *run) drop() {
 }
 
 // add puts a product in, whose result starts at index at of C.
-func (r *run) add(p product, at int) { r.parts = append(r.parts, part{product: p, at: at}) }
+func (r *run) add(p product, at int) {
+	r.parts = append(r.parts, part{product: p, way: p.choose(), at: at})
+}
 
 // compute computes everything, and gives r back.
 func (r *run) compute(workers int) {
@@ -74,13 +68,14 @@ func (r *run) compute(workers int) {
 // cut cuts the result into areas, into as many as are wanted where they do not
 // become too small for it, and returns their number.
 func (p *part) cut(wanted int) int {
-	rowsOfAreas := ceilDiv(p.m, maxAreaRows)
+	most := p.way.limits()
+	rowsOfAreas := ceilDiv(p.m, most.rows)
 	if rowsOfAreas == 0 || p.n == 0 {
 		return 0
 	}
-	p.areaRows = roundUp(ceilDiv(p.m, rowsOfAreas), rowStep)
-	p.areaCols = maxAreaCols
-	for p.areaCols > minAreaCols && rowsOfAreas*ceilDiv(p.n, p.areaCols) < wanted {
+	p.areaRows = roundUp(ceilDiv(p.m, rowsOfAreas), most.rowStep)
+	p.areaCols = most.cols
+	for p.areaCols > most.minCols && rowsOfAreas*ceilDiv(p.n, p.areaCols) < wanted {
 		p.areaCols /= 2
 	}
 	p.areas = ceilDiv(p.n, p.areaCols)
@@ -98,11 +93,7 @@ func (r *run) Work(q *parallel.Queue) {
 			i++
 		}
 		p := &r.parts[i]
-		if a := p.area(job - p.firstJob); r.kernel == nil {
-			s.generic(p, a, &r.out)
-		} else {
-			s.compute(r.kernel, p, a, &r.out)
-		}
+		p.way.compute(s, p, p.area(job-p.firstJob), &r.out)
 	}
 }
 

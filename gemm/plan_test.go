@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/amx"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/tile"
 )
@@ -13,14 +14,22 @@ import (
 func TestAreas(t *testing.T) {
 	for _, l := range cpu.Levels() {
 		if k := tile.For(l); k != nil {
-			require.Zero(t, rowStep%k.Rows)
+			require.Zero(t, vectors{k}.limits().rowStep%k.Rows)
 		}
 	}
-	sizes := []int{0, 1, 31, 32, 33, 127, 128, 129, 383, 384, 385, 512, 513, 1000, 2000}
+	require.Zero(t, tiles{}.limits().rowStep%amx.Size)
+	for _, w := range []way{plain{}, vectors{}, tiles{}} {
+		testAreas(t, w)
+	}
+}
+
+func testAreas(t *testing.T, w way) {
+	rowStep := w.limits().rowStep
+	sizes := []int{0, 1, 31, 32, 33, 127, 128, 129, 383, 384, 385, 512, 513, 640, 641, 1000, 2000}
 	for _, m := range sizes {
 		for _, n := range sizes {
 			for _, wanted := range []int{1, 4, 8, 100} {
-				p := part{product: product{m: m, n: n}}
+				p := part{product: product{m: m, n: n}, way: w}
 				areas, covered := p.cut(wanted), 0
 				for i := range areas {
 					a := p.area(i)
@@ -60,6 +69,27 @@ func TestSteps(t *testing.T) {
 					}
 					at = s.hi
 				}
+			}
+		}
+	}
+}
+
+// TestPacked checks how much of K is packed at once, with the zeros behind blocks.
+func TestPacked(t *testing.T) {
+	for k := 1; k < 1300; k += 37 {
+		for block := 1; block <= k; block++ {
+			p := product{k: k, block: block}
+			for at := 0; at < k; {
+				st := p.step(at, p.packedAtOnce())
+				count, n := st.pieces()
+				require.Equal(t, st.hi-st.lo, count*n)
+				require.True(t, n%amx.Chunk == 0 || count == st.blocks)
+				chunks := count * ceilDiv(n, amx.Chunk)
+				require.LessOrEqual(t, chunks, packDepth/amx.Chunk)
+				if st.last && k-st.hi >= block { // one more would be too much
+					require.Greater(t, chunks+ceilDiv(block, amx.Chunk), packDepth/amx.Chunk)
+				}
+				at = st.hi
 			}
 		}
 	}

@@ -32,16 +32,20 @@ func newResult[T Output](c []T, o Options) result {
 func (p *part) store(sums []float32, width int, r area, out *result) {
 	n := r.j1 - r.j0
 	for i := r.i0; i < r.i1; i++ {
-		values := sums[(i-r.i0)*width:][:n]
-		at := p.at + i*p.n + r.j0
-		switch {
-		case out.float32s != nil:
-			epilogue(out.float32s[at:at+n], values, r.j0, out)
-		case out.bfloat16s != nil:
-			epilogue(out.bfloat16s[at:at+n], values, r.j0, out)
-		case out.float16s != nil:
-			epilogue(out.float16s[at:at+n], values, r.j0, out)
-		}
+		p.storeRow(sums[(i-r.i0)*width:][:n], i, r.j0, out)
+	}
+}
+
+// storeRow hands the sums of row i, of columns j and following, to out.
+func (p *part) storeRow(sums []float32, i, j int, out *result) {
+	at, n := p.at+i*p.n+j, len(sums)
+	switch {
+	case out.float32s != nil:
+		epilogue(out.float32s[at:at+n], sums, j, out)
+	case out.bfloat16s != nil:
+		epilogue(out.bfloat16s[at:at+n], sums, j, out)
+	case out.float16s != nil:
+		epilogue(out.float16s[at:at+n], sums, j, out)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/amx"
 	"github.com/octavo-fp8/octavo/internal/tile"
 )
 
@@ -15,6 +16,13 @@ type scratch struct {
 	panel            []byte    // what the kernel multiplies with, if not b: these or packed ones
 	c, p             []float32 // results, and sums of a block that is not over
 	scalesA, scalesB []float32
+
+	// For tiles. Packs and sums are best aligned to cache lines, as the allocator
+	// aligns slices of their size.
+	packA, packB []uint16
+	sums         []amx.Sums // of a block that is not over
+	row          []float32
+	within       amx.Scratch
 }
 
 var pool = sync.Pool{New: func() any { return new(scratch) }}
@@ -86,18 +94,13 @@ func (s *scratch) decodeRows(p *part, i0, i1, rows int, st step) {
 func (s *scratch) gatherScales(p *part, i0, i1, rows int, st step) {
 	s.scalesA = grow(s.scalesA, rows*st.blocks)
 	for i := i0; i < i1; i++ {
-		p.a.scales.along(s.scalesA[(i-i0)*st.blocks:], i, st.lo, p.block, st.blocks, 1, 1)
+		p.a.scales.along(s.scalesA[(i-i0)*st.blocks:][:st.blocks], i, st.lo, p.block)
 	}
 	clear(s.scalesA[(i1-i0)*st.blocks:])
 }
 
 // gatherPanelScales lists the scales of a panel of B, block by block.
 func (s *scratch) gatherPanelScales(p *part, j0, j1 int, st step) {
-	g := &p.b.scales
 	s.scalesB = grow(s.scalesB, st.blocks*tile.Columns)
-	for j := j0; j < j1; {
-		next := min(j1, (j/g.rows+1)*g.rows)
-		g.along(s.scalesB[j-j0:], j, st.lo, p.block, st.blocks, tile.Columns, next-j)
-		j = next
-	}
+	p.b.scales.across(s.scalesB, tile.Columns, j0, j1, st.lo, p.block)
 }

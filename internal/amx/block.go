@@ -1,5 +1,6 @@
 // Package amx has the kernel of matrix products for level AMX: 32x32 results from
-// operands packed as tiles of bfloat16.
+// operands packed as tiles of bfloat16; and what packs codes of FP8 so, for which
+// AVX-512 suffices.
 //
 // A tile is 1 KiB. For each chunk of 32 of K there are two of each operand, one
 // behind the other: of A those of rows 0 to 15 and of rows 16 to 31, each row its 32
@@ -22,6 +23,10 @@ const (
 	badPack   = "amx: operands of another length than blocks and chunks"
 	badStride = "amx: bad stride of c"
 	shortC    = "amx: insufficient length of c"
+	badRows   = "amx: not 1 to 32 rows of at least one code"
+	shortRows = "amx: insufficient length of codes"
+	badColumn = "amx: not whole rows of a panel, or none"
+	badRow    = "amx: bad length of a row"
 )
 
 // Scratch is memory for sums of products. It may not be used by two calls at once;
@@ -52,6 +57,46 @@ const longest = 512
 // and where that is permitted.
 func Block(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks int, s *Scratch) {
 	blocks := len(sa) / Size
+	check(c, stride, a, b, sa, sb, blocks, chunks)
+	if chunks <= longest {
+		for done := 0; done < blocks; {
+			n := min(longest/chunks, blocks-done)
+			at := done * chunks * Pack
+			kernel(&c[0], stride, &a[at], &b[at], &sa[done*Size], &sb[done*Size], chunks, n, s.sums(), false, false)
+			done += n
+		}
+		return
+	}
+	for i := range blocks {
+		from, to := i*chunks*Pack, (i+1)*chunks*Pack
+		inParts(c, stride, a[from:to], b[from:to], sa[i*Size:], sb[i*Size:], s.sums(), true, true)
+	}
+}
+
+// Part is [Block] for a part of one block: sums holds p before and after. The block
+// begins here if first; its sums are scaled and added to c if last, and c stays as
+// it is otherwise.
+func Part(c []float32, stride int, a, b []uint16, sa, sb []float32, sums *Sums, first, last bool) {
+	check(c, stride, a, b, sa, sb, 1, len(a)/Pack)
+	inParts(c, stride, a, b, sa, sb, &sums[0], first, last)
+}
+
+// Sums is those of products, row by row. It does best to begin where a cache line
+// does.
+type Sums [Size * Size]float32
+
+// inParts has the kernel do a block, or part of one, in calls that are short enough.
+func inParts(c []float32, stride int, a, b []uint16, sa, sb []float32, p *float32, first, last bool) {
+	chunks := len(a) / Pack
+	for done := 0; done < chunks; done += longest {
+		n := min(chunks-done, longest)
+		at := done * Pack
+		kernel(&c[0], stride, &a[at], &b[at], &sa[0], &sb[0], n, 1, p, done > 0 || !first, done+n < chunks || !last)
+	}
+}
+
+// check panics unless the arguments are for so many blocks of so many chunks.
+func check(c []float32, stride int, a, b []uint16, sa, sb []float32, blocks, chunks int) {
 	switch {
 	case chunks <= 0:
 		panic(badChunks)
@@ -63,15 +108,5 @@ func Block(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks int,
 		panic(badStride)
 	case len(c) < (Size-1)*stride+Size:
 		panic(shortC)
-	}
-	for done := 0; done < blocks; {
-		n := max(min(longest/chunks, blocks-done), 1)
-		// A block that is too long takes several calls, with its sums in between.
-		for first := 0; first < chunks; first += longest {
-			part := min(chunks-first, longest)
-			at := (done*chunks + first) * Pack
-			kernel(&c[0], stride, &a[at], &b[at], &sa[done*Size], &sb[done*Size], part, n, s.sums(), first > 0, first+part < chunks)
-		}
-		done += n
 	}
 }

@@ -135,6 +135,37 @@ func TestLong(t *testing.T) {
 	})
 }
 
+// TestPart has blocks in parts, of which only the last touches c.
+func TestPart(t *testing.T) {
+	amxemu.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(9, 10))
+		for _, parts := range [][]int{{1}, {1, 1}, {3, 1, 2}, {1, longest + 1}} {
+			chunks := 0
+			for _, n := range parts {
+				chunks += n
+			}
+			long := random(r, 1, chunks, 37, 0.0005)
+			want, got := slices.Clone(long.c), guarded(t, long.c)
+			definition(want, long.stride, long.a, long.b, long.sa, long.sb, long.chunks)
+			a, b, p := long.a.packA(), long.b.packB(), new(Sums)
+			for i := range p {
+				p[i] = float32(math.NaN())
+			}
+			for i, n := range parts {
+				require.True(t, slices.EqualFunc(long.c, got, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }), "c is written to before the end")
+				x, y := guarded(t, a[:n*Pack]), guarded(t, b[:n*Pack])
+				Part(got, long.stride, x, y, guarded(t, long.sa), guarded(t, long.sb), p, i == 0, i == len(parts)-1)
+				a, b = a[n*Pack:], b[n*Pack:]
+			}
+			for i, w := range want {
+				if g := got[i]; math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w) {
+					t.Fatalf("parts %v: row %d, column %d: %v, want %v", parts, i/37, i%37, g, w)
+				}
+			}
+		}
+	}, "tdpbf16ps")
+}
+
 // TestThreads has several products at once while the collector runs.
 func TestThreads(t *testing.T) {
 	amxemu.Test(t, func(t *testing.T) {

@@ -27,6 +27,43 @@ func TestBlockRefuses(t *testing.T) {
 	call(1024, 32, 0, 0, 0, 0, 1)() // no blocks: nothing to do
 }
 
+func TestPartRefuses(t *testing.T) {
+	call := func(c, a, b, scales int) func() {
+		return func() {
+			Part(make([]float32, c), 32, make([]uint16, a), make([]uint16, b), make([]float32, scales), make([]float32, 32), new(Sums), true, true)
+		}
+	}
+	require.PanicsWithValue(t, badChunks, call(1024, 0, 0, 32))
+	require.PanicsWithValue(t, badScales, call(1024, Pack, Pack, 64))
+	require.PanicsWithValue(t, badPack, call(1024, Pack+1, Pack+1, 32))
+	require.PanicsWithValue(t, badPack, call(1024, Pack, 2*Pack, 32))
+	require.PanicsWithValue(t, shortC, call(1023, Pack, Pack, 32))
+}
+
+func TestPackRefuses(t *testing.T) {
+	rows := func(dst, codes, stride, rows, n int) func() {
+		return func() { PackRows(make([]uint16, dst), make([]byte, codes), stride, rows, n, new(Codes)) }
+	}
+	require.PanicsWithValue(t, badRows, rows(Pack, 100, 1, 0, 1))
+	require.PanicsWithValue(t, badRows, rows(Pack, 100, 1, 33, 1))
+	require.PanicsWithValue(t, badRows, rows(0, 100, 1, 1, 0))
+	require.PanicsWithValue(t, shortRows, rows(Pack, 99, 80, 2, 20))
+	require.PanicsWithValue(t, badPack, rows(Pack, 100, 1, 1, 33))
+	columns := func(dst, codes int) func() {
+		return func() { PackColumns(make([]uint16, dst), make([]byte, codes), new(Codes)) }
+	}
+	require.PanicsWithValue(t, badColumn, columns(0, 0))
+	require.PanicsWithValue(t, badColumn, columns(Pack, 33))
+	require.PanicsWithValue(t, badPack, columns(Pack, 33*32))
+	row := func(dst, c, stride int) func() {
+		return func() { Row(make([]float32, dst), make([]float32, c), stride) }
+	}
+	require.PanicsWithValue(t, badRow, row(33, 100, 32))
+	require.PanicsWithValue(t, badRow, row(32, 100, 31))
+	require.PanicsWithValue(t, shortC, row(64, 132, 101))
+	row(0, 0, 32)()
+}
+
 func TestScratch(t *testing.T) {
 	memory := make([]Scratch, 17)
 	for i := range memory { // each begins elsewhere in a cache line

@@ -6,7 +6,7 @@ import "github.com/octavo-fp8/octavo/internal/cpu"
 
 func kernelFor(l cpu.Level) *Kernel {
 	switch l {
-	case cpu.AVX512, cpu.AMX:
+	case cpu.AVX512, cpu.AMX: // package amx has the tiles of the latter
 		return &avx512
 	case cpu.AVX2:
 		return &avx2

@@ -1,0 +1,182 @@
+//go:build !purego
+
+#include "go_asm.h"
+#include "textflag.h"
+
+// Of the codes C(AX): Z16 is the table, Z17 the factor, Z18 the mask, Z19 the
+// offset, Z20 and Z21 special and limit, shifted as magnitudes are, and Z22 selects
+// the last four bits.
+#define CODES \
+	VMOVDQU16 Codes_table(AX), Z16 \
+	VPBROADCASTW Codes_factor(AX), Z17 \
+	VPBROADCASTW Codes_mask(AX), Z18 \
+	VPBROADCASTW Codes_offset(AX), Z19 \
+	VPBROADCASTW Codes_special(AX), Z20 \
+	VPSLLW $9, Z20, Z20 \
+	VPBROADCASTW Codes_limit(AX), Z21 \
+	VPSLLW $9, Z21, Z21 \
+	MOVL $0x000F000F, BX \
+	VPBROADCASTD BX, Z22
+
+// Zx = the bfloat16 of 32 codes Zw, which are extended by their sign to 16 bits.
+// The sign lies beside the last four bits in the index of the table.
+#define CONVERT(Zw, Zx, Zt) \
+	VPSLLW $9, Zw, Zt \
+	VPADDW Z20, Zt, Zt \
+	VPCMPUW $1, Z21, Zt, K1 \
+	VPMULLW Z17, Zw, Zx \
+	VPANDD Z18, Zx, Zx \
+	VPADDW Z19, Zx, Zx \
+	VPSRLW $4, Zw, Zt \
+	VPTERNLOGD $0xD8, Z22, Zw, Zt \
+	VPERMW Z16, Zt, K1, Zx
+
+// func packRows(dst *uint16, codes *byte, stride, rows, n int, c *Codes)
+TEXT ·packRows(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ codes+8(FP), SI
+	MOVQ stride+16(FP), R8
+	MOVQ rows+24(FP), R9
+	MOVQ n+32(FP), R10
+	MOVQ c+40(FP), AX
+	CODES
+	MOVQ R10, CX
+	ANDQ $31, CX
+	MOVL $1, BX
+	SHLL CX, BX
+	DECL BX
+	KMOVD BX, K2 // the codes of a last chunk that is not whole
+
+row:
+	MOVQ SI, R11
+	MOVQ DI, R12
+	MOVQ R10, CX // codes left
+
+chunk:
+	CMPQ CX, $32
+	JLT part
+	VPMOVSXBW (R11), Z0
+
+convert:
+	CONVERT(Z0, Z1, Z2)
+	VMOVDQU16 Z1, (R12)
+	ADDQ $32, R11
+	ADDQ $(2*const_Pack), R12
+	SUBQ $32, CX
+	JGT chunk
+	ADDQ R8, SI
+	ADDQ $(2*const_Chunk), DI
+	DECQ R9
+	JNZ row
+	VZEROUPPER
+	RET
+
+part:
+	VMOVDQU8.Z (R11), K2, Y0
+	VPMOVSXBW Y0, Z0
+	JMP convert
+
+// Two rows of 8 codes that follow each other in the register become 8 pairs.
+DATA pairs<>+0(SB)/8, $0x0B030A0209010800
+DATA pairs<>+8(SB)/8, $0x0F070E060D050C04
+GLOBL pairs<>(SB), RODATA|NOPTR, $16
+
+// Columns 8i to 8i+7 of two rows of 32 codes are put beside each other.
+DATA beside<>+0(SB)/8, $0
+DATA beside<>+8(SB)/8, $4
+DATA beside<>+16(SB)/8, $1
+DATA beside<>+24(SB)/8, $5
+DATA beside<>+32(SB)/8, $2
+DATA beside<>+40(SB)/8, $6
+DATA beside<>+48(SB)/8, $3
+DATA beside<>+56(SB)/8, $7
+GLOBL beside<>(SB), RODATA|NOPTR, $64
+
+// func packColumns(dst *uint16, codes *byte, n int, c *Codes)
+TEXT ·packColumns(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ codes+8(FP), SI
+	MOVQ n+16(FP), CX // rows of codes left
+	MOVQ c+24(FP), AX
+	CODES
+	VMOVDQU64 beside<>(SB), Z23
+	VBROADCASTI32X4 pairs<>(SB), Z24
+
+tiles:
+	MOVL $16, R8 // pairs of k left in the chunk
+
+pair:
+	CMPQ CX, $2
+	JLT short
+	VMOVDQU8 (SI), Z0
+
+interleave:
+	VPERMQ Z0, Z23, Z0
+	VPSHUFB Z24, Z0, Z0
+	VEXTRACTI64X4 $1, Z0, Y1
+	VPMOVSXBW Y0, Z0
+	VPMOVSXBW Y1, Z1
+	CONVERT(Z0, Z2, Z3)
+	VMOVDQU16 Z2, (DI)
+	CONVERT(Z1, Z2, Z3)
+	VMOVDQU16 Z2, const_Pack(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $2, CX
+	DECL R8
+	JNZ pair
+	ADDQ $const_Pack, DI
+	TESTQ CX, CX
+	JGT tiles
+	VZEROUPPER
+	RET
+
+short: // the last row alone, or none
+	VPXORD Z0, Z0, Z0
+	CMPQ CX, $1
+	JNE interleave
+	VMOVDQU (SI), Y0
+	JMP interleave
+
+// func row(dst, c *float32, n, stride int)
+TEXT ·row(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ c+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVQ stride+24(FP), R8
+	SHLQ $2, R8
+	MOVL $0x7FC00000, BX
+	VPBROADCASTD BX, Z2
+
+matrix:
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VCMPPS $3, Z0, Z0, K1 // unordered
+	VCMPPS $3, Z1, Z1, K2
+	VMOVDQA32 Z2, K1, Z0
+	VMOVDQA32 Z2, K2, Z1
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	ADDQ R8, SI
+	ADDQ $128, DI
+	DECQ CX
+	JNZ matrix
+	VZEROUPPER
+	RET
+
+// func fetch(address uintptr, n, step int)
+TEXT ·fetch(SB), NOSPLIT, $0-24
+	MOVQ address+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVQ step+16(FP), R8
+
+next:
+	PREFETCHT1 (SI)
+	PREFETCHT1 64(SI)
+	PREFETCHT1 128(SI)
+	PREFETCHT1 192(SI)
+	ADDQ R8, SI
+	DECQ CX
+	JNZ next
+	VZEROUPPER
+	RET
