@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -13,25 +12,6 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
-
-const mebi = 1 << 20
-
-func normals(n int) []float32 {
-	r := rand.New(rand.NewPCG(1, 2))
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(r.NormFloat64())
-	}
-	return x
-}
-
-func BenchmarkCopy(b *testing.B) {
-	src, dst := normals(mebi), make([]float32, mebi)
-	b.SetBytes(4 * mebi)
-	for b.Loop() {
-		copy(dst, src)
-	}
-}
 
 func lower(f fp8.Format) string { return strings.ToLower(f.String()) }
 
@@ -109,19 +89,19 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecodeTable is what decoding is compared with: a look-up for each code.
-func BenchmarkDecodeTable(b *testing.B) {
-	codes, dst := make([]byte, mebi), make([]float32, mebi)
-	fp8.Encode(codes, normals(mebi), fp8.E4M3, fp8.Policy{}, nil)
-	var table [256]float32
-	for code := range table {
-		fp8.Decode(table[code:code+1], []byte{byte(code)}, fp8.E4M3)
-	}
-	b.SetBytes(4 * mebi)
-	for b.Loop() {
-		for i, code := range codes {
-			dst[i] = table[code]
-		}
+// BenchmarkComparison is what conversions are compared with: copying, and a
+// look-up for each code.
+func BenchmarkComparison(b *testing.B) {
+	v := newConverted(mebi)
+	for _, t := range comparisons {
+		b.Run("task="+strings.ReplaceAll(t.name, " ", "-")+"/n=1Mi", func(b *testing.B) {
+			b.SetBytes(4 * mebi)
+			for b.Loop() {
+				if err := t.do(v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

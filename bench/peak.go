@@ -8,22 +8,23 @@ import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
-// peakMultiply measures for some milliseconds how many GFLOP/s so many processors
+// PeakMultiply measures for some milliseconds how many GFLOP/s so many processors
 // can do at a level together: with vectors in registers alone, with tiles in squares
 // of 2x2 that are loaded from the nearest cache; 0 where there is no kernel.
-func peakMultiply(l cpu.Level, workers int) float64 {
+func PeakMultiply(l cpu.Level, workers int) float64 {
 	var products atomic.Int64
 	seconds := fastest(workers, func() { products.Store(spin(l)) })
 	return 2 * float64(products.Load()) * float64(workers) / seconds / 1e9
 }
 
-// peakRead measures how many GB/s so many processors can read together of
-// memory; 0 where there is no kernel.
-func peakRead(memory []byte, workers int) float64 {
-	if !canRead {
+// PeakRead measures how many GB/s so many processors can read together of
+// memory, which must have been written to: a system may have all pages that never
+// were share one. It returns 0 where there is no kernel that measures it.
+func PeakRead(memory []byte, workers int) float64 {
+	part := len(memory) / workers &^ 255
+	if !canRead() || part == 0 {
 		return 0
 	}
-	part := len(memory) / workers &^ 255
 	var lock sync.Mutex
 	next := 0
 	seconds := fastest(workers, func() {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
@@ -30,7 +31,7 @@ func spin(l cpu.Level) (products int64) {
 	return 0
 }
 
-const canRead = true
+func canRead() bool { return slices.Contains(cpu.Levels(), cpu.AVX2) }
 
 // spinAMX adds n times the products of two tiles with two others, from 4096 bytes of
 // memory.
@@ -44,7 +45,7 @@ func spinAVX512(n int)
 //go:noescape
 func spinAVX2(n int)
 
-// read reads n bytes, a multiple of 256.
+// read reads n bytes, a multiple of 256 and not 0.
 //
 //go:noescape
 func read(memory *byte, n int)

@@ -5,12 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/bench"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
 const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the
 weights of a checkpoint, multiplies block-scaled matrices, says what FP8 would
-do to a tensor, and trains a small model in FP8 beside the same one in FP32.
+do to a tensor, trains a small model in FP8 beside the same one in FP32, and
+measures how fast all that is.
 
 Results are the same bits on every machine and for any number of threads.
 Checkpoints are safetensors files; one that is written is either complete or not
@@ -38,7 +40,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "octavo",
-		Short:         "8-bit floating point: convert, quantize, multiply, inspect, train",
+		Short:         "8-bit floating point: convert, quantize, multiply, inspect, train, bench",
 		Long:          rootLong,
 		Example:       rootExample,
 		Args:          noCommand,
@@ -56,6 +58,7 @@ func newRoot() *cobra.Command {
 		newGemmCommand(),
 		newInspectCommand(),
 		newTrainCommand(),
+		newBenchCommand(bench.NewSuite),
 		newVersionCommand(),
 	)
 	markUsageErrors(root)

@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// converted is what conversions of the same values work on.
+type converted struct {
+	floats    []float32
+	codes     []byte
+	dst       []float32
+	dstCodes  []byte
+	stats     fp8.Stats
+	tensor    tensor.Tensor
+	quantizer scaling.Quantizer
+	table     [256]float32
+}
+
+// newConverted returns n values, a multiple of 1024.
+func newConverted(n int) *converted {
+	v := &converted{
+		floats: normals(n), codes: make([]byte, n), dst: make([]float32, n), dstCodes: make([]byte, n),
+		tensor:    tensor.Tensor{Shape: []int{n / 1024, 1024}},
+		quantizer: scaling.Quantizer{Recipe: scaling.Default(scaling.Input)},
+	}
+	fp8.Encode(v.codes, v.floats, fp8.E4M3, fp8.Policy{}, nil)
+	for code := range v.table {
+		fp8.Decode(v.table[code:code+1], []byte{byte(code)}, fp8.E4M3)
+	}
+	return v
+}
+
+// task is something to do with values.
+type task struct {
+	name string
+	do   func(*converted) error
+}
+
+// byLevel are octavo's conversions, which have kernels for each level.
+var byLevel = []task{
+	{"encode, with Stats", (*converted).encode},
+	{"decode", (*converted).decode},
+	{"amax", (*converted).amax},
+	{"amax, scale, encode: 1x128", (*converted).quantize},
+}
+
+// comparisons are what octavo's conversions are compared with.
+var comparisons = []task{
+	{"copy of float32", (*converted).copy},
+	{"decode by table", (*converted).lookUp},
+}
+
+func (v *converted) encode() error {
+	fp8.Encode(v.dstCodes, v.floats, fp8.E4M3, fp8.Policy{}, &v.stats)
+	return nil
+}
+
+func (v *converted) decode() error {
+	fp8.Decode(v.dst, v.codes, fp8.E4M3)
+	return nil
+}
+
+func (v *converted) amax() error {
+	fp8.Amax(v.floats)
+	return nil
+}
+
+// quantize does amax, scale and encoding of blocks in one pass.
+func (v *converted) quantize() error { return scaling.Quantize(&v.tensor, v.floats, &v.quantizer) }
+
+func (v *converted) copy() error {
+	copy(v.dst, v.floats)
+	return nil
+}
+
+// lookUp decodes with a look-up for each code.
+func (v *converted) lookUp() error {
+	for i, code := range v.codes {
+		v.dst[i] = v.table[code]
+	}
+	return nil
+}
+
+// cases returns a task at each level, or once where it has none.
+func (t task) cases(v *converted, levels []cpu.Level, by string) (cases []Case) {
+	for _, l := range levels {
+		cases = append(cases, Case{Name: t.name, By: by, Level: l, Workers: 1, Run: func() error { return t.do(v) }})
+	}
+	return cases
+}
+
+// conversions returns those of n values, with what they are compared with.
+func conversions(n int, levels []cpu.Level) (cases []Case) {
+	v := newConverted(n)
+	for _, t := range comparisons {
+		cases = append(cases, t.cases(v, []cpu.Level{cpu.Generic}, "")...)
+	}
+	for _, t := range byLevel {
+		cases = append(cases, t.cases(v, levels, Octavo)...)
+	}
+	return cases
+}

@@ -1,0 +1,58 @@
+package bench
+
+import "fmt"
+
+// Shape is that of a product C = A·Bᵀ, with A of [M, K], B of [N, K] and C of
+// [M, N]. With several experts there are as many matrices B, and each is
+// multiplied with the next M / Experts rows of A.
+type Shape struct {
+	M       int `json:"m"`
+	N       int `json:"n"`
+	K       int `json:"k"`
+	Experts int `json:"experts"` // at least 1, of which M is a multiple
+}
+
+// Shapes are those that are always measured: squares, thin ones as in decoding a
+// token or a few, and 64 experts beside one product of the same work.
+func Shapes() []Shape {
+	return []Shape{
+		{512, 512, 512, 1}, {1024, 1024, 1024, 1}, {2048, 2048, 2048, 1},
+		{1, 4096, 4096, 1}, {16, 4096, 4096, 1}, {128, 4096, 4096, 1},
+		{2048, 2048, 1024, 1}, {2048, 2048, 1024, 64},
+	}
+}
+
+// LargeShapes are those that take long.
+func LargeShapes() []Shape {
+	return []Shape{{2048, 7168, 2048, 1}, {4096, 4096, 4096, 1}}
+}
+
+// String returns MxNxK, after the number of experts if there are several.
+func (s Shape) String() string {
+	if s.Experts > 1 {
+		return fmt.Sprintf("%d of %dx%dx%d", s.Experts, s.M/s.Experts, s.N, s.K)
+	}
+	return fmt.Sprintf("%dx%dx%d", s.M, s.N, s.K)
+}
+
+// FLOP returns the number of operations: a multiplication and an addition for
+// every element of every sum.
+func (s Shape) FLOP() float64 { return 2 * float64(s.M) * float64(s.N) * float64(s.K) }
+
+// Bytes returns how much a product must move at least: codes and scales in, and C
+// in float32 out, each once.
+func (s Shape) Bytes() float64 {
+	m, n, k, experts := float64(s.M), float64(s.N), float64(s.K), float64(s.Experts)
+	blocks := float64((s.K + scaleBlock - 1) / scaleBlock)
+	blocksOfB := float64((s.N+scaleBlock-1)/scaleBlock) * blocks
+	codes := m*k + experts*n*k
+	scales := 4 * (m*blocks + experts*blocksOfB)
+	return codes + scales + 4*m*n
+}
+
+// scaleBlock is the extent of blocks that share a scale: 1x128 of A and 128x128 of
+// B.
+const scaleBlock = 128
+
+// Intensity returns the arithmetic intensity, in FLOP per byte.
+func (s Shape) Intensity() float64 { return s.FLOP() / s.Bytes() }

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+const benchLong = `Bench measures products of block-scaled matrices and conversions at each level
+of this machine, beside its peers and beside what the machine can do. It takes
+one to two minutes; let nothing else run meanwhile, and compare figures of one
+run.
+
+Products are E4M3 with scales for blocks of 1x128 by 128x128 and C in float32:
+squares, thin ones as in decoding one or a few tokens, and 64 experts beside one
+product of the same work; with weights as a tensor and packed; on one processor
+and on all. Peers multiply matrices of float32 of the same shape: gonum's
+blas32.Gemm, and vek32.MatMul_Into of viterin/vek, which has kernels for AVX2.
+
+A rate is the best of a case's runs, and beside it is the median. The roof of a
+product is what its level's fused multiply-adds reach in registers alone, or what
+reading allows at its arithmetic intensity (FLOP per byte of codes, scales and C,
+each moved once) where that is less. Both are measured in the same run, at best
+of several times; roofs are left out where there is no kernel that measures them.
+Rates of conversions count the bytes of the float32 side.
+
+The directory given by --out receives
+
+  roofline.svg    products over their arithmetic intensity, under the roofs
+  roofline.png    the same
+  bench.json      what --json prints
+
+The JSON is an object:
+
+  machine      what octavo version --json prints
+  cases, done  their number, and how many were measured
+  secondsPerCase
+  limits       fma: [{level, workers, gflops}]
+               read: [{bytes, workers, gigabytesPerSecond}]
+  products     [{shape: {m, n, k, experts}, by, level, packed, workers, runs,
+               best, median, intensity, roof}]; rates in GFLOP/s; m counts the
+               rows of all experts; by is octavo, gonum or vek; level is "" for
+               peers; roof is 0 where there is none
+  conversions  [{name, level, elements, runs, best, median}]; rates in GB/s;
+               level is "" for what octavo is compared with
+
+Ctrl-C ends the run after the current case with what there is.`
+
+const benchExample = `  octavo bench
+  octavo bench --level avx2,avx512 --time 1s -o bench-out
+  octavo bench --all --json > bench.json`
+
+// benchFlags are the flags of bench.
+type benchFlags struct {
+	levels []cpu.Level
+	time   time.Duration
+	all    bool
+	asJSON bool
+	out    string
+}
+
+// newBenchCommand returns the command for the suite that newSuite returns.
+func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) bench.Suite) *cobra.Command {
+	flags := benchFlags{levels: bench.Levels(), time: 300 * time.Millisecond}
+	cmd := &cobra.Command{
+		Use:     "bench",
+		Short:   "Measure products and conversions beside peers and the machine's limits",
+		Long:    benchLong,
+		Example: benchExample,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			suite := newSuite(flags.levels, flags.time)
+			if flags.all {
+				suite.Shapes = append(suite.Shapes, bench.LargeShapes()...)
+			}
+			return runBench(cmd, flags, suite)
+		},
+	}
+	f := cmd.Flags()
+	f.Var(&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
+	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
+	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
+	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for the plots and the JSON, made if need be (default: none)")
+	jsonFlag(cmd, &flags.asJSON)
+	return cmd
+}
+
+// parseLevels reads names of levels that this machine has.
+func parseLevels(text string) (levels []cpu.Level, err error) {
+	have := bench.Levels()
+	for _, name := range strings.Split(text, ",") {
+		l, err := cpu.ParseLevel(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(have, l) {
+			return nil, fmt.Errorf("this machine has no level %v: want some of %v", l, have)
+		}
+		if slices.Contains(levels, l) {
+			return nil, fmt.Errorf("level %v is there twice: name each once", l)
+		}
+		levels = append(levels, l)
+	}
+	return levels, nil
+}
+
+func parseCaseTime(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > time.Hour {
+		return 0, errors.New("want a duration of at most 1h such as 0.3s")
+	}
+	return d, nil
+}
+
+// runBench measures, writes the files and prints what was found.
+func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
+	if flags.out != "" {
+		if err := os.MkdirAll(flags.out, 0o777); err != nil {
+			return inDirectory(err)
+		}
+	}
+	ctx, stop := untilInterrupt(cmd)
+	defer stop()
+	report, err := measureBench(ctx, cmd.ErrOrStderr(), suite)
+	if err != nil {
+		return err
+	}
+	if report.Done == 0 {
+		return errors.New("stopped before the first case: there is nothing to report")
+	}
+	if err := writeBench(cmd.OutOrStdout(), flags, benchResult{currentVersion(), report}); err != nil {
+		return err
+	}
+	if report.Done < report.Cases {
+		warn(cmd.ErrOrStderr(), "stopped after %d of %d cases", report.Done, report.Cases)
+	}
+	return nil
+}
+
+// measureBench shows a bar meanwhile.
+func measureBench(ctx context.Context, stderr io.Writer, suite bench.Suite) (*bench.Report, error) {
+	bar := newStepBar(stderr, suite.Cases())
+	defer func() { _ = bar.Exit() }() // a bar that cannot be drawn is no reason to stop
+	begun := 0
+	return suite.Run(ctx, func(c bench.Case) {
+		bar.Describe(c.String())
+		_ = bar.Set(begun)
+		begun++
+	})
+}
+
+// benchResult is what bench prints as JSON.
+type benchResult struct {
+	Machine version `json:"machine"`
+	*bench.Report
+}
+
+// writeBench writes the files and then the tables or the JSON.
+func writeBench(stdout io.Writer, flags benchFlags, r benchResult) error {
+	if flags.out != "" {
+		if err := r.writeFiles(flags.out); err != nil {
+			return inDirectory(err)
+		}
+	}
+	if flags.asJSON {
+		return jsonout.Print(stdout, r)
+	}
+	return r.print(stdout, flags.out)
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// tiny is a suite that takes no time.
+func tiny(levels []cpu.Level, perCase time.Duration) bench.Suite {
+	s := bench.NewSuite(levels, perCase)
+	s.Shapes = []bench.Shape{{M: 2, N: 32, K: 128, Experts: 1}, {M: 4, N: 32, K: 128, Experts: 2}}
+	s.Workers, s.Elements, s.Reads = []int{1, 2}, 1024, []int{1 << 20}
+	return s
+}
+
+// runTiny runs octavo bench on the tiny suite.
+func runTiny(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+	var o, e bytes.Buffer
+	cmd := newBenchCommand(tiny)
+	cmd.SetArgs(append([]string{"--time", "1us"}, args...))
+	cmd.SetOut(&o)
+	cmd.SetErr(&e)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(ctx)
+	return o.String(), e.String(), err
+}
+
+// TestBenchTable checks that the tables have a row for each shape, and cells under
+// each level.
+func TestBenchTable(t *testing.T) {
+	stdout, stderr, err := runTiny(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, stderr)
+	require.NotContains(t, stdout, "Plots")
+	lines := strings.Split(stdout, "\n")
+	groups := 2 * len(bench.Levels()) // columns of best and median
+	for name, want := range map[string]struct{ rows, cells int }{
+		"2x32x128":                    {2, groups + 4},
+		"2x32x128, packed":            {2, groups},
+		"2 of 2x32x128":               {2, groups},
+		"2 of 2x32x128, packed":       {2, groups},
+		"copy of float32":             {1, 2},
+		"decode by table":             {1, 2},
+		"decode":                      {1, groups},
+		"encode, with Stats":          {1, groups},
+		"amax":                        {1, groups},
+		"amax, scale, encode: 1x128 ": {1, groups},
+	} {
+		rows := 0
+		for _, line := range lines {
+			if cells, ok := strings.CutPrefix(line, name+"  "); ok {
+				rows++
+				require.Len(t, numbers(cells), want.cells, line)
+			}
+		}
+		require.Equal(t, want.rows, rows, "%q in\n%s", name, stdout)
+	}
+	for _, heading := range []string{"\n1 worker  ", "\n2 workers  ", "  generic", "  gonum", "  vek", "  no level"} {
+		require.Contains(t, stdout, heading)
+	}
+}
+
+// numbers returns the cells that are rates, without percentages.
+func numbers(cells string) (found []string) {
+	for _, cell := range strings.Fields(cells) {
+		if !strings.HasSuffix(cell, "%") {
+			found = append(found, cell)
+		}
+	}
+	return found
+}
+
+func TestBenchJSONAndFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "out")
+	stdout, stderr, err := runTiny(t.Context(), "--json", "--out", dir, "--level", "generic")
+	require.NoError(t, err)
+	require.Empty(t, stderr)
+	var got struct {
+		Machine        version
+		Cases, Done    int
+		SecondsPerCase float64
+		Limits         map[string][]any
+		Products       []bench.Product
+		Conversions    []bench.Conversion
+	}
+	d := json.NewDecoder(strings.NewReader(stdout))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&got))
+	require.Equal(t, currentVersion(), got.Machine)
+	require.Equal(t, 1e-6, got.SecondsPerCase)
+	require.Equal(t, 2*(2+2)+2*2+2+4, got.Done)
+	require.Equal(t, got.Done, got.Cases)
+	require.Len(t, got.Products, 12)
+	require.Len(t, got.Conversions, 6)
+	for _, p := range got.Products {
+		require.True(t, p.Median > 0 && p.Best >= p.Median && p.Runs > 0 && p.Intensity == p.Shape.Intensity(), "%+v", p)
+		require.Zero(t, p.Roof)
+		require.Equal(t, p.By == bench.Octavo, p.Level == "generic")
+	}
+
+	file, err := os.ReadFile(filepath.Join(dir, "bench.json"))
+	require.NoError(t, err)
+	require.Equal(t, stdout, string(file))
+	requireImages(t, dir)
+}
+
+func requireImages(t *testing.T, dir string) {
+	t.Helper()
+	file, err := os.Open(filepath.Join(dir, "roofline.png"))
+	require.NoError(t, err)
+	defer file.Close()
+	image, err := png.Decode(file)
+	require.NoError(t, err)
+	require.Greater(t, image.Bounds().Dx(), 500)
+
+	svg, err := os.ReadFile(filepath.Join(dir, "roofline.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(svg), "2x32x128")
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		if _, err := d.Token(); err != nil {
+			require.Equal(t, io.EOF, err)
+			return
+		}
+	}
+}
+
+// TestBenchAllLevels draws the roofs that there are, and says where.
+func TestBenchAllLevels(t *testing.T) {
+	dir := t.TempDir()
+	stdout, _, err := runTiny(t.Context(), "-o", dir)
+	require.NoError(t, err)
+	require.Contains(t, stdout, "\nPlots: "+filepath.Join(dir, "roofline.svg")+" and .png\n")
+	requireImages(t, dir)
+	measured := bench.PeakMultiply(cpu.Current(), 1) > 0
+	require.Equal(t, measured, strings.Contains(stdout, "%"))
+	require.Equal(t, measured, strings.Contains(stdout, "FMA in registers, "))
+}
+
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := filepath.Join(t.TempDir(), "out")
+	stdout, _, err := runTiny(ctx, "-o", dir)
+	require.EqualError(t, err, "stopped before the first case: there is nothing to report")
+	require.Empty(t, stdout)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// TestBenchPart writes what there is after the first conversions, and after the
+// first product.
+func TestBenchPart(t *testing.T) {
+	report, err := tiny([]cpu.Level{cpu.Generic}, 1).Run(t.Context(), func(bench.Case) {})
+	require.NoError(t, err)
+	all := report.Products
+	for _, products := range []int{0, 1} {
+		dir := t.TempDir()
+		report.Products, report.Done = all[:products], len(report.Conversions)+products
+		var out bytes.Buffer
+		require.NoError(t, writeBench(&out, benchFlags{out: dir}, benchResult{currentVersion(), report}))
+		require.Equal(t, products > 0, strings.Contains(out.String(), "GFLOP/s"))
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, entries, 1+2*products)
+	}
+}
+
+func TestBenchRefuses(t *testing.T) {
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{`unknown level "sse"`, []string{"--level", "sse"}},
+		{`unknown level ""`, []string{"--level", ""}},
+		{"level generic is there twice: name each once", []string{"--level", "generic,generic"}},
+		{"want a duration of at most 1h such as 0.3s", []string{"--time", "3"}},
+		{"want a duration", []string{"--time", "0s"}},
+		{"want a duration", []string{"--time", "-1s"}},
+		{"want a duration", []string{"--time", "61m"}},
+		{`want no arguments, there is "now"`, []string{"now"}},
+	} {
+		fail(t, exitUsage, c.says, append([]string{"bench"}, c.args...)...)
+	}
+	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512, cpu.AMX} {
+		if !slices.Contains(bench.Levels(), l) {
+			fail(t, exitUsage, "this machine has no level "+l.String(), "bench", "--level", l.String())
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	fail(t, exitData, "not a directory: name another directory with --out", "bench", "-o", file)
+}
+
+func TestRateText(t *testing.T) {
+	for x, want := range map[float64]string{
+		0.004: "0.00", 1.234: "1.23", 9.994: "9.99", 9.996: "10.0", 15.74: "15.7", 99.94: "99.9", 99.96: "100", 1234.6: "1235",
+	} {
+		require.Equal(t, want, rateText(x))
+	}
+}
+
+func TestCrossTable(t *testing.T) {
+	var table crossTable
+	table.corner = "é"
+	table.put("one", "wide group", "a", "1")
+	table.put("one", "g", "best", "10")
+	table.put("second", "g", "best", "7")
+	table.put("second", "g", "roof", "100%")
+	var out strings.Builder
+	err := table.print(&out)
+	require.NoError(t, err)
+	require.Equal(t, `é         wide group             g
+                   a    best  roof
+one                1      10
+second                     7  100%
+`, out.String())
+}
