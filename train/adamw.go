@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/fp8"
 )
 
 // AdamW is Adam with decoupled weight decay (Loshchilov & Hutter, arXiv
-// 1711.05101), all in FP32. The zero value is ready to use; the options must not
-// change after the first step. It must not be copied after that, nor used
-// concurrently.
+// 1711.05101), computed in FP32; Moments says how it remembers. The zero value is
+// ready to use; the options must not change after the first step. It must not be
+// copied after that, nor used concurrently.
 type AdamW struct {
 	Beta1 float64 // decay of the first moment; 0: 0.9
 	Beta2 float64 // decay of the second moment; 0: 0.95
@@ -24,46 +24,68 @@ type AdamW struct {
 	// it. 0: no limit.
 	Clip float64
 
-	Workers int // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+	Moments Moments // how both moments are kept; the zero value: FP32
+	Workers int     // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
-	moments        []moments
+	moments        [][2]moment // of each parameter, first and second
+	steps, skipped int64
 	power1, power2 float64 // Beta1 and Beta2 to the number of steps
+	update         update
 }
 
 // largestNorm keeps the square of every gradient in the range of float32.
 const largestNorm = 1e19
 
-// moments are the running means of a parameter's gradient and of its square.
-type moments struct{ first, second []float32 }
-
 // Step moves the values of params against their gradients by the learning rate
 // lr, and returns the norm of the gradients before clipping. It does not change
-// gradients. All steps must be given the same params. A norm that is not finite,
-// or above 1e19 unless it is clipped, is an error, and so is an option or lr out of range; nothing is changed then.
+// gradients. All steps must be given the same params. After the first it allocates
+// nothing.
+//
+// A norm that is not finite (but see [AdamW.StepOrSkip]), or above 1e19 unless it is clipped, is an error, and
+// so is an option or lr out of range; nothing is changed then.
 func (o *AdamW) Step(params []*Param, lr float64) (norm float64, err error) {
 	if err := o.check(params, lr); err != nil {
 		return 0, err
 	}
 	norm = gradientNorm(params)
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+	if !isFinite(norm) {
 		return norm, fmt.Errorf("train: the gradient norm is %v: it must be finite", norm)
 	}
+	return norm, o.step(params, lr, norm)
+}
+
+// step is Step with a norm that is finite.
+func (o *AdamW) step(params []*Param, lr, norm float64) error {
 	if (o.Clip == 0 || o.Clip > largestNorm) && norm > largestNorm {
-		return norm, fmt.Errorf("train: the gradient norm is %v: above %v the second moment overflows FP32: set AdamW.Clip", norm, largestNorm)
+		return fmt.Errorf("train: the gradient norm is %v: above %v the second moment overflows FP32: set AdamW.Clip", norm, largestNorm)
 	}
-	o.start(params)
-	rule := o.rule(lr, norm)
-	for i, p := range params {
-		rule := rule
-		if !p.Decay {
-			rule.keep = 1
-		}
-		m := o.moments[i]
-		parallel.For(len(p.Value), elementGrain, o.Workers, func(lo, hi int) {
-			rule.apply(p.Value[lo:hi], p.Grad[lo:hi], m.first[lo:hi], m.second[lo:hi])
-		})
+	if o.moments == nil {
+		o.start(params)
 	}
-	return norm, nil
+	o.steps++
+	o.power1 *= o.beta1()
+	o.power2 *= o.beta2()
+	o.update.run(o, params, o.rule(lr, norm))
+	return nil
+}
+
+// Steps returns the number of steps taken.
+func (o *AdamW) Steps() int64 { return o.steps }
+
+// MomentBytes returns the size of both moments of all parameters, their scales
+// included: 0 before the first step.
+func (o *AdamW) MomentBytes() (n int) {
+	for _, m := range o.moments {
+		n += m[firstMoment].bytes() + m[secondMoment].bytes()
+	}
+	return n
+}
+
+// MomentStats returns what happened to the first and the second moments when the
+// last step encoded them: nothing in FP32 and BF16. Flushed second moments that are
+// not 0 are kept as the smallest code, since a step divides by their roots.
+func (o *AdamW) MomentStats() (first, second fp8.Stats) {
+	return o.update.stats[firstMoment], o.update.stats[secondMoment]
 }
 
 // check returns an error that names what is out of range.
@@ -86,6 +108,9 @@ func (o *AdamW) check(params []*Param, lr float64) error {
 	if o.Eps != 0 && float32(o.Eps) == 0 {
 		return fmt.Errorf("train: AdamW.Eps is %v: it must not be 0 in FP32", o.Eps)
 	}
+	if err := o.Moments.check(); err != nil {
+		return err
+	}
 	if o.moments == nil {
 		return nil
 	}
@@ -93,24 +118,20 @@ func (o *AdamW) check(params []*Param, lr float64) error {
 		return fmt.Errorf("train: AdamW.Step is given %d parameters: it had %d before", len(params), len(o.moments))
 	}
 	for i, p := range params {
-		if n := len(o.moments[i].first); len(p.Value) != n {
+		if n := o.moments[i][firstMoment].len(); len(p.Value) != n {
 			return fmt.Errorf("train: AdamW.Step is given %s of %d elements: it had %d before", p.Name, len(p.Value), n)
 		}
 	}
 	return nil
 }
 
-// start makes the moments before the first step, and counts the step.
+// start makes the moments of params, all 0.
 func (o *AdamW) start(params []*Param) {
-	if o.moments == nil {
-		o.moments = make([]moments, len(params))
-		for i, p := range params {
-			o.moments[i] = moments{make([]float32, len(p.Value)), make([]float32, len(p.Value))}
-		}
-		o.power1, o.power2 = 1, 1
+	o.moments = make([][2]moment, len(params))
+	for i, p := range params {
+		o.moments[i] = o.Moments.pair(len(p.Value))
 	}
-	o.power1 *= orDefault(o.Beta1, 0.9)
-	o.power2 *= orDefault(o.Beta2, 0.95)
+	o.power1, o.power2 = 1, 1
 }
 
 // gradientNorm returns the root of the sum of the squares of all gradients, added
@@ -123,53 +144,4 @@ func gradientNorm(params []*Param) float64 {
 		}
 	}
 	return math.Sqrt(sum)
-}
-
-// updateRule is one step's arithmetic, the same for every element.
-type updateRule struct {
-	clip                     float32 // factor of the gradient
-	beta1, beta2, new1, new2 float32 // shares of the old and the new in the moments
-	step                     float32 // learning rate / (1 - Beta1**t)
-	unbias                   float32 // 1 / sqrt(1 - Beta2**t)
-	eps                      float32
-	keep                     float32 // what weight decay leaves of a value
-}
-
-func (o *AdamW) rule(lr, norm float64) updateRule {
-	beta1, beta2 := orDefault(o.Beta1, 0.9), orDefault(o.Beta2, 0.95)
-	clip := 1.0
-	if o.Clip > 0 && norm > o.Clip {
-		clip = o.Clip / norm
-	}
-	return updateRule{
-		clip:   float32(clip),
-		beta1:  float32(beta1),
-		beta2:  float32(beta2),
-		new1:   float32(1 - beta1),
-		new2:   float32(1 - beta2),
-		step:   float32(lr / (1 - o.power1)),
-		unbias: float32(1 / math.Sqrt(1-o.power2)),
-		eps:    float32(orDefault(o.Eps, 1e-8)),
-		keep:   float32(1 - float64(lr*o.WeightDecay)),
-	}
-}
-
-// apply updates all four slices but grad.
-func (r updateRule) apply(value, grad, first, second []float32) {
-	grad, first, second = grad[:len(value)], first[:len(value)], second[:len(value)]
-	for i, v := range value {
-		g := float32(grad[i] * r.clip)
-		m := float32(first[i]*r.beta1) + float32(g*r.new1)
-		s := float32(second[i]*r.beta2) + float32(float32(g*g)*r.new2)
-		first[i], second[i] = m, s
-		root := float32(math.Sqrt(float64(s)))
-		value[i] = float32(v*r.keep) - float32(r.step*m)/(float32(root*r.unbias)+r.eps)
-	}
-}
-
-func orDefault(v, byDefault float64) float64 {
-	if v == 0 {
-		return byDefault
-	}
-	return v
 }

@@ -1,6 +1,9 @@
 package train
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // BenchmarkStep is one FP32 step of the default size: forward, backward, update.
 func BenchmarkStep(b *testing.B) {
@@ -21,6 +24,27 @@ func BenchmarkStep(b *testing.B) {
 		}
 		if _, err := optimizer.Step(m.Params(), 1e-3); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkAdamW is the update of a million parameters.
+func BenchmarkAdamW(b *testing.B) {
+	const n = 1 << 20
+	for _, format := range MomentFormats() {
+		for _, stochastic := range []bool{false, true} {
+			b.Run(fmt.Sprintf("moments=%v/stochastic=%v", format, stochastic), func(b *testing.B) {
+				p := newParam("p", 1, n)
+				copy(p.Grad, randoms(1, n))
+				o := AdamW{Moments: Moments{Format: format, Stochastic: stochastic}}
+				b.SetBytes(n)
+				for b.Loop() {
+					if _, err := o.Step([]*Param{p}, 1e-3); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(o.MomentBytes())/n, "B/param")
+			})
 		}
 	}
 }

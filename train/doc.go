@@ -15,8 +15,8 @@
 //
 // With [Config.FP8] each of a linear layer's three products, forward, input
 // gradient and weight gradient, multiplies in FP8 under recipes of its own for
-// both operands, accumulates in FP32 and gives FP32. Master weights, gradients and
-// moments stay FP32. [DefaultFP8] is the recipe of DeepSeek-V3, [ProfileFP8] that
+// both operands, accumulates in FP32 and gives FP32. Master weights and gradients stay
+// FP32; AdamW's moments may be in BF16 or FP8 ([Moments]). [DefaultFP8] is the recipe of DeepSeek-V3, [ProfileFP8] that
 // of a named profile. [Config.Smoothing] makes the MLP's activation Smooth-SwiGLU.
 // [Llama.Listen] tells a recorder of package telemetry what every operand met.
 //
@@ -31,6 +31,19 @@
 //	err = model.Backward()
 //	norm, err := optimizer.Step(model.Params(), schedule.At(step))
 //	model.EndStep() // delayed scales, if there are any
+//
+// A batch that does not fit in memory is done in parts: Loss and [Llama.BackwardScaled]
+// for each, then one Step and one EndStep. Each history of a delayed scale then gets
+// the largest amax of all parts, as from the whole batch; a forward pass that is run
+// again, to have its activations back, records nothing new. [DataParallel] does the
+// parts side by side and reduces their gradients as workers would, in FP32 or FP8.
+//
+// # When something goes wrong
+//
+// [AdamW.StepOrSkip] skips a step whose gradients are not finite and says which tensor
+// was the first that was not. [SpikeDetector] watches the loss and the gradient norm,
+// and [Suspects] what a spike may come from. [SaveCheckpoint] keeps a run in one file
+// that is whole at every moment, and [LoadCheckpoint] goes on to the same bits.
 //
 // # Reproducibility
 //

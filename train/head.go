@@ -51,12 +51,12 @@ func (h *outputHead) totalLoss() (sum float64) {
 	return sum
 }
 
-// backward returns the gradient of x, valid until the next call, and adds that
-// of the weight to its Grad.
-func (h *outputHead) backward() ([]float32, error) {
+// backward returns the gradient of scale times the loss in x, valid until the next
+// call, and adds that in the weight to its Grad.
+func (h *outputHead) backward(scale float32) ([]float32, error) {
 	vocab, rows := h.dense.weight.Rows, len(h.targets)
 	dLogits, dx := sized(&h.dLogits, len(h.logits)), sized(&h.dx, len(h.x))
-	share := 1 / float32(rows)
+	share := scale / float32(rows)
 	parallel.For(rows, 16, h.dense.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			d := dLogits[r*vocab : (r+1)*vocab]

@@ -102,7 +102,8 @@ func (m *Llama) ZeroGrad() {
 // Logits runs batch sequences of seq tokens, [batch, seq], forward and returns
 // what the model expects to follow each, [batch, seq, vocab]. The result is the
 // model's own and valid until its next call. A token outside the vocabulary, a
-// seq longer than the context or a wrong number of tokens is an error.
+// seq longer than the context or a wrong number of tokens is an error. Delayed scales
+// record what it meets; [Llama.Evaluate] leaves no trace.
 func (m *Llama) Logits(tokens []int32, batch, seq int) ([]float32, error) {
 	m.haveLoss = false
 	if err := m.check("tokens", tokens, batch, seq); err != nil {
@@ -136,12 +137,18 @@ func (m *Llama) Loss(tokens, targets []int32, batch, seq int) (float32, error) {
 // Backward adds the gradients of the last [Llama.Loss] to the Grad of every
 // parameter. It is an error if there was none since the last [Llama.Logits] or
 // Backward.
-func (m *Llama) Backward() error {
+func (m *Llama) Backward() error { return m.BackwardScaled(1) }
+
+// BackwardScaled is [Llama.Backward] of scale times the loss. With 1/n the gradients
+// of n batches of one size add up to those of a batch of all, as far as rounding
+// goes, and where n is a power of two every operand of an FP8 product, and so its
+// amax, is the same to the bit if its scale is delayed.
+func (m *Llama) BackwardScaled(scale float32) error {
 	if !m.haveLoss {
 		return errors.New("train: Backward without Loss before it")
 	}
 	m.haveLoss = false
-	dx, err := m.head.backward()
+	dx, err := m.head.backward(scale)
 	if err != nil {
 		return err
 	}

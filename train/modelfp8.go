@@ -40,3 +40,19 @@ func (m *Llama) EndStep() {
 		b.mlp.smoother.Update()
 	}
 }
+
+// DropStep ends a step that is not to count, such as one that was skipped: what
+// delayed scales recorded since the last EndStep or DropStep is forgotten, so that
+// an infinite amax does not stay in a history. With just-in-time scales it does
+// nothing.
+func (m *Llama) DropStep() error {
+	s := m.ScalingState()
+	for name, h := range s.Histories.Histories {
+		h.Current = 0
+		s.Histories.Histories[name] = h
+	}
+	for i := range s.Smoothers {
+		s.Smoothers[i].Current = nil
+	}
+	return m.RestoreScaling(s)
+}

@@ -138,7 +138,7 @@ func TestHeadGradient(t *testing.T) {
 		return h.totalLoss() / float64(rows)
 	}
 	loss()
-	dx, err := h.backward()
+	dx, err := h.backward(1)
 	require.NoError(t, err)
 	requireGradient(t, "x", append([]float32{}, dx...), x, loss)
 	requireGradient(t, "weight", w.Grad, w.Value, loss)

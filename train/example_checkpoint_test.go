@@ -1,0 +1,80 @@
+package train_test
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/octavo-fp8/octavo/train"
+)
+
+// A run with moments in FP8 is stopped after two steps. Another process opens its
+// checkpoint, makes a model like the one that was saved, and takes the third.
+func ExampleSaveCheckpoint() {
+	dir, err := os.MkdirTemp("", "run")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "run.safetensors")
+
+	model, err := train.NewLlama(train.Config{Vocab: 256, Dim: 16, Layers: 1, Heads: 2, Hidden: 24, Context: 32}, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	optimizer := train.AdamW{Clip: 1, Moments: train.Moments{Format: train.MomentsFP8}}
+	progress := train.Progress{Seed: 7, Batch: 2, Seq: 32, Schedule: train.Schedule{Peak: 0.01, Warmup: 5}}
+	advance(model, &optimizer, &progress, 2)
+	if err := train.SaveCheckpoint(path, model, &optimizer, progress); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("one go:  %.7f\n", advance(model, &optimizer, &progress, 1))
+
+	saved, err := train.OpenCheckpoint(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer saved.Close()
+	again, err := train.NewLlama(saved.Config, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	resumed := train.AdamW{Clip: 1, Moments: train.Moments{Format: train.MomentsFP8}}
+	if err := saved.Restore(again, &resumed); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("steps:  ", resumed.Steps())
+	fmt.Printf("resumed: %.7f\n", advance(again, &resumed, &saved.Progress, 1))
+	// Output:
+	// one go:  5.4138212
+	// steps:   2
+	// resumed: 5.4138212
+}
+
+// advance takes n steps and returns the last loss.
+func advance(model *train.Llama, optimizer *train.AdamW, progress *train.Progress, n int) (loss float32) {
+	corpus, err := train.NewCorpus([]byte("It was the best of times, it was the worst of times, it was the age of wisdom."), 0, progress.Seed)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range n {
+		tokens, targets, err := corpus.Batch(progress.Step, progress.Batch, progress.Seq)
+		if err != nil {
+			log.Fatal(err)
+		}
+		model.ZeroGrad()
+		if loss, err = model.Loss(tokens, targets, progress.Batch, progress.Seq); err != nil {
+			log.Fatal(err)
+		}
+		if err := model.Backward(); err != nil {
+			log.Fatal(err)
+		}
+		if _, err := optimizer.Step(model.Params(), progress.Schedule.At(progress.Step)); err != nil {
+			log.Fatal(err)
+		}
+		model.EndStep()
+		progress.Step++
+	}
+	return loss
+}

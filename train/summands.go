@@ -1,0 +1,106 @@
+package train
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// summands is the number of elements that are added at a time.
+const summands = 1024
+
+// summandBuffers are what adding them needs.
+type summandBuffers struct {
+	sum, value []float32
+	codes      []byte
+}
+
+func newSummands() *summandBuffers {
+	return &summandBuffers{make([]float32, summands), make([]float32, summands), make([]byte, summands)}
+}
+
+// wire is the policy of E4M3 that is sent: what is not finite stays so.
+var wire = fp8.Policy{Inf: fp8.InfPropagate}
+
+// part8 does elements [lo, hi) in FP8.
+func (s *sharing) part8(b *summandBuffers, lo, hi int, encode, sums *fp8.Stats) {
+	n := hi - lo
+	sum, value, codes := b.sum[:n], b.value[:n], b.codes[:n]
+	before := fp8.Scale{Stored: 1, Multiplier: s.before}
+	for worker, shard := range s.shards {
+		fp8.EncodeScaled(codes, shard[lo:hi], fp8.E4M3, wire, before, 0, encode)
+		if worker == 0 {
+			fp8.Decode(sum, codes, fp8.E4M3)
+			continue
+		}
+		fp8.Decode(value, codes, fp8.E4M3)
+		addTo(sum, sum, value)
+		fp8.Encode(codes, sum, fp8.E4M3, wire, sums)
+		fp8.Decode(sum, codes, fp8.E4M3)
+	}
+	for i, v := range sum {
+		s.dst[lo+i] = v * s.after
+	}
+}
+
+// part32 does elements [lo, hi) in FP32.
+func (s *sharing) part32(b *summandBuffers, lo, hi int, encode, sums *fp8.Stats) {
+	sum := b.sum[:hi-lo]
+	for worker, shard := range s.shards {
+		for i, v := range shard[lo:hi] {
+			x := float32(v * s.before)
+			count(encode, v, x)
+			if worker == 0 {
+				sum[i] = x
+				continue
+			}
+			before := sum[i]
+			sum[i] = before + x
+			countSum(sums, before, x, sum[i])
+		}
+	}
+	for i, v := range sum {
+		s.dst[lo+i] = v * s.after
+	}
+}
+
+// count counts v, of which x is left.
+func count(st *fp8.Stats, v, x float32) {
+	magnitude := math.Abs(float64(v))
+	st.Elements++
+	switch {
+	case v != v:
+		st.NaN++
+		return
+	case v > math.MaxFloat32:
+		st.PosInf++
+		return
+	case v < -math.MaxFloat32:
+		st.NegInf++
+		return
+	case v == 0:
+		st.Zeros++
+		return
+	case x == 0:
+		st.Flushed++
+	}
+	st.Amax = max(st.Amax, magnitude)
+	if st.Smallest == 0 || magnitude < st.Smallest {
+		st.Smallest = magnitude
+	}
+}
+
+// countSum counts the sum of a and b.
+func countSum(st *fp8.Stats, a, b, sum float32) {
+	finite := isFinite(float64(a)) && isFinite(float64(b))
+	switch {
+	case finite && sum > math.MaxFloat32:
+		st.Elements++
+		st.SaturatedPos++
+	case finite && sum < -math.MaxFloat32:
+		st.Elements++
+		st.SaturatedNeg++
+	default:
+		count(st, sum, sum)
+	}
+}
