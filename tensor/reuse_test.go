@@ -30,27 +30,6 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-func TestQuantizeAllocations(t *testing.T) {
-	src := convert[float32](mixed(rand.New(rand.NewPCG(1, 1)), 60*300, false))
-	var st fp8.Stats
-	for _, b := range []tensor.Block{{}, {Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}} {
-		x := &tensor.Tensor{Shape: []int{60, 300}, Block: b}
-		for _, q := range []tensor.Quantization{{}, {Stats: &st}, {Stats: &fp8.Stats{Detail: new(fp8.Detail)}}} {
-			q.Scale = largest(fp8.E4M3)
-			quantize := func() {
-				if err := tensor.Quantize(x, src, q); err != nil {
-					t.Fatal(err)
-				}
-			}
-			quantize()
-			require.Zero(t, testing.AllocsPerRun(3, quantize), "block %v, stats %v", b, q.Stats)
-		}
-		require.Zero(t, testing.AllocsPerRun(3, func() { tensor.Dequantize(src, x) }))
-		m := x.Matrix()
-		require.Zero(t, testing.AllocsPerRun(3, func() { src[0] = x.At(59, 299) + float32(m.At(59, 299)) }))
-	}
-}
-
 // TestQuantizeUnchanged checks that neither an error nor a panic leaves a trace.
 func TestQuantizeUnchanged(t *testing.T) {
 	for want, change := range map[string]func(x *tensor.Tensor){

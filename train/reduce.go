@@ -9,8 +9,8 @@ import (
 )
 
 // Reducer takes the mean of the gradients of data-parallel workers: in FP32, or as it
-// would be if E4M3 went over the wire (FP8-LM, Peng et al., arXiv 2310.18313, section
-// 2.1). Sums are taken in the order of the workers, so that the result depends on
+// would be if E4M3 went over the wire (FP8-LM, Peng et al., arXiv 2310.18313). Sums
+// are taken in the order of the workers, so that the result depends on
 // what they had and on nothing else. The zero value adds in FP32 and divides at the
 // end. It is plain data: kept as JSON it goes on where it was. Not safe for
 // concurrent use.
@@ -19,7 +19,7 @@ type Reducer struct {
 	Division Division `json:"division"`
 
 	// Threshold is the share of values that may saturate before [DivideAuto] halves
-	// its factor. 0: 1e-5.
+	// its factor. 0: 1e-5, which secondary sources give for FP8-LM.
 	Threshold float64 `json:"threshold"`
 
 	Workers int `json:"-"` // goroutines; 0: GOMAXPROCS. Results do not depend on it.
