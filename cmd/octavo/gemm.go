@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -29,19 +28,6 @@ or infinite is named in a warning on standard error.`
 const gemmExample = `  octavo gemm layer.safetensors -o c.safetensors \
     --a x --a-scales x_scale_inv --a-block 1x128 \
     --b w --b-scales w_scale_inv --b-block 128x128 --out-type bf16`
-
-// operandFlags say which tensors of a file make up an operand.
-type operandFlags struct {
-	codes, scales string
-	block         tensor.Block
-}
-
-func (o *operandFlags) add(cmd *cobra.Command, name, shape string) {
-	cmd.Flags().StringVar(&o.codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
-	cmd.Flags().StringVar(&o.scales, name+"-scales", "", "`NAME` of the tensor of its scales (required)")
-	blockFlag(cmd, &o.block, name+"-block", "rows and columns that share a scale (required)")
-	markRequired(cmd, name, name+"-scales", name+"-block")
-}
 
 func newGemmCommand() *cobra.Command {
 	var a, b operandFlags
@@ -91,73 +77,5 @@ func readOperands(path string, a, b operandFlags) (x, y *tensor.Tensor, err erro
 		return nil, nil, err
 	}
 	defer file.Close()
-	if x, err = a.read(file); err != nil {
-		return nil, nil, err
-	}
-	if y, err = b.read(file); err != nil {
-		return nil, nil, err
-	}
-	return x, y, checkEmpty(x, y)
-}
-
-const maxEmptyResults = 1 << 24
-
-// checkEmpty bounds the results of operands without data, which bounds nothing.
-func checkEmpty(a, b *tensor.Tensor) error {
-	m, ka := a.Dims()
-	n, kb := b.Dims()
-	if results := int64(m) * int64(n); ka == 0 && kb == 0 && results > maxEmptyResults {
-		return fmt.Errorf("tensor %q of shape %v and tensor %q of shape %v have no elements and %d results, all 0: want %d at most",
-			a.Name, a.Shape, b.Name, b.Shape, results, maxEmptyResults)
-	}
-	return nil
-}
-
-// read returns the operand, whose scales are of the right number.
-func (o *operandFlags) read(file *safetensors.File) (*tensor.Tensor, error) {
-	info, err := find(file, o.codes)
-	if err != nil {
-		return nil, err
-	}
-	format, ok := formatOf(info.DType)
-	if !ok {
-		return nil, fmt.Errorf("tensor %q is %s, which does not say an FP8 format: want F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ",
-			info.Name, info.DType)
-	}
-	scaleInfo, err := find(file, o.scales)
-	if err != nil {
-		return nil, err
-	}
-	if d := scaleInfo.DType; d != safetensors.F32 && d != safetensors.F8E8M0 {
-		return nil, fmt.Errorf("tensor %q is %s: scales are F32 or F8_E8M0", scaleInfo.Name, d)
-	}
-	t := &tensor.Tensor{Name: info.Name, Format: format, Shape: info.Shape, Block: o.block}
-	if t.Codes, err = file.Bytes(info.Name); err != nil {
-		return nil, err
-	}
-	if t.Scales, err = readScales(file, scaleInfo); err != nil {
-		return nil, err
-	}
-	if err := t.Check(); err != nil {
-		return nil, fmt.Errorf("%w in tensor %q", err, scaleInfo.Name)
-	}
-	// The data of a file bounds the work, unless there is none.
-	if rows, _ := t.Dims(); t.Len() == 0 && rows > maxEmptyRows {
-		return nil, fmt.Errorf("tensor %q of shape %v has no elements and more than %d rows", t.Name, t.Shape, maxEmptyRows)
-	}
-	return t, checkGrid(t, scaleInfo)
-}
-
-const maxEmptyRows = 1 << 20
-
-// checkGrid refuses scales of the right number in another order, such as
-// transposed ones. Where the grid is one row or column there is but one order.
-func checkGrid(t *tensor.Tensor, info safetensors.Info) error {
-	rows, cols := t.Grid()
-	scaleRows, scaleCols := (&tensor.Tensor{Shape: info.Shape}).Dims()
-	if rows > 1 && cols > 1 && (scaleRows != rows || scaleCols != cols) {
-		return fmt.Errorf("tensor %q of shape %v does not hold the scales of tensor %q: in blocks of %v they are a grid of %dx%d",
-			info.Name, info.Shape, t.Name, t.Block, rows, cols)
-	}
-	return nil
+	return readPair(&source{file: file}, a, b)
 }

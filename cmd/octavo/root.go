@@ -12,7 +12,8 @@ import (
 const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the
 weights of a checkpoint, multiplies block-scaled matrices, says what FP8 would
 do to a tensor, trains a small model in FP8 beside the same one in FP32, and
-measures how fast all that is.
+measures how fast all that is. It says whether a GPU kernel's product is right and
+where not, tests the machine's own kernels, and writes conformance vectors.
 
 Results are the same bits on every machine and for any number of threads.
 Checkpoints are safetensors files; one that is written is either complete or not
@@ -56,9 +57,12 @@ func newRoot() *cobra.Command {
 		newDecodeCommand(),
 		newQuantizeCommand(),
 		newGemmCommand(),
+		newVerifyCommand(),
 		newInspectCommand(),
 		newTrainCommand(),
 		newBenchCommand(bench.NewSuite),
+		newSelftestCommand(),
+		newVectorsCommand(),
 		newVersionCommand(),
 	)
 	markUsageErrors(root)

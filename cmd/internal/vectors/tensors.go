@@ -1,0 +1,136 @@
+package vectors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// tensors are those of a file.
+type tensors struct {
+	all []safetensors.Tensor
+	of  string // metadata: what the file is
+}
+
+func (ts *tensors) add(name string, dtype safetensors.DType, shape []int, data []byte) string {
+	ts.all = append(ts.all, safetensors.Tensor{Info: safetensors.Info{Name: name, DType: dtype, Shape: shape}, Data: data})
+	return name
+}
+
+var codeTypes = map[fp8.Format]safetensors.DType{
+	fp8.E4M3: safetensors.F8E4M3, fp8.E5M2: safetensors.F8E5M2,
+	fp8.E4M3FNUZ: safetensors.F8E4M3FNUZ, fp8.E5M2FNUZ: safetensors.F8E5M2FNUZ,
+}
+
+func (ts *tensors) codes(name string, f fp8.Format, shape []int, codes []byte) string {
+	return ts.add(name, codeTypes[f], shape, slices.Clone(codes))
+}
+
+// number is a type of values.
+type number interface {
+	float32 | float64 | float16.Float16 | fp8.BFloat16
+}
+
+// numbers adds values, of the given shape or a vector.
+func numbers[T number](ts *tensors, name string, values []T, shape ...int) string {
+	if shape == nil {
+		shape = []int{len(values)}
+	}
+	var dtype safetensors.DType
+	var data []byte
+	le := binary.LittleEndian
+	switch values := any(values).(type) {
+	case []float32:
+		dtype = safetensors.F32
+		for _, x := range values {
+			data = le.AppendUint32(data, math.Float32bits(x))
+		}
+	case []float64:
+		dtype = safetensors.F64
+		for _, x := range values {
+			data = le.AppendUint64(data, math.Float64bits(x))
+		}
+	case []float16.Float16:
+		dtype = safetensors.F16
+		for _, x := range values {
+			data = le.AppendUint16(data, x.Bits())
+		}
+	case []fp8.BFloat16:
+		dtype = safetensors.BF16
+		for _, x := range values {
+			data = le.AppendUint16(data, uint16(x))
+		}
+	}
+	return ts.add(name, dtype, shape, data)
+}
+
+// operand names the tensors of codes and scales of a quantized one.
+type operand struct {
+	Format string `json:"format"`
+	Shape  []int  `json:"shape"`
+	Block  string `json:"block"`
+	Codes  string `json:"codes"`
+	Scales string `json:"scales"`
+}
+
+func (ts *tensors) operand(name string, t *tensor.Tensor) operand {
+	rows, cols := t.Grid()
+	return operand{
+		Format: t.Format.String(), Shape: t.Shape, Block: t.Block.String(),
+		Codes: ts.codes(name, t.Format, t.Shape, t.Codes), Scales: numbers(ts, name+".scales", t.Scales, rows, cols),
+	}
+}
+
+// file returns a safetensors file. Tensors of large elements come first, so that
+// all are aligned.
+func (ts *tensors) file() ([]byte, error) {
+	slices.SortStableFunc(ts.all, func(a, b safetensors.Tensor) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
+	infos := make([]safetensors.Info, len(ts.all))
+	for i, t := range ts.all {
+		infos[i] = t.Info
+	}
+	var b bytes.Buffer
+	w, err := safetensors.NewWriter(&b, infos, map[string]string{"octavo.vectors": ts.of})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range ts.all {
+		if err := w.Next(t.Name); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(t.Data); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), w.Close()
+}
+
+// stats is fp8.Stats as JSON.
+type stats struct {
+	Elements        int64          `json:"elements"`
+	Amax            jsonout.Number `json:"amax"`
+	Smallest        jsonout.Number `json:"smallest"`
+	SaturatedPos    int64          `json:"saturatedPos"`
+	SaturatedNeg    int64          `json:"saturatedNeg"`
+	BecameNonFinite int64          `json:"becameNonFinite"`
+	Flushed         int64          `json:"flushed"`
+	Subnormal       int64          `json:"subnormal"`
+	Zeros           int64          `json:"zeros"`
+	NaN             int64          `json:"nan"`
+	PosInf          int64          `json:"posInf"`
+	NegInf          int64          `json:"negInf"`
+}
+
+func newStats(s *fp8.Stats) stats {
+	return stats{s.Elements, jsonout.Number(s.Amax), jsonout.Number(s.Smallest), s.SaturatedPos, s.SaturatedNeg,
+		s.BecameNonFinite, s.Flushed, s.Subnormal, s.Zeros, s.NaN, s.PosInf, s.NegInf}
+}

@@ -1,0 +1,85 @@
+// Package vectors makes conformance vectors: inputs and what octavo makes of them,
+// for others to test against. They depend on a seed and on nothing else.
+package vectors
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// File is a file of a set, in memory.
+type File struct {
+	Name string
+	Data []byte
+}
+
+//go:embed README.md
+var readme []byte
+
+// section makes a file of tensors and the JSON that says what they are.
+type section struct {
+	name string
+	make func(seed uint64) (*tensors, any, error)
+}
+
+var sections = []section{
+	{"encode", makeEncode},
+	{"scaling", makeScaling},
+	{"stats", makeStats},
+	{"gemm", makeGemm},
+}
+
+// Make returns all files of a set.
+func Make(seed uint64) (files []File, err error) {
+	for _, s := range sections {
+		tensors, index, err := s.make(seed)
+		if err != nil {
+			return nil, fmt.Errorf("vectors: %s: %w", s.name, err)
+		}
+		data, err := tensors.file()
+		if err != nil {
+			return nil, fmt.Errorf("vectors: %s: %w", s.name, err)
+		}
+		text, err := json.MarshalIndent(index, "", " ")
+		if err != nil {
+			return nil, fmt.Errorf("vectors: %s: %w", s.name, err)
+		}
+		files = append(files, File{s.name + ".safetensors", data}, File{s.name + ".json", append(text, '\n')})
+	}
+	files = append(files, File{readmeName, readme})
+	return append(files, File{"SHA256SUMS", sums(files)}), nil
+}
+
+// sums is what sha256sum -c reads.
+func sums(files []File) (text []byte) {
+	for _, f := range files {
+		text = fmt.Appendf(text, "%x  %s\n", sha256.Sum256(f.Data), f.Name)
+	}
+	return text
+}
+
+const readmeName = "README.md"
+
+// Write writes files to a directory, which it makes if need be, and replaces those
+// that are there. It returns an error if there is a README.md of something else.
+func Write(directory string, files []File) error {
+	if err := os.MkdirAll(directory, 0o777); err != nil {
+		return err
+	}
+	title, _, _ := strings.Cut(string(readme), "\n")
+	old, err := os.ReadFile(filepath.Join(directory, readmeName))
+	if err == nil && !strings.HasPrefix(string(old), title) {
+		return fmt.Errorf("%s has a %s of something else", directory, readmeName)
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(directory, f.Name), f.Data, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}

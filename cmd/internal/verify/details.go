@@ -1,0 +1,152 @@
+package verify
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/octavo-fp8/octavo/oracle"
+)
+
+// FirstLine names the first element that diverges, or is "".
+func (r *Result) FirstLine() string {
+	d := r.Report.First
+	if d == nil {
+		return ""
+	}
+	what := "First that differs"
+	if r.Report.Outside > 0 && r.Demand == "bound" {
+		what = "First outside the bound"
+	}
+	text := fmt.Sprintf("%s: row %d, column %d: got %s, want %s, off by %s", what, d.Row, d.Col, full(d.Got), full(d.Want), short(d.Error))
+	if r.Demand == "bound" {
+		text += ", bound " + short(d.Bound)
+	}
+	if d.Suspect >= 0 {
+		text += fmt.Sprintf(", explained by block %d of K", d.Suspect)
+	}
+	return text
+}
+
+// BlockLine is a block of K of the first element that diverges, or, where Left is
+// not 0, the number of blocks that are left out there.
+type BlockLine struct {
+	Index                int
+	Mark                 string // "*" for the suspect
+	Span                 string
+	ScaleA, ScaleB       string
+	Sum, Scaled, Running string
+	Left                 int
+}
+
+// mostBlocks is the number of blocks that are shown.
+const mostBlocks = 12
+
+// Blocks lists blocks of the first element that diverges: all, or the first and
+// those about the suspect.
+func (r *Result) Blocks() (lines []BlockLine) {
+	d := r.Report.First
+	if d == nil {
+		return nil
+	}
+	lo, hi := window(len(d.Blocks), d.Suspect)
+	if lo > 0 {
+		lines = append(lines, BlockLine{Left: lo})
+	}
+	for i, b := range d.Blocks[lo:hi] {
+		line := BlockLine{
+			Index: lo + i, Span: fmt.Sprintf("%d-%d", b.From, b.To-1), ScaleA: full(b.ScaleA), ScaleB: full(b.ScaleB),
+			Sum: exactly(b.Sum), Scaled: exactly(b.Scaled), Running: exactly(b.Running),
+		}
+		if line.Index == d.Suspect {
+			line.Mark = "*"
+		}
+		lines = append(lines, line)
+	}
+	if left := len(d.Blocks) - hi; left > 0 {
+		lines = append(lines, BlockLine{Left: left})
+	}
+	return lines
+}
+
+// window returns the part of n blocks that is shown.
+func window(n, suspect int) (lo, hi int) {
+	if n > mostBlocks && suspect >= 0 {
+		lo = min(max(suspect-mostBlocks/2, 0), n-mostBlocks)
+	}
+	return lo, min(lo+mostBlocks, n)
+}
+
+// exactly returns an exact sum, to ten digits.
+func exactly(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g', 10, 64) }
+
+// Codes is the codes of a row of an operand in hexadecimal.
+type Codes struct {
+	Name  string
+	Lines []string
+}
+
+// Codes lists the codes that the first element that diverges is made of: of the
+// suspect, or of the whole of K.
+func (r *Result) Codes() []Codes {
+	d := r.Report.First
+	if d == nil || d.CodesA == "" {
+		return nil
+	}
+	lo, of := 0, ""
+	if d.Suspect >= 0 {
+		lo, of = d.Blocks[d.Suspect].From, fmt.Sprintf(", block %d", d.Suspect)
+	}
+	return []Codes{
+		{fmt.Sprintf("A, row %d%s", d.Row, of), codeLines(d.CodesA, lo)},
+		{fmt.Sprintf("B, row %d%s", d.Col, of), codeLines(d.CodesB, lo)},
+	}
+}
+
+// codeLines breaks codes, of which the first is that of product k, into lines.
+func codeLines(hex string, k int) (lines []string) {
+	const perLine, mostLines = 32, 8
+	for lo := 0; lo < len(hex); lo += 2 * perLine {
+		if len(lines) == mostLines {
+			return append(lines, fmt.Sprintf("and %d more", (len(hex)-lo)/2))
+		}
+		text := ""
+		for i := lo; i < min(lo+2*perLine, len(hex)); i += 2 {
+			text += " " + hex[i:i+2]
+		}
+		lines = append(lines, fmt.Sprintf("%6d:%s", k+lo/2, text))
+	}
+	return lines
+}
+
+// Clusters says in which regions the elements that fail are.
+func (r *Result) Clusters() (lines []Line) {
+	for _, c := range r.Report.Clusters {
+		name := fmt.Sprintf("tiles of %dx%d", c.Height, c.Width)
+		most := fmt.Sprintf("the one at (%d, %d)", c.Row, c.Col)
+		switch {
+		case c.Height == 1 && c.Width == r.N:
+			name, most = "rows", fmt.Sprintf("row %d", c.Row)
+		case c.Width == 1 && c.Height == r.M:
+			name, most = "columns", fmt.Sprintf("column %d", c.Col)
+		}
+		lines = append(lines, Line{name, fmt.Sprintf("%d of %d; %s has %d of its %d elements", c.Hit, c.Regions, most, c.Outside, c.Elements)})
+	}
+	return lines
+}
+
+// Explanation says which block of K accounts for the errors, or is "".
+func (r *Result) Explanation() string {
+	e := r.Report.Block
+	if e == nil {
+		return ""
+	}
+	how := fmt.Sprintf("counted %s times: its scale is wrong", short(1+e.Factor))
+	switch e.Factor {
+	case -1:
+		how = "left out"
+	case 1:
+		how = "added twice"
+	}
+	return fmt.Sprintf("block %d of K, products %d to %d, is %s: so are %d of the %d elements looked at",
+		e.Block, e.From, e.To-1, how, e.Explained, e.Examined)
+}

@@ -1,0 +1,67 @@
+package verify
+
+// mostCells is the number of cells of a map along a side, at most.
+const mostCells = 224
+
+// ErrorMap is the errors of a result over its rows and columns, in cells of
+// several elements where it is large: a cell has the largest error of its
+// elements.
+type ErrorMap struct {
+	Rows, Cols    int // of the result
+	Height, Width int // of a cell, in elements; the last may be smaller
+	Down, Across  int // cells
+	Cells         []Cell
+}
+
+// Cell is a part of a result: its largest error, where that is, and how many of
+// its elements are outside. Row and Col are -1 where there is no error.
+type Cell struct {
+	Error    float64
+	Row, Col int
+	Outside  int
+}
+
+func newErrorMap(rows, cols int, errors func(i int) wrong) *ErrorMap {
+	m := &ErrorMap{Rows: rows, Cols: cols, Height: ceilDiv(max(rows, 1), mostCells), Width: ceilDiv(max(cols, 1), mostCells)}
+	m.Down, m.Across = ceilDiv(rows, m.Height), ceilDiv(cols, m.Width)
+	m.Cells = make([]Cell, m.Down*m.Across)
+	for c := range m.Cells {
+		m.Cells[c].Row, m.Cells[c].Col = -1, -1
+	}
+	for i := range rows {
+		band := m.Cells[i/m.Height*m.Across:]
+		for j := range cols {
+			band[j/m.Width].add(errors(i*cols+j), i, j)
+		}
+	}
+	return m
+}
+
+// add takes an element in. Of equal errors one that is outside counts, and then
+// the first.
+func (c *Cell) add(w wrong, row, col int) {
+	if w.err > c.Error || w.outside && c.Outside == 0 && w.err == c.Error {
+		c.Error, c.Row, c.Col = w.err, row, col
+	}
+	if w.outside {
+		c.Outside++
+	}
+}
+
+// worst returns the cell with the largest error, outside before inside, or nil
+// where there is no error.
+func (m *ErrorMap) worst() *Cell {
+	var worst *Cell
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		if c.Row < 0 {
+			continue
+		}
+		if worst == nil || c.Error > worst.Error || c.Error == worst.Error && c.Outside > 0 && worst.Outside == 0 {
+			worst = c
+		}
+	}
+	return worst
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -1,0 +1,76 @@
+package verify
+
+import (
+	"math"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+)
+
+// wrong is how wrong an element is.
+type wrong struct {
+	err     float64 // in units of the bound, or in ulp where bits are demanded
+	outside bool    // farther from what is demanded than allowed
+}
+
+// errors returns how wrong each element of got is, by the rule of
+// [oracle.Compare].
+func (w *wanted[T]) errors(got []T) func(i int) wrong {
+	return func(i int) wrong {
+		g, want := value(got[i]), value(w.demanded[i])
+		if math.Float64bits(g) == math.Float64bits(want) || g != g && want != want {
+			return wrong{}
+		}
+		bound := w.bound[i]
+		if w.bits {
+			bound = 0
+		}
+		distance := math.Abs(g - want)
+		if math.IsInf(bound, 1) {
+			return wrong{}
+		}
+		outside := bound == 0 || !(distance <= bound)
+		switch {
+		case distance != distance || math.IsInf(distance, 0):
+			return wrong{math.Inf(1), outside}
+		case w.bits:
+			return wrong{distance / ulp(w.demanded[i]), outside}
+		case distance == 0:
+			return wrong{0, outside}
+		}
+		return wrong{distance / bound, outside}
+	}
+}
+
+// value widens an element, exactly.
+func value[T gemm.Output](x T) float64 {
+	switch x := any(x).(type) {
+	case float32:
+		return float64(x)
+	case fp8.BFloat16:
+		return float64(x.Float32())
+	case float16.Float16:
+		return float64(x.Float32())
+	}
+	return 0
+}
+
+// ulp returns the distance from an element of that magnitude to the next; for one
+// that is not finite it is that of zero, as in package oracle.
+func ulp[T gemm.Output](x T) float64 {
+	fraction, least := 23, -126
+	switch any(x).(type) {
+	case fp8.BFloat16:
+		fraction = 7
+	case float16.Float16:
+		fraction, least = 10, -14
+	}
+	exponent := least
+	if v := value(x); v == v && v != 0 && !math.IsInf(v, 0) {
+		_, e := math.Frexp(v)
+		exponent = max(e-1, least)
+	}
+	return math.Ldexp(1, exponent-fraction)
+}

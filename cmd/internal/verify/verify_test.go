@@ -1,0 +1,367 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// operand returns random codes under scales near 1, with some that are not finite
+// where special.
+func operand(r *rand.Rand, name string, rows, k int, special bool) *tensor.Tensor {
+	t := &tensor.Tensor{Name: name, Format: fp8.E5M2, Shape: []int{rows, k}, Block: tensor.Block{Rows: 1, Cols: 32}}
+	for range rows * k {
+		c := byte(r.Uint32())
+		for fp8.E5M2.IsNaN(c) || fp8.E5M2.IsInf(c, 0) {
+			c = byte(r.Uint32())
+		}
+		if special && r.IntN(4*k) == 0 {
+			c = 0x7C | byte(r.Uint32()&0x83)
+		}
+		t.Codes = append(t.Codes, c)
+	}
+	gridRows, gridCols := t.Grid()
+	for range gridRows * gridCols {
+		t.Scales = append(t.Scales, 0.5+r.Float32())
+	}
+	return t
+}
+
+var demands = []Demand{
+	{Want: Exact},
+	{Want: Canonical},
+	{Want: Predicted, Kernel: oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 32, Scales: oracle.BThenA}},
+}
+
+func output[T gemm.Output](x float32) (y T) {
+	switch p := any(&y).(type) {
+	case *float32:
+		*p = x
+	case *fp8.BFloat16:
+		*p = fp8.BFloat16FromFloat32(x)
+	case *float16.Float16:
+		*p = float16.Fromfloat32(x)
+	}
+	return y
+}
+
+// TestErrorMap demands that the map agrees with the report, for damaged results of
+// all types with everything that is not finite.
+func TestErrorMap(t *testing.T) {
+	t.Run("float32", testErrorMap[float32])
+	t.Run("bfloat16", testErrorMap[fp8.BFloat16])
+	t.Run("float16", testErrorMap[float16.Float16])
+}
+
+func testErrorMap[T gemm.Output](t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 60 {
+		m, n, k := 1+r.IntN(300), 1+r.IntN(20), r.IntN(70)
+		j := Job{A: operand(r, "a", m, k, i%2 == 1), B: operand(r, "b", n, k, i%3 == 2), Demand: demands[i%3]}
+		got := make([]T, m*n)
+		require.NoError(t, gemm.Multiply(got, j.A, j.B, gemm.Options{}))
+		for _, x := range []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1e-30, 3, -40000} {
+			for range r.IntN(4) {
+				got[r.IntN(m*n)] = output[T](float32(x))
+			}
+		}
+		result, err := Run(j, got, nil)
+		require.NoError(t, err)
+		outside, largest := 0, 0.0
+		for _, c := range result.Map.Cells {
+			outside += c.Outside
+			largest = max(largest, c.Error)
+		}
+		require.Equal(t, result.Report.Outside, outside)
+		place := result.Report.MaxBound
+		if result.Demand == "bits" {
+			place = result.Report.MaxULP
+		}
+		worst := result.Map.worst()
+		if place == nil {
+			require.Zero(t, largest)
+			continue
+		}
+		require.Equal(t, float64(place.Error), largest)
+		require.Equal(t, largest, worst.Error)
+		if !math.IsInf(largest, 0) {
+			require.Equal(t, [2]int{place.Row, place.Col}, [2]int{worst.Row, worst.Col})
+		}
+	}
+}
+
+// TestCells has one wrong element in a large result.
+func TestCells(t *testing.T) {
+	for _, test := range []struct{ rows, cols, height, width, down, across int }{
+		{1, 1, 1, 1, 1, 1}, {224, 225, 1, 2, 224, 113}, {1000, 3, 5, 1, 200, 3}, {0, 7, 1, 1, 0, 7}, {0, 0, 1, 1, 0, 0},
+	} {
+		at := test.rows*test.cols - 1
+		m := newErrorMap(test.rows, test.cols, func(i int) wrong {
+			if i == at {
+				return wrong{7, true}
+			}
+			return wrong{}
+		})
+		require.Equal(t, [4]int{test.height, test.width, test.down, test.across}, [4]int{m.Height, m.Width, m.Down, m.Across})
+		if at < 0 {
+			require.Nil(t, m.worst())
+			continue
+		}
+		require.Equal(t, &Cell{7, test.rows - 1, test.cols - 1, 1}, m.worst())
+		inside := (test.rows-1)%test.height*test.width + (test.cols-1)%test.width
+		require.True(t, strings.HasSuffix(m.data(), fmt.Sprintf("7,%d,1", inside)), m.data())
+		require.Equal(t, m.Down, 1+strings.Count(m.data(), "\n"))
+		require.Equal(t, m.Down*(m.Across-1), strings.Count(m.data(), " "))
+	}
+	c := Cell{Row: -1}
+	for _, w := range []wrong{{1, false}, {1, true}, {1, true}, {0.5, true}} {
+		c.add(w, c.Row+1, 5)
+	}
+	require.Equal(t, Cell{1, 1, 5, 3}, c)
+}
+
+func TestULP(t *testing.T) {
+	for x, exponent := range map[float32]int{0: -149, 1: -23, 1.99: -23, -2: -22, 0x1p-130: -149, float32(math.Inf(1)): -149} {
+		require.Equal(t, math.Ldexp(1, exponent), ulp(x), x)
+	}
+	for x, exponent := range map[float32]int{0: -24, 1: -10, -2: -9, 0x1p-20: -24} {
+		require.Equal(t, math.Ldexp(1, exponent), ulp(float16.Fromfloat32(x)), x)
+	}
+	for x, exponent := range map[float32]int{0: -133, 1: -7, -2: -6, 0x1p-130: -133} {
+		require.Equal(t, math.Ldexp(1, exponent), ulp(fp8.BFloat16FromFloat32(x)), x)
+	}
+}
+
+func TestColors(t *testing.T) {
+	shade := func(e float64, outside int) [3]uint8 {
+		c := (&Cell{Error: e, Outside: outside}).color()
+		return [3]uint8{c.R, c.G, c.B}
+	}
+	require.Equal(t, [3]uint8{noError.R, noError.G, noError.B}, shade(0, 0))
+	require.Equal(t, shade(1e-6, 0), shade(1e-9, 0))
+	require.NotEqual(t, shade(1e-6, 0), shade(1e-5, 0))
+	require.Equal(t, shade(1e6, 1), shade(1e9, 1))
+	require.NotEqual(t, shade(1, 0), shade(1, 1))
+	require.Equal(t, [3]uint8{0xFF, 0xC9, 0x3C}, shade(0, 1))
+	require.Equal(t, [3]uint8{0xF0, 0x6A, 0x1D}, shade(1e3, 1))
+	require.Equal(t, [3]uint8{0x8E, 0x1F, 0xA8}, shade(math.Inf(1), 1))
+	blue := [3]uint8{0x2F, 0x7D, 0xBC}
+	require.Equal(t, blue, shade(1, 0))
+}
+
+// job is a product whose result a test may damage.
+func job(t *testing.T, m, n int, d Demand) (Job, []float32) {
+	r := rand.New(rand.NewPCG(3, 4))
+	j := Job{A: operand(r, `<script>alert("a")</script>`, m, 64, false), B: operand(r, "b", n, 64, false), Demand: d}
+	c := make([]float32, m*n)
+	require.NoError(t, gemm.Multiply(c, j.A, j.B, gemm.Options{}))
+	return j, c
+}
+
+func pageOf(t *testing.T, r *Result) string {
+	var b bytes.Buffer
+	require.NoError(t, r.WritePage(&b))
+	return b.String()
+}
+
+// TestPage demands that the page is well-formed, needs nothing else and shows what
+// is in the report and in the image.
+func TestPage(t *testing.T) {
+	for _, d := range demands[:2] {
+		j, c := job(t, 500, 260, d)
+		c[321*260+123] = float32(math.Inf(1))
+		c[321*260+124] = 5000
+		r, err := Run(j, c, nil)
+		require.NoError(t, err)
+		r.Type = "F32"
+		text := pageOf(t, r)
+		wellFormed(t, text)
+		require.NotRegexp(t, `(src|href)="?(https?:|//)|<script>alert|@import|url\(`, text)
+		for _, want := range []string{`<h1 class="fail">FAIL: 2 of 130000`, "&lt;script&gt;alert", "row 321, column 123: got &#43;Inf, want", "500x260 F32, K = 64",
+			`class="halo"`, `class="first"`, `class="largest"`, "3x2 elements", "tiles of 16x16", "codes of A, row 321", "lines are 64 apart"} {
+			require.Contains(t, text, want)
+		}
+		img := decodeImage(t, text)
+		require.Equal(t, [2]int{130, 167}, [2]int{img.Bounds().Dx(), img.Bounds().Dy()})
+		hits := 0
+		for y := range 167 {
+			for x := range 130 {
+				if img.At(x, y) == notFinite {
+					hits++
+					require.Equal(t, [2]int{61, 107}, [2]int{x, y})
+				}
+			}
+		}
+		require.Equal(t, 1, hits)
+		require.Regexp(t, `\+?\\?u?0?0?2?[Bb]?Inf,0?1?,`, text)
+	}
+}
+
+func decodeImage(t *testing.T, text string) image.Image {
+	data := regexp.MustCompile(`data:image/png;base64,([^"]+)"`).FindStringSubmatch(text)
+	require.NotNil(t, data)
+	b, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(data[1], "&#43;", "+"))
+	require.NoError(t, err)
+	img, err := png.Decode(bytes.NewReader(b))
+	require.NoError(t, err)
+	return img
+}
+
+// wellFormed demands that elements are closed as they were opened.
+func wellFormed(t *testing.T, text string) {
+	d := xml.NewDecoder(strings.NewReader(text))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	depth, elements := 0, 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		switch token.(type) {
+		case xml.StartElement:
+			depth++
+			elements++
+		case xml.EndElement:
+			depth--
+		}
+	}
+	require.Zero(t, depth)
+	require.Greater(t, elements, 40)
+}
+
+func TestPageOfPass(t *testing.T) {
+	j, c := job(t, 40, 3000, Demand{Want: Canonical})
+	r, err := Run(j, c, nil)
+	require.NoError(t, err)
+	text := pageOf(t, r)
+	wellFormed(t, text)
+	require.Contains(t, text, `<h1 class="pass">PASS: all 120000 elements`)
+	require.NotContains(t, text, "<circle")
+	require.NotContains(t, text, "First")
+	require.Contains(t, text, `style="width:720px;height:28px"`)
+
+	j.A, c = operand(rand.New(rand.NewPCG(1, 1)), "a", 0, 64, false), nil
+	r, err = Run(j, c, nil)
+	require.NoError(t, err)
+	text = pageOf(t, r)
+	wellFormed(t, text)
+	require.Contains(t, text, "PASS: all 0 elements")
+	require.NotContains(t, text, "<img")
+}
+
+// TestAccumulate demands that old C and bias count on all sides.
+func TestAccumulate(t *testing.T) {
+	for _, d := range demands {
+		j, c := job(t, 9, 11, d)
+		old := make([]float32, len(c))
+		for i := range old {
+			old[i] = float32(i)
+		}
+		copy(c, old)
+		j.Options = oracle.Options{Bias: make([]float32, 11), Accumulate: true}
+		j.Options.Bias[3] = 1e6
+		if d.Want == Predicted {
+			require.NoError(t, oracle.Predict(c, nil, j.A, j.B, d.Kernel, j.Options))
+		} else {
+			require.NoError(t, gemm.Multiply(c, j.A, j.B, gemm.Options{Bias: j.Options.Bias, Accumulate: true}))
+		}
+		r, err := Run(j, c, old)
+		require.NoError(t, err)
+		require.True(t, r.Pass)
+		require.True(t, r.Bias && r.Accumulate)
+		require.Positive(t, r.LargestBound)
+		if r.Exact != nil {
+			require.Zero(t, r.Exact.Outside)
+			require.Positive(t, r.Exact.Different)
+		}
+		c[5]++
+		c[5] *= 2
+		r, err = Run(j, c, old)
+		require.NoError(t, err)
+		require.False(t, r.Pass)
+		require.Equal(t, 1, r.Report.Outside)
+		if r.Exact != nil {
+			require.Equal(t, 1, r.Exact.Outside)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, d := range demands {
+		j, c := job(t, 3, 4, d)
+		j.B.Scales[1] = -1
+		_, err := Run(j, c, nil)
+		require.ErrorContains(t, err, `tensor "b": scale of block (0, 1) is -1`)
+	}
+	j, c := job(t, 3, 4, Demand{Want: Predicted, Kernel: oracle.Kernel{Model: oracle.CDNA3MFMA()}})
+	_, err := Run(j, c, nil)
+	require.ErrorContains(t, err, "has no operands of format E5M2")
+}
+
+// TestWindow shows the blocks about the suspect.
+func TestWindow(t *testing.T) {
+	for _, test := range []struct{ n, suspect, lo, hi int }{
+		{3, -1, 0, 3}, {12, 11, 0, 12}, {64, -1, 0, 12}, {64, 0, 0, 12}, {64, 30, 24, 36}, {64, 63, 52, 64},
+	} {
+		lo, hi := window(test.n, test.suspect)
+		require.Equal(t, [2]int{test.lo, test.hi}, [2]int{lo, hi}, "%+v", test)
+	}
+	d := &oracle.Divergence{Suspect: 30, Blocks: make([]oracle.BlockSum, 64)}
+	r := Result{Report: oracle.Report{First: d}}
+	lines := r.Blocks()
+	require.Len(t, lines, 14)
+	require.Equal(t, 24, lines[0].Left)
+	require.Equal(t, 28, lines[13].Left)
+	require.Equal(t, "*", lines[7].Mark)
+	require.Equal(t, 30, lines[7].Index)
+	require.Equal(t, []string{"     0: 00"}, codeLines("00", 0))
+	long := codeLines(strings.Repeat("ab", 300), 128)
+	require.Len(t, long, 9)
+	require.Equal(t, "and 44 more", long[8])
+	require.True(t, strings.HasPrefix(long[1], "   160: ab ab"))
+}
+
+func TestExplanation(t *testing.T) {
+	for factor, want := range map[oracle.Number]string{-1: "is left out", 1: "is added twice", 0.5: "is counted 1.5 times: its scale is wrong"} {
+		r := Result{Report: oracle.Report{Block: &oracle.Explanation{Block: 2, From: 64, To: 96, Factor: factor, Explained: 9, Examined: 10}}}
+		require.Contains(t, r.Explanation(), "block 2 of K, products 64 to 95, "+want)
+		require.Contains(t, r.Explanation(), "so are 9 of the 10 elements")
+	}
+}
+
+func TestJSONOfSpecials(t *testing.T) {
+	j, c := job(t, 3, 4, Demand{})
+	c[0] = float32(math.NaN())
+	r, err := Run(j, c, nil)
+	require.NoError(t, err)
+	b, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.Contains(t, string(b), `"got":"NaN"`)
+	require.Contains(t, string(b), `"error":"+Inf"`)
+}
+
+func TestGridStep(t *testing.T) {
+	for n, want := range map[int]int{0: 8, 96: 8, 97: 16, 1024: 128, 1536: 128, 1537: 256, 100000: 16384} {
+		require.Equal(t, want, gridStep(n), n)
+	}
+}

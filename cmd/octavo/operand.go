@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// operandFlags say which tensors make up an operand.
+type operandFlags struct {
+	codes, scales string
+	block         tensor.Block
+	bytes         safetensors.DType // what codes of type U8 are, if anything
+}
+
+func (o *operandFlags) add(cmd *cobra.Command, name, shape string) {
+	cmd.Flags().StringVar(&o.codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
+	cmd.Flags().StringVar(&o.scales, name+"-scales", "", "`NAME` of the tensor of its scales (required)")
+	blockFlag(cmd, &o.block, name+"-block", "rows and columns that share a scale (required)")
+	markRequired(cmd, name, name+"-scales", name+"-block")
+}
+
+// addFormat adds a flag for codes that are but bytes.
+func (o *operandFlags) addFormat(cmd *cobra.Command, name string) {
+	parse := func(text string) (safetensors.DType, error) {
+		f, err := fp8.ParseFormat(text)
+		return dtypes[f], err
+	}
+	cmd.Flags().Var(&parsed[safetensors.DType]{&o.bytes, "", formatNames, parse}, name+"-format", "format of codes that are bytes (U8)")
+}
+
+// readPair returns both operands of a product.
+func readPair(s *source, a, b operandFlags) (x, y *tensor.Tensor, err error) {
+	if x, err = a.read(s); err != nil {
+		return nil, nil, err
+	}
+	if y, err = b.read(s); err != nil {
+		return nil, nil, err
+	}
+	return x, y, checkEmpty(x, y)
+}
+
+const maxEmptyResults = 1 << 24
+
+// checkEmpty bounds the results of operands without data, which bounds nothing.
+func checkEmpty(a, b *tensor.Tensor) error {
+	m, ka := a.Dims()
+	n, kb := b.Dims()
+	if results := int64(m) * int64(n); ka == 0 && kb == 0 && results > maxEmptyResults {
+		return fmt.Errorf("tensor %q of shape %v and tensor %q of shape %v have no elements and %d results, all 0: want %d at most",
+			a.Name, a.Shape, b.Name, b.Shape, results, maxEmptyResults)
+	}
+	return nil
+}
+
+// read returns the operand, whose scales are of the right number.
+func (o *operandFlags) read(s *source) (*tensor.Tensor, error) {
+	codes, err := s.find(o.codes)
+	if err != nil {
+		return nil, err
+	}
+	format, err := o.format(codes.Info, s)
+	if err != nil {
+		return nil, err
+	}
+	scales, err := o.findScales(s)
+	if err != nil {
+		return nil, err
+	}
+	t := &tensor.Tensor{Name: codes.Name, Format: format, Shape: codes.Shape, Block: o.block}
+	if t.Codes, err = codes.file.Bytes(codes.Name); err != nil {
+		return nil, err
+	}
+	if t.Scales, err = readScales(scales.file, scales.Info); err != nil {
+		return nil, err
+	}
+	if err := t.Check(); err != nil {
+		return nil, fmt.Errorf("%w in tensor %q", err, scales.Name)
+	}
+	// The data of a file bounds the work, unless there is none.
+	if rows, _ := t.Dims(); t.Len() == 0 && rows > maxEmptyRows {
+		return nil, fmt.Errorf("tensor %q of shape %v has no elements and more than %d rows", t.Name, t.Shape, maxEmptyRows)
+	}
+	return t, checkGrid(t, scales.Info)
+}
+
+// format returns the format of codes.
+func (o *operandFlags) format(codes safetensors.Info, s *source) (fp8.Format, error) {
+	if codes.DType == safetensors.U8 && o.bytes != "" {
+		codes.DType = o.bytes
+	}
+	format, ok := formatOf(codes.DType)
+	switch {
+	case !ok && s.npy:
+		return 0, fmt.Errorf("tensor %q is %s, which does not say an FP8 format: want bytes (U8 or |u1) and a flag such as --a-format e4m3, or %s", codes.Name, codes.DType, codeTypes())
+	case !ok:
+		return 0, fmt.Errorf("tensor %q is %s, which does not say an FP8 format: want %s", codes.Name, codes.DType, codeTypes())
+	case o.bytes != "" && codes.DType != o.bytes:
+		return 0, fmt.Errorf("tensor %q is %s and not %s: leave the flag for its format out", codes.Name, codes.DType, o.bytes)
+	}
+	return format, nil
+}
+
+// codeTypes lists the types of codes: "F8_E4M3, F8_E5M2, F8_E4M3FNUZ or
+// F8_E5M2FNUZ".
+func codeTypes() string {
+	var names []string
+	for _, f := range fp8.Formats() {
+		names = append(names, string(dtypes[f]))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// findScales returns the description of the operand's scales. Bytes in a .npy file
+// are E8M0: NumPy has no type for those.
+func (o *operandFlags) findScales(s *source) (located, error) {
+	scales, err := s.find(o.scales)
+	if err != nil {
+		return scales, err
+	}
+	if scales.DType == safetensors.U8 && s.npy && isNPY(o.scales) {
+		scales.DType = safetensors.F8E8M0
+	}
+	if !slices.Contains([]safetensors.DType{safetensors.F32, safetensors.F8E8M0}, scales.DType) {
+		return scales, fmt.Errorf("tensor %q is %s: scales are F32 or F8_E8M0", scales.Name, scales.DType)
+	}
+	return scales, nil
+}
+
+const maxEmptyRows = 1 << 20
+
+// checkGrid refuses scales of the right number in another order, such as
+// transposed ones. Where the grid is one row or column there is but one order.
+func checkGrid(t *tensor.Tensor, info safetensors.Info) error {
+	rows, cols := t.Grid()
+	scaleRows, scaleCols := (&tensor.Tensor{Shape: info.Shape}).Dims()
+	if rows > 1 && cols > 1 && (scaleRows != rows || scaleCols != cols) {
+		return fmt.Errorf("tensor %q of shape %v does not hold the scales of tensor %q: in blocks of %v they are a grid of %dx%d",
+			info.Name, info.Shape, t.Name, t.Block, rows, cols)
+	}
+	return nil
+}

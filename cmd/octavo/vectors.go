@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/vectors"
+)
+
+const vectorsLong = `Vectors writes conformance vectors for tests of other implementations to a
+directory, as safetensors files of inputs and results with a JSON file beside each
+that says what belongs together, and a README.md that explains every file and key:
+
+  encode   values at ties and edges, encoded to every format under every policy, and
+           the values of all codes
+  scaling  the scale of amax at edges, by every profile, delayed scaling, and
+           matrices quantized in blocks
+  stats    what was counted while values were encoded, and how counts merge
+  gemm     products in several formats and blocks: exact, canonical, how far apart
+           they may be, and what each GPU model predicts
+
+SHA256SUMS is for sha256sum -c. The bytes depend on --seed and on nothing else:
+neither on the machine nor on the day. A set has about 4 MB.`
+
+func newVectorsCommand() *cobra.Command {
+	var directory string
+	seed := uint64(1)
+	cmd := &cobra.Command{
+		Use:     "vectors -o DIR",
+		Short:   "Write conformance vectors for other implementations",
+		Long:    vectorsLong,
+		Example: "  octavo vectors -o vectors && cd vectors && sha256sum -c SHA256SUMS",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, err := vectors.Make(seed)
+			if err != nil {
+				return err
+			}
+			if err := vectors.Write(directory, files); err != nil {
+				return inDirectory(err)
+			}
+			for _, f := range files {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%9d  %s\n", len(f.Data), f.Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&directory, "out", "o", "", "`DIR` to write, made if need be (required)")
+	markRequired(cmd, "out")
+	wholeFlag(cmd, &seed, 0, math.MaxUint64, "seed", "of what is random")
+	return cmd
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVectors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "vectors")
+	out := succeed(t, "vectors", "-o", dir)
+	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(sums)), "\n")
+	require.Len(t, lines, 9)
+	for _, line := range lines {
+		sum, name, _ := strings.Cut(line, "  ")
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256(data)))
+		require.Contains(t, out, fmt.Sprintf("%9d  %s\n", len(data), name))
+	}
+	succeed(t, "vectors", "-o", dir, "--seed", "2")
+	other, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+	require.NoError(t, err)
+	require.NotEqual(t, sums, other)
+	require.Contains(t, succeed(t, "inspect", filepath.Join(dir, "gemm.safetensors")), "deepseek.a")
+
+	// Others verify products of the set by octavo itself.
+	set := filepath.Join(dir, "gemm.safetensors")
+	args := []string{"verify", set, "--got", set, "--a", "deepseek.a", "--a-scales", "deepseek.a.scales", "--a-block", "1x128",
+		"--b", "deepseek.b", "--b-scales", "deepseek.b.scales", "--b-block", "128x128"}
+	succeed(t, append(args, "--c", "deepseek.canonical.bf16", "--model", "canonical")...)
+	succeed(t, append(args, "--c", "deepseek.exact.f32")...)
+	succeed(t, append(args, "--c", "deepseek.hopper-wgmma.promoted", "--model", "hopper-wgmma", "--promote", "64", "--scale-order", "product-then-fma")...)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("# Mine"), 0o666))
+	fail(t, 1, "README.md of something else: name another directory with --out", "vectors", "-o", dir)
+	fail(t, 1, "name another directory with --out", "vectors", "-o", set)
+	fail(t, 2, `required flag(s) "out" not set`, "vectors")
+	fail(t, 2, "want no arguments", "vectors", "-o", dir, "more")
+}
