@@ -7,10 +7,11 @@ import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
-// spin multiplies and adds for some hundred microseconds, and returns how often.
+// spin multiplies and adds for a millisecond or two, beside which waking a goroutine
+// counts little, and returns how often.
 func spin(l cpu.Level) (products int64) {
 	const (
-		rounds = 1 << 17
+		rounds = 1 << 20
 		chains = 12 // of fused multiply-adds that do not wait for each other, in a round
 	)
 	if l == cpu.AMX && !cpu.AMXPermitted() {
