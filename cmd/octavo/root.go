@@ -60,6 +60,7 @@ func newRoot() *cobra.Command {
 		newVerifyCommand(),
 		newInspectCommand(),
 		newTrainCommand(),
+		newLabCommand(),
 		newBenchCommand(bench.NewSuite),
 		newSelftestCommand(),
 		newVectorsCommand(),

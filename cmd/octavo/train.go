@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/parity"
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
@@ -172,11 +173,11 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o parity.Options) error {
 	return failure
 }
 
-func trainText(path string) (parity.Text, error) {
+func trainText(path string) (text.Text, error) {
 	if path == "" {
-		return parity.GoSource()
+		return text.GoSource()
 	}
-	return parity.ReadText(path)
+	return text.Read(path)
 }
 
 // newStepBar returns a bar over steps, which is shown where stderr is a terminal.

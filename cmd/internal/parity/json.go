@@ -4,11 +4,12 @@ import (
 	"io"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
 )
 
 // summary is the result for a program.
 type summary struct {
-	Text       Text           `json:"text"`
+	Text       text.Text      `json:"text"`
 	Options    Options        `json:"options"`
 	Smoothing  string         `json:"smoothing,omitempty"`
 	Parameters int            `json:"parameters"`

@@ -8,16 +8,14 @@ import (
 	"encoding/xml"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -30,8 +28,8 @@ func options(steps int) Options {
 	}
 }
 
-func rhyme() Text {
-	return newText("a rhyme", []byte(strings.Repeat("one two, buckle my shoe; three four, knock at the door; ", 100)))
+func rhyme() text.Text {
+	return text.New("a rhyme", []byte(strings.Repeat("one two, buckle my shoe; three four, knock at the door; ", 100)))
 }
 
 func quiet(Point) {}
@@ -94,7 +92,7 @@ func TestStopsBetweenSteps(t *testing.T) {
 }
 
 func TestShortText(t *testing.T) {
-	_, err := Run(context.Background(), options(5), newText("a word", []byte("word")), quiet)
+	_, err := Run(context.Background(), options(5), text.New("a word", []byte("word")), quiet)
 	require.ErrorContains(t, err, "a word has 4 bytes, which is too short for 8 held-out batches of 4 x 32: name a longer one with --text")
 }
 
@@ -184,57 +182,6 @@ func requireXML(t *testing.T, text string) {
 		}
 		require.NoError(t, err)
 	}
-}
-
-func TestGoSource(t *testing.T) {
-	text, err := GoSource()
-	require.NoError(t, err)
-	require.Greater(t, text.Bytes, 1<<20)
-	require.Contains(t, text.Source, "standard library of go1")
-	require.Contains(t, string(text.Data), "package fmt")
-
-	t.Chdir(t.TempDir())
-	t.Setenv("GOTOOLCHAIN", "auto")
-	t.Setenv("GOPROXY", "off")
-	require.NoError(t, os.WriteFile("go.mod", []byte("module m\ngo 1.999\n"), 0o644))
-	again, err := GoSource()
-	require.NoError(t, err)
-	require.Equal(t, text.SHA256, again.SHA256)
-}
-
-func TestReadSourceLeavesOutTests(t *testing.T) {
-	root := t.TempDir()
-	for name, content := range map[string]string{
-		"b/b.go": "B", "a/a.go": "A", "a/a_test.go": "x", "a/testdata/t.go": "x", "cmd/c.go": "x", "a/a.s": "x", "vendor/v.go": "x",
-	} {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
-	}
-	data, err := readSource(root)
-	require.NoError(t, err)
-	require.Equal(t, "AB", string(data))
-
-	link := filepath.Join(t.TempDir(), "src")
-	if err := os.Symlink(root, link); err != nil {
-		t.Skip(err)
-	}
-	data, err = readSource(link)
-	require.NoError(t, err)
-	require.Equal(t, "AB", string(data))
-}
-
-func TestReadSourceThatIsAbsent(t *testing.T) {
-	_, err := readSource(filepath.Join(t.TempDir(), "src"))
-	require.ErrorIs(t, err, os.ErrNotExist)
-}
-
-func TestReadText(t *testing.T) {
-	_, err := ReadText(filepath.Join(t.TempDir(), "no-such"))
-	require.ErrorContains(t, err, "--text wants a file")
-	text, err := ReadText(testutil.Shared(t, "data", "tinyshakespeare.txt"))
-	require.NoError(t, err)
-	require.Equal(t, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed", text.SHA256)
 }
 
 func TestLayersAreInNaturalOrder(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
@@ -47,15 +49,14 @@ type Point struct {
 
 // Figures are a run's at one step.
 type Figures struct {
-	Loss         float64 // of the training batch, before the step
-	GradientNorm float64
-	HeldOut      float64 // loss on the held-out batches after the step; 0 where not judged
+	trial.Figures
+	HeldOut float64 // loss on the held-out batches after the step; 0 where not judged
 }
 
 // Result is what there is after the last step.
 type Result struct {
 	Options Options
-	Text    Text
+	Text    text.Text
 	Points  []Point
 	Params  int // trained values
 
@@ -87,7 +88,7 @@ func Gap(a, b float64) float64 { return 100 * (b/a - 1) }
 // returns what it has; progress is told of every step. It is an error if the
 // options or the text make no sense, or if a run breaks down, and then the result
 // holds the steps before.
-func Run(ctx context.Context, o Options, text Text, progress func(Point)) (*Result, error) {
+func Run(ctx context.Context, o Options, text text.Text, progress func(Point)) (*Result, error) {
 	r, err := newRunner(o, text)
 	if err != nil {
 		return nil, err
@@ -108,19 +109,11 @@ type runner struct {
 	result    *Result
 	schedule  train.Schedule
 	corpus    *train.Corpus
-	fp32, fp8 *run
+	fp32, fp8 *trial.Run
 	recorder  *telemetry.Recorder
 }
 
-// run is one model in training.
-type run struct {
-	name      string
-	model     *train.Llama
-	optimizer train.AdamW
-	time      time.Duration
-}
-
-func newRunner(o Options, text Text) (*runner, error) {
+func newRunner(o Options, text text.Text) (*runner, error) {
 	r := &runner{
 		result:   &Result{Options: o, Text: text},
 		schedule: train.Schedule{Peak: o.LearningRate, Final: 0.1, Warmup: max(o.Steps/10, 1), Steps: o.Steps},
@@ -134,28 +127,18 @@ func newRunner(o Options, text Text) (*runner, error) {
 	cfg := train.Config{
 		Vocab: 256, Dim: o.Dim, Layers: o.Layers, Heads: o.Heads, Hidden: o.Hidden, Context: o.Context, Workers: o.Workers,
 	}
-	if r.fp32, err = newRun("FP32", cfg, o); err != nil {
+	if r.fp32, err = trial.New("FP32", cfg, o.Seed); err != nil {
 		return nil, err
 	}
 	recipes := train.ProfileFP8(o.Profile, o.GradientFormat)
 	cfg.FP8, cfg.Smoothing = &recipes, o.Smoothing
-	if r.fp8, err = newRun("FP8", cfg, o); err != nil {
+	if r.fp8, err = trial.New("FP8", cfg, o.Seed); err != nil {
 		return nil, err
 	}
 	r.recorder = telemetry.New(keepEvery{r.result})
-	r.fp8.model.Listen(r.recorder)
-	for _, p := range r.fp8.model.Params() {
-		r.result.Params += len(p.Value)
-	}
+	r.fp8.Model.Listen(r.recorder)
+	r.result.Params = r.fp8.Params()
 	return r, nil
-}
-
-func newRun(name string, cfg train.Config, o Options) (*run, error) {
-	model, err := train.NewLlama(cfg, o.Seed)
-	if err != nil {
-		return nil, err
-	}
-	return &run{name: name, model: model, optimizer: train.AdamW{Clip: 1, WeightDecay: 0.1, Workers: o.Workers}}, nil
 }
 
 // keepEvery is a sink that keeps the events of every TelemetryEvery-th step.
@@ -176,10 +159,10 @@ func (r *runner) step(step int) (Point, error) {
 		return Point{}, err
 	}
 	p := Point{Step: step, LearningRate: r.schedule.At(step)}
-	if p.FP32, err = r.fp32.step(tokens, targets, o.Batch, o.Context, p.LearningRate); err != nil {
+	if p.FP32.Figures, err = r.fp32.Step(tokens, targets, o.Batch, o.Context, p.LearningRate); err != nil {
 		return p, err
 	}
-	if p.FP8, err = r.fp8.step(tokens, targets, o.Batch, o.Context, p.LearningRate); err != nil {
+	if p.FP8.Figures, err = r.fp8.Step(tokens, targets, o.Batch, o.Context, p.LearningRate); err != nil {
 		return p, err
 	}
 	if err := r.recorder.Step(int64(step) + 1); err != nil {
@@ -193,25 +176,6 @@ func (r *runner) step(step int) (Point, error) {
 	return p, nil
 }
 
-func (r *run) step(tokens, targets []int32, batch, seq int, rate float64) (f Figures, err error) {
-	start := time.Now()
-	defer func() { r.time += time.Since(start) }()
-	r.model.ZeroGrad()
-	loss, err := r.model.Loss(tokens, targets, batch, seq)
-	if err != nil {
-		return f, err
-	}
-	if err := r.model.Backward(); err != nil {
-		return f, err
-	}
-	f.Loss = float64(loss)
-	if f.GradientNorm, err = r.optimizer.Step(r.model.Params(), rate); err != nil {
-		return f, fmt.Errorf("%s: loss %v: %w", r.name, loss, err)
-	}
-	r.model.EndStep()
-	return f, nil
-}
-
 // judge fills in the losses on the held-out batches.
 func (r *runner) judge(p *Point) (err error) {
 	if p.FP32.HeldOut, err = r.heldOut(r.fp32); err != nil {
@@ -221,20 +185,9 @@ func (r *runner) judge(p *Point) (err error) {
 	return err
 }
 
-func (r *runner) heldOut(run *run) (mean float64, err error) {
+func (r *runner) heldOut(run *trial.Run) (float64, error) {
 	o := r.result.Options
-	for i := range heldOutBatches {
-		tokens, targets, err := r.corpus.HeldOut(i, o.Batch, o.Context)
-		if err != nil {
-			return 0, err
-		}
-		loss, err := run.model.Evaluate(tokens, targets, o.Batch, o.Context)
-		if err != nil {
-			return 0, err
-		}
-		mean += float64(loss) / heldOutBatches
-	}
-	return mean, nil
+	return run.HeldOut(r.corpus, heldOutBatches, o.Batch, o.Context)
 }
 
 // finish sums up what there is. A run that was stopped between judgements is
@@ -245,8 +198,8 @@ func (r *runner) finish() *Result {
 		// Without a held-out loss the result is still worth having.
 		_ = r.judge(&points[n-1])
 	}
-	r.result.FP32 = outcome(points, r.fp32.time, func(p Point) Figures { return p.FP32 })
-	r.result.FP8 = outcome(points, r.fp8.time, func(p Point) Figures { return p.FP8 })
+	r.result.FP32 = outcome(points, r.fp32.Time, func(p Point) Figures { return p.FP32 })
+	r.result.FP8 = outcome(points, r.fp8.Time, func(p Point) Figures { return p.FP8 })
 	r.result.Totals = r.recorder.Totals()
 	if first, bad := r.recorder.FirstNonFinite(); bad {
 		r.result.NonFinite = &first

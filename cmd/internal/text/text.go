@@ -1,4 +1,5 @@
-package parity
+// Package text finds what commands train on.
+package text
 
 import (
 	"bytes"
@@ -12,7 +13,7 @@ import (
 	"strings"
 )
 
-// Text is what a run trains on.
+// Text is what a model trains on.
 type Text struct {
 	Source string `json:"source"` // where it comes from, for people
 	Bytes  int    `json:"bytes"`
@@ -21,18 +22,19 @@ type Text struct {
 	Data []byte `json:"-"`
 }
 
-func newText(source string, data []byte) Text {
+// New returns data as a Text.
+func New(source string, data []byte) Text {
 	sum := sha256.Sum256(data)
 	return Text{Source: source, Bytes: len(data), SHA256: hex.EncodeToString(sum[:]), Data: data}
 }
 
-// ReadText returns the contents of a file.
-func ReadText(path string) (Text, error) {
+// Read returns the contents of a file.
+func Read(path string) (Text, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Text{}, fmt.Errorf("%w: --text wants a file to train on", err)
 	}
-	return newText(filepath.Base(path), data), nil
+	return New(filepath.Base(path), data), nil
 }
 
 // GoSource returns the source of the Go standard library that the go command
@@ -49,7 +51,7 @@ func GoSource() (Text, error) {
 	if err != nil || len(data) == 0 {
 		return Text{}, fmt.Errorf("no Go source under %s: name another text with --text FILE", filepath.Join(root, "src"))
 	}
-	return newText("standard library of "+version, data), nil
+	return New("standard library of "+version, data), nil
 }
 
 // readSource follows root where it is a link, as Debian has it.

@@ -1,0 +1,25 @@
+package lab
+
+import "context"
+
+// Progress tells somebody how far an experiment is. Its functions may be nil, and
+// so may a Progress.
+type Progress struct {
+	Total func(steps int)   // how many steps there will be
+	Done  func(what string) // one is done; what comes next
+}
+
+func (p *Progress) total(steps int) {
+	if p != nil && p.Total != nil {
+		p.Total(steps)
+	}
+}
+
+// done says that a step is done, and returns an error if it was the last one
+// because ctx has ended.
+func (p *Progress) done(ctx context.Context, what string) error {
+	if p != nil && p.Done != nil {
+		p.Done(what)
+	}
+	return context.Cause(ctx)
+}

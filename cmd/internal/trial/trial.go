@@ -1,0 +1,77 @@
+// Package trial is one model in training, as the commands do it: AdamW with
+// weight decay 0.1 and gradients clipped to norm 1.
+package trial
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/octavo-fp8/octavo/train"
+)
+
+// Run is a model and its optimizer.
+type Run struct {
+	Name      string
+	Model     *train.Llama
+	Optimizer train.AdamW
+	Time      time.Duration // spent in steps so far
+}
+
+// Figures are what a step shows.
+type Figures struct {
+	Loss         float64 // of the batch, before the step
+	GradientNorm float64
+}
+
+// New returns a run from the first weights that belong to a seed.
+func New(name string, cfg train.Config, seed uint64) (*Run, error) {
+	model, err := train.NewLlama(cfg, seed)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Name: name, Model: model, Optimizer: train.AdamW{Clip: 1, WeightDecay: 0.1, Workers: cfg.Workers}}, nil
+}
+
+// Step trains on a batch. The error names the run and the loss.
+func (r *Run) Step(tokens, targets []int32, batch, seq int, rate float64) (f Figures, err error) {
+	start := time.Now()
+	defer func() { r.Time += time.Since(start) }()
+	r.Model.ZeroGrad()
+	loss, err := r.Model.Loss(tokens, targets, batch, seq)
+	if err != nil {
+		return f, err
+	}
+	if err := r.Model.Backward(); err != nil {
+		return f, err
+	}
+	f.Loss = float64(loss)
+	if f.GradientNorm, err = r.Optimizer.Step(r.Model.Params(), rate); err != nil {
+		return f, fmt.Errorf("%s: loss %v: %w", r.Name, loss, err)
+	}
+	r.Model.EndStep()
+	return f, nil
+}
+
+// HeldOut returns the mean loss on the first batches of the held-out text.
+func (r *Run) HeldOut(corpus *train.Corpus, batches, batch, seq int) (mean float64, err error) {
+	for i := range batches {
+		tokens, targets, err := corpus.HeldOut(i, batch, seq)
+		if err != nil {
+			return 0, err
+		}
+		loss, err := r.Model.Evaluate(tokens, targets, batch, seq)
+		if err != nil {
+			return 0, err
+		}
+		mean += float64(loss) / float64(batches)
+	}
+	return mean, nil
+}
+
+// Params returns the number of trained values.
+func (r *Run) Params() (n int) {
+	for _, p := range r.Model.Params() {
+		n += len(p.Value)
+	}
+	return n
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+)
+
+const labLong = `Lab reproduces what is claimed of training in FP8. Each NAME is one experiment, made
+of octavo's own parts, and "all" is all of them, one after another:
+
+%s
+
+What came out is printed: the goals, each met or missed, and the findings. The
+directory given by --out receives for each experiment NAME.html, one page with
+plots, tables and what is needed to repeat it, and a NAME-....csv for each table;
+"all" also writes index.html.
+
+Models are small byte-level Llamas, trained on the source of the Go standard
+library, which the go command finds, or on --text. --activations names a
+safetensors file with the activations of a real model, [tokens, channels]:
+layers.N.gate and layers.N.up, and any others; without it the experiments use what
+they trained.
+
+"all" takes up to 20 minutes on two processors; --short does smaller versions in one
+or two, which show that the experiments work and little more. Results other than times do
+not depend on the machine or on --workers. Ctrl-C ends the run: experiments that were
+finished have been written, the one at work has not. The exit status is 0 whether goals
+were met or not; --json prints them for a program.`
+
+const labExample = `  octavo lab parity
+  octavo lab accumulation --seed 7 -o /tmp/lab
+  octavo lab all --text shakespeare.txt`
+
+// labFlags are the flags of lab that are not options of an experiment.
+type labFlags struct {
+	text, activations, out string
+	asJSON                 bool
+}
+
+func newLabCommand() *cobra.Command {
+	var flags labFlags
+	o := lab.Options{Seed: 1}
+	cmd := &cobra.Command{
+		Use:     "lab NAME",
+		Short:   "Reproduce what is claimed of FP8 training",
+		Long:    fmt.Sprintf(labLong, labNames()),
+		Example: labExample,
+		Args:    oneExperiment,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runLab(cmd, args[0], flags, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.text, "text", "", "`FILE` to train on (default: the source of the Go standard library)")
+	f.StringVar(&flags.activations, "activations", "", "safetensors `FILE` with activations of a real model")
+	f.StringVarP(&flags.out, "out", "o", "octavo-lab", "`DIR` for pages and CSV files, made if need be")
+	f.BoolVar(&o.Short, "short", false, "smaller and shorter experiments")
+	wholeFlag(cmd, &o.Seed, 0, math.MaxUint64, "seed", "of first weights, batches and random operands")
+	wholeFlag(cmd, &o.Workers, 0, math.MaxInt32, "workers", "threads at most; 0 is one for each processor (default 0)")
+	jsonFlag(cmd, &flags.asJSON)
+	return cmd
+}
+
+// labNames lists the experiments for --help.
+func labNames() string {
+	var lines []string
+	for _, e := range lab.All() {
+		lines = append(lines, fmt.Sprintf("  %-13s %s", e.Name, e.Title))
+	}
+	return strings.Join(lines, "\n")
+}
+
+const allExperiments = "all"
+
+func oneExperiment(_ *cobra.Command, args []string) error {
+	var names []string
+	for _, e := range lab.All() {
+		names = append(names, e.Name)
+	}
+	want := fmt.Sprintf("want %s or %s", strings.Join(names, ", "), allExperiments)
+	if len(args) != 1 {
+		return fmt.Errorf("there are %d names: %s", len(args), want)
+	}
+	if _, err := lab.Find(args[0]); err != nil && args[0] != allExperiments {
+		return fmt.Errorf("%w: %s", err, want)
+	}
+	return nil
+}
