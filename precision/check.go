@@ -1,0 +1,62 @@
+package precision
+
+import (
+	"fmt"
+	"math"
+)
+
+// Range is where a law was fitted on data or checked against it, ends included.
+// The zero Range is unknown and warns of nothing.
+type Range struct{ Min, Max float64 }
+
+// outside is a warning if v is not in r, and empty otherwise.
+func (r Range) outside(name string, v float64) string {
+	if r == (Range{}) || r.Min <= v && v <= r.Max {
+		return ""
+	}
+	return fmt.Sprintf("%s is %.4g, and the law is known from %.4g to %.4g", name, v, r.Min, r.Max)
+}
+
+func warnings(all ...string) []string {
+	var some []string
+	for _, w := range all {
+		if w != "" {
+			some = append(some, w)
+		}
+	}
+	return some
+}
+
+func positive(name string, v float64) error {
+	if v > 0 && !math.IsInf(v, 1) {
+		return nil
+	}
+	return fmt.Errorf("precision: %s is %v, must be positive and finite", name, v)
+}
+
+func notNegative(name string, v float64) error {
+	if v >= 0 && !math.IsInf(v, 1) {
+		return nil
+	}
+	return fmt.Errorf("precision: %s is %v, must be 0 or more and finite", name, v)
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func finite(name string, v float64) error {
+	if !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return nil
+	}
+	return fmt.Errorf("precision: %s is %v, must be finite", name, v)
+}
+
+func tooSmall(name string, v, least float64) error {
+	return fmt.Errorf("precision: %s is %.4g, must be at least %.4g", name, v, least)
+}

@@ -1,0 +1,144 @@
+package precision_test
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/precision"
+)
+
+// Models of the same cost under both laws: N·P = 220M·32 bits, 26B tokens. They
+// do not agree on where bits run out.
+func Example() {
+	const size, tokens, block = 220e6 * 32, 26e9, 128
+	kumar, err := precision.Kumar2024().Sweep(size, tokens, 32, 16, 12, 10, 8, 7, 6, 5, 4)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sun, err := precision.Sun2025().Sweep(size, tokens, block, 16, 8, 6, 5, 4)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("Kumar  bits  N        L       penalty")
+	for _, p := range kumar {
+		fmt.Printf("%11g  %4.0fM  %8.4f  %.4f\n", p.Bits, p.N/1e6, p.Loss, p.Precision)
+	}
+	fmt.Println("Sun    format  N        L       penalty")
+	for _, p := range sun {
+		fmt.Printf("%9s%gM%g  %4.0fM  %8.4f  %.4f\n", "E", p.Float.Exponent, p.Float.Mantissa, p.N/1e6, p.Loss, p.Precision)
+	}
+	// Output:
+	// Kumar  bits  N        L       penalty
+	//          32   220M    3.1966  0.0000
+	//          16   440M    3.1070  0.0007
+	//          12   587M    3.0803  0.0032
+	//          10   704M    3.0675  0.0069
+	//           8   880M    3.0577  0.0153
+	//           7  1006M    3.0558  0.0235
+	//           6  1173M    3.0590  0.0374
+	//           5  1408M    3.0748  0.0648
+	//           4  1760M    3.1378  0.1408
+	// Sun    format  N        L       penalty
+	//         E8M7   440M    2.8178  0.0000
+	//         E4M3   880M    2.7239  0.0002
+	//         E3M2  1173M    2.6902  0.0013
+	//         E2M2  1408M    2.6717  0.0036
+	//         E2M1  1760M    2.6592  0.0154
+}
+
+// What a budget buys: the best precision with everything free, with a model size
+// that is given, and with a format that is given.
+func ExampleSun_Optimum() {
+	const cost, block = 1e23, 128
+	s := precision.Sun2025()
+	show := func(what string, p precision.Plan, err error) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%-9s %.2f bits, %.1fB parameters, %.2fT tokens, loss %.3f, %d warnings\n",
+			what, p.Bits, p.N/1e9, p.D/1e12, p.Loss, len(p.Warnings))
+	}
+	p, err := s.Optimum(cost, block)
+	show("free", p, err)
+	p, err = s.OptimumAtN(cost, 7e9, block)
+	show("7B", p, err)
+	p, err = s.OptimumAtFloat(cost, precision.Float{Exponent: 4, Mantissa: 3, Block: block})
+	show("E4M3", p, err)
+	p, err = s.OptimumAtFloat(cost, precision.Float{Exponent: 8, Mantissa: 7, Block: block})
+	show("BF16", p, err)
+	// Output:
+	// free      4.72 bits, 171.8B parameters, 0.33T tokens, loss 2.142, 2 warnings
+	// 7B        8.31 bits, 7.0B parameters, 4.59T tokens, loss 2.251, 2 warnings
+	// E4M3      8.00 bits, 102.7B parameters, 0.32T tokens, loss 2.156, 2 warnings
+	// BF16      16.00 bits, 63.4B parameters, 0.26T tokens, loss 2.186, 3 warnings
+}
+
+// The best precision does not depend on the budget, unless the size of the model
+// is given.
+func ExampleKumar_Optimum() {
+	k := precision.Kumar2024()
+	for _, cost := range []float64{1e19, 1e20, 1e21} {
+		free, err := k.Optimum(cost)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fixed, err := k.OptimumAtN(cost, 220e6)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%.0e FLOPs: %.2f bits, of 220M parameters %.2f bits\n", cost, free.Bits, fixed.Bits)
+	}
+	// Output:
+	// 1e+19 FLOPs: 7.00 bits, of 220M parameters 8.84 bits
+	// 1e+20 FLOPs: 7.00 bits, of 220M parameters 11.61 bits
+	// 1e+21 FLOPs: 7.00 bits, of 220M parameters 14.54 bits
+}
+
+// Below some bits a law has no answer, and outside the data it was fitted on it
+// says so.
+func ExampleKumar_Loss() {
+	k := precision.Kumar2024()
+	_, err := k.Loss(220e6, 26e9, precision.Uniform(3))
+	fmt.Println(err)
+	e, err := k.Loss(70e9, 15e12, precision.Uniform(8))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%.3f\n", e.Loss)
+	for _, w := range e.Warnings {
+		fmt.Println(w)
+	}
+	// Output:
+	// precision: 3 bits for activations leave no effective parameters: N_eff reaches 0 at 3.11 bits, use more
+	// 2.789
+	// N is 7e+10, and the law is known from 3e+07 to 1.7e+09
+	// D is 1.5e+13, and the law is known from 1.5e+09 to 2.6e+10
+}
+
+// Too much data makes a model worse that is trained in few bits.
+func ExampleSun_CriticalData() {
+	s := precision.Sun2025()
+	for _, bits := range []int{4, 6, 8, 16} {
+		f, err := s.WholeLayout(bits, 128)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		p, err := s.CriticalData(1e9, f)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("E%gM%g: %.4gT tokens\n", f.Exponent, f.Mantissa, p.D/1e12)
+	}
+	// Output:
+	// E2M1: 0.3928T tokens
+	// E3M2: 4.797T tokens
+	// E4M3: 27.33T tokens
+	// E8M7: 1730T tokens
+}

@@ -1,0 +1,83 @@
+package precision
+
+import "math"
+
+// Sun is the law of Sun et al., "Scaling Laws for Floating-Point Quantization
+// Training" (arXiv 2501.02423, equation 18), the Capybara law. The zero value is no
+// law; start from [Sun2025].
+//
+// The paper's n, α, d, β and ε are A, Alpha, B, Beta and E here.
+type Sun struct {
+	Chinchilla
+	Gamma float64 // γ
+	Delta float64 // δ, of exponent bits
+	Nu    float64 // ν, of mantissa bits
+
+	FitExponent, FitMantissa, FitBlock Range
+}
+
+// Float is a floating-point format and its blocks. Bits are not necessarily
+// whole.
+type Float struct {
+	Exponent, Mantissa float64 // bits, next to one of sign
+	Block              float64 // elements that share a scale, 1 or more
+}
+
+// Bits returns the bits of a number.
+func (f Float) Bits() float64 { return f.Exponent + f.Mantissa + 1 }
+
+// ChannelBlock is the block size that has the penalty of one scale per channel:
+// log2 is 13.1567 (section 3.6).
+const ChannelBlock = 9131.904140285933
+
+// Sun2025 returns the constants of Table 2 (Appendix B.1).
+func Sun2025() Sun {
+	return Sun{
+		Chinchilla: Chinchilla{
+			A: 69.2343, Alpha: 0.2368, B: 68973.0621, Beta: 0.5162, E: 1.9061,
+			// N from 40.9M to 679.5M and D from 10.5B to 104.9B, rounded outwards.
+			FitN: Range{40e6, 680e6}, FitD: Range{10e9, 105e9},
+		},
+		Gamma: 11334.5197, Delta: 3.1926, Nu: 2.9543,
+		FitExponent: Range{0, 6}, FitMantissa: Range{1, 7}, FitBlock: Range{32, ChannelBlock},
+	}
+}
+
+// Loss estimates the loss of n parameters trained on d tokens. It is an error if
+// an argument or a constant of s is not positive and finite (bits of f may be 0),
+// and if a block has less than one element.
+func (s Sun) Loss(n, d float64, f Float) (Estimate, error) {
+	if err := first(s.check(), positive("N", n), positive("D", d), f.check()); err != nil {
+		return Estimate{}, err
+	}
+	e := s.estimate(n, d)
+	e.Precision = math.Pow(d, s.Beta) / math.Pow(n, s.Alpha) * s.noise(f)
+	e.Effective = n * math.Exp(-math.Log1p(e.Precision/e.Capacity)/s.Alpha)
+	e.Warnings = append(e.Warnings, warnings(
+		s.FitExponent.outside("the number of exponent bits", f.Exponent),
+		s.FitMantissa.outside("the number of mantissa bits", f.Mantissa),
+		s.FitBlock.outside("the block size", f.Block))...)
+	return e.total()
+}
+
+// noise is the penalty of a format for D^β = N^α.
+func (s Sun) noise(f Float) float64 {
+	return math.Log2(f.Block) / (s.Gamma * math.Pow(f.Exponent+0.5, s.Delta) * math.Pow(f.Mantissa+0.5, s.Nu))
+}
+
+func (s Sun) check() error {
+	return first(s.Chinchilla.check(),
+		positive("constant Gamma", s.Gamma), positive("constant Delta", s.Delta), positive("constant Nu", s.Nu))
+}
+
+func (f Float) check() error {
+	return first(notNegative("the number of exponent bits", f.Exponent), notNegative("the number of mantissa bits", f.Mantissa),
+		checkBlock(f.Block))
+}
+
+func checkBlock(block float64) error {
+	if block < 1 {
+		return tooSmall("the block size", block, 1)
+	}
+	return positive("the block size", block)
+}
