@@ -24,6 +24,7 @@ type Config struct {
 	Workers   int     // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
 	FP8       *FP8              // recipes of the linear layers; nil: FP32
+	Rounding  *Rounding         // of the linear layers' operands, without FP8; nil: none
 	Smoothing *swiglu.Smoothing // of the MLPs' SwiGLU; nil: plain SwiGLU
 }
 
@@ -61,8 +62,19 @@ func (c Config) Validate() error {
 			return fmt.Errorf("train: Config.Smoothing: %w", err)
 		}
 	}
-	if c.FP8 != nil {
-		return c.FP8.check()
+	return checkProducts("Config", c.FP8, c.Rounding)
+}
+
+// checkProducts returns an error unless the products that a struct of options asks for
+// can be used. It may ask for neither.
+func checkProducts(options string, f *FP8, r *Rounding) error {
+	switch {
+	case f != nil && r != nil:
+		return fmt.Errorf("train: %s.FP8 and %s.Rounding are both set: products are in FP8 or of rounded operands: leave one nil", options, options)
+	case f != nil:
+		return f.check()
+	case r != nil:
+		return r.check()
 	}
 	return nil
 }

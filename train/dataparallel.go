@@ -20,6 +20,7 @@ type DataParallel struct {
 	queue    parallel.Queue
 
 	batch, seq int
+	firstPass  uint64 // number of shard 0's backward pass
 	shards     []Shard
 	results    []shardResult
 }
@@ -55,9 +56,11 @@ func NewDataParallel(m *Llama, replicas int) (*DataParallel, error) {
 // [batch, seq], and returns the mean loss and what the reduction did to each
 // parameter, in the order of [Llama.Params]. Amax that delayed scales recorded is
 // merged into the model's scaling state by [MergeScaling], so that one
-// [Llama.EndStep] of the model follows, as always. Replicas report to whom the model
-// reports. The first error of [Llama.Loss] or [Llama.Backward] by shard is returned;
-// the gradients are then unspecified, and [Llama.DropStep] is due.
+// [Llama.EndStep] of the model follows, as always. For stochastic rounding the backward
+// pass of a shard has the number that it would have if the model did all shards in turn.
+// Replicas report to whom the model reports. The first error of [Llama.Loss] or
+// [Llama.Backward] by shard is returned; the gradients are then unspecified, and
+// [Llama.DropStep] is due.
 func (d *DataParallel) Gradients(shards []Shard, batch, seq int) (loss float32, reductions []Reduction, err error) {
 	if len(shards) == 0 {
 		return 0, nil, fmt.Errorf("train: there are no shards")
@@ -69,7 +72,9 @@ func (d *DataParallel) Gradients(shards []Shard, batch, seq int) (loss float32, 
 	for len(d.results) < len(shards) {
 		d.results = append(d.results, d.newResult())
 	}
+	d.firstPass = d.replicas[0].backwards
 	d.queue.Run(len(shards), len(d.replicas), &replicaQueue{d: d, free: d.freeReplicas()})
+	d.replicas[0].backwards = d.firstPass + uint64(len(shards))
 	results := d.results[:len(shards)]
 	for i, r := range results {
 		if r.err != nil {
@@ -119,6 +124,7 @@ type replicaQueue struct {
 func (w *replicaQueue) Work(q *parallel.Queue) {
 	replica := <-w.free
 	for i, ok := q.Next(); ok; i, ok = q.Next() {
+		replica.backwards = w.d.firstPass + uint64(i)
 		w.d.results[i].err = w.d.do(replica, w.d.shards[i], &w.d.results[i])
 	}
 }

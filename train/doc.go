@@ -5,7 +5,7 @@
 // [Llama] is the decoder of Touvron et al. (arXiv 2302.13971): RMSNorm, causal
 // attention with rotary positions on interleaved pairs and grouped keys and
 // values, a SwiGLU MLP, and a cross-entropy loss. The seven projections of a
-// layer are [Linear], in FP32 or FP8; everything else, embedding, attention scores
+// layer are [Linear], in FP32, in FP8, or of rounded operands; everything else, embedding, attention scores
 // and output head included, is FP32. Parameters have the names of a Hugging Face
 // Llama checkpoint, so that one can be loaded by copying values into
 // [Llama.Param]; the rows of q_proj and k_proj must be in the order of interleaved
@@ -16,9 +16,20 @@
 // With [Config.FP8] each of a linear layer's three products, forward, input
 // gradient and weight gradient, multiplies in FP8 under recipes of its own for
 // both operands, accumulates in FP32 and gives FP32. Master weights and gradients stay
-// FP32; AdamW's moments may be in BF16 or FP8 ([Moments]). [DefaultFP8] is the recipe of DeepSeek-V3, [ProfileFP8] that
-// of a named profile. [Config.Smoothing] makes the MLP's activation Smooth-SwiGLU.
-// [Llama.Listen] tells a recorder of package telemetry what every operand met.
+// FP32; AdamW's moments may be in BF16 or FP8 ([Moments]). [DefaultFP8] is the recipe of
+// DeepSeek-V3, [ProfileFP8] that of a named profile. FP8.Stochastic rounds gradients
+// without bias, by random numbers that are new in each backward pass.
+// [Config.Smoothing] makes the MLP's activation Smooth-SwiGLU. [Llama.Listen] tells a
+// recorder of package telemetry what every operand met.
+//
+// # Rounding
+//
+// With [Config.Rounding] operands are rounded to a narrow format ([NarrowFormat]) and
+// multiplied in FP32: training in BF16, as a baseline, and what floats of 6 and 4 bits
+// would do, for scaling laws. [DefaultRounding] is the usual one for each format:
+//
+//	six := train.DefaultRounding(train.NarrowE3M2)
+//	model, err := train.NewLlama(train.Config{..., Rounding: &six}, seed)
 //
 // # A step
 //

@@ -20,6 +20,17 @@ type FP8 struct {
 	Forward        Operands // x and W of y = x·Wᵀ
 	InputGradient  Operands // dy and Wᵀ of dx = dy·W
 	WeightGradient Operands // dyᵀ and xᵀ of dW = dyᵀ·x
+
+	// Stochastic rounds the gradients, InputGradient.A and WeightGradient.A, up or down
+	// at random, so that they are right on average, whatever their recipes' Policies
+	// say of rounding. Fishman et al. (arXiv 2409.12517) do so with gradients in E5M2.
+	//
+	// The random numbers are new in each rounding: its seed is a hash of Seed, the
+	// number of the backward pass (see [ScalingState]) and the name of the operand, so
+	// that dy is rounded independently for its two products. A recipe whose own Policy
+	// is stochastic would repeat the same numbers in every pass.
+	Stochastic bool
+	Seed       uint64
 }
 
 // DefaultFP8 returns the recipes of DeepSeek-V3 (arXiv 2412.19437, section 3.3):

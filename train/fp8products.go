@@ -15,6 +15,7 @@ type fp8Products struct {
 	layer    string // name of the weight without ".weight"
 	workers  int
 	reporter tensor.Reporter
+	seeds    *gradientSeeds
 
 	// The operands A and B of each product.
 	forwardA, forwardB               quantized
@@ -46,8 +47,13 @@ func newFP8Products(weight string, recipes FP8, histories *scaling.Histories, wo
 			}
 		}
 	}
+	if recipes.Stochastic {
+		p.seeds = &gradientSeeds{layer: p.layer, seed: recipes.Seed}
+	}
 	return p, nil
 }
+
+func (p *fp8Products) setPass(n uint64) { p.seeds.setPass(n) }
 
 // operand returns the operand that FP8.operands lists at index i.
 func (p *fp8Products) operand(i int) *quantized {
@@ -72,12 +78,15 @@ func (p *fp8Products) forward(y, x, w []float32, s shape) error {
 
 func (p *fp8Products) inputGradient(dx, dy, w []float32, s shape) error {
 	wT := transposed(&p.wT, w, s.out, s.in, p.workers)
+	p.inputGradientA.seed(p.seeds)
 	return p.multiply(dx, "input_gradient", &p.inputGradientA, dy, &p.inputGradientB, wT, s.rows, s.in, s.out)
 }
 
 func (p *fp8Products) weightGradient(dw, dy, x []float32, s shape) error {
 	dyT := transposed(&p.dyT, dy, s.rows, s.out, p.workers)
 	xT := transposed(&p.xT, x, s.rows, s.in, p.workers)
+	p.weightGradientA.seed(p.seeds)
+	defer p.seeds.endPass()
 	return p.multiply(dw, "weight_gradient", &p.weightGradientA, dyT, &p.weightGradientB, xT, s.out, s.in, s.rows)
 }
 
@@ -94,6 +103,12 @@ func (p *fp8Products) multiply(c []float32, result string, qa *quantized, a []fl
 		o.Name = p.layer + "." + result
 	}
 	return gemm.Multiply(c, &qa.Tensor, &qb.Tensor, o)
+}
+
+// seed gives the next rounding of a gradient its seed, if it needs one.
+func (q *quantized) seed(s *gradientSeeds) {
+	r := &q.quantizer.Recipe
+	r.Policy = s.policy(r.Policy, q.quantizer.Op)
 }
 
 func (q *quantized) quantize(values []float32, rows, cols int) error {

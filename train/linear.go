@@ -9,7 +9,8 @@ import (
 )
 
 // Linear is a matrix product without bias, y = x·Wᵀ, in FP32 or, where
-// Config.FP8 says so, in FP8. Its master weight is FP32.
+// Config.FP8 says so, in FP8, or of operands that Config.Rounding rounds. Its master
+// weight is FP32.
 type Linear struct {
 	Weight *Param // [out, in]
 
@@ -21,23 +22,28 @@ type Linear struct {
 // LinearOptions of a layer on its own. The zero value is FP32.
 type LinearOptions struct {
 	FP8       *FP8               // recipes of the three products; nil: FP32
+	Rounding  *Rounding          // of the operands of products in FP32, if not nil
 	Histories *scaling.Histories // required by delayed recipes; its Update ends a step
 	Workers   int                // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 }
 
 // NewLinear returns a layer whose weight, [out, in], is zero, to be filled in.
 // Name is that of the weight, such as "up_proj.weight". It is an error if a size
-// is not positive, a recipe cannot be used, or a delayed one lacks Histories.
+// is not positive, a recipe or Rounding cannot be used, both are given, or a delayed
+// recipe lacks Histories.
 func NewLinear(name string, out, in int, o LinearOptions) (*Linear, error) {
 	if out <= 0 || in <= 0 || o.Workers < 0 {
 		return nil, fmt.Errorf("train: %s, [%d, %d], %d workers: sizes must be positive and workers not negative", name, out, in, o.Workers)
 	}
 	l := newLinear(name, out, in, Config{Workers: o.Workers})
+	if err := checkProducts("LinearOptions", o.FP8, o.Rounding); err != nil {
+		return nil, err
+	}
+	if o.Rounding != nil {
+		l.useRounding(*o.Rounding)
+	}
 	if o.FP8 == nil {
 		return l, nil
-	}
-	if err := o.FP8.check(); err != nil {
-		return nil, err
 	}
 	if o.FP8.delayed() && o.Histories == nil {
 		return nil, fmt.Errorf("train: %s: a delayed recipe needs LinearOptions.Histories, whose Update ends each step", name)
@@ -61,11 +67,17 @@ func (l *Linear) useFP8(recipes FP8, histories *scaling.Histories) error {
 	return nil
 }
 
+// useRounding makes the layer round its operands under a Rounding that passes check.
+func (l *Linear) useRounding(r Rounding) {
+	l.dense.products = newRoundedProducts(l.Weight.Name, r, l.dense.workers)
+}
+
 // Listen makes r hear, from now on, of every operand that the layer quantizes and
 // of non-finite results; nil, as at first, is nobody, and costs nothing. r must be
 // safe for concurrent use. Tensors are named after the weight: "up_proj.input",
 // "up_proj.weight" and "up_proj.gradient", under the operations "forward",
-// "input-gradient" and "weight-gradient". In FP32 there is nothing to hear.
+// "input-gradient" and "weight-gradient". In FP32 there is nothing to
+// hear, and neither is there of a [Rounding], which keeps no account.
 func (l *Linear) Listen(r tensor.Reporter) {
 	if p, ok := l.dense.products.(*fp8Products); ok {
 		p.listen(r)

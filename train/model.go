@@ -22,7 +22,8 @@ type Llama struct {
 	histories scaling.Histories
 	listener  tensor.Reporter
 
-	haveLoss bool // Loss was the last forward pass
+	backwards uint64 // number of the next backward pass
+	haveLoss  bool   // Loss was the last forward pass
 }
 
 // NewLlama returns a model with matrices drawn from normal distributions, which
@@ -51,7 +52,7 @@ func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 	}
 	m.head = &outputHead{dense: newDense(table, cfg.Workers)}
 	m.randomize(seed)
-	return m, m.useFP8()
+	return m, m.useProducts()
 }
 
 // randomize draws all matrices with a standard deviation of 0.02, the
@@ -148,6 +149,7 @@ func (m *Llama) BackwardScaled(scale float32) error {
 		return errors.New("train: Backward without Loss before it")
 	}
 	m.haveLoss = false
+	m.beginBackward()
 	dx, err := m.head.backward(scale)
 	if err != nil {
 		return err

@@ -2,14 +2,17 @@ package train
 
 import "github.com/octavo-fp8/octavo/tensor"
 
-// useFP8 gives the linear layers their FP8 products, if they shall have them.
-func (m *Llama) useFP8() error {
-	if m.cfg.FP8 == nil {
-		return nil
-	}
+// useProducts gives the linear layers other products than those in FP32, if they
+// shall have them.
+func (m *Llama) useProducts() error {
 	for _, l := range m.linears() {
-		if err := l.useFP8(*m.cfg.FP8, &m.histories); err != nil {
-			return err
+		switch {
+		case m.cfg.FP8 != nil:
+			if err := l.useFP8(*m.cfg.FP8, &m.histories); err != nil {
+				return err
+			}
+		case m.cfg.Rounding != nil:
+			l.useRounding(*m.cfg.Rounding)
 		}
 	}
 	return nil
@@ -44,7 +47,7 @@ func (m *Llama) EndStep() {
 // DropStep ends a step that is not to count, such as one that was skipped: what
 // delayed scales recorded since the last EndStep or DropStep is forgotten, so that
 // an infinite amax does not stay in a history. With just-in-time scales it does
-// nothing.
+// nothing. Stochastic rounding does not use the numbers of its backward passes again.
 func (m *Llama) DropStep() error {
 	s := m.ScalingState()
 	for name, h := range s.Histories.Histories {

@@ -190,52 +190,62 @@ func shardsOf(t *testing.T, n, step int) (shards []Shard) {
 // TestDataParallel trains with several numbers of replicas, which must not matter,
 // and compares with one model that does one shard after the other.
 func TestDataParallel(t *testing.T) {
+	for name, reducers := range map[string][]Reducer{
+		"smooth delayed":      {{}, {FP8: true, Division: DivideAuto}},
+		"gradients at random": {{}},
+		"rounded at random":   {{}},
+	} {
+		for _, reducer := range reducers {
+			t.Run(name, func(t *testing.T) { testDataParallel(t, name, reducer) })
+		}
+	}
+}
+
+func testDataParallel(t *testing.T, run string, reducer Reducer) {
 	const n = 4
-	r := runs()["smooth delayed"]
-	for _, reducer := range []Reducer{{}, {FP8: true, Division: DivideAuto}} {
-		plain, plainOptimizer := newRun(t, r.Config, r.Moments, 5)
-		means := reducer
-		var want []float32
-		for step := range 3 {
-			grads := make([][][]float32, len(plain.params))
-			var sum float64
-			for _, s := range shardsOf(t, n, step) {
-				plain.ZeroGrad()
-				loss, err := plain.Loss(s.Tokens, s.Targets, 1, 16)
-				require.NoError(t, err)
-				require.NoError(t, plain.Backward())
-				sum += float64(loss)
-				for i, p := range plain.params {
-					grads[i] = append(grads[i], append([]float32{}, p.Grad...))
-				}
-			}
-			want = append(want, float32(sum/n))
+	r := runs()[run]
+	plain, plainOptimizer := newRun(t, r.Config, r.Moments, 5)
+	means := reducer
+	var want []float32
+	for step := range 3 {
+		grads := make([][][]float32, len(plain.params))
+		var sum float64
+		for _, s := range shardsOf(t, n, step) {
+			plain.ZeroGrad()
+			loss, err := plain.Loss(s.Tokens, s.Targets, 1, 16)
+			require.NoError(t, err)
+			require.NoError(t, plain.Backward())
+			sum += float64(loss)
 			for i, p := range plain.params {
-				means.Mean(i, p.Grad, grads[i])
+				grads[i] = append(grads[i], append([]float32{}, p.Grad...))
 			}
-			_, err := plainOptimizer.Step(plain.Params(), 3e-3)
-			require.NoError(t, err)
-			plain.EndStep()
 		}
-		for _, replicas := range []int{1, 2, 3, 7} {
-			model, optimizer := newRun(t, r.Config, r.Moments, 5)
-			d, err := NewDataParallel(model, replicas)
-			require.NoError(t, err)
-			d.Reducer = reducer
-			var got []float32
-			for step := range 3 {
-				loss, reductions, err := d.Gradients(shardsOf(t, n, step), 1, 16)
-				require.NoError(t, err)
-				require.Len(t, reductions, len(model.params))
-				_, err = optimizer.Step(model.Params(), 3e-3)
-				require.NoError(t, err)
-				model.EndStep()
-				got = append(got, loss)
-			}
-			require.Equal(t, want, got, "%d replicas", replicas)
-			require.Equal(t, bitsOf(plain, plainOptimizer), bitsOf(model, optimizer), "%d replicas", replicas)
-			require.Equal(t, means.Mu, d.Reducer.Mu)
+		want = append(want, float32(sum/n))
+		for i, p := range plain.params {
+			means.Mean(i, p.Grad, grads[i])
 		}
+		_, err := plainOptimizer.Step(plain.Params(), 3e-3)
+		require.NoError(t, err)
+		plain.EndStep()
+	}
+	for _, replicas := range []int{1, 2, 3, 7} {
+		model, optimizer := newRun(t, r.Config, r.Moments, 5)
+		d, err := NewDataParallel(model, replicas)
+		require.NoError(t, err)
+		d.Reducer = reducer
+		var got []float32
+		for step := range 3 {
+			loss, reductions, err := d.Gradients(shardsOf(t, n, step), 1, 16)
+			require.NoError(t, err)
+			require.Len(t, reductions, len(model.params))
+			_, err = optimizer.Step(model.Params(), 3e-3)
+			require.NoError(t, err)
+			model.EndStep()
+			got = append(got, loss)
+		}
+		require.Equal(t, want, got, "%d replicas", replicas)
+		require.Equal(t, bitsOf(plain, plainOptimizer), bitsOf(model, optimizer), "%d replicas", replicas)
+		require.Equal(t, means.Mu, d.Reducer.Mu)
 	}
 }
 

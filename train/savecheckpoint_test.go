@@ -38,6 +38,8 @@ func runs() map[string]struct {
 	for _, o := range []*Operands{&delayed.Forward, &delayed.InputGradient, &delayed.WeightGradient} {
 		o.A.Delayed.Length, o.B.Delayed.Length = 16, 16
 	}
+	random := DefaultRounding(NarrowE3M2)
+	random.Stochastic = true
 	all := map[string]run{
 		"fp32":                {small(), Moments{}},
 		"fp8 just in time":    {withFP8(small(), DefaultFP8()), Moments{}},
@@ -47,6 +49,9 @@ func runs() map[string]struct {
 		"stochastic fp8":      {small(), Moments{Format: MomentsFP8, Stochastic: true, Seed: 7, Block: 100}},
 		"stochastic bf16":     {small(), Moments{Format: MomentsBF16, Stochastic: true}},
 		"stochastic expanded": {small(), Moments{Format: MomentsFP8Expanded, Stochastic: true}},
+		"gradients at random": {withFP8(small(), stochasticFP8(delayed, math.MaxUint64)), Moments{}},
+		"rounded":             {withRounding(small(), DefaultRounding(NarrowBF16)), Moments{}},
+		"rounded at random":   {withRounding(small(), random), Moments{}},
 	}
 	for _, f := range MomentFormats() {
 		all["moments in "+f.String()] = run{smoothed(withFP8(small(), delayed), swiglu.Smoothing{Delay: 1}), Moments{Format: f}}

@@ -7,12 +7,17 @@ import (
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
-// ScalingState is what a model's scales remember, as plain data, to be kept as
-// JSON: the histories of delayed recipes, and of each layer's Smooth-SwiGLU. With
-// just-in-time scales it is empty.
+// ScalingState is what a model's linear layers remember, as plain data, to be kept as
+// JSON: the histories of delayed recipes, and of each layer's Smooth-SwiGLU, which
+// just-in-time scales do not have, and how many backward passes there were.
 type ScalingState struct {
 	Histories scaling.State  `json:"histories"`
 	Smoothers []swiglu.State `json:"smoothers"` // by layer
+
+	// Backwards is the number of the next backward pass, on which stochastic rounding
+	// of gradients depends; without that it is 0. Each [Llama.Backward] counts, those of
+	// accumulated batches and of steps that were skipped or dropped included.
+	Backwards uint64 `json:"backwards,omitempty"`
 }
 
 // ScalingState returns a copy of the model's scaling state.
@@ -20,6 +25,9 @@ func (m *Llama) ScalingState() ScalingState {
 	s := ScalingState{Histories: m.histories.State()}
 	for _, b := range m.blocks {
 		s.Smoothers = append(s.Smoothers, b.mlp.smoother.State())
+	}
+	if m.cfg.stochasticGradients() {
+		s.Backwards = m.backwards
 	}
 	return s
 }
@@ -44,12 +52,15 @@ func (m *Llama) RestoreScaling(s ScalingState) error {
 			return fmt.Errorf("train: scaling state of layer %d: %w", i, err)
 		}
 	}
+	m.backwards = s.Backwards
 	return nil
 }
 
 // MergeScaling returns the scaling state of data-parallel workers as one, by
-// [scaling.Merge] and [swiglu.Merge]. It is an error if there is none, if they are
-// not of as many layers, or if those functions return one.
+// [scaling.Merge] and [swiglu.Merge]; the largest Backwards counts, and it is for the
+// workers to give their passes different numbers, as [DataParallel] does. It is an
+// error if there is no state, if they are not of as many layers, or if those functions
+// return one.
 func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 	if len(states) == 0 {
 		return merged, fmt.Errorf("train: there is no scaling state to merge")
@@ -57,9 +68,10 @@ func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 	histories := make([]scaling.State, len(states))
 	for i, s := range states {
 		if len(s.Smoothers) != len(states[0].Smoothers) {
-			return merged, fmt.Errorf("train: worker %d: scaling state of %d layers, worker 0 has %d", i, len(s.Smoothers), len(states[0].Smoothers))
+			return ScalingState{}, fmt.Errorf("train: worker %d: scaling state of %d layers, worker 0 has %d", i, len(s.Smoothers), len(states[0].Smoothers))
 		}
 		histories[i] = s.Histories
+		merged.Backwards = max(merged.Backwards, s.Backwards)
 	}
 	if merged.Histories, err = scaling.Merge(histories...); err != nil {
 		return ScalingState{}, err
