@@ -117,18 +117,9 @@ func largestOfGroups(values []float64, n int) (largest []float64) {
 	return largest
 }
 
-// median sorts values.
-func median(values []float64) float64 {
-	slices.Sort(values)
-	if n := len(values); n%2 == 0 {
-		return (values[n/2-1] + values[n/2]) / 2
-	}
-	return values[len(values)/2]
-}
-
 func runAccumulation(ctx context.Context, o Options, p *Progress) (*Report, error) {
 	lengths := pick(o, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 4096})
-	side := pick(o, 64, 16)
+	side := pick(o, 64, 32)
 	kinds := []operandKind{bell, uniform}
 	p.total(len(lengths) * len(kinds))
 	a := newAccumulations()
@@ -200,8 +191,8 @@ func (a *accumulations) report(side int, lengths []int) *Report {
 	cut, mended, fp32 := at(uniform, "Hopper, no promotion"), at(uniform, "Hopper, every 128"), at(uniform, "FP32, octavo's order")
 	return &Report{
 		Goals: []Goal{
-			{"Normal operands, K = 4096, no promotion: largest relative error of 60 results (median of groups)", "about 2 %: from 1 to 4",
-				percent(plain.ofSixty), plain.ofSixty > 0.01 && plain.ofSixty < 0.04},
+			{"Normal operands, K = 4096, no promotion: largest relative error of 60 results (median of groups)", "2 % within a factor of 3",
+				percent(plain.ofSixty), plain.ofSixty > 0.02/3 && plain.ofSixty < 0.02*3},
 			{"The same operands: median relative error with promotion every 128 over that without", "at most 0.2",
 				fmt.Sprintf("%.2f", promoted.median/plain.median), promoted.median <= plain.median/5},
 			{"Operands from [0, 1), K = 4096, no promotion: results that are too small", "all",

@@ -1,0 +1,89 @@
+package lab
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/train"
+)
+
+func TestLaw(t *testing.T) {
+	r := run(t, law, short())
+	require.Len(t, r.Goals, 4)
+	for _, g := range r.Goals[:2] { // of the published laws
+		require.True(t, g.Met, "%s: %s", g.What, g.Got)
+	}
+	for _, g := range r.Goals[2:] {
+		require.Regexp(t, `^\d\.\d{3} against \d\.\d{3}$`, g.Got)
+	}
+	require.Len(t, r.Tables[0].Rows, 9)
+	for i, loss := range []float64{3.1966, 3.1070, 3.0803, 3.0675, 3.0577, 3.0558, 3.0590, 3.0748, 3.1378} {
+		require.InDelta(t, loss, r.Tables[0].Rows[i][2], 6e-5)
+	}
+	require.Equal(t, "E4M3", r.Tables[0].Rows[4][4])
+	require.Len(t, r.Tables[1].Rows, 5+5)
+}
+
+// TestEqualCost: parameters, bits and tokens of all models make the same product, to
+// what whole steps allow.
+func TestEqualCost(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		o := rhymes(short)
+		s, err := newSweep(o)
+		require.NoError(t, err)
+		n := len(s.widths) * s.seeds
+		for i, j := range s.jobs[:n] {
+			tolerance := 0.5 / float64(j.lesson.steps)
+			require.InEpsilon(t, s.cost(2), s.cost(i), tolerance+1e-9, j.name)
+			require.Contains(t, j.name, "equal cost")
+		}
+		for _, j := range s.jobs[n:] {
+			require.Equal(t, s.jobs[2].config.Dim, j.config.Dim)
+			require.Equal(t, s.jobs[2].lesson.steps, j.lesson.steps)
+			require.Contains(t, j.name, "equal size")
+		}
+	}
+}
+
+func TestLinearParams(t *testing.T) {
+	config := llama(32, 2, 16)
+	model, err := train.NewLlama(config, 1)
+	require.NoError(t, err)
+	n := 0
+	for _, p := range model.Params() {
+		if p.Decay && p.Name != "model.embed_tokens.weight" && p.Name != "lm_head.weight" {
+			n += len(p.Value)
+		}
+	}
+	require.Equal(t, n, linearParams(config))
+}
+
+func TestWidthsPayForThemselves(t *testing.T) {
+	for _, w := range widths(128) {
+		config := llama(w.dim, 4, 128)
+		w.use(&config)
+		require.NoError(t, config.Validate(), w.name)
+		require.InEpsilon(t, 128*128*8, w.dim*w.dim*w.bits, 0.15, w.name)
+		switch w.bits {
+		case 32:
+			require.True(t, config.FP8 == nil && config.Rounding == nil)
+		case 8:
+			require.NotNil(t, config.FP8)
+		default:
+			require.NotNil(t, config.Rounding)
+		}
+	}
+}
+
+func TestOptimumRises(t *testing.T) {
+	p, err := newPublished()
+	require.NoError(t, err)
+	require.ErrorContains(t, p.tooFew, "3")
+	for i := 1; i < len(p.optima); i++ {
+		require.Greater(t, p.optima[i].sun, p.optima[i-1].sun)
+		require.InDelta(t, p.optima[0].kumar, p.optima[i].kumar, 1e-6)
+	}
+	require.InDelta(t, math.Pow(10, 20), p.optima[0].cost, 1e6)
+}

@@ -1,0 +1,93 @@
+package lab
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/train"
+)
+
+func TestParity(t *testing.T) {
+	r := run(t, parity, short())
+	require.Len(t, r.Goals, 4)
+	for _, g := range r.Goals {
+		require.True(t, g.Met, "%s: %s", g.What, g.Got)
+	}
+	losses := r.Tables[1]
+	require.Len(t, losses.Rows, 2*3, "seeds, precisions")
+	for i := 0; i < len(losses.Rows); i += 3 {
+		require.NotEqual(t, losses.Rows[i][2], losses.Rows[i+1][2], "BF16 is not FP32")
+		require.NotEqual(t, losses.Rows[i][2], losses.Rows[i+2][2], "FP8 is not FP32")
+		require.Less(t, losses.Rows[i][3], 5.0, "it learns: a guess costs ln 256 = 5.5")
+	}
+	require.Len(t, r.Tables[2].Rows, 2*3*20, "and steps")
+}
+
+// madeUp is a comparison with given losses: seed, then way.
+func madeUp(heldOut ...[3]float64) *comparison {
+	c := &comparison{ways: []arithmetic{inFP32(), inBF16(), inFP8()}, lesson: lesson{steps: 1, batch: 1, seq: 1}}
+	for seed, losses := range heldOut {
+		c.seeds = append(c.seeds, uint64(seed))
+		for _, l := range losses {
+			c.curves = append(c.curves, curve{losses: []float64{2 * l}, heldOut: l})
+		}
+	}
+	return c
+}
+
+func TestGap(t *testing.T) {
+	c := madeUp([3]float64{2, 2.02, 2.04}, [3]float64{1, 1, 0.99})
+	require.InDeltaSlice(t, []float64{2, -1}, c.gap(fp8Way, fp32Way, heldOut), 1e-9)
+	require.InDeltaSlice(t, []float64{100 * 2 / 202.0, -1}, c.gap(fp8Way, bf16Way, lastLoss), 1e-9)
+}
+
+// TestParityCanFail: goals are missed where FP8 is worse by more than 0.25 %.
+func TestParityCanFail(t *testing.T) {
+	met := func(c *comparison) (n int) {
+		for _, g := range c.report().Goals {
+			if g.Met {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 4, met(madeUp([3]float64{2, 2, 2.004}, [3]float64{2, 2, 2.004})))
+	require.Zero(t, met(madeUp([3]float64{2, 2, 2.006}, [3]float64{2, 2, 2.006})))
+	require.Equal(t, 2, met(madeUp([3]float64{2, 2.006, 2.006}, [3]float64{2, 2.006, 2.006})), "BF16 was no better")
+	require.Zero(t, met(madeUp([3]float64{2, 2, math.NaN()}, [3]float64{2, 2, 2})))
+}
+
+func TestPrecisionsAreWhatTheySay(t *testing.T) {
+	var c train.Config
+	inFP32().use(&c)
+	require.Equal(t, train.Config{}, c)
+	inFP8().use(&c)
+	require.Equal(t, train.DefaultFP8(), *c.FP8)
+	c = train.Config{}
+	inBF16().use(&c)
+	require.Equal(t, train.DefaultRounding(train.NarrowBF16), *c.Rounding)
+	require.True(t, c.Rounding.BF16Results)
+}
+
+func TestLastTenth(t *testing.T) {
+	c := curve{}
+	for i := range 25 {
+		c.losses = append(c.losses, float64(i))
+	}
+	require.Equal(t, 23.0, c.last(), "of 22, 23 and 24")
+}
+
+func TestSpread(t *testing.T) {
+	deviation, ofMean := spread([]float64{1, 2, 3, 4})
+	require.InDelta(t, math.Sqrt(5.0/3), deviation, 1e-12)
+	require.InDelta(t, math.Sqrt(5.0/12), ofMean, 1e-12)
+}
+
+func TestMedian(t *testing.T) {
+	values := []float64{3, 1, 2}
+	require.Equal(t, 2.0, median(values))
+	require.Equal(t, []float64{3, 1, 2}, values, "it does not sort its argument")
+	require.Equal(t, 2.5, median([]float64{4, 1, 3, 2}))
+}
