@@ -9,21 +9,28 @@ type block struct {
 	attention     *attention
 	mlpNorm       *rmsNorm
 	mlp           *mlp
+	format        ActivationFormat
+	inputs        *inputs
 	workers       int
 
 	middle, out []float32
-	dMiddle, dx []float32
 }
 
-func newBlock(layer int, rope *rope, cfg Config) *block {
+func newBlock(layer int, rope *rope, cfg Config, s *scratch) *block {
 	prefix := fmt.Sprintf("model.layers.%d.", layer)
-	return &block{
+	in := s.inputsFor(cfg.Activations)
+	b := &block{
 		attentionNorm: newRMSNorm(prefix+"input_layernorm.weight", cfg),
-		attention:     newAttention(prefix+"self_attn.", rope, cfg),
+		attention:     newAttention(prefix+"self_attn.", rope, cfg, in, s),
 		mlpNorm:       newRMSNorm(prefix+"post_attention_layernorm.weight", cfg),
-		mlp:           newMLP(prefix+"mlp.", cfg),
+		mlp:           newMLP(prefix+"mlp.", cfg, in, s),
+		format:        cfg.Activations,
+		inputs:        in,
 		workers:       cfg.Workers,
 	}
+	b.attentionNorm.out, b.attentionNorm.dx = &in.attention, &s.dNormed
+	b.mlpNorm.out, b.mlpNorm.dx = &in.mlp, &s.dNormed
+	return b
 }
 
 // linears returns the linear layers in the order of the forward pass.
@@ -61,20 +68,30 @@ func (b *block) forward(x []float32, batch, seq int) ([]float32, error) {
 	return out, nil
 }
 
-// backward returns the gradient of x, valid until the next call.
-func (b *block) backward(dy []float32) ([]float32, error) {
-	branch, err := b.mlp.backward(dy)
-	if err != nil {
-		return nil, err
+// keep keeps what backward needs as the configuration says, after forward: the
+// next layer overwrites what is shared.
+func (b *block) keep() error {
+	if b.format == ActivationsFP32 {
+		return nil
 	}
-	dMiddle := sized(&b.dMiddle, len(dy))
-	add(dMiddle, dy, b.mlpNorm.backward(branch), b.workers)
+	if err := b.attention.keep(); err != nil {
+		return err
+	}
+	return b.mlp.keep()
+}
 
-	branch, err = b.attention.backward(dMiddle)
+// backward replaces d, the gradient of what forward returned, by that of x.
+func (b *block) backward(d []float32) error {
+	branch, err := b.mlp.backward(d)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	dx := sized(&b.dx, len(dy))
-	add(dx, dMiddle, b.attentionNorm.backward(branch), b.workers)
-	return dx, nil
+	add(d, d, b.mlpNorm.backward(branch), b.workers)
+
+	branch, err = b.attention.backward(d)
+	if err != nil {
+		return err
+	}
+	add(d, d, b.attentionNorm.backward(branch), b.workers)
+	return nil
 }

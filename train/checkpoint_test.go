@@ -39,12 +39,12 @@ func TestCheckpoint(t *testing.T) {
 	requireRecorded(t, recorded, "logits", logits)
 	for i, b := range m.blocks {
 		layer := fmt.Sprintf("layers.%d.", i)
-		requireRecorded(t, recorded, layer+"attn_in", b.attentionNorm.out)
-		requireRecorded(t, recorded, layer+"attn_out", b.attention.mixed)
-		requireRecorded(t, recorded, layer+"mlp_in", b.mlpNorm.out)
-		requireRecorded(t, recorded, layer+"gate", b.mlp.g)
-		requireRecorded(t, recorded, layer+"up", b.mlp.u)
-		requireRecorded(t, recorded, layer+"swiglu", b.mlp.z)
+		requireRecorded(t, recorded, layer+"attn_in", *b.attentionNorm.out)
+		requireRecorded(t, recorded, layer+"attn_out", b.inputs.mixed)
+		requireRecorded(t, recorded, layer+"mlp_in", *b.mlpNorm.out)
+		requireRecorded(t, recorded, layer+"gate", b.mlp.branches.g)
+		requireRecorded(t, recorded, layer+"up", b.mlp.branches.u)
+		requireRecorded(t, recorded, layer+"swiglu", b.inputs.product)
 	}
 }
 

@@ -26,6 +26,8 @@ type Config struct {
 	FP8       *FP8              // recipes of the linear layers; nil: FP32
 	Rounding  *Rounding         // of the linear layers' operands, without FP8; nil: none
 	Smoothing *swiglu.Smoothing // of the MLPs' SwiGLU; nil: plain SwiGLU
+
+	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
 }
 
 // Validate returns an error that names the first field that is out of range, its
@@ -61,6 +63,9 @@ func (c Config) Validate() error {
 		if err := c.Smoothing.Check(); err != nil {
 			return fmt.Errorf("train: Config.Smoothing: %w", err)
 		}
+	}
+	if err := c.checkActivations(); err != nil {
+		return err
 	}
 	return checkProducts("Config", c.FP8, c.Rounding)
 }

@@ -7,16 +7,14 @@ type dense struct {
 	weight   *Param
 	products products
 	workers  int
+	scratch  *scratch
 
 	// scales, where there are any, are folded into the weight's columns.
 	scales swiglu.Scales
-	folded []float32
-
-	dWeight []float32
 }
 
-func newDense(weight *Param, workers int) dense {
-	return dense{weight: weight, products: &fp32Products{workers: workers}, workers: workers}
+func newDense(weight *Param, workers int, s *scratch) dense {
+	return dense{weight: weight, products: &fp32Products{workers, s}, workers: workers, scratch: s}
 }
 
 func (d *dense) shape(rows int) shape { return shape{rows, d.weight.Rows, d.weight.Cols} }
@@ -31,7 +29,7 @@ func (d *dense) effectiveWeight() []float32 {
 	if d.scales.Values == nil {
 		return d.weight.Value
 	}
-	folded := sized(&d.folded, len(d.weight.Value))
+	folded := sized(&d.scratch.folded, len(d.weight.Value))
 	swiglu.FoldDown(folded, d.weight.Value, d.scales)
 	return folded
 }
@@ -41,7 +39,7 @@ func (d *dense) backward(dx, dy, x []float32, rows int) error {
 	if err := d.products.inputGradient(dx, dy, d.effectiveWeight(), d.shape(rows)); err != nil {
 		return err
 	}
-	dWeight := sized(&d.dWeight, len(d.weight.Grad))
+	dWeight := sized(&d.scratch.dWeight, len(d.weight.Grad))
 	if err := d.products.weightGradient(dWeight, dy, x, d.shape(rows)); err != nil {
 		return err
 	}

@@ -69,6 +69,36 @@
 // Tensors are row-major, and rows of activations are positions: sequence after
 // sequence, and in each the tokens in order.
 //
+// What a layer needs within a call only, gradients of activations, transposes and
+// operands of products, it shares with all others. What grows with the number of
+// layers are parameters, their gradients, moments, and the activations that are kept
+// from [Llama.Loss] to [Llama.Backward], which [Llama.ActivationBytes] counts. With
+// dim D, keys and values of width K, hidden width H, h heads, and T tokens in a
+// sequence, [Config.Activations] has a layer keep for each token, in values of FP32
+// and of FP8:
+//
+//	                           fp32          fp8                 fp8-swiglu
+//	residual stream            2D FP32       2D FP32             2D FP32
+//	inputs of linear layers    3D+H FP32     3D+H FP8            3D FP8
+//	queries, keys, values      D+2K FP32     D+2K FP32           D+2K FP32
+//	attention probabilities    hT FP32       computed again      computed again
+//	inputs of SwiGLU           2H FP32       2H FP32             2H FP8
+//
+// FP8 values also have their scales. Layers that read the same input share what is
+// kept of it, but with delayed scales, whose history is each layer's own, and
+// stochastic rounding each keeps its own.
+//
+// The inputs of linear layers are kept as the operands that the weight gradients
+// multiply anyway, quantized earlier, so that fp8 gives the bits of fp32, delayed
+// scales included: a history sees an input in Loss then, and not in Backward, which
+// is the same step. [Llama.Logits] and [Llama.Evaluate] keep nothing. In fp8-swiglu
+// gradients differ: as in DeepSeek-V3 (arXiv 2412.19437, section 3.3.3) the inputs of
+// SwiGLU are kept in blocks of 1x128, and its result is computed from them in the
+// backward pass. DeepSeek-V3 also keeps the input of the linear layer after attention
+// in E5M6 and in blocks along channels, since the backward pass of attention reads
+// it, and quantizes it anew along tokens. Attention here does not read it, and it is
+// kept as the others are.
+//
 // # Concurrency
 //
 // A model uses several goroutines inside a call, but its methods must not be

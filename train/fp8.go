@@ -89,6 +89,7 @@ const (
 	opForward        = "forward"
 	opInputGradient  = "input-gradient"
 	opWeightGradient = "weight-gradient"
+	opSwiGLU         = "swiglu"
 )
 
 func (f FP8) operands() []operand {

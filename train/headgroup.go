@@ -12,6 +12,7 @@ type headGroup struct {
 	*attention
 	batchIndex, kvHead int
 
+	own           []float32 // [seq, seq], the probabilities of a head where they are not kept
 	dScores       []float32 // [seq, seq], like probs
 	square        []float32 // [seq, seq], a transpose of either
 	leftT, rightT []float32 // [headDim, seq]
@@ -19,7 +20,7 @@ type headGroup struct {
 }
 
 func newHeadGroup(a *attention) *headGroup {
-	return &headGroup{
+	g := &headGroup{
 		attention: a,
 		dScores:   make([]float32, a.seq*a.seq),
 		square:    make([]float32, a.seq*a.seq),
@@ -27,6 +28,10 @@ func newHeadGroup(a *attention) *headGroup {
 		rightT:    make([]float32, a.headDim*a.seq),
 		tall:      make([]float32, a.headDim*a.seq),
 	}
+	if !a.keepsProbs {
+		g.own = make([]float32, a.seq*a.seq)
+	}
+	return g
 }
 
 func (g *headGroup) at(batchIndex, kvHead int) { g.batchIndex, g.kvHead = batchIndex, kvHead }
@@ -51,25 +56,32 @@ func (g *headGroup) queryHeads() (lo, hi int) {
 	return g.kvHead * n, (g.kvHead + 1) * n
 }
 
-// probsOf returns the probabilities of query head h, [seq, seq].
+// probsOf returns the memory of the probabilities of query head h, [seq, seq].
 func (g *headGroup) probsOf(h int) []float32 {
+	if !g.keepsProbs {
+		return g.own
+	}
 	n := g.seq * g.seq
 	return g.probs[(g.batchIndex*g.heads+h)*n:][:n]
 }
 
 // forward sets the group's part of probs and mixed.
 func (g *headGroup) forward() {
-	keys := g.sharedHead(g.k)
 	valuesT := g.leftT
 	g.transposeHead(valuesT, g.sharedHead(g.v))
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
-		probs := g.probsOf(h)
-		g.scores(probs, g.queryHead(g.q, h), keys)
-		for i := range g.seq {
-			softmax(probs[i*g.seq:][:i+1], g.scale)
-		}
-		g.weigh(g.queryHead(g.mixed, h), probs, valuesT)
+		g.attend(h)
+		g.weigh(g.queryHead(g.inputs.mixed, h), g.probsOf(h), valuesT)
+	}
+}
+
+// attend computes the probabilities of query head h.
+func (g *headGroup) attend(h int) {
+	probs := g.probsOf(h)
+	g.scores(probs, g.queryHead(g.q, h), g.sharedHead(g.k))
+	for i := range g.seq {
+		softmax(probs[i*g.seq:][:i+1], g.scale)
 	}
 }
 
@@ -77,11 +89,14 @@ func (g *headGroup) forward() {
 func (g *headGroup) backward() {
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
+		if !g.keepsProbs {
+			g.attend(h)
+		}
 		g.scoresBackward(h)
 		g.transposeHead(g.leftT, g.queryHead(g.q, h))
-		g.addKeyGradients(g.sharedHead(g.dk), g.dScores, g.leftT)
-		g.transposeHead(g.leftT, g.queryHead(g.dMixed, h))
-		g.addKeyGradients(g.sharedHead(g.dv), g.probsOf(h), g.leftT)
+		g.addKeyGradients(g.sharedHead(g.scratch.dk), g.dScores, g.leftT)
+		g.transposeHead(g.leftT, g.queryHead(g.scratch.dMixed, h))
+		g.addKeyGradients(g.sharedHead(g.scratch.dv), g.probsOf(h), g.leftT)
 	}
 }
 
@@ -90,11 +105,11 @@ func (g *headGroup) scoresBackward(h int) {
 	keysT := g.rightT
 	g.transposeHead(keysT, g.sharedHead(g.k))
 	probs := g.probsOf(h)
-	g.scores(g.dScores, g.queryHead(g.dMixed, h), g.sharedHead(g.v))
+	g.scores(g.dScores, g.queryHead(g.scratch.dMixed, h), g.sharedHead(g.v))
 	for i := range g.seq {
 		softmaxBackward(g.dScores[i*g.seq:][:i+1], probs[i*g.seq:][:i+1], g.scale)
 	}
-	g.weigh(g.queryHead(g.dq, h), g.dScores, keysT)
+	g.weigh(g.queryHead(g.scratch.dq, h), g.dScores, keysT)
 }
 
 // bandRows is the number of rows of scores that are computed together, up to the

@@ -15,7 +15,7 @@ type Linear struct {
 	Weight *Param // [out, in]
 
 	dense dense
-	x     []float32 // what Forward was given
+	x     []float32 // what Forward was given; nil after keep
 	rows  int
 }
 
@@ -35,7 +35,7 @@ func NewLinear(name string, out, in int, o LinearOptions) (*Linear, error) {
 	if out <= 0 || in <= 0 || o.Workers < 0 {
 		return nil, fmt.Errorf("train: %s, [%d, %d], %d workers: sizes must be positive and workers not negative", name, out, in, o.Workers)
 	}
-	l := newLinear(name, out, in, Config{Workers: o.Workers})
+	l := newLinear(name, out, in, Config{Workers: o.Workers}, new(scratch))
 	if err := checkProducts("LinearOptions", o.FP8, o.Rounding); err != nil {
 		return nil, err
 	}
@@ -52,14 +52,14 @@ func NewLinear(name string, out, in int, o LinearOptions) (*Linear, error) {
 }
 
 // newLinear returns a Linear of zeros.
-func newLinear(name string, out, in int, cfg Config) *Linear {
+func newLinear(name string, out, in int, cfg Config, s *scratch) *Linear {
 	weight := newParam(name, out, in)
-	return &Linear{Weight: weight, dense: newDense(weight, cfg.Workers)}
+	return &Linear{Weight: weight, dense: newDense(weight, cfg.Workers, s)}
 }
 
 // useFP8 makes the layer multiply in FP8 under recipes that pass check.
 func (l *Linear) useFP8(recipes FP8, histories *scaling.Histories) error {
-	p, err := newFP8Products(l.Weight.Name, recipes, histories, l.dense.workers)
+	p, err := newFP8Products(l.Weight.Name, recipes, histories, l.dense.workers, l.dense.scratch)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (l *Linear) useFP8(recipes FP8, histories *scaling.Histories) error {
 
 // useRounding makes the layer round its operands under a Rounding that passes check.
 func (l *Linear) useRounding(r Rounding) {
-	l.dense.products = newRoundedProducts(l.Weight.Name, r, l.dense.workers)
+	l.dense.products = newRoundedProducts(l.Weight.Name, r, l.dense.workers, l.dense.scratch)
 }
 
 // Listen makes r hear, from now on, of every operand that the layer quantizes and

@@ -21,9 +21,11 @@ type Llama struct {
 	head      *outputHead
 	histories scaling.Histories
 	listener  tensor.Reporter
+	scratch   scratch
 
-	backwards uint64 // number of the next backward pass
-	haveLoss  bool   // Loss was the last forward pass
+	backwards       uint64 // number of the next backward pass
+	haveLoss        bool   // Loss was the last forward pass
+	activationBytes ActivationBytes
 }
 
 // NewLlama returns a model with matrices drawn from normal distributions, which
@@ -41,7 +43,7 @@ func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 
 	rope := newRope(cfg)
 	for layer := range cfg.Layers {
-		b := newBlock(layer, rope, cfg)
+		b := newBlock(layer, rope, cfg, &m.scratch)
 		m.blocks = append(m.blocks, b)
 		m.params = append(m.params, b.params()...)
 	}
@@ -50,7 +52,7 @@ func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 		table = newParam("lm_head.weight", cfg.Vocab, cfg.Dim)
 		m.params = append(m.params, table)
 	}
-	m.head = &outputHead{dense: newDense(table, cfg.Workers)}
+	m.head = &outputHead{dense: newDense(table, cfg.Workers, &m.scratch)}
 	m.randomize(seed)
 	return m, m.useProducts()
 }
@@ -106,6 +108,11 @@ func (m *Llama) ZeroGrad() {
 // seq longer than the context or a wrong number of tokens is an error. Delayed scales
 // record what it meets; [Llama.Evaluate] leaves no trace.
 func (m *Llama) Logits(tokens []int32, batch, seq int) ([]float32, error) {
+	return m.forward(tokens, batch, seq, false)
+}
+
+// forward is Logits. It keeps what Backward needs if keep is set.
+func (m *Llama) forward(tokens []int32, batch, seq int, keep bool) ([]float32, error) {
 	m.haveLoss = false
 	if err := m.check("tokens", tokens, batch, seq); err != nil {
 		return nil, err
@@ -116,6 +123,12 @@ func (m *Llama) Logits(tokens []int32, batch, seq int) ([]float32, error) {
 		if x, err = b.forward(x, batch, seq); err != nil {
 			return nil, err
 		}
+		if !keep {
+			continue
+		}
+		if err = b.keep(); err != nil {
+			return nil, err
+		}
 	}
 	return m.head.forward(m.norm.forward(x), batch*seq)
 }
@@ -124,14 +137,23 @@ func (m *Llama) Logits(tokens []int32, batch, seq int) ([]float32, error) {
 // cross-entropy, in nats, of the targets, [batch, seq]: those that follow each
 // token. It copies what it keeps of both.
 func (m *Llama) Loss(tokens, targets []int32, batch, seq int) (float32, error) {
+	loss, err := m.loss(tokens, targets, batch, seq, true)
+	if err != nil {
+		return 0, err
+	}
+	m.haveLoss, m.activationBytes = true, m.countActivations()
+	return loss, nil
+}
+
+// loss is Loss. It keeps what Backward needs if keep is set.
+func (m *Llama) loss(tokens, targets []int32, batch, seq int, keep bool) (float32, error) {
 	m.haveLoss = false
 	if err := m.check("targets", targets, batch, seq); err != nil {
 		return 0, err
 	}
-	if _, err := m.Logits(tokens, batch, seq); err != nil {
+	if _, err := m.forward(tokens, batch, seq, keep); err != nil {
 		return 0, err
 	}
-	m.haveLoss = true
 	return m.head.loss(targets), nil
 }
 
@@ -156,7 +178,7 @@ func (m *Llama) BackwardScaled(scale float32) error {
 	}
 	dx = m.norm.backward(dx)
 	for i := len(m.blocks) - 1; i >= 0; i-- {
-		if dx, err = m.blocks[i].backward(dx); err != nil {
+		if err = m.blocks[i].backward(dx); err != nil {
 			return err
 		}
 	}

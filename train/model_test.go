@@ -195,8 +195,8 @@ func TestBuffersAreReused(t *testing.T) {
 		require.NoError(t, m.Backward())
 		b := m.blocks[1]
 		return []*float32{
-			&m.head.logits[0], &m.head.dLogits[0], &m.embedding.out[0], &b.out[0], &b.attentionNorm.out[0],
-			&b.attention.q[0], &b.attention.probs[0], &b.attention.dk[0], &b.mlp.z[0], &b.mlp.dz[0],
+			&m.head.logits[0], &m.head.dLogits[0], &m.embedding.out[0], &b.out[0], &b.inputs.attention[0],
+			&b.attention.q[0], &b.attention.probs[0], &b.inputs.product[0], &m.scratch.dk[0], &m.scratch.dz[0],
 		}
 	}
 	first := buffers(2, 6)

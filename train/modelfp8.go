@@ -26,11 +26,16 @@ func (m *Llama) linears() (all []*Linear) {
 }
 
 // Listen makes r hear of all linear layers, as [Linear.Listen] says; tensors are
-// named like "model.layers.0.mlp.up_proj.input".
+// named like "model.layers.0.mlp.up_proj.input". With [ActivationsFP8SwiGLU] it also
+// hears of what is kept of SwiGLU's inputs, such as "model.layers.0.mlp.up_proj.output",
+// under the operation "swiglu".
 func (m *Llama) Listen(r tensor.Reporter) {
 	m.listener = r
 	for _, l := range m.linears() {
 		l.Listen(r)
+	}
+	for _, b := range m.blocks {
+		b.mlp.cache.listen(r)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestRopeAngles(t *testing.T) {
 
 func TestAttentionGradient(t *testing.T) {
 	const batch, seq = 2, 5
-	a := newAttention("", newRope(tiny), tiny)
+	a := newAttention("", newRope(tiny), tiny, new(inputs), new(scratch))
 	linears := []*Linear{a.query, a.key, a.value, a.output}
 	for i, l := range linears {
 		copy(l.Weight.Value, randoms(uint64(i), len(l.Weight.Value)))
@@ -82,7 +82,7 @@ func TestAttentionGradient(t *testing.T) {
 // TestAttentionIsCausal changes the last token: earlier outputs keep their bits.
 func TestAttentionIsCausal(t *testing.T) {
 	const seq = 5
-	a := newAttention("", newRope(tiny), tiny)
+	a := newAttention("", newRope(tiny), tiny, new(inputs), new(scratch))
 	for i, l := range []*Linear{a.query, a.key, a.value, a.output} {
 		copy(l.Weight.Value, randoms(uint64(i), len(l.Weight.Value)))
 	}
@@ -102,7 +102,7 @@ func TestAttentionIsCausal(t *testing.T) {
 
 func TestMLPGradient(t *testing.T) {
 	const rows = 5
-	m := newMLP("", tiny)
+	m := newMLP("", tiny, new(inputs), new(scratch))
 	linears := []*Linear{m.gate, m.up, m.down}
 	for i, l := range linears {
 		copy(l.Weight.Value, randoms(uint64(i), len(l.Weight.Value)))
@@ -129,7 +129,7 @@ func TestHeadGradient(t *testing.T) {
 	rows := len(targets)
 	w := newParam("head", tiny.Vocab, tiny.Dim)
 	copy(w.Value, randoms(1, len(w.Value)))
-	h := &outputHead{dense: newDense(w, 0)}
+	h := &outputHead{dense: newDense(w, 0, new(scratch))}
 	x := randoms(2, rows*tiny.Dim)
 	loss := func() float64 {
 		_, err := h.forward(x, rows)
@@ -148,7 +148,7 @@ func TestHeadGradient(t *testing.T) {
 func TestLossOfKnownLogits(t *testing.T) {
 	w := newParam("head", 2, 2)
 	copy(w.Value, []float32{1, 0, 0, 1})
-	h := &outputHead{dense: newDense(w, 0)}
+	h := &outputHead{dense: newDense(w, 0, new(scratch))}
 	_, err := h.forward([]float32{0, 0, 200, 0, 0, 1}, 3)
 	require.NoError(t, err)
 	loss := h.loss([]int32{0, 1, 1})
@@ -157,7 +157,7 @@ func TestLossOfKnownLogits(t *testing.T) {
 }
 
 func TestLinearRefusesWrongLengths(t *testing.T) {
-	l := newLinear("w", 3, 2, Config{})
+	l := newLinear("w", 3, 2, Config{}, new(scratch))
 	require.ErrorContains(t, l.Forward(make([]float32, 6), make([]float32, 5), 2), "w, [3, 2]")
 	require.NoError(t, l.Forward(make([]float32, 6), make([]float32, 4), 2))
 	require.ErrorContains(t, l.Backward(make([]float32, 4), make([]float32, 5)), "w, [3, 2]")

@@ -16,11 +16,12 @@ type rmsNorm struct {
 
 	x       []float32 // what forward was given
 	inverse []float32 // 1/r of each row
-	out, dx []float32
+
+	out, dx *[]float32 // memory for results, which may be shared
 }
 
 func newRMSNorm(name string, cfg Config) *rmsNorm {
-	return &rmsNorm{gain: newGain(name, cfg.Dim), eps: cfg.NormEps, workers: cfg.Workers}
+	return &rmsNorm{gain: newGain(name, cfg.Dim), eps: cfg.NormEps, workers: cfg.Workers, out: new([]float32), dx: new([]float32)}
 }
 
 // forward returns a slice like x that stays valid until the next call. It keeps
@@ -29,7 +30,7 @@ func (n *rmsNorm) forward(x []float32) []float32 {
 	n.x = x
 	dim := n.gain.Cols
 	rows := len(x) / dim
-	out, inverse := sized(&n.out, len(x)), sized(&n.inverse, rows)
+	out, inverse := sized(n.out, len(x)), sized(&n.inverse, rows)
 	parallel.For(rows, 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			row := x[r*dim : (r+1)*dim]
@@ -53,7 +54,7 @@ func normalizeRow(y, x, gain []float32, inverse float32) {
 func (n *rmsNorm) backward(dy []float32) []float32 {
 	n.gainBackward(dy)
 	dim := n.gain.Cols
-	dx := sized(&n.dx, len(dy))
+	dx := sized(n.dx, len(dy))
 	parallel.For(len(n.inverse), 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			a, b := r*dim, (r+1)*dim

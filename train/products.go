@@ -17,8 +17,7 @@ type shape struct{ rows, out, in int }
 // operands, so the gradients work on transposed copies.
 type fp32Products struct {
 	workers int
-
-	wT, xT, dyT []float32
+	scratch *scratch
 }
 
 func (p *fp32Products) forward(y, x, w []float32, s shape) error {
@@ -27,14 +26,14 @@ func (p *fp32Products) forward(y, x, w []float32, s shape) error {
 }
 
 func (p *fp32Products) inputGradient(dx, dy, w []float32, s shape) error {
-	wT := transposed(&p.wT, w, s.out, s.in, p.workers)
+	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
 	dot.Dense(dx, dy, wT, s.rows, s.in, s.out, p.workers)
 	return nil
 }
 
 func (p *fp32Products) weightGradient(dw, dy, x []float32, s shape) error {
-	xT := transposed(&p.xT, x, s.rows, s.in, p.workers)
-	dyT := transposed(&p.dyT, dy, s.rows, s.out, p.workers)
+	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
+	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
 	dot.Dense(dw, dyT, xT, s.out, s.in, s.rows, p.workers)
 	return nil
 }

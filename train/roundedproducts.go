@@ -15,19 +15,19 @@ type roundedProducts struct {
 	bf16Results             bool
 	seeds                   *gradientSeeds
 	workers                 int
-
-	wT, xT, dyT []float32
+	scratch                 *scratch
 }
 
 // newRoundedProducts returns the products of a layer under a Rounding that passes
 // check.
-func newRoundedProducts(weight string, r Rounding, workers int) *roundedProducts {
+func newRoundedProducts(weight string, r Rounding, workers int, s *scratch) *roundedProducts {
 	p := &roundedProducts{
 		input:       newRounder(r.Input, workers),
 		weight:      newRounder(r.Weight, workers),
 		gradient:    newRounder(r.Gradient, workers),
 		bf16Results: r.BF16Results,
 		workers:     workers,
+		scratch:     s,
 	}
 	if r.Stochastic {
 		p.seeds = &gradientSeeds{layer: strings.TrimSuffix(weight, ".weight"), seed: r.Seed}
@@ -45,7 +45,7 @@ func (p *roundedProducts) forward(y, x, w []float32, s shape) error {
 }
 
 func (p *roundedProducts) inputGradient(dx, dy, w []float32, s shape) error {
-	wT := transposed(&p.wT, w, s.out, s.in, p.workers)
+	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
 	a := p.gradient.round(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
 	b := p.weight.round(wT, s.in, s.out, fp8.Policy{})
 	p.multiply(dx, a, b, s.rows, s.in, s.out)
@@ -53,8 +53,8 @@ func (p *roundedProducts) inputGradient(dx, dy, w []float32, s shape) error {
 }
 
 func (p *roundedProducts) weightGradient(dw, dy, x []float32, s shape) error {
-	xT := transposed(&p.xT, x, s.rows, s.in, p.workers)
-	dyT := transposed(&p.dyT, dy, s.rows, s.out, p.workers)
+	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
+	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
 	a := p.gradient.round(dyT, s.out, s.rows, p.seeds.policy(fp8.Policy{}, opWeightGradient))
 	b := p.input.round(xT, s.in, s.rows, fp8.Policy{})
 	p.multiply(dw, a, b, s.out, s.in, s.rows)

@@ -53,6 +53,9 @@ func runs() map[string]struct {
 		"rounded":             {withRounding(small(), DefaultRounding(NarrowBF16)), Moments{}},
 		"rounded at random":   {withRounding(small(), random), Moments{}},
 	}
+	for _, f := range ActivationFormats()[1:] {
+		all["activations in "+f.String()] = run{smoothed(withFP8(kept(small(), f), delayed), swiglu.Smoothing{Delay: 1}), Moments{}}
+	}
 	for _, f := range MomentFormats() {
 		all["moments in "+f.String()] = run{smoothed(withFP8(small(), delayed), swiglu.Smoothing{Delay: 1}), Moments{Format: f}}
 	}

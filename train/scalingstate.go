@@ -95,8 +95,7 @@ func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 func (m *Llama) Evaluate(tokens, targets []int32, batch, seq int) (float32, error) {
 	listener, state := m.listener, m.ScalingState()
 	m.Listen(nil)
-	loss, err := m.Loss(tokens, targets, batch, seq)
-	m.haveLoss = false
+	loss, err := m.loss(tokens, targets, batch, seq, false)
 	m.Listen(listener)
 	if restored := m.RestoreScaling(state); err == nil {
 		err = restored
