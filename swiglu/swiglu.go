@@ -26,16 +26,19 @@ func (s Scales) Tokens(lo, hi int) Scales {
 	return s
 }
 
+// unscaled is the scale of a row without one.
+var unscaled = []float32{1}
+
 // row returns the scales of the elements of a row: per channel one each, per
-// token and for no scales the same for all.
-func (s Scales) row(token int) (channels []float32, all float32) {
+// token and for no scales one for all.
+func (s Scales) row(token int) []float32 {
 	switch {
 	case s.Values == nil:
-		return nil, 1
+		return unscaled
 	case s.Axis == PerToken:
-		return nil, s.Values[token]
+		return s.Values[token : token+1]
 	}
-	return s.Values, 1
+	return s.Values
 }
 
 // width returns the number of channels of n elements.
@@ -80,13 +83,8 @@ func Forward(z, u, g []float32, s Scales) {
 	}
 	width := s.width(len(z))
 	for token, lo := 0, 0; lo < len(z); token, lo = token+1, lo+width {
-		channels, all := s.row(token)
-		for i := lo; i < lo+width; i++ {
-			if channels != nil {
-				all = channels[i-lo]
-			}
-			z[i] = float32(all*u[i]) * elem.SiLU(g[i])
-		}
+		hi := lo + width
+		elem.SwiGLU(z[lo:hi], u[lo:hi], g[lo:hi], s.row(token))
 	}
 }
 
@@ -104,15 +102,8 @@ func Backward(du, dg, dz, u, g []float32, s Scales) {
 	}
 	width := s.width(n)
 	for token, lo := 0, 0; lo < n; token, lo = token+1, lo+width {
-		channels, all := s.row(token)
-		for i := lo; i < lo+width; i++ {
-			if channels != nil {
-				all = channels[i-lo]
-			}
-			d, linear, gate := dz[i], u[i], g[i]
-			du[i] = float32(all*d) * elem.SiLU(gate)
-			dg[i] = float32(float32(all*linear)*elem.SiLUGrad(gate)) * d
-		}
+		hi := lo + width
+		elem.SwiGLUGrad(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], s.row(token))
 	}
 }
 

@@ -60,18 +60,9 @@ func (h *outputHead) backward(scale float32) ([]float32, error) {
 	parallel.For(rows, 16, h.dense.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			d := dLogits[r*vocab : (r+1)*vocab]
-			crossEntropyBackward(d, h.logits[r*vocab:(r+1)*vocab], h.logSums[r], share)
+			elem.ExpTo(d, h.logits[r*vocab:(r+1)*vocab], h.logSums[r], 1, share)
 			d[h.targets[r]] -= share
 		}
 	})
 	return dx, h.dense.backward(dx, dLogits, h.x, rows)
-}
-
-// crossEntropyBackward writes share·softmax(logits) to d, which lacks only the
-// -share of the target.
-func crossEntropyBackward(d, logits []float32, logSum, share float32) {
-	d = d[:len(logits)]
-	for i, v := range logits {
-		d[i] = elem.Exp(v-logSum) * share
-	}
 }

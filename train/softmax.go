@@ -7,11 +7,9 @@ import (
 
 // softmax replaces row by the softmax of scale·row.
 func softmax(row []float32, scale float32) {
-	largest := maximum(row)
+	elem.ExpTo(row, row, maximum(row), scale, 1)
 	var sum float32
-	for i, v := range row {
-		e := elem.Exp(float32((v - largest) * scale))
-		row[i] = e
+	for _, e := range row {
 		sum += e
 	}
 	inverse := 1 / sum
@@ -34,16 +32,26 @@ func softmaxBackward(d, p []float32, scale float32) {
 func logSumExp(row []float32) float32 {
 	largest := maximum(row)
 	var sum float32
-	for _, v := range row {
-		sum += elem.Exp(v - largest)
+	var part [128]float32
+	for len(row) > 0 {
+		n := min(len(row), len(part))
+		elem.ExpTo(part[:n], row[:n], largest, 1, 1)
+		for _, e := range part[:n] {
+			sum += e
+		}
+		row = row[n:]
 	}
 	return largest + elem.Log(sum)
 }
 
+// maximum finds four at a time, so that one need not wait for the other.
 func maximum(row []float32) float32 {
-	largest := row[0]
-	for _, v := range row[1:] {
-		largest = max(largest, v)
+	a, b, c, d := row[0], row[0], row[0], row[0]
+	for ; len(row) >= 4; row = row[4:] {
+		a, b, c, d = max(a, row[0]), max(b, row[1]), max(c, row[2]), max(d, row[3])
 	}
-	return largest
+	for _, v := range row {
+		a = max(a, v)
+	}
+	return max(a, b, c, d)
 }

@@ -8,6 +8,10 @@
 //
 // Functions of float32 compute in float64 and round once at the end, so they are
 // within 0.5001 ulp of the true value. Every NaN result is the same quiet NaN.
+// [ExpTo], [SwiGLU] and [SwiGLUGrad] are loops over them, which have kernels: these
+// do to several elements at once what the functions do to one, operation by
+// operation, so that the bits are the same, except of a NaN that a product makes.
+//
 // All functions are safe for concurrent use and allocate nothing.
 package elem
 

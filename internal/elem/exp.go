@@ -6,6 +6,20 @@ import "math"
 // were the limit.
 const expLimit = 700
 
+// The series of e**x: term2 is 1/2! and so on.
+const (
+	term2  = 1.0 / 2
+	term3  = term2 / 3
+	term4  = term3 / 4
+	term5  = term4 / 5
+	term6  = term5 / 6
+	term7  = term6 / 7
+	term8  = term7 / 8
+	term9  = term8 / 9
+	term10 = term9 / 10
+	term11 = term10 / 11
+)
+
 // Exp returns e**x. Results beyond the range are +Inf or, through the
 // subnormals, 0.
 func Exp(x float32) float32 {
@@ -36,28 +50,16 @@ func exp(x float64) float64 {
 // expNear0 returns the first 12 terms of the series of e**r, for |r| up to
 // ln(2)/2. The even and the odd ones are two chains, which a CPU overlaps.
 func expNear0(r float64) float64 {
-	const (
-		c2  = 1.0 / 2
-		c3  = c2 / 3
-		c4  = c3 / 4
-		c5  = c4 / 5
-		c6  = c5 / 6
-		c7  = c6 / 7
-		c8  = c7 / 8
-		c9  = c8 / 9
-		c10 = c9 / 10
-		c11 = c10 / 11
-	)
 	s := float64(r * r)
-	even := float64(c10*s) + c8
-	even = float64(even*s) + c6
-	even = float64(even*s) + c4
-	even = float64(even*s) + c2
+	even := float64(term10*s) + term8
+	even = float64(even*s) + term6
+	even = float64(even*s) + term4
+	even = float64(even*s) + term2
 	even = float64(even*s) + 1
-	odd := float64(c11*s) + c9
-	odd = float64(odd*s) + c7
-	odd = float64(odd*s) + c5
-	odd = float64(odd*s) + c3
+	odd := float64(term11*s) + term9
+	odd = float64(odd*s) + term7
+	odd = float64(odd*s) + term5
+	odd = float64(odd*s) + term3
 	odd = float64(odd*s) + 1
 	return even + float64(odd*r)
 }
