@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // All returns the experiments in the order of the page.
-func All() []Experiment { return []Experiment{parity, accumulation, law} }
+func All() []Experiment { return []Experiment{parity, accumulation, law, memory} }
 
 // Find returns the experiment of a name.
 func Find(name string) (Experiment, error) {

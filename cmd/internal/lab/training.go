@@ -57,6 +57,7 @@ type curve struct {
 	heldOut float64   // mean loss on the held-out text, after the last step
 	params  int
 
+	activations train.ActivationBytes // kept for the backward pass
 	momentBytes int
 }
 
@@ -122,7 +123,7 @@ func (j job) do(ctx context.Context, p *Progress) (curve, error) {
 			return c, err
 		}
 	}
-	c.momentBytes = run.Optimizer.MomentBytes()
+	c.activations, c.momentBytes = run.Model.ActivationBytes(), run.Optimizer.MomentBytes()
 	c.heldOut, err = run.HeldOut(j.lesson.corpus, j.lesson.judged, j.lesson.batch, j.lesson.seq)
 	return c, err
 }

@@ -1,0 +1,31 @@
+package lab
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMemory(t *testing.T) {
+	r := run(t, memory, short())
+	for _, g := range r.Goals {
+		require.True(t, g.Met, "%s: %s", g.What, g.Got)
+	}
+	rows := r.Tables[0].Rows
+	require.Len(t, rows, 6)
+	require.Equal(t, 8.0, rows[0][1])
+	require.Equal(t, 4.0, rows[1][1])
+	require.Equal(t, 100.0, rows[0][3])
+	require.Less(t, rows[4][3], 80.0)
+	require.Less(t, rows[5][3], rows[4][3])
+	require.Equal(t, rows[0][4], rows[4][4], "the same bits")
+	for _, i := range []int{1, 2, 3, 5} {
+		require.NotEqual(t, rows[0][4], rows[i][4], rows[i][0])
+	}
+}
+
+func TestSameLosses(t *testing.T) {
+	a := curve{losses: []float64{3, 2, 1}}
+	require.Equal(t, "the same", sameLosses(a, a))
+	require.Equal(t, "other from step 1 on", sameLosses(a, curve{losses: []float64{3, 2.5, 1}}))
+}
