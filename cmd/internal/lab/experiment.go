@@ -34,7 +34,9 @@ type Options struct {
 }
 
 // All returns the experiments in the order of the page.
-func All() []Experiment { return []Experiment{parity, accumulation, law, memory} }
+func All() []Experiment {
+	return []Experiment{parity, granularity, accumulation, law, memory, reduction}
+}
 
 // Find returns the experiment of a name.
 func Find(name string) (Experiment, error) {
