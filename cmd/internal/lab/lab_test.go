@@ -66,17 +66,6 @@ func slow(t *testing.T) {
 	}
 }
 
-// goal returns the goal of which a part of the description is given.
-func goal(t *testing.T, r *Report, part string) Goal {
-	for _, g := range r.Goals {
-		if strings.Contains(g.What, part) {
-			return g
-		}
-	}
-	require.Fail(t, "no goal", part)
-	return Goal{}
-}
-
 func TestNamesAreUniqueAndFound(t *testing.T) {
 	for _, e := range All() {
 		found, err := Find(e.Name)
