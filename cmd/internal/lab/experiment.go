@@ -50,6 +50,7 @@ func Find(name string) (Experiment, error) {
 
 // Run does the experiment, or returns an error once ctx has ended.
 func (e Experiment) Run(ctx context.Context, o Options, p *Progress) (*Report, error) {
+	o.Text.Data = inPieces(o.Text.Data, o.Seed)
 	r, err := e.run(ctx, o, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)

@@ -46,7 +46,7 @@ func runParity(ctx context.Context, o Options, p *Progress) (*Report, error) {
 	c := &comparison{ways: []arithmetic{inFP32(), inBF16(), inFP8()}, dim: pick(o, 128, 32), layers: pick(o, 4, 1)}
 	form := lesson{
 		steps: pick(o, 300, 20), batch: pick(o, 8, 2), seq: pick(o, 128, 64),
-		rate: pick(o, 1e-3, 4e-3), judged: pick(o, 16, 4),
+		rate: pick(o, 1e-3, 4e-3), judged: pick(o, 32, 4),
 	}
 	var jobs []job
 	for i := range pick(o, 6, 2) {
