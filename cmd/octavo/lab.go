@@ -24,11 +24,12 @@ Models are small byte-level Llamas, trained on the source of the Go standard
 library, which the go command finds, or on --text. --activations names a
 safetensors file with the activations of a real model, [tokens, channels]:
 layers.N.gate and layers.N.up, and any others; without it the experiments use what
-they trained.
+they trained. The text is cut into pieces of 4096 bytes whose order the seed decides, so
+that the held-out end of it is like the rest.
 
 "all" takes up to 20 minutes on two processors; --short does smaller versions in one
-or two, which show that the experiments work and little more. Results other than times do
-not depend on the machine or on --workers. Ctrl-C ends the run: experiments that were
+or two, which show that the experiments work and little more. Losses, codes and products
+do not depend on the machine or on --workers. Ctrl-C ends the run: experiments that were
 finished have been written, the one at work has not. The exit status is 0 whether goals
 were met or not; --json prints them for a program.`
 

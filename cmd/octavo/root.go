@@ -11,9 +11,10 @@ import (
 
 const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the
 weights of a checkpoint, multiplies block-scaled matrices, says what FP8 would
-do to a tensor, trains a small model in FP8 beside the same one in FP32, and
-measures how fast all that is. It says whether a GPU kernel's product is right and
-where not, tests the machine's own kernels, and writes conformance vectors.
+do to a tensor, trains a small model in FP8 beside the same one in FP32, reproduces
+what is claimed of FP8 training, and measures how fast all that is. It says whether a
+GPU kernel's product is right and where not, tests the machine's own kernels, and
+writes conformance vectors.
 
 Results are the same bits on every machine and for any number of threads.
 Checkpoints are safetensors files; one that is written is either complete or not
@@ -41,7 +42,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "octavo",
-		Short:         "8-bit floating point: convert, quantize, multiply, inspect, train, bench",
+		Short:         "8-bit floating point: convert, quantize, multiply, inspect, train, lab, bench",
 		Long:          rootLong,
 		Example:       rootExample,
 		Args:          noCommand,
