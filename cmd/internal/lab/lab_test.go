@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -100,8 +101,23 @@ func TestInterruption(t *testing.T) {
 			}
 		}})
 		require.ErrorIs(t, err, why, e.Name)
+		require.LessOrEqual(t, steps, 2+runtime.GOMAXPROCS(0), "%s went on", e.Name)
 		require.ErrorContains(t, err, e.Name+": ")
 	}
+}
+
+// TestTextIsMixed: an experiment gets the pieces of the text in the seed's order.
+func TestTextIsMixed(t *testing.T) {
+	o := short()
+	var got []byte
+	e := Experiment{run: func(_ context.Context, o Options, _ *Progress) (*Report, error) {
+		got = o.Text.Data
+		return new(Report), nil
+	}}
+	_, err := e.Run(context.Background(), o, nil)
+	require.NoError(t, err)
+	require.Equal(t, inPieces(o.Text.Data, o.Seed), got)
+	require.NotEqual(t, o.Text.Data, got)
 }
 
 func TestShortText(t *testing.T) {
@@ -140,6 +156,7 @@ func TestCSV(t *testing.T) {
 	rows, err := csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{"name", "value", "count"}, {"a, b", "0.333333333", "7"}, {"<c>", "0.100000001", "8"}}, rows)
+	require.False(t, Table{Columns: []string{"x"}}.Numeric(0))
 	require.Panics(t, func() { t := example().Tables[0]; t.add("too few") })
 }
 

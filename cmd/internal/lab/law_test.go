@@ -24,6 +24,11 @@ func TestLaw(t *testing.T) {
 	}
 	require.Equal(t, "E4M3", r.Tables[0].Rows[4][4])
 	require.Len(t, r.Tables[1].Rows, 5+5)
+	seen := make(map[any]bool)
+	for _, row := range r.Tables[1].Rows[5:] {
+		require.False(t, seen[row[7]], "each precision is another: %v", row)
+		seen[row[7]] = true
+	}
 }
 
 // TestEqualCost: parameters, bits and tokens of all models make the same product, to
@@ -45,6 +50,16 @@ func TestEqualCost(t *testing.T) {
 			require.Contains(t, j.name, "equal size")
 		}
 	}
+}
+
+// TestSweepTakesTheRightRuns has the loss of a run be its number.
+func TestSweepTakesTheRightRuns(t *testing.T) {
+	s := &sweep{widths: widths(32), seeds: 2}
+	for i := range 3 * len(s.widths) {
+		s.curves = append(s.curves, curve{losses: []float64{float64(i)}})
+	}
+	require.Equal(t, []float64{3, 8}, s.equalCost(3))
+	require.Equal(t, 13.0, s.equalSize(3))
 }
 
 func TestLinearParams(t *testing.T) {
