@@ -71,6 +71,10 @@ func TestPrecisionsAreWhatTheySay(t *testing.T) {
 	require.True(t, c.Rounding.BF16Results)
 }
 
+func TestWithin(t *testing.T) {
+	require.Equal(t, 3, within([]float64{-0.25, 0.3, 0, -0.3, 0.1}, 0.25))
+}
+
 func TestLastTenth(t *testing.T) {
 	c := curve{}
 	for i := range 25 {
