@@ -37,7 +37,7 @@ func newLawReport(p published, s *sweep) *Report {
 			s.penalties(),
 		},
 		Limits: []string{
-			fmt.Sprintf("Our models have %.2f to %.2f million parameters in their linear layers and see up to %d bytes, thousands of times less than those that the laws were fitted on; neither law says anything about them. At this scale every model is far from the end of its training, which favours the larger.",
+			fmt.Sprintf("Our models have %.2f to %.2f million parameters in their linear layers and see up to %d bytes. The laws were fitted on 30 million parameters and 1.5 billion tokens or more, and say nothing about so little. At this scale every model is far from the end of its training, which favours the larger.",
 				float64(linearParams(s.jobs[0].config))/1e6, float64(linearParams(s.jobs[len(s.widths)-1].config))/1e6, s.bytes()),
 			"FP6 (E3M2) and FP4 (E2M1) are rounded to, with a scale for each 1x128 or 128x128 block, and multiplied in FP32; their gradients are rounded at random. FP8 is real, and BF16 rounded too. Embedding, attention scores and head are FP32 in all, and count in no cost.",
 			"The sweep's loss is the mean of the training loss over the last tenth of the steps, on text not seen before.",
@@ -81,7 +81,7 @@ func (s *sweep) bytes() (most int) {
 // lawChart shows both laws above their own best, since their losses are of different
 // data.
 func lawChart(p published) chart.Chart {
-	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token", LogX: true}
+	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token"}
 	for _, l := range []struct {
 		name  string
 		plans []precision.Plan
