@@ -1,24 +1,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/parity"
-	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/train"
 )
 
 const trainLong = `Train trains the same small byte-level Llama twice, in FP32 and in FP8, step by
@@ -40,18 +33,34 @@ zero (under). The directory given by --out receives
   telemetry.csv   what happened to each operand, every --telemetry-every steps
   index.html      the tables and plots on one page
 
-Ctrl-C ends the run after the current step with what there is. Results other
-than times do not depend on the machine or on --workers.`
+A step whose gradient is not finite is skipped: the table says how many there
+were and where the first bad value was. It also lists spikes, losses and gradient
+norms far above the median of those before, and for each the operand to suspect,
+the one that lost most in that step.
+
+With --checkpoint-every a directory checkpoint-N in that of --out keeps both
+models and the curves after N steps, until the next one is whole. --resume goes
+on from it to the bits of a run that was never interrupted. Text and options must
+be the same, but for --workers and --checkpoint-every.
+
+Ctrl-C ends the run after the current step with what there is, and with
+--checkpoint-every a last checkpoint. Results other than times do not depend on
+the machine or on --workers.`
 
 const trainExample = `  octavo train
   octavo train --text shakespeare.txt --steps 500
   octavo train --profile te-delayed --gradient-format e5m2
-  octavo train --profile te-current --smooth channel --json > result.json`
+  octavo train --profile te-current --smooth channel --json > result.json
+  octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
+  octavo train --steps 5000 --checkpoint-every 100
+  octavo train --steps 5000 --checkpoint-every 100 --resume`
 
 // trainFlags are the flags of train that are not options of the run.
 type trainFlags struct {
-	text, out string
-	asJSON    bool
+	text, out       string
+	asJSON          bool
+	checkpointEvery int
+	resume          bool
 }
 
 func newTrainCommand() *cobra.Command {
@@ -95,15 +104,29 @@ func newTrainCommand() *cobra.Command {
 	rateFlag(cmd, &options.LearningRate, "lr", "peak learning rate, after a warmup of a tenth of the steps")
 	wholeFlag(cmd, &options.Workers, 0, math.MaxInt32, "workers", "threads at most; 0 is one for each processor (default 0)")
 	wholeFlag(cmd, &options.TelemetryEvery, 0, math.MaxInt32, "telemetry-every", "steps from one line per operand in telemetry.csv to the next; 0 for none")
-	wholeFlag(cmd, &options.Seed, 0, math.MaxUint64, "seed", "of the first weights and of the batches")
+	wholeFlag(cmd, &flags.checkpointEvery, 0, math.MaxInt32, "checkpoint-every", "steps from one checkpoint to the next; 0 for none (default 0)")
+	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out")
+	wholeFlag(cmd, &options.Seed, 0, math.MaxUint64, "seed", "of the first weights, of the batches and of --stochastic")
 	f.Var(&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
+	f.BoolVar(&options.Stochastic, "stochastic", false, "round gradients of the FP8 model at random, without bias")
+	choiceFlag(cmd, &options.Moments, "moments", "how AdamW keeps the moments of the FP8 model", named(train.MomentFormats())...)
+	choiceFlag(cmd, &options.Activations, "activations", "how the FP8 model keeps activations for the backward pass", named(train.ActivationFormats())...)
 	choiceFlag(cmd, &options.Smoothing, "smooth", "Smooth-SwiGLU in the FP8 model",
 		choice[*swiglu.Smoothing]{"none", nil},
 		choice[*swiglu.Smoothing]{"channel", &swiglu.Smoothing{}},
 		choice[*swiglu.Smoothing]{"token", &swiglu.Smoothing{Axis: swiglu.PerToken}})
 	return cmd
+}
+
+// named returns values as the choices of a flag.
+func named[T fmt.Stringer](values []T) []choice[T] {
+	choices := make([]choice[T], len(values))
+	for i, v := range values {
+		choices[i] = choice[T]{v.String(), v}
+	}
+	return choices
 }
 
 // allProfileNames lists the profiles for --help, four to a line.
@@ -135,124 +158,3 @@ func checkTrain(o parity.Options) error {
 	}
 	return nil
 }
-
-func runTrain(cmd *cobra.Command, flags trainFlags, o parity.Options) error {
-	text, err := trainText(flags.text)
-	if err != nil {
-		return err
-	}
-	ctx, stop := untilInterrupt(cmd)
-	defer stop()
-	bar := newStepBar(cmd.ErrOrStderr(), o.Steps)
-	var noDirectory error
-	result, failure := parity.Run(ctx, o, text, func(p parity.Point) {
-		if p.Step == 0 { // there will be something to write
-			if noDirectory = os.MkdirAll(flags.out, 0o777); noDirectory != nil {
-				stop()
-			}
-		}
-		bar.Describe(fmt.Sprintf("loss FP32 %.3f FP8 %.3f", p.FP32.Loss, p.FP8.Loss))
-		_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
-	})
-	_ = bar.Exit()
-	if noDirectory != nil {
-		return inDirectory(noDirectory)
-	}
-	if result == nil {
-		return failure
-	}
-	if len(result.Points) == 0 {
-		return errors.Join(failure, errors.New("stopped before the first step: there is nothing to report"))
-	}
-	if err := writeTrain(cmd.OutOrStdout(), flags, result); err != nil {
-		return err
-	}
-	if done := len(result.Points); done < o.Steps && failure == nil {
-		warn(cmd.ErrOrStderr(), "stopped after %d of %d steps", done, o.Steps)
-	}
-	return failure
-}
-
-func trainText(path string) (text.Text, error) {
-	if path == "" {
-		return text.GoSource()
-	}
-	return text.Read(path)
-}
-
-// newStepBar returns a bar over steps, which is shown where stderr is a terminal.
-func newStepBar(stderr io.Writer, steps int) *progressbar.ProgressBar {
-	return progressbar.NewOptions(steps,
-		progressbar.OptionSetWriter(stderr),
-		progressbar.OptionSetVisibility(isTerminal(stderr)),
-		progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
-}
-
-// writeTrain writes the files and then the table or the JSON.
-func writeTrain(stdout io.Writer, flags trainFlags, result *parity.Result) error {
-	command := trainCommandLine(flags, result.Options)
-	v := currentVersion()
-	machine := fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS)
-	for name, write := range map[string]func(io.Writer) error{
-		"curves.csv":    result.WriteCurves,
-		"telemetry.csv": result.WriteTelemetry,
-		"index.html":    func(w io.Writer) error { return result.WritePage(w, command, machine) },
-	} {
-		if err := writeFile(filepath.Join(flags.out, name), write); err != nil {
-			return inDirectory(err)
-		}
-	}
-	if flags.asJSON {
-		return result.WriteJSON(stdout)
-	}
-	if err := result.WriteTable(stdout); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(stdout, "Curves, telemetry and plots: %s\n", filepath.Join(flags.out, "index.html"))
-	return err
-}
-
-// inDirectory adds what to do to an error about --out.
-func inDirectory(err error) error { return fmt.Errorf("%w: name another directory with --out", err) }
-
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := file.Close(); err == nil {
-			err = e
-		}
-	}()
-	return write(file)
-}
-
-// trainCommandLine is what repeats a run.
-func trainCommandLine(flags trainFlags, o parity.Options) string {
-	smooth := "none"
-	if o.Smoothing != nil {
-		smooth = map[swiglu.Axis]string{swiglu.PerChannel: "channel", swiglu.PerToken: "token"}[o.Smoothing.Axis]
-	}
-	text := ""
-	if flags.text != "" {
-		text = " --text " + shellQuote(flags.text)
-	}
-	return fmt.Sprintf("octavo train%s --steps %d --batch %d --context %d --dim %d --layers %d --heads %d --hidden %d --lr %v --seed %d --profile %s --gradient-format %s --smooth %s --telemetry-every %d",
-		text, o.Steps, o.Batch, o.Context, o.Dim, o.Layers, o.Heads, o.Hidden, o.LearningRate, o.Seed,
-		o.Profile, strings.ToLower(o.GradientFormat.String()), smooth, o.TelemetryEvery)
-}
-
-// shellQuote returns text as a shell reads it as one word.
-func shellQuote(text string) string {
-	if !unusual.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-// unusual matches what is or may be more to a shell than a letter.
-var unusual = regexp.MustCompile(`[^\pL\pN_./:@%+=,-]`)

@@ -12,10 +12,11 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/parity"
 	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/train"
 )
 
-// train runs octavo train on a small text with a small model.
-func train(t *testing.T, more ...string) (status int, out, stdout, stderr string) {
+// trainSmall runs octavo train on a small text with a small model.
+func trainSmall(t *testing.T, more ...string) (status int, out, stdout, stderr string) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("round and round the rugged rock. ", 50)), 0o644))
@@ -28,7 +29,7 @@ func train(t *testing.T, more ...string) (status int, out, stdout, stderr string
 }
 
 func TestTrain(t *testing.T) {
-	status, out, stdout, stderr := train(t)
+	status, out, stdout, stderr := trainSmall(t)
 	require.Zero(t, status, stderr)
 	require.Empty(t, stderr)
 	for _, want := range []string{"FP32", "FP8", "gap", "held-out loss", "0.mlp.down", "te-block-pow2", "index.html"} {
@@ -41,15 +42,18 @@ func TestTrain(t *testing.T) {
 	}
 	page, err := os.ReadFile(filepath.Join(out, "index.html"))
 	require.NoError(t, err)
-	require.Contains(t, string(page), "--profile te-block-pow2 --gradient-format e4m3 --smooth none --telemetry-every 10")
+	require.Contains(t, string(page), "--profile te-block-pow2 --gradient-format e4m3 --stochastic=false --smooth none --moments fp32 --activations fp32 --telemetry-every 10")
 	require.Contains(t, string(page), "octavo train --text "+filepath.Join(out, "..", "..", "text")+" --steps 4")
 }
 
 // TestTrainCommandLine reads back the command that repeats a run.
 func TestTrainCommandLine(t *testing.T) {
-	o := parity.Options{Steps: 7, LearningRate: 1e-5, Profile: "mx-floor", Smoothing: &swiglu.Smoothing{Axis: swiglu.PerToken}, TelemetryEvery: 3}
+	o := parity.Options{
+		Steps: 7, LearningRate: 1e-5, Profile: "mx-floor", Stochastic: true, Smoothing: &swiglu.Smoothing{Axis: swiglu.PerToken},
+		Moments: train.MomentsBF16, Activations: train.ActivationsFP8, TelemetryEvery: 3,
+	}
 	require.Equal(t, "octavo train --steps 7 --batch 0 --context 0 --dim 0 --layers 0 --heads 0 --hidden 0 --lr 1e-05 --seed 0"+
-		" --profile mx-floor --gradient-format e4m3 --smooth token --telemetry-every 3", trainCommandLine(trainFlags{}, o))
+		" --profile mx-floor --gradient-format e4m3 --stochastic=true --smooth token --moments bf16 --activations fp8 --telemetry-every 3", trainCommandLine(trainFlags{}, o))
 	for path, want := range map[string]string{
 		"../a/b-1.txt": "../a/b-1.txt",
 		"my text":      "'my text'",
@@ -62,7 +66,8 @@ func TestTrainCommandLine(t *testing.T) {
 }
 
 func TestTrainJSON(t *testing.T) {
-	status, _, stdout, stderr := train(t, "--json", "--profile", "te-delayed", "--gradient-format", "e5m2", "--smooth", "channel", "--seed", "7")
+	status, _, stdout, stderr := trainSmall(t, "--json", "--profile", "te-delayed", "--gradient-format", "e5m2", "--smooth", "channel", "--seed", "7",
+		"--moments", "fp8-expanded", "--activations", "fp8-swiglu", "--stochastic")
 	require.Zero(t, status, stderr)
 	var got struct {
 		StepsDone int
@@ -71,6 +76,9 @@ func TestTrainJSON(t *testing.T) {
 			Profile        string
 			GradientFormat string
 			Seed           int
+			Moments        string
+			Activations    string
+			Stochastic     bool
 		}
 		FP8 struct{ FinalLoss float64 }
 	}
@@ -80,6 +88,9 @@ func TestTrainJSON(t *testing.T) {
 	require.Equal(t, "channel", got.Smoothing)
 	require.Equal(t, "te-delayed", got.Options.Profile)
 	require.Equal(t, 7, got.Options.Seed)
+	require.Equal(t, "fp8-expanded", got.Options.Moments)
+	require.Equal(t, "fp8-swiglu", got.Options.Activations)
+	require.True(t, got.Options.Stochastic)
 	require.Positive(t, got.FP8.FinalLoss)
 }
 
@@ -104,12 +115,17 @@ func TestTrainRefuses(t *testing.T) {
 		{[]string{"--lr", "NaN"}, 2, `invalid argument "NaN" for "--lr" flag: want a number between 0 and 1`},
 		{[]string{"--profile", "fp9"}, 2, `unknown profile "fp9"`},
 		{[]string{"--smooth", "both"}, 2, "want none or channel or token"},
+		{[]string{"--moments", "fp4"}, 2, "want fp32 or bf16 or fp8 or fp8-expanded"},
+		{[]string{"--activations", "bf16"}, 2, "want fp32 or fp8 or fp8-swiglu"},
+		{[]string{"--stochastic=maybe"}, 2, `invalid argument "maybe" for "--stochastic" flag`},
+		{[]string{"--checkpoint-every", "-1"}, 2, `"--checkpoint-every" flag: want a whole number from 0`},
+		{[]string{"--resume"}, 1, "to resume from: name the --out of a run with --checkpoint-every, or leave out --resume"},
 		{[]string{"--workers", "-1"}, 2, `"--workers" flag: want a whole number from 0`},
 		{[]string{"--context", "4000"}, 1, "too short"},
 		{[]string{"--text", "no-such-file"}, 1, "--text wants a file to train on"},
 		{[]string{"stray"}, 2, `want no arguments, there is "stray"`},
 	} {
-		status, out, stdout, stderr := train(t, c.args...)
+		status, out, stdout, stderr := trainSmall(t, c.args...)
 		require.Equal(t, c.status, status, c.args)
 		require.NoDirExists(t, filepath.Dir(out))
 		require.Contains(t, stderr, c.says)
@@ -121,14 +137,14 @@ func TestTrainRefuses(t *testing.T) {
 func TestTrainOutThatIsNoDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o666))
-	status, _, stdout, stderr := train(t, "--out", file, "--steps", "1000000")
+	status, _, stdout, stderr := trainSmall(t, "--out", file, "--steps", "1000000")
 	require.Equal(t, 1, status)
 	require.Empty(t, stdout)
 	require.Equal(t, "octavo: mkdir "+file+": not a directory: name another directory with --out\n", stderr)
 
 	dir := filepath.Join(filepath.Dir(file), "dir")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "index.html"), 0o777))
-	status, _, _, stderr = train(t, "--out", dir)
+	status, _, _, stderr = trainSmall(t, "--out", dir)
 	require.Equal(t, 1, status)
 	require.Equal(t, "octavo: open "+filepath.Join(dir, "index.html")+": is a directory: name another directory with --out\n", stderr)
 }

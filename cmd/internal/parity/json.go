@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/telemetry"
 )
 
 // summary is the result for a program.
@@ -20,6 +21,8 @@ type summary struct {
 	HeldOutGap jsonout.Number `json:"heldOutGapPercent"`
 	Layers     []layerJSON    `json:"layers"`
 	NonFinite  *nonFiniteJSON `json:"firstNonFinite,omitempty"`
+	Skips      []skipJSON     `json:"skips,omitempty"`
+	Spikes     []spikeJSON    `json:"spikes,omitempty"`
 }
 
 type outcomeJSON struct {
@@ -54,6 +57,29 @@ type nonFiniteJSON struct {
 	Value  jsonout.Number `json:"value"`
 }
 
+type skipJSON struct {
+	Model    string         `json:"model"`
+	Step     int            `json:"step"`
+	Norm     jsonout.Number `json:"norm"`
+	Gradient nonFiniteJSON  `json:"gradient"` // the first that was not finite
+	First    nonFiniteJSON  `json:"first"`    // value of the step that was not
+}
+
+type spikeJSON struct {
+	Model   string         `json:"model"`
+	Series  string         `json:"series"`
+	Step    int64          `json:"step"`
+	Value   jsonout.Number `json:"value"`
+	Median  jsonout.Number `json:"median"` // of the values before it
+	Suspect *suspectJSON   `json:"suspect,omitempty"`
+}
+
+type suspectJSON struct {
+	Tensor  string      `json:"tensor"`
+	Op      string      `json:"op"`
+	Operand operandJSON `json:"operand"`
+}
+
 // WriteJSON writes the result, without its curves and events, as one object.
 func (r *Result) WriteJSON(w io.Writer) error {
 	s := summary{
@@ -65,19 +91,36 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		HeldOutGap: jsonout.Number(Gap(r.FP32.HeldOut, r.FP8.HeldOut)),
 	}
 	if r.Options.Smoothing != nil {
-		s.Smoothing = map[bool]string{true: "channel", false: "token"}[r.Options.Smoothing.Axis == 0]
+		s.Smoothing = r.Options.smoothing()
 	}
 	for _, l := range r.Layers() {
 		s.Layers = append(s.Layers, layerJSON{l.Name, operandOf(l.Input), operandOf(l.Weight), operandOf(l.Gradient)})
 	}
-	if n := r.NonFinite; n != nil {
-		s.NonFinite = &nonFiniteJSON{n.Step, n.Tensor, n.Op, n.Index, jsonout.Number(n.Value)}
+	if r.NonFinite != nil {
+		s.NonFinite = new(nonFiniteOf(*r.NonFinite))
+	}
+	for _, k := range r.Skips {
+		s.Skips = append(s.Skips, skipJSON{k.Model, k.Step, jsonout.Number(k.Norm), nonFiniteOf(k.Gradient), nonFiniteOf(k.First)})
+	}
+	for _, k := range r.Spikes {
+		s.Spikes = append(s.Spikes, spikeJSON{k.Model, k.Series, k.Step, jsonout.Number(k.Value), jsonout.Number(k.Median), suspectOf(k)})
 	}
 	return jsonout.Print(w, s)
 }
 
 func (r *Result) outcomeJSON(o Outcome, first Figures) outcomeJSON {
 	return outcomeJSON{jsonout.Number(first.Loss), jsonout.Number(o.Loss), jsonout.Number(o.HeldOut), o.Time.Seconds()}
+}
+
+func nonFiniteOf(n telemetry.NonFinite) nonFiniteJSON {
+	return nonFiniteJSON{n.Step, n.Tensor, n.Op, n.Index, jsonout.Number(n.Value)}
+}
+
+func suspectOf(s Spike) *suspectJSON {
+	if s.Suspect == nil {
+		return nil
+	}
+	return &suspectJSON{s.Suspect.Tensor, s.Suspect.Op, operandOf(Operand{s.Suspect.Stats})}
 }
 
 func operandOf(o Operand) operandJSON {

@@ -35,6 +35,9 @@ func percent(part, whole int64) float64 {
 func (r *Result) Layers() []Layer {
 	byName := make(map[string]*Layer)
 	for _, t := range r.Totals {
+		if t.Blocks == 0 { // it is the gradient of a step that was skipped
+			continue
+		}
 		role := roleOf(t.Tensor)
 		name := shortName(strings.TrimSuffix(t.Tensor, "."+role))
 		l := byName[name]
@@ -86,4 +89,4 @@ func (l *Layer) operand(role string) *Operand {
 	return nil
 }
 
-func (o *Operand) add(t telemetry.Total) { o.Stats.Merge(&t.Stats) }
+func (o *Operand) add(t telemetry.Summary) { o.Stats.Merge(&t.Stats) }

@@ -31,6 +31,6 @@ func (r *Result) WritePage(w io.Writer, command, machine string) error {
 	}
 	return page.Execute(w, map[string]any{
 		"Result": r, "First": r.Points[0], "Layers": r.Layers(), "Charts": charts,
-		"Command": command, "Machine": machine, "Smoothing": r.smoothing(),
+		"Command": command, "Machine": machine, "Recipe": r.Options.recipe(), "Skips": r.skipLines(),
 	})
 }

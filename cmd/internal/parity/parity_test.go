@@ -19,6 +19,7 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
+	"github.com/octavo-fp8/octavo/train"
 )
 
 func options(steps int) Options {
@@ -39,7 +40,7 @@ func TestBothLearnAndFP8Follows(t *testing.T) {
 	if testing.Short() {
 		steps, below = 15, 0.9
 	}
-	r, err := Run(context.Background(), options(steps), rhyme(), quiet)
+	r, err := Run(context.Background(), options(steps), rhyme(), Checkpoints{}, quiet)
 	require.NoError(t, err)
 	require.Len(t, r.Points, steps)
 	require.Less(t, r.FP32.HeldOut, below*r.Points[0].FP32.Loss)
@@ -63,19 +64,35 @@ func TestSameBitsTwice(t *testing.T) {
 		o.Profile, o.GradientFormat, o.Smoothing = scaling.TEDelayed, fp8.E5M2, &swiglu.Smoothing{}
 		return o
 	}()} {
-		a, err := Run(context.Background(), o, rhyme(), quiet)
+		a, err := Run(context.Background(), o, rhyme(), Checkpoints{}, quiet)
 		require.NoError(t, err)
 		o.Workers = 3
-		b, err := Run(context.Background(), o, rhyme(), quiet)
+		b, err := Run(context.Background(), o, rhyme(), Checkpoints{}, quiet)
 		require.NoError(t, err)
 		require.Equal(t, a.Points, b.Points)
 		require.Equal(t, a.Totals, b.Totals)
 	}
 }
 
+// TestModels: what is of the FP8 model alone is not of the other.
+func TestModels(t *testing.T) {
+	o := everything(1)
+	o.Seed = 7
+	r := newTestRunner(t, o)
+	fp32, fp8 := r.fp32.Model.Config(), r.fp8.Model.Config()
+	require.True(t, fp8.FP8.Stochastic)
+	require.EqualValues(t, 7, fp8.FP8.Seed)
+	require.Equal(t, o.Activations, fp8.Activations)
+	require.Equal(t, o.Smoothing, fp8.Smoothing)
+	require.Equal(t, o.Moments, r.fp8.Optimizer.Moments.Format)
+	fp8.FP8, fp8.Activations, fp8.Smoothing = nil, train.ActivationsFP32, nil
+	require.Equal(t, fp32, fp8)
+	require.Zero(t, r.fp32.Optimizer.Moments)
+}
+
 func TestStopsBetweenSteps(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := Run(ctx, options(50), rhyme(), func(p Point) {
+	r, err := Run(ctx, options(50), rhyme(), Checkpoints{}, func(p Point) {
 		if p.Step == 4 {
 			cancel()
 		}
@@ -86,13 +103,13 @@ func TestStopsBetweenSteps(t *testing.T) {
 
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
-	r, err = Run(stopped, options(5), rhyme(), quiet)
+	r, err = Run(stopped, options(5), rhyme(), Checkpoints{}, quiet)
 	require.NoError(t, err)
 	require.Empty(t, r.Points)
 }
 
 func TestShortText(t *testing.T) {
-	_, err := Run(context.Background(), options(5), text.New("a word", []byte("word")), quiet)
+	_, err := Run(context.Background(), options(5), text.New("a word", []byte("word")), Checkpoints{}, quiet)
 	require.ErrorContains(t, err, "a word has 4 bytes, which is too short for 8 held-out batches of 4 x 32: name a longer one with --text")
 }
 
@@ -100,7 +117,7 @@ func TestShortText(t *testing.T) {
 func TestOutputs(t *testing.T) {
 	o := options(10)
 	o.Smoothing = &swiglu.Smoothing{Axis: swiglu.PerToken}
-	r, err := Run(context.Background(), o, rhyme(), quiet)
+	r, err := Run(context.Background(), o, rhyme(), Checkpoints{}, quiet)
 	require.NoError(t, err)
 
 	curves := readCSV(t, r.WriteCurves)
@@ -113,7 +130,7 @@ func TestOutputs(t *testing.T) {
 
 	var text bytes.Buffer
 	require.NoError(t, r.WriteTable(&text))
-	for _, want := range []string{"a rhyme", "per token", "held-out loss", "1.mlp.down", "No NaN"} {
+	for _, want := range []string{"a rhyme", "te-block-pow2, gradients E4M3, Smooth-SwiGLU per token, moments fp32, activations fp32\n", "held-out loss", "1.mlp.down", "No NaN"} {
 		require.Contains(t, text.String(), want)
 	}
 
@@ -139,7 +156,7 @@ func TestOutputs(t *testing.T) {
 // TestNonFiniteOutputs: a run that met what is not finite says so everywhere.
 func TestNonFiniteOutputs(t *testing.T) {
 	o := options(1)
-	r, err := Run(context.Background(), o, rhyme(), quiet)
+	r, err := Run(context.Background(), o, rhyme(), Checkpoints{}, quiet)
 	require.NoError(t, err)
 	r.FP8.Loss = math.NaN()
 	r.Totals[0].Stats.BecameNonFinite = 5

@@ -9,24 +9,16 @@ import (
 
 // WriteTable writes the result for a terminal.
 func (r *Result) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %d bytes; %d parameters; %d of %d steps of %d x %d bytes; FP8: %s, gradients %v%s\n\n",
+	fmt.Fprintf(w, "%s, %d bytes; %d parameters; %d of %d steps of %d x %d bytes; FP8: %s\n\n",
 		r.Text.Source, r.Text.Bytes, r.Params, len(r.Points), r.Options.Steps, r.Options.Batch, r.Options.Context,
-		r.Options.Profile, r.Options.GradientFormat, r.smoothing())
+		r.Options.recipe())
 	r.writeOutcomes(w)
 	fmt.Fprintln(w)
 	r.writeLayers(w)
-	return r.writeNonFinite(w)
-}
-
-// smoothing describes the activation for a sentence about the run.
-func (r *Result) smoothing() string {
-	switch s := r.Options.Smoothing; {
-	case s == nil:
-		return ""
-	case s.Axis == 0:
-		return ", Smooth-SwiGLU per channel"
+	if err := r.writeNonFinite(w); err != nil {
+		return err
 	}
-	return ", Smooth-SwiGLU per token"
+	return r.writeTrouble(w)
 }
 
 func (r *Result) writeOutcomes(w io.Writer) {

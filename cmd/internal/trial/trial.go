@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -34,23 +35,52 @@ func New(name string, cfg train.Config, seed uint64) (*Run, error) {
 
 // Step trains on a batch. The error names the run and the loss.
 func (r *Run) Step(tokens, targets []int32, batch, seq int, rate float64) (f Figures, err error) {
-	start := time.Now()
-	defer func() { r.Time += time.Since(start) }()
-	r.Model.ZeroGrad()
-	loss, err := r.Model.Loss(tokens, targets, batch, seq)
-	if err != nil {
+	defer r.count(time.Now())
+	if f.Loss, err = r.gradients(tokens, targets, batch, seq); err != nil {
 		return f, err
 	}
-	if err := r.Model.Backward(); err != nil {
-		return f, err
-	}
-	f.Loss = float64(loss)
 	if f.GradientNorm, err = r.Optimizer.Step(r.Model.Params(), rate); err != nil {
-		return f, fmt.Errorf("%s: loss %v: %w", r.Name, loss, err)
+		return f, r.broken(f, err)
 	}
 	r.Model.EndStep()
 	return f, nil
 }
+
+// StepOrSkip is Step but for a gradient that is not finite, which it takes for a step
+// to be skipped and not for an error, as [train.AdamW.StepOrSkip] does. The recorder
+// is the one that listens to the model, or nil.
+func (r *Run) StepOrSkip(tokens, targets []int32, batch, seq int, rate float64, recorder *telemetry.Recorder) (f Figures, skip *train.Skip, err error) {
+	defer r.count(time.Now())
+	if f.Loss, err = r.gradients(tokens, targets, batch, seq); err != nil {
+		return f, nil, err
+	}
+	if f.GradientNorm, skip, err = r.Optimizer.StepOrSkip(r.Model.Params(), rate, recorder); err != nil {
+		return f, nil, r.broken(f, err)
+	}
+	if skip != nil {
+		return f, skip, r.Model.DropStep()
+	}
+	r.Model.EndStep()
+	return f, nil, nil
+}
+
+// gradients computes those of a batch, and returns its loss.
+func (r *Run) gradients(tokens, targets []int32, batch, seq int) (loss float64, err error) {
+	r.Model.ZeroGrad()
+	l, err := r.Model.Loss(tokens, targets, batch, seq)
+	if err != nil {
+		return 0, err
+	}
+	return float64(l), r.Model.Backward()
+}
+
+// broken says where the optimizer failed.
+func (r *Run) broken(f Figures, err error) error {
+	return fmt.Errorf("%s: loss %v: %w", r.Name, float32(f.Loss), err)
+}
+
+// count adds the time since the start of a step.
+func (r *Run) count(start time.Time) { r.Time += time.Since(start) }
 
 // HeldOut returns the mean loss on the first batches of the held-out text.
 func (r *Run) HeldOut(corpus *train.Corpus, batches, batch, seq int) (mean float64, err error) {

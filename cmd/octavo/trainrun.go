@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/parity"
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
+)
+
+func runTrain(cmd *cobra.Command, flags trainFlags, o parity.Options) error {
+	text, err := trainText(flags.text)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilInterrupt(cmd)
+	defer stop()
+	bar := newStepBar(cmd.ErrOrStderr(), o.Steps)
+	var noDirectory error
+	checkpoints := parity.Checkpoints{
+		Dir: flags.out, Every: flags.checkpointEvery, Resume: flags.resume,
+		Warn: func(err error) { warn(cmd.ErrOrStderr(), "%v", err) },
+	}
+	result, failure := parity.Run(ctx, o, text, checkpoints, func(p parity.Point) {
+		if p.Step == 0 { // there will be something to write
+			if noDirectory = os.MkdirAll(flags.out, 0o777); noDirectory != nil {
+				stop()
+			}
+		}
+		bar.Describe(fmt.Sprintf("loss FP32 %.3f FP8 %.3f", p.FP32.Loss, p.FP8.Loss))
+		_ = bar.Set(p.Step + 1) // a bar that cannot be drawn is no reason to stop
+	})
+	_ = bar.Exit()
+	if noDirectory != nil {
+		return inDirectory(noDirectory)
+	}
+	if result == nil {
+		return failure
+	}
+	if len(result.Points) == 0 {
+		return errors.Join(failure, errors.New("stopped before the first step: there is nothing to report"))
+	}
+	if err := writeTrain(cmd.OutOrStdout(), flags, result); err != nil {
+		return err
+	}
+	if done := len(result.Points); done < o.Steps && failure == nil {
+		warn(cmd.ErrOrStderr(), "stopped after %d of %d steps", done, o.Steps)
+	}
+	return failure
+}
+
+func trainText(path string) (text.Text, error) {
+	if path == "" {
+		return text.GoSource()
+	}
+	return text.Read(path)
+}
+
+// newStepBar returns a bar over steps, which is shown where stderr is a terminal.
+func newStepBar(stderr io.Writer, steps int) *progressbar.ProgressBar {
+	return progressbar.NewOptions(steps,
+		progressbar.OptionSetWriter(stderr),
+		progressbar.OptionSetVisibility(isTerminal(stderr)),
+		progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)
+}
+
+// writeTrain writes the files and then the table or the JSON.
+func writeTrain(stdout io.Writer, flags trainFlags, result *parity.Result) error {
+	command := trainCommandLine(flags, result.Options)
+	v := currentVersion()
+	machine := fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS)
+	for name, write := range map[string]func(io.Writer) error{
+		"curves.csv":    result.WriteCurves,
+		"telemetry.csv": result.WriteTelemetry,
+		"index.html":    func(w io.Writer) error { return result.WritePage(w, command, machine) },
+	} {
+		if err := writeFile(filepath.Join(flags.out, name), write); err != nil {
+			return inDirectory(err)
+		}
+	}
+	if flags.asJSON {
+		return result.WriteJSON(stdout)
+	}
+	if err := result.WriteTable(stdout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "Curves, telemetry and plots: %s\n", filepath.Join(flags.out, "index.html"))
+	return err
+}
+
+// inDirectory adds what to do to an error about --out.
+func inDirectory(err error) error { return fmt.Errorf("%w: name another directory with --out", err) }
+
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := file.Close(); err == nil {
+			err = e
+		}
+	}()
+	return write(file)
+}
+
+// trainCommandLine is what repeats a run.
+func trainCommandLine(flags trainFlags, o parity.Options) string {
+	line := "octavo train"
+	if flags.text != "" {
+		line += " --text " + shellQuote(flags.text)
+	}
+	for _, f := range o.Flags() {
+		line += " " + f.String()
+	}
+	return line
+}
+
+// shellQuote returns text as a shell reads it as one word.
+func shellQuote(text string) string {
+	if !unusual.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// unusual matches what is or may be more to a shell than a letter.
+var unusual = regexp.MustCompile(`[^\pL\pN_./:@%+=,-]`)
