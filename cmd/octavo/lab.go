@@ -34,7 +34,7 @@ finished have been written, the one at work has not. The exit status is 0 whethe
 were met or not; --json prints them for a program.`
 
 const labExample = `  octavo lab parity
-  octavo lab accumulation --seed 7 -o /tmp/lab
+  octavo lab accumulation --seed 7 -o lab-out
   octavo lab all --text shakespeare.txt`
 
 // labFlags are the flags of lab that are not options of an experiment.
