@@ -35,7 +35,7 @@ type Options struct {
 
 // All returns the experiments in the order of the page.
 func All() []Experiment {
-	return []Experiment{parity, granularity, accumulation, law, memory, reduction}
+	return []Experiment{parity, outliers, granularity, accumulation, law, memory, reduction}
 }
 
 // Find returns the experiment of a name.

@@ -3,8 +3,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/train"
@@ -64,38 +62,18 @@ type curve struct {
 // last returns the mean loss of the last tenth of the steps.
 func (c curve) last() float64 { return mean(c.losses[len(c.losses)-(len(c.losses)+9)/10:]) }
 
-// trainAll does all jobs, side by side as far as there are processors: many runs of
-// one goroutine each are faster than one run of many. Each step of each job is a step
-// of the progress. Results do not depend on what runs beside them.
+// trainAll does all jobs side by side. Each step of each job is a step of the progress.
+// Results do not depend on what runs beside them.
 func trainAll(ctx context.Context, o Options, p *Progress, jobs []job) ([]curve, error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	processors := o.Workers
-	if processors == 0 {
-		processors = runtime.GOMAXPROCS(0)
-	}
 	curves := make([]curve, len(jobs))
-	next := make(chan int, len(jobs))
-	for i := range jobs {
-		next <- i
-	}
-	close(next)
-	var wait sync.WaitGroup
-	side := min(processors, len(jobs))
-	for range side {
-		wait.Go(func() {
-			for i := range next {
-				jobs[i].config.Workers = processors / side
-				var err error
-				if curves[i], err = jobs[i].do(ctx, p); err != nil {
-					stop(fmt.Errorf("%s: %w", jobs[i].name, err))
-					return
-				}
-			}
-		})
-	}
-	wait.Wait()
-	return curves, context.Cause(ctx)
+	err := sideBySide(ctx, o, len(jobs), func(ctx context.Context, i, workers int) (err error) {
+		jobs[i].config.Workers = workers
+		if curves[i], err = jobs[i].do(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", jobs[i].name, err)
+		}
+		return nil
+	})
+	return curves, err
 }
 
 func totalSteps(jobs []job) (n int) {

@@ -15,6 +15,7 @@ type Run struct {
 	Name      string
 	Model     *train.Llama
 	Optimizer train.AdamW
+	Window    int           // steps after which delayed scales follow what they met; 0: 1
 	Time      time.Duration // spent in steps so far
 }
 
@@ -42,7 +43,7 @@ func (r *Run) Step(tokens, targets []int32, batch, seq int, rate float64) (f Fig
 	if f.GradientNorm, err = r.Optimizer.Step(r.Model.Params(), rate); err != nil {
 		return f, r.broken(f, err)
 	}
-	r.Model.EndStep()
+	r.endStep()
 	return f, nil
 }
 
@@ -60,8 +61,15 @@ func (r *Run) StepOrSkip(tokens, targets []int32, batch, seq int, rate float64, 
 	if skip != nil {
 		return f, skip, r.Model.DropStep()
 	}
-	r.Model.EndStep()
+	r.endStep()
 	return f, nil, nil
+}
+
+// endStep ends a step that was taken, for delayed scales where their window ends.
+func (r *Run) endStep() {
+	if r.Optimizer.Steps()%int64(max(r.Window, 1)) == 0 {
+		r.Model.EndStep()
+	}
 }
 
 // gradients computes those of a batch, and returns its loss.

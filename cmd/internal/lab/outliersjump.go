@@ -1,0 +1,127 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/telemetry"
+	"github.com/octavo-fp8/octavo/train"
+)
+
+// jumpCase is a way to quantize that an outlier takes by surprise.
+type jumpCase struct {
+	name      string
+	fp8       *train.FP8
+	smoothing *swiglu.Smoothing
+}
+
+func jumpCases() []jumpCase {
+	cases := []jumpCase{{name: "FP32"}}
+	for _, margin := range []int{0, outlierMargin} {
+		for i, how := range smoothings {
+			cases = append(cases, jumpCase{name: jumpName(i, margin), fp8: lateRecipes(margin), smoothing: how.way})
+		}
+	}
+	return append(cases,
+		jumpCase{name: "just in time", fp8: currentRecipes()},
+		jumpCase{name: "blocks", fp8: blockRecipes()})
+}
+
+// jumpName is that of a delayed case: of a way in smoothings, under a margin.
+func jumpName(smoothing, margin int) string {
+	return fmt.Sprintf("%s, margin %d", smoothings[smoothing].name, margin)
+}
+
+// jumpFigures are what a case does when gains have grown since the last refresh.
+type jumpFigures struct {
+	name string
+	at   []jumpPoint
+}
+
+type jumpPoint struct {
+	gain      float64
+	loss      float64 // held-out
+	reach     float64 // how far the largest input of a down projection is beyond what its scale holds
+	saturated float64 // share of it
+}
+
+// jumpGains are those that outliers reach between two refreshes.
+var jumpGains = []float64{1, 2, 4, 8, 12, 16, 32}
+
+// jump lets gains grow at once, with the scales of the weights before: no step ends.
+func (s *outlierStudy) jump(ctx context.Context) error {
+	cases := jumpCases()
+	s.jumps = make([]jumpFigures, len(cases))
+	return sideBySide(ctx, s.options, len(cases), func(ctx context.Context, index, workers int) error {
+		var err error
+		if s.jumps[index], err = s.jumpOf(cases[index], workers); err != nil {
+			return err
+		}
+		return s.progress.done(ctx, "jumps, "+cases[index].name)
+	})
+}
+
+func (s *outlierStudy) jumpOf(c jumpCase, workers int) (jumpFigures, error) {
+	figures := jumpFigures{name: c.name}
+	cfg := s.base.Model.Config()
+	cfg.FP8, cfg.Smoothing, cfg.Workers = c.fp8, c.smoothing, workers
+	m, err := train.NewLlama(cfg, 0)
+	if err != nil {
+		return figures, err
+	}
+	if err := s.settle(m); err != nil {
+		return figures, err
+	}
+	seen := make([]outlierStep, len(jumpGains))
+	recorder := telemetry.New(downInputs{seen})
+	m.Listen(recorder)
+	for i, gain := range jumpGains {
+		s.grown(m, gain)
+		loss, err := s.lossOf(m)
+		if err != nil {
+			return figures, err
+		}
+		if err := recorder.Step(int64(i) + 1); err != nil {
+			return figures, err
+		}
+		figures.at = append(figures.at, jumpPoint{gain, loss, seen[i].reach(), seen[i].saturated})
+	}
+	return figures, nil
+}
+
+// settle shows delayed scales the weights before and a few batches. The first one
+// they meet with a scale of 1; what they then see downstream may be wrong.
+func (s *outlierStudy) settle(m *train.Llama) error {
+	copyParams(m, s.base.Model)
+	for i := range 4 {
+		tokens, targets, err := s.lesson.corpus.Batch(s.plan.base+s.plan.heal+i, s.lesson.batch, s.lesson.seq)
+		if err != nil {
+			return err
+		}
+		if _, err := m.Loss(tokens, targets, s.lesson.batch, s.lesson.seq); err != nil {
+			return err
+		}
+		if i == 0 {
+			m.EndStep()
+		}
+	}
+	m.EndStep()
+	return nil
+}
+
+// lossOf returns the held-out loss, of which the model's listener hears.
+func (s *outlierStudy) lossOf(m *train.Llama) (mean float64, err error) {
+	for i := range s.lesson.judged {
+		tokens, targets, err := s.lesson.corpus.HeldOut(i, s.lesson.batch, s.lesson.seq)
+		if err != nil {
+			return 0, err
+		}
+		loss, err := m.Loss(tokens, targets, s.lesson.batch, s.lesson.seq)
+		if err != nil {
+			return 0, err
+		}
+		mean += float64(loss) / float64(s.lesson.judged)
+	}
+	return mean, nil
+}
