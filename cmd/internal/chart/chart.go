@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"image/color"
 	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -74,6 +75,7 @@ func (c Chart) SVG() (template.HTML, error) {
 func (c Chart) axes() *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
+	p.X.Tick.Marker, p.Y.Tick.Marker = distinct{}, distinct{}
 	if c.LogX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: 6}
 	}
@@ -85,6 +87,21 @@ func (c Chart) axes() *plot.Plot {
 	}
 	p.Add(plotter.NewGrid())
 	return p
+}
+
+// distinct labels the ticks of a linear axis with as many digits as tell them apart,
+// which the plotter's own labels may not.
+type distinct struct{ plot.DefaultTicks }
+
+// Ticks implements plot.Ticker.
+func (d distinct) Ticks(low, high float64) []plot.Tick {
+	ticks := d.DefaultTicks.Ticks(low, high)
+	for i, t := range ticks {
+		if t.Label != "" {
+			ticks[i].Label = strconv.FormatFloat(t.Value, 'g', 4, 64)
+		}
+	}
+	return ticks
 }
 
 // newLegend returns a list of names that are left-aligned: browsers' letters are

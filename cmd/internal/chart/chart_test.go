@@ -73,3 +73,17 @@ func TestSpreadIsDrawn(t *testing.T) {
 	spread := Series{Points: []Point{{0, 1, 0.5}, {1, 2, 0.5}}, Mark: Dots}
 	require.Equal(t, 6, strings.Count(svgOf(t, Chart{Series: []Series{spread}}), stroke), "a bar and two caps each")
 }
+
+func TestTicksAreDistinct(t *testing.T) {
+	for _, limits := range [][2]float64{{2.51, 2.63}, {0, 300}, {-0.03, 0.034}, {1.2345, 1.2405}} {
+		seen := make(map[string]bool)
+		for _, tick := range (distinct{}).Ticks(limits[0], limits[1]) {
+			if tick.Label == "" {
+				continue
+			}
+			require.False(t, seen[tick.Label], "%v: two ticks %s", limits, tick.Label)
+			seen[tick.Label] = true
+		}
+		require.Greater(t, len(seen), 1, limits)
+	}
+}
