@@ -29,9 +29,9 @@ type Chart struct {
 
 // Size of a chart on a page.
 const (
-	width       = 24 * vg.Centimeter
+	width       = 26 * vg.Centimeter
 	height      = 10 * vg.Centimeter
-	legendWidth = 6.5 * vg.Centimeter // of that
+	legendWidth = 8.5 * vg.Centimeter // of that
 )
 
 // palette is Okabe and Ito's, which colour-blind readers can tell apart.

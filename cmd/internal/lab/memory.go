@@ -69,12 +69,12 @@ func newMemoryReport(curves []curve, l lesson) *Report {
 	curvesTable := Table{Name: "curves", Raw: true, Columns: []string{"kept", "step", "loss"}}
 	plot := chart.Chart{Title: "Training loss above that of all FP32", X: "step", Y: "percent"}
 	var worst float64
-	tokens := float64(l.batch * l.seq)
+	tokens := l.batch * l.seq
 	for i, e := range economies() {
 		c := curves[i]
 		gap := 100 * (c.last()/plain.last() - 1)
 		worst = max(worst, math.Abs(gap))
-		table.add(e.name, float64(c.momentBytes)/float64(c.params), float64(c.activations.Total())/tokens,
+		table.add(e.name, float64(c.momentBytes)/float64(c.params), c.activations.Total()/tokens,
 			100*float64(c.activations.Total())/float64(plain.activations.Total()), c.last(), gap)
 		s := chart.Series{Name: e.name}
 		for step, loss := range c.losses {
