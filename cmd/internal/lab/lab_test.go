@@ -72,7 +72,7 @@ func table(t *testing.T, r *Report, name string) Table {
 // slow keeps a test for the run that is not short: its parts have tests of their own.
 func slow(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a whole experiment takes seconds, and far longer under an emulator or the race detector")
+		t.Skip("whole experiments take seconds, and far longer under an emulator or the race detector")
 	}
 }
 
@@ -89,6 +89,7 @@ func TestNamesAreUniqueAndFound(t *testing.T) {
 }
 
 func TestSeedMatters(t *testing.T) {
+	slow(t)
 	for _, e := range []Experiment{parity, accumulation} {
 		o := short()
 		a, err := e.Run(context.Background(), o, nil)
@@ -101,6 +102,7 @@ func TestSeedMatters(t *testing.T) {
 }
 
 func TestInterruption(t *testing.T) {
+	slow(t)
 	for _, e := range All() {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		why, steps := errors.New("enough"), 0
