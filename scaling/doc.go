@@ -26,11 +26,18 @@
 // te-current use the largest float32 and te-block the largest finite value of
 // the source type.
 //
-// The -pow2 variants (te-current, te-block, torchao-tensorwise,
-// torchao-rowwise) round m down to a power of two, torchao's before m is rounded
-// to float32. The -ue8m0 variants (deepgemm, deepseek) round s up to a power of
-// two. For deepgemm-ue8m0 that is a clamp of
-// the exponent to 1..254, which makes s = 2^127 of Inf and of NaN.
+// The -pow2 variants round m down to a power of two: TransformerEngine's (te-current,
+// te-block) by clearing the mantissa, torchao's (torchao-tensorwise,
+// torchao-rowwise) as 2^floor(log2 m), whose logarithm is rounded to float32 and so
+// rounds m up where it is just below a power of two (by at most 88 units in the
+// last place). The logarithm here is the correctly rounded one, as PyTorch's on a
+// CPU.
+//
+// The -ue8m0 variants round s up to a power of two. deepgemm-ue8m0 does so with
+// integers, clamping the exponent to 1..254, which makes s = 2^127 of Inf and of
+// NaN. deepseek-ue8m0 is 2^ceil(log2 s) with an exact logarithm; the kernel it is
+// named for takes a GPU's approximate logarithm, which may differ from it for an s
+// very near a power of two.
 //
 // Sources: TransformerEngine (recipe_common.cuh, delayed_scaling.cu,
 // ptx_arch_spec.cuh), torchao (float8_utils.py, mx_tensor.py), DeepGEMM

@@ -68,11 +68,11 @@ func formula(p scaling.Profile, maximum, amax, source, epsilon float32) (stored,
 		return quotient32(1, m), m
 	case "torchao-tensorwise", "torchao-rowwise":
 		q, _ := new(big.Rat).Quo(rat(maximum), new(big.Rat).SetFloat64(max(float64(amax), 1e-12))).Float64()
-		if isPow2 {
-			n, _ := log2(new(big.Rat).SetFloat64(q))
-			q = math.Ldexp(1, n)
-		}
 		m := float32(q)
+		if isPow2 {
+			n := scaling.ExactLog2(m)
+			m = pow2(int(math.Floor(float64(n))))
+		}
 		return quotient32(1, m), m
 	case "deepgemm", "deepseek":
 		s := quotient32(max(amax, 1e-4), maximum)

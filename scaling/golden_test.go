@@ -18,8 +18,14 @@ import (
 // TestGolden compares codes and scales with those that PyTorch and NumPy
 // computed for x [40, 300] and w [200, 300]. A case is named
 // profile[.block].format; square blocks are those of w, all others of x.
-func TestGolden(t *testing.T) {
-	file, err := safetensors.Open(testutil.Shared(t, "golden", "scaling.safetensors"))
+func TestGolden(t *testing.T) { compareGolden(t, "scaling.safetensors", 30) }
+
+// TestGoldenEdges is TestGolden of rows whose amax gives a scale beside a power of
+// two.
+func TestGoldenEdges(t *testing.T) { compareGolden(t, "scaling-edges.safetensors", 12) }
+
+func compareGolden(t *testing.T, name string, want int) {
+	file, err := safetensors.Open(testutil.Shared(t, "golden", name))
 	require.NoError(t, err)
 	defer file.Close()
 	cases := 0
@@ -43,7 +49,7 @@ func TestGolden(t *testing.T) {
 			require.Equal(t, goldenScales(t, file, name+".scales"), bits(got.Scales))
 		})
 	}
-	require.Equal(t, 30, cases)
+	require.Equal(t, want, cases)
 }
 
 func goldenCase(t *testing.T, name string) (r scaling.Recipe, source string) {

@@ -1,0 +1,76 @@
+package scaling
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ExactLog2 is log2 x, for x > 0, rounded to the nearest float32: its bits come
+// one by one from squaring, in big arithmetic.
+func ExactLog2(x float32) float32 {
+	const fractionBits, precision = 64, 400
+	mantissa := new(big.Float).SetPrec(precision)
+	exponent := new(big.Float).SetFloat64(float64(x)).MantExp(mantissa) - 1
+	mantissa.SetMantExp(mantissa, 1) // in [1, 2)
+	fraction, two := uint64(0), big.NewFloat(2)
+	power := mantissa.Cmp(big.NewFloat(1)) == 0
+	for range fractionBits {
+		mantissa.Mul(mantissa, mantissa)
+		fraction <<= 1
+		if mantissa.Cmp(two) >= 0 {
+			mantissa.SetMantExp(mantissa, -1)
+			fraction |= 1
+		}
+	}
+	y := new(big.Float).SetPrec(precision).SetUint64(fraction)
+	if !power { // what follows those bits is not zero
+		y.Add(y, big.NewFloat(0.5))
+	}
+	y.SetMantExp(y, -fractionBits)
+	rounded, _ := y.Add(y, new(big.Float).SetInt64(int64(exponent))).Float32()
+	return rounded
+}
+
+func checkExp2FloorLog2(t *testing.T, x float32) {
+	t.Helper()
+	want := float32(math.Ldexp(1, int(math.Floor(float64(ExactLog2(x))))))
+	if got := exp2FloorLog2(x); got != want {
+		t.Fatalf("%x: got %x, want %x", x, got, want)
+	}
+}
+
+// TestExp2FloorLog2 compares with big arithmetic: every float32 for which rounding
+// the logarithm may matter, those around them, and many others.
+func TestExp2FloorLog2(t *testing.T) {
+	for n := -149; n < 128; n++ {
+		x := float32(math.Ldexp(1, n))
+		checkExp2FloorLog2(t, x)
+		below, above := x, x
+		for range 200 {
+			below = math.Nextafter32(below, 0)
+			if above = math.Nextafter32(above, math.MaxFloat32); below > 0 {
+				checkExp2FloorLog2(t, below)
+			}
+			checkExp2FloorLog2(t, above)
+		}
+	}
+	largest := float32(math.MaxFloat32)
+	for range 200 {
+		checkExp2FloorLog2(t, largest)
+		largest = math.Nextafter32(largest, 0)
+	}
+	r := rand.New(rand.NewPCG(4, 4))
+	n := 50_000
+	if testing.Short() {
+		n = 2000
+	}
+	for range n {
+		checkExp2FloorLog2(t, math.Float32frombits(1+r.Uint32N(0x7F7FFFFF)))
+	}
+	require.Zero(t, exp2FloorLog2(0))
+	require.True(t, math.IsNaN(float64(exp2FloorLog2(float32(math.NaN())))))
+}
