@@ -3,7 +3,7 @@ package bench
 import (
 	"testing"
 
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
@@ -12,7 +12,7 @@ func BenchmarkExp(b *testing.B) {
 	src, dst := normals(mebi), make([]float32, mebi)
 	atLevels(b, "task=softmax", func(b *testing.B) {
 		for b.Loop() {
-			elem.ExpTo(dst, src, 4, 0.125, 1)
+			elementary.ExpTo(dst, src, 4, 0.125, 1)
 		}
 	})
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/internal/convert"
 	"github.com/octavo-fp8/octavo/internal/cpu"
-	"github.com/octavo-fp8/octavo/internal/kernel"
 	"github.com/octavo-fp8/octavo/internal/race"
 )
 
@@ -63,7 +63,7 @@ func amaxEach[T Float](amax []float32, src []T, block int) {
 
 func amaxBlocks32(amax, src []float32, block int) {
 	level := cpu.Current()
-	step := kernel.Step(level)
+	step := convert.Step(level)
 	done := 0 // blocks
 	switch {
 	case step == 0 || block >= longBlock:
@@ -72,7 +72,7 @@ func amaxBlocks32(amax, src []float32, block int) {
 			count := min(n-done, longest)
 			race.Read(src[done : done+count])
 			race.Write(amax[done : done+count])
-			kernel.MaxElements(level, &amax[done], &src[done], count)
+			convert.MaxElements(level, &amax[done], &src[done], count)
 			done += count
 		}
 	case block%step == 0:
@@ -80,7 +80,7 @@ func amaxBlocks32(amax, src []float32, block int) {
 			count := min(n-done, longest/block)
 			race.Read(src[done*block : (done+count)*block])
 			race.Write(amax[done : done+count])
-			kernel.MaxBlocks(level, &amax[done], &src[done*block], count, block)
+			convert.MaxBlocks(level, &amax[done], &src[done*block], count, block)
 			done += count
 		}
 	}
@@ -96,7 +96,7 @@ type BlockScales struct {
 	// What kernels take, where they can: blocks are short and all multiplied, or all
 	// divided, by a number.
 	fit     bool
-	layout  kernel.Layout
+	layout  convert.Layout
 	divide  uint32
 	factors [maxFactors]float32
 }
@@ -104,7 +104,7 @@ type BlockScales struct {
 const (
 	maxFactors = 1024
 
-	// stepLength is that of kernel.PerStep.
+	// stepLength is that of convert.PerStep.
 	stepLength = 16
 )
 
@@ -128,8 +128,8 @@ func (b *BlockScales) Set(scales []Scale, block int) {
 		return
 	}
 	each := block // factors of a block
-	if b.layout = kernel.PerElement; block%stepLength == 0 {
-		b.layout, each = kernel.PerStep, block/stepLength
+	if b.layout = convert.PerElement; block%stepLength == 0 {
+		b.layout, each = convert.PerStep, block/stepLength
 	}
 	if len(scales)*each > maxFactors {
 		return
@@ -160,7 +160,7 @@ func (b *BlockScales) setFactors(each int) (fit bool) {
 
 // factor returns the factors from element i of the row on.
 func (b *BlockScales) factor(i int) *float32 {
-	if b.layout == kernel.PerStep {
+	if b.layout == convert.PerStep {
 		i /= stepLength
 	}
 	return &b.factors[i]
@@ -201,7 +201,7 @@ func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, firs
 // row.
 func (e *Encoder) encodeRow(dst []byte, src []float32, b *BlockScales, at int, first uint64, st *Stats) {
 	level := cpu.Current()
-	step := kernel.Step(level)
+	step := convert.Step(level)
 	done := 0
 	if b.fit && step > 0 && (st == nil || st.Detail == nil) {
 		for done+step <= len(src) {

@@ -3,8 +3,8 @@ package fp8
 import (
 	"math"
 
+	"github.com/octavo-fp8/octavo/internal/convert"
 	"github.com/octavo-fp8/octavo/internal/cpu"
-	"github.com/octavo-fp8/octavo/internal/kernel"
 	"github.com/octavo-fp8/octavo/internal/race"
 )
 
@@ -22,13 +22,13 @@ const infinityBits = 0x7F800000
 // is: nothing, or all but less than a vector.
 func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Stats) (done int) {
 	level := cpu.Current()
-	step := kernel.Step(level)
+	step := convert.Step(level)
 	if step == 0 || len(src) < step || e.broken || math.Signbit(float64(e.factor)) || st != nil && st.Detail != nil {
 		return 0
 	}
 	for done+step <= len(src) {
 		n := min(len(src)-done, part) / step * step
-		if !e.encodePart(level, dst[done:], src[done:done+n], &e.factor, kernel.One, first+uint64(done), st) {
+		if !e.encodePart(level, dst[done:], src[done:done+n], &e.factor, convert.One, first+uint64(done), st) {
 			e.encodeGeneric32(dst[done:], src[done:done+n], first+uint64(done), st)
 		}
 		done += n
@@ -38,15 +38,15 @@ func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Sta
 
 // encodePart encodes src, whole vectors and at most part elements, with a kernel,
 // and reports false, with nothing in st, if it met what it cannot encode.
-func (e *Encoder) encodePart(level cpu.Level, dst []byte, src []float32, factors *float32, layout kernel.Layout, first uint64, st *Stats) bool {
+func (e *Encoder) encodePart(level cpu.Level, dst []byte, src []float32, factors *float32, layout convert.Layout, first uint64, st *Stats) bool {
 	if !e.setIndex(first, len(src)) {
 		return false
 	}
 	race.Read(src)
 	race.Write(dst[:len(src)])
-	var c kernel.Counts
-	kernel.Encode(level, &dst[0], &src[0], len(src), &e.vector, factors, layout, &c)
-	if c.MaxScaled >= kernel.Limit || c.Saturated > 0 && e.policy.Overflow != OverflowSaturate {
+	var c convert.Counts
+	convert.Encode(level, &dst[0], &src[0], len(src), &e.vector, factors, layout, &c)
+	if c.MaxScaled >= convert.Limit || c.Saturated > 0 && e.policy.Overflow != OverflowSaturate {
 		return false
 	}
 	if st != nil {
@@ -70,7 +70,7 @@ func (e *Encoder) setIndex(first uint64, n int) bool {
 }
 
 // addCounts adds what a kernel counted in n values.
-func (s *Stats) addCounts(n int, c *kernel.Counts) {
+func (s *Stats) addCounts(n int, c *convert.Counts) {
 	s.Elements += int64(n)
 	s.Amax = max(s.Amax, float64(math.Float32frombits(c.MaxBits)))
 	if c.MinBits != math.MaxUint32 {
@@ -88,14 +88,14 @@ func (s *Stats) addCounts(n int, c *kernel.Counts) {
 // amaxKernels is Amax of as much of src as kernels can do without meeting a NaN.
 func amaxKernels(src []float32) (amax float32, done int) {
 	level := cpu.Current()
-	step := kernel.Step(level)
+	step := convert.Step(level)
 	if step == 0 {
 		return 0, 0
 	}
 	for done+step <= len(src) {
 		n := min(len(src)-done, longest) / step * step
 		race.Read(src[done : done+n])
-		bits := kernel.MaxBits(level, &src[done], n)
+		bits := convert.MaxBits(level, &src[done], n)
 		if bits > infinityBits {
 			break
 		}
@@ -108,12 +108,12 @@ func amaxKernels(src []float32) (amax float32, done int) {
 // decodeKernels decodes src times scale as far as kernels can.
 func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int) {
 	level := cpu.Current()
-	step := kernel.Step(level)
+	step := convert.Step(level)
 	if step == 0 || len(src) < step || math.Float32bits(scale) >= infinityBits {
 		return 0
 	}
 	l := &layouts[f]
-	d := kernel.Decoding{
+	d := convert.Decoding{
 		Shift:  uint32(23 - l.mantissa),
 		Mask:   0x7F << (23 - l.mantissa),
 		Rebias: float32(math.Ldexp(1, 127-l.bias)),
@@ -134,7 +134,7 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 		n := min(len(src)-done, part) / step * step
 		race.Read(src[done : done+n])
 		race.Write(dst[done : done+n])
-		if kernel.Decode(level, &dst[done], &src[done], n, &d) {
+		if convert.Decode(level, &dst[done], &src[done], n, &d) {
 			for i, c := range src[done : done+n] {
 				dst[done+i] = scaled32(decodeTables[f][c], scale)
 			}

@@ -3,7 +3,7 @@ package fp8
 import (
 	"math"
 
-	"github.com/octavo-fp8/octavo/internal/kernel"
+	"github.com/octavo-fp8/octavo/internal/convert"
 )
 
 // Encoder is a format and a policy prepared for many slices. Make one with
@@ -20,7 +20,7 @@ type Encoder struct {
 	factor float32 // what kernels multiply or divide by
 
 	near   nearest
-	vector kernel.Encoding // what kernels need
+	vector convert.Encoding // what kernels need
 }
 
 // nearest is how a float32 is rounded to nearest even: below the smallest normal
@@ -36,7 +36,7 @@ type nearest struct {
 // NewEncoder returns an Encoder for [EncodeBlock].
 func NewEncoder(f Format, p Policy) Encoder {
 	e := Encoder{layout: &layouts[f], table: &decodeTables[f], policy: p, near: nearests[f], vector: vectors[f]}
-	e.vector.Mode = kernel.Mode(p.Rounding)
+	e.vector.Mode = convert.Mode(p.Rounding)
 	if p.Rounding == Stochastic {
 		e.random = newStream(p.Seed, 0)
 	}
@@ -45,7 +45,7 @@ func NewEncoder(f Format, p Policy) Encoder {
 
 var nearests, vectors = makeVectors()
 
-func makeVectors() (nearests [len(layouts)]nearest, vectors [len(layouts)]kernel.Encoding) {
+func makeVectors() (nearests [len(layouts)]nearest, vectors [len(layouts)]convert.Encoding) {
 	for f := range layouts {
 		l := &layouts[f]
 		shift := uint32(23 - l.mantissa)
@@ -56,7 +56,7 @@ func makeVectors() (nearests [len(layouts)]nearest, vectors [len(layouts)]kernel
 			half:      1<<(shift-1) - 1 - rebias,
 			shift:     shift,
 		}
-		vectors[f] = kernel.Encoding{
+		vectors[f] = convert.Encoding{
 			MinNormal: uint32(127+1-l.bias) << 23,
 			Shift:     shift,
 			MaxCode:   uint32(l.max),

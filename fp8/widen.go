@@ -6,8 +6,8 @@ import (
 
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/internal/convert"
 	"github.com/octavo-fp8/octavo/internal/cpu"
-	"github.com/octavo-fp8/octavo/internal/kernel"
 	"github.com/octavo-fp8/octavo/internal/race"
 )
 
@@ -37,7 +37,7 @@ func widened[T half](w *wide, src []T) []float32 {
 // widenKernels widens as much of src to dst as kernels can, and returns how much.
 func widenKernels[T half](dst []float32, src []T) (done int) {
 	level := cpu.Current()
-	step := kernel.Step(level)
+	step := convert.Step(level)
 	if step == 0 || len(dst) < step {
 		return 0
 	}
@@ -46,9 +46,9 @@ func widenKernels[T half](dst []float32, src []T) (done int) {
 	from, ok := (*uint16)(unsafe.Pointer(&src[0])), false
 	switch any(src).(type) {
 	case []BFloat16:
-		ok = kernel.WidenBF16(level, &dst[0], from, n)
+		ok = convert.WidenBF16(level, &dst[0], from, n)
 	case []float16.Float16:
-		ok = kernel.WidenF16(level, &dst[0], from, n)
+		ok = convert.WidenF16(level, &dst[0], from, n)
 	}
 	if !ok {
 		return 0
@@ -59,10 +59,10 @@ func widenKernels[T half](dst []float32, src []T) (done int) {
 // narrow writes the first values, which are bfloat16 values, to dst.
 func (w *wide) narrow(dst []BFloat16) {
 	level, done := cpu.Current(), 0
-	if step := kernel.Step(level); step > 0 && len(dst) >= step {
+	if step := convert.Step(level); step > 0 && len(dst) >= step {
 		n := len(dst) / step * step
 		race.Write(dst[:n])
-		if kernel.UpperHalves(level, (*uint16)(unsafe.Pointer(&dst[0])), &w.buffer[0], n) {
+		if convert.UpperHalves(level, (*uint16)(unsafe.Pointer(&dst[0])), &w.buffer[0], n) {
 			done = n
 		}
 	}

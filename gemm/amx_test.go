@@ -20,7 +20,7 @@ func TestAMX(t *testing.T) {
 		t.Run("Golden", TestGolden)
 		t.Run("Large", TestLarge)
 		t.Run("always", func(t *testing.T) {
-			defer gemm.TilesAlways()()
+			defer gemm.AMXAlways()()
 			for name, test := range levelTests {
 				t.Run(name, test)
 			}

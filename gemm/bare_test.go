@@ -9,7 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
-	"github.com/octavo-fp8/octavo/internal/tile"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -17,11 +17,11 @@ import (
 // processor may at first.
 func TestBareKernel(t *testing.T) {
 	levels := cpu.Levels()
-	full := tile.For(levels[len(levels)-1])
+	full := microkernel.For(levels[len(levels)-1])
 	if full == nil {
 		t.Skip("no level of this build and machine has micro-kernels")
 	}
-	bare := &tile.Kernel{Rows: full.Rows, Width: full.Width, Tiles: full.Tiles}
+	bare := &microkernel.Kernels{MR: full.MR, NR: full.NR, Multiply: full.Multiply}
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, m := range []int{1, 3, 20} {
 		for _, f := range fp8.Formats() {
@@ -38,11 +38,11 @@ func TestBareKernel(t *testing.T) {
 			p, err := newProduct(operand(m), operand(45))
 			require.NoError(t, err)
 			var results [3][]float32
-			for i, w := range []way{plain{}, vectors{bare}, vectors{full}} {
+			for i, w := range []backend{genericBackend{}, vectorBackend{bare}, vectorBackend{full}} {
 				results[i] = make([]float32, m*45)
 				n := newRun()
 				n.add(p, 0)
-				n.parts[0].way = w
+				n.parts[0].backend = w
 				n.out = newResult(results[i], Options{})
 				n.compute(1)
 			}

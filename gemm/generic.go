@@ -4,19 +4,19 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/dot"
+	"github.com/octavo-fp8/octavo/internal/canonical"
 )
 
-// plain is the way of plain Go, for levels that have no other.
-type plain struct{}
+// genericBackend is plain Go, for levels without micro-kernels.
+type genericBackend struct{}
 
-func (plain) limits() limits { return vectors{}.limits() }
+func (genericBackend) blocking() blocking { return vectorBackend{}.blocking() }
 
 // genericCols is how many rows of B are decoded at a time: they stay in cache, for
 // K up to a few thousand, while all rows of A pass.
 const genericCols = 16
 
-func (plain) compute(s *scratch, p *part, r area, out *result) {
+func (genericBackend) compute(s *scratch, p *part, r area, out *result) {
 	s.a = s.wholeRows(s.a, &p.a, r.i0, r.i1, p.k)
 	width := r.j1 - r.j0
 	s.c = grow(s.c, (r.i1-r.i0)*width)
@@ -41,12 +41,12 @@ func (p *part) addRow(c, x, b []float32, i, j0 int) {
 		x, sa := x[k0:k0+n], p.a.scales.at(i, k0)
 		j := 0
 		for ; j+1 < len(c); j += 2 {
-			p0, p1 := dot.Pair(x, b[j*p.k+k0:][:n], b[(j+1)*p.k+k0:][:n])
+			p0, p1 := canonical.DotPair(x, b[j*p.k+k0:][:n], b[(j+1)*p.k+k0:][:n])
 			c[j] = fma32(float32(p0*sa), p.b.scales.at(j0+j, k0), c[j])
 			c[j+1] = fma32(float32(p1*sa), p.b.scales.at(j0+j+1, k0), c[j+1])
 		}
 		if j < len(c) {
-			p0 := dot.One(x, b[j*p.k+k0:][:n])
+			p0 := canonical.Dot(x, b[j*p.k+k0:][:n])
 			c[j] = fma32(float32(p0*sa), p.b.scales.at(j0+j, k0), c[j])
 		}
 	}

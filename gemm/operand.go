@@ -4,7 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/tile"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -15,10 +15,10 @@ type operand struct {
 	codes  []byte // in rows
 	stride int    // between rows
 
-	packed bool   // in panels
-	panels []byte // each K-major, of tile.Columns rows
-	depth  int    // of a panel: K, rounded up to pairs
-	halves bool   // all codes of the panels can be read as float16s
+	packed     bool   // in panels
+	panels     []byte // each K-major, of microkernel.PanelWidth rows
+	depth      int    // of a panel: K, rounded up to pairs
+	allFloat16 bool   // all codes of the panels can be read as float16s
 
 	scales grid
 }
@@ -49,16 +49,16 @@ func (o *operand) row(buf []byte, i, k0, k1 int) []byte {
 		return o.codes[i*o.stride+k0 : i*o.stride+k1]
 	}
 	buf = grow(buf, k1-k0)
-	panel := o.panel(i / tile.Columns)
+	panel := o.panel(i / microkernel.PanelWidth)
 	for j := range buf {
-		buf[j] = panel[(k0+j)*tile.Columns+i%tile.Columns]
+		buf[j] = panel[(k0+j)*microkernel.PanelWidth+i%microkernel.PanelWidth]
 	}
 	return buf
 }
 
 // panel returns a panel of packed weights.
 func (o *operand) panel(i int) []byte {
-	size := o.depth * tile.Columns
+	size := o.depth * microkernel.PanelWidth
 	return o.panels[i*size : (i+1)*size]
 }
 

@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/operands"
-	"github.com/octavo-fp8/octavo/internal/tile"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -17,10 +17,10 @@ import (
 // up to a multiple of 32 and K to one of 2, and four for each scale; later changes
 // of the tensor are not seen. It may be used by many goroutines at once.
 type Packed struct {
-	header tensor.Tensor // without codes
-	panels []byte
-	depth  int
-	halves bool
+	header     tensor.Tensor // without codes
+	panels     []byte
+	depth      int
+	allFloat16 bool
 }
 
 // Weights is what B of a product may be.
@@ -41,7 +41,7 @@ func Pack(t *tensor.Tensor) (*Packed, error) {
 		w.header.Scales = append(w.header.Scales, t.ScaleRow(i)...)
 	}
 	w.depth = roundUp(k, 2)
-	w.panels = make([]byte, roundUp(n, tile.Columns)*w.depth)
+	w.panels = make([]byte, roundUp(n, microkernel.PanelWidth)*w.depth)
 	w.fill(newOperand(t), n, k)
 	return w, nil
 }
@@ -50,14 +50,14 @@ func Pack(t *tensor.Tensor) (*Packed, error) {
 // the garbage collector must wait for, for long.
 func (w *Packed) fill(o operand, n, k int) {
 	const piece = 4096
-	kernel, h := tile.For(cpu.Current()), &halves[o.format]
-	w.halves = true
-	for j := 0; j < n; j += tile.Columns {
-		panel := w.panels[j*w.depth : (j+tile.Columns)*w.depth]
+	kernels, view := microkernel.For(cpu.Current()), &float16Views[o.format]
+	w.allFloat16 = true
+	for j := 0; j < n; j += microkernel.PanelWidth {
+		panel := w.panels[j*w.depth : (j+microkernel.PanelWidth)*w.depth]
 		for k0 := 0; k0 < k; k0 += piece {
-			depth, to := min(piece, k-k0), panel[k0*tile.Columns:]
-			kernel.Panel(to, o.codes[j*o.stride+k0:], o.stride, min(tile.Columns, n-j), depth)
-			w.halves = w.halves && h.fit(kernel, to[:depth*tile.Columns])
+			depth, to := min(piece, k-k0), panel[k0*microkernel.PanelWidth:]
+			kernels.PackPanel(to, o.codes[j*o.stride+k0:], o.stride, min(microkernel.PanelWidth, n-j), depth)
+			w.allFloat16 = w.allFloat16 && view.exact(kernels, to[:depth*microkernel.PanelWidth])
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (w *Packed) check() error {
 }
 
 func (w *Packed) operand() operand {
-	return operand{format: w.header.Format, panels: w.panels, depth: w.depth, packed: true, halves: w.halves, scales: newGrid(&w.header)}
+	return operand{format: w.header.Format, panels: w.panels, depth: w.depth, packed: true, allFloat16: w.allFloat16, scales: newGrid(&w.header)}
 }
 
 // headerOf returns the tensor, or what packed weights know of theirs.

@@ -5,12 +5,12 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/amx"
-	"github.com/octavo-fp8/octavo/internal/tile"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
 
 // scratch is what one worker works with, reused from call to call.
 type scratch struct {
-	task             tile.Task
+	task             microkernel.Task
 	a, b             []float32 // decoded
 	codes            []byte    // of B, transposed
 	panel            []byte    // what the kernel multiplies with, if not b: these or packed ones
@@ -29,7 +29,7 @@ var pool = sync.Pool{New: func() any { return new(scratch) }}
 
 // drop gives s back, without what it refers to of operands.
 func (s *scratch) drop() {
-	s.panel, s.task = nil, tile.Task{}
+	s.panel, s.task = nil, microkernel.Task{}
 	pool.Put(s)
 }
 
@@ -74,7 +74,7 @@ func (st step) length() (n, padded int) {
 func (s *scratch) decodeRows(p *part, i0, i1, rows int, st step) {
 	n, padded := st.length()
 	stride := padded * st.blocks
-	unit := halves[p.b.format].unit
+	unit := float16Views[p.b.format].unit
 	s.a = grow(s.a, rows*stride)
 	for i := i0; i < i1; i++ {
 		row, codes := s.a[(i-i0)*stride:][:stride], p.a.codes[i*p.a.stride+st.lo:][:st.hi-st.lo]
@@ -101,6 +101,6 @@ func (s *scratch) gatherScales(p *part, i0, i1, rows int, st step) {
 
 // gatherPanelScales lists the scales of a panel of B, block by block.
 func (s *scratch) gatherPanelScales(p *part, j0, j1 int, st step) {
-	s.scalesB = grow(s.scalesB, st.blocks*tile.Columns)
-	p.b.scales.across(s.scalesB, tile.Columns, j0, j1, st.lo, p.block)
+	s.scalesB = grow(s.scalesB, st.blocks*microkernel.PanelWidth)
+	p.b.scales.across(s.scalesB, microkernel.PanelWidth, j0, j1, st.lo, p.block)
 }

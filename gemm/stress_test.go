@@ -85,7 +85,7 @@ type stressedProduct struct {
 	want     []float32
 }
 
-// stressed returns products of all kernels: thin ones and thick ones, of tensors
+// stressed returns products of all kernels: those of few and of many rows of A, of tensors
 // and of packed weights, with ragged edges and long blocks, with NaN and
 // infinities, and grouped.
 func stressed(t *testing.T) (all []stressedProduct) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/dot"
+	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -40,8 +40,8 @@ func newBlock() block {
 
 func (b block) branches() (u, g []float32) {
 	u, g = make([]float32, tokens*channels), make([]float32, tokens*channels)
-	dot.Dense(u, b.x, b.up, tokens, channels, in, 1)
-	dot.Dense(g, b.x, b.gate, tokens, channels, in, 1)
+	canonical.MultiplyDense(u, b.x, b.up, tokens, channels, in, 1)
+	canonical.MultiplyDense(g, b.x, b.gate, tokens, channels, in, 1)
 	return u, g
 }
 
@@ -73,14 +73,14 @@ func TestFloat32Graph(t *testing.T) {
 		down := make([]float32, len(b.down))
 		swiglu.FoldDown(down, b.down, s)
 		y := make([]float32, tokens*out)
-		dot.Dense(y, z, down, tokens, out, channels, 1)
+		canonical.MultiplyDense(y, z, down, tokens, out, channels, 1)
 		swiglu.Unscale(y, s)
 
 		d := append([]float32(nil), dy...)
 		swiglu.Unscale(d, s)
 		dz, ddown := make([]float32, len(z)), make([]float32, len(down))
-		dot.Dense(dz, d, transpose(down, out), tokens, channels, out, 1)
-		dot.Dense(ddown, transpose(d, tokens), transpose(z, tokens), out, channels, tokens, 1)
+		canonical.MultiplyDense(dz, d, transpose(down, out), tokens, channels, out, 1)
+		canonical.MultiplyDense(ddown, transpose(d, tokens), transpose(z, tokens), out, channels, tokens, 1)
 		swiglu.FoldDown(ddown, ddown, s)
 		r := result{y, make([]float32, len(z)), make([]float32, len(z)), ddown}
 		swiglu.Backward(r.du, r.dg, dz, u, g, s)
@@ -143,7 +143,7 @@ func TestQuantizedPerChannel(t *testing.T) {
 	for i := range out {
 		b.down[i*channels+3] /= 1000 << 11
 	}
-	dot.Dense(exact, z, b.down, tokens, out, channels, 1)
+	canonical.MultiplyDense(exact, z, b.down, tokens, out, channels, 1)
 
 	relativeError := func(s swiglu.Scales) float64 {
 		z := make([]float32, tokens*channels)

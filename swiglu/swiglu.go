@@ -1,6 +1,6 @@
 package swiglu
 
-import "github.com/octavo-fp8/octavo/internal/elem"
+import "github.com/octavo-fp8/octavo/internal/elementary"
 
 // Axis is what shares a smoothing scale.
 type Axis uint8
@@ -84,7 +84,7 @@ func Forward(z, u, g []float32, s Scales) {
 	width := s.width(len(z))
 	for token, lo := 0, 0; lo < len(z); token, lo = token+1, lo+width {
 		hi := lo + width
-		elem.SwiGLU(z[lo:hi], u[lo:hi], g[lo:hi], s.row(token))
+		elementary.SwiGLU(z[lo:hi], u[lo:hi], g[lo:hi], s.row(token))
 	}
 }
 
@@ -103,7 +103,7 @@ func Backward(du, dg, dz, u, g []float32, s Scales) {
 	width := s.width(n)
 	for token, lo := 0, 0; lo < n; token, lo = token+1, lo+width {
 		hi := lo + width
-		elem.SwiGLUGrad(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], s.row(token))
+		elementary.SwiGLUGrad(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], s.row(token))
 	}
 }
 

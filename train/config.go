@@ -3,7 +3,7 @@ package train
 import (
 	"fmt"
 
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
@@ -50,8 +50,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("train: Config.Dim is %d: it must be a multiple of 2·Heads = %d", c.Dim, 2*c.Heads)
 	case c.Heads%c.KVHeads != 0:
 		return fmt.Errorf("train: Config.KVHeads is %d: it must divide Heads = %d", c.KVHeads, c.Heads)
-	case c.Context > elem.SinCosLimit:
-		return fmt.Errorf("train: Config.Context is %d: it must be at most %d", c.Context, int(elem.SinCosLimit))
+	case c.Context > elementary.SinCosLimit:
+		return fmt.Errorf("train: Config.Context is %d: it must be at most %d", c.Context, int(elementary.SinCosLimit))
 	case !(c.RopeTheta >= 1 && c.RopeTheta <= 1e12):
 		return fmt.Errorf("train: Config.RopeTheta is %v: it must be from 1 to 1e12", c.RopeTheta)
 	case !(c.NormEps > 0 && c.NormEps <= 1):

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 )
 
 // expandedMoment is in E4M3, the range of each block expanded to that of the
@@ -96,7 +96,7 @@ func expandPower(largest, smallest float32) uint8 {
 	}
 	ratio := float64(largest) / float64(smallest)
 	tooLarge := sort.Search(largestPower, func(i int) bool {
-		return elem.Pow(ratio, float64(i+1)/expandUnit) > bound
+		return elementary.Pow(ratio, float64(i+1)/expandUnit) > bound
 	})
 	return uint8(max(tooLarge, 1))
 }
@@ -106,7 +106,7 @@ func expand(x, amax float32, k float64) float32 {
 	if x == 0 {
 		return x
 	}
-	y := expandMax * elem.Pow(math.Abs(float64(x))/float64(amax), k)
+	y := expandMax * elementary.Pow(math.Abs(float64(x))/float64(amax), k)
 	return float32(math.Copysign(y, float64(x)))
 }
 
@@ -138,7 +138,7 @@ func rootsOf(power uint8) *rootTable {
 		for c := range t.roots {
 			if c > 0 && !fp8.E4M3.IsNaN(byte(c)) {
 				ratio := float64(fp8.E4M3.Float32(byte(c))) / expandMax
-				t.roots[c] = elem.Pow(ratio, expandUnit/float64(power))
+				t.roots[c] = elementary.Pow(ratio, expandUnit/float64(power))
 			}
 		}
 	})

@@ -1,7 +1,7 @@
 package train
 
 import (
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
@@ -60,7 +60,7 @@ func (h *outputHead) backward(scale float32) ([]float32, error) {
 	parallel.For(rows, 16, h.dense.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			d := dLogits[r*vocab : (r+1)*vocab]
-			elem.ExpTo(d, h.logits[r*vocab:(r+1)*vocab], h.logSums[r], 1, share)
+			elementary.ExpTo(d, h.logits[r*vocab:(r+1)*vocab], h.logSums[r], 1, share)
 			d[h.targets[r]] -= share
 		}
 	})

@@ -1,6 +1,6 @@
 package train
 
-import "github.com/octavo-fp8/octavo/internal/dot"
+import "github.com/octavo-fp8/octavo/internal/canonical"
 
 // headGroup does the attention of one sequence, one head of keys and values, and
 // the query heads that share it. No other group writes what it writes, and its
@@ -37,18 +37,22 @@ func newHeadGroup(a *attention) *headGroup {
 func (g *headGroup) at(batchIndex, kvHead int) { g.batchIndex, g.kvHead = batchIndex, kvHead }
 
 // headOf returns one head's part of a tensor like q or k, [seq, headDim].
-func (g *headGroup) headOf(x []float32, heads, h int) dot.Matrix {
+func (g *headGroup) headOf(x []float32, heads, h int) canonical.Matrix {
 	stride := heads * g.headDim
-	return dot.Matrix{Data: x[g.batchIndex*g.seq*stride+h*g.headDim:], Stride: stride}
+	return canonical.Matrix{Data: x[g.batchIndex*g.seq*stride+h*g.headDim:], Stride: stride}
 }
 
-func (g *headGroup) queryHead(x []float32, h int) dot.Matrix { return g.headOf(x, g.heads, h) }
-func (g *headGroup) sharedHead(x []float32) dot.Matrix       { return g.headOf(x, g.kvHeads, g.kvHead) }
+func (g *headGroup) queryHead(x []float32, h int) canonical.Matrix { return g.headOf(x, g.heads, h) }
+func (g *headGroup) sharedHead(x []float32) canonical.Matrix       { return g.headOf(x, g.kvHeads, g.kvHead) }
 
-func (g *headGroup) rowOf(x dot.Matrix, i int) []float32 { return x.Data[i*x.Stride:][:g.headDim] }
+func (g *headGroup) rowOf(x canonical.Matrix, i int) []float32 {
+	return x.Data[i*x.Stride:][:g.headDim]
+}
 
 // wide returns a matrix of rows of seq elements.
-func (g *headGroup) wide(data []float32) dot.Matrix { return dot.Matrix{Data: data, Stride: g.seq} }
+func (g *headGroup) wide(data []float32) canonical.Matrix {
+	return canonical.Matrix{Data: data, Stride: g.seq}
+}
 
 // queryHeads returns the range of query heads of the group.
 func (g *headGroup) queryHeads() (lo, hi int) {
@@ -118,10 +122,10 @@ const bandRows = 64
 
 // scores writes the products of the rows of a and of b to dst, [seq, seq], up to the
 // diagonal, and zeros above it.
-func (g *headGroup) scores(dst []float32, a, b dot.Matrix) {
+func (g *headGroup) scores(dst []float32, a, b canonical.Matrix) {
 	for lo := 0; lo < g.seq; lo += bandRows {
 		hi := min(lo+bandRows, g.seq)
-		dot.Product(g.wide(dst[lo*g.seq:]), from(a, lo), b, hi-lo, hi, g.headDim, 1)
+		canonical.Multiply(g.wide(dst[lo*g.seq:]), from(a, lo), b, hi-lo, hi, g.headDim, 1)
 		for i := lo; i < hi; i++ {
 			clear(dst[i*g.seq+i+1 : (i+1)*g.seq])
 		}
@@ -130,21 +134,21 @@ func (g *headGroup) scores(dst []float32, a, b dot.Matrix) {
 
 // weigh writes to row i of dst, [seq, headDim], the columns of xT, [headDim, seq],
 // weighted with row i of weights up to the diagonal.
-func (g *headGroup) weigh(dst dot.Matrix, weights, xT []float32) {
+func (g *headGroup) weigh(dst canonical.Matrix, weights, xT []float32) {
 	for lo := 0; lo < g.seq; lo += bandRows {
 		hi := min(lo+bandRows, g.seq)
-		dot.Product(from(dst, lo), g.wide(weights[lo*g.seq:]), g.wide(xT), hi-lo, g.headDim, hi, 1)
+		canonical.Multiply(from(dst, lo), g.wide(weights[lo*g.seq:]), g.wide(xT), hi-lo, g.headDim, hi, 1)
 	}
 }
 
 // addKeyGradients adds to row j of dst the columns of xT, [headDim, seq], weighted
 // with column j of weights, from the diagonal down.
-func (g *headGroup) addKeyGradients(dst dot.Matrix, weights, xT []float32) {
+func (g *headGroup) addKeyGradients(dst canonical.Matrix, weights, xT []float32) {
 	transpose(g.square, weights, g.seq, g.seq, 1)
-	tall := dot.Matrix{Data: g.tall, Stride: g.headDim}
+	tall := canonical.Matrix{Data: g.tall, Stride: g.headDim}
 	for lo := 0; lo < g.seq; lo += bandRows {
 		hi := min(lo+bandRows, g.seq)
-		dot.Product(from(tall, lo), g.wide(g.square[lo*g.seq+lo:]), g.wide(xT[lo:]), hi-lo, g.headDim, g.seq-lo, 1)
+		canonical.Multiply(from(tall, lo), g.wide(g.square[lo*g.seq+lo:]), g.wide(xT[lo:]), hi-lo, g.headDim, g.seq-lo, 1)
 	}
 	for j := range g.seq {
 		to := g.rowOf(dst, j)
@@ -153,7 +157,7 @@ func (g *headGroup) addKeyGradients(dst dot.Matrix, weights, xT []float32) {
 }
 
 // transposeHead writes x, [seq, headDim], to dst, [headDim, seq].
-func (g *headGroup) transposeHead(dst []float32, x dot.Matrix) {
+func (g *headGroup) transposeHead(dst []float32, x canonical.Matrix) {
 	for i := range g.seq {
 		for d, v := range g.rowOf(x, i) {
 			dst[d*g.seq+i] = v
@@ -162,6 +166,6 @@ func (g *headGroup) transposeHead(dst []float32, x dot.Matrix) {
 }
 
 // from returns the rows of m from row i on.
-func from(m dot.Matrix, i int) dot.Matrix {
-	return dot.Matrix{Data: m.Data[i*m.Stride:], Stride: m.Stride}
+func from(m canonical.Matrix, i int) canonical.Matrix {
+	return canonical.Matrix{Data: m.Data[i*m.Stride:], Stride: m.Stride}
 }

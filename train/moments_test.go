@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -78,13 +78,13 @@ func plainExpanded(t *testing.T, values []float32, block int, policy fp8.Policy,
 			}
 		}
 		power := 1
-		for power < 255 && a > 0 && elem.Pow(a/b, float64(power+1)/16) <= 448*448/2 {
+		for power < 255 && a > 0 && elementary.Pow(a/b, float64(power+1)/16) <= 448*448/2 {
 			power++
 		}
 		for i := lo; i < hi; i++ {
 			amax[i], k[i] = a, float64(power)/16
 			if v := values[i]; v != 0 {
-				expanded[i] = float32(math.Copysign(448*elem.Pow(math.Abs(float64(v))/a, k[i]), float64(v)))
+				expanded[i] = float32(math.Copysign(448*elementary.Pow(math.Abs(float64(v))/a, k[i]), float64(v)))
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func plainExpanded(t *testing.T, values []float32, block int, policy fp8.Policy,
 	require.NoError(t, tensor.Quantize(&q, expanded, tensor.Quantization{Policy: policy, Scale: func(float32, bool) fp8.Scale { return fp8.Scale{} }}))
 	for i, c := range plainKeep(&q, expanded, second) {
 		if c != 0 {
-			root := elem.Pow(math.Abs(float64(c))/448, 1/k[i])
+			root := elementary.Pow(math.Abs(float64(c))/448, 1/k[i])
 			kept[i] = float32(math.Copysign(amax[i], float64(c)) * root)
 		}
 	}

@@ -3,7 +3,7 @@ package train
 import (
 	"math"
 
-	"github.com/octavo-fp8/octavo/internal/dot"
+	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
@@ -34,7 +34,7 @@ func (n *rmsNorm) forward(x []float32) []float32 {
 	parallel.For(rows, 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			row := x[r*dim : (r+1)*dim]
-			mean := float64(dot.One(row, row)) / float64(dim)
+			mean := float64(canonical.Dot(row, row)) / float64(dim)
 			inverse[r] = float32(1 / math.Sqrt(mean+n.eps))
 			normalizeRow(out[r*dim:(r+1)*dim], row, n.gain.Value, inverse[r])
 		}
@@ -70,7 +70,7 @@ func normalizeRowBackward(dx, dy, x, gain []float32, inverse float32) {
 	for i, g := range gain {
 		dx[i] = g * dy[i]
 	}
-	along := dot.One(dx, x) * inverse * inverse / float32(len(x))
+	along := canonical.Dot(dx, x) * inverse * inverse / float32(len(x))
 	for i, v := range x {
 		dx[i] = (dx[i] - float32(v*along)) * inverse
 	}

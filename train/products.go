@@ -1,6 +1,6 @@
 package train
 
-import "github.com/octavo-fp8/octavo/internal/dot"
+import "github.com/octavo-fp8/octavo/internal/canonical"
 
 // products are the three matrix products of a linear layer. w is [out, in]; x and
 // dx are [rows, in], y and dy are [rows, out]. Results do not overlap operands.
@@ -21,19 +21,19 @@ type fp32Products struct {
 }
 
 func (p *fp32Products) forward(y, x, w []float32, s shape) error {
-	dot.Dense(y, x, w, s.rows, s.out, s.in, p.workers)
+	canonical.MultiplyDense(y, x, w, s.rows, s.out, s.in, p.workers)
 	return nil
 }
 
 func (p *fp32Products) inputGradient(dx, dy, w []float32, s shape) error {
 	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
-	dot.Dense(dx, dy, wT, s.rows, s.in, s.out, p.workers)
+	canonical.MultiplyDense(dx, dy, wT, s.rows, s.in, s.out, p.workers)
 	return nil
 }
 
 func (p *fp32Products) weightGradient(dw, dy, x []float32, s shape) error {
 	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
 	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
-	dot.Dense(dw, dyT, xT, s.out, s.in, s.rows, p.workers)
+	canonical.MultiplyDense(dw, dyT, xT, s.out, s.in, s.rows, p.workers)
 	return nil
 }

@@ -1,7 +1,7 @@
 package train
 
 import (
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
@@ -22,9 +22,9 @@ func newRope(cfg Config) *rope {
 		workers: cfg.Workers,
 	}
 	for i := range half {
-		frequency := elem.Pow(cfg.RopeTheta, -float64(i)/float64(half))
+		frequency := elementary.Pow(cfg.RopeTheta, -float64(i)/float64(half))
 		for position := range cfg.Context {
-			sin, cos := elem.SinCos(float64(float64(position) * frequency))
+			sin, cos := elementary.SinCos(float64(float64(position) * frequency))
 			r.sin[position*half+i], r.cos[position*half+i] = float32(sin), float32(cos)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/dot"
+	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
@@ -64,7 +64,7 @@ func (p *roundedProducts) weightGradient(dw, dy, x []float32, s shape) error {
 
 // multiply writes the product of a, [m, k], and b, [n, k], to c.
 func (p *roundedProducts) multiply(c, a, b []float32, m, n, k int) {
-	dot.Dense(c, a, b, m, n, k, p.workers)
+	canonical.MultiplyDense(c, a, b, m, n, k, p.workers)
 	if p.bf16Results {
 		parallel.For(len(c), elementGrain, p.workers, func(lo, hi int) { nearestBF16(c[lo:hi], c[lo:hi]) })
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/dot"
+	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -103,7 +103,7 @@ func TestRoundedProducts(t *testing.T) {
 				}
 				product := func(a, b []float32, m, n, k int) []float32 {
 					c := make([]float32, m*n)
-					dot.Dense(c, a, b, m, n, k, 1)
+					canonical.MultiplyDense(c, a, b, m, n, k, 1)
 					for i := range c {
 						if bf16 {
 							c[i] = fp8.BFloat16FromFloat32(c[i]).Float32()

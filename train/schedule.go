@@ -3,7 +3,7 @@ package train
 import (
 	"math"
 
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 )
 
 // Schedule is a learning rate that rises linearly to Peak over Warmup steps and
@@ -29,6 +29,6 @@ func (s Schedule) At(step int) float64 {
 		return s.Peak * s.Final
 	}
 	progress := float64(step-s.Warmup) / float64(s.Steps-s.Warmup)
-	_, cos := elem.SinCos(math.Pi * progress)
+	_, cos := elementary.SinCos(math.Pi * progress)
 	return s.Peak * (s.Final + float64((1-s.Final)*(1+cos)/2))
 }

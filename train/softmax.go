@@ -1,13 +1,13 @@
 package train
 
 import (
-	"github.com/octavo-fp8/octavo/internal/dot"
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 )
 
 // softmax replaces row by the softmax of scale·row.
 func softmax(row []float32, scale float32) {
-	elem.ExpTo(row, row, maximum(row), scale, 1)
+	elementary.ExpTo(row, row, maximum(row), scale, 1)
 	var sum float32
 	for _, e := range row {
 		sum += e
@@ -22,7 +22,7 @@ func softmax(row []float32, scale float32) {
 // the row that softmax was given.
 func softmaxBackward(d, p []float32, scale float32) {
 	p = p[:len(d)]
-	mean := dot.One(d, p)
+	mean := canonical.Dot(d, p)
 	for i, v := range p {
 		d[i] = (d[i] - mean) * v * scale
 	}
@@ -35,13 +35,13 @@ func logSumExp(row []float32) float32 {
 	var part [128]float32
 	for len(row) > 0 {
 		n := min(len(row), len(part))
-		elem.ExpTo(part[:n], row[:n], largest, 1, 1)
+		elementary.ExpTo(part[:n], row[:n], largest, 1, 1)
 		for _, e := range part[:n] {
 			sum += e
 		}
 		row = row[n:]
 	}
-	return largest + elem.Log(sum)
+	return largest + elementary.Log(sum)
 }
 
 // maximum finds four at a time, so that one need not wait for the other.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 )
 
 // definedSoftmax is the softmax of scale·row in float32, and the logarithm of the
@@ -18,7 +18,7 @@ func definedSoftmax(row []float32, scale float32) (p []float32, logSum float32) 
 	largest := slices.Max(row)
 	var sum float32
 	for _, v := range row {
-		e := elem.Exp(float32(float32(v-largest) * scale))
+		e := elementary.Exp(float32(float32(v-largest) * scale))
 		p = append(p, e)
 		sum = float32(sum + e)
 	}
@@ -26,7 +26,7 @@ func definedSoftmax(row []float32, scale float32) (p []float32, logSum float32) 
 	for i, e := range p {
 		p[i] = float32(e * inverse)
 	}
-	return p, float32(largest + elem.Log(sum))
+	return p, float32(largest + elementary.Log(sum))
 }
 
 // scores returns random rows of all lengths of interest, one in three with special

@@ -2,10 +2,10 @@ package amx
 
 import "math"
 
-// Codes is how the codes of a format become bfloat16. Most do by moving their bits
+// Decoder is how the codes of a format become bfloat16. Most do by moving their bits
 // and adding to the exponent; for 16 or fewer, the subnormal ones and those that
 // are not finite, there is a table. The layout is known to the assembly.
-type Codes struct {
+type Decoder struct {
 	table  [32]uint16 // by the code's last four bits and its sign
 	factor uint16     // moves the bits to their place
 	mask   uint16     // those, and the sign
@@ -16,11 +16,11 @@ type Codes struct {
 	special, limit uint16
 }
 
-// NewCodes returns the conversion of a format with so many bits of mantissa, two or
+// NewDecoder returns the conversion of a format with so many bits of mantissa, two or
 // three, and such a bias, of whose magnitudes, from 0 to 7F, the last so many, at
 // most four, are not finite. Values must be those of bfloat16.
-func NewCodes(mantissa, bias, special int, value func(code byte) float32) *Codes {
-	c := &Codes{
+func NewDecoder(mantissa, bias, special int, value func(code byte) float32) *Decoder {
+	c := &Decoder{
 		factor:  1 << (7 - mantissa),
 		mask:    1<<15 | 0x7F<<(7-mantissa),
 		offset:  uint16(127-bias) << 7,
@@ -38,7 +38,7 @@ func NewCodes(mantissa, bias, special int, value func(code byte) float32) *Codes
 // PackRows packs n codes each of up to 32 rows of A, which are stride apart, and
 // adds zeros for what is missing of 32 rows and whole chunks. dst gets a [Pack] for
 // each chunk.
-func PackRows(dst []uint16, codes []byte, stride, rows, n int, c *Codes) {
+func PackRows(dst []uint16, codes []byte, stride, rows, n int, c *Decoder) {
 	chunks := (n + Chunk - 1) / Chunk
 	switch {
 	case rows < 1 || rows > Size || n < 1:
@@ -59,7 +59,7 @@ func PackRows(dst []uint16, codes []byte, stride, rows, n int, c *Codes) {
 // PackColumns packs the codes of 32 columns of B, in rows of 32: all columns of one
 // k lie together. It adds zeros for what is missing of whole chunks. dst gets a
 // [Pack] for each.
-func PackColumns(dst []uint16, codes []byte, c *Codes) {
+func PackColumns(dst []uint16, codes []byte, c *Decoder) {
 	n := len(codes) / Size
 	switch {
 	case n == 0 || len(codes) != n*Size:
@@ -70,10 +70,10 @@ func PackColumns(dst []uint16, codes []byte, c *Codes) {
 	packColumns(&dst[0], &codes[0], n, c)
 }
 
-// Row puts a row together: dst gets those of matrices c of [Size] columns that
+// GatherRow puts a row together: dst gets those of matrices c of [Size] columns that
 // begin stride elements apart, as many as it has room for. A NaN gets the bits
 // 7FC00000.
-func Row(dst, c []float32, stride int) {
+func GatherRow(dst, c []float32, stride int) {
 	n := len(dst) / Size
 	switch {
 	case len(dst) != n*Size || stride < Size:
@@ -83,14 +83,14 @@ func Row(dst, c []float32, stride int) {
 	case len(c) < (n-1)*stride+Size:
 		panic(shortC)
 	}
-	row(&dst[0], &c[0], n, stride)
+	gatherRow(&dst[0], &c[0], n, stride)
 }
 
-// Fetch fetches codes into the caches that will be needed soon: n times 256 bytes
+// Prefetch fetches codes into the caches that will be needed soon: n times 256 bytes
 // from an address on, step apart. It is an address since nothing is wrong with one
 // beyond the codes.
-func Fetch(address uintptr, n, step int) {
+func Prefetch(address uintptr, n, step int) {
 	if n > 0 {
-		fetch(address, n, step)
+		prefetch(address, n, step)
 	}
 }

@@ -7,13 +7,13 @@
 // offset, Z20 and Z21 special and limit, shifted as magnitudes are, and Z22 selects
 // the last four bits.
 #define CODES \
-	VMOVDQU16 Codes_table(AX), Z16 \
-	VPBROADCASTW Codes_factor(AX), Z17 \
-	VPBROADCASTW Codes_mask(AX), Z18 \
-	VPBROADCASTW Codes_offset(AX), Z19 \
-	VPBROADCASTW Codes_special(AX), Z20 \
+	VMOVDQU16 Decoder_table(AX), Z16 \
+	VPBROADCASTW Decoder_factor(AX), Z17 \
+	VPBROADCASTW Decoder_mask(AX), Z18 \
+	VPBROADCASTW Decoder_offset(AX), Z19 \
+	VPBROADCASTW Decoder_special(AX), Z20 \
 	VPSLLW $9, Z20, Z20 \
-	VPBROADCASTW Codes_limit(AX), Z21 \
+	VPBROADCASTW Decoder_limit(AX), Z21 \
 	VPSLLW $9, Z21, Z21 \
 	MOVL $0x000F000F, BX \
 	VPBROADCASTD BX, Z22
@@ -31,7 +31,7 @@
 	VPTERNLOGD $0xD8, Z22, Zw, Zt \
 	VPERMW Z16, Zt, K1, Zx
 
-// func packRows(dst *uint16, codes *byte, stride, rows, n int, c *Codes)
+// func packRows(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)
 TEXT ·packRows(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ codes+8(FP), SI
@@ -92,7 +92,7 @@ DATA beside<>+48(SB)/8, $3
 DATA beside<>+56(SB)/8, $7
 GLOBL beside<>(SB), RODATA|NOPTR, $64
 
-// func packColumns(dst *uint16, codes *byte, n int, c *Codes)
+// func packColumns(dst *uint16, codes *byte, n int, c *Decoder)
 TEXT ·packColumns(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ codes+8(FP), SI
@@ -138,8 +138,8 @@ short: // the last row alone, or none
 	VMOVDQU (SI), Y0
 	JMP interleave
 
-// func row(dst, c *float32, n, stride int)
-TEXT ·row(SB), NOSPLIT, $0-32
+// func gatherRow(dst, c *float32, n, stride int)
+TEXT ·gatherRow(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ c+8(FP), SI
 	MOVQ n+16(FP), CX
@@ -164,8 +164,8 @@ matrix:
 	VZEROUPPER
 	RET
 
-// func fetch(address uintptr, n, step int)
-TEXT ·fetch(SB), NOSPLIT, $0-24
+// func prefetch(address uintptr, n, step int)
+TEXT ·prefetch(SB), NOSPLIT, $0-24
 	MOVQ address+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ step+16(FP), R8

@@ -23,8 +23,8 @@ func needVectors(t *testing.T) {
 // specialsOf says how many of the last magnitudes of a format are not finite.
 var specialsOf = map[fp8.Format]int{fp8.E4M3: 1, fp8.E5M2: 4}
 
-func codesOf(f fp8.Format) *Codes {
-	return NewCodes(f.Mantissa(), f.Bias(), specialsOf[f], f.Float32)
+func codesOf(f fp8.Format) *Decoder {
+	return NewDecoder(f.Mantissa(), f.Bias(), specialsOf[f], f.Float32)
 }
 
 // narrowed is the value of a code as bfloat16.
@@ -106,7 +106,7 @@ func TestRow(t *testing.T) {
 				}
 			}
 			dst := guarded(t, make([]float32, n*Size+1))[1:]
-			Row(dst, guarded(t, c), stride)
+			GatherRow(dst, guarded(t, c), stride)
 			for i, got := range dst {
 				want := c[i/Size*stride+i%Size]
 				if want != want {
@@ -121,6 +121,6 @@ func TestRow(t *testing.T) {
 // TestFetch fetches what is not there.
 func TestFetch(t *testing.T) {
 	needVectors(t)
-	Fetch(0, 3, 1<<40)
-	Fetch(1<<60, 0, 1)
+	Prefetch(0, 3, 1<<40)
+	Prefetch(1<<60, 0, 1)
 }

@@ -10,7 +10,7 @@ import (
 func TestBlockRefuses(t *testing.T) {
 	call := func(c, stride, a, b, sa, sb, chunks int) func() {
 		return func() {
-			Block(make([]float32, c), stride, make([]uint16, a), make([]uint16, b), make([]float32, sa), make([]float32, sb), chunks, new(Scratch))
+			Multiply(make([]float32, c), stride, make([]uint16, a), make([]uint16, b), make([]float32, sa), make([]float32, sb), chunks, new(Scratch))
 		}
 	}
 	const two = 2 * Pack
@@ -30,7 +30,7 @@ func TestBlockRefuses(t *testing.T) {
 func TestPartRefuses(t *testing.T) {
 	call := func(c, a, b, scales int) func() {
 		return func() {
-			Part(make([]float32, c), 32, make([]uint16, a), make([]uint16, b), make([]float32, scales), make([]float32, 32), new(Sums), true, true)
+			MultiplyPart(make([]float32, c), 32, make([]uint16, a), make([]uint16, b), make([]float32, scales), make([]float32, 32), new(Sums), true, true)
 		}
 	}
 	require.PanicsWithValue(t, badChunks, call(1024, 0, 0, 32))
@@ -42,7 +42,7 @@ func TestPartRefuses(t *testing.T) {
 
 func TestPackRefuses(t *testing.T) {
 	rows := func(dst, codes, stride, rows, n int) func() {
-		return func() { PackRows(make([]uint16, dst), make([]byte, codes), stride, rows, n, new(Codes)) }
+		return func() { PackRows(make([]uint16, dst), make([]byte, codes), stride, rows, n, new(Decoder)) }
 	}
 	require.PanicsWithValue(t, badRows, rows(Pack, 100, 1, 0, 1))
 	require.PanicsWithValue(t, badRows, rows(Pack, 100, 1, 33, 1))
@@ -50,13 +50,13 @@ func TestPackRefuses(t *testing.T) {
 	require.PanicsWithValue(t, shortRows, rows(Pack, 99, 80, 2, 20))
 	require.PanicsWithValue(t, badPack, rows(Pack, 100, 1, 1, 33))
 	columns := func(dst, codes int) func() {
-		return func() { PackColumns(make([]uint16, dst), make([]byte, codes), new(Codes)) }
+		return func() { PackColumns(make([]uint16, dst), make([]byte, codes), new(Decoder)) }
 	}
 	require.PanicsWithValue(t, badColumn, columns(0, 0))
 	require.PanicsWithValue(t, badColumn, columns(Pack, 33))
 	require.PanicsWithValue(t, badPack, columns(Pack, 33*32))
 	row := func(dst, c, stride int) func() {
-		return func() { Row(make([]float32, dst), make([]float32, c), stride) }
+		return func() { GatherRow(make([]float32, dst), make([]float32, c), stride) }
 	}
 	require.PanicsWithValue(t, badRow, row(33, 100, 32))
 	require.PanicsWithValue(t, badRow, row(32, 100, 31))

@@ -223,7 +223,7 @@ func TestSourcesAMD64(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"../amx/kernel_amd64.s", "../amxemu/probe/probe_amd64.s", "../../bench/peak_amd64.s"} {
+	for _, path := range []string{"../amx/multiply_amd64.s", "../amxemu/probe/probe_amd64.s", "../../bench/peak_amd64.s"} {
 		require.NotZero(t, lines[path], "%s: no BYTEs found", path)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/elem"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -112,7 +112,7 @@ func (s *outlierStudy) continueRun(ctx context.Context, r *outlierRun, workers i
 	r.steps = make([]outlierStep, s.plan.steps())
 	recorder := telemetry.New(downInputs{r.steps})
 	run.Model.Listen(recorder)
-	growth := elem.Pow(outlierGain, 1/float64(s.plan.growth))
+	growth := elementary.Pow(outlierGain, 1/float64(s.plan.growth))
 	for step := range r.steps {
 		// In the first window scales get to know their tensors.
 		if step >= s.plan.window {

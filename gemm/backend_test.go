@@ -1,0 +1,182 @@
+package gemm
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/amx"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// atAMX makes AMX the level in use, to which Linux answers as given. Nothing here
+// executes its instructions.
+func atAMX(t *testing.T, answer cpu.Level) (asked *int) {
+	t.Helper()
+	if !slices.Contains(cpu.Levels(), cpu.AVX512) {
+		t.Skipf("level amx not tested: this build and machine have %v", cpu.Levels())
+	}
+	stop := cpu.EmulateAMX()
+	restore, err := cpu.Force(cpu.AMX)
+	require.NoError(t, err)
+	asked = new(int)
+	before := productLevel
+	productLevel = func() cpu.Level { *asked++; return answer }
+	t.Cleanup(func() {
+		productLevel = before
+		restore()
+		stop()
+	})
+	return asked
+}
+
+// shapes are products, with L, and whether tiles pay for them.
+var shapes = []struct {
+	m, n, k, block int
+	tiles          bool
+}{
+	{4, 4096, 4096, 128, false}, {5, 4096, 4096, 128, true},
+	{1, 4096, 4096, 4096, false}, {4, 4096, 4096, 4096, false}, {5, 4096, 4096, 4096, true},
+	{7, 4096, 4096, 32, false}, {8, 4096, 4096, 32, true},
+	{15, 4096, 4096, 16, false}, {16, 4096, 4096, 16, true},
+	{100, 4096, 4096, 2, false}, {128, 4096, 4096, 2, true},
+	{32, 32, 63, 63, false}, {32, 32, 64, 64, true}, {32, 64, 32, 32, true},
+	{5, 1, 13108, 128, true}, {1000, 1000, 0, 128, false},
+}
+
+func TestChoice(t *testing.T) {
+	asked, want := atAMX(t, cpu.AMX), 0
+	for _, s := range shapes {
+		p := product{m: s.m, n: s.n, k: s.k, block: s.block}
+		if s.tiles {
+			want++
+			require.Equal(t, amxBackend{microkernel.For(cpu.AMX)}, p.choose(), "%v", s)
+		} else {
+			require.Equal(t, vectorBackend{microkernel.For(cpu.AVX512)}, p.choose(), "%v", s)
+		}
+		require.Equal(t, want, *asked, "%v", s)
+	}
+}
+
+// TestChoiceElsewhere has levels that tiles do not matter to.
+func TestChoiceElsewhere(t *testing.T) {
+	asked := 0
+	before := productLevel
+	productLevel = func() cpu.Level { asked++; return cpu.AMX }
+	defer func() { productLevel = before }()
+	for _, l := range cpu.Levels() {
+		if l == cpu.AMX {
+			continue
+		}
+		restore, err := cpu.Force(l)
+		require.NoError(t, err)
+		var want backend = genericBackend{}
+		if k := microkernel.For(l); k != nil {
+			want = vectorBackend{k}
+		}
+		for _, s := range shapes {
+			p := product{m: s.m, n: s.n, k: s.k, block: s.block}
+			require.Equal(t, want, p.choose())
+		}
+		restore()
+	}
+	require.Zero(t, asked)
+}
+
+// TestRefused multiplies where Linux refuses AMX: on a machine without it its
+// instructions would end this process. Grouped products choose each for itself.
+func TestRefused(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	operand := func(rows int) *tensor.Tensor {
+		x := &tensor.Tensor{Shape: []int{rows, 100}, Codes: make([]byte, rows*100), Scales: []float32{1.5}}
+		for i := range x.Codes {
+			x.Codes[i] = byte(r.IntN(0x7F))
+		}
+		return x
+	}
+	a, b := operand(80), operand(40)
+	want := make([]float32, 80*40)
+	require.NoError(t, Multiply(want, a, b, Options{}))
+	asked := atAMX(t, cpu.AVX512)
+	got := make([]float32, len(want))
+	require.NoError(t, Multiply(got, a, b, Options{}))
+	require.Equal(t, want, got)
+	require.Equal(t, 1, *asked)
+	clear(got)
+	require.NoError(t, GroupedRows(got, a, []*tensor.Tensor{b, b, b}, []int{1, 75, 4}, Options{}))
+	require.Equal(t, want, got)
+	require.Equal(t, 2, *asked) // of the three groups for one
+}
+
+// TestBFloat16Codes has the value of every code in bfloat16.
+func TestBFloat16Codes(t *testing.T) {
+	if !slices.Contains(cpu.Levels(), cpu.AVX512) {
+		t.Skipf("level amx not tested: this build and machine have %v", cpu.Levels())
+	}
+	for _, f := range fp8.Formats() {
+		codes, packed := make([]byte, 256), make([]uint16, 8*amx.Pack)
+		for i := range codes {
+			codes[i] = byte(i)
+		}
+		amx.PackRows(packed, codes, 256, 1, 256, bfloat16Codes[f])
+		for i, code := range codes {
+			require.Equal(t, math.Float32bits(f.Float32(code)), uint32(packed[i/32*amx.Pack+i%32])<<16, "%v %02x", f, code)
+		}
+	}
+}
+
+// TestAlignment checks what the rows of tiles rely on to be fast: that the
+// allocator aligns them to cache lines.
+func TestAlignment(t *testing.T) {
+	for n := range 40 {
+		packs, sums, c := grow([]uint16(nil), (n+1)*amx.Pack), grow([]amx.Sums(nil), n+1), grow([]float32(nil), (n+1)*square)
+		for _, p := range []unsafe.Pointer{unsafe.Pointer(&packs[0]), unsafe.Pointer(&sums[0]), unsafe.Pointer(&c[0])} {
+			require.Zero(t, uintptr(p)%64, "%d", n)
+		}
+	}
+}
+
+// TestScales compares the two orders in which scales are listed with the grid.
+func TestScales(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		g := grid{rows: 1 + r.IntN(40), cols: 1 + r.IntN(6)}
+		block := 1
+		for g.cols%block == 0 && r.IntN(2) == 0 {
+			block++
+		}
+		if g.cols%block != 0 {
+			block = g.cols
+		}
+		rows, blocks := 1+r.IntN(100), 1+r.IntN(12)
+		columns := ceilDiv(blocks*block+g.cols, g.cols)
+		g.stride = columns + r.IntN(3)
+		g.scales = make([]float32, ceilDiv(rows, g.rows)*g.stride)
+		for i := range g.scales {
+			g.scales[i] = r.Float32()
+		}
+		i0 := r.IntN(rows)
+		i1, k := min(rows, i0+1+r.IntN(32)), r.IntN(1+g.cols/block)*block
+		got := slices.Repeat([]float32{-1}, blocks*32)
+		g.across(got, 32, i0, i1, k, block)
+		for at, scale := range got {
+			want := float32(0)
+			if i := i0 + at%32; i < i1 {
+				want = g.at(i, k+at/32*block)
+			}
+			require.Equal(t, want, scale)
+		}
+		row := make([]float32, blocks)
+		g.along(row, i0, k, block)
+		for b, scale := range row {
+			require.Equal(t, g.at(i0, k+b*block), scale)
+		}
+	}
+}

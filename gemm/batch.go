@@ -1,0 +1,110 @@
+package gemm
+
+import (
+	"sync"
+
+	"github.com/octavo-fp8/octavo/internal/parallel"
+)
+
+// blocking is a backend's cache blocking: the sizes of the areas that a result is cut
+// into, each computed by one worker from beginning to end. The larger an area is, the
+// more often what is decoded for it is used, and the less of it stays in the caches.
+// mc and nc are what BLIS calls MC and NC.
+type blocking struct {
+	mc     int // rows of an area, at most
+	mcStep int // rows of an area are a multiple of it
+	nc     int // columns at most: a multiple of microkernel.PanelWidth, as its half and quarter are
+	minNC  int // columns are halved down to this where there are too few areas for all workers
+}
+
+// area is rows [i0, i1) and columns [j0, j1) of a result.
+type area struct{ i0, i1, j0, j1 int }
+
+// part is one of the products of a run, cut into areas.
+type part struct {
+	product
+	backend            backend
+	at                 int // where its result starts in C
+	firstJob           int
+	areaRows, areaCols int
+	areas              int // side by side
+}
+
+// run is products that are computed together, by the same workers. It is reused.
+type run struct {
+	parts []part
+	out   result
+	queue parallel.Queue
+}
+
+var runs = sync.Pool{New: func() any { return new(run) }}
+
+// newRun returns a run without products, to be given to compute.
+func newRun() *run { return runs.Get().(*run) }
+
+// drop gives r back, and forgets what it refers to.
+func (r *run) drop() {
+	clear(r.parts)
+	r.parts, r.out = r.parts[:0], result{}
+	runs.Put(r)
+}
+
+// add puts a product in, whose result starts at index at of C.
+func (r *run) add(p product, at int) {
+	r.parts = append(r.parts, part{product: p, backend: p.choose(), at: at})
+}
+
+// compute computes everything, and gives r back.
+func (r *run) compute(workers int) {
+	defer r.drop()
+	workers = parallel.Workers(workers)
+	jobs := 0
+	for i := range r.parts {
+		p := &r.parts[i]
+		p.firstJob = jobs
+		jobs += p.cut(ceilDiv(4*workers, len(r.parts)))
+	}
+	r.queue.Run(jobs, workers, r)
+}
+
+// cut cuts the result into areas, into as many as are wanted where they do not
+// become too small for it, and returns their number.
+func (p *part) cut(wanted int) int {
+	most := p.backend.blocking()
+	rowsOfAreas := ceilDiv(p.m, most.mc)
+	if rowsOfAreas == 0 || p.n == 0 {
+		return 0
+	}
+	p.areaRows = roundUp(ceilDiv(p.m, rowsOfAreas), most.mcStep)
+	p.areaCols = most.nc
+	for p.areaCols > most.minNC && rowsOfAreas*ceilDiv(p.n, p.areaCols) < wanted {
+		p.areaCols /= 2
+	}
+	p.areas = ceilDiv(p.n, p.areaCols)
+	return ceilDiv(p.m, p.areaRows) * p.areas
+}
+
+// Work computes areas until there are none left. It is for the queue.
+func (r *run) Work(q *parallel.Queue) {
+	s := pool.Get().(*scratch)
+	defer s.drop()
+	i := 0
+	for job, ok := q.Next(); ok; job, ok = q.Next() {
+		// Numbers rise, and a part without areas has that of the next.
+		for i+1 < len(r.parts) && r.parts[i+1].firstJob <= job {
+			i++
+		}
+		p := &r.parts[i]
+		p.backend.compute(s, p, p.area(job-p.firstJob), &r.out)
+	}
+}
+
+// area returns the area of the given number, row by row.
+func (p *part) area(number int) area {
+	i0, j0 := number/p.areas*p.areaRows, number%p.areas*p.areaCols
+	return area{i0, min(i0+p.areaRows, p.m), j0, min(j0+p.areaCols, p.n)}
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+func roundUp(n, multiple int) int { return ceilDiv(n, multiple) * multiple }

@@ -1,0 +1,96 @@
+package gemm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/amx"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+)
+
+// TestAreas checks that areas cover a result once, in whole tiles and panels.
+func TestAreas(t *testing.T) {
+	for _, l := range cpu.Levels() {
+		if k := microkernel.For(l); k != nil {
+			require.Zero(t, vectorBackend{k}.blocking().mcStep%k.MR)
+		}
+	}
+	require.Zero(t, amxBackend{}.blocking().mcStep%amx.Size)
+	for _, w := range []backend{genericBackend{}, vectorBackend{}, amxBackend{}} {
+		testAreas(t, w)
+	}
+}
+
+func testAreas(t *testing.T, w backend) {
+	rowStep := w.blocking().mcStep
+	sizes := []int{0, 1, 31, 32, 33, 127, 128, 129, 383, 384, 385, 512, 513, 640, 641, 1000, 2000}
+	for _, m := range sizes {
+		for _, n := range sizes {
+			for _, wanted := range []int{1, 4, 8, 100} {
+				p := part{product: product{m: m, n: n}, backend: w}
+				areas, covered := p.cut(wanted), 0
+				for i := range areas {
+					a := p.area(i)
+					require.Less(t, a.i0, a.i1)
+					require.Less(t, a.j0, a.j1)
+					require.True(t, a.i0%rowStep == 0 && a.j0%microkernel.PanelWidth == 0)
+					require.True(t, a.i1 <= m && a.j1 <= n)
+					covered += (a.i1 - a.i0) * (a.j1 - a.j0)
+				}
+				require.Equal(t, m*n, covered)
+			}
+		}
+	}
+}
+
+// TestSteps checks that steps cover K once, and that blocks start and end where
+// they should.
+func TestSteps(t *testing.T) {
+	for _, depth := range []int{32, 64, 256} {
+		for k := 0; k < 300; k += 7 {
+			for _, block := range []int{1, 2, 3, 5, 16, 31, 32, 33, 64, 100, 128, 257, 300} {
+				p := product{k: k, block: block}
+				for at := 0; at < k; {
+					s := p.step(at, depth)
+					n, padded := s.length()
+					require.Equal(t, at, s.lo)
+					require.True(t, s.hi > s.lo && s.hi <= k && s.hi-s.lo <= depth)
+					require.Equal(t, s.hi-s.lo, n*s.blocks)
+					require.Equal(t, (n+1)/2*2, padded)
+					require.Equal(t, s.first, s.lo%block == 0)
+					require.Equal(t, s.last, s.hi%block == 0 || s.hi == k)
+					if s.blocks > 1 || s.first && s.last && s.hi < k {
+						require.Equal(t, block, n)
+					}
+					if !s.last {
+						require.Zero(t, n%32)
+					}
+					at = s.hi
+				}
+			}
+		}
+	}
+}
+
+// TestPacked checks how much of K is packed at once, with the zeros behind blocks.
+func TestPacked(t *testing.T) {
+	for k := 1; k < 1300; k += 37 {
+		for block := 1; block <= k; block++ {
+			p := product{k: k, block: block}
+			for at := 0; at < k; {
+				st := p.step(at, p.packedAtOnce())
+				count, n := st.pieces()
+				require.Equal(t, st.hi-st.lo, count*n)
+				require.True(t, n%amx.Chunk == 0 || count == st.blocks)
+				chunks := count * ceilDiv(n, amx.Chunk)
+				require.LessOrEqual(t, chunks, packDepth/amx.Chunk)
+				if st.last && k-st.hi >= block { // one more would be too much
+					require.Greater(t, chunks+ceilDiv(block, amx.Chunk), packDepth/amx.Chunk)
+				}
+				at = st.hi
+			}
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package gemm
+
+import (
+	"github.com/octavo-fp8/octavo/internal/amx"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+)
+
+// prefetch is codes that will be needed soon, to be fetched into the caches while
+// others are multiplied: n times 256 bytes from an address on, step apart.
+type prefetch struct {
+	address uintptr
+	n, step int
+}
+
+// prefetchPanel is the codes of the panel that comes after that of column j: the next,
+// or the first of the next step.
+func (p *part) prefetchPanel(r area, j int, st step) prefetch {
+	k := st.lo
+	if j += microkernel.PanelWidth; j >= r.j1 {
+		j, k = r.j0, st.hi
+	}
+	n := min(st.hi-st.lo, p.k-k)
+	switch {
+	case n <= 0 || n > panelDepth:
+		return prefetch{}
+	case p.b.packed:
+		return prefetch{address(p.b.panel(j / microkernel.PanelWidth)[k*microkernel.PanelWidth:]), n * microkernel.PanelWidth / 256, 256}
+	}
+	return prefetch{address(p.b.codes[j*p.b.stride+k:]), min(microkernel.PanelWidth, r.j1-j), p.b.stride}
+}
+
+// prefetchRows is the codes of rows [i0, i1) of A for the next step.
+func (p *part) prefetchRows(i0, i1 int, st step) prefetch {
+	if i0 >= i1 || st.hi == p.k {
+		return prefetch{}
+	}
+	return prefetch{address(p.a.codes[i0*p.a.stride+st.hi:]), i1 - i0, p.a.stride}
+}
+
+// issue fetches one of the given number of shares of what is left.
+func (f *prefetch) issue(shares int) {
+	n := ceilDiv(f.n, shares)
+	amx.Prefetch(f.address, n, f.step)
+	f.address, f.n = f.address+uintptr(n*f.step), f.n-n
+}

@@ -1,0 +1,160 @@
+//go:build !purego
+
+#include "textflag.h"
+
+// Palette 1, and eight tiles of 16 rows of 64 bytes.
+DATA config<>+0(SB)/8, $1
+DATA config<>+8(SB)/8, $0
+DATA config<>+16(SB)/8, $0x0040004000400040
+DATA config<>+24(SB)/8, $0x0040004000400040
+DATA config<>+32(SB)/8, $0
+DATA config<>+40(SB)/8, $0
+DATA config<>+48(SB)/8, $0x1010101010101010
+DATA config<>+56(SB)/8, $0
+GLOBL config<>(SB), RODATA|NOPTR, $64
+
+// The assembler has no AMX. The test of package asmtable compares each row of
+// bytes with the instruction beside it; who renames a register must look here too.
+//
+// Tiles 0 to 3 are the sums p of the four quarters, 4 and 5 are of A, 6 and 7 of B.
+#define CONFIGURE BYTE $0xC4; BYTE $0xE2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // ldtilecfg [rax]
+#define RELEASE BYTE $0xC4; BYTE $0xE2; BYTE $0x78; BYTE $0x49; BYTE $0xC0 // tilerelease
+#define ZERO00 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x49; BYTE $0xC0 // tilezero tmm0
+#define ZERO01 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x49; BYTE $0xC8 // tilezero tmm1
+#define ZERO10 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x49; BYTE $0xD0 // tilezero tmm2
+#define ZERO11 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x49; BYTE $0xD8 // tilezero tmm3
+#define LOADA0 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0x24; BYTE $0x06 // tileloadd tmm4,[rsi+rax*1]
+#define LOADA1 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0xAC; BYTE $0x06; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00 // tileloadd tmm5,[rsi+rax*1+0x400]
+#define LOADB0 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0x34; BYTE $0x02 // tileloadd tmm6,[rdx+rax*1]
+#define LOADB1 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0xBC; BYTE $0x02; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00 // tileloadd tmm7,[rdx+rax*1+0x400]
+#define MULTIPLY00 BYTE $0xC4; BYTE $0xE2; BYTE $0x4A; BYTE $0x5C; BYTE $0xC4 // tdpbf16ps tmm0,tmm4,tmm6
+#define MULTIPLY01 BYTE $0xC4; BYTE $0xE2; BYTE $0x42; BYTE $0x5C; BYTE $0xCC // tdpbf16ps tmm1,tmm4,tmm7
+#define MULTIPLY10 BYTE $0xC4; BYTE $0xE2; BYTE $0x4A; BYTE $0x5C; BYTE $0xD5 // tdpbf16ps tmm2,tmm5,tmm6
+#define MULTIPLY11 BYTE $0xC4; BYTE $0xE2; BYTE $0x42; BYTE $0x5C; BYTE $0xDD // tdpbf16ps tmm3,tmm5,tmm7
+#define RESUME00 BYTE $0xC4; BYTE $0xC2; BYTE $0x7B; BYTE $0x4B; BYTE $0x04; BYTE $0x43 // tileloadd tmm0,[r11+rax*2]
+#define RESUME01 BYTE $0xC4; BYTE $0xC2; BYTE $0x7B; BYTE $0x4B; BYTE $0x4C; BYTE $0x43; BYTE $0x40 // tileloadd tmm1,[r11+rax*2+0x40]
+#define RESUME10 BYTE $0xC4; BYTE $0xC2; BYTE $0x7B; BYTE $0x4B; BYTE $0x94; BYTE $0x43; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00 // tileloadd tmm2,[r11+rax*2+0x800]
+#define RESUME11 BYTE $0xC4; BYTE $0xC2; BYTE $0x7B; BYTE $0x4B; BYTE $0x9C; BYTE $0x43; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00 // tileloadd tmm3,[r11+rax*2+0x840]
+#define STORE00 BYTE $0xC4; BYTE $0xC2; BYTE $0x7A; BYTE $0x4B; BYTE $0x04; BYTE $0x43 // tilestored [r11+rax*2],tmm0
+#define STORE01 BYTE $0xC4; BYTE $0xC2; BYTE $0x7A; BYTE $0x4B; BYTE $0x4C; BYTE $0x43; BYTE $0x40 // tilestored [r11+rax*2+0x40],tmm1
+#define STORE10 BYTE $0xC4; BYTE $0xC2; BYTE $0x7A; BYTE $0x4B; BYTE $0x94; BYTE $0x43; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00 // tilestored [r11+rax*2+0x800],tmm2
+#define STORE11 BYTE $0xC4; BYTE $0xC2; BYTE $0x7A; BYTE $0x4B; BYTE $0x9C; BYTE $0x43; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00 // tilestored [r11+rax*2+0x840],tmm3
+
+// ROW scales the next row of sums and adds it to c.
+#define ROW \
+	VBROADCASTSS (R9), Z28 \
+	VMULPS (R12), Z28, Z29 \
+	VMULPS 64(R12), Z28, Z28 \
+	VFMADD213PS (R13), Z30, Z29 \
+	VFMADD213PS 64(R13), Z31, Z28 \
+	VMOVUPS Z29, (R13) \
+	VMOVUPS Z28, 64(R13) \
+	ADDQ $4, R9 \
+	ADDQ $128, R12 \
+	ADDQ R8, R13
+
+#define TWOROWS \
+	ROW \
+	ROW
+
+#define NONE
+
+// CHUNK adds the products of a chunk to the sums, and does rows of the block before
+// meanwhile: a tile's product takes 16 cycles and leaves the vector units idle.
+#define CHUNK(MEANWHILE) \
+	LOADB0 \
+	LOADA0 \
+	MULTIPLY00 \
+	MEANWHILE \
+	LOADB1 \
+	MULTIPLY01 \
+	MEANWHILE \
+	LOADA1 \
+	MULTIPLY10 \
+	MEANWHILE \
+	MULTIPLY11 \
+	MEANWHILE \
+	ADDQ $2048, SI \
+	ADDQ $2048, DX
+
+// func multiply(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool)
+TEXT ·multiply(SB), NOSPLIT, $0-74
+	LEAQ config<>(SB), AX
+	CONFIGURE
+	MOVQ $64, AX             // bytes of a row of a tile; twice that, of one of p
+	MOVQ c+0(FP), DI
+	MOVQ stride+8(FP), R8
+	SHLQ $2, R8
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	MOVQ sa+32(FP), R9       // scales of the rows to come
+	MOVQ sb+40(FP), R10      // scales of the block's columns
+	MOVQ blocks+56(FP), BX   // left
+	MOVQ p+64(FP), R11
+	XORL R14, R14            // rows of the block before that are left to do
+
+	CMPB resume+72(FP), $0
+	JEQ block                // the tiles are zero since they were configured
+	RESUME00
+	RESUME01
+	RESUME10
+	RESUME11
+
+block:
+	MOVQ chunks+48(FP), CX
+	TESTQ R14, R14
+	JZ alone
+
+both:
+	CHUNK(TWOROWS)
+	DECQ CX
+	JZ rest
+	SUBQ $8, R14
+	JNZ both
+
+alone:
+	CHUNK(NONE)
+	DECQ CX
+	JNZ alone
+	JMP store
+
+rest:
+	SUBQ $8, R14
+	JZ store
+	TWOROWS
+	TWOROWS
+	TWOROWS
+	TWOROWS
+	JMP rest
+
+store:
+	STORE00
+	STORE01
+	STORE10
+	STORE11
+	ZERO00
+	ZERO01
+	ZERO10
+	ZERO11
+	MOVQ $32, R14
+	MOVQ R11, R12            // next row of p
+	MOVQ DI, R13             // and of c
+	VMOVUPS (R10), Z30
+	VMOVUPS 64(R10), Z31
+	ADDQ $128, R10
+	DECQ BX
+	JNZ block
+
+	CMPB hold+73(FP), $0
+	JNE done
+
+last:
+	TWOROWS
+	DECQ R14
+	DECQ R14
+	JNZ last
+
+done:
+	RELEASE
+	VZEROUPPER
+	RET

@@ -1,0 +1,176 @@
+package canonical
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// definition adds the products up as the package's documentation says.
+func definition(a, b []float32) float32 {
+	type pair struct{ even, odd float32 }
+	sums := make([]pair, (len(a)+31)/32)
+	for i := range a {
+		product := float32(a[i] * b[i])
+		s := &sums[i/32]
+		if i%32%2 == 0 {
+			s.even = float32(s.even + product)
+		} else {
+			s.odd = float32(s.odd + product)
+		}
+	}
+	total := float32(0)
+	for _, s := range sums {
+		total = float32(total + float32(s.even+s.odd))
+	}
+	return total
+}
+
+func same(x, y float32) bool {
+	return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
+}
+
+// random returns values whose sums round often; special ones put in zeros of
+// both signs, infinities and NaN.
+func random(r *rand.Rand, n int, special bool) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(math.Ldexp(r.NormFloat64(), r.IntN(12)))
+		if special && r.IntN(20) == 0 {
+			v[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}[r.IntN(5)]
+		}
+	}
+	return v
+}
+
+func TestDot(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for n := range 131 {
+		for trial := range 20 {
+			// Longer operands: only the length of a counts.
+			a, b, c := random(r, n, trial > 10), random(r, n+trial%3, trial > 10), random(r, n+trial%2, trial > 10)
+			one := Dot(a, b)
+			p, q := DotPair(a, b, c)
+			if want := definition(a, b); !same(one, want) || !same(p, want) {
+				t.Fatalf("length %d: Dot %v, DotPair %v, want %v", n, one, p, want)
+			}
+			if want := definition(a, c); !same(q, want) {
+				t.Fatalf("length %d: second of DotPair %v, want %v", n, q, want)
+			}
+		}
+	}
+}
+
+// TestOrder checks sums that come out otherwise in any other order.
+func TestOrder(t *testing.T) {
+	const big = 1 << 24 // adding 1 to it changes nothing
+	ones := make([]float32, 66)
+	for i := range ones {
+		ones[i] = 1
+	}
+	for _, c := range []struct {
+		set  map[int]float32
+		want float32
+	}{
+		{nil, 66},
+		{map[int]float32{0: big}, big + 16 + 34},       // 15 ones are lost, those of odd offset are not
+		{map[int]float32{1: big}, big + 16 + 34},       // the other way round
+		{map[int]float32{30: big}, big + 16 + 16 + 34}, // the 15 before it are not lost: 16, rounded to even
+		{map[int]float32{64: big, 65: -big}, 64},       // alone in their chunk
+		{map[int]float32{0: big, 31: -big}, 15 + 34},   // the ones of odd offset survive
+	} {
+		a := append([]float32{}, ones...)
+		for i, v := range c.set {
+			a[i] = v
+		}
+		require.Equal(t, definition(a, ones), Dot(a, ones))
+		p, q := DotPair(a, ones, ones)
+		require.Equal(t, []float32{c.want, c.want, c.want}, []float32{Dot(a, ones), p, q}, "%v", c.set)
+	}
+}
+
+// TestZeros checks that a total is never -0 and that zeros behind it change
+// nothing.
+func TestZeros(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	negative := float32(math.Copysign(0, -1))
+	for n := range 70 {
+		a, b := make([]float32, n), random(r, n, false)
+		for i := range a {
+			a[i] = negative
+			b[i] = float32(math.Abs(float64(b[i])))
+		}
+		p, q := DotPair(a, b, b)
+		require.Equal(t, []uint32{0, 0, 0}, []uint32{math.Float32bits(Dot(a, b)), math.Float32bits(p), math.Float32bits(q)})
+
+		a = random(r, n, false)
+		want := Dot(a, b)
+		for range 40 {
+			a, b = append(a, negative), append(b, 7)
+			require.True(t, same(want, Dot(a, b)))
+			p, q := DotPair(a, b, b)
+			require.True(t, same(want, p) && same(want, q))
+		}
+	}
+}
+
+func TestShortOperand(t *testing.T) {
+	a := make([]float32, 5)
+	require.Panics(t, func() { Dot(a, a[:4:4]) })
+	require.Panics(t, func() { DotPair(a, a, a[:4:4]) })
+	require.Panics(t, func() { DotPair(a, a[:4:4], a) })
+}
+
+func TestProduct(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	sizes := []int{0, 1, 2, 3, 15, 16, 17, 18, 33}
+	for _, m := range sizes {
+		for _, n := range sizes {
+			checkProduct(t, r, m, n, []int{0, 1, 31, 32, 33, 70}[r.IntN(6)])
+		}
+	}
+	for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}} {
+		checkProduct(t, r, s[0], s[1], s[2])
+	}
+}
+
+// strided returns the given rows, which x is made of, with NaN between them.
+func strided(x []float32, rows, n, gap int) Matrix {
+	m := Matrix{Stride: n + gap}
+	for i := range rows {
+		m.Data = append(m.Data, x[i*n:(i+1)*n]...)
+		m.Data = append(m.Data, slices.Repeat([]float32{float32(math.NaN())}, gap)...)
+	}
+	return m
+}
+
+// checkProduct compares a product with the definition at every level.
+func checkProduct(t *testing.T, r *rand.Rand, m, n, k int) {
+	t.Helper()
+	a, b := random(r, m*k, false), random(r, n*k, r.IntN(2) == 0)
+	for _, l := range cpu.Levels() {
+		restore, err := cpu.Force(l)
+		require.NoError(t, err)
+		for workers := range 3 {
+			gap := workers * 3
+			c := Matrix{random(r, m*(n+gap), false), n + gap} // to be overwritten
+			before := slices.Clone(c.Data)
+			Multiply(c, strided(a, m, k, gap), strided(b, n, k, gap), m, n, k, workers)
+			for i, got := range c.Data {
+				want, row, column := before[i], i/c.Stride, i%c.Stride
+				if column < n {
+					want = definition(a[row*k:(row+1)*k], b[column*k:(column+1)*k])
+				}
+				if !same(got, want) {
+					t.Fatalf("%v, [%d, %d, %d], %d workers, element %d: got %v, want %v", l, m, n, k, workers, i, got, want)
+				}
+			}
+		}
+		restore()
+	}
+}

@@ -1,0 +1,48 @@
+package canonical
+
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+)
+
+// Matrix is rows of float32 that begin Stride elements apart.
+type Matrix struct {
+	Data   []float32
+	Stride int
+}
+
+// row returns the first n elements of row i.
+func (m Matrix) row(i, n int) []float32 { return m.Data[i*m.Stride:][:n] }
+
+// Multiply writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n]. Each
+// element is a dot product of this package, whatever the number of workers (0:
+// GOMAXPROCS). c must not overlap a or b.
+func Multiply(c, a, b Matrix, m, n, k, workers int) {
+	if kernels := microkernel.For(cpu.Current()); kernels != nil && kernels.MultiplyRounded != nil && m*n > 0 {
+		multiplyBlocked(kernels, c, a, b, m, n, k, workers)
+		return
+	}
+	parallel.For(m, 1, workers, func(lo, hi int) {
+		// A strip of B stays in the nearest cache while all rows of A pass.
+		const strip = 16
+		for j0 := 0; j0 < n; j0 += strip {
+			j1 := min(j0+strip, n)
+			for i := lo; i < hi; i++ {
+				row, x := c.row(i, n), a.row(i, k)
+				j := j0
+				for ; j+1 < j1; j += 2 {
+					row[j], row[j+1] = DotPair(x, b.row(j, k), b.row(j+1, k))
+				}
+				if j < j1 {
+					row[j] = Dot(x, b.row(j, k))
+				}
+			}
+		}
+	})
+}
+
+// MultiplyDense is [Multiply] of matrices whose rows follow each other.
+func MultiplyDense(c, a, b []float32, m, n, k, workers int) {
+	Multiply(Matrix{c, n}, Matrix{a, k}, Matrix{b, k}, m, n, k, workers)
+}

@@ -1,0 +1,97 @@
+// Package kernel has the loops that convert float32 values and FP8 codes, for
+// each level of package cpu.
+//
+// A kernel serves the common case: saturating, all values finite.
+// It says when a value was not, and the caller then takes the general way for
+// that part, so that a kernel is one straight loop and every special rule stands
+// once, in package fp8. Kernels take whole vectors; Step says of how many
+// elements.
+//
+// All levels compute the same. To nearest even, a number is added to a magnitude
+// whose last place is that of the codes about it, or of the format's smallest
+// subnormal: the processor then rounds. Toward zero and stochastically, the
+// mantissa is shifted, farther for each binade below the smallest normal value;
+// what is cut off, as 32 bits, is compared with 32 random ones.
+package convert
+
+import "github.com/octavo-fp8/octavo/internal/cpu"
+
+// Encoding is what a kernel must know of a format and of how to round.
+type Encoding struct {
+	MinNormal uint32 // float32 bits of the smallest normal value
+	Shift     uint32 // mantissa bits of float32 that the format drops
+	MaxCode   uint32 // code of the largest finite value
+	Normal    uint32 // code of the smallest normal value
+	ZeroSign  uint32 // 0x80 if a negative zero keeps its sign, else 0
+	Magic     uint32 // bits of 2^Shift and, in the last 16, less what a sum has too much
+	Divide    uint32 // 1 to divide by scales, 0 to multiply
+	Mode      Mode
+
+	// For Stochastic: the random bits of element i of src are those of fp8's
+	// stream with keys K0 and K1 at index Index+i, which must not exceed 32 bits.
+	K0, K1, Index uint32
+}
+
+// Mode is how a kernel rounds.
+type Mode uint32
+
+const (
+	NearestEven Mode = iota
+	TowardZero
+	Stochastic
+)
+
+// Layout is where a kernel finds the scale of an element. Scales are without a
+// sign bit.
+type Layout int
+
+const (
+	One        Layout = iota // one scale for all
+	PerStep                  // a scale for every 16 elements
+	PerElement               // a scale for every element
+)
+
+// Limit is what the bits of a scaled magnitude must be below for a kernel to
+// encode it: those of 2^100.
+const Limit = (127 + 100) << 23
+
+// Counts is what happened to the values that a kernel encoded.
+type Counts struct {
+	MaxScaled uint32 // largest bits of |x*scale|; from Limit on, nothing else here or in dst counts
+	MaxBits   uint32 // largest bits of |x|
+	MinBits   uint32 // smallest bits of nonzero |x|, less 1; all ones if there is none
+
+	Saturated    uint32 // beyond MaxCode, of either sign
+	SaturatedNeg uint32 // of those, x is negative
+	BelowNormal  uint32 // codes below Normal, zeros included
+	ZeroCodes    uint32
+	Zeros        uint32 // x is zero
+}
+
+// Step returns the number of elements of which a kernel of level l takes
+// multiples; 0 for a level without kernels.
+func Step(l cpu.Level) int {
+	switch l {
+	case cpu.AMX, cpu.AVX512, cpu.AVX2, cpu.NEON:
+		return 16
+	}
+	return 0
+}
+
+// Decoding is what a kernel must know of a format and a scale to decode.
+type Decoding struct {
+	Shift  uint32  // from a code's place to that of a float32's exponent and mantissa
+	Mask   uint32  // the magnitude's bits after that shift
+	Rebias float32 // the power of two that corrects the exponent
+	Scale  float32 // of the block
+	Max    uint32  // code of the largest finite magnitude
+	Lone   uint32  // a code that is not finite whatever its magnitude
+
+	// Where a code's bits, at HalfShift from the top, are those of a float16:
+	// the power of two that corrects its exponent. 0 where they are not.
+	HalfRebias float32
+	HalfShift  uint32
+
+	Offset   uint32 // what a normal value's bits lack after the shift
+	Smallest uint32 // bits of the smallest normal value
+}

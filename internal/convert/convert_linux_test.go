@@ -1,0 +1,76 @@
+package convert
+
+import (
+	"fmt"
+	"runtime/debug"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/stretchr/testify/require"
+)
+
+// pages returns memory before and after which there is none.
+func pages(t *testing.T) []byte {
+	t.Helper()
+	size := syscall.Getpagesize()
+	memory, err := syscall.Mmap(-1, 0, 3*size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Munmap(memory)) })
+	require.NoError(t, syscall.Mprotect(memory[:size], syscall.PROT_NONE))
+	require.NoError(t, syscall.Mprotect(memory[2*size:], syscall.PROT_NONE))
+	return memory[size : 2*size]
+}
+
+// TestBounds has all that a kernel reads and writes begin, and end, where memory
+// does.
+func TestBounds(t *testing.T) {
+	source, destination, factors := pages(t), pages(t), pages(t)
+	floats := func(b []byte) *float32 { return (*float32)(unsafe.Pointer(&b[0])) }
+	halves := func(b []byte) *uint16 { return (*uint16)(unsafe.Pointer(&b[0])) }
+	forLevels(t, func(t *testing.T, l cpu.Level) {
+		f := &formats[0]
+		d := f.decoding(1)
+		for n := 16; n <= 272; n += 16 {
+			for name, at := range map[string]func(page []byte, size int) []byte{
+				"begin": func(page []byte, size int) []byte { return page[:size] },
+				"end":   func(page []byte, size int) []byte { return page[len(page)-size:] },
+			} {
+				note := fmt.Sprintf("%d elements at the %s of memory", n, name)
+				for _, m := range modes {
+					for _, layout := range layouts {
+						for divide := range uint32(2) {
+							e := f.encoding(divide, m)
+							var c Counts
+							inBounds(t, fmt.Sprintf("%s, mode %d, layout %d, divide %d", note, m, layout, divide), func() {
+								Encode(l, &at(destination, n)[0], floats(at(source, 4*n)), n, &e,
+									floats(at(factors, 4*layout.scales(n))), layout, &c)
+							})
+						}
+					}
+				}
+				inBounds(t, note, func() { Decode(l, floats(at(destination, 4*n)), &at(source, n)[0], n, &d) })
+				inBounds(t, note, func() { MaxBits(l, floats(at(source, 4*n)), n) })
+				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, 4)), floats(at(source, 4*n)), 1, n) })
+				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, n/4)), floats(at(source, 4*n)), n/16, 16) })
+				inBounds(t, note, func() { MaxElements(l, floats(at(destination, 4*n)), floats(at(source, 4*n)), n) })
+				inBounds(t, note, func() { WidenBF16(l, floats(at(destination, 4*n)), halves(at(source, 2*n)), n) })
+				inBounds(t, note, func() { WidenF16(l, floats(at(destination, 4*n)), halves(at(source, 2*n)), n) })
+				inBounds(t, note, func() { UpperHalves(l, halves(at(destination, 2*n)), floats(at(source, 4*n)), n) })
+			}
+		}
+	})
+}
+
+// inBounds calls f, in which a fault ends the test and not the process.
+func inBounds(t *testing.T, note string, f func()) {
+	t.Helper()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if err := recover(); err != nil {
+			t.Fatalf("%s: %v", note, err)
+		}
+	}()
+	f()
+}

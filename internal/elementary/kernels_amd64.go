@@ -1,0 +1,97 @@
+//go:build !purego
+
+package elementary
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// numbers are what the kernels need, as often as a vector of AVX2 has room.
+type numbers struct {
+	limit, minusLimit    [4]float64
+	log2E, ln2, half     [4]float64
+	term2, term3, term4  [4]float64
+	term5, term6, term7  [4]float64
+	term8, term9, term10 [4]float64
+	term11, one          [4]float64
+	power                [4]float64 // n more than this has the exponent of 2**n as its last bits
+	sign, nan            [8]float32
+	lanes                [16]int32
+}
+
+var vector = numbers{
+	limit: four(expLimit), minusLimit: four(-expLimit),
+	log2E: four(math.Log2E), ln2: four(math.Ln2), half: four(0.5),
+	term2: four(term2), term3: four(term3), term4: four(term4),
+	term5: four(term5), term6: four(term6), term7: four(term7),
+	term8: four(term8), term9: four(term9), term10: four(term10),
+	term11: four(term11), one: four(1),
+	power: four(1<<52 + 1023),
+	sign:  eight(math.Float32frombits(1 << 31)),
+	nan:   eight(nan32),
+	lanes: [16]int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+}
+
+func four(x float64) [4]float64 { return [4]float64{x, x, x, x} }
+
+func eight(x float32) [8]float32 { return [8]float32{x, x, x, x, x, x, x, x} }
+
+// expKernel is [expGeneric] where the level in use has a kernel for it, which it
+// reports. src is not empty.
+func expKernel(dst, src []float32, minus, times, factor float32) bool {
+	switch l := cpu.Current(); {
+	case l >= cpu.AVX512:
+		expAVX512(&dst[0], &src[0], len(src), minus, times, factor, &vector)
+	case l >= cpu.AVX2:
+		expAVX2(&dst[0], &src[0], len(src), minus, times, factor, &vector)
+	default:
+		return false
+	}
+	return true
+}
+
+// swigluKernel is to [swigluGeneric] what expKernel is to [expGeneric].
+func swigluKernel(z, u, g, s []float32) bool {
+	switch l := cpu.Current(); {
+	case l >= cpu.AVX512:
+		swigluAVX512(&z[0], &u[0], &g[0], &s[0], len(u), len(s) > 1, &vector)
+	case l >= cpu.AVX2:
+		swigluAVX2(&z[0], &u[0], &g[0], &s[0], len(u), len(s) > 1, &vector)
+	default:
+		return false
+	}
+	return true
+}
+
+// swigluGradKernel is to [swigluGradGeneric] what expKernel is to [expGeneric].
+func swigluGradKernel(du, dg, dz, u, g, s []float32) bool {
+	switch l := cpu.Current(); {
+	case l >= cpu.AVX512:
+		swigluGradAVX512(&du[0], &dg[0], &dz[0], &u[0], &g[0], &s[0], len(dz), len(s) > 1, &vector)
+	case l >= cpu.AVX2:
+		swigluGradAVX2(&du[0], &dg[0], &dz[0], &u[0], &g[0], &s[0], len(dz), len(s) > 1, &vector)
+	default:
+		return false
+	}
+	return true
+}
+
+//go:noescape
+func expAVX512(dst, src *float32, n int, minus, times, factor float32, v *numbers)
+
+//go:noescape
+func swigluAVX512(z, u, gate, s *float32, n int, each bool, v *numbers)
+
+//go:noescape
+func swigluGradAVX512(du, dg, dz, u, gate, s *float32, n int, each bool, v *numbers)
+
+//go:noescape
+func expAVX2(dst, src *float32, n int, minus, times, factor float32, v *numbers)
+
+//go:noescape
+func swigluAVX2(z, u, gate, s *float32, n int, each bool, v *numbers)
+
+//go:noescape
+func swigluGradAVX2(du, dg, dz, u, gate, s *float32, n int, each bool, v *numbers)

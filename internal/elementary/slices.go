@@ -1,0 +1,95 @@
+package elementary
+
+import "github.com/octavo-fp8/octavo/internal/race"
+
+// longest is the number of elements that a kernel is given at a time: it cannot
+// be interrupted.
+const longest = 1 << 14
+
+// ExpTo writes Exp((x-minus)·times)·factor of every x of src to dst[:len(src)],
+// which may be src. Every operation is rounded to float32.
+func ExpTo(dst, src []float32, minus, times, factor float32) {
+	dst = dst[:len(src)]
+	race.Read(src)
+	race.Write(dst)
+	for lo := 0; lo < len(src); lo += longest {
+		hi := min(lo+longest, len(src))
+		if !expKernel(dst[lo:hi], src[lo:hi], minus, times, factor) {
+			expGeneric(dst[lo:hi], src[lo:hi], minus, times, factor)
+		}
+	}
+}
+
+func expGeneric(dst, src []float32, minus, times, factor float32) {
+	for i, x := range src {
+		dst[i] = Exp(float32((x-minus)*times)) * factor
+	}
+}
+
+// SwiGLU writes (s·u)·SiLU(g) to z[:len(u)], which may be u or g, with each
+// product rounded to float32. s has a factor for each element, or one for all.
+func SwiGLU(z, u, g, s []float32) {
+	z, g, s = z[:len(u)], g[:len(u)], factors(s, 0, len(u))
+	for _, read := range [][]float32{u, g, s} {
+		race.Read(read)
+	}
+	race.Write(z)
+	for lo := 0; lo < len(u); lo += longest {
+		hi := min(lo+longest, len(u))
+		if !swigluKernel(z[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi)) {
+			swigluGeneric(z[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi))
+		}
+	}
+}
+
+func swigluGeneric(z, u, g, s []float32) {
+	for i, x := range u {
+		z[i] = float32(factor(s, i)*x) * SiLU(g[i])
+	}
+}
+
+// SwiGLUGrad writes the gradients of u and g from dz, that of what [SwiGLU] wrote
+// with the same s, with each product rounded to float32:
+//
+//	du = (s·dz)·SiLU(g)    dg = ((s·u)·SiLUGrad(g))·dz
+//
+// Only the first len(dz) elements of each count. du and dg may each be any of the
+// inputs, but not each other.
+func SwiGLUGrad(du, dg, dz, u, g, s []float32) {
+	n := len(dz)
+	du, dg, u, g, s = du[:n], dg[:n], u[:n], g[:n], factors(s, 0, n)
+	for _, read := range [][]float32{dz, u, g, s} {
+		race.Read(read)
+	}
+	race.Write(du)
+	race.Write(dg)
+	for lo := 0; lo < n; lo += longest {
+		hi := min(lo+longest, n)
+		if !swigluGradKernel(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi)) {
+			swigluGradGeneric(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi))
+		}
+	}
+}
+
+func swigluGradGeneric(du, dg, dz, u, g, s []float32) {
+	for i, d := range dz {
+		scale, linear, gate := factor(s, i), u[i], g[i]
+		du[i] = float32(scale*d) * SiLU(gate)
+		dg[i] = float32(float32(scale*linear)*SiLUGrad(gate)) * d
+	}
+}
+
+// factors returns the factors of elements [lo, hi).
+func factors(s []float32, lo, hi int) []float32 {
+	if len(s) == 1 {
+		return s
+	}
+	return s[lo:hi]
+}
+
+func factor(s []float32, i int) float32 {
+	if len(s) == 1 {
+		return s[0]
+	}
+	return s[i]
+}

@@ -1,0 +1,94 @@
+// Package microkernel has the micro-kernels of octavo's matrix products C = A·Bᵀ
+// for the levels of package cpu that have vector instructions. Those of AMX are in
+// package amx.
+//
+// A micro-kernel computes register blocks of MR rows and NR columns of C. Vectors
+// run along the columns: a lane is one result, which is accumulated in the
+// canonical order of package canonical, so that all levels agree to the bit. A
+// value of A is multiplied with all columns at once; it comes from rows of
+// float32. B comes packed in panels of [PanelWidth] columns, K-major: all columns
+// of one k lie together, as float32 or as codes.
+//
+// Since a product of two FP8 values is exact in float32, a fused multiply-add
+// rounds as the addition alone would.
+package microkernel
+
+import "github.com/octavo-fp8/octavo/internal/cpu"
+
+// PanelWidth is the number of columns of a packed panel of B.
+const PanelWidth = 32
+
+// Task is the work of one call of a micro-kernel: it adds some blocks of K to the
+// results of some rows and of NR columns, or begins, continues or ends one block
+// that is too long for one call. The layout is known to the assembly; strides are
+// in bytes.
+type Task struct {
+	A *float32 // rows of Blocks blocks of Pairs pairs of values
+	B *float32 // the panel, likewise
+	C *float32 // results, of whole register blocks
+	P *float32 // the block's sums so far, if it neither begins nor ends here: laid out as C
+
+	// For kernels that read codes in place of B: how a code becomes a float16.
+	Codes      *byte
+	Multiplier uint64 // four times a factor of the code, extended by its sign to 16 bits
+	Mask       uint64 // four times the bits that count then
+
+	ScaleA *float32 // of a row, by block
+	ScaleB *float32 // of all columns, by block
+
+	StrideA, StrideC, StrideScaleA int
+
+	RowBlocks int // register blocks, one below the other
+	Blocks    int // of K that share scales
+	Pairs     int // of consecutive k, in a block
+
+	Flags uint64
+
+	// Codes that will be needed next, to be fetched into the caches meanwhile:
+	// Prefetches times 256 bytes from Prefetch on, PrefetchStep apart. Kernels count
+	// Prefetches down. Prefetch is an address, not a pointer, since it may end up
+	// beyond the codes.
+	Prefetch     uintptr
+	PrefetchStep int
+	Prefetches   int
+}
+
+// Flags of a Task.
+const (
+	First     = 1 << iota // blocks begin here
+	Last                  // blocks end here: they are scaled and added to C
+	Canonical             // and NaN gets the canonical bits
+)
+
+// Kernels is the micro-kernels of a level. None of them reads or writes past what
+// its task describes. All but MR, NR and Multiply may be missing; plain Go does
+// their work then.
+type Kernels struct {
+	MR int // rows of a register block, which A and C are padded to
+	NR int // columns of a register block, a divisor of PanelWidth
+
+	// Multiply multiplies rows of A with a panel of float32, whose products are exact.
+	// MultiplyRounded rounds the products.
+	Multiply, MultiplyRounded func(*Task)
+
+	// MultiplyCodes and MultiplyCodesRow, of which there are both or none, multiply
+	// rows of A, or a single one, with a panel of codes, which they read as float16s.
+	MultiplyCodes, MultiplyCodesRow func(*Task)
+
+	// DecodeFloat16 writes the values of n codes, a multiple of [PanelWidth], to dst,
+	// reading them as float16s.
+	DecodeFloat16 func(dst *float32, codes *byte, n int, multiplier, mask uint64)
+
+	// Contains reports whether one of n codes, a multiple of [PanelWidth], is value
+	// after masking. Both are given eight times.
+	Contains func(codes *byte, n int, mask, value uint64) bool
+
+	// Transpose writes TransposeRows rows of TransposeCols codes each, a stride apart,
+	// to dst with rows of PanelWidth codes. It does so for n pieces of TransposeCols
+	// that follow each other in the rows.
+	Transpose                    func(dst, src *byte, stride, n int)
+	TransposeRows, TransposeCols int
+}
+
+// For returns the micro-kernels of a level, or nil if it has none.
+func For(l cpu.Level) *Kernels { return kernelsFor(l) }

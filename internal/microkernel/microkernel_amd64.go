@@ -1,0 +1,70 @@
+//go:build !purego
+
+package microkernel
+
+import "github.com/octavo-fp8/octavo/internal/cpu"
+
+func kernelsFor(l cpu.Level) *Kernels {
+	switch l {
+	case cpu.AVX512, cpu.AMX: // package amx has the kernels of AMX itself
+		return &avx512
+	case cpu.AVX2:
+		return &avx2
+	}
+	return nil
+}
+
+var avx512 = Kernels{
+	MR: 4, NR: 32,
+	Multiply: multiplyAVX512, MultiplyRounded: multiplyRoundedAVX512,
+	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512,
+	DecodeFloat16: decodeFloat16AVX512, Contains: containsAVX2,
+	Transpose: transposeAVX512, TransposeRows: 16, TransposeCols: 64,
+}
+
+//go:noescape
+func multiplyAVX512(t *Task)
+
+//go:noescape
+func multiplyRoundedAVX512(t *Task)
+
+//go:noescape
+func multiplyCodesAVX512(t *Task)
+
+//go:noescape
+func multiplyCodesRowAVX512(t *Task)
+
+//go:noescape
+func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
+
+//go:noescape
+func transposeAVX512(dst, src *byte, stride, n int)
+
+var avx2 = Kernels{
+	MR: 3, NR: 16,
+	Multiply: multiplyAVX2, MultiplyRounded: multiplyRoundedAVX2,
+	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2,
+	DecodeFloat16: decodeFloat16AVX2, Contains: containsAVX2,
+	Transpose: transposeAVX2, TransposeRows: 8, TransposeCols: 32,
+}
+
+//go:noescape
+func multiplyAVX2(t *Task)
+
+//go:noescape
+func multiplyRoundedAVX2(t *Task)
+
+//go:noescape
+func multiplyCodesAVX2(t *Task)
+
+//go:noescape
+func multiplyCodesRowAVX2(t *Task)
+
+//go:noescape
+func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)
+
+//go:noescape
+func containsAVX2(codes *byte, n int, mask, value uint64) bool
+
+//go:noescape
+func transposeAVX2(dst, src *byte, stride, n int)

@@ -1,0 +1,267 @@
+package microkernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// forKernels runs a test for the kernels of every level that has some.
+func forKernels(t *testing.T, test func(t *testing.T, k *Kernels)) {
+	require.Nil(t, For(cpu.Generic))
+	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512} {
+		t.Run(l.String(), func(t *testing.T) {
+			if !slices.Contains(cpu.Levels(), l) {
+				t.Skipf("level %v not tested: this build and machine have %v", l, cpu.Levels())
+			}
+			test(t, For(l))
+		})
+	}
+}
+
+// conversions are those of E5M2, which is the upper half of a float16, and of E4M3,
+// whose exponent lacks a bit of that.
+var conversions = []struct {
+	multiplier, mask uint64
+	value            func(code byte) float64
+}{
+	{0x0100_0100_0100_0100, 0xFFFF_FFFF_FFFF_FFFF, func(c byte) float64 { return value(c, 2, 15) }},
+	{0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, func(c byte) float64 { return value(c, 3, 15) }},
+}
+
+// value is that of a code with so many bits of mantissa and such a bias.
+func value(code byte, mantissa, bias int) float64 {
+	exponent, fraction := int(code&0x7F)>>mantissa, int(code)&(1<<mantissa-1)
+	switch {
+	case exponent == 31 && fraction == 0:
+		return math.Inf(1 - int(code>>6)&2)
+	case exponent == 31:
+		return math.NaN()
+	case exponent == 0:
+		exponent++
+	default:
+		fraction += 1 << mantissa
+	}
+	return math.Copysign(math.Ldexp(float64(fraction), exponent-bias-mantissa), float64(int8(code)))
+}
+
+func same(x, y float32) bool {
+	return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
+}
+
+func TestDecodeFloat16(t *testing.T) {
+	forKernels(t, func(t *testing.T, k *Kernels) {
+		if k.DecodeFloat16 == nil {
+			t.Skip("this level has no such kernel")
+		}
+		codes, dst := guarded[byte](t, 512), guarded[float32](t, 512)
+		for i := range codes {
+			codes[i] = byte(i + i/256*13)
+		}
+		for _, c := range conversions {
+			for n := PanelWidth; n <= 512; n += PanelWidth {
+				part, to := codes[512-n:], dst[512-n:]
+				clear(dst)
+				k.DecodeFloat16(&to[0], &part[0], n, c.multiplier, c.mask)
+				for i := range part {
+					require.True(t, same(to[i], float32(c.value(part[i]))), "%02x: %v", part[i], to[i])
+				}
+				for _, x := range dst[:512-n] {
+					require.Zero(t, x)
+				}
+			}
+		}
+	})
+}
+
+func TestContains(t *testing.T) {
+	const eight = 0x0101_0101_0101_0101
+	forKernels(t, func(t *testing.T, k *Kernels) {
+		if k.Contains == nil {
+			t.Skip("this level has no such kernel")
+		}
+		codes := guarded[byte](t, 256)
+		for n := PanelWidth; n <= 256; n += PanelWidth {
+			part := codes[256-n:]
+			for i := range codes {
+				codes[i] = 0x7E ^ byte(i&1)<<7
+			}
+			require.False(t, k.Contains(&part[0], n, 0x7F*eight, 0x7F*eight))
+			for i := range part {
+				before := part[i]
+				part[i] = before | 1
+				require.True(t, k.Contains(&part[0], n, 0x7F*eight, 0x7F*eight), "%d of %d", i, n)
+				require.False(t, k.Contains(&part[0], n, 0xFF*eight, 0x80*eight))
+				part[i] = 0x80
+				require.True(t, k.Contains(&part[0], n, 0xFF*eight, 0x80*eight), "%d of %d", i, n)
+				part[i] = before
+			}
+		}
+	})
+}
+
+func TestPackPanel(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	check := func(t *testing.T, k *Kernels) {
+		for _, n := range []int{1, 15, 31, 32, 33, 63, 64, 65, 100, 127, 128, 200, 256} {
+			for _, rows := range []int{1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 32} {
+				stride := n + r.IntN(3)
+				src := guarded[byte](t, (rows-1)*stride+n)
+				dst := guarded[byte](t, n*PanelWidth)
+				for i := range src {
+					src[i] = byte(r.Uint32())
+				}
+				k.PackPanel(dst, src, stride, rows, n)
+				for i, got := range dst {
+					want := byte(0)
+					if j := i % PanelWidth; j < rows {
+						want = src[j*stride+i/PanelWidth]
+					}
+					if got != want {
+						t.Fatalf("%d rows of %d, k %d, column %d: %02x, want %02x", rows, n, i/PanelWidth, i%PanelWidth, got, want)
+					}
+				}
+			}
+		}
+	}
+	t.Run("generic", func(t *testing.T) { check(t, nil) })
+	forKernels(t, check)
+}
+
+// problem is operands of a task, between guards, and its results by definition.
+type problem struct {
+	Task
+	rows, blocks, pairs int
+	a, b, c, p          []float32
+	codes               []byte
+	scaleA, scaleB      []float32
+}
+
+func newProblem(t *testing.T, r *rand.Rand, rows, blocks, pairs int, rounded bool) *problem {
+	q := &problem{rows: rows, blocks: blocks, pairs: pairs}
+	depth := blocks * 2 * pairs
+	q.a, q.b = guarded[float32](t, rows*depth), guarded[float32](t, depth*PanelWidth)
+	q.c, q.p = guarded[float32](t, rows*PanelWidth), guarded[float32](t, rows*PanelWidth)
+	q.codes = guarded[byte](t, depth*PanelWidth)
+	q.scaleA, q.scaleB = guarded[float32](t, rows*blocks), guarded[float32](t, blocks*PanelWidth)
+	for i := range q.a {
+		q.a[i] = float32(value(byte(r.Uint32()), 3, 7))
+		if rounded {
+			q.a[i] += float32(r.NormFloat64())
+		}
+	}
+	for i := range q.codes {
+		q.codes[i] = byte(r.Uint32())
+		q.b[i] = float32(value(q.codes[i], 3, 15))
+		if rounded {
+			q.b[i] += float32(r.NormFloat64())
+		}
+	}
+	for _, s := range [][]float32{q.scaleA, q.scaleB, q.c, q.p} {
+		for i := range s {
+			s[i] = float32(math.Ldexp(r.NormFloat64(), r.IntN(20)-10))
+		}
+	}
+	return q
+}
+
+// expect returns c and p as the task leaves them.
+func (q *problem) expect(flags uint64) (c, p []float32) {
+	c, p = slices.Clone(q.c), slices.Clone(q.p)
+	depth := q.blocks * 2 * q.pairs
+	for i := range q.rows {
+		for j := range PanelWidth {
+			at := i*PanelWidth + j
+			for block := range q.blocks {
+				x, y := make([]float32, 0, depth), make([]float32, 0, depth)
+				for k := block * 2 * q.pairs; k < (block+1)*2*q.pairs; k++ {
+					x, y = append(x, q.a[i*depth+k]), append(y, q.b[k*PanelWidth+j])
+				}
+				sum := float32(0)
+				if flags&First == 0 {
+					sum = p[at]
+				}
+				for lo := 0; lo < len(x); lo += 32 {
+					var parts [2]float32
+					for k := lo; k < min(lo+32, len(x)); k++ {
+						parts[k%2] += float32(x[k] * y[k])
+					}
+					sum += parts[0] + parts[1]
+				}
+				if flags&Last == 0 {
+					p[at] = sum
+					continue
+				}
+				scaled := float32(sum * q.scaleA[i*q.blocks+block])
+				c[at] = float32(math.FMA(float64(scaled), float64(q.scaleB[block*PanelWidth+j]), float64(c[at])))
+				if flags&Canonical != 0 && c[at] != c[at] {
+					c[at] = math.Float32frombits(0x7FC00000)
+				}
+			}
+		}
+	}
+	return c, p
+}
+
+// run has a kernel do the task for all columns.
+func (q *problem) run(k *Kernels, multiply func(*Task), rowBlocks int, flags uint64) {
+	depth := q.blocks * 2 * q.pairs
+	for column := 0; column < PanelWidth; column += k.NR {
+		t := &Task{
+			A: &q.a[0], B: &q.b[column], C: &q.c[column], P: &q.p[column], Codes: &q.codes[column],
+			Multiplier: conversions[1].multiplier, Mask: conversions[1].mask,
+			ScaleA: &q.scaleA[0], ScaleB: &q.scaleB[column],
+			StrideA: 4 * depth, StrideC: 4 * PanelWidth, StrideScaleA: 4 * q.blocks,
+			RowBlocks: rowBlocks, Blocks: q.blocks, Pairs: q.pairs, Flags: flags,
+		}
+		multiply(t)
+	}
+}
+
+// TestMultiply compares all kernels with the definition. That rounds a fused
+// multiply-add twice, to float64 first, which shows in none of these numbers.
+func TestMultiply(t *testing.T) {
+	forKernels(t, func(t *testing.T, k *Kernels) {
+		r := rand.New(rand.NewPCG(2, 2))
+		for _, kernel := range []struct {
+			name     string
+			multiply func(*Task)
+			rows     int
+		}{{"Multiply", k.Multiply, k.MR}, {"MultiplyRounded", k.MultiplyRounded, k.MR}, {"MultiplyCodes", k.MultiplyCodes, k.MR}, {"MultiplyCodesRow", k.MultiplyCodesRow, 1}} {
+			if kernel.multiply == nil {
+				continue
+			}
+			for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
+				for rowBlocks := 1; rowBlocks <= 3; rowBlocks++ {
+					for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
+						blocks := 1
+						if flags&(First|Last) == First|Last {
+							blocks += r.IntN(3)
+						}
+						q := newProblem(t, r, rowBlocks*kernel.rows, blocks, pairs, kernel.name == "MultiplyRounded")
+						wantC, wantP := q.expect(flags)
+						q.run(k, kernel.multiply, rowBlocks, flags)
+						name := fmt.Sprintf("%s, %d blocks of rows, %d blocks of %d pairs, flags %d", kernel.name, rowBlocks, blocks, pairs, flags)
+						compare(t, name+": c", q.c, wantC)
+						compare(t, name+": p", q.p, wantP)
+					}
+				}
+			}
+		}
+	})
+}
+
+func compare(t *testing.T, name string, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("%s: element %d: %v, want %v", name, i, got[i], want[i])
+		}
+	}
+}
