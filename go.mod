@@ -1,11 +1,11 @@
 module github.com/octavo-fp8/octavo
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/stretchr/testify v1.12.1
 	github.com/x448/float16 v0.8.4
-	golang.org/x/sys v0.49.0
+	golang.org/x/sys v0.47.0
 	gonum.org/v1/gonum v0.17.0
 )
 

@@ -1,10 +1,10 @@
 module github.com/octavo-fp8/octavo/cmd
 
-go 1.26.0
+go 1.25.0
 
 require (
-	github.com/octavo-fp8/octavo v0.0.0
-	github.com/octavo-fp8/octavo/bench v0.0.0
+	github.com/octavo-fp8/octavo v0.1.0
+	github.com/octavo-fp8/octavo/bench v0.1.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
@@ -30,12 +30,7 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/exp v0.0.0-20230817173708-d852ddb80c63 // indirect
 	golang.org/x/image v0.30.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/term v0.44.0 // indirect
 	golang.org/x/text v0.28.0 // indirect
-)
-
-replace (
-	github.com/octavo-fp8/octavo => ../
-	github.com/octavo-fp8/octavo/bench => ../bench
 )

@@ -64,3 +64,16 @@ func cpuinfoFlags(text, wanted string) map[string]bool {
 	}
 	return flags
 }
+
+func TestF16C(t *testing.T) {
+	if pure || runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("no flag to compare with")
+	}
+	info, err := os.ReadFile("/proc/cpuinfo")
+	require.NoError(t, err)
+	flags := cpuinfoFlags(string(info), "flags")
+	if len(flags) == 0 {
+		t.Skip("/proc/cpuinfo is not this processor's")
+	}
+	require.Equal(t, flags["f16c"], hasF16C())
+}

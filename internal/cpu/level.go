@@ -57,7 +57,7 @@ func Levels() []Level {
 	case "arm64":
 		levels = append(levels, NEON)
 	case "amd64":
-		if !(x86.HasAVX && x86.HasAVX2 && x86.HasFMA && x86.HasF16C) {
+		if !(x86.HasAVX && x86.HasAVX2 && x86.HasFMA && hasF16C()) {
 			break
 		}
 		levels = append(levels, AVX2)

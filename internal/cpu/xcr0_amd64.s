@@ -8,3 +8,12 @@ TEXT ·xcr0(SB), NOSPLIT, $0-4
 	XGETBV
 	MOVL AX, ret+0(FP)
 	RET
+
+// func hasF16C() bool
+TEXT ·hasF16C(SB), NOSPLIT, $0-1
+	MOVL $1, AX
+	XORL CX, CX
+	CPUID
+	BTL  $29, CX
+	SETCS ret+0(FP)
+	RET

@@ -97,7 +97,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		s.Layers = append(s.Layers, layerJSON{l.Name, operandOf(l.Input), operandOf(l.Weight), operandOf(l.Gradient)})
 	}
 	if r.NonFinite != nil {
-		s.NonFinite = new(nonFiniteOf(*r.NonFinite))
+		n := nonFiniteOf(*r.NonFinite)
+		s.NonFinite = &n
 	}
 	for _, k := range r.Skips {
 		s.Skips = append(s.Skips, skipJSON{k.Model, k.Step, jsonout.Number(k.Norm), nonFiniteOf(k.Gradient), nonFiniteOf(k.First)})
