@@ -63,10 +63,10 @@ func amaxEach[T Float](amax []float32, src []T, block int) {
 
 func amaxBlocks32(amax, src []float32, block int) {
 	level := cpu.Current()
-	step := convert.Step(level)
+	const step = convert.Step
 	done := 0 // blocks
 	switch {
-	case step == 0 || block >= longBlock:
+	case !convert.Available(level) || block >= longBlock:
 	case block == 1:
 		for n := len(src) / step * step; done < n; {
 			count := min(n-done, longest)
@@ -201,9 +201,9 @@ func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, firs
 // row.
 func (e *Encoder) encodeRow(dst []byte, src []float32, b *BlockScales, at int, first uint64, st *Stats) {
 	level := cpu.Current()
-	step := convert.Step(level)
+	const step = convert.Step
 	done := 0
-	if b.fit && step > 0 && (st == nil || st.Detail == nil) {
+	if b.fit && convert.Available(level) && (st == nil || st.Detail == nil) {
 		for done+step <= len(src) {
 			n := min(len(src)-done, part) / step * step
 			e.vector.Divide = b.divide

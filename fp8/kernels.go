@@ -22,8 +22,8 @@ const infinityBits = 0x7F800000
 // is: nothing, or all but less than a vector.
 func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Stats) (done int) {
 	level := cpu.Current()
-	step := convert.Step(level)
-	if step == 0 || len(src) < step || e.broken || math.Signbit(float64(e.factor)) || st != nil && st.Detail != nil {
+	const step = convert.Step
+	if len(src) < step || !convert.Available(level) || e.broken || math.Signbit(float64(e.factor)) || st != nil && st.Detail != nil {
 		return 0
 	}
 	for done+step <= len(src) {
@@ -88,8 +88,8 @@ func (s *Stats) addCounts(n int, c *convert.Counts) {
 // amaxKernels is Amax of as much of src as kernels can do without meeting a NaN.
 func amaxKernels(src []float32) (amax float32, done int) {
 	level := cpu.Current()
-	step := convert.Step(level)
-	if step == 0 {
+	const step = convert.Step
+	if !convert.Available(level) {
 		return 0, 0
 	}
 	for done+step <= len(src) {
@@ -108,8 +108,8 @@ func amaxKernels(src []float32) (amax float32, done int) {
 // decodeKernels decodes src times scale as far as kernels can.
 func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int) {
 	level := cpu.Current()
-	step := convert.Step(level)
-	if step == 0 || len(src) < step || math.Float32bits(scale) >= infinityBits {
+	const step = convert.Step
+	if len(src) < step || !convert.Available(level) || math.Float32bits(scale) >= infinityBits {
 		return 0
 	}
 	l := &layouts[f]

@@ -37,21 +37,17 @@ func widened[T half](w *wide, src []T) []float32 {
 // widenKernels widens as much of src to dst as kernels can, and returns how much.
 func widenKernels[T half](dst []float32, src []T) (done int) {
 	level := cpu.Current()
-	step := convert.Step(level)
-	if step == 0 || len(dst) < step {
+	n := len(dst) / convert.Step * convert.Step
+	if n == 0 || !convert.Available(level) {
 		return 0
 	}
-	n := len(dst) / step * step
 	race.Read(src[:n])
-	from, ok := (*uint16)(unsafe.Pointer(&src[0])), false
+	from := (*uint16)(unsafe.Pointer(&src[0]))
 	switch any(src).(type) {
 	case []BFloat16:
-		ok = convert.WidenBF16(level, &dst[0], from, n)
+		convert.WidenBF16(level, &dst[0], from, n)
 	case []float16.Float16:
-		ok = convert.WidenF16(level, &dst[0], from, n)
-	}
-	if !ok {
-		return 0
+		convert.WidenF16(level, &dst[0], from, n)
 	}
 	return n
 }
@@ -59,12 +55,10 @@ func widenKernels[T half](dst []float32, src []T) (done int) {
 // narrow writes the first values, which are bfloat16 values, to dst.
 func (w *wide) narrow(dst []BFloat16) {
 	level, done := cpu.Current(), 0
-	if step := convert.Step(level); step > 0 && len(dst) >= step {
-		n := len(dst) / step * step
+	if n := len(dst) / convert.Step * convert.Step; n > 0 && convert.Available(level) {
 		race.Write(dst[:n])
-		if convert.UpperHalves(level, (*uint16)(unsafe.Pointer(&dst[0])), &w.buffer[0], n) {
-			done = n
-		}
+		convert.TruncateBF16(level, (*uint16)(unsafe.Pointer(&dst[0])), &w.buffer[0], n)
+		done = n
 	}
 	for i := done; i < len(dst); i++ {
 		dst[i] = BFloat16(math.Float32bits(w.buffer[i]) >> 16)

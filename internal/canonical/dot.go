@@ -1,4 +1,4 @@
-// Package dot adds up products of float32 in the canonical order of octavo's
+// Package canonical adds up products of float32 in the canonical order of octavo's
 // matrix products: in chunks of 32 from the start, products of even offset into
 // one sum, products of odd offset into another, both in order from +0; the pair
 // is added, and then added to the total. Every operation is rounded to float32.

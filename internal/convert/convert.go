@@ -1,11 +1,11 @@
-// Package kernel has the loops that convert float32 values and FP8 codes, for
+// Package convert has the kernels that convert float32 values to FP8 codes and
+// back, that widen 16-bit floats, and that find the largest magnitude (amax), for
 // each level of package cpu.
 //
-// A kernel serves the common case: saturating, all values finite.
-// It says when a value was not, and the caller then takes the general way for
-// that part, so that a kernel is one straight loop and every special rule stands
-// once, in package fp8. Kernels take whole vectors; Step says of how many
-// elements.
+// A kernel serves the common case: saturating, all values finite. It says when a
+// value was not, and the caller then encodes that part in plain Go, so that a kernel
+// is one straight loop and every special rule stands once, in package fp8. Kernels
+// take whole vectors, multiples of [Step].
 //
 // All levels compute the same. To nearest even, a number is added to a magnitude
 // whose last place is that of the codes about it, or of the format's smallest
@@ -13,8 +13,6 @@
 // mantissa is shifted, farther for each binade below the smallest normal value;
 // what is cut off, as 32 bits, is compared with 32 random ones.
 package convert
-
-import "github.com/octavo-fp8/octavo/internal/cpu"
 
 // Encoding is what a kernel must know of a format and of how to round.
 type Encoding struct {
@@ -66,16 +64,6 @@ type Counts struct {
 	BelowNormal  uint32 // codes below Normal, zeros included
 	ZeroCodes    uint32
 	Zeros        uint32 // x is zero
-}
-
-// Step returns the number of elements of which a kernel of level l takes
-// multiples; 0 for a level without kernels.
-func Step(l cpu.Level) int {
-	switch l {
-	case cpu.AMX, cpu.AVX512, cpu.AVX2, cpu.NEON:
-		return 16
-	}
-	return 0
 }
 
 // Decoding is what a kernel must know of a format and a scale to decode.

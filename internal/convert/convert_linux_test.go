@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,7 +30,7 @@ func TestBounds(t *testing.T) {
 	source, destination, factors := pages(t), pages(t), pages(t)
 	floats := func(b []byte) *float32 { return (*float32)(unsafe.Pointer(&b[0])) }
 	halves := func(b []byte) *uint16 { return (*uint16)(unsafe.Pointer(&b[0])) }
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.AtLevels(t, "convert.", func(t *testing.T, l cpu.Level) {
 		f := &formats[0]
 		d := f.decoding(1)
 		for n := 16; n <= 272; n += 16 {
@@ -57,7 +58,7 @@ func TestBounds(t *testing.T) {
 				inBounds(t, note, func() { MaxElements(l, floats(at(destination, 4*n)), floats(at(source, 4*n)), n) })
 				inBounds(t, note, func() { WidenBF16(l, floats(at(destination, 4*n)), halves(at(source, 2*n)), n) })
 				inBounds(t, note, func() { WidenF16(l, floats(at(destination, 4*n)), halves(at(source, 2*n)), n) })
-				inBounds(t, note, func() { UpperHalves(l, halves(at(destination, 2*n)), floats(at(source, 4*n)), n) })
+				inBounds(t, note, func() { TruncateBF16(l, halves(at(destination, 2*n)), floats(at(source, 4*n)), n) })
 			}
 		}
 	})

@@ -4,31 +4,37 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"unsafe"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
 )
 
-// forLevels runs a test for every level with kernels.
-func forLevels(t *testing.T, test func(t *testing.T, l cpu.Level)) {
-	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512} {
-		t.Run(l.String(), func(t *testing.T) {
-			if !slices.Contains(cpu.Levels(), l) {
-				t.Skipf("level %v not tested: this build and machine have %v", l, cpu.Levels())
-			}
-			test(t, l)
-		})
+func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "convert.")) }
+
+// TestComplete checks what Available relies on: that a level which serves one of the
+// operations serves all of them.
+func TestComplete(t *testing.T) {
+	for l := cpu.Generic; l < cpu.NumLevels; l++ {
+		for name, found := range map[string]bool{
+			decode.Name(): has(decode, l), maxBits.Name(): has(maxBits, l), maxBlocks.Name(): has(maxBlocks, l),
+			maxElements.Name(): has(maxElements, l), widenBF16.Name(): has(widenBF16, l), widenF16.Name(): has(widenF16, l),
+			truncateBF16.Name(): has(truncateBF16, l),
+		} {
+			require.Equal(t, Available(l), found, "%s at level %v", name, l)
+		}
 	}
+	require.False(t, Available(cpu.Generic))
 }
 
-func TestStep(t *testing.T) {
-	require.Zero(t, Step(cpu.Generic))
-	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512, cpu.AMX} {
-		require.Equal(t, 16, Step(l))
-	}
+func has[F any](o *kernels.Operation[F], l cpu.Level) bool {
+	_, ok := o.For(l)
+	return ok
 }
 
 // checkEncode compares a kernel with the definition. Scaled values must be below
@@ -70,7 +76,7 @@ func shuffled(values []float32) []float32 {
 
 func TestEncode(t *testing.T) {
 	everywhere := exponents()
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.Compare(t, encode.Name(), func(t *testing.T, l cpu.Level) {
 		for _, f := range formats {
 			for _, s := range scalings {
 				values := slices.Concat(everywhere, f.edges(s))
@@ -99,7 +105,7 @@ func TestEncode(t *testing.T) {
 // TestEncodeStochastic has what is cut off at and beside the random bits, and
 // the first and last indices and other keys.
 func TestEncodeStochastic(t *testing.T) {
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.Compare(t, encode.Name(), func(t *testing.T, l cpu.Level) {
 		for _, f := range formats {
 			for _, k := range [][2]uint32{{0, 0}, {1, math.MaxUint32}, {0xDEADBEEF, 0x01234567}} {
 				const n = 16 << 10
@@ -129,7 +135,7 @@ func TestEncodeLayouts(t *testing.T) {
 	for i := range scales {
 		scales[i] = []float32{3, 1, 0.25, 0.7, 1.3, 40, 0x1p-5}[i%7]
 	}
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.Compare(t, encode.Name(), func(t *testing.T, l cpu.Level) {
 		for _, f := range formats {
 			values := shuffled(f.edges(scaling{scale: 1}))
 			for _, layout := range layouts {
@@ -181,7 +187,7 @@ func TestEncodeRefused(t *testing.T) {
 		{Limit, 0, 1, true}, {Limit, 1, 1, true}, {Limit - 1, 0, 2, true}, {Limit, 1, 0.5, true},
 		{Limit - 1, 0, 1, false}, {Limit - 1, 1, 1, false}, {Limit, 0, 0.5, false}, {Limit + 1<<24 - 1, 1, 4, false},
 	}
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.AtLevels(t, encode.Name(), func(t *testing.T, l cpu.Level) {
 		for _, f := range formats {
 			for _, v := range cases {
 				for _, m := range modes {
@@ -255,7 +261,7 @@ func checkDecode(t *testing.T, l cpu.Level, f *format, scale float32, src []byte
 }
 
 func TestDecode(t *testing.T) {
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.Compare(t, decode.Name(), func(t *testing.T, l cpu.Level) {
 		for _, f := range formats {
 			for _, scale := range []float32{1, 3, -0.0123, 0x1p-126, 0x1p-140, 0x1p-149, 0x1p100, math.MaxFloat32, 0} {
 				var usual []byte
@@ -282,7 +288,7 @@ func TestDecode(t *testing.T) {
 }
 
 func TestDecodeAlignment(t *testing.T) {
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.AtLevels(t, decode.Name(), func(t *testing.T, l cpu.Level) {
 		for _, f := range formats {
 			for n := 16; n <= 112; n += 16 {
 				for from := range 64 {

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
 )
 
 // TestMaxBits puts the largest value in every place at every alignment.
 func TestMaxBits(t *testing.T) {
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.Compare(t, maxBits.Name(), func(t *testing.T, l cpu.Level) {
 		for n := 16; n <= 272; n += 16 {
 			for from := range 16 {
 				src := aligned[float32](n + 32)
@@ -44,7 +45,7 @@ var extremes = []uint32{1, 0x80000001, 0x3F800000, 0xFF7FFFFF, 0x7F800000, 0xFF8
 // larger or smaller than what is there, with others before and after.
 func TestMaxBlocks(t *testing.T) {
 	const canary = float32(12345.5)
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.Compare(t, maxBlocks.Name(), func(t *testing.T, l cpu.Level) {
 		lengths(func(block int) {
 			for blocks := 1; blocks <= 3; blocks++ {
 				src := aligned[float32](blocks*block + 32)
@@ -87,7 +88,7 @@ func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bit
 // alignment.
 func TestMaxElements(t *testing.T) {
 	const canary = float32(12345.5)
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.Compare(t, maxElements.Name(), func(t *testing.T, l cpu.Level) {
 		lengths(func(n int) {
 			for at := range 16 {
 				src, dst := aligned[float32](n + 32)[at:], aligned[float32](n+32)

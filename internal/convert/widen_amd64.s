@@ -44,10 +44,10 @@ f16Loop:
 	VZEROUPPER
 	RET
 
-// func upperHalvesAVX2(dst *uint16, src *float32, n int)
+// func truncateBF16AVX2(dst *uint16, src *float32, n int)
 //
 // n is a positive multiple of 16.
-TEXT ·upperHalvesAVX2(SB), NOSPLIT, $0-24
+TEXT ·truncateBF16AVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX

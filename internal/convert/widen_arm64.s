@@ -42,10 +42,10 @@ f16Loop:
 	BNE f16Loop
 	RET
 
-// func upperHalvesNEON(dst *uint16, src *float32, n int)
+// func truncateBF16NEON(dst *uint16, src *float32, n int)
 //
 // n is a positive multiple of 16.
-TEXT ·upperHalvesNEON(SB), NOSPLIT, $0-24
+TEXT ·truncateBF16NEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), to
 	MOVD src+8(FP), from
 	MOVD n+16(FP), left

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,16 +31,15 @@ func float16(h uint16) uint32 {
 func TestWiden(t *testing.T) {
 	const canary = float32(-12345.5)
 	for _, c := range []struct {
-		name  string
-		widen func(l cpu.Level, dst *float32, src *uint16, n int) bool
-		bits  func(h uint16) uint32
+		operation *kernels.Operation[widenFunc]
+		widen     func(l cpu.Level, dst *float32, src *uint16, n int)
+		bits      func(h uint16) uint32
 	}{
-		{"bfloat16", WidenBF16, func(h uint16) uint32 { return uint32(h) << 16 }},
-		{"float16", WidenF16, float16},
+		{widenBF16, WidenBF16, func(h uint16) uint32 { return uint32(h) << 16 }},
+		{widenF16, WidenF16, float16},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.False(t, c.widen(cpu.Generic, new(float32), new(uint16), 16))
-			forLevels(t, func(t *testing.T, l cpu.Level) {
+		t.Run(c.operation.Name(), func(t *testing.T) {
+			kernelstest.Compare(t, c.operation.Name(), func(t *testing.T, l cpu.Level) {
 				first, n := 0, 16
 				for first < 1<<16 {
 					at := first / 16 % 16
@@ -49,7 +50,7 @@ func TestWiden(t *testing.T) {
 						src[i] = uint16(first + i)
 						want[at+i+1] = math.Float32frombits(c.bits(src[i]))
 					}
-					require.True(t, c.widen(l, &dst[at+1], &src[0], n))
+					c.widen(l, &dst[at+1], &src[0], n)
 					for i := range want {
 						if !sameBits(dst[i], want[i]) {
 							t.Fatalf("%v, n %d, element %d: %08x, want %08x", l, n, i-at-1, math.Float32bits(dst[i]), math.Float32bits(want[i]))
@@ -63,11 +64,10 @@ func TestWiden(t *testing.T) {
 	}
 }
 
-// TestUpperHalves has every upper half, over lower ones that change.
-func TestUpperHalves(t *testing.T) {
+// TestTruncateBF16 has every upper half, over lower ones that change.
+func TestTruncateBF16(t *testing.T) {
 	const canary = 0xA55A
-	require.False(t, UpperHalves(cpu.Generic, new(uint16), new(float32), 16))
-	forLevels(t, func(t *testing.T, l cpu.Level) {
+	kernelstest.Compare(t, truncateBF16.Name(), func(t *testing.T, l cpu.Level) {
 		first, n := 0, 16
 		for first < 1<<16 {
 			at := first / 16 % 16
@@ -79,7 +79,7 @@ func TestUpperHalves(t *testing.T) {
 				src[i] = math.Float32frombits(uint32(h)<<16 | uint32(h*0x9E37))
 				want[at+i+1] = h
 			}
-			require.True(t, UpperHalves(l, &dst[at+1], &src[0], n))
+			TruncateBF16(l, &dst[at+1], &src[0], n)
 			require.Equal(t, want, dst, "n %d, at %d", n, at)
 			first += n
 			n = n%272 + 16

@@ -23,6 +23,8 @@ const (
 	AVX2                 // with FMA and F16C
 	AVX512               // F, BW, DQ and VL
 	AMX                  // AVX512 with tiles of bfloat16
+
+	NumLevels // how many there are
 )
 
 var levelNames = [...]string{Generic: "generic", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AMX: "amx"}

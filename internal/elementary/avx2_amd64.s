@@ -43,7 +43,14 @@
 	VCVTPD2PSY Yhi, Xhi \
 	VINSERTF128 $1, Xhi, Yx, Yx
 
+// The canonical NaN in the lanes of Y14.
 #define NAN(Yx) VBLENDVPS Y14, numbers_nan(AX), Yx, Yx
+
+// The canonical NaN for every NaN of Yx, whose sign and payload may come from an
+// operand or be the processor's; Y14 is lost.
+#define CANONICAL(Yx) \
+	VCMPPS $3, Yx, Yx, Y14 \
+	NAN(Yx)
 
 // func expAVX2(dst, src *float32, n int, minus, times, factor float32, v *numbers)
 //
@@ -67,6 +74,7 @@ loop:
 	NARROW(Y2, X2, Y3, X3)
 	NAN(Y2)
 	VMULPS Y13, Y2, Y2
+	CANONICAL(Y2)
 	CMPQ CX, $8
 	JLT last
 	VMOVUPS Y2, (DI)
@@ -115,6 +123,7 @@ scaled:
 	VMASKMOVPS (R8), Y15, Y2
 	VMULPS Y2, Y12, Y2
 	VMULPS Y0, Y2, Y2
+	CANONICAL(Y2)
 	CMPQ CX, $8
 	JLT last
 	VMOVUPS Y2, (DI)
@@ -173,6 +182,8 @@ scaled:
 	VMULPS Y3, Y12, Y3
 	VMULPS Y6, Y3, Y3
 	VMULPS Y1, Y3, Y3
+	CANONICAL(Y2)
+	CANONICAL(Y3)
 	CMPQ CX, $8
 	JLT last
 	VMOVUPS Y2, (DI)

@@ -61,7 +61,14 @@
 	VCVTPD2PS Zhi, Yhi \
 	VINSERTF64X4 $1, Yhi, Zx, Zx
 
+// The canonical NaN in the lanes of K2.
 #define NAN(Zx) VBROADCASTSS numbers_nan(AX), K2, Zx
+
+// The canonical NaN for every NaN of Zx, whose sign and payload may come from an
+// operand or be the processor's; K2 is lost.
+#define CANONICAL(Zx) \
+	VCMPPS $3, Zx, Zx, K2 \
+	NAN(Zx)
 
 // func expAVX512(dst, src *float32, n int, minus, times, factor float32, v *numbers)
 //
@@ -86,6 +93,7 @@ loop:
 	NARROW(Z2, Y2, Z3, Y3)
 	NAN(Z2)
 	VMULPS Z14, Z2, Z2
+	CANONICAL(Z2)
 	VMOVUPS Z2, K1, (DI)
 	ADDQ $64, SI
 	ADDQ $64, DI
@@ -126,6 +134,7 @@ loop:
 scaled:
 	VMULPS.Z (R8), Z12, K1, Z2
 	VMULPS Z0, Z2, Z2
+	CANONICAL(Z2)
 	VMOVUPS Z2, K1, (DI)
 	ADDQ $64, DI
 	ADDQ $64, R8
@@ -176,6 +185,8 @@ scaled:
 	VMULPS.Z (R8), Z12, K1, Z3
 	VMULPS Z6, Z3, Z3
 	VMULPS Z1, Z3, Z3
+	CANONICAL(Z2)
+	CANONICAL(Z3)
 	VMOVUPS Z2, K1, (DI)
 	VMOVUPS Z3, K1, (SI)
 	ADDQ $64, DI

@@ -1,4 +1,4 @@
-// Package elem has elementary functions that give the same bits on every
+// Package elementary has elementary functions that give the same bits on every
 // machine.
 //
 // The functions of package math do not: some have assembly on some machines,
@@ -7,10 +7,10 @@
 // the language defines as a rounding, and nothing is called but exact functions.
 //
 // Functions of float32 compute in float64 and round once at the end, so they are
-// within 0.5001 ulp of the true value. Every NaN result is the same quiet NaN.
-// [ExpTo], [SwiGLU] and [SwiGLUGrad] are loops over them, which have kernels: these
-// do to several elements at once what the functions do to one, operation by
-// operation, so that the bits are the same, except of a NaN that a product makes.
+// within 0.5001 ulp of the true value. Every NaN result is the same quiet NaN,
+// 7FC00000. [ExpTo], [SwiGLU] and [SwiGLUGrad] are loops over them, which have
+// kernels: these do to several elements at once what the functions do to one,
+// operation by operation, so that the bits are the same.
 //
 // All functions are safe for concurrent use and allocate nothing.
 package elementary

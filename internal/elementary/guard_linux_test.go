@@ -9,6 +9,9 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
 
 // page returns values before and after which there is no memory.
@@ -29,7 +32,7 @@ func TestBounds(t *testing.T) {
 	for i := range pages {
 		pages[i] = page(t)
 	}
-	forLevels(t, func(t *testing.T) {
+	kernelstest.AtLevels(t, "elementary.", func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(4, 4))
 		for n := 1; n <= 70; n++ {
 			for _, end := range []bool{false, true} {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
 )
 
 // numbers are what the kernels need, as often as a vector of AVX2 has room.
@@ -38,45 +39,29 @@ func four(x float64) [4]float64 { return [4]float64{x, x, x, x} }
 
 func eight(x float32) [8]float32 { return [8]float32{x, x, x, x, x, x, x, x} }
 
-// expKernel is [expGeneric] where the level in use has a kernel for it, which it
-// reports. src is not empty.
-func expKernel(dst, src []float32, minus, times, factor float32) bool {
-	switch l := cpu.Current(); {
-	case l >= cpu.AVX512:
-		expAVX512(&dst[0], &src[0], len(src), minus, times, factor, &vector)
-	case l >= cpu.AVX2:
-		expAVX2(&dst[0], &src[0], len(src), minus, times, factor, &vector)
-	default:
-		return false
-	}
-	return true
-}
-
-// swigluKernel is to [swigluGeneric] what expKernel is to [expGeneric].
-func swigluKernel(z, u, g, s []float32) bool {
-	switch l := cpu.Current(); {
-	case l >= cpu.AVX512:
-		swigluAVX512(&z[0], &u[0], &g[0], &s[0], len(u), len(s) > 1, &vector)
-	case l >= cpu.AVX2:
-		swigluAVX2(&z[0], &u[0], &g[0], &s[0], len(u), len(s) > 1, &vector)
-	default:
-		return false
-	}
-	return true
-}
-
-// swigluGradKernel is to [swigluGradGeneric] what expKernel is to [expGeneric].
-func swigluGradKernel(du, dg, dz, u, g, s []float32) bool {
-	switch l := cpu.Current(); {
-	case l >= cpu.AVX512:
-		swigluGradAVX512(&du[0], &dg[0], &dz[0], &u[0], &g[0], &s[0], len(dz), len(s) > 1, &vector)
-	case l >= cpu.AVX2:
-		swigluGradAVX2(&du[0], &dg[0], &dz[0], &u[0], &g[0], &s[0], len(dz), len(s) > 1, &vector)
-	default:
-		return false
-	}
-	return true
-}
+var (
+	exps = kernels.New("elementary.ExpTo", kernels.At[expFunc](cpu.Generic, expGeneric),
+		kernels.At[expFunc](cpu.AVX2, func(dst, src []float32, minus, times, factor float32) {
+			expAVX2(&dst[0], &src[0], len(src), minus, times, factor, &vector)
+		}),
+		kernels.At[expFunc](cpu.AVX512, func(dst, src []float32, minus, times, factor float32) {
+			expAVX512(&dst[0], &src[0], len(src), minus, times, factor, &vector)
+		}))
+	swiglus = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric),
+		kernels.At[swigluFunc](cpu.AVX2, func(z, u, g, s []float32) {
+			swigluAVX2(&z[0], &u[0], &g[0], &s[0], len(u), len(s) > 1, &vector)
+		}),
+		kernels.At[swigluFunc](cpu.AVX512, func(z, u, g, s []float32) {
+			swigluAVX512(&z[0], &u[0], &g[0], &s[0], len(u), len(s) > 1, &vector)
+		}))
+	swigluGrads = kernels.New("elementary.SwiGLUGrad", kernels.At[swigluGradFunc](cpu.Generic, swigluGradGeneric),
+		kernels.At[swigluGradFunc](cpu.AVX2, func(du, dg, dz, u, g, s []float32) {
+			swigluGradAVX2(&du[0], &dg[0], &dz[0], &u[0], &g[0], &s[0], len(dz), len(s) > 1, &vector)
+		}),
+		kernels.At[swigluGradFunc](cpu.AVX512, func(du, dg, dz, u, g, s []float32) {
+			swigluGradAVX512(&du[0], &dg[0], &dz[0], &u[0], &g[0], &s[0], len(dz), len(s) > 1, &vector)
+		}))
+)
 
 //go:noescape
 func expAVX512(dst, src *float32, n int, minus, times, factor float32, v *numbers)

@@ -2,8 +2,13 @@
 
 package elementary
 
-func expKernel(dst, src []float32, minus, times, factor float32) bool { return false }
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
 
-func swigluKernel(z, u, g, s []float32) bool { return false }
-
-func swigluGradKernel(du, dg, dz, u, g, s []float32) bool { return false }
+var (
+	exps        = kernels.New("elementary.ExpTo", kernels.At[expFunc](cpu.Generic, expGeneric))
+	swiglus     = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric))
+	swigluGrads = kernels.New("elementary.SwiGLUGrad", kernels.At[swigluGradFunc](cpu.Generic, swigluGradGeneric))
+)

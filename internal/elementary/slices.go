@@ -1,6 +1,17 @@
 package elementary
 
-import "github.com/octavo-fp8/octavo/internal/race"
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+	"github.com/octavo-fp8/octavo/internal/race"
+)
+
+// The types of kernels, whose slices are not empty. Each keeps no pointer.
+type (
+	expFunc        func(dst, src []float32, minus, times, factor float32)
+	swigluFunc     func(z, u, g, s []float32)
+	swigluGradFunc func(du, dg, dz, u, g, s []float32)
+)
 
 // longest is the number of elements that a kernel is given at a time: it cannot
 // be interrupted.
@@ -12,17 +23,17 @@ func ExpTo(dst, src []float32, minus, times, factor float32) {
 	dst = dst[:len(src)]
 	race.Read(src)
 	race.Write(dst)
+	kernel, _ := exps.For(cpu.Current())
+	dst, src = kernels.NoEscapeSlice(dst), kernels.NoEscapeSlice(src)
 	for lo := 0; lo < len(src); lo += longest {
 		hi := min(lo+longest, len(src))
-		if !expKernel(dst[lo:hi], src[lo:hi], minus, times, factor) {
-			expGeneric(dst[lo:hi], src[lo:hi], minus, times, factor)
-		}
+		kernel(dst[lo:hi], src[lo:hi], minus, times, factor)
 	}
 }
 
 func expGeneric(dst, src []float32, minus, times, factor float32) {
 	for i, x := range src {
-		dst[i] = Exp(float32((x-minus)*times)) * factor
+		dst[i] = canonical(Exp(float32((x-minus)*times)) * factor)
 	}
 }
 
@@ -34,17 +45,17 @@ func SwiGLU(z, u, g, s []float32) {
 		race.Read(read)
 	}
 	race.Write(z)
+	kernel, _ := swiglus.For(cpu.Current())
+	z, u, g, s = kernels.NoEscapeSlice(z), kernels.NoEscapeSlice(u), kernels.NoEscapeSlice(g), kernels.NoEscapeSlice(s)
 	for lo := 0; lo < len(u); lo += longest {
 		hi := min(lo+longest, len(u))
-		if !swigluKernel(z[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi)) {
-			swigluGeneric(z[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi))
-		}
+		kernel(z[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi))
 	}
 }
 
 func swigluGeneric(z, u, g, s []float32) {
 	for i, x := range u {
-		z[i] = float32(factor(s, i)*x) * SiLU(g[i])
+		z[i] = canonical(float32(factor(s, i)*x) * SiLU(g[i]))
 	}
 }
 
@@ -63,20 +74,29 @@ func SwiGLUGrad(du, dg, dz, u, g, s []float32) {
 	}
 	race.Write(du)
 	race.Write(dg)
+	kernel, _ := swigluGrads.For(cpu.Current())
+	du, dg, dz = kernels.NoEscapeSlice(du), kernels.NoEscapeSlice(dg), kernels.NoEscapeSlice(dz)
+	u, g, s = kernels.NoEscapeSlice(u), kernels.NoEscapeSlice(g), kernels.NoEscapeSlice(s)
 	for lo := 0; lo < n; lo += longest {
 		hi := min(lo+longest, n)
-		if !swigluGradKernel(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi)) {
-			swigluGradGeneric(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi))
-		}
+		kernel(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], factors(s, lo, hi))
 	}
 }
 
 func swigluGradGeneric(du, dg, dz, u, g, s []float32) {
 	for i, d := range dz {
 		scale, linear, gate := factor(s, i), u[i], g[i]
-		du[i] = float32(scale*d) * SiLU(gate)
-		dg[i] = float32(float32(scale*linear)*SiLUGrad(gate)) * d
+		du[i] = canonical(float32(scale*d) * SiLU(gate))
+		dg[i] = canonical(float32(float32(scale*linear)*SiLUGrad(gate)) * d)
 	}
+}
+
+// canonical returns x, or the canonical NaN for any other.
+func canonical(x float32) float32 {
+	if x != x {
+		return nan32
+	}
+	return x
 }
 
 // factors returns the factors of elements [lo, hi).

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,23 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
-// forLevels runs a test at every level that has kernels here, and without any.
-func forLevels(t *testing.T, test func(t *testing.T)) {
-	for _, l := range []cpu.Level{cpu.Generic, cpu.AVX2, cpu.AVX512} {
-		t.Run(l.String(), func(t *testing.T) {
-			if !slices.Contains(cpu.Levels(), l) {
-				t.Skipf("level %v not tested: this build and machine have %v", l, cpu.Levels())
-			}
-			restore, err := cpu.Force(l)
-			require.NoError(t, err)
-			defer restore()
-			test(t)
-		})
-	}
-}
+func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "elementary.")) }
 
 // results are what each loop makes of one argument, one factor being 1.
 type results struct{ exp, silu, du, dg []float32 }
@@ -67,7 +56,7 @@ func TestSweep(t *testing.T) {
 		stride = 1
 	}
 	ones := slices.Repeat([]float32{1}, chunk)
-	forLevels(t, func(t *testing.T) {
+	kernelstest.AtLevels(t, "elementary.", func(t *testing.T, _ cpu.Level) {
 		var next atomic.Uint64
 		var workers sync.WaitGroup
 		for range runtime.GOMAXPROCS(0) {
@@ -116,7 +105,7 @@ func TestEdges(t *testing.T) {
 		x = append(x, math.Float32frombits(bits))
 	}
 	ones := slices.Repeat([]float32{1}, len(x))
-	forLevels(t, func(t *testing.T) { require.NoError(t, newResults(len(x)).check(x, ones)) })
+	kernelstest.AtLevels(t, "elementary.", func(t *testing.T, _ cpu.Level) { require.NoError(t, newResults(len(x)).check(x, ones)) })
 }
 
 // operands returns n values, special ones among them.
@@ -136,10 +125,12 @@ func operands(r *rand.Rand, n int) []float32 {
 	return v
 }
 
-// same reports whether x and y have the same bits or are both NaN: which of two
-// NaN a product is depends on the machine.
+// same reports whether x is y, or the canonical NaN where y is any.
 func same(x, y float32) bool {
-	return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
+	if y != y {
+		return math.Float32bits(x) == 0x7FC00000
+	}
+	return math.Float32bits(x) == math.Float32bits(y)
 }
 
 // guarded returns n canaries, and where in memory with canaries about them they
@@ -185,7 +176,7 @@ func lengths(f func(n, at int)) {
 }
 
 func TestExpTo(t *testing.T) {
-	forLevels(t, func(t *testing.T) {
+	kernelstest.Compare(t, exps.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(1, 1))
 		lengths(func(n, at int) {
 			x, f := operands(r, n), operands(r, 3)
@@ -226,7 +217,7 @@ func gateOperands(r *rand.Rand, n int) (dz, u, g, s, z, du, dg []float32) {
 }
 
 func TestSwiGLU(t *testing.T) {
-	forLevels(t, func(t *testing.T) {
+	kernelstest.Compare(t, swiglus.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(2, 2))
 		lengths(func(n, at int) {
 			_, u, g, s, want, _, _ := gateOperands(r, n)
@@ -248,7 +239,7 @@ func TestSwiGLU(t *testing.T) {
 }
 
 func TestSwiGLUGrad(t *testing.T) {
-	forLevels(t, func(t *testing.T) {
+	kernelstest.Compare(t, swigluGrads.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(3, 3))
 		lengths(func(n, at int) {
 			dz, u, g, s, _, wantU, wantG := gateOperands(r, n)
@@ -281,7 +272,7 @@ func TestShort(t *testing.T) {
 	const n = longest + 20
 	x := slices.Repeat([]float32{1.5}, n)
 	short := x[: n-1 : n-1]
-	forLevels(t, func(t *testing.T) {
+	kernelstest.AtLevels(t, "elementary.", func(t *testing.T, _ cpu.Level) {
 		dst := slices.Repeat([]float32{canary}, n)
 		for _, f := range []func(){
 			func() { ExpTo(short, x, 0, 1, 1) },

@@ -1,0 +1,82 @@
+package convert
+
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
+
+// Step is the number of elements of which kernels take multiples.
+const Step = 16
+
+// The types of kernels. Each keeps no pointer.
+type (
+	encodeFunc      func(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
+	decodeFunc      func(dst *float32, src *byte, n int, d *Decoding) (special uint32)
+	maxBitsFunc     func(src *float32, n int) uint32
+	maxBlocksFunc   func(dst, src *float32, blocks, block int)
+	maxElementsFunc func(dst, src *float32, n int)
+	widenFunc       func(dst *float32, src *uint16, n int)
+	truncateFunc    func(dst *uint16, src *float32, n int)
+)
+
+// Available reports whether level l has kernels. The functions below panic at one
+// that has none.
+func Available(l cpu.Level) bool {
+	_, ok := encode.For(l)
+	return ok
+}
+
+// Encode encodes n values of src, a positive multiple of [Step], to dst and
+// overwrites c with what happened.
+func Encode(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts) {
+	f, _ := encode.For(l)
+	f(kernels.NoEscape(dst), kernels.NoEscape(src), n, kernels.NoEscape(e), kernels.NoEscape(scales), layout, kernels.NoEscape(c))
+}
+
+// Decode decodes n codes of src, a positive multiple of [Step], to dst. It is
+// right for codes that are finite; special tells whether there was another.
+func Decode(l cpu.Level, dst *float32, src *byte, n int, d *Decoding) (special bool) {
+	f, _ := decode.For(l)
+	return f(kernels.NoEscape(dst), kernels.NoEscape(src), n, kernels.NoEscape(d)) != 0
+}
+
+// MaxBits returns the largest bits of |x| of n values of src, a positive multiple
+// of [Step]: above 7F800000 if one is NaN.
+func MaxBits(l cpu.Level, src *float32, n int) uint32 {
+	f, _ := maxBits.For(l)
+	return f(kernels.NoEscape(src), n)
+}
+
+// MaxBlocks raises each of dst to the [MaxBits] of its block of src, of a positive
+// multiple of [Step] elements.
+func MaxBlocks(l cpu.Level, dst, src *float32, blocks, block int) {
+	f, _ := maxBlocks.For(l)
+	f(kernels.NoEscape(dst), kernels.NoEscape(src), blocks, block)
+}
+
+// MaxElements raises each of n values of dst, a positive multiple of [Step], to
+// the bits of |x| of src.
+func MaxElements(l cpu.Level, dst, src *float32, n int) {
+	f, _ := maxElements.For(l)
+	f(kernels.NoEscape(dst), kernels.NoEscape(src), n)
+}
+
+// WidenBF16 writes n bfloat16 values of src, a positive multiple of [Step], as
+// float32 to dst. A NaN keeps its sign.
+func WidenBF16(l cpu.Level, dst *float32, src *uint16, n int) {
+	f, _ := widenBF16.For(l)
+	f(kernels.NoEscape(dst), kernels.NoEscape(src), n)
+}
+
+// WidenF16 is [WidenBF16] for float16.
+func WidenF16(l cpu.Level, dst *float32, src *uint16, n int) {
+	f, _ := widenF16.For(l)
+	f(kernels.NoEscape(dst), kernels.NoEscape(src), n)
+}
+
+// TruncateBF16 writes the upper 16 bits of n float32 values of src, a positive
+// multiple of [Step], to dst: the bfloat16 of a value that is one.
+func TruncateBF16(l cpu.Level, dst *uint16, src *float32, n int) {
+	f, _ := truncateBF16.For(l)
+	f(kernels.NoEscape(dst), kernels.NoEscape(src), n)
+}

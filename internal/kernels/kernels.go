@@ -1,0 +1,117 @@
+// Package kernels is the registry of octavo's kernels: every implementation of every
+// operation, with the level of package cpu that it needs. Packages with kernels
+// dispatch through it, and tests enumerate it, so that an implementation that
+// dispatch can reach cannot be missing from the tests: see package kernelstest.
+//
+// An [Operation] is a package variable, made by [New] when the package is
+// initialized:
+//
+//	var decode = kernels.New("convert.Decode",
+//		kernels.At(cpu.AVX2, decodeAVX2), kernels.At(cpu.AVX512, decodeAVX512))
+//
+// and dispatch is an array index by the level in use:
+//
+//	if f, ok := decode.For(level); ok { ... }
+package kernels
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// Operation is one operation and what serves it at each level: usually a function
+// of type F.
+type Operation[F any] struct {
+	name   string
+	serves [cpu.NumLevels]F
+	found  [cpu.NumLevels]bool
+}
+
+// Implementation is one of an operation, to be given to [New].
+type Implementation[F any] struct {
+	Level cpu.Level
+	Func  F
+}
+
+// At is an implementation that needs a level.
+func At[F any](l cpu.Level, f F) Implementation[F] { return Implementation[F]{l, f} }
+
+// New registers an operation and its implementations. A level without one of its
+// own is served by that of the highest level below it. New is for the
+// initialization of packages, and panics where a name or a level comes twice.
+func New[F any](name string, implementations ...Implementation[F]) *Operation[F] {
+	o := &Operation[F]{name: name}
+	for _, e := range registry {
+		if e.Operation == name {
+			panic(fmt.Sprintf("kernels: %s is registered twice", name))
+		}
+	}
+	slices.SortFunc(implementations, func(x, y Implementation[F]) int { return int(x.Level - y.Level) })
+	for i, x := range implementations {
+		if i > 0 && x.Level == implementations[i-1].Level {
+			panic(fmt.Sprintf("kernels: %s has two implementations for level %v", name, x.Level))
+		}
+		registry = append(registry, Entry{name, x.Level})
+		for l := x.Level; l < cpu.NumLevels; l++ {
+			o.serves[l], o.found[l] = x.Func, true
+		}
+	}
+	return o
+}
+
+// For returns what serves the operation at a level, and false if nothing does: then
+// the caller has a loop in plain Go.
+func (o *Operation[F]) For(l cpu.Level) (f F, ok bool) { return o.serves[l], o.found[l] }
+
+// Name returns the operation's name: the package's and the function's.
+func (o *Operation[F]) Name() string { return o.name }
+
+// Entry is one implementation in the registry.
+type Entry struct {
+	Operation string
+	Level     cpu.Level
+}
+
+func (e Entry) String() string { return fmt.Sprintf("%s at level %v", e.Operation, e.Level) }
+
+// registry is written to by the initialization of packages only.
+var registry []Entry
+
+// Entries returns the implementations in this program of the operations whose names
+// begin with prefix.
+func Entries(prefix string) []Entry {
+	var list []Entry
+	for _, e := range registry {
+		if strings.HasPrefix(e.Operation, prefix) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// Levels returns the levels of [Entries], in rising order.
+func Levels(prefix string) []cpu.Level {
+	var levels []cpu.Level
+	for _, e := range Entries(prefix) {
+		levels = append(levels, e.Level)
+	}
+	slices.Sort(levels)
+	return slices.Compact(levels)
+}
+
+// NoEscape returns p. The compiler must assume that a function that is called
+// through a variable keeps its pointers, and allocates what they point to; NoEscape
+// hides from it where p comes from. It is for arguments of kernels, which keep none.
+func NoEscape[T any](p *T) *T {
+	address := uintptr(unsafe.Pointer(p))
+	return *(**T)(unsafe.Pointer(&address))
+}
+
+// NoEscapeSlice is [NoEscape] for what a slice refers to.
+func NoEscapeSlice[T any](s []T) []T {
+	return unsafe.Slice(NoEscape(unsafe.SliceData(s)), len(s))
+}

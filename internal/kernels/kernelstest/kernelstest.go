@@ -1,0 +1,150 @@
+// Package kernelstest runs tests for the implementations that package kernels lists,
+// and notices those that no test was run for.
+//
+// A package with kernels has
+//
+//	func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "convert.")) }
+//
+// so that its tests, when all are run, fail unless every implementation whose level
+// the machine has was tested by [Compare] or reported to [Tested].
+//
+// If the environment variable OCTAVO_KERNEL_LOG names a file, a line is appended to it
+// for every implementation that passed a test: package, operation and level. CI
+// gives the file to the command levelcheck.
+package kernelstest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
+
+// LogVariable is the environment variable with the name of the file that says which
+// implementations were tested.
+const LogVariable = "OCTAVO_KERNEL_LOG"
+
+// AtLevels runs a test at each level that an operation whose name begins with prefix
+// has an implementation for, as a subtest named after the level, with that level in
+// use. A level that this machine lacks is skipped.
+func AtLevels(t *testing.T, prefix string, test func(t *testing.T, l cpu.Level)) {
+	t.Helper()
+	for _, l := range kernels.Levels(prefix) {
+		At(t, l, func(t *testing.T) { test(t, l) })
+	}
+}
+
+// Compare is [AtLevels] for a test that compares what implementations give with what
+// they must give: those that pass count as [Tested].
+func Compare(t *testing.T, prefix string, test func(t *testing.T, l cpu.Level)) {
+	t.Helper()
+	AtLevels(t, prefix, func(t *testing.T, l cpu.Level) {
+		test(t, l)
+		if !t.Failed() {
+			Tested(t, prefix, l)
+		}
+	})
+}
+
+// At runs a subtest named after a level, with that level in use. It is skipped where
+// this machine lacks it.
+func At(t *testing.T, l cpu.Level, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(l.String(), func(t *testing.T) {
+		if !slices.Contains(cpu.Levels(), l) {
+			t.Skipf("level %v not tested: this build and machine have %v", l, cpu.Levels())
+		}
+		restore, err := cpu.Force(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer restore()
+		test(t)
+	})
+}
+
+var (
+	mutex  sync.Mutex
+	tested = map[kernels.Entry]bool{}
+)
+
+// Tested says that the implementations for a level of operations whose names begin
+// with prefix were compared with what they must give.
+func Tested(t testing.TB, prefix string, l cpu.Level) {
+	t.Helper()
+	mutex.Lock()
+	defer mutex.Unlock()
+	for _, e := range kernels.Entries(prefix) {
+		if e.Level != l || tested[e] {
+			continue
+		}
+		tested[e] = true
+		if err := log(e); err != nil {
+			t.Errorf("%s: %v", LogVariable, err)
+		}
+	}
+}
+
+// log appends a line to the log. The working directory of a test is its package's.
+func log(e kernels.Entry) error {
+	name := os.Getenv(LogVariable)
+	if name == "" {
+		return nil
+	}
+	directory, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s %s %v\n", filepath.Base(directory), e.Operation, e.Level)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// Main runs the tests of a package and returns the exit status. It is 1 where all
+// tests were run and passed, but an implementation of the operations whose names
+// begin with prefix was not tested though this machine has its level.
+func Main(m *testing.M, prefix string) int {
+	if status := m.Run(); status != 0 || !all() {
+		return status
+	}
+	missing := untested(kernels.Entries(prefix), cpu.Levels())
+	if len(missing) == 0 {
+		return 0
+	}
+	for _, e := range missing {
+		fmt.Fprintf(os.Stderr, "FAIL: no test was run for %v\n", e)
+	}
+	return 1
+}
+
+// untested returns the entries for the given levels that were not tested.
+func untested(entries []kernels.Entry, levels []cpu.Level) []kernels.Entry {
+	mutex.Lock()
+	defer mutex.Unlock()
+	return slices.DeleteFunc(slices.Clone(entries), func(e kernels.Entry) bool {
+		return tested[e] || !slices.Contains(levels, e.Level)
+	})
+}
+
+// all reports whether tests are run and none is left out by a flag.
+func all() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list", "test.fuzz"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return false
+		}
+	}
+	return strings.HasSuffix(strings.TrimSuffix(os.Args[0], ".exe"), ".test")
+}
