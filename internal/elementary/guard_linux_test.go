@@ -62,7 +62,7 @@ func TestBounds(t *testing.T) {
 func requireSame(t *testing.T, want, got []float32) {
 	t.Helper()
 	for i := range want {
-		if !same(want[i], got[i]) {
+		if !same(got[i], want[i]) {
 			t.Fatalf("element %d of %d: %v, want %v", i, len(want), got[i], want[i])
 		}
 	}

@@ -40,21 +40,21 @@ func four(x float64) [4]float64 { return [4]float64{x, x, x, x} }
 func eight(x float32) [8]float32 { return [8]float32{x, x, x, x, x, x, x, x} }
 
 var (
-	exps = kernels.New("elementary.ExpTo", kernels.At[expFunc](cpu.Generic, expGeneric),
+	expTo = kernels.New("elementary.ExpTo", kernels.At[expFunc](cpu.Generic, expGeneric),
 		kernels.At[expFunc](cpu.AVX2, func(dst, src []float32, minus, times, factor float32) {
 			expAVX2(&dst[0], &src[0], len(src), minus, times, factor, &vector)
 		}),
 		kernels.At[expFunc](cpu.AVX512, func(dst, src []float32, minus, times, factor float32) {
 			expAVX512(&dst[0], &src[0], len(src), minus, times, factor, &vector)
 		}))
-	swiglus = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric),
+	swiglu = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric),
 		kernels.At[swigluFunc](cpu.AVX2, func(z, u, g, s []float32) {
 			swigluAVX2(&z[0], &u[0], &g[0], &s[0], len(u), len(s) > 1, &vector)
 		}),
 		kernels.At[swigluFunc](cpu.AVX512, func(z, u, g, s []float32) {
 			swigluAVX512(&z[0], &u[0], &g[0], &s[0], len(u), len(s) > 1, &vector)
 		}))
-	swigluGrads = kernels.New("elementary.SwiGLUGrad", kernels.At[swigluGradFunc](cpu.Generic, swigluGradGeneric),
+	swigluGrad = kernels.New("elementary.SwiGLUGrad", kernels.At[swigluGradFunc](cpu.Generic, swigluGradGeneric),
 		kernels.At[swigluGradFunc](cpu.AVX2, func(du, dg, dz, u, g, s []float32) {
 			swigluGradAVX2(&du[0], &dg[0], &dz[0], &u[0], &g[0], &s[0], len(dz), len(s) > 1, &vector)
 		}),

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	exps        = kernels.New("elementary.ExpTo", kernels.At[expFunc](cpu.Generic, expGeneric))
-	swiglus     = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric))
-	swigluGrads = kernels.New("elementary.SwiGLUGrad", kernels.At[swigluGradFunc](cpu.Generic, swigluGradGeneric))
+	expTo      = kernels.New("elementary.ExpTo", kernels.At[expFunc](cpu.Generic, expGeneric))
+	swiglu     = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric))
+	swigluGrad = kernels.New("elementary.SwiGLUGrad", kernels.At[swigluGradFunc](cpu.Generic, swigluGradGeneric))
 )

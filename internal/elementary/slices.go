@@ -23,7 +23,7 @@ func ExpTo(dst, src []float32, minus, times, factor float32) {
 	dst = dst[:len(src)]
 	race.Read(src)
 	race.Write(dst)
-	kernel, _ := exps.For(cpu.Current())
+	kernel, _ := expTo.For(cpu.Current())
 	dst, src = kernels.NoEscapeSlice(dst), kernels.NoEscapeSlice(src)
 	for lo := 0; lo < len(src); lo += longest {
 		hi := min(lo+longest, len(src))
@@ -45,7 +45,7 @@ func SwiGLU(z, u, g, s []float32) {
 		race.Read(read)
 	}
 	race.Write(z)
-	kernel, _ := swiglus.For(cpu.Current())
+	kernel, _ := swiglu.For(cpu.Current())
 	z, u, g, s = kernels.NoEscapeSlice(z), kernels.NoEscapeSlice(u), kernels.NoEscapeSlice(g), kernels.NoEscapeSlice(s)
 	for lo := 0; lo < len(u); lo += longest {
 		hi := min(lo+longest, len(u))
@@ -74,7 +74,7 @@ func SwiGLUGrad(du, dg, dz, u, g, s []float32) {
 	}
 	race.Write(du)
 	race.Write(dg)
-	kernel, _ := swigluGrads.For(cpu.Current())
+	kernel, _ := swigluGrad.For(cpu.Current())
 	du, dg, dz = kernels.NoEscapeSlice(du), kernels.NoEscapeSlice(dg), kernels.NoEscapeSlice(dz)
 	u, g, s = kernels.NoEscapeSlice(u), kernels.NoEscapeSlice(g), kernels.NoEscapeSlice(s)
 	for lo := 0; lo < n; lo += longest {

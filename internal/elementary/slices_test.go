@@ -176,7 +176,7 @@ func lengths(f func(n, at int)) {
 }
 
 func TestExpTo(t *testing.T) {
-	kernelstest.Compare(t, exps.Name(), func(t *testing.T, _ cpu.Level) {
+	kernelstest.Compare(t, expTo.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(1, 1))
 		lengths(func(n, at int) {
 			x, f := operands(r, n), operands(r, 3)
@@ -217,7 +217,7 @@ func gateOperands(r *rand.Rand, n int) (dz, u, g, s, z, du, dg []float32) {
 }
 
 func TestSwiGLU(t *testing.T) {
-	kernelstest.Compare(t, swiglus.Name(), func(t *testing.T, _ cpu.Level) {
+	kernelstest.Compare(t, swiglu.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(2, 2))
 		lengths(func(n, at int) {
 			_, u, g, s, want, _, _ := gateOperands(r, n)
@@ -239,7 +239,7 @@ func TestSwiGLU(t *testing.T) {
 }
 
 func TestSwiGLUGrad(t *testing.T) {
-	kernelstest.Compare(t, swigluGrads.Name(), func(t *testing.T, _ cpu.Level) {
+	kernelstest.Compare(t, swigluGrad.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(3, 3))
 		lengths(func(n, at int) {
 			dz, u, g, s, _, wantU, wantG := gateOperands(r, n)

@@ -81,12 +81,13 @@ func (e Entry) String() string { return fmt.Sprintf("%s at level %v", e.Operatio
 // registry is written to by the initialization of packages only.
 var registry []Entry
 
-// Entries returns the implementations in this program of the operations whose names
-// begin with prefix.
-func Entries(prefix string) []Entry {
+// Entries returns the implementations in this program of the operation of the given
+// name, or of all of a package if the name is that with a dot, as in "convert.", or
+// of all if it is empty.
+func Entries(name string) []Entry {
 	var list []Entry
 	for _, e := range registry {
-		if strings.HasPrefix(e.Operation, prefix) {
+		if e.Operation == name || name == "" || strings.HasSuffix(name, ".") && strings.HasPrefix(e.Operation, name) {
 			list = append(list, e)
 		}
 	}
@@ -94,9 +95,9 @@ func Entries(prefix string) []Entry {
 }
 
 // Levels returns the levels of [Entries], in rising order.
-func Levels(prefix string) []cpu.Level {
+func Levels(name string) []cpu.Level {
 	var levels []cpu.Level
-	for _, e := range Entries(prefix) {
+	for _, e := range Entries(name) {
 		levels = append(levels, e.Level)
 	}
 	slices.Sort(levels)

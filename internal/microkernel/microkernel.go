@@ -13,7 +13,10 @@
 // rounds as the addition alone would.
 package microkernel
 
-import "github.com/octavo-fp8/octavo/internal/cpu"
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
 
 // PanelWidth is the number of columns of a packed panel of B.
 const PanelWidth = 32
@@ -90,5 +93,37 @@ type Kernels struct {
 	TransposeRows, TransposeCols int
 }
 
-// For returns the micro-kernels of a level, or nil if it has none.
-func For(l cpu.Level) *Kernels { return kernelsFor(l) }
+// For returns the micro-kernels that serve a level, or nil if there are none. Level
+// AMX has those of AVX512.
+func For(l cpu.Level) *Kernels {
+	k, _ := byLevel.For(l)
+	return k
+}
+
+// members are the functions of Kernels, which are registered one by one too.
+var members = []struct {
+	name string
+	of   func(k *Kernels) (present bool)
+}{
+	{"Multiply", func(k *Kernels) bool { return k.Multiply != nil }},
+	{"MultiplyRounded", func(k *Kernels) bool { return k.MultiplyRounded != nil }},
+	{"MultiplyCodes", func(k *Kernels) bool { return k.MultiplyCodes != nil }},
+	{"MultiplyCodesRow", func(k *Kernels) bool { return k.MultiplyCodesRow != nil }},
+	{"DecodeFloat16", func(k *Kernels) bool { return k.DecodeFloat16 != nil }},
+	{"Contains", func(k *Kernels) bool { return k.Contains != nil }},
+	{"Transpose", func(k *Kernels) bool { return k.Transpose != nil }},
+}
+
+// register registers the kernels of each level, and each of their functions.
+func register(levels ...kernels.Implementation[*Kernels]) *kernels.Operation[*Kernels] {
+	for _, m := range members {
+		var list []kernels.Implementation[*Kernels]
+		for _, l := range levels {
+			if m.of(l.Func) {
+				list = append(list, l)
+			}
+		}
+		kernels.New("microkernel."+m.name, list...)
+	}
+	return kernels.New("microkernel.Kernels", levels...)
+}

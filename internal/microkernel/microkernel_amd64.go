@@ -2,17 +2,12 @@
 
 package microkernel
 
-import "github.com/octavo-fp8/octavo/internal/cpu"
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
 
-func kernelsFor(l cpu.Level) *Kernels {
-	switch l {
-	case cpu.AVX512, cpu.AMX: // package amx has the kernels of AMX itself
-		return &avx512
-	case cpu.AVX2:
-		return &avx2
-	}
-	return nil
-}
+var byLevel = register(kernels.At(cpu.AVX2, &avx2), kernels.At(cpu.AVX512, &avx512))
 
 var avx512 = Kernels{
 	MR: 4, NR: 32,

@@ -2,14 +2,12 @@
 
 package microkernel
 
-import "github.com/octavo-fp8/octavo/internal/cpu"
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
 
-func kernelsFor(l cpu.Level) *Kernels {
-	if l == cpu.NEON {
-		return &neon
-	}
-	return nil
-}
+var byLevel = register(kernels.At(cpu.NEON, &neon))
 
 var neon = Kernels{MR: 4, NR: 8, Multiply: multiplyNEON}
 

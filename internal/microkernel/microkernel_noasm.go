@@ -2,6 +2,4 @@
 
 package microkernel
 
-import "github.com/octavo-fp8/octavo/internal/cpu"
-
-func kernelsFor(cpu.Level) *Kernels { return nil }
+var byLevel = register()

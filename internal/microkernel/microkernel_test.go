@@ -4,25 +4,47 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
 
-// forKernels runs a test for the kernels of every level that has some.
-func forKernels(t *testing.T, test func(t *testing.T, k *Kernels)) {
-	require.Nil(t, For(cpu.Generic))
-	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512} {
-		t.Run(l.String(), func(t *testing.T) {
-			if !slices.Contains(cpu.Levels(), l) {
-				t.Skipf("level %v not tested: this build and machine have %v", l, cpu.Levels())
-			}
-			test(t, For(l))
-		})
+func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "microkernel.")) }
+
+// compareKernels runs a test for the kernels of every level that has some, of which it
+// compares one.
+func compareKernels(t *testing.T, name string, test func(t *testing.T, k *Kernels)) {
+	kernelstest.Compare(t, "microkernel."+name, func(t *testing.T, l cpu.Level) { test(t, For(l)) })
+}
+
+// TestMembers checks that every function of Kernels is registered, and the sizes
+// that the callers rely on.
+func TestMembers(t *testing.T) {
+	var names []string
+	structure := reflect.TypeFor[Kernels]()
+	for i := range structure.NumField() {
+		if field := structure.Field(i); field.Type.Kind() == reflect.Func {
+			names = append(names, field.Name)
+		}
 	}
+	require.Len(t, members, len(names))
+	for i, m := range members {
+		require.Equal(t, names[i], m.name)
+	}
+	compareKernels(t, "Kernels", func(t *testing.T, k *Kernels) {
+		require.Positive(t, k.MR)
+		require.Zero(t, PanelWidth%k.NR)
+		require.NotNil(t, k.Multiply)
+		require.Equal(t, k.MultiplyCodes == nil, k.MultiplyCodesRow == nil)
+		require.Equal(t, k.Transpose == nil, k.TransposeRows == 0 || k.TransposeCols == 0)
+	})
+	require.Nil(t, For(cpu.Generic))
 }
 
 // conversions are those of E5M2, which is the upper half of a float16, and of E4M3,
@@ -56,10 +78,7 @@ func same(x, y float32) bool {
 }
 
 func TestDecodeFloat16(t *testing.T) {
-	forKernels(t, func(t *testing.T, k *Kernels) {
-		if k.DecodeFloat16 == nil {
-			t.Skip("this level has no such kernel")
-		}
+	compareKernels(t, "DecodeFloat16", func(t *testing.T, k *Kernels) {
 		codes, dst := guarded[byte](t, 512), guarded[float32](t, 512)
 		for i := range codes {
 			codes[i] = byte(i + i/256*13)
@@ -82,10 +101,7 @@ func TestDecodeFloat16(t *testing.T) {
 
 func TestContains(t *testing.T) {
 	const eight = 0x0101_0101_0101_0101
-	forKernels(t, func(t *testing.T, k *Kernels) {
-		if k.Contains == nil {
-			t.Skip("this level has no such kernel")
-		}
+	compareKernels(t, "Contains", func(t *testing.T, k *Kernels) {
 		codes := guarded[byte](t, 256)
 		for n := PanelWidth; n <= 256; n += PanelWidth {
 			part := codes[256-n:]
@@ -131,7 +147,7 @@ func TestPackPanel(t *testing.T) {
 		}
 	}
 	t.Run("generic", func(t *testing.T) { check(t, nil) })
-	forKernels(t, check)
+	compareKernels(t, "Transpose", check)
 }
 
 // problem is operands of a task, between guards, and its results by definition.
@@ -224,37 +240,49 @@ func (q *problem) run(k *Kernels, multiply func(*Task), rowBlocks int, flags uin
 	}
 }
 
+// multiplications are the kernels that multiply. A task of MultiplyCodesRow has one
+// row.
+var multiplications = []struct {
+	name string
+	of   func(k *Kernels) (multiply func(*Task), rows int)
+}{
+	{"Multiply", func(k *Kernels) (func(*Task), int) { return k.Multiply, k.MR }},
+	{"MultiplyRounded", func(k *Kernels) (func(*Task), int) { return k.MultiplyRounded, k.MR }},
+	{"MultiplyCodes", func(k *Kernels) (func(*Task), int) { return k.MultiplyCodes, k.MR }},
+	{"MultiplyCodesRow", func(k *Kernels) (func(*Task), int) { return k.MultiplyCodesRow, 1 }},
+}
+
 // TestMultiply compares all kernels with the definition. That rounds a fused
 // multiply-add twice, to float64 first, which shows in none of these numbers.
 func TestMultiply(t *testing.T) {
-	forKernels(t, func(t *testing.T, k *Kernels) {
-		r := rand.New(rand.NewPCG(2, 2))
-		for _, kernel := range []struct {
-			name     string
-			multiply func(*Task)
-			rows     int
-		}{{"Multiply", k.Multiply, k.MR}, {"MultiplyRounded", k.MultiplyRounded, k.MR}, {"MultiplyCodes", k.MultiplyCodes, k.MR}, {"MultiplyCodesRow", k.MultiplyCodesRow, 1}} {
-			if kernel.multiply == nil {
-				continue
-			}
-			for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
-				for rowBlocks := 1; rowBlocks <= 3; rowBlocks++ {
-					for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
-						blocks := 1
-						if flags&(First|Last) == First|Last {
-							blocks += r.IntN(3)
-						}
-						q := newProblem(t, r, rowBlocks*kernel.rows, blocks, pairs, kernel.name == "MultiplyRounded")
-						wantC, wantP := q.expect(flags)
-						q.run(k, kernel.multiply, rowBlocks, flags)
-						name := fmt.Sprintf("%s, %d blocks of rows, %d blocks of %d pairs, flags %d", kernel.name, rowBlocks, blocks, pairs, flags)
-						compare(t, name+": c", q.c, wantC)
-						compare(t, name+": p", q.p, wantP)
-					}
+	for _, kernel := range multiplications {
+		t.Run(kernel.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(2, 2))
+			compareKernels(t, kernel.name, func(t *testing.T, k *Kernels) {
+				multiply, rows := kernel.of(k)
+				testMultiply(t, r, k, multiply, rows, kernel.name == "MultiplyRounded")
+			})
+		})
+	}
+}
+
+func testMultiply(t *testing.T, r *rand.Rand, k *Kernels, multiply func(*Task), rows int, rounded bool) {
+	for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
+		for rowBlocks := 1; rowBlocks <= 3; rowBlocks++ {
+			for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
+				blocks := 1
+				if flags&(First|Last) == First|Last {
+					blocks += r.IntN(3)
 				}
+				q := newProblem(t, r, rowBlocks*rows, blocks, pairs, rounded)
+				wantC, wantP := q.expect(flags)
+				q.run(k, multiply, rowBlocks, flags)
+				name := fmt.Sprintf("%d register blocks, %d blocks of %d pairs, flags %d", rowBlocks, blocks, pairs, flags)
+				compare(t, name+": c", q.c, wantC)
+				compare(t, name+": p", q.p, wantP)
 			}
 		}
-	})
+	}
 }
 
 func compare(t *testing.T, name string, got, want []float32) {

@@ -31,24 +31,24 @@ import (
 // implementations were tested.
 const LogVariable = "OCTAVO_KERNEL_LOG"
 
-// AtLevels runs a test at each level that an operation whose name begins with prefix
-// has an implementation for, as a subtest named after the level, with that level in
-// use. A level that this machine lacks is skipped.
-func AtLevels(t *testing.T, prefix string, test func(t *testing.T, l cpu.Level)) {
+// AtLevels runs a test at each level that an operation has an implementation for, as
+// a subtest named after the level, with that level in use. Names are those of
+// [kernels.Entries]. A level that this machine lacks is skipped.
+func AtLevels(t *testing.T, name string, test func(t *testing.T, l cpu.Level)) {
 	t.Helper()
-	for _, l := range kernels.Levels(prefix) {
+	for _, l := range kernels.Levels(name) {
 		At(t, l, func(t *testing.T) { test(t, l) })
 	}
 }
 
 // Compare is [AtLevels] for a test that compares what implementations give with what
 // they must give: those that pass count as [Tested].
-func Compare(t *testing.T, prefix string, test func(t *testing.T, l cpu.Level)) {
+func Compare(t *testing.T, name string, test func(t *testing.T, l cpu.Level)) {
 	t.Helper()
-	AtLevels(t, prefix, func(t *testing.T, l cpu.Level) {
+	AtLevels(t, name, func(t *testing.T, l cpu.Level) {
 		test(t, l)
 		if !t.Failed() {
-			Tested(t, prefix, l)
+			Tested(t, name, l)
 		}
 	})
 }
@@ -75,13 +75,13 @@ var (
 	tested = map[kernels.Entry]bool{}
 )
 
-// Tested says that the implementations for a level of operations whose names begin
-// with prefix were compared with what they must give.
-func Tested(t testing.TB, prefix string, l cpu.Level) {
+// Tested says that the implementations of operations for a level were compared with
+// what they must give.
+func Tested(t testing.TB, name string, l cpu.Level) {
 	t.Helper()
 	mutex.Lock()
 	defer mutex.Unlock()
-	for _, e := range kernels.Entries(prefix) {
+	for _, e := range kernels.Entries(name) {
 		if e.Level != l || tested[e] {
 			continue
 		}
@@ -94,15 +94,15 @@ func Tested(t testing.TB, prefix string, l cpu.Level) {
 
 // log appends a line to the log. The working directory of a test is its package's.
 func log(e kernels.Entry) error {
-	name := os.Getenv(LogVariable)
-	if name == "" {
+	path := os.Getenv(LogVariable)
+	if path == "" {
 		return nil
 	}
 	directory, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
@@ -114,13 +114,13 @@ func log(e kernels.Entry) error {
 }
 
 // Main runs the tests of a package and returns the exit status. It is 1 where all
-// tests were run and passed, but an implementation of the operations whose names
-// begin with prefix was not tested though this machine has its level.
-func Main(m *testing.M, prefix string) int {
+// tests were run and passed, but an implementation of the named operations was not
+// tested though this machine has its level.
+func Main(m *testing.M, name string) int {
 	if status := m.Run(); status != 0 || !all() {
 		return status
 	}
-	missing := untested(kernels.Entries(prefix), cpu.Levels())
+	missing := untested(kernels.Entries(name), cpu.Levels())
 	if len(missing) == 0 {
 		return 0
 	}
