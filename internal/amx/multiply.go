@@ -62,7 +62,7 @@ func Multiply(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks i
 		for done := 0; done < blocks; {
 			n := min(longest/chunks, blocks-done)
 			at := done * chunks * Pack
-			multiply(&c[0], stride, &a[at], &b[at], &sa[done*Size], &sb[done*Size], chunks, n, s.sums(), false, false)
+			kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[done*Size], &sb[done*Size], chunks, n, s.sums(), false, false)
 			done += n
 		}
 		return
@@ -91,7 +91,7 @@ func inParts(c []float32, stride int, a, b []uint16, sa, sb []float32, p *float3
 	for done := 0; done < chunks; done += longest {
 		n := min(chunks-done, longest)
 		at := done * Pack
-		multiply(&c[0], stride, &a[at], &b[at], &sa[0], &sb[0], n, 1, p, done > 0 || !first, done+n < chunks || !last)
+		kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[0], &sb[0], n, 1, p, done > 0 || !first, done+n < chunks || !last)
 	}
 }
 

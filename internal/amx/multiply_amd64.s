@@ -77,8 +77,8 @@ GLOBL config<>(SB), RODATA|NOPTR, $64
 	ADDQ $2048, SI \
 	ADDQ $2048, DX
 
-// func multiply(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool)
-TEXT ·multiply(SB), NOSPLIT, $0-74
+// func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool)
+TEXT ·multiplyAMX(SB), NOSPLIT, $0-74
 	LEAQ config<>(SB), AX
 	CONFIGURE
 	MOVQ $64, AX             // bytes of a row of a tile; twice that, of one of p

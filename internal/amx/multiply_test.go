@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"github.com/octavo-fp8/octavo/internal/amxemu"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -32,7 +34,7 @@ func guarded[T any](t *testing.T, s []T) []T {
 	return copied
 }
 
-// problem is the arguments of Block.
+// problem is the arguments of Multiply.
 type problem struct {
 	a, b      operand
 	c, sa, sb []float32
@@ -102,7 +104,7 @@ func (q *problem) differs(t *testing.T, s *Scratch) error {
 	return nil
 }
 
-func TestBlock(t *testing.T) {
+func TestMultiply(t *testing.T) {
 	amxemu.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		var s Scratch
@@ -117,6 +119,7 @@ func TestBlock(t *testing.T) {
 			}
 		}
 	}, "ldtilecfg", "tilezero", "tileloadd", "tdpbf16ps", "tilestored", "tilerelease")
+	kernelstest.Tested(t, multiply.Name(), cpu.AMX)
 }
 
 // TestLong has more blocks than one call of the kernel takes, and blocks that take

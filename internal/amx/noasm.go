@@ -2,16 +2,13 @@
 
 package amx
 
-const noKernel = "amx: this build has no kernel"
+import "github.com/octavo-fp8/octavo/internal/kernels"
 
-func multiply(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool) {
-	panic(noKernel)
-}
-
-func packRows(dst *uint16, codes *byte, stride, rows, n int, c *Decoder) { panic(noKernel) }
-
-func packColumns(dst *uint16, codes *byte, n int, c *Decoder) { panic(noKernel) }
-
-func gatherRow(dst, c *float32, n, stride int) { panic(noKernel) }
+var (
+	multiply    = kernels.New[multiplyFunc]("amx.Multiply")
+	packRows    = kernels.New[packRowsFunc]("amx.PackRows")
+	packColumns = kernels.New[packColumnsFunc]("amx.PackColumns")
+	gatherRow   = kernels.New[gatherRowFunc]("amx.GatherRow")
+)
 
 func prefetch(address uintptr, n, step int) { panic(noKernel) }

@@ -48,7 +48,7 @@ func PackRows(dst []uint16, codes []byte, stride, rows, n int, c *Decoder) {
 	case len(dst) != chunks*Pack:
 		panic(badPack)
 	}
-	packRows(&dst[0], &codes[0], stride, rows, n, c)
+	kernel(packRows)(&dst[0], &codes[0], stride, rows, n, c)
 	if rows < Size {
 		for i := range chunks {
 			clear(dst[i*Pack+rows*Chunk : (i+1)*Pack])
@@ -67,7 +67,7 @@ func PackColumns(dst []uint16, codes []byte, c *Decoder) {
 	case len(dst) != (n+Chunk-1)/Chunk*Pack:
 		panic(badPack)
 	}
-	packColumns(&dst[0], &codes[0], n, c)
+	kernel(packColumns)(&dst[0], &codes[0], n, c)
 }
 
 // GatherRow puts a row together: dst gets those of matrices c of [Size] columns that
@@ -83,7 +83,7 @@ func GatherRow(dst, c []float32, stride int) {
 	case len(c) < (n-1)*stride+Size:
 		panic(shortC)
 	}
-	gatherRow(&dst[0], &c[0], n, stride)
+	kernel(gatherRow)(&dst[0], &c[0], n, stride)
 }
 
 // Prefetch fetches codes into the caches that will be needed soon: n times 256 bytes

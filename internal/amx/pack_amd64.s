@@ -31,8 +31,8 @@
 	VPTERNLOGD $0xD8, Z22, Zw, Zt \
 	VPERMW Z16, Zt, K1, Zx
 
-// func packRows(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)
-TEXT ·packRows(SB), NOSPLIT, $0-48
+// func packRowsAVX512(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)
+TEXT ·packRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ codes+8(FP), SI
 	MOVQ stride+16(FP), R8
@@ -92,8 +92,8 @@ DATA beside<>+48(SB)/8, $3
 DATA beside<>+56(SB)/8, $7
 GLOBL beside<>(SB), RODATA|NOPTR, $64
 
-// func packColumns(dst *uint16, codes *byte, n int, c *Decoder)
-TEXT ·packColumns(SB), NOSPLIT, $0-32
+// func packColumnsAVX512(dst *uint16, codes *byte, n int, c *Decoder)
+TEXT ·packColumnsAVX512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ codes+8(FP), SI
 	MOVQ n+16(FP), CX // rows of codes left
@@ -138,8 +138,8 @@ short: // the last row alone, or none
 	VMOVDQU (SI), Y0
 	JMP interleave
 
-// func gatherRow(dst, c *float32, n, stride int)
-TEXT ·gatherRow(SB), NOSPLIT, $0-32
+// func gatherRowAVX512(dst, c *float32, n, stride int)
+TEXT ·gatherRowAVX512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ c+8(FP), SI
 	MOVQ n+16(FP), CX

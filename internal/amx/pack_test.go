@@ -5,20 +5,17 @@ package amx
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
 )
 
-// needVectors skips a test of what needs AVX-512 but not AMX.
-func needVectors(t *testing.T) {
-	if !slices.Contains(cpu.Levels(), cpu.AVX512) {
-		t.Skipf("level avx512 not tested: this build and machine have %v", cpu.Levels())
-	}
-}
+func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "amx.")) }
 
 // specialsOf says how many of the last magnitudes of a format are not finite.
 var specialsOf = map[fp8.Format]int{fp8.E4M3: 1, fp8.E5M2: 4}
@@ -37,90 +34,94 @@ func narrowed(t *testing.T, f fp8.Format, code byte) uint16 {
 
 // TestPackRows has every code in every place, and no memory behind operands.
 func TestPackRows(t *testing.T) {
-	needVectors(t)
-	for _, f := range fp8.Formats() {
-		c := codesOf(f)
-		next := byte(0)
-		for _, rows := range []int{1, 2, 15, 16, 17, 31, 32} {
-			for _, n := range []int{1, 2, 31, 32, 33, 63, 64, 65, 100, 128} {
-				stride, chunks := n+rows%3, (n+31)/32
-				codes := guarded(t, make([]byte, (rows-1)*stride+n))
-				for i := range codes {
-					codes[i] = next
-					next++
-				}
-				next += 7
-				dst := guarded(t, slices.Repeat([]uint16{0xAAAA}, chunks*Pack))
-				PackRows(dst, codes, stride, rows, n, c)
-				for at, got := range dst {
-					i, k := at%Pack/Chunk, at/Pack*Chunk+at%Chunk
-					want := uint16(0)
-					if i < rows && k < n {
-						want = narrowed(t, f, codes[i*stride+k])
+	kernelstest.Compare(t, packRows.Name(), func(t *testing.T, _ cpu.Level) {
+		for _, f := range fp8.Formats() {
+			c := codesOf(f)
+			next := byte(0)
+			for _, rows := range []int{1, 2, 15, 16, 17, 31, 32} {
+				for _, n := range []int{1, 2, 31, 32, 33, 63, 64, 65, 100, 128} {
+					stride, chunks := n+rows%3, (n+31)/32
+					codes := guarded(t, make([]byte, (rows-1)*stride+n))
+					for i := range codes {
+						codes[i] = next
+						next++
 					}
-					if got != want {
-						t.Fatalf("%v, %d rows of %d: row %d, k %d: %04x, want %04x", f, rows, n, i, k, got, want)
+					next += 7
+					dst := guarded(t, slices.Repeat([]uint16{0xAAAA}, chunks*Pack))
+					PackRows(dst, codes, stride, rows, n, c)
+					for at, got := range dst {
+						i, k := at%Pack/Chunk, at/Pack*Chunk+at%Chunk
+						want := uint16(0)
+						if i < rows && k < n {
+							want = narrowed(t, f, codes[i*stride+k])
+						}
+						if got != want {
+							t.Fatalf("%v, %d rows of %d: row %d, k %d: %04x, want %04x", f, rows, n, i, k, got, want)
+						}
 					}
 				}
 			}
 		}
-	}
+	})
 }
 
 func TestPackColumns(t *testing.T) {
-	needVectors(t)
-	for _, f := range fp8.Formats() {
-		c := codesOf(f)
-		for _, n := range []int{1, 2, 3, 30, 31, 32, 33, 34, 63, 64, 65, 100, 255, 256} {
-			codes := guarded(t, make([]byte, n*Size))
-			for i := range codes {
-				codes[i] = byte(i + i/256*11)
-			}
-			dst := guarded(t, slices.Repeat([]uint16{0xAAAA}, (n+31)/32*Pack))
-			PackColumns(dst, codes, c)
-			for at, got := range dst {
-				tile, row, column := at%Pack/512, at%512/32, at%32
-				j, k := 16*tile+column/2, at/Pack*Chunk+2*row+column%2
-				want := uint16(0)
-				if k < n {
-					want = narrowed(t, f, codes[k*Size+j])
+	kernelstest.Compare(t, packColumns.Name(), func(t *testing.T, _ cpu.Level) {
+		for _, f := range fp8.Formats() {
+			c := codesOf(f)
+			for _, n := range []int{1, 2, 3, 30, 31, 32, 33, 34, 63, 64, 65, 100, 255, 256} {
+				codes := guarded(t, make([]byte, n*Size))
+				for i := range codes {
+					codes[i] = byte(i + i/256*11)
 				}
-				if got != want {
-					t.Fatalf("%v, %d rows: column %d, k %d: %04x, want %04x", f, n, j, k, got, want)
+				dst := guarded(t, slices.Repeat([]uint16{0xAAAA}, (n+31)/32*Pack))
+				PackColumns(dst, codes, c)
+				for at, got := range dst {
+					tile, row, column := at%Pack/512, at%512/32, at%32
+					j, k := 16*tile+column/2, at/Pack*Chunk+2*row+column%2
+					want := uint16(0)
+					if k < n {
+						want = narrowed(t, f, codes[k*Size+j])
+					}
+					if got != want {
+						t.Fatalf("%v, %d rows: column %d, k %d: %04x, want %04x", f, n, j, k, got, want)
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
-func TestRow(t *testing.T) {
-	needVectors(t)
-	r := rand.New(rand.NewPCG(7, 8))
-	for n := range 6 {
-		for _, stride := range []int{32, 33, 1024} {
-			c := make([]float32, max(n-1, 0)*stride+32)
-			for i := range c {
-				c[i] = math.Float32frombits(r.Uint32())
-				if i%5 == 0 {
-					c[i] = math.Float32frombits(0x7F800001 | r.Uint32())
+func TestGatherRow(t *testing.T) {
+	kernelstest.Compare(t, gatherRow.Name(), func(t *testing.T, _ cpu.Level) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for n := range 6 {
+			for _, stride := range []int{32, 33, 1024} {
+				c := make([]float32, max(n-1, 0)*stride+32)
+				for i := range c {
+					c[i] = math.Float32frombits(r.Uint32())
+					if i%5 == 0 {
+						c[i] = math.Float32frombits(0x7F800001 | r.Uint32())
+					}
 				}
-			}
-			dst := guarded(t, make([]float32, n*Size+1))[1:]
-			GatherRow(dst, guarded(t, c), stride)
-			for i, got := range dst {
-				want := c[i/Size*stride+i%Size]
-				if want != want {
-					want = math.Float32frombits(0x7FC00000)
+				dst := guarded(t, make([]float32, n*Size+1))[1:]
+				GatherRow(dst, guarded(t, c), stride)
+				for i, got := range dst {
+					want := c[i/Size*stride+i%Size]
+					if want != want {
+						want = math.Float32frombits(0x7FC00000)
+					}
+					require.Equal(t, math.Float32bits(want), math.Float32bits(got))
 				}
-				require.Equal(t, math.Float32bits(want), math.Float32bits(got))
 			}
 		}
-	}
+	})
 }
 
-// TestFetch fetches what is not there.
-func TestFetch(t *testing.T) {
-	needVectors(t)
-	Prefetch(0, 3, 1<<40)
-	Prefetch(1<<60, 0, 1)
+// TestPrefetch fetches what is not there.
+func TestPrefetch(t *testing.T) {
+	kernelstest.AtLevels(t, packRows.Name(), func(t *testing.T, _ cpu.Level) {
+		Prefetch(0, 3, 1<<40)
+		Prefetch(1<<60, 0, 1)
+	})
 }

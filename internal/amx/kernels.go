@@ -1,0 +1,34 @@
+package amx
+
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
+
+// The types of kernels. Each keeps no pointer.
+type (
+	// multiplyFunc is [Multiply] for positive numbers of chunks and blocks. With resume
+	// the first block goes on from the sums in p, with hold the last one leaves them
+	// there and c as it is.
+	multiplyFunc func(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool)
+
+	// packRowsFunc is [PackRows] without zeros for missing rows.
+	packRowsFunc func(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)
+
+	// packColumnsFunc is [PackColumns] of n rows.
+	packColumnsFunc func(dst *uint16, codes *byte, n int, c *Decoder)
+
+	// gatherRowFunc is [GatherRow] for a positive n.
+	gatherRowFunc func(dst, c *float32, n, stride int)
+)
+
+const noKernel = "amx: this build has no kernel"
+
+// kernel returns the implementation of an operation.
+func kernel[F any](o *kernels.Operation[F]) F {
+	f, ok := o.For(cpu.AMX)
+	if !ok {
+		panic(noKernel)
+	}
+	return f
+}

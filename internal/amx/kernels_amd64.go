@@ -1,0 +1,30 @@
+//go:build !purego
+
+package amx
+
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
+
+var (
+	multiply    = kernels.New("amx.Multiply", kernels.At[multiplyFunc](cpu.AMX, multiplyAMX))
+	packRows    = kernels.New("amx.PackRows", kernels.At[packRowsFunc](cpu.AVX512, packRowsAVX512))
+	packColumns = kernels.New("amx.PackColumns", kernels.At[packColumnsFunc](cpu.AVX512, packColumnsAVX512))
+	gatherRow   = kernels.New("amx.GatherRow", kernels.At[gatherRowFunc](cpu.AVX512, gatherRowAVX512))
+)
+
+//go:noescape
+func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool)
+
+//go:noescape
+func packRowsAVX512(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)
+
+//go:noescape
+func packColumnsAVX512(dst *uint16, codes *byte, n int, c *Decoder)
+
+//go:noescape
+func gatherRowAVX512(dst, c *float32, n, stride int)
+
+// prefetch is [Prefetch] for a positive n.
+func prefetch(address uintptr, n, step int)
