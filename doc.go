@@ -13,8 +13,8 @@
 //   - [github.com/octavo-fp8/octavo/train]: FP8 linear layers and a small Llama
 //   - [github.com/octavo-fp8/octavo/oracle]: the right answer, what a GPU's tensor
 //     cores will say, and how far a kernel may stray
-//   - [github.com/octavo-fp8/octavo/precision]: published scaling laws of training
-//     precision
+//   - [github.com/octavo-fp8/octavo/plan]: before a run, what fewer bits cost in
+//     loss, by published scaling laws
 //   - [github.com/octavo-fp8/octavo/safetensors]: checkpoints
 //
 // Imports point one way: fp8, then tensor, then scaling, then gemm and swiglu,

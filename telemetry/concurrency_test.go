@@ -28,7 +28,7 @@ func TestConcurrentUse(t *testing.T) {
 				}
 				rec.Totals()
 				rec.FirstNonFinite()
-				_ = rec.Var().String()
+				_, _ = rec.MarshalJSON()
 				new(telemetry.Recorder).Merge(rec)
 			})
 		}

@@ -30,8 +30,10 @@
 // are still gathered for it, only to be dropped. For recording to cost nothing,
 // leave the field itself nil.
 //
-// # Side effects
+// # Export
 //
-// [Recorder.Publish] needs package expvar, which registers its page, /debug/vars,
-// with http.DefaultServeMux wherever it is imported.
+// Besides sinks, a Recorder is a json.Marshaler, and package
+// [github.com/octavo-fp8/octavo/telemetry/expvars] shows it as a variable of
+// package expvar. That is a package of its own because expvar registers a page with
+// http.DefaultServeMux wherever it is imported.
 package telemetry

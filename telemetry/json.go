@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -149,4 +150,29 @@ func (j *jsonEvent) event() (Event, error) {
 		}
 	}
 	return e, nil
+}
+
+type jsonTotal struct {
+	Events int64 `json:"events"`
+	jsonSummary
+}
+
+type jsonState struct {
+	Step   int64          `json:"step"`
+	First  *jsonNonFinite `json:"firstNonFinite"`
+	Totals []jsonTotal    `json:"totals"`
+}
+
+// MarshalJSON returns r's current step, Totals and FirstNonFinite (null if there is
+// none) as a JSON object, with numbers as [JSONLines] writes them.
+func (r *Recorder) MarshalJSON() ([]byte, error) {
+	j := jsonState{Totals: []jsonTotal{}}
+	if r != nil {
+		s := r.state()
+		j.Step, j.First = s.step, jsonOfNonFinite(&s.first)
+		for i := range s.totals {
+			j.Totals = append(j.Totals, jsonTotal{s.totals[i].Events, jsonOfSummary(&s.totals[i].Summary)})
+		}
+	}
+	return json.Marshal(j)
 }

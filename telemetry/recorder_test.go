@@ -204,7 +204,7 @@ func (s curious) Event(e telemetry.Event) error {
 	s.rec.Totals()
 	s.rec.FirstNonFinite()
 	s.rec.Merge(s.rec)
-	_ = s.rec.Var().String()
+	_, _ = s.rec.MarshalJSON()
 	return errors.Join(s.rec.Err(), s.rec.Event(e))
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/octavo-fp8/octavo/precision"
+	"github.com/octavo-fp8/octavo/plan"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -137,8 +137,8 @@ func runLaw(ctx context.Context, o Options, p *Progress) (*Report, error) {
 // published is what the laws say of the experiment of Kumar et al.: 220 million
 // parameters in 32 bits, or more in fewer, and 26 billion tokens.
 type published struct {
-	kumar, sun []precision.Plan
-	best       precision.Plan // of Kumar's law, all free
+	kumar, sun []plan.Training
+	best       plan.Training // of Kumar's law, all free
 	tooFew     error          // what Kumar's law says of 3 bits
 	optima     []optimum
 }
@@ -155,7 +155,7 @@ const (
 func lawBits() []int { return []int{32, 16, 12, 10, 8, 7, 6, 5, 4} }
 
 func newPublished() (p published, err error) {
-	kumar, sun := precision.Kumar2024(), precision.Sun2025()
+	kumar, sun := plan.Kumar2024(), plan.Sun2025()
 	var bits []float64
 	for _, b := range lawBits() {
 		bits = append(bits, float64(b))
@@ -166,7 +166,7 @@ func newPublished() (p published, err error) {
 	if p.sun, err = sun.Sweep(lawSize, lawTokens, lawBlock, lawBits()...); err != nil {
 		return p, err
 	}
-	_, p.tooFew = kumar.Loss(lawSize/3, lawTokens, precision.Uniform(3))
+	_, p.tooFew = kumar.Loss(lawSize/3, lawTokens, plan.UniformBits(3))
 	for exponent := 20.0; exponent <= 28; exponent += 0.5 {
 		cost := math.Pow(10, exponent)
 		if p.best, err = kumar.Optimum(cost); err != nil {

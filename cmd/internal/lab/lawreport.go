@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
-	"github.com/octavo-fp8/octavo/precision"
+	"github.com/octavo-fp8/octavo/plan"
 )
 
 func newLawReport(p published, s *sweep) *Report {
@@ -22,7 +22,7 @@ func newLawReport(p published, s *sweep) *Report {
 	return &Report{
 		Goals: []Goal{
 			{"Kumar's law, 220 million parameters in 32 bits or more in fewer, 26 billion tokens: best bits", "from 6 to 8",
-				fmt.Sprintf("%.0f, loss %.4f against %.4f in 32", best.Bits, best.Loss, p.kumar[0].Loss), best.Bits >= 6 && best.Bits <= 8},
+				fmt.Sprintf("%.0f, loss %.4f against %.4f in 32", best.Bits, best.Loss.Total, p.kumar[0].Loss.Total), best.Bits >= 6 && best.Bits <= 8},
 			{"Kumar's law, all free: best bits", "7 to 8, whatever the cost",
 				fmt.Sprintf("%.2f", p.best.Bits), p.best.Bits >= 6.95 && p.best.Bits <= 8.05},
 			{"Own sweep at equal cost: FP8 against FP32", "a lower loss", fmt.Sprintf("%.3f against %.3f", loss[8], loss[32]), loss[8] < loss[32]},
@@ -47,8 +47,8 @@ func newLawReport(p published, s *sweep) *Report {
 	}
 }
 
-func lowest(plans []precision.Plan) precision.Plan {
-	return slices.MinFunc(plans, func(a, b precision.Plan) int { return cmp.Compare(a.Loss, b.Loss) })
+func lowest(trainings []plan.Training) plan.Training {
+	return slices.MinFunc(trainings, func(a, b plan.Training) int { return cmp.Compare(a.Loss.Total, b.Loss.Total) })
 }
 
 func indices[T any](values []T) (all []int) {
@@ -83,12 +83,12 @@ func (s *sweep) bytes() (most int) {
 func lawChart(p published) chart.Chart {
 	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token"}
 	for _, l := range []struct {
-		name  string
-		plans []precision.Plan
+		name      string
+		trainings []plan.Training
 	}{{"Kumar et al.", p.kumar}, {"Sun et al.", p.sun}} {
 		s := chart.Series{Name: l.name, Mark: chart.Joined}
-		for _, plan := range l.plans {
-			s.Points = append(s.Points, chart.Point{X: plan.Bits, Y: plan.Loss - lowest(l.plans).Loss})
+		for _, t := range l.trainings {
+			s.Points = append(s.Points, chart.Point{X: t.Bits, Y: t.Loss.Total - lowest(l.trainings).Loss.Total})
 		}
 		c.Series = append(c.Series, s)
 	}
@@ -131,7 +131,7 @@ func lawTable(p published) Table {
 	}
 	for i, k := range p.kumar {
 		s := p.sun[i]
-		t.add(int(k.Bits), k.N/1e6, k.Loss, k.Precision, fmt.Sprintf("E%.0fM%.0f", s.Float.Exponent, s.Float.Mantissa), s.Loss, s.Precision)
+		t.add(int(k.Bits), k.N/1e6, k.Loss.Total, k.Loss.Precision, fmt.Sprintf("E%.0fM%.0f", s.Format.Exponent, s.Format.Mantissa), s.Loss.Total, s.Loss.Precision)
 	}
 	return t
 }

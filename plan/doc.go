@@ -1,6 +1,7 @@
-// Package precision has two published scaling laws of training precision: the
-// loss of a language model of N parameters trained on D tokens in so many bits,
-// and the precision that is best for a budget.
+// Package plan says what a training will lose by being done in few bits, before it
+// starts: two published scaling laws of precision give the loss of a language model
+// of N parameters trained on D tokens in so many bits, and the precision that is best
+// for a budget. What a layout takes in memory and in time will be here too.
 //
 //   - [Kumar] (Kumar et al., "Scaling Laws for Precision", arXiv 2411.04330): fewer
 //     bits are fewer effective parameters. [Kumar2024] has its constants.
@@ -8,8 +9,9 @@
 //     arXiv 2501.02423, the Capybara law): a penalty by exponent bits, mantissa
 //     bits and block size that grows with D. [Sun2025] has its constants.
 //
-// Loss gives the terms of the loss one by one in an [Estimate]; the methods that
-// look for an optimum give a [Plan]. A training costs 6/16·N·D·P FLOPs ([Cost]).
+// Method Loss of a law gives the terms of the loss one by one in a [Loss]; the methods
+// that look for an optimum give a [Training]. A training costs 6/16·N·D·P FLOPs
+// ([FLOPs]).
 //
 // # Kumar
 //
@@ -83,4 +85,4 @@
 // Results are deterministic, but they are estimates computed with package math:
 // unlike the rest of octavo, the last bits may differ between architectures.
 // Everything here is a plain value and safe for concurrent use.
-package precision
+package plan

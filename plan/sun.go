@@ -1,4 +1,4 @@
-package precision
+package plan
 
 import "math"
 
@@ -13,18 +13,18 @@ type Sun struct {
 	Delta float64 // δ, of exponent bits
 	Nu    float64 // ν, of mantissa bits
 
-	FitExponent, FitMantissa, FitBlock Range
+	FitExponent, FitMantissa, FitBlock FitRange
 }
 
-// Float is a floating-point format and its blocks. Bits are not necessarily
+// Format is a floating-point format and its blocks. Bits are not necessarily
 // whole.
-type Float struct {
+type Format struct {
 	Exponent, Mantissa float64 // bits, next to one of sign
 	Block              float64 // elements that share a scale, 1 or more
 }
 
 // Bits returns the bits of a number.
-func (f Float) Bits() float64 { return f.Exponent + f.Mantissa + 1 }
+func (f Format) Bits() float64 { return f.Exponent + f.Mantissa + 1 }
 
 // ChannelBlock is the block size that has the penalty of one scale per channel:
 // log2 is 13.1567 (section 3.6).
@@ -36,32 +36,32 @@ func Sun2025() Sun {
 		Chinchilla: Chinchilla{
 			A: 69.2343, Alpha: 0.2368, B: 68973.0621, Beta: 0.5162, E: 1.9061,
 			// N from 40.9M to 679.5M and D from 10.5B to 104.9B, rounded outwards.
-			FitN: Range{40e6, 680e6}, FitD: Range{10e9, 105e9},
+			FitN: FitRange{40e6, 680e6}, FitD: FitRange{10e9, 105e9},
 		},
 		Gamma: 11334.5197, Delta: 3.1926, Nu: 2.9543,
-		FitExponent: Range{0, 6}, FitMantissa: Range{1, 7}, FitBlock: Range{32, ChannelBlock},
+		FitExponent: FitRange{0, 6}, FitMantissa: FitRange{1, 7}, FitBlock: FitRange{32, ChannelBlock},
 	}
 }
 
 // Loss estimates the loss of n parameters trained on d tokens. It is an error if
 // an argument or a constant of s is not positive and finite (bits of f may be 0),
 // and if a block has less than one element.
-func (s Sun) Loss(n, d float64, f Float) (Estimate, error) {
+func (s Sun) Loss(n, d float64, f Format) (Loss, error) {
 	if err := first(s.check(), positive("N", n), positive("D", d), f.check()); err != nil {
-		return Estimate{}, err
+		return Loss{}, err
 	}
-	e := s.estimate(n, d)
-	e.Precision = math.Pow(d, s.Beta) / math.Pow(n, s.Alpha) * s.noise(f)
-	e.Effective = n * math.Exp(-math.Log1p(e.Precision/e.Capacity)/s.Alpha)
-	e.Warnings = append(e.Warnings, warnings(
+	l := s.loss(n, d)
+	l.Precision = math.Pow(d, s.Beta) / math.Pow(n, s.Alpha) * s.noise(f)
+	l.Effective = n * math.Exp(-math.Log1p(l.Precision/l.Capacity)/s.Alpha)
+	l.Warnings = append(l.Warnings, warnings(
 		s.FitExponent.outside("the number of exponent bits", f.Exponent),
 		s.FitMantissa.outside("the number of mantissa bits", f.Mantissa),
 		s.FitBlock.outside("the block size", f.Block))...)
-	return e.total()
+	return l.sum()
 }
 
 // noise is the penalty of a format for D^β = N^α.
-func (s Sun) noise(f Float) float64 {
+func (s Sun) noise(f Format) float64 {
 	return math.Log2(f.Block) / (s.Gamma * math.Pow(f.Exponent+0.5, s.Delta) * math.Pow(f.Mantissa+0.5, s.Nu))
 }
 
@@ -70,7 +70,7 @@ func (s Sun) check() error {
 		positive("constant Gamma", s.Gamma), positive("constant Delta", s.Delta), positive("constant Nu", s.Nu))
 }
 
-func (f Float) check() error {
+func (f Format) check() error {
 	return first(notNegative("the number of exponent bits", f.Exponent), notNegative("the number of mantissa bits", f.Mantissa),
 		checkBlock(f.Block))
 }

@@ -1,4 +1,4 @@
-package precision_test
+package plan_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/precision"
+	"github.com/octavo-fp8/octavo/plan"
 )
 
 // sunLoss is equation 26 with the constants of Table 2.
@@ -29,12 +29,12 @@ func sunBest(n, d, p, b float64) float64 {
 // TestSunFixedCost is the experiment of Kumar et al., section 4.3.2, under this
 // law, evaluated with other software: FP4 is best.
 func TestSunFixedCost(t *testing.T) {
-	plans, err := precision.Sun2025().Sweep(220e6*32, 26e9, 128, 8, 6, 5, 4)
+	plans, err := plan.Sun2025().Sweep(220e6*32, 26e9, 128, 8, 6, 5, 4)
 	require.NoError(t, err)
-	formats := []precision.Float{{Exponent: 4, Mantissa: 3, Block: 128}, {Exponent: 3, Mantissa: 2, Block: 128}, {Exponent: 2, Mantissa: 2, Block: 128}, {Exponent: 2, Mantissa: 1, Block: 128}}
+	formats := []plan.Format{{Exponent: 4, Mantissa: 3, Block: 128}, {Exponent: 3, Mantissa: 2, Block: 128}, {Exponent: 2, Mantissa: 2, Block: 128}, {Exponent: 2, Mantissa: 1, Block: 128}}
 	for i, want := range []float64{2.724, 2.690, 2.672, 2.659} {
-		require.InDelta(t, want, plans[i].Loss, 0.5e-3)
-		require.Equal(t, formats[i], plans[i].Float)
+		require.InDelta(t, want, plans[i].Loss.Total, 0.5e-3)
+		require.Equal(t, formats[i], plans[i].Format)
 		require.Equal(t, formats[i].Bits(), plans[i].Bits)
 		require.InEpsilon(t, 220e6*32, plans[i].N*plans[i].Bits, 1e-15)
 		require.Equal(t, 26e9, plans[i].D)
@@ -42,13 +42,13 @@ func TestSunFixedCost(t *testing.T) {
 }
 
 func TestSunTerms(t *testing.T) {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	for _, n := range geometric(41e6, 679e6, 4) {
 		for _, d := range geometric(10e9, 100e9, 4) {
-			for _, f := range []precision.Float{{4, 3, 128}, {5, 2, 32}, {2, 1, 512}, {0, 7, 64}, {6, 1, precision.ChannelBlock}, {3.5, 2.5, 100}} {
+			for _, f := range []plan.Format{{4, 3, 128}, {5, 2, 32}, {2, 1, 512}, {0, 7, 64}, {6, 1, plan.ChannelBlock}, {3.5, 2.5, 100}} {
 				e, err := s.Loss(n, d, f)
 				require.NoError(t, err)
-				require.InEpsilon(t, sunLoss(n, d, f.Exponent, f.Mantissa, f.Block), e.Loss, 1e-12)
+				require.InEpsilon(t, sunLoss(n, d, f.Exponent, f.Mantissa, f.Block), e.Total, 1e-12)
 				require.InEpsilon(t, 69.2343*math.Pow(n, -0.2368), e.Capacity, 1e-12)
 				require.InEpsilon(t, 68973.0621*math.Pow(d, -0.5162), e.Data, 1e-12)
 				require.Equal(t, 1.9061, e.Irreducible)
@@ -65,7 +65,7 @@ func TestSunTerms(t *testing.T) {
 // TestSunConstants: the derived constants, from the penalty of one parameter and
 // one token in the best layout, and the block size of a channel.
 func TestSunConstants(t *testing.T) {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	f, err := s.Layout(6, 2)
 	require.NoError(t, err)
 	e, err := s.Loss(1, 1, f)
@@ -73,40 +73,40 @@ func TestSunConstants(t *testing.T) {
 	require.InDelta(t, 160.70, 1/(e.Precision*math.Pow(6, 3.1926+2.9543)), 0.005) // γ_ρ
 
 	const d = 1e12
-	plan, err := s.OptimumAtD(1e24, d, 2)
+	best, err := s.OptimumAtD(1e24, d, 2)
 	require.NoError(t, err)
-	require.InDelta(t, 2.2433e-3, math.Pow(plan.Bits, 3.1926+2.9543)/math.Pow(d, 0.5162), 0.5e-7) // γ_D
+	require.InDelta(t, 2.2433e-3, math.Pow(best.Bits, 3.1926+2.9543)/math.Pow(d, 0.5162), 0.5e-7) // γ_D
 
-	require.InDelta(t, 13.1567, math.Log2(precision.ChannelBlock), 1e-12)
+	require.InDelta(t, 13.1567, math.Log2(plan.ChannelBlock), 1e-12)
 }
 
 func TestSunMonotone(t *testing.T) {
-	s := precision.Sun2025()
-	penalty := func(n, d float64, f precision.Float) float64 {
+	s := plan.Sun2025()
+	penalty := func(n, d float64, f plan.Format) float64 {
 		e, err := s.Loss(n, d, f)
 		require.NoError(t, err)
 		return e.Precision
 	}
-	f := precision.Float{Exponent: 4, Mantissa: 3, Block: 128}
+	f := plan.Format{Exponent: 4, Mantissa: 3, Block: 128}
 	at := penalty(1e8, 2e10, f)
 	require.Greater(t, penalty(1e8, 3e10, f), at, "more data")
 	require.Less(t, penalty(2e8, 2e10, f), at, "more parameters")
-	require.Less(t, penalty(1e8, 2e10, precision.Float{Exponent: 5, Mantissa: 3, Block: 128}), at)
-	require.Less(t, penalty(1e8, 2e10, precision.Float{Exponent: 4, Mantissa: 4, Block: 128}), at)
-	require.Greater(t, penalty(1e8, 2e10, precision.Float{Exponent: 4, Mantissa: 3, Block: 256}), at)
-	require.Zero(t, penalty(1e8, 2e10, precision.Float{Exponent: 4, Mantissa: 3, Block: 1}))
+	require.Less(t, penalty(1e8, 2e10, plan.Format{Exponent: 5, Mantissa: 3, Block: 128}), at)
+	require.Less(t, penalty(1e8, 2e10, plan.Format{Exponent: 4, Mantissa: 4, Block: 128}), at)
+	require.Greater(t, penalty(1e8, 2e10, plan.Format{Exponent: 4, Mantissa: 3, Block: 256}), at)
+	require.Zero(t, penalty(1e8, 2e10, plan.Format{Exponent: 4, Mantissa: 3, Block: 1}))
 }
 
 // TestSunWholeLayout has the formats of Figure 5.
 func TestSunWholeLayout(t *testing.T) {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	for i, want := range [][2]float64{
 		{0, 0}, {1, 0}, {1, 1}, {2, 1}, {2, 2}, {3, 2}, {3, 3}, {4, 3},
 		{4, 4}, {5, 4}, {5, 5}, {6, 5}, {6, 6}, {7, 6}, {7, 7}, {8, 7},
 	} {
 		f, err := s.WholeLayout(i+1, 32)
 		require.NoError(t, err)
-		require.Equal(t, precision.Float{Exponent: want[0], Mantissa: want[1], Block: 32}, f)
+		require.Equal(t, plan.Format{Exponent: want[0], Mantissa: want[1], Block: 32}, f)
 		require.Equal(t, float64(i+1), f.Bits())
 	}
 	for _, bits := range []int{-1, 0, 65, math.MaxInt} {
@@ -116,7 +116,7 @@ func TestSunWholeLayout(t *testing.T) {
 }
 
 func TestSunLayout(t *testing.T) {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	for _, bits := range []float64{1.05, 2, 4, 6.5, 8, 16} {
 		f, err := s.Layout(bits, 64)
 		require.NoError(t, err)
@@ -148,90 +148,90 @@ func TestSunLayout(t *testing.T) {
 // TestSunCriticalData has values of the paper (section 4.3) and their neighbours,
 // for 1B parameters and blocks of 128.
 func TestSunCriticalData(t *testing.T) {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	for _, c := range []struct{ e, m, trillions, digit float64 }{
 		{8, 7, 1730, 1}, {4, 3, 27.3, 0.1}, {5, 2, 19.4, 0.1}, {3, 2, 4.8, 0.1}, {2, 3, 4.44, 0.01}, {2, 1, 0.393, 0.001},
 	} {
-		plan, err := s.CriticalData(1e9, precision.Float{Exponent: c.e, Mantissa: c.m, Block: 128})
+		best, err := s.CriticalData(1e9, plan.Format{Exponent: c.e, Mantissa: c.m, Block: 128})
 		require.NoError(t, err)
-		require.InDelta(t, c.trillions, plan.D/1e12, c.digit/2*1.0001, "E%vM%v", c.e, c.m)
+		require.InDelta(t, c.trillions, best.D/1e12, c.digit/2*1.0001, "E%vM%v", c.e, c.m)
 		logD := minimum(func(logD float64) float64 { return sunLoss(1e9, math.Exp(logD), c.e, c.m, 128) }, 20, 45)
-		require.InEpsilon(t, math.Exp(logD), plan.D, 1e-5)
-		slope := (sunLoss(1e9, plan.D*1.001, c.e, c.m, 128) - sunLoss(1e9, plan.D/1.001, c.e, c.m, 128)) / (2 * math.Log(1.001))
+		require.InEpsilon(t, math.Exp(logD), best.D, 1e-5)
+		slope := (sunLoss(1e9, best.D*1.001, c.e, c.m, 128) - sunLoss(1e9, best.D/1.001, c.e, c.m, 128)) / (2 * math.Log(1.001))
 		require.Less(t, math.Abs(slope), 1e-7)
-		require.Equal(t, 1e9, plan.N)
-		require.Equal(t, c.e+c.m+1, plan.Bits)
-		require.InEpsilon(t, sunLoss(1e9, plan.D, c.e, c.m, 128), plan.Loss, 1e-12)
-		require.NotEmpty(t, plan.Warnings, "beyond 100B tokens")
+		require.Equal(t, 1e9, best.N)
+		require.Equal(t, c.e+c.m+1, best.Bits)
+		require.InEpsilon(t, sunLoss(1e9, best.D, c.e, c.m, 128), best.Loss.Total, 1e-12)
+		require.NotEmpty(t, best.Loss.Warnings, "beyond 100B tokens")
 	}
 }
 
 func TestSunOptimumAtD(t *testing.T) {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	for _, c := range []struct{ d, bits float64 }{{1e11, 4.27}, {1e12, 5.18}, {1e13, 6.28}, {1e14, 7.62}} {
 		for _, cost := range []float64{1e22, 1e25} {
-			plan, err := s.OptimumAtD(cost, c.d, 128)
+			best, err := s.OptimumAtD(cost, c.d, 128)
 			require.NoError(t, err)
-			require.InDelta(t, c.bits, plan.Bits, 0.005)
+			require.InDelta(t, c.bits, best.Bits, 0.005)
 			bits := minimum(func(p float64) float64 { return sunBest(cost*16/6/(c.d*p), c.d, p, 128) }, 1.1, 40)
-			require.InDelta(t, bits, plan.Bits, 1e-4)
-			require.Equal(t, c.d, plan.D)
-			require.InEpsilon(t, cost, plan.N*plan.D*plan.Bits*6/16, 1e-12)
-			require.InEpsilon(t, sunBest(plan.N, plan.D, plan.Bits, 128), plan.Loss, 1e-12)
+			require.InDelta(t, bits, best.Bits, 1e-4)
+			require.Equal(t, c.d, best.D)
+			require.InEpsilon(t, cost, best.N*best.D*best.Bits*6/16, 1e-12)
+			require.InEpsilon(t, sunBest(best.N, best.D, best.Bits, 128), best.Loss.Total, 1e-12)
 		}
 	}
 }
 
 func TestSunOptimum(t *testing.T) {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	for _, c := range []struct{ cost, bits float64 }{{1e21, 4.19}, {1e23, 4.72}, {1e25, 5.31}, {1e27, 5.98}, {1e29, 6.73}, {1e31, 7.58}} {
-		plan, err := s.Optimum(c.cost, 128)
+		best, err := s.Optimum(c.cost, 128)
 		require.NoError(t, err)
-		require.InDelta(t, c.bits, plan.Bits, 0.005)
+		require.InDelta(t, c.bits, best.Bits, 0.005)
 		logD, bits := minimum2(func(logD, p float64) float64 {
 			d := math.Exp(logD)
 			return sunBest(c.cost*16/6/(d*p), d, p, 128)
 		}, math.Log(1e9), math.Log(1e16), 2, 16)
-		require.InDelta(t, bits, plan.Bits, 1e-3)
-		require.InEpsilon(t, math.Exp(logD), plan.D, 1e-3)
-		require.InEpsilon(t, c.cost, plan.N*plan.D*plan.Bits*6/16, 1e-12)
-		require.InDelta(t, plan.Bits, plan.Float.Bits(), 1e-12)
-		require.Equal(t, 128., plan.Float.Block)
+		require.InDelta(t, bits, best.Bits, 1e-3)
+		require.InEpsilon(t, math.Exp(logD), best.D, 1e-3)
+		require.InEpsilon(t, c.cost, best.N*best.D*best.Bits*6/16, 1e-12)
+		require.InDelta(t, best.Bits, best.Format.Bits(), 1e-12)
+		require.Equal(t, 128., best.Format.Block)
 	}
 }
 
 func TestSunOptimumAtN(t *testing.T) {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	for _, n := range []float64{1e8, 7e9, 7e10} {
 		last := 0.
 		for _, cost := range geometric(1e20, 1e27, 5) {
-			plan, err := s.OptimumAtN(cost, n, 128)
+			best, err := s.OptimumAtN(cost, n, 128)
 			require.NoError(t, err)
 			bits := minimum(func(p float64) float64 { return sunBest(n, cost*16/6/(n*p), p, 128) }, 1.1, 120)
-			require.InDelta(t, bits, plan.Bits, 1e-3)
-			require.Equal(t, n, plan.N)
-			require.InEpsilon(t, cost, plan.N*plan.D*plan.Bits*6/16, 1e-12)
-			require.Greater(t, plan.Bits, last)
-			last = plan.Bits
+			require.InDelta(t, bits, best.Bits, 1e-3)
+			require.Equal(t, n, best.N)
+			require.InEpsilon(t, cost, best.N*best.D*best.Bits*6/16, 1e-12)
+			require.Greater(t, best.Bits, last)
+			last = best.Bits
 		}
 	}
 }
 
-// TestSunOptimumAtFloat includes blocks of one element, which leave the optimum
+// TestSunOptimumAtFormat includes blocks of one element, which leave the optimum
 // of Chinchilla.
-func TestSunOptimumAtFloat(t *testing.T) {
-	s := precision.Sun2025()
-	for _, f := range []precision.Float{{4, 3, 128}, {2, 1, 32}, {8, 7, 128}, {4, 3, 1}} {
+func TestSunOptimumAtFormat(t *testing.T) {
+	s := plan.Sun2025()
+	for _, f := range []plan.Format{{4, 3, 128}, {2, 1, 32}, {8, 7, 128}, {4, 3, 1}} {
 		for _, cost := range []float64{1e19, 1e22, 1e26} {
-			plan, err := s.OptimumAtFloat(cost, f)
+			best, err := s.OptimumAtFormat(cost, f)
 			require.NoError(t, err)
 			logN := minimum(func(logN float64) float64 {
 				n := math.Exp(logN)
 				return sunLoss(n, cost*16/6/(n*f.Bits()), f.Exponent, f.Mantissa, f.Block)
 			}, math.Log(1e5), math.Log(1e16))
-			require.InEpsilon(t, math.Exp(logN), plan.N, 1e-5)
-			require.InEpsilon(t, cost, plan.N*plan.D*f.Bits()*6/16, 1e-12)
-			require.Equal(t, f, plan.Float)
+			require.InEpsilon(t, math.Exp(logN), best.N, 1e-5)
+			require.InEpsilon(t, cost, best.N*best.D*f.Bits()*6/16, 1e-12)
+			require.Equal(t, f, best.Format)
 		}
 	}
 }

@@ -1,17 +1,17 @@
-package precision_test
+package plan_test
 
 import (
 	"math"
 	"testing"
 
-	"github.com/octavo-fp8/octavo/precision"
+	"github.com/octavo-fp8/octavo/plan"
 )
 
 // sound fails for a result that is not an answer: with an error everything is
 // zero, without one every number is finite and in its range.
-func sound(t *testing.T, e precision.Estimate, err error) {
+func sound(t *testing.T, e plan.Loss, err error) {
 	t.Helper()
-	all := []float64{e.Loss, e.Capacity, e.Data, e.Irreducible, e.Precision, e.PostTraining, e.Effective}
+	all := []float64{e.Total, e.Capacity, e.Data, e.Irreducible, e.Precision, e.PostTraining, e.Effective}
 	for _, v := range all {
 		if err != nil && v != 0 {
 			t.Fatalf("%+v with %v", e, err)
@@ -20,14 +20,14 @@ func sound(t *testing.T, e precision.Estimate, err error) {
 			t.Fatalf("%+v", e)
 		}
 	}
-	if err == nil && (e.Loss <= 0 || e.Effective <= 0 || e.Loss < max(e.Capacity, e.Data, e.Precision)) {
+	if err == nil && (e.Total <= 0 || e.Effective <= 0 || e.Total < max(e.Capacity, e.Data, e.Precision)) {
 		t.Fatalf("%+v", e)
 	}
 }
 
-func soundPlan(t *testing.T, p precision.Plan, err error) {
+func soundTraining(t *testing.T, p plan.Training, err error) {
 	t.Helper()
-	sound(t, p.Estimate, err)
+	sound(t, p.Loss, err)
 	for _, v := range []float64{p.N, p.D, p.Bits} {
 		if (err == nil) != (v > 0) || math.IsInf(v, 0) {
 			t.Fatalf("%+v with %v", p, err)
@@ -48,28 +48,28 @@ func seeds(f *testing.F) {
 
 func FuzzKumar(f *testing.F) {
 	seeds(f)
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	f.Fuzz(func(t *testing.T, a, b, c, d, e, post float64) {
-		got, err := k.Loss(a, b, precision.Bits{Weights: c, Activations: d, KV: e, Post: post})
+		got, err := k.Loss(a, b, plan.Bits{Weights: c, Activations: d, KV: e, Post: post})
 		sound(t, got, err)
 		if err == nil && got.Effective > a {
 			t.Fatalf("N %v has N_eff %v", a, got.Effective)
 		}
-		for _, run := range []func() (precision.Plan, error){
-			func() (precision.Plan, error) { return k.Optimum(a) },
-			func() (precision.Plan, error) { return k.OptimumAtD(a, b) },
-			func() (precision.Plan, error) { return k.OptimumAtN(a, b) },
-			func() (precision.Plan, error) { return k.OptimumAtBits(a, c) },
-			func() (precision.Plan, error) { return k.CriticalData(a, post) },
+		for _, run := range []func() (plan.Training, error){
+			func() (plan.Training, error) { return k.Optimum(a) },
+			func() (plan.Training, error) { return k.OptimumAtD(a, b) },
+			func() (plan.Training, error) { return k.OptimumAtN(a, b) },
+			func() (plan.Training, error) { return k.OptimumAtBits(a, c) },
+			func() (plan.Training, error) { return k.CriticalData(a, post) },
 		} {
-			plan, err := run()
-			soundPlan(t, plan, err)
+			best, err := run()
+			soundTraining(t, best, err)
 		}
 		if plans, err := k.Sweep(a, b, c, d); err == nil {
-			soundPlan(t, plans[0], nil)
-			soundPlan(t, plans[1], nil)
+			soundTraining(t, plans[0], nil)
+			soundTraining(t, plans[1], nil)
 		}
-		cost, err := precision.Cost(a, b, c)
+		cost, err := plan.FLOPs(a, b, c)
 		if (err == nil) != (cost > 0 && !math.IsInf(cost, 0) && a > 0 && b > 0 && c > 0) {
 			t.Fatalf("cost %v with %v", cost, err)
 		}
@@ -78,34 +78,34 @@ func FuzzKumar(f *testing.F) {
 
 func FuzzSun(f *testing.F) {
 	seeds(f)
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	f.Fuzz(func(t *testing.T, a, b, c, d, e, bits float64) {
-		format := precision.Float{Exponent: c, Mantissa: d, Block: e}
+		format := plan.Format{Exponent: c, Mantissa: d, Block: e}
 		got, err := s.Loss(a, b, format)
 		sound(t, got, err)
 		if err == nil && got.Effective > a {
 			t.Fatalf("N %v has N_eff %v", a, got.Effective)
 		}
-		for _, run := range []func() (precision.Plan, error){
-			func() (precision.Plan, error) { return s.Optimum(a, e) },
-			func() (precision.Plan, error) { return s.OptimumAtD(a, b, e) },
-			func() (precision.Plan, error) { return s.OptimumAtN(a, b, e) },
-			func() (precision.Plan, error) { return s.OptimumAtFloat(a, format) },
-			func() (precision.Plan, error) { return s.CriticalData(a, format) },
+		for _, run := range []func() (plan.Training, error){
+			func() (plan.Training, error) { return s.Optimum(a, e) },
+			func() (plan.Training, error) { return s.OptimumAtD(a, b, e) },
+			func() (plan.Training, error) { return s.OptimumAtN(a, b, e) },
+			func() (plan.Training, error) { return s.OptimumAtFormat(a, format) },
+			func() (plan.Training, error) { return s.CriticalData(a, format) },
 		} {
-			plan, err := run()
-			soundPlan(t, plan, err)
+			best, err := run()
+			soundTraining(t, best, err)
 		}
 		if layout, err := s.Layout(bits, e); err == nil {
 			if math.Abs(layout.Bits()-bits) > 1e-12*bits || layout.Exponent < 0 || layout.Mantissa < 0 || layout.Block != e {
 				t.Fatalf("%v bits: %+v", bits, layout)
 			}
-		} else if layout != (precision.Float{}) {
+		} else if layout != (plan.Format{}) {
 			t.Fatalf("%+v with %v", layout, err)
 		}
 		if plans, err := s.Sweep(a, b, e, 4, int(bits)); err == nil {
-			soundPlan(t, plans[0], nil)
-			soundPlan(t, plans[1], nil)
+			soundTraining(t, plans[0], nil)
+			soundTraining(t, plans[1], nil)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package precision
+package plan
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 // mantissa for the smallest penalty (equation 19): bits·δ/(δ+ν) - 1/2 to the
 // exponent and bits·ν/(δ+ν) - 1/2 to the mantissa. It is an error if that is
 // negative for one, with 1.04 bits or less under [Sun2025].
-func (s Sun) Layout(bits, block float64) (Float, error) {
+func (s Sun) Layout(bits, block float64) (Format, error) {
 	if err := first(s.check(), positive("the number of bits", bits), checkBlock(block)); err != nil {
-		return Float{}, err
+		return Format{}, err
 	}
 	if least := s.leastBits(); bits < least {
-		return Float{}, tooSmall("the number of bits", bits, least)
+		return Format{}, tooSmall("the number of bits", bits, least)
 	}
 	sum := s.Delta + s.Nu
 	// Rounding could leave either a little below 0 at least bits.
-	return Float{
+	return Format{
 		Exponent: max(0, s.Delta*bits/sum-0.5),
 		Mantissa: max(0, s.Nu*bits/sum-0.5),
 		Block:    block,
@@ -29,16 +29,16 @@ func (s Sun) Layout(bits, block float64) (Float, error) {
 func (s Sun) leastBits() float64 { return (s.Delta + s.Nu) / (2 * min(s.Delta, s.Nu)) }
 
 // WholeLayout is [Sun.Layout] in whole bits, from 1 to 64: E4M3 of 8.
-func (s Sun) WholeLayout(bits int, block float64) (Float, error) {
+func (s Sun) WholeLayout(bits int, block float64) (Format, error) {
 	if bits < 1 || bits > maxBits {
-		return Float{}, fmt.Errorf("precision: the number of bits is %d, must be from 1 to %d", bits, maxBits)
+		return Format{}, fmt.Errorf("plan: the number of bits is %d, must be from 1 to %d", bits, maxBits)
 	}
 	if err := first(s.check(), checkBlock(block)); err != nil {
-		return Float{}, err
+		return Format{}, err
 	}
-	best, least := Float{}, math.Inf(1)
+	best, least := Format{}, math.Inf(1)
 	for exponent := range bits {
-		f := Float{Exponent: float64(exponent), Mantissa: float64(bits - 1 - exponent), Block: block}
+		f := Format{Exponent: float64(exponent), Mantissa: float64(bits - 1 - exponent), Block: block}
 		// Logarithms, because the penalty of the law overflows for large δ and ν.
 		if noise := -s.Delta*math.Log(f.Exponent+0.5) - s.Nu*math.Log(f.Mantissa+0.5); noise < least {
 			best, least = f, noise

@@ -1,4 +1,4 @@
-package precision_test
+package plan_test
 
 import "math"
 

@@ -1,17 +1,17 @@
-package precision
+package plan
 
 import (
 	"fmt"
 	"math"
 )
 
-// Range is where a law was fitted on data or checked against it, ends included.
-// The zero Range is unknown and warns of nothing.
-type Range struct{ Min, Max float64 }
+// FitRange is where a law was fitted on data or checked against it, ends included.
+// The zero FitRange is unknown and warns of nothing.
+type FitRange struct{ Min, Max float64 }
 
 // outside is a warning if v is not in r, and empty otherwise.
-func (r Range) outside(name string, v float64) string {
-	if r == (Range{}) || r.Min <= v && v <= r.Max {
+func (r FitRange) outside(name string, v float64) string {
+	if r == (FitRange{}) || r.Min <= v && v <= r.Max {
 		return ""
 	}
 	return fmt.Sprintf("%s is %.4g, and the law is known from %.4g to %.4g", name, v, r.Min, r.Max)
@@ -31,14 +31,14 @@ func positive(name string, v float64) error {
 	if v > 0 && !math.IsInf(v, 1) {
 		return nil
 	}
-	return fmt.Errorf("precision: %s is %v, must be positive and finite", name, v)
+	return fmt.Errorf("plan: %s is %v, must be positive and finite", name, v)
 }
 
 func notNegative(name string, v float64) error {
 	if v >= 0 && !math.IsInf(v, 1) {
 		return nil
 	}
-	return fmt.Errorf("precision: %s is %v, must be 0 or more and finite", name, v)
+	return fmt.Errorf("plan: %s is %v, must be 0 or more and finite", name, v)
 }
 
 func first(errs ...error) error {
@@ -54,9 +54,9 @@ func finite(name string, v float64) error {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return nil
 	}
-	return fmt.Errorf("precision: %s is %v, must be finite", name, v)
+	return fmt.Errorf("plan: %s is %v, must be finite", name, v)
 }
 
 func tooSmall(name string, v, least float64) error {
-	return fmt.Errorf("precision: %s is %.4g, must be at least %.4g", name, v, least)
+	return fmt.Errorf("plan: %s is %.4g, must be at least %.4g", name, v, least)
 }

@@ -1,32 +1,32 @@
-package precision_test
+package plan_test
 
 import (
 	"fmt"
 
-	"github.com/octavo-fp8/octavo/precision"
+	"github.com/octavo-fp8/octavo/plan"
 )
 
 // Models of the same cost under both laws: N·P = 220M·32 bits, 26B tokens. They
 // do not agree on where bits run out.
 func Example() {
 	const size, tokens, block = 220e6 * 32, 26e9, 128
-	kumar, err := precision.Kumar2024().Sweep(size, tokens, 32, 16, 12, 10, 8, 7, 6, 5, 4)
+	kumar, err := plan.Kumar2024().Sweep(size, tokens, 32, 16, 12, 10, 8, 7, 6, 5, 4)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	sun, err := precision.Sun2025().Sweep(size, tokens, block, 16, 8, 6, 5, 4)
+	sun, err := plan.Sun2025().Sweep(size, tokens, block, 16, 8, 6, 5, 4)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println("Kumar  bits  N        L       penalty")
 	for _, p := range kumar {
-		fmt.Printf("%11g  %4.0fM  %8.4f  %.4f\n", p.Bits, p.N/1e6, p.Loss, p.Precision)
+		fmt.Printf("%11g  %4.0fM  %8.4f  %.4f\n", p.Bits, p.N/1e6, p.Loss.Total, p.Loss.Precision)
 	}
 	fmt.Println("Sun    format  N        L       penalty")
 	for _, p := range sun {
-		fmt.Printf("%9s%gM%g  %4.0fM  %8.4f  %.4f\n", "E", p.Float.Exponent, p.Float.Mantissa, p.N/1e6, p.Loss, p.Precision)
+		fmt.Printf("%9s%gM%g  %4.0fM  %8.4f  %.4f\n", "E", p.Format.Exponent, p.Format.Mantissa, p.N/1e6, p.Loss.Total, p.Loss.Precision)
 	}
 	// Output:
 	// Kumar  bits  N        L       penalty
@@ -51,22 +51,22 @@ func Example() {
 // that is given, and with a format that is given.
 func ExampleSun_Optimum() {
 	const cost, block = 1e23, 128
-	s := precision.Sun2025()
-	show := func(what string, p precision.Plan, err error) {
+	s := plan.Sun2025()
+	show := func(what string, p plan.Training, err error) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Printf("%-9s %.2f bits, %.1fB parameters, %.2fT tokens, loss %.3f, %d warnings\n",
-			what, p.Bits, p.N/1e9, p.D/1e12, p.Loss, len(p.Warnings))
+			what, p.Bits, p.N/1e9, p.D/1e12, p.Loss.Total, len(p.Loss.Warnings))
 	}
 	p, err := s.Optimum(cost, block)
 	show("free", p, err)
 	p, err = s.OptimumAtN(cost, 7e9, block)
 	show("7B", p, err)
-	p, err = s.OptimumAtFloat(cost, precision.Float{Exponent: 4, Mantissa: 3, Block: block})
+	p, err = s.OptimumAtFormat(cost, plan.Format{Exponent: 4, Mantissa: 3, Block: block})
 	show("E4M3", p, err)
-	p, err = s.OptimumAtFloat(cost, precision.Float{Exponent: 8, Mantissa: 7, Block: block})
+	p, err = s.OptimumAtFormat(cost, plan.Format{Exponent: 8, Mantissa: 7, Block: block})
 	show("BF16", p, err)
 	// Output:
 	// free      4.72 bits, 171.8B parameters, 0.33T tokens, loss 2.142, 2 warnings
@@ -78,7 +78,7 @@ func ExampleSun_Optimum() {
 // The best precision does not depend on the budget, unless the size of the model
 // is given.
 func ExampleKumar_Optimum() {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	for _, cost := range []float64{1e19, 1e20, 1e21} {
 		free, err := k.Optimum(cost)
 		if err != nil {
@@ -101,20 +101,20 @@ func ExampleKumar_Optimum() {
 // Below some bits a law has no answer, and outside the data it was fitted on it
 // says so.
 func ExampleKumar_Loss() {
-	k := precision.Kumar2024()
-	_, err := k.Loss(220e6, 26e9, precision.Uniform(3))
+	k := plan.Kumar2024()
+	_, err := k.Loss(220e6, 26e9, plan.UniformBits(3))
 	fmt.Println(err)
-	e, err := k.Loss(70e9, 15e12, precision.Uniform(8))
+	e, err := k.Loss(70e9, 15e12, plan.UniformBits(8))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%.3f\n", e.Loss)
+	fmt.Printf("%.3f\n", e.Total)
 	for _, w := range e.Warnings {
 		fmt.Println(w)
 	}
 	// Output:
-	// precision: 3 bits for activations leave no effective parameters: N_eff reaches 0 at 3.11 bits, use more
+	// plan: 3 bits for activations leave no effective parameters: N_eff reaches 0 at 3.11 bits, use more
 	// 2.789
 	// N is 7e+10, and the law is known from 3e+07 to 1.7e+09
 	// D is 1.5e+13, and the law is known from 1.5e+09 to 2.6e+10
@@ -122,7 +122,7 @@ func ExampleKumar_Loss() {
 
 // Too much data makes a model worse that is trained in few bits.
 func ExampleSun_CriticalData() {
-	s := precision.Sun2025()
+	s := plan.Sun2025()
 	for _, bits := range []int{4, 6, 8, 16} {
 		f, err := s.WholeLayout(bits, 128)
 		if err != nil {

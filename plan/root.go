@@ -1,4 +1,4 @@
-package precision
+package plan
 
 // root returns where f, which falls, goes through zero between lo and hi. The
 // ends themselves are not evaluated.

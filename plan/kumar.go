@@ -1,4 +1,4 @@
-package precision
+package plan
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ type Kumar struct {
 // Sensitivity is how one part of a model suffers from few bits: in P bits a
 // fraction 1 - exp(-P/Gamma + Offset) of the parameters counts.
 type Sensitivity struct {
-	Gamma  float64 // γ_x
-	Offset float64 // n_x, 0 or more: no parameters may count in 0 bits
-	Fit    Range   // of bits
+	Gamma  float64  // γ_x
+	Offset float64  // n_x, 0 or more: no parameters may count in 0 bits
+	Fit    FitRange // of bits
 }
 
 // Degradation is how weights suffer from quantization after training in 16 bits
@@ -37,9 +37,9 @@ type Bits struct {
 	Post                     float64 // of weights quantized after training; 0 for none
 }
 
-// Uniform returns bits for all that is multiplied in training, as hardware asks
+// UniformBits returns bits for all that is multiplied in training, as hardware asks
 // for.
-func Uniform(bits float64) Bits { return Bits{Weights: bits, Activations: bits, KV: bits} }
+func UniformBits(bits float64) Bits { return Bits{Weights: bits, Activations: bits, KV: bits} }
 
 // Kumar2024 returns the constants of Table 2 (Appendix K). The ranges of bits
 // end at the baselines, in BF16.
@@ -47,11 +47,11 @@ func Kumar2024() Kumar {
 	return Kumar{
 		Chinchilla: Chinchilla{
 			A: 4.299e3, Alpha: 0.4965, B: 1.806e4, Beta: 0.4965, E: 2.7648,
-			FitN: Range{30e6, 1.7e9}, FitD: Range{1.5e9, 26e9},
+			FitN: FitRange{30e6, 1.7e9}, FitD: FitRange{1.5e9, 26e9},
 		},
-		Weights:      Sensitivity{Gamma: 2.6745, Offset: 0.3037, Fit: Range{3, 16}},
-		Activations:  Sensitivity{Gamma: 2.2102, Offset: 1.4072, Fit: Range{4, 16}},
-		KV:           Sensitivity{Gamma: 0.9578, Offset: 2.4185, Fit: Range{4, 16}},
+		Weights:      Sensitivity{Gamma: 2.6745, Offset: 0.3037, Fit: FitRange{3, 16}},
+		Activations:  Sensitivity{Gamma: 2.2102, Offset: 1.4072, Fit: FitRange{4, 16}},
+		KV:           Sensitivity{Gamma: 0.9578, Offset: 2.4185, Fit: FitRange{4, 16}},
 		PostTraining: Degradation{C: 0.0598, GammaD: 0.5068, GammaN: 0.3439, Gamma: 0.5907},
 	}
 }
@@ -60,26 +60,26 @@ func Kumar2024() Kumar {
 // an argument or a constant of k is not positive and finite, if a part has so few
 // bits that no effective parameters remain, and if weights are quantized after
 // training in less than 16 bits or to more bits than they had.
-func (k Kumar) Loss(n, d float64, bits Bits) (Estimate, error) {
+func (k Kumar) Loss(n, d float64, bits Bits) (Loss, error) {
 	if err := first(k.check(), positive("N", n), positive("D", d)); err != nil {
-		return Estimate{}, err
+		return Loss{}, err
 	}
 	fraction, err := k.logFraction(bits)
 	if err != nil {
-		return Estimate{}, err
+		return Loss{}, err
 	}
-	e := k.estimate(n, d)
-	e.Precision = e.Capacity * math.Expm1(-k.Alpha*fraction)
-	e.Effective = n * math.Exp(fraction)
+	l := k.loss(n, d)
+	l.Precision = l.Capacity * math.Expm1(-k.Alpha*fraction)
+	l.Effective = n * math.Exp(fraction)
 	if bits.Post != 0 {
-		if e.PostTraining, err = k.degradation(n, d, bits); err != nil {
-			return Estimate{}, err
+		if l.PostTraining, err = k.degradation(n, d, bits); err != nil {
+			return Loss{}, err
 		}
 	}
 	for _, p := range k.parts(bits) {
-		e.Warnings = append(e.Warnings, warnings(p.Fit.outside("the precision of "+p.name, p.bits))...)
+		l.Warnings = append(l.Warnings, warnings(p.Fit.outside("the precision of "+p.name, p.bits))...)
 	}
-	return e.total()
+	return l.sum()
 }
 
 // part is one of the three parts of a model and its precision.
@@ -113,12 +113,12 @@ func (k Kumar) logFraction(bits Bits) (float64, error) {
 		if err := positive("the precision of "+p.name, p.bits); err != nil {
 			return 0, err
 		}
-		l := p.logFraction(p.bits)
-		if math.IsInf(l, -1) {
-			return 0, fmt.Errorf("precision: %.4g bits for %s leave no effective parameters: N_eff reaches 0 at %.4g bits, use more",
+		factor := p.logFraction(p.bits)
+		if math.IsInf(factor, -1) {
+			return 0, fmt.Errorf("plan: %.4g bits for %s leave no effective parameters: N_eff reaches 0 at %.4g bits, use more",
 				p.bits, p.name, p.least())
 		}
-		sum += l
+		sum += factor
 	}
 	return sum, nil
 }
@@ -149,12 +149,12 @@ func (k Kumar) degradation(n, d float64, bits Bits) (float64, error) {
 	}
 	for _, t := range k.parts(bits) {
 		if t.bits < 16 {
-			return 0, fmt.Errorf("precision: %s trained in %.4g bits and weights quantized afterwards: the law is published for training in 16 bits or more; set Post to 0 or train in 16",
+			return 0, fmt.Errorf("plan: %s trained in %.4g bits and weights quantized afterwards: the law is published for training in 16 bits or more; set Post to 0 or train in 16",
 				t.name, t.bits)
 		}
 	}
 	if bits.Post > bits.Weights {
-		return 0, fmt.Errorf("precision: weights trained in %.4g bits and quantized to %.4g afterwards: Post must not be more", bits.Weights, bits.Post)
+		return 0, fmt.Errorf("plan: weights trained in %.4g bits and quantized to %.4g afterwards: Post must not be more", bits.Weights, bits.Post)
 	}
 	return p.C * math.Pow(d, p.GammaD) / math.Pow(n, p.GammaN) * math.Exp(p.Offset-bits.Post/p.Gamma), nil
 }

@@ -1,4 +1,4 @@
-package precision_test
+package plan_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/precision"
+	"github.com/octavo-fp8/octavo/plan"
 )
 
 // kumarFraction is N_eff/N as the paper writes it, with the constants of its
@@ -40,22 +40,22 @@ func TestKumarFixedCost(t *testing.T) {
 	for _, w := range want {
 		bits = append(bits, w.bits)
 	}
-	got, err := precision.Kumar2024().Sweep(220e6*32, 26e9, bits...)
+	got, err := plan.Kumar2024().Sweep(220e6*32, 26e9, bits...)
 	require.NoError(t, err)
 	require.Len(t, got, len(want))
 	for i, w := range want {
 		require.Equal(t, w.bits, got[i].Bits)
 		require.InDelta(t, w.millions, got[i].N/1e6, 0.5)
 		require.Equal(t, 26e9, got[i].D)
-		require.InDelta(t, w.loss, got[i].Loss, 0.5e-4, "%v bits", w.bits)
+		require.InDelta(t, w.loss, got[i].Loss.Total, 0.5e-4, "%v bits", w.bits)
 	}
 }
 
 func TestKumarTerms(t *testing.T) {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	for _, n := range geometric(3e7, 1.7e9, 5) {
 		for _, d := range geometric(1.5e9, 2.6e10, 4) {
-			for _, b := range []precision.Bits{{Weights: 3, Activations: 4, KV: 5}, {Weights: 12, Activations: 8, KV: 6}, precision.Uniform(16), {Weights: 4.5, Activations: 16, KV: 16}} {
+			for _, b := range []plan.Bits{{Weights: 3, Activations: 4, KV: 5}, {Weights: 12, Activations: 8, KV: 6}, plan.UniformBits(16), {Weights: 4.5, Activations: 16, KV: 16}} {
 				e, err := k.Loss(n, d, b)
 				require.NoError(t, err)
 				effective := n * kumarFraction(b.Weights, b.Activations, b.KV)
@@ -65,7 +65,7 @@ func TestKumarTerms(t *testing.T) {
 				require.Equal(t, 2.7648, e.Irreducible)
 				require.InEpsilon(t, 4.299e3*(math.Pow(effective, -0.4965)-math.Pow(n, -0.4965)), e.Precision, 1e-9)
 				require.Zero(t, e.PostTraining)
-				require.InEpsilon(t, e.Capacity+e.Data+e.Irreducible+e.Precision, e.Loss, 1e-15)
+				require.InEpsilon(t, e.Capacity+e.Data+e.Irreducible+e.Precision, e.Total, 1e-15)
 				require.Empty(t, e.Warnings)
 			}
 		}
@@ -75,24 +75,24 @@ func TestKumarTerms(t *testing.T) {
 // TestKumarPostTraining: δ is for models trained in 16 bits or more, and is the
 // only term that changes.
 func TestKumarPostTraining(t *testing.T) {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	for _, post := range []float64{3, 4, 5.5, 8, 16} {
 		for _, n := range geometric(3e7, 1e9, 4) {
-			before, err := k.Loss(n, 2e10, precision.Uniform(16))
+			before, err := k.Loss(n, 2e10, plan.UniformBits(16))
 			require.NoError(t, err)
-			bits := precision.Uniform(16)
+			bits := plan.UniformBits(16)
 			bits.Post = post
 			after, err := k.Loss(n, 2e10, bits)
 			require.NoError(t, err)
 			require.InEpsilon(t, kumarPTQ(n, 2e10, post), after.PostTraining, 1e-12)
-			require.InEpsilon(t, before.Loss+after.PostTraining, after.Loss, 1e-15)
-			after.PostTraining, after.Loss = 0, before.Loss
+			require.InEpsilon(t, before.Total+after.PostTraining, after.Total, 1e-15)
+			after.PostTraining, after.Total = 0, before.Total
 			require.Equal(t, before, after)
 		}
 	}
 
 	// The constant b as the offset of the exponent.
-	bits := precision.Bits{Weights: 16, Activations: 16, KV: 32, Post: 4}
+	bits := plan.Bits{Weights: 16, Activations: 16, KV: 32, Post: 4}
 	plain, err := k.Loss(1e8, 1e10, bits)
 	require.NoError(t, err)
 	k.PostTraining.Offset = 1.1277
@@ -104,45 +104,45 @@ func TestKumarPostTraining(t *testing.T) {
 // TestKumarMonotone: more of anything is better, except that more data is worse
 // for quantization after training.
 func TestKumarMonotone(t *testing.T) {
-	k := precision.Kumar2024()
-	loss := func(n, d float64, b precision.Bits) precision.Estimate {
+	k := plan.Kumar2024()
+	loss := func(n, d float64, b plan.Bits) plan.Loss {
 		e, err := k.Loss(n, d, b)
 		require.NoError(t, err)
 		return e
 	}
-	base := precision.Bits{Weights: 5, Activations: 5, KV: 5}
+	base := plan.Bits{Weights: 5, Activations: 5, KV: 5}
 	at := loss(1e8, 1e10, base)
-	require.Less(t, loss(1.1e8, 1e10, base).Loss, at.Loss)
-	require.Less(t, loss(1e8, 1.1e10, base).Loss, at.Loss)
-	for _, more := range []precision.Bits{{Weights: 5.1, Activations: 5, KV: 5}, {Weights: 5, Activations: 5.1, KV: 5}, {Weights: 5, Activations: 5, KV: 5.1}} {
+	require.Less(t, loss(1.1e8, 1e10, base).Total, at.Total)
+	require.Less(t, loss(1e8, 1.1e10, base).Total, at.Total)
+	for _, more := range []plan.Bits{{Weights: 5.1, Activations: 5, KV: 5}, {Weights: 5, Activations: 5.1, KV: 5}, {Weights: 5, Activations: 5, KV: 5.1}} {
 		e := loss(1e8, 1e10, more)
-		require.Less(t, e.Loss, at.Loss)
+		require.Less(t, e.Total, at.Total)
 		require.Less(t, e.Precision, at.Precision)
 		require.Greater(t, e.Effective, at.Effective)
 	}
-	post := precision.Bits{Weights: 16, Activations: 16, KV: 16, Post: 4}
+	post := plan.Bits{Weights: 16, Activations: 16, KV: 16, Post: 4}
 	require.Greater(t, loss(1e8, 2e10, post).PostTraining, loss(1e8, 1e10, post).PostTraining)
 	require.Less(t, loss(2e8, 1e10, post).PostTraining, loss(1e8, 1e10, post).PostTraining)
 	// In very many bits nothing is left of the penalty, and nothing negative.
-	require.Zero(t, loss(1e8, 1e10, precision.Uniform(1e4)).Precision)
-	require.Equal(t, 1e8, loss(1e8, 1e10, precision.Uniform(1e4)).Effective)
+	require.Zero(t, loss(1e8, 1e10, plan.UniformBits(1e4)).Precision)
+	require.Equal(t, 1e8, loss(1e8, 1e10, plan.UniformBits(1e4)).Effective)
 }
 
 // TestKumarOptimum compares with a search over N and P and D = C/(6/16·N·P).
 func TestKumarOptimum(t *testing.T) {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	for _, cost := range []float64{1e19, 1e21, 1e24} {
-		plan, err := k.Optimum(cost)
+		best, err := k.Optimum(cost)
 		require.NoError(t, err)
 		logN, bits := minimum2(func(logN, p float64) float64 {
 			n := math.Exp(logN)
 			return kumarLoss(n, cost*16/6/(n*p), p)
 		}, math.Log(1e6), math.Log(1e13), 3.2, 30)
-		require.InDelta(t, 7.0, plan.Bits, 0.05)
-		require.InDelta(t, bits, plan.Bits, 1e-3)
-		require.InEpsilon(t, math.Exp(logN), plan.N, 1e-3)
-		require.InEpsilon(t, cost, plan.N*plan.D*plan.Bits*6/16, 1e-12)
-		require.InEpsilon(t, kumarLoss(plan.N, plan.D, plan.Bits), plan.Loss, 1e-12)
+		require.InDelta(t, 7.0, best.Bits, 0.05)
+		require.InDelta(t, bits, best.Bits, 1e-3)
+		require.InEpsilon(t, math.Exp(logN), best.N, 1e-3)
+		require.InEpsilon(t, cost, best.N*best.D*best.Bits*6/16, 1e-12)
+		require.InEpsilon(t, kumarLoss(best.N, best.D, best.Bits), best.Loss.Total, 1e-12)
 	}
 
 	// Independent of the cost, to the bit.
@@ -155,28 +155,28 @@ func TestKumarOptimum(t *testing.T) {
 
 // TestKumarOffsets: without offsets the optimum is somewhere else.
 func TestKumarOffsets(t *testing.T) {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	k.Weights.Offset, k.Activations.Offset, k.KV.Offset = 0, 0, 0
-	plan, err := k.Optimum(1e21)
+	best, err := k.Optimum(1e21)
 	require.NoError(t, err)
-	require.InDelta(t, 3.47, plan.Bits, 0.005)
+	require.InDelta(t, 3.47, best.Bits, 0.005)
 
 	k.Activations, k.KV = k.Weights, k.Weights
-	plan, err = k.Optimum(1e21)
+	best, err = k.Optimum(1e21)
 	require.NoError(t, err)
-	require.InDelta(t, 5.09, plan.Bits, 0.005)
+	require.InDelta(t, 5.09, best.Bits, 0.005)
 }
 
 func TestKumarOptimumAtD(t *testing.T) {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	for _, d := range []float64{2e9, 26e9, 1e13} {
 		const cost = 1e21
-		plan, err := k.OptimumAtD(cost, d)
+		best, err := k.OptimumAtD(cost, d)
 		require.NoError(t, err)
 		bits := minimum(func(p float64) float64 { return kumarLoss(cost*16/6/(d*p), d, p) }, kumarLeast+0.01, 40)
-		require.InDelta(t, bits, plan.Bits, 1e-5)
-		require.Equal(t, d, plan.D)
-		require.InEpsilon(t, cost, plan.N*plan.D*plan.Bits*6/16, 1e-12)
+		require.InDelta(t, bits, best.Bits, 1e-5)
+		require.Equal(t, d, best.D)
+		require.InEpsilon(t, cost, best.N*best.D*best.Bits*6/16, 1e-12)
 	}
 }
 
@@ -184,18 +184,18 @@ func TestKumarOptimumAtD(t *testing.T) {
 // there is much data: by β·γ for each factor of e, γ being that of the weights,
 // whose factor is the last to saturate.
 func TestKumarOptimumAtN(t *testing.T) {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	for _, n := range []float64{1e8, 1e9, 7e10} {
 		last := 0.
 		for _, cost := range geometric(1e17, 1e26, 10) {
-			plan, err := k.OptimumAtN(cost, n)
+			best, err := k.OptimumAtN(cost, n)
 			require.NoError(t, err)
 			bits := minimum(func(p float64) float64 { return kumarLoss(n, cost*16/6/(n*p), p) }, kumarLeast+1e-3, 60)
-			require.InDelta(t, bits, plan.Bits, 1e-3, "N %v cost %v", n, cost)
-			require.Equal(t, n, plan.N)
-			require.InEpsilon(t, cost, plan.N*plan.D*plan.Bits*6/16, 1e-12)
-			require.Greater(t, plan.Bits, last)
-			last = plan.Bits
+			require.InDelta(t, bits, best.Bits, 1e-3, "N %v cost %v", n, cost)
+			require.Equal(t, n, best.N)
+			require.InEpsilon(t, cost, best.N*best.D*best.Bits*6/16, 1e-12)
+			require.Greater(t, best.Bits, last)
+			last = best.Bits
 		}
 	}
 	low, err := k.OptimumAtN(1e60, 1e8)
@@ -206,46 +206,46 @@ func TestKumarOptimumAtN(t *testing.T) {
 }
 
 func TestKumarOptimumAtBits(t *testing.T) {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	const cost = 1e21
 	lastN, lastD := math.Inf(1), 0.
 	for _, p := range []float64{4, 5, 6, 8, 12, 16, 32} {
-		plan, err := k.OptimumAtBits(cost, p)
+		best, err := k.OptimumAtBits(cost, p)
 		require.NoError(t, err)
 		logN := minimum(func(logN float64) float64 {
 			n := math.Exp(logN)
 			return kumarLoss(n, cost*16/6/(n*p), p)
 		}, math.Log(1e6), math.Log(1e13))
-		require.InEpsilon(t, math.Exp(logN), plan.N, 1e-5)
-		require.Equal(t, p, plan.Bits)
-		require.InEpsilon(t, cost, plan.N*plan.D*plan.Bits*6/16, 1e-12)
-		require.Less(t, plan.N, lastN, "fewer bits, more parameters")
+		require.InEpsilon(t, math.Exp(logN), best.N, 1e-5)
+		require.Equal(t, p, best.Bits)
+		require.InEpsilon(t, cost, best.N*best.D*best.Bits*6/16, 1e-12)
+		require.Less(t, best.N, lastN, "fewer bits, more parameters")
 		if p <= 6 {
-			require.Greater(t, plan.D, lastD, "few bits, less data")
+			require.Greater(t, best.D, lastD, "few bits, less data")
 		}
-		lastN, lastD = plan.N, plan.D
+		lastN, lastD = best.N, best.D
 	}
 }
 
 // TestKumarCriticalData: the loss after quantization is least there, and its
 // derivative by D zero.
 func TestKumarCriticalData(t *testing.T) {
-	k := precision.Kumar2024()
+	k := plan.Kumar2024()
 	after := func(n, d, post float64) float64 { return 1.806e4*math.Pow(d, -0.4965) + kumarPTQ(n, d, post) }
 	for _, n := range []float64{3e7, 1e9} {
 		last := 0.
 		for _, post := range []float64{3, 4, 5, 8} {
-			plan, err := k.CriticalData(n, post)
+			best, err := k.CriticalData(n, post)
 			require.NoError(t, err)
 			logD := minimum(func(logD float64) float64 { return after(n, math.Exp(logD), post) }, 15, 50)
-			require.InEpsilon(t, math.Exp(logD), plan.D, 1e-5)
-			slope := (after(n, plan.D*1.001, post) - after(n, plan.D/1.001, post)) / (2 * math.Log(1.001))
-			require.Less(t, math.Abs(slope), 1e-6*after(n, plan.D, post))
-			require.InEpsilon(t, kumarPTQ(n, plan.D, post), plan.PostTraining, 1e-9)
-			require.Equal(t, n, plan.N)
-			require.Equal(t, 16., plan.Bits)
-			require.Greater(t, plan.D, last)
-			last = plan.D
+			require.InEpsilon(t, math.Exp(logD), best.D, 1e-5)
+			slope := (after(n, best.D*1.001, post) - after(n, best.D/1.001, post)) / (2 * math.Log(1.001))
+			require.Less(t, math.Abs(slope), 1e-6*after(n, best.D, post))
+			require.InEpsilon(t, kumarPTQ(n, best.D, post), best.Loss.PostTraining, 1e-9)
+			require.Equal(t, n, best.N)
+			require.Equal(t, 16., best.Bits)
+			require.Greater(t, best.D, last)
+			last = best.D
 		}
 	}
 	// The offset of δ moves it the same way for all: by e^(-1.1277/(γ_D+β)).

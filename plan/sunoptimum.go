@@ -1,17 +1,17 @@
-package precision
+package plan
 
 import (
 	"fmt"
 	"math"
 )
 
-// Optimum returns the N, D and P of least loss at a cost in FLOPs ([Cost]), in the
+// Optimum returns the N, D and P of least loss at a cost in FLOPs ([FLOPs]), in the
 // continuous layout of P bits (equation 25). P grows with the cost. It is an error
 // if P would be too small for a layout: so it is for blocks of one element, which
 // have no penalty.
-func (s Sun) Optimum(cost, block float64) (Plan, error) {
+func (s Sun) Optimum(cost, block float64) (Training, error) {
 	if err := first(s.checkOptimum(block), positive("the cost", cost)); err != nil {
-		return Plan{}, err
+		return Training{}, err
 	}
 	sum, ratio := s.Delta+s.Nu, (s.Alpha+s.Beta)/s.Beta
 	logP := (ratio*(s.logGammaD()+logLog2(block)) +
@@ -26,9 +26,9 @@ func (s Sun) Optimum(cost, block float64) (Plan, error) {
 // OptimumAtD returns the N and P of least loss at a cost with d tokens (equation
 // 22). P grows with d and does not depend on the cost. Errors are those of
 // [Sun.Optimum].
-func (s Sun) OptimumAtD(cost, d, block float64) (Plan, error) {
+func (s Sun) OptimumAtD(cost, d, block float64) (Training, error) {
 	if err := first(s.checkOptimum(block), positive("the cost", cost), positive("D", d)); err != nil {
-		return Plan{}, err
+		return Training{}, err
 	}
 	logP := (s.logGammaD() + s.Beta*math.Log(d) + logLog2(block)) / (s.Delta + s.Nu)
 	return s.atCost(cost, d, math.Exp(logP), block)
@@ -37,9 +37,9 @@ func (s Sun) OptimumAtD(cost, d, block float64) (Plan, error) {
 // OptimumAtN returns the D and P of least loss at a cost with n parameters
 // (equation 23). P grows with the cost and falls with n. Errors are those of
 // [Sun.Optimum].
-func (s Sun) OptimumAtN(cost, n, block float64) (Plan, error) {
+func (s Sun) OptimumAtN(cost, n, block float64) (Training, error) {
 	if err := first(s.checkOptimum(block), positive("the cost", cost), positive("N", n)); err != nil {
-		return Plan{}, err
+		return Training{}, err
 	}
 	sum := s.Delta + s.Nu
 	logP := (math.Log(s.Beta+sum) + logLog2(block) - math.Log(s.B*s.Beta) - s.logGammaRho() - s.Alpha*math.Log(n) +
@@ -47,16 +47,16 @@ func (s Sun) OptimumAtN(cost, n, block float64) (Plan, error) {
 	bits := math.Exp(logP)
 	f, err := s.bestLayout(bits, block)
 	if err != nil {
-		return Plan{}, err
+		return Training{}, err
 	}
-	return s.plan(n, cost/(flopsPerBit*n*bits), f)
+	return s.training(n, cost/(flopsPerBit*n*bits), f)
 }
 
-// OptimumAtFloat returns the N and D of least loss at a cost in a given format.
+// OptimumAtFormat returns the N and D of least loss at a cost in a given format.
 // Found numerically, to the precision of float64.
-func (s Sun) OptimumAtFloat(cost float64, f Float) (Plan, error) {
+func (s Sun) OptimumAtFormat(cost float64, f Format) (Training, error) {
 	if err := first(s.check(), f.check(), positive("the cost", cost)); err != nil {
-		return Plan{}, err
+		return Training{}, err
 	}
 	// Loss is A·N^-α + B·D^-β + noise·D^β·N^-α with N·D given, a sum of
 	// exponentials of log N and so convex. At its minimum, times N^α,
@@ -69,57 +69,57 @@ func (s Sun) OptimumAtFloat(cost float64, f Float) (Plan, error) {
 		logD := logND - x
 		return logSum(capacity, penalty+s.Beta*logD) - (data - s.Beta*logD + s.Alpha*x)
 	}, -maxLog, maxLog)
-	return s.plan(math.Exp(logN), math.Exp(logND-logN), f)
+	return s.training(math.Exp(logN), math.Exp(logND-logN), f)
 }
 
 // Sweep returns a model for each precision, in its best whole layout, all with
 // size = N·P bits and d tokens and so of the same cost: [Kumar.Sweep] for this law.
-func (s Sun) Sweep(size, d, block float64, bits ...int) ([]Plan, error) {
-	plans := make([]Plan, len(bits))
+func (s Sun) Sweep(size, d, block float64, bits ...int) ([]Training, error) {
+	trainings := make([]Training, len(bits))
 	for i, p := range bits {
 		f, err := s.WholeLayout(p, block)
 		if err := first(err, positive("the size", size)); err != nil {
 			return nil, err
 		}
-		if plans[i], err = s.plan(size/f.Bits(), d, f); err != nil {
+		if trainings[i], err = s.training(size/f.Bits(), d, f); err != nil {
 			return nil, err
 		}
 	}
-	return plans, nil
+	return trainings, nil
 }
 
 // CriticalData returns the number of tokens beyond which more data makes a model
 // of n parameters worse (equation 21). It is an error for blocks of one element,
 // which have no penalty.
-func (s Sun) CriticalData(n float64, f Float) (Plan, error) {
+func (s Sun) CriticalData(n float64, f Format) (Training, error) {
 	if err := first(s.checkOptimum(f.Block), positive("N", n), f.check()); err != nil {
-		return Plan{}, err
+		return Training{}, err
 	}
 	logD := (math.Log(s.B) + s.Alpha*math.Log(n) - math.Log(s.noise(f))) / (2 * s.Beta)
-	return s.plan(n, math.Exp(logD), f)
+	return s.training(n, math.Exp(logD), f)
 }
 
-// atCost is the plan with d tokens in the layout of so many bits.
-func (s Sun) atCost(cost, d, bits, block float64) (Plan, error) {
+// atCost is the training on d tokens in the best layout of so many bits.
+func (s Sun) atCost(cost, d, bits, block float64) (Training, error) {
 	f, err := s.bestLayout(bits, block)
 	if err != nil {
-		return Plan{}, err
+		return Training{}, err
 	}
-	return s.plan(cost/(flopsPerBit*d*bits), d, f)
+	return s.training(cost/(flopsPerBit*d*bits), d, f)
 }
 
-func (s Sun) plan(n, d float64, f Float) (Plan, error) {
-	e, err := s.Loss(n, d, f)
+func (s Sun) training(n, d float64, f Format) (Training, error) {
+	loss, err := s.Loss(n, d, f)
 	if err != nil {
-		return Plan{}, err
+		return Training{}, err
 	}
-	return Plan{N: n, D: d, Bits: f.Bits(), Float: f, Estimate: e}, nil
+	return Training{N: n, D: d, Bits: f.Bits(), Format: f, Loss: loss}, nil
 }
 
 // bestLayout is the layout of the bits that are best, if there is one.
-func (s Sun) bestLayout(bits, block float64) (Float, error) {
+func (s Sun) bestLayout(bits, block float64) (Format, error) {
 	if least := s.leastBits(); bits < least {
-		return Float{}, fmt.Errorf("precision: no format is best: the law wants %.4g bits here and has none of less than %.4g", bits, least)
+		return Format{}, fmt.Errorf("plan: no format is best: the law wants %.4g bits here and has none of less than %.4g", bits, least)
 	}
 	return s.Layout(bits, block)
 }
@@ -131,10 +131,10 @@ func (s Sun) checkOptimum(block float64) error {
 		return err
 	}
 	if block == 1 {
-		return fmt.Errorf("precision: the block size is 1, a scale for every element: the law has no penalty then and no optimum; use more")
+		return fmt.Errorf("plan: the block size is 1, a scale for every element: the law has no penalty then and no optimum; use more")
 	}
 	if s.Delta+s.Nu <= s.Alpha {
-		return fmt.Errorf("precision: constants Delta + Nu are %v, must be more than Alpha, %v, for an optimum to exist", s.Delta+s.Nu, s.Alpha)
+		return fmt.Errorf("plan: constants Delta + Nu are %v, must be more than Alpha, %v, for an optimum to exist", s.Delta+s.Nu, s.Alpha)
 	}
 	return nil
 }
