@@ -10,7 +10,10 @@
 //   - [github.com/octavo-fp8/octavo/swiglu]: SwiGLU and Smooth-SwiGLU
 //   - [github.com/octavo-fp8/octavo/telemetry]: who saturated, underflowed or went
 //     non-finite first
-//   - [github.com/octavo-fp8/octavo/train]: FP8 linear layers and a small Llama
+//   - [github.com/octavo-fp8/octavo/nn]: layers with forward and backward, linear in
+//     FP8, and a small Llama
+//   - [github.com/octavo-fp8/octavo/optim]: AdamW with moments in FP8, schedules
+//   - [github.com/octavo-fp8/octavo/train]: a run: data, parallel workers, checkpoints
 //   - [github.com/octavo-fp8/octavo/oracle]: the right answer, what a GPU's tensor
 //     cores will say, and how far a kernel may stray
 //   - [github.com/octavo-fp8/octavo/plan]: before a run, what fewer bits cost in
@@ -18,5 +21,5 @@
 //   - [github.com/octavo-fp8/octavo/safetensors]: checkpoints
 //
 // Imports point one way: fp8, then tensor, then scaling, then gemm and swiglu,
-// then train and oracle. This package itself holds nothing.
+// then nn, optim and train, and oracle. This package itself holds nothing.
 package octavo

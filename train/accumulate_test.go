@@ -4,11 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 )
 
 // warm returns a model of delayed scales that has taken two steps.
-func warm(t *testing.T, run string) *Llama {
-	model, optimizer := newRun(t, runs()[run].Config, Moments{}, 5)
+func warm(t *testing.T, run string) *nn.Llama {
+	model, optimizer := newRun(t, runs()[run].Config, optim.Moments{}, 5)
 	resume(t, model, optimizer, 0, 2)
 	model.ZeroGrad()
 	return model
@@ -22,7 +25,7 @@ func whole(shards []Shard) (tokens, targets []int32) {
 	return tokens, targets
 }
 
-func accumulate(t *testing.T, m *Llama, shards []Shard, scale float32) {
+func accumulate(t *testing.T, m *nn.Llama, shards []Shard, scale float32) {
 	for _, s := range shards {
 		_, err := m.Loss(s.Tokens, s.Targets, 1, 16)
 		require.NoError(t, err)
@@ -58,7 +61,7 @@ func TestAccumulatedAmax(t *testing.T) {
 	for i, p := range big.Params() {
 		var diff, norm float64
 		for j, g := range p.Grad {
-			d := float64(g) - float64(micro.params[i].Grad[j])
+			d := float64(g) - float64(micro.Params()[i].Grad[j])
 			diff, norm = diff+d*d, norm+float64(g)*float64(g)
 		}
 		require.Less(t, diff, 1e-9*norm, p.Name)
@@ -68,7 +71,7 @@ func TestAccumulatedAmax(t *testing.T) {
 // TestAmaxIsTheLargestOfAllMicroBatches, wherever it is, and not the last.
 func TestAmaxIsTheLargestOfAllMicroBatches(t *testing.T) {
 	shards := shardsOf(t, 3, 2)
-	var alone []ScalingState
+	var alone []nn.ScalingState
 	for i := range shards {
 		m := warm(t, "smooth delayed")
 		accumulate(t, m, shards[i:i+1], 1)
@@ -79,7 +82,7 @@ func TestAmaxIsTheLargestOfAllMicroBatches(t *testing.T) {
 		for _, i := range order {
 			accumulate(t, m, shards[i:i+1], 1)
 		}
-		merged, err := MergeScaling(alone...)
+		merged, err := nn.MergeScaling(alone...)
 		require.NoError(t, err)
 		require.Equal(t, merged, m.ScalingState())
 	}
@@ -105,7 +108,7 @@ func TestRecomputationRecordsOnce(t *testing.T) {
 	got.EndStep()
 	require.Equal(t, want.ScalingState(), got.ScalingState())
 	for i, p := range want.Params() {
-		require.Equal(t, p.Grad, got.params[i].Grad, p.Name)
+		require.Equal(t, p.Grad, got.Params()[i].Grad, p.Name)
 	}
 }
 

@@ -1,9 +1,7 @@
 package train
 
 import (
-	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"path/filepath"
 	"strings"
@@ -12,302 +10,38 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/tensor"
 )
-
-// ragged has no extent that a block divides, and more than one block along both.
-func ragged() Config {
-	return Config{Vocab: 128, Dim: 24, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 141, Context: 19, Workers: 1}
-}
-
-// randomFP8 rounds every operand at random.
-func randomFP8() FP8 {
-	f := DefaultFP8()
-	for _, o := range []*Operands{&f.Forward, &f.InputGradient, &f.WeightGradient} {
-		o.A.Policy = fp8.Policy{Rounding: fp8.Stochastic, Seed: 3}
-		o.B.Policy = o.A.Policy
-	}
-	return f
-}
-
-func kept(cfg Config, f ActivationFormat) Config {
-	cfg.Activations = f
-	return cfg
-}
-
-// trained runs steps on batches of changing, ragged shapes, and returns all that a
-// run is after them, gradients and losses included.
-func trained(t *testing.T, cfg Config) map[string][]byte {
-	m, o := newRun(t, cfg, Moments{}, 5)
-	losses := ""
-	for step, shape := range [][2]int{{8, 17}, {1, 3}, {9, 19}} {
-		tokens := someTokens(uint64(step), shape[0]*shape[1], cfg.Vocab)
-		m.ZeroGrad()
-		loss, err := m.Loss(tokens, tokens, shape[0], shape[1])
-		require.NoError(t, err)
-		require.NoError(t, m.Backward())
-		_, err = o.Step(m.Params(), 1e-2)
-		require.NoError(t, err)
-		m.EndStep()
-		losses += fmt.Sprint(math.Float32bits(loss), " ")
-	}
-	all := bitsOf(m, o)
-	all["losses"] = []byte(losses)
-	for _, p := range m.params {
-		data := make([]byte, 4*len(p.Grad))
-		floats(p.Grad).put(data, 0, len(p.Grad))
-		all["gradient of "+p.Name] = data
-	}
-	return all
-}
-
-func requireSameRun(t *testing.T, want, got map[string][]byte, what any) {
-	t.Helper()
-	require.Len(t, got, len(want))
-	for name, w := range want {
-		require.Equal(t, w, got[name], "%v: %s", what, name)
-	}
-}
 
 // TestFP8ActivationsKeepBits under every profile, and whatever else there is.
 func TestFP8ActivationsKeepBits(t *testing.T) {
-	configs := map[string]Config{}
+	configs := map[string]nn.Config{}
 	profiles := scaling.Profiles()
 	if testing.Short() {
 		profiles = []scaling.Profile{scaling.TEDelayed, scaling.TECurrent, scaling.MXRCeil}
 	}
 	for _, p := range profiles {
-		configs[string(p)] = withFP8(ragged(), ProfileFP8(p, fp8.E5M2))
+		configs[string(p)] = withFP8(ragged(), nn.ProfileFP8(p, fp8.E5M2))
 	}
 	configs["stochastic"] = withFP8(ragged(), randomFP8())
-	configs["gradients at random"] = withFP8(ragged(), stochasticFP8(DefaultFP8(), 3))
+	configs["gradients at random"] = withFP8(ragged(), stochasticFP8(nn.DefaultFP8(), 3))
 	mixed := sixRecipes()
 	mixed.WeightGradient.B = scaling.Recipe{Profile: scaling.TEDelayed}
 	configs["recipes that differ"] = withFP8(ragged(), mixed)
 	for _, s := range []swiglu.Smoothing{{}, {Axis: swiglu.PerToken, Exact: true}, {Delay: 2}} {
-		cfg := withFP8(ragged(), DefaultFP8())
+		cfg := withFP8(ragged(), nn.DefaultFP8())
 		cfg.Smoothing = &s
 		configs[fmt.Sprintf("%+v", s)] = cfg
 	}
 	for name, cfg := range configs {
 		want := trained(t, cfg)
 		cfg.Workers = 3
-		requireSameRun(t, want, trained(t, kept(cfg, ActivationsFP8)), name)
-	}
-}
-
-// twins are a model that keeps activations in FP32 and one that keeps them as f
-// says, after the same Loss.
-func twins(t *testing.T, cfg Config, f ActivationFormat, batch, seq int) (wide, narrow *Llama) {
-	wide, narrow = livelyModel(t, cfg), livelyModel(t, kept(cfg, f))
-	tokens := someTokens(1, batch*seq, cfg.Vocab)
-	for _, m := range []*Llama{wide, narrow} {
-		_, err := m.Loss(tokens, tokens, batch, seq)
-		require.NoError(t, err)
-	}
-	return wide, narrow
-}
-
-// TestKeptInput: what a layer keeps is the transposed input, quantized under the
-// recipe of the weight gradient's second operand.
-func TestKeptInput(t *testing.T) {
-	const batch, seq = 9, 19
-	recipes := sixRecipes()
-	recipes.WeightGradient.B = scaling.Recipe{Profile: scaling.TEBlock, Format: fp8.E5M2, Block: tensor.Block{Rows: 1, Cols: 54}}
-	recipes.WeightGradient.A.Block = tensor.Block{Rows: 1, Cols: 27}
-	wide, narrow := twins(t, withFP8(ragged(), recipes), ActivationsFP8, batch, seq)
-	for i, b := range narrow.blocks {
-		in := wide.blocks[i].inputs
-		a, m := b.attention, b.mlp
-		for _, test := range []struct {
-			layers []*Linear
-			x      []float32
-		}{
-			{[]*Linear{a.query, a.key, a.value}, in.attention},
-			{[]*Linear{a.output}, in.mixed},
-			{[]*Linear{m.gate, m.up}, in.mlp},
-			{[]*Linear{m.down}, in.product},
-		} {
-			cols := len(test.x) / (batch * seq)
-			want := tensor.Tensor{Shape: []int{cols, batch * seq}}
-			require.NoError(t, scaling.Quantize(&want, flip(test.x, batch*seq), &scaling.Quantizer{Recipe: recipes.WeightGradient.B}))
-			for _, l := range test.layers {
-				got := l.kept()
-				require.Nil(t, l.x, "%s: let go", l.Weight.Name)
-				require.Same(t, test.layers[0].kept(), got, "%s: one tensor for all who read it", l.Weight.Name)
-				require.Equal(t, want.Shape, got.Shape, l.Weight.Name)
-				require.Equal(t, want.Block, got.Block, l.Weight.Name)
-				require.Equal(t, want.Format, got.Format, l.Weight.Name)
-				require.Equal(t, want.Codes, got.Codes, l.Weight.Name)
-				require.Equal(t, want.Scales, got.Scales, l.Weight.Name)
-			}
-		}
-		require.NotSame(t, a.query.kept(), a.output.kept())
-		require.NotSame(t, narrow.blocks[0].mlp.down.kept(), narrow.blocks[1].mlp.gate.kept())
-	}
-}
-
-// TestCachedBranches compares the backward pass of an MLP with formulas in which u
-// and g were rounded in blocks of 1x128, under scales of powers of two.
-func TestCachedBranches(t *testing.T) {
-	const rows = 21
-	cfg := kept(withFP8(ragged(), sixRecipes()), ActivationsFP8SwiGLU)
-	recipes, dim, hidden := *cfg.FP8, cfg.Dim, cfg.Hidden
-	for _, smoothing := range []*swiglu.Smoothing{nil, {}, {Axis: swiglu.PerToken, Exact: true}} {
-		cfg.Smoothing = smoothing
-		m := livelyModel(t, cfg).blocks[0].mlp
-		for i, l := range []*Linear{m.gate, m.up, m.down} {
-			copy(l.Weight.Value, randoms(uint64(i), len(l.Weight.Value)))
-		}
-		x, dy := randoms(5, rows*dim), randoms(6, rows*dim)
-		_, err := m.forward(x, rows)
-		require.NoError(t, err)
-		require.NoError(t, m.keep())
-		clear(m.branches.u) // as the next layer may
-		clear(m.branches.g)
-		clear(m.inputs.product)
-		dx, err := m.backward(dy)
-		require.NoError(t, err)
-
-		exactG := product(t, recipes.Forward, x, m.gate.Weight.Value, rows, hidden, dim)
-		exactU := product(t, recipes.Forward, x, m.up.Weight.Value, rows, hidden, dim)
-		g, u := roundedBy128(exactG, hidden), roundedBy128(exactU, hidden)
-		scale := func(token, channel int) float64 { // of what was not rounded
-			switch {
-			case smoothing == nil:
-				return 1
-			case smoothing.Axis == swiglu.PerToken:
-				return 1 / largestOf(exactU[token*hidden:(token+1)*hidden])
-			}
-			return math.Exp2(-math.Floor(math.Log2(largestOf(flip(exactU, rows)[channel*rows : (channel+1)*rows]))))
-		}
-
-		down, dScaled := append([]float32{}, m.down.Weight.Value...), append([]float32{}, dy...)
-		for i := range dScaled {
-			if smoothing != nil && smoothing.Axis == swiglu.PerToken {
-				dScaled[i] = float32(float64(dy[i]) / float64(float32(scale(i/dim, 0))))
-			}
-		}
-		for i := range down {
-			if smoothing != nil && smoothing.Axis == swiglu.PerChannel {
-				down[i] /= float32(scale(0, i%hidden))
-			}
-		}
-		dz := product(t, recipes.InputGradient, dScaled, flip(down, dim), rows, hidden, dim)
-		require.Equal(t, dz, m.scratch.dz)
-		for i := range u {
-			v, s := float64(g[i]), scale(i/hidden, i%hidden)
-			sigmoid := 1 / (1 + math.Exp(-v))
-			requireNear(t, s*float64(u[i])*v*sigmoid, m.inputs.product[i])
-			requireNear(t, s*float64(dz[i])*v*sigmoid, m.scratch.du[i])
-			requireNear(t, s*float64(u[i])*float64(dz[i])*sigmoid*(1+v*(1-sigmoid)), m.scratch.dg[i])
-		}
-
-		dg, du := m.scratch.dg, m.scratch.du
-		require.Equal(t, product(t, recipes.WeightGradient, flip(dg, rows), flip(x, rows), hidden, dim, rows), m.gate.Weight.Grad)
-		require.Equal(t, product(t, recipes.WeightGradient, flip(du, rows), flip(x, rows), hidden, dim, rows), m.up.Weight.Grad)
-		want := product(t, recipes.WeightGradient, flip(dScaled, rows), flip(m.inputs.product, rows), dim, hidden, rows)
-		for i := range want {
-			if smoothing != nil && smoothing.Axis == swiglu.PerChannel {
-				want[i] /= float32(scale(0, i%hidden))
-			}
-		}
-		require.Equal(t, want, m.down.Weight.Grad)
-		want = product(t, recipes.InputGradient, dg, flip(m.gate.Weight.Value, hidden), rows, dim, hidden)
-		for i, v := range product(t, recipes.InputGradient, du, flip(m.up.Weight.Value, hidden), rows, dim, hidden) {
-			want[i] += v
-		}
-		require.Equal(t, want, dx)
-	}
-}
-
-func requireNear(t *testing.T, want float64, got float32) {
-	t.Helper()
-	require.InDelta(t, want, got, 2e-6*math.Abs(want)+1e-30)
-}
-
-func largestOf(x []float32) (amax float64) {
-	for _, v := range x {
-		amax = max(amax, math.Abs(float64(v)))
-	}
-	return amax
-}
-
-// roundedBy128 rounds blocks of 128 of each row to E4M3 under the largest power of
-// two that carries none past 448.
-func roundedBy128(x []float32, cols int) []float32 {
-	rounded := make([]float32, len(x))
-	for row := 0; row < len(x); row += cols {
-		for lo := row; lo < row+cols; lo += 128 {
-			hi := min(lo+128, row+cols)
-			up := math.Exp2(math.Floor(math.Log2(448 / largestOf(x[lo:hi]))))
-			for i := lo; i < hi; i++ {
-				exponent := math.Floor(math.Log2(math.Abs(float64(x[i]) * up)))
-				step := math.Exp2(max(exponent, -6) - 3)
-				rounded[i] = float32(math.RoundToEven(float64(x[i])*up/step) * step / up)
-			}
-		}
-	}
-	return rounded
-}
-
-// delayedRagged has a history for every operand.
-func delayedRagged() Config {
-	cfg := withFP8(ragged(), ProfileFP8(scaling.TEDelayed, fp8.E5M2))
-	cfg.Smoothing = &swiglu.Smoothing{Delay: 2}
-	return cfg
-}
-
-// TestKeptAmax: quantized early, an input is still seen once a step, and only where
-// a backward pass is to follow.
-func TestKeptAmax(t *testing.T) {
-	const batch, seq = 3, 7
-	wide, narrow := twins(t, delayedRagged(), ActivationsFP8, batch, seq)
-	current := func(m *Llama) map[string]scaling.Float {
-		seen := map[string]scaling.Float{}
-		for name, h := range m.ScalingState().Histories.Histories {
-			if strings.HasSuffix(name, ".input weight-gradient") {
-				seen[name] = h.Current
-			}
-		}
-		return seen
-	}
-	of := map[string]float64{}
-	for i, b := range wide.blocks {
-		for _, l := range b.linears() {
-			name := strings.TrimSuffix(l.Weight.Name, "weight") + "input weight-gradient"
-			of[name] = largestOf(l.x)
-			require.Zero(t, current(wide)[name], "in FP32 the backward pass sees it")
-		}
-		require.NotSame(t, narrow.blocks[i].attention.query.kept(), narrow.blocks[i].attention.key.kept(), "each has a history")
-	}
-	require.Len(t, of, 14)
-	for name, amax := range of {
-		require.EqualValues(t, amax, current(narrow)[name], "%s: seen by Loss", name)
-	}
-	for _, m := range []*Llama{wide, narrow} {
-		require.NoError(t, m.Backward())
-	}
-	require.Equal(t, wide.ScalingState(), narrow.ScalingState(), "and the same once it is over")
-	wide.EndStep()
-	narrow.EndStep()
-
-	// What is only looked at leaves the histories of the weight gradients alone.
-	before := narrow.ScalingState()
-	tokens := someTokens(2, batch*seq, wide.cfg.Vocab)
-	_, err := narrow.Evaluate(tokens, tokens, batch, seq)
-	require.NoError(t, err)
-	require.Equal(t, before, narrow.ScalingState())
-	for _, m := range []*Llama{wide, narrow} {
-		_, err = m.Logits(tokens, batch, seq)
-		require.NoError(t, err)
-	}
-	require.Equal(t, wide.ScalingState(), narrow.ScalingState())
-	for name, amax := range current(narrow) {
-		require.Zero(t, amax, name)
+		requireSameRun(t, want, trained(t, kept(cfg, nn.ActivationsFP8)), name)
 	}
 }
 
@@ -316,9 +50,9 @@ func TestKeptAmax(t *testing.T) {
 func TestKeptAmaxOfMicroBatches(t *testing.T) {
 	cfg := runs()["smooth delayed"].Config
 	shards := shardsOf(t, 3, 2)
-	var want *Llama
-	for _, f := range []ActivationFormat{ActivationsFP32, ActivationsFP8} {
-		model, optimizer := newRun(t, kept(cfg, f), Moments{}, 5)
+	var want *nn.Llama
+	for _, f := range []nn.ActivationFormat{nn.ActivationsFP32, nn.ActivationsFP8} {
+		model, optimizer := newRun(t, kept(cfg, f), optim.Moments{}, 5)
 		resume(t, model, optimizer, 0, 2)
 		for step, order := range [][]int{{0, 1, 2}, {2, 0, 1}} {
 			model.ZeroGrad()
@@ -339,37 +73,20 @@ func TestKeptAmaxOfMicroBatches(t *testing.T) {
 			continue
 		}
 		require.Equal(t, want.ScalingState(), model.ScalingState())
-		for i, p := range want.params {
-			require.Equal(t, p.Grad, model.params[i].Grad, p.Name)
+		for i, p := range want.Params() {
+			require.Equal(t, p.Grad, model.Params()[i].Grad, p.Name)
 		}
 		require.NoError(t, model.DropStep())
 		require.Equal(t, want.ScalingState(), model.ScalingState(), "nothing is left of a step that has ended")
 	}
 }
 
-// TestBackwardNeedsItsOwnLoss: what was kept for one pass does not serve another.
-func TestBackwardNeedsItsOwnLoss(t *testing.T) {
-	_, m := twins(t, withFP8(ragged(), DefaultFP8()), ActivationsFP8, 1, 3)
-	tokens := []int32{1, 2, 3}
-	_, err := m.Logits(tokens, 1, 3)
-	require.NoError(t, err)
-	require.ErrorContains(t, m.Backward(), "without Loss")
-	require.Nil(t, m.blocks[0].mlp.up.kept())
-	_, err = m.Loss(tokens, tokens, 1, 3)
-	require.NoError(t, err)
-	require.NotNil(t, m.blocks[0].mlp.up.kept())
-	_, err = m.Evaluate(tokens, tokens, 1, 3)
-	require.NoError(t, err)
-	require.ErrorContains(t, m.Backward(), "without Loss")
-	require.Nil(t, m.blocks[0].mlp.up.kept())
-}
-
 // TestKeptIsHeard: whoever listens hears of every operand of every layer, however
 // many share it, and of the branches that are rounded.
 func TestKeptIsHeard(t *testing.T) {
-	hear := func(f ActivationFormat) map[string]fp8.Stats {
+	hear := func(f nn.ActivationFormat) map[string]fp8.Stats {
 		r := telemetry.New()
-		steps(t, kept(withFP8(small(), DefaultFP8()), f), 1, r)
+		steps(t, kept(withFP8(small(), nn.DefaultFP8()), f), 1, r)
 		require.NoError(t, r.Flush())
 		heard := map[string]fp8.Stats{}
 		for _, total := range r.Totals() {
@@ -377,9 +94,9 @@ func TestKeptIsHeard(t *testing.T) {
 		}
 		return heard
 	}
-	want := hear(ActivationsFP32)
-	require.Equal(t, want, hear(ActivationsFP8))
-	got := hear(ActivationsFP8SwiGLU)
+	want := hear(nn.ActivationsFP32)
+	require.Equal(t, want, hear(nn.ActivationsFP8))
+	got := hear(nn.ActivationsFP8SwiGLU)
 	require.Len(t, got, len(want)+2*2)
 	for _, name := range []string{"gate_proj", "up_proj"} {
 		require.EqualValues(t, 64*48, got["model.layers.1.mlp."+name+".output swiglu"].Elements)
@@ -389,7 +106,7 @@ func TestKeptIsHeard(t *testing.T) {
 // TestFP8SwiGLUTrains and gives the same bits everywhere: the losses were computed
 // once, on amd64.
 func TestFP8SwiGLUTrains(t *testing.T) {
-	cfg := kept(withFP8(small(), ProfileFP8(scaling.TEBlock, fp8.E5M2)), ActivationsFP8SwiGLU)
+	cfg := kept(withFP8(small(), nn.ProfileFP8(scaling.TEBlock, fp8.E5M2)), nn.ActivationsFP8SwiGLU)
 	cfg.Smoothing = &swiglu.Smoothing{Exact: true}
 	n := 20
 	if testing.Short() {
@@ -401,7 +118,7 @@ func TestFP8SwiGLUTrains(t *testing.T) {
 		bits = append(bits, math.Float32bits(l))
 	}
 	require.Equal(t, []uint32{0x409bb99c, 0x40979f2f, 0x409214fc, 0x408d64a2}, bits)
-	_, want := steps(t, kept(cfg, ActivationsFP32), n, nil)
+	_, want := steps(t, kept(cfg, nn.ActivationsFP32), n, nil)
 	require.Equal(t, want[0], losses[0], "the forward pass rounds nothing")
 	require.NotEqual(t, want[1:], losses[1:], "the backward pass does")
 	require.InEpsilon(t, want[n-1], losses[n-1], 0.02)
@@ -414,10 +131,10 @@ func TestFP8SwiGLUTrains(t *testing.T) {
 
 // TestReplicasKeepInFP8: as many replicas as there may be give the bits of one.
 func TestReplicasKeepInFP8(t *testing.T) {
-	for _, f := range ActivationFormats() {
+	for _, f := range nn.ActivationFormats() {
 		var want map[string][]byte
 		for _, replicas := range []int{1, 3} {
-			model, optimizer := newRun(t, kept(runs()["smooth delayed"].Config, f), Moments{}, 5)
+			model, optimizer := newRun(t, kept(runs()["smooth delayed"].Config, f), optim.Moments{}, 5)
 			d, err := NewDataParallel(model, replicas)
 			require.NoError(t, err)
 			for step := range 3 {
@@ -428,7 +145,7 @@ func TestReplicasKeepInFP8(t *testing.T) {
 				model.EndStep()
 			}
 			for _, r := range d.replicas[1:] {
-				require.Equal(t, f, r.cfg.Activations)
+				require.Equal(t, f, r.Config().Activations)
 			}
 			if want == nil {
 				want = bitsOf(model, optimizer)
@@ -442,14 +159,14 @@ func TestReplicasKeepInFP8(t *testing.T) {
 // from before there was one is of float32.
 func TestActivationsInCheckpoint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
-	cfg := withFP8(small(), DefaultFP8())
-	model, optimizer := newRun(t, kept(cfg, ActivationsFP8), Moments{}, 5)
+	cfg := withFP8(small(), nn.DefaultFP8())
+	model, optimizer := newRun(t, kept(cfg, nn.ActivationsFP8), optim.Moments{}, 5)
 	require.NoError(t, SaveCheckpoint(path, model, optimizer, Progress{}))
 	c, err := OpenCheckpoint(path)
 	require.NoError(t, err)
 	defer c.Close()
-	require.Equal(t, ActivationsFP8, c.Config.Activations)
-	wide, _ := newRun(t, cfg, Moments{}, 5)
+	require.Equal(t, nn.ActivationsFP8, c.Config.Activations)
+	wide, _ := newRun(t, cfg, optim.Moments{}, 5)
 	_, err = LoadCheckpoint(path, wide, optimizer)
 	require.ErrorContains(t, err, "Config.Activations was fp8 when it was saved and is fp32")
 
@@ -457,36 +174,10 @@ func TestActivationsInCheckpoint(t *testing.T) {
 		f.metadata, _ = f.state.metadata()
 		text := strings.Replace(f.metadata[checkpointKey], `,"Activations":"fp8"`, "", 1)
 		require.NotContains(t, text, "Activations")
-		f.metadata = map[string]string{checkpointKey: text, checkpointSumKey: checksumText(crc32.Checksum([]byte(text), castagnoli))}
+		f.metadata = map[string]string{checkpointKey: text, checkpointSumKey: arrays.Checksum([]byte(text))}
 	})
 	_, err = LoadCheckpoint(old, wide, optimizer)
 	require.NoError(t, err)
 	_, err = LoadCheckpoint(old, model, optimizer)
 	require.ErrorContains(t, err, "Config.Activations was fp32 when it was saved and is fp8")
-}
-
-func TestActivationFormats(t *testing.T) {
-	require.Zero(t, ActivationsFP32)
-	for _, f := range ActivationFormats() {
-		parsed, err := ParseActivationFormat(f.String())
-		require.NoError(t, err)
-		require.Equal(t, f, parsed)
-		text, err := json.Marshal(f)
-		require.NoError(t, err)
-		var back ActivationFormat
-		require.NoError(t, json.Unmarshal(text, &back))
-		require.Equal(t, f, back)
-	}
-	_, err := ParseActivationFormat("fp4")
-	require.ErrorContains(t, err, `unknown activation format "fp4": want one of ["fp32" "fp8" "fp8-swiglu"]`)
-	require.Error(t, json.Unmarshal([]byte(`"fp4"`), new(ActivationFormat)))
-}
-
-func TestConfigRefusesActivations(t *testing.T) {
-	for _, f := range []ActivationFormat{ActivationsFP8, ActivationsFP8SwiGLU} {
-		_, err := NewLlama(kept(small(), f), 1)
-		require.ErrorContains(t, err, "Config.Activations is "+f.String()+" and Config.FP8 is nil")
-	}
-	_, err := NewLlama(kept(withFP8(small(), DefaultFP8()), 3), 1)
-	require.ErrorContains(t, err, "Config.Activations is ActivationFormat(3): want one of")
 }

@@ -7,18 +7,21 @@ import (
 	"io"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Progress is how far a run is, beyond what its model and optimizer know. What the
-// next step sees follows from it: [Corpus.Batch] and [Schedule.At] depend on a seed
+// next step sees follows from it: [Corpus.Batch] and [optim.Schedule.At] depend on a seed
 // and the number of the step alone.
 type Progress struct {
-	Step     int      `json:"step"` // steps done, and the number of the next one
-	Seed     uint64   `json:"seed"` // of the data, as given to [NewCorpus]
-	Batch    int      `json:"batch"`
-	Seq      int      `json:"seq"`
-	Schedule Schedule `json:"schedule"`
+	Step     int            `json:"step"` // steps done, and the number of the next one
+	Seed     uint64         `json:"seed"` // of the data, as given to [NewCorpus]
+	Batch    int            `json:"batch"`
+	Seq      int            `json:"seq"`
+	Schedule optim.Schedule `json:"schedule"`
 
 	Spikes map[string]SpikeDetector `json:"spikes,omitempty"` // by series, such as "loss"
 	Mu     []float64                `json:"mu,omitempty"`     // of a [Reducer]
@@ -39,12 +42,12 @@ const CheckpointVersion = 1
 // begins with .safetensors- is then left over. Nothing replaces the old one
 // either if a value is not finite or the optimizer belongs to another model; the
 // error names the tensor, the index and the value.
-func SaveCheckpoint(path string, m *Llama, o *AdamW, progress Progress) error {
-	arrays, metadata, err := checkpointOf(m, o, progress)
+func SaveCheckpoint(path string, m *nn.Llama, o *optim.AdamW, progress Progress) error {
+	all, metadata, err := checkpointOf(m, o, progress)
 	if err != nil {
 		return fmt.Errorf("train: checkpoint: %w", err)
 	}
-	if err := writeArrays(path, arrays, metadata); err != nil {
+	if err := arrays.Write(path, all, metadata); err != nil {
 		return fmt.Errorf("train: checkpoint: %w", err)
 	}
 	return nil
@@ -52,7 +55,7 @@ func SaveCheckpoint(path string, m *Llama, o *AdamW, progress Progress) error {
 
 // LoadCheckpoint makes m and o what they were when the checkpoint at path was
 // saved, and returns the progress. It is [OpenCheckpoint] and [Checkpoint.Restore].
-func LoadCheckpoint(path string, m *Llama, o *AdamW) (Progress, error) {
+func LoadCheckpoint(path string, m *nn.Llama, o *optim.AdamW) (Progress, error) {
 	c, err := OpenCheckpoint(path)
 	if err != nil {
 		return Progress{}, err
@@ -64,7 +67,7 @@ func LoadCheckpoint(path string, m *Llama, o *AdamW) (Progress, error) {
 // Checkpoint is an open checkpoint: what describes it has been read, its tensors
 // have not.
 type Checkpoint struct {
-	Config   Config // without Workers
+	Config   nn.Config // without Workers
 	Progress Progress
 
 	file  *safetensors.File
@@ -122,99 +125,90 @@ func (c *Checkpoint) Close() error { return c.file.Close() }
 // or not what its checksum says; if a value is not finite, a scale not above 0 or a
 // second moment negative, which names the tensor, the index and the value; or if
 // reading fails.
-func (c *Checkpoint) Restore(m *Llama, o *AdamW) error {
+func (c *Checkpoint) Restore(m *nn.Llama, o *optim.AdamW) error {
 	if err := c.restore(m, o); err != nil {
 		return fmt.Errorf("train: checkpoint: %w", err)
 	}
 	return nil
 }
 
-func (c *Checkpoint) restore(m *Llama, o *AdamW) error {
+func (c *Checkpoint) restore(m *nn.Llama, o *optim.AdamW) error {
 	if err := c.state.checkAgainst(m, o); err != nil {
 		return err
 	}
-	values, moments := c.empty(m, o)
-	arrays := arraysOf(m.params, values, moments)
-	if err := checkNames(c.file, arrays); err != nil {
+	values := make([][]float32, len(m.Params()))
+	for i, p := range m.Params() {
+		values[i] = make([]float32, len(p.Value))
+	}
+	var fresh *optim.AdamW
+	if c.state.Optimizer.Steps > 0 {
+		fresh = o.Fresh(m.Params())
+	}
+	all := arraysOf(m.Params(), values, fresh)
+	if err := checkNames(c.file, all); err != nil {
 		return err
 	}
-	for _, a := range arrays {
-		if err := a.read(c.file, c.state.Checksums[a.Name]); err != nil {
+	for _, a := range all {
+		if err := a.Read(c.file, c.state.Checksums[a.Name]); err != nil {
 			return err
 		}
 	}
 	if err := m.RestoreScaling(c.state.Scaling); err != nil {
 		return err
 	}
-	for i, p := range m.params {
+	for i, p := range m.Params() {
 		copy(p.Value, values[i])
 	}
-	m.haveLoss = false
-	o.restore(c.state.Optimizer, moments)
+	o.Restore(c.state.Optimizer, fresh)
 	return nil
 }
 
-// empty returns memory for the values of m's parameters and for o's moments, nil if
-// no step was taken.
-func (c *Checkpoint) empty(m *Llama, o *AdamW) (values [][]float32, moments [][2]moment) {
-	for _, p := range m.params {
-		values = append(values, make([]float32, len(p.Value)))
-		if c.state.Optimizer.Steps > 0 {
-			moments = append(moments, o.Moments.pair(len(p.Value)))
-		}
-	}
-	return values, moments
-}
-
 // checkpointOf returns what a checkpoint consists of.
-func checkpointOf(m *Llama, o *AdamW, progress Progress) ([]array, map[string]string, error) {
+func checkpointOf(m *nn.Llama, o *optim.AdamW, progress Progress) ([]arrays.Array, map[string]string, error) {
 	if progress.Step < 0 {
 		return nil, nil, fmt.Errorf("Progress.Step is %d: it must not be negative", progress.Step)
 	}
-	if err := o.check(m.params, 0); err != nil {
+	if err := o.Check(m.Params()); err != nil {
 		return nil, nil, err
 	}
-	values := make([][]float32, len(m.params))
-	for i, p := range m.params {
+	values := make([][]float32, len(m.Params()))
+	for i, p := range m.Params() {
 		values[i] = p.Value
 	}
-	arrays := arraysOf(m.params, values, o.moments)
+	all := arraysOf(m.Params(), values, o)
 	state := stateOf(m, o, progress)
-	for _, a := range arrays {
-		if err := a.check(); err != nil {
+	for _, a := range all {
+		if err := a.Check(); err != nil {
 			return nil, nil, err
 		}
-		state.Checksums[a.Name] = a.checksum()
+		state.Checksums[a.Name] = a.Checksum()
 	}
 	metadata, err := state.metadata()
-	return arrays, metadata, err
+	return all, metadata, err
 }
 
 // arraysOf returns the tensors of a checkpoint, those with the largest elements
 // first, as alignment asks for.
-func arraysOf(params []*Param, values [][]float32, moments [][2]moment) (arrays []array) {
+func arraysOf(params []*nn.Param, values [][]float32, o *optim.AdamW) (all []arrays.Array) {
 	for i, p := range params {
 		shape := []int{p.Rows, p.Cols}
 		if !p.Decay {
 			shape = []int{p.Cols}
 		}
-		arrays = append(arrays, newArray(p.Name, safetensors.F32, shape, floats(values[i]), finite))
-		if moments == nil {
-			continue
-		}
-		for w, m := range moments[i] {
-			arrays = append(arrays, m.arrays("optimizer."+which(w).String()+"."+p.Name, shape, which(w))...)
+		all = append(all, arrays.New(p.Name, safetensors.F32, shape, arrays.Floats(values[i]), arrays.Finite))
+		if o != nil {
+			all = append(all, o.MomentArrays(i, p.Name, shape)...)
 		}
 	}
-	slices.SortStableFunc(arrays, func(a, b array) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
-	return arrays
+	slices.SortStableFunc(all, func(a, b arrays.Array) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
+	return all
 }
 
 // checkNames returns an error that names the first tensor that is missing or
 // superfluous.
-func checkNames(f *safetensors.File, arrays []array) error {
+func checkNames(f *safetensors.File, all []arrays.Array) error {
 	known := map[string]bool{}
-	for _, a := range arrays {
+	for _, a := range all {
 		known[a.Name] = true
 		if _, ok := f.Info(a.Name); !ok {
 			return fmt.Errorf("there is no tensor %q, which the model has", a.Name)

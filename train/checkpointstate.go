@@ -4,36 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 )
 
 // checkpointState is what a checkpoint holds besides tensors: JSON in the metadata
 // of the file, with a checksum of its own beside it.
 type checkpointState struct {
 	Version   int               `json:"version"`
-	Config    Config            `json:"config"`
-	Optimizer optimizerState    `json:"optimizer"`
-	Scaling   ScalingState      `json:"scaling"`
+	Config    nn.Config         `json:"config"`
+	Optimizer optim.State       `json:"optimizer"`
+	Scaling   nn.ScalingState   `json:"scaling"`
 	Progress  Progress          `json:"progress"`
 	Checksums map[string]string `json:"crc32c"` // of each tensor's data
-}
-
-// optimizerState is what an [AdamW] remembers besides moments.
-type optimizerState struct {
-	Options adamWOptions `json:"options"`
-	Steps   int64        `json:"steps"`
-	Skipped int64        `json:"skipped"`
-	Power1  float64      `json:"power1"`
-	Power2  float64      `json:"power2"`
-}
-
-// adamWOptions are those that bits depend on, defaults filled in.
-type adamWOptions struct {
-	Beta1, Beta2, Eps, WeightDecay, Clip float64
-	Moments                              Moments
 }
 
 const (
@@ -41,35 +29,20 @@ const (
 	checkpointSumKey = "octavo.checkpoint.crc32c"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func checksumText(sum uint32) string { return fmt.Sprintf("%08x", sum) }
-
-func stateOf(m *Llama, o *AdamW, progress Progress) checkpointState {
+func stateOf(m *nn.Llama, o *optim.AdamW, progress Progress) checkpointState {
 	return checkpointState{
 		Version:   CheckpointVersion,
-		Config:    m.cfg.withoutWorkers(),
-		Optimizer: optimizerState{o.options(), o.steps, o.skipped, o.power1, o.power2},
+		Config:    withoutWorkers(m.Config()),
+		Optimizer: o.State(),
 		Scaling:   m.ScalingState(),
 		Progress:  progress,
 		Checksums: map[string]string{},
 	}
 }
 
-func (c Config) withoutWorkers() Config {
+func withoutWorkers(c nn.Config) nn.Config {
 	c.Workers = 0
 	return c
-}
-
-func (o *AdamW) options() adamWOptions {
-	return adamWOptions{o.beta1(), o.beta2(), o.eps(), o.WeightDecay, o.Clip, o.Moments.canonical()}
-}
-
-// restore takes over a state that was checked, and its moments.
-func (o *AdamW) restore(s optimizerState, moments [][2]moment) {
-	o.moments, o.power1, o.power2 = moments, s.Power1, s.Power2
-	o.steps, o.skipped = s.Steps, s.Skipped
-	o.update = update{}
 }
 
 // metadata returns the state as metadata of a file.
@@ -80,7 +53,7 @@ func (s checkpointState) metadata() (map[string]string, error) {
 	}
 	return map[string]string{
 		checkpointKey:    string(text),
-		checkpointSumKey: checksumText(crc32.Checksum(text, castagnoli)),
+		checkpointSumKey: arrays.Checksum(text),
 	}, nil
 }
 
@@ -98,7 +71,7 @@ func parseCheckpointState(metadata map[string]string) (s checkpointState, err er
 	if version.Version != CheckpointVersion {
 		return s, fmt.Errorf("it is of version %d: this package reads version %d", version.Version, CheckpointVersion)
 	}
-	if got, want := checksumText(crc32.Checksum([]byte(text), castagnoli)), metadata[checkpointSumKey]; got != want {
+	if got, want := arrays.Checksum([]byte(text)), metadata[checkpointSumKey]; got != want {
 		return s, fmt.Errorf("metadata %s is damaged: its CRC-32C is %s and not %q", checkpointKey, got, want)
 	}
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
@@ -130,14 +103,14 @@ func isPower(p float64) bool { return p >= 0 && p < 1 }
 
 // checkAgainst returns an error that names the first thing in which m or o is not
 // what was saved.
-func (s checkpointState) checkAgainst(m *Llama, o *AdamW) error {
-	if err := o.check(m.params, 0); err != nil {
+func (s checkpointState) checkAgainst(m *nn.Llama, o *optim.AdamW) error {
+	if err := o.Check(m.Params()); err != nil {
 		return err
 	}
-	if err := difference("Config", s.Config, m.cfg.withoutWorkers()); err != nil {
+	if err := difference("Config", s.Config, withoutWorkers(m.Config())); err != nil {
 		return err
 	}
-	if err := difference("AdamW", s.Optimizer.Options, o.options()); err != nil {
+	if err := difference("AdamW", s.Optimizer.Options, o.Options()); err != nil {
 		return err
 	}
 	return s.checkHistories(m)
@@ -157,7 +130,7 @@ func difference[T any](name string, saved, present T) error {
 
 // checkHistories makes sure that the saved state has the histories of the model's
 // delayed scales, and no others.
-func (s checkpointState) checkHistories(m *Llama) error {
+func (s checkpointState) checkHistories(m *nn.Llama) error {
 	saved, present := s.Scaling.Histories.Histories, m.ScalingState().Histories.Histories
 	for _, name := range slices.Sorted(maps.Keys(present)) {
 		h, ok := saved[name]

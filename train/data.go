@@ -3,6 +3,8 @@ package train
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/octavo-fp8/octavo/internal/random"
 )
 
 // Corpus is a text whose tokens are its bytes, so that a vocabulary of 256 always
@@ -38,7 +40,7 @@ func (c *Corpus) Batch(step, batch, seq int) (tokens, targets []int32, err error
 	starts := uint64(len(c.train) - seq)
 	tokens, targets = make([]int32, batch*seq), make([]int32, batch*seq)
 	for i := range batch {
-		start, _ := bits.Mul64(hash(c.seed, uint64(step), uint64(i)), starts)
+		start, _ := bits.Mul64(random.Hash(c.seed, uint64(step), uint64(i)), starts)
 		window(tokens[i*seq:(i+1)*seq], targets[i*seq:], c.train[start:])
 	}
 	return tokens, targets, nil

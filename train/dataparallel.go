@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/nn"
 )
 
 // DataParallel computes the gradients of a batch that is cut into shards. Replicas of
@@ -16,7 +17,7 @@ import (
 type DataParallel struct {
 	Reducer Reducer
 
-	replicas []*Llama // the first is the model itself
+	replicas []*nn.Llama // the first is the model itself
 	queue    parallel.Queue
 
 	batch, seq int
@@ -37,13 +38,13 @@ type shardResult struct {
 
 // NewDataParallel returns replicas of m, itself included. It is an error if there
 // is not at least one.
-func NewDataParallel(m *Llama, replicas int) (*DataParallel, error) {
+func NewDataParallel(m *nn.Llama, replicas int) (*DataParallel, error) {
 	if replicas < 1 {
 		return nil, fmt.Errorf("train: %d replicas: there must be at least 1", replicas)
 	}
-	d := &DataParallel{replicas: []*Llama{m}}
+	d := &DataParallel{replicas: []*nn.Llama{m}}
 	for range replicas - 1 {
-		r, err := NewLlama(m.cfg, 0)
+		r, err := nn.NewLlama(m.Config(), 0)
 		if err != nil {
 			return nil, err
 		}
@@ -54,13 +55,13 @@ func NewDataParallel(m *Llama, replicas int) (*DataParallel, error) {
 
 // Gradients replaces the gradients of the model by the mean of those of shards, each
 // [batch, seq], and returns the mean loss and what the reduction did to each
-// parameter, in the order of [Llama.Params]. Amax that delayed scales recorded is
-// merged into the model's scaling state by [MergeScaling], so that one
-// [Llama.EndStep] of the model follows, as always. For stochastic rounding the backward
+// parameter, in the order of [nn.Llama.Params]. Amax that delayed scales recorded is
+// merged into the model's scaling state by [nn.MergeScaling], so that one
+// [nn.Llama.EndStep] of the model follows, as always. For stochastic rounding the backward
 // pass of a shard has the number that it would have if the model did all shards in turn.
-// Replicas report to whom the model reports. The first error of [Llama.Loss] or
-// [Llama.Backward] by shard is returned; the gradients are then unspecified, and
-// [Llama.DropStep] is due.
+// Replicas report to whom the model reports. The first error of [nn.Llama.Loss] or
+// [nn.Llama.Backward] by shard is returned; the gradients are then unspecified, and
+// [nn.Llama.DropStep] is due.
 func (d *DataParallel) Gradients(shards []Shard, batch, seq int) (loss float32, reductions []Reduction, err error) {
 	if len(shards) == 0 {
 		return 0, nil, fmt.Errorf("train: there are no shards")
@@ -72,9 +73,9 @@ func (d *DataParallel) Gradients(shards []Shard, batch, seq int) (loss float32, 
 	for len(d.results) < len(shards) {
 		d.results = append(d.results, d.newResult())
 	}
-	d.firstPass = d.replicas[0].backwards
+	d.firstPass = d.replicas[0].Passes()
 	d.queue.Run(len(shards), len(d.replicas), &replicaQueue{d: d, free: d.freeReplicas()})
-	d.replicas[0].backwards = d.firstPass + uint64(len(shards))
+	d.replicas[0].SetPasses(d.firstPass + uint64(len(shards)))
 	results := d.results[:len(shards)]
 	for i, r := range results {
 		if r.err != nil {
@@ -88,26 +89,26 @@ func (d *DataParallel) Gradients(shards []Shard, batch, seq int) (loss float32, 
 func (d *DataParallel) scatter() error {
 	m := d.replicas[0]
 	for _, r := range d.replicas[1:] {
-		for i, p := range m.params {
-			r.params[i].Value = p.Value
+		for i, p := range m.Params() {
+			r.Params()[i].Value = p.Value
 		}
 		if err := r.RestoreScaling(m.ScalingState()); err != nil {
 			return err
 		}
-		r.Listen(m.listener)
+		r.Listen(m.Listener())
 	}
 	return nil
 }
 
 func (d *DataParallel) newResult() (r shardResult) {
-	for _, p := range d.replicas[0].params {
+	for _, p := range d.replicas[0].Params() {
 		r.grads = append(r.grads, make([]float32, len(p.Grad)))
 	}
 	return r
 }
 
-func (d *DataParallel) freeReplicas() chan *Llama {
-	free := make(chan *Llama, len(d.replicas))
+func (d *DataParallel) freeReplicas() chan *nn.Llama {
+	free := make(chan *nn.Llama, len(d.replicas))
 	for _, r := range d.replicas {
 		free <- r
 	}
@@ -117,20 +118,20 @@ func (d *DataParallel) freeReplicas() chan *Llama {
 // replicaQueue gives each worker a replica.
 type replicaQueue struct {
 	d    *DataParallel
-	free chan *Llama
+	free chan *nn.Llama
 }
 
 // Work does shards as long as there are any.
 func (w *replicaQueue) Work(q *parallel.Queue) {
 	replica := <-w.free
 	for i, ok := q.Next(); ok; i, ok = q.Next() {
-		replica.backwards = w.d.firstPass + uint64(i)
+		replica.SetPasses(w.d.firstPass + uint64(i))
 		w.d.results[i].err = w.d.do(replica, w.d.shards[i], &w.d.results[i])
 	}
 }
 
 // do computes the gradients of a shard.
-func (d *DataParallel) do(replica *Llama, shard Shard, result *shardResult) (err error) {
+func (d *DataParallel) do(replica *nn.Llama, shard Shard, result *shardResult) (err error) {
 	replica.ZeroGrad()
 	if result.loss, err = replica.Loss(shard.Tokens, shard.Targets, d.batch, d.seq); err != nil {
 		return err
@@ -138,7 +139,7 @@ func (d *DataParallel) do(replica *Llama, shard Shard, result *shardResult) (err
 	if err := replica.Backward(); err != nil {
 		return err
 	}
-	for i, p := range replica.params {
+	for i, p := range replica.Params() {
 		copy(result.grads[i], p.Grad)
 	}
 	return nil
@@ -146,7 +147,7 @@ func (d *DataParallel) do(replica *Llama, shard Shard, result *shardResult) (err
 
 // reduce writes the means of all gradients to the model's.
 func (d *DataParallel) reduce(results []shardResult) []Reduction {
-	params := d.replicas[0].params
+	params := d.replicas[0].Params()
 	reductions := make([]Reduction, len(params))
 	grads := make([][]float32, len(results))
 	for i, p := range params {
@@ -160,11 +161,11 @@ func (d *DataParallel) reduce(results []shardResult) []Reduction {
 
 // mergeScaling gives the model what all replicas recorded.
 func (d *DataParallel) mergeScaling() error {
-	states := make([]ScalingState, len(d.replicas))
+	states := make([]nn.ScalingState, len(d.replicas))
 	for i, r := range d.replicas {
 		states[i] = r.ScalingState()
 	}
-	merged, err := MergeScaling(states...)
+	merged, err := nn.MergeScaling(states...)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -19,12 +21,12 @@ func ExampleSaveCheckpoint() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "run.safetensors")
 
-	model, err := train.NewLlama(train.Config{Vocab: 256, Dim: 16, Layers: 1, Heads: 2, Hidden: 24, Context: 32}, 1)
+	model, err := nn.NewLlama(nn.Config{Vocab: 256, Dim: 16, Layers: 1, Heads: 2, Hidden: 24, Context: 32}, 1)
 	if err != nil {
 		log.Fatal(err)
 	}
-	optimizer := train.AdamW{Clip: 1, Moments: train.Moments{Format: train.MomentsFP8}}
-	progress := train.Progress{Seed: 7, Batch: 2, Seq: 32, Schedule: train.Schedule{Peak: 0.01, Warmup: 5}}
+	optimizer := optim.AdamW{Clip: 1, Moments: optim.Moments{Format: optim.MomentsFP8}}
+	progress := train.Progress{Seed: 7, Batch: 2, Seq: 32, Schedule: optim.Schedule{Peak: 0.01, Warmup: 5}}
 	advance(model, &optimizer, &progress, 2)
 	if err := train.SaveCheckpoint(path, model, &optimizer, progress); err != nil {
 		log.Fatal(err)
@@ -36,11 +38,11 @@ func ExampleSaveCheckpoint() {
 		log.Fatal(err)
 	}
 	defer saved.Close()
-	again, err := train.NewLlama(saved.Config, 0)
+	again, err := nn.NewLlama(saved.Config, 0)
 	if err != nil {
 		log.Fatal(err)
 	}
-	resumed := train.AdamW{Clip: 1, Moments: train.Moments{Format: train.MomentsFP8}}
+	resumed := optim.AdamW{Clip: 1, Moments: optim.Moments{Format: optim.MomentsFP8}}
 	if err := saved.Restore(again, &resumed); err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func ExampleSaveCheckpoint() {
 }
 
 // advance takes n steps and returns the last loss.
-func advance(model *train.Llama, optimizer *train.AdamW, progress *train.Progress, n int) (loss float32) {
+func advance(model *nn.Llama, optimizer *optim.AdamW, progress *train.Progress, n int) (loss float32) {
 	corpus, err := train.NewCorpus([]byte("It was the best of times, it was the worst of times, it was the age of wisdom."), 0, progress.Seed)
 	if err != nil {
 		log.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"log"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -16,12 +18,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	model, err := train.NewLlama(train.Config{Vocab: 256, Dim: 16, Layers: 1, Heads: 2, Hidden: 32, Context: 32}, 1)
+	model, err := nn.NewLlama(nn.Config{Vocab: 256, Dim: 16, Layers: 1, Heads: 2, Hidden: 32, Context: 32}, 1)
 	if err != nil {
 		log.Fatal(err)
 	}
-	optimizer := train.AdamW{WeightDecay: 0.1, Clip: 1}
-	schedule := train.Schedule{Peak: 2e-2, Final: 0.1, Warmup: 10, Steps: 60}
+	optimizer := optim.AdamW{WeightDecay: 0.1, Clip: 1}
+	schedule := optim.Schedule{Peak: 2e-2, Final: 0.1, Warmup: 10, Steps: 60}
 	const batch, seq = 4, 32
 	for step := range schedule.Steps {
 		tokens, targets, err := corpus.Batch(step, batch, seq)
@@ -59,24 +61,4 @@ func Example() {
 	// step 30  loss 0.76011  gradient norm 0.6943
 	// step 45  loss 0.39846  gradient norm 1.0528
 	// held out loss 0.22570
-}
-
-// A checkpoint is loaded parameter by parameter: each has the name it has there.
-func ExampleLlama_Param() {
-	model, err := train.NewLlama(train.Config{Vocab: 32, Dim: 8, Layers: 1, Heads: 2, Hidden: 16, Context: 8}, 1)
-	if err != nil {
-		log.Fatal(err)
-	}
-	gate := model.Param("model.layers.0.mlp.gate_proj.weight")
-	fmt.Println(gate.Rows, gate.Cols, len(gate.Value), gate.Decay)
-	// Output: 16 8 128 true
-}
-
-func ExampleSchedule() {
-	s := train.Schedule{Peak: 1, Final: 0.1, Warmup: 2, Steps: 6}
-	for step := range 7 {
-		fmt.Printf("%.3f ", s.At(step))
-	}
-	fmt.Println()
-	// Output: 0.500 1.000 1.000 0.868 0.550 0.232 0.100
 }

@@ -2,32 +2,34 @@ package train
 
 import (
 	"bytes"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
 // fuzzedRun is as small as it can be and has every kind of state.
-func fuzzedRun(tb testing.TB) (*Llama, *AdamW) {
-	recipes := ProfileFP8(scaling.TEDelayed, fp8.E5M2)
-	for _, o := range []*Operands{&recipes.Forward, &recipes.InputGradient, &recipes.WeightGradient} {
+func fuzzedRun(tb testing.TB) (*nn.Llama, *optim.AdamW) {
+	recipes := nn.ProfileFP8(scaling.TEDelayed, fp8.E5M2)
+	for _, o := range []*nn.Operands{&recipes.Forward, &recipes.InputGradient, &recipes.WeightGradient} {
 		o.A.Delayed.Length, o.B.Delayed.Length = 2, 2
 	}
-	m, err := NewLlama(Config{
+	m, err := nn.NewLlama(nn.Config{
 		Vocab: 2, Dim: 2, Layers: 1, Heads: 1, Hidden: 1, Context: 2, Workers: 1,
 		FP8: &recipes, Smoothing: &swiglu.Smoothing{Delay: 1},
 	}, 1)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	o := &AdamW{Moments: Moments{Format: MomentsFP8Expanded}, Workers: 1}
+	o := &optim.AdamW{Moments: optim.Moments{Format: optim.MomentsFP8Expanded}, Workers: 1}
 	if _, err := m.Loss([]int32{0, 1}, []int32{1, 0}, 1, 2); err != nil {
 		tb.Fatal(err)
 	}
@@ -45,12 +47,12 @@ func fuzzedRun(tb testing.TB) (*Llama, *AdamW) {
 // that belong to them: either all is as it was, or it can be saved again.
 func FuzzRestore(f *testing.F) {
 	m, o := fuzzedRun(f)
-	arrays, metadata, err := checkpointOf(m, o, Progress{Step: 1})
+	all, metadata, err := checkpointOf(m, o, Progress{Step: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
 	var data bytes.Buffer
-	for _, a := range arrays {
+	for _, a := range all {
 		a.WriteTo(&data)
 	}
 	f.Add(metadata[checkpointKey], data.Bytes())
@@ -58,7 +60,7 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, description string, data []byte) {
 		m, o := fuzzedRun(t)
 		before := bitsOf(m, o)
-		file, err := fuzzedFile(description, data, arrays)
+		file, err := fuzzedFile(description, data, all)
 		if err != nil {
 			return // such as text that is not UTF-8
 		}
@@ -80,20 +82,20 @@ func FuzzRestore(f *testing.F) {
 
 // fuzzedFile is a checkpoint whose tensors are cut from data, with checksums
 // that are right where the description has any.
-func fuzzedFile(description string, data []byte, arrays []array) ([]byte, error) {
+func fuzzedFile(description string, data []byte, all []arrays.Array) ([]byte, error) {
 	var infos []safetensors.Info
-	var all []byte
+	var whole []byte
 	state, stateErr := parseCheckpointState(map[string]string{
-		checkpointKey: description, checkpointSumKey: checksumText(crc32.Checksum([]byte(description), castagnoli)),
+		checkpointKey: description, checkpointSumKey: arrays.Checksum([]byte(description)),
 	})
-	for _, a := range arrays {
+	for _, a := range all {
 		n := min(a.Bytes(), int64(len(data)))
 		part := make([]byte, a.Bytes())
 		copy(part, data[:n])
 		data = data[n:]
-		infos, all = append(infos, a.Info), append(all, part...)
+		infos, whole = append(infos, a.Info), append(whole, part...)
 		if state.Checksums != nil {
-			state.Checksums[a.Name] = checksumText(crc32.Checksum(part, castagnoli))
+			state.Checksums[a.Name] = arrays.Checksum(part)
 		}
 	}
 	metadata := map[string]string{checkpointKey: description}
@@ -107,7 +109,7 @@ func fuzzedFile(description string, data []byte, arrays []array) ([]byte, error)
 	if _, err := safetensors.NewWriter(&file, infos, metadata); err != nil {
 		return nil, err
 	}
-	file.Write(all)
+	file.Write(whole)
 	return file.Bytes(), nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // Reducer takes the mean of the gradients of data-parallel workers: in FP32, or as it
@@ -68,7 +69,7 @@ const (
 // In FP8 all workers share a scale, the smallest of theirs, which are 448 over the
 // largest magnitude (those that have zeros only do not count). Each value is encoded
 // once, and so is each partial sum, which is exact before. What is NaN or infinite
-// becomes NaN, so that nothing hides it from [AdamW.Step].
+// becomes NaN, so that nothing hides it from [optim.AdamW.Step].
 //
 // In the paper values have been in FP8 once before, under a scale of each worker's
 // own.
@@ -136,8 +137,11 @@ func sharedScale(shards [][]float32) float32 {
 		a, _ := fp8.Amax(s)
 		amax = max(amax, a)
 	}
-	return momentRecipes[fp8.E4M3].Scale(amax).Multiplier
+	return (scaling.Recipe{Profile: scaling.TEBlock, Format: fp8.E4M3}).Scale(amax).Multiplier
 }
+
+// elementGrain is the least number of elements worth a goroutine.
+const elementGrain = 4096
 
 // sharing is one mean.
 type sharing struct {

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -208,7 +210,7 @@ func testDataParallel(t *testing.T, run string, reducer Reducer) {
 	means := reducer
 	var want []float32
 	for step := range 3 {
-		grads := make([][][]float32, len(plain.params))
+		grads := make([][][]float32, len(plain.Params()))
 		var sum float64
 		for _, s := range shardsOf(t, n, step) {
 			plain.ZeroGrad()
@@ -216,12 +218,12 @@ func testDataParallel(t *testing.T, run string, reducer Reducer) {
 			require.NoError(t, err)
 			require.NoError(t, plain.Backward())
 			sum += float64(loss)
-			for i, p := range plain.params {
+			for i, p := range plain.Params() {
 				grads[i] = append(grads[i], append([]float32{}, p.Grad...))
 			}
 		}
 		want = append(want, float32(sum/n))
-		for i, p := range plain.params {
+		for i, p := range plain.Params() {
 			means.Mean(i, p.Grad, grads[i])
 		}
 		_, err := plainOptimizer.Step(plain.Params(), 3e-3)
@@ -237,7 +239,7 @@ func testDataParallel(t *testing.T, run string, reducer Reducer) {
 		for step := range 3 {
 			loss, reductions, err := d.Gradients(shardsOf(t, n, step), 1, 16)
 			require.NoError(t, err)
-			require.Len(t, reductions, len(model.params))
+			require.Len(t, reductions, len(model.Params()))
 			_, err = optimizer.Step(model.Params(), 3e-3)
 			require.NoError(t, err)
 			model.EndStep()
@@ -250,7 +252,7 @@ func testDataParallel(t *testing.T, run string, reducer Reducer) {
 }
 
 func TestDataParallelRefuses(t *testing.T) {
-	model, _ := newRun(t, small(), Moments{}, 1)
+	model, _ := newRun(t, small(), optim.Moments{}, 1)
 	_, err := NewDataParallel(model, 0)
 	require.ErrorContains(t, err, "0 replicas")
 	d, err := NewDataParallel(model, 2)
@@ -261,13 +263,13 @@ func TestDataParallelRefuses(t *testing.T) {
 	shards[1].Tokens = shards[1].Tokens[:5]
 	shards[2].Targets = nil
 	_, _, err = d.Gradients(shards, 1, 16)
-	require.ErrorContains(t, err, "shard 1: train: 5 tokens")
+	require.ErrorContains(t, err, "shard 1: nn: 5 tokens")
 }
 
 // TestReplicasReport: everything is heard, whichever replica did it, and parameters
 // that were replaced are those of all.
 func TestReplicasReport(t *testing.T) {
-	model, _ := newRun(t, withFP8(small(), DefaultFP8()), Moments{}, 1)
+	model, _ := newRun(t, withFP8(small(), nn.DefaultFP8()), optim.Moments{}, 1)
 	d, err := NewDataParallel(model, 3)
 	require.NoError(t, err)
 	recorder := telemetry.New()

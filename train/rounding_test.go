@@ -2,7 +2,6 @@ package train
 
 import (
 	"encoding/json"
-	"hash/crc32"
 	"math"
 	"path/filepath"
 	"testing"
@@ -10,214 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/canonical"
-	"github.com/octavo-fp8/octavo/tensor"
+	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 )
-
-// plainNarrow rounds a matrix block by block.
-func plainNarrow(n Narrowing, values []float32, cols int, random func(i int) func(float64, bool) bool) []float32 {
-	if n.Format == "" {
-		return values
-	}
-	numbers := numbersOf(n.Format)
-	rows := len(values) / cols
-	block := n.Block
-	if block.Rows == 0 {
-		block.Rows = rows
-	}
-	if block.Cols == 0 {
-		block.Cols = cols
-	}
-	out := make([]float32, len(values))
-	for i := 0; i < rows; i += block.Rows {
-		for j := 0; j < cols; j += block.Cols {
-			var inside []int
-			for r := i; r < min(i+block.Rows, rows); r++ {
-				for c := j; c < min(j+block.Cols, cols); c++ {
-					inside = append(inside, r*cols+c)
-				}
-			}
-			m := plainMultiplier(numbers[len(numbers)-1], values, inside, n.ExactScale)
-			for _, k := range inside {
-				v := plainRound(numbers, float64(values[k]*m), random(k))
-				out[k] = float32(v) * (1 / m)
-			}
-		}
-	}
-	return out
-}
-
-// plainMultiplier returns the largest number over the amax, or 1.
-func plainMultiplier(largest float64, values []float32, inside []int, exact bool) float32 {
-	amax := 0.0
-	for _, k := range inside {
-		if v := math.Abs(float64(values[k])); v > amax {
-			amax = v
-		}
-	}
-	if amax == 0 || math.IsInf(amax, 0) {
-		return 1
-	}
-	m := float32(min(max(largest/amax, 0x1p-126), math.MaxFloat32))
-	if exact {
-		return m
-	}
-	_, exponent := math.Frexp(float64(m))
-	return float32(math.Ldexp(1, exponent-1))
-}
-
-func nearestEverywhere(int) func(float64, bool) bool { return toNearest }
-
-// threeNarrowings differ in every role, so that one used in the wrong place shows.
-func threeNarrowings() Rounding {
-	return Rounding{
-		Input:    Narrowing{Format: NarrowE2M3, Block: tensor.Block{Rows: 1, Cols: 4}},
-		Weight:   Narrowing{Format: NarrowE4M3, Block: tensor.Block{Rows: 2, Cols: 3}, ExactScale: true},
-		Gradient: Narrowing{Format: NarrowE3M2, Block: tensor.Block{Rows: 3, Cols: 0}},
-	}
-}
-
-// TestRoundedProducts compares the products of a layer with those of operands that
-// the test rounds itself, in several passes.
-func TestRoundedProducts(t *testing.T) {
-	const rows, out, in, seed = 7, 6, 9, 8
-	x, w, dy := randoms(2, rows*in), randoms(1, out*in), randoms(3, rows*out)
-	for _, stochastic := range []bool{false, true} {
-		for _, bf16 := range []bool{false, true} {
-			r := threeNarrowings()
-			r.Stochastic, r.Seed, r.BF16Results = stochastic, seed, bf16
-			l, err := NewLinear("layer.weight", out, in, LinearOptions{Rounding: &r})
-			require.NoError(t, err)
-			copy(l.Weight.Value, w)
-			y, dx := make([]float32, rows*out), make([]float32, rows*in)
-			for _, pass := range []uint64{0, 1, 1 << 50} {
-				if pass > 1 {
-					l.SetPass(pass)
-				}
-				random := func(op string) func(i int) func(float64, bool) bool {
-					if !stochastic {
-						return nearestEverywhere
-					}
-					key := plainMix(plainSeed(seed, pass, "layer "+op))
-					return func(i int) func(float64, bool) bool { return atRandom(plainMix(key+uint64(i)) >> 32) }
-				}
-				product := func(a, b []float32, m, n, k int) []float32 {
-					c := make([]float32, m*n)
-					canonical.MultiplyDense(c, a, b, m, n, k, 1)
-					for i := range c {
-						if bf16 {
-							c[i] = fp8.BFloat16FromFloat32(c[i]).Float32()
-						}
-					}
-					return c
-				}
-				clear(l.Weight.Grad)
-				require.NoError(t, l.Forward(y, x, rows))
-				require.NoError(t, l.Backward(dx, dy))
-				require.Equal(t, product(
-					plainNarrow(r.Input, x, in, nearestEverywhere),
-					plainNarrow(r.Weight, w, in, nearestEverywhere), rows, out, in), y)
-				require.Equal(t, product(
-					plainNarrow(r.Gradient, dy, out, random("input-gradient")),
-					plainNarrow(r.Weight, flip(w, out), out, nearestEverywhere), rows, in, out), dx)
-				require.Equal(t, product(
-					plainNarrow(r.Gradient, flip(dy, rows), rows, random("weight-gradient")),
-					plainNarrow(r.Input, flip(x, rows), rows, nearestEverywhere), out, in, rows), l.Weight.Grad)
-			}
-		}
-	}
-}
-
-// TestScalesByDefinition: blocks of every kind, of values of every kind and size.
-func TestScalesByDefinition(t *testing.T) {
-	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	for _, shape := range [][2]int{{1, 1}, {3, 5}, {40, 300}, {300, 7}} {
-		rows, cols := shape[0], shape[1]
-		for _, b := range []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 2}, {Rows: 2, Cols: 3}, {Rows: 128, Cols: 128}, {Rows: 4, Cols: 0}, {Cols: 1}} {
-			for _, f := range []NarrowFormat{NarrowE4M3, NarrowE2M1, NarrowFP16, "E1M1"} {
-				for size, unit := range []float32{1, 0x1p-140, 0x1p127, 0} {
-					for _, exact := range []bool{false, true} {
-						n := Narrowing{Format: f, Block: b, ExactScale: exact}
-						values := randoms(uint64(rows), rows*cols)
-						for i := range values {
-							values[i] *= unit * math.Float32frombits(uint32(127-i%20)<<23) / 8
-						}
-						want := plainNarrow(n, values, cols, nearestEverywhere)
-						for _, workers := range []int{1, 2, 5} {
-							r := newRounder(n, workers)
-							got := r.round(values, rows, cols, fp8.Policy{})
-							require.Equal(t, want, got, "%v %+v %d", shape, n, size)
-							require.Equal(t, want, r.round(values, rows, cols, fp8.Policy{}), "again")
-						}
-					}
-				}
-			}
-		}
-	}
-	// A scale is never so small that its reciprocal overflows.
-	r := newRounder(Narrowing{Format: "E1M1"}, 1)
-	require.Equal(t, []float32{3 * 0x1p126, 0x1p127}, r.round([]float32{math.MaxFloat32, 0x1p127}, 1, 2, fp8.Policy{}))
-
-	// A NaN is left out, an infinity makes the scale 1: 0.3 is then no tie.
-	n := Narrowing{Format: NarrowE2M1, Block: tensor.Block{Rows: 1, Cols: 3}}
-	r = newRounder(n, 1)
-	got := r.round([]float32{nan, 0.3, 600, inf, 0.3, 600, -600, 0.3, 1e-30, 0, 0, 0}, 4, 3, fp8.Policy{})
-	require.True(t, math.IsNaN(float64(got[0])))
-	require.Equal(t, []float32{0, 512}, got[1:3])
-	require.Equal(t, []float32{inf, 0.5, 6}, got[3:6])
-	require.Equal(t, []float32{-512, 0, 0}, got[6:9])
-	require.Equal(t, []float32{0, 0, 0}, got[9:])
-}
-
-// TestRoundingIsFP8: rounded to E4M3 and multiplied in FP32, operands give what FP8
-// products give, but for the rounding of sums.
-func TestRoundingIsFP8(t *testing.T) {
-	const rows, out, in = 140, 150, 270
-	eight, rounding := DefaultFP8(), DefaultRounding(NarrowE4M3)
-	hybrid := DefaultFP8()
-	hybrid.InputGradient.A.Format, hybrid.WeightGradient.A.Format = fp8.E5M2, fp8.E5M2
-	hybridRounding := rounding
-	hybridRounding.Gradient.Format = NarrowE5M2
-	x, w, dy := randoms(2, rows*in), randoms(1, out*in), randoms(3, rows*out)
-	for i := range dy {
-		dy[i] *= 1e-5 * math.Float32frombits(uint32(127-i%12)<<23)
-	}
-	results := func(o LinearOptions) [3][]float32 {
-		l, err := NewLinear("layer.weight", out, in, o)
-		require.NoError(t, err)
-		copy(l.Weight.Value, w)
-		y, dx := make([]float32, rows*out), make([]float32, rows*in)
-		require.NoError(t, l.Forward(y, x, rows))
-		require.NoError(t, l.Backward(dx, dy))
-		return [3][]float32{y, dx, l.Weight.Grad}
-	}
-	exact := results(LinearOptions{})
-	sums := [3]struct {
-		a, b    []float32
-		m, n, k int
-	}{{x, w, rows, out, in}, {dy, flip(w, out), rows, in, out}, {flip(dy, rows), flip(x, rows), out, in, rows}}
-	for _, pair := range []struct {
-		FP8
-		Rounding
-	}{{eight, rounding}, {hybrid, hybridRounding}} {
-		want, got := results(LinearOptions{FP8: &pair.FP8}), results(LinearOptions{Rounding: &pair.Rounding})
-		for p, s := range sums {
-			far := 0
-			for i := range want[p] {
-				var sum float64 // of magnitudes, which rounding raises by an eighth each at most
-				for j := range s.k {
-					sum += math.Abs(float64(s.a[i/s.n*s.k+j]) * float64(s.b[i%s.n*s.k+j]))
-				}
-				bound := 1.3 * sum * float64(s.k) * 0x1p-23 / 4
-				require.InDelta(t, want[p][i], got[p][i], bound, "product %d, element %d", p, i)
-				if math.Abs(float64(exact[p][i])-float64(got[p][i])) > 10*bound {
-					far++
-				}
-			}
-			require.Greater(t, far, len(want[p])/2, "FP32 itself must be farther away")
-		}
-	}
-}
 
 func TestRoundingTraining(t *testing.T) {
 	n := 40
@@ -226,12 +21,12 @@ func TestRoundingTraining(t *testing.T) {
 	}
 	_, plain := steps(t, small(), n, nil)
 	loss := map[string]float64{}
-	for name, r := range map[string]Rounding{
-		"bf16":   DefaultRounding(NarrowBF16),
-		"e4m3":   DefaultRounding(NarrowE4M3),
-		"e3m2":   DefaultRounding(NarrowE3M2),
-		"e2m1":   DefaultRounding(NarrowE2M1),
-		"random": {Gradient: Narrowing{Format: NarrowE2M1}, Stochastic: true},
+	for name, r := range map[string]nn.Rounding{
+		"bf16":   nn.DefaultRounding(nn.NarrowBF16),
+		"e4m3":   nn.DefaultRounding(nn.NarrowE4M3),
+		"e3m2":   nn.DefaultRounding(nn.NarrowE3M2),
+		"e2m1":   nn.DefaultRounding(nn.NarrowE2M1),
+		"random": {Gradient: nn.Narrowing{Format: nn.NarrowE2M1}, Stochastic: true},
 		"none":   {Stochastic: true},
 	} {
 		_, losses := steps(t, withRounding(small(), r), n, nil)
@@ -249,11 +44,11 @@ func TestRoundingTraining(t *testing.T) {
 func TestRoundingSameBitsEverywhere(t *testing.T) {
 	random := threeNarrowings()
 	random.Stochastic, random.BF16Results = true, true
-	bf16 := DefaultRounding(NarrowBF16)
+	bf16 := nn.DefaultRounding(nn.NarrowBF16)
 	bf16.Stochastic, bf16.Seed = true, 1
-	hybrid := ProfileFP8("", fp8.E5M2)
+	hybrid := nn.ProfileFP8("", fp8.E5M2)
 	for name, run := range map[string]struct {
-		Config
+		nn.Config
 		want []uint32
 	}{
 		"rounding": {withRounding(small(), random), []uint32{0x409bb745, 0x40979e93, 0x409212a9}},
@@ -272,69 +67,32 @@ func TestRoundingSameBitsEverywhere(t *testing.T) {
 	}
 }
 
-func TestDefaultRounding(t *testing.T) {
-	require.Equal(t, Rounding{
-		Input:       Narrowing{Format: "E8M7"},
-		Weight:      Narrowing{Format: "E8M7"},
-		Gradient:    Narrowing{Format: "E8M7"},
-		BF16Results: true,
-	}, DefaultRounding(NarrowBF16))
-	require.Equal(t, Rounding{
-		Input:    Narrowing{Format: "E2M1", Block: tensor.Block{Rows: 1, Cols: 128}},
-		Weight:   Narrowing{Format: "E2M1", Block: tensor.Block{Rows: 128, Cols: 128}},
-		Gradient: Narrowing{Format: "E2M1", Block: tensor.Block{Rows: 1, Cols: 128}},
-	}, DefaultRounding(NarrowE2M1))
-}
-
-func TestRoundingRefused(t *testing.T) {
-	r := DefaultRounding(NarrowE4M3)
-	_, err := NewLlama(withRounding(withFP8(small(), DefaultFP8()), r), 1)
-	require.ErrorContains(t, err, "train: Config.FP8 and Config.Rounding are both set")
-	eight := DefaultFP8()
-	_, err = NewLinear("w", 2, 2, LinearOptions{FP8: &eight, Rounding: &r})
-	require.ErrorContains(t, err, "train: LinearOptions.FP8 and LinearOptions.Rounding are both set")
-	for want, change := range map[string]func(){
-		`Rounding.Input: format "E9M9"`:                              func() { r.Input.Format = "E9M9" },
-		`Rounding.Weight: format "fp4"`:                              func() { r.Weight.Format = "fp4" },
-		"Rounding.Gradient: block -1x0 has a negative extent":        func() { r.Gradient.Block = tensor.Block{Rows: -1} },
-		"Rounding.Gradient: block 0x-2 has a negative extent":        func() { r.Gradient = Narrowing{Block: tensor.Block{Cols: -2}} },
-		`want one from E1M1 to E5M10, such as "E2M1", or "E8M7", wh`: func() { r.Input.Format = "BF16" },
-	} {
-		r = DefaultRounding(NarrowE4M3)
-		change()
-		_, err := NewLlama(withRounding(small(), r), 1)
-		require.ErrorContains(t, err, want)
-		_, err = NewLinear("w", 2, 2, LinearOptions{Rounding: &r})
-		require.ErrorContains(t, err, want)
-	}
-}
-
 // TestCheckpointComparesRounding, and what is random in gradients.
 func TestCheckpointComparesRounding(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
-	save := func(cfg Config) {
-		model, optimizer := newRun(t, cfg, Moments{}, 5)
+	save := func(cfg nn.Config) {
+		model, optimizer := newRun(t, cfg, optim.Moments{}, 5)
 		require.NoError(t, SaveCheckpoint(path, model, optimizer, Progress{}))
 	}
-	load := func(cfg Config) error {
-		model, optimizer := newRun(t, cfg, Moments{}, 5)
+	load := func(cfg nn.Config) error {
+		model, optimizer := newRun(t, cfg, optim.Moments{}, 5)
 		_, err := LoadCheckpoint(path, model, optimizer)
 		return err
 	}
-	six := withRounding(small(), DefaultRounding(NarrowE3M2))
+	six := withRounding(small(), nn.DefaultRounding(nn.NarrowE3M2))
 	save(six)
 	require.NoError(t, load(six))
-	require.ErrorContains(t, load(withRounding(small(), DefaultRounding(NarrowE2M3))), "Config.Rounding was")
+	require.ErrorContains(t, load(withRounding(small(), nn.DefaultRounding(nn.NarrowE2M3))), "Config.Rounding was")
 	require.ErrorContains(t, load(small()), "Config.Rounding was")
-	save(withFP8(small(), stochasticFP8(DefaultFP8(), math.MaxUint64)))
-	require.NoError(t, load(withFP8(small(), stochasticFP8(DefaultFP8(), math.MaxUint64))))
-	require.ErrorContains(t, load(withFP8(small(), stochasticFP8(DefaultFP8(), math.MaxUint64-1))), "Config.FP8 was")
-	require.ErrorContains(t, load(withFP8(small(), DefaultFP8())), "Config.FP8 was")
+	save(withFP8(small(), stochasticFP8(nn.DefaultFP8(), math.MaxUint64)))
+	require.NoError(t, load(withFP8(small(), stochasticFP8(nn.DefaultFP8(), math.MaxUint64))))
+	require.ErrorContains(t, load(withFP8(small(), stochasticFP8(nn.DefaultFP8(), math.MaxUint64-1))), "Config.FP8 was")
+	require.ErrorContains(t, load(withFP8(small(), nn.DefaultFP8())), "Config.FP8 was")
 }
 
 // TestOldCheckpoints lack what came later.
 func TestOldCheckpoints(t *testing.T) {
-	model, optimizer := newRun(t, withFP8(small(), DefaultFP8()), Moments{}, 5)
+	model, optimizer := newRun(t, withFP8(small(), nn.DefaultFP8()), optim.Moments{}, 5)
 	metadata, err := stateOf(model, optimizer, Progress{}).metadata()
 	require.NoError(t, err)
 	var old map[string]any
@@ -346,7 +104,7 @@ func TestOldCheckpoints(t *testing.T) {
 	require.NotContains(t, old["scaling"], "backwards", "there never was one where none counts")
 	text, err := json.Marshal(old)
 	require.NoError(t, err)
-	sum := checksumText(crc32.Checksum(text, castagnoli))
+	sum := arrays.Checksum(text)
 	state, err := parseCheckpointState(map[string]string{checkpointKey: string(text), checkpointSumKey: sum})
 	require.NoError(t, err)
 	require.NoError(t, state.checkAgainst(model, optimizer))

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"os"
 	"os/exec"
@@ -16,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
@@ -23,61 +25,61 @@ import (
 
 // runs are the kinds of run that a checkpoint must carry on.
 func runs() map[string]struct {
-	Config
-	Moments
+	nn.Config
+	optim.Moments
 } {
 	type run = struct {
-		Config
-		Moments
+		nn.Config
+		optim.Moments
 	}
-	smoothed := func(cfg Config, s swiglu.Smoothing) Config {
+	smoothed := func(cfg nn.Config, s swiglu.Smoothing) nn.Config {
 		cfg.Smoothing = &s
 		return cfg
 	}
-	delayed := ProfileFP8(scaling.TEDelayed, fp8.E5M2)
-	for _, o := range []*Operands{&delayed.Forward, &delayed.InputGradient, &delayed.WeightGradient} {
+	delayed := nn.ProfileFP8(scaling.TEDelayed, fp8.E5M2)
+	for _, o := range []*nn.Operands{&delayed.Forward, &delayed.InputGradient, &delayed.WeightGradient} {
 		o.A.Delayed.Length, o.B.Delayed.Length = 16, 16
 	}
-	random := DefaultRounding(NarrowE3M2)
+	random := nn.DefaultRounding(nn.NarrowE3M2)
 	random.Stochastic = true
 	all := map[string]run{
-		"fp32":                {small(), Moments{}},
-		"fp8 just in time":    {withFP8(small(), DefaultFP8()), Moments{}},
-		"fp8 delayed":         {withFP8(small(), delayed), Moments{}},
-		"smooth per channel":  {smoothed(withFP8(small(), DefaultFP8()), swiglu.Smoothing{}), Moments{}},
-		"smooth delayed":      {smoothed(withFP8(small(), delayed), swiglu.Smoothing{Delay: 2}), Moments{}},
-		"stochastic fp8":      {small(), Moments{Format: MomentsFP8, Stochastic: true, Seed: 7, Block: 100}},
-		"stochastic bf16":     {small(), Moments{Format: MomentsBF16, Stochastic: true}},
-		"stochastic expanded": {small(), Moments{Format: MomentsFP8Expanded, Stochastic: true}},
-		"gradients at random": {withFP8(small(), stochasticFP8(delayed, math.MaxUint64)), Moments{}},
-		"rounded":             {withRounding(small(), DefaultRounding(NarrowBF16)), Moments{}},
-		"rounded at random":   {withRounding(small(), random), Moments{}},
+		"fp32":                {small(), optim.Moments{}},
+		"fp8 just in time":    {withFP8(small(), nn.DefaultFP8()), optim.Moments{}},
+		"fp8 delayed":         {withFP8(small(), delayed), optim.Moments{}},
+		"smooth per channel":  {smoothed(withFP8(small(), nn.DefaultFP8()), swiglu.Smoothing{}), optim.Moments{}},
+		"smooth delayed":      {smoothed(withFP8(small(), delayed), swiglu.Smoothing{Delay: 2}), optim.Moments{}},
+		"stochastic fp8":      {small(), optim.Moments{Format: optim.MomentsFP8, Stochastic: true, Seed: 7, Block: 100}},
+		"stochastic bf16":     {small(), optim.Moments{Format: optim.MomentsBF16, Stochastic: true}},
+		"stochastic expanded": {small(), optim.Moments{Format: optim.MomentsFP8Expanded, Stochastic: true}},
+		"gradients at random": {withFP8(small(), stochasticFP8(delayed, math.MaxUint64)), optim.Moments{}},
+		"rounded":             {withRounding(small(), nn.DefaultRounding(nn.NarrowBF16)), optim.Moments{}},
+		"rounded at random":   {withRounding(small(), random), optim.Moments{}},
 	}
-	for _, f := range ActivationFormats()[1:] {
-		all["activations in "+f.String()] = run{smoothed(withFP8(kept(small(), f), delayed), swiglu.Smoothing{Delay: 1}), Moments{}}
+	for _, f := range nn.ActivationFormats()[1:] {
+		all["activations in "+f.String()] = run{smoothed(withFP8(kept(small(), f), delayed), swiglu.Smoothing{Delay: 1}), optim.Moments{}}
 	}
-	for _, f := range MomentFormats() {
-		all["moments in "+f.String()] = run{smoothed(withFP8(small(), delayed), swiglu.Smoothing{Delay: 1}), Moments{Format: f}}
+	for _, f := range optim.MomentFormats() {
+		all["moments in "+f.String()] = run{smoothed(withFP8(small(), delayed), swiglu.Smoothing{Delay: 1}), optim.Moments{Format: f}}
 	}
 	return all
 }
 
-func newRun(t *testing.T, cfg Config, m Moments, seed uint64) (*Llama, *AdamW) {
-	model, err := NewLlama(cfg, seed)
+func newRun(t *testing.T, cfg nn.Config, m optim.Moments, seed uint64) (*nn.Llama, *optim.AdamW) {
+	model, err := nn.NewLlama(cfg, seed)
 	require.NoError(t, err)
-	return model, &AdamW{Clip: 1, WeightDecay: 0.01, Moments: m, Workers: cfg.Workers}
+	return model, &optim.AdamW{Clip: 1, WeightDecay: 0.01, Moments: m, Workers: cfg.Workers}
 }
 
 // bitsOf is all that a run is.
-func bitsOf(m *Llama, o *AdamW) map[string][]byte {
-	values := make([][]float32, len(m.params))
-	for i, p := range m.params {
+func bitsOf(m *nn.Llama, o *optim.AdamW) map[string][]byte {
+	values := make([][]float32, len(m.Params()))
+	for i, p := range m.Params() {
 		values[i] = p.Value
 	}
-	all := map[string][]byte{"state": fmt.Append(nil, m.ScalingState(), o.steps, o.skipped, o.power1, o.power2)}
-	for _, a := range arraysOf(m.params, values, o.moments) {
-		data := make([]byte, a.len()*a.DType.Size())
-		a.put(data, 0, a.len())
+	all := map[string][]byte{"state": fmt.Append(nil, m.ScalingState(), o.State())}
+	for _, a := range arraysOf(m.Params(), values, o) {
+		data := make([]byte, a.Count()*a.DType.Size())
+		a.Put(data, 0, a.Count())
 		all[a.Name] = data
 	}
 	return all
@@ -94,7 +96,7 @@ func TestResume(t *testing.T) {
 			want := resume(t, model, optimizer, 0, n)
 			progress := Progress{
 				Step: n, Seed: math.MaxUint64, Batch: 4, Seq: 16,
-				Schedule: Schedule{Peak: 0.1, Warmup: 3}, Notes: map[string]string{"a": "ü"},
+				Schedule: optim.Schedule{Peak: 0.1, Warmup: 3}, Notes: map[string]string{"a": "ü"},
 				Spikes: map[string]SpikeDetector{"loss": {Window: 3, Past: []float64{0.1, 1e-300}}}, Mu: []float64{1 / 3.0},
 			}
 			require.NoError(t, SaveCheckpoint(path, model, optimizer, progress))
@@ -117,9 +119,9 @@ func TestResume(t *testing.T) {
 // TestCheckpointBeforeTheFirstStep has no moments yet.
 func TestCheckpointBeforeTheFirstStep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
-	model, optimizer := newRun(t, small(), Moments{}, 5)
+	model, optimizer := newRun(t, small(), optim.Moments{}, 5)
 	require.NoError(t, SaveCheckpoint(path, model, optimizer, Progress{}))
-	restored, again := newRun(t, small(), Moments{}, 6)
+	restored, again := newRun(t, small(), optim.Moments{}, 6)
 	resume(t, restored, again, 0, 1)
 	_, err := LoadCheckpoint(path, restored, again)
 	require.NoError(t, err)
@@ -151,9 +153,9 @@ func TestCheckpointIsALlama(t *testing.T) {
 }
 
 // savedRun returns a run of every kind of state, and the path of its checkpoint.
-func savedRun(t *testing.T) (*Llama, *AdamW, string) {
+func savedRun(t *testing.T) (*nn.Llama, *optim.AdamW, string) {
 	r := runs()["smooth delayed"]
-	r.Moments.Format = MomentsFP8
+	r.Moments.Format = optim.MomentsFP8
 	model, optimizer := newRun(t, r.Config, r.Moments, 5)
 	resume(t, model, optimizer, 0, 2)
 	path := filepath.Join(t.TempDir(), "run")
@@ -192,7 +194,7 @@ func forge(t *testing.T, path string, change func(f *forged)) string {
 	}
 	change(&f)
 	for _, x := range f.tensors {
-		f.state.Checksums[x.Name] = checksumText(crc32.Checksum(x.Data, castagnoli))
+		f.state.Checksums[x.Name] = arrays.Checksum(x.Data)
 	}
 	if f.metadata == nil {
 		f.metadata, err = f.state.metadata()
@@ -213,7 +215,7 @@ func TestRestoreRefuses(t *testing.T) {
 	resume(t, model, optimizer, 2, 1)
 	before := bitsOf(model, optimizer)
 	nan, inf := math.Float32frombits(0x7FC00000), float32(math.Inf(1))
-	set := func(f *forged, name string, i int, v float32) { floats{v}.put(f.tensor(name).Data[4*i:], 0, 1) }
+	set := func(f *forged, name string, i int, v float32) { arrays.Floats{v}.Put(f.tensor(name).Data[4*i:], 0, 1) }
 	for want, change := range map[string]func(f *forged){
 		"it is of version 2: this package reads version 1":                     func(f *forged) { f.state.Version = 2 },
 		"Config.Dim was 64 when it was saved and is 32":                        func(f *forged) { f.state.Config.Dim = 64 },
@@ -267,7 +269,7 @@ func TestRestoreRefuses(t *testing.T) {
 		`unknown field "future"`: func(f *forged) {
 			f.metadata, _ = f.state.metadata()
 			text := `{"future":1,` + f.metadata[checkpointKey][1:]
-			f.metadata = map[string]string{checkpointKey: text, checkpointSumKey: checksumText(crc32.Checksum([]byte(text), castagnoli))}
+			f.metadata = map[string]string{checkpointKey: text, checkpointSumKey: arrays.Checksum([]byte(text))}
 		},
 	} {
 		_, err := LoadCheckpoint(forge(t, path, change), model, optimizer)
@@ -286,14 +288,14 @@ func TestRestoreRefuses(t *testing.T) {
 }
 
 func TestRestoreRefusesExpandedMoments(t *testing.T) {
-	model, optimizer := newRun(t, small(), Moments{Format: MomentsFP8Expanded}, 5)
+	model, optimizer := newRun(t, small(), optim.Moments{Format: optim.MomentsFP8Expanded}, 5)
 	resume(t, model, optimizer, 0, 1)
 	path := filepath.Join(t.TempDir(), "run")
 	require.NoError(t, SaveCheckpoint(path, model, optimizer, Progress{}))
 	name := "optimizer.first." + someGain
 	for want, change := range map[string]func(f *forged){
 		name + ".amax\": element 0 is -1: want a finite number that is not negative": func(f *forged) {
-			floats{-1}.put(f.tensor(name+".amax").Data, 0, 1)
+			arrays.Floats{-1}.Put(f.tensor(name+".amax").Data, 0, 1)
 		},
 		name + ".power\": element 0 is 0: want a finite number above 0": func(f *forged) { f.tensor(name + ".power").Data[0] = 0 },
 	} {
@@ -305,20 +307,20 @@ func TestRestoreRefusesExpandedMoments(t *testing.T) {
 // TestOptionsThatMeanTheSame do not keep a checkpoint from being loaded; others do.
 func TestOptionsThatMeanTheSame(t *testing.T) {
 	for _, test := range []struct {
-		saved, present Moments
+		saved, present optim.Moments
 		same           bool
 	}{
-		{Moments{}, Moments{Block: 7, Stochastic: true, Seed: 3}, true},
-		{Moments{Format: MomentsFP8}, Moments{Format: MomentsFP8, Block: 128, Seed: 3}, true},
-		{Moments{Format: MomentsBF16, Stochastic: true, Seed: 3}, Moments{Format: MomentsBF16, Stochastic: true, Seed: 3, Block: 9}, true},
-		{Moments{Format: MomentsFP8, Stochastic: true, Seed: 3}, Moments{Format: MomentsFP8, Stochastic: true}, false},
-		{Moments{Format: MomentsFP8}, Moments{Format: MomentsFP8Expanded}, false},
+		{optim.Moments{}, optim.Moments{Block: 7, Stochastic: true, Seed: 3}, true},
+		{optim.Moments{Format: optim.MomentsFP8}, optim.Moments{Format: optim.MomentsFP8, Block: 128, Seed: 3}, true},
+		{optim.Moments{Format: optim.MomentsBF16, Stochastic: true, Seed: 3}, optim.Moments{Format: optim.MomentsBF16, Stochastic: true, Seed: 3, Block: 9}, true},
+		{optim.Moments{Format: optim.MomentsFP8, Stochastic: true, Seed: 3}, optim.Moments{Format: optim.MomentsFP8, Stochastic: true}, false},
+		{optim.Moments{Format: optim.MomentsFP8}, optim.Moments{Format: optim.MomentsFP8Expanded}, false},
 	} {
 		model, optimizer := newRun(t, small(), test.saved, 5)
 		resume(t, model, optimizer, 0, 1)
 		path := filepath.Join(t.TempDir(), "run")
 		require.NoError(t, SaveCheckpoint(path, model, optimizer, Progress{}))
-		optimizer = &AdamW{Clip: 1, WeightDecay: 0.01, Beta1: 0.9, Eps: 1e-8, Moments: test.present}
+		optimizer = &optim.AdamW{Clip: 1, WeightDecay: 0.01, Beta1: 0.9, Eps: 1e-8, Moments: test.present}
 		_, err := LoadCheckpoint(path, model, optimizer)
 		if test.same {
 			require.NoError(t, err, "%+v", test)
@@ -356,7 +358,7 @@ func TestSaveRefuses(t *testing.T) {
 	require.ErrorContains(t, SaveCheckpoint(path, model, optimizer, Progress{}), "tensor \""+someWeight+"\": element 9 is NaN")
 	model.Param(someWeight).Value[9] = 0
 	require.ErrorContains(t, SaveCheckpoint(path, model, optimizer, Progress{Step: -1}), "Progress.Step is -1")
-	other, _ := newRun(t, tiny, Moments{}, 1)
+	other, _ := newRun(t, tiny, optim.Moments{}, 1)
 	require.ErrorContains(t, SaveCheckpoint(path, other, optimizer, Progress{}), "it had")
 	requireOnly(t, path, old)
 	require.NoError(t, SaveCheckpoint(path, model, optimizer, Progress{}))
@@ -374,20 +376,20 @@ func requireOnly(t *testing.T, path string, content []byte) {
 
 // stalling is an array that calls stall when it is half written.
 type stalling struct {
-	floats
+	arrays.Floats
 	stall func()
 }
 
-func (s stalling) put(dst []byte, lo, hi int) {
+func (s stalling) Put(dst []byte, lo, hi int) {
 	if lo > 0 {
 		s.stall()
 	}
-	s.floats.put(dst, lo, hi)
+	s.Floats.Put(dst, lo, hi)
 }
 
-func stallingArrays(stall func()) []array {
-	const n = 2 * chunkElements
-	return []array{newArray("x", safetensors.F32, []int{n}, stalling{make(floats, n), stall}, finite)}
+func stallingArrays(stall func()) []arrays.Array {
+	const n = 1 << 15
+	return []arrays.Array{arrays.New("x", safetensors.F32, []int{n}, stalling{make(arrays.Floats, n), stall}, arrays.Finite)}
 }
 
 // TestSaveFails: an error in the middle of writing leaves the old file and nothing
@@ -397,7 +399,7 @@ func TestSaveFails(t *testing.T) {
 	old, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.PanicsWithError(t, "disk", func() {
-		writeArrays(path, stallingArrays(func() { panic(errors.New("disk")) }), nil)
+		arrays.Write(path, stallingArrays(func() { panic(errors.New("disk")) }), nil)
 	})
 	requireOnly(t, path, old)
 }
@@ -406,7 +408,7 @@ func TestSaveFails(t *testing.T) {
 func TestSaveIsKilled(t *testing.T) {
 	const variable = "OCTAVO_TEST_SAVE"
 	if path := os.Getenv(variable); path != "" {
-		writeArrays(path, stallingArrays(func() {
+		arrays.Write(path, stallingArrays(func() {
 			fmt.Println("\nhalf written")
 			select {}
 		}), nil)

@@ -9,9 +9,10 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/parity"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 const trainLong = `Train trains the same small byte-level Llama twice, in FP32 and in FP8, step by
@@ -111,8 +112,8 @@ func newTrainCommand() *cobra.Command {
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
 	f.BoolVar(&options.Stochastic, "stochastic", false, "round gradients of the FP8 model at random, without bias")
-	choiceFlag(cmd, &options.Moments, "moments", "how AdamW keeps the moments of the FP8 model", named(train.MomentFormats())...)
-	choiceFlag(cmd, &options.Activations, "activations", "how the FP8 model keeps activations for the backward pass", named(train.ActivationFormats())...)
+	choiceFlag(cmd, &options.Moments, "moments", "how AdamW keeps the moments of the FP8 model", named(optim.MomentFormats())...)
+	choiceFlag(cmd, &options.Activations, "activations", "how the FP8 model keeps activations for the backward pass", named(nn.ActivationFormats())...)
 	choiceFlag(cmd, &options.Smoothing, "smooth", "Smooth-SwiGLU in the FP8 model",
 		choice[*swiglu.Smoothing]{"none", nil},
 		choice[*swiglu.Smoothing]{"channel", &swiglu.Smoothing{}},

@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/parity"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/swiglu"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // trainSmall runs octavo train on a small text with a small model.
@@ -50,7 +51,7 @@ func TestTrain(t *testing.T) {
 func TestTrainCommandLine(t *testing.T) {
 	o := parity.Options{
 		Steps: 7, LearningRate: 1e-5, Profile: "mx-floor", Stochastic: true, Smoothing: &swiglu.Smoothing{Axis: swiglu.PerToken},
-		Moments: train.MomentsBF16, Activations: train.ActivationsFP8, TelemetryEvery: 3,
+		Moments: optim.MomentsBF16, Activations: nn.ActivationsFP8, TelemetryEvery: 3,
 	}
 	require.Equal(t, "octavo train --steps 7 --batch 0 --context 0 --dim 0 --layers 0 --heads 0 --hidden 0 --lr 1e-05 --seed 0"+
 		" --profile mx-floor --gradient-format e4m3 --stochastic=true --smooth token --moments bf16 --activations fp8 --telemetry-every 3", trainCommandLine(trainFlags{}, o))

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -56,7 +58,7 @@ type granularityRun struct {
 	granularitySize
 
 	corpus   *train.Corpus
-	schedule train.Schedule
+	schedule optim.Schedule
 	run      *trial.Run
 	log      amaxLog
 	probe    *probe
@@ -102,7 +104,7 @@ func runGranularity(ctx context.Context, o Options, p *Progress) (*Report, error
 func newGranularityRun(o Options, size granularitySize) (*granularityRun, error) {
 	g := &granularityRun{granularitySize: size, schedule: scheduleOf(size.steps)}
 	g.log.by = make(map[string][]float64)
-	recipes := train.DefaultFP8()
+	recipes := nn.DefaultFP8()
 	var err error
 	if g.corpus, err = corpusOf(o); err != nil {
 		return nil, err

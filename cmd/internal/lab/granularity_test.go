@@ -15,10 +15,10 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 func shortOptions(t *testing.T) Options {
@@ -57,10 +57,10 @@ func TestGranularity(t *testing.T) {
 // TestProbeInput: what the probe sees go into the first layer is the embedding,
 // normalized, in pairs.
 func TestProbeInput(t *testing.T) {
-	cfg := train.Config{Vocab: 8, Dim: 10, Layers: 1, Heads: 1, Hidden: 5, Context: 3}
-	recipes := train.DefaultFP8()
+	cfg := nn.Config{Vocab: 8, Dim: 10, Layers: 1, Heads: 1, Hidden: 5, Context: 3}
+	recipes := nn.DefaultFP8()
 	cfg.FP8 = &recipes
-	m, err := train.NewLlama(cfg, 1)
+	m, err := nn.NewLlama(cfg, 1)
 	require.NoError(t, err)
 	p, err := newProbe(m, 2)
 	require.NoError(t, err)
@@ -102,8 +102,8 @@ func TestProbeInput(t *testing.T) {
 // TestProbeGradient: of one token the gradient of a weight is the product of the
 // output's gradient and the input, but for what rounding both to E4M3 takes.
 func TestProbeGradient(t *testing.T) {
-	cfg := train.Config{Vocab: 8, Dim: 6, Layers: 1, Heads: 1, Hidden: 5, Context: 1}
-	m, err := train.NewLlama(cfg, 2)
+	cfg := nn.Config{Vocab: 8, Dim: 6, Layers: 1, Heads: 1, Hidden: 5, Context: 1}
+	m, err := nn.NewLlama(cfg, 2)
 	require.NoError(t, err)
 	p, err := newProbe(m, 1)
 	require.NoError(t, err)

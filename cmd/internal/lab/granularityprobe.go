@@ -2,9 +2,9 @@ package lab
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // operand is a matrix of a linear layer that is looked at value by value.
@@ -32,21 +32,21 @@ var opOf = map[scaling.Role]string{
 // magnitude, the smaller one, and how many are zero. So the probe is a model with
 // the same weights whose inputs and gradients are in blocks of two.
 type probe struct {
-	model    *train.Llama
-	of       *train.Llama
+	model    *nn.Llama
+	of       *nn.Llama
 	batch    int
 	operands map[string]*operand
 }
 
 // newProbe returns a probe of m for batches of a number of sequences.
-func newProbe(m *train.Llama, batch int) (*probe, error) {
-	recipes := train.DefaultFP8()
+func newProbe(m *nn.Llama, batch int) (*probe, error) {
+	recipes := nn.DefaultFP8()
 	pairs := scaling.Default(scaling.Input)
 	pairs.Block = tensor.Block{Rows: 1, Cols: 2}
 	recipes.Forward.A, recipes.InputGradient.A = pairs, pairs
 	cfg := m.Config()
 	cfg.FP8 = &recipes
-	model, err := train.NewLlama(cfg, 0)
+	model, err := nn.NewLlama(cfg, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 var law = Experiment{
@@ -28,7 +28,7 @@ type width struct {
 func widths(dim int) (all []width) {
 	for _, w := range []width{
 		{32, inFP32(), 0}, {16, inBF16(), 0}, {8, inFP8(), 0},
-		{6, rounded("FP6", train.NarrowE3M2), 0}, {4, rounded("FP4", train.NarrowE2M1), 0},
+		{6, rounded("FP6", nn.NarrowE3M2), 0}, {4, rounded("FP4", nn.NarrowE2M1), 0},
 	} {
 		const multiple = 8 // four heads of an even width
 		w.dim = int(math.Round(float64(dim)*math.Sqrt(8/float64(w.bits))/multiple)) * multiple
@@ -38,9 +38,9 @@ func widths(dim int) (all []width) {
 }
 
 // rounded multiplies in FP32 what was rounded to a format, gradients at random.
-func rounded(name string, f train.NarrowFormat) arithmetic {
-	return arithmetic{name, func(c *train.Config) {
-		r := train.DefaultRounding(f)
+func rounded(name string, f nn.NarrowFormat) arithmetic {
+	return arithmetic{name, func(c *nn.Config) {
+		r := nn.DefaultRounding(f)
 		r.Stochastic, r.Seed = true, 1
 		c.Rounding = &r
 	}}
@@ -48,7 +48,7 @@ func rounded(name string, f train.NarrowFormat) arithmetic {
 
 // linearParams returns the number of values in the linear layers, which are those that
 // bits are saved on.
-func linearParams(c train.Config) int {
+func linearParams(c nn.Config) int {
 	return c.Layers * c.Dim * (4*c.Dim + 3*c.Hidden)
 }
 
@@ -90,7 +90,7 @@ func newSweep(o Options) (*sweep, error) {
 	return s, nil
 }
 
-func (s *sweep) add(o Options, w width, config train.Config, seed uint64, l lesson, what string) (err error) {
+func (s *sweep) add(o Options, w width, config nn.Config, seed uint64, l lesson, what string) (err error) {
 	if l, err = newLesson(o, seed, l); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/nn"
 )
 
 func TestLaw(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSweepTakesTheRightRuns(t *testing.T) {
 
 func TestLinearParams(t *testing.T) {
 	config := llama(32, 2, 16)
-	model, err := train.NewLlama(config, 1)
+	model, err := nn.NewLlama(config, 1)
 	require.NoError(t, err)
 	n := 0
 	for _, p := range model.Params() {

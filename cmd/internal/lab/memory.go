@@ -6,7 +6,8 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 )
 
 var memory = Experiment{
@@ -21,19 +22,19 @@ var memory = Experiment{
 // economy is a way to save memory in FP8 training.
 type economy struct {
 	name        string
-	moments     train.Moments
-	activations train.ActivationFormat
+	moments     optim.Moments
+	activations nn.ActivationFormat
 }
 
 // economies begin with none.
 func economies() []economy {
 	return []economy{
-		{"all FP32", train.Moments{}, train.ActivationsFP32},
-		{"moments BF16", train.Moments{Format: train.MomentsBF16}, train.ActivationsFP32},
-		{"moments E4M3 and E5M2", train.Moments{Format: train.MomentsFP8}, train.ActivationsFP32},
-		{"moments E4M3, expanded", train.Moments{Format: train.MomentsFP8Expanded}, train.ActivationsFP32},
-		{"activations FP8", train.Moments{}, train.ActivationsFP8},
-		{"activations FP8, SwiGLU's too", train.Moments{}, train.ActivationsFP8SwiGLU},
+		{"all FP32", optim.Moments{}, nn.ActivationsFP32},
+		{"moments BF16", optim.Moments{Format: optim.MomentsBF16}, nn.ActivationsFP32},
+		{"moments E4M3 and E5M2", optim.Moments{Format: optim.MomentsFP8}, nn.ActivationsFP32},
+		{"moments E4M3, expanded", optim.Moments{Format: optim.MomentsFP8Expanded}, nn.ActivationsFP32},
+		{"activations FP8", optim.Moments{}, nn.ActivationsFP8},
+		{"activations FP8, SwiGLU's too", optim.Moments{}, nn.ActivationsFP8SwiGLU},
 	}
 }
 

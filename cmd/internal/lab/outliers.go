@@ -5,7 +5,8 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 )
 
 var outliers = Experiment{
@@ -50,8 +51,8 @@ func planOutliers(o Options) outlierPlan {
 
 func (p outlierPlan) steps() int { return p.windows * p.window }
 
-func (p outlierPlan) schedule() train.Schedule {
-	return train.Schedule{Peak: firstRate, Final: lastRate / firstRate, Warmup: p.base / 10, Steps: p.base}
+func (p outlierPlan) schedule() optim.Schedule {
+	return optim.Schedule{Peak: firstRate, Final: lastRate / firstRate, Warmup: p.base / 10, Steps: p.base}
 }
 
 // outlierStudy is the experiment at work.
@@ -185,7 +186,7 @@ func (s *outlierStudy) intervene(ctx context.Context) error {
 }
 
 // grown returns the weights after healing with all gains grown by a factor, in dst.
-func (s *outlierStudy) grown(dst *train.Llama, factor float64) {
+func (s *outlierStudy) grown(dst *nn.Llama, factor float64) {
 	copyParams(dst, s.base.Model)
 	s.outlier.grow(dst, factor)
 }

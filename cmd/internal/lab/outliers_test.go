@@ -15,9 +15,9 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // ownOutliers is the short version with one worker, on the activations of its own model.
@@ -97,7 +97,7 @@ func TestOutliersJump(t *testing.T) {
 	require.Len(t, reach, 9)
 	cfg := s.base.Model.Config()
 	cfg.FP8 = lateRecipes(0)
-	m, err := train.NewLlama(cfg, 0)
+	m, err := nn.NewLlama(cfg, 0)
 	require.NoError(t, err)
 	require.NoError(t, s.settle(m))
 	state := m.ScalingState().Histories

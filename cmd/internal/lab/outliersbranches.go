@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/swiglu"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // branches are the inputs of a SwiGLU, each [tokens, channels].
@@ -39,7 +39,7 @@ func (b branches) smooth(s swiglu.Scales) []float32 {
 // FP32. A model has no window for them; but one that is cut off at a layer, with the
 // layer's second norm for its last and a projection for its head, has them for its
 // logits.
-func branchesOf(m *train.Llama, tokens []int32, batch, seq int) ([]branches, error) {
+func branchesOf(m *nn.Llama, tokens []int32, batch, seq int) ([]branches, error) {
 	all := make([]branches, m.Config().Layers)
 	for layer := range all {
 		cut, err := cutOff(m, layer)
@@ -47,7 +47,7 @@ func branchesOf(m *train.Llama, tokens []int32, batch, seq int) ([]branches, err
 			return nil, err
 		}
 		hidden := m.Config().Hidden
-		through := func(p *train.Param) ([]float32, error) {
+		through := func(p *nn.Param) ([]float32, error) {
 			copy(cut.Param("lm_head.weight").Value, p.Value)
 			logits, err := cut.Logits(tokens, batch, seq)
 			if err != nil {
@@ -74,11 +74,11 @@ func branchesOf(m *train.Llama, tokens []int32, batch, seq int) ([]branches, err
 
 // cutOff returns m in FP32 up to the norm before the MLP of a layer. Its vocabulary
 // is large enough for a projection of that MLP to be the head.
-func cutOff(m *train.Llama, layer int) (*train.Llama, error) {
+func cutOff(m *nn.Llama, layer int) (*nn.Llama, error) {
 	cfg := m.Config()
 	cfg.FP8, cfg.Smoothing, cfg.TieHead = nil, nil, false
 	cfg.Layers, cfg.Vocab = layer+1, max(cfg.Vocab, cfg.Hidden)
-	cut, err := train.NewLlama(cfg, 0)
+	cut, err := nn.NewLlama(cfg, 0)
 	if err != nil {
 		return nil, err
 	}

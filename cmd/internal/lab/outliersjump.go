@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // jumpCase is a way to quantize that an outlier takes by surprise.
 type jumpCase struct {
 	name      string
-	fp8       *train.FP8
+	fp8       *nn.FP8
 	smoothing *swiglu.Smoothing
 }
 
@@ -66,7 +66,7 @@ func (s *outlierStudy) jumpOf(c jumpCase, workers int) (jumpFigures, error) {
 	figures := jumpFigures{name: c.name}
 	cfg := s.base.Model.Config()
 	cfg.FP8, cfg.Smoothing, cfg.Workers = c.fp8, c.smoothing, workers
-	m, err := train.NewLlama(cfg, 0)
+	m, err := nn.NewLlama(cfg, 0)
 	if err != nil {
 		return figures, err
 	}
@@ -92,7 +92,7 @@ func (s *outlierStudy) jumpOf(c jumpCase, workers int) (jumpFigures, error) {
 
 // settle shows delayed scales the weights before and a few batches. The first one
 // they meet with a scale of 1; what they then see downstream may be wrong.
-func (s *outlierStudy) settle(m *train.Llama) error {
+func (s *outlierStudy) settle(m *nn.Llama) error {
 	copyParams(m, s.base.Model)
 	for i := range 4 {
 		tokens, targets, err := s.lesson.corpus.Batch(s.plan.base+s.plan.heal+i, s.lesson.batch, s.lesson.seq)
@@ -111,7 +111,7 @@ func (s *outlierStudy) settle(m *train.Llama) error {
 }
 
 // lossOf returns the held-out loss, of which the model's listener hears.
-func (s *outlierStudy) lossOf(m *train.Llama) (mean float64, err error) {
+func (s *outlierStudy) lossOf(m *nn.Llama) (mean float64, err error) {
 	for i := range s.lesson.judged {
 		tokens, targets, err := s.lesson.corpus.HeldOut(i, s.lesson.batch, s.lesson.seq)
 		if err != nil {

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/swiglu"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // naturalFigures are those of a layer that was trained as usual.
@@ -24,7 +24,7 @@ type naturalFigures struct {
 // of deviation 1/√dim, whose median magnitude is 0.6745 of that.
 func cosineAtRandom(dim int) float64 { return 0.6745 / math.Sqrt(float64(dim)) }
 
-func naturalOf(m *train.Llama, step int, layers []branches) (all []naturalFigures) {
+func naturalOf(m *nn.Llama, step int, layers []branches) (all []naturalFigures) {
 	for layer, b := range layers {
 		w := mlpOf(m, layer)
 		byGain := make([]int, b.channels)
@@ -81,7 +81,7 @@ type gainFigures struct {
 
 // measureLaw multiplies the gain and looks at what goes into the down projections.
 func (s *outlierStudy) measureLaw(context.Context) error {
-	m, err := train.NewLlama(s.base.Model.Config(), 0)
+	m, err := nn.NewLlama(s.base.Model.Config(), 0)
 	if err != nil {
 		return err
 	}

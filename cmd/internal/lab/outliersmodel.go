@@ -6,23 +6,23 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/swiglu"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // mlpWeights are the projections of a layer's SwiGLU; a neuron is a row of up and
 // of gate, [hidden, dim], and a column of down, [dim, hidden].
-type mlpWeights struct{ up, gate, down *train.Param }
+type mlpWeights struct{ up, gate, down *nn.Param }
 
-func mlpOf(m *train.Llama, layer int) mlpWeights {
-	param := func(name string) *train.Param {
+func mlpOf(m *nn.Llama, layer int) mlpWeights {
+	param := func(name string) *nn.Param {
 		return m.Param(fmt.Sprintf("model.layers.%d.mlp.%s_proj.weight", layer, name))
 	}
 	return mlpWeights{up: param("up"), gate: param("gate"), down: param("down")}
 }
 
 // rowOf returns a row of p, which shares its memory.
-func rowOf(p *train.Param, i int) []float32 { return p.Value[i*p.Cols : (i+1)*p.Cols] }
+func rowOf(p *nn.Param, i int) []float32 { return p.Value[i*p.Cols : (i+1)*p.Cols] }
 
 // cosine is that of the angle between a neuron's two branches; 0 where one is zero.
 func (w mlpWeights) cosine(neuron int) float64 {
@@ -85,7 +85,7 @@ func scalarProduct(a, b []float32) (sum float64) {
 type neurons [][]int
 
 // each calls do for all of them.
-func (n neurons) each(m *train.Llama, do func(w mlpWeights, layer, neuron int)) {
+func (n neurons) each(m *nn.Llama, do func(w mlpWeights, layer, neuron int)) {
 	for layer, some := range n {
 		w := mlpOf(m, layer)
 		for _, neuron := range some {
@@ -94,11 +94,11 @@ func (n neurons) each(m *train.Llama, do func(w mlpWeights, layer, neuron int)) 
 	}
 }
 
-func (n neurons) align(m *train.Llama) {
+func (n neurons) align(m *nn.Llama) {
 	n.each(m, func(w mlpWeights, _, neuron int) { w.align(neuron) })
 }
 
-func (n neurons) grow(m *train.Llama, factor float64) {
+func (n neurons) grow(m *nn.Llama, factor float64) {
 	n.each(m, func(w mlpWeights, _, neuron int) { w.grow(neuron, factor) })
 }
 
@@ -116,7 +116,7 @@ func (n neurons) largest(layers []branches, way *swiglu.Smoothing) [][]float64 {
 }
 
 // level grows each neuron until its largest |z| is that of the layer.
-func (n neurons) level(m *train.Llama, layers []branches) {
+func (n neurons) level(m *nn.Llama, layers []branches) {
 	for layer, amax := range n.largest(layers, nil) {
 		top := largestMagnitude(layers[layer].plain())
 		for i, neuron := range n[layer] {
@@ -127,7 +127,7 @@ func (n neurons) level(m *train.Llama, layers []branches) {
 
 // mattering returns the n neurons of each layer that add most to the residual stream,
 // most first: the root mean square of z times the length of the column of down.
-func mattering(m *train.Llama, layers []branches, n int) neurons {
+func mattering(m *nn.Llama, layers []branches, n int) neurons {
 	chosen := make(neurons, len(layers))
 	for layer, b := range layers {
 		w := mlpOf(m, layer)
@@ -147,7 +147,7 @@ func mattering(m *train.Llama, layers []branches, n int) neurons {
 }
 
 // copyParams makes the parameters of dst those of src, which has the same shape.
-func copyParams(dst, src *train.Llama) {
+func copyParams(dst, src *nn.Llama) {
 	for i, p := range src.Params() {
 		copy(dst.Params()[i].Value, p.Value)
 	}

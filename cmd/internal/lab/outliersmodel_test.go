@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // tinyLlama returns a model of two layers with larger weights than those of a first
 // step, and a batch for it.
-func tinyLlama(t *testing.T) (m *train.Llama, tokens []int32, batch, seq int) {
-	m, err := train.NewLlama(train.Config{Vocab: 16, Dim: 8, Layers: 2, Heads: 2, Hidden: 24, Context: 6}, 1)
+func tinyLlama(t *testing.T) (m *nn.Llama, tokens []int32, batch, seq int) {
+	m, err := nn.NewLlama(nn.Config{Vocab: 16, Dim: 8, Layers: 2, Heads: 2, Hidden: 24, Context: 6}, 1)
 	require.NoError(t, err)
 	for n, p := range m.Params() {
 		for i := range p.Value {
@@ -35,7 +35,7 @@ func tinyLlama(t *testing.T) (m *train.Llama, tokens []int32, batch, seq int) {
 
 // layerByHand is a layer whose attention adds nothing, in float64: it returns gate and
 // up, and what it makes of the residual stream x.
-func layerByHand(m *train.Llama, layer int, x []float64) (gate, up, out []float64) {
+func layerByHand(m *nn.Llama, layer int, x []float64) (gate, up, out []float64) {
 	norm := m.Param([]string{"model.layers.0", "model.layers.1"}[layer] + ".post_attention_layernorm.weight").Value
 	var squares float64
 	for _, v := range x {
@@ -89,7 +89,7 @@ func TestBranchesAreTheModels(t *testing.T) {
 	require.NoError(t, err)
 	cfg := m.Config()
 	cfg.FP8 = blockRecipes()
-	quantized, err := train.NewLlama(cfg, 0)
+	quantized, err := nn.NewLlama(cfg, 0)
 	require.NoError(t, err)
 	copyParams(quantized, m)
 	var recorder telemetry.Recorder
@@ -128,9 +128,9 @@ func TestAlign(t *testing.T) {
 
 func TestCosineAndGainByHand(t *testing.T) {
 	w := mlpWeights{
-		up:   &train.Param{Rows: 2, Cols: 2, Value: []float32{3, 4, 0, 0}},
-		gate: &train.Param{Rows: 2, Cols: 2, Value: []float32{-2, 0, 1, 1}},
-		down: &train.Param{Rows: 2, Cols: 2, Value: []float32{1, 6, 2, 8}},
+		up:   &nn.Param{Rows: 2, Cols: 2, Value: []float32{3, 4, 0, 0}},
+		gate: &nn.Param{Rows: 2, Cols: 2, Value: []float32{-2, 0, 1, 1}},
+		down: &nn.Param{Rows: 2, Cols: 2, Value: []float32{1, 6, 2, 8}},
 	}
 	require.InDelta(t, -0.6, w.cosine(0), 1e-12)
 	require.Zero(t, w.cosine(1))
@@ -146,9 +146,9 @@ func TestCosineAndGainByHand(t *testing.T) {
 func TestGrowKeepsTheFunction(t *testing.T) {
 	for _, gate := range []float32{20, -20} {
 		w := mlpWeights{
-			up:   &train.Param{Rows: 1, Cols: 1, Value: []float32{3}},
-			gate: &train.Param{Rows: 1, Cols: 1, Value: []float32{gate}},
-			down: &train.Param{Rows: 1, Cols: 1, Value: []float32{0.5}},
+			up:   &nn.Param{Rows: 1, Cols: 1, Value: []float32{3}},
+			gate: &nn.Param{Rows: 1, Cols: 1, Value: []float32{gate}},
+			down: &nn.Param{Rows: 1, Cols: 1, Value: []float32{0.5}},
 		}
 		out := func() float64 {
 			z := make([]float32, 1)

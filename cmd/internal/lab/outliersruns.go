@@ -8,17 +8,17 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/elementary"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // delayedRecipes are those of a per-tensor hybrid, E4M3 and E5M2 for gradients, with
 // delayed scales for all activations and gradients. Weights are scaled just in time, so
 // that nothing but what the claim is about can be late.
-func delayedRecipes(d scaling.Delayed) *train.FP8 {
-	f := train.ProfileFP8(scaling.TEDelayed, fp8.E5M2)
+func delayedRecipes(d scaling.Delayed) *nn.FP8 {
+	f := nn.ProfileFP8(scaling.TEDelayed, fp8.E5M2)
 	weight := scaling.TECurrent.Recipe(scaling.Weight)
 	f.Forward.B, f.InputGradient.B = weight, weight
 	for _, r := range []*scaling.Recipe{&f.Forward.A, &f.InputGradient.A, &f.WeightGradient.A, &f.WeightGradient.B} {
@@ -29,25 +29,25 @@ func delayedRecipes(d scaling.Delayed) *train.FP8 {
 
 // lateRecipes refresh their scales at the end of a window, from the largest amax in
 // it, as Fishman et al. do.
-func lateRecipes(margin int) *train.FP8 {
+func lateRecipes(margin int) *nn.FP8 {
 	return delayedRecipes(scaling.Delayed{Length: 1, Margin: margin})
 }
 
 // currentRecipes are per tensor just in time.
-func currentRecipes() *train.FP8 {
-	f := train.ProfileFP8(scaling.TECurrent, fp8.E5M2)
+func currentRecipes() *nn.FP8 {
+	f := nn.ProfileFP8(scaling.TECurrent, fp8.E5M2)
 	return &f
 }
 
-func blockRecipes() *train.FP8 {
-	f := train.DefaultFP8()
+func blockRecipes() *nn.FP8 {
+	f := nn.DefaultFP8()
 	return &f
 }
 
 // outlierRun is a way to go on from the same weights.
 type outlierRun struct {
 	name      string
-	fp8       *train.FP8
+	fp8       *nn.FP8
 	smoothing *swiglu.Smoothing
 	window    int
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/nn"
 )
 
 var parity = Experiment{
@@ -21,20 +21,20 @@ var parity = Experiment{
 // arithmetic is a way to multiply in linear layers.
 type arithmetic struct {
 	name string
-	use  func(*train.Config)
+	use  func(*nn.Config)
 }
 
-func inFP32() arithmetic { return arithmetic{"FP32", func(*train.Config) {}} }
+func inFP32() arithmetic { return arithmetic{"FP32", func(*nn.Config) {}} }
 func inBF16() arithmetic {
-	return arithmetic{"BF16", func(c *train.Config) {
-		r := train.DefaultRounding(train.NarrowBF16)
+	return arithmetic{"BF16", func(c *nn.Config) {
+		r := nn.DefaultRounding(nn.NarrowBF16)
 		c.Rounding = &r
 	}}
 }
 
 func inFP8() arithmetic {
-	return arithmetic{"FP8", func(c *train.Config) {
-		recipes := train.DefaultFP8()
+	return arithmetic{"FP8", func(c *nn.Config) {
+		recipes := nn.DefaultFP8()
 		c.FP8 = &recipes
 	}}
 }

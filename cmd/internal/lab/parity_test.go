@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/nn"
 )
 
 func TestParity(t *testing.T) {
@@ -60,14 +60,14 @@ func TestParityCanFail(t *testing.T) {
 }
 
 func TestPrecisionsAreWhatTheySay(t *testing.T) {
-	var c train.Config
+	var c nn.Config
 	inFP32().use(&c)
-	require.Equal(t, train.Config{}, c)
+	require.Equal(t, nn.Config{}, c)
 	inFP8().use(&c)
-	require.Equal(t, train.DefaultFP8(), *c.FP8)
-	c = train.Config{}
+	require.Equal(t, nn.DefaultFP8(), *c.FP8)
+	c = nn.Config{}
 	inBF16().use(&c)
-	require.Equal(t, train.DefaultRounding(train.NarrowBF16), *c.Rounding)
+	require.Equal(t, nn.DefaultRounding(nn.NarrowBF16), *c.Rounding)
 	require.True(t, c.Rounding.BF16Results)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -76,7 +77,7 @@ func runReduction(ctx context.Context, o Options, p *Progress) (*Report, error) 
 
 // newRun returns a model in FP8, always with the same first weights.
 func (r *reductionRun) newRun(name string) (*trial.Run, error) {
-	recipes := train.DefaultFP8()
+	recipes := nn.DefaultFP8()
 	return trial.New(name, smallLlama(r.o, &recipes), r.o.Seed)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -41,7 +42,7 @@ func TestReduction(t *testing.T) {
 // randomGradients are of two parameters, of which the second is far smaller.
 func randomGradients(sequences int) *stepGradients {
 	random := rand.New(rand.NewPCG(7, 7))
-	g := newStepGradients([]*train.Param{{Grad: make([]float32, 301)}, {Grad: make([]float32, 17)}}, sequences)
+	g := newStepGradients([]*nn.Param{{Grad: make([]float32, 301)}, {Grad: make([]float32, 17)}}, sequences)
 	for _, s := range g.shards {
 		for j := range s[0] {
 			s[0][j] = float32(random.NormFloat64() * math.Exp2(float64(j%30-29)))
@@ -153,7 +154,7 @@ func TestWorld(t *testing.T) {
 
 // TestWorldAdapts: each parameter has a factor of its own, from step to step.
 func TestWorldAdapts(t *testing.T) {
-	g := newStepGradients([]*train.Param{{Grad: make([]float32, 1)}, {Grad: make([]float32, 1)}, {Grad: make([]float32, 1)}}, 1)
+	g := newStepGradients([]*nn.Param{{Grad: make([]float32, 1)}, {Grad: make([]float32, 1)}, {Grad: make([]float32, 1)}}, 1)
 	g.mean[0][0], g.mean[2][0] = 1, 1 // the second is zero, and never saturates
 	w := newWorld(alike, 4, auto, 1)
 	for range 3 {
@@ -167,7 +168,7 @@ func TestWorldAdapts(t *testing.T) {
 // TestSumsStopGrowing: the reason for the goal of gradients that are all the same.
 func TestSumsStopGrowing(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
-	g := newStepGradients([]*train.Param{{Grad: make([]float32, 1000)}}, 1)
+	g := newStepGradients([]*nn.Param{{Grad: make([]float32, 1000)}}, 1)
 	for j := range g.mean[0] {
 		g.mean[0][j] = random.Float32() + 1
 	}
@@ -236,7 +237,7 @@ func TestWays(t *testing.T) {
 		names = append(names, w.String())
 	}
 	require.Equal(t, []string{"FP32 post", "FP32 pre", "FP32 root", "FP32 auto", "FP8 post", "FP8 pre", "FP8 root", "FP8 auto"}, names)
-	params := []*train.Param{{Value: make([]float32, 90)}, {Value: make([]float32, 10)}}
+	params := []*nn.Param{{Value: make([]float32, 90)}, {Value: make([]float32, 10)}}
 	require.Equal(t, 4.0, newWorld(alike, 2, way{}, 1).bytes(params))
 	require.Equal(t, 1.08, newWorld(alike, 2, auto, 1).bytes(params))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -34,7 +35,7 @@ type stepGradients struct {
 	mean   [][]float32   // by parameter, rounded from float64
 }
 
-func newStepGradients(params []*train.Param, sequences int) *stepGradients {
+func newStepGradients(params []*nn.Param, sequences int) *stepGradients {
 	g := &stepGradients{shards: make([][][]float32, sequences)}
 	for _, p := range params {
 		g.mean = append(g.mean, make([]float32, len(p.Grad)))
@@ -172,7 +173,7 @@ func (r reduced) overflow() float64 {
 
 // bytes is what a worker sends for each value: the codes, and in FP8 for each tensor
 // the amax by which all agree on a scale.
-func (w *world) bytes(params []*train.Param) float64 {
+func (w *world) bytes(params []*nn.Param) float64 {
 	if !w.way.fp8 {
 		return 4
 	}

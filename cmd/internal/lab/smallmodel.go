@@ -3,6 +3,8 @@ package lab
 import (
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -12,7 +14,7 @@ const smallContext = 128
 // smallLlama is the byte-level model of the experiments: half a million values in
 // two layers, wide enough for blocks of 128 to be several in a tensor. Its linear
 // layers multiply under recipes, or in FP32 if they are nil.
-func smallLlama(o Options, recipes *train.FP8) train.Config {
+func smallLlama(o Options, recipes *nn.FP8) nn.Config {
 	c := llama(128, 2, smallContext)
 	c.Workers, c.FP8 = o.Workers, recipes
 	return c
@@ -28,4 +30,4 @@ func corpusOf(o Options) (*train.Corpus, error) {
 }
 
 // scheduleOf is the learning rate of the experiments over a number of steps.
-func scheduleOf(steps int) train.Schedule { return lesson{steps: steps, rate: 1e-3}.schedule() }
+func scheduleOf(steps int) optim.Schedule { return lesson{steps: steps, rate: 1e-3}.schedule() }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -30,23 +32,23 @@ func newLesson(o Options, seed uint64, l lesson) (lesson, error) {
 	return l, nil
 }
 
-func (l lesson) schedule() train.Schedule {
-	return train.Schedule{Peak: l.rate, Final: 0.1, Warmup: max(l.steps/10, 1), Steps: l.steps}
+func (l lesson) schedule() optim.Schedule {
+	return optim.Schedule{Peak: l.rate, Final: 0.1, Warmup: max(l.steps/10, 1), Steps: l.steps}
 }
 
 // llama returns a byte-level model: four heads, an MLP of 8/3 of the width.
-func llama(dim, layers, context int) train.Config {
-	return train.Config{Vocab: 256, Dim: dim, Layers: layers, Heads: 4, Hidden: (8*dim/3 + 7) / 8 * 8, Context: context}
+func llama(dim, layers, context int) nn.Config {
+	return nn.Config{Vocab: 256, Dim: dim, Layers: layers, Heads: 4, Hidden: (8*dim/3 + 7) / 8 * 8, Context: context}
 }
 
 // job is a model in training on a lesson.
 type job struct {
 	name   string
-	config train.Config // Workers are set by trainAll
-	seed   uint64       // of the first weights
+	config nn.Config // Workers are set by trainAll
+	seed   uint64    // of the first weights
 	lesson lesson
 
-	moments train.Moments // of the optimizer
+	moments optim.Moments // of the optimizer
 }
 
 // curve is what comes of a job.
@@ -55,7 +57,7 @@ type curve struct {
 	heldOut float64   // mean loss on the held-out text, after the last step
 	params  int
 
-	activations train.ActivationBytes // kept for the backward pass
+	activations nn.ActivationBytes // kept for the backward pass
 	momentBytes int
 }
 

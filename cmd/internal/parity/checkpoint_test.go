@@ -16,6 +16,8 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -27,7 +29,7 @@ func everything(steps int) Options {
 	o := options(steps)
 	o.Batch, o.Context, o.Dim, o.Hidden, o.TelemetryEvery = 2, 16, 16, 24, 2
 	o.Profile, o.Smoothing, o.Stochastic = scaling.TEDelayed, &swiglu.Smoothing{}, true
-	o.Moments, o.Activations = train.MomentsFP8, train.ActivationsFP8SwiGLU
+	o.Moments, o.Activations = optim.MomentsFP8, nn.ActivationsFP8SwiGLU
 	return o
 }
 
@@ -123,7 +125,7 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 	}
 	bad := telemetry.NonFinite{Step: 1, Tensor: "x", Op: "forward", Index: 2, Value: math.Inf(-1)}
 	a.result.NonFinite = &bad
-	a.result.Skips = []Skip{{"FP8", 1, train.Skip{Norm: math.Inf(1), Gradient: bad, First: bad}}}
+	a.result.Skips = []Skip{{"FP8", 1, optim.Skip{Norm: math.Inf(1), Gradient: bad, First: bad}}}
 	a.result.Spikes = []Spike{{"FP8", lossSeries, train.Spike{Step: 2, Value: 5, Median: 1, Suspect: &a.result.Events[3]}}}
 	dir := t.TempDir()
 	require.NoError(t, save(dir, a))
@@ -270,8 +272,8 @@ func TestResumeWithOtherOptions(t *testing.T) {
 		{"--gradient-format is e5m2, but DIR was saved with e4m3", func(o *Options) { o.GradientFormat = fp8.E5M2 }},
 		{"--stochastic is true, but DIR was saved with false", func(o *Options) { o.Stochastic = true }},
 		{"--smooth is token, but DIR was saved with none", func(o *Options) { o.Smoothing = &swiglu.Smoothing{Axis: swiglu.PerToken} }},
-		{"--moments is bf16, but DIR was saved with fp32", func(o *Options) { o.Moments = train.MomentsBF16 }},
-		{"--activations is fp8, but DIR was saved with fp32", func(o *Options) { o.Activations = train.ActivationsFP8 }},
+		{"--moments is bf16, but DIR was saved with fp32", func(o *Options) { o.Moments = optim.MomentsBF16 }},
+		{"--activations is fp8, but DIR was saved with fp32", func(o *Options) { o.Activations = nn.ActivationsFP8 }},
 		{"--telemetry-every is 4, but DIR was saved with 3", func(o *Options) { o.TelemetryEvery = 4 }},
 	}
 	require.Len(t, changes, reflect.TypeFor[Options]().NumField()-1, "one for each field but Workers")

@@ -5,9 +5,10 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 // Options say what is trained and how. All fields must be set but those of
@@ -27,12 +28,12 @@ type Options struct {
 	Workers      int     `json:"workers"` // 0: all processors
 
 	// Of the FP8 model alone; the zero values are those of the FP32 model.
-	Profile        scaling.Profile        `json:"profile"`
-	GradientFormat fp8.Format             `json:"gradientFormat"`
-	Stochastic     bool                   `json:"stochastic"` // gradients are rounded at random
-	Smoothing      *swiglu.Smoothing      `json:"-"`          // nil: plain SwiGLU
-	Moments        train.MomentFormat     `json:"moments"`
-	Activations    train.ActivationFormat `json:"activations"`
+	Profile        scaling.Profile     `json:"profile"`
+	GradientFormat fp8.Format          `json:"gradientFormat"`
+	Stochastic     bool                `json:"stochastic"` // gradients are rounded at random
+	Smoothing      *swiglu.Smoothing   `json:"-"`          // nil: plain SwiGLU
+	Moments        optim.MomentFormat  `json:"moments"`
+	Activations    nn.ActivationFormat `json:"activations"`
 
 	TelemetryEvery int `json:"telemetryEvery"` // steps from one kept event to the next; 0: none is kept
 }
@@ -100,16 +101,16 @@ func (o Options) recipe() string {
 }
 
 // schedule returns the learning rate of each step.
-func (o Options) schedule() train.Schedule {
-	return train.Schedule{Peak: o.LearningRate, Final: 0.1, Warmup: max(o.Steps/10, 1), Steps: o.Steps}
+func (o Options) schedule() optim.Schedule {
+	return optim.Schedule{Peak: o.LearningRate, Final: 0.1, Warmup: max(o.Steps/10, 1), Steps: o.Steps}
 }
 
 // models returns the configurations of the FP32 and of the FP8 model.
-func (o Options) models() (fp32, fp8 train.Config) {
-	fp32 = train.Config{
+func (o Options) models() (fp32, fp8 nn.Config) {
+	fp32 = nn.Config{
 		Vocab: 256, Dim: o.Dim, Layers: o.Layers, Heads: o.Heads, Hidden: o.Hidden, Context: o.Context, Workers: o.Workers,
 	}
-	recipes := train.ProfileFP8(o.Profile, o.GradientFormat)
+	recipes := nn.ProfileFP8(o.Profile, o.GradientFormat)
 	if o.Stochastic {
 		recipes.Stochastic, recipes.Seed = true, o.Seed
 	}

@@ -16,10 +16,10 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 func options(steps int) Options {
@@ -85,7 +85,7 @@ func TestModels(t *testing.T) {
 	require.Equal(t, o.Activations, fp8.Activations)
 	require.Equal(t, o.Smoothing, fp8.Smoothing)
 	require.Equal(t, o.Moments, r.fp8.Optimizer.Moments.Format)
-	fp8.FP8, fp8.Activations, fp8.Smoothing = nil, train.ActivationsFP32, nil
+	fp8.FP8, fp8.Activations, fp8.Smoothing = nil, nn.ActivationsFP32, nil
 	require.Equal(t, fp32, fp8)
 	require.Zero(t, r.fp32.Optimizer.Moments)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -45,7 +46,7 @@ func Run(ctx context.Context, o Options, text text.Text, c Checkpoints, progress
 // runner holds both runs.
 type runner struct {
 	result    *Result
-	schedule  train.Schedule
+	schedule  optim.Schedule
 	corpus    *train.Corpus
 	fp32, fp8 *side
 	totals    telemetry.Recorder // of all steps
@@ -60,7 +61,7 @@ func newRunner(o Options, text text.Text) (*runner, error) {
 			text.Source, text.Bytes, heldOutBatches, o.Batch, o.Context)
 	}
 	fp32, fp8 := o.models()
-	if r.fp32, err = newSide("FP32", fp32, train.MomentsFP32, o.Seed); err != nil {
+	if r.fp32, err = newSide("FP32", fp32, optim.MomentsFP32, o.Seed); err != nil {
 		return nil, err
 	}
 	if r.fp8, err = newSide("FP8", fp8, o.Moments, o.Seed); err != nil {

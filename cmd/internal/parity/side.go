@@ -2,6 +2,8 @@ package parity
 
 import (
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -10,7 +12,7 @@ import (
 type Skip struct {
 	Model string
 	Step  int
-	train.Skip
+	optim.Skip
 }
 
 // Spike is a loss or a gradient norm far above those before it. Steps that were
@@ -34,7 +36,7 @@ const (
 	normSeries = "gradient norm"
 )
 
-func newSide(name string, cfg train.Config, moments train.MomentFormat, seed uint64) (*side, error) {
+func newSide(name string, cfg nn.Config, moments optim.MomentFormat, seed uint64) (*side, error) {
 	run, err := trial.New(name, cfg, seed)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -121,7 +122,7 @@ func TestTroubleOutputs(t *testing.T) {
 	}
 
 	gradient := telemetry.NonFinite{Step: 3, Tensor: "some.weight", Op: "gradient", Index: 7, Value: math.NaN()}
-	r.Skips = []Skip{{"FP8", 3, train.Skip{Norm: math.NaN(), Gradient: gradient, First: gradient}}}
+	r.Skips = []Skip{{"FP8", 3, optim.Skip{Norm: math.NaN(), Gradient: gradient, First: gradient}}}
 	suspect := &telemetry.Event{Summary: telemetry.Summary{Tensor: "some.input", Op: "forward", Stats: fp8.Stats{Elements: 50, Flushed: 2, SaturatedPos: 1}}}
 	r.Spikes = []Spike{
 		{"FP8", "loss", train.Spike{Step: 21, Value: 7.25, Median: 2.5, Suspect: suspect}},

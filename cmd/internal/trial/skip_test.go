@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 var tokens = []int32{3, 1, 4, 1, 5, 9, 2, 6}
 
 func newRun(t *testing.T) *Run {
 	t.Helper()
-	recipes := train.ProfileFP8(scaling.TEDelayed, fp8.E4M3)
-	r, err := New("a run", train.Config{Vocab: 10, Dim: 8, Layers: 1, Heads: 2, Hidden: 16, Context: 8, FP8: &recipes}, 1)
+	recipes := nn.ProfileFP8(scaling.TEDelayed, fp8.E4M3)
+	r, err := New("a run", nn.Config{Vocab: 10, Dim: 8, Layers: 1, Heads: 2, Hidden: 16, Context: 8, FP8: &recipes}, 1)
 	require.NoError(t, err)
 	return r
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -13,8 +15,8 @@ import (
 // Run is a model and its optimizer.
 type Run struct {
 	Name      string
-	Model     *train.Llama
-	Optimizer train.AdamW
+	Model     *nn.Llama
+	Optimizer optim.AdamW
 	Window    int           // steps after which delayed scales follow what they met; 0: 1
 	Time      time.Duration // spent in steps so far
 }
@@ -26,12 +28,12 @@ type Figures struct {
 }
 
 // New returns a run from the first weights that belong to a seed.
-func New(name string, cfg train.Config, seed uint64) (*Run, error) {
-	model, err := train.NewLlama(cfg, seed)
+func New(name string, cfg nn.Config, seed uint64) (*Run, error) {
+	model, err := nn.NewLlama(cfg, seed)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Name: name, Model: model, Optimizer: train.AdamW{Clip: 1, WeightDecay: 0.1, Workers: cfg.Workers}}, nil
+	return &Run{Name: name, Model: model, Optimizer: optim.AdamW{Clip: 1, WeightDecay: 0.1, Workers: cfg.Workers}}, nil
 }
 
 // Step trains on a batch. The error names the run and the loss.
@@ -48,9 +50,9 @@ func (r *Run) Step(tokens, targets []int32, batch, seq int, rate float64) (f Fig
 }
 
 // StepOrSkip is Step but for a gradient that is not finite, which it takes for a step
-// to be skipped and not for an error, as [train.AdamW.StepOrSkip] does. The recorder
+// to be skipped and not for an error, as [optim.AdamW.StepOrSkip] does. The recorder
 // is the one that listens to the model, or nil.
-func (r *Run) StepOrSkip(tokens, targets []int32, batch, seq int, rate float64, recorder *telemetry.Recorder) (f Figures, skip *train.Skip, err error) {
+func (r *Run) StepOrSkip(tokens, targets []int32, batch, seq int, rate float64, recorder *telemetry.Recorder) (f Figures, skip *optim.Skip, err error) {
 	defer r.count(time.Now())
 	if f.Loss, err = r.gradients(tokens, targets, batch, seq); err != nil {
 		return f, nil, err

@@ -6,13 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/train"
 )
 
-func tiny() train.Config {
-	recipes := train.ProfileFP8(scaling.TEDelayed, fp8.E5M2)
-	return train.Config{Vocab: 256, Dim: 16, Layers: 1, Heads: 2, Hidden: 24, Context: 8, FP8: &recipes}
+func tiny() nn.Config {
+	recipes := nn.ProfileFP8(scaling.TEDelayed, fp8.E5M2)
+	return nn.Config{Vocab: 256, Dim: 16, Layers: 1, Heads: 2, Hidden: 24, Context: 8, FP8: &recipes}
 }
 
 func TestStepIsTheWholeStep(t *testing.T) {
@@ -53,7 +54,7 @@ func TestParams(t *testing.T) {
 }
 
 func TestBadConfig(t *testing.T) {
-	_, err := New("a run", train.Config{}, 1)
+	_, err := New("a run", nn.Config{}, 1)
 	require.ErrorContains(t, err, "Config.Vocab")
 }
 

@@ -1,0 +1,124 @@
+// Package arrays writes memory as tensors of a safetensors file, and fills it from
+// them: parameters and moments in a checkpoint, each with a checksum.
+package arrays
+
+import (
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// Array is a tensor of a checkpoint: memory that is written, or to be filled.
+type Array struct {
+	safetensors.Info
+	Elements
+	Valid Validity
+}
+
+// New returns an array of the given name and shape whose memory is e.
+func New(name string, d safetensors.DType, shape []int, e Elements, valid Validity) Array {
+	return Array{safetensors.Info{Name: name, DType: d, Shape: shape}, e, valid}
+}
+
+// Validity is what values may be.
+type Validity struct {
+	want string
+	ok   func(v float64) bool
+}
+
+var (
+	Finite      = Validity{"a finite number", isFinite}
+	NotNegative = Validity{"a finite number that is not negative", func(v float64) bool { return isFinite(v) && !math.Signbit(v) }}
+	Positive    = Validity{"a finite number above 0", func(v float64) bool { return isFinite(v) && v > 0 }}
+)
+
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Check returns an error that names the first value that is not valid.
+func (a Array) Check() error {
+	for i := range a.Count() {
+		if v := a.Value(i); !a.Valid.ok(v) {
+			return fmt.Errorf("tensor %q: element %d is %v: want %s", a.Name, i, v, a.Valid.want)
+		}
+	}
+	return nil
+}
+
+// chunkElements is the number of elements that are converted at a time.
+const chunkElements = 8192
+
+// WriteTo writes the data as it is stored.
+func (a Array) WriteTo(w io.Writer) (n int64, err error) {
+	unit := a.DType.Size()
+	buf := make([]byte, chunkElements*unit)
+	for lo := 0; lo < a.Count(); lo += chunkElements {
+		hi := min(lo+chunkElements, a.Count())
+		a.Put(buf, lo, hi)
+		m, err := w.Write(buf[:(hi-lo)*unit])
+		n += int64(m)
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum returns the CRC-32C of data, as text.
+func Checksum(data []byte) string { return text(crc32.Checksum(data, castagnoli)) }
+
+func text(sum uint32) string { return fmt.Sprintf("%08x", sum) }
+
+// Checksum returns the CRC-32C of the data as it is stored.
+func (a Array) Checksum() string {
+	h := crc32.New(castagnoli)
+	a.WriteTo(h) // a hash gives no error
+	return text(h.Sum32())
+}
+
+// Read fills the array from the tensor of its name, which must have the checksum.
+func (a Array) Read(f *safetensors.File, checksum string) error {
+	info, _ := f.Info(a.Name)
+	if info.DType != a.DType || !slices.Equal(info.Shape, a.Shape) {
+		return fmt.Errorf("tensor %q is %s %v: the model's is %s %v", a.Name, info.DType, info.Shape, a.DType, a.Shape)
+	}
+	unit := a.DType.Size()
+	buf := make([]byte, chunkElements*unit)
+	for lo := 0; lo < a.Count(); lo += chunkElements {
+		hi := min(lo+chunkElements, a.Count())
+		part := buf[:(hi-lo)*unit]
+		if err := f.ReadBytes(a.Name, int64(lo*unit), part); err != nil {
+			return err
+		}
+		a.Set(part, lo, hi)
+	}
+	if got := a.Checksum(); got != checksum {
+		return fmt.Errorf("tensor %q is damaged: its CRC-32C is %s and not %q", a.Name, got, checksum)
+	}
+	return a.Check()
+}
+
+// Write writes a safetensors file at path: the old file, if there is one, is replaced
+// once the new one is whole.
+func Write(path string, all []Array, metadata map[string]string) error {
+	infos := make([]safetensors.Info, len(all))
+	for i, a := range all {
+		infos[i] = a.Info
+	}
+	return safetensors.WriteFileFunc(path, infos, metadata, func(w *safetensors.Writer) error {
+		for _, a := range all {
+			if err := w.Next(a.Name); err != nil {
+				return err
+			}
+			if _, err := a.WriteTo(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

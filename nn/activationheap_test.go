@@ -1,0 +1,52 @@
+//go:build !race
+
+package nn
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// heapBytes is what is reachable.
+func heapBytes() int {
+	runtime.GC()
+	runtime.GC() // pools let go of what they kept through the first
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int(s.HeapAlloc)
+}
+
+// TestHeapHoldsActivationBytes compares the memory that Loss and Backward take in
+// models of two depths. What layers share is the same in both, so that Loss takes
+// as much more in the deeper as it counts, and Backward takes no more.
+func TestHeapHoldsActivationBytes(t *testing.T) {
+	const batch, seq, shallow, deep = 8, 64, 1, 5
+	tokens := someTokens(1, batch*seq, 256)
+	type figures struct{ counted, loss, backward int }
+	measure := func(f ActivationFormat, layers int) (got figures) {
+		cfg := Config{Vocab: 256, Dim: 128, Layers: layers, Heads: 4, Hidden: 344, Context: seq}
+		m, err := NewLlama(kept(withFP8(cfg, DefaultFP8()), f), 1)
+		require.NoError(t, err)
+		before := heapBytes()
+		_, err = m.Loss(tokens, tokens, batch, seq)
+		require.NoError(t, err)
+		afterLoss := heapBytes()
+		require.NoError(t, m.Backward())
+		got = figures{m.ActivationBytes().Total(), afterLoss - before, heapBytes() - afterLoss}
+		runtime.KeepAlive(m)
+		return got
+	}
+	totals := map[ActivationFormat]int{}
+	for _, f := range ActivationFormats() {
+		small, large := measure(f, shallow), measure(f, deep)
+		t.Logf("%v: %d layer %+v, %d layers %+v", f, shallow, small, deep, large)
+		require.InEpsilon(t, large.counted-small.counted, large.loss-small.loss, 0.02, f)
+		require.InDelta(t, large.backward, small.backward, 0.01*float64(large.counted), f)
+		require.Greater(t, large.loss, large.counted, f)
+		totals[f] = large.counted
+	}
+	require.Less(t, totals[ActivationsFP8], totals[ActivationsFP32]*7/10)
+	require.Less(t, totals[ActivationsFP8SwiGLU], totals[ActivationsFP32]*45/100)
+}

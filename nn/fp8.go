@@ -1,0 +1,104 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/scaling"
+)
+
+// Operands are the recipes of a product's two operands. Their blocks must go
+// together along the sum, as package gemm says.
+type Operands struct{ A, B scaling.Recipe }
+
+// FP8 says how the operands of a linear layer's three products are quantized.
+// Each is quantized from FP32 for its product, in the order in which the product
+// sums, so a block of 1x128 lies along tokens for the weight gradient.
+type FP8 struct {
+	Forward        Operands // x and W of y = x·Wᵀ
+	InputGradient  Operands // dy and Wᵀ of dx = dy·W
+	WeightGradient Operands // dyᵀ and xᵀ of dW = dyᵀ·x
+
+	// Stochastic rounds the gradients, InputGradient.A and WeightGradient.A, up or down
+	// at random, so that they are right on average, whatever their recipes' Policies
+	// say of rounding. Fishman et al. (arXiv 2409.12517) do so with gradients in E5M2.
+	//
+	// The random numbers are new in each rounding: its seed is a hash of Seed, the
+	// number of the backward pass (see [ScalingState]) and the name of the operand, so
+	// that dy is rounded independently for its two products. A recipe whose own Policy
+	// is stochastic would repeat the same numbers in every pass.
+	Stochastic bool
+	Seed       uint64
+}
+
+// DefaultFP8 returns the recipes of DeepSeek-V3 (arXiv 2412.19437, section 3.3):
+// E4M3 throughout, 1x128 for activations and gradients, 128x128 for weights,
+// just in time, with power-of-two scales.
+func DefaultFP8() FP8 { return ProfileFP8("", fp8.E4M3) }
+
+// ProfileFP8 returns the recipes that a profile's library would use, with
+// gradients in the given format: E4M3, or E5M2 for a hybrid recipe.
+func ProfileFP8(profile scaling.Profile, gradient fp8.Format) FP8 {
+	input, weight, dy := profile.Recipe(scaling.Input), profile.Recipe(scaling.Weight), profile.Recipe(scaling.Gradient)
+	dy.Format = gradient
+	return FP8{
+		Forward:        Operands{input, weight},
+		InputGradient:  Operands{dy, weight},
+		WeightGradient: Operands{dy, input},
+	}
+}
+
+// check returns an error that names the first recipe that cannot be used, or the
+// first product whose operands cannot be multiplied.
+func (f FP8) check() error {
+	for _, o := range f.operands() {
+		if err := o.recipe.Check(); err != nil {
+			return fmt.Errorf("nn: FP8.%s: %w", o.field, err)
+		}
+	}
+	for _, p := range []struct {
+		field string
+		Operands
+	}{
+		{"Forward", f.Forward}, {"InputGradient", f.InputGradient}, {"WeightGradient", f.WeightGradient},
+	} {
+		if err := gemm.CheckBlocks(p.A.Block, p.B.Block); err != nil {
+			return fmt.Errorf("nn: FP8.%s: %w", p.field, err)
+		}
+	}
+	return nil
+}
+
+// delayed reports whether any operand's recipe is.
+func (f FP8) delayed() bool {
+	return slices.ContainsFunc(f.operands(), func(o operand) bool { return o.recipe.Profile.Delayed() })
+}
+
+// operand names one of the six operands: in errors, in telemetry, and as the
+// owner of a history.
+type operand struct {
+	field  string // of FP8
+	op     string // the product, as told to a Reporter
+	tensor string // the matrix, as told to a Reporter
+	recipe scaling.Recipe
+}
+
+const (
+	opForward        = "forward"
+	opInputGradient  = "input-gradient"
+	opWeightGradient = "weight-gradient"
+	opSwiGLU         = "swiglu"
+)
+
+func (f FP8) operands() []operand {
+	return []operand{
+		{"Forward.A", opForward, "input", f.Forward.A},
+		{"Forward.B", opForward, "weight", f.Forward.B},
+		{"InputGradient.A", opInputGradient, "gradient", f.InputGradient.A},
+		{"InputGradient.B", opInputGradient, "weight", f.InputGradient.B},
+		{"WeightGradient.A", opWeightGradient, "gradient", f.WeightGradient.A},
+		{"WeightGradient.B", opWeightGradient, "input", f.WeightGradient.B},
+	}
+}

@@ -1,0 +1,175 @@
+package nn
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/random"
+)
+
+// livelyModel has weights so large that attention is far from uniform and every
+// gradient is far above rounding.
+func livelyModel(t *testing.T, cfg Config) *Llama {
+	t.Helper()
+	m, err := NewLlama(cfg, 1)
+	require.NoError(t, err)
+	for i, p := range m.Params() {
+		for j, v := range randoms(uint64(i), len(p.Value)) {
+			if p.Decay {
+				p.Value[j] = v / 2
+			} else {
+				p.Value[j] = 1 + v/4
+			}
+		}
+	}
+	return m
+}
+
+func someTokens(stream uint64, n, vocab int) []int32 {
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = int32(random.Hash(7, stream, uint64(i)) % uint64(vocab))
+	}
+	return tokens
+}
+
+func TestGradientOfEveryParameter(t *testing.T) {
+	const batch, seq = 2, 6
+	for name, tied := range map[string]bool{"untied": false, "tied": true} {
+		t.Run(name, func(t *testing.T) {
+			cfg := tiny
+			cfg.TieHead, cfg.Workers = tied, 1
+			m := livelyModel(t, cfg)
+			tokens, targets := someTokens(1, batch*seq, cfg.Vocab), someTokens(2, batch*seq, cfg.Vocab)
+			loss := func() float64 {
+				if _, err := m.Loss(tokens, targets, batch, seq); err != nil {
+					panic(err)
+				}
+				return m.head.totalLoss() / (batch * seq)
+			}
+			loss()
+			require.NoError(t, m.Backward())
+			for _, p := range m.Params() {
+				requireGradient(t, p.Name, p.Grad, p.Value, loss)
+			}
+		})
+	}
+}
+
+func TestBackwardAccumulates(t *testing.T) {
+	m := livelyModel(t, tiny)
+	tokens, targets := someTokens(1, 12, tiny.Vocab), someTokens(2, 12, tiny.Vocab)
+	step := func() {
+		_, err := m.Loss(tokens, targets, 2, 6)
+		require.NoError(t, err)
+		require.NoError(t, m.Backward())
+	}
+	step()
+	once := make([][]float32, len(m.Params()))
+	for i, p := range m.Params() {
+		once[i] = append(once[i], p.Grad...)
+	}
+	step()
+	for i, p := range m.Params() {
+		for j, g := range once[i] {
+			require.InDelta(t, 2*g, p.Grad[j], 1e-5, p.Name)
+		}
+	}
+	m.ZeroGrad()
+	step()
+	for i, p := range m.Params() {
+		require.Equal(t, once[i], p.Grad, p.Name)
+	}
+}
+
+func TestBuffersAreReused(t *testing.T) {
+	m := livelyModel(t, tiny)
+	buffers := func(batch, seq int) []*float32 {
+		tokens := someTokens(1, batch*seq, tiny.Vocab)
+		_, err := m.Loss(tokens, tokens, batch, seq)
+		require.NoError(t, err)
+		require.NoError(t, m.Backward())
+		b := m.blocks[1]
+		return []*float32{
+			&m.head.logits[0], &m.head.dLogits[0], &m.embedding.out[0], &b.out[0], &b.inputs.attention[0],
+			&b.attention.q[0], &b.attention.probs[0], &b.inputs.product[0], &m.scratch.dk[0], &m.scratch.dz[0],
+		}
+	}
+	first := buffers(2, 6)
+	for _, shape := range [][2]int{{1, 6}, {3, 4}, {2, 6}} {
+		for i, p := range buffers(shape[0], shape[1]) {
+			require.Same(t, first[i], p, "buffer %d, shape %v", i, shape)
+		}
+	}
+}
+
+func TestCallsThatMakeNoSense(t *testing.T) {
+	m := livelyModel(t, tiny)
+	ok := make([]int32, 6)
+	for _, test := range []struct {
+		tokens, targets []int32
+		batch, seq      int
+		want            string
+	}{
+		{ok, ok, 0, 6, "batch is 0"},
+		{ok, ok, 1, 7, "seq is 7: it must be from 1 to Config.Context = 6"},
+		{ok, ok, 1, 0, "seq is 0"},
+		{ok, ok, 2, 6, "6 targets: there must be batch·seq = 2·6"},
+		{ok[:5], ok, 1, 6, "5 tokens"},
+		{[]int32{0, 11}, ok[:2], 1, 2, "tokens[1] is 11: it must be from 0 to 10"},
+		{ok[:1], []int32{-1}, 1, 1, "targets[0] is -1"},
+	} {
+		_, err := m.Loss(test.tokens, test.targets, test.batch, test.seq)
+		require.ErrorContains(t, err, test.want)
+		require.ErrorContains(t, m.Backward(), "without Loss")
+	}
+	_, err := m.Loss(ok, ok, 1, 6)
+	require.NoError(t, err)
+	require.NoError(t, m.Backward())
+	require.Error(t, m.Backward(), "a second time")
+}
+
+func TestConfigErrorsNameTheField(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"Config.Vocab is 0":                      func(c *Config) { c.Vocab = 0 },
+		"Config.Dim is 12":                       func(c *Config) { c.Dim = 12 },
+		"Config.Layers is -1":                    func(c *Config) { c.Layers = -1 },
+		"Config.KVHeads is 3: it must divide":    func(c *Config) { c.KVHeads = 3 },
+		"Config.Context is 2000000":              func(c *Config) { c.Context = 2e6 },
+		"Config.RopeTheta is 0.5":                func(c *Config) { c.RopeTheta = 0.5 },
+		"Config.NormEps is NaN":                  func(c *Config) { c.NormEps = math.NaN() },
+		"Config.Workers is -2: it must not be n": func(c *Config) { c.Workers = -2 },
+	} {
+		cfg := tiny
+		change(&cfg)
+		_, err := NewLlama(cfg, 1)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestNamesAreThoseOfACheckpoint(t *testing.T) {
+	m := livelyModel(t, tiny)
+	require.Len(t, m.Params(), 1+2*9+2)
+	for _, name := range []string{
+		"model.embed_tokens.weight", "model.layers.1.self_attn.k_proj.weight",
+		"model.layers.0.input_layernorm.weight", "model.norm.weight", "lm_head.weight",
+	} {
+		require.NotNil(t, m.Param(name), name)
+	}
+	require.Nil(t, m.Param("no such"))
+	require.False(t, m.Param("model.norm.weight").Decay)
+	require.Equal(t, 4, m.Param("model.layers.1.self_attn.k_proj.weight").Rows)
+}
+
+func TestNormalIsNormal(t *testing.T) {
+	const n = 100_000
+	var sum, squares float64
+	for _, v := range randoms(1, n) {
+		sum += float64(v)
+		squares += float64(v) * float64(v)
+	}
+	require.InDelta(t, 0, sum/n, 0.01)
+	require.InDelta(t, 1, squares/n, 0.02)
+}

@@ -1,0 +1,39 @@
+package nn
+
+import "github.com/octavo-fp8/octavo/internal/canonical"
+
+// products are the three matrix products of a linear layer. w is [out, in]; x and
+// dx are [rows, in], y and dy are [rows, out]. Results do not overlap operands.
+type products interface {
+	forward(y, x, w []float32, s shape) error          // y = x·Wᵀ
+	inputGradient(dx, dy, w []float32, s shape) error  // dx = dy·W
+	weightGradient(dw, dy, x []float32, s shape) error // dw = dyᵀ·x, [out, in]
+}
+
+// shape is the size of a linear layer and the number of rows it works on.
+type shape struct{ rows, out, in int }
+
+// fp32Products multiplies in FP32. All products sum along rows of their
+// operands, so the gradients work on transposed copies.
+type fp32Products struct {
+	workers int
+	scratch *scratch
+}
+
+func (p *fp32Products) forward(y, x, w []float32, s shape) error {
+	canonical.MultiplyDense(y, x, w, s.rows, s.out, s.in, p.workers)
+	return nil
+}
+
+func (p *fp32Products) inputGradient(dx, dy, w []float32, s shape) error {
+	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
+	canonical.MultiplyDense(dx, dy, wT, s.rows, s.in, s.out, p.workers)
+	return nil
+}
+
+func (p *fp32Products) weightGradient(dw, dy, x []float32, s shape) error {
+	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
+	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
+	canonical.MultiplyDense(dw, dyT, xT, s.out, s.in, s.rows, p.workers)
+	return nil
+}

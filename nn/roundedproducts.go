@@ -1,0 +1,178 @@
+package nn
+
+import (
+	"math"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+)
+
+// roundedProducts multiplies rounded operands in FP32.
+type roundedProducts struct {
+	input, weight, gradient rounder
+	bf16Results             bool
+	seeds                   *gradientSeeds
+	workers                 int
+	scratch                 *scratch
+}
+
+// newRoundedProducts returns the products of a layer under a Rounding that passes
+// check.
+func newRoundedProducts(weight string, r Rounding, workers int, s *scratch) *roundedProducts {
+	p := &roundedProducts{
+		input:       newRounder(r.Input, workers),
+		weight:      newRounder(r.Weight, workers),
+		gradient:    newRounder(r.Gradient, workers),
+		bf16Results: r.BF16Results,
+		workers:     workers,
+		scratch:     s,
+	}
+	if r.Stochastic {
+		p.seeds = &gradientSeeds{layer: strings.TrimSuffix(weight, ".weight"), seed: r.Seed}
+	}
+	return p
+}
+
+func (p *roundedProducts) setPass(n uint64) { p.seeds.setPass(n) }
+
+func (p *roundedProducts) forward(y, x, w []float32, s shape) error {
+	a := p.input.round(x, s.rows, s.in, fp8.Policy{})
+	b := p.weight.round(w, s.out, s.in, fp8.Policy{})
+	p.multiply(y, a, b, s.rows, s.out, s.in)
+	return nil
+}
+
+func (p *roundedProducts) inputGradient(dx, dy, w []float32, s shape) error {
+	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
+	a := p.gradient.round(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
+	b := p.weight.round(wT, s.in, s.out, fp8.Policy{})
+	p.multiply(dx, a, b, s.rows, s.in, s.out)
+	return nil
+}
+
+func (p *roundedProducts) weightGradient(dw, dy, x []float32, s shape) error {
+	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
+	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
+	a := p.gradient.round(dyT, s.out, s.rows, p.seeds.policy(fp8.Policy{}, opWeightGradient))
+	b := p.input.round(xT, s.in, s.rows, fp8.Policy{})
+	p.multiply(dw, a, b, s.out, s.in, s.rows)
+	p.seeds.endPass()
+	return nil
+}
+
+// multiply writes the product of a, [m, k], and b, [n, k], to c.
+func (p *roundedProducts) multiply(c, a, b []float32, m, n, k int) {
+	canonical.MultiplyDense(c, a, b, m, n, k, p.workers)
+	if p.bf16Results {
+		parallel.For(len(c), elementGrain, p.workers, func(lo, hi int) { nearestBF16(c[lo:hi], c[lo:hi]) })
+	}
+}
+
+// rounder rounds operands of one role.
+type rounder struct {
+	Narrowing
+	lattice lattice
+	workers int
+
+	scales  []fp8.Scale // of the blocks
+	rounded []float32
+}
+
+func newRounder(n Narrowing, workers int) rounder {
+	r := rounder{Narrowing: n, workers: workers}
+	if n.Format != "" && n.Format != NarrowBF16 {
+		r.lattice = newLattice(n.Format)
+	}
+	return r
+}
+
+// round returns values, [rows, cols], rounded under a policy to nearest or at random,
+// in memory that stays valid until the next call, or values where FP32 stays.
+func (r *rounder) round(values []float32, rows, cols int, p fp8.Policy) []float32 {
+	if r.Format == "" {
+		return values
+	}
+	sized(&r.rounded, len(values))
+	if r.Format == NarrowBF16 {
+		parallel.For(len(values), elementGrain, r.workers, func(lo, hi int) {
+			r.roundBF16(values[lo:hi], lo, p)
+		})
+		return r.rounded
+	}
+	r.chooseScales(values, rows, cols)
+	parallel.For(rows, max(elementGrain/max(cols, 1), 1), r.workers, func(lo, hi int) {
+		for row := lo; row < hi; row++ {
+			r.roundRow(values, row, rows, cols, p)
+		}
+	})
+	return r.rounded
+}
+
+// roundBF16 rounds values that begin at element lo.
+func (r *rounder) roundBF16(values []float32, lo int, p fp8.Policy) {
+	if p.Rounding == fp8.Stochastic {
+		randomBF16(r.rounded[lo:], values, p.Seed, uint64(lo))
+		return
+	}
+	nearestBF16(r.rounded[lo:], values)
+}
+
+// roundRow rounds the pieces of a row that lie in different blocks.
+func (r *rounder) roundRow(values []float32, row, rows, cols int, p fp8.Policy) {
+	blockRows, blockCols := r.Block.Extents(rows, cols)
+	_, gridCols := r.Block.Grid(rows, cols)
+	scales := r.scales[row/blockRows*gridCols:]
+	for col := 0; col < cols; col += blockCols {
+		lo, hi := row*cols+col, row*cols+min(col+blockCols, cols)
+		scale := scales[col/blockCols]
+		if p.Rounding == fp8.Stochastic {
+			r.lattice.stochastic(r.rounded[lo:hi], values[lo:hi], scale, p.Seed, uint64(lo))
+		} else {
+			r.lattice.nearest(r.rounded[lo:hi], values[lo:hi], scale)
+		}
+	}
+}
+
+// chooseScales fills scales for the blocks of values.
+func (r *rounder) chooseScales(values []float32, rows, cols int) {
+	gridRows, gridCols := r.Block.Grid(rows, cols)
+	if n := gridRows * gridCols; cap(r.scales) < n {
+		r.scales = make([]fp8.Scale, n)
+	} else {
+		r.scales = r.scales[:n]
+	}
+	blockRows, _ := r.Block.Extents(rows, cols)
+	grain := max(elementGrain/max(blockRows*cols, 1), 1)
+	parallel.For(gridRows, grain, r.workers, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			for j := range gridCols {
+				r.scales[i*gridCols+j] = r.scale(r.blockAmax(values, rows, cols, i, j))
+			}
+		}
+	})
+}
+
+// blockAmax returns the largest magnitude in block (i, j), NaN left out.
+func (r *rounder) blockAmax(values []float32, rows, cols, i, j int) (amax float32) {
+	blockRows, blockCols := r.Block.Extents(rows, cols)
+	for row := i * blockRows; row < min((i+1)*blockRows, rows); row++ {
+		a, _ := fp8.Amax(values[row*cols+j*blockCols : row*cols+min((j+1)*blockCols, cols)])
+		amax = max(amax, a)
+	}
+	return amax
+}
+
+// scale returns the scale of a block: te-block's of package scaling, for any largest
+// number.
+func (r *rounder) scale(amax float32) fp8.Scale {
+	m := float32(1)
+	if amax <= math.MaxFloat32 {
+		m = min(max(r.lattice.max/amax, smallestNormal), math.MaxFloat32)
+	}
+	if !r.ExactScale {
+		m = math.Float32frombits(math.Float32bits(m) & infinityBits)
+	}
+	return fp8.Scale{Stored: 1 / m, Multiplier: m}
+}

@@ -1,0 +1,87 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Rounding makes linear layers multiply in FP32 what was rounded to a narrow format,
+// "fake quantization": what BF16, and floats of 6 and 4 bits, would do to training,
+// without a product in those formats. Scaling laws for precision ask for such runs
+// (Kumar et al., arXiv 2411.04330; Sun et al., arXiv 2501.02423). Each of the six
+// operands is rounded from FP32 for its product, in the order in which the product
+// sums, so a block of 1x128 lies along tokens for the weight gradient, as in [FP8].
+type Rounding struct {
+	Input    Narrowing // x of y = x·Wᵀ and of dW = dyᵀ·x
+	Weight   Narrowing // W of y = x·Wᵀ and of dx = dy·W
+	Gradient Narrowing // dy of dx = dy·W and of dW = dyᵀ·x
+
+	// BF16Results rounds what the products give, y, dx and dW, to the nearest BF16, as
+	// kernels do that write BF16.
+	BF16Results bool
+
+	// Stochastic and Seed do with gradients what they do in [FP8]. With 4 bits,
+	// gradients rounded to nearest are known to harm: TransformerEngine's NVFP4 recipe
+	// rounds them at random.
+	Stochastic bool
+	Seed       uint64
+}
+
+// Narrowing is how operands are rounded: to nearest even, what is beyond the largest
+// number of the format to that number; NaN and infinities stay what they are. The zero
+// Narrowing leaves FP32.
+//
+// Values are multiplied by a scale m, rounded, and multiplied by 1/m, each in FP32: m
+// belongs to a block and is chosen just in time from its largest magnitude, as in the
+// profiles te-block-pow2 and te-block of package scaling. BF16 has FP32's range and no
+// scale, whatever the other fields say; its overflow is infinite.
+type Narrowing struct {
+	Format     NarrowFormat
+	Block      tensor.Block // shares a scale
+	ExactScale bool         // m = max/amax, as Sun et al. scale; else the power of two at or below
+}
+
+// DefaultRounding returns a Rounding of all operands to one format. For BF16 that is
+// the usual BF16 training: results are rounded too. Other formats share scales of
+// powers of two in the blocks of [DefaultFP8], and results stay FP32, so that
+// NarrowE4M3 does what DefaultFP8 does but for the order of sums.
+func DefaultRounding(f NarrowFormat) Rounding {
+	if f == NarrowBF16 {
+		bf16 := Narrowing{Format: f}
+		return Rounding{Input: bf16, Weight: bf16, Gradient: bf16, BF16Results: true}
+	}
+	narrowing := func(r scaling.Role) Narrowing { return Narrowing{Format: f, Block: scaling.Default(r).Block} }
+	return Rounding{
+		Input:    narrowing(scaling.Input),
+		Weight:   narrowing(scaling.Weight),
+		Gradient: narrowing(scaling.Gradient),
+	}
+}
+
+// check returns an error that names the first field that cannot be used.
+func (r Rounding) check() error {
+	for _, n := range []struct {
+		field string
+		Narrowing
+	}{
+		{"Input", r.Input}, {"Weight", r.Weight}, {"Gradient", r.Gradient},
+	} {
+		if err := n.check(); err != nil {
+			return fmt.Errorf("nn: Rounding.%s: %w", n.field, err)
+		}
+	}
+	return nil
+}
+
+func (n Narrowing) check() error {
+	if n.Block.Rows < 0 || n.Block.Cols < 0 {
+		return fmt.Errorf("block %dx%d has a negative extent", n.Block.Rows, n.Block.Cols)
+	}
+	if n.Format == "" {
+		return nil
+	}
+	_, _, err := n.Format.bits()
+	return err
+}

@@ -1,0 +1,57 @@
+package nn
+
+import (
+	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/elementary"
+)
+
+// softmax replaces row by the softmax of scale·row.
+func softmax(row []float32, scale float32) {
+	elementary.ExpTo(row, row, maximum(row), scale, 1)
+	var sum float32
+	for _, e := range row {
+		sum += e
+	}
+	inverse := 1 / sum
+	for i := range row {
+		row[i] *= inverse
+	}
+}
+
+// softmaxBackward replaces d, the gradient of the probabilities p, by that of
+// the row that softmax was given.
+func softmaxBackward(d, p []float32, scale float32) {
+	p = p[:len(d)]
+	mean := canonical.Dot(d, p)
+	for i, v := range p {
+		d[i] = (d[i] - mean) * v * scale
+	}
+}
+
+// logSumExp returns the logarithm of the sum of the exponentials of row.
+func logSumExp(row []float32) float32 {
+	largest := maximum(row)
+	var sum float32
+	var part [128]float32
+	for len(row) > 0 {
+		n := min(len(row), len(part))
+		elementary.ExpTo(part[:n], row[:n], largest, 1, 1)
+		for _, e := range part[:n] {
+			sum += e
+		}
+		row = row[n:]
+	}
+	return largest + elementary.Log(sum)
+}
+
+// maximum finds four at a time, so that one need not wait for the other.
+func maximum(row []float32) float32 {
+	a, b, c, d := row[0], row[0], row[0], row[0]
+	for ; len(row) >= 4; row = row[4:] {
+		a, b, c, d = max(a, row[0]), max(b, row[1]), max(c, row[2]), max(d, row[3])
+	}
+	for _, v := range row {
+		a = max(a, v)
+	}
+	return max(a, b, c, d)
+}
