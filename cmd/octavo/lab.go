@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 )
 
 const labLong = `Lab reproduces what is claimed of training in FP8. Each NAME is one experiment, made
@@ -70,7 +71,7 @@ func newLabCommand() *cobra.Command {
 // labNames lists the experiments for --help.
 func labNames() string {
 	var lines []string
-	for _, e := range lab.All() {
+	for _, e := range experiments.All() {
 		lines = append(lines, fmt.Sprintf("  %-13s %s", e.Name, e.Title))
 	}
 	return strings.Join(lines, "\n")
@@ -80,14 +81,14 @@ const allExperiments = "all"
 
 func oneExperiment(_ *cobra.Command, args []string) error {
 	var names []string
-	for _, e := range lab.All() {
+	for _, e := range experiments.All() {
 		names = append(names, e.Name)
 	}
 	want := fmt.Sprintf("want %s or %s", strings.Join(names, ", "), allExperiments)
 	if len(args) != 1 {
 		return fmt.Errorf("there are %d names: %s", len(args), want)
 	}
-	if _, err := lab.Find(args[0]); err != nil && args[0] != allExperiments {
+	if _, err := experiments.Find(args[0]); err != nil && args[0] != allExperiments {
 		return fmt.Errorf("%w: %s", err, want)
 	}
 	return nil

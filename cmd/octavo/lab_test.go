@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 )
 
 // labText writes a text that is long enough for the short experiments.
@@ -61,7 +61,7 @@ func TestLabAll(t *testing.T) {
 	stdout := succeed(t, "lab", "all", "--short", "--text", labText(t), "-o", out)
 	index, err := os.ReadFile(filepath.Join(out, "index.html"))
 	require.NoError(t, err)
-	for _, e := range lab.All() {
+	for _, e := range experiments.All() {
 		require.Contains(t, stdout, e.Title)
 		require.Contains(t, string(index), e.Name+".html")
 		require.FileExists(t, filepath.Join(out, e.Name+".html"))
@@ -71,7 +71,7 @@ func TestLabAll(t *testing.T) {
 
 func TestLabHelpListsExperiments(t *testing.T) {
 	help := succeed(t, "lab", "--help")
-	for _, e := range lab.All() {
+	for _, e := range experiments.All() {
 		require.Contains(t, help, e.Name)
 		require.Contains(t, help, e.Title)
 	}

@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
+	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -33,12 +35,12 @@ func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) erro
 	}
 	ctx, stop := untilInterrupt(cmd)
 	defer stop()
-	var reports []*lab.Report
-	experiments := experimentsOf(name)
-	for i, e := range experiments {
+	var reports []*labreport.Report
+	chosen := experimentsOf(name)
+	for i, e := range chosen {
 		what := e.Name
-		if len(experiments) > 1 {
-			what = fmt.Sprintf("%d/%d %s", i+1, len(experiments), e.Name)
+		if len(chosen) > 1 {
+			what = fmt.Sprintf("%d/%d %s", i+1, len(chosen), e.Name)
 		}
 		r, err := runExperiment(ctx, e, o, cmd.ErrOrStderr(), what)
 		if ctx.Err() != nil {
@@ -62,33 +64,28 @@ func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) erro
 
 // experimentsOf returns the experiments of a name that oneExperiment has let pass.
 func experimentsOf(name string) []lab.Experiment {
-	if e, err := lab.Find(name); err == nil {
+	if e, err := experiments.Find(name); err == nil {
 		return []lab.Experiment{e}
 	}
-	return lab.All()
+	return experiments.All()
 }
 
 // runExperiment shows how far it is where stderr is a terminal.
-func runExperiment(ctx context.Context, e lab.Experiment, o lab.Options, stderr io.Writer, title string) (*lab.Report, error) {
+func runExperiment(ctx context.Context, e lab.Experiment, o lab.Options, stderr io.Writer, title string) (*labreport.Report, error) {
 	bar := newStepBar(stderr, 1)
 	bar.Describe(title)
-	start := time.Now()
-	r, err := e.Run(ctx, o, &lab.Progress{
-		Total: bar.ChangeMax,
-		Done: func(what string) {
-			bar.Describe(title + ": " + what)
-			_ = bar.Add(1) // a bar that cannot be drawn is no reason to stop
-		},
+	o.Progress = progress.Func(func(what string, done, total int64) {
+		bar.Describe(title + ": " + what)
+		bar.ChangeMax64(total)
+		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
 	})
+	r, err := e.Run(ctx, o)
 	_ = bar.Exit()
-	if r != nil {
-		r.Time = time.Since(start)
-	}
 	return r, err
 }
 
 // writeReport writes the page and the tables of an experiment.
-func writeReport(dir string, r *lab.Report, s lab.Setting) error {
+func writeReport(dir string, r *labreport.Report, s labreport.Setting) error {
 	for _, t := range r.Tables {
 		if err := writeFile(filepath.Join(dir, r.File(t)), t.WriteCSV); err != nil {
 			return inDirectory(err)
@@ -103,24 +100,24 @@ func writeReport(dir string, r *lab.Report, s lab.Setting) error {
 
 // finishLab writes the index if all experiments were done, and then where the pages
 // are, or the JSON.
-func finishLab(stdout io.Writer, name string, reports []*lab.Report, flags labFlags, o lab.Options) error {
+func finishLab(stdout io.Writer, name string, reports []*labreport.Report, flags labFlags, o lab.Options) error {
 	page := filepath.Join(flags.out, name+".html")
 	if name == allExperiments {
 		page = filepath.Join(flags.out, "index.html")
-		index := func(w io.Writer) error { return lab.WriteIndex(w, reports, labSetting(name, flags, o)) }
+		index := func(w io.Writer) error { return labreport.WriteIndex(w, reports, labSetting(name, flags, o)) }
 		if err := writeFile(page, index); err != nil {
 			return inDirectory(err)
 		}
 	}
 	if flags.asJSON {
-		return jsonout.Print(stdout, lab.Summaries(reports))
+		return jsonout.Print(stdout, labreport.Summaries(reports))
 	}
 	_, err := fmt.Fprintf(stdout, "Plots, tables and how to repeat it: %s\n", page)
 	return err
 }
 
 // labSetting is what repeats an experiment.
-func labSetting(name string, flags labFlags, o lab.Options) lab.Setting {
+func labSetting(name string, flags labFlags, o lab.Options) labreport.Setting {
 	v := currentVersion()
 	command := fmt.Sprintf("octavo lab %s --seed %d", name, o.Seed)
 	inputs := []string{fmt.Sprintf("Text: %s, %d bytes, SHA-256 %s.", o.Text.Source, o.Text.Bytes, o.Text.SHA256)}
@@ -134,7 +131,7 @@ func labSetting(name string, flags labFlags, o lab.Options) lab.Setting {
 	if o.Short {
 		command += " --short"
 	}
-	return lab.Setting{
+	return labreport.Setting{
 		Command: command,
 		Machine: fmt.Sprintf("octavo %s, %s, %s/%s, level %s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.Level, v.GOMAXPROCS),
 		Inputs:  inputs,

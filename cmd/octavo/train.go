@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/parity"
+	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
@@ -66,7 +66,7 @@ type trainFlags struct {
 
 func newTrainCommand() *cobra.Command {
 	var flags trainFlags
-	options := parity.Options{
+	options := comparison.Options{
 		Steps: 300, Batch: 8, Context: 128, Dim: 128, Layers: 4, Heads: 4, Hidden: 344,
 		LearningRate: 1e-3, Seed: 1, Profile: scaling.TEBlockPow2, TelemetryEvery: 10,
 	}
@@ -150,7 +150,7 @@ func allProfileNames() string {
 const maxBatchBytes = 1 << 20
 
 // checkTrain refuses sizes that do not go together.
-func checkTrain(o parity.Options) error {
+func checkTrain(o comparison.Options) error {
 	if o.Dim%(2*o.Heads) != 0 {
 		return usagef("--dim is %d: want a multiple of 2·heads = %d", o.Dim, 2*o.Heads)
 	}

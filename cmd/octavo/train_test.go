@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/parity"
+	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/swiglu"
@@ -49,7 +49,7 @@ func TestTrain(t *testing.T) {
 
 // TestTrainCommandLine reads back the command that repeats a run.
 func TestTrainCommandLine(t *testing.T) {
-	o := parity.Options{
+	o := comparison.Options{
 		Steps: 7, LearningRate: 1e-5, Profile: "mx-floor", Stochastic: true, Smoothing: &swiglu.Smoothing{Axis: swiglu.PerToken},
 		Moments: optim.MomentsBF16, Activations: nn.ActivationsFP8, TelemetryEvery: 3,
 	}

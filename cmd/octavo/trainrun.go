@@ -13,11 +13,11 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/parity"
+	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 )
 
-func runTrain(cmd *cobra.Command, flags trainFlags, o parity.Options) error {
+func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error {
 	text, err := trainText(flags.text)
 	if err != nil {
 		return err
@@ -26,11 +26,11 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o parity.Options) error {
 	defer stop()
 	bar := newStepBar(cmd.ErrOrStderr(), o.Steps)
 	var noDirectory error
-	checkpoints := parity.Checkpoints{
+	checkpoints := comparison.Checkpoints{
 		Dir: flags.out, Every: flags.checkpointEvery, Resume: flags.resume,
 		Warn: func(err error) { warn(cmd.ErrOrStderr(), "%v", err) },
 	}
-	result, failure := parity.Run(ctx, o, text, checkpoints, func(p parity.Point) {
+	result, failure := comparison.Run(ctx, o, text, checkpoints, func(p comparison.Point) {
 		if p.Step == 0 { // there will be something to write
 			if noDirectory = os.MkdirAll(flags.out, 0o777); noDirectory != nil {
 				stop()
@@ -77,7 +77,7 @@ func newStepBar(stderr io.Writer, steps int) *progressbar.ProgressBar {
 }
 
 // writeTrain writes the files and then the table or the JSON.
-func writeTrain(stdout io.Writer, flags trainFlags, result *parity.Result) error {
+func writeTrain(stdout io.Writer, flags trainFlags, result *comparison.Result) error {
 	command := trainCommandLine(flags, result.Options)
 	v := currentVersion()
 	machine := fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS)
@@ -117,7 +117,7 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 }
 
 // trainCommandLine is what repeats a run.
-func trainCommandLine(flags trainFlags, o parity.Options) string {
+func trainCommandLine(flags trainFlags, o comparison.Options) string {
 	line := "octavo train"
 	if flags.text != "" {
 		line += " --text " + shellQuote(flags.text)

@@ -1,0 +1,191 @@
+package comparison
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/gob"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/octavo-fp8/octavo/telemetry"
+	"github.com/octavo-fp8/octavo/train"
+)
+
+// The files of a checkpoint. Both models hold the SHA-256 of the third, and so belong
+// together.
+const (
+	fp32File = "fp32.safetensors"
+	fp8File  = "fp8.safetensors"
+	runFile  = "run.gob"
+)
+
+// The notes in both models.
+const (
+	runNote    = "run.sha256"
+	textNote   = "text.sha256"
+	sourceNote = "text.source"
+)
+
+// saved is what a run has come to besides its models, in the file run.gob.
+type saved struct {
+	Flags     []Flag
+	Points    []Point
+	Totals    []telemetry.Summary
+	Events    []telemetry.Event
+	NonFinite *telemetry.NonFinite
+	Skips     []Skip
+	Spikes    []Spike
+	FP32, FP8 time.Duration // spent in steps
+}
+
+// save writes a checkpoint of r to the files of a directory.
+func save(dir string, r *runner) error {
+	sum, err := writeRun(filepath.Join(dir, runFile), saved{
+		Flags: r.result.Options.Flags(), Points: r.result.Points,
+		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
+		Skips: r.result.Skips, Spikes: r.result.Spikes,
+		FP32: r.fp32.Time, FP8: r.fp8.Time,
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.saveSide(filepath.Join(dir, fp32File), r.fp32, sum); err != nil {
+		return err
+	}
+	return r.saveSide(filepath.Join(dir, fp8File), r.fp8, sum)
+}
+
+func (r *runner) saveSide(path string, s *side, sum string) error {
+	o, text := r.result.Options, r.result.Text
+	spikes := map[string]train.SpikeDetector{}
+	for name, detector := range s.watch {
+		spikes[name] = *detector
+	}
+	return train.SaveCheckpoint(path, s.Model, &s.Optimizer, train.Progress{
+		Step: len(r.result.Points), Seed: o.Seed, Batch: o.Batch, Seq: o.Context, Schedule: r.schedule,
+		Spikes: spikes,
+		Notes:  map[string]string{runNote: sum, textNote: text.SHA256, sourceNote: text.Source},
+	})
+}
+
+// load makes r what it was when the checkpoint in a directory was saved. The error is
+// one that differs if r has other options or another text. r is only fit to be loaded
+// again after any other error.
+func load(dir string, r *runner) error {
+	fp32, err := train.OpenCheckpoint(filepath.Join(dir, fp32File))
+	if err != nil {
+		return err
+	}
+	defer fp32.Close()
+	fp8, err := train.OpenCheckpoint(filepath.Join(dir, fp8File))
+	if err != nil {
+		return err
+	}
+	defer fp8.Close()
+	sum := fp32.Progress.Notes[runNote]
+	if other := fp8.Progress.Notes[runNote]; other != sum {
+		return fmt.Errorf("%s and %s are of different runs or steps", fp32File, fp8File)
+	}
+	run, err := readRun(filepath.Join(dir, runFile), sum)
+	if err != nil {
+		return err
+	}
+	if err := r.check(dir, run.Flags, fp32.Progress.Notes); err != nil {
+		return err
+	}
+	if err := r.fp32.restore(fp32); err != nil {
+		return err
+	}
+	if err := r.fp8.restore(fp8); err != nil {
+		return err
+	}
+	return r.restore(run)
+}
+
+// differs is the error of a run that is not the one that was saved.
+type differs struct{ error }
+
+// check returns an error unless r has the options and the text of a checkpoint.
+func (r *runner) check(dir string, flags []Flag, notes map[string]string) error {
+	now := r.result.Options.Flags()
+	sameName := func(a, b Flag) bool { return a.Name == b.Name }
+	if !slices.EqualFunc(now, flags, sameName) {
+		return errors.New("it is of another version of octavo, which has other options")
+	}
+	for i, was := range flags {
+		if now[i] != was {
+			return differs{fmt.Errorf("--%s is %s, but %s was saved with %s: resume with the same", was.Name, now[i].Value, dir, was.Value)}
+		}
+	}
+	if text := r.result.Text; text.SHA256 != notes[textNote] {
+		return differs{fmt.Errorf("--text is %s with SHA-256 %s, but %s was saved with %s, SHA-256 %s: resume with the same",
+			text.Source, text.SHA256, dir, notes[sourceNote], notes[textNote])}
+	}
+	return nil
+}
+
+func (s *side) restore(c *train.Checkpoint) error {
+	if err := c.Restore(s.Model, &s.Optimizer); err != nil {
+		return err
+	}
+	for name, detector := range c.Progress.Spikes {
+		s.watch[name] = &detector
+	}
+	return nil
+}
+
+func (r *runner) restore(run saved) error {
+	r.result.Points, r.result.Events, r.result.NonFinite = run.Points, run.Events, run.NonFinite
+	r.result.Skips, r.result.Spikes = run.Skips, run.Spikes
+	r.fp32.Time, r.fp8.Time = run.FP32, run.FP8
+	for _, t := range run.Totals {
+		if err := r.totals.Event(telemetry.Event{Summary: t}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeRun writes a file and returns its SHA-256.
+func writeRun(path string, run saved) (sum string, err error) {
+	var data bytes.Buffer
+	if err := gob.NewEncoder(&data).Encode(run); err != nil {
+		return "", err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if e := file.Close(); err == nil {
+			err = e
+		}
+	}()
+	if _, err := file.Write(data.Bytes()); err != nil {
+		return "", err
+	}
+	return sumOf(data.Bytes()), file.Sync() // on disk before it gets its name
+}
+
+// readRun reads a file that must have the given SHA-256.
+func readRun(path, sum string) (run saved, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return run, err
+	}
+	if got := sumOf(data); got != sum {
+		return run, fmt.Errorf("%s is damaged: its SHA-256 is %s and not %s", runFile, got, sum)
+	}
+	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&run)
+	return run, err
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,130 @@
+package comparison
+
+import (
+	"io"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/telemetry"
+)
+
+// summary is the result for a program.
+type summary struct {
+	Text       text.Text      `json:"text"`
+	Options    Options        `json:"options"`
+	Smoothing  string         `json:"smoothing,omitempty"`
+	Parameters int            `json:"parameters"`
+	Steps      int            `json:"stepsDone"`
+	FP32       outcomeJSON    `json:"fp32"`
+	FP8        outcomeJSON    `json:"fp8"`
+	GapPercent jsonout.Number `json:"gapPercent"`
+	HeldOutGap jsonout.Number `json:"heldOutGapPercent"`
+	Layers     []layerJSON    `json:"layers"`
+	NonFinite  *nonFiniteJSON `json:"firstNonFinite,omitempty"`
+	Skips      []skipJSON     `json:"skips,omitempty"`
+	Spikes     []spikeJSON    `json:"spikes,omitempty"`
+}
+
+type outcomeJSON struct {
+	FirstLoss jsonout.Number `json:"firstLoss"`
+	Loss      jsonout.Number `json:"finalLoss"`
+	HeldOut   jsonout.Number `json:"heldOutLoss"`
+	Seconds   float64        `json:"seconds"`
+}
+
+type layerJSON struct {
+	Name     string      `json:"name"`
+	Input    operandJSON `json:"input"`
+	Weight   operandJSON `json:"weight"`
+	Gradient operandJSON `json:"gradient"`
+}
+
+type operandJSON struct {
+	Elements        int64          `json:"elements"`
+	Amax            jsonout.Number `json:"amax"`
+	Saturated       int64          `json:"saturated"`
+	Underflowed     int64          `json:"underflowed"`
+	NaN             int64          `json:"nan"`
+	Inf             int64          `json:"inf"`
+	BecameNonFinite int64          `json:"becameNonFinite"` // though finite
+}
+
+type nonFiniteJSON struct {
+	Step   int64          `json:"step"`
+	Tensor string         `json:"tensor"`
+	Op     string         `json:"op"`
+	Index  int            `json:"index"`
+	Value  jsonout.Number `json:"value"`
+}
+
+type skipJSON struct {
+	Model    string         `json:"model"`
+	Step     int            `json:"step"`
+	Norm     jsonout.Number `json:"norm"`
+	Gradient nonFiniteJSON  `json:"gradient"` // the first that was not finite
+	First    nonFiniteJSON  `json:"first"`    // value of the step that was not
+}
+
+type spikeJSON struct {
+	Model   string         `json:"model"`
+	Series  string         `json:"series"`
+	Step    int64          `json:"step"`
+	Value   jsonout.Number `json:"value"`
+	Median  jsonout.Number `json:"median"` // of the values before it
+	Suspect *suspectJSON   `json:"suspect,omitempty"`
+}
+
+type suspectJSON struct {
+	Tensor  string      `json:"tensor"`
+	Op      string      `json:"op"`
+	Operand operandJSON `json:"operand"`
+}
+
+// WriteJSON writes the result, without its curves and events, as one object.
+func (r *Result) WriteJSON(w io.Writer) error {
+	s := summary{
+		Text: r.Text, Options: r.Options,
+		Parameters: r.Params, Steps: len(r.Points),
+		FP32:       r.outcomeJSON(r.FP32, r.Points[0].FP32),
+		FP8:        r.outcomeJSON(r.FP8, r.Points[0].FP8),
+		GapPercent: jsonout.Number(Gap(r.FP32.Loss, r.FP8.Loss)),
+		HeldOutGap: jsonout.Number(Gap(r.FP32.HeldOut, r.FP8.HeldOut)),
+	}
+	if r.Options.Smoothing != nil {
+		s.Smoothing = r.Options.smoothing()
+	}
+	for _, l := range r.Layers() {
+		s.Layers = append(s.Layers, layerJSON{l.Name, operandOf(l.Input), operandOf(l.Weight), operandOf(l.Gradient)})
+	}
+	if r.NonFinite != nil {
+		n := nonFiniteOf(*r.NonFinite)
+		s.NonFinite = &n
+	}
+	for _, k := range r.Skips {
+		s.Skips = append(s.Skips, skipJSON{k.Model, k.Step, jsonout.Number(k.Norm), nonFiniteOf(k.Gradient), nonFiniteOf(k.First)})
+	}
+	for _, k := range r.Spikes {
+		s.Spikes = append(s.Spikes, spikeJSON{k.Model, k.Series, k.Step, jsonout.Number(k.Value), jsonout.Number(k.Median), suspectOf(k)})
+	}
+	return jsonout.Print(w, s)
+}
+
+func (r *Result) outcomeJSON(o Outcome, first Figures) outcomeJSON {
+	return outcomeJSON{jsonout.Number(first.Loss), jsonout.Number(o.Loss), jsonout.Number(o.HeldOut), o.Time.Seconds()}
+}
+
+func nonFiniteOf(n telemetry.NonFinite) nonFiniteJSON {
+	return nonFiniteJSON{n.Step, n.Tensor, n.Op, n.Index, jsonout.Number(n.Value)}
+}
+
+func suspectOf(s Spike) *suspectJSON {
+	if s.Suspect == nil {
+		return nil
+	}
+	return &suspectJSON{s.Suspect.Tensor, s.Suspect.Op, operandOf(Operand{s.Suspect.Stats})}
+}
+
+func operandOf(o Operand) operandJSON {
+	s := o.Stats
+	return operandJSON{s.Elements, jsonout.Number(s.Amax), s.Saturated(), s.Flushed, s.NaN, s.PosInf + s.NegInf, s.BecameNonFinite}
+}

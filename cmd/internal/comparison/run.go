@@ -1,0 +1,142 @@
+package comparison
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/telemetry"
+	"github.com/octavo-fp8/octavo/train"
+)
+
+// heldOutBatches is the number of batches on which a model is judged.
+const heldOutBatches = 8
+
+// Run trains until the last step or until ctx is done, whichever is first, and
+// returns what it has; progress is told of every step. A run that resumes has the
+// points and telemetry of the steps before it as well. It is an error if the
+// options or the text make no sense or are not those of the checkpoint, and then
+// there is no result; or if a run breaks down or a checkpoint cannot be written, and
+// then the result holds the steps before.
+func Run(ctx context.Context, o Options, text text.Text, c Checkpoints, progress func(Point)) (*Result, error) {
+	r, err := newRunner(o, text)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.begin(r); err != nil {
+		return nil, err
+	}
+	stopped := ctx.Err() != nil
+	for step := len(r.result.Points); step < o.Steps && !stopped; step++ {
+		p, err := r.step(step)
+		if err != nil {
+			return r.finish(), fmt.Errorf("step %d: %w", step, err)
+		}
+		r.result.Points = append(r.result.Points, p)
+		progress(p)
+		stopped = ctx.Err() != nil
+		if err := c.step(r, stopped); err != nil {
+			return r.finish(), err
+		}
+	}
+	return r.finish(), nil
+}
+
+// runner holds both runs.
+type runner struct {
+	result    *Result
+	schedule  optim.Schedule
+	corpus    *train.Corpus
+	fp32, fp8 *side
+	totals    telemetry.Recorder // of all steps
+}
+
+func newRunner(o Options, text text.Text) (*runner, error) {
+	r := &runner{result: &Result{Options: o, Text: text}, schedule: o.schedule()}
+	var err error
+	heldOut := heldOutBatches*o.Batch*o.Context + 1
+	if r.corpus, err = train.NewCorpus(text.Data, heldOut, o.Seed); err != nil {
+		return nil, fmt.Errorf("%s has %d bytes, which is too short for %d held-out batches of %d x %d: name a longer one with --text, or lower --batch or --context",
+			text.Source, text.Bytes, heldOutBatches, o.Batch, o.Context)
+	}
+	fp32, fp8 := o.models()
+	if r.fp32, err = newSide("FP32", fp32, optim.MomentsFP32, o.Seed); err != nil {
+		return nil, err
+	}
+	if r.fp8, err = newSide("FP8", fp8, o.Moments, o.Seed); err != nil {
+		return nil, err
+	}
+	r.fp8.suspects = new(train.Suspects)
+	r.fp8.sinks = []telemetry.Sink{keepEvery{r.result}, r.fp8.suspects, &r.totals}
+	r.result.Params = r.fp8.Params()
+	return r, nil
+}
+
+// keepEvery is a sink that keeps the events of every TelemetryEvery-th step.
+type keepEvery struct{ result *Result }
+
+func (k keepEvery) Event(e telemetry.Event) error {
+	if every := k.result.Options.TelemetryEvery; every > 0 && e.Step%int64(every) == 0 {
+		k.result.Events = append(k.result.Events, e)
+	}
+	return nil
+}
+
+// step trains both models on the batch of a step.
+func (r *runner) step(step int) (Point, error) {
+	o := r.result.Options
+	tokens, targets, err := r.corpus.Batch(step, o.Batch, o.Context)
+	if err != nil {
+		return Point{}, err
+	}
+	p := Point{Step: step, LearningRate: r.schedule.At(step)}
+	if p.FP32, err = r.fp32.train(r.result, step, tokens, targets, p.LearningRate); err != nil {
+		return p, err
+	}
+	if p.FP8, err = r.fp8.train(r.result, step, tokens, targets, p.LearningRate); err != nil {
+		return p, err
+	}
+	if judged := max(o.Steps/8, 1); (step+1)%judged == 0 || step+1 == o.Steps {
+		if err := r.judge(&p); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// judge fills in the losses on the held-out batches.
+func (r *runner) judge(p *Point) (err error) {
+	if p.FP32.HeldOut, err = r.heldOut(r.fp32); err != nil {
+		return err
+	}
+	p.FP8.HeldOut, err = r.heldOut(r.fp8)
+	return err
+}
+
+func (r *runner) heldOut(s *side) (float64, error) {
+	o := r.result.Options
+	return s.HeldOut(r.corpus, heldOutBatches, o.Batch, o.Context)
+}
+
+// finish sums up what there is. A run that was stopped between judgements is
+// judged once more.
+func (r *runner) finish() *Result {
+	points := r.result.Points
+	if n := len(points); n > 0 && points[n-1].FP32.HeldOut == 0 {
+		// Without a held-out loss the result is still worth having.
+		_ = r.judge(&points[n-1])
+	}
+	r.result.FP32 = outcome(points, r.fp32.Time, func(p Point) Figures { return p.FP32 })
+	r.result.FP8 = outcome(points, r.fp8.Time, func(p Point) Figures { return p.FP8 })
+	r.result.Totals = r.summaries()
+	return r.result
+}
+
+// summaries returns what happened to each operand in all steps.
+func (r *runner) summaries() (all []telemetry.Summary) {
+	for _, t := range r.totals.Totals() {
+		all = append(all, t.Summary)
+	}
+	return all
+}

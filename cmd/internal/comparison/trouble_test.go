@@ -1,0 +1,167 @@
+package comparison
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/telemetry"
+	"github.com/octavo-fp8/octavo/train"
+)
+
+const (
+	someUp   = "model.layers.0.mlp.up_proj.weight"
+	someDown = "model.layers.1.mlp.down_proj.weight"
+)
+
+// TestSkippedSteps breaks one weight for a step, twice, in both models.
+func TestSkippedSteps(t *testing.T) {
+	r := newTestRunner(t, everything(8))
+	step := func(n int) Point {
+		p, err := r.step(n)
+		require.NoError(t, err)
+		r.result.Points = append(r.result.Points, p)
+		return p
+	}
+	broken := func(n int, s *side, tensor string, bad float64) {
+		before := s.Model.ScalingState()
+		weight := s.Model.Param(tensor)
+		good := slices.Clone(weight.Value)
+		weight.Value[5], weight.Value[6] = float32(bad), float32(math.NaN()) // an infinity may saturate
+		step(n)
+		weight.Value[5], weight.Value[6] = good[5], good[6]
+		require.True(t, slices.Equal(good, weight.Value), "nothing was moved")
+		after := s.Model.ScalingState()
+		after.Backwards = before.Backwards // a pass it was
+		require.True(t, reflect.DeepEqual(before, after), "no scale remembers it")
+	}
+	step(0)
+	step(1)
+	broken(2, r.fp8, someUp, math.Inf(1))
+	step(3)
+	broken(4, r.fp8, someDown, math.Inf(-1))
+	broken(5, r.fp32, someUp, math.Inf(1))
+	require.False(t, math.IsNaN(step(6).FP8.Loss))
+	require.EqualValues(t, 5, r.fp8.Optimizer.Steps())
+	require.EqualValues(t, 6, r.fp32.Optimizer.Steps())
+
+	skips := r.result.Skips
+	require.Len(t, skips, 3)
+	require.Equal(t, telemetry.NonFinite{Step: 2, Tensor: someUp, Op: "forward", Index: 5, Value: math.Inf(1)}, skips[0].First)
+	require.Equal(t, telemetry.NonFinite{Step: 4, Tensor: someDown, Op: "forward", Index: 5, Value: math.Inf(-1)}, skips[1].First,
+		"of its own step")
+	require.Equal(t, "gradient", skips[2].First.Op, "nobody listens to FP32")
+	require.EqualValues(t, 5, skips[2].First.Step)
+	require.Equal(t, []string{"FP8", "FP8", "FP32"}, []string{skips[0].Model, skips[1].Model, skips[2].Model})
+	require.Equal(t, skips[0].First, *r.result.NonFinite, "the first of all")
+	require.Empty(t, r.result.Spikes, "a step that was skipped is none")
+	require.Len(t, r.fp8.watch[lossSeries].Past, 5)
+
+	result := r.finish()
+	require.Len(t, result.Layers(), 14, "the gradient of a skip is no layer")
+	lines := result.skipLines()
+	require.Len(t, lines, 2)
+	require.Regexp(t, `^FP32 skipped 1 of 7 steps, since a gradient was not finite. The first is step 5: \S+ at element \d+ of \S+, gradient\.$`, lines[0])
+	require.Regexp(t, `^FP8 skipped 2 of 7 steps, since a gradient was not finite. The first is step 2: \+Inf at element 5 of `+someUp+`, forward, then \S+ at element \d+ of \S+, gradient\.$`, lines[1])
+}
+
+// TestSpikes makes the head of the FP8 model wrong for a step.
+func TestSpikes(t *testing.T) {
+	r := newTestRunner(t, everything(20))
+	var losses, norms []float64
+	for n := range 14 {
+		if n == 12 {
+			for _, p := range r.fp8.Model.Params() {
+				if p.Name == "lm_head.weight" {
+					for i := range p.Value {
+						p.Value[i] *= 300
+					}
+				}
+			}
+		}
+		p, err := r.step(n)
+		require.NoError(t, err)
+		losses, norms = append(losses, p.FP8.Loss), append(norms, p.FP8.GradientNorm)
+	}
+	at := slices.IndexFunc(r.result.Spikes, func(s Spike) bool { return s.Model == "FP8" && s.Series == "loss" && s.Step == 12 })
+	require.GreaterOrEqual(t, at, 0, r.result.Spikes)
+	spike := r.result.Spikes[at]
+	require.Equal(t, losses[12], spike.Value)
+	before := slices.Clone(losses[:12])
+	slices.Sort(before)
+	require.InDelta(t, (before[5]+before[6])/2, spike.Median, 1e-12)
+	require.NotNil(t, spike.Suspect)
+	require.EqualValues(t, 12, spike.Suspect.Step)
+	require.True(t, slices.ContainsFunc(r.result.Spikes, func(s Spike) bool {
+		return s.Model == "FP8" && s.Series == "gradient norm" && s.Step == 12 && s.Value == norms[12]
+	}))
+	require.False(t, slices.ContainsFunc(r.result.Spikes, func(s Spike) bool { return s.Step < 10 }), "too few values before")
+	for _, s := range r.result.Spikes {
+		require.True(t, s.Model == "FP8" || s.Suspect == nil)
+	}
+}
+
+// TestTroubleOutputs: what went wrong is said everywhere, and nowhere if nothing did.
+func TestTroubleOutputs(t *testing.T) {
+	r, err := Run(context.Background(), everything(1), rhyme(), Checkpoints{}, quiet)
+	require.NoError(t, err)
+	outputs := []func(io.Writer) error{r.WriteTable, func(w io.Writer) error { return r.WritePage(w, "", "") }, r.WriteJSON}
+	for _, write := range outputs {
+		var text bytes.Buffer
+		require.NoError(t, write(&text))
+		require.NotRegexp(t, `(?i)skip|spike`, text.String())
+	}
+
+	gradient := telemetry.NonFinite{Step: 3, Tensor: "some.weight", Op: "gradient", Index: 7, Value: math.NaN()}
+	r.Skips = []Skip{{"FP8", 3, optim.Skip{Norm: math.NaN(), Gradient: gradient, First: gradient}}}
+	suspect := &telemetry.Event{Summary: telemetry.Summary{Tensor: "some.input", Op: "forward", Stats: fp8.Stats{Elements: 50, Flushed: 2, SaturatedPos: 1}}}
+	r.Spikes = []Spike{
+		{"FP8", "loss", train.Spike{Step: 21, Value: 7.25, Median: 2.5, Suspect: suspect}},
+		{"FP32", "gradient norm", train.Spike{Step: 22, Value: math.Inf(1), Median: 0.5}},
+	}
+	for _, write := range outputs[:2] {
+		var text bytes.Buffer
+		require.NoError(t, write(&text))
+		for _, want := range []string{
+			"FP8 skipped 1 of 1 steps, since a gradient was not finite. The first is step 3: NaN at element 7 of some.weight, gradient.",
+			"some.input, forward: 3 of 50 values lost",
+		} {
+			require.Contains(t, text.String(), want)
+		}
+		require.Regexp(t, `FP8.*loss.*21.*7\.25.*2\.5`, text.String())
+		require.Regexp(t, `FP32.*gradient norm.*22.*Inf.*0\.5.*none`, text.String())
+	}
+	var object bytes.Buffer
+	require.NoError(t, r.WriteJSON(&object))
+	var got struct {
+		Skips  []map[string]any
+		Spikes []map[string]any
+	}
+	require.NoError(t, json.Unmarshal(object.Bytes(), &got))
+	require.Equal(t, "FP8", got.Skips[0]["model"])
+	require.EqualValues(t, 3, got.Skips[0]["step"])
+	require.Equal(t, "NaN", got.Skips[0]["norm"])
+	require.Equal(t, "some.weight", got.Skips[0]["gradient"].(map[string]any)["tensor"])
+	require.EqualValues(t, 7, got.Skips[0]["first"].(map[string]any)["index"])
+	require.EqualValues(t, 21, got.Spikes[0]["step"])
+	require.EqualValues(t, 7.25, got.Spikes[0]["value"])
+	require.EqualValues(t, 2.5, got.Spikes[0]["median"])
+	require.Equal(t, "some.input", got.Spikes[0]["suspect"].(map[string]any)["tensor"])
+	require.Equal(t, "+Inf", got.Spikes[1]["value"])
+	require.NotContains(t, got.Spikes[1], "suspect")
+
+	r.Spikes = slices.Repeat(r.Spikes, 7)
+	var table bytes.Buffer
+	require.NoError(t, r.WriteTable(&table))
+	require.Contains(t, table.String(), "and 4 more\n")
+	require.Equal(t, 5, bytes.Count(table.Bytes(), []byte("FP8 loss")))
+}

@@ -1,0 +1,73 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/accumulation"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/parity"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/progress"
+)
+
+func TestNamesAreUniqueAndFound(t *testing.T) {
+	for _, e := range All() {
+		found, err := Find(e.Name)
+		require.NoError(t, err)
+		require.Equal(t, e.Title, found.Title)
+		require.Regexp(t, `^[a-z]+$`, e.Name)
+		require.NotEmpty(t, e.Claim)
+	}
+	_, err := Find("alchemy")
+	require.EqualError(t, err, `there is no experiment "alchemy"`)
+}
+
+func TestSeedMatters(t *testing.T) {
+	labtest.Slow(t)
+	for _, e := range []lab.Experiment{parity.Experiment, accumulation.Experiment} {
+		o := labtest.Short()
+		a, err := e.Run(t.Context(), o)
+		require.NoError(t, err)
+		o.Seed = 2
+		b, err := e.Run(t.Context(), o)
+		require.NoError(t, err)
+		require.NotEqual(t, labtest.Tables(t, a), labtest.Tables(t, b), e.Name)
+	}
+}
+
+func TestInterruption(t *testing.T) {
+	labtest.Slow(t)
+	for _, e := range All() {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why, steps := errors.New("enough"), int64(0)
+		o := labtest.Short()
+		o.Progress = progress.Func(func(_ string, done, _ int64) {
+			if steps = done; steps == 2 {
+				cancel(why)
+			}
+		})
+		_, err := e.Run(ctx, o)
+		require.ErrorIs(t, err, why, e.Name)
+		require.LessOrEqual(t, steps, int64(2+runtime.GOMAXPROCS(0)), "%s went on", e.Name)
+		require.ErrorContains(t, err, e.Name+": ")
+	}
+}
+
+func TestShortText(t *testing.T) {
+	o := labtest.Short()
+	o.Text = text.New("a word", []byte("word"))
+	for _, e := range All() {
+		if e.Name == accumulation.Experiment.Name { // which trains nothing
+			continue
+		}
+		_, err := e.Run(t.Context(), o)
+		require.ErrorContains(t, err, e.Name+": a word has 4 bytes, which is too short ")
+		require.ErrorContains(t, err, "name a longer one with --text")
+	}
+}

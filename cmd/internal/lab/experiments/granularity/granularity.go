@@ -1,0 +1,254 @@
+package granularity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
+	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/train"
+)
+
+// Experiment is octavo lab granularity.
+var Experiment = lab.Experiment{
+	Name:  "granularity",
+	Title: "One scale for few values: just in time only",
+	Claim: "Scales of 1x128 and 128x128 follow each block's own range, so that one outlier does not cost the others their bits " +
+		"(DeepSeek-V3, arXiv 2412.19437, section 3.3.2), and are computed online. " +
+		"A scale from the past, which serves a whole tensor well (Micikevicius et al., arXiv 2209.05433; TransformerEngine's default), " +
+		"does not serve a block: the next step puts other tokens in its place.",
+	Measure: measure,
+}
+
+// scope is how much of it is done.
+type scope struct {
+	steps  int
+	batch  int // sequences that are trained on in a step
+	looked int // of those, sequences whose values are looked at
+	warm   int // steps before the first measurement: the shorter history is full
+	every  int // steps from one measurement to the next
+}
+
+// lookedAt are the operands that are looked at value by value.
+var lookedAt = []struct {
+	layer string
+	role  scaling.Role
+}{
+	{"model.layers.1.mlp.down_proj", scaling.Input},
+	{"model.layers.1.mlp.up_proj", scaling.Input},
+	{"model.layers.1.mlp.down_proj", scaling.Weight},
+	{"model.layers.1.mlp.up_proj", scaling.Weight},
+	{"model.layers.1.mlp.down_proj", scaling.Gradient},
+	{"model.layers.1.mlp.up_proj", scaling.Gradient},
+	{"model.layers.1.self_attn.q_proj", scaling.Gradient},
+}
+
+// compared are the names of those on which recipes are compared.
+var compared = []string{
+	"model.layers.1.mlp.down_proj.input",
+	"model.layers.1.mlp.down_proj.weight",
+	"model.layers.1.mlp.up_proj.gradient",
+	"model.layers.1.self_attn.q_proj.gradient",
+}
+
+// study is a model in training and what was seen of it.
+type study struct {
+	scope
+
+	corpus   *train.Corpus
+	schedule optim.Schedule
+	run      *trial.Run
+	log      amaxLog
+	probe    *probe
+
+	operands []*operand
+	tracks   []*track
+
+	seen     []amaxes // of all operands
+	watched  []amaxes // by blocks of 1x128 and 128x128, of those that are looked at
+	losses   []float64
+	subjects []*operand // on which recipes are compared
+	profiles []recipeOutcome
+	grains   []recipeOutcome
+	met      []outcome // by operand, as firstMeeting has it
+}
+
+func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
+	size := lab.Pick(o,
+		scope{steps: 300, batch: 4, looked: 2, warm: 20, every: 5},
+		scope{steps: 25, batch: 2, looked: 1, warm: 16, every: 4})
+	g, err := newStudy(o, size)
+	if err != nil {
+		return nil, err
+	}
+	p.Expect(size.steps + 1)
+	for step := range size.steps {
+		if err := g.step(step); err != nil {
+			return nil, err
+		}
+		if err := p.Done(ctx, "training"); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.encode(o); err != nil {
+		return nil, err
+	}
+	if err := p.Done(ctx, "all recipes"); err != nil {
+		return nil, err
+	}
+	return g.report(), nil
+}
+
+func newStudy(o lab.Options, size scope) (*study, error) {
+	g := &study{scope: size, schedule: training.Schedule(size.steps)}
+	g.log.by = make(map[string][]float64)
+	recipes := nn.DefaultFP8()
+	var err error
+	if g.corpus, err = training.Corpus(o); err != nil {
+		return nil, err
+	}
+	if g.run, err = trial.New("FP8", training.SmallLlama(o, &recipes), o.Seed); err != nil {
+		return nil, err
+	}
+	if g.probe, err = newProbe(g.run.Model, size.looked); err != nil {
+		return nil, err
+	}
+	for _, l := range lookedAt {
+		o := g.probe.watch(l.layer, l.role)
+		g.operands = append(g.operands, o)
+		for _, s := range schemes {
+			t, err := newTrack(o, s)
+			if err != nil {
+				return nil, err
+			}
+			g.tracks = append(g.tracks, t)
+		}
+	}
+	return g, nil
+}
+
+// step looks at the batch of a step and then trains on it.
+func (g *study) step(step int) error {
+	tokens, targets, err := g.corpus.Batch(step, g.batch, training.SmallContext)
+	if err != nil {
+		return err
+	}
+	if err := g.probe.look(tokens, targets); err != nil {
+		return err
+	}
+	measured := step >= g.warm && step%g.every == 0
+	for _, t := range g.tracks {
+		if measured {
+			t.measure(step)
+		}
+		t.observe()
+	}
+	g.keep(step)
+	return g.train(step, tokens, targets)
+}
+
+// keep notes the amax of what is looked at.
+func (g *study) keep(step int) {
+	for _, o := range g.operands {
+		var blocks []float64
+		for _, amax := range blockAmaxes(o.values, o.rows, o.cols, scaling.Default(o.role).Block) {
+			blocks = append(blocks, float64(amax))
+		}
+		a := newAmaxes(o.name, step, blocks)
+		g.watched = append(g.watched, a)
+		if step < g.steps-1 { // the last is what recipes are compared on
+			o.past = append(o.past, float32(a.ofTensor()))
+		}
+	}
+}
+
+// train does a step, and listens to some.
+func (g *study) train(step int, tokens, targets []int32) error {
+	listening := step%g.every == 0
+	if listening {
+		g.run.Model.Listen(&g.log)
+		defer g.run.Model.Listen(nil)
+	}
+	f, err := g.run.Step(tokens, targets, g.batch, training.SmallContext, g.schedule.At(step))
+	if err != nil {
+		return fmt.Errorf("step %d: %w", step, err)
+	}
+	g.losses = append(g.losses, f.Loss)
+	if listening {
+		g.seen = append(g.seen, g.log.take(step)...)
+	}
+	return nil
+}
+
+// encode encodes the operands of the last step in all ways.
+func (g *study) encode(o lab.Options) error {
+	for _, name := range compared {
+		g.subjects = append(g.subjects, g.operand(name))
+	}
+	given, err := givenOperands(o)
+	if err != nil {
+		return err
+	}
+	g.subjects = append(g.subjects, given...)
+	if g.profiles, err = profileOutcomes(g.subjects); err != nil {
+		return err
+	}
+	if g.grains, err = grainOutcomes(g.subjects); err != nil {
+		return err
+	}
+	for _, o := range g.operands {
+		met, err := firstMeeting(o)
+		if err != nil {
+			return err
+		}
+		g.met = append(g.met, met)
+	}
+	return nil
+}
+
+func (g *study) operand(name string) *operand {
+	for _, o := range g.operands {
+		if o.name == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// track returns how an operand fared under a scheme.
+func (g *study) track(o *operand, s scheme) *track {
+	for _, t := range g.tracks {
+		if t.of == o && t.scheme.name == s.name {
+			return t
+		}
+	}
+	return nil
+}
+
+// together is what happened under a scheme to all operands of a role.
+func (g *study) together(role scaling.Role, s scheme) outcome {
+	all := newOutcome()
+	for _, o := range g.operands {
+		if o.role == role {
+			all.add(g.track(o, s).outcome)
+		}
+	}
+	return all
+}
+
+// ratios are those of all operands of a role under a scheme, sorted.
+func (g *study) ratios(role scaling.Role, s scheme) (all []float64) {
+	for _, o := range g.operands {
+		if o.role == role {
+			all = append(all, g.track(o, s).ratios...)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,229 @@
+package granularity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/scaling"
+)
+
+func (g *study) tables() []report.Table {
+	return []report.Table{g.schemeTable(), g.ratioTable(), g.profileTable(), g.amaxTable(), g.recipeTable(), g.amaxSteps(), g.schemeSteps()}
+}
+
+func (g *study) schemeTable() report.Table {
+	t := report.Table{
+		Name:    "scales",
+		Title:   "Scales just in time and from the past, max/amax in E4M3, all steps measured",
+		Columns: []string{"operand", "scale", "saturated %", "blocks with saturated values %", "nonzero values flushed %", "SQNR dB"},
+	}
+	for _, k := range g.tracks {
+		t.Add(shortName(k.of.name), k.scheme.name, 100*k.saturatedShare(), 100*k.saturatedBlocks(), 100*k.flushedShare(), k.sqnr())
+	}
+	return t
+}
+
+// ratioQuantiles are the columns of the table of ratios.
+var ratioQuantiles = []float64{0.01, 0.25, 0.5, 0.75, 0.99, 1}
+
+func (g *study) ratioTable() report.Table {
+	t := report.Table{Name: "ratios", Title: "Amax over that of the history, where both are above 0", Columns: []string{"operand", "scale", "above 1 %"}}
+	for _, q := range ratioQuantiles {
+		t.Columns = append(t.Columns, fmt.Sprintf("quantile %g", q))
+	}
+	for _, k := range g.tracks {
+		if k.scheme.delayed == nil {
+			continue
+		}
+		sorted := slices.Sorted(slices.Values(k.ratios))
+		row := []any{shortName(k.of.name), k.scheme.name, 100 * statistics.ShareAbove(sorted, 1)}
+		for _, q := range ratioQuantiles {
+			row = append(row, statistics.Quantile(sorted, q))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// profileTable has a line for each profile.
+func (g *study) profileTable() report.Table {
+	t := report.Table{Name: "profiles", Title: "Every profile's recipe in E4M3 on the same tensors, late in training", Columns: []string{"profile", "block of inputs", "of weights"}}
+	for _, o := range g.subjects {
+		t.Columns = append(t.Columns, shortName(o.name)+" SQNR dB", "flushed %", "saturated %")
+	}
+	for _, p := range scaling.Profiles() {
+		row := []any{string(p), p.Block(scaling.Input).String(), p.Block(scaling.Weight).String()}
+		for _, o := range g.subjects {
+			e := g.profile(o, p, fp8.E4M3)
+			row = append(row, e.sqnr(), 100*e.flushedShare(), 100*e.saturatedShare())
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// recipeTable has a line for each tensor, recipe and format.
+func (g *study) recipeTable() report.Table {
+	t := report.Table{
+		Name: "recipes", Raw: true,
+		Columns: []string{"tensor", "profile", "block", "format", "SQNR dB", "nonzero values flushed %", "saturated %", "scale bytes a value"},
+	}
+	for _, e := range slices.Concat(g.profiles, g.grains) {
+		t.Add(shortName(e.of.name), string(e.recipe.Profile), e.recipe.Block.String(), e.recipe.Format.String(),
+			e.sqnr(), 100*e.flushedShare(), 100*e.saturatedShare(), e.scaleBytes)
+	}
+	return t
+}
+
+func (g *study) amaxTable() report.Table {
+	t := report.Table{
+		Name:  "amax",
+		Title: "Amax of every operand over training: by tensor, and of its blocks",
+		Columns: []string{"operand", "blocks", "first step", "last", "least", "most", "blocks' range, binades",
+			"all zero %", "below 1e-4 %", "subnormal under the tensor's scale %", "flushed under it %"},
+	}
+	for _, s := range summarize(g.seen) {
+		t.Add(shortName(s.name), s.blocks, s.first, s.last, s.least, s.most, s.binades, 100*s.zeros, 100*s.clamped, 100*s.subnormals, 100*s.lost)
+	}
+	return t
+}
+
+func (g *study) amaxSteps() report.Table {
+	t := report.Table{
+		Name: "amax-steps", Raw: true,
+		Columns: []string{"step", "operand", "blocks", "all zero", "amax of the tensor", "quantile 0.95 of blocks", "0.5", "0.05", "least above 0"},
+	}
+	for _, a := range g.seen {
+		t.Add(a.step, shortName(a.name), a.blocks(), a.zeros, a.ofTensor(), statistics.Quantile(a.sorted, 0.95), statistics.Quantile(a.sorted, 0.5), statistics.Quantile(a.sorted, 0.05), statistics.Quantile(a.sorted, 0))
+	}
+	return t
+}
+
+func (g *study) schemeSteps() report.Table {
+	t := report.Table{
+		Name: "scales-steps", Raw: true,
+		Columns: []string{"step", "operand", "scale", "saturated %", "blocks with saturated values %", "nonzero values flushed %", "SQNR dB"},
+	}
+	for _, k := range g.tracks {
+		for _, at := range k.points {
+			t.Add(at.step, shortName(k.of.name), k.scheme.name, 100*at.saturatedShare(), 100*at.saturatedBlocks(), 100*at.flushedShare(), at.sqnr())
+		}
+	}
+	return t
+}
+
+func (g *study) charts() []chart.Chart {
+	product, gradient := g.operand(compared[0]), g.operand(compared[2])
+	return []chart.Chart{
+		g.amaxChart(),
+		g.blockChart(product), g.blockChart(gradient),
+		g.ratioChart(),
+		g.schemeChart("SQNR by when the scale is known", "dB", outcome.sqnr),
+		g.schemeChart("Values that saturate", "percent", func(o outcome) float64 { return 100 * o.saturatedShare() }),
+		g.overTraining(product), g.overTraining(gradient),
+		g.grainChart("SQNR by granularity, max/amax in E4M3", "dB", outcome.sqnr),
+		g.grainChart("Nonzero values that become 0, by granularity", "percent", func(o outcome) float64 { return 100 * o.flushedShare() }),
+	}
+}
+
+func (g *study) amaxChart() chart.Chart {
+	c := chart.Chart{Title: "Amax per tensor", X: "step", Y: "amax", LogY: true}
+	for _, o := range g.operands {
+		s := chart.Series{Name: shortName(o.name)}
+		for _, a := range g.watched {
+			if a.name == o.name {
+				s.Points = append(s.Points, chart.Point{X: float64(a.step), Y: a.ofTensor()})
+			}
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// blockChart shows how the blocks of an operand spread.
+func (g *study) blockChart(o *operand) chart.Chart {
+	c := chart.Chart{Title: fmt.Sprintf("Amax of the blocks of %s", shortName(o.name)), X: "step", Y: "amax", LogY: true}
+	for _, q := range []struct {
+		name  string
+		share float64
+	}{{"largest: the tensor's", 1}, {"95 %", 0.95}, {"median", 0.5}, {"5 %", 0.05}, {"smallest above 0", 0}} {
+		s := chart.Series{Name: q.name}
+		for _, a := range g.watched {
+			if a.name == o.name {
+				s.Points = append(s.Points, chart.Point{X: float64(a.step), Y: statistics.Quantile(a.sorted, q.share)})
+			}
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// ratioChart shows how the ratios to the last step are distributed.
+func (g *study) ratioChart() chart.Chart {
+	c := chart.Chart{Title: "A block's amax over that of the last step", X: "percent of blocks below", Y: "ratio", LogY: true}
+	for _, o := range g.operands {
+		sorted := slices.Sorted(slices.Values(g.track(o, blockLast).ratios))
+		s := chart.Series{Name: shortName(o.name)}
+		for percent := 1.0; percent <= 99; percent++ {
+			s.Points = append(s.Points, chart.Point{X: percent, Y: statistics.Quantile(sorted, percent/100)})
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// schemeChart shows a figure of all operands under all schemes.
+func (g *study) schemeChart(title, unit string, figure func(outcome) float64) chart.Chart {
+	c := chart.Chart{Title: title, Y: unit}
+	for _, o := range g.operands {
+		c.Labels = append(c.Labels, label(o))
+	}
+	for _, by := range schemes {
+		s := chart.Series{Name: by.name, Mark: chart.Dots}
+		for i, o := range g.operands {
+			s.Points = append(s.Points, chart.Point{X: float64(i), Y: figure(g.track(o, by).outcome)})
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// overTraining shows the SQNR of an operand under all schemes.
+func (g *study) overTraining(o *operand) chart.Chart {
+	c := chart.Chart{Title: "SQNR of " + shortName(o.name), X: "step", Y: "dB"}
+	for _, by := range schemes {
+		s := chart.Series{Name: by.name}
+		for _, at := range g.track(o, by).points {
+			s.Points = append(s.Points, chart.Point{X: float64(at.step), Y: at.sqnr()})
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// grainChart shows a figure of E4M3 in all granularities.
+func (g *study) grainChart(title, unit string, figure func(outcome) float64) chart.Chart {
+	c := chart.Chart{Title: title, Y: unit}
+	for _, n := range grains {
+		c.Labels = append(c.Labels, n.name)
+	}
+	for _, o := range g.subjects {
+		s := chart.Series{Name: shortName(o.name), Mark: chart.Joined}
+		for i, n := range grains {
+			s.Points = append(s.Points, chart.Point{X: float64(i), Y: figure(g.grain(o, n, fp8.E4M3).outcome)})
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// label returns the last two parts of an operand's name.
+func label(o *operand) string {
+	parts := strings.Split(shortName(o.name), ".")
+	return strings.Join(parts[len(parts)-2:], " ")
+}

@@ -1,0 +1,170 @@
+package law
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
+	"github.com/octavo-fp8/octavo/plan"
+)
+
+func newLawReport(p published, s *sweep) *report.Report {
+	best := lowest(p.kumar)
+	bestSun := lowest(p.sun)
+	byLoss := func(a, b int) int {
+		return cmp.Compare(statistics.Mean(s.equalCost(a)), statistics.Mean(s.equalCost(b)))
+	}
+	ranked := slices.SortedFunc(slices.Values(indices(s.widths)), byLoss)
+	winner := s.widths[ranked[0]]
+	loss := make(map[int]float64)
+	for i, w := range s.widths {
+		loss[w.bits] = statistics.Mean(s.equalCost(i))
+	}
+	return &report.Report{
+		Goals: []report.Goal{
+			report.NewGoal("Kumar's law, 220 million parameters in 32 bits or more in fewer, 26 billion tokens: best bits", "from 6 to 8",
+				fmt.Sprintf("%.0f, loss %.4f against %.4f in 32", best.Bits, best.Loss.Total, p.kumar[0].Loss.Total), best.Bits >= 6 && best.Bits <= 8),
+			report.NewGoal("Kumar's law, all free: best bits", "7 to 8, whatever the cost",
+				fmt.Sprintf("%.2f", p.best.Bits), p.best.Bits >= 6.95 && p.best.Bits <= 8.05),
+			report.NewGoal("Own sweep at equal cost: FP8 against FP32", "a lower loss", fmt.Sprintf("%.3f against %.3f", loss[8], loss[32]), loss[8] < loss[32]),
+			report.NewGoal("Own sweep at equal cost: FP4 against the better of FP6 and FP8", "a higher loss",
+				fmt.Sprintf("%.3f against %.3f", loss[4], min(loss[6], loss[8])), loss[4] > min(loss[6], loss[8])),
+		},
+		Findings: []string{
+			fmt.Sprintf("The two laws disagree: at that cost Sun's has its best at %.0f bits. Its penalty grows with the tokens and is small for 26 billion; Kumar's does not depend on them.", bestSun.Bits),
+			fmt.Sprintf("Sun's best precision rises from %.1f bits at a cost of 10^20 to %.1f at 10^28; Kumar's stays at %.1f.", p.optima[0].sun, p.optima[len(p.optima)-1].sun, p.best.Bits),
+			fmt.Sprintf("Where Kumar's law ends it says so: %v.", p.tooFew),
+			fmt.Sprintf("In our sweep %s is best: loss %.3f, %.1f %% under FP32's.", winner.Name, loss[winner.bits], 100*(1-loss[winner.bits]/loss[32])),
+			s.penalties(),
+		},
+		Limits: []string{
+			fmt.Sprintf("Our models have %.2f to %.2f million parameters in their linear layers and see up to %d bytes. The laws were fitted on 30 million parameters and 1.5 billion tokens or more, and say nothing about so little. At this scale every model is far from the end of its training, which favours the larger.",
+				float64(linearParams(s.jobs[0].Config))/1e6, float64(linearParams(s.jobs[len(s.widths)-1].Config))/1e6, s.bytes()),
+			"FP6 (E3M2) and FP4 (E2M1) are rounded to, with a scale for each 1x128 or 128x128 block, and multiplied in FP32; their gradients are rounded at random. FP8 is real, and BF16 rounded too. Embedding, attention scores and head are FP32 in all, and count in no cost.",
+			"The sweep's loss is the mean of the training loss over the last tenth of the steps, on text not seen before.",
+		},
+		Charts: []chart.Chart{lawChart(p), optimumChart(p), sweepChart(s)},
+		Tables: []report.Table{lawTable(p), s.table(), optimumTable(p), s.curveTable()},
+	}
+}
+
+func lowest(trainings []plan.Training) plan.Training {
+	return slices.MinFunc(trainings, func(a, b plan.Training) int { return cmp.Compare(a.Loss.Total, b.Loss.Total) })
+}
+
+func indices[T any](values []T) (all []int) {
+	for i := range values {
+		all = append(all, i)
+	}
+	return all
+}
+
+// penalties says what fewer bits cost one model on the same data.
+func (s *sweep) penalties() string {
+	text := "The same model on the same data, against FP32:"
+	for i, w := range s.widths[1:] {
+		text += fmt.Sprintf(" %s %+.2f %%", w.Name, 100*(s.equalSize(i+1)/s.equalSize(0)-1))
+		if i+2 < len(s.widths) {
+			text += ","
+		}
+	}
+	return text + "."
+}
+
+// bytes returns how many a model sees at most.
+func (s *sweep) bytes() (most int) {
+	for _, j := range s.jobs {
+		most = max(most, j.Setup.Steps*s.batchSize)
+	}
+	return most
+}
+
+// lawChart shows both laws above their own best, since their losses are of different
+// data.
+func lawChart(p published) chart.Chart {
+	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token"}
+	for _, l := range []struct {
+		name      string
+		trainings []plan.Training
+	}{{"Kumar et al.", p.kumar}, {"Sun et al.", p.sun}} {
+		s := chart.Series{Name: l.name, Mark: chart.Joined}
+		for _, t := range l.trainings {
+			s.Points = append(s.Points, chart.Point{X: t.Bits, Y: t.Loss.Total - lowest(l.trainings).Loss.Total})
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+func optimumChart(p published) chart.Chart {
+	c := chart.Chart{Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true}
+	kumar, sun := chart.Series{Name: "Kumar et al."}, chart.Series{Name: "Sun et al."}
+	for _, o := range p.optima {
+		kumar.Points = append(kumar.Points, chart.Point{X: o.cost, Y: o.kumar})
+		sun.Points = append(sun.Points, chart.Point{X: o.cost, Y: o.sun})
+	}
+	c.Series = []chart.Series{kumar, sun}
+	return c
+}
+
+func sweepChart(s *sweep) chart.Chart {
+	c := chart.Chart{Title: "Own sweep: loss by precision", Y: "nats per byte"}
+	cost := chart.Series{Name: "equal cost", Mark: chart.Joined}
+	size := chart.Series{Name: "equal size and data", Mark: chart.Joined, Dashed: true}
+	for i, w := range s.widths {
+		c.Labels = append(c.Labels, w.Name)
+		losses := s.equalCost(i)
+		point := chart.Point{X: float64(i), Y: statistics.Mean(losses)}
+		if len(losses) > 1 {
+			point.Spread = (slices.Max(losses) - slices.Min(losses)) / 2
+		}
+		cost.Points = append(cost.Points, point)
+		size.Points = append(size.Points, chart.Point{X: float64(i), Y: s.equalSize(i)})
+	}
+	c.Series = []chart.Series{cost, size}
+	return c
+}
+
+func lawTable(p published) report.Table {
+	t := report.Table{
+		Name: "published", Title: "What the laws say: parameters times bits are 220 million times 32, 26 billion tokens",
+		Columns: []string{"bits", "parameters, million", "loss, Kumar", "of that for precision", "format, Sun", "loss, Sun", "of that for precision"},
+	}
+	for i, k := range p.kumar {
+		s := p.sun[i]
+		t.Add(int(k.Bits), k.N/1e6, k.Loss.Total, k.Loss.Precision, fmt.Sprintf("E%.0fM%.0f", s.Format.Exponent, s.Format.Mantissa), s.Loss.Total, s.Loss.Precision)
+	}
+	return t
+}
+
+func optimumTable(p published) report.Table {
+	t := report.Table{Name: "optimum", Title: "Best precision by cost", Raw: true, Columns: []string{"cost, FLOP", "bits, Kumar", "bits, Sun"}}
+	for _, o := range p.optima {
+		t.Add(o.cost, o.kumar, o.sun)
+	}
+	return t
+}
+
+func (s *sweep) table() report.Table {
+	t := report.Table{
+		Name: "sweep", Title: "Own sweep",
+		Columns: []string{"run", "bits", "width", "parameters in linear layers", "steps", "cost, 10^12 bit-bytes", "loss, last tenth", "loss, held-out"},
+	}
+	for i, j := range s.jobs {
+		t.Add(j.Name, s.widths[i%len(s.widths)].bits, j.Config.Dim, linearParams(j.Config), j.Setup.Steps, s.cost(i), s.curves[i].Last(), s.curves[i].HeldOut)
+	}
+	return t
+}
+
+func (s *sweep) curveTable() report.Table {
+	t := report.Table{Name: "curves", Raw: true, Columns: []string{"run", "step", "loss"}}
+	for i, j := range s.jobs {
+		for step, loss := range s.curves[i].Losses {
+			t.Add(j.Name, step, loss)
+		}
+	}
+	return t
+}

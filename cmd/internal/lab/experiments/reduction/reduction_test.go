@@ -1,0 +1,245 @@
+package reduction
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/train"
+)
+
+func TestReduction(t *testing.T) {
+	labtest.Slow(t)
+	r := labtest.Run(t, Experiment, labtest.Shakespeare(t))
+	require.Len(t, r.Goals, 16)
+	for i, g := range r.Goals {
+		switch i {
+		case 12: // sums of 8 do not stop growing
+			require.Equal(t, "8 workers, all the same, FP8 pre: relative error of the mean", g.What)
+		case 7, 8, 9, 10: // factors have not adapted in a few steps
+		default:
+			require.True(t, g.Met, "%+v", g)
+		}
+	}
+	require.Len(t, labtest.Table(t, r, "worlds").Rows, 2*2*8)
+	teams, steps := labtest.Table(t, r, "losses").Rows, labtest.Table(t, r, "losses-steps").Rows
+	require.Len(t, teams, 5)
+	require.Len(t, steps, 5*4)
+	for i, row := range teams {
+		require.Equal(t, steps[4*i+0][2], row[1])
+		require.Equal(t, steps[4*i+3][2], row[2], "the last quarter")
+		require.Equal(t, i == 0, row[2] == teams[0][2], "all ways differ from FP32")
+	}
+	require.Len(t, labtest.Table(t, r, "factors").Rows, 2*2*3)
+	params := 2 + 1 + 2*9
+	require.Len(t, labtest.Table(t, r, "tensors").Rows, 2*4*params)
+}
+
+// randomGradients are of two parameters, of which the second is far smaller.
+func randomGradients(sequences int) *stepGradients {
+	random := rand.New(rand.NewPCG(7, 7))
+	g := newStepGradients([]*nn.Param{{Grad: make([]float32, 301)}, {Grad: make([]float32, 17)}}, sequences)
+	for _, s := range g.shards {
+		for j := range s[0] {
+			s[0][j] = float32(random.NormFloat64() * math.Exp2(float64(j%30-29)))
+		}
+		for j := range s[1] {
+			s[1][j] = float32(random.NormFloat64() * 1e-9)
+		}
+		s[0][5] = 0
+	}
+	g.average()
+	return g
+}
+
+// TestGradients: a step's are those of its sequences, one after the other.
+func TestGradients(t *testing.T) {
+	r := &study{o: labtest.Shakespeare(t)}
+	var err error
+	r.corpus, err = training.Corpus(r.o)
+	require.NoError(t, err)
+	r.run, err = r.newRun("x")
+	require.NoError(t, err)
+	params := r.run.Model.Params()
+	g := newStepGradients(params, 2)
+	require.NoError(t, r.gradients(g, 3, 2))
+	tokens, targets, err := r.corpus.Batch(3, 2, training.SmallContext)
+	require.NoError(t, err)
+	for i := range 2 {
+		r.run.Model.ZeroGrad()
+		part := func(all []int32) []int32 { return all[i*training.SmallContext : (i+1)*training.SmallContext] }
+		_, err := r.run.Model.Loss(part(tokens), part(targets), 1, training.SmallContext)
+		require.NoError(t, err)
+		require.NoError(t, r.run.Model.Backward())
+		for k, param := range params {
+			require.Equal(t, param.Grad, g.shards[i][k], "sequence %d, %s", i, param.Name)
+		}
+	}
+	require.Equal(t, g.shards[0][0][7]/2+g.shards[1][0][7]/2, g.mean[0][7])
+}
+
+func TestAverage(t *testing.T) {
+	g := randomGradients(5)
+	for param := range g.mean {
+		for j, got := range g.mean[param] {
+			var sum float64
+			for i := range 5 {
+				sum += float64(g.shards[i][param][j])
+			}
+			require.Equal(t, float32(sum/5), got)
+		}
+	}
+}
+
+// TestWorld follows a world by the definitions of its figures.
+func TestWorld(t *testing.T) {
+	g := randomGradients(6)
+	for _, k := range kinds {
+		w := newWorld(k, 4, way{true, train.DivideRoot}, 1)
+		w.step(g)
+		var saturated, flushed, nonzero, encoded, squaredError, squares float64
+		round := func(x float32) float32 {
+			encoded++
+			if math.Abs(float64(x)) > 464 {
+				saturated++
+			}
+			return fp8.E4M3.Float32(fp8.EncodeOne(x, fp8.E4M3, fp8.Policy{}))
+		}
+		for param, mean := range g.mean {
+			var of [4][]float32
+			var amax float32
+			for i := range of {
+				of[i] = g.shards[i][param]
+				if k.name == alike.name {
+					of[i] = mean
+				}
+				a, _ := fp8.Amax(of[i])
+				amax = max(amax, a)
+			}
+			scale := 448 / amax
+			require.Equal(t, scale, w.tensors[param].Scale)
+			for j := range mean {
+				var sum float32
+				var exact float64
+				for i, shard := range of {
+					x := round(shard[j] * scale / 2)
+					if shard[j] != 0 {
+						nonzero++
+						if x == 0 {
+							flushed++
+						}
+					}
+					if i > 0 {
+						x = round(sum + x)
+					}
+					sum = x
+					exact += float64(shard[j]) / 4
+				}
+				squares += exact * exact
+				squaredError += math.Pow(float64(sum)/float64(scale)/2-exact, 2)
+			}
+		}
+		require.Positive(t, flushed)
+		require.Equal(t, k.name == alike.name, saturated > 0)
+		require.Equal(t, flushed/nonzero, w.underflow(), k.name)
+		require.Equal(t, saturated/encoded, w.overflow(), k.name)
+		require.InEpsilon(t, math.Sqrt(squaredError/squares), w.err, 1e-6, k.name)
+		require.Equal(t, []float64{0.5}, w.factors)
+	}
+}
+
+// TestWorldAdapts: each parameter has a factor of its own, from step to step.
+func TestWorldAdapts(t *testing.T) {
+	g := newStepGradients([]*nn.Param{{Grad: make([]float32, 1)}, {Grad: make([]float32, 1)}, {Grad: make([]float32, 1)}}, 1)
+	g.mean[0][0], g.mean[2][0] = 1, 1 // the second is zero, and never saturates
+	w := newWorld(alike, 4, auto, 1)
+	for range 3 {
+		w.step(g)
+	}
+	require.Equal(t, []float64{1, 0.5, 0.25}, w.factors, "medians over parameters")
+	require.Equal(t, 1.0, w.tensors[1].Factor)
+	require.Zero(t, w.overflow(), "of the last step alone")
+}
+
+// TestSumsStopGrowing: the reason for the goal of gradients that are all the same.
+func TestSumsStopGrowing(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 8))
+	g := newStepGradients([]*nn.Param{{Grad: make([]float32, 1000)}}, 1)
+	for j := range g.mean[0] {
+		g.mean[0][j] = random.Float32() + 1
+	}
+	w := newWorld(alike, 64, pre, 1)
+	w.step(g)
+	require.Greater(t, w.err, 0.5)
+	require.Less(t, w.err, 0.75)
+	w = newWorld(alike, 64, way{false, train.DividePre}, 1)
+	w.step(g)
+	require.Less(t, w.err, 1e-6)
+}
+
+// TestIndependentError compares it with one rounding of values that are uniform
+// between powers of two, and with sums of values without a common sign.
+func TestIndependentError(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	one := roundedError(1, func() float32 { return random.Float32() + 1 })
+	require.InEpsilon(t, one, independentError(1), 0.01)
+	bell := func() float32 { return float32(random.NormFloat64()) }
+	one = roundedError(1, bell)
+	for _, n := range []int{2, 4, 8} {
+		require.InEpsilon(t, roundedError(n, bell)/one, independentError(n)/independentError(1), 0.08, n) // sums of codes are codes more often
+	}
+}
+
+// roundedError is the relative error of sums of n values, all rounded to E4M3.
+func roundedError(n int, value func() float32) float64 {
+	round := func(x float32) float32 { return fp8.E4M3.Float32(fp8.EncodeOne(x, fp8.E4M3, fp8.Policy{})) }
+	var squaredError, squares float64
+	for range 40000 {
+		var exact float64
+		var sum float32
+		for range n {
+			x := value()
+			exact += float64(x)
+			sum = round(sum + round(x))
+		}
+		squares += exact * exact
+		squaredError += math.Pow(float64(sum)-exact, 2)
+	}
+	return math.Sqrt(squaredError / squares)
+}
+
+func TestBetweenHalvings(t *testing.T) {
+	for _, c := range []struct {
+		factors []float64
+		want    int
+	}{
+		{nil, 0},
+		{[]float64{1, 0.5, 0.6}, 0},
+		{[]float64{1, 0.5, 0.25, 0.3, 0.35, 0.2, 0.3}, 3},
+	} {
+		require.Equal(t, c.want, (&study{factors: c.factors}).betweenHalvings(), c.factors)
+	}
+}
+
+func TestDiffering(t *testing.T) {
+	nan := math.Float32frombits(0x7FC00000)
+	zero := math.Float32frombits(1 << 31)
+	require.Equal(t, 2, differing([]float32{1, nan, 0, 3}, []float32{1, nan, zero, 4}))
+}
+
+func TestWays(t *testing.T) {
+	var names []string
+	for _, w := range ways() {
+		names = append(names, w.String())
+	}
+	require.Equal(t, []string{"FP32 post", "FP32 pre", "FP32 root", "FP32 auto", "FP8 post", "FP8 pre", "FP8 root", "FP8 auto"}, names)
+	params := []*nn.Param{{Value: make([]float32, 90)}, {Value: make([]float32, 10)}}
+	require.Equal(t, 4.0, newWorld(alike, 2, way{}, 1).bytes(params))
+	require.Equal(t, 1.08, newWorld(alike, 2, auto, 1).bytes(params))
+}

@@ -1,0 +1,89 @@
+// Package labtest helps the tests of the experiments of octavo lab.
+package labtest
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/progress"
+)
+
+// Rhymes returns options with a text that can be learnt.
+func Rhymes(short bool) lab.Options {
+	return lab.Options{Seed: 1, Short: short, Text: text.New("a rhyme", []byte(strings.Repeat("one two, buckle my shoe; three four, knock at the door; ", 400)))}
+}
+
+// Short returns options of a short version.
+func Short() lab.Options { return Rhymes(true) }
+
+// Shakespeare returns options of a short version with a longer text.
+func Shakespeare(t *testing.T) lab.Options {
+	t.Helper()
+	source, err := text.Read(testutil.Shared(t, "data", "tinyshakespeare.txt"))
+	require.NoError(t, err)
+	return lab.Options{Seed: 1, Short: true, Text: source}
+}
+
+// Run does an experiment and requires what holds of every report: it is whole, and its
+// tables do not depend on the workers.
+func Run(t *testing.T, e lab.Experiment, o lab.Options) *report.Report {
+	t.Helper()
+	var done, total int64
+	o.Progress = progress.Func(func(_ string, d, n int64) {
+		require.Greater(t, d, done)
+		done, total = d, n
+	})
+	r, err := e.Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Positive(t, done)
+	require.Equal(t, total, done, "progress ends at its total")
+	require.NotEmpty(t, r.Goals)
+	require.NotEmpty(t, r.Findings)
+	require.NotEmpty(t, r.Limits)
+	require.NotEmpty(t, r.Charts)
+	require.NotEmpty(t, r.Tables)
+	var page bytes.Buffer
+	require.NoError(t, r.WritePage(&page, report.Setting{}))
+	require.Equal(t, len(r.Charts), strings.Count(page.String(), "<svg"))
+	if !testing.Short() {
+		o.Workers, o.Progress = 3, nil
+		again, err := e.Run(t.Context(), o)
+		require.NoError(t, err)
+		require.Equal(t, Tables(t, r), Tables(t, again))
+	}
+	return r
+}
+
+// Tables returns all tables as CSV, in which a NaN equals another.
+func Tables(t *testing.T, r *report.Report) string {
+	var all bytes.Buffer
+	for _, table := range r.Tables {
+		require.NoError(t, table.WriteCSV(&all))
+	}
+	return all.String()
+}
+
+// Table returns a table of a report.
+func Table(t *testing.T, r *report.Report, name string) report.Table {
+	for _, a := range r.Tables {
+		if a.Name == name {
+			return a
+		}
+	}
+	require.Fail(t, "no table "+name)
+	return report.Table{}
+}
+
+// Slow keeps a test for the run that is not short: its parts have tests of their own.
+func Slow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("whole experiments take seconds, and far longer under an emulator or the race detector")
+	}
+}

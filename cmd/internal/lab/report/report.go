@@ -1,0 +1,72 @@
+// Package report shows what came out of an experiment: as text, as tables in CSV, and
+// as one HTML page.
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+)
+
+// Report is what came out of an experiment.
+type Report struct {
+	Name  string // of the experiment
+	Title string
+	Claim string // that was checked
+
+	Goals    []Goal
+	Findings []string // what was seen, in sentences with the numbers
+	Limits   []string // what that does not show
+	Charts   []chart.Chart
+	Tables   []Table
+
+	Time time.Duration // that it took
+}
+
+// Goal is a statement that can fail.
+type Goal struct {
+	What string `json:"what"` // is measured
+	Want string `json:"want"`
+	Got  string `json:"got"`
+	Met  bool   `json:"met"`
+}
+
+// NewGoal returns a goal: what is measured, what is wanted, what came out, and whether that
+// is what was wanted.
+func NewGoal(what, want, got string, met bool) Goal {
+	return Goal{What: what, Want: want, Got: got, Met: met}
+}
+
+// Table is a CSV file, and unless it is Raw a table on the page too.
+type Table struct {
+	Name    string // of the file, after that of the experiment
+	Title   string
+	Columns []string // with units
+	Rows    [][]any  // of strings, integers, float64 and bool
+	Raw     bool     // too long for a page
+}
+
+// Add appends a row, which has a cell for each column.
+func (t *Table) Add(cells ...any) {
+	if len(cells) != len(t.Columns) {
+		panic(fmt.Sprintf("report: %d cells in table %s of %d columns", len(cells), t.Name, len(t.Columns)))
+	}
+	t.Rows = append(t.Rows, cells)
+}
+
+// Numeric reports whether column i holds numbers.
+func (t Table) Numeric(i int) bool {
+	for _, row := range t.Rows {
+		if _, isText := row[i].(string); isText {
+			return false
+		}
+	}
+	return len(t.Rows) > 0
+}
+
+// Percent returns a share for people.
+func Percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+
+// Decibels returns a ratio for people.
+func Decibels(db float64) string { return fmt.Sprintf("%.2f dB", db) }
