@@ -329,11 +329,9 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 		t.Skip(err)
 	}
 	require.NoError(t, os.Symlink("link", chain))
-	err := WriteFile(chain, nil, nil)
-	require.EqualError(t, err, "safetensors: replace "+chain+": the link leads to no file")
-
-	require.NoError(t, os.WriteFile(file, nil, 0o666))
-	require.NoError(t, WriteFile(chain, nil, nil))
+	for range 2 { // there is no file, and there is one
+		require.NoError(t, WriteFile(chain, nil, nil))
+	}
 	for _, path := range []string{link, chain} {
 		stat, err := os.Lstat(path)
 		require.NoError(t, err)
@@ -350,26 +348,6 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, entries, n)
 	}
-}
-
-// TestDraftErrors checks that errors name the file that was asked for.
-func TestDraftErrors(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "m")
-	d, err := newDraft(path)
-	require.NoError(t, err)
-	require.NoError(t, d.file.Close())
-	_, err = d.Write([]byte{1})
-	require.EqualError(t, err, "write "+path+": file already closed")
-	_, err = d.WriteAt([]byte{1}, 1)
-	require.EqualError(t, err, "write "+path+": file already closed")
-	require.EqualError(t, d.commit(), "sync "+path+": file already closed")
-
-	d, err = newDraft(path)
-	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(path, 0o777))
-	err = d.commit()
-	require.ErrorContains(t, err, "rename "+path+": ")
-	require.NotContains(t, err.Error(), ".safetensors-")
 }
 
 func TestInfoSizes(t *testing.T) {

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/benchreport"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
@@ -139,7 +141,7 @@ func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
 	if report.Done == 0 {
 		return errors.New("stopped before the first case: there is nothing to report")
 	}
-	if err := writeBench(cmd.OutOrStdout(), flags, benchResult{currentVersion(), report}); err != nil {
+	if err := writeBench(cmd.OutOrStdout(), flags, benchreport.Result{Machine: machine.Current(), Report: report}); err != nil {
 		return err
 	}
 	if report.Done < report.Cases {
@@ -160,21 +162,15 @@ func measureBench(ctx context.Context, stderr io.Writer, suite bench.Suite) (*be
 	})
 }
 
-// benchResult is what bench prints as JSON.
-type benchResult struct {
-	Machine version `json:"machine"`
-	*bench.Report
-}
-
 // writeBench writes the files and then the tables or the JSON.
-func writeBench(stdout io.Writer, flags benchFlags, r benchResult) error {
+func writeBench(stdout io.Writer, flags benchFlags, r benchreport.Result) error {
 	if flags.out != "" {
-		if err := r.writeFiles(flags.out); err != nil {
+		if err := r.WriteFiles(flags.out); err != nil {
 			return inDirectory(err)
 		}
 	}
 	if flags.asJSON {
 		return jsonout.Print(stdout, r)
 	}
-	return r.print(stdout, flags.out)
+	return r.WriteText(stdout, flags.out)
 }

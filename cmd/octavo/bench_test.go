@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/benchreport"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
@@ -91,7 +93,7 @@ func TestBenchJSONAndFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, stderr)
 	var got struct {
-		Machine        version
+		Machine        machine.Info
 		Cases, Done    int
 		SecondsPerCase float64
 		Limits         map[string][]any
@@ -101,7 +103,7 @@ func TestBenchJSONAndFiles(t *testing.T) {
 	d := json.NewDecoder(strings.NewReader(stdout))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&got))
-	require.Equal(t, currentVersion(), got.Machine)
+	require.Equal(t, machine.Current(), got.Machine)
 	require.Equal(t, 1e-6, got.SecondsPerCase)
 	require.Equal(t, 2*(2+2)+2*2+2+4, got.Done)
 	require.Equal(t, got.Done, got.Cases)
@@ -173,7 +175,7 @@ func TestBenchPart(t *testing.T) {
 		dir := t.TempDir()
 		report.Products, report.Done = all[:products], len(report.Conversions)+products
 		var out bytes.Buffer
-		require.NoError(t, writeBench(&out, benchFlags{out: dir}, benchResult{currentVersion(), report}))
+		require.NoError(t, writeBench(&out, benchFlags{out: dir}, benchreport.Result{Machine: machine.Current(), Report: report}))
 		require.Equal(t, products > 0, strings.Contains(out.String(), "GFLOP/s"))
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -205,29 +207,4 @@ func TestBenchRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o666))
 	fail(t, exitData, "not a directory: name another directory with --out", "bench", "-o", file)
-}
-
-func TestRateText(t *testing.T) {
-	for x, want := range map[float64]string{
-		0.004: "0.00", 1.234: "1.23", 9.994: "9.99", 9.996: "10.0", 15.74: "15.7", 99.94: "99.9", 99.96: "100", 1234.6: "1235",
-	} {
-		require.Equal(t, want, rateText(x))
-	}
-}
-
-func TestCrossTable(t *testing.T) {
-	var table crossTable
-	table.corner = "é"
-	table.put("one", "wide group", "a", "1")
-	table.put("one", "g", "best", "10")
-	table.put("second", "g", "best", "7")
-	table.put("second", "g", "roof", "100%")
-	var out strings.Builder
-	err := table.print(&out)
-	require.NoError(t, err)
-	require.Equal(t, `é         wide group             g
-                   a    best  roof
-one                1      10
-second                     7  100%
-`, out.String())
 }

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
 	"math"
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/convert"
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
@@ -46,7 +43,7 @@ func newEncodeCommand() *cobra.Command {
 			if cmd.Flags().Changed("seed") && policy.Rounding != fp8.Stochastic {
 				return usagef("--seed is for --round stochastic only")
 			}
-			return encode(cmd.OutOrStdout(), cmd.InOrStdin(), format, policy)
+			return convert.Encode(cmd.OutOrStdout(), cmd.InOrStdin(), format, policy)
 		},
 	}
 	formatFlag(cmd, &format, "", "format of the codes (required)")
@@ -81,63 +78,10 @@ func newDecodeCommand() *cobra.Command {
 		Example: `  octavo decode --format e4m3 < codes.e4m3 > values.f32`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return decode(cmd.OutOrStdout(), cmd.InOrStdin(), format)
+			return convert.Decode(cmd.OutOrStdout(), cmd.InOrStdin(), format)
 		},
 	}
 	formatFlag(cmd, &format, "", "format of the codes (required)")
 	markRequired(cmd, "format")
 	return cmd
-}
-
-// chunk is how many values are converted at a time.
-const chunk = 1 << 16
-
-func encode(w io.Writer, r io.Reader, f fp8.Format, p fp8.Policy) error {
-	values, codes := make([]float32, chunk), make([]byte, chunk)
-	first := uint64(0)
-	return pump(w, r, 4, func(in []byte) []byte {
-		n := len(in) / 4
-		for i := range values[:n] {
-			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(in[4*i:]))
-		}
-		fp8.EncodeScaled(codes, values[:n], f, p, fp8.Scale{}, first, nil)
-		first += uint64(n)
-		return codes[:n]
-	})
-}
-
-func decode(w io.Writer, r io.Reader, f fp8.Format) error {
-	values, out := make([]float32, chunk), make([]byte, 0, 4*chunk)
-	return pump(w, r, 1, func(in []byte) []byte {
-		fp8.Decode(values, in, f)
-		out = out[:0]
-		for _, v := range values[:len(in)] {
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
-		}
-		return out
-	})
-}
-
-// pump writes what convert makes of r's elements of the given size, chunk by
-// chunk. An incomplete element at the end is an error.
-func pump(w io.Writer, r io.Reader, size int, convert func(in []byte) []byte) error {
-	in := make([]byte, chunk*size)
-	total := int64(0)
-	for {
-		n, readErr := io.ReadFull(r, in)
-		total += int64(n)
-		if _, err := w.Write(convert(in[:n-n%size])); err != nil {
-			return fmt.Errorf("writing standard output: %w", err)
-		}
-		switch {
-		case readErr == nil:
-		case !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF):
-			return fmt.Errorf("reading standard input: %w", readErr)
-		case n%size != 0:
-			return fmt.Errorf("standard input has %d bytes, which is not a multiple of %d: the last value lacks %d",
-				total, size, size-n%size)
-		default:
-			return nil
-		}
-	}
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
 // TestEncodeValues checks each flag against codes from the formats' tables.
 func TestEncodeValues(t *testing.T) {
 	negativeNaN := math.Float32frombits(0xFFC00000)
-	values := floatBytes(0, 1, -1, 448, 464, 465, -1e9, inf(1), inf(-1), nan, negativeNaN, 1.1, 1.07)
+	values := filetest.FloatBytes(0, 1, -1, 448, 464, 465, -1e9, inf(1), inf(-1), nan, negativeNaN, 1.1, 1.07)
 	for flags, want := range map[string]string{
 		"--format e4m3":                                          "00 38 B8 7E 7E 7E FE 7E FE 7F FF 39 39",
 		"--format E4M3 --overflow nonfinite":                     "00 38 B8 7E 7E 7F FF 7E FE 7F FF 39 39",
@@ -49,7 +50,7 @@ func TestRoundTrip(t *testing.T) {
 			for _, c := range codes {
 				want = append(want, f.Float32(c))
 			}
-			require.Equal(t, string(floatBytes(want...)), decoded.stdout)
+			require.Equal(t, string(filetest.FloatBytes(want...)), decoded.stdout)
 
 			encoded := octavo(strings.NewReader(decoded.stdout), "encode", "--format", f.String(), "--inf", "propagate")
 			require.Equal(t, 0, encoded.status, encoded.stderr)
@@ -64,6 +65,9 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// chunk is how many values are converted at a time.
+const chunk = 1 << 16
+
 // TestEncodeChunks checks that cutting the input changes nothing, the random
 // numbers of stochastic rounding included.
 func TestEncodeChunks(t *testing.T) {
@@ -75,7 +79,7 @@ func TestEncodeChunks(t *testing.T) {
 	want := make([]byte, len(values))
 	fp8.Encode(want, values, fp8.E5M2, policy, nil)
 	for _, n := range []int{0, 1, 2, chunk - 1, chunk, chunk + 1, 2 * chunk, 2*chunk + 3} {
-		in := iotest.HalfReader(bytes.NewReader(floatBytes(values[:n]...)))
+		in := iotest.HalfReader(bytes.NewReader(filetest.FloatBytes(values[:n]...)))
 		r := octavo(in, "encode", "--format", "e5m2", "--round", "stochastic", "--seed", "18446744073709551615")
 		require.Equal(t, 0, r.status, r.stderr)
 		require.True(t, string(want[:n]) == r.stdout, "%d values", n)
@@ -84,7 +88,7 @@ func TestEncodeChunks(t *testing.T) {
 		require.Equal(t, 0, back.status, back.stderr)
 		decoded := make([]float32, n)
 		fp8.Decode(decoded, want[:n], fp8.E5M2)
-		require.True(t, string(floatBytes(decoded...)) == back.stdout, "%d values", n)
+		require.True(t, string(filetest.FloatBytes(decoded...)) == back.stdout, "%d values", n)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -78,7 +79,7 @@ func profileFlag(cmd *cobra.Command, value *scaling.Profile, usage string) {
 func parseProfile(name string) (scaling.Profile, error) {
 	p := scaling.Profile(name)
 	switch {
-	case slices.Contains(justInTime(), p):
+	case slices.Contains(tensorfile.Profiles(), p):
 		return p, nil
 	case p.Delayed():
 		return "", errors.New("it takes its scale from the amax of earlier steps, which a file does not hold: use te-current")
@@ -86,15 +87,10 @@ func parseProfile(name string) (scaling.Profile, error) {
 	return "", fmt.Errorf("want one of %s", profileNames())
 }
 
-// justInTime returns the profiles that can be applied to a file.
-func justInTime() []scaling.Profile {
-	return slices.DeleteFunc(scaling.Profiles(), scaling.Profile.Delayed)
-}
-
-// profileNames lists justInTime.
+// profileNames lists the profiles that can be applied to a file.
 func profileNames() string {
 	var names []string
-	for _, p := range justInTime() {
+	for _, p := range tensorfile.Profiles() {
 		names = append(names, string(p))
 	}
 	return strings.Join(names, ", ")
@@ -104,8 +100,6 @@ func profileNames() string {
 func onlyFlag(cmd *cobra.Command, value **regexp.Regexp, usage string) {
 	cmd.Flags().Var(&parsed[*regexp.Regexp]{value, "", "REGEXP", regexp.Compile}, "only", usage)
 }
-
-func selects(only *regexp.Regexp, name string) bool { return only == nil || only.MatchString(name) }
 
 // outFlag adds the required -o.
 func outFlag(cmd *cobra.Command, path *string) {

@@ -5,6 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/multiply"
+	"github.com/octavo-fp8/octavo/cmd/internal/operand"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -44,18 +47,18 @@ func newGemmCommand() *cobra.Command {
 			if err := sameFile(args[0], out); err != nil {
 				return err
 			}
-			x, y, err := readOperands(args[0], a, b)
+			x, y, err := readOperands(args[0], a.Operand, b.Operand)
 			if err != nil {
 				return err
 			}
-			p := product{a: x, b: y, workers: int(min(workers, math.MaxInt32)), band: 1 << 24}
+			p := multiply.Product{A: x, B: y, Workers: int(min(workers, math.MaxInt32))}
 			ctx, stop := untilInterrupt(cmd)
 			defer stop()
-			if err := p.writeFile(ctx, out, outType); err != nil {
-				return err
+			if err := p.WriteFile(ctx, out, outType); err != nil {
+				return unwritten(out, err)
 			}
-			if n := p.nonFinite; n != nil {
-				warn(cmd.ErrOrStderr(), "tensor %q: element %d of shape %v is %v", n.Tensor, n.Index, p.shape(), n.Value)
+			if n := p.NonFinite; n != nil {
+				warn(cmd.ErrOrStderr(), "tensor %q: element %d of shape %v is %v", n.Tensor, n.Index, p.Shape(), n.Value)
 			}
 			return nil
 		},
@@ -71,11 +74,11 @@ func newGemmCommand() *cobra.Command {
 	return cmd
 }
 
-func readOperands(path string, a, b operandFlags) (x, y *tensor.Tensor, err error) {
-	file, err := open(path)
+func readOperands(path string, a, b operand.Operand) (x, y *tensor.Tensor, err error) {
+	file, err := tensorfile.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer file.Close()
-	return readPair(&source{file: file}, a, b)
+	return operand.ReadPair(&operand.Source{File: file}, a, b)
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // TestGemmGolden compares products with those that NumPy computed in the
 // canonical order, rounded to each type.
 func TestGemmGolden(t *testing.T) {
 	path := testutil.Shared(t, "golden", "gemm.safetensors")
-	golden := openFile(t, path)
+	golden := filetest.Open(t, path)
 	cases := 0
 	for name, text := range golden.Metadata() {
 		want, ok := golden.Info(name + ".canonical")
@@ -52,96 +52,47 @@ func TestGemmGolden(t *testing.T) {
 				{[]string{"--out-type", "bf16", "--workers", "1"}, safetensors.BF16, bf16},
 				{[]string{"--out-type", "f16"}, safetensors.F16, f16},
 			} {
-				out := output(t)
+				out := filetest.Output(t)
 				r := octavo(nil, append(append(args, "-o", out), test.flags...)...)
 				require.Equal(t, 0, r.status, r.stderr)
 				require.Empty(t, r.stdout)
-				got := openFile(t, out)
+				got := filetest.Open(t, out)
 				require.Len(t, got.Tensors(), 1)
-				require.Equal(t, test.dtype, infoOf(t, got, "c").DType)
-				require.Equal(t, want.Shape, infoOf(t, got, "c").Shape)
+				require.Equal(t, test.dtype, filetest.Info(t, got, "c").DType)
+				require.Equal(t, want.Shape, filetest.Info(t, got, "c").Shape)
 				values, err := got.Float32s("c")
 				require.NoError(t, err)
-				require.Equal(t, floatBytes(test.values...), floatBytes(values...))
+				require.Equal(t, filetest.FloatBytes(test.values...), filetest.FloatBytes(values...))
 			}
 		})
 	}
 	require.Equal(t, 8, cases)
 }
 
-// TestProductBands checks that results do not depend on how many rows are
-// computed at once.
-func TestProductBands(t *testing.T) {
-	const m, n, k = 13, 3, 40
-	operand := func(rows int, block tensor.Block) *tensor.Tensor {
-		x := &tensor.Tensor{Shape: []int{rows, k}, Block: block, Codes: make([]byte, rows*k)}
-		for i := range x.Codes {
-			x.Codes[i] = byte(i*i*7%251) &^ 0x40
-		}
-		clear(x.Codes[:min(8*k, len(x.Codes))][max(0, min(7*k, len(x.Codes))):])
-		r, c := x.Grid()
-		for i := range r * c {
-			x.Scales = append(x.Scales, 1/float32(i+3))
-		}
-		return x
-	}
-	for _, rows := range []int{0, 1, 4, 13, 128} {
-		for _, cols := range []int{0, 32} {
-			a, b := operand(m, tensor.Block{Rows: rows, Cols: cols}), operand(n, tensor.Block{Rows: 2, Cols: 32})
-			var want []byte
-			for _, band := range []int{1 << 24, 1, 3, 6, 15, 38, 39, 40} {
-				p, out := product{a: a, b: b, band: band}, output(t)
-				require.NoError(t, p.writeFile(t.Context(), out, safetensors.F32))
-				got := bytesOf(t, openFile(t, out), "c")
-				if want == nil {
-					want = got
-				}
-				require.Equal(t, want, got, "block %v, band %d", a.Block, band)
-				require.Nil(t, p.nonFinite)
-
-				a.Codes[7*k+1] = 0x7F // a NaN in row 7
-				q := product{a: a, b: b, band: band}
-				require.NoError(t, q.writeFile(t.Context(), out, safetensors.F32))
-				require.Equal(t, 7*n, q.nonFinite.Index)
-				a.Codes[7*k+1] = 0
-
-				if len(a.Scales) > 1 {
-					last := &a.Scales[len(a.Scales)-1]
-					good := *last
-					*last = nan
-					r, c := a.Grid()
-					require.ErrorContains(t, q.writeFile(t.Context(), out, safetensors.F32), fmt.Sprintf("scale of block (%d, %d) is NaN", r-1, c-1))
-					*last = good
-				}
-			}
-		}
-	}
-}
-
 // operands is a file with x [2, 4] and w [3, 4] in blocks of 1x2, and things
 // that fit neither.
 func operands(t *testing.T) (path string) {
-	return writeTensors(t, nil,
-		raw("x", safetensors.F8E4M3, []int{2, 4}, 0x38, 0x40, 0x38, 0, 0xB8, 0, 0x30, 0x38),
-		f32("x_s", []int{2, 2}, 1, 2, 0.5, 4),
-		raw("w", safetensors.F8E5M2, []int{3, 4}, 0x3C, 0x40, 0, 0, 0, 0, 0x3C, 0xBC, 0x3C, 0, 0, 0x3C),
-		raw("w_s", safetensors.F8E8M0, []int{3, 2}, 127, 128, 126, 127, 127, 127),
-		f32("w_transposed", []int{2, 3}, 1, 1, 1, 1, 1, 1),
-		f32("w_nan", []int{3, 2}, 1, 1, 1, nan, 1, 1),
-		raw("w_nan8", safetensors.F8E8M0, []int{3, 2}, 127, 127, 127, 127, 127, 255),
-		f32("x_negative", []int{2, 2}, 1, -1, 1, 1),
-		f32("x_huge", []int{2, 2}, 1, 1, 3e38, 3e38),
-		f32("w_four", []int{3, 2}, 1, 1, 1, 1, 4, 1),
-		f32("four", []int{4}, 1, 1, 1, 1),
-		f32("one", []int{}, 2),
-		raw("u8", safetensors.U8, []int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8),
-		raw("int", safetensors.I32, []int{1, 1}, 1, 0, 0, 0),
-		raw("short", safetensors.F8E4M3, []int{2, 3}, 1, 2, 3, 4, 5, 6),
-		raw("narrow", safetensors.F8E4M3, []int{2, 0}),
-		raw("none", safetensors.F8E4M3, []int{0, 4}),
-		f32("no_scales", []int{0, 2}),
-		raw("tall", safetensors.F8E4M3, []int{1 << 13, 0}),
-		raw("long", safetensors.F8E4M3, []int{1 << 30, 0}),
+	return filetest.Write(t, nil,
+		filetest.Raw("x", safetensors.F8E4M3, []int{2, 4}, 0x38, 0x40, 0x38, 0, 0xB8, 0, 0x30, 0x38),
+		filetest.F32("x_s", []int{2, 2}, 1, 2, 0.5, 4),
+		filetest.Raw("w", safetensors.F8E5M2, []int{3, 4}, 0x3C, 0x40, 0, 0, 0, 0, 0x3C, 0xBC, 0x3C, 0, 0, 0x3C),
+		filetest.Raw("w_s", safetensors.F8E8M0, []int{3, 2}, 127, 128, 126, 127, 127, 127),
+		filetest.F32("w_transposed", []int{2, 3}, 1, 1, 1, 1, 1, 1),
+		filetest.F32("w_nan", []int{3, 2}, 1, 1, 1, nan, 1, 1),
+		filetest.Raw("w_nan8", safetensors.F8E8M0, []int{3, 2}, 127, 127, 127, 127, 127, 255),
+		filetest.F32("x_negative", []int{2, 2}, 1, -1, 1, 1),
+		filetest.F32("x_huge", []int{2, 2}, 1, 1, 3e38, 3e38),
+		filetest.F32("w_four", []int{3, 2}, 1, 1, 1, 1, 4, 1),
+		filetest.F32("four", []int{4}, 1, 1, 1, 1),
+		filetest.F32("one", []int{}, 2),
+		filetest.Raw("u8", safetensors.U8, []int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8),
+		filetest.Raw("int", safetensors.I32, []int{1, 1}, 1, 0, 0, 0),
+		filetest.Raw("short", safetensors.F8E4M3, []int{2, 3}, 1, 2, 3, 4, 5, 6),
+		filetest.Raw("narrow", safetensors.F8E4M3, []int{2, 0}),
+		filetest.Raw("none", safetensors.F8E4M3, []int{0, 4}),
+		filetest.F32("no_scales", []int{0, 2}),
+		filetest.Raw("tall", safetensors.F8E4M3, []int{1 << 13, 0}),
+		filetest.Raw("long", safetensors.F8E4M3, []int{1 << 30, 0}),
 	)
 }
 
@@ -168,16 +119,16 @@ func TestGemmByHand(t *testing.T) {
 		{"none", "no_scales", "1x2", "w", "w_s", "1x2", []int{0, 3}, nil},
 		{"narrow", "no_scales", "row", "narrow", "no_scales", "row", []int{2, 2}, []float32{0, 0, 0, 0}},
 	} {
-		out := output(t)
+		out := filetest.Output(t)
 		require.Empty(t, succeed(t, gemmArgs(operands(t), out, test.a, test.aScales, test.aBlock, test.b, test.bScales, test.bBlock)...))
-		got := openFile(t, out)
-		require.Equal(t, test.shape, infoOf(t, got, "c").Shape)
-		require.Equal(t, floatBytes(test.want...), append([]byte(nil), bytesOf(t, got, "c")...), "%+v", test)
+		got := filetest.Open(t, out)
+		require.Equal(t, test.shape, filetest.Info(t, got, "c").Shape)
+		require.Equal(t, filetest.FloatBytes(test.want...), append([]byte(nil), filetest.Bytes(t, got, "c")...), "%+v", test)
 	}
 }
 
 func TestGemmNonFinite(t *testing.T) {
-	out := output(t)
+	out := filetest.Output(t)
 	r := octavo(nil, gemmArgs(operands(t), out, "x", "x_huge", "1x2", "w", "w_four", "1x2")...)
 	require.Equal(t, result{0, "", "octavo: warning: tensor \"c\": element 5 of shape [2 3] is -Inf\n"}, r)
 
@@ -186,7 +137,7 @@ func TestGemmNonFinite(t *testing.T) {
 }
 
 func TestGemmData(t *testing.T) {
-	path, out := operands(t), output(t)
+	path, out := operands(t), filetest.Output(t)
 	for _, test := range []struct {
 		text                                   string
 		a, aScales, aBlock, b, bScales, bBlock string
@@ -212,11 +163,11 @@ func TestGemmData(t *testing.T) {
 		block := strings.ReplaceAll(test.aBlock, " ", "")
 		fail(t, 1, test.text, gemmArgs(path, out, test.a, test.aScales, block, test.b, test.bScales, test.bBlock)...)
 	}
-	requireNothing(t, out)
+	filetest.RequireNothing(t, out)
 }
 
 func TestGemmUsage(t *testing.T) {
-	path, out := operands(t), output(t)
+	path, out := operands(t), filetest.Output(t)
 	good := gemmArgs(path, out, "x", "x_s", "1x2", "w", "w_s", "1x2")
 	for _, flag := range []string{"-o", "--a", "--a-scales", "--a-block", "--b", "--b-scales", "--b-block"} {
 		var args []string
@@ -234,6 +185,6 @@ func TestGemmUsage(t *testing.T) {
 	fail(t, 2, `want f32 or bf16 or f16`, append(good, "--out-type", "e4m3")...)
 	fail(t, 2, `want a whole number`, append(good, "--workers", "-1")...)
 	fail(t, 2, `are the same file`, append(good, "-o", path)...)
-	requireNothing(t, out)
+	filetest.RequireNothing(t, out)
 	succeed(t, append(good, "--workers", fmt.Sprint(uint64(math.MaxUint64)))...)
 }

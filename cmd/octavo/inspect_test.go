@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -18,17 +20,17 @@ import (
 // TestInspectText has one tensor of each kind. Powers of two are exact under
 // the recipes whose scales are.
 func TestInspectText(t *testing.T) {
-	path := writeTensors(t, map[string]string{"k": "v", "long": strings.Repeat("x", 100), "odd": "a\nb"},
-		f32("w", []int{2, 2}, 4, -0.5, 0, 1e-7),
-		raw("codes", safetensors.F8E4M3, []int{1, 2}, 0x7E, 0x01),
-		raw("codes_scale_inv", safetensors.F8E8M0, []int{1, 2}, 126, 128),
-		raw("e5m2", safetensors.F8E5M2, []int{4}, 0x3C, 0xFC, 0x7F, 0x7C),
-		f32("vector", []int{4}, nan, 3, inf(-1), 1.5),
-		f32("zeros", []int{2}, 0, 0),
-		f32("hopeless", []int{1}, nan),
-		f32("empty", []int{0, 3}),
-		raw("ids", safetensors.I32, []int{1}, 1, 2, 3, 4),
-		raw("es\x1bcape", safetensors.Bool, []int{1}, 1),
+	path := filetest.Write(t, map[string]string{"k": "v", "long": strings.Repeat("x", 100), "odd": "a\nb"},
+		filetest.F32("w", []int{2, 2}, 4, -0.5, 0, 1e-7),
+		filetest.Raw("codes", safetensors.F8E4M3, []int{1, 2}, 0x7E, 0x01),
+		filetest.Raw("codes_scale_inv", safetensors.F8E8M0, []int{1, 2}, 126, 128),
+		filetest.Raw("e5m2", safetensors.F8E5M2, []int{4}, 0x3C, 0xFC, 0x7F, 0x7C),
+		filetest.F32("vector", []int{4}, nan, 3, inf(-1), 1.5),
+		filetest.F32("zeros", []int{2}, 0, 0),
+		filetest.F32("hopeless", []int{1}, nan),
+		filetest.F32("empty", []int{0, 3}),
+		filetest.Raw("ids", safetensors.I32, []int{1}, 1, 2, 3, 4),
+		filetest.Raw("es\x1bcape", safetensors.Bool, []int{1}, 1),
 	)
 	text := succeed(t, "inspect", path)
 	for line := range strings.Lines(text) {
@@ -111,7 +113,7 @@ func inspectJSON(t *testing.T, args ...string) (file jsonFile) {
 // from the decoded values.
 func TestInspectModel(t *testing.T) {
 	path := testutil.Shared(t, "data", "stories260K.safetensors")
-	in := openFile(t, path)
+	in := filetest.Open(t, path)
 	got := inspectJSON(t, path, "--format", "e5m2")
 	require.Equal(t, path, got.File)
 	require.Equal(t, in.Metadata(), got.Metadata)
@@ -155,7 +157,7 @@ func TestInspectModel(t *testing.T) {
 				noise += (float64(v) - decoded[j]) * (float64(v) - decoded[j])
 			}
 			require.InDelta(t, 10*math.Log10(signal/noise), r.SQNRDecibels, 1e-6)
-			lo, hi := scaleRange(x.Scales)
+			lo, hi := tensorfile.ScaleRange(x.Scales)
 			require.Equal(t, []scaling.Float{lo, hi}, []scaling.Float{r.ScaleMin, r.ScaleMax})
 		}
 	}
@@ -163,7 +165,7 @@ func TestInspectModel(t *testing.T) {
 
 // TestInspectQuantized inspects what quantize wrote.
 func TestInspectQuantized(t *testing.T) {
-	path, out := testutil.Shared(t, "data", "stories260K.safetensors"), output(t)
+	path, out := testutil.Shared(t, "data", "stories260K.safetensors"), filetest.Output(t)
 	succeed(t, "quantize", path, "-o", out, "--profile", "torchao-rowwise")
 	name := "model.layers.0.mlp.up_proj.weight"
 	got := inspectJSON(t, out, "--only", "^"+name)
@@ -175,9 +177,9 @@ func TestInspectQuantized(t *testing.T) {
 			require.Equal(t, scaling.Float(448), report.Values.Amax)
 			require.Equal(t, name+"_scale_inv", report.Scales.Name)
 			require.Equal(t, []int{172, 1}, report.Scales.Shape)
-			scales, err := openFile(t, out).Float32s(name + "_scale_inv")
+			scales, err := filetest.Open(t, out).Float32s(name + "_scale_inv")
 			require.NoError(t, err)
-			lo, hi := scaleRange(scales)
+			lo, hi := tensorfile.ScaleRange(scales)
 			require.Equal(t, []scaling.Float{lo, hi}, []scaling.Float{report.Scales.Min, report.Scales.Max})
 		}
 	}
@@ -185,10 +187,10 @@ func TestInspectQuantized(t *testing.T) {
 
 // TestInspectScaleTypes reads scales that other programs write.
 func TestInspectScaleTypes(t *testing.T) {
-	got := inspectJSON(t, writeTensors(t, nil,
-		raw("a", safetensors.F8E5M2, []int{1}, 1), raw("a_scale_inv", safetensors.BF16, []int{1}, 0, 0x40),
-		raw("b", safetensors.F8E4M3, []int{1}, 1), raw("b_scale_inv", safetensors.I8, []int{1}, 1),
-		raw("c", safetensors.F8E4M3, []int{1}, 1),
+	got := inspectJSON(t, filetest.Write(t, nil,
+		filetest.Raw("a", safetensors.F8E5M2, []int{1}, 1), filetest.Raw("a_scale_inv", safetensors.BF16, []int{1}, 0, 0x40),
+		filetest.Raw("b", safetensors.F8E4M3, []int{1}, 1), filetest.Raw("b_scale_inv", safetensors.I8, []int{1}, 1),
+		filetest.Raw("c", safetensors.F8E4M3, []int{1}, 1),
 	)).Tensors
 	require.Equal(t, scaling.Float(2), got[0].Scales.Min)
 	for _, report := range got[1:] {
@@ -198,10 +200,10 @@ func TestInspectScaleTypes(t *testing.T) {
 
 // TestInspectNonFiniteJSON checks that NaN and infinities survive JSON.
 func TestInspectNonFiniteJSON(t *testing.T) {
-	got := inspectJSON(t, writeTensors(t, nil,
-		f32("w", []int{1, 3}, 1, nan, inf(1)),
-		f32("zeros", []int{1, 1}, 0),
-		f32("exact", []int{1, 1}, 1),
+	got := inspectJSON(t, filetest.Write(t, nil,
+		filetest.F32("w", []int{1, 3}, 1, nan, inf(1)),
+		filetest.F32("zeros", []int{1, 1}, 0),
+		filetest.F32("exact", []int{1, 1}, 1),
 	)).Tensors
 	require.Equal(t, 1, *got[0].Values.FirstNonFinite)
 	require.Equal(t, []int64{1, 1, 0}, []int64{got[0].Values.NaN, got[0].Values.PosInf, got[0].Values.NegInf})
@@ -225,13 +227,13 @@ func TestInspectNonFiniteJSON(t *testing.T) {
 // TestInspectBecameNonFinite checks that recipes that spoil finite values are
 // marked, and no others.
 func TestInspectBecameNonFinite(t *testing.T) {
-	text := succeed(t, "inspect", writeTensors(t, nil, f32("w", []int{1, 4}, nan, 1, 2, 0)))
+	text := succeed(t, "inspect", filetest.Write(t, nil, filetest.F32("w", []int{1, 4}, nan, 1, 2, 0)))
 	require.Regexp(t, `\n  mx-floor .*\n    \^ 3 \(75%\) became NaN or infinite with their scale\n`, text)
 	require.NotRegexp(t, `\n  te-current .*\n    \^`, text)
 }
 
 func TestInspectErrors(t *testing.T) {
-	path := writeTensors(t, nil, f32("w", []int{1}, 1))
+	path := filetest.Write(t, nil, filetest.F32("w", []int{1}, 1))
 	fail(t, 1, `no tensor has a name that matches --only "x"`, "inspect", path, "--only", "x")
 	fail(t, 2, `error parsing regexp`, "inspect", path, "--only", "[")
 	fail(t, 2, `unknown format "fp8"`, "inspect", path, "--format", "fp8")

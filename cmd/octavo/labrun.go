@@ -13,8 +13,10 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
-	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/progress"
+	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -87,12 +89,12 @@ func runExperiment(ctx context.Context, e lab.Experiment, o lab.Options, stderr 
 // writeReport writes the page and the tables of an experiment.
 func writeReport(dir string, r *labreport.Report, s labreport.Setting) error {
 	for _, t := range r.Tables {
-		if err := writeFile(filepath.Join(dir, r.File(t)), t.WriteCSV); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, r.File(t)), t.WriteCSV); err != nil {
 			return inDirectory(err)
 		}
 	}
 	page := func(w io.Writer) error { return r.WritePage(w, s) }
-	if err := writeFile(filepath.Join(dir, r.Page()), page); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, r.Page()), page); err != nil {
 		return inDirectory(err)
 	}
 	return nil
@@ -105,7 +107,7 @@ func finishLab(stdout io.Writer, name string, reports []*labreport.Report, flags
 	if name == allExperiments {
 		page = filepath.Join(flags.out, "index.html")
 		index := func(w io.Writer) error { return labreport.WriteIndex(w, reports, labSetting(name, flags, o)) }
-		if err := writeFile(page, index); err != nil {
+		if err := atomicfile.Write(page, index); err != nil {
 			return inDirectory(err)
 		}
 	}
@@ -118,7 +120,7 @@ func finishLab(stdout io.Writer, name string, reports []*labreport.Report, flags
 
 // labSetting is what repeats an experiment.
 func labSetting(name string, flags labFlags, o lab.Options) labreport.Setting {
-	v := currentVersion()
+	v := machine.Current()
 	command := fmt.Sprintf("octavo lab %s --seed %d", name, o.Seed)
 	inputs := []string{fmt.Sprintf("Text: %s, %d bytes, SHA-256 %s.", o.Text.Source, o.Text.Bytes, o.Text.SHA256)}
 	if flags.text != "" {

@@ -2,17 +2,12 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // result is what a command line gave.
@@ -49,63 +44,6 @@ func fail(t *testing.T, status int, text string, args ...string) {
 	if status == exitUsage {
 		require.Regexp(t, ` \(see octavo.* --help\)\n$`, r.stderr)
 	}
-}
-
-func floatBytes(values ...float32) []byte {
-	var b []byte
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return b
-}
-
-func f32(name string, shape []int, values ...float32) safetensors.Tensor {
-	return raw(name, safetensors.F32, shape, floatBytes(values...)...)
-}
-
-func raw(name string, dtype safetensors.DType, shape []int, data ...byte) safetensors.Tensor {
-	return safetensors.Tensor{Info: safetensors.Info{Name: name, DType: dtype, Shape: shape}, Data: data}
-}
-
-// writeTensors writes a file in a directory of its own.
-func writeTensors(t *testing.T, metadata map[string]string, tensors ...safetensors.Tensor) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "in.safetensors")
-	require.NoError(t, safetensors.WriteFile(path, tensors, metadata))
-	return path
-}
-
-// output is a path to write to, in a directory of its own.
-func output(t *testing.T) string { return filepath.Join(t.TempDir(), "out.safetensors") }
-
-// requireNothing checks that a failed command left nothing where out would be.
-func requireNothing(t *testing.T, out string) {
-	t.Helper()
-	entries, err := os.ReadDir(filepath.Dir(out))
-	require.NoError(t, err)
-	require.Empty(t, entries)
-}
-
-func openFile(t *testing.T, path string) *safetensors.File {
-	t.Helper()
-	file, err := safetensors.Open(path)
-	require.NoError(t, err)
-	t.Cleanup(func() { file.Close() })
-	return file
-}
-
-func bytesOf(t *testing.T, file *safetensors.File, name string) []byte {
-	t.Helper()
-	data, err := file.Bytes(name)
-	require.NoError(t, err)
-	return data
-}
-
-func infoOf(t *testing.T, file *safetensors.File, name string) safetensors.Info {
-	t.Helper()
-	info, ok := file.Info(name)
-	require.True(t, ok, "no tensor %q", name)
-	return info
 }
 
 var nan = float32(math.NaN())

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -27,7 +29,7 @@ import (
 // those of w, all others of x, for which the profiles of one block have it.
 func TestQuantizeGolden(t *testing.T) {
 	path := testutil.Shared(t, "golden", "scaling.safetensors")
-	golden := openFile(t, path)
+	golden := filetest.Open(t, path)
 	cases := 0
 	for _, info := range golden.Tensors() {
 		name, ok := strings.CutSuffix(info.Name, ".codes")
@@ -37,7 +39,7 @@ func TestQuantizeGolden(t *testing.T) {
 		cases++
 		t.Run(name, func(t *testing.T) {
 			parts := strings.Split(name, ".")
-			args := []string{"quantize", path, "-o", output(t), "--profile", parts[0], "--format", parts[len(parts)-1]}
+			args := []string{"quantize", path, "-o", filetest.Output(t), "--profile", parts[0], "--format", parts[len(parts)-1]}
 			source := "x"
 			if len(parts) == 3 && parts[1] == "128x128" {
 				source = "w" // the profile's own block
@@ -46,11 +48,11 @@ func TestQuantizeGolden(t *testing.T) {
 			}
 			succeed(t, append(args, "--only", "^"+source+"$")...)
 
-			got := openFile(t, args[3])
-			require.Equal(t, bytesOf(t, golden, name+".codes"), bytesOf(t, got, source))
-			require.Equal(t, bytesOf(t, golden, name+".scales"), bytesOf(t, got, source+"_scale_inv"))
+			got := filetest.Open(t, args[3])
+			require.Equal(t, filetest.Bytes(t, golden, name+".codes"), filetest.Bytes(t, got, source))
+			require.Equal(t, filetest.Bytes(t, golden, name+".scales"), filetest.Bytes(t, got, source+"_scale_inv"))
 			for of, in := range map[string]string{name + ".codes": source, name + ".scales": source + "_scale_inv"} {
-				want, info := infoOf(t, golden, of), infoOf(t, got, in)
+				want, info := filetest.Info(t, golden, of), filetest.Info(t, got, in)
 				require.Equal(t, want.DType, info.DType)
 				require.Equal(t, want.Shape, info.Shape)
 			}
@@ -61,9 +63,9 @@ func TestQuantizeGolden(t *testing.T) {
 
 // TestQuantizeModel quantizes a real model and compares with the library.
 func TestQuantizeModel(t *testing.T) {
-	path, out := testutil.Shared(t, "data", "stories260K.safetensors"), output(t)
+	path, out := testutil.Shared(t, "data", "stories260K.safetensors"), filetest.Output(t)
 	text := succeed(t, "quantize", path, "-o", out, "--profile", "te-block-pow2", "--only", `_proj\.weight$`)
-	in, got := openFile(t, path), openFile(t, out)
+	in, got := filetest.Open(t, path), filetest.Open(t, out)
 
 	metadata := in.Metadata()
 	maps.Copy(metadata, map[string]string{"octavo.profile": "te-block-pow2", "octavo.format": "E4M3", "octavo.block": "128x128"})
@@ -74,7 +76,7 @@ func TestQuantizeModel(t *testing.T) {
 	for _, info := range in.Tensors() {
 		if len(info.Shape) < 2 || !strings.HasSuffix(info.Name, "_proj.weight") {
 			copied++
-			require.Equal(t, bytesOf(t, in, info.Name), bytesOf(t, got, info.Name))
+			require.Equal(t, filetest.Bytes(t, in, info.Name), filetest.Bytes(t, got, info.Name))
 			continue
 		}
 		quantized++
@@ -83,9 +85,9 @@ func TestQuantizeModel(t *testing.T) {
 		require.NoError(t, err)
 		want := tensor.Tensor{Shape: info.Shape}
 		require.NoError(t, scaling.Quantize(&want, values, &scaling.Quantizer{Recipe: scaling.Default(scaling.Weight), Stats: &stats}))
-		require.Equal(t, want.Codes, bytesOf(t, got, info.Name))
-		require.Equal(t, floatBytes(want.Scales...), bytesOf(t, got, info.Name+"_scale_inv"))
-		after += infoOf(t, got, info.Name).Bytes() + infoOf(t, got, info.Name+"_scale_inv").Bytes()
+		require.Equal(t, want.Codes, filetest.Bytes(t, got, info.Name))
+		require.Equal(t, filetest.FloatBytes(want.Scales...), filetest.Bytes(t, got, info.Name+"_scale_inv"))
+		after += filetest.Info(t, got, info.Name).Bytes() + filetest.Info(t, got, info.Name+"_scale_inv").Bytes()
 	}
 	require.Equal(t, 35, quantized)
 	require.Len(t, got.Tensors(), 2*quantized+copied)
@@ -104,17 +106,17 @@ func kinds(t *testing.T) (path string) {
 		f16 = binary.LittleEndian.AppendUint16(f16, float16.Fromfloat32(float32(v)).Bits())
 		bf16 = binary.LittleEndian.AppendUint16(bf16, uint16(fp8.BFloat16FromFloat32(float32(v))))
 	}
-	return writeTensors(t, map[string]string{"made by": "a test"},
-		raw("bf16", safetensors.BF16, []int{3, 2}, bf16...),
-		raw("codes", safetensors.F8E4M3, []int{3, 1}, 1, 2, 3),
-		f32("odd", []int{1, 3}, 3, 2, 1),
-		f32("cube", []int{3, 1, 5}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-		raw("f16", safetensors.F16, []int{2, 3}, f16...),
-		f32("vector", []int{3}, 1, 2, 3),
-		raw("int", safetensors.I64, []int{1, 1}, 8, 7, 6, 5, 4, 3, 2, 1),
-		raw("f64", safetensors.F64, []int{2, 3}, f64...),
-		f32("scalar", []int{}, 5),
-		f32("empty", []int{0, 4}),
+	return filetest.Write(t, map[string]string{"made by": "a test"},
+		filetest.Raw("bf16", safetensors.BF16, []int{3, 2}, bf16...),
+		filetest.Raw("codes", safetensors.F8E4M3, []int{3, 1}, 1, 2, 3),
+		filetest.F32("odd", []int{1, 3}, 3, 2, 1),
+		filetest.F32("cube", []int{3, 1, 5}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+		filetest.Raw("f16", safetensors.F16, []int{2, 3}, f16...),
+		filetest.F32("vector", []int{3}, 1, 2, 3),
+		filetest.Raw("int", safetensors.I64, []int{1, 1}, 8, 7, 6, 5, 4, 3, 2, 1),
+		filetest.Raw("f64", safetensors.F64, []int{2, 3}, f64...),
+		filetest.F32("scalar", []int{}, 5),
+		filetest.F32("empty", []int{0, 4}),
 	)
 }
 
@@ -125,34 +127,34 @@ func TestQuantizeKinds(t *testing.T) {
 		profile   string
 		scaleType safetensors.DType
 	}{{"te-current", safetensors.F32}, {"mx-rceil", safetensors.F8E8M0}} {
-		path, out := kinds(t), output(t)
+		path, out := kinds(t), filetest.Output(t)
 		succeed(t, "quantize", path, "-o", out, "--profile", test.profile, "--format", "e5m2fnuz")
-		in, got := openFile(t, path), openFile(t, out)
+		in, got := filetest.Open(t, path), filetest.Open(t, out)
 		for _, info := range got.Tensors() {
 			require.Zero(t, info.Offset%int64(info.DType.Size()), "offset of %s", info.Name)
 		}
 		for _, name := range []string{"vector", "scalar", "codes", "int", "empty"} {
-			require.Equal(t, infoOf(t, in, name).DType, infoOf(t, got, name).DType)
-			require.Equal(t, bytesOf(t, in, name), bytesOf(t, got, name))
+			require.Equal(t, filetest.Info(t, in, name).DType, filetest.Info(t, got, name).DType)
+			require.Equal(t, filetest.Bytes(t, in, name), filetest.Bytes(t, got, name))
 		}
 		recipe := scaling.Profile(test.profile).Recipe(scaling.Weight)
 		recipe.Format = fp8.E5M2FNUZ
 		for _, name := range []string{"bf16", "odd", "cube", "f16", "f64"} {
-			info := infoOf(t, got, name)
+			info := filetest.Info(t, got, name)
 			require.Equal(t, safetensors.F8E5M2FNUZ, info.DType)
-			require.Equal(t, infoOf(t, in, name).Shape, info.Shape)
+			require.Equal(t, filetest.Info(t, in, name).Shape, info.Shape)
 			values, err := in.Float32s(name) // exact for these, but for 1e-3 and -0.3 of f64, which no code is near
 			require.NoError(t, err)
 			want := tensor.Tensor{Shape: info.Shape}
 			require.NoError(t, scaling.Quantize(&want, values, &scaling.Quantizer{Recipe: recipe}))
-			require.Equal(t, want.Codes, bytesOf(t, got, name))
-			scales, err := readScales(got, infoOf(t, got, name+"_scale_inv"))
+			require.Equal(t, want.Codes, filetest.Bytes(t, got, name))
+			scales, err := tensorfile.ReadScales(got, filetest.Info(t, got, name+"_scale_inv"))
 			require.NoError(t, err)
 			require.Equal(t, want.Scales, scales)
-			require.Equal(t, test.scaleType, infoOf(t, got, name+"_scale_inv").DType)
+			require.Equal(t, test.scaleType, filetest.Info(t, got, name+"_scale_inv").DType)
 		}
 		rows, cols := recipe.Block.Grid(3, 5)
-		require.Equal(t, []int{rows, cols}, infoOf(t, got, "cube_scale_inv").Shape)
+		require.Equal(t, []int{rows, cols}, filetest.Info(t, got, "cube_scale_inv").Shape)
 	}
 }
 
@@ -163,28 +165,28 @@ func TestQuantizeFloat64(t *testing.T) {
 	for _, v := range []float64{1.0625 + 1e-12, 448} {
 		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
 	}
-	out := output(t)
-	succeed(t, "quantize", writeTensors(t, nil, raw("x", safetensors.F64, []int{1, 2}, data...)), "-o", out, "--profile", "te-current")
-	require.Equal(t, []byte{0x39, 0x7E}, bytesOf(t, openFile(t, out), "x"))
+	out := filetest.Output(t)
+	succeed(t, "quantize", filetest.Write(t, nil, filetest.Raw("x", safetensors.F64, []int{1, 2}, data...)), "-o", out, "--profile", "te-current")
+	require.Equal(t, []byte{0x39, 0x7E}, filetest.Bytes(t, filetest.Open(t, out), "x"))
 }
 
 func TestQuantizeNonFinite(t *testing.T) {
-	path := writeTensors(t, nil,
-		f32("good", []int{1, 2}, 1, 2),
-		f32("bad", []int{2, 2}, 1, 2, nan, inf(-1)),
-		f32("worse", []int{1, 1}, inf(1)),
+	path := filetest.Write(t, nil,
+		filetest.F32("good", []int{1, 2}, 1, 2),
+		filetest.F32("bad", []int{2, 2}, 1, 2, nan, inf(-1)),
+		filetest.F32("worse", []int{1, 1}, inf(1)),
 	)
 	warnings := `octavo: warning: tensor "bad": element 2 of shape [2 2] is NaN; 2 of its values are not finite
 octavo: warning: tensor "worse": element 0 of shape [1 1] is +Inf; 1 of its values are not finite
 `
-	out := output(t)
+	out := filetest.Output(t)
 	r := octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor")
 	require.Equal(t, 0, r.status)
 	require.Equal(t, warnings, r.stderr)
-	got := openFile(t, out)
-	require.Equal(t, []byte{120, 0xFF}, bytesOf(t, got, "bad_scale_inv"), "2^-7, and NaN for the row with a NaN")
-	require.Equal(t, []byte{0x70, 0x78, 0x7F, 0x7F}, bytesOf(t, got, "bad"))
-	require.Equal(t, []byte{0xFF}, bytesOf(t, got, "worse_scale_inv"))
+	got := filetest.Open(t, out)
+	require.Equal(t, []byte{120, 0xFF}, filetest.Bytes(t, got, "bad_scale_inv"), "2^-7, and NaN for the row with a NaN")
+	require.Equal(t, []byte{0x70, 0x78, 0x7F, 0x7F}, filetest.Bytes(t, got, "bad"))
+	require.Equal(t, []byte{0xFF}, filetest.Bytes(t, got, "worse_scale_inv"))
 
 	r = octavo(nil, "quantize", path, "-o", out, "--profile", "te-current", "--json")
 	require.Equal(t, 0, r.status)
@@ -211,7 +213,7 @@ octavo: warning: tensor "worse": element 0 of shape [1 1] is +Inf; 1 of its valu
 // TestQuantizeSummary counts what is lost: under mx-floor 1.9 saturates, and
 // 1e-9 is flushed beside it.
 func TestQuantizeSummary(t *testing.T) {
-	path, out := writeTensors(t, nil, f32("w", []int{1, 4}, 1.9, 1e-9, 1, 1), f32("v", []int{2}, 1, 2)), output(t)
+	path, out := filetest.Write(t, nil, filetest.F32("w", []int{1, 4}, 1.9, 1e-9, 1, 1), filetest.F32("v", []int{2}, 1, 2)), filetest.Output(t)
 	text := succeed(t, "quantize", path, "-o", out, "--profile", "mx-floor")
 	require.Regexp(t, `\n24 bytes read in [0-9.e-]+ s: [0-9.e-]+ GB/s\n$`, text)
 	text = text[:strings.LastIndex(text, "24 bytes")]
@@ -228,7 +230,7 @@ of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 
 // TestQuantizeBecameNonFinite has a NaN that spoils the scale of its whole row.
 func TestQuantizeBecameNonFinite(t *testing.T) {
-	path, out := writeTensors(t, nil, f32("w", []int{2, 2}, nan, 1, 1, 1)), output(t)
+	path, out := filetest.Write(t, nil, filetest.F32("w", []int{2, 2}, nan, 1, 1, 1)), filetest.Output(t)
 	r := octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor")
 	require.Contains(t, r.stdout, "of 4 values quantized: 0 saturated, 0 flushed to zero, 1 (25%) became NaN or infinite\n")
 	r = octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor", "--json")
@@ -237,22 +239,22 @@ func TestQuantizeBecameNonFinite(t *testing.T) {
 
 // TestQuantizeTwice quantizes different tensors under different recipes.
 func TestQuantizeTwice(t *testing.T) {
-	path := writeTensors(t, nil, f32("a", []int{1, 1}, 1), f32("b", []int{1, 1}, 1), f32("c", []int{1, 1}, 1))
-	first, second, third := output(t), output(t), output(t)
+	path := filetest.Write(t, nil, filetest.F32("a", []int{1, 1}, 1), filetest.F32("b", []int{1, 1}, 1), filetest.F32("c", []int{1, 1}, 1))
+	first, second, third := filetest.Output(t), filetest.Output(t), filetest.Output(t)
 	succeed(t, "quantize", path, "-o", first, "--profile", "te-current", "--only", "a")
 	succeed(t, "quantize", first, "-o", second, "--profile", "mx-floor", "--only", "b")
 	succeed(t, "quantize", second, "-o", third, "--profile", "te-current")
 	require.Equal(t, map[string]string{
 		"octavo.profile": "te-current, mx-floor", "octavo.format": "E4M3", "octavo.block": "tensor, 1x32",
-	}, openFile(t, third).Metadata())
-	require.Len(t, openFile(t, third).Tensors(), 6)
+	}, filetest.Open(t, third).Metadata())
+	require.Len(t, filetest.Open(t, third).Tensors(), 6)
 }
 
 func TestQuantizeReplacesOutput(t *testing.T) {
-	path, out := kinds(t), output(t)
+	path, out := kinds(t), filetest.Output(t)
 	require.NoError(t, os.WriteFile(out, []byte("before"), 0o666))
 	succeed(t, "quantize", path, "-o", out, "--profile", "deepseek")
-	openFile(t, out)
+	filetest.Open(t, out)
 	entries, err := os.ReadDir(filepath.Dir(out))
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
@@ -261,18 +263,18 @@ func TestQuantizeReplacesOutput(t *testing.T) {
 func TestQuantizeUsage(t *testing.T) {
 	path := kinds(t)
 	fail(t, 2, `required flag(s) "out", "profile" not set`, "quantize", path)
-	fail(t, 2, `required flag(s) "profile" not set`, "quantize", path, "-o", output(t))
-	fail(t, 2, `invalid argument "te" for "--profile" flag: want one of te-current, te-current-pow2,`, "quantize", path, "-o", output(t), "--profile", "te")
-	fail(t, 2, `want one of te-current`, "quantize", path, "-o", output(t), "--profile", "")
-	fail(t, 2, `use te-current`, "quantize", path, "-o", output(t), "--profile", "te-delayed")
-	fail(t, 2, `unknown format "f8"`, "quantize", path, "-o", output(t), "--profile", "te-block", "--format", "f8")
-	fail(t, 2, `want tensor, row, or RxC such as 128x128`, "quantize", path, "-o", output(t), "--profile", "te-block", "--block", "128")
-	fail(t, 2, `error parsing regexp`, "quantize", path, "-o", output(t), "--profile", "te-block", "--only", "(")
+	fail(t, 2, `required flag(s) "profile" not set`, "quantize", path, "-o", filetest.Output(t))
+	fail(t, 2, `invalid argument "te" for "--profile" flag: want one of te-current, te-current-pow2,`, "quantize", path, "-o", filetest.Output(t), "--profile", "te")
+	fail(t, 2, `want one of te-current`, "quantize", path, "-o", filetest.Output(t), "--profile", "")
+	fail(t, 2, `use te-current`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-delayed")
+	fail(t, 2, `unknown format "f8"`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--format", "f8")
+	fail(t, 2, `want tensor, row, or RxC such as 128x128`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--block", "128")
+	fail(t, 2, `error parsing regexp`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", "(")
 
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
 	fail(t, 2, "are the same file: write another one", "quantize", path, "-o", path, "--profile", "te-block")
-	link := output(t)
+	link := filetest.Output(t)
 	require.NoError(t, os.Link(path, link))
 	fail(t, 2, "are the same file: write another one", "quantize", path, "-o", link, "--profile", "te-block")
 	after, err := os.ReadFile(path)
@@ -281,13 +283,13 @@ func TestQuantizeUsage(t *testing.T) {
 }
 
 func TestQuantizeData(t *testing.T) {
-	out := output(t)
-	twice := writeTensors(t, nil, f32("w", []int{1, 1}, 1), f32("w_scale_inv", []int{1}, 1), f32("v", []int{1, 1}, 1))
+	out := filetest.Output(t)
+	twice := filetest.Write(t, nil, filetest.F32("w", []int{1, 1}, 1), filetest.F32("w_scale_inv", []int{1}, 1), filetest.F32("v", []int{1, 1}, 1))
 	fail(t, 1, `tensor "w" cannot be quantized, since the file already has a tensor "w_scale_inv": leave it out with --only`,
 		"quantize", twice, "-o", out, "--profile", "te-block")
 	fail(t, 1, `no float matrix has a name that matches --only "^vector$": octavo inspect lists the tensors`,
 		"quantize", kinds(t), "-o", out, "--profile", "te-block", "--only", "^vector$")
-	requireNothing(t, out)
+	filetest.RequireNothing(t, out)
 	succeed(t, "quantize", twice, "-o", out, "--profile", "te-block", "--only", "^v$")
 
 	missing := filepath.Join(t.TempDir(), "no", "such", "out.safetensors")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -42,10 +43,10 @@ func TestUnknownCommand(t *testing.T) {
 // TestBrokenFiles hands every command that reads files all beginnings of a
 // valid file, and that file with each of its header's bytes changed.
 func TestBrokenFiles(t *testing.T) {
-	whole, err := os.ReadFile(writeTensors(t, map[string]string{"k": "v"},
-		raw("a", safetensors.F8E4M3, []int{2, 3}, 1, 2, 3, 4, 5, 6),
-		raw("e", safetensors.F8E8M0, []int{2, 1}, 127, 126),
-		f32("w", []int{2, 1}, 1, nan),
+	whole, err := os.ReadFile(filetest.Write(t, map[string]string{"k": "v"},
+		filetest.Raw("a", safetensors.F8E4M3, []int{2, 3}, 1, 2, 3, 4, 5, 6),
+		filetest.Raw("e", safetensors.F8E8M0, []int{2, 1}, 127, 126),
+		filetest.F32("w", []int{2, 1}, 1, nan),
 	))
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "broken.safetensors")
@@ -53,8 +54,8 @@ func TestBrokenFiles(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, data, 0o666))
 		for _, args := range [][]string{
 			{"inspect", path, "--json"},
-			{"quantize", path, "-o", output(t), "--profile", "te-block"},
-			{"gemm", path, "-o", output(t), "--a", "a", "--a-scales", "e", "--a-block", "row", "--b", "a", "--b-scales", "e", "--b-block", "row"},
+			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block"},
+			{"gemm", path, "-o", filetest.Output(t), "--a", "a", "--a-scales", "e", "--a-block", "row", "--b", "a", "--b-scales", "e", "--b-block", "row"},
 		} {
 			statuses = append(statuses, octavo(nil, args...).status)
 		}
@@ -83,8 +84,8 @@ func TestFilesThatAreNone(t *testing.T) {
 	require.NoError(t, os.WriteFile(text, []byte("not a header, only text"), 0o666))
 	for _, args := range [][]string{
 		{"inspect"},
-		{"quantize", "-o", output(t), "--profile", "te-block"},
-		{"gemm", "-o", output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"},
+		{"quantize", "-o", filetest.Output(t), "--profile", "te-block"},
+		{"gemm", "-o", filetest.Output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"},
 	} {
 		fail(t, 1, "octavo: safetensors: open "+absent+": no such file or directory: name a safetensors file", append(args, absent)...)
 		fail(t, 1, "want a complete safetensors file", append(args, text)...)

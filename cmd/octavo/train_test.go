@@ -147,5 +147,5 @@ func TestTrainOutThatIsNoDirectory(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "index.html"), 0o777))
 	status, _, _, stderr = trainSmall(t, "--out", dir)
 	require.Equal(t, 1, status)
-	require.Equal(t, "octavo: open "+filepath.Join(dir, "index.html")+": is a directory: name another directory with --out\n", stderr)
+	require.Equal(t, "octavo: replace "+filepath.Join(dir, "index.html")+": it is not a regular file: name another directory with --out\n", stderr)
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
 
 func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error {
@@ -79,14 +81,14 @@ func newStepBar(stderr io.Writer, steps int) *progressbar.ProgressBar {
 // writeTrain writes the files and then the table or the JSON.
 func writeTrain(stdout io.Writer, flags trainFlags, result *comparison.Result) error {
 	command := trainCommandLine(flags, result.Options)
-	v := currentVersion()
+	v := machine.Current()
 	machine := fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS)
 	for name, write := range map[string]func(io.Writer) error{
 		"curves.csv":    result.WriteCurves,
 		"telemetry.csv": result.WriteTelemetry,
 		"index.html":    func(w io.Writer) error { return result.WritePage(w, command, machine) },
 	} {
-		if err := writeFile(filepath.Join(flags.out, name), write); err != nil {
+		if err := atomicfile.Write(filepath.Join(flags.out, name), write); err != nil {
 			return inDirectory(err)
 		}
 	}
@@ -102,19 +104,6 @@ func writeTrain(stdout io.Writer, flags trainFlags, result *comparison.Result) e
 
 // inDirectory adds what to do to an error about --out.
 func inDirectory(err error) error { return fmt.Errorf("%w: name another directory with --out", err) }
-
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := file.Close(); err == nil {
-			err = e
-		}
-	}()
-	return write(file)
-}
 
 // trainCommandLine is what repeats a run.
 func trainCommandLine(flags trainFlags, o comparison.Options) string {

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
 
 const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right: it reads the
@@ -65,7 +67,7 @@ const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensor
 
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
-	operandsFlags
+	a, b             operandFlags
 	got, c           string
 	bias, accumulate string
 	demand           demandFlags
@@ -74,9 +76,6 @@ type verifyFlags struct {
 	html             string
 	asJSON           bool
 }
-
-// operandsFlags name A and B.
-type operandsFlags struct{ a, b operandFlags }
 
 func newVerifyCommand() *cobra.Command {
 	var v verifyFlags
@@ -94,12 +93,10 @@ func newVerifyCommand() *cobra.Command {
 			if err := v.checkPage(args); err != nil {
 				return err
 			}
-			in, err := v.open(args)
-			if err != nil {
-				return err
+			if operand.IsNPY(v.got) && v.c != "" {
+				return usagef("--c %s: a .npy file has but one array", v.c)
 			}
-			defer in.close()
-			r, err := v.run(in, demand)
+			r, err := v.inputs(args, demand).Run()
 			if err != nil {
 				return err
 			}
@@ -124,12 +121,24 @@ func newVerifyCommand() *cobra.Command {
 	return cmd
 }
 
+// inputs returns what to read.
+func (v *verifyFlags) inputs(args []string, demand verify.Demand) *verify.Inputs {
+	in := &verify.Inputs{
+		Got: v.got, C: v.c, A: v.a.Operand, B: v.b.Operand, Bias: v.bias, Accumulate: v.accumulate,
+		BFloat16: v.npyBF16, Demand: demand, Workers: int(min(v.workers, 1<<16)),
+	}
+	if len(args) > 0 {
+		in.In = args[0]
+	}
+	return in
+}
+
 // checkPage refuses to write the page over what is read.
 func (v *verifyFlags) checkPage(args []string) error {
 	if v.html == "" {
 		return nil
 	}
-	for _, in := range append(args, v.got, v.a.codes, v.a.scales, v.b.codes, v.b.scales, v.bias, v.accumulate) {
+	for _, in := range append(args, v.got, v.a.Codes, v.a.Scales, v.b.Codes, v.b.Scales, v.bias, v.accumulate) {
 		if err := sameFile(in, v.html); err != nil {
 			return err
 		}
@@ -147,7 +156,7 @@ func (v *verifyFlags) report(cmd *cobra.Command, r *verify.Result) error {
 		return err
 	}
 	if v.html != "" {
-		if err := writeFile(v.html, r.WritePage); err != nil {
+		if err := atomicfile.Write(v.html, r.WritePage); err != nil {
 			return fmt.Errorf("%w: name another file with --html", err)
 		}
 	}

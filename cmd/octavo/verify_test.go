@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -45,11 +46,11 @@ func newLayer(t *testing.T) layer {
 		old:  oracle.Generator{Rows: layerM, Cols: layerN, Seed: 4}.Values(),
 	}
 	gridA, _ := l.a.Grid()
-	l.path = writeTensors(t, nil,
-		raw("x", safetensors.F8E4M3, l.a.Shape, l.a.Codes...), f32("xs", []int{gridA, 2}, l.a.Scales...),
-		raw("w", safetensors.F8E4M3, l.b.Shape, l.b.Codes...), f32("ws", []int{2, 2}, l.b.Scales...),
-		raw("bytes", safetensors.U8, l.a.Shape, l.a.Codes...),
-		f32("bias", []int{layerN}, l.bias...), f32("old", []int{layerM, layerN}, l.old...),
+	l.path = filetest.Write(t, nil,
+		filetest.Raw("x", safetensors.F8E4M3, l.a.Shape, l.a.Codes...), filetest.F32("xs", []int{gridA, 2}, l.a.Scales...),
+		filetest.Raw("w", safetensors.F8E4M3, l.b.Shape, l.b.Codes...), filetest.F32("ws", []int{2, 2}, l.b.Scales...),
+		filetest.Raw("bytes", safetensors.U8, l.a.Shape, l.a.Codes...),
+		filetest.F32("bias", []int{layerN}, l.bias...), filetest.F32("old", []int{layerM, layerN}, l.old...),
 	)
 	return l
 }
@@ -73,7 +74,7 @@ func (l *layer) predicted(t *testing.T, k oracle.Kernel) []float32 {
 }
 
 func writeC(t *testing.T, c []float32) string {
-	return writeTensors(t, nil, f32("c", []int{layerM, layerN}, c...))
+	return filetest.Write(t, nil, filetest.F32("c", []int{layerM, layerN}, c...))
 }
 
 // failing runs a verification that must fail, and returns its report.
@@ -131,12 +132,12 @@ func TestVerifyTypes(t *testing.T) {
 		b = binary.LittleEndian.AppendUint16(b, uint16(c16[i]))
 		h = binary.LittleEndian.AppendUint16(h, half[i].Bits())
 	}
-	got := writeTensors(t, nil, raw("out", safetensors.BF16, shape, b...), raw("half", safetensors.F16, shape, h...),
-		raw("u", safetensors.U16, shape, h...), raw("flat", safetensors.BF16, []int{layerM * layerN}, b...))
+	got := filetest.Write(t, nil, filetest.Raw("out", safetensors.BF16, shape, b...), filetest.Raw("half", safetensors.F16, shape, h...),
+		filetest.Raw("u", safetensors.U16, shape, h...), filetest.Raw("flat", safetensors.BF16, []int{layerM * layerN}, b...))
 	require.Contains(t, succeed(t, l.args(got, "--c", "out", "--model", "canonical")...), "70x150 BF16")
 	require.Contains(t, succeed(t, l.args(got, "--c", "half", "--model", "canonical")...), "70x150 F16")
 	succeed(t, l.args(got, "--c", "out")...)
-	succeed(t, l.args(writeTensors(t, nil, raw("any", safetensors.F16, shape, h...)))...)
+	succeed(t, l.args(filetest.Write(t, nil, filetest.Raw("any", safetensors.F16, shape, h...)))...)
 
 	fail(t, 1, got+" has 4 tensors and none is called c: name one with --c", l.args(got)...)
 	fail(t, 1, `no tensor "none"`, l.args(got, "--c", "none")...)
@@ -280,10 +281,10 @@ func TestVerifyNPY(t *testing.T) {
 	}
 	shape := []int{layerM, layerN}
 	a := saveNPY(t, dir, "a", "|u1", l.a.Shape, l.a.Codes)
-	as := saveNPY(t, dir, "as", "<f4", []int{layerM, 2}, floatBytes(l.a.Scales...))
+	as := saveNPY(t, dir, "as", "<f4", []int{layerM, 2}, filetest.FloatBytes(l.a.Scales...))
 	b := saveNPY(t, dir, "b", "|u1", l.b.Shape, l.b.Codes)
-	bs := saveNPY(t, dir, "bs", "<f4", []int{2, 2}, floatBytes(l.b.Scales...))
-	got := saveNPY(t, dir, "c", "<f4", shape, floatBytes(c...))
+	bs := saveNPY(t, dir, "bs", "<f4", []int{2, 2}, filetest.FloatBytes(l.b.Scales...))
+	got := saveNPY(t, dir, "c", "<f4", shape, filetest.FloatBytes(c...))
 	got16 := saveNPY(t, dir, "c16", "<u2", shape, bf16)
 	args := func(got string, more ...string) []string {
 		return append([]string{"verify", "--got", got, "--a", a, "--a-scales", as, "--a-block", "1x128", "--a-format", "e4m3",

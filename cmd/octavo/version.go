@@ -1,16 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"runtime"
-	"runtime/debug"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 )
 
 const versionLong = `Version prints octavo's version, the Go version, operating system and
@@ -30,49 +24,13 @@ func newVersionCommand() *cobra.Command {
 		Example: "  octavo version --json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := currentVersion()
+			m := machine.Current()
 			if asJSON {
-				return jsonout.Print(cmd.OutOrStdout(), v)
+				return jsonout.Print(cmd.OutOrStdout(), m)
 			}
-			return v.print(cmd.OutOrStdout())
+			return m.WriteText(cmd.OutOrStdout())
 		},
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-type version struct {
-	Version    string   `json:"version"`
-	Go         string   `json:"go"`
-	OS         string   `json:"os"`
-	Arch       string   `json:"arch"`
-	GOMAXPROCS int      `json:"gomaxprocs"`
-	Level      string   `json:"level"`
-	Features   []string `json:"features"`
-}
-
-func currentVersion() version {
-	v := version{
-		Version:    "(devel)",
-		Go:         runtime.Version(),
-		OS:         runtime.GOOS,
-		Arch:       runtime.GOARCH,
-		GOMAXPROCS: runtime.GOMAXPROCS(0),
-		Level:      cpu.Current().String(),
-		Features:   append([]string{}, cpu.Features()...),
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
-	return v
-}
-
-func (v version) print(w io.Writer) error {
-	features := strings.Join(v.Features, " ")
-	if features == "" {
-		features = "none"
-	}
-	_, err := fmt.Fprintf(w, "octavo %s\n%s %s/%s\nGOMAXPROCS %d\nlevel %s\nprocessor features: %s\n",
-		v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS, v.Level, features)
-	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
@@ -17,21 +18,11 @@ func TestVersion(t *testing.T) {
 	require.Contains(t, text, fmt.Sprintf("\n%s %s/%s\nGOMAXPROCS %d\nlevel %v\nprocessor features: ",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), cpu.Current()))
 
-	var v version
+	var v machine.Info
 	require.NoError(t, json.Unmarshal([]byte(succeed(t, "version", "--json")), &v))
-	require.Equal(t, currentVersion(), v)
+	require.Equal(t, machine.Current(), v)
 	for _, f := range v.Features {
 		require.Contains(t, text, " "+f)
 	}
 	fail(t, 2, `want no arguments, there is "now"`, "version", "now")
 }
-
-func TestVersionWithoutFeatures(t *testing.T) {
-	var out printed
-	require.NoError(t, version{Version: "v1"}.print(&out))
-	require.Contains(t, string(out), "processor features: none\n")
-}
-
-type printed []byte
-
-func (p *printed) Write(b []byte) (int, error) { *p = append(*p, b...); return len(b), nil }

@@ -7,9 +7,12 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
 
 // File is a file of a set, in memory.
@@ -77,7 +80,11 @@ func Write(directory string, files []File) error {
 		return fmt.Errorf("%s has a %s of something else", directory, readmeName)
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(directory, f.Name), f.Data, 0o666); err != nil {
+		write := func(w io.Writer) error {
+			_, err := w.Write(f.Data)
+			return err
+		}
+		if err := atomicfile.Write(filepath.Join(directory, f.Name), write); err != nil {
 			return err
 		}
 	}

@@ -25,9 +25,9 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// operand returns random codes under scales near 1, with some that are not finite
+// operandOf returns random codes under scales near 1, with some that are not finite
 // where special.
-func operand(r *rand.Rand, name string, rows, k int, special bool) *tensor.Tensor {
+func operandOf(r *rand.Rand, name string, rows, k int, special bool) *tensor.Tensor {
 	t := &tensor.Tensor{Name: name, Format: fp8.E5M2, Shape: []int{rows, k}, Block: tensor.Block{Rows: 1, Cols: 32}}
 	for range rows * k {
 		c := byte(r.Uint32())
@@ -76,7 +76,7 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 60 {
 		m, n, k := 1+r.IntN(300), 1+r.IntN(20), r.IntN(70)
-		j := Job{A: operand(r, "a", m, k, i%2 == 1), B: operand(r, "b", n, k, i%3 == 2), Demand: demands[i%3]}
+		j := Job{A: operandOf(r, "a", m, k, i%2 == 1), B: operandOf(r, "b", n, k, i%3 == 2), Demand: demands[i%3]}
 		got := make([]T, m*n)
 		require.NoError(t, gemm.Multiply(got, j.A, j.B, gemm.Options{}))
 		for _, x := range []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1e-30, 3, -40000} {
@@ -171,7 +171,7 @@ func TestColors(t *testing.T) {
 // job is a product whose result a test may damage.
 func job(t *testing.T, m, n int, d Demand) (Job, []float32) {
 	r := rand.New(rand.NewPCG(3, 4))
-	j := Job{A: operand(r, `<script>alert("a")</script>`, m, 64, false), B: operand(r, "b", n, 64, false), Demand: d}
+	j := Job{A: operandOf(r, `<script>alert("a")</script>`, m, 64, false), B: operandOf(r, "b", n, 64, false), Demand: d}
 	c := make([]float32, m*n)
 	require.NoError(t, gemm.Multiply(c, j.A, j.B, gemm.Options{}))
 	return j, c
@@ -260,7 +260,7 @@ func TestPageOfPass(t *testing.T) {
 	require.NotContains(t, text, "First")
 	require.Contains(t, text, `style="width:720px;height:28px"`)
 
-	j.A, c = operand(rand.New(rand.NewPCG(1, 1)), "a", 0, 64, false), nil
+	j.A, c = operandOf(rand.New(rand.NewPCG(1, 1)), "a", 0, 64, false), nil
 	r, err = Run(j, c, nil)
 	require.NoError(t, err)
 	text = pageOf(t, r)

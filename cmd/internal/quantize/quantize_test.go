@@ -1,4 +1,4 @@
-package main
+package quantize
 
 import (
 	"context"
@@ -18,7 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -65,7 +67,7 @@ func ragged(t *testing.T, d safetensors.DType) (path string) {
 		}
 		values := mixed(r, n, exponent)
 		change(values)
-		all = append(all, raw(name, d, shape, encoded(d, values)...))
+		all = append(all, filetest.Raw(name, d, shape, encoded(d, values)...))
 	}
 	keep := func([]float64) {}
 	add("plain", 0, []int{37, 45}, keep)
@@ -82,8 +84,8 @@ func ragged(t *testing.T, d safetensors.DType) (path string) {
 		}
 		v[1000] = math.NaN()
 	})
-	all = append(all, raw("bytes", safetensors.U8, []int{777}, make([]byte, 777)...))
-	return writeTensors(t, map[string]string{strings.Repeat("k", d.Size()+1): ""}, all...)
+	all = append(all, filetest.Raw("bytes", safetensors.U8, []int{777}, make([]byte, 777)...))
+	return filetest.Write(t, map[string]string{strings.Repeat("k", d.Size()+1): ""}, all...)
 }
 
 // TestStripsEqualWhole quantizes in strips of every size, from a row of blocks or a
@@ -111,46 +113,46 @@ func TestStripsEqualWhole(t *testing.T) {
 func checkStrips(t *testing.T, path string, recipe scaling.Recipe) {
 	want, summary := wholeOf(t, path, recipe)
 	for _, strip := range []int64{1, 100, 1000, 1 << 30} {
-		job := quantizing{in: path, out: output(t), recipe: recipe, strip: strip}
-		got, err := job.run(t.Context(), io.Discard)
+		job := Job{In: path, Out: filetest.Output(t), Recipe: recipe, strip: strip}
+		got, err := job.Run(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, summary.Elements, got.Elements)
 		require.Equal(t, summary.Saturated, got.Saturated)
 		require.Equal(t, summary.Flushed, got.Flushed)
 		require.Equal(t, summary.BecameNonFinite, got.BecameNonFinite)
-		slices.SortFunc(got.NonFinite, func(a, b nonFiniteWarning) int { return strings.Compare(a.Tensor, b.Tensor) })
+		slices.SortFunc(got.NonFinite, func(a, b NonFinite) int { return strings.Compare(a.Tensor, b.Tensor) })
 		require.Equal(t, fmt.Sprint(summary.NonFinite), fmt.Sprint(got.NonFinite)) // NaN is not equal to itself
-		file := openFile(t, job.out)
+		file := filetest.Open(t, job.Out)
 		for name, data := range want {
-			require.Equal(t, data, bytesOf(t, file, name), "%s in strips of %d bytes", name, strip)
+			require.Equal(t, data, filetest.Bytes(t, file, name), "%s in strips of %d bytes", name, strip)
 		}
 	}
 }
 
 // wholeOf quantizes the matrices of a file without strips, to data by name.
-func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byte, *quantizeSummary) {
-	data, s := map[string][]byte{}, &quantizeSummary{}
-	file := openFile(t, path)
+func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byte, *Summary) {
+	data, s := map[string][]byte{}, &Summary{}
+	file := filetest.Open(t, path)
 	for _, info := range file.Tensors() {
-		if !isMatrix(file, info) {
-			data[info.Name] = bytesOf(t, file, info.Name)
+		if !tensorfile.IsMatrix(file, info) {
+			data[info.Name] = filetest.Bytes(t, file, info.Name)
 			continue
 		}
-		values, err := readArray(file, info)
+		values, err := tensorfile.ReadArray(file, info)
 		require.NoError(t, err)
 		var st fp8.Stats
 		x := tensor.Tensor{Shape: info.Shape}
-		require.NoError(t, values.quantize(&x, &scaling.Quantizer{Recipe: recipe, Stats: &st}))
+		require.NoError(t, values.Quantize(&x, &scaling.Quantizer{Recipe: recipe, Stats: &st}))
 		data[info.Name] = x.Codes
-		data[info.Name+scaleSuffix], err = appendScales(nil, x.Scales, scaleType(recipe), 0)
+		data[info.Name+tensorfile.ScaleSuffix], err = tensorfile.AppendScales(nil, x.Scales, scaleType(recipe), 0)
 		require.NoError(t, err)
 		s.add(&st)
 	}
 	for _, name := range []string{"first", "last", "many"} {
-		info := infoOf(t, file, name)
+		info := filetest.Info(t, file, name)
 		values, err := file.Float32s(name)
 		require.NoError(t, err)
-		n := nonFiniteWarning{Tensor: name, Shape: info.Shape, Index: -1}
+		n := NonFinite{Tensor: name, Shape: info.Shape, Index: -1}
 		for i, v := range values {
 			if v-v == 0 {
 				continue
@@ -213,25 +215,25 @@ func TestMatrixStrips(t *testing.T) {
 // TestOneScaleStats checks that strips under one scale have the codes and Stats of
 // the whole: extremes are zero, subnormal, saturated, infinite, NaN.
 func TestOneScaleStats(t *testing.T) {
-	for _, ends := range [][]float32{{1, -2}, {0, 0}, {1, inf(1)}, {inf(-1), 3}, {nan, 5}, {nan, inf(-1)}, {1.9, -1.9}, {1e-42, -1e-42}, {1e-43, 0}} {
-		values := append(arrayOf[float32]{1, 1e-3, 1e-9, 0, 0.01, -0.4}, ends...)
+	for _, ends := range [][]float32{{1, -2}, {0, 0}, {1, infinity(1)}, {infinity(-1), 3}, {nan32, 5}, {nan32, infinity(-1)}, {1.9, -1.9}, {1e-42, -1e-42}, {1e-43, 0}} {
+		values := append(tensorfile.Values[float32]{1, 1e-3, 1e-9, 0, 0.01, -0.4}, ends...)
 		if ends[0] < 1e-40 { // nothing larger beside it
-			values = arrayOf[float32](append(make([]float32, 6), ends...))
+			values = tensorfile.Values[float32](append(make([]float32, 6), ends...))
 		}
-		for _, p := range justInTime() {
+		for _, p := range tensorfile.Profiles() {
 			for _, f := range fp8.Formats() {
 				var want fp8.Stats
 				x := tensor.Tensor{Shape: []int{len(values)}}
 				recipe := scaling.Recipe{Profile: p, Format: f, Policy: fp8.Policy{Inf: fp8.InfPropagate}}
-				require.NoError(t, values.quantize(&x, &scaling.Quantizer{Recipe: recipe, Stats: &want}))
+				require.NoError(t, values.Quantize(&x, &scaling.Quantizer{Recipe: recipe, Stats: &want}))
 
 				m := newMatrix(safetensors.Info{DType: safetensors.F32, Shape: x.Shape}, recipe, 12)
-				m.survey(values[:3].extremes())
-				m.survey(values[3:].extremes())
+				m.survey(values[:3].Extremes())
+				m.survey(values[3:].Extremes())
 				var err error
-				m.scale, err = values.scale(recipe, m.extremes)
+				m.scale, err = values.Scale(recipe, m.extremes)
 				require.NoError(t, err)
-				require.Equal(t, floatBytes(x.Scales...), floatBytes(m.scale.Stored))
+				require.Equal(t, filetest.FloatBytes(x.Scales...), filetest.FloatBytes(m.scale.Stored))
 				var got fp8.Stats
 				var codes tensor.Tensor
 				for s := range m.strips() {
@@ -252,7 +254,7 @@ func quantizeOpen(t *testing.T, file *safetensors.File, out string, recipe scali
 	require.NoError(t, err)
 	infos, total := declare(parts)
 	return safetensors.WriteFileAtFunc(out, infos, nil, func(w *safetensors.WriterAt) error {
-		q := quantizer{ctx: t.Context(), file: file, out: w, recipe: recipe, strip: strip, progress: newProgress(io.Discard, total, "")}
+		q := quantizer{ctx: t.Context(), file: file, out: w, recipe: recipe, strip: strip, progress: newCounter(nil, total)}
 		_, err := q.write(parts)
 		return err
 	})
@@ -260,8 +262,8 @@ func quantizeOpen(t *testing.T, file *safetensors.File, out string, recipe scali
 
 // TestQuantizeShrunk reads a file that is shorter than when it was opened.
 func TestQuantizeShrunk(t *testing.T) {
-	whole, err := os.ReadFile(writeTensors(t, nil,
-		f32("w", []int{4, 64}, make([]float32, 256)...), raw("z", safetensors.U8, []int{300}, make([]byte, 300)...)))
+	whole, err := os.ReadFile(filetest.Write(t, nil,
+		filetest.F32("w", []int{4, 64}, make([]float32, 256)...), filetest.Raw("z", safetensors.U8, []int{300}, make([]byte, 300)...)))
 	require.NoError(t, err)
 	for cut, want := range map[int]string{
 		1:   `tensor "z": reading 100 of its 300 bytes at data offset 1224: unexpected EOF`,
@@ -270,26 +272,36 @@ func TestQuantizeShrunk(t *testing.T) {
 		file, err := safetensors.NewReader(strings.NewReader(string(whole[:len(whole)-cut])), int64(len(whole)))
 		require.NoError(t, err)
 		for _, b := range []tensor.Block{{Rows: 1}, {}} {
-			recipe, out := scaling.Recipe{Block: b}, output(t)
+			recipe, out := scaling.Recipe{Block: b}, filetest.Output(t)
 			err := quantizeOpen(t, file, out, recipe, 100)
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			if b.Rows == 1 {
 				require.ErrorContains(t, err, want)
 			}
-			requireNothing(t, out)
+			filetest.RequireNothing(t, out)
 		}
 	}
+}
+
+// TestQuantizeInterrupted checks that a job that is stopped leaves no file behind.
+func TestQuantizeInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out := filetest.Output(t)
+	_, err := Job{In: ragged(t, safetensors.F32), Out: out, Recipe: scaling.Default(scaling.Weight)}.Run(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	filetest.RequireNothing(t, out)
 }
 
 // TestQuantizeInterruptedLater ends the context while strips are being done.
 func TestQuantizeInterruptedLater(t *testing.T) {
 	for _, b := range []tensor.Block{{Rows: 1}, {}} {
 		ctx, cancel := context.WithCancel(t.Context())
-		out := output(t)
-		job := quantizing{in: ragged(t, safetensors.F32), out: out, recipe: scaling.Recipe{Block: b}, strip: 1}
-		_, err := job.run(countdown{ctx, cancel, new(atomic.Int64)}, io.Discard)
-		require.EqualError(t, err, "interrupted: no file was written")
-		requireNothing(t, out)
+		out := filetest.Output(t)
+		job := Job{In: ragged(t, safetensors.F32), Out: out, Recipe: scaling.Recipe{Block: b}, strip: 1}
+		_, err := job.Run(countdown{ctx, cancel, new(atomic.Int64)})
+		require.ErrorIs(t, err, context.Canceled)
+		filetest.RequireNothing(t, out)
 	}
 }
 
@@ -307,9 +319,9 @@ func (c countdown) Err() error {
 	return c.Context.Err()
 }
 
-func TestCrew(t *testing.T) {
+func TestPool(t *testing.T) {
 	type own struct{ done int }
-	c := newCrew(3, func() *own { return new(own) })
+	c := newPool(3, func() *own { return new(own) })
 	var sum atomic.Int64
 	for i := range 100 {
 		c.give(func(w *own) error {
@@ -329,20 +341,20 @@ func TestCrew(t *testing.T) {
 	require.Equal(t, int64(4950), sum.Load(), "no task is begun after an error")
 }
 
-// TestCrewFirstError checks that the error is that of the earliest task, though it
+// TestPoolFirstError checks that the error is that of the earliest task, though it
 // fails last.
-func TestCrewFirstError(t *testing.T) {
-	c := newCrew(2, func() *int { return new(int) })
+func TestPoolFirstError(t *testing.T) {
+	c := newPool(2, func() *int { return new(int) })
 	first, later := errors.New("first"), make(chan bool)
 	c.give(func(*int) error { <-later; return first })
 	c.give(func(*int) error { defer close(later); return errors.New("second") })
 	require.Equal(t, first, c.finish())
 }
 
-// TestCrewOrder checks that an error keeps later tasks from being begun, not earlier
+// TestPoolOrder checks that an error keeps later tasks from being begun, not earlier
 // ones that a slower goroutine has taken.
-func TestCrewOrder(t *testing.T) {
-	var c crew[int]
+func TestPoolOrder(t *testing.T) {
+	var c pool[int]
 	c.pending.Add(2)
 	first, second := errors.New("first"), errors.New("second")
 	c.do(task[int]{func(*int) error { return second }, 1}, nil)
@@ -365,12 +377,16 @@ func (r lateReader) ReadAt(p []byte, off int64) (int, error) {
 
 // TestSurveyIsAwaited reads the largest value of a tensor last.
 func TestSurveyIsAwaited(t *testing.T) {
-	data, err := os.ReadFile(writeTensors(t, nil, f32("w", []int{1, 4}, 1, 1, 1, 448)))
+	data, err := os.ReadFile(filetest.Write(t, nil, filetest.F32("w", []int{1, 4}, 1, 1, 1, 448)))
 	require.NoError(t, err)
 	file, err := safetensors.NewReader(lateReader{strings.NewReader(string(data))}, int64(len(data)))
 	require.NoError(t, err)
-	recipe, out := scaling.Recipe{Profile: scaling.TECurrent}, output(t)
+	recipe, out := scaling.Recipe{Profile: scaling.TECurrent}, filetest.Output(t)
 	require.NoError(t, quantizeOpen(t, file, out, recipe, 4))
-	require.Equal(t, floatBytes(1), bytesOf(t, openFile(t, out), "w_scale_inv"))
-	require.Equal(t, []byte{0x38, 0x38, 0x38, 0x7E}, bytesOf(t, openFile(t, out), "w"))
+	require.Equal(t, filetest.FloatBytes(1), filetest.Bytes(t, filetest.Open(t, out), "w_scale_inv"))
+	require.Equal(t, []byte{0x38, 0x38, 0x38, 0x7E}, filetest.Bytes(t, filetest.Open(t, out), "w"))
 }
+
+var nan32 = float32(math.NaN())
+
+func infinity(sign int) float32 { return float32(math.Inf(sign)) }

@@ -1,14 +1,14 @@
 //go:build !race
 
-package main
+package quantize
 
 import (
-	"io"
 	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -17,16 +17,16 @@ import (
 // TestQuantizeMemory checks that a file needs memory for strips, not for itself.
 // The race detector has pools lose what they keep.
 func TestQuantizeMemory(t *testing.T) {
-	path := writeTensors(t, nil,
-		raw("a", safetensors.F32, []int{512, 8192}, make([]byte, 16<<20)...),
-		raw("b", safetensors.BF16, []int{1024, 4096}, make([]byte, 8<<20)...),
-		raw("copied", safetensors.U8, []int{8 << 20}, make([]byte, 8<<20)...),
+	path := filetest.Write(t, nil,
+		filetest.Raw("a", safetensors.F32, []int{512, 8192}, make([]byte, 16<<20)...),
+		filetest.Raw("b", safetensors.BF16, []int{1024, 4096}, make([]byte, 8<<20)...),
+		filetest.Raw("copied", safetensors.U8, []int{8 << 20}, make([]byte, 8<<20)...),
 	)
 	for _, b := range []tensor.Block{{Rows: 1, Cols: 128}, {Rows: 1, Cols: 32}, {Rows: 1}, {}} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		job := quantizing{in: path, out: output(t), recipe: scaling.Recipe{Block: b}, strip: 64 << 10}
-		_, err := job.run(t.Context(), io.Discard)
+		job := Job{In: path, Out: filetest.Output(t), Recipe: scaling.Recipe{Block: b}, strip: 64 << 10}
+		_, err := job.Run(t.Context())
 		require.NoError(t, err)
 		runtime.ReadMemStats(&after)
 		strips := uint64(min(runtime.GOMAXPROCS(0), mostWorkers)) * 64 << 10

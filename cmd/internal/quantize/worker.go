@@ -1,9 +1,10 @@
-package main
+package quantize
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -11,23 +12,23 @@ import (
 // worker does a quantizer's strips one at a time, in memory that it keeps.
 type worker struct {
 	*quantizer
-	buffers map[safetensors.DType]buffer
+	buffers map[safetensors.DType]tensorfile.Buffer
 	tensor  tensor.Tensor
 	bytes   []byte // scales as they are written, or what is copied
 }
 
 func newWorker(q *quantizer) *worker {
-	return &worker{quantizer: q, buffers: map[safetensors.DType]buffer{}}
+	return &worker{quantizer: q, buffers: map[safetensors.DType]tensorfile.Buffer{}}
 }
 
-func (w *worker) read(m *matrix, s span) (array, error) {
+func (w *worker) read(m *matrix, s span) (tensorfile.Array, error) {
 	b := w.buffers[m.DType]
 	if b == nil {
-		b = newBuffer(m.DType)
+		b = tensorfile.NewBuffer(m.DType)
 		w.buffers[m.DType] = b
 	}
 	first, n := m.elements(s)
-	return b.read(w.file, m.Name, first, n)
+	return b.Read(w.file, m.Name, first, n)
 }
 
 // survey takes note of a strip's extremes.
@@ -36,7 +37,7 @@ func (w *worker) survey(m *matrix, s span) error {
 	if err != nil {
 		return err
 	}
-	m.survey(values.extremes())
+	m.survey(values.Extremes())
 	return nil
 }
 
@@ -46,7 +47,7 @@ func (w *worker) settle(m *matrix) error {
 	if err != nil {
 		return err
 	}
-	if m.scale, err = none.scale(m.recipe, m.extremes); err != nil {
+	if m.scale, err = none.Scale(m.recipe, m.extremes); err != nil {
 		return err
 	}
 	w.tensor.Scales = append(w.tensor.Scales[:0], m.scale.Stored)
@@ -77,10 +78,10 @@ func (w *worker) encode(m *matrix, s span) error {
 
 func (w *worker) writeScales(m *matrix, s span) (err error) {
 	first, dtype := m.firstScale(s), scaleType(m.recipe)
-	if w.bytes, err = appendScales(w.bytes[:0], w.tensor.Scales, dtype, first); err != nil {
+	if w.bytes, err = tensorfile.AppendScales(w.bytes[:0], w.tensor.Scales, dtype, first); err != nil {
 		return fmt.Errorf("tensor %q: %w", m.Name, err)
 	}
-	return w.write(m.Name+scaleSuffix, w.bytes, int64(first)*int64(dtype.Size()))
+	return w.write(m.Name+tensorfile.ScaleSuffix, w.bytes, int64(first)*int64(dtype.Size()))
 }
 
 // copy copies n bytes of a tensor as they are.
@@ -93,9 +94,9 @@ func (w *worker) copy(name string, from int64, n int) error {
 }
 
 func (w *worker) write(name string, data []byte, at int64) error {
-	err := w.out.WriteAt(name, data, at)
-	if err == nil {
-		err = w.progress.Add(len(data))
+	if err := w.out.WriteAt(name, data, at); err != nil {
+		return err
 	}
-	return err
+	w.progress.add(int64(len(data)))
+	return nil
 }

@@ -1,8 +1,9 @@
-package main
+package quantize
 
 import (
 	"iter"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -20,7 +21,7 @@ type matrix struct {
 	oneScale bool      // for several strips
 	scale    fp8.Scale // that one, once it is known
 
-	outcome
+	result
 }
 
 // newMatrix cuts a tensor into strips of the given bytes, or of one row of blocks
@@ -72,14 +73,14 @@ func (m *matrix) firstScale(s span) int {
 }
 
 // quantize makes t of the values of a strip and returns what happened to them.
-func (m *matrix) quantize(t *tensor.Tensor, values array, s span) (st fp8.Stats, err error) {
+func (m *matrix) quantize(t *tensor.Tensor, values tensorfile.Array, s span) (st fp8.Stats, err error) {
 	t.Name, t.Shape = m.Name, append(t.Shape[:0], s.hi-s.lo, m.cols)
 	if !m.oneScale {
-		err = values.quantize(t, &scaling.Quantizer{Recipe: m.recipe, Stats: &st})
+		err = values.Quantize(t, &scaling.Quantizer{Recipe: m.recipe, Stats: &st})
 		return st, err
 	}
 	t.Format, t.Block = m.recipe.Format, tensor.Block{}
-	err = values.encode(t, tensor.Quantization{
+	err = values.Encode(t, tensor.Quantization{
 		Scale:  func(float32, bool) fp8.Scale { return m.scale },
 		Policy: m.recipe.Policy,
 		Stats:  &st,

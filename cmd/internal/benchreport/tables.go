@@ -1,4 +1,4 @@
-package main
+package benchreport
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/octavo-fp8/octavo/bench"
 )
 
-// print writes the tables, and where the plots are.
-func (r benchResult) print(w io.Writer, dir string) error {
+// WriteText writes the tables for people, and where the plots are.
+func (r Result) WriteText(w io.Writer, dir string) error {
 	fmt.Fprintln(w, r.machine())
 	for _, section := range []func(io.Writer) error{r.printProducts, r.printLimits, r.printConversions} {
 		if err := section(w); err != nil {
@@ -26,7 +26,7 @@ func (r benchResult) print(w io.Writer, dir string) error {
 
 // printProducts writes a table for each number of workers, with a group of columns
 // for each level and peer.
-func (r benchResult) printProducts(w io.Writer) error {
+func (r Result) printProducts(w io.Writer) error {
 	if len(r.Products) == 0 {
 		return nil
 	}
@@ -67,7 +67,7 @@ func putProduct(t *crossTable, p bench.Product) {
 	}
 }
 
-func (r benchResult) printLimits(w io.Writer) error {
+func (r Result) printLimits(w io.Writer) error {
 	if len(r.Limits.FMA)+len(r.Limits.Read) == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (r benchResult) printLimits(w io.Writer) error {
 	return t.print(w)
 }
 
-func (r benchResult) printConversions(w io.Writer) error {
+func (r Result) printConversions(w io.Writer) error {
 	if len(r.Conversions) == 0 {
 		return nil
 	}

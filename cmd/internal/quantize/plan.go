@@ -1,4 +1,4 @@
-package main
+package quantize
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -36,14 +37,14 @@ func planParts(file *safetensors.File, r scaling.Recipe, only *regexp.Regexp) ([
 	var parts []part
 	selected := false
 	for _, info := range file.Tensors() {
-		if !isMatrix(file, info) || !selects(only, info.Name) {
+		if !tensorfile.IsMatrix(file, info) || !tensorfile.Selects(only, info.Name) {
 			parts = append(parts, part{info, info, copied, info.DType.Size()})
 			continue
 		}
 		if info.Bytes() > math.MaxInt {
 			return nil, fmt.Errorf("tensor %q: %s %v does not fit in memory", info.Name, info.DType, info.Shape)
 		}
-		if name := info.Name + scaleSuffix; has(file, name) {
+		if name := info.Name + tensorfile.ScaleSuffix; tensorfile.Has(file, name) {
 			return nil, fmt.Errorf("tensor %q cannot be quantized, since the file already has a tensor %q: leave it out with --only",
 				info.Name, name)
 		}
@@ -60,8 +61,8 @@ func planParts(file *safetensors.File, r scaling.Recipe, only *regexp.Regexp) ([
 // quantizedParts returns the scales and the codes of a tensor. They stay side by
 // side, unless the size of the codes would misalign the scales of the next tensor.
 func quantizedParts(info safetensors.Info, r scaling.Recipe) []part {
-	s := safetensors.Info{Name: info.Name + scaleSuffix, DType: scaleType(r), Shape: grid(info.Shape, r.Block)}
-	c := safetensors.Info{Name: info.Name, DType: dtypes[r.Format], Shape: info.Shape}
+	s := safetensors.Info{Name: info.Name + tensorfile.ScaleSuffix, DType: scaleType(r), Shape: grid(info.Shape, r.Block)}
+	c := safetensors.Info{Name: info.Name, DType: tensorfile.DTypeOf(r.Format), Shape: info.Shape}
 	align := s.DType.Size()
 	if c.Bytes()%int64(align) != 0 {
 		return []part{{s, info, scales, align}, {c, info, codes, c.DType.Size()}}

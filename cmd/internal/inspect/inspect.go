@@ -1,4 +1,6 @@
-package main
+// Package inspect is what octavo inspect does: it says what is in a safetensors file
+// and what FP8 would do to it.
+package inspect
 
 import (
 	"fmt"
@@ -8,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -69,18 +72,18 @@ type recipeReport struct {
 	ScaleMax        scaling.Float   `json:"scaleMax"`
 }
 
-// inspector makes reports of a file's tensors.
-type inspector struct {
-	file   *safetensors.File
-	format fp8.Format
-	only   *regexp.Regexp
+// Inspector makes reports of the tensors of a file.
+type Inspector struct {
+	File   *safetensors.File
+	Format fp8.Format     // that recipes encode to
+	Only   *regexp.Regexp // matches the names of the tensors to report; nil: all
 }
 
 // each calls visit with a report of every selected tensor, one at a time.
-func (in *inspector) each(visit func(tensorReport) error) error {
+func (in *Inspector) each(visit func(tensorReport) error) error {
 	selected := false
-	for _, info := range in.file.Tensors() {
-		if !selects(in.only, info.Name) {
+	for _, info := range in.File.Tensors() {
+		if !tensorfile.Selects(in.Only, info.Name) {
 			continue
 		}
 		selected = true
@@ -92,15 +95,15 @@ func (in *inspector) each(visit func(tensorReport) error) error {
 			return err
 		}
 	}
-	if in.only != nil && !selected {
-		return fmt.Errorf("no tensor has a name that matches --only %q", in.only)
+	if in.Only != nil && !selected {
+		return fmt.Errorf("no tensor has a name that matches --only %q", in.Only)
 	}
 	return nil
 }
 
-func (in *inspector) report(info safetensors.Info) (tensorReport, error) {
+func (in *Inspector) report(info safetensors.Info) (tensorReport, error) {
 	r := tensorReport{Name: info.Name, DType: info.DType, Shape: info.Shape, Bytes: info.Bytes()}
-	values, err := readArray(in.file, info)
+	values, err := tensorfile.ReadArray(in.File, info)
 	if err != nil || values == nil {
 		return r, err
 	}
@@ -110,14 +113,14 @@ func (in *inspector) report(info safetensors.Info) (tensorReport, error) {
 	if r.Scales, err = in.reportScales(info); err != nil {
 		return r, err
 	}
-	if isMatrix(in.file, info) {
-		r.Recipes, err = reportRecipes(values, info, in.format)
+	if tensorfile.IsMatrix(in.File, info) {
+		r.Recipes, err = reportRecipes(values, info, in.Format)
 	}
 	return r, err
 }
 
-func reportValues(values array) (*valuesReport, error) {
-	st, first, err := values.measure()
+func reportValues(values tensorfile.Array) (*valuesReport, error) {
+	st, first, err := values.Measure()
 	if err != nil {
 		return nil, err
 	}
@@ -134,23 +137,23 @@ func reportValues(values array) (*valuesReport, error) {
 
 // reportScales describes the scales of a tensor of codes, where the file has
 // them.
-func (in *inspector) reportScales(codes safetensors.Info) (*scalesReport, error) {
-	info, ok := in.file.Info(codes.Name + scaleSuffix)
-	if _, isFP8 := formatOf(codes.DType); !ok || !isFP8 || !hasScales(info.DType) {
+func (in *Inspector) reportScales(codes safetensors.Info) (*scalesReport, error) {
+	info, ok := in.File.Info(codes.Name + tensorfile.ScaleSuffix)
+	if _, isFP8 := tensorfile.FormatOf(codes.DType); !ok || !isFP8 || !tensorfile.CanBeScales(info.DType) {
 		return nil, nil
 	}
-	scales, err := readScales(in.file, info)
+	scales, err := tensorfile.ReadScales(in.File, info)
 	if err != nil {
 		return nil, err
 	}
 	r := &scalesReport{Name: info.Name, DType: info.DType, Shape: info.Shape}
-	r.Min, r.Max = scaleRange(scales)
+	r.Min, r.Max = tensorfile.ScaleRange(scales)
 	return r, nil
 }
 
 // reportRecipes quantizes a matrix under every recipe, several at a time.
-func reportRecipes(values array, info safetensors.Info, f fp8.Format) ([]recipeReport, error) {
-	profiles := justInTime()
+func reportRecipes(values tensorfile.Array, info safetensors.Info, f fp8.Format) ([]recipeReport, error) {
+	profiles := tensorfile.Profiles()
 	reports, errs := make([]recipeReport, len(profiles)), make([]error, len(profiles))
 	var wait sync.WaitGroup
 	places := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -170,12 +173,12 @@ func reportRecipes(values array, info safetensors.Info, f fp8.Format) ([]recipeR
 	return reports, nil
 }
 
-func reportRecipe(values array, info safetensors.Info, p scaling.Profile, f fp8.Format) (recipeReport, error) {
+func reportRecipe(values tensorfile.Array, info safetensors.Info, p scaling.Profile, f fp8.Format) (recipeReport, error) {
 	recipe := p.Recipe(scaling.Weight)
 	recipe.Format = f
 	st := fp8.Stats{Detail: new(fp8.Detail)}
 	t := tensor.Tensor{Name: info.Name, Shape: info.Shape}
-	if err := values.quantize(&t, &scaling.Quantizer{Recipe: recipe, Stats: &st}); err != nil {
+	if err := values.Quantize(&t, &scaling.Quantizer{Recipe: recipe, Stats: &st}); err != nil {
 		return recipeReport{}, err
 	}
 	r := recipeReport{
@@ -183,6 +186,6 @@ func reportRecipe(values array, info safetensors.Info, p scaling.Profile, f fp8.
 		Saturated: st.Saturated(), Flushed: st.Flushed, BecameNonFinite: st.BecameNonFinite, Subnormal: st.Subnormal,
 		SQNR: jsonout.Number(st.Detail.SQNR()),
 	}
-	r.ScaleMin, r.ScaleMax = scaleRange(t.Scales)
+	r.ScaleMin, r.ScaleMax = tensorfile.ScaleRange(t.Scales)
 	return r, nil
 }

@@ -1,4 +1,4 @@
-package main
+package tensorfile
 
 import (
 	"encoding/binary"
@@ -12,9 +12,9 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
-// scaleSuffix is what is added to the name of a tensor of codes to name its
+// ScaleSuffix is what is added to the name of a tensor of codes to name its
 // dequantization scales, as in DeepSeek's checkpoints.
-const scaleSuffix = "_scale_inv"
+const ScaleSuffix = "_scale_inv"
 
 var dtypes = map[fp8.Format]safetensors.DType{
 	fp8.E4M3:     safetensors.F8E4M3,
@@ -23,8 +23,11 @@ var dtypes = map[fp8.Format]safetensors.DType{
 	fp8.E5M2FNUZ: safetensors.F8E5M2FNUZ,
 }
 
-// formatOf returns the format of a tensor of codes.
-func formatOf(d safetensors.DType) (f fp8.Format, ok bool) {
+// DTypeOf returns the type of tensors of codes of a format.
+func DTypeOf(f fp8.Format) safetensors.DType { return dtypes[f] }
+
+// FormatOf returns the format of a tensor of codes.
+func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) {
 	for f, dtype := range dtypes {
 		if dtype == d {
 			return f, true
@@ -33,8 +36,8 @@ func formatOf(d safetensors.DType) (f fp8.Format, ok bool) {
 	return 0, false
 }
 
-// isFloat reports whether tensors of type d can be quantized.
-func isFloat(d safetensors.DType) bool {
+// IsFloat reports whether tensors of type d can be quantized.
+func IsFloat(d safetensors.DType) bool {
 	switch d {
 	case safetensors.F64, safetensors.F32, safetensors.F16, safetensors.BF16:
 		return true
@@ -42,19 +45,19 @@ func isFloat(d safetensors.DType) bool {
 	return false
 }
 
-// isMatrix reports whether a tensor of a file is one that quantizing is for.
-func isMatrix(file *safetensors.File, info safetensors.Info) bool {
-	return isFloat(info.DType) && len(info.Shape) >= 2 && info.Len() > 0 && !isScale(file, info.Name)
+// IsMatrix reports whether a tensor of a file is one that quantizing is for.
+func IsMatrix(file *safetensors.File, info safetensors.Info) bool {
+	return IsFloat(info.DType) && len(info.Shape) >= 2 && info.Len() > 0 && !isScale(file, info.Name)
 }
 
 // isScale reports whether a tensor of a file holds the scales of codes.
 func isScale(file *safetensors.File, name string) bool {
-	base, ok := strings.CutSuffix(name, scaleSuffix)
+	base, ok := strings.CutSuffix(name, ScaleSuffix)
 	if !ok {
 		return false
 	}
 	info, _ := file.Info(base)
-	_, ok = formatOf(info.DType)
+	_, ok = FormatOf(info.DType)
 	return ok
 }
 
@@ -66,11 +69,11 @@ func e8m0Values(data []byte) []float32 {
 	return values
 }
 
-// hasScales reports whether tensors of type d can be scales.
-func hasScales(d safetensors.DType) bool { return d == safetensors.F8E8M0 || isFloat(d) }
+// CanBeScales reports whether tensors of type d can be scales.
+func CanBeScales(d safetensors.DType) bool { return d == safetensors.F8E8M0 || IsFloat(d) }
 
-// readScales reads a tensor of scales.
-func readScales(file *safetensors.File, info safetensors.Info) ([]float32, error) {
+// ReadScales reads a tensor of scales.
+func ReadScales(file *safetensors.File, info safetensors.Info) ([]float32, error) {
 	if info.DType != safetensors.F8E8M0 {
 		return file.Float32s(info.Name)
 	}
@@ -78,9 +81,9 @@ func readScales(file *safetensors.File, info safetensors.Info) ([]float32, error
 	return e8m0Values(data), err
 }
 
-// appendScales appends the bytes of scales, of which the first is that of block
+// AppendScales appends the bytes of scales, of which the first is that of block
 // first; those of an E8M0 profile are powers of two or NaN.
-func appendScales(b []byte, scales []float32, dtype safetensors.DType, first int) ([]byte, error) {
+func AppendScales(b []byte, scales []float32, dtype safetensors.DType, first int) ([]byte, error) {
 	for i, s := range scales {
 		if dtype != safetensors.F8E8M0 {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s))
@@ -95,9 +98,9 @@ func appendScales(b []byte, scales []float32, dtype safetensors.DType, first int
 	return b, nil
 }
 
-// scaleRange returns the smallest and the largest scale, both NaN if one is, or
+// ScaleRange returns the smallest and the largest scale, both NaN if one is, or
 // 0 if there are none.
-func scaleRange(scales []float32) (lo, hi scaling.Float) {
+func ScaleRange(scales []float32) (lo, hi scaling.Float) {
 	if len(scales) == 0 {
 		return 0, 0
 	}

@@ -1,30 +1,31 @@
-package main
+package quantize
 
 import (
 	"sync"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
-// outcome is what is known of a matrix from the strips done so far, in whatever
+// result is what is known of a matrix from the strips done so far, in whatever
 // order. Its methods may be called by several goroutines at once.
-type outcome struct {
+type result struct {
 	mu       sync.Mutex
-	extremes extremes
+	extremes tensorfile.Extremes
 	stats    fp8.Stats
 	first    telemetry.NonFinite // of stats.NonFinite() values, if that is not 0
 }
 
-func (r *outcome) survey(e extremes) {
+func (r *result) survey(e tensorfile.Extremes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.extremes.merge(e)
+	r.extremes.Merge(e)
 }
 
 // add notes what happened to values, of which the first is the given element of the
 // matrix.
-func (r *outcome) add(st *fp8.Stats, values array, first int64) error {
+func (r *result) add(st *fp8.Stats, values tensorfile.Array, first int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.stats.NonFinite()
@@ -32,7 +33,7 @@ func (r *outcome) add(st *fp8.Stats, values array, first int64) error {
 	if st.NonFinite() == 0 || before > 0 && int64(r.first.Index) < first {
 		return nil
 	}
-	_, found, err := values.measure()
+	_, found, err := values.Measure()
 	found.Index += int(first)
 	r.first = found
 	return err

@@ -1,46 +1,31 @@
-package main
+// Package operand reads the operands of a product, FP8 codes and their scales, from
+// safetensors and .npy files.
+package operand
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// operandFlags say which tensors make up an operand.
-type operandFlags struct {
-	codes, scales string
-	block         tensor.Block
-	bytes         safetensors.DType // what codes of type U8 are, if anything
+// Operand says which tensors make up an operand.
+type Operand struct {
+	Codes, Scales string // names of tensors, or of .npy files
+	Block         tensor.Block
+	Bytes         safetensors.DType // what codes of type U8 are, if anything
 }
 
-func (o *operandFlags) add(cmd *cobra.Command, name, shape string) {
-	cmd.Flags().StringVar(&o.codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
-	cmd.Flags().StringVar(&o.scales, name+"-scales", "", "`NAME` of the tensor of its scales (required)")
-	blockFlag(cmd, &o.block, name+"-block", "rows and columns that share a scale (required)")
-	markRequired(cmd, name, name+"-scales", name+"-block")
-}
-
-// addFormat adds a flag for codes that are but bytes.
-func (o *operandFlags) addFormat(cmd *cobra.Command, name string) {
-	parse := func(text string) (safetensors.DType, error) {
-		f, err := fp8.ParseFormat(text)
-		return dtypes[f], err
-	}
-	cmd.Flags().Var(&parsed[safetensors.DType]{&o.bytes, "", formatNames, parse}, name+"-format", "format of codes that are bytes (U8)")
-}
-
-// readPair returns both operands of a product.
-func readPair(s *source, a, b operandFlags) (x, y *tensor.Tensor, err error) {
-	if x, err = a.read(s); err != nil {
+// ReadPair returns both operands of a product.
+func ReadPair(s *Source, a, b Operand) (x, y *tensor.Tensor, err error) {
+	if x, err = a.Read(s); err != nil {
 		return nil, nil, err
 	}
-	if y, err = b.read(s); err != nil {
+	if y, err = b.Read(s); err != nil {
 		return nil, nil, err
 	}
 	return x, y, checkEmpty(x, y)
@@ -59,9 +44,9 @@ func checkEmpty(a, b *tensor.Tensor) error {
 	return nil
 }
 
-// read returns the operand, whose scales are of the right number.
-func (o *operandFlags) read(s *source) (*tensor.Tensor, error) {
-	codes, err := s.find(o.codes)
+// Read returns the operand, whose scales are of the right number.
+func (o *Operand) Read(s *Source) (*tensor.Tensor, error) {
+	codes, err := s.Find(o.Codes)
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +58,11 @@ func (o *operandFlags) read(s *source) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tensor.Tensor{Name: codes.Name, Format: format, Shape: codes.Shape, Block: o.block}
-	if t.Codes, err = codes.file.Bytes(codes.Name); err != nil {
+	t := &tensor.Tensor{Name: codes.Name, Format: format, Shape: codes.Shape, Block: o.Block}
+	if t.Codes, err = codes.File.Bytes(codes.Name); err != nil {
 		return nil, err
 	}
-	if t.Scales, err = readScales(scales.file, scales.Info); err != nil {
+	if t.Scales, err = tensorfile.ReadScales(scales.File, scales.Info); err != nil {
 		return nil, err
 	}
 	if err := t.Check(); err != nil {
@@ -91,18 +76,18 @@ func (o *operandFlags) read(s *source) (*tensor.Tensor, error) {
 }
 
 // format returns the format of codes.
-func (o *operandFlags) format(codes safetensors.Info, s *source) (fp8.Format, error) {
-	if codes.DType == safetensors.U8 && o.bytes != "" {
-		codes.DType = o.bytes
+func (o *Operand) format(codes safetensors.Info, s *Source) (fp8.Format, error) {
+	if codes.DType == safetensors.U8 && o.Bytes != "" {
+		codes.DType = o.Bytes
 	}
-	format, ok := formatOf(codes.DType)
+	format, ok := tensorfile.FormatOf(codes.DType)
 	switch {
-	case !ok && s.npy:
+	case !ok && s.NPY:
 		return 0, fmt.Errorf("tensor %q is %s, which does not say an FP8 format: want bytes (U8 or |u1) and a flag such as --a-format e4m3, or %s", codes.Name, codes.DType, codeTypes())
 	case !ok:
 		return 0, fmt.Errorf("tensor %q is %s, which does not say an FP8 format: want %s", codes.Name, codes.DType, codeTypes())
-	case o.bytes != "" && codes.DType != o.bytes:
-		return 0, fmt.Errorf("tensor %q is %s and not %s: leave the flag for its format out", codes.Name, codes.DType, o.bytes)
+	case o.Bytes != "" && codes.DType != o.Bytes:
+		return 0, fmt.Errorf("tensor %q is %s and not %s: leave the flag for its format out", codes.Name, codes.DType, o.Bytes)
 	}
 	return format, nil
 }
@@ -112,7 +97,7 @@ func (o *operandFlags) format(codes safetensors.Info, s *source) (fp8.Format, er
 func codeTypes() string {
 	var names []string
 	for _, f := range fp8.Formats() {
-		names = append(names, string(dtypes[f]))
+		names = append(names, string(tensorfile.DTypeOf(f)))
 	}
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
@@ -120,12 +105,12 @@ func codeTypes() string {
 
 // findScales returns the description of the operand's scales. Bytes in a .npy file
 // are E8M0: NumPy has no type for those.
-func (o *operandFlags) findScales(s *source) (located, error) {
-	scales, err := s.find(o.scales)
+func (o *Operand) findScales(s *Source) (Tensor, error) {
+	scales, err := s.Find(o.Scales)
 	if err != nil {
 		return scales, err
 	}
-	if scales.DType == safetensors.U8 && s.npy && isNPY(o.scales) {
+	if scales.DType == safetensors.U8 && s.NPY && IsNPY(o.Scales) {
 		scales.DType = safetensors.F8E8M0
 	}
 	if !slices.Contains([]safetensors.DType{safetensors.F32, safetensors.F8E8M0}, scales.DType) {

@@ -1,15 +1,18 @@
-package main
+// Package quantize is what octavo quantize does: it writes a safetensors file whose
+// float matrices are those of another file in FP8.
+package quantize
 
 import (
+	"cmp"
 	"context"
-	"io"
+	"fmt"
 	"regexp"
 	"runtime"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -21,42 +24,41 @@ const stripBytes = 1 << 20
 // mostWorkers bounds the goroutines, and so the memory: a few keep a disk busy.
 const mostWorkers = 8
 
-// quantizing is what the quantize command is asked for.
-type quantizing struct {
-	in, out string
-	recipe  scaling.Recipe
-	only    *regexp.Regexp // nil selects all
-	strip   int64          // bytes
+// Job says what to quantize, and how.
+type Job struct {
+	In, Out  string // paths of different files
+	Recipe   scaling.Recipe
+	Only     *regexp.Regexp    // matches the names of the matrices to quantize; nil: all
+	Progress progress.Reporter // hears of bytes written; nil: silent
+
+	strip int64 // bytes; 0: stripBytes
 }
 
-// run writes the file at in, with its selected matrices quantized, to out.
-func (j quantizing) run(ctx context.Context, stderr io.Writer) (*quantizeSummary, error) {
+// Run writes the file In, with its selected matrices quantized, to Out, which is
+// left as it was if there is an error.
+func (j Job) Run(ctx context.Context) (*Summary, error) {
 	start := time.Now()
-	if err := sameFile(j.in, j.out); err != nil {
-		return nil, err
-	}
-	file, err := open(j.in)
+	file, err := tensorfile.Open(j.In)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	parts, err := planParts(file, j.recipe, j.only)
+	parts, err := planParts(file, j.Recipe, j.Only)
 	if err != nil {
 		return nil, err
 	}
 	infos, total := declare(parts)
-	q := quantizer{ctx: ctx, file: file, recipe: j.recipe, strip: j.strip, progress: newProgress(stderr, total, "quantizing")}
-	var outcomes map[string]*outcome
-	err = safetensors.WriteFileAtFunc(j.out, infos, withRecipe(file.Metadata(), j.recipe), func(w *safetensors.WriterAt) (err error) {
+	q := quantizer{ctx: ctx, file: file, recipe: j.Recipe, strip: cmp.Or(j.strip, stripBytes), progress: newCounter(j.Progress, total)}
+	var results map[string]*result
+	err = safetensors.WriteFileAtFunc(j.Out, infos, withRecipe(file.Metadata(), j.Recipe), func(w *safetensors.WriterAt) (err error) {
 		q.out = w
-		outcomes, err = q.write(parts)
+		results, err = q.write(parts)
 		return err
 	})
-	q.progress.Finish()
 	if err != nil {
-		return nil, unwritten(j.out, err)
+		return nil, err
 	}
-	s := j.summary(parts, outcomes)
+	s := j.summary(parts, results)
 	s.took(time.Since(start))
 	return s, nil
 }
@@ -69,10 +71,10 @@ func declare(parts []part) (infos []safetensors.Info, total int64) {
 	return infos, total
 }
 
-func (j quantizing) summary(parts []part, outcomes map[string]*outcome) *quantizeSummary {
-	s := &quantizeSummary{
-		Input: j.in, Output: j.out, Profile: j.recipe.Profile, Format: j.recipe.Format.String(), Block: j.recipe.Block.String(),
-		NonFinite: []nonFiniteWarning{},
+func (j Job) summary(parts []part, results map[string]*result) *Summary {
+	s := &Summary{
+		Input: j.In, Output: j.Out, Profile: j.Recipe.Profile, Format: j.Recipe.Format.String(), Block: j.Recipe.Block.String(),
+		NonFinite: []NonFinite{},
 	}
 	for _, p := range parts {
 		switch p.content {
@@ -82,10 +84,10 @@ func (j quantizing) summary(parts []part, outcomes map[string]*outcome) *quantiz
 			s.Quantized.BytesAfter += p.Bytes()
 		case codes:
 			s.Quantized.add(p)
-			o := outcomes[p.Name]
-			s.add(&o.stats)
-			if n := o.stats.NonFinite(); n > 0 {
-				s.NonFinite = append(s.NonFinite, nonFiniteWarning{p.Name, p.Shape, o.first.Index, jsonout.Number(o.first.Value), n})
+			r := results[p.Name]
+			s.add(&r.stats)
+			if n := r.stats.NonFinite(); n > 0 {
+				s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.Index, jsonout.Number(r.first.Value), n})
 			}
 		}
 	}
@@ -93,7 +95,7 @@ func (j quantizing) summary(parts []part, outcomes map[string]*outcome) *quantiz
 	return s
 }
 
-func (c *tensorCount) add(p part) {
+func (c *TensorCount) add(p part) {
 	c.Tensors++
 	c.BytesBefore += p.source.Bytes()
 	c.BytesAfter += p.Bytes()
@@ -107,26 +109,26 @@ type quantizer struct {
 	out      *safetensors.WriterAt
 	recipe   scaling.Recipe
 	strip    int64 // bytes
-	progress *progressbar.ProgressBar
-	crew     *crew[worker]
+	progress *counter
+	pool     *pool[worker]
 }
 
 // write writes the data of all parts, and returns what became of the matrices, by
 // name.
-func (q *quantizer) write(parts []part) (map[string]*outcome, error) {
-	outcomes := map[string]*outcome{}
-	q.crew = newCrew(min(runtime.GOMAXPROCS(0), mostWorkers), func() *worker { return newWorker(q) })
+func (q *quantizer) write(parts []part) (map[string]*result, error) {
+	results := map[string]*result{}
+	q.pool = newPool(min(runtime.GOMAXPROCS(0), mostWorkers), func() *worker { return newWorker(q) })
 	for _, p := range parts {
 		switch p.content {
 		case copied:
 			q.copy(p)
 		case codes:
 			m := newMatrix(p.source, q.recipe, q.strip)
-			outcomes[p.Name] = &m.outcome
+			results[p.Name] = &m.result
 			q.quantize(m)
 		}
 	}
-	return outcomes, q.crew.finish()
+	return results, q.pool.finish()
 }
 
 // copy has a tensor copied.
@@ -143,11 +145,11 @@ func (q *quantizer) copy(p part) {
 func (q *quantizer) quantize(m *matrix) {
 	if m.oneScale {
 		q.eachStrip(m, (*worker).survey)
-		if q.crew.wait() != nil {
+		if q.pool.wait() != nil {
 			return
 		}
 		q.give(func(w *worker) error { return w.settle(m) })
-		if q.crew.wait() != nil {
+		if q.pool.wait() != nil {
 			return
 		}
 	}
@@ -160,11 +162,11 @@ func (q *quantizer) eachStrip(m *matrix, do func(*worker, *matrix, span) error) 
 	}
 }
 
-// give has the crew do a task, unless the command is interrupted.
+// give has the pool do a task, unless the context has ended.
 func (q *quantizer) give(task func(*worker) error) {
-	q.crew.give(func(w *worker) error {
-		if err := interrupted(q.ctx); err != nil {
-			return err
+	q.pool.give(func(w *worker) error {
+		if q.ctx.Err() != nil {
+			return fmt.Errorf("quantize: %w", context.Cause(q.ctx))
 		}
 		return task(w)
 	})

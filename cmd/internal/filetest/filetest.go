@@ -1,0 +1,78 @@
+// Package filetest makes safetensors files for tests of commands, and looks into those
+// that commands wrote.
+package filetest
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// FloatBytes returns values as little-endian float32.
+func FloatBytes(values ...float32) []byte {
+	var b []byte
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+// F32 returns a tensor of float32 values.
+func F32(name string, shape []int, values ...float32) safetensors.Tensor {
+	return Raw(name, safetensors.F32, shape, FloatBytes(values...)...)
+}
+
+// Raw returns a tensor of the given data.
+func Raw(name string, dtype safetensors.DType, shape []int, data ...byte) safetensors.Tensor {
+	return safetensors.Tensor{Info: safetensors.Info{Name: name, DType: dtype, Shape: shape}, Data: data}
+}
+
+// Write writes a file in a directory of its own.
+func Write(t *testing.T, metadata map[string]string, tensors ...safetensors.Tensor) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "in.safetensors")
+	require.NoError(t, safetensors.WriteFile(path, tensors, metadata))
+	return path
+}
+
+// Output is a path to write to, in a directory of its own.
+func Output(t *testing.T) string { return filepath.Join(t.TempDir(), "out.safetensors") }
+
+// RequireNothing checks that a failed command left nothing where out would be.
+func RequireNothing(t *testing.T, out string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// Open opens a file until the test ends.
+func Open(t *testing.T, path string) *safetensors.File {
+	t.Helper()
+	file, err := safetensors.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+// Bytes returns the data of a tensor that has to be there.
+func Bytes(t *testing.T, file *safetensors.File, name string) []byte {
+	t.Helper()
+	data, err := file.Bytes(name)
+	require.NoError(t, err)
+	return data
+}
+
+// Info returns the description of a tensor that has to be there.
+func Info(t *testing.T, file *safetensors.File, name string) safetensors.Info {
+	t.Helper()
+	info, ok := file.Info(name)
+	require.True(t, ok, "no tensor %q", name)
+	return info
+}
