@@ -132,7 +132,7 @@ func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
 			return inDirectory(err)
 		}
 	}
-	ctx, stop := untilInterrupt(cmd)
+	ctx, stop := untilSignal(cmd)
 	defer stop()
 	report, err := measureBench(ctx, cmd.ErrOrStderr(), suite)
 	if err != nil {

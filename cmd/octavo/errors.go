@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
 // The exit statuses.
@@ -21,8 +22,8 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// report writes err, which cmd returned, as one line and returns the exit
-// status.
+// report writes err, which cmd returned, as one line of bounded length, whatever the
+// names in it, and returns the exit status.
 func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
@@ -31,11 +32,11 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	if errors.As(err, &usageError{}) {
 		status, hint = exitUsage, fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
 	}
-	fmt.Fprintf(stderr, "octavo: %s%s\n", strings.ReplaceAll(err.Error(), "\n", " "), hint)
+	fmt.Fprintf(stderr, "octavo: %s%s\n", textout.Line(err.Error()), hint)
 	return status
 }
 
 // warn writes a line about something that does not stop a command.
 func warn(stderr io.Writer, format string, args ...any) {
-	fmt.Fprintf(stderr, "octavo: warning: "+format+"\n", args...)
+	fmt.Fprintf(stderr, "octavo: warning: %s\n", textout.Line(fmt.Sprintf(format, args...)))
 }

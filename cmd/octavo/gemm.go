@@ -52,7 +52,7 @@ func newGemmCommand() *cobra.Command {
 				return err
 			}
 			p := multiply.Product{A: x, B: y, Workers: int(min(workers, math.MaxInt32))}
-			ctx, stop := untilInterrupt(cmd)
+			ctx, stop := untilSignal(cmd)
 			defer stop()
 			if err := p.WriteFile(ctx, out, outType); err != nil {
 				return unwritten(out, err)

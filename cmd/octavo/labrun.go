@@ -35,7 +35,7 @@ func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) erro
 	if err := os.MkdirAll(flags.out, 0o777); err != nil {
 		return inDirectory(err)
 	}
-	ctx, stop := untilInterrupt(cmd)
+	ctx, stop := untilSignal(cmd)
 	defer stop()
 	var reports []*labreport.Report
 	chosen := experimentsOf(name)

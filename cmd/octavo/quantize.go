@@ -65,7 +65,7 @@ func newQuantizeCommand() *cobra.Command {
 			if cmd.Flags().Changed("block") {
 				job.Recipe.Block = block
 			}
-			ctx, stop := untilInterrupt(cmd)
+			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newBar(cmd.ErrOrStderr())
 			job.Progress = bar

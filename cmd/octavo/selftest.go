@@ -45,7 +45,7 @@ func newSelftestCommand() *cobra.Command {
 		Example: "  octavo selftest --time 1m --seed 7",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilInterrupt(cmd)
+			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newClock(cmd.ErrOrStderr(), o.Time)
 			o.Progress = bar.tick

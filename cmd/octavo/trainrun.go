@@ -24,7 +24,7 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilInterrupt(cmd)
+	ctx, stop := untilSignal(cmd)
 	defer stop()
 	bar := newStepBar(cmd.ErrOrStderr(), o.Steps)
 	var noDirectory error
@@ -49,7 +49,10 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 		return failure
 	}
 	if len(result.Points) == 0 {
-		return errors.Join(failure, errors.New("stopped before the first step: there is nothing to report"))
+		if failure == nil {
+			failure = errors.New("stopped before the first step: there is nothing to report")
+		}
+		return failure
 	}
 	if err := writeTrain(cmd.OutOrStdout(), flags, result); err != nil {
 		return err

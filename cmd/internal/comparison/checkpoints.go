@@ -56,7 +56,19 @@ func (c Checkpoints) resume(r *runner, names []string) error {
 		}
 		unusable = append(unusable, fmt.Errorf("checkpoint %s cannot be used: %w", path, err))
 	}
-	return fmt.Errorf("%w: train anew in another directory, without --resume", errors.Join(unusable...))
+	return fmt.Errorf("%w: train anew in another directory, without --resume", inOneLine(unusable))
+}
+
+// inOneLine is errors.Join for an error that is printed in one line.
+func inOneLine(errs []error) (all error) {
+	for _, err := range errs {
+		if all == nil {
+			all = err
+			continue
+		}
+		all = fmt.Errorf("%w; %w", all, err)
+	}
+	return all
 }
 
 func (c Checkpoints) warn(unusable []error) {

@@ -2,8 +2,11 @@ package jsonout
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 )
@@ -25,4 +28,24 @@ func TestPrint(t *testing.T) {
   "text": "<&>"
 }
 `, b.String())
+}
+
+// TestPrintEscapes prints names that would have a terminal do something. A program
+// reads them as they were.
+func TestPrintEscapes(t *testing.T) {
+	names := []string{"a\nb", "\x1b[2J", "\x7f", "\u009b2J", "\u202eabc", "\U000e0001", "é権😀", "\u2028", strings.Repeat("n", 1<<20)}
+	var out bytes.Buffer
+	require.NoError(t, Print(&out, names))
+	for _, r := range out.String() {
+		require.True(t, r == '\n' || unicode.IsPrint(r), "%U", r)
+	}
+	var got []string
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.Equal(t, names, got)
+	require.Contains(t, out.String(), "é権😀")
+	require.Contains(t, out.String(), `"\udb40\udc01"`)
+
+	out.Reset()
+	require.NoError(t, Print(&out, "a\xffb"))
+	require.Equal(t, "\"a\ufffdb\"\n", strings.ReplaceAll(out.String(), `\ufffd`, "\ufffd"))
 }

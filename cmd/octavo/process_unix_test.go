@@ -1,0 +1,151 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// TestMain makes this test binary the command where a test starts it as one.
+func TestMain(m *testing.M) {
+	if os.Getenv("OCTAVO_TEST_AS_COMMAND") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// process is the command in a process of its own.
+type process struct {
+	*exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+// start starts the command by way of a shell that does first what setup says.
+func start(t *testing.T, setup string, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := &process{Cmd: exec.Command("/bin/sh", append([]string{"-c", setup + `exec "$0" "$@"`, self}, args...)...)}
+	p.Env = append(os.Environ(), "OCTAVO_TEST_AS_COMMAND=1")
+	p.Stdout, p.Stderr = &p.stdout, &p.stderr
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	return p
+}
+
+// wait returns the exit status, or minus the signal that ended the process.
+func (p *process) wait(t *testing.T) int {
+	t.Helper()
+	err := p.Wait()
+	if err == nil {
+		return 0
+	}
+	var exit *exec.ExitError
+	require.True(t, errors.As(err, &exit), "%v", err)
+	if status := exit.Sys().(syscall.WaitStatus); status.Signaled() {
+		return -int(status.Signal())
+	}
+	return exit.ExitCode()
+}
+
+// eventually waits for something that is bound to happen.
+func eventually(t *testing.T, happened func() bool) {
+	t.Helper()
+	require.Eventually(t, happened, 2*time.Minute, 2*time.Millisecond)
+}
+
+// matches returns the files that match a pattern.
+func matches(t *testing.T, pattern ...string) []string {
+	names, err := filepath.Glob(filepath.Join(pattern...))
+	require.NoError(t, err)
+	return names
+}
+
+// sparse writes a file with one tensor of zeros that takes no room on disk.
+func sparse(t *testing.T, info safetensors.Info) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "sparse.safetensors")
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	defer file.Close()
+	_, err = safetensors.NewWriter(file, []safetensors.Info{info}, nil)
+	require.NoError(t, err)
+	stat, err := file.Stat()
+	require.NoError(t, err)
+	require.NoError(t, file.Truncate(stat.Size()+info.Bytes()))
+	return path
+}
+
+// TestSignalsStopQuantize checks that nothing is left of the file that was being
+// written, whichever signal it was.
+func TestSignalsStopQuantize(t *testing.T) {
+	in := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 20, 1 << 11}}) // 8 GiB
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		out := filetest.Output(t)
+		p := start(t, "", "quantize", in, "-o", out, "--profile", "deepseek")
+		eventually(t, func() bool { return len(matches(t, filepath.Dir(out), ".octavo-*")) == 1 })
+		require.NoError(t, p.Process.Signal(s))
+		require.Equal(t, exitData, p.wait(t), "%v: %s", s, &p.stderr)
+		require.Equal(t, "octavo: interrupted: no file was written\n", p.stderr.String())
+		filetest.RequireNothing(t, out)
+	}
+}
+
+// TestSignalsStopTrain checks that a run that is stopped writes its pages and a
+// checkpoint that another goes on from.
+func TestSignalsStopTrain(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("to be or not to be, ", 300)), 0o666))
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		dir := t.TempDir()
+		args := []string{"train", "--text", text, "-o", dir, "--dim", "16", "--heads", "2", "--layers", "1", "--hidden", "16",
+			"--context", "16", "--batch", "2", "--steps", "1000000", "--checkpoint-every", "10"}
+		p := start(t, "", args...)
+		eventually(t, func() bool { return len(matches(t, dir, "checkpoint-???????")) > 0 })
+		require.NoError(t, p.Process.Signal(s))
+		require.Equal(t, exitOK, p.wait(t), "%v: %s", s, &p.stderr)
+		require.Regexp(t, `^octavo: warning: stopped after [0-9]+ of 1000000 steps\n$`, p.stderr.String())
+		require.Len(t, matches(t, dir, "index.html"), 1)
+		require.Len(t, matches(t, dir, "checkpoint-*"), 1)
+		require.Empty(t, matches(t, dir, ".octavo-*"))
+
+		p = start(t, "", append(args, "--resume")...)
+		time.Sleep(50 * time.Millisecond)
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+		if status := p.wait(t); status != -int(syscall.SIGTERM) { // it was not too early to say so
+			require.Equal(t, exitOK, status, "%s", &p.stderr)
+		}
+	}
+}
+
+// TestIgnoredSignals starts a run as nohup does.
+func TestIgnoredSignals(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("to be or not to be, ", 300)), 0o666))
+	dir := t.TempDir()
+	p := start(t, "trap '' HUP; ", "train", "--text", text, "-o", dir, "--dim", "16", "--heads", "2", "--layers", "1", "--hidden", "16",
+		"--context", "16", "--batch", "2", "--steps", "1000000", "--checkpoint-every", "10")
+	eventually(t, func() bool { return len(matches(t, dir, "checkpoint-???????")) > 0 })
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	newest := func() string { return slices.Max(matches(t, dir, "checkpoint-???????")) }
+	for range 3 { // it goes on
+		before := newest()
+		eventually(t, func() bool { return newest() > before })
+	}
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, exitOK, p.wait(t), "%s", &p.stderr)
+}
