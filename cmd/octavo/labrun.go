@@ -13,10 +13,10 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
+	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/progress"
-	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
