@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/amxemu"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
 
 // TestAMX runs the tests of levels for level AMX: all of them with tiles even where
@@ -26,4 +27,5 @@ func TestAMX(t *testing.T) {
 			}
 		})
 	}, "tdpbf16ps")
+	kernelstest.Tested(t, "gemm.Multiply", cpu.AMX)
 }

@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
 
@@ -13,6 +14,20 @@ type backend interface {
 	compute(s *scratch, p *part, r area, out *result)
 }
 
+// backends are all of them, by level.
+var backends = kernels.New("gemm.Multiply", listBackends()...)
+
+func listBackends() []kernels.Implementation[backend] {
+	list := []kernels.Implementation[backend]{kernels.At[backend](cpu.Generic, genericBackend{})}
+	for _, l := range kernels.Levels("microkernel.Kernels") {
+		list = append(list, kernels.At[backend](l, vectorBackend{microkernel.For(l)}))
+	}
+	for _, l := range kernels.Levels("amx.Multiply") {
+		list = append(list, kernels.At[backend](l, amxBackend{microkernel.For(l)}))
+	}
+	return list
+}
+
 // productLevel is [cpu.Product] but in tests.
 var productLevel = cpu.Product
 
@@ -20,16 +35,11 @@ var productLevel = cpu.Product
 // is asked for tiles when they pay for the first time.
 func (p *product) choose() backend {
 	level := cpu.Current()
-	if level == cpu.AMX && p.suitsAMX() {
-		level = productLevel()
-		if level == cpu.AMX {
-			return amxBackend{microkernel.For(level)}
-		}
+	if level == cpu.AMX && (!p.suitsAMX() || productLevel() != cpu.AMX) {
+		level = cpu.AVX512
 	}
-	if k := microkernel.For(level); k != nil {
-		return vectorBackend{k}
-	}
-	return genericBackend{}
+	b, _ := backends.For(level)
+	return b
 }
 
 // suitsAMX reports whether tiles are faster than vectors of AVX-512.

@@ -77,10 +77,8 @@ func TestChoiceElsewhere(t *testing.T) {
 		}
 		restore, err := cpu.Force(l)
 		require.NoError(t, err)
-		var want backend = genericBackend{}
-		if k := microkernel.For(l); k != nil {
-			want = vectorBackend{k}
-		}
+		want, ok := backends.For(l)
+		require.True(t, ok)
 		for _, s := range shapes {
 			p := product{m: s.m, n: s.n, k: s.k, block: s.block}
 			require.Equal(t, want, p.choose())

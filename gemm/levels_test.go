@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -13,12 +14,16 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// levels are those that tests are for. Level AMX, for which machines without it need
-// an emulator, has its turn in TestAMX.
-var levels = []cpu.Level{cpu.Generic, cpu.NEON, cpu.AVX2, cpu.AVX512}
+func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "gemm.")) }
+
+// levels are those that tests are for: all that products have a backend for, but
+// AMX, for which machines without it need an emulator: it has its turn in TestAMX.
+var levels = slices.DeleteFunc(kernels.Levels("gemm.Multiply"), func(l cpu.Level) bool { return l == cpu.AMX })
 
 // levelTests are the tests that compare levels with the reference.
 var levelTests = map[string]func(t *testing.T){
@@ -42,13 +47,7 @@ func trials(n int) int {
 // forLevels runs a test at every level.
 func forLevels(t *testing.T, test func(t *testing.T)) {
 	for _, l := range levels {
-		t.Run(l.String(), func(t *testing.T) {
-			if !slices.Contains(cpu.Levels(), l) {
-				t.Skipf("level %v not tested: this build and machine have %v", l, cpu.Levels())
-			}
-			defer force(t, l)()
-			test(t)
-		})
+		kernelstest.At(t, l, test)
 	}
 }
 

@@ -3,6 +3,7 @@ package gemm_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -63,6 +66,11 @@ func TestMultiply(t *testing.T) {
 				b := random(r, "b", anyFormat(r), blockB, anyKind(r), n, k)
 				compareLevels(t, r, a, b)
 			}
+		}
+	}
+	for _, l := range levels {
+		if slices.Contains(cpu.Levels(), l) && !t.Failed() {
+			kernelstest.Tested(t, "gemm.Multiply", l)
 		}
 	}
 }

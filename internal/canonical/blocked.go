@@ -49,6 +49,9 @@ var ones = func() (s [areaRows]float32) {
 
 // multiplyBlocked is Multiply with the micro-kernels of a level.
 func multiplyBlocked(kernels *microkernel.Kernels, c, a, b Matrix, m, n, k, workers int) {
+	if m*n == 0 {
+		return
+	}
 	p := products.Get().(*product)
 	p.kernels, p.c, p.a, p.b, p.m, p.n, p.k = kernels, c, a, b, m, n, k
 	p.queue.Run(ceilDiv(m, areaRows)*ceilDiv(n, areaCols), workers, p)
@@ -86,7 +89,7 @@ func (s *scratch) area(p *product, i0, i1, j0, j1 int) {
 			t.Flags |= microkernel.First
 		}
 		if hi == p.k {
-			t.Flags |= microkernel.Last
+			t.Flags |= microkernel.Last | microkernel.Canonical
 		}
 		s.copyRows(p, i0, i1, lo, hi)
 		for j := j0; j < j1; j += microkernel.PanelWidth {

@@ -3,12 +3,14 @@ package canonical
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
 
 // definition adds the products up as the package's documentation says.
@@ -31,8 +33,12 @@ func definition(a, b []float32) float32 {
 	return total
 }
 
+// same reports whether x is y, or the canonical NaN where y is any.
 func same(x, y float32) bool {
-	return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
+	if y != y {
+		return math.Float32bits(x) == 0x7FC00000
+	}
+	return math.Float32bits(x) == math.Float32bits(y)
 }
 
 // random returns values whose sums round often; special ones put in zeros of
@@ -42,7 +48,7 @@ func random(r *rand.Rand, n int, special bool) []float32 {
 	for i := range v {
 		v[i] = float32(math.Ldexp(r.NormFloat64(), r.IntN(12)))
 		if special && r.IntN(20) == 0 {
-			v[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}[r.IntN(5)]
+			v[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), math.Float32frombits(0x7F800000 | r.Uint32())}[r.IntN(5)]
 		}
 	}
 	return v
@@ -126,17 +132,21 @@ func TestShortOperand(t *testing.T) {
 	require.Panics(t, func() { DotPair(a, a[:4:4], a) })
 }
 
-func TestProduct(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 3))
-	sizes := []int{0, 1, 2, 3, 15, 16, 17, 18, 33}
-	for _, m := range sizes {
-		for _, n := range sizes {
-			checkProduct(t, r, m, n, []int{0, 1, 31, 32, 33, 70}[r.IntN(6)])
+func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "canonical.")) }
+
+func TestMultiply(t *testing.T) {
+	kernelstest.Compare(t, multiply.Name(), func(t *testing.T, _ cpu.Level) {
+		r := rand.New(rand.NewPCG(3, 3))
+		sizes := []int{0, 1, 2, 3, 15, 16, 17, 18, 33}
+		for _, m := range sizes {
+			for _, n := range sizes {
+				checkMultiply(t, r, m, n, []int{0, 1, 31, 32, 33, 70}[r.IntN(6)])
+			}
 		}
-	}
-	for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}} {
-		checkProduct(t, r, s[0], s[1], s[2])
-	}
+		for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}} {
+			checkMultiply(t, r, s[0], s[1], s[2])
+		}
+	})
 }
 
 // strided returns the given rows, which x is made of, with NaN between them.
@@ -149,28 +159,23 @@ func strided(x []float32, rows, n, gap int) Matrix {
 	return m
 }
 
-// checkProduct compares a product with the definition at every level.
-func checkProduct(t *testing.T, r *rand.Rand, m, n, k int) {
+// checkMultiply compares a product with the definition.
+func checkMultiply(t *testing.T, r *rand.Rand, m, n, k int) {
 	t.Helper()
 	a, b := random(r, m*k, false), random(r, n*k, r.IntN(2) == 0)
-	for _, l := range cpu.Levels() {
-		restore, err := cpu.Force(l)
-		require.NoError(t, err)
-		for workers := range 3 {
-			gap := workers * 3
-			c := Matrix{random(r, m*(n+gap), false), n + gap} // to be overwritten
-			before := slices.Clone(c.Data)
-			Multiply(c, strided(a, m, k, gap), strided(b, n, k, gap), m, n, k, workers)
-			for i, got := range c.Data {
-				want, row, column := before[i], i/c.Stride, i%c.Stride
-				if column < n {
-					want = definition(a[row*k:(row+1)*k], b[column*k:(column+1)*k])
-				}
-				if !same(got, want) {
-					t.Fatalf("%v, [%d, %d, %d], %d workers, element %d: got %v, want %v", l, m, n, k, workers, i, got, want)
-				}
+	for workers := range 3 {
+		gap := workers * 3
+		c := Matrix{random(r, m*(n+gap), false), n + gap} // to be overwritten
+		before := slices.Clone(c.Data)
+		Multiply(c, strided(a, m, k, gap), strided(b, n, k, gap), m, n, k, workers)
+		for i, got := range c.Data {
+			want, row, column := before[i], i/c.Stride, i%c.Stride
+			if column < n {
+				want = definition(a[row*k:(row+1)*k], b[column*k:(column+1)*k])
+			}
+			if !same(got, want) {
+				t.Fatalf("[%d, %d, %d], %d workers, element %d: got %v, want %v", m, n, k, workers, i, got, want)
 			}
 		}
-		restore()
 	}
 }

@@ -5,8 +5,11 @@
 //
 // It is the order of the TDPBF16PS instruction, so the widest unit of a CPU and
 // this plain loop agree to the bit. A total is never -0, and zeros appended to
-// both operands change nothing.
+// both operands change nothing. A NaN total is 7FC00000: processors differ in the
+// sign and the payload of the NaN that they compute.
 package canonical
+
+import "math"
 
 // Chunk is the number of products that are added up before the total grows.
 const Chunk = 32
@@ -27,7 +30,15 @@ func Dot(a, b []float32) (p float32) {
 		}
 		p += even + odd
 	}
-	return p
+	return canonical(p)
+}
+
+// canonical returns x, or the canonical NaN for any other.
+func canonical(x float32) float32 {
+	if x != x {
+		return math.Float32frombits(0x7FC00000)
+	}
+	return x
 }
 
 // DotPair returns the dot products of a with b0[:len(a)] and with b1[:len(a)]. Two
@@ -53,5 +64,5 @@ func DotPair(a, b0, b1 []float32) (p0, p1 float32) {
 		p0 += Dot(a, b0)
 		p1 += Dot(a, b1)
 	}
-	return p0, p1
+	return canonical(p0), canonical(p1)
 }

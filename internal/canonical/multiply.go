@@ -2,6 +2,7 @@ package canonical
 
 import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
@@ -19,10 +20,27 @@ func (m Matrix) row(i, n int) []float32 { return m.Data[i*m.Stride:][:n] }
 // element is a dot product of this package, whatever the number of workers (0:
 // GOMAXPROCS). c must not overlap a or b.
 func Multiply(c, a, b Matrix, m, n, k, workers int) {
-	if kernels := microkernel.For(cpu.Current()); kernels != nil && kernels.MultiplyRounded != nil && m*n > 0 {
-		multiplyBlocked(kernels, c, a, b, m, n, k, workers)
-		return
+	f, _ := multiply.For(cpu.Current())
+	f(c, a, b, m, n, k, workers)
+}
+
+type multiplyFunc func(c, a, b Matrix, m, n, k, workers int)
+
+var multiply = kernels.New("canonical.Multiply", implementations()...)
+
+// implementations returns plain Go and those with micro-kernels that round products.
+func implementations() []kernels.Implementation[multiplyFunc] {
+	list := []kernels.Implementation[multiplyFunc]{kernels.At[multiplyFunc](cpu.Generic, multiplyGeneric)}
+	for _, l := range kernels.Levels("microkernel.MultiplyRounded") {
+		k := microkernel.For(l)
+		list = append(list, kernels.At[multiplyFunc](l, func(c, a, b Matrix, m, n, depth, workers int) {
+			multiplyBlocked(k, c, a, b, m, n, depth, workers)
+		}))
 	}
+	return list
+}
+
+func multiplyGeneric(c, a, b Matrix, m, n, k, workers int) {
 	parallel.For(m, 1, workers, func(lo, hi int) {
 		// A strip of B stays in the nearest cache while all rows of A pass.
 		const strip = 16
