@@ -138,7 +138,7 @@ func BenchmarkQuantize(b *testing.B) {
 		atLevels(b, fmt.Sprintf("profile=%s/block=%v", r.Profile, r.Block), func(b *testing.B) {
 			t := &tensor.Tensor{Shape: []int{1024, 1024}}
 			for b.Loop() {
-				if err := scaling.Quantize(t, src, &scaling.Quantizer{Recipe: r}); err != nil {
+				if err := scaling.Quantize(b.Context(), t, src, scaling.Quantizer{Recipe: r}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -24,7 +25,7 @@ func newConverted(n int) *converted {
 	v := &converted{
 		floats: normals(n), codes: make([]byte, n), dst: make([]float32, n), dstCodes: make([]byte, n),
 		tensor:    tensor.Tensor{Shape: []int{n / 1024, 1024}},
-		quantizer: scaling.Quantizer{Recipe: scaling.Default(scaling.Input)},
+		quantizer: scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Options: tensor.Options{Workers: 1}},
 	}
 	fp8.Encode(v.codes, v.floats, fp8.E4M3, fp8.Policy{}, nil)
 	for code := range v.table {
@@ -69,7 +70,9 @@ func (v *converted) amax() error {
 }
 
 // quantize does amax, scale and encoding of blocks in one pass.
-func (v *converted) quantize() error { return scaling.Quantize(&v.tensor, v.floats, &v.quantizer) }
+func (v *converted) quantize() error {
+	return scaling.Quantize(context.Background(), &v.tensor, v.floats, v.quantizer)
+}
 
 func (v *converted) copy() error {
 	copy(v.dst, v.floats)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"math/rand/v2"
 	"slices"
 
@@ -51,7 +52,7 @@ func NewOperands(s Shape) (*Operands, error) {
 
 func quantized(rows, cols int, role scaling.Role) (*tensor.Tensor, error) {
 	t := &tensor.Tensor{Shape: []int{rows, cols}}
-	return t, scaling.Quantize(t, normals(rows*cols), &scaling.Quantizer{Recipe: scaling.Default(role)})
+	return t, scaling.Quantize(context.Background(), t, normals(rows*cols), scaling.Quantizer{Recipe: scaling.Default(role)})
 }
 
 // normals returns values of a normal distribution, always the same.

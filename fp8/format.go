@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Format names an 8-bit floating-point format. The zero value is E4M3.
@@ -41,6 +43,15 @@ var layouts = [...]layout{
 // Valid reports whether f is one of the formats of this package.
 func (f Format) Valid() bool { return int(f) < len(layouts) }
 
+const unknownFormat = "fp8: unknown format"
+
+// mustBeKnown is for functions that return no error.
+func (f Format) mustBeKnown() {
+	if !f.Valid() {
+		panic(unknownFormat)
+	}
+}
+
 // String returns the format's name, such as "E4M3".
 func (f Format) String() string {
 	if !f.Valid() {
@@ -56,13 +67,13 @@ func ParseFormat(name string) (Format, error) {
 			return f, nil
 		}
 	}
-	return 0, fmt.Errorf("fp8: unknown format %q: want E4M3, E5M2, E4M3FNUZ or E5M2FNUZ", name)
+	return 0, sentinel.Errorf(ErrFormat, "fp8: unknown format %q: want E4M3, E5M2, E4M3FNUZ or E5M2FNUZ", name)
 }
 
 // MarshalText implements [encoding.TextMarshaler] by the format's name.
 func (f Format) MarshalText() ([]byte, error) {
 	if !f.Valid() {
-		return nil, fmt.Errorf("fp8: %v has no name", f)
+		return nil, sentinel.Errorf(ErrFormat, "fp8: %v has no name", f)
 	}
 	return []byte(f.String()), nil
 }

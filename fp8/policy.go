@@ -1,7 +1,5 @@
 package fp8
 
-import "math"
-
 // Policy is what an encoder does where formats leave a choice. The zero value
 // rounds to nearest even, saturates finite overflow and infinities, and keeps
 // the sign of a NaN. Policies are comparable.
@@ -11,6 +9,30 @@ type Policy struct {
 	NaN      NaN
 	Rounding Rounding
 	Seed     uint64 // of stochastic rounding; ignored by the others
+}
+
+// Check returns an error, which is [ErrPolicy], if a field has a value that this
+// package does not define.
+func (p Policy) Check() error {
+	if err := overflows.Check(p.Overflow); err != nil {
+		return err
+	}
+	if err := infs.Check(p.Inf); err != nil {
+		return err
+	}
+	if err := nans.Check(p.NaN); err != nil {
+		return err
+	}
+	return roundings.Check(p.Rounding)
+}
+
+const unknownPolicy = "fp8: policy has an unknown value"
+
+// mustBeKnown is Check for functions that return no error.
+func (p *Policy) mustBeKnown() {
+	if p.Overflow > OverflowNonFinite || p.Inf > InfPropagate || p.NaN > NaNCanonical || p.Rounding > Stochastic {
+		panic(unknownPolicy)
+	}
 }
 
 // Overflow is what becomes of a finite value that rounding with an unlimited
@@ -53,70 +75,3 @@ const (
 	// fraction exceed the 32 random bits that belong to (Policy.Seed, index).
 	Stochastic
 )
-
-// Scale is how the values of a block reach the range of the format and come
-// back: a value x is encoded as x*Multiplier, or as x/Stored where Multiplier
-// is 0, and a code c stands for c*Stored. Either operation is one rounding to
-// float32 (float64 for float64 values). The zero Scale leaves values as they
-// are.
-//
-// Two fields are needed because libraries differ, to the bit, in whether they
-// divide by the stored scale, multiply by its rounded reciprocal, or store the
-// rounded reciprocal of what they multiplied by.
-type Scale struct {
-	Stored     float32 // dequantization scale
-	Multiplier float32
-}
-
-// isOne reports whether s is the zero Scale or has the same effect.
-func (s Scale) isOne() bool { return s == Scale{} || s.Multiplier == 1 }
-
-// float32 returns x scaled; finite overflow gives the largest float32. A NaN
-// stays as it is, and a new one is positive: hardware differs in the sign of
-// both.
-func (s Scale) float32(x float32) float32 {
-	if x != x {
-		return x
-	}
-	var y float32
-	if s.Multiplier != 0 {
-		y = x * s.Multiplier
-	} else {
-		y = x / s.Stored
-	}
-	switch {
-	case y != y:
-		return math.Float32frombits(positiveNaN)
-	case math.IsInf(float64(y), 0) && !math.IsInf(float64(x), 0):
-		return float32(math.Copysign(math.MaxFloat32, float64(y)))
-	}
-	return y
-}
-
-// float64 is float32 for float64.
-func (s Scale) float64(x float64) float64 {
-	if x != x {
-		return x
-	}
-	var y float64
-	if s.Multiplier != 0 {
-		y = x * float64(s.Multiplier)
-	} else {
-		y = x / float64(s.Stored)
-	}
-	switch {
-	case y != y:
-		return math.Copysign(y, 1)
-	case math.IsInf(y, 0) && !math.IsInf(x, 0):
-		return math.Copysign(math.MaxFloat64, y)
-	}
-	return y
-}
-
-// stored is the factor by which a code's value is multiplied.
-func (s Scale) stored() float64 {
-	if s == (Scale{}) {
-		return 1
-	}
-	return float64(s.Stored)
-}

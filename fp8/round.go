@@ -33,8 +33,11 @@ type nearest struct {
 	shift     uint32 // mantissa bits of float32 that the format drops
 }
 
-// NewEncoder returns an Encoder for [EncodeBlock].
+// NewEncoder returns an Encoder for [EncodeBlock]. It panics if the format or a
+// value of the policy is unknown.
 func NewEncoder(f Format, p Policy) Encoder {
+	f.mustBeKnown()
+	p.mustBeKnown()
 	e := Encoder{layout: &layouts[f], table: &decodeTables[f], policy: p, near: nearests[f], vector: vectors[f]}
 	e.vector.Mode = convert.Mode(p.Rounding)
 	if p.Rounding == Stochastic {

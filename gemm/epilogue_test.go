@@ -157,10 +157,10 @@ func testQuantized(t *testing.T) {
 		recipe := scaling.Recipe{Format: anyFormat(r), Block: tensor.Block{Rows: 2, Cols: 16}}
 		var gotStats, wantStats fp8.Stats
 		want := &tensor.Tensor{Name: "c", Shape: []int{m, n}}
-		require.NoError(t, scaling.Quantize(want, epilogue(reference(a, b), n, o.Bias, nil),
-			&scaling.Quantizer{Recipe: recipe, Stats: &wantStats}))
+		require.NoError(t, scaling.Quantize(t.Context(), want, epilogue(reference(a, b), n, o.Bias, nil),
+			scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &wantStats}}))
 		got := &tensor.Tensor{Name: "c"}
-		require.NoError(t, gemm.Quantized(got, a, b, o, &scaling.Quantizer{Recipe: recipe, Stats: &gotStats}))
+		require.NoError(t, gemm.Quantized(got, a, b, o, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &gotStats}}))
 		require.Equal(t, want, got)
 		require.Equal(t, wantStats, gotStats)
 	}
@@ -170,13 +170,13 @@ func TestQuantizedRefuses(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	a := random(r, "a", fp8.E4M3, tensor.Block{}, kind{}, 3, 4)
 	b := random(r, "b", fp8.E4M3, tensor.Block{}, kind{}, 2, 5)
-	q := &scaling.Quantizer{Recipe: scaling.Default(scaling.Input)}
+	q := scaling.Quantizer{Recipe: scaling.Default(scaling.Input)}
 	c := &tensor.Tensor{Name: "c", Format: fp8.E5M2, Shape: []int{1}, Codes: []byte{7}, Scales: []float32{8}}
 	before := *c
 	require.EqualError(t, gemm.Quantized(c, a, a, gemm.Options{Accumulate: true}, q),
 		"gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
 	require.ErrorContains(t, gemm.Quantized(c, a, b, gemm.Options{}, q), "differ")
-	require.EqualError(t, gemm.Quantized(c, a, a, gemm.Options{}, &scaling.Quantizer{Recipe: scaling.TEDelayed.Recipe(scaling.Input)}),
+	require.EqualError(t, gemm.Quantized(c, a, a, gemm.Options{}, scaling.Quantizer{Recipe: scaling.TEDelayed.Recipe(scaling.Input)}),
 		`gemm: tensor "c": scaling: recipe te-delayed E4M3 tensor needs a history`)
 	require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
 		_ = gemm.Quantized(c, a, a, gemm.Options{Bias: make([]float32, 2)}, q)
@@ -215,7 +215,7 @@ func TestReporter(t *testing.T) {
 	require.NoError(t, gemm.Multiply(make([]fp8.BFloat16, 4), b, b, o))
 	o.Bias = []float32{0, float32(math.Inf(1))}
 	require.NoError(t, gemm.Multiply(make([]float16.Float16, 4), b, b, o))
-	require.NoError(t, gemm.Quantized(&tensor.Tensor{}, b, b, o, &scaling.Quantizer{}))
+	require.NoError(t, gemm.Quantized(&tensor.Tensor{}, b, b, o, scaling.Quantizer{}))
 	require.Equal(t, []nonFiniteCall{
 		{"gemm", "layer", 2, math.Inf(-1)},
 		{"gemm", "layer", 1, math.Inf(1)},

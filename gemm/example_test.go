@@ -1,6 +1,7 @@
 package gemm_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -13,7 +14,7 @@ import (
 // quantize encodes values under the default recipe of a role.
 func quantize(name string, role scaling.Role, values []float32, shape ...int) *tensor.Tensor {
 	t := &tensor.Tensor{Name: name, Shape: shape}
-	if err := scaling.Quantize(t, values, &scaling.Quantizer{Recipe: scaling.Default(role)}); err != nil {
+	if err := scaling.Quantize(context.Background(), t, values, scaling.Quantizer{Recipe: scaling.Default(role)}); err != nil {
 		log.Fatal(err)
 	}
 	return t
@@ -74,7 +75,7 @@ func ExampleQuantized() {
 	x := quantize("x", scaling.Input, []float32{1, 2, 3, 4}, 2, 2)
 	w := quantize("w", scaling.Weight, []float32{1, 1, 1, -1}, 2, 2)
 	next := &tensor.Tensor{Name: "next"}
-	err := gemm.Quantized(next, x, w, gemm.Options{}, &scaling.Quantizer{Recipe: scaling.Default(scaling.Input)})
+	err := gemm.Quantized(next, x, w, gemm.Options{}, scaling.Quantizer{Recipe: scaling.Default(scaling.Input)})
 	if err != nil {
 		log.Fatal(err)
 	}

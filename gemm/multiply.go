@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -89,7 +90,7 @@ func reportNonFinite[T Output](c []T, base int, o Options) bool {
 // becomes [M, N]. Accumulating into FP8 would round the old C at every step and
 // is refused with an error, as cuBLAS refuses it. Other errors and panics are
 // those of Multiply and of [scaling.Quantize].
-func Quantized[W Weights](t, a *tensor.Tensor, b W, o Options, q *scaling.Quantizer) error {
+func Quantized[W Weights](t, a *tensor.Tensor, b W, o Options, q scaling.Quantizer) error {
 	if o.Accumulate {
 		return errors.New("gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
 	}
@@ -107,7 +108,7 @@ func Quantized[W Weights](t, a *tensor.Tensor, b W, o Options, q *scaling.Quanti
 	multiply(c, p, o)
 	shape := t.Shape
 	t.Shape = []int{p.m, p.n}
-	if err := scaling.Quantize(t, c, q); err != nil {
+	if err := scaling.Quantize(context.Background(), t, c, q); err != nil {
 		t.Shape = shape
 		return err
 	}

@@ -68,7 +68,7 @@ func TestKeptInput(t *testing.T) {
 		} {
 			cols := len(test.x) / (batch * seq)
 			want := tensor.Tensor{Shape: []int{cols, batch * seq}}
-			require.NoError(t, scaling.Quantize(&want, flip(test.x, batch*seq), &scaling.Quantizer{Recipe: recipes.WeightGradient.B}))
+			require.NoError(t, scaling.Quantize(t.Context(), &want, flip(test.x, batch*seq), scaling.Quantizer{Recipe: recipes.WeightGradient.B}))
 			for _, l := range test.layers {
 				got := l.kept()
 				require.Nil(t, l.x, "%s: let go", l.Weight.Name)

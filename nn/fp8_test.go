@@ -47,8 +47,8 @@ func TestFP8Products(t *testing.T) {
 func product(t *testing.T, o Operands, a, b []float32, m, n, k int) []float32 {
 	x := &tensor.Tensor{Name: "a", Shape: []int{m, k}}
 	w := &tensor.Tensor{Name: "b", Shape: []int{n, k}}
-	require.NoError(t, scaling.Quantize(x, a, &scaling.Quantizer{Recipe: o.A}))
-	require.NoError(t, scaling.Quantize(w, b, &scaling.Quantizer{Recipe: o.B}))
+	require.NoError(t, scaling.Quantize(t.Context(), x, a, scaling.Quantizer{Recipe: o.A}))
+	require.NoError(t, scaling.Quantize(t.Context(), w, b, scaling.Quantizer{Recipe: o.B}))
 	c := make([]float32, m*n)
 	require.NoError(t, gemm.Multiply(c, x, w, gemm.Options{}))
 	return c

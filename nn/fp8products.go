@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"context"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/gemm"
@@ -43,7 +44,7 @@ func newFP8Products(weight string, recipes FP8, histories *scaling.Histories, wo
 		name := p.layer + "." + o.tensor
 		q := p.operand(i)
 		q.name = name
-		q.quantizer = scaling.Quantizer{Recipe: o.recipe, Op: o.op, Workers: parallel.Workers(workers)}
+		q.quantizer = scaling.Quantizer{Recipe: o.recipe, Options: tensor.Options{Op: o.op, Workers: parallel.Workers(workers)}}
 		if o.recipe.Profile.Delayed() {
 			var err error
 			if q.quantizer.History, err = histories.Get(name+" "+o.op, o.recipe); err != nil {
@@ -141,5 +142,5 @@ func (q *quantized) seed(s *gradientSeeds) {
 // quantize makes t the operand of values, [rows, cols], and returns it.
 func (q *quantized) quantize(t *tensor.Tensor, values []float32, rows, cols int) (*tensor.Tensor, error) {
 	t.Name, t.Shape = q.name, append(t.Shape[:0], rows, cols)
-	return t, scaling.Quantize(t, values, &q.quantizer)
+	return t, scaling.Quantize(context.Background(), t, values, q.quantizer)
 }

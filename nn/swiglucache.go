@@ -25,7 +25,8 @@ func keptOutput(l *Linear) quantized {
 	return quantized{
 		name: strings.TrimSuffix(l.Weight.Name, ".weight") + ".output",
 		quantizer: scaling.Quantizer{
-			Recipe: scaling.Default(scaling.Input), Op: opSwiGLU, Workers: parallel.Workers(l.dense.workers),
+			Recipe:  scaling.Default(scaling.Input),
+			Options: tensor.Options{Op: opSwiGLU, Workers: parallel.Workers(l.dense.workers)},
 		},
 	}
 }

@@ -42,7 +42,7 @@ var plainMoments = map[MomentFormat]plainMoment{
 			format = fp8.E5M2
 		}
 		q := tensor.Tensor{Format: format, Shape: []int{len(values)}, Block: tensor.Block{Rows: 1, Cols: block}}
-		require.NoError(t, tensor.Quantize(&q, values, tensor.Quantization{Policy: policy, Scale: func(amax float32, _ bool) fp8.Scale {
+		require.NoError(t, tensor.Quantize(t.Context(), &q, values, tensor.Quantizer{Policy: policy, Scale: func(_ int, amax float32, _ bool) fp8.Scale {
 			if amax == 0 {
 				return fp8.Scale{Stored: 1, Multiplier: 1}
 			}
@@ -94,7 +94,7 @@ func plainExpanded(t *testing.T, values []float32, block int, policy fp8.Policy,
 		}
 	}
 	q := tensor.Tensor{Format: fp8.E4M3, Shape: []int{len(values)}}
-	require.NoError(t, tensor.Quantize(&q, expanded, tensor.Quantization{Policy: policy, Scale: func(float32, bool) fp8.Scale { return fp8.Scale{} }}))
+	require.NoError(t, tensor.Quantize(t.Context(), &q, expanded, tensor.Quantizer{Policy: policy, Scale: func(int, float32, bool) fp8.Scale { return fp8.Scale{} }}))
 	for i, c := range plainKeep(&q, expanded, second) {
 		if c != 0 {
 			root := elementary.Pow(math.Abs(float64(c))/448, 1/k[i])

@@ -29,7 +29,7 @@
 // The -pow2 variants round m down to a power of two: TransformerEngine's (te-current,
 // te-block) by clearing the mantissa, torchao's (torchao-tensorwise,
 // torchao-rowwise) as 2^floor(log2 m), whose logarithm is rounded to float32 and so
-// rounds m up where it is just below a power of two (by at most 88 units in the
+// rounds m up where it is just below a power of two (by at most 44 units in the
 // last place). The logarithm here is the correctly rounded one, as PyTorch's on a
 // CPU.
 //

@@ -1,6 +1,7 @@
 package scaling_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log"
@@ -19,8 +20,8 @@ func ExampleQuantize() {
 
 	var st fp8.Stats
 	x := &tensor.Tensor{Name: "x", Shape: []int{1, 256}}
-	q := &scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Stats: &st}
-	if err := scaling.Quantize(x, src, q); err != nil {
+	q := scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Options: tensor.Options{Stats: &st}}
+	if err := scaling.Quantize(context.Background(), x, src, q); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(q.Recipe)
@@ -62,7 +63,7 @@ func ExampleHistories() {
 	}
 	for _, src := range [][]float32{{1, 2}, {1, 4}, {1, 1}} {
 		x := &tensor.Tensor{Name: "layers.0.input", Shape: []int{2}}
-		if err := scaling.Quantize(x, src, &scaling.Quantizer{Recipe: recipe, History: history}); err != nil {
+		if err := scaling.Quantize(context.Background(), x, src, scaling.Quantizer{Recipe: recipe, History: history}); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Printf("multiplied by %v: % x\n", history.Scale().Multiplier, x.Codes)

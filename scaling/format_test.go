@@ -27,7 +27,7 @@ func TestHistoryGoesWithItsRecipe(t *testing.T) {
 
 	for _, r := range []scaling.Recipe{narrow, margin} {
 		x := &tensor.Tensor{Name: "dy", Shape: []int{1}}
-		err = scaling.Quantize(x, []float32{1}, &scaling.Quantizer{Recipe: r, History: h})
+		err = scaling.Quantize(t.Context(), x, []float32{1}, scaling.Quantizer{Recipe: r, History: h})
 		require.ErrorContains(t, err, `tensor "dy": scaling: recipe`)
 		require.Nil(t, x.Codes)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 func rat(x float32) *big.Rat { return new(big.Rat).SetFloat64(float64(x)) }
@@ -225,8 +226,8 @@ func TestNoSaturation(t *testing.T) {
 			amax := edgeAmax(r)
 			src := []float32{amax, -amax, amax * r.Float32(), -amax * r.Float32()}
 			x := tensorOf(len(src))
-			q := scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: fp8.Formats()[r.IntN(4)]}, Stats: &st}
-			if err := scaling.Quantize(x, src, &q); err != nil {
+			q := scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: fp8.Formats()[r.IntN(4)]}, Options: tensor.Options{Stats: &st}}
+			if err := scaling.Quantize(t.Context(), x, src, q); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -41,7 +41,7 @@ func compareGolden(t *testing.T, name string, want int) {
 			require.NoError(t, err)
 			shape, _ := file.Info(source)
 			got := &tensor.Tensor{Name: source, Shape: shape.Shape}
-			require.NoError(t, scaling.Quantize(got, values, &scaling.Quantizer{Recipe: recipe}))
+			require.NoError(t, scaling.Quantize(t.Context(), got, values, scaling.Quantizer{Recipe: recipe}))
 
 			codes, err := file.Bytes(name + ".codes")
 			require.NoError(t, err)

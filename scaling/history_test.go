@@ -257,17 +257,17 @@ func TestNewHistory(t *testing.T) {
 func TestDelayedQuantize(t *testing.T) {
 	recipe := scaling.Recipe{Profile: scaling.TEDelayed, Format: fp8.E5M2, Delayed: scaling.Delayed{Length: 2}}
 	x := tensorOf(3)
-	err := scaling.Quantize(x, []float32{1, 2, 3}, &scaling.Quantizer{Recipe: recipe})
+	err := scaling.Quantize(t.Context(), x, []float32{1, 2, 3}, scaling.Quantizer{Recipe: recipe})
 	require.EqualError(t, err, `tensor "x": scaling: recipe te-delayed E5M2 tensor needs a history`)
 	require.Equal(t, *tensorOf(3), *x)
 
 	h, err := scaling.NewHistory(recipe)
 	require.NoError(t, err)
 	var st fp8.Stats
-	q := &scaling.Quantizer{Recipe: recipe, History: h, Stats: &st, Workers: 3}
+	q := scaling.Quantizer{Recipe: recipe, History: h, Options: tensor.Options{Stats: &st, Workers: 3}}
 	multiplier := []float32{1, 57344. / 4, 57344. / 32, 57344. / 32, 57344. / 2}
 	for step, src := range [][]float32{{1, float32(math.NaN()), -4}, {32, 0, 0}, {1, 2, 1}, {0.5, -2, 0}, {1, 1, 1}} {
-		require.NoError(t, scaling.Quantize(x, src, q))
+		require.NoError(t, scaling.Quantize(t.Context(), x, src, q))
 		require.Equal(t, fp8.E5M2, x.Format)
 		require.Equal(t, tensor.Block{}, x.Block)
 		require.Equal(t, []float32{1 / multiplier[step]}, x.Scales, "step %d", step)
@@ -281,7 +281,7 @@ func TestDelayedQuantize(t *testing.T) {
 	require.Equal(t, int64(15), st.Elements)
 
 	// An empty tensor has no amax.
-	require.NoError(t, scaling.Quantize(tensorOf(0, 4), []float32{}, q))
+	require.NoError(t, scaling.Quantize(t.Context(), tensorOf(0, 4), []float32{}, q))
 	before := h.Scale()
 	h.Update()
 	require.Equal(t, before, h.Scale())

@@ -100,7 +100,7 @@ func pair(stored, multiplier float32) string {
 
 func quantizeBlock[T fp8.Float](t *testing.T, r scaling.Recipe, src ...T) *tensor.Tensor {
 	x := &tensor.Tensor{Name: "x", Shape: []int{len(src)}}
-	require.NoError(t, scaling.Quantize(x, src, &scaling.Quantizer{Recipe: r}))
+	require.NoError(t, scaling.Quantize(t.Context(), x, src, scaling.Quantizer{Recipe: r}))
 	return x
 }
 

@@ -95,7 +95,7 @@ func TestRecipeCheck(t *testing.T) {
 		x := tensorOf(2)
 		x.Block, x.Format = tensor.Block{Cols: 7}, fp8.E5M2
 		before := *x
-		require.EqualError(t, scaling.Quantize(x, []float32{1, 2}, &scaling.Quantizer{Recipe: r}), `tensor "x": `+want)
+		require.EqualError(t, scaling.Quantize(t.Context(), x, []float32{1, 2}, scaling.Quantizer{Recipe: r}), `tensor "x": `+want)
 		require.Equal(t, before, *x)
 	}
 }

@@ -1,24 +1,26 @@
 package scaling
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Quantizer is a recipe at work. Quantizers without a History may be used by
-// many goroutines at once if their Reporter and Stats may.
+// Quantizer is a recipe at work. Only Recipe is required.
+//
+// Unless Workers is 1, the Reporter is called by several goroutines at once. A
+// Quantizer without a History may be used by many goroutines if its Reporter and
+// Progress may and Stats is nil.
 type Quantizer struct {
-	Recipe   Recipe
-	History  *History        // of this tensor; required by a delayed recipe, otherwise unused
-	Reporter tensor.Reporter // hears of every block, unless nil
-	Op       string          // the operation named to the Reporter; "quantize" if empty
-	Stats    *fp8.Stats      // receives what happened in the tensor, unless nil
-	Workers  int             // goroutines at most; 0 means one; see [tensor.Quantization]
+	Recipe  Recipe
+	History *History // of this tensor; required by a delayed recipe, otherwise unused
+	tensor.Options
 }
 
 // Check reports whether q can be used: whether its recipe passes
@@ -28,7 +30,7 @@ func (q *Quantizer) Check() error {
 		return err
 	}
 	if q.History == nil {
-		return fmt.Errorf("scaling: recipe %v needs a history", q.Recipe)
+		return sentinel.Errorf(ErrHistory, "scaling: recipe %v needs a history", q.Recipe)
 	}
 	return q.History.checkRecipe(q.Recipe)
 }
@@ -38,21 +40,23 @@ func (q *Quantizer) Check() error {
 // overwritten and reused as [tensor.Quantize] does. A delayed recipe encodes
 // with the scale its history gave, and records this tensor's amax for later.
 //
-// It returns an error, and changes nothing, if q does not pass its Check or t's
-// shape is invalid; it panics if src is not of t's length.
-func Quantize[T fp8.Float](t *tensor.Tensor, src []T, q *Quantizer) error {
+// It returns an error, and changes nothing, if t is nil, q does not pass its Check
+// or t's shape is invalid; it panics if src is not of t's length. If ctx ends
+// meanwhile it returns an error that wraps its cause; t's codes and scales, q's
+// Stats and what its History observed in this step are then unspecified.
+func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Quantizer) error {
+	if t == nil {
+		return errNil
+	}
 	if err := q.Check(); err != nil {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
 	v := *t
 	v.Format, v.Block = q.Recipe.Format, q.Recipe.Block
-	err := tensor.Quantize(&v, src, tensor.Quantization{
-		Scale:    q.scaleFunc(largest[T]()),
-		Policy:   q.Recipe.Policy,
-		Reporter: q.Reporter,
-		Op:       q.Op,
-		Stats:    q.Stats,
-		Workers:  q.Workers,
+	err := tensor.Quantize(ctx, &v, src, tensor.Quantizer{
+		Scale:   q.scaleFunc(largest[T]()),
+		Policy:  q.Recipe.Policy,
+		Options: q.Options,
 	})
 	if err != nil {
 		return err
@@ -71,19 +75,19 @@ func Scale[T fp8.Float](r Recipe, amax float32, nan bool) (fp8.Scale, error) {
 	if err := q.Check(); err != nil {
 		return fp8.Scale{}, err
 	}
-	return q.scaleFunc(largest[T]())(amax, nan), nil
+	return q.scaleFunc(largest[T]())(0, amax, nan), nil
 }
 
 func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
 	tr := q.Recipe.Profile.traits()
 	if tr.delayed {
-		return func(amax float32, _ bool) fp8.Scale {
+		return func(_ int, amax float32, _ bool) fp8.Scale {
 			q.History.Observe(amax)
 			return q.History.Scale()
 		}
 	}
 	l := q.Recipe.limits(source)
-	return func(amax float32, nan bool) fp8.Scale { return tr.blockScale(amax, nan, l) }
+	return func(_ int, amax float32, nan bool) fp8.Scale { return tr.blockScale(amax, nan, l) }
 }
 
 // largest is the largest finite value of T, as far as float32 goes.

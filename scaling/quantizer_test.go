@@ -39,18 +39,20 @@ func testQuantize[T fp8.Float](t *testing.T) {
 				Policy: fp8.Policy{Rounding: fp8.Stochastic, Seed: 3, Overflow: fp8.OverflowNonFinite}}
 			var got, want, parallel fp8.Stats
 			x, y, z := tensorOf(rows, cols), tensorOf(rows, cols), tensorOf(rows, cols)
-			require.NoError(t, scaling.Quantize(x, src, &scaling.Quantizer{Recipe: recipe, Stats: &got}))
-			require.NoError(t, scaling.Quantize(z, src, &scaling.Quantizer{Recipe: recipe, Stats: &parallel, Workers: 2}))
+			require.NoError(t, scaling.Quantize(t.Context(), x, src, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &got}}))
+			require.NoError(t, scaling.Quantize(t.Context(), z, src, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &parallel, Workers: 2}}))
 
 			y.Format, y.Block = f, recipe.Block
-			require.NoError(t, tensor.Quantize(y, src, tensor.Quantization{Policy: recipe.Policy, Stats: &want,
-				Scale: func(amax float32, nan bool) fp8.Scale {
+			require.NoError(t, tensor.Quantize(t.Context(), y, src, tensor.Quantizer{Policy: recipe.Policy,
+				Scale: func(_ int, amax float32, nan bool) fp8.Scale {
 					s := recipe.Scale(amax)
 					if n := recipe.Scale(float32(math.NaN())); nan && (n.Stored != n.Stored || p == scaling.DeepGEMMUE8M0) {
 						s = n // NaN is not left out
 					}
 					return s
-				}}))
+				},
+				Options: tensor.Options{Stats: &want},
+			}))
 			require.Equal(t, bits(y.Scales), bits(x.Scales), "%v", recipe)
 			require.Equal(t, y.Codes, x.Codes, "%v", recipe)
 			require.Equal(t, []any{y.Format, y.Block}, []any{x.Format, x.Block})
@@ -82,7 +84,7 @@ func narrow[T fp8.Float](dst []T, src []float64) {
 func TestQuantizeUnchanged(t *testing.T) {
 	h, err := scaling.NewHistory(delayed(3))
 	require.NoError(t, err)
-	for _, q := range []*scaling.Quantizer{
+	for _, q := range []scaling.Quantizer{
 		{Recipe: scaling.Default(scaling.Weight)},
 		{Recipe: delayed(3), History: h},
 	} {
@@ -90,12 +92,12 @@ func TestQuantizeUnchanged(t *testing.T) {
 			Codes: []byte{1, 2, 3, 4}, Scales: []float32{5, 6}}
 		before := *x
 		require.PanicsWithValue(t, "tensor: source is not as long as the tensor's shape says", func() {
-			_ = scaling.Quantize(x, make([]float32, 5), q)
+			_ = scaling.Quantize(t.Context(), x, make([]float32, 5), q)
 		})
 		require.Equal(t, before, *x)
 		x.Shape = []int{2, -2}
 		before = *x
-		require.EqualError(t, scaling.Quantize(x, []float32{9, 9, 9, 9}, q), `tensor "x": dimension 1 of shape [2 -2] is negative`)
+		require.EqualError(t, scaling.Quantize(t.Context(), x, []float32{9, 9, 9, 9}, q), `tensor "x": dimension 1 of shape [2 -2] is negative`)
 		require.Equal(t, before, *x)
 		require.Equal(t, []byte{1, 2, 3, 4}, x.Codes)
 	}
@@ -123,28 +125,28 @@ func TestQuantizerReports(t *testing.T) {
 	r := &reporter{ops: map[string]int{}}
 	src := make([]float32, 300)
 	src[77] = float32(math.Inf(1))
-	q := &scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Reporter: r}
-	require.NoError(t, scaling.Quantize(tensorOf(300), src, q))
+	q := scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Options: tensor.Options{Reporter: r}}
+	require.NoError(t, scaling.Quantize(t.Context(), tensorOf(300), src, q))
 	q.Op = "dispatch"
-	require.NoError(t, scaling.Quantize(tensorOf(300), src, q))
+	require.NoError(t, scaling.Quantize(t.Context(), tensorOf(300), src, q))
 	require.Equal(t, reporter{ops: map[string]int{"quantize": 4, "dispatch": 4}, blocks: 6, special: 2 * 77}, *r)
 }
 
 // TestQuantizerShared uses one Quantizer from many goroutines.
 func TestQuantizerShared(t *testing.T) {
-	q := &scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Workers: 2}
+	q := scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Options: tensor.Options{Workers: 2}}
 	src := make([]float32, 4*300)
 	for i := range src {
 		src[i] = float32(i)
 	}
 	want := tensorOf(4, 300)
-	require.NoError(t, scaling.Quantize(want, src, q))
+	require.NoError(t, scaling.Quantize(t.Context(), want, src, q))
 	got := make([]*tensor.Tensor, 8)
 	var wait sync.WaitGroup
 	for i := range got {
 		got[i] = tensorOf(4, 300)
 		wait.Go(func() {
-			if err := scaling.Quantize(got[i], src, q); err != nil {
+			if err := scaling.Quantize(t.Context(), got[i], src, q); err != nil {
 				t.Error(err)
 			}
 		})
@@ -170,7 +172,7 @@ func TestScale(t *testing.T) {
 			}
 			require.NoError(t, err)
 			want := tensorOf(n + 1)
-			require.NoError(t, scaling.Quantize(want, values, &scaling.Quantizer{Recipe: recipe}))
+			require.NoError(t, scaling.Quantize(t.Context(), want, values, scaling.Quantizer{Recipe: recipe}))
 			require.Equal(t, math.Float32bits(want.Scales[0]), math.Float32bits(s.Stored))
 			for i, v := range values {
 				var code [1]byte

@@ -52,7 +52,7 @@ func scalesFor(u []float32, axis swiglu.Axis) swiglu.Scales {
 
 func quantize(t *testing.T, values []float32, rows int, r scaling.Recipe) *tensor.Tensor {
 	q := &tensor.Tensor{Shape: []int{rows, len(values) / rows}}
-	require.NoError(t, scaling.Quantize(q, values, &scaling.Quantizer{Recipe: r}))
+	require.NoError(t, scaling.Quantize(t.Context(), q, values, scaling.Quantizer{Recipe: r}))
 	return q
 }
 

@@ -8,7 +8,7 @@
 //	rec := telemetry.New(telemetry.Slog(slog.Default()), telemetry.JSONLines(file))
 //	for step := range int64(steps) {
 //		if err := rec.Step(step); err != nil { ... }
-//		... tensor.Quantize(t, values, tensor.Quantization{Reporter: rec, ...})
+//		... tensor.Quantize(ctx, t, values, q) // whose Reporter is rec
 //	}
 //	err := rec.Flush()
 //

@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"os"
@@ -14,9 +15,9 @@ import (
 // quantize encodes values without scaling them and reports to rec.
 func quantize(rec *telemetry.Recorder, name string, values ...float32) {
 	t := tensor.Tensor{Name: name, Format: fp8.E4M3, Shape: []int{len(values)}}
-	err := tensor.Quantize(&t, values, tensor.Quantization{
-		Scale:    func(float32, bool) fp8.Scale { return fp8.Scale{} },
-		Reporter: rec,
+	err := tensor.Quantize(context.Background(), &t, values, tensor.Quantizer{
+		Scale:   func(int, float32, bool) fp8.Scale { return fp8.Scale{} },
+		Options: tensor.Options{Reporter: rec},
 	})
 	if err != nil {
 		log.Fatal(err)

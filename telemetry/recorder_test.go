@@ -221,8 +221,8 @@ func TestRecordsQuantization(t *testing.T) {
 	rec := telemetry.New(&sink)
 	w := tensor.Tensor{Name: "w", Format: fp8.E4M3, Shape: []int{2, 4}, Block: tensor.Block{Rows: 1, Cols: 2}}
 	src := []float32{1, 2, 3, 4, 0, 1e6, float32(math.Inf(1)), 1e-9}
-	q := tensor.Quantization{Scale: func(float32, bool) fp8.Scale { return fp8.Scale{} }, Reporter: rec, Op: "forward"}
-	require.NoError(t, tensor.Quantize(&w, src, q))
+	q := tensor.Quantizer{Scale: func(int, float32, bool) fp8.Scale { return fp8.Scale{} }, Options: tensor.Options{Reporter: rec, Op: "forward"}}
+	require.NoError(t, tensor.Quantize(t.Context(), &w, src, q))
 	require.NoError(t, rec.Flush())
 
 	var want fp8.Stats

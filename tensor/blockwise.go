@@ -2,29 +2,39 @@ package tensor
 
 import "github.com/octavo-fp8/octavo/fp8"
 
-// quantizeBlocks is quantizeRows for when the Reporter hears of each block.
-func quantizeBlocks[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, total *fp8.Stats) {
+// blocks is strips for when the Reporter hears of each block.
+func (j *job[T]) blocks(p *pace, lo, hi int, total *fp8.Stats) error {
+	t, q := j.t, &j.q
 	_, cols := t.Dims()
 	blockRows, blockCols := t.Block.Extents(t.Dims())
+	_, gridCols := t.Grid()
 	block := blockEncoder[T]{
-		encoder: fp8.NewEncoder(t.Format, q.Policy), codes: t.Codes, src: src, cols: cols,
-		narrow: q.narrow(blockRows, blockCols),
+		encoder: fp8.NewEncoder(t.Format, q.Policy), codes: t.Codes, src: j.src, cols: cols,
+		narrow: q.narrow(blockRows, blockCols), pace: p,
 	}
 	st := new(fp8.Stats)
 	for i := lo; i < hi; i += blockRows {
-		scales := t.ScaleRow(i / blockRows)
-		for j := 0; j < cols; j += blockCols {
-			block.enter(region{i, min(i+blockRows, hi), j, min(j+blockCols, cols)})
-			scale := q.Scale(block.amax())
+		for k := 0; k < cols; k += blockCols {
+			row, col := i/blockRows, k/blockCols
+			index := row*gridCols + col
+			block.enter(region{i, min(i+blockRows, hi), k, min(k+blockCols, cols)})
+			amax, nan, err := block.amax()
+			if err != nil {
+				return err
+			}
+			scale := q.Scale(index, amax, nan)
 			stored := storedScale(scale)
-			scales[j/blockCols] = stored
+			t.Scales[index] = stored
 			*st = fp8.Stats{Detail: total.Detail}
-			block.encode(scale, st)
+			if err := block.encode(scale, st); err != nil {
+				return err
+			}
 			st.Detail = nil // it is total's already
-			q.Reporter.Block(q.op(), t.Name, i/blockRows, j/blockCols, stored, st)
+			q.Reporter.Block(q.Op, t.Name, row, col, stored, st)
 			total.Merge(st)
 		}
 	}
+	return nil
 }
 
 // blockEncoder encodes one block after the other.
@@ -33,6 +43,7 @@ type blockEncoder[T fp8.Float] struct {
 	codes   []byte
 	src     []T
 	cols    int
+	pace    *pace
 
 	region
 	narrow   bool // blocks are gathered first
@@ -47,27 +58,32 @@ func (e *blockEncoder[T]) enter(b region) {
 	}
 }
 
-func (e *blockEncoder[T]) amax() (amax float32, nan bool) {
+func (e *blockEncoder[T]) amax() (amax float32, nan bool, err error) {
 	if e.narrow {
-		return fp8.Amax(e.gathered.values)
+		amax, nan = fp8.Amax(e.gathered.values)
+		return amax, nan, e.pace.done(len(e.gathered.values))
 	}
-	for i := e.i0; i < e.i1; i++ {
-		a, n := fp8.Amax(e.src[i*e.cols+e.j0 : i*e.cols+e.j1])
+	err = e.pieces(func(lo, hi int) {
+		a, n := fp8.Amax(e.src[lo:hi])
 		amax, nan = max(amax, a), nan || n
-	}
-	return amax, nan
+	})
+	return amax, nan, err
 }
 
-func (e *blockEncoder[T]) encode(s fp8.Scale, st *fp8.Stats) {
+func (e *blockEncoder[T]) encode(s fp8.Scale, st *fp8.Stats) error {
 	if e.narrow {
 		fp8.EncodeBlock(&e.encoder, e.gathered.codes, e.gathered.values, s, 0, st)
 		e.gathered.scatter(e.codes, e.region, e.cols)
-		return
+		return e.pace.done(len(e.gathered.codes))
 	}
-	for i := e.i0; i < e.i1; i++ {
-		lo, hi := i*e.cols+e.j0, i*e.cols+e.j1
+	return e.pieces(func(lo, hi int) {
 		fp8.EncodeBlock(&e.encoder, e.codes[lo:hi], e.src[lo:hi], s, uint64(lo), st)
-	}
+	})
+}
+
+func (e *blockEncoder[T]) pieces(f func(lo, hi int)) error {
+	at := strip{first: e.i0*e.cols + e.j0, rows: e.i1 - e.i0, cols: e.j1 - e.j0, stride: e.cols, block: e.j1 - e.j0}
+	return at.pieces(e.pace, f)
 }
 
 // region is a block's part of the matrix: rows [i0, i1), columns [j0, j1).

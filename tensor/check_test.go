@@ -60,7 +60,7 @@ func TestHugeEmpty(t *testing.T) {
 		require.NoError(t, x.CheckScales())
 		tensor.Dequantize([]float32{}, x)
 		require.NoError(t, x.Transpose().Check())
-		require.NoError(t, tensor.Quantize(x, []float32{}, tensor.Quantization{Scale: largest(fp8.E4M3), Workers: 2}))
+		require.NoError(t, tensor.Quantize(t.Context(), x, []float32{}, tensor.Quantizer{Scale: largest(fp8.E4M3), Options: tensor.Options{Workers: 2}}))
 	}
 }
 

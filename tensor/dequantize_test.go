@@ -71,8 +71,8 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		x := &tensor.Tensor{Format: f, Shape: []int{len(src)}, Block: tensor.Block{Cols: 7}}
-		require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{
-			Scale: func(float32, bool) fp8.Scale { return fp8.Scale{Stored: 8, Multiplier: 0.125} },
+		require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{
+			Scale: func(int, float32, bool) fp8.Scale { return fp8.Scale{Stored: 8, Multiplier: 0.125} },
 		}))
 		got := make([]float32, len(src))
 		tensor.Dequantize(got, x)

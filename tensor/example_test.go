@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -16,8 +17,8 @@ func ExampleQuantize() {
 		8, 2.4, 800, -56,
 	}
 	x := &tensor.Tensor{Name: "x", Shape: []int{2, 4}, Block: tensor.Block{Rows: 1, Cols: 2}}
-	err := tensor.Quantize(x, src, tensor.Quantization{
-		Scale: func(amax float32, nan bool) fp8.Scale {
+	err := tensor.Quantize(context.Background(), x, src, tensor.Quantizer{
+		Scale: func(_ int, amax float32, nan bool) fp8.Scale {
 			return fp8.Scale{Stored: amax / 448, Multiplier: 448 / amax}
 		},
 	})

@@ -1,6 +1,13 @@
 package tensor
 
-import "gonum.org/v1/gonum/mat"
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
+)
 
 // Matrix returns t as a gonum matrix without copying: its elements are decoded
 // when they are read, as float64 and thus exactly. t must not be empty, since
@@ -24,20 +31,33 @@ func (v view) At(i, j int) float64 {
 
 func (v view) T() mat.Matrix { return mat.Transpose{Matrix: v} }
 
-// QuantizeMatrix is [Quantize] of a gonum matrix; t's Shape becomes its size.
-func QuantizeMatrix(t *Tensor, m mat.Matrix, q Quantization) error {
+// QuantizeMatrix is [Quantize] of a gonum matrix; t's Shape becomes its size. It
+// returns an error, and changes nothing, if m is nil.
+func QuantizeMatrix(ctx context.Context, t *Tensor, m mat.Matrix, q Quantizer) error {
+	switch {
+	case t == nil:
+		return errNil
+	case m == nil:
+		return fmt.Errorf("tensor %q: the matrix is nil", t.Name)
+	}
+	v := *t
 	rows, cols := m.Dims()
+	v.Shape = []int{rows, cols}
+	if err := v.checkForm(); err != nil {
+		return err
+	}
 	values := make([]float64, 0, rows*cols)
 	for i := range rows {
+		if err := meter.Err(ctx); err != nil {
+			return fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
 		for j := range cols {
 			values = append(values, m.At(i, j))
 		}
 	}
-	shape := t.Shape
-	t.Shape = []int{rows, cols}
-	err := Quantize(t, values, q)
-	if err != nil {
-		t.Shape = shape
+	if err := Quantize(ctx, &v, values, q); err != nil {
+		return err
 	}
-	return err
+	*t = v
+	return nil
 }

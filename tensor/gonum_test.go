@@ -76,7 +76,7 @@ func TestQuantizeMatrix(t *testing.T) {
 	values[4] = 2.0000000000000004 * values[5] // not a float32
 	dense := mat.NewDense(5, 7, values)
 	transposed := mat.DenseCopyOf(dense.T())
-	q := tensor.Quantization{Scale: largest(fp8.E4M3)}
+	q := tensor.Quantizer{Scale: largest(fp8.E4M3)}
 	for _, b := range blocks {
 		for _, c := range []struct {
 			m          mat.Matrix
@@ -87,18 +87,18 @@ func TestQuantizeMatrix(t *testing.T) {
 			{dense.T(), 7, 5, transposed.RawMatrix().Data},
 		} {
 			want := &tensor.Tensor{Name: "m", Shape: []int{c.rows, c.cols}, Block: b}
-			require.NoError(t, tensor.Quantize(want, c.values, q))
+			require.NoError(t, tensor.Quantize(t.Context(), want, c.values, q))
 			got := &tensor.Tensor{Name: "m", Shape: []int{2}, Block: b}
-			require.NoError(t, tensor.QuantizeMatrix(got, c.m, q))
+			require.NoError(t, tensor.QuantizeMatrix(t.Context(), got, c.m, q))
 			require.Equal(t, want, got)
 
 			again := &tensor.Tensor{Name: "m", Block: b}
-			require.NoError(t, tensor.QuantizeMatrix(again, got.Matrix(), q))
+			require.NoError(t, tensor.QuantizeMatrix(t.Context(), again, got.Matrix(), q))
 			require.NoError(t, compareQuantized(again, mat.DenseCopyOf(got.Matrix()).RawMatrix().Data, q.Scale, q.Policy))
 		}
 	}
 	var empty tensor.Tensor
-	require.NoError(t, tensor.QuantizeMatrix(&empty, &mat.Dense{}, q))
+	require.NoError(t, tensor.QuantizeMatrix(t.Context(), &empty, &mat.Dense{}, q))
 	require.NoError(t, empty.Check())
 	require.Equal(t, []int{0, 0}, empty.Shape)
 }
@@ -107,7 +107,7 @@ func TestQuantizeMatrixError(t *testing.T) {
 	x := random(rand.New(rand.NewPCG(5, 5)), fp8.E4M3, tensor.Block{}, 3)
 	x.Block.Rows = -1
 	before := snapshot(x)
-	err := tensor.QuantizeMatrix(x, mat.NewDense(2, 2, nil), tensor.Quantization{Scale: largest(fp8.E4M3)})
+	err := tensor.QuantizeMatrix(t.Context(), x, mat.NewDense(2, 2, nil), tensor.Quantizer{Scale: largest(fp8.E4M3)})
 	require.EqualError(t, err, `tensor "x": block -1x0 has a negative extent`)
 	require.Equal(t, before, snapshot(x))
 }

@@ -126,7 +126,7 @@ func wide[T fp8.Float](x T) float64 {
 // largest returns a scale function that brings amax to the largest value of f,
 // and blocks with NaN, zeros only, or infinities to a scale of their own.
 func largest(f fp8.Format) tensor.ScaleFunc {
-	return func(amax float32, nan bool) fp8.Scale {
+	return func(_ int, amax float32, nan bool) fp8.Scale {
 		switch {
 		case nan:
 			return fp8.Scale{Stored: 4, Multiplier: 0.25}

@@ -5,7 +5,7 @@ import "github.com/octavo-fp8/octavo/fp8"
 // narrow reports whether a block of a matrix is so narrow that its rows are not
 // worth a call each, such as 128x1, and may be encoded in another order: unless
 // the order of elements shows, in random bits or in sums.
-func (q *Quantization) narrow(rows, cols int) bool {
+func (q *Quantizer) narrow(rows, cols int) bool {
 	const width, most = 16, 4096
 	ordered := q.Policy.Rounding == fp8.Stochastic || q.Stats != nil && q.Stats.Detail != nil
 	return cols < width && rows > 1 && rows*cols <= most && !ordered

@@ -35,7 +35,7 @@ func testQuantize[T fp8.Float](t *testing.T) {
 				src := convert[T](mixed(r, rows*cols, r.IntN(2) == 0))
 				policy := fp8.Policy{Overflow: fp8.Overflow(r.IntN(2)), Inf: fp8.Inf(r.IntN(2)), NaN: fp8.NaNCanonical}
 				x := &tensor.Tensor{Name: "x", Format: f, Shape: shape, Block: b}
-				err := tensor.Quantize(x, src, tensor.Quantization{Scale: largest(f), Policy: policy})
+				err := tensor.Quantize(t.Context(), x, src, tensor.Quantizer{Scale: largest(f), Policy: policy})
 				require.NoError(t, err)
 				if err := compareQuantized(x, src, largest(f), policy); err != nil {
 					t.Fatalf("%v, shape %v, block %v, %+v: %v", f, shape, b, policy, err)
@@ -68,7 +68,7 @@ func compareQuantized[T fp8.Float](x *tensor.Tensor, src []T, scale tensor.Scale
 	}
 	for k, v := range src {
 		b := at(k/cols, k%cols)
-		s := scale(amax[b], nan[b])
+		s := scale(b, amax[b], nan[b])
 		stored := s.Stored
 		if s == (fp8.Scale{}) {
 			stored = 1
@@ -113,17 +113,18 @@ func TestScaleFuncArguments(t *testing.T) {
 		inf, 1, nan, nan, 0,
 	}
 	type question struct {
-		amax float32
-		nan  bool
+		block int
+		amax  float32
+		nan   bool
 	}
 	var asked []question
 	x := &tensor.Tensor{Shape: []int{3, 5}, Block: tensor.Block{Rows: 2, Cols: 2}}
-	err := tensor.Quantize(x, src, tensor.Quantization{Scale: func(amax float32, nan bool) fp8.Scale {
-		asked = append(asked, question{amax, nan})
+	err := tensor.Quantize(t.Context(), x, src, tensor.Quantizer{Scale: func(block int, amax float32, nan bool) fp8.Scale {
+		asked = append(asked, question{block, amax, nan})
 		return fp8.Scale{Stored: float32(len(asked)), Multiplier: 1}
 	}})
 	require.NoError(t, err)
-	require.Equal(t, []question{{4, false}, {3, true}, {8, false}, {-inf, false}, {0, true}, {0, false}}, asked)
+	require.Equal(t, []question{{0, 4, false}, {1, 3, true}, {2, 8, false}, {3, -inf, false}, {4, 0, true}, {5, 0, false}}, asked)
 	require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, x.Scales)
 }
 
@@ -142,10 +143,10 @@ func TestStochasticIndex(t *testing.T) {
 		for _, b := range blocks {
 			for workers := range 4 {
 				x := &tensor.Tensor{Format: fp8.E5M2, Shape: shape, Block: b}
-				require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{
-					Scale:   func(float32, bool) fp8.Scale { return s },
+				require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{
+					Scale:   func(int, float32, bool) fp8.Scale { return s },
 					Policy:  policy,
-					Workers: workers,
+					Options: tensor.Options{Workers: workers},
 				}))
 				require.True(t, bytes.Equal(want, x.Codes), "shape %v, block %v", shape, b)
 			}
@@ -172,8 +173,9 @@ func TestQuantizeWorkers(t *testing.T) {
 			for workers := range 4 {
 				x := &tensor.Tensor{Shape: shape, Block: b}
 				var st fp8.Stats
-				require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{
-					Scale: largest(fp8.E4M3), Stats: &st, Workers: workers, Policy: policy,
+				require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{
+					Scale: largest(fp8.E4M3), Policy: policy,
+					Options: tensor.Options{Stats: &st, Workers: workers},
 				}))
 				if workers == 0 {
 					want, total = *x, st

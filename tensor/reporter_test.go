@@ -48,9 +48,9 @@ func TestReporter(t *testing.T) {
 	}
 	var r recorder
 	x := &tensor.Tensor{Name: "x", Shape: []int{3, 5}, Block: tensor.Block{Rows: 2, Cols: 2}}
-	require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{
-		Scale:    func(amax float32, _ bool) fp8.Scale { return fp8.Scale{Stored: amax + 1, Multiplier: 1} },
-		Reporter: &r,
+	require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{
+		Scale:   func(_ int, amax float32, _ bool) fp8.Scale { return fp8.Scale{Stored: amax + 1, Multiplier: 1} },
+		Options: tensor.Options{Reporter: &r},
 	}))
 	require.Equal(t, []blockCall{
 		{"quantize", "x", 0, 0, 601, fp8.Stats{Elements: 4, Amax: 600, Smallest: 1, SaturatedPos: 1, SaturatedNeg: 1}},
@@ -66,8 +66,8 @@ func TestReporter(t *testing.T) {
 // TestReporterOp checks the name of the operation, for both kinds of call.
 func TestReporterOp(t *testing.T) {
 	var r recorder
-	require.NoError(t, tensor.Quantize(&tensor.Tensor{Name: "y", Shape: []int{1}}, []float32{float32(math.Inf(1))},
-		tensor.Quantization{Scale: largest(fp8.E4M3), Reporter: &r, Op: "dispatch"}))
+	require.NoError(t, tensor.Quantize(t.Context(), &tensor.Tensor{Name: "y", Shape: []int{1}}, []float32{float32(math.Inf(1))},
+		tensor.Quantizer{Scale: largest(fp8.E4M3), Options: tensor.Options{Reporter: &r, Op: "dispatch"}}))
 	require.Equal(t, "dispatch", r.blocks[0].op)
 	require.Equal(t, []nonFiniteCall{{"dispatch", "y", 0, math.Inf(1)}}, r.nonFinite)
 }
@@ -91,7 +91,7 @@ func testFirstNonFinite[T fp8.Float](t *testing.T) {
 				values[i] = v
 			}
 			var r recorder
-			require.NoError(t, tensor.Quantize(x, convert[T](values), tensor.Quantization{Scale: largest(fp8.E4M3), Reporter: &r}))
+			require.NoError(t, tensor.Quantize(t.Context(), x, convert[T](values), tensor.Quantizer{Scale: largest(fp8.E4M3), Options: tensor.Options{Reporter: &r}}))
 			require.Len(t, r.nonFinite, 1)
 			require.Equal(t, first, r.nonFinite[0].index)
 			require.True(t, same(v, r.nonFinite[0].value))
@@ -100,7 +100,7 @@ func testFirstNonFinite[T fp8.Float](t *testing.T) {
 	clear(values)
 	values[7] = 60000 // finite in all types
 	var r recorder
-	require.NoError(t, tensor.Quantize(x, convert[T](values), tensor.Quantization{Scale: largest(fp8.E4M3), Reporter: &r}))
+	require.NoError(t, tensor.Quantize(t.Context(), x, convert[T](values), tensor.Quantizer{Scale: largest(fp8.E4M3), Options: tensor.Options{Reporter: &r}}))
 	require.Empty(t, r.nonFinite)
 }
 
@@ -122,10 +122,10 @@ func TestStats(t *testing.T) {
 					got.Detail, quiet.Detail = new(fp8.Detail), new(fp8.Detail)
 				}
 				x := &tensor.Tensor{Shape: shape, Block: b}
-				q := tensor.Quantization{Scale: func(float32, bool) fp8.Scale { return s }, Reporter: &r, Stats: &got}
-				require.NoError(t, tensor.Quantize(x, src, q))
+				q := tensor.Quantizer{Scale: func(int, float32, bool) fp8.Scale { return s }, Options: tensor.Options{Reporter: &r, Stats: &got}}
+				require.NoError(t, tensor.Quantize(t.Context(), x, src, q))
 				q.Reporter, q.Stats = nil, &quiet
-				require.NoError(t, tensor.Quantize(x, src, q))
+				require.NoError(t, tensor.Quantize(t.Context(), x, src, q))
 				require.Equal(t, got, quiet)
 
 				gridRows, gridCols := gridOf(b, rows, cols)

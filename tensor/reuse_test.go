@@ -19,7 +19,7 @@ func TestReuse(t *testing.T) {
 		x.Shape, x.Block = shapes[r.IntN(len(shapes))], blocks[r.IntN(len(blocks))]
 		src := convert[float32](mixed(r, x.Len(), false))
 		codes, scales := x.Codes, x.Scales
-		require.NoError(t, tensor.Quantize(x, src, tensor.Quantization{Scale: largest(fp8.E4M3)}))
+		require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{Scale: largest(fp8.E4M3)}))
 		require.NoError(t, compareQuantized(x, src, largest(fp8.E4M3), fp8.Policy{}))
 		if n := len(x.Codes); n > 0 && n <= cap(codes) {
 			require.Same(t, &codes[:1][0], &x.Codes[0])
@@ -42,9 +42,9 @@ func TestQuantizeUnchanged(t *testing.T) {
 		before := snapshot(x)
 		var st fp8.Stats
 		var r recorder
-		err := tensor.Quantize(x, make([]float32, 12), tensor.Quantization{
-			Scale: func(float32, bool) fp8.Scale { t.Error("a scale is asked for"); return fp8.Scale{} },
-			Stats: &st, Reporter: &r,
+		err := tensor.Quantize(t.Context(), x, make([]float32, 12), tensor.Quantizer{
+			Scale:   func(int, float32, bool) fp8.Scale { t.Error("a scale is asked for"); return fp8.Scale{} },
+			Options: tensor.Options{Stats: &st, Reporter: &r},
 		})
 		require.EqualError(t, err, want)
 		require.Equal(t, before, snapshot(x))
@@ -58,7 +58,7 @@ func TestQuantizeUnchanged(t *testing.T) {
 		for _, x := range []*tensor.Tensor{x, v} {
 			before := snapshot(x)
 			require.PanicsWithValue(t, "tensor: source is not as long as the tensor's shape says", func() {
-				_ = tensor.Quantize(x, make([]float32, n), tensor.Quantization{Scale: largest(fp8.E4M3)})
+				_ = tensor.Quantize(t.Context(), x, make([]float32, n), tensor.Quantizer{Scale: largest(fp8.E4M3)})
 			})
 			require.Equal(t, before, snapshot(x))
 		}

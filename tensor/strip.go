@@ -1,16 +1,12 @@
 package tensor
 
-import (
-	"sync"
-
-	"github.com/octavo-fp8/octavo/fp8"
-)
+import "github.com/octavo-fp8/octavo/fp8"
 
 // A strip is some blocks side by side. It is encoded row by row, each row under
 // the scales of all of its blocks, after its amaxes were found in the same way.
 const (
 	stripBlocks = 1024    // at most
-	stripSize   = 1 << 17 // elements that stay in cache between the two
+	stripSize   = jobSize // elements
 	stripCols   = 256     // worth a row, even if they do not
 )
 
@@ -21,23 +17,22 @@ type stripScratch struct {
 	row    fp8.BlockScales
 }
 
-var stripPool = sync.Pool{New: func() any { return new(stripScratch) }}
-
 // strip is where in src and codes a strip lies, and how it is cut.
 type strip struct {
 	first, rows, cols int
 	stride            int // from row to row
 	block             int // columns
+	index             int // of its first block in Tensor.Scales
 }
 
-// quantizeStrips is quantizeRows for when nobody hears of each block.
-func quantizeStrips[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization, total *fp8.Stats) {
+// strips encodes rows [lo, hi), which start and end with a block, for when nobody
+// hears of each block.
+func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
+	t := j.t
 	_, cols := t.Dims()
 	blockRows, blockCols := t.Block.Extents(t.Dims())
-	encoder := fp8.NewEncoder(t.Format, q.Policy)
-	s := stripPool.Get().(*stripScratch)
-	defer stripPool.Put(s)
 	_, gridCols := t.Grid()
+	encoder := fp8.NewEncoder(t.Format, j.q.Policy)
 	bandRows := blockRows
 	flat := blockCols == cols // all of a block is one row of a strip
 	if blockRows == 1 && cols%blockCols == 0 {
@@ -45,18 +40,20 @@ func quantizeStrips[T fp8.Float](t *Tensor, src []T, lo, hi int, q Quantization,
 	}
 	for i := lo; i < hi; i += bandRows {
 		rows := min(bandRows, hi-i)
-		band := strip{i * cols, rows, cols, cols, blockCols}
+		band := strip{i * cols, rows, cols, cols, blockCols, i / blockRows * gridCols}
 		if flat {
-			band = strip{i * cols, 1, rows * cols, 0, blockRows * blockCols}
+			band = strip{i * cols, 1, rows * cols, 0, blockRows * blockCols, i / blockRows * gridCols}
 		}
-		stored := t.Scales[i/blockRows*gridCols:]
 		width := stripWidth(band.rows, band.block)
-		for j := 0; j < band.cols; j += width {
+		for k := 0; k < band.cols; k += width {
 			here := band
-			here.first, here.cols = band.first+j, min(width, band.cols-j)
-			quantizeStrip(s, &encoder, t.Codes, src, here, stored[j/band.block:], &q, total)
+			here.first, here.cols, here.index = band.first+k, min(width, band.cols-k), band.index+k/band.block
+			if err := j.strip(s, &encoder, here, total); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // stripWidth returns how many columns of blocks of the given extents make a strip.
@@ -66,29 +63,48 @@ func stripWidth(rows, block int) int {
 	return max(cols/block, 1) * block
 }
 
-// quantizeStrip encodes a strip and writes its stored scales to the first elements
-// of stored.
-func quantizeStrip[T fp8.Float](s *stripScratch, e *fp8.Encoder, codes []byte, src []T, at strip, stored []float32, q *Quantization, total *fp8.Stats) {
+// strip encodes a strip and writes its stored scales.
+func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) error {
 	n := ceilDiv(at.cols, at.block)
 	amax, scales := s.amax[:n], s.scales[:n]
 	clear(amax)
-	for row := range at.rows {
-		first := at.first + row*at.stride
-		fp8.AmaxBlocks(amax, src[first:first+at.cols], at.block)
+	err := at.pieces(&s.pace, func(lo, hi int) { fp8.AmaxBlocks(amax, j.src[lo:hi], at.block) })
+	if err != nil {
+		return err
 	}
+	stored := j.t.Scales[at.index:]
 	for k, a := range amax {
 		nan := a != a
 		if nan {
-			a = amaxWithoutNaN(src, at, k)
+			a = amaxWithoutNaN(j.src, at, k)
 		}
-		scales[k] = q.Scale(a, nan)
+		scales[k] = j.q.Scale(at.index+k, a, nan)
 		stored[k] = storedScale(scales[k])
 	}
 	s.row.Set(scales, at.block)
+	return at.pieces(&s.pace, func(lo, hi int) {
+		fp8.EncodeBlocks(e, j.t.Codes[lo:hi], j.src[lo:hi], &s.row, uint64(lo), total)
+	})
+}
+
+// pieces calls f for the elements of each row of a strip: all at a time or, where
+// they are one block, as many as are worth a look at the context.
+func (at *strip) pieces(p *pace, f func(lo, hi int)) error {
+	length := at.cols
+	if at.cols <= at.block {
+		length = min(length, jobSize)
+	}
 	for row := range at.rows {
 		first := at.first + row*at.stride
-		fp8.EncodeBlocks(e, codes[first:first+at.cols], src[first:first+at.cols], &s.row, uint64(first), total)
+		for done := 0; done < at.cols; done += length {
+			n := min(length, at.cols-done)
+			f(first+done, first+done+n)
+			if err := p.done(n); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
 }
 
 // amaxWithoutNaN returns the amax of block k of a strip, in which there is a NaN.

@@ -1,11 +1,11 @@
 package tensor
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Tensor is an array of FP8 values. It is built by [Quantize], or as a literal
@@ -19,10 +19,13 @@ type Tensor struct {
 	Codes  []byte    // row-major
 	Scales []float32 // dequantization scales, row-major over the grid of blocks
 
-	// Distance between rows of codes and of scales in a view that leaves out
-	// columns; 0 where rows follow each other.
-	stride, scaleStride int
-	shared              bool // the memory is that of another tensor
+	// Stride is the distance, in Codes, from the start of one row of the matrix to
+	// the start of the next, and ScaleStride that from row to row of the grid in
+	// Scales. 0, as [Quantize] leaves them, means that rows follow each other without
+	// a gap; in a view such as [Tensor.ColRange] they do not. See [Tensor.Strides].
+	Stride, ScaleStride int
+
+	shared bool // the memory is that of another tensor
 }
 
 // Dims returns the size of the matrix that t is seen as.
@@ -49,24 +52,49 @@ func (t *Tensor) Len() int {
 // Grid returns the number of scales along the rows and the columns.
 func (t *Tensor) Grid() (rows, cols int) { return t.Block.Grid(t.Dims()) }
 
-// Row returns the codes of a row of the matrix; it shares t's memory.
-func (t *Tensor) Row(i int) []byte {
-	_, cols := t.Dims()
-	stride := t.stride
-	if stride == 0 {
-		stride = cols
+// Strides returns the distances from row to row in Codes and in Scales: Stride and
+// ScaleStride or, where those are 0, the number of columns of the matrix and of the
+// grid. Row i of the matrix is Codes[i*codes:][:cols].
+func (t *Tensor) Strides() (codes, scales int) {
+	codes, scales = t.Stride, t.ScaleStride
+	if codes == 0 {
+		_, codes = t.Dims()
 	}
-	return t.Codes[i*stride : i*stride+cols : i*stride+cols]
+	if scales == 0 {
+		_, scales = t.Grid()
+	}
+	return codes, scales
 }
 
-// ScaleRow returns the scales of a row of the grid; it shares t's memory.
+// Row returns the codes of row i of the matrix, which share t's memory. It panics
+// if there is no such row or t is too short for it.
+func (t *Tensor) Row(i int) []byte {
+	rows, cols := t.Dims()
+	return row(t.Codes, i, rows, cols, t.Stride)
+}
+
+// ScaleRow returns the scales of row i of the grid, which share t's memory. It
+// panics if there is no such row or t is too short for it.
 func (t *Tensor) ScaleRow(i int) []float32 {
-	_, cols := t.Grid()
-	stride := t.scaleStride
+	rows, cols := t.Grid()
+	return row(t.Scales, i, rows, cols, t.ScaleStride)
+}
+
+const noRow = "tensor: there is no such row"
+
+// row is row i, of n rows, of a matrix in s.
+func row[T any](s []T, i, n, cols, stride int) []T {
 	if stride == 0 {
 		stride = cols
 	}
-	return t.Scales[i*stride : i*stride+cols : i*stride+cols]
+	if uint(i) >= uint(n) || cols < 0 || stride < 0 {
+		panic(noRow)
+	}
+	overflow, first := bits.Mul64(uint64(i), uint64(stride))
+	if overflow != 0 || uint64(cols) > uint64(len(s)) || first > uint64(len(s)-cols) {
+		panic(noRow)
+	}
+	return s[first:][:cols:cols]
 }
 
 // Scale returns the scale of the element at row i, column j of the matrix.
@@ -92,35 +120,57 @@ func (t *Tensor) Check() error {
 		return err
 	}
 	rows, cols := t.Dims()
-	if want := span(rows, cols, t.stride); len(t.Codes) < want || t.stride == 0 && len(t.Codes) != want {
-		return fmt.Errorf("tensor %q: shape %v needs %d codes, there are %d", t.Name, t.Shape, want, len(t.Codes))
+	if err := t.checkStride("codes", t.Stride, rows, cols); err != nil {
+		return err
+	}
+	if want := span(rows, cols, t.Stride); len(t.Codes) < want || t.Stride == 0 && len(t.Codes) != want {
+		return t.shapeError("shape %v needs %d codes, there are %d", t.Shape, want, len(t.Codes))
 	}
 	gridRows, gridCols := t.Grid()
-	if want := span(gridRows, gridCols, t.scaleStride); len(t.Scales) < want || t.scaleStride == 0 && len(t.Scales) != want {
-		return fmt.Errorf("tensor %q: shape %v in blocks of %v needs %dx%d scales, there are %d",
-			t.Name, t.Shape, t.Block, gridRows, gridCols, len(t.Scales))
+	if err := t.checkStride("scales", t.ScaleStride, gridRows, gridCols); err != nil {
+		return err
+	}
+	if want := span(gridRows, gridCols, t.ScaleStride); len(t.Scales) < want || t.ScaleStride == 0 && len(t.Scales) != want {
+		return t.shapeError("shape %v in blocks of %v needs %dx%d scales, there are %d",
+			t.Shape, t.Block, gridRows, gridCols, len(t.Scales))
 	}
 	return nil
+}
+
+// checkStride checks the distance between n rows of codes or scales.
+func (t *Tensor) checkStride(what string, stride, n, cols int) error {
+	switch {
+	case stride == 0:
+	case stride < cols:
+		return t.shapeError("stride %d of %s is less than the %d of a row", stride, what, cols)
+	case n > 1 && n-1 > (math.MaxInt-cols)/stride:
+		return t.shapeError("stride %d of %s is too large for %d rows", stride, what, n)
+	}
+	return nil
+}
+
+func (t *Tensor) shapeError(format string, args ...any) error {
+	return sentinel.Errorf(ErrShape, "tensor %q: "+format, append([]any{t.Name}, args...)...)
 }
 
 // checkForm checks what a tensor must know before it holds anything.
 func (t *Tensor) checkForm() error {
 	if !t.Format.Valid() {
-		return fmt.Errorf("tensor %q: unknown format %v", t.Name, t.Format)
+		return sentinel.Errorf(fp8.ErrFormat, "tensor %q: unknown format %v", t.Name, t.Format)
 	}
 	if t.Block.Rows < 0 || t.Block.Cols < 0 {
-		return fmt.Errorf("tensor %q: block %dx%d has a negative extent", t.Name, t.Block.Rows, t.Block.Cols)
+		return t.shapeError("block %dx%d has a negative extent", t.Block.Rows, t.Block.Cols)
 	}
 	elements := uint64(1)
 	for i, n := range t.Shape {
 		if n < 0 {
-			return fmt.Errorf("tensor %q: dimension %d of shape %v is negative", t.Name, i, t.Shape)
+			return t.shapeError("dimension %d of shape %v is negative", i, t.Shape)
 		}
 		// An empty tensor must have countable rows and columns as well.
 		var carry uint64
 		carry, elements = bits.Mul64(elements, uint64(max(n, 1)))
 		if carry != 0 || elements > math.MaxInt {
-			return fmt.Errorf("tensor %q: shape %v has too many elements", t.Name, t.Shape)
+			return t.shapeError("shape %v has too many elements", t.Shape)
 		}
 	}
 	return nil
@@ -147,7 +197,7 @@ func (t *Tensor) CheckScales() error {
 	for i := range rows {
 		for j, s := range t.ScaleRow(i)[:cols] {
 			if math.Float32bits(s) >= math.Float32bits(float32(math.Inf(1))) {
-				return fmt.Errorf("tensor %q: scale of block (%d, %d) is %v: want a finite number that is not negative", t.Name, i, j, s)
+				return sentinel.Errorf(ErrScale, "tensor %q: scale of block (%d, %d) is %v: want a finite number that is not negative", t.Name, i, j, s)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 package tensor
 
-import "fmt"
+import "github.com/octavo-fp8/octavo/internal/sentinel"
 
 // RowRange returns rows [lo, hi) of the matrix as a tensor of rank 2 that
 // shares t's memory. lo must be where a block starts.
@@ -12,8 +12,8 @@ func (t *Tensor) RowRange(lo, hi int) (*Tensor, error) {
 	}
 	_, gridCols := t.Grid()
 	v := t.matrix(hi-lo, cols)
-	v.Codes = window(t.Codes, lo, hi-lo, cols, v.stride)
-	v.Scales = window(t.Scales, lo/block, ceilDiv(hi-lo, block), gridCols, v.scaleStride)
+	v.Codes = window(t.Codes, lo, hi-lo, cols, v.Stride)
+	v.Scales = window(t.Scales, lo/block, ceilDiv(hi-lo, block), gridCols, v.ScaleStride)
 	return v, nil
 }
 
@@ -28,18 +28,18 @@ func (t *Tensor) ColRange(lo, hi int) (*Tensor, error) {
 	gridRows, gridCols := t.Grid()
 	v := t.matrix(rows, hi-lo)
 	if lo == hi {
-		v.stride, v.scaleStride = 0, 0
+		v.Stride, v.ScaleStride = 0, 0
 		return v, nil
 	}
-	if v.stride == 0 {
-		v.stride = cols
+	if v.Stride == 0 {
+		v.Stride = cols
 	}
-	if v.scaleStride == 0 {
-		v.scaleStride = gridCols
+	if v.ScaleStride == 0 {
+		v.ScaleStride = gridCols
 	}
 	_, viewCols := v.Grid()
-	v.Codes = tail(t.Codes, lo, span(rows, hi-lo, v.stride))
-	v.Scales = tail(t.Scales, lo/block, span(gridRows, viewCols, v.scaleStride))
+	v.Codes = tail(t.Codes, lo, span(rows, hi-lo, v.Stride))
+	v.Scales = tail(t.Scales, lo/block, span(gridRows, viewCols, v.ScaleStride))
 	return v, nil
 }
 
@@ -48,10 +48,10 @@ func (t *Tensor) ColRange(lo, hi int) (*Tensor, error) {
 // must start where a block starts.
 func (t *Tensor) Index(i int) (*Tensor, error) {
 	if len(t.Shape) < 3 {
-		return nil, fmt.Errorf("tensor %q: shape %v has no leading dimension to index: want rank 3 or more", t.Name, t.Shape)
+		return nil, sentinel.Errorf(ErrShape, "tensor %q: shape %v has no leading dimension to index: want rank 3 or more", t.Name, t.Shape)
 	}
 	if i < 0 || i >= t.Shape[0] {
-		return nil, fmt.Errorf("tensor %q: index %d is outside the first dimension of shape %v", t.Name, i, t.Shape)
+		return nil, sentinel.Errorf(ErrShape, "tensor %q: index %d is outside the first dimension of shape %v", t.Name, i, t.Shape)
 	}
 	rows, _ := matrixDims(t.Shape[1:])
 	v, err := t.RowRange(i*rows, (i+1)*rows)
@@ -74,12 +74,12 @@ func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	_, cols := t.Dims()
 	_, newCols := v.Dims()
 	gridRows, gridCols := t.Grid()
-	if gridRows*gridCols == 1 && (t.stride == 0 || t.stride == cols) {
-		v.Block, v.stride = Block{}, 0
+	if gridRows*gridCols == 1 && (t.Stride == 0 || t.Stride == cols) {
+		v.Block, v.Stride = Block{}, 0
 		cols = newCols
 	}
 	if v.Len() != t.Len() || newCols != cols {
-		return nil, fmt.Errorf("tensor %q: cannot reshape %v in blocks of %v to %v: the last dimension and the number of elements must stay",
+		return nil, sentinel.Errorf(ErrShape, "tensor %q: cannot reshape %v in blocks of %v to %v: the last dimension and the number of elements must stay",
 			t.Name, t.Shape, t.Block, shape)
 	}
 	return &v, nil
@@ -92,7 +92,7 @@ func (t *Tensor) cut(what string, lo, hi, size, extent int) (int, error) {
 		return 0, err
 	}
 	if lo < 0 || hi < lo || hi > size {
-		return 0, fmt.Errorf("tensor %q: %ss [%d, %d) are outside shape %v", t.Name, what, lo, hi, t.Shape)
+		return 0, sentinel.Errorf(ErrShape, "tensor %q: %ss [%d, %d) are outside shape %v", t.Name, what, lo, hi, t.Shape)
 	}
 	block := clip(extent, size)
 	if extent == 0 || extent >= size {
@@ -100,7 +100,7 @@ func (t *Tensor) cut(what string, lo, hi, size, extent int) (int, error) {
 		return max(size, 1), nil
 	}
 	if lo%block != 0 && lo < hi {
-		return 0, fmt.Errorf("tensor %q: %s %d is inside a block: views start at multiples of %d", t.Name, what, lo, block)
+		return 0, sentinel.Errorf(ErrBlock, "tensor %q: %s %d is inside a block: views start at multiples of %d", t.Name, what, lo, block)
 	}
 	return block, nil
 }
@@ -108,7 +108,7 @@ func (t *Tensor) cut(what string, lo, hi, size, extent int) (int, error) {
 // matrix returns a tensor like t of the given size, without codes and scales.
 func (t *Tensor) matrix(rows, cols int) *Tensor {
 	return &Tensor{Name: t.Name, Format: t.Format, Block: t.Block, Shape: []int{rows, cols},
-		stride: t.stride, scaleStride: t.scaleStride, shared: true}
+		Stride: t.Stride, ScaleStride: t.ScaleStride, shared: true}
 }
 
 // window is the part of s that holds n rows from the given one.

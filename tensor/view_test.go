@@ -218,7 +218,7 @@ func TestQuantizeView(t *testing.T) {
 	v, err := x.ColRange(2, 6)
 	require.NoError(t, err)
 	src := convert[float32](mixed(rand.New(rand.NewPCG(7, 7)), v.Len(), false))
-	require.NoError(t, tensor.Quantize(v, src, tensor.Quantization{Scale: largest(fp8.E4M3)}))
+	require.NoError(t, tensor.Quantize(t.Context(), v, src, tensor.Quantizer{Scale: largest(fp8.E4M3)}))
 	require.NoError(t, compareQuantized(v, src, largest(fp8.E4M3), fp8.Policy{}))
 	require.Equal(t, before, snapshot(x))
 }
@@ -226,9 +226,9 @@ func TestQuantizeView(t *testing.T) {
 // A view gets memory of its own when something is quantized into it: under
 // another block the parent's scales would not fit.
 func TestQuantizeIntoAView(t *testing.T) {
-	one := func(float32, bool) fp8.Scale { return fp8.Scale{} }
+	one := func(int, float32, bool) fp8.Scale { return fp8.Scale{} }
 	x := &tensor.Tensor{Name: "x", Shape: []int{2, 2}}
-	require.NoError(t, tensor.Quantize(x, []float32{1, 2, 3, 4}, tensor.Quantization{Scale: one}))
+	require.NoError(t, tensor.Quantize(t.Context(), x, []float32{1, 2, 3, 4}, tensor.Quantizer{Scale: one}))
 	rows, err := x.RowRange(1, 2)
 	require.NoError(t, err)
 	cols, err := x.ColRange(1, 2)
@@ -236,8 +236,8 @@ func TestQuantizeIntoAView(t *testing.T) {
 	flat, err := x.Reshape(4)
 	require.NoError(t, err)
 	for _, v := range []*tensor.Tensor{rows, cols, flat} {
-		require.NoError(t, tensor.Quantize(v, make([]float32, v.Len()), tensor.Quantization{
-			Scale: func(float32, bool) fp8.Scale { return fp8.Scale{Stored: 1024} },
+		require.NoError(t, tensor.Quantize(t.Context(), v, make([]float32, v.Len()), tensor.Quantizer{
+			Scale: func(int, float32, bool) fp8.Scale { return fp8.Scale{Stored: 1024} },
 		}))
 		require.Equal(t, float32(1024), v.Scale(0, 0))
 		require.Equal(t, float32(4), x.At(1, 1))

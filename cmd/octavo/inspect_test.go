@@ -147,7 +147,7 @@ func TestInspectModel(t *testing.T) {
 			require.Equal(t, recipe.Block.String(), r.Block)
 			x := tensor.Tensor{Shape: info.Shape}
 			var st fp8.Stats
-			require.NoError(t, scaling.Quantize(&x, values, &scaling.Quantizer{Recipe: recipe, Stats: &st}))
+			require.NoError(t, scaling.Quantize(t.Context(), &x, values, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}))
 			require.Equal(t, []int64{st.Saturated(), st.Flushed, st.Subnormal}, []int64{r.Saturated, r.Flushed, r.Subnormal})
 			decoded := make([]float64, len(values))
 			tensor.Dequantize(decoded, &x)

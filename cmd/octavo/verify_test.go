@@ -34,8 +34,8 @@ func newLayer(t *testing.T) layer {
 	operand := func(name string, rows int, block tensor.Block, seed uint64) *tensor.Tensor {
 		x := &tensor.Tensor{Name: name, Format: fp8.E4M3, Shape: []int{rows, layerK}, Block: block}
 		values := oracle.Generator{Rows: rows, Cols: layerK, Seed: seed}.Values()
-		require.NoError(t, tensor.Quantize(x, values, tensor.Quantization{
-			Scale: func(amax float32, _ bool) fp8.Scale { return fp8.Scale{Stored: amax / 448} },
+		require.NoError(t, tensor.Quantize(t.Context(), x, values, tensor.Quantizer{
+			Scale: func(_ int, amax float32, _ bool) fp8.Scale { return fp8.Scale{Stored: amax / 448} },
 		}))
 		return x
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"math"
@@ -21,7 +22,7 @@ func main() {
 	r := rand.New(rand.NewPCG(1, 2))
 	activations, weights, bias := normal(r, tokens*in), normal(r, out*in), normal(r, out)
 
-	y, stats, err := layer(activations, weights, bias)
+	y, stats, err := layer(context.Background(), activations, weights, bias)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,15 +32,17 @@ func main() {
 }
 
 // layer returns activations·weightsᵀ + bias, computed in FP8.
-func layer(activations, weights, bias []float32) ([]float32, fp8.Stats, error) {
+func layer(ctx context.Context, activations, weights, bias []float32) ([]float32, fp8.Stats, error) {
 	var stats fp8.Stats
 	x := &tensor.Tensor{Name: "x", Shape: []int{tokens, in}}
 	w := &tensor.Tensor{Name: "w", Shape: []int{out, in}}
-	err := scaling.Quantize(x, activations, &scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Stats: &stats}) // 1x128
+	forX := scaling.Quantizer{Recipe: scaling.Default(scaling.Input)} // 1x128
+	forX.Stats = &stats
+	err := scaling.Quantize(ctx, x, activations, forX)
 	if err != nil {
 		return nil, stats, err
 	}
-	err = scaling.Quantize(w, weights, &scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)}) // 128x128
+	err = scaling.Quantize(ctx, w, weights, scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)}) // 128x128
 	if err != nil {
 		return nil, stats, err
 	}

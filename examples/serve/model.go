@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -140,7 +141,7 @@ func load(c config, param source) (*model, error) {
 // quantize encodes a weight in FP8, with a scale for each 128x128 block, and packs it.
 func quantize(name string, values []float32, out, in int) (*gemm.Packed, error) {
 	t := &tensor.Tensor{Name: name, Shape: []int{out, in}}
-	if err := scaling.Quantize(t, values, &scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)}); err != nil {
+	if err := scaling.Quantize(context.Background(), t, values, scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)}); err != nil {
 		return nil, err
 	}
 	return gemm.Pack(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
@@ -134,7 +135,7 @@ func (s *session) mlp(layer int) error {
 // scale for each 128 values.
 func (s *session) project(y, x []float32, weight *gemm.Packed) error {
 	s.operand.Shape = append(s.operand.Shape[:0], 1, len(x))
-	if err := scaling.Quantize(&s.operand, x, &s.quantizer); err != nil {
+	if err := scaling.Quantize(context.Background(), &s.operand, x, s.quantizer); err != nil {
 		return err
 	}
 	// One goroutine: the requests are what runs side by side here.

@@ -5,6 +5,8 @@ package enum
 import (
 	"fmt"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Enum is the names of an enumeration T, in the order of its values.
@@ -13,8 +15,10 @@ type Enum[T ~uint8] struct {
 	What  string // in errors, such as "rounding" in "unknown rounding"
 	Names []string
 
-	// Err, unless nil, is what errors wrap.
-	Err error
+	// Err, unless nil, is what errors are, for errors.Is. Prefix is what their text
+	// begins with, such as "fp8"; without it that is Err's text.
+	Err    error
+	Prefix string
 }
 
 // Valid reports whether v has a name.
@@ -65,7 +69,12 @@ func (e *Enum[T]) UnmarshalText(v *T, text []byte) error {
 
 func (e *Enum[T]) unknown(got string) error {
 	err := fmt.Errorf("unknown %s %s: want one of %s", e.What, got, strings.Join(e.Names, ", "))
-	if e.Err != nil {
+	switch {
+	case e.Prefix != "" && e.Err != nil:
+		return sentinel.Errorf(e.Err, "%s: %w", e.Prefix, err)
+	case e.Prefix != "":
+		return fmt.Errorf("%s: %w", e.Prefix, err)
+	case e.Err != nil:
 		return fmt.Errorf("%w: %w", e.Err, err)
 	}
 	return err

@@ -32,3 +32,12 @@ func TestText(t *testing.T) {
 	require.EqualError(t, colours.UnmarshalText(&c, []byte("blue\n")), `colours: unknown colour "blue\n": want one of red, green`)
 	require.Equal(t, colour(0), c)
 }
+
+func TestPrefix(t *testing.T) {
+	prefixed := colours
+	prefixed.Prefix = "paint"
+	require.EqualError(t, prefixed.Check(7), "paint: unknown colour 7: want one of red, green")
+	require.ErrorIs(t, prefixed.Check(7), errColour)
+	prefixed.Err = nil
+	require.EqualError(t, prefixed.Check(7), "paint: unknown colour 7: want one of red, green")
+}

@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -149,7 +150,7 @@ func quantize(r *rand.Rand) []part {
 	x := anyValues(r, rows, cols, recipe.Format, recipe.Block)
 	t := &tensor.Tensor{Name: "x", Shape: []int{rows, cols}}
 	var st fp8.Stats
-	if err := scaling.Quantize(t, x, &scaling.Quantizer{Recipe: recipe, Stats: &st}); err != nil {
+	if err := scaling.Quantize(context.Background(), t, x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}); err != nil {
 		panic(err)
 	}
 	back := make([]float32, len(x)+guard)

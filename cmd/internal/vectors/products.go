@@ -1,6 +1,7 @@
 package vectors
 
 import (
+	"context"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -74,7 +75,7 @@ func makeProducts(seed uint64) ([]product, error) {
 func quantized(name string, p scaling.Profile, f fp8.Format, b tensor.Block, pattern oracle.Pattern, seed uint64, rows, cols int) (*tensor.Tensor, error) {
 	x := oracle.Generator{Pattern: pattern, Rows: rows, Cols: cols, Block: b, Format: f, Seed: seed}.Values()
 	t := &tensor.Tensor{Name: name, Shape: []int{rows, cols}}
-	return t, scaling.Quantize(t, x, &scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: f, Block: b}})
+	return t, scaling.Quantize(context.Background(), t, x, scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: f, Block: b}})
 }
 
 // special returns products whose codes are not those of a quantizer.

@@ -1,6 +1,7 @@
 package vectors
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -176,7 +177,7 @@ func (s *scaler) blocks() error {
 				}
 				t := &tensor.Tensor{Name: "x", Shape: []int{blockRows, blockCols}}
 				var st fp8.Stats
-				if err := scaling.Quantize(t, x, &scaling.Quantizer{Recipe: r.recipe, Stats: &st}); err != nil {
+				if err := scaling.Quantize(context.Background(), t, x, scaling.Quantizer{Recipe: r.recipe, Options: tensor.Options{Stats: &st}}); err != nil {
 					return err
 				}
 				for i, v := range t.Scales {

@@ -169,7 +169,7 @@ func (a *accumulations) measure(kind operandKind, side, k int, o lab.Options) er
 		operands[i] = &tensor.Tensor{Name: "operand", Shape: []int{side, k}}
 		values := kind.values(side, k, 2*o.Seed+uint64(i))
 		recipe := scaling.TECurrent.Recipe(scaling.Input)
-		if err := scaling.Quantize(operands[i], values, &scaling.Quantizer{Recipe: recipe}); err != nil {
+		if err := scaling.Quantize(context.Background(), operands[i], values, scaling.Quantizer{Recipe: recipe}); err != nil {
 			return err
 		}
 	}

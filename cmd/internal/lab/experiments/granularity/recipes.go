@@ -1,6 +1,7 @@
 package granularity
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
@@ -44,7 +45,7 @@ type recipeOutcome struct {
 // encodeBy encodes an operand by a recipe; that of a delayed one is given the past.
 func encodeBy(o *operand, r scaling.Recipe) (recipeOutcome, error) {
 	e := recipeOutcome{of: o, recipe: r, outcome: newOutcome()}
-	q := scaling.Quantizer{Recipe: r, Stats: &e.stats}
+	q := scaling.Quantizer{Recipe: r, Options: tensor.Options{Stats: &e.stats}}
 	if r.Profile.Delayed() {
 		history, err := scaling.NewHistory(r)
 		if err != nil {
@@ -57,7 +58,7 @@ func encodeBy(o *operand, r scaling.Recipe) (recipeOutcome, error) {
 		q.History = history
 	}
 	t := tensor.Tensor{Name: o.name, Shape: []int{o.rows, o.cols}}
-	if err := scaling.Quantize(&t, o.values, &q); err != nil {
+	if err := scaling.Quantize(context.Background(), &t, o.values, q); err != nil {
 		return e, err
 	}
 	size := 4

@@ -132,7 +132,7 @@ func (s realScheme) encode(b branches) (fidelity, error) {
 	q.Stats = &st
 	scales := scalesOf(present, s.smoothing)
 	t := tensor.Tensor{Name: b.name, Shape: []int{present.tokens(), b.channels}}
-	if err := scaling.Quantize(&t, present.smooth(scales), &q); err != nil {
+	if err := scaling.Quantize(context.Background(), &t, present.smooth(scales), q); err != nil {
 		return fidelity{}, err
 	}
 	left := make([]float32, t.Len())

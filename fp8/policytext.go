@@ -1,0 +1,47 @@
+package fp8
+
+import "github.com/octavo-fp8/octavo/internal/enum"
+
+// The texts of the values, in their order.
+var (
+	overflows = enum.Enum[Overflow]{Type: "Overflow", What: "overflow", Names: []string{"saturate", "non-finite"}, Err: ErrPolicy, Prefix: "fp8"}
+	infs      = enum.Enum[Inf]{Type: "Inf", What: "treatment of infinities", Names: []string{"saturate", "propagate"}, Err: ErrPolicy, Prefix: "fp8"}
+	nans      = enum.Enum[NaN]{Type: "NaN", What: "treatment of NaN", Names: []string{"keep-sign", "canonical"}, Err: ErrPolicy, Prefix: "fp8"}
+	roundings = enum.Enum[Rounding]{Type: "Rounding", What: "rounding", Names: []string{"nearest-even", "toward-zero", "stochastic"}, Err: ErrPolicy, Prefix: "fp8"}
+)
+
+// String returns the text of o, such as "saturate".
+func (o Overflow) String() string { return overflows.String(o) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (o Overflow) MarshalText() ([]byte, error) { return overflows.MarshalText(o) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (o *Overflow) UnmarshalText(text []byte) error { return overflows.UnmarshalText(o, text) }
+
+// String returns the text of i, such as "propagate".
+func (i Inf) String() string { return infs.String(i) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (i Inf) MarshalText() ([]byte, error) { return infs.MarshalText(i) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (i *Inf) UnmarshalText(text []byte) error { return infs.UnmarshalText(i, text) }
+
+// String returns the text of n, such as "keep-sign".
+func (n NaN) String() string { return nans.String(n) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (n NaN) MarshalText() ([]byte, error) { return nans.MarshalText(n) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (n *NaN) UnmarshalText(text []byte) error { return nans.UnmarshalText(n, text) }
+
+// String returns the text of r, such as "nearest-even".
+func (r Rounding) String() string { return roundings.String(r) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (r Rounding) MarshalText() ([]byte, error) { return roundings.MarshalText(r) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r *Rounding) UnmarshalText(text []byte) error { return roundings.UnmarshalText(r, text) }

@@ -1,0 +1,165 @@
+package tensor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+)
+
+// jobSize is the number of elements of a job, and of a part of a job between two
+// looks at the context. They stay in cache between amax and encoding.
+const jobSize = 1 << 17
+
+// job is a call of Quantize. Workers share its rows of blocks.
+type job[T fp8.Float] struct {
+	t     *Tensor
+	src   []T
+	q     Quantizer
+	rows  int // of each part that a worker takes; a multiple of a block's
+	alone bool
+
+	queue parallel.Queue
+	meter meter.Meter
+
+	mu  sync.Mutex // guards q.Stats and err
+	err error
+}
+
+// quantize encodes src, which is not empty.
+func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer) error {
+	rows, cols := t.Dims()
+	blockRows, _ := t.Block.Extents(rows, cols)
+	workers := q.workers(len(src))
+	pool := jobPool[T]()
+	j, _ := pool.Get().(*job[T])
+	if j == nil {
+		j = new(job[T])
+	}
+	j.t, j.src, j.q, j.err = t, src, q, nil
+	j.alone = workers == 1
+	j.rows = max(jobSize/cols/blockRows, 1) * blockRows
+	j.meter.Start(ctx, q.Progress, q.Op, 2*int64(len(src)))
+	j.queue.Run(ceilDiv(rows, j.rows), workers, j)
+	err := j.err
+	j.meter.Stop()
+	j.t, j.src, j.q, j.err = nil, nil, Quantizer{}, nil
+	pool.Put(j)
+	if err != nil {
+		return fmt.Errorf("tensor %q: %w", t.Name, err)
+	}
+	return nil
+}
+
+// workers returns how many goroutines n elements are worth: one where sums of
+// float64 have to be in element order.
+func (q *Quantizer) workers(n int) int {
+	if q.Stats != nil && q.Stats.Detail != nil {
+		return 1
+	}
+	return min(parallel.Workers(q.Workers), ceilDiv(n, worthwhile()))
+}
+
+// worthwhile returns the number of values for which a goroutine gains more than
+// it costs to wake it.
+func worthwhile() int {
+	if cpu.Current() == cpu.Generic {
+		return 1 << 15
+	}
+	return 1 << 20
+}
+
+// Work does parts of j until none is left.
+func (j *job[T]) Work(queue *parallel.Queue) {
+	s := scratchPool.Get().(*scratch)
+	defer scratchPool.Put(s)
+	total := j.q.Stats
+	if !j.alone && total != nil {
+		s.stats = fp8.Stats{}
+		total = &s.stats
+	}
+	err := j.work(queue, s, total)
+	if j.alone {
+		j.err = err
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if total != nil {
+		j.q.Stats.Merge(total)
+	}
+	if err != nil {
+		j.err = err
+	}
+}
+
+// work adds what happened to total, which may be nil if there is no Reporter.
+func (j *job[T]) work(queue *parallel.Queue, s *scratch, total *fp8.Stats) error {
+	rows, _ := j.t.Dims()
+	s.pace = pace{meter: &j.meter}
+	defer func() { s.pace = pace{} }()
+	for i, ok := queue.Next(); ok; i, ok = queue.Next() {
+		lo, hi := i*j.rows, min((i+1)*j.rows, rows)
+		var err error
+		if j.q.Reporter != nil {
+			err = j.blocks(&s.pace, lo, hi, total)
+		} else {
+			err = j.strips(s, lo, hi, total)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.pace.flush()
+}
+
+// pace gathers what a goroutine has done until it is worth telling the meter.
+type pace struct {
+	meter   *meter.Meter
+	pending int
+}
+
+// done counts n elements as read. It returns an error if the context has ended.
+func (p *pace) done(n int) error {
+	if p.pending += n; p.pending < jobSize {
+		return nil
+	}
+	return p.flush()
+}
+
+func (p *pace) flush() error {
+	n := p.pending
+	p.pending = 0
+	return p.meter.Add(int64(n))
+}
+
+// scratch is what a goroutine needs to encode strips.
+type scratch struct {
+	stripScratch
+	stats fp8.Stats
+	pace  pace
+}
+
+var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
+
+var jobPools [4]sync.Pool
+
+// jobPool returns the pool of *job[T].
+func jobPool[T fp8.Float]() *sync.Pool {
+	var zero T
+	switch any(zero).(type) {
+	case float32:
+		return &jobPools[0]
+	case float64:
+		return &jobPools[1]
+	case float16.Float16:
+		return &jobPools[2]
+	}
+	return &jobPools[3]
+}
