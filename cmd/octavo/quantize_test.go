@@ -84,7 +84,7 @@ func TestQuantizeModel(t *testing.T) {
 		values, err := in.Float32s(info.Name)
 		require.NoError(t, err)
 		want := tensor.Tensor{Shape: info.Shape}
-		require.NoError(t, scaling.Quantize(&want, values, &scaling.Quantizer{Recipe: scaling.Default(scaling.Weight), Stats: &stats}))
+		require.NoError(t, scaling.Quantize(t.Context(), &want, values, scaling.Quantizer{Recipe: scaling.Default(scaling.Weight), Options: tensor.Options{Stats: &stats}}))
 		require.Equal(t, want.Codes, filetest.Bytes(t, got, info.Name))
 		require.Equal(t, filetest.FloatBytes(want.Scales...), filetest.Bytes(t, got, info.Name+"_scale_inv"))
 		after += filetest.Info(t, got, info.Name).Bytes() + filetest.Info(t, got, info.Name+"_scale_inv").Bytes()
@@ -146,7 +146,7 @@ func TestQuantizeKinds(t *testing.T) {
 			values, err := in.Float32s(name) // exact for these, but for 1e-3 and -0.3 of f64, which no code is near
 			require.NoError(t, err)
 			want := tensor.Tensor{Shape: info.Shape}
-			require.NoError(t, scaling.Quantize(&want, values, &scaling.Quantizer{Recipe: recipe}))
+			require.NoError(t, scaling.Quantize(t.Context(), &want, values, scaling.Quantizer{Recipe: recipe}))
 			require.Equal(t, want.Codes, filetest.Bytes(t, got, name))
 			scales, err := tensorfile.ReadScales(got, filetest.Info(t, got, name+"_scale_inv"))
 			require.NoError(t, err)

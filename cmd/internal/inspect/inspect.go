@@ -178,7 +178,7 @@ func reportRecipe(values tensorfile.Array, info safetensors.Info, p scaling.Prof
 	recipe.Format = f
 	st := fp8.Stats{Detail: new(fp8.Detail)}
 	t := tensor.Tensor{Name: info.Name, Shape: info.Shape}
-	if err := values.Quantize(&t, &scaling.Quantizer{Recipe: recipe, Stats: &st}); err != nil {
+	if err := values.Quantize(&t, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}); err != nil {
 		return recipeReport{}, err
 	}
 	r := recipeReport{

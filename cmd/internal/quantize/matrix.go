@@ -76,14 +76,14 @@ func (m *matrix) firstScale(s span) int {
 func (m *matrix) quantize(t *tensor.Tensor, values tensorfile.Array, s span) (st fp8.Stats, err error) {
 	t.Name, t.Shape = m.Name, append(t.Shape[:0], s.hi-s.lo, m.cols)
 	if !m.oneScale {
-		err = values.Quantize(t, &scaling.Quantizer{Recipe: m.recipe, Stats: &st})
+		err = values.Quantize(t, scaling.Quantizer{Recipe: m.recipe, Options: tensor.Options{Stats: &st, Workers: 1}})
 		return st, err
 	}
 	t.Format, t.Block = m.recipe.Format, tensor.Block{}
-	err = values.Encode(t, tensor.Quantization{
-		Scale:  func(float32, bool) fp8.Scale { return m.scale },
-		Policy: m.recipe.Policy,
-		Stats:  &st,
+	err = values.Encode(t, tensor.Quantizer{
+		Scale:   func(int, float32, bool) fp8.Scale { return m.scale },
+		Policy:  m.recipe.Policy,
+		Options: tensor.Options{Stats: &st, Workers: 1},
 	})
 	return st, err
 }

@@ -142,7 +142,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 		require.NoError(t, err)
 		var st fp8.Stats
 		x := tensor.Tensor{Shape: info.Shape}
-		require.NoError(t, values.Quantize(&x, &scaling.Quantizer{Recipe: recipe, Stats: &st}))
+		require.NoError(t, values.Quantize(&x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}))
 		data[info.Name] = x.Codes
 		data[info.Name+tensorfile.ScaleSuffix], err = tensorfile.AppendScales(nil, x.Scales, scaleType(recipe), 0)
 		require.NoError(t, err)
@@ -225,7 +225,7 @@ func TestOneScaleStats(t *testing.T) {
 				var want fp8.Stats
 				x := tensor.Tensor{Shape: []int{len(values)}}
 				recipe := scaling.Recipe{Profile: p, Format: f, Policy: fp8.Policy{Inf: fp8.InfPropagate}}
-				require.NoError(t, values.Quantize(&x, &scaling.Quantizer{Recipe: recipe, Stats: &want}))
+				require.NoError(t, values.Quantize(&x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &want}}))
 
 				m := newMatrix(safetensors.Info{DType: safetensors.F32, Shape: x.Shape}, recipe, 12)
 				m.survey(values[:3].Extremes())

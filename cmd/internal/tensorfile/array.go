@@ -1,6 +1,7 @@
 package tensorfile
 
 import (
+	"context"
 	"slices"
 
 	"github.com/x448/float16"
@@ -16,11 +17,11 @@ import (
 // file holds them in, so that encoding rounds once.
 type Array interface {
 	// Quantize is scaling.Quantize of the array.
-	Quantize(t *tensor.Tensor, q *scaling.Quantizer) error
+	Quantize(t *tensor.Tensor, q scaling.Quantizer) error
 	// Measure returns the magnitudes and what is not finite.
 	Measure() (fp8.Stats, telemetry.NonFinite, error)
 	// Encode is tensor.Quantize of the array.
-	Encode(t *tensor.Tensor, q tensor.Quantization) error
+	Encode(t *tensor.Tensor, q tensor.Quantizer) error
 	// Extremes returns what one scale for the array depends on.
 	Extremes() Extremes
 	// Scale returns the scale of a tensor of the array's type with such extremes.
@@ -41,17 +42,16 @@ func (e *Extremes) Merge(o Extremes) {
 // Values are values in memory as an [Array].
 type Values[T fp8.Float] []T
 
-func (a Values[T]) Quantize(t *tensor.Tensor, q *scaling.Quantizer) error {
-	return scaling.Quantize(t, []T(a), q)
+func (a Values[T]) Quantize(t *tensor.Tensor, q scaling.Quantizer) error {
+	return scaling.Quantize(context.Background(), t, []T(a), q)
 }
 
 func (a Values[T]) Measure() (fp8.Stats, telemetry.NonFinite, error) {
 	var st fp8.Stats
 	recorder := telemetry.New()
-	err := tensor.Quantize(&tensor.Tensor{Shape: []int{len(a)}}, []T(a), tensor.Quantization{
-		Scale:    func(float32, bool) fp8.Scale { return fp8.Scale{} },
-		Stats:    &st,
-		Reporter: recorder,
+	err := tensor.Quantize(context.Background(), &tensor.Tensor{Shape: []int{len(a)}}, []T(a), tensor.Quantizer{
+		Scale:   func(int, float32, bool) fp8.Scale { return fp8.Scale{} },
+		Options: tensor.Options{Stats: &st, Reporter: recorder},
 	})
 	first, _ := recorder.FirstNonFinite()
 	return st, first, err
@@ -62,8 +62,8 @@ func (a Values[T]) Extremes() (e Extremes) {
 	return e
 }
 
-func (a Values[T]) Encode(t *tensor.Tensor, q tensor.Quantization) error {
-	return tensor.Quantize(t, []T(a), q)
+func (a Values[T]) Encode(t *tensor.Tensor, q tensor.Quantizer) error {
+	return tensor.Quantize(context.Background(), t, []T(a), q)
 }
 
 func (Values[T]) Scale(r scaling.Recipe, e Extremes) (fp8.Scale, error) {
