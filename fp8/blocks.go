@@ -19,8 +19,8 @@ func blocksIn(n, block int) int { return (n + block - 1) / block }
 const longBlock = 1024
 
 // AmaxBlocks raises amax[i] to the largest magnitude in block i of src, and makes
-// it NaN, which it then stays, if there is a NaN: which of all NaN is not specified
-// and differs between machines. Blocks are of the given number of
+// it NaN, which it then stays, if there is a NaN: the canonical one, 7FC00000. The
+// magnitudes there before are not negative. Blocks are of the given number of
 // consecutive values, the last perhaps of fewer. It panics if block is not
 // positive or amax has fewer elements than there are blocks.
 func AmaxBlocks[T Float](amax []float32, src []T, block int) {
@@ -53,8 +53,8 @@ func AmaxBlocks[T Float](amax []float32, src []T, block int) {
 func amaxEach[T Float](amax []float32, src []T, block int) {
 	for i, before := range amax {
 		a, nan := Amax(src[i*block : min((i+1)*block, len(src))])
-		if nan {
-			amax[i] = float32(math.NaN())
+		if nan || before != before {
+			amax[i] = math.Float32frombits(positiveNaN)
 		} else if a > before {
 			amax[i] = a
 		}

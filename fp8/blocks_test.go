@@ -12,6 +12,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
 
 // blockScales returns a scale for each block: mostly of one kind, as a recipe
@@ -180,4 +181,30 @@ func TestBlocksMisuse(t *testing.T) {
 	require.PanicsWithValue(t, few, encode(5, 2))
 	require.PanicsWithValue(t, few, func() { fp8.AmaxBlocks(make([]float32, 2), src, 2) })
 	require.PanicsWithValue(t, "fp8: destination shorter than source", encode(4, 3))
+}
+
+// TestAmaxBlocksNaN has NaNs of all kinds among the values and among the magnitudes
+// that are raised: every NaN becomes the canonical one, at every level.
+func TestAmaxBlocksNaN(t *testing.T) {
+	for _, level := range cpu.Levels() {
+		kernelstest.At(t, level, func(t *testing.T) {
+			for _, block := range []int{1, 5, 16, 32, 1040} {
+				for _, bits := range []uint32{0x7F800001, 0x7FC00001, 0x7FFFFFFF, 0xFF800001, 0xFFC00000, 0xFFFFFFFF} {
+					for place := range 40 {
+						src, amax := make([]float32, 70*block), make([]float32, 70)
+						src[place*block+place%block] = math.Float32frombits(bits)
+						amax[place+20] = math.Float32frombits(bits &^ (1 << 31))
+						fp8.AmaxBlocks(amax, src, block)
+						for i, a := range amax {
+							want := uint32(0)
+							if i == place || i == place+20 {
+								want = 0x7FC00000
+							}
+							require.Equal(t, want, math.Float32bits(a), "blocks of %d, %08x at %d, block %d", block, bits, place, i)
+						}
+					}
+				}
+			}
+		})
+	}
 }

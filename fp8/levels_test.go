@@ -12,22 +12,13 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
 )
 
-// fastLevels are those that shall do as cpu.Generic does.
-var fastLevels = []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512}
-
-// forLevels runs a test for every level but the generic one.
+// forLevels runs a test for every level that has kernels of conversion.
 func forLevels(t *testing.T, test func(t *testing.T, l cpu.Level)) {
-	for _, l := range fastLevels {
-		t.Run(l.String(), func(t *testing.T) {
-			if !slices.Contains(cpu.Levels(), l) {
-				t.Skipf("level %v not tested: this build and machine have %v", l, cpu.Levels())
-			}
-			test(t, l)
-		})
-	}
+	kernelstest.Compare(t, "convert.", test)
 }
 
 // at calls f at a level.

@@ -47,15 +47,16 @@ func MaxBits(l cpu.Level, src *float32, n int) uint32 {
 	return f(kernels.NoEscape(src), n)
 }
 
-// MaxBlocks raises each of dst to the [MaxBits] of its block of src, of a positive
-// multiple of [Step] elements.
+// MaxBlocks raises each of dst, which are not negative, to the largest |x| of its
+// block of src, of a positive multiple of [Step] elements. It is 7FC00000 if any of
+// them, or dst before, is NaN.
 func MaxBlocks(l cpu.Level, dst, src *float32, blocks, block int) {
 	f, _ := maxBlocks.For(l)
 	f(kernels.NoEscape(dst), kernels.NoEscape(src), blocks, block)
 }
 
-// MaxElements raises each of n values of dst, a positive multiple of [Step], to
-// the bits of |x| of src.
+// MaxElements is [MaxBlocks] for n blocks of one element, a positive multiple of
+// [Step].
 func MaxElements(l cpu.Level, dst, src *float32, n int) {
 	f, _ := maxElements.For(l)
 	f(kernels.NoEscape(dst), kernels.NoEscape(src), n)

@@ -69,7 +69,7 @@ func TestMaxBlocks(t *testing.T) {
 						for _, x := range part[b*block : (b+1)*block] {
 							most = max(most, magnitude(x))
 						}
-						want[b+1] = math.Float32frombits(most)
+						want[b+1] = canonical(most)
 					}
 					MaxBlocks(l, &dst[1], &part[0], blocks, block)
 					if !slices.EqualFunc(dst, want, sameBits) {
@@ -100,7 +100,7 @@ func TestMaxElements(t *testing.T) {
 				for i := range n {
 					src[i] = math.Float32frombits(extremes[(i*3+at)%len(extremes)])
 					dst[to+i] = math.Float32frombits(extremes[(i/8+i)%len(extremes)] &^ (1 << 31))
-					want[to+i] = math.Float32frombits(max(magnitude(src[i]), magnitude(dst[to+i])))
+					want[to+i] = canonical(max(magnitude(src[i]), magnitude(dst[to+i])))
 				}
 				MaxElements(l, &dst[to], &src[0], n)
 				if !slices.EqualFunc(dst, want, sameBits) {
@@ -109,4 +109,12 @@ func TestMaxElements(t *testing.T) {
 			}
 		})
 	})
+}
+
+// canonical returns the float32 of bits, or the canonical NaN for any other.
+func canonical(bits uint32) float32 {
+	if bits > infinity {
+		bits = 0x7FC00000
+	}
+	return math.Float32frombits(bits)
 }

@@ -127,6 +127,19 @@ maxLoop:
 	FMOVS F0, ret+16(FP)
 	RET
 
+// V21 and V22 = infinity and the canonical NaN.
+#define NANS \
+	MOVD $0x7F800000, tmp \
+	VDUP tmp, V21.S4 \
+	MOVD $0x7FC00000, tmp \
+	VDUP tmp, V22.S4
+
+// The canonical NaN for every magnitude in Vx that is NaN; Vy is lost.
+#define CANONICAL(Vx, Vy) \
+	VUMIN V21.S4, Vx.S4, Vy.S4 \
+	VCMEQ Vx.S4, Vy.S4, Vy.S4 \
+	VBIF Vy.B16, V22.B16, Vx.B16
+
 // func maxBlocksNEON(dst, src *float32, blocks, block int)
 //
 // block is a positive multiple of 16, blocks is positive.
@@ -137,6 +150,7 @@ TEXT ·maxBlocksNEON(SB), NOSPLIT, $0-32
 	MOVD block+24(FP), R4
 	MOVD $0x7FFFFFFF, tmp
 	VDUP tmp, V20.S4
+	NANS
 
 nextBlock:
 	MOVD R4, R5
@@ -158,6 +172,7 @@ inBlock:
 	EXTREME(VUMAX, V16)
 	FMOVS (to), F1
 	VUMAX V1.S4, V0.S4, V0.S4
+	CANONICAL(V0, V1)
 	FMOVS.P F0, 4(to)
 	SUBS $1, left, left
 	BNE nextBlock
@@ -172,6 +187,7 @@ TEXT ·maxElementsNEON(SB), NOSPLIT, $0-24
 	MOVD n+16(FP), left
 	MOVD $0x7FFFFFFF, tmp
 	VDUP tmp, V20.S4
+	NANS
 
 nextElements:
 	VLD1.P 64(from), [V0.S4, V1.S4, V2.S4, V3.S4]
@@ -184,6 +200,10 @@ nextElements:
 	VUMAX V5.S4, V1.S4, V1.S4
 	VUMAX V6.S4, V2.S4, V2.S4
 	VUMAX V7.S4, V3.S4, V3.S4
+	CANONICAL(V0, V4)
+	CANONICAL(V1, V5)
+	CANONICAL(V2, V6)
+	CANONICAL(V3, V7)
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(to)
 	SUBS $16, left, left
 	BNE nextElements

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
+
+func TestMissing(t *testing.T) {
+	entries := []kernels.Entry{{Operation: "convert.Encode", Level: cpu.AVX2}, {Operation: "gemm.Multiply", Level: cpu.Generic}, {Operation: "gemm.Multiply", Level: cpu.AVX2}, {Operation: "gemm.Multiply", Level: cpu.AMX}}
+	levels := []cpu.Level{cpu.Generic, cpu.AVX2}
+	log := "convert convert.Encode avx2\nfp8 convert.Encode avx2\ngemm gemm.Multiply generic\ngemm gemm.Multiply avx2\n"
+	require.Empty(t, missing(log, levels, entries))
+	require.Equal(t, []string{"gemm.Multiply at level amx", "package gemm at level amx"}, missing(log, append(levels, cpu.AMX), entries))
+	require.Equal(t, []string{"convert.Encode at level avx2", "gemm.Multiply at level generic", "gemm.Multiply at level avx2",
+		"package gemm at level generic", "package fp8 at level avx2", "package gemm at level avx2"}, missing("", levels, entries))
+	require.Equal(t, []string{"package fp8 at level avx2"}, missing("convert convert.Encode avx2\ngemm gemm.Multiply generic\ngemm gemm.Multiply avx2\n", levels, entries))
+}
