@@ -26,6 +26,18 @@ const (
 	Bool       DType = "BOOL" // one byte, 0 or 1
 )
 
+// dtypes are the types by name.
+var dtypes = map[string]DType{}
+
+func init() {
+	for _, d := range []DType{
+		F8E4M3, F8E5M2, F8E8M0, F8E4M3FNUZ, F8E5M2FNUZ, BF16, F16, F32, F64,
+		I8, I16, I32, I64, U8, U16, U32, U64, Bool,
+	} {
+		dtypes[string(d)] = d
+	}
+}
+
 // Size returns the size of one element in bytes, or 0 for a type that this
 // package does not know.
 func (d DType) Size() int {

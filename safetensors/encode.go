@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -23,7 +24,7 @@ func encodeHeader(tensors []Info, metadata map[string]string) ([]byte, error) {
 		e.member(metadataKey, metadata)
 	}
 	var end int64
-	seen := map[string]bool{}
+	seen := make(map[string]bool, len(tensors))
 	for _, info := range tensors {
 		size, err := checkDeclared(info, seen)
 		if err == nil && size > math.MaxInt64-end {
@@ -32,11 +33,7 @@ func encodeHeader(tensors []Info, metadata map[string]string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", info.Name, err)
 		}
-		e.member(info.Name, tensorEntry{
-			DType:       info.DType,
-			Shape:       append([]int{}, info.Shape...), // never null
-			DataOffsets: [2]int64{end, end + size},
-		})
+		e.tensor(info, end, end+size)
 		end += size
 	}
 	e.WriteString("}")
@@ -67,26 +64,62 @@ func checkDeclared(info Info, seen map[string]bool) (int64, error) {
 	return info.size()
 }
 
-// tensorEntry is a tensor's value in the header.
-type tensorEntry struct {
-	DType       DType    `json:"dtype"`
-	Shape       []int    `json:"shape"`
-	DataOffsets [2]int64 `json:"data_offsets"`
-}
-
 // headerEncoder builds the JSON object of the header. Its members are written one
-// by one because their order matters and a map would lose it.
+// by one because their order matters and a map would lose it. What there may be a
+// million of is written without package json.
 type headerEncoder struct {
 	bytes.Buffer
 }
 
-// member appends "key":value. Neither can fail to encode.
-func (e *headerEncoder) member(key string, value any) {
+// tensor appends the member of a tensor.
+func (e *headerEncoder) tensor(info Info, begin, end int64) {
+	e.key(info.Name)
+	b := e.AvailableBuffer()
+	b = append(b, `{"dtype":"`...)
+	b = append(b, info.DType...)
+	b = append(b, `","shape":[`...)
+	for i, d := range info.Shape {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(d), 10)
+	}
+	b = append(b, `],"data_offsets":[`...)
+	b = strconv.AppendInt(b, begin, 10)
+	b = append(b, ',')
+	b = strconv.AppendInt(b, end, 10)
+	b = append(b, `]}`...)
+	e.Write(b)
+}
+
+// key appends "key": and a comma before it unless it is the first.
+func (e *headerEncoder) key(key string) {
 	if e.Len() > 1 {
 		e.WriteByte(',')
 	}
-	e.json(key)
+	if isPlain(key) {
+		e.WriteByte('"')
+		e.WriteString(key)
+		e.WriteByte('"')
+	} else {
+		e.json(key)
+	}
 	e.WriteByte(':')
+}
+
+// isPlain reports whether JSON has a text as it is.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// member appends "key":value. Neither can fail to encode.
+func (e *headerEncoder) member(key string, value any) {
+	e.key(key)
 	e.json(value)
 }
 
@@ -105,7 +138,7 @@ func (e *headerEncoder) finish() ([]byte, error) {
 		e.WriteByte(' ')
 	}
 	if e.Len() > maxHeader {
-		return nil, fmt.Errorf("a header of %d bytes is over the limit of %d", e.Len(), maxHeader)
+		return nil, kindError{fmt.Errorf("a header of %d bytes is over the limit of %d", e.Len(), maxHeader), ErrTooLarge}
 	}
 	head := binary.LittleEndian.AppendUint64(nil, uint64(e.Len()))
 	return append(head, e.Bytes()...), nil

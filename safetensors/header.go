@@ -3,7 +3,6 @@ package safetensors
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,13 +21,14 @@ const (
 // header is what the header text says, tensors in the order it names them.
 type header struct {
 	tensors  []Info
+	index    map[string]int    // of the tensors by name
 	metadata map[string]string // nil when the file has none
 }
 
 // readHeaderText returns the header text of a file of size bytes.
 func readHeaderText(r io.ReaderAt, size int64) ([]byte, error) {
 	if size < prefixSize {
-		return nil, fmt.Errorf("a file of %d bytes has no room for the header length, which takes %d", size, prefixSize)
+		return nil, malformed(fmt.Errorf("a file of %d bytes has no room for the header length, which takes %d", size, prefixSize))
 	}
 	var prefix [prefixSize]byte
 	if _, err := io.ReadFull(io.NewSectionReader(r, 0, prefixSize), prefix[:]); err != nil {
@@ -36,18 +36,23 @@ func readHeaderText(r io.ReaderAt, size int64) ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint64(prefix[:])
 	if n > maxHeader {
-		return nil, fmt.Errorf("header length %d is over the limit of %d", n, maxHeader)
+		return nil, malformed(fmt.Errorf("header length %d is over the limit of %d", n, maxHeader))
 	}
 	if rest := size - prefixSize; int64(n) > rest {
-		return nil, fmt.Errorf("header length %d runs past the end of the file: %d bytes are left", n, rest)
+		return nil, malformed(fmt.Errorf("header length %d runs past the end of the file: %d bytes are left", n, rest))
 	}
-	// ReadAll grows with what arrives, so a false size costs no memory.
-	text, err := io.ReadAll(io.NewSectionReader(r, prefixSize, int64(n)))
-	if err == nil && len(text) < int(n) {
-		err = io.ErrUnexpectedEOF
+	// The last byte first: no memory is to be allocated for what a false size claims.
+	section := io.NewSectionReader(r, prefixSize, int64(n))
+	text := make([]byte, 0)
+	if n > 0 {
+		var last [1]byte
+		if k, err := section.ReadAt(last[:], int64(n)-1); k < 1 {
+			return nil, fmt.Errorf("reading the header of %d bytes: %w", n, unexpected(err))
+		}
+		text = make([]byte, n)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the header: %d of %d bytes: %w", len(text), n, err)
+	if k, err := io.ReadFull(section, text); err != nil {
+		return nil, fmt.Errorf("reading the header: %d of %d bytes: %w", k, n, unexpected(err))
 	}
 	return text, nil
 }
@@ -66,12 +71,12 @@ func parseHeader(text []byte) (header, error) {
 	if i := loneSurrogate(text); i >= 0 {
 		return h, fmt.Errorf("%s at header byte %d is half of a surrogate pair, and the other half is missing", text[i:i+6], i)
 	}
-	p := parser{json.NewDecoder(bytes.NewReader(text))}
-	p.dec.UseNumber()
+	p := parser{text: text}
+	h.index = map[string]int{}
 	if err := p.object(func(key string) error { return p.member(&h, key) }); err != nil {
 		return h, err
 	}
-	end := p.dec.InputOffset()
+	end := p.pos
 	if rest := bytes.TrimLeft(text[end:], " "); len(rest) > 0 {
 		return h, fmt.Errorf("the JSON object ends at header byte %d and something other than spaces follows: %q",
 			end, rest[:min(8, len(rest))])
@@ -83,9 +88,11 @@ func parseHeader(text []byte) (header, error) {
 // is no character, or -1.
 func loneSurrogate(text []byte) int {
 	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			continue
+		next := bytes.IndexByte(text[i:], '\\')
+		if next < 0 {
+			break
 		}
+		i += next
 		switch r := escaped(text[i:]); {
 		case !utf16.IsSurrogate(r):
 			i++ // what is escaped may be a backslash
@@ -111,28 +118,32 @@ func escaped(text []byte) rune {
 	return rune(r)
 }
 
-// parser reads the header token by token: decoding into maps or structs would
-// silently keep the last of several equal keys.
-type parser struct {
-	dec *json.Decoder
-}
-
 // member reads the value of one key of the header into h.
-func (p parser) member(h *header, key string) (err error) {
+func (p *parser) member(h *header, key string) (err error) {
 	if key == metadataKey {
+		if h.metadata != nil {
+			return p.twice(key)
+		}
 		h.metadata, err = p.metadata()
 		return err
 	}
+	if _, ok := h.index[key]; ok {
+		return p.twice(key)
+	}
+	h.index[key] = len(h.tensors)
 	info, err := p.tensor(key)
 	h.tensors = append(h.tensors, info)
 	return err
 }
 
 // metadata reads the value of the metadata key.
-func (p parser) metadata() (map[string]string, error) {
+func (p *parser) metadata() (map[string]string, error) {
 	m := map[string]string{}
 	err := p.object(func(key string) (err error) {
-		m[key], err = p.string(strconv.Quote(key))
+		if _, ok := m[key]; ok {
+			return p.twice(key)
+		}
+		m[key], err = p.stringValue(func() string { return strconv.Quote(key) })
 		return err
 	})
 	if err != nil {
@@ -142,42 +153,76 @@ func (p parser) metadata() (map[string]string, error) {
 }
 
 // tensor reads the value of the key name, which is a tensor.
-func (p parser) tensor(name string) (Info, error) {
+func (p *parser) tensor(name string) (Info, error) {
 	info := Info{Name: name}
-	var span []int64
+	var hasType, hasSpan bool
 	err := p.object(func(key string) (err error) {
-		switch key {
-		case "dtype":
-			var s string
-			s, err = p.string("dtype")
-			info.DType = DType(s)
-		case "shape":
+		switch {
+		case key == "dtype" && !hasType:
+			hasType = true
+			info.DType, err = p.dtype()
+		case key == "shape" && info.Shape == nil:
 			info.Shape, err = p.shape()
-		case "data_offsets":
-			span, err = p.numbers("data_offsets", math.MaxInt64)
+		case key == "data_offsets" && !hasSpan:
+			hasSpan = true
+			p.span, err = p.numbers(p.span[:0], key, math.MaxInt64)
+		case key == "dtype" || key == "shape" || key == "data_offsets":
+			err = p.twice(key)
 		default:
 			err = fmt.Errorf("unknown key %q", key)
 		}
 		return err
 	})
 	if err == nil {
-		err = checkSpan(info, span)
+		err = checkEntry(info, p.span, hasSpan)
 	}
 	if err != nil {
 		return info, fmt.Errorf("tensor %q: %w", name, err)
 	}
-	info.Offset = span[0]
+	info.Offset = p.span[0]
 	return info, nil
 }
 
-// checkSpan checks that info and span are there and agree with each other.
-func checkSpan(info Info, span []int64) error {
+// dtype reads a type. Those that are known need no memory.
+func (p *parser) dtype() (DType, error) {
+	if rest := p.value(); len(rest) > 0 && rest[0] == '"' {
+		if end := bytes.IndexByte(rest[1:], '"'); end >= 0 {
+			if d, ok := dtypes[string(rest[1:1+end])]; ok {
+				p.pos += end + 2
+				return d, nil
+			}
+		}
+	}
+	s, err := p.stringValue(func() string { return "dtype" })
+	return DType(s), err
+}
+
+// shape reads an array of dimensions. Shapes lie together in slices that many of them
+// share.
+func (p *parser) shape() ([]int, error) {
+	dims, err := p.numbers(p.dims[:0], "shape", math.MaxInt)
+	p.dims = dims
+	if err != nil {
+		return nil, err
+	}
+	if p.shapes == nil || len(dims) > cap(p.shapes)-len(p.shapes) {
+		p.shapes = make([]int, 0, max(len(dims), min(2*cap(p.shapes), 4096), 8))
+	}
+	begin := len(p.shapes)
+	for _, d := range dims {
+		p.shapes = append(p.shapes, int(d))
+	}
+	return p.shapes[begin:len(p.shapes):len(p.shapes)], nil
+}
+
+// checkEntry checks that info and span are there and agree with each other.
+func checkEntry(info Info, span []int64, hasSpan bool) error {
 	switch {
 	case info.DType == "":
 		return errors.New("dtype is missing or empty")
 	case info.Shape == nil:
 		return errors.New("shape is missing")
-	case span == nil:
+	case !hasSpan:
 		return errors.New("data_offsets is missing")
 	}
 	size, err := info.size()
@@ -194,109 +239,4 @@ func checkSpan(info Info, span []int64) error {
 			info.DType, info.Shape, size, span, span[1]-span[0])
 	}
 	return nil
-}
-
-// object reads an object and calls member, which must read the value, after each
-// key. A key that appears twice is an error.
-func (p parser) object(member func(key string) error) error {
-	if err := p.expect('{', "an object"); err != nil {
-		return err
-	}
-	seen := map[string]bool{}
-	for p.dec.More() {
-		key, err := p.string("key")
-		if err != nil {
-			return err
-		}
-		if seen[key] {
-			return fmt.Errorf("key %q appears twice, again before header byte %d", key, p.dec.InputOffset())
-		}
-		seen[key] = true
-		if err := member(key); err != nil {
-			return err
-		}
-	}
-	_, err := p.next()
-	return err
-}
-
-// shape reads an array of dimensions.
-func (p parser) shape() ([]int, error) {
-	dims, err := p.numbers("shape", math.MaxInt)
-	if err != nil {
-		return nil, err
-	}
-	shape := make([]int, len(dims))
-	for i, d := range dims {
-		shape[i] = int(d)
-	}
-	return shape, nil
-}
-
-// numbers reads an array of whole numbers from 0 to limit; what names it in
-// errors. The result is not nil unless there is an error.
-func (p parser) numbers(what string, limit int64) ([]int64, error) {
-	if err := p.expect('[', what+" as an array"); err != nil {
-		return nil, err
-	}
-	list := []int64{}
-	for p.dec.More() {
-		tok, err := p.next()
-		if err != nil {
-			return nil, err
-		}
-		text, _ := tok.(json.Number)
-		n, err := strconv.ParseUint(string(text), 10, 64)
-		if err != nil || n > uint64(limit) {
-			return nil, fmt.Errorf("%s[%d] is %s: not a whole number from 0 to %d", what, len(list), describe(tok), limit)
-		}
-		list = append(list, int64(n))
-	}
-	_, err := p.next()
-	return list, err
-}
-
-// string reads a string; what names it in errors.
-func (p parser) string(what string) (string, error) {
-	tok, err := p.next()
-	if err != nil {
-		return "", err
-	}
-	s, ok := tok.(string)
-	if !ok {
-		return "", fmt.Errorf("%s is %s: not a string", what, describe(tok))
-	}
-	return s, nil
-}
-
-// expect reads the token that opens what.
-func (p parser) expect(open json.Delim, what string) error {
-	tok, err := p.next()
-	if err == nil && tok != open {
-		err = fmt.Errorf("expected %s, found %s before header byte %d", what, describe(tok), p.dec.InputOffset())
-	}
-	return err
-}
-
-// next returns the next token of the header.
-func (p parser) next() (json.Token, error) {
-	tok, err := p.dec.Token()
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the header is not JSON at byte %d: %w", p.dec.InputOffset(), err)
-	}
-	return tok, nil
-}
-
-// describe returns a token as it would stand in the header.
-func describe(tok json.Token) string {
-	switch tok := tok.(type) {
-	case nil:
-		return "null"
-	case string:
-		return strconv.Quote(tok)
-	}
-	return fmt.Sprint(tok)
 }

@@ -2,22 +2,19 @@ package safetensors
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
-	"os"
 	"slices"
-)
 
-// maxSlice is the most bytes that Bytes, Elements and Float32s put in one slice. Asked for
-// more, the runtime panics; an error is better.
-const maxSlice = min(math.MaxInt, int64(1)<<47)
+	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/memory"
+)
 
 // File gives access to the tensors of a safetensors file. Its methods may be
 // called by several goroutines at once, except that Close must come after the
-// others have returned. What they return is the caller's to change.
+// others have returned. What they return is the caller's to change. A File that is
+// nil has no tensors.
 type File struct {
 	r        io.ReaderAt
 	closer   io.Closer // nil unless Open opened r
@@ -27,45 +24,34 @@ type File struct {
 	metadata map[string]string
 }
 
-// Open opens the file at path and reads its header, as [NewReader] does. The
-// caller must Close it.
+// Open opens the regular file at path and reads its header, as [NewReader] does. A
+// pipe, a directory or a device is an error at once. The caller must Close the File.
 func Open(path string) (*File, error) {
-	osFile, err := os.Open(path)
+	file, size, err := inputfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
-	f, err := newOSFile(osFile)
+	f, err := newFile(file, size)
 	if err != nil {
-		osFile.Close()
+		file.Close()
 		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
 	}
+	f.closer = file
 	return f, nil
 }
 
 // NewReader reads the header of the safetensors file that r holds in its first
-// size bytes, and no data. The error for a malformed file names the tensor and
-// the offsets that are wrong. The File reads from r for as long as it is used.
+// size bytes, and no data. The error for a malformed file is [ErrFile] and names the
+// tensor and the offsets that are wrong. The File reads from r for as long as it is
+// used.
 func NewReader(r io.ReaderAt, size int64) (*File, error) {
+	if r == nil {
+		return nil, fmt.Errorf("safetensors: %w", errNoReader)
+	}
 	f, err := newFile(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
-	return f, nil
-}
-
-func newOSFile(osFile *os.File) (*File, error) {
-	stat, err := osFile.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !stat.Mode().IsRegular() {
-		return nil, errors.New("it is a directory, pipe or device, not a regular file")
-	}
-	f, err := newFile(osFile, stat.Size())
-	if err != nil {
-		return nil, err
-	}
-	f.closer = osFile
 	return f, nil
 }
 
@@ -76,25 +62,27 @@ func newFile(r io.ReaderAt, size int64) (*File, error) {
 	}
 	h, err := parseHeader(text)
 	if err != nil {
-		return nil, err
+		return nil, malformed(err)
 	}
 	data := prefixSize + int64(len(text))
 	sortByOffset(h.tensors)
 	if err := checkLayout(h.tensors, size-data); err != nil {
-		return nil, err
+		return nil, malformed(err)
 	}
-	index := make(map[string]int, len(h.tensors))
 	for i, info := range h.tensors {
-		index[info.Name] = i
+		h.index[info.Name] = i
 	}
-	return &File{r: r, data: data, tensors: h.tensors, index: index, metadata: h.metadata}, nil
+	return &File{r: r, data: data, tensors: h.tensors, index: h.index, metadata: h.metadata}, nil
 }
 
 // sortByOffset puts tensors in data order. Empty ones come before the one whose
 // offset they share, otherwise in the order of the header.
 func sortByOffset(tensors []Info) {
 	slices.SortStableFunc(tensors, func(a, b Info) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Bytes(), b.Bytes()))
+		if c := cmp.Compare(a.Offset, b.Offset); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Bytes(), b.Bytes())
 	})
 }
 
@@ -123,7 +111,7 @@ func checkLayout(tensors []Info, size int64) error {
 // Close closes the file that [Open] opened. It does nothing to the reader given
 // to [NewReader].
 func (f *File) Close() error {
-	if f.closer == nil {
+	if f == nil || f.closer == nil {
 		return nil
 	}
 	if err := f.closer.Close(); err != nil {
@@ -134,15 +122,27 @@ func (f *File) Close() error {
 
 // Tensors returns a description of every tensor, in the order of the data.
 func (f *File) Tensors() []Info {
-	tensors := make([]Info, len(f.tensors))
-	for i, info := range f.tensors {
-		tensors[i] = info.clone()
+	if f == nil {
+		return nil
+	}
+	dims := 0
+	for _, info := range f.tensors {
+		dims += len(info.Shape)
+	}
+	tensors, shapes := slices.Clone(f.tensors), make([]int, 0, dims)
+	for i := range tensors {
+		begin := len(shapes)
+		shapes = append(shapes, tensors[i].Shape...)
+		tensors[i].Shape = shapes[begin:len(shapes):len(shapes)]
 	}
 	return tensors
 }
 
 // Info returns the description of the named tensor, and whether there is one.
 func (f *File) Info(name string) (Info, bool) {
+	if f == nil {
+		return Info{}, false
+	}
 	i, ok := f.index[name]
 	if !ok {
 		return Info{}, false
@@ -153,6 +153,9 @@ func (f *File) Info(name string) (Info, bool) {
 // Metadata returns the file's metadata: nil if it has none, empty if it has an
 // empty map.
 func (f *File) Metadata() map[string]string {
+	if f == nil {
+		return nil
+	}
 	return maps.Clone(f.metadata)
 }
 
@@ -168,7 +171,7 @@ func (f *File) Section(name string) (*io.SectionReader, error) {
 }
 
 // Bytes reads the named tensor's data into memory. It is an error if there is no
-// such tensor, if it does not fit a slice, or if reading fails.
+// such tensor, if it cannot be in memory ([ErrTooLarge]), or if reading fails.
 func (f *File) Bytes(name string) ([]byte, error) {
 	data, err := f.bytes(name)
 	if err != nil {
@@ -228,6 +231,9 @@ func checkPart(info Info, n int, off int64) error {
 
 // lookup returns the description and the data of the named tensor.
 func (f *File) lookup(name string) (Info, *io.SectionReader, error) {
+	if f == nil {
+		return Info{}, nil, errNoFile
+	}
 	i, ok := f.index[name]
 	if !ok {
 		return Info{}, nil, fmt.Errorf("there is no tensor %q", name)
@@ -240,8 +246,9 @@ func (f *File) lookup(name string) (Info, *io.SectionReader, error) {
 // the last byte of the tensor that its data is there: no memory is to be allocated
 // for what a false size claims.
 func checkLoadable(info Info, section *io.SectionReader, n, unit int64) error {
-	if n > maxSlice/unit {
-		return fmt.Errorf("tensor %q: %s %v does not fit in memory", info.Name, info.DType, info.Shape)
+	if !memory.Fits(n, unit) {
+		err := fmt.Errorf("tensor %q: %s %v does not fit in memory", info.Name, info.DType, info.Shape)
+		return kindError{err, ErrTooLarge}
 	}
 	size := section.Size()
 	if size == 0 {

@@ -286,7 +286,7 @@ func TestReaderReportsFileThatShrank(t *testing.T) {
 
 	_, err = NewReader(bytes.NewReader(file[:20]), int64(len(file)))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.ErrorContains(t, err, "reading the header: 12 of")
+	require.ErrorContains(t, err, "reading the header of")
 }
 
 func TestReaderDoesNotAllocateWhatIsClaimed(t *testing.T) {
@@ -350,7 +350,7 @@ func TestOpen(t *testing.T) {
 	_, err := Open(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Open(filepath.Dir(path))
-	require.EqualError(t, err, "safetensors: "+filepath.Dir(path)+": it is a directory, pipe or device, not a regular file")
+	require.EqualError(t, err, "safetensors: open "+filepath.Dir(path)+": it is a directory, not a regular file")
 
 	require.NoError(t, os.WriteFile(path, assemble(`{}`, 1), 0o600))
 	_, err = Open(path)

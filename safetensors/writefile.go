@@ -41,6 +41,9 @@ func WriteFile(path string, tensors []Tensor, metadata map[string]string) error 
 // on disk, and renamed to path once write has returned nil and the Writer is
 // complete. Otherwise it is removed; an error from write is returned as it is.
 func WriteFileFunc(path string, tensors []Info, metadata map[string]string, write func(w *Writer) error) error {
+	if write == nil {
+		return fmt.Errorf("safetensors: %w", errNoFunc)
+	}
 	return replace(path, func(f *atomicfile.File) error {
 		w, err := NewWriter(f, tensors, metadata)
 		if err != nil {
@@ -56,6 +59,9 @@ func WriteFileFunc(path string, tensors []Info, metadata map[string]string, writ
 // WriteFileAtFunc is WriteFileFunc for data that does not come in the order of the
 // file: write gets a WriterAt.
 func WriteFileAtFunc(path string, tensors []Info, metadata map[string]string, write func(w *WriterAt) error) error {
+	if write == nil {
+		return fmt.Errorf("safetensors: %w", errNoFunc)
+	}
 	return replace(path, func(f *atomicfile.File) error {
 		w, err := NewWriterAt(f, tensors, metadata)
 		if err != nil {

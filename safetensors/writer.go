@@ -25,6 +25,9 @@ type Writer struct {
 // Tensors are laid out in the order given. To align each of them to its element
 // size, declare those with larger elements first.
 func NewWriter(w io.Writer, tensors []Info, metadata map[string]string) (*Writer, error) {
+	if w == nil {
+		return nil, fmt.Errorf("safetensors: %w", errNoWriter)
+	}
 	head, err := encodeHeader(tensors, metadata)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
@@ -61,6 +64,9 @@ func (w *Writer) Next(name string) error {
 // If p is more than the tensor has room for, that is an error and nothing is
 // written. After an error from Write, all methods return that error.
 func (w *Writer) Write(p []byte) (n int, err error) {
+	if w == nil {
+		return 0, fmt.Errorf("safetensors: %w", errNoWriter)
+	}
 	if w.err == nil {
 		n, w.err = w.write(p)
 	}
@@ -103,6 +109,9 @@ func (w *Writer) Close() error {
 
 // checkBegun checks that what has been begun has been written in full.
 func (w *Writer) checkBegun() error {
+	if w == nil {
+		return errNoWriter
+	}
 	if w.err != nil {
 		return w.err
 	}

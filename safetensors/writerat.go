@@ -28,6 +28,9 @@ type place struct {
 // NewWriterAt is [NewWriter] for data that comes in any order: it writes the same
 // header to w, with the same errors.
 func NewWriterAt(w io.WriterAt, tensors []Info, metadata map[string]string) (*WriterAt, error) {
+	if w == nil {
+		return nil, fmt.Errorf("safetensors: %w", errNoWriter)
+	}
 	head, err := encodeHeader(tensors, metadata)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
@@ -49,6 +52,9 @@ func NewWriterAt(w io.WriterAt, tensors []Info, metadata map[string]string) (*Wr
 // without keeping it. If there is no such tensor, or if p reaches past its end, that
 // is an error and nothing is written. After an error, all methods return that error.
 func (w *WriterAt) WriteAt(name string, p []byte, off int64) error {
+	if w == nil {
+		return fmt.Errorf("safetensors: %w", errNoWriter)
+	}
 	at, err := w.begin(name, len(p), off)
 	if err == nil {
 		_, err = writeFull(io.NewOffsetWriter(w.w, at.begin+off), p)
@@ -98,6 +104,9 @@ func (w *WriterAt) failure() error {
 // tensor has were not written to it, or if a write failed. It does not close the
 // underlying writer.
 func (w *WriterAt) Close() error {
+	if w == nil {
+		return fmt.Errorf("safetensors: %w", errNoWriter)
+	}
 	if err := w.failure(); err != nil {
 		return fmt.Errorf("safetensors: %w", err)
 	}

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// memory is a file in memory. It takes room bytes and then fails with err, or just
+// memoryFile is a file in memory. It takes room bytes and then fails with err, or just
 // takes less.
-type memory struct {
+type memoryFile struct {
 	mu   sync.Mutex
 	data []byte
 	room int
 	err  error
 }
 
-func (m *memory) WriteAt(p []byte, off int64) (int, error) {
+func (m *memoryFile) WriteAt(p []byte, off int64) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := min(len(p), m.room)
@@ -44,7 +44,7 @@ var threeTensors = []Info{
 	{Name: "b", DType: U8, Shape: []int{7}},
 }
 
-func newThree(t *testing.T, m *memory) *WriterAt {
+func newThree(t *testing.T, m *memoryFile) *WriterAt {
 	w, err := NewWriterAt(m, threeTensors, map[string]string{"k": "v"})
 	require.NoError(t, err)
 	return w
@@ -64,7 +64,7 @@ func TestWriterAtBytes(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 20 {
-		m := &memory{room: math.MaxInt}
+		m := &memoryFile{room: math.MaxInt}
 		w := newThree(t, m)
 		var wait sync.WaitGroup
 		for _, i := range r.Perm(len(a) + len(b)) {
@@ -85,7 +85,7 @@ func TestWriterAtBytes(t *testing.T) {
 }
 
 func TestWriterAtRefusesDeclarations(t *testing.T) {
-	m := &memory{room: math.MaxInt}
+	m := &memoryFile{room: math.MaxInt}
 	_, err := NewWriterAt(m, []Info{{Name: "a", DType: U8}, {Name: "a", DType: U8}}, nil)
 	require.EqualError(t, err, `safetensors: tensor "a": the name is declared twice`)
 	require.Empty(t, m.data)
@@ -105,7 +105,7 @@ func TestWriterAtRefusesMisuse(t *testing.T) {
 		{"b", 2, math.MaxInt64, `tensor "b": 2 bytes at 9223372036854775807 are not all among its 7`},
 		{"e", 1, 0, `tensor "e": 1 bytes at 0 are not all among its 0`},
 	} {
-		m := &memory{room: math.MaxInt}
+		m := &memoryFile{room: math.MaxInt}
 		w := newThree(t, m)
 		before := len(m.data)
 		require.EqualError(t, w.WriteAt(c.name, make([]byte, c.n), c.off), "safetensors: "+c.want)
@@ -117,7 +117,7 @@ func TestWriterAtRefusesMisuse(t *testing.T) {
 }
 
 func TestWriterAtRefusesIncomplete(t *testing.T) {
-	w := newThree(t, &memory{room: math.MaxInt})
+	w := newThree(t, &memoryFile{room: math.MaxInt})
 	require.EqualError(t, w.Close(), `safetensors: tensor "a" has 12 bytes, but 0 were written`)
 	require.NoError(t, w.WriteAt("a", make([]byte, 12), 0))
 	require.NoError(t, w.WriteAt("e", nil, 0))
@@ -132,11 +132,11 @@ func TestWriterAtRefusesIncomplete(t *testing.T) {
 func TestWriterAtReportsFailedWrites(t *testing.T) {
 	full := errors.New("disk full")
 	for want, err := range map[error]error{full: full, io.ErrShortWrite: nil} {
-		_, got := NewWriterAt(&memory{room: 5, err: err}, nil, nil)
+		_, got := NewWriterAt(&memoryFile{room: 5, err: err}, nil, nil)
 		require.ErrorIs(t, got, want)
 		require.ErrorContains(t, got, "safetensors: writing the header: ")
 
-		m := &memory{room: math.MaxInt, err: err}
+		m := &memoryFile{room: math.MaxInt, err: err}
 		w := newThree(t, m)
 		m.room = 3
 		got = w.WriteAt("a", make([]byte, 12), 0)
@@ -150,7 +150,7 @@ func TestWriterAtReportsFailedWrites(t *testing.T) {
 
 func TestWriterAtKeepsNoArgument(t *testing.T) {
 	tensors := []Info{{Name: "a", DType: U8, Shape: []int{2}}}
-	w, err := NewWriterAt(&memory{room: math.MaxInt}, tensors, nil)
+	w, err := NewWriterAt(&memoryFile{room: math.MaxInt}, tensors, nil)
 	require.NoError(t, err)
 	tensors[0].Shape[0] = 1
 	require.NoError(t, w.WriteAt("a", []byte{1, 2}, 0))
@@ -179,7 +179,7 @@ func TestWriteFileAtReplacesOrLeavesAlone(t *testing.T) {
 	require.ErrorContains(t, write("x"), `tensor "a" has 2 bytes, but 1 were written`)
 	require.ErrorContains(t, write("xyz"), "1 bytes at 2 are not all among its 2")
 	require.Equal(t, failed, WriteFileAtFunc(path, []Info{info}, nil, func(*WriterAt) error { return failed }))
-	require.ErrorContains(t, WriteFileAtFunc(path, []Info{info, info}, nil, nil), "declared twice")
+	require.ErrorContains(t, WriteFileAtFunc(path, []Info{info, info}, nil, func(*WriterAt) error { return nil }), "declared twice")
 	after, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, before, after)

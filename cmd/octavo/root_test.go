@@ -89,7 +89,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	} {
 		fail(t, 1, "octavo: safetensors: open "+absent+": no such file or directory: name a safetensors file", append(args, absent)...)
 		fail(t, 1, "want a complete safetensors file", append(args, text)...)
-		fail(t, 1, dir+": it is a directory, pipe or device, not a regular file: want a complete safetensors file", append(args, dir)...)
+		fail(t, 1, "open "+dir+": it is a directory, not a regular file: name a safetensors file", append(args, dir)...)
 		fail(t, 2, "want one file, there are 0 arguments", args...)
 		fail(t, 2, "want one file, there are 2 arguments", append(args, absent, text)...)
 	}

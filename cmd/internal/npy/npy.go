@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
+
+	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/memory"
 )
 
 // Type is the type of an array's elements, spelt as in the file. All types are
@@ -46,21 +48,14 @@ type Array struct {
 	Data  []byte // row-major, little-endian
 }
 
-// ReadFile reads the file at path. An error names it.
+// ReadFile reads the regular file at path. An error names it.
 func ReadFile(path string) (*Array, error) {
-	file, err := os.Open(path)
+	file, size, err := inputfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
 	defer file.Close()
-	stat, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
-	}
-	if !stat.Mode().IsRegular() {
-		return nil, fmt.Errorf("npy: %s: it is a directory, pipe or device, not a regular file", path)
-	}
-	a, err := Read(file, stat.Size())
+	a, err := Read(file, size)
 	if err != nil {
 		return nil, fmt.Errorf("npy: %s: %w", path, err)
 	}
@@ -89,6 +84,9 @@ func Read(r io.Reader, size int64) (*Array, error) {
 	if !ok || want != size-used {
 		return nil, fmt.Errorf("shape %v of type %s does not fit the %d bytes of data: want a complete .npy file with one array",
 			a.Shape, a.Type, size-used)
+	}
+	if !memory.Fits(want, 1) {
+		return nil, fmt.Errorf("shape %v of type %s does not fit in memory", a.Shape, a.Type)
 	}
 	a.Data = make([]byte, want)
 	if _, err := io.ReadFull(r, a.Data); err != nil {

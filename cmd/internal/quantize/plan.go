@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -41,8 +42,8 @@ func planParts(file *safetensors.File, r scaling.Recipe, only *regexp.Regexp) ([
 			parts = append(parts, part{info, info, copied, info.DType.Size()})
 			continue
 		}
-		if info.Bytes() > math.MaxInt {
-			return nil, fmt.Errorf("tensor %q: %s %v does not fit in memory", info.Name, info.DType, info.Shape)
+		if m := newMatrix(info, r, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(info.DType.Size())) {
+			return nil, fmt.Errorf("tensor %q: a row of blocks of %s %v does not fit in memory", info.Name, info.DType, info.Shape)
 		}
 		if name := info.Name + tensorfile.ScaleSuffix; tensorfile.Has(file, name) {
 			return nil, fmt.Errorf("tensor %q cannot be quantized, since the file already has a tensor %q: leave it out with --only",

@@ -2,11 +2,13 @@ package tensorfile
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -75,14 +77,17 @@ func (Values[T]) Scale(r scaling.Recipe, e Extremes) (fp8.Scale, error) {
 func ReadArray(file *safetensors.File, info safetensors.Info) (Array, error) {
 	format, isFP8 := FormatOf(info.DType)
 	switch {
-	case isFP8:
+	case isFP8, info.DType == safetensors.F8E8M0:
+		if !memory.Fits(info.Len(), 1+4) { // bytes and float32
+			return nil, fmt.Errorf("tensor %q: %s %v and its values do not fit in memory", info.Name, info.DType, info.Shape)
+		}
 		data, err := file.Bytes(info.Name)
+		if !isFP8 {
+			return Values[float32](e8m0Values(data)), err
+		}
 		values := make([]float32, len(data))
 		fp8.Decode(values, data, format)
 		return Values[float32](values), err
-	case info.DType == safetensors.F8E8M0:
-		data, err := file.Bytes(info.Name)
-		return Values[float32](e8m0Values(data)), err
 	}
 	switch info.DType {
 	case safetensors.F64:

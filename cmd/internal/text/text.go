@@ -7,10 +7,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/inputfile"
 )
 
 // Text is what a model trains on.
@@ -28,13 +32,16 @@ func New(source string, data []byte) Text {
 	return Text{Source: source, Bytes: len(data), SHA256: hex.EncodeToString(sum[:]), Data: data}
 }
 
-// Read returns the contents of a file.
+// maxText is the most bytes of a text, which is held in memory.
+const maxText = min(math.MaxInt, 4<<30)
+
+// Read returns the contents of a file, or of a pipe such as /dev/stdin.
 func Read(path string) (Text, error) {
-	data, err := os.ReadFile(path)
+	data, err := inputfile.ReadAll(path, maxText)
 	if err != nil {
 		return Text{}, fmt.Errorf("%w: --text wants a file to train on", err)
 	}
-	return New(filepath.Base(path), data), nil
+	return New(textout.Name(filepath.Base(path)), data), nil
 }
 
 // GoSource returns the source of the Go standard library that the go command

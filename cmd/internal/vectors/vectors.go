@@ -6,13 +6,16 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/inputfile"
 )
 
 // File is a file of a set, in memory.
@@ -66,6 +69,21 @@ func sums(files []File) (text []byte) {
 	return text
 }
 
+// beginsOtherwise reports whether there is a file that begins with another text.
+func beginsOtherwise(path, text string) (bool, error) {
+	file, _, err := inputfile.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	begin := make([]byte, len(text))
+	_, err = io.ReadFull(file, begin)
+	return err != nil || string(begin) != text, nil
+}
+
 const readmeName = "README.md"
 
 // Write writes files to a directory, which it makes if need be, and replaces those
@@ -75,8 +93,9 @@ func Write(directory string, files []File) error {
 		return err
 	}
 	title, _, _ := strings.Cut(string(readme), "\n")
-	old, err := os.ReadFile(filepath.Join(directory, readmeName))
-	if err == nil && !strings.HasPrefix(string(old), title) {
+	if other, err := beginsOtherwise(filepath.Join(directory, readmeName), title); err != nil {
+		return err
+	} else if other {
 		return fmt.Errorf("%s has a %s of something else", directory, readmeName)
 	}
 	for _, f := range files {
