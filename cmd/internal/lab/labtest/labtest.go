@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
@@ -85,5 +86,54 @@ func Table(t *testing.T, r *report.Report, name string) report.Table {
 func Slow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("whole experiments take seconds, and far longer under an emulator or the race detector")
+	}
+}
+
+// Sentences returns what a report says in words: all but its tables and charts' data.
+func Sentences(r *report.Report) string {
+	var all []string
+	for _, g := range r.Goals {
+		all = append(all, g.What, g.Want)
+	}
+	for _, f := range r.Findings {
+		all = append(all, f.String())
+	}
+	all = append(all, r.Limits...)
+	for _, c := range r.Charts {
+		all = append(all, c.Title)
+	}
+	for _, t := range r.Tables {
+		all = append(all, t.Title)
+	}
+	return strings.Join(all, "\n")
+}
+
+// NotSaid requires that a report makes none of some statements, which its numbers do not
+// bear out.
+func NotSaid(t *testing.T, r *report.Report, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		assert.NotContains(t, Sentences(r), s)
+	}
+}
+
+// Outcomes requires of reports on different figures that every conclusion holds in one of
+// them and not in another, in different words.
+func Outcomes(t *testing.T, reports ...*report.Report) {
+	t.Helper()
+	for i, f := range reports[0].Findings {
+		for j, c := range f.Follows {
+			holds := map[bool]bool{}
+			for _, r := range reports {
+				require.Len(t, r.Findings, len(reports[0].Findings))
+				require.Len(t, r.Findings[i].Follows, len(f.Follows), f.Measured)
+				c := r.Findings[i].Follows[j]
+				holds[c.Holds] = true
+				assert.NotEqual(t, c.Then, c.Otherwise)
+				assert.NotEmpty(t, c.Then)
+				assert.NotEmpty(t, c.Otherwise)
+			}
+			assert.Len(t, holds, 2, "in all reports: %v: %s", c.Holds, c)
+		}
 	}
 }

@@ -16,8 +16,8 @@ type Report struct {
 	Claim string // that was checked
 
 	Goals    []Goal
-	Findings []string // what was seen, in sentences with the numbers
-	Limits   []string // what that does not show
+	Findings []Finding
+	Limits   []string // what the findings do not show; true whatever came out
 	Charts   []chart.Chart
 	Tables   []Table
 

@@ -46,7 +46,11 @@ type Summary struct {
 func Summaries(reports []*Report) []Summary {
 	all := make([]Summary, len(reports))
 	for i, r := range reports {
-		all[i] = Summary{r.Name, r.Title, r.Claim, r.Goals, r.Findings, r.Limits, r.Time.Seconds()}
+		var findings []string
+		for _, f := range r.Findings {
+			findings = append(findings, f.String())
+		}
+		all[i] = Summary{r.Name, r.Title, r.Claim, r.Goals, findings, r.Limits, r.Time.Seconds()}
 	}
 	return all
 }

@@ -20,7 +20,7 @@ import (
 // Experiment is octavo lab accumulation.
 var Experiment = lab.Experiment{
 	Name:  "accumulation",
-	Title: "Products of long K: 14 bits are not enough, promotion is",
+	Title: "Products of long K: are 14 bits enough, and does promotion mend it?",
 	Claim: "Hopper's tensor cores keep about 14 bits while they add, so that for K = 4096 the largest relative error is nearly 2 %; " +
 		"adding partial sums in FP32 every 128 products mends it (DeepSeek-V3, arXiv 2412.19437, section 3.3.2). " +
 		"What is cut off is cut toward zero, which makes sums of one sign too small.",
@@ -193,6 +193,7 @@ func (a *accumulations) report(side int, lengths []int) *report.Report {
 	at := func(kind operandKind, adder string) deviation { return a.found[place{kind.name, adder, k}] }
 	plain, promoted := at(bell, "Hopper, no promotion"), at(bell, "Hopper, every 128")
 	cut, mended, fp32 := at(uniform, "Hopper, no promotion"), at(uniform, "Hopper, every 128"), at(uniform, "FP32, octavo's order")
+	first, block := a.found[place{bell.name, "Hopper, no promotion", lengths[0]}], a.found[place{uniform.name, "Hopper, no promotion", 128}]
 	return &report.Report{
 		Goals: []report.Goal{
 			report.NewGoal("Normal operands, K = 4096, no promotion: largest relative error of 60 results (median of groups)", "2 % within a factor of 3",
@@ -208,18 +209,24 @@ func (a *accumulations) report(side int, lengths []int) *report.Report {
 			report.NewGoal("The same in FP32, in octavo's order", "within 0.0001 %",
 				report.Percent(fp32.bias), math.Abs(fp32.bias) < 1e-6),
 		},
-		Findings: []string{
-			fmt.Sprintf("Without promotion the error of normal operands grows with K: a median of %s at K = 4096, against %s with promotion, and %s of the results in size (root mean square) against %s.",
-				report.Percent(plain.median), report.Percent(promoted.median), report.Percent(plain.root), report.Percent(promoted.root)),
-			"Promotion does not touch what is cut off inside 128 products: its error does not fall below that of one block, and keeps its sign.",
-			"A relative error near 2 % is what a few dozen results show. It has no bound where sums cancel: the largest of thousands is far larger, in every kind of arithmetic.",
+		Findings: []report.Finding{
+			report.NewFinding(fmt.Sprintf("Normal operands without promotion have a median error of %s at K = %d and of %s at K = 4096, where it is %s with promotion; in size (root mean square) errors are %s of the results there, against %s.",
+				report.Percent(first.median), lengths[0], report.Percent(plain.median), report.Percent(promoted.median), report.Percent(plain.root), report.Percent(promoted.root)),
+				report.If(plain.median > first.median, "Without promotion the error grows with K.", "It does not grow with K."),
+				report.If(promoted.median < plain.median, "Promotion mends some of it.", "Promotion mends nothing.")),
+			report.NewFinding(fmt.Sprintf("Sums of 128 products of operands from [0, 1) are off by %s on average, and sums of 4096 with promotion every 128 by %s.",
+				report.Percent(block.bias), report.Percent(mended.bias)),
+				report.If(block.bias*mended.bias > 0 && math.Abs(mended.bias) >= math.Abs(block.bias)/2,
+					"Promotion cannot mend what is cut off inside 128 products: their error stays, with its sign.",
+					"What is cut off inside 128 products does not stay.")),
 		},
 		Limits: []string{
+			"A relative error has no bound where sums cancel, so that the largest of many results is larger than that of few, in every kind of arithmetic. Here the largest of 60 results is taken, and the median over all such groups.",
 			fmt.Sprintf("Hopper and Blackwell are models. Hopper's gives every bit of the vectors that were published for single instructions from zero; chains of them, and Blackwell's tcgen05, follow descriptions. Products are %d x %d.", side, side),
 		},
 		Charts: []chart.Chart{
 			a.chart("Normal operands: median relative error", "percent", bell, lengths, func(d deviation) float64 { return 100 * d.median }),
-			a.chart("Operands from [0, 1): results are too small by", "percent", uniform, lengths, func(d deviation) float64 { return -100 * d.bias }),
+			a.chart("Operands from [0, 1): mean relative error toward zero", "percent", uniform, lengths, func(d deviation) float64 { return -100 * d.bias }),
 		},
 		Tables: []report.Table{a.table},
 	}

@@ -18,7 +18,7 @@ import (
 // Experiment is octavo lab granularity.
 var Experiment = lab.Experiment{
 	Name:  "granularity",
-	Title: "One scale for few values: just in time only",
+	Title: "One scale for few values: must it be computed just in time?",
 	Claim: "Scales of 1x128 and 128x128 follow each block's own range, so that one outlier does not cost the others their bits " +
 		"(DeepSeek-V3, arXiv 2412.19437, section 3.3.2), and are computed online. " +
 		"A scale from the past, which serves a whole tensor well (Micikevicius et al., arXiv 2209.05433; TransformerEngine's default), " +

@@ -47,7 +47,7 @@ func (g *study) delayedGoals() (goals []report.Goal) {
 	for _, role := range []scaling.Role{scaling.Input, scaling.Gradient} {
 		block, whole := g.together(role, blockLast).saturatedShare(), g.together(role, tensorLast).saturatedShare()
 		goals = append(goals, report.NewGoal(fmt.Sprintf("%s, scales of the last step: values that saturate, by block over by tensor", plural(role)),
-			"at least 10: a tensor's amax is that of hundreds of blocks", fmt.Sprintf("%s over %s", report.Percent(block), report.Percent(whole)), block > 0 && block >= 10*whole))
+			"at least 10, as a tensor's amax is that of many blocks", fmt.Sprintf("%s over %s", report.Percent(block), report.Percent(whole)), block > 0 && block >= 10*whole))
 	}
 	least := math.Inf(1)
 	for _, name := range []string{compared[0], compared[2], compared[3]} {
@@ -85,7 +85,7 @@ func (g *study) flushedAtFirst() report.Goal {
 		}
 	}
 	return report.NewGoal("Gradients in blocks of which the history has seen zeros only, so that the scale is 1: values that become 0, the least of the operands",
-		"most: they are below 2^-10", report.Percent(least), least > 0.5)
+		"more than half, which are below 2^-10", report.Percent(least), least > 0.5)
 }
 
 // lostBy returns how many decibels of SQNR an operand loses by another scheme.
@@ -118,7 +118,7 @@ func (g *study) recipeGoals() []report.Goal {
 		report.NewGoal("SQNR of E4M3 above that of E5M2: the median of all tensors and granularities",
 			"a bit of mantissa, 6.02 dB: from 5.5 to 6.5", report.Decibels(bit), bit > 5.5 && bit < 6.5),
 		report.NewGoal("Just-in-time profiles under which a value saturates",
-			"mx-floor alone, which leaves up to 512 for 448", strings.Join(saturating, ", "), slices.Equal(saturating, []string{string(scaling.MXFloor)})),
+			"mx-floor alone, whose scale leaves up to 512 where 448 is the largest code", strings.Join(saturating, ", "), slices.Equal(saturating, []string{string(scaling.MXFloor)})),
 	}
 }
 
@@ -151,86 +151,6 @@ func (g *study) saturating() (names []string) {
 		}
 	}
 	return names
-}
-
-func (g *study) amaxFindings() []string {
-	byRole := make(map[scaling.Role][]amaxSummary)
-	for _, s := range summarize(g.seen) {
-		byRole[roleOf(s.name)] = append(byRole[roleOf(s.name)], s)
-	}
-	widest := func(role scaling.Role) (w amaxSummary) {
-		for _, s := range byRole[role] {
-			if s.binades > w.binades {
-				w = s
-			}
-		}
-		return w
-	}
-	input, weight, gradient := widest(scaling.Input), widest(scaling.Weight), widest(scaling.Gradient)
-	var lost, zeros, clamped amaxSummary
-	for _, s := range byRole[scaling.Gradient] {
-		if s.lost > lost.lost {
-			lost = s
-		}
-		if s.zeros > zeros.zeros {
-			zeros = s
-		}
-		if s.clamped > clamped.clamped {
-			clamped = s
-		}
-	}
-	return []string{
-		fmt.Sprintf("Blocks of a tensor differ most in gradients: over a step the largest amax is 2^%.1f times the smallest in %s, against 2^%.1f in %s and 2^%.1f in %s (medians over steps).",
-			gradient.binades, shortName(gradient.name), input.binades, shortName(input.name), weight.binades, shortName(weight.name)),
-		fmt.Sprintf("Over training the amax of a whole gradient moved by a factor of %.0f (%s), that of an input by %.0f (%s).",
-			gradient.most/gradient.least, shortName(gradient.name), input.most/input.least, shortName(input.name)),
-		fmt.Sprintf("%s of the blocks of %s are all zero: the first position attends to itself alone, so that its query has no gradient. %s of those of %s are so small that one scale for the tensor would flush them whole.",
-			report.Percent(zeros.zeros), shortName(zeros.name), report.Percent(lost.lost), shortName(lost.name)),
-		fmt.Sprintf("The mean over the tokens of a batch makes gradients small: %s of the blocks of %s are below 1e-4, to which deepseek and deepgemm raise an amax.",
-			report.Percent(clamped.clamped), shortName(clamped.name)),
-	}
-}
-
-func (g *study) delayedFindings() []string {
-	product, gradient := g.operand(compared[0]), g.operand(compared[2])
-	spread := func(o *operand) string {
-		r := slices.Sorted(slices.Values(g.track(o, blockLast).ratios))
-		return fmt.Sprintf("from %.3g to %.3g", statistics.Quantile(r, 0.01), statistics.Quantile(r, 0.99))
-	}
-	weight := g.operand(compared[1])
-	return []string{
-		fmt.Sprintf("Why a history fails for blocks: the place of a block is taken by another token in each step. Its amax over that of the last step goes %s in %s, and %s in %s (98 %% of blocks); in %s, whose values stay where they are, %s.",
-			spread(product), shortName(product.name), spread(gradient), shortName(gradient.name), shortName(weight.name), spread(weight)),
-		fmt.Sprintf("By the last step's scales %s of the blocks of %s saturate and SQNR falls from %s to %s; by the largest of %d to %s, and by the largest of all steps to %s. A margin would trade it for underflow.",
-			report.Percent(g.track(product, blockLast).saturatedBlocks()), shortName(product.name), report.Decibels(g.track(product, blockNow).sqnr()), report.Decibels(g.track(product, blockLast).sqnr()),
-			fewSteps, report.Decibels(g.track(product, blockFew).sqnr()), report.Decibels(g.track(product, blockLong).sqnr())),
-		fmt.Sprintf("The same of %s: %s, then %s, %s and %s.", shortName(gradient.name), report.Decibels(g.track(gradient, blockNow).sqnr()),
-			report.Decibels(g.track(gradient, blockLast).sqnr()), report.Decibels(g.track(gradient, blockFew).sqnr()), report.Decibels(g.track(gradient, blockLong).sqnr())),
-		fmt.Sprintf("A longer history saturates less, but then a block's scale is near its tensor's: by the largest of all steps %s of the nonzero values of %s become 0, against %s just in time by block and %s just in time by tensor. What small blocks were for is gone.",
-			report.Percent(g.track(gradient, blockLong).flushedShare()), shortName(gradient.name),
-			report.Percent(g.track(gradient, blockNow).flushedShare()), report.Percent(g.track(gradient, tensorNow).flushedShare())),
-	}
-}
-
-func (g *study) recipeFindings() []string {
-	var names []string
-	spread := 0.0
-	for _, o := range g.subjects {
-		names = append(names, shortName(o.name))
-		coarse, fine := g.profile(o, scaling.TECurrentPow2, fp8.E4M3).sqnr(), g.profile(o, scaling.TEBlockPow2, fp8.E4M3).sqnr()
-		spread = max(spread, math.Abs(fine-coarse))
-	}
-	small := g.operand(compared[3])
-	clamped, free := g.profile(small, scaling.DeepSeek, fp8.E4M3), g.profile(small, scaling.TEBlock, fp8.E4M3)
-	floor, up := g.profile(g.subjects[0], scaling.MXFloor, fp8.E4M3), g.profile(g.subjects[0], scaling.MXRCeil, fp8.E4M3)
-	return []string{
-		fmt.Sprintf("Powers of two leave the SQNR where it is: te-current-pow2 by tensor and te-block-pow2 by block are within %s of each other on %s. FP8 floats, so that smaller blocks save what would be flushed and little else; max/amax gains by having the largest value of each block on a code.",
-			report.Decibels(spread), strings.Join(names, ", ")),
-		fmt.Sprintf("Raising amax to 1e-4 makes of %s an SQNR of %s with %s of nonzero values flushed (deepseek), against %s and %s without (te-block): E4M3 has 17 binades, and so much room for blocks below it.",
-			shortName(small.name), report.Decibels(clamped.sqnr()), report.Percent(clamped.flushedShare()), report.Decibels(free.sqnr()), report.Percent(free.flushedShare())),
-		fmt.Sprintf("Rounding the scale down, as the Microscaling specification does, saturates %s of the values of %s and costs %s against rounding it up.",
-			report.Percent(floor.saturatedShare()), shortName(g.subjects[0].name), report.Decibels(up.sqnr()-floor.sqnr())),
-	}
 }
 
 func (g *study) limits() []string {

@@ -15,7 +15,7 @@ import (
 // Experiment is octavo lab law.
 var Experiment = lab.Experiment{
 	Name:  "law",
-	Title: "How many bits a budget wants",
+	Title: "How many bits does a budget want?",
 	Claim: "At the same cost, parameters times bits times tokens, a larger model in fewer bits beats a smaller one in more, down to 6 to 8 bits and not to 4 " +
 		"(Kumar et al., arXiv 2411.04330, section 4.3.2). The best precision grows with the data (Sun et al., arXiv 2501.02423).",
 	Measure: measure,
@@ -135,7 +135,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	if s.curves, err = training.All(ctx, o, p, s.jobs); err != nil {
 		return nil, err
 	}
-	return newLawReport(published, s), nil
+	return newReport(published, s), nil
 }
 
 // published is what the laws say of the experiment of Kumar et al.: 220 million
@@ -143,7 +143,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 type published struct {
 	kumar, sun []plan.Training
 	best       plan.Training // of Kumar's law, all free
-	tooFew     error          // what Kumar's law says of 3 bits
+	tooFew     error         // what Kumar's law says of 3 bits
 	optima     []optimum
 }
 

@@ -3,6 +3,7 @@ package law
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
@@ -11,7 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/plan"
 )
 
-func newLawReport(p published, s *sweep) *report.Report {
+func newReport(p published, s *sweep) *report.Report {
 	best := lowest(p.kumar)
 	bestSun := lowest(p.sun)
 	byLoss := func(a, b int) int {
@@ -23,6 +24,7 @@ func newLawReport(p published, s *sweep) *report.Report {
 	for i, w := range s.widths {
 		loss[w.bits] = statistics.Mean(s.equalCost(i))
 	}
+	cheap, dear := p.optima[0], p.optima[len(p.optima)-1]
 	return &report.Report{
 		Goals: []report.Goal{
 			report.NewGoal("Kumar's law, 220 million parameters in 32 bits or more in fewer, 26 billion tokens: best bits", "from 6 to 8",
@@ -33,15 +35,22 @@ func newLawReport(p published, s *sweep) *report.Report {
 			report.NewGoal("Own sweep at equal cost: FP4 against the better of FP6 and FP8", "a higher loss",
 				fmt.Sprintf("%.3f against %.3f", loss[4], min(loss[6], loss[8])), loss[4] > min(loss[6], loss[8])),
 		},
-		Findings: []string{
-			fmt.Sprintf("The two laws disagree: at that cost Sun's has its best at %.0f bits. Its penalty grows with the tokens and is small for 26 billion; Kumar's does not depend on them.", bestSun.Bits),
-			fmt.Sprintf("Sun's best precision rises from %.1f bits at a cost of 10^20 to %.1f at 10^28; Kumar's stays at %.1f.", p.optima[0].sun, p.optima[len(p.optima)-1].sun, p.best.Bits),
-			fmt.Sprintf("Where Kumar's law ends it says so: %v.", p.tooFew),
-			fmt.Sprintf("In our sweep %s is best: loss %.3f, %.1f %% under FP32's.", winner.Name, loss[winner.bits], 100*(1-loss[winner.bits]/loss[32])),
-			s.penalties(),
+		Findings: []report.Finding{
+			report.NewFinding(fmt.Sprintf("At that cost Kumar's law has its best at %.0f bits and Sun's at %.0f. What Sun's charges for precision grows with the tokens, what Kumar's charges does not.", best.Bits, bestSun.Bits),
+				report.If(best.Bits != bestSun.Bits, "The two laws disagree.", "The two laws agree.")),
+			report.NewFinding(fmt.Sprintf("As the cost rises from %.0e to %.0e FLOP, the best precision goes from %.1f to %.1f bits by Sun's law, and from %.1f to %.1f by Kumar's.", cheap.cost, dear.cost, cheap.sun, dear.sun, cheap.kumar, dear.kumar),
+				report.If(dear.sun > cheap.sun, "Sun's wants more bits for more data;", "Sun's does not want more bits for more data;"),
+				report.If(math.Abs(dear.kumar-cheap.kumar) < 0.05, "Kumar's does not.", "Kumar's best moves too.")),
+			report.NewFinding("Kumar's law has an end, below which it has no loss.",
+				report.If(p.tooFew != nil, fmt.Sprintf("Of 3 bits it says: %v.", p.tooFew), "3 bits are not below it.")),
+			report.NewFinding(fmt.Sprintf("In our sweep at equal cost %s is best: loss %.3f, against %.3f in FP32.", winner.Name, loss[winner.bits], loss[32]),
+				report.If(winner.bits < 32,
+					fmt.Sprintf("That is %.1f %% less: the larger model wins.", 100*(1-loss[winner.bits]/loss[32])),
+					"No larger model in fewer bits beats it.")),
+			report.NewFinding(s.penalties()),
 		},
 		Limits: []string{
-			fmt.Sprintf("Our models have %.2f to %.2f million parameters in their linear layers and see up to %d bytes. The laws were fitted on 30 million parameters and 1.5 billion tokens or more, and say nothing about so little. At this scale every model is far from the end of its training, which favours the larger.",
+			fmt.Sprintf("Our models have %.2f to %.2f million parameters in their linear layers and see up to %d bytes. The laws were fitted on 30 million parameters and 1.5 billion tokens or more, and say nothing about so little. Models that are far from the end of their training, as ours may be, favour the larger.",
 				float64(linearParams(s.jobs[0].Config))/1e6, float64(linearParams(s.jobs[len(s.widths)-1].Config))/1e6, s.bytes()),
 			"FP6 (E3M2) and FP4 (E2M1) are rounded to, with a scale for each 1x128 or 128x128 block, and multiplied in FP32; their gradients are rounded at random. FP8 is real, and BF16 rounded too. Embedding, attention scores and head are FP32 in all, and count in no cost.",
 			"The sweep's loss is the mean of the training loss over the last tenth of the steps, on text not seen before.",

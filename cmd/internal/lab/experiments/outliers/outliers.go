@@ -15,7 +15,7 @@ import (
 // Experiment is octavo lab outliers.
 var Experiment = lab.Experiment{
 	Name:  "outliers",
-	Title: "SwiGLU's outliers: delayed scales lose them, Smooth-SwiGLU and just-in-time scales do not",
+	Title: "SwiGLU's outliers: which scales lose them?",
 	Claim: "With weight decay the two branches of a SwiGLU neuron align, w1 = ±w2, so that it becomes quadratic in its input; " +
 		"late in training a few channels of a few tokens grow far beyond what a delayed scale has seen, and FP8 training diverges. " +
 		"Smooth-SwiGLU, which divides each channel by its linear branch, mends it (Fishman et al., arXiv 2409.12517).",

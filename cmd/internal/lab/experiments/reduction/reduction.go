@@ -17,7 +17,7 @@ import (
 // Experiment is octavo lab reduction.
 var Experiment = lab.Experiment{
 	Name:  "reduction",
-	Title: "Gradients summed over workers in FP8: where to divide",
+	Title: "Gradients summed over workers in FP8: where should one divide?",
 	Claim: "Divided by the number of workers before they are added, FP8 gradients underflow; divided after, they overflow; " +
 		"an automatic factor avoids both (FP8-LM, Peng et al., arXiv 2310.18313, section 2.2), with one scale that all workers share. " +
 		"MS-AMP's released code divides by its root before and again after.",
