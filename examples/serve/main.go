@@ -22,7 +22,7 @@ const goroutines = 8
 
 func main() {
 	path := flag.String("model", "", "safetensors `file` of a Llama")
-	length := flag.Int("tokens", 16, "tokens in an answer")
+	length := flag.Int("tokens", 8, "tokens in an answer")
 	flag.Parse()
 	m, err := open(*path)
 	if err != nil {
@@ -53,7 +53,7 @@ func main() {
 
 func open(path string) (*model, error) {
 	if path == "" {
-		return load(config{vocab: 256, dim: 128, hidden: 352, layers: 4, heads: 8, kvHeads: 4, theta: 10000}, random(1))
+		return load(config{vocab: 256, dim: 128, hidden: 352, layers: 2, heads: 8, kvHeads: 4, theta: 10000}, random(1))
 	}
 	f, err := safetensors.Open(path)
 	if err != nil {
