@@ -19,7 +19,8 @@ const (
 
 var elementTables = makeElementTables()
 
-func makeElementTables() (tables [4][256]element) {
+func makeElementTables() [][256]element {
+	tables := make([][256]element, len(fp8.Formats()))
 	for _, f := range fp8.Formats() {
 		for c := range 256 {
 			tables[f][c] = newElement(f, byte(c))

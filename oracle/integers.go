@@ -17,7 +17,8 @@ func unit(f fp8.Format) int { return 1 - f.Bias() - f.Mantissa() }
 // finite is 0.
 var integerTables = makeIntegerTables()
 
-func makeIntegerTables() (tables [4][256]int64) {
+func makeIntegerTables() [][256]int64 {
+	tables := make([][256]int64, len(fp8.Formats()))
 	for _, f := range fp8.Formats() {
 		for c := range 256 {
 			if v := float64(f.Float32(byte(c))); !math.IsNaN(v) && !math.IsInf(v, 0) {
