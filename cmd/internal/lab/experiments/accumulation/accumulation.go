@@ -129,7 +129,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	a := newAccumulations()
 	for _, kind := range kinds {
 		for _, k := range lengths {
-			if err := a.measure(kind, side, k, o); err != nil {
+			if err := a.measure(ctx, kind, side, k, o); err != nil {
 				return nil, err
 			}
 			if err := p.Done(ctx, fmt.Sprintf("%s, K = %d", kind.name, k)); err != nil {
@@ -163,13 +163,13 @@ func newAccumulations() *accumulations {
 }
 
 // measure multiplies two matrices of side rows, [side, k], in every way.
-func (a *accumulations) measure(kind operandKind, side, k int, o lab.Options) error {
+func (a *accumulations) measure(ctx context.Context, kind operandKind, side, k int, o lab.Options) error {
 	var operands [2]*tensor.Tensor
 	for i := range operands {
 		operands[i] = &tensor.Tensor{Name: "operand", Shape: []int{side, k}}
 		values := kind.values(side, k, 2*o.Seed+uint64(i))
 		recipe := scaling.TECurrent.Recipe(scaling.Input)
-		if err := scaling.Quantize(context.Background(), operands[i], values, scaling.Quantizer{Recipe: recipe}); err != nil {
+		if err := scaling.Quantize(ctx, operands[i], values, scaling.Quantizer{Recipe: recipe}); err != nil {
 			return err
 		}
 	}
@@ -178,6 +178,9 @@ func (a *accumulations) measure(kind operandKind, side, k int, o lab.Options) er
 		return err
 	}
 	for _, way := range adders() {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		if err := way.multiply(got, operands[0], operands[1], o.Workers); err != nil {
 			return err
 		}

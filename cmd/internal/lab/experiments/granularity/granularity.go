@@ -96,7 +96,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 			return nil, err
 		}
 	}
-	if err := g.encode(o); err != nil {
+	if err := g.encode(ctx, o); err != nil {
 		return nil, err
 	}
 	if err := p.Done(ctx, "all recipes"); err != nil {
@@ -187,7 +187,7 @@ func (g *study) train(step int, tokens, targets []int32) error {
 }
 
 // encode encodes the operands of the last step in all ways.
-func (g *study) encode(o lab.Options) error {
+func (g *study) encode(ctx context.Context, o lab.Options) error {
 	for _, name := range compared {
 		g.subjects = append(g.subjects, g.operand(name))
 	}
@@ -196,10 +196,10 @@ func (g *study) encode(o lab.Options) error {
 		return err
 	}
 	g.subjects = append(g.subjects, given...)
-	if g.profiles, err = profileOutcomes(g.subjects); err != nil {
+	if g.profiles, err = profileOutcomes(ctx, g.subjects); err != nil {
 		return err
 	}
-	if g.grains, err = grainOutcomes(g.subjects); err != nil {
+	if g.grains, err = grainOutcomes(ctx, g.subjects); err != nil {
 		return err
 	}
 	for _, o := range g.operands {

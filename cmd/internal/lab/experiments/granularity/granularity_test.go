@@ -292,7 +292,7 @@ func TestEncodeBy(t *testing.T) {
 	for _, f := range recipeFormats {
 		for _, b := range testBlocks {
 			amaxes := blockAmaxes(o.values, o.rows, o.cols, b)
-			got, err := encodeBy(o, scaling.Recipe{Profile: scaling.TEBlock, Format: f, Block: b})
+			got, err := encodeBy(t.Context(), o, scaling.Recipe{Profile: scaling.TEBlock, Format: f, Block: b})
 			require.NoError(t, err)
 			sqnr, _, flushed, _ := plainOutcome(o, b, f, func(i int) fp8.Scale {
 				m := f.Max() / amaxes[i]
@@ -303,7 +303,7 @@ func TestEncodeBy(t *testing.T) {
 			require.Zero(t, got.saturatedShare())
 			require.Equal(t, 4*float64(len(amaxes))/900, got.scaleBytes)
 		}
-		delayed, err := encodeBy(o, scaling.Recipe{Profile: scaling.TEDelayed, Format: f})
+		delayed, err := encodeBy(t.Context(), o, scaling.Recipe{Profile: scaling.TEDelayed, Format: f})
 		require.NoError(t, err)
 		sqnr, saturated, _, _ := plainOutcome(o, tensor.Block{}, f, func(int) fp8.Scale {
 			return fp8.Scale{Stored: 1 / f.Max(), Multiplier: f.Max()} // over the largest of the past, 1
@@ -312,10 +312,10 @@ func TestEncodeBy(t *testing.T) {
 		require.Positive(t, saturated)
 		require.Equal(t, saturated, delayed.saturatedShare())
 	}
-	micro, err := encodeBy(o, scaling.MXRCeil.Recipe(scaling.Input))
+	micro, err := encodeBy(t.Context(), o, scaling.MXRCeil.Recipe(scaling.Input))
 	require.NoError(t, err)
 	require.Equal(t, 9*4.0/900, micro.scaleBytes, "a byte for each 1x32")
-	_, err = encodeBy(&operand{rows: -1}, scaling.Recipe{})
+	_, err = encodeBy(t.Context(), &operand{rows: -1}, scaling.Recipe{})
 	require.Error(t, err)
 }
 

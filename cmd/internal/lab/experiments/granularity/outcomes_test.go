@@ -51,7 +51,7 @@ func madeUp(t *testing.T, value func(o *operand, step, block int, random float64
 		g.keep(step)
 	}
 	g.seen = slices.Clone(g.watched)
-	require.NoError(t, g.encode(lab.Options{}))
+	require.NoError(t, g.encode(t.Context(), lab.Options{}))
 	return g.report()
 }
 

@@ -43,7 +43,7 @@ type recipeOutcome struct {
 }
 
 // encodeBy encodes an operand by a recipe; that of a delayed one is given the past.
-func encodeBy(o *operand, r scaling.Recipe) (recipeOutcome, error) {
+func encodeBy(ctx context.Context, o *operand, r scaling.Recipe) (recipeOutcome, error) {
 	e := recipeOutcome{of: o, recipe: r, outcome: newOutcome()}
 	q := scaling.Quantizer{Recipe: r, Options: tensor.Options{Stats: &e.stats}}
 	if r.Profile.Delayed() {
@@ -58,7 +58,7 @@ func encodeBy(o *operand, r scaling.Recipe) (recipeOutcome, error) {
 		q.History = history
 	}
 	t := tensor.Tensor{Name: o.name, Shape: []int{o.rows, o.cols}}
-	if err := scaling.Quantize(context.Background(), &t, o.values, q); err != nil {
+	if err := scaling.Quantize(ctx, &t, o.values, q); err != nil {
 		return e, err
 	}
 	size := 4
@@ -70,13 +70,13 @@ func encodeBy(o *operand, r scaling.Recipe) (recipeOutcome, error) {
 }
 
 // profileOutcomes encodes operands by the recipe of every profile, in both formats.
-func profileOutcomes(operands []*operand) (all []recipeOutcome, err error) {
+func profileOutcomes(ctx context.Context, operands []*operand) (all []recipeOutcome, err error) {
 	for _, o := range operands {
 		for _, profile := range scaling.Profiles() {
 			for _, format := range recipeFormats {
 				r := profile.Recipe(o.role)
 				r.Format = format
-				e, err := encodeBy(o, r)
+				e, err := encodeBy(ctx, o, r)
 				if err != nil {
 					return nil, err
 				}
@@ -89,11 +89,11 @@ func profileOutcomes(operands []*operand) (all []recipeOutcome, err error) {
 
 // grainOutcomes encodes operands in every granularity, in both formats, with
 // te-block arithmetic.
-func grainOutcomes(operands []*operand) (all []recipeOutcome, err error) {
+func grainOutcomes(ctx context.Context, operands []*operand) (all []recipeOutcome, err error) {
 	for _, o := range operands {
 		for _, g := range grains {
 			for _, format := range recipeFormats {
-				e, err := encodeBy(o, scaling.Recipe{Profile: scaling.TEBlock, Format: format, Block: g.block})
+				e, err := encodeBy(ctx, o, scaling.Recipe{Profile: scaling.TEBlock, Format: format, Block: g.block})
 				if err != nil {
 					return nil, err
 				}

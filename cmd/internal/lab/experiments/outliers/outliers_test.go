@@ -133,7 +133,7 @@ func TestOutliersOnRealActivations(t *testing.T) {
 		want, err := f.Float32s(fmt.Sprintf("layers.%d.swiglu", layer))
 		require.NoError(t, err)
 		require.InDeltaSlice(t, want, b.plain(), 1e-5)
-		figures, err := realOf(b)
+		figures, err := realOf(t.Context(), b)
 		require.NoError(t, err)
 		require.Equal(t, figures.amax, figures.channels[0])
 		require.Len(t, figures.channels, 172)
@@ -141,7 +141,7 @@ func TestOutliersOnRealActivations(t *testing.T) {
 			requireFidelity(t, plainlyEncoded(b, scheme), figures.asIs[i])
 			if layer == 4 {
 				after := b.withGain(7, 100, 300)
-				got, err := scheme.encode(after)
+				got, err := scheme.encode(t.Context(), after)
 				require.NoError(t, err)
 				requireFidelity(t, plainlyEncoded(after, scheme), got)
 			}
@@ -308,7 +308,7 @@ func TestGainGrowsInHalf(t *testing.T) {
 func TestRealFiguresByHand(t *testing.T) {
 	// Gates are so far from 0 that z is their product with up.
 	b := branches{name: "b", channels: 2, gate: []float32{100, 100, 100, 100, 100, 100, 100, 100}, up: []float32{1, 8, 2, 1, -1, 3, 5, -2}}
-	f, err := realOf(b)
+	f, err := realOf(t.Context(), b)
 	require.NoError(t, err)
 	require.Equal(t, "b", f.name)
 	require.Equal(t, 800.0, f.amax)

@@ -54,7 +54,7 @@ type fidelity struct {
 
 // lookAtReal does so with the activations of the options, or else of the model that
 // was trained, before anything was done to it.
-func (s *study) lookAtReal(context.Context) error {
+func (s *study) lookAtReal(ctx context.Context) error {
 	layers := s.untouched
 	if s.options.Activations != nil {
 		var err error
@@ -63,7 +63,7 @@ func (s *study) lookAtReal(context.Context) error {
 		}
 	}
 	for _, b := range layers {
-		f, err := realOf(b)
+		f, err := realOf(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *study) lookAtReal(context.Context) error {
 	return nil
 }
 
-func realOf(b branches) (realFigures, error) {
+func realOf(ctx context.Context, b branches) (realFigures, error) {
 	z := b.plain()
 	f := realFigures{name: b.name, amax: largestMagnitude(z), median: statistics.Median(magnitudes(z)), channels: channelAmax(z, b.channels)}
 	half := b.tokens() / 2 * b.channels
@@ -88,11 +88,11 @@ func realOf(b branches) (realFigures, error) {
 	present := channelAmax(z[half:], b.channels)
 	after := b.withGain(slices.Index(present, slices.Max(present)), b.tokens()/2, grownGain)
 	for _, scheme := range realSchemes() {
-		asIs, err := scheme.encode(b)
+		asIs, err := scheme.encode(ctx, b)
 		if err != nil {
 			return f, err
 		}
-		grown, err := scheme.encode(after)
+		grown, err := scheme.encode(ctx, after)
 		if err != nil {
 			return f, err
 		}
@@ -114,7 +114,7 @@ func (b branches) withGain(channel, from int, factor float32) branches {
 
 // encode quantizes the second half of the tokens, under a scale from the first half
 // if it is delayed, and compares what is left of z.
-func (s realScheme) encode(b branches) (fidelity, error) {
+func (s realScheme) encode(ctx context.Context, b branches) (fidelity, error) {
 	half := b.tokens() / 2
 	past, present := b.rows(0, half), b.rows(half, b.tokens())
 	q := scaling.Quantizer{Recipe: s.recipe}
@@ -132,7 +132,7 @@ func (s realScheme) encode(b branches) (fidelity, error) {
 	q.Stats = &st
 	scales := scalesOf(present, s.smoothing)
 	t := tensor.Tensor{Name: b.name, Shape: []int{present.tokens(), b.channels}}
-	if err := scaling.Quantize(context.Background(), &t, present.smooth(scales), q); err != nil {
+	if err := scaling.Quantize(ctx, &t, present.smooth(scales), q); err != nil {
 		return fidelity{}, err
 	}
 	left := make([]float32, t.Len())
