@@ -10,6 +10,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -24,6 +25,9 @@ type Options struct {
 	Bias       []float32 // added to every row of C; of length N, or nil
 	Accumulate bool      // add to the C that is there
 	Workers    int       // goroutines at most; 0 means GOMAXPROCS
+
+	// Progress, unless nil, hears how far the product is.
+	Progress progress.Reporter
 
 	// Reporter, unless nil, hears of the first NaN or infinity in C, under the
 	// operation "gemm" and the given name.

@@ -17,7 +17,7 @@ func BenchmarkExact(b *testing.B) {
 	x, y := blockScaled(1024, 1024, 1024)
 	c := make([]float32, 1024*1024)
 	for b.Loop() {
-		if err := Exact(c, x, y, Options{}); err != nil {
+		if err := Exact(b.Context(), c, x, y, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -29,7 +29,7 @@ func BenchmarkPredictHopper(b *testing.B) {
 	bound := make([]float64, len(c))
 	k := Kernel{Model: HopperWGMMA(), Promote: 128, Scales: ProductThenFMA}
 	for b.Loop() {
-		if err := Predict(c, bound, x, y, k, Options{}); err != nil {
+		if err := Predict(b.Context(), c, bound, x, y, k, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func BenchmarkBound(b *testing.B) {
 	x, y := blockScaled(1024, 1024, 1024)
 	bound := make([]float64, 1024*1024)
 	for b.Loop() {
-		if err := Bound[float32](bound, nil, x, y, Accumulation{}, Options{}); err != nil {
+		if err := Bound[float32](b.Context(), bound, nil, x, y, Accumulation{}, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -25,7 +26,7 @@ type Accumulation struct {
 	// Scales, where known, avoids bounds of +Inf for scales so extreme that only
 	// another order would overflow.
 	Scales ScaleOrder
-	// Kernel, where its Model has a name, adds the products of a block by matrix
+	// Kernel, where its Model is not the zero Model, adds the products of a block by matrix
 	// instructions, whatever the grouping of products into steps of the model's L
 	// and the order of steps. Its own Scales, if known, count.
 	Kernel Kernel
@@ -51,34 +52,37 @@ type Accumulation struct {
 // overflow, in an order that is allowed, the bound is +Inf; where the exact result
 // is not finite it is 0. All bounds are rounded up.
 //
-// Errors and panics are those of [Predict].
-func Bound[T gemm.Output](bound []float64, old []T, a, b *tensor.Tensor, acc Accumulation, o Options) error {
+// Errors, panics and the end of ctx are those of [Predict].
+func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *tensor.Tensor, acc Accumulation, o Options) error {
 	p, err := newProduct(a, b)
-	if err == nil && acc.modeled() {
-		err = acc.Kernel.check(&p)
+	if err == nil {
+		err = acc.check(&p)
+	}
+	if err == nil {
+		err = p.checkOptions(len(bound), &o)
 	}
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
-	if o.check(len(bound), &p); o.Accumulate && len(old) != len(bound) {
-		panic(wrongC)
+	if o.Accumulate && len(old) != len(bound) {
+		panic(wrongOld)
 	}
 	d := newDerivation(&p, acc, o, layoutOf[T]())
 	split := wide(a.Format) && wide(b.Format)
-	p.tiles(o.Workers, func(i0, i1, j0, j1 int) {
+	err = p.tiles(ctx, "bound", &o, func(t *tile) error {
 		s := boundPool.Get().(*boundStrips)
 		defer boundPool.Put(s)
-		s.a.decode(a, i0, i1, split)
-		s.b.decode(b, j0, j1, false)
-		s.x = decodeMagnitudes(s.x[:0], a, i0, i1, acc.modeled())
-		s.y = decodeMagnitudes(s.y[:0], b, j0, j1, acc.modeled())
-		for i := i0; i < i1; i++ {
-			for j := j0; j < j1; j++ {
+		s.a.decode(a, t.i0, t.i1, split)
+		s.b.decode(b, t.j0, t.j1, false)
+		s.x = decodeMagnitudes(s.x[:0], a, t.i0, t.i1, acc.modeled())
+		s.y = decodeMagnitudes(s.y[:0], b, t.j0, t.j1, acc.modeled())
+		for i := t.i0; i < t.i1; i++ {
+			for j := t.j0; j < t.j1; j++ {
 				at := i*p.n + j
 				var sum accumulator
-				p.sum(&sum, &s.a, &s.b, i, j, i0, j0)
-				e := operandRows{x: s.x[(i-i0)*p.k : (i-i0+1)*p.k], y: s.y[(j-j0)*p.k : (j-j0+1)*p.k], i: i, j: j}
-				e.special = s.a.special[i-i0] || s.b.special[j-j0]
+				p.sum(&sum, &s.a, &s.b, i, j, t.i0, t.j0)
+				e := operandRows{x: s.x[(i-t.i0)*p.k : (i-t.i0+1)*p.k], y: s.y[(j-t.j0)*p.k : (j-t.j0+1)*p.k], i: i, j: j}
+				e.special = s.a.special[i-t.i0] || s.b.special[j-t.j0]
 				if o.Bias != nil {
 					e.addends[0] = o.Bias[j]
 				}
@@ -86,13 +90,33 @@ func Bound[T gemm.Output](bound []float64, old []T, a, b *tensor.Tensor, acc Acc
 					e.addends[1] = widen(old[at])
 				}
 				bound[at] = d.element(&sum, e)
+				if err := t.done(); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
 	return nil
 }
 
-func (acc *Accumulation) modeled() bool { return acc.Kernel.Model.Name != "" }
+const wrongOld = "oracle: the old C is not of M*N elements"
+
+func (acc *Accumulation) modeled() bool { return acc.Kernel.Model != Model{} }
+
+// check reports whether the kernel, if there is one, can multiply the operands.
+func (acc *Accumulation) check(p *product) error {
+	if err := scaleOrders.Check(acc.Scales); err != nil {
+		return err
+	}
+	if !acc.modeled() {
+		return nil
+	}
+	return acc.Kernel.check(p)
+}
 
 // boundStrips is what a worker decodes: integers for the exact result, and
 // magnitudes.

@@ -29,7 +29,7 @@ func ones(k, width int, scale float32) *tensor.Tensor {
 
 func boundOf[T gemm.Output](t *testing.T, a, b *tensor.Tensor, acc Accumulation, o Options) float64 {
 	bound := make([]float64, 1)
-	require.NoError(t, Bound(bound, make([]T, 1), a, b, acc, o))
+	require.NoError(t, Bound(t.Context(), bound, make([]T, 1), a, b, acc, o))
 	return bound[0]
 }
 
@@ -128,7 +128,7 @@ func TestPosteriorByHand(t *testing.T) {
 		y := *x
 		y.Codes, y.Scales = encode(fp8.E4M3, b...), []float32{1}
 		got, limit := make([]float32, 1), make([]float64, 1)
-		require.NoError(t, Predict(got, limit, x, &y, k, Options{}))
+		require.NoError(t, Predict(t.Context(), got, limit, x, &y, k, Options{}))
 		return got[0], limit[0]
 	}
 	hopper := Kernel{Model: HopperWGMMA()}
@@ -152,9 +152,9 @@ func TestPosteriorByHand(t *testing.T) {
 	x := ones(1, 1, 0x1p-100)
 	x.Format, x.Codes[0] = fp8.E5M2, 0x7C
 	got, limit := make([]float32, 1), make([]float64, 1)
-	require.NoError(t, Predict(got, limit, x, ones(1, 1, 0x1p-100), Kernel{Model: HopperWGMMA(), Scales: ProductThenFMA}, Options{}))
+	require.NoError(t, Predict(t.Context(), got, limit, x, ones(1, 1, 0x1p-100), Kernel{Model: HopperWGMMA(), Scales: ProductThenFMA}, Options{}))
 	require.True(t, got[0] != got[0] && math.IsInf(limit[0], 1))
-	require.NoError(t, Predict(got, limit, x, ones(1, 1, 0x1p-100), hopper, Options{}))
+	require.NoError(t, Predict(t.Context(), got, limit, x, ones(1, 1, 0x1p-100), hopper, Options{}))
 	require.True(t, math.IsInf(float64(got[0]), 1) && limit[0] == 0)
 	half := running{value: 65519, err: 1}
 	require.Equal(t, math.Inf(1), half.bound(layout16, 65504, 1))
@@ -170,17 +170,19 @@ func TestBoundBits(t *testing.T) {
 		b := random(r, "b", fp8.E5M2, tensor.Block{Rows: 1, Cols: 32}, kind{}, 3, 200)
 		bound := make([]float64, 6)
 		for _, f := range []func() error{
-			func() error { return Bound[float32](bound, nil, a, b, Accumulation{}, Options{}) },
-			func() error { return Bound[fp8.BFloat16](bound, nil, a, b, Accumulation{Dequantized: true}, Options{}) },
+			func() error { return Bound[float32](t.Context(), bound, nil, a, b, Accumulation{}, Options{}) },
 			func() error {
-				return Bound[float32](bound, nil, a, b, Accumulation{Kernel: Kernel{Model: HopperMMA(), Promote: 16}}, Options{})
+				return Bound[fp8.BFloat16](t.Context(), bound, nil, a, b, Accumulation{Dequantized: true}, Options{})
+			},
+			func() error {
+				return Bound[float32](t.Context(), bound, nil, a, b, Accumulation{Kernel: Kernel{Model: HopperMMA(), Promote: 16}}, Options{})
 			},
 			func() error {
 				k := Kernel{Model: HopperWGMMA(), Scales: ProductThenFMA}
-				return Predict(make([]float32, 6), bound, a, b, k, Options{})
+				return Predict(t.Context(), make([]float32, 6), bound, a, b, k, Options{})
 			},
 			func() error {
-				return Predict(make([]float16.Float16, 6), bound, a, b, Kernel{Model: HopperMMA()}, Options{})
+				return Predict(t.Context(), make([]float16.Float16, 6), bound, a, b, Kernel{Model: HopperMMA()}, Options{})
 			},
 		} {
 			require.NoError(t, f())
@@ -195,13 +197,13 @@ func TestBoundBits(t *testing.T) {
 func TestBoundRefuses(t *testing.T) {
 	a := ones(4, 4, 1)
 	b := ones(5, 5, 1)
-	require.ErrorContains(t, Bound[float32](make([]float64, 1), nil, a, b, Accumulation{}, Options{}), "oracle: tensor")
-	require.ErrorContains(t, Bound[float32](make([]float64, 1), nil, a, a, Accumulation{Kernel: Kernel{Model: CDNA3MFMA()}}, Options{}), "no operands")
-	require.PanicsWithValue(t, wrongC, func() { _ = Bound[float32](nil, nil, a, a, Accumulation{}, Options{}) })
-	require.PanicsWithValue(t, wrongC, func() {
-		_ = Bound[float32](make([]float64, 1), nil, a, a, Accumulation{}, Options{Accumulate: true})
+	require.ErrorContains(t, Bound[float32](t.Context(), make([]float64, 1), nil, a, b, Accumulation{}, Options{}), "oracle: tensor")
+	require.ErrorContains(t, Bound[float32](t.Context(), make([]float64, 1), nil, a, a, Accumulation{Kernel: Kernel{Model: CDNA3MFMA()}}, Options{}), "no operands")
+	require.PanicsWithValue(t, wrongC, func() { _ = Bound[float32](t.Context(), nil, nil, a, a, Accumulation{}, Options{}) })
+	require.PanicsWithValue(t, wrongOld, func() {
+		_ = Bound[float32](t.Context(), make([]float64, 1), nil, a, a, Accumulation{}, Options{Accumulate: true})
 	})
 	none := &tensor.Tensor{Name: "none", Shape: []int{0, 4}, Scales: nil}
-	require.NoError(t, Exact[float32](nil, none, a, Options{}))
-	require.NoError(t, Bound[float32](nil, nil, none, a, Accumulation{}, Options{}))
+	require.NoError(t, Exact[float32](t.Context(), nil, none, a, Options{}))
+	require.NoError(t, Bound[float32](t.Context(), nil, nil, none, a, Accumulation{}, Options{}))
 }

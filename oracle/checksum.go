@@ -1,9 +1,11 @@
 package oracle
 
 import (
-	"errors"
+	"context"
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -24,7 +26,8 @@ import (
 // take [Compare] and a bound. Float32 sums are exact, and can be checked, as long
 // as the magnitudes of a block's products add up to no more than 2^24 units.
 type Checksums struct {
-	Rows, Cols []uint64
+	Rows []uint64 `json:"rows"`
+	Cols []uint64 `json:"cols"`
 }
 
 // Fault is a wrong partial sum, or a row or column with several, of which the
@@ -35,28 +38,37 @@ type Fault struct {
 	Delta uint64 `json:"delta"`
 }
 
-var errNotFinite = errors.New("a NaN or an infinity has no checksum")
+// PartialUnit returns the exponent of the unit of partial sums of a and b. It panics if
+// one is nil or of an unknown format.
+func PartialUnit(a, b *tensor.Tensor) int {
+	if a == nil || b == nil || !a.Format.Valid() || !b.Format.Valid() {
+		panic(noUnit)
+	}
+	return unit(a.Format) + unit(b.Format)
+}
 
-// PartialUnit returns the exponent of the unit of partial sums of a and b.
-func PartialUnit(a, b *tensor.Tensor) int { return unit(a.Format) + unit(b.Format) }
+const noUnit = "oracle: an operand is nil or of an unknown format"
 
 // NewChecksums returns the checksums of block q of K, in time proportional to the
 // operands. It returns an error if a and b make no product, there is no such
-// block or it has a code that is not finite.
-func NewChecksums(a, b *tensor.Tensor, q int) (Checksums, error) {
+// block, or it has a code that is not finite ([ErrNonFinite]), and when ctx ends.
+func NewChecksums(ctx context.Context, a, b *tensor.Tensor, q int) (Checksums, error) {
 	p, err := newBlock(a, b, q)
 	if err != nil {
 		return Checksums{}, err
 	}
-	x, err := p.columnSums(a, q)
+	x, y, err := p.columnSums(ctx, q)
 	if err != nil {
-		return Checksums{}, err
+		return Checksums{}, fmt.Errorf("oracle: %w", err)
 	}
-	y, err := p.columnSums(b, q)
-	if err != nil {
-		return Checksums{}, err
+	var s Checksums
+	if s.Rows, err = p.rowSums(ctx, a, q, y); err != nil {
+		return Checksums{}, fmt.Errorf("oracle: %w", err)
 	}
-	return Checksums{Rows: p.rowSums(a, q, y), Cols: p.rowSums(b, q, x)}, nil
+	if s.Cols, err = p.rowSums(ctx, b, q, x); err != nil {
+		return Checksums{}, fmt.Errorf("oracle: %w", err)
+	}
+	return s, nil
 }
 
 func newBlock(a, b *tensor.Tensor, q int) (*product, error) {
@@ -70,16 +82,28 @@ func newBlock(a, b *tensor.Tensor, q int) (*product, error) {
 	return &p, nil
 }
 
-// columnSums adds all rows of t in a block.
-func (p *product) columnSums(t *tensor.Tensor, q int) ([]uint64, error) {
+// columnSums returns the sums of the rows of A, and of B, in a block, and checks their
+// codes.
+func (p *product) columnSums(ctx context.Context, q int) (x, y []uint64, err error) {
+	if x, err = p.addRows(ctx, p.a, q); err != nil {
+		return nil, nil, err
+	}
+	y, err = p.addRows(ctx, p.b, q)
+	return x, y, err
+}
+
+func (p *product) addRows(ctx context.Context, t *tensor.Tensor, q int) ([]uint64, error) {
 	lo, hi := p.span(q)
 	sums := make([]uint64, hi-lo)
 	table := &integerTables[t.Format]
 	rows, _ := t.Dims()
 	for i := range rows {
+		if err := meter.Err(ctx); err != nil {
+			return nil, err
+		}
 		for k, c := range t.Row(i)[lo:hi] {
 			if t.Format.IsNaN(c) || t.Format.IsInf(c, 0) {
-				return nil, fmt.Errorf("oracle: tensor %q: code %#x at row %d, column %d: %w", t.Name, c, i, lo+k, errNotFinite)
+				return nil, sentinel.Errorf(ErrNonFinite, "tensor %q: code %#x at row %d, column %d: a NaN or an infinity has no checksum", t.Name, c, i, lo+k)
 			}
 			sums[k] += uint64(table[c])
 		}
@@ -88,49 +112,61 @@ func (p *product) columnSums(t *tensor.Tensor, q int) ([]uint64, error) {
 }
 
 // rowSums multiplies every row of t in a block by sums.
-func (p *product) rowSums(t *tensor.Tensor, q int, sums []uint64) []uint64 {
+func (p *product) rowSums(ctx context.Context, t *tensor.Tensor, q int, sums []uint64) ([]uint64, error) {
 	lo, hi := p.span(q)
 	rows, _ := t.Dims()
 	all := make([]uint64, rows)
 	table := &integerTables[t.Format]
 	for i := range rows {
+		if err := meter.Err(ctx); err != nil {
+			return nil, err
+		}
 		for k, c := range t.Row(i)[lo:hi] {
 			all[i] += uint64(table[c]) * sums[k]
 		}
 	}
-	return all
+	return all, nil
 }
 
 // Partials writes to dst, of shape [M, N], the integer partial sums of block q of
-// K, modulo 2^64. Errors are those of [NewChecksums]; it panics if dst is not of
-// M*N elements.
-func Partials(dst []uint64, a, b *tensor.Tensor, q, workers int) error {
+// K, modulo 2^64. Of the options, Workers and Progress count. Errors are those of
+// [NewChecksums]; it panics if dst is not of M*N elements.
+func Partials(ctx context.Context, dst []uint64, a, b *tensor.Tensor, q int, o Options) error {
 	p, err := newBlock(a, b, q)
 	if err != nil {
 		return err
 	}
-	for _, t := range []*tensor.Tensor{a, b} {
-		if _, err := p.columnSums(t, q); err != nil {
-			return err
-		}
+	o.Bias, o.Accumulate = nil, false
+	if err = p.checkOptions(len(dst), &o); err == nil {
+		_, _, err = p.columnSums(ctx, q)
 	}
-	if len(dst) != p.m*p.n {
-		panic(wrongC)
+	if err == nil {
+		err = p.partials(ctx, dst, q, &o)
 	}
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	return nil
+}
+
+func (p *product) partials(ctx context.Context, dst []uint64, q int, o *Options) error {
 	lo, hi := p.span(q)
-	p.tiles(workers, func(i0, i1, j0, j1 int) {
+	return p.tiles(ctx, "partials", o, func(t *tile) error {
 		s := exactPool.Get().(*exactStrips)
 		defer exactPool.Put(s)
-		s.a.decode(p.a, i0, i1, false)
-		s.b.decode(p.b, j0, j1, false)
-		for i := i0; i < i1; i++ {
-			x := s.a.rows[(i-i0)*p.k+lo : (i-i0)*p.k+hi]
-			for j := j0; j < j1; j++ {
-				dst[i*p.n+j] = uint64(dotIntegers(x, s.b.rows[(j-j0)*p.k+lo:(j-j0)*p.k+hi]))
+		s.a.decode(p.a, t.i0, t.i1, false)
+		s.b.decode(p.b, t.j0, t.j1, false)
+		for i := t.i0; i < t.i1; i++ {
+			x := s.a.rows[(i-t.i0)*p.k+lo : (i-t.i0)*p.k+hi]
+			for j := t.j0; j < t.j1; j++ {
+				dst[i*p.n+j] = uint64(dotIntegers(x, s.b.rows[(j-t.j0)*p.k+lo:(j-t.j0)*p.k+hi]))
+				if err := t.done(); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
 	})
-	return nil
 }
 
 // Locate compares partial sums, of shape [len(s.Rows), len(s.Cols)], with the

@@ -23,10 +23,10 @@ func TestChecksumsAgree(t *testing.T) {
 	for range rounds(300) {
 		m, n := 1+r.IntN(40), 1+r.IntN(20)
 		a, b, q := someBlock(r, m, n)
-		s, err := NewChecksums(a, b, q)
+		s, err := NewChecksums(t.Context(), a, b, q)
 		require.NoError(t, err)
 		partials := make([]uint64, m*n)
-		require.NoError(t, Partials(partials, a, b, q, 1+r.IntN(3)))
+		require.NoError(t, Partials(t.Context(), partials, a, b, q, Options{Workers: 1 + r.IntN(3)}))
 		require.Empty(t, s.Locate(partials), describe(a, b))
 
 		// One partial sum, in real numbers.
@@ -51,10 +51,10 @@ func TestChecksumsAgree(t *testing.T) {
 
 func TestChecksumsLocate(t *testing.T) {
 	a, b := bell(72, "a", tensor.Block{Rows: 1, Cols: 64}, 9, 128), bell(73, "b", tensor.Block{Rows: 1, Cols: 64}, 7, 128)
-	s, err := NewChecksums(a, b, 1)
+	s, err := NewChecksums(t.Context(), a, b, 1)
 	require.NoError(t, err)
 	right := make([]uint64, 63)
-	require.NoError(t, Partials(right, a, b, 1, 0))
+	require.NoError(t, Partials(t.Context(), right, a, b, 1, Options{}))
 	for _, test := range []struct {
 		name   string
 		errors map[int]uint64 // by index
@@ -79,7 +79,7 @@ func TestChecksumsLocate(t *testing.T) {
 	other.Codes = append([]byte(nil), a.Codes...)
 	other.Codes[128*3+70] ^= 1
 	wrong := make([]uint64, 63)
-	require.NoError(t, Partials(wrong, &other, b, 1, 0))
+	require.NoError(t, Partials(t.Context(), wrong, &other, b, 1, Options{}))
 	for _, f := range s.Locate(wrong) {
 		require.Equal(t, 3, f.Row)
 	}
@@ -89,18 +89,18 @@ func TestChecksumsLocate(t *testing.T) {
 func TestChecksumsRefuse(t *testing.T) {
 	a := bell(74, "a", tensor.Block{}, 3, 8)
 	b := bell(75, "b", tensor.Block{}, 2, 8)
-	_, err := NewChecksums(a, b, 1)
+	_, err := NewChecksums(t.Context(), a, b, 1)
 	require.ErrorContains(t, err, "there are 1 along K")
-	require.ErrorContains(t, Partials(nil, a, b, -1, 0), "block -1")
-	require.PanicsWithValue(t, wrongC, func() { _ = Partials(nil, a, b, 0, 0) })
+	require.ErrorContains(t, Partials(t.Context(), nil, a, b, -1, Options{}), "block -1")
+	require.PanicsWithValue(t, wrongC, func() { _ = Partials(t.Context(), nil, a, b, 0, Options{}) })
 	b.Row(1)[3] = fp8.E4M3.NaNCode()
-	_, err = NewChecksums(a, b, 0)
+	_, err = NewChecksums(t.Context(), a, b, 0)
 	require.ErrorContains(t, err, `tensor "b": code 0x7f at row 1, column 3`)
-	require.ErrorIs(t, err, errNotFinite)
-	require.Error(t, Partials(make([]uint64, 6), a, b, 0, 0))
-	_, err = NewChecksums(b, a, 0)
+	require.ErrorIs(t, err, ErrNonFinite)
+	require.Error(t, Partials(t.Context(), make([]uint64, 6), a, b, 0, Options{}))
+	_, err = NewChecksums(t.Context(), b, a, 0)
 	require.ErrorContains(t, err, `tensor "b"`)
-	_, err = NewChecksums(a, bell(76, "c", tensor.Block{}, 2, 9), 0)
+	_, err = NewChecksums(t.Context(), a, bell(76, "c", tensor.Block{}, 2, 9), 0)
 	require.ErrorContains(t, err, "differ")
 	require.PanicsWithValue(t, wrongC, func() { Checksums{}.Locate(make([]uint64, 1)) })
 }

@@ -1,10 +1,14 @@
 package oracle
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -12,8 +16,10 @@ import (
 type Comparison struct {
 	Rows, Cols int
 	// A and B, the operands, let the report say what went into the first element
-	// that diverges and which block of K explains the errors.
+	// that diverges and which block of K explains the errors. Both or neither.
 	A, B *tensor.Tensor
+	// Progress, unless nil, hears how far the comparison is.
+	Progress progress.Reporter
 }
 
 // Report is what [Compare] found. An element is outside if it is farther from the
@@ -72,38 +78,68 @@ const (
 // or with that of Predict under no bounds, nil, which demands equal bits.
 //
 // It returns an error if A and B are given and do not make a product of that
-// size, and panics if got, want or bound are of another length. The report
-// depends on nothing but the arguments, which are not kept. Safe for concurrent
-// use.
-func Compare[T gemm.Output](got, want []T, bound []float64, o Comparison) (Report, error) {
-	if o.Rows < 0 || o.Cols < 0 || len(got) != o.Rows*o.Cols || len(want) != len(got) {
+// size, or one of them alone is, and when ctx ends. It panics if got, want or bound
+// are of another length. The report depends on nothing but the arguments, which are
+// not kept. Safe for concurrent use.
+func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o Comparison) (Report, error) {
+	if !o.fits(len(got)) || len(want) != len(got) {
 		panic(unequalSides)
 	}
 	if bound != nil && len(bound) != len(got) {
 		panic(wrongBounds)
 	}
-	var p *product
-	if o.A != nil && o.B != nil {
-		q, err := newProduct(o.A, o.B)
-		if err != nil {
+	p, err := o.product()
+	if err != nil {
+		return Report{}, fmt.Errorf("oracle: %w", err)
+	}
+	var m meter.Meter
+	m.Start(ctx, o.Progress, "compare", int64(len(got)))
+	c := newComparer(o, layoutOf[T]())
+	for from := 0; from < len(got); from += compareAtOnce {
+		to := min(from+compareAtOnce, len(got))
+		for i := from; i < to; i++ {
+			g, w := bitsOf(got[i]), bitsOf(want[i])
+			limit := 0.0
+			if bound != nil {
+				limit = bound[i]
+			}
+			c.element(i, g, w, float64(widen(got[i])), float64(widen(want[i])), limit)
+		}
+		if err := m.Add(int64(to - from)); err != nil {
 			return Report{}, fmt.Errorf("oracle: %w", err)
 		}
-		if q.m != o.Rows || q.n != o.Cols {
-			return Report{}, fmt.Errorf("oracle: tensor %q of %d rows and tensor %q of %d rows: the result is %dx%d",
-				o.A.Name, q.m, o.B.Name, q.n, o.Rows, o.Cols)
-		}
-		p = &q
 	}
-	c := newComparer(o, layoutOf[T]())
-	for i := range got {
-		g, w := bitsOf(got[i]), bitsOf(want[i])
-		limit := 0.0
-		if bound != nil {
-			limit = bound[i]
-		}
-		c.element(i, g, w, float64(widen(got[i])), float64(widen(want[i])), limit)
+	r, err := c.finish(ctx, p)
+	if err != nil {
+		return Report{}, fmt.Errorf("oracle: %w", err)
 	}
-	return c.finish(p), nil
+	return r, nil
+}
+
+// compareAtOnce elements are compared between two looks at the context: a millisecond
+// or so.
+const compareAtOnce = 1 << 16
+
+// fits reports whether a result of the given sizes has n elements.
+func (o *Comparison) fits(n int) bool {
+	if o.Rows < 0 || o.Cols < 0 {
+		return false
+	}
+	size, ok := area(o.Rows, o.Cols)
+	return ok && size == n
+}
+
+// product returns the product of the operands, or nil where there are none.
+func (o *Comparison) product() (*product, error) {
+	if o.A == nil && o.B == nil {
+		return nil, nil
+	}
+	p, err := newProduct(o.A, o.B)
+	if err == nil && (p.m != o.Rows || p.n != o.Cols) {
+		err = sentinel.Errorf(tensor.ErrShape, "tensor %q of %d rows and tensor %q of %d rows: the result is %dx%d",
+			o.A.Name, p.m, o.B.Name, p.n, o.Rows, o.Cols)
+	}
+	return &p, err
 }
 
 // outside reports whether got is farther from want than bound allows. Two NaN
@@ -215,14 +251,17 @@ func (n *NonFinite) count(got, want float64) {
 }
 
 // finish completes the report; p is the product, if known.
-func (c *comparer) finish(p *product) Report {
+func (c *comparer) finish(ctx context.Context, p *product) (Report, error) {
 	if c.r.Different == 0 {
-		return c.r
+		return c.r, nil
 	}
 	c.r.Clusters = c.counts.clusters()
 	if p != nil && len(c.examined) > 0 {
-		c.r.Block = explain(p, c.examined)
+		var err error
+		if c.r.Block, err = explain(ctx, p, c.examined); err != nil {
+			return Report{}, err
+		}
 	}
 	c.r.First = newDivergence(p, c.first, c.r.Block)
-	return c.r
+	return c.r, nil
 }

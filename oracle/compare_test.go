@@ -24,15 +24,15 @@ func newComparison(t *testing.T, m, n, k int) comparison {
 	a := bell(60, "a", tensor.Block{Rows: 1, Cols: 128}, m, k)
 	b := bell(61, "b", tensor.Block{Rows: 128, Cols: 128}, n, k)
 	c := comparison{a: a, b: b, want: make([]float32, m*n), bound: make([]float64, m*n), m: m, n: n}
-	require.NoError(t, Exact(c.want, a, b, Options{}))
-	require.NoError(t, Bound[float32](c.bound, nil, a, b, Accumulation{}, Options{}))
+	require.NoError(t, Exact(t.Context(), c.want, a, b, Options{}))
+	require.NoError(t, Bound[float32](t.Context(), c.bound, nil, a, b, Accumulation{}, Options{}))
 	return c
 }
 
 func (c *comparison) compare(t *testing.T, got []float32) Report {
-	r, err := Compare(got, c.want, c.bound, Comparison{Rows: c.m, Cols: c.n, A: c.a, B: c.b})
+	r, err := Compare(t.Context(), got, c.want, c.bound, Comparison{Rows: c.m, Cols: c.n, A: c.a, B: c.b})
 	require.NoError(t, err)
-	again, err := Compare(got, c.want, c.bound, Comparison{Rows: c.m, Cols: c.n, A: c.a, B: c.b})
+	again, err := Compare(t.Context(), got, c.want, c.bound, Comparison{Rows: c.m, Cols: c.n, A: c.a, B: c.b})
 	require.NoError(t, err)
 	require.Equal(t, r, again)
 	text, err := json.Marshal(r)
@@ -48,7 +48,7 @@ func TestCompareEqual(t *testing.T) {
 	r := c.compare(t, c.want)
 	require.Equal(t, Report{Rows: 20, Cols: 18, Equal: true}, r)
 	require.Less(t, testing.AllocsPerRun(10, func() {
-		_, _ = Compare(c.want, c.want, c.bound, Comparison{Rows: 20, Cols: 18})
+		_, _ = Compare(t.Context(), c.want, c.want, c.bound, Comparison{Rows: 20, Cols: 18})
 	}), 4.0)
 }
 
@@ -132,7 +132,7 @@ func TestCompareExplains(t *testing.T) {
 // block left out rather than one with a wrong scale.
 func TestCompareExplainsFirst(t *testing.T) {
 	x := ones(256, 64, 1)
-	r, err := Compare([]float32{192}, []float32{256}, nil, Comparison{Rows: 1, Cols: 1, A: x, B: x})
+	r, err := Compare(t.Context(), []float32{192}, []float32{256}, nil, Comparison{Rows: 1, Cols: 1, A: x, B: x})
 	require.NoError(t, err)
 	require.Equal(t, &Explanation{Block: 0, From: 0, To: 64, Factor: -1, Explained: 1, Examined: 1}, r.Block)
 	require.Equal(t, Number(128), r.First.Blocks[1].Running)
@@ -172,7 +172,7 @@ func TestCompareNonFinite(t *testing.T) {
 	got := []float32{nan32, 1, nan32, inf, inf, 1, -inf, other}
 	want := []float32{nan32, nan32, 1, inf, -inf, inf, 1, nan32}
 	bound := make([]float64, 8)
-	r, err := Compare(got, want, bound, Comparison{Rows: 2, Cols: 4})
+	r, err := Compare(t.Context(), got, want, bound, Comparison{Rows: 2, Cols: 4})
 	require.NoError(t, err)
 	require.Equal(t, NonFinite{GotNaN: 3, WantNaN: 3, GotInf: 3, WantInf: 3, Swallowed: 2, Appeared: 2}, r.NonFinite)
 	require.Equal(t, 5, r.Different)
@@ -188,7 +188,7 @@ func TestCompareNonFinite(t *testing.T) {
 	for i := range bound {
 		bound[i] = math.Inf(1)
 	}
-	r, err = Compare(got, want, bound, Comparison{Rows: 2, Cols: 4})
+	r, err = Compare(t.Context(), got, want, bound, Comparison{Rows: 2, Cols: 4})
 	require.NoError(t, err)
 	require.Zero(t, r.Outside)
 	require.Equal(t, 5, r.Different)
@@ -204,11 +204,11 @@ func TestCompareNonFinite(t *testing.T) {
 
 func TestCompareZeros(t *testing.T) {
 	minus := float32(math.Copysign(0, -1))
-	r, err := Compare([]float32{minus}, []float32{0}, nil, Comparison{Rows: 1, Cols: 1})
+	r, err := Compare(t.Context(), []float32{minus}, []float32{0}, nil, Comparison{Rows: 1, Cols: 1})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Outside, "bits are demanded")
 	require.Nil(t, r.MaxULP)
-	r, err = Compare([]float32{minus}, []float32{0}, []float64{1e-40}, Comparison{Rows: 1, Cols: 1})
+	r, err = Compare(t.Context(), []float32{minus}, []float32{0}, []float64{1e-40}, Comparison{Rows: 1, Cols: 1})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Different)
 	require.Zero(t, r.Outside)
@@ -219,23 +219,23 @@ func TestCompareZeros(t *testing.T) {
 
 func TestCompareRefuses(t *testing.T) {
 	c := newComparison(t, 2, 3, 10)
-	compare := func(o Comparison) error { _, err := Compare(c.want, c.want, c.bound, o); return err }
+	compare := func(o Comparison) error { _, err := Compare(t.Context(), c.want, c.want, c.bound, o); return err }
 	require.ErrorContains(t, compare(Comparison{Rows: 3, Cols: 2, A: c.a, B: c.b}), `tensor "a" of 2 rows`)
 	short := *c.b
 	short.Scales = nil
 	require.ErrorContains(t, compare(Comparison{Rows: 2, Cols: 3, A: c.a, B: &short}), `oracle: tensor "b"`)
 	require.PanicsWithValue(t, unequalSides, func() { _ = compare(Comparison{Rows: 2, Cols: 2}) })
-	require.PanicsWithValue(t, wrongBounds, func() { _, _ = Compare(c.want, c.want, c.bound[1:], Comparison{Rows: 2, Cols: 3}) })
+	require.PanicsWithValue(t, wrongBounds, func() { _, _ = Compare(t.Context(), c.want, c.want, c.bound[1:], Comparison{Rows: 2, Cols: 3}) })
 }
 
 // TestCompareSpecialBlocks has a NaN in one block of the first divergence.
 func TestCompareSpecialBlocks(t *testing.T) {
 	c := newComparison(t, 2, 3, 300)
 	c.a.Row(0)[140] = fp8.E4M3.NaNCode()
-	require.NoError(t, Exact(c.want, c.a, c.b, Options{}))
+	require.NoError(t, Exact(t.Context(), c.want, c.a, c.b, Options{}))
 	got := append([]float32(nil), c.want...)
 	got[1] = 5
-	r, err := Compare(got, c.want, nil, Comparison{Rows: 2, Cols: 3, A: c.a, B: c.b})
+	r, err := Compare(t.Context(), got, c.want, nil, Comparison{Rows: 2, Cols: 3, A: c.a, B: c.b})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.NonFinite.Swallowed)
 	blocks := r.First.Blocks

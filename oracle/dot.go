@@ -12,13 +12,14 @@ const (
 	unequalLengths = "oracle: a and b differ in length"
 	wrongFormat    = "oracle: the model does not take this format"
 	noFloat16      = "oracle: the model has no float16 results"
-	wrongScales    = "oracle: scales are not one for 32 codes, or the model takes none"
+	wrongScales    = "oracle: scales are not one for each block of codes, or the model takes none"
+	wrongModel     = "oracle: the model's parameters are out of range; see Model.Check"
 )
 
 // Dot returns c plus the sum of products of the codes a, of format fa, and b, of
 // format fb, as the hardware does: one instruction for K codes or fewer, a chain
-// of them for more. It panics if a and b differ in length or the model does not
-// take the formats. For [BlackwellMXFP8] all scales are 1; see [Model.DotScaled].
+// of them for more. It panics if a and b differ in length, or the model does not
+// take the formats or fails [Model.Check]. For [BlackwellMXFP8] all scales are 1; see [Model.DotScaled].
 func (m Model) Dot(a, b []byte, fa, fb fp8.Format, c float32) float32 {
 	return math.Float32frombits(uint32(m.dot(a, b, fa, fb, uint64(math.Float32bits(c)), layout32)))
 }
@@ -37,7 +38,15 @@ func (m *Model) dot(a, b []byte, fa, fb fp8.Format, c uint64, l layout) uint64 {
 	return m.chain(x, y, fa.Mantissa()+fb.Mantissa(), result{bits: c}, l).bits
 }
 
+// mustCheck panics for a model that [Model.Check] refuses.
+func (m *Model) mustCheck() {
+	if m.checkFields() != nil {
+		panic(wrongModel)
+	}
+}
+
 func (m *Model) operands(a, b []byte, fa, fb fp8.Format) (x, y []element) {
+	m.mustCheck()
 	if len(a) != len(b) {
 		panic(unequalLengths)
 	}

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -8,27 +9,6 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/tensor"
 )
-
-// Options of a product. The zero value is the plain product on all processors.
-type Options struct {
-	Bias       []float32 // added to every row of C; of length N, or nil
-	Accumulate bool      // add to the C that is there
-	Workers    int       // goroutines at most; 0 means GOMAXPROCS
-}
-
-const (
-	wrongC    = "oracle: C is not of M*N elements"
-	wrongBias = "oracle: bias is not of N elements"
-)
-
-func (o Options) check(c int, p *product) {
-	if c != p.m*p.n {
-		panic(wrongC)
-	}
-	if o.Bias != nil && len(o.Bias) != p.n {
-		panic(wrongBias)
-	}
-}
 
 // Exact writes the right answer to c, of shape [M, N] and dense: A·Bᵀ, with a of
 // shape [M, K] and b of [N, K], plus bias and old C where the options ask for
@@ -43,16 +23,19 @@ func (o Options) check(c int, p *product) {
 //
 // The bits do not depend on Workers. It returns an error, and writes nothing, in
 // the cases in which [gemm.Multiply] does, and panics if c or the bias is not of
-// the right length. c must not overlap the operands or the bias. Safe for
-// concurrent use on distinct c.
-func Exact[T gemm.Output](c []T, a, b *tensor.Tensor, o Options) error {
+// the right length. When ctx ends it returns ctx's error within a few milliseconds,
+// and what is in c is unspecified. c must not overlap the operands or the bias. Safe
+// for concurrent use on distinct c.
+func Exact[T gemm.Output](ctx context.Context, c []T, a, b *tensor.Tensor, o Options) error {
 	p, err := newProduct(a, b)
+	if err == nil {
+		err = p.checkOptions(len(c), &o)
+	}
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
-	o.check(len(c), &p)
 	l := layoutOf[T]()
-	p.sums(o.Workers, func(i, j int, sum *accumulator, special class) {
+	err = p.sums(ctx, &o, func(i, j int, sum *accumulator, special class) {
 		at := i*p.n + j
 		if o.Bias != nil {
 			special = special.plus(sum.addAny(o.Bias[j]))
@@ -66,6 +49,10 @@ func Exact[T gemm.Output](c []T, a, b *tensor.Tensor, o Options) error {
 		}
 		c[at] = fromBits[T](l.nearest(sum.number()))
 	})
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	reportNonFinite("exact", c, &o)
 	return nil
 }
 
@@ -85,26 +72,30 @@ var exactPool = sync.Pool{New: func() any { return new(exactStrips) }}
 
 // sums calls out with the exact sum of every element or, where that is not a
 // number, its class.
-func (p *product) sums(workers int, out func(i, j int, sum *accumulator, special class)) {
+func (p *product) sums(ctx context.Context, o *Options, out func(i, j int, sum *accumulator, special class)) error {
 	split := wide(p.a.Format) && wide(p.b.Format)
-	p.tiles(workers, func(i0, i1, j0, j1 int) {
+	return p.tiles(ctx, "exact", o, func(t *tile) error {
 		s := exactPool.Get().(*exactStrips)
 		defer exactPool.Put(s)
-		s.a.decode(p.a, i0, i1, split)
-		s.b.decode(p.b, j0, j1, false)
+		s.a.decode(p.a, t.i0, t.i1, split)
+		s.b.decode(p.b, t.j0, t.j1, false)
 		var sum accumulator
-		for i := i0; i < i1; i++ {
-			for j := j0; j < j1; j++ {
+		for i := t.i0; i < t.i1; i++ {
+			for j := t.j0; j < t.j1; j++ {
 				sum = accumulator{}
 				special := finite
-				if s.a.special[i-i0] || s.b.special[j-j0] {
+				if s.a.special[i-t.i0] || s.b.special[j-t.j0] {
 					special = p.class(i, j)
 				} else {
-					p.sum(&sum, &s.a, &s.b, i, j, i0, j0)
+					p.sum(&sum, &s.a, &s.b, i, j, t.i0, t.j0)
 				}
 				out(i, j, &sum, special)
+				if err := t.done(); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
 	})
 }
 

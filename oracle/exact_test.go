@@ -33,7 +33,7 @@ func TestExactGolden(t *testing.T) {
 		require.NoError(t, err)
 		for workers := 1; workers <= 3; workers++ {
 			got := make([]float32, len(want))
-			require.NoError(t, Exact(got, a, b, Options{Workers: workers}))
+			require.NoError(t, Exact(t.Context(), got, a, b, Options{Workers: workers}))
 			require.NoError(t, differ(got, want), name)
 		}
 	}
@@ -77,7 +77,7 @@ func checkExact[T gemm.Output](t *testing.T, a, b *tensor.Tensor) {
 	m, _ := a.Dims()
 	n, _ := b.Dims()
 	got := make([]T, m*n)
-	require.NoError(t, Exact(got, a, b, Options{}))
+	require.NoError(t, Exact(t.Context(), got, a, b, Options{}))
 	for i := range m {
 		for j := range n {
 			want := bigRound[T](bigElement(a, b, i, j))
@@ -133,11 +133,11 @@ func TestExactTies(t *testing.T) {
 			b := codes(fp8.E5M2, []float32{1, 1, float32(math.Copysign(1, float64(test.hair)))}, []float32{1, 1, 1})
 			if l == layout32 {
 				got := make([]float32, 1)
-				require.NoError(t, Exact(got, a, b, Options{}))
+				require.NoError(t, Exact(t.Context(), got, a, b, Options{}))
 				require.Equal(t, test.want, math.Float32bits(got[0]), test.name)
 			} else {
 				got := make([]fp8.BFloat16, 1)
-				require.NoError(t, Exact(got, a, b, Options{}))
+				require.NoError(t, Exact(t.Context(), got, a, b, Options{}))
 				require.Equal(t, fp8.BFloat16(test.want2), got[0], test.name)
 			}
 		}
@@ -168,7 +168,7 @@ func TestExactEpilogue(t *testing.T) {
 			old[i] = fp8.BFloat16(r.Uint32())
 		}
 		got := append([]fp8.BFloat16(nil), old...)
-		require.NoError(t, Exact(got, a, b, Options{Bias: bias, Accumulate: true, Workers: 1 + r.IntN(3)}))
+		require.NoError(t, Exact(t.Context(), got, a, b, Options{Bias: bias, Accumulate: true, Workers: 1 + r.IntN(3)}))
 		for i := range got {
 			sum, _ := bigElement(a, b, i/n, i%n)
 			x, y := float64(bias[i%n]), float64(old[i].Float32())
@@ -195,18 +195,19 @@ func TestExactExtremes(t *testing.T) {
 	for _, x := range [][2]*tensor.Tensor{{least, least}, {most, most}, {&mixed, most}, {most, &mixed}} {
 		p, err := newProduct(x[0], x[1])
 		require.NoError(t, err)
-		p.sums(1, func(_, _ int, sum *accumulator, special class) {
+		sumErr := p.sums(t.Context(), &Options{Workers: 1}, func(_, _ int, sum *accumulator, special class) {
 			require.Equal(t, finite, special)
 			want, _ := bigElement(x[0], x[1], 0, 0)
 			n := sum.number()
 			got := bigFloat().SetMantExp(bigFloat().SetUint64(n.significand), n.exponent)
 			require.Equal(t, 0, got.Cmp(want.SetPrec(64)), x[0].Name)
 		})
+		require.NoError(t, sumErr)
 	}
 	c := make([]float32, 1)
-	require.NoError(t, Exact(c, most, most, Options{}))
+	require.NoError(t, Exact(t.Context(), c, most, most, Options{}))
 	require.True(t, math.IsInf(float64(c[0]), 1))
-	require.NoError(t, Exact(c, least, least, Options{}))
+	require.NoError(t, Exact(t.Context(), c, least, least, Options{}))
 	require.Zero(t, math.Float32bits(c[0]))
 }
 
@@ -235,7 +236,7 @@ func TestExactSpecials(t *testing.T) {
 		x := &tensor.Tensor{Name: "a", Format: fp8.E5M2, Shape: []int{1, 4}, Block: tensor.Block{Cols: 2}, Codes: test.a, Scales: test.sa}
 		y := &tensor.Tensor{Name: "b", Format: fp8.E5M2, Shape: []int{1, 4}, Block: tensor.Block{Cols: 2}, Codes: test.b, Scales: test.sb}
 		c := make([]float32, 1)
-		require.NoError(t, Exact(c, x, y, Options{}))
+		require.NoError(t, Exact(t.Context(), c, x, y, Options{}))
 		require.Equal(t, test.want, math.Float32bits(c[0]), test.name)
 	}
 }
@@ -269,7 +270,7 @@ func TestExactRefuses(t *testing.T) {
 			return random(r, "column", fp8.E4M3, tensor.Block{Cols: 1}, kind{}, 2, 8)
 		}, "column"},
 	} {
-		err := Exact(c, good, test.bad(), Options{})
+		err := Exact(t.Context(), c, good, test.bad(), Options{})
 		require.ErrorContains(t, err, test.want, test.name)
 		require.ErrorContains(t, err, "oracle: tensor ")
 		requireAlike(t, good, test.bad())
@@ -277,11 +278,11 @@ func TestExactRefuses(t *testing.T) {
 	}
 	three := random(r, "a", fp8.E4M3, tensor.Block{Cols: 3}, kind{}, 2, 8)
 	two := random(r, "b", fp8.E4M3, tensor.Block{Cols: 2}, kind{}, 2, 8)
-	require.ErrorContains(t, Exact(c, three, two, Options{}), "neither extent")
+	require.ErrorContains(t, Exact(t.Context(), c, three, two, Options{}), "neither extent")
 	requireAlike(t, three, two)
 	requireAlike(t, two, random(r, "column", fp8.E4M3, tensor.Block{Cols: 1}, kind{}, 2, 8))
-	require.PanicsWithValue(t, wrongC, func() { _ = Exact(c[:3], good, good, Options{}) })
-	require.PanicsWithValue(t, wrongBias, func() { _ = Exact(c, good, good, Options{Bias: c[:1]}) })
+	require.PanicsWithValue(t, wrongC, func() { _ = Exact(t.Context(), c[:3], good, good, Options{}) })
+	require.PanicsWithValue(t, wrongBias, func() { _ = Exact(t.Context(), c, good, good, Options{Bias: c[:1]}) })
 }
 
 // requireAlike demands gemm's error.
@@ -290,7 +291,7 @@ func requireAlike(t *testing.T, a, b *tensor.Tensor) {
 	c := make([]float32, 4)
 	err := gemm.Multiply(c, a, b, gemm.Options{})
 	require.Error(t, err)
-	require.EqualError(t, Exact(c, a, b, Options{}), "oracle: "+strings.TrimPrefix(err.Error(), "gemm: "))
+	require.EqualError(t, Exact(t.Context(), c, a, b, Options{}), "oracle: "+strings.TrimPrefix(err.Error(), "gemm: "))
 }
 
 // TestRounding compares both roundings with math/big for all three types.

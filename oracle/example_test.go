@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -21,12 +22,12 @@ func operand(name string, values ...float32) *tensor.Tensor {
 func Example() {
 	a, b := operand("a", 256, 1, -256), operand("b", 64, 1, 64)
 	c := make([]float32, 1)
-	if err := oracle.Exact(c, a, b, oracle.Options{}); err != nil {
+	if err := oracle.Exact(context.Background(), c, a, b, oracle.Options{}); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println("exact", c[0])
 	for _, m := range []oracle.Model{oracle.HopperWGMMA(), oracle.BlackwellTCGen05()} {
-		if err := oracle.Predict(c, nil, a, b, oracle.Kernel{Model: m}, oracle.Options{}); err != nil {
+		if err := oracle.Predict(context.Background(), c, nil, a, b, oracle.Kernel{Model: m}, oracle.Options{}); err != nil {
 			fmt.Println(err)
 		}
 		fmt.Println(m, c[0])
@@ -41,14 +42,14 @@ func Example() {
 func ExampleCompare() {
 	a, b := operand("a", 3, 1, 2), operand("b", 5, 7, 0.25)
 	want, bound := make([]float32, 1), make([]float64, 1)
-	if err := oracle.Exact(want, a, b, oracle.Options{}); err != nil {
+	if err := oracle.Exact(context.Background(), want, a, b, oracle.Options{}); err != nil {
 		fmt.Println(err)
 	}
-	if err := oracle.Bound[float32](bound, nil, a, b, oracle.Accumulation{}, oracle.Options{}); err != nil {
+	if err := oracle.Bound[float32](context.Background(), bound, nil, a, b, oracle.Accumulation{}, oracle.Options{}); err != nil {
 		fmt.Println(err)
 	}
 	got := []float32{22}
-	report, err := oracle.Compare(got, want, bound, oracle.Comparison{Rows: 1, Cols: 1, A: a, B: b})
+	report, err := oracle.Compare(context.Background(), got, want, bound, oracle.Comparison{Rows: 1, Cols: 1, A: a, B: b})
 	if err != nil {
 		fmt.Println(err)
 	}

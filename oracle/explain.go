@@ -1,8 +1,11 @@
 package oracle
 
 import (
+	"context"
 	"encoding/hex"
 	"math"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
 )
 
 // mostExamined is the number of elements outside that an explanation rests on.
@@ -107,10 +110,13 @@ func (a *accumulator) orSpecial(c class) Number {
 }
 
 // explain looks for the block that accounts for most of the given errors.
-func explain(p *product, places []examined) *Explanation {
+func explain(ctx context.Context, p *product, places []examined) (*Explanation, error) {
 	blocks := p.blocks()
 	scaled := make([]Number, 0, len(places)*blocks)
 	for _, at := range places {
+		if err := meter.Err(ctx); err != nil {
+			return nil, err
+		}
 		for _, s := range p.blockSums(at.Row, at.Col) {
 			scaled = append(scaled, s.Scaled)
 		}
@@ -141,10 +147,10 @@ func explain(p *product, places []examined) *Explanation {
 		}
 	}
 	if best.Block < 0 || 2*best.Explained <= best.Examined {
-		return nil
+		return nil, nil
 	}
 	best.From, best.To = p.span(best.Block)
-	return &best
+	return &best, nil
 }
 
 // explains reports whether factor times a contribution is the error at a place.

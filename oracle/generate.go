@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -40,54 +39,24 @@ const (
 	NaNs
 	// Infs is Bell with +Inf in row 1 of four, -Inf in row 2, both in row 3.
 	Infs
-	patterns
 )
-
-var patternNames = [patterns]string{"bell", "ties", "outlier", "tiny", "subnormals", "zeros", "powers", "nans", "infs"}
-
-// Patterns returns all patterns.
-func Patterns() (all []Pattern) {
-	for p := range patterns {
-		all = append(all, p)
-	}
-	return all
-}
-
-// String returns the pattern's name, such as "outlier".
-func (p Pattern) String() string {
-	if p >= patterns {
-		return fmt.Sprintf("Pattern(%d)", uint8(p))
-	}
-	return patternNames[p]
-}
-
-// ParsePattern returns the pattern of the given name.
-func ParsePattern(name string) (Pattern, error) {
-	for i, s := range patternNames {
-		if s == name {
-			return Pattern(i), nil
-		}
-	}
-	return 0, fmt.Errorf("oracle: unknown pattern %q: want one of %v", name, patternNames)
-}
 
 // Generator makes matrices of float32. Its values depend on its fields and on
 // nothing else: they have the same bits on every machine.
 type Generator struct {
-	Pattern    Pattern
-	Rows, Cols int
-	Block      tensor.Block // tiles
-	Format     fp8.Format   // whose codes are meant by Ties and Subnormals
-	Seed       uint64
+	Pattern Pattern      `json:"pattern"`
+	Rows    int          `json:"rows"`
+	Cols    int          `json:"cols"`
+	Block   tensor.Block `json:"block"`  // tiles
+	Format  fp8.Format   `json:"format"` // whose codes are meant by Ties and Subnormals
+	Seed    uint64       `json:"seed"`
 }
 
-// Values returns the matrix, row by row. It panics if the pattern is none or Rows
-// or Cols is negative.
+// Values returns the matrix, row by row. It panics if a field is out of its range: an
+// unknown pattern or format, a negative number of rows or columns, of the matrix or of
+// a tile, or 2^31 elements or more.
 func (g Generator) Values() []float32 {
-	const unknown = "oracle: unknown pattern"
-	if g.Pattern >= patterns {
-		panic(unknown)
-	}
+	g.check()
 	x := make([]float32, g.Rows*g.Cols)
 	d := dice{rand.NewPCG(g.Seed, uint64(g.Pattern))}
 	for i := range x {
@@ -121,6 +90,32 @@ func (g Generator) Values() []float32 {
 	g.rows(x, &d)
 	return x
 }
+
+func (g Generator) check() {
+	if !patterns.Valid(g.Pattern) {
+		panic("oracle: unknown pattern")
+	}
+	checkGenerated(g.Rows, g.Cols, g.Format)
+	if g.Block.Rows < 0 || g.Block.Cols < 0 {
+		panic("oracle: tile with a negative number of rows or columns")
+	}
+}
+
+// checkGenerated checks the shape and the format of a matrix to generate.
+func checkGenerated(rows, cols int, f fp8.Format) {
+	if rows < 0 || cols < 0 {
+		panic("oracle: negative number of rows or columns")
+	}
+	if n, fits := area(rows, cols); !fits || n > mostGenerated {
+		panic("oracle: too many elements")
+	}
+	if !f.Valid() {
+		panic("oracle: unknown format")
+	}
+}
+
+// mostGenerated elements of float32 take 8 GiB.
+const mostGenerated = 1<<31 - 1
 
 // rows changes what has nothing to do with tiles.
 func (g Generator) rows(x []float32, d *dice) {
@@ -196,10 +191,14 @@ func ties(f fp8.Format) (all []float32) {
 // products cancel but for very little: product k of an element is minus another
 // one, elsewhere in the sum and under the same scales, except for the last of an
 // odd k. Scales are from 2^-8 to 2^8 and no powers of two. With k even every
-// exact element is 0.
+// exact element is 0. It panics if a
+// size is negative, an operand would have 2^31 elements or more, or the format is
+// unknown.
 func Cancelling(m, n, k int, f fp8.Format, seed uint64) (a, b *tensor.Tensor) {
+	checkGenerated(m, k, f)
+	checkGenerated(n, k, f)
 	const width = 32
-	d := dice{rand.NewPCG(seed, uint64(patterns))}
+	d := dice{rand.NewPCG(seed, uint64(len(patterns.Names)))}
 	operand := func(name string, rows int, sign byte) *tensor.Tensor {
 		t := &tensor.Tensor{Name: name, Format: f, Shape: []int{rows, k}, Block: tensor.Block{Rows: 1, Cols: width}}
 		t.Codes = make([]byte, rows*k)

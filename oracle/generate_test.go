@@ -166,10 +166,10 @@ func TestCancelling(t *testing.T) {
 	for _, f := range fp8.Formats() {
 		a, b := Cancelling(5, 4, 96, f, 3)
 		c := make([]float32, 20)
-		require.NoError(t, Exact(c, a, b, Options{}))
+		require.NoError(t, Exact(t.Context(), c, a, b, Options{}))
 		require.Equal(t, make([]float32, 20), c)
 		a, b = Cancelling(5, 4, 97, f, 3)
-		require.NoError(t, Exact(c, a, b, Options{}))
+		require.NoError(t, Exact(t.Context(), c, a, b, Options{}))
 		for i, v := range c {
 			x, y := a.Row(i / 4)[96], b.Row(i % 4)[96]
 			one := float64(f.Float32(x)) * float64(a.Scale(i/4, 96)) * float64(f.Float32(y))

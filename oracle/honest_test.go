@@ -142,9 +142,9 @@ func TestHonestKernels(t *testing.T) {
 		want, got := make([]float32, m*n), make([]float32, m*n)
 		bound := make([]float64, m*n)
 		about := func() string { return describe(a, b) }
-		require.NoError(t, Exact(want, a, b, Options{}))
+		require.NoError(t, Exact(t.Context(), want, a, b, Options{}))
 
-		require.NoError(t, Bound[float32](bound, nil, a, b, Accumulation{}, Options{}))
+		require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, Accumulation{}, Options{}))
 		stats.check(t, "exact", want, want, bound, about)
 		for _, x := range bound {
 			all++
@@ -157,14 +157,14 @@ func TestHonestKernels(t *testing.T) {
 		}
 		require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{}))
 		stats.check(t, "canonical", got, want, bound, about)
-		require.NoError(t, Bound[float32](bound, nil, a, b, Accumulation{Scales: AThenB}, Options{}))
+		require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, Accumulation{Scales: AThenB}, Options{}))
 		stats.check(t, "canonical, order known", got, want, bound, about)
 
 		for _, s := range []shuffled{{}, {pairwise: true}, {fused: true}, {dequantized: true},
 			{dequantized: true, fused: true}, {dequantized: true, pairwise: true}, {truncated: true}, {truncated: true, pairwise: true}} {
 			s.order = ScaleOrder(1 + r.IntN(3))
 			acc := Accumulation{Truncated: s.truncated, Dequantized: s.dequantized, Scales: []ScaleOrder{AnyOrder, s.order}[r.IntN(2)]}
-			require.NoError(t, Bound[float32](bound, nil, a, b, acc, Options{}))
+			require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, acc, Options{}))
 			for i := range got {
 				got[i] = s.element(r, a, b, i/n, i%n)
 			}
@@ -221,9 +221,9 @@ func TestHonestModels(t *testing.T) {
 			want, got := make([]float32, 4), make([]float32, 4)
 			bound, before := make([]float64, 4), make([]float64, 4)
 			about := func() string { return describe(a, b) + " under " + m.Name + " " + kernel.Scales.String() }
-			require.NoError(t, Exact(want, a, b, Options{}))
-			require.NoError(t, Predict(got, bound, a, b, kernel, Options{}))
-			require.NoError(t, Bound[float32](before, nil, a, b, Accumulation{Kernel: kernel}, Options{}))
+			require.NoError(t, Exact(t.Context(), want, a, b, Options{}))
+			require.NoError(t, Predict(t.Context(), got, bound, a, b, kernel, Options{}))
+			require.NoError(t, Bound[float32](t.Context(), before, nil, a, b, Accumulation{Kernel: kernel}, Options{}))
 			stats.check(t, m.Name, got, want, bound, about)
 			stats.check(t, m.Name+" a priori", got, want, before, about)
 		}
@@ -248,8 +248,8 @@ func TestHonestEpilogues(t *testing.T) {
 		got, want := append([]fp8.BFloat16(nil), old...), append([]fp8.BFloat16(nil), old...)
 		bound := make([]float64, 6)
 		o := Options{Bias: bias, Accumulate: true}
-		require.NoError(t, Bound(bound, old, a, b, Accumulation{}, o))
-		require.NoError(t, Exact(want, a, b, o))
+		require.NoError(t, Bound(t.Context(), bound, old, a, b, Accumulation{}, o))
+		require.NoError(t, Exact(t.Context(), want, a, b, o))
 		require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Bias: bias, Accumulate: true}))
 		stats.check(t, "bfloat16", widenAll(got), widenAll(want), bound, func() string { return describe(a, b) })
 
@@ -257,7 +257,7 @@ func TestHonestEpilogues(t *testing.T) {
 			continue
 		}
 		copy(got, old)
-		require.NoError(t, Predict(got, bound, a, b, Kernel{Model: HopperWGMMA()}, o))
+		require.NoError(t, Predict(t.Context(), got, bound, a, b, Kernel{Model: HopperWGMMA()}, o))
 		stats.check(t, "hopper bfloat16", widenAll(got), widenAll(want), bound, func() string { return describe(a, b) })
 	}
 	t.Log(stats)
@@ -294,7 +294,7 @@ func TestHonestNVFP4(t *testing.T) {
 		}
 		got, want := make([]float32, 1), []float32{float32(math.Ldexp(float64(sum), -20))} // below 2^53
 		bound := make([]float64, 1)
-		require.NoError(t, PredictNVFP4(got, bound, a, b, BlackwellNVFP4(), 1))
+		require.NoError(t, PredictNVFP4(t.Context(), got, bound, a, b, BlackwellNVFP4(), Options{Workers: 1}))
 		stats.check(t, "nvfp4", got, want, bound, func() string { return "" })
 	}
 	t.Log(stats)

@@ -1,11 +1,11 @@
 package oracle
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -26,26 +26,6 @@ const (
 	BThenA
 )
 
-var scaleOrders = [...]string{"any", "product-then-fma", "a-then-b", "b-then-a"}
-
-// String returns a name such as "a-then-b".
-func (s ScaleOrder) String() string {
-	if int(s) >= len(scaleOrders) {
-		return fmt.Sprintf("ScaleOrder(%d)", uint8(s))
-	}
-	return scaleOrders[s]
-}
-
-// ParseScaleOrder returns the order of the given name.
-func ParseScaleOrder(name string) (ScaleOrder, error) {
-	for i, s := range scaleOrders {
-		if s == name {
-			return ScaleOrder(i), nil
-		}
-	}
-	return 0, fmt.Errorf("oracle: unknown order of scales %q: want any, product-then-fma, a-then-b or b-then-a", name)
-}
-
 // Kernel is what a library makes of a Model: within a block of K that has one
 // pair of scales, instructions are chained from +0; after every Promote products
 // the sum is added to another, in float32, and begins anew. The block's sum is
@@ -56,30 +36,42 @@ func ParseScaleOrder(name string) (ScaleOrder, error) {
 // from block to block. The K that is left over after a multiple of an
 // instruction's is filled with zeros.
 type Kernel struct {
-	Model   Model
-	Promote int // 0: not within a block
-	Scales  ScaleOrder
+	Model   Model      `json:"model"`
+	Promote int        `json:"promote"` // 0: not within a block
+	Scales  ScaleOrder `json:"scales"`
+}
+
+// Check returns an error unless the model is one that exists or could, and the other
+// fields are in range.
+func (k Kernel) Check() error {
+	if err := k.checkFields(); err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	return nil
+}
+
+func (k *Kernel) checkFields() error {
+	if err := k.Model.checkFields(); err != nil {
+		return err
+	}
+	if k.Promote < 0 {
+		return sentinel.Errorf(ErrModel, "promotion after %d products: want 0 or more", k.Promote)
+	}
+	return scaleOrders.Check(k.Scales)
 }
 
 // check reports whether the kernel can multiply the operands.
 func (k *Kernel) check(p *product) error {
+	if err := k.checkFields(); err != nil {
+		return err
+	}
 	m := &k.Model
-	long := m.Unit == Emulated && m.K > 32 || m.Unit == MatrixCore && m.K > 16
-	if m.K <= 0 || m.L <= 0 || m.F < 0 || m.F > 35 || m.Keep < 0 || m.Keep > 23 || long {
-		return fmt.Errorf("model %q: parameters K=%d, L=%d, F=%d, Keep=%d are out of range", m.Name, m.K, m.L, m.F, m.Keep)
-	}
-	if k.Promote < 0 {
-		return fmt.Errorf("promotion after %d products: want 0 or more", k.Promote)
-	}
-	if int(k.Scales) >= len(scaleOrders) {
-		return fmt.Errorf("unknown %v", k.Scales)
-	}
 	if m.Unit == Grouped {
-		return errors.New("model " + m.Name + " multiplies NVFP4 operands, not tensors: see PredictNVFP4")
+		return sentinel.Errorf(ErrModel, "model %q multiplies NVFP4 operands, not tensors: see PredictNVFP4", m.Name)
 	}
 	for _, t := range []*tensor.Tensor{p.a, p.b} {
 		if !m.Takes(t.Format) {
-			return fmt.Errorf("tensor %q: model %s has no operands of format %v", t.Name, m.Name, t.Format)
+			return sentinel.Errorf(ErrModel, "tensor %q: model %q has no operands of format %v", t.Name, m.Name, t.Format)
 		}
 		if err := k.checkScales(t, p); err != nil {
 			return err
@@ -94,14 +86,14 @@ func (k *Kernel) checkScales(t *tensor.Tensor, p *product) error {
 		return nil
 	}
 	if p.block < p.k && p.block%k.Model.K != 0 {
-		return fmt.Errorf("tensor %q in blocks of %v: model %s needs blocks of a multiple of %d along K",
+		return sentinel.Errorf(ErrModel, "tensor %q in blocks of %v: model %q needs blocks of a multiple of %d along K",
 			t.Name, t.Block, k.Model.Name, k.Model.K)
 	}
 	rows, cols := t.Grid()
 	for i := range rows {
 		for j := range cols {
 			if s := t.ScaleRow(i)[j]; !isE8M0(s) {
-				return fmt.Errorf("tensor %q: scale of block (%d, %d) is %v: model %s needs powers of two from 2^-127 to 2^127",
+				return sentinel.Errorf(ErrModel, "tensor %q: scale of block (%d, %d) is %v: model %q needs powers of two from 2^-127 to 2^127",
 					t.Name, i, j, s, k.Model.Name)
 			}
 		}

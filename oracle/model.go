@@ -2,9 +2,11 @@ package oracle
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Model is the arithmetic of a matrix instruction for FP8 operands, bit for bit.
@@ -33,19 +35,19 @@ import (
 // 7FFFFFFF, or 7FFF in float16; it results from a NaN, from infinity times zero
 // and from infinities of both signs.
 type Model struct {
-	Name string
-	Unit Unit
-	K    int // products of one instruction
-	L    int // products of one step
-	F    int // fraction bits of an aligned term
-	Keep int // fraction bits of a float32 result
+	Name string `json:"name"`
+	Unit Unit   `json:"unit"`
+	K    int    `json:"k"`    // products of one instruction
+	L    int    `json:"l"`    // products of one step
+	F    int    `json:"f"`    // fraction bits of an aligned term
+	Keep int    `json:"keep"` // fraction bits of a float32 result
 
 	// First, for Emulated, says which products of an instruction the first step
 	// adds: product i where bit i is set.
-	First uint32
+	First uint32 `json:"first,omitempty"`
 
 	// Evidence says on what, if anything, the model was verified.
-	Evidence string
+	Evidence string `json:"evidence"`
 }
 
 // Unit is a kind of datapath.
@@ -156,7 +158,41 @@ func ParseModel(name string) (Model, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return Model{}, fmt.Errorf("oracle: unknown model %q: want one of %s", name, strings.Join(names, ", "))
+	return Model{}, sentinel.Errorf(ErrModel, "oracle: unknown model %q: want one of %s", name, strings.Join(names, ", "))
+}
+
+// Check returns an error unless the parameters are in the ranges in which a model
+// computes exactly what is documented: K and L from 1 to 65536, and K at most 32 for
+// Emulated, 16 for MatrixCore and a multiple of 16 up to 64 for Grouped; F from 0 to
+// 31 for MatrixCore, to 40 for Grouped and else to 50 less log2 of L; Keep from 0 to 23.
+func (m Model) Check() error {
+	if err := m.checkFields(); err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	return nil
+}
+
+func (m *Model) checkFields() error {
+	if err := units.Check(m.Unit); err != nil {
+		return fmt.Errorf("model %q: %w", m.Name, err)
+	}
+	// A term has up to 2 bits more than F, and a sum of L+1 terms must fit the 53 of a
+	// float64, in which errors are computed.
+	mostK, mostF := 1<<16, 51-bits.Len(uint(max(m.L, 1)))
+	switch m.Unit {
+	case Emulated:
+		mostK = 32
+	case Grouped:
+		mostK, mostF = 64, 40
+	case MatrixCore:
+		mostK, mostF = 16, 31
+	}
+	if m.K < 1 || m.K > mostK || m.L < 1 || m.L > 1<<16 || m.F < 0 || m.F > mostF || m.Keep < 0 || m.Keep > 23 ||
+		m.Unit == Grouped && m.K%nvfp4Block != 0 {
+		return sentinel.Errorf(ErrModel, "model %q of unit %v: parameters K=%d, L=%d, F=%d, Keep=%d are out of range",
+			m.Name, m.Unit, m.K, m.L, m.F, m.Keep)
+	}
+	return nil
 }
 
 // String returns the model's name.

@@ -142,10 +142,10 @@ func verdict(t *testing.T, a, b *tensor.Tensor, got []float32, bits []float32, b
 	m, _ := a.Dims()
 	n, _ := b.Dims()
 	want := make([]float32, m*n)
-	require.NoError(t, Exact(want, a, b, Options{}))
-	report, err := Compare(got, want, bound, Comparison{Rows: m, Cols: n, A: a, B: b})
+	require.NoError(t, Exact(t.Context(), want, a, b, Options{}))
+	report, err := Compare(t.Context(), got, want, bound, Comparison{Rows: m, Cols: n, A: a, B: b})
 	require.NoError(t, err)
-	plain, err := Compare(got, bits, nil, Comparison{Rows: m, Cols: n})
+	plain, err := Compare(t.Context(), got, bits, nil, Comparison{Rows: m, Cols: n})
 	require.NoError(t, err)
 	require.Equal(t, plain.Equal, plain.Outside == 0)
 	return report.Outside > 0, !plain.Equal, report
@@ -163,7 +163,7 @@ func TestMutants(t *testing.T) {
 	want := make([]float32, 40*36)
 	require.NoError(t, gemm.Multiply(want, a, b, gemm.Options{}))
 	bound := make([]float64, len(want))
-	require.NoError(t, Bound[float32](bound, nil, a, b, Accumulation{}, Options{}))
+	require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, Accumulation{}, Options{}))
 	got := make([]float32, len(want))
 
 	broken{}.run(got, a, b)
@@ -198,7 +198,7 @@ func TestMutants(t *testing.T) {
 
 	a.Codes[450*8+100] = fp8.E4M3.NaNCode()
 	require.NoError(t, gemm.Multiply(want, a, b, gemm.Options{}))
-	require.NoError(t, Bound[float32](bound, nil, a, b, Accumulation{}, Options{}))
+	require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, Accumulation{}, Options{}))
 	broken{nanIsZero: true}.run(got, a, b)
 	byBound, byBits, report := verdict(t, a, b, got, want, bound)
 	require.True(t, byBound && byBits, "NaN swallowed")
@@ -220,9 +220,9 @@ func TestModelMutants(t *testing.T) {
 	right := Kernel{Model: HopperWGMMA(), Promote: 128, Scales: ProductThenFMA}
 	want, exact := make([]float32, 64), make([]float32, 64)
 	posterior, prior := make([]float64, 64), make([]float64, 64)
-	require.NoError(t, Predict(want, posterior, a, b, right, Options{}))
-	require.NoError(t, Exact(exact, a, b, Options{}))
-	require.NoError(t, Bound[float32](prior, nil, a, b, Accumulation{Kernel: right}, Options{}))
+	require.NoError(t, Predict(t.Context(), want, posterior, a, b, right, Options{}))
+	require.NoError(t, Exact(t.Context(), exact, a, b, Options{}))
+	require.NoError(t, Bound[float32](t.Context(), prior, nil, a, b, Accumulation{Kernel: right}, Options{}))
 	full := func(m *Model) { m.Keep = 23 }
 	for _, test := range []struct {
 		name             string
@@ -239,7 +239,7 @@ func TestModelMutants(t *testing.T) {
 		k := right
 		test.change(&k)
 		got := make([]float32, 64)
-		require.NoError(t, Predict(got, nil, a, b, k, Options{}))
+		require.NoError(t, Predict(t.Context(), got, nil, a, b, k, Options{}))
 		byPosterior, byBits, _ := verdict(t, a, b, got, want, posterior)
 		byPrior, _, _ := verdict(t, a, b, got, want, prior)
 		t.Logf("%-30s a posteriori %v, a priori %v, bits %v", test.name, byPosterior, byPrior, byBits)
@@ -260,10 +260,10 @@ func TestTiesAway(t *testing.T) {
 	even := m.DotFloat16(a[:2], b, fp8.E4M3, fp8.E4M3, 0).Float32()
 	require.Equal(t, float32(2048), even, "2049 to even")
 	away := float32(2050)
-	report, err := Compare([]float32{away}, []float32{2049}, []float64{layout16.rounding(2049)}, Comparison{Rows: 1, Cols: 1})
+	report, err := Compare(t.Context(), []float32{away}, []float32{2049}, []float64{layout16.rounding(2049)}, Comparison{Rows: 1, Cols: 1})
 	require.NoError(t, err)
 	require.Zero(t, report.Outside, "half an ulp of float16 is allowed to either side")
-	report, err = Compare([]float16.Float16{float16.Fromfloat32(away)}, []float16.Float16{float16.Fromfloat32(even)}, nil, Comparison{Rows: 1, Cols: 1})
+	report, err = Compare(t.Context(), []float16.Float16{float16.Fromfloat32(away)}, []float16.Float16{float16.Fromfloat32(even)}, nil, Comparison{Rows: 1, Cols: 1})
 	require.NoError(t, err)
 	require.Equal(t, 1, report.Outside)
 	require.Equal(t, Number(1), report.MaxULP.Error)

@@ -1,11 +1,13 @@
 package oracle
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // nvfp4Block is the number of codes under one scale.
@@ -15,17 +17,25 @@ const nvfp4Block = 16
 // a row share an E4M3 scale whose sign does not count. The scale of the whole
 // tensor that belongs to the format is not part of the instruction.
 type NVFP4 struct {
-	Name    string
-	Rows, K int
-	Codes   []byte // row-major, one code to a byte: sign 8, exponent 6, mantissa 1
-	Scales  []byte // E4M3 codes, row-major: ceil(K/16) to a row
+	Name   string `json:"name"`
+	Rows   int    `json:"rows"`
+	K      int    `json:"k"`
+	Codes  []byte `json:"codes"`  // row-major, one code to a byte: sign 8, exponent 6, mantissa 1
+	Scales []byte `json:"scales"` // E4M3 codes, row-major: ceil(K/16) to a row
 }
 
 func (t *NVFP4) check() error {
-	blocks := (t.K + nvfp4Block - 1) / nvfp4Block
-	if t.Rows < 0 || t.K < 0 || len(t.Codes) != t.Rows*t.K || len(t.Scales) != t.Rows*blocks {
-		return fmt.Errorf("tensor %q of %dx%d: %d codes and %d scales: want %d and %d",
-			t.Name, t.Rows, t.K, len(t.Codes), len(t.Scales), t.Rows*t.K, t.Rows*blocks)
+	if t == nil {
+		return sentinel.Errorf(tensor.ErrShape, "an operand is nil")
+	}
+	if t.Rows < 0 || t.K < 0 {
+		return sentinel.Errorf(tensor.ErrShape, "tensor %q of %dx%d: want sizes of 0 or more", t.Name, t.Rows, t.K)
+	}
+	codes, fits := area(t.Rows, t.K)
+	blocks := t.K/nvfp4Block + min(t.K%nvfp4Block, 1)
+	if !fits || len(t.Codes) != codes || len(t.Scales) != t.Rows*blocks {
+		return sentinel.Errorf(tensor.ErrShape, "tensor %q of %dx%d: %d codes and %d scales: want %d for each row and %d",
+			t.Name, t.Rows, t.K, len(t.Codes), len(t.Scales), t.K, blocks)
 	}
 	for i, c := range t.Codes {
 		if c > 15 {
@@ -46,20 +56,30 @@ var halves = [16]int64{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
 // DotNVFP4 returns c plus the sum of products of E2M1 codes under the E4M3 scales
 // of every 16, sa and sb, as [BlackwellNVFP4] does; more than 64 are a chain. A
-// NaN scale makes the result NaN. It panics if a and b differ in length, if the
-// number of scales is not right or the model is another.
+// NaN scale makes the result NaN. It panics if a and b differ in length or have more
+// than the 4 bits of a code, if the number of scales is not right or the model is
+// another.
 func (m Model) DotNVFP4(a, b, sa, sb []byte, c float32) float32 {
-	return math.Float32frombits(uint32(m.dotNVFP4(a, b, sa, sb, c).bits))
-}
-
-func (m *Model) dotNVFP4(a, b, sa, sb []byte, c float32) result {
 	blocks := (len(a) + nvfp4Block - 1) / nvfp4Block
+	m.mustCheck()
 	switch {
 	case len(a) != len(b):
 		panic(unequalLengths)
 	case m.Unit != Grouped || len(sa) != blocks || len(sb) != blocks:
 		panic(wrongScales)
 	}
+	for i := range a {
+		if a[i]|b[i] > 15 {
+			panic(wideCode)
+		}
+	}
+	return math.Float32frombits(uint32(m.dotNVFP4(a, b, sa, sb, c).bits))
+}
+
+const wideCode = "oracle: an E2M1 code has 4 bits"
+
+func (m *Model) dotNVFP4(a, b, sa, sb []byte, c float32) result {
+	blocks := len(sa)
 	r := result{bits: uint64(math.Float32bits(c))}
 	groups := m.K / nvfp4Block
 	for lo := 0; lo < blocks; lo += groups {
@@ -110,37 +130,56 @@ func (m *Model) groups(a, b, sa, sb []byte, c addend) fused {
 // [BlackwellNVFP4]: c = A·Bᵀ in float32, one chain of instructions along K. Bounds
 // count from the exact sum rounded to float32. It returns an error if a or b is
 // not whole, if they differ in K or the model is another.
-func PredictNVFP4(c []float32, bound []float64, a, b *NVFP4, m Model, workers int) error {
-	for _, t := range []*NVFP4{a, b} {
-		if err := t.check(); err != nil {
-			return fmt.Errorf("oracle: %w", err)
-		}
+func PredictNVFP4(ctx context.Context, c []float32, bound []float64, a, b *NVFP4, m Model, o Options) error {
+	g, err := newNVFP4Grid(a, b, &m)
+	if err == nil {
+		err = g.checkOptions(len(c), &o)
 	}
-	if a.K != b.K {
-		return fmt.Errorf("oracle: tensor %q of %dx%d and tensor %q of %dx%d: K differs", a.Name, a.Rows, a.K, b.Name, b.Rows, b.K)
-	}
-	if m.Unit != Grouped || m.K != 64 || m.F < 8 || m.F > 35 || m.Keep < 0 || m.Keep > 23 {
-		return fmt.Errorf("oracle: model %q does not multiply NVFP4 operands", m.Name)
-	}
-	if len(c) != a.Rows*b.Rows {
-		panic(wrongC)
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
 	}
 	if bound != nil && len(bound) != len(c) {
 		panic(wrongBound)
 	}
-	parallel.For(a.Rows, 1, workers, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
+	err = g.tiles(ctx, "predict", &o, func(t *tile) error {
+		for i := t.i0; i < t.i1; i++ {
 			x, sx := a.row(i)
-			for j := range b.Rows {
+			for j := t.j0; j < t.j1; j++ {
 				y, sy := b.row(j)
-				r := newRunning(m.dotNVFP4(x, y, sx, sy, 0))
-				at := i*b.Rows + j
-				c[at] = r.value
-				if bound != nil {
-					bound[at] = r.bound(layout32, r.value, 8*a.K+64)
+				total := newRunning(m.dotNVFP4(x, y, sx, sy, 0))
+				storePrediction(c, bound, i*g.n+j, j, total, &m, &g, &o)
+				if err := t.done(); err != nil {
+					return err
 				}
 			}
 		}
+		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	reportNonFinite("predict", c, &o)
 	return nil
+}
+
+// newNVFP4Grid checks the operands and the model.
+func newNVFP4Grid(a, b *NVFP4, m *Model) (grid, error) {
+	for _, t := range []*NVFP4{a, b} {
+		if err := t.check(); err != nil {
+			return grid{}, err
+		}
+	}
+	if a.K != b.K {
+		return grid{}, sentinel.Errorf(tensor.ErrShape, "tensor %q of %dx%d and tensor %q of %dx%d: K differs", a.Name, a.Rows, a.K, b.Name, b.Rows, b.K)
+	}
+	if _, fits := area(a.Rows, b.Rows); !fits {
+		return grid{}, sentinel.Errorf(tensor.ErrShape, "tensor %q of %d rows and tensor %q of %d rows: a product has too many elements", a.Name, a.Rows, b.Name, b.Rows)
+	}
+	if err := m.checkFields(); err != nil {
+		return grid{}, err
+	}
+	if m.Unit != Grouped {
+		return grid{}, sentinel.Errorf(ErrModel, "model %q does not multiply NVFP4 operands", m.Name)
+	}
+	return grid{a.Rows, b.Rows, a.K}, nil
 }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -23,44 +24,61 @@ const wrongBound = "oracle: bounds are not of M*N elements"
 //
 // The bits do not depend on Workers. It returns an error, and writes nothing, if
 // [Exact] would or if the model does not take the operands' formats or scales. It
-// panics if c, bound or the bias is not of the right length. c must not overlap
-// the operands or the bias. Safe for concurrent use on distinct c and bound.
-func Predict[T gemm.Output](c []T, bound []float64, a, b *tensor.Tensor, k Kernel, o Options) error {
+// panics if c, bound or the bias is not of the right length. When ctx ends it returns
+// ctx's error within a few milliseconds, and what is in c and bound is unspecified. c
+// must not overlap the operands or the bias. Safe for concurrent use on distinct c
+// and bound.
+func Predict[T gemm.Output](ctx context.Context, c []T, bound []float64, a, b *tensor.Tensor, k Kernel, o Options) error {
 	p, err := newProduct(a, b)
 	if err == nil {
 		err = k.check(&p)
 	}
+	if err == nil {
+		err = p.checkOptions(len(c), &o)
+	}
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
-	o.check(len(c), &p)
 	if bound != nil && len(bound) != len(c) {
 		panic(wrongBound)
 	}
-	p.tiles(o.Workers, func(i0, i1, j0, j1 int) {
+	err = p.tiles(ctx, "predict", &o, func(t *tile) error {
 		s := predictPool.Get().(*predictStrips)
 		defer predictPool.Put(s)
-		s.a = decodeElementRows(s.a[:0], a, i0, i1)
-		s.b = decodeElementRows(s.b[:0], b, j0, j1)
-		for i := i0; i < i1; i++ {
-			x := s.a[(i-i0)*p.k : (i-i0+1)*p.k]
-			for j := j0; j < j1; j++ {
-				total := k.element(&p, x, s.b[(j-j0)*p.k:(j-j0+1)*p.k], i, j)
-				at := i*p.n + j
-				if o.Bias != nil {
-					total.add(o.Bias[j])
-				}
-				if o.Accumulate {
-					total.add(widen(c[at]))
-				}
-				c[at] = finish[T](&k.Model, total)
-				if bound != nil {
-					bound[at] = total.bound(layoutOf[T](), widen(c[at]), 8*p.k+64)
+		s.a = decodeElementRows(s.a[:0], a, t.i0, t.i1)
+		s.b = decodeElementRows(s.b[:0], b, t.j0, t.j1)
+		for i := t.i0; i < t.i1; i++ {
+			x := s.a[(i-t.i0)*p.k : (i-t.i0+1)*p.k]
+			for j := t.j0; j < t.j1; j++ {
+				total := k.element(&p, x, s.b[(j-t.j0)*p.k:(j-t.j0+1)*p.k], i, j)
+				storePrediction(c, bound, i*p.n+j, j, total, &k.Model, &p.grid, &o)
+				if err := t.done(); err != nil {
+					return err
 				}
 			}
 		}
+		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	reportNonFinite("predict", c, &o)
 	return nil
+}
+
+// storePrediction adds bias and old C to an element of column j, and stores it and its
+// bound at index at.
+func storePrediction[T gemm.Output](c []T, bound []float64, at, j int, total running, m *Model, g *grid, o *Options) {
+	if o.Bias != nil {
+		total.add(o.Bias[j])
+	}
+	if o.Accumulate {
+		total.add(widen(c[at]))
+	}
+	c[at] = finish[T](m, total)
+	if bound != nil {
+		bound[at] = total.bound(layoutOf[T](), widen(c[at]), 8*g.k+64)
+	}
 }
 
 // predictStrips is what a worker decodes.

@@ -100,7 +100,7 @@ func TestPredictAgainstDot(t *testing.T) {
 			b := random(r, "b", f[r.IntN(2)], blocks[1], kd, cols, n)
 			k := Kernel{Model: m, Promote: []int{0, 128, 32, 48, 7}[r.IntN(5)], Scales: ScaleOrder(r.IntN(4))}
 			c := make([]float32, rows*cols)
-			require.NoError(t, Predict(c, nil, a, b, k, Options{Workers: 1 + r.IntN(3)}))
+			require.NoError(t, Predict(t.Context(), c, nil, a, b, k, Options{Workers: 1 + r.IntN(3)}))
 			for i := range c {
 				want := slowKernel(k, a, b, i/cols, i%cols)
 				if math.Float32bits(c[i]) != math.Float32bits(want) && (want == want || c[i] == c[i]) {
@@ -140,8 +140,8 @@ func TestPredictScaled(t *testing.T) {
 		b := mxOperand(r, random(r, "b", modelFormats(m)[r.IntN(2)], block, kind{}, 3, k), spread)
 		c := make([]float32, 6)
 		promoted := make([]float32, 6)
-		require.NoError(t, Predict(c, nil, a, b, Kernel{Model: m}, Options{}))
-		require.NoError(t, Predict(promoted, nil, a, b, Kernel{Model: m, Promote: 64}, Options{}))
+		require.NoError(t, Predict(t.Context(), c, nil, a, b, Kernel{Model: m}, Options{}))
+		require.NoError(t, Predict(t.Context(), promoted, nil, a, b, Kernel{Model: m, Promote: 64}, Options{}))
 		for i := range c {
 			var sa, sb []fp8.E8M0
 			for q := 0; q < k; q += 32 {
@@ -167,13 +167,13 @@ func TestPredictEpilogue(t *testing.T) {
 	a, b := random(r, "a", fp8.E4M3, tensor.Block{}, kind{}, 3, 40), random(r, "b", fp8.E4M3, tensor.Block{}, kind{}, 2, 40)
 	k := Kernel{Model: HopperWGMMA()}
 	plain := make([]float32, 6)
-	require.NoError(t, Predict(plain, nil, a, b, k, Options{}))
+	require.NoError(t, Predict(t.Context(), plain, nil, a, b, k, Options{}))
 	bias := []float32{0.1, float32(math.NaN())}
 	got := make([]fp8.BFloat16, 6)
 	for i := range got {
 		got[i] = fp8.BFloat16FromFloat32(float32(i))
 	}
-	require.NoError(t, Predict(got, nil, a, b, k, Options{Bias: bias, Accumulate: true}))
+	require.NoError(t, Predict(t.Context(), got, nil, a, b, k, Options{Bias: bias, Accumulate: true}))
 	for i := range got {
 		if i%2 == 1 {
 			require.Equal(t, fp8.BFloat16(0x7FFF), got[i])
@@ -193,9 +193,9 @@ func TestPredictRefuses(t *testing.T) {
 	a := random(r, "left", fp8.E4M3, tensor.Block{}, kind{}, 2, 64)
 	b := random(r, "right", fp8.E4M3FNUZ, tensor.Block{}, kind{}, 2, 64)
 	c := make([]float32, 4)
-	predict := func(a, b *tensor.Tensor, k Kernel) error { return Predict(c, nil, a, b, k, Options{}) }
+	predict := func(a, b *tensor.Tensor, k Kernel) error { return Predict(t.Context(), c, nil, a, b, k, Options{}) }
 	hopper := HopperWGMMA()
-	require.ErrorContains(t, predict(a, b, Kernel{Model: hopper}), `oracle: tensor "right": model hopper-wgmma has no operands of format E4M3FNUZ`)
+	require.ErrorContains(t, predict(a, b, Kernel{Model: hopper}), `oracle: tensor "right": model "hopper-wgmma" has no operands of format E4M3FNUZ`)
 	require.ErrorContains(t, predict(a, a, Kernel{Model: CDNA3MFMA()}), `tensor "left"`)
 	require.ErrorContains(t, predict(a, a, Kernel{Model: BlackwellNVFP4()}), "NVFP4")
 	require.ErrorContains(t, predict(a, a, Kernel{Model: hopper, Promote: -1}), "promotion")
@@ -205,19 +205,19 @@ func TestPredictRefuses(t *testing.T) {
 	narrow := mxOperand(r, random(r, "narrow", fp8.E4M3, tensor.Block{Rows: 1, Cols: 16}, kind{}, 2, 64), 3)
 	require.ErrorContains(t, predict(narrow, narrow, Kernel{Model: BlackwellMXFP8()}), "multiple of 32")
 	require.Error(t, predict(a, random(r, "short", fp8.E4M3, tensor.Block{}, kind{}, 2, 63), Kernel{Model: hopper}))
-	require.PanicsWithValue(t, wrongC, func() { _ = Predict(c[:3], nil, a, a, Kernel{Model: hopper}, Options{}) })
-	require.PanicsWithValue(t, wrongBound, func() { _ = Predict(c, make([]float64, 3), a, a, Kernel{Model: hopper}, Options{}) })
+	require.PanicsWithValue(t, wrongC, func() { _ = Predict(t.Context(), c[:3], nil, a, a, Kernel{Model: hopper}, Options{}) })
+	require.PanicsWithValue(t, wrongBound, func() { _ = Predict(t.Context(), c, make([]float64, 3), a, a, Kernel{Model: hopper}, Options{}) })
 
 	x := &NVFP4{Name: "x", Rows: 1, K: 17, Codes: make([]byte, 17), Scales: make([]byte, 2)}
 	bad := *x
 	bad.Name, bad.Scales = "bad", bad.Scales[1:]
-	require.ErrorContains(t, PredictNVFP4(c[:1], nil, x, &bad, BlackwellNVFP4(), 0), `tensor "bad" of 1x17: 17 codes and 1 scales: want 17 and 2`)
+	require.ErrorContains(t, PredictNVFP4(t.Context(), c[:1], nil, x, &bad, BlackwellNVFP4(), Options{}), `tensor "bad" of 1x17: 17 codes and 1 scales: want 17 for each row and 2`)
 	bad = *x
 	bad.Codes = append(make([]byte, 16), 16)
-	require.ErrorContains(t, PredictNVFP4(c[:1], nil, x, &bad, BlackwellNVFP4(), 0), "column 16")
-	require.ErrorContains(t, PredictNVFP4(c[:1], nil, x, x, hopper, 0), "hopper")
+	require.ErrorContains(t, PredictNVFP4(t.Context(), c[:1], nil, x, &bad, BlackwellNVFP4(), Options{}), "column 16")
+	require.ErrorContains(t, PredictNVFP4(t.Context(), c[:1], nil, x, x, hopper, Options{}), "hopper")
 	other := &NVFP4{Name: "other", Rows: 1, K: 1, Codes: make([]byte, 1), Scales: make([]byte, 1)}
-	require.ErrorContains(t, PredictNVFP4(c[:1], nil, x, other, BlackwellNVFP4(), 0), "K differs")
-	require.PanicsWithValue(t, wrongC, func() { _ = PredictNVFP4(c, nil, x, x, BlackwellNVFP4(), 0) })
-	require.PanicsWithValue(t, wrongBound, func() { _ = PredictNVFP4(c[:1], make([]float64, 2), x, x, BlackwellNVFP4(), 0) })
+	require.ErrorContains(t, PredictNVFP4(t.Context(), c[:1], nil, x, other, BlackwellNVFP4(), Options{}), "K differs")
+	require.PanicsWithValue(t, wrongC, func() { _ = PredictNVFP4(t.Context(), c, nil, x, x, BlackwellNVFP4(), Options{}) })
+	require.PanicsWithValue(t, wrongBound, func() { _ = PredictNVFP4(t.Context(), c[:1], make([]float64, 2), x, x, BlackwellNVFP4(), Options{}) })
 }

@@ -1,0 +1,45 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/gemm"
+)
+
+// Options of a product: those of package gemm, so that a kernel's product and its
+// oracle are asked for in the same way. A Reporter hears of the first NaN or infinity
+// under the name of the function in lower case, such as "exact".
+type Options = gemm.Options
+
+const (
+	wrongC    = "oracle: C is not of M*N elements"
+	wrongBias = "oracle: bias is not of N elements"
+)
+
+// checkOptions checks the options and the length of C for a result of g's shape.
+func (g grid) checkOptions(c int, o *Options) error {
+	if o.Workers < 0 {
+		return fmt.Errorf("%d workers: want 0 or more", o.Workers)
+	}
+	if c != g.m*g.n {
+		panic(wrongC)
+	}
+	if o.Bias != nil && len(o.Bias) != g.n {
+		panic(wrongBias)
+	}
+	return nil
+}
+
+// reportNonFinite tells o's Reporter of the first value of c that is not finite.
+func reportNonFinite[T gemm.Output](op string, c []T, o *Options) {
+	if o.Reporter == nil {
+		return
+	}
+	for i, x := range c {
+		if v := float64(widen(x)); v != v || math.IsInf(v, 0) {
+			o.Reporter.NonFinite(op, o.Name, i, v)
+			return
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package oracle
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"sync"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+)
+
+// grid is the shape of a result, of whose elements each sums k products.
+type grid struct{ m, n, k int }
+
+// area returns rows*cols, of sizes that are not negative, and whether that fits an int.
+func area(rows, cols int) (int, bool) {
+	high, low := bits.Mul64(uint64(rows), uint64(cols))
+	return int(low), high == 0 && low <= math.MaxInt
+}
+
+// The result is computed in tiles, whose rows of A and B are decoded once.
+const tileRows, tileCols = 32, 16
+
+// tile is rows [i0, i1) and columns [j0, j1) of a result, for a worker to compute.
+type tile struct {
+	i0, i1, j0, j1 int
+
+	meter           *meter.Meter
+	finished, every int64
+}
+
+// done counts an element as computed. It returns an error once the context has ended.
+func (t *tile) done() error {
+	t.finished++
+	if t.finished < t.every {
+		return nil
+	}
+	return t.report()
+}
+
+func (t *tile) report() error {
+	n := t.finished
+	t.finished = 0
+	return t.meter.Add(n)
+}
+
+const (
+	// reportProducts are computed between two looks at the context: a millisecond
+	// or so.
+	reportProducts = 1 << 18
+	// forkProducts are the least that are worth another goroutine.
+	forkProducts = 1 << 15
+)
+
+// tiles calls work for every tile of the result, on several goroutines. Results
+// cannot depend on their number, since no two tiles share an element. It stops when
+// ctx ends, with an error.
+func (g grid) tiles(ctx context.Context, op string, o *Options, work func(t *tile) error) error {
+	if err := meter.Err(ctx); err != nil {
+		return err
+	}
+	if g.m == 0 || g.n == 0 {
+		return nil
+	}
+	w := &tileWorker{grid: g, work: work, every: int64(max(1, reportProducts/max(g.k, 1)))}
+	w.meter.Start(ctx, o.Progress, op, int64(g.m)*int64(g.n))
+	w.columns = (g.n + tileCols - 1) / tileCols
+	tiles := (g.m + tileRows - 1) / tileRows * w.columns
+	workers := o.Workers
+	if float64(g.m)*float64(g.n)*float64(max(g.k, 1)) < forkProducts {
+		workers = 1
+	}
+	var queue parallel.Queue
+	queue.Run(tiles, workers, w)
+	return w.err
+}
+
+// tileWorker is what the goroutines of a result share.
+type tileWorker struct {
+	grid
+	columns int // of tiles
+	every   int64
+	work    func(t *tile) error
+	meter   meter.Meter
+
+	mu  sync.Mutex
+	err error
+}
+
+// Work computes tiles until there are none left or the context has ended.
+func (w *tileWorker) Work(q *parallel.Queue) {
+	t := tile{meter: &w.meter, every: w.every}
+	for number, ok := q.Next(); ok; number, ok = q.Next() {
+		t.i0, t.j0 = number/w.columns*tileRows, number%w.columns*tileCols
+		t.i1, t.j1 = min(t.i0+tileRows, w.m), min(t.j0+tileCols, w.n)
+		if err := w.work(&t); err != nil {
+			w.fail(err)
+			return
+		}
+	}
+	if err := t.report(); err != nil {
+		w.fail(err)
+	}
+}
+
+func (w *tileWorker) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+}
