@@ -109,7 +109,7 @@ func (acc *Accumulation) modeled() bool { return acc.Kernel.Model != Model{} }
 
 // check reports whether the kernel, if there is one, can multiply the operands.
 func (acc *Accumulation) check(p *product) error {
-	if err := scaleOrders.Check(acc.Scales); err != nil {
+	if err := checkScaleOrder(acc.Scales); err != nil {
 		return err
 	}
 	if !acc.modeled() {

@@ -1,8 +1,13 @@
 package oracle
 
-import "github.com/octavo-fp8/octavo/internal/enum"
+import (
+	"fmt"
 
-var units = enum.Enum[Unit]{Type: "Unit", What: "unit of a model", Err: ErrModel,
+	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+)
+
+var units = enum.Enum[Unit]{Type: "Unit", What: "unit of a model",
 	Names: []string{"fused", "emulated", "scaled", "grouped", "matrix-core"}}
 
 // String returns a name such as "matrix-core".
@@ -14,11 +19,17 @@ func (u Unit) MarshalText() ([]byte, error) { return units.MarshalText(u) }
 // UnmarshalText takes a name in any case.
 func (u *Unit) UnmarshalText(text []byte) error { return units.UnmarshalText(u, text) }
 
-var scaleOrders = enum.Enum[ScaleOrder]{Type: "ScaleOrder", What: "order of scales", Err: ErrModel,
+var scaleOrders = enum.Enum[ScaleOrder]{Type: "ScaleOrder", What: "order of scales",
 	Names: []string{"any", "product-then-fma", "a-then-b", "b-then-a"}}
 
 // ParseScaleOrder returns the order of the given name, in any case.
-func ParseScaleOrder(name string) (ScaleOrder, error) { return scaleOrders.Parse(name) }
+func ParseScaleOrder(name string) (ScaleOrder, error) {
+	s, err := scaleOrders.Parse(name)
+	if err != nil {
+		return 0, sentinel.Errorf(ErrModel, "oracle: %w", err)
+	}
+	return s, nil
+}
 
 // String returns a name such as "a-then-b".
 func (s ScaleOrder) String() string { return scaleOrders.String(s) }
@@ -42,7 +53,13 @@ func Patterns() []Pattern {
 }
 
 // ParsePattern returns the pattern of the given name, in any case.
-func ParsePattern(name string) (Pattern, error) { return patterns.Parse(name) }
+func ParsePattern(name string) (Pattern, error) {
+	p, err := patterns.Parse(name)
+	if err != nil {
+		return 0, fmt.Errorf("oracle: %w", err)
+	}
+	return p, nil
+}
 
 // String returns the pattern's name, such as "outlier".
 func (p Pattern) String() string { return patterns.String(p) }

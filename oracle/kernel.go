@@ -57,7 +57,14 @@ func (k *Kernel) checkFields() error {
 	if k.Promote < 0 {
 		return sentinel.Errorf(ErrModel, "promotion after %d products: want 0 or more", k.Promote)
 	}
-	return scaleOrders.Check(k.Scales)
+	return checkScaleOrder(k.Scales)
+}
+
+func checkScaleOrder(s ScaleOrder) error {
+	if err := scaleOrders.Check(s); err != nil {
+		return sentinel.Errorf(ErrModel, "%w", err)
+	}
+	return nil
 }
 
 // check reports whether the kernel can multiply the operands.

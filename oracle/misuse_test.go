@@ -90,12 +90,15 @@ func TestMisuseOfOperands(t *testing.T) {
 	for name, bad := range badTensors() {
 		for side, x := range [][2]*tensor.Tensor{{bad, good}, {good, bad}} {
 			for call, f := range map[string]func() error{
-				"Exact":      func() error { return Exact(ctx, c, x[0], x[1], Options{}) },
-				"Predict":    func() error { return Predict(ctx, c, bound, x[0], x[1], Kernel{Model: AdaMMA()}, Options{}) },
-				"Bound":      func() error { return Bound[float32](ctx, bound, nil, x[0], x[1], Accumulation{}, Options{}) },
-				"Partials":   func() error { return Partials(ctx, sums, x[0], x[1], 0, Options{}) },
-				"Checksums":  func() error { _, err := NewChecksums(ctx, x[0], x[1], 0); return err },
-				"Comparison": func() error { _, err := Compare(ctx, c, c, nil, Comparison{Rows: 2, Cols: 2, A: x[0], B: x[1]}); return err },
+				"Exact":     func() error { return Exact(ctx, c, x[0], x[1], Options{}) },
+				"Predict":   func() error { return Predict(ctx, c, bound, x[0], x[1], Kernel{Model: AdaMMA()}, Options{}) },
+				"Bound":     func() error { return Bound[float32](ctx, bound, nil, x[0], x[1], Accumulation{}, Options{}) },
+				"Partials":  func() error { return Partials(ctx, sums, x[0], x[1], 0, Options{}) },
+				"Checksums": func() error { _, err := NewChecksums(ctx, x[0], x[1], 0); return err },
+				"Comparison": func() error {
+					_, err := Compare(ctx, c, c, nil, Comparison{Rows: 2, Cols: 2, A: x[0], B: x[1]})
+					return err
+				},
 			} {
 				require.True(t, refused(t, call+" "+name, f), "%s takes %s as operand %d", call, name, side)
 			}
@@ -150,12 +153,14 @@ func TestMisuseOfModels(t *testing.T) {
 func TestMisuseOfCodes(t *testing.T) {
 	codes, short := make([]byte, 32), make([]byte, 31)
 	for name, f := range map[string]func(){
-		"lengths":          func() { AdaMMA().Dot(codes, short, fp8.E4M3, fp8.E4M3, 0) },
-		"format":           func() { AdaMMA().Dot(codes, codes, 99, fp8.E4M3, 0) },
-		"other format":     func() { AdaMMA().DotFloat16(codes, codes, fp8.E4M3, 99, 0) },
-		"no float16":       func() { CDNA3MFMA().DotFloat16(codes, codes, fp8.E4M3FNUZ, fp8.E4M3FNUZ, 0) },
-		"no scales":        func() { BlackwellMXFP8().DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, nil, nil, 0) },
-		"of another model": func() { AdaMMA().DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, make([]fp8.E8M0, 1), make([]fp8.E8M0, 1), 0) },
+		"lengths":      func() { AdaMMA().Dot(codes, short, fp8.E4M3, fp8.E4M3, 0) },
+		"format":       func() { AdaMMA().Dot(codes, codes, 99, fp8.E4M3, 0) },
+		"other format": func() { AdaMMA().DotFloat16(codes, codes, fp8.E4M3, 99, 0) },
+		"no float16":   func() { CDNA3MFMA().DotFloat16(codes, codes, fp8.E4M3FNUZ, fp8.E4M3FNUZ, 0) },
+		"no scales":    func() { BlackwellMXFP8().DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, nil, nil, 0) },
+		"of another model": func() {
+			AdaMMA().DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, make([]fp8.E8M0, 1), make([]fp8.E8M0, 1), 0)
+		},
 		"NVFP4, no scales": func() { BlackwellNVFP4().DotNVFP4(codes, codes, nil, nil, 0) },
 		"NVFP4, lengths":   func() { BlackwellNVFP4().DotNVFP4(codes, short, make([]byte, 2), make([]byte, 2), 0) },
 		"NVFP4, wide code": func() { BlackwellNVFP4().DotNVFP4([]byte{1}, []byte{16}, make([]byte, 1), make([]byte, 1), 0) },

@@ -174,7 +174,7 @@ func (m Model) Check() error {
 
 func (m *Model) checkFields() error {
 	if err := units.Check(m.Unit); err != nil {
-		return fmt.Errorf("model %q: %w", m.Name, err)
+		return sentinel.Errorf(ErrModel, "model %q: %w", m.Name, err)
 	}
 	// A term has up to 2 bits more than F, and a sum of L+1 terms must fit the 53 of a
 	// float64, in which errors are computed.

@@ -199,7 +199,7 @@ func TestPredictRefuses(t *testing.T) {
 	require.ErrorContains(t, predict(a, a, Kernel{Model: CDNA3MFMA()}), `tensor "left"`)
 	require.ErrorContains(t, predict(a, a, Kernel{Model: BlackwellNVFP4()}), "NVFP4")
 	require.ErrorContains(t, predict(a, a, Kernel{Model: hopper, Promote: -1}), "promotion")
-	require.ErrorContains(t, predict(a, a, Kernel{Model: hopper, Scales: 7}), "ScaleOrder(7)")
+	require.ErrorContains(t, predict(a, a, Kernel{Model: hopper, Scales: 7}), "oracle: unknown order of scales 7")
 	require.ErrorContains(t, predict(a, a, Kernel{}), "out of range")
 	require.ErrorContains(t, predict(a, a, Kernel{Model: BlackwellMXFP8()}), `tensor "left": scale of block (0, 0)`)
 	narrow := mxOperand(r, random(r, "narrow", fp8.E4M3, tensor.Block{Rows: 1, Cols: 16}, kind{}, 2, 64), 3)

@@ -34,7 +34,9 @@ func newVectorsCommand() *cobra.Command {
 		Example: "  octavo vectors -o vectors && cd vectors && sha256sum -c SHA256SUMS",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			files, err := vectors.Make(seed)
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			files, err := vectors.Make(ctx, seed)
 			if err != nil {
 				return err
 			}

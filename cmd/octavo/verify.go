@@ -96,7 +96,13 @@ func newVerifyCommand() *cobra.Command {
 			if operand.IsNPY(v.got) && v.c != "" {
 				return usagef("--c %s: a .npy file has but one array", v.c)
 			}
-			r, err := v.inputs(args, demand).Run()
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			bar := newBar(cmd.ErrOrStderr())
+			in := v.inputs(args, demand)
+			in.Progress = bar
+			r, err := in.Run(ctx)
+			bar.finish()
 			if err != nil {
 				return err
 			}

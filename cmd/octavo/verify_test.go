@@ -69,7 +69,7 @@ func (l *layer) canonical(t *testing.T) []float32 {
 
 func (l *layer) predicted(t *testing.T, k oracle.Kernel) []float32 {
 	c := make([]float32, layerM*layerN)
-	require.NoError(t, oracle.Predict(c, nil, l.a, l.b, k, oracle.Options{}))
+	require.NoError(t, oracle.Predict(t.Context(), c, nil, l.a, l.b, k, oracle.Options{}))
 	return c
 }
 
@@ -158,7 +158,7 @@ func TestVerifyEpilogue(t *testing.T) {
 	failing(t, l.args(got, "--accumulate", "old", "--model", "canonical")...)
 	k := oracle.Kernel{Model: oracle.AdaMMA()}
 	copy(c, l.old)
-	require.NoError(t, oracle.Predict(c, nil, l.a, l.b, k, oracle.Options{Bias: l.bias, Accumulate: true}))
+	require.NoError(t, oracle.Predict(t.Context(), c, nil, l.a, l.b, k, oracle.Options{Bias: l.bias, Accumulate: true}))
 	succeed(t, l.args(writeC(t, c), "--model", "ada-mma", "--bias", "bias", "--accumulate", "old")...)
 
 	fail(t, 1, `tensor "old", the bias, is F32 of shape [70 150]: want F32 and 150 values`, l.args(got, "--bias", "old")...)
@@ -348,7 +348,7 @@ func TestVerifyUsage(t *testing.T) {
 	fail(t, 2, `--scale-order is not for --model canonical`, l.args(got, "--model", "canonical", "--scale-order", "b-then-a")...)
 	fail(t, 2, `want a whole number`, l.args(got, "--promote", "-1")...)
 	fail(t, 2, `want one file at most, there are 2 arguments`, l.args(got, l.path)...)
-	fail(t, 1, `model cdna3-mfma has no operands of format E4M3`, l.args(got, "--model", "cdna3-mfma")...)
+	fail(t, 1, `model "cdna3-mfma" has no operands of format E4M3`, l.args(got, "--model", "cdna3-mfma")...)
 	fail(t, 1, `no such file or directory: name a safetensors file`, l.args(got+"x")...)
 	fail(t, 1, `tensor "x": shape [70 256] in blocks of 1x1 needs`, append(l.args(got), "--a-block", "1x1", "--model", "exact")...)
 }

@@ -57,13 +57,13 @@ func judge(t *testing.T, a, b *tensor.Tensor, c []float32) oracle.Report {
 	t.Helper()
 	m, n := a.Shape[0], b.Shape[0]
 	exact, bound := make([]float32, m*n), make([]float64, m*n)
-	if err := oracle.Exact(exact, a, b, oracle.Options{}); err != nil {
+	if err := oracle.Exact(t.Context(), exact, a, b, oracle.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := oracle.Bound[float32](bound, nil, a, b, oracle.Accumulation{}, oracle.Options{}); err != nil {
+	if err := oracle.Bound[float32](t.Context(), bound, nil, a, b, oracle.Accumulation{}, oracle.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	report, err := oracle.Compare(c, exact, bound, oracle.Comparison{Rows: m, Cols: n, A: a, B: b})
+	report, err := oracle.Compare(t.Context(), c, exact, bound, oracle.Comparison{Rows: m, Cols: n, A: a, B: b})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package vectors
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -49,7 +50,7 @@ var (
 
 func lower(f fp8.Format) string { return strings.ToLower(f.String()) }
 
-func makeEncode(seed uint64) (*tensors, any, error) {
+func makeEncode(_ context.Context, seed uint64) (*tensors, any, error) {
 	e := encoder{tensors: &tensors{of: "encode"}, seed: seed}
 	e.halves()
 	for _, f := range fp8.Formats() {

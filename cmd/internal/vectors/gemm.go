@@ -1,6 +1,7 @@
 package vectors
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -47,18 +48,18 @@ type nvfp4Case struct {
 	Result  string `json:"result"`
 }
 
-func makeGemm(seed uint64) (*tensors, any, error) {
+func makeGemm(ctx context.Context, seed uint64) (*tensors, any, error) {
 	g := multiplier{tensors: &tensors{of: "gemm"}}
-	products, err := makeProducts(seed)
+	products, err := makeProducts(ctx, seed)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, p := range products {
-		if err := g.product(p); err != nil {
+		if err := g.product(ctx, p); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := g.nvfp4(seed); err != nil {
+	if err := g.nvfp4(ctx, seed); err != nil {
 		return nil, nil, err
 	}
 	return g.tensors, g.index, nil
@@ -71,7 +72,7 @@ type multiplier struct {
 }
 
 // product adds the results of one product.
-func (g *multiplier) product(p product) error {
+func (g *multiplier) product(ctx context.Context, p product) error {
 	c := productCase{Name: p.name, A: g.operand(p.name+".a", p.a), B: g.operand(p.name+".b", p.b),
 		Canonical: make(map[string]string), Exact: make(map[string]string)}
 	m, _ := p.a.Dims()
@@ -82,17 +83,17 @@ func (g *multiplier) product(p product) error {
 	if p.old != nil {
 		c.Old = numbers(g.tensors, p.name+".old", p.old, m, n)
 	}
-	for _, add := range []func(*multiplier, product, *productCase) error{results[float32], results[fp8.BFloat16], results[float16.Float16]} {
-		if err := add(g, p, &c); err != nil {
+	for _, add := range []func(context.Context, *multiplier, product, *productCase) error{results[float32], results[fp8.BFloat16], results[float16.Float16]} {
+		if err := add(ctx, g, p, &c); err != nil {
 			return err
 		}
 	}
 	bound := make([]float64, m*n)
-	if err := oracle.Bound(bound, p.old, p.a, p.b, oracle.Accumulation{}, p.options()); err != nil {
+	if err := oracle.Bound(ctx, bound, p.old, p.a, p.b, oracle.Accumulation{}, p.options()); err != nil {
 		return err
 	}
 	c.Bound = numbers(g.tensors, p.name+".bound", bound, m, n)
-	if err := g.predict(p, &c); err != nil {
+	if err := g.predict(ctx, p, &c); err != nil {
 		return err
 	}
 	g.index.Products = append(g.index.Products, c)
@@ -106,7 +107,7 @@ type result interface {
 }
 
 // results adds canonical and exact results of a type.
-func results[T result](g *multiplier, p product, c *productCase) error {
+func results[T result](ctx context.Context, g *multiplier, p product, c *productCase) error {
 	m, _ := p.a.Dims()
 	n, _ := p.b.Dims()
 	kind := strings.ToLower(string(typeOf[T]()))
@@ -115,12 +116,11 @@ func results[T result](g *multiplier, p product, c *productCase) error {
 		old = narrowed[T](p.old)
 	}
 	exact := slices.Clone(old)
-	if err := oracle.Exact(exact, p.a, p.b, p.options()); err != nil {
+	if err := oracle.Exact(ctx, exact, p.a, p.b, p.options()); err != nil {
 		return err
 	}
 	canonical := slices.Clone(old)
-	o := gemm.Options{Bias: p.bias, Accumulate: p.old != nil}
-	if err := gemm.Multiply(canonical, p.a, p.b, o); err != nil {
+	if err := gemm.Multiply(canonical, p.a, p.b, p.options()); err != nil {
 		return err
 	}
 	c.Exact[kind] = numbers(g.tensors, p.name+".exact."+kind, exact, m, n)
@@ -156,7 +156,7 @@ func narrowed[T result](x []float32) []T {
 
 // predict adds what every GPU will say that takes the operands: with one chain
 // for a block of K, and promoted within it.
-func (g *multiplier) predict(p product, c *productCase) error {
+func (g *multiplier) predict(ctx context.Context, p product, c *productCase) error {
 	m, _ := p.a.Dims()
 	n, k := p.b.Dims()
 	c.Models = []prediction{}
@@ -173,7 +173,7 @@ func (g *multiplier) predict(p product, c *productCase) error {
 			}
 			result, bound := make([]float32, m*n), make([]float64, m*n)
 			copy(result, p.old)
-			if err := oracle.Predict(result, bound, p.a, p.b, kernel, p.options()); err != nil {
+			if err := oracle.Predict(ctx, result, bound, p.a, p.b, kernel, p.options()); err != nil {
 				return err
 			}
 			name := p.name + "." + model.Name

@@ -1,12 +1,14 @@
 package vectors
 
 import (
+	"context"
+
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // nvfp4 adds a product of NVFP4 operands.
-func (g *multiplier) nvfp4(seed uint64) error {
+func (g *multiplier) nvfp4(ctx context.Context, seed uint64) error {
 	const m, n, k = 12, 10, 192
 	d := newDice(seed, 4)
 	operand := func(name string, rows int) *oracle.NVFP4 {
@@ -21,7 +23,7 @@ func (g *multiplier) nvfp4(seed uint64) error {
 	}
 	a, b, model := operand("a", m), operand("b", n), oracle.BlackwellNVFP4()
 	c := make([]float32, m*n)
-	if err := oracle.PredictNVFP4(c, nil, a, b, model, 0); err != nil {
+	if err := oracle.PredictNVFP4(ctx, c, nil, a, b, model, oracle.Options{}); err != nil {
 		return err
 	}
 	g.index.NVFP4 = nvfp4Case{

@@ -2,6 +2,7 @@ package vectors
 
 import (
 	"context"
+
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -28,7 +29,7 @@ var (
 )
 
 // makeProducts returns all products: of many formats, blocks and patterns.
-func makeProducts(seed uint64) ([]product, error) {
+func makeProducts(ctx context.Context, seed uint64) ([]product, error) {
 	var all []product
 	for _, s := range []struct {
 		name           string
@@ -58,11 +59,11 @@ func makeProducts(seed uint64) ([]product, error) {
 		{"one", scaling.TECurrent, fp8.E4M3, fp8.E4M3, whole, whole, 1, 1, 1, oracle.Bell},
 		{"no-k", scaling.TECurrent, fp8.E4M3, fp8.E4M3, whole, whole, 3, 2, 0, oracle.Bell},
 	} {
-		a, err := quantized("a", s.profile, s.formatA, s.blockA, s.pattern, seed, s.m, s.k)
+		a, err := quantized(ctx, "a", s.profile, s.formatA, s.blockA, s.pattern, seed, s.m, s.k)
 		if err != nil {
 			return nil, err
 		}
-		b, err := quantized("b", s.profile, s.formatB, s.blockB, oracle.Bell, seed+1, s.n, s.k)
+		b, err := quantized(ctx, "b", s.profile, s.formatB, s.blockB, oracle.Bell, seed+1, s.n, s.k)
 		if err != nil {
 			return nil, err
 		}
@@ -72,10 +73,10 @@ func makeProducts(seed uint64) ([]product, error) {
 }
 
 // quantized returns a tensor of a pattern.
-func quantized(name string, p scaling.Profile, f fp8.Format, b tensor.Block, pattern oracle.Pattern, seed uint64, rows, cols int) (*tensor.Tensor, error) {
+func quantized(ctx context.Context, name string, p scaling.Profile, f fp8.Format, b tensor.Block, pattern oracle.Pattern, seed uint64, rows, cols int) (*tensor.Tensor, error) {
 	x := oracle.Generator{Pattern: pattern, Rows: rows, Cols: cols, Block: b, Format: f, Seed: seed}.Values()
 	t := &tensor.Tensor{Name: name, Shape: []int{rows, cols}}
-	return t, scaling.Quantize(context.Background(), t, x, scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: f, Block: b}})
+	return t, scaling.Quantize(ctx, t, x, scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: f, Block: b}})
 }
 
 // special returns products whose codes are not those of a quantizer.

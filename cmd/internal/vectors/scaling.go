@@ -49,9 +49,9 @@ type blockCase struct {
 	Stats   stats           `json:"stats"`
 }
 
-func makeScaling(seed uint64) (*tensors, any, error) {
+func makeScaling(ctx context.Context, seed uint64) (*tensors, any, error) {
 	s := scaler{tensors: &tensors{of: "scaling"}, seed: seed}
-	for _, f := range []func() error{s.scales, s.delayed, s.blocks} {
+	for _, f := range []func() error{s.scales, s.delayed, func() error { return s.blocks(ctx) }} {
 		if err := f(); err != nil {
 			return nil, nil, err
 		}
@@ -163,7 +163,7 @@ const blockRows, blockCols = 20, 200
 
 // blocks adds matrices of every pattern, quantized by every profile in the blocks
 // of its library.
-func (s *scaler) blocks() error {
+func (s *scaler) blocks(ctx context.Context) error {
 	for _, pattern := range oracle.Patterns() {
 		x := oracle.Generator{Pattern: pattern, Rows: blockRows, Cols: blockCols, Block: tensor.Block{Rows: 1, Cols: 128}, Seed: s.seed}.Values()
 		input := numbers(s.tensors, "x."+pattern.String(), x, blockRows, blockCols)
@@ -177,7 +177,7 @@ func (s *scaler) blocks() error {
 				}
 				t := &tensor.Tensor{Name: "x", Shape: []int{blockRows, blockCols}}
 				var st fp8.Stats
-				if err := scaling.Quantize(context.Background(), t, x, scaling.Quantizer{Recipe: r.recipe, Options: tensor.Options{Stats: &st}}); err != nil {
+				if err := scaling.Quantize(ctx, t, x, scaling.Quantizer{Recipe: r.recipe, Options: tensor.Options{Stats: &st}}); err != nil {
 					return err
 				}
 				for i, v := range t.Scales {

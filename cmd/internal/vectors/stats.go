@@ -1,6 +1,7 @@
 package vectors
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -23,7 +24,7 @@ type statsCase struct {
 
 const statsRows, statsCols = 4, 96
 
-func makeStats(seed uint64) (*tensors, any, error) {
+func makeStats(_ context.Context, seed uint64) (*tensors, any, error) {
 	ts := &tensors{of: "stats"}
 	var index []statsCase
 	for _, pattern := range oracle.Patterns() {

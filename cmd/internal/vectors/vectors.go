@@ -3,6 +3,7 @@
 package vectors
 
 import (
+	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
@@ -30,7 +31,7 @@ var readme []byte
 // section makes a file of tensors and the JSON that says what they are.
 type section struct {
 	name string
-	make func(seed uint64) (*tensors, any, error)
+	make func(ctx context.Context, seed uint64) (*tensors, any, error)
 }
 
 var sections = []section{
@@ -40,10 +41,10 @@ var sections = []section{
 	{"gemm", makeGemm},
 }
 
-// Make returns all files of a set.
-func Make(seed uint64) (files []File, err error) {
+// Make returns all files of a set, in a second or so.
+func Make(ctx context.Context, seed uint64) (files []File, err error) {
 	for _, s := range sections {
-		tensors, index, err := s.make(seed)
+		tensors, index, err := s.make(ctx, seed)
 		if err != nil {
 			return nil, fmt.Errorf("vectors: %s: %w", s.name, err)
 		}

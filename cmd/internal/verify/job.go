@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"context"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
@@ -40,22 +41,22 @@ type Job struct {
 
 // Run judges got, the result of shape [M, N] of a kernel; old is the C to which
 // the product was added where the options say so, otherwise nil. It returns an
-// error if a product of A and B is one for package gemm or for the oracle, and
-// panics if got or old is not of M*N elements.
-func Run[T gemm.Output](j Job, got, old []T) (*Result, error) {
-	w, err := newWanted(j, old)
+// error if a product of A and B is one for package gemm or for the oracle, and when
+// ctx ends. It panics if got or old is not of M*N elements.
+func Run[T gemm.Output](ctx context.Context, j Job, got, old []T) (*Result, error) {
+	w, err := newWanted(ctx, j, old)
 	if err != nil {
 		return nil, err
 	}
 	r := j.describe()
-	if r.Report, err = w.compare(j, got); err != nil {
+	if r.Report, err = w.compare(ctx, j, got); err != nil {
 		return nil, err
 	}
 	r.Pass = r.Report.Equal
 	if j.Demand.Want == Exact {
 		r.Pass = r.Report.Outside == 0
 	} else {
-		within, err := oracle.Compare(got, w.exact, w.bound, j.comparison())
+		within, err := oracle.Compare(ctx, got, w.exact, w.bound, j.comparison())
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +75,7 @@ type wanted[T gemm.Output] struct {
 	bits     bool      // demanded is to be met bit for bit
 }
 
-func newWanted[T gemm.Output](j Job, old []T) (*wanted[T], error) {
+func newWanted[T gemm.Output](ctx context.Context, j Job, old []T) (*wanted[T], error) {
 	m, _ := j.A.Dims()
 	n, _ := j.B.Dims()
 	fresh := func() []T {
@@ -84,29 +85,28 @@ func newWanted[T gemm.Output](j Job, old []T) (*wanted[T], error) {
 		return make([]T, m*n)
 	}
 	w := &wanted[T]{exact: fresh(), bound: make([]float64, m*n), bits: j.Demand.Want != Exact}
-	if err := oracle.Exact(w.exact, j.A, j.B, j.Options); err != nil {
+	if err := oracle.Exact(ctx, w.exact, j.A, j.B, j.Options); err != nil {
 		return nil, err
 	}
 	w.demanded = w.exact
 	if w.bits {
 		w.demanded = fresh()
 	}
-	return w, w.fill(j, old)
+	return w, w.fill(ctx, j, old)
 }
 
 // fill computes the demanded result, where it is not the exact one, and the
 // bound.
-func (w *wanted[T]) fill(j Job, old []T) error {
+func (w *wanted[T]) fill(ctx context.Context, j Job, old []T) error {
 	switch j.Demand.Want {
 	case Predicted:
-		return oracle.Predict(w.demanded, w.bound, j.A, j.B, j.Demand.Kernel, j.Options)
+		return oracle.Predict(ctx, w.demanded, w.bound, j.A, j.B, j.Demand.Kernel, j.Options)
 	case Canonical:
-		o := gemm.Options{Bias: j.Options.Bias, Accumulate: j.Options.Accumulate, Workers: j.Options.Workers}
-		if err := gemm.Multiply(w.demanded, j.A, j.B, o); err != nil {
+		if err := gemm.Multiply(w.demanded, j.A, j.B, j.Options); err != nil {
 			return err
 		}
 	}
-	return oracle.Bound(w.bound, old, j.A, j.B, j.accumulation(), j.Options)
+	return oracle.Bound(ctx, w.bound, old, j.A, j.B, j.accumulation(), j.Options)
 }
 
 // accumulation is what the bound follows from.
@@ -118,18 +118,18 @@ func (j Job) accumulation() oracle.Accumulation {
 }
 
 // compare compares with what is demanded, and by which rule.
-func (w *wanted[T]) compare(j Job, got []T) (oracle.Report, error) {
+func (w *wanted[T]) compare(ctx context.Context, j Job, got []T) (oracle.Report, error) {
 	bound := w.bound
 	if w.bits {
 		bound = nil
 	}
-	return oracle.Compare(got, w.demanded, bound, j.comparison())
+	return oracle.Compare(ctx, got, w.demanded, bound, j.comparison())
 }
 
 func (j Job) comparison() oracle.Comparison {
 	m, _ := j.A.Dims()
 	n, _ := j.B.Dims()
-	return oracle.Comparison{Rows: m, Cols: n, A: j.A, B: j.B}
+	return oracle.Comparison{Rows: m, Cols: n, A: j.A, B: j.B, Progress: j.Options.Progress}
 }
 
 func largest(bound []float64) oracle.Number {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/x448/float16"
@@ -10,6 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -24,7 +26,8 @@ type Inputs struct {
 	Bias, Accumulate string // names of tensors; "": none
 	BFloat16         bool   // arrays of type <u2 are bfloat16
 	Demand           Demand
-	Workers          int // as in oracle.Options
+	Workers          int               // as in oracle.Options
+	Progress         progress.Reporter // hears of the parts of the judgement in turn; nil: silent
 }
 
 // files are the files that are read.
@@ -57,8 +60,8 @@ func (i *Inputs) open() (*files, error) {
 	return f, nil
 }
 
-// Run reads everything and judges C as [Run] does.
-func (i *Inputs) Run() (*Result, error) {
+// Run reads everything and judges C as [Run] does. When ctx ends it returns an error.
+func (i *Inputs) Run(ctx context.Context) (*Result, error) {
 	files, err := i.open()
 	if err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func (i *Inputs) Run() (*Result, error) {
 	if err := checkShape(got.Info, m, n); err != nil {
 		return nil, fmt.Errorf("%w, the product of tensors %q and %q", err, a.Name, b.Name)
 	}
-	job := Job{A: a, B: b, Demand: i.Demand, Options: oracle.Options{Workers: i.Workers, Accumulate: i.Accumulate != ""}}
+	job := Job{A: a, B: b, Demand: i.Demand, Options: oracle.Options{Workers: i.Workers, Progress: i.Progress, Accumulate: i.Accumulate != ""}}
 	if i.Bias != "" {
 		if job.Options.Bias, err = readBias(&files.in, i.Bias, n); err != nil {
 			return nil, err
@@ -85,15 +88,15 @@ func (i *Inputs) Run() (*Result, error) {
 	}
 	switch got.DType {
 	case safetensors.BF16:
-		return judge[fp8.BFloat16](i, job, files, got)
+		return judge[fp8.BFloat16](ctx, i, job, files, got)
 	case safetensors.F16:
-		return judge[float16.Float16](i, job, files, got)
+		return judge[float16.Float16](ctx, i, job, files, got)
 	}
-	return judge[float32](i, job, files, got)
+	return judge[float32](ctx, i, job, files, got)
 }
 
 // judge reads C, and the old C if there is one, as the type that it has.
-func judge[T gemm.Output](i *Inputs, job Job, files *files, got operand.Tensor) (*Result, error) {
+func judge[T gemm.Output](ctx context.Context, i *Inputs, job Job, files *files, got operand.Tensor) (*Result, error) {
 	c, err := safetensors.Elements[T](got.File, got.Name)
 	if err != nil {
 		return nil, err
@@ -116,7 +119,7 @@ func judge[T gemm.Output](i *Inputs, job Job, files *files, got operand.Tensor) 
 			return nil, err
 		}
 	}
-	r, err := Run(job, c, old)
+	r, err := Run(ctx, job, c, old)
 	if err == nil {
 		r.Type = string(got.DType)
 	}

@@ -84,7 +84,7 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 				got[r.IntN(m*n)] = output[T](float32(x))
 			}
 		}
-		result, err := Run(j, got, nil)
+		result, err := Run(t.Context(), j, got, nil)
 		require.NoError(t, err)
 		outside, largest := 0, 0.0
 		for _, c := range result.Map.Cells {
@@ -190,7 +190,7 @@ func TestPage(t *testing.T) {
 		j, c := job(t, 500, 260, d)
 		c[321*260+123] = float32(math.Inf(1))
 		c[321*260+124] = 5000
-		r, err := Run(j, c, nil)
+		r, err := Run(t.Context(), j, c, nil)
 		require.NoError(t, err)
 		r.Type = "F32"
 		text := pageOf(t, r)
@@ -251,7 +251,7 @@ func wellFormed(t *testing.T, text string) {
 
 func TestPageOfPass(t *testing.T) {
 	j, c := job(t, 40, 3000, Demand{Want: Canonical})
-	r, err := Run(j, c, nil)
+	r, err := Run(t.Context(), j, c, nil)
 	require.NoError(t, err)
 	text := pageOf(t, r)
 	wellFormed(t, text)
@@ -261,7 +261,7 @@ func TestPageOfPass(t *testing.T) {
 	require.Contains(t, text, `style="width:720px;height:28px"`)
 
 	j.A, c = operandOf(rand.New(rand.NewPCG(1, 1)), "a", 0, 64, false), nil
-	r, err = Run(j, c, nil)
+	r, err = Run(t.Context(), j, c, nil)
 	require.NoError(t, err)
 	text = pageOf(t, r)
 	wellFormed(t, text)
@@ -281,11 +281,11 @@ func TestAccumulate(t *testing.T) {
 		j.Options = oracle.Options{Bias: make([]float32, 11), Accumulate: true}
 		j.Options.Bias[3] = 1e6
 		if d.Want == Predicted {
-			require.NoError(t, oracle.Predict(c, nil, j.A, j.B, d.Kernel, j.Options))
+			require.NoError(t, oracle.Predict(t.Context(), c, nil, j.A, j.B, d.Kernel, j.Options))
 		} else {
 			require.NoError(t, gemm.Multiply(c, j.A, j.B, gemm.Options{Bias: j.Options.Bias, Accumulate: true}))
 		}
-		r, err := Run(j, c, old)
+		r, err := Run(t.Context(), j, c, old)
 		require.NoError(t, err)
 		require.True(t, r.Pass)
 		require.True(t, r.Bias && r.Accumulate)
@@ -296,7 +296,7 @@ func TestAccumulate(t *testing.T) {
 		}
 		c[5]++
 		c[5] *= 2
-		r, err = Run(j, c, old)
+		r, err = Run(t.Context(), j, c, old)
 		require.NoError(t, err)
 		require.False(t, r.Pass)
 		require.Equal(t, 1, r.Report.Outside)
@@ -310,11 +310,11 @@ func TestErrors(t *testing.T) {
 	for _, d := range demands {
 		j, c := job(t, 3, 4, d)
 		j.B.Scales[1] = -1
-		_, err := Run(j, c, nil)
+		_, err := Run(t.Context(), j, c, nil)
 		require.ErrorContains(t, err, `tensor "b": scale of block (0, 1) is -1`)
 	}
 	j, c := job(t, 3, 4, Demand{Want: Predicted, Kernel: oracle.Kernel{Model: oracle.CDNA3MFMA()}})
-	_, err := Run(j, c, nil)
+	_, err := Run(t.Context(), j, c, nil)
 	require.ErrorContains(t, err, "has no operands of format E5M2")
 }
 
@@ -352,7 +352,7 @@ func TestExplanation(t *testing.T) {
 func TestJSONOfSpecials(t *testing.T) {
 	j, c := job(t, 3, 4, Demand{})
 	c[0] = float32(math.NaN())
-	r, err := Run(j, c, nil)
+	r, err := Run(t.Context(), j, c, nil)
 	require.NoError(t, err)
 	b, err := json.Marshal(r)
 	require.NoError(t, err)

@@ -54,20 +54,20 @@ func uniformValues(rows, cols int, seed uint64) []float32 {
 // adder is a way to add the products of a dot product.
 type adder struct {
 	name     string
-	multiply func(c []float32, a, b *tensor.Tensor, workers int) error
+	multiply func(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error
 }
 
 func adders() []adder {
-	predict := func(k oracle.Kernel) func([]float32, *tensor.Tensor, *tensor.Tensor, int) error {
-		return func(c []float32, a, b *tensor.Tensor, workers int) error {
-			return oracle.Predict(c, nil, a, b, k, oracle.Options{Workers: workers})
+	predict := func(k oracle.Kernel) func(context.Context, []float32, *tensor.Tensor, *tensor.Tensor, int) error {
+		return func(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
+			return oracle.Predict(ctx, c, nil, a, b, k, oracle.Options{Workers: workers})
 		}
 	}
 	return []adder{
 		{"Hopper, no promotion", predict(oracle.Kernel{Model: oracle.HopperWGMMA()})},
 		{"Hopper, every 128", predict(oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128})},
 		{"Blackwell tcgen05", predict(oracle.Kernel{Model: oracle.BlackwellTCGen05()})},
-		{"FP32, octavo's order", func(c []float32, a, b *tensor.Tensor, workers int) error {
+		{"FP32, octavo's order", func(_ context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
 			return gemm.Multiply(c, a, b, gemm.Options{Workers: workers})
 		}},
 	}
@@ -174,14 +174,11 @@ func (a *accumulations) measure(ctx context.Context, kind operandKind, side, k i
 		}
 	}
 	exact, got := make([]float32, side*side), make([]float32, side*side)
-	if err := oracle.Exact(exact, operands[0], operands[1], oracle.Options{Workers: o.Workers}); err != nil {
+	if err := oracle.Exact(ctx, exact, operands[0], operands[1], oracle.Options{Workers: o.Workers}); err != nil {
 		return err
 	}
 	for _, way := range adders() {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		if err := way.multiply(got, operands[0], operands[1], o.Workers); err != nil {
+		if err := way.multiply(ctx, got, operands[0], operands[1], o.Workers); err != nil {
 			return err
 		}
 		d := deviationOf(got, exact)

@@ -54,7 +54,7 @@ func TestAdders(t *testing.T) {
 	}
 	for _, way := range adders() {
 		var c [1]float32
-		require.NoError(t, way.multiply(c[:], ones, ones, 1))
+		require.NoError(t, way.multiply(t.Context(), c[:], ones, ones, 1))
 		require.Equal(t, float32(k), c[0], way.name)
 	}
 	small := &tensor.Tensor{Shape: []int{1, k}, Format: 0, Codes: make([]byte, k), Scales: []float32{1}}
@@ -65,7 +65,7 @@ func TestAdders(t *testing.T) {
 	got := make(map[string]float32)
 	for _, way := range adders() {
 		var c [1]float32
-		require.NoError(t, way.multiply(c[:], small, small, 1))
+		require.NoError(t, way.multiply(t.Context(), c[:], small, small, 1))
 		got[way.name] = c[0]
 	}
 	exact := float32(65536 + (k-1)/4096.0)
