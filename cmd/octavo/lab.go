@@ -11,28 +11,30 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 )
 
-const labLong = `Lab reproduces what is claimed of training in FP8. Each NAME is one experiment, made
-of octavo's own parts, and "all" is all of them, one after another:
+const labLong = `Lab tests what has been claimed of training in FP8. Each NAME is one experiment, made
+of octavo's own parts, and "all" does all of them, one after another:
 
 %s
 
-What came out is printed: the goals, each met or missed, and the findings. The
+What came out is printed: the goals, which are figures that the claim predicts, each
+met or missed, and the findings, which follow from the figures of this run. The
 directory given by --out receives for each experiment NAME.html, one page with
-plots, tables and what is needed to repeat it, and a NAME-....csv for each table;
+plots, tables and what is needed to repeat it, and for each table NAME-TABLE.csv;
 "all" also writes index.html.
 
 Models are small byte-level Llamas, trained on the source of the Go standard
 library, which the go command finds, or on --text. --activations names a
 safetensors file with the activations of a real model, [tokens, channels]:
-layers.N.gate and layers.N.up, and any others; without it the experiments use what
-they trained. The text is cut into pieces of 4096 bytes whose order the seed decides, so
-that the held-out end of it is like the rest.
+layers.N.gate and layers.N.up, and any others; without it the experiments use those
+of the models they train. The text is cut into pieces of 4096 bytes, which the seed
+puts in another order, so that the held-out end of the text is like the rest.
 
-"all" takes some 12 minutes on two processors with AVX-512; --short does smaller versions
-in a few seconds, which show that the experiments work and little more. Losses, codes
-and products do not depend on the machine or on --workers. Ctrl-C ends the run:
-experiments that were finished have been written, the one at work has not. The exit
-status is 0 whether goals were met or not; --json prints them for a program.`
+"all" takes some 12 minutes on two processors with AVX-512. --short does smaller
+versions in a few seconds, which show that the experiments work and little more: some
+goals are out of their reach. Losses, codes and products do not depend on the machine
+or on --workers. Ctrl-C ends the run: experiments that were finished have been
+written, the one at work has not. The exit status is 0 whether goals were met or not;
+--json prints them for a program.`
 
 const labExample = `  octavo lab parity
   octavo lab accumulation --seed 7 -o lab-out
@@ -49,7 +51,7 @@ func newLabCommand() *cobra.Command {
 	o := lab.Options{Seed: 1}
 	cmd := &cobra.Command{
 		Use:     "lab NAME",
-		Short:   "Reproduce what is claimed of FP8 training",
+		Short:   "Test what has been claimed of FP8 training",
 		Long:    fmt.Sprintf(labLong, labNames()),
 		Example: labExample,
 		Args:    oneExperiment,

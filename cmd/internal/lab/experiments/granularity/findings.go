@@ -36,7 +36,7 @@ func (g *study) amaxFindings() []report.Finding {
 	zeros := most(scaling.Gradient, func(s amaxSummary) float64 { return s.zeros })
 	clamped := most(scaling.Gradient, func(s amaxSummary) float64 { return s.clamped })
 	return []report.Finding{
-		report.NewFinding(fmt.Sprintf("Over a step the largest amax of a block is 2^%.1f times the smallest in %s, the gradient where they differ most, 2^%.1f in %s, that input, and 2^%.1f in %s, that weight (medians over steps).",
+		report.NewFinding(fmt.Sprintf("In a step the largest amax of a block is up to 2^%.1f times the smallest among gradients (%s), 2^%.1f among inputs (%s) and 2^%.1f among weights (%s); medians over steps.",
 			gradient.binades, shortName(gradient.name), input.binades, shortName(input.name), weight.binades, shortName(weight.name)),
 			report.If(gradient.binades > max(input.binades, weight.binades),
 				"Blocks differ most in gradients.",
@@ -67,8 +67,8 @@ func (g *study) delayedFindings() []report.Finding {
 		report.NewFinding(fmt.Sprintf("A block's amax over that of the last step goes %s and %s, where another token takes its place in each step, and %s, whose values stay where they are (98 %% of blocks).",
 			of(product), of(gradient), of(weight)),
 			report.If(most > roomInE4M3,
-				fmt.Sprintf("By the last step's scale E4M3 holds %.3f times the last amax: of inputs and gradients a block may well be beyond it.", roomInE4M3),
-				fmt.Sprintf("By the last step's scale E4M3 holds %.3f times the last amax, which is enough.", roomInE4M3))),
+				fmt.Sprintf("The scale of the last step has room for %.3f times the amax of that step: blocks of inputs and gradients go beyond it.", roomInE4M3),
+				fmt.Sprintf("The scale of the last step has room for %.3f times the amax of that step, which is enough.", roomInE4M3))),
 		g.delayedFinding(product), g.delayedFinding(gradient),
 		g.longFinding(gradient),
 	}
@@ -77,7 +77,7 @@ func (g *study) delayedFindings() []report.Finding {
 // delayedFinding says what scales from the past cost an operand.
 func (g *study) delayedFinding(o *operand) report.Finding {
 	now, last, few, long := g.track(o, blockNow), g.track(o, blockLast), g.track(o, blockFew), g.track(o, blockLong)
-	return report.NewFinding(fmt.Sprintf("By scales of the last step %s of the blocks of %s saturate. Its SQNR is %s just in time, %s by scales of the last step, %s by those of the largest amax of %d steps, and %s by those of all steps.",
+	return report.NewFinding(fmt.Sprintf("Under the scales of the last step values saturate in %s of the blocks of %s. Its SQNR is %s just in time, %s under the scales of the last step, %s under those of the largest amax of %d steps, and %s under those of all steps.",
 		report.Percent(last.saturatedBlocks()), shortName(o.name), report.Decibels(now.sqnr()), report.Decibels(last.sqnr()), report.Decibels(few.sqnr()), fewSteps, report.Decibels(long.sqnr())),
 		report.If(now.sqnr()-last.sqnr() > bitOfMantissa, "The last step's scales cost more than a bit of mantissa.", "The last step's scales cost less than a bit of mantissa."))
 }
@@ -88,13 +88,13 @@ const bitOfMantissa = 6
 // longFinding says what a long history leaves of small blocks.
 func (g *study) longFinding(o *operand) report.Finding {
 	block, last, now, whole := g.track(o, blockLong), g.track(o, blockLast), g.track(o, blockNow), g.track(o, tensorNow)
-	return report.NewFinding(fmt.Sprintf("By the largest of all steps %s of the values of %s saturate, against %s by the last step's, and %s of its nonzero values become 0, against %s just in time by block and %s just in time by tensor.",
+	return report.NewFinding(fmt.Sprintf("Under scales of the largest amax of all steps %s of the values of %s saturate, against %s under those of the last step, and %s of its nonzero values become 0, against %s just in time by block and %s just in time by tensor.",
 		report.Percent(block.saturatedShare()), shortName(o.name), report.Percent(last.saturatedShare()), report.Percent(block.flushedShare()),
 		report.Percent(now.flushedShare()), report.Percent(whole.flushedShare())),
 		report.If(block.saturatedShare() < last.saturatedShare(), "A long history saturates less than a short one.", "A long history saturates no less than a short one."),
 		report.If(block.flushedShare() > now.flushedShare() && block.flushedShare() >= whole.flushedShare(),
 			"But with it a block's scale flushes as much as its tensor's would: nothing is left of what small blocks are for.",
-			"With it a block's scale flushes no more than just in time, or less than its tensor's would: small blocks still serve."))
+			"With it a block's scale flushes no more than just in time, or less than its tensor's would: small blocks still help."))
 }
 
 // recipeFindings say what granularity and arithmetic are worth.

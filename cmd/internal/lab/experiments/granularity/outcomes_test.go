@@ -64,7 +64,7 @@ func TestSentencesFollow(t *testing.T) {
 		}
 		return 1.5 * random
 	})
-	labtest.NotSaid(t, still, "Blocks differ most in gradients", "so that its query has no gradient", "may well be beyond it", "cost more than a bit",
+	labtest.NotSaid(t, still, "Blocks differ most in gradients", "so that its query has no gradient", "gradients go beyond it", "cost more than a bit",
 		"nothing is left of what small blocks are for", "A long history saturates less", "they are below 2^-10", "Rounding it up is better")
 	// Blocks that change places, of which every one has been the largest; queries without a
 	// gradient.

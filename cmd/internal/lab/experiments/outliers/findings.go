@@ -44,8 +44,8 @@ func (s *study) delayedFinding(after func(step int) bool) report.Finding {
 		delayed.saturatedSteps(), len(delayed.steps), report.Percent(delayed.largest(anyStep, saturatedOf)), delayed.largest(anyStep, stepFigures.reach),
 		lost, delayed.largestGap(fp32, after), delayed.lastGap(fp32)),
 		report.If(lost > lossFailed,
-			"What it cuts off costs more than FP8 training is allowed.",
-			"What it cuts off costs no more here than FP8 training is allowed."),
+			fmt.Sprintf("What it cuts off costs more than twice the %v %% that FP8 training is allowed to lose.", lossAllowed),
+			fmt.Sprintf("What it cuts off costs less here than twice the %v %% that FP8 training is allowed to lose.", lossAllowed)),
 		report.If(flushed > flushedBefore,
 			fmt.Sprintf("Once the scale has seen the outliers, its margin is above them, and %s of the values are flushed to zero, against %s before.", report.Percent(flushed), report.Percent(flushedBefore)),
 			fmt.Sprintf("Once the scale has seen the outliers, no more values are flushed to zero than before: %s, against %s.", report.Percent(flushed), report.Percent(flushedBefore))))
@@ -58,7 +58,7 @@ func (s *study) smoothedFinding(after func(step int) bool) report.Finding {
 	return report.NewFinding(fmt.Sprintf("Smooth-SwiGLU per channel reaches %.2f times what its scale holds, and its loss is at most %+.2f %% above FP32 in all steps. Per token it reaches %.2f times what its scale holds, and its loss is at most %+.2f %% above FP32 while scales are late and %+.2f %% afterwards. %s of the values are flushed per token, and %s per channel.",
 		channel.largest(anyStep, stepFigures.reach), gap, token.largest(anyStep, stepFigures.reach), token.largestGap(fp32, s.plan.late), token.largestGap(fp32, after),
 		report.Percent(byToken), report.Percent(byChannel)),
-		report.If(gap <= lossAllowed, "Per channel, it does without the loss that FP8 training is not allowed.", "Per channel, it costs more than FP8 training is allowed."),
+		report.If(gap <= lossAllowed, "Per channel it loses no more than FP8 training is allowed.", "Per channel it loses more than FP8 training is allowed."),
 		report.If(byToken > byChannel,
 			"Per token more is flushed: all channels share a token's scale.",
 			"Per token no more is flushed."))
@@ -86,8 +86,8 @@ func (s *study) noiseFinding() report.Finding {
 	return report.NewFinding(fmt.Sprintf("In the steps shown the held-out loss of FP32 itself goes from %.3f to %.3f at most, and with scales just in time, of the tensor and of blocks, it differs from that by at most %+.2f and %+.2f %%.",
 		first, most, s.runs[currentRun].largestGap(fp32, anyStep), s.runs[blockRun].largestGap(fp32, anyStep)),
 		report.If(most > 1.001*first,
-			"FP32 minds the outliers too: a step moves the shrunken columns as far as all others.",
-			"FP32 does not mind the outliers."))
+			"So the outliers disturb FP32 too: a step moves the shrunken columns as far as all others.",
+			"So the outliers do not disturb FP32."))
 }
 
 func (s *study) jumpFinding() report.Finding {
