@@ -205,7 +205,7 @@ func TestKeptAmax(t *testing.T) {
 		seen := map[string]scaling.Float{}
 		for name, h := range m.ScalingState().Histories.Histories {
 			if strings.HasSuffix(name, ".input weight-gradient") {
-				seen[name] = h.Current
+				seen[name] = h.Blocks[0].Current
 			}
 		}
 		return seen

@@ -54,13 +54,9 @@ func (m *Llama) EndStep() {
 // an infinite amax does not stay in a history. With just-in-time scales it does
 // nothing. Stochastic rounding does not use the numbers of its backward passes again.
 func (m *Llama) DropStep() error {
-	s := m.ScalingState()
-	for name, h := range s.Histories.Histories {
-		h.Current = 0
-		s.Histories.Histories[name] = h
+	m.histories.DropStep()
+	for _, b := range m.blocks {
+		b.mlp.smoother.DropStep()
 	}
-	for i := range s.Smoothers {
-		s.Smoothers[i].Current = nil
-	}
-	return m.RestoreScaling(s)
+	return nil
 }

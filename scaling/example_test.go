@@ -66,7 +66,7 @@ func ExampleHistories() {
 		if err := scaling.Quantize(context.Background(), x, src, scaling.Quantizer{Recipe: recipe, History: history}); err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("multiplied by %v: % x\n", history.Scale().Multiplier, x.Codes)
+		fmt.Printf("multiplied by %v: % x\n", history.Scale(0).Multiplier, x.Codes)
 		histories.Update()
 	}
 	text, err := json.Marshal(histories.State())
@@ -78,7 +78,7 @@ func ExampleHistories() {
 	// multiplied by 1: 38 40
 	// multiplied by 224: 76 7e
 	// multiplied by 112: 6e 6e
-	// {"version":1,"step":3,"histories":{"layers.0.input":{"format":"E4M3","scale":112,"current":0,"past":[1,4]}}}
+	// {"version":2,"step":3,"histories":{"layers.0.input":{"format":"E4M3","block":"tensor","grid":[1,1],"blocks":[{"scale":112,"current":0,"past":[1,4]}]}}}
 }
 
 // Two workers, each with its part of the batch.
@@ -89,13 +89,13 @@ func ExampleMerge() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		h.Observe(amax)
+		h.Observe(0, amax)
 		return histories.State()
 	}
 	merged, err := scaling.Merge(worker(3), worker(14))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(merged.Histories["x"].Current)
+	fmt.Println(merged.Histories["x"].Blocks[0].Current)
 	// Output: 14
 }

@@ -36,20 +36,20 @@ func TestHistoryGoesWithItsRecipe(t *testing.T) {
 	var other scaling.Histories
 	require.NoError(t, other.Restore(state))
 	_, err = other.Get("dy", narrow)
-	require.ErrorContains(t, err, `state of "dy" is of E5M2, its history is of E4M3`)
+	require.ErrorContains(t, err, `state of "dy" is of E5M2 tensor, its history is of E4M3 tensor`)
 
 	var live scaling.Histories
 	kept, err := live.Get("dy", narrow)
 	require.NoError(t, err)
-	kept.Observe(7)
+	kept.Observe(0, 7)
 	before := live.State()
 	require.ErrorContains(t, live.Restore(state), `state of "dy" is of E5M2`)
 	require.Equal(t, before, live.State())
 
 	_, err = scaling.Merge(state, before)
-	require.ErrorContains(t, err, `worker 1: scaling: state of "dy" is of E4M3, that of workers before is of E5M2`)
+	require.ErrorContains(t, err, `worker 1: scaling: state of "dy" is of E4M3 in 1x1 blocks of tensor, that of workers before is of E5M2 in 1x1 blocks of tensor`)
 
-	state.Histories["dy"] = scaling.HistoryState{Format: 9, Scale: 1}
+	state.Histories["dy"] = scaling.HistoryState{Format: 9}
 	require.ErrorContains(t, state.Check(), `state of "dy": unknown format Format(9)`)
 }
 

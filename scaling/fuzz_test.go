@@ -47,9 +47,16 @@ func FuzzState(f *testing.F) {
 			t.Fatal(err)
 		}
 		for name, want := range s.Histories {
-			h, err := hs.Get(name, delayed(3))
-			if err != nil || h.Scale().Multiplier != float32(want.Scale) {
-				t.Fatalf("%q: scale %v, want %v, %v", name, h.Scale(), want.Scale, err)
+			r := delayed(3)
+			r.Format, r.Block = want.Format, want.Block
+			h, err := hs.Get(name, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, b := range want.Blocks {
+				if h.Scale(i).Multiplier != float32(b.Scale) {
+					t.Fatalf("%q: scale %v, want %v", name, h.Scale(i), b.Scale)
+				}
 			}
 			h.Update()
 			if err := hs.State().Check(); err != nil {

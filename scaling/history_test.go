@@ -72,8 +72,8 @@ func (s *simulation) update() {
 }
 
 // compare checks a saved history and its scale against the simulation.
-func (s *simulation) compare(h *scaling.History, saved scaling.HistoryState) error {
-	if got, want := h.Scale(), (fp8.Scale{Stored: 1 / s.scale, Multiplier: s.scale}); got != want {
+func (s *simulation) compare(h *scaling.History, saved scaling.BlockState) error {
+	if got, want := h.Scale(0), (fp8.Scale{Stored: 1 / s.scale, Multiplier: s.scale}); got != want {
 		return fmt.Errorf("scale is %+v, want %+v", got, want)
 	}
 	if float32(saved.Scale) != s.scale || float32(saved.Current) != s.history[0] || len(saved.Past) != len(s.history)-1 {
@@ -136,7 +136,7 @@ func simulate(r *rand.Rand, recipe scaling.Recipe) error {
 	for step := range steps {
 		for range r.IntN(3) {
 			amax := anyAmax(r)
-			h.Observe(amax)
+			h.Observe(0, amax)
 			want.observe(amax)
 		}
 		hs.Update()
@@ -144,7 +144,7 @@ func simulate(r *rand.Rand, recipe scaling.Recipe) error {
 		if recipe.Delayed.Length > 100 && step%37 != 0 {
 			continue
 		}
-		if err := want.compare(h, hs.State().Histories["x"]); err != nil {
+		if err := want.compare(h, hs.State().Histories["x"].Blocks[0]); err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
 	}
@@ -162,15 +162,15 @@ func TestUnusedStep(t *testing.T) {
 		h, err := hs.Get("x", scaling.Recipe{Profile: scaling.TEDelayed, Delayed: scaling.Delayed{Length: 2, Algorithm: algorithm}})
 		require.NoError(t, err)
 		for _, amax := range []float32{64, 7} {
-			h.Observe(amax)
+			h.Observe(0, amax)
 			hs.Update()
 		}
 		want := map[scaling.AmaxAlgorithm]float32{scaling.AmaxMax: 7, scaling.AmaxMostRecent: 64}[algorithm]
-		require.Equal(t, want, h.Scale().Multiplier)
+		require.Equal(t, want, h.Scale(0).Multiplier)
 		before := hs.State()
 		for _, amax := range []float32{0, float32(math.NaN())} {
 			hs.Update()
-			h.Observe(amax)
+			h.Observe(0, amax)
 			hs.Update()
 		}
 		require.Equal(t, before.Histories, hs.State().Histories)
@@ -185,25 +185,23 @@ func TestRestoredNaN(t *testing.T) {
 	for algorithm, want := range map[scaling.AmaxAlgorithm]float32{scaling.AmaxMax: 448 / 8, scaling.AmaxMostRecent: 3} {
 		for _, past := range [][]scaling.Float{{8, nan, 2}, {nan, 8, nan}} {
 			var hs scaling.Histories
-			require.NoError(t, hs.Restore(scaling.State{Version: 1, Histories: map[string]scaling.HistoryState{
-				"x": {Scale: 3, Current: nan, Past: past},
-			}}))
+			require.NoError(t, hs.Restore(state(0, map[string]oneBlock{"x": {Scale: 3, Current: nan, Past: past}})))
 			h, err := hs.Get("x", scaling.Recipe{Profile: scaling.TEDelayed, Delayed: scaling.Delayed{Length: 4, Algorithm: algorithm}})
 			require.NoError(t, err)
 			hs.Update()
-			require.Equal(t, want, h.Scale().Multiplier)
-			got := hs.State().Histories["x"]
+			require.Equal(t, want, h.Scale(0).Multiplier)
+			got := hs.State().Histories["x"].Blocks[0]
 			require.Equal(t, scaling.Float(0), got.Current)
 			require.True(t, got.Past[0] != got.Past[0])
 		}
 	}
 	// Any number takes its place.
 	var hs scaling.Histories
-	require.NoError(t, hs.Restore(scaling.State{Version: 1, Histories: map[string]scaling.HistoryState{"x": {Scale: 3, Current: nan}}}))
+	require.NoError(t, hs.Restore(state(0, map[string]oneBlock{"x": {Scale: 3, Current: nan}})))
 	h := history(t, &hs, "x", 1)
-	h.Observe(4)
+	h.Observe(0, 4)
 	hs.Update()
-	require.Equal(t, float32(448/4), h.Scale().Multiplier)
+	require.Equal(t, float32(448/4), h.Scale(0).Multiplier)
 }
 
 // TestExtremeScale checks both ends of the range of a scale: it stays one that
@@ -222,9 +220,9 @@ func TestExtremeScale(t *testing.T) {
 		var hs scaling.Histories
 		h, err := hs.Get("x", scaling.Recipe{Profile: scaling.TEDelayed, Delayed: scaling.Delayed{Margin: c.margin}})
 		require.NoError(t, err)
-		h.Observe(c.amax)
+		h.Observe(0, c.amax)
 		hs.Update()
-		require.Equal(t, c.want, h.Scale().Multiplier)
+		require.Equal(t, c.want, h.Scale(0).Multiplier)
 		require.NoError(t, hs.State().Check())
 	}
 }
@@ -232,7 +230,7 @@ func TestExtremeScale(t *testing.T) {
 func TestNewHistory(t *testing.T) {
 	h, err := scaling.NewHistory(scaling.TEDelayed.Recipe(scaling.Weight))
 	require.NoError(t, err)
-	require.Equal(t, fp8.Scale{Stored: 1, Multiplier: 1}, h.Scale())
+	require.Equal(t, fp8.Scale{Stored: 1, Multiplier: 1}, h.Scale(0))
 	_, err = scaling.NewHistory(scaling.Default(scaling.Input))
 	require.EqualError(t, err, "scaling: recipe te-block-pow2 E4M3 1x128 is not delayed and has no history")
 	var hs scaling.Histories
@@ -249,7 +247,7 @@ func TestNewHistory(t *testing.T) {
 	again, err := hs.Get("w", scaling.Recipe{Profile: scaling.TEDelayed})
 	require.NoError(t, err)
 	require.Same(t, first, again)
-	require.Len(t, hs.State().Histories["w"].Past, scaling.DefaultLength-1)
+	require.Len(t, hs.State().Histories["w"].Blocks[0].Past, scaling.DefaultLength-1)
 }
 
 // TestDelayedQuantize runs the steps of a tensor: each is encoded with the scale
@@ -282,7 +280,7 @@ func TestDelayedQuantize(t *testing.T) {
 
 	// An empty tensor has no amax.
 	require.NoError(t, scaling.Quantize(t.Context(), tensorOf(0, 4), []float32{}, q))
-	before := h.Scale()
+	before := h.Scale(0)
 	h.Update()
-	require.Equal(t, before, h.Scale())
+	require.Equal(t, before, h.Scale(0))
 }

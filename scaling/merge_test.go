@@ -20,31 +20,31 @@ func merge(t testing.TB, states ...scaling.State) scaling.State {
 
 func TestMerge(t *testing.T) {
 	nan, inf := scaling.Float(math.NaN()), scaling.Float(math.Inf(1))
-	a := scaling.State{Version: 1, Step: 5, Histories: map[string]scaling.HistoryState{
+	a := state(5, map[string]oneBlock{
 		"both":   {Scale: 2, Current: 1, Past: []scaling.Float{5, 0, nan, 1, inf, nan}},
 		"first":  {Scale: 7, Current: 3, Past: []scaling.Float{9}},
 		"longer": {Scale: 1, Current: nan, Past: []scaling.Float{1, 2, 3, 4}},
-	}}
-	b := scaling.State{Version: 1, Step: 6, Histories: map[string]scaling.HistoryState{
+	})
+	b := state(6, map[string]oneBlock{
 		"both":   {Scale: 0.5, Current: 4, Past: []scaling.Float{1, 2, 3, nan, 3, inf}},
 		"longer": {Scale: 3, Current: 2, Past: []scaling.Float{2}},
 		"second": {Scale: 8, Current: inf},
-	}}
-	want := scaling.State{Version: 1, Step: 6, Histories: map[string]scaling.HistoryState{
+	})
+	want := state(6, map[string]oneBlock{
 		"both":   {Scale: 0.5, Current: 4, Past: []scaling.Float{5, 2, nan, nan, inf, nan}},
 		"first":  {Scale: 7, Current: 3, Past: []scaling.Float{9}},
 		"longer": {Scale: 1, Current: nan, Past: []scaling.Float{2, 2, 3, 4}},
 		"second": {Scale: 8, Current: inf, Past: []scaling.Float{}},
-	}}
+	})
 	beforeA, beforeB := bitwise(a), bitwise(b)
 	got := merge(t, a, b)
 	require.Equal(t, bitwise(want), bitwise(got))
-	got.Histories["first"].Past[0]++
-	got.Histories["both"].Past[0]++
+	got.Histories["first"].Blocks[0].Past[0]++
+	got.Histories["both"].Blocks[0].Past[0]++
 	require.Equal(t, beforeA, bitwise(a), "an argument has changed")
 	require.Equal(t, beforeB, bitwise(b), "an argument has changed")
 
-	require.Equal(t, `{"version":1,"step":0,"histories":{}}`, bitwise(merge(t)))
+	require.Equal(t, `{"version":2,"step":0,"histories":{}}`, bitwise(merge(t)))
 	require.Equal(t, bitwise(a), bitwise(merge(t, a)))
 }
 
@@ -52,16 +52,16 @@ func TestMerge(t *testing.T) {
 func TestMergeLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	random := func() scaling.State {
-		s := scaling.State{Version: 1, Step: r.Int64N(10), Histories: map[string]scaling.HistoryState{}}
+		s := scaling.State{Version: scaling.StateVersion, Step: r.Int64N(10), Histories: map[string]scaling.HistoryState{}}
 		for _, name := range []string{"a", "b", "c"} {
 			if r.IntN(4) == 0 {
 				continue
 			}
-			h := scaling.HistoryState{Scale: scaling.Float(edgeAmax(r)), Current: scaling.Float(anyAmax(r)), Past: []scaling.Float{}}
+			h := oneBlock{Scale: scaling.Float(edgeAmax(r)), Current: scaling.Float(anyAmax(r)), Past: []scaling.Float{}}
 			for range r.IntN(5) {
 				h.Past = append(h.Past, scaling.Float(anyAmax(r)))
 			}
-			s.Histories[name] = h
+			s.Histories[name] = h.history()
 		}
 		return s
 	}
@@ -97,8 +97,8 @@ func TestMergeEveryStep(t *testing.T) {
 					require.NoError(t, err)
 					if r.IntN(3) > 0 {
 						amax := anyAmax(r)
-						h.Observe(amax)
-						one.Observe(amax)
+						h.Observe(0, amax)
+						one.Observe(0, amax)
 					}
 				}
 				states[w] = workers[w].State()
@@ -129,8 +129,8 @@ func TestMergeOnce(t *testing.T) {
 				one, err := single.Get("a", recipe)
 				require.NoError(t, err)
 				amax := edgeAmax(r)
-				h.Observe(amax)
-				one.Observe(amax)
+				h.Observe(0, amax)
+				one.Observe(0, amax)
 				workers[w].Update()
 				states[w] = workers[w].State()
 			}

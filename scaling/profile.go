@@ -1,11 +1,11 @@
 package scaling
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -94,7 +94,7 @@ func (p Profile) unknown() error {
 	for i := range profiles {
 		names[i] = string(profiles[i].profile)
 	}
-	return fmt.Errorf("scaling: unknown profile %q: want one of %s", string(p), strings.Join(names, ", "))
+	return sentinel.Errorf(ErrRecipe, "scaling: unknown profile %q: want one of %s", string(p), strings.Join(names, ", "))
 }
 
 // traits returns what p fixes, or nil for an unknown profile.
@@ -128,8 +128,10 @@ func (p Profile) Delayed() bool { t := p.traits(); return t != nil && t.delayed 
 func (p Profile) E8M0() bool { t := p.traits(); return t != nil && t.e8m0 }
 
 // Block returns the block that p gives a tensor of the given role: the zero
-// Block, one scale for the tensor, for an unknown profile.
+// Block, one scale for the tensor, for an unknown profile. It panics if the role is
+// unknown.
 func (p Profile) Block(role Role) tensor.Block {
+	role.mustBeKnown()
 	t := p.traits()
 	switch {
 	case t == nil:

@@ -79,17 +79,16 @@ func TestDefault(t *testing.T) {
 func TestRecipeCheck(t *testing.T) {
 	nan := float32(math.NaN())
 	for want, r := range map[string]scaling.Recipe{
-		`scaling: recipe te-block-pow2 Format(4) tensor: unknown format`:                                                                {Format: 4},
-		`scaling: recipe deepseek: block -1x2 has a negative extent`:                                                                    {Profile: "deepseek", Block: tensor.Block{Rows: -1, Cols: 2}},
-		`scaling: recipe te-delayed E4M3 1x128: a delayed scale belongs to a whole tensor: use block tensor, or a just-in-time profile`: {Profile: "te-delayed", Block: tensor.Block{Rows: 1, Cols: 128}},
-		`scaling: recipe te-block E5M2 row: epsilon -1: want a finite number that is not negative`:                                      {Profile: "te-block", Format: fp8.E5M2, Block: tensor.Block{Rows: 1}, Epsilon: -1},
-		`scaling: recipe te-block E4M3 tensor: epsilon NaN: want a finite number that is not negative`:                                  {Profile: "te-block", Epsilon: nan},
-		`scaling: recipe te-block E4M3 tensor: epsilon +Inf: want a finite number that is not negative`:                                 {Profile: "te-block", Epsilon: float32(math.Inf(1))},
-		`scaling: history of -1 steps: want 1 to 1048576, or 0 for 1024`:                                                                {Delayed: scaling.Delayed{Length: -1}},
-		`scaling: history of 1048577 steps: want 1 to 1048576, or 0 for 1024`:                                                           {Delayed: scaling.Delayed{Length: 1<<20 + 1}},
-		`scaling: margin 127: want -126 to 126`:                                                                                         {Delayed: scaling.Delayed{Margin: 127}},
-		`scaling: margin -127: want -126 to 126`:                                                                                        {Delayed: scaling.Delayed{Margin: -127}},
-		`scaling: unknown amax algorithm 2`:                                                                                             {Delayed: scaling.Delayed{Algorithm: 2}},
+		`scaling: recipe te-block-pow2 Format(4) tensor: unknown format`:                                {Format: 4},
+		`scaling: recipe deepseek: block -1x2 has a negative extent`:                                    {Profile: "deepseek", Block: tensor.Block{Rows: -1, Cols: 2}},
+		`scaling: recipe te-block E5M2 row: epsilon -1: want a finite number that is not negative`:      {Profile: "te-block", Format: fp8.E5M2, Block: tensor.Block{Rows: 1}, Epsilon: -1},
+		`scaling: recipe te-block E4M3 tensor: epsilon NaN: want a finite number that is not negative`:  {Profile: "te-block", Epsilon: nan},
+		`scaling: recipe te-block E4M3 tensor: epsilon +Inf: want a finite number that is not negative`: {Profile: "te-block", Epsilon: float32(math.Inf(1))},
+		`scaling: history of -1 steps: want 1 to 1048576, or 0 for 1024`:                                {Delayed: scaling.Delayed{Length: -1}},
+		`scaling: history of 1048577 steps: want 1 to 1048576, or 0 for 1024`:                           {Delayed: scaling.Delayed{Length: 1<<20 + 1}},
+		`scaling: margin 127: want -126 to 126`:                                                         {Delayed: scaling.Delayed{Margin: 127}},
+		`scaling: margin -127: want -126 to 126`:                                                        {Delayed: scaling.Delayed{Margin: -127}},
+		`scaling: unknown amax algorithm 2: want one of max, most-recent`:                               {Delayed: scaling.Delayed{Algorithm: 2}},
 	} {
 		require.EqualError(t, r.Check(), want)
 		x := tensorOf(2)

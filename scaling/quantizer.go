@@ -37,11 +37,11 @@ func (q *Quantizer) Check() error {
 
 // Quantize encodes src into t under q's recipe. t brings its Name and Shape;
 // its Format and Block become the recipe's, and its codes and scales are
-// overwritten and reused as [tensor.Quantize] does. A delayed recipe encodes
-// with the scale its history gave, and records this tensor's amax for later.
+// overwritten and reused as [tensor.Quantize] does. A delayed recipe encodes each
+// block with the scale its history gave, and records the block's amax for later.
 //
-// It returns an error, and changes nothing, if t is nil, q does not pass its Check
-// or t's shape is invalid; it panics if src is not of t's length. If ctx ends
+// It returns an error, and changes nothing, if t is nil, q does not pass its Check,
+// t's shape is invalid or has another grid of blocks than the history; it panics if src is not of t's length. If ctx ends
 // meanwhile it returns an error that wraps its cause; t's codes and scales, q's
 // Stats and what its History observed in this step are then unspecified.
 func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Quantizer) error {
@@ -53,6 +53,14 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 	}
 	v := *t
 	v.Format, v.Block = q.Recipe.Format, q.Recipe.Block
+	if err := v.CheckShape(); err != nil {
+		return err
+	}
+	if q.Recipe.Profile.Delayed() && len(src) == v.Len() {
+		if err := q.History.setTensor(&v); err != nil {
+			return err
+		}
+	}
 	err := tensor.Quantize(ctx, &v, src, tensor.Quantizer{
 		Scale:   q.scaleFunc(largest[T]()),
 		Policy:  q.Recipe.Policy,
@@ -81,9 +89,9 @@ func Scale[T fp8.Float](r Recipe, amax float32, nan bool) (fp8.Scale, error) {
 func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
 	tr := q.Recipe.Profile.traits()
 	if tr.delayed {
-		return func(_ int, amax float32, _ bool) fp8.Scale {
-			q.History.Observe(amax)
-			return q.History.Scale()
+		return func(block int, amax float32, _ bool) fp8.Scale {
+			q.History.Observe(block, amax)
+			return q.History.Scale(block)
 		}
 	}
 	l := q.Recipe.limits(source)

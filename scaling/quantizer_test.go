@@ -102,7 +102,7 @@ func TestQuantizeUnchanged(t *testing.T) {
 		require.Equal(t, []byte{1, 2, 3, 4}, x.Codes)
 	}
 	h.Update()
-	require.Equal(t, float32(1), h.Scale().Multiplier)
+	require.Equal(t, float32(1), h.Scale(0).Multiplier)
 }
 
 // reporter counts the calls of each kind.

@@ -5,16 +5,8 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
-)
-
-// Role is what a tensor is in a linear layer's products.
-type Role uint8
-
-const (
-	Input    Role = iota // activations
-	Weight               // parameters
-	Gradient             // of the output
 )
 
 // Recipe says how a tensor is quantized. The zero Recipe is E4M3 with one scale
@@ -54,15 +46,16 @@ func (r Recipe) Check() error {
 	case !r.Profile.Valid():
 		return r.Profile.unknown()
 	case !r.Format.Valid():
-		return fmt.Errorf("scaling: recipe %v: unknown format", r)
+		return sentinel.Errorf(fp8.ErrFormat, "scaling: recipe %v: unknown format", r)
 	case r.Block.Rows < 0 || r.Block.Cols < 0:
-		return fmt.Errorf("scaling: recipe %s: block %dx%d has a negative extent", r.Profile, r.Block.Rows, r.Block.Cols)
-	case r.Profile.Delayed() && r.Block != tensor.Block{}:
-		return fmt.Errorf("scaling: recipe %v: a delayed scale belongs to a whole tensor: use block tensor, or a just-in-time profile", r)
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %s: block %dx%d has a negative extent", r.Profile, r.Block.Rows, r.Block.Cols)
 	case !(r.Epsilon >= 0) || !isFinite(r.Epsilon):
-		return fmt.Errorf("scaling: recipe %v: epsilon %v: want a finite number that is not negative", r, r.Epsilon)
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: epsilon %v: want a finite number that is not negative", r, r.Epsilon)
 	case r.Epsilon != 0 && !r.Profile.traits().epsilon:
-		return fmt.Errorf("scaling: recipe %v: epsilon %v: this arithmetic has none", r, r.Epsilon)
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: epsilon %v: this arithmetic has none", r, r.Epsilon)
+	}
+	if err := r.Policy.Check(); err != nil {
+		return fmt.Errorf("scaling: recipe %v: %w", r, err)
 	}
 	return r.Delayed.check()
 }

@@ -1,66 +1,21 @@
 package scaling
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Histories are the histories of a model's tensors by name: the scaling state
-// that a checkpoint has to hold. The zero value is empty and ready to use. Not
-// safe for concurrent use.
-type Histories struct {
-	step  int64
-	named map[string]*History
-	saved map[string]HistoryState // restored and not asked for yet
-}
-
-// Get returns the history of the named tensor, which it makes, or takes from
-// the restored state, when it is asked for first. It is an error if r is not a
-// delayed recipe, or not that of the history that is there.
-func (hs *Histories) Get(name string, r Recipe) (*History, error) {
-	h, err := NewHistory(r)
-	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", name, err)
-	}
-	if known := hs.named[name]; known != nil {
-		if err := known.checkRecipe(r); err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", name, err)
-		}
-		return known, nil
-	}
-	if s, ok := hs.saved[name]; ok {
-		if err := h.checkState(name, s); err != nil {
-			return nil, err
-		}
-		h.restore(s)
-		delete(hs.saved, name)
-	}
-	if hs.named == nil {
-		hs.named = make(map[string]*History)
-	}
-	hs.named[name] = h
-	return h, nil
-}
-
-// Update ends the step of every history.
-func (hs *Histories) Update() {
-	hs.step++
-	for _, h := range hs.named {
-		h.Update()
-	}
-}
-
-// Step returns the number of updates.
-func (hs *Histories) Step() int64 { return hs.step }
-
-// StateVersion is the version of [State] that this package writes and reads.
-const StateVersion = 1
+// StateVersion is the version of [State] that this package writes. It reads 1 as
+// well, whose histories are all of whole tensors.
+const StateVersion = 2
 
 // State is what [Histories] save: plain data, to be kept as JSON.
 type State struct {
@@ -71,102 +26,113 @@ type State struct {
 
 // HistoryState is the saved state of one [History].
 type HistoryState struct {
-	Format  fp8.Format `json:"format"`
-	Scale   Float      `json:"scale"`   // what values are multiplied by
-	Current Float      `json:"current"` // amax of the step that has not ended
-	Past    []Float    `json:"past"`    // amax of the steps before it, newest first
+	Format fp8.Format   `json:"format"`
+	Block  tensor.Block `json:"block"`
+	Grid   [2]int       `json:"grid"` // rows and columns of blocks; 0 and 0 if not known yet
+	Blocks []BlockState `json:"blocks"`
 }
 
-// Float is a float32 that survives JSON to the bit but for a NaN's payload:
-// NaN and infinities, which JSON lacks, are written as strings.
-type Float float32
-
-// MarshalJSON implements [json.Marshaler].
-func (f Float) MarshalJSON() ([]byte, error) {
-	text := strconv.FormatFloat(float64(f), 'g', -1, 32)
-	if !isFinite(float32(f)) {
-		text = strconv.Quote(text)
-	}
-	return []byte(text), nil
+// BlockState is the saved history of one block of a tensor, or of all of it.
+type BlockState struct {
+	Scale   Float   `json:"scale"`   // what values are multiplied by
+	Current Float   `json:"current"` // amax of the step that has not ended
+	Past    []Float `json:"past"`    // amax of the steps before it, newest first
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (f *Float) UnmarshalJSON(data []byte) error {
-	text := string(data)
-	var quoted string
-	if json.Unmarshal(data, &quoted) == nil {
-		text = quoted
+// UnmarshalJSON implements [json.Unmarshaler]. It reads this version and version 1.
+func (s *State) UnmarshalJSON(data []byte) error {
+	var of struct {
+		Version int `json:"version"`
 	}
-	v, err := strconv.ParseFloat(text, 32)
-	if err != nil {
-		return fmt.Errorf("scaling: %s is not a float32", data)
-	}
-	*f = Float(v)
-	return nil
-}
-
-// State returns a copy of the state of all histories.
-func (hs *Histories) State() State {
-	s := State{Version: StateVersion, Step: hs.step, Histories: make(map[string]HistoryState)}
-	for name, h := range hs.named {
-		s.Histories[name] = h.state()
-	}
-	for name, saved := range hs.saved {
-		s.Histories[name] = saved.clone()
-	}
-	return s
-}
-
-// Restore replaces the state of all histories, those that were handed out before
-// included, by a saved one. A history that the state lacks becomes empty. One
-// whose length has changed meanwhile keeps its newest steps; steps it never had
-// count as 0. It returns an error, and changes nothing, if the state does not
-// pass [State.Check] or is of another format.
-func (hs *Histories) Restore(s State) error {
-	if err := s.Check(); err != nil {
+	if err := json.Unmarshal(data, &of); err != nil || string(data) == "null" {
 		return err
 	}
-	for _, name := range s.names() {
-		if h := hs.named[name]; h != nil {
-			if err := h.checkState(name, s.Histories[name]); err != nil {
-				return err
-			}
-		}
+	switch of.Version {
+	case 1:
+		return s.unmarshalVersion1(data)
+	case StateVersion:
+		type plain State // without this method
+		return unmarshalStrictly(data, (*plain)(s))
 	}
-	hs.step = s.Step
-	hs.saved = make(map[string]HistoryState, len(s.Histories))
-	for name, h := range s.Histories {
-		hs.saved[name] = h.clone()
+	return sentinel.Errorf(ErrVersion, "scaling: saved state of version %d: this package reads versions 1 and %d", of.Version, StateVersion)
+}
+
+// unmarshalVersion1 reads histories that are each that of a whole tensor.
+func (s *State) unmarshalVersion1(data []byte) error {
+	var v1 struct {
+		Version   int   `json:"version"`
+		Step      int64 `json:"step"`
+		Histories map[string]struct {
+			Format fp8.Format `json:"format"`
+			BlockState
+		} `json:"histories"`
 	}
-	for name, h := range hs.named {
-		h.restore(hs.saved[name])
-		delete(hs.saved, name)
+	if err := unmarshalStrictly(data, &v1); err != nil {
+		return err
+	}
+	*s = State{Version: StateVersion, Step: v1.Step, Histories: make(map[string]HistoryState, len(v1.Histories))}
+	for name, h := range v1.Histories {
+		s.Histories[name] = HistoryState{Format: h.Format, Grid: [2]int{1, 1}, Blocks: []BlockState{h.BlockState}}
 	}
 	return nil
 }
 
-// Check returns an error that names the first value, by tensor in alphabetical
-// order, that no history can have.
+func unmarshalStrictly(data []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(to)
+}
+
+// Check returns an error, [ErrVersion] or [ErrState], that names the first value, by
+// tensor in alphabetical order, that no history can have.
 func (s State) Check() error {
 	if s.Version != StateVersion {
-		return fmt.Errorf("scaling: state of version %d: this package reads version %d", s.Version, StateVersion)
+		return sentinel.Errorf(ErrVersion, "scaling: state of version %d: want %d", s.Version, StateVersion)
 	}
 	if s.Step < 0 {
-		return fmt.Errorf("scaling: state of step %d", s.Step)
+		return sentinel.Errorf(ErrState, "scaling: state of step %d", s.Step)
 	}
 	for _, name := range s.names() {
-		h := s.Histories[name]
-		if !h.Format.Valid() {
-			return fmt.Errorf("scaling: state of %q: unknown format %v", name, h.Format)
+		if err := s.Histories[name].check(name); err != nil {
+			return err
 		}
-		if !(h.Scale > 0) || !isFinite(float32(h.Scale)) {
-			return fmt.Errorf("scaling: state of %q: scale %v: want a finite number above 0", name, h.Scale)
+	}
+	return nil
+}
+
+func (s HistoryState) check(name string) error {
+	if err := checkGrid(name, s.Format, s.Block, s.Grid, len(s.Blocks)); err != nil {
+		return err
+	}
+	for i, b := range s.Blocks {
+		at := ""
+		if len(s.Blocks) > 1 {
+			at = fmt.Sprintf(" block (%d, %d):", i/s.Grid[1], i%s.Grid[1])
 		}
-		for i, a := range append([]Float{h.Current}, h.Past...) {
+		if !(b.Scale > 0) || !isFinite(float32(b.Scale)) {
+			return sentinel.Errorf(ErrState, "scaling: state of %q:%s scale %v: want a finite number above 0", name, at, b.Scale)
+		}
+		for i, a := range append([]Float{b.Current}, b.Past...) {
 			if a < 0 {
-				return fmt.Errorf("scaling: state of %q: amax of %d steps ago is %v: want no negative number", name, i, a)
+				return sentinel.Errorf(ErrState, "scaling: state of %q:%s amax of %d steps ago is %v: want no negative number", name, at, i, a)
 			}
 		}
+	}
+	return nil
+}
+
+// checkGrid checks what says of which blocks a history's numbers are.
+func checkGrid(name string, f fp8.Format, b tensor.Block, grid [2]int, blocks int) error {
+	rows, cols := grid[0], grid[1]
+	switch {
+	case !f.Valid():
+		return sentinel.Errorf(ErrState, "scaling: state of %q: unknown format %v", name, f)
+	case b.Rows < 0 || b.Cols < 0:
+		return sentinel.Errorf(ErrState, "scaling: state of %q: block %dx%d has a negative extent", name, b.Rows, b.Cols)
+	case rows < 0 || cols < 0 || rows == 0 != (cols == 0), b == tensor.Block{} && grid != [2]int{1, 1}:
+		return sentinel.Errorf(ErrState, "scaling: state of %q: a grid of %dx%d blocks of %v", name, rows, cols, b)
+	case cols > 0 && rows > blocks/cols || rows*cols != blocks:
+		return sentinel.Errorf(ErrState, "scaling: state of %q: a grid of %dx%d has %d blocks", name, rows, cols, blocks)
 	}
 	return nil
 }
@@ -175,50 +141,60 @@ func (s State) Check() error {
 func (s State) names() []string { return slices.Sorted(maps.Keys(s.Histories)) }
 
 func (s HistoryState) clone() HistoryState {
-	s.Past = slices.Clone(s.Past)
+	s.Blocks = slices.Clone(s.Blocks)
+	for i := range s.Blocks {
+		s.Blocks[i].Past = slices.Clone(s.Blocks[i].Past)
+	}
 	return s
 }
 
 func (h *History) state() HistoryState {
-	s := HistoryState{Format: h.format, Scale: Float(h.scale), Current: Float(h.amax[0]), Past: make([]Float, 0, len(h.amax)-1)}
-	for i := len(h.amax) - 1; i > 0; i-- {
-		s.Past = append(s.Past, Float(h.amax[i]))
+	s := HistoryState{Format: h.format, Block: h.block, Grid: [2]int{h.rows, h.cols}, Blocks: make([]BlockState, len(h.blocks))}
+	for i, b := range h.blocks {
+		past := make([]Float, 0, len(b.amax)-1)
+		for k := len(b.amax) - 1; k > 0; k-- {
+			past = append(past, Float(b.amax[k]))
+		}
+		s.Blocks[i] = BlockState{Scale: Float(b.scale), Current: Float(b.amax[0]), Past: past}
 	}
 	return s
 }
 
-// checkState makes sure that a saved state's scale is for h's format.
+// checkState makes sure that a saved state's scales are for h's format and blocks.
 func (h *History) checkState(name string, s HistoryState) error {
-	if s.Format != h.format {
-		return fmt.Errorf("scaling: state of %q is of %v, its history is of %v", name, s.Format, h.format)
+	if s.Format != h.format || s.Block != h.block {
+		return sentinel.Errorf(ErrHistory, "scaling: state of %q is of %v %v, its history is of %v %v", name, s.Format, s.Block, h.format, h.block)
 	}
 	return nil
 }
 
-// restore takes the zero state for that of an empty history.
+// restore replaces all of h.
 func (h *History) restore(s HistoryState) {
-	clear(h.amax)
-	h.scale, h.amax[0] = 1, float32(s.Current)
-	if s.Scale != 0 {
-		h.scale = float32(s.Scale)
-	}
-	for i, a := range s.Past[:min(len(s.Past), len(h.amax)-1)] {
-		h.amax[len(h.amax)-1-i] = float32(a)
+	h.setGrid(s.Grid[0], s.Grid[1])
+	for i, saved := range s.Blocks {
+		b := &h.blocks[i]
+		b.scale, b.amax[0] = float32(saved.Scale), float32(saved.Current)
+		for k, a := range saved.Past[:min(len(saved.Past), len(b.amax)-1)] {
+			b.amax[len(b.amax)-1-k] = float32(a)
+		}
 	}
 }
 
 // Merge returns the state of data-parallel workers as one. It is as if a single
 // worker had seen all of their tensors where states are merged before every
 // [Histories.Update], or every worker observed a finite amax above 0 of every
-// tensor in every step. Each amax becomes the largest, step by step counted from
+// block in every step. Where all states agree but for the current step,
+// [MergeAmaxes] does the same with far less to send.
+//
+// Each amax becomes the largest, block by block and step by step counted from
 // the newest; a NaN of any worker stays a NaN, so that it cannot hide behind
 // another's number, and [History.Update] then treats it. Each scale becomes the
-// smallest, the one that saturates nobody. A history that a worker lacks does
-// not count; the longest and the largest step win. Merge is commutative and
-// associative, and of one state it is a copy.
+// smallest, the one that saturates nobody. A history that a worker lacks, or whose
+// grid it does not know, does not count; the longest and the largest step win.
+// Merge is commutative and associative, and of one state it is a copy.
 //
-// It returns an error if a state does not pass [State.Check] or if workers have a
-// history in different formats.
+// It returns an error if a state does not pass [State.Check], and [ErrHistory] if
+// workers have a history in different formats, blocks or grids.
 func Merge(states ...State) (State, error) {
 	merged := State{Version: StateVersion, Histories: make(map[string]HistoryState)}
 	for i, s := range states {
@@ -227,9 +203,14 @@ func Merge(states ...State) (State, error) {
 		}
 		merged.Step = max(merged.Step, s.Step)
 		for _, name := range s.names() {
-			h, known := s.Histories[name], merged.Histories[name]
-			if known.Scale != 0 && known.Format != h.Format {
-				return State{}, fmt.Errorf("worker %d: scaling: state of %q is of %v, that of workers before is of %v", i, name, h.Format, known.Format)
+			h := s.Histories[name]
+			known, ok := merged.Histories[name]
+			if !ok {
+				merged.Histories[name] = mergeHistory(HistoryState{}, h)
+				continue
+			}
+			if err := checkSame(name, known.origin(), h.origin()); err != nil {
+				return State{}, fmt.Errorf("worker %d: %w", i, err)
 			}
 			merged.Histories[name] = mergeHistory(known, h)
 		}
@@ -237,12 +218,55 @@ func Merge(states ...State) (State, error) {
 	return merged, nil
 }
 
-// mergeHistory takes a zero a for one that is not there yet.
-func mergeHistory(a, b HistoryState) HistoryState {
-	if a.Scale == 0 {
-		a.Scale = Float(math.Inf(1))
+// origin is what the numbers of a history are of.
+type origin struct {
+	format fp8.Format
+	block  tensor.Block
+	grid   [2]int
+}
+
+func (s HistoryState) origin() origin { return origin{s.Format, s.Block, s.Grid} }
+
+func (o origin) String() string {
+	return fmt.Sprintf("%v in %dx%d blocks of %v", o.format, o.grid[0], o.grid[1], o.block)
+}
+
+// checkSame checks that two workers' histories are of the same blocks; one may not
+// know its grid yet.
+func checkSame(name string, known, o origin) error {
+	if known.format != o.format || known.block != o.block || known.grid != o.grid && known.grid[0] != 0 && o.grid[0] != 0 {
+		return sentinel.Errorf(ErrHistory, "scaling: state of %q is of %v, that of workers before is of %v", name, o, known)
 	}
-	m := HistoryState{Format: b.Format, Scale: min(a.Scale, b.Scale), Current: max(a.Current, b.Current)}
+	return nil
+}
+
+// mergeHistory merges histories that pass checkSame. A zero a is no history.
+func mergeHistory(a, b HistoryState) HistoryState {
+	m := HistoryState{Format: b.Format, Block: b.Block, Grid: b.Grid, Blocks: make([]BlockState, max(len(a.Blocks), len(b.Blocks)))}
+	if b.Grid[0] == 0 {
+		m.Grid = a.Grid
+	}
+	for i := range m.Blocks {
+		var x, y BlockState
+		if i < len(a.Blocks) {
+			x = a.Blocks[i]
+		}
+		if i < len(b.Blocks) {
+			y = b.Blocks[i]
+		}
+		m.Blocks[i] = mergeBlock(x, y)
+	}
+	return m
+}
+
+// mergeBlock takes a zero BlockState for one that is not there.
+func mergeBlock(a, b BlockState) BlockState {
+	for _, s := range []*BlockState{&a, &b} {
+		if s.Scale == 0 {
+			s.Scale = Float(math.Inf(1))
+		}
+	}
+	m := BlockState{Scale: min(a.Scale, b.Scale), Current: max(a.Current, b.Current)}
 	if len(a.Past) < len(b.Past) {
 		a, b = b, a
 	}

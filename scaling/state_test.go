@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -29,14 +30,30 @@ func filled(t testing.TB, r *rand.Rand, steps, length int, names ...string) *sca
 	hs := new(scaling.Histories)
 	for range steps {
 		for _, name := range names {
-			history(t, hs, name, length).Observe(anyAmax(r))
+			history(t, hs, name, length).Observe(0, anyAmax(r))
 		}
 		hs.Update()
 	}
 	for _, name := range names {
-		history(t, hs, name, length).Observe(anyAmax(r))
+		history(t, hs, name, length).Observe(0, anyAmax(r))
 	}
 	return hs
+}
+
+// oneBlock is the saved history of a whole tensor.
+type oneBlock scaling.BlockState
+
+// state returns the state of histories of whole tensors in E4M3.
+func state(step int64, blocks map[string]oneBlock) scaling.State {
+	s := scaling.State{Version: scaling.StateVersion, Step: step, Histories: map[string]scaling.HistoryState{}}
+	for name, b := range blocks {
+		s.Histories[name] = b.history()
+	}
+	return s
+}
+
+func (b oneBlock) history() scaling.HistoryState {
+	return scaling.HistoryState{Grid: [2]int{1, 1}, Blocks: []scaling.BlockState{scaling.BlockState(b)}}
 }
 
 // bitwise is a state as text that shows every bit but those of a NaN.
@@ -66,9 +83,9 @@ func TestStateJSON(t *testing.T) {
 			for name := range s.Histories {
 				amax := anyAmax(r)
 				x, y := history(t, a, name, length), history(t, &b, name, length)
-				require.Equal(t, x.Scale(), y.Scale())
-				x.Observe(amax)
-				y.Observe(amax)
+				require.Equal(t, x.Scale(0), y.Scale(0))
+				x.Observe(0, amax)
+				y.Observe(0, amax)
 			}
 			a.Update()
 			b.Update()
@@ -80,10 +97,10 @@ func TestStateJSON(t *testing.T) {
 // TestStateText is what a saved state looks like: NaN and infinities are
 // strings, every float32 is written so that it comes back to the bit.
 func TestStateText(t *testing.T) {
-	const text = `{"version":1,"step":7,"histories":{"w":{"format":"E4M3","scale":0.1,"current":"NaN","past":["+Inf",1e-45,0,3.4028235e+38,0.33333334]}}}`
+	const text = `{"version":2,"step":7,"histories":{"w":{"format":"E4M3","block":"tensor","grid":[1,1],"blocks":[{"scale":0.1,"current":"NaN","past":["+Inf",1e-45,0,3.4028235e+38,0.33333334]}]}}}`
 	var s scaling.State
 	require.NoError(t, json.Unmarshal([]byte(text), &s))
-	w := s.Histories["w"]
+	w := s.Histories["w"].Blocks[0]
 	require.Equal(t, float32(0.1), float32(w.Scale))
 	require.True(t, w.Current != w.Current)
 	require.Equal(t, []scaling.Float{scaling.Float(math.Inf(1)), math.SmallestNonzeroFloat32, 0, math.MaxFloat32, 1.0 / 3}, w.Past)
@@ -95,7 +112,7 @@ func TestStateText(t *testing.T) {
 	require.Equal(t, text, bitwise(hs.State()))
 
 	history(t, &hs, "one", 1)
-	require.Contains(t, bitwise(hs.State()), `"one":{"format":"E4M3","scale":1,"current":0,"past":[]}`)
+	require.Contains(t, bitwise(hs.State()), `"one":{"format":"E4M3","block":"tensor","grid":[1,1],"blocks":[{"scale":1,"current":0,"past":[]}]}`)
 }
 
 func TestFloatJSON(t *testing.T) {
@@ -120,28 +137,26 @@ func TestFloatJSON(t *testing.T) {
 
 // TestRestoreLength restores into shorter and longer histories.
 func TestRestoreLength(t *testing.T) {
-	saved := scaling.State{Version: 1, Histories: map[string]scaling.HistoryState{
-		"x": {Scale: 2, Current: 9, Past: []scaling.Float{5, 4, 3, 2, 1}},
-	}}
+	saved := state(0, map[string]oneBlock{"x": {Scale: 2, Current: 9, Past: []scaling.Float{5, 4, 3, 2, 1}}})
 	for length, want := range map[int][]scaling.Float{
 		1: {}, 2: {5}, 4: {5, 4, 3}, 6: {5, 4, 3, 2, 1}, 9: {5, 4, 3, 2, 1, 0, 0, 0},
 	} {
 		var hs scaling.Histories
 		require.NoError(t, hs.Restore(saved))
 		h := history(t, &hs, "x", length)
-		require.Equal(t, float32(2), h.Scale().Multiplier)
-		require.Equal(t, scaling.HistoryState{Scale: 2, Current: 9, Past: want}, hs.State().Histories["x"])
+		require.Equal(t, float32(2), h.Scale(0).Multiplier)
+		require.Equal(t, oneBlock{Scale: 2, Current: 9, Past: want}.history(), hs.State().Histories["x"])
 		hs.Update()
-		require.Equal(t, 448/float32(9), h.Scale().Multiplier)
+		require.Equal(t, 448/float32(9), h.Scale(0).Multiplier)
 		// The 9 counts until it has dropped out.
 		for range length - 1 {
-			h.Observe(0.5)
+			h.Observe(0, 0.5)
 			hs.Update()
 		}
-		require.Equal(t, 448/float32(9), h.Scale().Multiplier)
-		h.Observe(0.5)
+		require.Equal(t, 448/float32(9), h.Scale(0).Multiplier)
+		h.Observe(0, 0.5)
 		hs.Update()
-		require.Equal(t, 448/float32(0.5), h.Scale().Multiplier)
+		require.Equal(t, 448/float32(0.5), h.Scale(0).Multiplier)
 	}
 }
 
@@ -149,29 +164,29 @@ func TestRestoreLength(t *testing.T) {
 func TestRestoreRefuses(t *testing.T) {
 	inf, nan := scaling.Float(math.Inf(1)), scaling.Float(math.NaN())
 	good := func() scaling.State {
-		return scaling.State{Version: 1, Step: 3, Histories: map[string]scaling.HistoryState{
+		return state(3, map[string]oneBlock{
 			"a": {Scale: 1, Past: []scaling.Float{1, inf, nan}},
 			"b": {Scale: 1, Current: nan, Past: []scaling.Float{1, 2}},
-		}}
+		})
 	}
 	require.NoError(t, good().Check())
 	cases := map[string]func(s *scaling.State){
-		"scaling: state of version 0: this package reads version 1": func(s *scaling.State) { s.Version = 0 },
-		"scaling: state of version 2: this package reads version 1": func(s *scaling.State) { s.Version = 2 },
-		"scaling: state of step -1":                                 func(s *scaling.State) { s.Step = -1 },
+		"scaling: state of version 0: want 2": func(s *scaling.State) { s.Version = 0 },
+		"scaling: state of version 1: want 2": func(s *scaling.State) { s.Version = 1 },
+		"scaling: state of step -1":           func(s *scaling.State) { s.Step = -1 },
 		`scaling: state of "b": amax of 0 steps ago is -1: want no negative number`: func(s *scaling.State) {
-			s.Histories["b"] = scaling.HistoryState{Scale: 1, Current: -1}
+			s.Histories["b"] = oneBlock{Scale: 1, Current: -1}.history()
 		},
 		`scaling: state of "b": amax of 2 steps ago is -Inf: want no negative number`: func(s *scaling.State) {
-			s.Histories["b"].Past[1] = -inf
+			s.Histories["b"].Blocks[0].Past[1] = -inf
 		},
 		`scaling: state of "a": amax of 1 steps ago is -2: want no negative number`: func(s *scaling.State) {
-			s.Histories["a"].Past[0], s.Histories["b"].Past[0] = -2, -3
+			s.Histories["a"].Blocks[0].Past[0], s.Histories["b"].Blocks[0].Past[0] = -2, -3
 		},
 	}
 	for _, scale := range []scaling.Float{0, -1, nan, inf, -inf, scaling.Float(math.Copysign(0, -1))} {
 		cases[fmt.Sprintf(`scaling: state of "a": scale %v: want a finite number above 0`, scale)] = func(s *scaling.State) {
-			s.Histories["a"] = scaling.HistoryState{Scale: scale}
+			s.Histories["a"] = oneBlock{Scale: scale}.history()
 		}
 	}
 	for want, change := range cases {
@@ -195,21 +210,21 @@ func TestUnclaimed(t *testing.T) {
 	var hs scaling.Histories
 	require.NoError(t, hs.Restore(s))
 	for name := range s.Histories {
-		s.Histories[name].Past[0] = 77
+		s.Histories[name].Blocks[0].Past[0] = 77
 	}
 	require.Equal(t, want, bitwise(hs.State()))
 	out := hs.State()
-	out.Histories["a"].Past[1] = 78
+	out.Histories["a"].Blocks[0].Past[1] = 78
 	delete(out.Histories, "b")
 	require.Equal(t, want, bitwise(hs.State()))
 
 	hs.Update() // of no history
 	h := history(t, &hs, "a", 4)
-	h.Observe(30)
+	h.Observe(0, 30)
 	hs.Update()
 	got := hs.State()
 	require.Len(t, got.Histories, 2)
-	require.Equal(t, scaling.Float(30), got.Histories["a"].Past[0])
+	require.Equal(t, scaling.Float(30), got.Histories["a"].Blocks[0].Past[0])
 	require.Equal(t, got.Step, s.Step+2)
 
 }
@@ -224,8 +239,8 @@ func TestRestoreInPlace(t *testing.T) {
 	require.NoError(t, hs.Restore(s))
 	require.Same(t, a, history(t, hs, "a", 6))
 	require.Equal(t, s.Step, hs.Step())
-	require.Equal(t, float32(s.Histories["a"].Scale), a.Scale().Multiplier)
-	require.Equal(t, float32(1), c.Scale().Multiplier)
+	require.Equal(t, float32(s.Histories["a"].Blocks[0].Scale), a.Scale(0).Multiplier)
+	require.Equal(t, float32(1), c.Scale(0).Multiplier)
 
 	var fresh scaling.Histories
 	require.NoError(t, fresh.Restore(s))
@@ -234,9 +249,34 @@ func TestRestoreInPlace(t *testing.T) {
 	require.Equal(t, bitwise(fresh.State()), bitwise(hs.State()))
 	require.Len(t, hs.State().Histories, 3)
 
-	require.NoError(t, hs.Restore(scaling.State{Version: 1}))
+	require.NoError(t, hs.Restore(scaling.State{Version: scaling.StateVersion}))
 	for name, h := range hs.State().Histories {
-		require.Equal(t, scaling.HistoryState{Scale: 1, Past: make([]scaling.Float, 5)}, h, name)
+		require.Equal(t, oneBlock{Scale: 1, Past: make([]scaling.Float, 5)}.history(), h, name)
 	}
 	require.Len(t, hs.State().Histories, 2)
+}
+
+// TestVersion1 reads what octavo wrote before histories had blocks, and refuses what
+// it does not know.
+func TestVersion1(t *testing.T) {
+	const text = `{"version":1,"step":7,"histories":{"w":{"format":"E5M2","scale":0.5,"current":"NaN","past":[3,0,"+Inf"]}}}`
+	var s scaling.State
+	require.NoError(t, json.Unmarshal([]byte(text), &s))
+	want := oneBlock{Scale: 0.5, Past: []scaling.Float{3, 0, scaling.Float(math.Inf(1))}}.history()
+	want.Format = fp8.E5M2
+	got := s.Histories["w"]
+	require.True(t, got.Blocks[0].Current != got.Blocks[0].Current)
+	got.Blocks[0].Current = 0
+	require.Equal(t, want, got)
+	require.Equal(t, int64(7), s.Step)
+	require.NoError(t, s.Check())
+
+	for _, version := range []int{0, 3, -1} {
+		err := json.Unmarshal(fmt.Appendf(nil, `{"version":%d,"anything":[]}`, version), &s)
+		require.ErrorIs(t, err, scaling.ErrVersion)
+		require.EqualError(t, err, fmt.Sprintf("scaling: saved state of version %d: this package reads versions 1 and 2", version))
+	}
+	for _, text := range []string{`{"version":2,"histories":{"w":{"scales":[1]}}}`, `{"version":1,"stop":1}`, `{"version":2,"histories":{"w":{"format":"E9M9"}}}`, `[]`} {
+		require.Error(t, json.Unmarshal([]byte(text), &s), text)
+	}
 }

@@ -116,6 +116,9 @@ func (s *Smoother) Update() {
 	s.current = nil
 }
 
+// DropStep forgets what was recorded since the last Update or DropStep.
+func (s *Smoother) DropStep() { s.current = nil }
+
 // largest returns the elementwise maximum; the longer of both lends its rest.
 func largest[T ~float32](a, b []T) []T {
 	if len(a) < len(b) {

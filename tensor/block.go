@@ -1,9 +1,10 @@
 package tensor
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Block is the number of rows and columns of the matrix that share a scale. An
@@ -43,9 +44,26 @@ func ParseBlock(s string) (Block, error) {
 	r, okRows := parseExtent(rows)
 	c, okCols := parseExtent(cols)
 	if !ok || !okRows || !okCols {
-		return Block{}, fmt.Errorf("tensor: block %q: want tensor, row, or RxC such as 128x128", s)
+		return Block{}, sentinel.Errorf(ErrShape, "tensor: block %q: want tensor, row, or RxC such as 128x128", s)
 	}
 	return Block{Rows: r, Cols: c}, nil
+}
+
+// MarshalText implements [encoding.TextMarshaler] by [Block.String].
+func (b Block) MarshalText() ([]byte, error) {
+	if b.Rows < 0 || b.Cols < 0 {
+		return nil, sentinel.Errorf(ErrShape, "tensor: block %dx%d has a negative extent", b.Rows, b.Cols)
+	}
+	return []byte(b.String()), nil
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler] by [ParseBlock].
+func (b *Block) UnmarshalText(text []byte) error {
+	parsed, err := ParseBlock(string(text))
+	if err == nil {
+		*b = parsed
+	}
+	return err
 }
 
 func parseExtent(s string) (n int, ok bool) {

@@ -43,7 +43,7 @@ func QuantizeMatrix(ctx context.Context, t *Tensor, m mat.Matrix, q Quantizer) e
 	v := *t
 	rows, cols := m.Dims()
 	v.Shape = []int{rows, cols}
-	if err := v.checkForm(); err != nil {
+	if err := v.CheckShape(); err != nil {
 		return err
 	}
 	values := make([]float64, 0, rows*cols)

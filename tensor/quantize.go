@@ -77,7 +77,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	if t == nil {
 		return errNil
 	}
-	if err := t.checkForm(); err != nil {
+	if err := t.CheckShape(); err != nil {
 		return err
 	}
 	if err := q.check(); err != nil {

@@ -116,7 +116,7 @@ func at[T fp8.Float](t *Tensor, i, j int) T {
 // Check reports whether format, shape, block, codes and scales fit together. It
 // does not look at values; see [Tensor.CheckScales].
 func (t *Tensor) Check() error {
-	if err := t.checkForm(); err != nil {
+	if err := t.CheckShape(); err != nil {
 		return err
 	}
 	rows, cols := t.Dims()
@@ -153,8 +153,9 @@ func (t *Tensor) shapeError(format string, args ...any) error {
 	return sentinel.Errorf(ErrShape, "tensor %q: "+format, append([]any{t.Name}, args...)...)
 }
 
-// checkForm checks what a tensor must know before it holds anything.
-func (t *Tensor) checkForm() error {
+// CheckShape checks what t must say before it can be quantized: its format, block and
+// shape. Codes and scales may be missing.
+func (t *Tensor) CheckShape() error {
 	if !t.Format.Valid() {
 		return sentinel.Errorf(fp8.ErrFormat, "tensor %q: unknown format %v", t.Name, t.Format)
 	}

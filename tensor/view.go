@@ -68,7 +68,7 @@ func (t *Tensor) Index(i int) (*Tensor, error) {
 func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	v := *t
 	v.Shape, v.shared = shape, true
-	if err := v.checkForm(); err != nil {
+	if err := v.CheckShape(); err != nil {
 		return nil, err
 	}
 	_, cols := t.Dims()

@@ -53,7 +53,7 @@ func TestAccumulatedAmax(t *testing.T) {
 	after := micro.ScalingState()
 	require.Equal(t, big.ScalingState(), after)
 	for name, h := range after.Histories.Histories {
-		old := before.Histories.Histories[name]
+		old, h := before.Histories.Histories[name].Blocks[0], h.Blocks[0]
 		require.Equal(t, old.Past[:len(old.Past)-1], h.Past[1:], "%s: one step more", name)
 		require.Positive(t, h.Past[0], name)
 		require.Zero(t, h.Current, name)

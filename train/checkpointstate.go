@@ -137,7 +137,10 @@ func (s checkpointState) checkHistories(m *nn.Llama) error {
 		if !ok {
 			return fmt.Errorf("there is no scaling history of %q, which the model has", name)
 		}
-		if got, want := len(h.Past), len(present[name].Past); got != want {
+		if len(h.Blocks) == 0 || len(present[name].Blocks) == 0 {
+			continue // it is empty
+		}
+		if got, want := len(h.Blocks[0].Past), len(present[name].Blocks[0].Past); got != want {
 			return fmt.Errorf("the scaling history of %q has %d steps, the model's %d", name, got, want)
 		}
 	}

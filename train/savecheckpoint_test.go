@@ -246,12 +246,12 @@ func TestRestoreRefuses(t *testing.T) {
 		},
 		`state of "model.layers.0.mlp.up_proj.input forward": scale NaN`: func(f *forged) {
 			h := f.state.Scaling.Histories.Histories["model.layers.0.mlp.up_proj.input forward"]
-			h.Scale = scaling.Float(nan)
+			h.Blocks[0].Scale = scaling.Float(nan)
 			f.state.Scaling.Histories.Histories["model.layers.0.mlp.up_proj.input forward"] = h
 		},
 		"has 1 steps, the model's 15": func(f *forged) {
 			h := f.state.Scaling.Histories.Histories["model.layers.0.mlp.up_proj.input forward"]
-			h.Past = h.Past[:1]
+			h.Blocks[0].Past = h.Blocks[0].Past[:1]
 			f.state.Scaling.Histories.Histories["model.layers.0.mlp.up_proj.input forward"] = h
 		},
 		"there is no scaling history of \"model.layers.0.mlp.up_proj.input forward\"": func(f *forged) {

@@ -146,9 +146,9 @@ func (s *scaler) delayed() error {
 			}
 			var stored, multiplier []float32
 			for _, x := range amax {
-				h.Observe(x)
+				h.Observe(0, x)
 				h.Update()
-				v := h.Scale()
+				v := h.Scale(0)
 				stored, multiplier = append(stored, canonical(v.Stored)), append(multiplier, canonical(v.Multiplier))
 			}
 			n := fmt.Sprintf("delayed.%d", len(s.index.Delayed))

@@ -97,7 +97,7 @@ func (t *track) observe() {
 		return
 	}
 	for i, amax := range blockAmaxes(t.of.values, t.of.rows, t.of.cols, t.block) {
-		t.histories[i].Observe(amax)
+		t.histories[i].Observe(0, amax)
 		t.histories[i].Update()
 		t.seen[i] = t.seen[i] || amax > 0
 	}
@@ -112,7 +112,7 @@ func (t *track) measure(step int) {
 			scales[i] = t.recipe.Scale(amax)
 			continue
 		}
-		scales[i] = t.histories[i].Scale()
+		scales[i] = t.histories[i].Scale(0)
 		if t.seen[i] && amax > 0 {
 			room := float64(t.recipe.Format.Max()) / float64(scales[i].Multiplier)
 			t.ratios = append(t.ratios, float64(amax)/room)

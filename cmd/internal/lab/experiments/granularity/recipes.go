@@ -52,7 +52,7 @@ func encodeBy(ctx context.Context, o *operand, r scaling.Recipe) (recipeOutcome,
 			return e, err
 		}
 		for _, amax := range o.past {
-			history.Observe(amax)
+			history.Observe(0, amax)
 			history.Update()
 		}
 		q.History = history
@@ -155,13 +155,13 @@ func firstMeeting(o *operand) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	h.Observe(0)
+	h.Observe(0, 0)
 	h.Update()
 	block := blockLong.block(o.role)
 	gridRows, gridCols := block.Grid(o.rows, o.cols)
 	scales := make([]fp8.Scale, gridRows*gridCols)
 	for i := range scales {
-		scales[i] = h.Scale()
+		scales[i] = h.Scale(0)
 	}
 	return encodeUnder(o, block, scales), nil
 }

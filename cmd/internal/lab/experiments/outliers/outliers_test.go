@@ -106,7 +106,7 @@ func TestOutliersJump(t *testing.T) {
 	state := m.ScalingState().Histories
 	require.EqualValues(t, 2, state.Step, "a window to get to know scales, and one with them")
 	for name, h := range state.Histories {
-		require.Zero(t, h.Current, name)
+		require.Zero(t, h.Blocks[0].Current, name)
 	}
 	for i, gain := range jumpGains {
 		if gain < 4 {

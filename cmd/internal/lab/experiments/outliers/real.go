@@ -124,7 +124,7 @@ func (s realScheme) encode(ctx context.Context, b branches) (fidelity, error) {
 			return fidelity{}, err
 		}
 		for _, v := range past.smooth(scalesOf(past, s.smoothing)) {
-			q.History.Observe(max(v, -v))
+			q.History.Observe(0, max(v, -v))
 		}
 		q.History.Update()
 	}
