@@ -65,25 +65,32 @@ func newFile(r io.ReaderAt, size int64) (*File, error) {
 		return nil, malformed(err)
 	}
 	data := prefixSize + int64(len(text))
-	sortByOffset(h.tensors)
+	if sortByOffset(h.tensors) {
+		for i, info := range h.tensors {
+			h.index[info.Name] = i
+		}
+	}
 	if err := checkLayout(h.tensors, size-data); err != nil {
 		return nil, malformed(err)
-	}
-	for i, info := range h.tensors {
-		h.index[info.Name] = i
 	}
 	return &File{r: r, data: data, tensors: h.tensors, index: h.index, metadata: h.metadata}, nil
 }
 
-// sortByOffset puts tensors in data order. Empty ones come before the one whose
-// offset they share, otherwise in the order of the header.
-func sortByOffset(tensors []Info) {
-	slices.SortStableFunc(tensors, func(a, b Info) int {
+// sortByOffset puts tensors in data order, and reports whether they were not. Empty
+// ones come before the one whose offset they share, otherwise in the order of the
+// header.
+func sortByOffset(tensors []Info) bool {
+	compare := func(a, b Info) int {
 		if c := cmp.Compare(a.Offset, b.Offset); c != 0 {
 			return c
 		}
 		return cmp.Compare(a.Bytes(), b.Bytes())
-	})
+	}
+	if slices.IsSortedFunc(tensors, compare) {
+		return false
+	}
+	slices.SortStableFunc(tensors, compare)
+	return true
 }
 
 // checkLayout checks that tensors, in data order, fill size bytes exactly.

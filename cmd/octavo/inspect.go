@@ -56,11 +56,15 @@ func newInspectCommand() *cobra.Command {
 				return err
 			}
 			defer file.Close()
-			i := inspect.Inspector{File: file, Format: format, Only: only}
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			bar := newBar(cmd.ErrOrStderr())
+			defer bar.finish()
+			i := inspect.Inspector{File: file, Format: format, Only: only, Progress: bar}
 			if asJSON {
-				return i.WriteJSON(cmd.OutOrStdout(), args[0])
+				return i.WriteJSON(ctx, cmd.OutOrStdout(), args[0])
 			}
-			return i.WriteText(cmd.OutOrStdout())
+			return i.WriteText(ctx, cmd.OutOrStdout())
 		},
 	}
 	formatFlag(cmd, &format, "e4m3", "format that the recipes encode to")

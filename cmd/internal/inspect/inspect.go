@@ -3,26 +3,29 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/counter"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// fileReport is what inspect --json prints.
+// fileReport is what inspect --json prints, before the list of tensorReports.
 type fileReport struct {
 	File     string            `json:"file"`
 	Metadata map[string]string `json:"metadata"`
 	Format   string            `json:"format"` // that the recipes encode to
-	Tensors  []tensorReport    `json:"tensors"`
 }
 
 // tensorReport says what is in a tensor.
@@ -77,50 +80,63 @@ type Inspector struct {
 	File   *safetensors.File
 	Format fp8.Format     // that recipes encode to
 	Only   *regexp.Regexp // matches the names of the tensors to report; nil: all
+
+	Progress progress.Reporter // hears of bytes inspected; nil: silent
 }
 
 // each calls visit with a report of every selected tensor, one at a time.
-func (in *Inspector) each(visit func(tensorReport) error) error {
-	selected := false
-	for _, info := range in.File.Tensors() {
-		if !tensorfile.Selects(in.Only, info.Name) {
-			continue
+func (in *Inspector) each(ctx context.Context, visit func(tensorReport) error) error {
+	selected := in.selected()
+	if in.Only != nil && len(selected) == 0 {
+		return fmt.Errorf("no tensor has a name that matches --only %q", in.Only)
+	}
+	total := int64(0)
+	for _, info := range selected {
+		total += info.Bytes()
+	}
+	done := counter.New(in.Progress, "inspecting", total)
+	for _, info := range selected {
+		if ctx.Err() != nil {
+			return fmt.Errorf("inspect: %w", context.Cause(ctx))
 		}
-		selected = true
-		report, err := in.report(info)
+		report, err := in.report(ctx, info)
 		if err != nil {
 			return err
 		}
 		if err := visit(report); err != nil {
 			return err
 		}
-	}
-	if in.Only != nil && !selected {
-		return fmt.Errorf("no tensor has a name that matches --only %q", in.Only)
+		done.Add(info.Bytes())
 	}
 	return nil
 }
 
-func (in *Inspector) report(info safetensors.Info) (tensorReport, error) {
+func (in *Inspector) selected() []safetensors.Info {
+	return slices.DeleteFunc(in.File.Tensors(), func(info safetensors.Info) bool {
+		return !tensorfile.Selects(in.Only, info.Name)
+	})
+}
+
+func (in *Inspector) report(ctx context.Context, info safetensors.Info) (tensorReport, error) {
 	r := tensorReport{Name: info.Name, DType: info.DType, Shape: info.Shape, Bytes: info.Bytes()}
 	values, err := tensorfile.ReadArray(in.File, info)
 	if err != nil || values == nil {
 		return r, err
 	}
-	if r.Values, err = reportValues(values); err != nil {
+	if r.Values, err = reportValues(ctx, values); err != nil {
 		return r, err
 	}
 	if r.Scales, err = in.reportScales(info); err != nil {
 		return r, err
 	}
 	if tensorfile.IsMatrix(in.File, info) {
-		r.Recipes, err = reportRecipes(values, info, in.Format)
+		r.Recipes, err = reportRecipes(ctx, values, info, in.Format)
 	}
 	return r, err
 }
 
-func reportValues(values tensorfile.Array) (*valuesReport, error) {
-	st, first, err := values.Measure()
+func reportValues(ctx context.Context, values tensorfile.Array) (*valuesReport, error) {
+	st, first, err := values.Measure(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +154,11 @@ func reportValues(values tensorfile.Array) (*valuesReport, error) {
 // reportScales describes the scales of a tensor of codes, where the file has
 // them.
 func (in *Inspector) reportScales(codes safetensors.Info) (*scalesReport, error) {
+	if _, isFP8 := tensorfile.FormatOf(codes.DType); !isFP8 {
+		return nil, nil
+	}
 	info, ok := in.File.Info(codes.Name + tensorfile.ScaleSuffix)
-	if _, isFP8 := tensorfile.FormatOf(codes.DType); !ok || !isFP8 || !tensorfile.CanBeScales(info.DType) {
+	if !ok || !tensorfile.CanBeScales(info.DType) {
 		return nil, nil
 	}
 	scales, err := tensorfile.ReadScales(in.File, info)
@@ -152,7 +171,7 @@ func (in *Inspector) reportScales(codes safetensors.Info) (*scalesReport, error)
 }
 
 // reportRecipes quantizes a matrix under every recipe, several at a time.
-func reportRecipes(values tensorfile.Array, info safetensors.Info, f fp8.Format) ([]recipeReport, error) {
+func reportRecipes(ctx context.Context, values tensorfile.Array, info safetensors.Info, f fp8.Format) ([]recipeReport, error) {
 	profiles := tensorfile.Profiles()
 	reports, errs := make([]recipeReport, len(profiles)), make([]error, len(profiles))
 	var wait sync.WaitGroup
@@ -161,7 +180,7 @@ func reportRecipes(values tensorfile.Array, info safetensors.Info, f fp8.Format)
 		places <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-places }()
-			reports[i], errs[i] = reportRecipe(values, info, p, f)
+			reports[i], errs[i] = reportRecipe(ctx, values, info, p, f)
 		})
 	}
 	wait.Wait()
@@ -173,12 +192,12 @@ func reportRecipes(values tensorfile.Array, info safetensors.Info, f fp8.Format)
 	return reports, nil
 }
 
-func reportRecipe(values tensorfile.Array, info safetensors.Info, p scaling.Profile, f fp8.Format) (recipeReport, error) {
+func reportRecipe(ctx context.Context, values tensorfile.Array, info safetensors.Info, p scaling.Profile, f fp8.Format) (recipeReport, error) {
 	recipe := p.Recipe(scaling.Weight)
 	recipe.Format = f
 	st := fp8.Stats{Detail: new(fp8.Detail)}
 	t := tensor.Tensor{Name: info.Name, Shape: info.Shape}
-	if err := values.Quantize(&t, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}); err != nil {
+	if err := values.Quantize(ctx, &t, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}); err != nil {
 		return recipeReport{}, err
 	}
 	r := recipeReport{

@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -10,30 +12,40 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
-// WriteJSON prints all reports as one object.
-func (in *Inspector) WriteJSON(w io.Writer, path string) error {
-	report := fileReport{File: path, Metadata: in.File.Metadata(), Format: in.Format.String(), Tensors: []tensorReport{}}
-	err := in.each(func(r tensorReport) error {
-		report.Tensors = append(report.Tensors, r)
-		return nil
+// WriteJSON prints all reports as one object, unless there is an error.
+func (in *Inspector) WriteJSON(ctx context.Context, w io.Writer, path string) error {
+	report := fileReport{File: path, Metadata: in.File.Metadata(), Format: in.Format.String()}
+	return jsonout.PrintList(w, report, "tensors", func(item func(any) error) error {
+		return in.each(ctx, func(r tensorReport) error { return item(r) })
 	})
-	if err != nil {
-		return err
-	}
-	return jsonout.Print(w, report)
 }
 
-// WriteText prints each report when it is ready.
-func (in *Inspector) WriteText(w io.Writer) error {
+// largeTensor is a size in bytes from which on a report may take a while.
+const largeTensor = 1 << 16
+
+// WriteText prints each report when it is ready, but small ones together.
+func (in *Inspector) WriteText(ctx context.Context, stdout io.Writer) error {
+	w := bufio.NewWriter(stdout)
+	err := in.writeText(ctx, w)
+	if e := w.Flush(); err == nil {
+		err = e
+	}
+	return err
+}
+
+func (in *Inspector) writeText(ctx context.Context, w *bufio.Writer) error {
 	for _, key := range slices.Sorted(maps.Keys(in.File.Metadata())) {
 		fmt.Fprintf(w, "metadata %s: %.80s\n", textout.Name(key), textout.Name(in.File.Metadata()[key]))
 	}
 	if len(in.File.Metadata()) > 0 {
 		fmt.Fprintln(w)
 	}
-	return in.each(func(r tensorReport) error {
+	return in.each(ctx, func(r tensorReport) error {
 		r.print(w)
 		_, err := fmt.Fprintln(w)
+		if r.Bytes >= largeTensor && err == nil {
+			err = w.Flush()
+		}
 		return err
 	})
 }

@@ -2,6 +2,7 @@
 package jsonout
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -33,32 +34,68 @@ func (n Number) MarshalJSON() ([]byte, error) {
 // U+FFFD.
 func Print(w io.Writer, v any) error {
 	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(v); err != nil {
+	if err := encode(&text, v, ""); err != nil {
 		return err
 	}
-	_, err := w.Write(escape(text.Bytes()))
-	return err
+	return writeEscaped(w, text.Bytes())
 }
 
-// escape escapes the characters of JSON that are not printable and not white space.
-// They can only be in strings.
-func escape(text []byte) []byte {
-	escaped := make([]byte, 0, len(text))
+// PrintList is Print of an object with one member more at its end, a list under the
+// given key. Its items are what each calls item with, one after another: they need not
+// be in memory at once. Nothing is written if there is an error.
+func PrintList(w io.Writer, object any, key string, each func(item func(v any) error) error) error {
+	var text bytes.Buffer
+	if err := encode(&text, object, ""); err != nil {
+		return err
+	}
+	text.Truncate(bytes.LastIndexByte(text.Bytes(), '}') - 1) // and the line end before it
+	fmt.Fprintf(&text, ",\n  %q: [", key)
+	begin := text.Len()
+	err := each(func(v any) error {
+		if text.Len() > begin {
+			text.WriteByte(',')
+		}
+		text.WriteString("\n    ")
+		if err := encode(&text, v, "    "); err != nil {
+			return err
+		}
+		text.Truncate(text.Len() - 1) // the line end
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if text.Len() > begin {
+		text.WriteString("\n  ")
+	}
+	text.WriteString("]\n}\n")
+	return writeEscaped(w, text.Bytes())
+}
+
+// encode appends v, whose further lines begin with prefix.
+func encode(text *bytes.Buffer, v any, prefix string) error {
+	encoder := json.NewEncoder(text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent(prefix, "  ")
+	return encoder.Encode(v)
+}
+
+// writeEscaped writes JSON with the characters escaped that are not printable and not
+// line ends. They can only be in strings.
+func writeEscaped(stdout io.Writer, text []byte) error {
+	w := bufio.NewWriter(stdout)
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		switch {
 		case r == '\n' || unicode.IsPrint(r):
-			escaped = append(escaped, text[:size]...)
+			w.Write(text[:size]) // an error stays until Flush
 		case r > 0xFFFF:
 			high, low := utf16.EncodeRune(r)
-			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+			fmt.Fprintf(w, `\u%04x\u%04x`, high, low)
 		default:
-			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+			fmt.Fprintf(w, `\u%04x`, r)
 		}
 		text = text[size:]
 	}
-	return escaped
+	return w.Flush()
 }

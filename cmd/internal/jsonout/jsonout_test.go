@@ -3,6 +3,7 @@ package jsonout
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -48,4 +49,37 @@ func TestPrintEscapes(t *testing.T) {
 	out.Reset()
 	require.NoError(t, Print(&out, "a\xffb"))
 	require.Equal(t, "\"a\ufffdb\"\n", strings.ReplaceAll(out.String(), `\ufffd`, "\ufffd"))
+}
+
+// TestPrintList compares with Print of the whole.
+func TestPrintList(t *testing.T) {
+	type object struct {
+		Name string            `json:"name"`
+		Map  map[string]string `json:"map"`
+	}
+	type item struct{ A, B []int }
+	for _, items := range [][]item{{}, {{}}, {{[]int{1}, nil}, {nil, []int{2, 3}}}} {
+		var got, want bytes.Buffer
+		head := object{Name: "x}\n", Map: map[string]string{"a": "b"}}
+		require.NoError(t, PrintList(&got, head, "items", func(each func(any) error) error {
+			for _, v := range items {
+				if err := each(v); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		require.NoError(t, Print(&want, struct {
+			object
+			Items []item `json:"items"`
+		}{head, items}))
+		require.Equal(t, want.String(), got.String())
+	}
+	var nothing bytes.Buffer
+	failed := errors.New("failed")
+	require.Equal(t, failed, PrintList(&nothing, object{}, "items", func(each func(any) error) error {
+		require.NoError(t, each(1))
+		return failed
+	}))
+	require.Empty(t, nothing.String())
 }

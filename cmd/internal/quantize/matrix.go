@@ -1,6 +1,7 @@
 package quantize
 
 import (
+	"context"
 	"iter"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
@@ -73,14 +74,14 @@ func (m *matrix) firstScale(s span) int {
 }
 
 // quantize makes t of the values of a strip and returns what happened to them.
-func (m *matrix) quantize(t *tensor.Tensor, values tensorfile.Array, s span) (st fp8.Stats, err error) {
+func (m *matrix) quantize(ctx context.Context, t *tensor.Tensor, values tensorfile.Array, s span) (st fp8.Stats, err error) {
 	t.Name, t.Shape = m.Name, append(t.Shape[:0], s.hi-s.lo, m.cols)
 	if !m.oneScale {
-		err = values.Quantize(t, scaling.Quantizer{Recipe: m.recipe, Options: tensor.Options{Stats: &st, Workers: 1}})
+		err = values.Quantize(ctx, t, scaling.Quantizer{Recipe: m.recipe, Options: tensor.Options{Stats: &st, Workers: 1}})
 		return st, err
 	}
 	t.Format, t.Block = m.recipe.Format, tensor.Block{}
-	err = values.Encode(t, tensor.Quantizer{
+	err = values.Encode(ctx, t, tensor.Quantizer{
 		Scale:   func(int, float32, bool) fp8.Scale { return m.scale },
 		Policy:  m.recipe.Policy,
 		Options: tensor.Options{Stats: &st, Workers: 1},

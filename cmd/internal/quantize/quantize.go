@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/counter"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/progress"
@@ -48,7 +49,7 @@ func (j Job) Run(ctx context.Context) (*Summary, error) {
 		return nil, err
 	}
 	infos, total := declare(parts)
-	q := quantizer{ctx: ctx, file: file, recipe: j.Recipe, strip: cmp.Or(j.strip, stripBytes), progress: newCounter(j.Progress, total)}
+	q := quantizer{ctx: ctx, file: file, recipe: j.Recipe, strip: cmp.Or(j.strip, stripBytes), progress: counter.New(j.Progress, "quantizing", total)}
 	var results map[string]*result
 	err = safetensors.WriteFileAtFunc(j.Out, infos, withRecipe(file.Metadata(), j.Recipe), func(w *safetensors.WriterAt) (err error) {
 		q.out = w
@@ -109,7 +110,7 @@ type quantizer struct {
 	out      *safetensors.WriterAt
 	recipe   scaling.Recipe
 	strip    int64 // bytes
-	progress *counter
+	progress *counter.Counter
 	pool     *pool[worker]
 }
 

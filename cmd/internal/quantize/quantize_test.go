@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/counter"
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
@@ -142,7 +143,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 		require.NoError(t, err)
 		var st fp8.Stats
 		x := tensor.Tensor{Shape: info.Shape}
-		require.NoError(t, values.Quantize(&x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}))
+		require.NoError(t, values.Quantize(t.Context(), &x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}))
 		data[info.Name] = x.Codes
 		data[info.Name+tensorfile.ScaleSuffix], err = tensorfile.AppendScales(nil, x.Scales, scaleType(recipe), 0)
 		require.NoError(t, err)
@@ -225,7 +226,7 @@ func TestOneScaleStats(t *testing.T) {
 				var want fp8.Stats
 				x := tensor.Tensor{Shape: []int{len(values)}}
 				recipe := scaling.Recipe{Profile: p, Format: f, Policy: fp8.Policy{Inf: fp8.InfPropagate}}
-				require.NoError(t, values.Quantize(&x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &want}}))
+				require.NoError(t, values.Quantize(t.Context(), &x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &want}}))
 
 				m := newMatrix(safetensors.Info{DType: safetensors.F32, Shape: x.Shape}, recipe, 12)
 				m.survey(values[:3].Extremes())
@@ -237,7 +238,7 @@ func TestOneScaleStats(t *testing.T) {
 				var got fp8.Stats
 				var codes tensor.Tensor
 				for s := range m.strips() {
-					st, err := m.quantize(&codes, values[s.lo:s.hi], s)
+					st, err := m.quantize(t.Context(), &codes, values[s.lo:s.hi], s)
 					require.NoError(t, err)
 					require.Equal(t, x.Codes[s.lo:s.hi], codes.Codes[:s.hi-s.lo])
 					got.Merge(&st)
@@ -254,7 +255,7 @@ func quantizeOpen(t *testing.T, file *safetensors.File, out string, recipe scali
 	require.NoError(t, err)
 	infos, total := declare(parts)
 	return safetensors.WriteFileAtFunc(out, infos, nil, func(w *safetensors.WriterAt) error {
-		q := quantizer{ctx: t.Context(), file: file, out: w, recipe: recipe, strip: strip, progress: newCounter(nil, total)}
+		q := quantizer{ctx: t.Context(), file: file, out: w, recipe: recipe, strip: strip, progress: counter.New(nil, "", total)}
 		_, err := q.write(parts)
 		return err
 	})

@@ -1,6 +1,7 @@
 package quantize
 
 import (
+	"context"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
@@ -25,7 +26,7 @@ func (r *result) survey(e tensorfile.Extremes) {
 
 // add notes what happened to values, of which the first is the given element of the
 // matrix.
-func (r *result) add(st *fp8.Stats, values tensorfile.Array, first int64) error {
+func (r *result) add(ctx context.Context, st *fp8.Stats, values tensorfile.Array, first int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.stats.NonFinite()
@@ -33,7 +34,7 @@ func (r *result) add(st *fp8.Stats, values tensorfile.Array, first int64) error 
 	if st.NonFinite() == 0 || before > 0 && int64(r.first.Index) < first {
 		return nil
 	}
-	_, found, err := values.Measure()
+	_, found, err := values.Measure(ctx)
 	found.Index += int(first)
 	r.first = found
 	return err

@@ -60,12 +60,12 @@ func (w *worker) encode(m *matrix, s span) error {
 	if err != nil {
 		return err
 	}
-	st, err := m.quantize(&w.tensor, values, s)
+	st, err := m.quantize(w.ctx, &w.tensor, values, s)
 	if err != nil {
 		return err
 	}
 	first, n := m.elements(s)
-	if err := m.add(&st, values, first); err != nil {
+	if err := m.add(w.ctx, &st, values, first); err != nil {
 		return err
 	}
 	if !m.oneScale {
@@ -97,6 +97,6 @@ func (w *worker) write(name string, data []byte, at int64) error {
 	if err := w.out.WriteAt(name, data, at); err != nil {
 		return err
 	}
-	w.progress.add(int64(len(data)))
+	w.progress.Add(int64(len(data)))
 	return nil
 }

@@ -19,11 +19,11 @@ import (
 // file holds them in, so that encoding rounds once.
 type Array interface {
 	// Quantize is scaling.Quantize of the array.
-	Quantize(t *tensor.Tensor, q scaling.Quantizer) error
+	Quantize(ctx context.Context, t *tensor.Tensor, q scaling.Quantizer) error
 	// Measure returns the magnitudes and what is not finite.
-	Measure() (fp8.Stats, telemetry.NonFinite, error)
+	Measure(ctx context.Context) (fp8.Stats, telemetry.NonFinite, error)
 	// Encode is tensor.Quantize of the array.
-	Encode(t *tensor.Tensor, q tensor.Quantizer) error
+	Encode(ctx context.Context, t *tensor.Tensor, q tensor.Quantizer) error
 	// Extremes returns what one scale for the array depends on.
 	Extremes() Extremes
 	// Scale returns the scale of a tensor of the array's type with such extremes.
@@ -44,14 +44,14 @@ func (e *Extremes) Merge(o Extremes) {
 // Values are values in memory as an [Array].
 type Values[T fp8.Float] []T
 
-func (a Values[T]) Quantize(t *tensor.Tensor, q scaling.Quantizer) error {
-	return scaling.Quantize(context.Background(), t, []T(a), q)
+func (a Values[T]) Quantize(ctx context.Context, t *tensor.Tensor, q scaling.Quantizer) error {
+	return scaling.Quantize(ctx, t, []T(a), q)
 }
 
-func (a Values[T]) Measure() (fp8.Stats, telemetry.NonFinite, error) {
+func (a Values[T]) Measure(ctx context.Context) (fp8.Stats, telemetry.NonFinite, error) {
 	var st fp8.Stats
 	recorder := telemetry.New()
-	err := tensor.Quantize(context.Background(), &tensor.Tensor{Shape: []int{len(a)}}, []T(a), tensor.Quantizer{
+	err := tensor.Quantize(ctx, &tensor.Tensor{Shape: []int{len(a)}}, []T(a), tensor.Quantizer{
 		Scale:   func(int, float32, bool) fp8.Scale { return fp8.Scale{} },
 		Options: tensor.Options{Stats: &st, Reporter: recorder},
 	})
@@ -64,8 +64,8 @@ func (a Values[T]) Extremes() (e Extremes) {
 	return e
 }
 
-func (a Values[T]) Encode(t *tensor.Tensor, q tensor.Quantizer) error {
-	return tensor.Quantize(context.Background(), t, []T(a), q)
+func (a Values[T]) Encode(ctx context.Context, t *tensor.Tensor, q tensor.Quantizer) error {
+	return tensor.Quantize(ctx, t, []T(a), q)
 }
 
 func (Values[T]) Scale(r scaling.Recipe, e Extremes) (fp8.Scale, error) {
