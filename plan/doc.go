@@ -9,6 +9,11 @@
 //     arXiv 2501.02423, the Capybara law): a penalty by exponent bits, mantissa
 //     bits and block size that grows with D. [Sun2025] has its constants.
 //
+// N counts parameters without embeddings in both. Sun's counts are those of the linear
+// layers of the blocks alone, without norms and head: 4·dim² + 3·dim·hidden for each,
+// which gives all of Table 3 from Table 1 but the 7B model, whose count belongs to a
+// hidden size of 11008. Kumar et al. say "non-embedding" (section 2.3).
+//
 // Method Loss of a law gives the terms of the loss one by one in a [Loss]; the methods
 // that look for an optimum give a [Training]. A training costs 6/16·N·D·P FLOPs
 // ([FLOPs]).
@@ -21,12 +26,17 @@
 //
 // The main text leaves the offsets n_x out; the constants of its Table 2
 // (Appendix K) are fitted with them and mean nothing without: the joint optimum is
-// 7.0 bits with them and 3.5 without. It was fitted on 465 trainings of
-// Transformer++ models on Dolma, N from 30M to 220M and D from 1.5B to 26B, with the
-// forward pass quantized to integers: weights to 3-12 bits, activations and KV
-// cache to 4-12, against baselines in BF16. It was checked up to 1.7B parameters, in
-// floating point from FP4 to FP32 too. Appendix N fits weights in floating point
-// alone: Gamma 2.8111 and Offset 0.1240.
+// 7.0 bits with them and 3.5 without. Table 2 has one exponent for α and β, which
+// were tied, and calls the activations i.
+//
+// It was fitted on 465 trainings of Transformer++ models on Dolma (section 2.3): N of
+// 30, 60, 110 and 220 million, D of 1.5, 3, 6, 13 and 26 billion, the last for two N
+// only. The forward pass was quantized to integers, weights with a scale for each
+// channel and activations with one for the tensor (Appendix D): weights to 3-12 bits,
+// activations and KV cache to 4-12 (Appendix L), against baselines in BF16. The
+// abstract speaks of checks up to 1.7B parameters; section 4.3.2 has models of 220M to
+// 1.6B, of equal cost, in floating point from FP4 to FP32. Appendix N fits weights in
+// floating point alone: Gamma 2.8111 and Offset 0.1240.
 //
 // N, D and P free at a fixed cost, the best P depends on nothing but γ_x and n_x:
 // it is the P with most effective parameters for its bits. With N given it grows
@@ -36,25 +46,29 @@
 // negative factors would even give a positive N_eff. There the law has no answer
 // and Loss returns an error.
 //
-// Not included, because not published: C_x, by which models trained in few bits
-// suffer less from quantization after training. δ is therefore given for models
-// trained in 16 bits or more and is an error for others. Table 2 also lists
-// b = 1.1277 without saying where it stands. If it is the offset of the exponent of
-// δ, as n_x are of theirs, δ is 3.1 times as large: [Degradation] has a field for
-// it, 0 in Kumar2024.
+// Not included, because not published: C_x of equation 9, by which models trained in
+// few bits suffer less from quantization after training. δ is therefore given for
+// models trained in 16 bits or more and is an error for others; to as many bits as
+// weights have already it is 0 (section 5). Table 2 also lists b = 1.1277, next to
+// γ_post, without saying where it stands. Appendix N calls b the offset of an
+// exponent, and Appendix K says that all exponents were fitted with one; if that is
+// what it is here, δ is 3.1 times as large. [Degradation] has a field for it, 0 in
+// Kumar2024: that is not verified.
 //
 // # Sun
 //
 //	L = n/N^α + d/D^β + ε + D^β/N^α·log2(B) / (γ·(E+0.5)^δ·(M+0.5)^ν)
 //
 // for E exponent bits, M mantissa bits and blocks of B elements that share a scale
-// (Table 2). It was fitted on 358 trainings of Llama models on Dolma, N from 41M to
-// 679M and D from 10B to 100B, E from 0 to 6 and M from 1 to 7 in formats of 3 to 10
-// bits, B from 32 to 512 and whole channels ([ChannelBlock]). Weights in both passes
-// and inputs in the backward pass were quantized, the inputs of the forward pass and
-// the gradients were not. All codes were finite numbers, and a scale was amax over
-// the largest. It was checked on models of 1.2B, 7B and 70B parameters, on no more
-// than 100B tokens and, beyond 1.2B, in E4M3 with B = 64 only.
+// (equation 18 and Table 2). It was fitted on 358 trainings of Llama models on Dolma
+// (section 4.1; Table 3 marks 359): N of 41, 85, 154 and 679 million, D of 10.5, 21,
+// 52 and 105 billion. E from 0 to 6 and M from 1 to 7, in formats of 3 to 10 bits, had
+// a scale for each channel ([ChannelBlock]); blocks of 32 to 512 were fitted in E1M1
+// only. In the linear layers weights were quantized in both passes and inputs in the
+// backward pass, but neither the inputs of the forward pass nor the gradients. All
+// codes were finite numbers, and a scale was amax over the largest. It was checked on
+// models of 1.2B (E1M2 and E4M3, B = 512), 7B and 70B (E4M3, B = 64) parameters and on
+// no more than 105B tokens.
 //
 // The penalty grows with D while the data term shrinks, so more than a critical
 // amount of data makes a model worse ([Sun.CriticalData]). A block size for one scale

@@ -156,6 +156,9 @@ func (k Kumar) degradation(n, d float64, bits Bits) (float64, error) {
 	if bits.Post > bits.Weights {
 		return 0, fmt.Errorf("plan: weights trained in %.4g bits and quantized to %.4g afterwards: Post must not be more", bits.Weights, bits.Post)
 	}
+	if bits.Post == bits.Weights {
+		return 0, nil // nothing is left to quantize (section 5)
+	}
 	return p.C * math.Pow(d, p.GammaD) / math.Pow(n, p.GammaN) * math.Exp(p.Offset-bits.Post/p.Gamma), nil
 }
 

@@ -26,8 +26,33 @@ func kumarPTQ(n, d, post float64) float64 {
 // kumarLeast is where the activations have no effective parameters left.
 const kumarLeast = 2.2102 * 1.4072
 
-// TestKumarFixedCost is the experiment of section 4.3.2: N·P = 220M·32 bits and
-// 26B tokens, evaluated with other software.
+// TestKumarTable2 has the constants of Table 2 (Appendix K), and the data of section
+// 2.3 and Appendix L.
+func TestKumarTable2(t *testing.T) {
+	k := plan.Kumar2024()
+	require.Equal(t, plan.Kumar{
+		Chinchilla: plan.Chinchilla{A: 4299, Alpha: 0.4965, B: 18060, Beta: 0.4965, E: 2.7648,
+			FitN: plan.FitRange{Min: 30e6, Max: 1.7e9}, FitD: plan.FitRange{Min: 1.5e9, Max: 26e9}},
+		Weights:      plan.Sensitivity{Gamma: 2.6745, Offset: 0.3037, Fit: plan.FitRange{Min: 3, Max: 16}},
+		Activations:  plan.Sensitivity{Gamma: 2.2102, Offset: 1.4072, Fit: plan.FitRange{Min: 4, Max: 16}},
+		KV:           plan.Sensitivity{Gamma: 0.9578, Offset: 2.4185, Fit: plan.FitRange{Min: 4, Max: 16}},
+		PostTraining: plan.Degradation{C: 0.0598, GammaD: 0.5068, GammaN: 0.3439, Gamma: 0.5907},
+	}, k)
+}
+
+// TestKumarNothingLeftToQuantize: section 5 defines the degradation as 0 where weights
+// keep the bits that they were trained in.
+func TestKumarNothingLeftToQuantize(t *testing.T) {
+	bits := plan.UniformBits(16)
+	bits.Post = 16
+	l, err := plan.Kumar2024().Loss(3e7, 2.6e10, bits)
+	require.NoError(t, err)
+	require.Zero(t, l.PostTraining)
+}
+
+// TestKumarFixedCost is a sweep like that of section 4.3.2, at N·P = 220M·32 bits,
+// evaluated with other software. The section does not say on how many tokens its models
+// were trained; 26B are the most in the paper.
 func TestKumarFixedCost(t *testing.T) {
 	want := []struct {
 		bits, millions float64
@@ -76,7 +101,7 @@ func TestKumarTerms(t *testing.T) {
 // only term that changes.
 func TestKumarPostTraining(t *testing.T) {
 	k := plan.Kumar2024()
-	for _, post := range []float64{3, 4, 5.5, 8, 16} {
+	for _, post := range []float64{3, 4, 5.5, 8, 15.9} {
 		for _, n := range geometric(3e7, 1e9, 4) {
 			before, err := k.Loss(n, 2e10, plan.UniformBits(16))
 			require.NoError(t, err)

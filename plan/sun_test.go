@@ -26,6 +26,27 @@ func sunBest(n, d, p, b float64) float64 {
 	return sunLoss(n, d, exponent*p-0.5, (1-exponent)*p-0.5, b)
 }
 
+// TestSunTable2 has the constants of Table 2 (Appendix B.1), and the data of Table 3.
+func TestSunTable2(t *testing.T) {
+	s := plan.Sun2025()
+	require.Equal(t, [8]float64{69.2343, 0.2368, 68973.0621, 0.5162, 1.9061, 11334.5197, 3.1926, 2.9543},
+		[8]float64{s.A, s.Alpha, s.B, s.Beta, s.E, s.Gamma, s.Delta, s.Nu})
+	for _, n := range []float64{40894464, 84934656, 154140672, 679477248} {
+		for _, d := range []float64{10485760000, 20971520000, 52428800000, 104857600000} {
+			for _, f := range []plan.Format{{0, 7, plan.ChannelBlock}, {4, 5, plan.ChannelBlock}, {6, 1, plan.ChannelBlock}, {1, 1, 32}, {1, 1, 512}} {
+				l, err := s.Loss(n, d, f)
+				require.NoError(t, err)
+				require.Empty(t, l.Warnings, "in Table 3")
+			}
+		}
+	}
+	for _, n := range []float64{1233125376, 7083130880, 71236059136} {
+		l, err := s.Loss(n, 20971520000, plan.Format{Exponent: 4, Mantissa: 3, Block: 64})
+		require.NoError(t, err)
+		require.Len(t, l.Warnings, 1, "checked, not fitted")
+	}
+}
+
 // TestSunFixedCost is the experiment of Kumar et al., section 4.3.2, under this
 // law, evaluated with other software: FP4 is best.
 func TestSunFixedCost(t *testing.T) {

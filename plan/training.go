@@ -2,7 +2,7 @@ package plan
 
 // Training is a model to train, and the loss to expect of it.
 type Training struct {
-	N, D   float64 // parameters and tokens
+	N, D   float64 // parameters without embeddings, and tokens
 	Bits   float64 // of everything that is multiplied
 	Format Format  // set by [Sun] only
 	Loss   Loss
