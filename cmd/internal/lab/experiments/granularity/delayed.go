@@ -1,6 +1,8 @@
 package granularity
 
 import (
+	"context"
+
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -29,13 +31,12 @@ var (
 // fewSteps is the shorter history.
 const fewSteps = 16
 
-// recipe returns what chooses the scale of a block. Package scaling refuses a
-// delayed recipe for blocks, so each block is taken for a tensor.
-func (s scheme) recipe() scaling.Recipe {
+// recipe returns what chooses the scales of an operand of a role.
+func (s scheme) recipe(role scaling.Role) scaling.Recipe {
 	if s.delayed != nil {
-		return scaling.Recipe{Profile: scaling.TEDelayed, Delayed: *s.delayed}
+		return scaling.Recipe{Profile: scaling.TEDelayed, Block: s.block(role), Delayed: *s.delayed}
 	}
-	return scaling.Recipe{Profile: scaling.TEBlock}
+	return scaling.Recipe{Profile: scaling.TEBlock, Block: s.block(role)}
 }
 
 // block returns what shares a scale in an operand of a role.
@@ -48,12 +49,11 @@ func (s scheme) block(role scaling.Role) tensor.Block {
 
 // track follows an operand under a scheme.
 type track struct {
-	of        *operand
-	scheme    scheme
-	recipe    scaling.Recipe
-	block     tensor.Block
-	histories []*scaling.History // by block, unless just in time
-	seen      []bool             // by block: the history has an amax above 0
+	of      *operand
+	scheme  scheme
+	recipe  scaling.Recipe
+	history *scaling.History // of its blocks; nil just in time
+	seen    []bool           // by block: the history has an amax above 0
 
 	outcome
 	ratios []float64 // of a block's amax to that of its history
@@ -74,51 +74,54 @@ type trackPoint struct {
 
 func newOutcome() outcome { return outcome{stats: fp8.Stats{Detail: new(fp8.Detail)}} }
 
-func newTrack(o *operand, s scheme) (*track, error) {
-	t := &track{of: o, scheme: s, recipe: s.recipe(), block: s.block(o.role), outcome: newOutcome()}
-	if s.delayed == nil {
-		return t, nil
+func newTrack(o *operand, s scheme) (t *track, err error) {
+	t = &track{of: o, scheme: s, recipe: s.recipe(o.role), outcome: newOutcome()}
+	if s.delayed != nil {
+		t.history, err = scaling.NewHistory(t.recipe)
 	}
-	gridRows, gridCols := t.block.Grid(o.rows, o.cols)
-	for range gridRows * gridCols {
-		h, err := scaling.NewHistory(t.recipe)
-		if err != nil {
-			return nil, err
-		}
-		t.histories = append(t.histories, h)
-	}
-	t.seen = make([]bool, len(t.histories))
-	return t, nil
+	return t, err
 }
 
-// observe ends a step of the histories.
-func (t *track) observe() {
-	if t.scheme.delayed == nil {
-		return
+// observe ends a step of the history.
+func (t *track) observe(ctx context.Context) error {
+	if t.history == nil {
+		return nil
 	}
-	for i, amax := range blockAmaxes(t.of.values, t.of.rows, t.of.cols, t.block) {
-		t.histories[i].Observe(0, amax)
-		t.histories[i].Update()
+	encoded := tensor.Tensor{Name: t.of.name, Shape: []int{t.of.rows, t.of.cols}}
+	if err := scaling.Quantize(ctx, &encoded, t.of.values, scaling.Quantizer{Recipe: t.recipe, History: t.history}); err != nil {
+		return err
+	}
+	t.history.Update()
+	amaxes := blockAmaxes(t.of.values, t.of.rows, t.of.cols, t.recipe.Block)
+	if t.seen == nil {
+		t.seen = make([]bool, len(amaxes))
+	}
+	for i, amax := range amaxes {
 		t.seen[i] = t.seen[i] || amax > 0
 	}
+	return nil
 }
 
-// measure encodes the operand as it is now by the scales that its histories give.
+// measure encodes the operand as it is now by the scales that its history gives.
 func (t *track) measure(step int) {
-	now := blockAmaxes(t.of.values, t.of.rows, t.of.cols, t.block)
+	now := blockAmaxes(t.of.values, t.of.rows, t.of.cols, t.recipe.Block)
 	scales := make([]fp8.Scale, len(now))
 	for i, amax := range now {
-		if t.scheme.delayed == nil {
+		switch {
+		case t.history == nil:
 			scales[i] = t.recipe.Scale(amax)
 			continue
+		case t.seen == nil: // before the first step
+			scales[i] = fp8.Scale{Stored: 1, Multiplier: 1}
+			continue
 		}
-		scales[i] = t.histories[i].Scale(0)
+		scales[i] = t.history.Scale(i)
 		if t.seen[i] && amax > 0 {
 			room := float64(t.recipe.Format.Max()) / float64(scales[i].Multiplier)
 			t.ratios = append(t.ratios, float64(amax)/room)
 		}
 	}
-	found := encodeUnder(t.of, t.block, scales)
+	found := encodeUnder(t.of, t.recipe.Block, scales)
 	t.outcome.add(found)
 	t.points = append(t.points, trackPoint{step, found})
 }

@@ -89,7 +89,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	}
 	p.Expect(size.steps + 1)
 	for step := range size.steps {
-		if err := g.step(step); err != nil {
+		if err := g.step(ctx, step); err != nil {
 			return nil, err
 		}
 		if err := p.Done(ctx, "training"); err != nil {
@@ -134,7 +134,7 @@ func newStudy(o lab.Options, size scope) (*study, error) {
 }
 
 // step looks at the batch of a step and then trains on it.
-func (g *study) step(step int) error {
+func (g *study) step(ctx context.Context, step int) error {
 	tokens, targets, err := g.corpus.Batch(step, g.batch, training.SmallContext)
 	if err != nil {
 		return err
@@ -147,7 +147,9 @@ func (g *study) step(step int) error {
 		if measured {
 			t.measure(step)
 		}
-		t.observe()
+		if err := t.observe(ctx); err != nil {
+			return err
+		}
 	}
 	g.keep(step)
 	return g.train(step, tokens, targets)
@@ -203,7 +205,7 @@ func (g *study) encode(ctx context.Context, o lab.Options) error {
 		return err
 	}
 	for _, o := range g.operands {
-		met, err := firstMeeting(o)
+		met, err := firstMeeting(ctx, o)
 		if err != nil {
 			return err
 		}

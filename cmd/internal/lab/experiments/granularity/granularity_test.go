@@ -265,7 +265,7 @@ func TestTrack(t *testing.T) {
 			}
 			total.add(encodeUnder(o, tensor.Block{Rows: 1, Cols: 128}, scales))
 			k.measure(step)
-			k.observe()
+			require.NoError(t, k.observe(t.Context()))
 			for i, amax := range now {
 				if amax > 0 {
 					past[i] = append(past[i], amax)
@@ -321,7 +321,7 @@ func TestEncodeBy(t *testing.T) {
 
 func TestFirstMeeting(t *testing.T) {
 	o := mixedOperand(3, 200, 5)
-	got, err := firstMeeting(o)
+	got, err := firstMeeting(t.Context(), o)
 	require.NoError(t, err)
 	sqnr, saturated, flushed, _ := plainOutcome(o, tensor.Block{}, fp8.E4M3, func(int) fp8.Scale { return fp8.Scale{Stored: 1, Multiplier: 1} })
 	require.InDelta(t, sqnr, got.sqnr(), 1e-9)

@@ -46,7 +46,7 @@ func madeUp(t *testing.T, value func(o *operand, step, block int, random float64
 			if step >= g.warm {
 				k.measure(step)
 			}
-			k.observe()
+			require.NoError(t, k.observe(t.Context()))
 		}
 		g.keep(step)
 	}

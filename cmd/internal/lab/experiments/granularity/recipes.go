@@ -148,20 +148,18 @@ func has(activations *safetensors.File, layer int) bool {
 	return found
 }
 
-// firstMeeting encodes an operand by the scale of histories that have seen zeros
+// firstMeeting encodes an operand by the scales of a history that has seen zeros
 // only.
-func firstMeeting(o *operand) (outcome, error) {
-	h, err := scaling.NewHistory(blockLong.recipe())
+func firstMeeting(ctx context.Context, o *operand) (outcome, error) {
+	zeros := &operand{name: o.name, role: o.role, rows: o.rows, cols: o.cols, values: make([]float32, len(o.values))}
+	t, err := newTrack(zeros, blockLong)
 	if err != nil {
 		return outcome{}, err
 	}
-	h.Observe(0, 0)
-	h.Update()
-	block := blockLong.block(o.role)
-	gridRows, gridCols := block.Grid(o.rows, o.cols)
-	scales := make([]fp8.Scale, gridRows*gridCols)
-	for i := range scales {
-		scales[i] = h.Scale(0)
+	if err := t.observe(ctx); err != nil {
+		return outcome{}, err
 	}
-	return encodeUnder(o, block, scales), nil
+	t.of = o
+	t.measure(0)
+	return t.outcome, nil
 }
