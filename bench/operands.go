@@ -77,7 +77,7 @@ func (o *Operands) Cases(l cpu.Level, workers int) []Case {
 
 func multiply[W gemm.Weights](o *Operands, b []W) error {
 	if o.shape.Experts == 1 {
-		return gemm.Multiply(o.c, o.a, b[0], gemm.Options{})
+		return gemm.Multiply(context.Background(), o.c, o.a, b[0], gemm.Options{})
 	}
-	return gemm.GroupedRows(o.c, o.a, b, o.rows, gemm.Options{})
+	return gemm.GroupedRows(context.Background(), o.c, o.a, b, o.rows, gemm.Options{})
 }

@@ -28,9 +28,9 @@ func TestNoAllocation(t *testing.T) {
 			o := gemm.Options{Workers: 2, Bias: make([]float32, 100)}
 			single, half, brain := make([]float32, m*100), make([]float16.Float16, m*100), make([]fp8.BFloat16, m*100)
 			require.Zero(t, testing.AllocsPerRun(10, func() {
-				_ = gemm.Multiply(single, a, b, o)
-				_ = gemm.Multiply(half, a, b, o)
-				_ = gemm.Multiply(brain, a, w, o)
+				_ = gemm.Multiply(t.Context(), single, a, b, o)
+				_ = gemm.Multiply(t.Context(), half, a, b, o)
+				_ = gemm.Multiply(t.Context(), brain, a, w, o)
 			}))
 		}
 	})

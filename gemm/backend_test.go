@@ -101,14 +101,14 @@ func TestRefused(t *testing.T) {
 	}
 	a, b := operand(80), operand(40)
 	want := make([]float32, 80*40)
-	require.NoError(t, Multiply(want, a, b, Options{}))
+	require.NoError(t, Multiply(t.Context(), want, a, b, Options{}))
 	asked := atAMX(t, cpu.AVX512)
 	got := make([]float32, len(want))
-	require.NoError(t, Multiply(got, a, b, Options{}))
+	require.NoError(t, Multiply(t.Context(), got, a, b, Options{}))
 	require.Equal(t, want, got)
 	require.Equal(t, 1, *asked)
 	clear(got)
-	require.NoError(t, GroupedRows(got, a, []*tensor.Tensor{b, b, b}, []int{1, 75, 4}, Options{}))
+	require.NoError(t, GroupedRows(t.Context(), got, a, []*tensor.Tensor{b, b, b}, []int{1, 75, 4}, Options{}))
 	require.Equal(t, want, got)
 	require.Equal(t, 2, *asked) // of the three groups for one
 }

@@ -44,7 +44,7 @@ func TestBareKernel(t *testing.T) {
 				n.add(p, 0)
 				n.parts[0].backend = w
 				n.out = newResult(results[i], Options{})
-				n.compute(1)
+				require.NoError(t, n.compute(t.Context(), Options{Workers: 1}))
 			}
 			for i, want := range results[0] {
 				require.Equal(t, math.Float32bits(want), math.Float32bits(results[1][i]))

@@ -1,8 +1,11 @@
 package gemm
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
@@ -35,6 +38,8 @@ type run struct {
 	parts []part
 	out   result
 	queue parallel.Queue
+	meter meter.Meter
+	ended atomic.Bool // the context, before all was computed
 }
 
 var runs = sync.Pool{New: func() any { return new(run) }}
@@ -46,6 +51,7 @@ func newRun() *run { return runs.Get().(*run) }
 func (r *run) drop() {
 	clear(r.parts)
 	r.parts, r.out = r.parts[:0], result{}
+	r.meter.Stop()
 	runs.Put(r)
 }
 
@@ -54,17 +60,24 @@ func (r *run) add(p product, at int) {
 	r.parts = append(r.parts, part{product: p, backend: p.choose(), at: at})
 }
 
-// compute computes everything, and gives r back.
-func (r *run) compute(workers int) {
+// compute computes everything, unless ctx ends before, and gives r back.
+func (r *run) compute(ctx context.Context, o Options) error {
 	defer r.drop()
-	workers = parallel.Workers(workers)
-	jobs := 0
+	r.ended.Store(false)
+	workers := parallel.Workers(o.Workers)
+	jobs, elements := 0, int64(0)
 	for i := range r.parts {
 		p := &r.parts[i]
+		elements += int64(p.m * p.n)
 		p.firstJob = jobs
 		jobs += p.cut(ceilDiv(4*workers, len(r.parts)))
 	}
+	r.meter.Start(ctx, o.Progress, "gemm", elements)
 	r.queue.Run(jobs, workers, r)
+	if r.ended.Load() {
+		return inPackage(meter.Err(ctx))
+	}
+	return nil
 }
 
 // cut cuts the result into areas, into as many as are wanted where they do not
@@ -95,7 +108,12 @@ func (r *run) Work(q *parallel.Queue) {
 			i++
 		}
 		p := &r.parts[i]
-		p.backend.compute(s, p, p.area(job-p.firstJob), &r.out)
+		a := p.area(job - p.firstJob)
+		p.backend.compute(s, p, a, &r.out)
+		if r.meter.Add(int64((a.i1-a.i0)*(a.j1-a.j0))) != nil {
+			r.ended.Store(true)
+			return
+		}
 	}
 }
 

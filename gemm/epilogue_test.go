@@ -93,7 +93,7 @@ func testEpilogue[T gemm.Output](t *testing.T, round func(float32) T, wide func(
 			old = nil
 		}
 		want := epilogue(reference(a, b), n, o.Bias, old)
-		require.NoError(t, gemm.Multiply(c, a, b, o))
+		require.NoError(t, gemm.Multiply(t.Context(), c, a, b, o))
 		for i := range c {
 			if got, want := bits(c[i]), bits(round(want[i])); got != want {
 				t.Fatalf("%s, bias %v, accumulate %v, element %d: got %x, want %x", describe(a, b), trial&1, trial&2, i, got, want)
@@ -132,9 +132,9 @@ func testCanonicalNaN(t *testing.T) {
 		copy(f32, c.old)
 		bf16 := []fp8.BFloat16{fp8.BFloat16FromFloat32(f32[0])}
 		f16 := []float16.Float16{float16.Fromfloat32(f32[0])}
-		require.NoError(t, gemm.Multiply(f32, one(c.a), one(c.b), o))
-		require.NoError(t, gemm.Multiply(bf16, one(c.a), one(c.b), o))
-		require.NoError(t, gemm.Multiply(f16, one(c.a), one(c.b), o))
+		require.NoError(t, gemm.Multiply(t.Context(), f32, one(c.a), one(c.b), o))
+		require.NoError(t, gemm.Multiply(t.Context(), bf16, one(c.a), one(c.b), o))
+		require.NoError(t, gemm.Multiply(t.Context(), f16, one(c.a), one(c.b), o))
 		require.Equal(t, uint32(0x7FC00000), math.Float32bits(f32[0]), name)
 		require.Equal(t, fp8.BFloat16(0x7FC0), bf16[0], name)
 		require.Equal(t, float16.Float16(0x7E00), f16[0], name)
@@ -160,7 +160,7 @@ func testQuantized(t *testing.T) {
 		require.NoError(t, scaling.Quantize(t.Context(), want, epilogue(reference(a, b), n, o.Bias, nil),
 			scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &wantStats}}))
 		got := &tensor.Tensor{Name: "c"}
-		require.NoError(t, gemm.Quantized(got, a, b, o, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &gotStats}}))
+		require.NoError(t, gemm.Quantized(t.Context(), got, a, b, o, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &gotStats}}))
 		require.Equal(t, want, got)
 		require.Equal(t, wantStats, gotStats)
 	}
@@ -173,13 +173,13 @@ func TestQuantizedRefuses(t *testing.T) {
 	q := scaling.Quantizer{Recipe: scaling.Default(scaling.Input)}
 	c := &tensor.Tensor{Name: "c", Format: fp8.E5M2, Shape: []int{1}, Codes: []byte{7}, Scales: []float32{8}}
 	before := *c
-	require.EqualError(t, gemm.Quantized(c, a, a, gemm.Options{Accumulate: true}, q),
+	require.EqualError(t, gemm.Quantized(t.Context(), c, a, a, gemm.Options{Accumulate: true}, q),
 		"gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
-	require.ErrorContains(t, gemm.Quantized(c, a, b, gemm.Options{}, q), "differ")
-	require.EqualError(t, gemm.Quantized(c, a, a, gemm.Options{}, scaling.Quantizer{Recipe: scaling.TEDelayed.Recipe(scaling.Input)}),
+	require.ErrorContains(t, gemm.Quantized(t.Context(), c, a, b, gemm.Options{}, q), "differ")
+	require.EqualError(t, gemm.Quantized(t.Context(), c, a, a, gemm.Options{}, scaling.Quantizer{Recipe: scaling.TEDelayed.Recipe(scaling.Input)}),
 		`gemm: tensor "c": scaling: recipe te-delayed E4M3 tensor needs a history`)
 	require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
-		_ = gemm.Quantized(c, a, a, gemm.Options{Bias: make([]float32, 2)}, q)
+		_ = gemm.Quantized(t.Context(), c, a, a, gemm.Options{Bias: make([]float32, 2)}, q)
 	})
 	require.Equal(t, before, *c)
 	require.Equal(t, []byte{7}, c.Codes)
@@ -211,11 +211,11 @@ func TestReporter(t *testing.T) {
 	b := &tensor.Tensor{Format: fp8.E5M2, Shape: []int{2, 1}, Codes: []byte{0x3C, 0x3D}, Scales: []float32{1}}
 	r := &nonFinite{t: t}
 	o := gemm.Options{Reporter: r, Name: "layer"}
-	require.NoError(t, gemm.Multiply(make([]float32, 6), a, b, o))
-	require.NoError(t, gemm.Multiply(make([]fp8.BFloat16, 4), b, b, o))
+	require.NoError(t, gemm.Multiply(t.Context(), make([]float32, 6), a, b, o))
+	require.NoError(t, gemm.Multiply(t.Context(), make([]fp8.BFloat16, 4), b, b, o))
 	o.Bias = []float32{0, float32(math.Inf(1))}
-	require.NoError(t, gemm.Multiply(make([]float16.Float16, 4), b, b, o))
-	require.NoError(t, gemm.Quantized(&tensor.Tensor{}, b, b, o, scaling.Quantizer{}))
+	require.NoError(t, gemm.Multiply(t.Context(), make([]float16.Float16, 4), b, b, o))
+	require.NoError(t, gemm.Quantized(t.Context(), &tensor.Tensor{}, b, b, o, scaling.Quantizer{}))
 	require.Equal(t, []nonFiniteCall{
 		{"gemm", "layer", 2, math.Inf(-1)},
 		{"gemm", "layer", 1, math.Inf(1)},
@@ -226,8 +226,8 @@ func TestReporter(t *testing.T) {
 	r.calls = nil
 	large := &tensor.Tensor{Shape: []int{1, 1}, Codes: []byte{0x7E}, Scales: []float32{1}}
 	o.Bias = nil
-	require.NoError(t, gemm.Multiply(make([]float32, 1), large, large, o))
+	require.NoError(t, gemm.Multiply(t.Context(), make([]float32, 1), large, large, o))
 	require.Empty(t, r.calls)
-	require.NoError(t, gemm.Multiply(make([]float16.Float16, 1), large, large, o))
+	require.NoError(t, gemm.Multiply(t.Context(), make([]float16.Float16, 1), large, large, o))
 	require.Equal(t, []nonFiniteCall{{"gemm", "layer", 0, math.Inf(1)}}, r.calls)
 }

@@ -33,7 +33,7 @@ func ExampleMultiply() {
 	}, 3, 4)
 
 	y := make([]fp8.BFloat16, 2*3)
-	if err := gemm.Multiply(y, x, w, gemm.Options{Bias: []float32{100, 0, 0}}); err != nil {
+	if err := gemm.Multiply(context.Background(), y, x, w, gemm.Options{Bias: []float32{100, 0, 0}}); err != nil {
 		log.Fatal(err)
 	}
 	for _, v := range y {
@@ -49,7 +49,7 @@ func ExampleMultiply_refused() {
 		Codes: make([]byte, 4*256), Scales: make([]float32, 256)}
 	w := &tensor.Tensor{Name: "w", Shape: []int{8, 256}, Block: tensor.Block{Rows: 128, Cols: 128},
 		Codes: make([]byte, 8*256), Scales: make([]float32, 2)}
-	fmt.Println(gemm.Multiply(make([]float32, 4*8), x, w, gemm.Options{}))
+	fmt.Println(gemm.Multiply(context.Background(), make([]float32, 4*8), x, w, gemm.Options{}))
 	// Output:
 	// gemm: tensor "x" in blocks of 4x1 and tensor "w" in blocks of 128x128: the scales of "x" vary from element to element of the sum: requantize it in blocks of 4x128
 }
@@ -63,7 +63,7 @@ func ExampleGroupedRows() {
 		quantize("expert 2", scaling.Weight, []float32{10, -10}, 1, 2),
 	}
 	y := make([]float32, 3)
-	if err := gemm.GroupedRows(y, x, experts, []int{1, 0, 2}, gemm.Options{}); err != nil {
+	if err := gemm.GroupedRows(context.Background(), y, x, experts, []int{1, 0, 2}, gemm.Options{}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(y)
@@ -75,7 +75,7 @@ func ExampleQuantized() {
 	x := quantize("x", scaling.Input, []float32{1, 2, 3, 4}, 2, 2)
 	w := quantize("w", scaling.Weight, []float32{1, 1, 1, -1}, 2, 2)
 	next := &tensor.Tensor{Name: "next"}
-	err := gemm.Quantized(next, x, w, gemm.Options{}, scaling.Quantizer{Recipe: scaling.Default(scaling.Input)})
+	err := gemm.Quantized(context.Background(), next, x, w, gemm.Options{}, scaling.Quantizer{Recipe: scaling.Default(scaling.Input)})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func testSeed(t *testing.T, s seed) {
 	for _, l := range cpu.Levels() {
 		restore := force(t, l)
 		got := make([]float32, len(want))
-		err := gemm.Multiply(got, a, b, gemm.Options{Workers: int(formats >> 4)})
+		err := gemm.Multiply(t.Context(), got, a, b, gemm.Options{Workers: int(formats >> 4)})
 		if (err != nil) != wrong {
 			t.Fatalf("%v, %s: %v", l, describe(a, b), err)
 		}

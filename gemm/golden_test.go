@@ -37,7 +37,7 @@ func TestGolden(t *testing.T) {
 			forLevels(t, func(t *testing.T) {
 				for workers := 1; workers <= 3; workers++ {
 					got := make([]float32, len(want))
-					require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Workers: workers}))
+					require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{Workers: workers}))
 					for i := range want {
 						if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
 							t.Fatalf("%d workers, element %d: got %v, want %v", workers, i, got[i], want[i])

@@ -1,20 +1,26 @@
 package gemm
 
 import (
+	"context"
 	"fmt"
+	"math"
+	"math/bits"
 
-	"github.com/octavo-fp8/octavo/internal/operands"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // GroupedRows multiplies the rows of a, which are grouped by expert, by each
 // expert's weights: group e is the next rows[e] rows of a, [sum of rows, K],
-// times experts[e], [N, K], tensors or packed weights, and goes to the same rows of c, [sum of rows, N]. A
-// group may be empty. A group must start where a block of a starts, which every
+// times experts[e], [N, K], tensors or packed weights, and goes to the same rows of
+// c, [sum of rows, N]. A group may be empty. A group must start where a block of a starts, which every
 // row does for blocks of one row. Errors and panics are those of [Multiply];
 // nothing is written unless all groups are right. For C in FP8 quantize the
 // float32 result: it gives the bits that [Quantized] would.
-func GroupedRows[T Output, W Weights](c []T, a *tensor.Tensor, experts []W, rows []int, o Options) error {
+func GroupedRows[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tensor, experts []W, rows []int, o Options) error {
+	if err := checkForm(a); err != nil {
+		return inPackage(err)
+	}
 	m, _ := a.Dims()
 	n, err := expertRows(experts, len(rows))
 	if err != nil {
@@ -31,16 +37,19 @@ func GroupedRows[T Output, W Weights](c []T, a *tensor.Tensor, experts []W, rows
 		}
 		first += count
 	}
-	return runGroups(c, groups, m*n, o)
+	return runGroups(ctx, c, groups, o, m, n)
 }
 
 // GroupedMasked multiplies the first rows[e] rows of each a[e] by experts[e]: a is
 // [E, M, K], each expert is [N, K], and c is [E, M, N]. The other rows of c are
 // left as they are. a[e] must start where a block of a starts. Errors and panics
 // are those of [GroupedRows].
-func GroupedMasked[T Output, W Weights](c []T, a *tensor.Tensor, experts []W, rows []int, o Options) error {
+func GroupedMasked[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tensor, experts []W, rows []int, o Options) error {
+	if err := checkForm(a); err != nil {
+		return inPackage(err)
+	}
 	if len(a.Shape) != 3 || len(rows) != a.Shape[0] {
-		return fmt.Errorf("gemm: tensor %q of shape %v for %d groups: want [%d, M, K]", a.Name, a.Shape, len(rows), len(rows))
+		return sentinel.Errorf(ErrOperands, "gemm: tensor %q of shape %v for %d groups: want [%d, M, K]", a.Name, a.Shape, len(rows), len(rows))
 	}
 	n, err := expertRows(experts, len(rows))
 	if err != nil {
@@ -50,13 +59,13 @@ func GroupedMasked[T Output, W Weights](c []T, a *tensor.Tensor, experts []W, ro
 	m := a.Shape[1]
 	for e, count := range rows {
 		if count < 0 || count > m {
-			return fmt.Errorf("gemm: group %d has %d rows: want 0 to %d", e, count, m)
+			return sentinel.Errorf(ErrOperands, "gemm: group %d has %d rows: want 0 to %d", e, count, m)
 		}
 		if groups, err = addRows(groups, a, e*m, count, experts[e], e*m*n); err != nil {
 			return err
 		}
 	}
-	return runGroups(c, groups, len(rows)*m*n, o)
+	return runGroups(ctx, c, groups, o, len(rows), m, n)
 }
 
 // GroupedK multiplies operands whose K is grouped by expert, as the weight
@@ -66,11 +75,16 @@ func GroupedMasked[T Output, W Weights](c []T, a *tensor.Tensor, experts []W, ro
 // tokens of zero codes may be put between groups to make that so, and change no
 // bit, except that a block of nothing else makes +0 of a result that has
 // underflowed to -0. Errors and panics are those of [GroupedRows].
-func GroupedK[T Output](c []T, a, b *tensor.Tensor, cols []int, o Options) error {
+func GroupedK[T Output](ctx context.Context, c []T, a, b *tensor.Tensor, cols []int, o Options) error {
+	for _, t := range []*tensor.Tensor{a, b} {
+		if err := checkForm(t); err != nil {
+			return inPackage(err)
+		}
+	}
 	m, k := a.Dims()
 	n, kb := b.Dims()
 	if k != kb {
-		return fmt.Errorf("gemm: %w", operands.UnequalK(a, b))
+		return inPackage(unequalK(a, b))
 	}
 	if err := checkCounts(a, cols, k, "columns"); err != nil {
 		return err
@@ -91,7 +105,7 @@ func GroupedK[T Output](c []T, a, b *tensor.Tensor, cols []int, o Options) error
 		}
 		first += count
 	}
-	return runGroups(c, groups, len(cols)*m*n, o)
+	return runGroups(ctx, c, groups, o, len(cols), m, n)
 }
 
 // group is one product of a grouped one, and where in C it goes.
@@ -103,13 +117,16 @@ type group struct {
 // expertRows returns N, which all of E experts must share.
 func expertRows[W Weights](experts []W, count int) (n int, err error) {
 	if len(experts) != count {
-		return 0, fmt.Errorf("gemm: %d experts for %d groups", len(experts), count)
+		return 0, sentinel.Errorf(ErrOperands, "gemm: %d experts for %d groups", len(experts), count)
 	}
 	for e := range experts {
-		w := headerOf(experts[e])
+		w, err := headerOf(experts[e])
+		if err != nil {
+			return 0, groupError(e, err)
+		}
 		rows, _ := w.Dims()
 		if e > 0 && rows != n {
-			return 0, fmt.Errorf("gemm: expert %d, tensor %q of shape %v, has %d rows, those before it have %d", e, w.Name, w.Shape, rows, n)
+			return 0, sentinel.Errorf(ErrOperands, "gemm: expert %d, tensor %q of shape %v, has %d rows, those before it have %d", e, w.Name, w.Shape, rows, n)
 		}
 		n = rows
 	}
@@ -121,12 +138,12 @@ func checkCounts(a *tensor.Tensor, counts []int, size int, what string) error {
 	left := size
 	for e, n := range counts {
 		if n < 0 || n > left {
-			return fmt.Errorf("gemm: group %d has %d %s: %d of the %d of tensor %q are left", e, n, what, left, size, a.Name)
+			return sentinel.Errorf(ErrOperands, "gemm: group %d has %d %s: %d of the %d of tensor %q are left", e, n, what, left, size, a.Name)
 		}
 		left -= n
 	}
 	if left != 0 {
-		return fmt.Errorf("gemm: groups leave out %d of the %d %s of tensor %q", left, size, what, a.Name)
+		return sentinel.Errorf(ErrOperands, "gemm: groups leave out %d of the %d %s of tensor %q", left, size, what, a.Name)
 	}
 	return nil
 }
@@ -150,19 +167,32 @@ func addGroup[W Weights](groups []group, x *tensor.Tensor, w W, at int) ([]group
 
 func groupError(e int, err error) error { return fmt.Errorf("gemm: group %d: %w", e, err) }
 
-func runGroups[T Output](c []T, groups []group, size int, o Options) error {
-	if len(c) != size {
+// runGroups computes the groups of a C of the given shape.
+func runGroups[T Output](ctx context.Context, c []T, groups []group, o Options, shape ...int) error {
+	size := uint64(1)
+	for _, n := range shape {
+		var overflow uint64
+		if overflow, size = bits.Mul64(size, uint64(n)); overflow != 0 || size > math.MaxInt {
+			return sentinel.Errorf(ErrOperands, "gemm: a result of shape %v has too many elements", shape)
+		}
+	}
+	if uint64(len(c)) != size {
 		panic(wrongC)
 	}
 	for _, g := range groups {
 		checkLengths(g.m*g.n, g.m, g.n, o)
+	}
+	if err := start(ctx, o); err != nil {
+		return err
 	}
 	r := newRun()
 	for _, g := range groups {
 		r.add(g.product, g.at)
 	}
 	r.out = newResult(c, o)
-	r.compute(o.Workers)
+	if err := r.compute(ctx, o); err != nil {
+		return err
+	}
 	for _, g := range groups {
 		if reportNonFinite(c[g.at:g.at+g.m*g.n], g.at, o) {
 			break

@@ -1,6 +1,7 @@
 package gemm_test
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -93,10 +94,10 @@ func testGroupedRows(t *testing.T) {
 			addTo(t, want[first*n:(first+count)*n], copyOf(t, a, first, first+count, 0, k), copyOf(t, b, e*n, (e+1)*n, 0, k), o)
 			first += count
 		}
-		require.NoError(t, gemm.GroupedRows(got, a, split(t, b), rows, o))
+		require.NoError(t, gemm.GroupedRows(t.Context(), got, a, split(t, b), rows, o))
 		require.NoError(t, differ(got, want))
 		got = filled(m * n)
-		require.NoError(t, gemm.GroupedRows(got, a, packed(t, split(t, b)), rows, o))
+		require.NoError(t, gemm.GroupedRows(t.Context(), got, a, packed(t, split(t, b)), rows, o))
 		require.NoError(t, differ(got, want))
 	}
 }
@@ -123,10 +124,10 @@ func testGroupedMasked(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, gemm.GroupedMasked(got, a, split(t, b), rows, o))
+		require.NoError(t, gemm.GroupedMasked(t.Context(), got, a, split(t, b), rows, o))
 		require.NoError(t, differ(got, want))
 		got = filled(experts * m * n)
-		require.NoError(t, gemm.GroupedMasked(got, a, packed(t, split(t, b)), rows, o))
+		require.NoError(t, gemm.GroupedMasked(t.Context(), got, a, packed(t, split(t, b)), rows, o))
 		require.NoError(t, differ(got, want))
 	}
 }
@@ -147,7 +148,7 @@ func testGroupedK(t *testing.T) {
 			addTo(t, want[e*m*n:(e+1)*m*n], copyOf(t, a, 0, m, first, first+count), copyOf(t, b, 0, n, first, first+count), o)
 			first += count
 		}
-		require.NoError(t, gemm.GroupedK(got, a, b, cols, o))
+		require.NoError(t, gemm.GroupedK(t.Context(), got, a, b, cols, o))
 		require.NoError(t, differ(got, want))
 	}
 }
@@ -171,13 +172,13 @@ func TestGroupedRefuses(t *testing.T) {
 	short3 := random(r, "short", fp8.E4M3, row, kind{}, 2, 4, 32)
 	short3.Scales = nil
 
-	type call func(c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error
+	type call func(ctx context.Context, c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error
 	k := call(gemm.GroupedK[float32])
-	rows := func(c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error {
-		return gemm.GroupedRows(c, a, split(t, b), counts, o)
+	rows := func(ctx context.Context, c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error {
+		return gemm.GroupedRows(t.Context(), c, a, split(t, b), counts, o)
 	}
-	masked := func(c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error {
-		return gemm.GroupedMasked(c, a, split(t, b), counts, o)
+	masked := func(ctx context.Context, c []float32, a, b *tensor.Tensor, counts []int, o gemm.Options) error {
+		return gemm.GroupedMasked(t.Context(), c, a, split(t, b), counts, o)
 	}
 	for _, c := range []struct {
 		call   call
@@ -194,7 +195,7 @@ func TestGroupedRefuses(t *testing.T) {
 		{rows, a, wide, []int{2, 4}, `gemm: group 0: tensor "a" of shape [2 32] and tensor "wide" of shape [4 33]: the last dimensions, along which products are summed, differ`},
 		{rows, a, thin, []int{2, 4}, `gemm: group 0: tensor "a" in blocks of 2x16 and tensor "thin" in blocks of 2x24: neither extent along K divides the other: requantize "thin" in blocks of 2x16`},
 		{rows, a, bad, []int{2, 4}, `gemm: group 1: tensor "bad": scale of block (1, 1) is -1: want a finite number that is not negative`},
-		{rows, short, b, []int{2, 4}, `gemm: group 0: tensor "short": shape [6 32] needs 192 codes, there are 100`},
+		{rows, short, b, []int{2, 4}, `gemm: tensor "short": shape [6 32] needs 192 codes, there are 100`},
 
 		{masked, a, b, []int{2, 2}, `gemm: tensor "a" of shape [6 32] for 2 groups: want [2, M, K]`},
 		{masked, a3, b, []int{2}, `gemm: tensor "a3" of shape [2 4 32] for 1 groups: want [1, M, K]`},
@@ -209,29 +210,33 @@ func TestGroupedRefuses(t *testing.T) {
 		{k, a, b2, []int{8, 24}, `gemm: group 1: tensor "a": column 8 is inside a block: views start at multiples of 16`},
 		{k, a, thin, []int{16, 16}, `gemm: group 1: tensor "thin": column 16 is inside a block: views start at multiples of 24`},
 		{k, a, bad, []int{16, 16}, `gemm: group 1: tensor "bad": scale of block (3, 0) is -1: want a finite number that is not negative`},
-		{k, short, b2, []int{16, 16}, `gemm: group 0: tensor "short": shape [6 32] needs 192 codes, there are 100`},
+		{k, short, b2, []int{16, 16}, `gemm: tensor "short": shape [6 32] needs 192 codes, there are 100`},
 	} {
 		got := filled(1000)
-		require.EqualError(t, c.call(got, c.a, c.b, c.counts, gemm.Options{}), c.want)
+		require.EqualError(t, c.call(t.Context(), got, c.a, c.b, c.counts, gemm.Options{}), c.want)
 		require.Equal(t, filled(1000), got)
 	}
 
 	for _, f := range []func(c []float32, o gemm.Options) error{
-		func(c []float32, o gemm.Options) error { return gemm.GroupedRows(c, a, split(t, b), []int{2, 4}, o) },
-		func(c []float32, o gemm.Options) error { return gemm.GroupedMasked(c, a3, split(t, b), []int{0, 4}, o) },
-		func(c []float32, o gemm.Options) error { return gemm.GroupedK(c, a, b2, []int{16, 16}, o) },
+		func(c []float32, o gemm.Options) error {
+			return gemm.GroupedRows(t.Context(), c, a, split(t, b), []int{2, 4}, o)
+		},
+		func(c []float32, o gemm.Options) error {
+			return gemm.GroupedMasked(t.Context(), c, a3, split(t, b), []int{0, 4}, o)
+		},
+		func(c []float32, o gemm.Options) error { return gemm.GroupedK(t.Context(), c, a, b2, []int{16, 16}, o) },
 	} {
 		got := filled(23)
 		require.PanicsWithValue(t, "gemm: C is not of M*N elements", func() { _ = f(got, gemm.Options{}) })
 		require.Equal(t, filled(23), got)
 	}
 	uneven := []*tensor.Tensor{b2, odd}
-	require.EqualError(t, gemm.GroupedRows(filled(12), a, uneven, []int{2, 4}, gemm.Options{}),
+	require.EqualError(t, gemm.GroupedRows(t.Context(), filled(12), a, uneven, []int{2, 4}, gemm.Options{}),
 		`gemm: expert 1, tensor "odd" of shape [2 3 32], has 6 rows, those before it have 5`)
 
 	got := filled(24)
 	require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
-		_ = gemm.GroupedRows(got, a, split(t, b), []int{2, 4}, gemm.Options{Bias: make([]float32, 3)})
+		_ = gemm.GroupedRows(t.Context(), got, a, split(t, b), []int{2, 4}, gemm.Options{Bias: make([]float32, 3)})
 	})
 	require.Equal(t, filled(24), got)
 }
@@ -243,6 +248,6 @@ func TestGroupedReporter(t *testing.T) {
 	b := &tensor.Tensor{Format: fp8.E5M2, Shape: []int{4, 2, 1}, Codes: []byte{60, 60, 60, 60, 60, 60, 60, 60}, Scales: []float32{1}}
 	r := &nonFinite{t: t}
 	o := gemm.Options{Reporter: r, Name: "experts"}
-	require.NoError(t, gemm.GroupedRows(make([]float32, 8), a, split(t, b), []int{1, 1, 1, 1}, o))
+	require.NoError(t, gemm.GroupedRows(t.Context(), make([]float32, 8), a, split(t, b), []int{1, 1, 1, 1}, o))
 	require.Equal(t, []nonFiniteCall{{"gemm", "experts", 4, math.Inf(-1)}}, r.calls)
 }

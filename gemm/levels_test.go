@@ -138,13 +138,13 @@ func compareLevels(t *testing.T, r *rand.Rand, a, b *tensor.Tensor) {
 func compareAll(t *testing.T, r *rand.Rand, a, b *tensor.Tensor, want []float32) {
 	t.Helper()
 	got, check := guarded(len(want))
-	require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Workers: r.IntN(4)}))
+	require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{Workers: r.IntN(4)}))
 	require.NoError(t, differ(got, want), describe(a, b))
 	check(t)
 	w, err := gemm.Pack(b)
 	require.NoError(t, err)
 	got, check = guarded(len(want))
-	require.NoError(t, gemm.Multiply(got, a, w, gemm.Options{Workers: r.IntN(4)}))
+	require.NoError(t, gemm.Multiply(t.Context(), got, a, w, gemm.Options{Workers: r.IntN(4)}))
 	require.NoError(t, differ(got, want), "packed: %s", describe(a, b))
 	check(t)
 }
@@ -188,7 +188,7 @@ func TestPackedIsACopy(t *testing.T) {
 	b.Shape[0] = 7
 	forLevels(t, func(t *testing.T) {
 		got := make([]float32, len(want))
-		require.NoError(t, gemm.Multiply(got, a, w, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), got, a, w, gemm.Options{}))
 		require.NoError(t, differ(got, want))
 	})
 	n, k := w.Dims()
@@ -209,7 +209,7 @@ func TestPackedConcurrently(t *testing.T) {
 			wait.Go(func() {
 				for range 3 {
 					got := make([]float32, len(want))
-					if err := gemm.Multiply(got, a, w, gemm.Options{Workers: 1 + m%3}); err != nil {
+					if err := gemm.Multiply(t.Context(), got, a, w, gemm.Options{Workers: 1 + m%3}); err != nil {
 						t.Error(err)
 					}
 					if err := differ(got, want); err != nil {
@@ -228,9 +228,9 @@ func TestPackRefuses(t *testing.T) {
 	b := random(r, "b", fp8.E4M3, tensor.Block{}, kind{}, 3, 6)
 	w, err := gemm.Pack(b)
 	require.NoError(t, err)
-	require.EqualError(t, gemm.Multiply(make([]float32, 6), a, w, gemm.Options{}),
+	require.EqualError(t, gemm.Multiply(t.Context(), make([]float32, 6), a, w, gemm.Options{}),
 		`gemm: tensor "a" of shape [2 5] and tensor "b" of shape [3 6]: the last dimensions, along which products are summed, differ`)
-	require.EqualError(t, gemm.Multiply(make([]float32, 2), a, &gemm.Packed{}, gemm.Options{}),
+	require.EqualError(t, gemm.Multiply(t.Context(), make([]float32, 2), a, &gemm.Packed{}, gemm.Options{}),
 		"gemm: packed weights that were not made by Pack")
 	b.Scales[0] = -1
 	_, err = gemm.Pack(b)

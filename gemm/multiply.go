@@ -10,6 +10,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -24,9 +25,9 @@ type Output interface {
 type Options struct {
 	Bias       []float32 // added to every row of C; of length N, or nil
 	Accumulate bool      // add to the C that is there
-	Workers    int       // goroutines at most; 0 means GOMAXPROCS
+	Workers    int       // goroutines at most; 0 means GOMAXPROCS, and negative is an error
 
-	// Progress, unless nil, hears how far the product is.
+	// Progress, unless nil, hears how many elements of C are done, as operation "gemm".
 	Progress progress.Reporter
 
 	// Reporter, unless nil, hears of the first NaN or infinity in C, under the
@@ -41,28 +42,47 @@ const (
 )
 
 // Multiply writes A·Bᵀ to c, of shape [M, N] and dense; b is a tensor or packed
-// weights. The bits do not depend on which, nor on Workers. c must not overlap the operands or the bias.
+// weights. The bits do not depend on which, nor on Workers. c must not overlap the
+// operands or the bias.
 //
-// It returns an error, and writes nothing, if a or b is not whole, if their
-// last dimensions differ or their blocks cannot go together along it, or if a
-// scale is NaN, infinite or negative. It panics if c or the bias is not of the
-// right length. Safe for concurrent use on distinct c.
-func Multiply[T Output, W Weights](c []T, a *tensor.Tensor, b W, o Options) error {
+// It returns an error, and writes nothing, if a or b is nil or not whole, if their
+// last dimensions differ ([ErrOperands]) or their blocks cannot go together along it
+// ([ErrBlocks]), if a scale is NaN, infinite or negative ([tensor.ErrScale]), or if
+// Workers is negative. It panics if c or the bias is not of the right length. If ctx
+// ends meanwhile it returns an error that wraps its cause, and c is unspecified. Safe
+// for concurrent use on distinct c.
+func Multiply[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tensor, b W, o Options) error {
 	p, err := newProduct(a, b)
 	if err != nil {
 		return inPackage(err)
 	}
-	multiply(c, p, o)
+	if err := multiply(ctx, c, p, o); err != nil {
+		return err
+	}
 	reportNonFinite(c, 0, o)
 	return nil
 }
 
-func multiply[T Output](c []T, p product, o Options) {
+func multiply[T Output](ctx context.Context, c []T, p product, o Options) error {
 	checkLengths(len(c), p.m, p.n, o)
+	if err := start(ctx, o); err != nil {
+		return err
+	}
 	r := newRun()
 	r.add(p, 0)
 	r.out = newResult(c, o)
-	r.compute(o.Workers)
+	return r.compute(ctx, o)
+}
+
+// start returns an error if there is no reason to begin.
+func start(ctx context.Context, o Options) error {
+	if o.Workers < 0 {
+		return fmt.Errorf("gemm: %d workers: want at least 0", o.Workers)
+	}
+	if err := meter.Err(ctx); err != nil {
+		return inPackage(err)
+	}
+	return nil
 }
 
 func checkLengths(c, m, n int, o Options) {
@@ -93,9 +113,12 @@ func reportNonFinite[T Output](c []T, base int, o Options) bool {
 // [Multiply] quantized by q, so rounded once. t brings its Name; its Shape
 // becomes [M, N]. Accumulating into FP8 would round the old C at every step and
 // is refused with an error, as cuBLAS refuses it. Other errors and panics are
-// those of Multiply and of [scaling.Quantize].
-func Quantized[W Weights](t, a *tensor.Tensor, b W, o Options, q scaling.Quantizer) error {
-	if o.Accumulate {
+// those of Multiply and of [scaling.Quantize]. t may be neither operand.
+func Quantized[W Weights](ctx context.Context, t, a *tensor.Tensor, b W, o Options, q scaling.Quantizer) error {
+	switch {
+	case t == nil:
+		return errors.New("gemm: the tensor of the result is nil")
+	case o.Accumulate:
 		return errors.New("gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
 	}
 	if err := q.Check(); err != nil {
@@ -109,10 +132,12 @@ func Quantized[W Weights](t, a *tensor.Tensor, b W, o Options, q scaling.Quantiz
 	defer sums.Put(buf)
 	*buf = grow(*buf, p.m*p.n)
 	c := *buf
-	multiply(c, p, o)
+	if err := multiply(ctx, c, p, o); err != nil {
+		return err
+	}
 	shape := t.Shape
 	t.Shape = []int{p.m, p.n}
-	if err := scaling.Quantize(context.Background(), t, c, q); err != nil {
+	if err := scaling.Quantize(ctx, t, c, q); err != nil {
 		t.Shape = shape
 		return err
 	}

@@ -83,9 +83,9 @@ func TestWorkers(t *testing.T) {
 	b := random(r, "b", fp8.E5M2, tensor.Block{Rows: 128, Cols: 64}, kind{special: true}, 70, 100)
 	want := reference(a, b)
 	forLevels(t, func(t *testing.T) {
-		for workers := -1; workers <= 20; workers++ {
+		for workers := 0; workers <= 20; workers++ {
 			got := make([]float32, len(want))
-			require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Workers: workers}))
+			require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{Workers: workers}))
 			require.NoError(t, differ(got, want), "%d workers", workers)
 		}
 	})
@@ -104,7 +104,7 @@ func testConcurrent(t *testing.T) {
 	for i := range got {
 		got[i] = make([]float32, len(want))
 		wait.Go(func() {
-			if err := gemm.Multiply(got[i], a, b, gemm.Options{Workers: 1 + i%3}); err != nil {
+			if err := gemm.Multiply(t.Context(), got[i], a, b, gemm.Options{Workers: 1 + i%3}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -129,8 +129,8 @@ func testPadding(t *testing.T) {
 		x := random(r, "x", fp8.E4M3, b, kd, 5, k)
 		y := random(r, "y", fp8.E5M2, tensor.Block{Rows: 3, Cols: 16}, kd, 4, k)
 		want, got := make([]float32, 20), make([]float32, 20)
-		require.NoError(t, gemm.Multiply(want, x, y, gemm.Options{}))
-		require.NoError(t, gemm.Multiply(got, padded(r, x, extra), padded(r, y, extra), gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), want, x, y, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), got, padded(r, x, extra), padded(r, y, extra), gemm.Options{}))
 		if (k+15)/16 < (k+extra+15)/16 {
 			for i := range want {
 				want[i] += 0
@@ -166,10 +166,10 @@ func TestZeroScale(t *testing.T) { forLevels(t, testZeroScale) }
 func testZeroScale(t *testing.T) {
 	x := &tensor.Tensor{Shape: []int{2, 2}, Block: tensor.Block{Rows: 1}, Codes: []byte{0x38, 0xB8, 0x38, 0xB8}, Scales: []float32{0, 1}}
 	got := make([]float32, 4)
-	require.NoError(t, gemm.Multiply(got, x, x, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), got, x, x, gemm.Options{}))
 	require.NoError(t, differ(got, []float32{0, 0, 0, 2}))
 	x.Codes[0] = 0x7F
-	require.NoError(t, gemm.Multiply(got, x, x, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), got, x, x, gemm.Options{}))
 	nan := canonical(float32(math.NaN()))
 	require.NoError(t, differ(got, []float32{nan, nan, nan, 2}))
 }
@@ -183,7 +183,7 @@ func testScaleOrder(t *testing.T) {
 		a := &tensor.Tensor{Shape: []int{1, 1}, Codes: []byte{codeA}, Scales: []float32{sa}}
 		b := &tensor.Tensor{Shape: []int{1, 1}, Codes: []byte{codeB}, Scales: []float32{sb}}
 		c := make([]float32, 1)
-		require.NoError(t, gemm.Multiply(c, a, b, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{}))
 		return c[0]
 	}
 	// 448*448 is 0x1.88p17. The product of the scales would underflow.
@@ -221,10 +221,10 @@ func testViews(t *testing.T) {
 		n, _ := b.Dims()
 		want := reference(denseA, denseB)
 		got := make([]float32, m*n)
-		require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{}))
 		require.NoError(t, differ(got, want), describe(a, b))
 		clear(got)
-		require.NoError(t, gemm.Multiply(got, denseA, b, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), got, denseA, b, gemm.Options{}))
 		require.NoError(t, differ(got, want), describe(a, b))
 	}
 }
@@ -240,12 +240,12 @@ func TestRanks(t *testing.T) {
 			b := random(r, "b", fp8.E4M3, tensor.Block{Rows: 1}, kind{}, shapeB...)
 			want := reference(a, b)
 			got := make([]float32, len(want))
-			require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{}))
+			require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{}))
 			require.NoError(t, differ(got, want))
 		}
 	}
 	scalar := &tensor.Tensor{Codes: []byte{0x40}, Scales: []float32{3}}
 	c := make([]float32, 1)
-	require.NoError(t, gemm.Multiply(c, scalar, scalar, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), c, scalar, scalar, gemm.Options{}))
 	require.Equal(t, []float32{36}, c)
 }

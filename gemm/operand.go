@@ -24,20 +24,8 @@ type operand struct {
 }
 
 func newOperand(t *tensor.Tensor) operand {
-	rows, k := t.Dims()
-	o := operand{format: t.Format, codes: t.Codes, stride: k, scales: newGrid(t)}
-	if rows > 1 {
-		o.stride = distance(t.Row(0), t.Row(1))
-	}
-	return o
-}
-
-// distance is from where one slice starts to where another does in the same
-// memory. A tensor does not say how far apart its rows are if it is a view.
-func distance[T any](from, to []T) int {
-	var zero T
-	a, b := unsafe.SliceData(from), unsafe.SliceData(to)
-	return int(uintptr(unsafe.Pointer(b))-uintptr(unsafe.Pointer(a))) / int(unsafe.Sizeof(zero))
+	stride, _ := t.Strides()
+	return operand{format: t.Format, codes: t.Codes, stride: stride, scales: newGrid(t)}
 }
 
 // address is where a slice starts, of which only the processor's caches hear.
@@ -71,12 +59,8 @@ type grid struct {
 
 func newGrid(t *tensor.Tensor) grid {
 	rows, cols := t.Block.Extents(t.Dims())
-	gridRows, gridCols := t.Grid()
-	g := grid{t.Scales, gridCols, rows, cols}
-	if gridRows > 1 && gridCols > 0 {
-		g.stride = distance(t.ScaleRow(0), t.ScaleRow(1))
-	}
-	return g
+	_, stride := t.Strides()
+	return grid{t.Scales, stride, rows, cols}
 }
 
 func (g *grid) at(i, k int) float32 { return g.scales[i/g.rows*g.stride+k/g.cols] }

@@ -1,11 +1,9 @@
 package gemm
 
 import (
-	"errors"
-
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
-	"github.com/octavo-fp8/octavo/internal/operands"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -21,6 +19,7 @@ type Packed struct {
 	panels     []byte
 	depth      int
 	allFloat16 bool
+	made       bool // by Pack
 }
 
 // Weights is what B of a product may be.
@@ -29,13 +28,17 @@ type Weights interface{ *tensor.Tensor | *Packed }
 // Pack packs a tensor of shape [N, K]. It returns an error if the tensor is not
 // whole or a scale is NaN, infinite or negative.
 func Pack(t *tensor.Tensor) (*Packed, error) {
-	if err := operands.Check(t); err != nil {
+	if err := checkOperand(t); err != nil {
 		return nil, inPackage(err)
 	}
 	n, k := t.Dims()
 	w := &Packed{header: tensor.Tensor{
 		Name: t.Name, Format: t.Format, Shape: append([]int{}, t.Shape...), Block: t.Block,
 	}}
+	w.made = true
+	if k == 0 { // nothing, of perhaps very many rows
+		return w, nil
+	}
 	gridRows, _ := t.Grid()
 	for i := range gridRows {
 		w.header.Scales = append(w.header.Scales, t.ScaleRow(i)...)
@@ -62,13 +65,18 @@ func (w *Packed) fill(o operand, n, k int) {
 	}
 }
 
-// Dims returns N and K.
-func (w *Packed) Dims() (n, k int) { return w.header.Dims() }
+// Dims returns N and K; 0 and 0 for weights that were not made by [Pack].
+func (w *Packed) Dims() (n, k int) {
+	if w.check() != nil {
+		return 0, 0
+	}
+	return w.header.Dims()
+}
 
-var errNotPacked = errors.New("packed weights that were not made by Pack")
+var errNotPacked = sentinel.Errorf(ErrOperands, "packed weights that were not made by Pack")
 
 func (w *Packed) check() error {
-	if w == nil || w.header.Scales == nil && w.header.Len() > 0 {
+	if w == nil || !w.made {
 		return errNotPacked
 	}
 	return nil
@@ -78,13 +86,17 @@ func (w *Packed) operand() operand {
 	return operand{format: w.header.Format, panels: w.panels, depth: w.depth, packed: true, allFloat16: w.allFloat16, scales: newGrid(&w.header)}
 }
 
-// headerOf returns the tensor, or what packed weights know of theirs.
-func headerOf[W Weights](w W) *tensor.Tensor {
+// headerOf returns the tensor, or what packed weights know of theirs, or an error if
+// it is not whole.
+func headerOf[W Weights](w W) (*tensor.Tensor, error) {
 	switch w := any(w).(type) {
 	case *tensor.Tensor:
-		return w
+		return w, checkForm(w)
 	case *Packed:
-		return &w.header
+		if err := w.check(); err != nil {
+			return nil, err
+		}
+		return &w.header, nil
 	}
-	return nil
+	return nil, nil
 }

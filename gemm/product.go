@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -18,12 +17,12 @@ type product struct {
 // newProduct checks everything about a and b that could go wrong. Its errors do
 // not name the package yet.
 func newProduct[W Weights](a *tensor.Tensor, b W) (product, error) {
-	if err := operands.Check(a); err != nil {
+	if err := checkOperand(a); err != nil {
 		return product{}, err
 	}
 	switch b := any(b).(type) {
 	case *tensor.Tensor:
-		if err := operands.Check(b); err != nil {
+		if err := checkOperand(b); err != nil {
 			return product{}, err
 		}
 		return pair(a, b, newOperand(b))
@@ -39,7 +38,7 @@ func newProduct[W Weights](a *tensor.Tensor, b W) (product, error) {
 // pair is the product of two operands of which each by itself is right. The codes
 // of b are in operand.
 func pair(a, b *tensor.Tensor, operand operand) (product, error) {
-	size, err := operands.Pair(a, b)
+	size, err := sizeOf(a, b)
 	return product{newOperand(a), operand, size.M, size.N, size.K, size.Block}, err
 }
 
@@ -47,7 +46,7 @@ func pair(a, b *tensor.Tensor, operand operand) (product, error) {
 // multiplied whatever their size: unless their extents along K divide each other
 // and none is 1.
 func CheckBlocks(a, b tensor.Block) error {
-	if _, err := operands.SumBlock(&tensor.Tensor{Name: "a", Block: a}, &tensor.Tensor{Name: "b", Block: b}, math.MaxInt); err != nil {
+	if _, err := sumBlock(&tensor.Tensor{Name: "a", Block: a}, &tensor.Tensor{Name: "b", Block: b}, math.MaxInt); err != nil {
 		return fmt.Errorf("gemm: %w", err)
 	}
 	return nil

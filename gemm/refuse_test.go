@@ -27,7 +27,7 @@ func multiplyRefused(t *testing.T, a, b *tensor.Tensor, o gemm.Options) error {
 	for i := range c {
 		c[i] = sentinel
 	}
-	err := gemm.Multiply(c, a, b, o)
+	err := gemm.Multiply(t.Context(), c, a, b, o)
 	if err != nil {
 		for i := range c {
 			require.Equal(t, float32(sentinel), c[i], "C has been written to")
@@ -73,7 +73,7 @@ func TestBlocksRefused(t *testing.T) {
 					err = multiplyRefused(t, a, b, gemm.Options{})
 				}
 				got := make([]float32, 24)
-				require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{}))
+				require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{}))
 				require.NoError(t, differ(got, reference(a, b)))
 			}
 		}
@@ -148,13 +148,13 @@ func TestPanics(t *testing.T) {
 	b := random(r, "b", fp8.E4M3, tensor.Block{}, kind{}, 2, 4)
 	for _, n := range []int{0, 5, 7} {
 		c := make([]float32, n)
-		require.PanicsWithValue(t, "gemm: C is not of M*N elements", func() { _ = gemm.Multiply(c, a, b, gemm.Options{}) })
+		require.PanicsWithValue(t, "gemm: C is not of M*N elements", func() { _ = gemm.Multiply(t.Context(), c, a, b, gemm.Options{}) })
 		require.Equal(t, make([]float32, n), c)
 	}
 	for _, n := range []int{0, 1, 3} {
 		c := make([]float16.Float16, 6)
 		require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
-			_ = gemm.Multiply(c, a, b, gemm.Options{Bias: make([]float32, n)})
+			_ = gemm.Multiply(t.Context(), c, a, b, gemm.Options{Bias: make([]float32, n)})
 		})
 		require.Equal(t, make([]float16.Float16, 6), c)
 	}
@@ -174,5 +174,5 @@ func TestTooManyElements(t *testing.T) {
 	const huge = math.MaxInt/2 + 1
 	a := &tensor.Tensor{Name: "a", Shape: []int{huge, 0}}
 	b := &tensor.Tensor{Name: "b", Shape: []int{huge, 0}}
-	require.ErrorContains(t, gemm.Multiply([]float32{}, a, b, gemm.Options{}), "a product has too many elements")
+	require.ErrorContains(t, gemm.Multiply(t.Context(), []float32{}, a, b, gemm.Options{}), "a product has too many elements")
 }

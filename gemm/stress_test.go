@@ -104,10 +104,10 @@ func stressed(t *testing.T) (all []stressedProduct) {
 			want := reference(a, b)
 			all = append(all,
 				stressedProduct{describe(a, b), func(c []float32, workers int) error {
-					return gemm.Multiply(c, a, b, gemm.Options{Workers: workers})
+					return gemm.Multiply(t.Context(), c, a, b, gemm.Options{Workers: workers})
 				}, want},
 				stressedProduct{"packed: " + describe(a, b), func(c []float32, workers int) error {
-					return gemm.Multiply(c, a, w, gemm.Options{Workers: workers})
+					return gemm.Multiply(t.Context(), c, a, w, gemm.Options{Workers: workers})
 				}, want})
 		}
 	}
@@ -129,7 +129,7 @@ func stressedGroups(t *testing.T, r *rand.Rand) stressedProduct {
 		experts, want, first = append(experts, w), append(want, reference(group.Transpose().Transpose(), b)...), first+n
 	}
 	return stressedProduct{"grouped", func(c []float32, workers int) error {
-		return gemm.GroupedRows(c, a, experts, rows, gemm.Options{Workers: workers})
+		return gemm.GroupedRows(t.Context(), c, a, experts, rows, gemm.Options{Workers: workers})
 	}, want}
 }
 

@@ -50,7 +50,7 @@ func product(t *testing.T, o Operands, a, b []float32, m, n, k int) []float32 {
 	require.NoError(t, scaling.Quantize(t.Context(), x, a, scaling.Quantizer{Recipe: o.A}))
 	require.NoError(t, scaling.Quantize(t.Context(), w, b, scaling.Quantizer{Recipe: o.B}))
 	c := make([]float32, m*n)
-	require.NoError(t, gemm.Multiply(c, x, w, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), c, x, w, gemm.Options{}))
 	return c
 }
 

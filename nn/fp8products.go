@@ -130,7 +130,7 @@ func (p *fp8Products) product(c []float32, result string, a, b *tensor.Tensor) e
 	if p.reporter != nil {
 		o.Name = p.layer + "." + result
 	}
-	return gemm.Multiply(c, a, b, o)
+	return gemm.Multiply(context.Background(), c, a, b, o)
 }
 
 // seed gives the next rounding of a gradient its seed, if it needs one.

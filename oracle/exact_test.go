@@ -289,7 +289,7 @@ func TestExactRefuses(t *testing.T) {
 func requireAlike(t *testing.T, a, b *tensor.Tensor) {
 	t.Helper()
 	c := make([]float32, 4)
-	err := gemm.Multiply(c, a, b, gemm.Options{})
+	err := gemm.Multiply(t.Context(), c, a, b, gemm.Options{})
 	require.Error(t, err)
 	require.EqualError(t, Exact(t.Context(), c, a, b, Options{}), "oracle: "+strings.TrimPrefix(err.Error(), "gemm: "))
 }

@@ -155,7 +155,7 @@ func TestHonestKernels(t *testing.T) {
 				t.Fatalf("%s: bound %v", about(), x)
 			}
 		}
-		require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{}))
 		stats.check(t, "canonical", got, want, bound, about)
 		require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, Accumulation{Scales: AThenB}, Options{}))
 		stats.check(t, "canonical, order known", got, want, bound, about)
@@ -250,7 +250,7 @@ func TestHonestEpilogues(t *testing.T) {
 		o := Options{Bias: bias, Accumulate: true}
 		require.NoError(t, Bound(t.Context(), bound, old, a, b, Accumulation{}, o))
 		require.NoError(t, Exact(t.Context(), want, a, b, o))
-		require.NoError(t, gemm.Multiply(got, a, b, gemm.Options{Bias: bias, Accumulate: true}))
+		require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{Bias: bias, Accumulate: true}))
 		stats.check(t, "bfloat16", widenAll(got), widenAll(want), bound, func() string { return describe(a, b) })
 
 		if f := a.Format; f == fp8.E4M3FNUZ || f == fp8.E5M2FNUZ || !HopperWGMMA().Takes(b.Format) {

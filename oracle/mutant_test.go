@@ -161,7 +161,7 @@ func TestMutants(t *testing.T) {
 		b.Row(7)[k] = 0x80          // negative zeros
 	}
 	want := make([]float32, 40*36)
-	require.NoError(t, gemm.Multiply(want, a, b, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), want, a, b, gemm.Options{}))
 	bound := make([]float64, len(want))
 	require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, Accumulation{}, Options{}))
 	got := make([]float32, len(want))
@@ -197,7 +197,7 @@ func TestMutants(t *testing.T) {
 	}
 
 	a.Codes[450*8+100] = fp8.E4M3.NaNCode()
-	require.NoError(t, gemm.Multiply(want, a, b, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), want, a, b, gemm.Options{}))
 	require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, Accumulation{}, Options{}))
 	broken{nanIsZero: true}.run(got, a, b)
 	byBound, byBits, report := verdict(t, a, b, got, want, bound)

@@ -1,8 +1,7 @@
 package oracle
 
 import (
-	"github.com/octavo-fp8/octavo/internal/operands"
-	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -16,15 +15,7 @@ type product struct {
 // newProduct checks everything about a and b that could go wrong, as package
 // gemm does.
 func newProduct(a, b *tensor.Tensor) (product, error) {
-	for _, t := range []*tensor.Tensor{a, b} {
-		if t == nil {
-			return product{}, sentinel.Errorf(tensor.ErrShape, "an operand is nil")
-		}
-		if err := operands.Check(t); err != nil {
-			return product{}, err
-		}
-	}
-	size, err := operands.Pair(a, b)
+	size, err := gemm.CheckOperands(a, b)
 	return product{grid{size.M, size.N, size.K}, a, b, size.Block}, err
 }
 

@@ -116,7 +116,7 @@ func TestQuantizedPerToken(t *testing.T) {
 		swiglu.Forward(z, u, g, s)
 		q := quantize(t, z, tokens, recipe)
 		y = make([]float32, tokens*out)
-		require.NoError(t, gemm.Multiply(y, q, w, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), y, q, w, gemm.Options{}))
 		swiglu.Unscale(y, s)
 		return q.Codes, y
 	}
@@ -151,7 +151,7 @@ func TestQuantizedPerChannel(t *testing.T) {
 		down := make([]float32, len(b.down))
 		swiglu.FoldDown(down, b.down, s)
 		y := make([]float32, tokens*out)
-		require.NoError(t, gemm.Multiply(y, quantize(t, z, tokens, recipe), quantize(t, down, out, recipe), gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), y, quantize(t, z, tokens, recipe), quantize(t, down, out, recipe), gemm.Options{}))
 		var diff, sum float64
 		for i := range y {
 			d := float64(y[i] - exact[i])
@@ -174,7 +174,7 @@ func TestMergedForInference(t *testing.T) {
 	x := quantize(t, b.x, tokens, byRow)
 	linear := func(w []float32) []float32 {
 		y := make([]float32, tokens*channels)
-		require.NoError(t, gemm.Multiply(y, x, quantize(t, w, channels, byRow), gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), y, x, quantize(t, w, channels, byRow), gemm.Options{}))
 		return y
 	}
 	u, g := linear(b.up), linear(b.gate)

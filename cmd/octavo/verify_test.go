@@ -63,7 +63,7 @@ func (l *layer) args(got string, more ...string) []string {
 // canonical returns octavo's own C.
 func (l *layer) canonical(t *testing.T) []float32 {
 	c := make([]float32, layerM*layerN)
-	require.NoError(t, gemm.Multiply(c, l.a, l.b, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), c, l.a, l.b, gemm.Options{}))
 	return c
 }
 
@@ -125,9 +125,9 @@ func TestVerifyTypes(t *testing.T) {
 	shape := []int{layerM, layerN}
 	var b, h []byte
 	c16 := make([]fp8.BFloat16, layerM*layerN)
-	require.NoError(t, gemm.Multiply(c16, l.a, l.b, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), c16, l.a, l.b, gemm.Options{}))
 	half := make([]float16.Float16, layerM*layerN)
-	require.NoError(t, gemm.Multiply(half, l.a, l.b, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), half, l.a, l.b, gemm.Options{}))
 	for i := range c16 {
 		b = binary.LittleEndian.AppendUint16(b, uint16(c16[i]))
 		h = binary.LittleEndian.AppendUint16(h, half[i].Bits())
@@ -149,7 +149,7 @@ func TestVerifyTypes(t *testing.T) {
 func TestVerifyEpilogue(t *testing.T) {
 	l := newLayer(t)
 	c := append([]float32{}, l.old...)
-	require.NoError(t, gemm.Multiply(c, l.a, l.b, gemm.Options{Bias: l.bias, Accumulate: true}))
+	require.NoError(t, gemm.Multiply(t.Context(), c, l.a, l.b, gemm.Options{Bias: l.bias, Accumulate: true}))
 	got := writeC(t, c)
 	text := succeed(t, l.args(got, "--model", "canonical", "--bias", "bias", "--accumulate", "old")...)
 	require.Contains(t, text, "octavo's canonical result with bias added to the old C")
@@ -177,7 +177,7 @@ func TestVerifyFailures(t *testing.T) {
 	w, err := l.b.ColRange(0, 128)
 	require.NoError(t, err)
 	half := make([]float32, layerM*layerN)
-	require.NoError(t, gemm.Multiply(half, first, w, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), half, first, w, gemm.Options{}))
 	for _, test := range []struct {
 		name   string
 		damage func(c []float32)
@@ -308,7 +308,7 @@ func TestVerifyNPY(t *testing.T) {
 	e := saveNPY(t, dir, "e", "|u1", []int{1}, []byte{128})
 	doubled := *l.a
 	doubled.Block, doubled.Scales = tensor.Block{}, []float32{2}
-	require.NoError(t, gemm.Multiply(c, &doubled, l.b, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), c, &doubled, l.b, gemm.Options{}))
 	succeed(t, args(writeC(t, c), "--a-scales", e, "--a-block", "tensor")...)
 }
 

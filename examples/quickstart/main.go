@@ -47,7 +47,7 @@ func layer(ctx context.Context, activations, weights, bias []float32) ([]float32
 		return nil, stats, err
 	}
 	y := make([]float32, tokens*out)
-	err = gemm.Multiply(y, x, w, gemm.Options{Bias: bias})
+	err = gemm.Multiply(ctx, y, x, w, gemm.Options{Bias: bias})
 	return y, stats, err
 }
 

@@ -139,7 +139,7 @@ func (s *session) project(y, x []float32, weight *gemm.Packed) error {
 		return err
 	}
 	// One goroutine: the requests are what runs side by side here.
-	return gemm.Multiply(y, &s.operand, weight, gemm.Options{Workers: 1})
+	return gemm.Multiply(context.Background(), y, &s.operand, weight, gemm.Options{Workers: 1})
 }
 
 func rmsNorm(y, x, weight []float32) {

@@ -93,7 +93,7 @@ func writeBand[T gemm.Output](ctx context.Context, w io.Writer, p *Product, a *t
 		return fmt.Errorf("multiply: %w", context.Cause(ctx))
 	}
 	recorder := telemetry.New()
-	if err := gemm.Multiply(c, a, p.B, gemm.Options{Workers: p.Workers, Reporter: recorder, Name: "c"}); err != nil {
+	if err := gemm.Multiply(ctx, c, a, p.B, gemm.Options{Workers: p.Workers, Reporter: recorder, Name: "c"}); err != nil {
 		return err
 	}
 	if found, ok := recorder.FirstNonFinite(); ok && p.NonFinite == nil {

@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 
@@ -46,12 +47,12 @@ func multiply[T result](r *rand.Rand) []part {
 	old := narrow[T](anyValues(r, m, n, a.Format, tensor.Block{}))
 	whole, c := memory(r, m*n, filler[T]())
 	copy(c, old)
-	must(gemm.Multiply(c, a, b, o))
+	must(gemm.Multiply(context.Background(), c, a, b, o))
 	packed, err := gemm.Pack(b)
 	must(err)
 	wholePacked, cPacked := memory(r, m*n, filler[T]())
 	copy(cPacked, old)
-	must(gemm.Multiply(cPacked, a, packed, o))
+	must(gemm.Multiply(context.Background(), cPacked, a, packed, o))
 	of := fmt.Sprintf("%T, %s, bias %v, accumulate %v", *new(T), describeProduct(a, b), o.Bias != nil, o.Accumulate)
 	return []part{numbers("C of "+of, whole), numbers("C, B packed, of "+of, wholePacked)}
 }
@@ -78,14 +79,14 @@ func grouped(r *rand.Rand) []part {
 	o := gemm.Options{Workers: 1 + r.IntN(3)}
 	of := fmt.Sprintf("%v of %dx%d", rows, n, k)
 	whole, c := memory(r, total*n, filler[float32]())
-	must(gemm.GroupedRows(c, a, weights, rows, o))
+	must(gemm.GroupedRows(context.Background(), c, a, weights, rows, o))
 	wholePacked, cPacked := memory(r, total*n, filler[float32]())
-	must(gemm.GroupedRows(cPacked, a, packed, rows, o))
+	must(gemm.GroupedRows(context.Background(), cPacked, a, packed, rows, o))
 	parts := []part{numbers("C of groups "+of, whole), numbers("C, B packed, of groups "+of, wholePacked)}
 
 	masked := anyOperand(r, "a", tile, experts, 12, k)
 	wholeMasked, cMasked := memory(r, experts*12*n, filler[float32]())
-	must(gemm.GroupedMasked(cMasked, masked, weights, rows, o))
+	must(gemm.GroupedMasked(context.Background(), cMasked, masked, weights, rows, o))
 	return append(parts, numbers("C of masked groups "+of, wholeMasked), groupedK(r, o))
 }
 
@@ -100,7 +101,7 @@ func groupedK(r *rand.Rand, o gemm.Options) part {
 	micro := tensor.Block{Rows: 1, Cols: 32}
 	a, b := anyOperand(r, "a", micro, m, total), anyOperand(r, "b", micro, n, total)
 	whole, c := memory(r, len(cols)*m*n, filler[float32]())
-	must(gemm.GroupedK(c, a, b, cols, o))
+	must(gemm.GroupedK(context.Background(), c, a, b, cols, o))
 	return numbers(fmt.Sprintf("C of groups of K %v, %dx%d", cols, m, n), whole)
 }
 

@@ -120,7 +120,7 @@ func results[T result](ctx context.Context, g *multiplier, p product, c *product
 		return err
 	}
 	canonical := slices.Clone(old)
-	if err := gemm.Multiply(canonical, p.a, p.b, p.options()); err != nil {
+	if err := gemm.Multiply(ctx, canonical, p.a, p.b, p.options()); err != nil {
 		return err
 	}
 	c.Exact[kind] = numbers(g.tensors, p.name+".exact."+kind, exact, m, n)

@@ -102,7 +102,7 @@ func (w *wanted[T]) fill(ctx context.Context, j Job, old []T) error {
 	case Predicted:
 		return oracle.Predict(ctx, w.demanded, w.bound, j.A, j.B, j.Demand.Kernel, j.Options)
 	case Canonical:
-		if err := gemm.Multiply(w.demanded, j.A, j.B, j.Options); err != nil {
+		if err := gemm.Multiply(ctx, w.demanded, j.A, j.B, j.Options); err != nil {
 			return err
 		}
 	}

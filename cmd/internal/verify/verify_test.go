@@ -78,7 +78,7 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 		m, n, k := 1+r.IntN(300), 1+r.IntN(20), r.IntN(70)
 		j := Job{A: operandOf(r, "a", m, k, i%2 == 1), B: operandOf(r, "b", n, k, i%3 == 2), Demand: demands[i%3]}
 		got := make([]T, m*n)
-		require.NoError(t, gemm.Multiply(got, j.A, j.B, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), got, j.A, j.B, gemm.Options{}))
 		for _, x := range []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1e-30, 3, -40000} {
 			for range r.IntN(4) {
 				got[r.IntN(m*n)] = output[T](float32(x))
@@ -173,7 +173,7 @@ func job(t *testing.T, m, n int, d Demand) (Job, []float32) {
 	r := rand.New(rand.NewPCG(3, 4))
 	j := Job{A: operandOf(r, `<script>alert("a")</script>`, m, 64, false), B: operandOf(r, "b", n, 64, false), Demand: d}
 	c := make([]float32, m*n)
-	require.NoError(t, gemm.Multiply(c, j.A, j.B, gemm.Options{}))
+	require.NoError(t, gemm.Multiply(t.Context(), c, j.A, j.B, gemm.Options{}))
 	return j, c
 }
 
@@ -283,7 +283,7 @@ func TestAccumulate(t *testing.T) {
 		if d.Want == Predicted {
 			require.NoError(t, oracle.Predict(t.Context(), c, nil, j.A, j.B, d.Kernel, j.Options))
 		} else {
-			require.NoError(t, gemm.Multiply(c, j.A, j.B, gemm.Options{Bias: j.Options.Bias, Accumulate: true}))
+			require.NoError(t, gemm.Multiply(t.Context(), c, j.A, j.B, gemm.Options{Bias: j.Options.Bias, Accumulate: true}))
 		}
 		r, err := Run(t.Context(), j, c, old)
 		require.NoError(t, err)

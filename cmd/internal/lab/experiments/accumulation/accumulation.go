@@ -67,8 +67,8 @@ func adders() []adder {
 		{"Hopper, no promotion", predict(oracle.Kernel{Model: oracle.HopperWGMMA()})},
 		{"Hopper, every 128", predict(oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128})},
 		{"Blackwell tcgen05", predict(oracle.Kernel{Model: oracle.BlackwellTCGen05()})},
-		{"FP32, octavo's order", func(_ context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
-			return gemm.Multiply(c, a, b, gemm.Options{Workers: workers})
+		{"FP32, octavo's order", func(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
+			return gemm.Multiply(ctx, c, a, b, gemm.Options{Workers: workers})
 		}},
 	}
 }
