@@ -15,6 +15,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -114,7 +115,7 @@ func finishLab(stdout io.Writer, name string, reports []*labreport.Report, flags
 	if flags.asJSON {
 		return jsonout.Print(stdout, labreport.Summaries(reports))
 	}
-	_, err := fmt.Fprintf(stdout, "Plots, tables and how to repeat it: %s\n", page)
+	_, err := fmt.Fprintf(stdout, "Plots, tables and how to repeat it: %s\n", textout.Name(page))
 	return err
 }
 
@@ -128,7 +129,7 @@ func labSetting(name string, flags labFlags, o lab.Options) labreport.Setting {
 	}
 	if flags.activations != "" {
 		command += " --activations " + shellQuote(flags.activations)
-		inputs = append(inputs, fmt.Sprintf("Activations: %s.", filepath.Base(flags.activations)))
+		inputs = append(inputs, fmt.Sprintf("Activations: %s.", textout.Name(filepath.Base(flags.activations))))
 	}
 	if o.Short {
 		command += " --short"

@@ -61,6 +61,7 @@ func TestTrainCommandLine(t *testing.T) {
 		"it's $HOME":   `'it'\''s $HOME'`,
 		"a*b":          "'a*b'",
 		"Tōkyō.txt":    "Tōkyō.txt",
+		"a\n'\"\\\xff": `$'a\n\'"\\\xff'`,
 	} {
 		require.Contains(t, trainCommandLine(trainFlags{text: path}, o), "octavo train --text "+want+" --steps 7")
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
 
@@ -101,7 +103,7 @@ func writeTrain(stdout io.Writer, flags trainFlags, result *comparison.Result) e
 	if err := result.WriteTable(stdout); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "Curves, telemetry and plots: %s\n", filepath.Join(flags.out, "index.html"))
+	_, err := fmt.Fprintf(stdout, "Curves, telemetry and plots: %s\n", textout.Name(filepath.Join(flags.out, "index.html")))
 	return err
 }
 
@@ -124,6 +126,10 @@ func trainCommandLine(flags trainFlags, o comparison.Options) string {
 func shellQuote(text string) string {
 	if !unusual.MatchString(text) {
 		return text
+	}
+	if !textout.IsPrintable(text) { // Bash reads what Go escapes
+		quoted := strconv.Quote(text)
+		return "$'" + strings.NewReplacer(`\"`, `"`, `'`, `\'`).Replace(quoted[1:len(quoted)-1]) + "'"
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

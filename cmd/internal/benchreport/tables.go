@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
 // WriteText writes the tables for people, and where the plots are.
@@ -20,7 +21,7 @@ func (r Result) WriteText(w io.Writer, dir string) error {
 	if dir == "" || len(r.Products) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nPlots: %s and .png\n", filepath.Join(dir, "roofline.svg"))
+	_, err := fmt.Fprintf(w, "\nPlots: %s and .png\n", textout.Name(filepath.Join(dir, "roofline.svg")))
 	return err
 }
 

@@ -66,7 +66,7 @@ func (s *Summary) took(d time.Duration) {
 
 // WriteText writes the summary for people.
 func (s *Summary) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", s.Output, s.Profile, s.Format, s.Block)
+	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", textout.Name(s.Output), s.Profile, s.Format, s.Block)
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\ttensors\tbytes before\tbytes after\t")
 	all := TensorCount{}

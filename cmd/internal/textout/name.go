@@ -17,7 +17,7 @@ const (
 // Name returns a name as it is if it is printable and not too long, and otherwise as
 // [Quoted] does.
 func Name(name string) string {
-	if name != "" && isPrintable(name) && utf8.RuneCountInString(name) <= mostName {
+	if name != "" && IsPrintable(name) && utf8.RuneCountInString(name) <= mostName {
 		return name
 	}
 	return Quoted(name)
@@ -32,13 +32,13 @@ func Quoted(name string) string { return strconv.Quote(shorten(name, mostName)) 
 // without its middle if it is long.
 func Line(text string) string {
 	text = shorten(text, mostLine)
-	if isPrintable(text) {
+	if IsPrintable(text) {
 		return text
 	}
 	var line strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
-		if char := text[:size]; isPrintable(char) {
+		if char := text[:size]; IsPrintable(char) {
 			line.WriteString(char)
 		} else {
 			quoted := strconv.QuoteRune(r)
@@ -52,7 +52,9 @@ func Line(text string) string {
 	return line.String()
 }
 
-func isPrintable(text string) bool {
+// IsPrintable reports whether text is UTF-8 without control characters and others that
+// cannot be seen.
+func IsPrintable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -78,7 +79,7 @@ func (r *Result) Terms() []Line {
 }
 
 func (o Operand) String() string {
-	return fmt.Sprintf("%q, %s %v, one scale for %s", o.Name, o.Format, o.Shape, o.Block)
+	return fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.Block)
 }
 
 func (r *Result) demanded() string {

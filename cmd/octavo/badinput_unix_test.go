@@ -1,0 +1,252 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// readers are command lines that read the file at path, one for each flag and
+// argument that names one.
+func readers(t *testing.T, path string) map[string][]string {
+	dir := t.TempDir()
+	good := filetest.Write(t, nil, filetest.F32("c", []int{1, 1}, 1))
+	operands := func(a, sa, b, sb string) []string {
+		return []string{"--a", a, "--a-scales", sa, "--a-block", "row", "--b", b, "--b-scales", sb, "--b-block", "row"}
+	}
+	named := operands("a", "s", "a", "s")
+	return map[string][]string{
+		"inspect":          {"inspect", path},
+		"quantize":         {"quantize", path, "-o", filepath.Join(dir, "out"), "--profile", "te-block"},
+		"gemm":             append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
+		"verify":           append([]string{"verify", path, "--got", good}, named...),
+		"verify --got":     append([]string{"verify", good, "--got", path}, named...),
+		"verify --a":       append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
+		"train --text":     {"train", "--text", path, "-o", dir},
+		"lab --text":       {"lab", "memory", "--short", "--text", path, "-o", dir},
+		"lab --activation": {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
+	}
+}
+
+// within fails unless do returns in time.
+func within(t *testing.T, do func()) {
+	t.Helper()
+	done := make(chan bool)
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("it still waits")
+	}
+}
+
+// TestSpecialFiles hands every flag that names a file a pipe, a directory and a
+// device. None is waited for.
+func TestSpecialFiles(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o666))
+	require.NoError(t, os.Symlink(pipe, pipe+".npy"))
+	device := filepath.Join(dir, "device")
+	require.NoError(t, os.Symlink(os.DevNull, device))
+	require.NoError(t, os.Symlink(os.DevNull, device+".npy"))
+	directory := filepath.Join(dir, "directory")
+	require.NoError(t, os.Mkdir(directory, 0o777))
+	require.NoError(t, os.Mkdir(directory+".npy", 0o777))
+	for path, kind := range map[string]string{pipe: "a pipe", device: "a device", directory: "a directory"} {
+		for name, args := range readers(t, path) {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				within(t, func() {
+					want := ": it is " + kind + ", not a regular file"
+					if kind == "a pipe" && strings.HasSuffix(name, "--text") {
+						want = ": it is a pipe that nobody writes to"
+					}
+					fail(t, exitData, want, args...)
+				})
+			})
+		}
+	}
+}
+
+// TestSparseFiles hands them a terabyte that is nowhere on disk, and one with a header
+// that claims it.
+func TestSparseFiles(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	for _, path := range []string{empty, empty + ".npy"} {
+		require.NoError(t, os.WriteFile(path, nil, 0o666))
+		if err := os.Truncate(path, 1<<40); err != nil {
+			t.Skip(err)
+		}
+	}
+	for name, args := range readers(t, empty) {
+		t.Run(name, func(t *testing.T) { within(t, func() { fail(t, exitData, "", args...) }) })
+	}
+
+	for d, shape := range map[safetensors.DType][]int{
+		safetensors.F32: {1 << 19, 1 << 19}, safetensors.BF16: {1 << 39}, safetensors.F8E4M3: {1 << 20, 1 << 20}, safetensors.F8E8M0: {1 << 40},
+	} {
+		path := sparse(t, safetensors.Info{Name: "w", DType: d, Shape: shape})
+		fail(t, exitData, `tensor "w": `+string(d), "inspect", path)
+		fail(t, exitData, "memory", "inspect", path, "--json")
+	}
+	wide := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{2, 1 << 37}})
+	fail(t, exitData, `tensor "w": a row of blocks of F32 [2 137438953472] does not fit in memory`,
+		"quantize", wide, "-o", filetest.Output(t), "--profile", "deepseek")
+	codes := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F8E4M3, Shape: []int{1 << 20, 1 << 20}})
+	good := filetest.Write(t, nil, filetest.F32("s", []int{1}, 1), filetest.F32("c", []int{1, 1}, 1))
+	operands := []string{"--a", "w", "--a-scales", "w", "--a-block", "row", "--b", "w", "--b-scales", "w", "--b-block", "row"}
+	fail(t, exitData, "", append([]string{"gemm", codes, "-o", filetest.Output(t)}, operands...)...)
+	fail(t, exitData, "", append([]string{"verify", codes, "--got", good}, operands...)...)
+
+	array := filepath.Join(t.TempDir(), "x.npy")
+	header := "{'descr': '|u1', 'fortran_order': False, 'shape': (1048576, 1048576), }"
+	require.NoError(t, os.WriteFile(array, append([]byte("\x93NUMPY\x01\x00"+string([]byte{byte(len(header)), 0})), header...), 0o666))
+	require.NoError(t, os.Truncate(array, 10+int64(len(header))+1<<40))
+	fail(t, exitData, "does not fit in memory", "verify", "--got", good, "--a", array, "--a-format", "e4m3", "--a-scales", array, "--a-block", "row",
+		"--b", array, "--b-format", "e4m3", "--b-scales", array, "--b-block", "row")
+}
+
+// oddNames would upset a terminal, a line or a table.
+var oddNames = []string{
+	"a\nb", "\x1b[2J\x1b]0;title\a", "\u009b31m", "a\u202eb", "\x7f\b\r", strings.Repeat("n", 1<<20), strings.Repeat("\n", 1<<20),
+}
+
+// requirePrintable checks that text has lines of bounded length and nothing that a
+// terminal obeys.
+func requirePrintable(t *testing.T, text string) {
+	t.Helper()
+	require.True(t, utf8.ValidString(text))
+	for _, r := range text {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Fatalf("%U is not printable", r)
+		}
+	}
+}
+
+func requireShortLines(t *testing.T, text string) {
+	t.Helper()
+	requirePrintable(t, text)
+	for line := range strings.Lines(text) {
+		require.Less(t, len(line), 30_000)
+	}
+}
+
+// TestOddTensorNames has every command speak of tensors with such names.
+func TestOddTensorNames(t *testing.T) {
+	for _, name := range oddNames {
+		path := filetest.Write(t, map[string]string{name: name},
+			filetest.F32(name, []int{1, 2}, 1, float32(math.NaN())),
+			filetest.Raw("x", safetensors.F8E4M3, []int{1, 2}, 1, 2), filetest.F32("s", []int{1, 1}, 1),
+			filetest.Raw("x"+name, safetensors.F8E4M3, []int{1, 2}, 1, 2), filetest.F32("x"+name+"_scale_inv", []int{1, 1}, 1),
+			filetest.F32("c", []int{1, 1}, 1))
+		page := filepath.Join(t.TempDir(), "page.html")
+		operands := func(a, s string) []string {
+			return []string{"--a", a, "--a-scales", s, "--a-block", "row", "--b", "x", "--b-scales", "s", "--b-block", "row"}
+		}
+		for _, args := range [][]string{
+			{"inspect", path},
+			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block"},
+			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", name + "(("},
+			{"quantize", path, "-o", filetest.Output(t), "--profile", name},
+			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands("x"+name, "x"+name+"_scale_inv")...),
+			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands(name, "s")...),
+			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands("absent"+name, "s")...),
+			append([]string{"verify", path, "--got", path, "--c", "c", "--html", page}, operands("x"+name, "x"+name+"_scale_inv")...),
+			append([]string{"verify", path, "--got", path, "--c", name}, operands("x", "s")...),
+			{name}, {"inspect", "--" + name}, {"inspect", name}, {"train", "--text", name}, {"lab", name}, {"bench", "--level", name},
+		} {
+			r := octavo(strings.NewReader(""), args...)
+			requireShortLines(t, r.stdout)
+			requireShortLines(t, r.stderr)
+			if r.status != 0 {
+				require.Equal(t, 1, strings.Count(r.stderr, "\n"), "%q", r.stderr)
+			}
+		}
+		if text, err := os.ReadFile(page); err == nil {
+			requirePrintable(t, strings.ReplaceAll(string(text), "\t", " "))
+			require.Less(t, len(text), 1<<18)
+		}
+		for _, args := range [][]string{
+			{"inspect", path, "--json"},
+			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--json"},
+			append([]string{"verify", path, "--got", path, "--c", "c", "--json"}, operands("x"+name, "x"+name+"_scale_inv")...),
+		} {
+			r := octavo(strings.NewReader(""), args...)
+			requirePrintable(t, r.stdout)
+			requireShortLines(t, r.stderr)
+			require.True(t, json.Valid([]byte(r.stdout)))
+			require.Contains(t, names(t, r.stdout), name, "a program gets the name as it is")
+		}
+	}
+}
+
+// names returns all strings of some JSON.
+func names(t *testing.T, text string) (found []string) {
+	d := json.NewDecoder(strings.NewReader(text))
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return found
+		}
+		require.NoError(t, err)
+		if s, ok := token.(string); ok {
+			found = append(found, strings.TrimPrefix(s, "x"))
+		}
+	}
+}
+
+// TestOddFileNames reads and writes files with such names, where the system has them.
+func TestOddFileNames(t *testing.T) {
+	data, err := os.ReadFile(filetest.Write(t, nil, filetest.F32("w", []int{1, 1}, 1)))
+	require.NoError(t, err)
+	for _, name := range []string{"a\nb", "\x1b[2J", "\xff\xfe", "a\u202eb"} {
+		path := filepath.Join(t.TempDir(), name)
+		if os.WriteFile(path, data, 0o666) != nil {
+			continue
+		}
+		for _, args := range [][]string{
+			{"inspect", path}, {"inspect", path, "--json"}, {"inspect", path + "absent"},
+			{"quantize", path, "-o", path + "out", "--profile", "te-block"},
+			{"quantize", path, "-o", path + "out", "--profile", "te-block", "--json"},
+			{"quantize", path, "-o", path, "--profile", "te-block"},
+			{"quantize", path, "-o", path + "absent/out", "--profile", "te-block"},
+			{"vectors", "-o", path},
+			{"bench", "-o", path},
+			{"train", "--text", path, "-o", path},
+		} {
+			r := octavo(strings.NewReader(""), args...)
+			requireShortLines(t, r.stdout)
+			requireShortLines(t, r.stderr)
+			require.LessOrEqual(t, strings.Count(r.stderr, "\n"), 1)
+		}
+	}
+}
+
+// TestStandardInputIsAPipe checks that streams may be pipes.
+func TestStandardInputIsAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	go func() {
+		_, _ = w.Write(filetest.FloatBytes(1, 2))
+		w.Close()
+	}()
+	var out bytes.Buffer
+	require.Equal(t, 0, run([]string{"encode", "--format", "e4m3"}, r, &out, io.Discard))
+	require.Equal(t, []byte{0x38, 0x40}, out.Bytes())
+}
