@@ -1,3 +1,5 @@
+// Package granularity asks what scales of small blocks are worth, just in time and from
+// the past.
 package granularity
 
 import (

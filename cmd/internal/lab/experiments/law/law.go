@@ -1,3 +1,5 @@
+// Package law asks how many bits are best at a cost, by published scaling laws and by a
+// sweep of small models.
 package law
 
 import (

@@ -1,3 +1,4 @@
+// Package memory asks what moments and activations in 8 bits save and cost.
 package memory
 
 import (

@@ -1,3 +1,4 @@
+// Package outliers asks which scales survive the outliers of SwiGLU.
 package outliers
 
 import (

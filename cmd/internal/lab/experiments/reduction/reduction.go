@@ -1,3 +1,4 @@
+// Package reduction asks where gradients that workers add in FP8 should be divided.
 package reduction
 
 import (
