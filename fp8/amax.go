@@ -6,9 +6,10 @@ import (
 	"github.com/x448/float16"
 )
 
-// Amax returns the largest magnitude in src, infinities included and NaN left
-// out, and whether there was a NaN. A float64 magnitude is rounded to the
-// nearest float32. An empty src has amax 0.
+// Amax returns the largest magnitude in src, from which a scale is chosen, and
+// whether there was a NaN. Infinities count and NaN does not: amax in packages tensor
+// and scaling is this one, while Stats.Amax is the largest finite magnitude. A float64
+// magnitude is rounded to the nearest float32. An empty src has amax 0.
 func Amax[T Float](src []T) (amax float32, nan bool) {
 	switch src := any(src).(type) {
 	case []float32:

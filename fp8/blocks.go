@@ -10,13 +10,23 @@ import (
 	"github.com/octavo-fp8/octavo/internal/race"
 )
 
-const shortBlocks = "fp8: fewer scales or places for amax than blocks"
+const (
+	shortBlocks = "fp8: fewer scales or places for amax than blocks"
+	emptyBlocks = "fp8: blocks must have at least one value"
+	noScales    = "fp8: BlockScales are not set"
+)
 
-// blocksIn returns the number of blocks of n values; the last may be short.
-func blocksIn(n, block int) int { return (n + block - 1) / block }
-
-// longBlock is the length from which blocks are done one by one.
-const longBlock = 1024
+// blocksIn returns the number of blocks of n values; the last may be short. It panics
+// if blocks are of no values.
+func blocksIn(n, block int) int {
+	if block <= 0 {
+		panic(emptyBlocks)
+	}
+	if n == 0 {
+		return 0
+	}
+	return (n-1)/block + 1 // n+block-1 may overflow
+}
 
 // AmaxBlocks raises amax[i] to the largest magnitude in block i of src, and makes
 // it NaN, which it then stays, if there is a NaN: the canonical one, 7FC00000. The
@@ -66,7 +76,7 @@ func amaxBlocks32(amax, src []float32, block int) {
 	const step = convert.Step
 	done := 0 // blocks
 	switch {
-	case !convert.Available(level) || block >= longBlock:
+	case !convert.Available(level) || block >= convert.LongBlock:
 	case block == 1:
 		for n := len(src) / step * step; done < n; {
 			count := min(n-done, longest)
@@ -98,40 +108,24 @@ type BlockScales struct {
 	fit     bool
 	layout  convert.Layout
 	divide  uint32
-	factors [maxFactors]float32
+	factors [convert.MaxFactors]float32
 }
 
-const (
-	maxFactors = 1024
-
-	// stepLength is that of convert.PerStep.
-	stepLength = 16
-)
-
-// RowLength returns the number of values, in blocks of the given number, up to
-// which a row is encoded fastest.
-func RowLength(block int) int {
-	switch {
-	case block >= longBlock:
-		return math.MaxInt
-	case block%stepLength == 0:
-		return maxFactors * stepLength
-	}
-	return maxFactors
-}
-
-// Set prepares the scales of blocks of the given number of values, which must be
-// positive. It keeps scales, which must not change while b is in use.
+// Set prepares the scales of blocks of the given number of values. It keeps scales,
+// which must not change while b is in use. It panics if blocks are of no values.
 func (b *BlockScales) Set(scales []Scale, block int) {
+	if block <= 0 {
+		panic(emptyBlocks)
+	}
 	b.scales, b.block, b.fit = scales, block, false
-	if block >= longBlock {
+	if block >= convert.LongBlock {
 		return
 	}
 	each := block // factors of a block
-	if b.layout = convert.PerElement; block%stepLength == 0 {
-		b.layout, each = convert.PerStep, block/stepLength
+	if b.layout = convert.PerElement; block%convert.StepLength == 0 {
+		b.layout, each = convert.PerStep, block/convert.StepLength
 	}
-	if len(scales)*each > maxFactors {
+	if len(scales)*each > convert.MaxFactors {
 		return
 	}
 	b.fit = b.setFactors(each)
@@ -161,16 +155,21 @@ func (b *BlockScales) setFactors(each int) (fit bool) {
 // factor returns the factors from element i of the row on.
 func (b *BlockScales) factor(i int) *float32 {
 	if b.layout == convert.PerStep {
-		i /= stepLength
+		i /= convert.StepLength
 	}
 	return &b.factors[i]
 }
 
 // EncodeBlocks is [EncodeBlock] of each block of a row, under its scale in b. It
-// panics if dst is shorter than src or there are fewer scales than blocks.
+// panics if dst is shorter than src, there are fewer scales than blocks, b is not set
+// or e was not made by [NewEncoder].
 func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, first uint64, st *Stats) {
 	if len(dst) < len(src) {
 		panic(shortDestination)
+	}
+	e.mustBeMade()
+	if b == nil || b.block == 0 {
+		panic(noScales)
 	}
 	if len(b.scales) < blocksIn(len(src), b.block) {
 		panic(shortBlocks)
@@ -197,7 +196,7 @@ func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, firs
 	}
 }
 
-// encodeRow encodes what begins at element at, a multiple of stepLength, of the
+// encodeRow encodes what begins at element at, a multiple of convert.StepLength, of the
 // row.
 func (e *Encoder) encodeRow(dst []byte, src []float32, b *BlockScales, at int, first uint64, st *Stats) {
 	level := cpu.Current()

@@ -8,11 +8,12 @@ import (
 
 // Decode writes the values of src, codes of format f, to dst[:len(src)]. Every
 // value is exact in every destination type. It panics if dst is shorter than
-// src. Nothing is allocated.
+// src or the format is unknown. Nothing is allocated.
 func Decode[T Float](dst []T, src []byte, f Format) {
 	if len(dst) < len(src) {
 		panic(shortDestination)
 	}
+	f.mustBeKnown()
 	table := &decodeTables[f]
 	switch dst := any(dst).(type) {
 	case []float32:
@@ -46,6 +47,7 @@ func DecodeScaled[T Float](dst []T, src []byte, f Format, scale float32) {
 	if len(dst) < len(src) {
 		panic(shortDestination)
 	}
+	f.mustBeKnown()
 	table := &decodeTables[f]
 	switch dst := any(dst).(type) {
 	case []float32:

@@ -9,7 +9,8 @@ type Float interface {
 
 const shortDestination = "fp8: destination shorter than source"
 
-// EncodeOne returns the code of x. For stochastic rounding x is element 0.
+// EncodeOne returns the code of x. For stochastic rounding x is element 0. It panics
+// if the format or a value of the policy is unknown.
 func EncodeOne[T Float](x T, f Format, p Policy) byte {
 	var code [1]byte
 	Encode(code[:], []T{x}, f, p, nil)
@@ -19,25 +20,27 @@ func EncodeOne[T Float](x T, f Format, p Policy) byte {
 // Encode writes the codes of src to dst[:len(src)] and, where st is not nil,
 // adds what happened to st. For stochastic rounding src[i] is element i.
 //
-// It panics if dst is shorter than src. Nothing is allocated.
+// It panics if dst is shorter than src, or the format or a value of the policy is
+// unknown. Nothing is allocated.
 func Encode[T Float](dst []byte, src []T, f Format, p Policy, st *Stats) {
 	EncodeScaled(dst, src, f, p, Scale{}, 0, st)
 }
 
 // EncodeScaled is [Encode] of values that share a scale, for a part of a larger
 // array: src[i] is element first+i. A finite value whose scaled magnitude is
-// too large for float32 counts as finite overflow.
+// too large for float32 counts as finite overflow. It panics as Encode does.
 func EncodeScaled[T Float](dst []byte, src []T, f Format, p Policy, s Scale, first uint64, st *Stats) {
 	e := NewEncoder(f, p)
 	EncodeBlock(&e, dst, src, s, first, st)
 }
 
 // EncodeBlock is [EncodeScaled] with the format and policy of e, which serves
-// many blocks.
+// many blocks. It panics if dst is shorter than src or e was not made by [NewEncoder].
 func EncodeBlock[T Float](e *Encoder, dst []byte, src []T, s Scale, first uint64, st *Stats) {
 	if len(dst) < len(src) {
 		panic(shortDestination)
 	}
+	e.mustBeMade()
 	e.setScale(s)
 	dst = dst[:len(src)]
 	switch src := any(src).(type) {

@@ -8,7 +8,8 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
-// Format names an 8-bit floating-point format. The zero value is E4M3.
+// Format names an 8-bit floating-point format. The zero value is E4M3. Methods that
+// describe a format panic if it is unknown; see [Format.Valid].
 type Format uint8
 
 // The formats. See the package documentation for their ranges.
@@ -52,6 +53,16 @@ func (f Format) mustBeKnown() {
 	}
 }
 
+func (f Format) layout() *layout {
+	f.mustBeKnown()
+	return &layouts[f]
+}
+
+func (f Format) table() *[256]float32 {
+	f.mustBeKnown()
+	return &decodeTables[f]
+}
+
 // String returns the format's name, such as "E4M3".
 func (f Format) String() string {
 	if !f.Valid() {
@@ -79,34 +90,37 @@ func (f Format) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalText implements [encoding.TextUnmarshaler] as [ParseFormat] does.
-func (f *Format) UnmarshalText(text []byte) (err error) {
-	*f, err = ParseFormat(string(text))
+func (f *Format) UnmarshalText(text []byte) error {
+	parsed, err := ParseFormat(string(text))
+	if err == nil {
+		*f = parsed
+	}
 	return err
 }
 
 // Mantissa returns the number of explicit mantissa bits.
-func (f Format) Mantissa() int { return layouts[f].mantissa }
+func (f Format) Mantissa() int { return f.layout().mantissa }
 
 // Bias returns the exponent bias.
-func (f Format) Bias() int { return layouts[f].bias }
+func (f Format) Bias() int { return f.layout().bias }
 
 // MaxCode returns the code of the largest finite value.
-func (f Format) MaxCode() byte { return layouts[f].max }
+func (f Format) MaxCode() byte { return f.layout().max }
 
 // NaNCode returns the code of the positive NaN, or of the only one.
-func (f Format) NaNCode() byte { return layouts[f].nan }
+func (f Format) NaNCode() byte { return f.layout().nan }
 
 // Max returns the largest finite value.
-func (f Format) Max() float32 { return decodeTables[f][layouts[f].max] }
+func (f Format) Max() float32 { return f.table()[f.layout().max] }
 
 // MinNormal returns the smallest normal value.
-func (f Format) MinNormal() float32 { return decodeTables[f][1<<layouts[f].mantissa] }
+func (f Format) MinNormal() float32 { return f.table()[1<<f.layout().mantissa] }
 
 // MinSubnormal returns the smallest positive value.
-func (f Format) MinSubnormal() float32 { return decodeTables[f][1] }
+func (f Format) MinSubnormal() float32 { return f.table()[1] }
 
 // IsNaN reports whether code is a NaN of format f.
-func (f Format) IsNaN(code byte) bool { return layouts[f].isNaN(code) }
+func (f Format) IsNaN(code byte) bool { return f.layout().isNaN(code) }
 
 func (l *layout) isNaN(code byte) bool {
 	if l.fnuz {
@@ -123,15 +137,15 @@ func (l *layout) isInf(code byte) bool {
 // for sign 0, of either.
 func (f Format) IsInf(code byte, sign int) bool {
 	negative := code&0x80 != 0
-	return layouts[f].isInf(code) && (sign == 0 || (sign < 0) == negative)
+	return f.layout().isInf(code) && (sign == 0 || (sign < 0) == negative)
 }
 
 // IsZero reports whether code is a zero of format f, of either sign.
-func (f Format) IsZero(code byte) bool { return decodeTables[f][code] == 0 }
+func (f Format) IsZero(code byte) bool { return f.table()[code] == 0 }
 
 // Float32 returns the value of code, exactly. A NaN is quiet and keeps its sign
 // bit, which the only NaN of the FNUZ formats has set.
-func (f Format) Float32(code byte) float32 { return decodeTables[f][code] }
+func (f Format) Float32(code byte) float32 { return f.table()[code] }
 
 var decodeTables = makeDecodeTables()
 

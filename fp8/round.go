@@ -46,6 +46,14 @@ func NewEncoder(f Format, p Policy) Encoder {
 	return e
 }
 
+const unmade = "fp8: the Encoder was not made by NewEncoder"
+
+func (e *Encoder) mustBeMade() {
+	if e == nil || e.layout == nil {
+		panic(unmade)
+	}
+}
+
 var nearests, vectors = makeVectors()
 
 func makeVectors() (nearests [len(layouts)]nearest, vectors [len(layouts)]convert.Encoding) {

@@ -8,7 +8,7 @@ import "math"
 // use: let each goroutine fill its own and [Stats.Merge] them.
 type Stats struct {
 	Elements int64
-	Amax     float64 // largest finite magnitude
+	Amax     float64 // largest finite magnitude; that of function [Amax] may be infinite
 	Smallest float64 // smallest nonzero finite magnitude; 0 if there is none
 
 	// Finite values that rounding with an unlimited exponent carries past the
@@ -45,9 +45,9 @@ type Detail struct {
 }
 
 // SQNR returns the signal-to-quantization-noise ratio in decibels: +Inf if the
-// codes are exact, NaN if there was no signal.
+// codes are exact, NaN if there was no signal or no Detail.
 func (d *Detail) SQNR() float64 {
-	if d.SquaredSum == 0 {
+	if d == nil || d.SquaredSum == 0 {
 		return math.NaN()
 	}
 	return 10 * math.Log10(d.SquaredSum/d.SquaredError)
@@ -67,8 +67,11 @@ func (s *Stats) NonFinite() int64 { return s.NaN + s.PosInf + s.NegInf }
 
 // Merge adds o to s, as if one pass had seen both. Details are merged where
 // both have one; sums of float64 squares then depend, in their last bits, on
-// the order of merging, and everything else does not.
+// the order of merging, and everything else does not. A nil o is empty.
 func (s *Stats) Merge(o *Stats) {
+	if o == nil {
+		return
+	}
 	s.Elements += o.Elements
 	s.Amax = max(s.Amax, o.Amax)
 	if s.Smallest == 0 || o.Smallest != 0 && o.Smallest < s.Smallest {

@@ -23,4 +23,14 @@
 // or row whose amax is 0, infinite or NaN has scale 1.
 //
 // Scales are constants to the gradient, as in the released code.
+//
+// The functions on slices are the same to the bit at every level and on every
+// architecture, NaN included. They take no context: they pass once over memory that
+// the caller holds. Slices of the wrong length panic with a constant message before
+// anything is written.
+//
+// # Workers
+//
+// Data-parallel workers that delay their scales exchange [Amaxes] in each step before
+// [Smoother.Update]: a few bytes a channel.
 package swiglu

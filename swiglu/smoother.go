@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -20,17 +21,16 @@ type Smoothing struct {
 	Delay int
 }
 
-// Check reports whether c can be used.
+// Check returns an error, [ErrSmoothing], if c cannot be used.
 func (c Smoothing) Check() error {
 	const longest = 1 << 20
-	switch {
-	case c.Axis > PerToken:
-		return fmt.Errorf("swiglu: unknown axis %d of smoothing", c.Axis)
-	case c.Delay < 0 || c.Delay > longest:
-		return fmt.Errorf("swiglu: smoothing delay of %d steps: want 0 to %d", c.Delay, longest)
+	if c.Delay < 0 || c.Delay > longest {
+		return sentinel.Errorf(ErrSmoothing, "swiglu: smoothing delay of %d steps: want 0 to %d", c.Delay, longest)
 	}
-	return nil
+	return axes.Check(c.Axis)
 }
+
+const unknownSmoothing = "swiglu: smoothing does not pass its Check"
 
 // Scale returns the scale that belongs to an amax: about its inverse, or 1 where
 // it is 0, infinite or NaN. The exponent of a power of two is kept within ±126,
@@ -56,8 +56,12 @@ type Smoother struct {
 }
 
 // Scales returns the scales for the linear branch u, [tokens, channels], and
-// records its amax for later steps. It panics if u is not of whole rows.
+// records its amax for later steps. It panics if u is not of whole rows or the
+// Smoothing does not pass its Check.
 func (s *Smoother) Scales(u []float32, channels int) Scales {
+	if s.Smoothing.Check() != nil {
+		panic(unknownSmoothing)
+	}
 	if channels <= 0 || len(u)%channels != 0 {
 		panic(unequal)
 	}
@@ -112,7 +116,7 @@ func (s *Smoother) Update() {
 		return
 	}
 	s.past = append([][]float32{s.current}, s.past...)
-	s.past = s.past[:min(len(s.past), s.Smoothing.Delay)]
+	s.past = s.past[:min(len(s.past), max(s.Smoothing.Delay, 0))]
 	s.current = nil
 }
 
@@ -168,16 +172,16 @@ func (s *Smoother) Restore(state State) error {
 	return nil
 }
 
-// Check returns an error if the state is of another version, or that names the
-// first value that no amax can have.
+// Check returns an error, [ErrVersion] if the state is of another version, and
+// [ErrState] that names the first value that no amax can have.
 func (state State) Check() error {
 	if state.Version != StateVersion {
-		return fmt.Errorf("swiglu: state of version %d: this package reads version %d", state.Version, StateVersion)
+		return sentinel.Errorf(ErrVersion, "swiglu: state of version %d: this package reads version %d", state.Version, StateVersion)
 	}
 	for i, step := range append([][]scaling.Float{state.Current}, state.Past...) {
 		for j, a := range step {
 			if a < 0 {
-				return fmt.Errorf("swiglu: state: amax %d of %d steps ago is %v: want no negative number", j, i, a)
+				return sentinel.Errorf(ErrState, "swiglu: state: amax %d of %d steps ago is %v: want no negative number", j, i, a)
 			}
 		}
 	}

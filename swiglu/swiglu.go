@@ -1,13 +1,9 @@
 package swiglu
 
-import "github.com/octavo-fp8/octavo/internal/elementary"
+import (
+	"math"
 
-// Axis is what shares a smoothing scale.
-type Axis uint8
-
-const (
-	PerChannel Axis = iota // a column of u, [tokens, channels]
-	PerToken               // a row
+	"github.com/octavo-fp8/octavo/internal/elementary"
 )
 
 // Scales are smoothing scales: one for each channel or for each token. The zero
@@ -18,9 +14,14 @@ type Scales struct {
 	Values []float32
 }
 
-// Tokens returns the scales of rows [lo, hi), which share s's memory.
+// Tokens returns the scales of rows [lo, hi), which share s's memory. It panics if s is
+// per token and has no such rows.
 func (s Scales) Tokens(lo, hi int) Scales {
+	s.mustBeKnown()
 	if s.Axis == PerToken && s.Values != nil {
+		if lo < 0 || hi < lo || hi > len(s.Values) {
+			panic(noRows)
+		}
 		s.Values = s.Values[lo:hi:hi]
 	}
 	return s
@@ -41,8 +42,15 @@ func (s Scales) row(token int) []float32 {
 	return s.Values
 }
 
+func (s Scales) mustBeKnown() {
+	if !axes.Valid(s.Axis) {
+		panic(unknownAxis)
+	}
+}
+
 // width returns the number of channels of n elements.
 func (s Scales) width(n int) int {
+	s.mustBeKnown()
 	width := n
 	switch {
 	case s.Values == nil:
@@ -71,12 +79,14 @@ func (s Scales) rows(n, width int) int {
 const (
 	unequal     = "swiglu: slices are not of the same length"
 	wrongScales = "swiglu: scales do not divide the elements into rows"
+	unknownAxis = "swiglu: unknown axis"
+	noRows      = "swiglu: there are no scales of such rows"
 )
 
 // Forward writes z = (s·u)·silu(g), each product rounded to float32, where u and
 // g are [tokens, channels] and so is z, which may be one of them. It panics if
-// the lengths differ or s does not fit them. Safe for concurrent use on distinct
-// z.
+// the lengths differ, or s does not fit them or is of an unknown axis. A NaN is
+// 7FC00000 whatever gave it. Safe for concurrent use on distinct z.
 func Forward(z, u, g []float32, s Scales) {
 	if len(u) != len(z) || len(g) != len(z) {
 		panic(unequal)
@@ -94,7 +104,7 @@ func Forward(z, u, g []float32, s Scales) {
 //	du = (s·dz)·silu(g)    dg = ((s·u)·silu'(g))·dz
 //
 // du and dg may each be any of the inputs, but not each other. It panics as
-// Forward does. Safe for concurrent use on distinct du and dg.
+// Forward does, and its NaN are 7FC00000 as well. Safe for concurrent use on distinct du and dg.
 func Backward(du, dg, dz, u, g []float32, s Scales) {
 	n := len(dz)
 	if len(du) != n || len(dg) != n || len(u) != n || len(g) != n {
@@ -110,11 +120,13 @@ func Backward(du, dg, dz, u, g []float32, s Scales) {
 // FoldDown writes the down projection w, [out, channels], with the inverse of
 // the scales of each channel folded in, w/s, to dst, which may be w. The same
 // takes the gradient of the folded weight back to that of w. Scales per token,
-// and none, copy w. It panics if the lengths do not fit.
+// and none, copy w, bits of NaN included; otherwise a NaN becomes 7FC00000. It panics
+// if the lengths do not fit or the axis is unknown.
 func FoldDown(dst, w []float32, s Scales) {
 	if len(dst) != len(w) {
 		panic(unequal)
 	}
+	s.mustBeKnown()
 	if s.Values == nil || s.Axis == PerToken {
 		copy(dst, w)
 		return
@@ -122,7 +134,7 @@ func FoldDown(dst, w []float32, s Scales) {
 	width := s.width(len(w))
 	for lo := 0; lo < len(w); lo += width {
 		for i, scale := range s.Values {
-			dst[lo+i] = w[lo+i] / scale
+			dst[lo+i] = canonical(w[lo+i] / scale)
 		}
 	}
 }
@@ -131,33 +143,44 @@ func FoldDown(dst, w []float32, s Scales) {
 // each channel folded in, s·w, to dst, which may be w: the merge for inference
 // of the paper, after which plain SwiGLU gives what Smooth-SwiGLU gave. Only
 // scales per channel can be merged; it panics for others and if the lengths do
-// not fit.
+// not fit. A NaN becomes 7FC00000.
 func FoldUp(dst, w []float32, s Scales) {
 	if len(dst) != len(w) {
 		panic(unequal)
 	}
-	if s.Axis == PerToken || len(s.Values) == 0 || len(w)%len(s.Values) != 0 {
+	if s.Axis != PerChannel || len(s.Values) == 0 || len(w)%len(s.Values) != 0 {
 		panic(wrongScales)
 	}
 	in := len(w) / len(s.Values)
 	for channel, scale := range s.Values {
 		for i := channel * in; i < (channel+1)*in; i++ {
-			dst[i] = scale * w[i]
+			dst[i] = canonical(scale * w[i])
 		}
 	}
 }
 
 // Unscale divides the rows of y, [tokens, out], by the scales of their tokens,
 // in place; the same takes the gradient of y back. Scales per channel, and none,
-// leave y as it is. It panics if y is not of that many rows.
+// leave y as it is; otherwise a NaN becomes 7FC00000. It panics if y is not of that
+// many rows or the axis is unknown.
 func Unscale(y []float32, s Scales) {
+	s.mustBeKnown()
 	if s.Values == nil || s.Axis == PerChannel {
 		return
 	}
 	width := s.width(len(y))
 	for token, scale := range s.Values {
 		for i := token * width; i < (token+1)*width; i++ {
-			y[i] /= scale
+			y[i] = canonical(y[i] / scale)
 		}
 	}
+}
+
+// canonical returns x, and 7FC00000 for every NaN: hardware differs in the bits of
+// one.
+func canonical(x float32) float32 {
+	if x != x {
+		return math.Float32frombits(0x7FC00000)
+	}
+	return x
 }

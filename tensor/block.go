@@ -78,8 +78,16 @@ func parseExtent(s string) (n int, ok bool) {
 func (b Block) Transposed() Block { return Block{Rows: b.Cols, Cols: b.Rows} }
 
 // Extents returns the block's extents in a matrix of the given size, the whole
-// of it where the block says so. They are at least 1.
-func (b Block) Extents(rows, cols int) (r, c int) { return clip(b.Rows, rows), clip(b.Cols, cols) }
+// of it where the block says so. They are at least 1. It panics if the block has a
+// negative extent; see [Tensor.CheckShape].
+func (b Block) Extents(rows, cols int) (r, c int) {
+	if b.Rows < 0 || b.Cols < 0 {
+		panic(negativeBlock)
+	}
+	return clip(b.Rows, rows), clip(b.Cols, cols)
+}
+
+const negativeBlock = "tensor: block has a negative extent"
 
 func clip(extent, size int) int {
 	if extent == 0 || extent > size {
@@ -89,7 +97,7 @@ func clip(extent, size int) int {
 }
 
 // Grid returns the number of blocks along the rows and columns of a matrix of
-// the given size.
+// the given size. It panics as [Block.Extents] does.
 func (b Block) Grid(rows, cols int) (r, c int) {
 	br, bc := b.Extents(rows, cols)
 	return ceilDiv(rows, br), ceilDiv(cols, bc)

@@ -6,8 +6,11 @@ const shortDestination = "tensor: destination is not as long as the tensor's sha
 
 // Dequantize writes the values of t, row-major and dense, to dst: decode(code)
 // times scale, rounded once to float32 (float64 holds it exactly) and then to
-// T where that is narrower. It panics if dst is not of t's length.
+// T where that is narrower. It panics if t does not pass its Check or dst is not of
+// t's length. It takes no context: it reads one byte for each value, a few
+// milliseconds for a million; give it [Tensor.RowRange]s of a tensor of billions.
 func Dequantize[T fp8.Float](dst []T, t *Tensor) {
+	t.mustBeWhole()
 	rows, cols := t.Dims()
 	if len(dst) != rows*cols {
 		panic(shortDestination)

@@ -11,8 +11,12 @@ import (
 
 // Matrix returns t as a gonum matrix without copying: its elements are decoded
 // when they are read, as float64 and thus exactly. t must not be empty, since
-// gonum has no empty matrices to read, and must not change meanwhile.
-func (t *Tensor) Matrix() mat.Matrix { return view{t} }
+// gonum has no empty matrices to read, and must not change meanwhile. It panics if t
+// does not pass its Check.
+func (t *Tensor) Matrix() mat.Matrix {
+	t.mustBeWhole()
+	return view{t}
+}
 
 type view struct{ t *Tensor }
 

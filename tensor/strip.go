@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/octavo-fp8/octavo/fp8"
+import (
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/convert"
+)
 
 // A strip is some blocks side by side. It is encoded row by row, each row under
 // the scales of all of its blocks, after its amaxes were found in the same way.
@@ -59,7 +62,7 @@ func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
 // stripWidth returns how many columns of blocks of the given extents make a strip.
 func stripWidth(rows, block int) int {
 	cols := max(stripSize/rows, stripCols)
-	cols = min(cols, fp8.RowLength(block), stripBlocks*block)
+	cols = min(cols, convert.RowLength(block), stripBlocks*block)
 	return max(cols/block, 1) * block
 }
 

@@ -80,6 +80,15 @@ func (t *Tensor) ScaleRow(i int) []float32 {
 	return row(t.Scales, i, rows, cols, t.ScaleStride)
 }
 
+// mustBeWhole is Check for functions that return no error.
+func (t *Tensor) mustBeWhole() {
+	if t == nil || t.Check() != nil {
+		panic(notWhole)
+	}
+}
+
+const notWhole = "tensor: format, shape, block, codes and scales do not fit together; see Check"
+
 const noRow = "tensor: there is no such row"
 
 // row is row i, of n rows, of a matrix in s.
@@ -97,19 +106,27 @@ func row[T any](s []T, i, n, cols, stride int) []T {
 	return s[first:][:cols:cols]
 }
 
-// Scale returns the scale of the element at row i, column j of the matrix.
+// Scale returns the scale of the element at row i, column j of the matrix. It panics
+// if there is no such element or t is too short for it.
 func (t *Tensor) Scale(i, j int) float32 {
-	r, c := t.Block.Extents(t.Dims())
+	rows, cols := t.Dims()
+	if uint(i) >= uint(rows) || uint(j) >= uint(cols) {
+		panic(noElement)
+	}
+	r, c := t.Block.Extents(rows, cols)
 	return t.ScaleRow(i / r)[j/c]
 }
 
+const noElement = "tensor: there is no such element"
+
 // At returns the value of the element at row i, column j of the matrix, rounded
-// to float32 once.
+// to float32 once. It panics as [Tensor.Scale] does, and if t's format is unknown.
 func (t *Tensor) At(i, j int) float32 { return at[float32](t, i, j) }
 
 func at[T fp8.Float](t *Tensor, i, j int) T {
 	var v [1]T
-	fp8.DecodeScaled(v[:], t.Row(i)[j:j+1], t.Format, t.Scale(i, j))
+	scale := t.Scale(i, j)
+	fp8.DecodeScaled(v[:], t.Row(i)[j:j+1], t.Format, scale)
 	return v[0]
 }
 
@@ -189,8 +206,12 @@ func span(rows, cols, stride int) int {
 }
 
 // CheckScales returns an error that names the first block whose scale is NaN,
-// infinite or negative, -0 included. A scale of +0 is allowed.
+// infinite or negative, -0 included. A scale of +0 is allowed. First it checks what
+// [Tensor.Check] does.
 func (t *Tensor) CheckScales() error {
+	if err := t.Check(); err != nil {
+		return err
+	}
 	rows, cols := t.Grid()
 	if cols == 0 {
 		return nil

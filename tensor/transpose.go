@@ -5,8 +5,10 @@ package tensor
 // transposed as well, so what was 1x128 becomes 128x1, which package gemm
 // cannot sum along, while 128x128 stays as it is: a weight in square blocks
 // serves the forward product and, transposed, the input gradient. Where blocks
-// do not allow it, quantize the transposed values instead.
+// do not allow it, quantize the transposed values instead. It panics if t does not
+// pass its Check.
 func (t *Tensor) Transpose() *Tensor {
+	t.mustBeWhole()
 	rows, cols := t.Dims()
 	gridRows, gridCols := t.Grid()
 	v := &Tensor{

@@ -47,6 +47,9 @@ func (t *Tensor) ColRange(lo, hi int) (*Tensor, error) {
 // of weights, as a tensor that shares t's memory and has one dimension less. It
 // must start where a block starts.
 func (t *Tensor) Index(i int) (*Tensor, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
 	if len(t.Shape) < 3 {
 		return nil, sentinel.Errorf(ErrShape, "tensor %q: shape %v has no leading dimension to index: want rank 3 or more", t.Name, t.Shape)
 	}
@@ -66,6 +69,9 @@ func (t *Tensor) Index(i int) (*Tensor, error) {
 // must stay, since scales are cut along it, unless one scale covers a dense
 // tensor.
 func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
 	v := *t
 	v.Shape, v.shared = shape, true
 	if err := v.CheckShape(); err != nil {
