@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -50,7 +51,7 @@ func parseNumber(b []byte, bits int) (float64, error) {
 	default:
 		x, err := strconv.ParseFloat(s, bits)
 		if err != nil {
-			return 0, fmt.Errorf("%s is not a float%d", s, bits)
+			return 0, fmt.Errorf("%s is not a float%d", cut(s), bits)
 		}
 		return x, nil
 	}
@@ -151,6 +152,28 @@ func (j *jsonEvent) event() (Event, error) {
 	}
 	return e, nil
 }
+
+// MarshalJSON returns e as [JSONLines] writes it.
+func (e Event) MarshalJSON() ([]byte, error) { return json.Marshal(jsonOfEvent(&e)) }
+
+// UnmarshalJSON reads what MarshalJSON returned. An unknown key is an error, which
+// leaves e as it is.
+func (e *Event) UnmarshalJSON(b []byte) error {
+	read, err := parseLine(bytes.TrimSpace(b))
+	if err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	*e = read
+	return nil
+}
+
+// MarshalJSON returns t with the keys of an event, and events in place of step.
+func (t Total) MarshalJSON() ([]byte, error) {
+	return json.Marshal(jsonTotal{t.Events, jsonOfSummary(&t.Summary)})
+}
+
+// MarshalJSON returns n, or null if it is zero.
+func (n NonFinite) MarshalJSON() ([]byte, error) { return json.Marshal(jsonOfNonFinite(&n)) }
 
 type jsonTotal struct {
 	Events int64 `json:"events"`

@@ -9,21 +9,32 @@ import (
 	"io"
 	"iter"
 	"sync"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 const maxLine = 1 << 20
 
-var errLineTooLong = errors.New("line is longer than 1 MiB")
+const lineTooLong = "line is longer than 1 MiB"
 
 // JSONLines returns a sink that writes each event to w as one JSON object on a
 // line of its own, in one call of Write. NaN and infinite numbers, which JSON
 // lacks, are the strings "NaN", "+Inf" and "-Inf"; all others read back to the
-// bit. In names, what is not valid UTF-8 becomes U+FFFD.
+// bit. In names, what is not valid UTF-8 becomes U+FFFD, and what cannot be printed is
+// escaped, so that a line can be shown on a terminal.
 //
 // Once a Write has failed, nothing more is written, since half a line may have
 // been, and the sink keeps returning that error. An event that would take a
-// line of more than 1 MiB is not written; that is an error of its own.
-func JSONLines(w io.Writer) Sink { return &jsonLines{w: w} }
+// line of more than 1 MiB is not written; that is an [ErrLine]. It panics if w is nil.
+func JSONLines(w io.Writer) Sink {
+	if w == nil {
+		panic("telemetry: nil writer")
+	}
+	return &jsonLines{w: w}
+}
 
 type jsonLines struct {
 	mu  sync.Mutex
@@ -38,22 +49,49 @@ func (j *jsonLines) Event(e Event) error {
 	if err := encoder.Encode(jsonOfEvent(&e)); err != nil {
 		return err
 	}
-	if line.Len() > maxLine {
-		return errLineTooLong
+	text := escapeUnprintable(line.Bytes())
+	if len(text) > maxLine {
+		return sentinel.Errorf(ErrLine, lineTooLong)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err == nil {
-		_, j.err = j.w.Write(line.Bytes())
+		_, j.err = j.w.Write(text)
 	}
 	return j.err
 }
 
+// escapeUnprintable escapes what cannot be printed in a line of JSON, which can only be
+// within strings. Package json has escaped line breaks, quotes and the like.
+func escapeUnprintable(line []byte) []byte {
+	text := bytes.TrimSuffix(line, []byte("\n"))
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	if !bytes.ContainsFunc(text, unprintable) {
+		return line
+	}
+	var escaped []byte
+	for _, r := range string(text) {
+		switch {
+		case unicode.IsPrint(r):
+			escaped = utf8.AppendRune(escaped, r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+		default:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		}
+	}
+	return append(escaped, '\n')
+}
+
 // ReadJSONLines returns the events that [JSONLines] wrote to what r reads, one
 // at a time. Blank lines are skipped and missing fields are zero. A line that is
-// anything else, such as one cut off by a crash, or an error of r ends the
-// sequence with an error that names the line.
+// anything else, such as one cut off by a crash, ends the sequence with an [ErrLine]
+// that names it, and so does an error of r with that error. It panics if r is nil.
 func ReadJSONLines(r io.Reader) iter.Seq2[Event, error] {
+	if r == nil {
+		panic("telemetry: nil reader")
+	}
 	return func(yield func(Event, error) bool) {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, maxLine+1)
@@ -65,7 +103,7 @@ func ReadJSONLines(r io.Reader) iter.Seq2[Event, error] {
 			}
 			e, err := parseLine(line)
 			if err != nil {
-				yield(Event{}, lineError(n, err))
+				yield(Event{}, brokenLine(n, err.Error()))
 				return
 			}
 			if !yield(e, nil) {
@@ -74,18 +112,21 @@ func ReadJSONLines(r io.Reader) iter.Seq2[Event, error] {
 		}
 		if err := lines.Err(); err != nil {
 			if errors.Is(err, bufio.ErrTooLong) {
-				err = errLineTooLong
+				yield(Event{}, brokenLine(n, lineTooLong))
+				return
 			}
-			yield(Event{}, lineError(n, err))
+			yield(Event{}, fmt.Errorf("telemetry: line %d: %w", n, err))
 		}
 	}
 }
 
-func lineError(n int, err error) error { return fmt.Errorf("telemetry: line %d: %w", n, err) }
+func brokenLine(n int, why string) error {
+	return sentinel.Errorf(ErrLine, "telemetry: line %d: %s", n, escapeUnprintable([]byte(cut(why))))
+}
 
 func parseLine(line []byte) (Event, error) {
 	// A null would pass for an event that lacks all fields.
-	if line[0] != '{' {
+	if len(line) == 0 || line[0] != '{' {
 		return Event{}, errors.New("not a JSON object")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))

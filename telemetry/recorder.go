@@ -33,14 +33,26 @@ type series struct {
 	total Total // of the finished ones
 }
 
-// New returns a Recorder at step 0 that hands its events to sinks.
-func New(sinks ...Sink) *Recorder { return &Recorder{sinks: sinks} }
+// New returns a Recorder at step 0 that hands its events to sinks. It panics if one is
+// nil.
+func New(sinks ...Sink) *Recorder {
+	for _, s := range sinks {
+		if s == nil {
+			panic("telemetry: nil sink")
+		}
+	}
+	return &Recorder{sinks: sinks}
+}
 
 // Block counts the encoding of one block; see tensor.Reporter. A Detail of st
-// is ignored. Once a tensor and operation are known, nothing is allocated.
+// is ignored. Once a tensor and operation are known, nothing is allocated. It panics if
+// st is nil.
 func (r *Recorder) Block(op, tensor string, row, col int, scale float32, st *fp8.Stats) {
 	if r == nil {
 		return
+	}
+	if st == nil {
+		panic("telemetry: nil Stats")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +167,7 @@ func handOut(sink Sink, events []Event) error {
 	var first error
 	for _, e := range events {
 		if err := sink.Event(e); err != nil && first == nil {
-			first = fmt.Errorf("telemetry: event of step %d, tensor %q, operation %q: %w", e.Step, e.Tensor, e.Op, err)
+			first = fmt.Errorf("telemetry: event of step %d, tensor %q, operation %q: %w", e.Step, cut(e.Tensor), cut(e.Op), err)
 		}
 	}
 	return first

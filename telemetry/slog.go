@@ -7,11 +7,16 @@ import (
 	"time"
 )
 
-// Slog returns a sink that logs to l, which must not be nil. An event in which
+// Slog returns a sink that logs to l, which it panics without. An event in which
 // values saturated or were not finite is a warning. All others are of level
 // Debug, those with flushed values too: some of these are normal wherever a
 // tensor's magnitudes range wide. The sink's errors are those of l's handler.
-func Slog(l *slog.Logger) Sink { return slogSink{l.Handler()} }
+func Slog(l *slog.Logger) Sink {
+	if l == nil {
+		panic("telemetry: nil logger")
+	}
+	return slogSink{l.Handler()}
+}
 
 type slogSink struct{ handler slog.Handler }
 
