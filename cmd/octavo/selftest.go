@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
@@ -47,10 +46,10 @@ func newSelftestCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			bar := newClock(cmd.ErrOrStderr(), o.Time)
-			o.Progress = bar.tick
+			bar := newBar(cmd.ErrOrStderr())
+			o.Progress = bar
 			r, err := selftest.Run(ctx, o)
-			bar.stop()
+			bar.finish()
 			if err != nil {
 				return err
 			}
@@ -93,26 +92,3 @@ func durationFlag(cmd *cobra.Command, value *time.Duration, name, usage string) 
 	}
 	cmd.Flags().Var(&parsed[time.Duration]{value, value.String(), "TIME", parse}, name, usage)
 }
-
-// clock is a bar over time, which is shown where stderr is a terminal.
-type clock struct {
-	bar   *progressbar.ProgressBar
-	start time.Time
-}
-
-func newClock(stderr io.Writer, total time.Duration) *clock {
-	return &clock{start: time.Now(), bar: progressbar.NewOptions64(total.Milliseconds(),
-		progressbar.OptionSetWriter(stderr),
-		progressbar.OptionSetVisibility(isTerminal(stderr)),
-		progressbar.OptionSetPredictTime(false),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)}
-}
-
-func (c *clock) tick(rounds int) {
-	c.bar.Describe(fmt.Sprintf("%d rounds", rounds))
-	_ = c.bar.Set64(min(time.Since(c.start).Milliseconds(), c.bar.GetMax64())) // a bar that cannot be drawn is no reason to stop
-}
-
-func (c *clock) stop() { _ = c.bar.Exit() }

@@ -17,14 +17,15 @@ import (
 	"time"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/progress"
 )
 
 // Options say how to test.
 type Options struct {
 	Seed uint64 // of the first case of each check; the next has the next seed
 	Time time.Duration
-	// Progress, unless nil, hears after every round how many there were.
-	Progress func(rounds int)
+	// Progress, unless nil, hears how many milliseconds of Time are over.
+	Progress progress.Reporter
 }
 
 // tester is a self test at work.
@@ -47,8 +48,9 @@ type check struct {
 }
 
 // Run tests until the time is over, at least one round of all checks at all
-// levels, or until there is a fault or the context ends. The level in use must
-// not be changed meanwhile.
+// levels, or until there is a fault or the context ends: then the result is of what was
+// tested until then, to the end of the round, a fraction of a second. The level in use
+// must not be changed meanwhile.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	t := tester{Options: o, levels: cpu.Levels(), checks: checks, workers: runtime.GOMAXPROCS(0)}
 	return t.run(ctx)
@@ -57,15 +59,16 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 func (t *tester) run(ctx context.Context) (*Result, error) {
 	r := t.newResult()
 	start := time.Now()
-	for rounds := 1; ; rounds++ {
-		fault, err := t.round(r, t.Seed+uint64((rounds-1)*t.workers))
+	total := t.Time.Milliseconds()
+	for rounds := 0; ; rounds++ {
+		fault, err := t.round(r, t.Seed+uint64(rounds*t.workers))
 		if err != nil {
 			return nil, err
 		}
 		r.Fault = fault
 		elapsed := time.Since(start)
 		if t.Progress != nil {
-			t.Progress(rounds)
+			t.Progress.Progress("selftest", min(elapsed.Milliseconds(), total), total)
 		}
 		if fault != nil || ctx.Err() != nil || elapsed >= t.Time {
 			r.Seconds = elapsed.Seconds()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/progress"
 )
 
 // newTester returns a self test of one round.
@@ -35,19 +36,26 @@ func newTester(seed uint64, only ...string) *tester {
 
 func (t *tester) result(tb testing.TB) *Result {
 	before := cpu.Current()
-	r, err := t.run(context.Background())
+	r, err := t.run(tb.Context())
 	require.NoError(tb, err)
 	require.Equal(tb, before, cpu.Current())
 	return r
 }
 
 func TestPass(t *testing.T) {
-	rounds := 0
-	r, err := Run(t.Context(), Options{Seed: 5, Time: 500 * time.Millisecond, Progress: func(n int) { rounds = n }})
+	rounds, last := 0, int64(0)
+	r, err := Run(t.Context(), Options{Seed: 5, Time: 500 * time.Millisecond, Progress: progress.Func(func(op string, done, total int64) {
+		rounds++
+		require.Equal(t, "selftest", op)
+		require.EqualValues(t, 500, total)
+		require.GreaterOrEqual(t, done, last)
+		last = done
+	})})
 	require.NoError(t, err)
 	require.Nil(t, r.Fault, "%v", r.Fault)
 	require.True(t, r.Pass)
 	require.Positive(t, rounds)
+	require.EqualValues(t, 500, last)
 	require.GreaterOrEqual(t, r.Seconds, 0.5)
 	require.Len(t, r.Levels, len(cpu.Levels()))
 	require.Len(t, r.Checks, 7)
@@ -165,7 +173,7 @@ func TestRounds(t *testing.T) {
 	tester := newTester(9)
 	tester.Time = 20 * time.Millisecond
 	rounds := 0
-	tester.Progress = func(n int) { rounds = n }
+	tester.Progress = progress.Func(func(string, int64, int64) { rounds++ })
 	tester.checks = []check{{"seen", func(r *rand.Rand) []part {
 		mu.Lock()
 		defer mu.Unlock()
