@@ -1,16 +1,10 @@
 package comparison
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/gob"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
@@ -21,7 +15,7 @@ import (
 const (
 	fp32File = "fp32.safetensors"
 	fp8File  = "fp8.safetensors"
-	runFile  = "run.gob"
+	runFile  = "run.json"
 )
 
 // The notes in both models.
@@ -30,18 +24,6 @@ const (
 	textNote   = "text.sha256"
 	sourceNote = "text.source"
 )
-
-// saved is what a run has come to besides its models, in the file run.gob.
-type saved struct {
-	Flags     []Flag
-	Points    []Point
-	Totals    []telemetry.Summary
-	Events    []telemetry.Event
-	NonFinite *telemetry.NonFinite
-	Skips     []Skip
-	Spikes    []Spike
-	FP32, FP8 time.Duration // spent in steps
-}
 
 // save writes a checkpoint of r to the files of a directory.
 func save(dir string, r *runner) error {
@@ -149,43 +131,4 @@ func (r *runner) restore(run saved) error {
 		}
 	}
 	return nil
-}
-
-// writeRun writes a file and returns its SHA-256.
-func writeRun(path string, run saved) (sum string, err error) {
-	var data bytes.Buffer
-	if err := gob.NewEncoder(&data).Encode(run); err != nil {
-		return "", err
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if e := file.Close(); err == nil {
-			err = e
-		}
-	}()
-	if _, err := file.Write(data.Bytes()); err != nil {
-		return "", err
-	}
-	return sumOf(data.Bytes()), file.Sync() // on disk before it gets its name
-}
-
-// readRun reads a file that must have the given SHA-256.
-func readRun(path, sum string) (run saved, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return run, err
-	}
-	if got := sumOf(data); got != sum {
-		return run, fmt.Errorf("%s is damaged: its SHA-256 is %s and not %s", runFile, got, sum)
-	}
-	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&run)
-	return run, err
-}
-
-func sumOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

@@ -199,12 +199,12 @@ func TestDamagedCheckpoint(t *testing.T) {
 		{"nothing", "", func(string, string) {}},
 		{"no FP32 model", "fp32.safetensors: no such file", func(dir, _ string) { require.NoError(t, os.Remove(filepath.Join(dir, fp32File))) }},
 		{"no FP8 model", "fp8.safetensors: no such file", func(dir, _ string) { require.NoError(t, os.Remove(filepath.Join(dir, fp8File))) }},
-		{"no run", "run.gob: no such file", func(dir, _ string) { require.NoError(t, os.Remove(filepath.Join(dir, runFile))) }},
+		{"no run", "run.json: no such file", func(dir, _ string) { require.NoError(t, os.Remove(filepath.Join(dir, runFile))) }},
 		{"FP32 tensor", "CRC-32C", func(dir, _ string) { flip(filepath.Join(dir, fp32File), last) }},
 		{"FP8 tensor", "CRC-32C", func(dir, _ string) { flip(filepath.Join(dir, fp8File), last) }},
 		{"FP8 header", "", func(dir, _ string) { flip(filepath.Join(dir, fp8File), func(int) int { return 300 }) }},
-		{"run", "run.gob is damaged: its SHA-256 is", func(dir, _ string) { flip(filepath.Join(dir, runFile), func(n int) int { return n / 2 }) }},
-		{"half a run", "run.gob is damaged", func(dir, _ string) { require.NoError(t, os.Truncate(filepath.Join(dir, runFile), 100)) }},
+		{"run", "run.json is damaged: its SHA-256 is", func(dir, _ string) { flip(filepath.Join(dir, runFile), func(n int) int { return n / 2 }) }},
+		{"half a run", "run.json is damaged", func(dir, _ string) { require.NoError(t, os.Truncate(filepath.Join(dir, runFile), 100)) }},
 		{"models of two steps", "fp32.safetensors and fp8.safetensors are of different runs or steps", func(dir, older string) {
 			require.NoError(t, os.Rename(filepath.Join(dir, fp8File), filepath.Join(dir, "x")))
 			data, err := os.ReadFile(filepath.Join(older, fp8File))
@@ -347,4 +347,33 @@ func TestFailedCheckpointLeavesTheOlder(t *testing.T) {
 	require.Equal(t, []string{"checkpoint-0000001"}, entries(t, c.Dir))
 	require.NoError(t, load(filepath.Join(c.Dir, "checkpoint-0000001"), r))
 	require.Len(t, r.result.Points, 1)
+}
+
+// TestOldRun: a run of another version is refused by a line that says so.
+func TestOldRun(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, runFile)
+	_, err := readRun(path, "")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "run.gob"), []byte("gob"), 0o666))
+	_, err = readRun(path, "")
+	require.ErrorContains(t, err, "it has a run.gob, and is of a version of octavo before 0.1.0")
+	data := []byte(`{"version": 2, "points": "in another form"}`)
+	require.NoError(t, os.WriteFile(path, data, 0o666))
+	_, err = readRun(path, sumOf(data))
+	require.EqualError(t, err, "run.json has version 2: this octavo reads version 1")
+}
+
+// TestRunFileHasItsOwnNames: none of Go's fields, which change.
+func TestRunFileHasItsOwnNames(t *testing.T) {
+	r := newTestRunner(t, everything(4))
+	path := filepath.Join(t.TempDir(), runFile)
+	p, err := r.step(0)
+	require.NoError(t, err)
+	_, err = writeRun(path, saved{Flags: r.result.Options.Flags(), Points: []Point{p}, Totals: r.summaries(), Events: r.result.Events})
+	require.NoError(t, err)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(data), `{"version":1,"flags":[{"name":"steps","value":"4"}`), "%.80s", data)
+	require.NotRegexp(t, `"[A-Z]\w*":`, string(data))
 }

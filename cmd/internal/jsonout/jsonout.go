@@ -28,6 +28,16 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return []byte(text), nil
 }
 
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *Number) UnmarshalJSON(text []byte) error {
+	x, err := strconv.ParseFloat(string(bytes.Trim(text, `"`)), 64)
+	if err != nil {
+		return fmt.Errorf("%s is not a number", text)
+	}
+	*n = Number(x)
+	return nil
+}
+
 // Print writes v, indented. Names in it are whole, since a program may look for them,
 // but characters that are not printable are escaped, so that a terminal shows them
 // rather than obeys them. Bytes that are not UTF-8, which JSON cannot have, become
