@@ -179,7 +179,7 @@ func share(number, step int, size float64) []float32 {
 	r := rand.New(rand.NewPCG(uint64(number), uint64(step)))
 	values := make([]float32, rows*cols)
 	for i := range values {
-		values[i] = float32(r.NormFloat64() * size * math.Pow(1.1, float64(step)) / float64(number+1))
+		values[i] = float32(r.NormFloat64() * size * math.Ldexp(1, step/4) / float64(number+1))
 	}
 	return values
 }

@@ -1,6 +1,6 @@
 // Quickstart quantizes two matrices to FP8 as DeepSeek-V3 does, multiplies them, and
 // says how far the product is from that of the float32 values, and what was lost in
-// quantizing. README.md shows its middle.
+// quantizing. README.md shows the function linear.
 package main
 
 import (
@@ -22,7 +22,8 @@ func main() {
 	r := rand.New(rand.NewPCG(1, 2))
 	activations, weights, bias := normal(r, tokens*in), normal(r, out*in), normal(r, out)
 
-	y, stats, err := layer(context.Background(), activations, weights, bias)
+	var stats fp8.Stats
+	y, err := linear(context.Background(), activations, weights, bias, &stats)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,27 +32,28 @@ func main() {
 		stats.Amax, stats.Saturated(), stats.Flushed, stats.Elements)
 }
 
-// layer returns activations·weightsᵀ + bias, computed in FP8.
-func layer(ctx context.Context, activations, weights, bias []float32) ([]float32, fp8.Stats, error) {
-	var stats fp8.Stats
+// linear returns activations·weightsᵀ + bias, computed in FP8. Stats says what quantizing
+// the activations lost.
+func linear(ctx context.Context, activations, weights, bias []float32, stats *fp8.Stats) ([]float32, error) {
 	x := &tensor.Tensor{Name: "x", Shape: []int{tokens, in}}
 	w := &tensor.Tensor{Name: "w", Shape: []int{out, in}}
-	forX := scaling.Quantizer{Recipe: scaling.Default(scaling.Input)} // 1x128
-	forX.Stats = &stats
-	err := scaling.Quantize(ctx, x, activations, forX)
-	if err != nil {
-		return nil, stats, err
+	q := scaling.Quantizer{
+		Recipe:  scaling.Default(scaling.Input), // 1x128
+		Options: tensor.Options{Stats: stats},
 	}
-	err = scaling.Quantize(ctx, w, weights, scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)}) // 128x128
-	if err != nil {
-		return nil, stats, err
+	if err := scaling.Quantize(ctx, x, activations, q); err != nil {
+		return nil, err
+	}
+	q = scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)} // 128x128
+	if err := scaling.Quantize(ctx, w, weights, q); err != nil {
+		return nil, err
 	}
 	y := make([]float32, tokens*out)
-	err = gemm.Multiply(ctx, y, x, w, gemm.Options{Bias: bias})
-	return y, stats, err
+	err := gemm.Multiply(ctx, y, x, w, gemm.Options{Bias: bias})
+	return y, err
 }
 
-// product is what layer computes, in float64.
+// product is what linear computes, in float64.
 func product(activations, weights, bias []float32) []float64 {
 	y := make([]float64, 0, tokens*out)
 	for t := range tokens {
