@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -73,7 +72,7 @@ func judge(t *testing.T, a, b *tensor.Tensor, c []float32) oracle.Report {
 func quantize(t *testing.T, name string, role scaling.Role, values oracle.Generator) *tensor.Tensor {
 	t.Helper()
 	x := &tensor.Tensor{Name: name, Shape: []int{values.Rows, values.Cols}}
-	if err := scaling.Quantize(context.Background(), x, values.Values(), scaling.Quantizer{Recipe: scaling.Default(role)}); err != nil {
+	if err := scaling.Quantize(t.Context(), x, values.Values(), scaling.Quantizer{Recipe: scaling.Default(role)}); err != nil {
 		t.Fatal(err)
 	}
 	return x

@@ -8,10 +8,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
 	"slices"
 	"sync"
 
@@ -24,7 +27,9 @@ func main() {
 	path := flag.String("model", "", "safetensors `file` of a Llama")
 	length := flag.Int("tokens", 8, "tokens in an answer")
 	flag.Parse()
-	m, err := open(*path)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	m, err := open(ctx, *path)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -33,7 +38,7 @@ func main() {
 	for i := range 2 * goroutines {
 		prompts = append(prompts, []int{1, (7*i + 3) % m.vocab, (11*i + 5) % m.vocab})
 	}
-	answers, err := serve(m, prompts, *length, goroutines)
+	answers, err := serve(ctx, m, prompts, *length, goroutines)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +46,7 @@ func main() {
 		fmt.Printf("%v: %v\n", prompts[i], answer)
 	}
 
-	alone, err := serve(m, prompts, *length, 1)
+	alone, err := serve(ctx, m, prompts, *length, 1)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -51,9 +56,9 @@ func main() {
 	fmt.Printf("%d goroutines and one gave the same answers to %d requests\n", goroutines, len(prompts))
 }
 
-func open(path string) (*model, error) {
+func open(ctx context.Context, path string) (*model, error) {
 	if path == "" {
-		return load(config{vocab: 256, dim: 128, hidden: 352, layers: 2, heads: 8, kvHeads: 4, theta: 10000}, random(1))
+		return load(ctx, config{vocab: 256, dim: 128, hidden: 352, layers: 2, heads: 8, kvHeads: 4, theta: 10000}, random(1))
 	}
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -64,11 +69,11 @@ func open(path string) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return load(c, fromFile(f))
+	return load(ctx, c, fromFile(f))
 }
 
 // serve answers every prompt with length tokens, by so many goroutines.
-func serve(m *model, prompts [][]int, length, goroutines int) ([][]int, error) {
+func serve(ctx context.Context, m *model, prompts [][]int, length, goroutines int) ([][]int, error) {
 	answers := make([][]int, len(prompts))
 	failures := make([]error, len(prompts))
 	requests := make(chan int)
@@ -76,7 +81,7 @@ func serve(m *model, prompts [][]int, length, goroutines int) ([][]int, error) {
 	for range goroutines {
 		running.Go(func() {
 			for i := range requests {
-				answers[i], failures[i] = newSession(m).generate(prompts[i], length)
+				answers[i], failures[i] = newSession(m).generate(ctx, prompts[i], length)
 			}
 		})
 	}

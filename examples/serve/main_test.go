@@ -12,7 +12,7 @@ import (
 
 // TestLogits compares with a float32 forward pass of a trained model.
 func TestLogits(t *testing.T) {
-	m, err := open(testutil.Shared(t, "data/stories260K.safetensors"))
+	m, err := open(t.Context(), testutil.Shared(t, "data/stories260K.safetensors"))
 	require.NoError(t, err)
 	f, err := safetensors.Open(testutil.Shared(t, "data/stories260K_activations.safetensors"))
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestLogits(t *testing.T) {
 	var difference, norm float64
 	same := 0
 	for i, token := range tokens {
-		require.NoError(t, s.step(int(token), i))
+		require.NoError(t, s.step(t.Context(), int(token), i))
 		logits := want[i*m.vocab:][:m.vocab]
 		for j, w := range logits {
 			difference += math.Pow(float64(s.logits[j]-w), 2)

@@ -98,7 +98,7 @@ func configOf(f *safetensors.File) (config, error) {
 }
 
 // load quantizes and packs a model.
-func load(c config, param source) (*model, error) {
+func load(ctx context.Context, c config, param source) (*model, error) {
 	m := &model{config: c, blocks: make([]block, c.layers)}
 	var err error
 	vector := func(name string, shape ...int) (values []float32) {
@@ -110,7 +110,7 @@ func load(c config, param source) (*model, error) {
 	weight := func(name string, out, in int) (packed *gemm.Packed) {
 		values := vector(name, out, in)
 		if err == nil {
-			packed, err = quantize(name, values, out, in)
+			packed, err = quantize(ctx, name, values, out, in)
 		}
 		return packed
 	}
@@ -133,15 +133,15 @@ func load(c config, param source) (*model, error) {
 	}
 	m.norm = vector("model.norm.weight", c.dim)
 	if err == nil { // the head is the embedding
-		m.head, err = quantize("lm_head", m.embedding, c.vocab, c.dim)
+		m.head, err = quantize(ctx, "lm_head", m.embedding, c.vocab, c.dim)
 	}
 	return m, err
 }
 
 // quantize encodes a weight in FP8, with a scale for each 128x128 block, and packs it.
-func quantize(name string, values []float32, out, in int) (*gemm.Packed, error) {
+func quantize(ctx context.Context, name string, values []float32, out, in int) (*gemm.Packed, error) {
 	t := &tensor.Tensor{Name: name, Shape: []int{out, in}}
-	if err := scaling.Quantize(context.Background(), t, values, scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)}); err != nil {
+	if err := scaling.Quantize(ctx, t, values, scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)}); err != nil {
 		return nil, err
 	}
 	return gemm.Pack(t)

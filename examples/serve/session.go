@@ -35,7 +35,7 @@ func newSession(m *model) *session {
 }
 
 // generate returns the n tokens that follow a prompt, each the likeliest one.
-func (s *session) generate(prompt []int, n int) ([]int, error) {
+func (s *session) generate(ctx context.Context, prompt []int, n int) ([]int, error) {
 	var answer []int
 	for position := 0; len(answer) < n; position++ {
 		token := 0
@@ -44,7 +44,7 @@ func (s *session) generate(prompt []int, n int) ([]int, error) {
 		} else {
 			token = answer[len(answer)-1]
 		}
-		if err := s.step(token, position); err != nil {
+		if err := s.step(ctx, token, position); err != nil {
 			return nil, err
 		}
 		if position >= len(prompt)-1 {
@@ -55,21 +55,21 @@ func (s *session) generate(prompt []int, n int) ([]int, error) {
 }
 
 // step runs one token through the model and leaves what may come next in logits.
-func (s *session) step(token, position int) error {
+func (s *session) step(ctx context.Context, token, position int) error {
 	copy(s.x, s.embedding[token*s.dim:])
 	for i := range s.blocks {
-		if err := s.attention(i, position); err != nil {
+		if err := s.attention(ctx, i, position); err != nil {
 			return err
 		}
-		if err := s.mlp(i); err != nil {
+		if err := s.mlp(ctx, i); err != nil {
 			return err
 		}
 	}
 	rmsNorm(s.normed, s.x, s.norm)
-	return s.project(s.logits, s.normed, s.head)
+	return s.project(ctx, s.logits, s.normed, s.head)
 }
 
-func (s *session) attention(layer, position int) error {
+func (s *session) attention(ctx context.Context, layer, position int) error {
 	b := &s.blocks[layer]
 	headDim := s.dim / s.heads
 	kvDim := headDim * s.kvHeads
@@ -79,13 +79,13 @@ func (s *session) attention(layer, position int) error {
 	key := keys[position*kvDim:]
 
 	rmsNorm(s.normed, s.x, b.attentionNorm)
-	if err := s.project(s.q, s.normed, b.q); err != nil {
+	if err := s.project(ctx, s.q, s.normed, b.q); err != nil {
 		return err
 	}
-	if err := s.project(key, s.normed, b.k); err != nil {
+	if err := s.project(ctx, key, s.normed, b.k); err != nil {
 		return err
 	}
-	if err := s.project(values[position*kvDim:], s.normed, b.v); err != nil {
+	if err := s.project(ctx, values[position*kvDim:], s.normed, b.v); err != nil {
 		return err
 	}
 	rotate(s.q, headDim, position, s.theta)
@@ -107,24 +107,24 @@ func (s *session) attention(layer, position int) error {
 			}
 		}
 	}
-	if err := s.project(s.projected, s.attended, b.o); err != nil {
+	if err := s.project(ctx, s.projected, s.attended, b.o); err != nil {
 		return err
 	}
 	add(s.x, s.projected)
 	return nil
 }
 
-func (s *session) mlp(layer int) error {
+func (s *session) mlp(ctx context.Context, layer int) error {
 	b := &s.blocks[layer]
 	rmsNorm(s.normed, s.x, b.mlpNorm)
-	if err := s.project(s.gate, s.normed, b.gate); err != nil {
+	if err := s.project(ctx, s.gate, s.normed, b.gate); err != nil {
 		return err
 	}
-	if err := s.project(s.up, s.normed, b.up); err != nil {
+	if err := s.project(ctx, s.up, s.normed, b.up); err != nil {
 		return err
 	}
 	swiglu.Forward(s.gate, s.up, s.gate, swiglu.Scales{})
-	if err := s.project(s.projected, s.gate, b.down); err != nil {
+	if err := s.project(ctx, s.projected, s.gate, b.down); err != nil {
 		return err
 	}
 	add(s.x, s.projected)
@@ -133,13 +133,13 @@ func (s *session) mlp(layer int) error {
 
 // project multiplies a weight with an activation, which it quantizes to FP8 with a
 // scale for each 128 values.
-func (s *session) project(y, x []float32, weight *gemm.Packed) error {
+func (s *session) project(ctx context.Context, y, x []float32, weight *gemm.Packed) error {
 	s.operand.Shape = append(s.operand.Shape[:0], 1, len(x))
-	if err := scaling.Quantize(context.Background(), &s.operand, x, s.quantizer); err != nil {
+	if err := scaling.Quantize(ctx, &s.operand, x, s.quantizer); err != nil {
 		return err
 	}
 	// One goroutine: the requests are what runs side by side here.
-	return gemm.Multiply(context.Background(), y, &s.operand, weight, gemm.Options{Workers: 1})
+	return gemm.Multiply(ctx, y, &s.operand, weight, gemm.Options{Workers: 1})
 }
 
 func rmsNorm(y, x, weight []float32) {
