@@ -33,7 +33,8 @@
 // arguments give the same bytes: metadata is sorted by key, tensors lie in the
 // order given, and the header is padded so that data begins at a multiple of 8.
 // A [WriterAt] writes the same file from data that comes in any order. [WriteFile],
-// [WriteFileFunc] and [WriteFileAtFunc] leave either a complete file or none.
+// [WriteFileFunc] and [WriteFileAtFunc] leave either a complete file or none; a file that
+// they replace passes on its permissions, and a symbolic link to it stays one.
 //
 // # Limits
 //
@@ -46,6 +47,14 @@
 // hole, or do not end where the file ends. The reference implementation also has
 // types of less than a byte (F4, F6_E2M3, F6_E3M2) and C64; this package does
 // not read them.
+//
+// What is wrong with a file is [ErrFile]. A tensor that no memory of this machine could
+// hold is [ErrTooLarge], before anything is allocated: a sparse file of a terabyte takes
+// no room on disk. Such a tensor can be read in parts.
+//
+// No argument makes a function panic: a nil reader, writer or function is an error, and
+// a nil [File] has no tensors. A header of the limit, with a million tensors, takes a
+// second or two to open and about five times its size in memory.
 //
 // # Concurrency
 //

@@ -2,6 +2,9 @@ package safetensors
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -20,8 +23,12 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		first, err := read(file)
 		if err != nil {
+			if !errors.Is(err, ErrFile) {
+				t.Fatalf("%v is not ErrFile", err)
+			}
 			return
 		}
+		checkHeader(t, first, file)
 		written, err := rewrite(first)
 		if err != nil {
 			t.Fatal(err)
@@ -36,6 +43,35 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("writing twice differs, error %v:\n%q\n%q", err, written, again)
 		}
 	})
+}
+
+// checkHeader compares what the parser found with what package json finds.
+func checkHeader(t *testing.T, f *File, file []byte) {
+	var header map[string]struct {
+		DType   DType   `json:"dtype"`
+		Shape   []int   `json:"shape"`
+		Offsets []int64 `json:"data_offsets"`
+	}
+	var metadata struct {
+		Metadata map[string]string `json:"__metadata__"`
+	}
+	text := file[8 : 8+binary.LittleEndian.Uint64(file)]
+	if err := errors.Join(json.Unmarshal(text, &metadata), json.Unmarshal(text, &header)); err != nil {
+		t.Fatalf("package json does not read %q: %v", text, err)
+	}
+	if _, ok := header[metadataKey]; ok != (f.Metadata() != nil) || !maps.Equal(metadata.Metadata, f.Metadata()) {
+		t.Fatalf("metadata %q, and %q of package json", f.Metadata(), metadata.Metadata)
+	}
+	delete(header, metadataKey)
+	if len(header) != len(f.Tensors()) {
+		t.Fatalf("%d tensors, and %d of package json", len(f.Tensors()), len(header))
+	}
+	for _, info := range f.Tensors() {
+		h := header[info.Name]
+		if h.DType != info.DType || !slices.Equal(h.Shape, info.Shape) || h.Offsets[0] != info.Offset {
+			t.Fatalf("tensor %v, and %v of package json", info, h)
+		}
+	}
 }
 
 func checkSame(t *testing.T, a, b *File) {

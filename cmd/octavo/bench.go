@@ -57,7 +57,8 @@ The JSON is an object:
   conversions  [{name, level, elements, runs, best, median}]; rates in GB/s;
                level is "" for what octavo is compared with
 
-Ctrl-C ends the run after the current case with what there is.`
+Ctrl-C, SIGTERM or SIGHUP ends the run after the current case with what there is; the
+exit status is then 0.`
 
 const benchExample = `  octavo bench
   octavo bench --level avx2,avx512 --time 1s -o bench-out

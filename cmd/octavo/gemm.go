@@ -51,10 +51,13 @@ func newGemmCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := multiply.Product{A: x, B: y, Workers: int(min(workers, math.MaxInt32))}
+			bar := newBar(cmd.ErrOrStderr())
+			p := multiply.Product{A: x, B: y, Workers: int(min(workers, math.MaxInt32)), Progress: bar}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			if err := p.WriteFile(ctx, out, outType); err != nil {
+			err = p.WriteFile(ctx, out, outType)
+			bar.finish()
+			if err != nil {
 				return unwritten(out, err)
 			}
 			if n := p.NonFinite; n != nil {

@@ -10,16 +10,24 @@ import (
 )
 
 const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the
-weights of a checkpoint, multiplies block-scaled matrices, says what FP8 would
-do to a tensor, trains a small model in FP8 beside the same one in FP32, reproduces
-what is claimed of FP8 training, and measures how fast all that is. It says whether a
-GPU kernel's product is right and where not, tests the machine's own kernels, and
-writes conformance vectors.
+weights of a checkpoint, multiplies block-scaled matrices, and says what FP8 would
+do to a tensor. It checks whether the product that a GPU kernel computed is right, and
+where it is not. It trains a small model in FP8 beside the same one in FP32, tests
+what has been claimed of FP8 training, measures how fast this machine is, tests the
+machine's own kernels, and writes conformance vectors for other implementations.
 
 Results are the same bits on every machine and for any number of threads.
-Checkpoints are safetensors files; one that is written is either complete or not
-there. Errors are one line on standard error. The exit status is 0, or 1 if
-what was read is wrong, or 2 if the command line is.`
+Checkpoints are safetensors files. A file is written under another name and renamed
+when it is complete, so that it is never there in part; one that it replaces passes
+on its permissions, and a link to it stays a link.
+
+Ctrl-C stops a command in good order: what is incomplete is removed, and what help
+says is saved is saved. SIGTERM and SIGHUP do the same, unless they were ignored from
+the start, as with nohup. A second one ends the command at once.
+
+An error is one line on standard error. The exit status is 0; or 1 if a file is
+wrong, cannot be read or written, or the command was stopped; or 2 if the command line
+is wrong.`
 
 const rootExample = `  octavo inspect model.safetensors
   octavo quantize model.safetensors -o model-fp8.safetensors --profile te-block-pow2

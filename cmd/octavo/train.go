@@ -44,9 +44,9 @@ models and the curves after N steps, until the next one is whole. --resume goes
 on from it to the bits of a run that was never interrupted. Text and options must
 be the same, but for --workers and --checkpoint-every.
 
-Ctrl-C ends the run after the current step with what there is, and with
---checkpoint-every a last checkpoint. Results other than times do not depend on
-the machine or on --workers.`
+Ctrl-C, SIGTERM or SIGHUP ends the run after the current step with what there is,
+and with --checkpoint-every a last checkpoint; the exit status is then 0. Results other
+than times do not depend on the machine or on --workers.`
 
 const trainExample = `  octavo train
   octavo train --text shakespeare.txt --steps 500

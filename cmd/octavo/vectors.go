@@ -53,6 +53,6 @@ func newVectorsCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&directory, "out", "o", "", "`DIR` to write, made if need be (required)")
 	markRequired(cmd, "out")
-	wholeFlag(cmd, &seed, 0, math.MaxUint64, "seed", "of what is random")
+	wholeFlag(cmd, &seed, 0, math.MaxUint64, "seed", "seed of the random values")
 	return cmd
 }

@@ -16,7 +16,7 @@ import (
 
 const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right: it reads the
 operands from IN, as octavo gemm does, and the kernel's C, of type F32, BF16 or
-F16 and shape [M, N], from GOT. What C has to be is up to --model:
+F16 and shape [M, N], from GOT. --model says what C has to be:
 
   exact      the exact product, rounded once, within a bound that is derived from
              the operands and from --bound, what is known of the kernel's sums:

@@ -25,7 +25,7 @@ import (
 type Product struct {
 	A, B     *tensor.Tensor
 	Workers  int               // as in gemm.Options
-	Progress progress.Reporter // hears of rows of C written; nil: silent
+	Progress progress.Reporter // hears of elements of C; nil: silent
 
 	// NonFinite is the first value of C that is not finite, once it is written.
 	NonFinite *telemetry.NonFinite
@@ -93,7 +93,8 @@ func writeBand[T gemm.Output](ctx context.Context, w io.Writer, p *Product, a *t
 		return fmt.Errorf("multiply: %w", context.Cause(ctx))
 	}
 	recorder := telemetry.New()
-	if err := gemm.Multiply(ctx, c, a, p.B, gemm.Options{Workers: p.Workers, Reporter: recorder, Name: "c"}); err != nil {
+	o := gemm.Options{Workers: p.Workers, Reporter: recorder, Name: "c", Progress: p.progressFrom(first)}
+	if err := gemm.Multiply(ctx, c, a, p.B, o); err != nil {
 		return err
 	}
 	if found, ok := recorder.FirstNonFinite(); ok && p.NonFinite == nil {
@@ -104,14 +105,21 @@ func writeBand[T gemm.Output](ctx context.Context, w io.Writer, p *Product, a *t
 	for _, x := range c {
 		data = put(data, x)
 	}
-	if _, err := w.Write(data); err != nil {
-		return err
+	_, err := w.Write(data)
+	return err
+}
+
+// progressFrom reports a band, which begins at the given element of C, as a part of
+// the whole.
+func (p *Product) progressFrom(first int) progress.Reporter {
+	if p.Progress == nil {
+		return nil
 	}
-	if p.Progress != nil {
-		m, n := p.Shape()[0], p.Shape()[1]
-		p.Progress.Progress("multiplying", int64((first+len(c))/max(n, 1)), int64(m))
-	}
-	return nil
+	m, _ := p.A.Dims()
+	n, _ := p.B.Dims()
+	return progress.Func(func(_ string, done, _ int64) {
+		p.Progress.Progress("multiplying", int64(first)+done, int64(m)*int64(n))
+	})
 }
 
 // scaledByRow returns a tensor whose rows can be cut anywhere: where a scale
