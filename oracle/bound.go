@@ -19,23 +19,24 @@ import (
 // such.
 type Accumulation struct {
 	// Truncated says that additions and multiplications round toward zero.
-	Truncated bool
+	Truncated bool `json:"truncated,omitempty"`
 	// Dequantized says that codes are multiplied by their scales, in float32,
 	// before products are formed and added, in any order.
-	Dequantized bool
+	Dequantized bool `json:"dequantized,omitempty"`
 	// Scales, where known, avoids bounds of +Inf for scales so extreme that only
 	// another order would overflow.
-	Scales ScaleOrder
-	// Kernel, where its Model is not the zero Model, adds the products of a block by matrix
-	// instructions, whatever the grouping of products into steps of the model's L
-	// and the order of steps. Its own Scales, if known, count.
-	Kernel Kernel
+	Scales ScaleOrder `json:"scales"`
+	// Kernel, unless its Model is the zero Model, says that matrix instructions add
+	// the products of a block, in steps of the model's L, whichever products are in a
+	// step and in whatever order steps come. Its own Scales, if known, are used in
+	// place of those above.
+	Kernel Kernel `json:"kernel,omitzero"`
 }
 
 // Bound writes to bound, of shape [M, N], how far a kernel's C may be from the
 // result of [Exact] for the same type T, operands and options, a priori: from
 // the operands and what is known of the order of additions. A kernel that exceeds
-// it has an error. old is the old C where o.Accumulate asks for one, otherwise
+// it is wrong. old is the old C where o.Accumulate asks for one, otherwise
 // nil.
 //
 // With u the unit roundoff of float32, 2^-24 to nearest and 2^-23 toward zero, a

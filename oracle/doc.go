@@ -1,27 +1,33 @@
-// Package oracle says what the product of two FP8 matrices is, what a given GPU
-// will say it is, how far a kernel may stray from it, and where one first did.
+// Package oracle judges kernels that multiply FP8 matrices. It computes the exact
+// product, predicts bit for bit what a given GPU's tensor cores return, bounds how far a
+// correct kernel may be from the exact product, and says where a kernel first went wrong.
 //
-//   - [Exact] is the right answer: any scales, any formats, one rounding.
-//   - [Predict] is what a tensor core will say, bit for bit, under a [Kernel]: a
-//     [Model] of its instruction, an interval of promotion to float32 and an order
-//     of scales. [Model.Dot] is one instruction, or a chain of them.
-//   - [Bound] is how far is too far for a kernel whose order of additions is not
-//     known; Predict has a sharper bound for one that is. Both are derived, never
-//     guessed: exceeding one is an error of the kernel.
-//   - [Compare] turns a result, a wanted one and bounds into a [Report].
+//   - [Exact] computes the exact product, under any scales and in any formats, rounded
+//     once.
+//   - [Predict] computes what a tensor core returns, bit for bit, for a [Kernel]: the
+//     [Model] of an instruction, after how many products its sum is promoted to
+//     float32, and the order in which scales are applied. [Model.Dot] is one
+//     instruction, or a chain of them; [PredictNVFP4] is Predict for NVFP4 operands.
+//   - [Bound] bounds the error of a correct kernel whose order of additions is not
+//     known. Predict gives a sharper bound for a kernel that is. Both are derived, not
+//     guessed: a result outside its bound is an error of the kernel.
+//   - [Compare] compares a result with the wanted one under such bounds, and returns a
+//     [Report].
 //   - [Checksums] find a wrong integer partial sum without computing all of them.
-//   - A [Generator] makes what kernels get wrong.
+//   - A [Generator] makes operands of the kinds that kernels get wrong.
 //
 // A product is C = A·Bᵀ as in package gemm, with the same checks and errors. A test
 // of a kernel reads
 //
 //	want := make([]float32, m*n)
 //	bound := make([]float64, m*n)
-//	err := oracle.Exact(want, a, b, oracle.Options{})
-//	err = oracle.Bound[float32](bound, nil, a, b, oracle.Accumulation{}, oracle.Options{})
-//	report, err := oracle.Compare(got, want, bound, oracle.Comparison{Rows: m, Cols: n, A: a, B: b})
+//	err := oracle.Exact(ctx, want, a, b, oracle.Options{})
+//	err = oracle.Bound[float32](ctx, bound, nil, a, b, oracle.Accumulation{}, oracle.Options{})
+//	report, err := oracle.Compare(ctx, got, want, bound, oracle.Comparison{Rows: m, Cols: n, A: a, B: b})
 //
-// and, where the instruction is known, demands the bits of Predict instead.
+// and, where the instruction is known, demands the bits of Predict instead. All three
+// take some nanoseconds for each of the M·N·K products; they stop when their context
+// ends, and report progress.
 //
 // # What is verified
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Exact writes the right answer to c, of shape [M, N] and dense: A·Bᵀ, with a of
+// Exact writes the exact product to c, of shape [M, N] and dense: A·Bᵀ, with a of
 // shape [M, K] and b of [N, K], plus bias and old C where the options ask for
 // them, all in exact arithmetic and rounded once, to nearest even.
 //
@@ -23,9 +23,9 @@ import (
 //
 // The bits do not depend on Workers. It returns an error, and writes nothing, in
 // the cases in which [gemm.Multiply] does, and panics if c or the bias is not of
-// the right length. When ctx ends it returns ctx's error within a few milliseconds,
-// and what is in c is unspecified. c must not overlap the operands or the bias. Safe
-// for concurrent use on distinct c.
+// the right length. When ctx ends it returns ctx's error, within milliseconds unless K
+// is in the millions, and what is in c is unspecified. c must not overlap the operands
+// or the bias. Safe for concurrent use on distinct c.
 func Exact[T gemm.Output](ctx context.Context, c []T, a, b *tensor.Tensor, o Options) error {
 	p, err := newProduct(a, b)
 	if err == nil {

@@ -43,7 +43,7 @@ type Divergence struct {
 	CodesB string `json:"codesB,omitempty"`
 }
 
-// BlockSum is a block of K of one element.
+// BlockSum is what a block of K contributes to one element of C.
 type BlockSum struct {
 	From    int    `json:"from"`
 	To      int    `json:"to"`

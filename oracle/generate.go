@@ -58,7 +58,7 @@ type Generator struct {
 func (g Generator) Values() []float32 {
 	g.check()
 	x := make([]float32, g.Rows*g.Cols)
-	d := dice{rand.NewPCG(g.Seed, uint64(g.Pattern))}
+	d := rng{rand.NewPCG(g.Seed, uint64(g.Pattern))}
 	for i := range x {
 		x[i] = d.bell()
 	}
@@ -118,7 +118,7 @@ func checkGenerated(rows, cols int, f fp8.Format) {
 const mostGenerated = 1<<31 - 1
 
 // rows changes what has nothing to do with tiles.
-func (g Generator) rows(x []float32, d *dice) {
+func (g Generator) rows(x []float32, d *rng) {
 	boundaries := []float32(nil)
 	if g.Pattern == Ties {
 		boundaries = ties(g.Format)
@@ -198,7 +198,7 @@ func Cancelling(m, n, k int, f fp8.Format, seed uint64) (a, b *tensor.Tensor) {
 	checkGenerated(m, k, f)
 	checkGenerated(n, k, f)
 	const width = 32
-	d := dice{rand.NewPCG(seed, uint64(len(patterns.Names)))}
+	d := rng{rand.NewPCG(seed, uint64(len(patterns.Names)))}
 	operand := func(name string, rows int, sign byte) *tensor.Tensor {
 		t := &tensor.Tensor{Name: name, Format: f, Shape: []int{rows, k}, Block: tensor.Block{Rows: 1, Cols: width}}
 		t.Codes = make([]byte, rows*k)
@@ -226,16 +226,16 @@ func Cancelling(m, n, k int, f fp8.Format, seed uint64) (a, b *tensor.Tensor) {
 	return operand("a", m, 0x80), operand("b", n, 0)
 }
 
-// dice draws integers from PCG, whose bits are defined, as is all of what follows.
-type dice struct{ *rand.PCG }
+// rng draws integers from PCG, whose bits are defined, as is all of what follows.
+type rng struct{ *rand.PCG }
 
 // below returns an integer from 0 to n-1.
-func (d dice) below(n int) int {
+func (d rng) below(n int) int {
 	high, _ := bits.Mul64(d.Uint64(), uint64(n))
 	return int(high)
 }
 
-func (d dice) bell() float32 {
+func (d rng) bell() float32 {
 	sum := 0
 	for range 3 {
 		for v, i := d.Uint64(), 0; i < 4; v, i = v>>16, i+1 {
@@ -246,7 +246,7 @@ func (d dice) bell() float32 {
 }
 
 // nearPower draws the amax of a tile of Powers.
-func (d dice) nearPower() float32 {
+func (d rng) nearPower() float32 {
 	mantissas := [...]uint32{0x600000, 0x600001, 0x600002, 0x5FFFFF, 0, 1, 2, 0x7FFFFF, 0x7FFFFE}
 	return math.Float32frombits(uint32(127-60+d.below(121))<<23 | mantissas[d.below(len(mantissas))])
 }

@@ -14,7 +14,7 @@ import (
 type ScaleOrder uint8
 
 const (
-	// AnyOrder is not known; a prediction takes AThenB.
+	// AnyOrder says that the order is not known. A prediction then takes AThenB.
 	AnyOrder ScaleOrder = iota
 	// ProductThenFMA is c = fma(sa·sb, p, c): DeepGEMM (sm90_fp8_gemm_1d2d.cuh),
 	// where the contraction to a fused multiply-add is expected, not verified.
@@ -26,15 +26,14 @@ const (
 	BThenA
 )
 
-// Kernel is what a library makes of a Model: within a block of K that has one
-// pair of scales, instructions are chained from +0; after every Promote products
-// the sum is added to another, in float32, and begins anew. The block's sum is
-// scaled and added to the result. Bias and old C are added last, in float32, and
-// the sum is rounded to the type of C.
+// Kernel describes how a library's kernel uses the instruction of a Model. Within a
+// block of K that has one pair of scales, instructions are chained from +0. After every
+// Promote products the chain's sum is added to a float32 sum, and a new chain begins at
+// +0. The block's sum is scaled and added to the result. Bias and old C are added last,
+// in float32, and the sum is rounded to the type of C.
 //
-// For a Scaled model the scales are in the instructions, and the chain goes on
-// from block to block. The K that is left over after a multiple of an
-// instruction's is filled with zeros.
+// The instruction of a Scaled model applies the scales itself, and the chain goes on
+// from block to block. Where K is no multiple of an instruction's, zeros fill the last.
 type Kernel struct {
 	Model   Model      `json:"model"`
 	Promote int        `json:"promote"` // 0: not within a block

@@ -12,7 +12,7 @@ import (
 
 const wrongBound = "oracle: bounds are not of M*N elements"
 
-// Predict writes to c what kernel k will say on its hardware, bit for bit, of
+// Predict writes to c what kernel k returns on its hardware, bit for bit, for
 // A·Bᵀ: c is of shape [M, N] and dense, a of [M, K], b of [N, K].
 //
 // Where bound is not nil it receives, per element, a bound of the distance to the
@@ -25,9 +25,9 @@ const wrongBound = "oracle: bounds are not of M*N elements"
 // The bits do not depend on Workers. It returns an error, and writes nothing, if
 // [Exact] would or if the model does not take the operands' formats or scales. It
 // panics if c, bound or the bias is not of the right length. When ctx ends it returns
-// ctx's error within a few milliseconds, and what is in c and bound is unspecified. c
-// must not overlap the operands or the bias. Safe for concurrent use on distinct c
-// and bound.
+// ctx's error, within milliseconds unless K is in the millions, and what is in c and
+// bound is unspecified. c must not overlap the operands or the bias. Safe for concurrent
+// use on distinct c and bound.
 func Predict[T gemm.Output](ctx context.Context, c []T, bound []float64, a, b *tensor.Tensor, k Kernel, o Options) error {
 	p, err := newProduct(a, b)
 	if err == nil {

@@ -127,7 +127,7 @@ func (e *encoder) edges(f fp8.Format) []float32 {
 	} {
 		x = append(x, math.Float32frombits(bits), math.Float32frombits(bits|1<<31))
 	}
-	d := newDice(e.seed, uint64(f))
+	d := newRNG(e.seed, uint64(f))
 	for range 200 {
 		x = append(x, math.Float32frombits(d.bits()))
 	}
@@ -151,7 +151,7 @@ func (e *encoder) doubles(f fp8.Format) {
 
 // scaled encodes under scales, by which values are multiplied or divided.
 func (e *encoder) scaled(f fp8.Format) {
-	d := newDice(e.seed, 100+uint64(f))
+	d := newRNG(e.seed, 100+uint64(f))
 	x := make([]float32, 400)
 	for i := range x {
 		x[i] = float32(math.Ldexp(float64(int32(d.bits())), -28))

@@ -10,7 +10,7 @@ import (
 // nvfp4 adds a product of NVFP4 operands.
 func (g *multiplier) nvfp4(ctx context.Context, seed uint64) error {
 	const m, n, k = 12, 10, 192
-	d := newDice(seed, 4)
+	d := newRNG(seed, 4)
 	operand := func(name string, rows int) *oracle.NVFP4 {
 		x := &oracle.NVFP4{Name: name, Rows: rows, K: k}
 		for range rows * k {

@@ -102,7 +102,7 @@ func special(seed uint64) []product {
 // anyCodes returns a tensor of random codes, all finite but for a few where asked,
 // and so of the widest range.
 func anyCodes(name string, f fp8.Format, seed uint64, rows, k int, specials bool) *tensor.Tensor {
-	d := newDice(seed, uint64(f))
+	d := newRNG(seed, uint64(f))
 	t := &tensor.Tensor{Name: name, Format: f, Shape: []int{rows, k}, Block: micro, Codes: make([]byte, rows*k)}
 	for i := range t.Codes {
 		c := d.code()
@@ -125,7 +125,7 @@ func anyCodes(name string, f fp8.Format, seed uint64, rows, k int, specials bool
 	return t
 }
 
-func anySpecial(d dice, f fp8.Format) byte {
+func anySpecial(d rng, f fp8.Format) byte {
 	for {
 		if c := d.code() | 0x7C; f.IsNaN(c) || f.IsInf(c, 0) {
 			return c

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
@@ -363,5 +364,17 @@ func TestJSONOfSpecials(t *testing.T) {
 func TestGridStep(t *testing.T) {
 	for n, want := range map[int]int{0: 8, 96: 8, 97: 16, 1024: 128, 1536: 128, 1537: 256, 100000: 16384} {
 		require.Equal(t, want, gridStep(n), n)
+	}
+}
+
+// TestCancelled: a judgement stops when its context ends, whatever is demanded.
+func TestCancelled(t *testing.T) {
+	a := &tensor.Tensor{Name: "a", Shape: []int{4, 8}, Codes: make([]byte, 32), Scales: []float32{1}}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, want := range []Want{Exact, Canonical, Predicted} {
+		d := Demand{Want: want, Kernel: oracle.Kernel{Model: oracle.AdaMMA()}}
+		_, err := Run(ctx, Job{A: a, B: a, Demand: d}, make([]float32, 16), nil)
+		require.ErrorIs(t, err, context.Canceled)
 	}
 }
