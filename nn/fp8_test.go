@@ -108,7 +108,7 @@ func TestConfigRefusesWhatCannotGoTogether(t *testing.T) {
 	cfg := small()
 	cfg.Smoothing = &swiglu.Smoothing{Axis: 9}
 	_, err = NewLlama(cfg, 1)
-	require.ErrorContains(t, err, "Config.Smoothing: swiglu: unknown axis 9")
+	require.ErrorContains(t, err, "Config.Smoothing: swiglu: unknown axis of smoothing 9")
 	cfg.Smoothing = &swiglu.Smoothing{Delay: -1}
 	_, err = NewLlama(cfg, 1)
 	require.ErrorContains(t, err, "delay of -1 steps")
