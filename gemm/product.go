@@ -46,7 +46,13 @@ func pair(a, b *tensor.Tensor, operand operand) (product, error) {
 // multiplied whatever their size: unless their extents along K divide each other
 // and none is 1.
 func CheckBlocks(a, b tensor.Block) error {
-	if _, err := sumBlock(&tensor.Tensor{Name: "a", Block: a}, &tensor.Tensor{Name: "b", Block: b}, math.MaxInt); err != nil {
+	ta, tb := &tensor.Tensor{Name: "a", Block: a}, &tensor.Tensor{Name: "b", Block: b}
+	for _, t := range []*tensor.Tensor{ta, tb} {
+		if err := t.CheckShape(); err != nil {
+			return fmt.Errorf("gemm: %w", err)
+		}
+	}
+	if _, err := sumBlock(ta, tb, math.MaxInt); err != nil {
 		return fmt.Errorf("gemm: %w", err)
 	}
 	return nil
