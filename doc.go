@@ -21,5 +21,6 @@
 //   - [github.com/octavo-fp8/octavo/safetensors]: checkpoints
 //
 // Imports point one way: fp8, then tensor, then scaling, then gemm and swiglu,
-// then nn, optim and train, and oracle. This package itself holds nothing.
+// then nn, optim and train, and oracle. This package itself says which instructions
+// the library uses here: see [Level].
 package octavo

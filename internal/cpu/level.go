@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -8,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Level is a set of instructions that kernels are written for. Every level gives
@@ -44,7 +47,7 @@ func ParseLevel(name string) (Level, error) {
 			return Level(l), nil
 		}
 	}
-	return Generic, fmt.Errorf("unknown level %q: want one of %s", name, strings.Join(levelNames[:], ", "))
+	return Generic, sentinel.Errorf(ErrLevel, "unknown level %q: want one of %s", name, strings.Join(levelNames[:], ", "))
 }
 
 // Levels returns the levels that this build and processor have, in rising order.
@@ -86,21 +89,29 @@ func init() {
 	current.Store(int32(l))
 }
 
-// Check returns an error if OCTAVO_LEVEL named a level that this machine does not
-// have. A program may say so in its own way before [Current] panics.
+// ErrLevel is what errors about levels are, for [errors.Is].
+var ErrLevel = errors.New("octavo: no such level here")
+
+// Check returns an error, which is [ErrLevel], if OCTAVO_LEVEL named a level that
+// this machine does not have when the program started.
 func Check() error { return initialErr }
 
-// initial returns the highest level, or the named one if there is a name.
+// initial returns the highest level, or the named one if there is a name. With an
+// error it returns the highest too: results are the same.
 func initial(name string) (Level, error) {
 	levels := Levels()
+	highest := levels[len(levels)-1]
 	if name == "" {
-		return levels[len(levels)-1], nil
+		return highest, nil
 	}
 	l, err := ParseLevel(name)
-	if err != nil {
-		return l, err
+	if err == nil {
+		err = l.check()
 	}
-	return l, l.check()
+	if err != nil {
+		return highest, err
+	}
+	return l, nil
 }
 
 func (l Level) check() error {
@@ -109,18 +120,13 @@ func (l Level) check() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("this machine has no level %s: it has %v", l, Levels())
+	return sentinel.Errorf(ErrLevel, "this machine has no level %s: it has %v", l, Levels())
 }
 
 // Current returns the level in use: the highest, unless the environment variable
-// OCTAVO_LEVEL named another when the program started. It panics if that failed.
-// Matrix products use [Product].
-func Current() Level {
-	if initialErr != nil {
-		panic("octavo: " + initialErr.Error())
-	}
-	return Level(current.Load())
-}
+// OCTAVO_LEVEL named another when the program started; see [Check]. Matrix products
+// use [Product].
+func Current() Level { return Level(current.Load()) }
 
 // Force makes l the level in use and returns what goes back to the one before. It
 // is for tests and benchmarks, and an error if the machine has no such level.

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -61,10 +60,19 @@ func TestForce(t *testing.T) {
 	require.Equal(t, before, Current())
 }
 
+// TestCheck has a process that was started with a level that there is not.
 func TestCheck(t *testing.T) {
 	require.NoError(t, Check())
-	initialErr = errors.New("OCTAVO_LEVEL: no such thing")
-	defer func() { initialErr = nil }()
-	require.Error(t, Check())
-	require.PanicsWithValue(t, "octavo: OCTAVO_LEVEL: no such thing", func() { Current() })
+	highest, err := initial("")
+	require.NoError(t, err)
+	got, err := initial("sse9")
+	require.ErrorIs(t, err, ErrLevel)
+	require.Equal(t, highest, got)
+	for _, l := range []Level{NEON, AVX2, AVX512, AMX} {
+		if !slices.Contains(Levels(), l) {
+			got, err = initial(l.String())
+			require.ErrorIs(t, err, ErrLevel)
+			require.Equal(t, highest, got)
+		}
+	}
 }
