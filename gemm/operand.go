@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/internal/race"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -42,6 +43,20 @@ func (o *operand) row(buf []byte, i, k0, k1 int) []byte {
 		buf[j] = panel[(k0+j)*microkernel.PanelWidth+i%microkernel.PanelWidth]
 	}
 	return buf
+}
+
+// noteReads tells the race detector that the codes of rows [lo, hi), of k each, are
+// read: it does not see what assembly does.
+func (o *operand) noteReads(lo, hi, k int) {
+	switch {
+	case !race.Enabled:
+	case o.packed:
+		race.Read(o.panels[lo*o.depth : min(roundUp(hi, microkernel.PanelWidth)*o.depth, len(o.panels))])
+	default:
+		for i := lo; i < hi; i++ {
+			race.Read(o.codes[i*o.stride:][:k])
+		}
+	}
 }
 
 // panel returns a panel of packed weights.

@@ -53,6 +53,7 @@ func Pack(t *tensor.Tensor) (*Packed, error) {
 // the garbage collector must wait for, for long.
 func (w *Packed) fill(o operand, n, k int) {
 	const piece = 4096
+	o.noteReads(0, n, k)
 	kernels, view := microkernel.For(cpu.Current()), &float16Views[o.format]
 	w.allFloat16 = true
 	for j := 0; j < n; j += microkernel.PanelWidth {

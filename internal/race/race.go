@@ -9,6 +9,9 @@ import (
 	"unsafe"
 )
 
+// Enabled is whether the detector runs.
+const Enabled = true
+
 // Read says that s is read.
 func Read[T any](s []T) {
 	if len(s) > 0 {
