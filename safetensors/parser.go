@@ -174,7 +174,7 @@ func (p *parser) string() (string, error) {
 		switch c := p.text[p.pos]; {
 		case c == '"' && !escaped:
 			p.pos++
-			return string(p.text[begin+1 : p.pos-1]), nil
+			return known(p.text[begin+1 : p.pos-1]), nil
 		case c == '"':
 			p.pos++
 			return p.unescape(p.text[begin:p.pos])
@@ -187,6 +187,19 @@ func (p *parser) string() (string, error) {
 	}
 	p.pos = len(p.text)
 	return "", p.unexpected("the end of a string")
+}
+
+// known returns text as a string, without allocating the keys that every tensor has.
+func known(text []byte) string {
+	switch string(text) {
+	case "dtype":
+		return "dtype"
+	case "shape":
+		return "shape"
+	case "data_offsets":
+		return "data_offsets"
+	}
+	return string(text)
 }
 
 // unescape returns what a string with escapes stands for.

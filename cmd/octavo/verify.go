@@ -70,7 +70,7 @@ type verifyFlags struct {
 	a, b             operandFlags
 	got, c           string
 	bias, accumulate string
-	demand           demandFlags
+	model            modelFlags
 	npyBF16          bool
 	workers          uint64
 	html             string
@@ -86,7 +86,7 @@ func newVerifyCommand() *cobra.Command {
 		Example: verifyExample,
 		Args:    oneFileAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			demand, err := v.demand.demand()
+			demand, err := v.model.demand()
 			if err != nil {
 				return err
 			}
@@ -119,7 +119,7 @@ func newVerifyCommand() *cobra.Command {
 	v.b.addFormat(cmd, "b")
 	f.StringVar(&v.bias, "bias", "", "`NAME` of a tensor [N], F32, that was added to every row")
 	f.StringVar(&v.accumulate, "accumulate", "", "`NAME` of the old C, of the type of C, to which the product was added")
-	v.demand.add(cmd)
+	v.model.add(cmd)
 	f.BoolVar(&v.npyBF16, "npy-bf16", false, "arrays of type <u2 are bfloat16")
 	wholeFlag(cmd, &v.workers, 0, math.MaxUint64, "workers", "threads at most; 0 is one for each processor (default 0)")
 	f.StringVar(&v.html, "html", "", "`FILE` to write a page with a map of the errors to, replaced if it exists")

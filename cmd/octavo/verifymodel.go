@@ -10,9 +10,9 @@ import (
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
-// demandFlags say what a result has to be.
-type demandFlags struct {
-	model   wantedModel
+// modelFlags say what a result has to be.
+type modelFlags struct {
+	want    wantedModel
 	bound   oracle.Accumulation
 	bounded bool // by --bound
 	promote int
@@ -25,12 +25,12 @@ type wantedModel struct {
 	model oracle.Model
 }
 
-func (d *demandFlags) add(cmd *cobra.Command) {
+func (m *modelFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(&parsed[wantedModel]{&d.model, "exact", "NAME", parseModel}, "model", "what C has to be: exact, canonical or a GPU model")
-	f.Var(&parsed[oracle.Accumulation]{&d.bound, "", "NAME", d.parseBound}, "bound", "how the kernel adds, for the bound of exact (default float32)")
-	wholeFlag(cmd, &d.promote, 0, math.MaxInt32, "promote", "products of a GPU model's sum that is added in float32; 0 is a whole block")
-	f.Var(&parsed[oracle.ScaleOrder]{&d.order, "any", "NAME", oracle.ParseScaleOrder}, "scale-order",
+	f.Var(&parsed[wantedModel]{&m.want, "exact", "NAME", parseModel}, "model", "what C has to be: exact, canonical or a GPU model")
+	f.Var(&parsed[oracle.Accumulation]{&m.bound, "", "NAME", m.parseBound}, "bound", "how the kernel adds, for the bound of exact (default float32)")
+	wholeFlag(cmd, &m.promote, 0, math.MaxInt32, "promote", "products of a GPU model's sum that is added in float32; 0 is a whole block")
+	f.Var(&parsed[oracle.ScaleOrder]{&m.order, "any", "NAME", oracle.ParseScaleOrder}, "scale-order",
 		"how scales are applied: product-then-fma, a-then-b, b-then-a or any,\nwhich is a-then-b where bits are demanded")
 }
 
@@ -54,8 +54,8 @@ func parseGPU(name string) (oracle.Model, error) {
 	return m, err
 }
 
-func (d *demandFlags) parseBound(name string) (a oracle.Accumulation, err error) {
-	d.bounded = true
+func (m *modelFlags) parseBound(name string) (a oracle.Accumulation, err error) {
+	m.bounded = true
 	switch strings.ToLower(name) {
 	case "float32":
 	case "float32-truncated":
@@ -69,23 +69,23 @@ func (d *demandFlags) parseBound(name string) (a oracle.Accumulation, err error)
 }
 
 // demand returns what is demanded, if the flags go together.
-func (d *demandFlags) demand() (verify.Demand, error) {
-	demand := verify.Demand{Want: d.model.want}
-	gpu := d.model.want == verify.Predicted
+func (m *modelFlags) demand() (verify.Demand, error) {
+	demand := verify.Demand{Want: m.want.want}
+	gpu := m.want.want == verify.Predicted
 	switch {
-	case d.bounded && d.model.want != verify.Exact:
+	case m.bounded && m.want.want != verify.Exact:
 		return demand, usagef("--bound is for --model exact: leave it out where bits are demanded")
-	case d.promote > 0 && !gpu && d.bound.Kernel.Model.Name == "":
+	case m.promote > 0 && !gpu && m.bound.Kernel.Model.Name == "":
 		return demand, usagef("--promote is for GPU models: name one with --model or --bound")
-	case d.order != oracle.AnyOrder && d.model.want == verify.Canonical:
+	case m.order != oracle.AnyOrder && m.want.want == verify.Canonical:
 		return demand, usagef("--scale-order is not for --model canonical, whose order is a-then-b")
 	}
 	if gpu {
-		demand.Kernel = oracle.Kernel{Model: d.model.model, Promote: d.promote, Scales: d.order}
+		demand.Kernel = oracle.Kernel{Model: m.want.model, Promote: m.promote, Scales: m.order}
 		return demand, nil
 	}
-	demand.Accumulation = d.bound
-	demand.Accumulation.Scales = d.order
-	demand.Accumulation.Kernel.Promote, demand.Accumulation.Kernel.Scales = d.promote, d.order
+	demand.Accumulation = m.bound
+	demand.Accumulation.Scales = m.order
+	demand.Accumulation.Kernel.Promote, demand.Accumulation.Kernel.Scales = m.promote, m.order
 	return demand, nil
 }

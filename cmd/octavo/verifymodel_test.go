@@ -9,8 +9,8 @@ import (
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
-// TestDemand reads flags, and demands what they say.
-func TestDemand(t *testing.T) {
+// TestModelFlags reads flags, and demands what they say.
+func TestModelFlags(t *testing.T) {
 	hopper := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128, Scales: oracle.BThenA}
 	for _, test := range []struct {
 		flags []string
@@ -25,7 +25,7 @@ func TestDemand(t *testing.T) {
 		{[]string{"--model", "canonical"}, verify.Demand{Want: verify.Canonical}},
 		{[]string{"--model", "hopper-wgmma", "--promote", "128", "--scale-order", "b-then-a"}, verify.Demand{Want: verify.Predicted, Kernel: hopper}},
 	} {
-		var d demandFlags
+		var d modelFlags
 		cmd := newVersionCommand()
 		d.add(cmd)
 		require.NoError(t, cmd.ParseFlags(test.flags))
