@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 )
 
 // number is a float64 in JSON, which has no NaN and no infinity: those are the
@@ -18,43 +17,19 @@ type (
 	number32 float32
 )
 
-func (n number) MarshalJSON() ([]byte, error)   { return formatNumber(float64(n), 64), nil }
-func (n number32) MarshalJSON() ([]byte, error) { return formatNumber(float64(n), 32), nil }
+func (n number) MarshalJSON() ([]byte, error)   { return jsonfloat.Append(nil, float64(n), 64), nil }
+func (n number32) MarshalJSON() ([]byte, error) { return jsonfloat.Append(nil, float64(n), 32), nil }
 
 func (n *number) UnmarshalJSON(b []byte) error {
-	x, err := parseNumber(b, 64)
+	x, err := jsonfloat.Parse(b, 64)
 	*n = number(x)
 	return err
 }
 
 func (n *number32) UnmarshalJSON(b []byte) error {
-	x, err := parseNumber(b, 32)
+	x, err := jsonfloat.Parse(b, 32)
 	*n = number32(x)
 	return err
-}
-
-func formatNumber(x float64, bits int) []byte {
-	if isNonFinite(x) {
-		return strconv.AppendQuote(nil, strconv.FormatFloat(x, 'g', -1, 64))
-	}
-	return strconv.AppendFloat(nil, x, 'g', -1, bits)
-}
-
-func parseNumber(b []byte, bits int) (float64, error) {
-	switch s := string(b); s {
-	case `"NaN"`:
-		return math.NaN(), nil
-	case `"+Inf"`:
-		return math.Inf(1), nil
-	case `"-Inf"`:
-		return math.Inf(-1), nil
-	default:
-		x, err := strconv.ParseFloat(s, bits)
-		if err != nil {
-			return 0, fmt.Errorf("%s is not a float%d", cut(s), bits)
-		}
-		return x, nil
-	}
 }
 
 type jsonStats struct {
