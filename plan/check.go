@@ -7,7 +7,10 @@ import (
 
 // FitRange is where a law was fitted on data or checked against it, ends included.
 // The zero FitRange is unknown and warns of nothing.
-type FitRange struct{ Min, Max float64 }
+type FitRange struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+}
 
 // outside is a warning if v is not in r, and empty otherwise.
 func (r FitRange) outside(name string, v float64) string {

@@ -10,31 +10,38 @@ import (
 // zero value is no law; start from [Kumar2024].
 type Kumar struct {
 	Chinchilla
-	Weights, Activations, KV Sensitivity
-	PostTraining             Degradation
+	Weights      Sensitivity `json:"weights"`
+	Activations  Sensitivity `json:"activations"`
+	KV           Sensitivity `json:"kv"`
+	PostTraining Degradation `json:"postTraining"`
 }
 
 // Sensitivity is how one part of a model suffers from few bits: in P bits a
 // fraction 1 - exp(-P/Gamma + Offset) of the parameters counts.
 type Sensitivity struct {
-	Gamma  float64  // γ_x
-	Offset float64  // n_x, 0 or more: no parameters may count in 0 bits
-	Fit    FitRange // of bits
+	Gamma  float64  `json:"gamma"`        // γ_x
+	Offset float64  `json:"offset"`       // n_x, 0 or more: no parameters may count in 0 bits
+	Fit    FitRange `json:"fit,omitzero"` // of bits
 }
 
 // Degradation is how weights suffer from quantization after training in 16 bits
 // or more: C·D^GammaD/N^GammaN·exp(-P/Gamma + Offset). The paper does not list the
 // P it was fitted on, so none warns.
 type Degradation struct {
-	C, GammaD, GammaN, Gamma float64 // C_T, γ_D, γ_N, γ_post
-	Offset                   float64 // see the package documentation on b
+	C      float64 `json:"c"`      // C_T
+	GammaD float64 `json:"gammaD"` // γ_D
+	GammaN float64 `json:"gammaN"` // γ_N
+	Gamma  float64 `json:"gamma"`  // γ_post
+	Offset float64 `json:"offset"` // see the package documentation on b
 }
 
 // Bits are the precisions of a model, not necessarily whole. What is not
 // quantized has 16.
 type Bits struct {
-	Weights, Activations, KV float64 // in training
-	Post                     float64 // of weights quantized after training; 0 for none
+	Weights     float64 `json:"weights"`        // these three in training
+	Activations float64 `json:"activations"`    //
+	KV          float64 `json:"kv"`             //
+	Post        float64 `json:"post,omitempty"` // of weights quantized after training; 0 for none
 }
 
 // UniformBits returns bits for all that is multiplied in training, as hardware asks

@@ -8,21 +8,21 @@ import (
 // Loss is what a scaling law says of one training: the terms of the validation
 // loss in nats per token, and what to doubt.
 type Loss struct {
-	Total float64 // the sum of the terms
+	Total float64 `json:"total"` // the sum of the terms
 
-	Capacity     float64 // of finitely many parameters, in full precision
-	Data         float64 // of finitely many tokens
-	Irreducible  float64
-	Precision    float64 // the penalty for training in few bits
-	PostTraining float64 // the penalty for quantizing weights after training; Kumar only
+	Capacity     float64 `json:"capacity"` // of finitely many parameters, in full precision
+	Data         float64 `json:"data"`     // of finitely many tokens
+	Irreducible  float64 `json:"irreducible"`
+	Precision    float64 `json:"precision"`    // the penalty for training in few bits
+	PostTraining float64 `json:"postTraining"` // the penalty for quantizing weights after training; Kumar only
 
 	// Effective is N_eff, the parameters that would have the term Capacity +
 	// Precision in full precision: A·N_eff^-α.
-	Effective float64
+	Effective float64 `json:"effective"`
 
 	// Warnings name what lies outside the data of the fit. With any the loss
 	// is an extrapolation.
-	Warnings []string
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // sum sets Total. Only inputs near the ends of float64 leave it something that is
@@ -38,11 +38,14 @@ func (l Loss) sum() (Loss, error) {
 // Chinchilla is the loss in full precision, A/N^α + B/D^β + E, which both laws
 // build on, and the sizes it was fitted on or checked with.
 type Chinchilla struct {
-	A, Alpha float64 // capacity
-	B, Beta  float64 // data
-	E        float64 // irreducible
+	A     float64 `json:"a"` // capacity
+	Alpha float64 `json:"alpha"`
+	B     float64 `json:"b"` // data
+	Beta  float64 `json:"beta"`
+	E     float64 `json:"e"` // irreducible
 
-	FitN, FitD FitRange
+	FitN FitRange `json:"fitN,omitzero"`
+	FitD FitRange `json:"fitD,omitzero"`
 }
 
 func (c Chinchilla) check() error {

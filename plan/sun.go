@@ -9,18 +9,21 @@ import "math"
 // The paper's n, α, d, β and ε are A, Alpha, B, Beta and E here.
 type Sun struct {
 	Chinchilla
-	Gamma float64 // γ
-	Delta float64 // δ, of exponent bits
-	Nu    float64 // ν, of mantissa bits
+	Gamma float64 `json:"gamma"` // γ
+	Delta float64 `json:"delta"` // δ, of exponent bits
+	Nu    float64 `json:"nu"`    // ν, of mantissa bits
 
-	FitExponent, FitMantissa, FitBlock FitRange
+	FitExponent FitRange `json:"fitExponent,omitzero"`
+	FitMantissa FitRange `json:"fitMantissa,omitzero"`
+	FitBlock    FitRange `json:"fitBlock,omitzero"`
 }
 
 // Format is a floating-point format and its blocks. Bits are not necessarily
 // whole.
 type Format struct {
-	Exponent, Mantissa float64 // bits, next to one of sign
-	Block              float64 // elements that share a scale, 1 or more
+	Exponent float64 `json:"exponent"` // bits; one more is the sign
+	Mantissa float64 `json:"mantissa"` // bits
+	Block    float64 `json:"block"`    // elements that share a scale, 1 or more
 }
 
 // Bits returns the bits of a number.

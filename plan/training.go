@@ -2,10 +2,11 @@ package plan
 
 // Training is a model to train, and the loss to expect of it.
 type Training struct {
-	N, D   float64 // parameters without embeddings, and tokens
-	Bits   float64 // of everything that is multiplied
-	Format Format  // set by [Sun] only
-	Loss   Loss
+	N      float64 `json:"n"`               // parameters without embeddings
+	D      float64 `json:"d"`               // tokens
+	Bits   float64 `json:"bits"`            // of everything that is multiplied
+	Format Format  `json:"format,omitzero"` // set by [Sun] only
+	Loss   Loss    `json:"loss"`
 }
 
 // flopsPerBit times N·D·P is the cost of a training: 6·N·D in 16 bits.
