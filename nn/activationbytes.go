@@ -1,10 +1,6 @@
 package nn
 
-import (
-	"slices"
-
-	"github.com/octavo-fp8/octavo/tensor"
-)
+import "github.com/octavo-fp8/octavo/tensor"
 
 // ActivationBytes is the memory that activations take from the forward to the
 // backward pass. What layers share because they need it within a call only is no
@@ -18,41 +14,28 @@ type ActivationBytes struct {
 // Total returns the sum.
 func (b ActivationBytes) Total() int { return b.Float32 + b.Codes + b.Scales }
 
-// ActivationBytes returns the memory of what the last [Llama.Loss] kept for
+// ActivationBytes returns the memory of what the last [Llama.Forward] kept for
 // [Llama.Backward], counted from the buffers that it is in; 0 before the first.
 func (m *Llama) ActivationBytes() ActivationBytes { return m.activationBytes }
 
 func (m *Llama) countActivations() (n ActivationBytes) {
-	n.floats(m.embedding.out, m.norm.inverse, *m.norm.out, m.head.logits, m.head.logSums)
+	n.floats(m.stream...)
+	n.floats(m.norm.inverse, m.normed, m.logits, m.loss.logSums)
 	for _, b := range m.blocks {
 		b.countActivations(&n)
 	}
 	return n
 }
 
-func (b *block) countActivations(n *ActivationBytes) {
-	a, m := b.attention, b.mlp
-	n.floats(b.attentionNorm.inverse, a.q, a.k, a.v, a.probs, b.middle, b.mlpNorm.inverse, m.scales.Values, b.out)
-	if b.format.keepsInputs() {
-		n.floats(b.inputs.attention, b.inputs.mixed, b.inputs.mlp, b.inputs.product)
-	}
-	if b.format.keepsBranches() {
-		n.floats(m.branches.u, m.branches.g)
-	}
-	kept := []*tensor.Tensor{&m.cache.u, &m.cache.g}
-	for _, l := range b.linears() {
-		if t := l.kept(); t != nil && !slices.Contains(kept, t) {
-			kept = append(kept, t)
-		}
-	}
-	for _, t := range kept {
-		n.Codes += len(t.Codes)
-		n.Scales += 4 * len(t.Scales)
-	}
-}
-
 func (b *ActivationBytes) floats(buffers ...[]float32) {
 	for _, x := range buffers {
 		b.Float32 += 4 * len(x)
+	}
+}
+
+func (b *ActivationBytes) tensors(kept ...*tensor.Tensor) {
+	for _, t := range kept {
+		b.Codes += len(t.Codes)
+		b.Scales += 4 * len(t.Scales)
 	}
 }

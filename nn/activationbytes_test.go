@@ -43,13 +43,13 @@ func TestActivationBytes(t *testing.T) {
 		tokens := someTokens(1, rows, vocab)
 		for _, shape := range [][2]int{{10, 19}, {batch, seq}} { // the larger first, so that memory is left
 			tokens = someTokens(1, shape[0]*shape[1], vocab)
-			_, err := m.Loss(tokens, tokens, shape[0], shape[1])
+			_, err := m.Loss(t.Context(), tokens, tokens, shape[0], shape[1])
 			require.NoError(t, err)
 		}
 		require.Equal(t, want, m.ActivationBytes(), f)
 		require.Equal(t, want.Float32+want.Codes+want.Scales, m.ActivationBytes().Total())
-		require.NoError(t, m.Backward())
-		_, err := m.Evaluate(tokens[:3], tokens[:3], 1, 3)
+		require.NoError(t, m.Backward(t.Context()))
+		_, err := m.Evaluate(t.Context(), tokens[:3], tokens[:3], 1, 3)
 		require.NoError(t, err)
 		require.Equal(t, want, m.ActivationBytes(), "%v: still that of the last Loss", f)
 	}
@@ -71,18 +71,18 @@ func TestKeptMemoryIsReused(t *testing.T) {
 	_, m := twins(t, withFP8(ragged(), DefaultFP8()), ActivationsFP8SwiGLU, 3, 7)
 	memory := func() []*byte {
 		b := m.blocks[1]
-		return []*byte{&b.attention.key.kept().Codes[0], &b.attention.output.kept().Codes[0], &b.mlp.cache.u.Codes[0], &m.scratch.a.Codes[0]}
+		return []*byte{&b.Attention.Key.kept.Codes[0], &b.Attention.Output.kept.Codes[0], &b.MLP.inFP8.u.Codes[0], &m.shared.scratch.a.Codes[0]}
 	}
-	require.NoError(t, m.Backward())
+	require.NoError(t, m.Backward(t.Context()))
 	first := memory()
 	for _, shape := range [][2]int{{1, 4}, {3, 7}} {
 		tokens := someTokens(2, shape[0]*shape[1], 128)
-		_, err := m.Loss(tokens, tokens, shape[0], shape[1])
+		_, err := m.Loss(t.Context(), tokens, tokens, shape[0], shape[1])
 		require.NoError(t, err)
 		for i, p := range memory()[:3] {
 			require.Same(t, first[i], p, "buffer %d, shape %v", i, shape)
 		}
-		require.NoError(t, m.Backward())
+		require.NoError(t, m.Backward(t.Context()))
 		require.Same(t, first[3], memory()[3])
 	}
 }

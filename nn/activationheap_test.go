@@ -30,10 +30,10 @@ func TestHeapHoldsActivationBytes(t *testing.T) {
 		m, err := NewLlama(kept(withFP8(cfg, DefaultFP8()), f), 1)
 		require.NoError(t, err)
 		before := heapBytes()
-		_, err = m.Loss(tokens, tokens, batch, seq)
+		_, err = m.Loss(t.Context(), tokens, tokens, batch, seq)
 		require.NoError(t, err)
 		afterLoss := heapBytes()
-		require.NoError(t, m.Backward())
+		require.NoError(t, m.Backward(t.Context()))
 		got = figures{m.ActivationBytes().Total(), afterLoss - before, heapBytes() - afterLoss}
 		runtime.KeepAlive(m)
 		return got

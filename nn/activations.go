@@ -1,6 +1,6 @@
 package nn
 
-import "fmt"
+import "github.com/octavo-fp8/octavo/internal/enum"
 
 // ActivationFormat is how activations are kept from the forward to the backward
 // pass. Whatever it is, the forward pass computes the same bits. The section Memory
@@ -28,7 +28,9 @@ const (
 	ActivationsFP8SwiGLU
 )
 
-var activationFormats = [...]string{"fp32", "fp8", "fp8-swiglu"}
+var activationFormats = enum.Enum[ActivationFormat]{
+	Type: "ActivationFormat", What: "activation format", Names: []string{"fp32", "fp8", "fp8-swiglu"}, Err: ErrConfig,
+}
 
 // ActivationFormats returns all formats.
 func ActivationFormats() []ActivationFormat {
@@ -36,30 +38,19 @@ func ActivationFormats() []ActivationFormat {
 }
 
 // String returns the name that [ParseActivationFormat] reads, such as "fp8-swiglu".
-func (f ActivationFormat) String() string {
-	if int(f) < len(activationFormats) {
-		return activationFormats[f]
-	}
-	return fmt.Sprintf("ActivationFormat(%d)", uint8(f))
-}
+func (f ActivationFormat) String() string { return activationFormats.String(f) }
 
-// ParseActivationFormat returns the format of the given name.
+// ParseActivationFormat returns the format of the given name, in any case.
 func ParseActivationFormat(name string) (ActivationFormat, error) {
-	for i, known := range activationFormats {
-		if name == known {
-			return ActivationFormat(i), nil
-		}
-	}
-	return 0, fmt.Errorf("nn: unknown activation format %q: want one of %q", name, activationFormats)
+	return activationFormats.Parse(name)
 }
 
 // MarshalText implements [encoding.TextMarshaler].
-func (f ActivationFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+func (f ActivationFormat) MarshalText() ([]byte, error) { return activationFormats.MarshalText(f) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (f *ActivationFormat) UnmarshalText(text []byte) (err error) {
-	*f, err = ParseActivationFormat(string(text))
-	return err
+func (f *ActivationFormat) UnmarshalText(text []byte) error {
+	return activationFormats.UnmarshalText(f, text)
 }
 
 // keepsInputs reports whether inputs of linear layers, and with them all else, are
@@ -69,14 +60,14 @@ func (f ActivationFormat) keepsInputs() bool { return f == ActivationsFP32 }
 // keepsBranches reports whether the inputs of SwiGLU are kept in FP32.
 func (f ActivationFormat) keepsBranches() bool { return f != ActivationsFP8SwiGLU }
 
-// checkActivations returns an error if c's activations cannot be kept as it says.
-func (c Config) checkActivations() error {
-	switch {
-	case int(c.Activations) >= len(activationFormats):
-		return fmt.Errorf("nn: Config.Activations is %v: want one of %q", c.Activations, activationFormats)
-	case c.Activations != ActivationsFP32 && c.FP8 == nil:
-		return fmt.Errorf("nn: Config.Activations is %v and Config.FP8 is nil: set FP8, whose operands are what is kept, or keep activations in %v",
-			c.Activations, ActivationsFP32)
+// check returns an error if a layer with the given recipes cannot keep activations so.
+func (f ActivationFormat) check(what string, recipes *FP8) error {
+	if err := activationFormats.Check(f); err != nil {
+		return configError("%s.Activations: %w", what, err)
+	}
+	if f != ActivationsFP32 && recipes == nil {
+		return configError("%s.Activations is %v and %s.FP8 is nil: set FP8, whose operands are what is kept, or keep activations in %v",
+			what, f, what, ActivationsFP32)
 	}
 	return nil
 }

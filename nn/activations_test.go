@@ -40,7 +40,7 @@ func twins(t *testing.T, cfg Config, f ActivationFormat, batch, seq int) (wide, 
 	wide, narrow = livelyModel(t, cfg), livelyModel(t, kept(cfg, f))
 	tokens := someTokens(1, batch*seq, cfg.Vocab)
 	for _, m := range []*Llama{wide, narrow} {
-		_, err := m.Loss(tokens, tokens, batch, seq)
+		_, err := m.Loss(t.Context(), tokens, tokens, batch, seq)
 		require.NoError(t, err)
 	}
 	return wide, narrow
@@ -55,24 +55,24 @@ func TestKeptInput(t *testing.T) {
 	recipes.WeightGradient.A.Block = tensor.Block{Rows: 1, Cols: 27}
 	wide, narrow := twins(t, withFP8(ragged(), recipes), ActivationsFP8, batch, seq)
 	for i, b := range narrow.blocks {
-		in := wide.blocks[i].inputs
-		a, m := b.attention, b.mlp
+		in := wide.blocks[i]
+		a, m := b.Attention, b.MLP
 		for _, test := range []struct {
 			layers []*Linear
 			x      []float32
 		}{
-			{[]*Linear{a.query, a.key, a.value}, in.attention},
-			{[]*Linear{a.output}, in.mixed},
-			{[]*Linear{m.gate, m.up}, in.mlp},
-			{[]*Linear{m.down}, in.product},
+			{[]*Linear{a.Query, a.Key, a.Value}, *in.attentionInput},
+			{[]*Linear{a.Output}, *in.Attention.mixed},
+			{[]*Linear{m.Gate, m.Up}, *in.mlpInput},
+			{[]*Linear{m.Down}, *in.MLP.product},
 		} {
 			cols := len(test.x) / (batch * seq)
 			want := tensor.Tensor{Shape: []int{cols, batch * seq}}
 			require.NoError(t, scaling.Quantize(t.Context(), &want, flip(test.x, batch*seq), scaling.Quantizer{Recipe: recipes.WeightGradient.B}))
 			for _, l := range test.layers {
-				got := l.kept()
+				got := l.kept
 				require.Nil(t, l.x, "%s: let go", l.Weight.Name)
-				require.Same(t, test.layers[0].kept(), got, "%s: one tensor for all who read it", l.Weight.Name)
+				require.Same(t, test.layers[0].kept, got, "%s: one tensor for all who read it", l.Weight.Name)
 				require.Equal(t, want.Shape, got.Shape, l.Weight.Name)
 				require.Equal(t, want.Block, got.Block, l.Weight.Name)
 				require.Equal(t, want.Format, got.Format, l.Weight.Name)
@@ -80,8 +80,8 @@ func TestKeptInput(t *testing.T) {
 				require.Equal(t, want.Scales, got.Scales, l.Weight.Name)
 			}
 		}
-		require.NotSame(t, a.query.kept(), a.output.kept())
-		require.NotSame(t, narrow.blocks[0].mlp.down.kept(), narrow.blocks[1].mlp.gate.kept())
+		require.NotSame(t, a.Query.kept, a.Output.kept)
+		require.NotSame(t, narrow.blocks[0].MLP.Down.kept, narrow.blocks[1].MLP.Gate.kept)
 	}
 }
 
@@ -93,22 +93,20 @@ func TestCachedBranches(t *testing.T) {
 	recipes, dim, hidden := *cfg.FP8, cfg.Dim, cfg.Hidden
 	for _, smoothing := range []*swiglu.Smoothing{nil, {}, {Axis: swiglu.PerToken, Exact: true}} {
 		cfg.Smoothing = smoothing
-		m := livelyModel(t, cfg).blocks[0].mlp
-		for i, l := range []*Linear{m.gate, m.up, m.down} {
+		m := livelyModel(t, cfg).blocks[0].MLP
+		for i, l := range []*Linear{m.Gate, m.Up, m.Down} {
 			copy(l.Weight.Value, randoms(uint64(i), len(l.Weight.Value)))
 		}
 		x, dy := randoms(5, rows*dim), randoms(6, rows*dim)
-		_, err := m.forward(x, rows)
-		require.NoError(t, err)
-		require.NoError(t, m.keep())
+		require.NoError(t, m.Forward(t.Context(), make([]float32, len(x)), x, rows))
 		clear(m.branches.u) // as the next layer may
 		clear(m.branches.g)
-		clear(m.inputs.product)
-		dx, err := m.backward(dy)
-		require.NoError(t, err)
+		clear(*m.product)
+		dx := make([]float32, len(x))
+		require.NoError(t, m.Backward(t.Context(), dx, dy))
 
-		exactG := product(t, recipes.Forward, x, m.gate.Weight.Value, rows, hidden, dim)
-		exactU := product(t, recipes.Forward, x, m.up.Weight.Value, rows, hidden, dim)
+		exactG := quantizedProduct(t, recipes.Forward, x, m.Gate.Weight.Value, rows, hidden, dim)
+		exactU := quantizedProduct(t, recipes.Forward, x, m.Up.Weight.Value, rows, hidden, dim)
 		g, u := roundedBy128(exactG, hidden), roundedBy128(exactU, hidden)
 		scale := func(token, channel int) float64 { // of what was not rounded
 			switch {
@@ -120,7 +118,7 @@ func TestCachedBranches(t *testing.T) {
 			return math.Exp2(-math.Floor(math.Log2(largestOf(flip(exactU, rows)[channel*rows : (channel+1)*rows]))))
 		}
 
-		down, dScaled := append([]float32{}, m.down.Weight.Value...), append([]float32{}, dy...)
+		down, dScaled := append([]float32{}, m.Down.Weight.Value...), append([]float32{}, dy...)
 		for i := range dScaled {
 			if smoothing != nil && smoothing.Axis == swiglu.PerToken {
 				dScaled[i] = float32(float64(dy[i]) / float64(float32(scale(i/dim, 0))))
@@ -131,28 +129,28 @@ func TestCachedBranches(t *testing.T) {
 				down[i] /= float32(scale(0, i%hidden))
 			}
 		}
-		dz := product(t, recipes.InputGradient, dScaled, flip(down, dim), rows, hidden, dim)
+		dz := quantizedProduct(t, recipes.InputGradient, dScaled, flip(down, dim), rows, hidden, dim)
 		require.Equal(t, dz, m.scratch.dz)
 		for i := range u {
 			v, s := float64(g[i]), scale(i/hidden, i%hidden)
 			sigmoid := 1 / (1 + math.Exp(-v))
-			requireNear(t, s*float64(u[i])*v*sigmoid, m.inputs.product[i])
+			requireNear(t, s*float64(u[i])*v*sigmoid, (*m.product)[i])
 			requireNear(t, s*float64(dz[i])*v*sigmoid, m.scratch.du[i])
 			requireNear(t, s*float64(u[i])*float64(dz[i])*sigmoid*(1+v*(1-sigmoid)), m.scratch.dg[i])
 		}
 
 		dg, du := m.scratch.dg, m.scratch.du
-		require.Equal(t, product(t, recipes.WeightGradient, flip(dg, rows), flip(x, rows), hidden, dim, rows), m.gate.Weight.Grad)
-		require.Equal(t, product(t, recipes.WeightGradient, flip(du, rows), flip(x, rows), hidden, dim, rows), m.up.Weight.Grad)
-		want := product(t, recipes.WeightGradient, flip(dScaled, rows), flip(m.inputs.product, rows), dim, hidden, rows)
+		require.Equal(t, quantizedProduct(t, recipes.WeightGradient, flip(dg, rows), flip(x, rows), hidden, dim, rows), m.Gate.Weight.Grad)
+		require.Equal(t, quantizedProduct(t, recipes.WeightGradient, flip(du, rows), flip(x, rows), hidden, dim, rows), m.Up.Weight.Grad)
+		want := quantizedProduct(t, recipes.WeightGradient, flip(dScaled, rows), flip(*m.product, rows), dim, hidden, rows)
 		for i := range want {
 			if smoothing != nil && smoothing.Axis == swiglu.PerChannel {
 				want[i] /= float32(scale(0, i%hidden))
 			}
 		}
-		require.Equal(t, want, m.down.Weight.Grad)
-		want = product(t, recipes.InputGradient, dg, flip(m.gate.Weight.Value, hidden), rows, dim, hidden)
-		for i, v := range product(t, recipes.InputGradient, du, flip(m.up.Weight.Value, hidden), rows, dim, hidden) {
+		require.Equal(t, want, m.Down.Weight.Grad)
+		want = quantizedProduct(t, recipes.InputGradient, dg, flip(m.Gate.Weight.Value, hidden), rows, dim, hidden)
+		for i, v := range quantizedProduct(t, recipes.InputGradient, du, flip(m.Up.Weight.Value, hidden), rows, dim, hidden) {
 			want[i] += v
 		}
 		require.Equal(t, want, dx)
@@ -203,7 +201,7 @@ func TestKeptAmax(t *testing.T) {
 	wide, narrow := twins(t, delayedRagged(), ActivationsFP8, batch, seq)
 	current := func(m *Llama) map[string]scaling.Float {
 		seen := map[string]scaling.Float{}
-		for name, h := range m.ScalingState().Histories.Histories {
+		for name, h := range m.Shared().Scaling().State().Histories.Histories {
 			if strings.HasSuffix(name, ".input weight-gradient") {
 				seen[name] = h.Blocks[0].Current
 			}
@@ -217,30 +215,30 @@ func TestKeptAmax(t *testing.T) {
 			of[name] = largestOf(l.x)
 			require.Zero(t, current(wide)[name], "in FP32 the backward pass sees it")
 		}
-		require.NotSame(t, narrow.blocks[i].attention.query.kept(), narrow.blocks[i].attention.key.kept(), "each has a history")
+		require.NotSame(t, narrow.blocks[i].Attention.Query.kept, narrow.blocks[i].Attention.Key.kept, "each has a history")
 	}
 	require.Len(t, of, 14)
 	for name, amax := range of {
 		require.EqualValues(t, amax, current(narrow)[name], "%s: seen by Loss", name)
 	}
 	for _, m := range []*Llama{wide, narrow} {
-		require.NoError(t, m.Backward())
+		require.NoError(t, m.Backward(t.Context()))
 	}
-	require.Equal(t, wide.ScalingState(), narrow.ScalingState(), "and the same once it is over")
+	require.Equal(t, wide.Shared().Scaling().State(), narrow.Shared().Scaling().State(), "and the same once it is over")
 	wide.EndStep()
 	narrow.EndStep()
 
 	// What is only looked at leaves the histories of the weight gradients alone.
-	before := narrow.ScalingState()
+	before := narrow.Shared().Scaling().State()
 	tokens := someTokens(2, batch*seq, wide.cfg.Vocab)
-	_, err := narrow.Evaluate(tokens, tokens, batch, seq)
+	_, err := narrow.Evaluate(t.Context(), tokens, tokens, batch, seq)
 	require.NoError(t, err)
-	require.Equal(t, before, narrow.ScalingState())
+	require.Equal(t, before, narrow.Shared().Scaling().State())
 	for _, m := range []*Llama{wide, narrow} {
-		_, err = m.Logits(tokens, batch, seq)
+		_, err = m.Logits(t.Context(), tokens, batch, seq)
 		require.NoError(t, err)
 	}
-	require.Equal(t, wide.ScalingState(), narrow.ScalingState())
+	require.Equal(t, wide.Shared().Scaling().State(), narrow.Shared().Scaling().State())
 	for name, amax := range current(narrow) {
 		require.Zero(t, amax, name)
 	}
@@ -250,17 +248,17 @@ func TestKeptAmax(t *testing.T) {
 func TestBackwardNeedsItsOwnLoss(t *testing.T) {
 	_, m := twins(t, withFP8(ragged(), DefaultFP8()), ActivationsFP8, 1, 3)
 	tokens := []int32{1, 2, 3}
-	_, err := m.Logits(tokens, 1, 3)
+	_, err := m.Logits(t.Context(), tokens, 1, 3)
 	require.NoError(t, err)
-	require.ErrorContains(t, m.Backward(), "without Loss")
-	require.Nil(t, m.blocks[0].mlp.up.kept())
-	_, err = m.Loss(tokens, tokens, 1, 3)
+	require.ErrorContains(t, m.Backward(t.Context()), "without Loss")
+	require.Nil(t, m.blocks[0].MLP.Up.kept)
+	_, err = m.Loss(t.Context(), tokens, tokens, 1, 3)
 	require.NoError(t, err)
-	require.NotNil(t, m.blocks[0].mlp.up.kept())
-	_, err = m.Evaluate(tokens, tokens, 1, 3)
+	require.NotNil(t, m.blocks[0].MLP.Up.kept)
+	_, err = m.Evaluate(t.Context(), tokens, tokens, 1, 3)
 	require.NoError(t, err)
-	require.ErrorContains(t, m.Backward(), "without Loss")
-	require.Nil(t, m.blocks[0].mlp.up.kept())
+	require.ErrorContains(t, m.Backward(t.Context()), "without Loss")
+	require.Nil(t, m.blocks[0].MLP.Up.kept)
 }
 
 func TestActivationFormats(t *testing.T) {
@@ -276,7 +274,7 @@ func TestActivationFormats(t *testing.T) {
 		require.Equal(t, f, back)
 	}
 	_, err := ParseActivationFormat("fp4")
-	require.ErrorContains(t, err, `unknown activation format "fp4": want one of ["fp32" "fp8" "fp8-swiglu"]`)
+	require.ErrorContains(t, err, `unknown activation format "fp4": want one of fp32, fp8, fp8-swiglu`)
 	require.Error(t, json.Unmarshal([]byte(`"fp4"`), new(ActivationFormat)))
 }
 
@@ -286,5 +284,5 @@ func TestConfigRefusesActivations(t *testing.T) {
 		require.ErrorContains(t, err, "Config.Activations is "+f.String()+" and Config.FP8 is nil")
 	}
 	_, err := NewLlama(kept(withFP8(small(), DefaultFP8()), 3), 1)
-	require.ErrorContains(t, err, "Config.Activations is ActivationFormat(3): want one of")
+	require.ErrorContains(t, err, "unknown activation format 3: want one of")
 }

@@ -1,97 +1,168 @@
 package nn
 
-import "fmt"
+import (
+	"context"
+	"strings"
 
-// block is one layer: attention and MLP, each on a normalized copy of the
-// residual stream and added to it.
-type block struct {
-	attentionNorm *rmsNorm
-	attention     *attention
-	mlpNorm       *rmsNorm
-	mlp           *mlp
-	format        ActivationFormat
-	inputs        *inputs
-	workers       int
+	"github.com/octavo-fp8/octavo/tensor"
+)
 
-	middle, out []float32
+// Block is one layer of a transformer: attention and MLP, each on a normalized copy of
+// the residual stream and added to it.
+type Block struct {
+	AttentionNorm *RMSNorm
+	Attention     *Attention
+	MLPNorm       *RMSNorm
+	MLP           *MLP
+
+	layer   string // its name in taps
+	dim     int
+	workers int
+	shared  *Shared
+	scratch *scratch
+
+	attentionInput, mlpInput *[]float32 // normalized
+	middle                   []float32  // the residual stream between attention and MLP
 }
 
-func newBlock(layer int, rope *rope, cfg Config, s *scratch) *block {
-	prefix := fmt.Sprintf("model.layers.%d.", layer)
-	in := s.inputsFor(cfg.Activations)
-	b := &block{
-		attentionNorm: newRMSNorm(prefix+"input_layernorm.weight", cfg),
-		attention:     newAttention(prefix+"self_attn.", rope, cfg, in, s),
-		mlpNorm:       newRMSNorm(prefix+"post_attention_layernorm.weight", cfg),
-		mlp:           newMLP(prefix+"mlp.", cfg, in, s),
-		format:        cfg.Activations,
-		inputs:        in,
-		workers:       cfg.Workers,
+// BlockConfig is the shape of a [Block].
+type BlockConfig struct {
+	AttentionConfig
+	Hidden  int     // width of the MLP
+	NormEps float64 // added to the mean square in RMSNorm; 0: 1e-5
+}
+
+// NewBlock returns a block whose matrices are zero, to be filled in. Parameters are
+// named as in a Hugging Face Llama: prefix, such as "model.layers.0.", and then
+// "input_layernorm.weight", "self_attn.q_proj.weight", "mlp.up_proj.weight" and so on.
+// The error is [ErrConfig].
+func NewBlock(prefix string, c BlockConfig, o Options) (*Block, error) {
+	if c.NormEps == 0 {
+		c.NormEps = defaultNormEps
 	}
-	b.attentionNorm.out, b.attentionNorm.dx = &in.attention, &s.dNormed
-	b.mlpNorm.out, b.mlpNorm.dx = &in.mlp, &s.dNormed
-	return b
+	if err := c.AttentionConfig.check(); err != nil {
+		return nil, err
+	}
+	if err := checkMatrix(prefix+"mlp.up_proj.weight", c.Hidden, c.Dim); err != nil {
+		return nil, err
+	}
+	if !validEps(c.NormEps) {
+		return nil, configError("BlockConfig.NormEps is %v: it must be above 0 and at most 1", c.NormEps)
+	}
+	o, err := o.complete("Options")
+	if err != nil {
+		return nil, err
+	}
+	c.AttentionConfig = c.AttentionConfig.withDefaults()
+	return newBlock(prefix, c, o)
+}
+
+func newBlock(prefix string, c BlockConfig, o Options) (b *Block, err error) {
+	b = &Block{
+		AttentionNorm: newRMSNorm(prefix+"input_layernorm.weight", c.Dim, c.NormEps, o),
+		MLPNorm:       newRMSNorm(prefix+"post_attention_layernorm.weight", c.Dim, c.NormEps, o),
+		layer:         strings.TrimSuffix(prefix, "."),
+		dim:           c.Dim, workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
+		attentionInput: new([]float32), mlpInput: new([]float32),
+	}
+	if !o.Activations.keepsInputs() {
+		b.attentionInput, b.mlpInput = &b.scratch.normed, &b.scratch.normed
+	}
+	if b.Attention, err = newAttention(prefix+"self_attn.", c.AttentionConfig, o); err != nil {
+		return nil, err
+	}
+	b.MLP, err = newMLP(prefix+"mlp.", c.Dim, c.Hidden, o)
+	return b, err
+}
+
+// Params returns the parameters in the order of the forward pass.
+func (b *Block) Params() []*Param {
+	params := append([]*Param{b.AttentionNorm.Gain}, b.Attention.Params()...)
+	return append(append(params, b.MLPNorm.Gain), b.MLP.Params()...)
 }
 
 // linears returns the linear layers in the order of the forward pass.
-func (b *block) linears() []*Linear {
-	a, m := b.attention, b.mlp
-	return []*Linear{a.query, a.key, a.value, a.output, m.gate, m.up, m.down}
+func (b *Block) linears() []*Linear {
+	a, m := b.Attention, b.MLP
+	return []*Linear{a.Query, a.Key, a.Value, a.Output, m.Gate, m.Up, m.Down}
 }
 
-// params returns the parameters of the layer in the order of the forward pass.
-func (b *block) params() []*Param {
-	return []*Param{
-		b.attentionNorm.gain,
-		b.attention.query.Weight, b.attention.key.Weight, b.attention.value.Weight, b.attention.output.Weight,
-		b.mlpNorm.gain,
-		b.mlp.gate.Weight, b.mlp.up.Weight, b.mlp.down.Weight,
+// Forward writes the residual stream after the block to y, given that before it, x,
+// both [batch·seq, dim], sequence after sequence; they must not overlap. It keeps x,
+// which must stay as it is until [Block.Backward].
+func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) error {
+	if err := b.Attention.check(y, x, batch, seq); err != nil {
+		return err
 	}
-}
-
-// forward returns a slice like x that stays valid until the next call. It keeps
-// x, which must stay as it is until backward.
-func (b *block) forward(x []float32, batch, seq int) ([]float32, error) {
-	branch, err := b.attention.forward(b.attentionNorm.forward(x), batch, seq)
-	if err != nil {
-		return nil, err
+	rows := batch * seq
+	branch := sized(&b.scratch.branch, len(x))
+	normed := sized(b.attentionInput, len(x))
+	if err := b.AttentionNorm.Forward(ctx, normed, x); err != nil {
+		return err
+	}
+	if err := b.Attention.Forward(ctx, branch, normed, batch, seq); err != nil {
+		return err
 	}
 	middle := sized(&b.middle, len(x))
 	add(middle, x, branch, b.workers)
+	b.shared.tap(b.layer, ".middle", middle, rows)
 
-	branch, err = b.mlp.forward(b.mlpNorm.forward(middle), batch*seq)
-	if err != nil {
-		return nil, err
-	}
-	out := sized(&b.out, len(x))
-	add(out, middle, branch, b.workers)
-	return out, nil
-}
-
-// keep keeps what backward needs as the configuration says, after forward: the
-// next layer overwrites what is shared.
-func (b *block) keep() error {
-	if b.format == ActivationsFP32 {
-		return nil
-	}
-	if err := b.attention.keep(); err != nil {
+	normed = sized(b.mlpInput, len(x))
+	if err := b.MLPNorm.Forward(ctx, normed, middle); err != nil {
 		return err
 	}
-	return b.mlp.keep()
-}
-
-// backward replaces d, the gradient of what forward returned, by that of x.
-func (b *block) backward(d []float32) error {
-	branch, err := b.mlp.backward(d)
-	if err != nil {
+	if err := b.MLP.Forward(ctx, branch, normed, rows); err != nil {
 		return err
 	}
-	add(d, d, b.mlpNorm.backward(branch), b.workers)
-
-	branch, err = b.attention.backward(d)
-	if err != nil {
-		return err
-	}
-	add(d, d, b.attentionNorm.backward(branch), b.workers)
+	add(y, middle, branch, b.workers)
+	b.shared.tap(b.layer, ".output", y, rows)
 	return nil
+}
+
+// Backward takes the gradient dy of what the last Forward wrote. It writes that of x
+// to dx, which may be dy, and adds those of the parameters to their Grad.
+func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
+	if len(dx) != len(dy) {
+		return inputError("%s: gradients of %d input and %d output elements differ", b.layer, len(dx), len(dy))
+	}
+	rows := len(dy) / b.dim
+	b.shared.tap(b.layer, ".gradient", dy, rows)
+	dBranch, dNormed := sized(&b.scratch.dBranch, len(dy)), sized(&b.scratch.dNormed, len(dy))
+	if err := b.MLP.Backward(ctx, dBranch, dy); err != nil {
+		return err
+	}
+	if err := b.MLPNorm.Backward(ctx, dNormed, dBranch); err != nil {
+		return err
+	}
+	add(dx, dy, dNormed, b.workers)
+	b.shared.tap(b.layer, ".middle_gradient", dx, rows)
+
+	if err := b.Attention.Backward(ctx, dBranch, dx); err != nil {
+		return err
+	}
+	if err := b.AttentionNorm.Backward(ctx, dNormed, dBranch); err != nil {
+		return err
+	}
+	add(dx, dx, dNormed, b.workers)
+	return nil
+}
+
+func (b *Block) countActivations(n *ActivationBytes) {
+	a, m := b.Attention, b.MLP
+	n.floats(b.AttentionNorm.inverse, a.q, a.k, a.v, a.probs, b.middle, b.MLPNorm.inverse, m.scales.Values)
+	if a.keepsAll {
+		n.floats(*b.attentionInput, *a.mixed, *b.mlpInput, *m.product)
+	}
+	if m.inFP8 == nil {
+		n.floats(m.branches.u, m.branches.g)
+	} else {
+		n.tensors(&m.inFP8.u, &m.inFP8.g)
+	}
+	seen := map[*tensor.Tensor]bool{nil: true}
+	for _, l := range b.linears() {
+		if !seen[l.kept] {
+			n.tensors(l.kept)
+		}
+		seen[l.kept] = true
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,18 +34,25 @@ func TestCheckpoint(t *testing.T) {
 		copy(p.Value, values)
 	}
 
+	seen := map[string][]float32{}
+	m.Shared().Tap = func(name string, values []float32, rows, cols int) {
+		require.Len(t, values, rows*cols, name)
+		require.NotContains(t, seen, name, "once")
+		seen[name] = slices.Clone(values)
+	}
 	tokens := recordedTokens(t, recorded)
-	logits, err := m.Logits(tokens, 1, len(tokens))
+	logits, err := m.Logits(t.Context(), tokens, 1, len(tokens))
 	require.NoError(t, err)
 	requireRecorded(t, recorded, "logits", logits)
-	for i, b := range m.blocks {
-		layer := fmt.Sprintf("layers.%d.", i)
-		requireRecorded(t, recorded, layer+"attn_in", *b.attentionNorm.out)
-		requireRecorded(t, recorded, layer+"attn_out", b.inputs.mixed)
-		requireRecorded(t, recorded, layer+"mlp_in", *b.mlpNorm.out)
-		requireRecorded(t, recorded, layer+"gate", b.mlp.branches.g)
-		requireRecorded(t, recorded, layer+"up", b.mlp.branches.u)
-		requireRecorded(t, recorded, layer+"swiglu", b.inputs.product)
+	requireRecorded(t, recorded, "logits", seen["lm_head.output"])
+	for i := range m.Blocks() {
+		layer, tapped := fmt.Sprintf("layers.%d.", i), fmt.Sprintf("model.layers.%d.", i)
+		for name, tap := range map[string]string{
+			"attn_in": "self_attn.q_proj.input", "attn_out": "self_attn.mixed", "mlp_in": "mlp.up_proj.input",
+			"gate": "mlp.swiglu.gate", "up": "mlp.swiglu.up", "swiglu": "mlp.swiglu.product",
+		} {
+			requireRecorded(t, recorded, layer+name, seen[tapped+tap])
+		}
 	}
 }
 

@@ -1,7 +1,8 @@
 package nn
 
 import (
-	"fmt"
+	"iter"
+	"strconv"
 
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/swiglu"
@@ -30,8 +31,15 @@ type Config struct {
 	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
 }
 
+// Limits of a Config beyond which its memory, in any case, is not to be had. They are
+// checked before anything is allocated.
+const (
+	maxLayers            = 1 << 16
+	maxParameters uint64 = 1 << 40
+)
+
 // Validate returns an error that names the first field that is out of range, its
-// value and the constraint.
+// value and the constraint. It is [ErrConfig].
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	for _, f := range []struct {
@@ -42,46 +50,118 @@ func (c Config) Validate() error {
 		{"KVHeads", c.KVHeads}, {"Hidden", c.Hidden}, {"Context", c.Context},
 	} {
 		if f.value <= 0 {
-			return fmt.Errorf("nn: Config.%s is %d: it must be positive", f.name, f.value)
+			return configError("Config.%s is %d: it must be positive", f.name, f.value)
 		}
 	}
 	switch {
-	case c.Dim%(2*c.Heads) != 0:
-		return fmt.Errorf("nn: Config.Dim is %d: it must be a multiple of 2·Heads = %d", c.Dim, 2*c.Heads)
+	case c.Dim%2 != 0 || c.Dim/2%c.Heads != 0:
+		return configError("Config.Dim is %d: it must be a multiple of 2·Heads, and Heads is %d", c.Dim, c.Heads)
 	case c.Heads%c.KVHeads != 0:
-		return fmt.Errorf("nn: Config.KVHeads is %d: it must divide Heads = %d", c.KVHeads, c.Heads)
+		return configError("Config.KVHeads is %d: it must divide Heads = %d", c.KVHeads, c.Heads)
 	case c.Context > elementary.SinCosLimit:
-		return fmt.Errorf("nn: Config.Context is %d: it must be at most %d", c.Context, int(elementary.SinCosLimit))
-	case !(c.RopeTheta >= 1 && c.RopeTheta <= 1e12):
-		return fmt.Errorf("nn: Config.RopeTheta is %v: it must be from 1 to 1e12", c.RopeTheta)
-	case !(c.NormEps > 0 && c.NormEps <= 1):
-		return fmt.Errorf("nn: Config.NormEps is %v: it must be from 0 to 1", c.NormEps)
-	case c.Workers < 0:
-		return fmt.Errorf("nn: Config.Workers is %d: it must not be negative", c.Workers)
+		return configError("Config.Context is %d: it must be at most %d", c.Context, int(elementary.SinCosLimit))
+	case c.Layers > maxLayers:
+		return configError("Config.Layers is %d: it must be at most %d", c.Layers, maxLayers)
+	case !validTheta(c.RopeTheta):
+		return configError("Config.RopeTheta is %v: it must be from 1 to 1e12", c.RopeTheta)
+	case !validEps(c.NormEps):
+		return configError("Config.NormEps is %v: it must be above 0 and at most 1", c.NormEps)
 	}
-	if c.Smoothing != nil {
-		if err := c.Smoothing.Check(); err != nil {
-			return fmt.Errorf("nn: Config.Smoothing: %w", err)
-		}
-	}
-	if err := c.checkActivations(); err != nil {
+	if err := c.checkSizes(); err != nil {
 		return err
 	}
-	return checkProducts("Config", c.FP8, c.Rounding)
+	return c.options(nil).check("Config")
 }
 
-// checkProducts returns an error unless the products that a struct of options asks for
-// can be used. It may ask for neither.
-func checkProducts(options string, f *FP8, r *Rounding) error {
-	switch {
-	case f != nil && r != nil:
-		return fmt.Errorf("nn: %s.FP8 and %s.Rounding are both set: products are in FP8 or of rounded operands: leave one nil", options, options)
-	case f != nil:
-		return f.check()
-	case r != nil:
-		return r.check()
+// checkSizes returns an error if a matrix or all of them are too large.
+func (c Config) checkSizes() error {
+	for _, m := range []struct {
+		rows, cols         string
+		rowCount, colCount int
+	}{
+		{"Vocab", "Dim", c.Vocab, c.Dim}, {"Dim", "Dim", c.Dim, c.Dim},
+		{"Hidden", "Dim", c.Hidden, c.Dim}, {"Context", "Dim", c.Context, c.Dim},
+	} {
+		if _, ok := product(m.rowCount, m.colCount); !ok {
+			return configError("Config.%s is %d and Config.%s is %d: a matrix of both must have at most %d elements",
+				m.rows, m.rowCount, m.cols, m.colCount, maxElements)
+		}
+	}
+	if n := c.parameters(); n > maxParameters {
+		return configError("Config has %d parameters: it must have at most %d", n, maxParameters)
 	}
 	return nil
+}
+
+// parameters returns the number of trained values. No matrix and not the number of
+// layers may be too large.
+func (c Config) parameters() (n uint64) {
+	for s := range c.layerShapes(0) {
+		n += uint64(s.Rows) * uint64(s.Cols)
+	}
+	table := uint64(c.Vocab) * uint64(c.Dim)
+	if !c.TieHead {
+		table *= 2
+	}
+	return n*uint64(c.Layers) + table + uint64(c.Dim)
+}
+
+// Shape is the name and size of a parameter.
+type Shape struct {
+	Name       string
+	Rows, Cols int
+}
+
+// Shapes returns the shapes of all parameters of a [Llama] with this configuration, in
+// the order of [Llama.Params], without making any: to compare a file with them before
+// memory is taken. The configuration must be valid.
+func (c Config) Shapes() iter.Seq[Shape] {
+	c = c.withDefaults()
+	return func(yield func(Shape) bool) {
+		if !yield(Shape{embeddingName, c.Vocab, c.Dim}) {
+			return
+		}
+		for layer := range c.Layers {
+			for s := range c.layerShapes(layer) {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+		if !yield(Shape{lastNormName, 1, c.Dim}) {
+			return
+		}
+		if !c.TieHead {
+			yield(Shape{headName, c.Vocab, c.Dim})
+		}
+	}
+}
+
+// The names of a Hugging Face Llama.
+const (
+	embeddingName = "model.embed_tokens.weight"
+	lastNormName  = "model.norm.weight"
+	headName      = "lm_head.weight"
+)
+
+func layerPrefix(layer int) string { return "model.layers." + strconv.Itoa(layer) + "." }
+
+func (c Config) layerShapes(layer int) iter.Seq[Shape] {
+	kv := c.Dim / c.Heads * c.KVHeads
+	return func(yield func(Shape) bool) {
+		for _, s := range []Shape{
+			{"input_layernorm", 1, c.Dim},
+			{"self_attn.q_proj", c.Dim, c.Dim}, {"self_attn.k_proj", kv, c.Dim},
+			{"self_attn.v_proj", kv, c.Dim}, {"self_attn.o_proj", c.Dim, c.Dim},
+			{"post_attention_layernorm", 1, c.Dim},
+			{"mlp.gate_proj", c.Hidden, c.Dim}, {"mlp.up_proj", c.Hidden, c.Dim}, {"mlp.down_proj", c.Dim, c.Hidden},
+		} {
+			s.Name = layerPrefix(layer) + s.Name + ".weight"
+			if !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 func (c Config) withDefaults() Config {
@@ -89,15 +169,20 @@ func (c Config) withDefaults() Config {
 		c.KVHeads = c.Heads
 	}
 	if c.RopeTheta == 0 {
-		c.RopeTheta = 1e4
+		c.RopeTheta = defaultRopeTheta
 	}
 	if c.NormEps == 0 {
-		c.NormEps = 1e-5
+		c.NormEps = defaultNormEps
 	}
 	return c
 }
 
-func (c Config) headDim() int { return c.Dim / c.Heads }
+// options returns those of the layers.
+func (c Config) options(s *Shared) Options {
+	return Options{
+		Shared: s, FP8: c.FP8, Rounding: c.Rounding, Smoothing: c.Smoothing,
+		Activations: c.Activations, Workers: c.Workers,
+	}
+}
 
-// kvDim is the width of all keys, or values, of one position.
-func (c Config) kvDim() int { return c.KVHeads * c.headDim() }
+func (c Config) headDim() int { return c.Dim / c.Heads }

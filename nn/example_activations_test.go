@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -21,10 +22,10 @@ func ExampleLlama_ActivationBytes() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if _, err := model.Loss(tokens, tokens, 2, 128); err != nil {
+		if _, err := model.Loss(context.Background(), tokens, tokens, 2, 128); err != nil {
 			log.Fatal(err)
 		}
-		if err := model.Backward(); err != nil {
+		if err := model.Backward(context.Background()); err != nil {
 			log.Fatal(err)
 		}
 		var sum float64

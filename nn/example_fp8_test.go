@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -16,7 +17,8 @@ import (
 // and none is lost.
 func ExampleNewLinear() {
 	recipes := nn.ProfileFP8(scaling.TEBlockPow2, fp8.E5M2)
-	layer, err := nn.NewLinear("up_proj.weight", 2, 4, nn.LinearOptions{FP8: &recipes})
+	recorder := telemetry.New()
+	layer, err := nn.NewLinear("up_proj.weight", 2, 4, nn.Options{FP8: &recipes, Shared: &nn.Shared{Reporter: recorder}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -24,15 +26,13 @@ func ExampleNewLinear() {
 		0.5, 0.25, -1, 0.3,
 		1, 0, 2, 0.7,
 	})
-	recorder := telemetry.New()
-	layer.Listen(recorder)
 
 	x := []float32{3e5, 0.25, 2, -1}
 	y, dx := make([]float32, 2), make([]float32, 4)
-	if err := layer.Forward(y, x, 1); err != nil {
+	if err := layer.Forward(context.Background(), y, x, 1); err != nil {
 		log.Fatal(err)
 	}
-	if err := layer.Backward(dx, []float32{1, -0.1}); err != nil {
+	if err := layer.Backward(context.Background(), dx, []float32{1, -0.1}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("y: ", y)

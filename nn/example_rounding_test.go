@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -12,7 +13,7 @@ import (
 func ExampleDefaultRounding() {
 	for _, format := range []nn.NarrowFormat{nn.NarrowBF16, nn.NarrowE4M3, nn.NarrowE3M2, nn.NarrowE2M1} {
 		rounding := nn.DefaultRounding(format)
-		layer, err := nn.NewLinear("up_proj.weight", 2, 4, nn.LinearOptions{Rounding: &rounding})
+		layer, err := nn.NewLinear("up_proj.weight", 2, 4, nn.Options{Rounding: &rounding})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -21,7 +22,7 @@ func ExampleDefaultRounding() {
 			1, 0, 2, 0.7,
 		})
 		y := make([]float32, 2)
-		if err := layer.Forward(y, []float32{3, 0.26, 2, -1.1}, 1); err != nil {
+		if err := layer.Forward(context.Background(), y, []float32{3, 0.26, 2, -1.1}, 1); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(format, y)

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -26,7 +25,7 @@ type FP8 struct {
 	// say of rounding. Fishman et al. (arXiv 2409.12517) do so with gradients in E5M2.
 	//
 	// The random numbers are new in each rounding: its seed is a hash of Seed, the
-	// number of the backward pass (see [ScalingState]) and the name of the operand, so
+	// number of the backward pass (see [Scaling.BeginBackward]) and the name of the operand, so
 	// that dy is rounded independently for its two products. A recipe whose own Policy
 	// is stochastic would repeat the same numbers in every pass.
 	Stochastic bool
@@ -55,7 +54,7 @@ func ProfileFP8(profile scaling.Profile, gradient fp8.Format) FP8 {
 func (f FP8) check() error {
 	for _, o := range f.operands() {
 		if err := o.recipe.Check(); err != nil {
-			return fmt.Errorf("nn: FP8.%s: %w", o.field, err)
+			return configError("FP8.%s: %w", o.field, err)
 		}
 	}
 	for _, p := range []struct {
@@ -65,7 +64,7 @@ func (f FP8) check() error {
 		{"Forward", f.Forward}, {"InputGradient", f.InputGradient}, {"WeightGradient", f.WeightGradient},
 	} {
 		if err := gemm.CheckBlocks(p.A.Block, p.B.Block); err != nil {
-			return fmt.Errorf("nn: FP8.%s: %w", p.field, err)
+			return configError("FP8.%s: %w", p.field, err)
 		}
 	}
 	return nil

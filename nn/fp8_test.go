@@ -30,21 +30,21 @@ func sixRecipes() FP8 {
 func TestFP8Products(t *testing.T) {
 	const rows, out, in = 7, 6, 9
 	recipes := sixRecipes()
-	l, err := NewLinear("layer.weight", out, in, LinearOptions{FP8: &recipes})
+	l, err := NewLinear("layer.weight", out, in, Options{FP8: &recipes})
 	require.NoError(t, err)
 	copy(l.Weight.Value, randoms(1, out*in))
 	x, dy := randoms(2, rows*in), randoms(3, rows*out)
 
 	y, dx := make([]float32, rows*out), make([]float32, rows*in)
-	require.NoError(t, l.Forward(y, x, rows))
-	require.NoError(t, l.Backward(dx, dy))
+	require.NoError(t, l.Forward(t.Context(), y, x, rows))
+	require.NoError(t, l.Backward(t.Context(), dx, dy))
 
-	require.Equal(t, product(t, recipes.Forward, x, l.Weight.Value, rows, out, in), y)
-	require.Equal(t, product(t, recipes.InputGradient, dy, flip(l.Weight.Value, out), rows, in, out), dx)
-	require.Equal(t, product(t, recipes.WeightGradient, flip(dy, rows), flip(x, rows), out, in, rows), l.Weight.Grad)
+	require.Equal(t, quantizedProduct(t, recipes.Forward, x, l.Weight.Value, rows, out, in), y)
+	require.Equal(t, quantizedProduct(t, recipes.InputGradient, dy, flip(l.Weight.Value, out), rows, in, out), dx)
+	require.Equal(t, quantizedProduct(t, recipes.WeightGradient, flip(dy, rows), flip(x, rows), out, in, rows), l.Weight.Grad)
 }
 
-func product(t *testing.T, o Operands, a, b []float32, m, n, k int) []float32 {
+func quantizedProduct(t *testing.T, o Operands, a, b []float32, m, n, k int) []float32 {
 	x := &tensor.Tensor{Name: "a", Shape: []int{m, k}}
 	w := &tensor.Tensor{Name: "b", Shape: []int{n, k}}
 	require.NoError(t, scaling.Quantize(t.Context(), x, a, scaling.Quantizer{Recipe: o.A}))
@@ -75,28 +75,28 @@ func withFP8(cfg Config, f FP8) Config {
 }
 
 func TestNewLinearRefuses(t *testing.T) {
-	_, err := NewLinear("w", 0, 2, LinearOptions{})
-	require.ErrorContains(t, err, "w, [0, 2]")
+	_, err := NewLinear("w", 0, 2, Options{})
+	require.ErrorContains(t, err, "w is [0, 2]")
 	bad := DefaultFP8()
 	bad.Forward.A.Epsilon = -1
-	_, err = NewLinear("w", 2, 2, LinearOptions{FP8: &bad})
+	_, err = NewLinear("w", 2, 2, Options{FP8: &bad})
 	require.ErrorContains(t, err, "FP8.Forward.A")
 }
 
 func TestDelayedLinear(t *testing.T) {
 	recipes := ProfileFP8(scaling.TEDelayed, fp8.E5M2)
-	_, err := NewLinear("w", 1, 1, LinearOptions{FP8: &recipes})
-	require.ErrorContains(t, err, "w: a delayed recipe needs LinearOptions.Histories")
+	_, err := NewLinear("w", 1, 1, Options{FP8: &recipes})
+	require.ErrorContains(t, err, "Options.Shared is nil: delayed scales need one")
 
-	var histories scaling.Histories
-	l, err := NewLinear("w", 1, 1, LinearOptions{FP8: &recipes, Histories: &histories})
+	var shared Shared
+	l, err := NewLinear("w", 1, 1, Options{FP8: &recipes, Shared: &shared})
 	require.NoError(t, err)
 	l.Weight.Value[0] = 1
 	y := make([]float32, 1)
-	require.NoError(t, l.Forward(y, []float32{1e-4}, 1))
+	require.NoError(t, l.Forward(t.Context(), y, []float32{1e-4}, 1))
 	require.Zero(t, y[0], "the first step has scale 1, under which 1e-4 is lost")
-	histories.Update()
-	require.NoError(t, l.Forward(y, []float32{1e-4}, 1))
+	shared.Scaling().EndStep()
+	require.NoError(t, l.Forward(t.Context(), y, []float32{1e-4}, 1))
 	require.InEpsilon(t, 1e-4, y[0], 1.0/16)
 }
 
@@ -108,7 +108,7 @@ func TestConfigRefusesWhatCannotGoTogether(t *testing.T) {
 	cfg := small()
 	cfg.Smoothing = &swiglu.Smoothing{Axis: 9}
 	_, err = NewLlama(cfg, 1)
-	require.ErrorContains(t, err, "Config.Smoothing: swiglu: unknown axis of smoothing 9")
+	require.ErrorContains(t, err, "Config.Smoothing: swiglu: unknown axis")
 	cfg.Smoothing = &swiglu.Smoothing{Delay: -1}
 	_, err = NewLlama(cfg, 1)
 	require.ErrorContains(t, err, "delay of -1 steps")

@@ -9,7 +9,7 @@ import "github.com/octavo-fp8/octavo/internal/canonical"
 // What is above the diagonal of scores is never looked at; where products include
 // some of it, it is zero in one operand.
 type headGroup struct {
-	*attention
+	*Attention
 	batchIndex, kvHead int
 
 	own           []float32 // [seq, seq], the probabilities of a head where they are not kept
@@ -19,16 +19,16 @@ type headGroup struct {
 	tall          []float32 // [seq, headDim]
 }
 
-func newHeadGroup(a *attention) *headGroup {
+func newHeadGroup(a *Attention) *headGroup {
 	g := &headGroup{
-		attention: a,
+		Attention: a,
 		dScores:   make([]float32, a.seq*a.seq),
 		square:    make([]float32, a.seq*a.seq),
 		leftT:     make([]float32, a.headDim*a.seq),
 		rightT:    make([]float32, a.headDim*a.seq),
 		tall:      make([]float32, a.headDim*a.seq),
 	}
-	if !a.keepsProbs {
+	if !a.hasProbs {
 		g.own = make([]float32, a.seq*a.seq)
 	}
 	return g
@@ -42,8 +42,12 @@ func (g *headGroup) headOf(x []float32, heads, h int) canonical.Matrix {
 	return canonical.Matrix{Data: x[g.batchIndex*g.seq*stride+h*g.headDim:], Stride: stride}
 }
 
-func (g *headGroup) queryHead(x []float32, h int) canonical.Matrix { return g.headOf(x, g.heads, h) }
-func (g *headGroup) sharedHead(x []float32) canonical.Matrix       { return g.headOf(x, g.kvHeads, g.kvHead) }
+func (g *headGroup) queryHead(x []float32, h int) canonical.Matrix {
+	return g.headOf(x, g.config.Heads, h)
+}
+func (g *headGroup) sharedHead(x []float32) canonical.Matrix {
+	return g.headOf(x, g.config.KVHeads, g.kvHead)
+}
 
 func (g *headGroup) rowOf(x canonical.Matrix, i int) []float32 {
 	return x.Data[i*x.Stride:][:g.headDim]
@@ -56,17 +60,17 @@ func (g *headGroup) wide(data []float32) canonical.Matrix {
 
 // queryHeads returns the range of query heads of the group.
 func (g *headGroup) queryHeads() (lo, hi int) {
-	n := g.heads / g.kvHeads
+	n := g.config.Heads / g.config.KVHeads
 	return g.kvHead * n, (g.kvHead + 1) * n
 }
 
 // probsOf returns the memory of the probabilities of query head h, [seq, seq].
 func (g *headGroup) probsOf(h int) []float32 {
-	if !g.keepsProbs {
+	if !g.hasProbs {
 		return g.own
 	}
 	n := g.seq * g.seq
-	return g.probs[(g.batchIndex*g.heads+h)*n:][:n]
+	return g.probs[(g.batchIndex*g.config.Heads+h)*n:][:n]
 }
 
 // forward sets the group's part of probs and mixed.
@@ -76,7 +80,7 @@ func (g *headGroup) forward() {
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
 		g.attend(h)
-		g.weigh(g.queryHead(g.inputs.mixed, h), g.probsOf(h), valuesT)
+		g.weigh(g.queryHead(*g.mixed, h), g.probsOf(h), valuesT)
 	}
 }
 
@@ -93,7 +97,7 @@ func (g *headGroup) attend(h int) {
 func (g *headGroup) backward() {
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
-		if !g.keepsProbs {
+		if !g.hasProbs {
 			g.attend(h)
 		}
 		g.scoresBackward(h)

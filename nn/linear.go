@@ -1,109 +1,189 @@
 package nn
 
 import (
-	"fmt"
+	"context"
+	"strings"
 
-	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Linear is a matrix product without bias, y = x·Wᵀ, in FP32 or, where
-// Config.FP8 says so, in FP8, or of operands that Config.Rounding rounds. Its master
-// weight is FP32.
+// Linear is a matrix product without bias, y = x·Wᵀ, in FP32 or, where its options
+// say so, in FP8 or of rounded operands. Its master weight is FP32.
 type Linear struct {
 	Weight *Param // [out, in]
 
-	dense dense
-	x     []float32 // what Forward was given; nil after keep
+	layer    string // its name in taps and reports
+	products products
+	shared   *Shared
+	workers  int
+
+	// scales, where there are any, are folded into the weight's columns.
+	scales swiglu.Scales
+
+	keeps keeping
+	first *Linear        // which keeps the same input in FP8; the layer itself if no other does
+	kept  *tensor.Tensor // the input in FP8, as the weight gradient multiplies it
+
+	x     []float32 // the input, where it is kept in FP32
 	rows  int
+	ready bool // Forward was called in training, and Backward not yet
 }
 
-// LinearOptions of a layer on its own. The zero value is FP32.
-type LinearOptions struct {
-	FP8       *FP8               // recipes of the three products; nil: FP32
-	Rounding  *Rounding          // of the operands of products in FP32, if not nil
-	Histories *scaling.Histories // required by delayed recipes; its Update ends a step
-	Workers   int                // goroutines; 0: GOMAXPROCS. Results do not depend on it.
-}
+// keeping is how a layer keeps its input for Backward.
+type keeping uint8
 
-// NewLinear returns a layer whose weight, [out, in], is zero, to be filled in.
-// Name is that of the weight, such as "up_proj.weight". It is an error if a size
-// is not positive, a recipe or Rounding cannot be used, both are given, or a delayed
-// recipe lacks Histories.
-func NewLinear(name string, out, in int, o LinearOptions) (*Linear, error) {
-	if out <= 0 || in <= 0 || o.Workers < 0 {
-		return nil, fmt.Errorf("nn: %s, [%d, %d], %d workers: sizes must be positive and workers not negative", name, out, in, o.Workers)
-	}
-	l := newLinear(name, out, in, Config{Workers: o.Workers}, new(scratch))
-	if err := checkProducts("LinearOptions", o.FP8, o.Rounding); err != nil {
+const (
+	keepFP32 keeping = iota // the caller's memory
+	keepFP8                 // the operand of the weight gradient
+	keepNone                // it is computed again, by the layer around
+)
+
+// NewLinear returns a layer whose weight, [out, in], is zero, to be filled in. Name
+// is that of the weight, such as "up_proj.weight"; histories, taps and reports are
+// named after it. The error is [ErrConfig]: a size is not positive or too large, or an
+// option cannot be used.
+func NewLinear(name string, out, in int, o Options) (*Linear, error) {
+	if err := checkMatrix(name, out, in); err != nil {
 		return nil, err
 	}
-	if o.Rounding != nil {
-		l.useRounding(*o.Rounding)
-	}
-	if o.FP8 == nil {
-		return l, nil
-	}
-	if o.FP8.delayed() && o.Histories == nil {
-		return nil, fmt.Errorf("nn: %s: a delayed recipe needs LinearOptions.Histories, whose Update ends each step", name)
-	}
-	return l, l.useFP8(*o.FP8, o.Histories)
-}
-
-// newLinear returns a Linear of zeros.
-func newLinear(name string, out, in int, cfg Config, s *scratch) *Linear {
-	weight := NewParam(name, out, in)
-	return &Linear{Weight: weight, dense: newDense(weight, cfg.Workers, s)}
-}
-
-// useFP8 makes the layer multiply in FP8 under recipes that pass check.
-func (l *Linear) useFP8(recipes FP8, histories *scaling.Histories) error {
-	p, err := newFP8Products(l.Weight.Name, recipes, histories, l.dense.workers, l.dense.scratch)
+	o, err := o.complete("Options")
 	if err != nil {
+		return nil, err
+	}
+	return newLinear(name, newParam(name, out, in), o)
+}
+
+// NewLinearOf returns a layer that multiplies by a weight which another layer has too,
+// such as an output head whose weight is the table of the embedding. Its gradients are
+// added to those of the other. Name is not that of the weight, but names the layer.
+func NewLinearOf(name string, weight *Param, o Options) (*Linear, error) {
+	if err := weight.check(name); err != nil {
+		return nil, err
+	}
+	o, err := o.complete("Options")
+	if err != nil {
+		return nil, err
+	}
+	return newLinear(name, weight, o)
+}
+
+// newLinear returns a Linear with options that are complete.
+func newLinear(name string, weight *Param, o Options) (*Linear, error) {
+	l := &Linear{Weight: weight, layer: strings.TrimSuffix(name, ".weight"), shared: o.Shared, workers: o.Workers}
+	l.first = l
+	switch {
+	case o.FP8 != nil:
+		p, err := newFP8Products(l.layer, *o.FP8, o)
+		if err != nil {
+			return nil, err
+		}
+		l.products = p
+		if !o.Activations.keepsInputs() {
+			l.keeps = keepFP8
+		}
+	case o.Rounding != nil:
+		l.products = newRoundedProducts(l.layer, *o.Rounding, o)
+	default:
+		l.products = &fp32Products{o.Workers, &o.Shared.scratch}
+	}
+	return l, nil
+}
+
+func (p *Param) check(name string) error {
+	if p == nil {
+		return configError("%s: the parameter is nil", name)
+	}
+	if err := checkMatrix(name, p.Rows, p.Cols); err != nil {
 		return err
 	}
-	l.dense.products = p
+	if n := p.Rows * p.Cols; len(p.Value) != n || len(p.Grad) != n {
+		return configError("%s: the parameter is [%d, %d] and has %d values and %d gradients", name, p.Rows, p.Cols, len(p.Value), len(p.Grad))
+	}
 	return nil
 }
 
-// useRounding makes the layer round its operands under a Rounding that passes check.
-func (l *Linear) useRounding(r Rounding) {
-	l.dense.products = newRoundedProducts(l.Weight.Name, r, l.dense.workers, l.dense.scratch)
-}
-
-// Listen makes r hear, from now on, of every operand that the layer quantizes and
-// of non-finite results; nil, as at first, is nobody, and costs nothing. r must be
-// safe for concurrent use. Tensors are named after the weight: "up_proj.input",
-// "up_proj.weight" and "up_proj.gradient", under the operations "forward",
-// "input-gradient" and "weight-gradient". In FP32 there is nothing to
-// hear, and neither is there of a [Rounding], which keeps no account.
-func (l *Linear) Listen(r tensor.Reporter) {
-	if p, ok := l.dense.products.(*fp8Products); ok {
-		p.listen(r)
-	}
-}
+func (l *Linear) shape(rows int) shape { return shape{rows, l.Weight.Rows, l.Weight.Cols} }
 
 // Forward writes x·Wᵀ to y, where x is [rows, in] and y is [rows, out]; they must
-// not overlap. It keeps x, which must stay as it is until [Linear.Backward].
-func (l *Linear) Forward(y, x []float32, rows int) error {
-	if len(x) != rows*l.Weight.Cols || len(y) != rows*l.Weight.Rows {
-		return fmt.Errorf("nn: %s, [%d, %d]: an input of %d and an output of %d elements are not %d rows",
-			l.Weight.Name, l.Weight.Rows, l.Weight.Cols, len(x), len(y), rows)
+// not overlap. The layer keeps x, which must stay as it is until [Linear.Backward],
+// but with FP8 activations, of which it makes a copy in FP8.
+func (l *Linear) Forward(ctx context.Context, y, x []float32, rows int) error {
+	l.ready, l.x, l.kept = false, nil, nil
+	if !fits(rows, l.Weight.Cols, x) || !fits(rows, l.Weight.Rows, y) {
+		return inputError("%s, [%d, %d]: an input of %d and an output of %d elements are not %d rows",
+			l.layer, l.Weight.Rows, l.Weight.Cols, len(x), len(y), rows)
 	}
-	l.x, l.rows = x, rows
-	return l.dense.forward(y, x, rows)
+	if err := meter.Err(ctx); err != nil {
+		return err
+	}
+	l.shared.tap(l.layer, ".input", x, rows)
+	if err := l.products.forward(ctx, y, x, l.effectiveWeight(), l.shape(rows)); err != nil {
+		return err
+	}
+	l.shared.tap(l.layer, ".output", y, rows)
+	if !l.shared.training() {
+		return nil
+	}
+	return l.keep(ctx, x, rows)
+}
+
+// fits reports whether values are [rows, cols].
+func fits(rows, cols int, values []float32) bool {
+	n, ok := product(rows, cols)
+	return ok && uint64(len(values)) == n
+}
+
+// keep keeps the input for Backward.
+func (l *Linear) keep(ctx context.Context, x []float32, rows int) (err error) {
+	switch l.keeps {
+	case keepFP32:
+		l.x = x
+	case keepFP8:
+		l.kept, err = l.products.(*fp8Products).keep(ctx, x, l.shape(rows), l.first)
+	}
+	l.rows, l.ready = rows, err == nil
+	return err
 }
 
 // Backward takes the gradient dy, [rows, out], of what the last Forward wrote. It
 // writes the gradient of x, dy·W, to dx, [rows, in], and adds that of the weight,
-// dyᵀ·x, to Weight.Grad. dx must not overlap dy or x.
-func (l *Linear) Backward(dx, dy []float32) error {
-	if len(dx) != l.rows*l.Weight.Cols || len(dy) != l.rows*l.Weight.Rows {
-		return fmt.Errorf("nn: %s, [%d, %d]: gradients of %d input and %d output elements are not the %d rows of Forward",
-			l.Weight.Name, l.Weight.Rows, l.Weight.Cols, len(dx), len(dy), l.rows)
+// dyᵀ·x, to Weight.Grad. dx must not overlap dy or x. It is an error without a Forward
+// before it.
+func (l *Linear) Backward(ctx context.Context, dx, dy []float32) error {
+	if !l.ready {
+		return noForward(l.layer)
 	}
-	return l.dense.backward(dx, dy, l.x, l.rows)
+	if len(dx) != l.rows*l.Weight.Cols || len(dy) != l.rows*l.Weight.Rows {
+		return inputError("%s, [%d, %d]: gradients of %d input and %d output elements are not the %d rows of Forward",
+			l.layer, l.Weight.Rows, l.Weight.Cols, len(dx), len(dy), l.rows)
+	}
+	if err := meter.Err(ctx); err != nil {
+		return err
+	}
+	l.ready = false
+	l.shared.tap(l.layer, ".gradient", dy, l.rows)
+	if err := l.products.inputGradient(ctx, dx, dy, l.effectiveWeight(), l.shape(l.rows)); err != nil {
+		return err
+	}
+	l.shared.tap(l.layer, ".input_gradient", dx, l.rows)
+	return l.addWeightGradient(ctx, dy)
+}
+
+func (l *Linear) addWeightGradient(ctx context.Context, dy []float32) error {
+	dWeight := sized(&l.shared.scratch.dWeight, len(l.Weight.Grad))
+	if err := l.products.weightGradient(ctx, dWeight, dy, l.x, l.kept, l.shape(l.rows)); err != nil {
+		return err
+	}
+	swiglu.FoldDown(dWeight, dWeight, l.scales)
+	add(l.Weight.Grad, l.Weight.Grad, dWeight, l.workers)
+	l.x = nil
+	return nil
+}
+
+func noForward(layer string) error {
+	return inputError("%s: Backward without a Forward in training before it", layer)
 }
 
 // fold makes the following calls multiply by W/s along in, where s are scales per
@@ -112,5 +192,15 @@ func (l *Linear) fold(s swiglu.Scales) {
 	if s.Axis == swiglu.PerToken {
 		s = swiglu.Scales{}
 	}
-	l.dense.scales = s
+	l.scales = s
+}
+
+// effectiveWeight returns the weight as it is multiplied.
+func (l *Linear) effectiveWeight() []float32 {
+	if l.scales.Values == nil {
+		return l.Weight.Value
+	}
+	folded := sized(&l.shared.scratch.folded, len(l.Weight.Value))
+	swiglu.FoldDown(folded, l.Weight.Value, l.scales)
+	return folded
 }

@@ -1,125 +1,223 @@
 package nn
 
 import (
+	"context"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// mlp is the SwiGLU feed-forward of Shazeer (arXiv 2002.05202):
-// down(silu(gate(x)) · up(x)), its activation smoothed where the configuration
-// says so.
-type mlp struct {
-	gate, up, down *Linear
-	workers        int
-	scratch        *scratch
-	inputs         *inputs
+// MLP is the SwiGLU feed-forward of Shazeer (arXiv 2002.05202),
+// down(silu(gate(x)) · up(x)), with Smooth-SwiGLU (Fishman et al., arXiv 2409.12517)
+// where its options have a Smoothing.
+type MLP struct {
+	Gate, Up, Down *Linear
 
-	smooth   bool
-	smoother swiglu.Smoother
-	scales   swiglu.Scales // of the last forward; none unless smooth
+	layer       string // its name in taps
+	dim, hidden int
+	workers     int
+	shared      *Shared
+	scratch     *scratch
 
-	branches *branches
-	cached   bool // the branches are kept in cache
-	cache    swigluCache
+	smoother *swiglu.Smoother // nil: plain SwiGLU
+	scales   swiglu.Scales    // of the last Forward; none without a smoother
+
+	branches *branches  // up and gate
+	product  *[]float32 // what SwiGLU makes of them
+	inFP8    *keptBranches
+	rows     int
+	ready    bool
 }
 
-func newMLP(prefix string, cfg Config, in *inputs, s *scratch) *mlp {
-	m := &mlp{
-		gate:     newLinear(prefix+"gate_proj.weight", cfg.Hidden, cfg.Dim, cfg, s),
-		up:       newLinear(prefix+"up_proj.weight", cfg.Hidden, cfg.Dim, cfg, s),
-		down:     newLinear(prefix+"down_proj.weight", cfg.Dim, cfg.Hidden, cfg, s),
-		workers:  cfg.Workers,
-		scratch:  s,
-		inputs:   in,
-		branches: s.branchesFor(cfg.Activations),
-		cached:   !cfg.Activations.keepsBranches(),
+// NewMLP returns an MLP whose weights are zero, to be filled in. They are named
+// prefix+"gate_proj.weight", "up_proj.weight" and "down_proj.weight". The error is
+// [ErrConfig].
+func NewMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
+	if err := checkMatrix(prefix+"up_proj.weight", hidden, dim); err != nil {
+		return nil, err
 	}
-	m.cache = newSwiGLUCache(m.up, m.gate)
-	if cfg.Smoothing != nil {
-		m.smooth, m.smoother.Smoothing = true, *cfg.Smoothing
+	o, err := o.complete("Options")
+	if err != nil {
+		return nil, err
 	}
-	return m
+	return newMLP(prefix, dim, hidden, o)
 }
 
-// forward returns a slice like x, [rows, dim], that stays valid until the next
-// call of any layer. It keeps x, which must stay as it is until keep or backward.
-func (m *mlp) forward(x []float32, rows int) ([]float32, error) {
-	n := rows * m.gate.Weight.Rows
-	g, u := sized(&m.branches.g, n), sized(&m.branches.u, n)
-	if err := m.gate.Forward(g, x, rows); err != nil {
-		return nil, err
+func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
+	m := &MLP{
+		layer: strings.TrimSuffix(prefix, "."), dim: dim, hidden: hidden,
+		workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
+		branches: new(branches), product: new([]float32),
 	}
-	if err := m.up.Forward(u, x, rows); err != nil {
-		return nil, err
+	for _, p := range []struct {
+		layer   **Linear
+		name    string
+		out, in int
+	}{
+		{&m.Gate, "gate_proj.weight", hidden, dim}, {&m.Up, "up_proj.weight", hidden, dim}, {&m.Down, "down_proj.weight", dim, hidden},
+	} {
+		var err error
+		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), o); err != nil {
+			return nil, err
+		}
 	}
-	if m.smooth {
-		m.scales = m.smoother.Scales(u, m.gate.Weight.Rows)
+	m.Up.first = m.Gate
+	if !o.Activations.keepsInputs() {
+		m.product = &m.scratch.product
 	}
+	if !o.Activations.keepsBranches() {
+		m.branches = &m.scratch.branches
+		m.inFP8 = newKeptBranches(m.Up, m.Gate)
+		m.Down.keeps = keepNone
+	}
+	if o.Smoothing != nil {
+		m.smoother = o.Shared.scaling.smoother(m.layer, *o.Smoothing)
+	}
+	return m, nil
+}
+
+// Params returns the weights: gate, up, down.
+func (m *MLP) Params() []*Param { return []*Param{m.Gate.Weight, m.Up.Weight, m.Down.Weight} }
+
+// Forward writes the result for x to y, both [rows, dim]; they must not overlap. The
+// layer keeps x, which must stay as it is until [MLP.Backward], but with FP8
+// activations, of which it makes a copy in FP8.
+func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
+	m.ready = false
+	n, ok := product(rows, m.hidden)
+	if !ok || !fits(rows, m.dim, x) || len(y) != len(x) {
+		return inputError("%s: an input of %d and an output of %d elements are not %d rows of %d", m.layer, len(x), len(y), rows, m.dim)
+	}
+	g, u := sized(&m.branches.g, int(n)), sized(&m.branches.u, int(n))
+	if err := m.Gate.Forward(ctx, g, x, rows); err != nil {
+		return err
+	}
+	if err := m.Up.Forward(ctx, u, x, rows); err != nil {
+		return err
+	}
+	m.rows = rows
+	m.chooseScales(u)
 	m.multiply()
-	out := sized(&m.scratch.branch, len(x))
-	m.down.fold(m.scales)
-	if err := m.down.Forward(out, m.inputs.product, rows); err != nil {
-		return nil, err
+	m.shared.tap(m.layer, ".swiglu.gate", g, rows)
+	m.shared.tap(m.layer, ".swiglu.up", u, rows)
+	m.shared.tap(m.layer, ".swiglu.product", *m.product, rows)
+	m.Down.fold(m.scales)
+	if err := m.Down.Forward(ctx, y, *m.product, rows); err != nil {
+		return err
 	}
-	swiglu.Unscale(out, m.scales)
-	return out, nil
+	swiglu.Unscale(y, m.scales)
+	if !m.shared.training() {
+		return nil
+	}
+	if m.inFP8 != nil {
+		if err := m.inFP8.keep(ctx, m.shared, m.branches, rows, m.hidden); err != nil {
+			return err
+		}
+	}
+	m.ready = true
+	return nil
+}
+
+// chooseScales sets the smoothing scales for the linear branch u.
+func (m *MLP) chooseScales(u []float32) {
+	switch {
+	case m.smoother == nil:
+	case m.shared.training():
+		m.scales = m.smoother.Scales(u, m.hidden)
+	default:
+		m.scales = m.smoother.Peek(u, m.hidden)
+	}
 }
 
 // multiply computes the product of the branches.
-func (m *mlp) multiply() {
-	u, g, hidden := m.branches.u, m.branches.g, m.gate.Weight.Rows
-	z := sized(&m.inputs.product, len(u))
-	parallel.For(len(z)/hidden, 16, m.workers, func(first, end int) {
-		lo, hi := first*hidden, end*hidden
+func (m *MLP) multiply() {
+	u, g := m.branches.u, m.branches.g
+	z := sized(m.product, len(u))
+	parallel.For(m.rows, 16, m.workers, func(first, end int) {
+		lo, hi := first*m.hidden, end*m.hidden
 		swiglu.Forward(z[lo:hi], u[lo:hi], g[lo:hi], m.scales.Tokens(first, end))
 	})
 }
 
-// keep keeps the inputs of the linear layers in FP8, that of down as the branches
-// if so configured, after forward and before backward: their memory is free then.
-func (m *mlp) keep() error {
-	if err := keepInput(m.gate, m.up); err != nil {
+// Backward takes the gradient dy of what the last Forward wrote. It writes that of x
+// to dx, which must not overlap dy, and adds those of the weights to their Grad.
+func (m *MLP) Backward(ctx context.Context, dx, dy []float32) error {
+	if !m.ready {
+		return noForward(m.layer)
+	}
+	if len(dx) != m.rows*m.dim || len(dy) != len(dx) {
+		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", m.layer, len(dx), len(dy), m.rows)
+	}
+	if err := meter.Err(ctx); err != nil {
 		return err
 	}
-	if m.cached {
-		m.down.x = nil // until restore
-		return m.cache.keep(m.branches, m.gate.rows)
-	}
-	return keepInput(m.down)
-}
-
-// restore computes the input of down anew from the branches that were kept.
-func (m *mlp) restore() {
-	m.cache.restore(m.branches)
-	m.multiply()
-	m.down.x = m.inputs.product
-}
-
-// backward returns the gradient of x, valid until the next call of any layer, from
-// that of what forward returned.
-func (m *mlp) backward(dy []float32) ([]float32, error) {
-	if m.cached {
+	m.ready = false
+	if m.inFP8 != nil {
 		m.restore()
 	}
-	s, u, g, hidden := m.scratch, m.branches.u, m.branches.g, m.gate.Weight.Rows
+	s, u, g := m.scratch, m.branches.u, m.branches.g
 	dScaled := sized(&s.dScaled, len(dy))
 	copy(dScaled, dy)
 	swiglu.Unscale(dScaled, m.scales)
 	dg, du, dz := sized(&s.dg, len(g)), sized(&s.du, len(u)), sized(&s.dz, len(u))
-	if err := m.down.Backward(dz, dScaled); err != nil {
-		return nil, err
+	if err := m.Down.Backward(ctx, dz, dScaled); err != nil {
+		return err
 	}
-	parallel.For(len(dz)/hidden, 16, m.workers, func(first, end int) {
-		lo, hi := first*hidden, end*hidden
+	parallel.For(m.rows, 16, m.workers, func(first, end int) {
+		lo, hi := first*m.hidden, end*m.hidden
 		swiglu.Backward(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], m.scales.Tokens(first, end))
 	})
-	dx, part := sized(&s.dx, len(dy)), sized(&s.part, len(dy))
-	if err := m.gate.Backward(dx, dg); err != nil {
-		return nil, err
+	if err := m.Gate.Backward(ctx, dx, dg); err != nil {
+		return err
 	}
-	if err := m.up.Backward(part, du); err != nil {
-		return nil, err
+	part := sized(&s.part, len(dx))
+	if err := m.Up.Backward(ctx, part, du); err != nil {
+		return err
 	}
 	add(dx, dx, part, m.workers)
-	return dx, nil
+	return nil
+}
+
+// restore computes the input of down anew from the branches that were kept.
+func (m *MLP) restore() {
+	m.inFP8.restore(m.branches)
+	m.multiply()
+	m.Down.x = *m.product
+}
+
+// keptBranches are the inputs of SwiGLU in FP8, [rows, hidden] each.
+type keptBranches struct {
+	quantizeU, quantizeG quantized
+	u, g                 tensor.Tensor
+}
+
+// newKeptBranches keeps the results of up and gate.
+func newKeptBranches(up, gate *Linear) *keptBranches {
+	return &keptBranches{quantizeU: keptOutput(up), quantizeG: keptOutput(gate)}
+}
+
+// keptOutput quantizes the result of a layer in DeepSeek's blocks.
+func keptOutput(l *Linear) quantized {
+	return quantized{
+		name:      l.layer + ".output",
+		quantizer: scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Options: tensor.Options{Op: opSwiGLU, Workers: l.workers}},
+	}
+}
+
+func (k *keptBranches) keep(ctx context.Context, s *Shared, b *branches, rows, hidden int) error {
+	if _, err := k.quantizeU.quantize(ctx, s, &k.u, b.u, rows, hidden); err != nil {
+		return err
+	}
+	_, err := k.quantizeG.quantize(ctx, s, &k.g, b.g, rows, hidden)
+	return err
+}
+
+// restore gives the branches the values that were kept.
+func (k *keptBranches) restore(b *branches) {
+	tensor.Dequantize(sized(&b.u, k.u.Len()), &k.u)
+	tensor.Dequantize(sized(&b.g, k.g.Len()), &k.g)
 }

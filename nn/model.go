@@ -1,11 +1,9 @@
 package nn
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"math"
 
-	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -13,20 +11,33 @@ import (
 // its methods must not be called concurrently.
 type Llama struct {
 	cfg    Config
+	shared Shared
 	params []*Param
 
-	embedding *embedding
-	blocks    []*block
-	norm      *rmsNorm
-	head      *outputHead
-	histories scaling.Histories
-	listener  tensor.Reporter
-	scratch   scratch
+	embedding *Embedding
+	blocks    []*Block
+	norm      *RMSNorm
+	head      *Linear
+	loss      CrossEntropy
 
-	backwards       uint64 // number of the next backward pass
-	haveLoss        bool   // Loss was the last forward pass
+	stream         [][]float32 // the residual stream before each block, and after the last
+	normed, logits []float32
+	dStream        []float32
+	dLogits        []float32
+
+	state           passState
+	restored        uint64 // of the scaling state, at the last forward pass
 	activationBytes ActivationBytes
 }
+
+// passState is what may follow.
+type passState uint8
+
+const (
+	idle      passState = iota // a forward pass
+	forwarded                  // the backward pass of a gradient from outside
+	evaluated                  // the backward pass of the loss
+)
 
 // NewLlama returns a model with matrices drawn from normal distributions, which
 // depend on the seed and the shape alone, and norm gains of one. The error is
@@ -36,26 +47,39 @@ func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	m := &Llama{cfg: cfg, norm: newRMSNorm("model.norm.weight", cfg)}
-	table := NewParam("model.embed_tokens.weight", cfg.Vocab, cfg.Dim)
-	m.embedding = &embedding{table: table}
-	m.params = append(m.params, table)
+	m := &Llama{cfg: cfg}
+	o := cfg.options(&m.shared)
+	m.embedding = newEmbedding(embeddingName, cfg.Vocab, cfg.Dim, o)
+	m.params = append(m.params, m.embedding.Table)
 
-	rope := newRope(cfg)
+	rotary := newRotary(cfg.headDim(), cfg.Context, cfg.RopeTheta)
+	attention := AttentionConfig{Dim: cfg.Dim, Heads: cfg.Heads, KVHeads: cfg.KVHeads, Rotary: rotary}
 	for layer := range cfg.Layers {
-		b := newBlock(layer, rope, cfg, &m.scratch)
+		b, err := newBlock(layerPrefix(layer), BlockConfig{attention, cfg.Hidden, cfg.NormEps}, o)
+		if err != nil {
+			return nil, err
+		}
 		m.blocks = append(m.blocks, b)
-		m.params = append(m.params, b.params()...)
+		m.params = append(m.params, b.Params()...)
 	}
-	m.params = append(m.params, m.norm.gain)
+	m.norm = newRMSNorm(lastNormName, cfg.Dim, cfg.NormEps, o)
+	m.params = append(m.params, m.norm.Gain)
+	table := m.embedding.Table
 	if !cfg.TieHead {
-		table = NewParam("lm_head.weight", cfg.Vocab, cfg.Dim)
+		table = newParam(headName, cfg.Vocab, cfg.Dim)
 		m.params = append(m.params, table)
 	}
-	m.head = &outputHead{dense: newDense(table, cfg.Workers, &m.scratch)}
+	var err error
+	m.head, err = newLinear(headName, table, o.inFP32())
+	m.loss.Workers = cfg.Workers
+	m.stream = make([][]float32, cfg.Layers+1)
 	m.randomize(seed)
-	return m, m.useProducts()
+	return m, err
 }
+
+// Replica returns a model of the same configuration with parameters of its own, which
+// are those of seed 0: for workers that share a batch.
+func (m *Llama) Replica() (*Llama, error) { return NewLlama(m.cfg, 0) }
 
 // randomize draws all matrices with a standard deviation of 0.02, the
 // projections back to the residual stream with less, so that its variance does
@@ -64,12 +88,12 @@ func (m *Llama) randomize(seed uint64) {
 	const deviation = 0.02
 	for i, p := range m.params {
 		if p.Decay {
-			p.randomize(seed, uint64(i), deviation)
+			p.Randomize(seed, uint64(i), deviation)
 		}
 	}
 	residual := float32(1 / math.Sqrt(float64(2*m.cfg.Layers)))
 	for _, b := range m.blocks {
-		for _, p := range []*Param{b.attention.output.Weight, b.mlp.down.Weight} {
+		for _, p := range []*Param{b.Attention.Output.Weight, b.MLP.Down.Weight} {
 			for i := range p.Value {
 				p.Value[i] *= residual
 			}
@@ -95,120 +119,186 @@ func (m *Llama) Param(name string) *Param {
 	return nil
 }
 
+// Blocks returns the layers of the model, first to last.
+func (m *Llama) Blocks() []*Block { return m.blocks }
+
+// Shared returns what the layers share: its Tap and Reporter may be set at any time.
+func (m *Llama) Shared() *Shared { return &m.shared }
+
+// Listen makes r hear of all linear layers from now on, as [Shared] says; nil ends it.
+// Tensors are named like "model.layers.0.mlp.up_proj.input".
+func (m *Llama) Listen(r tensor.Reporter) { m.shared.Reporter = r }
+
 // ZeroGrad sets all gradients to zero.
-func (m *Llama) ZeroGrad() {
-	for _, p := range m.params {
-		clear(p.Grad)
+func (m *Llama) ZeroGrad() { ZeroGrad(m.params) }
+
+// EndStep ends a training step for delayed scales, as [Scaling.EndStep] says.
+func (m *Llama) EndStep() { m.shared.scaling.EndStep() }
+
+// DropStep ends a step that is not to count, as [Scaling.DropStep] says.
+func (m *Llama) DropStep() { m.shared.scaling.DropStep() }
+
+// Forward runs batch sequences of seq tokens, [batch, seq], forward and returns the
+// logits of what follows each token, [batch·seq, vocab]. It keeps what
+// [Llama.BackwardLogits] needs, and delayed scales record what they meet. The result
+// is the model's own and valid until its next call. A token outside the vocabulary, a
+// seq longer than the context or a wrong number of tokens is an error, [ErrInput].
+func (m *Llama) Forward(ctx context.Context, tokens []int32, batch, seq int) ([]float32, error) {
+	logits, err := m.forward(ctx, tokens, batch, seq)
+	if err == nil {
+		m.state, m.activationBytes = forwarded, m.countActivations()
 	}
+	return logits, err
 }
 
-// Logits runs batch sequences of seq tokens, [batch, seq], forward and returns
-// what the model expects to follow each, [batch, seq, vocab]. The result is the
-// model's own and valid until its next call. A token outside the vocabulary, a
-// seq longer than the context or a wrong number of tokens is an error. Delayed scales
-// record what it meets; [Llama.Evaluate] leaves no trace.
-func (m *Llama) Logits(tokens []int32, batch, seq int) ([]float32, error) {
-	return m.forward(tokens, batch, seq, false)
+// Logits is [Llama.Forward] in inference: it leaves no trace in delayed scales, nobody
+// hears of it but a [Tap], and Backward cannot follow.
+func (m *Llama) Logits(ctx context.Context, tokens []int32, batch, seq int) (logits []float32, err error) {
+	err = m.shared.scaling.Inference(func() error {
+		logits, err = m.forward(ctx, tokens, batch, seq)
+		return err
+	})
+	return logits, err
 }
 
-// forward is Logits. It keeps what Backward needs if keep is set.
-func (m *Llama) forward(tokens []int32, batch, seq int, keep bool) ([]float32, error) {
-	m.haveLoss = false
+func (m *Llama) forward(ctx context.Context, tokens []int32, batch, seq int) ([]float32, error) {
+	m.state, m.restored = idle, m.shared.scaling.restored
 	if err := m.check("tokens", tokens, batch, seq); err != nil {
 		return nil, err
 	}
-	x := m.embedding.forward(tokens)
-	for _, b := range m.blocks {
-		var err error
-		if x, err = b.forward(x, batch, seq); err != nil {
-			return nil, err
-		}
-		if !keep {
-			continue
-		}
-		if err = b.keep(); err != nil {
+	rows, n := batch*seq, batch*seq*m.cfg.Dim
+	if err := m.embedding.Forward(ctx, sized(&m.stream[0], n), tokens); err != nil {
+		return nil, err
+	}
+	for i, b := range m.blocks {
+		if err := b.Forward(ctx, sized(&m.stream[i+1], n), m.stream[i], batch, seq); err != nil {
 			return nil, err
 		}
 	}
-	return m.head.forward(m.norm.forward(x), batch*seq)
+	if err := m.norm.Forward(ctx, sized(&m.normed, n), m.stream[len(m.blocks)]); err != nil {
+		return nil, err
+	}
+	return m.logits, m.head.Forward(ctx, sized(&m.logits, rows*m.cfg.Vocab), m.normed, rows)
 }
 
-// Loss runs tokens forward as [Llama.Logits] does and returns the mean
-// cross-entropy, in nats, of the targets, [batch, seq]: those that follow each
-// token. It copies what it keeps of both.
-func (m *Llama) Loss(tokens, targets []int32, batch, seq int) (float32, error) {
-	loss, err := m.loss(tokens, targets, batch, seq, true)
+// Loss runs tokens forward as [Llama.Forward] does and returns the mean cross-entropy,
+// in nats, of the targets, [batch, seq]: those that follow each token, or
+// [IgnoreIndex] where none counts. It copies what it keeps of both.
+func (m *Llama) Loss(ctx context.Context, tokens, targets []int32, batch, seq int) (float32, error) {
+	loss, err := m.lossOf(ctx, tokens, targets, batch, seq)
 	if err != nil {
 		return 0, err
 	}
-	m.haveLoss, m.activationBytes = true, m.countActivations()
+	m.state, m.activationBytes = evaluated, m.countActivations()
 	return loss, nil
 }
 
-// loss is Loss. It keeps what Backward needs if keep is set.
-func (m *Llama) loss(tokens, targets []int32, batch, seq int, keep bool) (float32, error) {
-	m.haveLoss = false
-	if err := m.check("targets", targets, batch, seq); err != nil {
-		return 0, err
-	}
-	if _, err := m.forward(tokens, batch, seq, keep); err != nil {
-		return 0, err
-	}
-	return m.head.loss(targets), nil
+// Evaluate is [Llama.Loss] in inference, as [Llama.Logits] is Forward.
+func (m *Llama) Evaluate(ctx context.Context, tokens, targets []int32, batch, seq int) (loss float32, err error) {
+	err = m.shared.scaling.Inference(func() error {
+		loss, err = m.lossOf(ctx, tokens, targets, batch, seq)
+		return err
+	})
+	return loss, err
 }
 
+func (m *Llama) lossOf(ctx context.Context, tokens, targets []int32, batch, seq int) (float32, error) {
+	m.state = idle
+	if err := m.checkShape("targets", targets, batch, seq); err != nil {
+		return 0, err
+	}
+	if err := checkTargets(targets, m.cfg.Vocab); err != nil {
+		return 0, err
+	}
+	logits, err := m.forward(ctx, tokens, batch, seq)
+	if err != nil {
+		return 0, err
+	}
+	return m.loss.Forward(ctx, logits, targets, m.cfg.Vocab)
+}
+
+// Counted returns the number of targets that counted in the last loss.
+func (m *Llama) Counted() int { return m.loss.Count() }
+
 // Backward adds the gradients of the last [Llama.Loss] to the Grad of every
-// parameter. It is an error if there was none since the last [Llama.Logits] or
-// Backward.
-func (m *Llama) Backward() error { return m.BackwardScaled(1) }
+// parameter. It is an error, [ErrInput], unless that was the last forward pass and has
+// had no backward pass.
+func (m *Llama) Backward(ctx context.Context) error { return m.BackwardScaled(ctx, 1) }
 
 // BackwardScaled is [Llama.Backward] of scale times the loss. With 1/n the gradients
 // of n batches of one size add up to those of a batch of all, as far as rounding
 // goes, and where n is a power of two every operand of an FP8 product, and so its
 // amax, is the same to the bit if its scale is delayed.
-func (m *Llama) BackwardScaled(scale float32) error {
-	if !m.haveLoss {
-		return errors.New("nn: Backward without Loss before it")
+func (m *Llama) BackwardScaled(ctx context.Context, scale float32) error {
+	if m.following() != evaluated {
+		return inputError("Backward without Loss before it")
 	}
-	m.haveLoss = false
-	m.beginBackward()
-	dx, err := m.head.backward(scale)
-	if err != nil {
+	dLogits := sized(&m.dLogits, len(m.logits))
+	if err := m.loss.Backward(ctx, dLogits, scale); err != nil {
 		return err
 	}
-	dx = m.norm.backward(dx)
+	return m.backward(ctx, dLogits)
+}
+
+// BackwardLogits is the backward pass of any loss: dLogits is its gradient in what the
+// last [Llama.Forward] returned, [batch·seq, vocab]. It is an error, [ErrInput],
+// without a Forward or Loss before it.
+func (m *Llama) BackwardLogits(ctx context.Context, dLogits []float32) error {
+	if m.following() == idle {
+		return inputError("BackwardLogits without Forward before it")
+	}
+	if len(dLogits) != len(m.logits) {
+		return inputError("a gradient of %d elements is not that of %d logits", len(dLogits), len(m.logits))
+	}
+	return m.backward(ctx, dLogits)
+}
+
+// following returns what may follow the last forward pass: nothing once the model was
+// restored.
+func (m *Llama) following() passState {
+	if m.restored != m.shared.scaling.restored {
+		return idle
+	}
+	return m.state
+}
+
+func (m *Llama) backward(ctx context.Context, dLogits []float32) error {
+	m.state = idle
+	m.shared.scaling.BeginBackward()
+	d, dNormed := sized(&m.dStream, len(m.normed)), sized(&m.shared.scratch.dNormed, len(m.normed))
+	if err := m.head.Backward(ctx, dNormed, dLogits); err != nil {
+		return err
+	}
+	if err := m.norm.Backward(ctx, d, dNormed); err != nil {
+		return err
+	}
 	for i := len(m.blocks) - 1; i >= 0; i-- {
-		if err = m.blocks[i].backward(dx); err != nil {
+		if err := m.blocks[i].Backward(ctx, d, d); err != nil {
 			return err
 		}
 	}
-	m.embedding.backward(dx)
-	return nil
+	return m.embedding.Backward(ctx, d)
 }
 
 // check returns an error unless tokens are [batch, seq] and in the vocabulary.
 func (m *Llama) check(what string, tokens []int32, batch, seq int) error {
+	if err := m.checkShape(what, tokens, batch, seq); err != nil {
+		return err
+	}
+	return checkTokens(what, tokens, m.cfg.Vocab)
+}
+
+func (m *Llama) checkShape(what string, tokens []int32, batch, seq int) error {
 	switch {
 	case batch <= 0:
-		return fmt.Errorf("nn: batch is %d: it must be positive", batch)
+		return inputError("batch is %d: it must be positive", batch)
 	case seq <= 0 || seq > m.cfg.Context:
-		return fmt.Errorf("nn: seq is %d: it must be from 1 to Config.Context = %d", seq, m.cfg.Context)
+		return inputError("seq is %d: it must be from 1 to Config.Context = %d", seq, m.cfg.Context)
 	case len(tokens)/seq != batch || len(tokens)%seq != 0:
-		return fmt.Errorf("nn: %d %s: there must be batch·seq = %d·%d", len(tokens), what, batch, seq)
+		return inputError("%d %s: there must be batch·seq = %d·%d", len(tokens), what, batch, seq)
 	}
-	for i, t := range tokens {
-		if t < 0 || int(t) >= m.cfg.Vocab {
-			return fmt.Errorf("nn: %s[%d] is %d: it must be from 0 to %d", what, i, t, m.cfg.Vocab-1)
-		}
+	if _, ok := product(len(tokens), max(m.cfg.Vocab, m.cfg.Hidden, m.cfg.Dim)); !ok {
+		return inputError("%d %s are too many for this model", len(tokens), what)
 	}
 	return nil
 }
-
-// Listener returns the reporter given to [Llama.Listen].
-func (m *Llama) Listener() tensor.Reporter { return m.listener }
-
-// Passes returns the number of the next backward pass.
-func (m *Llama) Passes() uint64 { return m.backwards }
-
-// SetPasses changes the number of the next backward pass.
-func (m *Llama) SetPasses(n uint64) { m.backwards = n }

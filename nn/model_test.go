@@ -44,13 +44,13 @@ func TestGradientOfEveryParameter(t *testing.T) {
 			m := livelyModel(t, cfg)
 			tokens, targets := someTokens(1, batch*seq, cfg.Vocab), someTokens(2, batch*seq, cfg.Vocab)
 			loss := func() float64 {
-				if _, err := m.Loss(tokens, targets, batch, seq); err != nil {
+				if _, err := m.Loss(t.Context(), tokens, targets, batch, seq); err != nil {
 					panic(err)
 				}
-				return m.head.totalLoss() / (batch * seq)
+				return m.loss.total() / (batch * seq)
 			}
 			loss()
-			require.NoError(t, m.Backward())
+			require.NoError(t, m.Backward(t.Context()))
 			for _, p := range m.Params() {
 				requireGradient(t, p.Name, p.Grad, p.Value, loss)
 			}
@@ -62,9 +62,9 @@ func TestBackwardAccumulates(t *testing.T) {
 	m := livelyModel(t, tiny)
 	tokens, targets := someTokens(1, 12, tiny.Vocab), someTokens(2, 12, tiny.Vocab)
 	step := func() {
-		_, err := m.Loss(tokens, targets, 2, 6)
+		_, err := m.Loss(t.Context(), tokens, targets, 2, 6)
 		require.NoError(t, err)
-		require.NoError(t, m.Backward())
+		require.NoError(t, m.Backward(t.Context()))
 	}
 	step()
 	once := make([][]float32, len(m.Params()))
@@ -88,13 +88,13 @@ func TestBuffersAreReused(t *testing.T) {
 	m := livelyModel(t, tiny)
 	buffers := func(batch, seq int) []*float32 {
 		tokens := someTokens(1, batch*seq, tiny.Vocab)
-		_, err := m.Loss(tokens, tokens, batch, seq)
+		_, err := m.Loss(t.Context(), tokens, tokens, batch, seq)
 		require.NoError(t, err)
-		require.NoError(t, m.Backward())
+		require.NoError(t, m.Backward(t.Context()))
 		b := m.blocks[1]
 		return []*float32{
-			&m.head.logits[0], &m.head.dLogits[0], &m.embedding.out[0], &b.out[0], &b.inputs.attention[0],
-			&b.attention.q[0], &b.attention.probs[0], &b.inputs.product[0], &m.scratch.dk[0], &m.scratch.dz[0],
+			&m.logits[0], &m.dLogits[0], &m.stream[0][0], &m.stream[2][0], &(*b.attentionInput)[0],
+			&b.Attention.q[0], &b.Attention.probs[0], &(*b.MLP.product)[0], &m.shared.scratch.dk[0], &m.shared.scratch.dz[0],
 		}
 	}
 	first := buffers(2, 6)
@@ -121,14 +121,14 @@ func TestCallsThatMakeNoSense(t *testing.T) {
 		{[]int32{0, 11}, ok[:2], 1, 2, "tokens[1] is 11: it must be from 0 to 10"},
 		{ok[:1], []int32{-1}, 1, 1, "targets[0] is -1"},
 	} {
-		_, err := m.Loss(test.tokens, test.targets, test.batch, test.seq)
+		_, err := m.Loss(t.Context(), test.tokens, test.targets, test.batch, test.seq)
 		require.ErrorContains(t, err, test.want)
-		require.ErrorContains(t, m.Backward(), "without Loss")
+		require.ErrorContains(t, m.Backward(t.Context()), "without Loss")
 	}
-	_, err := m.Loss(ok, ok, 1, 6)
+	_, err := m.Loss(t.Context(), ok, ok, 1, 6)
 	require.NoError(t, err)
-	require.NoError(t, m.Backward())
-	require.Error(t, m.Backward(), "a second time")
+	require.NoError(t, m.Backward(t.Context()))
+	require.Error(t, m.Backward(t.Context()), "a second time")
 }
 
 func TestConfigErrorsNameTheField(t *testing.T) {

@@ -1,45 +1,85 @@
 package nn
 
 import (
+	"context"
 	"math"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
-// rmsNorm is RMSNorm (Zhang & Sennrich, arXiv 1910.07467): y = gain · x / r with
-// r = √(mean(x²) + eps), row by row.
-type rmsNorm struct {
-	gain    *Param
+// RMSNorm is root mean square normalization (Zhang & Sennrich, arXiv 1910.07467),
+// row by row: y = gain · x / r with r = √(mean(x²) + eps).
+type RMSNorm struct {
+	Gain *Param // [1, dim], ones at first
+
+	layer   string
 	eps     float64
+	shared  *Shared
 	workers int
 
-	x       []float32 // what forward was given
+	x       []float32 // what Forward was given
 	inverse []float32 // 1/r of each row
-
-	out, dx *[]float32 // memory for results, which may be shared
+	ready   bool
 }
 
-func newRMSNorm(name string, cfg Config) *rmsNorm {
-	return &rmsNorm{gain: newGain(name, cfg.Dim), eps: cfg.NormEps, workers: cfg.Workers, out: new([]float32), dx: new([]float32)}
+// NewRMSNorm returns a norm of rows of dim values. Name is that of the gain, such as
+// "model.norm.weight". An eps of 0 is 1e-5. The error is [ErrConfig].
+func NewRMSNorm(name string, dim int, eps float64, o Options) (*RMSNorm, error) {
+	if err := checkMatrix(name, 1, dim); err != nil {
+		return nil, err
+	}
+	if eps == 0 {
+		eps = defaultNormEps
+	}
+	if !validEps(eps) {
+		return nil, configError("%s: eps is %v: it must be above 0 and at most 1", name, eps)
+	}
+	o, err := o.complete("Options")
+	if err != nil {
+		return nil, err
+	}
+	return newRMSNorm(name, dim, eps, o), nil
 }
 
-// forward returns a slice like x that stays valid until the next call. It keeps
-// x, which must stay as it is until backward.
-func (n *rmsNorm) forward(x []float32) []float32 {
-	n.x = x
-	dim := n.gain.Cols
+const defaultNormEps = 1e-5
+
+func validEps(eps float64) bool { return eps > 0 && eps <= 1 }
+
+func newRMSNorm(name string, dim int, eps float64, o Options) *RMSNorm {
+	return &RMSNorm{
+		Gain: newGain(name, dim), layer: strings.TrimSuffix(name, ".weight"),
+		eps: eps, shared: o.Shared, workers: o.Workers,
+	}
+}
+
+// Forward writes the norm of each row of x, [rows, dim], to y, which is as long and
+// must not overlap it. The layer keeps x, which must stay as it is until
+// [RMSNorm.Backward].
+func (n *RMSNorm) Forward(ctx context.Context, y, x []float32) error {
+	n.ready = false
+	dim := n.Gain.Cols
+	if len(x)%dim != 0 || len(y) != len(x) {
+		return inputError("%s: an input of %d and an output of %d elements are not the same rows of %d", n.layer, len(x), len(y), dim)
+	}
+	if err := meter.Err(ctx); err != nil {
+		return err
+	}
 	rows := len(x) / dim
-	out, inverse := sized(n.out, len(x)), sized(&n.inverse, rows)
+	inverse := sized(&n.inverse, rows)
 	parallel.For(rows, 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			row := x[r*dim : (r+1)*dim]
 			mean := float64(canonical.Dot(row, row)) / float64(dim)
 			inverse[r] = float32(1 / math.Sqrt(mean+n.eps))
-			normalizeRow(out[r*dim:(r+1)*dim], row, n.gain.Value, inverse[r])
+			normalizeRow(y[r*dim:(r+1)*dim], row, n.Gain.Value, inverse[r])
 		}
 	})
-	return out
+	n.shared.tap(n.layer, ".output", y, rows)
+	n.x, n.ready = x, n.shared.training()
+	return nil
 }
 
 func normalizeRow(y, x, gain []float32, inverse float32) {
@@ -49,19 +89,28 @@ func normalizeRow(y, x, gain []float32, inverse float32) {
 	}
 }
 
-// backward returns the gradient of x, valid until the next call, and adds that
-// of the gain to its Grad.
-func (n *rmsNorm) backward(dy []float32) []float32 {
+// Backward takes the gradient dy of what the last Forward wrote. It writes that of x
+// to dx, which must not overlap dy, and adds that of the gain to Gain.Grad.
+func (n *RMSNorm) Backward(ctx context.Context, dx, dy []float32) error {
+	if !n.ready {
+		return noForward(n.layer)
+	}
+	if len(dx) != len(n.x) || len(dy) != len(n.x) {
+		return inputError("%s: gradients of %d input and %d output elements are not the %d of Forward", n.layer, len(dx), len(dy), len(n.x))
+	}
+	if err := meter.Err(ctx); err != nil {
+		return err
+	}
+	n.ready = false
 	n.gainBackward(dy)
-	dim := n.gain.Cols
-	dx := sized(n.dx, len(dy))
+	dim := n.Gain.Cols
 	parallel.For(len(n.inverse), 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			a, b := r*dim, (r+1)*dim
-			normalizeRowBackward(dx[a:b], dy[a:b], n.x[a:b], n.gain.Value, n.inverse[r])
+			normalizeRowBackward(dx[a:b], dy[a:b], n.x[a:b], n.Gain.Value, n.inverse[r])
 		}
 	})
-	return dx
+	return nil
 }
 
 // normalizeRowBackward writes (g - x·Σ(g·x)/(dim·r²))/r with g = gain·dy to dx.
@@ -78,10 +127,10 @@ func normalizeRowBackward(dx, dy, x, gain []float32, inverse float32) {
 
 // gainBackward adds dy·x/r, summed over the rows in order, to the gradient of
 // the gain. Workers share out columns, so that each sum is one worker's.
-func (n *rmsNorm) gainBackward(dy []float32) {
-	dim := n.gain.Cols
+func (n *RMSNorm) gainBackward(dy []float32) {
+	dim := n.Gain.Cols
 	parallel.For(dim, 16, n.workers, func(lo, hi int) {
-		grad := n.gain.Grad[lo:hi]
+		grad := n.Gain.Grad[lo:hi]
 		for r, inverse := range n.inverse {
 			x := n.x[r*dim+lo : r*dim+hi]
 			for i, d := range dy[r*dim+lo : r*dim+hi] {

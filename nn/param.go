@@ -5,15 +5,27 @@ import "github.com/octavo-fp8/octavo/internal/random"
 // Param is a matrix that is trained: its FP32 master values and their gradient,
 // both [Rows, Cols] and never nil. A vector has one row.
 type Param struct {
-	Name       string // as in a Llama checkpoint
+	Name       string // such as "model.norm.weight"; unique in a model
 	Rows, Cols int
 	Value      []float32
 	Grad       []float32
-	Decay      bool // weight decay applies: true for matrices, false for norms
+
+	// Decay says whether weight decay applies. It is true for matrices; a Param
+	// without it is a vector, and a checkpoint keeps it as one.
+	Decay bool
 }
 
-// NewParam returns a matrix of zeros, whose gradient is zero.
-func NewParam(name string, rows, cols int) *Param {
+// NewParam returns a matrix of zeros, whose gradient is zero. The error is
+// [ErrConfig] if a size is not positive or the matrix would be too large.
+func NewParam(name string, rows, cols int) (*Param, error) {
+	if err := checkMatrix(name, rows, cols); err != nil {
+		return nil, err
+	}
+	return newParam(name, rows, cols), nil
+}
+
+// newParam is NewParam for sizes that were checked.
+func newParam(name string, rows, cols int) *Param {
 	return &Param{
 		Name: name, Rows: rows, Cols: cols,
 		Value: make([]float32, rows*cols),
@@ -24,7 +36,7 @@ func NewParam(name string, rows, cols int) *Param {
 
 // newGain returns a vector of ones without weight decay.
 func newGain(name string, n int) *Param {
-	p := NewParam(name, 1, n)
+	p := newParam(name, 1, n)
 	p.Decay = false
 	for i := range p.Value {
 		p.Value[i] = 1
@@ -32,9 +44,18 @@ func newGain(name string, n int) *Param {
 	return p
 }
 
-// randomize draws the values from a normal distribution.
-func (p *Param) randomize(seed, stream uint64, deviation float32) {
+// Randomize draws the values from a normal distribution of mean 0. They depend on
+// seed, stream and deviation alone; parameters with different streams are
+// independent.
+func (p *Param) Randomize(seed, stream uint64, deviation float32) {
 	for i := range p.Value {
 		p.Value[i] = random.Normal(seed, stream, uint64(i)) * deviation
+	}
+}
+
+// ZeroGrad sets the gradients of params to zero.
+func ZeroGrad(params []*Param) {
+	for _, p := range params {
+		clear(p.Grad)
 	}
 }

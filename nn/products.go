@@ -1,13 +1,20 @@
 package nn
 
-import "github.com/octavo-fp8/octavo/internal/canonical"
+import (
+	"context"
+
+	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/tensor"
+)
 
 // products are the three matrix products of a linear layer. w is [out, in]; x and
 // dx are [rows, in], y and dy are [rows, out]. Results do not overlap operands.
 type products interface {
-	forward(y, x, w []float32, s shape) error          // y = x·Wᵀ
-	inputGradient(dx, dy, w []float32, s shape) error  // dx = dy·W
-	weightGradient(dw, dy, x []float32, s shape) error // dw = dyᵀ·x, [out, in]
+	forward(ctx context.Context, y, x, w []float32, s shape) error         // y = x·Wᵀ
+	inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error // dx = dy·W
+
+	// weightGradient is dw = dyᵀ·x, [out, in]. Where kept is not nil it is xᵀ in FP8.
+	weightGradient(ctx context.Context, dw, dy, x []float32, kept *tensor.Tensor, s shape) error
 }
 
 // shape is the size of a linear layer and the number of rows it works on.
@@ -20,18 +27,18 @@ type fp32Products struct {
 	scratch *scratch
 }
 
-func (p *fp32Products) forward(y, x, w []float32, s shape) error {
+func (p *fp32Products) forward(_ context.Context, y, x, w []float32, s shape) error {
 	canonical.MultiplyDense(y, x, w, s.rows, s.out, s.in, p.workers)
 	return nil
 }
 
-func (p *fp32Products) inputGradient(dx, dy, w []float32, s shape) error {
+func (p *fp32Products) inputGradient(_ context.Context, dx, dy, w []float32, s shape) error {
 	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
 	canonical.MultiplyDense(dx, dy, wT, s.rows, s.in, s.out, p.workers)
 	return nil
 }
 
-func (p *fp32Products) weightGradient(dw, dy, x []float32, s shape) error {
+func (p *fp32Products) weightGradient(_ context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape) error {
 	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
 	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
 	canonical.MultiplyDense(dw, dyT, xT, s.out, s.in, s.rows, p.workers)

@@ -1,12 +1,13 @@
 package nn
 
 import (
+	"context"
 	"math"
-	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // roundedProducts multiplies rounded operands in FP32.
@@ -20,31 +21,30 @@ type roundedProducts struct {
 
 // newRoundedProducts returns the products of a layer under a Rounding that passes
 // check.
-func newRoundedProducts(weight string, r Rounding, workers int, s *scratch) *roundedProducts {
+func newRoundedProducts(layer string, r Rounding, o Options) *roundedProducts {
 	p := &roundedProducts{
-		input:       newRounder(r.Input, workers),
-		weight:      newRounder(r.Weight, workers),
-		gradient:    newRounder(r.Gradient, workers),
+		input:       newRounder(r.Input, o.Workers),
+		weight:      newRounder(r.Weight, o.Workers),
+		gradient:    newRounder(r.Gradient, o.Workers),
 		bf16Results: r.BF16Results,
-		workers:     workers,
-		scratch:     s,
+		workers:     o.Workers,
+		scratch:     &o.Shared.scratch,
 	}
 	if r.Stochastic {
-		p.seeds = &gradientSeeds{layer: strings.TrimSuffix(weight, ".weight"), seed: r.Seed}
+		p.seeds = newGradientSeeds(layer, r.Seed, &o.Shared.scaling)
 	}
 	return p
 }
 
-func (p *roundedProducts) setPass(n uint64) { p.seeds.setPass(n) }
-
-func (p *roundedProducts) forward(y, x, w []float32, s shape) error {
+func (p *roundedProducts) forward(_ context.Context, y, x, w []float32, s shape) error {
 	a := p.input.round(x, s.rows, s.in, fp8.Policy{})
 	b := p.weight.round(w, s.out, s.in, fp8.Policy{})
 	p.multiply(y, a, b, s.rows, s.out, s.in)
 	return nil
 }
 
-func (p *roundedProducts) inputGradient(dx, dy, w []float32, s shape) error {
+func (p *roundedProducts) inputGradient(_ context.Context, dx, dy, w []float32, s shape) error {
+	p.seeds.begin()
 	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
 	a := p.gradient.round(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
 	b := p.weight.round(wT, s.in, s.out, fp8.Policy{})
@@ -52,13 +52,12 @@ func (p *roundedProducts) inputGradient(dx, dy, w []float32, s shape) error {
 	return nil
 }
 
-func (p *roundedProducts) weightGradient(dw, dy, x []float32, s shape) error {
+func (p *roundedProducts) weightGradient(_ context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape) error {
 	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
 	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
 	a := p.gradient.round(dyT, s.out, s.rows, p.seeds.policy(fp8.Policy{}, opWeightGradient))
 	b := p.input.round(xT, s.in, s.rows, fp8.Policy{})
 	p.multiply(dw, a, b, s.out, s.in, s.rows)
-	p.seeds.endPass()
 	return nil
 }
 

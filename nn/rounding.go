@@ -69,7 +69,7 @@ func (r Rounding) check() error {
 		{"Input", r.Input}, {"Weight", r.Weight}, {"Gradient", r.Gradient},
 	} {
 		if err := n.check(); err != nil {
-			return fmt.Errorf("nn: Rounding.%s: %w", n.field, err)
+			return configError("Rounding.%s: %w", n.field, err)
 		}
 	}
 	return nil

@@ -81,16 +81,18 @@ func TestRoundedProducts(t *testing.T) {
 	x, w, dy := randoms(2, rows*in), randoms(1, out*in), randoms(3, rows*out)
 	for _, stochastic := range []bool{false, true} {
 		for _, bf16 := range []bool{false, true} {
+			var shared Shared
 			r := threeNarrowings()
 			r.Stochastic, r.Seed, r.BF16Results = stochastic, seed, bf16
-			l, err := NewLinear("layer.weight", out, in, LinearOptions{Rounding: &r})
+			l, err := NewLinear("layer.weight", out, in, Options{Rounding: &r, Shared: &shared})
 			require.NoError(t, err)
 			copy(l.Weight.Value, w)
 			y, dx := make([]float32, rows*out), make([]float32, rows*in)
 			for _, pass := range []uint64{0, 1, 1 << 50} {
 				if pass > 1 {
-					l.SetPass(pass)
+					shared.Scaling().SetPass(pass)
 				}
+				shared.Scaling().BeginBackward()
 				random := func(op string) func(i int) func(float64, bool) bool {
 					if !stochastic {
 						return nearestEverywhere
@@ -109,8 +111,8 @@ func TestRoundedProducts(t *testing.T) {
 					return c
 				}
 				clear(l.Weight.Grad)
-				require.NoError(t, l.Forward(y, x, rows))
-				require.NoError(t, l.Backward(dx, dy))
+				require.NoError(t, l.Forward(t.Context(), y, x, rows))
+				require.NoError(t, l.Backward(t.Context(), dx, dy))
 				require.Equal(t, product(
 					plainNarrow(r.Input, x, in, nearestEverywhere),
 					plainNarrow(r.Weight, w, in, nearestEverywhere), rows, out, in), y)
@@ -179,16 +181,16 @@ func TestRoundingIsFP8(t *testing.T) {
 	for i := range dy {
 		dy[i] *= 1e-5 * math.Float32frombits(uint32(127-i%12)<<23)
 	}
-	results := func(o LinearOptions) [3][]float32 {
+	results := func(o Options) [3][]float32 {
 		l, err := NewLinear("layer.weight", out, in, o)
 		require.NoError(t, err)
 		copy(l.Weight.Value, w)
 		y, dx := make([]float32, rows*out), make([]float32, rows*in)
-		require.NoError(t, l.Forward(y, x, rows))
-		require.NoError(t, l.Backward(dx, dy))
+		require.NoError(t, l.Forward(t.Context(), y, x, rows))
+		require.NoError(t, l.Backward(t.Context(), dx, dy))
 		return [3][]float32{y, dx, l.Weight.Grad}
 	}
-	exact := results(LinearOptions{})
+	exact := results(Options{})
 	sums := [3]struct {
 		a, b    []float32
 		m, n, k int
@@ -197,7 +199,7 @@ func TestRoundingIsFP8(t *testing.T) {
 		FP8
 		Rounding
 	}{{eight, rounding}, {hybrid, hybridRounding}} {
-		want, got := results(LinearOptions{FP8: &pair.FP8}), results(LinearOptions{Rounding: &pair.Rounding})
+		want, got := results(Options{FP8: &pair.FP8}), results(Options{Rounding: &pair.Rounding})
 		for p, s := range sums {
 			far := 0
 			for i := range want[p] {
@@ -235,8 +237,8 @@ func TestRoundingRefused(t *testing.T) {
 	_, err := NewLlama(withRounding(withFP8(small(), DefaultFP8()), r), 1)
 	require.ErrorContains(t, err, "nn: Config.FP8 and Config.Rounding are both set")
 	eight := DefaultFP8()
-	_, err = NewLinear("w", 2, 2, LinearOptions{FP8: &eight, Rounding: &r})
-	require.ErrorContains(t, err, "nn: LinearOptions.FP8 and LinearOptions.Rounding are both set")
+	_, err = NewLinear("w", 2, 2, Options{FP8: &eight, Rounding: &r})
+	require.ErrorContains(t, err, "nn: Options.FP8 and Options.Rounding are both set")
 	for want, change := range map[string]func(){
 		`Rounding.Input: format "E9M9"`:                              func() { r.Input.Format = "E9M9" },
 		`Rounding.Weight: format "fp4"`:                              func() { r.Weight.Format = "fp4" },
@@ -248,7 +250,7 @@ func TestRoundingRefused(t *testing.T) {
 		change()
 		_, err := NewLlama(withRounding(small(), r), 1)
 		require.ErrorContains(t, err, want)
-		_, err = NewLinear("w", 2, 2, LinearOptions{Rounding: &r})
+		_, err = NewLinear("w", 2, 2, Options{Rounding: &r})
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -1,105 +1,150 @@
 package nn
 
 import (
-	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
-// ScalingState is what a model's linear layers remember, as plain data, to be kept as
-// JSON: the histories of delayed recipes, and of each layer's Smooth-SwiGLU, which
-// just-in-time scales do not have, and how many backward passes there were.
-type ScalingState struct {
-	Histories scaling.State  `json:"histories"`
-	Smoothers []swiglu.State `json:"smoothers"` // by layer
+// ScalingStateVersion is the version of [ScalingState] that this package writes and
+// reads.
+const ScalingStateVersion = 2
 
-	// Backwards is the number of the next backward pass, on which stochastic rounding
-	// of gradients depends; without that it is 0. Each [Llama.Backward] counts, those of
-	// accumulated batches and of steps that were skipped or dropped included.
+// ScalingState is what [Scaling] saves: plain data, to be kept as JSON.
+type ScalingState struct {
+	Version   int                     `json:"version"`
+	Histories scaling.State           `json:"histories"`
+	Smoothers map[string]swiglu.State `json:"smoothers,omitempty"` // by name
+
+	// Backwards is the number of the next backward pass; 0 where no rounding depends on
+	// it. Passes of accumulated batches and of steps that were dropped count.
 	Backwards uint64 `json:"backwards,omitempty"`
 }
 
-// ScalingState returns a copy of the model's scaling state.
-func (m *Llama) ScalingState() ScalingState {
-	s := ScalingState{Histories: m.histories.State()}
-	for _, b := range m.blocks {
-		s.Smoothers = append(s.Smoothers, b.mlp.smoother.State())
+// State returns a copy of the state.
+func (s *Scaling) State() ScalingState {
+	state := ScalingState{Version: ScalingStateVersion, Histories: s.histories.State()}
+	for name, smoother := range s.smoothers {
+		if state.Smoothers == nil {
+			state.Smoothers = make(map[string]swiglu.State)
+		}
+		state.Smoothers[name] = smoother.State()
 	}
-	if m.cfg.stochasticGradients() {
-		s.Backwards = m.backwards
+	if s.stochastic {
+		state.Backwards = s.passes
 	}
-	return s
+	return state
 }
 
-// RestoreScaling replaces the model's scaling state. It returns an error, and
-// changes nothing, if the state is not of as many layers or does not pass the
-// checks of [scaling.Histories.Restore] and [swiglu.Smoother.Restore].
-func (m *Llama) RestoreScaling(s ScalingState) error {
-	if len(s.Smoothers) != len(m.blocks) {
-		return fmt.Errorf("nn: scaling state of %d layers: the model has %d", len(s.Smoothers), len(m.blocks))
+// Restore replaces the state by a saved one. It returns an error, and changes nothing,
+// if the state is of another version, has not exactly the histories and smoothers of
+// the model, or does not pass the checks of [scaling.Histories.Restore] and
+// [swiglu.Smoother.Restore]. The error is [ErrState].
+func (s *Scaling) Restore(state ScalingState) error {
+	if err := s.Check(state); err != nil {
+		return err
 	}
-	for i, state := range s.Smoothers {
-		if err := state.Check(); err != nil {
-			return fmt.Errorf("nn: scaling state of layer %d: %w", i, err)
+	if err := s.histories.Restore(state.Histories); err != nil {
+		return stateError("%w", err)
+	}
+	for _, name := range s.smootherNames() {
+		if err := s.smoothers[name].Restore(state.Smoothers[name]); err != nil {
+			return stateError("scaling state of %q: %w", name, err)
 		}
 	}
-	if err := m.histories.Restore(s.Histories); err != nil {
-		return fmt.Errorf("nn: %w", err)
-	}
-	for i, b := range m.blocks {
-		if err := b.mlp.smoother.Restore(s.Smoothers[i]); err != nil {
-			return fmt.Errorf("nn: scaling state of layer %d: %w", i, err)
-		}
-	}
-	m.backwards = s.Backwards
-	m.haveLoss = false
+	s.passes = state.Backwards
+	s.restored++
 	return nil
 }
 
-// MergeScaling returns the scaling state of data-parallel workers as one, by
-// [scaling.Merge] and [swiglu.Merge]; the largest Backwards counts, and it is for the
-// workers to give their passes different numbers, as [DataParallel] does. It is an
-// error if there is no state, if they are not of as many layers, or if those functions
-// return one.
+// Check returns an error unless [Scaling.Restore] would take the state.
+func (s *Scaling) Check(state ScalingState) error {
+	if state.Version != ScalingStateVersion {
+		return stateError("scaling state of version %d: this package reads version %d", state.Version, ScalingStateVersion)
+	}
+	if err := state.Histories.Check(); err != nil {
+		return stateError("%w", err)
+	}
+	if err := s.checkHistories(state.Histories.Histories); err != nil {
+		return err
+	}
+	for _, name := range s.smootherNames() {
+		saved, ok := state.Smoothers[name]
+		if !ok {
+			return stateError("there is no smoothing state of %q, which the model has", name)
+		}
+		if err := saved.Check(); err != nil {
+			return stateError("scaling state of %q: %w", name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(state.Smoothers)) {
+		if _, ok := s.smoothers[name]; !ok {
+			return stateError("smoothing state of %q: the model has none of that name", name)
+		}
+	}
+	return nil
+}
+
+// checkHistories makes sure that saved histories are those of the model.
+func (s *Scaling) checkHistories(saved map[string]scaling.HistoryState) error {
+	present := s.histories.State().Histories
+	for _, name := range slices.Sorted(maps.Keys(present)) {
+		h, ok := saved[name]
+		switch {
+		case !ok:
+			return stateError("there is no scaling history of %q, which the model has", name)
+		case h.Format != present[name].Format:
+			return stateError("the scaling history of %q is of %v, the model's of %v", name, h.Format, present[name].Format)
+		case len(h.Blocks) == 0 || len(present[name].Blocks) == 0: // it is empty
+		case len(h.Blocks[0].Past) != len(present[name].Blocks[0].Past):
+			return stateError("the scaling history of %q has %d steps, the model's %d", name, len(h.Blocks[0].Past), len(present[name].Blocks[0].Past))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(saved)) {
+		if _, ok := present[name]; !ok {
+			return stateError("scaling history of %q: the model has none of that name", name)
+		}
+	}
+	return nil
+}
+
+// MergeScaling returns the states of data-parallel workers as one, by [scaling.Merge]
+// and [swiglu.Merge]; the largest Backwards counts, and it is for the workers to give
+// their passes different numbers, as [Scaling.SetPass] lets them. It is an error if
+// there is no state, if they have not the same smoothers, or if those functions return
+// one. Workers that end their steps together need only exchange a [StepAmax], which is
+// far smaller.
 func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 	if len(states) == 0 {
-		return merged, fmt.Errorf("nn: there is no scaling state to merge")
+		return merged, stateError("there is no scaling state to merge")
 	}
+	merged.Version = ScalingStateVersion
 	histories := make([]scaling.State, len(states))
 	for i, s := range states {
-		if len(s.Smoothers) != len(states[0].Smoothers) {
-			return ScalingState{}, fmt.Errorf("nn: worker %d: scaling state of %d layers, worker 0 has %d", i, len(s.Smoothers), len(states[0].Smoothers))
+		if !slices.Equal(slices.Sorted(maps.Keys(s.Smoothers)), slices.Sorted(maps.Keys(states[0].Smoothers))) {
+			return ScalingState{}, stateError("the scaling state of worker %d has other smoothers than that of worker 0", i)
 		}
 		histories[i] = s.Histories
 		merged.Backwards = max(merged.Backwards, s.Backwards)
 	}
 	if merged.Histories, err = scaling.Merge(histories...); err != nil {
-		return ScalingState{}, err
+		return ScalingState{}, stateError("%w", err)
 	}
-	for layer := range states[0].Smoothers {
+	for _, name := range slices.Sorted(maps.Keys(states[0].Smoothers)) {
 		smoothers := make([]swiglu.State, len(states))
 		for i, s := range states {
-			smoothers[i] = s.Smoothers[layer]
+			smoothers[i] = s.Smoothers[name]
 		}
 		smoother, err := swiglu.Merge(smoothers...)
 		if err != nil {
-			return ScalingState{}, fmt.Errorf("nn: layer %d: %w", layer, err)
+			return ScalingState{}, stateError("%s: %w", name, err)
 		}
-		merged.Smoothers = append(merged.Smoothers, smoother)
+		if merged.Smoothers == nil {
+			merged.Smoothers = make(map[string]swiglu.State)
+		}
+		merged.Smoothers[name] = smoother
 	}
 	return merged, nil
-}
-
-// Evaluate is [Llama.Loss] without a trace in training: nobody hears of it, no
-// amax enters a history, and Backward cannot follow.
-func (m *Llama) Evaluate(tokens, targets []int32, batch, seq int) (float32, error) {
-	listener, state := m.listener, m.ScalingState()
-	m.Listen(nil)
-	loss, err := m.loss(tokens, targets, batch, seq, false)
-	m.Listen(listener)
-	if restored := m.RestoreScaling(state); err == nil {
-		err = restored
-	}
-	return loss, err
 }

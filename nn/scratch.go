@@ -10,42 +10,20 @@ type scratch struct {
 	folded, dWeight []float32
 	a, b            tensor.Tensor // operands in FP8
 
-	// Attention and MLP: what each adds to the residual stream, the gradient of what
-	// it was given, and a summand of that.
-	branch, dx, part []float32
+	part []float32 // a summand of the gradient of what attention or an MLP was given
 
 	dMixed, dq, dk, dv  []float32 // of attention
-	dScaled, dz, du, dg []float32 // of the MLP
-	dNormed             []float32 // what a norm's backward pass returns
+	dScaled, dz, du, dg []float32 // of an MLP
 
-	inputs
+	// A block: what attention or MLP adds to the residual stream, the gradient of what
+	// it was given, and that of what the norm before it was given.
+	branch, dBranch, dNormed []float32
+
+	// What layers keep in FP8, or compute again, and so need in FP32 for a moment only.
+	normed, mixed, product []float32
 	branches
-}
-
-// inputs are what the linear layers of a block multiply, in FP32.
-type inputs struct {
-	attention []float32 // of query, key and value: normalized
-	mixed     []float32 // of output: the values that attention has weighted
-	mlp       []float32 // of gate and up: normalized
-	product   []float32 // of down: SwiGLU's result
 }
 
 // branches are what SwiGLU multiplies, in FP32: the linear branch u and g, to
 // which the gate is applied.
 type branches struct{ u, g []float32 }
-
-// inputsFor returns the inputs of a block: its own where they are kept.
-func (s *scratch) inputsFor(f ActivationFormat) *inputs {
-	if f.keepsInputs() {
-		return new(inputs)
-	}
-	return &s.inputs
-}
-
-// branchesFor returns the branches of a block: its own where they are kept.
-func (s *scratch) branchesFor(f ActivationFormat) *branches {
-	if f.keepsBranches() {
-		return new(branches)
-	}
-	return &s.branches
-}

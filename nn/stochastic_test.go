@@ -49,38 +49,50 @@ func TestStochasticFP8Products(t *testing.T) {
 	const rows, out, in, seed = 7, 6, 9, 42
 	recipes := stochasticFP8(sixRecipes(), seed)
 	recipes.InputGradient.A.Policy.Inf = fp8.InfPropagate
-	l, err := NewLinear("layer.weight", out, in, LinearOptions{FP8: &recipes})
+	var shared Shared
+	l, err := NewLinear("layer.weight", out, in, Options{FP8: &recipes, Shared: &shared})
 	require.NoError(t, err)
 	copy(l.Weight.Value, randoms(1, out*in))
 	x, dy := randoms(2, rows*in), randoms(3, rows*out)
 	y, dx := make([]float32, rows*out), make([]float32, rows*in)
 	requirePass := func(pass uint64) {
 		clear(l.Weight.Grad)
-		require.NoError(t, l.Forward(y, x, rows))
-		require.NoError(t, l.Forward(y, x, rows), "as often as one likes")
-		require.NoError(t, l.Backward(dx, dy))
+		shared.Scaling().BeginBackward()
+		require.NoError(t, l.Forward(t.Context(), y, x, rows))
+		require.NoError(t, l.Forward(t.Context(), y, x, rows), "as often as one likes")
+		require.NoError(t, l.Backward(t.Context(), dx, dy))
 		forX, forW := recipes.InputGradient, recipes.WeightGradient
 		forX.A = atRandomUnder(forX.A, plainSeed(seed, pass, "layer input-gradient"))
 		forW.A = atRandomUnder(forW.A, plainSeed(seed, pass, "layer weight-gradient"))
-		require.Equal(t, product(t, recipes.Forward, x, l.Weight.Value, rows, out, in), y)
-		require.Equal(t, product(t, forX, dy, flip(l.Weight.Value, out), rows, in, out), dx)
-		require.Equal(t, product(t, forW, flip(dy, rows), flip(x, rows), out, in, rows), l.Weight.Grad)
+		require.Equal(t, quantizedProduct(t, recipes.Forward, x, l.Weight.Value, rows, out, in), y)
+		require.Equal(t, quantizedProduct(t, forX, dy, flip(l.Weight.Value, out), rows, in, out), dx)
+		require.Equal(t, quantizedProduct(t, forW, flip(dy, rows), flip(x, rows), out, in, rows), l.Weight.Grad)
 	}
 	requirePass(0)
 	requirePass(1)
-	l.SetPass(1 << 40)
+	shared.Scaling().SetPass(1 << 40)
 	requirePass(1 << 40)
 	requirePass(1<<40 + 1)
+	shared.Scaling().SetPass(1<<40 + 1) // as a model that was restored
+	requirePass(1<<40 + 1)
+
+	// A layer that is used twice in a pass has other random numbers the second time.
+	again := make([]float32, len(dx))
+	require.NoError(t, l.Forward(t.Context(), y, x, rows))
+	require.NoError(t, l.Backward(t.Context(), again, dy))
+	require.NotEqual(t, dx, again)
 	require.Equal(t, sixRecipes().WeightGradient, recipes.WeightGradient, "the caller's recipes stay as they are")
 }
 
 // usedSeeds returns the seeds of a model's last backward pass, by name.
 func usedSeeds(m *Llama) map[string]uint64 {
 	used := map[string]uint64{}
-	for _, l := range m.linears() {
-		p := l.dense.products.(*fp8Products)
-		used[p.layer+" input-gradient"] = p.inputGradientA.quantizer.Recipe.Policy.Seed
-		used[p.layer+" weight-gradient"] = p.weightGradientA.quantizer.Recipe.Policy.Seed
+	for _, b := range m.blocks {
+		for _, l := range b.linears() {
+			p := l.products.(*fp8Products)
+			used[p.layer+" input-gradient"] = p.inputGradientA.quantizer.Recipe.Policy.Seed
+			used[p.layer+" weight-gradient"] = p.weightGradientA.quantizer.Recipe.Policy.Seed
+		}
 	}
 	return used
 }
@@ -105,7 +117,7 @@ func TestNoSeedTwice(t *testing.T) {
 		}
 	}
 	require.Len(t, seen, 2*7*m.cfg.Layers*passes)
-	require.EqualValues(t, passes, m.ScalingState().Backwards)
+	require.EqualValues(t, passes, m.Shared().Scaling().State().Backwards)
 }
 
 // TestWhatIsNoPass: what leaves the number of the pass as it is, and what does not.
@@ -115,24 +127,24 @@ func TestWhatIsNoPass(t *testing.T) {
 	accumulate(t, m, 1)
 	accumulate(t, m, 1)
 	tokens := someTokens(1, 16, m.cfg.Vocab)
-	_, err = m.Loss(tokens, tokens, 1, 16)
+	_, err = m.Loss(t.Context(), tokens, tokens, 1, 16)
 	require.NoError(t, err)
-	_, err = m.Evaluate(tokens, tokens, 1, 16)
+	_, err = m.Evaluate(t.Context(), tokens, tokens, 1, 16)
 	require.NoError(t, err)
-	require.ErrorContains(t, m.Backward(), "without Loss")
-	require.EqualValues(t, 2, m.ScalingState().Backwards)
-	require.NoError(t, m.DropStep())
-	require.EqualValues(t, 2, m.ScalingState().Backwards, "numbers are not used again")
+	require.ErrorContains(t, m.Backward(t.Context()), "without Loss")
+	require.EqualValues(t, 2, m.Shared().Scaling().State().Backwards)
+	m.DropStep()
+	require.EqualValues(t, 2, m.Shared().Scaling().State().Backwards, "numbers are not used again")
 
 	plain := livelyModel(t, withFP8(small(), DefaultFP8()))
 	accumulate(t, plain, 1)
-	require.Zero(t, plain.ScalingState().Backwards, "nothing depends on it")
+	require.Zero(t, plain.Shared().Scaling().State().Backwards, "nothing depends on it")
 }
 
 func TestBackwardsAreMerged(t *testing.T) {
 	m, err := NewLlama(withFP8(small(), stochasticFP8(DefaultFP8(), 3)), 1)
 	require.NoError(t, err)
-	state := m.ScalingState()
+	state := m.Shared().Scaling().State()
 	var states []ScalingState
 	for _, n := range []uint64{3, 8, 5} {
 		state.Backwards = n
@@ -141,12 +153,12 @@ func TestBackwardsAreMerged(t *testing.T) {
 	merged, err := MergeScaling(states...)
 	require.NoError(t, err)
 	require.EqualValues(t, 8, merged.Backwards)
-	require.NoError(t, m.RestoreScaling(merged))
+	require.NoError(t, m.Shared().Scaling().Restore(merged))
 	accumulate(t, m, 1)
 	for name, got := range usedSeeds(m) {
 		require.Equal(t, plainSeed(3, 8, name), got, name)
 	}
-	require.EqualValues(t, 9, m.ScalingState().Backwards)
+	require.EqualValues(t, 9, m.Shared().Scaling().State().Backwards)
 }
 
 // TestStochasticGradientsAreUnbiased: products with the identity show the rounded
@@ -160,16 +172,16 @@ func TestStochasticGradientsAreUnbiased(t *testing.T) {
 	dy := randoms(3, n*n)
 	amax, _ := fp8.Amax(dy)
 	for name, c := range map[string]struct {
-		LinearOptions
+		Options
 		step float64 // from 1 to the next number; twice as much under an exact scale
 		zero float64 // from 0 to the next number, under a scale for amax 1, at most
 	}{
-		"E5M2": {LinearOptions{FP8: &hybrid}, 1.0 / 4, 0x1p-16 / 57344},
-		"E4M3": {LinearOptions{FP8: &e4m3}, 1.0 / 8, 0x1p-9 / 224},
-		"E2M1": {LinearOptions{Rounding: &e2m1}, 1.0 / 2, 0.5 / 3},
-		"BF16": {LinearOptions{Rounding: &bf16}, 1.0 / 128, 0},
+		"E5M2": {Options{FP8: &hybrid}, 1.0 / 4, 0x1p-16 / 57344},
+		"E4M3": {Options{FP8: &e4m3}, 1.0 / 8, 0x1p-9 / 224},
+		"E2M1": {Options{Rounding: &e2m1}, 1.0 / 2, 0.5 / 3},
+		"BF16": {Options{Rounding: &bf16}, 1.0 / 128, 0},
 	} {
-		nearest := meanGradients(t, c.LinearOptions, dy, n, 1)
+		nearest := meanGradients(t, c.Options, dy, n, 1)
 		if c.FP8 != nil {
 			f := stochasticFP8(*c.FP8, 5)
 			c.FP8 = &f
@@ -178,7 +190,7 @@ func TestStochasticGradientsAreUnbiased(t *testing.T) {
 			r.Stochastic, r.Seed = true, 5
 			c.Rounding = &r
 		}
-		random := meanGradients(t, c.LinearOptions, dy, n, passes)
+		random := meanGradients(t, c.Options, dy, n, passes)
 		for which := range random {
 			off := 0
 			for i, g := range dy {
@@ -197,7 +209,7 @@ func TestStochasticGradientsAreUnbiased(t *testing.T) {
 
 // meanGradients returns the mean of dx and of dW over passes of a layer whose weight
 // and input are the identity.
-func meanGradients(t *testing.T, o LinearOptions, dy []float32, n, passes int) (mean [2][]float64) {
+func meanGradients(t *testing.T, o Options, dy []float32, n, passes int) (mean [2][]float64) {
 	l, err := NewLinear("layer.weight", n, n, o)
 	require.NoError(t, err)
 	identity := make([]float32, n*n)
@@ -209,8 +221,8 @@ func meanGradients(t *testing.T, o LinearOptions, dy []float32, n, passes int) (
 	mean = [2][]float64{make([]float64, n*n), make([]float64, n*n)}
 	for range passes {
 		clear(l.Weight.Grad)
-		require.NoError(t, l.Forward(y, identity, n))
-		require.NoError(t, l.Backward(dx, dy))
+		require.NoError(t, l.Forward(t.Context(), y, identity, n))
+		require.NoError(t, l.Backward(t.Context(), dx, dy))
 		dw := flip(l.Weight.Grad, n) // dyᵀ, flipped back
 		for i := range dx {
 			mean[0][i] += float64(dx[i]) / float64(passes)
@@ -223,7 +235,7 @@ func meanGradients(t *testing.T, o LinearOptions, dy []float32, n, passes int) (
 // accumulate does a forward and a backward pass of scale times the loss.
 func accumulate(t *testing.T, m *Llama, scale float32) {
 	tokens := someTokens(1, 16, m.cfg.Vocab)
-	_, err := m.Loss(tokens, tokens, 1, 16)
+	_, err := m.Loss(t.Context(), tokens, tokens, 1, 16)
 	require.NoError(t, err)
-	require.NoError(t, m.BackwardScaled(scale))
+	require.NoError(t, m.BackwardScaled(t.Context(), scale))
 }

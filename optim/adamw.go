@@ -1,17 +1,20 @@
 package optim
 
 import (
-	"fmt"
+	"context"
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
 // AdamW is Adam with decoupled weight decay (Loshchilov & Hutter, arXiv
 // 1711.05101), computed in FP32; Moments says how it remembers. The zero value is
 // ready to use; the options must not change after the first step. It must not be
-// copied after that, nor used concurrently.
+// copied after that, nor used concurrently. Moments and what becomes of them depend on
+// the values, gradients and options alone: not on Workers, and not on the machine.
 type AdamW struct {
 	Beta1 float64 // decay of the first moment; 0: 0.9
 	Beta2 float64 // decay of the second moment; 0: 0.95
@@ -42,23 +45,34 @@ const largestNorm = 1e19
 // gradients. All steps must be given the same params. After the first it allocates
 // nothing.
 //
-// A norm that is not finite (but see [AdamW.StepOrSkip]), or above 1e19 unless it is clipped, is an error, and
-// so is an option or lr out of range; nothing is changed then.
-func (o *AdamW) Step(params []*nn.Param, lr float64) (norm float64, err error) {
+// It returns an error, and changes nothing, if the norm is not finite (but see
+// [AdamW.StepOrSkip]) or above 1e19 without being clipped, which is [ErrNonFinite]; if
+// an option or lr is out of range, [ErrOption]; if params are not those of the steps
+// before, [ErrParams]; or if ctx has ended. A step that has begun to move values is
+// not interrupted.
+func (o *AdamW) Step(ctx context.Context, params []*nn.Param, lr float64) (norm float64, err error) {
+	if norm, err = o.norm(ctx, params, lr); err != nil {
+		return norm, err
+	}
+	if !isFinite(norm) {
+		return norm, sentinel.Errorf(ErrNonFinite, "optim: the gradient norm is %v: it must be finite", norm)
+	}
+	return norm, o.step(params, lr, norm)
+}
+
+// norm returns the norm of gradients that can be stepped by, once it is finite.
+func (o *AdamW) norm(ctx context.Context, params []*nn.Param, lr float64) (float64, error) {
 	if err := o.check(params, lr); err != nil {
 		return 0, err
 	}
-	norm = gradientNorm(params)
-	if !finite(norm) {
-		return norm, fmt.Errorf("optim: the gradient norm is %v: it must be finite", norm)
-	}
-	return norm, o.step(params, lr, norm)
+	norm := gradientNorm(params)
+	return norm, meter.Err(ctx)
 }
 
 // step is Step with a norm that is finite.
 func (o *AdamW) step(params []*nn.Param, lr, norm float64) error {
 	if (o.Clip == 0 || o.Clip > largestNorm) && norm > largestNorm {
-		return fmt.Errorf("optim: the gradient norm is %v: above %v the second moment overflows FP32: set AdamW.Clip", norm, largestNorm)
+		return sentinel.Errorf(ErrNonFinite, "optim: the gradient norm is %v: above %v the second moment overflows FP32: set AdamW.Clip", norm, largestNorm)
 	}
 	if o.moments == nil {
 		o.start(params)
@@ -103,24 +117,35 @@ func (o *AdamW) check(params []*nn.Param, lr float64) error {
 		{"AdamW.Clip", o.Clip, 0, math.MaxFloat64},
 	} {
 		if !(option.value >= option.low && option.value <= option.high) {
-			return fmt.Errorf("optim: %s is %v: it must be from %v to %v", option.name, option.value, option.low, option.high)
+			return optionError("%s is %v: it must be from %v to %v", option.name, option.value, option.low, option.high)
 		}
 	}
 	if o.Eps != 0 && float32(o.Eps) == 0 {
-		return fmt.Errorf("optim: AdamW.Eps is %v: it must not be 0 in FP32", o.Eps)
+		return optionError("AdamW.Eps is %v: it must not be 0 in FP32", o.Eps)
+	}
+	if o.Workers < 0 {
+		return optionError("AdamW.Workers is %d: it must not be negative", o.Workers)
 	}
 	if err := o.Moments.check(); err != nil {
 		return err
+	}
+	for i, p := range params {
+		switch {
+		case p == nil:
+			return paramsError("parameter %d is nil", i)
+		case len(p.Grad) != len(p.Value) || p.Rows < 0 || p.Cols < 0 || p.Rows*p.Cols != len(p.Value):
+			return paramsError("%s, [%d, %d], has %d values and %d gradients", p.Name, p.Rows, p.Cols, len(p.Value), len(p.Grad))
+		}
 	}
 	if o.moments == nil {
 		return nil
 	}
 	if len(params) != len(o.moments) {
-		return fmt.Errorf("optim: AdamW.Step is given %d parameters: it had %d before", len(params), len(o.moments))
+		return paramsError("AdamW.Step is given %d parameters: it had %d before", len(params), len(o.moments))
 	}
 	for i, p := range params {
 		if n := o.moments[i][firstMoment].len(); len(p.Value) != n {
-			return fmt.Errorf("optim: AdamW.Step is given %s of %d elements: it had %d before", p.Name, len(p.Value), n)
+			return paramsError("AdamW.Step is given %s of %d elements: it had %d before", p.Name, len(p.Value), n)
 		}
 	}
 	return nil
@@ -135,7 +160,7 @@ func (o *AdamW) start(params []*nn.Param) {
 	o.power1, o.power2 = 1, 1
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // gradientNorm returns the root of the sum of the squares of all gradients, added
 // up in order.

@@ -26,12 +26,12 @@ func adamW(value float64, gradients []float64, lr, decay float64) float64 {
 
 func TestAdamWFollowsThePaper(t *testing.T) {
 	gradients := []float64{0.5, -0.25, 3, 0.125, 0, -1}
-	matrix, gain := nn.NewParam("matrix", 1, 1), ones("gain", 1)
+	matrix, gain := zeros("matrix", 1, 1), ones("gain", 1)
 	matrix.Value[0] = 2
 	optimizer := AdamW{WeightDecay: 0.1}
 	for _, g := range gradients {
 		matrix.Grad[0], gain.Grad[0] = float32(g), float32(-g)
-		norm, err := optimizer.Step([]*nn.Param{matrix, gain}, 0.01)
+		norm, err := optimizer.Step(t.Context(), []*nn.Param{matrix, gain}, 0.01)
 		require.NoError(t, err)
 		require.InDelta(t, math.Sqrt(2)*math.Abs(g), norm, 1e-12)
 	}
@@ -46,10 +46,10 @@ func TestAdamWFollowsThePaper(t *testing.T) {
 // minds the scale of a gradient.
 func TestClipScalesAllGradients(t *testing.T) {
 	step := func(clip, scale float32) float32 {
-		a, b := nn.NewParam("a", 1, 1), nn.NewParam("b", 1, 1)
+		a, b := zeros("a", 1, 1), zeros("b", 1, 1)
 		a.Grad[0], b.Grad[0] = 3*scale, 4*scale
 		optimizer := AdamW{Clip: float64(clip), Eps: 1}
-		norm, err := optimizer.Step([]*nn.Param{a, b}, 1)
+		norm, err := optimizer.Step(t.Context(), []*nn.Param{a, b}, 1)
 		require.NoError(t, err)
 		require.InDelta(t, 5*scale, norm, 1e-6)
 		require.Equal(t, 4*scale, b.Grad[0], "gradients are not changed")
@@ -60,26 +60,26 @@ func TestClipScalesAllGradients(t *testing.T) {
 }
 
 func TestAdamWRefuses(t *testing.T) {
-	p := nn.NewParam("p", 1, 2)
+	p := zeros("p", 1, 2)
 	params := []*nn.Param{p}
 	var optimizer AdamW
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 		p.Grad[1] = bad
-		_, err := optimizer.Step(params, 1)
+		_, err := optimizer.Step(t.Context(), params, 1)
 		require.ErrorContains(t, err, "must be finite")
 		require.Equal(t, []float32{0, 0}, p.Value)
 	}
 	p.Grad[1] = 1
-	_, err := optimizer.Step(params, math.NaN())
+	_, err := optimizer.Step(t.Context(), params, math.NaN())
 	require.ErrorContains(t, err, "learning rate is NaN")
-	_, err = (&AdamW{Beta2: 1}).Step(params, 1)
+	_, err = (&AdamW{Beta2: 1}).Step(t.Context(), params, 1)
 	require.ErrorContains(t, err, "AdamW.Beta2 is 1")
 
-	_, err = optimizer.Step(params, 1)
+	_, err = optimizer.Step(t.Context(), params, 1)
 	require.NoError(t, err)
-	_, err = optimizer.Step(nil, 1)
+	_, err = optimizer.Step(t.Context(), nil, 1)
 	require.ErrorContains(t, err, "0 parameters: it had 1")
-	_, err = optimizer.Step([]*nn.Param{nn.NewParam("q", 3, 1)}, 1)
+	_, err = optimizer.Step(t.Context(), []*nn.Param{zeros("q", 3, 1)}, 1)
 	require.ErrorContains(t, err, "q of 3 elements: it had 2")
 }
 
@@ -95,24 +95,33 @@ func TestSchedule(t *testing.T) {
 }
 
 func TestAdamWRefusesWhatFP32CannotHold(t *testing.T) {
-	p := nn.NewParam("w", 1, 2)
+	p := zeros("w", 1, 2)
 	p.Grad[0] = 1e20
 	o := AdamW{}
-	_, err := o.Step([]*nn.Param{p}, 0.1)
+	_, err := o.Step(t.Context(), []*nn.Param{p}, 0.1)
 	require.ErrorContains(t, err, "set AdamW.Clip")
 	require.Equal(t, []float32{0, 0}, p.Value)
 	o.Clip = 1
-	_, err = o.Step([]*nn.Param{p}, 0.1)
+	_, err = o.Step(t.Context(), []*nn.Param{p}, 0.1)
 	require.NoError(t, err)
 
 	tiny := AdamW{Eps: 1e-60}
-	_, err = tiny.Step([]*nn.Param{p}, 0.1)
+	_, err = tiny.Step(t.Context(), []*nn.Param{p}, 0.1)
 	require.ErrorContains(t, err, "AdamW.Eps is 1e-60")
+}
+
+// zeros is a matrix of zeros.
+func zeros(name string, rows, cols int) *nn.Param {
+	p, err := nn.NewParam(name, rows, cols)
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 // ones is a vector of ones, without weight decay.
 func ones(name string, n int) *nn.Param {
-	p := nn.NewParam(name, 1, n)
+	p := zeros(name, 1, n)
 	p.Decay = false
 	for i := range p.Value {
 		p.Value[i] = 1

@@ -13,12 +13,12 @@ func BenchmarkAdamW(b *testing.B) {
 	for _, format := range MomentFormats() {
 		for _, stochastic := range []bool{false, true} {
 			b.Run(fmt.Sprintf("moments=%v/stochastic=%v", format, stochastic), func(b *testing.B) {
-				p := nn.NewParam("p", 1, n)
+				p := zeros("p", 1, n)
 				copy(p.Grad, randoms(1, n))
 				o := AdamW{Moments: Moments{Format: format, Stochastic: stochastic}}
 				b.SetBytes(n)
 				for b.Loop() {
-					if _, err := o.Step([]*nn.Param{p}, 1e-3); err != nil {
+					if _, err := o.Step(b.Context(), []*nn.Param{p}, 1e-3); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -1,6 +1,7 @@
 package optim_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"math"
@@ -34,14 +35,14 @@ func ExampleAdamW_StepOrSkip() {
 	model.Param("model.layers.1.mlp.down_proj.weight").Value[3] = float32(math.NaN())
 
 	tokens, targets := []int32("to be or"), []int32("o be or ")
-	if _, err := model.Loss(tokens, targets, 1, len(tokens)); err != nil {
+	if _, err := model.Loss(context.Background(), tokens, targets, 1, len(tokens)); err != nil {
 		log.Fatal(err)
 	}
-	if err := model.Backward(); err != nil {
+	if err := model.Backward(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 	optimizer := optim.AdamW{Clip: 1}
-	_, skip, err := optimizer.StepOrSkip(model.Params(), 1e-3, recorder)
+	_, skip, err := optimizer.StepOrSkip(context.Background(), model.Params(), 1e-3, recorder)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package optim
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -21,8 +20,8 @@ type moment interface {
 	len() int   // elements
 	bytes() int // of memory, scales included
 
-	// arrays are the tensors that a checkpoint keeps it in.
-	arrays(name string, shape []int, w which) []arrays.Array
+	// tensors are what is saved of it.
+	tensors(name string, shape []int, w which) []Tensor
 }
 
 // fp32Moment is updated in place.

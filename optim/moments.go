@@ -1,9 +1,8 @@
 package optim
 
 import (
-	"fmt"
-
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/random"
 )
 
@@ -53,7 +52,9 @@ const (
 	MomentsFP8Expanded
 )
 
-var momentFormats = [...]string{"fp32", "bf16", "fp8", "fp8-expanded"}
+var momentFormats = enum.Enum[MomentFormat]{
+	Type: "MomentFormat", What: "moment format", Names: []string{"fp32", "bf16", "fp8", "fp8-expanded"}, Err: ErrOption,
+}
 
 // MomentFormats returns all formats.
 func MomentFormats() []MomentFormat {
@@ -61,31 +62,16 @@ func MomentFormats() []MomentFormat {
 }
 
 // String returns the name that [ParseMomentFormat] reads, such as "fp8-expanded".
-func (f MomentFormat) String() string {
-	if int(f) < len(momentFormats) {
-		return momentFormats[f]
-	}
-	return fmt.Sprintf("MomentFormat(%d)", uint8(f))
-}
+func (f MomentFormat) String() string { return momentFormats.String(f) }
 
-// ParseMomentFormat returns the format of the given name.
-func ParseMomentFormat(name string) (MomentFormat, error) {
-	for i, known := range momentFormats {
-		if name == known {
-			return MomentFormat(i), nil
-		}
-	}
-	return 0, fmt.Errorf("optim: unknown moment format %q: want one of %q", name, momentFormats)
-}
+// ParseMomentFormat returns the format of the given name, in any case.
+func ParseMomentFormat(name string) (MomentFormat, error) { return momentFormats.Parse(name) }
 
 // MarshalText implements [encoding.TextMarshaler].
-func (f MomentFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+func (f MomentFormat) MarshalText() ([]byte, error) { return momentFormats.MarshalText(f) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (f *MomentFormat) UnmarshalText(text []byte) (err error) {
-	*f, err = ParseMomentFormat(string(text))
-	return err
-}
+func (f *MomentFormat) UnmarshalText(text []byte) error { return momentFormats.UnmarshalText(f, text) }
 
 const (
 	defaultMomentBlock = 128
@@ -101,11 +87,11 @@ func (m Moments) block() int {
 
 // check returns an error that names what is out of range.
 func (m Moments) check() error {
-	switch {
-	case int(m.Format) >= len(momentFormats):
-		return fmt.Errorf("optim: AdamW.Moments.Format is %v: want one of %q", m.Format, momentFormats)
-	case m.Block < 0 || m.Block > largestMomentBlock:
-		return fmt.Errorf("optim: AdamW.Moments.Block is %d: it must be from 1 to %d, or 0 for %d", m.Block, largestMomentBlock, defaultMomentBlock)
+	if err := momentFormats.Check(m.Format); err != nil {
+		return optionError("AdamW.Moments.Format: %w", err)
+	}
+	if m.Block < 0 || m.Block > largestMomentBlock {
+		return optionError("AdamW.Moments.Block is %d: it must be from 1 to %d, or 0 for %d", m.Block, largestMomentBlock, defaultMomentBlock)
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 // (Loshchilov & Hutter, arXiv 1608.03983, without restarts). Without Steps beyond
 // Warmup it stays at Peak.
 type Schedule struct {
-	Peak   float64
-	Final  float64 // fraction of Peak
-	Warmup int
-	Steps  int
+	Peak   float64 `json:"peak"`
+	Final  float64 `json:"final"` // fraction of Peak
+	Warmup int     `json:"warmup"`
+	Steps  int     `json:"steps"`
 }
 
 // At returns the learning rate of a step, counted from 0. The first one is

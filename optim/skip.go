@@ -1,7 +1,7 @@
 package optim
 
 import (
-	"math"
+	"context"
 
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -26,13 +26,12 @@ type Skip struct {
 // told of the gradient, and asked for what was first. A recorder remembers only the
 // first value of its life, so that a new one is needed to explain a second skip; see
 // package telemetry on how to keep one total of several. After a skip call
-// [Llama.DropStep] instead of [Llama.EndStep].
-func (o *AdamW) StepOrSkip(params []*nn.Param, lr float64, r *telemetry.Recorder) (norm float64, skip *Skip, err error) {
-	if err := o.check(params, lr); err != nil {
-		return 0, nil, err
+// [nn.Scaling.DropStep] instead of [nn.Scaling.EndStep].
+func (o *AdamW) StepOrSkip(ctx context.Context, params []*nn.Param, lr float64, r *telemetry.Recorder) (norm float64, skip *Skip, err error) {
+	if norm, err = o.norm(ctx, params, lr); err != nil {
+		return norm, nil, err
 	}
-	norm = gradientNorm(params)
-	if finite(norm) {
+	if isFinite(norm) {
 		return norm, nil, o.step(params, lr, norm)
 	}
 	o.skipped++
@@ -52,7 +51,7 @@ func (o *AdamW) Skipped() int64 { return o.skipped }
 func firstNonFinite(params []*nn.Param) telemetry.NonFinite {
 	for _, p := range params {
 		for i, g := range p.Grad {
-			if v := float64(g); math.IsNaN(v) || math.IsInf(v, 0) {
+			if v := float64(g); !isFinite(v) {
 				return telemetry.NonFinite{Tensor: p.Name, Op: "gradient", Index: i, Value: v}
 			}
 		}

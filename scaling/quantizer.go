@@ -20,6 +20,11 @@ import (
 type Quantizer struct {
 	Recipe  Recipe
 	History *History // of this tensor; required by a delayed recipe, otherwise unused
+
+	// Frozen uses the scales of the History and leaves it as it is, as an evaluation
+	// between training steps does. One whose grid is not known yet has scales of 1.
+	Frozen bool
+
 	tensor.Options
 }
 
@@ -56,7 +61,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 	if err := v.CheckShape(); err != nil {
 		return err
 	}
-	if q.Recipe.Profile.Delayed() && len(src) == v.Len() {
+	if q.Recipe.Profile.Delayed() && len(src) == v.Len() && !q.unknown() {
 		if err := q.History.setTensor(&v); err != nil {
 			return err
 		}
@@ -86,11 +91,19 @@ func Scale[T fp8.Float](r Recipe, amax float32, nan bool) (fp8.Scale, error) {
 	return q.scaleFunc(largest[T]())(0, amax, nan), nil
 }
 
+// unknown reports whether q must not tell its history which blocks it is of.
+func (q *Quantizer) unknown() bool { return q.Frozen && len(q.History.blocks) == 0 }
+
 func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
 	tr := q.Recipe.Profile.traits()
 	if tr.delayed {
+		if q.unknown() {
+			return func(int, float32, bool) fp8.Scale { return multiplyBy(1) }
+		}
 		return func(block int, amax float32, _ bool) fp8.Scale {
-			q.History.Observe(block, amax)
+			if !q.Frozen {
+				q.History.Observe(block, amax)
+			}
 			return q.History.Scale(block)
 		}
 	}

@@ -59,6 +59,22 @@ type Smoother struct {
 // records its amax for later steps. It panics if u is not of whole rows or the
 // Smoothing does not pass its Check.
 func (s *Smoother) Scales(u []float32, channels int) Scales {
+	scales, amax := s.choose(u, channels)
+	if s.Smoothing.Delay > 0 {
+		s.current = largest(s.current, amax)
+	}
+	return scales
+}
+
+// Peek returns what [Smoother.Scales] would, and records nothing, as an evaluation does
+// between training steps.
+func (s *Smoother) Peek(u []float32, channels int) Scales {
+	scales, _ := s.choose(u, channels)
+	return scales
+}
+
+// choose returns the scales for u, and its amax.
+func (s *Smoother) choose(u []float32, channels int) (Scales, []float32) {
 	if s.Smoothing.Check() != nil {
 		panic(unknownSmoothing)
 	}
@@ -73,10 +89,7 @@ func (s *Smoother) Scales(u []float32, channels int) Scales {
 		}
 		scales.Values[i] = s.Smoothing.Scale(a)
 	}
-	if s.Smoothing.Delay > 0 {
-		s.current = largest(s.current, amax)
-	}
-	return scales
+	return scales, amax
 }
 
 // amax returns the largest magnitude of each channel or row; a NaN stays one.

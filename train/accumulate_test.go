@@ -27,9 +27,9 @@ func whole(shards []Shard) (tokens, targets []int32) {
 
 func accumulate(t *testing.T, m *nn.Llama, shards []Shard, scale float32) {
 	for _, s := range shards {
-		_, err := m.Loss(s.Tokens, s.Targets, 1, 16)
+		_, err := m.Loss(t.Context(), s.Tokens, s.Targets, 1, 16)
 		require.NoError(t, err)
-		require.NoError(t, m.BackwardScaled(scale))
+		require.NoError(t, m.BackwardScaled(t.Context(), scale))
 	}
 }
 
@@ -38,20 +38,20 @@ func accumulate(t *testing.T, m *nn.Llama, shards []Shard, scale float32) {
 func TestAccumulatedAmax(t *testing.T) {
 	shards := shardsOf(t, 4, 2)
 	big := warm(t, "fp8 delayed")
-	before := big.ScalingState()
+	before := big.Shared().Scaling().State()
 	tokens, targets := whole(shards)
-	_, err := big.Loss(tokens, targets, 4, 16)
+	_, err := big.Loss(t.Context(), tokens, targets, 4, 16)
 	require.NoError(t, err)
-	require.NoError(t, big.Backward())
+	require.NoError(t, big.Backward(t.Context()))
 
 	micro := warm(t, "fp8 delayed")
-	require.Equal(t, before, micro.ScalingState())
+	require.Equal(t, before, micro.Shared().Scaling().State())
 	accumulate(t, micro, shards, 0.25)
-	require.Equal(t, big.ScalingState(), micro.ScalingState(), "while the step lasts")
+	require.Equal(t, big.Shared().Scaling().State(), micro.Shared().Scaling().State(), "while the step lasts")
 	big.EndStep()
 	micro.EndStep()
-	after := micro.ScalingState()
-	require.Equal(t, big.ScalingState(), after)
+	after := micro.Shared().Scaling().State()
+	require.Equal(t, big.Shared().Scaling().State(), after)
 	for name, h := range after.Histories.Histories {
 		old, h := before.Histories.Histories[name].Blocks[0], h.Blocks[0]
 		require.Equal(t, old.Past[:len(old.Past)-1], h.Past[1:], "%s: one step more", name)
@@ -75,7 +75,7 @@ func TestAmaxIsTheLargestOfAllMicroBatches(t *testing.T) {
 	for i := range shards {
 		m := warm(t, "smooth delayed")
 		accumulate(t, m, shards[i:i+1], 1)
-		alone = append(alone, m.ScalingState())
+		alone = append(alone, m.Shared().Scaling().State())
 	}
 	for _, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1, 2, 0}} {
 		m := warm(t, "smooth delayed")
@@ -84,7 +84,7 @@ func TestAmaxIsTheLargestOfAllMicroBatches(t *testing.T) {
 		}
 		merged, err := nn.MergeScaling(alone...)
 		require.NoError(t, err)
-		require.Equal(t, merged, m.ScalingState())
+		require.Equal(t, merged, m.Shared().Scaling().State())
 	}
 }
 
@@ -99,14 +99,14 @@ func TestRecomputationRecordsOnce(t *testing.T) {
 
 	got := warm(t, "smooth delayed")
 	for _, s := range shards {
-		_, err := got.Loss(s.Tokens, s.Targets, 1, 16)
+		_, err := got.Loss(t.Context(), s.Tokens, s.Targets, 1, 16)
 		require.NoError(t, err)
-		_, err = got.Evaluate(s.Targets, s.Tokens, 1, 16)
+		_, err = got.Evaluate(t.Context(), s.Targets, s.Tokens, 1, 16)
 		require.NoError(t, err)
 		accumulate(t, got, []Shard{s}, 1)
 	}
 	got.EndStep()
-	require.Equal(t, want.ScalingState(), got.ScalingState())
+	require.Equal(t, want.Shared().Scaling().State(), got.Shared().Scaling().State())
 	for i, p := range want.Params() {
 		require.Equal(t, p.Grad, got.Params()[i].Grad, p.Name)
 	}
@@ -115,9 +115,9 @@ func TestRecomputationRecordsOnce(t *testing.T) {
 // TestDropStep forgets a step, and its end changes nothing.
 func TestDropStep(t *testing.T) {
 	m := warm(t, "smooth delayed")
-	before := m.ScalingState()
+	before := m.Shared().Scaling().State()
 	accumulate(t, m, shardsOf(t, 2, 2), 1)
-	require.NotEqual(t, before, m.ScalingState())
-	require.NoError(t, m.DropStep())
-	require.Equal(t, before, m.ScalingState())
+	require.NotEqual(t, before, m.Shared().Scaling().State())
+	m.DropStep()
+	require.Equal(t, before, m.Shared().Scaling().State())
 }

@@ -18,13 +18,13 @@ func BenchmarkStep(b *testing.B) {
 	optimizer := optim.AdamW{Clip: 1}
 	for b.Loop() {
 		m.ZeroGrad()
-		if _, err := m.Loss(tokens, targets, batch, seq); err != nil {
+		if _, err := m.Loss(b.Context(), tokens, targets, batch, seq); err != nil {
 			b.Fatal(err)
 		}
-		if err := m.Backward(); err != nil {
+		if err := m.Backward(b.Context()); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := optimizer.Step(m.Params(), 1e-3); err != nil {
+		if _, err := optimizer.Step(b.Context(), m.Params(), 1e-3); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -63,13 +63,13 @@ func BenchmarkProducts(b *testing.B) {
 			optimizer := optim.AdamW{Clip: 1}
 			for b.Loop() {
 				m.ZeroGrad()
-				if _, err := m.Loss(tokens, targets, batch, seq); err != nil {
+				if _, err := m.Loss(b.Context(), tokens, targets, batch, seq); err != nil {
 					b.Fatal(err)
 				}
-				if err := m.Backward(); err != nil {
+				if err := m.Backward(b.Context()); err != nil {
 					b.Fatal(err)
 				}
-				if _, err := optimizer.Step(m.Params(), 1e-3); err != nil {
+				if _, err := optimizer.Step(b.Context(), m.Params(), 1e-3); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,21 +1,23 @@
 package train
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Progress is how far a run is, beyond what its model and optimizer know. What the
-// next step sees follows from it: [Corpus.Batch] and [optim.Schedule.At] depend on a seed
-// and the number of the step alone.
+// next step sees follows from it: [Corpus.Batch] and [optim.Schedule.At] depend on a
+// seed and the number of the step alone.
 type Progress struct {
 	Step     int            `json:"step"` // steps done, and the number of the next one
 	Seed     uint64         `json:"seed"` // of the data, as given to [NewCorpus]
@@ -29,25 +31,24 @@ type Progress struct {
 }
 
 // CheckpointVersion is the version that this package writes and reads.
-const CheckpointVersion = 1
+const CheckpointVersion = 2
 
-// SaveCheckpoint writes all that a run needs to go on, to the bit, to one
-// safetensors file: parameters, under the names of a Llama checkpoint, moments in
-// their own format, the optimizer's steps and options, the scaling state of delayed
-// recipes and of Smooth-SwiGLU, the configuration and progress, and a CRC-32C of
-// each tensor. Call it between steps: gradients are not saved.
+// SaveCheckpoint writes all that a run needs to go on, to the bit, to one safetensors
+// file: parameters under their names, moments in their own format, the optimizer's
+// steps and options, the scaling state, the description of the model and progress, and
+// a CRC-32C of each tensor. Call it between steps: gradients are not saved.
 //
 // The file is written under another name and then renamed, so that a crash at any
 // moment leaves the old file or the new one, whole; a file beside it whose name
 // begins with .safetensors- is then left over. Nothing replaces the old one
-// either if a value is not finite or the optimizer belongs to another model; the
-// error names the tensor, the index and the value.
-func SaveCheckpoint(path string, m *nn.Llama, o *optim.AdamW, progress Progress) error {
-	all, metadata, err := checkpointOf(m, o, progress)
+// either if ctx ends, if a value is not finite or if the optimizer belongs to another
+// model; the error names the tensor, the index and the value.
+func SaveCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW, progress Progress) error {
+	all, metadata, err := checkpointOf(ctx, m, o, progress)
 	if err != nil {
 		return fmt.Errorf("train: checkpoint: %w", err)
 	}
-	if err := arrays.Write(path, all, metadata); err != nil {
+	if err := arrays.Write(ctx, path, all, metadata); err != nil {
 		return fmt.Errorf("train: checkpoint: %w", err)
 	}
 	return nil
@@ -55,19 +56,19 @@ func SaveCheckpoint(path string, m *nn.Llama, o *optim.AdamW, progress Progress)
 
 // LoadCheckpoint makes m and o what they were when the checkpoint at path was
 // saved, and returns the progress. It is [OpenCheckpoint] and [Checkpoint.Restore].
-func LoadCheckpoint(path string, m *nn.Llama, o *optim.AdamW) (Progress, error) {
+func LoadCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW) (Progress, error) {
 	c, err := OpenCheckpoint(path)
 	if err != nil {
 		return Progress{}, err
 	}
 	defer c.Close()
-	return c.Progress, c.Restore(m, o)
+	return c.Progress, c.Restore(ctx, m, o)
 }
 
 // Checkpoint is an open checkpoint: what describes it has been read, its tensors
 // have not.
 type Checkpoint struct {
-	Config   nn.Config // without Workers
+	Model    nn.Description // its Config is a [json.RawMessage]
 	Progress Progress
 
 	file  *safetensors.File
@@ -83,20 +84,19 @@ func OpenCheckpoint(path string) (*Checkpoint, error) {
 	}
 	c, err := newCheckpoint(f)
 	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("train: checkpoint %s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("train: checkpoint %s: %w", path, err), f.Close())
 	}
 	return c, nil
 }
 
 // ReadCheckpoint is [OpenCheckpoint] for the first size bytes of r, from which it
 // reads for as long as the Checkpoint is used. It is an error if they are no
-// safetensors file, no checkpoint, one of another version, or if what describes it
-// is damaged.
+// safetensors file, no checkpoint, or if what describes it is damaged, which is
+// [ErrCheckpoint], or if it is of another version, which is [ErrVersion].
 func ReadCheckpoint(r io.ReaderAt, size int64) (*Checkpoint, error) {
 	f, err := safetensors.NewReader(r, size)
 	if err != nil {
-		return nil, fmt.Errorf("train: checkpoint: %w", err)
+		return nil, damaged("train: checkpoint: %w", err)
 	}
 	c, err := newCheckpoint(f)
 	if err != nil {
@@ -110,74 +110,144 @@ func newCheckpoint(f *safetensors.File) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Checkpoint{Config: state.Config, Progress: state.Progress, file: f, state: state}, nil
+	return &Checkpoint{Model: state.Model.description(), Progress: state.Progress, file: f, state: state}, nil
 }
 
 // Close closes the file that [OpenCheckpoint] opened.
 func (c *Checkpoint) Close() error { return c.file.Close() }
 
-// Restore makes m and o what they were. They must have the configuration and the
-// options of those that were saved, but for Workers; whether they have run before
-// does not matter. Gradients stay as they are.
+// CheckShapes returns an error unless the checkpoint has a parameter of each name and
+// size, and no other. To be called before a model of sizes that the checkpoint itself
+// names is made, so that a damaged or forged file cannot ask for more memory than it
+// has. The error is [ErrCheckpoint].
+func (c *Checkpoint) CheckShapes(shapes iter.Seq[nn.Shape]) error {
+	known := map[string]bool{}
+	for s := range shapes {
+		info, ok := c.file.Info(s.Name)
+		if !ok {
+			return damaged("train: checkpoint: there is no tensor %q, which the model that it describes has", s.Name)
+		}
+		vector := s.Rows == 1 && slices.Equal(info.Shape, []int{s.Cols})
+		if info.DType != safetensors.F32 || !vector && !slices.Equal(info.Shape, []int{s.Rows, s.Cols}) {
+			return damaged("train: checkpoint: tensor %q is %s %v: the model that it describes has F32 [%d %d]", s.Name, info.DType, info.Shape, s.Rows, s.Cols)
+		}
+		known[s.Name] = true
+	}
+	for _, info := range c.file.Tensors() {
+		if !known[info.Name] && !isMoment(info.Name) {
+			return damaged("train: checkpoint: tensor %q: the model that it describes has none of that name", info.Name)
+		}
+	}
+	return nil
+}
+
+// NewLlama makes a model of the configuration that the checkpoint describes, once it
+// was found to have the tensors of one. Its parameters are not those of the checkpoint
+// until [Checkpoint.Restore].
+func (c *Checkpoint) NewLlama(workers int) (*nn.Llama, error) {
+	cfg, err := nn.ParseConfig(c.Model)
+	if err != nil {
+		return nil, fmt.Errorf("train: checkpoint: %w", err)
+	}
+	if err := c.CheckShapes(cfg.Shapes()); err != nil {
+		return nil, err
+	}
+	cfg.Workers = workers
+	return nn.NewLlama(cfg, 0)
+}
+
+// Restore makes m and o what they were. They must have the description and the
+// options of those that were saved; whether they have run before does not matter.
+// Gradients stay as they are.
 //
 // It returns an error, and changes nothing, if they have not, which names the
-// field and both values; if a tensor is missing, unknown, of another type or shape,
-// or not what its checksum says; if a value is not finite, a scale not above 0 or a
-// second moment negative, which names the tensor, the index and the value; or if
-// reading fails.
-func (c *Checkpoint) Restore(m *nn.Llama, o *optim.AdamW) error {
-	if err := c.restore(m, o); err != nil {
+// field and both values ([ErrMismatch]); if a tensor is missing, unknown, of another
+// type or shape ([ErrMismatch]), or not what its checksum says; if a value is not
+// finite, a scale not above 0 or a second moment negative, which names the tensor, the
+// index and the value ([ErrCheckpoint]); if reading fails or ctx ends.
+func (c *Checkpoint) Restore(ctx context.Context, m Model, o *optim.AdamW) error {
+	if err := c.restore(ctx, m, o); err != nil {
 		return fmt.Errorf("train: checkpoint: %w", err)
 	}
 	return nil
 }
 
-func (c *Checkpoint) restore(m *nn.Llama, o *optim.AdamW) error {
-	if err := c.state.checkAgainst(m, o); err != nil {
+func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW) error {
+	params := m.Params()
+	if err := checkParams(params); err != nil {
 		return err
 	}
-	values := make([][]float32, len(m.Params()))
-	for i, p := range m.Params() {
-		values[i] = make([]float32, len(p.Value))
+	if err := c.state.Model.compare(m.Describe()); err != nil {
+		return err
 	}
-	var fresh *optim.AdamW
-	if c.state.Optimizer.Steps > 0 {
-		fresh = o.Fresh(m.Params())
+	if err := m.Shared().Scaling().Check(c.state.Scaling); err != nil {
+		return mismatch("%w", err)
 	}
-	all := arraysOf(m.Params(), values, fresh)
+	values := make([][]float32, len(params))
+	err := o.Restore(c.state.Optimizer, params, func(moments []optim.Tensor) error {
+		all := momentArrays(moments)
+		for i, p := range params {
+			values[i] = make([]float32, len(p.Value))
+			all = append(all, paramArray(p, values[i]))
+		}
+		return c.read(ctx, all)
+	})
+	switch {
+	case errors.Is(err, optim.ErrState):
+		return mismatch("%w", err)
+	case err != nil:
+		return err
+	}
+	for i, p := range params {
+		copy(p.Value, values[i])
+	}
+	return m.Shared().Scaling().Restore(c.state.Scaling)
+}
+
+// read fills arrays, which must be all that the checkpoint has.
+func (c *Checkpoint) read(ctx context.Context, all []arrays.Array) error {
 	if err := checkNames(c.file, all); err != nil {
 		return err
 	}
 	for _, a := range all {
-		if err := a.Read(c.file, c.state.Checksums[a.Name]); err != nil {
+		if err := meter.Err(ctx); err != nil {
 			return err
 		}
+		if err := a.Fits(c.file); err != nil {
+			return mismatch("%w", err)
+		}
+		switch err := a.Read(ctx, c.file, c.state.Checksums[a.Name]); {
+		case ctx.Err() != nil:
+			return meter.Err(ctx)
+		case err != nil:
+			return damaged("%w", err)
+		}
 	}
-	if err := m.RestoreScaling(c.state.Scaling); err != nil {
-		return err
-	}
-	for i, p := range m.Params() {
-		copy(p.Value, values[i])
-	}
-	o.Restore(c.state.Optimizer, fresh)
 	return nil
 }
 
 // checkpointOf returns what a checkpoint consists of.
-func checkpointOf(m *nn.Llama, o *optim.AdamW, progress Progress) ([]arrays.Array, map[string]string, error) {
+func checkpointOf(ctx context.Context, m Model, o *optim.AdamW, progress Progress) ([]arrays.Array, map[string]string, error) {
 	if progress.Step < 0 {
-		return nil, nil, fmt.Errorf("Progress.Step is %d: it must not be negative", progress.Step)
+		return nil, nil, inputError("Progress.Step is %d: it must not be negative", progress.Step)
 	}
-	if err := o.Check(m.Params()); err != nil {
+	params := m.Params()
+	if err := checkParams(params); err != nil {
 		return nil, nil, err
 	}
-	values := make([][]float32, len(m.Params()))
-	for i, p := range m.Params() {
-		values[i] = p.Value
+	moments, err := o.Tensors(params)
+	if err != nil {
+		return nil, nil, err
 	}
-	all := arraysOf(m.Params(), values, o)
-	state := stateOf(m, o, progress)
+	state, err := stateOf(m, o, progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := arraysOf(params, moments)
 	for _, a := range all {
+		if err := meter.Err(ctx); err != nil {
+			return nil, nil, err
+		}
 		if err := a.Check(); err != nil {
 			return nil, nil, err
 		}
@@ -187,23 +257,6 @@ func checkpointOf(m *nn.Llama, o *optim.AdamW, progress Progress) ([]arrays.Arra
 	return all, metadata, err
 }
 
-// arraysOf returns the tensors of a checkpoint, those with the largest elements
-// first, as alignment asks for.
-func arraysOf(params []*nn.Param, values [][]float32, o *optim.AdamW) (all []arrays.Array) {
-	for i, p := range params {
-		shape := []int{p.Rows, p.Cols}
-		if !p.Decay {
-			shape = []int{p.Cols}
-		}
-		all = append(all, arrays.New(p.Name, safetensors.F32, shape, arrays.Floats(values[i]), arrays.Finite))
-		if o != nil {
-			all = append(all, o.MomentArrays(i, p.Name, shape)...)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b arrays.Array) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
-	return all
-}
-
 // checkNames returns an error that names the first tensor that is missing or
 // superfluous.
 func checkNames(f *safetensors.File, all []arrays.Array) error {
@@ -211,15 +264,13 @@ func checkNames(f *safetensors.File, all []arrays.Array) error {
 	for _, a := range all {
 		known[a.Name] = true
 		if _, ok := f.Info(a.Name); !ok {
-			return fmt.Errorf("there is no tensor %q, which the model has", a.Name)
+			return mismatch("there is no tensor %q, which the model has", a.Name)
 		}
 	}
 	for _, info := range f.Tensors() {
 		if !known[info.Name] {
-			return fmt.Errorf("tensor %q: the model has none of that name", info.Name)
+			return mismatch("tensor %q: the model has none of that name", info.Name)
 		}
 	}
 	return nil
 }
-
-var errNoCheckpoint = errors.New("it is no checkpoint of a run: its metadata lacks " + checkpointKey)

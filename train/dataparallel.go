@@ -1,8 +1,10 @@
 package train
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
 )
@@ -14,20 +16,31 @@ import (
 // which of them did what. Not safe for concurrent use.
 //
 // Memory: activations and gradients for each replica, and gradients for each shard.
-type DataParallel struct {
+type DataParallel[M Model] struct {
 	Reducer Reducer
 
-	replicas []*nn.Llama // the first is the model itself
+	replicas []M // the first is the model itself
 	queue    parallel.Queue
-
-	batch, seq int
-	firstPass  uint64 // number of shard 0's backward pass
-	shards     []Shard
-	results    []shardResult
+	results  []shardResult
 }
+
+// Gradients computes the loss of a shard and adds its gradients to those of a model:
+// a forward and a backward pass.
+type Gradients[M Model] func(ctx context.Context, m M, shard int) (loss float32, err error)
 
 // Shard is a part of a batch, as [Corpus.Batch] returns a whole one.
 type Shard struct{ Tokens, Targets []int32 }
+
+// LlamaGradients are those of a Llama's loss on shards, each [batch, seq].
+func LlamaGradients(shards []Shard, batch, seq int) Gradients[*nn.Llama] {
+	return func(ctx context.Context, m *nn.Llama, i int) (float32, error) {
+		loss, err := m.Loss(ctx, shards[i].Tokens, shards[i].Targets, batch, seq)
+		if err != nil {
+			return 0, err
+		}
+		return loss, m.Backward(ctx)
+	}
+}
 
 // shardResult is what became of a shard.
 type shardResult struct {
@@ -36,16 +49,28 @@ type shardResult struct {
 	err   error
 }
 
-// NewDataParallel returns replicas of m, itself included. It is an error if there
-// is not at least one.
-func NewDataParallel(m *nn.Llama, replicas int) (*DataParallel, error) {
+// NewDataParallel returns a number of replicas of a model, itself included. The others
+// are made by replica, which is called one time less, and must have the parameters
+// and the scales of the model; their own values are given up for the model's. It is an
+// error if there is not at least one ([ErrInput]), if a replica is another model
+// ([ErrMismatch]), or what replica returns.
+func NewDataParallel[M Model](model M, replicas int, replica func() (M, error)) (*DataParallel[M], error) {
 	if replicas < 1 {
-		return nil, fmt.Errorf("train: %d replicas: there must be at least 1", replicas)
+		return nil, inputError("%d replicas: there must be at least 1", replicas)
 	}
-	d := &DataParallel{replicas: []*nn.Llama{m}}
+	if replicas > 1 && replica == nil {
+		return nil, inputError("%d replicas without a function that makes them", replicas)
+	}
+	if err := checkParams(model.Params()); err != nil {
+		return nil, err
+	}
+	d := &DataParallel[M]{replicas: []M{model}}
 	for range replicas - 1 {
-		r, err := nn.NewLlama(m.Config(), 0)
+		r, err := replica()
 		if err != nil {
+			return nil, err
+		}
+		if err := sameModel(model, r); err != nil {
 			return nil, err
 		}
 		d.replicas = append(d.replicas, r)
@@ -53,123 +78,165 @@ func NewDataParallel(m *nn.Llama, replicas int) (*DataParallel, error) {
 	return d, nil
 }
 
-// Gradients replaces the gradients of the model by the mean of those of shards, each
-// [batch, seq], and returns the mean loss and what the reduction did to each
-// parameter, in the order of [nn.Llama.Params]. Amax that delayed scales recorded is
-// merged into the model's scaling state by [nn.MergeScaling], so that one
-// [nn.Llama.EndStep] of the model follows, as always. For stochastic rounding the backward
-// pass of a shard has the number that it would have if the model did all shards in turn.
-// Replicas report to whom the model reports. The first error of [nn.Llama.Loss] or
-// [nn.Llama.Backward] by shard is returned; the gradients are then unspecified, and
-// [nn.Llama.DropStep] is due.
-func (d *DataParallel) Gradients(shards []Shard, batch, seq int) (loss float32, reductions []Reduction, err error) {
-	if len(shards) == 0 {
-		return 0, nil, fmt.Errorf("train: there are no shards")
+// sameModel returns an error unless a replica can share the parameters of a model.
+func sameModel(model, replica Model) error {
+	params, others := model.Params(), replica.Params()
+	if len(params) != len(others) {
+		return mismatch("train: a replica has %d parameters and the model %d", len(others), len(params))
+	}
+	for i, p := range params {
+		q := others[i]
+		if q == nil || q.Name != p.Name || q.Rows != p.Rows || q.Cols != p.Cols || len(q.Grad) != len(p.Grad) {
+			return mismatch("train: parameter %d of a replica is not %q, [%d, %d], as the model's is", i, p.Name, p.Rows, p.Cols)
+		}
+		if p == q {
+			return mismatch("train: a replica has the model's own parameter %q: it needs gradients of its own", p.Name)
+		}
+	}
+	return nil
+}
+
+// Gradients replaces the gradients of the model by the mean of those of n shards, and
+// returns the mean loss and what the reduction did to each parameter, in the order of
+// Params. Each shard counts the same. do is called by several goroutines, each with a
+// replica of its own whose gradients are zero.
+//
+// Replicas begin with the scaling state of the model, and exchange what they recorded
+// in this step, a [nn.StepAmax]; the model then has all of it, so that one
+// [nn.Scaling.EndStep] of the model follows, as always. The backward pass of a shard
+// has the number that it would have if the model did all shards in turn. Replicas
+// report to whom the model reports; a Tap is left alone.
+//
+// The first error of a shard is returned; the gradients are then unspecified, and
+// [nn.Scaling.DropStep] is due.
+func (d *DataParallel[M]) Gradients(ctx context.Context, n int, do Gradients[M]) (loss float32, reductions []Reduction, err error) {
+	if n < 1 || do == nil {
+		return 0, nil, inputError("%d shards: there must be at least 1, and a function that does them", n)
+	}
+	if err := d.Reducer.Check(); err != nil {
+		return 0, nil, err
 	}
 	if err := d.scatter(); err != nil {
 		return 0, nil, err
 	}
-	d.shards, d.batch, d.seq = shards, batch, seq
-	for len(d.results) < len(shards) {
+	for len(d.results) < n {
 		d.results = append(d.results, d.newResult())
 	}
-	d.firstPass = d.replicas[0].Passes()
-	d.queue.Run(len(shards), len(d.replicas), &replicaQueue{d: d, free: d.freeReplicas()})
-	d.replicas[0].SetPasses(d.firstPass + uint64(len(shards)))
-	results := d.results[:len(shards)]
+	scaling := d.replicas[0].Shared().Scaling()
+	work := &shardQueue[M]{d: d, ctx: ctx, do: do, firstPass: scaling.Pass(), free: d.freeReplicas()}
+	d.queue.Run(n, len(d.replicas), work)
+	scaling.SetPass(work.firstPass + uint64(n))
+	results := d.results[:n]
 	for i, r := range results {
 		if r.err != nil {
 			return 0, nil, fmt.Errorf("shard %d: %w", i, r.err)
 		}
 	}
-	return meanLoss(results), d.reduce(results), d.mergeScaling()
+	if reductions, err = d.reduce(ctx, results); err != nil {
+		return 0, nil, err
+	}
+	return meanLoss(results), reductions, d.exchange()
 }
 
 // scatter gives all replicas the model's parameters and state.
-func (d *DataParallel) scatter() error {
-	m := d.replicas[0]
+func (d *DataParallel[M]) scatter() error {
+	model := d.replicas[0]
+	if len(d.replicas) == 1 {
+		return nil
+	}
+	state := model.Shared().Scaling().State()
 	for _, r := range d.replicas[1:] {
-		for i, p := range m.Params() {
+		for i, p := range model.Params() {
 			r.Params()[i].Value = p.Value
 		}
-		if err := r.RestoreScaling(m.ScalingState()); err != nil {
-			return err
+		if err := r.Shared().Scaling().Restore(state); err != nil {
+			return mismatch("train: a replica: %w", err)
 		}
-		r.Listen(m.Listener())
+		r.Shared().Reporter = model.Shared().Reporter
 	}
 	return nil
 }
 
-func (d *DataParallel) newResult() (r shardResult) {
+// exchange gives the model what all replicas recorded in this step.
+func (d *DataParallel[M]) exchange() error {
+	if len(d.replicas) == 1 {
+		return nil
+	}
+	recorded := make([]nn.StepAmax, len(d.replicas))
+	for i, r := range d.replicas {
+		recorded[i] = r.Shared().Scaling().StepAmax()
+	}
+	merged, err := nn.MergeStepAmax(recorded...)
+	if err != nil {
+		return err
+	}
+	return d.replicas[0].Shared().Scaling().SetStepAmax(merged)
+}
+
+func (d *DataParallel[M]) newResult() (r shardResult) {
 	for _, p := range d.replicas[0].Params() {
 		r.grads = append(r.grads, make([]float32, len(p.Grad)))
 	}
 	return r
 }
 
-func (d *DataParallel) freeReplicas() chan *nn.Llama {
-	free := make(chan *nn.Llama, len(d.replicas))
+func (d *DataParallel[M]) freeReplicas() chan M {
+	free := make(chan M, len(d.replicas))
 	for _, r := range d.replicas {
 		free <- r
 	}
 	return free
 }
 
-// replicaQueue gives each worker a replica.
-type replicaQueue struct {
-	d    *DataParallel
-	free chan *nn.Llama
+// shardQueue gives each worker a replica.
+type shardQueue[M Model] struct {
+	d         *DataParallel[M]
+	ctx       context.Context
+	do        Gradients[M]
+	firstPass uint64 // number of shard 0's backward pass
+	free      chan M
 }
 
 // Work does shards as long as there are any.
-func (w *replicaQueue) Work(q *parallel.Queue) {
+func (w *shardQueue[M]) Work(q *parallel.Queue) {
 	replica := <-w.free
 	for i, ok := q.Next(); ok; i, ok = q.Next() {
-		replica.SetPasses(w.d.firstPass + uint64(i))
-		w.d.results[i].err = w.d.do(replica, w.d.shards[i], &w.d.results[i])
+		w.d.results[i].err = w.shard(replica, i)
 	}
 }
 
-// do computes the gradients of a shard.
-func (d *DataParallel) do(replica *nn.Llama, shard Shard, result *shardResult) (err error) {
-	replica.ZeroGrad()
-	if result.loss, err = replica.Loss(shard.Tokens, shard.Targets, d.batch, d.seq); err != nil {
+// shard computes the gradients of a shard.
+func (w *shardQueue[M]) shard(replica M, i int) (err error) {
+	if err := meter.Err(w.ctx); err != nil {
 		return err
 	}
-	if err := replica.Backward(); err != nil {
+	replica.Shared().Scaling().SetPass(w.firstPass + uint64(i))
+	nn.ZeroGrad(replica.Params())
+	result := &w.d.results[i]
+	if result.loss, err = w.do(w.ctx, replica, i); err != nil {
 		return err
 	}
-	for i, p := range replica.Params() {
-		copy(result.grads[i], p.Grad)
+	for k, p := range replica.Params() {
+		copy(result.grads[k], p.Grad)
 	}
 	return nil
 }
 
 // reduce writes the means of all gradients to the model's.
-func (d *DataParallel) reduce(results []shardResult) []Reduction {
+func (d *DataParallel[M]) reduce(ctx context.Context, results []shardResult) ([]Reduction, error) {
 	params := d.replicas[0].Params()
 	reductions := make([]Reduction, len(params))
 	grads := make([][]float32, len(results))
 	for i, p := range params {
+		if err := meter.Err(ctx); err != nil {
+			return nil, err
+		}
 		for k, r := range results {
 			grads[k] = r.grads[i]
 		}
 		reductions[i] = d.Reducer.Mean(i, p.Grad, grads)
 	}
-	return reductions
-}
-
-// mergeScaling gives the model what all replicas recorded.
-func (d *DataParallel) mergeScaling() error {
-	states := make([]nn.ScalingState, len(d.replicas))
-	for i, r := range d.replicas {
-		states[i] = r.ScalingState()
-	}
-	merged, err := nn.MergeScaling(states...)
-	if err != nil {
-		return err
-	}
-	return d.replicas[0].RestoreScaling(merged)
+	return reductions, nil
 }
 
 func meanLoss(results []shardResult) float32 {

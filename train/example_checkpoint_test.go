@@ -1,6 +1,7 @@
 package train_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"os"
@@ -28,7 +29,7 @@ func ExampleSaveCheckpoint() {
 	optimizer := optim.AdamW{Clip: 1, Moments: optim.Moments{Format: optim.MomentsFP8}}
 	progress := train.Progress{Seed: 7, Batch: 2, Seq: 32, Schedule: optim.Schedule{Peak: 0.01, Warmup: 5}}
 	advance(model, &optimizer, &progress, 2)
-	if err := train.SaveCheckpoint(path, model, &optimizer, progress); err != nil {
+	if err := train.SaveCheckpoint(context.Background(), path, model, &optimizer, progress); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Printf("one go:  %.7f\n", advance(model, &optimizer, &progress, 1))
@@ -38,12 +39,12 @@ func ExampleSaveCheckpoint() {
 		log.Fatal(err)
 	}
 	defer saved.Close()
-	again, err := nn.NewLlama(saved.Config, 0)
+	again, err := saved.NewLlama(0)
 	if err != nil {
 		log.Fatal(err)
 	}
 	resumed := optim.AdamW{Clip: 1, Moments: optim.Moments{Format: optim.MomentsFP8}}
-	if err := saved.Restore(again, &resumed); err != nil {
+	if err := saved.Restore(context.Background(), again, &resumed); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("steps:  ", resumed.Steps())
@@ -66,13 +67,13 @@ func advance(model *nn.Llama, optimizer *optim.AdamW, progress *train.Progress, 
 			log.Fatal(err)
 		}
 		model.ZeroGrad()
-		if loss, err = model.Loss(tokens, targets, progress.Batch, progress.Seq); err != nil {
+		if loss, err = model.Loss(context.Background(), tokens, targets, progress.Batch, progress.Seq); err != nil {
 			log.Fatal(err)
 		}
-		if err := model.Backward(); err != nil {
+		if err := model.Backward(context.Background()); err != nil {
 			log.Fatal(err)
 		}
-		if _, err := optimizer.Step(model.Params(), progress.Schedule.At(progress.Step)); err != nil {
+		if _, err := optimizer.Step(context.Background(), model.Params(), progress.Schedule.At(progress.Step)); err != nil {
 			log.Fatal(err)
 		}
 		model.EndStep()

@@ -1,6 +1,7 @@
 package train_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"strings"
@@ -31,14 +32,14 @@ func Example() {
 			log.Fatal(err)
 		}
 		model.ZeroGrad()
-		loss, err := model.Loss(tokens, targets, batch, seq)
+		loss, err := model.Loss(context.Background(), tokens, targets, batch, seq)
 		if err != nil {
 			log.Fatal(err)
 		}
-		if err := model.Backward(); err != nil {
+		if err := model.Backward(context.Background()); err != nil {
 			log.Fatal(err)
 		}
-		norm, err := optimizer.Step(model.Params(), schedule.At(step))
+		norm, err := optimizer.Step(context.Background(), model.Params(), schedule.At(step))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	loss, err := model.Loss(tokens, targets, batch, seq)
+	loss, err := model.Loss(context.Background(), tokens, targets, batch, seq)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func TestListen(t *testing.T) {
 	up := m.Param("model.layers.1.mlp.up_proj.weight")
 	up.Value[3*up.Cols+2] = float32(math.Inf(1))
 	tokens := []int32{1, 2, 3, 4}
-	_, err := m.Loss(tokens, tokens, 1, 4)
+	_, err := m.Loss(t.Context(), tokens, tokens, 1, 4)
 	require.NoError(t, err)
 	first, bad := recorder.FirstNonFinite()
 	require.True(t, bad)
@@ -132,7 +132,7 @@ func TestDelayedStateResumes(t *testing.T) {
 	cfg := withFP8(small(), nn.ProfileFP8(scaling.TEDelayed, fp8.E5M2))
 	cfg.Smoothing = &swiglu.Smoothing{Delay: 2}
 	saved, _ := steps(t, cfg, 3, nil)
-	text, err := json.Marshal(saved.ScalingState())
+	text, err := json.Marshal(saved.Shared().Scaling().State())
 	require.NoError(t, err)
 
 	restored, err := nn.NewLlama(cfg, 99)
@@ -142,7 +142,7 @@ func TestDelayedStateResumes(t *testing.T) {
 	}
 	var state nn.ScalingState
 	require.NoError(t, json.Unmarshal(text, &state))
-	require.NoError(t, restored.RestoreScaling(state))
+	require.NoError(t, restored.Shared().Scaling().Restore(state))
 	require.Equal(t, resume(t, saved, &optim.AdamW{}, 3, 3), resume(t, restored, &optim.AdamW{}, 3, 3))
 }
 
@@ -151,29 +151,31 @@ func TestScalingStates(t *testing.T) {
 	cfg.Smoothing = &swiglu.Smoothing{Delay: 2}
 	a, _ := steps(t, cfg, 2, nil)
 	b, _ := steps(t, cfg, 3, nil)
-	both, err := nn.MergeScaling(a.ScalingState(), b.ScalingState())
+	both, err := nn.MergeScaling(a.Shared().Scaling().State(), b.Shared().Scaling().State())
 	require.NoError(t, err)
-	swapped, err := nn.MergeScaling(b.ScalingState(), a.ScalingState())
+	swapped, err := nn.MergeScaling(b.Shared().Scaling().State(), a.Shared().Scaling().State())
 	require.NoError(t, err)
 	require.Equal(t, both, swapped)
-	require.NoError(t, a.RestoreScaling(both))
-	require.Equal(t, both, a.ScalingState())
+	require.NoError(t, a.Shared().Scaling().Restore(both))
+	require.Equal(t, both, a.Shared().Scaling().State())
 
 	_, err = nn.MergeScaling()
 	require.ErrorContains(t, err, "no scaling state")
-	before := a.ScalingState()
-	bad := b.ScalingState()
-	bad.Smoothers = bad.Smoothers[:1]
-	require.ErrorContains(t, a.RestoreScaling(bad), "of 1 layers: the model has 2")
+	before := a.Shared().Scaling().State()
+	const name = "model.layers.1.mlp"
+	bad := b.Shared().Scaling().State()
+	delete(bad.Smoothers, name)
+	require.ErrorContains(t, a.Shared().Scaling().Restore(bad), `there is no smoothing state of "model.layers.1.mlp"`)
 	_, err = nn.MergeScaling(before, bad)
 	require.ErrorContains(t, err, "worker 1")
-	bad = b.ScalingState()
-	bad.Smoothers[1].Version = 9
-	require.ErrorContains(t, a.RestoreScaling(bad), "layer 1: swiglu: state of version 9")
-	bad = b.ScalingState()
+	bad.Smoothers[name] = swiglu.State{Version: 9}
+	require.ErrorContains(t, a.Shared().Scaling().Restore(bad), `"model.layers.1.mlp": swiglu: state of version 9`)
+	bad = b.Shared().Scaling().State()
 	bad.Histories.Version = 9
-	require.ErrorContains(t, a.RestoreScaling(bad), "scaling: state of version 9")
-	require.Equal(t, before, a.ScalingState())
+	require.ErrorContains(t, a.Shared().Scaling().Restore(bad), "scaling: state of version 9")
+	bad.Version = 1
+	require.ErrorIs(t, a.Shared().Scaling().Restore(bad), nn.ErrState)
+	require.Equal(t, before, a.Shared().Scaling().State())
 }
 
 // TestEvaluateLeavesNoTrace: losses and delayed scales go on as if nothing had
@@ -188,16 +190,16 @@ func TestEvaluateLeavesNoTrace(t *testing.T) {
 	require.NoError(t, recorder.Flush())
 	before := recorder.Totals()
 	tokens := []int32{100, 3, 5, 127}
-	_, err := m.Evaluate(tokens, tokens, 1, 4)
+	_, err := m.Evaluate(t.Context(), tokens, tokens, 1, 4)
 	require.NoError(t, err)
 	require.Equal(t, before, recorder.Totals())
-	require.ErrorContains(t, m.Backward(), "without Loss")
+	require.ErrorContains(t, m.Backward(t.Context()), "without Loss")
 
 	fresh, err := nn.NewLlama(cfg, 5)
 	require.NoError(t, err)
 	o := optim.AdamW{Clip: 1}
 	require.Equal(t, got, resume(t, fresh, &o, 0, 3))
-	_, err = fresh.Evaluate(tokens, tokens, 1, 4)
+	_, err = fresh.Evaluate(t.Context(), tokens, tokens, 1, 4)
 	require.NoError(t, err)
 	require.Equal(t, want[3:], resume(t, fresh, &o, 3, 3))
 }

@@ -30,13 +30,13 @@ func fuzzedRun(tb testing.TB) (*nn.Llama, *optim.AdamW) {
 		tb.Fatal(err)
 	}
 	o := &optim.AdamW{Moments: optim.Moments{Format: optim.MomentsFP8Expanded}, Workers: 1}
-	if _, err := m.Loss([]int32{0, 1}, []int32{1, 0}, 1, 2); err != nil {
+	if _, err := m.Loss(tb.Context(), []int32{0, 1}, []int32{1, 0}, 1, 2); err != nil {
 		tb.Fatal(err)
 	}
-	if err := m.Backward(); err != nil {
+	if err := m.Backward(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := o.Step(m.Params(), 0.1); err != nil {
+	if _, err := o.Step(tb.Context(), m.Params(), 0.1); err != nil {
 		tb.Fatal(err)
 	}
 	m.EndStep()
@@ -47,7 +47,7 @@ func fuzzedRun(tb testing.TB) (*nn.Llama, *optim.AdamW) {
 // that belong to them: either all is as it was, or it can be saved again.
 func FuzzRestore(f *testing.F) {
 	m, o := fuzzedRun(f)
-	all, metadata, err := checkpointOf(m, o, Progress{Step: 1})
+	all, metadata, err := checkpointOf(f.Context(), m, o, Progress{Step: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -68,13 +68,13 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := c.Restore(m, o); err != nil {
+		if err := c.Restore(t.Context(), m, o); err != nil {
 			if !reflect.DeepEqual(before, bitsOf(m, o)) {
 				t.Fatal("changed in spite of", err)
 			}
 			return
 		}
-		if _, _, err := checkpointOf(m, o, c.Progress); err != nil {
+		if _, _, err := checkpointOf(t.Context(), m, o, c.Progress); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -117,7 +117,7 @@ func fuzzedFile(description string, data []byte, all []arrays.Array) ([]byte, er
 func FuzzReadCheckpoint(f *testing.F) {
 	m, o := fuzzedRun(f)
 	path := filepath.Join(f.TempDir(), "seed")
-	if err := SaveCheckpoint(path, m, o, Progress{}); err != nil {
+	if err := SaveCheckpoint(f.Context(), path, m, o, Progress{}); err != nil {
 		f.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -133,7 +133,7 @@ func FuzzReadCheckpoint(f *testing.F) {
 		}
 		m, o := fuzzedRun(t)
 		before := bitsOf(m, o)
-		if err := c.Restore(m, o); err != nil && !reflect.DeepEqual(before, bitsOf(m, o)) {
+		if err := c.Restore(t.Context(), m, o); err != nil && !reflect.DeepEqual(before, bitsOf(m, o)) {
 			t.Fatal("changed in spite of", err)
 		}
 	})

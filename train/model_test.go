@@ -26,10 +26,10 @@ func TestWorkersDoNotMatter(t *testing.T) {
 			tokens, targets, err := corpus.Batch(step, shape[0], shape[1])
 			require.NoError(t, err)
 			m.ZeroGrad()
-			loss, err := m.Loss(tokens, targets, shape[0], shape[1])
+			loss, err := m.Loss(t.Context(), tokens, targets, shape[0], shape[1])
 			require.NoError(t, err)
-			require.NoError(t, m.Backward())
-			_, err = optimizer.Step(m.Params(), 1e-2)
+			require.NoError(t, m.Backward(t.Context()))
+			_, err = optimizer.Step(t.Context(), m.Params(), 1e-2)
 			require.NoError(t, err)
 			bits = append(bits, math.Float32bits(loss))
 		}
@@ -78,10 +78,10 @@ func TestOverfitsARepeatedText(t *testing.T) {
 		tokens, targets, err := corpus.Batch(step, batch, seq)
 		require.NoError(t, err)
 		m.ZeroGrad()
-		loss, err = m.Loss(tokens, targets, batch, seq)
+		loss, err = m.Loss(t.Context(), tokens, targets, batch, seq)
 		require.NoError(t, err)
-		require.NoError(t, m.Backward())
-		_, err = optimizer.Step(m.Params(), schedule.At(step))
+		require.NoError(t, m.Backward(t.Context()))
+		_, err = optimizer.Step(t.Context(), m.Params(), schedule.At(step))
 		require.NoError(t, err)
 		if step == 0 {
 			first = loss
@@ -101,7 +101,7 @@ func recite(t *testing.T, m *nn.Llama, prompt string, n int) string {
 	}
 	text := []byte(prompt)
 	for len(tokens) < n {
-		logits, err := m.Logits(tokens, 1, len(tokens))
+		logits, err := m.Logits(t.Context(), tokens, 1, len(tokens))
 		require.NoError(t, err)
 		best, last := 0, logits[len(logits)-m.Config().Vocab:]
 		for i, v := range last {
@@ -119,16 +119,16 @@ func TestShardsArePasses(t *testing.T) {
 	for _, replicas := range []int{1, 2, 3} {
 		m, err := nn.NewLlama(withFP8(small(), stochasticFP8(nn.DefaultFP8(), 3)), 1)
 		require.NoError(t, err)
-		d, err := NewDataParallel(m, replicas)
+		d, err := NewDataParallel(m, replicas, m.Replica)
 		require.NoError(t, err)
 		shards := shardsOf(t, 5, 0)
-		_, _, err = d.Gradients(shards, 1, 16)
+		_, _, err = d.Gradients(t.Context(), len(shards), LlamaGradients(shards, 1, 16))
 		require.NoError(t, err)
-		require.EqualValues(t, 5, m.ScalingState().Backwards)
+		require.EqualValues(t, 5, m.Shared().Scaling().State().Backwards)
 		shards[4].Tokens = nil
-		_, _, err = d.Gradients(shards, 1, 16)
+		_, _, err = d.Gradients(t.Context(), len(shards), LlamaGradients(shards, 1, 16))
 		require.ErrorContains(t, err, "shard 4")
-		require.EqualValues(t, 10, m.ScalingState().Backwards)
+		require.EqualValues(t, 10, m.Shared().Scaling().State().Backwards)
 	}
 }
 

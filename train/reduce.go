@@ -1,10 +1,12 @@
 package train
 
 import (
+	"encoding/json"
 	"math"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -16,17 +18,67 @@ import (
 // end. It is plain data: kept as JSON it goes on where it was. Not safe for
 // concurrent use.
 type Reducer struct {
-	FP8      bool     `json:"fp8"`
-	Division Division `json:"division"`
+	FP8      bool
+	Division Division
 
 	// Threshold is the share of values that may saturate before [DivideAuto] halves
 	// its factor. 0: 1e-5, which secondary sources give for FP8-LM.
-	Threshold float64 `json:"threshold"`
+	Threshold float64
 
-	Workers int `json:"-"` // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+	Workers int // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
 	// Mu are the factors of DivideAuto by tensor, from 1 at first.
-	Mu []float64 `json:"mu,omitempty"`
+	Mu []float64
+}
+
+// reducerState is a [Reducer] in JSON.
+type reducerState struct {
+	Version   int       `json:"version"`
+	FP8       bool      `json:"fp8"`
+	Division  Division  `json:"division"`
+	Threshold float64   `json:"threshold"`
+	Mu        []float64 `json:"mu,omitempty"`
+}
+
+const reducerVersion = 1
+
+// MarshalJSON implements [json.Marshaler]: all but Workers.
+func (r Reducer) MarshalJSON() ([]byte, error) {
+	return json.Marshal(reducerState{reducerVersion, r.FP8, r.Division, r.Threshold, r.Mu})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. Workers stay as they are. A state of
+// another version is an error, [ErrVersion].
+func (r *Reducer) UnmarshalJSON(text []byte) error {
+	var s reducerState
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	if s.Version != reducerVersion {
+		return versionError("train: reducer of version %d: this package reads version %d", s.Version, reducerVersion)
+	}
+	r.FP8, r.Division, r.Threshold, r.Mu = s.FP8, s.Division, s.Threshold, s.Mu
+	return r.Check()
+}
+
+// Check returns an error that names the first option that is out of range. It is
+// [ErrInput].
+func (r *Reducer) Check() error {
+	if err := divisions.Check(r.Division); err != nil {
+		return inputError("Reducer.Division: %w", err)
+	}
+	switch {
+	case !(r.Threshold >= 0):
+		return inputError("Reducer.Threshold is %v: it must not be negative", r.Threshold)
+	case r.Workers < 0:
+		return inputError("Reducer.Workers is %d: it must not be negative", r.Workers)
+	}
+	for i, mu := range r.Mu {
+		if !(mu > 0 && mu <= 1) {
+			return inputError("Reducer.Mu[%d] is %v: it must be above 0 and at most 1", i, mu)
+		}
+	}
+	return nil
 }
 
 // Division is how a sum over n workers becomes a mean: values are multiplied by a
@@ -44,6 +96,17 @@ const (
 	DivideAuto
 )
 
+var divisions = enum.Enum[Division]{Type: "Division", What: "division", Names: []string{"post", "pre", "root", "auto"}, Err: ErrInput}
+
+// String returns the name of d, such as "post".
+func (d Division) String() string { return divisions.String(d) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d Division) MarshalText() ([]byte, error) { return divisions.MarshalText(d) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Division) UnmarshalText(text []byte) error { return divisions.UnmarshalText(d, text) }
+
 // Reduction is what happened to one tensor.
 type Reduction struct {
 	Scale  float32 // by which values were multiplied for FP8, before the factor; 1 in FP32
@@ -58,13 +121,14 @@ type Reduction struct {
 const (
 	noShards      = "train: Reducer.Mean of no gradients"
 	unequalShards = "train: Reducer.Mean of slices that are not equally long"
-	badReducer    = "train: Reducer: unknown Division or negative Threshold"
+	badReducer    = "train: Reducer.Mean with an option out of range, as Check says"
+	badTensor     = "train: Reducer.Mean of a tensor with a negative number"
 )
 
 // Mean writes the mean of shards, one for each worker, to dst, which may be one of
 // them. The number of the tensor tells the factors of [DivideAuto] apart. It panics
-// if there are no shards, if they and dst are not equally long, or if an option is
-// out of range.
+// if there are no shards, if they and dst are not equally long, if the number is
+// negative, or if an option does not pass [Reducer.Check].
 //
 // In FP8 all workers share a scale, the smallest of theirs, which are 448 over the
 // largest magnitude (those that have zeros only do not count). Each value is encoded
@@ -74,7 +138,7 @@ const (
 // In the paper values have been in FP8 once before, under a scale of each worker's
 // own.
 func (r *Reducer) Mean(tensor int, dst []float32, shards [][]float32) Reduction {
-	r.check(dst, shards)
+	r.check(tensor, dst, shards)
 	s := sharing{dst: dst, shards: shards, fp8: r.FP8, scale: 1}
 	if r.FP8 {
 		s.scale = sharedScale(shards)
@@ -89,7 +153,7 @@ func (r *Reducer) Mean(tensor int, dst []float32, shards [][]float32) Reduction 
 	return Reduction{s.scale, factor, encode, sum}
 }
 
-func (r *Reducer) check(dst []float32, shards [][]float32) {
+func (r *Reducer) check(tensor int, dst []float32, shards [][]float32) {
 	if len(shards) == 0 {
 		panic(noShards)
 	}
@@ -98,7 +162,10 @@ func (r *Reducer) check(dst []float32, shards [][]float32) {
 			panic(unequalShards)
 		}
 	}
-	if r.Division > DivideAuto || !(r.Threshold >= 0) {
+	switch {
+	case tensor < 0:
+		panic(badTensor)
+	case r.Check() != nil:
 		panic(badReducer)
 	}
 }

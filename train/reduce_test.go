@@ -214,9 +214,9 @@ func testDataParallel(t *testing.T, run string, reducer Reducer) {
 		var sum float64
 		for _, s := range shardsOf(t, n, step) {
 			plain.ZeroGrad()
-			loss, err := plain.Loss(s.Tokens, s.Targets, 1, 16)
+			loss, err := plain.Loss(t.Context(), s.Tokens, s.Targets, 1, 16)
 			require.NoError(t, err)
-			require.NoError(t, plain.Backward())
+			require.NoError(t, plain.Backward(t.Context()))
 			sum += float64(loss)
 			for i, p := range plain.Params() {
 				grads[i] = append(grads[i], append([]float32{}, p.Grad...))
@@ -226,21 +226,21 @@ func testDataParallel(t *testing.T, run string, reducer Reducer) {
 		for i, p := range plain.Params() {
 			means.Mean(i, p.Grad, grads[i])
 		}
-		_, err := plainOptimizer.Step(plain.Params(), 3e-3)
+		_, err := plainOptimizer.Step(t.Context(), plain.Params(), 3e-3)
 		require.NoError(t, err)
 		plain.EndStep()
 	}
 	for _, replicas := range []int{1, 2, 3, 7} {
 		model, optimizer := newRun(t, r.Config, r.Moments, 5)
-		d, err := NewDataParallel(model, replicas)
+		d, err := NewDataParallel(model, replicas, model.Replica)
 		require.NoError(t, err)
 		d.Reducer = reducer
 		var got []float32
 		for step := range 3 {
-			loss, reductions, err := d.Gradients(shardsOf(t, n, step), 1, 16)
+			loss, reductions, err := gradients(t, d, shardsOf(t, n, step))
 			require.NoError(t, err)
 			require.Len(t, reductions, len(model.Params()))
-			_, err = optimizer.Step(model.Params(), 3e-3)
+			_, err = optimizer.Step(t.Context(), model.Params(), 3e-3)
 			require.NoError(t, err)
 			model.EndStep()
 			got = append(got, loss)
@@ -251,18 +251,23 @@ func testDataParallel(t *testing.T, run string, reducer Reducer) {
 	}
 }
 
+// gradients computes those of shards of one sequence each.
+func gradients(t *testing.T, d *DataParallel[*nn.Llama], shards []Shard) (float32, []Reduction, error) {
+	return d.Gradients(t.Context(), len(shards), LlamaGradients(shards, 1, 16))
+}
+
 func TestDataParallelRefuses(t *testing.T) {
 	model, _ := newRun(t, small(), optim.Moments{}, 1)
-	_, err := NewDataParallel(model, 0)
+	_, err := NewDataParallel(model, 0, nil)
 	require.ErrorContains(t, err, "0 replicas")
-	d, err := NewDataParallel(model, 2)
+	d, err := NewDataParallel(model, 2, model.Replica)
 	require.NoError(t, err)
-	_, _, err = d.Gradients(nil, 1, 16)
-	require.ErrorContains(t, err, "no shards")
+	_, _, err = gradients(t, d, nil)
+	require.ErrorContains(t, err, "0 shards")
 	shards := shardsOf(t, 3, 0)
 	shards[1].Tokens = shards[1].Tokens[:5]
 	shards[2].Targets = nil
-	_, _, err = d.Gradients(shards, 1, 16)
+	_, _, err = d.Gradients(t.Context(), len(shards), LlamaGradients(shards, 1, 16))
 	require.ErrorContains(t, err, "shard 1: nn: 5 tokens")
 }
 
@@ -270,14 +275,14 @@ func TestDataParallelRefuses(t *testing.T) {
 // that were replaced are those of all.
 func TestReplicasReport(t *testing.T) {
 	model, _ := newRun(t, withFP8(small(), nn.DefaultFP8()), optim.Moments{}, 1)
-	d, err := NewDataParallel(model, 3)
+	d, err := NewDataParallel(model, 3, model.Replica)
 	require.NoError(t, err)
 	recorder := telemetry.New()
 	model.Listen(recorder)
 	up := model.Param(someWeight)
 	up.Value = append([]float32{}, up.Value...)
 	up.Value[7] = float32(math.NaN())
-	_, _, err = d.Gradients(shardsOf(t, 3, 0), 1, 16)
+	_, _, err = gradients(t, d, shardsOf(t, 3, 0))
 	require.NoError(t, err)
 	first, ok := recorder.FirstNonFinite()
 	require.True(t, ok)

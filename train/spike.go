@@ -1,6 +1,7 @@
 package train
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 
@@ -26,12 +27,48 @@ import (
 // The answer is a function of the values alone. A detector is plain data: kept as
 // JSON it goes on where it was.
 type SpikeDetector struct {
-	Window    int     `json:"window"`    // values looked back on; 0: 100
-	Least     int     `json:"least"`     // number of them below which nothing finite is a spike; 0: 10
-	Threshold float64 `json:"threshold"` // spreads above the median; 0: 6
+	Window    int     // values looked back on; 0: 100
+	Least     int     // number of them below which nothing finite is a spike; 0: 10
+	Threshold float64 // spreads above the median; 0: 6
 
-	Past []float64 `json:"past"` // the last values, oldest first, at most Window
+	Past []float64 // the last values, oldest first, at most Window
 }
+
+// spikeState is a [SpikeDetector] in JSON.
+type spikeState struct {
+	Version   int       `json:"version"`
+	Window    int       `json:"window"`
+	Least     int       `json:"least"`
+	Threshold float64   `json:"threshold"`
+	Past      []float64 `json:"past"`
+}
+
+const spikeVersion = 1
+
+// MarshalJSON implements [json.Marshaler].
+func (d SpikeDetector) MarshalJSON() ([]byte, error) {
+	return json.Marshal(spikeState{spikeVersion, d.Window, d.Least, d.Threshold, d.Past})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. A state of another version is an error,
+// [ErrVersion], and a negative option is one, [ErrInput].
+func (d *SpikeDetector) UnmarshalJSON(text []byte) error {
+	var s spikeState
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	if s.Version != spikeVersion {
+		return versionError("train: spike detector of version %d: this package reads version %d", s.Version, spikeVersion)
+	}
+	read := SpikeDetector{s.Window, s.Least, s.Threshold, s.Past}
+	if read.invalid() {
+		return inputError("spike detector: window %d, least %d or threshold %v is negative", s.Window, s.Least, s.Threshold)
+	}
+	*d = read
+	return nil
+}
+
+func (d *SpikeDetector) invalid() bool { return d.Window < 0 || d.Least < 0 || !(d.Threshold >= 0) }
 
 // Spike is a value that is far above those before it.
 type Spike struct {
@@ -49,7 +86,7 @@ type Spike struct {
 // is a spike. Suspects, which may be nil, are asked what happened in that step. It
 // panics if an option is negative.
 func (d *SpikeDetector) Observe(step int64, value float64, suspects *Suspects) (Spike, bool) {
-	if d.Window < 0 || d.Least < 0 || d.Threshold < 0 {
+	if d.invalid() {
 		panic(negativeOption)
 	}
 	s := Spike{Step: step, Value: value}

@@ -3,12 +3,14 @@
 package arrays
 
 import (
+	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -81,17 +83,29 @@ func (a Array) Checksum() string {
 	return text(h.Sum32())
 }
 
-// Read fills the array from the tensor of its name, which must have the checksum.
-func (a Array) Read(f *safetensors.File, checksum string) error {
+// Fits returns an error unless the tensor of the array's name has its type and shape.
+func (a Array) Fits(f *safetensors.File) error {
 	info, _ := f.Info(a.Name)
 	if info.DType != a.DType || !slices.Equal(info.Shape, a.Shape) {
 		return fmt.Errorf("tensor %q is %s %v: the model's is %s %v", a.Name, info.DType, info.Shape, a.DType, a.Shape)
+	}
+	return nil
+}
+
+// Read fills the array from the tensor of its name, which must fit and have the
+// checksum.
+func (a Array) Read(ctx context.Context, f *safetensors.File, checksum string) error {
+	if err := a.Fits(f); err != nil {
+		return err
 	}
 	unit := a.DType.Size()
 	buf := make([]byte, chunkElements*unit)
 	for lo := 0; lo < a.Count(); lo += chunkElements {
 		hi := min(lo+chunkElements, a.Count())
 		part := buf[:(hi-lo)*unit]
+		if err := meter.Err(ctx); err != nil {
+			return err
+		}
 		if err := f.ReadBytes(a.Name, int64(lo*unit), part); err != nil {
 			return err
 		}
@@ -104,8 +118,8 @@ func (a Array) Read(f *safetensors.File, checksum string) error {
 }
 
 // Write writes a safetensors file at path: the old file, if there is one, is replaced
-// once the new one is whole.
-func Write(path string, all []Array, metadata map[string]string) error {
+// once the new one is whole, and not at all if ctx ends before.
+func Write(ctx context.Context, path string, all []Array, metadata map[string]string) error {
 	infos := make([]safetensors.Info, len(all))
 	for i, a := range all {
 		infos[i] = a.Info
@@ -115,10 +129,23 @@ func Write(path string, all []Array, metadata map[string]string) error {
 			if err := w.Next(a.Name); err != nil {
 				return err
 			}
-			if _, err := a.WriteTo(w); err != nil {
+			if _, err := a.WriteTo(interruptible{ctx, w}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// interruptible is a writer that fails once its context has ended.
+type interruptible struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (i interruptible) Write(p []byte) (int, error) {
+	if err := meter.Err(i.ctx); err != nil {
+		return 0, err
+	}
+	return i.w.Write(p)
 }

@@ -29,14 +29,14 @@ func TestArrays(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "arrays")
 	written := arrays(x, h, o)
-	require.NoError(t, Write(path, written, nil))
+	require.NoError(t, Write(t.Context(), path, written, nil))
 	f, err := safetensors.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	x2, h2, o2 := make(Floats, n), make(BFloat16s, n), make(Bytes, n)
 	for i, a := range arrays(x2, h2, o2) {
-		require.NoError(t, a.Read(f, written[i].Checksum()))
-		require.ErrorContains(t, a.Read(f, "00000000"), "is damaged")
+		require.NoError(t, a.Read(t.Context(), f, written[i].Checksum()))
+		require.ErrorContains(t, a.Read(t.Context(), f, "00000000"), "is damaged")
 	}
 	require.Equal(t, x, x2)
 	require.Equal(t, h, h2)

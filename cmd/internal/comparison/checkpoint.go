@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -26,7 +27,7 @@ const (
 )
 
 // save writes a checkpoint of r to the files of a directory.
-func save(dir string, r *runner) error {
+func save(ctx context.Context, dir string, r *runner) error {
 	sum, err := writeRun(filepath.Join(dir, runFile), saved{
 		Flags: r.result.Options.Flags(), Points: r.result.Points,
 		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
@@ -36,19 +37,19 @@ func save(dir string, r *runner) error {
 	if err != nil {
 		return err
 	}
-	if err := r.saveSide(filepath.Join(dir, fp32File), r.fp32, sum); err != nil {
+	if err := r.saveSide(ctx, filepath.Join(dir, fp32File), r.fp32, sum); err != nil {
 		return err
 	}
-	return r.saveSide(filepath.Join(dir, fp8File), r.fp8, sum)
+	return r.saveSide(ctx, filepath.Join(dir, fp8File), r.fp8, sum)
 }
 
-func (r *runner) saveSide(path string, s *side, sum string) error {
+func (r *runner) saveSide(ctx context.Context, path string, s *side, sum string) error {
 	o, text := r.result.Options, r.result.Text
 	spikes := map[string]train.SpikeDetector{}
 	for name, detector := range s.watch {
 		spikes[name] = *detector
 	}
-	return train.SaveCheckpoint(path, s.Model, &s.Optimizer, train.Progress{
+	return train.SaveCheckpoint(ctx, path, s.Model, &s.Optimizer, train.Progress{
 		Step: len(r.result.Points), Seed: o.Seed, Batch: o.Batch, Seq: o.Context, Schedule: r.schedule,
 		Spikes: spikes,
 		Notes:  map[string]string{runNote: sum, textNote: text.SHA256, sourceNote: text.Source},
@@ -58,7 +59,7 @@ func (r *runner) saveSide(path string, s *side, sum string) error {
 // load makes r what it was when the checkpoint in a directory was saved. The error is
 // one that differs if r has other options or another text. r is only fit to be loaded
 // again after any other error.
-func load(dir string, r *runner) error {
+func load(ctx context.Context, dir string, r *runner) error {
 	fp32, err := train.OpenCheckpoint(filepath.Join(dir, fp32File))
 	if err != nil {
 		return err
@@ -80,10 +81,10 @@ func load(dir string, r *runner) error {
 	if err := r.check(dir, run.Flags, fp32.Progress.Notes); err != nil {
 		return err
 	}
-	if err := r.fp32.restore(fp32); err != nil {
+	if err := r.fp32.restore(ctx, fp32); err != nil {
 		return err
 	}
-	if err := r.fp8.restore(fp8); err != nil {
+	if err := r.fp8.restore(ctx, fp8); err != nil {
 		return err
 	}
 	return r.restore(run)
@@ -111,8 +112,8 @@ func (r *runner) check(dir string, flags []Flag, notes map[string]string) error 
 	return nil
 }
 
-func (s *side) restore(c *train.Checkpoint) error {
-	if err := c.Restore(s.Model, &s.Optimizer); err != nil {
+func (s *side) restore(ctx context.Context, c *train.Checkpoint) error {
+	if err := c.Restore(ctx, s.Model, &s.Optimizer); err != nil {
 		return err
 	}
 	for name, detector := range c.Progress.Spikes {

@@ -119,7 +119,7 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 	o := everything(8)
 	a := newTestRunner(t, o)
 	for step := range 3 {
-		p, err := a.step(step)
+		p, err := a.step(t.Context(), step)
 		require.NoError(t, err)
 		a.result.Points = append(a.result.Points, p)
 	}
@@ -128,10 +128,10 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 	a.result.Skips = []Skip{{"FP8", 1, optim.Skip{Norm: math.Inf(1), Gradient: bad, First: bad}}}
 	a.result.Spikes = []Spike{{"FP8", lossSeries, train.Spike{Step: 2, Value: 5, Median: 1, Suspect: &a.result.Events[3]}}}
 	dir := t.TempDir()
-	require.NoError(t, save(dir, a))
+	require.NoError(t, save(t.Context(), dir, a))
 
 	b := newTestRunner(t, o)
-	require.NoError(t, load(dir, b))
+	require.NoError(t, load(t.Context(), dir, b))
 	require.Equal(t, a.result, b.result)
 	require.Equal(t, a.summaries(), b.summaries())
 	for i, s := range []*side{a.fp32, a.fp8} {
@@ -144,8 +144,8 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 	require.NotEqual(t, a.fp32.watch, a.fp8.watch)
 
 	a.result.Points[2].FP8.Loss = math.NaN()
-	require.NoError(t, save(dir, a))
-	require.NoError(t, load(dir, b))
+	require.NoError(t, save(t.Context(), dir, a))
+	require.NoError(t, load(t.Context(), dir, b))
 	require.True(t, math.IsNaN(b.result.Points[2].FP8.Loss))
 }
 
@@ -335,17 +335,17 @@ func TestFailedCheckpointLeavesTheOlder(t *testing.T) {
 	c := Checkpoints{Dir: t.TempDir(), Every: 1}
 	r := newTestRunner(t, everything(4))
 	for n := range 2 {
-		p, err := r.step(n)
+		p, err := r.step(t.Context(), n)
 		require.NoError(t, err)
 		r.result.Points = append(r.result.Points, p)
 		if n == 0 {
-			require.NoError(t, c.step(r, false))
+			require.NoError(t, c.step(t.Context(), r, false))
 			r.fp8.Model.Param(someUp).Value[3] = float32(math.Inf(1))
 		}
 	}
-	require.ErrorContains(t, c.step(r, false), "checkpoint after 2 steps: ")
+	require.ErrorContains(t, c.step(t.Context(), r, false), "checkpoint after 2 steps: ")
 	require.Equal(t, []string{"checkpoint-0000001"}, entries(t, c.Dir))
-	require.NoError(t, load(filepath.Join(c.Dir, "checkpoint-0000001"), r))
+	require.NoError(t, load(t.Context(), filepath.Join(c.Dir, "checkpoint-0000001"), r))
 	require.Len(t, r.result.Points, 1)
 }
 

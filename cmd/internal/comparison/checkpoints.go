@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +26,7 @@ type Checkpoints struct {
 
 // begin makes r what it was at the newest checkpoint if the run resumes. If it does
 // not, there must be none that the run would replace.
-func (c Checkpoints) begin(r *runner) error {
+func (c Checkpoints) begin(ctx context.Context, r *runner) error {
 	if !c.Resume && c.Every == 0 {
 		return nil
 	}
@@ -34,14 +35,14 @@ func (c Checkpoints) begin(r *runner) error {
 	case err != nil:
 		return err
 	case c.Resume:
-		return c.resume(r, names)
+		return c.resume(ctx, r, names)
 	case len(names) > 0:
 		return fmt.Errorf("%s is of an earlier run: go on with it by --resume, or name another directory with --out", filepath.Join(c.Dir, names[0]))
 	}
 	return nil
 }
 
-func (c Checkpoints) resume(r *runner, names []string) error {
+func (c Checkpoints) resume(ctx context.Context, r *runner, names []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("there is no checkpoint in %s to resume from: name the --out of a run with --checkpoint-every, or leave out --resume", c.Dir)
 	}
@@ -49,7 +50,7 @@ func (c Checkpoints) resume(r *runner, names []string) error {
 	for _, name := range names {
 		path := filepath.Join(c.Dir, name)
 		var other differs
-		err := load(path, r)
+		err := load(ctx, path, r)
 		if err == nil || errors.As(err, &other) {
 			c.warn(unusable)
 			return err
@@ -81,12 +82,12 @@ func (c Checkpoints) warn(unusable []error) {
 }
 
 // step writes a checkpoint if one is due after the last step.
-func (c Checkpoints) step(r *runner, stopped bool) error {
+func (c Checkpoints) step(ctx context.Context, r *runner, stopped bool) error {
 	done := len(r.result.Points)
 	if c.Every == 0 || done%c.Every != 0 && !stopped {
 		return nil
 	}
-	if err := c.save(r, fmt.Sprintf("checkpoint-%07d", done)); err != nil {
+	if err := c.save(ctx, r, fmt.Sprintf("checkpoint-%07d", done)); err != nil {
 		return fmt.Errorf("checkpoint after %d steps: %w", done, err)
 	}
 	return nil
@@ -98,7 +99,7 @@ var (
 )
 
 // save writes a checkpoint and then removes all others.
-func (c Checkpoints) save(r *runner, name string) error {
+func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
 	path := filepath.Join(c.Dir, name)
 	partial := path + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
@@ -108,7 +109,7 @@ func (c Checkpoints) save(r *runner, name string) error {
 		return err
 	}
 	defer os.RemoveAll(partial) // in vain once it is renamed
-	if err := save(partial, r); err != nil {
+	if err := save(ctx, partial, r); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(path); err != nil { // it could not be used

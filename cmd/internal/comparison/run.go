@@ -24,23 +24,24 @@ func Run(ctx context.Context, o Options, text text.Text, c Checkpoints, progress
 	if err != nil {
 		return nil, err
 	}
-	if err := c.begin(r); err != nil {
+	whole := context.WithoutCancel(ctx) // what has begun is finished
+	if err := c.begin(whole, r); err != nil {
 		return nil, err
 	}
 	stopped := ctx.Err() != nil
 	for step := len(r.result.Points); step < o.Steps && !stopped; step++ {
-		p, err := r.step(step)
+		p, err := r.step(whole, step)
 		if err != nil {
-			return r.finish(), fmt.Errorf("step %d: %w", step, err)
+			return r.finish(whole), fmt.Errorf("step %d: %w", step, err)
 		}
 		r.result.Points = append(r.result.Points, p)
 		progress(p)
 		stopped = ctx.Err() != nil
-		if err := c.step(r, stopped); err != nil {
-			return r.finish(), err
+		if err := c.step(whole, r, stopped); err != nil {
+			return r.finish(whole), err
 		}
 	}
-	return r.finish(), nil
+	return r.finish(whole), nil
 }
 
 // runner holds both runs.
@@ -84,21 +85,21 @@ func (k keepEvery) Event(e telemetry.Event) error {
 }
 
 // step trains both models on the batch of a step.
-func (r *runner) step(step int) (Point, error) {
+func (r *runner) step(ctx context.Context, step int) (Point, error) {
 	o := r.result.Options
 	tokens, targets, err := r.corpus.Batch(step, o.Batch, o.Context)
 	if err != nil {
 		return Point{}, err
 	}
 	p := Point{Step: step, LearningRate: r.schedule.At(step)}
-	if p.FP32, err = r.fp32.train(r.result, step, tokens, targets, p.LearningRate); err != nil {
+	if p.FP32, err = r.fp32.train(ctx, r.result, step, tokens, targets, p.LearningRate); err != nil {
 		return p, err
 	}
-	if p.FP8, err = r.fp8.train(r.result, step, tokens, targets, p.LearningRate); err != nil {
+	if p.FP8, err = r.fp8.train(ctx, r.result, step, tokens, targets, p.LearningRate); err != nil {
 		return p, err
 	}
 	if judged := max(o.Steps/8, 1); (step+1)%judged == 0 || step+1 == o.Steps {
-		if err := r.judge(&p); err != nil {
+		if err := r.judge(ctx, &p); err != nil {
 			return p, err
 		}
 	}
@@ -106,26 +107,26 @@ func (r *runner) step(step int) (Point, error) {
 }
 
 // judge fills in the losses on the held-out batches.
-func (r *runner) judge(p *Point) (err error) {
-	if p.FP32.HeldOut, err = r.heldOut(r.fp32); err != nil {
+func (r *runner) judge(ctx context.Context, p *Point) (err error) {
+	if p.FP32.HeldOut, err = r.heldOut(ctx, r.fp32); err != nil {
 		return err
 	}
-	p.FP8.HeldOut, err = r.heldOut(r.fp8)
+	p.FP8.HeldOut, err = r.heldOut(ctx, r.fp8)
 	return err
 }
 
-func (r *runner) heldOut(s *side) (float64, error) {
+func (r *runner) heldOut(ctx context.Context, s *side) (float64, error) {
 	o := r.result.Options
-	return s.HeldOut(r.corpus, heldOutBatches, o.Batch, o.Context)
+	return s.HeldOut(ctx, r.corpus, heldOutBatches, o.Batch, o.Context)
 }
 
 // finish sums up what there is. A run that was stopped between judgements is
 // judged once more.
-func (r *runner) finish() *Result {
+func (r *runner) finish(ctx context.Context) *Result {
 	points := r.result.Points
 	if n := len(points); n > 0 && points[n-1].FP32.HeldOut == 0 {
 		// Without a held-out loss the result is still worth having.
-		_ = r.judge(&points[n-1])
+		_ = r.judge(ctx, &points[n-1])
 	}
 	r.result.FP32 = outcome(points, r.fp32.Time, func(p Point) Figures { return p.FP32 })
 	r.result.FP8 = outcome(points, r.fp8.Time, func(p Point) Figures { return p.FP8 })

@@ -1,6 +1,8 @@
 package comparison
 
 import (
+	"context"
+
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
@@ -57,13 +59,13 @@ func (s *side) listen(step int) (*telemetry.Recorder, error) {
 }
 
 // train does a step on a batch, and notes in the result what went wrong.
-func (s *side) train(result *Result, step int, tokens, targets []int32, rate float64) (Figures, error) {
+func (s *side) train(ctx context.Context, result *Result, step int, tokens, targets []int32, rate float64) (Figures, error) {
 	o := result.Options
 	recorder, err := s.listen(step)
 	if err != nil {
 		return Figures{}, err
 	}
-	f, skip, err := s.StepOrSkip(tokens, targets, o.Batch, o.Context, rate, recorder)
+	f, skip, err := s.StepOrSkip(ctx, tokens, targets, o.Batch, o.Context, rate, recorder)
 	if err != nil {
 		return Figures{}, err
 	}

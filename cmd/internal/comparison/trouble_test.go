@@ -27,20 +27,20 @@ const (
 func TestSkippedSteps(t *testing.T) {
 	r := newTestRunner(t, everything(8))
 	step := func(n int) Point {
-		p, err := r.step(n)
+		p, err := r.step(t.Context(), n)
 		require.NoError(t, err)
 		r.result.Points = append(r.result.Points, p)
 		return p
 	}
 	broken := func(n int, s *side, tensor string, bad float64) {
-		before := s.Model.ScalingState()
+		before := s.Model.Shared().Scaling().State()
 		weight := s.Model.Param(tensor)
 		good := slices.Clone(weight.Value)
 		weight.Value[5], weight.Value[6] = float32(bad), float32(math.NaN()) // an infinity may saturate
 		step(n)
 		weight.Value[5], weight.Value[6] = good[5], good[6]
 		require.True(t, slices.Equal(good, weight.Value), "nothing was moved")
-		after := s.Model.ScalingState()
+		after := s.Model.Shared().Scaling().State()
 		after.Backwards = before.Backwards // a pass it was
 		require.True(t, reflect.DeepEqual(before, after), "no scale remembers it")
 	}
@@ -66,7 +66,7 @@ func TestSkippedSteps(t *testing.T) {
 	require.Empty(t, r.result.Spikes, "a step that was skipped is none")
 	require.Len(t, r.fp8.watch[lossSeries].Past, 5)
 
-	result := r.finish()
+	result := r.finish(t.Context())
 	require.Len(t, result.Layers(), 14, "the gradient of a skip is no layer")
 	lines := result.skipLines()
 	require.Len(t, lines, 2)
@@ -88,7 +88,7 @@ func TestSpikes(t *testing.T) {
 				}
 			}
 		}
-		p, err := r.step(n)
+		p, err := r.step(t.Context(), n)
 		require.NoError(t, err)
 		losses, norms = append(losses, p.FP8.Loss), append(norms, p.FP8.GradientNorm)
 	}

@@ -3,6 +3,7 @@
 package trial
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -37,12 +38,12 @@ func New(name string, cfg nn.Config, seed uint64) (*Run, error) {
 }
 
 // Step trains on a batch. The error names the run and the loss.
-func (r *Run) Step(tokens, targets []int32, batch, seq int, rate float64) (f Figures, err error) {
+func (r *Run) Step(ctx context.Context, tokens, targets []int32, batch, seq int, rate float64) (f Figures, err error) {
 	defer r.count(time.Now())
-	if f.Loss, err = r.gradients(tokens, targets, batch, seq); err != nil {
+	if f.Loss, err = r.gradients(ctx, tokens, targets, batch, seq); err != nil {
 		return f, err
 	}
-	if f.GradientNorm, err = r.Optimizer.Step(r.Model.Params(), rate); err != nil {
+	if f.GradientNorm, err = r.Optimizer.Step(ctx, r.Model.Params(), rate); err != nil {
 		return f, r.broken(f, err)
 	}
 	r.endStep()
@@ -52,16 +53,17 @@ func (r *Run) Step(tokens, targets []int32, batch, seq int, rate float64) (f Fig
 // StepOrSkip is Step but for a gradient that is not finite, which it takes for a step
 // to be skipped and not for an error, as [optim.AdamW.StepOrSkip] does. The recorder
 // is the one that listens to the model, or nil.
-func (r *Run) StepOrSkip(tokens, targets []int32, batch, seq int, rate float64, recorder *telemetry.Recorder) (f Figures, skip *optim.Skip, err error) {
+func (r *Run) StepOrSkip(ctx context.Context, tokens, targets []int32, batch, seq int, rate float64, recorder *telemetry.Recorder) (f Figures, skip *optim.Skip, err error) {
 	defer r.count(time.Now())
-	if f.Loss, err = r.gradients(tokens, targets, batch, seq); err != nil {
+	if f.Loss, err = r.gradients(ctx, tokens, targets, batch, seq); err != nil {
 		return f, nil, err
 	}
-	if f.GradientNorm, skip, err = r.Optimizer.StepOrSkip(r.Model.Params(), rate, recorder); err != nil {
+	if f.GradientNorm, skip, err = r.Optimizer.StepOrSkip(ctx, r.Model.Params(), rate, recorder); err != nil {
 		return f, nil, r.broken(f, err)
 	}
 	if skip != nil {
-		return f, skip, r.Model.DropStep()
+		r.Model.DropStep()
+		return f, skip, nil
 	}
 	r.endStep()
 	return f, nil, nil
@@ -75,13 +77,13 @@ func (r *Run) endStep() {
 }
 
 // gradients computes those of a batch, and returns its loss.
-func (r *Run) gradients(tokens, targets []int32, batch, seq int) (loss float64, err error) {
+func (r *Run) gradients(ctx context.Context, tokens, targets []int32, batch, seq int) (loss float64, err error) {
 	r.Model.ZeroGrad()
-	l, err := r.Model.Loss(tokens, targets, batch, seq)
+	l, err := r.Model.Loss(ctx, tokens, targets, batch, seq)
 	if err != nil {
 		return 0, err
 	}
-	return float64(l), r.Model.Backward()
+	return float64(l), r.Model.Backward(ctx)
 }
 
 // broken says where the optimizer failed.
@@ -93,19 +95,14 @@ func (r *Run) broken(f Figures, err error) error {
 func (r *Run) count(start time.Time) { r.Time += time.Since(start) }
 
 // HeldOut returns the mean loss on the first batches of the held-out text.
-func (r *Run) HeldOut(corpus *train.Corpus, batches, batch, seq int) (mean float64, err error) {
-	for i := range batches {
+func (r *Run) HeldOut(ctx context.Context, corpus *train.Corpus, batches, batch, seq int) (mean float64, err error) {
+	return train.Evaluate(ctx, r.Model, batches, func(ctx context.Context, i int) (float32, error) {
 		tokens, targets, err := corpus.HeldOut(i, batch, seq)
 		if err != nil {
 			return 0, err
 		}
-		loss, err := r.Model.Evaluate(tokens, targets, batch, seq)
-		if err != nil {
-			return 0, err
-		}
-		mean += float64(loss) / float64(batches)
-	}
-	return mean, nil
+		return r.Model.Evaluate(ctx, tokens, targets, batch, seq)
+	})
 }
 
 // Params returns the number of trained values.

@@ -21,27 +21,27 @@ func TestStepIsTheWholeStep(t *testing.T) {
 	require.NoError(t, err)
 	r, err := New("a run", tiny(), 1)
 	require.NoError(t, err)
-	before, err := r.HeldOut(corpus, 2, 2, 8)
+	before, err := r.HeldOut(t.Context(), corpus, 2, 2, 8)
 	require.NoError(t, err)
 	for step := range 30 {
 		tokens, targets, err := corpus.Batch(step, 2, 8)
 		require.NoError(t, err)
-		f, err := r.Step(tokens, targets, 2, 8, 1e-2)
+		f, err := r.Step(t.Context(), tokens, targets, 2, 8, 1e-2)
 		require.NoError(t, err)
 		require.Positive(t, f.GradientNorm)
 		require.EqualValues(t, step+1, r.Optimizer.Steps())
-		require.EqualValues(t, step+1, r.Model.ScalingState().Histories.Step, "delayed scales have been told")
+		require.EqualValues(t, step+1, r.Model.Shared().Scaling().State().Histories.Step, "delayed scales have been told")
 	}
 	require.Positive(t, r.Time)
-	after, err := r.HeldOut(corpus, 2, 2, 8)
+	after, err := r.HeldOut(t.Context(), corpus, 2, 2, 8)
 	require.NoError(t, err)
 	require.Less(t, after, before)
 
 	tokens, targets, err := corpus.HeldOut(1, 2, 8)
 	require.NoError(t, err)
-	second, err := r.Model.Evaluate(tokens, targets, 2, 8)
+	second, err := r.Model.Evaluate(t.Context(), tokens, targets, 2, 8)
 	require.NoError(t, err)
-	first, err := r.HeldOut(corpus, 1, 2, 8)
+	first, err := r.HeldOut(t.Context(), corpus, 1, 2, 8)
 	require.NoError(t, err)
 	require.InDelta(t, (first+float64(second))/2, after, 1e-12)
 }
@@ -62,6 +62,6 @@ func TestBadConfig(t *testing.T) {
 func TestErrorNamesTheRun(t *testing.T) {
 	r, err := New("a run", tiny(), 1)
 	require.NoError(t, err)
-	_, err = r.Step(make([]int32, 8), make([]int32, 8), 1, 8, -1)
+	_, err = r.Step(t.Context(), make([]int32, 8), make([]int32, 8), 1, 8, -1)
 	require.ErrorContains(t, err, "a run: loss ")
 }

@@ -99,7 +99,7 @@ func (j Job) do(ctx context.Context, p *lab.Steps) (Curve, error) {
 	c := Curve{Params: run.Params()}
 	schedule := j.Setup.Schedule()
 	for step := range j.Setup.Steps {
-		f, err := j.Setup.Step(run, step, schedule.At(step))
+		f, err := j.Setup.Step(ctx, run, step, schedule.At(step))
 		if err != nil {
 			return c, err
 		}
@@ -109,15 +109,15 @@ func (j Job) do(ctx context.Context, p *lab.Steps) (Curve, error) {
 		}
 	}
 	c.Activations, c.MomentBytes = run.Model.ActivationBytes(), run.Optimizer.MomentBytes()
-	c.HeldOut, err = run.HeldOut(j.Setup.Corpus, j.Setup.Judged, j.Setup.Batch, j.Setup.Seq)
+	c.HeldOut, err = run.HeldOut(ctx, j.Setup.Corpus, j.Setup.Judged, j.Setup.Batch, j.Setup.Seq)
 	return c, err
 }
 
 // Step trains a run on the batch of a step.
-func (s Setup) Step(run *trial.Run, step int, rate float64) (trial.Figures, error) {
+func (s Setup) Step(ctx context.Context, run *trial.Run, step int, rate float64) (trial.Figures, error) {
 	tokens, targets, err := s.Corpus.Batch(step, s.Batch, s.Seq)
 	if err != nil {
 		return trial.Figures{}, err
 	}
-	return run.Step(tokens, targets, s.Batch, s.Seq, rate)
+	return run.Step(ctx, tokens, targets, s.Batch, s.Seq, rate)
 }

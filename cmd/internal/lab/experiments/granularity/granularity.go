@@ -141,7 +141,7 @@ func (g *study) step(ctx context.Context, step int) error {
 	if err != nil {
 		return err
 	}
-	if err := g.probe.look(tokens, targets); err != nil {
+	if err := g.probe.look(ctx, tokens, targets); err != nil {
 		return err
 	}
 	measured := step >= g.warm && step%g.every == 0
@@ -154,7 +154,7 @@ func (g *study) step(ctx context.Context, step int) error {
 		}
 	}
 	g.keep(step)
-	return g.train(step, tokens, targets)
+	return g.train(ctx, step, tokens, targets)
 }
 
 // keep notes the amax of what is looked at.
@@ -173,13 +173,13 @@ func (g *study) keep(step int) {
 }
 
 // train does a step, and listens to some.
-func (g *study) train(step int, tokens, targets []int32) error {
+func (g *study) train(ctx context.Context, step int, tokens, targets []int32) error {
 	listening := step%g.every == 0
 	if listening {
 		g.run.Model.Listen(&g.log)
 		defer g.run.Model.Listen(nil)
 	}
-	f, err := g.run.Step(tokens, targets, g.batch, training.SmallContext, g.schedule.At(step))
+	f, err := g.run.Step(ctx, tokens, targets, g.batch, training.SmallContext, g.schedule.At(step))
 	if err != nil {
 		return fmt.Errorf("step %d: %w", step, err)
 	}

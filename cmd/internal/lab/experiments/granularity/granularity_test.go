@@ -68,7 +68,7 @@ func TestProbeInput(t *testing.T) {
 	input := p.watch("model.layers.0.self_attn.q_proj", scaling.Input)
 	weight := p.watch("model.layers.0.mlp.down_proj", scaling.Weight)
 	tokens := []int32{3, 4, 5, 1, 2, 0, 7, 7, 7}
-	require.NoError(t, p.look(tokens, tokens)) // all but the last sequence
+	require.NoError(t, p.look(t.Context(), tokens, tokens)) // all but the last sequence
 
 	require.Equal(t, []int{6, 10}, []int{input.rows, input.cols})
 	for row := range 6 {
@@ -104,7 +104,7 @@ func TestProbeGradient(t *testing.T) {
 	layer := "model.layers.0.mlp.down_proj"
 	x, dy := p.watch(layer, scaling.Input), p.watch(layer, scaling.Gradient)
 	require.Equal(t, []int{1, 5, 1, 6}, []int{x.rows, x.cols, dy.rows, dy.cols})
-	require.NoError(t, p.look([]int32{3}, []int32{5}))
+	require.NoError(t, p.look(t.Context(), []int32{3}, []int32{5}))
 	var want, got []float64
 	for _, a := range dy.values {
 		for _, b := range x.values {

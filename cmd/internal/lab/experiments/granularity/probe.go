@@ -1,6 +1,8 @@
 package granularity
 
 import (
+	"context"
+
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -72,17 +74,17 @@ func (p *probe) watch(layer string, role scaling.Role) *operand {
 }
 
 // look brings the values of a step on the first sequences of its batch.
-func (p *probe) look(tokens, targets []int32) error {
+func (p *probe) look(ctx context.Context, tokens, targets []int32) error {
 	for i, param := range p.of.Params() {
 		copy(p.model.Params()[i].Value, param.Value)
 	}
 	seq := p.of.Config().Context
 	n := p.batch * seq
 	p.model.ZeroGrad()
-	if _, err := p.model.Loss(tokens[:n], targets[:n], p.batch, seq); err != nil {
+	if _, err := p.model.Loss(ctx, tokens[:n], targets[:n], p.batch, seq); err != nil {
 		return err
 	}
-	return p.model.Backward()
+	return p.model.Backward(ctx)
 }
 
 // Block implements tensor.Reporter. Goroutines report different blocks.

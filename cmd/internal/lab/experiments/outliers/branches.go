@@ -1,6 +1,7 @@
 package outliers
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -39,7 +40,7 @@ func (b branches) smooth(s swiglu.Scales) []float32 {
 // FP32. A model has no window for them; but one that is cut off at a layer, with the
 // layer's second norm for its last and a projection for its head, has them for its
 // logits.
-func branchesOf(m *nn.Llama, tokens []int32, batch, seq int) ([]branches, error) {
+func branchesOf(ctx context.Context, m *nn.Llama, tokens []int32, batch, seq int) ([]branches, error) {
 	all := make([]branches, m.Config().Layers)
 	for layer := range all {
 		cut, err := cutOff(m, layer)
@@ -49,7 +50,7 @@ func branchesOf(m *nn.Llama, tokens []int32, batch, seq int) ([]branches, error)
 		hidden := m.Config().Hidden
 		through := func(p *nn.Param) ([]float32, error) {
 			copy(cut.Param("lm_head.weight").Value, p.Value)
-			logits, err := cut.Logits(tokens, batch, seq)
+			logits, err := cut.Logits(ctx, tokens, batch, seq)
 			if err != nil {
 				return nil, err
 			}

@@ -56,14 +56,14 @@ func (s *study) jump(ctx context.Context) error {
 	s.jumps = make([]jumpFigures, len(cases))
 	return training.SideBySide(ctx, s.options, len(cases), func(ctx context.Context, index, workers int) error {
 		var err error
-		if s.jumps[index], err = s.jumpOf(cases[index], workers); err != nil {
+		if s.jumps[index], err = s.jumpOf(ctx, cases[index], workers); err != nil {
 			return err
 		}
 		return s.progress.Done(ctx, "jumps, "+cases[index].name)
 	})
 }
 
-func (s *study) jumpOf(c jumpCase, workers int) (jumpFigures, error) {
+func (s *study) jumpOf(ctx context.Context, c jumpCase, workers int) (jumpFigures, error) {
 	figures := jumpFigures{name: c.name}
 	cfg := s.base.Model.Config()
 	cfg.FP8, cfg.Smoothing, cfg.Workers = c.fp8, c.smoothing, workers
@@ -71,7 +71,7 @@ func (s *study) jumpOf(c jumpCase, workers int) (jumpFigures, error) {
 	if err != nil {
 		return figures, err
 	}
-	if err := s.settle(m); err != nil {
+	if err := s.settle(ctx, m); err != nil {
 		return figures, err
 	}
 	seen := make([]stepFigures, len(jumpGains))
@@ -79,7 +79,7 @@ func (s *study) jumpOf(c jumpCase, workers int) (jumpFigures, error) {
 	m.Listen(recorder)
 	for i, gain := range jumpGains {
 		s.grown(m, gain)
-		loss, err := s.lossOf(m)
+		loss, err := s.lossOf(ctx, m)
 		if err != nil {
 			return figures, err
 		}
@@ -93,14 +93,14 @@ func (s *study) jumpOf(c jumpCase, workers int) (jumpFigures, error) {
 
 // settle shows delayed scales the weights before and a few batches. The first one
 // they meet with a scale of 1; what they then see downstream may be wrong.
-func (s *study) settle(m *nn.Llama) error {
+func (s *study) settle(ctx context.Context, m *nn.Llama) error {
 	copyParams(m, s.base.Model)
 	for i := range 4 {
 		tokens, targets, err := s.setup.Corpus.Batch(s.plan.base+s.plan.heal+i, s.setup.Batch, s.setup.Seq)
 		if err != nil {
 			return err
 		}
-		if _, err := m.Loss(tokens, targets, s.setup.Batch, s.setup.Seq); err != nil {
+		if _, err := m.Loss(ctx, tokens, targets, s.setup.Batch, s.setup.Seq); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -112,13 +112,13 @@ func (s *study) settle(m *nn.Llama) error {
 }
 
 // lossOf returns the held-out loss, of which the model's listener hears.
-func (s *study) lossOf(m *nn.Llama) (mean float64, err error) {
+func (s *study) lossOf(ctx context.Context, m *nn.Llama) (mean float64, err error) {
 	for i := range s.setup.Judged {
 		tokens, targets, err := s.setup.Corpus.HeldOut(i, s.setup.Batch, s.setup.Seq)
 		if err != nil {
 			return 0, err
 		}
-		loss, err := m.Loss(tokens, targets, s.setup.Batch, s.setup.Seq)
+		loss, err := m.Loss(ctx, tokens, targets, s.setup.Batch, s.setup.Seq)
 		if err != nil {
 			return 0, err
 		}

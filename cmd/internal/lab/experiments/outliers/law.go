@@ -81,14 +81,14 @@ type gainFigures struct {
 }
 
 // measureLaw multiplies the gain and looks at what goes into the down projections.
-func (s *study) measureLaw(context.Context) error {
+func (s *study) measureLaw(ctx context.Context) error {
 	m, err := nn.NewLlama(s.base.Model.Config(), 0)
 	if err != nil {
 		return err
 	}
 	for gain := 1.0; gain <= 64; gain *= 2 {
 		s.grown(m, gain)
-		layers, err := branchesOf(m, s.probe, s.setup.Batch, s.setup.Seq)
+		layers, err := branchesOf(ctx, m, s.probe, s.setup.Batch, s.setup.Seq)
 		if err != nil {
 			return err
 		}

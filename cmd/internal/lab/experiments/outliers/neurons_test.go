@@ -64,7 +64,7 @@ func TestBranchesByHand(t *testing.T) {
 	for _, name := range []string{"model.layers.0.self_attn.o_proj.weight", "model.layers.1.self_attn.o_proj.weight"} {
 		clear(m.Param(name).Value)
 	}
-	layers, err := branchesOf(m, tokens, batch, seq)
+	layers, err := branchesOf(t.Context(), m, tokens, batch, seq)
 	require.NoError(t, err)
 	require.Len(t, layers, 2)
 	for i, token := range tokens {
@@ -86,7 +86,7 @@ func TestBranchesByHand(t *testing.T) {
 // itself tells, but for the rounding of its products' operands.
 func TestBranchesAreTheModels(t *testing.T) {
 	m, tokens, batch, seq := tinyLlama(t)
-	layers, err := branchesOf(m, tokens, batch, seq)
+	layers, err := branchesOf(t.Context(), m, tokens, batch, seq)
 	require.NoError(t, err)
 	cfg := m.Config()
 	cfg.FP8 = blockRecipes()
@@ -95,7 +95,7 @@ func TestBranchesAreTheModels(t *testing.T) {
 	copyParams(quantized, m)
 	var recorder telemetry.Recorder
 	quantized.Listen(&recorder)
-	_, err = quantized.Logits(tokens, batch, seq)
+	_, err = quantized.Forward(t.Context(), tokens, batch, seq)
 	require.NoError(t, err)
 	found := 0
 	for _, total := range recorder.Totals() {
@@ -164,7 +164,7 @@ func TestGrowKeepsTheFunction(t *testing.T) {
 
 func TestMatteringByHand(t *testing.T) {
 	m, tokens, batch, seq := tinyLlama(t)
-	layers, err := branchesOf(m, tokens, batch, seq)
+	layers, err := branchesOf(t.Context(), m, tokens, batch, seq)
 	require.NoError(t, err)
 	for layer, some := range mattering(m, layers, 24) {
 		require.Len(t, some, 24)
@@ -192,7 +192,7 @@ func TestMatteringByHand(t *testing.T) {
 // gates are not all far from 0.
 func TestLevel(t *testing.T) {
 	m, tokens, batch, seq := tinyLlama(t)
-	layers, err := branchesOf(m, tokens, batch, seq)
+	layers, err := branchesOf(t.Context(), m, tokens, batch, seq)
 	require.NoError(t, err)
 	some := neurons{{2, 5}, {7}}
 	perChannel := some.largest(layers, smoothings[1].way)
@@ -215,7 +215,7 @@ func TestLevel(t *testing.T) {
 
 func TestNaturalFigures(t *testing.T) {
 	m, tokens, batch, seq := tinyLlama(t)
-	layers, err := branchesOf(m, tokens, batch, seq)
+	layers, err := branchesOf(t.Context(), m, tokens, batch, seq)
 	require.NoError(t, err)
 	// 24 neurons have 2 in a twentieth, rounded up.
 	w := mlpOf(m, 1)

@@ -128,46 +128,46 @@ func (s *study) train(ctx context.Context) error {
 			return err
 		}
 		if (step+1)%(s.plan.base/looks) == 0 {
-			layers, err := s.branches()
+			layers, err := s.branches(ctx)
 			if err != nil {
 				return err
 			}
 			s.natural = append(s.natural, naturalOf(s.base.Model, step+1, layers)...)
 		}
 	}
-	if s.untouched, err = s.branches(); err != nil {
+	if s.untouched, err = s.branches(ctx); err != nil {
 		return err
 	}
-	s.losses.trained, err = s.judge(s.base)
+	s.losses.trained, err = s.judge(ctx, s.base)
 	return err
 }
 
 func (s *study) baseStep(ctx context.Context, step int, what string) error {
-	if _, err := s.setup.Step(s.base, step, s.plan.schedule().At(step)); err != nil {
+	if _, err := s.setup.Step(ctx, s.base, step, s.plan.schedule().At(step)); err != nil {
 		return err
 	}
 	return s.progress.Done(ctx, what)
 }
 
-func (s *study) branches() ([]branches, error) {
-	return branchesOf(s.base.Model, s.probe, s.setup.Batch, s.setup.Seq)
+func (s *study) branches(ctx context.Context) ([]branches, error) {
+	return branchesOf(ctx, s.base.Model, s.probe, s.setup.Batch, s.setup.Seq)
 }
 
-func (s *study) judge(r *trial.Run) (float64, error) {
-	return r.HeldOut(s.setup.Corpus, s.setup.Judged, s.setup.Batch, s.setup.Seq)
+func (s *study) judge(ctx context.Context, r *trial.Run) (float64, error) {
+	return r.HeldOut(ctx, s.setup.Corpus, s.setup.Judged, s.setup.Batch, s.setup.Seq)
 }
 
 // intervene aligns the neurons that matter most, makes them equally large without
 // changing what the layer does, and lets the model get used to it.
 func (s *study) intervene(ctx context.Context) error {
 	m := s.base.Model
-	before, err := s.branches()
+	before, err := s.branches(ctx)
 	if err != nil {
 		return err
 	}
 	s.outlier = mattering(m, before, s.plan.neurons)
 	s.outlier.align(m)
-	after, err := s.branches()
+	after, err := s.branches(ctx)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (s *study) intervene(ctx context.Context) error {
 		}
 	}
 	s.outlier.level(m, after)
-	if s.losses.aligned, err = s.judge(s.base); err != nil {
+	if s.losses.aligned, err = s.judge(ctx, s.base); err != nil {
 		return err
 	}
 	for step := range s.plan.heal {
@@ -186,7 +186,7 @@ func (s *study) intervene(ctx context.Context) error {
 			return err
 		}
 	}
-	s.losses.healed, err = s.judge(s.base)
+	s.losses.healed, err = s.judge(ctx, s.base)
 	return err
 }
 

@@ -102,8 +102,8 @@ func TestOutliersJump(t *testing.T) {
 	cfg.FP8 = lateRecipes(0)
 	m, err := nn.NewLlama(cfg, 0)
 	require.NoError(t, err)
-	require.NoError(t, s.settle(m))
-	state := m.ScalingState().Histories
+	require.NoError(t, s.settle(t.Context(), m))
+	state := m.Shared().Scaling().State().Histories
 	require.EqualValues(t, 2, state.Step, "a window to get to know scales, and one with them")
 	for name, h := range state.Histories {
 		require.Zero(t, h.Blocks[0].Current, name)

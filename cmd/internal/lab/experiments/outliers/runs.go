@@ -123,7 +123,7 @@ func (s *study) continueRun(ctx context.Context, r *continuation, workers int) e
 			s.outlier.grow(run.Model, growth)
 		}
 		at := s.plan.base + s.plan.heal + step
-		f, err := s.setup.Step(run, at, s.plan.schedule().At(at))
+		f, err := s.setup.Step(ctx, run, at, s.plan.schedule().At(at))
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (s *study) continueRun(ctx context.Context, r *continuation, workers int) e
 		}
 		r.steps[step].loss, r.steps[step].heldOut = f.Loss, math.NaN()
 		if s.plan.judged(step) {
-			if r.steps[step].heldOut, err = s.judge(run); err != nil {
+			if r.steps[step].heldOut, err = s.judge(ctx, run); err != nil {
 				return err
 			}
 		}

@@ -101,7 +101,7 @@ func (r *study) worldsAdapt(ctx context.Context, p *lab.Steps) error {
 	params := r.run.Model.Params()
 	g := newStepGradients(params, all)
 	for step := range r.steps {
-		if err := r.gradients(g, step, all); err != nil {
+		if err := r.gradients(ctx, g, step, all); err != nil {
 			return err
 		}
 		for _, w := range r.worlds {
@@ -112,7 +112,7 @@ func (r *study) worldsAdapt(ctx context.Context, p *lab.Steps) error {
 		for i, param := range params {
 			copy(param.Grad, g.mean[i])
 		}
-		if _, err := r.run.Optimizer.Step(params, training.Schedule(r.steps).At(step)); err != nil {
+		if _, err := r.run.Optimizer.Step(ctx, params, training.Schedule(r.steps).At(step)); err != nil {
 			return err
 		}
 		if err := p.Done(ctx, "worlds"); err != nil {
@@ -123,17 +123,17 @@ func (r *study) worldsAdapt(ctx context.Context, p *lab.Steps) error {
 }
 
 // gradients fills g with those of each sequence of a step on its own.
-func (r *study) gradients(g *stepGradients, step, n int) error {
+func (r *study) gradients(ctx context.Context, g *stepGradients, step, n int) error {
 	shards, err := r.shards(step, n)
 	if err != nil {
 		return err
 	}
 	for i, s := range shards {
 		r.run.Model.ZeroGrad()
-		if _, err := r.run.Model.Loss(s.Tokens, s.Targets, 1, training.SmallContext); err != nil {
+		if _, err := r.run.Model.Loss(ctx, s.Tokens, s.Targets, 1, training.SmallContext); err != nil {
 			return err
 		}
-		if err := r.run.Model.Backward(); err != nil {
+		if err := r.run.Model.Backward(ctx); err != nil {
 			return err
 		}
 		for k, param := range r.run.Model.Params() {
@@ -165,12 +165,12 @@ func (r *study) replicasAgree(ctx context.Context, p *lab.Steps) error {
 	}
 	var want [][]float32
 	for replicas := 1; replicas <= 3; replicas++ {
-		d, err := train.NewDataParallel(r.run.Model, replicas)
+		d, err := train.NewDataParallel(r.run.Model, replicas, r.run.Model.Replica)
 		if err != nil {
 			return err
 		}
 		d.Reducer = train.Reducer{FP8: true, Division: train.DivideAuto}
-		if _, _, err := d.Gradients(shards, 1, training.SmallContext); err != nil {
+		if _, _, err := d.Gradients(ctx, len(shards), train.LlamaGradients(shards, 1, training.SmallContext)); err != nil {
 			return err
 		}
 		for i, param := range r.run.Model.Params() {
@@ -240,7 +240,7 @@ func (r *study) train(ctx context.Context, t *team) error {
 	if err != nil {
 		return err
 	}
-	d, err := train.NewDataParallel(run.Model, 2)
+	d, err := train.NewDataParallel(run.Model, 2, run.Model.Replica)
 	if err != nil {
 		return err
 	}
@@ -251,11 +251,11 @@ func (r *study) train(ctx context.Context, t *team) error {
 		if err != nil {
 			return err
 		}
-		loss, _, err := d.Gradients(shards, 1, training.SmallContext)
+		loss, _, err := d.Gradients(ctx, len(shards), train.LlamaGradients(shards, 1, training.SmallContext))
 		if err != nil {
 			return err
 		}
-		if _, err := run.Optimizer.Step(run.Model.Params(), schedule.At(step)); err != nil {
+		if _, err := run.Optimizer.Step(ctx, run.Model.Params(), schedule.At(step)); err != nil {
 			return err
 		}
 		t.losses = append(t.losses, float64(loss))

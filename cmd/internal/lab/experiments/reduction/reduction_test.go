@@ -68,15 +68,15 @@ func TestGradients(t *testing.T) {
 	require.NoError(t, err)
 	params := r.run.Model.Params()
 	g := newStepGradients(params, 2)
-	require.NoError(t, r.gradients(g, 3, 2))
+	require.NoError(t, r.gradients(t.Context(), g, 3, 2))
 	tokens, targets, err := r.corpus.Batch(3, 2, training.SmallContext)
 	require.NoError(t, err)
 	for i := range 2 {
 		r.run.Model.ZeroGrad()
 		part := func(all []int32) []int32 { return all[i*training.SmallContext : (i+1)*training.SmallContext] }
-		_, err := r.run.Model.Loss(part(tokens), part(targets), 1, training.SmallContext)
+		_, err := r.run.Model.Loss(t.Context(), part(tokens), part(targets), 1, training.SmallContext)
 		require.NoError(t, err)
-		require.NoError(t, r.run.Model.Backward())
+		require.NoError(t, r.run.Model.Backward(t.Context()))
 		for k, param := range params {
 			require.Equal(t, param.Grad, g.shards[i][k], "sequence %d, %s", i, param.Name)
 		}

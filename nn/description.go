@@ -1,0 +1,184 @@
+package nn
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Description says what a model is, in a form that a checkpoint keeps and compares: the
+// model that is restored must have the same.
+type Description struct {
+	Kind    string `json:"kind"`    // such as "llama"
+	Version int    `json:"version"` // of the form of Config
+	Config  any    `json:"config"`  // becomes a JSON object; enumerations should be text
+}
+
+const (
+	llamaKind    = "llama"
+	llamaVersion = 1
+)
+
+// Describe returns the configuration as a checkpoint keeps it: all that results depend
+// on, and not Workers.
+func (m *Llama) Describe() Description {
+	return Description{Kind: llamaKind, Version: llamaVersion, Config: newSavedConfig(m.cfg)}
+}
+
+// ParseConfig returns the configuration of a [Llama] from its description, without
+// Workers. It is valid. The error, [ErrConfig], is one that names the kind or version,
+// if it is another, or the first field that cannot be.
+func ParseConfig(d Description) (Config, error) {
+	if d.Kind != llamaKind || d.Version != llamaVersion {
+		return Config{}, configError("the model is of kind %.40q, version %d: this package reads %q, version %d", d.Kind, d.Version, llamaKind, llamaVersion)
+	}
+	text, err := json.Marshal(d.Config)
+	if err != nil {
+		return Config{}, configError("%w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var s savedConfig
+	if err := decoder.Decode(&s); err != nil {
+		return Config{}, configError("%w", err)
+	}
+	c := s.config()
+	return c, c.Validate()
+}
+
+// savedConfig is a [Config] in a file.
+type savedConfig struct {
+	Vocab       int              `json:"vocab"`
+	Dim         int              `json:"dim"`
+	Layers      int              `json:"layers"`
+	Heads       int              `json:"heads"`
+	KVHeads     int              `json:"kv_heads"`
+	Hidden      int              `json:"hidden"`
+	Context     int              `json:"context"`
+	RopeTheta   float64          `json:"rope_theta"`
+	NormEps     float64          `json:"norm_eps"`
+	TieHead     bool             `json:"tie_head"`
+	FP8         *savedFP8        `json:"fp8"`
+	Rounding    *savedRounding   `json:"rounding"`
+	Smoothing   *savedSmoothing  `json:"smoothing"`
+	Activations ActivationFormat `json:"activations"`
+}
+
+type savedFP8 struct {
+	Forward        savedOperands `json:"forward"`
+	InputGradient  savedOperands `json:"input_gradient"`
+	WeightGradient savedOperands `json:"weight_gradient"`
+	Stochastic     bool          `json:"stochastic"`
+	Seed           uint64        `json:"seed,string"`
+}
+
+type savedOperands struct {
+	A savedRecipe `json:"a"`
+	B savedRecipe `json:"b"`
+}
+
+type savedRecipe struct {
+	Profile  scaling.Profile       `json:"profile"`
+	Format   fp8.Format            `json:"format"`
+	Block    [2]int                `json:"block"` // rows, columns; 0: all
+	Epsilon  float32               `json:"epsilon"`
+	Overflow fp8.Overflow          `json:"overflow"`
+	Inf      fp8.Inf               `json:"inf"`
+	NaN      fp8.NaN               `json:"nan"`
+	Rounding fp8.Rounding          `json:"rounding"`
+	Seed     uint64                `json:"seed,string"`
+	Length   int                   `json:"history_length"`
+	Margin   int                   `json:"margin"`
+	Amax     scaling.AmaxAlgorithm `json:"amax"`
+}
+
+type savedRounding struct {
+	Input       savedNarrowing `json:"input"`
+	Weight      savedNarrowing `json:"weight"`
+	Gradient    savedNarrowing `json:"gradient"`
+	BF16Results bool           `json:"bf16_results"`
+	Stochastic  bool           `json:"stochastic"`
+	Seed        uint64         `json:"seed,string"`
+}
+
+type savedNarrowing struct {
+	Format     NarrowFormat `json:"format"`
+	Block      [2]int       `json:"block"`
+	ExactScale bool         `json:"exact_scale"`
+}
+
+type savedSmoothing struct {
+	Axis  swiglu.Axis `json:"axis"`
+	Exact bool        `json:"exact"`
+	Delay int         `json:"delay"`
+}
+
+func newSavedConfig(c Config) (s savedConfig) {
+	s = savedConfig{
+		Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, Hidden: c.Hidden,
+		Context: c.Context, RopeTheta: c.RopeTheta, NormEps: c.NormEps, TieHead: c.TieHead, Activations: c.Activations,
+	}
+	if f := c.FP8; f != nil {
+		s.FP8 = &savedFP8{
+			saveOperands(f.Forward), saveOperands(f.InputGradient), saveOperands(f.WeightGradient), f.Stochastic, f.Seed,
+		}
+	}
+	if r := c.Rounding; r != nil {
+		s.Rounding = &savedRounding{
+			saveNarrowing(r.Input), saveNarrowing(r.Weight), saveNarrowing(r.Gradient), r.BF16Results, r.Stochastic, r.Seed,
+		}
+	}
+	if m := c.Smoothing; m != nil {
+		s.Smoothing = &savedSmoothing{m.Axis, m.Exact, m.Delay}
+	}
+	return s
+}
+
+func (s savedConfig) config() (c Config) {
+	c = Config{
+		Vocab: s.Vocab, Dim: s.Dim, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, Hidden: s.Hidden,
+		Context: s.Context, RopeTheta: s.RopeTheta, NormEps: s.NormEps, TieHead: s.TieHead, Activations: s.Activations,
+	}
+	if f := s.FP8; f != nil {
+		c.FP8 = &FP8{f.Forward.operands(), f.InputGradient.operands(), f.WeightGradient.operands(), f.Stochastic, f.Seed}
+	}
+	if r := s.Rounding; r != nil {
+		c.Rounding = &Rounding{r.Input.narrowing(), r.Weight.narrowing(), r.Gradient.narrowing(), r.BF16Results, r.Stochastic, r.Seed}
+	}
+	if m := s.Smoothing; m != nil {
+		c.Smoothing = &swiglu.Smoothing{Axis: m.Axis, Exact: m.Exact, Delay: m.Delay}
+	}
+	return c
+}
+
+func saveOperands(o Operands) savedOperands { return savedOperands{saveRecipe(o.A), saveRecipe(o.B)} }
+
+func (s savedOperands) operands() Operands { return Operands{s.A.recipe(), s.B.recipe()} }
+
+func saveRecipe(r scaling.Recipe) savedRecipe {
+	return savedRecipe{
+		Profile: r.Profile, Format: r.Format, Block: [2]int{r.Block.Rows, r.Block.Cols}, Epsilon: r.Epsilon,
+		Overflow: r.Policy.Overflow, Inf: r.Policy.Inf, NaN: r.Policy.NaN, Rounding: r.Policy.Rounding, Seed: r.Policy.Seed,
+		Length: r.Delayed.Length, Margin: r.Delayed.Margin, Amax: r.Delayed.Algorithm,
+	}
+}
+
+func (s savedRecipe) recipe() scaling.Recipe {
+	return scaling.Recipe{
+		Profile: s.Profile, Format: s.Format, Block: tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, Epsilon: s.Epsilon,
+		Policy:  fp8.Policy{Overflow: s.Overflow, Inf: s.Inf, NaN: s.NaN, Rounding: s.Rounding, Seed: s.Seed},
+		Delayed: scaling.Delayed{Length: s.Length, Margin: s.Margin, Algorithm: s.Amax},
+	}
+}
+
+func saveNarrowing(n Narrowing) savedNarrowing {
+	return savedNarrowing{n.Format, [2]int{n.Block.Rows, n.Block.Cols}, n.ExactScale}
+}
+
+func (s savedNarrowing) narrowing() Narrowing {
+	return Narrowing{s.Format, tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, s.ExactScale}
+}

@@ -1,0 +1,107 @@
+package nn
+
+import (
+	"github.com/octavo-fp8/octavo/internal/elementary"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+)
+
+// Rotary rotates the pairs (0, 1), (2, 3), ... of a head's elements by angles that
+// grow with the position (Su et al., arXiv 2104.09864): pair i of position p by
+// p·theta^(-2i/headDim). It does not change and may be shared by the attention of all
+// layers, and used concurrently.
+type Rotary struct {
+	headDim, context int
+	cos, sin         []float32 // [context, headDim/2]
+}
+
+const defaultRopeTheta = 1e4
+
+// NewRotary returns the rotations of heads of headDim elements, which must be even,
+// for positions below context, at most 2^20. A theta of 0 is 10000. The error is
+// [ErrConfig].
+func NewRotary(headDim, context int, theta float64) (*Rotary, error) {
+	if theta == 0 {
+		theta = defaultRopeTheta
+	}
+	switch {
+	case headDim <= 0 || headDim%2 != 0:
+		return nil, configError("rotary positions of heads of %d elements: they must be a positive even number", headDim)
+	case context <= 0 || context > elementary.SinCosLimit:
+		return nil, configError("rotary positions: the context is %d: it must be from 1 to %d", context, int(elementary.SinCosLimit))
+	case !validTheta(theta):
+		return nil, configError("rotary positions: theta is %v: it must be from 1 to 1e12", theta)
+	}
+	if _, ok := product(context, headDim); !ok {
+		return nil, configError("rotary positions of %d elements in a context of %d: that is too large", headDim, context)
+	}
+	return newRotary(headDim, context, theta), nil
+}
+
+func validTheta(theta float64) bool { return theta >= 1 && theta <= 1e12 }
+
+func newRotary(headDim, context int, theta float64) *Rotary {
+	half := headDim / 2
+	r := &Rotary{
+		headDim: headDim, context: context,
+		cos: make([]float32, context*half),
+		sin: make([]float32, context*half),
+	}
+	for i := range half {
+		frequency := elementary.Pow(theta, -float64(i)/float64(half))
+		for position := range context {
+			sin, cos := elementary.SinCos(float64(float64(position) * frequency))
+			r.sin[position*half+i], r.cos[position*half+i] = float32(sin), float32(cos)
+		}
+	}
+	return r
+}
+
+// Rotate rotates x, [rows, heads·headDim], in place; the position of a row is its
+// index modulo seq. Workers 0 is GOMAXPROCS. The error is [ErrInput].
+func (r *Rotary) Rotate(x []float32, heads, seq, workers int) error {
+	return r.checked(x, heads, seq, workers, 1)
+}
+
+// RotateBack undoes Rotate. It is its backward pass: the transpose of a rotation is
+// the rotation back.
+func (r *Rotary) RotateBack(x []float32, heads, seq, workers int) error {
+	return r.checked(x, heads, seq, workers, -1)
+}
+
+func (r *Rotary) checked(x []float32, heads, seq, workers int, sign float32) error {
+	width, ok := product(heads, r.headDim)
+	switch {
+	case !ok || heads <= 0 || uint64(len(x))%width != 0:
+		return inputError("rotary positions: %d elements are not rows of %d heads of %d", len(x), heads, r.headDim)
+	case seq <= 0 || seq > r.context:
+		return inputError("rotary positions: seq is %d: it must be from 1 to %d", seq, r.context)
+	case workers < 0:
+		return inputError("rotary positions: workers are %d: they must not be negative", workers)
+	}
+	r.rotate(x, heads, seq, workers, sign)
+	return nil
+}
+
+// rotate rotates by the angles times sign, which is 1 or -1.
+func (r *Rotary) rotate(x []float32, heads, seq, workers int, sign float32) {
+	width := heads * r.headDim
+	parallel.For(len(x)/width, 16, workers, func(lo, hi int) {
+		for row := lo; row < hi; row++ {
+			for h := range heads {
+				at := row*width + h*r.headDim
+				r.rotateHead(x[at:at+r.headDim], row%seq, sign)
+			}
+		}
+	})
+}
+
+func (r *Rotary) rotateHead(head []float32, position int, sign float32) {
+	half := r.headDim / 2
+	cos, sin := r.cos[position*half:][:half], r.sin[position*half:][:half]
+	for i, c := range cos {
+		s := sin[i] * sign
+		a, b := head[2*i], head[2*i+1]
+		head[2*i] = float32(a*c) - float32(b*s)
+		head[2*i+1] = float32(a*s) + float32(b*c)
+	}
+}

@@ -1,0 +1,229 @@
+package nn
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/swiglu"
+)
+
+// StepAmaxVersion is the version of [StepAmax] that this package writes and reads.
+const StepAmaxVersion = 1
+
+// StepAmax is what a [Scaling] has recorded since its last step ended: all that
+// data-parallel workers need to exchange for delayed scales, if each then ends the
+// step by itself. Each takes out its own by [Scaling.StepAmax]; those of all, by
+// [MergeStepAmax], go back into each by [Scaling.SetStepAmax] before
+// [Scaling.EndStep]. Workers that began alike then stay alike, to the bit, as if
+// [MergeScaling] had been used in every step.
+//
+// It is plain data, kept as JSON or in a binary form that is many times shorter: with a
+// scale for each tensor about 20 bytes for each operand that was quantized, since names
+// are replaced by their positions.
+type StepAmax struct {
+	Version int `json:"version"`
+
+	// Names is a hash of the names of what the numbers belong to, so that those of
+	// another model are refused.
+	Names uint64 `json:"names,string"`
+
+	// Histories are the maxima of histories by the position of their name among those
+	// of the model, in alphabetical order, with 36 digits; and Smoothers those of
+	// delayed Smooth-SwiGLU, in the order of their names.
+	Histories scaling.Amaxes  `json:"histories"`
+	Smoothers []swiglu.Amaxes `json:"smoothers,omitempty"`
+
+	Backwards uint64 `json:"backwards,omitempty"` // as in [ScalingState]
+}
+
+// StepAmax returns a copy of what was recorded since the last step ended.
+func (s *Scaling) StepAmax() StepAmax {
+	a := StepAmax{Version: StepAmaxVersion, Names: s.hashNames(), Histories: s.histories.Amaxes()}
+	if s.stochastic {
+		a.Backwards = s.passes
+	}
+	byName := a.Histories.Histories
+	a.Histories.Histories = make(map[string]scaling.HistoryAmaxes, len(byName))
+	for i, name := range s.names() {
+		if h, ok := byName[name]; ok {
+			a.Histories.Histories[position(i)] = h
+		}
+	}
+	for _, name := range s.smootherNames() {
+		a.Smoothers = append(a.Smoothers, s.smoothers[name].Amaxes())
+	}
+	return a
+}
+
+// position is how a history is called in a [StepAmax].
+func position(i int) string { return strconv.FormatInt(int64(i), 36) }
+
+// names returns the names of all histories in alphabetical order.
+func (s *Scaling) names() []string {
+	names := slices.Clone(s.historyNames)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (s *Scaling) hashNames() uint64 {
+	h := fnv.New64a()
+	for _, name := range s.names() {
+		h.Write([]byte(name + "\x00"))
+	}
+	for _, name := range s.smootherNames() {
+		h.Write([]byte(name + "\x01"))
+	}
+	return h.Sum64()
+}
+
+// SetStepAmax replaces what was recorded since the last step ended, by what
+// [MergeStepAmax] made of all workers' for example; a history that a lacks keeps what
+// it has. It returns an error, [ErrState], and changes nothing, if a is of another
+// version, another step or another model, or does not pass the checks of
+// [scaling.Histories.SetAmaxes] and [swiglu.Smoother.SetAmaxes].
+func (s *Scaling) SetStepAmax(a StepAmax) error {
+	if err := a.check(s.hashNames(), len(s.smoothers)); err != nil {
+		return err
+	}
+	for i, name := range s.smootherNames() {
+		trial := swiglu.Smoother{Smoothing: s.smoothers[name].Smoothing}
+		if err := trial.SetAmaxes(a.Smoothers[i]); err != nil {
+			return stateError("%s: %w", name, err)
+		}
+	}
+	named := a.Histories
+	named.Histories = make(map[string]scaling.HistoryAmaxes, len(a.Histories.Histories))
+	for i, name := range s.names() {
+		if h, ok := a.Histories.Histories[position(i)]; ok {
+			named.Histories[name] = h
+		}
+	}
+	if len(named.Histories) != len(a.Histories.Histories) {
+		return stateError("what a step recorded has histories that the model has not")
+	}
+	if err := s.histories.SetAmaxes(named); err != nil {
+		return stateError("%w", err)
+	}
+	for i, name := range s.smootherNames() {
+		if err := s.smoothers[name].SetAmaxes(a.Smoothers[i]); err != nil {
+			return stateError("%s: %w", name, err)
+		}
+	}
+	s.passes = max(s.passes, a.Backwards)
+	return nil
+}
+
+// check returns an error unless a is of the model with these names.
+func (a StepAmax) check(names uint64, smoothers int) error {
+	switch {
+	case a.Version != StepAmaxVersion:
+		return stateError("what a step recorded is of version %d: this package reads version %d", a.Version, StepAmaxVersion)
+	case a.Names != names || len(a.Smoothers) != smoothers:
+		return stateError("what a step recorded is of another model")
+	}
+	return nil
+}
+
+// MergeStepAmax returns what several workers recorded in a step as if one had: the
+// largest of each number, and NaN where one is; and the largest Backwards. It is
+// commutative and associative, and changes none of its arguments. It is an error,
+// [ErrState], if there is none or they are not of the same model and step.
+func MergeStepAmax(all ...StepAmax) (StepAmax, error) {
+	if len(all) == 0 {
+		return StepAmax{}, stateError("there is nothing to merge")
+	}
+	m := StepAmax{Version: StepAmaxVersion, Names: all[0].Names}
+	histories := make([]scaling.Amaxes, len(all))
+	for i, a := range all {
+		if err := a.check(m.Names, len(all[0].Smoothers)); err != nil {
+			return StepAmax{}, stateError("worker %d: %w", i, err)
+		}
+		histories[i] = a.Histories
+		m.Backwards = max(m.Backwards, a.Backwards)
+	}
+	var err error
+	if m.Histories, err = scaling.MergeAmaxes(histories...); err != nil {
+		return StepAmax{}, stateError("%w", err)
+	}
+	for i := range all[0].Smoothers {
+		smoothers := make([]swiglu.Amaxes, len(all))
+		for j, a := range all {
+			smoothers[j] = a.Smoothers[i]
+		}
+		merged, err := swiglu.MergeAmaxes(smoothers...)
+		if err != nil {
+			return StepAmax{}, stateError("%w", err)
+		}
+		m.Smoothers = append(m.Smoothers, merged)
+	}
+	return m, nil
+}
+
+// MarshalBinary implements [encoding.BinaryMarshaler]: the version, Backwards and the
+// number of smoothers as unsigned varints, Names in eight bytes, little end first, and
+// then the binary forms of Histories and of each smoother, each behind its length.
+func (a StepAmax) MarshalBinary() ([]byte, error) {
+	data := binary.AppendUvarint(nil, uint64(a.Version))
+	data = binary.AppendUvarint(data, a.Backwards)
+	data = binary.AppendUvarint(data, uint64(len(a.Smoothers)))
+	data = binary.LittleEndian.AppendUint64(data, a.Names)
+	part, err := a.Histories.MarshalBinary()
+	for _, s := range a.Smoothers {
+		if err != nil {
+			break
+		}
+		data = append(binary.AppendUvarint(data, uint64(len(part))), part...)
+		part, err = s.MarshalBinary()
+	}
+	if err != nil {
+		return nil, stateError("%w", err)
+	}
+	return append(binary.AppendUvarint(data, uint64(len(part))), part...), nil
+}
+
+// UnmarshalBinary implements [encoding.BinaryUnmarshaler]. It returns [ErrState], and
+// leaves a as it is, if the data cannot be right.
+func (a *StepAmax) UnmarshalBinary(data []byte) error {
+	damaged := stateError("what a step recorded is damaged: %d bytes", len(data))
+	var header [3]uint64
+	for i := range header {
+		v, n := binary.Uvarint(data)
+		if n <= 0 {
+			return damaged
+		}
+		header[i], data = v, data[n:]
+	}
+	if header[0] != StepAmaxVersion {
+		return stateError("what a step recorded is of version %d: this package reads version %d", header[0], StepAmaxVersion)
+	}
+	if len(data) < 8 || header[2] > uint64(len(data)) {
+		return damaged
+	}
+	read := StepAmax{Version: StepAmaxVersion, Backwards: header[1], Names: binary.LittleEndian.Uint64(data)}
+	if header[2] > 0 {
+		read.Smoothers = make([]swiglu.Amaxes, header[2])
+	}
+	data = data[8:]
+	parts := []interface{ UnmarshalBinary([]byte) error }{&read.Histories}
+	for i := range read.Smoothers {
+		parts = append(parts, &read.Smoothers[i])
+	}
+	for _, part := range parts {
+		length, n := binary.Uvarint(data)
+		if n <= 0 || length > uint64(len(data)-n) {
+			return damaged
+		}
+		if err := part.UnmarshalBinary(data[n : n+int(length)]); err != nil {
+			return stateError("%w", err)
+		}
+		data = data[n+int(length):]
+	}
+	if len(data) > 0 {
+		return damaged
+	}
+	*a = read
+	return nil
+}
