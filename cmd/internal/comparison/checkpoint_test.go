@@ -368,7 +368,7 @@ func TestOldRun(t *testing.T) {
 func TestRunFileHasItsOwnNames(t *testing.T) {
 	r := newTestRunner(t, everything(4))
 	path := filepath.Join(t.TempDir(), runFile)
-	p, err := r.step(0)
+	p, err := r.step(t.Context(), 0)
 	require.NoError(t, err)
 	_, err = writeRun(path, saved{Flags: r.result.Options.Flags(), Points: []Point{p}, Totals: r.summaries(), Events: r.result.Events})
 	require.NoError(t, err)
