@@ -22,8 +22,8 @@ func TestDelayedWeightBlocks(t *testing.T) {
 	recipes := DefaultFP8()
 	weight := scaling.Recipe{Profile: scaling.TEDelayed, Block: tensor.Block{Rows: 128, Cols: 128}, Delayed: scaling.Delayed{Length: 3, Margin: 1}}
 	recipes.Forward.B, recipes.InputGradient.B = weight, weight
-	var histories scaling.Histories
-	l, err := NewLinear("up.weight", out, in, LinearOptions{FP8: &recipes, Histories: &histories})
+	shared := new(Shared)
+	l, err := NewLinear("up.weight", out, in, Options{FP8: &recipes, Shared: shared})
 	require.NoError(t, err)
 
 	var past [][]float32 // amaxes of the blocks, step by step
@@ -40,20 +40,20 @@ func TestDelayedWeightBlocks(t *testing.T) {
 			dy[i] = float32(math.Cos(float64(3*i + step)))
 		}
 		if step == 4 { // go on with another layer
-			saved, err := json.Marshal(histories.State())
+			saved, err := json.Marshal(shared.Scaling().State())
 			require.NoError(t, err)
-			var state scaling.State
+			var state ScalingState
 			require.NoError(t, json.Unmarshal(saved, &state))
 			before := l.Weight.Value
-			histories = scaling.Histories{}
-			require.NoError(t, histories.Restore(state))
-			l, err = NewLinear("up.weight", out, in, LinearOptions{FP8: &recipes, Histories: &histories})
+			shared = new(Shared)
+			l, err = NewLinear("up.weight", out, in, Options{FP8: &recipes, Shared: shared})
 			require.NoError(t, err)
+			require.NoError(t, shared.Scaling().Restore(state))
 			copy(l.Weight.Value, before)
 		}
 		y, dx := make([]float32, rows*out), make([]float32, rows*in)
-		require.NoError(t, l.Forward(y, x, rows))
-		require.NoError(t, l.Backward(dx, dy))
+		require.NoError(t, l.Forward(t.Context(), y, x, rows))
+		require.NoError(t, l.Backward(t.Context(), dx, dy))
 
 		w := &tensor.Tensor{Shape: []int{out, in}, Block: weight.Block}
 		amax := make([]float32, 6)
@@ -78,9 +78,9 @@ func TestDelayedWeightBlocks(t *testing.T) {
 			}
 			scales[block] = 448 / 2 / largest
 		}
-		histories.Update()
+		shared.Scaling().EndStep()
 	}
-	for name, h := range histories.State().Histories {
+	for name, h := range shared.Scaling().State().Histories.Histories {
 		require.Len(t, h.Blocks, 6, name)
 		require.NotEqual(t, h.Blocks[0].Scale, h.Blocks[5].Scale, name)
 	}
