@@ -76,8 +76,9 @@ func (o *Operands) Cases(l cpu.Level, workers int) []Case {
 }
 
 func multiply[W gemm.Weights](o *Operands, b []W) error {
+	ctx := context.Background() // a measurement ends between two products
 	if o.shape.Experts == 1 {
-		return gemm.Multiply(context.Background(), o.c, o.a, b[0], gemm.Options{})
+		return gemm.Multiply(ctx, o.c, o.a, b[0], gemm.Options{})
 	}
-	return gemm.GroupedRows(context.Background(), o.c, o.a, b, o.rows, gemm.Options{})
+	return gemm.GroupedRows(ctx, o.c, o.a, b, o.rows, gemm.Options{})
 }
