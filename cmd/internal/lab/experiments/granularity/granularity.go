@@ -118,9 +118,7 @@ func newStudy(o lab.Options, size scope) (*study, error) {
 	if g.run, err = trial.New("FP8", training.SmallLlama(o, &recipes), o.Seed); err != nil {
 		return nil, err
 	}
-	if g.probe, err = newProbe(g.run.Model, size.looked); err != nil {
-		return nil, err
-	}
+	g.probe = newProbe(g.run.Model, size.looked)
 	for _, l := range lookedAt {
 		o := g.probe.watch(l.layer, l.role)
 		g.operands = append(g.operands, o)
@@ -135,13 +133,14 @@ func newStudy(o lab.Options, size scope) (*study, error) {
 	return g, nil
 }
 
-// step looks at the batch of a step and then trains on it.
+// step trains on the batch of a step, and looks at what went into the quantizers.
 func (g *study) step(ctx context.Context, step int) error {
 	tokens, targets, err := g.corpus.Batch(step, g.batch, training.SmallContext)
 	if err != nil {
 		return err
 	}
-	if err := g.probe.look(ctx, tokens, targets); err != nil {
+	g.probe.keepWeights()
+	if err := g.train(ctx, step, tokens, targets); err != nil {
 		return err
 	}
 	measured := step >= g.warm && step%g.every == 0
@@ -154,7 +153,7 @@ func (g *study) step(ctx context.Context, step int) error {
 		}
 	}
 	g.keep(step)
-	return g.train(ctx, step, tokens, targets)
+	return nil
 }
 
 // keep notes the amax of what is looked at.

@@ -157,7 +157,7 @@ func (g *study) limits() []string {
 	limits := []string{
 		fmt.Sprintf("One model of %d values, trained for %d steps of %d sequences of %d bytes; its loss went from %.2f to %.2f nats a byte. What grows over long training, such as outliers of SwiGLU, is not in it.",
 			g.run.Params(), g.steps, g.batch, training.SmallContext, g.losses[0], g.losses[len(g.losses)-1]),
-		fmt.Sprintf("The values of inputs and gradients are magnitudes, on the first %d sequences of each batch, of a copy of the model whose inputs and gradients are in blocks of two: the library shows a listener no values, but both of a pair. Formats and recipes are symmetric. Against the model in training they are off by what rounding in FP8 differs.", g.looked),
+		fmt.Sprintf("Inputs and gradients are those of the first %d sequences of each batch.", g.looked),
 		"Each place in the grid of blocks has a history of its own. Batches are random windows: text in order would have no more in common from step to step at one place.",
 	}
 	if len(g.subjects) == len(compared) {

@@ -36,60 +36,25 @@ func (b branches) smooth(s swiglu.Scales) []float32 {
 	return z
 }
 
-// branchesOf returns the inputs of all SwiGLUs of a model for tokens, [batch, seq], in
-// FP32. A model has no window for them; but one that is cut off at a layer, with the
-// layer's second norm for its last and a projection for its head, has them for its
-// logits.
+// branchesOf returns the inputs of all SwiGLUs of a model for tokens, [batch, seq]. It
+// takes the model's tap.
 func branchesOf(ctx context.Context, m *nn.Llama, tokens []int32, batch, seq int) ([]branches, error) {
 	all := make([]branches, m.Config().Layers)
+	taken := make(map[string]*[]float32)
 	for layer := range all {
-		cut, err := cutOff(m, layer)
-		if err != nil {
-			return nil, err
-		}
-		hidden := m.Config().Hidden
-		through := func(p *nn.Param) ([]float32, error) {
-			copy(cut.Param("lm_head.weight").Value, p.Value)
-			logits, err := cut.Logits(ctx, tokens, batch, seq)
-			if err != nil {
-				return nil, err
-			}
-			values := make([]float32, 0, batch*seq*hidden)
-			for row := range slices.Chunk(logits, cut.Config().Vocab) {
-				values = append(values, row[:hidden]...)
-			}
-			return values, nil
-		}
-		w := mlpOf(m, layer)
-		b := branches{name: fmt.Sprintf("layer %d", layer), channels: hidden}
-		if b.gate, err = through(w.gate); err != nil {
-			return nil, err
-		}
-		if b.up, err = through(w.up); err != nil {
-			return nil, err
-		}
-		all[layer] = b
+		b := &all[layer]
+		b.name, b.channels = fmt.Sprintf("layer %d", layer), m.Config().Hidden
+		taken[fmt.Sprintf("model.layers.%d.mlp.gate_proj.output", layer)] = &b.gate
+		taken[fmt.Sprintf("model.layers.%d.mlp.up_proj.output", layer)] = &b.up
 	}
-	return all, nil
-}
-
-// cutOff returns m in FP32 up to the norm before the MLP of a layer. Its vocabulary
-// is large enough for a projection of that MLP to be the head.
-func cutOff(m *nn.Llama, layer int) (*nn.Llama, error) {
-	cfg := m.Config()
-	cfg.FP8, cfg.Smoothing, cfg.TieHead = nil, nil, false
-	cfg.Layers, cfg.Vocab = layer+1, max(cfg.Vocab, cfg.Hidden)
-	cut, err := nn.NewLlama(cfg, 0)
-	if err != nil {
-		return nil, err
+	m.Shared().Tap = func(name string, values []float32, _, _ int) {
+		if of := taken[name]; of != nil {
+			*of = slices.Clone(values)
+		}
 	}
-	for _, p := range cut.Params() {
-		copy(p.Value, m.Param(p.Name).Value)
-	}
-	clear(mlpOf(cut, layer).down.Value)
-	norm := fmt.Sprintf("model.layers.%d.post_attention_layernorm.weight", layer)
-	copy(cut.Param("model.norm.weight").Value, m.Param(norm).Value)
-	return cut, nil
+	defer func() { m.Shared().Tap = nil }()
+	_, err := m.Logits(ctx, tokens, batch, seq)
+	return all, err
 }
 
 // branchesIn returns those of a file, "layers.N.gate" and "layers.N.up" for N from 0
