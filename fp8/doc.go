@@ -31,9 +31,21 @@
 // # Conventions
 //
 // A code is a byte; its [Format] travels beside it. Destination slices come
-// first and must be at least as long as the source: a short one is a
-// programmer's error and panics with a constant message before anything is
-// written; so, by its index, is a [Format] that is none. Source and destination never share memory, since their elements
-// differ in size. All functions are safe for concurrent use on distinct
-// destinations.
+// first and must be at least as long as the source. A destination that is too
+// short, an unknown [Format] and an unknown value in a [Policy] are programming
+// errors: functions panic with a constant message before they write anything.
+// Check a Format or a Policy that comes from outside with [Format.Valid] and
+// [Policy.Check].
+//
+// Source and destination must not overlap in memory. All functions are safe for
+// concurrent use on distinct destinations. They take no context, since they pass
+// once over memory that the caller holds; package tensor encodes large arrays in
+// parts and can be cancelled between them.
+//
+// # Amax
+//
+// [Amax] is what scales are chosen from, here and in packages tensor and scaling:
+// the largest magnitude, infinities included, NaN left out and told apart.
+// Stats.Amax is for people: the largest finite magnitude; what was not finite is
+// counted beside it.
 package fp8

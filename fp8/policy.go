@@ -54,7 +54,7 @@ const (
 )
 
 // NaN is what becomes of the sign of a NaN. The payload is not kept. The FNUZ
-// formats have but one NaN and are not affected.
+// formats have only one NaN and are not affected.
 type NaN uint8
 
 const (

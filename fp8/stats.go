@@ -16,8 +16,8 @@ type Stats struct {
 	SaturatedPos int64
 	SaturatedNeg int64
 
-	// Finite values, zeros included, that stand for NaN or an infinity now because
-	// their scale is not finite. They count as neither saturated nor flushed.
+	// Finite values, zeros included, that became NaN or infinite because their
+	// scale is not finite. They count as neither saturated nor flushed.
 	BecameNonFinite int64
 
 	Flushed   int64 // nonzero values whose code is a zero
@@ -27,7 +27,7 @@ type Stats struct {
 	PosInf    int64
 	NegInf    int64
 
-	// Detail, where not nil, is filled as well, at some cost.
+	// Detail, unless nil, is filled too. Encoding then does without vector kernels.
 	Detail *Detail
 }
 
@@ -56,8 +56,8 @@ func (d *Detail) SQNR() float64 {
 // Saturated returns the number of saturated values of either sign.
 func (s *Stats) Saturated() int64 { return s.SaturatedPos + s.SaturatedNeg }
 
-// Lost returns the number of values of which nothing, or not enough, is left:
-// those that were not finite or became so, saturated, or were flushed to zero.
+// Lost returns the number of values that FP8 could not represent: those that were
+// not finite or became NaN or infinite, were saturated, or were flushed to zero.
 func (s *Stats) Lost() int64 {
 	return s.NonFinite() + s.BecameNonFinite + s.Saturated() + s.Flushed
 }
@@ -66,8 +66,8 @@ func (s *Stats) Lost() int64 {
 func (s *Stats) NonFinite() int64 { return s.NaN + s.PosInf + s.NegInf }
 
 // Merge adds o to s, as if one pass had seen both. Details are merged where
-// both have one; sums of float64 squares then depend, in their last bits, on
-// the order of merging, and everything else does not. A nil o is empty.
+// both have one. Only the last bits of their sums of squares depend on the order
+// of merging. A nil o counts as empty.
 func (s *Stats) Merge(o *Stats) {
 	if o == nil {
 		return

@@ -1,9 +1,9 @@
 // Package scaling decides with which scale a block of values is encoded.
 //
 // A [Recipe] is a granularity (the block that shares a scale), a timing (just
-// in time from the block's own amax, or delayed, from the history of a tensor's
-// amax), a format and an arithmetic. The arithmetic matters to the bit, and
-// libraries differ in it, so it has a name, a [Profile]:
+// in time from the block's own amax, or delayed, from the history of the amax of the
+// tensor or of that block), a format and an arithmetic. The arithmetic matters to the
+// bit, and libraries differ in it, so it has a name, a [Profile]:
 //
 //	                     multiplier m or divisor d, stored scale s   zero amax   Inf amax   NaN in block
 //	te-delayed           m = max*2^-margin / history, s = 1/m        kept        kept       left out
@@ -30,14 +30,47 @@
 // te-block) by clearing the mantissa, torchao's (torchao-tensorwise,
 // torchao-rowwise) as 2^floor(log2 m), whose logarithm is rounded to float32 and so
 // rounds m up where it is just below a power of two (by at most 44 units in the
-// last place). The logarithm here is the correctly rounded one, as PyTorch's on a
-// CPU.
+// last place). The logarithm here is the correctly rounded one, with which PyTorch on a
+// CPU agrees in all golden vectors; a GPU's may differ.
 //
 // The -ue8m0 variants round s up to a power of two. deepgemm-ue8m0 does so with
 // integers, clamping the exponent to 1..254, which makes s = 2^127 of Inf and of
 // NaN. deepseek-ue8m0 is 2^ceil(log2 s) with an exact logarithm; the kernel it is
 // named for takes a GPU's approximate logarithm, which may differ from it for an s
 // very near a power of two.
+//
+// # Delayed scales
+//
+// A delayed recipe (te-delayed) encodes with a scale that is known before the values
+// are: it follows from the amaxes of earlier steps, which a [History] keeps. A GPU
+// kernel can then encode in the pass that computes the values. [Histories] are those of a model, by name. End each
+// step with [Histories.Update]; [State] saves and restores them.
+//
+// With a block in the recipe, each block of the tensor has a history of its own, as if
+// it were a tensor. That is for what keeps its shape and changes little from step to
+// step: weights, whose amaxes move by the learning rate. For activations and gradients
+// it is a bad idea. Each block's amax is taken over few values, of other tokens in
+// every step, so in about half of all cases it is above that of the step before (the
+// experiment "octavo lab granularity" shows it), and the block saturates. A longer
+// history or a margin avoids that at the price of range, which small blocks were to
+// save. Use a just-in-time profile there, or one delayed scale for the tensor.
+//
+// Where the grid of blocks varies from step to step, as with tokens in a batch of
+// varying size, Quantize returns [ErrHistory]: a history cannot tell which block is
+// which.
+//
+// # Workers
+//
+// Data-parallel workers must encode with the same scales. In each step, before
+// Histories.Update, they exchange [Amaxes], the maxima of this step alone:
+//
+//	mine := histories.Amaxes()
+//	...                                   // send it, receive those of the others
+//	all, err := scaling.MergeAmaxes(append(others, mine)...)
+//	err = histories.SetAmaxes(all)
+//	histories.Update()
+//
+// [Merge] does the same with whole states, for workers that have drifted apart.
 //
 // Sources: TransformerEngine (recipe_common.cuh, delayed_scaling.cu,
 // ptx_arch_spec.cuh), torchao (float8_utils.py, mx_tensor.py), DeepGEMM

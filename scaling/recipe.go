@@ -21,13 +21,18 @@ type Recipe struct {
 	Delayed Delayed // te-delayed only
 }
 
-// Default returns the recipe of DeepSeek-V3 (arXiv 2412.19437, section 3.3)
-// with TransformerEngine's power-of-two arithmetic: E4M3, just in time, 1x128
-// for activations and gradients, 128x128 for weights.
+// Default returns the granularity, timing and format of DeepSeek-V3 (arXiv 2412.19437,
+// section 3.3) with the power-of-two arithmetic that TransformerEngine has for it:
+// E4M3, just in time, 1x128 for activations and gradients, 128x128 for weights. It
+// panics if the role is unknown.
+//
+// It is a recipe for one tensor. DeepSeek-V3 requantizes activations for the weight
+// gradient from FP8, whereas nn.DefaultFP8, which has these recipes, quantizes them from
+// FP32.
 func Default(role Role) Recipe { return TEBlockPow2.Recipe(role) }
 
 // Recipe returns the recipe that p's library uses by default for a role: E4M3
-// in the profile's block.
+// in the profile's block. It panics if the role is unknown.
 func (p Profile) Recipe(role Role) Recipe { return Recipe{Profile: p, Block: p.Block(role)} }
 
 // String returns the profile, format and block, such as

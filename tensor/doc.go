@@ -13,6 +13,13 @@
 // are all just block sizes. Blocks at the right and lower edge may be ragged,
 // tensors may be empty, and nothing has to be a multiple of anything.
 //
-// How a scale is chosen is the business of package scaling; this package asks
-// a [ScaleFunc].
+// Package scaling chooses scales by recipe; [Quantize] of this package asks a
+// [ScaleFunc], of the caller's making, for the scale of each block.
+//
+// Rows of codes and of scales may lie further apart than they are long, as in a
+// view of some columns: [Tensor.Stride] and [Tensor.ScaleStride] say how far.
+//
+// A tensor that comes from a file or from other code should pass [Tensor.Check] and
+// [Tensor.CheckScales] first. Functions that return no error panic with a constant
+// message where it does not.
 package tensor

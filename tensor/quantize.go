@@ -24,19 +24,20 @@ type Options struct {
 	// Op names the operation to the Reporter and to Progress; "quantize" if empty.
 	Op string
 
-	// Reporter, unless nil, hears of every block.
+	// Reporter, unless nil, is told about every block.
 	Reporter Reporter
 
-	// Stats, unless nil, is added what happened in the whole tensor.
+	// Stats, unless nil, counts what happened in the whole tensor, on top of what it
+	// has counted before.
 	Stats *fp8.Stats
 
 	// Workers is the number of goroutines at most; 0 means GOMAXPROCS. A large tensor
-	// is shared among them by rows of blocks; a small one, and one whose Stats have a
-	// Detail, is left to the caller's. Codes, scales and Stats do not depend on it.
+	// is shared among them by rows of blocks; a small one is encoded by the caller's
+	// goroutine alone, and so is one whose Stats have a Detail. Codes, scales and Stats do not depend on it.
 	Workers int
 
-	// Progress, unless nil, hears how much is done. A unit is an element read once:
-	// each is read for its block's amax and once more to be encoded.
+	// Progress, unless nil, is told how much is done. Each element counts twice: when
+	// it is read for its block's amax, and when it is encoded.
 	Progress progress.Reporter
 }
 

@@ -2,11 +2,12 @@ package tensor
 
 import "github.com/octavo-fp8/octavo/fp8"
 
-// Reporter hears what happens to tensors. op names the operation, such as
-// "quantize". Package telemetry has one that records.
+// Reporter receives what happens to each block of a tensor. op names the operation,
+// such as "quantize". Its methods are called by several goroutines at once unless
+// Options.Workers is 1. Package telemetry has one that records.
 type Reporter interface {
 	// Block reports the encoding of the block at (row, col) of a tensor's grid
-	// of scales. st is the reporter's only during the call.
+	// of scales. st must not be kept after the call.
 	Block(op, tensor string, row, col int, scale float32, st *fp8.Stats)
 
 	// NonFinite reports the first value of a tensor, in row-major order, that

@@ -10,7 +10,8 @@ import (
 
 // Tensor is an array of FP8 values. It is built by [Quantize], or as a literal
 // from codes and scales that come from elsewhere; [Tensor.Check] tells whether
-// such a literal is whole. A Tensor may be read by many goroutines at once.
+// its parts fit together. The zero Tensor is a scalar without its code, ready to be
+// given a shape and quantized. A Tensor may be read by many goroutines at once.
 type Tensor struct {
 	Name   string // for errors and telemetry; may be empty
 	Format fp8.Format
