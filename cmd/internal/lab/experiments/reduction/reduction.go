@@ -105,8 +105,11 @@ func (r *study) worldsAdapt(ctx context.Context, p *lab.Steps) error {
 			return err
 		}
 		for _, w := range r.worlds {
-			if w.way.division == train.DivideAuto || step == r.steps-1 {
-				w.step(g)
+			if w.way.division != train.DivideAuto && step < r.steps-1 {
+				continue
+			}
+			if err := w.step(ctx, g); err != nil {
+				return err
 			}
 		}
 		for i, param := range params {
@@ -140,8 +143,7 @@ func (r *study) gradients(ctx context.Context, g *stepGradients, step, n int) er
 			copy(g.shards[i][k], param.Grad)
 		}
 	}
-	g.average()
-	return nil
+	return g.average(ctx)
 }
 
 // shards cuts the batch of a step into sequences.
@@ -210,6 +212,9 @@ func (r *study) factorSwings(ctx context.Context, p *lab.Steps) error {
 	reducer := train.Reducer{FP8: true, Division: train.DivideAuto}
 	mean := make([]float32, sawtoothValues)
 	for range r.sawtooth {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		r.factors = append(r.factors, reducer.Mean(0, mean, shards).Factor)
 	}
 	return p.Done(ctx, "factor")

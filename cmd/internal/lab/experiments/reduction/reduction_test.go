@@ -1,6 +1,7 @@
 package reduction
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -54,7 +55,9 @@ func randomGradients(sequences int) *stepGradients {
 		}
 		s[0][5] = 0
 	}
-	g.average()
+	if err := g.average(context.Background()); err != nil {
+		panic(err)
+	}
 	return g
 }
 
@@ -102,7 +105,7 @@ func TestWorld(t *testing.T) {
 	g := randomGradients(6)
 	for _, k := range kinds {
 		w := newWorld(k, 4, way{true, train.DivideRoot}, 1)
-		w.step(g)
+		require.NoError(t, w.step(t.Context(), g))
 		var saturated, flushed, nonzero, encoded, squaredError, squares float64
 		round := func(x float32) float32 {
 			encoded++
@@ -160,7 +163,7 @@ func TestWorldAdapts(t *testing.T) {
 	g.mean[0][0], g.mean[2][0] = 1, 1 // the second is zero, and never saturates
 	w := newWorld(alike, 4, auto, 1)
 	for range 3 {
-		w.step(g)
+		require.NoError(t, w.step(t.Context(), g))
 	}
 	require.Equal(t, []float64{1, 0.5, 0.25}, w.factors, "medians over parameters")
 	require.Equal(t, 1.0, w.tensors[1].Factor)
@@ -175,11 +178,11 @@ func TestSumsStopGrowing(t *testing.T) {
 		g.mean[0][j] = random.Float32() + 1
 	}
 	w := newWorld(alike, 64, pre, 1)
-	w.step(g)
+	require.NoError(t, w.step(t.Context(), g))
 	require.Greater(t, w.err, 0.5)
 	require.Less(t, w.err, 0.75)
 	w = newWorld(alike, 64, way{false, train.DividePre}, 1)
-	w.step(g)
+	require.NoError(t, w.step(t.Context(), g))
 	require.Less(t, w.err, 1e-6)
 }
 

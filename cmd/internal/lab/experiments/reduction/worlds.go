@@ -1,6 +1,7 @@
 package reduction
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -47,13 +48,17 @@ func newStepGradients(params []*nn.Param, sequences int) *stepGradients {
 	return g
 }
 
-// average computes the mean of all shards.
-func (g *stepGradients) average() {
+// average computes the mean of all shards, or returns an error once ctx has ended.
+func (g *stepGradients) average(ctx context.Context) error {
 	for i, mean := range g.mean {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		for j := range mean {
 			mean[j] = float32(exactMean(g.shards, i, j))
 		}
 	}
+	return nil
 }
 
 // exactMean returns the mean of value j of a parameter over shards in float64.
@@ -121,8 +126,8 @@ func newWorld(k kind, size int, w way, workers int) *world {
 	return &world{kind: k, size: size, way: w, reducer: train.Reducer{FP8: w.fp8, Division: w.division, Workers: workers}}
 }
 
-// step reduces the gradients of a step.
-func (w *world) step(g *stepGradients) {
+// step reduces the gradients of a step, or returns an error once ctx has ended.
+func (w *world) step(ctx context.Context, g *stepGradients) error {
 	shards := make([][][]float32, w.size)
 	for i := range shards {
 		shards[i] = w.kind.shard(g, i)
@@ -131,6 +136,9 @@ func (w *world) step(g *stepGradients) {
 	var factors []float64
 	var squaredError, squares float64
 	for param := range g.mean {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		r := w.reduce(shards, param)
 		w.tensors[param] = r
 		w.encode.Merge(&r.Encode)
@@ -142,6 +150,7 @@ func (w *world) step(g *stepGradients) {
 	w.err = math.Sqrt(squaredError / squares)
 	w.factor = statistics.Median(factors)
 	w.factors = append(w.factors, w.factor)
+	return nil
 }
 
 // reduce reduces the gradients of one parameter and compares the result with the
