@@ -189,7 +189,7 @@ func (h *History) restore(s HistoryState) {
 // Each amax becomes the largest, block by block and step by step counted from
 // the newest; a NaN of any worker stays a NaN, so that it cannot hide behind
 // another's number, and [History.Update] then treats it. Each scale becomes the
-// smallest, the one that saturates nobody. A history that a worker lacks, or whose
+// smallest, under which no worker saturates more. A history that a worker lacks, or whose
 // grid it does not know, does not count; the longest and the largest step win.
 // Merge is commutative and associative, and of one state it is a copy.
 //

@@ -2,7 +2,7 @@ package tensor
 
 import "github.com/octavo-fp8/octavo/fp8"
 
-// blocks is strips for when the Reporter hears of each block.
+// blocks is strips where there is a Reporter, which is told about each block.
 func (j *job[T]) blocks(p *pace, lo, hi int, total *fp8.Stats) error {
 	t, q := j.t, &j.q
 	_, cols := t.Dims()

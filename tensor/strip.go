@@ -28,8 +28,8 @@ type strip struct {
 	index             int // of its first block in Tensor.Scales
 }
 
-// strips encodes rows [lo, hi), which start and end with a block, for when nobody
-// hears of each block.
+// strips encodes rows [lo, hi), which start and end with a block, where there is no
+// Reporter.
 func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
 	t := j.t
 	_, cols := t.Dims()
