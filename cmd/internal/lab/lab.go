@@ -1,10 +1,6 @@
 // Package lab is what the experiments on training in FP8 have in common: what an
-// experiment is, what it may be asked, and how far it is.
-//
-// The experiments are in the folders of [experiments]; report, training and statistics
-// are what they are made of.
-//
-// [experiments]: https://pkg.go.dev/github.com/octavo-fp8/octavo/cmd/internal/lab/experiments
+// experiment is, what it may be asked, and how far it is. The experiments themselves are
+// in the folder experiments; report, training and statistics are what they are made of.
 package lab
 
 import (
