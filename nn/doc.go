@@ -1,35 +1,105 @@
-// Package nn is a small Llama in pure Go, forward and backward, in FP32 and FP8.
+// Package nn has the layers of a transformer, each with a forward and a backward pass,
+// and a [Llama] made of them. Linear layers multiply in FP32, in FP8, or operands that
+// were rounded to a narrow format.
 //
-// # Model
+// # Layers
 //
-// [Llama] is the decoder of Touvron et al. (arXiv 2302.13971): RMSNorm, causal
-// attention with rotary positions on interleaved pairs and grouped keys and
-// values, a SwiGLU MLP, and a cross-entropy loss. The seven projections of a
-// layer are [Linear], in FP32, in FP8, or of rounded operands; everything else, embedding, attention scores
-// and output head included, is FP32. Parameters have the names of a Hugging Face
-// Llama checkpoint, so that one can be loaded by copying values into
+//	NewLinear     y = x·Wᵀ                              [rows, in] to [rows, out]
+//	NewRMSNorm    root mean square normalization        [rows, dim]
+//	NewRotary     rotary positions, for attention
+//	NewAttention  causal, rotary, grouped queries       [batch·seq, dim]
+//	NewMLP        SwiGLU or Smooth-SwiGLU feed-forward  [rows, dim]
+//	NewBlock      attention and MLP with their norms    [batch·seq, dim]
+//	NewEmbedding  rows of a table                       tokens to [rows, dim]
+//	CrossEntropy  mean loss, masked targets             [rows, vocab] to a number
+//
+// Tensors are row-major float32 slices, and rows of activations are positions: sequence
+// after sequence, and in each the tokens in order. All layers have the same manners:
+//
+//   - Forward writes its result to memory of the caller, the first slice, which must
+//     not overlap the input. It keeps the input until Backward, and does not copy it
+//     unless it says so.
+//   - Backward takes the gradient of the result, writes that of the input, and adds
+//     those of the parameters to their [Param.Grad].
+//   - A wrong length is an error, [ErrInput], before anything is written. When the
+//     context has ended the error is the context's; results are then unspecified.
+//
+// A model puts layers together, gives all of them the same [Options] with one [Shared],
+// and calls [Scaling.BeginBackward] before its first Backward of a pass; the example of
+// this package is such a model. Package optim moves its parameters, and package train
+// saves it, evaluates it, and trains it on several workers.
+//
+// # Llama
+//
+// [Llama] is the decoder of Touvron et al. (arXiv 2302.13971). The seven projections of
+// a block are linear layers with the options of its [Config]; embedding, norms,
+// attention scores, softmax and output head are FP32. Parameters have the names of a
+// Hugging Face Llama checkpoint, so that one can be loaded by copying values into
 // [Llama.Param]; the rows of q_proj and k_proj must be in the order of interleaved
 // pairs, as Meta's and llama2.c's are, and not in that of rotated halves.
 //
+//	loss, err := model.Loss(ctx, tokens, targets, batch, seq)
+//	err = model.Backward(ctx)
+//
+// A batch that does not fit in memory is done in parts: Loss and
+// [Llama.BackwardScaled] for each, then one step of the optimizer and one EndStep. Each
+// history of a delayed scale then gets the largest amax of all parts, as from the whole
+// batch; a forward pass that is run again, to have its activations back, records
+// nothing new. [Llama.Forward] and [Llama.BackwardLogits] are for other losses, of
+// which the caller computes the gradient; targets of [IgnoreIndex] do not count.
+//
 // # FP8
 //
-// With [Config.FP8] each of a linear layer's three products, forward, input
-// gradient and weight gradient, multiplies in FP8 under recipes of its own for
-// both operands, accumulates in FP32 and gives FP32. Master weights and gradients stay
-// FP32; AdamW's moments may be in BF16 or FP8 ([github.com/octavo-fp8/octavo/optim.Moments]). [DefaultFP8] is the recipe of
-// DeepSeek-V3, [ProfileFP8] that of a named profile. FP8.Stochastic rounds gradients
-// without bias, by random numbers that are new in each backward pass.
-// [Config.Smoothing] makes the MLP's activation Smooth-SwiGLU. [Llama.Listen] tells a
-// recorder of package telemetry what every operand met.
+// With [Options.FP8] each of a linear layer's three products, forward, input gradient
+// and weight gradient, multiplies in FP8 under recipes of its own for both operands,
+// accumulates in FP32 and gives FP32. Master weights and gradients stay FP32.
+// [DefaultFP8] is the recipe of DeepSeek-V3, [ProfileFP8] that of a named profile.
+// FP8.Stochastic rounds gradients without bias, by random numbers that are new in each
+// backward pass. [Options.Smoothing] makes an MLP's activation Smooth-SwiGLU.
 //
 // # Rounding
 //
-// With [Config.Rounding] operands are rounded to a narrow format ([NarrowFormat]) and
+// With [Options.Rounding] operands are rounded to a narrow format ([NarrowFormat]) and
 // multiplied in FP32: training in BF16, as a baseline, and what floats of 6 and 4 bits
 // would do, for scaling laws. [DefaultRounding] is the usual one for each format:
 //
-//	six := DefaultRounding(NarrowE3M2)
-//	model, err := NewLlama(Config{..., Rounding: &six}, seed)
+//	six := nn.DefaultRounding(nn.NarrowE3M2)
+//	model, err := nn.NewLlama(nn.Config{..., Rounding: &six}, seed)
+//
+// # Training and inference
+//
+// Delayed scales follow from what training saw: [Scaling] holds their histories, and
+// [Scaling.EndStep] ends a step. In [Scaling.Inference], which [Llama.Logits] and
+// [Llama.Evaluate] use, layers take the scales that there are, record nothing, report
+// nothing and keep nothing for Backward, so that an evaluation leaves no trace.
+//
+// Data-parallel workers exchange a [StepAmax] in each step, a few bytes for each
+// quantized operand, and have the same scales then. [Scaling.State] is for checkpoints.
+//
+// # Taps
+//
+// [Shared.Tap] sees every activation, in training and in inference. Names begin with
+// the layer's, which is that of its weight without ".weight", or its prefix:
+//
+//	model.embed_tokens.output                    the embedding
+//	model.layers.0.input_layernorm.output        likewise post_attention_layernorm, model.norm
+//	model.layers.0.self_attn.q_proj.input        of each linear layer, lm_head too;
+//	model.layers.0.self_attn.q_proj.output       lm_head.output are the logits
+//	model.layers.0.self_attn.query, .key, .value queries and keys with their positions
+//	model.layers.0.self_attn.mixed               values that attention has weighted
+//	model.layers.0.middle                        residual stream between attention and MLP
+//	model.layers.0.mlp.swiglu.gate, .up          what SwiGLU multiplies
+//	model.layers.0.mlp.swiglu.product            its result, smoothed if it is
+//	model.layers.0.output                        residual stream after the block
+//
+// and in the backward pass the gradient of the loss in them:
+//
+//	model.layers.0.self_attn.q_proj.gradient        of the output of a linear layer
+//	model.layers.0.self_attn.q_proj.input_gradient
+//	model.layers.0.self_attn.query_gradient         likewise key_gradient, value_gradient
+//	model.layers.0.gradient                         of the output of a block
+//	model.layers.0.middle_gradient
+//	model.embed_tokens.gradient
 //
 // # Reproducibility
 //
@@ -40,16 +110,13 @@
 //
 // # Memory
 //
-// Buffers are sized by the first call with a batch shape and reused after that.
-// Tensors are row-major, and rows of activations are positions: sequence after
-// sequence, and in each the tokens in order.
-//
-// What a layer needs within a call only, gradients of activations, transposes and
-// operands of products, it shares with all others. What grows with the number of
-// layers are parameters, their gradients, moments, and the activations that are kept
-// from [Llama.Loss] to [Llama.Backward], which [Llama.ActivationBytes] counts. With
-// dim D, keys and values of width K, hidden width H, h heads, and T tokens in a
-// sequence, [Config.Activations] has a layer keep for each token, in values of FP32
+// Buffers are sized by the first call with a batch shape and reused after that. What a
+// layer needs within a call only, gradients of activations, transposes and operands of
+// products, all layers with the same [Shared] have in common. What grows with the
+// number of layers are parameters, their gradients, moments, and the activations that
+// are kept from the forward to the backward pass, which [Llama.ActivationBytes] counts.
+// With dim D, keys and values of width K, hidden width H, h heads, and T tokens in a
+// sequence, [Options.Activations] has a block keep for each token, in values of FP32
 // and of FP8:
 //
 //	                           fp32          fp8                 fp8-swiglu
@@ -59,23 +126,21 @@
 //	attention probabilities    hT FP32       computed again      computed again
 //	inputs of SwiGLU           2H FP32       2H FP32             2H FP8
 //
-// FP8 values also have their scales. Layers that read the same input share what is
-// kept of it, but with delayed scales, whose history is each layer's own, and
+// FP8 values also have their scales. Layers of a block that read the same input share
+// what is kept of it; with delayed scales, whose history is each layer's own, and with
 // stochastic rounding each keeps its own.
 //
 // The inputs of linear layers are kept as the operands that the weight gradients
 // multiply anyway, quantized earlier, so that fp8 gives the bits of fp32, delayed
-// scales included: a history sees an input in Loss then, and not in Backward, which
-// is the same step. [Llama.Logits] and [Llama.Evaluate] keep nothing. In fp8-swiglu
-// gradients differ: as in DeepSeek-V3 (arXiv 2412.19437, section 3.3.3) the inputs of
-// SwiGLU are kept in blocks of 1x128, and its result is computed from them in the
-// backward pass. DeepSeek-V3 also keeps the input of the linear layer after attention
-// in E5M6 and in blocks along channels, since the backward pass of attention reads
-// it, and quantizes it anew along tokens. Attention here does not read it, and it is
-// kept as the others are.
+// scales included. In fp8-swiglu gradients differ: as in DeepSeek-V3 (arXiv 2412.19437,
+// section 3.3.3) the inputs of SwiGLU are kept in blocks of 1x128, and its result is
+// computed from them in the backward pass. DeepSeek-V3 also keeps the input of the
+// linear layer after attention in E5M6 and in blocks along channels, since the backward
+// pass of attention reads it, and quantizes it anew along tokens. Attention here does
+// not read it, and it is kept as the others are.
 //
 // # Concurrency
 //
-// A model uses several goroutines inside a call, but its methods must not be
-// called concurrently.
+// A layer uses several goroutines inside a call. Layers with the same Shared, and so a
+// model, must not be called concurrently; models of their own may be.
 package nn

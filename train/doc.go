@@ -1,33 +1,33 @@
-// Package train runs the training of a model: the text it learns, workers that share a
-// batch, checkpoints, and what to do when something goes wrong. Package nn has the
-// model, package optim the optimizer.
+// Package train runs the training of a model: the text it learns from, workers that
+// share a batch, checkpoints, and what to do when something goes wrong. The model is any
+// [Model], such as [nn.Llama]; package optim has the optimizer.
 //
 // # A step
 //
-// [Corpus.Batch] picks windows of bytes, [nn.Llama.Loss] runs them forward,
-// [nn.Llama.Backward] adds gradients to the parameters, [optim.AdamW.Step] moves them:
+// [Corpus.Batch] picks windows of bytes, the model computes the loss and its gradients,
+// [optim.AdamW.Step] moves the parameters by them:
 //
 //	tokens, targets, err := corpus.Batch(step, batch, seq)
 //	model.ZeroGrad()
-//	loss, err := model.Loss(tokens, targets, batch, seq)
-//	err = model.Backward()
-//	norm, err := optimizer.Step(model.Params(), schedule.At(step))
+//	loss, err := model.Loss(ctx, tokens, targets, batch, seq)
+//	err = model.Backward(ctx)
+//	norm, err := optimizer.Step(ctx, model.Params(), schedule.At(step))
 //	model.EndStep() // delayed scales, if there are any
 //
-// A batch that does not fit in memory is done in parts: Loss and [nn.Llama.BackwardScaled]
-// for each, then one Step and one EndStep. Each history of a delayed scale then gets
-// the largest amax of all parts, as from the whole batch; a forward pass that is run
-// again, to have its activations back, records nothing new. [DataParallel] does the
-// parts side by side and reduces their gradients as workers would, in FP32 or FP8.
+// [DataParallel] cuts a batch into shards, which replicas of the model do side by side,
+// and reduces their gradients as workers would, in FP32 or FP8 ([Reducer]).
+// [Evaluate] judges a model between steps and leaves no trace in it.
 //
 // # When something goes wrong
 //
-// [optim.AdamW.StepOrSkip] skips a step whose gradients are not finite and says which tensor
-// was the first that was not. [SpikeDetector] watches the loss and the gradient norm,
-// and [Suspects] what a spike may come from. [SaveCheckpoint] keeps a run in one file
-// that is whole at every moment, and [LoadCheckpoint] goes on to the same bits.
+// [optim.AdamW.StepOrSkip] skips a step whose gradients are not finite.
+// [SpikeDetector] watches the loss and the gradient norm, and [Suspects] what a spike
+// may come from. [SaveCheckpoint] keeps a run in one file that is whole at every
+// moment, and [LoadCheckpoint] goes on to the same bits. Errors can be told apart by
+// [ErrCheckpoint], [ErrVersion], [ErrMismatch] and [ErrInput].
 //
 // # Concurrency
 //
-// A [Corpus] may be shared.
+// A [Corpus] may be shared. All else must not be used concurrently, but where it says
+// that it may.
 package train
