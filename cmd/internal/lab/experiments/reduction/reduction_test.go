@@ -246,3 +246,14 @@ func TestWays(t *testing.T) {
 	require.Equal(t, 4.0, newWorld(alike, 2, way{}, 1).bytes(params))
 	require.Equal(t, 1.08, newWorld(alike, 2, auto, 1).bytes(params))
 }
+
+// TestStepsEnd: a step of a large world takes seconds, and ends before the next parameter.
+func TestStepsEnd(t *testing.T) {
+	g := randomGradients(4)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := newWorld(sequences, 4, auto, 1)
+	require.ErrorIs(t, w.step(ctx, g), context.Canceled)
+	require.Empty(t, w.factors)
+	require.ErrorIs(t, g.average(ctx), context.Canceled)
+}
