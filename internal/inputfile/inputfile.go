@@ -13,7 +13,7 @@ import (
 // Open opens the regular file at path and returns its size. It is an error that names
 // path if something else is there; it is not opened then.
 func Open(path string) (file *os.File, size int64, err error) {
-	stat, err := os.Stat(path)
+	stat, err := status(path)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -36,7 +36,7 @@ func Open(path string) (file *os.File, size int64, err error) {
 // ReadAll reads the regular file or pipe at path, such as /dev/stdin. It is an error
 // that names path if that has more than most bytes, or is a pipe that nobody writes to.
 func ReadAll(path string, most int64) ([]byte, error) {
-	stat, err := os.Stat(path)
+	stat, err := status(path)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +73,16 @@ func readAtMost(r io.Reader, path string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s: it has more than %d bytes", path, most)
 	}
 	return data, err
+}
+
+// status returns what is at path. Its error is what opening it would give.
+func status(path string) (fs.FileInfo, error) {
+	stat, err := os.Stat(path)
+	var system *fs.PathError
+	if errors.As(err, &system) {
+		err = &fs.PathError{Op: "open", Path: system.Path, Err: system.Err}
+	}
+	return stat, err
 }
 
 func checkRegular(path string, mode fs.FileMode) error {

@@ -25,6 +25,7 @@ func TestOpen(t *testing.T) {
 	require.EqualError(t, err, "open "+dir+": it is a directory, not a regular file")
 	_, _, err = Open(filepath.Join(dir, "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "open "+filepath.Join(dir, "absent")+": ")
 }
 
 func TestReadAll(t *testing.T) {

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -39,24 +42,18 @@ func writeRun(path string, run saved) (sum string, err error) {
 	if err != nil {
 		return "", err
 	}
-	file, err := os.Create(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if e := file.Close(); err == nil {
-			err = e
-		}
-	}()
-	if _, err := file.Write(data); err != nil {
-		return "", err
-	}
-	return sumOf(data), file.Sync() // on disk before it gets its name
+	return sumOf(data), atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 }
+
+// maxRun is the most bytes of a saved run: a million steps have some 100 MB.
+const maxRun = 1 << 30
 
 // readRun reads a file that must have the given SHA-256.
 func readRun(path, sum string) (run saved, err error) {
-	data, err := os.ReadFile(path)
+	data, err := inputfile.ReadAll(path, maxRun)
 	if errors.Is(err, fs.ErrNotExist) && isThere(filepath.Join(filepath.Dir(path), oldRunFile)) {
 		return run, fmt.Errorf("it has a %s, and is of a version of octavo before 0.1.0, whose runs cannot be resumed", oldRunFile)
 	}
