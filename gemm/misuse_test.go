@@ -29,10 +29,10 @@ func misusedTensors() []*tensor.Tensor {
 		change(func(t *tensor.Tensor) { t.Shape = []int{2, -4} }),
 		change(func(t *tensor.Tensor) { t.Shape = []int{-2, 4} }),
 		change(func(t *tensor.Tensor) { t.Shape = []int{math.MaxInt, math.MaxInt} }),
-		change(func(t *tensor.Tensor) { t.Shape, t.Codes, t.Scales = []int{1 << 40, 0}, nil, nil }),
+		change(func(t *tensor.Tensor) { t.Shape, t.Codes, t.Scales = []int{math.MaxInt >> 8, 0}, nil, nil }),
 		change(func(t *tensor.Tensor) { t.Shape, t.Codes, t.Scales = []int{math.MaxInt, 1 << 30, 0}, nil, nil }),
 		change(func(t *tensor.Tensor) {
-			t.Shape, t.Codes, t.Scales, t.Block = []int{1 << 40, 0}, nil, nil, tensor.Block{Rows: 1}
+			t.Shape, t.Codes, t.Scales, t.Block = []int{math.MaxInt >> 8, 0}, nil, nil, tensor.Block{Rows: 1}
 		}),
 		change(func(t *tensor.Tensor) { t.Shape = []int{2, 2, 2} }),
 		change(func(t *tensor.Tensor) { t.Shape = []int{0, 2, 2}; t.Codes, t.Scales = nil, nil }),
@@ -88,7 +88,7 @@ func TestMisuse(t *testing.T) {
 				for _, o := range []gemm.Options{{}, {Workers: -1}, {Bias: c[:n/2]}, {Accumulate: true}, {Workers: math.MaxInt}} {
 					survives(t, "Multiply "+name, func() error { return gemm.Multiply(t.Context(), c, a, b, o) })
 				}
-				for _, groups := range [][]int{nil, {}, {2}, {1, 1}, {-1, 3}, {math.MaxInt, 2}, {math.MinInt}, {0, 0}, {4}, {1 << 40}} {
+				for _, groups := range [][]int{nil, {}, {2}, {1, 1}, {-1, 3}, {math.MaxInt, 2}, {math.MinInt}, {0, 0}, {4}, {math.MaxInt >> 8}} {
 					experts := make([]*tensor.Tensor, len(groups))
 					packed := make([]*gemm.Packed, len(groups))
 					for k := range groups {
