@@ -156,7 +156,7 @@ func TestMergeGrids(t *testing.T) {
 		`scaling: state of "w": a grid of 2x1 has 1 blocks`:                                       func(h *scaling.HistoryState) { h.Blocks = h.Blocks[:1] },
 		`scaling: state of "w": a grid of 0x1 blocks of row`:                                      func(h *scaling.HistoryState) { h.Grid[0] = 0 },
 		`scaling: state of "w": a grid of 2x1 blocks of tensor`:                                   func(h *scaling.HistoryState) { h.Block = tensor.Block{} },
-		`scaling: state of "w": a grid of 4611686018427387904x4 has 2 blocks`:                     func(h *scaling.HistoryState) { h.Grid = [2]int{1 << 62, 4} },
+		`scaling: state of "w": a grid of 1073741824x4 has 2 blocks`:                              func(h *scaling.HistoryState) { h.Grid = [2]int{1 << 30, 4} },
 		`scaling: state of "w": block -1x0 has a negative extent`:                                 func(h *scaling.HistoryState) { h.Block.Rows = -1 },
 		`scaling: state of "w": block (1, 0): scale 0: want a finite number above 0`:              func(h *scaling.HistoryState) { h.Blocks[1].Scale = 0 },
 		`scaling: state of "w": block (1, 0): amax of 1 steps ago is -1: want no negative number`: func(h *scaling.HistoryState) { h.Blocks[1].Past[0] = -1 },

@@ -49,7 +49,7 @@ func broken() map[string]*tensor.Tensor {
 		"negative rows":   func(x *tensor.Tensor) { x.Shape = []int{-4, 6} },
 		"negative both":   func(x *tensor.Tensor) { x.Shape = []int{-4, -6} },
 		"too many":        func(x *tensor.Tensor) { x.Shape = []int{math.MaxInt, math.MaxInt, 3} },
-		"wraps":           func(x *tensor.Tensor) { x.Shape = []int{1 << 32, 1 << 32} },
+		"wraps":           func(x *tensor.Tensor) { x.Shape = []int{math.MaxInt/2 + 1, 4} },
 		"negative block":  func(x *tensor.Tensor) { x.Block = tensor.Block{Rows: -2, Cols: 3} },
 		"negative width":  func(x *tensor.Tensor) { x.Block = tensor.Block{Rows: 2, Cols: math.MinInt} },
 		"no codes":        func(x *tensor.Tensor) { x.Codes = nil },
@@ -70,7 +70,7 @@ func broken() map[string]*tensor.Tensor {
 	return all
 }
 
-var oddNumbers = []int{math.MinInt, -7, -1, 0, 1, 2, 3, 4, 5, 6, 7, 1 << 32, math.MaxInt}
+var oddNumbers = []int{math.MinInt, -7, -1, 0, 1, 2, 3, 4, 5, 6, 7, math.MaxInt / 3, math.MaxInt}
 
 // TestMisuse throws what is wrong at every function that can be given it: what comes
 // back is an error or a panic with a constant.
