@@ -19,8 +19,10 @@
 //   - [github.com/octavo-fp8/octavo/plan]: before a run, what fewer bits cost in
 //     loss, by published scaling laws
 //   - [github.com/octavo-fp8/octavo/safetensors]: checkpoints
+//   - [github.com/octavo-fp8/octavo/progress]: how long operations say how far they are
 //
 // Imports point one way: fp8, then tensor, then scaling, then gemm and swiglu,
-// then nn, optim and train, and oracle. This package itself says which instructions
+// then nn, optim and train, and oracle. Programs to start from are in the folder
+// examples. This package itself says which instructions
 // the library uses here: see [Level].
 package octavo

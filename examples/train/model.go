@@ -50,16 +50,16 @@ func newModel(c config, seed uint64) (*model, error) {
 	recipes := nn.DefaultFP8()
 	o := nn.Options{Shared: &m.shared, FP8: &recipes}
 	var err error
-	if m.embedding, err = nn.NewEmbedding("embedding", c.Vocab, c.Dim, o); err != nil {
+	if m.embedding, err = nn.NewEmbedding("embedding.weight", c.Vocab, c.Dim, o); err != nil {
 		return nil, err
 	}
-	if m.input, err = nn.NewLinear("input", c.Dim, c.Window*c.Dim, o); err != nil {
+	if m.input, err = nn.NewLinear("input.weight", c.Dim, c.Window*c.Dim, o); err != nil {
 		return nil, err
 	}
 	for i := range c.Blocks {
 		prefix := fmt.Sprintf("blocks.%d.", i)
 		b := &block{}
-		if b.norm, err = nn.NewRMSNorm(prefix+"norm", c.Dim, 0, o); err != nil {
+		if b.norm, err = nn.NewRMSNorm(prefix+"norm.weight", c.Dim, 0, o); err != nil {
 			return nil, err
 		}
 		if b.mlp, err = nn.NewMLP(prefix, c.Dim, 2*c.Dim, o); err != nil {
@@ -67,10 +67,10 @@ func newModel(c config, seed uint64) (*model, error) {
 		}
 		m.blocks = append(m.blocks, b)
 	}
-	if m.norm, err = nn.NewRMSNorm("norm", c.Dim, 0, o); err != nil {
+	if m.norm, err = nn.NewRMSNorm("norm.weight", c.Dim, 0, o); err != nil {
 		return nil, err
 	}
-	if m.head, err = nn.NewLinear("head", c.Vocab, c.Dim, nn.Options{Shared: &m.shared}); err != nil {
+	if m.head, err = nn.NewLinear("head.weight", c.Vocab, c.Dim, nn.Options{Shared: &m.shared}); err != nil {
 		return nil, err
 	}
 	for i, p := range m.Params() {
