@@ -67,7 +67,7 @@ func (c *CrossEntropy) Forward(ctx context.Context, logits []float32, targets []
 	return float32(c.total() / float64(c.count)), nil
 }
 
-// checkTargets returns an error that names the first target that is none.
+// checkTargets returns an error that names the first target that is out of range.
 func checkTargets(targets []int32, vocab int) error {
 	for i, t := range targets {
 		if t != IgnoreIndex && (t < 0 || int(t) >= vocab) {

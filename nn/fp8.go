@@ -25,8 +25,8 @@ type FP8 struct {
 	// say of rounding. Fishman et al. (arXiv 2409.12517) do so with gradients in E5M2.
 	//
 	// The random numbers are new in each rounding: its seed is a hash of Seed, the
-	// number of the backward pass (see [Scaling.BeginBackward]) and the name of the operand, so
-	// that dy is rounded independently for its two products. A recipe whose own Policy
+	// number of the backward pass (see [Scaling.BeginBackward]) and the name of the
+	// operand, so that dy is rounded independently for its two products. A recipe whose own Policy
 	// is stochastic would repeat the same numbers in every pass.
 	Stochastic bool
 	Seed       uint64
@@ -34,7 +34,9 @@ type FP8 struct {
 
 // DefaultFP8 returns the recipes of DeepSeek-V3 (arXiv 2412.19437, section 3.3):
 // E4M3 throughout, 1x128 for activations and gradients, 128x128 for weights,
-// just in time, with power-of-two scales.
+// just in time, with power-of-two scales. DeepSeek-V3 makes the operands of its weight
+// gradients from FP8 activations that it kept; here they are quantized from FP32, as
+// all are.
 func DefaultFP8() FP8 { return ProfileFP8("", fp8.E4M3) }
 
 // ProfileFP8 returns the recipes that a profile's library would use, with

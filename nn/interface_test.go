@@ -374,6 +374,8 @@ func TestMisuse(t *testing.T) {
 	} {
 		require.ErrorIs(t, err, ErrInput, "case %d", i)
 	}
+	unknown := ProfileFP8("no such", 200)
+	require.ErrorIs(t, two(NewLinear("w", 1, 1, Options{FP8: &unknown})), ErrConfig)
 	// Nothing at all is a batch like any other.
 	for _, o := range []Options{{}, {FP8: new(FP8)}, {FP8: new(FP8), Activations: ActivationsFP8SwiGLU}} {
 		*o.fp8() = DefaultFP8()

@@ -17,9 +17,9 @@ type update struct {
 	params    []*nn.Param
 	rule      updateRule
 
-	desks []desk
-	taken atomic.Int64 // desks in use
-	stats [2]fp8.Stats // of encoding the first and the second moments
+	workspaces []workspace
+	taken      atomic.Int64 // workspaces in use
+	stats      [2]fp8.Stats // of encoding the first and the second moments
 }
 
 // updateJob is elements [lo, hi) of a parameter: whole blocks.
@@ -28,8 +28,8 @@ type updateJob struct{ param, lo, hi int }
 // elementGrain is the least number of elements worth a goroutine.
 const elementGrain = 4096
 
-// desk is what one worker needs.
-type desk struct {
+// workspace is what one worker needs.
+type workspace struct {
 	buf   [2][]float32
 	stats [2]fp8.Stats
 }
@@ -43,14 +43,14 @@ func (u *update) run(o *AdamW, params []*nn.Param, rule updateRule) {
 	u.optimizer, u.params = nil, nil
 
 	u.stats = [2]fp8.Stats{}
-	for i := range u.desks {
+	for i := range u.workspaces {
 		for w := range u.stats {
-			u.stats[w].Merge(&u.desks[i].stats[w])
+			u.stats[w].Merge(&u.workspaces[i].stats[w])
 		}
 	}
 }
 
-// prepare cuts the parameters into jobs the first time, and clears the desks.
+// prepare cuts the parameters into jobs the first time, and clears the workspaces.
 func (u *update) prepare(params []*nn.Param, block, workers int) {
 	size := max(2*elementGrain/block, 1) * block
 	if u.jobs == nil {
@@ -61,23 +61,23 @@ func (u *update) prepare(params []*nn.Param, block, workers int) {
 		}
 	}
 	u.taken.Store(0)
-	for i := range u.desks {
-		u.desks[i].stats = [2]fp8.Stats{}
+	for i := range u.workspaces {
+		u.workspaces[i].stats = [2]fp8.Stats{}
 	}
-	for len(u.desks) < min(workers, len(u.jobs)) {
-		u.desks = append(u.desks, desk{buf: [2][]float32{make([]float32, size), make([]float32, size)}})
+	for len(u.workspaces) < min(workers, len(u.jobs)) {
+		u.workspaces = append(u.workspaces, workspace{buf: [2][]float32{make([]float32, size), make([]float32, size)}})
 	}
 }
 
 // Work does jobs as long as there are any.
 func (u *update) Work(q *parallel.Queue) {
-	d := &u.desks[u.taken.Add(1)-1]
+	d := &u.workspaces[u.taken.Add(1)-1]
 	for i, ok := q.Next(); ok; i, ok = q.Next() {
 		u.do(u.jobs[i], d)
 	}
 }
 
-func (u *update) do(job updateJob, d *desk) {
+func (u *update) do(job updateJob, d *workspace) {
 	p, moments := u.params[job.param], u.optimizer.moments[job.param]
 	var values [2][]float32
 	for w, m := range moments {
