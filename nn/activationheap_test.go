@@ -22,6 +22,9 @@ func heapBytes() int {
 // models of two depths. What layers share is the same in both, so that Loss takes
 // as much more in the deeper as it counts, and Backward takes no more.
 func TestHeapHoldsActivationBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half an hour where another processor is emulated")
+	}
 	const batch, seq, shallow, deep = 8, 64, 1, 5
 	tokens := someTokens(1, batch*seq, 256)
 	type figures struct{ counted, loss, backward int }

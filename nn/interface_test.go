@@ -316,7 +316,11 @@ func TestStepAmaxIsAMerge(t *testing.T) {
 // TestMisuse throws arguments that make no sense at every exported constructor and
 // method: each is an error of this package, and none a panic.
 func TestMisuse(t *testing.T) {
-	const huge = math.MaxInt
+	const (
+		huge  = math.MaxInt
+		large = huge>>23 | 1<<30 - 1 // about 2^40, or 2^30 where an int has 32 bits
+		wide  = huge>>28 | 1<<30 - 1 // about 2^35, or 2^30
+	)
 	ctx := t.Context()
 	linear, err := NewLinear("w", 3, 2, Options{})
 	require.NoError(t, err)
@@ -338,7 +342,7 @@ func TestMisuse(t *testing.T) {
 	bad := Options{Workers: -1}
 	for i, err := range []error{
 		two(NewParam("p", -1, 2)), two(NewParam("p", huge, huge)), two(NewParam("p", 0, 1)),
-		two(NewLinear("w", huge, huge, Options{})), two(NewLinear("w", 1, 1, bad)), two(NewLinear("w", 1<<40, 1<<40, Options{})),
+		two(NewLinear("w", huge, huge, Options{})), two(NewLinear("w", 1, 1, bad)), two(NewLinear("w", large, large, Options{})),
 		two(NewLinear("w", 1, 1, Options{Activations: 9})), two(NewLinear("w", 1, 1, Options{Activations: ActivationsFP8})),
 		two(NewLinearOf("w", nil, Options{})), two(NewLinearOf("w", &Param{Rows: 1, Cols: 2}, Options{})),
 		two(NewRMSNorm("n", 0, 0, Options{})), two(NewRMSNorm("n", 1, -1, Options{})), two(NewRMSNorm("n", 1, math.NaN(), Options{})), two(NewRMSNorm("n", 1, 0, bad)),
@@ -347,13 +351,13 @@ func TestMisuse(t *testing.T) {
 		two(NewAttention("", AttentionConfig{}, Options{})), two(NewAttention("", AttentionConfig{Dim: 4, Heads: 2, KVHeads: -1}, Options{})),
 		two(NewAttention("", AttentionConfig{Dim: 4, Heads: 2, KVHeads: 3}, Options{})), two(NewAttention("", AttentionConfig{Dim: 8, Heads: 2, Rotary: rotary}, Options{})),
 		two(NewAttention("", AttentionConfig{Dim: huge, Heads: 1}, Options{})),
-		two(NewMLP("", 1<<40, 1<<40, Options{})), two(NewMLP("", 1, -1, Options{})), two(NewMLP("", 1, 1, Options{Smoothing: &swiglu.Smoothing{Delay: 1}})),
+		two(NewMLP("", large, large, Options{})), two(NewMLP("", 1, -1, Options{})), two(NewMLP("", 1, 1, Options{Smoothing: &swiglu.Smoothing{Delay: 1}})),
 		two(NewMLP("", 1, 1, Options{Smoothing: &swiglu.Smoothing{Axis: 7}})),
 		two(NewBlock("", BlockConfig{}, Options{})), two(NewBlock("", BlockConfig{AttentionConfig: AttentionConfig{Dim: 2, Heads: 1}, Hidden: huge}, Options{})),
 		two(NewBlock("", BlockConfig{AttentionConfig: AttentionConfig{Dim: 2, Heads: 1}, Hidden: 1, NormEps: 2}, Options{})),
-		two(NewLlama(Config{}, 1)), two(NewLlama(Config{Vocab: 2, Dim: 2, Layers: 1, Heads: 1, Hidden: 1 << 40, Context: 2}, 1)),
+		two(NewLlama(Config{}, 1)), two(NewLlama(Config{Vocab: 2, Dim: 2, Layers: 1, Heads: 1, Hidden: large, Context: 2}, 1)),
 		two(NewLlama(Config{Vocab: huge, Dim: huge - 1, Layers: huge, Heads: 1, Hidden: huge, Context: 2}, 1)),
-		two(NewLlama(Config{Vocab: 1 << 35, Dim: 2, Layers: 60000, Heads: 1, Hidden: 1 << 35, Context: 2}, 1)),
+		two(NewLlama(Config{Vocab: wide, Dim: 2, Layers: 60000, Heads: 1, Hidden: wide, Context: 2}, 1)),
 		two(NewLlama(Config{Vocab: 2, Dim: 2, Layers: 1, Heads: huge, Hidden: 1, Context: 2}, 1)),
 	} {
 		require.ErrorIs(t, err, ErrConfig, "case %d", i)

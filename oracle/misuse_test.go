@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func badTensors() map[string]*tensor.Tensor {
 		"negative shape":  good(func(t *tensor.Tensor) { t.Shape = []int{-2, -32} }),
 		"no shape":        good(func(t *tensor.Tensor) { t.Shape = nil }),
 		"huge shape":      good(func(t *tensor.Tensor) { t.Shape = []int{math.MaxInt, math.MaxInt} }),
-		"wrapping shape":  good(func(t *tensor.Tensor) { t.Shape = []int{1 << 32, 1 << 32} }),
+		"wrapping shape":  good(func(t *tensor.Tensor) { t.Shape = []int{1 << (bits.UintSize / 2), 1 << (bits.UintSize / 2)} }),
 		"few codes":       good(func(t *tensor.Tensor) { t.Codes = t.Codes[1:] }),
 		"no codes":        good(func(t *tensor.Tensor) { t.Codes = nil }),
 		"no scales":       good(func(t *tensor.Tensor) { t.Scales = nil }),
@@ -173,7 +174,7 @@ func TestMisuseOfCodes(t *testing.T) {
 		"K":        {},
 		"negative": {Rows: -1, K: 16},
 		"huge":     {Rows: math.MaxInt, K: math.MaxInt},
-		"wrapping": {Rows: 1 << 32, K: 1 << 32},
+		"wrapping": {Rows: 1 << (bits.UintSize / 2), K: 1 << (bits.UintSize / 2)},
 		"no codes": {Rows: 1, K: 16, Scales: make([]byte, 1)},
 		"wide":     {Rows: 1, K: 16, Codes: []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 99}, Scales: make([]byte, 1)},
 	} {
@@ -219,7 +220,7 @@ func TestMisuseOfLengths(t *testing.T) {
 		"compare one operand": func() error { _, err := Compare(ctx, c, c, nil, Comparison{Rows: 2, Cols: 2, A: a}); return err },
 		"compare wrapping": func() error {
 			// 3 times that many are 2^64 + 2.
-			_, err := Compare(ctx, c[:2], []float32{1, 2}, nil, Comparison{Rows: 3, Cols: 6148914691236517206})
+			_, err := Compare(ctx, c[:2], []float32{1, 2}, nil, Comparison{Rows: 3, Cols: math.MaxUint/3 + 1})
 			return err
 		},
 	} {
@@ -237,7 +238,7 @@ func TestMisuseOfGenerators(t *testing.T) {
 		"rows":           {Rows: -1, Cols: 2},
 		"columns":        {Rows: 2, Cols: math.MinInt},
 		"too many":       {Rows: math.MaxInt, Cols: math.MaxInt},
-		"wrapping":       {Rows: 1 << 32, Cols: 1 << 32},
+		"wrapping":       {Rows: 1 << (bits.UintSize / 2), Cols: 1 << (bits.UintSize / 2)},
 		"format":         {Pattern: Ties, Rows: 2, Cols: 2, Format: 99},
 		"negative block": {Rows: 2, Cols: 2, Block: tensor.Block{Rows: -1}},
 		"negative tile":  {Rows: 2, Cols: 2, Block: tensor.Block{Cols: -1}},
