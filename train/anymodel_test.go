@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -262,7 +263,11 @@ func TestAbsurdCheckpoint(t *testing.T) {
 		c, err := OpenCheckpoint(bad)
 		require.NoError(t, err)
 		_, err = c.NewLlama(1)
-		require.ErrorContains(t, err, want, change)
+		if bits.UintSize == 64 {
+			require.ErrorContains(t, err, want, change)
+		} else { // some of the sizes are refused earlier, since no int holds them
+			require.Error(t, err, change)
+		}
 		require.NoError(t, c.Close())
 	}
 }
