@@ -139,7 +139,7 @@ func TestMisuse(t *testing.T) {
 			survives(t, "RowRange", func() { _, _ = whole.RowRange(i, j) })
 			survives(t, "ColRange", func() { _, _ = whole.ColRange(i, j) })
 			b := tensor.Block{Rows: i, Cols: j}
-			survives(t, "Block", func() { _ = b.String(); b.Transposed() })
+			survives(t, "Block", func() { _ = b.String(); _ = b.Transposed() })
 			for _, n := range oddNumbers {
 				survives(t, "Extents", func() { b.Extents(n, n) })
 				survives(t, "Grid", func() { b.Grid(n, i) })
