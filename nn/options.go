@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -41,6 +42,11 @@ type Shared struct {
 	// Tap, unless nil, is called with every activation, by the goroutine that called
 	// the layer.
 	Tap Tap
+
+	// Progress, unless nil, hears how far what package train does with the whole model
+	// is: "evaluate" counts losses, "gradients" shards, "save" and "load" the values of a
+	// checkpoint.
+	Progress progress.Reporter
 
 	scaling Scaling
 	scratch scratch

@@ -158,7 +158,7 @@ func TestActivationsInCheckpoint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	cfg := withFP8(small(), nn.DefaultFP8())
 	model, optimizer := newRun(t, kept(cfg, nn.ActivationsFP8), optim.Moments{}, 5)
-	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{}))
+	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}))
 	c, err := OpenCheckpoint(path)
 	require.NoError(t, err)
 	defer c.Close()

@@ -153,14 +153,14 @@ func TestAnyModel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	m, o := newMixer(t, 16, 1), &optim.AdamW{Clip: 1, Moments: optim.Moments{Format: optim.MomentsFP8}}
 	want := m.steps(t, o, 1, 0, 3)
-	require.NoError(t, SaveCheckpoint(t.Context(), path, m, o, Progress{Step: 3}))
+	require.NoError(t, SaveCheckpoint(t.Context(), path, m, o, Position{Step: 3}))
 	want = append(want, m.steps(t, o, 1, 3, 3)...)
 	require.Less(t, want[5], want[0])
 	for _, replicas := range []int{1, 2, 3} {
 		again, optimizer := newMixer(t, 16, 9), &optim.AdamW{Clip: 1, Moments: optim.Moments{Format: optim.MomentsFP8}}
-		progress, err := LoadCheckpoint(t.Context(), path, again, optimizer)
+		position, err := LoadCheckpoint(t.Context(), path, again, optimizer)
 		require.NoError(t, err)
-		require.Equal(t, 3, progress.Step)
+		require.Equal(t, 3, position.Step)
 		require.Equal(t, want[3:], again.steps(t, optimizer, replicas, 3, 3), "%d replicas", replicas)
 		require.Equal(t, everythingOf(t, m, o), everythingOf(t, again, optimizer))
 	}
@@ -286,7 +286,7 @@ func TestErrorsCanBeToldApart(t *testing.T) {
 	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.metadata = map[string]string{"format": "pt"} })), ErrCheckpoint)
 	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.state.Optimizer.Options.Clip = 2 })), ErrMismatch)
 	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.tensor(someWeight).Name = "x" })), ErrMismatch)
-	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.state.Progress.Step = -1 })), ErrCheckpoint)
+	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.state.Position.Step = -1 })), ErrCheckpoint)
 
 	before := bitsOf(model, optimizer)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -294,7 +294,7 @@ func TestErrorsCanBeToldApart(t *testing.T) {
 	_, err := LoadCheckpoint(ctx, path, model, optimizer)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, ErrCheckpoint)
-	require.ErrorIs(t, SaveCheckpoint(ctx, path, model, optimizer, Progress{}), context.Canceled)
+	require.ErrorIs(t, SaveCheckpoint(ctx, path, model, optimizer, Position{}), context.Canceled)
 	require.Equal(t, before, bitsOf(model, optimizer))
 	require.NoError(t, load(path), "the file is as it was")
 	_, _, err = (&DataParallel[*nn.Llama]{replicas: []*nn.Llama{model}}).Gradients(ctx, 1, LlamaGradients(shardsOf(t, 1, 0), 1, 16))

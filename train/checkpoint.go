@@ -15,10 +15,10 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-// Progress is how far a run is, beyond what its model and optimizer know. What the
+// Position is how far a run is, beyond what its model and optimizer know. What the
 // next step sees follows from it: [Corpus.Batch] and [optim.Schedule.At] depend on a
 // seed and the number of the step alone.
-type Progress struct {
+type Position struct {
 	Step     int            `json:"step"` // steps done, and the number of the next one
 	Seed     uint64         `json:"seed"` // of the data, as given to [NewCorpus]
 	Batch    int            `json:"batch"`
@@ -35,41 +35,52 @@ const CheckpointVersion = 2
 
 // SaveCheckpoint writes all that a run needs to go on, to the bit, to one safetensors
 // file: parameters under their names, moments in their own format, the optimizer's
-// steps and options, the scaling state, the description of the model and progress, and
+// steps and options, the scaling state, the description of the model and position, and
 // a CRC-32C of each tensor. Call it between steps: gradients are not saved.
 //
 // The file is written under another name and then renamed, so that a crash at any
 // moment leaves the old file or the new one, whole; a file beside it whose name
 // begins with .safetensors- is then left over. Nothing replaces the old one
 // either if ctx ends, if a value is not finite or if the optimizer belongs to another
-// model; the error names the tensor, the index and the value.
-func SaveCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW, progress Progress) error {
-	all, metadata, err := checkpointOf(ctx, m, o, progress)
-	if err != nil {
-		return fmt.Errorf("train: checkpoint: %w", err)
-	}
-	if err := arrays.Write(ctx, path, all, metadata); err != nil {
+// model; the error names the tensor, the index and the value. The model's [nn.Shared]
+// hears of progress, as it does of that of [LoadCheckpoint].
+func SaveCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW, position Position) error {
+	if err := save(ctx, path, m, o, position); err != nil {
 		return fmt.Errorf("train: checkpoint: %w", err)
 	}
 	return nil
 }
 
+func save(ctx context.Context, path string, m Model, o *optim.AdamW, position Position) error {
+	all, err := arraysToSave(m, o)
+	if err != nil {
+		return err
+	}
+	// Each byte is read once for checks and checksums, and once more to be written.
+	done := meter.New(ctx, m.Shared().Progress, "save", 2*sizeOf(all))
+	metadata, err := metadataOf(done, m, o, position, all)
+	if err != nil {
+		return err
+	}
+	return arrays.Write(done, path, all, metadata)
+}
+
 // LoadCheckpoint makes m and o what they were when the checkpoint at path was
-// saved, and returns the progress. It is [OpenCheckpoint] and [Checkpoint.Restore].
-func LoadCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW) (Progress, error) {
+// saved, and returns the position. It is [OpenCheckpoint] and [Checkpoint.Restore].
+func LoadCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW) (Position, error) {
 	c, err := OpenCheckpoint(path)
 	if err != nil {
-		return Progress{}, err
+		return Position{}, err
 	}
 	defer c.Close()
-	return c.Progress, c.Restore(ctx, m, o)
+	return c.Position, c.Restore(ctx, m, o)
 }
 
 // Checkpoint is an open checkpoint: what describes it has been read, its tensors
 // have not.
 type Checkpoint struct {
 	Model    nn.Description // its Config is a [json.RawMessage]
-	Progress Progress
+	Position Position
 
 	file  *safetensors.File
 	state checkpointState
@@ -110,7 +121,7 @@ func newCheckpoint(f *safetensors.File) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Checkpoint{Model: state.Model.description(), Progress: state.Progress, file: f, state: state}, nil
+	return &Checkpoint{Model: state.Model.description(), Position: state.Position, file: f, state: state}, nil
 }
 
 // Close closes the file that [OpenCheckpoint] opened.
@@ -190,7 +201,7 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW) error
 			values[i] = make([]float32, len(p.Value))
 			all = append(all, paramArray(p, values[i]))
 		}
-		return c.read(ctx, all)
+		return c.read(meter.New(ctx, m.Shared().Progress, "load", sizeOf(all)), all)
 	})
 	switch {
 	case errors.Is(err, optim.ErrState):
@@ -205,56 +216,64 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW) error
 }
 
 // read fills arrays, which must be all that the checkpoint has.
-func (c *Checkpoint) read(ctx context.Context, all []arrays.Array) error {
+func (c *Checkpoint) read(done *meter.Meter, all []arrays.Array) error {
 	if err := checkNames(c.file, all); err != nil {
 		return err
 	}
 	for _, a := range all {
-		if err := meter.Err(ctx); err != nil {
-			return err
-		}
 		if err := a.Fits(c.file); err != nil {
 			return mismatch("%w", err)
 		}
-		switch err := a.Read(ctx, c.file, c.state.Checksums[a.Name]); {
-		case ctx.Err() != nil:
-			return meter.Err(ctx)
-		case err != nil:
+		err := a.Read(done, c.file, c.state.Checksums[a.Name])
+		if ended := done.Err(); ended != nil {
+			return ended
+		}
+		if err != nil {
 			return damaged("%w", err)
 		}
 	}
 	return nil
 }
 
-// checkpointOf returns what a checkpoint consists of.
-func checkpointOf(ctx context.Context, m Model, o *optim.AdamW, progress Progress) ([]arrays.Array, map[string]string, error) {
-	if progress.Step < 0 {
-		return nil, nil, inputError("Progress.Step is %d: it must not be negative", progress.Step)
-	}
+// arraysToSave returns the arrays of a checkpoint.
+func arraysToSave(m Model, o *optim.AdamW) ([]arrays.Array, error) {
 	params := m.Params()
 	if err := checkParams(params); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	moments, err := o.Tensors(params)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	state, err := stateOf(m, o, progress)
-	if err != nil {
-		return nil, nil, err
-	}
-	all := arraysOf(params, moments)
+	return arraysOf(params, moments), nil
+}
+
+func sizeOf(all []arrays.Array) (bytes int64) {
 	for _, a := range all {
-		if err := meter.Err(ctx); err != nil {
-			return nil, nil, err
-		}
+		bytes += a.Bytes()
+	}
+	return bytes
+}
+
+// metadataOf returns the metadata of a checkpoint of m and o, whose arrays it checks.
+func metadataOf(done *meter.Meter, m Model, o *optim.AdamW, position Position, all []arrays.Array) (map[string]string, error) {
+	if position.Step < 0 {
+		return nil, inputError("Position.Step is %d: it must not be negative", position.Step)
+	}
+	state, err := stateOf(m, o, position)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
 		if err := a.Check(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		state.Checksums[a.Name] = a.Checksum()
+		if err := done.Add(a.Bytes()); err != nil {
+			return nil, err
+		}
 	}
-	metadata, err := state.metadata()
-	return all, metadata, err
+	return state.metadata()
 }
 
 // checkNames returns an error that names the first tensor that is missing or

@@ -16,7 +16,7 @@ type checkpointState struct {
 	Model     savedModel        `json:"model"`
 	Optimizer optim.State       `json:"optimizer"`
 	Scaling   nn.ScalingState   `json:"scaling"`
-	Progress  Progress          `json:"progress"`
+	Position  Position          `json:"position"`
 	Checksums map[string]string `json:"crc32c"` // of each tensor's data
 }
 
@@ -58,14 +58,14 @@ func (s savedModel) compare(d nn.Description) error {
 	return compareJSON("model.config", s.Config, present.Config)
 }
 
-func stateOf(m Model, o *optim.AdamW, progress Progress) (checkpointState, error) {
+func stateOf(m Model, o *optim.AdamW, position Position) (checkpointState, error) {
 	model, err := saveModel(m.Describe())
 	return checkpointState{
 		Version:   CheckpointVersion,
 		Model:     model,
 		Optimizer: o.State(),
 		Scaling:   m.Shared().Scaling().State(),
-		Progress:  progress,
+		Position:  position,
 		Checksums: map[string]string{},
 	}, err
 }
@@ -106,8 +106,8 @@ func parseCheckpointState(metadata map[string]string) (s checkpointState, err er
 
 // check returns an error that names the first value that no run can have.
 func (s checkpointState) check() error {
-	if s.Progress.Step < 0 {
-		return damaged("Progress.Step is %d: it must not be negative", s.Progress.Step)
+	if s.Position.Step < 0 {
+		return damaged("Position.Step is %d: it must not be negative", s.Position.Step)
 	}
 	if err := s.Optimizer.Check(); err != nil {
 		return damaged("%w", err)

@@ -105,7 +105,8 @@ func sameModel(model, replica Model) error {
 // in this step, a [nn.StepAmax]; the model then has all of it, so that one
 // [nn.Scaling.EndStep] of the model follows, as always. The backward pass of a shard
 // has the number that it would have if the model did all shards in turn. Replicas
-// report to whom the model reports; a Tap is left alone.
+// report to whom the model reports; a Tap is left alone. The model's [nn.Shared] hears
+// of progress.
 //
 // The first error of a shard is returned; the gradients are then unspecified, and
 // [nn.Scaling.DropStep] is due.
@@ -124,6 +125,7 @@ func (d *DataParallel[M]) Gradients(ctx context.Context, n int, do Gradients[M])
 	}
 	scaling := d.replicas[0].Shared().Scaling()
 	work := &shardQueue[M]{d: d, ctx: ctx, do: do, firstPass: scaling.Pass(), free: d.freeReplicas()}
+	work.done.Start(ctx, d.replicas[0].Shared().Progress, "gradients", int64(n))
 	d.queue.Run(n, len(d.replicas), work)
 	scaling.SetPass(work.firstPass + uint64(n))
 	results := d.results[:n]
@@ -195,6 +197,7 @@ type shardQueue[M Model] struct {
 	do        Gradients[M]
 	firstPass uint64 // number of shard 0's backward pass
 	free      chan M
+	done      meter.Meter
 }
 
 // Work does shards as long as there are any.
@@ -219,7 +222,7 @@ func (w *shardQueue[M]) shard(replica M, i int) (err error) {
 	for k, p := range replica.Params() {
 		copy(result.grads[k], p.Grad)
 	}
-	return nil
+	return w.done.Add(1)
 }
 
 // reduce writes the means of all gradients to the model's.

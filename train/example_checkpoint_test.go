@@ -27,12 +27,12 @@ func ExampleSaveCheckpoint() {
 		log.Fatal(err)
 	}
 	optimizer := optim.AdamW{Clip: 1, Moments: optim.Moments{Format: optim.MomentsFP8}}
-	progress := train.Progress{Seed: 7, Batch: 2, Seq: 32, Schedule: optim.Schedule{Peak: 0.01, Warmup: 5}}
-	advance(model, &optimizer, &progress, 2)
-	if err := train.SaveCheckpoint(context.Background(), path, model, &optimizer, progress); err != nil {
+	position := train.Position{Seed: 7, Batch: 2, Seq: 32, Schedule: optim.Schedule{Peak: 0.01, Warmup: 5}}
+	advance(model, &optimizer, &position, 2)
+	if err := train.SaveCheckpoint(context.Background(), path, model, &optimizer, position); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("one go:  %.7f\n", advance(model, &optimizer, &progress, 1))
+	fmt.Printf("one go:  %.7f\n", advance(model, &optimizer, &position, 1))
 
 	saved, err := train.OpenCheckpoint(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func ExampleSaveCheckpoint() {
 		log.Fatal(err)
 	}
 	fmt.Println("steps:  ", resumed.Steps())
-	fmt.Printf("resumed: %.7f\n", advance(again, &resumed, &saved.Progress, 1))
+	fmt.Printf("resumed: %.7f\n", advance(again, &resumed, &saved.Position, 1))
 	// Output:
 	// one go:  5.4138212
 	// steps:   2
@@ -56,28 +56,28 @@ func ExampleSaveCheckpoint() {
 }
 
 // advance takes n steps and returns the last loss.
-func advance(model *nn.Llama, optimizer *optim.AdamW, progress *train.Progress, n int) (loss float32) {
-	corpus, err := train.NewCorpus([]byte("It was the best of times, it was the worst of times, it was the age of wisdom."), 0, progress.Seed)
+func advance(model *nn.Llama, optimizer *optim.AdamW, position *train.Position, n int) (loss float32) {
+	corpus, err := train.NewCorpus([]byte("It was the best of times, it was the worst of times, it was the age of wisdom."), 0, position.Seed)
 	if err != nil {
 		log.Fatal(err)
 	}
 	for range n {
-		tokens, targets, err := corpus.Batch(progress.Step, progress.Batch, progress.Seq)
+		tokens, targets, err := corpus.Batch(position.Step, position.Batch, position.Seq)
 		if err != nil {
 			log.Fatal(err)
 		}
 		model.ZeroGrad()
-		if loss, err = model.Loss(context.Background(), tokens, targets, progress.Batch, progress.Seq); err != nil {
+		if loss, err = model.Loss(context.Background(), tokens, targets, position.Batch, position.Seq); err != nil {
 			log.Fatal(err)
 		}
 		if err := model.Backward(context.Background()); err != nil {
 			log.Fatal(err)
 		}
-		if _, err := optimizer.Step(context.Background(), model.Params(), progress.Schedule.At(progress.Step)); err != nil {
+		if _, err := optimizer.Step(context.Background(), model.Params(), position.Schedule.At(position.Step)); err != nil {
 			log.Fatal(err)
 		}
 		model.EndStep()
-		progress.Step++
+		position.Step++
 	}
 	return loss
 }

@@ -26,21 +26,26 @@ type Model interface {
 // Evaluate returns the mean of n losses, such as those of batches of a held-out text.
 // Loss computes number i of them; it runs in inference, so that m's scaling state stays
 // what it is to the bit, also where a loss fails, and nobody hears of it. No loss at
-// all is an error, [ErrInput].
+// all is an error, [ErrInput]. The model's [nn.Shared] hears of its progress.
 func Evaluate(ctx context.Context, m Model, n int, loss func(ctx context.Context, i int) (float32, error)) (mean float64, err error) {
 	if n <= 0 || loss == nil {
 		return 0, inputError("Evaluate of %d losses: there must be at least 1, and a function that computes them", n)
 	}
 	err = m.Shared().Scaling().Inference(func() error {
+		if err := meter.Err(ctx); err != nil {
+			return err
+		}
+		var done meter.Meter
+		done.Start(ctx, m.Shared().Progress, "evaluate", int64(n))
 		for i := range n {
-			if err := meter.Err(ctx); err != nil {
-				return err
-			}
 			l, err := loss(ctx, i)
 			if err != nil {
 				return err
 			}
 			mean += float64(l) / float64(n)
+			if err := done.Add(1); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

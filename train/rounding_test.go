@@ -70,7 +70,7 @@ func TestCheckpointComparesRounding(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	save := func(cfg nn.Config) {
 		model, optimizer := newRun(t, cfg, optim.Moments{}, 5)
-		require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{}))
+		require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}))
 	}
 	load := func(cfg nn.Config) error {
 		model, optimizer := newRun(t, cfg, optim.Moments{}, 5)

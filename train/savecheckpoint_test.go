@@ -16,6 +16,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -94,12 +95,12 @@ func TestResume(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "run")
 			model, optimizer := newRun(t, r.Config, r.Moments, 5)
 			want := resume(t, model, optimizer, 0, n)
-			progress := Progress{
+			position := Position{
 				Step: n, Seed: math.MaxUint64, Batch: 4, Seq: 16,
 				Schedule: optim.Schedule{Peak: 0.1, Warmup: 3}, Notes: map[string]string{"a": "ü"},
 				Spikes: map[string]SpikeDetector{"loss": {Window: 3, Past: []float64{0.1, 1e-300}}}, Mu: []float64{1 / 3.0},
 			}
-			require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, progress))
+			require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, position))
 			want = append(want, resume(t, model, optimizer, n, n)...)
 
 			cfg := r.Config
@@ -108,7 +109,7 @@ func TestResume(t *testing.T) {
 			resume(t, restored, again, 0, 1) // what was before does not matter
 			got, err := LoadCheckpoint(t.Context(), path, restored, again)
 			require.NoError(t, err)
-			require.Equal(t, progress, got)
+			require.Equal(t, position, got)
 			require.EqualValues(t, n, again.Steps())
 			require.Equal(t, want[n:], resume(t, restored, again, n, n))
 			require.True(t, reflect.DeepEqual(bitsOf(model, optimizer), bitsOf(restored, again)))
@@ -120,7 +121,7 @@ func TestResume(t *testing.T) {
 func TestCheckpointBeforeTheFirstStep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	model, optimizer := newRun(t, small(), optim.Moments{}, 5)
-	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{}))
+	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}))
 	restored, again := newRun(t, small(), optim.Moments{}, 6)
 	resume(t, restored, again, 0, 1)
 	_, err := LoadCheckpoint(t.Context(), path, restored, again)
@@ -135,7 +136,7 @@ func TestCheckpointIsALlama(t *testing.T) {
 	r := runs()["smooth delayed"]
 	path := filepath.Join(t.TempDir(), "run")
 	model, optimizer := newRun(t, r.Config, r.Moments, 5)
-	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{}))
+	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}))
 	c, err := OpenCheckpoint(path)
 	require.NoError(t, err)
 	defer c.Close()
@@ -161,7 +162,7 @@ func savedRun(t *testing.T) (*nn.Llama, *optim.AdamW, string) {
 	model, optimizer := newRun(t, r.Config, r.Moments, 5)
 	resume(t, model, optimizer, 0, 2)
 	path := filepath.Join(t.TempDir(), "run")
-	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{Step: 2}))
+	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{Step: 2}))
 	return model, optimizer, path
 }
 
@@ -236,7 +237,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"AdamW.Moments.Block was 64 when it was saved and is 128":              func(f *forged) { f.state.Optimizer.Options.Moments.Block = 64 },
 		"steps are -1":                              func(f *forged) { f.state.Optimizer.Steps = -1 },
 		"power2 is 1: it must be at least 0":        func(f *forged) { f.state.Optimizer.Power2 = 1 },
-		"Progress.Step is -3":                       func(f *forged) { f.state.Progress.Step = -3 },
+		"Position.Step is -3":                       func(f *forged) { f.state.Position.Step = -3 },
 		"there is no tensor \"" + someWeight + "\"": func(f *forged) { f.tensor(someWeight).Name = "x" },
 		"tensor \"x\": the model has none of that name": func(f *forged) {
 			f.tensors = append(f.tensors, safetensors.Tensor{Info: safetensors.Info{Name: "x", DType: "U8", Shape: []int{0}}})
@@ -298,7 +299,7 @@ func TestRestoreRefusesExpandedMoments(t *testing.T) {
 	model, optimizer := newRun(t, small(), optim.Moments{Format: optim.MomentsFP8Expanded}, 5)
 	resume(t, model, optimizer, 0, 1)
 	path := filepath.Join(t.TempDir(), "run")
-	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{}))
+	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}))
 	name := "optimizer.first." + someGain
 	for want, change := range map[string]func(f *forged){
 		name + ".amax\": element 0 is -1: want a finite number that is not negative": func(f *forged) {
@@ -326,7 +327,7 @@ func TestOptionsThatMeanTheSame(t *testing.T) {
 		model, optimizer := newRun(t, small(), test.saved, 5)
 		resume(t, model, optimizer, 0, 1)
 		path := filepath.Join(t.TempDir(), "run")
-		require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{}))
+		require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}))
 		optimizer = &optim.AdamW{Clip: 1, WeightDecay: 0.01, Beta1: 0.9, Eps: 1e-8, Moments: test.present}
 		_, err := LoadCheckpoint(t.Context(), path, model, optimizer)
 		if test.same {
@@ -362,13 +363,13 @@ func TestSaveRefuses(t *testing.T) {
 	old, err := os.ReadFile(path)
 	require.NoError(t, err)
 	model.Param(someWeight).Value[9] = float32(math.NaN())
-	require.ErrorContains(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{}), "tensor \""+someWeight+"\": element 9 is NaN")
+	require.ErrorContains(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}), "tensor \""+someWeight+"\": element 9 is NaN")
 	model.Param(someWeight).Value[9] = 0
-	require.ErrorContains(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{Step: -1}), "Progress.Step is -1")
+	require.ErrorContains(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{Step: -1}), "Position.Step is -1")
 	other, _ := newRun(t, tiny, optim.Moments{}, 1)
-	require.ErrorContains(t, SaveCheckpoint(t.Context(), path, other, optimizer, Progress{}), "it had")
+	require.ErrorContains(t, SaveCheckpoint(t.Context(), path, other, optimizer, Position{}), "it had")
 	requireOnly(t, path, old)
-	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Progress{}))
+	require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}))
 }
 
 // requireOnly makes sure that there is a file and nothing beside it.
@@ -406,7 +407,7 @@ func TestSaveFails(t *testing.T) {
 	old, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.PanicsWithError(t, "disk", func() {
-		arrays.Write(t.Context(), path, stallingArrays(func() { panic(errors.New("disk")) }), nil)
+		arrays.Write(meter.New(t.Context(), nil, "save", 0), path, stallingArrays(func() { panic(errors.New("disk")) }), nil)
 	})
 	requireOnly(t, path, old)
 }
@@ -415,7 +416,7 @@ func TestSaveFails(t *testing.T) {
 func TestSaveIsKilled(t *testing.T) {
 	const variable = "OCTAVO_TEST_SAVE"
 	if path := os.Getenv(variable); path != "" {
-		arrays.Write(t.Context(), path, stallingArrays(func() {
+		arrays.Write(meter.New(t.Context(), nil, "save", 0), path, stallingArrays(func() {
 			fmt.Println("\nhalf written")
 			select {}
 		}), nil)

@@ -49,7 +49,7 @@ func run(ctx context.Context, out io.Writer) error {
 	schedule := optim.Schedule{Peak: 0.03, Final: 0.1, Warmup: 3, Steps: steps}
 	for step := range steps {
 		if step == steps/2 { // stop, and go on as another process would
-			if err := train.SaveCheckpoint(ctx, checkpoint, m, o, train.Progress{Step: step, Schedule: schedule}); err != nil {
+			if err := train.SaveCheckpoint(ctx, checkpoint, m, o, train.Position{Step: step, Schedule: schedule}); err != nil {
 				return err
 			}
 			if m, o, err = fresh(); err != nil {

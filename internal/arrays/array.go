@@ -3,7 +3,6 @@
 package arrays
 
 import (
-	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -92,9 +91,12 @@ func (a Array) Fits(f *safetensors.File) error {
 	return nil
 }
 
+// Bytes is the size of the data as it is stored.
+func (a Array) Bytes() int64 { return int64(a.Count()) * int64(a.DType.Size()) }
+
 // Read fills the array from the tensor of its name, which must fit and have the
-// checksum.
-func (a Array) Read(ctx context.Context, f *safetensors.File, checksum string) error {
+// checksum. It counts the bytes as done, and ends with the context of done.
+func (a Array) Read(done *meter.Meter, f *safetensors.File, checksum string) error {
 	if err := a.Fits(f); err != nil {
 		return err
 	}
@@ -103,13 +105,13 @@ func (a Array) Read(ctx context.Context, f *safetensors.File, checksum string) e
 	for lo := 0; lo < a.Count(); lo += chunkElements {
 		hi := min(lo+chunkElements, a.Count())
 		part := buf[:(hi-lo)*unit]
-		if err := meter.Err(ctx); err != nil {
-			return err
-		}
 		if err := f.ReadBytes(a.Name, int64(lo*unit), part); err != nil {
 			return err
 		}
 		a.Set(part, lo, hi)
+		if err := done.Add(int64(len(part))); err != nil {
+			return err
+		}
 	}
 	if got := a.Checksum(); got != checksum {
 		return fmt.Errorf("tensor %q is damaged: its CRC-32C is %s and not %q", a.Name, got, checksum)
@@ -118,8 +120,9 @@ func (a Array) Read(ctx context.Context, f *safetensors.File, checksum string) e
 }
 
 // Write writes a safetensors file at path: the old file, if there is one, is replaced
-// once the new one is whole, and not at all if ctx ends before.
-func Write(ctx context.Context, path string, all []Array, metadata map[string]string) error {
+// once the new one is whole, and not at all if the context of done ends before. The
+// bytes of the arrays are counted as done.
+func Write(done *meter.Meter, path string, all []Array, metadata map[string]string) error {
 	infos := make([]safetensors.Info, len(all))
 	for i, a := range all {
 		infos[i] = a.Info
@@ -129,7 +132,7 @@ func Write(ctx context.Context, path string, all []Array, metadata map[string]st
 			if err := w.Next(a.Name); err != nil {
 				return err
 			}
-			if _, err := a.WriteTo(interruptible{ctx, w}); err != nil {
+			if _, err := a.WriteTo(counted{done, w}); err != nil {
 				return err
 			}
 		}
@@ -137,15 +140,17 @@ func Write(ctx context.Context, path string, all []Array, metadata map[string]st
 	})
 }
 
-// interruptible is a writer that fails once its context has ended.
-type interruptible struct {
-	ctx context.Context
-	w   io.Writer
+// counted is a writer that counts what it wrote, and fails once the context of done
+// has ended.
+type counted struct {
+	done *meter.Meter
+	w    io.Writer
 }
 
-func (i interruptible) Write(p []byte) (int, error) {
-	if err := meter.Err(i.ctx); err != nil {
-		return 0, err
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if err != nil {
+		return n, err
 	}
-	return i.w.Write(p)
+	return n, c.done.Add(int64(n))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -29,14 +30,14 @@ func TestArrays(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "arrays")
 	written := arrays(x, h, o)
-	require.NoError(t, Write(t.Context(), path, written, nil))
+	require.NoError(t, Write(meter.New(t.Context(), nil, "", 0), path, written, nil))
 	f, err := safetensors.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	x2, h2, o2 := make(Floats, n), make(BFloat16s, n), make(Bytes, n)
 	for i, a := range arrays(x2, h2, o2) {
-		require.NoError(t, a.Read(t.Context(), f, written[i].Checksum()))
-		require.ErrorContains(t, a.Read(t.Context(), f, "00000000"), "is damaged")
+		require.NoError(t, a.Read(meter.New(t.Context(), nil, "", 0), f, written[i].Checksum()))
+		require.ErrorContains(t, a.Read(meter.New(t.Context(), nil, "", 0), f, "00000000"), "is damaged")
 	}
 	require.Equal(t, x, x2)
 	require.Equal(t, h, h2)

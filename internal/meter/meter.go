@@ -25,6 +25,13 @@ type Meter struct {
 	reported int64
 }
 
+// New returns a Meter of an operation that begins; see [Meter.Start].
+func New(ctx context.Context, r progress.Reporter, op string, total int64) *Meter {
+	m := new(Meter)
+	m.Start(ctx, r, op, total)
+	return m
+}
+
 // Start begins an operation of the given number of units. A nil reporter is silent.
 func (m *Meter) Start(ctx context.Context, r progress.Reporter, op string, total int64) {
 	m.ctx, m.reporter, m.op, m.total, m.step = ctx, r, op, total, max(total/200, 1)
@@ -45,6 +52,9 @@ func (m *Meter) Add(n int64) error {
 	}
 	return Err(m.ctx)
 }
+
+// Err returns [Err] of the operation's context.
+func (m *Meter) Err() error { return Err(m.ctx) }
 
 func (m *Meter) report(done int64) {
 	m.mu.Lock()

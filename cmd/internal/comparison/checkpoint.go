@@ -49,7 +49,7 @@ func (r *runner) saveSide(ctx context.Context, path string, s *side, sum string)
 	for name, detector := range s.watch {
 		spikes[name] = *detector
 	}
-	return train.SaveCheckpoint(ctx, path, s.Model, &s.Optimizer, train.Progress{
+	return train.SaveCheckpoint(ctx, path, s.Model, &s.Optimizer, train.Position{
 		Step: len(r.result.Points), Seed: o.Seed, Batch: o.Batch, Seq: o.Context, Schedule: r.schedule,
 		Spikes: spikes,
 		Notes:  map[string]string{runNote: sum, textNote: text.SHA256, sourceNote: text.Source},
@@ -70,15 +70,15 @@ func load(ctx context.Context, dir string, r *runner) error {
 		return err
 	}
 	defer fp8.Close()
-	sum := fp32.Progress.Notes[runNote]
-	if other := fp8.Progress.Notes[runNote]; other != sum {
+	sum := fp32.Position.Notes[runNote]
+	if other := fp8.Position.Notes[runNote]; other != sum {
 		return fmt.Errorf("%s and %s are of different runs or steps", fp32File, fp8File)
 	}
 	run, err := readRun(filepath.Join(dir, runFile), sum)
 	if err != nil {
 		return err
 	}
-	if err := r.check(dir, run.Flags, fp32.Progress.Notes); err != nil {
+	if err := r.check(dir, run.Flags, fp32.Position.Notes); err != nil {
 		return err
 	}
 	if err := r.fp32.restore(ctx, fp32); err != nil {
@@ -116,7 +116,7 @@ func (s *side) restore(ctx context.Context, c *train.Checkpoint) error {
 	if err := c.Restore(ctx, s.Model, &s.Optimizer); err != nil {
 		return err
 	}
-	for name, detector := range c.Progress.Spikes {
+	for name, detector := range c.Position.Spikes {
 		s.watch[name] = &detector
 	}
 	return nil
