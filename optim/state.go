@@ -2,6 +2,7 @@ package optim
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
@@ -60,6 +61,17 @@ const (
 	NotNegative                 // a finite number of at least +0
 	Positive                    // a finite number above 0
 )
+
+var validities = enum.Enum[Validity]{Type: "Validity", What: "validity", Names: []string{"finite", "not-negative", "positive"}, Err: ErrOption}
+
+// String returns the name, such as "not-negative".
+func (v Validity) String() string { return validities.String(v) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (v Validity) MarshalText() ([]byte, error) { return validities.MarshalText(v) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (v *Validity) UnmarshalText(text []byte) error { return validities.UnmarshalText(v, text) }
 
 // State returns what o remembers besides its moments.
 func (o *AdamW) State() State {

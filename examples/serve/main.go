@@ -81,7 +81,7 @@ func serve(ctx context.Context, m *model, prompts [][]int, length, goroutines in
 	for range goroutines {
 		running.Go(func() {
 			for i := range requests {
-				answers[i], failures[i] = newSession(m).generate(ctx, prompts[i], length)
+				answers[i], failures[i] = newSequence(m).generate(ctx, prompts[i], length)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func TestLogits(t *testing.T) {
 	want, err := f.Float32s("logits")
 	require.NoError(t, err)
 
-	s := newSession(m)
+	s := newSequence(m)
 	var difference, norm float64
 	same := 0
 	for i, token := range tokens {

@@ -20,7 +20,7 @@ type config struct {
 }
 
 // model is a Llama whose projections are FP8 weights, packed for products. It does
-// not change once it is loaded, so that all sessions share it.
+// not change once it is loaded, so that all sequences share it.
 type model struct {
 	config
 	embedding, norm []float32

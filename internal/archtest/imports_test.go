@@ -51,7 +51,6 @@ var beside = map[string][]string{
 
 // more is what layers may import besides.
 var more = map[string][]string{
-	"optim": {"safetensors"}, // saved moments
 	"train": {"safetensors"}, // checkpoints of a run
 }
 
@@ -228,7 +227,7 @@ func TestWrong(t *testing.T) {
 		require.Equal(t, []string{test.want}, wrong(map[string][]string{test.pkg: {test.imported}}))
 	}
 	for pkg, imported := range map[string]string{
-		"gemm": "ours:scaling", "train": "ours:fp8", "optim": "ours:safetensors", "nn/hf": "ours:checkpoint", "oracle": "ours:attention",
+		"gemm": "ours:scaling", "train": "ours:fp8", "nn/hf": "ours:checkpoint", "oracle": "ours:attention",
 		"telemetry/expvars": "net/http", "tensor": "ours:progress", "examples/serve": "ours:gemm", "fp8": "ours:internal/convert",
 	} {
 		require.Empty(t, wrong(map[string][]string{pkg: {imported}}), pkg)

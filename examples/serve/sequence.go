@@ -10,9 +10,9 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// session answers one request. It has the keys and values of the tokens so far and
+// sequence answers one request. It has the keys and values of the tokens so far and
 // room to work in; only one goroutine may use it.
-type session struct {
+type sequence struct {
 	*model
 	keys, values [][]float32 // for each layer, a row for each token
 
@@ -22,8 +22,8 @@ type session struct {
 	quantizer                      scaling.Quantizer
 }
 
-func newSession(m *model) *session {
-	return &session{
+func newSequence(m *model) *sequence {
+	return &sequence{
 		model: m,
 		keys:  make([][]float32, m.layers), values: make([][]float32, m.layers),
 		x: make([]float32, m.dim), normed: make([]float32, m.dim),
@@ -35,7 +35,7 @@ func newSession(m *model) *session {
 }
 
 // generate returns the n tokens that follow a prompt, each the likeliest one.
-func (s *session) generate(ctx context.Context, prompt []int, n int) ([]int, error) {
+func (s *sequence) generate(ctx context.Context, prompt []int, n int) ([]int, error) {
 	var answer []int
 	for position := 0; len(answer) < n; position++ {
 		token := 0
@@ -55,7 +55,7 @@ func (s *session) generate(ctx context.Context, prompt []int, n int) ([]int, err
 }
 
 // step runs one token through the model and leaves what may come next in logits.
-func (s *session) step(ctx context.Context, token, position int) error {
+func (s *sequence) step(ctx context.Context, token, position int) error {
 	copy(s.x, s.embedding[token*s.dim:])
 	for i := range s.blocks {
 		if err := s.attention(ctx, i, position); err != nil {
@@ -69,7 +69,7 @@ func (s *session) step(ctx context.Context, token, position int) error {
 	return s.project(ctx, s.logits, s.normed, s.head)
 }
 
-func (s *session) attention(ctx context.Context, layer, position int) error {
+func (s *sequence) attention(ctx context.Context, layer, position int) error {
 	b := &s.blocks[layer]
 	headDim := s.dim / s.heads
 	kvDim := headDim * s.kvHeads
@@ -114,7 +114,7 @@ func (s *session) attention(ctx context.Context, layer, position int) error {
 	return nil
 }
 
-func (s *session) mlp(ctx context.Context, layer int) error {
+func (s *sequence) mlp(ctx context.Context, layer int) error {
 	b := &s.blocks[layer]
 	rmsNorm(s.normed, s.x, b.mlpNorm)
 	if err := s.project(ctx, s.gate, s.normed, b.gate); err != nil {
@@ -133,7 +133,7 @@ func (s *session) mlp(ctx context.Context, layer int) error {
 
 // project multiplies a weight with an activation, which it quantizes to FP8 with a
 // scale for each 128 values.
-func (s *session) project(ctx context.Context, y, x []float32, weight *gemm.Packed) error {
+func (s *sequence) project(ctx context.Context, y, x []float32, weight *gemm.Packed) error {
 	s.operand.Shape = append(s.operand.Shape[:0], 1, len(x))
 	if err := scaling.Quantize(ctx, &s.operand, x, s.quantizer); err != nil {
 		return err
