@@ -60,6 +60,7 @@ type Attention struct {
 	mixed    *[]float32 // the values that attention has weighted
 	keepsAll bool       // probabilities too, which are otherwise computed again
 
+	input      commonInput // of query, key and value
 	batch, seq int
 	q, k, v    []float32 // [batch·seq, heads·headDim] or kvHeads·headDim; q and k rotated
 	probs      []float32 // [batch, heads, seq, seq], zero above the diagonal
@@ -109,7 +110,6 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 			return nil, err
 		}
 	}
-	a.Key.first, a.Value.first = a.Query, a.Query
 	return a, nil
 }
 
@@ -132,13 +132,14 @@ func (a *Attention) Forward(ctx context.Context, y, x []float32, batch, seq int)
 	q := sized(&a.q, rows*a.config.Dim)
 	k := sized(&a.k, rows*a.config.kvDim())
 	v := sized(&a.v, len(k))
-	if err := a.Query.Forward(ctx, q, x, rows); err != nil {
+	a.input.filled = false
+	if err := a.Query.forward(ctx, q, x, rows, &a.input); err != nil {
 		return err
 	}
-	if err := a.Key.Forward(ctx, k, x, rows); err != nil {
+	if err := a.Key.forward(ctx, k, x, rows, &a.input); err != nil {
 		return err
 	}
-	if err := a.Value.Forward(ctx, v, x, rows); err != nil {
+	if err := a.Value.forward(ctx, v, x, rows, &a.input); err != nil {
 		return err
 	}
 	if r := a.config.Rotary; r != nil {

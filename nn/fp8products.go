@@ -89,19 +89,23 @@ func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, k
 	return p.product(ctx, dw, "weight_gradient", a, kept)
 }
 
-// keep quantizes the input for the weight gradient in the forward pass. What first has
-// kept, a layer that was given the same input, serves too, unless the codes of both
-// may differ.
-func (p *fp8Products) keep(ctx context.Context, x []float32, s shape, first *Linear) (*tensor.Tensor, error) {
-	if first.products == p || p.weightGradientB.hasCodesOfItsOwn() {
+// keep quantizes the input for the weight gradient in the forward pass. What another
+// layer has made of a common input serves too, unless the codes of both may differ.
+func (p *fp8Products) keep(ctx context.Context, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
+	if common == nil || p.weightGradientB.hasCodesOfItsOwn() {
 		return p.quantizeInput(ctx, &p.input, x, s)
+	}
+	if !common.filled {
+		kept, err := p.quantizeInput(ctx, &common.kept, x, s)
+		common.filled = err == nil
+		return kept, err
 	}
 	if p.shared.reporter() != nil { // who is to hear of it under this layer's name too
 		if _, err := p.quantizeInput(ctx, &p.shared.scratch.b, x, s); err != nil {
 			return nil, err
 		}
 	}
-	return first.kept, nil
+	return &common.kept, nil
 }
 
 // hasCodesOfItsOwn reports whether layers with the same recipe may make different

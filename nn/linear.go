@@ -22,23 +22,19 @@ type Linear struct {
 	// scales, where there are any, are folded into the weight's columns.
 	scales swiglu.Scales
 
-	keeps keeping
-	first *Linear        // which keeps the same input in FP8; the layer itself if no other does
-	kept  *tensor.Tensor // the input in FP8, as the weight gradient multiplies it
+	keepsFP8 bool // the input in FP8, and not the caller's memory
 
-	x     []float32 // the input, where it is kept in FP32
+	x     []float32      // the input, where it is kept in FP32
+	kept  *tensor.Tensor // the input in FP8, as the weight gradient multiplies it
 	rows  int
 	ready bool // Forward was called in training, and Backward not yet
 }
 
-// keeping is how a layer keeps its input for Backward.
-type keeping uint8
-
-const (
-	keepFP32 keeping = iota // the caller's memory
-	keepFP8                 // the operand of the weight gradient
-	keepNone                // it is computed again, by the layer around
-)
+// commonInput is the input of several layers, which they keep in FP8 together.
+type commonInput struct {
+	kept   tensor.Tensor
+	filled bool // by the first of them
+}
 
 // NewLinear returns a layer whose weight, [out, in], is zero, to be filled in. Name
 // is that of the weight, such as "up_proj.weight"; histories, taps and reports are
@@ -72,7 +68,6 @@ func NewLinearOf(name string, weight *Param, o Options) (*Linear, error) {
 // newLinear returns a Linear with options that are complete.
 func newLinear(name string, weight *Param, o Options) (*Linear, error) {
 	l := &Linear{Weight: weight, layer: strings.TrimSuffix(name, ".weight"), shared: o.Shared, workers: o.Workers}
-	l.first = l
 	switch {
 	case o.FP8 != nil:
 		p, err := newFP8Products(l.layer, *o.FP8, o)
@@ -80,9 +75,7 @@ func newLinear(name string, weight *Param, o Options) (*Linear, error) {
 			return nil, err
 		}
 		l.products = p
-		if !o.Activations.keepsInputs() {
-			l.keeps = keepFP8
-		}
+		l.keepsFP8 = !o.Activations.keepsInputs()
 	case o.Rounding != nil:
 		l.products = newRoundedProducts(l.layer, *o.Rounding, o)
 	default:
@@ -110,7 +103,23 @@ func (l *Linear) shape(rows int) shape { return shape{rows, l.Weight.Rows, l.Wei
 // not overlap. The layer keeps x, which must stay as it is until [Linear.Backward],
 // but with FP8 activations, of which it makes a copy in FP8.
 func (l *Linear) Forward(ctx context.Context, y, x []float32, rows int) error {
+	return l.forward(ctx, y, x, rows, nil)
+}
+
+// forward is Forward. Where common is not nil, it is the same input that other layers
+// are given.
+func (l *Linear) forward(ctx context.Context, y, x []float32, rows int, common *commonInput) error {
+	if err := l.multiply(ctx, y, x, rows, swiglu.Scales{}); err != nil {
+		return err
+	}
+	return l.keep(ctx, x, rows, common)
+}
+
+// multiply is Forward with scales folded into the weight, as fold says. It keeps
+// nothing for Backward.
+func (l *Linear) multiply(ctx context.Context, y, x []float32, rows int, scales swiglu.Scales) error {
 	l.ready, l.x, l.kept = false, nil, nil
+	l.fold(scales)
 	if !fits(rows, l.Weight.Cols, x) || !fits(rows, l.Weight.Rows, y) {
 		return inputError("%s, [%d, %d]: an input of %d and an output of %d elements are not %d rows",
 			l.layer, l.Weight.Rows, l.Weight.Cols, len(x), len(y), rows)
@@ -123,10 +132,7 @@ func (l *Linear) Forward(ctx context.Context, y, x []float32, rows int) error {
 		return err
 	}
 	l.shared.tap(l.layer, ".output", y, rows)
-	if !l.shared.training() {
-		return nil
-	}
-	return l.keep(ctx, x, rows)
+	return nil
 }
 
 // fits reports whether values are [rows, cols].
@@ -135,16 +141,23 @@ func fits(rows, cols int, values []float32) bool {
 	return ok && uint64(len(values)) == n
 }
 
-// keep keeps the input for Backward.
-func (l *Linear) keep(ctx context.Context, x []float32, rows int) (err error) {
-	switch l.keeps {
-	case keepFP32:
-		l.x = x
-	case keepFP8:
-		l.kept, err = l.products.(*fp8Products).keep(ctx, x, l.shape(rows), l.first)
+// keep keeps the input for Backward, in training.
+func (l *Linear) keep(ctx context.Context, x []float32, rows int, common *commonInput) (err error) {
+	if !l.shared.training() {
+		return nil
 	}
+	if !l.keepsFP8 {
+		l.restore(x, rows)
+		return nil
+	}
+	l.kept, err = l.products.(*fp8Products).keep(ctx, x, l.shape(rows), common)
 	l.rows, l.ready = rows, err == nil
 	return err
+}
+
+// restore gives Backward the input in FP32.
+func (l *Linear) restore(x []float32, rows int) {
+	l.x, l.kept, l.rows, l.ready = x, nil, rows, true
 }
 
 // Backward takes the gradient dy, [rows, out], of what the last Forward wrote. It
@@ -186,8 +199,8 @@ func noForward(layer string) error {
 	return inputError("%s: Backward without a Forward in training before it", layer)
 }
 
-// fold makes the following calls multiply by W/s along in, where s are scales per
-// channel; others, and none, leave W as it is. The gradient stays that of W.
+// fold makes this call and its Backward multiply by W/s along in, where s are scales
+// per channel; others, and none, leave W as it is. The gradient stays that of W.
 func (l *Linear) fold(s swiglu.Scales) {
 	if s.Axis == swiglu.PerToken {
 		s = swiglu.Scales{}

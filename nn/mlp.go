@@ -26,8 +26,9 @@ type MLP struct {
 	smoother *swiglu.Smoother // nil: plain SwiGLU
 	scales   swiglu.Scales    // of the last Forward; none without a smoother
 
-	branches *branches  // up and gate
-	product  *[]float32 // what SwiGLU makes of them
+	input    commonInput // of gate and up
+	branches *branches   // up and gate
+	product  *[]float32  // what SwiGLU makes of them
 	inFP8    *keptBranches
 	rows     int
 	ready    bool
@@ -65,14 +66,12 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 			return nil, err
 		}
 	}
-	m.Up.first = m.Gate
 	if !o.Activations.keepsInputs() {
 		m.product = &m.scratch.product
 	}
 	if !o.Activations.keepsBranches() {
 		m.branches = &m.scratch.branches
 		m.inFP8 = newKeptBranches(m.Up, m.Gate)
-		m.Down.keeps = keepNone
 	}
 	if o.Smoothing != nil {
 		m.smoother = o.Shared.scaling.smoother(m.layer, *o.Smoothing)
@@ -93,10 +92,11 @@ func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
 		return inputError("%s: an input of %d and an output of %d elements are not %d rows of %d", m.layer, len(x), len(y), rows, m.dim)
 	}
 	g, u := sized(&m.branches.g, int(n)), sized(&m.branches.u, int(n))
-	if err := m.Gate.Forward(ctx, g, x, rows); err != nil {
+	m.input.filled = false
+	if err := m.Gate.forward(ctx, g, x, rows, &m.input); err != nil {
 		return err
 	}
-	if err := m.Up.Forward(ctx, u, x, rows); err != nil {
+	if err := m.Up.forward(ctx, u, x, rows, &m.input); err != nil {
 		return err
 	}
 	m.rows = rows
@@ -105,20 +105,24 @@ func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
 	m.shared.tap(m.layer, ".swiglu.gate", g, rows)
 	m.shared.tap(m.layer, ".swiglu.up", u, rows)
 	m.shared.tap(m.layer, ".swiglu.product", *m.product, rows)
-	m.Down.fold(m.scales)
-	if err := m.Down.Forward(ctx, y, *m.product, rows); err != nil {
+	if err := m.Down.multiply(ctx, y, *m.product, rows, m.scales); err != nil {
 		return err
 	}
+	err := m.keep(ctx)
 	swiglu.Unscale(y, m.scales)
-	if !m.shared.training() {
-		return nil
+	m.ready = err == nil && m.shared.training()
+	return err
+}
+
+// keep keeps, in training, the input of down, or the branches that it is computed from
+// again.
+func (m *MLP) keep(ctx context.Context) error {
+	switch {
+	case m.inFP8 == nil:
+		return m.Down.keep(ctx, *m.product, m.rows, nil)
+	case m.shared.training():
+		return m.inFP8.keep(ctx, m.shared, m.branches, m.rows, m.hidden)
 	}
-	if m.inFP8 != nil {
-		if err := m.inFP8.keep(ctx, m.shared, m.branches, rows, m.hidden); err != nil {
-			return err
-		}
-	}
-	m.ready = true
 	return nil
 }
 
@@ -186,7 +190,7 @@ func (m *MLP) Backward(ctx context.Context, dx, dy []float32) error {
 func (m *MLP) restore() {
 	m.inFP8.restore(m.branches)
 	m.multiply()
-	m.Down.x = *m.product
+	m.Down.restore(*m.product, m.rows)
 }
 
 // keptBranches are the inputs of SwiGLU in FP8, [rows, hidden] each.
