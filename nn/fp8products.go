@@ -42,10 +42,9 @@ func newFP8Products(layer string, recipes FP8, o Options) (*fp8Products, error) 
 		q.quantizer = scaling.Quantizer{Recipe: operand.recipe, Options: tensor.Options{Op: operand.op, Workers: o.Workers}}
 		if operand.recipe.Profile.Delayed() {
 			var err error
-			if q.quantizer.History, err = o.Shared.scaling.histories.Get(name+" "+operand.op, operand.recipe); err != nil {
+			if q.quantizer.History, err = o.Shared.scaling.history(name+" "+operand.op, operand.recipe); err != nil {
 				return nil, err
 			}
-			o.Shared.scaling.historyNames = append(o.Shared.scaling.historyNames, name+" "+operand.op)
 		}
 	}
 	if recipes.Stochastic {

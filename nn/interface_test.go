@@ -238,9 +238,8 @@ func TestStepAmaxIsSmall(t *testing.T) {
 	recipe := scaling.Recipe{Profile: scaling.TEDelayed}
 	for i := range 2000 {
 		name := fmt.Sprintf("model.layers.%d.mlp.up_proj.input forward", i)
-		h, err := s.histories.Get(name, recipe)
+		h, err := s.history(name, recipe)
 		require.NoError(t, err)
-		s.historyNames = append(s.historyNames, name)
 		for range 3 {
 			h.Observe(0, 1+float32(i)/3)
 			h.Update()
@@ -311,6 +310,35 @@ func TestStepAmaxIsAMerge(t *testing.T) {
 	require.ErrorIs(t, err, ErrState)
 	_, err = MergeStepAmax(workers[0].Shared().Scaling().StepAmax(), other.Shared().Scaling().StepAmax())
 	require.ErrorIs(t, err, ErrState)
+}
+
+// TestNamesAreUnique: what a model remembers is kept by the names of its layers, so
+// that a second layer of one name is refused, and that of another model is not.
+func TestNamesAreUnique(t *testing.T) {
+	delayed := ProfileFP8(scaling.TEDelayed, fp8.E4M3)
+	for _, o := range []Options{{FP8: &delayed}, {Smoothing: &swiglu.Smoothing{Delay: 2}}} {
+		o.Shared = new(Shared)
+		_, err := NewMLP("mlp.", 2, 3, o)
+		require.NoError(t, err)
+		before := o.Shared.Scaling().State()
+		_, err = NewMLP("mlp.", 2, 3, o)
+		require.ErrorIs(t, err, ErrConfig)
+		require.ErrorContains(t, err, `nn: "mlp`)
+		require.Equal(t, before, o.Shared.Scaling().State())
+		_, err = NewMLP("another.", 2, 3, o)
+		require.NoError(t, err)
+		o.Shared = new(Shared)
+		_, err = NewMLP("mlp.", 2, 3, o)
+		require.NoError(t, err)
+	}
+	shared := new(Shared)
+	first, err := NewLinear("layer.weight", 2, 2, Options{FP8: &delayed, Shared: shared})
+	require.NoError(t, err)
+	_, err = NewLinearOf("layer", first.Weight, Options{FP8: &delayed, Shared: shared})
+	require.ErrorIs(t, err, ErrConfig)
+	_, err = NewLinearOf("head", first.Weight, Options{FP8: &delayed, Shared: shared})
+	require.NoError(t, err)
+	require.Len(t, shared.Scaling().names(), 12)
 }
 
 // TestMisuse throws arguments that make no sense at every exported constructor and

@@ -74,7 +74,10 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 		m.inFP8 = newKeptBranches(m.Up, m.Gate)
 	}
 	if o.Smoothing != nil {
-		m.smoother = o.Shared.scaling.smoother(m.layer, *o.Smoothing)
+		var err error
+		if m.smoother, err = o.Shared.scaling.smoother(m.layer, *o.Smoothing); err != nil {
+			return nil, err
+		}
 	}
 	return m, nil
 }

@@ -10,7 +10,8 @@ import (
 // value multiplies in FP32.
 type Options struct {
 	// Shared is what all layers of a model have in common. A layer without has one of
-	// its own; delayed recipes and delayed smoothing require one.
+	// its own; delayed recipes and delayed smoothing require one. With those and with any
+	// smoothing, layers that share one must have different names.
 	Shared *Shared
 
 	FP8       *FP8              // recipes of linear layers; nil: FP32

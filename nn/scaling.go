@@ -15,7 +15,7 @@ import (
 // safe for concurrent use.
 type Scaling struct {
 	histories    scaling.Histories
-	historyNames []string // unsorted
+	historyNames map[string]bool
 	smoothers    map[string]*swiglu.Smoother
 
 	passes     uint64 // number of the next backward pass
@@ -75,14 +75,37 @@ func (s *Scaling) DropStep() {
 	}
 }
 
+// history returns a new history of the given name.
+func (s *Scaling) history(name string, r scaling.Recipe) (*scaling.History, error) {
+	if s.historyNames[name] {
+		return nil, nameTaken(name)
+	}
+	h, err := s.histories.Get(name, r)
+	if err != nil {
+		return nil, err
+	}
+	if s.historyNames == nil {
+		s.historyNames = make(map[string]bool)
+	}
+	s.historyNames[name] = true
+	return h, nil
+}
+
 // smoother returns a new smoother of the given name.
-func (s *Scaling) smoother(name string, c swiglu.Smoothing) *swiglu.Smoother {
+func (s *Scaling) smoother(name string, c swiglu.Smoothing) (*swiglu.Smoother, error) {
+	if s.smoothers[name] != nil {
+		return nil, nameTaken(name)
+	}
 	if s.smoothers == nil {
 		s.smoothers = make(map[string]*swiglu.Smoother)
 	}
 	smoother := &swiglu.Smoother{Smoothing: c}
 	s.smoothers[name] = smoother
-	return smoother
+	return smoother, nil
+}
+
+func nameTaken(name string) error {
+	return configError("%q: another layer with the same Shared has this name, by which scales are remembered", name)
 }
 
 // smootherNames returns the names of all smoothers in alphabetical order.

@@ -3,6 +3,7 @@ package nn
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -31,7 +32,7 @@ type StepAmax struct {
 	Names uint64 `json:"names,string"`
 
 	// Histories are the maxima of histories by the position of their name among those
-	// of the model, in alphabetical order, with 36 digits; and Smoothers those of
+	// of the model, in alphabetical order, in base 36; and Smoothers those of
 	// delayed Smooth-SwiGLU, in the order of their names.
 	Histories scaling.Amaxes  `json:"histories"`
 	Smoothers []swiglu.Amaxes `json:"smoothers,omitempty"`
@@ -62,11 +63,7 @@ func (s *Scaling) StepAmax() StepAmax {
 func position(i int) string { return strconv.FormatInt(int64(i), 36) }
 
 // names returns the names of all histories in alphabetical order.
-func (s *Scaling) names() []string {
-	names := slices.Clone(s.historyNames)
-	slices.Sort(names)
-	return slices.Compact(names)
-}
+func (s *Scaling) names() []string { return slices.Sorted(maps.Keys(s.historyNames)) }
 
 func (s *Scaling) hashNames() uint64 {
 	h := fnv.New64a()
