@@ -24,10 +24,10 @@ func (v view) Dims() (rows, cols int) { return v.t.Dims() }
 
 func (v view) At(i, j int) float64 {
 	rows, cols := v.t.Dims()
-	if uint(i) >= uint(rows) {
+	if i < 0 || i >= rows {
 		panic(mat.ErrRowAccess)
 	}
-	if uint(j) >= uint(cols) {
+	if j < 0 || j >= cols {
 		panic(mat.ErrColAccess)
 	}
 	return at[float64](v.t, i, j)

@@ -47,6 +47,7 @@ func broken() map[string]*tensor.Tensor {
 	for name, change := range map[string]func(x *tensor.Tensor){
 		"format":          func(x *tensor.Tensor) { x.Format = 77 },
 		"negative rows":   func(x *tensor.Tensor) { x.Shape = []int{-4, 6} },
+		"negative cols":   func(x *tensor.Tensor) { x.Shape = []int{4, -3} },
 		"negative both":   func(x *tensor.Tensor) { x.Shape = []int{-4, -6} },
 		"too many":        func(x *tensor.Tensor) { x.Shape = []int{math.MaxInt, math.MaxInt, 3} },
 		"wraps":           func(x *tensor.Tensor) { x.Shape = []int{math.MaxInt/2 + 1, 4} },
@@ -122,9 +123,23 @@ func TestMisuse(t *testing.T) {
 		}
 	}
 
+	for _, shape := range [][]int{{2, -3}, {-2, 3}, {-2, -3}, {-1, -1, -3}} {
+		negative := &tensor.Tensor{Shape: shape}
+		for _, i := range []int{0, 1} {
+			require.PanicsWithValue(t, "tensor: there is no such element", func() { negative.Scale(i, 0) })
+			require.PanicsWithValue(t, "tensor: there is no such element", func() { negative.At(0, i) })
+		}
+	}
+
 	whole := &tensor.Tensor{Name: "w", Shape: []int{2, 2, 6}, Block: tensor.Block{Rows: 2, Cols: 3}, Codes: make([]byte, 24), Scales: make([]float32, 4)}
 	require.NoError(t, whole.Check())
 	m := whole.Matrix()
+	changed := *whole
+	changedMatrix := changed.Matrix()
+	changed.Shape = []int{2, -3}
+	require.PanicsWithValue(t, mat.ErrColAccess, func() { changedMatrix.At(0, 0) })
+	changed.Shape = []int{-2, 3}
+	require.PanicsWithValue(t, mat.ErrRowAccess, func() { changedMatrix.At(0, 0) })
 	for _, i := range oddNumbers {
 		survives(t, "Index", func() { _, _ = whole.Index(i) })
 		survives(t, "Reshape", func() { _, _ = whole.Reshape(i, 6) })

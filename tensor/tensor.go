@@ -111,7 +111,7 @@ func row[T any](s []T, i, n, cols, stride int) []T {
 // if there is no such element or t is too short for it.
 func (t *Tensor) Scale(i, j int) float32 {
 	rows, cols := t.Dims()
-	if uint(i) >= uint(rows) || uint(j) >= uint(cols) {
+	if i < 0 || i >= rows || j < 0 || j >= cols {
 		panic(noElement)
 	}
 	r, c := t.Block.Extents(rows, cols)
