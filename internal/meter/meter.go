@@ -32,8 +32,10 @@ func New(ctx context.Context, r progress.Reporter, op string, total int64) *Mete
 	return m
 }
 
-// Start begins an operation of the given number of units. A nil reporter is silent.
+// Start begins an operation of the given number of units. A nil reporter is silent. A
+// nil context panics here, before workers have begun.
 func (m *Meter) Start(ctx context.Context, r progress.Reporter, op string, total int64) {
+	mustBe(ctx)
 	m.ctx, m.reporter, m.op, m.total, m.step = ctx, r, op, total, max(total/200, 1)
 	m.done.Store(0)
 	m.reported = 0
@@ -67,8 +69,9 @@ func (m *Meter) report(done int64) {
 
 // Err returns nil while ctx goes on. Afterwards it returns an error that is
 // [context.Canceled] or [context.DeadlineExceeded], and the cause if there is
-// another, for [errors.Is].
+// another, for [errors.Is]. It panics if ctx is nil.
 func Err(ctx context.Context) error {
+	mustBe(ctx)
 	err := ctx.Err()
 	if err == nil {
 		return nil
@@ -77,4 +80,10 @@ func Err(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err
+}
+
+func mustBe(ctx context.Context) {
+	if ctx == nil {
+		panic("octavo: nil context")
+	}
 }

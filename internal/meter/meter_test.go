@@ -55,3 +55,12 @@ func TestErr(t *testing.T) {
 	require.ErrorIs(t, Err(ctx), context.Canceled)
 	require.ErrorIs(t, Err(ctx), reason)
 }
+
+// TestNoContext: the caller hears what is missing, before workers have begun.
+func TestNoContext(t *testing.T) {
+	var none context.Context
+	var m Meter
+	require.PanicsWithValue(t, "octavo: nil context", func() { _ = Err(none) })
+	require.PanicsWithValue(t, "octavo: nil context", func() { m.Start(none, nil, "test", 1) })
+	require.PanicsWithValue(t, "octavo: nil context", func() { New(none, nil, "test", 1) })
+}
