@@ -292,3 +292,43 @@ func checkEnum[T interface {
 	require.Error(t, unmarshal(&kept, []byte("no such thing\x00")))
 	require.Equal(t, value(1), kept)
 }
+
+// TestMatricesOfNothing: as many rows as an int can count are nothing to do where there
+// are no columns.
+func TestMatricesOfNothing(t *testing.T) {
+	for p := range Pattern(len(patterns.Names)) {
+		require.Empty(t, Generator{Pattern: p, Rows: math.MaxInt}.Values())
+		require.Empty(t, Generator{Pattern: p, Cols: math.MaxInt, Block: tensor.Block{Rows: 1, Cols: 2}}.Values())
+	}
+	a, b := Cancelling(math.MaxInt, 3, 0, fp8.E4M3, 1)
+	require.NoError(t, a.CheckScales())
+	require.NoError(t, b.CheckScales())
+	require.Equal(t, []int{math.MaxInt, 0}, a.Shape)
+	require.Empty(t, a.Codes)
+}
+
+// TestErrorsOfText: errors of text say whose they are, once.
+func TestErrorsOfText(t *testing.T) {
+	var u Unit
+	var s ScaleOrder
+	var p Pattern
+	_, order := ParseScaleOrder("x")
+	_, pattern := ParsePattern("x")
+	_, noUnit := Unit(9).MarshalText()
+	_, noOrder := ScaleOrder(9).MarshalText()
+	_, noPattern := Pattern(99).MarshalText()
+	unit := u.UnmarshalText([]byte("x"))
+	model := Model{Name: "m", Unit: 9}.Check()
+	kernel := Kernel{Model: AdaMMA(), Scales: 9}.Check()
+	for _, err := range []error{unit, s.UnmarshalText([]byte("x")), order, noUnit, noOrder, model, kernel} {
+		require.ErrorIs(t, err, ErrModel)
+	}
+	for _, err := range []error{unit, s.UnmarshalText([]byte("x")), p.UnmarshalText([]byte("x")),
+		order, pattern, noUnit, noOrder, noPattern, model, kernel} {
+		require.Truef(t, strings.HasPrefix(err.Error(), "oracle: "), "%v", err)
+		require.Equalf(t, 1, strings.Count(err.Error(), "oracle"), "%v", err)
+	}
+	for _, err := range []error{p.UnmarshalText([]byte("x")), pattern, noPattern} {
+		require.NotErrorIs(t, err, ErrModel)
+	}
+}
