@@ -62,11 +62,13 @@ func (j *jsonLines) Event(e Event) error {
 }
 
 // escapeUnprintable escapes what cannot be printed in a line of JSON, which can only be
-// within strings. Package json has escaped line breaks, quotes and the like.
+// within strings, or in an error that quotes one. Package json has escaped line breaks,
+// quotes and the like. What is not valid UTF-8 becomes U+FFFD. A line break at the end
+// stays.
 func escapeUnprintable(line []byte) []byte {
-	text := bytes.TrimSuffix(line, []byte("\n"))
+	text, ended := bytes.CutSuffix(line, []byte("\n"))
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
-	if !bytes.ContainsFunc(text, unprintable) {
+	if utf8.Valid(text) && !bytes.ContainsFunc(text, unprintable) {
 		return line
 	}
 	var escaped []byte
@@ -81,7 +83,10 @@ func escapeUnprintable(line []byte) []byte {
 			escaped = fmt.Appendf(escaped, `\u%04x`, r)
 		}
 	}
-	return append(escaped, '\n')
+	if ended {
+		escaped = append(escaped, '\n')
+	}
+	return escaped
 }
 
 // ReadJSONLines returns the events that [JSONLines] wrote to what r reads, one

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,6 +53,24 @@ func TestJSONLinesQuoteControlCharacters(t *testing.T) {
 	for e, err := range telemetry.ReadJSONLines(&file) {
 		require.NoError(t, err)
 		require.Equal(t, name, e.Tensor)
+	}
+}
+
+// TestErrorsOfLinesCanBeShown: an error is one line without control characters, whatever
+// the file has in it.
+func TestErrorsOfLinesCanBeShown(t *testing.T) {
+	for _, line := range []string{
+		"{\"amax\x1b\":1}", "{\"\x9b\":1}", "{\"\u202e\u009b\":1}", "{\"\U000e0001\":1}", "{\x9b", "{\x1b",
+		`{"scaleMin":"\u001b[2J"}`, "{\"scaleMin\":\"\x9b\"}", "{\"scaleMin\":\"\u009b\x9b\"}",
+		`{"` + strings.Repeat("é", 300) + `":1}`,
+	} {
+		for _, err := range telemetry.ReadJSONLines(strings.NewReader(line)) {
+			require.ErrorIs(t, err, telemetry.ErrLine)
+			require.Truef(t, utf8.ValidString(err.Error()), "%q", err.Error())
+			for _, r := range err.Error() {
+				require.Truef(t, unicode.IsPrint(r), "%q in %q", r, err.Error())
+			}
+		}
 	}
 }
 
