@@ -1,6 +1,10 @@
 package nn
 
-import "github.com/octavo-fp8/octavo/internal/enum"
+import (
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/enum"
+)
 
 // ActivationFormat is how activations are kept from the forward to the backward
 // pass. Whatever it is, the forward pass computes the same bits. The section Memory
@@ -29,7 +33,8 @@ const (
 )
 
 var activationFormats = enum.Enum[ActivationFormat]{
-	Type: "ActivationFormat", What: "activation format", Names: []string{"fp32", "fp8", "fp8-swiglu"}, Err: ErrConfig,
+	Type: "ActivationFormat", What: "activation format", Names: []string{"fp32", "fp8", "fp8-swiglu"},
+	Err: ErrConfig, Prefix: "nn",
 }
 
 // ActivationFormats returns all formats.
@@ -62,8 +67,8 @@ func (f ActivationFormat) keepsBranches() bool { return f != ActivationsFP8SwiGL
 
 // check returns an error if a layer with the given recipes cannot keep activations so.
 func (f ActivationFormat) check(what string, recipes *FP8) error {
-	if err := activationFormats.Check(f); err != nil {
-		return configError("%s.Activations: %w", what, err)
+	if !activationFormats.Valid(f) {
+		return configError("%s.Activations is %v: want one of %s", what, f, strings.Join(activationFormats.Names, ", "))
 	}
 	if f != ActivationsFP32 && recipes == nil {
 		return configError("%s.Activations is %v and %s.FP8 is nil: set FP8, whose operands are what is kept, or keep activations in %v",

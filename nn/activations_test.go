@@ -284,5 +284,5 @@ func TestConfigRefusesActivations(t *testing.T) {
 		require.ErrorContains(t, err, "Config.Activations is "+f.String()+" and Config.FP8 is nil")
 	}
 	_, err := NewLlama(kept(withFP8(small(), DefaultFP8()), 3), 1)
-	require.ErrorContains(t, err, "unknown activation format 3: want one of")
+	require.ErrorContains(t, err, "Config.Activations is ActivationFormat(3): want one of")
 }

@@ -122,10 +122,13 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x
 // to dx, which may be dy, and adds those of the parameters to their Grad.
 func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
-	if len(dx) != len(dy) {
-		return inputError("%s: gradients of %d input and %d output elements differ", b.layer, len(dx), len(dy))
+	if !b.MLP.ready {
+		return noForward(b.layer)
 	}
-	rows := len(dy) / b.dim
+	rows := b.MLP.rows
+	if len(dx) != rows*b.dim || len(dy) != len(dx) {
+		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", b.layer, len(dx), len(dy), rows)
+	}
 	b.shared.tap(b.layer, ".gradient", dy, rows)
 	dBranch, dNormed := sized(&b.scratch.dBranch, len(dy)), sized(&b.scratch.dNormed, len(dy))
 	if err := b.MLP.Backward(ctx, dBranch, dy); err != nil {

@@ -177,6 +177,20 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// clone returns a copy that shares nothing with c.
+func (c Config) clone() Config {
+	c.FP8, c.Rounding, c.Smoothing = copied(c.FP8), copied(c.Rounding), copied(c.Smoothing)
+	return c
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}
+
 // options returns those of the layers.
 func (c Config) options(s *Shared) Options {
 	return Options{

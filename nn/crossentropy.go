@@ -31,7 +31,7 @@ type CrossEntropy struct {
 // Forward returns the loss of logits, [len(targets), vocab]. It keeps the logits,
 // which must stay as they are until Backward, and a copy of the targets. The error is
 // [ErrInput]: a length that does not fit, or a target that is neither from 0 to vocab-1
-// nor [IgnoreIndex].
+// nor [IgnoreIndex]; or [ErrConfig]: Workers is negative.
 func (c *CrossEntropy) Forward(ctx context.Context, logits []float32, targets []int32, vocab int) (float32, error) {
 	c.ready = false
 	switch {

@@ -3,6 +3,7 @@ package nn
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -43,7 +44,10 @@ func ParseConfig(d Description) (Config, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	var s savedConfig
-	if err := decoder.Decode(&s); err != nil {
+	switch err := decoder.Decode(&s); {
+	case errors.Is(err, ErrConfig): // of an enumeration
+		return Config{}, err
+	case err != nil:
 		return Config{}, configError("%w", err)
 	}
 	c := s.config()

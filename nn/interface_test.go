@@ -341,6 +341,79 @@ func TestNamesAreUnique(t *testing.T) {
 	require.Len(t, shared.Scaling().names(), 12)
 }
 
+// TestOptionsAreCopied: what the caller does later with its recipes, or with those of
+// Config, changes neither the model nor what it says of itself.
+func TestOptionsAreCopied(t *testing.T) {
+	delayed := delayedRagged()
+	rounded := withRounding(small(), DefaultRounding(NarrowE2M1))
+	for _, cfg := range []Config{delayed, rounded} {
+		m, err := NewLlama(cfg, 1)
+		require.NoError(t, err)
+		before := m.Describe()
+		for _, c := range []Config{cfg, m.Config()} {
+			if c.FP8 != nil {
+				*c.FP8 = DefaultFP8()
+				*c.Smoothing = swiglu.Smoothing{Axis: swiglu.PerToken}
+			} else {
+				*c.Rounding = Rounding{}
+			}
+			require.Equal(t, before, m.Describe())
+			require.NotEqual(t, c, m.Config())
+		}
+	}
+}
+
+// TestMergeScalingChecksVersions, as Restore does.
+func TestMergeScalingChecksVersions(t *testing.T) {
+	m := livelyModel(t, delayedRagged())
+	state, old := m.Shared().Scaling().State(), m.Shared().Scaling().State()
+	old.Version = 1
+	_, err := MergeScaling(state, old)
+	require.ErrorIs(t, err, ErrState)
+	require.EqualError(t, err, "nn: worker 1: scaling state of version 1: this package reads version 2")
+}
+
+// TestMessages: one prefix is enough.
+func TestMessages(t *testing.T) {
+	_, err := NewLinear("w", 1, 1, Options{Activations: 9})
+	require.EqualError(t, err, "nn: Options.Activations is ActivationFormat(9): want one of fp32, fp8, fp8-swiglu")
+	_, err = ParseActivationFormat("fp4")
+	require.EqualError(t, err, `nn: unknown activation format "fp4": want one of fp32, fp8, fp8-swiglu`)
+	_, err = ParseConfig(Description{Kind: llamaKind, Version: llamaVersion, Config: map[string]any{"activations": "fp4"}})
+	require.ErrorIs(t, err, ErrConfig)
+	require.NotContains(t, err.Error(), "nn: nn:")
+	a := new(Scaling).StepAmax()
+	b := a
+	b.Version = 9
+	_, err = MergeStepAmax(a, b)
+	require.EqualError(t, err, "nn: worker 1: what a step recorded is of version 9: this package reads version 1")
+	require.EqualError(t, new(Scaling).SetStepAmax(b), "nn: what a step recorded is of version 9: this package reads version 1")
+}
+
+// TestRefusedBackwardIsNotShown to a Tap.
+func TestRefusedBackwardIsNotShown(t *testing.T) {
+	shared := new(Shared)
+	b, err := NewBlock("b.", BlockConfig{AttentionConfig: AttentionConfig{Dim: 2, Heads: 1}, Hidden: 3}, Options{Shared: shared})
+	require.NoError(t, err)
+	x := randoms(1, 6)
+	y := make([]float32, 6)
+	gradients := 0
+	shared.Tap = func(name string, _ []float32, _, _ int) {
+		if name == "b.gradient" {
+			gradients++
+		}
+	}
+	require.ErrorIs(t, b.Backward(t.Context(), y, x), ErrInput, "without a Forward")
+	require.NoError(t, b.Forward(t.Context(), y, x, 1, 3))
+	for _, n := range []int{0, 1, 4, 5} {
+		require.ErrorIs(t, b.Backward(t.Context(), y[:n], x[:n]), ErrInput)
+	}
+	require.ErrorIs(t, b.Backward(t.Context(), y[:4], x), ErrInput)
+	require.Zero(t, gradients)
+	require.NoError(t, b.Backward(t.Context(), y, x))
+	require.Equal(t, 1, gradients)
+}
+
 // TestMisuse throws arguments that make no sense at every exported constructor and
 // method: each is an error of this package, and none a panic.
 func TestMisuse(t *testing.T) {
@@ -387,6 +460,7 @@ func TestMisuse(t *testing.T) {
 		two(NewLlama(Config{Vocab: huge, Dim: huge - 1, Layers: huge, Heads: 1, Hidden: huge, Context: 2}, 1)),
 		two(NewLlama(Config{Vocab: wide, Dim: 2, Layers: 60000, Heads: 1, Hidden: wide, Context: 2}, 1)),
 		two(NewLlama(Config{Vocab: 2, Dim: 2, Layers: 1, Heads: huge, Hidden: 1, Context: 2}, 1)),
+		two((&CrossEntropy{Workers: -1}).Forward(ctx, x2, []int32{0}, 2)),
 	} {
 		require.ErrorIs(t, err, ErrConfig, "case %d", i)
 	}
@@ -394,7 +468,7 @@ func TestMisuse(t *testing.T) {
 		linear.Forward(ctx, x2, x4, -1), linear.Forward(ctx, x2, x4, huge), linear.Forward(ctx, nil, nil, 1), linear.Backward(ctx, x2, x4),
 		norm.Forward(ctx, x2, x4), norm.Forward(ctx, make([]float32, 3), make([]float32, 3)), norm.Backward(ctx, x2, x2),
 		embed.Forward(ctx, x2, []int32{3}), embed.Forward(ctx, x4, []int32{0}), embed.Backward(ctx, x2),
-		rotary.Rotate(x2, 0, 1, 0), rotary.Rotate(x2, -1, 1, 0), rotary.Rotate(x2, 1, 0, 0), rotary.Rotate(x2, 1, 4, 0), rotary.Rotate(x2, huge, 1, 0), rotary.RotateBack(x2, 1, 1, -1),
+		rotary.Rotate(x2, 0, 1, 0), rotary.Rotate(x2, -1, 1, 0), rotary.Rotate(x2, 1, 0, 0), rotary.Rotate(x2, 1, 4, 0), rotary.Rotate(x2, huge, 1, 0), rotary.RotateBack(x2, 1, 1, -1), new(Rotary).Rotate(x2, 1, 1, 0), new(Rotary).RotateBack(nil, 1, 0, 0),
 		attention.Forward(ctx, x4, x4, 0, 2), attention.Forward(ctx, x4, x4, huge, huge), attention.Forward(ctx, x4, x4, -1, -2),
 		attention.Forward(ctx, make([]float32, 8), make([]float32, 8), 1, 4), attention.Backward(ctx, x4, x4),
 		mlp.Forward(ctx, x4, x2, 1), mlp.Forward(ctx, x4, x4, -2), mlp.Backward(ctx, x4, x4),

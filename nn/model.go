@@ -40,13 +40,13 @@ const (
 )
 
 // NewLlama returns a model with matrices drawn from normal distributions, which
-// depend on the seed and the shape alone, and norm gains of one. The error is
-// that of [Config.Validate].
+// depend on the seed and the shape alone, and norm gains of one. It copies what the
+// configuration points to. The error is that of [Config.Validate].
 func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
+	cfg = cfg.withDefaults().clone()
 	m := &Llama{cfg: cfg}
 	o := cfg.options(&m.shared)
 	m.embedding = newEmbedding(embeddingName, cfg.Vocab, cfg.Dim, o)
@@ -101,8 +101,8 @@ func (m *Llama) randomize(seed uint64) {
 	}
 }
 
-// Config returns the configuration, defaults filled in.
-func (m *Llama) Config() Config { return m.cfg }
+// Config returns a copy of the configuration, defaults filled in.
+func (m *Llama) Config() Config { return m.cfg.clone() }
 
 // Params returns all parameters, always in the same order: the embedding, the
 // layers, the last norm, and the head unless it is tied.

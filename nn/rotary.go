@@ -71,7 +71,7 @@ func (r *Rotary) RotateBack(x []float32, heads, seq, workers int) error {
 func (r *Rotary) checked(x []float32, heads, seq, workers int, sign float32) error {
 	width, ok := product(heads, r.headDim)
 	switch {
-	case !ok || heads <= 0 || uint64(len(x))%width != 0:
+	case !ok || width == 0 || uint64(len(x))%width != 0:
 		return inputError("rotary positions: %d elements are not rows of %d heads of %d", len(x), heads, r.headDim)
 	case seq <= 0 || seq > r.context:
 		return inputError("rotary positions: seq is %d: it must be from 1 to %d", seq, r.context)

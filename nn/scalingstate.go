@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -61,8 +62,8 @@ func (s *Scaling) Restore(state ScalingState) error {
 
 // Check returns an error unless [Scaling.Restore] would take the state.
 func (s *Scaling) Check(state ScalingState) error {
-	if state.Version != ScalingStateVersion {
-		return stateError("scaling state of version %d: this package reads version %d", state.Version, ScalingStateVersion)
+	if err := state.checkVersion(); err != nil {
+		return stateError("%w", err)
 	}
 	if err := state.Histories.Check(); err != nil {
 		return stateError("%w", err)
@@ -83,6 +84,13 @@ func (s *Scaling) Check(state ScalingState) error {
 		if _, ok := s.smoothers[name]; !ok {
 			return stateError("smoothing state of %q: the model has none of that name", name)
 		}
+	}
+	return nil
+}
+
+func (s ScalingState) checkVersion() error {
+	if s.Version != ScalingStateVersion {
+		return fmt.Errorf("scaling state of version %d: this package reads version %d", s.Version, ScalingStateVersion)
 	}
 	return nil
 }
@@ -113,8 +121,8 @@ func (s *Scaling) checkHistories(saved map[string]scaling.HistoryState) error {
 // MergeScaling returns the states of data-parallel workers as one, by [scaling.Merge]
 // and [swiglu.Merge]; the largest Backwards counts, and it is for the workers to give
 // their passes different numbers, as [Scaling.SetPass] lets them. It is an error if
-// there is no state, if they have not the same smoothers, or if those functions return
-// one. Workers that end their steps together need only exchange a [StepAmax], which is
+// there is no state, if one is of another version, if they have not the same smoothers,
+// or if those functions return one. Workers that end their steps together need only exchange a [StepAmax], which is
 // far smaller.
 func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 	if len(states) == 0 {
@@ -123,6 +131,9 @@ func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 	merged.Version = ScalingStateVersion
 	histories := make([]scaling.State, len(states))
 	for i, s := range states {
+		if err := s.checkVersion(); err != nil {
+			return ScalingState{}, stateError("worker %d: %w", i, err)
+		}
 		if !slices.Equal(slices.Sorted(maps.Keys(s.Smoothers)), slices.Sorted(maps.Keys(states[0].Smoothers))) {
 			return ScalingState{}, stateError("the scaling state of worker %d has other smoothers than that of worker 0", i)
 		}

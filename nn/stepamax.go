@@ -2,6 +2,8 @@ package nn
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -83,7 +85,7 @@ func (s *Scaling) hashNames() uint64 {
 // [scaling.Histories.SetAmaxes] and [swiglu.Smoother.SetAmaxes].
 func (s *Scaling) SetStepAmax(a StepAmax) error {
 	if err := a.check(s.hashNames(), len(s.smoothers)); err != nil {
-		return err
+		return stateError("%w", err)
 	}
 	for i, name := range s.smootherNames() {
 		trial := swiglu.Smoother{Smoothing: s.smoothers[name].Smoothing}
@@ -117,9 +119,9 @@ func (s *Scaling) SetStepAmax(a StepAmax) error {
 func (a StepAmax) check(names uint64, smoothers int) error {
 	switch {
 	case a.Version != StepAmaxVersion:
-		return stateError("what a step recorded is of version %d: this package reads version %d", a.Version, StepAmaxVersion)
+		return fmt.Errorf("what a step recorded is of version %d: this package reads version %d", a.Version, StepAmaxVersion)
 	case a.Names != names || len(a.Smoothers) != smoothers:
-		return stateError("what a step recorded is of another model")
+		return errors.New("what a step recorded is of another model")
 	}
 	return nil
 }
