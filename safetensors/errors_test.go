@@ -53,8 +53,8 @@ func TestSparseFiles(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, file, 0o666))
 		require.NoError(t, os.Truncate(path, int64(len(file))+size))
 		f, err := Open(path)
-		if bits.UintSize == 32 {
-			require.ErrorIs(t, err, ErrFile, "no int holds its size")
+		if bits.UintSize == 32 && err != nil {
+			require.ErrorIs(t, err, ErrFile, "no int holds a dimension")
 			continue
 		}
 		require.NoError(t, err)

@@ -93,7 +93,7 @@ func sparse(t *testing.T, info safetensors.Info) (path string) {
 // TestSignalsStopQuantize checks that nothing is left of the file that was being
 // written, whichever signal it was.
 func TestSignalsStopQuantize(t *testing.T) {
-	in := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 20, 1 << 11}}) // 8 GiB
+	in := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 17, 1 << 11}}) // 1 GiB
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		out := filetest.Output(t)
 		p := start(t, "", "quantize", in, "-o", out, "--profile", "deepseek")
