@@ -16,11 +16,11 @@ import (
 const AmaxesVersion = 1
 
 // Amaxes are the maxima of the step that has not ended: all that data-parallel
-// workers have to tell each other in a step, and a thousandth of a [State]. Each
-// takes out its own by [Histories.Amaxes]; those of all, by [MergeAmaxes], go back
-// into each by [Histories.SetAmaxes] before [Histories.Update]. The histories of
-// workers that began alike, and had asked for the same ones, then stay the same, to
-// the bit, as if [Merge] had been used in every step.
+// workers have to tell each other in a step, and with histories of the default length
+// a thousandth of a [State]. Each takes out its own by [Histories.Amaxes]; those of
+// all, by [MergeAmaxes], go back into each by [Histories.SetAmaxes] before
+// [Histories.Update]. The histories of workers that began alike, and had asked for the
+// same ones, then stay the same, to the bit, as if [Merge] had been used in every step.
 //
 // Amaxes are plain data, kept as JSON or in a binary form about a third as long.
 type Amaxes struct {
@@ -66,9 +66,9 @@ func (a *Amaxes) add(name string, o origin, amax []Float) {
 
 // SetAmaxes replaces what was observed since the last [Histories.Update]. A history
 // that a lacks keeps what it has observed; one that nobody has asked for yet waits
-// for [Histories.Get], and Update does not move it before. It returns an error, and changes nothing, if a does not pass
-// [Amaxes.Check], and [ErrHistory] if it is of another step or has a history in
-// another format, block or grid.
+// for [Histories.Get] until Update. It returns an error, and changes nothing, if a
+// does not pass [Amaxes.Check], and [ErrHistory] if it is of another step or has a
+// history in another format, block or grid, or one that is too large.
 func (hs *Histories) SetAmaxes(a Amaxes) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -80,6 +80,9 @@ func (hs *Histories) SetAmaxes(a Amaxes) error {
 		o := a.Histories[name].origin()
 		if h := hs.named[name]; h != nil {
 			if err := checkSame(name, origin{h.format, h.block, [2]int{h.rows, h.cols}}, o); err != nil {
+				return err
+			}
+			if err := h.checkSize(name, o.grid[0], o.grid[1]); err != nil {
 				return err
 			}
 		} else if s, ok := hs.saved[name]; ok {
@@ -134,6 +137,9 @@ func (a Amaxes) Check() error {
 		h := a.Histories[name]
 		if err := checkGrid(name, h.Format, h.Block, h.Grid, len(h.Amax)); err != nil {
 			return err
+		}
+		if len(h.Amax) == 0 {
+			return sentinel.Errorf(ErrState, "scaling: amaxes of %q: there are no blocks", name)
 		}
 		for i, x := range h.Amax {
 			if x < 0 {

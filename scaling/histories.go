@@ -39,13 +39,14 @@ func (hs *Histories) Get(name string, r Recipe) (*History, error) {
 	return h, nil
 }
 
-// Update ends the step of every history. It leaves restored ones alone that nobody has
-// asked for yet: only their recipe says how long they are.
+// Update ends the step of every history. Of those that nobody has asked for yet it
+// only forgets the step that ended, as only a recipe says how their scales follow.
 func (hs *Histories) Update() {
 	hs.step++
 	for _, h := range hs.named {
 		h.Update()
 	}
+	hs.forgetSaved()
 }
 
 // DropStep forgets what was observed since the last Update or DropStep, as if this
@@ -56,6 +57,12 @@ func (hs *Histories) DropStep() {
 			h.blocks[i].amax[0] = 0
 		}
 	}
+	hs.forgetSaved()
+}
+
+// forgetSaved drops what others observed in this step of histories that nobody has
+// asked for, lest it count as observed in the next step too.
+func (hs *Histories) forgetSaved() {
 	for _, s := range hs.saved {
 		for i := range s.Blocks {
 			s.Blocks[i].Current = 0
@@ -82,7 +89,7 @@ func (hs *Histories) State() State {
 // included, by a saved one. A history that the state lacks becomes empty. One
 // whose length has changed meanwhile keeps its newest steps; steps it never had
 // count as 0. It returns an error, and changes nothing, if the state does not
-// pass [State.Check] or is of another format or block.
+// pass [State.Check], is of another format or block, or is too large.
 func (hs *Histories) Restore(s State) error {
 	if err := s.Check(); err != nil {
 		return err

@@ -104,7 +104,6 @@ func (h *History) checkRecipe(r Recipe) error {
 
 // setTensor makes sure that h is a history of the blocks of t, if t has any.
 func (h *History) setTensor(t *tensor.Tensor) error {
-	const most = 1 << 28 // amaxes in a history
 	rows, cols := t.Grid()
 	switch {
 	case rows == 0 || cols == 0 || rows == h.rows && cols == h.cols:
@@ -112,11 +111,21 @@ func (h *History) setTensor(t *tensor.Tensor) error {
 	case len(h.blocks) > 0:
 		return sentinel.Errorf(ErrHistory, "tensor %q: scaling: %dx%d blocks of %v cannot use a history of %dx%d: delayed scales need a grid that does not vary from step to step",
 			t.Name, rows, cols, t.Block, h.rows, h.cols)
-	case rows > most/cols/h.config.length():
-		return sentinel.Errorf(ErrHistory, "tensor %q: scaling: %dx%d blocks of %v are too many for histories of %d steps: want at most %d amaxes",
-			t.Name, rows, cols, t.Block, h.config.length(), most)
+	}
+	if err := h.checkSize(t.Name, rows, cols); err != nil {
+		return err
 	}
 	h.setGrid(rows, cols)
+	return nil
+}
+
+// checkSize makes sure that h can be a history of rows x cols blocks.
+func (h *History) checkSize(name string, rows, cols int) error {
+	const most = 1 << 28 // amaxes in a history
+	if cols > 0 && rows > most/cols/h.config.length() {
+		return sentinel.Errorf(ErrHistory, "tensor %q: scaling: %dx%d blocks of %v are too many for histories of %d steps: want at most %d amaxes",
+			name, rows, cols, h.block, h.config.length(), most)
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -29,10 +30,16 @@ type Quantizer struct {
 }
 
 // Check reports whether q can be used: whether its recipe passes
-// [Recipe.Check] and has the history it needs.
+// [Recipe.Check] and has the history it needs, and Workers is not negative.
 func (q *Quantizer) Check() error {
-	if err := q.Recipe.Check(); err != nil || !q.Recipe.Profile.Delayed() {
+	if err := q.Recipe.Check(); err != nil {
 		return err
+	}
+	if q.Workers < 0 {
+		return fmt.Errorf("scaling: %d workers: want at least 0", q.Workers)
+	}
+	if !q.Recipe.Profile.Delayed() {
+		return nil
 	}
 	if q.History == nil {
 		return sentinel.Errorf(ErrHistory, "scaling: recipe %v needs a history", q.Recipe)
@@ -46,9 +53,10 @@ func (q *Quantizer) Check() error {
 // block with the scale its history gave, and records the block's amax for later.
 //
 // It returns an error, and changes nothing, if t is nil, q does not pass its Check,
-// t's shape is invalid or has another grid of blocks than the history; it panics if src is not of t's length. If ctx ends
-// meanwhile it returns an error that wraps its cause; t's codes and scales, q's
-// Stats and what its History observed in this step are then unspecified.
+// t's shape is invalid or has another grid of blocks than the history; it panics if
+// src is not of t's length. If ctx ends meanwhile it returns an error that wraps its
+// cause; t's codes and scales, q's Stats and what its History observed in this step
+// are then unspecified.
 func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Quantizer) error {
 	if t == nil {
 		return errNil
@@ -62,6 +70,9 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 		return err
 	}
 	if q.Recipe.Profile.Delayed() && len(src) == v.Len() && !q.unknown() {
+		if err := meter.Err(ctx); err != nil {
+			return fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
 		if err := q.History.setTensor(&v); err != nil {
 			return err
 		}
@@ -94,17 +105,20 @@ func Scale[T fp8.Float](r Recipe, amax float32, nan bool) (fp8.Scale, error) {
 // unknown reports whether q must not tell its history which blocks it is of.
 func (q *Quantizer) unknown() bool { return q.Frozen && len(q.History.blocks) == 0 }
 
+// scaleFunc returns the scales for values of a type whose largest is source. What it
+// returns holds on to no part of q, which may then stay on the stack.
 func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
 	tr := q.Recipe.Profile.traits()
 	if tr.delayed {
 		if q.unknown() {
 			return func(int, float32, bool) fp8.Scale { return multiplyBy(1) }
 		}
+		h, frozen := q.History, q.Frozen
 		return func(block int, amax float32, _ bool) fp8.Scale {
-			if !q.Frozen {
-				q.History.Observe(block, amax)
+			if !frozen {
+				h.Observe(block, amax)
 			}
-			return q.History.Scale(block)
+			return h.Scale(block)
 		}
 	}
 	l := q.Recipe.limits(source)

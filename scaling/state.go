@@ -160,12 +160,13 @@ func (h *History) state() HistoryState {
 	return s
 }
 
-// checkState makes sure that a saved state's scales are for h's format and blocks.
+// checkState makes sure that a saved state is of h's format and blocks, and not too
+// large.
 func (h *History) checkState(name string, s HistoryState) error {
 	if s.Format != h.format || s.Block != h.block {
 		return sentinel.Errorf(ErrHistory, "scaling: state of %q is of %v %v, its history is of %v %v", name, s.Format, s.Block, h.format, h.block)
 	}
-	return nil
+	return h.checkSize(name, s.Grid[0], s.Grid[1])
 }
 
 // restore replaces all of h.
@@ -182,8 +183,9 @@ func (h *History) restore(s HistoryState) {
 
 // Merge returns the state of data-parallel workers as one. It is as if a single
 // worker had seen all of their tensors where states are merged before every
-// [Histories.Update], or every worker observed a finite amax above 0 of every
-// block in every step. Where all states agree but for the current step,
+// [Histories.Update] and every worker has asked for every history (Update leaves the
+// others behind), or every worker observed a finite amax above 0 of every block in
+// every step. Where all states agree but for the current step,
 // [MergeAmaxes] does the same with far less to send.
 //
 // Each amax becomes the largest, block by block and step by step counted from

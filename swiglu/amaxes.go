@@ -57,7 +57,7 @@ func (a Amaxes) Check() error {
 		return sentinel.Errorf(ErrVersion, "swiglu: amaxes of version %d: this package reads version %d", a.Version, AmaxesVersion)
 	}
 	if err := axes.Check(a.Axis); err != nil {
-		return sentinel.Errorf(ErrState, "amaxes: %w", err)
+		return sentinel.Errorf(ErrState, "%w", err)
 	}
 	for i, x := range a.Amax {
 		if x < 0 {

@@ -208,3 +208,17 @@ func text(t *testing.T, v any) string {
 	require.NoError(t, err)
 	return string(data)
 }
+
+// TestEmptyAmaxes checks that a step without amaxes evicts no step before it.
+func TestEmptyAmaxes(t *testing.T) {
+	s := swiglu.Smoother{Smoothing: swiglu.Smoothing{Delay: 1}}
+	s.Scales([]float32{1, 8}, 2)
+	s.Update()
+	before := s.State()
+	require.NoError(t, s.SetAmaxes(swiglu.Amaxes{Version: swiglu.AmaxesVersion, Amax: []scaling.Float{}}))
+	s.Update()
+	require.Equal(t, before, s.State())
+
+	err := swiglu.Amaxes{Version: swiglu.AmaxesVersion, Axis: 2}.Check()
+	require.EqualError(t, err, "swiglu: unknown axis of smoothing 2: want one of per-channel, per-token")
+}

@@ -125,7 +125,8 @@ func (s *Smoother) known(i int) (amax float32, ok bool) {
 // Update ends a step: what was recorded since the last becomes the newest of the
 // steps before. Without a Delay, and where nothing was recorded, it does nothing.
 func (s *Smoother) Update() {
-	if s.current == nil {
+	if len(s.current) == 0 {
+		s.current = nil
 		return
 	}
 	s.past = append([][]float32{s.current}, s.past...)
