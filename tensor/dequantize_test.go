@@ -127,4 +127,14 @@ func TestTransposeView(t *testing.T) {
 	require.NoError(t, err)
 	value := valuesOf(x)
 	require.NoError(t, differ(v.Transpose(), func(i, j int) float32 { return value(j+3, i+4) }))
+
+	for _, b := range []tensor.Block{{Rows: 1, Cols: 1}, {Rows: 16, Cols: 32}} {
+		x := random(rand.New(rand.NewPCG(4, 4)), fp8.E4M3, b, 200, 330)
+		v, err := x.ColRange(64, 64+256)
+		require.NoError(t, err)
+		v, err = v.RowRange(16, 16+160)
+		require.NoError(t, err)
+		value := valuesOf(x)
+		require.NoError(t, differ(v.Transpose(), func(i, j int) float32 { return value(j+16, i+64) }))
+	}
 }
