@@ -54,7 +54,8 @@ type Generator struct {
 
 // Values returns the matrix, row by row. It panics if a field is out of its range: an
 // unknown pattern or format, a negative number of rows or columns, of the matrix or of
-// a tile, or 2^31 elements or more.
+// a tile, or 2^31 elements or more. It takes no context, since it makes operands of
+// tests, and those are small beside the time that it takes to check a product of them.
 func (g Generator) Values() []float32 {
 	g.check()
 	x := make([]float32, g.Rows*g.Cols)
@@ -194,9 +195,9 @@ func ties(f fp8.Format) (all []float32) {
 // products cancel but for very little: product k of an element is minus another
 // one, elsewhere in the sum and under the same scales, except for the last of an
 // odd k. Scales are from 2^-8 to 2^8 and no powers of two. With k even every
-// exact element is 0. It panics if a
-// size is negative, an operand would have 2^31 elements or more, or the format is
-// unknown.
+// exact element is 0. It panics if a size is negative, an operand would have 2^31
+// elements or more, or the format is unknown. It takes no context, for the reason that
+// [Generator.Values] has.
 func Cancelling(m, n, k int, f fp8.Format, seed uint64) (a, b *tensor.Tensor) {
 	checkGenerated(m, k, f)
 	checkGenerated(n, k, f)

@@ -1,7 +1,8 @@
 // Package progress is how octavo's long operations say how far they are.
 //
-// Every function of octavo that can run longer than a second takes a
-// context.Context, and a Reporter in its options. A nil Reporter costs nothing.
+// A function of octavo that can run longer than a second takes a context.Context, and
+// a Reporter in its options, but for those whose documentation says why they take none.
+// A nil Reporter costs nothing.
 package progress
 
 // Reporter hears how far an operation is.
@@ -9,8 +10,9 @@ package progress
 // Progress is called by one goroutine at a time for each operation, at most a few
 // times in every percent. done counts finished units of work, never falls, and
 // reaches total when the operation succeeds; total stays the same. What a unit is
-// differs between operations; shares of the total are comparable. op names the operation, such as "exact". The call
-// should return soon: the operation may wait for it.
+// differs between operations; shares of the total are comparable. op names the
+// operation, such as "exact". The call should return soon: the operation may wait for
+// it.
 type Reporter interface {
 	Progress(op string, done, total int64)
 }
