@@ -48,8 +48,8 @@ func (p *product) suitsAMX() bool {
 }
 
 // amxFrom is from where on tiles pay: from so many rows of A, so many times the
-// length of a block of K, and so many products. Tests lower it; no product of none
-// suits tiles. It is an estimate, in cycles for 32 columns of B along 32 of K:
+// length of a block of K, and so many products. Tests lower it; an empty product
+// never uses tiles. It is an estimate, in cycles for 32 columns of B along 32 of K:
 //
 //   - Tiles take 64 for up to 32 rows of A, however few those are, and 180 to convert
 //     the codes of B. To scale and add the sums of a block takes 200.

@@ -51,7 +51,7 @@ type step struct {
 }
 
 // step returns the step that starts at k and is about as long as depth, a
-// multiple of dot.Chunk.
+// multiple of canonical.Chunk.
 func (p *product) step(k, depth int) step {
 	inBlock := k % p.block
 	if left := min(p.block-inBlock, p.k-k); left < p.block || left > depth {

@@ -11,7 +11,8 @@ import (
 
 // Model is the arithmetic of a matrix instruction for FP8 operands, bit for bit.
 // The models of this package are made by functions such as [HopperWGMMA]; a Model
-// with other parameters describes hardware that does not exist, for tests. A Model is comparable and safe for concurrent use.
+// with other parameters describes hardware that does not exist, for tests. A Model is
+// comparable and safe for concurrent use.
 //
 // All but CDNA3 are variants of one fused step (T-FDPA of MMA-Sim, arXiv
 // 2511.10909; Khattak and Mikaitis, arXiv 2512.07004). It adds up to L products

@@ -2,7 +2,8 @@ package microkernel
 
 // PackPanel writes the codes of up to [PanelWidth] rows to dst, K-major: src has
 // the given number of rows, a stride apart, of n codes each, and dst gets n rows of
-// PanelWidth codes, the last of them zeros where src has fewer rows. k may be nil.
+// PanelWidth codes. Row i of src becomes column i of dst; where src has fewer than
+// PanelWidth rows, the last columns are zeros. k may be nil.
 func (k *Kernels) PackPanel(dst, src []byte, stride, rows, n int) {
 	whole, done := 0, 0
 	if k != nil && k.Transpose != nil && n >= k.TransposeCols {
