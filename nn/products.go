@@ -27,20 +27,17 @@ type fp32Products struct {
 	scratch *scratch
 }
 
-func (p *fp32Products) forward(_ context.Context, y, x, w []float32, s shape) error {
-	canonical.MultiplyDense(y, x, w, s.rows, s.out, s.in, p.workers)
-	return nil
+func (p *fp32Products) forward(ctx context.Context, y, x, w []float32, s shape) error {
+	return canonical.MultiplyContext(ctx, y, x, w, s.rows, s.out, s.in, p.workers)
 }
 
-func (p *fp32Products) inputGradient(_ context.Context, dx, dy, w []float32, s shape) error {
+func (p *fp32Products) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
 	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
-	canonical.MultiplyDense(dx, dy, wT, s.rows, s.in, s.out, p.workers)
-	return nil
+	return canonical.MultiplyContext(ctx, dx, dy, wT, s.rows, s.in, s.out, p.workers)
 }
 
-func (p *fp32Products) weightGradient(_ context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape) error {
+func (p *fp32Products) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape) error {
 	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
 	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
-	canonical.MultiplyDense(dw, dyT, xT, s.out, s.in, s.rows, p.workers)
-	return nil
+	return canonical.MultiplyContext(ctx, dw, dyT, xT, s.out, s.in, s.rows, p.workers)
 }

@@ -36,37 +36,37 @@ func newRoundedProducts(layer string, r Rounding, o Options) *roundedProducts {
 	return p
 }
 
-func (p *roundedProducts) forward(_ context.Context, y, x, w []float32, s shape) error {
+func (p *roundedProducts) forward(ctx context.Context, y, x, w []float32, s shape) error {
 	a := p.input.round(x, s.rows, s.in, fp8.Policy{})
 	b := p.weight.round(w, s.out, s.in, fp8.Policy{})
-	p.multiply(y, a, b, s.rows, s.out, s.in)
-	return nil
+	return p.multiply(ctx, y, a, b, s.rows, s.out, s.in)
 }
 
-func (p *roundedProducts) inputGradient(_ context.Context, dx, dy, w []float32, s shape) error {
+func (p *roundedProducts) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
 	p.seeds.begin()
 	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
 	a := p.gradient.round(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
 	b := p.weight.round(wT, s.in, s.out, fp8.Policy{})
-	p.multiply(dx, a, b, s.rows, s.in, s.out)
-	return nil
+	return p.multiply(ctx, dx, a, b, s.rows, s.in, s.out)
 }
 
-func (p *roundedProducts) weightGradient(_ context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape) error {
+func (p *roundedProducts) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape) error {
 	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
 	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
 	a := p.gradient.round(dyT, s.out, s.rows, p.seeds.policy(fp8.Policy{}, opWeightGradient))
 	b := p.input.round(xT, s.in, s.rows, fp8.Policy{})
-	p.multiply(dw, a, b, s.out, s.in, s.rows)
-	return nil
+	return p.multiply(ctx, dw, a, b, s.out, s.in, s.rows)
 }
 
 // multiply writes the product of a, [m, k], and b, [n, k], to c.
-func (p *roundedProducts) multiply(c, a, b []float32, m, n, k int) {
-	canonical.MultiplyDense(c, a, b, m, n, k, p.workers)
+func (p *roundedProducts) multiply(ctx context.Context, c, a, b []float32, m, n, k int) error {
+	if err := canonical.MultiplyContext(ctx, c, a, b, m, n, k, p.workers); err != nil {
+		return err
+	}
 	if p.bf16Results {
 		parallel.For(len(c), elementGrain, p.workers, func(lo, hi int) { nearestBF16(c[lo:hi], c[lo:hi]) })
 	}
+	return nil
 }
 
 // rounder rounds operands of one role.

@@ -1,6 +1,7 @@
 package canonical
 
 import (
+	"context"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/microkernel"
@@ -17,6 +18,7 @@ const (
 
 // product is a Multiply that micro-kernels compute. It is reused.
 type product struct {
+	ctx     context.Context
 	kernels *microkernel.Kernels
 	c, a, b Matrix
 	m, n, k int
@@ -48,23 +50,24 @@ var ones = func() (s [areaRows]float32) {
 }()
 
 // multiplyBlocked is Multiply with the micro-kernels of a level.
-func multiplyBlocked(kernels *microkernel.Kernels, c, a, b Matrix, m, n, k, workers int) {
+func multiplyBlocked(ctx context.Context, kernels *microkernel.Kernels, c, a, b Matrix, m, n, k, workers int) {
 	if m*n == 0 {
 		return
 	}
 	p := products.Get().(*product)
-	p.kernels, p.c, p.a, p.b, p.m, p.n, p.k = kernels, c, a, b, m, n, k
+	p.ctx, p.kernels, p.c, p.a, p.b, p.m, p.n, p.k = ctx, kernels, c, a, b, m, n, k
 	p.queue.Run(ceilDiv(m, areaRows)*ceilDiv(n, areaCols), workers, p)
-	p.c, p.a, p.b = Matrix{}, Matrix{}, Matrix{}
+	p.ctx, p.c, p.a, p.b = nil, Matrix{}, Matrix{}, Matrix{}
 	products.Put(p)
 }
 
-// Work computes areas until there are none left. It is for the queue.
+// Work computes areas until there are none left or the context has ended. It is for the
+// queue.
 func (p *product) Work(q *parallel.Queue) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	across := ceilDiv(p.n, areaCols)
-	for job, ok := q.Next(); ok; job, ok = q.Next() {
+	for job, ok := q.Next(); ok && p.ctx.Err() == nil; job, ok = q.Next() {
 		i, j := job/across*areaRows, job%across*areaCols
 		s.area(p, i, min(i+areaRows, p.m), j, min(j+areaCols, p.n))
 	}

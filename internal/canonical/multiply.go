@@ -1,8 +1,11 @@
 package canonical
 
 import (
+	"context"
+
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels"
+	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
@@ -21,10 +24,19 @@ func (m Matrix) row(i, n int) []float32 { return m.Data[i*m.Stride:][:n] }
 // GOMAXPROCS). c must not overlap a or b.
 func Multiply(c, a, b Matrix, m, n, k, workers int) {
 	f, _ := multiply.For(cpu.Current())
-	f(c, a, b, m, n, k, workers)
+	f(context.Background(), c, a, b, m, n, k, workers)
 }
 
-type multiplyFunc func(c, a, b Matrix, m, n, k, workers int)
+// MultiplyContext is [MultiplyDense] unless ctx ends before: the error is then that of
+// [meter.Err], and c is unspecified.
+func MultiplyContext(ctx context.Context, c, a, b []float32, m, n, k, workers int) error {
+	f, _ := multiply.For(cpu.Current())
+	f(ctx, Matrix{c, n}, Matrix{a, k}, Matrix{b, k}, m, n, k, workers)
+	return meter.Err(ctx)
+}
+
+// multiplyFunc is Multiply. It may leave out what is still to do once ctx has ended.
+type multiplyFunc func(ctx context.Context, c, a, b Matrix, m, n, k, workers int)
 
 var multiply = kernels.New("canonical.Multiply", implementations()...)
 
@@ -33,19 +45,22 @@ func implementations() []kernels.Implementation[multiplyFunc] {
 	list := []kernels.Implementation[multiplyFunc]{kernels.At[multiplyFunc](cpu.Generic, multiplyGeneric)}
 	for _, l := range kernels.Levels("microkernel.MultiplyRounded") {
 		k := microkernel.For(l)
-		list = append(list, kernels.At[multiplyFunc](l, func(c, a, b Matrix, m, n, depth, workers int) {
-			multiplyBlocked(k, c, a, b, m, n, depth, workers)
+		list = append(list, kernels.At[multiplyFunc](l, func(ctx context.Context, c, a, b Matrix, m, n, depth, workers int) {
+			multiplyBlocked(ctx, k, c, a, b, m, n, depth, workers)
 		}))
 	}
 	return list
 }
 
-func multiplyGeneric(c, a, b Matrix, m, n, k, workers int) {
+func multiplyGeneric(ctx context.Context, c, a, b Matrix, m, n, k, workers int) {
 	parallel.For(m, 1, workers, func(lo, hi int) {
 		// A strip of B stays in the nearest cache while all rows of A pass.
 		const strip = 16
 		for j0 := 0; j0 < n; j0 += strip {
 			j1 := min(j0+strip, n)
+			if ctx.Err() != nil {
+				return
+			}
 			for i := lo; i < hi; i++ {
 				row, x := c.row(i, n), a.row(i, k)
 				j := j0
