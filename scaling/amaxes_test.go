@@ -158,13 +158,13 @@ func TestAmaxesRefused(t *testing.T) {
 		"scaling: amaxes of version 3: this package reads version 1":     func(a *scaling.Amaxes, _ *scaling.HistoryAmaxes) error { a.Version = 3; return scaling.ErrVersion },
 		"scaling: amaxes of step -1":                                     func(a *scaling.Amaxes, _ *scaling.HistoryAmaxes) error { a.Step = -1; return scaling.ErrState },
 		`scaling: amaxes of "w": -2 of block 1: want no negative number`: func(_ *scaling.Amaxes, w *scaling.HistoryAmaxes) error { w.Amax[1] = -2; return scaling.ErrState },
-		`scaling: state of "w": a grid of 2x1 has 1 blocks`:              func(_ *scaling.Amaxes, w *scaling.HistoryAmaxes) error { w.Amax = w.Amax[:1]; return scaling.ErrState },
+		`scaling: history of "w": a grid of 2x1 has 1 blocks`:            func(_ *scaling.Amaxes, w *scaling.HistoryAmaxes) error { w.Amax = w.Amax[:1]; return scaling.ErrState },
 		`scaling: amaxes of step 4 cannot go into histories of step 0`:   func(a *scaling.Amaxes, _ *scaling.HistoryAmaxes) error { a.Step = 4; return scaling.ErrHistory },
-		`scaling: state of "w" is of E5M2 in 2x1 blocks of row, that of workers before is of E4M3 in 2x1 blocks of row`: func(_ *scaling.Amaxes, w *scaling.HistoryAmaxes) error {
+		`scaling: history of "w" is of E5M2 in 2x1 blocks of row, the other is of E4M3 in 2x1 blocks of row`: func(_ *scaling.Amaxes, w *scaling.HistoryAmaxes) error {
 			w.Format = fp8.E5M2
 			return scaling.ErrHistory
 		},
-		`scaling: state of "w" is of E4M3 in 1x2 blocks of row, that of workers before is of E4M3 in 2x1 blocks of row`: func(_ *scaling.Amaxes, w *scaling.HistoryAmaxes) error {
+		`scaling: history of "w" is of E4M3 in 1x2 blocks of row, the other is of E4M3 in 2x1 blocks of row`: func(_ *scaling.Amaxes, w *scaling.HistoryAmaxes) error {
 			w.Grid = [2]int{1, 2}
 			return scaling.ErrHistory
 		},

@@ -137,7 +137,7 @@ func TestMergeGrids(t *testing.T) {
 	require.Equal(t, bitwise(worker(0)), bitwise(merge(t, worker(0), worker(0))))
 	_, err := scaling.Merge(worker(0), worker(2), worker(3))
 	require.ErrorIs(t, err, scaling.ErrHistory)
-	require.EqualError(t, err, `worker 2: scaling: state of "w" is of E4M3 in 3x1 blocks of row, that of workers before is of E4M3 in 2x1 blocks of row`)
+	require.EqualError(t, err, `worker 2: scaling: history of "w" is of E4M3 in 3x1 blocks of row, the other is of E4M3 in 2x1 blocks of row`)
 
 	// A restored grid is the history's.
 	var hs scaling.Histories
@@ -151,11 +151,11 @@ func TestMergeGrids(t *testing.T) {
 	require.Zero(t, rows)
 
 	for want, change := range map[string]func(h *scaling.HistoryState){
-		`scaling: state of "w": a grid of 2x1 has 1 blocks`:                                       func(h *scaling.HistoryState) { h.Blocks = h.Blocks[:1] },
-		`scaling: state of "w": a grid of 0x1 blocks of row`:                                      func(h *scaling.HistoryState) { h.Grid[0] = 0 },
-		`scaling: state of "w": a grid of 2x1 blocks of tensor`:                                   func(h *scaling.HistoryState) { h.Block = tensor.Block{} },
-		`scaling: state of "w": a grid of 1073741824x4 has 2 blocks`:                              func(h *scaling.HistoryState) { h.Grid = [2]int{1 << 30, 4} },
-		`scaling: state of "w": block -1x0 has a negative extent`:                                 func(h *scaling.HistoryState) { h.Block.Rows = -1 },
+		`scaling: history of "w": a grid of 2x1 has 1 blocks`:                                     func(h *scaling.HistoryState) { h.Blocks = h.Blocks[:1] },
+		`scaling: history of "w": a grid of 0x1 blocks of row`:                                    func(h *scaling.HistoryState) { h.Grid[0] = 0 },
+		`scaling: history of "w": a grid of 2x1 blocks of tensor`:                                 func(h *scaling.HistoryState) { h.Block = tensor.Block{} },
+		`scaling: history of "w": a grid of 1073741824x4 has 2 blocks`:                            func(h *scaling.HistoryState) { h.Grid = [2]int{1 << 30, 4} },
+		`scaling: history of "w": block -1x0 has a negative extent`:                               func(h *scaling.HistoryState) { h.Block.Rows = -1 },
 		`scaling: state of "w": block (1, 0): scale 0: want a finite number above 0`:              func(h *scaling.HistoryState) { h.Blocks[1].Scale = 0 },
 		`scaling: state of "w": block (1, 0): amax of 1 steps ago is -1: want no negative number`: func(h *scaling.HistoryState) { h.Blocks[1].Past[0] = -1 },
 	} {

@@ -43,8 +43,9 @@
 //
 // A delayed recipe (te-delayed) encodes with a scale that is known before the values
 // are: it follows from the amaxes of earlier steps, which a [History] keeps. A GPU
-// kernel can then encode in the pass that computes the values. [Histories] are those of a model, by name. End each
-// step with [Histories.Update]; [State] saves and restores them.
+// kernel can then encode in the pass that computes the values. [Histories] are those
+// of a model, by name. End each step with [Histories.Update]; [State] saves and
+// restores them.
 //
 // With a block in the recipe, each block of the tensor has a history of its own, as if
 // it were a tensor. That is for what keeps its shape and changes little from step to
@@ -54,6 +55,10 @@
 // experiment "octavo lab granularity" shows it), and the block saturates. A longer
 // history or a margin avoids that at the price of range, which small blocks were to
 // save. Use a just-in-time profile there, or one delayed scale for the tensor.
+//
+// Each block keeps 4 bytes for each step of its history, by default 4 KiB, as much as
+// 32x32 values in float32; where the largest amax counts, every [History.Update]
+// reads them. Give such a recipe a small Delayed.Length.
 //
 // Where the grid of blocks varies from step to step, as with tokens in a batch of
 // varying size, Quantize returns [ErrHistory]: a history cannot tell which block is

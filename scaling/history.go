@@ -53,9 +53,11 @@ type History struct {
 
 // blockHistory is the history of one block.
 type blockHistory struct {
-	scale float32 // what values are multiplied by
-	// amax[0] gathers the current step; amax[1:] are the steps before it,
-	// oldest first.
+	scale  float32 // what values are multiplied by
+	oldest int32   // index of the oldest step in amax[1:]
+
+	// amax[0] gathers the current step; amax[1:] is a ring of the steps before it, in
+	// which each step replaces the oldest.
 	amax []float32
 }
 
@@ -130,8 +132,8 @@ func (h *History) checkSize(name string, rows, cols int) error {
 }
 
 // Grid returns the number of blocks along rows and columns: 1 and 1 for one scale
-// for the tensor, otherwise 0 and 0 until [Quantize] or [Histories.Restore] has
-// told.
+// for the tensor, otherwise 0 and 0 until a tensor was encoded or the history was in a
+// saved state or in [Amaxes].
 func (h *History) Grid() (rows, cols int) { return h.rows, h.cols }
 
 const noBlock = "scaling: the history has no such block"
@@ -183,8 +185,10 @@ func (h *blockHistory) update(largest float32, by AmaxAlgorithm) {
 	if amax > 0 && isFinite(amax) {
 		h.scale = min(max(largest/amax, math.SmallestNonzeroFloat32), math.MaxFloat32)
 	}
-	copy(h.amax, h.amax[1:])
-	h.amax[len(h.amax)-1] = last
+	if past := h.amax[1:]; len(past) > 0 {
+		past[h.oldest] = last
+		h.oldest = (h.oldest + 1) % int32(len(past))
+	}
 	h.amax[0] = 0
 }
 

@@ -121,18 +121,18 @@ func (s HistoryState) check(name string) error {
 	return nil
 }
 
-// checkGrid checks what says of which blocks a history's numbers are.
+// checkGrid checks a history's format, block and grid against the number of its blocks.
 func checkGrid(name string, f fp8.Format, b tensor.Block, grid [2]int, blocks int) error {
 	rows, cols := grid[0], grid[1]
 	switch {
 	case !f.Valid():
-		return sentinel.Errorf(ErrState, "scaling: state of %q: unknown format %v", name, f)
+		return sentinel.Errorf(ErrState, "scaling: history of %q: unknown format %v", name, f)
 	case b.Rows < 0 || b.Cols < 0:
-		return sentinel.Errorf(ErrState, "scaling: state of %q: block %dx%d has a negative extent", name, b.Rows, b.Cols)
+		return sentinel.Errorf(ErrState, "scaling: history of %q: block %dx%d has a negative extent", name, b.Rows, b.Cols)
 	case rows < 0 || cols < 0 || rows == 0 != (cols == 0), b == tensor.Block{} && grid != [2]int{1, 1}:
-		return sentinel.Errorf(ErrState, "scaling: state of %q: a grid of %dx%d blocks of %v", name, rows, cols, b)
+		return sentinel.Errorf(ErrState, "scaling: history of %q: a grid of %dx%d blocks of %v", name, rows, cols, b)
 	case cols > 0 && rows > blocks/cols || rows*cols != blocks:
-		return sentinel.Errorf(ErrState, "scaling: state of %q: a grid of %dx%d has %d blocks", name, rows, cols, blocks)
+		return sentinel.Errorf(ErrState, "scaling: history of %q: a grid of %dx%d has %d blocks", name, rows, cols, blocks)
 	}
 	return nil
 }
@@ -151,9 +151,9 @@ func (s HistoryState) clone() HistoryState {
 func (h *History) state() HistoryState {
 	s := HistoryState{Format: h.format, Block: h.block, Grid: [2]int{h.rows, h.cols}, Blocks: make([]BlockState, len(h.blocks))}
 	for i, b := range h.blocks {
-		past := make([]Float, 0, len(b.amax)-1)
-		for k := len(b.amax) - 1; k > 0; k-- {
-			past = append(past, Float(b.amax[k]))
+		past := make([]Float, len(b.amax)-1)
+		for k := range past {
+			past[len(past)-1-k] = Float(b.amax[1+(int(b.oldest)+k)%len(past)])
 		}
 		s.Blocks[i] = BlockState{Scale: Float(b.scale), Current: Float(b.amax[0]), Past: past}
 	}
@@ -233,11 +233,11 @@ func (o origin) String() string {
 	return fmt.Sprintf("%v in %dx%d blocks of %v", o.format, o.grid[0], o.grid[1], o.block)
 }
 
-// checkSame checks that two workers' histories are of the same blocks; one may not
-// know its grid yet.
+// checkSame checks that two histories are of the same blocks; one may not know its
+// grid yet.
 func checkSame(name string, known, o origin) error {
 	if known.format != o.format || known.block != o.block || known.grid != o.grid && known.grid[0] != 0 && o.grid[0] != 0 {
-		return sentinel.Errorf(ErrHistory, "scaling: state of %q is of %v, that of workers before is of %v", name, o, known)
+		return sentinel.Errorf(ErrHistory, "scaling: history of %q is of %v, the other is of %v", name, o, known)
 	}
 	return nil
 }
