@@ -10,8 +10,8 @@ type Param struct {
 	Value      []float32
 	Grad       []float32
 
-	// Decay says whether weight decay applies. It is true for matrices; a Param
-	// without it is a vector, and a checkpoint keeps it as one.
+	// Decay says whether weight decay applies: [NewParam] sets it. A Param without it
+	// that has one row is kept as a vector by a checkpoint.
 	Decay bool
 }
 

@@ -3,6 +3,7 @@ package optim
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +36,7 @@ func TestMisuse(t *testing.T) {
 	} {
 		_, err := c.o.Step(t.Context(), c.params, c.lr)
 		require.ErrorIs(t, err, c.want, name)
+		require.Equal(t, 1, strings.Count(err.Error(), "optim: "), err)
 		_, _, err = c.o.StepOrSkip(t.Context(), c.params, c.lr, nil)
 		require.ErrorIs(t, err, c.want, name)
 	}
@@ -44,11 +46,15 @@ func TestMisuse(t *testing.T) {
 	}
 	require.ErrorIs(t, o.Restore(o.State(), []*nn.Param{nil}, nil), ErrParams)
 	require.Equal(t, make([]float32, 6), p.Value)
+	require.ErrorIs(t, o.Restore(o.State(), good, nil), ErrOption, "nobody fills the moments")
 	_, err := o.Step(t.Context(), nil, 1)
 	require.NoError(t, err, "no parameters are none")
-	for _, s := range []Schedule{{}, {Warmup: -3}, {Peak: 1, Steps: -1, Warmup: -2}, {Peak: 1, Steps: 5}} {
+	for _, s := range []Schedule{{}, {Warmup: -3}, {Peak: 1, Steps: -1, Warmup: -2}, {Peak: 1, Steps: 5}, {Peak: 1, Warmup: 3}} {
 		for _, step := range []int{math.MinInt, -1, 0, math.MaxInt} {
-			require.NotPanics(t, func() { s.At(step) })
+			require.False(t, math.IsNaN(s.At(step)), "%+v at %d", s, step)
+			if step < 0 {
+				require.Equal(t, s.At(0), s.At(step), "%+v at %d", s, step)
+			}
 		}
 	}
 }

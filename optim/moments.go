@@ -88,7 +88,7 @@ func (m Moments) block() int {
 // check returns an error that names what is out of range.
 func (m Moments) check() error {
 	if err := momentFormats.Check(m.Format); err != nil {
-		return optionError("AdamW.Moments.Format: %w", err)
+		return err
 	}
 	if m.Block < 0 || m.Block > largestMomentBlock {
 		return optionError("AdamW.Moments.Block is %d: it must be from 1 to %d, or 0 for %d", m.Block, largestMomentBlock, defaultMomentBlock)

@@ -17,9 +17,10 @@ type Schedule struct {
 	Steps  int     `json:"steps"`
 }
 
-// At returns the learning rate of a step, counted from 0. The first one is
-// already Peak/Warmup.
+// At returns the learning rate of a step, counted from 0; a negative one is taken for
+// the first. That is already Peak/Warmup.
 func (s Schedule) At(step int) float64 {
+	step = max(step, 0)
 	switch {
 	case step < s.Warmup:
 		return s.Peak * float64(step+1) / float64(s.Warmup)

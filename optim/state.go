@@ -94,7 +94,7 @@ func (o *AdamW) Tensors(params []*nn.Param) ([]Tensor, error) {
 func (o *AdamW) tensors(params []*nn.Param) (all []Tensor) {
 	for i, pair := range o.moments {
 		shape := []int{params[i].Rows, params[i].Cols}
-		if !params[i].Decay {
+		if !params[i].Decay && params[i].Rows == 1 {
 			shape = shape[1:]
 		}
 		for w, m := range pair {
@@ -110,7 +110,7 @@ func (o *AdamW) tensors(params []*nn.Param) (all []Tensor) {
 //
 // It returns an error, and changes nothing, if the state is not valid or not of these
 // options ([ErrState], which names the option and both values), if the parameters have
-// no values ([ErrParams]), or what fill returns.
+// no values ([ErrParams]), if fill is nil ([ErrOption]), or what fill returns.
 func (o *AdamW) Restore(s State, params []*nn.Param, fill func([]Tensor) error) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -124,6 +124,9 @@ func (o *AdamW) Restore(s State, params []*nn.Param, fill func([]Tensor) error) 
 	}
 	if err := s.Options.compare(fresh.options()); err != nil {
 		return err
+	}
+	if fill == nil {
+		return optionError("AdamW.Restore without a function that fills the moments")
 	}
 	if s.Steps > 0 {
 		fresh.start(params)

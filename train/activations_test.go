@@ -167,5 +167,5 @@ func TestActivationsInCheckpoint(t *testing.T) {
 	require.Equal(t, nn.ActivationsFP8, saved.Activations)
 	wide, _ := newRun(t, cfg, optim.Moments{}, 5)
 	_, err = LoadCheckpoint(t.Context(), path, wide, optimizer)
-	require.ErrorContains(t, err, "model.config.activations was fp8 when it was saved and is fp32")
+	require.ErrorContains(t, err, "model.config.activations was \"fp8\" when it was saved and is \"fp32\"")
 }

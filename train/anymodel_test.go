@@ -1,11 +1,14 @@
 package train
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/bits"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -303,6 +306,56 @@ func TestErrorsCanBeToldApart(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = optimizer.Step(t.Context(), model.Params(), -1)
 	require.ErrorIs(t, err, optim.ErrOption)
+}
+
+// brokenReader fails where a read ends beyond an offset.
+type brokenReader struct {
+	io.ReaderAt
+	good int64
+}
+
+var errDisk = errors.New("disk")
+
+func (r brokenReader) ReadAt(p []byte, at int64) (int, error) {
+	if at+int64(len(p)) > r.good {
+		return 0, errDisk
+	}
+	return r.ReaderAt.ReadAt(p, at)
+}
+
+// TestDamageIsNotFailureToRead: what is wrong with a file is [ErrCheckpoint], and what
+// is wrong with a disk is not.
+func TestDamageIsNotFailureToRead(t *testing.T) {
+	model, optimizer, path := savedRun(t)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	bad := filepath.Join(t.TempDir(), "bad")
+	for name, content := range map[string][]byte{
+		"another kind of file": []byte("no checkpoint at all, but long enough"),
+		"empty":                nil,
+		"cut off":              data[:len(data)-1],
+		"damaged":              append(data[:len(data)-1:len(data)-1], ^data[len(data)-1]),
+	} {
+		require.NoError(t, os.WriteFile(bad, content, 0o666))
+		_, err := LoadCheckpoint(t.Context(), bad, model, optimizer)
+		require.ErrorIs(t, err, ErrCheckpoint, name)
+		c, err := ReadCheckpoint(bytes.NewReader(content), int64(len(content)))
+		if err == nil {
+			err = c.Restore(t.Context(), model, optimizer)
+		}
+		require.ErrorIs(t, err, ErrCheckpoint, name)
+	}
+	_, err = LoadCheckpoint(t.Context(), filepath.Join(t.TempDir(), "none"), model, optimizer)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NotErrorIs(t, err, ErrCheckpoint)
+	for _, good := range []int64{0, int64(len(data)) - 1} {
+		c, err := ReadCheckpoint(brokenReader{bytes.NewReader(data), good}, int64(len(data)))
+		if err == nil {
+			err = c.Restore(t.Context(), model, optimizer)
+		}
+		require.ErrorIs(t, err, errDisk)
+		require.NotErrorIs(t, err, ErrCheckpoint)
+	}
 }
 
 // TestSavedFormsHaveTheirOwnNames: no Go field names, no numbers for enumerations.

@@ -91,7 +91,7 @@ type Checkpoint struct {
 func OpenCheckpoint(path string) (*Checkpoint, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("train: checkpoint: %w", err)
+		return nil, fmt.Errorf("train: checkpoint: %w", fileError(err))
 	}
 	c, err := newCheckpoint(f)
 	if err != nil {
@@ -103,17 +103,29 @@ func OpenCheckpoint(path string) (*Checkpoint, error) {
 // ReadCheckpoint is [OpenCheckpoint] for the first size bytes of r, from which it
 // reads for as long as the Checkpoint is used. It is an error if they are no
 // safetensors file, no checkpoint, or if what describes it is damaged, which is
-// [ErrCheckpoint], or if it is of another version, which is [ErrVersion].
+// [ErrCheckpoint], or if it is of another version, which is [ErrVersion], or what r
+// returns.
 func ReadCheckpoint(r io.ReaderAt, size int64) (*Checkpoint, error) {
+	if r == nil {
+		return nil, inputError("train: checkpoint: there is no reader: it is nil")
+	}
 	f, err := safetensors.NewReader(r, size)
 	if err != nil {
-		return nil, damaged("train: checkpoint: %w", err)
+		return nil, fmt.Errorf("train: checkpoint: %w", fileError(err))
 	}
 	c, err := newCheckpoint(f)
 	if err != nil {
 		return nil, fmt.Errorf("train: checkpoint: %w", err)
 	}
 	return c, nil
+}
+
+// fileError makes what is wrong with a file ErrCheckpoint, but not a failure to read it.
+func fileError(err error) error {
+	if errors.Is(err, safetensors.ErrFile) || errors.Is(err, arrays.ErrDamaged) {
+		return damaged("%w", err)
+	}
+	return err
 }
 
 func newCheckpoint(f *safetensors.File) (*Checkpoint, error) {
@@ -184,11 +196,11 @@ func (c *Checkpoint) Restore(ctx context.Context, m Model, o *optim.AdamW) error
 }
 
 func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW) error {
-	params := m.Params()
-	if err := checkParams(params); err != nil {
+	if err := checkRun(m, o); err != nil {
 		return err
 	}
-	if err := c.state.Model.compare(m.Describe()); err != nil {
+	params := m.Params()
+	if err := c.state.Model.compare(m.Describe(), sinceSaved); err != nil {
 		return err
 	}
 	if err := m.Shared().Scaling().Check(c.state.Scaling); err != nil {
@@ -224,23 +236,28 @@ func (c *Checkpoint) read(done *meter.Meter, all []arrays.Array) error {
 		if err := a.Fits(c.file); err != nil {
 			return mismatch("%w", err)
 		}
-		err := a.Read(done, c.file, c.state.Checksums[a.Name])
-		if ended := done.Err(); ended != nil {
-			return ended
-		}
-		if err != nil {
-			return damaged("%w", err)
+		if err := a.Read(done, c.file, c.state.Checksums[a.Name]); err != nil {
+			return fileError(err)
 		}
 	}
 	return nil
 }
 
+// checkRun returns an error if there is no model or no optimizer, or if the parameters
+// cannot be told apart.
+func checkRun(m Model, o *optim.AdamW) error {
+	if o == nil {
+		return inputError("there is no optimizer: it is nil")
+	}
+	return checkModel(m)
+}
+
 // arraysToSave returns the arrays of a checkpoint.
 func arraysToSave(m Model, o *optim.AdamW) ([]arrays.Array, error) {
-	params := m.Params()
-	if err := checkParams(params); err != nil {
+	if err := checkRun(m, o); err != nil {
 		return nil, err
 	}
+	params := m.Params()
 	moments, err := o.Tensors(params)
 	if err != nil {
 		return nil, err
@@ -265,11 +282,7 @@ func metadataOf(done *meter.Meter, m Model, o *optim.AdamW, position Position, a
 		return nil, err
 	}
 	for _, a := range all {
-		if err := a.Check(); err != nil {
-			return nil, err
-		}
-		state.Checksums[a.Name] = a.Checksum()
-		if err := done.Add(a.Bytes()); err != nil {
+		if state.Checksums[a.Name], err = a.Checksum(done); err != nil {
 			return nil, err
 		}
 	}

@@ -29,11 +29,11 @@ func arraysOf(params []*nn.Param, moments []optim.Tensor) (all []arrays.Array) {
 	return all
 }
 
-// paramArray is a parameter's values: a vector where there is no weight decay.
+// paramArray is a parameter's values: a gain is a vector.
 func paramArray(p *nn.Param, values []float32) arrays.Array {
 	shape := []int{p.Rows, p.Cols}
-	if !p.Decay {
-		shape = []int{p.Rows * p.Cols}
+	if !p.Decay && p.Rows == 1 {
+		shape = shape[1:]
 	}
 	return arrays.New(p.Name, safetensors.F32, shape, arrays.Floats(values), arrays.Finite)
 }

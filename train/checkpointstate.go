@@ -44,18 +44,17 @@ func (s savedModel) description() nn.Description {
 	return nn.Description{Kind: s.Kind, Version: s.Version, Config: s.Config}
 }
 
-// compare returns an error that names the first field in which a model is not the one
-// that was saved, and both values.
-func (s savedModel) compare(d nn.Description) error {
+// compare returns an error that names the first field in which a model is not s, and
+// both values.
+func (s savedModel) compare(d nn.Description, text differenceText) error {
 	present, err := saveModel(d)
 	if err != nil {
 		return err
 	}
 	if s.Kind != present.Kind || s.Version != present.Version {
-		return mismatch("the model was of kind %.40q, version %d, when it was saved and is of kind %.40q, version %d",
-			s.Kind, s.Version, present.Kind, present.Version)
+		return mismatch(text.kind, s.Kind, s.Version, present.Kind, present.Version)
 	}
-	return compareJSON("model.config", s.Config, present.Config)
+	return compareJSON("model.config", s.Config, present.Config, text)
 }
 
 func stateOf(m Model, o *optim.AdamW, position Position) (checkpointState, error) {

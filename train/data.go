@@ -20,10 +20,10 @@ type Corpus struct {
 // fewer than 2 bytes is an error, except that heldOut may be 0.
 func NewCorpus(text []byte, heldOut int, seed uint64) (*Corpus, error) {
 	if heldOut < 0 || heldOut == 1 {
-		return nil, inputError("heldOut is %d: it must be 0 or at least 2", heldOut)
+		return nil, inputError("train: heldOut is %d: it must be 0 or at least 2", heldOut)
 	}
 	if len(text)-heldOut < 2 {
-		return nil, inputError("a text of %d bytes with %d held out leaves less than 2 to train on", len(text), heldOut)
+		return nil, inputError("train: a text of %d bytes with %d held out leaves less than 2 to train on", len(text), heldOut)
 	}
 	split := len(text) - heldOut
 	return &Corpus{train: text[:split], heldOut: text[split:], seed: seed}, nil
@@ -62,7 +62,7 @@ func (c *Corpus) HeldOut(index, batch, seq int) (tokens, targets []int32, err er
 		return nil, nil, err
 	}
 	if n := c.HeldOutBatches(batch, seq); index < 0 || index >= n {
-		return nil, nil, inputError("held-out batch %d: there are %d of %d·%d bytes", index, n, batch, seq)
+		return nil, nil, inputError("train: held-out batch %d: there are %d of %d·%d bytes", index, n, batch, seq)
 	}
 	tokens, targets = make([]int32, batch*seq), make([]int32, batch*seq)
 	window(tokens, targets, c.heldOut[index*batch*seq:])
@@ -75,11 +75,11 @@ const maxTokens = math.MaxInt32
 func checkWindows(part string, text []byte, batch, seq int) error {
 	switch {
 	case batch <= 0:
-		return inputError("batch is %d: it must be positive", batch)
+		return inputError("train: batch is %d: it must be positive", batch)
 	case seq <= 0 || seq >= len(text):
-		return inputError("seq is %d: it must be from 1 to %d, one less than %s", seq, len(text)-1, part)
+		return inputError("train: seq is %d: it must be from 1 to %d, one less than %s", seq, len(text)-1, part)
 	case batch > maxTokens/seq:
-		return inputError("batch is %d and seq %d: a batch must have at most %d tokens", batch, seq, maxTokens)
+		return inputError("train: batch is %d and seq %d: a batch must have at most %d tokens", batch, seq, maxTokens)
 	}
 	return nil
 }

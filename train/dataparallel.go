@@ -34,6 +34,9 @@ type Shard struct{ Tokens, Targets []int32 }
 // LlamaGradients are those of a Llama's loss on shards, each [batch, seq].
 func LlamaGradients(shards []Shard, batch, seq int) Gradients[*nn.Llama] {
 	return func(ctx context.Context, m *nn.Llama, i int) (float32, error) {
+		if i < 0 || i >= len(shards) {
+			return 0, inputError("train: shard %d: there are %d shards", i, len(shards))
+		}
 		loss, err := m.Loss(ctx, shards[i].Tokens, shards[i].Targets, batch, seq)
 		if err != nil {
 			return 0, err
@@ -50,19 +53,20 @@ type shardResult struct {
 }
 
 // NewDataParallel returns a number of replicas of a model, itself included. The others
-// are made by replica, which is called one time less, and must have the parameters
-// and the scales of the model; their own values are given up for the model's. It is an
-// error if there is not at least one ([ErrInput]), if a replica is another model
-// ([ErrMismatch]), or what replica returns.
+// are made by replica, which is called one time less, and must have the description,
+// the parameters and the scales of the model; their own values are given up for the
+// model's. Each must be a model of its own, with gradients and an [nn.Shared] that no
+// other has. It is an error if there is not at least one ([ErrInput]), if a replica is
+// another model or has parts of one ([ErrMismatch]), or what replica returns.
 func NewDataParallel[M Model](model M, replicas int, replica func() (M, error)) (*DataParallel[M], error) {
 	if replicas < 1 {
-		return nil, inputError("%d replicas: there must be at least 1", replicas)
+		return nil, inputError("train: %d replicas: there must be at least 1", replicas)
 	}
 	if replicas > 1 && replica == nil {
-		return nil, inputError("%d replicas without a function that makes them", replicas)
+		return nil, inputError("train: %d replicas without a function that makes them", replicas)
 	}
-	if err := checkParams(model.Params()); err != nil {
-		return nil, err
+	if err := checkModel(model); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	d := &DataParallel[M]{replicas: []M{model}}
 	for range replicas - 1 {
@@ -70,27 +74,61 @@ func NewDataParallel[M Model](model M, replicas int, replica func() (M, error)) 
 		if err != nil {
 			return nil, err
 		}
-		if err := sameModel(model, r); err != nil {
-			return nil, err
+		if err := d.accept(r); err != nil {
+			return nil, fmt.Errorf("train: %w", err)
 		}
 		d.replicas = append(d.replicas, r)
 	}
 	return d, nil
 }
 
-// sameModel returns an error unless a replica can share the parameters of a model.
+// accept returns an error unless r is the same model as the one that d has and shares
+// no memory with it or its other replicas.
+func (d *DataParallel[M]) accept(r M) error {
+	if isNil(r) {
+		return inputError("a replica: %w", errNoModel)
+	}
+	if err := sameModel(d.replicas[0], r); err != nil {
+		return err
+	}
+	for _, other := range d.replicas {
+		if err := separate(other, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameModel returns an error unless a replica can compute with the parameters of a
+// model, to the same result.
 func sameModel(model, replica Model) error {
 	params, others := model.Params(), replica.Params()
 	if len(params) != len(others) {
-		return mismatch("train: a replica has %d parameters and the model %d", len(others), len(params))
+		return mismatch("a replica has %d parameters and the model %d", len(others), len(params))
 	}
 	for i, p := range params {
 		q := others[i]
 		if q == nil || q.Name != p.Name || q.Rows != p.Rows || q.Cols != p.Cols || len(q.Grad) != len(p.Grad) {
-			return mismatch("train: parameter %d of a replica is not %q, [%d, %d], as the model's is", i, p.Name, p.Rows, p.Cols)
+			return mismatch("parameter %d of a replica is not %q, [%d, %d], as the model's is", i, p.Name, p.Rows, p.Cols)
 		}
-		if p == q {
-			return mismatch("train: a replica has the model's own parameter %q: it needs gradients of its own", p.Name)
+	}
+	description, err := saveModel(model.Describe())
+	if err != nil {
+		return err
+	}
+	return description.compare(replica.Describe(), amongReplicas)
+}
+
+// separate returns an error if two models with the same parameters have memory in
+// common that a backward pass writes.
+func separate(a, b Model) error {
+	if a.Shared() == b.Shared() {
+		return mismatch("a replica has the nn.Shared of the model or of another replica: it needs one of its own")
+	}
+	others := b.Params()
+	for i, p := range a.Params() {
+		if q := others[i]; p == q || len(p.Grad) > 0 && &p.Grad[0] == &q.Grad[0] {
+			return mismatch("a replica has the parameter %q of the model or of another replica: it needs gradients of its own", p.Name)
 		}
 	}
 	return nil
@@ -112,7 +150,7 @@ func sameModel(model, replica Model) error {
 // [nn.Scaling.DropStep] is due.
 func (d *DataParallel[M]) Gradients(ctx context.Context, n int, do Gradients[M]) (loss float32, reductions []Reduction, err error) {
 	if n < 1 || do == nil {
-		return 0, nil, inputError("%d shards: there must be at least 1, and a function that does them", n)
+		return 0, nil, inputError("train: %d shards: there must be at least 1, and a function that does them", n)
 	}
 	if err := d.Reducer.Check(); err != nil {
 		return 0, nil, err

@@ -36,5 +36,5 @@ func versionError(format string, args ...any) error {
 }
 
 func inputError(format string, args ...any) error {
-	return sentinel.Errorf(ErrInput, "train: "+format, args...)
+	return sentinel.Errorf(ErrInput, format, args...)
 }

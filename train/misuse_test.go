@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,10 @@ func TestMisuse(t *testing.T) {
 	model, _ := newRun(t, small(), optim.Moments{}, 1)
 	d, err := NewDataParallel(model, 1, nil)
 	require.NoError(t, err)
+	_, _, path := savedRun(t)
+	checkpoint, err := OpenCheckpoint(path)
+	require.NoError(t, err)
+	defer checkpoint.Close()
 	for i, err := range []error{
 		two(NewCorpus(nil, 0, 1)), two(NewCorpus([]byte("ab"), 1, 1)), two(NewCorpus([]byte("ab"), -1, 1)), two(NewCorpus([]byte("ab"), huge, 1)),
 		three(corpus.Batch(0, 0, 1)), three(corpus.Batch(0, 1, -1)), three(corpus.Batch(0, 1, huge)), three(corpus.Batch(0, huge, 2)),
@@ -45,11 +50,18 @@ func TestMisuse(t *testing.T) {
 		two(Evaluate(t.Context(), model, 0, nil)), two(Evaluate(t.Context(), model, 1, nil)),
 		SaveCheckpoint(t.Context(), t.TempDir()+"/x", &unlike{}, &optim.AdamW{}, Position{}),
 		SaveCheckpoint(t.Context(), t.TempDir()+"/x", model, &optim.AdamW{}, Position{Step: -1}),
+		SaveCheckpoint(t.Context(), t.TempDir()+"/x", nil, &optim.AdamW{}, Position{}),
+		SaveCheckpoint(t.Context(), t.TempDir()+"/x", (*nn.Llama)(nil), &optim.AdamW{}, Position{}),
+		SaveCheckpoint(t.Context(), t.TempDir()+"/x", model, nil, Position{}),
+		checkpoint.Restore(t.Context(), nil, &optim.AdamW{}), checkpoint.Restore(t.Context(), model, nil),
+		two(Evaluate(t.Context(), nil, 1, func(context.Context, int) (float32, error) { return 1, nil })),
+		two(NewDataParallel[Model](nil, 1, nil)), two(ReadCheckpoint(nil, 8)),
 		(&Reducer{Division: 9}).Check(), (&Reducer{Threshold: math.NaN()}).Check(), (&Reducer{Workers: -1}).Check(), (&Reducer{Mu: []float64{0}}).Check(),
 		json.Unmarshal([]byte(`{"version":1,"division":"thirds"}`), new(Reducer)),
 		json.Unmarshal([]byte(`{"version":1,"window":-1}`), new(SpikeDetector)),
 	} {
 		require.ErrorIs(t, err, ErrInput, "case %d", i)
+		require.LessOrEqual(t, strings.Count(err.Error(), "train: "), 1, err)
 	}
 	require.ErrorIs(t, json.Unmarshal([]byte(`{"version":2}`), new(Reducer)), ErrVersion)
 	require.ErrorIs(t, json.Unmarshal([]byte(`{"window":1}`), new(SpikeDetector)), ErrVersion)

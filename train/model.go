@@ -2,6 +2,8 @@ package train
 
 import (
 	"context"
+	"errors"
+	"reflect"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
@@ -29,7 +31,10 @@ type Model interface {
 // all is an error, [ErrInput]. The model's [nn.Shared] hears of its progress.
 func Evaluate(ctx context.Context, m Model, n int, loss func(ctx context.Context, i int) (float32, error)) (mean float64, err error) {
 	if n <= 0 || loss == nil {
-		return 0, inputError("Evaluate of %d losses: there must be at least 1, and a function that computes them", n)
+		return 0, inputError("train: Evaluate of %d losses: there must be at least 1, and a function that computes them", n)
+	}
+	if isNil(m) {
+		return 0, inputError("train: Evaluate: %w", errNoModel)
 	}
 	err = m.Shared().Scaling().Inference(func() error {
 		if err := meter.Err(ctx); err != nil {
@@ -52,9 +57,21 @@ func Evaluate(ctx context.Context, m Model, n int, loss func(ctx context.Context
 	return mean, err
 }
 
-// checkParams returns an error if the parameters of a model cannot be told apart or
-// have no values.
-func checkParams(params []*nn.Param) error {
+var errNoModel = errors.New("there is no model: it is nil")
+
+// isNil reports whether there is no model, or a pointer to none.
+func isNil(m Model) bool {
+	v := reflect.ValueOf(m)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// checkModel returns an error if there is no model, or if its parameters cannot be told
+// apart or have no values.
+func checkModel(m Model) error {
+	if isNil(m) {
+		return inputError("%w", errNoModel)
+	}
+	params := m.Params()
 	seen := make(map[string]bool, len(params))
 	for i, p := range params {
 		switch {

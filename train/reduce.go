@@ -65,17 +65,17 @@ func (r *Reducer) UnmarshalJSON(text []byte) error {
 // [ErrInput].
 func (r *Reducer) Check() error {
 	if err := divisions.Check(r.Division); err != nil {
-		return inputError("Reducer.Division: %w", err)
+		return err
 	}
 	switch {
 	case !(r.Threshold >= 0):
-		return inputError("Reducer.Threshold is %v: it must not be negative", r.Threshold)
+		return inputError("train: Reducer.Threshold is %v: it must not be negative", r.Threshold)
 	case r.Workers < 0:
-		return inputError("Reducer.Workers is %d: it must not be negative", r.Workers)
+		return inputError("train: Reducer.Workers is %d: it must not be negative", r.Workers)
 	}
 	for i, mu := range r.Mu {
 		if !(mu > 0 && mu <= 1) {
-			return inputError("Reducer.Mu[%d] is %v: it must be above 0 and at most 1", i, mu)
+			return inputError("train: Reducer.Mu[%d] is %v: it must be above 0 and at most 1", i, mu)
 		}
 	}
 	return nil

@@ -269,6 +269,62 @@ func TestDataParallelRefuses(t *testing.T) {
 	shards[2].Targets = nil
 	_, _, err = d.Gradients(t.Context(), len(shards), LlamaGradients(shards, 1, 16))
 	require.ErrorContains(t, err, "shard 1: nn: 5 tokens")
+	for _, i := range []int{-1, 3} {
+		_, err = LlamaGradients(shards, 1, 16)(t.Context(), model, i)
+		require.ErrorIs(t, err, ErrInput, "shard %d of 3", i)
+	}
+	_, _, err = d.Gradients(t.Context(), 4, LlamaGradients(shardsOf(t, 3, 0), 1, 16))
+	require.ErrorContains(t, err, "there are 3 shards")
+	require.ErrorIs(t, err, ErrInput)
+}
+
+// sharingModel is a model that has parts of another one.
+type sharingModel struct {
+	*mixer
+	params []*nn.Param
+	shared *nn.Shared
+}
+
+func (s sharingModel) Params() []*nn.Param { return s.params }
+func (s sharingModel) Shared() *nn.Shared  { return s.shared }
+
+// TestReplicasAreModelsOfTheirOwn: two goroutines never compute with the same memory,
+// and all replicas compute the same.
+func TestReplicasAreModelsOfTheirOwn(t *testing.T) {
+	model, _ := newRun(t, small(), optim.Moments{}, 1)
+	once, err := model.Replica()
+	require.NoError(t, err)
+	_, err = NewDataParallel(model, 3, func() (*nn.Llama, error) { return once, nil })
+	require.ErrorIs(t, err, ErrMismatch, "the same replica twice")
+
+	cfg := small()
+	cfg.RopeTheta = 5000
+	other, _ := newRun(t, cfg, optim.Moments{}, 1)
+	_, err = NewDataParallel(model, 2, func() (*nn.Llama, error) { return other, nil })
+	require.ErrorIs(t, err, ErrMismatch)
+	require.EqualError(t, err, "train: model.config.rope_theta is 10000 and a replica's is 5000")
+	cfg = small()
+	cfg.Workers = 3
+	workers, _ := newRun(t, cfg, optim.Moments{}, 1)
+	_, err = NewDataParallel(model, 2, func() (*nn.Llama, error) { return workers, nil })
+	require.NoError(t, err, "results do not depend on Workers")
+	_, err = NewDataParallel(model, 2, func() (*nn.Llama, error) { return nil, nil })
+	require.ErrorIs(t, err, ErrInput, "no replica")
+
+	for name, replica := range map[string]func(a, b *mixer) sharingModel{
+		"parameter": func(a, b *mixer) sharingModel {
+			return sharingModel{b, append(b.Params()[:2:2], a.Params()[2:]...), &b.shared}
+		},
+		"gradient": func(a, b *mixer) sharingModel {
+			b.Params()[1].Grad = a.Params()[1].Grad
+			return sharingModel{b, b.Params(), &b.shared}
+		},
+		"scaling state": func(a, b *mixer) sharingModel { return sharingModel{b, b.Params(), &a.shared} },
+	} {
+		a := newMixer(t, 16, 1)
+		_, err := NewDataParallel(sharingModel{a, a.Params(), &a.shared}, 2, func() (sharingModel, error) { return replica(a, newMixer(t, 16, 1)), nil })
+		require.ErrorIs(t, err, ErrMismatch, name)
+	}
 }
 
 // TestReplicasReport: everything is heard, whichever replica did it, and parameters

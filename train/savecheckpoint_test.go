@@ -130,6 +130,39 @@ func TestCheckpointBeforeTheFirstStep(t *testing.T) {
 	require.Equal(t, resume(t, model, optimizer, 0, 2), resume(t, restored, again, 0, 2))
 }
 
+// TestMatrixWithoutDecay: weight decay does not matter to the shape of a matrix.
+func TestMatrixWithoutDecay(t *testing.T) {
+	for _, format := range optim.MomentFormats() {
+		path := filepath.Join(t.TempDir(), "run")
+		model, optimizer := newRun(t, small(), optim.Moments{Format: format}, 5)
+		embedding := model.Params()[0]
+		embedding.Decay = false
+		want := resume(t, model, optimizer, 0, 1)
+		require.NoError(t, SaveCheckpoint(t.Context(), path, model, optimizer, Position{}))
+		want = append(want, resume(t, model, optimizer, 1, 1)...)
+
+		f, err := safetensors.Open(path)
+		require.NoError(t, err)
+		for _, name := range []string{embedding.Name, "optimizer.first." + embedding.Name, "optimizer.second." + embedding.Name} {
+			info, _ := f.Info(name)
+			require.Equal(t, []int{embedding.Rows, embedding.Cols}, info.Shape, name)
+		}
+		info, _ := f.Info("optimizer.first." + someGain)
+		require.Equal(t, []int{small().Dim}, info.Shape)
+		require.NoError(t, f.Close())
+		c, err := OpenCheckpoint(path)
+		require.NoError(t, err)
+		restored, err := c.NewLlama(1)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		restored.Params()[0].Decay = false
+		_, again := newRun(t, small(), optim.Moments{Format: format}, 5)
+		_, err = LoadCheckpoint(t.Context(), path, restored, again)
+		require.NoError(t, err)
+		require.Equal(t, want[1:], resume(t, restored, again, 1, 1))
+	}
+}
+
 // TestCheckpointIsALlama: its parameters load by name, and its configuration makes
 // the model.
 func TestCheckpointIsALlama(t *testing.T) {
@@ -227,7 +260,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"model.config.dim was 64 when it was saved and is 32":                  func(f *forged) { config(f, `"dim":32`, `"dim":64`) },
 		"model.config.vocab was -1 when":                                       func(f *forged) { config(f, `"vocab":128`, `"vocab":-1`) },
 		`of kind "mixer", version 1, when it was saved and is of kind "llama"`: func(f *forged) { f.state.Model.Kind = "mixer" },
-		"model.config was x when it was saved and is set":                      func(f *forged) { f.state.Model.Config = []byte(`"x"`) },
+		`model.config was "x" when it was saved and is set`:                    func(f *forged) { f.state.Model.Config = []byte(`"x"`) },
 		"model.config.fp8 was not set when it was saved and is set":            func(f *forged) { config(f, `"fp8":{`, `"fp8":null,"was":{`) },
 		"AdamW.Beta1 was 0.8 when it was saved and is 0.9":                     func(f *forged) { f.state.Optimizer.Options.Beta1 = 0.8 },
 		"AdamW.Beta2 was 0.8 when it was saved and is 0.95":                    func(f *forged) { f.state.Optimizer.Options.Beta2 = 0.8 },

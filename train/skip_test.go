@@ -117,6 +117,11 @@ func TestSpikeRule(t *testing.T) {
 	early := SpikeDetector{Past: make([]float64, 9)}
 	_, is = early.Observe(1, 1e9, nil)
 	require.False(t, is, "too few before it")
+	small := SpikeDetector{Window: 5}
+	for step, value := range []float64{1, 1e9, 1, 1, 1, 1e9} {
+		_, is = small.Observe(int64(step), value, nil)
+		require.Equal(t, step == 5, is, "a window below Least is enough once it is full: step %d", step)
+	}
 	_, is = (&SpikeDetector{}).Observe(1, math.NaN(), nil)
 	require.True(t, is, "but not for a NaN")
 	even := SpikeDetector{Past: []float64{1, 3, 1, 3, 1, 3, 1, 3, 1, 3}}

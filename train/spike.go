@@ -28,7 +28,7 @@ import (
 // JSON it goes on where it was.
 type SpikeDetector struct {
 	Window    int     // values looked back on; 0: 100
-	Least     int     // number of them below which nothing finite is a spike; 0: 10
+	Least     int     // number of them below which nothing finite is a spike, at most Window; 0: 10
 	Threshold float64 // spreads above the median; 0: 6
 
 	Past []float64 // the last values, oldest first, at most Window
@@ -62,13 +62,15 @@ func (d *SpikeDetector) UnmarshalJSON(text []byte) error {
 	}
 	read := SpikeDetector{s.Window, s.Least, s.Threshold, s.Past}
 	if read.invalid() {
-		return inputError("spike detector: window %d, least %d or threshold %v is negative", s.Window, s.Least, s.Threshold)
+		return inputError("train: spike detector: window %d, least %d or threshold %v is negative", s.Window, s.Least, s.Threshold)
 	}
 	*d = read
 	return nil
 }
 
 func (d *SpikeDetector) invalid() bool { return d.Window < 0 || d.Least < 0 || !(d.Threshold >= 0) }
+
+func (d *SpikeDetector) window() int { return intOrDefault(d.Window, 100) }
 
 // Spike is a value that is far above those before it.
 type Spike struct {
@@ -94,7 +96,7 @@ func (d *SpikeDetector) Observe(step int64, value float64, suspects *Suspects) (
 	s.Score = (value - s.Median) / s.Spread
 	isSpike := !isFinite(value)
 	if !isSpike {
-		isSpike = len(d.Past) >= intOrDefault(d.Least, 10) && s.Score > orDefault(d.Threshold, 6)
+		isSpike = len(d.Past) >= min(intOrDefault(d.Least, 10), d.window()) && s.Score > orDefault(d.Threshold, 6)
 		d.remember(value)
 	}
 	if !isSpike {
@@ -110,7 +112,7 @@ const negativeOption = "train: SpikeDetector: Window, Least or Threshold is nega
 
 // remember makes value the last of the past.
 func (d *SpikeDetector) remember(value float64) {
-	if extra := len(d.Past) + 1 - intOrDefault(d.Window, 100); extra > 0 {
+	if extra := len(d.Past) + 1 - d.window(); extra > 0 {
 		d.Past = slices.Delete(d.Past, 0, extra)
 	}
 	d.Past = append(d.Past, value)

@@ -3,6 +3,7 @@
 package arrays
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -39,23 +41,15 @@ var (
 
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Check returns an error that names the first value that is not valid.
-func (a Array) Check() error {
-	for i := range a.Count() {
-		if v := a.Value(i); !a.Valid.ok(v) {
-			return fmt.Errorf("tensor %q: element %d is %v: want %s", a.Name, i, v, a.Valid.want)
-		}
-	}
-	return nil
-}
-
 // chunkElements is the number of elements that are converted at a time.
 const chunkElements = 8192
+
+func (a Array) buffer() []byte { return make([]byte, chunkElements*a.DType.Size()) }
 
 // WriteTo writes the data as it is stored.
 func (a Array) WriteTo(w io.Writer) (n int64, err error) {
 	unit := a.DType.Size()
-	buf := make([]byte, chunkElements*unit)
+	buf := a.buffer()
 	for lo := 0; lo < a.Count(); lo += chunkElements {
 		hi := min(lo+chunkElements, a.Count())
 		a.Put(buf, lo, hi)
@@ -75,11 +69,42 @@ func Checksum(data []byte) string { return text(crc32.Checksum(data, castagnoli)
 
 func text(sum uint32) string { return fmt.Sprintf("%08x", sum) }
 
-// Checksum returns the CRC-32C of the data as it is stored.
-func (a Array) Checksum() string {
-	h := crc32.New(castagnoli)
-	a.WriteTo(h) // a hash gives no error
-	return text(h.Sum32())
+// ErrDamaged is data that is not what was written, or has a value that is not valid.
+var ErrDamaged = errors.New("arrays: damaged")
+
+// inspection is the checksum of an array's data and the first value that is not valid,
+// as far as the array has been passed through.
+type inspection struct {
+	sum uint32
+	err error
+}
+
+// add passes through elements [lo, hi) of a, which are stored as data.
+func (s *inspection) add(a Array, data []byte, lo, hi int) {
+	s.sum = crc32.Update(s.sum, castagnoli, data)
+	for i := lo; i < hi && s.err == nil; i++ {
+		if v := a.Value(i); !a.Valid.ok(v) {
+			s.err = sentinel.Errorf(ErrDamaged, "tensor %q: element %d is %v: want %s", a.Name, i, v, a.Valid.want)
+		}
+	}
+}
+
+// Checksum returns the CRC-32C of the data as it is stored, or an error that names the
+// first value that is not valid ([ErrDamaged]). It counts the bytes as done, and ends
+// with the context of done.
+func (a Array) Checksum(done *meter.Meter) (string, error) {
+	var s inspection
+	buf := a.buffer()
+	for lo := 0; lo < a.Count() && s.err == nil; lo += chunkElements {
+		hi := min(lo+chunkElements, a.Count())
+		part := buf[:(hi-lo)*a.DType.Size()]
+		a.Put(part, lo, hi)
+		s.add(a, part, lo, hi)
+		if err := done.Add(int64(len(part))); err != nil {
+			return "", err
+		}
+	}
+	return text(s.sum), s.err
 }
 
 // Fits returns an error unless the tensor of the array's name has its type and shape.
@@ -95,13 +120,15 @@ func (a Array) Fits(f *safetensors.File) error {
 func (a Array) Bytes() int64 { return int64(a.Count()) * int64(a.DType.Size()) }
 
 // Read fills the array from the tensor of its name, which must fit and have the
-// checksum. It counts the bytes as done, and ends with the context of done.
+// checksum and no value that is not valid ([ErrDamaged]). It counts the bytes as done,
+// and ends with the context of done.
 func (a Array) Read(done *meter.Meter, f *safetensors.File, checksum string) error {
 	if err := a.Fits(f); err != nil {
 		return err
 	}
 	unit := a.DType.Size()
-	buf := make([]byte, chunkElements*unit)
+	buf := a.buffer()
+	var s inspection
 	for lo := 0; lo < a.Count(); lo += chunkElements {
 		hi := min(lo+chunkElements, a.Count())
 		part := buf[:(hi-lo)*unit]
@@ -109,14 +136,15 @@ func (a Array) Read(done *meter.Meter, f *safetensors.File, checksum string) err
 			return err
 		}
 		a.Set(part, lo, hi)
+		s.add(a, part, lo, hi)
 		if err := done.Add(int64(len(part))); err != nil {
 			return err
 		}
 	}
-	if got := a.Checksum(); got != checksum {
-		return fmt.Errorf("tensor %q is damaged: its CRC-32C is %s and not %q", a.Name, got, checksum)
+	if got := text(s.sum); got != checksum {
+		return sentinel.Errorf(ErrDamaged, "tensor %q is damaged: its CRC-32C is %s and not %.40q", a.Name, got, checksum)
 	}
-	return a.Check()
+	return s.err
 }
 
 // Write writes a safetensors file at path: the old file, if there is one, is replaced

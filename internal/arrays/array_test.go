@@ -36,7 +36,9 @@ func TestArrays(t *testing.T) {
 	defer f.Close()
 	x2, h2, o2 := make(Floats, n), make(BFloat16s, n), make(Bytes, n)
 	for i, a := range arrays(x2, h2, o2) {
-		require.NoError(t, a.Read(meter.New(t.Context(), nil, "", 0), f, written[i].Checksum()))
+		sum, err := written[i].Checksum(meter.New(t.Context(), nil, "", 0))
+		require.NoError(t, err)
+		require.NoError(t, a.Read(meter.New(t.Context(), nil, "", 0), f, sum))
 		require.ErrorContains(t, a.Read(meter.New(t.Context(), nil, "", 0), f, "00000000"), "is damaged")
 	}
 	require.Equal(t, x, x2)
