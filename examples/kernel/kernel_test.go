@@ -16,7 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-var kernel = flag.String("kernel", "", "`program` to test, with the arguments OPERANDS and RESULT")
+var kernel = flag.String("kernel", "", "`program` to test, with the arguments OPERANDS and RESULT: an absolute path, or one relative to examples/kernel")
 
 // TestKernel wants every element within the bound of float32 accumulation in any
 // order. Where it is not, the report says where and what is wrong.

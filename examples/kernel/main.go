@@ -3,8 +3,8 @@
 // another. Its test, kernel_test.go, is what to start from. It makes operands, runs the
 // program, and judges C by the exact product and a bound of what rounding may do:
 //
-//	go test ./examples/kernel                          # this program
-//	go test ./examples/kernel -kernel ./my-kernel      # yours
+//	go test ./examples/kernel                                  # this program
+//	go test ./examples/kernel -kernel "$PWD/my-kernel"         # yours
 //
 // Operands are a of shape [M, K] and b of shape [N, K], F8_E4M3, and a.scales and
 // b.scales, F32, with a scale for each 1x128 values of a and each 128x128 of b;

@@ -5,6 +5,13 @@
 //
 //	go run ./examples/serve                                # a model of random weights
 //	go run ./examples/serve -model llama.safetensors       # one that says its sizes in its metadata
+//
+// The file has F32, F16 or BF16 parameters under the names of Hugging Face, and its metadata
+// has the fields of a config.json that say sizes, such as hidden_size. Rotary positions
+// turn pairs of neighbors, 2i and 2i+1, as in the original Llama: the rows of q_proj and
+// k_proj of a Hugging Face checkpoint, which turn i and i+dim/2, must be put in that
+// order before. Their base is 10000, and the epsilon of norms 1e-5. Without
+// lm_head.weight the head is the embedding.
 package main
 
 import (

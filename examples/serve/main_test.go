@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/binary"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +40,50 @@ func TestLogits(t *testing.T) {
 	}
 	require.Less(t, math.Sqrt(difference/norm), 0.05)
 	require.Greater(t, same, len(tokens)*9/10)
+}
+
+// TestUntiedHead: a file that has a head of its own is not served with the embedding.
+func TestUntiedHead(t *testing.T) {
+	c := config{vocab: 32, dim: 16, hidden: 24, layers: 1, heads: 2, kvHeads: 1, theta: 10000}
+	var tensors []safetensors.Tensor
+	add := func(name string, values []float32, shape ...int) {
+		data := make([]byte, 0, 4*len(values))
+		for _, v := range values {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+		}
+		tensors = append(tensors, safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.F32, Shape: shape}, Data: data})
+	}
+	parameters := random(1)
+	var head []float32
+	_, err := load(t.Context(), c, func(name string, shape ...int) ([]float32, error) {
+		values, err := parameters(name, shape...)
+		add(name, values, shape...)
+		if name == "model.embed_tokens.weight" {
+			for _, v := range values {
+				head = append(head, -v)
+			}
+		}
+		return values, err
+	})
+	require.NoError(t, err)
+	metadata := map[string]string{
+		"vocab_size": "32", "hidden_size": "16", "intermediate_size": "24",
+		"num_hidden_layers": "1", "num_attention_heads": "2", "num_key_value_heads": "1",
+	}
+	logits := func() []float32 {
+		path := filepath.Join(t.TempDir(), "model")
+		require.NoError(t, safetensors.WriteFile(path, tensors, metadata))
+		m, err := open(t.Context(), path)
+		require.NoError(t, err)
+		s := newSequence(m)
+		require.NoError(t, s.step(t.Context(), 3, 0))
+		return s.logits
+	}
+	tied := logits()
+	add("lm_head.weight", head, c.vocab, c.dim)
+	for i, v := range logits() {
+		require.Equal(t, -tied[i], v)
+	}
 }
 
 func Example() {

@@ -17,6 +17,7 @@ import (
 type config struct {
 	vocab, dim, hidden, layers, heads, kvHeads int
 	theta                                      float64 // of the rotary positions
+	untied                                     bool    // the head is not the embedding but a matrix of its own
 }
 
 // model is a Llama whose projections are FP8 weights, packed for products. It does
@@ -75,9 +76,10 @@ func random(seed uint64) source {
 	}
 }
 
-// configOf reads the sizes that a file's metadata gives.
+// configOf reads the sizes that a file's metadata gives, and whether it has a head.
 func configOf(f *safetensors.File) (config, error) {
 	c := config{theta: 10000}
+	_, c.untied = f.Info("lm_head.weight")
 	for _, field := range []struct {
 		key string
 		n   *int
@@ -132,7 +134,9 @@ func load(ctx context.Context, c config, param source) (*model, error) {
 		}
 	}
 	m.norm = vector("model.norm.weight", c.dim)
-	if err == nil { // the head is the embedding
+	if c.untied {
+		m.head = weight("lm_head.weight", c.vocab, c.dim)
+	} else if err == nil {
 		m.head, err = quantize(ctx, "lm_head", m.embedding, c.vocab, c.dim)
 	}
 	return m, err

@@ -1,6 +1,8 @@
 package arrays
 
 import (
+	"context"
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -44,4 +47,64 @@ func TestArrays(t *testing.T) {
 	require.Equal(t, x, x2)
 	require.Equal(t, h, h2)
 	require.Equal(t, o, o2)
+}
+
+// watched calls a function when the value of the first element is looked at.
+type watched struct {
+	Floats
+	first func()
+}
+
+func (w watched) Value(i int) float64 {
+	if i == 0 {
+		w.first()
+	}
+	return w.Floats.Value(i)
+}
+
+// TestChecksEnd with the context, before the whole tensor was looked at.
+func TestChecksEnd(t *testing.T) {
+	const n = 4 * chunkElements
+	path := filepath.Join(t.TempDir(), "arrays")
+	written := New("x", safetensors.F32, []int{n}, make(Floats, n), Finite)
+	require.NoError(t, Write(meter.New(t.Context(), nil, "", 0), path, []Array{written}, nil))
+	f, err := safetensors.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	a := New("x", safetensors.F32, []int{n}, watched{make(Floats, n), cancel}, Finite)
+	require.ErrorIs(t, a.Read(meter.New(ctx, nil, "", 0), f, Checksum(make([]byte, 4*n))), context.Canceled)
+
+	ctx, cancel = context.WithCancel(t.Context())
+	done := int64(0)
+	report := progress.Func(func(_ string, n, _ int64) { done = n })
+	a = New("x", safetensors.F32, []int{n}, watched{make(Floats, n), cancel}, Finite)
+	_, err = a.Checksum(meter.New(ctx, report, "", 4*n))
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 4*chunkElements, done)
+}
+
+// TestInvalid: a value that is not valid is named, unless the data is not what was
+// written.
+func TestInvalid(t *testing.T) {
+	const n = 2 * chunkElements
+	x := make(Floats, n)
+	x[n-2], x[n-1] = float32(math.NaN()), float32(math.Inf(1))
+	a := New("x", safetensors.F32, []int{n}, x, Finite)
+	path := filepath.Join(t.TempDir(), "arrays")
+	done := func() *meter.Meter { return meter.New(t.Context(), nil, "", 0) }
+	require.NoError(t, Write(done(), path, []Array{a}, nil))
+	_, err := a.Checksum(done())
+	require.EqualError(t, err, `tensor "x": element 16382 is NaN: want a finite number`)
+	f, err := safetensors.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	data, err := f.Bytes("x")
+	require.NoError(t, err)
+	err = a.Read(done(), f, Checksum(data))
+	require.EqualError(t, err, `tensor "x": element 16382 is NaN: want a finite number`)
+	require.ErrorIs(t, err, ErrDamaged)
+	err = a.Read(done(), f, Checksum(data[1:]))
+	require.ErrorContains(t, err, `tensor "x" is damaged`)
+	require.ErrorIs(t, err, ErrDamaged)
 }
