@@ -12,21 +12,20 @@ type headGroup struct {
 	*Attention
 	batchIndex, kvHead int
 
-	own           []float32 // [seq, seq], the probabilities of a head where they are not kept
-	dScores       []float32 // [seq, seq], like probs
-	square        []float32 // [seq, seq], a transpose of either
-	leftT, rightT []float32 // [headDim, seq]
-	tall          []float32 // [seq, headDim]
+	own   []float32 // [seq, seq], the probabilities of a head where they are not kept
+	leftT []float32 // [headDim, seq]
+
+	// What backward alone needs.
+	dScores []float32 // [seq, seq], like probs
+	square  []float32 // [seq, seq], a transpose of either
+	rightT  []float32 // [headDim, seq]
+	tall    []float32 // [seq, headDim]
 }
 
 func newHeadGroup(a *Attention) *headGroup {
 	g := &headGroup{
 		Attention: a,
-		dScores:   make([]float32, a.seq*a.seq),
-		square:    make([]float32, a.seq*a.seq),
 		leftT:     make([]float32, a.headDim*a.seq),
-		rightT:    make([]float32, a.headDim*a.seq),
-		tall:      make([]float32, a.headDim*a.seq),
 	}
 	if !a.hasProbs {
 		g.own = make([]float32, a.seq*a.seq)
@@ -95,6 +94,12 @@ func (g *headGroup) attend(h int) {
 
 // backward sets the group's part of dq, and adds to its part of dk and dv.
 func (g *headGroup) backward() {
+	for _, scores := range []*[]float32{&g.dScores, &g.square} {
+		sized(scores, g.seq*g.seq)
+	}
+	for _, head := range []*[]float32{&g.rightT, &g.tall} {
+		sized(head, g.headDim*g.seq)
+	}
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
 		if !g.hasProbs {

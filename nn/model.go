@@ -43,6 +43,16 @@ const (
 // depend on the seed and the shape alone, and norm gains of one. It copies what the
 // configuration points to. The error is that of [Config.Validate].
 func NewLlama(cfg Config, seed uint64) (*Llama, error) {
+	m, err := NewZeroLlama(cfg)
+	if err != nil {
+		return nil, err
+	}
+	m.randomize(seed)
+	return m, nil
+}
+
+// NewZeroLlama is [NewLlama] with matrices of zeros, to be filled in.
+func NewZeroLlama(cfg Config) (*Llama, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -73,13 +83,12 @@ func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 	m.head, err = newLinear(headName, table, o.inFP32())
 	m.loss.Workers = cfg.Workers
 	m.stream = make([][]float32, cfg.Layers+1)
-	m.randomize(seed)
 	return m, err
 }
 
 // Replica returns a model of the same configuration with parameters of its own, which
-// are those of seed 0: for workers that share a batch.
-func (m *Llama) Replica() (*Llama, error) { return NewLlama(m.cfg, 0) }
+// are those of [NewZeroLlama]: for workers that share a batch.
+func (m *Llama) Replica() (*Llama, error) { return NewZeroLlama(m.cfg) }
 
 // randomize draws all matrices with a standard deviation of 0.02, the
 // projections back to the residual stream with less, so that its variance does

@@ -176,7 +176,7 @@ func (c *Checkpoint) NewLlama(workers int) (*nn.Llama, error) {
 		return nil, err
 	}
 	cfg.Workers = workers
-	return nn.NewLlama(cfg, 0)
+	return nn.NewZeroLlama(cfg)
 }
 
 // Restore makes m and o what they were. They must have the description and the

@@ -1,0 +1,41 @@
+package nn
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestReplicaDrawsNothing: its matrices, which are replaced anyway, are zero.
+func TestReplicaDrawsNothing(t *testing.T) {
+	m := livelyModel(t, tiny)
+	r, err := m.Replica()
+	require.NoError(t, err)
+	require.Equal(t, m.Config(), r.Config())
+	for i, p := range r.Params() {
+		want := float32(0)
+		if !p.Decay {
+			want = 1
+		}
+		require.Equal(t, m.Params()[i].Name, p.Name)
+		for _, v := range p.Value {
+			require.Equal(t, want, v, p.Name)
+		}
+	}
+}
+
+// TestAttentionForwardTakesLittle: what only the backward pass needs, more than two
+// matrices of scores, is not allocated before it.
+func TestAttentionForwardTakesLittle(t *testing.T) {
+	const dim, seq = 8, 512
+	a, err := NewAttention("a.", AttentionConfig{Dim: dim, Heads: 1}, Options{Workers: 1})
+	require.NoError(t, err)
+	x, y := randoms(1, seq*dim), make([]float32, seq*dim)
+	require.NoError(t, a.Forward(t.Context(), y, x, 1, seq))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.NoError(t, a.Forward(t.Context(), y, x, 1, seq))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*seq*seq))
+}
