@@ -32,6 +32,10 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	if errors.As(err, &usageError{}) {
 		status, hint = exitUsage, fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
 	}
+	var stopped interruption
+	if errors.As(err, &stopped) {
+		err = stopped // what the command was at when it came explains nothing
+	}
 	fmt.Fprintf(stderr, "octavo: %s%s\n", textout.Line(err.Error()), hint)
 	return status
 }

@@ -58,10 +58,11 @@ func newInspectCommand() *cobra.Command {
 			defer file.Close()
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			bar := newBar(cmd.ErrOrStderr())
-			defer bar.finish()
-			i := inspect.Inspector{File: file, Format: format, Only: only, Progress: bar}
+			i := inspect.Inspector{File: file, Format: format, Only: only}
 			if asJSON {
+				bar := newBar(cmd.ErrOrStderr())
+				defer bar.finish()
+				i.Progress = bar
 				return i.WriteJSON(ctx, cmd.OutOrStdout(), args[0])
 			}
 			return i.WriteText(ctx, cmd.OutOrStdout())

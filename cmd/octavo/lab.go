@@ -32,8 +32,8 @@ puts in another order, so that the held-out end of the text is like the rest.
 "all" takes some 12 minutes on two processors with AVX-512. --short does smaller
 versions in a few seconds, which show that the experiments work and little more: some
 goals are out of their reach. Losses, codes and products do not depend on the machine
-or on --workers. Ctrl-C ends the run: experiments that were finished have been
-written, the one at work has not. The exit status is 0 whether goals were met or not;
+or on --workers. Ctrl-C, SIGTERM or SIGHUP ends the run, with exit status 1:
+experiments that were finished have been written, the one at work has not. The exit status is 0 whether goals were met or not;
 --json prints them for a program.`
 
 const labExample = `  octavo lab parity

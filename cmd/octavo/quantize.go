@@ -38,7 +38,7 @@ te-delayed is not among them: it needs the amax of earlier steps.
 A NaN or infinity is quantized as the profile does it, and named in a warning on
 standard error. The summary counts bytes of tensor data, finite values too large
 for their scale (saturated), values that were not zero and became zero (flushed),
-and, if there are any, finite values that became NaN or infinite since their
+and, if there are any, finite values that became NaN or infinite because their
 scale is. Its last line gives the bytes read, each counted once, the time from
 opening the input to having the output on disk, and the rate in 10^9 bytes a second.`
 

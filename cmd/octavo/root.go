@@ -23,7 +23,8 @@ on its permissions, and a link to it stays a link.
 
 Ctrl-C stops a command in good order: what is incomplete is removed, and what help
 says is saved is saved. SIGTERM and SIGHUP do the same, unless they were ignored from
-the start, as with nohup. A second one ends the command at once.
+the start, as with nohup. A second one, a second or more later, ends the command at
+once.
 
 An error is one line on standard error. The exit status is 0; or 1 if a file is
 wrong, cannot be read or written, or the command was stopped; or 2 if the command line

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -18,8 +19,8 @@ func (interruption) Is(target error) bool { return target == context.Canceled }
 
 // untilSignal returns a context that ends when the process is asked to: by Ctrl-C
 // (SIGINT), SIGTERM or SIGHUP, so that a command can save what it has and leave no
-// incomplete file behind. A second signal ends the process. Signals that the process
-// was started to ignore, as nohup has it, stay ignored.
+// incomplete file behind. A second signal ends the process, but not within a second of
+// the first: some supervisors send two at once. Signals that the process was started to ignore, as nohup has it, stay ignored.
 func untilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	signals := make(chan os.Signal, 1)
@@ -32,6 +33,7 @@ func untilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 		select {
 		case s := <-signals:
 			cancel(interruption{s})
+			time.Sleep(time.Second)
 		case <-ctx.Done():
 		}
 		signal.Stop(signals)

@@ -26,9 +26,9 @@ or any file. Its end is held out, to judge both models on what they have not
 seen. The vocabulary is the 256 bytes. A batch has at most 2^20 of them.
 
 At the end a table compares the losses, in nats per byte, and lists for each FP8
-layer the largest magnitude (amax) of its inputs, weights and gradients, and which
-share of these values was beyond the range of FP8 (sat), and which was not zero and
-became it (under). The directory given by --out receives
+layer the largest magnitude (amax) of its inputs, weights and gradients, and what
+share of those values was too large for FP8 (sat) or became zero though it was not
+(under). The directory given by --out receives
 
   curves.csv      losses and gradient norms of every step
   telemetry.csv   what happened to each operand, every --telemetry-every steps

@@ -32,6 +32,9 @@ type File struct {
 // Whoever creates a File calls Close in any case, and Commit before that if it is
 // complete.
 func Create(path string) (*File, error) {
+	if path == "" {
+		return nil, refusal(path, "the name is empty")
+	}
 	target, replaced, err := follow(path)
 	if err != nil {
 		return nil, about(path, err)
@@ -117,10 +120,20 @@ func writeTo(path string, write func(w io.Writer) error) error {
 }
 
 // takePermissions gives a file those of another, and its owner and group where that
-// is allowed.
+// is allowed. Another group gets no more than everybody had.
 func takePermissions(file *os.File, other fs.FileInfo) error {
-	takeOwner(file, other)
-	return file.Chmod(other.Mode().Perm())
+	mode := other.Mode().Perm()
+	if !takeOwner(file, other) {
+		mode = forAnotherGroup(mode)
+	}
+	return file.Chmod(mode)
+}
+
+// forAnotherGroup returns the permissions of a file whose group is not the one that
+// they were given to.
+func forAnotherGroup(mode fs.FileMode) fs.FileMode {
+	everybody := mode & 0o007
+	return mode&^0o070 | mode&(everybody<<3)
 }
 
 // mostLinks is how many links a path may lead through, as in Linux.

@@ -149,3 +149,14 @@ func TestErrorsNameThePath(t *testing.T) {
 	f.Close()
 	requireEntries(t, dir, 1)
 }
+
+func TestAnotherGroup(t *testing.T) {
+	for mode, want := range map[os.FileMode]os.FileMode{0o640: 0o600, 0o644: 0o644, 0o664: 0o644, 0o775: 0o755, 0o606: 0o606, 0o600: 0o600} {
+		require.Equal(t, want, forAnotherGroup(mode), "%o", mode)
+	}
+}
+
+func TestNoName(t *testing.T) {
+	_, err := Create("")
+	require.ErrorContains(t, err, "the name is empty")
+}

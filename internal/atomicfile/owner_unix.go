@@ -9,14 +9,12 @@ import (
 )
 
 // takeOwner gives a file the owner and group of another. Where that is not allowed it
-// stays its creator's.
-func takeOwner(file *os.File, other fs.FileInfo) {
+// stays its creator's. It reports whether it has the group.
+func takeOwner(file *os.File, other fs.FileInfo) (group bool) {
 	stat, ok := other.Sys().(*syscall.Stat_t)
 	if !ok {
-		return
+		return false
 	}
 	uid, gid := int(stat.Uid), int(stat.Gid)
-	if file.Chown(uid, gid) != nil {
-		_ = file.Chown(-1, gid) // whoever is in the group may do this
-	}
+	return file.Chown(uid, gid) == nil || file.Chown(-1, gid) == nil // whoever is in the group may do the latter
 }

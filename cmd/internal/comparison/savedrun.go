@@ -15,6 +15,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -36,11 +37,19 @@ const (
 	oldRunFile = "run.gob"
 )
 
-// writeRun writes a file and returns its SHA-256.
+// maxRun returns the most bytes of a saved run: what can be read again. A step whose
+// telemetry is kept takes some 30 kB for each layer.
+var maxRun = func() int64 { return min(memory.Total()/4, 1<<36) }
+
+// writeRun writes a file and returns its SHA-256. It writes none that readRun would
+// refuse.
 func writeRun(path string, run saved) (sum string, err error) {
 	data, err := json.Marshal(fileOf(run))
 	if err != nil {
 		return "", err
+	}
+	if most := maxRun(); int64(len(data)) > most {
+		return "", fmt.Errorf("%s has %d bytes: at most %d can be read again: choose a larger --telemetry-every", path, len(data), most)
 	}
 	return sumOf(data), atomicfile.Write(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -48,12 +57,9 @@ func writeRun(path string, run saved) (sum string, err error) {
 	})
 }
 
-// maxRun is the most bytes of a saved run: a million steps have some 100 MB.
-const maxRun = 1 << 30
-
 // readRun reads a file that must have the given SHA-256.
 func readRun(path, sum string) (run saved, err error) {
-	data, err := inputfile.ReadAll(path, maxRun)
+	data, err := inputfile.ReadAll(path, maxRun())
 	if errors.Is(err, fs.ErrNotExist) && isThere(filepath.Join(filepath.Dir(path), oldRunFile)) {
 		return run, fmt.Errorf("it has a %s, and is of a version of octavo before 0.1.0, whose runs cannot be resumed", oldRunFile)
 	}
