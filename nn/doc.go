@@ -110,7 +110,8 @@
 //
 // # Memory
 //
-// Buffers are sized by the first call with a batch shape and reused after that. What a
+// Buffers are sized by the first call with a batch shape and reused after that, but for
+// the squares of scores that attention makes anew for each goroutine of a call. What a
 // layer needs within a call only, gradients of activations, transposes and operands of
 // products, all layers with the same [Shared] have in common. What grows with the
 // number of layers are parameters, their gradients, moments, and the activations that
