@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 // TestReplicaDrawsNothing: its matrices, which are replaced anyway, are zero.
@@ -28,6 +30,9 @@ func TestReplicaDrawsNothing(t *testing.T) {
 // TestAttentionForwardTakesLittle: what only the backward pass needs, more than two
 // matrices of scores, is not allocated before it.
 func TestAttentionForwardTakesLittle(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
 	const dim, seq = 8, 512
 	a, err := NewAttention("a.", AttentionConfig{Dim: dim, Heads: 1}, Options{Workers: 1})
 	require.NoError(t, err)
