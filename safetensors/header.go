@@ -105,8 +105,8 @@ func loneSurrogate(text []byte) int {
 	return -1
 }
 
-// escaped returns what the escape \uXXXX that text begins with stands for, or -1
-// if text begins otherwise.
+// escaped returns what \u and four hexadecimal digits, with which text begins, stand
+// for, or -1 if text begins otherwise.
 func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1

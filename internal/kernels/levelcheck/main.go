@@ -4,7 +4,7 @@
 // these levels. With AVX-512 and Linux, level AMX must be among them, under the
 // emulator of package amxemu where the processor has none.
 //
-//	OCTAVO_KERNEL_LOG=/tmp/kernels go test ./... && go run ./internal/kernels/levelcheck /tmp/kernels
+//	OCTAVO_KERNEL_LOG=$PWD/kernels.out go test ./... && go run ./internal/kernels/levelcheck kernels.out
 package main
 
 import (
