@@ -17,6 +17,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -462,9 +463,7 @@ func TestSaveIsKilled(t *testing.T) {
 	child.Env = append(os.Environ(), variable+"="+path)
 	output, err := child.StdoutPipe()
 	require.NoError(t, err)
-	if err := child.Start(); err != nil {
-		t.Skipf("no other process: %v", err)
-	}
+	testutil.NoProcess(t, child.Start())
 	lines := bufio.NewScanner(output)
 	for lines.Scan() && lines.Text() != "half written" {
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -41,9 +42,7 @@ func start(t *testing.T, setup string, args ...string) *process {
 	require.NoError(t, err)
 	probe := exec.Command(self, "version")
 	probe.Env = append(os.Environ(), "OCTAVO_TEST_AS_COMMAND=1")
-	if err := probe.Run(); errors.Is(err, syscall.ENOEXEC) {
-		t.Skipf("under an emulator that starts no processes: %v", err)
-	}
+	testutil.NoProcess(t, probe.Run())
 	p := &process{Cmd: exec.Command("/bin/sh", append([]string{"-c", setup + `exec "$0" "$@"`, self}, args...)...)}
 	p.Env = append(os.Environ(), "OCTAVO_TEST_AS_COMMAND=1")
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
 // everyAMX calls f with each instruction, with every pair of registers in memory
@@ -135,7 +137,7 @@ func TestAMXRefuses(t *testing.T) {
 // TestAMXObjdump compares with an assembler's tools that know AMX.
 func TestAMXObjdump(t *testing.T) {
 	if _, err := exec.LookPath("objdump"); err != nil {
-		t.Skip("objdump is absent: the encoder of AMX not compared with it")
+		testutil.Lacking(t, "objdump is absent: the encoder of AMX not compared with it")
 	}
 	var code []byte
 	var want []string
@@ -149,7 +151,7 @@ func TestAMXObjdump(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, code, 0o644))
 	out, err := exec.Command("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", "-w", "--no-show-raw-insn", file).Output()
 	if err != nil || !strings.Contains(string(out), "tile") {
-		t.Skipf("this objdump knows no AMX: %v", err)
+		testutil.Lacking(t, "this objdump knows no AMX: %v", err)
 	}
 	var got []string
 	for line := range strings.Lines(string(out)) {
