@@ -32,8 +32,9 @@
 //
 // # Export
 //
-// Besides sinks, a Recorder is a json.Marshaler, and package
-// [github.com/octavo-fp8/octavo/telemetry/expvars] shows it as a variable of
-// package expvar. That is a package of its own because expvar registers a page with
-// http.DefaultServeMux wherever it is imported.
+// Besides sinks, a Recorder is a json.Marshaler, and [Recorder.Snapshot] returns all that
+// it holds. Package [github.com/octavo-fp8/octavo/telemetry/prometheus] writes that for
+// Prometheus, and package [github.com/octavo-fp8/octavo/telemetry/expvars] shows it as a
+// variable of package expvar. They are packages of their own because both import
+// net/http, and expvar registers a page with http.DefaultServeMux wherever it is imported.
 package telemetry

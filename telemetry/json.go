@@ -166,10 +166,10 @@ type jsonState struct {
 func (r *Recorder) MarshalJSON() ([]byte, error) {
 	j := jsonState{Totals: []jsonTotal{}}
 	if r != nil {
-		s := r.state()
-		j.Step, j.First = s.step, jsonOfNonFinite(&s.first)
-		for i := range s.totals {
-			j.Totals = append(j.Totals, jsonTotal{s.totals[i].Events, jsonOfSummary(&s.totals[i].Summary)})
+		s := r.Snapshot()
+		j.Step, j.First = s.Step, jsonOfNonFinite(&s.First)
+		for i := range s.Totals {
+			j.Totals = append(j.Totals, jsonTotal{s.Totals[i].Events, jsonOfSummary(&s.Totals[i].Summary)})
 		}
 	}
 	return json.Marshal(j)

@@ -76,13 +76,13 @@ func (r *Recorder) Merge(other *Recorder) {
 		return
 	}
 	// A copy, so that no two locks of this kind are ever held at once.
-	s := other.state()
+	s := other.Snapshot()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range s.totals {
-		r.series(s.totals[i].Op, s.totals[i].Tensor).total.merge(&s.totals[i])
+	for i := range s.Totals {
+		r.series(s.Totals[i].Op, s.Totals[i].Tensor).total.merge(&s.Totals[i])
 	}
-	r.first.keepFirst(&s.first)
+	r.first.keepFirst(&s.First)
 }
 
 func (t *Total) merge(o *Total) {

@@ -236,3 +236,18 @@ func TestRecordsQuantization(t *testing.T) {
 		First: telemetry.NonFinite{Tensor: "w", Op: "forward", Index: 6, Value: math.Inf(1)},
 	}}, sink.got)
 }
+
+func TestSnapshot(t *testing.T) {
+	require.Equal(t, telemetry.Snapshot{}, (*telemetry.Recorder)(nil).Snapshot())
+	rec := new(telemetry.Recorder)
+	require.Equal(t, telemetry.Snapshot{Totals: []telemetry.Total{}}, rec.Snapshot())
+	require.NoError(t, rec.Step(3))
+	rec.Block("op", "t", 0, 0, 1, &fp8.Stats{Elements: 2, PosInf: 1})
+	rec.NonFinite("op", "t", 1, math.Inf(1))
+	s := rec.Snapshot()
+	require.EqualValues(t, 3, s.Step)
+	require.Equal(t, rec.Totals(), s.Totals)
+	require.Equal(t, telemetry.NonFinite{Step: 3, Tensor: "t", Op: "op", Index: 1, Value: math.Inf(1)}, s.First)
+	rec.Block("op", "t", 0, 0, 1, &fp8.Stats{Elements: 2})
+	require.EqualValues(t, 2, s.Totals[0].Stats.Elements)
+}

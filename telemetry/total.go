@@ -12,7 +12,7 @@ func (r *Recorder) Totals() []Total {
 	if r == nil {
 		return nil
 	}
-	return r.state().totals
+	return r.Snapshot().Totals
 }
 
 // FirstNonFinite returns the first NaN or infinite value, and whether there was
@@ -46,14 +46,19 @@ func (r *Recorder) Event(e Event) error {
 	return nil
 }
 
-// state is a copy of all a Recorder knows at one moment.
-type state struct {
-	step   int64
-	totals []Total
-	first  NonFinite
+// Snapshot is what a Recorder holds at one moment. It shares no memory with it.
+type Snapshot struct {
+	Step   int64     // the current one
+	Totals []Total   // what happened so far, sorted by tensor and operation
+	First  NonFinite // the first non-finite value; zero if there was none
 }
 
-func (r *Recorder) state() state {
+// Snapshot returns Totals, FirstNonFinite and the number of the current step as they
+// are at one moment. The result is the caller's; that of a nil Recorder is empty.
+func (r *Recorder) Snapshot() Snapshot {
+	if r == nil {
+		return Snapshot{}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	totals := make([]Total, 0, len(r.all))
@@ -64,7 +69,7 @@ func (r *Recorder) state() state {
 		}
 		totals = append(totals, t)
 	}
-	return state{r.step, totals, r.first}
+	return Snapshot{r.step, totals, r.first}
 }
 
 // sorted returns all series by tensor and operation. r.mu must be held.

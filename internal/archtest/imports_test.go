@@ -39,14 +39,15 @@ var layers = [][]string{
 // beside are the packages that stand beside the layers, and all that they may import.
 // For a layer and "below" it is that and everything below.
 var beside = map[string][]string{
-	"":                  {},
-	"progress":          {},
-	"safetensors":       {},
-	"telemetry/expvars": {"telemetry"},
-	"checkpoint":        {"safetensors", "scaling and below"},
-	"nn/hf":             {"checkpoint", "safetensors", "nn and below"},
-	"oracle":            {"attention and below"},
-	"plan":              {"checkpoint", "safetensors", "scaling and below"},
+	"":                     {},
+	"progress":             {},
+	"safetensors":          {},
+	"telemetry/expvars":    {"telemetry"},
+	"telemetry/prometheus": {"telemetry"},
+	"checkpoint":           {"safetensors", "scaling and below"},
+	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
+	"oracle":               {"attention and below"},
+	"plan":                 {"checkpoint", "safetensors", "scaling and below"},
 }
 
 // more is what layers may import besides.
@@ -69,9 +70,12 @@ var internals = map[string][]string{
 	"internal/kernels/levelcheck": {"gemm"}, // a command
 }
 
-// exporters are the only packages that may import net/http and expvar, which add pages
-// to http.DefaultServeMux.
-var exporters = []string{"telemetry/expvars"}
+// exporters are the only packages that may import net/http and expvar, of which the
+// second adds a page to http.DefaultServeMux.
+var exporters = map[string][]string{
+	"net/http": {"telemetry/expvars", "telemetry/prometheus"},
+	"expvar":   {"telemetry/expvars"},
+}
 
 // imports returns, for each package of the root module, what its files other than
 // tests import, whatever their build constraints. Packages of ours are relative to
@@ -188,7 +192,7 @@ func wrong(all map[string][]string) (list []string) {
 			if ours, ok := strings.CutPrefix(imported, "ours:"); ok && !strings.HasPrefix(ours, "internal/") && !slices.Contains(may, ours) {
 				list = append(list, "package "+pkg+" may not import "+ours)
 			}
-			if (imported == "net/http" || imported == "expvar") && !slices.Contains(exporters, pkg) {
+			if may, limited := exporters[imported]; limited && !slices.Contains(may, pkg) {
 				list = append(list, "package "+pkg+" may not import "+imported)
 			}
 		}
@@ -221,6 +225,7 @@ func TestWrong(t *testing.T) {
 		{"plan", "ours:gemm", "package plan may not import gemm"},
 		{"internal/parallel", "ours:tensor", "package internal/parallel may not import tensor"},
 		{"telemetry", "expvar", "package telemetry may not import expvar"},
+		{"telemetry/prometheus", "expvar", "package telemetry/prometheus may not import expvar"},
 		{"internal/meter", "net/http", "package internal/meter may not import net/http"},
 		{"novelty", "fmt", "package novelty has no place: give it one in internal/archtest/imports_test.go"},
 	} {
@@ -228,7 +233,7 @@ func TestWrong(t *testing.T) {
 	}
 	for pkg, imported := range map[string]string{
 		"gemm": "ours:scaling", "train": "ours:fp8", "nn/hf": "ours:checkpoint", "oracle": "ours:attention",
-		"telemetry/expvars": "net/http", "tensor": "ours:progress", "examples/serve": "ours:gemm", "fp8": "ours:internal/convert",
+		"telemetry/expvars": "net/http", "telemetry/prometheus": "net/http", "tensor": "ours:progress", "examples/serve": "ours:gemm", "fp8": "ours:internal/convert",
 	} {
 		require.Empty(t, wrong(map[string][]string{pkg: {imported}}), pkg)
 	}

@@ -2,8 +2,7 @@
 //
 // It is a package of its own because importing expvar registers the page
 // /debug/vars with http.DefaultServeMux. Nothing else in octavo's library imports
-// expvar or net/http, so a program that does not import this package has no such
-// page.
+// expvar, so a program that does not import this package has no such page.
 package expvars
 
 import (
