@@ -1,0 +1,75 @@
+package browsertest
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+//go:embed layout.js
+var layout string
+
+// screenshotsVariable names the environment variable with the directory that receives a
+// picture of each page in each view.
+const screenshotsVariable = "OCTAVO_SCREENSHOTS"
+
+// Check opens a page in each of the Views and reports what is wrong. Its screenshots are
+// named after kind.
+func (b *Browser) Check(t *testing.T, kind, file string) {
+	for _, view := range Views() {
+		t.Run(view.String(), func(t *testing.T) {
+			o := b.open(t, file, view)
+			o.settle(t)
+			o.screenshot(t, kind)
+			o.openDetails(t)
+			report(t, o.reported())
+			report(t, o.layout(t))
+			t.Run("axe", func(t *testing.T) { report(t, o.rules(t, b)) })
+		})
+	}
+}
+
+func report(t *testing.T, problems []string) {
+	t.Helper()
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+// openDetails shows what the page hides until it is asked for.
+func (o *tab) openDetails(t *testing.T) {
+	t.Helper()
+	evaluate[any](t, o, `document.querySelectorAll('details').forEach(d => { d.open = true }), true`)
+	o.settle(t)
+}
+
+// reported returns what the browser reported so far.
+func (o *tab) reported() []string {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	return o.problems
+}
+
+// layout returns what of the page does not look as it should.
+func (o *tab) layout(t *testing.T) []string {
+	t.Helper()
+	return evaluate[[]string](t, o, fmt.Sprintf("(%s)(%d)", layout, o.view.Width))
+}
+
+// screenshot keeps a picture of the whole page, if they are wanted.
+func (o *tab) screenshot(t *testing.T, kind string) {
+	t.Helper()
+	directory := os.Getenv(screenshotsVariable)
+	if directory == "" {
+		return
+	}
+	picture, err := chromedp.Run(o.ctx, chromedp.FullScreenshot(100))
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(directory, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(directory, fmt.Sprintf("%s-%s.png", kind, o.view)), picture, 0o666))
+}

@@ -1,0 +1,149 @@
+// A function of the width of the window: what of the page is cut, too wide, too small,
+// too pale, overlapping or blank.
+(windowWidth => {
+  const problems = [];
+  const tolerance = 1.5; // pixels
+  const smallest = 9; // pixels of a font
+
+  const words = text => text.trim().replace(/\s+/g, ' ').slice(0, 60);
+  const name = element => {
+    const id = element.id ? '#' + element.id : '';
+    const classes = [...element.classList].map(c => '.' + c).join('');
+    return `<${element.tagName.toLowerCase()}${id}${classes}>`;
+  };
+  const visible = element => element.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+
+  // Of colours.
+  const pixel = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const channels = color => {
+    pixel.clearRect(0, 0, 1, 1);
+    pixel.fillStyle = color;
+    pixel.fillRect(0, 0, 1, 1);
+    return [...pixel.getImageData(0, 0, 1, 1).data];
+  };
+  const luminance = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const background = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const color = channels(getComputedStyle(e).backgroundColor);
+      if (color[3] === 255) return color;
+    }
+    return [255, 255, 255, 255];
+  };
+  const over = (front, back) => [0, 1, 2].map(i => (front[i] * front[3] + back[i] * (255 - front[3])) / 255);
+  const contrast = (color, behind) => {
+    const [a, b] = [luminance(over(channels(color), behind)), luminance(behind)];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  };
+  const readable = (what, color, element) => {
+    const ratio = contrast(color, background(element));
+    if (ratio < 4.5) problems.push(`contrast of ${ratio.toFixed(1)}: ${what}`);
+  };
+
+  // Of boxes.
+  const outside = (inner, outer) =>
+    inner.left < outer.left - tolerance || inner.right > outer.right + tolerance ||
+    inner.top < outer.top - tolerance || inner.bottom > outer.bottom + tolerance;
+  const overlap = (a, b) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > tolerance &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > tolerance;
+  const overlaps = (where, texts) => {
+    for (let i = 0; i < texts.length; i++)
+      for (let j = 0; j < i; j++)
+        if (overlap(texts[i], texts[j]))
+          problems.push(`overlap: ${words(texts[j].text)} and ${words(texts[i].text)} in ${where}`);
+  };
+
+  // clipper returns what cuts a box inside of element, or null. What can be scrolled to
+  // is not cut, and what is made one pixel small is for screen readers only.
+  const clipper = (element, box) => {
+    for (let e = element; e && e !== document.documentElement; e = e.parentElement) {
+      const style = getComputedStyle(e), r = e.getBoundingClientRect();
+      const [x, y] = [style.overflowX, style.overflowY];
+      const hides = v => v === 'hidden' || v === 'clip', scrolls = v => v === 'auto' || v === 'scroll';
+      if ((hides(x) || hides(y)) && r.width <= 1 && r.height <= 1) return null;
+      if (hides(x) && (box.left < r.left - tolerance || box.right > r.right + tolerance)) return e;
+      if (hides(y) && (box.top < r.top - tolerance || box.bottom > r.bottom + tolerance)) return e;
+      if (scrolls(x) || scrolls(y)) box = r;
+    }
+    const off = box.left < -tolerance || box.right > windowWidth + tolerance;
+    return off ? document.documentElement : null;
+  };
+
+  // The page as a whole.
+  const whole = Math.max(document.documentElement.scrollWidth, document.body.scrollWidth);
+  if (whole > windowWidth) {
+    const wide = [...document.body.querySelectorAll('*')].filter(e =>
+      visible(e) && e.getBoundingClientRect().right > windowWidth + tolerance && clipper(e, e.getBoundingClientRect()));
+    problems.push(`overflow: the page is ${whole} pixels wide: ${wide.slice(0, 3).map(name).join(' ')}`);
+  }
+
+  // Text of HTML.
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    const element = node.parentElement;
+    if (!node.data.trim() || element.closest('script,style,noscript,template,svg') && !element.closest('noscript') || !visible(element)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const boxes = [...range.getClientRects()].filter(r => r.width > 0 && r.height > 0);
+    if (boxes.length === 0) continue;
+    for (const box of boxes) {
+      const by = clipper(element, box);
+      if (by) {
+        problems.push(`cut: "${words(node.data)}" by ${name(by)}`);
+        break;
+      }
+    }
+    if (parseFloat(getComputedStyle(element).fontSize) < smallest) problems.push(`small: "${words(node.data)}"`);
+  }
+  for (const e of document.body.querySelectorAll('*:not(svg *)')) {
+    const style = getComputedStyle(e);
+    const hides = ['hidden', 'clip'].includes(style.overflowX);
+    if (hides && e.clientWidth > 1 && e.scrollWidth > e.clientWidth + 1 && e.textContent.trim() && visible(e))
+      problems.push(`cut: ${name(e)} shows ${e.clientWidth} of ${e.scrollWidth} pixels`);
+  }
+
+  // Pictures.
+  for (const svg of document.querySelectorAll('svg')) {
+    if (!visible(svg)) continue;
+    const frame = svg.getBoundingClientRect();
+    if (frame.width < 1 || frame.height < 1) {
+      problems.push(`blank: ${name(svg)} has no size`);
+      continue;
+    }
+    const texts = [];
+    for (const text of svg.querySelectorAll('text')) {
+      if (!text.textContent.trim() || !visible(text)) continue;
+      const r = text.getBoundingClientRect(), size = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(text.getScreenCTM().a, text.getScreenCTM().b);
+      texts.push({ text: text.textContent, left: r.left, right: r.right, top: r.top, bottom: r.bottom });
+      if (outside(r, frame)) problems.push(`cut: "${words(text.textContent)}" by ${name(svg)}`);
+      if (size < smallest) problems.push(`small: "${words(text.textContent)}" of ${size.toFixed(1)} pixels in ${name(svg)}`);
+      readable(`"${words(text.textContent)}" in ${name(svg)}`, getComputedStyle(text).fill, svg.parentElement);
+    }
+    overlaps(name(svg), texts);
+    const by = clipper(svg.parentElement, frame);
+    if (by) problems.push(`cut: ${name(svg)} by ${name(by)}`);
+  }
+  for (const canvas of document.querySelectorAll('canvas')) {
+    if (!visible(canvas)) continue;
+    const frame = { left: 0, top: 0, right: canvas.width, bottom: canvas.height };
+    if (canvas.width < 1 || canvas.height < 1) {
+      problems.push(`blank: ${name(canvas)} has no size`);
+      continue;
+    }
+    const data = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    if (data.every(v => v === data[0])) problems.push(`blank: ${name(canvas)}`);
+    const texts = window.octavoTextOf(canvas);
+    for (const text of texts) {
+      if (outside(text, frame)) problems.push(`cut: "${words(text.text)}" by ${name(canvas)}`);
+      readable(`"${words(text.text)}" in ${name(canvas)}`, text.color, canvas);
+    }
+    overlaps(name(canvas), texts);
+    const r = canvas.getBoundingClientRect();
+    const by = clipper(canvas.parentElement, r);
+    if (by) problems.push(`cut: ${name(canvas)} by ${name(by)}`);
+  }
+  return [...new Set(problems)];
+})
