@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/xml"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -41,11 +42,12 @@ func TestChartNamesWhatItShows(t *testing.T) {
 	for _, want := range []string{"Loss", "step", "nats", "first", "second", "third", "stroke-dasharray"} {
 		require.Contains(t, svg, want)
 	}
-	require.NotContains(t, svg, "nobody", "it has no points")
+	require.Contains(t, svg, "nobody: no points")
+	require.NotContains(t, svg, ">nobody<", "it has nothing to look for")
 }
 
 func TestOneSeriesNeedsNoName(t *testing.T) {
-	require.NotContains(t, svgOf(t, Chart{Series: []Series{{Name: "alone", Points: points(0, 1, 1, 2)}}}), "alone")
+	require.NotContains(t, svgOf(t, Chart{Series: []Series{{Name: "alone", Points: points(0, 1, 1, 2)}}}), ">alone<")
 }
 
 func TestLabelsStandAtWholeNumbers(t *testing.T) {
@@ -54,16 +56,26 @@ func TestLabelsStandAtWholeNumbers(t *testing.T) {
 	require.Contains(t, svg, "FP8")
 }
 
-// TestWhatCannotBeDrawnIsLeftOut: a plot of it would panic or be empty.
-func TestWhatCannotBeDrawnIsLeftOut(t *testing.T) {
+// TestWhatCannotBeDrawnIsCounted: a plot of it would panic or be empty.
+func TestWhatCannotBeDrawnIsCounted(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	bad := Series{Points: points(0, nan, nan, 0, 1, inf, 2, 5, 3, -1, -1, 3)}
-	require.Equal(t, points(2, 5, 3, -1, -1, 3), Chart{}.visible(bad).Points)
-	require.Equal(t, points(2, 5, 3, -1), Chart{LogX: true}.visible(bad).Points)
-	require.Equal(t, points(2, 5, -1, 3), Chart{LogY: true}.visible(bad).Points)
-	spread := Series{Points: []Point{{1, 1, 2}, {1, 3, 2}, {1, 1, nan}}}
-	require.Equal(t, []Point{{1, 3, 2}}, Chart{LogY: true}.visible(spread).Points)
-	svgOf(t, Chart{LogX: true, LogY: true, Series: []Series{bad, {Points: points(1, 0)}}})
+	bad := Series{Name: "bad", Points: points(0, nan, nan, 0, 1, inf, 2, 5, 3, -1, -1, 3), Mark: Dots}
+	for _, c := range []struct {
+		chart Chart
+		want  []Point
+	}{
+		{Chart{}, points(-1, 3, 2, 5, 3, -1)},
+		{Chart{LogX: true}, points(2, 5, 3, -1)},
+		{Chart{LogY: true}, points(-1, 3, 2, 5)},
+		{Chart{LogX: true, LogY: true}, points(2, 5)},
+	} {
+		c.chart.Series = []Series{bad, {Points: points(1, 0)}}
+		f := newFigure(c.chart)
+		require.Equal(t, c.want, f.curves[0].shown())
+		require.Equal(t, len(bad.Points)-len(c.want), f.curves[0].hidden)
+		require.Contains(t, f.notes[0], fmt.Sprintf("bad: %d of 6 points are not shown", len(bad.Points)-len(c.want)))
+		require.Contains(t, svgOf(t, c.chart), "not shown")
+	}
 }
 
 func TestSpreadIsDrawn(t *testing.T) {
@@ -72,18 +84,4 @@ func TestSpreadIsDrawn(t *testing.T) {
 	require.Zero(t, strings.Count(svgOf(t, Chart{Series: []Series{plain}}), stroke))
 	spread := Series{Points: []Point{{0, 1, 0.5}, {1, 2, 0.5}}, Mark: Dots}
 	require.Equal(t, 6, strings.Count(svgOf(t, Chart{Series: []Series{spread}}), stroke), "a bar and two caps each")
-}
-
-func TestTicksAreDistinct(t *testing.T) {
-	for _, limits := range [][2]float64{{2.51, 2.63}, {0, 300}, {-0.03, 0.034}, {1.2345, 1.2405}} {
-		seen := make(map[string]bool)
-		for _, tick := range (distinct{}).Ticks(limits[0], limits[1]) {
-			if tick.Label == "" {
-				continue
-			}
-			require.False(t, seen[tick.Label], "%v: two ticks %s", limits, tick.Label)
-			seen[tick.Label] = true
-		}
-		require.Greater(t, len(seen), 1, limits)
-	}
 }

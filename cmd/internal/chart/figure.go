@@ -1,0 +1,123 @@
+package chart
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// figure is what is drawn of a chart: its points in order, without those that cannot be shown, and how.
+type figure struct {
+	Chart
+	curves []curve
+	lines  []Reference // those that can be shown
+	x, y   span
+	notes  []string // what is not shown
+}
+
+// curve is what is drawn of a series.
+type curve struct {
+	Series // points in the order of X; Y is NaN where a line has a gap
+	color  Color
+	width  float64 // of a line, in pixels
+	hidden int     // points that cannot be shown
+}
+
+// span is what an axis shows.
+type span struct{ low, high float64 }
+
+// newFigure prepares a chart for drawing.
+func newFigure(c Chart) *figure {
+	f := &figure{Chart: new(Colors).Assign(c)}
+	for _, s := range f.Chart.Series {
+		f.curves = append(f.curves, f.curve(s))
+	}
+	f.setWidths()
+	for _, l := range c.Lines {
+		if log := l.Vertical && c.LogX || !l.Vertical && c.LogY; finite(l.Value) && (!log || l.Value > 0) {
+			f.lines = append(f.lines, l)
+		}
+	}
+	f.x, f.y = f.spanX(), f.spanY()
+	f.notes = f.missing()
+	return f
+}
+
+// curve returns the points of a series that can be shown. Of those that cannot, lines keep the place as a gap.
+func (f *figure) curve(s Series) curve {
+	all := curve{Series: s, color: ColorOf(s.Color)}
+	all.Points = nil
+	for _, at := range s.Points {
+		if !finite(at.X) || f.LogX && at.X <= 0 {
+			all.hidden++
+			continue
+		}
+		if !finite(at.Y) || !finite(at.Spread) || f.LogY && at.Y <= 0 {
+			all.hidden++
+			if !s.Mark.joins() {
+				continue
+			}
+			at.Y, at.Spread = math.NaN(), 0
+		}
+		all.Points = append(all.Points, at)
+	}
+	slices.SortStableFunc(all.Points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
+	return all
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// empty reports whether no point of the curve can be shown.
+func (c curve) empty() bool { return c.hidden == len(c.Series.Points) || len(c.shown()) == 0 }
+
+// shown returns the points without gaps.
+func (c curve) shown() (points []Point) {
+	for _, at := range c.Points {
+		if finite(at.Y) {
+			points = append(points, at)
+		}
+	}
+	return points
+}
+
+// Widths of lines, in pixels.
+const (
+	thin = 1.6
+	wide = 4
+)
+
+// setWidths makes the lines wide that later lines would hide: FP32 under FP8, and whatever has much the same points
+// as a later line.
+func (f *figure) setWidths() {
+	for i := range f.curves {
+		c := &f.curves[i]
+		c.width = thin
+		if !c.Mark.joins() {
+			continue
+		}
+		for _, later := range f.curves[i+1:] {
+			if later.Mark.joins() && (strings.HasPrefix(c.Name, "FP32") || alike(c.Points, later.Points)) {
+				c.width = wide
+			}
+		}
+	}
+}
+
+// alike reports whether most of the points are nearly the same.
+func alike(a, b []Point) bool {
+	if len(a) == 0 || len(a) != len(b) {
+		return false
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, at := range a {
+		low, high = min(low, at.Y), max(high, at.Y)
+	}
+	near := 0
+	for i := range a {
+		if a[i].X == b[i].X && math.Abs(a[i].Y-b[i].Y) <= (high-low)/200 {
+			near++
+		}
+	}
+	return 2*near >= len(a)
+}

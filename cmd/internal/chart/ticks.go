@@ -1,0 +1,158 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// tick is a place on an axis. Those without a label are minor.
+type tick struct {
+	at    float64
+	label string
+}
+
+// mostLabels is how many an axis has at most. Steps of 1, 2 and 5 then leave at least three.
+const mostLabels = 8
+
+// ticks returns the ticks of an axis from low to high. whole says that only whole numbers have a meaning, base2 that
+// a logarithmic axis is best labelled with powers of two.
+func ticks(low, high float64, log, base2, whole bool) []tick {
+	if log {
+		return logTicks(low, high, base2)
+	}
+	return linearTicks(low, high, whole)
+}
+
+// linearTicks stand at multiples of 1, 2 or 5 times a power of ten: at 0 too, if the axis has it.
+func linearTicks(low, high float64, whole bool) []tick {
+	step := niceStep(low, high)
+	if whole {
+		step = max(1, step)
+	}
+	var places []float64
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+step*1e-9; i++ {
+		places = append(places, i*step)
+	}
+	return labelled(places, step)
+}
+
+// niceStep returns the smallest of the steps with which an axis has no more than mostLabels.
+func niceStep(low, high float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10((high-low)/mostLabels)))
+	for _, factor := range []float64{1, 2, 5} {
+		if step := factor * power; math.Floor(high/step+1e-9)-math.Ceil(low/step-1e-9)+1 <= mostLabels {
+			return step
+		}
+	}
+	return 10 * power
+}
+
+// labelled gives places that are multiples of step labels of as many digits as tell them apart.
+func labelled(places []float64, step float64) (all []tick) {
+	largest := 0.0
+	for _, at := range places {
+		largest = math.Max(largest, math.Abs(at))
+	}
+	decimals := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
+	for _, at := range places {
+		label := strconv.FormatFloat(at, 'f', decimals, 64)
+		switch {
+		case math.Abs(at) < step/2:
+			at, label = 0, "0"
+		case largest >= 1e6 || largest < 1e-3:
+			digits := max(0, int(math.Floor(math.Log10(math.Abs(at))+1e-9))-int(math.Floor(math.Log10(step)+1e-9)))
+			label = short(strconv.FormatFloat(at, 'e', digits, 64))
+		}
+		all = append(all, tick{at, label})
+	}
+	return all
+}
+
+// logTicks stand at powers of ten, or of two; where there are fewer than three, at 2 and 5 times them too, or like those of
+// a linear axis.
+func logTicks(low, high float64, base2 bool) []tick {
+	if base2 {
+		if all := powers(low, high, 2); count(all) >= 3 {
+			return all
+		}
+	}
+	all := powers(low, high, 10)
+	if count(all) >= 3 {
+		return all
+	}
+	for _, factors := range [][]float64{{1, 3}, {1, 2, 5}} {
+		if all := multiples(low, high, factors); count(all) >= 3 && count(all) <= mostLabels {
+			return all
+		}
+	}
+	return linearTicks(low, high, false)
+}
+
+// powers returns the powers of a base, labelled where that is not too often.
+func powers(low, high, base float64) (all []tick) {
+	first := int(math.Ceil(math.Log(low)/math.Log(base) - 1e-9))
+	last := int(math.Floor(math.Log(high)/math.Log(base) + 1e-9))
+	stride := (last - first + mostLabels) / mostLabels
+	for e := first; e <= last; e++ {
+		at := math.Pow(base, float64(e))
+		t := tick{at: at}
+		if stride > 0 && e%stride == 0 {
+			t.label = power(at)
+		}
+		all = append(all, t)
+		for minor := 2.0; base == 10 && minor < 10 && last-first < 6 && e < last; minor++ {
+			all = append(all, tick{at: minor * at})
+		}
+	}
+	return all
+}
+
+// multiples returns factors of the powers of ten.
+func multiples(low, high float64, factors []float64) (all []tick) {
+	for e := int(math.Floor(math.Log10(low))); ; e++ {
+		for factor := 1.0; factor < 10; factor++ {
+			at := factor * math.Pow(10, float64(e))
+			if at > high*(1+1e-9) {
+				return all
+			}
+			if at < low*(1-1e-9) {
+				continue
+			}
+			t := tick{at: at}
+			for _, f := range factors {
+				if f == factor {
+					t.label = power(at)
+				}
+			}
+			all = append(all, t)
+		}
+	}
+}
+
+// power returns a round number for people.
+func power(x float64) string {
+	if x >= 1e6 || x < 1e-3 {
+		return short(strconv.FormatFloat(x, 'e', -1, 64))
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+// short returns 1e+06 as 1e6.
+func short(label string) string {
+	mantissa, exponent, _ := strings.Cut(label, "e")
+	sign := ""
+	if strings.HasPrefix(exponent, "-") {
+		sign = "-"
+	}
+	return mantissa + "e" + sign + strings.TrimLeft(exponent, "+-0")
+}
+
+func count(all []tick) (labels int) {
+	for _, t := range all {
+		if t.label != "" {
+			labels++
+		}
+	}
+	return labels
+}
