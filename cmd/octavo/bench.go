@@ -14,6 +14,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/bench"
 	"github.com/octavo-fp8/octavo/cmd/internal/benchreport"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/internal/cpu"
@@ -135,30 +136,29 @@ func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	report, err := measureBench(ctx, cmd.ErrOrStderr(), suite)
+	report, err := measureBench(ctx, newDisplay(cmd), suite)
 	if err != nil {
 		return err
 	}
 	if report.Done == 0 {
-		return errors.New("stopped before the first case: there is nothing to report")
+		return stopped(ctx, "no case was measured, there is nothing to report")
 	}
 	if err := writeBench(cmd.OutOrStdout(), flags, benchreport.Result{Machine: machine.Current(), Report: report}); err != nil {
 		return err
 	}
 	if report.Done < report.Cases {
-		warn(cmd.ErrOrStderr(), "stopped after %d of %d cases", report.Done, report.Cases)
+		return stopped(ctx, fmt.Sprintf("%d of %d cases were measured", report.Done, report.Cases))
 	}
 	return nil
 }
 
-// measureBench shows a bar meanwhile.
-func measureBench(ctx context.Context, stderr io.Writer, suite bench.Suite) (*bench.Report, error) {
-	bar := newStepBar(stderr, suite.Cases())
-	defer func() { _ = bar.Exit() }() // a bar that cannot be drawn is no reason to stop
+// measureBench shows meanwhile how far it is.
+func measureBench(ctx context.Context, bar *display.Display, suite bench.Suite) (*bench.Report, error) {
+	defer bar.Finish()
+	bar.Unit("cases")
 	begun := 0
 	return suite.Run(ctx, func(c bench.Case) {
-		bar.Describe(c.String())
-		_ = bar.Set(begun)
+		bar.Progress(c.String(), int64(begun), int64(suite.Cases()))
 		begun++
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
-// The exit statuses.
+// The exit statuses, beside those of commands that a signal has stopped.
 const (
 	exitOK    = 0
 	exitData  = 1 // what was read is wrong, or could not be read or written
@@ -25,16 +25,20 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // report writes err, which cmd returned, as one line of bounded length, whatever the
 // names in it, and returns the exit status.
 func report(stderr io.Writer, cmd *cobra.Command, err error) int {
-	if err == nil {
+	if err == nil || errors.Is(err, errClosed) {
 		return exitOK
 	}
 	status, hint := exitData, ""
 	if errors.As(err, &usageError{}) {
 		status, hint = exitUsage, fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
 	}
-	var stopped interruption
-	if errors.As(err, &stopped) {
-		err = stopped // what the command was at when it came explains nothing
+	var by interruption
+	var saved stoppedError
+	switch {
+	case errors.As(err, &saved):
+		status = saved.by.status()
+	case errors.As(err, &by):
+		status, err = by.status(), by // what the command was at when it came explains nothing
 	}
 	fmt.Fprintf(stderr, "octavo: %s%s\n", textout.Line(err.Error()), hint)
 	return status

@@ -9,11 +9,11 @@ import (
 )
 
 // unwritten adds what to do to an error that is about the file to write.
-func unwritten(out string, err error) error {
+func unwritten(ctx context.Context, out string, err error) error {
 	var system *fs.PathError
 	switch {
 	case errors.Is(err, context.Canceled):
-		return errors.New("interrupted: no file was written")
+		return stopped(ctx, "no file was written")
 	case errors.As(err, &system) && system.Path == out:
 		return fmt.Errorf("%w: name another file with -o", err)
 	}

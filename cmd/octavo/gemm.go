@@ -51,14 +51,14 @@ func newGemmCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			bar := newBar(cmd.ErrOrStderr())
+			bar := newDisplay(cmd)
 			p := multiply.Product{A: x, B: y, Workers: int(min(workers, math.MaxInt32)), Progress: bar}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
 			err = p.WriteFile(ctx, out, outType)
-			bar.finish()
+			bar.Finish()
 			if err != nil {
-				return unwritten(out, err)
+				return unwritten(ctx, out, err)
 			}
 			if n := p.NonFinite; n != nil {
 				warn(cmd.ErrOrStderr(), "tensor %q: element %d of shape %v is %v", n.Tensor, n.Index, p.Shape(), n.Value)

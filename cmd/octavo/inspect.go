@@ -60,8 +60,8 @@ func newInspectCommand() *cobra.Command {
 			defer stop()
 			i := inspect.Inspector{File: file, Format: format, Only: only}
 			if asJSON {
-				bar := newBar(cmd.ErrOrStderr())
-				defer bar.finish()
+				bar := newDisplay(cmd)
+				defer bar.Finish()
 				i.Progress = bar
 				return i.WriteJSON(ctx, cmd.OutOrStdout(), args[0])
 			}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
@@ -45,9 +45,9 @@ func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) erro
 		if len(chosen) > 1 {
 			what = fmt.Sprintf("%d/%d %s", i+1, len(chosen), e.Name)
 		}
-		r, err := runExperiment(ctx, e, o, cmd.ErrOrStderr(), what)
+		r, err := runExperiment(ctx, e, o, newDisplay(cmd), what)
 		if ctx.Err() != nil {
-			return errors.New("interrupted: experiments that were finished have been written")
+			return stopped(ctx, "experiments that were finished have been written")
 		}
 		if err != nil {
 			return err
@@ -73,18 +73,13 @@ func experimentsOf(name string) []lab.Experiment {
 	return experiments.All()
 }
 
-// runExperiment shows how far it is where stderr is a terminal.
-func runExperiment(ctx context.Context, e lab.Experiment, o lab.Options, stderr io.Writer, title string) (*labreport.Report, error) {
-	bar := newStepBar(stderr, 1)
-	bar.Describe(title)
+// runExperiment shows meanwhile how far it is.
+func runExperiment(ctx context.Context, e lab.Experiment, o lab.Options, bar *display.Display, title string) (*labreport.Report, error) {
+	defer bar.Finish()
 	o.Progress = progress.Func(func(what string, done, total int64) {
-		bar.Describe(title + ": " + what)
-		bar.ChangeMax64(total)
-		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
+		bar.Progress(title+": "+what, done, total)
 	})
-	r, err := e.Run(ctx, o)
-	_ = bar.Exit()
-	return r, err
+	return e.Run(ctx, o)
 }
 
 // writeReport writes the page and the tables of an experiment.

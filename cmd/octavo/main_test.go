@@ -18,6 +18,7 @@ type result struct {
 
 func octavo(stdin io.Reader, args ...string) result {
 	var stdout, stderr bytes.Buffer
+	args = append([]string{"--progress=none"}, args...) // there is no telling how long a test takes
 	status := run(args, stdin, &stdout, &stderr)
 	return result{status, stdout.String(), stderr.String()}
 }

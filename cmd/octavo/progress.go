@@ -1,54 +1,54 @@
 package main
 
 import (
-	"io"
-	"os"
-	"time"
+	"fmt"
+	"strings"
 
-	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
-// bar is a progress.Reporter: a bar on a terminal, with a line for each operation in
-// turn. Where there is no terminal it shows nothing.
-type bar struct {
-	stderr io.Writer
-	op     string
-	shown  *progressbar.ProgressBar // of op
+const (
+	progressName = "progress"
+	quietName    = "quiet"
+)
+
+// addProgressFlags adds the flags that every command has.
+func addProgressFlags(root *cobra.Command) {
+	mode := new(display.Mode)
+	root.PersistentFlags().Var(
+		&parsed[display.Mode]{mode, display.Auto.String(), strings.Join(display.Modes(), "|"), display.ParseMode},
+		progressName, "how far a command is, on standard error: a bar, a line every ten seconds, nothing, or by itself a bar on a terminal and lines elsewhere")
+	root.PersistentFlags().Bool(quietName, false, "no progress and no notes: nothing but results, warnings and errors")
 }
 
-// newBar returns a bar for stderr. Its owner calls finish.
-func newBar(stderr io.Writer) *bar { return &bar{stderr: stderr} }
-
-// Progress implements progress.Reporter. A bar that cannot be drawn is no reason to
-// stop, so errors are ignored.
-func (b *bar) Progress(op string, done, total int64) {
-	if b.shown == nil || op != b.op {
-		b.finish()
-		b.op = op
-		b.shown = progressbar.NewOptions64(total,
-			progressbar.OptionSetWriter(b.stderr),
-			progressbar.OptionSetVisibility(isTerminal(b.stderr)),
-			progressbar.OptionSetDescription(op),
-			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionClearOnFinish(),
-		)
-	}
-	_ = b.shown.Set64(done)
+// newDisplay returns what shows on standard error how far cmd is, as --progress and
+// --quiet have it. Its owner calls Finish.
+func newDisplay(cmd *cobra.Command) *display.Display {
+	return display.New(cmd.ErrOrStderr(), progressMode(cmd))
 }
 
-// finish removes the bar.
-func (b *bar) finish() {
-	if b.shown != nil {
-		_ = b.shown.Exit()
+func progressMode(cmd *cobra.Command) display.Mode {
+	if quiet(cmd) {
+		return display.None
 	}
-	b.shown = nil
+	if flag := cmd.Flag(progressName); flag != nil {
+		return *flag.Value.(*parsed[display.Mode]).value
+	}
+	return display.Auto
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
+// quiet reports whether cmd shall say nothing but what it was asked for.
+func quiet(cmd *cobra.Command) bool {
+	flag := cmd.Flag(quietName)
+	return flag != nil && flag.Value.String() == "true"
+}
+
+// note writes a line about what was done to standard error, unless --quiet is given.
+func note(cmd *cobra.Command, format string, args ...any) {
+	if !quiet(cmd) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "octavo: %s\n", textout.Line(fmt.Sprintf(format, args...)))
 	}
-	stat, err := file.Stat()
-	return err == nil && stat.Mode()&os.ModeCharDevice != 0
 }

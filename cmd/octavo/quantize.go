@@ -67,12 +67,12 @@ func newQuantizeCommand() *cobra.Command {
 			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			bar := newBar(cmd.ErrOrStderr())
+			bar := newDisplay(cmd)
 			job.Progress = bar
 			summary, err := job.Run(ctx)
-			bar.finish()
+			bar.Finish()
 			if err != nil {
-				return unwritten(job.Out, err)
+				return unwritten(ctx, job.Out, err)
 			}
 			for _, n := range summary.NonFinite {
 				warn(cmd.ErrOrStderr(), "%v", n)

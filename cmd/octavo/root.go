@@ -40,9 +40,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err := cpu.Check(); err != nil {
 		return report(stderr, root, usageError{err})
 	}
+	outlivePipes()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(&output{Writer: stdout})
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteC()
 	return report(stderr, cmd, err)
@@ -76,6 +77,7 @@ func newRoot() *cobra.Command {
 		newVectorsCommand(),
 		newVersionCommand(),
 	)
+	addProgressFlags(root)
 	markUsageErrors(root)
 	return root
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,14 +47,14 @@ func newSelftestCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			bar := newBar(cmd.ErrOrStderr())
+			bar := newDisplay(cmd)
 			o.Progress = bar
 			r, err := selftest.Run(ctx, o)
-			bar.finish()
+			bar.Finish()
 			if err != nil {
 				return err
 			}
-			return reportSelftest(cmd, r, asJSON, ctx.Err())
+			return reportSelftest(ctx, cmd, r, asJSON)
 		},
 	}
 	durationFlag(cmd, &o.Time, "time", "how long to test, such as 10s or 5m")
@@ -64,7 +65,7 @@ func newSelftestCommand() *cobra.Command {
 
 // reportSelftest writes the result, and returns an error if there was a fault or
 // if the test ended early.
-func reportSelftest(cmd *cobra.Command, r *selftest.Result, asJSON bool, interrupted error) error {
+func reportSelftest(ctx context.Context, cmd *cobra.Command, r *selftest.Result, asJSON bool) error {
 	write := r.WriteText
 	if asJSON {
 		write = func(w io.Writer) error { return jsonout.Print(w, r) }
@@ -75,8 +76,8 @@ func reportSelftest(cmd *cobra.Command, r *selftest.Result, asJSON bool, interru
 	switch {
 	case r.Fault != nil:
 		return fmt.Errorf("%v: do not trust this machine; octavo selftest --seed %d repeats it", r.Fault, r.Fault.Seed)
-	case interrupted != nil:
-		return errors.New("interrupted: what was tested so far has no fault")
+	case ctx.Err() != nil:
+		return stopped(ctx, "what was tested until then has no fault")
 	}
 	return nil
 }

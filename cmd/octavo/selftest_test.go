@@ -2,8 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,10 +34,13 @@ func TestSelftestReport(t *testing.T) {
 		var out bytes.Buffer
 		cmd := newSelftestCommand()
 		cmd.SetOut(&out)
-		require.EqualError(t, reportSelftest(cmd, &selftest.Result{Fault: fault}, asJSON, nil),
+		ctx, stop := context.WithCancelCause(context.Background())
+		require.EqualError(t, reportSelftest(ctx, cmd, &selftest.Result{Fault: fault}, asJSON),
 			"encode at level avx2: codes, element 1 of 2: got 7E, want 7F: do not trust this machine; octavo selftest --seed 12 repeats it")
 		require.Contains(t, out.String(), "element 1 of 2")
-		require.ErrorContains(t, reportSelftest(cmd, &selftest.Result{Pass: true}, asJSON, errors.New("x")), "interrupted")
-		require.NoError(t, reportSelftest(cmd, &selftest.Result{Pass: true}, asJSON, nil))
+		require.NoError(t, reportSelftest(ctx, cmd, &selftest.Result{Pass: true}, asJSON))
+		stop(interruption{os.Interrupt})
+		require.EqualError(t, reportSelftest(ctx, cmd, &selftest.Result{Pass: true}, asJSON),
+			"stopped by Ctrl-C: what was tested until then has no fault")
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,9 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
@@ -28,11 +25,13 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	bar := newStepBar(cmd.ErrOrStderr(), o.Steps)
+	bar := newDisplay(cmd)
+	defer bar.Finish()
+	bar.Unit("steps")
 	var noDirectory error
 	checkpoints := comparison.Checkpoints{
 		Dir: flags.out, Every: flags.checkpointEvery, Resume: flags.resume,
-		Warn: func(err error) { warn(cmd.ErrOrStderr(), "%v", err) },
+		Warn: func(err error) { warn(bar, "%v", err) },
 	}
 	result, failure := comparison.Run(ctx, o, text, checkpoints, func(p comparison.Point) {
 		if p.Step == 0 { // there will be something to write
@@ -40,10 +39,10 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 				stop()
 			}
 		}
-		bar.Describe(fmt.Sprintf("loss FP32 %.3f FP8 %.3f", p.FP32.Loss, p.FP8.Loss))
-		_ = bar.Set(p.Step + 1) // a bar that cannot be drawn is no reason to stop
+		bar.Note(fmt.Sprintf("loss FP32 %.3f FP8 %.3f", p.FP32.Loss, p.FP8.Loss))
+		bar.Progress("training", int64(p.Step+1), int64(o.Steps))
 	})
-	_ = bar.Exit()
+	bar.Finish()
 	if noDirectory != nil {
 		return inDirectory(noDirectory)
 	}
@@ -52,7 +51,7 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 	}
 	if len(result.Points) == 0 {
 		if failure == nil {
-			failure = errors.New("stopped before the first step: there is nothing to report")
+			failure = stopped(ctx, "no step was done, there is nothing to report")
 		}
 		return failure
 	}
@@ -60,7 +59,7 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 		return err
 	}
 	if done := len(result.Points); done < o.Steps && failure == nil {
-		warn(cmd.ErrOrStderr(), "stopped after %d of %d steps", done, o.Steps)
+		return stopped(ctx, fmt.Sprintf("%d of %d steps were done", done, o.Steps))
 	}
 	return failure
 }
@@ -70,17 +69,6 @@ func trainText(path string) (text.Text, error) {
 		return text.GoSource()
 	}
 	return text.Read(path)
-}
-
-// newStepBar returns a bar over steps, which is shown where stderr is a terminal.
-func newStepBar(stderr io.Writer, steps int) *progressbar.ProgressBar {
-	return progressbar.NewOptions(steps,
-		progressbar.OptionSetWriter(stderr),
-		progressbar.OptionSetVisibility(isTerminal(stderr)),
-		progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
 }
 
 // writeTrain writes the files and then the table or the JSON.

@@ -98,11 +98,11 @@ func newVerifyCommand() *cobra.Command {
 			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			bar := newBar(cmd.ErrOrStderr())
+			bar := newDisplay(cmd)
 			in := v.inputs(args, demand)
 			in.Progress = bar
 			r, err := in.Run(ctx)
-			bar.finish()
+			bar.Finish()
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,131 @@
+// Package display shows people how far a command is: a bar on a terminal, a line every
+// ten seconds elsewhere, both with how fast it goes and how long it will yet take.
+package display
+
+import (
+	"io"
+	"sync"
+	"time"
+)
+
+// Display shows how far an operation is. It is a progress.Reporter; any goroutine may
+// call it. Whoever makes one calls [Display.Finish].
+type Display struct {
+	mu     sync.Mutex
+	w      io.Writer
+	view   view // nil where nothing is shown
+	unit   string
+	note   string
+	op     string
+	done   int64
+	total  int64
+	pace   *pace // nil before the first report
+	ended  chan struct{}
+	finish sync.Once
+	drawer sync.WaitGroup
+}
+
+// view is a way of showing.
+type view interface {
+	interval() time.Duration // from one show to the next
+	show(s status)
+	clear() // removes what is on the screen now
+}
+
+// status is what there is to show.
+type status struct {
+	op, note    string
+	unit        string
+	done, total int64   // a total of at most 0 is not known
+	rate        float64 // units a second, 0 while it is not known
+}
+
+// New returns a display that writes to w, which is standard error as a rule.
+func New(w io.Writer, mode Mode) *Display {
+	d := &Display{w: w, ended: make(chan struct{})}
+	switch {
+	case mode == Bar || mode == Auto && isTerminal(w):
+		d.view = newBar(w)
+	case mode == Auto || mode == Plain:
+		d.view = plain{w}
+	}
+	if d.view != nil {
+		d.drawer.Go(d.draw)
+	}
+	return d
+}
+
+// draw shows what there is, at intervals.
+func (d *Display) draw() {
+	ticker := time.NewTicker(d.view.interval())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-d.ended:
+			return
+		case now := <-ticker.C:
+			d.refresh(now)
+		}
+	}
+}
+
+// refresh shows what there is.
+func (d *Display) refresh(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pace == nil {
+		return
+	}
+	d.view.show(status{op: d.op, note: d.note, unit: d.unit, done: d.done, total: d.total, rate: d.pace.rate(now, d.done)})
+}
+
+// Unit says what is counted from now on: [Bytes], or a name in the plural such as
+// "steps". Without it only shares of the total are shown.
+func (d *Display) Unit(unit string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unit = unit
+}
+
+// Progress implements progress.Reporter. A total of at most 0 is one that is not known.
+// An operation with a new name that goes on from where another was, to the same total,
+// is the next part of one piece of work.
+func (d *Display) Progress(op string, done, total int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if d.pace == nil || done < d.done || total != d.total {
+		d.pace = &pace{}
+	}
+	d.op, d.done, d.total = op, done, total
+	d.pace.add(now, done)
+}
+
+// Note adds a text, such as the losses of a step, to what is shown from now on. An empty one removes it.
+func (d *Display) Note(text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note = text
+}
+
+// Write writes something else to where the display is, above it.
+func (d *Display) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.view != nil {
+		d.view.clear()
+	}
+	return d.w.Write(p)
+}
+
+// Finish removes what is on the screen. Nothing is shown after it. It may be called more
+// than once.
+func (d *Display) Finish() {
+	d.finish.Do(func() {
+		close(d.ended)
+		d.drawer.Wait()
+		if d.view != nil {
+			d.view.clear()
+		}
+	})
+}
