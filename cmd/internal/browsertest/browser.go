@@ -1,8 +1,10 @@
+//go:build !js
+
 // Package browsertest opens pages in a real browser without a window, as people with wide
 // and narrow screens and light and dark colours see them, and finds what is wrong with
 // them: errors of scripts, what is loaded from outside, text that is cut or overlaps or
 // that nobody can read, charts without curves or that do not answer, and what the rules of
-// axe-core find, contrast among it.
+// axe-core find, contrast among it. On js, where there are no processes, the package is empty.
 package browsertest
 
 import (
