@@ -24,7 +24,7 @@ func (i interruption) name() string {
 		return "Ctrl-C"
 	case syscall.SIGTERM:
 		return "SIGTERM"
-	case syscall.SIGHUP:
+	case syscall.Signal(1): // SIGHUP, which package syscall does not name everywhere
 		return "SIGHUP"
 	}
 	return i.Signal.String()
