@@ -40,8 +40,11 @@ type Series struct {
 }
 
 // Point is a place in a chart. A Spread above 0 is drawn as a bar from Y-Spread to Y+Spread. A line has a gap where Y
-// is not finite.
-type Point struct{ X, Y, Spread float64 }
+// is not finite. A Name is shown to who points at it.
+type Point struct {
+	X, Y, Spread float64
+	Name         string
+}
 
 // Mark is how the points of a series are shown.
 type Mark uint8

@@ -80,8 +80,19 @@ func TestWhatCannotBeDrawnIsCounted(t *testing.T) {
 
 func TestSpreadIsDrawn(t *testing.T) {
 	const stroke = "stroke:#0072B2"
-	plain := Series{Points: []Point{{0, 1, 0}, {1, 2, 0}}, Mark: Dots}
+	plain := Series{Points: []Point{{X: 0, Y: 1}, {X: 1, Y: 2}}, Mark: Dots}
 	require.Zero(t, strings.Count(svgOf(t, Chart{Series: []Series{plain}}), stroke))
-	spread := Series{Points: []Point{{0, 1, 0.5}, {1, 2, 0.5}}, Mark: Dots}
+	spread := Series{Points: []Point{{X: 0, Y: 1, Spread: 0.5}, {X: 1, Y: 2, Spread: 0.5}}, Mark: Dots}
 	require.Equal(t, 6, strings.Count(svgOf(t, Chart{Series: []Series{spread}}), stroke), "a bar and two caps each")
+}
+
+func TestNamesOfPoints(t *testing.T) {
+	names := func(points ...Point) string {
+		data, err := Chart{Series: []Series{{Points: points}}}.JSON()
+		require.NoError(t, err)
+		_, after, _ := strings.Cut(string(data), `"names":`)
+		return strings.TrimSuffix(after, "}]}")
+	}
+	require.Equal(t, "null", names(Point{X: 1}, Point{X: 2}))
+	require.Equal(t, `["a","b",""]`, names(Point{X: 2, Name: "b"}, Point{X: 1, Name: "a"}, Point{X: 3}))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"math"
+	"slices"
 )
 
 // scriptData is what the script of a page draws a chart from.
@@ -38,6 +39,7 @@ type scriptCurve struct {
 	X      []float64  `json:"x"`
 	Y      []*float64 `json:"y"` // null is a gap
 	Spread []float64  `json:"spread"`
+	Names  []string   `json:"names"` // of points; null where none has one
 }
 
 var markNames = [...]string{Line: "line", Crosses: "crosses", Rings: "rings", Dots: "dots", Joined: "joined", Bars: "bars"}
@@ -65,7 +67,7 @@ func (c curve) script() scriptCurve {
 		Name: c.Name, Mark: markNames[c.Mark], Dashed: c.Dashed, Width: c.width, Light: c.color.Light, Dark: c.color.Dark,
 		X: []float64{}, Y: []*float64{},
 	}
-	spreads := c.spreads()
+	spreads, named := c.spreads(), slices.ContainsFunc(c.Points, func(at Point) bool { return at.Name != "" })
 	for _, at := range c.Points {
 		s.X = append(s.X, at.X)
 		if math.IsNaN(at.Y) {
@@ -75,6 +77,9 @@ func (c curve) script() scriptCurve {
 		}
 		if spreads {
 			s.Spread = append(s.Spread, at.Spread)
+		}
+		if named {
+			s.Names = append(s.Names, at.Name)
 		}
 	}
 	return s
