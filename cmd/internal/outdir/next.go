@@ -1,0 +1,53 @@
+package outdir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Next begins a run in the first directory of base, base-2, base-3 and so on that is
+// absent or empty. Of several processes that call it at once each has another.
+func Next(base string) (*Run, error) {
+	for n := 1; ; n++ {
+		dir := numbered(base, n)
+		if !isFree(dir) {
+			continue
+		}
+		r, err := Create(dir, Options{})
+		switch {
+		case errors.Is(err, errLocked), errors.Is(err, ErrHasRun):
+			continue // somebody else was faster
+		case err != nil:
+			return nil, err
+		case !isFree(dir):
+			r.Abort()
+			continue
+		}
+		return r, nil
+	}
+}
+
+// numbered returns the name of the n-th directory.
+func numbered(base string, n int) string {
+	if n == 1 {
+		return base
+	}
+	return fmt.Sprintf("%s-%d", base, n)
+}
+
+// isFree reports whether there is nothing at a path, or a directory with nothing in it
+// but what a run that was killed left of files that were not complete.
+func isFree(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		_, err = os.Lstat(dir)
+		return err != nil // Create says what is wrong if that is more than that it is absent
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != lockName && name != partialName {
+			return false
+		}
+	}
+	return true
+}
