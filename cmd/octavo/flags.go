@@ -153,14 +153,6 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneFileAtMost is the Args of a command that takes one file or none.
-func oneFileAtMost(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("want one file at most, there are %d arguments", len(args))
-	}
-	return nil
-}
-
 // noArguments is the Args of a command that takes none.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {

@@ -5,83 +5,101 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/multiply"
 	"github.com/octavo-fp8/octavo/cmd/internal/operand"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
-const gemmLong = `Gemm multiplies two block-scaled FP8 matrices of a safetensors file, C = A·Bᵀ
-with A [M, K] and B [N, K], and writes C [M, N] to another as tensor c.
+const gemmLong = `Gemm multiplies two block-scaled FP8 matrices, C = A·Bᵀ with A [M, K] and
+B [N, K], adds a bias and an old C where asked to, and writes C [M, N] to a
+safetensors file as tensor c. It says what it did in two lines, or with --json
+as an object.
 
-Operands are codes of type F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ. A
-tensor of any rank is a matrix whose columns are its last dimension. The scales
-of an operand are F32 or F8_E8M0, a grid [rows, columns] of one dequantization
-scale for each block, value = decode(code) * scale. Blocks are given as RxC such
-as 128x128, where R or C may be "all"; "row" is 1xall and "tensor" is allxall.
+` + operandsHelp + `
 
 The sum is accumulated in float32 in one documented order, so its bits depend
-neither on the machine nor on --workers, and are rounded once to the output
-type. Along K the larger extent of the blocks must be a multiple of the smaller
-or span all of K, and neither may be 1. A scale that is NaN, infinite or negative
-is refused, and so are more than 2^24 results where K is 0. A result that is NaN
-or infinite is named in a warning on standard error.`
+neither on the machine nor on --workers; the bias is added, then the old C, and
+the result is rounded once to the output type. Along K the larger extent of the
+blocks must be a multiple of the smaller or span all of K, and neither may be 1.
+A scale that is NaN, infinite or negative is refused, and so are more than 2^24
+results where K is 0. The first result that is NaN or infinite is named in a
+warning on standard error; the exit status is 0 all the same.
 
-const gemmExample = `  octavo gemm layer.safetensors -o c.safetensors \
-    --a x --a-scales x_scale_inv --a-block 1x128 \
-    --b w --b-scales w_scale_inv --b-block 128x128 --out-type bf16`
+JSON has the keys out (the file), bytes, type, m, n, k, a and b (name, format,
+shape, block), bias, accumulate, level, seconds and gflops (of the product,
+without reading and writing), nan and infinite (how many results are).`
+
+const gemmExample = `  octavo gemm layer.safetensors --a x --b w -o c.safetensors
+  octavo gemm activations.safetensors weights.safetensors -o c.safetensors \
+    --a x --a-scales x_scales --a-block 1x128 --b w --b-block 128x128 \
+    --bias b --out-type bf16
+  octavo gemm --a a.npy --a-format e4m3 --a-scales sa.npy \
+    --b b.npy --b-format e4m3 --b-scales sb.npy -o c.safetensors`
+
+// gemmFlags are the flags of gemm.
+type gemmFlags struct {
+	productFlags
+	out     string
+	outType safetensors.DType
+	workers uint64
+	asJSON  bool
+}
 
 func newGemmCommand() *cobra.Command {
-	var a, b operandFlags
-	var out string
-	var outType safetensors.DType
-	var workers uint64
+	var g gemmFlags
 	cmd := &cobra.Command{
-		Use:     "gemm IN.safetensors -o OUT.safetensors --a NAME ... --b NAME ...",
+		Use:     "gemm [IN.safetensors [B.safetensors]] --a NAME --b NAME -o OUT.safetensors",
 		Short:   "Multiply two block-scaled FP8 matrices",
 		Long:    gemmLong,
 		Example: gemmExample,
-		Args:    oneFile,
+		Args:    twoFilesAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := sameFile(args[0], out); err != nil {
-				return err
-			}
-			x, y, err := readOperands(args[0], a.Operand, b.Operand)
-			if err != nil {
-				return err
-			}
-			bar := newDisplay(cmd)
-			p := multiply.Product{A: x, B: y, Workers: int(min(workers, math.MaxInt32)), Progress: bar}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			err = p.WriteFile(ctx, out, outType)
-			bar.Finish()
-			if err != nil {
-				return unwritten(ctx, out, err)
-			}
-			if n := p.NonFinite; n != nil {
-				warn(cmd.ErrOrStderr(), "tensor %q: element %d of shape %v is %v", n.Tensor, n.Index, p.Shape(), n.Value)
-			}
-			return nil
+			g.Files = args
+			return g.run(cmd)
 		},
 	}
-	a.add(cmd, "a", "[M, K]")
-	b.add(cmd, "b", "[N, K]")
-	outFlag(cmd, &out)
-	choiceFlag(cmd, &outType, "out-type", "type of the result",
+	g.add(cmd)
+	outFlag(cmd, &g.out)
+	choiceFlag(cmd, &g.outType, "out-type", "type of the result, by default f32 or that of the old C",
 		choice[safetensors.DType]{"f32", safetensors.F32},
 		choice[safetensors.DType]{"bf16", safetensors.BF16},
 		choice[safetensors.DType]{"f16", safetensors.F16})
-	wholeFlag(cmd, &workers, 0, math.MaxUint64, "workers", "threads at most; 0 is one for each processor (default 0)")
+	wholeFlag(cmd, &g.workers, 0, math.MaxUint64, "workers", "threads at most; 0 is one for each processor (default 0)")
+	jsonFlag(cmd, &g.asJSON)
 	return cmd
 }
 
-func readOperands(path string, a, b operand.Operand) (x, y *tensor.Tensor, err error) {
-	file, err := tensorfile.Open(path)
-	if err != nil {
-		return nil, nil, err
+func (g *gemmFlags) run(cmd *cobra.Command) error {
+	if operand.IsNPY(g.out) {
+		return usagef("-o %s: octavo gemm writes safetensors files", g.out)
 	}
-	defer file.Close()
-	return operand.ReadPair(&operand.Source{File: file}, a, b)
+	for _, in := range g.read() {
+		if err := sameFile(in, g.out); err != nil {
+			return err
+		}
+	}
+	in := multiply.Inputs{Operands: g.Product, Workers: int(min(g.workers, math.MaxInt32))}
+	if cmd.Flags().Changed("out-type") {
+		in.Type = g.outType
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	bar := newDisplay(cmd)
+	in.Progress = bar
+	r, err := in.WriteFile(ctx, g.out)
+	bar.Finish()
+	if err != nil {
+		return unwritten(ctx, g.out, err)
+	}
+	if first := r.NonFinite; first != nil {
+		warn(cmd.ErrOrStderr(), "tensor %q: element %d of shape %v is %v", first.Tensor, first.Index, []int{r.M, r.N}, first.Value)
+	}
+	switch {
+	case g.asJSON:
+		return jsonout.Print(cmd.OutOrStdout(), r)
+	case quiet(cmd):
+		return nil
+	}
+	return r.WriteText(cmd.OutOrStdout())
 }

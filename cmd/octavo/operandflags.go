@@ -9,23 +9,66 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// operandFlags say which tensors make up an operand.
-type operandFlags struct{ operand.Operand }
+// operandsHelp is what gemm and verify say of operands.
+const operandsHelp = `IN is one safetensors file with both operands, or two: the first of A, the
+second of B. Instead of a tensor a flag may name a .npy file; if all do, there
+is no IN. Operands are codes of type F8_E4M3, F8_E5M2, F8_E4M3FNUZ or
+F8_E5M2FNUZ, or bytes (U8, |u1) with --a-format. A tensor of any rank is a
+matrix whose columns are its last dimension.
 
-func (o *operandFlags) add(cmd *cobra.Command, name, shape string) {
-	cmd.Flags().StringVar(&o.Codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
-	cmd.Flags().StringVar(&o.Scales, name+"-scales", "", "`NAME` of the tensor of its scales (required)")
-	blockFlag(cmd, &o.Block, name+"-block", "rows and columns that share a scale (required)")
-	markRequired(cmd, name, name+"-scales", name+"-block")
+Scales are F32 or F8_E8M0 (|u1), a grid [rows, columns] of one for each block,
+value = decode(code) * scale. Those of NAME are by default NAME_scale_inv, as
+octavo quantize writes them. A block is RxC, such as 128x128, where R or C may
+be "all"; "row" is 1xall and "tensor" is allxall. By default it is the one of
+extents 1, a power of two, or equal parts that fits the shapes; if several fit,
+the error lists them.
+
+--bias and --accumulate are looked for in B's file and then in A's.`
+
+// productFlags say what is multiplied and what is added to it.
+type productFlags struct{ operand.Product }
+
+func (p *productFlags) add(cmd *cobra.Command) {
+	addOperand(cmd, &p.A, "a", "[M, K]")
+	addOperand(cmd, &p.B, "b", "[N, K]")
+	f := cmd.Flags()
+	f.StringVar(&p.Bias, "bias", "", "`NAME` of a tensor [N], F32, that is added to every row")
+	f.StringVar(&p.Accumulate, "accumulate", "", "`NAME` of the old C [M, N], of the type of C, to which the\nproduct is added")
+	f.BoolVar(&p.BFloat16, "npy-bf16", false, "arrays of type <u2 are bfloat16")
 }
 
-// addFormat adds a flag for codes that are but bytes.
-func (o *operandFlags) addFormat(cmd *cobra.Command, name string) {
-	parse := func(text string) (safetensors.DType, error) {
-		f, err := fp8.ParseFormat(text)
-		return tensorfile.DTypeOf(f), err
+func addOperand(cmd *cobra.Command, o *operand.Operand, name, shape string) {
+	o.Flag = name
+	f := cmd.Flags()
+	f.StringVar(&o.Codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
+	markRequired(cmd, name)
+	f.StringVar(&o.Scales, name+"-scales", "", "`NAME` of the tensor of its scales\n(default: that of the codes and _scale_inv)")
+	parseBlock := func(text string) (*tensor.Block, error) {
+		b, err := tensor.ParseBlock(text)
+		return &b, err
 	}
-	cmd.Flags().Var(&parsed[safetensors.DType]{&o.Bytes, "", formatNames, parse}, name+"-format", "format of codes that are bytes (U8)")
+	f.Var(&parsed[*tensor.Block]{&o.Block, "", "RxC|row|tensor", parseBlock}, name+"-block",
+		"rows and columns that share a scale\n(default: what fits the shapes)")
+	parseFormat := func(text string) (safetensors.DType, error) {
+		format, err := fp8.ParseFormat(text)
+		return tensorfile.DTypeOf(format), err
+	}
+	f.Var(&parsed[safetensors.DType]{&o.Bytes, "", "FORMAT", parseFormat}, name+"-format",
+		"of codes that are bytes: e4m3, e5m2, e4m3fnuz or\ne5m2fnuz")
+}
+
+// read lists all that is read, files and names of tensors that may be files.
+func (p *productFlags) read() []string {
+	return append([]string{p.A.Codes, p.A.Scales, p.B.Codes, p.B.Scales, p.Bias, p.Accumulate}, p.Files...)
+}
+
+// twoFilesAtMost is the Args of a command that takes the files of a product.
+func twoFilesAtMost(_ *cobra.Command, args []string) error {
+	if len(args) > 2 {
+		return fmt.Errorf("want two files at most, of A and of B, there are %d arguments", len(args))
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,9 +47,9 @@ gather in rows, columns and tiles, and the block of K that explains them, if one
 does: left out, added twice, or under a wrong scale. --html writes it with a map
 of the errors.
 
-Instead of a tensor of IN a flag may name a .npy file, and if all do there is no
-IN. Codes are then |u1, with --a-format and --b-format; scales <f4, or |u1 for
-E8M0; C is <f4, <f2 or, with --npy-bf16, <u2.
+` + operandsHelp + `
+
+C may be a .npy file too: <f4, <f2 or, with --npy-bf16, <u2.
 
 JSON has the keys pass, demand (bits or bound), model, evidence, promote,
 scaleOrder, bound, largestBound, type, m, n, k, a and b (name, format, shape,
@@ -59,38 +60,36 @@ want, bound, error), first (the same, suspect, blocks, codesA, codesB), clusters
 block and nonFinite, as go doc octavo/oracle Report says. NaN and infinities are
 the strings "NaN", "+Inf" and "-Inf".`
 
-const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensors --model hopper-wgmma --promote 128 \
-    --a x --a-scales x_scale_inv --a-block 1x128 \
-    --b w --b-scales w_scale_inv --b-block 128x128 --html errors.html
-  octavo verify --got c.npy --a a.npy --a-format e4m3 --a-scales sa.npy --a-block row \
+const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensors --a x --b w \
+    --model hopper-wgmma --promote 128 --html errors.html
+  octavo verify --got c.npy --a a.npy --a-format e4m3 --a-scales sa.npy \
     --b b.npy --b-format e4m3 --b-scales sb.npy --b-block row`
 
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
-	a, b             operandFlags
-	got, c           string
-	bias, accumulate string
-	model            modelFlags
-	npyBF16          bool
-	workers          uint64
-	html             string
-	asJSON           bool
+	productFlags
+	got, c  string
+	model   modelFlags
+	workers uint64
+	html    string
+	asJSON  bool
 }
 
 func newVerifyCommand() *cobra.Command {
 	var v verifyFlags
 	cmd := &cobra.Command{
-		Use:     "verify [IN.safetensors] --got GOT --a NAME ... --b NAME ...",
+		Use:     "verify [IN.safetensors [B.safetensors]] --a NAME --b NAME --got GOT",
 		Short:   "Say whether a kernel's product is right, and where not",
 		Long:    verifyLong,
 		Example: verifyExample,
-		Args:    oneFileAtMost,
+		Args:    twoFilesAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			v.Files = args
 			demand, err := v.model.demand()
 			if err != nil {
 				return err
 			}
-			if err := v.checkPage(args); err != nil {
+			if err := v.checkPage(); err != nil {
 				return err
 			}
 			if operand.IsNPY(v.got) && v.c != "" {
@@ -99,11 +98,14 @@ func newVerifyCommand() *cobra.Command {
 			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newDisplay(cmd)
-			in := v.inputs(args, demand)
+			in := v.inputs(demand)
 			in.Progress = bar
 			r, err := in.Run(ctx)
 			bar.Finish()
-			if err != nil {
+			switch {
+			case errors.Is(err, context.Canceled):
+				return stopped(ctx, "there is no verdict")
+			case err != nil:
 				return err
 			}
 			return v.report(cmd, r)
@@ -113,14 +115,8 @@ func newVerifyCommand() *cobra.Command {
 	f.StringVar(&v.got, "got", "", "`FILE` with the kernel's C: safetensors or .npy (required)")
 	markRequired(cmd, "got")
 	f.StringVar(&v.c, "c", "", "`NAME` of C in it (default: c, or the only tensor)")
-	v.a.add(cmd, "a", "[M, K]")
-	v.a.addFormat(cmd, "a")
-	v.b.add(cmd, "b", "[N, K]")
-	v.b.addFormat(cmd, "b")
-	f.StringVar(&v.bias, "bias", "", "`NAME` of a tensor [N], F32, that was added to every row")
-	f.StringVar(&v.accumulate, "accumulate", "", "`NAME` of the old C, of the type of C, to which the product was added")
+	v.add(cmd)
 	v.model.add(cmd)
-	f.BoolVar(&v.npyBF16, "npy-bf16", false, "arrays of type <u2 are bfloat16")
 	wholeFlag(cmd, &v.workers, 0, math.MaxUint64, "workers", "threads at most; 0 is one for each processor (default 0)")
 	f.StringVar(&v.html, "html", "", "`FILE` to write a page with a map of the errors to, replaced if it exists")
 	jsonFlag(cmd, &v.asJSON)
@@ -128,23 +124,16 @@ func newVerifyCommand() *cobra.Command {
 }
 
 // inputs returns what to read.
-func (v *verifyFlags) inputs(args []string, demand verify.Demand) *verify.Inputs {
-	in := &verify.Inputs{
-		Got: v.got, C: v.c, A: v.a.Operand, B: v.b.Operand, Bias: v.bias, Accumulate: v.accumulate,
-		BFloat16: v.npyBF16, Demand: demand, Workers: int(min(v.workers, 1<<16)),
-	}
-	if len(args) > 0 {
-		in.In = args[0]
-	}
-	return in
+func (v *verifyFlags) inputs(demand verify.Demand) *verify.Inputs {
+	return &verify.Inputs{Operands: v.Product, Got: v.got, C: v.c, Demand: demand, Workers: int(min(v.workers, 1<<16))}
 }
 
 // checkPage refuses to write the page over what is read.
-func (v *verifyFlags) checkPage(args []string) error {
+func (v *verifyFlags) checkPage() error {
 	if v.html == "" {
 		return nil
 	}
-	for _, in := range append(args, v.got, v.a.Codes, v.a.Scales, v.b.Codes, v.b.Scales, v.bias, v.accumulate) {
+	for _, in := range append(v.read(), v.got) {
 		if err := sameFile(in, v.html); err != nil {
 			return err
 		}
@@ -154,17 +143,17 @@ func (v *verifyFlags) checkPage(args []string) error {
 
 // report writes the result, and returns an error unless it passed.
 func (v *verifyFlags) report(cmd *cobra.Command, r *verify.Result) error {
+	if v.html != "" {
+		if err := atomicfile.Write(v.html, r.WritePage); err != nil {
+			return fmt.Errorf("%w: name another file with --html", err)
+		}
+	}
 	write := r.WriteText
 	if v.asJSON {
 		write = func(w io.Writer) error { return jsonout.Print(w, r) }
 	}
 	if err := write(cmd.OutOrStdout()); err != nil {
 		return err
-	}
-	if v.html != "" {
-		if err := atomicfile.Write(v.html, r.WritePage); err != nil {
-			return fmt.Errorf("%w: name another file with --html", err)
-		}
 	}
 	if !r.Pass {
 		return errors.New(v.got + ": " + r.Failure())

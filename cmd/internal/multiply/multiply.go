@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/progress"
@@ -24,11 +26,15 @@ import (
 // memory does not grow with M*N.
 type Product struct {
 	A, B     *tensor.Tensor
+	Bias     []float32         // as in gemm.Options
+	Old      *operand.Tensor   // the C that the product is added to, of the type of C; nil: none
 	Workers  int               // as in gemm.Options
 	Progress progress.Reporter // hears of elements of C; nil: silent
 
-	// NonFinite is the first value of C that is not finite, once it is written.
-	NonFinite *telemetry.NonFinite
+	// Once C is written:
+	NonFinite     *telemetry.NonFinite // its first value that is not finite
+	NaN, Infinite int                  // how many are
+	Elapsed       time.Duration        // multiplying, without reading and writing
 
 	band int // elements of C that are computed at once, about; 0: bandElements
 }
@@ -66,13 +72,14 @@ func (p *Product) WriteFile(ctx context.Context, path string, dtype safetensors.
 func writeBands[T gemm.Output](ctx context.Context, w io.Writer, p *Product, put func([]byte, T) []byte) error {
 	m, n := p.Shape()[0], p.Shape()[1]
 	step := min(max(cmp.Or(p.band, bandElements)/max(n, 1), 1), m)
+	c := make([]T, step*n)
 	if step == m {
-		return writeBand(ctx, w, p, p.A, make([]T, m*n), 0, put)
+		return writeBand(ctx, w, p, p.A, c, 0, put)
 	}
 	if err := p.A.CheckScales(); err != nil {
 		return err // names the block in the whole of A
 	}
-	a, c := scaledByRow(p.A), make([]T, step*n)
+	a := scaledByRow(p.A)
 	for lo := 0; lo < m; lo += step {
 		rows := min(step, m-lo)
 		band, err := a.RowRange(lo, lo+rows)
@@ -92,14 +99,27 @@ func writeBand[T gemm.Output](ctx context.Context, w io.Writer, p *Product, a *t
 	if ctx.Err() != nil {
 		return fmt.Errorf("multiply: %w", context.Cause(ctx))
 	}
+	if p.Old != nil {
+		if err := safetensors.ReadElements(p.Old.File, p.Old.Name, int64(first), c); err != nil {
+			return err
+		}
+	}
 	recorder := telemetry.New()
-	o := gemm.Options{Workers: p.Workers, Reporter: recorder, Name: "c", Progress: p.progressFrom(first)}
+	o := gemm.Options{
+		Bias: p.Bias, Accumulate: p.Old != nil, Workers: p.Workers,
+		Reporter: recorder, Name: "c", Progress: p.progressFrom(first),
+	}
+	begin := time.Now()
 	if err := gemm.Multiply(ctx, c, a, p.B, o); err != nil {
 		return err
 	}
-	if found, ok := recorder.FirstNonFinite(); ok && p.NonFinite == nil {
-		found.Index += first
-		p.NonFinite = &found
+	p.Elapsed += time.Since(begin)
+	if found, ok := recorder.FirstNonFinite(); ok {
+		if p.NonFinite == nil {
+			found.Index += first
+			p.NonFinite = &found
+		}
+		p.count(c)
 	}
 	data := make([]byte, 0, 4*len(c))
 	for _, x := range c {

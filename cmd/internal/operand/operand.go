@@ -8,24 +8,28 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Operand says which tensors make up an operand.
+// Operand says which tensors make up an operand. What is left out follows from the
+// file.
 type Operand struct {
-	Codes, Scales string // names of tensors, or of .npy files
-	Block         tensor.Block
-	Bytes         safetensors.DType // what codes of type U8 are, if anything
+	Flag   string            // of its codes on the command line, such as "a", which errors name
+	Codes  string            // name of a tensor, or of a .npy file
+	Scales string            // the same; "": that of the codes and "_scale_inv"
+	Block  *tensor.Block     // nil: the one that fits the shapes of both
+	Bytes  safetensors.DType // what codes of type U8 are, if anything
 }
 
-// ReadPair returns both operands of a product.
-func ReadPair(s *Source, a, b Operand) (x, y *tensor.Tensor, err error) {
-	if x, err = a.Read(s); err != nil {
+// ReadPair returns both operands of a product: a of source sa and b of source sb.
+func ReadPair(sa, sb *Source, a, b Operand) (x, y *tensor.Tensor, err error) {
+	if x, err = a.Read(sa); err != nil {
 		return nil, nil, err
 	}
-	if y, err = b.Read(s); err != nil {
+	if y, err = b.Read(sb); err != nil {
 		return nil, nil, err
 	}
 	return x, y, checkEmpty(x, y)
@@ -58,7 +62,10 @@ func (o *Operand) Read(s *Source) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tensor.Tensor{Name: codes.Name, Format: format, Shape: codes.Shape, Block: o.Block}
+	t := &tensor.Tensor{Name: codes.Name, Format: format, Shape: codes.Shape}
+	if t.Block, err = o.block(codes.Info, scales.Info); err != nil {
+		return nil, err
+	}
 	if t.Codes, err = codes.File.Bytes(codes.Name); err != nil {
 		return nil, err
 	}
@@ -82,12 +89,14 @@ func (o *Operand) format(codes safetensors.Info, s *Source) (fp8.Format, error) 
 	}
 	format, ok := tensorfile.FormatOf(codes.DType)
 	switch {
-	case !ok && s.NPY:
-		return 0, fmt.Errorf("tensor %q is %s, which does not say an FP8 format: want bytes (U8 or |u1) and a flag such as --a-format e4m3, or %s", codes.Name, codes.DType, codeTypes())
+	case codes.DType == safetensors.U8 && !ok:
+		return 0, fmt.Errorf("tensor %q is U8, which does not say an FP8 format: add --%s-format e4m3 or another", codes.Name, o.Flag)
+	case !ok && tensorfile.IsFloat(codes.DType):
+		return 0, fmt.Errorf("tensor %q is %s and no FP8 codes: octavo quantize makes them", codes.Name, codes.DType)
 	case !ok:
 		return 0, fmt.Errorf("tensor %q is %s, which does not say an FP8 format: want %s", codes.Name, codes.DType, codeTypes())
 	case o.Bytes != "" && codes.DType != o.Bytes:
-		return 0, fmt.Errorf("tensor %q is %s and not %s: leave the flag for its format out", codes.Name, codes.DType, o.Bytes)
+		return 0, fmt.Errorf("tensor %q is %s and not %s: leave --%s-format out", codes.Name, codes.DType, o.Bytes, o.Flag)
 	}
 	return format, nil
 }
@@ -103,14 +112,28 @@ func codeTypes() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
+// scales is the name of the operand's scales.
+func (o *Operand) scales() string {
+	if o.Scales != "" {
+		return o.Scales
+	}
+	return o.Codes + tensorfile.ScaleSuffix
+}
+
 // findScales returns the description of the operand's scales. Bytes in a .npy file
 // are E8M0: NumPy has no type for those.
 func (o *Operand) findScales(s *Source) (Tensor, error) {
-	scales, err := s.Find(o.Scales)
+	if o.Scales == "" && IsNPY(o.Codes) {
+		return Tensor{}, fmt.Errorf("name the scales of %s with --%s-scales", textout.Quoted(o.Codes), o.Flag)
+	}
+	scales, err := s.Find(o.scales())
 	if err != nil {
+		if o.Scales == "" {
+			err = fmt.Errorf("%w; name the scales of %s with --%s-scales", err, textout.Quoted(o.Codes), o.Flag)
+		}
 		return scales, err
 	}
-	if scales.DType == safetensors.U8 && s.NPY && IsNPY(o.Scales) {
+	if scales.DType == safetensors.U8 && IsNPY(scales.Name) {
 		scales.DType = safetensors.F8E8M0
 	}
 	if !slices.Contains([]safetensors.DType{safetensors.F32, safetensors.F8E8M0}, scales.DType) {

@@ -13,7 +13,6 @@ import (
 // Source is where the tensors that a command line names are.
 type Source struct {
 	File     *safetensors.File // nil if there is none
-	NPY      bool              // a name that ends in .npy is a file
 	BFloat16 bool              // arrays of type <u2 are bfloat16
 }
 
@@ -23,9 +22,10 @@ type Tensor struct {
 	File *safetensors.File
 }
 
-// Find returns the description of a tensor that has to be there.
+// Find returns the description of a tensor that has to be there. A name that ends in
+// .npy is that of a file.
 func (s *Source) Find(name string) (Tensor, error) {
-	if s.NPY && IsNPY(name) {
+	if IsNPY(name) {
 		return s.load(name)
 	}
 	if s.File == nil {

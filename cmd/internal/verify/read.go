@@ -13,107 +13,86 @@ import (
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Inputs says what to read: a product, what a kernel made of it and what was to come
 // out.
 type Inputs struct {
-	In               string // safetensors file of the operands; "": they are .npy files
-	Got              string // safetensors or .npy file of the kernel's C
-	C                string // name of C in Got; "": c, or the only tensor
-	A, B             operand.Operand
-	Bias, Accumulate string // names of tensors; "": none
-	BFloat16         bool   // arrays of type <u2 are bfloat16
-	Demand           Demand
-	Workers          int               // as in oracle.Options
-	Progress         progress.Reporter // hears of the parts of the judgement in turn; nil: silent
+	Operands operand.Product
+	Got      string // safetensors or .npy file of the kernel's C
+	C        string // name of C in Got; "": c, or the only tensor
+	Demand   Demand
+	Workers  int               // as in oracle.Options
+	Progress progress.Reporter // hears of the parts of the judgement in turn; nil: silent
 }
 
-// files are the files that are read.
-type files struct{ in, got operand.Source }
-
-func (f *files) close() {
-	for _, s := range []*operand.Source{&f.in, &f.got} {
-		if s.File != nil {
-			s.File.Close()
-		}
+// openGot opens the file of the kernel's C, unless it is a .npy file.
+func (i *Inputs) openGot() (*operand.Source, error) {
+	got := &operand.Source{BFloat16: i.Operands.BFloat16}
+	if operand.IsNPY(i.Got) {
+		return got, nil
 	}
-}
-
-// open opens the files.
-func (i *Inputs) open() (*files, error) {
-	source := operand.Source{NPY: true, BFloat16: i.BFloat16}
-	f := &files{source, source}
 	var err error
-	if i.In != "" {
-		if f.in.File, err = tensorfile.Open(i.In); err != nil {
-			return nil, err
-		}
-	}
-	if !operand.IsNPY(i.Got) {
-		if f.got.File, err = tensorfile.Open(i.Got); err != nil {
-			f.close()
-			return nil, err
-		}
-	}
-	return f, nil
+	got.File, err = tensorfile.Open(i.Got)
+	return got, err
 }
 
 // Run reads everything and judges C as [Run] does. When ctx ends it returns an error.
 func (i *Inputs) Run(ctx context.Context) (*Result, error) {
-	files, err := i.open()
+	files, err := i.Operands.Open()
 	if err != nil {
 		return nil, err
 	}
-	defer files.close()
-	a, b, err := operand.ReadPair(&files.in, i.A, i.B)
+	defer files.Close()
+	source, err := i.openGot()
 	if err != nil {
 		return nil, err
 	}
-	got, err := i.findC(&files.got)
+	if source.File != nil {
+		defer source.File.Close()
+	}
+	a, b, err := files.Operands()
+	if err != nil {
+		return nil, err
+	}
+	got, err := i.findC(source)
 	if err != nil {
 		return nil, err
 	}
 	m, _ := a.Dims()
 	n, _ := b.Dims()
-	if err := checkShape(got.Info, m, n); err != nil {
+	if err := operand.CheckC(got.Info, m, n); err != nil {
 		return nil, fmt.Errorf("%w, the product of tensors %q and %q", err, a.Name, b.Name)
 	}
-	job := Job{A: a, B: b, Demand: i.Demand, Options: oracle.Options{Workers: i.Workers, Progress: i.Progress, Accumulate: i.Accumulate != ""}}
-	if i.Bias != "" {
-		if job.Options.Bias, err = readBias(&files.in, i.Bias, n); err != nil {
-			return nil, err
-		}
+	job := Job{A: a, B: b, Demand: i.Demand, Options: oracle.Options{Workers: i.Workers, Progress: i.Progress, Accumulate: i.Operands.Accumulate != ""}}
+	if job.Options.Bias, err = files.Bias(n); err != nil {
+		return nil, err
 	}
 	switch got.DType {
 	case safetensors.BF16:
-		return judge[fp8.BFloat16](ctx, i, job, files, got)
+		return judge[fp8.BFloat16](ctx, job, files, got)
 	case safetensors.F16:
-		return judge[float16.Float16](ctx, i, job, files, got)
+		return judge[float16.Float16](ctx, job, files, got)
 	}
-	return judge[float32](ctx, i, job, files, got)
+	return judge[float32](ctx, job, files, got)
 }
 
 // judge reads C, and the old C if there is one, as the type that it has.
-func judge[T gemm.Output](ctx context.Context, i *Inputs, job Job, files *files, got operand.Tensor) (*Result, error) {
+func judge[T gemm.Output](ctx context.Context, job Job, files *operand.Files, got operand.Tensor) (*Result, error) {
 	c, err := safetensors.Elements[T](got.File, got.Name)
 	if err != nil {
 		return nil, err
 	}
 	var old []T
 	if job.Options.Accumulate {
-		info, err := files.in.Find(i.Accumulate)
+		m, _ := job.A.Dims()
+		n, _ := job.B.Dims()
+		info, err := files.Old(m, n)
 		if err != nil {
 			return nil, err
 		}
 		if info.DType != got.DType {
 			return nil, fmt.Errorf("tensor %q, the old C, is %s and tensor %q is %s: want the same type", info.Name, info.DType, got.Name, got.DType)
-		}
-		m, _ := job.A.Dims()
-		n, _ := job.B.Dims()
-		if err := checkShape(info.Info, m, n); err != nil {
-			return nil, err
 		}
 		if old, err = safetensors.Elements[T](info.File, info.Name); err != nil {
 			return nil, err
@@ -150,25 +129,4 @@ func (i *Inputs) findC(s *operand.Source) (c operand.Tensor, err error) {
 		return c, fmt.Errorf("tensor %q is U16: C is F32, BF16 or F16; --npy-bf16 says that <u2 is bfloat16", c.Name)
 	}
 	return c, fmt.Errorf("tensor %q is %s: C is F32, BF16 or F16", c.Name, c.DType)
-}
-
-// checkShape refuses a C that is not a matrix of m x n.
-func checkShape(c safetensors.Info, m, n int) error {
-	rows, cols := (&tensor.Tensor{Shape: c.Shape}).Dims()
-	if rows != m || cols != n {
-		return fmt.Errorf("tensor %q of shape %v is not C: want %dx%d", c.Name, c.Shape, m, n)
-	}
-	return nil
-}
-
-// readBias reads a vector of n values.
-func readBias(s *operand.Source, name string, n int) ([]float32, error) {
-	bias, err := s.Find(name)
-	if err != nil {
-		return nil, err
-	}
-	if bias.DType != safetensors.F32 || bias.Len() != int64(n) {
-		return nil, fmt.Errorf("tensor %q, the bias, is %s of shape %v: want F32 and %d values", bias.Name, bias.DType, bias.Shape, n)
-	}
-	return bias.File.Float32s(bias.Name)
 }

@@ -1,8 +1,8 @@
 package verify
 
 import (
+	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/oracle"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Result is what was found. Its JSON is stable: keys are added, never changed.
@@ -19,14 +19,14 @@ type Result struct {
 	Bound        string        `json:"bound"`
 	LargestBound oracle.Number `json:"largestBound"`
 
-	Type       string  `json:"type"` // of C
-	M          int     `json:"m"`
-	N          int     `json:"n"`
-	K          int     `json:"k"`
-	A          Operand `json:"a"`
-	B          Operand `json:"b"`
-	Bias       bool    `json:"bias"`
-	Accumulate bool    `json:"accumulate"`
+	Type       string              `json:"type"` // of C
+	M          int                 `json:"m"`
+	N          int                 `json:"n"`
+	K          int                 `json:"k"`
+	A          operand.Description `json:"a"`
+	B          operand.Description `json:"b"`
+	Bias       bool                `json:"bias"`
+	Accumulate bool                `json:"accumulate"`
 
 	// Report compares with what is demanded, Exact, where bits are, with the exact
 	// result.
@@ -36,24 +36,12 @@ type Result struct {
 	Map *ErrorMap `json:"-"`
 }
 
-// Operand describes A or B.
-type Operand struct {
-	Name   string `json:"name"`
-	Format string `json:"format"`
-	Shape  []int  `json:"shape"`
-	Block  string `json:"block"`
-}
-
-func newOperand(t *tensor.Tensor) Operand {
-	return Operand{t.Name, t.Format.String(), t.Shape, t.Block.String()}
-}
-
 // describe returns a result that says what was asked.
 func (j Job) describe() *Result {
 	m, k := j.A.Dims()
 	n, _ := j.B.Dims()
 	r := &Result{
-		Demand: "bits", M: m, N: n, K: k, A: newOperand(j.A), B: newOperand(j.B),
+		Demand: "bits", M: m, N: n, K: k, A: operand.Describe(j.A), B: operand.Describe(j.B),
 		Bias: j.Options.Bias != nil, Accumulate: j.Options.Accumulate,
 	}
 	switch d := &j.Demand; d.Want {

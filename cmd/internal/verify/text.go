@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -76,10 +75,6 @@ func (r *Result) Terms() []Line {
 		lines = append(lines, Line{"model", r.Evidence})
 	}
 	return append(lines, Line{"bound", r.bound()})
-}
-
-func (o Operand) String() string {
-	return fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.Block)
 }
 
 func (r *Result) demanded() string {
