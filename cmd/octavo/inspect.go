@@ -1,75 +1,174 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/inspect"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
-	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
-const inspectLong = `Inspect lists the tensors of a safetensors file and says what FP8 would do to
-them. Of a tensor of floating-point values it prints
+const inspectLong = `Inspect says what is in safetensors files and what FP8 would do to it. A directory
+stands for the files in it, not in those below, whose names end in .safetensors;
+several files are reported as one model.
 
-  amax      the largest finite magnitude
-  smallest  the smallest nonzero magnitude
-  range     log2 amax - log2 smallest, in bits
+First come totals, and the recipes ranked for these files: each float matrix (two
+or more dimensions: F64, F32, F16 or BF16) is quantized under every recipe but
+te-delayed, which needs the amax of earlier steps, in the block that the recipe's
+library gives to weights. The best recipe has the highest SQNR in its worst
+matrix; where that is the same to 0.1 dB, the higher median; where that is too,
+fewer bytes of scales. One that makes finite values NaN or infinite comes after
+those that do not.
 
-and of a float matrix (two or more dimensions: F64, F32, F16 or BF16), for every
-recipe but te-delayed, which needs the amax of earlier steps, quantized in the
-block that the recipe's library gives to weights,
+  SQNR     signal-to-quantization-noise ratio in decibels, over finite values
+  satur.   finite values too large for their scale (saturated)
+  flushed  values that are not zero and would become zero (underflow)
 
-  saturated  finite values too large for their scale
-  flushed    values that are not zero and would become zero (underflow)
-  SQNR       signal-to-quantization-noise ratio in decibels, over finite values
-  scale      the smallest and largest dequantization scale
+Then comes a line for each tensor:
 
-and below a recipe under whose scales finite values would become NaN or
-infinite, how many.
+  lost     saturated, flushed, or made NaN or infinite by the scale
+  SQNR     as above, both under the best recipe, or that of --profile
+  best     the highest SQNR that any recipe gives this tensor
+  amax     the largest finite magnitude
+  range    log2 amax - log2 smallest nonzero magnitude, in bits
 
-The values of FP8 codes are those of the codes alone; where the tensor NAME has
-scales in NAME_scale_inv, their shape and range are printed.
+Names are shortened to fit 80 columns, unless --wide: the parts before the last
+dots to their first letters, then in the middle. The riskiest tensors come first:
 
-With --json everything is one object. NaN and infinities are the strings "NaN",
-"+Inf" and "-Inf"; smallest is 0 where all values are 0, and rangeBits is then
-"NaN", as is the SQNR.`
+  1. those with values that are NaN or infinite, the largest share first
+  2. those with values that the recipe makes NaN or infinite
+  3. those with values that saturate
+  4. those of whose values other than zero 1% or more are flushed, each by share
+  5. those whose SQNR is 1 dB or more below the median, the lowest first
+  6. all others, matrices before the rest, the lowest SQNR first
+
+With --detail each tensor has a table of all recipes, with the smallest and
+largest dequantization scale, instead of a line. The values of FP8 codes are
+those of the codes alone; where the tensor NAME has scales in NAME_scale_inv, their
+shape and range are printed.
+
+With --json everything is one object, with the tensors in the order of their files
+unless --sort says otherwise. NaN and infinities are the strings "NaN", "+Inf" and
+"-Inf"; smallest is 0 where all values are 0, and rangeBits is then "NaN", as is
+the SQNR.
+
+Large tensors are read in strips, and twice if a recipe has one scale for a
+tensor. If a signal stops the command, the text is of the tensors that were done.`
 
 const inspectExample = `  octavo inspect model.safetensors
-  octavo inspect model.safetensors --only 'layers\.0\.mlp' --format e5m2
+  octavo inspect model/ --profile deepseek --top 20 --html inspect.html
+  octavo inspect model.safetensors --only 'layers\.0\.mlp' --format e5m2 --detail
   octavo inspect model.safetensors --json | jq '.tensors[] | {name, amax: .values.amax}'`
 
 func newInspectCommand() *cobra.Command {
-	var format fp8.Format
+	var job inspect.Job
+	var view inspect.View
 	var only *regexp.Regexp
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "inspect FILE.safetensors",
-		Short:   "Say what is in a file and what FP8 would do to it",
+		Use:     "inspect FILE.safetensors|DIR...",
+		Short:   "Say what is in files and what FP8 would do to it",
 		Long:    inspectLong,
 		Example: inspectExample,
-		Args:    oneFile,
+		Args:    someFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := tensorfile.Open(args[0])
-			if err != nil {
+			var err error
+			if job.Inputs, err = inspect.Open(args); err != nil {
 				return err
 			}
-			defer file.Close()
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			i := inspect.Inspector{File: file, Format: format, Only: only}
-			if asJSON {
-				bar := newDisplay(cmd)
-				defer bar.Finish()
-				i.Progress = bar
-				return i.WriteJSON(ctx, cmd.OutOrStdout(), args[0])
+			defer inspect.Close(job.Inputs)
+			job.Only = only
+			if asJSON && !cmd.Flags().Changed("sort") {
+				view.Sort = inspect.ByFile
 			}
-			return i.WriteText(ctx, cmd.OutOrStdout())
+			return runInspect(cmd, job, view, asJSON)
 		},
 	}
-	formatFlag(cmd, &format, "e4m3", "format that the recipes encode to")
+	formatFlag(cmd, &job.Format, "e4m3", "format that the recipes encode to")
+	profilesFlag(cmd, &job.Profiles, "try only this recipe; may be repeated, or list several with commas")
 	onlyFlag(cmd, &only, "inspect only the tensors whose name matches")
+	sortFlag(cmd, &view.Sort)
+	wholeFlag(cmd, &view.Top, 0, 1<<30, "top", "show only the first `N` tensors; 0 is all")
+	cmd.Flags().BoolVar(&view.Detail, "detail", false, "show every recipe of each tensor")
+	cmd.Flags().BoolVar(&view.Wide, "wide", false, "do not shorten names")
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+func runInspect(cmd *cobra.Command, job inspect.Job, view inspect.View, asJSON bool) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	shown := newDisplay(cmd)
+	shown.Unit(display.Bytes)
+	job.Progress = shown
+	report, err := job.Run(ctx)
+	shown.Finish()
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return err
+	case err != nil && asJSON:
+		return stopped(ctx, "nothing was printed")
+	case asJSON:
+		return report.WriteJSON(cmd.OutOrStdout(), view)
+	}
+	if e := report.WriteText(cmd.OutOrStdout(), view); e != nil {
+		return e
+	}
+	if err != nil {
+		return stopped(ctx, fmt.Sprintf("the report is of %d of %d tensors", len(report.Tensors), report.Selected))
+	}
+	return nil
+}
+
+func sortFlag(cmd *cobra.Command, value *inspect.Sort) {
+	var choices []choice[inspect.Sort]
+	for _, s := range inspect.Sorts() {
+		choices = append(choices, choice[inspect.Sort]{string(s), s})
+	}
+	choiceFlag(cmd, value, "sort", "order of the tensors", choices...)
+}
+
+// profileList is a flag that takes profiles, again and again.
+type profileList struct{ names *[]scaling.Profile }
+
+func (p profileList) Type() string { return "NAME" }
+
+func (p profileList) String() string {
+	var names []string
+	if p.names != nil {
+		for _, n := range *p.names {
+			names = append(names, string(n))
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func (p profileList) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		profile, err := parseProfile(name)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(*p.names, profile) {
+			*p.names = append(*p.names, profile)
+		}
+	}
+	return nil
+}
+
+func profilesFlag(cmd *cobra.Command, value *[]scaling.Profile, usage string) {
+	cmd.Flags().Var(profileList{value}, "profile", usage)
+}
+
+// someFiles is the Args of a command that takes files.
+func someFiles(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("want a file or a directory at least")
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/counter"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/cmd/internal/workpool"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -88,7 +89,7 @@ func (j Job) summary(parts []part, results map[string]*result) *Summary {
 			r := results[p.Name]
 			s.add(&r.stats)
 			if n := r.stats.NonFinite(); n > 0 {
-				s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.Index, jsonout.Number(r.first.Value), n})
+				s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.index, jsonout.Number(r.first.value), n})
 			}
 		}
 	}
@@ -111,14 +112,14 @@ type quantizer struct {
 	recipe   scaling.Recipe
 	strip    int64 // bytes
 	progress *counter.Counter
-	pool     *pool[worker]
+	pool     *workpool.Pool[worker]
 }
 
 // write writes the data of all parts, and returns what became of the matrices, by
 // name.
 func (q *quantizer) write(parts []part) (map[string]*result, error) {
 	results := map[string]*result{}
-	q.pool = newPool(min(runtime.GOMAXPROCS(0), mostWorkers), func() *worker { return newWorker(q) })
+	q.pool = workpool.New(min(runtime.GOMAXPROCS(0), mostWorkers), func() *worker { return newWorker(q) })
 	for _, p := range parts {
 		switch p.content {
 		case copied:
@@ -129,7 +130,7 @@ func (q *quantizer) write(parts []part) (map[string]*result, error) {
 			q.quantize(m)
 		}
 	}
-	return results, q.pool.finish()
+	return results, q.pool.Finish()
 }
 
 // copy has a tensor copied.
@@ -146,11 +147,11 @@ func (q *quantizer) copy(p part) {
 func (q *quantizer) quantize(m *matrix) {
 	if m.oneScale {
 		q.eachStrip(m, (*worker).survey)
-		if q.pool.wait() != nil {
+		if q.pool.Wait() != nil {
 			return
 		}
 		q.give(func(w *worker) error { return w.settle(m) })
-		if q.pool.wait() != nil {
+		if q.pool.Wait() != nil {
 			return
 		}
 	}
@@ -165,7 +166,7 @@ func (q *quantizer) eachStrip(m *matrix, do func(*worker, *matrix, span) error) 
 
 // give has the pool do a task, unless the context has ended.
 func (q *quantizer) give(task func(*worker) error) {
-	q.pool.give(func(w *worker) error {
+	q.pool.Give(func(w *worker) error {
 		if q.ctx.Err() != nil {
 			return fmt.Errorf("quantize: %w", context.Cause(q.ctx))
 		}

@@ -320,52 +320,6 @@ func (c countdown) Err() error {
 	return c.Context.Err()
 }
 
-func TestPool(t *testing.T) {
-	type own struct{ done int }
-	c := newPool(3, func() *own { return new(own) })
-	var sum atomic.Int64
-	for i := range 100 {
-		c.give(func(w *own) error {
-			w.done++
-			sum.Add(int64(i))
-			return nil
-		})
-	}
-	require.NoError(t, c.wait())
-	require.Equal(t, int64(4950), sum.Load())
-
-	failed := errors.New("failed")
-	c.give(func(*own) error { return failed })
-	require.Equal(t, failed, c.wait())
-	c.give(func(*own) error { sum.Add(1); return errors.New("second") })
-	require.Equal(t, failed, c.finish())
-	require.Equal(t, int64(4950), sum.Load(), "no task is begun after an error")
-}
-
-// TestPoolFirstError checks that the error is that of the earliest task, though it
-// fails last.
-func TestPoolFirstError(t *testing.T) {
-	c := newPool(2, func() *int { return new(int) })
-	first, later := errors.New("first"), make(chan bool)
-	c.give(func(*int) error { <-later; return first })
-	c.give(func(*int) error { defer close(later); return errors.New("second") })
-	require.Equal(t, first, c.finish())
-}
-
-// TestPoolOrder checks that an error keeps later tasks from being begun, not earlier
-// ones that a slower goroutine has taken.
-func TestPoolOrder(t *testing.T) {
-	var c pool[int]
-	c.pending.Add(2)
-	first, second := errors.New("first"), errors.New("second")
-	c.do(task[int]{func(*int) error { return second }, 1}, nil)
-	c.do(task[int]{func(*int) error { return errors.New("third") }, 2}, nil)
-	require.Equal(t, second, c.wait())
-	c.pending.Add(1)
-	c.do(task[int]{func(*int) error { return first }, 0}, nil)
-	require.Equal(t, first, c.wait())
-}
-
 // lateReader takes its time over the last byte.
 type lateReader struct{ *strings.Reader }
 

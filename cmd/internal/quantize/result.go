@@ -1,12 +1,10 @@
 package quantize
 
 import (
-	"context"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/telemetry"
 )
 
 // result is what is known of a matrix from the strips done so far, in whatever
@@ -15,7 +13,13 @@ type result struct {
 	mu       sync.Mutex
 	extremes tensorfile.Extremes
 	stats    fp8.Stats
-	first    telemetry.NonFinite // of stats.NonFinite() values, if that is not 0
+	first    nonFinite // of stats.NonFinite() values, if that is not 0
+}
+
+// nonFinite is a value that is NaN or infinite, and where it is.
+type nonFinite struct {
+	index int
+	value float64
 }
 
 func (r *result) survey(e tensorfile.Extremes) {
@@ -26,16 +30,14 @@ func (r *result) survey(e tensorfile.Extremes) {
 
 // add notes what happened to values, of which the first is the given element of the
 // matrix.
-func (r *result) add(ctx context.Context, st *fp8.Stats, values tensorfile.Array, first int64) error {
+func (r *result) add(st *fp8.Stats, values tensorfile.Array, first int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.stats.NonFinite()
 	r.stats.Merge(st)
-	if st.NonFinite() == 0 || before > 0 && int64(r.first.Index) < first {
-		return nil
+	if st.NonFinite() == 0 || before > 0 && int64(r.first.index) < first {
+		return
 	}
-	_, found, err := values.Measure(ctx)
-	found.Index += int(first)
-	r.first = found
-	return err
+	i, value := values.FirstNonFinite()
+	r.first = nonFinite{int(first) + i, value}
 }

@@ -65,9 +65,7 @@ func (w *worker) encode(m *matrix, s span) error {
 		return err
 	}
 	first, n := m.elements(s)
-	if err := m.add(w.ctx, &st, values, first); err != nil {
-		return err
-	}
+	m.add(&st, values, first)
 	if !m.oneScale {
 		if err := w.writeScales(m, s); err != nil {
 			return err

@@ -2,16 +2,14 @@ package tensorfile
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"slices"
 
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
-	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -20,8 +18,15 @@ import (
 type Array interface {
 	// Quantize is scaling.Quantize of the array.
 	Quantize(ctx context.Context, t *tensor.Tensor, q scaling.Quantizer) error
-	// Measure returns the magnitudes and what is not finite.
-	Measure(ctx context.Context) (fp8.Stats, telemetry.NonFinite, error)
+	// Measure returns the magnitudes and counts what is not finite. It overwrites
+	// scratch, which has a byte for each value.
+	Measure(scratch []byte) fp8.Stats
+	// FirstNonFinite returns the first value that is NaN or infinite, and where it is;
+	// -1 if there is none.
+	FirstNonFinite() (index int, value float64)
+	// Widen returns the values as Values[float64], or exactly as Values[float32] where
+	// they are narrower: those are in buffer, which grows, or the array itself.
+	Widen(buffer *[]float32) Array
 	// Encode is tensor.Quantize of the array.
 	Encode(ctx context.Context, t *tensor.Tensor, q tensor.Quantizer) error
 	// Extremes returns what one scale for the array depends on.
@@ -48,15 +53,51 @@ func (a Values[T]) Quantize(ctx context.Context, t *tensor.Tensor, q scaling.Qua
 	return scaling.Quantize(ctx, t, []T(a), q)
 }
 
-func (a Values[T]) Measure(ctx context.Context) (fp8.Stats, telemetry.NonFinite, error) {
+func (a Values[T]) Measure(scratch []byte) fp8.Stats {
 	var st fp8.Stats
-	recorder := telemetry.New()
-	err := tensor.Quantize(ctx, &tensor.Tensor{Shape: []int{len(a)}}, []T(a), tensor.Quantizer{
-		Scale:   func(int, float32, bool) fp8.Scale { return fp8.Scale{} },
-		Options: tensor.Options{Stats: &st, Reporter: recorder},
-	})
-	first, _ := recorder.FirstNonFinite()
-	return st, first, err
+	fp8.Encode(scratch, a, fp8.E4M3, fp8.Policy{}, &st)
+	return st
+}
+
+func (a Values[T]) FirstNonFinite() (index int, value float64) {
+	for i, x := range a {
+		if v := float64Of(x); math.IsNaN(v) || math.IsInf(v, 0) {
+			return i, v
+		}
+	}
+	return -1, 0
+}
+
+func (a Values[T]) Widen(buffer *[]float32) Array {
+	switch a := any(a).(type) {
+	case Values[float16.Float16]:
+		return widened(buffer, a)
+	case Values[fp8.BFloat16]:
+		return widened(buffer, a)
+	}
+	return a
+}
+
+func widened[T interface{ Float32() float32 }](buffer *[]float32, a []T) Values[float32] {
+	*buffer = slices.Grow((*buffer)[:0], len(a))[:len(a)]
+	for i, x := range a {
+		(*buffer)[i] = x.Float32()
+	}
+	return *buffer
+}
+
+func float64Of[T fp8.Float](x T) float64 {
+	switch x := any(x).(type) {
+	case float32:
+		return float64(x)
+	case float64:
+		return x
+	case float16.Float16:
+		return float64(x.Float32())
+	case fp8.BFloat16:
+		return float64(x.Float32())
+	}
+	return math.NaN()
 }
 
 func (a Values[T]) Extremes() (e Extremes) {
@@ -72,41 +113,6 @@ func (Values[T]) Scale(r scaling.Recipe, e Extremes) (fp8.Scale, error) {
 	return scaling.Scale[T](r, e.Amax, e.NaN)
 }
 
-// ReadArray reads a tensor of floating-point values; FP8 codes and E8M0 are
-// decoded. It returns nil for a tensor of any other type.
-func ReadArray(file *safetensors.File, info safetensors.Info) (Array, error) {
-	format, isFP8 := FormatOf(info.DType)
-	switch {
-	case isFP8, info.DType == safetensors.F8E8M0:
-		if !memory.Fits(info.Len(), 1+4) { // bytes and float32
-			return nil, fmt.Errorf("tensor %q: %s %v and its values do not fit in memory", info.Name, info.DType, info.Shape)
-		}
-		data, err := file.Bytes(info.Name)
-		if !isFP8 {
-			return Values[float32](e8m0Values(data)), err
-		}
-		values := make([]float32, len(data))
-		fp8.Decode(values, data, format)
-		return Values[float32](values), err
-	}
-	switch info.DType {
-	case safetensors.F64:
-		return arrayFrom[float64](file, info)
-	case safetensors.F32:
-		return arrayFrom[float32](file, info)
-	case safetensors.F16:
-		return arrayFrom[float16.Float16](file, info)
-	case safetensors.BF16:
-		return arrayFrom[fp8.BFloat16](file, info)
-	}
-	return nil, nil
-}
-
-func arrayFrom[T fp8.Float](file *safetensors.File, info safetensors.Info) (Array, error) {
-	values, err := safetensors.Elements[T](file, info.Name)
-	return Values[T](values), err
-}
-
 // Buffer holds a part of a tensor at a time. It grows to the largest.
 type Buffer interface {
 	// Read fills the buffer with n elements of a tensor, from element first on. The
@@ -114,17 +120,25 @@ type Buffer interface {
 	Read(file *safetensors.File, name string, first int64, n int) (Array, error)
 }
 
-// NewBuffer returns a buffer for tensors of a floating-point type.
+// NewBuffer returns a buffer for tensors of a floating-point type; those of FP8 codes
+// and of E8M0 are decoded. It returns nil for any other type.
 func NewBuffer(d safetensors.DType) Buffer {
+	if format, ok := FormatOf(d); ok {
+		return &decodingBuffer{decode: func(dst []float32, src []byte) { fp8.Decode(dst, src, format) }}
+	}
 	switch d {
+	case safetensors.F8E8M0:
+		return &decodingBuffer{decode: decodeE8M0}
 	case safetensors.F64:
 		return &bufferOf[float64]{}
+	case safetensors.F32:
+		return &bufferOf[float32]{}
 	case safetensors.F16:
 		return &bufferOf[float16.Float16]{}
 	case safetensors.BF16:
 		return &bufferOf[fp8.BFloat16]{}
 	}
-	return &bufferOf[float32]{}
+	return nil
 }
 
 type bufferOf[T fp8.Float] struct{ values []T }
@@ -133,4 +147,21 @@ func (b *bufferOf[T]) Read(file *safetensors.File, name string, first int64, n i
 	b.values = slices.Grow(b.values[:0], n)[:n]
 	err := safetensors.ReadElements(file, name, first, b.values)
 	return Values[T](b.values), err
+}
+
+// decodingBuffer is for types of one byte.
+type decodingBuffer struct {
+	decode func(dst []float32, src []byte)
+	bytes  []byte
+	values []float32
+}
+
+func (b *decodingBuffer) Read(file *safetensors.File, name string, first int64, n int) (Array, error) {
+	b.bytes = slices.Grow(b.bytes[:0], n)[:n]
+	b.values = slices.Grow(b.values[:0], n)[:n]
+	if err := file.ReadBytes(name, first, b.bytes); err != nil {
+		return nil, err
+	}
+	b.decode(b.values, b.bytes)
+	return Values[float32](b.values), nil
 }

@@ -47,11 +47,11 @@ func IsFloat(d safetensors.DType) bool {
 
 // IsMatrix reports whether a tensor of a file is one that quantizing is for.
 func IsMatrix(file *safetensors.File, info safetensors.Info) bool {
-	return IsFloat(info.DType) && len(info.Shape) >= 2 && info.Len() > 0 && !isScale(file, info.Name)
+	return IsFloat(info.DType) && len(info.Shape) >= 2 && info.Len() > 0 && !IsScale(file, info.Name)
 }
 
-// isScale reports whether a tensor of a file holds the scales of codes.
-func isScale(file *safetensors.File, name string) bool {
+// IsScale reports whether a tensor of a file holds the scales of codes.
+func IsScale(file *safetensors.File, name string) bool {
 	base, ok := strings.CutSuffix(name, ScaleSuffix)
 	if !ok {
 		return false
@@ -61,16 +61,24 @@ func isScale(file *safetensors.File, name string) bool {
 	return ok
 }
 
-func e8m0Values(data []byte) []float32 {
-	values := make([]float32, len(data))
-	for i, b := range data {
-		values[i] = fp8.E8M0(b).Float32()
+func decodeE8M0(dst []float32, src []byte) {
+	for i, b := range src {
+		dst[i] = fp8.E8M0(b).Float32()
 	}
-	return values
 }
 
 // CanBeScales reports whether tensors of type d can be scales.
 func CanBeScales(d safetensors.DType) bool { return d == safetensors.F8E8M0 || IsFloat(d) }
+
+// ScalesOf returns the description of the scales of a tensor of codes, if its file has
+// them.
+func ScalesOf(file *safetensors.File, codes safetensors.Info) (scales safetensors.Info, ok bool) {
+	if _, isFP8 := FormatOf(codes.DType); !isFP8 {
+		return scales, false
+	}
+	scales, ok = file.Info(codes.Name + ScaleSuffix)
+	return scales, ok && CanBeScales(scales.DType)
+}
 
 // ReadScales reads a tensor of scales.
 func ReadScales(file *safetensors.File, info safetensors.Info) ([]float32, error) {
@@ -78,7 +86,9 @@ func ReadScales(file *safetensors.File, info safetensors.Info) ([]float32, error
 		return file.Float32s(info.Name)
 	}
 	data, err := file.Bytes(info.Name)
-	return e8m0Values(data), err
+	scales := make([]float32, len(data))
+	decodeE8M0(scales, data)
+	return scales, err
 }
 
 // AppendScales appends the bytes of scales, of which the first is that of block

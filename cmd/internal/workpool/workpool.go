@@ -1,10 +1,11 @@
-package quantize
+// Package workpool does tasks on several goroutines that each keep memory of their own.
+package workpool
 
 import "sync"
 
-// pool does tasks on several goroutines, each of which has its own W. One
+// Pool does tasks on several goroutines, each of which has its own W. One
 // goroutine gives the tasks out.
-type pool[W any] struct {
+type Pool[W any] struct {
 	tasks   chan task[W]
 	given   int
 	pending sync.WaitGroup // tasks
@@ -21,9 +22,9 @@ type task[W any] struct {
 	place int
 }
 
-// newPool starts n goroutines, which end with finish.
-func newPool[W any](n int, state func() *W) *pool[W] {
-	p := &pool[W]{tasks: make(chan task[W])}
+// New starts n goroutines, each with a state of its own. They end with Finish.
+func New[W any](n int, state func() *W) *Pool[W] {
+	p := &Pool[W]{tasks: make(chan task[W])}
 	for range n {
 		p.workers.Go(func() {
 			w := state()
@@ -37,7 +38,7 @@ func newPool[W any](n int, state func() *W) *pool[W] {
 
 // do does a task unless an earlier one has failed: the error is then the same
 // whichever goroutine is faster.
-func (p *pool[W]) do(t task[W], w *W) {
+func (p *Pool[W]) do(t task[W], w *W) {
 	defer p.pending.Done()
 	if p.failedBefore(t.place) {
 		return
@@ -47,7 +48,7 @@ func (p *pool[W]) do(t task[W], w *W) {
 	}
 }
 
-func (p *pool[W]) fail(place int, err error) {
+func (p *Pool[W]) fail(place int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil || place < p.failedAt {
@@ -55,28 +56,28 @@ func (p *pool[W]) fail(place int, err error) {
 	}
 }
 
-func (p *pool[W]) failedBefore(place int) bool {
+func (p *Pool[W]) failedBefore(place int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err != nil && p.failedAt < place
 }
 
-// give has a task done, and returns when one of the goroutines has taken it.
-func (p *pool[W]) give(do func(*W) error) {
+// Give has a task done, and returns when one of the goroutines has taken it.
+func (p *Pool[W]) Give(do func(*W) error) {
 	p.pending.Add(1)
 	p.tasks <- task[W]{do, p.given}
 	p.given++
 }
 
-// wait returns when all tasks given so far are done or, after an error, left out.
+// Wait returns when all tasks given so far are done or, after an error, left out.
 // The error is that of the earliest task that failed.
-func (p *pool[W]) wait() error {
+func (p *Pool[W]) Wait() error {
 	p.pending.Wait()
 	return p.err
 }
 
-// finish is wait, and ends the goroutines.
-func (p *pool[W]) finish() error {
+// Finish is Wait, and ends the goroutines.
+func (p *Pool[W]) Finish() error {
 	close(p.tasks)
 	p.workers.Wait()
 	return p.err

@@ -1,0 +1,55 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+)
+
+// printDetails prints all that is known of each tensor.
+func (r *Report) printDetails(w io.Writer, tensors []*TensorReport) {
+	for _, t := range tensors {
+		fmt.Fprintln(w)
+		t.print(w)
+	}
+}
+
+func (t *TensorReport) print(w io.Writer) {
+	if t.File != "" {
+		fmt.Fprintf(w, "%s\n", textout.Name(t.File))
+	}
+	fmt.Fprintf(w, "%s\n  %s %v", textout.Name(t.Name), t.DType, t.Shape)
+	if t.Values != nil {
+		t.Values.print(w)
+	}
+	fmt.Fprintln(w)
+	if s := t.Scales; s != nil {
+		fmt.Fprintf(w, "  scales %s\n    %s %v  %.4g to %.4g\n", textout.Name(s.Name), s.DType, s.Shape, s.Min, s.Max)
+	}
+	if len(t.Recipes) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  %-23s %-7s %8s %8s %8s %9s %9s\n", "recipe", "block", "satur.", "flushed", "SQNR dB", "scale min", "max")
+	for _, p := range t.Recipes {
+		fmt.Fprintf(w, "  %-23s %-7s %8s %8s %8s %9.3g %9.3g\n", p.Profile, p.Block,
+			percent(p.Saturated, t.Values.Elements), percent(p.Flushed, t.Values.Elements), decibels(float64(p.SQNR)), p.ScaleMin, p.ScaleMax)
+		if p.BecameNonFinite > 0 {
+			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", textout.Share(p.BecameNonFinite, t.Values.Elements))
+		}
+	}
+}
+
+func (v *ValuesReport) print(w io.Writer) {
+	switch {
+	case v.Amax > 0:
+		fmt.Fprintf(w, "  amax %.4g  smallest %.4g  range %.1f bits", v.Amax, v.Smallest, v.Range)
+	case v.Zeros > 0:
+		fmt.Fprint(w, "  all finite values are 0")
+	case v.Elements == 0:
+		fmt.Fprint(w, "  empty")
+	}
+	if v.FirstNonFinite != nil {
+		fmt.Fprintf(w, "\n  %d NaN, %d +Inf, %d -Inf, the first at element %d", v.NaN, v.PosInf, v.NegInf, *v.FirstNonFinite)
+	}
+}

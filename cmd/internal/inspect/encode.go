@@ -1,0 +1,47 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// attempt encodes values into t.
+type attempt func(ctx context.Context, values tensorfile.Array, t *tensor.Tensor, o tensor.Options) error
+
+func tryRecipe(r scaling.Recipe) attempt {
+	return func(ctx context.Context, values tensorfile.Array, t *tensor.Tensor, o tensor.Options) error {
+		return values.Quantize(ctx, t, scaling.Quantizer{Recipe: r, Options: o})
+	}
+}
+
+// tryScale is tryRecipe under a scale that is known.
+func tryScale(r scaling.Recipe, s fp8.Scale) attempt {
+	return func(ctx context.Context, values tensorfile.Array, t *tensor.Tensor, o tensor.Options) error {
+		t.Format, t.Block = r.Format, tensor.Block{}
+		return values.Encode(ctx, t, tensor.Quantizer{
+			Scale:   func(int, float32, bool) fp8.Scale { return s },
+			Policy:  r.Policy,
+			Options: o,
+		})
+	}
+}
+
+// encode says what becomes of a strip.
+func (in *inspector) encode(w *worker, m *measurement, s span, values, wide tensorfile.Array, try attempt) (encoded, error) {
+	var st fp8.Stats
+	t := &w.tensor
+	t.Name, t.Shape = m.info.Name, append(t.Shape[:0], s.hi-s.lo, m.plan.cols)
+	if err := try(in.ctx, values, t, tensor.Options{Stats: &st, Workers: 1}); err != nil {
+		return encoded{}, err
+	}
+	return encoded{
+		saturated: st.Saturated(), flushed: st.Flushed, becameNonFinite: st.BecameNonFinite, subnormal: st.Subnormal,
+		noise:    in.decoder.noise(wide, st.NonFinite() == 0, t),
+		scaleMin: slices.Min(t.Scales), scaleMax: slices.Max(t.Scales),
+	}, nil
+}

@@ -1,0 +1,114 @@
+package inspect
+
+import (
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/memory"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// plan says how a tensor is cut into strips, and when its recipes are tried. Strips are
+// whole rows of the blocks of all recipes; of tensors without recipes they are cut
+// anywhere.
+type plan struct {
+	rows, cols int
+	height     int // rows of a strip, but for the last
+
+	readable bool  // as floating-point values; what is not has no strips
+	ready    []int // recipes whose scales a strip has all values of, by place in the job's list
+	late     []int // recipes with one scale for several strips: that is known when all were read
+}
+
+// newPlan returns the plan of a tensor.
+func newPlan(file *safetensors.File, info safetensors.Info, recipes []scaling.Recipe, strip int64) (plan, error) {
+	p := plan{cols: 1}
+	if p.readable = tensorfile.NewBuffer(info.DType) != nil; !p.readable {
+		return p, nil
+	}
+	if info.Len() > math.MaxInt {
+		return p, fmt.Errorf("tensor %q: this machine cannot count the elements of %s %v", info.Name, info.DType, info.Shape)
+	}
+	unit := int64(info.DType.Size())
+	p.rows = int(info.Len())
+	if !tensorfile.IsMatrix(file, info) {
+		recipes = nil
+	}
+	blockRows := 1
+	if len(recipes) > 0 {
+		p.rows, p.cols = (&tensor.Tensor{Shape: info.Shape}).Dims()
+		blockRows = commonRows(recipes, p.rows)
+	}
+	rowOfBlocks := int64(blockRows) * int64(p.cols)
+	if !memory.Fits(rowOfBlocks, unit+codeAndValue) {
+		return p, fmt.Errorf("tensor %q: %d rows of %s %v do not fit in memory", info.Name, blockRows, info.DType, info.Shape)
+	}
+	p.height = min(blockRows*int(max(strip/(rowOfBlocks*unit), 1)), max(p.rows, 1))
+	for i, r := range recipes {
+		if p.height < p.rows && oneScale(r, p.rows, p.cols) {
+			p.late = append(p.late, i)
+		} else {
+			p.ready = append(p.ready, i)
+		}
+	}
+	return p, nil
+}
+
+const codeAndValue = 1 + 4 // bytes that a value needs besides its own
+
+// commonRows returns the fewest rows that are whole rows of blocks of all recipes that
+// do not have one scale for the matrix.
+func commonRows(recipes []scaling.Recipe, rows int) int {
+	common := 1
+	for _, r := range recipes {
+		if n, _ := r.Block.Extents(rows, 1); r.Block.Rows != 0 {
+			common = min(common/gcd(common, n)*n, rows)
+		}
+	}
+	return common
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func oneScale(r scaling.Recipe, rows, cols int) bool {
+	gridRows, gridCols := r.Block.Grid(rows, cols)
+	return gridRows == 1 && gridCols == 1
+}
+
+// strips calls yield with the place of each strip, its first row and their number.
+func (p *plan) strips() iter.Seq2[int, span] {
+	return func(yield func(int, span) bool) {
+		for i, lo := 0, 0; lo < p.rows; i++ {
+			hi := lo + min(p.height, p.rows-lo)
+			if !yield(i, span{lo, hi}) {
+				return
+			}
+			lo = hi
+		}
+	}
+}
+
+// count returns the number of strips.
+func (p *plan) count() int {
+	if p.rows == 0 {
+		return 0
+	}
+	return (p.rows-1)/p.height + 1
+}
+
+// span is rows [lo, hi) of a tensor.
+type span struct{ lo, hi int }
+
+// elements returns the first element of a strip and their number.
+func (p *plan) elements(s span) (first int64, n int) {
+	return int64(s.lo) * int64(p.cols), (s.hi - s.lo) * p.cols
+}

@@ -1,0 +1,212 @@
+package inspect
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+)
+
+// Report says what is in some files and what FP8 would do to it.
+type Report struct {
+	Files   []FileReport
+	Format  string // that the recipes encode to
+	Totals  Totals
+	Ranking []RankedRecipe  // best first
+	Judge   scaling.Profile // the first of Ranking, under which tensors are compared; "" if there is no matrix
+	Median  float64         // SQNR of matrices under Judge; NaN if there is none
+	Tensors []TensorReport  // in the order of their files
+
+	Selected, All int // tensors: inspected, and in the files
+}
+
+// FileReport says what a file is.
+type FileReport struct {
+	Path     string            `json:"file"`
+	Metadata map[string]string `json:"metadata"`
+	Tensors  int               `json:"tensors"`
+	Bytes    int64             `json:"bytes"`
+}
+
+// TensorReport says what is in a tensor.
+type TensorReport struct {
+	File    string            `json:"file,omitempty"` // where there are several
+	Name    string            `json:"name"`
+	DType   safetensors.DType `json:"dtype"`
+	Shape   []int             `json:"shape"`
+	Bytes   int64             `json:"bytes"`
+	Risk    RiskReport        `json:"risk"`
+	Values  *ValuesReport     `json:"values,omitempty"`  // of floating-point types
+	Scales  *ScalesReport     `json:"scales,omitempty"`  // of FP8 codes
+	Recipes []RecipeReport    `json:"recipes,omitempty"` // of float matrices
+
+	isMatrix, isScale, isCodes bool
+	place                      int // in the report
+	file                       int // place of its file
+	binades                    []int64
+	lowest                     int // binade of binades[0], as a power of two
+}
+
+// ValuesReport says what values there are.
+type ValuesReport struct {
+	Elements int64          `json:"elements"`
+	Amax     jsonout.Number `json:"amax"`     // largest finite magnitude
+	Smallest jsonout.Number `json:"smallest"` // smallest nonzero magnitude
+	Range    jsonout.Number `json:"rangeBits"`
+	Zeros    int64          `json:"zeros"`
+	NaN      int64          `json:"nan"`
+	PosInf   int64          `json:"posInf"`
+	NegInf   int64          `json:"negInf"`
+
+	FirstNonFinite *int64 `json:"firstNonFinite,omitempty"` // index, row-major
+}
+
+func (v *ValuesReport) nonFinite() int64 {
+	if v == nil {
+		return 0
+	}
+	return v.NaN + v.PosInf + v.NegInf
+}
+
+// ScalesReport describes the scales of a tensor of codes.
+type ScalesReport struct {
+	Name  string            `json:"name"`
+	DType safetensors.DType `json:"dtype"`
+	Shape []int             `json:"shape"`
+	Min   scaling.Float     `json:"min"`
+	Max   scaling.Float     `json:"max"`
+}
+
+// RecipeReport says what a recipe would do to a matrix.
+type RecipeReport struct {
+	Profile         scaling.Profile `json:"profile"`
+	Block           string          `json:"block"`
+	Saturated       int64           `json:"saturated"`
+	Flushed         int64           `json:"flushed"`
+	BecameNonFinite int64           `json:"becameNonFinite"` // though finite
+	Subnormal       int64           `json:"subnormal"`
+	SQNR            jsonout.Number  `json:"sqnrDecibels"`
+	ScaleMin        scaling.Float   `json:"scaleMin"`
+	ScaleMax        scaling.Float   `json:"scaleMax"`
+}
+
+// lost is how many finite values come back as something else altogether.
+func (r *RecipeReport) lost() int64 { return r.BecameNonFinite + r.Saturated + r.Flushed }
+
+// under returns what a recipe would do to a matrix, or nil.
+func (t *TensorReport) under(p scaling.Profile) *RecipeReport {
+	for i := range t.Recipes {
+		if t.Recipes[i].Profile == p {
+			return &t.Recipes[i]
+		}
+	}
+	return nil
+}
+
+// bestSQNR is the highest under any recipe, or NaN.
+func (t *TensorReport) bestSQNR() float64 {
+	best := math.NaN()
+	for _, r := range t.Recipes {
+		if s := float64(r.SQNR); !(s <= best) && s == s {
+			best = s
+		}
+	}
+	return best
+}
+
+// report makes a report of what was measured.
+func (j *Job) report(all []*measurement, recipes []scaling.Recipe) *Report {
+	r := &Report{Format: j.Format.String(), Selected: len(all)}
+	place := map[*Input]int{}
+	for i := range j.Inputs {
+		in := &j.Inputs[i]
+		place[in] = i
+		f := FileReport{Path: in.Path, Metadata: in.File.Metadata()}
+		for _, info := range in.File.Tensors() {
+			f.Tensors++
+			f.Bytes += info.Bytes()
+		}
+		r.All += f.Tensors
+		r.Files = append(r.Files, f)
+	}
+	for _, m := range all {
+		if m.finished() {
+			t := m.report(recipes)
+			t.place, t.file = len(r.Tensors), place[m.input]
+			if len(j.Inputs) > 1 {
+				t.File = m.input.Path
+			}
+			r.Tensors = append(r.Tensors, t)
+		}
+	}
+	r.complete(recipes)
+	return r
+}
+
+// complete adds what follows from the tensors.
+func (r *Report) complete(recipes []scaling.Recipe) {
+	r.Totals = totals(r.Tensors)
+	r.Totals.Files = len(r.Files)
+	r.Ranking = rank(r.Tensors, recipes)
+	r.Median = math.NaN()
+	if len(r.Ranking) > 0 {
+		r.Judge, r.Median = r.Ranking[0].Profile, float64(r.Ranking[0].MedianSQNR)
+	}
+	assess(r.Tensors, r.Judge, r.Median)
+}
+
+func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
+	file, info := m.input.File, m.info
+	t := TensorReport{Name: info.Name, DType: info.DType, Shape: info.Shape, Bytes: info.Bytes(), Scales: m.scales}
+	t.classify(file)
+	if !m.plan.readable {
+		return t
+	}
+	found := m.whole
+	if found == nil { // no elements
+		found = &surveyed{first: -1}
+	}
+	t.Values = found.report()
+	t.binades, t.lowest = trim(&found.binades)
+	if !t.isMatrix {
+		return t
+	}
+	for i, e := range m.recipes {
+		d := fp8.Detail{SquaredSum: found.squares, SquaredError: e.noise}
+		t.Recipes = append(t.Recipes, RecipeReport{
+			Profile: recipes[i].Profile, Block: recipes[i].Block.String(),
+			Saturated: e.saturated, Flushed: e.flushed, BecameNonFinite: e.becameNonFinite, Subnormal: e.subnormal,
+			SQNR:     jsonout.Number(d.SQNR()),
+			ScaleMin: scaling.Float(e.scaleMin), ScaleMax: scaling.Float(e.scaleMax),
+		})
+	}
+	return t
+}
+
+func (s *surveyed) report() *ValuesReport {
+	st := &s.stats
+	v := &ValuesReport{
+		Elements: st.Elements, Amax: jsonout.Number(st.Amax), Smallest: jsonout.Number(st.Smallest),
+		Range: jsonout.Number(math.Log2(st.Amax) - math.Log2(st.Smallest)),
+		Zeros: st.Zeros, NaN: st.NaN, PosInf: st.PosInf, NegInf: st.NegInf,
+	}
+	if s.first >= 0 {
+		v.FirstNonFinite = &s.first
+	}
+	return v
+}
+
+// trim leaves out the binades at both ends that have no values, and returns the power of
+// two that the first left begins with.
+func trim(all *[256]int64) (binades []int64, lowest int) {
+	lo, hi := 0, len(all)
+	for lo < hi && all[lo] == 0 {
+		lo++
+	}
+	for hi > lo && all[hi-1] == 0 {
+		hi--
+	}
+	return append(binades, all[lo:hi]...), lo - 127
+}

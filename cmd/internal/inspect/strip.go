@@ -1,0 +1,71 @@
+package inspect
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// surveyed is what a strip of a tensor shows by itself.
+type surveyed struct {
+	stats    fp8.Stats
+	extremes tensorfile.Extremes
+	first    int64      // element of the tensor that is not finite; -1: there is none
+	squares  float64    // sum of those of finite values
+	binades  [256]int64 // finite values by exponent, as those of fp8.Detail
+	recipes  []encoded  // of the plan's ready recipes
+}
+
+// encoded is what became of a strip, or of a tensor, under a recipe.
+type encoded struct {
+	saturated, flushed, becameNonFinite, subnormal int64
+
+	noise              float64 // sum of squared differences, over finite values
+	scaleMin, scaleMax float32 // NaN if a scale is
+}
+
+func (s *surveyed) merge(o *surveyed) {
+	s.stats.Merge(&o.stats)
+	s.extremes.Merge(o.extremes)
+	if s.first < 0 {
+		s.first = o.first
+	}
+	s.squares += o.squares
+	for i, n := range o.binades {
+		s.binades[i] += n
+	}
+}
+
+// merge adds what became of the strip after e's.
+func (e *encoded) merge(o encoded) {
+	e.saturated += o.saturated
+	e.flushed += o.flushed
+	e.becameNonFinite += o.becameNonFinite
+	e.subnormal += o.subnormal
+	e.noise += o.noise
+	e.scaleMin, e.scaleMax = min(e.scaleMin, o.scaleMin), max(e.scaleMax, o.scaleMax) // NaN if one is
+}
+
+// spread counts finite values by their exponent, and sums their squares.
+func (s *surveyed) spread(values tensorfile.Array) {
+	switch values := values.(type) {
+	case tensorfile.Values[float32]:
+		spread(s, values)
+	case tensorfile.Values[float64]:
+		spread(s, values)
+	}
+}
+
+func spread[T float32 | float64](s *surveyed, values []T) {
+	for _, v := range values {
+		x := float64(v)
+		bits := math.Float64bits(x) &^ (1 << 63)
+		exponent := int(bits >> 52)
+		if bits == 0 || exponent == 0x7FF {
+			continue
+		}
+		s.squares += float64(x * x)
+		s.binades[min(max(exponent-1023+127, 0), 255)]++
+	}
+}

@@ -1,0 +1,296 @@
+package inspect
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+)
+
+// WriteText prints the report in lines of at most 80 characters, but for names that v
+// wants whole.
+func (r *Report) WriteText(stdout io.Writer, v View) error {
+	w := bufio.NewWriter(stdout)
+	r.printMetadata(w)
+	r.printTotals(w)
+	r.printRanking(w)
+	tensors := r.view(v)
+	switch {
+	case v.Detail:
+		r.printDetails(w, tensors)
+	case len(tensors) > 0:
+		r.printLines(w, tensors, v)
+	}
+	return w.Flush()
+}
+
+func (r *Report) printMetadata(w io.Writer) {
+	for _, f := range r.Files {
+		if len(f.Metadata) == 0 {
+			continue
+		}
+		if len(r.Files) > 1 {
+			fmt.Fprintf(w, "%s\n", textout.Name(f.Path))
+		}
+		for _, key := range slices.Sorted(maps.Keys(f.Metadata)) {
+			line := fmt.Sprintf("metadata %s: %s", textout.Name(key), textout.Name(f.Metadata[key]))
+			fmt.Fprintln(w, cut(line, 80))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// cut shortens a text at its end.
+func cut(text string, width int) string {
+	if r := []rune(text); len(r) > width {
+		return string(r[:width-3]) + "..."
+	}
+	return text
+}
+
+func (r *Report) printTotals(w io.Writer) {
+	t := &r.Totals
+	fmt.Fprintf(w, "%s\n", textout.Name(r.title()))
+	if len(r.Files) > 1 {
+		fmt.Fprintf(w, "%s, ", count(t.Files, "file"))
+	}
+	fmt.Fprintf(w, "%s, %s, %s\n", count(t.Tensors, "tensor"), count(t.Parameters, "parameter"), size(t.Bytes))
+	if r.Selected < r.All {
+		fmt.Fprintf(w, "Of %d tensors, --only leaves %d.\n", r.All, r.Selected)
+	}
+	if n := len(r.Tensors); n < r.Selected {
+		fmt.Fprintf(w, "Stopped: %d of %d tensors were inspected; what follows is of those.\n", n, r.Selected)
+	}
+	fmt.Fprintf(w, "\n  %-12s %9s %16s %10s\n", "type", "tensors", "elements", "bytes")
+	for _, of := range t.ByType {
+		fmt.Fprintf(w, "  %-12s %9d %16d %10s\n", of.DType, of.Tensors, of.Elements, size(of.Bytes))
+	}
+	fmt.Fprintln(w)
+	if t.FP8WithScales+t.FP8WithoutScales > 0 {
+		fmt.Fprintf(w, "FP8 tensors: %d with scales, %d without.\n", t.FP8WithScales, t.FP8WithoutScales)
+	}
+	if t.NonFinite > 0 {
+		fmt.Fprintf(w, "NaN or infinite: %s in %s.\n", count(t.NonFinite, "value"), count(t.NonFiniteTensors, "tensor"))
+	} else {
+		fmt.Fprintln(w, "No value is NaN or infinite.")
+	}
+}
+
+func count[T int | int64](n T, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// size writes a number of bytes in at most four digits.
+func size(bytes int64) string {
+	if bytes < 10_000 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	x := float64(bytes)
+	for _, unit := range []string{"kB", "MB", "GB"} {
+		if x /= 1000; x < 999.5 {
+			return strconv.FormatFloat(x, 'g', 3, 64) + " " + unit
+		}
+	}
+	return fmt.Sprintf("%.4g TB", x/1000)
+}
+
+func (r *Report) printRanking(w io.Writer) {
+	if len(r.Ranking) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s encoded to %s, the best recipe first:\n\n", matrices(r.Totals.Matrices), r.Format)
+	fmt.Fprintf(w, "  %-23s %-7s %8s %12s %8s %8s\n", "", "", "bytes of", "SQNR dB", "", "")
+	fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %8s %8s\n", "recipe", "block", "scales", "worst", "median", "satur.", "flushed")
+	for _, of := range r.Ranking {
+		fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %8s %8s\n", of.Profile, of.Block, size(of.ScaleBytes),
+			decibels(float64(of.WorstSQNR)), decibels(float64(of.MedianSQNR)), percent(of.Saturated, of.Elements), percent(of.Flushed, of.Elements))
+		if of.BecameNonFinite > 0 {
+			fmt.Fprintf(w, "    ^ %s of the values became NaN or infinite with their scale\n", percent(of.BecameNonFinite, of.Elements))
+		}
+	}
+}
+
+func matrices(n int) string {
+	if n == 1 {
+		return "The float matrix"
+	}
+	return fmt.Sprintf("The %d float matrices", n)
+}
+
+// decibels writes a ratio; "exact" where nothing is lost and "-" where there is none.
+func decibels(x float64) string {
+	switch {
+	case x != x:
+		return "-"
+	case math.IsInf(x, 1):
+		return "exact"
+	case math.IsInf(x, -1):
+		return "NaN"
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+// percent writes a share in two digits.
+func percent(n, of int64) string {
+	switch {
+	case n == 0:
+		return "0"
+	case n == of:
+		return "100%"
+	}
+	share := 100 * float64(n) / float64(of)
+	switch {
+	case share < 0.001:
+		return "<0.001%"
+	case share > 99:
+		return strconv.FormatFloat(min(share, 99.9), 'f', 1, 64) + "%"
+	}
+	if text := strconv.FormatFloat(share, 'f', 3, 64); share < 0.01 {
+		return text + "%"
+	}
+	return strconv.FormatFloat(share, 'g', 2, 64) + "%"
+}
+
+var headings = map[Reason]string{
+	NonFinite:       "with values that are NaN or infinite",
+	BecameNonFinite: "with values that become NaN or infinite",
+	Saturated:       "with values that saturate",
+	Flushed:         "of which 1% or more of what is not zero is flushed to zero",
+	LowSQNR:         "1 dB or more below the median SQNR",
+	NoReason:        "others",
+}
+
+// printLines prints a line for each tensor.
+func (r *Report) printLines(w io.Writer, tensors []*TensorReport, v View) {
+	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(r.introduction(len(tensors), v), 80, ""))
+	rows := [][]string{{"lost", "SQNR", "best", "amax", "range", "type", "shape"}}
+	if len(r.Files) > 1 {
+		rows[0] = append(rows[0], "file")
+	}
+	for _, t := range tensors {
+		rows = append(rows, r.cells(t))
+	}
+	widths := columnWidths(rows)
+	left := 80 - 2
+	for _, n := range widths {
+		left -= n + 1
+	}
+	printCells(w, rows[0], widths, "name")
+	for i, t := range tensors {
+		if v.Sort == ByRisk && tensors[0].Risk.Reason != NoReason && (i == 0 || t.Risk.Reason != tensors[i-1].Risk.Reason) {
+			fmt.Fprintf(w, "- %s:\n", headings[t.Risk.Reason])
+		}
+		name := textout.Name(t.Name)
+		if !v.Wide {
+			name = shorten(name, max(left, 20))
+		}
+		printCells(w, rows[1+i], widths, name)
+		if n := t.Values; n.nonFinite() > 0 {
+			fmt.Fprintf(w, "    ^ %d NaN, %d +Inf, %d -Inf, the first at element %d\n", n.NaN, n.PosInf, n.NegInf, *n.FirstNonFinite)
+		}
+	}
+	if len(r.Files) > 1 {
+		fmt.Fprintln(w)
+		for i, f := range r.Files {
+			fmt.Fprintf(w, "file %d: %s\n", i+1, textout.Name(f.Path))
+		}
+	}
+}
+
+func (r *Report) introduction(shown int, v View) string {
+	which := "Tensors"
+	if shown < len(r.Tensors) {
+		which = fmt.Sprintf("%d of %d tensors", shown, len(r.Tensors))
+	}
+	order := map[Sort]string{
+		ByRisk: "the riskiest first", ByName: "by name", BySize: "the largest first", ByAmax: "the largest amax first",
+		ByRange: "the widest range first", BySQNR: "the lowest SQNR first", ByFile: "in the order of the file",
+	}[v.Sort]
+	if r.Judge == "" {
+		return fmt.Sprintf("%s, %s:", which, order)
+	}
+	return fmt.Sprintf("%s, %s; lost (saturated or flushed) and SQNR in dB are under %s, best is the highest SQNR of all recipes:", which, order, r.Judge)
+}
+
+func (r *Report) cells(t *TensorReport) []string {
+	cells := []string{"-", "-", "-", "-", "-", strings.TrimPrefix(string(t.DType), "F8_"), shape(t.Shape)}
+	if of := t.under(r.Judge); of != nil {
+		cells[0], cells[1], cells[2] = percent(of.lost(), t.Values.Elements), decibels(float64(of.SQNR)), decibels(t.bestSQNR())
+	}
+	switch e := t.values(); {
+	case e.amax == e.amax:
+		cells[3], cells[4] = strconv.FormatFloat(e.amax, 'g', 3, 64), strconv.FormatFloat(e.bits, 'f', 1, 64)
+	case t.Values != nil && t.Values.Zeros > 0:
+		cells[3] = "0"
+	}
+	if len(r.Files) > 1 {
+		cells = append(cells, strconv.Itoa(t.file+1))
+	}
+	return cells
+}
+
+// shape writes the extents of a tensor, "1" for a scalar.
+func shape(extents []int) string {
+	if len(extents) == 0 {
+		return "scalar"
+	}
+	var parts []string
+	for _, n := range extents {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	return strings.Join(parts, "x")
+}
+
+func columnWidths(rows [][]string) []int {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	return widths
+}
+
+// leftColumn is the first column whose cells begin at the left.
+const leftColumn = 5
+
+func printCells(w io.Writer, cells []string, widths []int, name string) {
+	fmt.Fprint(w, "  ")
+	for i, cell := range cells {
+		if i < leftColumn {
+			fmt.Fprintf(w, "%*s ", widths[i], cell)
+		} else {
+			fmt.Fprintf(w, "%-*s ", widths[i], cell)
+		}
+	}
+	fmt.Fprintln(w, name)
+}
+
+// shorten fits a name into a width: first the parts before its last dots become their
+// first letters, from the left, but for numbers; then the middle goes.
+func shorten(name string, width int) string {
+	parts := strings.Split(name, ".")
+	for i := 0; i < len(parts)-2 && runes(name) > width; i++ {
+		if _, err := strconv.Atoi(parts[i]); err != nil && parts[i] != "" {
+			parts[i] = string([]rune(parts[i])[:1])
+		}
+		name = strings.Join(parts, ".")
+	}
+	all := []rune(name)
+	if len(all) <= width {
+		return name
+	}
+	tail := (width - 2) * 2 / 3
+	return string(all[:width-2-tail]) + ".." + string(all[len(all)-tail:])
+}
+
+func runes(s string) int { return len([]rune(s)) }
