@@ -3,12 +3,14 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/cmd/internal/inspect"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
@@ -32,43 +34,91 @@ func TestInspectText(t *testing.T) {
 		filetest.Raw("ids", safetensors.I32, []int{1}, 1, 2, 3, 4),
 		filetest.Raw("es\x1bcape", safetensors.Bool, []int{1}, 1),
 	)
-	text := succeed(t, "inspect", path)
-	for line := range strings.Lines(text) {
-		require.LessOrEqual(t, len(line)-1, 110)
-	}
-	head, rest, _ := strings.Cut(text, "\n\ncodes ")
 	require.Equal(t, `metadata k: v
-metadata long: `+strings.Repeat("x", 80)+`
+metadata long: `+strings.Repeat("x", 80-15-3)+`...
 metadata odd: "a\nb"
 
-w  F32 [2 2]  amax 4  smallest 1e-07  range 25.3 bits`, head[:strings.Index(head, "\n  recipe")])
-	require.Equal(t, `  recipe                  block            saturated           flushed  SQNR dB   scale min         max
-  te-current              tensor                   0           1 (25%)   145.83    0.008929    0.008929
-  te-current-pow2         tensor                   0           1 (25%)   152.11     0.01562     0.01562`,
-		strings.Join(strings.Split(head[strings.Index(head, "  recipe"):], "\n")[:3], "\n"))
-	require.Len(t, strings.Split(head, "\n"), 5+1+len(scaling.Profiles())-1)
-	require.Equal(t, ` F8_E4M3 [1 2]  amax 448  smallest 0.001953  range 17.8 bits
-  scales codes_scale_inv  F8_E8M0 [1 2]  0.5 to 2
+`+path+`
+10 tensors, 19 parameters, 57 B
 
-codes_scale_inv  F8_E8M0 [1 2]  amax 2  smallest 0.5  range 2.0 bits
+  type           tensors         elements      bytes
+  F32                  5               11       44 B
+  F8_E5M2              1                4        4 B
+  I32                  1                1        4 B
+  F8_E4M3              1                2        2 B
+  F8_E8M0              1                2        2 B
+  BOOL                 1                1        1 B
 
-e5m2  F8_E5M2 [4]  amax 1  smallest 1  range 0.0 bits
+FP8 tensors: 1 with scales, 1 without.
+NaN or infinite: 6 values in 3 tensors.
+
+The float matrix encoded to E4M3, the best recipe first:
+
+                                  bytes of      SQNR dB
+  recipe                  block     scales  worst median   satur.  flushed
+  te-current-pow2         tensor       4 B 152.11 152.11        0      25%
+
+Tensors, the riskiest first; lost (saturated, flushed or made NaN) and SQNR in
+dB are under te-current-pow2:
+
+  type shape amax range lost   SQNR name
+- with values that are NaN or infinite:
+  F32  1        -     -    -      - hopeless
+    ^ 1 NaN, 0 +Inf, 0 -Inf, the first at element 0
+  E5M2 4        1   0.0    -      - e5m2
+    ^ 1 NaN, 1 +Inf, 1 -Inf, the first at element 1
+  F32  4        3   1.0    -      - vector
+    ^ 1 NaN, 0 +Inf, 1 -Inf, the first at element 0
+- of which 1% or more of what is not zero is flushed to zero:
+  F32  2x2      4  25.3  25% 152.11 w
+- others:
+  E4M3 1x2    448  17.8    -      - codes
+  E8M0 1x2      2   2.0    -      - codes_scale_inv
+  F32  2        0     -    -      - zeros
+  F32  0x3      -     -    -      - empty
+  I32  1        -     -    -      - ids
+  BOOL 1        -     -    -      - "es\x1bcape"
+`, succeed(t, "inspect", path, "--profile", "te-current-pow2"))
+
+	detail := succeed(t, "inspect", path, "--detail", "--sort", "file")
+	_, detail, _ = strings.Cut(detail, "\n\nw\n")
+	first, rest, _ := strings.Cut(detail, "\n\ncodes\n")
+	lines := strings.Split(first, "\n")
+	require.Len(t, lines, 2+len(scaling.Profiles())-1)
+	require.Equal(t, `  F32 [2 2]  amax 4  smallest 1e-07  range 25.3 bits
+  recipe                  block     satur.  flushed  SQNR dB scale min       max
+  te-current              tensor         0      25%   145.83   0.00893   0.00893
+  te-current-pow2         tensor         0      25%   152.11    0.0156    0.0156`, strings.Join(lines[:4], "\n"))
+	require.Equal(t, `  F8_E4M3 [1 2]  amax 448  smallest 0.001953  range 17.8 bits
+  scales codes_scale_inv
+    F8_E8M0 [1 2]  0.5 to 2
+
+codes_scale_inv
+  F8_E8M0 [1 2]  amax 2  smallest 0.5  range 2.0 bits
+
+e5m2
+  F8_E5M2 [4]  amax 1  smallest 1  range 0.0 bits
   1 NaN, 1 +Inf, 1 -Inf, the first at element 1
 
-vector  F32 [4]  amax 3  smallest 1.5  range 1.0 bits
+vector
+  F32 [4]  amax 3  smallest 1.5  range 1.0 bits
   1 NaN, 0 +Inf, 1 -Inf, the first at element 0
 
-zeros  F32 [2]  all finite values are 0
+zeros
+  F32 [2]  all finite values are 0
 
-hopeless  F32 [1]
+hopeless
+  F32 [1]
   1 NaN, 0 +Inf, 0 -Inf, the first at element 0
 
-empty  F32 [0 3]  empty
+empty
+  F32 [0 3]  empty
 
-ids  I32 [1]
+ids
+  I32 [1]
 
-"es\x1bcape"  BOOL [1]
-
+"es\x1bcape"
+  BOOL [1]
 `, rest)
 }
 
@@ -77,10 +127,22 @@ type jsonFile struct {
 	File     string
 	Metadata map[string]string
 	Format   string
-	Tensors  []struct {
-		Name, DType string
-		Shape       []int
-		Bytes       int64
+	Judge    string
+	Files    []struct {
+		File           string
+		Metadata       map[string]string
+		Tensors, Bytes int64
+	}
+	Totals  inspect.Totals
+	Ranking []inspect.RankedRecipe
+	Tensors []struct {
+		File, Name, DType string
+		Shape             []int
+		Bytes             int64
+		Risk              struct {
+			Rank   int
+			Reason string
+		}
 		Values      *struct {
 			Elements, Zeros, NaN, PosInf, NegInf int64
 			Amax, Smallest, RangeBits            scaling.Float
@@ -227,7 +289,7 @@ func TestInspectNonFiniteJSON(t *testing.T) {
 // TestInspectBecameNonFinite checks that recipes that spoil finite values are
 // marked, and no others.
 func TestInspectBecameNonFinite(t *testing.T) {
-	text := succeed(t, "inspect", filetest.Write(t, nil, filetest.F32("w", []int{1, 4}, nan, 1, 2, 0)))
+	text := succeed(t, "inspect", "--detail", filetest.Write(t, nil, filetest.F32("w", []int{1, 4}, nan, 1, 2, 0)))
 	require.Regexp(t, `\n  mx-floor .*\n    \^ 3 \(75%\) became NaN or infinite with their scale\n`, text)
 	require.NotRegexp(t, `\n  te-current .*\n    \^`, text)
 }
@@ -237,4 +299,36 @@ func TestInspectErrors(t *testing.T) {
 	fail(t, 1, `no tensor has a name that matches --only "x"`, "inspect", path, "--only", "x")
 	fail(t, 2, `error parsing regexp`, "inspect", path, "--only", "[")
 	fail(t, 2, `unknown format "fp8"`, "inspect", path, "--format", "fp8")
+}
+
+// TestInspectSeveral inspects a directory of two files, in lines that fit a terminal.
+func TestInspectSeveral(t *testing.T) {
+	dir := t.TempDir()
+	long := "model.layers.12.self_attention.a_long_name_of_a_projection.weight"
+	for i, name := range []string{"one.safetensors", "two.safetensors"} {
+		values := []float32{1, float32(i), -3, 2}
+		require.NoError(t, safetensors.WriteFile(filepath.Join(dir, name), []safetensors.Tensor{filetest.F32(long, []int{2, 2}, values...)}, nil))
+	}
+	text := succeed(t, "inspect", dir)
+	for line := range strings.Lines(strings.ReplaceAll(text, dir, "dir")) {
+		require.LessOrEqual(t, len(line)-1, 80, line)
+	}
+	require.Contains(t, text, "2 files, 2 tensors, 8 parameters, 32 B\n")
+	require.Contains(t, text, "\nfile 2: "+filepath.Join(dir, "two.safetensors")+"\n")
+	require.NotContains(t, text, long)
+	require.Contains(t, succeed(t, "inspect", dir, "--wide"), " 2 "+long+"\n")
+	require.Contains(t, succeed(t, "inspect", dir, "--top", "1"), "\n1 of 2 tensors, the riskiest first;")
+
+	got := inspectJSON(t, dir, "--profile", "mx-rceil,te-block", "--profile", "te-block", "--sort", "amax", "--top", "1")
+	require.Len(t, got.Files, 2)
+	require.Equal(t, 2, got.Totals.Tensors)
+	require.Len(t, got.Ranking, 2)
+	require.Equal(t, got.Judge, string(got.Ranking[0].Profile))
+	require.Len(t, got.Tensors, 1)
+	require.Equal(t, filepath.Join(dir, "one.safetensors"), got.Tensors[0].File)
+	require.Equal(t, "mx-rceil", got.Tensors[0].Recipes[0].Profile)
+
+	fail(t, 2, `want one of te-current`, "inspect", dir, "--profile", "mx-rceil,none")
+	fail(t, 2, `want risk or name or size`, "inspect", dir, "--sort", "none")
+	fail(t, 2, `want a file or a directory at least`, "inspect")
 }

@@ -108,7 +108,7 @@ func (r *Report) printRanking(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "\n%s encoded to %s, the best recipe first:\n\n", matrices(r.Totals.Matrices), r.Format)
-	fmt.Fprintf(w, "  %-23s %-7s %8s %12s %8s %8s\n", "", "", "bytes of", "SQNR dB", "", "")
+	fmt.Fprintf(w, "  %-23s %-7s %8s %12s\n", "", "", "bytes of", "SQNR dB")
 	fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %8s %8s\n", "recipe", "block", "scales", "worst", "median", "satur.", "flushed")
 	for _, of := range r.Ranking {
 		fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %8s %8s\n", of.Profile, of.Block, size(of.ScaleBytes),
@@ -172,10 +172,7 @@ var headings = map[Reason]string{
 // printLines prints a line for each tensor.
 func (r *Report) printLines(w io.Writer, tensors []*TensorReport, v View) {
 	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(r.introduction(len(tensors), v), 80, ""))
-	rows := [][]string{{"lost", "SQNR", "best", "amax", "range", "type", "shape"}}
-	if len(r.Files) > 1 {
-		rows[0] = append(rows[0], "file")
-	}
+	rows := [][]string{r.columns()}
 	for _, t := range tensors {
 		rows = append(rows, r.cells(t))
 	}
@@ -218,19 +215,46 @@ func (r *Report) introduction(shown int, v View) string {
 	if r.Judge == "" {
 		return fmt.Sprintf("%s, %s:", which, order)
 	}
-	return fmt.Sprintf("%s, %s; lost (saturated or flushed) and SQNR in dB are under %s, best is the highest SQNR of all recipes:", which, order, r.Judge)
+	best := ""
+	if len(r.Ranking) > 1 {
+		best = ", and best is the highest SQNR under any recipe"
+	}
+	return fmt.Sprintf("%s, %s; lost (saturated, flushed or made NaN) and SQNR in dB are under %s%s:", which, order, r.Judge, best)
 }
 
-func (r *Report) cells(t *TensorReport) []string {
-	cells := []string{"-", "-", "-", "-", "-", strings.TrimPrefix(string(t.DType), "F8_"), shape(t.Shape)}
-	if of := t.under(r.Judge); of != nil {
-		cells[0], cells[1], cells[2] = percent(of.lost(), t.Values.Elements), decibels(float64(of.SQNR)), decibels(t.bestSQNR())
+// columns are the titles of the columns before the name.
+func (r *Report) columns() []string {
+	titles := []string{"type", "shape", "amax", "range"}
+	if len(r.Ranking) > 0 {
+		titles = append(titles, "lost", "SQNR")
 	}
+	if len(r.Ranking) > 1 {
+		titles = append(titles, "best")
+	}
+	if len(r.Files) > 1 {
+		titles = append(titles, "file")
+	}
+	return titles
+}
+
+// cells are what stands in columns.
+func (r *Report) cells(t *TensorReport) []string {
+	cells := []string{strings.TrimPrefix(string(t.DType), "F8_"), shape(t.Shape), "-", "-"}
 	switch e := t.values(); {
 	case e.amax == e.amax:
-		cells[3], cells[4] = strconv.FormatFloat(e.amax, 'g', 3, 64), strconv.FormatFloat(e.bits, 'f', 1, 64)
+		cells[2], cells[3] = strconv.FormatFloat(e.amax, 'g', 3, 64), strconv.FormatFloat(e.bits, 'f', 1, 64)
 	case t.Values != nil && t.Values.Zeros > 0:
-		cells[3] = "0"
+		cells[2] = "0"
+	}
+	if len(r.Ranking) > 0 {
+		lost := "-"
+		if of := t.under(r.Judge); of != nil {
+			lost = percent(of.lost(), t.Values.Elements)
+		}
+		cells = append(cells, lost, decibels(r.sqnr(t)))
+	}
+	if len(r.Ranking) > 1 {
+		cells = append(cells, decibels(t.bestSQNR()))
 	}
 	if len(r.Files) > 1 {
 		cells = append(cells, strconv.Itoa(t.file+1))
@@ -260,16 +284,16 @@ func columnWidths(rows [][]string) []int {
 	return widths
 }
 
-// leftColumn is the first column whose cells begin at the left.
-const leftColumn = 5
+// leftColumns are the type and the shape, whose cells begin at the left.
+const leftColumns = 2
 
 func printCells(w io.Writer, cells []string, widths []int, name string) {
 	fmt.Fprint(w, "  ")
 	for i, cell := range cells {
-		if i < leftColumn {
-			fmt.Fprintf(w, "%*s ", widths[i], cell)
-		} else {
+		if i < leftColumns {
 			fmt.Fprintf(w, "%-*s ", widths[i], cell)
+		} else {
+			fmt.Fprintf(w, "%*s ", widths[i], cell)
 		}
 	}
 	fmt.Fprintln(w, name)
