@@ -99,16 +99,12 @@ func TestSparseFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) { within(t, func() { fail(t, exitData, "", args...) }) })
 	}
 
-	for d, shape := range map[safetensors.DType][]int{
-		safetensors.F32: {1 << 19, 1 << 19}, safetensors.BF16: {1 << 20, 1 << 19}, safetensors.F8E4M3: {1 << 20, 1 << 20}, safetensors.F8E8M0: {1 << 10, 1 << 30},
-	} {
-		path := sparse(t, safetensors.Info{Name: "w", DType: d, Shape: shape})
-		fail(t, exitData, `tensor "w": `+string(d), "inspect", path)
-		fail(t, exitData, "memory", "inspect", path, "--json")
-	}
 	wide := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 8, 1 << 30}})
 	fail(t, exitData, `tensor "w": a row of blocks of F32 [256 1073741824] does not fit in memory`,
 		"quantize", wide, "-o", filetest.Output(t), "--profile", "deepseek")
+	for _, more := range [][]string{nil, {"--json"}, {"--profile", "te-block"}} {
+		fail(t, exitData, wide+`: tensor "w": 128 rows of F32 [256 1073741824] do not fit in memory`, append([]string{"inspect", wide}, more...)...)
+	}
 	codes := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F8E4M3, Shape: []int{1 << 20, 1 << 20}})
 	good := filetest.Write(t, nil, filetest.F32("s", []int{1}, 1), filetest.F32("c", []int{1, 1}, 1))
 	operands := []string{"--a", "w", "--a-scales", "w", "--a-block", "row", "--b", "w", "--b-scales", "w", "--b-block", "row"}

@@ -82,8 +82,11 @@ func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	require.NoError(t, os.WriteFile(text, []byte("not a header, only text"), 0o666))
+	fail(t, 1, "octavo: safetensors: open "+absent+": no such file or directory: name a safetensors file", "inspect", absent)
+	fail(t, 1, text+": ", "inspect", text)
+	fail(t, 1, "want a complete safetensors file", "inspect", text)
+	fail(t, 1, "octavo: "+dir+" has no file that ends in .safetensors", "inspect", dir)
 	for _, args := range [][]string{
-		{"inspect"},
 		{"quantize", "-o", filetest.Output(t), "--profile", "te-block"},
 		{"gemm", "-o", filetest.Output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"},
 	} {
