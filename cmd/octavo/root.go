@@ -72,6 +72,7 @@ func newRoot() *cobra.Command {
 		newInspectCommand(),
 		newTrainCommand(),
 		newLabCommand(),
+		newReportCommand(),
 		newBenchCommand(bench.NewSuite),
 		newSelftestCommand(),
 		newVectorsCommand(),

@@ -1,0 +1,230 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+)
+
+// Differences returns the names of the options in which runs of train differ, other than
+// the number of steps. Of one run there are none.
+func (s *Set) Differences() (list []string) {
+	for _, name := range s.optionNames() {
+		for _, t := range s.Train {
+			if t.Option(name) != s.Train[0].Option(name) {
+				list = append(list, name)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// optionNames returns the options that any run has, in the order of their names.
+func (s *Set) optionNames() (list []string) {
+	for _, t := range s.Train {
+		for _, o := range t.Options {
+			list = append(list, o.Name)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// setBaselines gives runs with the same FP32 curve the same number, from 0 up. A run that
+// was stopped has the curve of a longer one that it is the beginning of.
+func (s *Set) setBaselines() {
+	var longest []*Train
+	for i := range s.Train {
+		t := &s.Train[i]
+		t.Baseline = slices.IndexFunc(longest, func(other *Train) bool { return sameBeginning(t.Curves.FP32, other.Curves.FP32) })
+		switch {
+		case t.Baseline < 0:
+			t.Baseline = len(longest)
+			longest = append(longest, t)
+		case t.Curves.Len() > longest[t.Baseline].Curves.Len():
+			longest[t.Baseline] = t
+		}
+	}
+}
+
+func sameBeginning(a, b []float64) bool {
+	n := min(len(a), len(b))
+	return slices.EqualFunc(a[:n], b[:n], func(x, y float64) bool { return x == y || x != x && y != y })
+}
+
+// Baseline is an FP32 curve that one or several runs share.
+type Baseline struct {
+	Of     []string // names of the runs
+	Curves Curves   // of the run that went furthest
+}
+
+// Baselines returns the FP32 curves in the order of the runs.
+func (s *Set) Baselines() (list []Baseline) {
+	at := map[int]int{}
+	for _, t := range s.Train {
+		i, ok := at[t.Baseline]
+		if !ok {
+			i = len(list)
+			at[t.Baseline] = i
+			list = append(list, Baseline{})
+		}
+		b := &list[i]
+		b.Of = append(b.Of, t.Name)
+		if t.Curves.Len() > b.Curves.Len() {
+			b.Curves = t.Curves
+		}
+	}
+	return list
+}
+
+// Order is what runs are sorted by.
+type Order string
+
+// The orders.
+const (
+	AsGiven   Order = "given"
+	ByName    Order = "name"
+	ByLoss    Order = "loss"
+	ByGap     Order = "gap"
+	ByHeldOut Order = "held-out-gap"
+	ByTime    Order = "time"
+)
+
+// Orders returns all orders.
+func Orders() []Order { return []Order{AsGiven, ByName, ByLoss, ByGap, ByHeldOut, ByTime} }
+
+// Sort sorts the runs, the least first. Runs of lab have no losses, and are sorted by
+// name and by time only. Figures that are not numbers come last.
+func (s *Set) Sort(by Order) {
+	if key, ok := trainKeys[by]; ok {
+		slices.SortStableFunc(s.Train, func(a, b Train) int { return lastNaN(key(a), key(b)) })
+	}
+	switch by {
+	case ByName:
+		slices.SortStableFunc(s.Train, func(a, b Train) int { return natural(a.Name, b.Name) })
+		slices.SortStableFunc(s.Lab, func(a, b Lab) int { return natural(a.Name, b.Name) })
+	case ByTime:
+		slices.SortStableFunc(s.Lab, func(a, b Lab) int { return cmp.Compare(a.Time(), b.Time()) })
+	}
+}
+
+var trainKeys = map[Order]func(Train) float64{
+	ByLoss:    func(t Train) float64 { return t.FP8.Loss },
+	ByGap:     func(t Train) float64 { return t.Gap },
+	ByHeldOut: func(t Train) float64 { return t.HeldOutGap },
+	ByTime:    func(t Train) float64 { return (t.FP32.Time + t.FP8.Time).Seconds() },
+}
+
+// lastNaN compares numbers. A NaN is above all.
+func lastNaN(a, b float64) int {
+	switch {
+	case math.IsNaN(a) && math.IsNaN(b):
+		return 0
+	case math.IsNaN(a):
+		return 1
+	case math.IsNaN(b):
+		return -1
+	}
+	return cmp.Compare(a, b)
+}
+
+// experiments returns the names of all experiments that a run of lab did, in the order
+// in which they come.
+func (s *Set) experiments() (list []string) {
+	for _, l := range s.Lab {
+		for _, e := range l.Experiments {
+			if !slices.Contains(list, e.Name) {
+				list = append(list, e.Name)
+			}
+		}
+	}
+	return list
+}
+
+// Comparison is an experiment that one or several runs of lab did.
+type Comparison struct {
+	Name, Title string
+	Runs        []string      // names
+	Done        []*Experiment // of each run
+	In          []Lab         // the runs
+	Goals       []GoalOfRuns
+}
+
+// GoalOfRuns is what became of a goal in each run; nil if a run has none of that name.
+type GoalOfRuns struct {
+	What string
+	Of   []*Goal
+}
+
+// Want is what was wanted in the first run that has the goal.
+func (g GoalOfRuns) Want() string {
+	for _, of := range g.Of {
+		if of != nil {
+			return of.Want
+		}
+	}
+	return ""
+}
+
+// Differ reports whether the goal was met in some runs and missed in others.
+func (g GoalOfRuns) Differ() bool {
+	var met, missed bool
+	for _, of := range g.Of {
+		met = met || of != nil && of.Outcome == Met
+		missed = missed || of != nil && of.Outcome == Missed
+	}
+	return met && missed
+}
+
+// Comparisons returns all experiments, each with the runs that did it.
+func (s *Set) Comparisons() (list []Comparison) {
+	for _, name := range s.experiments() {
+		c := Comparison{Name: name}
+		for _, l := range s.Lab {
+			if e := l.Experiment(name); e != nil {
+				c.Title = e.Title
+				c.Runs, c.Done, c.In = append(c.Runs, l.Name), append(c.Done, e), append(c.In, l)
+			}
+		}
+		c.setGoals()
+		list = append(list, c)
+	}
+	return list
+}
+
+// setGoals puts goals side by side that have the same name.
+func (c *Comparison) setGoals() {
+	for i, e := range c.Done {
+		for j := range e.Goals {
+			g := &e.Goals[j]
+			at := slices.IndexFunc(c.Goals, func(other GoalOfRuns) bool { return other.What == g.What && other.Of[i] == nil })
+			if at < 0 {
+				at = len(c.Goals)
+				c.Goals = append(c.Goals, GoalOfRuns{What: g.What, Of: make([]*Goal, len(c.Done))})
+			}
+			c.Goals[at].Of[i] = g
+		}
+	}
+}
+
+// Notes says what is to be kept in mind when the runs of train are compared.
+func (s *Set) Notes() (notes []string) {
+	var stopped []string
+	for _, t := range s.Train {
+		if t.Stopped() {
+			stopped = append(stopped, fmt.Sprintf("%s after %d of %d steps", textout.Name(t.Name), t.Done, t.Steps))
+		}
+	}
+	if len(stopped) > 0 {
+		notes = append(notes, "Stopped before the last step: "+strings.Join(stopped, ", ")+".")
+	}
+	if n := len(s.Baselines()); n > 1 {
+		notes = append(notes, fmt.Sprintf("The runs have %d different FP32 runs beside them: compare gaps, not losses.", n))
+	}
+	return notes
+}

@@ -1,0 +1,97 @@
+package runs
+
+import (
+	"io"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+)
+
+// comparison is all runs for a program.
+type comparison struct {
+	Differences []string    `json:"differences"` // options of train
+	Train       []trainJSON `json:"train"`
+	Lab         []labJSON   `json:"lab"`
+}
+
+type trainJSON struct {
+	Name       string            `json:"name"`
+	Dir        string            `json:"dir"`
+	Command    string            `json:"command"`
+	Machine    string            `json:"machine"`
+	Steps      int               `json:"steps"`
+	Done       int               `json:"stepsDone"`
+	Options    map[string]string `json:"options"`
+	Baseline   int               `json:"baseline"` // the same number: the same FP32 curve
+	FP32       modelJSON         `json:"fp32"`
+	FP8        modelJSON         `json:"fp8"`
+	Gap        jsonout.Number    `json:"gapPercent"`
+	HeldOutGap jsonout.Number    `json:"heldOutGapPercent"`
+}
+
+type modelJSON struct {
+	Loss    jsonout.Number `json:"finalLoss"`
+	HeldOut jsonout.Number `json:"heldOutLoss"`
+	Spikes  int            `json:"spikes"`
+	Skips   int            `json:"skips"`
+	Seconds float64        `json:"seconds"`
+}
+
+type labJSON struct {
+	Name        string           `json:"name"`
+	Dir         string           `json:"dir"`
+	Command     string           `json:"command"`
+	Machine     string           `json:"machine"`
+	Experiments []experimentJSON `json:"experiments"`
+}
+
+type experimentJSON struct {
+	Name      string  `json:"name"`
+	Title     string  `json:"title"`
+	Short     bool    `json:"short"`
+	Seed      string  `json:"seed"`
+	Seconds   float64 `json:"seconds"`
+	Met       int     `json:"met"`
+	Missed    int     `json:"missed"`
+	NotJudged int     `json:"notJudged"`
+	Goals     []Goal  `json:"goals"`
+}
+
+// WriteJSON writes the runs, without their curves, as one object.
+func (s *Set) WriteJSON(w io.Writer) error {
+	c := comparison{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}}
+	if c.Differences == nil {
+		c.Differences = []string{}
+	}
+	for _, t := range s.Train {
+		c.Train = append(c.Train, t.json())
+	}
+	for _, l := range s.Lab {
+		c.Lab = append(c.Lab, l.json())
+	}
+	return jsonout.Print(w, c)
+}
+
+func (t Train) json() trainJSON {
+	options := map[string]string{}
+	for _, o := range t.Options {
+		options[o.Name] = o.Value
+	}
+	return trainJSON{
+		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, options, t.Baseline, t.FP32.json(), t.FP8.json(),
+		jsonout.Number(t.Gap), jsonout.Number(t.HeldOutGap),
+	}
+}
+
+func (m Model) json() modelJSON {
+	return modelJSON{jsonout.Number(m.Loss), jsonout.Number(m.HeldOut), m.Spikes, m.Skips, m.Time.Seconds()}
+}
+
+func (l Lab) json() labJSON {
+	j := labJSON{Name: l.Name, Dir: l.Dir, Command: l.Command, Machine: l.Machine}
+	for _, e := range l.Experiments {
+		j.Experiments = append(j.Experiments, experimentJSON{
+			e.Name, e.Title, e.Short, e.Seed, e.Time.Seconds(), e.Count(Met), e.Count(Missed), e.Count(NotJudged), e.Goals,
+		})
+	}
+	return j
+}

@@ -1,0 +1,224 @@
+package runs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/inputfile"
+)
+
+// The files of a run of octavo train that are read, and the most bytes of each.
+const (
+	resultName = "result.json"
+	curvesName = "curves.csv"
+	trainPage  = "index.html"
+
+	maxResult = 256 << 20
+	maxCurves = 512 << 20
+)
+
+// Train is a run of octavo train.
+type Train struct {
+	Run
+	Steps, Done int
+	Options     []Option // as the flags of octavo train, by name
+	FP32, FP8   Model
+	Gap         float64 // of FP8's loss above FP32's, in percent
+	HeldOutGap  float64 // the same of held-out losses; NaN if they were not judged
+	Curves      Curves
+
+	Baseline int // runs of the same number have the same FP32 curve
+}
+
+// Option is what a flag of octavo train was.
+type Option struct{ Name, Value string }
+
+// Model is where one of the two models ended.
+type Model struct {
+	Loss    float64 // mean of the last tenth of the steps
+	HeldOut float64 // NaN if it was not judged
+	Skips   int
+	Spikes  int
+	Time    time.Duration // spent in steps
+}
+
+// Stopped reports whether the run ended before its last step.
+func (t Train) Stopped() bool { return t.Done < t.Steps }
+
+// Option returns the value of an option, or "" if the run has none of that name.
+func (t Train) Option(name string) string {
+	for _, o := range t.Options {
+		if o.Name == name {
+			return o.Value
+		}
+	}
+	return ""
+}
+
+func readTrain(r Run) (t Train, err error) {
+	for _, name := range []string{resultName, curvesName} {
+		if !slices.Contains(r.Files, name) {
+			return t, fmt.Errorf("%s: the run has no %s", textout.Name(r.Dir), name)
+		}
+	}
+	data, err := inputfile.ReadAll(r.path(resultName), maxResult)
+	if err != nil {
+		return t, err
+	}
+	if t, err = parseResult(data); err != nil {
+		return t, fmt.Errorf("%s: %w", textout.Name(r.path(resultName)), err)
+	}
+	if data, err = inputfile.ReadAll(r.path(curvesName), maxCurves); err != nil {
+		return t, err
+	}
+	if t.Curves, err = parseCurves(bytes.NewReader(data)); err != nil {
+		return t, fmt.Errorf("%s: %w", textout.Name(r.path(curvesName)), err)
+	}
+	if n := t.Curves.Len(); n != t.Done {
+		return t, fmt.Errorf("%s has %d steps, but %s says %d: the files are not of the same run", textout.Name(r.path(curvesName)), n, resultName, t.Done)
+	}
+	t.Run = r
+	return t, nil
+}
+
+// resultFile is what is read of result.json.
+type resultFile struct {
+	Text struct {
+		Source string `json:"source"`
+		SHA256 string `json:"sha256"`
+	} `json:"text"`
+	Options    map[string]json.RawMessage `json:"options"`
+	Smoothing  string                     `json:"smoothing"`
+	Done       *int                       `json:"stepsDone"`
+	FP32       *modelFile                 `json:"fp32"`
+	FP8        *modelFile                 `json:"fp8"`
+	Gap        *jsonout.Number            `json:"gapPercent"`
+	HeldOutGap *jsonout.Number            `json:"heldOutGapPercent"`
+	Skips      []ofModel                  `json:"skips"`
+	Spikes     []ofModel                  `json:"spikes"`
+}
+
+type modelFile struct {
+	Loss    *jsonout.Number `json:"finalLoss"`
+	HeldOut *jsonout.Number `json:"heldOutLoss"`
+	Seconds *float64        `json:"seconds"`
+}
+
+// ofModel is an event of one model.
+type ofModel struct {
+	Model string `json:"model"`
+}
+
+// parseResult reads the text of result.json.
+func parseResult(data []byte) (t Train, err error) {
+	var f resultFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		return t, fmt.Errorf("it is not the result of octavo train: %w", err)
+	}
+	if f.Options == nil || f.Done == nil || f.FP32 == nil || f.FP8 == nil || f.Gap == nil || f.HeldOutGap == nil {
+		return t, errors.New("it is not the result of octavo train: it lacks options, stepsDone, fp32, fp8, gapPercent or heldOutGapPercent")
+	}
+	if err := json.Unmarshal(f.Options["steps"], &t.Steps); err != nil {
+		return t, fmt.Errorf("options.steps is not a number of steps: %w", err)
+	}
+	if t.Done = *f.Done; t.Done < 1 || t.Done > t.Steps {
+		return t, fmt.Errorf("stepsDone is %d: want 1 to %d", t.Done, t.Steps)
+	}
+	if t.FP32, err = f.model("FP32", f.FP32); err != nil {
+		return t, err
+	}
+	if t.FP8, err = f.model("FP8", f.FP8); err != nil {
+		return t, err
+	}
+	t.Gap, t.HeldOutGap = float64(*f.Gap), float64(*f.HeldOutGap)
+	if math.IsNaN(t.FP8.HeldOut) || math.IsNaN(t.FP32.HeldOut) {
+		t.HeldOutGap = math.NaN()
+	}
+	t.Options = f.options()
+	return t, nil
+}
+
+func (f *resultFile) model(name string, from *modelFile) (m Model, err error) {
+	if from.Loss == nil || from.HeldOut == nil || from.Seconds == nil {
+		return m, fmt.Errorf("%s lacks finalLoss, heldOutLoss or seconds", strings.ToLower(name))
+	}
+	m = Model{Loss: float64(*from.Loss), HeldOut: float64(*from.HeldOut)}
+	if m.Time, err = duration(*from.Seconds); err != nil {
+		return m, fmt.Errorf("%s: %w", strings.ToLower(name), err)
+	}
+	if m.HeldOut == 0 { // not judged
+		m.HeldOut = math.NaN()
+	}
+	m.Skips, m.Spikes = count(f.Skips, name), count(f.Spikes, name)
+	return m, nil
+}
+
+// count returns how many events are of a model.
+func count(events []ofModel, name string) (n int) {
+	for _, e := range events {
+		if e.Model == name {
+			n++
+		}
+	}
+	return n
+}
+
+// options returns all options by name, the text among them.
+func (f *resultFile) options() []Option {
+	smooth := f.Smoothing
+	if smooth == "" {
+		smooth = "none"
+	}
+	list := []Option{{"text", textName(f.Text.Source, f.Text.SHA256)}, {"smooth", smooth}}
+	for key, raw := range f.Options {
+		if key != "steps" {
+			list = append(list, Option{flagOf(key), valueOf(raw)})
+		}
+	}
+	slices.SortFunc(list, func(a, b Option) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// textName tells texts apart that come from files of the same name.
+func textName(source, sum string) string {
+	if len(sum) > 8 {
+		sum = sum[:8]
+	}
+	if sum == "" {
+		return source
+	}
+	return source + " (" + sum + ")"
+}
+
+// flagOf returns the flag of octavo train that sets the option of a JSON key.
+func flagOf(key string) string {
+	if key == "learningRate" {
+		return "lr"
+	}
+	var flag strings.Builder
+	for _, c := range key {
+		if c >= 'A' && c <= 'Z' {
+			flag.WriteByte('-')
+			c += 'a' - 'A'
+		}
+		flag.WriteRune(c)
+	}
+	return flag.String()
+}
+
+// valueOf returns a JSON value as it is given to a flag.
+func valueOf(raw json.RawMessage) string {
+	var text string
+	if err := json.Unmarshal(raw, &text); err == nil {
+		return text
+	}
+	return string(raw)
+}
