@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
@@ -40,9 +40,14 @@ Rates of conversions count the bytes of the float32 side.
 
 The directory given by --out receives
 
-  roofline.svg    products over their arithmetic intensity, under the roofs
-  roofline.png    the same
-  bench.json      what --json prints
+  index.html       one page with interactive rooflines and all tables
+  roofline.svg     products over their arithmetic intensity, under the roofs
+  roofline.png     the same
+  bench.json       what --json prints
+  octavo-run.json  which of the files are the run's, and what repeats it
+
+They appear together when all are complete. A directory that holds a run is refused
+unless --overwrite is given.
 
 The JSON is an object:
 
@@ -57,9 +62,10 @@ The JSON is an object:
                peers; roof is 0 where there is none
   conversions  [{name, level, elements, runs, best, median}]; rates in GB/s;
                level is "" for what octavo is compared with
+  command      what repeats the run
 
-Ctrl-C, SIGTERM or SIGHUP ends the run after the current case with what there is; the
-exit status is then 0.`
+Ctrl-C, SIGTERM or SIGHUP ends the run after the current case. What was measured is
+written and printed; the exit status is 130, 143 or 129.`
 
 const benchExample = `  octavo bench
   octavo bench --level avx2,avx512 --time 1s -o bench-out
@@ -72,6 +78,8 @@ type benchFlags struct {
 	all    bool
 	asJSON bool
 	out    string
+
+	overwrite bool
 }
 
 // newBenchCommand returns the command for the suite that newSuite returns.
@@ -95,7 +103,8 @@ func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) be
 	f.Var(&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
-	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for the plots and the JSON, made if need be (default: none)")
+	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for page, plots and JSON, made if need be (default: none)")
+	f.BoolVar(&flags.overwrite, "overwrite", false, "replace the run that the directory holds")
 	jsonFlag(cmd, &flags.asJSON)
 	return cmd
 }
@@ -129,10 +138,14 @@ func parseCaseTime(text string) (time.Duration, error) {
 
 // runBench measures, writes the files and prints what was found.
 func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
+	var run *outdir.Run // nil: no files
 	if flags.out != "" {
-		if err := os.MkdirAll(flags.out, 0o777); err != nil {
-			return inDirectory(err)
+		var err error
+		run, err = outdir.Create(flags.out, outdir.Options{Overwrite: flags.overwrite, Files: benchreport.Files()})
+		if err != nil {
+			return err
 		}
+		defer run.Abort()
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
@@ -143,13 +156,27 @@ func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
 	if report.Done == 0 {
 		return stopped(ctx, "no case was measured, there is nothing to report")
 	}
-	if err := writeBench(cmd.OutOrStdout(), flags, benchreport.Result{Machine: machine.Current(), Report: report}); err != nil {
+	result := benchreport.Result{Machine: machine.Current(), Report: report, Command: benchCommandLine(flags)}
+	if err := writeBench(cmd.OutOrStdout(), run, result, flags.asJSON); err != nil {
 		return err
 	}
 	if report.Done < report.Cases {
 		return stopped(ctx, fmt.Sprintf("%d of %d cases were measured", report.Done, report.Cases))
 	}
 	return nil
+}
+
+// benchCommandLine returns the command that repeats a run.
+func benchCommandLine(flags benchFlags) string {
+	var levels []string
+	for _, l := range flags.levels {
+		levels = append(levels, l.String())
+	}
+	line := fmt.Sprintf("octavo bench --level %s --time %v", strings.Join(levels, ","), flags.time)
+	if flags.all {
+		line += " --all"
+	}
+	return line
 }
 
 // measureBench shows meanwhile how far it is.
@@ -163,15 +190,21 @@ func measureBench(ctx context.Context, bar *display.Display, suite bench.Suite) 
 	})
 }
 
-// writeBench writes the files and then the tables or the JSON.
-func writeBench(stdout io.Writer, flags benchFlags, r benchreport.Result) error {
-	if flags.out != "" {
-		if err := r.WriteFiles(flags.out); err != nil {
-			return inDirectory(err)
+// writeBench writes the files, if there is a run for them, and then the tables or the
+// JSON.
+func writeBench(stdout io.Writer, run *outdir.Run, r benchreport.Result, asJSON bool) error {
+	directory := ""
+	if run != nil {
+		directory = run.Dir()
+		if err := r.AddFiles(run); err != nil {
+			return err
+		}
+		if err := run.Commit(r.Manifest()); err != nil {
+			return err
 		}
 	}
-	if flags.asJSON {
+	if asJSON {
 		return jsonout.Print(stdout, r)
 	}
-	return r.WriteText(stdout, flags.out)
+	return r.WriteText(stdout, directory)
 }

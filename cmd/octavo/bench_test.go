@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"image/png"
 	"io"
 	"os"
@@ -13,12 +14,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/bench"
 	"github.com/octavo-fp8/octavo/cmd/internal/benchreport"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
@@ -43,15 +46,15 @@ func runTiny(ctx context.Context, args ...string) (stdout, stderr string, err er
 }
 
 // TestBenchTable checks that the tables have a row for each shape, and cells under
-// each level.
+// each level, and fit a terminal.
 func TestBenchTable(t *testing.T) {
 	stdout, stderr, err := runTiny(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, stderr)
-	require.NotContains(t, stdout, "Plots")
+	require.NotContains(t, stdout, "Charts")
 	lines := strings.Split(stdout, "\n")
 	groups := 2 * len(bench.Levels()) // columns of best and median
-	for name, want := range map[string]struct{ rows, cells int }{
+	for name, want := range map[string]struct{ tables, cells int }{
 		"2x32x128":                    {2, groups + 4},
 		"2x32x128, packed":            {2, groups},
 		"2 of 2x32x128":               {2, groups},
@@ -63,14 +66,14 @@ func TestBenchTable(t *testing.T) {
 		"amax":                        {1, groups},
 		"amax, scale, encode: 1x128 ": {1, groups},
 	} {
-		rows := 0
+		cells := 0
 		for _, line := range lines {
-			if cells, ok := strings.CutPrefix(line, name+"  "); ok {
-				rows++
-				require.Len(t, numbers(cells), want.cells, line)
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
+			if rest, ok := strings.CutPrefix(line, name+"  "); ok {
+				cells += len(numbers(rest))
 			}
 		}
-		require.Equal(t, want.rows, rows, "%q in\n%s", name, stdout)
+		require.Equal(t, want.tables*want.cells, cells, "%q in\n%s", name, stdout)
 	}
 	for _, heading := range []string{"\n1 worker  ", "\n2 workers  ", "  generic", "  gonum", "  vek", "  no level"} {
 		require.Contains(t, stdout, heading)
@@ -99,11 +102,13 @@ func TestBenchJSONAndFiles(t *testing.T) {
 		Limits         map[string][]any
 		Products       []bench.Product
 		Conversions    []bench.Conversion
+		Command        string
 	}
 	d := json.NewDecoder(strings.NewReader(stdout))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&got))
 	require.Equal(t, machine.Current(), got.Machine)
+	require.Equal(t, "octavo bench --level generic --time 1µs", got.Command)
 	require.Equal(t, 1e-6, got.SecondsPerCase)
 	require.Equal(t, 2*(2+2)+2*2+2+4, got.Done)
 	require.Equal(t, got.Done, got.Cases)
@@ -119,6 +124,17 @@ func TestBenchJSONAndFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, stdout, string(file))
 	requireImages(t, dir)
+	html, err := os.ReadFile(filepath.Join(dir, "index.html"))
+	require.NoError(t, err)
+	for _, want := range []string{"<code>octavo bench --level generic --time 1µs</code>", "2 of 2x32x128, packed", "Roofline, 2 workers", "decode by table"} {
+		require.Contains(t, string(html), want)
+	}
+	require.NotContains(t, string(html), "Stopped after")
+
+	_, _, err = runTiny(t.Context(), "--out", dir, "--level", "generic")
+	require.ErrorContains(t, err, "replace that run with --overwrite")
+	_, _, err = runTiny(t.Context(), "--out", dir, "--level", "generic", "--overwrite")
+	require.NoError(t, err)
 }
 
 func requireImages(t *testing.T, dir string) {
@@ -146,7 +162,7 @@ func TestBenchAllLevels(t *testing.T) {
 	dir := t.TempDir()
 	stdout, _, err := runTiny(t.Context(), "-o", dir)
 	require.NoError(t, err)
-	require.Contains(t, stdout, "\nPlots: "+filepath.Join(dir, "roofline.svg")+" and .png\n")
+	require.Contains(t, stdout, "\nCharts, tables and how to repeat it: "+filepath.Join(dir, "index.html")+"\n")
 	requireImages(t, dir)
 	measured := bench.PeakMultiply(cpu.Current(), 1) > 0
 	require.Equal(t, measured, strings.Contains(stdout, "%"))
@@ -160,9 +176,7 @@ func TestBenchInterrupted(t *testing.T) {
 	stdout, _, err := runTiny(ctx, "-o", dir)
 	require.ErrorContains(t, err, "no case was measured, there is nothing to report")
 	require.Empty(t, stdout)
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, entries)
+	require.NoDirExists(t, dir)
 }
 
 // TestBenchPart writes what there is after the first conversions, and after the
@@ -175,11 +189,17 @@ func TestBenchPart(t *testing.T) {
 		dir := t.TempDir()
 		report.Products, report.Done = all[:products], len(report.Conversions)+products
 		var out bytes.Buffer
-		require.NoError(t, writeBench(&out, benchFlags{out: dir}, benchreport.Result{Machine: machine.Current(), Report: report}))
+		run, err := outdir.Create(dir, outdir.Options{})
+		require.NoError(t, err)
+		require.NoError(t, writeBench(&out, run, benchreport.Result{Machine: machine.Current(), Report: report}, false))
 		require.Equal(t, products > 0, strings.Contains(out.String(), "GFLOP/s"))
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
-		require.Len(t, entries, 1+2*products)
+		require.Len(t, entries, 3+2*products)
+		html, err := os.ReadFile(filepath.Join(dir, "index.html"))
+		require.NoError(t, err)
+		require.Contains(t, string(html), fmt.Sprintf("Stopped after %d of %d cases", report.Done, report.Cases))
+		require.Equal(t, products > 0, strings.Contains(string(html), "<figure"))
 	}
 }
 
@@ -206,5 +226,5 @@ func TestBenchRefuses(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o666))
-	fail(t, exitData, "not a directory: name another directory with --out", "bench", "-o", file)
+	fail(t, exitData, "file exists: name another directory with -o", "bench", "-o", file)
 }

@@ -56,9 +56,52 @@ func (g *columnGroup) column(name string) *column {
 	return c
 }
 
+// lineWidth is the number of characters that a line has at most, unless a group alone
+// takes more.
+const lineWidth = 80
+
 // print writes the table: names of rows to the left, everything else to the right
-// of its column, names of groups above their columns.
+// of its column, names of groups above their columns. Groups that a line has no room
+// for follow below, with the rows that have a cell there.
 func (t *crossTable) print(w io.Writer) error {
+	for i, part := range t.split(lineWidth) {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := part.printLines(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// split returns tables of some of the groups, whose lines are not longer than width.
+func (t *crossTable) split(width int) (parts []*crossTable) {
+	left := widest(append([]string{t.corner}, t.rows...))
+	free := 0
+	for _, g := range t.groups {
+		if len(parts) == 0 || g.width() > free {
+			parts = append(parts, &crossTable{corner: t.corner})
+			free = width - left
+		}
+		part := parts[len(parts)-1]
+		part.groups = append(part.groups, g)
+		free -= g.width()
+	}
+	for _, part := range parts {
+		for _, row := range t.rows {
+			if slices.ContainsFunc(part.groups, func(g *columnGroup) bool { return g.has(row) }) {
+				part.rows = append(part.rows, row)
+			}
+		}
+	}
+	return parts
+}
+
+// has reports whether the group has a cell in a row.
+func (g *columnGroup) has(row string) bool { return strings.TrimSpace(g.row(row)) != "" }
+
+func (t *crossTable) printLines(w io.Writer) error {
 	names := []string{t.corner}
 	groups, columns := t.line(func(g *columnGroup) string { return g.name }), t.line((*columnGroup).names)
 	lines := []string{groups}
@@ -82,11 +125,13 @@ func (t *crossTable) print(w io.Writer) error {
 func (t *crossTable) line(text func(*columnGroup) string) string {
 	var line strings.Builder
 	for _, g := range t.groups {
-		width := max(utf8.RuneCountInString(g.names()), utf8.RuneCountInString(g.name))
-		fmt.Fprintf(&line, "    %*s", width, text(g))
+		fmt.Fprintf(&line, "%*s", g.width(), text(g))
 	}
 	return line.String()
 }
+
+// width is that of the group with the space before it.
+func (g *columnGroup) width() int { return len("    ") + widest([]string{g.names(), g.name}) }
 
 // names returns the names of the group's columns, in their places.
 func (g *columnGroup) names() string {

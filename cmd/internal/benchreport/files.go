@@ -3,26 +3,42 @@ package benchreport
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/roofline"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
 
-// WriteFiles writes the plots, if there are products, and the JSON.
-func (r Result) WriteFiles(dir string) error {
-	if err := atomicfile.Write(filepath.Join(dir, "bench.json"), func(w io.Writer) error { return jsonout.Print(w, r) }); err != nil {
-		return err
+// pageName is the file with the page.
+const pageName = "index.html"
+
+// Files are the names of what AddFiles may add.
+func Files() []string { return []string{pageName, "bench.json", "roofline.svg", "roofline.png"} }
+
+// AddFiles adds the page, the JSON and, if there are products, the plots to what a run
+// writes.
+func (r Result) AddFiles(run *outdir.Run) error {
+	files := map[string]func(io.Writer) error{
+		pageName:     r.writePage,
+		"bench.json": func(w io.Writer) error { return jsonout.Print(w, r) },
 	}
-	if len(r.Products) == 0 {
-		return nil
+	if len(r.Products) > 0 {
+		figure := roofline.New(r.Report, r.machine())
+		files["roofline.svg"], files["roofline.png"] = figure.WriteSVG, figure.WritePNG
 	}
-	figure := roofline.New(r.Report, r.machine())
-	if err := atomicfile.Write(filepath.Join(dir, "roofline.svg"), figure.WriteSVG); err != nil {
-		return err
+	for _, name := range Files() {
+		if write, ok := files[name]; ok {
+			if err := run.Add(name, write); err != nil {
+				return err
+			}
+		}
 	}
-	return atomicfile.Write(filepath.Join(dir, "roofline.png"), figure.WritePNG)
+	return nil
+}
+
+// Manifest says what the run of a directory is.
+func (r Result) Manifest() outdir.Manifest {
+	return outdir.Manifest{Kind: "bench", Command: r.Command, Machine: r.machine()}
 }
 
 // machine says what was measured, on what.

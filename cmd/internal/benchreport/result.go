@@ -10,4 +10,5 @@ import (
 type Result struct {
 	Machine machine.Info `json:"machine"`
 	*bench.Report
+	Command string `json:"command"` // what repeats the run
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
-// WriteText writes the tables for people, and where the plots are.
+// WriteText writes the tables for people, and where the files are.
 func (r Result) WriteText(w io.Writer, dir string) error {
-	fmt.Fprintln(w, r.machine())
+	fmt.Fprintln(w, textout.Wrap(r.machine(), lineWidth, ""))
 	for _, section := range []func(io.Writer) error{r.printProducts, r.printLimits, r.printConversions} {
 		if err := section(w); err != nil {
 			return err
 		}
 	}
-	if dir == "" || len(r.Products) == 0 {
+	if dir == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nPlots: %s and .png\n", textout.Name(filepath.Join(dir, "roofline.svg")))
+	_, err := fmt.Fprintf(w, "\nCharts, tables and how to repeat it: %s\n", textout.Name(filepath.Join(dir, pageName)))
 	return err
 }
 
@@ -35,22 +35,28 @@ func (r Result) printProducts(w io.Writer) error {
 	if len(r.Limits.FMA) > 0 {
 		fmt.Fprint(w, "Roof: best in % of what arithmetic and reading allow.\n")
 	}
-	var numbers []int
-	tables := make(map[int]*crossTable)
-	for _, p := range r.Products {
-		if tables[p.Workers] == nil {
-			numbers = append(numbers, p.Workers)
-			tables[p.Workers] = &crossTable{corner: workersText(p.Workers)}
-		}
-		putProduct(tables[p.Workers], p)
-	}
-	for _, n := range numbers {
+	for _, t := range r.productTables() {
 		fmt.Fprintln(w)
-		if err := tables[n].print(w); err != nil {
+		if err := t.print(w); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// productTables returns a table for each number of workers.
+func (r Result) productTables() (tables []*crossTable) {
+	byWorkers := make(map[int]*crossTable)
+	for _, p := range r.Products {
+		t := byWorkers[p.Workers]
+		if t == nil {
+			t = &crossTable{corner: workersText(p.Workers)}
+			byWorkers[p.Workers] = t
+			tables = append(tables, t)
+		}
+		putProduct(t, p)
+	}
+	return tables
 }
 
 func putProduct(t *crossTable, p bench.Product) {
@@ -73,6 +79,10 @@ func (r Result) printLimits(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprint(w, "\nWhat the machine can do, at best of several measurements in this run.\n\n")
+	return r.limitTable().print(w)
+}
+
+func (r Result) limitTable() *crossTable {
 	var t crossTable
 	for _, m := range r.Limits.FMA {
 		t.put("FMA in registers, "+m.Level, workersText(m.Workers), "", rateText(m.Rate)+" GFLOP/s")
@@ -80,7 +90,7 @@ func (r Result) printLimits(w io.Writer) error {
 	for _, m := range r.Limits.Read {
 		t.put(fmt.Sprintf("reading %d MiB", m.Bytes>>20), workersText(m.Workers), "", rateText(m.Rate)+"    GB/s")
 	}
-	return t.print(w)
+	return &t
 }
 
 func (r Result) printConversions(w io.Writer) error {
@@ -88,6 +98,10 @@ func (r Result) printConversions(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(w, "\nConversions of %d values on one processor. GB/s of float32: best and median.\n\n", r.Conversions[0].Elements)
+	return r.conversionTable().print(w)
+}
+
+func (r Result) conversionTable() *crossTable {
 	var t crossTable
 	for _, c := range r.Conversions {
 		group := c.Level
@@ -97,7 +111,7 @@ func (r Result) printConversions(w io.Writer) error {
 		t.put(c.Name, group, "best", rateText(c.Best))
 		t.put(c.Name, group, "median", rateText(c.Median))
 	}
-	return t.print(w)
+	return &t
 }
 
 func workersText(n int) string {

@@ -3,6 +3,7 @@
 package roofline
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -66,9 +67,16 @@ func workersOf(r *bench.Report) (numbers []int) {
 func (f *Figure) WriteSVG(w io.Writer) error {
 	canvas := vgsvg.New(f.size())
 	f.draw(draw.New(canvas))
-	_, err := canvas.WriteTo(w)
+	var svg bytes.Buffer
+	if _, err := canvas.WriteTo(&svg); err != nil {
+		return err
+	}
+	_, err := w.Write(bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans"), []byte(families)))
 	return err
 }
+
+// families are the fonts that a browser may take.
+const families = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif"
 
 // WritePNG writes the figure as PNG.
 func (f *Figure) WritePNG(w io.Writer) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 )
 
 // report has two shapes, on one and on two processors.
@@ -98,6 +99,41 @@ func TestBare(t *testing.T) {
 	svg.Reset()
 	require.NoError(t, New(r, "m").WriteSVG(&svg))
 	require.Contains(t, words(t, svg.Bytes()), "avx2: 100 GFLOP/s")
+}
+
+func TestFontsOfSVG(t *testing.T) {
+	var svg bytes.Buffer
+	require.NoError(t, New(report(), "octavo").WriteSVG(&svg))
+	require.Contains(t, svg.String(), ",sans-serif")
+	require.NotContains(t, svg.String(), "font-family:Liberation Sans", "browsers would take serifs where it is missing")
+}
+
+func TestCharts(t *testing.T) {
+	all := Charts(report())
+	require.Len(t, all, 2)
+	one := all[0]
+	require.Equal(t, "Roofline, 1 worker", one.Title)
+	require.Equal(t, "Roofline, 2 workers", all[1].Title)
+	require.True(t, one.LogX && one.LogY)
+	series := make(map[string]chart.Series)
+	for _, s := range one.Series {
+		series[s.Name] = s
+	}
+	require.Len(t, series, 2+1+4, "slopes, roofs, products")
+	thin, square := bench.Shape{M: 1, N: 4096, K: 4096, Experts: 1}, bench.Shape{M: 512, N: 512, K: 512, Experts: 1}
+	require.Equal(t, []chart.Point{
+		{X: thin.Intensity(), Y: 100, Name: "1x4096x4096"}, {X: square.Intensity(), Y: 100, Name: "512x512x512"},
+	}, series["avx2, packed"].Points)
+	require.Equal(t, series["avx2"].Color, series["avx2, packed"].Color)
+	require.NotEqual(t, series["avx2"].Mark, series["avx2, packed"].Mark)
+
+	// The slope of the fastest reading ends where the flat roof begins.
+	slope, flat := series["reading 16 MiB, 40 GB/s"].Points, series["avx2 in registers, 120 GFLOP/s"].Points
+	require.Equal(t, chart.Point{X: 3, Y: 120}, slope[1])
+	require.Equal(t, chart.Point{X: 3, Y: 120}, flat[0])
+	require.InDelta(t, 40, slope[0].Y/slope[0].X, 1e-9)
+	require.Less(t, slope[0].X, thin.Intensity())
+	require.Greater(t, flat[1].X, square.Intensity())
 }
 
 // TestBounds checks that all points and roofs are within the axes.

@@ -49,6 +49,7 @@ type series struct {
 	name      string
 	glyph     draw.GlyphStyle
 	points    plotter.XYs
+	shapes    []string // of the points
 }
 
 func newSeries(p bench.Product) *series {
@@ -74,6 +75,7 @@ func newSeries(p bench.Product) *series {
 
 func (s *series) add(p bench.Product) {
 	s.points = append(s.points, plotter.XY{X: p.Intensity, Y: p.Best})
+	s.shapes = append(s.shapes, p.Shape.String())
 }
 
 // Plot implements [plot.Plotter].

@@ -1,0 +1,72 @@
+package roofline
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+)
+
+// Charts returns what the figure shows as charts for a page, one for each number of
+// workers: a page names the shape of a product to who points at it.
+func Charts(r *bench.Report) (all []chart.Chart) {
+	b := boundsOf(r)
+	b.minX *= 4 // the figure's names of slopes need room that a page does not
+	for _, workers := range workersOf(r) {
+		p := newPanel(r, workers, b)
+		all = append(all, chart.Chart{
+			Title: "Roofline, " + p.title, X: "arithmetic intensity, FLOP per byte", Y: "GFLOP/s", LogX: true, LogY: true,
+			Series: append(p.roofs.lines(b), p.marks()...),
+		})
+	}
+	return all
+}
+
+// keys are the colours of levels on a page. Peers are grey.
+var keys = map[string]chart.Key{"generic": "green", "neon": "ochre", "avx2": "ochre", "avx512": "blue", "amx": "vermilion", "": "grey"}
+
+// lines returns the roofs: slopes up to the highest flat one, and flat ones from where
+// the fastest reading meets them.
+func (f roofs) lines(b bounds) (all []chart.Series) {
+	fastest := 0.0
+	for _, m := range f.slopes {
+		fastest = max(fastest, m.Rate)
+		all = append(all, line(
+			fmt.Sprintf("reading %d MiB, %.3g GB/s", m.Bytes>>20, m.Rate), "ink",
+			chart.Point{X: b.minX, Y: b.minX * m.Rate}, chart.Point{X: f.top() / m.Rate, Y: f.top()},
+		))
+	}
+	for _, m := range f.flat {
+		left := b.minX
+		if fastest > 0 {
+			left = max(left, m.Rate/fastest)
+		}
+		all = append(all, line(
+			fmt.Sprintf("%s in registers, %.3g GFLOP/s", m.Level, m.Rate), keys[m.Level],
+			chart.Point{X: left, Y: m.Rate}, chart.Point{X: max(b.maxX, 1.5*left), Y: m.Rate},
+		))
+	}
+	return all
+}
+
+func line(name string, color chart.Key, points ...chart.Point) chart.Series {
+	return chart.Series{Name: name, Color: color, Dashed: true, Points: points}
+}
+
+// marks returns the products.
+func (p panel) marks() (all []chart.Series) {
+	for _, s := range p.series {
+		marks := chart.Series{Name: s.name, Color: keys[s.level], Mark: chart.Rings}
+		switch {
+		case s.by != bench.Octavo:
+			marks.Mark = chart.Crosses
+		case s.packed:
+			marks.Mark = chart.Dots
+		}
+		for i, at := range s.points {
+			marks.Points = append(marks.Points, chart.Point{X: at.X, Y: at.Y, Name: s.shapes[i]})
+		}
+		all = append(all, marks)
+	}
+	return all
+}
