@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"math"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/convert"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
@@ -13,7 +18,8 @@ const encodeLong = `Encode reads little-endian float32 values from standard inpu
 byte for each, its code, to standard output. There is no header and no scale:
 a value is rounded to the nearest code, ties to even, unless --round says
 otherwise. Input may have any length and is not held in memory; if it is not a
-multiple of 4 bytes, the whole values are written and the exit status is 1.
+multiple of 4 bytes, the whole values are written and the exit status is 1. Codes
+are not written to a terminal: redirect them to a file or a pipe.
 
             bits   max    smallest normal, subnormal   Inf   NaN
   e4m3      1-4-3  448    2^-6   2^-9                  no    7F FF
@@ -43,7 +49,9 @@ func newEncodeCommand() *cobra.Command {
 			if cmd.Flags().Changed("seed") && policy.Rounding != fp8.Stochastic {
 				return usagef("--seed is for --round stochastic only")
 			}
-			return convert.Encode(cmd.OutOrStdout(), cmd.InOrStdin(), format, policy)
+			return convertStream(cmd, "float32 values", "codes", func(ctx context.Context, s *convert.Stream) (int64, error) {
+				return s.Encode(ctx, format, policy)
+			})
 		},
 	}
 	formatFlag(cmd, &format, "", "format of the codes (required)")
@@ -67,7 +75,8 @@ func newEncodeCommand() *cobra.Command {
 
 const decodeLong = `Decode reads FP8 codes, one byte each, from standard input and writes the value
 of each as a little-endian float32 to standard output. It is exact for every
-code. Input may have any length and is not held in memory.`
+code. Input may have any length and is not held in memory. Values are not written to
+a terminal: redirect them to a file or a pipe.`
 
 func newDecodeCommand() *cobra.Command {
 	var format fp8.Format
@@ -78,10 +87,52 @@ func newDecodeCommand() *cobra.Command {
 		Example: `  octavo decode --format e4m3 < codes.e4m3 > values.f32`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return convert.Decode(cmd.OutOrStdout(), cmd.InOrStdin(), format)
+			return convertStream(cmd, "codes", "float32 values", func(ctx context.Context, s *convert.Stream) (int64, error) {
+				return s.Decode(ctx, format)
+			})
 		},
 	}
 	formatFlag(cmd, &format, "", "format of the codes (required)")
 	markRequired(cmd, "format")
 	return cmd
+}
+
+// convertStream converts standard input, which has what is called in, to out on standard
+// output, and shows how far it is.
+func convertStream(cmd *cobra.Command, in, out string, convertAll func(context.Context, *convert.Stream) (int64, error)) error {
+	if display.IsTerminal(cmd.OutOrStdout()) {
+		return usagef("standard output is a terminal, and %s are raw bytes: redirect them with > FILE, or pipe them to a program", out)
+	}
+	if display.IsTerminal(cmd.InOrStdin()) {
+		note(cmd, "reading %s from the terminal until Ctrl-D: for those of a file give < FILE", in)
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	bar := newDisplay(cmd)
+	defer bar.Finish()
+	bar.Unit(display.Bytes)
+	s := &convert.Stream{R: cmd.InOrStdin(), W: soleOutputOf(cmd), Size: regularSize(cmd.InOrStdin()), Progress: bar}
+	n, err := convertAll(ctx, s)
+	bar.Finish()
+	if ctx.Err() != nil && err != nil {
+		return stopped(ctx, fmt.Sprintf("%d values were written", n))
+	}
+	return err
+}
+
+// regularSize returns the bytes that are left of a regular file, and 0 for what is none.
+func regularSize(r io.Reader) int64 {
+	file, ok := r.(*os.File)
+	if !ok {
+		return 0
+	}
+	stat, err := file.Stat()
+	if err != nil || !stat.Mode().IsRegular() {
+		return 0
+	}
+	at, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0
+	}
+	return stat.Size() - at
 }

@@ -3,23 +3,36 @@
 package convert
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/progress"
 )
 
 // chunk is how many values are converted at a time.
 const chunk = 1 << 16
 
-// Encode writes the codes of the little-endian float32 values that r has.
-func Encode(w io.Writer, r io.Reader, f fp8.Format, p fp8.Policy) error {
+// Stream is where values come from and go to.
+type Stream struct {
+	R io.Reader
+	W io.Writer
+
+	Size     int64             // bytes of R, 0 if that is not known
+	Progress progress.Reporter // unless nil, hears of bytes read
+}
+
+// Encode writes the codes of the little-endian float32 values of a stream, until it or
+// the context ends. It returns how many values were converted.
+func (s *Stream) Encode(ctx context.Context, f fp8.Format, p fp8.Policy) (int64, error) {
 	values, codes := make([]float32, chunk), make([]byte, chunk)
 	first := uint64(0)
-	return pump(w, r, 4, func(in []byte) []byte {
+	return s.pump(ctx, "encoding", 4, func(in []byte) []byte {
 		n := len(in) / 4
 		for i := range values[:n] {
 			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(in[4*i:]))
@@ -30,10 +43,11 @@ func Encode(w io.Writer, r io.Reader, f fp8.Format, p fp8.Policy) error {
 	})
 }
 
-// Decode writes the values of the codes that r has as little-endian float32.
-func Decode(w io.Writer, r io.Reader, f fp8.Format) error {
+// Decode writes the values of the codes of a stream as little-endian float32, until it or
+// the context ends. It returns how many values were converted.
+func (s *Stream) Decode(ctx context.Context, f fp8.Format) (int64, error) {
 	values, out := make([]float32, chunk), make([]byte, 0, 4*chunk)
-	return pump(w, r, 1, func(in []byte) []byte {
+	return s.pump(ctx, "decoding", 1, func(in []byte) []byte {
 		fp8.Decode(values, in, f)
 		out = out[:0]
 		for _, v := range values[:len(in)] {
@@ -43,26 +57,76 @@ func Decode(w io.Writer, r io.Reader, f fp8.Format) error {
 	})
 }
 
-// pump writes what convert makes of r's elements of the given size, chunk by
-// chunk. An incomplete element at the end is an error.
-func pump(w io.Writer, r io.Reader, size int, convert func(in []byte) []byte) error {
+// pump writes what convert makes of the elements of the given size, chunk by chunk. An
+// incomplete element at the end is an error.
+func (s *Stream) pump(ctx context.Context, op string, size int, convert func(in []byte) []byte) (int64, error) {
 	in := make([]byte, chunk*size)
 	total := int64(0)
 	for {
-		n, readErr := io.ReadFull(r, in)
+		n, readErr := s.read(ctx, in)
+		if ctx.Err() != nil {
+			return total / int64(size), context.Cause(ctx)
+		}
+		if err := s.write(ctx, convert(in[:n-n%size])); err != nil {
+			return total / int64(size), fmt.Errorf("writing standard output: %w", err)
+		}
 		total += int64(n)
-		if _, err := w.Write(convert(in[:n-n%size])); err != nil {
-			return fmt.Errorf("writing standard output: %w", err)
+		if s.Progress != nil {
+			s.Progress.Progress(op, total, s.Size)
 		}
 		switch {
 		case readErr == nil:
 		case !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF):
-			return fmt.Errorf("reading standard input: %w", readErr)
+			return total / int64(size), fmt.Errorf("reading standard input: %w", readErr)
 		case n%size != 0:
-			return fmt.Errorf("standard input has %d bytes, which is not a multiple of %d: the last value lacks %d",
+			return total / int64(size), fmt.Errorf("standard input has %d bytes, which is not a multiple of %d: the last value lacks %d",
 				total, size, size-n%size)
 		default:
-			return nil
+			return total / int64(size), nil
 		}
 	}
+}
+
+// read fills in. A read that waits for input when the context ends is left behind.
+func (s *Stream) read(ctx context.Context, in []byte) (int, error) {
+	done := begin(func() (int, error) { return io.ReadFull(s.R, in) })
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// write writes out. A write that waits when the context ends has a second, so that what
+// is written ends with a whole value unless nobody takes it.
+func (s *Stream) write(ctx context.Context, out []byte) error {
+	done := begin(func() (int, error) { return s.W.Write(out) })
+	select {
+	case r := <-done:
+		return r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r.err
+	case <-time.After(time.Second):
+		return context.Cause(ctx)
+	}
+}
+
+// transfer is what a read or a write returned.
+type transfer struct {
+	n   int
+	err error
+}
+
+// begin does something meanwhile.
+func begin(do func() (int, error)) <-chan transfer {
+	done := make(chan transfer, 1)
+	go func() {
+		n, err := do()
+		done <- transfer{n, err}
+	}()
+	return done
 }

@@ -2,6 +2,7 @@ package display
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,8 +16,10 @@ type bar struct {
 	w     io.Writer
 	shown *progressbar.ProgressBar // nil if there is none on the screen
 	width int                      // of the terminal, when it was drawn
-	total int64                    // of shown
+	known bool                     // the total is
 }
+
+const full = 10_000 // parts of the whole
 
 func newBar(w io.Writer) *bar { return &bar{w: w} }
 
@@ -24,27 +27,29 @@ func (*bar) interval() time.Duration { return 100 * time.Millisecond }
 
 // show draws the bar. An error is no reason to stop.
 func (b *bar) show(s status) {
-	if width := terminalWidth(b.w); b.shown == nil || width != b.width || s.total != b.total {
+	width := terminalWidth(b.w)
+	text := s.fields().fit(width - overhead(width))
+	if known := s.total > 0; b.shown == nil || width != b.width || known != b.known {
 		b.clear()
-		b.width, b.total = width, s.total
-		b.shown = b.begin(s)
+		b.width, b.known = width, known
+		b.shown = b.begin(text)
 	}
-	if s.total > 0 && s.done >= s.total { // the library ends a bar that is full
-		s.done = s.total - 1
+	if b.known { // the library ends a bar that is full
+		_ = b.shown.Set(min(int(full*float64(s.done)/float64(s.total)), full-1))
 	}
-	_ = b.shown.Set64(s.done)
-	b.shown.Describe(s.fields().fit(b.width - b.overhead()))
+	b.shown.Describe(text)
 }
 
-// begin returns a bar for a line, and what it says behind it.
-func (b *bar) begin(s status) *progressbar.ProgressBar {
-	total := s.total
-	if total <= 0 {
+// begin returns a bar for the line, with a text behind it.
+func (b *bar) begin(text string) *progressbar.ProgressBar {
+	total := full
+	if !b.known {
 		total = -1 // it spins
 	}
-	return progressbar.NewOptions64(total,
+	return progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(b.w),
-		progressbar.OptionSetWidth(b.length()),
+		progressbar.OptionSetWidth(barLength(b.width)),
+		progressbar.OptionSetDescription(text),
 		progressbar.OptionShowDescriptionAtLineEnd(),
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionSetPredictTime(false),
@@ -52,12 +57,12 @@ func (b *bar) begin(s status) *progressbar.ProgressBar {
 	)
 }
 
-// length is the number of characters between the ends of the bar.
-func (b *bar) length() int { return max(4, min(b.width/6, 24)) }
+// barLength is the number of characters between the ends of a bar on a terminal.
+func barLength(columns int) int { return max(4, min(columns/6, 24)) }
 
-// overhead is what a line has beside the description: the share, the bar, spaces, and
-// the last column, which some terminals go on from.
-func (b *bar) overhead() int { return len(" 100% ") + b.length() + len("||") + len("   ") + 1 }
+// overhead is what a line has beside the text: the share, the bar, spaces, and the last
+// column, which some terminals go on from.
+func overhead(columns int) int { return len(" 100% ") + barLength(columns) + len("||") + len("   ") + 1 }
 
 // clear removes the bar.
 func (b *bar) clear() {
@@ -71,21 +76,25 @@ func (b *bar) clear() {
 // fit returns as much as has room behind a bar: rate and time left come before the
 // operation, and that before the note.
 func (f fields) fit(room int) string {
-	text := join(f.rate, f.left)
+	text := join(f.amount, f.rate, f.left)
 	if utf8.RuneCountInString(text) > room {
-		text = f.left
+		text = cut(f.left, room)
 	}
-	if op := cut(f.op, room-utf8.RuneCountInString(text)-1); op != "" {
+	if op := cut(f.op, room-utf8.RuneCountInString(text)-len(separator)); op != "" {
 		text = join(op, text)
 	}
-	if note := cut(f.note, room-utf8.RuneCountInString(text)-1); note != "" {
+	if note := cut(f.note, room-utf8.RuneCountInString(text)-len(separator)); note != "" {
 		text = join(text, note)
 	}
 	return text
 }
 
-// join puts a space between texts that are not empty.
-func join(a, b string) string { return strings.TrimSpace(a + " " + b) }
+const separator = ", "
+
+// join separates texts that are not empty.
+func join(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
+}
 
 // cut shortens text to a number of characters, to none where too few would be left to
 // recognize it.
@@ -104,9 +113,9 @@ func cut(text string, room int) string {
 // descriptor is what a file has.
 type descriptor interface{ Fd() uintptr }
 
-// isTerminal reports whether w is a terminal that can be drawn on.
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(descriptor)
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(descriptor)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 

@@ -44,7 +44,7 @@ type status struct {
 func New(w io.Writer, mode Mode) *Display {
 	d := &Display{w: w, ended: make(chan struct{})}
 	switch {
-	case mode == Bar || mode == Auto && isTerminal(w):
+	case mode == Bar || mode == Auto && IsTerminal(w):
 		d.view = newBar(w)
 	case mode == Auto || mode == Plain:
 		d.view = plain{w}

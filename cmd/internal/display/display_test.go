@@ -79,3 +79,61 @@ func TestRates(t *testing.T) {
 		require.Contains(t, lines[len(lines)-1], "8.66 steps/s, 2m49s left")
 	})
 }
+
+// TestNone shows nothing, and passes on what is written.
+func TestNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out lockedBuffer
+		d := New(&out, None)
+		for i := range int64(100) {
+			d.Progress("reading", i, 100)
+			time.Sleep(time.Second)
+		}
+		d.Finish()
+		require.Empty(t, out.String())
+		_, err := d.Write([]byte("a warning\n"))
+		require.NoError(t, err)
+		require.Equal(t, "a warning\n", out.String())
+	})
+}
+
+// TestAutoWithoutATerminal writes lines, and nothing before the first report.
+func TestAutoWithoutATerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out lockedBuffer
+		d := New(&out, Auto)
+		time.Sleep(25 * time.Second)
+		require.Empty(t, out.String())
+		d.Progress("training", 1, 3)
+		time.Sleep(6 * time.Second)
+		require.Equal(t, "training: 33%\n", out.String())
+		d.Finish()
+	})
+}
+
+func TestWords(t *testing.T) {
+	for seconds, want := range map[float64]string{
+		0.2: "0s", 61: "1m1s", 599: "9m59s", 600: "10m", 3599: "1h0m", 3661: "1h1m", 90000: "25h0m", 1e18: "more than 1000h",
+	} {
+		require.Equal(t, want, timeLeft(seconds))
+	}
+	for n, want := range map[float64]string{0: "0 B", 999: "999 B", 1000: "1.00 kB", 999_600: "1.00 MB", 12_345_678: "12.3 MB", 5e15: "5.00 PB"} {
+		require.Equal(t, want, quantity(n, Bytes))
+	}
+	for rate, want := range map[float64]string{5: "5.00 steps/s", 250: "250 steps/s", 0.5: "30.0 steps/min", 0.01: "36.0 steps/h"} {
+		require.Equal(t, want, status{unit: "steps", rate: rate, total: 1}.speed())
+	}
+	require.Equal(t, "2.50%/s", status{rate: 5, total: 200}.speed())
+	require.Empty(t, status{rate: 5}.speed())
+}
+
+func TestModes(t *testing.T) {
+	for i, name := range Modes() {
+		m, err := ParseMode(name)
+		require.NoError(t, err)
+		require.Equal(t, Mode(i), m)
+		require.Equal(t, name, m.String())
+	}
+	_, err := ParseMode("fancy")
+	require.EqualError(t, err, "want auto or bar or plain or none")
+}

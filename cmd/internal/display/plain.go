@@ -3,7 +3,6 @@ package display
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 )
 
@@ -17,11 +16,5 @@ func (plain) clear() {}
 // show writes a line. An error is no reason to stop.
 func (p plain) show(s status) {
 	f := s.fields()
-	var parts []string
-	for _, part := range []string{f.share, f.rate, f.left, f.note} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	fmt.Fprintf(p.w, "%s: %s\n", f.op, strings.Join(parts, ", "))
+	fmt.Fprintf(p.w, "%s: %s\n", f.op, join(f.share, f.amount, f.rate, f.left, f.note))
 }

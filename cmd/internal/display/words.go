@@ -12,7 +12,7 @@ import (
 const Bytes = "B"
 
 // fields are the parts of what is shown, each empty if there is nothing to say.
-type fields struct{ op, share, rate, left, note string }
+type fields struct{ op, share, amount, rate, left, note string }
 
 func (s status) fields() fields {
 	f := fields{op: textout.Line(s.op), note: textout.Line(s.note), rate: s.speed()}
@@ -22,7 +22,7 @@ func (s status) fields() fields {
 			f.left = timeLeft(float64(s.total-s.done)/s.rate) + " left"
 		}
 	} else if s.unit != "" {
-		f.share = quantity(float64(s.done), s.unit)
+		f.amount = quantity(float64(s.done), s.unit)
 	}
 	return f
 }
