@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,11 +33,39 @@ func TestMain(m *testing.M) {
 // process is the command in a process of its own.
 type process struct {
 	*exec.Cmd
-	stdout, stderr bytes.Buffer
+	stdout bytes.Buffer
+	stderr lockedBuffer
+}
+
+// lockedBuffer can be read while a process writes to it.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // start starts the command by way of a shell that does first what setup says.
 func start(t *testing.T, setup string, args ...string) *process {
+	t.Helper()
+	p := prepare(t, setup, args...)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	return p
+}
+
+// prepare is start without the start.
+func prepare(t *testing.T, setup string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -46,8 +75,6 @@ func start(t *testing.T, setup string, args ...string) *process {
 	p := &process{Cmd: exec.Command("/bin/sh", append([]string{"-c", setup + `exec "$0" "$@"`, self}, args...)...)}
 	p.Env = append(os.Environ(), "OCTAVO_TEST_AS_COMMAND=1")
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr
-	require.NoError(t, p.Start())
-	t.Cleanup(func() { _ = p.Process.Kill() })
 	return p
 }
 

@@ -62,7 +62,9 @@ func barLength(columns int) int { return max(4, min(columns/6, 24)) }
 
 // overhead is what a line has beside the text: the share, the bar, spaces, and the last
 // column, which some terminals go on from.
-func overhead(columns int) int { return len(" 100% ") + barLength(columns) + len("||") + len("   ") + 1 }
+func overhead(columns int) int {
+	return len(" 100% ") + barLength(columns) + len("||") + len("   ") + 1
+}
 
 // clear removes the bar.
 func (b *bar) clear() {

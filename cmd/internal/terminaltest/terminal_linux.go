@@ -1,4 +1,3 @@
-// Package terminaltest is a terminal for tests, with nobody before it.
 package terminaltest
 
 import (
@@ -11,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
 // Terminal is a pseudo terminal. A program that is tested writes to File.
@@ -24,12 +25,12 @@ type Terminal struct {
 }
 
 // Open returns a terminal with a number of columns, which is closed when the test ends. It
-// skips the test where there are none.
+// ends the test where there are none.
 func Open(t *testing.T, columns uint16) *Terminal {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.Skipf("no pseudo terminals: %v", err)
+		testutil.Lacking(t, "no pseudo terminals: %v", err)
 	}
 	master := os.NewFile(uintptr(fd), "ptmx")
 	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))

@@ -1,0 +1,2 @@
+// Package terminaltest is a terminal for tests, with nobody before it.
+package terminaltest

@@ -1,0 +1,94 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// endless are command lines that take minutes, each in a directory of its own. What they
+// read is in the directory of inputs.
+func endless(t *testing.T) map[string][]string {
+	t.Helper()
+	large := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 17, 1 << 11}}) // 1 GiB
+	n := 1 << 13
+	codes := make([]byte, n*n)
+	product := filetest.Write(t, nil,
+		filetest.Raw("x", safetensors.F8E4M3, []int{n, n}, codes...), filetest.F32("s", []int{1, 1}, 1))
+	got := sparse(t, safetensors.Info{Name: "c", DType: safetensors.F32, Shape: []int{n, n}})
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("to be or not to be, ", 3000)), 0o666))
+	operands := []string{"--a", "x", "--a-scales", "s", "--a-block", "tensor", "--b", "x", "--b-scales", "s", "--b-block", "tensor"}
+	return map[string][]string{
+		"encode":   {"encode", "--format", "e4m3"},
+		"decode":   {"decode", "--format", "e4m3"},
+		"quantize": {"quantize", large, "-o", "out.safetensors", "--profile", "deepseek"},
+		"gemm":     append([]string{"gemm", product, "-o", "out.safetensors"}, operands...),
+		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),
+		"inspect":  {"inspect", large},
+		"train":    {"train", "--text", text, "-o", "run", "--steps", "1000000"},
+		"lab":      {"lab", "parity", "--text", text, "-o", "run"},
+		"bench":    {"bench", "-o", "run"},
+		"selftest": {"selftest", "--time", "1h"},
+	}
+}
+
+// TestSignalsStopEveryCommand checks the one rule: a command that is stopped says so in a
+// line, leaves no file that is incomplete, and has the status that shells give to the
+// signal.
+func TestSignalsStopEveryCommand(t *testing.T) {
+	lines := endless(t)
+	for name, args := range lines {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			t.Run(name+" "+s.String(), func(t *testing.T) {
+				if testing.Short() && s != syscall.SIGTERM {
+					t.Skip("one signal is enough for a short test")
+				}
+				p := prepare(t, "", append(args, "--progress", "bar")...)
+				p.Dir = t.TempDir()
+				p.Env = append(p.Env, "OCTAVO_LEVEL=generic") // the slowest
+				stdin, write, err := os.Pipe()
+				require.NoError(t, err)
+				defer write.Close()
+				p.Stdin = stdin
+				p.Stdout = io.Discard
+				require.NoError(t, p.Start())
+				defer p.Process.Kill()
+				stdin.Close()
+				go write.Write(make([]byte, 1<<20)) // and then it waits for more
+				eventually(t, func() bool { return strings.Contains(p.stderr.String(), "\r") })
+				require.NoError(t, p.Process.Signal(s))
+				status := p.wait(t)
+				text := p.stderr.String()
+				require.Equal(t, 128+int(s), status, "%s", text)
+				require.True(t, strings.HasSuffix(text, "\n"), "%q", text)
+				last := text[strings.LastIndex(text, "\r")+1:]
+				require.Regexp(t, `^octavo: `+interruption{s}.Error()+`: [^\n]+\n$`, last)
+				require.Empty(t, matches(t, p.Dir, ".octavo-*"))
+				require.Empty(t, matches(t, p.Dir, "*", ".octavo-*"))
+				require.Empty(t, matches(t, p.Dir, "out.safetensors"))
+			})
+		}
+	}
+}
+
+// TestEveryCommandIsThere has each command that reports how far it is stopped.
+func TestEveryCommandIsStopped(t *testing.T) {
+	lines := endless(t)
+	short := []string{"help", "version", "vectors", "report", "demo", "completion"} // that take a second or less
+	for _, c := range newRoot().Commands() {
+		if _, ok := lines[c.Name()]; !ok {
+			require.Contains(t, short, c.Name())
+		}
+	}
+}
