@@ -50,6 +50,9 @@ func (e Experiment) Run(ctx context.Context, o Options) (*report.Report, error) 
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	r.Name, r.Title, r.Claim, r.Time = e.Name, e.Title, e.Claim, time.Since(start)
+	if o.Short {
+		r.Shorten()
+	}
 	return r, nil
 }
 

@@ -62,6 +62,17 @@ func Run(t *testing.T, e lab.Experiment, o lab.Options) *report.Report {
 	return r
 }
 
+// Judged requires that a short run met the goals that it judged, and how many it did and
+// did not judge.
+func Judged(t *testing.T, r *report.Report, judged, not int) {
+	t.Helper()
+	require.True(t, r.Short)
+	for _, g := range r.Goals {
+		require.NotEqual(t, report.Missed, g.Outcome, "%s: %s (wanted: %s)", g.What, g.Got, g.Want)
+	}
+	require.Equal(t, report.Tally{Met: judged, NotJudged: not}, report.TallyOf(r))
+}
+
 // Tables returns all tables as CSV, in which a NaN equals another.
 func Tables(t *testing.T, r *report.Report) string {
 	var all bytes.Buffer

@@ -14,6 +14,7 @@ type Report struct {
 	Name  string // of the experiment
 	Title string
 	Claim string // that was checked
+	Short bool   // it was a short run, which shows that the experiment works and little more
 
 	Goals    []Goal
 	Findings []Finding
@@ -24,18 +25,15 @@ type Report struct {
 	Time time.Duration // that it took
 }
 
-// Goal is a statement that can fail.
-type Goal struct {
-	What string `json:"what"` // is measured
-	Want string `json:"want"`
-	Got  string `json:"got"`
-	Met  bool   `json:"met"`
-}
-
-// NewGoal returns a goal: what is measured, what is wanted, what came out, and whether that
-// is what was wanted.
-func NewGoal(what, want, got string, met bool) Goal {
-	return Goal{What: what, Want: want, Got: got, Met: met}
+// Shorten makes the report one of a short run, which does not judge the goals that make
+// sense at full length only.
+func (r *Report) Shorten() {
+	r.Short = true
+	for i, g := range r.Goals {
+		if g.atLength {
+			r.Goals[i].Outcome = NotJudged
+		}
+	}
 }
 
 // Table is a CSV file, and unless it is Raw a table on the page too.

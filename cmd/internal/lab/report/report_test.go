@@ -22,7 +22,7 @@ func example() *Report {
 	raw.Add(12345)
 	return &Report{
 		Name: "example", Title: "An example", Claim: "It is claimed.",
-		Goals:    []Goal{{"this", "1", "1", true}, {"that", "2", "3", false}},
+		Goals:    []Goal{NewGoal("this", "1", "1", true), NewGoal("that", "2", "3", false)},
 		Findings: []Finding{NewFinding("Something was found.")},
 		Limits:   []string{"Much was not."},
 		Charts:   []chart.Chart{{Title: "A plot", Series: []chart.Series{{Points: []chart.Point{{X: 1, Y: 2}, {X: 2, Y: 3}}}}}},

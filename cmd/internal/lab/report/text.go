@@ -25,7 +25,7 @@ func (r *Report) WriteText(w io.Writer) (err error) {
 }
 
 func (g Goal) outcome() string {
-	if g.Met {
+	if g.Met() {
 		return "met"
 	}
 	return "MISSED"

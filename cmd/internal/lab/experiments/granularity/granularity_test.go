@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,13 +22,7 @@ import (
 func TestGranularity(t *testing.T) {
 	labtest.Slow(t)
 	r := labtest.Run(t, Experiment, labtest.Shakespeare(t))
-	require.Len(t, r.Goals, 15)
-	for _, g := range append(r.Goals[:1:1], r.Goals[5:]...) { // the others want long training
-		if strings.Contains(g.What, "largest of 1024 steps by tensor") { // of which there are 25
-			continue
-		}
-		require.True(t, g.Met, "%+v", g)
-	}
+	labtest.Judged(t, r, 6, 9)
 	for _, row := range labtest.Table(t, r, "ratios").Rows {
 		above := row[2].(float64)
 		switch isWeight := roleOf(row[0].(string)) == scaling.Weight; {

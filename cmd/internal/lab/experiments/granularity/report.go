@@ -37,9 +37,9 @@ func (g *study) delayedGoals() (goals []report.Goal) {
 		few := statistics.ShareAbove(g.ratios(role, blockFew), 1)
 		goals = append(goals,
 			report.NewGoal(fmt.Sprintf("%s: blocks of which the amax is above that of the last step", plural(role)),
-				"1 in 2, if the last step says nothing of this one: from 45 to 55 %", report.Percent(last), last > 0.45 && last < 0.55),
+				"1 in 2, if the last step says nothing of this one: from 45 to 55 %", report.Percent(last), last > 0.45 && last < 0.55).AtLength(),
 			report.NewGoal(fmt.Sprintf("%s: blocks of which it is above all of the last %d steps", plural(role), fewSteps),
-				fmt.Sprintf("1 in %d = %s, if they say nothing: from 4 to 8 %%", fewSteps+1, report.Percent(1.0/(fewSteps+1))), report.Percent(few), few > 0.04 && few < 0.08))
+				fmt.Sprintf("1 in %d = %s, if they say nothing: from 4 to 8 %%", fewSteps+1, report.Percent(1.0/(fewSteps+1))), report.Percent(few), few > 0.04 && few < 0.08).AtLength())
 	}
 	moved := statistics.Quantile(g.ratios(scaling.Weight, blockLast), 1)
 	goals = append(goals, report.NewGoal("Weights: the largest ratio of a block's amax to that of the last step",
@@ -47,7 +47,7 @@ func (g *study) delayedGoals() (goals []report.Goal) {
 	for _, role := range []scaling.Role{scaling.Input, scaling.Gradient} {
 		block, whole := g.together(role, blockLast).saturatedShare(), g.together(role, tensorLast).saturatedShare()
 		goals = append(goals, report.NewGoal(fmt.Sprintf("%s, scales of the last step: values that saturate, by block over by tensor", plural(role)),
-			"at least 10, as a tensor's amax is that of many blocks", fmt.Sprintf("%s over %s", report.Percent(block), report.Percent(whole)), block > 0 && block >= 10*whole))
+			"at least 10, as a tensor's amax is that of many blocks", fmt.Sprintf("%s over %s", report.Percent(block), report.Percent(whole)), block > 0 && block >= 10*whole).AtLength())
 	}
 	least := math.Inf(1)
 	for _, name := range []string{compared[0], compared[2], compared[3]} {
@@ -59,9 +59,9 @@ func (g *study) delayedGoals() (goals []report.Goal) {
 	}
 	return append(goals,
 		report.NewGoal("Scales of the last step by block: the least loss of SQNR of the product of SwiGLU and the gradients that recipes are compared on",
-			"more than a bit of mantissa, 6 dB", report.Decibels(least), least > 6),
+			"more than a bit of mantissa, 6 dB", report.Decibels(least), least > 6).AtLength(),
 		report.NewGoal("Scales of the largest of 1024 steps by tensor: the greatest loss of SQNR of all operands",
-			"at most 0.5 dB", report.Decibels(most), most <= 0.5),
+			"at most 0.5 dB", report.Decibels(most), most <= 0.5).AtLength(),
 		g.flushedAtFirst())
 }
 
@@ -114,7 +114,7 @@ func (g *study) recipeGoals() []report.Goal {
 		report.NewGoal("SQNR of 1x128 above that of one scale for the tensor, max/amax: all tensors",
 			"at least 0 dB", fmt.Sprintf("%s to %s", report.Decibels(least), report.Decibels(most)), least >= 0),
 		report.NewGoal("Gradients: nonzero values that become 0 in 1x128 and under one scale",
-			"at most half as many", fmt.Sprintf("%d and %d of %d", fine.Flushed, coarse.Flushed, fine.Elements), 2*fine.Flushed <= coarse.Flushed && coarse.Flushed > 0),
+			"at most half as many", fmt.Sprintf("%d and %d of %d", fine.Flushed, coarse.Flushed, fine.Elements), 2*fine.Flushed <= coarse.Flushed && coarse.Flushed > 0).AtLength(),
 		report.NewGoal("SQNR of E4M3 above that of E5M2: the median of all tensors and granularities",
 			"a bit of mantissa, 6.02 dB: from 5.5 to 6.5", report.Decibels(bit), bit > 5.5 && bit < 6.5),
 		report.NewGoal("Just-in-time profiles under which a value saturates",

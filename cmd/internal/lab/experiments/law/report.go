@@ -31,9 +31,9 @@ func newReport(p published, s *sweep) *report.Report {
 				fmt.Sprintf("%.0f, loss %.4f against %.4f in 32", best.Bits, best.Loss.Total, p.kumar[0].Loss.Total), best.Bits >= 6 && best.Bits <= 8),
 			report.NewGoal("Kumar's law, all free: best bits", "7 to 8, whatever the cost",
 				fmt.Sprintf("%.2f", p.best.Bits), p.best.Bits >= 6.95 && p.best.Bits <= 8.05),
-			report.NewGoal("Own sweep at equal cost: FP8 against FP32", "a lower loss", fmt.Sprintf("%.3f against %.3f", loss[8], loss[32]), loss[8] < loss[32]),
+			report.NewGoal("Own sweep at equal cost: FP8 against FP32", "a lower loss", fmt.Sprintf("%.3f against %.3f", loss[8], loss[32]), loss[8] < loss[32]).AtLength(),
 			report.NewGoal("Own sweep at equal cost: FP4 against the better of FP6 and FP8", "a higher loss",
-				fmt.Sprintf("%.3f against %.3f", loss[4], min(loss[6], loss[8])), loss[4] > min(loss[6], loss[8])),
+				fmt.Sprintf("%.3f against %.3f", loss[4], min(loss[6], loss[8])), loss[4] > min(loss[6], loss[8])).AtLength(),
 		},
 		Findings: []report.Finding{
 			report.NewFinding(fmt.Sprintf("At that cost Kumar's law has its best at %.0f bits and Sun's at %.0f. What Sun's charges for precision grows with the tokens, what Kumar's charges does not.", best.Bits, bestSun.Bits),

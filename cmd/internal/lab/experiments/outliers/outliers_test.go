@@ -157,7 +157,7 @@ func TestOutliersOnRealActivations(t *testing.T) {
 	require.NoError(t, s.lookAtReal(context.Background()))
 	require.Len(t, s.real, 5)
 	for _, g := range s.realGoals() {
-		require.True(t, g.Met, "%s: %s", g.What, g.Got)
+		require.True(t, g.Met(), "%s: %s", g.What, g.Got)
 	}
 	r := s.report()
 	require.NotContains(t, strings.Join(r.Limits, " "), "--activations was not given")
@@ -169,7 +169,7 @@ func TestOutliersOnRealActivations(t *testing.T) {
 
 func TestOutliersRun(t *testing.T) {
 	labtest.Slow(t)
-	require.Len(t, labtest.Run(t, Experiment, outlierOptions()).Goals, 17)
+	labtest.Judged(t, labtest.Run(t, Experiment, outlierOptions()), 5, 12)
 }
 
 func requireFidelity(t *testing.T, want, got fidelity) {
@@ -372,7 +372,7 @@ func TestOutlierGoalsCanFail(t *testing.T) {
 		s.runs[delayedRun].steps[1] = stepFigures{heldOut: 2.02, amax: 9, limit: 1, saturated: 0.01}
 		change(s.runs)
 		for _, g := range s.runGoals() {
-			if !g.Met {
+			if !g.Met() {
 				missed = append(missed, g.What)
 			}
 		}
@@ -405,7 +405,7 @@ func TestLawGoalsCanFail(t *testing.T) {
 			s.law = append(s.law, gainFigures{gain, []float64{math.Pow(gain, power), gain, 3 * gain}})
 		}
 		for _, g := range s.lawGoals() {
-			all = append(all, g.Met)
+			all = append(all, g.Met())
 		}
 		return all
 	}

@@ -12,10 +12,7 @@ import (
 
 func TestParity(t *testing.T) {
 	r := labtest.Run(t, Experiment, labtest.Short())
-	require.Len(t, r.Goals, 4)
-	for _, g := range r.Goals {
-		require.True(t, g.Met, "%s: %s", g.What, g.Got)
-	}
+	labtest.Judged(t, r, 4, 0)
 	losses := r.Tables[1]
 	require.Len(t, losses.Rows, 2*3, "seeds, precisions")
 	for i := 0; i < len(losses.Rows); i += 3 {
@@ -48,7 +45,7 @@ func TestGap(t *testing.T) {
 func TestParityCanFail(t *testing.T) {
 	met := func(c *comparison) (n int) {
 		for _, g := range c.report().Goals {
-			if g.Met {
+			if g.Met() {
 				n++
 			}
 		}
