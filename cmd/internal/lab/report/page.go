@@ -7,6 +7,8 @@ import (
 	"html/template"
 	"io"
 	"time"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/page"
 )
 
 // Setting is what a reader needs to repeat a page.
@@ -17,20 +19,31 @@ type Setting struct {
 	Seed    uint64
 }
 
+//go:embed parts.html
+var partsSource string
+
 //go:embed page.html
 var pageSource string
 
 //go:embed index.html
 var indexSource string
 
-//go:embed style.css
-var styleSource string
+var functions = template.FuncMap{
+	"cell":   text4,
+	"round":  func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) },
+	"tally":  func(reports ...*Report) Tally { return TallyOf(reports...) },
+	"all":    func(reports []*Report) Tally { return TallyOf(reports...) },
+	"missed": func(g Goal) bool { return g.Outcome == Missed },
+	"notice": func() string { return ShortNotice },
+	"class": func(o Outcome) string {
+		return [...]string{NotJudged: "unjudged", Met: "met", Missed: "missed"}[o]
+	},
+}
 
-var templates = template.Must(template.Must(template.New("page").Funcs(template.FuncMap{
-	"cell":  text4,
-	"round": func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) },
-	"style": func() template.CSS { return template.CSS(styleSource) },
-}).Parse(pageSource)).New("index").Parse(indexSource))
+var (
+	reportPage = page.New("report", pageSource+partsSource, functions)
+	indexPage  = page.New("index", indexSource+partsSource, functions)
+)
 
 // download is a CSV file inside a page.
 type download struct {
@@ -41,14 +54,6 @@ type download struct {
 // WritePage writes the report as one HTML page that needs nothing else: the CSV
 // files are in it.
 func (r *Report) WritePage(w io.Writer, s Setting) error {
-	var charts []template.HTML
-	for _, c := range r.Charts {
-		svg, err := c.SVG()
-		if err != nil {
-			return err
-		}
-		charts = append(charts, svg)
-	}
 	var files []download
 	for _, t := range r.Tables {
 		var data bytes.Buffer
@@ -57,13 +62,15 @@ func (r *Report) WritePage(w io.Writer, s Setting) error {
 		}
 		files = append(files, download{r.File(t), template.URL("data:text/csv;base64," + base64.StdEncoding.EncodeToString(data.Bytes()))})
 	}
-	return templates.ExecuteTemplate(w, "page", map[string]any{"Report": r, "Charts": charts, "Files": files, "Setting": s})
+	return reportPage.Write(w, "octavo lab "+r.Name+": "+r.Title, map[string]any{"Report": r, "Files": files, "Setting": s})
 }
 
 // WriteIndex writes a page with the outcome of several experiments and links to
 // theirs, which are beside it.
 func WriteIndex(w io.Writer, reports []*Report, s Setting) error {
-	return templates.ExecuteTemplate(w, "index", map[string]any{"Reports": reports, "Setting": s})
+	return indexPage.Write(w, "octavo lab", map[string]any{
+		"Reports": reports, "Setting": s, "Short": ResultsOf(reports...).Short,
+	})
 }
 
 // Page returns the name of the report's page.

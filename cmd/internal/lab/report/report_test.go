@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/csv"
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -41,20 +42,26 @@ func TestCSV(t *testing.T) {
 	require.Panics(t, func() { t := example().Tables[0]; t.Add("too few") })
 }
 
-// TestPageNeedsNothingElse: whatever it refers to is in it.
-func TestPageNeedsNothingElse(t *testing.T) {
+// pageOf returns the page of a report.
+func pageOf(t *testing.T, r *Report) string {
 	var page bytes.Buffer
 	s := Setting{Command: "octavo lab example", Machine: "a machine", Inputs: []string{"Text: a text."}, Seed: 3}
-	require.NoError(t, example().WritePage(&page, s))
-	html := page.String()
+	require.NoError(t, r.WritePage(&page, s))
+	return page.String()
+}
+
+// TestPageNeedsNothingElse: whatever it refers to is in it.
+func TestPageNeedsNothingElse(t *testing.T) {
+	html := pageOf(t, example())
 	for _, want := range []string{
-		"An example", "It is claimed.", "Something was found.", "Much was not.", `class="met"`, `class="missed"`,
+		"An example", "It is claimed.", "Something was found.", "Much was not.", `class="met"`, `class="missed"`, "1 of 2 goals met",
 		"&lt;c&gt;", `<td class="number">0.3333</td>`, `<th class="number">value</th>`, "<th>name</th>",
 		"octavo lab example", "Seed 3. Text: a text. a machine. Wall time 1.2s.",
 	} {
 		require.Contains(t, html, want)
 	}
 	require.NotContains(t, html, "<h3>Too long", "a raw table is for download only")
+	require.NotContains(t, html, "Short run")
 	require.NotRegexp(t, `(src|href)="[^d]`, html)
 	data := regexp.MustCompile(`download="example-raw.csv" href="data:text/csv;base64,([^"]*)"`).FindStringSubmatch(html)
 	require.Len(t, data, 2)
@@ -65,27 +72,93 @@ func TestPageNeedsNothingElse(t *testing.T) {
 
 func TestIndexLinksPages(t *testing.T) {
 	var page bytes.Buffer
-	require.NoError(t, WriteIndex(&page, []*Report{example()}, Setting{Command: "octavo lab all", Seed: 3}))
-	for _, want := range []string{`href="example.html"`, "It is claimed.", `class="missed"`, "Something was found.", "octavo lab all", "Wall time 1.2s"} {
+	require.NoError(t, WriteIndex(&page, []*Report{example(), example()}, Setting{Command: "octavo lab all", Seed: 3}))
+	for _, want := range []string{
+		`href="example.html"`, "It is claimed.", `class="missed"`, "Something was found.", "octavo lab all", "1.2s",
+		"<strong>2 of 4 goals met.</strong>", "that: 3; wanted: 2.",
+	} {
 		require.Contains(t, page.String(), want)
 	}
+	require.NotContains(t, page.String(), "Short run")
 }
 
 func TestText(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, example().WriteText(&b))
+	r := example()
+	r.Goals[1].What += strings.Repeat(" and that", 9)
+	require.NoError(t, r.WriteText(&b))
 	require.Equal(t, `An example (1.2s)
-  met    this: 1 (wanted: 1)
-  MISSED that: 3 (wanted: 2)
+  met        this: 1
+             wanted: 1
+  MISSED     that and that and that and that and that and that and that and that
+             and that and that: 3
+             wanted: 2
   - Something was found.
+  1 of 2 goals met.
 
 `, b.String())
 }
 
-func TestSummary(t *testing.T) {
-	s := Summaries([]*Report{example()})
-	require.Len(t, s, 1)
-	require.Equal(t, "example", s[0].Name)
-	require.Equal(t, 1.234, s[0].Seconds)
-	require.Len(t, s[0].Goals, 2)
+// shortExample is the example as a short run that does not judge the goal which the other
+// missed.
+func shortExample() *Report {
+	r := example()
+	r.Goals[1] = r.Goals[1].AtLength()
+	r.Shorten()
+	return r
+}
+
+// TestShortRunSaysSo: on the page, on the index, in text and in JSON, where nothing is
+// missed that was not judged.
+func TestShortRunSaysSo(t *testing.T) {
+	r := shortExample()
+	const tally = "1 of 1 goals met, 1 not judged: the run is short"
+	html := pageOf(t, r)
+	require.Contains(t, html, "Short run")
+	require.Contains(t, html, ShortNotice)
+	require.Contains(t, html, tally)
+	require.Contains(t, html, `class="unjudged">not judged`)
+	require.NotContains(t, html, `class="missed"`)
+
+	var index bytes.Buffer
+	require.NoError(t, WriteIndex(&index, []*Report{r}, Setting{}))
+	require.Contains(t, index.String(), ShortNotice)
+	require.Contains(t, index.String(), tally)
+	require.NotContains(t, index.String(), `class="missed"`)
+
+	var text bytes.Buffer
+	require.NoError(t, r.WriteText(&text))
+	require.Contains(t, text.String(), "  not judged that: 3\n")
+	require.Contains(t, text.String(), tally)
+	require.NotContains(t, text.String(), "MISSED")
+
+	got, err := json.Marshal(ResultsOf(r))
+	require.NoError(t, err)
+	require.Contains(t, string(got), `{"short":true,"met":1,"missed":0,"not_judged":1,"experiments":[{"name":"example"`)
+	require.Contains(t, string(got), `"got":"3","outcome":"not judged"`)
+}
+
+// TestAtLength: a goal that makes sense at full length only is judged there.
+func TestAtLength(t *testing.T) {
+	for _, met := range []bool{false, true} {
+		r := &Report{Goals: []Goal{NewGoal("", "", "", met).AtLength(), NewGoal("", "", "", met)}}
+		want := Missed
+		if met {
+			want = Met
+		}
+		require.Equal(t, []Outcome{want, want}, []Outcome{r.Goals[0].Outcome, r.Goals[1].Outcome})
+		r.Shorten()
+		require.Equal(t, []Outcome{NotJudged, want}, []Outcome{r.Goals[0].Outcome, r.Goals[1].Outcome})
+	}
+}
+
+func TestResults(t *testing.T) {
+	all := ResultsOf(example(), example())
+	require.Equal(t, Tally{Met: 2, Missed: 2}, all.Tally)
+	require.False(t, all.Short)
+	require.Len(t, all.Experiments, 2)
+	require.Equal(t, "example", all.Experiments[0].Name)
+	require.Equal(t, 1.234, all.Experiments[0].Seconds)
+	require.Equal(t, Tally{Met: 1, Missed: 1}, all.Experiments[0].Tally)
+	require.Equal(t, []string{"Something was found."}, all.Experiments[0].Findings)
 }

@@ -3,54 +3,48 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
+// columns of a terminal, at which text is wrapped.
+const columns = 80
+
+// ShortNotice is what people are told of a short run before anything else.
+const ShortNotice = "This is a short run (--short). It shows that the experiments work and little more: " +
+	"goals that only a run of full length can meet are not judged, and what is said of the figures is said of those of small models that have hardly been trained."
+
 // WriteText writes the goals and findings for a terminal.
-func (r *Report) WriteText(w io.Writer) (err error) {
-	print := func(format string, args ...any) {
-		if err == nil {
-			_, err = fmt.Fprintf(w, format, args...)
-		}
-	}
-	print("%s (%v)\n", r.Title, r.Time.Round(100*time.Millisecond))
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	title := fmt.Sprintf("%s (%v)", r.Title, r.Time.Round(100*time.Millisecond))
+	b.WriteString(textout.Wrap(title, columns, "") + "\n")
+	const widest = len("not judged")
 	for _, g := range r.Goals {
-		print("  %-6s %s: %s (wanted: %s)\n", g.outcome(), g.What, g.Got, g.Want)
+		b.WriteString(hanging(g.label(), widest, g.What+": "+g.Got))
+		b.WriteString(hanging("", widest, "wanted: "+g.Want))
 	}
 	for _, f := range r.Findings {
-		print("  - %s\n", f)
+		b.WriteString(hanging("-", 1, f.String()))
 	}
-	print("\n")
+	fmt.Fprintf(&b, "  %s.\n\n", TallyOf(r))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (g Goal) outcome() string {
-	if g.Met() {
-		return "met"
-	}
-	return "MISSED"
+// hanging returns a text in lines that stand to the right of a label.
+func hanging(label string, width int, text string) string {
+	margin := fmt.Sprintf("  %-*s ", width, label)
+	lines := textout.Wrap(text, columns, strings.Repeat(" ", len(margin)))
+	return margin + lines[len(margin):] + "\n"
 }
 
-// Summary is a report without its charts and tables, for a program.
-type Summary struct {
-	Name     string   `json:"name"`
-	Title    string   `json:"title"`
-	Claim    string   `json:"claim"`
-	Goals    []Goal   `json:"goals"`
-	Findings []string `json:"findings"`
-	Limits   []string `json:"limits"`
-	Seconds  float64  `json:"seconds"`
-}
-
-// Summaries returns the summary of each report.
-func Summaries(reports []*Report) []Summary {
-	all := make([]Summary, len(reports))
-	for i, r := range reports {
-		var findings []string
-		for _, f := range r.Findings {
-			findings = append(findings, f.String())
-		}
-		all[i] = Summary{r.Name, r.Title, r.Claim, r.Goals, findings, r.Limits, r.Time.Seconds()}
+// label is the outcome as people see it from afar.
+func (g Goal) label() string {
+	if g.Outcome == Missed {
+		return "MISSED"
 	}
-	return all
+	return g.Outcome.String()
 }

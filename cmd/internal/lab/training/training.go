@@ -82,13 +82,27 @@ func All(ctx context.Context, o lab.Options, p *lab.Steps, jobs []Job) ([]Curve,
 	return curves, err
 }
 
-// TotalSteps returns how many steps All will do.
-func TotalSteps(jobs []Job) (n int) {
+// Work returns how much All will do, in the units of the steps of its progress.
+func Work(jobs []Job) (all int64) {
 	for _, j := range jobs {
-		n += j.Setup.Steps
+		all += int64(j.Setup.Steps)*j.stepWork() + j.judgeWork()
 	}
-	return n
+	return all
 }
+
+// forwardWork is about what a forward pass over a batch takes: it grows with the values
+// that each token is multiplied by.
+func (j Job) forwardWork() int64 {
+	c := j.Config
+	values := c.Layers*c.Dim*(4*c.Dim+3*c.Hidden) + c.Vocab*c.Dim
+	return int64(values) * int64(j.Setup.Batch*j.Setup.Seq)
+}
+
+// stepWork is that of a step: its backward pass takes two times the forward pass.
+func (j Job) stepWork() int64 { return 3 * j.forwardWork() }
+
+// judgeWork is that of the held-out loss.
+func (j Job) judgeWork() int64 { return int64(j.Setup.Judged) * j.forwardWork() }
 
 func (j Job) do(ctx context.Context, p *lab.Steps) (Curve, error) {
 	run, err := trial.New(j.Name, j.Config, j.Seed)
@@ -104,13 +118,15 @@ func (j Job) do(ctx context.Context, p *lab.Steps) (Curve, error) {
 			return c, err
 		}
 		c.Losses = append(c.Losses, f.Loss)
-		if err := p.Done(ctx, j.Name); err != nil {
+		if err := p.Done(ctx, j.Name, j.stepWork()); err != nil {
 			return c, err
 		}
 	}
 	c.Activations, c.MomentBytes = run.Model.ActivationBytes(), run.Optimizer.MomentBytes()
-	c.HeldOut, err = run.HeldOut(ctx, j.Setup.Corpus, j.Setup.Judged, j.Setup.Batch, j.Setup.Seq)
-	return c, err
+	if c.HeldOut, err = run.HeldOut(ctx, j.Setup.Corpus, j.Setup.Judged, j.Setup.Batch, j.Setup.Seq); err != nil {
+		return c, err
+	}
+	return c, p.Done(ctx, j.Name, j.judgeWork())
 }
 
 // Step trains a run on the batch of a step.

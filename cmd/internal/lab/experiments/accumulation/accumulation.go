@@ -26,14 +26,18 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	lengths := lab.Pick(o, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 4096})
 	side := lab.Pick(o, 64, 32)
 	kinds := []operandKind{bell, uniform}
-	p.Expect(len(lengths) * len(kinds))
+	var products int64 // of one result
+	for _, k := range lengths {
+		products += int64(k)
+	}
+	p.Expect(products * int64(len(kinds)))
 	a := newAccumulations()
 	for _, kind := range kinds {
 		for _, k := range lengths {
 			if err := a.measure(ctx, kind, side, k, o); err != nil {
 				return nil, err
 			}
-			if err := p.Done(ctx, fmt.Sprintf("%s, K = %d", kind.name, k)); err != nil {
+			if err := p.Done(ctx, fmt.Sprintf("%s, K = %d", kind.name, k), int64(k)); err != nil {
 				return nil, err
 			}
 		}

@@ -89,19 +89,20 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	if err != nil {
 		return nil, err
 	}
-	p.Expect(size.steps + 1)
+	const encoding = 2 // steps that it takes as long as
+	p.Expect(int64(size.steps) + encoding)
 	for step := range size.steps {
 		if err := g.step(ctx, step); err != nil {
 			return nil, err
 		}
-		if err := p.Done(ctx, "training"); err != nil {
+		if err := p.Done(ctx, "training", 1); err != nil {
 			return nil, err
 		}
 	}
 	if err := g.encode(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := p.Done(ctx, "all recipes"); err != nil {
+	if err := p.Done(ctx, "all recipes", encoding); err != nil {
 		return nil, err
 	}
 	return g.report(), nil

@@ -133,7 +133,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	if err != nil {
 		return nil, err
 	}
-	p.Expect(training.TotalSteps(s.jobs))
+	p.Expect(training.Work(s.jobs))
 	if s.curves, err = training.All(ctx, o, p, s.jobs); err != nil {
 		return nil, err
 	}

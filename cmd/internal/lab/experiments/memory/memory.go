@@ -58,7 +58,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 		config.Activations = e.activations
 		jobs = append(jobs, training.Job{Name: e.name, Config: config, Seed: o.Seed, Setup: l, Moments: e.moments})
 	}
-	p.Expect(training.TotalSteps(jobs))
+	p.Expect(training.Work(jobs))
 	curves, err := training.All(ctx, o, p, jobs)
 	if err != nil {
 		return nil, err

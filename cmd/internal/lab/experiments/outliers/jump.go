@@ -59,7 +59,7 @@ func (s *study) jump(ctx context.Context) error {
 		if s.jumps[index], err = s.jumpOf(ctx, cases[index], workers); err != nil {
 			return err
 		}
-		return s.progress.Done(ctx, "jumps, "+cases[index].name)
+		return s.progress.Done(ctx, "jumps, "+cases[index].name, 1)
 	})
 }
 

@@ -104,7 +104,7 @@ func doStudy(ctx context.Context, o lab.Options, p *lab.Steps) (*study, error) {
 		return nil, err
 	}
 	cases := jumpCases()
-	p.Expect(s.plan.base + s.plan.heal + len(cases) + len(s.runs)*s.plan.steps())
+	p.Expect(int64(s.plan.base + s.plan.heal + len(cases) + len(s.runs)*s.plan.steps()))
 	for _, part := range []func(context.Context) error{s.train, s.intervene, s.measureLaw, s.jump, s.continueRuns, s.lookAtReal} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func (s *study) baseStep(ctx context.Context, step int, what string) error {
 	if _, err := s.setup.Step(ctx, s.base, step, s.plan.schedule().At(step)); err != nil {
 		return err
 	}
-	return s.progress.Done(ctx, what)
+	return s.progress.Done(ctx, what, 1)
 }
 
 func (s *study) branches(ctx context.Context) ([]branches, error) {

@@ -136,7 +136,7 @@ func (s *study) continueRun(ctx context.Context, r *continuation, workers int) e
 				return err
 			}
 		}
-		if err := s.progress.Done(ctx, r.name); err != nil {
+		if err := s.progress.Done(ctx, r.name, 1); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 			jobs = append(jobs, training.Job{Name: fmt.Sprintf("%s, seed %d", way.Name, seed), Config: config, Seed: seed, Setup: l})
 		}
 	}
-	p.Expect(training.TotalSteps(jobs))
+	p.Expect(training.Work(jobs))
 	var err error
 	if c.curves, err = training.All(ctx, o, p, jobs); err != nil {
 		return nil, err

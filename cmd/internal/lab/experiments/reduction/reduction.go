@@ -71,7 +71,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 		return nil, err
 	}
 	parts := []func(context.Context, *lab.Steps) error{r.worldsAdapt, r.replicasAgree, r.factorSwings, r.teamsTrain}
-	p.Expect(size.steps + 2 + len(teamWays))
+	p.Expect(int64(size.steps + 2 + len(teamWays)))
 	for _, part := range parts {
 		if err := part(ctx, p); err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func (r *study) worldsAdapt(ctx context.Context, p *lab.Steps) error {
 		if _, err := r.run.Optimizer.Step(ctx, params, training.Schedule(r.steps).At(step)); err != nil {
 			return err
 		}
-		if err := p.Done(ctx, "worlds"); err != nil {
+		if err := p.Done(ctx, "worlds", 1); err != nil {
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func (r *study) replicasAgree(ctx context.Context, p *lab.Steps) error {
 			r.differing += differing(want[i], param.Grad)
 		}
 	}
-	return p.Done(ctx, "replicas")
+	return p.Done(ctx, "replicas", 1)
 }
 
 // differing returns how many values have other bits.
@@ -217,7 +217,7 @@ func (r *study) factorSwings(ctx context.Context, p *lab.Steps) error {
 		}
 		r.factors = append(r.factors, reducer.Mean(0, mean, shards).Factor)
 	}
-	return p.Done(ctx, "factor")
+	return p.Done(ctx, "factor", 1)
 }
 
 // teamWays are those in which a model is trained; divisions hardly matter in FP32.
@@ -233,7 +233,7 @@ func (r *study) teamsTrain(ctx context.Context, p *lab.Steps) error {
 			return fmt.Errorf("%v: %w", w, err)
 		}
 		r.teams = append(r.teams, t)
-		if err := p.Done(ctx, "training, "+w.String()); err != nil {
+		if err := p.Done(ctx, "training, "+w.String(), 1); err != nil {
 			return err
 		}
 	}

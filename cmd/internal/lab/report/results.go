@@ -1,0 +1,38 @@
+package report
+
+// Results are reports without their charts and tables, for a program.
+type Results struct {
+	Short bool `json:"short"` // of a short run
+	Tally
+	Experiments []Summary `json:"experiments"`
+}
+
+// Summary is a report without its charts and tables.
+type Summary struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Claim string `json:"claim"`
+	Tally
+	Goals    []Goal   `json:"goals"`
+	Findings []string `json:"findings"`
+	Limits   []string `json:"limits"`
+	Seconds  float64  `json:"seconds"`
+}
+
+// ResultsOf returns the results of reports.
+func ResultsOf(reports ...*Report) Results {
+	all := Results{Tally: TallyOf(reports...), Experiments: []Summary{}}
+	for _, r := range reports {
+		all.Short = all.Short || r.Short
+		all.Experiments = append(all.Experiments, r.summary())
+	}
+	return all
+}
+
+func (r *Report) summary() Summary {
+	var findings []string
+	for _, f := range r.Findings {
+		findings = append(findings, f.String())
+	}
+	return Summary{r.Name, r.Title, r.Claim, TallyOf(r), r.Goals, findings, r.Limits, r.Time.Seconds()}
+}
