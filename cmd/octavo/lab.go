@@ -17,10 +17,12 @@ of octavo's own parts, and "all" does all of them, one after another:
 %s
 
 What came out is printed: the goals, which are figures that the claim predicts, each
-met or missed, and the findings, which follow from the figures of this run. The
-directory given by --out receives for each experiment NAME.html, one page with
-plots, tables and what is needed to repeat it, and for each table NAME-TABLE.csv;
-"all" also writes index.html.
+met or missed, and the findings, which follow from the figures of this run. A
+directory of its own, or the one given by --out, receives for each experiment
+NAME.html, one page with plots, tables and what is needed to repeat it, NAME.json,
+which --json prints, and for each table NAME-TABLE.csv; "all" also writes index.html.
+They appear together at the end, with octavo-run.json, which lists them. A run that is
+there already is replaced only with --overwrite.
 
 Models are small byte-level Llamas, trained on the source of the Go standard
 library, which the go command finds, or on --text. --activations names a
@@ -30,11 +32,11 @@ of the models they train. The text is cut into pieces of 4096 bytes, which the s
 puts in another order, so that the held-out end of the text is like the rest.
 
 "all" takes some 12 minutes on two processors with AVX-512. --short does smaller
-versions in a few seconds, which show that the experiments work and little more: some
-goals are out of their reach. Losses, codes and products do not depend on the machine
-or on --workers. Ctrl-C, SIGTERM or SIGHUP ends the run, with exit status 1:
-experiments that were finished have been written, the one at work has not. The exit status is 0 whether goals were met or not;
---json prints them for a program.`
+versions in a few seconds, which show that the experiments work and little more:
+goals that only a run of full length can meet are not judged. Losses, codes and
+products do not depend on the machine or on --workers. Ctrl-C, SIGTERM or SIGHUP ends
+the run: experiments that were finished are written, the one at work is not. The exit
+status is 0 whether goals were met or not; --json prints them for a program.`
 
 const labExample = `  octavo lab parity
   octavo lab accumulation --seed 7 -o lab-out
@@ -43,8 +45,11 @@ const labExample = `  octavo lab parity
 // labFlags are the flags of lab that are not options of an experiment.
 type labFlags struct {
 	text, activations, out string
-	asJSON                 bool
+	overwrite, asJSON      bool
 }
+
+// labOut is the directory of a run that names none, with a number behind if it is in use.
+const labOut = "octavo-lab"
 
 func newLabCommand() *cobra.Command {
 	var flags labFlags
@@ -62,7 +67,8 @@ func newLabCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&flags.text, "text", "", "`FILE` to train on (default: the source of the Go standard library)")
 	f.StringVar(&flags.activations, "activations", "", "safetensors `FILE` with activations of a real model")
-	f.StringVarP(&flags.out, "out", "o", "octavo-lab", "`DIR` for pages and CSV files, made if need be")
+	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for pages and CSV files, made if need be\n(default: the first of octavo-lab, octavo-lab-2, ... that is free)")
+	f.BoolVar(&flags.overwrite, "overwrite", false, "replace the run that is in --out")
 	f.BoolVar(&o.Short, "short", false, "smaller and shorter experiments")
 	wholeFlag(cmd, &o.Seed, 0, math.MaxUint64, "seed", "of first weights, batches and random operands")
 	wholeFlag(cmd, &o.Workers, 0, math.MaxInt32, "workers", "threads at most; 0 is one for each processor (default 0)")

@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 )
 
 // labText writes a text that is long enough for the short experiments.
@@ -22,7 +24,8 @@ func labText(t *testing.T) string {
 func TestLabWritesPageAndTables(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "new", "out")
 	stdout := succeed(t, "lab", "accumulation", "--short", "--seed", "5", "--text", labText(t), "-o", out)
-	require.Contains(t, stdout, "met    Normal operands")
+	require.Contains(t, stdout, "met        Normal operands")
+	requireShortAndNarrow(t, stdout)
 	require.Contains(t, stdout, filepath.Join(out, "accumulation.html"))
 	page, err := os.ReadFile(filepath.Join(out, "accumulation.html"))
 	require.NoError(t, err)
@@ -32,24 +35,89 @@ func TestLabWritesPageAndTables(t *testing.T) {
 	table, err := os.ReadFile(filepath.Join(out, "accumulation-errors.csv"))
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(table), "operands,adder,K,"))
+	run, err := outdir.Read(out)
+	require.NoError(t, err)
+	require.Equal(t, "lab", run.Kind)
+	require.Equal(t, []string{"accumulation-errors.csv", "accumulation.html", "accumulation.json"}, run.Files)
+}
+
+// requireShortAndNarrow requires that what a short run prints says in its first line and
+// its last that it is short, and fits 80 columns.
+func requireShortAndNarrow(t *testing.T, stdout string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	require.Contains(t, lines[0], "This is a short run")
+	require.Regexp(t, `^\d+ of \d+ goals met.* short`, lines[len(lines)-1])
+	require.NotContains(t, stdout, "MISSED")
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "Plots, tables") { // and a path of any length
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
+		}
+	}
+}
+
+// TestLabDirectories: a run has a directory of its own unless one is named, and replaces
+// another only if asked to.
+func TestLabDirectories(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := []string{"lab", "accumulation", "--short", "--text", labText(t)}
+	require.Contains(t, succeed(t, args...), filepath.Join("octavo-lab", "accumulation.html"))
+	require.Contains(t, succeed(t, args...), filepath.Join("octavo-lab-2", "accumulation.html"))
+
+	foreign := filepath.Join("octavo-lab", "notes.txt")
+	require.NoError(t, os.WriteFile(foreign, []byte("mine"), 0o644))
+	before, err := os.ReadFile(filepath.Join("octavo-lab", "accumulation-errors.csv"))
+	require.NoError(t, err)
+	args = append(args, "--seed", "2", "-o", "octavo-lab")
+	fail(t, 2, "it holds a run already: name another directory with -o, or replace that run with --overwrite", args...)
+	after, err := os.ReadFile(filepath.Join("octavo-lab", "accumulation-errors.csv"))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	succeed(t, append(args, "--overwrite")...)
+	after, err = os.ReadFile(filepath.Join("octavo-lab", "accumulation-errors.csv"))
+	require.NoError(t, err)
+	require.NotEqual(t, before, after)
+	require.FileExists(t, foreign)
+	fail(t, 2, "--overwrite wants --out", "lab", "accumulation", "--short", "--text", labText(t), "--overwrite")
+}
+
+// TestLabThatFails leaves nothing.
+func TestLabThatFails(t *testing.T) {
+	t.Chdir(t.TempDir())
+	word := filepath.Join(t.TempDir(), "word")
+	require.NoError(t, os.WriteFile(word, []byte("word"), 0o644))
+	fail(t, 1, "too short for", "lab", "all", "--short", "--text", word)
+	left, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestLabJSON(t *testing.T) {
 	out := t.TempDir()
 	stdout := succeed(t, "lab", "accumulation", "--short", "--text", labText(t), "-o", out, "--json")
-	var got []struct {
-		Name  string
-		Goals []struct {
-			What string
-			Met  bool
+	var got struct {
+		Short       bool
+		Met, Missed int
+		Experiments []struct {
+			Name  string
+			Goals []struct {
+				What, Outcome string
+			}
+			Seconds float64
 		}
-		Seconds float64
 	}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
-	require.Len(t, got, 1)
-	require.Equal(t, "accumulation", got[0].Name)
-	require.NotEmpty(t, got[0].Goals)
-	require.Positive(t, got[0].Seconds)
+	require.True(t, got.Short)
+	require.Equal(t, 6, got.Met)
+	require.Zero(t, got.Missed)
+	require.Len(t, got.Experiments, 1)
+	require.Equal(t, "accumulation", got.Experiments[0].Name)
+	require.Len(t, got.Experiments[0].Goals, 6)
+	require.Equal(t, "met", got.Experiments[0].Goals[0].Outcome)
+	require.Positive(t, got.Experiments[0].Seconds)
+	file, err := os.ReadFile(filepath.Join(out, "accumulation.json"))
+	require.NoError(t, err)
+	require.Equal(t, stdout, string(file), "the file is what --json prints")
 }
 
 // TestLabAll does all experiments, short.
@@ -67,6 +135,10 @@ func TestLabAll(t *testing.T) {
 		require.FileExists(t, filepath.Join(out, e.Name+".html"))
 	}
 	require.Contains(t, stdout, filepath.Join(out, "index.html"))
+	requireShortAndNarrow(t, stdout)
+	require.Contains(t, string(index), "goals met, ")
+	require.NotContains(t, string(index), "Stopped.")
+	require.FileExists(t, filepath.Join(out, "index.json"))
 }
 
 func TestLabHelpListsExperiments(t *testing.T) {
@@ -91,5 +163,5 @@ func TestLabBadFiles(t *testing.T) {
 	word := filepath.Join(t.TempDir(), "word")
 	require.NoError(t, os.WriteFile(word, []byte("word"), 0o644))
 	fail(t, 1, "too short for", "lab", "parity", "--short", "--text", word, "-o", t.TempDir())
-	fail(t, 1, "name another directory with --out", "lab", "accumulation", "--short", "--text", labText(t), "-o", filepath.Join(word, "x"))
+	fail(t, 1, "name another directory with -o", "lab", "accumulation", "--short", "--text", labText(t), "-o", filepath.Join(word, "x"))
 }

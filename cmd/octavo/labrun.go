@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -15,13 +15,24 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-// runLab does the experiments of a name, each of which is written when it is done.
+// labRun is a run of lab.
+type labRun struct {
+	name    string // of an experiment, or allExperiments
+	flags   labFlags
+	options lab.Options
+	files   *outdir.Run
+	reports []*labreport.Report // of experiments that are done
+	stdout  io.Writer
+}
+
+// runLab does the experiments of a name. Those that were finished are written even if
+// others were not.
 func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) error {
 	var err error
 	if o.Text, err = trainText(flags.text); err != nil {
@@ -33,36 +44,78 @@ func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) erro
 		}
 		defer o.Activations.Close()
 	}
-	if err := os.MkdirAll(flags.out, 0o777); err != nil {
-		return inDirectory(err)
+	files, err := labDirectory(flags)
+	if err != nil {
+		return err
 	}
+	defer files.Abort()
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	var reports []*labreport.Report
-	chosen := experimentsOf(name)
+	r := labRun{name: name, flags: flags, options: o, files: files, stdout: cmd.OutOrStdout()}
+	failed := r.experiments(ctx, cmd)
+	if failed == nil || len(r.reports) > 0 {
+		if err := r.commit(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return stopped(ctx, r.saved())
+	case failed != nil:
+		return failed
+	}
+	return r.conclude()
+}
+
+// labDirectory begins a run in the directory of the flags, or in the next free one.
+func labDirectory(flags labFlags) (*outdir.Run, error) {
+	if flags.out == "" {
+		if flags.overwrite {
+			return nil, usagef("--overwrite wants --out, the directory of the run to replace")
+		}
+		return outdir.Next(labOut)
+	}
+	files, err := outdir.Create(flags.out, outdir.Options{Overwrite: flags.overwrite})
+	if errors.Is(err, outdir.ErrHasRun) {
+		err = usageError{err}
+	}
+	return files, err
+}
+
+// experiments does them, stages their files and prints what came out.
+func (r *labRun) experiments(ctx context.Context, cmd *cobra.Command) error {
+	chosen := experimentsOf(r.name)
 	for i, e := range chosen {
-		what := e.Name
+		title := e.Name
 		if len(chosen) > 1 {
-			what = fmt.Sprintf("%d/%d %s", i+1, len(chosen), e.Name)
+			title = fmt.Sprintf("%d/%d %s", i+1, len(chosen), e.Name)
 		}
-		r, err := runExperiment(ctx, e, o, newDisplay(cmd), what)
-		if ctx.Err() != nil {
-			return stopped(ctx, "experiments that were finished have been written")
-		}
+		report, err := runExperiment(ctx, e, r.options, newDisplay(cmd), title)
 		if err != nil {
 			return err
 		}
-		if err := writeReport(flags.out, r, labSetting(e.Name, flags, o)); err != nil {
+		if err := r.stage(report); err != nil {
 			return err
 		}
-		if !flags.asJSON {
-			if err := r.WriteText(cmd.OutOrStdout()); err != nil {
-				return err
-			}
+		r.reports = append(r.reports, report)
+		if err := r.print(report); err != nil {
+			return err
 		}
-		reports = append(reports, r)
 	}
-	return finishLab(cmd.OutOrStdout(), name, reports, flags, o)
+	return nil
+}
+
+// print prints what came out of the experiment just done.
+func (r *labRun) print(report *labreport.Report) error {
+	if r.flags.asJSON {
+		return nil
+	}
+	if report.Short && len(r.reports) == 1 {
+		if _, err := fmt.Fprintf(r.stdout, "%s\n\n", textout.Wrap(labreport.ShortNotice, labreport.Columns, "")); err != nil {
+			return err
+		}
+	}
+	return report.WriteText(r.stdout)
 }
 
 // experimentsOf returns the experiments of a name that oneExperiment has let pass.
@@ -77,54 +130,91 @@ func experimentsOf(name string) []lab.Experiment {
 func runExperiment(ctx context.Context, e lab.Experiment, o lab.Options, bar *display.Display, title string) (*labreport.Report, error) {
 	defer bar.Finish()
 	o.Progress = progress.Func(func(what string, done, total int64) {
-		bar.Progress(title+": "+what, done, total)
+		bar.Note(what)
+		bar.Progress(title, done, total)
 	})
 	return e.Run(ctx, o)
 }
 
-// writeReport writes the page and the tables of an experiment.
-func writeReport(dir string, r *labreport.Report, s labreport.Setting) error {
-	for _, t := range r.Tables {
-		if err := atomicfile.Write(filepath.Join(dir, r.File(t)), t.WriteCSV); err != nil {
-			return inDirectory(err)
+// stage writes the page, the tables and the results of an experiment.
+func (r *labRun) stage(report *labreport.Report) error {
+	for _, t := range report.Tables {
+		if err := r.files.Add(report.File(t), t.WriteCSV); err != nil {
+			return err
 		}
 	}
-	page := func(w io.Writer) error { return r.WritePage(w, s) }
-	if err := atomicfile.Write(filepath.Join(dir, r.Page()), page); err != nil {
-		return inDirectory(err)
+	page := func(w io.Writer) error { return report.WritePage(w, r.setting(report.Name)) }
+	if err := r.files.Add(report.Page(), page); err != nil {
+		return err
 	}
-	return nil
+	return r.addResults(report.Name, report)
 }
 
-// finishLab writes the index if all experiments were done, and then where the pages
-// are, or the JSON.
-func finishLab(stdout io.Writer, name string, reports []*labreport.Report, flags labFlags, o lab.Options) error {
-	page := filepath.Join(flags.out, name+".html")
-	if name == allExperiments {
-		page = filepath.Join(flags.out, "index.html")
-		index := func(w io.Writer) error { return labreport.WriteIndex(w, reports, labSetting(name, flags, o)) }
-		if err := atomicfile.Write(page, index); err != nil {
-			return inDirectory(err)
+// addResults adds what --json prints of reports.
+func (r *labRun) addResults(name string, reports ...*labreport.Report) error {
+	return r.files.Add(name+".json", func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(reports...)) })
+}
+
+// commit has the files appear, with an index of several experiments.
+func (r *labRun) commit() error {
+	setting := r.setting(r.name)
+	if r.name == allExperiments {
+		index := func(w io.Writer) error { return labreport.WriteIndex(w, r.reports, r.unfinished(), setting) }
+		if err := r.files.Add("index.html", index); err != nil {
+			return err
+		}
+		if err := r.addResults("index", r.reports...); err != nil {
+			return err
 		}
 	}
-	if flags.asJSON {
-		return jsonout.Print(stdout, labreport.Summaries(reports))
+	return r.files.Commit(outdir.Manifest{Kind: "lab", Command: setting.Command, Machine: setting.Machine})
+}
+
+// unfinished returns the names of the experiments that were not done.
+func (r *labRun) unfinished() (names []string) {
+	for _, e := range experimentsOf(r.name)[len(r.reports):] {
+		names = append(names, e.Name)
 	}
-	_, err := fmt.Fprintf(stdout, "Plots, tables and how to repeat it: %s\n", textout.Name(page))
+	return names
+}
+
+// saved says what there is of a run that was stopped.
+func (r *labRun) saved() string {
+	if len(r.reports) == 0 {
+		return "no experiment was finished, and nothing was written"
+	}
+	return fmt.Sprintf("the %d of %d experiments that were finished are in %s", len(r.reports), len(experimentsOf(r.name)), textout.Name(r.files.Dir()))
+}
+
+// conclude prints where the pages are and how many goals were met, or the JSON.
+func (r *labRun) conclude() error {
+	if r.flags.asJSON {
+		return jsonout.Print(r.stdout, labreport.ResultsOf(r.reports...))
+	}
+	page := r.name + ".html"
+	if r.name == allExperiments {
+		page = "index.html"
+	}
+	tally := labreport.TallyOf(r.reports...)
+	outcome := tally.String()
+	if r.options.Short && tally.NotJudged == 0 {
+		outcome += " in a short run"
+	}
+	_, err := fmt.Fprintf(r.stdout, "Plots, tables and how to repeat it: %s\n%s.\n", textout.Name(filepath.Join(r.files.Dir(), page)), outcome)
 	return err
 }
 
-// labSetting is what repeats an experiment.
-func labSetting(name string, flags labFlags, o lab.Options) labreport.Setting {
-	v := machine.Current()
+// setting is what repeats an experiment.
+func (r *labRun) setting(name string) labreport.Setting {
+	v, o := machine.Current(), r.options
 	command := fmt.Sprintf("octavo lab %s --seed %d", name, o.Seed)
 	inputs := []string{fmt.Sprintf("Text: %s, %d bytes, SHA-256 %s.", o.Text.Source, o.Text.Bytes, o.Text.SHA256)}
-	if flags.text != "" {
-		command += " --text " + shellQuote(flags.text)
+	if r.flags.text != "" {
+		command += " --text " + shellQuote(r.flags.text)
 	}
-	if flags.activations != "" {
-		command += " --activations " + shellQuote(flags.activations)
-		inputs = append(inputs, fmt.Sprintf("Activations: %s.", textout.Name(filepath.Base(flags.activations))))
+	if r.flags.activations != "" {
+		command += " --activations " + shellQuote(r.flags.activations)
+		inputs = append(inputs, fmt.Sprintf("Activations: %s.", textout.Name(filepath.Base(r.flags.activations))))
 	}
 	if o.Short {
 		command += " --short"

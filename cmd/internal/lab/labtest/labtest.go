@@ -36,9 +36,10 @@ func Shakespeare(t *testing.T) lab.Options {
 // tables do not depend on the workers.
 func Run(t *testing.T, e lab.Experiment, o lab.Options) *report.Report {
 	t.Helper()
-	var done, total int64
+	done, total := int64(-1), int64(0)
 	o.Progress = progress.Func(func(_ string, d, n int64) {
 		require.Greater(t, d, done)
+		require.True(t, done >= 0 || d == 0, "progress begins at 0")
 		done, total = d, n
 	})
 	r, err := e.Run(t.Context(), o)

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
@@ -66,10 +67,10 @@ func (r *Report) WritePage(w io.Writer, s Setting) error {
 }
 
 // WriteIndex writes a page with the outcome of several experiments and links to
-// theirs, which are beside it.
-func WriteIndex(w io.Writer, reports []*Report, s Setting) error {
+// theirs, which are beside it, and the names of others that were not done.
+func WriteIndex(w io.Writer, reports []*Report, unfinished []string, s Setting) error {
 	return indexPage.Write(w, "octavo lab", map[string]any{
-		"Reports": reports, "Setting": s, "Short": ResultsOf(reports...).Short,
+		"Reports": reports, "Unfinished": strings.Join(unfinished, ", "), "Setting": s, "Short": ResultsOf(reports...).Short,
 	})
 }
 

@@ -72,7 +72,7 @@ func TestPageNeedsNothingElse(t *testing.T) {
 
 func TestIndexLinksPages(t *testing.T) {
 	var page bytes.Buffer
-	require.NoError(t, WriteIndex(&page, []*Report{example(), example()}, Setting{Command: "octavo lab all", Seed: 3}))
+	require.NoError(t, WriteIndex(&page, []*Report{example(), example()}, nil, Setting{Command: "octavo lab all", Seed: 3}))
 	for _, want := range []string{
 		`href="example.html"`, "It is claimed.", `class="missed"`, "Something was found.", "octavo lab all", "1.2s",
 		"<strong>2 of 4 goals met.</strong>", "that: 3; wanted: 2.",
@@ -80,6 +80,7 @@ func TestIndexLinksPages(t *testing.T) {
 		require.Contains(t, page.String(), want)
 	}
 	require.NotContains(t, page.String(), "Short run")
+	require.NotContains(t, page.String(), "not done")
 }
 
 func TestText(t *testing.T) {
@@ -88,13 +89,13 @@ func TestText(t *testing.T) {
 	r.Goals[1].What += strings.Repeat(" and that", 9)
 	require.NoError(t, r.WriteText(&b))
 	require.Equal(t, `An example (1.2s)
+  1 of 2 goals met
   met        this: 1
              wanted: 1
   MISSED     that and that and that and that and that and that and that and that
              and that and that: 3
              wanted: 2
   - Something was found.
-  1 of 2 goals met.
 
 `, b.String())
 }
@@ -121,10 +122,11 @@ func TestShortRunSaysSo(t *testing.T) {
 	require.NotContains(t, html, `class="missed"`)
 
 	var index bytes.Buffer
-	require.NoError(t, WriteIndex(&index, []*Report{r}, Setting{}))
+	require.NoError(t, WriteIndex(&index, []*Report{r}, []string{"another", "last"}, Setting{}))
 	require.Contains(t, index.String(), ShortNotice)
 	require.Contains(t, index.String(), tally)
 	require.NotContains(t, index.String(), `class="missed"`)
+	require.Contains(t, index.String(), "not done: another, last.")
 
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))

@@ -9,18 +9,18 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
-// columns of a terminal, at which text is wrapped.
-const columns = 80
+// Columns of a terminal, at which text is wrapped.
+const Columns = 80
 
 // ShortNotice is what people are told of a short run before anything else.
-const ShortNotice = "This is a short run (--short). It shows that the experiments work and little more: " +
-	"goals that only a run of full length can meet are not judged, and what is said of the figures is said of those of small models that have hardly been trained."
+const ShortNotice = "This is a short run (--short): it shows that the experiments work, and little more. " +
+	"Its models are small and hardly trained. Goals that only a run of full length can meet are not judged."
 
 // WriteText writes the goals and findings for a terminal.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	title := fmt.Sprintf("%s (%v)", r.Title, r.Time.Round(100*time.Millisecond))
-	b.WriteString(textout.Wrap(title, columns, "") + "\n")
+	b.WriteString(textout.Wrap(title, Columns, "") + "\n  " + TallyOf(r).String() + "\n")
 	const widest = len("not judged")
 	for _, g := range r.Goals {
 		b.WriteString(hanging(g.label(), widest, g.What+": "+g.Got))
@@ -29,7 +29,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, f := range r.Findings {
 		b.WriteString(hanging("-", 1, f.String()))
 	}
-	fmt.Fprintf(&b, "  %s.\n\n", TallyOf(r))
+	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -37,7 +37,7 @@ func (r *Report) WriteText(w io.Writer) error {
 // hanging returns a text in lines that stand to the right of a label.
 func hanging(label string, width int, text string) string {
 	margin := fmt.Sprintf("  %-*s ", width, label)
-	lines := textout.Wrap(text, columns, strings.Repeat(" ", len(margin)))
+	lines := textout.Wrap(text, Columns, strings.Repeat(" ", len(margin)))
 	return margin + lines[len(margin):] + "\n"
 }
 

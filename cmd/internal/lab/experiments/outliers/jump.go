@@ -59,9 +59,16 @@ func (s *study) jump(ctx context.Context) error {
 		if s.jumps[index], err = s.jumpOf(ctx, cases[index], workers); err != nil {
 			return err
 		}
-		return s.progress.Done(ctx, "jumps, "+cases[index].name, 1)
+		return s.progress.Done(ctx, "jumps, "+cases[index].name, int64(s.jumpWork()))
 	})
 }
+
+// settling is how many batches show delayed scales the weights before.
+const settling = 4
+
+// jumpWork is that of a case in training steps, each of which takes as long as three
+// forward passes.
+func (s *study) jumpWork() int { return (settling + len(jumpGains)*s.setup.Judged) / 3 }
 
 func (s *study) jumpOf(ctx context.Context, c jumpCase, workers int) (jumpFigures, error) {
 	figures := jumpFigures{name: c.name}
@@ -95,7 +102,7 @@ func (s *study) jumpOf(ctx context.Context, c jumpCase, workers int) (jumpFigure
 // they meet with a scale of 1; what they then see downstream may be wrong.
 func (s *study) settle(ctx context.Context, m *nn.Llama) error {
 	copyParams(m, s.base.Model)
-	for i := range 4 {
+	for i := range settling {
 		tokens, targets, err := s.setup.Corpus.Batch(s.plan.base+s.plan.heal+i, s.setup.Batch, s.setup.Seq)
 		if err != nil {
 			return err

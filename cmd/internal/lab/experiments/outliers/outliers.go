@@ -103,14 +103,14 @@ func doStudy(ctx context.Context, o lab.Options, p *lab.Steps) (*study, error) {
 	if s.probe, _, err = s.setup.Corpus.HeldOut(0, s.setup.Batch, s.setup.Seq); err != nil {
 		return nil, err
 	}
-	cases := jumpCases()
-	p.Expect(int64(s.plan.base + s.plan.heal + len(cases) + len(s.runs)*s.plan.steps()))
+	const realWork = 1
+	p.Expect(int64(s.plan.base + s.plan.heal + len(jumpCases())*s.jumpWork() + len(s.runs)*s.plan.steps() + realWork))
 	for _, part := range []func(context.Context) error{s.train, s.intervene, s.measureLaw, s.jump, s.continueRuns, s.lookAtReal} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	return s, p.Done(ctx, "activations", realWork)
 }
 
 // train makes the model that outliers grow in, in FP32, and notes what becomes of its
