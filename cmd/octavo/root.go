@@ -76,6 +76,7 @@ func newRoot() *cobra.Command {
 		newBenchCommand(bench.NewSuite),
 		newSelftestCommand(),
 		newVectorsCommand(),
+		newDemoCommand(),
 		newVersionCommand(),
 	)
 	addProgressFlags(root)

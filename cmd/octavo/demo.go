@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/demo"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+)
+
+const demoLong = `Demo writes small files to try the other commands on to a directory, in a few
+seconds and without a network:
+
+  text.txt                 sentences that it makes up
+  model.safetensors        the weights of a Llama that it trains on them, F32
+  activations.safetensors  what enters that model's linear layers, F32
+  layer.safetensors        a product of the two in FP8: x in blocks of 1x128,
+                           w of 128x128, and their scales
+  kernel.safetensors       its C as DeepGEMM computes it on a Hopper GPU
+  wrong.safetensors        C of a kernel that leaves a block of K out of a tile
+
+It prints their sizes and commands to try. The bytes depend on --seed and on
+nothing else. Files that are there already are never replaced, except, with
+--overwrite, those of an earlier demo.`
+
+func newDemoCommand() *cobra.Command {
+	var out string
+	var overwrite bool
+	seed := uint64(1)
+	cmd := &cobra.Command{
+		Use:     "demo DIR",
+		Short:   "Write small files to try the other commands on",
+		Long:    demoLong,
+		Example: "  octavo demo demo",
+		Args: func(_ *cobra.Command, args []string) error {
+			if out != "" {
+				args = append(args, out)
+			}
+			if len(args) != 1 {
+				return fmt.Errorf("want one directory, there are %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runDemo(cmd, append(args, out)[0], seed, overwrite)
+		},
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "the same as `DIR`")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the files of an earlier demo")
+	wholeFlag(cmd, &seed, 0, math.MaxUint64, "seed", "of the text and of the model")
+	return cmd
+}
+
+func runDemo(cmd *cobra.Command, directory string, seed uint64, overwrite bool) error {
+	run, err := outdir.Create(directory, outdir.Options{Overwrite: overwrite, Files: demo.Names()})
+	if errors.Is(err, outdir.ErrHasRun) {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	defer run.Abort()
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	bar := newDisplay(cmd)
+	files, err := demo.Make(ctx, seed, bar)
+	bar.Finish()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return stopped(ctx, "no file was written")
+	case err != nil:
+		return err
+	}
+	for _, f := range files {
+		write := func(w io.Writer) error {
+			_, err := w.Write(f.Data)
+			return err
+		}
+		if err := run.Add(f.Name, write); err != nil {
+			return err
+		}
+	}
+	command := fmt.Sprintf("octavo demo %s --seed %d", shellQuote(directory), seed)
+	if err := run.Commit(outdir.Manifest{Kind: "demo", Command: command}); err != nil {
+		return err
+	}
+	if quiet(cmd) {
+		return nil
+	}
+	return writeDemo(cmd.OutOrStdout(), directory, files)
+}
+
+// writeDemo lists the files and what to do with them.
+func writeDemo(w io.Writer, directory string, files []demo.File) error {
+	name := textout.Name(directory)
+	text := fmt.Sprintf("%s\n", name)
+	for _, f := range files {
+		text += fmt.Sprintf("  %-23s %9d  %s\n", f.Name, len(f.Data), f.What)
+	}
+	text += fmt.Sprintf(`
+Try
+  octavo inspect %[1]s/model.safetensors
+  octavo quantize %[1]s/model.safetensors -o fp8.safetensors --profile deepseek
+  octavo gemm %[1]s/layer.safetensors --a x --b w -o c.safetensors
+  octavo verify %[1]s/layer.safetensors --a x --b w --got %[1]s/wrong.safetensors
+  octavo train --text %[1]s/text.txt --steps 20
+`, name)
+	_, err := io.WriteString(w, text)
+	return err
+}
