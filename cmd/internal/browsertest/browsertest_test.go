@@ -54,6 +54,8 @@ var cases = []struct{ name, page, problem string }{
 	{"canvas cut", canvas(`c.fillText('text', 290, 50)`), `cut: "text" by <canvas#c>`},
 	{"canvas pale", canvas(`c.fillStyle = '#aaa'; c.fillText('text', 20, 50)`), `contrast of 2.3: "text"`},
 	{"canvas overlap", canvas(`c.fillText('text', 20, 50); c.translate(10, 0); c.fillText('more', 20, 50)`), "overlap: text and more"},
+	{"canvas slanted", canvas(`for (const x of [50, 80]) { c.setTransform(.7, .7, -.7, .7, x, 10); c.fillText('slanted text', 0, 0) }`), ""},
+	{"canvas slanted overlap", canvas(`for (const x of [50, 60]) { c.setTransform(.7, .7, -.7, .7, x, 10); c.fillText('slanted text', 0, 0) }`), "overlap: slanted text and slanted text"},
 	{"canvas drawn again", canvas(`c.fillText('text', 20, 50); c.clearRect(0, 0, 300, 100); c.fillText('more', 20, 50)`), ""},
 }
 

@@ -46,9 +46,16 @@
   const outside = (inner, outer) =>
     inner.left < outer.left - tolerance || inner.right > outer.right + tolerance ||
     inner.top < outer.top - tolerance || inner.bottom > outer.bottom + tolerance;
-  const overlap = (a, b) =>
-    Math.min(a.right, b.right) - Math.max(a.left, b.left) > tolerance &&
-    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > tolerance;
+  const cornersOf = ({ left, top, right, bottom, corners }) => corners ??
+    [{ x: left, y: top }, { x: right, y: top }, { x: right, y: bottom }, { x: left, y: bottom }];
+  // apart reports whether a line along a side of the first box, which may be slanted, parts the two.
+  const apart = (a, b) => [0, 1].some(i => {
+    const [dx, dy] = [a[i + 1].x - a[i].x, a[i + 1].y - a[i].y], length = Math.hypot(dx, dy) || 1;
+    const along = corners => corners.map(({ x, y }) => (x * dx + y * dy) / length);
+    const [p, q] = [along(a), along(b)];
+    return Math.min(Math.max(...p), Math.max(...q)) - Math.max(Math.min(...p), Math.min(...q)) <= tolerance;
+  });
+  const overlap = (a, b) => !apart(cornersOf(a), cornersOf(b)) && !apart(cornersOf(b), cornersOf(a));
   const overlaps = (where, texts) => {
     for (let i = 0; i < texts.length; i++)
       for (let j = 0; j < i; j++)

@@ -20,6 +20,7 @@
     const all = shown.get(this.canvas) || [];
     all.push({
       text: String(text), color: this.fillStyle, font: this.font,
+      corners: [corners[0], corners[1], corners[3], corners[2]],
       left: Math.min(...xs), right: Math.max(...xs), top: Math.min(...ys), bottom: Math.max(...ys),
     });
     shown.set(this.canvas, all);

@@ -73,13 +73,13 @@ func TestWhatCannotBeDrawnIsCounted(t *testing.T) {
 		f := newFigure(c.chart)
 		require.Equal(t, c.want, f.curves[0].shown())
 		require.Equal(t, len(bad.Points)-len(c.want), f.curves[0].hidden)
-		require.Contains(t, f.notes[0], fmt.Sprintf("bad: %d of 6 points are not shown", len(bad.Points)-len(c.want)))
+		require.Contains(t, f.notes[0], fmt.Sprintf("bad: %d of 6 points not shown", len(bad.Points)-len(c.want)))
 		require.Contains(t, svgOf(t, c.chart), "not shown")
 	}
 }
 
 func TestSpreadIsDrawn(t *testing.T) {
-	const stroke = "stroke:#0072B2"
+	stroke := "stroke:" + strings.ToUpper(string(swatches[0].Light))
 	plain := Series{Points: []Point{{X: 0, Y: 1}, {X: 1, Y: 2}}, Mark: Dots}
 	require.Zero(t, strings.Count(svgOf(t, Chart{Series: []Series{plain}}), stroke))
 	spread := Series{Points: []Point{{X: 0, Y: 1, Spread: 0.5}, {X: 1, Y: 2, Spread: 0.5}}, Mark: Dots}

@@ -1,6 +1,10 @@
 package chart
 
-import "strings"
+import (
+	"math"
+	"slices"
+	"strings"
+)
 
 // Key names what a colour stands for.
 type Key string
@@ -9,25 +13,27 @@ type Key string
 type Color struct{ Light, Dark string }
 
 // swatches are variants of the colours of Okabe and Ito, which colour-blind readers can tell apart, each with a contrast
-// of at least 3 to the backgrounds of pages.
+// of at least 3 to the backgrounds of pages. The last two are for when all others are in use.
 var swatches = []struct {
 	name Key
 	Color
 }{
-	{"blue", Color{"#0072b2", "#4ba6e8"}},
+	{"blue", Color{"#0067b0", "#4ba6e8"}},
 	{"vermilion", Color{"#d04f00", "#ff7f3f"}},
 	{"green", Color{"#00865f", "#27c498"}},
-	{"purple", Color{"#b8508c", "#ec9bc8"}},
-	{"ochre", Color{"#a87400", "#f2b53a"}},
-	{"sky", Color{"#3a8fc4", "#9bd7f7"}},
+	{"pink", Color{"#c75a9b", "#f3a6cf"}},
+	{"ochre", Color{"#a87400", "#f2c53a"}},
+	{"violet", Color{"#5b3fc0", "#a48cff"}},
 	{"grey", Color{"#77787a", "#a3a6aa"}},
 	{"ink", Color{"#1d2329", "#f1f3f5"}},
 }
 
+const neutral = 2 // of the swatches
+
 // meanings are things that many charts show.
 var meanings = map[Key]Key{
 	"FP32": "blue", "FP8": "vermilion", "BF16": "green",
-	"input": "sky", "weight": "purple", "gradient": "ochre",
+	"input": "violet", "weight": "ochre", "gradient": "pink",
 }
 
 // ColorOf returns the colour of a key: that of the known thing, or swatch, that it names. Other keys are grey; Colors
@@ -70,29 +76,34 @@ func (c *Colors) Assign(chart Chart) Chart {
 	if c.given == nil {
 		c.given = make(map[Key]Key)
 	}
-	series := append([]Series(nil), chart.Series...)
+	series := slices.Clone(chart.Series)
 	used := make(map[Key]int)
-	for i := range series {
-		s := &series[i]
-		if swatch, ok := known(s.key()); ok && !sameLook(series[:i], *s, swatch) {
-			s.Color = swatch
-			used[swatch]++
+	give := func(i int, swatch Key) {
+		series[i].Color = swatch
+		used[swatch]++
+	}
+	// First what already has a colour, then the others.
+	for i, s := range series {
+		swatch, ok := known(s.key())
+		if !ok {
+			swatch, ok = c.given[s.key()]
+		}
+		if ok && !looksAlike(series[:i], s, swatch) {
+			give(i, swatch)
 		}
 	}
-	for i := range series {
-		s := &series[i]
+	for i, s := range series {
 		if isSwatch(s.Color) {
 			continue
 		}
-		swatch, ok := c.given[s.key()]
-		if !ok || used[swatch] > 0 {
-			swatch = c.leastUsed(used)
-		}
+		swatch := c.leastUsed(used)
 		if _, ok := c.given[s.key()]; !ok {
 			c.given[s.key()] = swatch
 		}
-		s.Color = swatch
-		used[swatch]++
+		if s.Mark.joins() && looksAlike(series, s, swatch) {
+			series[i].Dashed = !s.Dashed
+		}
+		give(i, swatch)
 	}
 	chart.Series = series
 	return chart
@@ -114,14 +125,11 @@ func isSwatch(key Key) bool {
 	return false
 }
 
-// sameLook reports whether one of the series has that swatch and is drawn like s.
-func sameLook(series []Series, s Series, swatch Key) bool {
-	for _, other := range series {
-		if other.Color == swatch && other.Mark == s.Mark && other.Dashed == s.Dashed {
-			return true
-		}
-	}
-	return false
+// looksAlike reports whether one of the series has that swatch and is drawn like s.
+func looksAlike(series []Series, s Series, swatch Key) bool {
+	return slices.ContainsFunc(series, func(other Series) bool {
+		return other.Color == swatch && other.Mark == s.Mark && other.Dashed == s.Dashed
+	})
 }
 
 // leastUsed returns the swatch that the fewest series of this chart have, and of those the one that the fewest
@@ -131,10 +139,11 @@ func (c *Colors) leastUsed(used map[Key]int) Key {
 	for _, swatch := range c.given {
 		everywhere[swatch]++
 	}
-	best := swatches[0].name
-	for _, s := range swatches[1:] {
-		if used[s.name] < used[best] || used[s.name] == used[best] && everywhere[s.name] < everywhere[best] {
-			best = s.name
+	colored := len(swatches) - neutral
+	best, least := swatches[0].name, math.MaxInt
+	for i, s := range swatches {
+		if cost := 1000*used[s.name] + 500*(i/colored) + everywhere[s.name]; cost < least {
+			best, least = s.name, cost
 		}
 	}
 	return best

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,8 +18,11 @@ func (f *figure) missing() (notes []string) {
 			if c.Name != "" {
 				of = c.Name + ": "
 			}
-			notes = append(notes, fmt.Sprintf("%s%d of %s not shown (%s).", of, c.hidden, plural(c.hidden+len(c.shown()), "point is", "points are"), why))
+			notes = append(notes, fmt.Sprintf("%s%d of %d points not shown (%s).", of, c.hidden, c.hidden+len(c.shown()), why))
 		}
+	}
+	if !slices.ContainsFunc(f.curves, func(c curve) bool { return len(c.shown()) > 0 }) {
+		notes = append(notes, "There is nothing to show.")
 	}
 	for _, l := range f.Lines {
 		if !f.shows(l) {
@@ -28,21 +32,7 @@ func (f *figure) missing() (notes []string) {
 	return notes
 }
 
-func (f *figure) shows(l Reference) bool {
-	for _, other := range f.lines {
-		if other == l {
-			return true
-		}
-	}
-	return false
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
+func (f *figure) shows(l Reference) bool { return slices.Contains(f.lines, l) }
 
 // description says what the chart shows.
 func (f *figure) description() string {

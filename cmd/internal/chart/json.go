@@ -50,7 +50,7 @@ func (c Chart) JSON() (template.JS, error) {
 	whole, base2 := f.wholeX()
 	d := scriptData{
 		Title: c.Title, X: c.X, Y: c.Y, LogX: c.LogX, LogY: c.LogY, Base2: base2, Whole: whole,
-		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth,
+		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth, Lines: []scriptLine{}, Series: []scriptCurve{},
 	}
 	for _, l := range f.lines {
 		d.Lines = append(d.Lines, scriptLine(l))

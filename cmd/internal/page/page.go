@@ -14,9 +14,6 @@ import (
 //go:embed frame.html
 var frameSource string
 
-//go:embed style.css
-var style string
-
 // Template is a kind of page.
 type Template struct {
 	frame, body *template.Template
@@ -52,7 +49,7 @@ func (t *Template) Write(w io.Writer, title string, data any) error {
 	// Nothing is written of a page that failed.
 	var whole bytes.Buffer
 	if err := t.frame.Execute(&whole, map[string]any{
-		"Title": title, "Body": template.HTML(b.String()), "Style": template.CSS(style), "Charts": all.count > 0, "Assets": assets,
+		"Title": title, "Body": template.HTML(b.String()), "Charts": all.count > 0, "Assets": assets,
 	}); err != nil {
 		return err
 	}

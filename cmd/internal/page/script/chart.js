@@ -1,0 +1,453 @@
+// One chart: uPlot, its legend, and what a reader can do with them.
+
+const font = "12px system-ui, sans-serif";
+const measure = document.createElement("canvas").getContext("2d");
+function textWidth(text) { measure.font = font; return Math.ceil(measure.measureText(text).width); }
+
+class Chart {
+  constructor(figure) {
+    this.figure = figure;
+    Object.assign(this, JSON.parse(figure.querySelector("script[type='application/json']").textContent));
+    this.host = figure.querySelector(".plot");
+    this.zoom = { x: null, y: null };
+    this.weight = 0; // of smoothing
+    this.colors = pageColors();
+    for (const curve of this.series) {
+      curve.shown = true;
+      curve.joins = curve.mark === "line" || curve.mark === "joined";
+      curve.alone = alone(curve.y);
+    }
+    this.rows = rows(this.series);
+    this.smooth = this.smooth && this.series.some(curve => curve.joins && curve.x.length > 10);
+    this.full = this.spanX();
+    this.buildLegend();
+    this.buildTools();
+    this.u = new uPlot(this.options(), this.data(), this.host);
+    this.listen();
+  }
+
+  // data are the rows of all curves, and behind them those of smoothed curves.
+  data() {
+    const length = this.rows.x.length;
+    const raw = this.series.map((curve, i) => column(length, this.rows.of[i], curve.y));
+    const smooth = this.smooth ? this.series.map((curve, i) => column(length, this.rows.of[i], smoothed(curve.y, this.weight))) : [];
+    return [this.rows.x, ...raw, ...smooth];
+  }
+
+  color(curve) { return scheme.dark ? curve.dark : curve.light; }
+
+  options() {
+    const line = (curve, smooth) => ({
+      label: curve.name, show: !smooth, scale: "y", spanGaps: false,
+      stroke: () => this.color(curve), width: curve.joins ? curve.width : 0, dash: curve.dashed ? [7, 4] : undefined,
+      paths: curve.joins ? uPlot.paths.linear() : () => null, points: { show: false }, pxAlign: 0,
+    });
+    const series = [{}, ...this.series.map(curve => line(curve, false))];
+    if (this.smooth) series.push(...this.series.map(curve => line(curve, true)));
+    return {
+      ...this.size(), series, padding: [10, () => this.right(), 0, () => this.left()],
+      legend: { show: false }, pxAlign: 0, focus: { alpha: 0.25 },
+      scales: {
+        x: { time: false, distr: this.logX ? 3 : 1, range: () => this.zoom.x ?? this.full },
+        y: { distr: this.logY ? 3 : 1, range: () => this.zoom.y ?? this.spanY() },
+      },
+      axes: [this.axisX(), this.axisY()],
+      cursor: {
+        y: false,
+        points: { size: 9, width: 2, fill: (u, i) => this.color(this.curveOf(i)), stroke: () => this.colors.paper },
+        dataIdx: (u, i, row) => i === 0 ? row : this.nearestRow((i - 1) % this.series.length, row),
+        drag: { x: true, y: true, uni: 40, dist: 5, setScale: false },
+        bind: { dblclick: () => () => { this.reset(); return null; } },
+      },
+      hooks: {
+        drawAxes: [u => drawReferences(u, this, this.colors)],
+        drawSeries: [(u, i) => {
+          const index = i - 1;
+          if (index < this.series.length) drawMarks(u, this.series[index], this.color(this.series[index]), this.barShare(index));
+        }],
+        draw: [u => drawNames(u, this, this.colors)],
+        setCursor: [() => this.showValues()],
+        setSelect: [u => this.zoomTo(u.select)],
+      },
+    };
+  }
+
+  curveOf(i) { return this.series[(i - 1) % this.series.length]; }
+
+  // barShare is the place of a curve among those that are bars.
+  barShare(index) {
+    const bars = this.series.filter(curve => curve.mark === "bars" && curve.shown);
+    return [bars.indexOf(this.series[index]), bars.length];
+  }
+
+  size() {
+    const width = Math.max(200, this.host.clientWidth);
+    return { width, height: width < 560 ? 260 : 340 };
+  }
+
+  axis(scale, rest) {
+    const stroke = () => this.colors.line;
+    return {
+      scale, font, stroke: () => this.colors.soft, incrs: (u, i, low, high) => [Math.max(5, high - low)], space: 1, gap: 5,
+      splits: (u, i, low, high) => (this[scale + "Ticks"] = this.ticksOf(scale, u, low, high)).map(t => t.at),
+      values: () => this[scale + "Ticks"].map(t => t.label),
+      grid: { stroke, width: 1 / devicePixelRatio, filter: (u, splits) => splits.map((at, k) => this[scale + "Ticks"][k]?.label ? at : null) },
+      ticks: { stroke, width: 1, size: 5 }, border: { show: true, stroke, width: 1 },
+      ...rest,
+    };
+  }
+
+  axisX() {
+    return this.axis("x", {
+      size: () => this.layLabels().height, lineGap: 1.2,
+      values: () => this.labels ? this.xTicks.map(t => this.layLabels().lines[t.index]) : this.xTicks.map(t => t.label),
+      rotate: () => this.layLabels().angle,
+    });
+  }
+
+  axisY() {
+    return this.axis("y", { size: (u, values) => 12 + Math.max(20, ...(values ?? []).map(textWidth)) });
+  }
+
+  ticksOf(scale, u, low, high) {
+    if (scale === "y") return ticks(low, high, clamp(Math.floor(u.bbox.height / uPlot.pxRatio / 36), 3, 8), { log: this.logY });
+    if (this.labels) {
+      const every = this.layLabels().every;
+      return this.labels.map((label, index) => ({ at: index, label, index })).filter(t => t.at >= low && t.at <= high && t.index % every === 0);
+    }
+    const kind = { log: this.logX, base2: this.base2, whole: this.whole }, width = u.bbox.width / uPlot.pxRatio;
+    for (let most = 10; most > 3; most--) {
+      const all = ticks(low, high, most, kind);
+      if (all.reduce((sum, t) => sum + (t.label ? textWidth(t.label) + 18 : 0), 0) <= width) return all;
+    }
+    return ticks(low, high, 3, kind);
+  }
+
+  // layLabels says how the labels of the X axis are set: in lines where all words are narrow enough, or else slanted.
+  layLabels() {
+    if (!this.labels) return { height: 28, angle: 0 };
+    const [low, high] = this.zoom.x ?? this.full;
+    const slot = (this.host.clientWidth - 80) / (high - low);
+    const words = this.labels.flatMap(label => label.split(" "));
+    if (Math.max(...words.map(textWidth)) <= slot - 6) {
+      const lines = this.labels.map(label => wrap(label, slot - 6));
+      return { lines, angle: 0, every: 1, height: 14 + 14.5 * Math.max(...lines.map(text => text.split("\n").length)) };
+    }
+    const longest = Math.max(...this.labels.map(textWidth));
+    return { lines: this.labels, angle: 40, every: Math.max(1, Math.ceil(20 / slot)), height: 22 + 0.65 * longest, reach: 0.77 * longest };
+  }
+
+  // left is the room that a slanted label needs beside the axis, right that of half a label.
+  left() {
+    const { reach } = this.layLabels();
+    return reach ? Math.max(0, reach - 40 - (this.host.clientWidth - 80) / this.labels.length / 2) : 0;
+  }
+  right() { return 18; }
+
+  spanX() {
+    if (this.labels) return [-0.5, this.labels.length - 0.5];
+    let all = [Infinity, -Infinity];
+    for (const { x } of this.series) {
+      if (x.length) all = [Math.min(all[0], x[0]), Math.max(all[1], x[x.length - 1])];
+    }
+    for (const line of this.lines) if (line.vertical) all = [Math.min(all[0], line.value), Math.max(all[1], line.value)];
+    const bars = this.series.filter(curve => curve.mark === "bars");
+    if (!bars.length) return padded(all, this.logX, 0.015);
+    // Whole bars, which are as wide as their least distance.
+    const f = this.logX ? Math.log : x => x, back = this.logX ? Math.exp : x => x;
+    const gaps = bars.flatMap(({ x }) => x.slice(1).map((value, i) => f(value) - f(x[i]))).filter(gap => gap > 0);
+    const half = gaps.length ? Math.min(...gaps) / 2 : 0.5;
+    return [back(f(all[0]) - half), back(f(all[1]) + half)];
+  }
+
+  // spanY includes all points that are in view.
+  spanY() {
+    const [left, right] = this.zoom.x ?? this.full;
+    let low = Infinity, high = -Infinity, zero = this.zero;
+    const include = y => { if (!this.logY || y > 0) { low = Math.min(low, y); high = Math.max(high, y); } };
+    for (const curve of this.series) {
+      if (!curve.shown) continue;
+      zero ||= curve.mark === "bars";
+      curve.y.forEach((y, i) => {
+        if (y === null || curve.x[i] < left || curve.x[i] > right) return;
+        const spread = curve.spread ? curve.spread[i] : 0;
+        include(y + spread);
+        include(y - spread);
+        include(y);
+      });
+    }
+    for (const line of this.lines) if (!line.vertical) include(line.value);
+    zero &&= !this.logY;
+    if (zero) include(0);
+    const span = padded([low, high], this.logY, 0.05);
+    if (zero && low === 0) span[0] = 0;
+    if (zero && high === 0) span[1] = 0;
+    return span;
+  }
+
+  // What a reader can do.
+
+  zoomTo({ left, top, width, height }) {
+    const { u } = this, box = u.over.getBoundingClientRect();
+    if (width < 5 && height < 5) return;
+    const at = (scale, a, b) => [u.posToVal(a, scale), u.posToVal(b, scale)];
+    if (width > 4 && width < box.width - 1) this.zoom.x = at("x", left, left + width);
+    if (height > 4 && height < box.height - 1) this.zoom.y = at("y", top + height, top);
+    u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    this.rescale();
+  }
+
+  // zoomBy shows a share of what is in view, around the cursor or the middle.
+  zoomBy(share) {
+    const { u } = this, width = u.over.clientWidth, middle = u.cursor.left >= 0 ? u.cursor.left : width / 2;
+    const left = Math.max(0, middle - share * middle), right = Math.min(width, middle + share * (width - middle));
+    this.zoom.x = [u.posToVal(left, "x"), u.posToVal(right, "x")];
+    this.rescale();
+  }
+
+  reset() {
+    this.zoom = { x: null, y: null };
+    this.rescale();
+  }
+
+  rescale() {
+    this.tools.reset.hidden = !this.zoom.x && !this.zoom.y;
+    const [min, max] = this.zoom.x ?? this.full;
+    this.u.batch(() => {
+      this.u.setScale("x", { min, max });
+      if (this.zoom.y) this.u.setScale("y", { min: this.zoom.y[0], max: this.zoom.y[1] });
+    });
+  }
+
+  toggle(index) {
+    const curve = this.series[index];
+    curve.shown = !curve.shown;
+    this.entries[index].button.setAttribute("aria-pressed", curve.shown);
+    this.showCurves();
+  }
+
+  // smoothTo draws running means, and what they are of faintly.
+  smoothTo(weight) {
+    this.weight = weight;
+    this.u.setData(this.data(), false);
+    this.showCurves();
+  }
+
+  showCurves() {
+    this.series.forEach((curve, i) => {
+      this.u.series[i + 1].alpha = this.weight && curve.joins ? 0.25 : 1;
+      this.u.setSeries(i + 1, { show: curve.shown });
+      if (this.smooth) this.u.setSeries(this.series.length + i + 1, { show: curve.shown && this.weight > 0 && curve.joins });
+    });
+    this.rescale();
+    this.u.redraw();
+  }
+
+  // Legend and values.
+
+  buildLegend() {
+    const legend = this.figure.querySelector(".legend");
+    this.at = this.figure.querySelector(".at");
+    this.entries = this.series.map((curve, index) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", "true");
+      const name = document.createElement("span"), value = document.createElement("span");
+      name.textContent = curve.name || this.y || "values";
+      name.className = "name";
+      value.className = "value";
+      button.append(swatch(curve), name, value);
+      button.addEventListener("click", () => this.toggle(index));
+      legend.append(button);
+      return { button, value };
+    });
+    this.paintLegend();
+  }
+
+  paintLegend() {
+    this.series.forEach((curve, i) => { this.entries[i].button.style.setProperty("--series", this.color(curve)); });
+  }
+
+  // nearestRow returns the row of the point of a curve that is nearest to the cursor: along X, or in the plane for
+  // points with names.
+  nearestRow(index, row) {
+    const curve = this.series[index], places = this.rows.of[index], { u } = this;
+    const toX = x => u.valToPos(x, "x") - u.cursor.left, toY = y => u.valToPos(y, "y") - u.cursor.top;
+    let best = null, least = curve.names ? 60 : Infinity;
+    const consider = i => {
+      if (i < 0 || i >= places.length || curve.y[i] === null && places[i] !== row) return;
+      const distance = curve.names ? Math.hypot(toX(curve.x[i]), toY(curve.y[i])) : Math.abs(toX(curve.x[i]));
+      if (distance < least) { least = distance; best = i; }
+    };
+    if (curve.names) curve.x.forEach((x, i) => consider(i));
+    else {
+      const after = lowerBound(places, row);
+      let before = after - 1, next = after;
+      while (before >= 0 && curve.y[before] === null) before--;
+      while (next < places.length && curve.y[next] === null && places[next] !== row) next++;
+      if (places[next] === row) return row;
+      consider(before);
+      consider(next);
+    }
+    return best === null ? null : places[best];
+  }
+
+  // showValues writes the values at the cursor beside the names.
+  showValues() {
+    const { idx, idxs } = this.u.cursor;
+    const shown = idx !== null && idx !== undefined;
+    this.at.textContent = shown ? this.place(this.rows.x[idx]) : "";
+    this.series.forEach((curve, i) => {
+      this.entries[i].value.textContent = shown && curve.shown ? this.valueAt(curve, i, idx, idxs[i + 1]) : "";
+    });
+  }
+
+  valueAt(curve, i, row, nearest) {
+    if (nearest === null || nearest === undefined) return "–";
+    const place = lowerBound(this.rows.of[i], nearest);
+    let text = number(curve.y[place]);
+    if (this.weight && curve.joins) text = number(this.u.data[this.series.length + i + 1][nearest]);
+    if (curve.spread && curve.spread[place] > 0) text += " ± " + number(curve.spread[place]);
+    if (curve.names?.[place]) text = curve.names[place] + ": " + text;
+    const x = this.rows.x[nearest];
+    return x === this.rows.x[row] ? text : text + " at " + (this.labels ? this.labels[x] : number(x));
+  }
+
+  place(x) {
+    if (this.labels) return this.labels[x] ?? "";
+    const axis = this.x.length > 24 || !this.x ? "" : this.x + " ";
+    return axis + number(x);
+  }
+
+  buildTools() {
+    const tools = this.figure.querySelector(".tools");
+    this.tools = {};
+    const button = (name, action) => {
+      const b = document.createElement("button");
+      b.type = "button";
+      b.textContent = name;
+      b.addEventListener("click", action);
+      tools.append(b);
+      return b;
+    };
+    if (this.smooth) {
+      const label = document.createElement("label"), slider = document.createElement("input");
+      Object.assign(slider, { type: "range", min: 0, max: 99, value: 0 });
+      label.append("Smoothing ", slider);
+      slider.addEventListener("input", () => this.smoothTo(slider.value / 100));
+      tools.append(label);
+    }
+    this.tools.reset = button("Reset zoom", () => this.reset());
+    this.tools.reset.hidden = true;
+    const picture = this.figure.querySelector("noscript");
+    if (picture) button("Save as SVG", () => save(picture.textContent.trim(), (this.title || "chart") + ".svg"));
+  }
+
+  listen() {
+    this.u.over.addEventListener("touchmove", event => {
+      const box = this.u.over.getBoundingClientRect(), touch = event.touches[0];
+      this.u.setCursor({ left: clamp(touch.clientX - box.left, 0, box.width), top: clamp(touch.clientY - box.top, 0, box.height) });
+    }, { passive: true });
+    this.host.addEventListener("keydown", event => this.key(event));
+    this.host.addEventListener("blur", () => this.u.setCursor({ left: -10, top: -10 }));
+    new ResizeObserver(() => {
+      const size = this.size();
+      if (size.width !== this.u.width || size.height !== this.u.height) this.u.setSize(size);
+    }).observe(this.host);
+    scheme.watchers.push(() => { this.colors = pageColors(); this.paintLegend(); this.u.redraw(false, true); });
+  }
+
+  // key moves the cursor from point to point, and zooms.
+  key(event) {
+    const x = this.rows.x, [low, high] = this.zoom.x ?? this.full, many = event.shiftKey ? 10 : 1;
+    const first = x.findIndex(value => value >= low), last = x.findLastIndex(value => value <= high);
+    const now = this.u.cursor.idx ?? null;
+    const moves = {
+      ArrowRight: () => now === null ? first : now + many, ArrowLeft: () => now === null ? last : now - many,
+      Home: () => first, End: () => last,
+    };
+    const actions = { "+": () => this.zoomBy(0.5), "-": () => this.reset(), Escape: () => this.reset() };
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (actions[event.key]) actions[event.key]();
+    else if (moves[event.key] && last >= first) {
+      const row = clamp(moves[event.key](), first, last);
+      this.u.setCursor({ left: this.u.valToPos(x[row], "x"), top: 0 });
+      this.say();
+    } else return;
+    event.preventDefault();
+  }
+
+  // say tells the values to who does not see them.
+  say() {
+    const values = this.series.map((curve, i) => curve.shown ? curve.name + " " + this.entries[i].value.textContent : "").filter(Boolean);
+    this.figure.querySelector("output").textContent = this.at.textContent + ": " + values.join(", ");
+  }
+}
+
+// lowerBound returns the index of the first of ascending numbers that is not below x.
+function lowerBound(numbers, x) {
+  let low = 0, high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] < x) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// padded returns a span with a share of it around it, and one of some length if it has none.
+function padded([low, high], log, share) {
+  if (log) {
+    if (low > high) return [1, 10];
+    if (low === high) return [low / 2, high * 2];
+    const around = (high / low) ** share;
+    return [low / around, high * around];
+  }
+  if (low > high) return [0, 1];
+  if (low === 0 && high === 0) return [-1, 1];
+  const around = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)) ? Math.abs(low) / 10 : share * (high - low);
+  return [low - around, high + around];
+}
+
+// wrap breaks a text at words into lines of a width.
+function wrap(text, width) {
+  const lines = [];
+  for (const word of text.split(" ")) {
+    const longer = lines.length ? lines[lines.length - 1] + " " + word : word;
+    if (lines.length && textWidth(longer) <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines.join("\n");
+}
+
+// swatch draws what a curve looks like, for the legend.
+function swatch(curve) {
+  const svg = (name, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const key in attributes) element.setAttribute(key, attributes[key]);
+    return element;
+  };
+  const picture = svg("svg", { width: 26, height: 14, "aria-hidden": "true" });
+  const line = { stroke: "currentColor", "stroke-width": curve.joins ? curve.width : 1.6, fill: "none" };
+  if (curve.joins) picture.append(svg("path", { ...line, d: "M1 7H25", "stroke-dasharray": curve.dashed ? "7 4" : "none" }));
+  const marks = {
+    dots: () => svg("circle", { cx: 13, cy: 7, r: 3.5, fill: "currentColor" }),
+    rings: () => svg("circle", { ...line, cx: 13, cy: 7, r: 4.4 }),
+    crosses: () => svg("path", { ...line, d: "M9.5 3.5l7 7m0 -7l-7 7" }),
+    bars: () => svg("rect", { x: 4, y: 1, width: 18, height: 12, fill: "currentColor" }),
+  };
+  marks.joined = marks.dots;
+  if (marks[curve.mark]) picture.append(marks[curve.mark]());
+  return picture;
+}
+
+// save hands a picture to the reader.
+function save(text, name) {
+  const link = document.createElement("a");
+  link.download = name;
+  link.href = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+document.querySelectorAll("figure.chart").forEach(figure => new Chart(figure));
