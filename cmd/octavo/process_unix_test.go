@@ -149,7 +149,7 @@ func TestSignalsStopTrain(t *testing.T) {
 		eventually(t, func() bool { return len(matches(t, dir, "checkpoint-???????")) > 0 })
 		require.NoError(t, p.Process.Signal(s))
 		require.Equal(t, 128+int(s), p.wait(t), "%v: %s", s, &p.stderr)
-		require.Regexp(t, `^octavo: stopped by .*: [0-9]+ of 1000000 steps were done\n$`, p.stderr.String())
+		require.Regexp(t, `^octavo: stopped by .*: [0-9]+ of 1000000 steps were done and written to \S+\n$`, p.stderr.String())
 		require.Len(t, matches(t, dir, "index.html"), 1)
 		require.Len(t, matches(t, dir, "checkpoint-*"), 1)
 		require.Empty(t, matches(t, dir, ".octavo-*"))
@@ -179,4 +179,43 @@ func TestIgnoredSignals(t *testing.T) {
 	}
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 128+int(syscall.SIGTERM), p.wait(t), "%s", &p.stderr)
+}
+
+// TestKilledTrain: a run that is killed leaves the files of the one that it was to
+// replace as they were, and the next one is not kept from that directory.
+func TestKilledTrain(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("to be or not to be, ", 300)), 0o666))
+	dir := t.TempDir()
+	args := []string{"train", "--text", text, "-o", dir, "--dim", "16", "--heads", "2", "--layers", "1", "--hidden", "16",
+		"--context", "16", "--batch", "2", "--quiet"}
+	p := start(t, "", append(args, "--steps", "2")...)
+	require.Zero(t, p.wait(t), "%s", &p.stderr)
+	read := func() map[string]string {
+		files := map[string]string{}
+		for _, name := range entriesOf(t, dir) {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			files[name] = string(data)
+		}
+		return files
+	}
+	before := read()
+
+	p = start(t, "", append(args, "--steps", "1000000", "--overwrite")...)
+	eventually(t, func() bool { return len(matches(t, dir, ".octavo-lock")) == 1 })
+	other := start(t, "", append(args, "--steps", "1", "--overwrite")...)
+	require.Equal(t, exitData, other.wait(t))
+	require.Equal(t, "octavo: "+dir+": another octavo is writing into it: name another directory with -o\n", other.stderr.String())
+	time.Sleep(100 * time.Millisecond) // some steps
+	require.NoError(t, p.Process.Kill())
+	require.Equal(t, -int(syscall.SIGKILL), p.wait(t))
+	after := read()
+	delete(after, ".octavo-lock")
+	require.Equal(t, before, after)
+
+	p = start(t, "", append(args, "--steps", "3", "--overwrite")...)
+	require.Zero(t, p.wait(t), "%s", &p.stderr)
+	require.Empty(t, matches(t, dir, ".octavo-*"))
+	require.NotEqual(t, before["curves.csv"], read()["curves.csv"])
 }

@@ -28,25 +28,41 @@ seen. The vocabulary is the 256 bytes. A batch has at most 2^20 of them.
 At the end a table compares the losses, in nats per byte, and lists for each FP8
 layer the largest magnitude (amax) of its inputs, weights and gradients, and what
 share of those values was too large for FP8 (sat) or became zero though it was not
-(under). The directory given by --out receives
+(under). A run writes into a directory of its own, the first of octavo-train,
+octavo-train-2, ... that is absent or empty, or the one given by -o:
 
-  curves.csv      losses and gradient norms of every step
-  telemetry.csv   what happened to each operand, every --telemetry-every steps
-  index.html      the tables and plots on one page
+  index.html       the tables and plots on one page
+  curves.csv       losses and gradient norms of every step
+  telemetry.csv    what happened to each operand, every --telemetry-every steps
+  spikes.csv       all spikes
+  result.json      what --json prints
+  metrics.prom     the figures as text for Prometheus
+  octavo-run.json  the list of these files
 
-A step whose gradient is not finite is skipped: the table says how many there
-were and where the first bad value was. It also lists spikes, losses and gradient
-norms far above the median of those before, and for each the operand to suspect,
-the one that lost most in that step.
+They appear together when the run ends. A run in -o is replaced with --overwrite only,
+and then when the new one ends; files that are of no run are never touched.
 
-With --checkpoint-every a directory checkpoint-N in that of --out keeps both
-models and the curves after N steps, until the next one is whole. --resume goes
-on from it to the bits of a run that was never interrupted. Text and options must
-be the same, but for --workers and --checkpoint-every.
+A step whose gradient is not finite is skipped: the table says how many there were and
+where the first bad value was. A spike is a loss or gradient norm far above the median
+of those before. One that FP32 has in the same step is shared: the batch is hard, and
+FP8 not to blame. For one of FP8 alone a suspect is named where there is evidence: an
+operand with NaN or infinite values that it did not have before, or of which clearly
+more saturated or became zero in that step than in the steps before, at least twice the
+most of any of the last 16 and 0.1 % of its values more. Of a loss only operands of the
+forward pass are suspects: the others come after it. The table lists the largest
+spikes, the page shows all over the steps.
 
-Ctrl-C, SIGTERM or SIGHUP ends the run after the current step with what there is,
-and with --checkpoint-every a last checkpoint; the exit status is then 0. Results other
-than times do not depend on the machine or on --workers.`
+With --checkpoint-every a directory checkpoint-N in that of the run keeps both models
+and the curves after N steps, and at the end or when the run is stopped; the newest
+--keep-checkpoints stay. --resume goes on from the newest whole one to the bits of a run
+that was never interrupted. Text and options must be the same, but for --workers,
+--checkpoint-every, --keep-checkpoints and --steps, which may be raised: the steps done
+stay as they were, and from there on the learning rate is that of a run of the new
+number of steps, which it may jump to. The result says so.
+
+Ctrl-C, SIGTERM or SIGHUP ends the run after the current step: the files are written of
+what there is, with --checkpoint-every a last checkpoint, and the exit status is 130,
+143 or 129. Results other than times do not depend on the machine or on --workers.`
 
 const trainExample = `  octavo train
   octavo train --text shakespeare.txt --steps 500
@@ -54,18 +70,21 @@ const trainExample = `  octavo train
   octavo train --profile te-current --smooth channel --json > result.json
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
   octavo train --steps 5000 --checkpoint-every 100
-  octavo train --steps 5000 --checkpoint-every 100 --resume`
+  octavo train --steps 5000 --checkpoint-every 100 --resume
+  octavo train --steps 8000 --checkpoint-every 100 --resume -o octavo-train`
 
 // trainFlags are the flags of train that are not options of the run.
 type trainFlags struct {
 	text, out       string
 	asJSON          bool
 	checkpointEvery int
+	keepCheckpoints int
 	resume          bool
+	overwrite       bool
 }
 
 func newTrainCommand() *cobra.Command {
-	var flags trainFlags
+	flags := trainFlags{keepCheckpoints: 1}
 	options := comparison.Options{
 		Steps: 300, Batch: 8, Context: 128, Dim: 128, Layers: 4, Heads: 4, Hidden: 344,
 		LearningRate: 1e-3, Seed: 1, Profile: scaling.TEBlockPow2, TelemetryEvery: 10,
@@ -80,12 +99,16 @@ func newTrainCommand() *cobra.Command {
 			if err := checkTrain(options); err != nil {
 				return err
 			}
+			if err := flags.check(); err != nil {
+				return err
+			}
 			return runTrain(cmd, flags, options)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.text, "text", "", "`FILE` to train on (default: the source of the Go standard library)")
-	f.StringVarP(&flags.out, "out", "o", "octavo-train", "`DIR` for the CSV files and the page, made if need be")
+	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for the files, made if need be (default: the first of octavo-train, octavo-train-2, ... that is absent or empty)")
+	f.BoolVar(&flags.overwrite, "overwrite", false, "replace the run that is in --out")
 	jsonFlag(cmd, &flags.asJSON)
 	for _, size := range []struct {
 		value       *int
@@ -106,7 +129,8 @@ func newTrainCommand() *cobra.Command {
 	wholeFlag(cmd, &options.Workers, 0, math.MaxInt32, "workers", "threads at most; 0 is one for each processor (default 0)")
 	wholeFlag(cmd, &options.TelemetryEvery, 0, math.MaxInt32, "telemetry-every", "steps from one line per operand in telemetry.csv to the next; 0 for none")
 	wholeFlag(cmd, &flags.checkpointEvery, 0, math.MaxInt32, "checkpoint-every", "steps from one checkpoint to the next; 0 for none (default 0)")
-	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out")
+	wholeFlag(cmd, &flags.keepCheckpoints, 1, math.MaxInt32, "keep-checkpoints", "how many of the newest checkpoints are kept")
+	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out, or without that in the octavo-train, octavo-train-2, ... that has the newest")
 	wholeFlag(cmd, &options.Seed, 0, math.MaxUint64, "seed", "of the first weights, of the batches and of --stochastic")
 	f.Var(&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
@@ -144,6 +168,17 @@ func allProfileNames() string {
 		text.WriteString(string(p))
 	}
 	return text.String()
+}
+
+// check refuses flags that do not go together.
+func (f trainFlags) check() error {
+	switch {
+	case f.overwrite && f.resume:
+		return usagef("--resume goes on with a run and --overwrite replaces it: give one of them")
+	case f.overwrite && f.out == "":
+		return usagef("--overwrite wants the directory of the run to replace: name it with -o")
+	}
+	return nil
 }
 
 // maxBatchBytes bounds the activations, which grow with a batch.

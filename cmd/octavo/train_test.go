@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/swiglu"
@@ -36,7 +37,13 @@ func TestTrain(t *testing.T) {
 	for _, want := range []string{"FP32", "FP8", "gap", "held-out loss", "0.mlp.down", "te-block-pow2", "index.html"} {
 		require.Contains(t, stdout, want)
 	}
-	for _, name := range []string{"curves.csv", "telemetry.csv", "index.html"} {
+	m, err := outdir.Read(out)
+	require.NoError(t, err)
+	require.Equal(t, "train", m.Kind)
+	require.Contains(t, m.Command, "octavo train --text ")
+	require.ElementsMatch(t, append(m.Files, outdir.ManifestName), entriesOf(t, out))
+	for _, name := range []string{"curves.csv", "telemetry.csv", "spikes.csv", "result.json", "metrics.prom", "index.html"} {
+		require.Contains(t, m.Files, name)
 		info, err := os.Stat(filepath.Join(out, name))
 		require.NoError(t, err)
 		require.Positive(t, info.Size(), name)
@@ -68,10 +75,14 @@ func TestTrainCommandLine(t *testing.T) {
 }
 
 func TestTrainJSON(t *testing.T) {
-	status, _, stdout, stderr := trainSmall(t, "--json", "--profile", "te-delayed", "--gradient-format", "e5m2", "--smooth", "channel", "--seed", "7",
+	status, out, stdout, stderr := trainSmall(t, "--json", "--profile", "te-delayed", "--gradient-format", "e5m2", "--smooth", "channel", "--seed", "7",
 		"--moments", "fp8-expanded", "--activations", "fp8-swiglu", "--stochastic")
 	require.Zero(t, status, stderr)
+	file, err := os.ReadFile(filepath.Join(out, "result.json"))
+	require.NoError(t, err)
+	require.Equal(t, stdout, string(file))
 	var got struct {
+		Version   int
 		StepsDone int
 		Smoothing string
 		Options   struct {
@@ -85,6 +96,7 @@ func TestTrainJSON(t *testing.T) {
 		FP8 struct{ FinalLoss float64 }
 	}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	require.Equal(t, 1, got.Version)
 	require.Equal(t, 4, got.StepsDone)
 	require.Equal(t, "E5M2", got.Options.GradientFormat)
 	require.Equal(t, "channel", got.Smoothing)
@@ -121,7 +133,10 @@ func TestTrainRefuses(t *testing.T) {
 		{[]string{"--activations", "bf16"}, 2, "want fp32 or fp8 or fp8-swiglu"},
 		{[]string{"--stochastic=maybe"}, 2, `invalid argument "maybe" for "--stochastic" flag`},
 		{[]string{"--checkpoint-every", "-1"}, 2, `"--checkpoint-every" flag: want a whole number from 0`},
-		{[]string{"--resume"}, 1, "to resume from: name the --out of a run with --checkpoint-every, or leave out --resume"},
+		{[]string{"--resume"}, 1, "to resume from: name with -o the directory of a run with --checkpoint-every, or leave out --resume"},
+		{[]string{"--resume", "--overwrite"}, 2, "--resume goes on with a run and --overwrite replaces it: give one of them"},
+		{[]string{"--overwrite", "-o", ""}, 2, "--overwrite wants the directory of the run to replace: name it with -o"},
+		{[]string{"--keep-checkpoints", "0"}, 2, `"--keep-checkpoints" flag: want a whole number from 1`},
 		{[]string{"--workers", "-1"}, 2, `"--workers" flag: want a whole number from 0`},
 		{[]string{"--context", "4000"}, 1, "too short"},
 		{[]string{"--text", "no-such-file"}, 1, "--text wants a file to train on"},
@@ -142,11 +157,22 @@ func TestTrainOutThatIsNoDirectory(t *testing.T) {
 	status, _, stdout, stderr := trainSmall(t, "--out", file, "--steps", "1000000")
 	require.Equal(t, 1, status)
 	require.Empty(t, stdout)
-	require.Equal(t, "octavo: mkdir "+file+": not a directory: name another directory with --out\n", stderr)
+	require.Equal(t, "octavo: mkdir "+file+": it is there and is no directory: name another directory with -o\n", stderr)
 
 	dir := filepath.Join(filepath.Dir(file), "dir")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "index.html"), 0o777))
 	status, _, _, stderr = trainSmall(t, "--out", dir)
 	require.Equal(t, 1, status)
-	require.Equal(t, "octavo: replace "+filepath.Join(dir, "index.html")+": it is not a regular file: name another directory with --out\n", stderr)
+	require.Equal(t, "octavo: "+filepath.Join(dir, "index.html")+" is a directory, but the run has a file of that name: name another directory with -o\n", stderr)
+	require.Len(t, entriesOf(t, dir), 1)
+}
+
+func entriesOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 )
 
 // TestTrainRecipe: what the FP8 model does is said wherever a run is described, and
@@ -27,8 +30,7 @@ func TestTrainRecipe(t *testing.T) {
 	} {
 		status, out, stdout, stderr := trainSmall(t, c.args...)
 		require.Zero(t, status, stderr)
-		first, _, _ := strings.Cut(stdout, "\n")
-		require.True(t, strings.HasSuffix(first, "FP8: te-block-pow2, "+c.says), first)
+		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " FP8: te-block-pow2, "+c.says+" FP32 FP8 gap")
 		page, err := os.ReadFile(filepath.Join(out, "index.html"))
 		require.NoError(t, err)
 		require.Contains(t, string(page), "FP8: te-block-pow2, "+c.says+".")
@@ -45,10 +47,11 @@ func TestTrainRecipe(t *testing.T) {
 
 var times = regexp.MustCompile(` +time .*`)
 
-// TestTrainResume runs four steps, loses what was written after them, and goes on.
+// TestTrainResume runs four steps, loses the last one and what was written, and goes
+// on.
 func TestTrainResume(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	checkpoints := []string{"--out", out, "--checkpoint-every", "3"}
+	checkpoints := []string{"--out", out, "--checkpoint-every", "3", "--keep-checkpoints", "2"}
 	status, _, want, stderr := trainSmall(t, checkpoints...)
 	require.Zero(t, status, stderr)
 	require.Empty(t, stderr)
@@ -60,6 +63,7 @@ func TestTrainResume(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(out, name)))
 	}
 	require.DirExists(t, filepath.Join(out, "checkpoint-0000003"))
+	require.NoError(t, os.RemoveAll(filepath.Join(out, "checkpoint-0000004")))
 
 	status, _, got, stderr := trainSmall(t, append(checkpoints, "--resume")...)
 	require.Zero(t, status, stderr)
@@ -76,8 +80,8 @@ func TestTrainResume(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{"--out", out, "--resume", "--moments", "fp8"}, 1, "octavo: --moments is fp8, but " + filepath.Join(out, "checkpoint-0000003") + " was saved with fp32: resume with the same\n"},
-		{[]string{"--out", out, "--checkpoint-every", "1"}, 1, "is of an earlier run: go on with it by --resume, or name another directory with --out\n"},
+		{[]string{"--out", out, "--resume", "--moments", "fp8"}, 1, "octavo: --moments is fp8, but " + filepath.Join(out, "checkpoint-0000004") + " was saved with fp32: resume with the same\n"},
+		{[]string{"--out", out, "--checkpoint-every", "1"}, 2, out + ": it holds a run already: name another directory with -o, or replace that run with --overwrite (see octavo train --help)\n"},
 	} {
 		status, _, stdout, stderr := trainSmall(t, c.args...)
 		require.Equal(t, c.status, status)
@@ -86,7 +90,7 @@ func TestTrainResume(t *testing.T) {
 	}
 
 	older, newer := filepath.Join(out, "checkpoint-0000003"), filepath.Join(out, "checkpoint-0000004")
-	require.NoError(t, os.Mkdir(newer, 0o777))
+	require.NoError(t, os.Remove(filepath.Join(newer, "run.json")))
 	status, _, got, stderr = trainSmall(t, "--out", out, "--resume")
 	require.Zero(t, status, stderr)
 	require.Equal(t, times.ReplaceAllString(want, ""), times.ReplaceAllString(got, ""))
@@ -98,4 +102,50 @@ func TestTrainResume(t *testing.T) {
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, newer+" cannot be used: ")
 	require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+}
+
+// TestTrainDirectories: without -o each run has a directory of its own, and --resume
+// finds the one with the newest checkpoint.
+func TestTrainDirectories(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("round and round the rugged rock. ", 50)), 0o644))
+	t.Chdir(t.TempDir())
+	train := func(args ...string) (status int, stdout, stderr string) {
+		var o, e bytes.Buffer
+		status = run(append([]string{"train", "--text", text, "--batch", "2", "--context", "16",
+			"--dim", "16", "--layers", "1", "--heads", "2", "--hidden", "24"}, args...), strings.NewReader(""), &o, &e)
+		return status, o.String(), e.String()
+	}
+	status, _, stderr := train("--resume")
+	require.Equal(t, 1, status)
+	require.Equal(t, "octavo: there is no checkpoint in octavo-train or octavo-train-2, ... to resume from: name with -o the directory of a run with --checkpoint-every, or leave out --resume\n", stderr)
+	for i, want := range []string{"octavo-train", "octavo-train-2", "octavo-train-3"} {
+		args := []string{"--steps", "2"}
+		if i == 1 {
+			args = append(args, "--checkpoint-every", "1")
+		}
+		status, stdout, stderr := train(args...)
+		require.Zero(t, status, stderr)
+		require.Empty(t, stderr)
+		require.Contains(t, stdout, filepath.Join(want, "index.html")+"\n")
+	}
+	require.Equal(t, []string{"octavo-train", "octavo-train-2", "octavo-train-3"}, entriesOf(t, "."))
+	before, err := os.ReadFile(filepath.Join("octavo-train-2", "curves.csv"))
+	require.NoError(t, err)
+
+	status, stdout, stderr := train("--resume", "--steps", "5")
+	require.Zero(t, status, stderr)
+	require.Contains(t, stdout, filepath.Join("octavo-train-2", "index.html")+"\n")
+	require.Contains(t, stdout, "Extended after step 2 from 2 to 5 steps: ")
+	after, err := os.ReadFile(filepath.Join("octavo-train-2", "curves.csv"))
+	require.NoError(t, err)
+	require.True(t, bytes.HasPrefix(after, before))
+	require.Equal(t, 6, bytes.Count(after, []byte("\n")))
+
+	require.NoError(t, os.WriteFile(filepath.Join("octavo-train-2", "mine"), nil, 0o666))
+	status, _, stderr = train("--steps", "1", "-o", "octavo-train-2", "--overwrite")
+	require.Zero(t, status, stderr)
+	m, err := outdir.Read("octavo-train-2")
+	require.NoError(t, err)
+	require.ElementsMatch(t, append(m.Files, outdir.ManifestName, "mine"), entriesOf(t, "octavo-train-2"), "and no checkpoint of the old run")
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -13,9 +13,22 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
+)
+
+// trainName is the directory of a run, and what those of further ones begin with.
+const trainName = "octavo-train"
+
+// The files of a run.
+const (
+	curvesFile    = "curves.csv"
+	telemetryFile = "telemetry.csv"
+	spikesFile    = "spikes.csv"
+	resultFile    = "result.json"
+	metricsFile   = "metrics.prom"
+	pageFile      = "index.html"
 )
 
 func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error {
@@ -23,29 +36,14 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 	if err != nil {
 		return err
 	}
+	run, err := trainDirectory(flags)
+	if err != nil {
+		return err
+	}
+	defer run.Abort()
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	bar := newDisplay(cmd)
-	defer bar.Finish()
-	bar.Unit("steps")
-	var noDirectory error
-	checkpoints := comparison.Checkpoints{
-		Dir: flags.out, Every: flags.checkpointEvery, Resume: flags.resume,
-		Warn: func(err error) { warn(bar, "%v", err) },
-	}
-	result, failure := comparison.Run(ctx, o, text, checkpoints, func(p comparison.Point) {
-		if p.Step == 0 { // there will be something to write
-			if noDirectory = os.MkdirAll(flags.out, 0o777); noDirectory != nil {
-				stop()
-			}
-		}
-		bar.Note(fmt.Sprintf("loss FP32 %.3f FP8 %.3f", p.FP32.Loss, p.FP8.Loss))
-		bar.Progress("training", int64(p.Step+1), int64(o.Steps))
-	})
-	bar.Finish()
-	if noDirectory != nil {
-		return inDirectory(noDirectory)
-	}
+	result, failure := train(ctx, cmd, run.Dir(), flags, o, text)
 	if result == nil {
 		return failure
 	}
@@ -55,13 +53,49 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 		}
 		return failure
 	}
-	if err := writeTrain(cmd.OutOrStdout(), flags, result); err != nil {
+	if err := writeTrain(run, flags, result); err != nil {
+		return err
+	}
+	if err := printTrain(cmd.OutOrStdout(), run.Dir(), flags, result); err != nil {
 		return err
 	}
 	if done := len(result.Points); done < o.Steps && failure == nil {
-		return stopped(ctx, fmt.Sprintf("%d of %d steps were done", done, o.Steps))
+		return stopped(ctx, fmt.Sprintf("%d of %d steps were done and written to %s", done, o.Steps, textout.Name(run.Dir())))
 	}
 	return failure
+}
+
+// trainDirectory claims the directory of a run.
+func trainDirectory(flags trainFlags) (*outdir.Run, error) {
+	dir := flags.out
+	if dir == "" && flags.resume {
+		dirs, err := outdir.All(trainName)
+		if err != nil {
+			return nil, err
+		}
+		if dir = comparison.Newest(dirs); dir == "" {
+			return nil, fmt.Errorf("there is no checkpoint in %s or %s-2, ... to resume from: name with -o the directory of a run with --checkpoint-every, or leave out --resume", trainName, trainName)
+		}
+	}
+	return runDirectory(trainName, dir, outdir.Options{
+		Overwrite: flags.overwrite || flags.resume,
+		Files:     []string{pageFile, curvesFile, telemetryFile, spikesFile, resultFile, metricsFile},
+	})
+}
+
+// train does the steps and shows how far they are.
+func train(ctx context.Context, cmd *cobra.Command, dir string, flags trainFlags, o comparison.Options, text text.Text) (*comparison.Result, error) {
+	bar := newDisplay(cmd)
+	defer bar.Finish()
+	bar.Unit("steps")
+	checkpoints := comparison.Checkpoints{
+		Dir: dir, Every: flags.checkpointEvery, Keep: flags.keepCheckpoints, Resume: flags.resume, Replace: flags.overwrite,
+		Warn: func(err error) { warn(bar, "%v", err) },
+	}
+	return comparison.Run(ctx, o, text, checkpoints, func(p comparison.Point) {
+		bar.Note(fmt.Sprintf("loss FP32 %.3f FP8 %.3f", p.FP32.Loss, p.FP8.Loss))
+		bar.Progress("training", int64(p.Step+1), int64(o.Steps))
+	})
 }
 
 func trainText(path string) (text.Text, error) {
@@ -71,32 +105,50 @@ func trainText(path string) (text.Text, error) {
 	return text.Read(path)
 }
 
-// writeTrain writes the files and then the table or the JSON.
-func writeTrain(stdout io.Writer, flags trainFlags, result *comparison.Result) error {
-	command := trainCommandLine(flags, result.Options)
-	v := machine.Current()
-	machine := fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS)
-	for name, write := range map[string]func(io.Writer) error{
-		"curves.csv":    result.WriteCurves,
-		"telemetry.csv": result.WriteTelemetry,
-		"index.html":    func(w io.Writer) error { return result.WritePage(w, command, machine) },
+// writeTrain writes the files of a run.
+func writeTrain(run *outdir.Run, flags trainFlags, result *comparison.Result) error {
+	m := outdir.Manifest{Kind: "train", Command: trainCommandLine(flags, result.Options), Machine: trainMachine()}
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{curvesFile, result.WriteCurves},
+		{telemetryFile, result.WriteTelemetry},
+		{spikesFile, result.WriteSpikes},
+		{resultFile, result.WriteJSON},
+		{metricsFile, result.WriteMetrics},
+		{pageFile, func(w io.Writer) error { return result.WritePage(w, m.Command, m.Machine) }},
 	} {
-		if err := atomicfile.Write(filepath.Join(flags.out, name), write); err != nil {
-			return inDirectory(err)
+		if err := run.Add(file.name, file.write); err != nil {
+			return err
 		}
 	}
+	if err := run.Commit(m); err != nil {
+		return err
+	}
+	if flags.overwrite && flags.checkpointEvery == 0 { // there is none that would have taken their place
+		return comparison.RemoveCheckpoints(run.Dir())
+	}
+	return nil
+}
+
+// trainMachine says what a run was computed by.
+func trainMachine() string {
+	v := machine.Current()
+	return fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS)
+}
+
+// printTrain prints the table or the JSON.
+func printTrain(stdout io.Writer, dir string, flags trainFlags, result *comparison.Result) error {
 	if flags.asJSON {
 		return result.WriteJSON(stdout)
 	}
 	if err := result.WriteTable(stdout); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "Curves, telemetry and plots: %s\n", textout.Name(filepath.Join(flags.out, "index.html")))
+	_, err := fmt.Fprintf(stdout, "\nCurves, telemetry and plots: %s\n", textout.Name(filepath.Join(dir, pageFile)))
 	return err
 }
-
-// inDirectory adds what to do to an error about --out.
-func inDirectory(err error) error { return fmt.Errorf("%w: name another directory with --out", err) }
 
 // trainCommandLine is what repeats a run.
 func trainCommandLine(flags trainFlags, o comparison.Options) string {

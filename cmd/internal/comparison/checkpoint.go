@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
@@ -29,7 +30,7 @@ const (
 // save writes a checkpoint of r to the files of a directory.
 func save(ctx context.Context, dir string, r *runner) error {
 	sum, err := writeRun(filepath.Join(dir, runFile), saved{
-		Flags: r.result.Options.Flags(), Points: r.result.Points,
+		Flags: r.result.Options.Flags(), Points: r.result.Points, Extensions: r.result.Extensions,
 		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
 		Skips: r.result.Skips, Spikes: r.result.Spikes,
 		FP32: r.fp32.Time, FP8: r.fp8.Time,
@@ -101,13 +102,34 @@ func (r *runner) check(dir string, flags []Flag, notes map[string]string) error 
 		return errors.New("it is of another version of octavo, which has other options")
 	}
 	for i, was := range flags {
-		if now[i] != was {
+		if now[i] != was && was.Name != stepsFlag {
 			return differs{fmt.Errorf("--%s is %s, but %s was saved with %s: resume with the same", was.Name, now[i].Value, dir, was.Value)}
 		}
+	}
+	if err := r.checkSteps(dir, stepsOf(flags)); err != nil {
+		return err
 	}
 	if text := r.result.Text; text.SHA256 != notes[textNote] {
 		return differs{fmt.Errorf("--text is %s with SHA-256 %s, but %s was saved with %s, SHA-256 %s: resume with the same",
 			text.Source, text.SHA256, dir, notes[sourceNote], notes[textNote])}
+	}
+	return nil
+}
+
+// stepsOf returns the number of steps that flags ask for, 0 if none does.
+func stepsOf(flags []Flag) (n int) {
+	for _, f := range flags {
+		if f.Name == stepsFlag {
+			n, _ = strconv.Atoi(f.Value)
+		}
+	}
+	return n
+}
+
+// checkSteps returns an error if r has fewer steps than a checkpoint was saved with.
+func (r *runner) checkSteps(dir string, was int) error {
+	if now := r.result.Options.Steps; now < was {
+		return differs{fmt.Errorf("--steps is %d, but %s was saved with %d: resume with as many or more", now, dir, was)}
 	}
 	return nil
 }
@@ -125,7 +147,12 @@ func (s *side) restore(ctx context.Context, c *train.Checkpoint) error {
 func (r *runner) restore(run saved) error {
 	r.result.Points, r.result.Events, r.result.NonFinite = run.Points, run.Events, run.NonFinite
 	r.result.Skips, r.result.Spikes = run.Skips, run.Spikes
+	markShared(r.result.Spikes) // which earlier versions did not
 	r.fp32.Time, r.fp8.Time = run.FP32, run.FP8
+	r.result.Extensions = run.Extensions
+	if was := stepsOf(run.Flags); was < r.result.Options.Steps {
+		r.result.Extensions = append(r.result.Extensions, Extension{After: len(run.Points), From: was, To: r.result.Options.Steps})
+	}
 	for _, t := range run.Totals {
 		if err := r.totals.Event(telemetry.Event{Summary: t}); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -126,7 +128,7 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 	bad := telemetry.NonFinite{Step: 1, Tensor: "x", Op: "forward", Index: 2, Value: math.Inf(-1)}
 	a.result.NonFinite = &bad
 	a.result.Skips = []Skip{{"FP8", 1, optim.Skip{Norm: math.Inf(1), Gradient: bad, First: bad}}}
-	a.result.Spikes = []Spike{{"FP8", lossSeries, train.Spike{Step: 2, Value: 5, Median: 1, Suspect: &a.result.Events[3]}}}
+	a.result.Spikes = []Spike{{Model: "FP8", Series: lossSeries, Spike: train.Spike{Step: 2, Value: 5, Median: 1, Suspect: &a.result.Events[3]}}}
 	dir := t.TempDir()
 	require.NoError(t, save(t.Context(), dir, a))
 
@@ -259,7 +261,7 @@ func TestResumeWithOtherOptions(t *testing.T) {
 		says   string
 		change func(*Options)
 	}{
-		{"--steps is 5, but DIR was saved with 4: resume with the same", func(o *Options) { o.Steps = 5 }},
+		{"--steps is 3, but DIR was saved with 4: resume with as many or more", func(o *Options) { o.Steps = 3 }},
 		{"--batch is 1, but DIR was saved with 2", func(o *Options) { o.Batch = 1 }},
 		{"--context is 8, but DIR was saved with 16", func(o *Options) { o.Context = 8 }},
 		{"--dim is 8, but DIR was saved with 16", func(o *Options) { o.Dim = 8 }},
@@ -281,7 +283,7 @@ func TestResumeWithOtherOptions(t *testing.T) {
 		other := o
 		change.change(&other)
 		r, err := Run(context.Background(), other, rhyme(), c, quiet)
-		require.Nil(t, r)
+		require.True(t, r == nil, change.says)
 		require.ErrorContains(t, err, strings.ReplaceAll(change.says, "DIR", filepath.Join(c.Dir, "checkpoint-0000002")))
 		require.NotContains(t, err.Error(), "cannot be used", "an older one would not be better")
 	}
@@ -298,17 +300,138 @@ func TestResumeWithOtherOptions(t *testing.T) {
 	require.NoError(t, err, "the name of the text does not matter")
 }
 
+// TestExtend: a run that goes on to more steps keeps its points, and takes the learning
+// rate of the longer run from there on.
+func TestExtend(t *testing.T) {
+	c := Checkpoints{Dir: t.TempDir(), Every: 4}
+	o := everything(6)
+	short, err := Run(context.Background(), o, rhyme(), c, quiet)
+	require.NoError(t, err)
+	require.Empty(t, short.Extensions)
+	require.Equal(t, []string{"checkpoint-0000006"}, entries(t, c.Dir), "one at the end")
+
+	c.Resume = true
+	o.Steps = 40
+	interrupt(t, o, c, 8)
+	longer := o
+	longer.Steps = 12
+	_, err = Run(context.Background(), longer, rhyme(), c, quiet)
+	require.ErrorContains(t, err, "--steps is 12, but "+filepath.Join(c.Dir, "checkpoint-0000008")+" was saved with 40: resume with as many or more")
+	o.Steps = 44
+	got, err := Run(context.Background(), o, rhyme(), c, quiet)
+	require.NoError(t, err)
+	require.Len(t, got.Points, 44)
+	require.Equal(t, short.Points, got.Points[:6])
+	require.Equal(t, []Extension{{After: 6, From: 6, To: 40}, {After: 8, From: 40, To: 44}}, got.Extensions)
+	at40 := o
+	at40.Steps = 40
+	for i, p := range got.Points {
+		switch {
+		case i < 6:
+		case i < 8:
+			require.Equal(t, at40.schedule().At(i), p.LearningRate)
+		default:
+			require.Equal(t, o.schedule().At(i), p.LearningRate)
+		}
+	}
+	require.Equal(t, got.Points[43].FP8.HeldOut, got.FP8.HeldOut)
+
+	var table, page, object bytes.Buffer
+	require.NoError(t, got.WriteTable(&table))
+	require.NoError(t, got.WritePage(&page, "", ""))
+	require.NoError(t, got.WriteJSON(&object))
+	for _, text := range []string{table.String(), page.String()} {
+		require.Contains(t, strings.Join(strings.Fields(text), " "), "Extended after step 6 from 6 to 40 steps: the learning rate from there on is that of 40 steps.")
+	}
+	require.Contains(t, object.String(), `"after": 8,`)
+}
+
+// TestKeepCheckpoints keeps the newest ones, and goes on from the newest that is whole.
+func TestKeepCheckpoints(t *testing.T) {
+	c := Checkpoints{Dir: t.TempDir(), Every: 1, Keep: 3}
+	o := everything(8)
+	o.Layers, o.Profile, o.Smoothing = 1, scaling.TEBlockPow2, nil
+	interrupt(t, o, c, 5)
+	name := func(n int) string { return fmt.Sprintf("checkpoint-%07d", n) }
+	require.Equal(t, []string{name(3), name(4), name(5)}, entries(t, c.Dir))
+	require.NoError(t, os.Remove(filepath.Join(c.Dir, name(5), runFile)))
+	c.Resume = true
+	var first int
+	r, err := Run(context.Background(), o, rhyme(), c, func(p Point) {
+		if first == 0 {
+			first = p.Step
+		}
+		if p.Step == 5 {
+			require.Equal(t, []string{name(3), name(4), name(5)}, entries(t, c.Dir), "the broken one was replaced")
+		}
+	})
+	require.NoError(t, err)
+	require.Equal(t, 4, first)
+	require.Len(t, r.Points, 8)
+	require.Equal(t, []string{name(6), name(7), name(8)}, entries(t, c.Dir))
+}
+
+// TestReplaceCheckpoints: those of the run that is replaced stay until there is one of
+// the new run, whatever their steps.
+func TestReplaceCheckpoints(t *testing.T) {
+	c := Checkpoints{Dir: t.TempDir(), Every: 1, Keep: 2}
+	o := everything(4)
+	interrupt(t, o, c, 3)
+	old := []string{"checkpoint-0000002", "checkpoint-0000003"}
+	require.Equal(t, old, entries(t, c.Dir))
+	c.Replace, c.Every = true, 2
+	o.Seed = 7
+	_, err := Run(context.Background(), o, rhyme(), c, func(p Point) {
+		want := old
+		if p.Step > 1 {
+			want = []string{"checkpoint-0000002"}
+		}
+		require.Equal(t, want, entries(t, c.Dir), p.Step)
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"checkpoint-0000002", "checkpoint-0000004"}, entries(t, c.Dir))
+	require.NoError(t, os.WriteFile(filepath.Join(c.Dir, "mine"), nil, 0o666))
+	require.NoError(t, RemoveCheckpoints(c.Dir))
+	require.Equal(t, []string{"mine"}, entries(t, c.Dir))
+}
+
+// TestNewest finds the directory with the newest checkpoint by time, not by name.
+func TestNewest(t *testing.T) {
+	parent := t.TempDir()
+	var dirs []string
+	for i, name := range []string{"a", "b", "c", "d"} {
+		dir := filepath.Join(parent, name)
+		dirs = append(dirs, dir)
+		if name == "d" {
+			continue // which is absent
+		}
+		run := filepath.Join(dir, "checkpoint-0000001", runFile)
+		require.NoError(t, os.MkdirAll(filepath.Dir(run), 0o777))
+		if name == "c" {
+			continue // which has none that could be used
+		}
+		require.NoError(t, os.WriteFile(run, nil, 0o666))
+		at := time.Unix(1e9-int64(i), 0)
+		require.NoError(t, os.Chtimes(run, at, at))
+	}
+	require.Equal(t, dirs[0], Newest(dirs))
+	require.Equal(t, "", Newest(dirs[2:]))
+}
+
 // TestCheckpointsRefuse: nothing is lost by a forgotten --resume.
 func TestCheckpointsRefuse(t *testing.T) {
 	c := Checkpoints{Dir: t.TempDir(), Every: 1}
 	o := everything(2)
 	_, err := Run(context.Background(), o, rhyme(), Checkpoints{Dir: c.Dir, Resume: true}, quiet)
-	require.EqualError(t, err, "there is no checkpoint in "+c.Dir+" to resume from: name the --out of a run with --checkpoint-every, or leave out --resume")
+	require.EqualError(t, err, "there is no checkpoint in "+c.Dir+" to resume from: name with -o the directory of a run with --checkpoint-every, or leave out --resume")
 
 	interrupt(t, o, c, 1)
-	r, err := Run(context.Background(), o, rhyme(), c, quiet)
-	require.Nil(t, r)
-	require.EqualError(t, err, filepath.Join(c.Dir, "checkpoint-0000001")+" is of an earlier run: go on with it by --resume, or name another directory with --out")
+	for _, every := range []int{0, 1} {
+		c.Every = every
+		r, err := Run(context.Background(), o, rhyme(), c, quiet)
+		require.Nil(t, r)
+		require.EqualError(t, err, filepath.Join(c.Dir, "checkpoint-0000001")+" is of an earlier run: go on with it by --resume, name another directory with -o, or replace that run with --overwrite")
+	}
 	require.Equal(t, []string{"checkpoint-0000001"}, entries(t, c.Dir))
 }
 
@@ -324,7 +447,7 @@ func TestCheckpointThatCannotBeWritten(t *testing.T) {
 	require.Len(t, r.Points, 2)
 
 	_, err = Run(context.Background(), everything(4), rhyme(), c, quiet)
-	require.ErrorContains(t, err, "name another directory with --out")
+	require.ErrorContains(t, err, "name another directory with -o")
 	var system *os.PathError
 	require.True(t, errors.As(err, &system))
 }

@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,25 +10,28 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 )
 
 // Checkpoints say where and when a run is kept, so that another can go on from there
 // to the same bits. The zero value keeps nothing.
 //
 // A checkpoint is a directory in Dir with both models and everything else of one
-// step. It gets its name when it is whole, and only then those before it are
-// removed, so that a crash at any moment leaves at least the last one.
+// step. It gets its name when it is whole, and only then older ones are removed, so
+// that a crash at any moment leaves at least the last one.
 type Checkpoints struct {
-	Dir    string
-	Every  int         // steps from one to the next, and one when the run is stopped; 0: none
-	Resume bool        // begin with the newest whole one
-	Warn   func(error) // is told why a newer one cannot be used; nil: nobody is
+	Dir     string
+	Every   int         // steps from one to the next, and one at the end or when the run is stopped; 0: none
+	Keep    int         // how many of the newest are kept; 0: 1
+	Resume  bool        // begin with the newest whole one
+	Replace bool        // those of an earlier run go when there is the first of this one
+	Warn    func(error) // is told why a newer one cannot be used; nil: nobody is
 }
 
 // begin makes r what it was at the newest checkpoint if the run resumes. If it does
-// not, there must be none that the run would replace.
+// not, there must be none that are not to be replaced.
 func (c Checkpoints) begin(ctx context.Context, r *runner) error {
-	if !c.Resume && c.Every == 0 {
+	if c.Dir == "" || c.Replace {
 		return nil
 	}
 	names, err := c.names(wholeName)
@@ -37,22 +41,24 @@ func (c Checkpoints) begin(ctx context.Context, r *runner) error {
 	case c.Resume:
 		return c.resume(ctx, r, names)
 	case len(names) > 0:
-		return fmt.Errorf("%s is of an earlier run: go on with it by --resume, or name another directory with --out", filepath.Join(c.Dir, names[0]))
+		return fmt.Errorf("%s is of an earlier run: go on with it by --resume, name another directory with -o, or replace that run with --overwrite", filepath.Join(c.Dir, names[0]))
 	}
 	return nil
 }
 
 func (c Checkpoints) resume(ctx context.Context, r *runner, names []string) error {
 	if len(names) == 0 {
-		return fmt.Errorf("there is no checkpoint in %s to resume from: name the --out of a run with --checkpoint-every, or leave out --resume", c.Dir)
+		return fmt.Errorf("there is no checkpoint in %s to resume from: name with -o the directory of a run with --checkpoint-every, or leave out --resume", c.Dir)
 	}
 	var unusable []error
-	for _, name := range names {
+	for i, name := range names {
 		path := filepath.Join(c.Dir, name)
 		var other differs
 		err := load(ctx, path, r)
 		if err == nil || errors.As(err, &other) {
 			c.warn(unusable)
+			r.kept = slices.Clone(names[i:])
+			slices.Reverse(r.kept)
 			return err
 		}
 		unusable = append(unusable, fmt.Errorf("checkpoint %s cannot be used: %w", path, err))
@@ -84,7 +90,7 @@ func (c Checkpoints) warn(unusable []error) {
 // step writes a checkpoint if one is due after the last step.
 func (c Checkpoints) step(ctx context.Context, r *runner, stopped bool) error {
 	done := len(r.result.Points)
-	if c.Every == 0 || done%c.Every != 0 && !stopped {
+	if c.Every == 0 || done%c.Every != 0 && done < r.result.Options.Steps && !stopped {
 		return nil
 	}
 	if err := c.save(ctx, r, fmt.Sprintf("checkpoint-%07d", done)); err != nil {
@@ -98,7 +104,7 @@ var (
 	anyName   = regexp.MustCompile(`^checkpoint-[0-9]{7,}(\.partial)?$`)
 )
 
-// save writes a checkpoint and then removes all others.
+// save writes a checkpoint, and then removes all others but the newest of this run.
 func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
 	path := filepath.Join(c.Dir, name)
 	partial := path + ".partial"
@@ -118,17 +124,39 @@ func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
 	if err := os.Rename(partial, path); err != nil {
 		return err
 	}
-	return c.removeBut(name)
+	r.kept = append(r.kept, name)
+	r.kept = r.kept[max(0, len(r.kept)-max(c.Keep, 1)):]
+	return removeCheckpoints(c.Dir, r.kept)
 }
 
-func (c Checkpoints) removeBut(name string) error {
-	others, err := c.names(anyName)
-	for _, other := range others {
-		if other != name {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(c.Dir, other)))
+// RemoveCheckpoints removes those of an earlier run from a directory.
+func RemoveCheckpoints(dir string) error { return removeCheckpoints(dir, nil) }
+
+func removeCheckpoints(dir string, keep []string) error {
+	names, err := (Checkpoints{Dir: dir}).names(anyName)
+	for _, name := range names {
+		if !slices.Contains(keep, name) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
 		}
 	}
 	return err
+}
+
+// Newest returns the one of several directories in which the newest checkpoint is, by
+// the time at which it was written, or "" if none has any.
+func Newest(dirs []string) (newest string) {
+	var at time.Time
+	for _, dir := range dirs {
+		names, err := (Checkpoints{Dir: dir}).names(wholeName)
+		if err != nil || len(names) == 0 {
+			continue
+		}
+		stat, err := os.Stat(filepath.Join(dir, names[0], runFile))
+		if err == nil && !stat.ModTime().Before(at) {
+			newest, at = dir, stat.ModTime()
+		}
+	}
+	return newest
 }
 
 // names returns the entries of Dir that match, the newest step first.
@@ -138,14 +166,13 @@ func (c Checkpoints) names(match *regexp.Regexp) (names []string, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: name another directory with --out", err)
+		return nil, fmt.Errorf("%w: name another directory with -o", err)
 	}
 	for _, e := range entries {
-		if match.MatchString(e.Name()) {
+		if match.MatchString(e.Name()) && e.IsDir() {
 			names = append(names, e.Name())
 		}
 	}
-	slices.Sort(names)
-	slices.Reverse(names)
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) })
 	return names, nil
 }

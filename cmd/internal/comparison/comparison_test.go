@@ -130,7 +130,7 @@ func TestOutputs(t *testing.T) {
 
 	var text bytes.Buffer
 	require.NoError(t, r.WriteTable(&text))
-	for _, want := range []string{"a rhyme", "te-block-pow2, gradients E4M3, Smooth-SwiGLU per token, moments fp32, activations fp32\n", "held-out loss", "1.mlp.down", "No NaN"} {
+	for _, want := range []string{"a rhyme", "te-block-pow2, gradients E4M3, Smooth-SwiGLU per token, moments fp32,\nactivations fp32\n", "held-out loss", "1.mlp.down", "No NaN"} {
 		require.Contains(t, text.String(), want)
 	}
 

@@ -10,6 +10,7 @@ import (
 
 // summary is the result for a program.
 type summary struct {
+	Version    int            `json:"version"`
 	Text       text.Text      `json:"text"`
 	Options    Options        `json:"options"`
 	Smoothing  string         `json:"smoothing,omitempty"`
@@ -23,7 +24,11 @@ type summary struct {
 	NonFinite  *nonFiniteJSON `json:"firstNonFinite,omitempty"`
 	Skips      []skipJSON     `json:"skips,omitempty"`
 	Spikes     []spikeJSON    `json:"spikes,omitempty"`
+	Extensions []Extension    `json:"extensions,omitempty"`
 }
+
+// resultVersion is the version of what WriteJSON writes.
+const resultVersion = 1
 
 type outcomeJSON struct {
 	FirstLoss jsonout.Number `json:"firstLoss"`
@@ -71,6 +76,7 @@ type spikeJSON struct {
 	Step    int64          `json:"step"`
 	Value   jsonout.Number `json:"value"`
 	Median  jsonout.Number `json:"median"` // of the values before it
+	Shared  bool           `json:"shared"` // both models have it in this step
 	Suspect *suspectJSON   `json:"suspect,omitempty"`
 }
 
@@ -83,7 +89,7 @@ type suspectJSON struct {
 // WriteJSON writes the result, without its curves and events, as one object.
 func (r *Result) WriteJSON(w io.Writer) error {
 	s := summary{
-		Text: r.Text, Options: r.Options,
+		Version: resultVersion, Text: r.Text, Options: r.Options,
 		Parameters: r.Params, Steps: len(r.Points),
 		FP32:       r.outcomeJSON(r.FP32, r.Points[0].FP32),
 		FP8:        r.outcomeJSON(r.FP8, r.Points[0].FP8),
@@ -100,11 +106,12 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		n := nonFiniteOf(*r.NonFinite)
 		s.NonFinite = &n
 	}
+	s.Extensions = r.Extensions
 	for _, k := range r.Skips {
 		s.Skips = append(s.Skips, skipJSON{k.Model, k.Step, jsonout.Number(k.Norm), nonFiniteOf(k.Gradient), nonFiniteOf(k.First)})
 	}
 	for _, k := range r.Spikes {
-		s.Spikes = append(s.Spikes, spikeJSON{k.Model, k.Series, k.Step, jsonout.Number(k.Value), jsonout.Number(k.Median), suspectOf(k)})
+		s.Spikes = append(s.Spikes, spikeJSON{k.Model, k.Series, k.Step, jsonout.Number(k.Value), jsonout.Number(k.Median), k.Shared, suspectOf(k)})
 	}
 	return jsonout.Print(w, s)
 }

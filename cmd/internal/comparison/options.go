@@ -48,6 +48,9 @@ func (f Flag) String() string {
 	return "--" + f.Name + " " + f.Value
 }
 
+// stepsFlag is the flag of the one option that a run which resumes may have raised.
+const stepsFlag = "steps"
+
 // Flags returns all options on which results depend, but for the text.
 func (o Options) Flags() []Flag {
 	var flags []Flag
@@ -55,7 +58,7 @@ func (o Options) Flags() []Flag {
 		name  string
 		value any
 	}{
-		{"steps", o.Steps},
+		{stepsFlag, o.Steps},
 		{"batch", o.Batch},
 		{"context", o.Context},
 		{"dim", o.Dim},

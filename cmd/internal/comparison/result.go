@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
@@ -28,12 +29,27 @@ type Result struct {
 	Points  []Point
 	Params  int // trained values
 
+	Extensions []Extension // of the number of steps, in order
+
 	FP32, FP8 Outcome
 	Totals    []telemetry.Summary // of every operand of FP8's linear layers
 	Events    []telemetry.Event   // of every TelemetryEvery-th step
 	NonFinite *telemetry.NonFinite
 	Skips     []Skip  // of both runs, by step
 	Spikes    []Spike // of both runs, by step
+}
+
+// Extension is that of a run to more steps, when it was resumed. Points before stay as
+// they were; from there on the learning rate and the steps after which models are judged
+// are those of a run of the new number of steps.
+type Extension struct {
+	After int `json:"after"` // steps that were done
+	From  int `json:"from"`  // steps asked for until then
+	To    int `json:"to"`    // steps asked for from then on
+}
+
+func (e Extension) String() string {
+	return fmt.Sprintf("Extended after step %d from %d to %d steps: the learning rate from there on is that of %d steps.", e.After, e.From, e.To, e.To)
 }
 
 // Outcome is where a run ends.

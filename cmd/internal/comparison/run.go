@@ -51,6 +51,7 @@ type runner struct {
 	corpus    *train.Corpus
 	fp32, fp8 *side
 	totals    telemetry.Recorder // of all steps
+	kept      []string           // checkpoints of this run, the newest last
 }
 
 func newRunner(o Options, text text.Text) (*runner, error) {
@@ -92,12 +93,14 @@ func (r *runner) step(ctx context.Context, step int) (Point, error) {
 		return Point{}, err
 	}
 	p := Point{Step: step, LearningRate: r.schedule.At(step)}
+	before := len(r.result.Spikes)
 	if p.FP32, err = r.fp32.train(ctx, r.result, step, tokens, targets, p.LearningRate); err != nil {
 		return p, err
 	}
 	if p.FP8, err = r.fp8.train(ctx, r.result, step, tokens, targets, p.LearningRate); err != nil {
 		return p, err
 	}
+	markShared(r.result.Spikes[before:])
 	if judged := max(o.Steps/8, 1); (step+1)%judged == 0 || step+1 == o.Steps {
 		if err := r.judge(ctx, &p); err != nil {
 			return p, err

@@ -14,6 +14,7 @@ type exactNumber = jsonout.Number
 type runJSON struct {
 	Version         int           `json:"version"`
 	Flags           []flagJSON    `json:"flags"`
+	Extensions      []Extension   `json:"extensions,omitempty"`
 	Points          []pointJSON   `json:"points"`
 	Totals          []summaryJSON `json:"totals"`
 	Events          []eventJSON   `json:"events"`

@@ -21,14 +21,15 @@ import (
 
 // saved is what a run has come to besides its models.
 type saved struct {
-	Flags     []Flag
-	Points    []Point
-	Totals    []telemetry.Summary
-	Events    []telemetry.Event
-	NonFinite *telemetry.NonFinite
-	Skips     []Skip
-	Spikes    []Spike
-	FP32, FP8 time.Duration // spent in steps
+	Flags      []Flag
+	Points     []Point
+	Extensions []Extension
+	Totals     []telemetry.Summary
+	Events     []telemetry.Event
+	NonFinite  *telemetry.NonFinite
+	Skips      []Skip
+	Spikes     []Spike
+	FP32, FP8  time.Duration // spent in steps
 }
 
 // The file of a saved run, and that of octavo before it had a version.
@@ -104,6 +105,7 @@ func fileOf(run saved) runJSON {
 	for _, flag := range run.Flags {
 		f.Flags = append(f.Flags, flagJSON(flag))
 	}
+	f.Extensions = run.Extensions
 	for _, p := range run.Points {
 		f.Points = append(f.Points, pointJSON{p.Step, exactNumber(p.LearningRate), savedFigures(p.FP32), savedFigures(p.FP8)})
 	}
@@ -129,7 +131,7 @@ func fileOf(run saved) runJSON {
 
 // run returns the run that a file holds.
 func (f runJSON) run() saved {
-	run := saved{NonFinite: f.NonFinite.value(), FP32: time.Duration(f.FP32Nanoseconds), FP8: time.Duration(f.FP8Nanoseconds)}
+	run := saved{Extensions: f.Extensions, NonFinite: f.NonFinite.value(), FP32: time.Duration(f.FP32Nanoseconds), FP8: time.Duration(f.FP8Nanoseconds)}
 	for _, flag := range f.Flags {
 		run.Flags = append(run.Flags, Flag(flag))
 	}

@@ -17,13 +17,6 @@ type Skip struct {
 	optim.Skip
 }
 
-// Spike is a loss or a gradient norm far above those before it. Steps that were
-// skipped have none.
-type Spike struct {
-	Model, Series string
-	train.Spike
-}
-
 // side is one of both runs and what watches it.
 type side struct {
 	*trial.Run
@@ -91,7 +84,7 @@ func (s *side) spikes(step int, f trial.Figures) (found []Spike) {
 		value float64
 	}{{lossSeries, f.Loss}, {normSeries, f.GradientNorm}} {
 		if spike, ok := s.watch[series.name].Observe(int64(step), series.value, s.suspects); ok {
-			found = append(found, Spike{s.Name, series.name, spike})
+			found = append(found, Spike{Model: s.Name, Series: series.name, Spike: spike})
 		}
 	}
 	return found

@@ -5,13 +5,22 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
+
+// lineWidth is that of a terminal.
+const lineWidth = 80
 
 // WriteTable writes the result for a terminal.
 func (r *Result) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %d bytes; %d parameters; %d of %d steps of %d x %d bytes; FP8: %s\n\n",
-		r.Text.Source, r.Text.Bytes, r.Params, len(r.Points), r.Options.Steps, r.Options.Batch, r.Options.Context,
-		r.Options.recipe())
+	paragraph(w, fmt.Sprintf("%s, %d bytes; %d parameters; %d of %d steps of %d x %d bytes",
+		r.Text.Source, r.Text.Bytes, r.Params, len(r.Points), r.Options.Steps, r.Options.Batch, r.Options.Context))
+	paragraph(w, "FP8: "+r.Options.recipe())
+	for _, e := range r.Extensions {
+		paragraph(w, e.String())
+	}
+	fmt.Fprintln(w)
 	r.writeOutcomes(w)
 	fmt.Fprintln(w)
 	r.writeLayers(w)
@@ -19,6 +28,12 @@ func (r *Result) WriteTable(w io.Writer) error {
 		return err
 	}
 	return r.writeTrouble(w)
+}
+
+// paragraph writes text in lines that fit, and ends the last one.
+func paragraph(w io.Writer, text string) error {
+	_, err := fmt.Fprintln(w, textout.Wrap(text, lineWidth, ""))
+	return err
 }
 
 func (r *Result) writeOutcomes(w io.Writer) {

@@ -125,8 +125,8 @@ func TestTroubleOutputs(t *testing.T) {
 	r.Skips = []Skip{{"FP8", 3, optim.Skip{Norm: math.NaN(), Gradient: gradient, First: gradient}}}
 	suspect := &telemetry.Event{Summary: telemetry.Summary{Tensor: "some.input", Op: "forward", Stats: fp8.Stats{Elements: 50, Flushed: 2, SaturatedPos: 1}}}
 	r.Spikes = []Spike{
-		{"FP8", "loss", train.Spike{Step: 21, Value: 7.25, Median: 2.5, Suspect: suspect}},
-		{"FP32", "gradient norm", train.Spike{Step: 22, Value: math.Inf(1), Median: 0.5}},
+		{Model: "FP8", Series: "loss", Spike: train.Spike{Step: 21, Value: 7.25, Median: 2.5, Suspect: suspect}},
+		{Model: "FP32", Series: "gradient norm", Spike: train.Spike{Step: 22, Value: math.Inf(1), Median: 0.5}},
 	}
 	for _, write := range outputs[:2] {
 		var text bytes.Buffer

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 )
 
 // Next begins a run in the first directory of base, base-2, base-3 and so on that is
@@ -26,6 +28,28 @@ func Next(base string) (*Run, error) {
 		}
 		return r, nil
 	}
+}
+
+// All returns the directories of base, base-2, base-3 and so on that are there.
+func All(base string) (dirs []string, err error) {
+	parent := filepath.Dir(base)
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return nil, err
+	}
+	names := numberedName(filepath.Base(base))
+	for _, e := range entries {
+		dir := filepath.Join(parent, e.Name())
+		if stat, err := os.Stat(dir); err == nil && stat.IsDir() && names.MatchString(e.Name()) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}
+
+// numberedName matches what numbered returns for any n.
+func numberedName(base string) *regexp.Regexp {
+	return regexp.MustCompile("^" + regexp.QuoteMeta(base) + "(-([2-9]|[1-9][0-9]+))?$")
 }
 
 // numbered returns the name of the n-th directory.

@@ -235,6 +235,8 @@ func makeAll(dir string) (made []string, err error) {
 	}
 	if stat, e := os.Stat(dir); e == nil && stat.IsDir() {
 		return made, nil // by somebody else
+	} else if e == nil {
+		return made, &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("it is there and is no directory")}
 	}
 	return made, err
 }
