@@ -71,13 +71,49 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 		return nil, err
 	}
 	parts := []func(context.Context, *lab.Steps) error{r.worldsAdapt, r.replicasAgree, r.factorSwings, r.teamsTrain}
-	p.Expect(int64(size.steps + 2 + len(teamWays)))
+	p.Expect(r.work())
 	for _, part := range parts {
 		if err := part(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	return r.report(), nil
+}
+
+// What things take, in thirds of what the gradients of a sequence do: to reduce one of
+// the gradients takes about one.
+const (
+	sequenceWork = 3
+	reduceWork   = 1
+	replicasWork = (1 + 1 + 1) * replicasSequences * sequenceWork
+	factorWork   = 6 * sequenceWork
+)
+
+// work is that of all parts.
+func (r *study) work() int64 {
+	steps := int64(replicasWork + factorWork + len(teamWays)*r.teamSteps*r.team*sequenceWork)
+	for step := range r.steps {
+		steps += r.worldsWork(step)
+	}
+	return steps
+}
+
+// worldsWork is that of a step of all worlds.
+func (r *study) worldsWork(step int) int64 {
+	reductions := 0
+	for _, size := range r.scope.worlds {
+		for _, w := range ways() {
+			if r.reduces(w, step) {
+				reductions += len(kinds) * size
+			}
+		}
+	}
+	return int64(slices.Max(r.scope.worlds)*sequenceWork + reductions*reduceWork)
+}
+
+// reduces reports whether worlds of a way reduce the gradients of a step.
+func (r *study) reduces(w way, step int) bool {
+	return w.division == train.DivideAuto || step == r.steps-1
 }
 
 // newRun returns a model in FP8, always with the same first weights.
@@ -105,7 +141,7 @@ func (r *study) worldsAdapt(ctx context.Context, p *lab.Steps) error {
 			return err
 		}
 		for _, w := range r.worlds {
-			if w.way.division != train.DivideAuto && step < r.steps-1 {
+			if !r.reduces(w.way, step) {
 				continue
 			}
 			if err := w.step(ctx, g); err != nil {
@@ -118,7 +154,7 @@ func (r *study) worldsAdapt(ctx context.Context, p *lab.Steps) error {
 		if _, err := r.run.Optimizer.Step(ctx, params, training.Schedule(r.steps).At(step)); err != nil {
 			return err
 		}
-		if err := p.Done(ctx, "worlds", 1); err != nil {
+		if err := p.Done(ctx, "worlds", r.worldsWork(step)); err != nil {
 			return err
 		}
 	}
@@ -159,9 +195,12 @@ func (r *study) shards(step, n int) (all []train.Shard, err error) {
 	return all, nil
 }
 
+// replicasSequences are those whose gradients replicas compute.
+const replicasSequences = 5
+
 // replicasAgree compares the bits of what one, two and three replicas reduce.
 func (r *study) replicasAgree(ctx context.Context, p *lab.Steps) error {
-	shards, err := r.shards(0, 5)
+	shards, err := r.shards(0, replicasSequences)
 	if err != nil {
 		return err
 	}
@@ -184,7 +223,7 @@ func (r *study) replicasAgree(ctx context.Context, p *lab.Steps) error {
 			r.differing += differing(want[i], param.Grad)
 		}
 	}
-	return p.Done(ctx, "replicas", 1)
+	return p.Done(ctx, "replicas", replicasWork)
 }
 
 // differing returns how many values have other bits.
@@ -217,7 +256,7 @@ func (r *study) factorSwings(ctx context.Context, p *lab.Steps) error {
 		}
 		r.factors = append(r.factors, reducer.Mean(0, mean, shards).Factor)
 	}
-	return p.Done(ctx, "factor", 1)
+	return p.Done(ctx, "factor", factorWork)
 }
 
 // teamWays are those in which a model is trained; divisions hardly matter in FP32.
@@ -229,18 +268,15 @@ var teamWays = []way{
 func (r *study) teamsTrain(ctx context.Context, p *lab.Steps) error {
 	for _, w := range teamWays {
 		t := &team{way: w}
-		if err := r.train(ctx, t); err != nil {
+		if err := r.train(ctx, t, p); err != nil {
 			return fmt.Errorf("%v: %w", w, err)
 		}
 		r.teams = append(r.teams, t)
-		if err := p.Done(ctx, "training, "+w.String(), 1); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-func (r *study) train(ctx context.Context, t *team) error {
+func (r *study) train(ctx context.Context, t *team, p *lab.Steps) error {
 	run, err := r.newRun(t.way.String())
 	if err != nil {
 		return err
@@ -264,7 +300,7 @@ func (r *study) train(ctx context.Context, t *team) error {
 			return err
 		}
 		t.losses = append(t.losses, float64(loss))
-		if err := context.Cause(ctx); err != nil {
+		if err := p.Done(ctx, "training, "+t.way.String(), int64(r.team*sequenceWork)); err != nil {
 			return err
 		}
 	}
