@@ -165,7 +165,8 @@ func (g *study) blockChart(o *operand) chart.Chart {
 
 // ratioChart shows how the ratios to the last step are distributed.
 func (g *study) ratioChart() chart.Chart {
-	c := chart.Chart{Title: "A block's amax over that of the last step", X: "percent of blocks below", Y: "ratio", LogY: true}
+	c := chart.Chart{Title: "A block's amax over that of the last step", X: "percent of blocks below", Y: "ratio", LogY: true,
+		Lines: []chart.Reference{{Name: "room of the scale", Value: roomInE4M3}}}
 	for _, o := range g.operands {
 		sorted := slices.Sorted(slices.Values(g.track(o, blockLast).ratios))
 		s := chart.Series{Name: shortName(o.name)}

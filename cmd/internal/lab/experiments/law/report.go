@@ -94,7 +94,7 @@ func (s *sweep) bytes() (most int) {
 // lawChart shows both laws above their own best, since their losses are of different
 // data.
 func lawChart(p published) chart.Chart {
-	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token"}
+	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token", LogX: true, Zero: true}
 	for _, l := range []struct {
 		name      string
 		trainings []plan.Training
@@ -109,7 +109,7 @@ func lawChart(p published) chart.Chart {
 }
 
 func optimumChart(p published) chart.Chart {
-	c := chart.Chart{Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true}
+	c := chart.Chart{Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true, Lines: []chart.Reference{{Name: "FP8", Value: 8}, {Name: "FP4", Value: 4}}}
 	kumar, sun := chart.Series{Name: "Kumar et al."}, chart.Series{Name: "Sun et al."}
 	for _, o := range p.optima {
 		kumar.Points = append(kumar.Points, chart.Point{X: o.cost, Y: o.kumar})

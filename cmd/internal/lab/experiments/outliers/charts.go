@@ -19,14 +19,19 @@ func (s *study) stepSeries(r *continuation, mark chart.Mark, figure func(step in
 	return series
 }
 
-// growthSteps is what an axis of steps says.
-func (s *study) growthSteps() string {
-	w, last := s.plan.window, s.plan.window+s.plan.growth-1
-	return fmt.Sprintf("step; gains grow in %d to %d, late scales are refreshed after %d and %d", w, last, w-1, 2*w-1)
+// overSteps is a chart of what happens in the steps of all runs, with lines at what is done
+// to them.
+func (s *study) overSteps(title, unit string, lines ...chart.Reference) chart.Chart {
+	at := func(step int, what string) chart.Reference {
+		return chart.Reference{Name: what, Value: float64(step), Vertical: true}
+	}
+	w := s.plan.window
+	lines = append(lines, at(w, "gains begin to grow"), at(w+s.plan.growth, "have grown"), at(2*w, "late scales are refreshed"))
+	return chart.Chart{Title: title, X: "step", Y: unit, Lines: lines}
 }
 
 func (s *study) heldOutChart() chart.Chart {
-	c := chart.Chart{Title: "Held-out loss of all runs", X: s.growthSteps(), Y: "nats"}
+	c := s.overSteps("Held-out loss of all runs", "nats per byte")
 	for _, r := range s.runs {
 		c.Series = append(c.Series, s.stepSeries(r, chart.Joined, func(i int) float64 { return r.steps[i].heldOut }))
 	}
@@ -34,7 +39,9 @@ func (s *study) heldOutChart() chart.Chart {
 }
 
 func (s *study) trainingChart() chart.Chart {
-	c := chart.Chart{Title: "Training loss above that of FP32 on the same batch", X: s.growthSteps(), Y: "percent"}
+	c := s.overSteps("Training loss above that of FP32 on the same batch", "percent",
+		chart.Reference{Name: fmt.Sprintf("%v %%, allowed in held-out loss", lossAllowed), Value: lossAllowed})
+	c.Zero = true
 	for _, r := range s.runs {
 		c.Series = append(c.Series, s.stepSeries(r, chart.Line, func(i int) float64 { return r.gap(s.runs[fp32Run], i, trainingOf) }))
 	}
@@ -42,28 +49,31 @@ func (s *study) trainingChart() chart.Chart {
 }
 
 func (s *study) amaxChart() chart.Chart {
-	c := chart.Chart{Title: "Largest input of a down projection, and what its scale can hold", X: s.growthSteps(), Y: "|z|, smoothed where it is", LogY: true}
+	c := s.overSteps("Largest input of a down projection, and what its scale can hold", "|z|, smoothed where it is")
+	c.LogY = true
 	for _, i := range []int{delayedRun, channelRun, tokenRun} {
 		r := s.runs[i]
 		c.Series = append(c.Series, s.stepSeries(r, chart.Line, func(i int) float64 { return r.steps[i].amax }))
 		limit := s.stepSeries(r, chart.Line, func(i int) float64 { return r.steps[i].limit })
-		limit.Name, limit.Dashed = "its limit", true
+		limit.Name, limit.Color, limit.Dashed = r.name+", limit", chart.Key(r.name), true
 		c.Series = append(c.Series, limit)
 	}
 	return c
 }
 
 func (s *study) reachChart() chart.Chart {
-	c := chart.Chart{Title: "Largest input of a down projection over what its scale holds: saturates above 1", X: s.growthSteps(), Y: "ratio", LogY: true}
-	for _, r := range s.runs {
+	c := s.overSteps("Largest input of a down projection over what its scale holds", "ratio", chart.Reference{Name: "saturates above", Value: 1})
+	c.LogY = true
+	for _, r := range s.runs[delayedRun:] { // FP32 has no scale
 		c.Series = append(c.Series, s.stepSeries(r, chart.Line, func(i int) float64 { return r.steps[i].reach() }))
 	}
 	return c
 }
 
 func (s *study) saturatedChart() chart.Chart {
-	c := chart.Chart{Title: "Saturated share of a down projection's input", X: s.growthSteps(), Y: "percent"}
-	for _, r := range s.runs {
+	c := s.overSteps("Saturated share of a down projection's input", "percent")
+	c.Zero = true
+	for _, r := range s.runs[delayedRun:] {
 		c.Series = append(c.Series, s.stepSeries(r, chart.Line, func(i int) float64 { return 100 * r.steps[i].saturated }))
 	}
 	return c
@@ -82,7 +92,7 @@ func (s *study) lawChart() chart.Chart {
 }
 
 func (s *study) jumpChart() chart.Chart {
-	c := chart.Chart{Title: "Gains that have grown since the last refresh: held-out loss above FP32", X: "gain", Y: "percent", LogX: true}
+	c := chart.Chart{Title: "Gains that have grown since the last refresh: held-out loss above FP32", X: "gain", Y: "percent", LogX: true, Zero: true}
 	for i, j := range s.jumps[1:] {
 		series := chart.Series{Name: j.name, Mark: chart.Joined}
 		for gain, at := range j.at {
@@ -109,6 +119,7 @@ func (s *study) signalChart() chart.Chart {
 	c := chart.Chart{
 		Title: fmt.Sprintf("Activations %s, a channel's gain grown to %d: signal to noise", s.whose(), grownGain),
 		Y:     "dB",
+		Lines: []chart.Reference{{Name: "rounding to E4M3", Value: signalOfE4M3}, {Name: "lost below", Value: signalLost}},
 	}
 	for _, f := range s.real {
 		c.Labels = append(c.Labels, f.name)

@@ -19,8 +19,13 @@ func (c *comparison) overSeeds(figure func(seed, step int) float64) (points []ch
 	return points
 }
 
+// allowed are lines at the gap that is wanted.
+func allowed() []chart.Reference {
+	return []chart.Reference{{Name: fmt.Sprintf("+%v %%", gradeOfGap), Value: gradeOfGap}, {Name: fmt.Sprintf("-%v %%", gradeOfGap), Value: -gradeOfGap}}
+}
+
 func (c *comparison) lossChart() chart.Chart {
-	all := chart.Chart{Title: "Training loss, mean of the seeds", X: "step", Y: "nats per byte"}
+	all := chart.Chart{Title: "Training loss, mean of the seeds", X: "step", Y: "nats per byte", Smooth: true}
 	for way, a := range c.ways {
 		all.Series = append(all.Series, chart.Series{Name: a.Name, Points: c.overSeeds(func(seed, step int) float64 {
 			return c.curve(seed, way).Losses[step]
@@ -30,7 +35,7 @@ func (c *comparison) lossChart() chart.Chart {
 }
 
 func (c *comparison) gapChart() chart.Chart {
-	all := chart.Chart{Title: "Training loss above that of FP32 on the same batch, mean of the seeds", X: "step", Y: "percent"}
+	all := chart.Chart{Title: "Training loss above that of FP32 on the same batch, mean of the seeds", X: "step", Y: "percent", Zero: true, Smooth: true, Lines: allowed()}
 	for way, a := range c.ways[bf16Way:] {
 		all.Series = append(all.Series, chart.Series{Name: a.Name, Points: c.overSeeds(func(seed, step int) float64 {
 			return 100 * (c.curve(seed, bf16Way+way).Losses[step]/c.curve(seed, fp32Way).Losses[step] - 1)
@@ -42,7 +47,7 @@ func (c *comparison) gapChart() chart.Chart {
 // seedChart shows the gaps of the seeds, and behind them their mean and its standard
 // error.
 func (c *comparison) seedChart() chart.Chart {
-	all := chart.Chart{Title: "Held-out loss above that of FP32, by seed; at the end the mean and its standard error", X: "seed", Y: "percent"}
+	all := chart.Chart{Title: "Held-out loss above that of FP32, by seed; at the end the mean and its standard error", X: "seed", Y: "percent", Zero: true, Lines: allowed()}
 	for _, seed := range c.seeds {
 		all.Labels = append(all.Labels, fmt.Sprint(seed))
 	}

@@ -43,7 +43,8 @@ func (r *study) report() *report.Report {
 		},
 		Charts: []chart.Chart{
 			r.worldChart("Underflow in FP8: nonzero values that become 0", func(w *world) float64 { return 100 * w.underflow() }),
-			r.worldChart("Overflow in FP8: values and sums that saturate", func(w *world) float64 { return 100 * w.overflow() }),
+			r.worldChart("Overflow in FP8: values and sums that saturate", func(w *world) float64 { return 100 * w.overflow() },
+				chart.Reference{Name: "FP8-LM's threshold", Value: 100 * reducerThreshold}),
 			r.errorChart(sequences), r.errorChart(alike),
 			r.factorChart(), r.sawtoothChart(), r.lossChart(),
 		},

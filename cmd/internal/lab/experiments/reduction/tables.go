@@ -75,8 +75,8 @@ func (r *study) lossTable() report.Table {
 }
 
 // worldChart shows a figure of FP8 over the number of workers.
-func (r *study) worldChart(title string, figure func(*world) float64) chart.Chart {
-	c := chart.Chart{Title: title, X: "workers", Y: "percent", LogX: true, LogY: true}
+func (r *study) worldChart(title string, figure func(*world) float64, lines ...chart.Reference) chart.Chart {
+	c := chart.Chart{Title: title, X: "workers", Y: "percent", LogX: true, LogY: true, Lines: lines}
 	for _, k := range kinds {
 		c.Series = append(c.Series, r.worldSeries(k, k.name, figure)...)
 	}
@@ -86,7 +86,7 @@ func (r *study) worldChart(title string, figure func(*world) float64) chart.Char
 // worldSeries are a figure of all divisions.
 func (r *study) worldSeries(k kind, name string, figure func(*world) float64) (all []chart.Series) {
 	for division, divided := range divisionNames {
-		s := chart.Series{Name: divided, Mark: chart.Joined, Dashed: k.name == alike.name}
+		s := chart.Series{Name: divided, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name}
 		if name != "" {
 			s.Name += ", " + name
 		}
@@ -142,9 +142,9 @@ func (r *study) sawtoothChart() chart.Chart {
 }
 
 func (r *study) lossChart() chart.Chart {
-	c := chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers", r.team), X: "step", Y: "percent"}
+	c := chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers", r.team), X: "step", Y: "percent", Zero: true, Smooth: true}
 	for _, k := range r.teams[1:] {
-		s := chart.Series{Name: k.way.String()}
+		s := chart.Series{Name: k.way.String(), Color: chart.Key(divisionNames[k.way.division])}
 		for step, loss := range k.losses {
 			s.Points = append(s.Points, chart.Point{X: float64(step), Y: 100 * (loss/r.teams[0].losses[step] - 1)})
 		}
