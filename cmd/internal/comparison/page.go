@@ -5,32 +5,32 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/page"
 )
 
 //go:embed page.html
 var pageSource string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
+var pages = page.New("train", pageSource, template.FuncMap{
 	"loss":    func(x float64) string { return fmt.Sprintf("%.4f", x) },
 	"gap":     func(a, b float64) string { return fmt.Sprintf("%+.3f %%", Gap(a, b)) },
 	"short":   func(x float64) string { return fmt.Sprintf("%.3g", x) },
 	"percent": func(x float64) string { return fmt.Sprintf("%.3f", x) },
 	"round":   round,
-}).Parse(pageSource))
+})
 
-// WritePage writes the result as one HTML page that needs nothing else: tables,
-// and plots as SVG. command is what repeats the run.
+// WritePage writes the result as one HTML page that needs nothing else: tables and
+// charts. command is what repeats the run.
 func (r *Result) WritePage(w io.Writer, command, machine string) error {
-	var charts []template.HTML
-	for _, draw := range []func() (template.HTML, error){r.lossChart, r.gapChart, r.amaxChart, r.underflowChart} {
-		c, err := draw()
-		if err != nil {
-			return err
-		}
-		charts = append(charts, c)
-	}
-	return page.Execute(w, map[string]any{
-		"Result": r, "First": r.Points[0], "Layers": r.Layers(), "Charts": charts,
+	return pages.Write(w, "octavo train: FP8 against FP32", map[string]any{
+		"Result": r, "First": r.Points[0], "Layers": r.Layers(), "Charts": r.charts(),
 		"Command": command, "Machine": machine, "Recipe": r.Options.recipe(), "Skips": r.skipLines(),
 	})
+}
+
+// charts are those of the page.
+func (r *Result) charts() []chart.Chart {
+	return []chart.Chart{r.lossChart(), r.gapChart(), r.normChart(), r.amaxChart(), r.underflowChart()}
 }

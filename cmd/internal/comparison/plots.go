@@ -1,7 +1,6 @@
 package comparison
 
 import (
-	"html/template"
 	"math"
 	"sort"
 
@@ -19,41 +18,47 @@ func (r *Result) curve(value func(Point) float64) []chart.Point {
 }
 
 // heldOut returns the held-out losses where there are any.
-func (r *Result) heldOut(figures func(Point) Figures) []chart.Point {
-	return r.curve(func(p Point) float64 {
+func (r *Result) heldOut(figures func(Point) Figures) (judged []chart.Point) {
+	for _, p := range r.Points {
 		if loss := figures(p).HeldOut; loss != 0 {
-			return loss
+			judged = append(judged, chart.Point{X: float64(p.Step), Y: loss})
 		}
-		return math.NaN()
-	})
+	}
+	return judged
 }
 
-func (r *Result) lossChart() (template.HTML, error) {
-	fp32, fp8 := func(p Point) Figures { return p.FP32 }, func(p Point) Figures { return p.FP8 }
-	return chart.Chart{Title: "Loss", X: "step", Y: "nats per byte", Series: []chart.Series{
+func (r *Result) lossChart() chart.Chart {
+	return chart.Chart{Title: "Loss", X: "step", Y: "nats per byte", Smooth: true, Series: []chart.Series{
 		{Name: "FP32", Points: r.curve(func(p Point) float64 { return p.FP32.Loss })},
 		{Name: "FP8", Points: r.curve(func(p Point) float64 { return p.FP8.Loss })},
-		{Name: "FP32, held out", Points: r.heldOut(fp32), Mark: chart.Crosses},
-		{Name: "FP8, held out", Points: r.heldOut(fp8), Mark: chart.Rings},
-	}}.SVG()
+		{Name: "FP32, held out", Points: r.heldOut(func(p Point) Figures { return p.FP32 }), Mark: chart.Crosses},
+		{Name: "FP8, held out", Points: r.heldOut(func(p Point) Figures { return p.FP8 }), Mark: chart.Rings},
+	}}
 }
 
-func (r *Result) gapChart() (template.HTML, error) {
-	return chart.Chart{Title: "FP8's loss above FP32's, same batch", X: "step", Y: "percent", Series: []chart.Series{
-		{Name: "gap", Points: r.curve(func(p Point) float64 { return Gap(p.FP32.Loss, p.FP8.Loss) })},
-	}}.SVG()
+func (r *Result) gapChart() chart.Chart {
+	return chart.Chart{Title: "FP8's loss above FP32's, same batch", X: "step", Y: "percent", Zero: true, Smooth: true, Series: []chart.Series{
+		{Name: "gap", Color: "FP8", Points: r.curve(func(p Point) float64 { return Gap(p.FP32.Loss, p.FP8.Loss) })},
+	}}
 }
 
-func (r *Result) amaxChart() (template.HTML, error) {
-	return chart.Chart{Title: "Largest magnitude in any layer", X: "step", Y: "log2 amax", Series: r.overSteps(func(e *telemetry.Event) float64 {
-		return math.Log2(e.Stats.Amax)
-	})}.SVG()
+func (r *Result) normChart() chart.Chart {
+	return chart.Chart{Title: "Norm of the gradient, before clipping", X: "step", Y: "norm", LogY: true, Smooth: true, Series: []chart.Series{
+		{Name: "FP32", Points: r.curve(func(p Point) float64 { return p.FP32.GradientNorm })},
+		{Name: "FP8", Points: r.curve(func(p Point) float64 { return p.FP8.GradientNorm })},
+	}}
 }
 
-func (r *Result) underflowChart() (template.HTML, error) {
-	return chart.Chart{Title: "Values that became zero, worst layer", X: "step", Y: "percent", Series: r.overSteps(func(e *telemetry.Event) float64 {
+func (r *Result) amaxChart() chart.Chart {
+	return chart.Chart{Title: "Largest magnitude in any layer", X: "step", Y: "amax", LogY: true, Series: r.overSteps(func(e *telemetry.Event) float64 {
+		return e.Stats.Amax
+	})}
+}
+
+func (r *Result) underflowChart() chart.Chart {
+	return chart.Chart{Title: "Values that became zero, worst layer", X: "step", Y: "percent", Zero: true, Series: r.overSteps(func(e *telemetry.Event) float64 {
 		return 100 * e.FlushedShare()
-	})}.SVG()
+	})}
 }
 
 // overSteps returns, for each kind of operand, the largest value of any layer in
@@ -64,7 +69,7 @@ func (r *Result) overSteps(value func(*telemetry.Event) float64) (lines []chart.
 		for i := range r.Events {
 			e := &r.Events[i]
 			v := value(e)
-			if roleOf(e.Tensor) != role || v != v || math.IsInf(v, 0) {
+			if roleOf(e.Tensor) != role || math.IsNaN(v) {
 				continue
 			}
 			if old, ok := largest[e.Step]; !ok || v > old {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -118,7 +119,12 @@ func TestTroubleOutputs(t *testing.T) {
 	for _, write := range outputs {
 		var text bytes.Buffer
 		require.NoError(t, write(&text))
-		require.NotRegexp(t, `(?i)skip|spike`, text.String())
+		said, _, _ := strings.Cut(text.String(), "</main>") // what follows is the script of charts
+		_, said, inPage := strings.Cut(said, "<main>")
+		if !inPage {
+			said = text.String()
+		}
+		require.NotRegexp(t, `(?i)skip|spike`, said)
 	}
 
 	gradient := telemetry.NonFinite{Step: 3, Tensor: "some.weight", Op: "gradient", Index: 7, Value: math.NaN()}
