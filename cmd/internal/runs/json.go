@@ -6,8 +6,8 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 )
 
-// comparison is all runs for a program.
-type comparison struct {
+// setJSON is all runs for a program.
+type setJSON struct {
 	Differences []string    `json:"differences"` // options of train
 	Train       []trainJSON `json:"train"`
 	Lab         []labJSON   `json:"lab"`
@@ -58,7 +58,7 @@ type experimentJSON struct {
 
 // WriteJSON writes the runs, without their curves, as one object.
 func (s *Set) WriteJSON(w io.Writer) error {
-	c := comparison{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}}
+	c := setJSON{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}}
 	if c.Differences == nil {
 		c.Differences = []string{}
 	}

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 )
 
-// maxSummary is the most bytes of the summary of an experiment.
+// maxSummary is the most bytes of the results of an experiment.
 const maxSummary = 16 << 20
 
 // Lab is a run of octavo lab.
@@ -74,27 +75,33 @@ func (l Lab) Time() (sum time.Duration) {
 	return sum
 }
 
+// indexName is the results of all experiments once more.
+const indexName = "index.json"
+
 func readLab(r Run) (l Lab, err error) {
 	l.Run = r
 	for _, name := range r.Files {
-		if path.Ext(name) != ".json" {
+		if path.Ext(name) != ".json" || name == indexName {
 			continue
 		}
 		data, err := inputfile.ReadAll(r.path(name), maxSummary)
 		if err != nil {
 			return l, err
 		}
-		e, err := parseExperiment(data)
+		done, err := parseExperiments(data)
 		if err != nil {
 			return l, fmt.Errorf("%s: %w", textout.Name(r.path(name)), err)
 		}
-		if l.Experiment(e.Name) != nil {
-			return l, fmt.Errorf("%s: experiment %s is in another file too", textout.Name(r.path(name)), textout.Name(e.Name))
+		for _, e := range done {
+			if l.Experiment(e.Name) != nil {
+				return l, fmt.Errorf("%s: experiment %s is in another file too", textout.Name(r.path(name)), textout.Name(e.Name))
+			}
+			e.Seed = seedOf(r.Command)
+			if page := e.Name + ".html"; slices.Contains(r.Files, page) {
+				e.Page = page
+			}
+			l.Experiments = append(l.Experiments, e)
 		}
-		if page := name[:len(name)-len(".json")] + ".html"; slices.Contains(r.Files, page) {
-			e.Page = page
-		}
-		l.Experiments = append(l.Experiments, e)
 	}
 	if len(l.Experiments) == 0 {
 		return l, fmt.Errorf("%s: the run has no experiment: it lists no NAME.json", textout.Name(r.Dir))
@@ -102,35 +109,54 @@ func readLab(r Run) (l Lab, err error) {
 	return l, nil
 }
 
-// summaryFile is what is read of NAME.json.
-type summaryFile struct {
-	Name    string      `json:"name"`
-	Title   string      `json:"title"`
-	Short   bool        `json:"short"`
-	Seed    json.Number `json:"seed"`
-	Seconds *float64    `json:"seconds"`
-	Goals   []Goal      `json:"goals"`
+// seedOf returns the seed in the command that repeats a run, or "" if it has none.
+func seedOf(command string) string {
+	words := strings.Fields(command)
+	if i := slices.Index(words, "--seed"); i >= 0 && i+1 < len(words) {
+		return words[i+1]
+	}
+	return ""
 }
 
-// parseExperiment reads the text of NAME.json.
-func parseExperiment(data []byte) (e Experiment, err error) {
-	var f summaryFile
+// resultsFile is what is read of NAME.json.
+type resultsFile struct {
+	Short       bool          `json:"short"`
+	Experiments []summaryFile `json:"experiments"`
+}
+
+type summaryFile struct {
+	Name    string   `json:"name"`
+	Title   string   `json:"title"`
+	Seconds *float64 `json:"seconds"`
+	Goals   []Goal   `json:"goals"`
+}
+
+// parseExperiments reads the text of NAME.json.
+func parseExperiments(data []byte) (list []Experiment, err error) {
+	var f resultsFile
 	if err := json.Unmarshal(data, &f); err != nil {
-		return e, fmt.Errorf("it is not the summary of an experiment: %w", err)
+		return nil, fmt.Errorf("it is not what octavo lab writes: %w", err)
 	}
-	if f.Name == "" || f.Seconds == nil {
-		return e, errors.New("it is not the summary of an experiment: it lacks name or seconds")
+	if len(f.Experiments) == 0 {
+		return nil, errors.New("it is not what octavo lab writes: it has no experiments")
 	}
-	seconds, err := duration(*f.Seconds)
-	if err != nil {
-		return e, err
-	}
-	for i, g := range f.Goals {
-		if g.Outcome != Met && g.Outcome != Missed && g.Outcome != NotJudged {
-			return e, fmt.Errorf("the outcome of goal %d is %s: want %s, %s or %s", i+1, textout.Quoted(g.Outcome), Met, Missed, NotJudged)
+	for _, s := range f.Experiments {
+		if s.Name == "" || s.Seconds == nil {
+			return nil, errors.New("it is not what octavo lab writes: an experiment lacks name or seconds")
 		}
+		e := Experiment{Name: s.Name, Title: s.Title, Short: f.Short, Goals: s.Goals}
+		if e.Time, err = duration(*s.Seconds); err != nil {
+			return nil, err
+		}
+		for i, g := range e.Goals {
+			if g.Outcome != Met && g.Outcome != Missed && g.Outcome != NotJudged {
+				return nil, fmt.Errorf("the outcome of goal %d of %s is %s: want %s, %s or %s",
+					i+1, textout.Name(e.Name), textout.Quoted(g.Outcome), Met, Missed, NotJudged)
+			}
+		}
+		list = append(list, e)
 	}
-	return Experiment{Name: f.Name, Title: f.Title, Short: f.Short, Seed: f.Seed.String(), Time: seconds, Goals: f.Goals}, nil
+	return list, nil
 }
 
 // duration returns seconds as a time that makes sense for a run.

@@ -68,6 +68,11 @@ func (d pageData) Unlike(t Train, option string) bool {
 	return t.Option(option) != d.Train[0].Option(option)
 }
 
+// Disagree reports whether a goal was met in some runs and missed in others.
+func (d pageData) Disagree() bool {
+	return slices.ContainsFunc(d.Comparisons, func(c Comparison) bool { return slices.ContainsFunc(c.Goals, GoalOfRuns.Differ) })
+}
+
 // TrainPage returns the way to a run's own page, or "" if it has none.
 func (d pageData) TrainPage(t Train) string { return d.link(t.Run, trainPage) }
 

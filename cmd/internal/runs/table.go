@@ -26,7 +26,7 @@ func (s *Set) WriteText(w io.Writer) error {
 }
 
 func (s *Set) trainText() string {
-	g := grid{left: 1, header: []string{"run of train", "steps", "FP32", "FP8", "gap %", "held out %", "spikes", "skips", "time"}}
+	g := grid{left: 1, header: []string{"train", "steps", "FP32", "FP8", "gap %", "held out %", "spikes", "skips", "time"}}
 	for _, t := range s.Train {
 		g.add(textout.Name(t.Name), t.StepsText(), loss(t.FP32.Loss), loss(t.FP8.Loss), gap(t.Gap), gap(t.HeldOutGap),
 			fmt.Sprintf("%d/%d", t.FP32.Spikes, t.FP8.Spikes), fmt.Sprintf("%d/%d", t.FP32.Skips, t.FP8.Skips), short(t.FP32.Time+t.FP8.Time))
@@ -69,13 +69,17 @@ func (s *Set) optionsText() (text string) {
 func (t Train) list(options []string) string {
 	var list []string
 	for _, name := range options {
-		value := "not known"
-		if v := t.Option(name); v != "" {
-			value = textout.Name(v)
-		}
-		list = append(list, textout.Name(name)+"="+value)
+		list = append(list, textout.Name(name)+"="+t.OptionText(name))
 	}
 	return strings.Join(list, ", ")
+}
+
+// OptionText returns the value of an option for people.
+func (t Train) OptionText(name string) string {
+	if value := t.Option(name); value != "" {
+		return textout.Name(value)
+	}
+	return "not known"
 }
 
 // hanging returns a name and behind it a text, in as many lines as that needs.
@@ -91,7 +95,7 @@ func hanging(name string, width int, text string) string {
 func wrapped(indent, text string) string { return textout.Wrap(text, lineWidth, indent) + "\n" }
 
 func (s *Set) labText() string {
-	g := grid{left: 2, header: []string{"run of lab", "experiment", "goals met", "not judged", "length", "seed", "time"}}
+	g := grid{left: 2, header: []string{"lab", "experiment", "goals met", "not judged", "length", "seed", "time"}}
 	for _, name := range s.experiments() {
 		for _, l := range s.Lab {
 			if e := l.Experiment(name); e != nil {
@@ -180,7 +184,13 @@ func (t Train) StepsText() string {
 	return fmt.Sprint(t.Done)
 }
 
-func loss(x float64) string { return fmt.Sprintf("%.4f", x) }
+// loss returns a loss, of seven characters at most.
+func loss(x float64) string {
+	if math.Abs(x) >= 100 {
+		return fmt.Sprintf("%.2g", x)
+	}
+	return fmt.Sprintf("%.4f", x)
+}
 
 // gap returns a percentage with its sign, or a dash if there is none.
 func gap(x float64) string {

@@ -1,0 +1,266 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/scaling"
+)
+
+func requirePrintable(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.SplitSeq(text, "\n") {
+		require.True(t, textout.IsPrintable(line), "%q", line)
+	}
+}
+
+// twoSeeds returns runs with two FP32 curves, one of which was stopped, and two of lab.
+func twoSeeds(t *testing.T) (dir string, s *Set) {
+	t.Helper()
+	dir = t.TempDir()
+	writeTrain(t, filepath.Join(dir, "octavo-train"), trained(20, 20, 1, scaling.TEBlock))
+	writeTrain(t, filepath.Join(dir, "octavo-train-2"), trained(5, 20, 1, scaling.TECurrent))
+	writeTrain(t, filepath.Join(dir, "octavo-train-3"), trained(20, 20, 2, scaling.TEBlock))
+	writeLab(t, filepath.Join(dir, "octavo-lab"), experiment("parity", true, false), experiment("law", true))
+	writeLab(t, filepath.Join(dir, "octavo-lab-2"), experiment("parity", false, false, true))
+	return dir, read(t, dir)
+}
+
+func TestText(t *testing.T) {
+	_, s := twoSeeds(t)
+	require.Equal(t, `train           steps    FP32     FP8   gap %  held out %  spikes  skips  time
+octavo-train       20  2.1650  2.1823  +0.800      +0.800     1/2    0/1  1m0s
+octavo-train-2   5/20  4.3243  4.3676  +1.000      +1.000     1/2    0/1   15s
+octavo-train-3     20  2.1796  2.1971  +0.800      +0.800     1/2    0/1  1m0s
+
+Losses are means of the last tenth of the steps. Spikes and skipped steps are
+those of FP32/FP8, the time is that of both.
+Stopped before the last step: octavo-train-2 after 5 of 20 steps.
+The runs have 2 different FP32 runs beside them: compare gaps, not losses.
+
+What differs:
+  octavo-train    profile=te-block, seed=1
+  octavo-train-2  profile=te-current, seed=1
+  octavo-train-3  profile=te-block, seed=2
+The same in all: activations=fp32, batch=2, context=8, dim=8,
+gradient-format=E4M3, heads=1, hidden=8, layers=1, lr=0.001, moments=fp32,
+smooth=none, stochastic=false, telemetry-every=0, text=a rhyme (b94f6f12),
+workers=0.
+
+lab           experiment  goals met  not judged  length  seed  time
+octavo-lab    law            1 of 1           0    full     7  2.5s
+octavo-lab    parity         1 of 2           0    full     7  2.5s
+octavo-lab-2  parity         1 of 3           0    full     7  2.5s
+
+parity: About parity
+  figure 1
+    octavo-lab    met: 0 (wanted: 1)
+    octavo-lab-2  MISSED: 0 (wanted: 1)
+  figure 2
+    octavo-lab    MISSED: 1 (wanted: 1)
+    octavo-lab-2  MISSED: 1 (wanted: 1)
+  figure 3
+    octavo-lab    no such goal
+    octavo-lab-2  met: 2 (wanted: 1)
+`, textOf(t, s))
+}
+
+// TestTextFits checks the width of lines for 1 to 30 runs with names of any kind.
+func TestTextFits(t *testing.T) {
+	for _, n := range []int{1, 2, 30} {
+		s := new(Set)
+		for i := range n {
+			name := fmt.Sprintf("run-%d", i)
+			if i%3 == 2 {
+				name = strings.Repeat("größe-", i)
+			}
+			if i%3 == 1 {
+				name = "a\x1b[2Jb"
+			}
+			train, err := parseResult([]byte(`{"options":{"steps":1000000,"seed":` + fmt.Sprint(i) + `},"stepsDone":999999,
+				"fp32":{"finalLoss":12.5,"heldOutLoss":3,"seconds":100000},"fp8":{"finalLoss":1234567,"heldOutLoss":2,"seconds":0.1},
+				"gapPercent":1e9,"heldOutGapPercent":-123456}`))
+			train.FP32.Spikes, train.FP8.Spikes = 842, 842
+			require.NoError(t, err)
+			train.Name = name
+			s.Train = append(s.Train, train)
+			goals := []Goal{{What: strings.Repeat("what ", 40), Want: "less", Got: strings.Repeat("more ", 30), Outcome: Missed}}
+			s.Lab = append(s.Lab, Lab{Run: Run{Name: name}, Experiments: []Experiment{{Name: "accumulation", Title: "About it", Seed: "18446744073709551615", Goals: goals}}})
+		}
+		text := textOf(t, s)
+		requirePrintable(t, text)
+		for line := range strings.SplitSeq(text, "\n") {
+			if !strings.HasPrefix(strings.TrimSpace(line), "größe") {
+				require.LessOrEqual(t, utf8.RuneCountInString(line), lineWidth, line)
+			}
+		}
+	}
+}
+
+func TestOneRun(t *testing.T) {
+	dir := t.TempDir()
+	writeTrain(t, dir, trained(2, 2, 1, scaling.TEBlock))
+	s := read(t, dir)
+	require.Empty(t, s.Differences())
+	text := textOf(t, s)
+	require.Contains(t, text, "\nOptions: activations=fp32, ")
+	require.NotContains(t, text, "What differs")
+	require.Equal(t, []string{"FP32", "FP8"}, seriesNames(s.charts()[0].Series))
+	require.Contains(t, pageOf(t, s, dir), "<title>One run</title>")
+}
+
+func TestBaselines(t *testing.T) {
+	_, s := twoSeeds(t)
+	require.Equal(t, []int{0, 0, 1}, []int{s.Train[0].Baseline, s.Train[1].Baseline, s.Train[2].Baseline})
+	list := s.Baselines()
+	require.Len(t, list, 2)
+	require.Equal(t, 20, list[0].Curves.Len(), "the curve of the run that went furthest")
+	s.Train[0], s.Train[1] = s.Train[1], s.Train[0]
+	s.setBaselines()
+	require.Equal(t, 20, s.Baselines()[0].Curves.Len())
+	require.Equal(t, []string{"octavo-train-2", "octavo-train"}, s.Baselines()[0].Of)
+}
+
+func TestSort(t *testing.T) {
+	_, s := twoSeeds(t)
+	s.Train[0].Gap = math.NaN()
+	for by, want := range map[Order]string{
+		AsGiven: "1 2 3", ByName: "1 2 3", ByLoss: "1 3 2", ByGap: "3 2 1", ByHeldOut: "1 3 2", ByTime: "2 1 3",
+	} {
+		sorted := &Set{Train: append([]Train{}, s.Train...), Lab: append([]Lab{}, s.Lab...)}
+		sorted.Sort(by)
+		var got []string
+		for _, r := range sorted.Train {
+			got = append(got, strings.TrimPrefix(strings.Replace(r.Name, "octavo-train", "1", 1), "1-"))
+		}
+		require.Equal(t, want, strings.Join(got, " "), by)
+		require.Equal(t, by == ByTime, sorted.Lab[0].Name == "octavo-lab-2", by)
+	}
+}
+
+func TestWriteJSON(t *testing.T) {
+	dir, s := twoSeeds(t)
+	var text strings.Builder
+	require.NoError(t, s.WriteJSON(&text))
+	var got map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text.String()), &got))
+	require.Equal(t, []any{"profile", "seed"}, got["differences"])
+	train := got["train"].([]any)[1].(map[string]any)
+	require.Equal(t, filepath.Join(dir, "octavo-train-2"), train["dir"])
+	require.EqualValues(t, 5, train["stepsDone"])
+	require.EqualValues(t, 20, train["steps"])
+	require.EqualValues(t, 0, train["baseline"])
+	require.Equal(t, "te-current", train["options"].(map[string]any)["profile"])
+	require.InDelta(t, 1, train["gapPercent"], 1e-6)
+	lab := got["lab"].([]any)[0].(map[string]any)["experiments"].([]any)[1].(map[string]any)
+	require.Equal(t, "parity", lab["name"])
+	require.EqualValues(t, 1, lab["met"])
+	require.EqualValues(t, 1, lab["missed"])
+	require.Len(t, lab["goals"], 2)
+
+	text.Reset()
+	require.NoError(t, new(Set).WriteJSON(&text))
+	require.JSONEq(t, `{"differences":[],"train":[],"lab":[]}`, text.String())
+}
+
+func seriesNames(series []chart.Series) (list []string) {
+	for _, s := range series {
+		list = append(list, s.Name)
+	}
+	return list
+}
+
+var link = regexp.MustCompile(`href="([^"]*)"`)
+
+func TestPage(t *testing.T) {
+	dir, s := twoSeeds(t)
+	html := pageOf(t, s, filepath.Join(dir, "pages"))
+	var links []string
+	for _, m := range link.FindAllStringSubmatch(html, -1) {
+		links = append(links, m[1])
+	}
+	require.Equal(t, []string{
+		"../octavo-train/index.html", "../octavo-train-2/index.html", "../octavo-train-3/index.html",
+		"../octavo-lab/law.html", "../octavo-lab/parity.html", "../octavo-lab-2/parity.html",
+	}, links)
+	for _, want := range []string{
+		"<title>5 runs side by side</title>", "<mark>te-current</mark>", "<td>te-block</td>", "<mark>2</mark>", "<mark>figure 1</mark>",
+		`<span class="bad">5/20</span>`, "Stopped before the last step: octavo-train-2 after 5 of 20 steps.", "2 different FP32 runs",
+		`<span class="met">met</span> 0`, `<span class="missed">MISSED</span> 1`, "no such goal", "octavo report &lt;x&gt;", "octavo train --seed 7 --more",
+	} {
+		require.Contains(t, html, want)
+	}
+	require.NotContains(t, html, "<mark>figure 2</mark>")
+}
+
+// TestLinks has directories whose names a page must escape.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a b", "c%d", "e:f", "g<h"} {
+		d := pageData{dir: dir}
+		got := d.link(Run{Dir: filepath.Join(dir, name), Files: []string{"index.html"}}, "index.html")
+		require.Equal(t, map[string]string{
+			"a b": "a%20b/index.html", "c%d": "c%25d/index.html", "e:f": "./e:f/index.html", "g<h": "g%3Ch/index.html",
+		}[name], got)
+	}
+	require.Empty(t, pageData{}.link(Run{Dir: "a"}, "index.html"), "no such file")
+}
+
+func TestCharts(t *testing.T) {
+	_, s := twoSeeds(t)
+	charts := s.charts()
+	require.Equal(t, []string{"FP32 of octavo-train and 1 more", "FP32 of octavo-train-3", "octavo-train", "octavo-train-2", "octavo-train-3"}, seriesNames(charts[0].Series))
+	require.Len(t, charts[0].Series[3].Points, 5)
+	require.True(t, charts[0].Smooth && charts[1].Smooth && charts[1].Zero)
+	require.Equal(t, []string{"octavo-train", "octavo-train-2", "octavo-train-3"}, seriesNames(charts[1].Series))
+	require.InDelta(t, 0.8, charts[1].Series[0].Points[9].Y, 1e-4)
+	for i := range s.Train {
+		require.Equal(t, charts[0].Series[2+i].Color, charts[1].Series[i].Color)
+	}
+	seen := map[string]bool{}
+	for i := range 14 {
+		a := look(i, charts[0].Series[0])
+		key := fmt.Sprint(a.Color, a.Dashed)
+		require.False(t, seen[key], "runs %d are told apart", i)
+		seen[key] = true
+	}
+	require.Nil(t, new(Set).charts())
+}
+
+// TestPoints has a long curve with one spike up, one down and a value that is no number.
+func TestPoints(t *testing.T) {
+	values := make([]float64, 100_000)
+	for i := range values {
+		values[i] = 1 + float64(i%7)/100
+	}
+	values[1234], values[50_001], values[77_777] = 9, -9, math.NaN()
+	curve := points(values)
+	require.LessOrEqual(t, len(curve), mostPoints+1)
+	at := map[float64]float64{}
+	for i, p := range curve {
+		require.True(t, i == 0 || p.X > curve[i-1].X)
+		at[p.X] = p.Y
+	}
+	require.Equal(t, 9.0, at[1234])
+	require.Equal(t, -9.0, at[50_001])
+	require.True(t, math.IsNaN(at[77_777]))
+	require.Len(t, points(values[:2000]), 2000)
+	require.Empty(t, points(nil))
+	require.Equal(t, []int{0, 1}, extremes([]float64{math.NaN(), 2}, 0, 2))
+	require.Equal(t, []int{0}, extremes([]float64{math.Inf(1), math.NaN()}, 0, 2))
+
+	s := &Set{Train: []Train{{Done: 100_000}}}
+	require.Equal(t, "Of long runs the curves show the least and the largest value of every 100 steps or fewer.", s.thinned())
+	s.Train[0].Done = 2000
+	require.Empty(t, s.thinned())
+}
