@@ -143,7 +143,7 @@ type jsonFile struct {
 			Rank   int
 			Reason string
 		}
-		Values      *struct {
+		Values *struct {
 			Elements, Zeros, NaN, PosInf, NegInf int64
 			Amax, Smallest, RangeBits            scaling.Float
 			FirstNonFinite                       *int

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/quantize"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -35,11 +34,20 @@ const quantizeNotes = `
 
 te-delayed is not among them: it needs the amax of earlier steps.
 
+A matrix that is FP8 already is an error, unless --only leaves it out, which copies
+it, or with --requantize: it is then decoded with its scales in NAME_scale_inv,
+each value the exact product of code and scale, and encoded anew as a matrix of F64
+is, rounded once. New scales take the place of the old ones. Of what the first
+quantization lost nothing comes back. Where there is nothing to quantize that is an
+error too, and no file is written.
+
 A NaN or infinity is quantized as the profile does it, and named in a warning on
 standard error. The summary counts bytes of tensor data, finite values too large
 for their scale (saturated), values that were not zero and became zero (flushed),
 and, if there are any, finite values that became NaN or infinite because their
-scale is. Its last line gives the bytes read, each counted once, the time from
+scale is; and it says of the tensors that lost most, those with the lowest
+signal-to-quantization-noise ratio (SQNR), how much. --detail lists all tensors, and
+so does --json. Its last line gives the bytes read, each counted once, the time from
 opening the input to having the output on disk, and the rate in 10^9 bytes a second.`
 
 const quantizeExample = `  octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek
@@ -49,11 +57,12 @@ const quantizeExample = `  octavo quantize model.safetensors -o model-fp8.safete
 func newQuantizeCommand() *cobra.Command {
 	var job quantize.Job
 	var block tensor.Block
-	var asJSON bool
+	var asJSON, detail bool
+	top := 10
 	cmd := &cobra.Command{
 		Use:     "quantize IN.safetensors -o OUT.safetensors --profile NAME",
 		Short:   "Quantize the matrices of a checkpoint to FP8",
-		Long:    quantizeLong + wrap(profileNames(), "  ", 78) + quantizeNotes,
+		Long:    quantizeLong + textout.Wrap(profileNames(), 78, "  ") + quantizeNotes,
 		Example: quantizeExample,
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +89,7 @@ func newQuantizeCommand() *cobra.Command {
 			if asJSON {
 				return jsonout.Print(cmd.OutOrStdout(), summary)
 			}
-			return summary.WriteText(cmd.OutOrStdout())
+			return summary.WriteText(cmd.OutOrStdout(), shownTensors(top, detail))
 		},
 	}
 	outFlag(cmd, &job.Out)
@@ -89,20 +98,17 @@ func newQuantizeCommand() *cobra.Command {
 	formatFlag(cmd, &job.Recipe.Format, "e4m3", "format of the codes")
 	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the profile's for weights)")
 	onlyFlag(cmd, &job.Only, "quantize only the matrices whose name matches, copy the others")
+	cmd.Flags().BoolVar(&job.Requantize, "requantize", false, "decode matrices that are FP8 already, and encode them anew")
+	wholeFlag(cmd, &top, 0, 1<<30, "top", "show the `N` tensors that lost most; 0 is all")
+	cmd.Flags().BoolVar(&detail, "detail", false, "show all tensors")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-// wrap breaks text between words, into lines that begin with indent.
-func wrap(text, indent string, width int) string {
-	var lines []string
-	line := indent
-	for _, word := range strings.Fields(text) {
-		if len(line)+len(word) > width {
-			lines = append(lines, strings.TrimRight(line, " "))
-			line = indent
-		}
-		line += word + " "
+// shownTensors is how many tensors a summary shows; 0 is all.
+func shownTensors(top int, detail bool) int {
+	if detail {
+		return 0
 	}
-	return strings.Join(append(lines, strings.TrimRight(line, " ")), "\n")
+	return top
 }

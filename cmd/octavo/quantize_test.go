@@ -108,7 +108,7 @@ func kinds(t *testing.T) (path string) {
 	}
 	return filetest.Write(t, map[string]string{"made by": "a test"},
 		filetest.Raw("bf16", safetensors.BF16, []int{3, 2}, bf16...),
-		filetest.Raw("codes", safetensors.F8E4M3, []int{3, 1}, 1, 2, 3),
+		filetest.Raw("codes", safetensors.F8E4M3, []int{3}, 1, 2, 3),
 		filetest.F32("odd", []int{1, 3}, 3, 2, 1),
 		filetest.F32("cube", []int{3, 1, 5}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
 		filetest.Raw("f16", safetensors.F16, []int{2, 3}, f16...),
@@ -198,16 +198,111 @@ octavo: warning: tensor "worse": element 0 of shape [1 1] is +Inf; 1 of its valu
 	require.InEpsilon(t, 28/seconds/1e9, rate, 1e-9)
 	delete(summary, "seconds")
 	delete(summary, "gigabytesPerSecond")
+	good := summary["tensors"].([]any)[1].(map[string]any)
+	require.Greater(t, good["sqnrDecibels"], 140.0) // its scale is not a power of two
+	good["sqnrDecibels"] = nil
 	require.Equal(t, map[string]any{
 		"input": path, "output": out, "profile": "te-current", "format": "E4M3", "block": "tensor",
-		"quantized": map[string]any{"tensors": 3.0, "bytesBefore": 28.0, "bytesAfter": 19.0},
-		"copied":    map[string]any{"tensors": 0.0, "bytesBefore": 0.0, "bytesAfter": 0.0},
-		"elements":  7.0, "saturated": 0.0, "flushed": 0.0, "becameNonFinite": 0.0, "bytesRead": 28.0,
+		"quantized":   map[string]any{"tensors": 3.0, "bytesBefore": 28.0, "bytesAfter": 19.0},
+		"copied":      map[string]any{"tensors": 0.0, "bytesBefore": 0.0, "bytesAfter": 0.0},
+		"requantized": 0.0,
+		"tensors": []any{
+			lossOf("bad", []any{2.0, 2.0}, 4, 2, "+Inf"), lossOf("good", []any{1.0, 2.0}, 2, 0, nil), lossOf("worse", []any{1.0, 1.0}, 1, 1, "NaN"),
+		},
+		"elements": 7.0, "saturated": 0.0, "flushed": 0.0, "becameNonFinite": 0.0, "bytesRead": 28.0,
 		"nonFinite": []any{
 			map[string]any{"tensor": "bad", "shape": []any{2.0, 2.0}, "index": 2.0, "value": "NaN", "count": 2.0},
 			map[string]any{"tensor": "worse", "shape": []any{1.0, 1.0}, "index": 0.0, "value": "+Inf", "count": 1.0},
 		},
 	}, summary)
+}
+
+func lossOf(name string, shape []any, elements, nonFinite float64, sqnr any) map[string]any {
+	return map[string]any{
+		"name": name, "from": "F32", "shape": shape, "elements": elements, "block": "tensor", "sqnrDecibels": sqnr,
+		"saturated": 0.0, "flushed": 0.0, "becameNonFinite": 0.0, "nonFinite": nonFinite,
+	}
+}
+
+// TestQuantizeLosses lists tensors by what they lost, the worst first.
+func TestQuantizeLosses(t *testing.T) {
+	path := filetest.Write(t, nil,
+		filetest.F32("exact", []int{1, 2}, 1, 2), filetest.F32("zeros", []int{1, 2}, 0, 0), filetest.F32("some", []int{1, 2}, 1, 1.06),
+		filetest.F32("much", []int{1, 4}, 1.9, 1e-9, 1, 1), filetest.F32("model.layers.0.a_long_name.that_does_not_fit.weight", []int{1, 2}, 1, 1.03))
+	lines := func(args ...string) string {
+		text := succeed(t, append([]string{"quantize", path, "-o", filetest.Output(t), "--profile", "mx-floor"}, args...)...)
+		_, text, _ = strings.Cut(text, "\n\n") // output
+		_, text, _ = strings.Cut(text, "\n\n") // bytes
+		text, _, _ = strings.Cut(text, "\nof 12 values")
+		return text
+	}
+	got := lines()
+	require.Equal(t, got, lines("--detail", "--top", "1"))
+	require.Equal(t, got, lines("--top", "0"))
+	require.Equal(t, "The 2 of 5 tensors that lost most (--detail shows all):\n\n"+strings.Join(strings.SplitAfter(got, "\n")[:3], ""), lines("--top", "2"))
+	var names []string
+	for line := range strings.Lines(got) {
+		names = append(names, strings.Fields(line)[4])
+		require.LessOrEqual(t, len(line), 81)
+	}
+	require.Equal(t, []string{"block", "much", "some", "m.l.0.a.that_does_not_fit.weight", "exact", "zeros"}, names)
+}
+
+// TestRequantize encodes codes anew, as the exact products of codes and scales would be.
+func TestRequantize(t *testing.T) {
+	path, first, second := testutil.Shared(t, "data", "stories260K.safetensors"), filetest.Output(t), filetest.Output(t)
+	succeed(t, "quantize", path, "-o", first, "--profile", "deepseek", "--block", "1x32", "--only", "mlp")
+	fail(t, 1, `.weight" is F8_E4M3 already: --requantize decodes such tensors`, "quantize", first, "-o", second, "--profile", "te-block")
+	filetest.RequireNothing(t, second)
+	text := succeed(t, "quantize", first, "-o", second, "--profile", "torchao-rowwise", "--format", "e5m2", "--requantize")
+	require.Contains(t, text, "\n15 of the quantized tensors were FP8:")
+	in, got := filetest.Open(t, first), filetest.Open(t, second)
+	require.Equal(t, []string{"torchao-rowwise", "E5M2", "row"},
+		[]string{got.Metadata()["octavo.profile"], got.Metadata()["octavo.format"], got.Metadata()["octavo.block"]})
+	codes := 0
+	for _, info := range in.Tensors() {
+		if info.DType != safetensors.F8E4M3 {
+			continue
+		}
+		codes++
+		scales, err := in.Float32s(info.Name + "_scale_inv")
+		require.NoError(t, err)
+		old := tensor.Tensor{Format: fp8.E4M3, Shape: info.Shape, Block: tensor.Block{Rows: 1, Cols: 32}, Codes: filetest.Bytes(t, in, info.Name), Scales: scales}
+		values := make([]float64, info.Len())
+		tensor.Dequantize(values, &old)
+		want := tensor.Tensor{Shape: info.Shape}
+		recipe := scaling.Recipe{Profile: scaling.TorchAORowwise, Format: fp8.E5M2, Block: tensor.Block{Rows: 1}}
+		require.NoError(t, scaling.Quantize(t.Context(), &want, values, scaling.Quantizer{Recipe: recipe}))
+		require.Equal(t, want.Codes, filetest.Bytes(t, got, info.Name))
+		require.Equal(t, filetest.FloatBytes(want.Scales...), filetest.Bytes(t, got, info.Name+"_scale_inv"))
+		require.Equal(t, safetensors.F8E5M2, filetest.Info(t, got, info.Name).DType)
+	}
+	require.Equal(t, 15, codes)
+	require.Len(t, got.Tensors(), 47+36)
+}
+
+// TestRequantizeRefused has codes whose scales are missing or of another shape.
+func TestRequantizeRefused(t *testing.T) {
+	out := filetest.Output(t)
+	code := filetest.Raw("w", safetensors.F8E4M3, []int{3, 2}, 1, 2, 3, 4, 5, 6)
+	for want, more := range map[string][]safetensors.Tensor{
+		`has no scales in a tensor "w_scale_inv" to decode it with: leave it out with --only`: nil,
+		`is F64: scales are F32 or narrower`:                                                  {filetest.Raw("w_scale_inv", safetensors.F64, []int{1}, make([]byte, 8)...)},
+		`of shape [2] does not hold scales of tensor "w" of shape [3 2] in blocks of`:         {filetest.F32("w_scale_inv", []int{2}, 1, 1)},
+	} {
+		path := filetest.Write(t, nil, append(more, code, filetest.F32("v", []int{1, 1}, 1))...)
+		fail(t, 1, want, "quantize", path, "-o", out, "--profile", "te-block", "--requantize")
+		filetest.RequireNothing(t, out)
+		succeed(t, "quantize", path, "-o", out, "--profile", "te-block", "--only", "v")
+		require.Equal(t, []byte{1, 2, 3, 4, 5, 6}, filetest.Bytes(t, filetest.Open(t, out), "w"))
+		require.NoError(t, os.Remove(out))
+	}
+	ambiguous := filetest.Write(t, map[string]string{"octavo.block": "1x2, 1x3"}, filetest.Raw("w", safetensors.F8E4M3, []int{1, 4}, 1, 2, 3, 4), filetest.F32("w_scale_inv", []int{1, 2}, 1, 1))
+	fail(t, 1, `may hold scales of tensor "w" of shape [1 4] in blocks of 1x2 or of 1x3`, "quantize", ambiguous, "-o", out, "--profile", "te-block", "--requantize")
+
+	none := filetest.Write(t, nil, filetest.F32("v", []int{3}, 1, 2, 3))
+	fail(t, 1, `there is no float matrix to quantize`, "quantize", none, "-o", out, "--profile", "te-block")
+	filetest.RequireNothing(t, out)
 }
 
 // TestQuantizeSummary counts what is lost: under mx-floor 1.9 saturates, and
@@ -224,6 +319,9 @@ func TestQuantizeSummary(t *testing.T) {
       copied         1              8             8
          all         2             24            13
 
+ SQNR dB  saturated    flushed  block    tensor
+   23.97        25%        25%  1x32     w
+
 of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 `, text)
 }
@@ -232,7 +330,7 @@ of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 func TestQuantizeBecameNonFinite(t *testing.T) {
 	path, out := filetest.Write(t, nil, filetest.F32("w", []int{2, 2}, nan, 1, 1, 1)), filetest.Output(t)
 	r := octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor")
-	require.Contains(t, r.stdout, "of 4 values quantized: 0 saturated, 0 flushed to zero, 1 (25%) became NaN or infinite\n")
+	require.Contains(t, r.stdout, "1x32     w\n    ^ 1 (25%) became NaN or infinite with their scale\n")
 	r = octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor", "--json")
 	require.Contains(t, r.stdout, `"becameNonFinite": 1,`)
 }
@@ -243,7 +341,7 @@ func TestQuantizeTwice(t *testing.T) {
 	first, second, third := filetest.Output(t), filetest.Output(t), filetest.Output(t)
 	succeed(t, "quantize", path, "-o", first, "--profile", "te-current", "--only", "a")
 	succeed(t, "quantize", first, "-o", second, "--profile", "mx-floor", "--only", "b")
-	succeed(t, "quantize", second, "-o", third, "--profile", "te-current")
+	succeed(t, "quantize", second, "-o", third, "--profile", "te-current", "--only", "c")
 	require.Equal(t, map[string]string{
 		"octavo.profile": "te-current, mx-floor", "octavo.format": "E4M3", "octavo.block": "tensor, 1x32",
 	}, filetest.Open(t, third).Metadata())

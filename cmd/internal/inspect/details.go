@@ -33,7 +33,7 @@ func (t *TensorReport) print(w io.Writer) {
 	fmt.Fprintf(w, "  %-23s %-7s %8s %8s %8s %9s %9s\n", "recipe", "block", "satur.", "flushed", "SQNR dB", "scale min", "max")
 	for _, p := range t.Recipes {
 		fmt.Fprintf(w, "  %-23s %-7s %8s %8s %8s %9.3g %9.3g\n", p.Profile, p.Block,
-			percent(p.Saturated, t.Values.Elements), percent(p.Flushed, t.Values.Elements), decibels(float64(p.SQNR)), p.ScaleMin, p.ScaleMax)
+			textout.Percent(p.Saturated, t.Values.Elements), textout.Percent(p.Flushed, t.Values.Elements), textout.Decibels(float64(p.SQNR)), p.ScaleMin, p.ScaleMax)
 		if p.BecameNonFinite > 0 {
 			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", textout.Share(p.BecameNonFinite, t.Values.Elements))
 		}

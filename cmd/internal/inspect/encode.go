@@ -41,7 +41,7 @@ func (in *inspector) encode(w *worker, m *measurement, s span, values, wide tens
 	}
 	return encoded{
 		saturated: st.Saturated(), flushed: st.Flushed, becameNonFinite: st.BecameNonFinite, subnormal: st.Subnormal,
-		noise:    in.decoder.noise(wide, st.NonFinite() == 0, t),
+		noise:    in.decoder.Noise(wide, st.NonFinite() == 0, t),
 		scaleMin: slices.Min(t.Scales), scaleMax: slices.Max(t.Scales),
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/counter"
+	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/cmd/internal/workpool"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -39,7 +40,7 @@ func (j Job) Run(ctx context.Context) (*Report, error) {
 	if len(j.Profiles) == 0 {
 		j.Profiles = tensorfile.Profiles()
 	}
-	in := &inspector{ctx: ctx, strip: cmp.Or(j.strip, stripBytes), decoder: newDecoder(j.Format)}
+	in := &inspector{ctx: ctx, strip: cmp.Or(j.strip, stripBytes), decoder: loss.NewDecoder(j.Format)}
 	for _, p := range j.Profiles {
 		r := p.Recipe(scaling.Weight)
 		r.Format = j.Format
@@ -78,7 +79,7 @@ func (j *Job) selected() (all []*measurement, total int64) {
 type inspector struct {
 	ctx      context.Context
 	recipes  []scaling.Recipe
-	decoder  *decoder
+	decoder  *loss.Decoder
 	strip    int64 // bytes
 	progress *counter.Counter
 	pool     *workpool.Pool[worker]

@@ -3,6 +3,7 @@ package inspect
 import (
 	"sync/atomic"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -17,10 +18,10 @@ type measurement struct {
 	plan  plan
 	left  atomic.Int64 // tasks that are not done; a tensor that was not begun has some
 
-	surveys inOrder[*surveyed]
+	surveys loss.InOrder[*surveyed]
 	whole   *surveyed // all strips' so far; nil if there are none
 
-	late    inOrder[[]encoded]
+	late    loss.InOrder[[]encoded]
 	one     []fp8.Scale // of the plan's late recipes
 	recipes []encoded   // by place in the job's list
 	begun   []bool      // recipes that have a first strip
@@ -143,7 +144,7 @@ func (in *inspector) survey(w *worker, m *measurement, i int, s span) error {
 		}
 		found.recipes = append(found.recipes, e)
 	}
-	m.surveys.add(i, found, m.survey)
+	m.surveys.Add(i, found, m.survey)
 	in.read(m, n, len(m.plan.ready))
 	return nil
 }
@@ -162,7 +163,7 @@ func (in *inspector) encodeLate(w *worker, m *measurement, i int, s span) error 
 		}
 		found = append(found, e)
 	}
-	m.late.add(i, found, func(e []encoded) { m.merge(m.plan.late, e) })
+	m.late.Add(i, found, func(e []encoded) { m.merge(m.plan.late, e) })
 	_, n := m.plan.elements(s)
 	in.read(m, n, len(m.plan.late))
 	return nil

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -174,11 +174,10 @@ func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
 		return t
 	}
 	for i, e := range m.recipes {
-		d := fp8.Detail{SquaredSum: found.squares, SquaredError: e.noise}
 		t.Recipes = append(t.Recipes, RecipeReport{
 			Profile: recipes[i].Profile, Block: recipes[i].Block.String(),
 			Saturated: e.saturated, Flushed: e.flushed, BecameNonFinite: e.becameNonFinite, Subnormal: e.subnormal,
-			SQNR:     jsonout.Number(d.SQNR()),
+			SQNR:     jsonout.Number(loss.SQNR(found.squares, e.noise)),
 			ScaleMin: scaling.Float(e.scaleMin), ScaleMax: scaling.Float(e.scaleMax),
 		})
 	}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"math"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 )
@@ -49,23 +50,20 @@ func (e *encoded) merge(o encoded) {
 
 // spread counts finite values by their exponent, and sums their squares.
 func (s *surveyed) spread(values tensorfile.Array) {
+	s.squares = loss.Signal(values, s.stats.NonFinite() == 0)
 	switch values := values.(type) {
 	case tensorfile.Values[float32]:
-		spread(s, values)
+		spread(&s.binades, values)
 	case tensorfile.Values[float64]:
-		spread(s, values)
+		spread(&s.binades, values)
 	}
 }
 
-func spread[T float32 | float64](s *surveyed, values []T) {
+func spread[T float32 | float64](binades *[256]int64, values []T) {
 	for _, v := range values {
-		x := float64(v)
-		bits := math.Float64bits(x) &^ (1 << 63)
-		exponent := int(bits >> 52)
-		if bits == 0 || exponent == 0x7FF {
-			continue
+		bits := math.Float64bits(float64(v)) &^ (1 << 63)
+		if exponent := int(bits >> 52); bits != 0 && exponent != 0x7FF {
+			binades[min(max(exponent-1023+127, 0), 255)]++
 		}
-		s.squares += float64(x * x)
-		s.binades[min(max(exponent-1023+127, 0), 255)]++
 	}
 }

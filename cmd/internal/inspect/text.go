@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,9 +111,9 @@ func (r *Report) printRanking(w io.Writer) {
 	fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %8s %8s\n", "recipe", "block", "scales", "worst", "median", "satur.", "flushed")
 	for _, of := range r.Ranking {
 		fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %8s %8s\n", of.Profile, of.Block, size(of.ScaleBytes),
-			decibels(float64(of.WorstSQNR)), decibels(float64(of.MedianSQNR)), percent(of.Saturated, of.Elements), percent(of.Flushed, of.Elements))
+			textout.Decibels(float64(of.WorstSQNR)), textout.Decibels(float64(of.MedianSQNR)), textout.Percent(of.Saturated, of.Elements), textout.Percent(of.Flushed, of.Elements))
 		if of.BecameNonFinite > 0 {
-			fmt.Fprintf(w, "    ^ %s of the values became NaN or infinite with their scale\n", percent(of.BecameNonFinite, of.Elements))
+			fmt.Fprintf(w, "    ^ %s of the values became NaN or infinite with their scale\n", textout.Percent(of.BecameNonFinite, of.Elements))
 		}
 	}
 }
@@ -124,40 +123,6 @@ func matrices(n int) string {
 		return "The float matrix"
 	}
 	return fmt.Sprintf("The %d float matrices", n)
-}
-
-// decibels writes a ratio; "exact" where nothing is lost and "-" where there is none.
-func decibels(x float64) string {
-	switch {
-	case x != x:
-		return "-"
-	case math.IsInf(x, 1):
-		return "exact"
-	case math.IsInf(x, -1):
-		return "NaN"
-	}
-	return strconv.FormatFloat(x, 'f', 2, 64)
-}
-
-// percent writes a share in two digits.
-func percent(n, of int64) string {
-	switch {
-	case n == 0:
-		return "0"
-	case n == of:
-		return "100%"
-	}
-	share := 100 * float64(n) / float64(of)
-	switch {
-	case share < 0.001:
-		return "<0.001%"
-	case share > 99:
-		return strconv.FormatFloat(min(share, 99.9), 'f', 1, 64) + "%"
-	}
-	if text := strconv.FormatFloat(share, 'f', 3, 64); share < 0.01 {
-		return text + "%"
-	}
-	return strconv.FormatFloat(share, 'g', 2, 64) + "%"
 }
 
 var headings = map[Reason]string{
@@ -188,7 +153,7 @@ func (r *Report) printLines(w io.Writer, tensors []*TensorReport, v View) {
 		}
 		name := textout.Name(t.Name)
 		if !v.Wide {
-			name = shorten(name, max(left, 20))
+			name = textout.Shorten(name, max(left, 20))
 		}
 		printCells(w, rows[1+i], widths, name)
 		if n := t.Values; n.nonFinite() > 0 {
@@ -249,12 +214,12 @@ func (r *Report) cells(t *TensorReport) []string {
 	if len(r.Ranking) > 0 {
 		lost := "-"
 		if of := t.under(r.Judge); of != nil {
-			lost = percent(of.lost(), t.Values.Elements)
+			lost = textout.Percent(of.lost(), t.Values.Elements)
 		}
-		cells = append(cells, lost, decibels(r.sqnr(t)))
+		cells = append(cells, lost, textout.Decibels(r.sqnr(t)))
 	}
 	if len(r.Ranking) > 1 {
-		cells = append(cells, decibels(t.bestSQNR()))
+		cells = append(cells, textout.Decibels(t.bestSQNR()))
 	}
 	if len(r.Files) > 1 {
 		cells = append(cells, strconv.Itoa(t.file+1))
@@ -298,23 +263,3 @@ func printCells(w io.Writer, cells []string, widths []int, name string) {
 	}
 	fmt.Fprintln(w, name)
 }
-
-// shorten fits a name into a width: first the parts before its last dots become their
-// first letters, from the left, but for numbers; then the middle goes.
-func shorten(name string, width int) string {
-	parts := strings.Split(name, ".")
-	for i := 0; i < len(parts)-2 && runes(name) > width; i++ {
-		if _, err := strconv.Atoi(parts[i]); err != nil && parts[i] != "" {
-			parts[i] = string([]rune(parts[i])[:1])
-		}
-		name = strings.Join(parts, ".")
-	}
-	all := []rune(name)
-	if len(all) <= width {
-		return name
-	}
-	tail := (width - 2) * 2 / 3
-	return string(all[:width-2-tail]) + ".." + string(all[len(all)-tail:])
-}
-
-func runes(s string) int { return len([]rune(s)) }

@@ -22,6 +22,7 @@ type matrix struct {
 	oneScale bool      // for several strips
 	scale    fp8.Scale // that one, once it is known
 
+	codes *codesSource // where the matrix is FP8 already
 	result
 }
 
@@ -32,9 +33,9 @@ func newMatrix(info safetensors.Info, r scaling.Recipe, bytes int64) *matrix {
 	m := &matrix{Info: info, recipe: r}
 	m.rows, m.cols = t.Dims()
 	blockRows, blockCols := r.Block.Extents(m.rows, m.cols)
-	unit := int64(info.DType.Size())
+	unit := int64(unitOf(info.DType))
 	switch {
-	case info.Bytes() <= bytes, r.Policy.Rounding == fp8.Stochastic: // whose bits depend on the place in the whole
+	case info.Len()*unit <= bytes, r.Policy.Rounding == fp8.Stochastic: // whose bits depend on the place in the whole
 		m.height = m.rows
 	case blockRows == m.rows && blockCols == m.cols:
 		m.oneScale = true
@@ -65,6 +66,9 @@ func (m *matrix) strips() iter.Seq[span] {
 func (m *matrix) elements(s span) (first int64, n int) {
 	return int64(s.lo) * int64(m.cols), (s.hi - s.lo) * m.cols
 }
+
+// place returns the place of a strip among all.
+func (m *matrix) place(s span) int { return s.lo / m.height }
 
 // firstScale returns the place of a strip's first scale in the grid.
 func (m *matrix) firstScale(s span) int {

@@ -2,10 +2,10 @@ package quantize
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -34,29 +34,78 @@ const (
 
 // planParts lists the tensors of the output by falling alignment, so that each
 // lies at a multiple of its element size, as the reference implementation has it.
-func planParts(file *safetensors.File, r scaling.Recipe, only *regexp.Regexp) ([]part, error) {
+func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 	var parts []part
 	selected := false
+	dropped := map[string]bool{} // scales of codes that get others
 	for _, info := range file.Tensors() {
-		if !tensorfile.IsMatrix(file, info) || !tensorfile.Selects(only, info.Name) {
+		quantizes, err := j.quantizes(file, info)
+		if err != nil {
+			return nil, err
+		}
+		if !quantizes {
 			parts = append(parts, part{info, info, copied, info.DType.Size()})
 			continue
 		}
-		if m := newMatrix(info, r, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(info.DType.Size())) {
+		if m := newMatrix(info, j.Recipe, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(unitOf(info.DType))) {
 			return nil, fmt.Errorf("tensor %q: a row of blocks of %s %v does not fit in memory", info.Name, info.DType, info.Shape)
 		}
-		if name := info.Name + tensorfile.ScaleSuffix; tensorfile.Has(file, name) {
+		switch name := info.Name + tensorfile.ScaleSuffix; {
+		case isCodes(info):
+			dropped[name] = true
+		case tensorfile.Has(file, name):
 			return nil, fmt.Errorf("tensor %q cannot be quantized, since the file already has a tensor %q: leave it out with --only",
 				info.Name, name)
 		}
 		selected = true
-		parts = append(parts, quantizedParts(info, r)...)
+		parts = append(parts, quantizedParts(info, j.Recipe)...)
 	}
-	if only != nil && !selected {
-		return nil, fmt.Errorf("no float matrix has a name that matches --only %q: octavo inspect lists the tensors", only)
+	if !selected {
+		return nil, j.nothing()
 	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.content == copied && dropped[p.Name] })
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.align, a.align) })
 	return parts, nil
+}
+
+// nothing is the error where there is nothing to quantize.
+func (j *Job) nothing() error {
+	if j.Only != nil {
+		return fmt.Errorf("no float matrix has a name that matches --only %q: octavo inspect lists the tensors", j.Only)
+	}
+	return errors.New("there is no float matrix to quantize, which is a tensor of two or more dimensions, F64, F32, F16 or BF16: octavo inspect lists the tensors")
+}
+
+// quantizes reports whether a tensor is to be quantized. One that is FP8 already must be
+// meant to be.
+func (j *Job) quantizes(file *safetensors.File, info safetensors.Info) (bool, error) {
+	if !tensorfile.Selects(j.Only, info.Name) {
+		return false, nil
+	}
+	if !isCodes(info) {
+		return tensorfile.IsMatrix(file, info), nil
+	}
+	if !j.Requantize {
+		return false, fmt.Errorf("tensor %q is %s already: --requantize decodes such tensors and encodes them anew; with --only, those that it does not match are copied",
+			info.Name, info.DType)
+	}
+	_, _, err := blockOf(file, info)
+	return true, err
+}
+
+// isCodes reports whether a tensor is a matrix of FP8 codes.
+func isCodes(info safetensors.Info) bool {
+	_, ok := tensorfile.FormatOf(info.DType)
+	return ok && len(info.Shape) >= 2 && info.Len() > 0
+}
+
+// unitOf returns the bytes that a value of a matrix has in memory: that of a code is a
+// float64.
+func unitOf(d safetensors.DType) int {
+	if _, ok := tensorfile.FormatOf(d); ok {
+		return 8
+	}
+	return d.Size()
 }
 
 // quantizedParts returns the scales and the codes of a tensor. They stay side by
@@ -84,17 +133,34 @@ func grid(shape []int, b tensor.Block) []int {
 	return []int{rows, cols}
 }
 
-// withRecipe adds the recipe to a file's metadata. Where the file has been
-// quantized before, in part, the keys list both recipes.
-func withRecipe(metadata map[string]string, r scaling.Recipe) map[string]string {
+const blockKey = "octavo.block"
+
+// namedBlocks returns the blocks that a file's metadata name.
+func namedBlocks(file *safetensors.File) (blocks []tensor.Block) {
+	for name := range strings.SplitSeq(file.Metadata()[blockKey], ", ") {
+		if b, err := tensor.ParseBlock(name); err == nil {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// withRecipe adds the recipe to a file's metadata. Where some codes of the file were
+// quantized before, the keys list both recipes.
+func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[string]string {
 	all := maps.Clone(metadata)
 	if all == nil {
 		all = map[string]string{}
 	}
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && isCodes(p.Info) }) {
+		for _, key := range []string{"octavo.profile", "octavo.format", blockKey} {
+			delete(all, key)
+		}
+	}
 	for key, value := range map[string]string{
 		"octavo.profile": string(r.Profile),
 		"octavo.format":  r.Format.String(),
-		"octavo.block":   r.Block.String(),
+		blockKey:         r.Block.String(),
 	} {
 		switch before := all[key]; {
 		case before == "":

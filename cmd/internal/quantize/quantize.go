@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/counter"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/cmd/internal/workpool"
 	"github.com/octavo-fp8/octavo/progress"
@@ -28,9 +28,14 @@ const mostWorkers = 8
 
 // Job says what to quantize, and how.
 type Job struct {
-	In, Out  string // paths of different files
-	Recipe   scaling.Recipe
-	Only     *regexp.Regexp    // matches the names of the matrices to quantize; nil: all
+	In, Out string // paths of different files
+	Recipe  scaling.Recipe
+	Only    *regexp.Regexp // matches the names of the matrices to quantize; nil: all
+
+	// Requantize has matrices that are FP8 already decoded with their scales, exactly,
+	// and encoded anew. Without it they are an error.
+	Requantize bool
+
 	Progress progress.Reporter // hears of bytes written; nil: silent
 
 	strip int64 // bytes; 0: stripBytes
@@ -45,14 +50,14 @@ func (j Job) Run(ctx context.Context) (*Summary, error) {
 		return nil, err
 	}
 	defer file.Close()
-	parts, err := planParts(file, j.Recipe, j.Only)
+	parts, err := j.planParts(file)
 	if err != nil {
 		return nil, err
 	}
 	infos, total := declare(parts)
-	q := quantizer{ctx: ctx, file: file, recipe: j.Recipe, strip: cmp.Or(j.strip, stripBytes), progress: counter.New(j.Progress, "quantizing", total)}
+	q := newQuantizer(ctx, file, j.Recipe, cmp.Or(j.strip, stripBytes), counter.New(j.Progress, "quantizing", total))
 	var results map[string]*result
-	err = safetensors.WriteFileAtFunc(j.Out, infos, withRecipe(file.Metadata(), j.Recipe), func(w *safetensors.WriterAt) (err error) {
+	err = safetensors.WriteFileAtFunc(j.Out, infos, withRecipe(file.Metadata(), j.Recipe, parts), func(w *safetensors.WriterAt) (err error) {
 		q.out = w
 		results, err = q.write(parts)
 		return err
@@ -60,7 +65,7 @@ func (j Job) Run(ctx context.Context) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := j.summary(parts, results)
+	s := j.summary(file, parts, results)
 	s.took(time.Since(start))
 	return s, nil
 }
@@ -73,10 +78,10 @@ func declare(parts []part) (infos []safetensors.Info, total int64) {
 	return infos, total
 }
 
-func (j Job) summary(parts []part, results map[string]*result) *Summary {
+func (j Job) summary(file *safetensors.File, parts []part, results map[string]*result) *Summary {
 	s := &Summary{
 		Input: j.In, Output: j.Out, Profile: j.Recipe.Profile, Format: j.Recipe.Format.String(), Block: j.Recipe.Block.String(),
-		NonFinite: []NonFinite{},
+		NonFinite: []NonFinite{}, Tensors: []TensorLoss{},
 	}
 	for _, p := range parts {
 		switch p.content {
@@ -86,11 +91,12 @@ func (j Job) summary(parts []part, results map[string]*result) *Summary {
 			s.Quantized.BytesAfter += p.Bytes()
 		case codes:
 			s.Quantized.add(p)
-			r := results[p.Name]
-			s.add(&r.stats)
-			if n := r.stats.NonFinite(); n > 0 {
-				s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.index, jsonout.Number(r.first.value), n})
+			if isCodes(p.source) {
+				s.Requantized++
+				old, _ := tensorfile.ScalesOf(file, p.source)
+				s.Quantized.BytesBefore += old.Bytes()
 			}
+			s.addTensor(p, results[p.Name])
 		}
 	}
 	s.BytesRead = s.Copied.BytesBefore + s.Quantized.BytesBefore
@@ -111,8 +117,13 @@ type quantizer struct {
 	out      *safetensors.WriterAt
 	recipe   scaling.Recipe
 	strip    int64 // bytes
+	decoder  *loss.Decoder
 	progress *counter.Counter
 	pool     *workpool.Pool[worker]
+}
+
+func newQuantizer(ctx context.Context, file *safetensors.File, r scaling.Recipe, strip int64, progress *counter.Counter) *quantizer {
+	return &quantizer{ctx: ctx, file: file, recipe: r, strip: strip, decoder: loss.NewDecoder(r.Format), progress: progress}
 }
 
 // write writes the data of all parts, and returns what became of the matrices, by
@@ -145,6 +156,15 @@ func (q *quantizer) copy(p part) {
 // quantize has a tensor quantized: read twice where the first scale depends on the
 // last value.
 func (q *quantizer) quantize(m *matrix) {
+	if isCodes(m.Info) {
+		q.give(func(*worker) (err error) {
+			m.codes, err = newCodesSource(q.file, m.Info)
+			return err
+		})
+		if q.pool.Wait() != nil {
+			return
+		}
+	}
 	if m.oneScale {
 		q.eachStrip(m, (*worker).survey)
 		if q.pool.Wait() != nil {

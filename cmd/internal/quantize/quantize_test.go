@@ -122,9 +122,25 @@ func checkStrips(t *testing.T, path string, recipe scaling.Recipe) {
 		require.Equal(t, summary.BecameNonFinite, got.BecameNonFinite)
 		slices.SortFunc(got.NonFinite, func(a, b NonFinite) int { return strings.Compare(a.Tensor, b.Tensor) })
 		require.Equal(t, fmt.Sprint(summary.NonFinite), fmt.Sprint(got.NonFinite)) // NaN is not equal to itself
+		requireLosses(t, summary.Tensors, got.Tensors)
 		file := filetest.Open(t, job.Out)
 		for name, data := range want {
 			require.Equal(t, data, filetest.Bytes(t, file, name), "%s in strips of %d bytes", name, strip)
+		}
+	}
+}
+
+// requireLosses checks what tensors lost, by name.
+func requireLosses(t *testing.T, want, got []TensorLoss) {
+	require.Len(t, got, len(want))
+	for _, w := range want {
+		i := slices.IndexFunc(got, func(g TensorLoss) bool { return g.Name == w.Name })
+		require.GreaterOrEqual(t, i, 0)
+		require.Equal(t, []int64{w.Saturated, w.Flushed}, []int64{got[i].Saturated, got[i].Flushed}, w.Name)
+		if want := float64(w.SQNR); want-want == 0 {
+			require.InDelta(t, want, float64(got[i].SQNR), 1e-9, w.Name)
+		} else {
+			require.Equal(t, fmt.Sprint(want), fmt.Sprint(float64(got[i].SQNR)), w.Name)
 		}
 	}
 }
@@ -140,13 +156,17 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 		}
 		values, err := tensorfile.NewBuffer(info.DType).Read(file, info.Name, 0, int(info.Len()))
 		require.NoError(t, err)
-		var st fp8.Stats
+		st := fp8.Stats{Detail: new(fp8.Detail)}
 		x := tensor.Tensor{Shape: info.Shape}
 		require.NoError(t, values.Quantize(t.Context(), &x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}))
 		data[info.Name] = x.Codes
 		data[info.Name+tensorfile.ScaleSuffix], err = tensorfile.AppendScales(nil, x.Scales, scaleType(recipe), 0)
 		require.NoError(t, err)
-		s.add(&st)
+		s.Elements += st.Elements
+		s.Saturated += st.Saturated()
+		s.Flushed += st.Flushed
+		s.BecameNonFinite += st.BecameNonFinite
+		s.Tensors = append(s.Tensors, TensorLoss{Name: info.Name, Saturated: st.Saturated(), Flushed: st.Flushed, SQNR: jsonout.Number(st.Detail.SQNR())})
 	}
 	for _, name := range []string{"first", "last", "many"} {
 		info := filetest.Info(t, file, name)
@@ -250,11 +270,12 @@ func TestOneScaleStats(t *testing.T) {
 
 // quantizeOpen writes what becomes of an open file to out.
 func quantizeOpen(t *testing.T, file *safetensors.File, out string, recipe scaling.Recipe, strip int64) error {
-	parts, err := planParts(file, recipe, nil)
+	parts, err := (&Job{Recipe: recipe}).planParts(file)
 	require.NoError(t, err)
 	infos, total := declare(parts)
 	return safetensors.WriteFileAtFunc(out, infos, nil, func(w *safetensors.WriterAt) error {
-		q := quantizer{ctx: t.Context(), file: file, out: w, recipe: recipe, strip: strip, progress: counter.New(nil, "", total)}
+		q := newQuantizer(t.Context(), file, recipe, strip, counter.New(nil, "", total))
+		q.out = w
 		_, err := q.write(parts)
 		return err
 	})

@@ -3,17 +3,27 @@ package quantize
 import (
 	"sync"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
-// result is what is known of a matrix from the strips done so far, in whatever
-// order. Its methods may be called by several goroutines at once.
+// result is what is known of a matrix from the strips done so far.
 type result struct {
 	mu       sync.Mutex
 	extremes tensorfile.Extremes
-	stats    fp8.Stats
-	first    nonFinite // of stats.NonFinite() values, if that is not 0
+
+	done          loss.InOrder[stripResult]
+	stats         fp8.Stats
+	signal, noise float64
+	first         nonFinite // of stats.NonFinite() values, if that is not 0
+}
+
+// stripResult is what became of a strip.
+type stripResult struct {
+	stats         fp8.Stats
+	signal, noise float64   // sums of squares over finite values
+	first         nonFinite // of stats.NonFinite() values, if that is not 0
 }
 
 // nonFinite is a value that is NaN or infinite, and where it is.
@@ -28,16 +38,12 @@ func (r *result) survey(e tensorfile.Extremes) {
 	r.extremes.Merge(e)
 }
 
-// add notes what happened to values, of which the first is the given element of the
-// matrix.
-func (r *result) add(st *fp8.Stats, values tensorfile.Array, first int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before := r.stats.NonFinite()
-	r.stats.Merge(st)
-	if st.NonFinite() == 0 || before > 0 && int64(r.first.index) < first {
-		return
+// add merges the strip after those that were merged.
+func (r *result) add(s stripResult) {
+	if r.stats.NonFinite() == 0 {
+		r.first = s.first
 	}
-	i, value := values.FirstNonFinite()
-	r.first = nonFinite{int(first) + i, value}
+	r.stats.Merge(&s.stats)
+	r.signal += s.signal
+	r.noise += s.noise
 }

@@ -2,13 +2,11 @@ package quantize
 
 import (
 	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
-	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/cmd/internal/loss"
+	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -20,12 +18,14 @@ type Summary struct {
 	Format          string          `json:"format"`
 	Block           string          `json:"block"`
 	Quantized       TensorCount     `json:"quantized"`
+	Requantized     int             `json:"requantized"` // of the quantized tensors, that were FP8
 	Copied          TensorCount     `json:"copied"`
 	Elements        int64           `json:"elements"`  // quantized
 	Saturated       int64           `json:"saturated"` // of Elements, as the two below
 	Flushed         int64           `json:"flushed"`
 	BecameNonFinite int64           `json:"becameNonFinite"` // though finite
 	NonFinite       []NonFinite     `json:"nonFinite"`
+	Tensors         []TensorLoss    `json:"tensors"`   // quantized, in the order of the output
 	BytesRead       int64           `json:"bytesRead"` // tensor data, each byte counted once
 	Seconds         jsonout.Number  `json:"seconds"`
 	Rate            jsonout.Number  `json:"gigabytesPerSecond"` // BytesRead / Seconds / 1e9
@@ -36,6 +36,20 @@ type TensorCount struct {
 	Tensors     int   `json:"tensors"`
 	BytesBefore int64 `json:"bytesBefore"`
 	BytesAfter  int64 `json:"bytesAfter"`
+}
+
+// TensorLoss says what a tensor lost.
+type TensorLoss struct {
+	Name            string            `json:"name"`
+	From            safetensors.DType `json:"from"` // what it was
+	Shape           []int             `json:"shape"`
+	Elements        int64             `json:"elements"`
+	Block           string            `json:"block"`
+	SQNR            jsonout.Number    `json:"sqnrDecibels"` // over finite values; NaN if all are 0 or one became NaN
+	Saturated       int64             `json:"saturated"`
+	Flushed         int64             `json:"flushed"`
+	BecameNonFinite int64             `json:"becameNonFinite"`
+	NonFinite       int64             `json:"nonFinite"` // NaN or infinite before
 }
 
 // NonFinite names the first value of a tensor that is NaN or infinite.
@@ -52,46 +66,24 @@ func (n NonFinite) String() string {
 		n.Tensor, n.Index, n.Shape, float64(n.Value), n.Count)
 }
 
-func (s *Summary) add(st *fp8.Stats) {
+// addTensor adds a tensor that was quantized.
+func (s *Summary) addTensor(p part, r *result) {
+	st := &r.stats
 	s.Elements += st.Elements
 	s.Saturated += st.Saturated()
 	s.Flushed += st.Flushed
 	s.BecameNonFinite += st.BecameNonFinite
+	if n := st.NonFinite(); n > 0 {
+		s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.index, jsonout.Number(r.first.value), n})
+	}
+	s.Tensors = append(s.Tensors, TensorLoss{
+		Name: p.Name, From: p.source.DType, Shape: p.Shape, Elements: st.Elements, Block: s.Block,
+		SQNR:      jsonout.Number(loss.SQNR(r.signal, r.noise)),
+		Saturated: st.Saturated(), Flushed: st.Flushed, BecameNonFinite: st.BecameNonFinite, NonFinite: st.NonFinite(),
+	})
 }
 
 func (s *Summary) took(d time.Duration) {
 	s.Seconds = jsonout.Number(d.Seconds())
 	s.Rate = jsonout.Number(float64(s.BytesRead) / d.Seconds() / 1e9)
-}
-
-// WriteText writes the summary for people.
-func (s *Summary) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", textout.Name(s.Output), s.Profile, s.Format, s.Block)
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\ttensors\tbytes before\tbytes after\t")
-	all := TensorCount{}
-	for _, row := range []struct {
-		name  string
-		count TensorCount
-	}{{"quantized", s.Quantized}, {"copied", s.Copied}} {
-		row.count.print(table, row.name)
-		all.Tensors += row.count.Tensors
-		all.BytesBefore += row.count.BytesBefore
-		all.BytesAfter += row.count.BytesAfter
-	}
-	all.print(table, "all")
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	became := ""
-	if s.BecameNonFinite > 0 {
-		became = fmt.Sprintf(", %s became NaN or infinite", textout.Share(s.BecameNonFinite, s.Elements))
-	}
-	_, err := fmt.Fprintf(w, "\nof %d values quantized: %s saturated, %s flushed to zero%s\n%d bytes read in %.3g s: %.3g GB/s\n",
-		s.Elements, textout.Share(s.Saturated, s.Elements), textout.Share(s.Flushed, s.Elements), became, s.BytesRead, s.Seconds, s.Rate)
-	return err
-}
-
-func (c TensorCount) print(w io.Writer, name string) {
-	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t\n", name, c.Tensors, c.BytesBefore, c.BytesAfter)
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -13,6 +15,8 @@ import (
 type worker struct {
 	*quantizer
 	buffers map[safetensors.DType]tensorfile.Buffer
+	exact   exactBuffer
+	wide    []float32
 	tensor  tensor.Tensor
 	bytes   []byte // scales as they are written, or what is copied
 }
@@ -22,6 +26,10 @@ func newWorker(q *quantizer) *worker {
 }
 
 func (w *worker) read(m *matrix, s span) (tensorfile.Array, error) {
+	if m.codes != nil {
+		first, n := m.elements(s)
+		return w.exact.read(m.codes, first, n)
+	}
 	b := w.buffers[m.DType]
 	if b == nil {
 		b = tensorfile.NewBuffer(m.DType)
@@ -65,13 +73,25 @@ func (w *worker) encode(m *matrix, s span) error {
 		return err
 	}
 	first, n := m.elements(s)
-	m.add(&st, values, first)
+	m.done.Add(m.place(s), w.judge(&st, values, first), m.add)
 	if !m.oneScale {
 		if err := w.writeScales(m, s); err != nil {
 			return err
 		}
 	}
 	return w.write(m.Name, w.tensor.Codes[:n], first)
+}
+
+// judge says what became of values, of which the first is the given element of the
+// matrix.
+func (w *worker) judge(st *fp8.Stats, values tensorfile.Array, first int64) stripResult {
+	wide, allFinite := values.Widen(&w.wide), st.NonFinite() == 0
+	r := stripResult{stats: *st, signal: loss.Signal(wide, allFinite), noise: w.decoder.Noise(wide, allFinite, &w.tensor)}
+	if !allFinite {
+		i, value := values.FirstNonFinite()
+		r.first = nonFinite{int(first) + i, value}
+	}
+	return r
 }
 
 func (w *worker) writeScales(m *matrix, s span) (err error) {

@@ -71,18 +71,23 @@ func (a Values[T]) FirstNonFinite() (index int, value float64) {
 func (a Values[T]) Widen(buffer *[]float32) Array {
 	switch a := any(a).(type) {
 	case Values[float16.Float16]:
-		return widened(buffer, a)
+		wide := grow(buffer, len(a))
+		for i, x := range a {
+			wide[i] = x.Float32()
+		}
+		return wide
 	case Values[fp8.BFloat16]:
-		return widened(buffer, a)
+		wide := grow(buffer, len(a))
+		for i, x := range a {
+			wide[i] = x.Float32()
+		}
+		return wide
 	}
 	return a
 }
 
-func widened[T interface{ Float32() float32 }](buffer *[]float32, a []T) Values[float32] {
-	*buffer = slices.Grow((*buffer)[:0], len(a))[:len(a)]
-	for i, x := range a {
-		(*buffer)[i] = x.Float32()
-	}
+func grow(buffer *[]float32, n int) Values[float32] {
+	*buffer = slices.Grow((*buffer)[:0], n)[:n]
 	return *buffer
 }
 

@@ -1,18 +1,18 @@
-package inspect
+package loss
 
 import "sync"
 
-// inOrder merges parts of something in their order, in whatever order they come, so
+// InOrder merges parts of something in their order, in whatever order they come, so
 // that sums of float64 have the same bits for any number of workers. Parts that come
 // early wait: about as many as there are workers. Its zero value is ready for use.
-type inOrder[T any] struct {
+type InOrder[T any] struct {
 	mu    sync.Mutex
 	next  int
 	early map[int]T
 }
 
-// add calls merge with part i and those that waited for it, if all before it are there.
-func (o *inOrder[T]) add(i int, part T, merge func(T)) {
+// Add calls merge with part i and those that waited for it, if all before it are there.
+func (o *InOrder[T]) Add(i int, part T, merge func(T)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if i != o.next {

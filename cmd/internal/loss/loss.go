@@ -1,0 +1,125 @@
+// Package loss sums up what encoding to FP8 loses, several times faster than an fp8.Detail,
+// which does without vector kernels, and in strips that several goroutines do.
+package loss
+
+import (
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Decoder has the values of a format's codes.
+type Decoder [256]float64
+
+// NewDecoder returns the values of the codes of f.
+func NewDecoder(f fp8.Format) *Decoder {
+	var codes [256]byte
+	for i := range codes {
+		codes[i] = byte(i)
+	}
+	var d Decoder
+	fp8.Decode(d[:], codes[:], f)
+	return &d
+}
+
+// Noise is the sum over finite values of the squared difference to what their codes in
+// t stand for. Values have been widened. The order of the sum depends on nothing but the
+// shape.
+func (d *Decoder) Noise(values tensorfile.Array, allFinite bool, t *tensor.Tensor) float64 {
+	switch values := values.(type) {
+	case tensorfile.Values[float32]:
+		return noise(d, values, allFinite, t)
+	case tensorfile.Values[float64]:
+		return noise(d, values, allFinite, t)
+	}
+	panic(notWidened)
+}
+
+const notWidened = "loss: values that were not widened"
+
+func noise[T float32 | float64](d *Decoder, values []T, allFinite bool, t *tensor.Tensor) (sum float64) {
+	rows, cols := t.Dims()
+	blockRows, blockCols := t.Block.Extents(rows, cols)
+	each := noiseOfSome[T]
+	if allFinite {
+		each = noiseOfAll[T]
+	}
+	for i := range rows {
+		scales := t.ScaleRow(i / blockRows)
+		for j := 0; j < cols; j += blockCols {
+			lo, hi := i*cols+j, i*cols+min(j+blockCols, cols)
+			sum += each(d, values[lo:hi], t.Codes[lo:hi], float64(scales[j/blockCols]))
+		}
+	}
+	return sum
+}
+
+// noiseOfAll is noise of finite values that share a scale. Four sums go on at once. No
+// compiler may fuse the operations: each is rounded to float64.
+func noiseOfAll[T float32 | float64](d *Decoder, values []T, codes []byte, scale float64) float64 {
+	var a, b, c, e float64
+	codes = codes[:len(values)]
+	i := 0
+	for ; i+4 <= len(values); i += 4 {
+		v, k := values[i:i+4:i+4], codes[i:i+4:i+4]
+		w := float64(v[0]) - float64(d[k[0]]*scale)
+		x := float64(v[1]) - float64(d[k[1]]*scale)
+		y := float64(v[2]) - float64(d[k[2]]*scale)
+		z := float64(v[3]) - float64(d[k[3]]*scale)
+		a += float64(w * w)
+		b += float64(x * x)
+		c += float64(y * y)
+		e += float64(z * z)
+	}
+	for ; i < len(values); i++ {
+		w := float64(values[i]) - float64(d[codes[i]]*scale)
+		a += float64(w * w)
+	}
+	return (a + b) + (c + e)
+}
+
+// noiseOfSome leaves out what is not finite.
+func noiseOfSome[T float32 | float64](d *Decoder, values []T, codes []byte, scale float64) (sum float64) {
+	for i, v := range values {
+		if v-v == 0 {
+			w := float64(v) - float64(d[codes[i]]*scale)
+			sum += float64(w * w)
+		}
+	}
+	return sum
+}
+
+// Signal is the sum of the squares of finite values, which have been widened.
+func Signal(values tensorfile.Array, allFinite bool) float64 {
+	switch values := values.(type) {
+	case tensorfile.Values[float32]:
+		return signal(values, allFinite)
+	case tensorfile.Values[float64]:
+		return signal(values, allFinite)
+	}
+	panic(notWidened)
+}
+
+func signal[T float32 | float64](values []T, allFinite bool) float64 {
+	var a, b, c, d float64
+	i := 0
+	for ; allFinite && i+4 <= len(values); i += 4 {
+		v := values[i : i+4 : i+4]
+		a += float64(float64(v[0]) * float64(v[0]))
+		b += float64(float64(v[1]) * float64(v[1]))
+		c += float64(float64(v[2]) * float64(v[2]))
+		d += float64(float64(v[3]) * float64(v[3]))
+	}
+	for ; i < len(values); i++ {
+		if v := float64(values[i]); v-v == 0 {
+			a += float64(v * v)
+		}
+	}
+	return (a + b) + (c + d)
+}
+
+// SQNR is the ratio of both sums in decibels: +Inf if nothing is lost, NaN if there is no
+// signal or a finite value became NaN.
+func SQNR(signal, noise float64) float64 {
+	return (&fp8.Detail{SquaredSum: signal, SquaredError: noise}).SQNR()
+}

@@ -1,0 +1,107 @@
+package quantize
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// codesSource reads what FP8 codes and their scales stand for.
+type codesSource struct {
+	file       *safetensors.File
+	name       string
+	format     fp8.Format
+	rows, cols int
+	block      tensor.Block
+	scales     []float32 // row-major
+}
+
+// newCodesSource returns the source of a tensor of codes that passes checkCodes.
+func newCodesSource(file *safetensors.File, info safetensors.Info) (*codesSource, error) {
+	block, scales, err := blockOf(file, info)
+	if err != nil {
+		return nil, err
+	}
+	s := &codesSource{file: file, name: info.Name, block: block}
+	s.format, _ = tensorfile.FormatOf(info.DType)
+	s.rows, s.cols = (&tensor.Tensor{Shape: info.Shape}).Dims()
+	s.scales, err = tensorfile.ReadScales(file, scales)
+	return s, err
+}
+
+// read fills dst with elements from the given one on, using codes for as many bytes.
+// Each is the exact product of a code's value and its scale.
+func (s *codesSource) read(dst []float64, codes []byte, first int64) error {
+	if err := s.file.ReadBytes(s.name, first, codes); err != nil {
+		return err
+	}
+	blockRows, blockCols := s.block.Extents(s.rows, s.cols)
+	_, gridCols := s.block.Grid(s.rows, s.cols)
+	row, col := int(first/int64(s.cols)), int(first%int64(s.cols))
+	for len(codes) > 0 {
+		n := min(blockCols-col%blockCols, s.cols-col, len(codes))
+		fp8.DecodeScaled(dst[:n], codes[:n], s.format, s.scales[row/blockRows*gridCols+col/blockCols])
+		dst, codes = dst[n:], codes[n:]
+		if col += n; col == s.cols {
+			row, col = row+1, 0
+		}
+	}
+	return nil
+}
+
+// usualBlocks are those that libraries have.
+var usualBlocks = []tensor.Block{{}, {Rows: 1}, {Rows: 128, Cols: 128}, {Rows: 1, Cols: 128}, {Rows: 1, Cols: 32}}
+
+// blockOf returns the block of a tensor of codes, which follows from the shape of its
+// scales: one that the metadata name, as octavo quantize does, or a usual one.
+func blockOf(file *safetensors.File, codes safetensors.Info) (b tensor.Block, scales safetensors.Info, err error) {
+	scales, ok := tensorfile.ScalesOf(file, codes)
+	if !ok {
+		return b, scales, fmt.Errorf("tensor %q is %s and has no scales in a tensor %q to decode it with: leave it out with --only",
+			codes.Name, codes.DType, codes.Name+tensorfile.ScaleSuffix)
+	}
+	if scales.DType == safetensors.F64 {
+		return b, scales, fmt.Errorf("tensor %q is F64: scales are F32 or narrower", scales.Name)
+	}
+	rows, cols := (&tensor.Tensor{Shape: codes.Shape}).Dims()
+	candidates := slices.Concat(namedBlocks(file), usualBlocks)
+	fits := slices.DeleteFunc(candidates, func(b tensor.Block) bool { return !isGrid(scales.Shape, b, rows, cols) })
+	if len(fits) == 0 {
+		return b, scales, fmt.Errorf("tensor %q of shape %v does not hold scales of tensor %q of shape %v in blocks of %v, nor in others that the metadata name in octavo.block",
+			scales.Name, scales.Shape, codes.Name, codes.Shape, usualBlocks)
+	}
+	r, c := fits[0].Extents(rows, cols)
+	for _, other := range fits[1:] {
+		if r2, c2 := other.Extents(rows, cols); r2 != r || c2 != c {
+			return b, scales, fmt.Errorf("tensor %q of shape %v may hold scales of tensor %q of shape %v in blocks of %v or of %v: leave it out with --only",
+				scales.Name, scales.Shape, codes.Name, codes.Shape, fits[0], other)
+		}
+	}
+	return fits[0], scales, nil
+}
+
+// isGrid reports whether scales of a shape are those of a matrix in blocks b.
+func isGrid(shape []int, b tensor.Block, rows, cols int) bool {
+	gridRows, gridCols := b.Grid(rows, cols)
+	r, c := (&tensor.Tensor{Shape: shape}).Dims()
+	if gridRows == 1 || gridCols == 1 { // there is but one order
+		return r*c == gridRows*gridCols
+	}
+	return r == gridRows && c == gridCols
+}
+
+// exactBuffer holds what a part of some codes stands for. It grows to the largest.
+type exactBuffer struct {
+	values []float64
+	codes  []byte
+}
+
+func (b *exactBuffer) read(s *codesSource, first int64, n int) (tensorfile.Array, error) {
+	b.values, b.codes = slices.Grow(b.values[:0], n)[:n], slices.Grow(b.codes[:0], n)[:n]
+	err := s.read(b.values, b.codes, first)
+	return tensorfile.Values[float64](b.values), err
+}
