@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -162,46 +163,167 @@ func event(step int64, tensor string, st fp8.Stats) telemetry.Event {
 	return telemetry.Event{Step: step, Summary: telemetry.Summary{Tensor: tensor, Op: "forward", Stats: st}}
 }
 
-func TestSuspects(t *testing.T) {
-	first := event(4, "f", fp8.Stats{})
+// calm are steps in which one of ten thousand values of each tensor is flushed, and
+// nothing else lost.
+func calm(t *testing.T, s *Suspects, from, to int64, tensors ...string) {
+	t.Helper()
+	for step := from; step < to; step++ {
+		for _, tensor := range tensors {
+			require.NoError(t, s.Event(lossEvent(step, tensor, fp8.Stats{Flushed: 1})))
+		}
+	}
+}
+
+// lossEvent is one of ten thousand values.
+func lossEvent(step int64, tensor string, st fp8.Stats) telemetry.Event {
+	e := event(step, tensor, st)
+	e.Stats.Elements = 10_000
+	return e
+}
+
+// TestSuspectsRank: of several with evidence, the worst kind and then the most.
+func TestSuspectsRank(t *testing.T) {
+	first := lossEvent(4, "g", fp8.Stats{})
 	first.First = telemetry.NonFinite{Value: math.NaN()}
 	ranked := []telemetry.Event{ // from least to most
-		event(4, "a", fp8.Stats{Flushed: 1}),
-		event(4, "b", fp8.Stats{Flushed: 2}),
-		event(4, "d", fp8.Stats{SaturatedNeg: 1}),
-		event(4, "c", fp8.Stats{SaturatedPos: 1}),
-		event(4, "e", fp8.Stats{NaN: 1, SaturatedPos: 1}),
+		lossEvent(4, "b", fp8.Stats{Flushed: 20}),
+		lossEvent(4, "a", fp8.Stats{Flushed: 20}),
+		lossEvent(4, "c", fp8.Stats{Flushed: 30}),
+		lossEvent(4, "d", fp8.Stats{SaturatedNeg: 10, Flushed: 9000}),
+		lossEvent(4, "e", fp8.Stats{SaturatedPos: 11}),
+		lossEvent(4, "f", fp8.Stats{NaN: 1}),
+		first, // no block has to be encoded for it
 	}
 	for i, want := range ranked {
 		for j := range i + 1 {
 			var s Suspects
-			require.NoError(t, s.Event(event(4, "zero", fp8.Stats{})))
+			calm(t, &s, 0, 4, "a", "b", "c", "d", "e")
 			require.NoError(t, s.Event(want))
 			require.NoError(t, s.Event(ranked[j]))
 			got, ok := s.Of(4)
 			require.True(t, ok)
-			require.Equal(t, want, got)
+			require.Equal(t, want.Tensor, got.Tensor)
+			require.Equal(t, want.Stats, got.Stats)
 		}
 	}
-	var s Suspects
-	for _, e := range append(ranked[:4:4], first, event(5, "later", fp8.Stats{Flushed: 1})) {
-		require.NoError(t, s.Event(e))
+}
+
+// TestSuspectsNeedEvidence: what always loses much is no suspect, however much, and
+// neither is what lost little more than before.
+func TestSuspectsNeedEvidence(t *testing.T) {
+	for name, c := range map[string]struct {
+		past []int64 // flushed in the steps before
+		now  fp8.Stats
+		want bool
+	}{
+		"as ever":                 {[]int64{900, 900, 900, 900, 900}, fp8.Stats{Flushed: 900}, false},
+		"most of all, as ever":    {[]int64{4000, 5000, 4500, 4000, 5000}, fp8.Stats{Flushed: 9999}, false},
+		"twice the largest":       {[]int64{900, 1000, 900, 900, 900}, fp8.Stats{Flushed: 2000}, true},
+		"not twice the largest":   {[]int64{900, 1000, 900, 900, 900}, fp8.Stats{Flushed: 1999}, false},
+		"long before":             {append([]int64{1001}, slices.Repeat([]int64{900}, 16)...), fp8.Stats{Flushed: 2000}, true},
+		"not so long before":      {append([]int64{1001}, slices.Repeat([]int64{900}, 15)...), fp8.Stats{Flushed: 2000}, false},
+		"0.1 percent more":        {[]int64{1, 1, 1, 1}, fp8.Stats{Flushed: 11}, true},
+		"less than that":          {[]int64{1, 1, 1, 1}, fp8.Stats{Flushed: 10}, false},
+		"another kind":            {[]int64{900, 900, 900, 900}, fp8.Stats{Flushed: 900, SaturatedPos: 10}, true},
+		"too few steps before":    {[]int64{0, 0, 0}, fp8.Stats{Flushed: 9999, SaturatedPos: 1}, false},
+		"but for a NaN":           {nil, fp8.Stats{NaN: 1}, true},
+		"nothing lost, and never": {[]int64{0, 0, 0, 0}, fp8.Stats{}, false},
+	} {
+		var s Suspects
+		for step, flushed := range c.past {
+			require.NoError(t, s.Event(lossEvent(int64(step), "x", fp8.Stats{Flushed: flushed})))
+			_, ok := s.Of(int64(step))
+			require.False(t, ok && len(c.past) < 10, "%s: step %d", name, step)
+		}
+		step := int64(len(c.past))
+		require.NoError(t, s.Event(lossEvent(step, "x", c.now)))
+		_, ok := s.Of(step)
+		require.Equal(t, c.want, ok, name)
 	}
-	got, ok := s.Of(4)
+}
+
+func TestSuspectsOfWhat(t *testing.T) {
+	var s Suspects
+	calm(t, &s, 0, 5, "x", "y")
+	back := lossEvent(5, "x", fp8.Stats{NaN: 1})
+	back.Op = "input-gradient"
+	require.NoError(t, s.Event(back))
+	require.NoError(t, s.Event(lossEvent(5, "y", fp8.Stats{SaturatedPos: 100})))
+	require.NoError(t, s.Event(lossEvent(5, "x", fp8.Stats{Flushed: 2})))
+	got, ok := s.Of(5)
 	require.True(t, ok)
-	require.Equal(t, "f", got.Tensor, "no block has to be encoded for it")
-	got, _ = s.Of(5)
-	require.Equal(t, "later", got.Tensor)
-	_, ok = s.Of(6)
+	require.Equal(t, back, got)
+	got, ok = s.Of(5, "forward")
+	require.True(t, ok, "what comes before the loss")
+	require.Equal(t, "y", got.Tensor)
+	_, ok = s.Of(5, "weight-gradient")
 	require.False(t, ok)
-	require.NoError(t, s.Event(event(12, "x", fp8.Stats{Flushed: 1})))
-	_, ok = s.Of(4)
-	require.False(t, ok, "long ago")
+	for _, step := range []int64{4, 6} {
+		_, ok = s.Of(step)
+		require.False(t, ok, "only the last step is known")
+	}
+	require.NoError(t, s.Event(lossEvent(5, "y", fp8.Stats{SaturatedPos: 200}))) // another part of the step
+	got, _ = s.Of(5, "forward")
+	require.EqualValues(t, 200, got.Stats.Saturated())
+	require.NoError(t, s.Event(lossEvent(5, "y", fp8.Stats{SaturatedPos: 150})))
+	got, _ = s.Of(5, "forward")
+	require.EqualValues(t, 200, got.Stats.Saturated())
 	_, ok = (*Suspects)(nil).Of(4)
 	require.False(t, ok)
-	require.NoError(t, s.Event(event(13, "x", fp8.Stats{})))
-	_, ok = s.Of(13)
-	require.False(t, ok, "nothing was lost")
+}
+
+// TestSuspectsResume: kept as JSON at any step they answer as if they had gone on.
+func TestSuspectsResume(t *testing.T) {
+	lost := func(step int64, tensor string) telemetry.Event {
+		n := int64(10 + step*7%5)
+		if step%6 == 5 {
+			n *= 20 + step
+		}
+		if tensor == "y" {
+			return lossEvent(step, tensor, fp8.Stats{SaturatedNeg: n})
+		}
+		return lossEvent(step, tensor, fp8.Stats{Flushed: n, SaturatedPos: n / 100})
+	}
+	named := 0
+	for cut := range int64(40) {
+		var whole, part Suspects
+		for step := range int64(40) {
+			if step == cut {
+				text, err := json.Marshal(&part)
+				require.NoError(t, err)
+				part = Suspects{}
+				require.NoError(t, json.Unmarshal(text, &part))
+				_, ok := part.Of(step - 1)
+				require.False(t, ok, "its events are not kept")
+			}
+			for _, tensor := range []string{"x", "y"} {
+				require.NoError(t, whole.Event(lost(step, tensor)))
+				require.NoError(t, part.Event(lost(step, tensor)))
+			}
+			want, is := whole.Of(step)
+			got, ok := part.Of(step)
+			require.Equal(t, is, ok)
+			require.Equal(t, want, got)
+			if is {
+				named++
+			}
+		}
+	}
+	require.Positive(t, named)
+
+	s := Suspects{}
+	calm(t, &s, 0, 5, "x")
+	for text, want := range map[string]error{
+		`{"version":2}`: ErrVersion,
+		`{}`:            ErrVersion,
+		`{"version":1,"operands":[{"tensor":"x","steps":0}]}`:                    ErrInput,
+		`{"version":1,"operands":[{"tensor":"x","steps":18}]}`:                   ErrInput,
+		`{"version":1,"operands":[{"tensor":"x","steps":2,"flushed":[1]}]}`:      ErrInput,
+		`{"version":1,"operands":[{"tensor":"x","steps":2,"flushed":[0.1,-1]}]}`: ErrInput,
+	} {
+		require.ErrorIs(t, json.Unmarshal([]byte(text), &s), want, text)
+	}
+	require.Len(t, s.operands, 1, "as it was")
 }
 
 // TestSpikeNamesTheTensor: a weight that grew a thousandfold between steps saturates
@@ -210,9 +332,12 @@ func TestSpikeNamesTheTensor(t *testing.T) {
 	var suspects Suspects
 	recorder := telemetry.New(&suspects)
 	model, optimizer := newRun(t, runs()["fp8 delayed"].Config, optim.Moments{}, 5)
-	resume(t, model, optimizer, 0, 2)
 	model.Listen(recorder)
-	require.NoError(t, recorder.Step(2))
+	for step := range 6 {
+		require.NoError(t, recorder.Step(int64(step)))
+		resume(t, model, optimizer, step, step+1)
+	}
+	require.NoError(t, recorder.Step(6))
 	weight := model.Param(someWeight)
 	for i := range weight.Value {
 		weight.Value[i] *= 1000
@@ -222,7 +347,7 @@ func TestSpikeNamesTheTensor(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, recorder.Flush())
 	losses := SpikeDetector{Least: 1, Past: []float64{4, 4}}
-	spike, is := losses.Observe(2, 9, &suspects)
+	spike, is := losses.Observe(6, 9, &suspects)
 	require.True(t, is)
 	require.NotNil(t, spike.Suspect)
 	require.Equal(t, someWeight, spike.Suspect.Tensor)

@@ -80,14 +80,16 @@ type Spike struct {
 	Spread float64 // as [SpikeDetector] defines it
 	Score  float64 // spreads above the median; +Inf or NaN with Value
 
-	// Suspect is the tensor and operation to look at first, where there is one.
+	// Suspect is the tensor and operation to look at first, where there is evidence of
+	// one, as [Suspects] defines it.
 	Suspect *telemetry.Event
 }
 
 // Observe takes the next value of the series, that of a step, and returns whether it
-// is a spike. Suspects, which may be nil, are asked what happened in that step. It
+// is a spike. Suspects, which may be nil, are asked which operand of that step there is
+// evidence of, and with ops only those operations are: of a loss, those before it. It
 // panics if an option is negative.
-func (d *SpikeDetector) Observe(step int64, value float64, suspects *Suspects) (Spike, bool) {
+func (d *SpikeDetector) Observe(step int64, value float64, suspects *Suspects, ops ...string) (Spike, bool) {
 	if d.invalid() {
 		panic(negativeOption)
 	}
@@ -102,7 +104,7 @@ func (d *SpikeDetector) Observe(step int64, value float64, suspects *Suspects) (
 	if !isSpike {
 		return Spike{}, false
 	}
-	if e, ok := suspects.Of(step); ok {
+	if e, ok := suspects.Of(step, ops...); ok {
 		s.Suspect = &e
 	}
 	return s, true

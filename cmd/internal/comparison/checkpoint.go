@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -32,7 +33,7 @@ func save(ctx context.Context, dir string, r *runner) error {
 	sum, err := writeRun(filepath.Join(dir, runFile), saved{
 		Flags: r.result.Options.Flags(), Points: r.result.Points, Extensions: r.result.Extensions,
 		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
-		Skips: r.result.Skips, Spikes: r.result.Spikes,
+		Skips: r.result.Skips, Spikes: r.result.Spikes, Suspects: r.fp8.suspects,
 		FP32: r.fp32.Time, FP8: r.fp8.Time,
 	})
 	if err != nil {
@@ -149,6 +150,9 @@ func (r *runner) restore(run saved) error {
 	r.result.Skips, r.result.Spikes = run.Skips, run.Spikes
 	markShared(r.result.Spikes) // which earlier versions did not
 	r.fp32.Time, r.fp8.Time = run.FP32, run.FP8
+	if err := r.restoreSuspects(run.Suspects); err != nil {
+		return err
+	}
 	r.result.Extensions = run.Extensions
 	if was := stepsOf(run.Flags); was < r.result.Options.Steps {
 		r.result.Extensions = append(r.result.Extensions, Extension{After: len(run.Points), From: was, To: r.result.Options.Steps})
@@ -159,4 +163,17 @@ func (r *runner) restore(run saved) error {
 		}
 	}
 	return nil
+}
+
+// restoreSuspects gives the sink that listens what it knew. A checkpoint of an earlier
+// version has nothing: it then learns anew.
+func (r *runner) restoreSuspects(saved *train.Suspects) error {
+	if saved == nil {
+		return nil
+	}
+	text, err := json.Marshal(saved)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, r.fp8.suspects)
 }

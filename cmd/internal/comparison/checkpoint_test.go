@@ -3,6 +3,7 @@ package comparison
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -136,6 +137,12 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 	require.NoError(t, load(t.Context(), dir, b))
 	require.Equal(t, a.result, b.result)
 	require.Equal(t, a.summaries(), b.summaries())
+	known, err := json.Marshal(a.fp8.suspects)
+	require.NoError(t, err)
+	restored, err := json.Marshal(b.fp8.suspects)
+	require.NoError(t, err)
+	require.Contains(t, string(known), `"steps":3`)
+	require.Equal(t, string(known), string(restored))
 	for i, s := range []*side{a.fp32, a.fp8} {
 		restored := []*side{b.fp32, b.fp8}[i]
 		require.Len(t, s.watch[lossSeries].Past, 3)

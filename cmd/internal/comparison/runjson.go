@@ -4,6 +4,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/telemetry"
+	"github.com/octavo-fp8/octavo/train"
 )
 
 // exactNumber is a float64 that may be NaN or infinite, and comes back with its bits but for
@@ -12,17 +13,18 @@ type exactNumber = jsonout.Number
 
 // runJSON is the file run.json, whose form is that of runVersion.
 type runJSON struct {
-	Version         int           `json:"version"`
-	Flags           []flagJSON    `json:"flags"`
-	Extensions      []Extension   `json:"extensions,omitempty"`
-	Points          []pointJSON   `json:"points"`
-	Totals          []summaryJSON `json:"totals"`
-	Events          []eventJSON   `json:"events"`
-	NonFinite       *valueJSON    `json:"first_non_finite,omitempty"`
-	Skips           []skippedJSON `json:"skips,omitempty"`
-	Spikes          []spikedJSON  `json:"spikes,omitempty"`
-	FP32Nanoseconds int64         `json:"fp32_nanoseconds"`
-	FP8Nanoseconds  int64         `json:"fp8_nanoseconds"`
+	Version         int             `json:"version"`
+	Flags           []flagJSON      `json:"flags"`
+	Extensions      []Extension     `json:"extensions,omitempty"`
+	Points          []pointJSON     `json:"points"`
+	Totals          []summaryJSON   `json:"totals"`
+	Events          []eventJSON     `json:"events"`
+	NonFinite       *valueJSON      `json:"first_non_finite,omitempty"`
+	Skips           []skippedJSON   `json:"skips,omitempty"`
+	Spikes          []spikedJSON    `json:"spikes,omitempty"`
+	Suspects        *train.Suspects `json:"suspects,omitempty"`
+	FP32Nanoseconds int64           `json:"fp32_nanoseconds"`
+	FP8Nanoseconds  int64           `json:"fp8_nanoseconds"`
 }
 
 type flagJSON struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/telemetry"
+	"github.com/octavo-fp8/octavo/train"
 )
 
 // saved is what a run has come to besides its models.
@@ -29,7 +30,8 @@ type saved struct {
 	NonFinite  *telemetry.NonFinite
 	Skips      []Skip
 	Spikes     []Spike
-	FP32, FP8  time.Duration // spent in steps
+	Suspects   *train.Suspects // nil: of a version that did not keep them
+	FP32, FP8  time.Duration   // spent in steps
 }
 
 // The file of a saved run, and that of octavo before it had a version.
@@ -105,7 +107,7 @@ func fileOf(run saved) runJSON {
 	for _, flag := range run.Flags {
 		f.Flags = append(f.Flags, flagJSON(flag))
 	}
-	f.Extensions = run.Extensions
+	f.Extensions, f.Suspects = run.Extensions, run.Suspects
 	for _, p := range run.Points {
 		f.Points = append(f.Points, pointJSON{p.Step, exactNumber(p.LearningRate), savedFigures(p.FP32), savedFigures(p.FP8)})
 	}
@@ -131,7 +133,7 @@ func fileOf(run saved) runJSON {
 
 // run returns the run that a file holds.
 func (f runJSON) run() saved {
-	run := saved{Extensions: f.Extensions, NonFinite: f.NonFinite.value(), FP32: time.Duration(f.FP32Nanoseconds), FP8: time.Duration(f.FP8Nanoseconds)}
+	run := saved{Extensions: f.Extensions, Suspects: f.Suspects, NonFinite: f.NonFinite.value(), FP32: time.Duration(f.FP32Nanoseconds), FP8: time.Duration(f.FP8Nanoseconds)}
 	for _, flag := range f.Flags {
 		run.Flags = append(run.Flags, Flag(flag))
 	}

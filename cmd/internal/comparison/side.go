@@ -77,13 +77,18 @@ func (s *side) train(ctx context.Context, result *Result, step int, tokens, targ
 	return Figures{Figures: f}, nil
 }
 
+// forwardOps are the operations whose losses a loss of the same step can come from: those
+// of the forward pass. Those of the backward pass come after it.
+var forwardOps = []string{"forward", "swiglu"}
+
 // spikes shows the figures of a step that was taken to the detectors.
 func (s *side) spikes(step int, f trial.Figures) (found []Spike) {
 	for _, series := range []struct {
 		name  string
 		value float64
-	}{{lossSeries, f.Loss}, {normSeries, f.GradientNorm}} {
-		if spike, ok := s.watch[series.name].Observe(int64(step), series.value, s.suspects); ok {
+		ops   []string // nil: all
+	}{{lossSeries, f.Loss, forwardOps}, {normSeries, f.GradientNorm, nil}} {
+		if spike, ok := s.watch[series.name].Observe(int64(step), series.value, s.suspects, series.ops...); ok {
 			found = append(found, Spike{Model: s.Name, Series: series.name, Spike: spike})
 		}
 	}
