@@ -195,6 +195,7 @@ func TestOddTensorNames(t *testing.T) {
 			r := octavo(strings.NewReader(""), args...)
 			requireShortLines(t, r.stdout)
 			requireShortLines(t, r.stderr)
+			requireNoPackage(t, r.stderr)
 			if r.status != 0 {
 				require.Equal(t, 1, strings.Count(r.stderr, "\n"), "%q", r.stderr)
 			}
@@ -254,6 +255,7 @@ func TestOddFileNames(t *testing.T) {
 			r := octavo(strings.NewReader(""), args...)
 			requireShortLines(t, r.stdout)
 			requireShortLines(t, r.stderr)
+			requireNoPackage(t, r.stderr)
 			require.LessOrEqual(t, strings.Count(r.stderr, "\n"), 1)
 		}
 	}

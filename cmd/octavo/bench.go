@@ -100,13 +100,20 @@ func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) be
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
+	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, levelNames(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
 	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for page, plots and JSON, made if need be (default: none)")
 	f.BoolVar(&flags.overwrite, "overwrite", false, "replace the run that the directory holds")
 	jsonFlag(cmd, &flags.asJSON)
 	return cmd
+}
+
+func levelNames(levels []cpu.Level) (names []string) {
+	for _, l := range levels {
+		names = append(names, l.String())
+	}
+	return names
 }
 
 // parseLevels reads names of levels that this machine has.

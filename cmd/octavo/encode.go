@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func newEncodeCommand() *cobra.Command {
 		choice[fp8.Rounding]{"nearest", fp8.NearestEven},
 		choice[fp8.Rounding]{"zero", fp8.TowardZero},
 		choice[fp8.Rounding]{"stochastic", fp8.Stochastic})
-	wholeFlag(cmd, &policy.Seed, 0, math.MaxUint64, "seed", "seed of --round stochastic (default 0)")
+	seedFlag(cmd, &policy.Seed, "seed of --round stochastic (default 0)")
 	return cmd
 }
 

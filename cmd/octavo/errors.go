@@ -40,7 +40,7 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	case errors.As(err, &by):
 		status, err = by.status(), by // what the command was at when it came explains nothing
 	}
-	fmt.Fprintf(stderr, "octavo: %s%s\n", textout.Line(err.Error()), hint)
+	fmt.Fprintf(stderr, "octavo: %s%s\n", textout.Line(message(cmd, err)), hint)
 	return status
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -57,14 +58,14 @@ func choiceFlag[T any](cmd *cobra.Command, value *T, name, usage string, choices
 		return choices[i].value, nil
 	}
 	*value = choices[0].value
-	cmd.Flags().Var(&parsed[T]{value, names[0], strings.Join(names, "|"), parse}, name, usage)
+	cmd.Flags().Var(oneOf{&parsed[T]{value, names[0], strings.Join(names, "|"), parse}, names}, name, usage)
 }
 
 const formatNames = "e4m3|e5m2|e4m3fnuz|e5m2fnuz"
 
 // formatFlag adds --format; def is "" where there is no default.
 func formatFlag(cmd *cobra.Command, value *fp8.Format, def, usage string) {
-	cmd.Flags().Var(&parsed[fp8.Format]{value, def, formatNames, fp8.ParseFormat}, "format", usage)
+	cmd.Flags().Var(oneOf{&parsed[fp8.Format]{value, def, formatNames, fp8.ParseFormat}, strings.Split(formatNames, "|")}, "format", usage)
 }
 
 func blockFlag(cmd *cobra.Command, value *tensor.Block, name, usage string) {
@@ -72,7 +73,7 @@ func blockFlag(cmd *cobra.Command, value *tensor.Block, name, usage string) {
 }
 
 func profileFlag(cmd *cobra.Command, value *scaling.Profile, usage string) {
-	cmd.Flags().Var(&parsed[scaling.Profile]{value, "", "NAME", parseProfile}, "profile", usage)
+	cmd.Flags().Var(oneOf{&parsed[scaling.Profile]{value, "", "NAME", parseProfile}, texts(tensorfile.Profiles())}, "profile", usage)
 }
 
 // parseProfile refuses what cannot be applied to a file.
@@ -89,11 +90,15 @@ func parseProfile(name string) (scaling.Profile, error) {
 
 // profileNames lists the profiles that can be applied to a file.
 func profileNames() string {
-	var names []string
-	for _, p := range tensorfile.Profiles() {
-		names = append(names, string(p))
+	return strings.Join(texts(tensorfile.Profiles()), ", ")
+}
+
+// texts returns names as strings.
+func texts[T ~string](names []T) (list []string) {
+	for _, name := range names {
+		list = append(list, string(name))
 	}
-	return strings.Join(names, ", ")
+	return list
 }
 
 // onlyFlag adds --only; without it the pattern stays nil, which selects all.
@@ -105,6 +110,34 @@ func onlyFlag(cmd *cobra.Command, value **regexp.Regexp, usage string) {
 func outFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVarP(path, "out", "o", "", "`FILE` to write, replaced if it exists (required)")
 	markRequired(cmd, "out")
+}
+
+// outDirFlag adds -o of a command that writes several files.
+func outDirFlag(cmd *cobra.Command, path *string, def, usage string) {
+	cmd.Flags().StringVarP(path, "out", "o", def, "`DIR` "+usage+", made if need be")
+}
+
+// htmlFlag adds --html.
+func htmlFlag(cmd *cobra.Command, path *string, what string) {
+	cmd.Flags().StringVar(path, "html", "", "`FILE` to write a page to "+what+", replaced if it exists")
+}
+
+// textFlag adds --text.
+func textFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "text", "", "`FILE` to train on (default: the source of the Go standard library)")
+}
+
+// mostWorkers is more than any machine has processors.
+const mostWorkers = 1 << 16
+
+// workersFlag adds --workers.
+func workersFlag[T int | uint64](cmd *cobra.Command, workers *T) {
+	wholeFlag(cmd, workers, 0, mostWorkers, "workers", "threads at most; 0 is one for each processor (default 0)")
+}
+
+// seedFlag adds --seed, by default *seed.
+func seedFlag(cmd *cobra.Command, seed *uint64, usage string) {
+	wholeFlag(cmd, seed, 0, math.MaxUint64, "seed", usage)
 }
 
 func jsonFlag(cmd *cobra.Command, json *bool) {

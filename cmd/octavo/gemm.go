@@ -65,7 +65,7 @@ func newGemmCommand() *cobra.Command {
 		choice[safetensors.DType]{"f32", safetensors.F32},
 		choice[safetensors.DType]{"bf16", safetensors.BF16},
 		choice[safetensors.DType]{"f16", safetensors.F16})
-	wholeFlag(cmd, &g.workers, 0, math.MaxUint64, "workers", "threads at most; 0 is one for each processor (default 0)")
+	workersFlag(cmd, &g.workers)
 	jsonFlag(cmd, &g.asJSON)
 	return cmd
 }

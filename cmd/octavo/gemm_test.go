@@ -247,7 +247,7 @@ func TestGemmUsage(t *testing.T) {
 		name := strings.TrimLeft(strings.Replace(flag, "-o", "--out", 1), "-")
 		fail(t, 2, fmt.Sprintf("required flag(s) %q not set", name), args...)
 	}
-	fail(t, 2, `"--b-block" flag: tensor: block "0x2": want tensor, row, or RxC`, append(good, "--b-block", "0x2")...)
+	fail(t, 2, `"--b-block" flag: block "0x2": want tensor, row, or RxC`, append(good, "--b-block", "0x2")...)
 	fail(t, 2, `want f32 or bf16 or f16`, append(good, "--out-type", "e4m3")...)
 	fail(t, 2, `want a whole number`, append(good, "--workers", "-1")...)
 	fail(t, 2, `are the same file`, append(good, "-o", path)...)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,13 +64,13 @@ func newLabCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.text, "text", "", "`FILE` to train on (default: the source of the Go standard library)")
+	textFlag(cmd, &flags.text)
 	f.StringVar(&flags.activations, "activations", "", "safetensors `FILE` with activations of a real model")
 	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for pages and CSV files, made if need be\n(default: the first of octavo-lab, octavo-lab-2, ... that is free)")
 	f.BoolVar(&flags.overwrite, "overwrite", false, "replace the run that is in --out")
 	f.BoolVar(&o.Short, "short", false, "smaller and shorter experiments")
-	wholeFlag(cmd, &o.Seed, 0, math.MaxUint64, "seed", "of first weights, batches and random operands")
-	wholeFlag(cmd, &o.Workers, 0, math.MaxInt32, "workers", "threads at most; 0 is one for each processor (default 0)")
+	seedFlag(cmd, &o.Seed, "of first weights, batches and random operands")
+	workersFlag(cmd, &o.Workers)
 	jsonFlag(cmd, &flags.asJSON)
 	return cmd
 }
@@ -97,7 +96,7 @@ func oneExperiment(_ *cobra.Command, args []string) error {
 		return fmt.Errorf("there are %d names: %s", len(args), want)
 	}
 	if _, err := experiments.Find(args[0]); err != nil && args[0] != allExperiments {
-		return fmt.Errorf("%w: %s", err, want)
+		return fmt.Errorf("%w: %s%s", err, want, similar(args[0], append(names, allExperiments)))
 	}
 	return nil
 }

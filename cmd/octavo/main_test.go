@@ -41,6 +41,7 @@ func fail(t *testing.T, status int, text string, args ...string) {
 	require.Empty(t, r.stdout)
 	require.Contains(t, r.stderr, text)
 	require.True(t, strings.HasPrefix(r.stderr, "octavo: "), r.stderr)
+	requireNoPackage(t, r.stderr)
 	require.Equal(t, len(r.stderr)-1, strings.Index(r.stderr, "\n"), "want one line: %q", r.stderr)
 	if status == exitUsage {
 		require.Regexp(t, ` \(see octavo.* --help\)\n$`, r.stderr)
@@ -50,3 +51,9 @@ func fail(t *testing.T, status int, text string, args ...string) {
 var nan = float32(math.NaN())
 
 func inf(sign int) float32 { return float32(math.Inf(sign)) }
+
+// requireNoPackage checks that messages say nothing of packages.
+func requireNoPackage(t *testing.T, stderr string) {
+	t.Helper()
+	require.NotRegexp(t, `(^|: )(`+strings.Join(packages, "|")+`): `, stderr)
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +57,7 @@ func addOperand(cmd *cobra.Command, o *operand.Operand, name, shape string) {
 		format, err := fp8.ParseFormat(text)
 		return tensorfile.DTypeOf(format), err
 	}
-	f.Var(&parsed[safetensors.DType]{&o.Bytes, "", "FORMAT", parseFormat}, name+"-format",
+	f.Var(oneOf{&parsed[safetensors.DType]{&o.Bytes, "", "FORMAT", parseFormat}, strings.Split(formatNames, "|")}, name+"-format",
 		"of codes that are bytes: e4m3, e5m2, e4m3fnuz or\ne5m2fnuz")
 }
 

@@ -17,10 +17,9 @@ const (
 
 // addProgressFlags adds the flags that every command has.
 func addProgressFlags(root *cobra.Command) {
-	mode := new(display.Mode)
-	root.PersistentFlags().Var(
-		&parsed[display.Mode]{mode, display.Auto.String(), strings.Join(display.Modes(), "|"), display.ParseMode},
-		progressName, "how far a command is, on standard error: a bar, a line every ten seconds, nothing, or by itself a bar on a terminal and lines elsewhere")
+	mode := &parsed[display.Mode]{new(display.Mode), display.Auto.String(), strings.Join(display.Modes(), "|"), display.ParseMode}
+	root.PersistentFlags().Var(oneOf{mode, display.Modes()}, progressName,
+		"on standard error: a bar, a line every ten seconds, nothing, or a bar on a terminal and lines elsewhere")
 	root.PersistentFlags().Bool(quietName, false, "no progress and no notes: nothing but results, warnings and errors")
 }
 
@@ -35,7 +34,9 @@ func progressMode(cmd *cobra.Command) display.Mode {
 		return display.None
 	}
 	if flag := cmd.Flag(progressName); flag != nil {
-		return *flag.Value.(*parsed[display.Mode]).value
+		if mode, err := display.ParseMode(flag.Value.String()); err == nil {
+			return mode
+		}
 	}
 	return display.Auto
 }

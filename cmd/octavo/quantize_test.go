@@ -391,7 +391,7 @@ func TestQuantizeData(t *testing.T) {
 	succeed(t, "quantize", twice, "-o", out, "--profile", "te-block", "--only", "^v$")
 
 	missing := filepath.Join(t.TempDir(), "no", "such", "out.safetensors")
-	fail(t, 1, "octavo: safetensors: open "+missing+": no such file or directory: name another file with -o\n",
+	fail(t, 1, "octavo: open "+missing+": no such file or directory: name another file with -o\n",
 		"quantize", kinds(t), "-o", missing, "--profile", "te-block")
 	dir := t.TempDir()
 	fail(t, 1, "octavo: safetensors: replace "+dir+": it is not a regular file: name another file with -o\n",

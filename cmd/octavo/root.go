@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.DisableFlagsInUseLine = true
-	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(
 		newEncodeCommand(),
@@ -80,6 +80,9 @@ func newRoot() *cobra.Command {
 		newVersionCommand(),
 	)
 	addProgressFlags(root)
+	addVersionFlag(root)
+	addCompletion(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	markUsageErrors(root)
 	return root
 }
@@ -87,7 +90,7 @@ func newRoot() *cobra.Command {
 // markUsageErrors makes a usageError of what cobra finds wrong with the flags
 // and arguments of c and its commands.
 func markUsageErrors(c *cobra.Command) {
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	c.SetFlagErrorFunc(unknownFlag)
 	validate := c.Args
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		if validate != nil {
@@ -103,14 +106,6 @@ func markUsageErrors(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		markUsageErrors(child)
 	}
-}
-
-// noCommand refuses arguments that name no command.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usagef("there is no command %q", args[0])
 }
 
 func newHelpCommand() *cobra.Command {

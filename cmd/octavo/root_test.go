@@ -3,8 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
@@ -35,8 +39,8 @@ func TestHelp(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	fail(t, 2, `octavo: there is no command "quantise" (see octavo --help)`, "quantise")
-	fail(t, 2, `octavo: there is no command "quantise" (see octavo help --help)`, "help", "quantise")
+	fail(t, 2, `octavo: there is no command "quantise": did you mean quantize? (see octavo --help)`, "quantise")
+	fail(t, 2, `octavo: there is no command "quantise": did you mean quantize? (see octavo help --help)`, "help", "quantise")
 	fail(t, 2, `octavo: unknown flag: --frob (see octavo --help)`, "--frob")
 }
 
@@ -82,7 +86,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	require.NoError(t, os.WriteFile(text, []byte("not a header, only text"), 0o666))
-	fail(t, 1, "octavo: safetensors: open "+absent+": no such file or directory: name a safetensors file", "inspect", absent)
+	fail(t, 1, "octavo: open "+absent+": no such file or directory: name a safetensors file", "inspect", absent)
 	fail(t, 1, text+": ", "inspect", text)
 	fail(t, 1, "want a complete safetensors file", "inspect", text)
 	fail(t, 1, "octavo: "+dir+" has no file that ends in .safetensors", "inspect", dir)
@@ -90,10 +94,25 @@ func TestFilesThatAreNone(t *testing.T) {
 		{"quantize", "-o", filetest.Output(t), "--profile", "te-block"},
 		{"gemm", "-o", filetest.Output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"},
 	} {
-		fail(t, 1, "octavo: safetensors: open "+absent+": no such file or directory: name a safetensors file", append(args, absent)...)
+		fail(t, 1, "octavo: open "+absent+": no such file or directory: name a safetensors file", append(args, absent)...)
 		fail(t, 1, "want a complete safetensors file", append(args, text)...)
 		fail(t, 1, "open "+dir+": it is a directory, not a regular file: name a safetensors file", append(args, dir)...)
 		fail(t, 2, "want one file, there are 0 arguments", args...)
 		fail(t, 2, "want one file, there are 2 arguments", append(args, absent, text)...)
 	}
+}
+
+// TestHelpFits checks that help has no line of more than 80 columns, whatever it is about.
+func TestHelpFits(t *testing.T) {
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		for line := range strings.Lines(succeed(t, args...)) {
+			assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, "%v: %s", args, line)
+		}
+		for _, child := range c.Commands() {
+			check(child)
+		}
+	}
+	check(newRoot())
 }

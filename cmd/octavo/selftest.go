@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,7 +57,7 @@ func newSelftestCommand() *cobra.Command {
 		},
 	}
 	durationFlag(cmd, &o.Time, "time", "how long to test, such as 10s or 5m")
-	wholeFlag(cmd, &o.Seed, 0, math.MaxUint64, "seed", "seed of the inputs")
+	seedFlag(cmd, &o.Seed, "seed of the inputs")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

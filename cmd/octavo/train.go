@@ -106,7 +106,7 @@ func newTrainCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.text, "text", "", "`FILE` to train on (default: the source of the Go standard library)")
+	textFlag(cmd, &flags.text)
 	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for the files, made if need be (default: the first of octavo-train, octavo-train-2, ... that is absent or empty)")
 	f.BoolVar(&flags.overwrite, "overwrite", false, "replace the run that is in --out")
 	jsonFlag(cmd, &flags.asJSON)
@@ -126,13 +126,13 @@ func newTrainCommand() *cobra.Command {
 		wholeFlag(cmd, size.value, 1, size.most, size.name, fmt.Sprintf("%s, at most %d", size.usage, size.most))
 	}
 	rateFlag(cmd, &options.LearningRate, "lr", "peak learning rate, after a warmup of a tenth of the steps")
-	wholeFlag(cmd, &options.Workers, 0, math.MaxInt32, "workers", "threads at most; 0 is one for each processor (default 0)")
+	workersFlag(cmd, &options.Workers)
 	wholeFlag(cmd, &options.TelemetryEvery, 0, math.MaxInt32, "telemetry-every", "steps from one line per operand in telemetry.csv to the next; 0 for none")
 	wholeFlag(cmd, &flags.checkpointEvery, 0, math.MaxInt32, "checkpoint-every", "steps from one checkpoint to the next; 0 for none (default 0)")
 	wholeFlag(cmd, &flags.keepCheckpoints, 1, math.MaxInt32, "keep-checkpoints", "how many of the newest checkpoints are kept")
 	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out, or without that in the octavo-train, octavo-train-2, ... that has the newest")
-	wholeFlag(cmd, &options.Seed, 0, math.MaxUint64, "seed", "of the first weights, of the batches and of --stochastic")
-	f.Var(&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, "profile", "how scales are chosen:\n"+allProfileNames())
+	seedFlag(cmd, &options.Seed, "of the first weights, of the batches and of --stochastic")
+	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, texts(scaling.Profiles())}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
 	f.BoolVar(&options.Stochastic, "stochastic", false, "round gradients of the FP8 model at random, without bias")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -53,6 +52,6 @@ func newVectorsCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&directory, "out", "o", "", "`DIR` to write, made if need be (required)")
 	markRequired(cmd, "out")
-	wholeFlag(cmd, &seed, 0, math.MaxUint64, "seed", "seed of the random values")
+	seedFlag(cmd, &seed, "seed of the random values")
 	return cmd
 }

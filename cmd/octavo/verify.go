@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -117,7 +116,7 @@ func newVerifyCommand() *cobra.Command {
 	f.StringVar(&v.c, "c", "", "`NAME` of C in it (default: c, or the only tensor)")
 	v.add(cmd)
 	v.model.add(cmd)
-	wholeFlag(cmd, &v.workers, 0, math.MaxUint64, "workers", "threads at most; 0 is one for each processor (default 0)")
+	workersFlag(cmd, &v.workers)
 	f.StringVar(&v.html, "html", "", "`FILE` to write a page with a map of the errors to, replaced if it exists")
 	jsonFlag(cmd, &v.asJSON)
 	return cmd

@@ -27,10 +27,10 @@ type wantedModel struct {
 
 func (m *modelFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(&parsed[wantedModel]{&m.want, "exact", "NAME", parseModel}, "model", "what C has to be: exact, canonical or a GPU model")
-	f.Var(&parsed[oracle.Accumulation]{&m.bound, "", "NAME", m.parseBound}, "bound", "how the kernel adds, for the bound of exact (default float32)")
+	f.Var(oneOf{&parsed[wantedModel]{&m.want, "exact", "NAME", parseModel}, append(gpuNames(), "exact", "canonical")}, "model", "what C has to be: exact, canonical or a GPU model")
+	f.Var(oneOf{&parsed[oracle.Accumulation]{&m.bound, "", "NAME", m.parseBound}, append(gpuNames(), "float32", "float32-truncated", "dequantized")}, "bound", "how the kernel adds, for the bound of exact (default float32)")
 	wholeFlag(cmd, &m.promote, 0, math.MaxInt32, "promote", "products of a GPU model's sum that is added in float32; 0 is a whole block")
-	f.Var(&parsed[oracle.ScaleOrder]{&m.order, "any", "NAME", oracle.ParseScaleOrder}, "scale-order",
+	f.Var(oneOf{&parsed[oracle.ScaleOrder]{&m.order, "any", "NAME", oracle.ParseScaleOrder}, []string{"product-then-fma", "a-then-b", "b-then-a", "any"}}, "scale-order",
 		"how scales are applied: product-then-fma, a-then-b, b-then-a or any,\nwhich is a-then-b where bits are demanded")
 }
 
@@ -43,6 +43,16 @@ func parseModel(name string) (wantedModel, error) {
 	}
 	m, err := parseGPU(name)
 	return wantedModel{verify.Predicted, m}, err
+}
+
+// gpuNames returns the names of the models of FP8 operands.
+func gpuNames() (names []string) {
+	for _, m := range oracle.Models() {
+		if m.Unit != oracle.Grouped {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 // parseGPU returns a model of FP8 operands.

@@ -13,7 +13,7 @@ import (
 
 // Info is what octavo version prints.
 type Info struct {
-	Version    string   `json:"version"`
+	Build
 	Go         string   `json:"go"`
 	OS         string   `json:"os"`
 	Arch       string   `json:"arch"`
@@ -22,10 +22,51 @@ type Info struct {
 	Features   []string `json:"features"`
 }
 
+const devel = "(devel)" // the version of what has none
+
+// Build says from what a program was built.
+type Build struct {
+	Version string `json:"version"`
+	// Commit is that of the sources, and Modified whether they had changes beside it; ""
+	// where the go command did not record it, as go run does not.
+	Commit   string `json:"commit"`
+	Modified bool   `json:"modified"`
+}
+
+// buildOf reads what the go command recorded.
+func buildOf(info *debug.BuildInfo) Build {
+	b := Build{Version: devel}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+// String returns the version and the commit.
+func (b Build) String() string {
+	switch {
+	case b.Commit == "" && b.Version == devel:
+		return b.Version + ", commit not recorded"
+	case b.Commit == "": // a version names one
+		return b.Version
+	case b.Modified:
+		return b.Version + ", commit " + b.Commit + " with changes"
+	}
+	return b.Version + ", commit " + b.Commit
+}
+
 // Current describes this program and the machine that it runs on.
 func Current() Info {
 	m := Info{
-		Version:    "(devel)",
+		Build:      Build{Version: devel},
 		Go:         runtime.Version(),
 		OS:         runtime.GOOS,
 		Arch:       runtime.GOARCH,
@@ -33,8 +74,8 @@ func Current() Info {
 		Level:      cpu.Current().String(),
 		Features:   append([]string{}, cpu.Features()...),
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		m.Version = info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		m.Build = buildOf(info)
 	}
 	return m
 }
@@ -46,6 +87,6 @@ func (m Info) WriteText(w io.Writer) error {
 		features = "none"
 	}
 	_, err := fmt.Fprintf(w, "octavo %s\n%s %s/%s\nGOMAXPROCS %d\nlevel %s\nprocessor features: %s\n",
-		m.Version, m.Go, m.OS, m.Arch, m.GOMAXPROCS, m.Level, features)
+		m.Build, m.Go, m.OS, m.Arch, m.GOMAXPROCS, m.Level, features)
 	return err
 }

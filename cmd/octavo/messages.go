@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// packages are those whose errors begin with their name, which says nothing to a user.
+var packages = []string{
+	"fp8", "gemm", "nn", "optim", "oracle", "plan", "progress", "safetensors", "scaling", "swiglu", "telemetry", "tensor", "train",
+	"arrays", "inspect", "multiply", "npy", "quantize", "vectors",
+}
+
+// message returns what an error says without the names of packages that it and the errors
+// in it begin with. A name that is on the command line too stays: it may be that of a file
+// or a directory.
+func message(cmd *cobra.Command, err error) string {
+	text := err.Error()
+	named := namedBy(cmd)
+	for _, inner := range chain(err) {
+		whole := inner.Error()
+		name, rest, ok := strings.Cut(whole, ": ")
+		if !ok || !slices.Contains(packages, name) || slices.Contains(named, name) {
+			continue
+		}
+		if at := strings.LastIndex(text, whole); at >= 0 {
+			text = text[:at] + rest + text[at+len(whole):]
+		}
+	}
+	return text
+}
+
+// chain returns an error and those that it wraps, the outermost first.
+func chain(err error) []error {
+	all := []error{err}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			all = append(all, chain(inner)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			all = append(all, chain(inner)...)
+		}
+	case usageError:
+		all = append(all, chain(e.error)...)
+	}
+	return all
+}
+
+// namedBy returns the arguments and values of flags of a command line.
+func namedBy(cmd *cobra.Command) []string {
+	if cmd == nil {
+		return nil
+	}
+	words := cmd.Flags().Args()
+	cmd.Flags().Visit(func(f *pflag.Flag) { words = append(words, f.Value.String()) })
+	return words
+}
