@@ -104,7 +104,7 @@ func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) be
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
 	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for page, plots and JSON, made if need be (default: none)")
-	f.BoolVar(&flags.overwrite, "overwrite", false, "replace the run that the directory holds")
+	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
 	return cmd
 }

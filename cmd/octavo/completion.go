@@ -13,12 +13,14 @@ const completionLong = `Completion prints a script that has a shell complete oct
 the names that flags take, and files. The help of each shell says how to load it.`
 
 // addCompletion adds the completion command, and says to it what flags and arguments of
-// all commands may be.
+// all commands may be. Scripts go to what is root's standard output by then.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		completeFlags(c)
 		if c.Name() == "completion" {
+			c.Args, c.RunE = noCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			markUsageErrors(c)
 			c.Short = "Print a completion script for a shell"
 			c.Long = completionLong
 			c.Example = "  octavo completion bash > ~/.local/share/bash-completion/completions/octavo\n" +

@@ -14,11 +14,11 @@ import (
 )
 
 const encodeLong = `Encode reads little-endian float32 values from standard input and writes one
-byte for each, its code, to standard output. There is no header and no scale:
-a value is rounded to the nearest code, ties to even, unless --round says
+byte for each, its code, to standard output. There is no header and no scale: a
+value is rounded to the nearest code, ties to even, unless --round says
 otherwise. Input may have any length and is not held in memory; if it is not a
-multiple of 4 bytes, the whole values are written and the exit status is 1. Codes
-are not written to a terminal: redirect them to a file or a pipe.
+multiple of 4 bytes, the whole values are written and the exit status is 1.
+Codes are not written to a terminal: redirect them to a file or a pipe.
 
             bits   max    smallest normal, subnormal   Inf   NaN
   e4m3      1-4-3  448    2^-6   2^-9                  no    7F FF
@@ -27,13 +27,15 @@ are not written to a terminal: redirect them to a file or a pipe.
   e5m2fnuz  1-5-2  57344  2^-15  2^-17                 no    80
 
 Libraries differ in what they make of values that do not fit, so each case has a
-flag: "saturate" gives the largest finite value, "nonfinite" and "propagate" give
-Inf where the format has one and NaN where it has not. Stochastic rounding
+flag: "saturate" gives the largest finite value, "nonfinite" and "propagate"
+give Inf where the format has one and NaN where it has not. Stochastic rounding
 depends on --seed and on the position of a value in the input.`
 
 const encodeExample = `  octavo encode --format e4m3 < values.f32 > codes.e4m3
-  octavo encode --format e5m2 --overflow nonfinite --inf propagate < values.f32 > codes.e5m2
-  octavo encode --format e4m3 --round stochastic --seed 7 < values.f32 > codes.e4m3`
+  octavo encode --format e5m2 --overflow nonfinite --inf propagate \
+    < values.f32 > codes.e5m2
+  octavo encode --format e4m3 --round stochastic --seed 7 \
+    < values.f32 > codes.e4m3`
 
 func newEncodeCommand() *cobra.Command {
 	var format fp8.Format
@@ -74,8 +76,8 @@ func newEncodeCommand() *cobra.Command {
 
 const decodeLong = `Decode reads FP8 codes, one byte each, from standard input and writes the value
 of each as a little-endian float32 to standard output. It is exact for every
-code. Input may have any length and is not held in memory. Values are not written to
-a terminal: redirect them to a file or a pipe.`
+code. Input may have any length and is not held in memory. Values are not
+written to a terminal: redirect them to a file or a pipe.`
 
 func newDecodeCommand() *cobra.Command {
 	var format fp8.Format

@@ -117,6 +117,11 @@ func outDirFlag(cmd *cobra.Command, path *string, def, usage string) {
 	cmd.Flags().StringVarP(path, "out", "o", def, "`DIR` "+usage+", made if need be")
 }
 
+// overwriteFlag adds --overwrite of a command whose run has a directory.
+func overwriteFlag(cmd *cobra.Command, overwrite *bool) {
+	cmd.Flags().BoolVar(overwrite, "overwrite", false, "replace the run that is in --out")
+}
+
 // htmlFlag adds --html.
 func htmlFlag(cmd *cobra.Command, path *string, what string) {
 	cmd.Flags().StringVar(path, "html", "", "`FILE` to write a page to "+what+", replaced if it exists")

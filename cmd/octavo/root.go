@@ -10,29 +10,39 @@ import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
-const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the
-weights of a checkpoint, multiplies block-scaled matrices, and says what FP8 would
-do to a tensor. It checks whether the product that a GPU kernel computed is right, and
-where it is not. It trains a small model in FP8 beside the same one in FP32, tests
-what has been claimed of FP8 training, measures how fast this machine is, tests the
-machine's own kernels, and writes conformance vectors for other implementations.
+const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the weights
+of a checkpoint, multiplies block-scaled matrices, and says what FP8 would do to
+a tensor. It checks whether the product that a GPU kernel computed is right, and
+where it is not. It trains a small model in FP8 beside the same one in FP32,
+tests what has been claimed of FP8 training, compares such runs, measures how
+fast this machine is, tests the machine's own kernels, and writes conformance
+vectors for other implementations.
 
 Results are the same bits on every machine and for any number of threads.
-Checkpoints are safetensors files. A file is written under another name and renamed
-when it is complete, so that it is never there in part; one that it replaces passes
-on its permissions, and a link to it stays a link.
+Checkpoints are safetensors files. A file is written under another name and
+renamed when it is complete, so that it is never there in part; one that it
+replaces passes on its permissions, and a link to it stays a link.
 
-Ctrl-C stops a command in good order: what is incomplete is removed, and what help
-says is saved is saved. SIGTERM and SIGHUP do the same, unless they were ignored from
-the start, as with nohup. A second one, a second or more later, ends the command at
-once.
+What takes longer than a second shows how far it is, how fast it goes and how
+long it will yet take on standard error: with a bar on a terminal, with a line
+every ten seconds elsewhere. --progress chooses; --quiet leaves out that and
+notes about what was done.
+
+Ctrl-C (SIGINT), SIGTERM and SIGHUP stop every command in good order: what is
+incomplete is removed, what there is is written, and a line says what that is.
+The exit status is then 130, 143 or 129. Signals that were ignored from the
+start, as nohup has it, stay ignored. A second one, a second or more later, ends
+the command at once.
+
+Who reads standard output may close it, as head does: the files that were asked
+for are written all the same, and that is no error.
 
 An error is one line on standard error. The exit status is 0; or 1 if a file is
-wrong, cannot be read or written, or the command was stopped; or 2 if the command line
-is wrong.`
+wrong or cannot be read or written, or if what was tested has failed; or 2 if
+the command line is wrong.`
 
 const rootExample = `  octavo inspect model.safetensors
-  octavo quantize model.safetensors -o model-fp8.safetensors --profile te-block-pow2
+  octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek
   octavo encode --format e4m3 < values.f32 > codes.e4m3`
 
 // run executes a command line and returns the exit status.
@@ -46,6 +56,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetOut(&output{Writer: stdout})
 	root.SetErr(stderr)
+	addCompletion(root)
 	cmd, err := root.ExecuteC()
 	return report(stderr, cmd, err)
 }
@@ -81,7 +92,6 @@ func newRoot() *cobra.Command {
 	)
 	addProgressFlags(root)
 	addVersionFlag(root)
-	addCompletion(root)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	markUsageErrors(root)
 	return root

@@ -3,12 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"unicode/utf8"
 
-	"github.com/spf13/cobra"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
@@ -100,19 +96,4 @@ func TestFilesThatAreNone(t *testing.T) {
 		fail(t, 2, "want one file, there are 0 arguments", args...)
 		fail(t, 2, "want one file, there are 2 arguments", append(args, absent, text)...)
 	}
-}
-
-// TestHelpFits checks that help has no line of more than 80 columns, whatever it is about.
-func TestHelpFits(t *testing.T) {
-	var check func(c *cobra.Command)
-	check = func(c *cobra.Command) {
-		args := append(strings.Fields(c.CommandPath())[1:], "--help")
-		for line := range strings.Lines(succeed(t, args...)) {
-			assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, "%v: %s", args, line)
-		}
-		for _, child := range c.Commands() {
-			check(child)
-		}
-	}
-	check(newRoot())
 }

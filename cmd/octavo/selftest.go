@@ -16,23 +16,23 @@ import (
 const selftestLong = `Selftest runs the kernels of every level of this machine (generic, neon, avx2,
 avx512, amx, those that there are) on all processors and compares each bit with
 plain Go: encoding with Stats, encoding in blocks, decoding, amax, quantizing by
-every profile, products with tensors and packed weights, and grouped ones. Inputs
-are random and of the patterns that kernels get wrong: ties, outliers, tiny and
-subnormal values, zeros, powers of two, NaN and infinities, at any alignment and
-length, with guards behind the results. Plain Go is run twice and compared with
-itself. It is a preflight check for a machine whose processor, memory or build is
-suspect.
+every profile, products with tensors and packed weights, and grouped ones.
+Inputs are random and of the patterns that kernels get wrong: ties, outliers,
+tiny and subnormal values, zeros, powers of two, NaN and infinities, at any
+alignment and length, with guards behind the results. Plain Go is run twice and
+compared with itself. It is a preflight check for a machine whose processor,
+memory or build is suspect.
 
 It stops at the first wrong bit and says in which check, level, result and place
 it is, what was got and wanted, and the seed: octavo selftest with that --seed
-begins with the same case. Without a fault it goes on until --time is over, and in
-any case for one round of all checks at all levels. The environment variable
+begins with the same case. Without a fault it goes on until --time is over, and
+in any case for one round of all checks at all levels. The environment variable
 OCTAVO_LEVEL does not matter to it.
 
-The exit status is 0 if all bits agree and 1 if not, or if it was interrupted. JSON
-has the keys pass, levels, refused (by the system), processors, seed, seconds,
-checks (name, cases, bytes) and, after a wrong bit, fault (check, level, seed, what,
-place, want, got).`
+The exit status is 0 if all bits agree and 1 if not. JSON has the keys pass,
+levels, refused (by the system), processors, seed, seconds, checks (name, cases,
+bytes) and, after a wrong bit, fault (check, level, seed, what, place, want,
+got).`
 
 func newSelftestCommand() *cobra.Command {
 	o := selftest.Options{Seed: 1, Time: 10 * time.Second}

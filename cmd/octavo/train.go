@@ -108,7 +108,7 @@ func newTrainCommand() *cobra.Command {
 	f := cmd.Flags()
 	textFlag(cmd, &flags.text)
 	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for the files, made if need be (default: the first of octavo-train, octavo-train-2, ... that is absent or empty)")
-	f.BoolVar(&flags.overwrite, "overwrite", false, "replace the run that is in --out")
+	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
 	for _, size := range []struct {
 		value       *int

@@ -9,16 +9,17 @@ import (
 )
 
 const vectorsLong = `Vectors writes conformance vectors for tests of other implementations to a
-directory, as safetensors files of inputs and results with a JSON file beside each
-that says what belongs together, and a README.md that explains every file and key:
+directory, as safetensors files of inputs and results with a JSON file beside
+each that says what belongs together, and a README.md that explains every file
+and key:
 
-  encode   values at ties and edges, encoded to every format under every policy, and
-           the values of all codes
+  encode   values at ties and edges, encoded to every format under every policy,
+           and the values of all codes
   scaling  the scale of amax at edges, by every profile, delayed scaling, and
            matrices quantized in blocks
   stats    what was counted while values were encoded, and how counts merge
-  gemm     products in several formats and blocks: exact, canonical, how far apart
-           they may be, and what each GPU model predicts
+  gemm     products in several formats and blocks: exact, canonical, how far
+           apart they may be, and what each GPU model predicts
 
 SHA256SUMS is for sha256sum -c. The bytes depend on --seed and on nothing else:
 neither on the machine nor on the day. A set has about 4 MB.`

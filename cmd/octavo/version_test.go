@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,9 @@ import (
 
 func TestVersion(t *testing.T) {
 	text := succeed(t, "version")
-	require.Regexp(t, `^octavo \S+\n`, text)
+	require.Regexp(t, `^octavo \S+(, commit .+)?\n`, text)
+	line, _, _ := strings.Cut(text, "\n")
+	require.Equal(t, line+"\n", succeed(t, "--version"))
 	require.Contains(t, text, fmt.Sprintf("\n%s %s/%s\nGOMAXPROCS %d\nlevel %v\nprocessor features: ",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), cpu.Current()))
 
@@ -23,6 +26,9 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, machine.Current(), v)
 	for _, f := range v.Features {
 		require.Contains(t, text, " "+f)
+	}
+	for _, key := range []string{"version", "commit", "modified", "go", "os"} {
+		require.Contains(t, succeed(t, "version", "--json"), `"`+key+`": `)
 	}
 	fail(t, 2, `want no arguments, there is "now"`, "version", "now")
 }
