@@ -96,6 +96,10 @@ func (c *Colors) Assign(chart Chart) Chart {
 		if isSwatch(s.Color) {
 			continue
 		}
+		if swatch, ok := c.given[s.key()]; ok && !looksAlike(series, s, swatch) {
+			give(i, swatch) // as to the first series of its key, just now
+			continue
+		}
 		swatch := c.leastUsed(used)
 		if _, ok := c.given[s.key()]; !ok {
 			c.given[s.key()] = swatch
