@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	"io"
 	"strings"
@@ -30,12 +31,14 @@ var pageSource string
 var indexSource string
 
 var functions = template.FuncMap{
-	"cell":   text4,
-	"round":  func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) },
-	"tally":  func(reports ...*Report) Tally { return TallyOf(reports...) },
-	"all":    func(reports []*Report) Tally { return TallyOf(reports...) },
-	"missed": func(g Goal) bool { return g.Outcome == Missed },
-	"notice": func() string { return ShortNotice },
+	"cell":    text4,
+	"round":   func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) },
+	"tally":   func(reports ...*Report) Tally { return TallyOf(reports...) },
+	"all":     func(reports []*Report) Tally { return TallyOf(reports...) },
+	"finding": func(text fmt.Stringer) string { return withUnits(text.String()) },
+	"units":   withUnits,
+	"missed":  func(g Goal) bool { return g.Outcome == Missed },
+	"notice":  func() string { return ShortNotice },
 	"class": func(o Outcome) string {
 		return [...]string{NotJudged: "unjudged", Met: "met", Missed: "missed"}[o]
 	},
@@ -45,6 +48,11 @@ var (
 	reportPage = page.New("report", pageSource+partsSource, functions)
 	indexPage  = page.New("index", indexSource+partsSource, functions)
 )
+
+// withUnits keeps a number and its unit on one line.
+func withUnits(text string) string {
+	return strings.NewReplacer(" %", "\u00a0%", " dB", "\u00a0dB").Replace(text)
+}
 
 // download is a CSV file inside a page.
 type download struct {

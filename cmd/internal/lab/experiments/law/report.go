@@ -94,14 +94,17 @@ func (s *sweep) bytes() (most int) {
 // lawChart shows both laws above their own best, since their losses are of different
 // data.
 func lawChart(p published) chart.Chart {
-	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token", LogX: true, Zero: true}
+	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token", Zero: true}
+	for _, k := range slices.Backward(p.kumar) {
+		c.Labels = append(c.Labels, fmt.Sprintf("%.0f", k.Bits))
+	}
 	for _, l := range []struct {
 		name      string
 		trainings []plan.Training
 	}{{"Kumar et al.", p.kumar}, {"Sun et al.", p.sun}} {
 		s := chart.Series{Name: l.name, Mark: chart.Joined}
-		for _, t := range l.trainings {
-			s.Points = append(s.Points, chart.Point{X: t.Bits, Y: t.Loss.Total - lowest(l.trainings).Loss.Total})
+		for i, t := range l.trainings { // the most bits first
+			s.Points = append(s.Points, chart.Point{X: float64(len(l.trainings) - 1 - i), Y: t.Loss.Total - lowest(l.trainings).Loss.Total})
 		}
 		c.Series = append(c.Series, s)
 	}
