@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 
 	"github.com/octavo-fp8/octavo/bench"
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
@@ -67,8 +66,8 @@ func putProduct(t *crossTable, p bench.Product) {
 	if p.By != bench.Octavo {
 		group = p.By
 	}
-	t.put(row, group, "best", rateText(p.Best))
-	t.put(row, group, "median", rateText(p.Median))
+	t.put(row, group, "best", textout.Rate(p.Best))
+	t.put(row, group, "median", textout.Rate(p.Median))
 	if p.Roof > 0 {
 		t.put(row, group, "roof", fmt.Sprintf("%.0f%%", p.OfRoof()))
 	}
@@ -85,10 +84,10 @@ func (r Result) printLimits(w io.Writer) error {
 func (r Result) limitTable() *crossTable {
 	var t crossTable
 	for _, m := range r.Limits.FMA {
-		t.put("FMA in registers, "+m.Level, workersText(m.Workers), "", rateText(m.Rate)+" GFLOP/s")
+		t.put("FMA in registers, "+m.Level, workersText(m.Workers), "", textout.Rate(m.Rate)+" GFLOP/s")
 	}
 	for _, m := range r.Limits.Read {
-		t.put(fmt.Sprintf("reading %d MiB", m.Bytes>>20), workersText(m.Workers), "", rateText(m.Rate)+"    GB/s")
+		t.put(fmt.Sprintf("reading %d MiB", m.Bytes>>20), workersText(m.Workers), "", textout.Rate(m.Rate)+"    GB/s")
 	}
 	return &t
 }
@@ -108,8 +107,8 @@ func (r Result) conversionTable() *crossTable {
 		if group == "" {
 			group = "no level"
 		}
-		t.put(c.Name, group, "best", rateText(c.Best))
-		t.put(c.Name, group, "median", rateText(c.Median))
+		t.put(c.Name, group, "best", textout.Rate(c.Best))
+		t.put(c.Name, group, "median", textout.Rate(c.Median))
 	}
 	return &t
 }
@@ -119,16 +118,4 @@ func workersText(n int) string {
 		return "1 worker"
 	}
 	return fmt.Sprintf("%d workers", n)
-}
-
-// rateText has three digits, or those before the point.
-func rateText(x float64) string {
-	decimals := 2
-	switch {
-	case x >= 99.95:
-		decimals = 0
-	case x >= 9.995:
-		decimals = 1
-	}
-	return strconv.FormatFloat(x, 'f', decimals, 64)
 }

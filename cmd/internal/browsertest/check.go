@@ -27,13 +27,18 @@ func (b *Browser) Check(t *testing.T, kind, file string) {
 		t.Run(view.String(), func(t *testing.T) {
 			o := b.open(t, file, view)
 			o.settle(t)
-			o.screenshot(t, kind)
+			o.screenshot(t, kind+"-"+view.String())
 			o.openDetails(t)
-			report(t, o.reported())
 			report(t, o.layout(t))
+			report(t, o.curves(t))
 			t.Run("axe", func(t *testing.T) { report(t, o.rules(t, b)) })
+			if view == Views()[0] {
+				report(t, o.answers(t))
+			}
+			report(t, o.reported())
 		})
 	}
+	t.Run("without scripts", func(t *testing.T) { report(t, b.withoutScripts(t, kind, file)) })
 }
 
 func report(t *testing.T, problems []string) {
@@ -64,7 +69,7 @@ func (o *tab) layout(t *testing.T) []string {
 }
 
 // screenshot keeps a picture of the whole page, if they are wanted.
-func (o *tab) screenshot(t *testing.T, kind string) {
+func (o *tab) screenshot(t *testing.T, name string) {
 	t.Helper()
 	directory := os.Getenv(screenshotsVariable)
 	if directory == "" {
@@ -73,5 +78,5 @@ func (o *tab) screenshot(t *testing.T, kind string) {
 	picture, err := chromedp.Run(o.ctx, chromedp.FullScreenshot(100))
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(directory, 0o777))
-	require.NoError(t, os.WriteFile(filepath.Join(directory, fmt.Sprintf("%s-%s.png", kind, o.view)), picture, 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(directory, name+".png"), picture, 0o666))
 }

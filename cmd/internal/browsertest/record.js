@@ -1,6 +1,9 @@
 // Before the page's own scripts: keep what text each canvas shows, for layout.js. A
 // canvas forgets what it showed when it is cleared as a whole or given another size.
 (() => {
+  // Each page is opened for the first time: what another chose is forgotten.
+  try { localStorage.clear(); } catch { /* there is none */ }
+
   const shown = new WeakMap();
   window.octavoTextOf = canvas => shown.get(canvas) || [];
 

@@ -13,6 +13,7 @@ type figure struct {
 	curves []curve
 	lines  []Reference // those that can be shown
 	x, y   span
+	labels []string // those of the chart, in lines
 	notes  []string // what is not shown
 }
 
@@ -29,7 +30,7 @@ type span struct{ low, high float64 }
 
 // newFigure prepares a chart for drawing.
 func newFigure(c Chart) *figure {
-	f := &figure{Chart: new(Colors).Assign(c)}
+	f := &figure{Chart: new(Colors).Assign(c), labels: slices.Clone(c.Labels)}
 	for _, s := range f.Chart.Series {
 		f.curves = append(f.curves, f.curve(s))
 	}
@@ -83,24 +84,27 @@ func (c curve) shown() (points []Point) {
 
 // Widths of lines, in pixels.
 const (
-	thin = 1.6
-	wide = 4
+	thin       = 1.6
+	wider      = 2 // for each later line that would hide it
+	mostWidens = 3
 )
 
-// setWidths makes the lines wide that later lines would hide: FP32 under FP8, and whatever has much the same points
-// as a later line.
+// setWidths makes the lines wider that later lines would hide: FP32 under FP8, and whatever has much the same points
+// as later lines. Where several coincide, each is seen around the next.
 func (f *figure) setWidths() {
 	for i := range f.curves {
 		c := &f.curves[i]
-		c.width = thin
-		if !c.Mark.joins() {
-			continue
-		}
+		hiding := 0
 		for _, later := range f.curves[i+1:] {
-			if later.Mark.joins() && (strings.HasPrefix(c.Name, "FP32") || alike(c.Points, later.Points)) {
-				c.width = wide
+			switch {
+			case !c.Mark.joins() || !later.Mark.joins():
+			case alike(c.Points, later.Points):
+				hiding++
+			case strings.HasPrefix(c.Name, "FP32"):
+				hiding = max(hiding, 1)
 			}
 		}
+		c.width = thin + wider*float64(min(hiding, mostWidens))
 	}
 }
 
@@ -119,5 +123,5 @@ func alike(a, b []Point) bool {
 			near++
 		}
 	}
-	return 2*near >= len(a)
+	return 2*near > len(a)
 }

@@ -4,7 +4,6 @@ import (
 	"image/color"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -69,30 +68,6 @@ func (e errorBars) YError(i int) (low, high float64) {
 		low = at.Y - e.bottom
 	}
 	return low, at.Spread
-}
-
-// referenceLine draws a line across the plot, and its name.
-type referenceLine struct{ Reference }
-
-// Plot implements plot.Plotter.
-func (r *referenceLine) Plot(c draw.Canvas, p *plot.Plot) {
-	toX, toY := p.Transforms(&c)
-	style := draw.LineStyle{Color: soft, Width: vg.Points(0.9), Dashes: []vg.Length{vg.Points(6), vg.Points(3)}}
-	text := draw.TextStyle{Color: soft, Font: font.From(sans, 9), Handler: plot.DefaultTextHandler}
-	if r.Name == "" {
-		style.Dashes = nil
-	}
-	if r.Vertical {
-		x := toX(r.Value)
-		c.StrokeLine2(style, x, c.Min.Y, x, c.Max.Y)
-		text.YAlign = draw.YTop
-		c.FillText(text, vg.Point{X: x + 3, Y: c.Max.Y - 2}, r.Name)
-		return
-	}
-	y := toY(r.Value)
-	c.StrokeLine2(style, c.Min.X, y, c.Max.X, y)
-	text.XAlign = draw.XRight
-	c.FillText(text, vg.Point{X: c.Max.X - 2, Y: y + 2}, r.Name)
 }
 
 // bars implements plot.Plotter and plot.Thumbnailer.

@@ -99,9 +99,7 @@ type legendEntry struct {
 
 func newStatic(f *figure) (*static, error) {
 	s := &static{figure: f, plot: f.axes()}
-	for _, l := range f.lines {
-		s.plot.Add(&referenceLine{l})
-	}
+	s.plot.Add(references(f.lines))
 	for _, c := range f.curves {
 		if c.empty() {
 			continue
@@ -191,11 +189,14 @@ func (f *figure) axes() *plot.Plot {
 	if f.LogY {
 		p.Y.Scale = plot.LogScale{}
 	}
+	if len(f.Labels) > 0 {
+		f.layLabels(&p.X)
+	}
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
 	p.Add(grid)
 	if f.Zero || f.y.low < 0 && f.y.high > 0 {
-		p.Add(&referenceLine{})
+		p.Add(references{{}})
 	}
 	return p
 }
@@ -209,7 +210,7 @@ type axisTicks struct {
 // Ticks implements plot.Ticker.
 func (a axisTicks) Ticks(low, high float64) (all []plot.Tick) {
 	if a.x && len(a.Labels) > 0 {
-		for i, label := range a.Labels {
+		for i, label := range a.labels {
 			all = append(all, plot.Tick{Value: float64(i), Label: label})
 		}
 		return all

@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/bench"
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
 // Charts returns what the figure shows as charts for a page, one for each number of
@@ -22,8 +23,11 @@ func Charts(r *bench.Report) (all []chart.Chart) {
 	return all
 }
 
-// keys are the colours of levels on a page. Peers are grey.
-var keys = map[string]chart.Key{"generic": "green", "neon": "ochre", "avx2": "ochre", "avx512": "blue", "amx": "vermilion", "": "grey"}
+// keys are the colours of levels and peers on a page.
+var keys = map[string]chart.Key{
+	"generic": "green", "neon": "ochre", "avx2": "ochre", "avx512": "blue", "amx": "vermilion",
+	"gonum": "grey", "vek": "purple",
+}
 
 // lines returns the roofs: slopes up to the highest flat one, and flat ones from where
 // the fastest reading meets them.
@@ -32,7 +36,7 @@ func (f roofs) lines(b bounds) (all []chart.Series) {
 	for _, m := range f.slopes {
 		fastest = max(fastest, m.Rate)
 		all = append(all, line(
-			fmt.Sprintf("reading %d MiB, %.3g GB/s", m.Bytes>>20, m.Rate), "ink",
+			fmt.Sprintf("reading %d MiB, %s GB/s", m.Bytes>>20, textout.Rate(m.Rate)), "ink",
 			chart.Point{X: b.minX, Y: b.minX * m.Rate}, chart.Point{X: f.top() / m.Rate, Y: f.top()},
 		))
 	}
@@ -42,7 +46,7 @@ func (f roofs) lines(b bounds) (all []chart.Series) {
 			left = max(left, m.Rate/fastest)
 		}
 		all = append(all, line(
-			fmt.Sprintf("%s in registers, %.3g GFLOP/s", m.Level, m.Rate), keys[m.Level],
+			fmt.Sprintf("%s in registers, %s GFLOP/s", m.Level, textout.Rate(m.Rate)), keys[m.Level],
 			chart.Point{X: left, Y: m.Rate}, chart.Point{X: max(b.maxX, 1.5*left), Y: m.Rate},
 		))
 	}
@@ -59,7 +63,7 @@ func (p panel) marks() (all []chart.Series) {
 		marks := chart.Series{Name: s.name, Color: keys[s.level], Mark: chart.Rings}
 		switch {
 		case s.by != bench.Octavo:
-			marks.Mark = chart.Crosses
+			marks.Color, marks.Mark = keys[s.by], chart.Crosses
 		case s.packed:
 			marks.Mark = chart.Dots
 		}

@@ -62,7 +62,7 @@ func TestSVG(t *testing.T) {
 	text := words(t, svg.Bytes())
 	for want, times := range map[string]int{
 		"1 worker": 1, "2 workers": 1, "1x4096x4096": 2, "512x512x512": 2,
-		"avx2: 120 GFLOP/s": 1, "avx2: 240 GFLOP/s": 1, "16 MiB at 40 GB/s": 1, "256 MiB at 20 GB/s": 1,
+		"avx2: 120 GFLOP/s": 1, "avx2: 240 GFLOP/s": 1, "16 MiB at 40.0 GB/s": 1, "256 MiB at 20.0 GB/s": 1,
 		"generic": 1, "avx2, packed": 1, "gonum": 1, "level <avx2>": 1,
 	} {
 		require.Equal(t, times, strings.Count(text, want), "%q in %s", want, text)
@@ -128,7 +128,7 @@ func TestCharts(t *testing.T) {
 	require.NotEqual(t, series["avx2"].Mark, series["avx2, packed"].Mark)
 
 	// The slope of the fastest reading ends where the flat roof begins.
-	slope, flat := series["reading 16 MiB, 40 GB/s"].Points, series["avx2 in registers, 120 GFLOP/s"].Points
+	slope, flat := series["reading 16 MiB, 40.0 GB/s"].Points, series["avx2 in registers, 120 GFLOP/s"].Points
 	require.Equal(t, chart.Point{X: 3, Y: 120}, slope[1])
 	require.Equal(t, chart.Point{X: 3, Y: 120}, flat[0])
 	require.InDelta(t, 40, slope[0].Y/slope[0].X, 1e-9)

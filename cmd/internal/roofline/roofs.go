@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
 // roofs are what the machine can do: flat ones of its arithmetic, and slopes of
@@ -58,7 +59,7 @@ func (f roofs) drawFlat(c draw.Canvas, p *plot.Plot, m bench.FMALimit) {
 	c.StrokeLine2(draw.LineStyle{Color: color, Width: vg.Points(1.3)}, x(left), y(m.Rate), x(p.X.Max), y(m.Rate))
 	name := textStyle(9, draw.XLeft, draw.YBottom)
 	name.Color = color
-	c.FillText(name, vg.Point{X: x(free) + vg.Points(6), Y: y(m.Rate) + vg.Points(3)}, fmt.Sprintf("%s: %.3g GFLOP/s", m.Level, m.Rate))
+	c.FillText(name, vg.Point{X: x(free) + vg.Points(6), Y: y(m.Rate) + vg.Points(3)}, fmt.Sprintf("%s: %s GFLOP/s", m.Level, textout.Rate(m.Rate)))
 }
 
 // top is the highest flat roof.
@@ -87,5 +88,5 @@ func (f roofs) drawSlope(c draw.Canvas, p *plot.Plot, m bench.ReadLimit) {
 		X: vg.Length(6*math.Cos(angle) - 2*math.Sin(angle)),
 		Y: vg.Length(6*math.Sin(angle) + 2*math.Cos(angle)),
 	})
-	c.FillText(name, at, fmt.Sprintf("%d MiB at %.3g GB/s", m.Bytes>>20, m.Rate))
+	c.FillText(name, at, fmt.Sprintf("%d MiB at %s GB/s", m.Bytes>>20, textout.Rate(m.Rate)))
 }

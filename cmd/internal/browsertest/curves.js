@@ -1,0 +1,29 @@
+// A function that says which curves of the page's charts cannot be seen: fewer than a
+// few pixels of the canvas have their colour.
+(() => {
+  const fewest = 3; // pixels
+  const nearness = 24; // of the channels of a colour
+  const dark = getComputedStyle(document.documentElement).colorScheme === 'dark' ||
+    !document.documentElement.dataset.scheme && matchMedia('(prefers-color-scheme: dark)').matches;
+  const problems = [];
+  for (const figure of document.querySelectorAll('figure.chart')) {
+    const canvas = figure.querySelector('canvas');
+    const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+    if (!canvas) {
+      problems.push(`blank: "${data.title}" has no canvas`);
+      continue;
+    }
+    const { data: pixels } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    for (const series of data.series) {
+      if (!series.y.some(y => y !== null)) continue;
+      const color = dark ? series.dark : series.light;
+      const [r, g, b] = [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16));
+      let seen = 0;
+      for (let i = 0; i < pixels.length && seen < fewest; i += 4) {
+        if (pixels[i + 3] > 128 && Math.abs(pixels[i] - r) + Math.abs(pixels[i + 1] - g) + Math.abs(pixels[i + 2] - b) < nearness) seen++;
+      }
+      if (seen < fewest) problems.push(`hidden: curve "${series.name}" of "${data.title}"`);
+    }
+  }
+  return problems;
+})()
