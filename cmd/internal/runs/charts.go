@@ -13,8 +13,8 @@ func (s *Set) charts() []chart.Chart {
 		return nil
 	}
 	loss := chart.Chart{Title: "Loss", X: "step", Y: "nats per byte", Smooth: true}
-	for _, b := range s.Baselines() {
-		loss.Series = append(loss.Series, chart.Series{Name: b.name(len(s.Train)), Color: "FP32", Points: points(b.Curves.FP32)})
+	for i, b := range s.Baselines() {
+		loss.Series = append(loss.Series, chart.Series{Name: b.name(len(s.Train)), Color: fp32Color, Dashed: i%2 == 1, Points: points(b.Curves.FP32)})
 	}
 	gap := chart.Chart{Title: "FP8's loss above FP32's, same batch", X: "step", Y: "percent", Zero: true, Smooth: true}
 	for i, t := range s.Train {
@@ -42,8 +42,11 @@ func (b Baseline) name(runs int) string {
 	return fmt.Sprintf("FP32 of %s and %d more", b.Of[0], len(b.Of)-1)
 }
 
-// palette is the colours of runs, which are not that of FP32.
-var palette = []chart.Key{"vermilion", "green", "purple", "ochre", "sky", "ink", "grey"}
+// fp32Color is the colour that FP32 has in all charts.
+const fp32Color chart.Key = "blue"
+
+// palette is the colours of runs.
+var palette = []chart.Key{"vermilion", "green", "pink", "ochre", "violet", "ink", "grey"}
 
 // look gives the curve of the i-th run its colour, the same in all charts. When all are
 // in use they come again dashed.

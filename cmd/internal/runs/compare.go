@@ -223,6 +223,11 @@ func (s *Set) Notes() (notes []string) {
 	if len(stopped) > 0 {
 		notes = append(notes, "Stopped before the last step: "+strings.Join(stopped, ", ")+".")
 	}
+	for _, t := range s.Train {
+		for _, e := range t.Extensions {
+			notes = append(notes, textout.Name(t.Name)+": "+e.String())
+		}
+	}
 	if n := len(s.Baselines()); n > 1 {
 		notes = append(notes, fmt.Sprintf("The runs have %d different FP32 runs beside them: compare gaps, not losses.", n))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -21,8 +22,12 @@ import (
 func TestReadTrain(t *testing.T) {
 	dir := t.TempDir()
 	r := trained(4, 5, 2, scaling.TECurrent)
+	r.Extensions = []comparison.Extension{{After: 2, From: 3, To: 5}}
 	writeTrain(t, dir, r)
-	got := read(t, dir).Train[0]
+	set := read(t, dir)
+	got := set.Train[0]
+	require.Equal(t, r.Extensions, got.Extensions)
+	require.Contains(t, strings.Join(set.Notes(), "\n"), "Extended after step 2 from 3 to 5 steps")
 	require.Equal(t, 4, got.Done)
 	require.Equal(t, 5, got.Steps)
 	require.True(t, got.Stopped())
@@ -97,7 +102,8 @@ func TestBroken(t *testing.T) {
 	}
 	for _, c := range []struct{ file, text, says string }{
 		{resultName, "", "it is not the result of octavo train"},
-		{resultName, "{}", "it lacks options"},
+		{resultName, "{}", "it lacks version"},
+		{resultName, replaced(result, `"version": 1`, `"version": 2`), "it has version 2: this octavo reads version 1"},
 		{resultName, string(result[:len(result)/2]), "it is not the result of octavo train"},
 		{resultName, replaced(result, `"stepsDone": 3`, `"stepsDone": 5`), "stepsDone is 5: want 1 to 4"},
 		{resultName, replaced(result, `"stepsDone": 3`, `"stepsDone": 0`), "stepsDone is 0: want 1 to 4"},
@@ -192,11 +198,11 @@ func TestHolds(t *testing.T) {
 
 // FuzzResult hands parseResult any text: what it accepts can be shown.
 func FuzzResult(f *testing.F) {
-	f.Add([]byte(`{"text":{"source":"s","sha256":"0123456789"},"options":{"steps":3,"learningRate":0.1,"seed":1},"stepsDone":2,
+	f.Add([]byte(`{"version":1,"text":{"source":"s","sha256":"0123456789"},"options":{"steps":3,"learningRate":0.1,"seed":1},"stepsDone":2,
 		"fp32":{"finalLoss":1,"heldOutLoss":0,"seconds":1},"fp8":{"finalLoss":"NaN","heldOutLoss":2,"seconds":0.1},"gapPercent":"+Inf","heldOutGapPercent":1,
-		"skips":[{"model":"FP8"}],"spikes":[{"model":"FP32"}]}`))
-	f.Add([]byte(`{"options":{"steps":9e9,"A":{"b":[1]},"":null},"stepsDone":1,"fp32":{"finalLoss":1,"heldOutLoss":0,"seconds":1e9},"fp8":{"finalLoss":1e308,"heldOutLoss":-1,"seconds":0},"gapPercent":1e300,"heldOutGapPercent":0}`))
-	f.Add([]byte(`{"options":{"steps":1,"x":"\u001b[2J\n"},"stepsDone":1,"fp32":{"finalLoss":1,"heldOutLoss":0,"seconds":0},"fp8":{"finalLoss":1,"heldOutLoss":0,"seconds":0},"gapPercent":0,"heldOutGapPercent":0}`))
+		"extensions":[{"after":1,"from":2,"to":3}],"skips":[{"model":"FP8"}],"spikes":[{"model":"FP32"}]}`))
+	f.Add([]byte(`{"version":1,"options":{"steps":9e9,"A":{"b":[1]},"":null},"stepsDone":1,"fp32":{"finalLoss":1,"heldOutLoss":0,"seconds":1e9},"fp8":{"finalLoss":1e308,"heldOutLoss":-1,"seconds":0},"gapPercent":1e300,"heldOutGapPercent":0}`))
+	f.Add([]byte(`{"version":1,"options":{"steps":1,"x":"\u001b[2J\n"},"stepsDone":1,"fp32":{"finalLoss":1,"heldOutLoss":0,"seconds":0},"fp8":{"finalLoss":1,"heldOutLoss":0,"seconds":0},"gapPercent":0,"heldOutGapPercent":0}`))
 	f.Add([]byte(`{"stepsDone":1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		train, err := parseResult(data)

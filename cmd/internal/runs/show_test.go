@@ -87,7 +87,7 @@ func TestTextFits(t *testing.T) {
 			if i%3 == 1 {
 				name = "a\x1b[2Jb"
 			}
-			train, err := parseResult([]byte(`{"options":{"steps":1000000,"seed":` + fmt.Sprint(i) + `},"stepsDone":999999,
+			train, err := parseResult([]byte(`{"version":1,"options":{"steps":1000000,"seed":` + fmt.Sprint(i) + `},"stepsDone":999999,
 				"fp32":{"finalLoss":12.5,"heldOutLoss":3,"seconds":100000},"fp8":{"finalLoss":1234567,"heldOutLoss":2,"seconds":0.1},
 				"gapPercent":1e9,"heldOutGapPercent":-123456}`))
 			train.FP32.Spikes, train.FP8.Spikes = 842, 842
@@ -194,13 +194,13 @@ func TestPage(t *testing.T) {
 		"../octavo-lab/law.html", "../octavo-lab/parity.html", "../octavo-lab-2/parity.html",
 	}, links)
 	for _, want := range []string{
-		"<title>5 runs side by side</title>", "<mark>te-current</mark>", "<td>te-block</td>", "<mark>2</mark>", "<mark>figure 1</mark>",
+		"<title>5 runs side by side</title>", "<mark>te-current</mark>", `<td class="name">te-block</td>`, "<mark>2</mark>", "<mark>figure 1</mark>",
 		`<span class="bad">5/20</span>`, "Stopped before the last step: octavo-train-2 after 5 of 20 steps.", "2 different FP32 runs",
 		`<span class="met">met</span> 0`, `<span class="missed">MISSED</span> 1`, "no such goal", "octavo report &lt;x&gt;", "octavo train --seed 7 --more",
 	} {
-		require.Contains(t, html, want)
+		require.True(t, strings.Contains(html, want), want)
 	}
-	require.NotContains(t, html, "<mark>figure 2</mark>")
+	require.False(t, strings.Contains(html, "<mark>figure 2</mark>"))
 }
 
 // TestLinks has directories whose names a page must escape.
@@ -233,6 +233,12 @@ func TestCharts(t *testing.T) {
 		key := fmt.Sprint(a.Color, a.Dashed)
 		require.False(t, seen[key], "runs %d are told apart", i)
 		seen[key] = true
+	}
+	require.Equal(t, chart.ColorOf("FP32"), chart.ColorOf(fp32Color))
+	colors := map[chart.Color]bool{chart.ColorOf(fp32Color): true}
+	for _, key := range palette {
+		require.False(t, colors[chart.ColorOf(key)], "%s is a colour of its own", key)
+		colors[chart.ColorOf(key)] = true
 	}
 	require.Nil(t, new(Set).charts())
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
@@ -34,6 +35,7 @@ type Train struct {
 	Gap         float64 // of FP8's loss above FP32's, in percent
 	HeldOutGap  float64 // the same of held-out losses; NaN if they were not judged
 	Curves      Curves
+	Extensions  []comparison.Extension
 
 	Baseline int // runs of the same number have the same FP32 curve
 }
@@ -91,7 +93,8 @@ func readTrain(r Run) (t Train, err error) {
 
 // resultFile is what is read of result.json.
 type resultFile struct {
-	Text struct {
+	Version *int `json:"version"`
+	Text    struct {
 		Source string `json:"source"`
 		SHA256 string `json:"sha256"`
 	} `json:"text"`
@@ -104,7 +107,11 @@ type resultFile struct {
 	HeldOutGap *jsonout.Number            `json:"heldOutGapPercent"`
 	Skips      []ofModel                  `json:"skips"`
 	Spikes     []ofModel                  `json:"spikes"`
+	Extensions []comparison.Extension     `json:"extensions"`
 }
+
+// resultVersion is the version of result.json that is read.
+const resultVersion = 1
 
 type modelFile struct {
 	Loss    *jsonout.Number `json:"finalLoss"`
@@ -123,8 +130,11 @@ func parseResult(data []byte) (t Train, err error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return t, fmt.Errorf("it is not the result of octavo train: %w", err)
 	}
-	if f.Options == nil || f.Done == nil || f.FP32 == nil || f.FP8 == nil || f.Gap == nil || f.HeldOutGap == nil {
-		return t, errors.New("it is not the result of octavo train: it lacks options, stepsDone, fp32, fp8, gapPercent or heldOutGapPercent")
+	if f.Version != nil && *f.Version != resultVersion {
+		return t, fmt.Errorf("it has version %d: this octavo reads version %d", *f.Version, resultVersion)
+	}
+	if f.Version == nil || f.Options == nil || f.Done == nil || f.FP32 == nil || f.FP8 == nil || f.Gap == nil || f.HeldOutGap == nil {
+		return t, errors.New("it is not the result of octavo train: it lacks version, options, stepsDone, fp32, fp8, gapPercent or heldOutGapPercent")
 	}
 	if err := json.Unmarshal(f.Options["steps"], &t.Steps); err != nil {
 		return t, fmt.Errorf("options.steps is not a number of steps: %w", err)
@@ -142,7 +152,7 @@ func parseResult(data []byte) (t Train, err error) {
 	if math.IsNaN(t.FP8.HeldOut) || math.IsNaN(t.FP32.HeldOut) {
 		t.HeldOutGap = math.NaN()
 	}
-	t.Options = f.options()
+	t.Options, t.Extensions = f.options(), f.Extensions
 	return t, nil
 }
 
