@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"maps"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 )
@@ -20,7 +21,8 @@ type Template struct {
 }
 
 // New returns the template of pages whose <main> element is body, in which {{chart .C}} shows a chart.Chart, and
-// {{template "repeat" .}} how to repeat a run, of which .Command and .Machine are told. It panics if body is wrong.
+// {{template "repeat" .}} how to repeat a run, of which .Command and .Machine are told. A template "style" in it, of
+// <style> elements, goes to the head of the page. It panics if body is wrong.
 func New(name, body string, funcs template.FuncMap) *Template {
 	all := template.FuncMap{"chart": (*charts)(nil).figure}
 	maps.Copy(all, funcs)
@@ -30,7 +32,7 @@ func New(name, body string, funcs template.FuncMap) *Template {
 
 var frame = template.Must(template.New("frame").Parse(frameSource))
 
-const repeatSource = `{{define "repeat"}}<h2>To repeat it</h2>
+const repeatSource = `{{define "style"}}{{end}}{{define "repeat"}}<h2>To repeat it</h2>
 <p><code>{{.Command}}</code></p>
 <p>{{.Machine}}.</p>
 {{end}}`
@@ -46,10 +48,14 @@ func (t *Template) Write(w io.Writer, title string, data any) error {
 	if err := body.Funcs(template.FuncMap{"chart": all.figure}).Execute(&b, data); err != nil {
 		return err
 	}
+	var style strings.Builder
+	if err := body.ExecuteTemplate(&style, "style", nil); err != nil {
+		return err
+	}
 	// Nothing is written of a page that failed.
 	var whole bytes.Buffer
 	if err := t.frame.Execute(&whole, map[string]any{
-		"Title": title, "Body": template.HTML(b.String()), "Charts": all.count > 0, "Assets": assets,
+		"Title": title, "Body": template.HTML(b.String()), "Style": template.HTML(style.String()), "Charts": all.count > 0, "Assets": assets,
 	}); err != nil {
 		return err
 	}

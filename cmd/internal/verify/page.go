@@ -6,12 +6,14 @@ import (
 	"html/template"
 	"io"
 	"math"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/page"
 )
 
 //go:embed page.html
 var pageSource string
 
-var page = template.Must(template.New("page").Parse(pageSource))
+var pages = page.New("verify", pageSource, nil)
 
 // WritePage writes the result as one HTML page that needs nothing else: the text's
 // tables and a map of the errors.
@@ -24,7 +26,7 @@ func (r *Result) WritePage(w io.Writer) error {
 		}
 		data["Picture"], data["Cells"] = p, r.Map.data()
 	}
-	return page.Execute(w, data)
+	return pages.Write(w, r.Verdict(), data)
 }
 
 // unit is what errors of the map are in.

@@ -12,20 +12,21 @@ import (
 )
 
 // picture is how the map is shown: an image of one pixel for each cell, and what is
-// drawn over it, in units of its own.
+// drawn over it, at places in percent of its width and height.
 type picture struct {
 	Image         template.URL
-	Width, Height int // on the screen
+	Width, Height int // on a screen that is wide enough
 	Across, Down  []gridLine
 	Marks         []mark
 	Every         int // elements from one grid line to the next
 }
 
-// gridLine is the edge of tiles: at a place of the screen, of the row or column
-// of that number, written beside it where Label is not empty.
+// gridLine is the edge of tiles, above or left of the row or column of that number.
+// Where there is little room, only every second has it beside it.
 type gridLine struct {
-	At    float64
-	Label string
+	At     float64
+	Label  string
+	Second bool
 }
 
 // mark is a circle about an element.
@@ -49,8 +50,8 @@ func (m *ErrorMap) picture(marks ...*place) (*picture, error) {
 	p.Width = max(int(scale*float64(m.Cols)), shortestSide)
 	p.Height = max(int(scale*float64(m.Rows)), shortestSide)
 	// The last cell may stand for fewer elements than it has pixels.
-	toX := float64(p.Width) / float64(m.Across*m.Width)
-	toY := float64(p.Height) / float64(m.Down*m.Height)
+	toX := 100 / float64(m.Across*m.Width)
+	toY := 100 / float64(m.Down*m.Height)
 	p.Across, p.Down = gridLines(m.Cols, p.Every, toX), gridLines(m.Rows, p.Every, toY)
 	for _, at := range marks {
 		if at != nil {
@@ -96,7 +97,7 @@ func gridStep(n int) int {
 // gridLines returns lines of n elements, a step apart.
 func gridLines(n, step int, scale float64) (lines []gridLine) {
 	for i := 0; i < n; i += step {
-		lines = append(lines, gridLine{float64(i) * scale, strconv.Itoa(i)})
+		lines = append(lines, gridLine{float64(i) * scale, strconv.Itoa(i), i/step%2 == 1})
 	}
 	return lines
 }

@@ -259,7 +259,7 @@ func TestPageOfPass(t *testing.T) {
 	require.Contains(t, text, `<h1 class="pass">PASS: all 120000 elements`)
 	require.NotContains(t, text, "<circle")
 	require.NotContains(t, text, "First")
-	require.Contains(t, text, `style="width:720px;height:28px"`)
+	require.Contains(t, text, `style="max-width:720px;aspect-ratio:720/28"`)
 
 	j.A, c = operandOf(rand.New(rand.NewPCG(1, 1)), "a", 0, 64, false), nil
 	r, err = Run(t.Context(), j, c, nil)
