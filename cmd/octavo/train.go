@@ -28,7 +28,7 @@ seen. The vocabulary is the 256 bytes. A batch has at most 2^20 of them.
 At the end a table compares the losses, in nats per byte, and lists for each FP8
 layer the largest magnitude (amax) of its inputs, weights and gradients, and what
 share of those values was too large for FP8 (sat) or became zero though it was not
-(under). A run writes into a directory of its own, the first of octavo-train,
+(zero). A run writes into a directory of its own, the first of octavo-train,
 octavo-train-2, ... that is absent or empty, or the one given by -o:
 
   index.html       the tables and plots on one page
@@ -46,11 +46,11 @@ A step whose gradient is not finite is skipped: the table says how many there we
 where the first bad value was. A spike is a loss or gradient norm far above the median
 of those before. One that FP32 has in the same step is shared: the batch is hard, and
 FP8 not to blame. For one of FP8 alone a suspect is named where there is evidence: an
-operand with NaN or infinite values that it did not have before, or of which clearly
-more saturated or became zero in that step than in the steps before, at least twice the
-most of any of the last 16 and 0.1 % of its values more. Of a loss only operands of the
-forward pass are suspects: the others come after it. The table lists the largest
-spikes, the page shows all over the steps.
+operand with NaN or infinite values, or of which clearly more saturated or became zero
+than in the steps before: at least twice the share of any of the last 16, and 0.1 % of
+its values more. Of a loss only operands of the forward pass are suspects: the others
+come after it. The table counts spikes and lists the largest, the page shows all over
+the steps.
 
 With --checkpoint-every a directory checkpoint-N in that of the run keeps both models
 and the curves after N steps, and at the end or when the run is stopped; the newest

@@ -3,8 +3,11 @@ package comparison
 import (
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
@@ -49,18 +52,28 @@ func (r *Result) writeOutcomes(w io.Writer) {
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 
+// writeLayers writes a line for each layer, which fits as long as its name is not very
+// long.
 func (r *Result) writeLayers(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	defer t.Flush()
-	fmt.Fprintln(t, "FP8 layer\tinput amax\tsat %\tunder %\tweight amax\tsat %\tunder %\tgradient amax\tsat %\tunder %\t")
-	for _, l := range r.Layers() {
-		fmt.Fprint(t, l.Name)
+	const title = "FP8 layer"
+	layers := r.Layers()
+	width := len(title)
+	for _, l := range layers {
+		width = max(width, utf8.RuneCountInString(l.Name))
+	}
+	fmt.Fprintf(w, "%*s %20s %20s %20s\n", width, "", "input", "weight", "gradient")
+	fmt.Fprintf(w, "%*s%s\n", width, title, strings.Repeat(fmt.Sprintf(" %8s %5s %5s", "amax", "sat%", "zero%"), 3))
+	for _, l := range layers {
+		fmt.Fprintf(w, "%*s", width, l.Name)
 		for _, o := range []Operand{l.Input, l.Weight, l.Gradient} {
-			fmt.Fprintf(t, "\t%.3g\t%.3f\t%.3f", o.Stats.Amax, o.Saturated(), o.Underflowed())
+			fmt.Fprintf(w, " %8.3g %5s %5s", o.Stats.Amax, fiveDigits(o.Saturated()), fiveDigits(o.Underflowed()))
 		}
-		fmt.Fprintln(t, "\t")
+		fmt.Fprintln(w)
 	}
 }
+
+// fiveDigits formats a number from 0 to 100 in five characters.
+func fiveDigits(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64)[:5] }
 
 func (r *Result) writeNonFinite(w io.Writer) (err error) {
 	became := r.BecameNonFinite()
@@ -68,7 +81,8 @@ func (r *Result) writeNonFinite(w io.Writer) (err error) {
 		_, err = fmt.Fprintln(w, "\nNo NaN or infinity met any FP8 product.")
 	}
 	if n := r.NonFinite; n != nil {
-		_, err = fmt.Fprintf(w, "\nFirst non-finite value: %v at element %d of %s, %s, step %d.\n", n.Value, n.Index, n.Tensor, n.Op, n.Step)
+		fmt.Fprintln(w)
+		err = paragraph(w, fmt.Sprintf("First non-finite value: %v at element %d of %s, %s, step %d.", n.Value, n.Index, n.Tensor, n.Op, n.Step))
 	}
 	if became > 0 {
 		_, err = fmt.Fprintf(w, "\n%d finite values became NaN or infinite in FP8.\n", became)

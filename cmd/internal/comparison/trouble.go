@@ -3,6 +3,7 @@ package comparison
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -11,7 +12,8 @@ import (
 // writeTrouble writes which steps were skipped and where there were spikes, if any.
 func (r *Result) writeTrouble(w io.Writer) error {
 	for _, line := range r.skipLines() {
-		if _, err := fmt.Fprintf(w, "\n%s\n", line); err != nil {
+		fmt.Fprintln(w)
+		if err := paragraph(w, line); err != nil {
 			return err
 		}
 	}
@@ -19,19 +21,43 @@ func (r *Result) writeTrouble(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "spike of\tstep\tvalue\tmedian before\tsuspect")
-	for _, s := range r.Spikes[:min(len(r.Spikes), mostSpikes)] {
-		fmt.Fprintf(t, "%s %s\t%d\t%.3g\t%.3g\t%s\n", s.Model, s.Series, s.Step, s.Value, s.Median, s.Suspected())
+	if err := r.writeSpikeCounts(w); err != nil {
+		return err
 	}
-	if more := len(r.Spikes) - mostSpikes; more > 0 {
-		fmt.Fprintf(t, "and %d more\n", more)
+	return r.writeLargestSpikes(w)
+}
+
+func (r *Result) writeSpikeCounts(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "spikes of\tFP32 alone\tFP8 alone\twith a suspect\tboth\t")
+	for _, c := range r.SpikeCounts() {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t\n", c.Series, c.FP32, c.FP8, c.Suspects, c.Shared)
 	}
 	return t.Flush()
 }
 
-// mostSpikes is the number of them that a table lists.
-const mostSpikes = 10
+func (r *Result) writeLargestSpikes(w io.Writer) error {
+	largest := r.LargestSpikes()
+	fmt.Fprintf(w, "\nThe largest:\n")
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "step\tmodel\tof\tvalue\tmedian before\tspike of")
+	var suspects []string
+	for _, s := range largest {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%.3g\t%.3g\t%s\n", s.Step, s.Model, s.Series, s.Value, s.Median, s.Whose())
+		if s.Suspect != nil {
+			suspects = append(suspects, fmt.Sprintf("Suspect in step %d: %s.", s.Step, s.Suspected()))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, line := range slices.Compact(suspects) {
+		if err := paragraph(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // skipLines says of each run that skipped steps how many there are, and what was
 // wrong with the first.
@@ -65,13 +91,4 @@ func (s *Skip) reason() string {
 
 func place(n telemetry.NonFinite) string {
 	return fmt.Sprintf("%v at element %d of %s, %s", n.Value, n.Index, n.Tensor, n.Op)
-}
-
-// Suspected names the operand to look at first, and what was lost there.
-func (s Spike) Suspected() string {
-	e := s.Suspect
-	if e == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%s, %s: %d of %d values lost", e.Tensor, e.Op, e.Stats.Lost(), e.Stats.Elements)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -137,14 +138,15 @@ func TestTroubleOutputs(t *testing.T) {
 	for _, write := range outputs[:2] {
 		var text bytes.Buffer
 		require.NoError(t, write(&text))
+		said := strings.Join(strings.Fields(text.String()), " ")
 		for _, want := range []string{
 			"FP8 skipped 1 of 1 steps, since a gradient was not finite. The first is step 3: NaN at element 7 of some.weight, gradient.",
 			"some.input, forward: 3 of 50 values lost",
 		} {
-			require.Contains(t, text.String(), want)
+			require.Contains(t, said, want)
 		}
-		require.Regexp(t, `FP8.*loss.*21.*7\.25.*2\.5`, text.String())
-		require.Regexp(t, `FP32.*gradient norm.*22.*Inf.*0\.5.*none`, text.String())
+		require.Regexp(t, `21\b.*FP8.*loss.*7\.25.*2\.5.*FP8 alone`, text.String())
+		require.Regexp(t, `22\b.*FP32.*gradient norm.*Inf.*0\.5.*FP32 alone`, text.String())
 	}
 	var object bytes.Buffer
 	require.NoError(t, r.WriteJSON(&object))
@@ -165,9 +167,88 @@ func TestTroubleOutputs(t *testing.T) {
 	require.Equal(t, "+Inf", got.Spikes[1]["value"])
 	require.NotContains(t, got.Spikes[1], "suspect")
 
-	r.Spikes = slices.Repeat(r.Spikes, 7)
+	r.Spikes = slices.Repeat(r.Spikes, 400)
+	for _, write := range outputs[:2] {
+		var text bytes.Buffer
+		require.NoError(t, write(&text))
+		require.LessOrEqual(t, strings.Count(text.String(), "<td>some.input"), mostSpikes)
+		require.LessOrEqual(t, strings.Count(text.String(), "Suspect in step"), 1, "each is said once")
+		require.Regexp(t, `loss\D+0\D+400\D+400\D+0`, text.String())
+	}
+	requireFits(t, r)
+	require.Len(t, readCSV(t, r.WriteSpikes), 1+800)
+}
+
+// requireFits checks that the table of a result fits a terminal.
+func requireFits(t *testing.T, r *Result) {
+	t.Helper()
 	var table bytes.Buffer
 	require.NoError(t, r.WriteTable(&table))
-	require.Contains(t, table.String(), "and 4 more\n")
-	require.Equal(t, 5, bytes.Count(table.Bytes(), []byte("FP8 loss")))
+	for line := range strings.Lines(table.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, line)
+	}
+}
+
+// TestTableFits has the longest names and numbers that there are in a large model.
+func TestTableFits(t *testing.T) {
+	r, err := Run(context.Background(), everything(1), rhyme(), Checkpoints{}, quiet)
+	require.NoError(t, err)
+	for i := range r.Totals {
+		s := &r.Totals[i]
+		s.Tensor = strings.Replace(s.Tensor, "layers.", "layers.12", 1)
+		s.Stats.Amax, s.Stats.Flushed, s.Stats.SaturatedPos = 1.2345e-05, s.Stats.Elements, s.Stats.Elements*999/1000
+	}
+	r.Text.Source = "/a/rather/long/path/to/some/directory/with/a/text"
+	r.NonFinite = &telemetry.NonFinite{Step: 100000, Tensor: "model.layers.123.self_attn.q_proj.weight-gradient", Op: "weight-gradient", Index: 2, Value: math.Inf(-1)}
+	r.Spikes = []Spike{{Model: "FP8", Series: normSeries, Spike: train.Spike{Step: 999999, Value: 1.23e+10, Median: 1.23e-10, Suspect: &telemetry.Event{
+		Summary: telemetry.Summary{Tensor: "model.layers.123.self_attn.q_proj.gradient", Op: "weight-gradient", Stats: fp8.Stats{Elements: 123456789, Flushed: 123456789}},
+	}}}}
+	r.Extensions = []Extension{{300000, 300000, 600000}}
+	requireFits(t, r)
+}
+
+// TestSharedSpikes: a spike of both models in one step and series has no suspect, and
+// one of FP32 never has.
+func TestSharedSpikes(t *testing.T) {
+	suspect := &telemetry.Event{Summary: telemetry.Summary{Tensor: "some.input", Op: "forward", Stats: fp8.Stats{Elements: 50, Flushed: 2}}}
+	spike := func(model, series string, step int64, score float64) Spike {
+		s := Spike{Model: model, Series: series, Spike: train.Spike{Step: step, Value: 10 * score, Median: 1, Score: score}}
+		if model == "FP8" {
+			s.Suspect = suspect
+		}
+		return s
+	}
+	r := &Result{Spikes: []Spike{
+		spike("FP32", lossSeries, 20, 7), spike("FP8", lossSeries, 20, 70), // shared
+		spike("FP32", lossSeries, 21, 71), spike("FP8", normSeries, 21, 72), // of two series
+		spike("FP32", normSeries, 30, 8), spike("FP8", normSeries, 31, math.NaN()), // of two steps
+		spike("FP8", lossSeries, 40, 7.5), spike("FP8", normSeries, 41, 73), spike("FP8", normSeries, 42, math.Inf(1)),
+	}}
+	r.Spikes[7].Suspect = nil // there was no evidence
+	markShared(r.Spikes)
+	for i, s := range r.Spikes {
+		require.Equal(t, i < 2, s.Shared, i)
+		require.Equal(t, i > 2 && s.Model == "FP8" && i != 7, s.Suspect != nil, i)
+	}
+	require.Equal(t, []SpikeCount{
+		{Series: lossSeries, FP32: 1, FP8: 1, Shared: 1, Suspects: 1},
+		{Series: normSeries, FP32: 1, FP8: 4, Shared: 0, Suspects: 3},
+	}, r.SpikeCounts())
+	var steps []int64
+	for _, s := range r.LargestSpikes() {
+		steps = append(steps, s.Step)
+	}
+	require.Equal(t, []int64{20, 21, 21, 31, 41, 42}, steps)
+	require.Equal(t, []string{"none, as FP32 has it too", "none, as FP32 has it too", "none, as it is FP32's", "some.input, forward: 2 of 50 values lost"},
+		[]string{r.Spikes[0].Suspected(), r.Spikes[1].Suspected(), r.Spikes[2].Suspected(), r.Spikes[3].Suspected()})
+	require.Equal(t, "no evidence of any", r.Spikes[7].Suspected())
+
+	rows := readCSV(t, r.WriteSpikes)
+	require.Equal(t, []string{"20", "FP8", "loss", "700", "1", "70", "yes", "", "", "", ""}, rows[2])
+	require.Equal(t, []string{"21", "FP8", "gradient norm", "720", "1", "72", "no", "some.input", "forward", "2", "50"}, rows[4])
+	charts := r.spikeCharts()
+	require.Len(t, charts, 2)
+	require.Len(t, charts[0].Series[2].Points, 1)
+	require.Len(t, charts[0].Series[4].Points, 1)
+	require.Len(t, charts[1].Series[3].Points, 4)
 }
