@@ -42,7 +42,7 @@ func (s *study) trainingChart() chart.Chart {
 	c := s.overSteps("Training loss above that of FP32 on the same batch", "percent",
 		chart.Reference{Name: fmt.Sprintf("%v %%, allowed in held-out loss", lossAllowed), Value: lossAllowed})
 	c.Zero = true
-	for _, r := range s.runs {
+	for _, r := range s.runs[delayedRun:] {
 		c.Series = append(c.Series, s.stepSeries(r, chart.Line, func(i int) float64 { return r.gap(s.runs[fp32Run], i, trainingOf) }))
 	}
 	return c
@@ -79,10 +79,16 @@ func (s *study) saturatedChart() chart.Chart {
 	return c
 }
 
+// about is what the colour of a way in smoothings stands for: that of the run which is
+// smoothed in it and has late scales.
+func (s *study) about(smoothing int) chart.Key {
+	return chart.Key(s.runs[[]int{delayedRun, channelRun, tokenRun}[smoothing]].name)
+}
+
 func (s *study) lawChart() chart.Chart {
 	c := chart.Chart{Title: "Largest |z| of aligned neurons: plain SwiGLU, and Smooth-SwiGLU", X: "gain", Y: "|z|", LogX: true, LogY: true}
 	for i, how := range smoothings {
-		series := chart.Series{Name: how.name, Mark: chart.Joined}
+		series := chart.Series{Name: how.name, Color: s.about(i), Mark: chart.Joined}
 		for _, f := range s.law {
 			series.Points = append(series.Points, chart.Point{X: f.gain, Y: f.amax[i]})
 		}
@@ -95,6 +101,9 @@ func (s *study) jumpChart() chart.Chart {
 	c := chart.Chart{Title: "Gains that have grown since the last refresh: held-out loss above FP32", X: "gain", Y: "percent", LogX: true, Zero: true}
 	for i, j := range s.jumps[1:] {
 		series := chart.Series{Name: j.name, Mark: chart.Joined}
+		if i < 2*len(smoothings) { // without margin, and then with
+			series.Color, series.Dashed = s.about(i%len(smoothings)), i >= len(smoothings)
+		}
 		for gain, at := range j.at {
 			series.Points = append(series.Points, chart.Point{X: at.gain, Y: s.jumpGap(i+1, gain)})
 		}
@@ -127,12 +136,15 @@ func (s *study) signalChart() chart.Chart {
 	schemes := realSchemes()
 	for i, scheme := range schemes {
 		grown := chart.Series{Name: scheme.name, Mark: chart.Joined}
+		if i < len(smoothings) {
+			grown.Color = s.about(i)
+		}
 		for layer, f := range s.real {
 			grown.Points = append(grown.Points, chart.Point{X: float64(layer), Y: f.grown[i].sqnr})
 		}
 		c.Series = append(c.Series, grown)
 	}
-	asIs := chart.Series{Name: smoothings[0].name + ", as they are", Dashed: true}
+	asIs := chart.Series{Name: smoothings[0].name + ", as they are", Color: s.about(0), Dashed: true}
 	for layer, f := range s.real {
 		asIs.Points = append(asIs.Points, chart.Point{X: float64(layer), Y: f.asIs[0].sqnr})
 	}
