@@ -1,0 +1,165 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/testutil"
+)
+
+// readmeLine is what is special about a command line of README.md.
+type readmeLine struct {
+	line string // what it begins with; of one that goes on in the next, too
+	why  string
+}
+
+// notPasted are the lines that are not run at all.
+var notPasted = []readmeLine{
+	{"go run ./cmd/octavo train", "it is run in a clone; octavo train is run below"},
+	{"go test ./... ./cmd/... ./bench/...", "that is what runs this test"},
+	{"go get github.com/octavo-fp8/octavo@latest", "it needs a release"},
+	{"go install github.com/octavo-fp8/octavo/cmd/octavo@latest", "it needs a release; the test has its own octavo"},
+	{"octavo lab all", "it takes 12 minutes; the experiments have tests of their own"},
+}
+
+// pastedOnRequest are the lines that take minutes: OCTAVO_README=all runs them as well.
+var pastedOnRequest = []readmeLine{
+	{"octavo train --checkpoint-every 100", "minutes: 300 steps of two models, then 100 more"},
+	{"octavo lab parity", "a minute or two"},
+	{"octavo bench", "one to two minutes"},
+}
+
+// notPastedShort are the lines that take seconds, which go test -short leaves out.
+var notPastedShort = []readmeLine{
+	{"octavo train --text", "trains"},
+	{"octavo report", "has nothing to report then"},
+	{"octavo vectors", "computes exact products"},
+	{"octavo selftest", "takes ten seconds"},
+}
+
+// pastedWithStatus1 are the lines whose exit status is 1.
+var pastedWithStatus1 = []readmeLine{
+	{"octavo verify demo/layer.safetensors --a x --b w --got demo/wrong.safetensors", "the kernel is wrong"},
+}
+
+// TestReadmePasted runs the command lines of README.md in order in a shell in an empty
+// directory, as somebody would who pastes them.
+func TestReadmePasted(t *testing.T) {
+	lines := readmeLines(t)
+	for _, list := range [][]readmeLine{notPasted, pastedOnRequest, notPastedShort, pastedWithStatus1} {
+		for _, l := range list {
+			require.True(t, slices.ContainsFunc(lines, l.begins), "README.md has no line %q any more", l.line)
+		}
+	}
+	directory, environment := t.TempDir(), asCommand(t)
+	for _, line := range lines {
+		switch {
+		case isIn(notPasted, line):
+			continue
+		case isIn(pastedOnRequest, line) && os.Getenv("OCTAVO_README") != "all":
+			continue
+		case isIn(notPastedShort, line) && testing.Short():
+			continue
+		}
+		shell := exec.Command("/bin/sh", "-c", line)
+		shell.Dir, shell.Env = directory, environment
+		begin := time.Now()
+		output, err := shell.CombinedOutput()
+		t.Logf("%5.1f s  %s", time.Since(begin).Seconds(), line)
+		status := 0
+		if isIn(pastedWithStatus1, line) {
+			status = 1
+		}
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			require.NoError(t, err, "%s\n%s", line, output)
+		}
+		require.Equal(t, status, shell.ProcessState.ExitCode(), "%s\n%s", line, output)
+		for _, name := range filesWritten(line) {
+			stat, err := os.Stat(filepath.Join(directory, name))
+			require.NoError(t, err, line)
+			require.NotZero(t, stat.Size(), "%s: %s is empty", line, name)
+		}
+	}
+}
+
+func (l readmeLine) begins(line string) bool { return strings.HasPrefix(line, l.line) }
+
+func isIn(list []readmeLine, line string) bool {
+	return slices.ContainsFunc(list, func(l readmeLine) bool { return l.begins(line) })
+}
+
+// asCommand returns an environment in which octavo is this test binary.
+func asCommand(t *testing.T) []string {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	bin := t.TempDir()
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, "octavo")))
+	environment := append(os.Environ(), "OCTAVO_TEST_AS_COMMAND=1", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	probe := exec.Command("/bin/sh", "-c", "octavo version")
+	probe.Env = environment
+	testutil.NoProcess(t, probe.Run())
+	return environment
+}
+
+// readmeLines returns the command lines of README.md: those that are indented, and not
+// in a fence of another language. Lines that go on in the next are one.
+func readmeLines(t *testing.T) (lines []string) {
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	fenced := false
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+			require.Regexp(t, "^```(go)?\n$", line, "command lines are indented, so that this test finds them")
+		}
+		command, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
+		if !ok || fenced {
+			continue
+		}
+		require.LessOrEqual(t, len(command), 80, "a line of README.md is wider than a terminal: %s", command)
+		require.NotContains(t, command, "#", "zsh takes # for no comment where lines are typed")
+		if n := len(lines); n > 0 && strings.HasSuffix(lines[n-1], `\`) {
+			lines[n-1] = strings.TrimSuffix(lines[n-1], `\`) + strings.TrimSpace(command)
+			continue
+		}
+		lines = append(lines, command)
+	}
+	require.Greater(t, len(lines), 15)
+	return lines
+}
+
+var written = regexp.MustCompile(`(?:>|-o|--html) +([^ ]+)`)
+
+// filesWritten returns the names that a command line gives to what it writes.
+func filesWritten(line string) (names []string) {
+	for _, match := range written.FindAllStringSubmatch(line, -1) {
+		names = append(names, match[1])
+	}
+	if directory, ok := strings.CutPrefix(line, "octavo demo "); ok {
+		names = append(names, directory)
+	}
+	return names
+}
+
+// TestReadmeCommands checks that README.md says what each command is for.
+func TestReadmeCommands(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	for _, c := range newRoot().Commands() {
+		if c.Name() != "help" && !c.Hidden {
+			require.Regexp(t, "\n\\| (`[a-z]+`, )?`"+c.Name()+"`", string(text))
+		}
+	}
+}
