@@ -202,7 +202,7 @@ func (d *derivation) element(sum *accumulator, e operandRows) float64 {
 	blocks := d.p.blocks()
 	for q := range blocks {
 		lo, hi := d.p.span(q)
-		sa, sb := float64(d.p.a.Scale(e.i, lo)), float64(d.p.b.Scale(e.j, lo))
+		sa, sb := float64(d.p.scalesA.at(e.i, lo)), float64(d.p.scalesB.at(e.j, lo))
 		t := dotMagnitudes(e.x[lo:hi], e.y[lo:hi])
 		scaled := float64(float64(sa*sb) * t)
 		total += scaled

@@ -27,15 +27,35 @@ type counts struct {
 func newCounts(height, width int) counts { return counts{height: height, width: width} }
 
 func (c *counts) add(row, col int) {
+	c.begin()
 	across := (c.width + tileSizes[0] - 1) / tileSizes[0]
-	if !c.any {
-		c.any = true
-		c.rows, c.cols = make([]int, c.height), make([]int, c.width)
-		c.tiles = make([]int, across*((c.height+tileSizes[0]-1)/tileSizes[0]))
-	}
 	c.rows[row]++
 	c.cols[col]++
 	c.tiles[row/tileSizes[0]*across+col/tileSizes[0]]++
+}
+
+// begin makes the counts where there are none yet.
+func (c *counts) begin() {
+	if c.any {
+		return
+	}
+	c.any = true
+	c.rows, c.cols = make([]int, c.height), make([]int, c.width)
+	across := (c.width + tileSizes[0] - 1) / tileSizes[0]
+	c.tiles = make([]int, across*((c.height+tileSizes[0]-1)/tileSizes[0]))
+}
+
+// plus adds the counts of other elements of the same result.
+func (c *counts) plus(o *counts) {
+	if !o.any {
+		return
+	}
+	c.begin()
+	for _, pair := range [][2][]int{{c.rows, o.rows}, {c.cols, o.cols}, {c.tiles, o.tiles}} {
+		for i, n := range pair[1] {
+			pair[0][i] += n
+		}
+	}
 }
 
 // clusters returns rows, columns and tiles of each size.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -20,6 +22,7 @@ type Comparison struct {
 	A, B *tensor.Tensor
 	// Progress, unless nil, hears how far the comparison is.
 	Progress progress.Reporter
+	Workers  int // goroutines at most; 0 means GOMAXPROCS
 }
 
 // Report is what [Compare] found. An element is outside if it is farther from the
@@ -92,11 +95,50 @@ func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64,
 	if err != nil {
 		return Report{}, fmt.Errorf("oracle: %w", err)
 	}
+	c, err := compareAll(ctx, got, want, bound, o)
+	if err != nil {
+		return Report{}, fmt.Errorf("oracle: %w", err)
+	}
+	r, err := c.finish(ctx, p)
+	if err != nil {
+		return Report{}, fmt.Errorf("oracle: %w", err)
+	}
+	return r, nil
+}
+
+// compareAll takes all elements in, on several goroutines.
+func compareAll[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o Comparison) (*comparer, error) {
 	var m meter.Meter
 	m.Start(ctx, o.Progress, "compare", int64(len(got)))
-	c := newComparer(o, layoutOf[T]())
-	for from := 0; from < len(got); from += compareAtOnce {
-		to := min(from+compareAtOnce, len(got))
+	all := newComparer(o, layoutOf[T]())
+	if len(got) <= compareAtOnce {
+		return all, compareRange(all, &m, got, want, bound, 0, len(got))
+	}
+	parts := make([]*comparer, (len(got)+compareAtOnce-1)/compareAtOnce) // by the first element of a range
+	var mu sync.Mutex
+	var first error
+	parallel.For(len(got), compareAtOnce, o.Workers, func(lo, hi int) {
+		c := newComparer(o, layoutOf[T]())
+		err := compareRange(c, &m, got, want, bound, lo, hi)
+		mu.Lock()
+		defer mu.Unlock()
+		parts[lo/compareAtOnce] = c
+		if first == nil {
+			first = err
+		}
+	})
+	for _, c := range parts {
+		if c != nil {
+			all.merge(c)
+		}
+	}
+	return all, first
+}
+
+// compareRange takes elements [lo, hi) in.
+func compareRange[T gemm.Output](c *comparer, m *meter.Meter, got, want []T, bound []float64, lo, hi int) error {
+	for from := lo; from < hi; from += compareAtOnce {
+		to := min(from+compareAtOnce, hi)
 		for i := from; i < to; i++ {
 			g, w := bitsOf(got[i]), bitsOf(want[i])
 			limit := 0.0
@@ -106,14 +148,10 @@ func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64,
 			c.element(i, g, w, float64(widen(got[i])), float64(widen(want[i])), limit)
 		}
 		if err := m.Add(int64(to - from)); err != nil {
-			return Report{}, fmt.Errorf("oracle: %w", err)
+			return err
 		}
 	}
-	r, err := c.finish(ctx, p)
-	if err != nil {
-		return Report{}, fmt.Errorf("oracle: %w", err)
-	}
-	return r, nil
+	return nil
 }
 
 // compareAtOnce elements are compared between two looks at the context: a millisecond
@@ -202,6 +240,38 @@ func (c *comparer) element(i int, g, w uint64, got, want, bound float64) {
 	if len(c.examined) < mostExamined && !math.IsInf(err, 0) {
 		c.examined = append(c.examined, at)
 	}
+}
+
+// merge takes in what another comparer found in later elements.
+func (c *comparer) merge(later *comparer) {
+	if c.r.Outside == 0 && (later.r.Outside > 0 || c.r.Different == 0) {
+		c.first = later.first
+	}
+	c.r.Equal = c.r.Equal && later.r.Equal
+	c.r.Different += later.r.Different
+	c.r.Outside += later.r.Outside
+	c.r.MaxULP = largerPlace(c.r.MaxULP, later.r.MaxULP)
+	c.r.MaxBound = largerPlace(c.r.MaxBound, later.r.MaxBound)
+	c.r.NonFinite.add(later.r.NonFinite)
+	c.counts.plus(&later.counts)
+	c.examined = append(c.examined, later.examined[:min(len(later.examined), mostExamined-len(c.examined))]...)
+}
+
+// largerPlace returns the one of the larger error, the first of two equal.
+func largerPlace(p, later *Place) *Place {
+	if p == nil || later != nil && later.Error > p.Error {
+		return later
+	}
+	return p
+}
+
+func (n *NonFinite) add(o NonFinite) {
+	n.GotNaN += o.GotNaN
+	n.WantNaN += o.WantNaN
+	n.GotInf += o.GotInf
+	n.WantInf += o.WantInf
+	n.Swallowed += o.Swallowed
+	n.Appeared += o.Appeared
 }
 
 // orZero returns x, or 0 for infinity over infinity: anything is within +Inf.

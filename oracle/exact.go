@@ -104,7 +104,7 @@ func (p *product) sum(sum *accumulator, a, b *integers, i, j, i0, j0 int) {
 	e := unit(p.a.Format) + unit(p.b.Format)
 	for q := range p.blocks() {
 		lo, hi := p.span(q)
-		sa, sb := p.a.Scale(i, lo), p.b.Scale(j, lo)
+		sa, sb := p.scalesA.at(i, lo), p.scalesB.at(j, lo)
 		for ; lo < hi; lo += pieceLength {
 			sum.addScaled(a.dot(b, i-i0, j-j0, lo, min(lo+pieceLength, hi)), e, sa, sb)
 		}

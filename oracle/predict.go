@@ -104,7 +104,7 @@ func (k *Kernel) element(p *product, x, y []element, i, j int) running {
 	for q := range p.blocks() {
 		lo, hi := p.span(q)
 		sum := k.blockSum(x[lo:hi], y[lo:hi], mantissa)
-		total.addScaled(sum, p.a.Scale(i, lo), p.b.Scale(j, lo), k.Scales)
+		total.addScaled(sum, p.scalesA.at(i, lo), p.scalesB.at(j, lo), k.Scales)
 	}
 	return total
 }
@@ -135,7 +135,7 @@ func (k *Kernel) scaledElement(p *product, x, y []element, i, j int) running {
 	done := 0
 	for lo := 0; lo < p.k; lo += k.Model.K {
 		hi := min(lo+k.Model.K, p.k)
-		scale := exponentOf(p.a.Scale(i, lo)) + exponentOf(p.b.Scale(j, lo))
+		scale := exponentOf(p.scalesA.at(i, lo)) + exponentOf(p.scalesB.at(j, lo))
 		r = k.Model.instruction(x[lo:hi], y[lo:hi], mantissa, scale, r, layout32)
 		if done += hi - lo; k.Promote > 0 && done >= k.Promote {
 			sum.addRunning(newRunning(r))

@@ -1,5 +1,7 @@
 package verify
 
+import "github.com/octavo-fp8/octavo/internal/parallel"
+
 // mostCells is the number of cells of a map along a side, at most.
 const mostCells = 224
 
@@ -21,19 +23,22 @@ type Cell struct {
 	Outside  int
 }
 
-func newErrorMap(rows, cols int, errors func(i int) wrong) *ErrorMap {
+// newErrorMap makes a map on several goroutines; errors must be safe for concurrent use.
+func newErrorMap(rows, cols, workers int, errors func(i int) wrong) *ErrorMap {
 	m := &ErrorMap{Rows: rows, Cols: cols, Height: ceilDiv(max(rows, 1), mostCells), Width: ceilDiv(max(cols, 1), mostCells)}
 	m.Down, m.Across = ceilDiv(rows, m.Height), ceilDiv(cols, m.Width)
 	m.Cells = make([]Cell, m.Down*m.Across)
 	for c := range m.Cells {
 		m.Cells[c].Row, m.Cells[c].Col = -1, -1
 	}
-	for i := range rows {
-		band := m.Cells[i/m.Height*m.Across:]
-		for j := range cols {
-			band[j/m.Width].add(errors(i*cols+j), i, j)
+	parallel.For(rows, m.Height, workers, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			band := m.Cells[i/m.Height*m.Across:]
+			for j := range cols {
+				band[j/m.Width].add(errors(i*cols+j), i, j)
+			}
 		}
-	}
+	})
 	return m
 }
 

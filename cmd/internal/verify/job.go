@@ -63,7 +63,7 @@ func Run[T gemm.Output](ctx context.Context, j Job, got, old []T) (*Result, erro
 		r.Exact = &within
 	}
 	r.LargestBound = largest(w.bound)
-	r.Map = newErrorMap(r.Report.Rows, r.Report.Cols, w.errors(got))
+	r.Map = newErrorMap(r.Report.Rows, r.Report.Cols, j.Options.Workers, w.errors(got))
 	return r, nil
 }
 
@@ -129,7 +129,7 @@ func (w *wanted[T]) compare(ctx context.Context, j Job, got []T) (oracle.Report,
 func (j Job) comparison() oracle.Comparison {
 	m, _ := j.A.Dims()
 	n, _ := j.B.Dims()
-	return oracle.Comparison{Rows: m, Cols: n, A: j.A, B: j.B, Progress: j.Options.Progress}
+	return oracle.Comparison{Rows: m, Cols: n, A: j.A, B: j.B, Progress: j.Options.Progress, Workers: j.Options.Workers}
 }
 
 func largest(bound []float64) oracle.Number {

@@ -116,7 +116,7 @@ func TestCells(t *testing.T) {
 		{1, 1, 1, 1, 1, 1}, {224, 225, 1, 2, 224, 113}, {1000, 3, 5, 1, 200, 3}, {0, 7, 1, 1, 0, 7}, {0, 0, 1, 1, 0, 0},
 	} {
 		at := test.rows*test.cols - 1
-		m := newErrorMap(test.rows, test.cols, func(i int) wrong {
+		m := newErrorMap(test.rows, test.cols, 3, func(i int) wrong {
 			if i == at {
 				return wrong{7, true}
 			}
