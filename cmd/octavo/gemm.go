@@ -49,7 +49,7 @@ type gemmFlags struct {
 func newGemmCommand() *cobra.Command {
 	var g gemmFlags
 	cmd := &cobra.Command{
-		Use:     "gemm [IN.safetensors [B.safetensors]] --a NAME --b NAME -o OUT.safetensors",
+		Use:     "gemm [IN [IN-OF-B]] --a NAME --b NAME -o OUT",
 		Short:   "Multiply two block-scaled FP8 matrices",
 		Long:    gemmLong,
 		Example: gemmExample,

@@ -37,7 +37,7 @@ func (p *productFlags) add(cmd *cobra.Command) {
 	addOperand(cmd, &p.B, "b", "[N, K]")
 	f := cmd.Flags()
 	f.StringVar(&p.Bias, "bias", "", "`NAME` of a tensor [N], F32, that is added to every row")
-	f.StringVar(&p.Accumulate, "accumulate", "", "`NAME` of the old C [M, N], of the type of C, to which the\nproduct is added")
+	f.StringVar(&p.Accumulate, "accumulate", "", "`NAME` of the old C [M, N], of the type of C, to which the product is added")
 	f.BoolVar(&p.BFloat16, "npy-bf16", false, "arrays of type <u2 are bfloat16")
 }
 
@@ -46,19 +46,19 @@ func addOperand(cmd *cobra.Command, o *operand.Operand, name, shape string) {
 	f := cmd.Flags()
 	f.StringVar(&o.Codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
 	markRequired(cmd, name)
-	f.StringVar(&o.Scales, name+"-scales", "", "`NAME` of the tensor of its scales\n(default: that of the codes and _scale_inv)")
+	f.StringVar(&o.Scales, name+"-scales", "", "`NAME` of the tensor of its scales (default: that of the codes and _scale_inv)")
 	parseBlock := func(text string) (*tensor.Block, error) {
 		b, err := tensor.ParseBlock(text)
 		return &b, err
 	}
 	f.Var(&parsed[*tensor.Block]{&o.Block, "", "RxC|row|tensor", parseBlock}, name+"-block",
-		"rows and columns that share a scale\n(default: what fits the shapes)")
+		"rows and columns that share a scale (default: what fits the shapes)")
 	parseFormat := func(text string) (safetensors.DType, error) {
 		format, err := fp8.ParseFormat(text)
 		return tensorfile.DTypeOf(format), err
 	}
 	f.Var(oneOf{&parsed[safetensors.DType]{&o.Bytes, "", "FORMAT", parseFormat}, strings.Split(formatNames, "|")}, name+"-format",
-		"of codes that are bytes: e4m3, e5m2, e4m3fnuz or\ne5m2fnuz")
+		"of codes that are bytes: e4m3, e5m2, e4m3fnuz or e5m2fnuz")
 }
 
 // read lists all that is read, files and names of tensors that may be files.

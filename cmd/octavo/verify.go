@@ -14,30 +14,31 @@ import (
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
 
-const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right: it reads the
-operands from IN, as octavo gemm does, and the kernel's C, of type F32, BF16 or
-F16 and shape [M, N], from GOT. --model says what C has to be:
+const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right: it reads
+the operands from IN, as octavo gemm does, and the kernel's C, of type F32, BF16
+or F16 and shape [M, N], from GOT. --model says what C has to be:
 
-  exact      the exact product, rounded once, within a bound that is derived from
-             the operands and from --bound, what is known of the kernel's sums:
-             float32, in any order; float32-truncated, toward zero; dequantized,
-             float32 after codes were multiplied by their scales; or a GPU model
+  exact      the exact product, rounded once, within a bound that is derived
+             from the operands and from --bound, what is known of the kernel's
+             sums: float32, in any order; float32-truncated, toward zero;
+             dequantized, float32 after codes were multiplied by their scales;
+             or a GPU model
   canonical  the bits of octavo gemm
   a GPU      the bits that its matrix instructions give under --promote (add the
              sum to another, in float32, every N products; DeepGEMM: 128) and
-             --scale-order (product-then-fma: DeepGEMM; a-then-b: cuBLAS for 1x128
-             blocks of A; b-then-a: cuBLAS for 128x128 blocks of A)
+             --scale-order (product-then-fma: DeepGEMM; a-then-b: cuBLAS for
+             1x128 blocks of A; b-then-a: cuBLAS for 128x128 blocks of A)
 
 GPU models are ada-mma, hopper-wgmma, hopper-mma, blackwell-mma,
 blackwell-tcgen05, blackwell-mxfp8 and cdna3-mfma.
 
 The exit status is 0 if C is what was demanded, 1 if not or if what was read is
 wrong, 2 if the command line is. An element fails where bits are demanded if its
-bits differ, and otherwise if it is farther from the exact result than its bound;
-two NaN never differ, and zeros of different sign do where bits are demanded or the
-bound is 0. Where bits are demanded, the report says as well how far C
-is from the exact result in units of a bound: that of the prediction, derived
-from what it cut off, or that of float32 sums for canonical.
+bits differ, and otherwise if it is farther from the exact result than its
+bound; two NaN never differ, and zeros of different sign do where bits are
+demanded or the bound is 0. Where bits are demanded, the report says as well how
+far C is from the exact result in units of a bound: that of the prediction,
+derived from what it cut off, or that of float32 sums for canonical.
 
 The report has the number of elements that differ and fail, the largest errors
 and where they are, NaN and infinities on either side, the first element that
@@ -52,12 +53,12 @@ C may be a .npy file too: <f4, <f2 or, with --npy-bf16, <u2.
 
 JSON has the keys pass, demand (bits or bound), model, evidence, promote,
 scaleOrder, bound, largestBound, type, m, n, k, a and b (name, format, shape,
-block), bias, accumulate, report, and exact where bits are demanded. Of report and
-exact, the comparison with what is demanded and with the exact result, the keys
-are rows, cols, equal, different, outside, maxULP and maxBound (row, col, got,
-want, bound, error), first (the same, suspect, blocks, codesA, codesB), clusters,
-block and nonFinite, as go doc octavo/oracle Report says. NaN and infinities are
-the strings "NaN", "+Inf" and "-Inf".`
+block), bias, accumulate, report, and exact where bits are demanded. Of report
+and exact, the comparison with what is demanded and with the exact result, the
+keys are rows, cols, equal, different, outside, maxULP and maxBound (row, col,
+got, want, bound, error), first (the same, suspect, blocks, codesA, codesB),
+clusters, block and nonFinite, as go doc octavo/oracle Report says. NaN and
+infinities are the strings "NaN", "+Inf" and "-Inf".`
 
 const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensors --a x --b w \
     --model hopper-wgmma --promote 128 --html errors.html
@@ -77,7 +78,7 @@ type verifyFlags struct {
 func newVerifyCommand() *cobra.Command {
 	var v verifyFlags
 	cmd := &cobra.Command{
-		Use:     "verify [IN.safetensors [B.safetensors]] --a NAME --b NAME --got GOT",
+		Use:     "verify [IN [IN-OF-B]] --a NAME --b NAME --got GOT",
 		Short:   "Say whether a kernel's product is right, and where not",
 		Long:    verifyLong,
 		Example: verifyExample,
