@@ -46,5 +46,10 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 
 // warn writes a line about something that does not stop a command.
 func warn(stderr io.Writer, format string, args ...any) {
+	for i, arg := range args {
+		if err, ok := arg.(error); ok {
+			args[i] = message(nil, err)
+		}
+	}
 	fmt.Fprintf(stderr, "octavo: warning: %s\n", textout.Line(fmt.Sprintf(format, args...)))
 }

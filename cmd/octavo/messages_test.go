@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -49,4 +50,10 @@ func TestPackages(t *testing.T) {
 			require.Contains(t, packages, f.Name())
 		}
 	}
+}
+
+func TestWarningNamesNoPackage(t *testing.T) {
+	var out strings.Builder
+	warn(&out, "%v", fmt.Errorf("train: checkpoint-1 cannot be used: %w", errors.New("safetensors: no header")))
+	require.Equal(t, "octavo: warning: checkpoint-1 cannot be used: no header\n", out.String())
 }

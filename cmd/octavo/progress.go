@@ -26,7 +26,7 @@ func addProgressFlags(root *cobra.Command) {
 // newDisplay returns what shows on standard error how far cmd is, as --progress and
 // --quiet have it. Its owner calls Finish.
 func newDisplay(cmd *cobra.Command) *display.Display {
-	return display.New(cmd.ErrOrStderr(), progressMode(cmd))
+	return display.New(cmd.ErrOrStderr(), progressMode(cmd), cmd.Name())
 }
 
 func progressMode(cmd *cobra.Command) display.Mode {

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/quantize"
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
@@ -77,6 +78,7 @@ func newQuantizeCommand() *cobra.Command {
 			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newDisplay(cmd)
+			bar.Unit(display.Bytes)
 			job.Progress = bar
 			summary, err := job.Run(ctx)
 			bar.Finish()

@@ -394,6 +394,6 @@ func TestQuantizeData(t *testing.T) {
 	fail(t, 1, "octavo: open "+missing+": no such file or directory: name another file with -o\n",
 		"quantize", kinds(t), "-o", missing, "--profile", "te-block")
 	dir := t.TempDir()
-	fail(t, 1, "octavo: safetensors: replace "+dir+": it is not a regular file: name another file with -o\n",
+	fail(t, 1, "octavo: replace "+dir+": it is not a regular file: name another file with -o\n",
 		"quantize", kinds(t), "-o", dir, "--profile", "te-block")
 }

@@ -36,12 +36,21 @@ func newVectorsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			files, err := vectors.Make(ctx, seed)
+			bar := newDisplay(cmd)
+			bar.Unit("parts")
+			files, err := vectors.Make(ctx, seed, bar)
+			bar.Finish()
+			if ctx.Err() != nil {
+				return stopped(ctx, "no file was written")
+			}
 			if err != nil {
 				return err
 			}
 			if err := vectors.Write(directory, files); err != nil {
 				return inDirectory(err)
+			}
+			if quiet(cmd) {
+				return nil
 			}
 			for _, f := range files {
 				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%9d  %s\n", len(f.Data), f.Name); err != nil {

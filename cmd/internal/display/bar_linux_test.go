@@ -33,7 +33,7 @@ func TestBarFits(t *testing.T) {
 	} {
 		term := terminaltest.Open(t, columns)
 		synctest.Test(t, func(t *testing.T) {
-			d := New(term.File, Auto)
+			d := New(term.File, Auto, "octavo")
 			d.Unit(Bytes)
 			for i := range int64(150) {
 				d.Progress("multiplying layers.0.mlp.down_proj.weight", 200_000_000*i, 154_000_000_000)
@@ -60,7 +60,7 @@ func TestBarFits(t *testing.T) {
 func TestBarOfUnknownTotal(t *testing.T) {
 	term := terminaltest.Open(t, 40)
 	synctest.Test(t, func(t *testing.T) {
-		d := New(term.File, Bar)
+		d := New(term.File, Bar, "octavo")
 		d.Unit(Bytes)
 		for i := range int64(50) {
 			d.Progress("encoding", 1_000_000*i, 0)
@@ -79,7 +79,7 @@ func TestBarOfUnknownTotal(t *testing.T) {
 func TestBarMakesRoom(t *testing.T) {
 	term := terminaltest.Open(t, 80)
 	synctest.Test(t, func(t *testing.T) {
-		d := New(term.File, Auto)
+		d := New(term.File, Auto, "octavo")
 		d.Progress("reading", 1, 4)
 		time.Sleep(time.Second)
 		_, err := d.Write([]byte("octavo: warning: one\n"))
@@ -102,4 +102,18 @@ func TestBarMakesRoom(t *testing.T) {
 	before, after, _ := strings.Cut(written, "12%")
 	require.NotEmpty(t, before)
 	require.Less(t, terminaltest.Show(after).Widest, 40)
+}
+
+// TestBarBeforeTheFirstReport shows after a second that there is something at work.
+func TestBarBeforeTheFirstReport(t *testing.T) {
+	term := terminaltest.Open(t, 40)
+	synctest.Test(t, func(t *testing.T) {
+		d := New(term.File, Auto, "verify")
+		time.Sleep(950 * time.Millisecond)
+		require.Empty(t, term.Written())
+		time.Sleep(2 * time.Second)
+		d.Finish()
+	})
+	drawn := frames(term.Close())
+	require.Regexp(t, `^[-/|\\] +verify, 3s so far$`, drawn[len(drawn)-1])
 }

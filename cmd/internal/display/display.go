@@ -19,7 +19,8 @@ type Display struct {
 	op     string
 	done   int64
 	total  int64
-	pace   *pace // nil before the first report
+	begun  time.Time // when there was nothing to report as yet
+	pace   *pace     // nil before the first report
 	ended  chan struct{}
 	finish sync.Once
 	drawer sync.WaitGroup
@@ -36,13 +37,15 @@ type view interface {
 type status struct {
 	op, note    string
 	unit        string
-	done, total int64   // a total of at most 0 is not known
-	rate        float64 // units a second, 0 while it is not known
+	done, total int64         // a total of at most 0 is not known
+	rate        float64       // units a second, 0 while it is not known
+	waited      time.Duration // for the first report; 0 once there is one
 }
 
-// New returns a display that writes to w, which is standard error as a rule.
-func New(w io.Writer, mode Mode) *Display {
-	d := &Display{w: w, ended: make(chan struct{})}
+// New returns a display that writes to w, which is standard error as a rule. Until the
+// first report it shows that what is named as the operation is at work.
+func New(w io.Writer, mode Mode, op string) *Display {
+	d := &Display{w: w, op: op, begun: time.Now(), ended: make(chan struct{})}
 	switch {
 	case mode == Bar || mode == Auto && IsTerminal(w):
 		d.view = newBar(w)
@@ -73,11 +76,17 @@ func (d *Display) draw() {
 func (d *Display) refresh(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.pace == nil {
+	s := status{op: d.op, note: d.note, unit: d.unit, done: d.done, total: d.total}
+	if d.pace != nil {
+		s.rate = d.pace.rate(now, d.done)
+	} else if s.waited = now.Sub(d.begun); s.waited < patience {
 		return
 	}
-	d.view.show(status{op: d.op, note: d.note, unit: d.unit, done: d.done, total: d.total, rate: d.pace.rate(now, d.done)})
+	d.view.show(s)
 }
+
+// patience is how long nothing need be said before the first report.
+const patience = time.Second
 
 // Unit says what is counted from now on: [Bytes], or a name in the plural such as
 // "steps". Without it only shares of the total are shown.

@@ -34,7 +34,7 @@ func (b *lockedBuffer) String() string {
 func TestPlain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer
-		d := New(&out, Plain)
+		d := New(&out, Plain, "octavo")
 		d.Unit(Bytes)
 		time.Sleep(time.Second / 2)
 		for i := range int64(26) {
@@ -55,7 +55,7 @@ func TestPlain(t *testing.T) {
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer
-		d := New(&out, Plain)
+		d := New(&out, Plain, "octavo")
 		defer d.Finish()
 		d.Unit("steps")
 		time.Sleep(time.Second / 2)
@@ -84,7 +84,7 @@ func TestRates(t *testing.T) {
 func TestNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer
-		d := New(&out, None)
+		d := New(&out, None, "octavo")
 		for i := range int64(100) {
 			d.Progress("reading", i, 100)
 			time.Sleep(time.Second)
@@ -97,16 +97,15 @@ func TestNone(t *testing.T) {
 	})
 }
 
-// TestAutoWithoutATerminal writes lines, and nothing before the first report.
+// TestAutoWithoutATerminal writes lines, before the first report too.
 func TestAutoWithoutATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer
-		d := New(&out, Auto)
+		d := New(&out, Auto, "octavo")
 		time.Sleep(25 * time.Second)
-		require.Empty(t, out.String())
 		d.Progress("training", 1, 3)
 		time.Sleep(6 * time.Second)
-		require.Equal(t, "training: 33%\n", out.String())
+		require.Equal(t, "octavo: 10s so far\noctavo: 20s so far\ntraining: 33%\n", out.String())
 		d.Finish()
 	})
 }

@@ -16,7 +16,9 @@ type fields struct{ op, share, amount, rate, left, note string }
 
 func (s status) fields() fields {
 	f := fields{op: textout.Line(s.op), note: textout.Line(s.note), rate: s.speed()}
-	if s.total > 0 {
+	if s.waited > 0 {
+		f.amount = s.waited.Round(time.Second).String() + " so far"
+	} else if s.total > 0 {
 		f.share = fmt.Sprintf("%d%%", percent(s.done, s.total))
 		if s.rate > 0 {
 			f.left = timeLeft(float64(s.total-s.done)/s.rate) + " left"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
@@ -90,7 +91,8 @@ func describe(parts []part, i int) string {
 // WriteText writes the result for people.
 func (r *Result) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "levels %s against plain Go on %d processors, seed %d, %.1f s\n", strings.Join(r.Levels, ", "), r.Processors, r.Seed, r.Seconds)
+	head := fmt.Sprintf("levels %s against plain Go on %d processors, seed %d, %.1f s", strings.Join(r.Levels, ", "), r.Processors, r.Seed, r.Seconds)
+	fmt.Fprintln(w, textout.Wrap(head, 80, ""))
 	for _, l := range r.Refused {
 		fmt.Fprintf(w, "the system refuses %s: its products were those of the level below\n", l)
 	}

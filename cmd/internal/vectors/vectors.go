@@ -17,6 +17,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/progress"
 )
 
 // File is a file of a set, in memory.
@@ -41,9 +42,13 @@ var sections = []section{
 	{"gemm", makeGemm},
 }
 
-// Make returns all files of a set, in a second or so.
-func Make(ctx context.Context, seed uint64) (files []File, err error) {
-	for _, s := range sections {
+// Make returns all files of a set, in a second or so. The reporter, which may be nil,
+// hears which section is made.
+func Make(ctx context.Context, seed uint64, reporter progress.Reporter) (files []File, err error) {
+	for i, s := range sections {
+		if reporter != nil {
+			reporter.Progress(s.name, int64(i), int64(len(sections)))
+		}
 		tensors, index, err := s.make(ctx, seed)
 		if err != nil {
 			return nil, fmt.Errorf("vectors: %s: %w", s.name, err)

@@ -21,7 +21,7 @@ import (
 )
 
 func makeSet(t *testing.T, seed uint64) map[string][]byte {
-	files, err := Make(t.Context(), seed)
+	files, err := Make(t.Context(), seed, nil)
 	require.NoError(t, err)
 	set := make(map[string][]byte)
 	for _, f := range files {
