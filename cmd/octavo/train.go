@@ -26,10 +26,11 @@ or any file. Its end is held out, to judge both models on what they have not
 seen. The vocabulary is the 256 bytes. A batch has at most 2^20 of them.
 
 At the end a table compares the losses, in nats per byte, and lists for each FP8
-layer the largest magnitude (amax) of its inputs, weights and gradients, and what
-share of those values was too large for FP8 (sat) or became zero though it was not
-(zero). A run writes into a directory of its own, the first of octavo-train,
-octavo-train-2, ... that is absent or empty, or the one given by -o:
+layer the largest magnitude (amax) of its inputs, weights and gradients, and
+what share of those values was too large for FP8 (sat) or became zero though it
+was not (zero). A run writes into a directory of its own, the first of
+octavo-train, octavo-train-2, ... that is absent or empty, or the one given by
+-o:
 
   index.html       the tables and plots on one page
   curves.csv       losses and gradient norms of every step
@@ -39,30 +40,34 @@ octavo-train-2, ... that is absent or empty, or the one given by -o:
   metrics.prom     the figures as text for Prometheus
   octavo-run.json  the list of these files
 
-They appear together when the run ends. A run in -o is replaced with --overwrite only,
-and then when the new one ends; files that are of no run are never touched.
+They appear together when the run ends. A run in -o is replaced with --overwrite
+only, and then when the new one ends; files that are of no run are never
+touched.
 
-A step whose gradient is not finite is skipped: the table says how many there were and
-where the first bad value was. A spike is a loss or gradient norm far above the median
-of those before. One that FP32 has in the same step is shared: the batch is hard, and
-FP8 not to blame. For one of FP8 alone a suspect is named where there is evidence: an
-operand with NaN or infinite values, or of which clearly more saturated or became zero
-than in the steps before: at least twice the share of any of the last 16, and 0.1 % of
-its values more. Of a loss only operands of the forward pass are suspects: the others
-come after it. The table counts spikes and lists the largest, the page shows all over
-the steps.
+A step whose gradient is not finite is skipped: the table says how many there
+were and where the first bad value was. A spike is a loss or gradient norm far
+above the median of those before. One that FP32 has in the same step is shared:
+both saw the same batch, and nothing that FP8 lost has to explain it. For one of
+FP8 alone a suspect is named where there is evidence: an operand with NaN or
+infinite values, or of which clearly more saturated or became zero than in the
+steps before: at least twice the share of any of the last 16, and 0.1 % of its
+values more. Of a loss only operands of the forward pass are suspects: the
+others come after it. The table counts spikes and lists the largest, the page
+shows all over the steps.
 
-With --checkpoint-every a directory checkpoint-N in that of the run keeps both models
-and the curves after N steps, and at the end or when the run is stopped; the newest
---keep-checkpoints stay. --resume goes on from the newest whole one to the bits of a run
-that was never interrupted. Text and options must be the same, but for --workers,
---checkpoint-every, --keep-checkpoints and --steps, which may be raised: the steps done
-stay as they were, and from there on the learning rate is that of a run of the new
-number of steps, which it may jump to. The result says so.
+With --checkpoint-every a directory checkpoint-N in that of the run keeps both
+models and the curves after N steps, and at the end or when the run is stopped;
+the newest --keep-checkpoints stay. --resume goes on from the newest whole one
+to the bits of a run that was never interrupted. Text and options must be the
+same, but for --workers, --checkpoint-every, --keep-checkpoints and --steps,
+which may be raised: the steps done stay as they were, and from there on the
+learning rate is that of a run of the new number of steps, which it may jump to.
+The result says so.
 
-Ctrl-C, SIGTERM or SIGHUP ends the run after the current step: the files are written of
-what there is, with --checkpoint-every a last checkpoint, and the exit status is 130,
-143 or 129. Results other than times do not depend on the machine or on --workers.`
+Ctrl-C, SIGTERM or SIGHUP ends the run after the current step: the files are
+written of what there is, with --checkpoint-every a last checkpoint, and the
+exit status is 130, 143 or 129. Results other than times do not depend on the
+machine or on --workers.`
 
 const trainExample = `  octavo train
   octavo train --text shakespeare.txt --steps 500
