@@ -27,7 +27,7 @@ const maxManifest = 1 << 20
 // Manifest describes a run. Version and Files are filled in when it is written.
 type Manifest struct {
 	Version int      `json:"version"`
-	Kind    string   `json:"kind"`    // the command that wrote it: "train" or "lab"
+	Kind    string   `json:"kind"`    // the command that wrote it, such as "train"
 	Command string   `json:"command"` // what repeats the run
 	Machine string   `json:"machine"` // what it ran on
 	Files   []string `json:"files"`   // of this directory, but for the manifest
