@@ -3,25 +3,53 @@ package runs
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 )
+
+// mostUnder is the number of FP32 curves that lie under those of FP8 at most. More would
+// hide them, and have a chart of their own.
+const mostUnder = 4
 
 // charts returns the curves of all runs of train over each other.
 func (s *Set) charts() []chart.Chart {
 	if len(s.Train) == 0 {
 		return nil
 	}
-	loss := chart.Chart{Title: "Loss", X: "step", Y: "nats per byte", Smooth: true}
-	for i, b := range s.Baselines() {
-		loss.Series = append(loss.Series, chart.Series{Name: b.name(len(s.Train)), Color: fp32Color, Dashed: i%2 == 1, Points: points(b.Curves.FP32)})
-	}
+	fp8 := lossChart("Loss in FP8")
 	gap := chart.Chart{Title: "FP8's loss above FP32's, same batch", X: "step", Y: "percent", Zero: true, Smooth: true}
 	for i, t := range s.Train {
-		loss.Series = append(loss.Series, look(i, chart.Series{Name: s.fp8Name(t), Points: points(t.Curves.FP8)}))
+		fp8.Series = append(fp8.Series, look(i, chart.Series{Name: s.fp8Name(t), Points: points(t.Curves.FP8)}))
 		gap.Series = append(gap.Series, look(i, chart.Series{Name: t.Name, Points: points(t.Curves.Gap)}))
 	}
-	return []chart.Chart{loss, gap}
+	fp32 := s.fp32Chart()
+	if len(fp32.Series) > mostUnder {
+		return []chart.Chart{fp8, fp32, gap}
+	}
+	both := lossChart("Loss")
+	both.Series = append(fp32.Series, fp8.Series...)
+	return []chart.Chart{both, gap}
+}
+
+func lossChart(title string) chart.Chart {
+	return chart.Chart{Title: title, X: "step", Y: "nats per byte", Smooth: true}
+}
+
+// fp32Chart has each FP32 curve once: in FP32's colour if there are few, otherwise in that
+// of the first run that has it.
+func (s *Set) fp32Chart() chart.Chart {
+	c := lossChart("Loss in FP32")
+	baselines := s.Baselines()
+	for i, b := range baselines {
+		series := chart.Series{Name: b.name(len(s.Train)), Color: fp32Color, Dashed: i%2 == 1, Points: points(b.Curves.FP32)}
+		if len(baselines) > mostUnder {
+			first := slices.IndexFunc(s.Train, func(t Train) bool { return t.Name == b.Of[0] })
+			series = look(first, series)
+		}
+		c.Series = append(c.Series, series)
+	}
+	return c
 }
 
 func (s *Set) fp8Name(t Train) string {

@@ -234,6 +234,7 @@ func TestCharts(t *testing.T) {
 		require.False(t, seen[key], "runs %d are told apart", i)
 		seen[key] = true
 	}
+	require.Equal(t, []chart.Key{"blue", "blue"}, []chart.Key{charts[0].Series[0].Color, charts[0].Series[1].Color})
 	require.Equal(t, chart.ColorOf("FP32"), chart.ColorOf(fp32Color))
 	colors := map[chart.Color]bool{chart.ColorOf(fp32Color): true}
 	for _, key := range palette {
@@ -241,6 +242,26 @@ func TestCharts(t *testing.T) {
 		colors[chart.ColorOf(key)] = true
 	}
 	require.Nil(t, new(Set).charts())
+}
+
+// TestManyBaselines: more FP32 curves than would leave the others to be seen have a chart
+// of their own, in which they have the looks of their runs.
+func TestManyBaselines(t *testing.T) {
+	s := new(Set)
+	for i := range mostUnder {
+		s.Train = append(s.Train, Train{Run: Run{Name: fmt.Sprint(i)}, Curves: Curves{Step: []float64{0}, FP32: []float64{float64(i)}, FP8: []float64{1}, Gap: []float64{1}}})
+	}
+	s.setBaselines()
+	require.Len(t, s.charts(), 2)
+	s.Train = append(s.Train, s.Train[0])
+	s.Train[mostUnder].Name, s.Train[mostUnder].Curves.FP32 = "last", []float64{-1}
+	s.setBaselines()
+	charts := s.charts()
+	require.Equal(t, []string{"Loss in FP8", "Loss in FP32", "FP8's loss above FP32's, same batch"}, []string{charts[0].Title, charts[1].Title, charts[2].Title})
+	require.Len(t, charts[1].Series, mostUnder+1)
+	for i := range charts[1].Series {
+		require.Equal(t, charts[0].Series[i].Color, charts[1].Series[i].Color)
+	}
 }
 
 // TestPoints has a long curve with one spike up, one down and a value that is no number.

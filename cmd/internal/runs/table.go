@@ -207,7 +207,7 @@ func gap(x float64) string {
 func short(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
+		return fmt.Sprintf("%.1fs", d.Seconds())
 	case d < time.Hour:
 		return d.Round(time.Second).String()
 	}
