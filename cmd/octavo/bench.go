@@ -32,11 +32,11 @@ and on all. Peers multiply matrices of float32 of the same shape: gonum's
 blas32.Gemm, and vek32.MatMul_Into of viterin/vek, which has kernels for AVX2.
 
 A rate is the best of a case's runs, and beside it is the median. The roof of a
-product is what its level's fused multiply-adds reach in registers alone, or what
-reading allows at its arithmetic intensity (FLOP per byte of codes, scales and C,
-each moved once) where that is less. Both are measured in the same run, at best
-of several times; roofs are left out where there is no kernel that measures them.
-Rates of conversions count the bytes of the float32 side.
+product is what its level's fused multiply-adds reach in registers alone, or
+what reading allows at its arithmetic intensity (FLOP per byte of codes, scales
+and C, each moved once) where that is less. Both are measured in the same run,
+at best of several times; roofs are left out where there is no kernel that
+measures them. Rates of conversions count the bytes of the float32 side.
 
 The directory given by --out receives
 
@@ -46,8 +46,8 @@ The directory given by --out receives
   bench.json       what --json prints
   octavo-run.json  which of the files are the run's, and what repeats it
 
-They appear together when all are complete. A directory that holds a run is refused
-unless --overwrite is given.
+They appear together when all are complete. A directory that holds a run is
+refused unless --overwrite is given.
 
 The JSON is an object:
 
@@ -64,8 +64,8 @@ The JSON is an object:
                level is "" for what octavo is compared with
   command      what repeats the run
 
-Ctrl-C, SIGTERM or SIGHUP ends the run after the current case. What was measured is
-written and printed; the exit status is 130, 143 or 129.`
+Ctrl-C, SIGTERM or SIGHUP ends the run after the current case. What was measured
+is written and printed; the exit status is 130, 143 or 129.`
 
 const benchExample = `  octavo bench
   octavo bench --level avx2,avx512 --time 1s -o bench-out
@@ -87,7 +87,7 @@ func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) be
 	flags := benchFlags{levels: bench.Levels(), time: 300 * time.Millisecond}
 	cmd := &cobra.Command{
 		Use:     "bench",
-		Short:   "Measure products and conversions beside peers and the machine's limits",
+		Short:   "Measure products and conversions beside peers and the machine",
 		Long:    benchLong,
 		Example: benchExample,
 		Args:    noArguments,

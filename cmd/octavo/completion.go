@@ -10,7 +10,8 @@ import (
 )
 
 const completionLong = `Completion prints a script that has a shell complete octavo's commands, flags,
-the names that flags take, and files. The help of each shell says how to load it.`
+the names that flags take, and files. The help of each shell says how to load
+it.`
 
 // addCompletion adds the completion command, and says to it what flags and arguments of
 // all commands may be. Scripts go to what is root's standard output by then.

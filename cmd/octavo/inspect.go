@@ -13,17 +13,17 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
-const inspectLong = `Inspect says what is in safetensors files and what FP8 would do to it. A directory
-stands for the files in it, not in those below, whose names end in .safetensors;
-several files are reported as one model.
+const inspectLong = `Inspect says what is in safetensors files and what FP8 would do to it. A
+directory stands for the files in it, not in those below, whose names end in
+.safetensors; several files are reported as one model.
 
-First come totals, and the recipes ranked for these files: each float matrix (two
-or more dimensions: F64, F32, F16 or BF16) is quantized under every recipe but
-te-delayed, which needs the amax of earlier steps, in the block that the recipe's
-library gives to weights. The best recipe has the highest SQNR in its worst
-matrix; where that is the same to 0.1 dB, the higher median; where that is too,
-fewer bytes of scales. One that makes finite values NaN or infinite comes after
-those that do not.
+First come totals, and the recipes ranked for these files: each float matrix
+(two or more dimensions: F64, F32, F16 or BF16) is quantized under every recipe
+but te-delayed, which needs the amax of earlier steps, in the block that the
+recipe's library gives to weights. The best recipe has the highest SQNR in its
+worst matrix; where that is the same to 0.1 dB, the higher median; where that is
+too, fewer bytes of scales. One that makes finite values NaN or infinite comes
+after those that do not.
 
   SQNR     signal-to-quantization-noise ratio in decibels, over finite values
   satur.   finite values too large for their scale (saturated)
@@ -38,7 +38,8 @@ Then comes a line for each tensor:
   range    log2 amax - log2 smallest nonzero magnitude, in bits
 
 Names are shortened to fit 80 columns, unless --wide: the parts before the last
-dots to their first letters, then in the middle. The riskiest tensors come first:
+dots to their first letters, then in the middle. The riskiest tensors come
+first:
 
   1. those with values that are NaN or infinite, the largest share first
   2. those with values that the recipe makes NaN or infinite
@@ -49,21 +50,24 @@ dots to their first letters, then in the middle. The riskiest tensors come first
 
 With --detail each tensor has a table of all recipes, with the smallest and
 largest dequantization scale, instead of a line. The values of FP8 codes are
-those of the codes alone; where the tensor NAME has scales in NAME_scale_inv, their
-shape and range are printed.
+those of the codes alone; where the tensor NAME has scales in NAME_scale_inv,
+their shape and range are printed.
 
-With --json everything is one object, with the tensors in the order of their files
-unless --sort says otherwise. NaN and infinities are the strings "NaN", "+Inf" and
-"-Inf"; smallest is 0 where all values are 0, and rangeBits is then "NaN", as is
-the SQNR.
+With --json everything is one object, with the tensors in the order of their
+files unless --sort says otherwise. NaN and infinities are the strings "NaN",
+"+Inf" and "-Inf"; smallest is 0 where all values are 0, and rangeBits is then
+"NaN", as is the SQNR.
 
 Large tensors are read in strips, and twice if a recipe has one scale for a
-tensor. If a signal stops the command, the text is of the tensors that were done.`
+tensor. If a signal stops the command, the text is of the tensors that were
+done.`
 
 const inspectExample = `  octavo inspect model.safetensors
   octavo inspect model/ --profile deepseek --top 20 --html inspect.html
-  octavo inspect model.safetensors --only 'layers\.0\.mlp' --format e5m2 --detail
-  octavo inspect model.safetensors --json | jq '.tensors[] | {name, amax: .values.amax}'`
+  octavo inspect model.safetensors --only 'layers\.0\.mlp' \
+    --format e5m2 --detail
+  octavo inspect model.safetensors --json |
+    jq '.tensors[] | {name, amax: .values.amax}'`
 
 func newInspectCommand() *cobra.Command {
 	var job inspect.Job

@@ -8,34 +8,37 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 )
 
-const labLong = `Lab tests what has been claimed of training in FP8. Each NAME is one experiment, made
-of octavo's own parts, and "all" does all of them, one after another:
+const labLong = `Lab tests what has been claimed of training in FP8. Each NAME is one experiment,
+made of octavo's own parts, and "all" does all of them, one after another:
 
 %s
 
-What came out is printed: the goals, which are figures that the claim predicts, each
-met or missed, and the findings, which follow from the figures of this run. A
-directory of its own, or the one given by --out, receives for each experiment
-NAME.html, one page with plots, tables and what is needed to repeat it, NAME.json,
-which --json prints, and for each table NAME-TABLE.csv; "all" also writes index.html.
-They appear together at the end, with octavo-run.json, which lists them. A run that is
-there already is replaced only with --overwrite.
+What came out is printed: the goals, which are figures that the claim predicts,
+each met or missed, and the findings, which follow from the figures of this run.
+A directory of its own, or the one given by --out, receives for each experiment
+NAME.html, one page with plots, tables and what is needed to repeat it,
+NAME.json, which --json prints, and for each table NAME-TABLE.csv; "all" also
+writes index.html. They appear together at the end, with octavo-run.json, which
+lists them. A run that is there already is replaced only with --overwrite.
 
 Models are small byte-level Llamas, trained on the source of the Go standard
 library, which the go command finds, or on --text. --activations names a
 safetensors file with the activations of a real model, [tokens, channels]:
-layers.N.gate and layers.N.up, and any others; without it the experiments use those
-of the models they train. The text is cut into pieces of 4096 bytes, which the seed
-puts in another order, so that the held-out end of the text is like the rest.
+layers.N.gate and layers.N.up, and any others; without it the experiments use
+those of the models they train. The text is cut into pieces of 4096 bytes, which
+the seed puts in another order, so that the held-out end of the text is like the
+rest.
 
 "all" takes some 12 minutes on two processors with AVX-512. --short does smaller
 versions in a few seconds, which show that the experiments work and little more:
 goals that only a run of full length can meet are not judged. Losses, codes and
-products do not depend on the machine or on --workers. Ctrl-C, SIGTERM or SIGHUP ends
-the run: experiments that were finished are written, the one at work is not. The exit
-status is 0 whether goals were met or not; --json prints them for a program.`
+products do not depend on the machine or on --workers. Ctrl-C, SIGTERM or SIGHUP
+ends the run: experiments that were finished are written, the one at work is
+not. The exit status is 0 whether goals were met or not; --json prints them for
+a program.`
 
 const labExample = `  octavo lab parity
   octavo lab accumulation --seed 7 -o lab-out
@@ -79,7 +82,7 @@ func newLabCommand() *cobra.Command {
 func labNames() string {
 	var lines []string
 	for _, e := range experiments.All() {
-		lines = append(lines, fmt.Sprintf("  %-13s %s", e.Name, e.Title))
+		lines = append(lines, fmt.Sprintf("  %-13s %s", e.Name, strings.TrimSpace(textout.Wrap(e.Title, 80, strings.Repeat(" ", 16)))))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -21,10 +21,10 @@ the output has
   NAME_scale_inv  the grid of scales, [rows, columns] of blocks: F32, or F8_E8M0
                   for the mx profiles
 
-and value = decode(code) * scale. All other tensors are copied byte for byte,
-as is the metadata, to which octavo.profile, octavo.format and octavo.block are
-added. Large tensors are read in strips of whole rows of blocks, and twice if they
-have but one scale.
+and value = decode(code) * scale. All other tensors are copied byte for byte, as
+is the metadata, to which octavo.profile, octavo.format and octavo.block are
+added. Large tensors are read in strips of whole rows of blocks, and twice if
+they have but one scale.
 
 A profile is the arithmetic of a library's scales, and brings the block that the
 library gives to weights. Profiles:
@@ -35,25 +35,28 @@ const quantizeNotes = `
 
 te-delayed is not among them: it needs the amax of earlier steps.
 
-A matrix that is FP8 already is an error, unless --only leaves it out, which copies
-it, or with --requantize: it is then decoded with its scales in NAME_scale_inv,
-each value the exact product of code and scale, and encoded anew as a matrix of F64
-is, rounded once. New scales take the place of the old ones. Of what the first
-quantization lost nothing comes back. Where there is nothing to quantize that is an
-error too, and no file is written.
+A matrix that is FP8 already is an error, unless --only leaves it out, which
+copies it, or with --requantize: it is then decoded with its scales in
+NAME_scale_inv, each value the exact product of code and scale, and encoded anew
+as a matrix of F64 is, rounded once. New scales take the place of the old ones.
+Of what the first quantization lost nothing comes back. Where there is nothing
+to quantize that is an error too, and no file is written.
 
 A NaN or infinity is quantized as the profile does it, and named in a warning on
 standard error. The summary counts bytes of tensor data, finite values too large
-for their scale (saturated), values that were not zero and became zero (flushed),
-and, if there are any, finite values that became NaN or infinite because their
-scale is; and it says of the tensors that lost most, those with the lowest
-signal-to-quantization-noise ratio (SQNR), how much. --detail lists all tensors, and
-so does --json. Its last line gives the bytes read, each counted once, the time from
-opening the input to having the output on disk, and the rate in 10^9 bytes a second.`
+for their scale (saturated), values that were not zero and became zero
+(flushed), and, if there are any, finite values that became NaN or infinite
+because their scale is; and it says of the tensors that lost most, those with
+the lowest signal-to-quantization-noise ratio (SQNR), how much. --detail lists
+all tensors, and so does --json. Its last line gives the bytes read, each
+counted once, the time from opening the input to having the output on disk, and
+the rate in 10^9 bytes a second.`
 
 const quantizeExample = `  octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek
-  octavo quantize model.safetensors -o out.safetensors --profile te-block --block 1x128 --format e5m2
-  octavo quantize model.safetensors -o out.safetensors --profile mx-rceil --only 'mlp\..*_proj'`
+  octavo quantize model.safetensors -o out.safetensors --profile te-block \
+    --block 1x128 --format e5m2
+  octavo quantize model.safetensors -o out.safetensors --profile mx-rceil \
+    --only 'mlp\..*_proj'`
 
 func newQuantizeCommand() *cobra.Command {
 	var job quantize.Job

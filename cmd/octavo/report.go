@@ -16,25 +16,27 @@ import (
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
 
-const reportLong = `Report puts several runs of octavo train and octavo lab side by side. Each DIR is
-the directory of a run, or one with such directories in it, which stands for them all.
+const reportLong = `Report puts several runs of octavo train and octavo lab side by side. Each DIR
+is the directory of a run, or one with such directories in it, which stands for
+them all.
 
-Of train it prints for each run the steps done, the final losses of FP32 and FP8, the
-gap between them and between the held-out losses, spikes, skipped steps and the time,
-and in which options the runs differ. Of lab it prints for each experiment and run how
-many of the goals that were judged were met, and where several runs did the same
-experiment, what became of each goal.
+Of train it prints for each run the steps done, the final losses of FP32 and
+FP8, the gap between them and between the held-out losses, spikes, skipped steps
+and the time, and in which options the runs differ. Of lab it prints for each
+experiment and run how many of the goals that were judged were met, and where
+several runs did the same experiment, what became of each goal.
 
-The page that -o names has the same, the curves of all runs over each other, and links
-to the runs' own pages, which work as long as it stays where it is. FP32 is drawn once
-for all runs that have the same FP32 curve.
+The page that -o names has the same, the curves of all runs over each other, and
+links to the runs' own pages, which work as long as it stays where it is. FP32
+is drawn once for all runs that have the same FP32 curve.
 
-Runs of different lengths, and runs that were stopped, can be compared. It is an error
-if a directory holds no run or a broken one; then nothing is written.`
+Runs of different lengths, and runs that were stopped, can be compared. It is an
+error if a directory holds no run or a broken one; then nothing is written.`
 
 const reportExample = `  octavo report octavo-train octavo-train-2
   octavo report . -o report.html --sort gap
-  octavo report octavo-lab octavo-lab-2 --json | jq '.lab[].experiments[] | {name, met}'`
+  octavo report octavo-lab octavo-lab-2 --json |
+    jq '.lab[].experiments[] | {name, met}'`
 
 // reportFlags are the flags of report.
 type reportFlags struct {
