@@ -48,10 +48,11 @@ func report(t *testing.T, problems []string) {
 	}
 }
 
-// openDetails shows what the page hides until it is asked for.
+// openDetails shows what the page hides until it is asked for. Of the tables of charts,
+// which are all alike, it opens the first.
 func (o *tab) openDetails(t *testing.T) {
 	t.Helper()
-	evaluate[any](t, o, `document.querySelectorAll('details').forEach(d => { d.open = true }), true`)
+	evaluate[any](t, o, `document.querySelectorAll('details').forEach(d => { d.open = !d.closest('figure.chart ~ figure.chart') || d.open }), true`)
 	o.settle(t)
 }
 

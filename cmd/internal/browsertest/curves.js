@@ -1,8 +1,11 @@
 // A function that says which curves of the page's charts cannot be seen: fewer than a
-// few pixels of the canvas have their colour.
+// few pixels of the canvas have their colour. Where more than a few coincide, that is so.
 (() => {
   const fewest = 3; // pixels
   const nearness = 24; // of the channels of a colour
+  const most = 4; // later curves of the same points
+
+  const coincide = (a, b) => a.y.length === b.y.length && a.y.filter((y, i) => y === b.y[i]).length > a.y.length / 2;
   const dark = getComputedStyle(document.documentElement).colorScheme === 'dark' ||
     !document.documentElement.dataset.scheme && matchMedia('(prefers-color-scheme: dark)').matches;
   const problems = [];
@@ -14,8 +17,9 @@
       continue;
     }
     const { data: pixels } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    for (const series of data.series) {
+    for (const [index, series] of data.series.entries()) {
       if (!series.y.some(y => y !== null)) continue;
+      if (data.series.slice(index + 1).filter(later => coincide(series, later)).length > most) continue;
       const color = dark ? series.dark : series.light;
       const [r, g, b] = [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16));
       let seen = 0;

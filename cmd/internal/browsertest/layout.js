@@ -63,17 +63,34 @@
           problems.push(`overlap: ${words(texts[j].text)} and ${words(texts[i].text)} in ${where}`);
   };
 
+  // clips returns what may cut what is inside of element, from the innermost outward:
+  // {element, box, x, y}, x and y being what it does with what is wider and higher. It
+  // ends where what is inside is for screen readers only, of one pixel.
+  const known = new Map();
+  const hides = overflow => overflow === 'hidden' || overflow === 'clip';
+  const clips = element => {
+    if (!element || element === document.documentElement) return [];
+    if (known.has(element)) return known.get(element);
+    const style = getComputedStyle(element), x = style.overflowX, y = style.overflowY;
+    let all = clips(element.parentElement);
+    if (x !== 'visible' || y !== 'visible') {
+      const box = element.getBoundingClientRect();
+      const unseen = (hides(x) || hides(y)) && box.width <= 1 && box.height <= 1;
+      all = unseen ? null : all && [{ element, box, x, y }, ...all];
+    }
+    known.set(element, all);
+    return all;
+  };
+
   // clipper returns what cuts a box inside of element, or null. What can be scrolled to
-  // is not cut, and what is made one pixel small is for screen readers only.
+  // is not cut.
   const clipper = (element, box) => {
-    for (let e = element; e && e !== document.documentElement; e = e.parentElement) {
-      const style = getComputedStyle(e), r = e.getBoundingClientRect();
-      const [x, y] = [style.overflowX, style.overflowY];
-      const hides = v => v === 'hidden' || v === 'clip', scrolls = v => v === 'auto' || v === 'scroll';
-      if ((hides(x) || hides(y)) && r.width <= 1 && r.height <= 1) return null;
-      if (hides(x) && (box.left < r.left - tolerance || box.right > r.right + tolerance)) return e;
-      if (hides(y) && (box.top < r.top - tolerance || box.bottom > r.bottom + tolerance)) return e;
-      if (scrolls(x) || scrolls(y)) box = r;
+    const all = clips(element);
+    if (!all) return null;
+    for (const { element: by, box: r, x, y } of all) {
+      if (hides(x) && (box.left < r.left - tolerance || box.right > r.right + tolerance)) return by;
+      if (hides(y) && (box.top < r.top - tolerance || box.bottom > r.bottom + tolerance)) return by;
+      if (!hides(x) || !hides(y)) box = r;
     }
     const off = box.left < -tolerance || box.right > windowWidth + tolerance;
     return off ? document.documentElement : null;

@@ -34,13 +34,13 @@ func newFigure(c Chart) *figure {
 	for _, s := range f.Chart.Series {
 		f.curves = append(f.curves, f.curve(s))
 	}
-	f.setWidths()
 	for _, l := range c.Lines {
 		if log := l.Vertical && c.LogX || !l.Vertical && c.LogY; finite(l.Value) && (!log || l.Value > 0) {
 			f.lines = append(f.lines, l)
 		}
 	}
 	f.x, f.y = f.spanX(), f.spanY()
+	f.setWidths()
 	f.notes = f.missing()
 	return f
 }
@@ -86,7 +86,7 @@ func (c curve) shown() (points []Point) {
 const (
 	thin       = 1.6
 	wider      = 2 // for each later line that would hide it
-	mostWidens = 3
+	mostWidens = 4
 )
 
 // setWidths makes the lines wider that later lines would hide: FP32 under FP8, and whatever has much the same points
@@ -98,7 +98,7 @@ func (f *figure) setWidths() {
 		for _, later := range f.curves[i+1:] {
 			switch {
 			case !c.Mark.joins() || !later.Mark.joins():
-			case alike(c.Points, later.Points):
+			case f.alike(c.Points, later.Points):
 				hiding++
 			case strings.HasPrefix(c.Name, "FP32"):
 				hiding = max(hiding, 1)
@@ -108,20 +108,24 @@ func (f *figure) setWidths() {
 	}
 }
 
-// alike reports whether most of the points are nearly the same.
-func alike(a, b []Point) bool {
+// alike reports whether most of the points are nearly at the same place of the picture.
+func (f *figure) alike(a, b []Point) bool {
 	if len(a) == 0 || len(a) != len(b) {
 		return false
 	}
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, at := range a {
-		low, high = min(low, at.Y), max(high, at.Y)
-	}
 	near := 0
 	for i := range a {
-		if a[i].X == b[i].X && math.Abs(a[i].Y-b[i].Y) <= (high-low)/200 {
+		if a[i].X == b[i].X && math.Abs(f.height(a[i].Y)-f.height(b[i].Y)) <= 1./200 {
 			near++
 		}
 	}
 	return 2*near > len(a)
+}
+
+// height returns the place of a value on the Y axis, from 0 to 1.
+func (f *figure) height(y float64) float64 {
+	if f.LogY {
+		return math.Log(y/f.y.low) / math.Log(f.y.high/f.y.low)
+	}
+	return (y - f.y.low) / (f.y.high - f.y.low)
 }
