@@ -96,3 +96,14 @@ func TestNamesOfPoints(t *testing.T) {
 	require.Equal(t, "null", names(Point{X: 1}, Point{X: 2}))
 	require.Equal(t, `["a","b",""]`, names(Point{X: 2, Name: "b"}, Point{X: 1, Name: "a"}, Point{X: 3}))
 }
+
+// TestNothingButZero: an axis of no length would show nothing.
+func TestNothingButZero(t *testing.T) {
+	for _, c := range []Chart{
+		{Zero: true, Series: []Series{{Points: points(1, 0, 2, 0)}}},
+		{Series: []Series{{Points: points(1, 0, 2, 0), Mark: Bars}}},
+	} {
+		require.Equal(t, span{0, 1}, newFigure(c).y)
+	}
+	require.Equal(t, span{-1.05, 0}, newFigure(Chart{Zero: true, Series: []Series{{Points: points(1, -1)}}}).y)
+}

@@ -50,7 +50,7 @@ func (f *figure) spanY() span {
 	if zero && !f.LogY && all.low == 0 {
 		padded.low = 0
 	}
-	if zero && !f.LogY && all.high == 0 {
+	if zero && !f.LogY && all.high == 0 && all.low < 0 {
 		padded.high = 0
 	}
 	return padded

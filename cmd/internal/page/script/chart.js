@@ -181,7 +181,7 @@ class Chart {
     if (zero) include(0);
     const span = padded([low, high], this.logY, 0.05);
     if (zero && low === 0) span[0] = 0;
-    if (zero && high === 0) span[1] = 0;
+    if (zero && high === 0 && low < 0) span[1] = 0;
     return span;
   }
 
