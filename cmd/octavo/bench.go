@@ -103,7 +103,7 @@ func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) be
 	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, levelNames(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
-	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for page, plots and JSON, made if need be (default: none)")
+	outDirFlag(cmd, &flags.out, "page, plots and JSON", "default: none")
 	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
 	return cmd

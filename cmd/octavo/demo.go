@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +52,7 @@ func newDemoCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "the same as `DIR`")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the files of an earlier demo")
-	wholeFlag(cmd, &seed, 0, math.MaxUint64, "seed", "of the text and of the model")
+	seedFlag(cmd, &seed, "of the text and of the model")
 	return cmd
 }
 

@@ -112,9 +112,10 @@ func outFlag(cmd *cobra.Command, path *string) {
 	markRequired(cmd, "out")
 }
 
-// outDirFlag adds -o of a command that writes several files.
-func outDirFlag(cmd *cobra.Command, path *string, def, usage string) {
-	cmd.Flags().StringVarP(path, "out", "o", def, "`DIR` "+usage+", made if need be")
+// outDirFlag adds -o of a command that writes several files, with what is in brackets
+// about it in --help.
+func outDirFlag(cmd *cobra.Command, path *string, what, otherwise string) {
+	cmd.Flags().StringVarP(path, "out", "o", "", fmt.Sprintf("`DIR` for %s, made if need be (%s)", what, otherwise))
 }
 
 // overwriteFlag adds --overwrite of a command whose run has a directory.
@@ -124,7 +125,7 @@ func overwriteFlag(cmd *cobra.Command, overwrite *bool) {
 
 // htmlFlag adds --html.
 func htmlFlag(cmd *cobra.Command, path *string, what string) {
-	cmd.Flags().StringVar(path, "html", "", "`FILE` to write a page to "+what+", replaced if it exists")
+	cmd.Flags().StringVar(path, "html", "", fmt.Sprintf("`FILE` to write a page with %s to, replaced if it exists", what))
 }
 
 // textFlag adds --text.

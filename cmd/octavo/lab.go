@@ -69,7 +69,7 @@ func newLabCommand() *cobra.Command {
 	f := cmd.Flags()
 	textFlag(cmd, &flags.text)
 	f.StringVar(&flags.activations, "activations", "", "safetensors `FILE` with activations of a real model")
-	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for pages and CSV files, made if need be\n(default: the first of octavo-lab, octavo-lab-2, ... that is free)")
+	outDirFlag(cmd, &flags.out, "the files", "default: the first of octavo-lab, octavo-lab-2, ... that is absent or empty")
 	overwriteFlag(cmd, &flags.overwrite)
 	f.BoolVar(&o.Short, "short", false, "smaller and shorter experiments")
 	seedFlag(cmd, &o.Seed, "of first weights, batches and random operands")

@@ -41,6 +41,8 @@ func TestClosedOutputCostsNoFile(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("to be or not to be, ", 3000)), 0o666))
 	operands := []string{"--a", "x", "--a-scales", "s", "--a-block", "row", "--b", "x", "--b-scales", "s", "--b-block", "row"}
+	training := []string{"train", "--text", text, "--dim", "16", "--heads", "2", "--layers", "1", "--hidden", "16",
+		"--context", "16", "--batch", "2", "--steps", "2"}
 	for name, c := range map[string]struct {
 		args  []string
 		files []string
@@ -49,10 +51,11 @@ func TestClosedOutputCostsNoFile(t *testing.T) {
 		"gemm":     {append([]string{"gemm", file, "-o", "out"}, operands...), []string{"out"}},
 		"verify": {append([]string{"verify", file, "--got", "c.safetensors", "--html", "page.html"}, operands...),
 			[]string{"page.html"}},
-		"train": {[]string{"train", "--text", text, "-o", "run", "--dim", "16", "--heads", "2", "--layers", "1", "--hidden", "16",
-			"--context", "16", "--batch", "2", "--steps", "2"}, []string{"run/index.html", "run/curves.csv", "run/telemetry.csv"}},
+		"train":   {append(training, "-o", "run"), []string{"run/index.html", "run/curves.csv", "run/telemetry.csv"}},
 		"lab":     {[]string{"lab", "memory", "--short", "--text", text, "-o", "run"}, []string{"run/memory.html"}},
 		"bench":   {[]string{"bench", "--time", "1us", "--level", "generic", "-o", "run"}, []string{"run/bench.json", "run/roofline.svg"}},
+		"report":  {[]string{"report", "trained", "-o", "page.html"}, []string{"page.html"}},
+		"demo":    {[]string{"demo", "run"}, []string{"run/model.safetensors", "run/layer.safetensors"}},
 		"vectors": {[]string{"vectors", "-o", "run"}, []string{"run/SHA256SUMS", "run/README.md"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,6 +65,9 @@ func TestClosedOutputCostsNoFile(t *testing.T) {
 			dir := t.TempDir()
 			if name == "verify" {
 				succeed(t, append([]string{"gemm", file, "-o", filepath.Join(dir, "c.safetensors")}, operands...)...)
+			}
+			if name == "report" {
+				succeed(t, append(training, "-o", filepath.Join(dir, "trained"))...)
 			}
 			p := startClosed(t, dir, os.DevNull, c.args...)
 			require.Equal(t, exitOK, p.wait(t), "%s", &p.stderr)

@@ -55,7 +55,7 @@ func newReportCommand() *cobra.Command {
 		Args:    someDirectories,
 		RunE:    func(cmd *cobra.Command, dirs []string) error { return runReport(cmd, dirs, flags) },
 	}
-	cmd.Flags().StringVarP(&flags.out, "out", "o", "", "`PAGE.html` to write, replaced if it exists")
+	cmd.Flags().StringVarP(&flags.out, "out", "o", "", "`FILE` to write a page to, replaced if it exists")
 	var orders []choice[runs.Order]
 	for _, o := range runs.Orders() {
 		orders = append(orders, choice[runs.Order]{string(o), o})

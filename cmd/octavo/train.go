@@ -112,7 +112,7 @@ func newTrainCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	textFlag(cmd, &flags.text)
-	f.StringVarP(&flags.out, "out", "o", "", "`DIR` for the files, made if need be (default: the first of octavo-train, octavo-train-2, ... that is absent or empty)")
+	outDirFlag(cmd, &flags.out, "the files", "default: the first of octavo-train, octavo-train-2, ... that is absent or empty")
 	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
 	for _, size := range []struct {

@@ -60,7 +60,7 @@ func newVectorsCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&directory, "out", "o", "", "`DIR` to write, made if need be (required)")
+	outDirFlag(cmd, &directory, "the files", "required")
 	markRequired(cmd, "out")
 	seedFlag(cmd, &seed, "seed of the random values")
 	return cmd

@@ -118,7 +118,7 @@ func newVerifyCommand() *cobra.Command {
 	v.add(cmd)
 	v.model.add(cmd)
 	workersFlag(cmd, &v.workers)
-	f.StringVar(&v.html, "html", "", "`FILE` to write a page with a map of the errors to, replaced if it exists")
+	htmlFlag(cmd, &v.html, "a map of the errors")
 	jsonFlag(cmd, &v.asJSON)
 	return cmd
 }
