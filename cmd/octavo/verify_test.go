@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
@@ -86,6 +87,9 @@ func failing(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
+// unbroken returns text without its line breaks and columns.
+func unbroken(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 func TestVerifyPass(t *testing.T) {
 	l := newLayer(t)
 	c := l.canonical(t)
@@ -107,7 +111,7 @@ func TestVerifyPass(t *testing.T) {
 	got = writeC(t, l.predicted(t, promoted))
 	text = succeed(t, l.args(got, "--model", "hopper-wgmma", "--promote", "64", "--scale-order", "product-then-fma")...)
 	require.Contains(t, text, "PASS: all 10500 elements are the prediction of hopper-wgmma, bit for bit\n")
-	require.Contains(t, text, "promoted to float32 every 64 products, scales product-then-fma")
+	require.Contains(t, unbroken(text), "promoted to float32 every 64 products, scales product-then-fma")
 	require.Contains(t, text, "model: verified on H100 vectors")
 	require.Contains(t, text, "bound: a posteriori")
 	succeed(t, l.args(got, "--bound", "hopper-wgmma", "--promote", "64")...)
@@ -209,8 +213,11 @@ func TestVerifyFailures(t *testing.T) {
 			got := writeC(t, c)
 			for _, more := range [][]string{nil, {"--model", "canonical"}} {
 				text := failing(t, l.args(got, more...)...)
+				for line := range strings.Lines(text) {
+					require.LessOrEqual(t, utf8.RuneCountInString(line), 80+1, line)
+				}
 				for _, want := range test.want {
-					require.Regexp(t, want, text)
+					require.Regexp(t, want, text+unbroken(text))
 				}
 				r := octavo(nil, l.args(got, append(more, "--json")...)...)
 				require.Equal(t, 1, r.status)

@@ -36,6 +36,8 @@ type BlockLine struct {
 	ScaleA, ScaleB       string
 	Sum, Scaled, Running string
 	Left                 int
+
+	sums oracle.BlockSum
 }
 
 // mostBlocks is the number of blocks that are shown.
@@ -55,7 +57,7 @@ func (r *Result) Blocks() (lines []BlockLine) {
 	for i, b := range d.Blocks[lo:hi] {
 		line := BlockLine{
 			Index: lo + i, Span: fmt.Sprintf("%d-%d", b.From, b.To-1), ScaleA: full(b.ScaleA), ScaleB: full(b.ScaleB),
-			Sum: exactly(b.Sum), Scaled: exactly(b.Scaled), Running: exactly(b.Running),
+			Sum: exactly(b.Sum), Scaled: exactly(b.Scaled), Running: exactly(b.Running), sums: b,
 		}
 		if line.Index == d.Suspect {
 			line.Mark = "*"
@@ -104,7 +106,7 @@ func (r *Result) Codes() []Codes {
 
 // codeLines breaks codes, of which the first is that of product k, into lines.
 func codeLines(hex string, k int) (lines []string) {
-	const perLine, mostLines = 32, 8
+	const perLine, mostLines = 16, 16
 	for lo := 0; lo < len(hex); lo += 2 * perLine {
 		if len(lines) == mostLines {
 			return append(lines, fmt.Sprintf("and %d more", (len(hex)-lo)/2))

@@ -5,29 +5,54 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle"
 )
+
+// width is that of a line of text.
+const width = 80
 
 // WriteText writes the result for people.
 func (r *Result) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s\nC = A·Bᵀ, %dx%d %s, K = %d\n", r.Verdict(), r.M, r.N, r.Type, r.K)
+	fmt.Fprintf(b, "%s\nC = A·Bᵀ, %dx%d %s, K = %d\n", hanging("", r.Verdict(), 2), r.M, r.N, r.Type, r.K)
 	for _, line := range r.Terms() {
-		fmt.Fprintf(b, "%s: %s\n", line.Name, line.Value)
+		fmt.Fprintln(b, hanging(line.Name+": ", line.Value, 2))
 	}
 	fmt.Fprintln(b)
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	for _, line := range r.Findings() {
-		fmt.Fprintf(t, "  %s\t%s\n", line.Name, line.Value)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	writeLines(b, r.Findings())
 	r.writeFirst(b)
 	r.writeClusters(b)
 	return b.Flush()
+}
+
+// hanging returns text after a lead, broken at words into lines of which those after
+// the first begin with some spaces.
+func hanging(lead, text string, spaces int) string {
+	indent := strings.Repeat(" ", spaces)
+	if utf8.RuneCountInString(lead+text) <= width {
+		return lead + text
+	}
+	// What stands in for the lead is as long and has no space to break at.
+	stand := strings.Repeat("x", max(utf8.RuneCountInString(lead)-spaces, 0))
+	wrapped := strings.TrimPrefix(textout.Wrap(stand+text, width, indent), indent+stand)
+	return lead + wrapped
+}
+
+// writeLines writes a table, whose values are broken at words.
+func writeLines(w io.Writer, lines []Line) {
+	name := 0
+	for _, line := range lines {
+		name = max(name, utf8.RuneCountInString(line.Name))
+	}
+	for _, line := range lines {
+		lead := fmt.Sprintf("  %-*s  ", name, line.Name)
+		fmt.Fprintln(w, hanging(lead, line.Value, utf8.RuneCountInString(lead)))
+	}
 }
 
 // Line is a line of a table.
@@ -161,15 +186,19 @@ func (r *Result) writeFirst(w io.Writer) {
 	if d == nil {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", r.FirstLine())
+	fmt.Fprintf(w, "\n%s\n", hanging("", r.FirstLine(), 2))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "  block\tK\tscale of A\tscale of B\tsum of codes\tscaled\trunning\t")
+	fmt.Fprintln(t, "  block\tK\tscale of A\tscale of B\tcodes\tscaled\trunning\t")
 	for _, b := range r.Blocks() {
 		if b.Left > 0 {
 			fmt.Fprintf(t, "  ...%d more\t\t\t\t\t\t\t\n", b.Left)
 			continue
 		}
-		fmt.Fprintf(t, "  %s%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", b.Mark, b.Index, b.Span, b.ScaleA, b.ScaleB, b.Sum, b.Scaled, b.Running)
+		fmt.Fprintf(t, "  %s%d\t%s", b.Mark, b.Index, b.Span)
+		for _, x := range []oracle.Number{b.sums.ScaleA, b.sums.ScaleB, b.sums.Sum, b.sums.Scaled, b.sums.Running} {
+			fmt.Fprintf(t, "\t%s", strconv.FormatFloat(float64(x), 'g', 6, 64))
+		}
+		fmt.Fprint(t, "\t\n")
 	}
 	_ = t.Flush() // into a buffer
 	for _, c := range r.Codes() {
@@ -184,13 +213,9 @@ func (r *Result) writeFirst(w io.Writer) {
 func (r *Result) writeClusters(w io.Writer) {
 	if lines := r.Clusters(); len(lines) > 0 {
 		fmt.Fprintln(w, "\nWhere they are")
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, line := range lines {
-			fmt.Fprintf(t, "  %s\t%s\n", line.Name, line.Value)
-		}
-		_ = t.Flush() // into a buffer
+		writeLines(w, lines)
 	}
 	if text := r.Explanation(); text != "" {
-		fmt.Fprintf(w, "\nWhat explains them\n  %s\n", text)
+		fmt.Fprintf(w, "\nWhat explains them\n%s\n", hanging("  ", text, 2))
 	}
 }

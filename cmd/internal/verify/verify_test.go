@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
@@ -337,9 +338,23 @@ func TestWindow(t *testing.T) {
 	require.Equal(t, 30, lines[7].Index)
 	require.Equal(t, []string{"     0: 00"}, codeLines("00", 0))
 	long := codeLines(strings.Repeat("ab", 300), 128)
-	require.Len(t, long, 9)
-	require.Equal(t, "and 44 more", long[8])
-	require.True(t, strings.HasPrefix(long[1], "   160: ab ab"))
+	require.Len(t, long, 17)
+	require.Equal(t, "and 44 more", long[16])
+	require.True(t, strings.HasPrefix(long[1], "   144: ab ab"))
+}
+
+func TestHanging(t *testing.T) {
+	require.Equal(t, "name: short", hanging("name: ", "short", 2))
+	words := strings.Repeat("seven·s ", 12) + "end"
+	require.Equal(t, "name: "+strings.TrimSpace(strings.Repeat("seven·s ", 9))+"\n  "+strings.Repeat("seven·s ", 3)+"end", hanging("name: ", words, 2))
+	for _, lead := range []string{"", "  ", "a lead of some words  "} {
+		for spaces := range 30 {
+			for i, line := range strings.Split(hanging(lead, words, spaces), "\n") {
+				require.LessOrEqual(t, utf8.RuneCountInString(line), width)
+				require.True(t, i == 0 || strings.HasPrefix(line, strings.Repeat(" ", spaces)+"s") || strings.HasPrefix(line, strings.Repeat(" ", spaces)+"e"), "%q", line)
+			}
+		}
+	}
 }
 
 func TestExplanation(t *testing.T) {
