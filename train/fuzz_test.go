@@ -143,3 +143,32 @@ func FuzzReadCheckpoint(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSuspects: whatever is accepted goes on, and comes back as it was.
+func FuzzSuspects(f *testing.F) {
+	f.Add([]byte(`{"version":1,"operands":[{"tensor":"x","op":"forward","step":7,"steps":3,"saturated":[0,0.5,1]}]}`))
+	f.Add([]byte(`{"version":1,"operands":[{"tensor":"x","steps":17},{"tensor":"x","steps":1,"flushed":[1e308]}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var s, again Suspects
+		if s.UnmarshalJSON(text) != nil {
+			return
+		}
+		first, err := s.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.UnmarshalJSON(first); err != nil {
+			t.Fatal(err)
+		}
+		second, err := again.MarshalJSON()
+		if err != nil || !bytes.Equal(first, second) {
+			t.Fatalf("%s became %s: %v", first, second, err)
+		}
+		if err := s.Event(event(8, "x", fp8.Stats{NaN: 1})); err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := s.Of(8); !ok || e.Tensor != "x" {
+			t.Fatalf("%s: a NaN is no evidence", first)
+		}
+	})
+}

@@ -135,6 +135,7 @@ func TestTrainDirectories(t *testing.T) {
 
 	status, stdout, stderr := train("--resume", "--steps", "5")
 	require.Zero(t, status, stderr)
+	require.Equal(t, "octavo: going on with the run in octavo-train-2\n", stderr)
 	require.Contains(t, stdout, filepath.Join("octavo-train-2", "index.html")+"\n")
 	require.Contains(t, stdout, "Extended after step 2 from 2 to 5 steps: ")
 	after, err := os.ReadFile(filepath.Join("octavo-train-2", "curves.csv"))

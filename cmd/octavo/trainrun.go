@@ -41,6 +41,9 @@ func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error 
 		return err
 	}
 	defer run.Abort()
+	if flags.resume && flags.out == "" {
+		note(cmd, "going on with the run in %s", run.Dir())
+	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
 	result, failure := train(ctx, cmd, run.Dir(), flags, o, text)
