@@ -148,6 +148,7 @@ func FuzzReadCheckpoint(f *testing.F) {
 func FuzzSuspects(f *testing.F) {
 	f.Add([]byte(`{"version":1,"operands":[{"tensor":"x","op":"forward","step":7,"steps":3,"saturated":[0,0.5,1]}]}`))
 	f.Add([]byte(`{"version":1,"operands":[{"tensor":"x","steps":17},{"tensor":"x","steps":1,"flushed":[1e308]}]}`))
+	f.Add([]byte(`{"version":1,"operands":[{"tensor":"x","op":"forward","step":8,"steps":1,"non_finite":[1]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var s, again Suspects
 		if s.UnmarshalJSON(text) != nil {

@@ -90,7 +90,7 @@ func (s *Suspects) Event(e telemetry.Event) error {
 	case h.event.Step != e.Step:
 		h.end()
 		h.last, h.event, h.restored = shares, e, false
-	case slices.Compare(shares[:], h.last[:]) > 0: // another part of the same step
+	case h.restored || slices.Compare(shares[:], h.last[:]) > 0: // another part of the same step
 		h.last, h.event, h.restored = shares, e, false
 	}
 	return nil
@@ -250,7 +250,7 @@ func (o *operandState) history() (*lossHistory, error) {
 			return nil, inputError("train: suspects: %q, %s has %d shares of %d steps", o.Tensor, o.Op, len(*list), o.Steps)
 		}
 		for i, share := range *list {
-			if !(share >= 0) {
+			if !(share >= 0 && share <= 1) {
 				return nil, inputError("train: suspects: %q, %s has a share of %v", o.Tensor, o.Op, share)
 			}
 			all[i][kind] = share

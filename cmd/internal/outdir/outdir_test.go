@@ -127,6 +127,41 @@ func TestOverwrite(t *testing.T) {
 	require.ErrorContains(t, err, "d is a directory, but the run has a file of that name")
 }
 
+// TestForeignFile: a file in a directory without a run is nobody's to replace.
+func TestForeignFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "index.html")
+	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o666))
+	for _, overwrite := range []bool{false, true} {
+		_, err := Create(dir, Options{Overwrite: overwrite, Files: []string{"index.html"}})
+		require.EqualError(t, err, path+" is there and is of no run: move it away, or name another directory with -o")
+		r, err := Create(dir, Options{Overwrite: overwrite})
+		require.NoError(t, err)
+		require.ErrorContains(t, r.Add("index.html", text("")), "is of no run")
+		r.Abort()
+	}
+	require.Equal(t, map[string]string{"/index.html": "mine"}, contents(t, dir))
+}
+
+// TestLockIsOfThePath: a lock of a file that was removed keeps nobody else out.
+func TestLockIsOfThePath(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, lockName)
+	l, err := lock(dir)
+	require.NoError(t, err)
+	defer l.Close()
+	require.True(t, isAt(l, path))
+	if err := os.Remove(path); err != nil {
+		t.Skip(err) // nobody can
+	}
+	require.False(t, isAt(l, path))
+	other, err := lock(dir)
+	require.NoError(t, err)
+	require.False(t, isAt(l, path))
+	require.True(t, isAt(other, path))
+	unlock(other)
+}
+
 // TestCutOff stops a commit at each of its steps, as a process that is killed does. The
 // next run finds the complete one.
 func TestCutOff(t *testing.T) {
