@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 )
@@ -46,6 +47,7 @@ func (s *Set) fp32Chart() chart.Chart {
 		if len(baselines) > mostUnder {
 			first := slices.IndexFunc(s.Train, func(t Train) bool { return t.Name == b.Of[0] })
 			series = look(first, series)
+			series.Name = strings.TrimPrefix(series.Name, "FP32 of ") // as the title says
 		}
 		c.Series = append(c.Series, series)
 	}
