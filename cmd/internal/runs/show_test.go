@@ -129,6 +129,12 @@ func TestBaselines(t *testing.T) {
 	s.setBaselines()
 	require.Equal(t, 20, s.Baselines()[0].Curves.Len())
 	require.Equal(t, []string{"octavo-train-2", "octavo-train"}, s.Baselines()[0].Of)
+
+	fork := s.Train[1] // goes on otherwise than the run that went further than the first
+	fork.Curves.FP32 = append(append([]float64{}, fork.Curves.FP32[:10]...), 0)
+	s.Train = append(s.Train[:2:2], fork)
+	s.setBaselines()
+	require.Equal(t, []int{0, 0, 1}, []int{s.Train[0].Baseline, s.Train[1].Baseline, s.Train[2].Baseline})
 }
 
 func TestSort(t *testing.T) {
@@ -200,7 +206,8 @@ func TestPage(t *testing.T) {
 	} {
 		require.True(t, strings.Contains(html, want), want)
 	}
-	require.False(t, strings.Contains(html, "<mark>figure 2</mark>"))
+	require.False(t, strings.Contains(html, "<mark>figure 2</mark>"), "missed in both")
+	require.False(t, strings.Contains(html, "<mark>figure 3</mark>"), "met in the only one that has it")
 }
 
 // TestLinks has directories whose names a page must escape.
