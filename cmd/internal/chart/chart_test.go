@@ -1,10 +1,16 @@
 package chart
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"image/png"
 	"io"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,4 +112,118 @@ func TestNothingButZero(t *testing.T) {
 		require.Equal(t, span{0, 1}, newFigure(c).y)
 	}
 	require.Equal(t, span{-1.05, 0}, newFigure(Chart{Zero: true, Series: []Series{{Points: points(1, -1)}}}).y)
+}
+
+// TestEveryPointIsShownOrCounted: what a page's script gets, and what is said of the rest.
+func TestEveryPointIsShownOrCounted(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	values := []float64{0, -1, 2, 3.5, 1e-300, math.NaN(), math.Inf(1), math.Inf(-1)}
+	for range 300 {
+		c := Chart{LogX: r.IntN(2) == 0, LogY: r.IntN(2) == 0, Series: []Series{{Name: "it", Mark: Mark(r.IntN(len(markNames)))}}}
+		total := 1 + r.IntN(20)
+		for range total {
+			c.Series[0].Points = append(c.Series[0].Points, Point{X: values[r.IntN(len(values))], Y: values[r.IntN(len(values))]})
+		}
+		data, err := c.JSON()
+		require.NoError(t, err)
+		var got scriptData
+		require.NoError(t, json.Unmarshal([]byte(data), &got))
+		curve := got.Series[0]
+		require.Len(t, curve.Y, len(curve.X))
+		require.True(t, slices.IsSorted(curve.X))
+		shown := 0
+		for _, y := range curve.Y {
+			if y != nil {
+				shown++
+			}
+		}
+		if shown < total {
+			require.Contains(t, strings.Join(c.Missing(), " "), fmt.Sprintf("it: %d of %d points not shown", total-shown, total))
+		} else {
+			require.Empty(t, c.Missing())
+		}
+		svgOf(t, c)
+	}
+}
+
+func TestGapsPartLines(t *testing.T) {
+	f := newFigure(Chart{Series: []Series{{Points: points(0, 1, 1, math.NaN(), 2, 3, 3, 4, 4, math.Inf(1))}}})
+	require.Equal(t, []xys{points(0, 1), points(2, 3, 3, 4)}, f.curves[0].runs())
+	require.Equal(t, 2, strings.Count(svgOf(t, f.Chart), "stroke:"+strings.ToUpper(swatches[0].Light))+
+		strings.Count(svgOf(t, f.Chart), "fill:"+strings.ToUpper(swatches[0].Light)), "a dot and a line")
+}
+
+// TestLongLinesKeepTheirShape: thinned ones have the same ends and extremes.
+func TestLongLinesKeepTheirShape(t *testing.T) {
+	var long xys
+	for i := range 100000 {
+		long = append(long, Point{X: float64(i), Y: math.Sin(float64(i))})
+	}
+	long[54321].Y = 99
+	long[12345].Y = -99
+	thinned := long.thinned(span{0, 1e5})
+	require.Less(t, len(thinned), 5*mostBuckets)
+	require.Equal(t, long[0], thinned[0])
+	require.Equal(t, long[len(long)-1], thinned[len(thinned)-1])
+	require.Contains(t, thinned, long[54321])
+	require.Contains(t, thinned, long[12345])
+	require.True(t, slices.IsSortedFunc(thinned, func(a, b Point) int { return cmp.Compare(a.X, b.X) }))
+}
+
+// TestCoincidingLinesAreSeen: the one below is wider.
+func TestCoincidingLinesAreSeen(t *testing.T) {
+	f := newFigure(Chart{Series: []Series{{Name: "FP32", Points: points(0, 1, 1, 2)}, {Name: "FP8", Points: points(0, 5, 1, 7)}, {Name: "same", Points: points(0, 5, 1, 7)}, {Name: "other", Points: points(0, 9, 1, 1)}}})
+	require.Greater(t, f.curves[0].width, f.curves[3].width)
+	require.Greater(t, f.curves[1].width, f.curves[2].width)
+	require.Equal(t, f.curves[2].width, f.curves[3].width)
+}
+
+func TestAxesShowAll(t *testing.T) {
+	f := newFigure(Chart{Zero: true, Series: []Series{{Points: []Point{{X: 1, Y: 5, Spread: 2}, {X: 3, Y: 6}}}}, Lines: []Reference{{Value: 9}, {Value: 7, Vertical: true}}})
+	require.Zero(t, f.y.low)
+	require.Greater(t, f.y.high, 9.0)
+	require.Less(t, f.x.low, 1.0)
+	require.Greater(t, f.x.high, 7.0)
+	bars := newFigure(Chart{Series: []Series{{Mark: Bars, Points: points(0, 3, 2, 4)}}})
+	require.Zero(t, bars.y.low, "bars begin at 0")
+	require.LessOrEqual(t, bars.x.low, -1.0, "the first bar is whole")
+	log := newFigure(Chart{LogY: true, Series: []Series{{Points: []Point{{X: 1, Y: 1, Spread: 5}}}}, Lines: []Reference{{Name: "none", Value: -1}}})
+	require.Positive(t, log.y.low)
+	require.Contains(t, log.notes[0], `The line "none" at -1 is not shown`)
+}
+
+func TestDescription(t *testing.T) {
+	c := Chart{X: "step", Y: "nats", Series: []Series{{Name: "FP8", Points: points(0, 3, 5, 1, 9, 2)}}, Lines: []Reference{{Name: "goal", Value: 1.5}}}
+	require.Equal(t, "A chart of nats over step. FP8: 3 points, from 3 at 0 to 2 at 9; least 1 at 5, largest 3 at 0. A line at Y = 1.5: goal.", c.Describe())
+	require.Contains(t, svgOf(t, c), "<desc>"+c.Describe()+"</desc>")
+	c.Description = "Own words <b>."
+	require.Equal(t, c.Description, c.Describe())
+	require.Contains(t, svgOf(t, c), "<desc>Own words &lt;b&gt;.</desc>")
+}
+
+func TestTable(t *testing.T) {
+	c := Chart{X: "step", Series: []Series{{Name: "a", Points: points(0, 3, 5, 1)}, {Points: []Point{{X: 5, Y: 2, Spread: 0.5}, {X: 5, Y: 7}, {X: 6, Y: math.NaN()}}}}}
+	require.Equal(t, Table{Columns: []string{"step", "a", "series 2"}, Rows: [][]string{{"0", "3", ""}, {"5", "1", "2 ± 0.5, 7"}}}, c.Table(10))
+	var long Series
+	for i := range 1000 {
+		long.Points = append(long.Points, Point{X: float64(i)})
+	}
+	thin := Chart{Series: []Series{long}}.Table(11)
+	require.Equal(t, "11 of 1000 rows, evenly chosen.", thin.Left)
+	require.Len(t, thin.Rows, 11)
+	require.Equal(t, "999", thin.Rows[10][0])
+}
+
+func TestFiles(t *testing.T) {
+	c := Chart{Title: "Loss", Series: []Series{{Points: points(0, 1, 1, 2)}}}
+	var svg, picture bytes.Buffer
+	require.NoError(t, c.WriteSVG(&svg))
+	require.True(t, strings.HasPrefix(svg.String(), `<?xml version="1.0"?>`))
+	require.Contains(t, svg.String(), "<title>Loss</title>")
+	require.Contains(t, svg.String(), "sans-serif")
+	require.NotContains(t, svg.String(), "Serif")
+	require.NoError(t, c.WritePNG(&picture))
+	img, err := png.Decode(&picture)
+	require.NoError(t, err)
+	require.Greater(t, img.Bounds().Dx(), 1000)
 }

@@ -2,6 +2,8 @@ package chart
 
 import (
 	"image/color"
+	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -11,13 +13,50 @@ import (
 func (m Mark) glyph() draw.GlyphDrawer {
 	switch m {
 	case Crosses:
-		return draw.CrossGlyph{}
+		return cross{}
 	case Rings:
-		return draw.RingGlyph{}
+		return ring{}
 	case Dots, Joined:
 		return draw.CircleGlyph{}
 	}
 	return nil
+}
+
+// cross and ring are those of the plotter with strokes that can be seen.
+type (
+	cross struct{}
+	ring  struct{}
+)
+
+const strokeOfMarks = 1.2
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (cross) DrawGlyph(c *draw.Canvas, sty draw.GlyphStyle, at vg.Point) {
+	style, r := draw.LineStyle{Color: sty.Color, Width: strokeOfMarks}, 0.9*sty.Radius
+	c.StrokeLine2(style, at.X-r, at.Y-r, at.X+r, at.Y+r)
+	c.StrokeLine2(style, at.X-r, at.Y+r, at.X+r, at.Y-r)
+}
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (ring) DrawGlyph(c *draw.Canvas, sty draw.GlyphStyle, at vg.Point) {
+	c.SetLineStyle(draw.LineStyle{Color: sty.Color, Width: strokeOfMarks})
+	var p vg.Path
+	p.Move(vg.Point{X: at.X + sty.Radius, Y: at.Y})
+	p.Arc(at, sty.Radius, 0, 2*math.Pi)
+	p.Close()
+	c.Stroke(p)
+}
+
+// lone draws a point of a line that has gaps on both sides. It implements plot.Plotter.
+type lone struct {
+	Point
+	color color.Color
+}
+
+// Plot implements plot.Plotter.
+func (l *lone) Plot(c draw.Canvas, p *plot.Plot) {
+	toX, toY := p.Transforms(&c)
+	c.DrawGlyph(draw.GlyphStyle{Color: l.color, Radius: vg.Points(2), Shape: draw.CircleGlyph{}}, vg.Point{X: toX(l.X), Y: toY(l.Y)})
 }
 
 // xys implements plotter.XYer.
@@ -25,6 +64,37 @@ type xys []Point
 
 func (p xys) Len() int                    { return len(p) }
 func (p xys) XY(i int) (float64, float64) { return p[i].X, p[i].Y }
+
+// mostBuckets is how many parts of the X axis a static picture tells apart.
+const mostBuckets = 1200
+
+// thinned returns what is seen of a long line: in each narrow part of the axis its first, lowest, highest and last point.
+func (p xys) thinned(x span) xys {
+	if len(p) <= 4*mostBuckets {
+		return p
+	}
+	bucket := func(i int) int { return int((p[i].X - x.low) / (x.high - x.low) * mostBuckets) }
+	var kept xys
+	for first := 0; first < len(p); {
+		lowest, highest, last := first, first, first
+		for i := first; i < len(p) && bucket(i) == bucket(first); i++ {
+			if p[i].Y < p[lowest].Y {
+				lowest = i
+			}
+			if p[i].Y > p[highest].Y {
+				highest = i
+			}
+			last = i
+		}
+		places := []int{first, lowest, highest, last}
+		slices.Sort(places)
+		for _, i := range slices.Compact(places) {
+			kept = append(kept, p[i])
+		}
+		first = last + 1
+	}
+	return kept
+}
 
 // runs returns the points between the gaps of a line.
 func (c curve) runs() (all []xys) {
@@ -70,19 +140,37 @@ func (e errorBars) YError(i int) (low, high float64) {
 	return low, at.Spread
 }
 
-// bars implements plot.Plotter and plot.Thumbnailer.
+// bars draws those of a series, of so many that stand side by side. It implements plot.Plotter and plot.Thumbnailer.
 type bars struct {
-	curve
-	color color.Color
+	*figure
+	points      []Point
+	which, many int
+	color       color.Color
+}
+
+// newBars returns those of the curve of that index.
+func (f *figure) newBars(index int) *bars {
+	b := &bars{figure: f, points: f.curves[index].shown(), color: rgba(f.curves[index].color.Light)}
+	for i, c := range f.curves {
+		if c.Mark != Bars {
+			continue
+		}
+		if i < index {
+			b.which++
+		}
+		b.many++
+	}
+	return b
 }
 
 // Plot implements plot.Plotter.
 func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
 	bottom := max(p.Y.Min, min(0, p.Y.Max))
-	half := 0.45 * b.barWidth()
-	for _, at := range b.shown() {
-		left, right := toX(at.X-half), toX(at.X+half)
+	width := 0.9 * b.barWidth() / float64(b.many)
+	for _, at := range b.points {
+		from := (float64(b.which) - float64(b.many)/2) * width
+		left, right := toX(b.beside(at.X, from)), toX(b.beside(at.X, from+width))
 		c.FillPolygon(b.color, []vg.Point{{X: left, Y: toY(bottom)}, {X: left, Y: toY(at.Y)}, {X: right, Y: toY(at.Y)}, {X: right, Y: toY(bottom)}})
 	}
 }

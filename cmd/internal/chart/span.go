@@ -10,11 +10,11 @@ func (f *figure) spanX() span {
 	all := nothing()
 	for _, c := range f.curves {
 		half := 0.0
-		if c.Mark == Bars && !f.LogX {
-			half = c.barWidth() / 2
+		if c.Mark == Bars {
+			half = f.barWidth() / 2
 		}
 		for _, at := range c.Points {
-			all.include(at.X-half, at.X+half)
+			all.include(f.beside(at.X, -half), f.beside(at.X, half))
 		}
 	}
 	for _, l := range f.lines {
@@ -62,8 +62,20 @@ func (s *span) include(a, b float64) {
 	s.low, s.high = min(s.low, a, b), max(s.high, a, b)
 }
 
+// Limits of axes, so that all that is computed from them is finite.
+const least, largest = 1e-307, 8e307
+
 // padded returns the span with a share of it around it, and one of some length if it has none.
 func (s span) padded(log bool, share float64) span {
+	s = s.around(log, share)
+	s.low, s.high = max(s.low, -largest), min(s.high, largest)
+	if log {
+		s.low = max(s.low, least)
+	}
+	return s
+}
+
+func (s span) around(log bool, share float64) span {
 	if log {
 		if s.low > s.high {
 			return span{1, 10}
@@ -87,16 +99,31 @@ func (s span) padded(log bool, share float64) span {
 	return span{s.low - around, s.high + around}
 }
 
-// barWidth is the smallest distance of two bars, so that they touch.
-func (c curve) barWidth() float64 {
+// barWidth is the smallest distance of two bars of a series, so that they touch: a difference of X, or of its logarithm
+// on a logarithmic axis.
+func (f *figure) barWidth() float64 {
 	width := math.Inf(1)
-	for i := 1; i < len(c.Points); i++ {
-		if gap := c.Points[i].X - c.Points[i-1].X; gap > 0 {
-			width = min(width, gap)
+	for _, c := range f.curves {
+		for i := 1; c.Mark == Bars && i < len(c.Points); i++ {
+			gap := c.Points[i].X - c.Points[i-1].X
+			if f.LogX {
+				gap = math.Log(c.Points[i].X / c.Points[i-1].X)
+			}
+			if gap > 0 {
+				width = min(width, gap)
+			}
 		}
 	}
 	if math.IsInf(width, 1) {
 		return 1
 	}
 	return width
+}
+
+// beside returns the place that is so far from x, in the units of barWidth.
+func (f *figure) beside(x, distance float64) float64 {
+	if f.LogX {
+		return max(least, min(x*math.Exp(distance), largest))
+	}
+	return x + distance
 }

@@ -86,7 +86,9 @@ type static struct {
 	*figure
 	plot   *plot.Plot
 	legend []legendEntry
-	rows   int
+	rows   int      // of it
+	title  []string // in lines
+	said   []string // the notes, in lines
 }
 
 // legendEntry is a name and what stands for it.
@@ -99,23 +101,28 @@ type legendEntry struct {
 
 func newStatic(f *figure) (*static, error) {
 	s := &static{figure: f, plot: f.axes()}
-	s.plot.Add(references(f.lines))
-	for _, c := range f.curves {
+	s.plot.Add(referenceLines(f.lines))
+	for i, c := range f.curves {
 		if c.empty() {
 			continue
 		}
-		looks, err := f.add(s.plot, c)
+		looks, err := f.add(s.plot, i)
 		if err != nil {
 			return nil, err
 		}
 		s.legend = append(s.legend, legendEntry{name: c.Name, looks: looks})
 	}
+	s.plot.Add(referenceNames(f.lines))
 	// What was added has widened the axes.
 	s.plot.X.Min, s.plot.X.Max, s.plot.Y.Min, s.plot.Y.Max = f.x.low, f.x.high, f.y.low, f.y.high
 	if len(s.curves) < 2 {
 		s.legend = nil
 	}
 	s.layOut()
+	s.title = s.inRows(titleSize, f.Title)
+	for _, note := range f.notes {
+		s.said = append(s.said, s.inRows(noteSize, note)...)
+	}
 	return s, nil
 }
 
@@ -130,7 +137,11 @@ var (
 	soft  = color.RGBA{0x5c, 0x66, 0x70, 0xff}
 )
 
-const swatchWidth = 0.9 * vg.Centimeter
+const (
+	swatchWidth = 0.9 * vg.Centimeter
+	titleSize   = 12
+	noteSize    = 9
+)
 
 // layOut gives each name of the legend its place in a row.
 func (s *static) layOut() {
@@ -147,15 +158,31 @@ func (s *static) layOut() {
 	}
 }
 
-func (s *static) height() vg.Length {
-	return plotHeight + vg.Length(s.rows+len(s.notes))*legendHeight + edge
+// inRows breaks a text into lines of the width of the picture.
+func (s *static) inRows(size vg.Length, text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(inLines(s.style(size), text, width-2*edge), "\n")
 }
+
+func (s *static) height() vg.Length {
+	return s.above() + plotHeight + vg.Length(s.rows+len(s.said))*legendHeight + edge
+}
+
+// above is the height of the title.
+func (s *static) above() vg.Length { return vg.Length(len(s.title)) * legendHeight }
 
 func (s *static) draw(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
-	below := s.height() - plotHeight
-	s.plot.Draw(draw.Crop(c, edge, -edge, below, -edge))
+	for i, line := range s.title {
+		style := s.style(titleSize)
+		style.XAlign = draw.XCenter
+		c.FillText(style, vg.Point{X: width / 2, Y: s.height() - legendHeight*(vg.Length(i)+0.7)}, line)
+	}
+	below := s.height() - s.above() - plotHeight
+	s.plot.Draw(draw.Crop(c, edge, -edge, below, -edge-s.above()))
 	for _, e := range s.legend {
 		y := below - legendHeight*(vg.Length(e.row)+0.7)
 		for _, look := range e.looks {
@@ -164,8 +191,8 @@ func (s *static) draw(c draw.Canvas) {
 		}
 		c.FillText(s.style(10), vg.Point{X: e.left + swatchWidth + edge, Y: y}, e.name)
 	}
-	for i, note := range s.notes {
-		c.FillText(s.style(9), vg.Point{X: edge, Y: below - legendHeight*(vg.Length(s.rows+i)+0.7)}, note)
+	for i, line := range s.said {
+		c.FillText(s.style(noteSize), vg.Point{X: edge, Y: below - legendHeight*(vg.Length(s.rows+i)+0.7)}, line)
 	}
 }
 
@@ -173,14 +200,14 @@ func (s *static) draw(c draw.Canvas) {
 func (f *figure) axes() *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
-	p.Title.TextStyle.Font = font.From(sans, 12)
-	p.Title.Padding = vg.Points(6)
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.TextStyle.Font = font.From(sans, 10.5)
 		axis.Tick.Label.Font = font.From(sans, 10)
 		axis.Tick.Color, axis.Color = soft, soft
+		axis.Label.Padding = vg.Points(3)
 	}
+	p.X.Label.Text = inLines(p.X.Label.TextStyle, f.X, width-2*axisRoom)
+	p.Y.Label.Text = inLines(p.Y.Label.TextStyle, f.Y, plotHeight-2*axisRoom)
 	p.X.Tick.Marker = axisTicks{f, true}
 	p.Y.Tick.Marker = axisTicks{f, false}
 	if f.LogX {
@@ -194,9 +221,10 @@ func (f *figure) axes() *plot.Plot {
 	}
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
+	grid.Horizontal.Width, grid.Vertical.Width = vg.Points(0.75), vg.Points(0.75)
 	p.Add(grid)
 	if f.Zero || f.y.low < 0 && f.y.high > 0 {
-		p.Add(references{{}})
+		p.Add(referenceLines{{}})
 	}
 	return p
 }
@@ -245,12 +273,17 @@ func (f *figure) wholeX() (whole, powersOfTwo bool) {
 
 func (f *figure) ticksY(low, high float64) []tick { return ticks(low, high, f.LogY, false, false) }
 
-// add draws a curve, and returns what stands for it in a legend.
-func (f *figure) add(p *plot.Plot, c curve) (looks []plot.Thumbnailer, err error) {
+// add draws the curve of that index, and returns what stands for it in a legend.
+func (f *figure) add(p *plot.Plot, index int) (looks []plot.Thumbnailer, err error) {
+	c := f.curves[index]
 	shade := rgba(c.color.Light)
 	if c.Mark.joins() {
 		for _, run := range c.runs() {
-			line, err := plotter.NewLine(run)
+			if len(run) == 1 && c.Mark == Line {
+				p.Add(&lone{run[0], shade})
+				continue
+			}
+			line, err := plotter.NewLine(run.thinned(f.x))
 			if err != nil {
 				return nil, err
 			}
@@ -272,7 +305,7 @@ func (f *figure) add(p *plot.Plot, c curve) (looks []plot.Thumbnailer, err error
 		looks = append(looks, dots)
 	}
 	if c.Mark == Bars {
-		b := &bars{c, shade}
+		b := f.newBars(index)
 		p.Add(b)
 		looks = append(looks, b)
 	}

@@ -1,7 +1,9 @@
 package chart
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -81,7 +83,7 @@ func logTicks(low, high float64, base2 bool) []tick {
 	if count(all) >= 3 {
 		return all
 	}
-	for _, factors := range [][]float64{{1, 3}, {1, 2, 5}} {
+	for _, factors := range [][]int{{1, 3}, {1, 2, 5}} {
 		if all := multiples(low, high, factors); count(all) >= 3 && count(all) <= mostLabels {
 			return all
 		}
@@ -93,26 +95,28 @@ func logTicks(low, high float64, base2 bool) []tick {
 func powers(low, high, base float64) (all []tick) {
 	first := int(math.Ceil(math.Log(low)/math.Log(base) - 1e-9))
 	last := int(math.Floor(math.Log(high)/math.Log(base) + 1e-9))
-	stride := (last - first + mostLabels) / mostLabels
+	if base == 10 && last-first < 6 {
+		return multiples(low, high, []int{1})
+	}
+	stride := max(1, (last-first+mostLabels)/mostLabels)
 	for e := first; e <= last; e++ {
-		at := math.Pow(base, float64(e))
-		t := tick{at: at}
-		if stride > 0 && e%stride == 0 {
-			t.label = power(at)
+		t := tick{at: math.Ldexp(1, e)}
+		if base == 10 {
+			t.at = factorOf10(1, e)
+		}
+		if e%stride == 0 {
+			t.label = power(t.at)
 		}
 		all = append(all, t)
-		for minor := 2.0; base == 10 && minor < 10 && last-first < 6 && e < last; minor++ {
-			all = append(all, tick{at: minor * at})
-		}
 	}
 	return all
 }
 
 // multiples returns factors of the powers of ten.
-func multiples(low, high float64, factors []float64) (all []tick) {
+func multiples(low, high float64, factors []int) (all []tick) {
 	for e := int(math.Floor(math.Log10(low))); ; e++ {
-		for factor := 1.0; factor < 10; factor++ {
-			at := factor * math.Pow(10, float64(e))
+		for factor := 1; factor < 10; factor++ {
+			at := factorOf10(factor, e)
 			if at > high*(1+1e-9) {
 				return all
 			}
@@ -120,14 +124,21 @@ func multiples(low, high float64, factors []float64) (all []tick) {
 				continue
 			}
 			t := tick{at: at}
-			for _, f := range factors {
-				if f == factor {
-					t.label = power(at)
-				}
+			if slices.Contains(factors, factor) {
+				t.label = power(at)
 			}
 			all = append(all, t)
 		}
 	}
+}
+
+// factorOf10 returns the number nearest to factor*10^e.
+func factorOf10(factor, e int) float64 {
+	x, err := strconv.ParseFloat(fmt.Sprintf("%de%d", factor, e), 64)
+	if err != nil { // too large or too small
+		return float64(factor) * math.Pow10(e)
+	}
+	return x
 }
 
 // power returns a round number for people.
@@ -138,9 +149,12 @@ func power(x float64) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// short returns 1e+06 as 1e6.
+// short returns 1.50e+06 as 1.5e6.
 func short(label string) string {
 	mantissa, exponent, _ := strings.Cut(label, "e")
+	if strings.Contains(mantissa, ".") {
+		mantissa = strings.TrimRight(strings.TrimRight(mantissa, "0"), ".")
+	}
 	sign := ""
 	if strings.HasPrefix(exponent, "-") {
 		sign = "-"

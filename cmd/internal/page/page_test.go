@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"html/template"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -54,4 +55,40 @@ func TestFailedPageWritesNothing(t *testing.T) {
 	bad := New("bad", `<p>{{fail}}</p>`, template.FuncMap{"fail": func() (string, error) { return "", errors.New("no") }})
 	require.ErrorContains(t, bad.Write(&b, "", nil), "no")
 	require.Zero(t, b.Len())
+}
+
+// TestPageLoadsNothing: the only addresses in a page are names of SVG's and XLink's
+// elements, and what the library says of itself.
+func TestPageLoadsNothing(t *testing.T) {
+	html := written(t, `{{range .}}{{chart .}}{{end}}`, atlas())
+	allowed := map[string]bool{"http://www.w3.org/2000/svg": true, "http://www.w3.org/1999/xlink": true, "https://github.com/leeoniya/uPlot": true}
+	for _, address := range regexp.MustCompile(`[a-z]+://[^\s"'<>)]*`).FindAllString(html, -1) {
+		require.True(t, allowed[address], address)
+	}
+	require.Empty(t, regexp.MustCompile(`(?i)<(link|iframe|object|embed|base)\b|<script[^>]*\bsrc=|@import|\burl\(`).FindString(html))
+	require.Equal(t, 1, strings.Count(html, "Content-Security-Policy"))
+}
+
+// TestFiguresSayWhatTheyShow, with and without scripts.
+func TestFiguresSayWhatTheyShow(t *testing.T) {
+	html := written(t, `{{chart .}}`, atlas()[0])
+	for _, want := range []string{
+		`aria-label="Chart: Loss"`, `aria-describedby="chart-1-text"`, `id="chart-1-text">The loss of both models on the same batches.`,
+		"<noscript>", "<title>Loss</title>", "FP8: 1 of 300 points not shown (not finite).", "<summary>Data as a table</summary>", "200 of 300 rows, evenly chosen.",
+	} {
+		require.Contains(t, html, want)
+	}
+	hostile := chart.Chart{Title: `</script><b>`, X: `<i>`, Series: []chart.Series{{Name: `</noscript><u>`, Points: []chart.Point{{X: 1, Y: 2}, {X: 2, Y: 3}}}, {Name: "b", Points: []chart.Point{{X: 1, Y: 2}}}}}
+	html = written(t, `{{chart .}}`, hostile)
+	for _, never := range []string{`</script><b>`, `</noscript><u>`, "<i>"} {
+		require.NotContains(t, html, never)
+	}
+}
+
+func TestPartsOfABody(t *testing.T) {
+	html := written(t, `{{define "style"}}<style>p { color: red }</style>{{end}}<p>{{template "repeat" .}}</p>`, map[string]string{"Command": "octavo a&b", "Machine": "a machine"})
+	head, body, _ := strings.Cut(html, "</head>")
+	require.Contains(t, head, "p { color: red }")
+	require.NotContains(t, body, "p { color: red }")
+	require.Contains(t, body, "<code>octavo a&amp;b</code>")
 }

@@ -157,7 +157,7 @@ class Chart {
     const f = this.logX ? Math.log : x => x, back = this.logX ? Math.exp : x => x;
     const gaps = bars.flatMap(({ x }) => x.slice(1).map((value, i) => f(value) - f(x[i]))).filter(gap => gap > 0);
     const half = gaps.length ? Math.min(...gaps) / 2 : 0.5;
-    return [back(f(all[0]) - half), back(f(all[1]) + half)];
+    return padded([back(f(all[0]) - half), back(f(all[1]) + half)], this.logX, 0);
   }
 
   // spanY includes all points that are in view.
@@ -395,18 +395,24 @@ function lowerBound(numbers, x) {
   return low;
 }
 
-// padded returns a span with a share of it around it, and one of some length if it has none.
-function padded([low, high], log, share) {
+// padded returns a span with a share of it around it, and one of some length if it has none. All that is computed from
+// it is finite.
+function padded(span, log, share) {
+  const [low, high] = around(span, log, share);
+  return [clamp(low, log ? 1e-307 : -8e307, 8e307), Math.min(high, 8e307)];
+}
+
+function around([low, high], log, share) {
   if (log) {
     if (low > high) return [1, 10];
     if (low === high) return [low / 2, high * 2];
-    const around = (high / low) ** share;
-    return [low / around, high * around];
+    const factor = (high / low) ** share;
+    return [low / factor, high * factor];
   }
   if (low > high) return [0, 1];
   if (low === 0 && high === 0) return [-1, 1];
-  const around = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)) ? Math.abs(low) / 10 : share * (high - low);
-  return [low - around, high + around];
+  const more = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)) ? Math.abs(low) / 10 : share * (high - low);
+  return [low - more, high + more];
 }
 
 // wrap breaks a text at words into lines of a width.
