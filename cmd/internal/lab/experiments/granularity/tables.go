@@ -134,7 +134,7 @@ func (g *study) charts() []chart.Chart {
 func (g *study) amaxChart() chart.Chart {
 	c := chart.Chart{Title: "Amax per tensor", X: "step", Y: "amax", LogY: true}
 	for _, o := range g.operands {
-		s := chart.Series{Name: shortName(o.name)}
+		s := operandSeries(o)
 		for _, a := range g.watched {
 			if a.name == o.name {
 				s.Points = append(s.Points, chart.Point{X: float64(a.step), Y: a.ofTensor()})
@@ -169,13 +169,25 @@ func (g *study) ratioChart() chart.Chart {
 		Lines: []chart.Reference{{Name: "room of the scale", Value: roomInE4M3}}}
 	for _, o := range g.operands {
 		sorted := slices.Sorted(slices.Values(g.track(o, blockLast).ratios))
-		s := chart.Series{Name: shortName(o.name)}
+		s := operandSeries(o)
 		for percent := 1.0; percent <= 99; percent++ {
 			s.Points = append(s.Points, chart.Point{X: percent, Y: statistics.Quantile(sorted, percent/100)})
 		}
 		c.Series = append(c.Series, s)
 	}
 	return c
+}
+
+// series is one about a scheme: its colour says when the scale is known, and it is dashed
+// where that is a block's.
+func (s scheme) series(m chart.Mark) chart.Series {
+	_, known, _ := strings.Cut(s.name, ", ")
+	return chart.Series{Name: s.name, Color: chart.Key(known), Mark: m, Dashed: s.perBlock}
+}
+
+// operandSeries is one about an operand, dashed for the second of a layer's.
+func operandSeries(o *operand) chart.Series {
+	return chart.Series{Name: shortName(o.name), Dashed: strings.Contains(shortName(o.name), ".up.")}
 }
 
 // schemeChart shows a figure of all operands under all schemes.
@@ -185,7 +197,7 @@ func (g *study) schemeChart(title, unit string, figure func(outcome) float64) ch
 		c.Labels = append(c.Labels, label(o))
 	}
 	for _, by := range schemes {
-		s := chart.Series{Name: by.name, Mark: chart.Dots}
+		s := by.series(chart.Joined)
 		for i, o := range g.operands {
 			s.Points = append(s.Points, chart.Point{X: float64(i), Y: figure(g.track(o, by).outcome)})
 		}
@@ -198,7 +210,7 @@ func (g *study) schemeChart(title, unit string, figure func(outcome) float64) ch
 func (g *study) overTraining(o *operand) chart.Chart {
 	c := chart.Chart{Title: "SQNR of " + shortName(o.name), X: "step", Y: "dB"}
 	for _, by := range schemes {
-		s := chart.Series{Name: by.name}
+		s := by.series(chart.Line)
 		for _, at := range g.track(o, by).points {
 			s.Points = append(s.Points, chart.Point{X: float64(at.step), Y: at.sqnr()})
 		}
