@@ -3,6 +3,7 @@ package outliers
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
@@ -73,8 +74,16 @@ func (s *study) reachChart() chart.Chart {
 func (s *study) saturatedChart() chart.Chart {
 	c := s.overSteps("Saturated share of a down projection's input", "percent")
 	c.Zero = true
+	var never []string
 	for _, r := range s.runs[delayedRun:] {
+		if r.saturatedSteps() == 0 {
+			never = append(never, r.name)
+			continue
+		}
 		c.Series = append(c.Series, s.stepSeries(r, chart.Line, func(i int) float64 { return 100 * r.steps[i].saturated }))
+	}
+	if len(never) > 0 {
+		c.Description = "The share by step of the runs in which a value saturates. In the others none does: " + strings.Join(never, ", ") + "."
 	}
 	return c
 }
