@@ -38,6 +38,7 @@ octavo-train, octavo-train-2, ... that is absent or empty, or the one given by
   spikes.csv       all spikes
   result.json      what --json prints
   metrics.prom     the figures as text for Prometheus
+  loss.svg, .png   the curves of the losses as pictures
   octavo-run.json  the list of these files
 
 They appear together when the run ends. A run in -o is replaced with --overwrite

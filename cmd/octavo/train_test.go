@@ -42,7 +42,7 @@ func TestTrain(t *testing.T) {
 	require.Equal(t, "train", m.Kind)
 	require.Contains(t, m.Command, "octavo train --text ")
 	require.ElementsMatch(t, append(m.Files, outdir.ManifestName), entriesOf(t, out))
-	for _, name := range []string{"curves.csv", "telemetry.csv", "spikes.csv", "result.json", "metrics.prom", "index.html"} {
+	for _, name := range []string{"curves.csv", "telemetry.csv", "spikes.csv", "result.json", "metrics.prom", "index.html", "loss.svg", "loss.png"} {
 		require.Contains(t, m.Files, name)
 		info, err := os.Stat(filepath.Join(out, name))
 		require.NoError(t, err)

@@ -28,6 +28,8 @@ const (
 	spikesFile    = "spikes.csv"
 	resultFile    = "result.json"
 	metricsFile   = "metrics.prom"
+	lossSVGFile   = "loss.svg"
+	lossPNGFile   = "loss.png"
 	pageFile      = "index.html"
 )
 
@@ -82,7 +84,7 @@ func trainDirectory(flags trainFlags) (*outdir.Run, error) {
 	}
 	return runDirectory(trainName, dir, outdir.Options{
 		Overwrite: flags.overwrite || flags.resume,
-		Files:     []string{pageFile, curvesFile, telemetryFile, spikesFile, resultFile, metricsFile},
+		Files:     []string{pageFile, curvesFile, telemetryFile, spikesFile, resultFile, metricsFile, lossSVGFile, lossPNGFile},
 	})
 }
 
@@ -120,6 +122,8 @@ func writeTrain(run *outdir.Run, flags trainFlags, result *comparison.Result) er
 		{spikesFile, result.WriteSpikes},
 		{resultFile, result.WriteJSON},
 		{metricsFile, result.WriteMetrics},
+		{lossSVGFile, result.LossChart().WriteSVG},
+		{lossPNGFile, result.LossChart().WritePNG},
 		{pageFile, func(w io.Writer) error { return result.WritePage(w, m.Command, m.Machine) }},
 	} {
 		if err := run.Add(file.name, file.write); err != nil {

@@ -32,5 +32,5 @@ func (r *Result) WritePage(w io.Writer, command, machine string) error {
 
 // charts are those of the page.
 func (r *Result) charts() []chart.Chart {
-	return []chart.Chart{r.lossChart(), r.gapChart(), r.normChart(), r.amaxChart(), r.underflowChart()}
+	return []chart.Chart{r.LossChart(), r.gapChart(), r.normChart(), r.amaxChart(), r.underflowChart()}
 }

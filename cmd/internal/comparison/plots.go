@@ -27,7 +27,8 @@ func (r *Result) heldOut(figures func(Point) Figures) (judged []chart.Point) {
 	return judged
 }
 
-func (r *Result) lossChart() chart.Chart {
+// LossChart shows the losses of both models.
+func (r *Result) LossChart() chart.Chart {
 	return chart.Chart{Title: "Loss", X: "step", Y: "nats per byte", Smooth: true, Series: []chart.Series{
 		{Name: "FP32", Points: r.curve(func(p Point) float64 { return p.FP32.Loss })},
 		{Name: "FP8", Points: r.curve(func(p Point) float64 { return p.FP8.Loss })},
