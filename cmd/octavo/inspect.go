@@ -2,14 +2,18 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/inspect"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -20,10 +24,11 @@ directory stands for the files in it, not in those below, whose names end in
 First come totals, and the recipes ranked for these files: each float matrix
 (two or more dimensions: F64, F32, F16 or BF16) is quantized under every recipe
 but te-delayed, which needs the amax of earlier steps, in the block that the
-recipe's library gives to weights. The best recipe has the highest SQNR in its
-worst matrix; where that is the same to 0.1 dB, the higher median; where that is
-too, fewer bytes of scales. One that makes finite values NaN or infinite comes
-after those that do not.
+recipe's library gives to weights. The best recipe loses the smallest share of
+values, saturated or flushed, to 0.1%; where that is the same, it has the
+highest SQNR in its worst matrix, to 0.1 dB; then the highest median; then the
+fewest bytes of scales. One that makes finite values NaN or infinite comes after
+those that do not.
 
   SQNR     signal-to-quantization-noise ratio in decibels, over finite values
   satur.   finite values too large for their scale (saturated)
@@ -58,9 +63,14 @@ files unless --sort says otherwise. NaN and infinities are the strings "NaN",
 "+Inf" and "-Inf"; smallest is 0 where all values are 0, and rangeBits is then
 "NaN", as is the SQNR.
 
+With --html a page has the same with charts: the recipes, the SQNR of each
+tensor, and how many values there are in each power of two, of all matrices
+together and of the 12 riskiest, beside the range of the format. Its table has
+the first 1000 tensors. It is complete before anything is printed.
+
 Large tensors are read in strips, and twice if a recipe has one scale for a
-tensor. If a signal stops the command, the text is of the tensors that were
-done.`
+tensor. If a signal stops the command, the text and the page are of the
+tensors that were done; there is no JSON then.`
 
 const inspectExample = `  octavo inspect model.safetensors
   octavo inspect model/ --profile deepseek --top 20 --html inspect.html
@@ -73,7 +83,7 @@ func newInspectCommand() *cobra.Command {
 	var job inspect.Job
 	var view inspect.View
 	var only *regexp.Regexp
-	var asJSON bool
+	var out inspectOutput
 	cmd := &cobra.Command{
 		Use:     "inspect FILE.safetensors|DIR...",
 		Short:   "Say what is in files and what FP8 would do to it",
@@ -86,11 +96,13 @@ func newInspectCommand() *cobra.Command {
 				return err
 			}
 			defer inspect.Close(job.Inputs)
-			job.Only = only
-			if asJSON && !cmd.Flags().Changed("sort") {
-				view.Sort = inspect.ByFile
+			for _, in := range job.Inputs {
+				if err := sameFile(in.Path, out.html); err != nil {
+					return err
+				}
 			}
-			return runInspect(cmd, job, view, asJSON)
+			job.Only, out.view, out.command = only, view, commandLine(cmd, args)
+			return runInspect(cmd, job, out)
 		},
 	}
 	formatFlag(cmd, &job.Format, "e4m3", "format that the recipes encode to")
@@ -100,11 +112,20 @@ func newInspectCommand() *cobra.Command {
 	wholeFlag(cmd, &view.Top, 0, 1<<30, "top", "show only the first `N` tensors; 0 is all")
 	cmd.Flags().BoolVar(&view.Detail, "detail", false, "show every recipe of each tensor")
 	cmd.Flags().BoolVar(&view.Wide, "wide", false, "do not shorten names")
-	jsonFlag(cmd, &asJSON)
+	jsonFlag(cmd, &out.asJSON)
+	cmd.Flags().StringVar(&out.html, "html", "", "`FILE` to write a page with charts to, replaced if it exists")
 	return cmd
 }
 
-func runInspect(cmd *cobra.Command, job inspect.Job, view inspect.View, asJSON bool) error {
+// inspectOutput says what to do with a report.
+type inspectOutput struct {
+	view    inspect.View
+	asJSON  bool
+	html    string // a file; "": none
+	command string // what repeats it
+}
+
+func runInspect(cmd *cobra.Command, job inspect.Job, out inspectOutput) error {
 	ctx, stop := untilSignal(cmd)
 	defer stop()
 	shown := newDisplay(cmd)
@@ -112,21 +133,50 @@ func runInspect(cmd *cobra.Command, job inspect.Job, view inspect.View, asJSON b
 	job.Progress = shown
 	report, err := job.Run(ctx)
 	shown.Finish()
-	switch {
-	case err != nil && ctx.Err() == nil:
+	if err != nil && ctx.Err() == nil {
 		return err
-	case err != nil && asJSON:
-		return stopped(ctx, "nothing was printed")
-	case asJSON:
-		return report.WriteJSON(cmd.OutOrStdout(), view)
 	}
-	if e := report.WriteText(cmd.OutOrStdout(), view); e != nil {
+	if out.html != "" {
+		m := machine.Current()
+		on := fmt.Sprintf("octavo %s, %s, %s/%s", m.Version, m.Go, m.OS, m.Arch)
+		if err := atomicfile.Write(out.html, func(w io.Writer) error {
+			return report.WritePage(w, out.view, out.command, on)
+		}); err != nil {
+			return fmt.Errorf("%w: name another file with --html", err)
+		}
+	}
+	if out.asJSON {
+		if err != nil {
+			return stopped(ctx, "nothing was printed")
+		}
+		if !cmd.Flags().Changed("sort") {
+			out.view.Sort = inspect.ByFile
+		}
+		return report.WriteJSON(cmd.OutOrStdout(), out.view)
+	}
+	if e := report.WriteText(cmd.OutOrStdout(), out.view); e != nil {
 		return e
 	}
 	if err != nil {
 		return stopped(ctx, fmt.Sprintf("the report is of %d of %d tensors", len(report.Tensors), report.Selected))
 	}
 	return nil
+}
+
+// commandLine returns the command that repeats a run, with the flags that were given.
+func commandLine(cmd *cobra.Command, args []string) string {
+	words := strings.Fields(cmd.CommandPath())
+	for _, a := range args {
+		words = append(words, shellQuote(a))
+	}
+	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "bool" {
+			words = append(words, "--"+f.Name)
+			return
+		}
+		words = append(words, "--"+f.Name, shellQuote(f.Value.String()))
+	})
+	return strings.Join(words, " ")
 }
 
 func sortFlag(cmd *cobra.Command, value *inspect.Sort) {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -331,4 +332,17 @@ func TestInspectSeveral(t *testing.T) {
 	fail(t, 2, `want one of te-current`, "inspect", dir, "--profile", "mx-rceil,none")
 	fail(t, 2, `want risk or name or size`, "inspect", dir, "--sort", "none")
 	fail(t, 2, `want a file or a directory at least`, "inspect")
+}
+
+// TestInspectPage writes the page before it prints, and not over a file that it reads.
+func TestInspectPage(t *testing.T) {
+	dir := t.TempDir()
+	path, page := filepath.Join(dir, "a model.safetensors"), filepath.Join(dir, "page.html")
+	require.NoError(t, safetensors.WriteFile(path, []safetensors.Tensor{filetest.F32("w", []int{1, 2}, 1, 2)}, nil))
+	succeed(t, "inspect", path, "--html", page, "--profile", "mx-floor,te-block", "--quiet", "--detail")
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "octavo inspect &#39;"+path+"&#39; --detail --html "+page+" --profile mx-floor,te-block<")
+	fail(t, 2, "are the same file: write another one", "inspect", path, "--html", path)
+	fail(t, 1, "name another file with --html", "inspect", path, "--html", filepath.Join(dir, "absent", "page.html"))
 }

@@ -24,10 +24,12 @@ type RankedRecipe struct {
 	Elements        int64           `json:"elements"`
 }
 
-// rank returns what each recipe would do to all matrices. The best has the highest SQNR
-// in its worst matrix; where that is the same to a tenth of a decibel, the higher median;
-// where that is too, fewer bytes of scales; and otherwise comes first in the list of
-// recipes. One that makes finite values NaN or infinite comes after those that do not.
+// rank returns what each recipe would do to all matrices, the best first. One that makes
+// finite values NaN or infinite comes after those that do not. Then the best loses the
+// smallest share of values, saturated or flushed, to a tenth of a percent; where that is
+// the same, it has the highest SQNR in its worst matrix, to a tenth of a decibel; then the
+// highest median; then the fewest bytes of scales; and then it comes first in the list of
+// recipes.
 func rank(tensors []TensorReport, recipes []scaling.Recipe) []RankedRecipe {
 	var all []RankedRecipe
 	for i, r := range recipes {
@@ -38,12 +40,18 @@ func rank(tensors []TensorReport, recipes []scaling.Recipe) []RankedRecipe {
 	slices.SortStableFunc(all, func(a, b RankedRecipe) int {
 		return cmp.Or(
 			cmp.Compare(min(a.BecameNonFinite, 1), min(b.BecameNonFinite, 1)),
+			cmp.Compare(a.lost(), b.lost()),
 			cmp.Compare(tenths(b.WorstSQNR), tenths(a.WorstSQNR)),
 			cmp.Compare(tenths(b.MedianSQNR), tenths(a.MedianSQNR)),
 			cmp.Compare(a.ScaleBytes, b.ScaleBytes),
 		)
 	})
 	return all
+}
+
+// lost is the share of values lost in tenths of a percent.
+func (r *RankedRecipe) lost() float64 {
+	return math.Round(1000 * float64(r.Saturated+r.Flushed) / float64(r.Elements))
 }
 
 func tenths(sqnr jsonout.Number) float64 { return math.Round(10 * float64(sqnr)) }

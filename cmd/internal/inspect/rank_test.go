@@ -77,6 +77,17 @@ func TestRank(t *testing.T) {
 	require.Equal(t, "a", got[1].WorstTensor)
 	require.EqualValues(t, 10, got[0].MedianSQNR)
 	require.Empty(t, rank([]TensorReport{{Name: "vector"}}, recipesABC))
+
+	losing := func(saturated, flushed int64, sqnr float64) RecipeReport {
+		return RecipeReport{Saturated: saturated, Flushed: flushed, SQNR: jsonout.Number(sqnr)}
+	}
+	got = rank([]TensorReport{matrix("a", losing(1, 2, 50), losing(2, 0, 10), losing(1, 1, 20))}, recipesABC)
+	require.Equal(t, "torchao-rowwise mx-floor te-current", profilesOf(got))
+	second := matrix("b", losing(0, 1, 20), losing(0, 0, 20), losing(0, 0, 20))
+	got = rank([]TensorReport{matrix("a", losing(0, 0, 30), losing(0, 0, 10), losing(0, 0, 20)), second, second, second, second, second, second}, recipesABC)
+	require.Equal(t, "torchao-rowwise mx-floor te-current", profilesOf(got))
+	got = rank([]TensorReport{matrix("a", losing(0, 0, 30), losing(0, 0, 10), losing(0, 0, 20)), matrix("b", losing(0, 0, 30), sqnr(10), sqnr(20)), second}, recipesABC)
+	require.Equal(t, "te-current torchao-rowwise mx-floor", profilesOf(got)) // 1 of 3000 is 0.0%
 }
 
 func TestMedian(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/loss"
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -19,7 +20,9 @@ type Report struct {
 	Median  float64         // SQNR of matrices under Judge; NaN if there is none
 	Tensors []TensorReport  // in the order of their files
 
-	Selected, All int // tensors: inspected, and in the files
+	Selected, All int // tensors: to be inspected, and in the files
+
+	format fp8.Format
 }
 
 // FileReport says what a file is.
@@ -118,7 +121,7 @@ func (t *TensorReport) bestSQNR() float64 {
 
 // report makes a report of what was measured.
 func (j *Job) report(all []*measurement, recipes []scaling.Recipe) *Report {
-	r := &Report{Format: j.Format.String(), Selected: len(all)}
+	r := &Report{Format: j.Format.String(), format: j.Format, Selected: len(all)}
 	place := map[*Input]int{}
 	for i := range j.Inputs {
 		in := &j.Inputs[i]

@@ -56,10 +56,7 @@ func cut(text string, width int) string {
 func (r *Report) printTotals(w io.Writer) {
 	t := &r.Totals
 	fmt.Fprintf(w, "%s\n", textout.Name(r.title()))
-	if len(r.Files) > 1 {
-		fmt.Fprintf(w, "%s, ", count(t.Files, "file"))
-	}
-	fmt.Fprintf(w, "%s, %s, %s\n", count(t.Tensors, "tensor"), count(t.Parameters, "parameter"), size(t.Bytes))
+	fmt.Fprintln(w, r.counts())
 	if r.Selected < r.All {
 		fmt.Fprintf(w, "Of %d tensors, --only leaves %d.\n", r.All, r.Selected)
 	}
@@ -75,10 +72,24 @@ func (r *Report) printTotals(w io.Writer) {
 		fmt.Fprintf(w, "FP8 tensors: %d with scales, %d without.\n", t.FP8WithScales, t.FP8WithoutScales)
 	}
 	if t.NonFinite > 0 {
-		fmt.Fprintf(w, "NaN or infinite: %s in %s.\n", count(t.NonFinite, "value"), count(t.NonFiniteTensors, "tensor"))
+		fmt.Fprintf(w, "NaN or infinite: %s.\n", t.nonFinite())
 	} else {
 		fmt.Fprintln(w, "No value is NaN or infinite.")
 	}
+}
+
+// counts says how much there is.
+func (r *Report) counts() string {
+	t := &r.Totals
+	text := fmt.Sprintf("%s, %s, %s", count(t.Tensors, "tensor"), count(t.Parameters, "parameter"), size(t.Bytes))
+	if len(r.Files) > 1 {
+		text = count(t.Files, "file") + ", " + text
+	}
+	return text
+}
+
+func (t *Totals) nonFinite() string {
+	return count(t.NonFinite, "value") + " in " + count(t.NonFiniteTensors, "tensor")
 }
 
 func count[T int | int64](n T, what string) string {
@@ -168,15 +179,17 @@ func (r *Report) printLines(w io.Writer, tensors []*TensorReport, v View) {
 	}
 }
 
+var orders = map[Sort]string{
+	ByRisk: "the riskiest first", ByName: "by name", BySize: "the largest first", ByAmax: "the largest amax first",
+	ByRange: "the widest range first", BySQNR: "the lowest SQNR first", ByFile: "in the order of the file",
+}
+
 func (r *Report) introduction(shown int, v View) string {
 	which := "Tensors"
 	if shown < len(r.Tensors) {
 		which = fmt.Sprintf("%d of %d tensors", shown, len(r.Tensors))
 	}
-	order := map[Sort]string{
-		ByRisk: "the riskiest first", ByName: "by name", BySize: "the largest first", ByAmax: "the largest amax first",
-		ByRange: "the widest range first", BySQNR: "the lowest SQNR first", ByFile: "in the order of the file",
-	}[v.Sort]
+	order := orders[v.Sort]
 	if r.Judge == "" {
 		return fmt.Sprintf("%s, %s:", which, order)
 	}
@@ -204,13 +217,7 @@ func (r *Report) columns() []string {
 
 // cells are what stands in columns.
 func (r *Report) cells(t *TensorReport) []string {
-	cells := []string{strings.TrimPrefix(string(t.DType), "F8_"), shape(t.Shape), "-", "-"}
-	switch e := t.values(); {
-	case e.amax == e.amax:
-		cells[2], cells[3] = strconv.FormatFloat(e.amax, 'g', 3, 64), strconv.FormatFloat(e.bits, 'f', 1, 64)
-	case t.Values != nil && t.Values.Zeros > 0:
-		cells[2] = "0"
-	}
+	cells := []string{strings.TrimPrefix(string(t.DType), "F8_"), shape(t.Shape), amax(t), rangeBits(t)}
 	if len(r.Ranking) > 0 {
 		lost := "-"
 		if of := t.under(r.Judge); of != nil {
@@ -225,6 +232,24 @@ func (r *Report) cells(t *TensorReport) []string {
 		cells = append(cells, strconv.Itoa(t.file+1))
 	}
 	return cells
+}
+
+// amax writes the largest magnitude of a tensor, "-" where it has no finite value.
+func amax(t *TensorReport) string {
+	switch e := t.values(); {
+	case e.amax == e.amax:
+		return strconv.FormatFloat(e.amax, 'g', 3, 64)
+	case t.Values != nil && t.Values.Zeros > 0:
+		return "0"
+	}
+	return "-"
+}
+
+func rangeBits(t *TensorReport) string {
+	if bits := t.values().bits; bits == bits {
+		return strconv.FormatFloat(bits, 'f', 1, 64)
+	}
+	return "-"
 }
 
 // shape writes the extents of a tensor, "1" for a scalar.

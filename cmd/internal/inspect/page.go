@@ -1,0 +1,220 @@
+package inspect
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"path/filepath"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+)
+
+//go:embed page.html
+var pageSource string
+
+var pageTemplate = page.New("inspect", pageSource, template.FuncMap{
+	"size": size, "percent": textout.Percent, "dB": func(x jsonout.Number) string { return textout.Decibels(float64(x)) },
+})
+
+// What a page shows at most, so that one of a thousand tensors, or of a million, is still
+// a page.
+const (
+	mostRows       = 1000
+	mostPoints     = 2000
+	mostHistograms = 12
+)
+
+// pageData is what the page is made of.
+type pageData struct {
+	*Report
+	Rows    []pageRow
+	Order   string
+	Command string
+	Machine string
+}
+
+// WritePage writes the report as a page. command is what repeats it, on the given machine.
+func (r *Report) WritePage(w io.Writer, v View, command, machine string) error {
+	d := pageData{Report: r, Order: orders[v.Sort], Command: command, Machine: machine}
+	rows := r.view(v)
+	for _, t := range rows[:min(len(rows), mostRows)] {
+		d.Rows = append(d.Rows, r.pageRow(t))
+	}
+	return pageTemplate.Write(w, "What FP8 would do to "+textout.Name(r.title()), d)
+}
+
+// Title names the files.
+func (d pageData) Title() string { return textout.Name(d.title()) }
+
+// Matrices says how many there are.
+func (d pageData) Matrices() string { return matrices(d.Totals.Matrices) }
+
+// Counts says how much there is.
+func (d pageData) Counts() string { return d.counts() }
+
+// NonFinite says how many values are not finite.
+func (d pageData) NonFinite() string { return d.Totals.nonFinite() }
+
+// Several reports whether there are several files.
+func (d pageData) Several() bool { return len(d.Files) > 1 }
+
+// Stopped reports whether some tensors are missing.
+func (d pageData) Stopped() bool { return len(d.Tensors) < d.Selected }
+
+// RankingChart has the SQNR of each recipe.
+func (d pageData) RankingChart() chart.Chart {
+	c := chart.Chart{
+		Title: "Recipes by SQNR", Y: "SQNR in dB",
+		Description: "For each recipe, the best first, the signal-to-quantization-noise ratio of its worst matrix and the median of all.",
+	}
+	worst, middle := chart.Series{Name: "worst matrix", Mark: chart.Crosses, Color: "vermilion"}, chart.Series{Name: "median", Mark: chart.Rings, Color: "blue"}
+	for i, of := range d.Ranking {
+		c.Labels = append(c.Labels, string(of.Profile))
+		worst.Points = append(worst.Points, chart.Point{X: float64(i), Y: float64(of.WorstSQNR), Name: string(of.Profile)})
+		middle.Points = append(middle.Points, chart.Point{X: float64(i), Y: float64(of.MedianSQNR), Name: string(of.Profile)})
+	}
+	c.Series = []chart.Series{worst, middle}
+	return c
+}
+
+// TensorChart has the SQNR of each matrix, in the order of the files: of all, or of the
+// riskiest.
+func (d pageData) TensorChart() chart.Chart {
+	c := chart.Chart{Title: "SQNR by tensor", X: "place in the files", Y: "SQNR in dB"}
+	judged := chart.Series{Name: string(d.Judge), Mark: chart.Dots, Color: "vermilion"}
+	best := chart.Series{Name: "best recipe of each", Mark: chart.Rings, Color: "blue"}
+	left := 0
+	for i := range d.Tensors {
+		t := &d.Tensors[i]
+		if len(t.Recipes) == 0 {
+			continue
+		}
+		if t.Risk.Rank > mostPoints {
+			left++
+			continue
+		}
+		name := textout.Shorten(textout.Name(t.Name), 60)
+		judged.Points = append(judged.Points, chart.Point{X: float64(i + 1), Y: d.sqnr(t), Name: name})
+		best.Points = append(best.Points, chart.Point{X: float64(i + 1), Y: t.bestSQNR(), Name: name})
+	}
+	c.Series = []chart.Series{judged}
+	if len(d.Ranking) > 1 {
+		c.Series = []chart.Series{best, judged}
+	}
+	c.Description = fmt.Sprintf("The signal-to-quantization-noise ratio of each float matrix under %s, and under the recipe that is best for it.", d.Judge)
+	if left > 0 {
+		c.Description += fmt.Sprintf(" The %d matrices with the least risk are left out.", left)
+	}
+	if d.Median-d.Median == 0 {
+		c.Lines = []chart.Reference{{Name: "median", Value: d.Median}}
+	}
+	return c
+}
+
+// Histograms are those of all matrices together and of the riskiest.
+func (d pageData) Histograms() (all []chart.Chart) {
+	if c, ok := d.together(); ok {
+		all = append(all, c)
+	}
+	for _, t := range d.view(View{Sort: ByRisk}) {
+		if len(all) > mostHistograms {
+			break
+		}
+		if len(t.Recipes) > 0 && len(t.binades) > 0 {
+			all = append(all, d.histogram(t))
+		}
+	}
+	return all
+}
+
+// histogram has the magnitudes of a tensor, beside the range of the format under a scale
+// that takes its amax to the largest code.
+func (d pageData) histogram(t *TensorReport) chart.Chart {
+	top := math.Log2(float64(t.Values.Amax))
+	return chart.Chart{
+		Title: textout.Shorten(textout.Name(t.Name), 60), X: "log2 of the magnitude", Y: "values", LogY: true,
+		Description: fmt.Sprintf("How many values there are in each power of two; %d are zero and %d not finite. The lines are the range of %s under a scale that takes the largest magnitude, %.3g, to its largest value.",
+			t.Values.Zeros, t.Values.nonFinite(), d.Format, float64(t.Values.Amax)),
+		Series: []chart.Series{bars(t.binades, t.lowest)},
+		Lines:  d.limits(top),
+	}
+}
+
+// together has the magnitudes of all matrices, each relative to its amax.
+func (d pageData) together() (c chart.Chart, ok bool) {
+	counts := map[int]int64{}
+	lowest, highest := math.MaxInt, math.MinInt
+	for i := range d.Tensors {
+		t := &d.Tensors[i]
+		if len(t.Recipes) == 0 || len(t.binades) == 0 {
+			continue
+		}
+		top := t.lowest + len(t.binades) - 1
+		for k, n := range t.binades {
+			at := t.lowest + k - top
+			counts[at] += n
+			if n > 0 {
+				lowest, highest = min(lowest, at), max(highest, at)
+			}
+		}
+	}
+	if len(counts) == 0 {
+		return c, false
+	}
+	binades := make([]int64, highest-lowest+1)
+	for at, n := range counts {
+		if n > 0 {
+			binades[at-lowest] = n
+		}
+	}
+	return chart.Chart{
+		Title: "All float matrices", X: "powers of two below the largest of the tensor", Y: "values", LogY: true,
+		Description: fmt.Sprintf("How many values there are so many powers of two below the largest magnitude of their tensor. The lines are the range of %s under scales that take each tensor's largest magnitude to the largest value, to within one power of two.", d.Format),
+		Series:      []chart.Series{bars(binades, lowest)},
+		Lines:       d.limits(1),
+	}, true
+}
+
+func bars(binades []int64, lowest int) chart.Series {
+	s := chart.Series{Name: "values", Mark: chart.Bars, Color: "blue"}
+	for i, n := range binades {
+		if n > 0 {
+			s.Points = append(s.Points, chart.Point{X: float64(lowest+i) + 0.5, Y: float64(n)})
+		}
+	}
+	return s
+}
+
+// limits are the range of the format for a tensor whose amax is 2^top.
+func (d pageData) limits(top float64) []chart.Reference {
+	line := func(name string, value float32) chart.Reference {
+		return chart.Reference{Name: name, Value: top + math.Log2(float64(value)/float64(d.format.Max())), Vertical: true}
+	}
+	return []chart.Reference{
+		line("largest", d.format.Max()), line("smallest normal", d.format.MinNormal()), line("smallest subnormal", d.format.MinSubnormal()),
+	}
+}
+
+// pageRow is a tensor in the table.
+type pageRow struct {
+	Name, File, Type, Shape, Amax, Range string
+
+	Saturated, Flushed, SQNR, Best string
+	Risk                           string
+}
+
+func (r *Report) pageRow(t *TensorReport) pageRow {
+	row := pageRow{
+		Name: textout.Name(t.Name), File: textout.Name(filepath.Base(t.File)), Type: string(t.DType), Shape: shape(t.Shape), Amax: amax(t), Range: rangeBits(t),
+		Saturated: "-", Flushed: "-", SQNR: textout.Decibels(r.sqnr(t)), Best: textout.Decibels(t.bestSQNR()), Risk: string(t.Risk.Reason),
+	}
+	if of := t.under(r.Judge); of != nil {
+		row.Saturated, row.Flushed = textout.Percent(of.Saturated, t.Values.Elements), textout.Percent(of.Flushed, t.Values.Elements)
+	}
+	return row
+}
