@@ -169,7 +169,10 @@ func commandLine(cmd *cobra.Command, args []string) string {
 	for _, a := range args {
 		words = append(words, shellQuote(a))
 	}
-	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if cmd.InheritedFlags().Lookup(f.Name) != nil {
+			return
+		}
 		if f.Value.Type() == "bool" {
 			words = append(words, "--"+f.Name)
 			return

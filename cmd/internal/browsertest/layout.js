@@ -129,6 +129,12 @@
       problems.push(`cut: ${name(e)} shows ${e.clientWidth} of ${e.scrollWidth} pixels`);
   }
 
+  // slanted returns the corners of a text of a picture, on the screen.
+  const slanted = text => {
+    const { x, y, width, height } = text.getBBox(), matrix = text.getScreenCTM();
+    return [[x, y], [x + width, y], [x + width, y + height], [x, y + height]].map(([x, y]) => new DOMPoint(x, y).matrixTransform(matrix));
+  };
+
   // Pictures.
   for (const svg of document.querySelectorAll('svg')) {
     if (!visible(svg)) continue;
@@ -141,7 +147,7 @@
     for (const text of svg.querySelectorAll('text')) {
       if (!text.textContent.trim() || !visible(text)) continue;
       const r = text.getBoundingClientRect(), size = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(text.getScreenCTM().a, text.getScreenCTM().b);
-      texts.push({ text: text.textContent, left: r.left, right: r.right, top: r.top, bottom: r.bottom });
+      texts.push({ text: text.textContent, corners: slanted(text) });
       if (outside(r, frame)) problems.push(`cut: "${words(text.textContent)}" by ${name(svg)}`);
       if (size < smallest) problems.push(`small: "${words(text.textContent)}" of ${size.toFixed(1)} pixels in ${name(svg)}`);
       readable(`"${words(text.textContent)}" in ${name(svg)}`, getComputedStyle(text).fill, svg.parentElement);

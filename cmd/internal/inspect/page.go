@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
@@ -18,7 +19,8 @@ import (
 var pageSource string
 
 var pageTemplate = page.New("inspect", pageSource, template.FuncMap{
-	"size": size, "percent": textout.Percent, "dB": func(x jsonout.Number) string { return textout.Decibels(float64(x)) },
+	"deref": func(c *chart.Chart) chart.Chart { return *c },
+	"size":  size, "percent": textout.Percent, "dB": func(x jsonout.Number) string { return textout.Decibels(float64(x)) },
 })
 
 // What a page shows at most, so that one of a thousand tensors, or of a million, is still
@@ -83,9 +85,9 @@ func (d pageData) RankingChart() chart.Chart {
 }
 
 // TensorChart has the SQNR of each matrix, in the order of the files: of all, or of the
-// riskiest.
-func (d pageData) TensorChart() chart.Chart {
-	c := chart.Chart{Title: "SQNR by tensor", X: "place in the files", Y: "SQNR in dB"}
+// riskiest. There is none where no SQNR is a number.
+func (d pageData) TensorChart() *chart.Chart {
+	c := &chart.Chart{Title: "SQNR by tensor", X: "place in the files", Y: "SQNR in dB"}
 	judged := chart.Series{Name: string(d.Judge), Mark: chart.Dots, Color: "vermilion"}
 	best := chart.Series{Name: "best recipe of each", Mark: chart.Rings, Color: "blue"}
 	left := 0
@@ -112,6 +114,9 @@ func (d pageData) TensorChart() chart.Chart {
 	}
 	if d.Median-d.Median == 0 {
 		c.Lines = []chart.Reference{{Name: "median", Value: d.Median}}
+	}
+	if !slices.ContainsFunc(best.Points, func(p chart.Point) bool { return p.Y-p.Y == 0 }) {
+		return nil
 	}
 	return c
 }
