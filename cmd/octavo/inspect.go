@@ -113,7 +113,7 @@ func newInspectCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&view.Detail, "detail", false, "show every recipe of each tensor")
 	cmd.Flags().BoolVar(&view.Wide, "wide", false, "do not shorten names")
 	jsonFlag(cmd, &out.asJSON)
-	cmd.Flags().StringVar(&out.html, "html", "", "`FILE` to write a page with charts to, replaced if it exists")
+	htmlFlag(cmd, &out.html, "with charts")
 	return cmd
 }
 

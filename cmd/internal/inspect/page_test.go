@@ -10,9 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/browsertest"
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
-	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -78,12 +76,4 @@ func TestPageEscapes(t *testing.T) {
 	require.Contains(t, string(text), "&lt;script&gt;alert")
 	require.Contains(t, string(text), "NaN or infinite: 1 value in 1 tensor.")
 	require.Contains(t, string(text), "All tensors, by name")
-}
-
-// TestPages opens pages in a browser.
-func TestPages(t *testing.T) {
-	b := browsertest.Start(t)
-	b.Check(t, "inspect", pageOf(t, View{Sort: ByRisk}, testutil.Shared(t, "data", "stories260K.safetensors")))
-	b.Check(t, "inspect-troubled", pageOf(t, View{Sort: ByRisk}, troubled(t)))
-	b.Check(t, "inspect-integers", pageOf(t, View{Sort: ByRisk}, filetest.Write(t, nil, filetest.Raw("ids", safetensors.I32, []int{1}, 1, 2, 3, 4))))
 }
