@@ -1,11 +1,14 @@
-// A function that says which curves of the page's charts cannot be seen: fewer than a
-// few pixels of the canvas have their colour. Where more than a few coincide, that is so.
+// A function that says which lines of the page's charts cannot be seen: fewer than a few
+// pixels of the canvas have their colour. That of others than FP32 may be so where they
+// run with another.
 (() => {
   const fewest = 3; // pixels
   const nearness = 24; // of the channels of a colour
-  const most = 4; // later curves of the same points
+  const near = 0.02; // of the height of a chart
 
-  const coincide = (a, b) => a.y.length === b.y.length && a.y.filter((y, i) => y === b.y[i]).length > a.y.length / 2;
+  // together reports whether two curves are at the same places for the most part.
+  const together = (a, b, height) => a !== b && a.y.length === b.y.length &&
+    a.y.filter((y, i) => Math.abs(y - b.y[i]) <= near * height).length > a.y.length / 2;
   const dark = getComputedStyle(document.documentElement).colorScheme === 'dark' ||
     !document.documentElement.dataset.scheme && matchMedia('(prefers-color-scheme: dark)').matches;
   const problems = [];
@@ -17,9 +20,12 @@
       continue;
     }
     const { data: pixels } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    for (const [index, series] of data.series.entries()) {
-      if (!series.y.some(y => y !== null)) continue;
-      if (data.series.slice(index + 1).filter(later => coincide(series, later)).length > most) continue;
+    const all = data.series.flatMap(series => series.y).filter(y => y !== null);
+    const height = Math.max(...all) - Math.min(...all);
+    for (const series of data.series) {
+      const joins = series.mark === 'line' || series.mark === 'joined';
+      if (!joins || !series.y.some(y => y !== null)) continue;
+      if (!series.name.startsWith('FP32') && data.series.some(other => together(series, other, height))) continue;
       const color = dark ? series.dark : series.light;
       const [r, g, b] = [1, 3, 5].map(at => parseInt(color.slice(at, at + 2), 16));
       let seen = 0;
