@@ -56,7 +56,9 @@ func (r *Result) LargestSpikes() []Spike {
 	spikes := slices.Clone(r.Spikes)
 	slices.SortStableFunc(spikes, func(a, b Spike) int { return cmp.Compare(b.rank(), a.rank()) })
 	spikes = spikes[:min(len(spikes), mostSpikes)]
-	slices.SortStableFunc(spikes, func(a, b Spike) int { return cmp.Compare(a.Step, b.Step) })
+	slices.SortStableFunc(spikes, func(a, b Spike) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Series, b.Series))
+	})
 	return spikes
 }
 
