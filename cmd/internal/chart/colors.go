@@ -90,6 +90,7 @@ func (c *Colors) Assign(chart Chart) Chart {
 		}
 		if ok && !looksAlike(series[:i], s, swatch) {
 			give(i, swatch)
+			c.given[s.key()] = swatch
 		}
 	}
 	for i, s := range series {

@@ -86,12 +86,19 @@ func colorsOf(c Chart) map[string]Key {
 func TestSameThingHasSameColor(t *testing.T) {
 	var page Colors
 	first := colorsOf(page.Assign(named("FP32", "delayed", "blocks", "FP8")))
-	second := colorsOf(page.Assign(named("rows", "blocks", "FP8", "delayed")))
+	second := colorsOf(page.Assign(named("rows", "FP8", "blocks", "delayed")))
 	for _, name := range []string{"FP8", "delayed", "blocks"} {
 		require.Equal(t, first[name], second[name], name)
 	}
 	require.Equal(t, Key("vermilion"), second["FP8"])
-	require.NotContains(t, first, second["rows"])
+	for name, swatch := range first {
+		require.NotEqual(t, swatch, second["rows"], name)
+	}
+	var full Colors
+	before := colorsOf(full.Assign(named("a", "b", "c", "d", "e", "f")))
+	after := colorsOf(full.Assign(named("new", "a", "b", "c", "d", "e", "f")))
+	delete(after, "new")
+	require.Equal(t, before, after, "a new series before them takes no colour from them")
 	held := Chart{Series: []Series{{Name: "FP8"}, {Name: "FP8, held out", Mark: Rings}, {Name: "gap", Color: "FP32"}}}
 	require.Equal(t, map[string]Key{"FP8": "vermilion", "FP8, held out": "vermilion", "gap": "blue"}, colorsOf(page.Assign(held)))
 }
