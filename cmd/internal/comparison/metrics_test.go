@@ -112,7 +112,7 @@ func TestMetrics(t *testing.T) {
 	place := []string{"tensor", odd, "op", "forward"}
 	require.EqualValues(t, 1, sample(t, families["octavo_fp8_step"]))
 	require.EqualValues(t, 1, sample(t, families["octavo_fp8_first_nonfinite_step"], place...))
-	require.EqualValues(t, 1<<40, sample(t, families["octavo_fp8_elements_total"], place...))
+	require.EqualValues(t, int64(1<<40), sample(t, families["octavo_fp8_elements_total"], place...))
 	require.EqualValues(t, 3, sample(t, families["octavo_fp8_saturated_total"], append(place, "sign", "negative")...))
 	require.EqualValues(t, 0, sample(t, families["octavo_fp8_saturated_total"], append(place, "sign", "positive")...))
 	require.Equal(t, math.Inf(1), sample(t, families["octavo_fp8_scale_max"], place...))
