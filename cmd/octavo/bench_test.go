@@ -226,5 +226,5 @@ func TestBenchRefuses(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o666))
-	fail(t, exitData, "file exists: name another directory with -o", "bench", "-o", file)
+	fail(t, exitData, "it is there and is no directory: name another directory with -o", "bench", "-o", file)
 }
