@@ -59,11 +59,12 @@ shows all over the steps.
 With --checkpoint-every a directory checkpoint-N in that of the run keeps both
 models and the curves after N steps, and at the end or when the run is stopped;
 the newest --keep-checkpoints stay. --resume goes on from the newest whole one
-to the bits of a run that was never interrupted. Text and options must be the
-same, but for --workers, --checkpoint-every, --keep-checkpoints and --steps,
-which may be raised: the steps done stay as they were, and from there on the
-learning rate is that of a run of the new number of steps, which it may jump to.
-The result says so.
+to the bits of a run that was never interrupted. Flags that are not given are
+those of that run, but for --workers. Those that are given must be the same, but
+for --workers, --checkpoint-every, --keep-checkpoints and --steps, which may be
+raised: the steps done stay as they were, and from there on the learning rate is
+that of a run of the new number of steps, which it may jump to. The result says
+so.
 
 Ctrl-C, SIGTERM or SIGHUP ends the run after the current step: the files are
 written of what there is, with --checkpoint-every a last checkpoint, and the
@@ -76,8 +77,8 @@ const trainExample = `  octavo train
   octavo train --profile te-current --smooth channel --json > result.json
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
   octavo train --steps 5000 --checkpoint-every 100
-  octavo train --steps 5000 --checkpoint-every 100 --resume
-  octavo train --steps 8000 --checkpoint-every 100 --resume -o octavo-train`
+  octavo train --resume
+  octavo train --resume -o octavo-train-2 --steps 8000`
 
 // trainFlags are the flags of train that are not options of the run.
 type trainFlags struct {
@@ -102,13 +103,10 @@ func newTrainCommand() *cobra.Command {
 		Example: trainExample,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkTrain(options); err != nil {
-				return err
-			}
 			if err := flags.check(); err != nil {
 				return err
 			}
-			return runTrain(cmd, flags, options)
+			return runTrain(cmd, &flags, &options)
 		},
 	}
 	f := cmd.Flags()

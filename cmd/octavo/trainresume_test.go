@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -80,7 +81,7 @@ func TestTrainResume(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{"--out", out, "--resume", "--moments", "fp8"}, 1, "octavo: --moments is fp8, but " + filepath.Join(out, "checkpoint-0000004") + " was saved with fp32: resume with the same\n"},
+		{[]string{"--out", out, "--resume", "--moments", "fp8"}, 1, "octavo: --moments is fp8, but " + filepath.Join(out, "checkpoint-0000004") + " was saved with fp32: leave it out, or give the same\n"},
 		{[]string{"--out", out, "--checkpoint-every", "1"}, 2, out + ": it holds a run already: name another directory with -o, or replace that run with --overwrite (see octavo train --help)\n"},
 	} {
 		status, _, stdout, stderr := trainSmall(t, c.args...)
@@ -97,6 +98,7 @@ func TestTrainResume(t *testing.T) {
 	require.True(t, strings.HasPrefix(stderr, "octavo: warning: checkpoint "+newer+" cannot be used: "), stderr)
 
 	require.NoError(t, os.RemoveAll(older))
+	require.NoError(t, os.Remove(filepath.Join(newer, "run.json")), "it was written anew")
 	status, _, stdout, stderr := trainSmall(t, "--out", out, "--resume")
 	require.Equal(t, 1, status)
 	require.Empty(t, stdout)
@@ -149,4 +151,57 @@ func TestTrainDirectories(t *testing.T) {
 	m, err := outdir.Read("octavo-train-2")
 	require.NoError(t, err)
 	require.ElementsMatch(t, append(m.Files, outdir.ManifestName, "mine"), entriesOf(t, "octavo-train-2"), "and no checkpoint of the old run")
+}
+
+// TestTrainResumeWithoutFlags: they are those of the run, its text and checkpoints too,
+// and what is given counts.
+func TestTrainResumeWithoutFlags(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("text", []byte(strings.Repeat("round and round the rugged rock. ", 50)), 0o644))
+	train := func(args ...string) (status int, stderr string) {
+		var e bytes.Buffer
+		status = run(append([]string{"train"}, args...), strings.NewReader(""), io.Discard, &e)
+		return status, e.String()
+	}
+	command := strings.Fields("--text text --steps 4 --batch 2 --context 16 --dim 16 --layers 1 --heads 2 --hidden 24 --lr 0.0017" +
+		" --seed 5 --stochastic --smooth token --moments bf16 --gradient-format e5m2 --profile te-delayed --telemetry-every 3")
+	status, stderr := train(append(command, "-o", "whole")...)
+	require.Zero(t, status, stderr)
+	status, stderr = train(append(command, "-o", "resumed", "--checkpoint-every", "1", "--keep-checkpoints", "3")...)
+	require.Zero(t, status, stderr)
+	for _, name := range []string{"checkpoint-0000003", "checkpoint-0000004"} { // as if it had been killed
+		require.NoError(t, os.RemoveAll(filepath.Join("resumed", name)))
+	}
+
+	status, stderr = train("--resume", "-o", "resumed")
+	require.Zero(t, status, stderr)
+	require.Empty(t, stderr)
+	for _, name := range []string{"curves.csv", "telemetry.csv"} {
+		want, err := os.ReadFile(filepath.Join("whole", name))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join("resumed", name))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), name)
+	}
+	whole, err := outdir.Read("whole")
+	require.NoError(t, err)
+	resumed, err := outdir.Read("resumed")
+	require.NoError(t, err)
+	require.Equal(t, whole.Command, resumed.Command)
+	checkpoints := func() (names []string) {
+		names, err := filepath.Glob(filepath.Join("resumed", "checkpoint-*"))
+		require.NoError(t, err)
+		return names
+	}
+	require.Len(t, checkpoints(), 3)
+
+	status, stderr = train("--resume", "-o", "resumed", "--steps", "6", "--keep-checkpoints", "1")
+	require.Zero(t, status, stderr)
+	require.Equal(t, []string{filepath.Join("resumed", "checkpoint-0000006")}, checkpoints())
+	status, stderr = train("--resume", "-o", "resumed", "--layers", "4")
+	require.Equal(t, 1, status)
+	require.Equal(t, "octavo: --layers is 4, but "+checkpoints()[0]+" was saved with 1: leave it out, or give the same\n", stderr)
+	status, stderr = train("--resume", "-o", "resumed", "--steps", "300", "--checkpoint-every", "0", "--text", "whole/curves.csv")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "octavo: --text is curves.csv with SHA-256 ")
 }

@@ -33,28 +33,69 @@ const (
 	pageFile      = "index.html"
 )
 
-func runTrain(cmd *cobra.Command, flags trainFlags, o comparison.Options) error {
-	text, err := trainText(flags.text)
-	if err != nil {
-		return err
-	}
-	run, err := trainDirectory(flags)
+// runTrain does a run. Where it resumes, it fills in the flags and options that were not
+// given.
+func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	run, err := trainDirectory(*flags)
 	if err != nil {
 		return err
 	}
 	defer run.Abort()
-	if flags.resume && flags.out == "" {
-		note(cmd, "going on with the run in %s", run.Dir())
+	if flags.resume {
+		if flags.out == "" {
+			note(cmd, "going on with the run in %s", run.Dir())
+		}
+		if err := takeSavedFlags(cmd, run.Dir()); err != nil {
+			return err
+		}
 	}
-	ctx, stop := untilSignal(cmd)
-	defer stop()
+	if err := checkTrain(*o); err != nil {
+		return err
+	}
+	text, err := trainText(flags.text)
+	if ctx.Err() != nil { // which has ended the go command too
+		return stopped(ctx, noStep)
+	}
+	if err != nil {
+		return err
+	}
+	return trainAndReport(ctx, cmd, run, *flags, *o, text)
+}
+
+// noStep is what a run comes to that is stopped at once.
+const noStep = "no step was done, there is nothing to report"
+
+// takeSavedFlags gives the flags that are not on the command line the values that they
+// had in the run whose checkpoints a directory has. One that this version does not know
+// is left for the checkpoint to complain about.
+func takeSavedFlags(cmd *cobra.Command, dir string) error {
+	saved, err := comparison.SavedFlags(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range saved {
+		flag := cmd.Flags().Lookup(f.Name)
+		if flag == nil || flag.Changed {
+			continue
+		}
+		if err := flag.Value.Set(f.Value); err != nil {
+			return fmt.Errorf("the run in %s was saved with --%s %s: %w", textout.Name(dir), f.Name, textout.Quoted(f.Value), err)
+		}
+	}
+	return nil
+}
+
+// trainAndReport trains, and writes and prints what there is.
+func trainAndReport(ctx context.Context, cmd *cobra.Command, run *outdir.Run, flags trainFlags, o comparison.Options, text text.Text) error {
 	result, failure := train(ctx, cmd, run.Dir(), flags, o, text)
 	if result == nil {
 		return failure
 	}
 	if len(result.Points) == 0 {
 		if failure == nil {
-			failure = stopped(ctx, "no step was done, there is nothing to report")
+			failure = stopped(ctx, noStep)
 		}
 		return failure
 	}

@@ -29,9 +29,9 @@ const (
 )
 
 // save writes a checkpoint of r to the files of a directory.
-func save(ctx context.Context, dir string, r *runner) error {
+func save(ctx context.Context, dir string, r *runner, others ...Flag) error {
 	sum, err := writeRun(filepath.Join(dir, runFile), saved{
-		Flags: r.result.Options.Flags(), Points: r.result.Points, Extensions: r.result.Extensions,
+		Flags: r.result.Options.Flags(), Others: others, Points: r.result.Points, Extensions: r.result.Extensions,
 		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
 		Skips: r.result.Skips, Spikes: r.result.Spikes, Suspects: r.fp8.suspects,
 		FP32: r.fp32.Time, FP8: r.fp8.Time,
@@ -72,11 +72,10 @@ func load(ctx context.Context, dir string, r *runner) error {
 		return err
 	}
 	defer fp8.Close()
-	sum := fp32.Position.Notes[runNote]
-	if other := fp8.Position.Notes[runNote]; other != sum {
+	if fp32.Position.Notes[runNote] != fp8.Position.Notes[runNote] {
 		return fmt.Errorf("%s and %s are of different runs or steps", fp32File, fp8File)
 	}
-	run, err := readRun(filepath.Join(dir, runFile), sum)
+	run, err := runOf(dir, fp32)
 	if err != nil {
 		return err
 	}
@@ -92,6 +91,11 @@ func load(ctx context.Context, dir string, r *runner) error {
 	return r.restore(run)
 }
 
+// runOf reads the file that belongs to a model of the checkpoint in a directory.
+func runOf(dir string, model *train.Checkpoint) (saved, error) {
+	return readRun(filepath.Join(dir, runFile), model.Position.Notes[runNote])
+}
+
 // differs is the error of a run that is not the one that was saved.
 type differs struct{ error }
 
@@ -104,14 +108,14 @@ func (r *runner) check(dir string, flags []Flag, notes map[string]string) error 
 	}
 	for i, was := range flags {
 		if now[i] != was && was.Name != stepsFlag {
-			return differs{fmt.Errorf("--%s is %s, but %s was saved with %s: resume with the same", was.Name, now[i].Value, dir, was.Value)}
+			return differs{fmt.Errorf("--%s is %s, but %s was saved with %s: leave it out, or give the same", was.Name, now[i].Value, dir, was.Value)}
 		}
 	}
 	if err := r.checkSteps(dir, stepsOf(flags)); err != nil {
 		return err
 	}
 	if text := r.result.Text; text.SHA256 != notes[textNote] {
-		return differs{fmt.Errorf("--text is %s with SHA-256 %s, but %s was saved with %s, SHA-256 %s: resume with the same",
+		return differs{fmt.Errorf("--text is %s with SHA-256 %s, but %s was saved with %s, SHA-256 %s: give the same, or leave it out",
 			text.Source, text.SHA256, dir, notes[sourceNote], notes[textNote])}
 	}
 	return nil
@@ -130,7 +134,7 @@ func stepsOf(flags []Flag) (n int) {
 // checkSteps returns an error if r has fewer steps than a checkpoint was saved with.
 func (r *runner) checkSteps(dir string, was int) error {
 	if now := r.result.Options.Steps; now < was {
-		return differs{fmt.Errorf("--steps is %d, but %s was saved with %d: resume with as many or more", now, dir, was)}
+		return differs{fmt.Errorf("--steps is %d, but %s was saved with %d: leave it out, or give more", now, dir, was)}
 	}
 	return nil
 }

@@ -268,7 +268,7 @@ func TestResumeWithOtherOptions(t *testing.T) {
 		says   string
 		change func(*Options)
 	}{
-		{"--steps is 3, but DIR was saved with 4: resume with as many or more", func(o *Options) { o.Steps = 3 }},
+		{"--steps is 3, but DIR was saved with 4: leave it out, or give more", func(o *Options) { o.Steps = 3 }},
 		{"--batch is 1, but DIR was saved with 2", func(o *Options) { o.Batch = 1 }},
 		{"--context is 8, but DIR was saved with 16", func(o *Options) { o.Context = 8 }},
 		{"--dim is 8, but DIR was saved with 16", func(o *Options) { o.Dim = 8 }},
@@ -300,7 +300,7 @@ func TestResumeWithOtherOptions(t *testing.T) {
 	data[7] ^= 1
 	_, err := Run(context.Background(), o, text.New("another rhyme", data), c, quiet)
 	require.ErrorContains(t, err, "--text is another rhyme with SHA-256 ")
-	require.ErrorContains(t, err, "was saved with a rhyme, SHA-256 "+other.SHA256+": resume with the same")
+	require.ErrorContains(t, err, "was saved with a rhyme, SHA-256 "+other.SHA256+": give the same, or leave it out")
 	require.NotContains(t, err.Error(), "cannot be used")
 
 	_, err = Run(context.Background(), o, text.New("a renamed rhyme", other.Data), c, quiet)
@@ -323,7 +323,7 @@ func TestExtend(t *testing.T) {
 	longer := o
 	longer.Steps = 12
 	_, err = Run(context.Background(), longer, rhyme(), c, quiet)
-	require.ErrorContains(t, err, "--steps is 12, but "+filepath.Join(c.Dir, "checkpoint-0000008")+" was saved with 40: resume with as many or more")
+	require.ErrorContains(t, err, "--steps is 12, but "+filepath.Join(c.Dir, "checkpoint-0000008")+" was saved with 40: leave it out, or give more")
 	o.Steps = 44
 	got, err := Run(context.Background(), o, rhyme(), c, quiet)
 	require.NoError(t, err)

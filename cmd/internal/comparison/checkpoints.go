@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/octavo-fp8/octavo/train"
 )
 
 // Checkpoints say where and when a run is kept, so that another can go on from there
@@ -115,7 +117,7 @@ func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
 		return err
 	}
 	defer os.RemoveAll(partial) // in vain once it is renamed
-	if err := save(ctx, partial, r); err != nil {
+	if err := save(ctx, partial, r, c.flags(r.result.Text.Path)...); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(path); err != nil { // it could not be used
@@ -127,6 +129,40 @@ func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
 	r.kept = append(r.kept, name)
 	r.kept = r.kept[max(0, len(r.kept)-max(c.Keep, 1)):]
 	return removeCheckpoints(c.Dir, r.kept)
+}
+
+// flags returns what a run is given besides its options.
+func (c Checkpoints) flags(textPath string) []Flag {
+	flags := []Flag{{"checkpoint-every", fmt.Sprint(c.Every)}, {"keep-checkpoints", fmt.Sprint(max(c.Keep, 1))}}
+	if textPath != "" {
+		flags = append(flags, Flag{"text", textPath})
+	}
+	return flags
+}
+
+// SavedFlags returns the flags of the run whose checkpoints a directory has, for one
+// that resumes without giving them again: those of the newest that can be read. There
+// are none if none can.
+func SavedFlags(dir string) ([]Flag, error) {
+	names, err := (Checkpoints{Dir: dir}).names(wholeName)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if run, err := readFlags(filepath.Join(dir, name)); err == nil {
+			return slices.Concat(run.Flags, run.Others), nil
+		}
+	}
+	return nil, nil
+}
+
+func readFlags(dir string) (saved, error) {
+	model, err := train.OpenCheckpoint(filepath.Join(dir, fp32File))
+	if err != nil {
+		return saved{}, err
+	}
+	defer model.Close()
+	return runOf(dir, model)
 }
 
 // RemoveCheckpoints removes those of an earlier run from a directory.

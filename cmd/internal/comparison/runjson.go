@@ -15,6 +15,7 @@ type exactNumber = jsonout.Number
 type runJSON struct {
 	Version         int             `json:"version"`
 	Flags           []flagJSON      `json:"flags"`
+	Others          []flagJSON      `json:"other_flags,omitempty"`
 	Extensions      []Extension     `json:"extensions,omitempty"`
 	Points          []pointJSON     `json:"points"`
 	Totals          []summaryJSON   `json:"totals"`

@@ -22,7 +22,8 @@ import (
 
 // saved is what a run has come to besides its models.
 type saved struct {
-	Flags      []Flag
+	Flags      []Flag // of the options
+	Others     []Flag // that a run which goes on has too unless it is given others
 	Points     []Point
 	Extensions []Extension
 	Totals     []telemetry.Summary
@@ -107,6 +108,9 @@ func fileOf(run saved) runJSON {
 	for _, flag := range run.Flags {
 		f.Flags = append(f.Flags, flagJSON(flag))
 	}
+	for _, flag := range run.Others {
+		f.Others = append(f.Others, flagJSON(flag))
+	}
 	f.Extensions, f.Suspects = run.Extensions, run.Suspects
 	for _, p := range run.Points {
 		f.Points = append(f.Points, pointJSON{p.Step, exactNumber(p.LearningRate), savedFigures(p.FP32), savedFigures(p.FP8)})
@@ -136,6 +140,9 @@ func (f runJSON) run() saved {
 	run := saved{Extensions: f.Extensions, Suspects: f.Suspects, NonFinite: f.NonFinite.value(), FP32: time.Duration(f.FP32Nanoseconds), FP8: time.Duration(f.FP8Nanoseconds)}
 	for _, flag := range f.Flags {
 		run.Flags = append(run.Flags, Flag(flag))
+	}
+	for _, flag := range f.Others {
+		run.Others = append(run.Others, Flag(flag))
 	}
 	for _, p := range f.Points {
 		run.Points = append(run.Points, Point{p.Step, float64(p.LearningRate), p.FP32.figures(), p.FP8.figures()})

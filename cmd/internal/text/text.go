@@ -24,6 +24,7 @@ type Text struct {
 	SHA256 string `json:"sha256"`
 
 	Data []byte `json:"-"`
+	Path string `json:"-"` // of the file as it was named; "" if it is none
 }
 
 // New returns data as a Text.
@@ -41,7 +42,9 @@ func Read(path string) (Text, error) {
 	if err != nil {
 		return Text{}, fmt.Errorf("%w: --text wants a file to train on", err)
 	}
-	return New(textout.Name(filepath.Base(path)), data), nil
+	text := New(textout.Name(filepath.Base(path)), data)
+	text.Path = path
+	return text, nil
 }
 
 // GoSource returns the source of the Go standard library that the go command
