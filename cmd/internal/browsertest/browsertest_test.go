@@ -104,3 +104,30 @@ func TestRulesAreChecked(t *testing.T) {
 		})
 	}
 }
+
+// deadChart is the markup of a chart with a line FP32 of which nothing is drawn, in a page
+// whose scripts do nothing.
+var deadChart = strings.Replace(document(`<figure class="chart">
+<div class="plot"><canvas id="c" width="300" height="100"></canvas><div class="u-over" style="width: 200px; height: 80px"></div></div>
+<div class="legend"><span class="at"></span></div>
+<script type="application/json">{"title": "Loss", "series": [{"name": "FP32", "mark": "line", "light": "#0072b2", "dark": "#4ba6e8", "x": [1, 2], "y": [3, null]}]}</script>
+</figure><script>const c = document.getElementById('c').getContext('2d'); c.fillText('text', 20, 50)</script>`),
+	"<main>", "<header><button>Dark</button></header><main>", 1)
+
+func TestDeadChart(t *testing.T) {
+	b := Start(t)
+	o := b.openText(t, deadChart)
+	require.Equal(t, []string{`blank: "Loss" shows no curve`, `hidden: FP32 of "Loss"`}, o.curves(t))
+	require.Equal(t, []string{
+		"chart 1: pointing at it shows no values",
+		"chart 1: dragging over it does not zoom",
+		"chart 1: the right arrow key shows no values",
+		"keyboard: the Tab key does not reach a chart",
+		"the switch between light and dark changes nothing",
+	}, o.answers(t))
+
+	t.Setenv(screenshotsVariable, "") // there is nothing to look at
+	file := filepath.Join(t.TempDir(), "dead.html")
+	require.NoError(t, os.WriteFile(file, []byte(deadChart), 0o666))
+	require.Equal(t, []string{"0 of 1 charts show a picture"}, b.withoutScripts(t, "dead", file)[:1])
+}

@@ -1,0 +1,63 @@
+//go:build !js
+
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/browsertest"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
+)
+
+// TestPages opens pages of the kinds that commands write in a browser. Those of inspect and
+// report have tests of their own.
+func TestPages(t *testing.T) {
+	b := browsertest.Start(t)
+	check := func(name, file string) {
+		t.Run(name, func(t *testing.T) { b.Check(t, name, file) })
+	}
+	check("bench", benchPage(t))
+	check("verify-passed", verifyPage(t, false))
+	check("verify-failed", verifyPage(t, true))
+	check("train", trainPage(t))
+	lab := labPages(t)
+	check("lab", filepath.Join(lab, "index.html"))
+	for _, e := range experiments.All() {
+		check("lab-"+e.Name, filepath.Join(lab, e.Name+".html"))
+	}
+}
+
+func benchPage(t *testing.T) string {
+	directory := t.TempDir()
+	_, _, err := runTiny(t.Context(), "-o", directory)
+	require.NoError(t, err)
+	return filepath.Join(directory, "index.html")
+}
+
+// verifyPage returns the page about a product that is right, or about one with errors.
+func verifyPage(t *testing.T, wrong bool) string {
+	l := newLayer(t)
+	c := l.canonical(t)
+	if wrong {
+		c[5], c[70] = c[5]+1, nan
+	}
+	file := filepath.Join(t.TempDir(), "errors.html")
+	r := octavo(nil, l.args(writeC(t, c), "--html", file)...)
+	require.LessOrEqual(t, r.status, 1, r.stderr)
+	return file
+}
+
+func trainPage(t *testing.T) string {
+	status, out, _, stderr := trainSmall(t, "--steps", "40")
+	require.Zero(t, status, stderr)
+	return filepath.Join(out, "index.html")
+}
+
+func labPages(t *testing.T) string {
+	directory := t.TempDir()
+	succeed(t, "lab", "all", "--short", "--text", labText(t), "-o", directory)
+	return directory
+}
