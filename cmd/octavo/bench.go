@@ -148,7 +148,7 @@ func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
 	var run *outdir.Run // nil: no files
 	if flags.out != "" {
 		var err error
-		run, err = outdir.Create(flags.out, outdir.Options{Overwrite: flags.overwrite, Files: benchreport.Files()})
+		run, err = givenDirectory(flags.out, outdir.Options{Overwrite: flags.overwrite, Files: benchreport.Files()})
 		if err != nil {
 			return err
 		}

@@ -57,10 +57,7 @@ func newDemoCommand() *cobra.Command {
 }
 
 func runDemo(cmd *cobra.Command, directory string, seed uint64, overwrite bool) error {
-	run, err := outdir.Create(directory, outdir.Options{Overwrite: overwrite, Files: demo.Names()})
-	if errors.Is(err, outdir.ErrHasRun) {
-		return usageError{err}
-	}
+	run, err := givenDirectory(directory, outdir.Options{Overwrite: overwrite, Files: demo.Names()})
 	if err != nil {
 		return err
 	}
@@ -77,11 +74,7 @@ func runDemo(cmd *cobra.Command, directory string, seed uint64, overwrite bool) 
 		return err
 	}
 	for _, f := range files {
-		write := func(w io.Writer) error {
-			_, err := w.Write(f.Data)
-			return err
-		}
-		if err := run.Add(f.Name, write); err != nil {
+		if err := addData(run, f.Name, f.Data); err != nil {
 			return err
 		}
 	}

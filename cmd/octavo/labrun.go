@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -69,17 +68,10 @@ func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) erro
 
 // labDirectory begins a run in the directory of the flags, or in the next free one.
 func labDirectory(flags labFlags) (*outdir.Run, error) {
-	if flags.out == "" {
-		if flags.overwrite {
-			return nil, usagef("--overwrite wants --out, the directory of the run to replace")
-		}
-		return outdir.Next(labOut)
+	if flags.out == "" && flags.overwrite {
+		return nil, usagef("--overwrite wants --out, the directory of the run to replace")
 	}
-	files, err := outdir.Create(flags.out, outdir.Options{Overwrite: flags.overwrite})
-	if errors.Is(err, outdir.ErrHasRun) {
-		err = usageError{err}
-	}
-	return files, err
+	return runDirectory(labOut, flags.out, outdir.Options{Overwrite: flags.overwrite})
 }
 
 // experiments does them, stages their files and prints what came out.

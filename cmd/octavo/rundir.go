@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
+	"io"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 )
@@ -13,6 +13,11 @@ func runDirectory(name, out string, o outdir.Options) (*outdir.Run, error) {
 	if out == "" {
 		return outdir.Next(name)
 	}
+	return givenDirectory(out, o)
+}
+
+// givenDirectory claims a directory that the command line names.
+func givenDirectory(out string, o outdir.Options) (*outdir.Run, error) {
 	run, err := outdir.Create(out, o)
 	if errors.Is(err, outdir.ErrHasRun) {
 		return nil, usageError{err}
@@ -20,5 +25,10 @@ func runDirectory(name, out string, o outdir.Options) (*outdir.Run, error) {
 	return run, err
 }
 
-// inDirectory adds what to do to an error about --out.
-func inDirectory(err error) error { return fmt.Errorf("%w: name another directory with --out", err) }
+// addData adds a file that is in memory to a run.
+func addData(run *outdir.Run, name string, data []byte) error {
+	return run.Add(name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}

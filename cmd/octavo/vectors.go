@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/vectors"
 )
 
@@ -22,10 +23,12 @@ and key:
            apart they may be, and what each GPU model predicts
 
 SHA256SUMS is for sha256sum -c. The bytes depend on --seed and on nothing else:
-neither on the machine nor on the day. A set has about 4 MB.`
+neither on the machine nor on the day. A set has about 4 MB. Its files appear
+together; those of another set in DIR are replaced with --overwrite only.`
 
 func newVectorsCommand() *cobra.Command {
 	var directory string
+	var overwrite bool
 	seed := uint64(1)
 	cmd := &cobra.Command{
 		Use:     "vectors -o DIR",
@@ -34,34 +37,50 @@ func newVectorsCommand() *cobra.Command {
 		Example: "  octavo vectors -o vectors && cd vectors && sha256sum -c SHA256SUMS",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar := newDisplay(cmd)
-			bar.Unit("parts")
-			files, err := vectors.Make(ctx, seed, bar)
-			bar.Finish()
-			if ctx.Err() != nil {
-				return stopped(ctx, "no file was written")
-			}
-			if err != nil {
-				return err
-			}
-			if err := vectors.Write(directory, files); err != nil {
-				return inDirectory(err)
-			}
-			if quiet(cmd) {
-				return nil
-			}
-			for _, f := range files {
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%9d  %s\n", len(f.Data), f.Name); err != nil {
-					return err
-				}
-			}
-			return nil
+			return runVectors(cmd, directory, seed, overwrite)
 		},
 	}
 	outDirFlag(cmd, &directory, "the files", "required")
 	markRequired(cmd, "out")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the set that is in --out")
 	seedFlag(cmd, &seed, "seed of the random values")
 	return cmd
+}
+
+func runVectors(cmd *cobra.Command, directory string, seed uint64, overwrite bool) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	run, err := givenDirectory(directory, outdir.Options{Overwrite: overwrite, Files: vectors.Names()})
+	if err != nil {
+		return err
+	}
+	defer run.Abort()
+	bar := newDisplay(cmd)
+	bar.Unit("parts")
+	files, err := vectors.Make(ctx, seed, bar)
+	bar.Finish()
+	if ctx.Err() != nil {
+		return stopped(ctx, "no file was written")
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := addData(run, f.Name, f.Data); err != nil {
+			return err
+		}
+	}
+	command := fmt.Sprintf("octavo vectors -o %s --seed %d", shellQuote(directory), seed)
+	if err := run.Commit(outdir.Manifest{Kind: "vectors", Command: command}); err != nil {
+		return err
+	}
+	if quiet(cmd) {
+		return nil
+	}
+	for _, f := range files {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%9d  %s\n", len(f.Data), f.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -25,7 +25,8 @@ func TestVectors(t *testing.T) {
 		require.Equal(t, sum, fmt.Sprintf("%x", sha256.Sum256(data)))
 		require.Contains(t, out, fmt.Sprintf("%9d  %s\n", len(data), name))
 	}
-	succeed(t, "vectors", "-o", dir, "--seed", "2")
+	fail(t, 2, "it holds a run already: name another directory with -o, or replace that run with --overwrite", "vectors", "-o", dir)
+	succeed(t, "vectors", "-o", dir, "--seed", "2", "--overwrite")
 	other, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
 	require.NoError(t, err)
 	require.NotEqual(t, sums, other)
@@ -39,9 +40,11 @@ func TestVectors(t *testing.T) {
 	succeed(t, append(args, "--c", "deepseek.exact.f32")...)
 	succeed(t, append(args, "--c", "deepseek.hopper-wgmma.promoted", "--model", "hopper-wgmma", "--promote", "64", "--scale-order", "product-then-fma")...)
 
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("# Mine"), 0o666))
-	fail(t, 1, "README.md of something else: name another directory with --out", "vectors", "-o", dir)
-	fail(t, 1, "name another directory with --out", "vectors", "-o", set)
+	mine := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(mine, "README.md"), []byte("# Mine"), 0o666))
+	fail(t, 1, "README.md is there and is of no run: move it away, or name another directory with -o", "vectors", "-o", mine, "--overwrite")
+	require.Equal(t, []string{"README.md"}, entriesOf(t, mine))
+	fail(t, 1, "name another directory with -o", "vectors", "-o", set)
 	fail(t, 2, `required flag(s) "out" not set`, "vectors")
 	fail(t, 2, "want no arguments", "vectors", "-o", dir, "more")
 }

@@ -16,18 +16,25 @@ func Next(base string) (*Run, error) {
 		if !isFree(dir) {
 			continue
 		}
-		r, err := Create(dir, Options{})
-		switch {
-		case errors.Is(err, errLocked), errors.Is(err, ErrHasRun):
-			continue // somebody else was faster
-		case err != nil:
-			return nil, err
-		case !isFree(dir):
-			r.Abort()
-			continue
+		if r, err := createFree(dir); r != nil || err != nil {
+			return r, err
 		}
-		return r, nil
 	}
+}
+
+// createFree begins a run in a directory that was free a moment ago. It returns nil if
+// somebody else was faster: one who is at work there, has ended, or was killed and has
+// left more than isFree overlooks.
+func createFree(dir string) (*Run, error) {
+	r, err := Create(dir, Options{})
+	switch {
+	case errors.Is(err, errLocked), errors.Is(err, ErrHasRun):
+		return nil, nil
+	case err == nil && !isFree(dir):
+		r.Abort()
+		return nil, nil
+	}
+	return r, err
 }
 
 // All returns the directories of base, base-2, base-3 and so on that are there.

@@ -255,6 +255,27 @@ func TestNext(t *testing.T) {
 	require.ErrorContains(t, err, "name another directory with -o")
 }
 
+// TestNextIsTooLate: others have got into a directory since it was looked at.
+func TestNextIsTooLate(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Create(dir, Options{})
+	require.NoError(t, err)
+	for _, do := range []func(){
+		func() {}, // it is at work
+		func() { require.NoError(t, first.Commit(Manifest{Kind: "train"})) },
+		func() { // it was killed after a checkpoint
+			require.NoError(t, os.Remove(filepath.Join(dir, ManifestName)))
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "checkpoint-0000001"), 0o777))
+		},
+	} {
+		do()
+		r, err := createFree(dir)
+		require.NoError(t, err)
+		require.Nil(t, r)
+	}
+	require.Equal(t, map[string]string{"/checkpoint-0000001/": ""}, contents(t, dir))
+}
+
 // TestNextAtOnce: each of many has a directory of its own.
 func TestNextAtOnce(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "out")

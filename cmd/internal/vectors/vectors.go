@@ -7,16 +7,8 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
-	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/progress"
 )
 
@@ -64,7 +56,7 @@ func Make(ctx context.Context, seed uint64, reporter progress.Reporter) (files [
 		files = append(files, File{s.name + ".safetensors", data}, File{s.name + ".json", append(text, '\n')})
 	}
 	files = append(files, File{readmeName, readme})
-	return append(files, File{"SHA256SUMS", sums(files)}), nil
+	return append(files, File{sumsName, sums(files)}), nil
 }
 
 // sums is what sha256sum -c reads.
@@ -75,43 +67,16 @@ func sums(files []File) (text []byte) {
 	return text
 }
 
-// beginsOtherwise reports whether there is a file that begins with another text.
-func beginsOtherwise(path, text string) (bool, error) {
-	file, _, err := inputfile.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// Names are those of all files of a set.
+func Names() []string {
+	names := []string{readmeName, sumsName}
+	for _, s := range sections {
+		names = append(names, s.name+".safetensors", s.name+".json")
 	}
-	if err != nil {
-		return false, err
-	}
-	defer file.Close()
-	begin := make([]byte, len(text))
-	_, err = io.ReadFull(file, begin)
-	return err != nil || string(begin) != text, nil
+	return names
 }
 
-const readmeName = "README.md"
-
-// Write writes files to a directory, which it makes if need be, and replaces those
-// that are there. It returns an error if there is a README.md of something else.
-func Write(directory string, files []File) error {
-	if err := os.MkdirAll(directory, 0o777); err != nil {
-		return err
-	}
-	title, _, _ := strings.Cut(string(readme), "\n")
-	if other, err := beginsOtherwise(filepath.Join(directory, readmeName), title); err != nil {
-		return err
-	} else if other {
-		return fmt.Errorf("%s has a %s of something else", directory, readmeName)
-	}
-	for _, f := range files {
-		write := func(w io.Writer) error {
-			_, err := w.Write(f.Data)
-			return err
-		}
-		if err := atomicfile.Write(filepath.Join(directory, f.Name), write); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+const (
+	readmeName = "README.md"
+	sumsName   = "SHA256SUMS"
+)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -57,7 +58,9 @@ func TestReproducible(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	total := 0
-	for name, data := range makeSet(t, 1) {
+	set := makeSet(t, 1)
+	require.ElementsMatch(t, Names(), slices.Collect(maps.Keys(set)))
+	for name, data := range set {
 		t.Logf("%s: %d bytes", name, len(data))
 		total += len(data)
 	}
@@ -226,23 +229,6 @@ func values(m map[string]int) (all []int) {
 		all = append(all, n)
 	}
 	return all
-}
-
-func TestWrite(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new", "set")
-	files := []File{{readmeName, readme}, {"a", []byte("1")}}
-	require.NoError(t, Write(dir, files))
-	files[1].Data = []byte("2")
-	require.NoError(t, Write(dir, files))
-	got, err := os.ReadFile(filepath.Join(dir, "a"))
-	require.NoError(t, err)
-	require.Equal(t, "2", string(got))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, readmeName), []byte("# Mine\n"), 0o666))
-	files[1].Data = []byte("3")
-	require.ErrorContains(t, Write(dir, files), "has a README.md of something else")
-	got, err = os.ReadFile(filepath.Join(dir, "a"))
-	require.NoError(t, err)
-	require.Equal(t, "2", string(got))
 }
 
 func TestSums(t *testing.T) {
