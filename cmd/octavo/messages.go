@@ -23,7 +23,7 @@ func message(cmd *cobra.Command, err error) string {
 	for _, inner := range chain(err) {
 		whole := inner.Error()
 		name, rest, ok := strings.Cut(whole, ": ")
-		if !ok || !slices.Contains(packages, name) || slices.Contains(named, name) {
+		if !ok || !slices.Contains(packages, name) || slices.ContainsFunc(named, isBeginning(whole, name)) {
 			continue
 		}
 		if at := strings.LastIndex(text, whole); at >= 0 {
@@ -31,6 +31,14 @@ func message(cmd *cobra.Command, err error) string {
 		}
 	}
 	return text
+}
+
+// isBeginning reports of a word whether a message, which begins with a name and a colon,
+// begins with that word.
+func isBeginning(message, name string) func(word string) bool {
+	return func(word string) bool {
+		return strings.HasPrefix(message, word) && strings.HasPrefix(word+": ", name+": ")
+	}
 }
 
 // chain returns an error and those that it wraps, the outermost first.

@@ -26,12 +26,14 @@ func TestMessage(t *testing.T) {
 		"train: holds a run":                   errors.New("train: holds a run"),
 		"train: open x: is a directory":        errors.New("train: open x: is a directory"),
 		"nothing":                              errors.New("nothing"),
+		"gemm: x.safetensors has no tensors":   errors.New("gemm: x.safetensors has no tensors"),
+		"y.safetensors has no tensors":         errors.New("gemm: y.safetensors has no tensors"),
 		"open safetensors: no such file":       errors.New("open safetensors: no such file"),
 		"model.safetensors: it has no tensors": errors.New("model.safetensors: it has no tensors"),
 	} {
 		cmd := &cobra.Command{}
 		cmd.Flags().String("out", "", "")
-		require.NoError(t, cmd.ParseFlags([]string{"--out", "train"}))
+		require.NoError(t, cmd.ParseFlags([]string{"--out", "train", "gemm: x.safetensors"}))
 		require.Equal(t, want, message(cmd, err))
 	}
 	require.Equal(t, "holds a run", message(&cobra.Command{}, errors.New("train: holds a run")))

@@ -11,9 +11,14 @@ import (
 )
 
 // similar returns those of some names that cobra would suggest for one that is not among
-// them, as a question; "" if there are none.
+// them, as a question; "" if there are none. A short name with two other letters is
+// another word.
 func similar(name string, names []string) string {
+	const short = 4
 	list := &cobra.Command{SuggestionsMinimumDistance: 2}
+	if len(strings.TrimLeft(name, "-")) <= short {
+		list.SuggestionsMinimumDistance = 1
+	}
 	for _, n := range names {
 		list.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}})
 	}
@@ -53,7 +58,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	}
 	var names []string
 	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
 			names = append(names, c.Name())
 		}
 	}

@@ -4,6 +4,10 @@ import "testing"
 
 func TestDidYouMean(t *testing.T) {
 	fail(t, 2, `there is no command "quantise": did you mean quantize? (see octavo --help)`, "quantise")
+	fail(t, 2, `there is no command "helo": did you mean help? (see octavo --help)`, "helo")
+	fail(t, 2, `there is no command "lib": did you mean lab? (see octavo --help)`, "lib")
+	fail(t, 2, `unknown shorthand flag: 'q' in -q: did you mean --quiet? (see octavo train --help)`, "train", "-q")
+	fail(t, 2, `unknown flag: --ste: did you mean --steps? (see octavo train --help)`, "train", "--ste", "5")
 	fail(t, 2, `there is no command "frobnicate" (see octavo --help)`, "frobnicate")
 	fail(t, 2, `unknown flag: --fromat: did you mean --format? (see octavo encode --help)`, "encode", "--fromat", "e4m3")
 	fail(t, 2, `unknown flag: --frobnicate (see octavo encode --help)`, "encode", "--frobnicate")
