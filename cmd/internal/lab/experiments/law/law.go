@@ -77,7 +77,8 @@ func newSweep(o lab.Options) (*sweep, error) {
 	layers := lab.Pick(o, 4, 1)
 	reference := training.Llama(s.widths[2].dim, layers, form.Seq)
 	size := linearParams(reference) * s.widths[2].bits
-	for seed := o.Seed; seed < o.Seed+uint64(s.seeds); seed++ {
+	for i := range s.seeds {
+		seed := o.Seed + uint64(i) // after the largest comes 0
 		for _, w := range s.widths {
 			l := form
 			config := training.Llama(w.dim, layers, form.Seq)

@@ -51,6 +51,18 @@ func TestEqualCost(t *testing.T) {
 	}
 }
 
+// TestLargestSeed: the number of runs does not depend on the seed.
+func TestLargestSeed(t *testing.T) {
+	o := labtest.Rhymes(false)
+	want, err := newSweep(o)
+	require.NoError(t, err)
+	o.Seed = math.MaxUint64
+	got, err := newSweep(o)
+	require.NoError(t, err)
+	require.Len(t, got.jobs, len(want.jobs))
+	require.Equal(t, []uint64{math.MaxUint64, 0}, []uint64{got.jobs[0].Seed, got.jobs[len(got.widths)].Seed})
+}
+
 // TestSweepTakesTheRightRuns has the loss of a run be its number.
 func TestSweepTakesTheRightRuns(t *testing.T) {
 	s := &sweep{widths: widths(32), seeds: 2}
