@@ -39,6 +39,7 @@ const (
 	focusChart = `document.querySelectorAll('figure.chart .plot')[%d].focus(), true`
 	focused    = `[...document.querySelectorAll('figure.chart .plot')].indexOf(document.activeElement)`
 	outline    = `getComputedStyle(document.activeElement).outlineStyle`
+	keyStops   = `[...document.querySelectorAll('a, button, input, select, summary, [tabindex]')].filter(e => e.tabIndex >= 0).length`
 
 	background  = `getComputedStyle(document.body).backgroundColor`
 	clickSwitch = `document.querySelector('header button').click(), true`
@@ -118,12 +119,12 @@ func (o *tab) chartAnswers(t *testing.T, i int) (problems []string) {
 // doubleClick is within which time two clicks are one double click.
 const doubleClick = 600 * time.Millisecond
 
-// tabReachesChart reports whether some strokes of the Tab key lead to a chart, around
-// which there is an outline then.
+// tabReachesChart reports whether the Tab key leads to a chart, around which there is an
+// outline then, before it has been at all it can stop at.
 func (o *tab) tabReachesChart(t *testing.T) bool {
 	t.Helper()
 	evaluate[bool](t, o, `document.activeElement.blur(), scrollTo(0, 0), true`)
-	for range 60 {
+	for range evaluate[int](t, o, keyStops) {
 		o.do(t, chromedp.KeyEvent(kb.Tab))
 		if evaluate[int](t, o, focused) >= 0 {
 			return evaluate[string](t, o, outline) != "none"

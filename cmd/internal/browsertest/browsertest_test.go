@@ -131,3 +131,18 @@ func TestDeadChart(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(deadChart), 0o666))
 	require.Equal(t, []string{"0 of 1 charts show a picture"}, b.withoutScripts(t, "dead", file)[:1])
 }
+
+// TestTabReachesChart: however many links come before it.
+func TestTabReachesChart(t *testing.T) {
+	b := Start(t)
+	links := strings.Repeat(`<a href="#x">link</a> `, 70)
+	chart := `<figure class="chart"><div class="plot" tabindex="0">A chart</div></figure>`
+	for page, reaches := range map[string]bool{
+		links + chart: true,
+		links + strings.Replace(chart, `"0"`, `"-1"`, 1):                     false,
+		links + strings.Replace(chart, `<div`, `<div style="outline: 0"`, 1): false,
+		strings.Replace(chart, `"0"`, `"-1"`, 1):                             false,
+	} {
+		require.Equal(t, reaches, b.openText(t, document(page)).tabReachesChart(t), page)
+	}
+}
