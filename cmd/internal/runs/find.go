@@ -57,6 +57,9 @@ func sameDirectory(a, b string) bool {
 
 // findIn returns the run that a directory holds, or those of the directories in it.
 func findIn(dir string) (found []place, err error) {
+	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
+		return nil, fmt.Errorf("%s is a file: name the directory of a run", textout.Name(dir))
+	}
 	m, err := outdir.Read(dir)
 	if err == nil {
 		return []place{{dir: dir, manifest: m}}, nil

@@ -68,7 +68,7 @@ func TestFindNothing(t *testing.T) {
 	fails(filepath.Join(dir, "absent"), "no such file or directory")
 	write(t, filepath.Join(dir, "old", "curves.csv"), "step\n")
 	fails(filepath.Join(dir, "old"), "has a curves.csv, but no octavo-run.json: the run was not finished, or is one of octavo before 0.1.0: run it again")
-	fails(filepath.Join(dir, "old", "curves.csv"), "not a directory")
+	fails(filepath.Join(dir, "old", "curves.csv"), "is a file: name the directory of a run")
 	write(t, filepath.Join(dir, "broken", outdir.ManifestName), "{")
 	fails(filepath.Join(dir, "broken"), "octavo-run.json: it is no manifest of a run")
 	commit(t, filepath.Join(dir, "other"), "bench", nil)
