@@ -144,7 +144,7 @@ func (r *labRun) stage(report *labreport.Report) error {
 
 // addResults adds what --json prints of reports.
 func (r *labRun) addResults(name string, reports ...*labreport.Report) error {
-	return r.files.Add(name+".json", func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(reports...)) })
+	return r.files.Add(name+".json", func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(r.options.Seed, reports...)) })
 }
 
 // commit has the files appear, with an index of several experiments.
@@ -181,7 +181,7 @@ func (r *labRun) saved() string {
 // conclude prints where the pages are and how many goals were met, or the JSON.
 func (r *labRun) conclude() error {
 	if r.flags.asJSON {
-		return jsonout.Print(r.stdout, labreport.ResultsOf(r.reports...))
+		return jsonout.Print(r.stdout, labreport.ResultsOf(r.options.Seed, r.reports...))
 	}
 	page := r.name + ".html"
 	if r.name == allExperiments {

@@ -48,7 +48,7 @@ type experimentJSON struct {
 	Name      string  `json:"name"`
 	Title     string  `json:"title"`
 	Short     bool    `json:"short"`
-	Seed      string  `json:"seed"`
+	Seed      uint64  `json:"seed"`
 	Seconds   float64 `json:"seconds"`
 	Met       int     `json:"met"`
 	Missed    int     `json:"missed"`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/textout"
@@ -26,7 +25,7 @@ type Lab struct {
 type Experiment struct {
 	Name, Title string
 	Short       bool
-	Seed        string
+	Seed        uint64
 	Time        time.Duration
 	Goals       []Goal
 	Page        string // of the run's directory
@@ -96,7 +95,6 @@ func readLab(r Run) (l Lab, err error) {
 			if l.Experiment(e.Name) != nil {
 				return l, fmt.Errorf("%s: experiment %s is in another file too", textout.Name(r.path(name)), textout.Name(e.Name))
 			}
-			e.Seed = seedOf(r.Command)
 			if page := e.Name + ".html"; slices.Contains(r.Files, page) {
 				e.Page = page
 			}
@@ -109,18 +107,10 @@ func readLab(r Run) (l Lab, err error) {
 	return l, nil
 }
 
-// seedOf returns the seed in the command that repeats a run, or "" if it has none.
-func seedOf(command string) string {
-	words := strings.Fields(command)
-	if i := slices.Index(words, "--seed"); i >= 0 && i+1 < len(words) {
-		return words[i+1]
-	}
-	return ""
-}
-
 // resultsFile is what is read of NAME.json.
 type resultsFile struct {
 	Short       bool          `json:"short"`
+	Seed        *uint64       `json:"seed"`
 	Experiments []summaryFile `json:"experiments"`
 }
 
@@ -137,14 +127,14 @@ func parseExperiments(data []byte) (list []Experiment, err error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("it is not what octavo lab writes: %w", err)
 	}
-	if len(f.Experiments) == 0 {
-		return nil, errors.New("it is not what octavo lab writes: it has no experiments")
+	if len(f.Experiments) == 0 || f.Seed == nil {
+		return nil, errors.New("it is not what octavo lab writes: it lacks experiments or seed")
 	}
 	for _, s := range f.Experiments {
 		if s.Name == "" || s.Seconds == nil {
 			return nil, errors.New("it is not what octavo lab writes: an experiment lacks name or seconds")
 		}
-		e := Experiment{Name: s.Name, Title: s.Title, Short: f.Short, Goals: s.Goals}
+		e := Experiment{Name: s.Name, Title: s.Title, Short: f.Short, Seed: *f.Seed, Goals: s.Goals}
 		if e.Time, err = duration(*s.Seconds); err != nil {
 			return nil, err
 		}

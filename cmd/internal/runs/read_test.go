@@ -47,7 +47,7 @@ func TestReadTrain(t *testing.T) {
 		require.Equal(t, want, got.Option(name), name)
 	}
 	require.Contains(t, got.Option("text"), "a rhyme (")
-	require.Equal(t, "octavo train --seed 7 --more", got.Command)
+	require.Equal(t, "octavo train --more", got.Command)
 }
 
 // TestNotJudged has a run whose models were not judged, and losses that are no numbers.
@@ -79,7 +79,7 @@ func TestReadLab(t *testing.T) {
 	parity := s.Lab[0].Experiment("parity")
 	require.Equal(t, "2 of 3", parity.MetOf())
 	require.Equal(t, Experiment{
-		Name: "parity", Title: "About parity", Seed: "7", Time: 2500 * time.Millisecond, Page: "parity.html",
+		Name: "parity", Title: "About parity", Seed: 7, Time: 2500 * time.Millisecond, Page: "parity.html",
 		Goals: []Goal{{"figure 1", "1", "0", Met}, {"figure 2", "1", "1", Missed}, {"figure 3", "1", "2", Met}},
 	}, *parity)
 	require.Equal(t, 5*time.Second, s.Lab[0].Time())
@@ -143,14 +143,15 @@ func TestBroken(t *testing.T) {
 
 func TestBrokenLab(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                     "it is not what octavo lab writes",
-		"[]":                   "it is not what octavo lab writes",
-		"{}":                   "it has no experiments",
-		`{"experiments":[{}]}`: "an experiment lacks name or seconds",
-		`{"experiments":[{"name":"a","seconds":1e300}]}`:                                    "seconds is 1e+300",
-		`{"experiments":[{"name":"a","seconds":1,"goals":[{"outcome":"won"}]}]}`:            `the outcome of goal 1 of a is "won": want met, missed or not judged`,
-		`{"experiments":[{"name":"a","seconds":1},{"name":"a","seconds":1}]}`:               "experiment a is in another file too",
-		`{"experiments":[{"name":"parity","seconds":1},{"name":"a","seconds":1,"goals":3}]`: "it is not what octavo lab writes",
+		"":   "it is not what octavo lab writes",
+		"[]": "it is not what octavo lab writes",
+		"{}": "it lacks experiments or seed",
+		`{"experiments":[{"name":"a","seconds":1}]}`:                                                 "it lacks experiments or seed",
+		`{"seed":1,"experiments":[{}]}`:                                                              "an experiment lacks name or seconds",
+		`{"seed":1,"experiments":[{"name":"a","seconds":1e300}]}`:                                    "seconds is 1e+300",
+		`{"seed":1,"experiments":[{"name":"a","seconds":1,"goals":[{"outcome":"won"}]}]}`:            `the outcome of goal 1 of a is "won": want met, missed or not judged`,
+		`{"seed":1,"experiments":[{"name":"a","seconds":1},{"name":"a","seconds":1}]}`:               "experiment a is in another file too",
+		`{"seed":1,"experiments":[{"name":"parity","seconds":1},{"name":"a","seconds":1,"goals":3}]`: "it is not what octavo lab writes",
 	} {
 		dir := t.TempDir()
 		writeLab(t, dir, experiment("parity", true))

@@ -99,7 +99,7 @@ func (s *Set) labText() string {
 	for _, name := range s.experiments() {
 		for _, l := range s.Lab {
 			if e := l.Experiment(name); e != nil {
-				g.add(textout.Name(l.Name), textout.Name(e.Name), e.MetOf(), fmt.Sprint(e.NotJudged()), e.Length(), e.SeedText(), short(e.Time))
+				g.add(textout.Name(l.Name), textout.Name(e.Name), e.MetOf(), fmt.Sprint(e.NotJudged()), e.Length(), fmt.Sprint(e.Seed), short(e.Time))
 			}
 		}
 	}
@@ -127,14 +127,6 @@ func (e Experiment) MetOf() string {
 
 // NotJudged returns how many goals the run was too short for.
 func (e Experiment) NotJudged() int { return e.Count(NotJudged) }
-
-// SeedText is the seed, or a dash if it is not known.
-func (e Experiment) SeedText() string {
-	if e.Seed == "" {
-		return "-"
-	}
-	return e.Seed
-}
 
 // text lists what became of each goal in each run.
 func (c Comparison) text() string {

@@ -62,7 +62,7 @@ func commit(t *testing.T, dir, kind string, files map[string]func(io.Writer) err
 	for name, write := range files {
 		require.NoError(t, run.Add(name, write))
 	}
-	require.NoError(t, run.Commit(outdir.Manifest{Kind: kind, Command: "octavo " + kind + " --seed 7 --more", Machine: "octavo (devel), a machine"}))
+	require.NoError(t, run.Commit(outdir.Manifest{Kind: kind, Command: "octavo " + kind + " --more", Machine: "octavo (devel), a machine"}))
 }
 
 // experiment returns a report with goals: of each, whether it was met.
@@ -78,10 +78,10 @@ func experiment(name string, goals ...bool) *labreport.Report {
 func writeLab(t *testing.T, dir string, reports ...*labreport.Report) {
 	t.Helper()
 	files := map[string]func(io.Writer) error{
-		indexName: func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(reports...)) },
+		indexName: func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(7, reports...)) },
 	}
 	for _, r := range reports {
-		files[r.Name+".json"] = func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(r)) }
+		files[r.Name+".json"] = func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(7, r)) }
 		files[r.Name+".html"] = func(w io.Writer) error { _, err := io.WriteString(w, "<p>"); return err }
 	}
 	commit(t, dir, "lab", files)

@@ -53,7 +53,7 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 type Tally struct {
 	Met       int `json:"met"`
 	Missed    int `json:"missed"`
-	NotJudged int `json:"not_judged"`
+	NotJudged int `json:"notJudged"`
 }
 
 // TallyOf counts the goals of reports.

@@ -78,7 +78,7 @@ func (r *Report) WritePage(w io.Writer, s Setting) error {
 // theirs, which are beside it, and the names of others that were not done.
 func WriteIndex(w io.Writer, reports []*Report, unfinished []string, s Setting) error {
 	return indexPage.Write(w, "octavo lab", map[string]any{
-		"Reports": reports, "Unfinished": strings.Join(unfinished, ", "), "Setting": s, "Short": ResultsOf(reports...).Short,
+		"Reports": reports, "Unfinished": strings.Join(unfinished, ", "), "Setting": s, "Short": ResultsOf(s.Seed, reports...).Short,
 	})
 }
 

@@ -134,9 +134,9 @@ func TestShortRunSaysSo(t *testing.T) {
 	require.Contains(t, text.String(), tally)
 	require.NotContains(t, text.String(), "MISSED")
 
-	got, err := json.Marshal(ResultsOf(r))
+	got, err := json.Marshal(ResultsOf(7, r))
 	require.NoError(t, err)
-	require.Contains(t, string(got), `{"short":true,"met":1,"missed":0,"not_judged":1,"experiments":[{"name":"example"`)
+	require.Contains(t, string(got), `{"short":true,"seed":7,"met":1,"missed":0,"notJudged":1,"experiments":[{"name":"example"`)
 	require.Contains(t, string(got), `"got":"3","outcome":"not judged"`)
 }
 
@@ -155,7 +155,7 @@ func TestAtLength(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	all := ResultsOf(example(), example())
+	all := ResultsOf(7, example(), example())
 	require.Equal(t, Tally{Met: 2, Missed: 2}, all.Tally)
 	require.False(t, all.Short)
 	require.Len(t, all.Experiments, 2)

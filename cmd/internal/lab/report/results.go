@@ -2,7 +2,8 @@ package report
 
 // Results are reports without their charts and tables, for a program.
 type Results struct {
-	Short bool `json:"short"` // of a short run
+	Short bool   `json:"short"` // of a short run
+	Seed  uint64 `json:"seed"`
 	Tally
 	Experiments []Summary `json:"experiments"`
 }
@@ -19,9 +20,9 @@ type Summary struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-// ResultsOf returns the results of reports.
-func ResultsOf(reports ...*Report) Results {
-	all := Results{Tally: TallyOf(reports...), Experiments: []Summary{}}
+// ResultsOf returns the results of the reports of a run, which has one seed.
+func ResultsOf(seed uint64, reports ...*Report) Results {
+	all := Results{Seed: seed, Tally: TallyOf(reports...), Experiments: []Summary{}}
 	for _, r := range reports {
 		all.Short = all.Short || r.Short
 		all.Experiments = append(all.Experiments, r.summary())
