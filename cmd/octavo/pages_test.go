@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 )
 
-// TestPages opens pages of the kinds that commands write in a browser. Those of inspect and
-// report have tests of their own.
+// TestPages opens pages of the kinds that commands write in a browser. That of inspect has
+// a test of its own.
 func TestPages(t *testing.T) {
 	b := browsertest.Start(t)
 	check := func(name, file string) {
@@ -28,6 +29,19 @@ func TestPages(t *testing.T) {
 	for _, e := range experiments.All() {
 		check("lab-"+e.Name, filepath.Join(lab, e.Name+".html"))
 	}
+	check("report", reportPage(t))
+	t.Run("download", func(t *testing.T) { saveTable(t, b, lab, "law") })
+}
+
+// saveTable saves a table out of an experiment's page, which is the file beside it.
+func saveTable(t *testing.T, b *browsertest.Browser, lab, experiment string) {
+	tables, err := filepath.Glob(filepath.Join(lab, experiment+"-*.csv"))
+	require.NoError(t, err)
+	require.NotEmpty(t, tables)
+	want, err := os.ReadFile(tables[0])
+	require.NoError(t, err)
+	got := b.Download(t, filepath.Join(lab, experiment+".html"), filepath.Base(tables[0]))
+	require.Equal(t, string(want), string(got))
 }
 
 func benchPage(t *testing.T) string {
@@ -60,4 +74,11 @@ func labPages(t *testing.T) string {
 	directory := t.TempDir()
 	succeed(t, "lab", "all", "--short", "--text", labText(t), "-o", directory)
 	return directory
+}
+
+func reportPage(t *testing.T) string {
+	dir := threeRuns(t)
+	file := filepath.Join(dir, "page.html")
+	succeed(t, "report", dir, "-o", file)
+	return file
 }
