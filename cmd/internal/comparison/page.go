@@ -15,7 +15,7 @@ var pageSource string
 
 var pages = page.New("train", pageSource, template.FuncMap{
 	"loss":    func(x float64) string { return fmt.Sprintf("%.4f", x) },
-	"gap":     func(a, b float64) string { return fmt.Sprintf("%+.3f %%", Gap(a, b)) },
+	"gap":     func(a, b float64) string { return fmt.Sprintf("%+.3f\u00a0%%", Gap(a, b)) },
 	"short":   func(x float64) string { return fmt.Sprintf("%.3g", x) },
 	"percent": func(x float64) string { return fmt.Sprintf("%.3f", x) },
 	"round":   round,

@@ -26,7 +26,7 @@ func Charts(r *bench.Report) (all []chart.Chart) {
 // keys are the colours of levels and peers on a page.
 var keys = map[string]chart.Key{
 	"generic": "green", "neon": "ochre", "avx2": "ochre", "avx512": "blue", "amx": "vermilion",
-	"gonum": "grey", "vek": "purple",
+	"gonum": "grey", "vek": "violet",
 }
 
 // lines returns the roofs: slopes up to the highest flat one, and flat ones from where
