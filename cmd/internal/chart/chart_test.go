@@ -161,13 +161,35 @@ func TestLongLinesKeepTheirShape(t *testing.T) {
 	}
 	long[54321].Y = 99
 	long[12345].Y = -99
-	thinned := long.thinned(span{0, 1e5})
+	thinned := newFigure(Chart{Series: []Series{{Points: long}}}).thinned(long)
 	require.Less(t, len(thinned), 5*mostBuckets)
 	require.Equal(t, long[0], thinned[0])
 	require.Equal(t, long[len(long)-1], thinned[len(thinned)-1])
 	require.Contains(t, thinned, long[54321])
 	require.Contains(t, thinned, long[12345])
 	require.True(t, slices.IsSortedFunc(thinned, func(a, b Point) int { return cmp.Compare(a.X, b.X) }))
+}
+
+// TestLongLinesOnLogAxes keep what is to be seen of each decade.
+func TestLongLinesOnLogAxes(t *testing.T) {
+	var long xys
+	for i := 1; i <= 100000; i++ {
+		long = append(long, Point{X: float64(i), Y: math.Sin(float64(i))})
+	}
+	thinned := newFigure(Chart{LogX: true, Series: []Series{{Points: long}}}).thinned(long)
+	require.Less(t, len(thinned), 5*mostBuckets)
+	require.Equal(t, long[:50], thinned[:50])
+}
+
+// TestManyMarks: those that would hide each other are drawn once.
+func TestManyMarks(t *testing.T) {
+	var many xys
+	for i := range 100000 {
+		many = append(many, Point{X: float64(i % 100), Y: float64(i % 7)})
+	}
+	f := newFigure(Chart{Series: []Series{{Mark: Dots, Points: many}}})
+	require.ElementsMatch(t, many[:700], f.apart(many))
+	require.Equal(t, many[:50], f.apart(many[:50]), "few are left as they are")
 }
 
 // TestCoincidingLinesAreSeen: the one below is wider.

@@ -85,8 +85,9 @@ func (c curve) shown() (points []Point) {
 // Widths of lines, in pixels.
 const (
 	thin       = 1.6
-	wider      = 2 // for each later line that would hide it
+	wider      = 3.2 // for each later line that would hide it, so that its colour is seen on both sides
 	mostWidens = 4
+	fp32Wider  = 1.6 // where it does not run with the later lines
 )
 
 // setWidths makes the lines wider that later lines would hide: FP32 under FP8, and whatever has much the same points
@@ -94,17 +95,17 @@ const (
 func (f *figure) setWidths() {
 	for i := range f.curves {
 		c := &f.curves[i]
-		hiding := 0
+		hiding, more := 0, 0.0
 		for _, later := range f.curves[i+1:] {
 			switch {
 			case !c.Mark.joins() || !later.Mark.joins():
 			case f.alike(c.Points, later.Points):
 				hiding++
 			case strings.HasPrefix(c.Name, "FP32"):
-				hiding = max(hiding, 1)
+				more = fp32Wider
 			}
 		}
-		c.width = thin + wider*float64(min(hiding, mostWidens))
+		c.width = thin + max(more, wider*float64(min(hiding, mostWidens)))
 	}
 }
 
@@ -123,9 +124,14 @@ func (f *figure) alike(a, b []Point) bool {
 }
 
 // height returns the place of a value on the Y axis, from 0 to 1.
-func (f *figure) height(y float64) float64 {
-	if f.LogY {
-		return math.Log(y/f.y.low) / math.Log(f.y.high/f.y.low)
+func (f *figure) height(y float64) float64 { return f.y.share(y, f.LogY) }
+
+// across returns the place of a value on the X axis, from 0 to 1.
+func (f *figure) across(x float64) float64 { return f.x.share(x, f.LogX) }
+
+func (s span) share(value float64, log bool) float64 {
+	if log {
+		return math.Log(value/s.low) / math.Log(s.high/s.low)
 	}
-	return (y - f.y.low) / (f.y.high - f.y.low)
+	return (value - s.low) / (s.high - s.low)
 }

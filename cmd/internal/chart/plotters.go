@@ -69,11 +69,11 @@ func (p xys) XY(i int) (float64, float64) { return p[i].X, p[i].Y }
 const mostBuckets = 1200
 
 // thinned returns what is seen of a long line: in each narrow part of the axis its first, lowest, highest and last point.
-func (p xys) thinned(x span) xys {
+func (f *figure) thinned(p xys) xys {
 	if len(p) <= 4*mostBuckets {
 		return p
 	}
-	bucket := func(i int) int { return int((p[i].X - x.low) / (x.high - x.low) * mostBuckets) }
+	bucket := func(i int) int { return int(f.across(p[i].X) * mostBuckets) }
 	var kept xys
 	for first := 0; first < len(p); {
 		lowest, highest, last := first, first, first
@@ -92,6 +92,24 @@ func (p xys) thinned(x span) xys {
 			kept = append(kept, p[i])
 		}
 		first = last + 1
+	}
+	return kept
+}
+
+// apart returns what is seen of many marks: of those at the same place of the picture one.
+func (f *figure) apart(p xys) xys {
+	if len(p) <= 4*mostBuckets {
+		return p
+	}
+	type place struct{ across, up int }
+	seen := make(map[place]bool)
+	var kept xys
+	for _, at := range p {
+		here := place{int(f.across(at.X) * mostBuckets), int(f.height(at.Y) * mostBuckets)}
+		if !seen[here] {
+			kept = append(kept, at)
+		}
+		seen[here] = true
 	}
 	return kept
 }

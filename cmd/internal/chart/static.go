@@ -283,7 +283,7 @@ func (f *figure) add(p *plot.Plot, index int) (looks []plot.Thumbnailer, err err
 				p.Add(&lone{run[0], shade})
 				continue
 			}
-			line, err := plotter.NewLine(run.thinned(f.x))
+			line, err := plotter.NewLine(f.thinned(run))
 			if err != nil {
 				return nil, err
 			}
@@ -296,7 +296,7 @@ func (f *figure) add(p *plot.Plot, index int) (looks []plot.Thumbnailer, err err
 		}
 	}
 	if glyph := c.Mark.glyph(); glyph != nil {
-		dots, err := plotter.NewScatter(xys(c.shown()))
+		dots, err := plotter.NewScatter(f.apart(c.shown()))
 		if err != nil {
 			return nil, err
 		}
