@@ -81,3 +81,14 @@ func (o *tab) screenshot(t *testing.T, name string) {
 	require.NoError(t, os.MkdirAll(directory, 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(directory, name+".png"), picture, 0o666))
 }
+
+// Evaluate opens a page on a desk and returns what a script in it, or the promise that it
+// gives, comes to.
+func Evaluate[T any](t *testing.T, b *Browser, file, script string) T {
+	t.Helper()
+	o := b.open(t, file, Views()[0])
+	o.settle(t)
+	result := evaluate[T](t, o, script)
+	report(t, o.reported())
+	return result
+}

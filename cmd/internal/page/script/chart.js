@@ -11,6 +11,7 @@ class Chart {
     this.host = figure.querySelector(".plot");
     this.zoom = { x: null, y: null };
     this.weight = 0; // of smoothing
+    this.keyRow = null; // where the keys have gone to; a pointer goes anywhere
     this.colors = pageColors();
     for (const curve of this.series) {
       curve.shown = true;
@@ -55,7 +56,7 @@ class Chart {
       cursor: {
         y: false,
         points: { size: 9, width: 2, fill: (u, i) => this.color(this.curveOf(i)), stroke: () => this.colors.paper },
-        dataIdx: (u, i, row) => i === 0 ? row : this.nearestRow((i - 1) % this.series.length, row),
+        dataIdx: (u, i, row) => i === 0 ? row : this.nearestRow((i - 1) % this.series.length, this.keyRow ?? row),
         drag: { x: true, y: true, uni: 40, dist: 5, setScale: false },
         bind: { dblclick: () => () => { this.reset(); return null; } },
       },
@@ -155,12 +156,13 @@ class Chart {
     if (!bars.length) return padded(all, this.logX, 0.015);
     // Whole bars, which are as wide as their least distance.
     const f = this.logX ? Math.log : x => x, back = this.logX ? Math.exp : x => x;
-    const gaps = bars.flatMap(({ x }) => x.slice(1).map((value, i) => f(value) - f(x[i]))).filter(gap => gap > 0);
-    const half = gaps.length ? Math.min(...gaps) / 2 : 0.5;
+    let least = Infinity;
+    for (const { x } of bars) x.forEach((value, i) => { if (i > 0 && value > x[i - 1]) least = Math.min(least, f(value) - f(x[i - 1])); });
+    const half = least < Infinity ? least / 2 : 0.5;
     return padded([back(f(all[0]) - half), back(f(all[1]) + half)], this.logX, 0);
   }
 
-  // spanY includes all points that are in view.
+  // spanY includes all points that are in view; of a line of which there is none, those to its left and right.
   spanY() {
     const [left, right] = this.zoom.x ?? this.full;
     let low = Infinity, high = -Infinity, zero = this.zero;
@@ -168,8 +170,11 @@ class Chart {
     for (const curve of this.series) {
       if (!curve.shown) continue;
       zero ||= curve.mark === "bars";
+      const crosses = curve.joins && lowerBound(curve.x, left);
+      const none = curve.joins && crosses > 0 && curve.x[crosses] > right;
       curve.y.forEach((y, i) => {
-        if (y === null || curve.x[i] < left || curve.x[i] > right) return;
+        const between = none && (i === crosses || i === crosses - 1);
+        if (y === null || !between && (curve.x[i] < left || curve.x[i] > right)) return;
         const spread = curve.spread ? curve.spread[i] : 0;
         include(y + spread);
         include(y - spread);
@@ -191,8 +196,9 @@ class Chart {
     const { u } = this, box = u.over.getBoundingClientRect();
     if (width < 5 && height < 5) return;
     const at = (scale, a, b) => [u.posToVal(a, scale), u.posToVal(b, scale)];
-    if (width > 4 && width < box.width - 1) this.zoom.x = at("x", left, left + width);
-    if (height > 4 && height < box.height - 1) this.zoom.y = at("y", top + height, top);
+    const x = at("x", left, left + width), y = at("y", top + height, top);
+    if (width > 4 && width < box.width - 1 && hasLength(x)) this.zoom.x = x;
+    if (height > 4 && height < box.height - 1 && hasLength(y)) this.zoom.y = y;
     u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
     this.rescale();
   }
@@ -201,7 +207,9 @@ class Chart {
   zoomBy(share) {
     const { u } = this, width = u.over.clientWidth, middle = u.cursor.left >= 0 ? u.cursor.left : width / 2;
     const left = Math.max(0, middle - share * middle), right = Math.min(width, middle + share * (width - middle));
-    this.zoom.x = [u.posToVal(left, "x"), u.posToVal(right, "x")];
+    const x = [u.posToVal(left, "x"), u.posToVal(right, "x")];
+    if (!hasLength(x)) return;
+    this.zoom.x = x;
     this.rescale();
   }
 
@@ -269,10 +277,11 @@ class Chart {
   }
 
   // nearestRow returns the row of the point of a curve that is nearest to the cursor: along X, or in the plane for
-  // points with names.
+  // points with names, to which keys go one by one.
   nearestRow(index, row) {
     const curve = this.series[index], places = this.rows.of[index], { u } = this;
     const toX = x => u.valToPos(x, "x") - u.cursor.left, toY = y => u.valToPos(y, "y") - u.cursor.top;
+    if (curve.names && this.keyRow !== null) return places.includes(row) ? row : null;
     let best = null, least = curve.names ? 60 : Infinity;
     const consider = i => {
       if (i < 0 || i >= places.length || curve.y[i] === null && places[i] !== row) return;
@@ -294,7 +303,7 @@ class Chart {
 
   // showValues writes the values at the cursor beside the names.
   showValues() {
-    const { idx, idxs } = this.u.cursor;
+    const { idxs } = this.u.cursor, idx = this.keyRow ?? this.u.cursor.idx;
     const shown = idx !== null && idx !== undefined;
     this.at.textContent = shown ? this.place(this.rows.x[idx]) : "";
     this.series.forEach((curve, i) => {
@@ -340,16 +349,18 @@ class Chart {
     this.tools.reset = button("Reset zoom", () => this.reset());
     this.tools.reset.hidden = true;
     const picture = this.figure.querySelector("noscript");
-    if (picture) button("Save as SVG", () => save(picture.textContent.trim(), (this.title || "chart") + ".svg"));
+    if (picture) button("Save as SVG", () => save(pictureIn(picture.textContent), (this.title || "chart") + ".svg"));
   }
 
   listen() {
+    const free = () => { this.keyRow = null; };
+    for (const name of ["mousemove", "touchmove"]) this.u.over.addEventListener(name, free, { capture: true, passive: true });
     this.u.over.addEventListener("touchmove", event => {
       const box = this.u.over.getBoundingClientRect(), touch = event.touches[0];
       this.u.setCursor({ left: clamp(touch.clientX - box.left, 0, box.width), top: clamp(touch.clientY - box.top, 0, box.height) });
     }, { passive: true });
     this.host.addEventListener("keydown", event => this.key(event));
-    this.host.addEventListener("blur", () => this.u.setCursor({ left: -10, top: -10 }));
+    this.host.addEventListener("blur", () => { free(); this.u.setCursor({ left: -10, top: -10 }); });
     new ResizeObserver(() => {
       const size = this.size();
       if (size.width !== this.u.width || size.height !== this.u.height) this.u.setSize(size);
@@ -361,7 +372,7 @@ class Chart {
   key(event) {
     const x = this.rows.x, [low, high] = this.zoom.x ?? this.full, many = event.shiftKey ? 10 : 1;
     const first = x.findIndex(value => value >= low), last = x.findLastIndex(value => value <= high);
-    const now = this.u.cursor.idx ?? null;
+    const now = this.keyRow ?? this.u.cursor.idx ?? null;
     const moves = {
       ArrowRight: () => now === null ? first : now + many, ArrowLeft: () => now === null ? last : now - many,
       Home: () => first, End: () => last,
@@ -370,8 +381,8 @@ class Chart {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (actions[event.key]) actions[event.key]();
     else if (moves[event.key] && last >= first) {
-      const row = clamp(moves[event.key](), first, last);
-      this.u.setCursor({ left: this.u.valToPos(x[row], "x"), top: 0 });
+      this.keyRow = clamp(moves[event.key](), first, last);
+      this.u.setCursor({ left: this.u.valToPos(x[this.keyRow], "x"), top: 0 });
       this.say();
     } else return;
     event.preventDefault();
@@ -394,6 +405,9 @@ function lowerBound(numbers, x) {
   }
   return low;
 }
+
+// hasLength reports whether numbers of a span can be told apart on an axis.
+function hasLength([low, high]) { return high - low > 1e-9 * Math.max(Math.abs(low), Math.abs(high)); }
 
 // padded returns a span with a share of it around it, and one of some length if it has none. All that is computed from
 // it is finite.
@@ -445,6 +459,11 @@ function swatch(curve) {
   marks.joined = marks.dots;
   if (marks[curve.mark]) picture.append(marks[curve.mark]());
   return picture;
+}
+
+// pictureIn returns the static picture in a part of a page as a file.
+function pictureIn(html) {
+  return new XMLSerializer().serializeToString(new DOMParser().parseFromString(html, "text/html").querySelector("svg"));
 }
 
 // save hands a picture to the reader.

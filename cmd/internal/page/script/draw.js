@@ -29,6 +29,7 @@ function withinPlot(u, draw) {
   ctx.beginPath();
   ctx.rect(bbox.left - margin, bbox.top - margin, bbox.width + 2 * margin, bbox.height + 2 * margin);
   ctx.clip();
+  ctx.setLineDash([]); // uPlot leaves that of the last line
   draw(ctx, uPlot.pxRatio);
   ctx.restore();
 }
