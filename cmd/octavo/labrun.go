@@ -30,8 +30,8 @@ type labRun struct {
 	stdout  io.Writer
 }
 
-// runLab does the experiments of a name. Those that were finished are written even if
-// others were not.
+// runLab does the experiments of a name. Those that were finished are written and printed
+// even if others were not.
 func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) error {
 	var err error
 	if o.Text, err = trainText(flags.text); err != nil {
@@ -56,14 +56,14 @@ func runLab(cmd *cobra.Command, name string, flags labFlags, o lab.Options) erro
 		if err := r.commit(); err != nil {
 			return err
 		}
+		if err := r.conclude(); err != nil {
+			return err
+		}
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return stopped(ctx, r.saved())
-	case failed != nil:
-		return failed
 	}
-	return r.conclude()
+	return failed
 }
 
 // labDirectory begins a run in the directory of the flags, or in the next free one.
