@@ -49,7 +49,7 @@ func (r *Result) metrics() []promtext.Family {
 	}
 	return append(families,
 		counted(ofBoth("octavo_train_step_seconds_total", "Time spent in steps.", r.FP32.Time.Seconds(), r.FP8.Time.Seconds())),
-		counted(ofBoth("octavo_train_skipped_steps_total", "Steps skipped since a gradient was not finite.", r.skipped("FP32"), r.skipped("FP8"))),
+		counted(ofBoth("octavo_train_skipped_steps_total", "Steps skipped because a gradient was not finite.", r.skipped("FP32"), r.skipped("FP8"))),
 		counted(ofBoth("octavo_train_spikes_total", "Losses and gradient norms far above the median of those before.", r.spiked("FP32"), r.spiked("FP8"))),
 	)
 }
