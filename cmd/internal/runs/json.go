@@ -90,7 +90,7 @@ func (l Lab) json() labJSON {
 	j := labJSON{Name: l.Name, Dir: l.Dir, Command: l.Command, Machine: l.Machine}
 	for _, e := range l.Experiments {
 		j.Experiments = append(j.Experiments, experimentJSON{
-			e.Name, e.Title, e.Short, e.Seed, e.Time.Seconds(), e.Count(Met), e.Count(Missed), e.Count(NotJudged), e.Goals,
+			e.Name, e.Title, e.Short, e.Seed, e.Time.Seconds(), e.Count(Met), e.Count(Missed), e.Count(NotJudged), append([]Goal{}, e.Goals...),
 		})
 	}
 	return j

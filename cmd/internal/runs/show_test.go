@@ -175,6 +175,10 @@ func TestWriteJSON(t *testing.T) {
 	require.Len(t, lab["goals"], 2)
 
 	text.Reset()
+	require.NoError(t, (&Set{Lab: []Lab{{Experiments: []Experiment{{Name: "a"}}}}}).WriteJSON(&text))
+	require.Contains(t, text.String(), `"goals": []`)
+
+	text.Reset()
 	require.NoError(t, new(Set).WriteJSON(&text))
 	require.JSONEq(t, `{"differences":[],"train":[],"lab":[]}`, text.String())
 }
