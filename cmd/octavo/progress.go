@@ -19,7 +19,7 @@ const (
 func addProgressFlags(root *cobra.Command) {
 	mode := &parsed[display.Mode]{new(display.Mode), display.Auto.String(), strings.Join(display.Modes(), "|"), display.ParseMode}
 	root.PersistentFlags().Var(oneOf{mode, display.Modes()}, progressName,
-		"on standard error: a bar, a line every ten seconds, nothing, or a bar on a terminal and lines elsewhere")
+		"on standard error: a bar on a terminal and lines elsewhere, a bar, a line every ten seconds, or nothing")
 	root.PersistentFlags().Bool(quietName, false, "no progress and no notes: nothing but results, warnings and errors")
 }
 
