@@ -36,13 +36,13 @@ var notPasted = []readmeLine{
 // pastedOnRequest are the lines that take minutes: OCTAVO_README=all runs them as well.
 var pastedOnRequest = []readmeLine{
 	{"octavo train --checkpoint-every 100", "minutes: 300 steps of two models, then 100 more"},
-	{"octavo lab parity", "a minute or two"},
 	{"octavo bench", "one to two minutes"},
 }
 
 // notPastedShort are the lines that take seconds, which go test -short leaves out.
 var notPastedShort = []readmeLine{
 	{"octavo train --text", "trains"},
+	{"octavo lab accumulation", "takes seconds"},
 	{"octavo report", "has nothing to report then"},
 	{"octavo vectors", "computes exact products"},
 	{"octavo selftest", "takes ten seconds"},
