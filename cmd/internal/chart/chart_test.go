@@ -181,6 +181,12 @@ func TestLongLinesOnLogAxes(t *testing.T) {
 	require.Equal(t, long[:50], thinned[:50])
 }
 
+func TestNumbersAreThoseOfTicks(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 1.5: "1.5", 1e-5: "1e-5", -1.25e-12: "-1.25e-12", 1e10: "1e10", 2.5e6: "2.5e6"} {
+		require.Equal(t, want, number(x))
+	}
+}
+
 // TestManyMarks: those that would hide each other are drawn once.
 func TestManyMarks(t *testing.T) {
 	var many xys

@@ -98,4 +98,10 @@ func (f *figure) place(x float64) string {
 }
 
 // number returns a figure for people.
-func number(x float64) string { return strings.Replace(fmt.Sprintf("%.5g", x), "e+0", "e", 1) }
+func number(x float64) string {
+	text := fmt.Sprintf("%.5g", x)
+	if strings.Contains(text, "e") {
+		return short(text)
+	}
+	return text
+}

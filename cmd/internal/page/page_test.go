@@ -92,3 +92,11 @@ func TestPartsOfABody(t *testing.T) {
 	require.NotContains(t, body, "p { color: red }")
 	require.Contains(t, body, "<code>octavo a&amp;b</code>")
 }
+
+// TestAxesAreNamedOnce where scripts are off: by the picture.
+func TestAxesAreNamedOnce(t *testing.T) {
+	head, _, _ := strings.Cut(written(t, `{{chart .}}`, atlas()[0]), "</head>")
+	const without = "<noscript><style>figure.chart .above, figure.chart .axis-x"
+	require.Contains(t, head, without)
+	require.Greater(t, strings.Index(head, without), strings.LastIndex(head, "figure.chart .above { display: flex"), "the later rule counts")
+}
