@@ -3,6 +3,8 @@
 package loss
 
 import (
+	"iter"
+
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -38,20 +40,47 @@ func (d *Decoder) Noise(values tensorfile.Array, allFinite bool, t *tensor.Tenso
 const notWidened = "loss: values that were not widened"
 
 func noise[T float32 | float64](d *Decoder, values []T, allFinite bool, t *tensor.Tensor) (sum float64) {
-	rows, cols := t.Dims()
-	blockRows, blockCols := t.Block.Extents(rows, cols)
 	each := noiseOfSome[T]
 	if allFinite {
 		each = noiseOfAll[T]
 	}
-	for i := range rows {
-		scales := t.ScaleRow(i / blockRows)
-		for j := 0; j < cols; j += blockCols {
-			lo, hi := i*cols+j, i*cols+min(j+blockCols, cols)
-			sum += each(d, values[lo:hi], t.Codes[lo:hi], float64(scales[j/blockCols]))
-		}
+	for r, scale := range runs(t) {
+		sum += each(d, values[r.lo:r.hi], t.Codes[r.lo:r.hi], scale)
 	}
 	return sum
+}
+
+// run is elements [lo, hi) of a tensor.
+type run struct{ lo, hi int }
+
+// longestRun bounds a run: its values stay in the nearest cache.
+const longestRun = 512
+
+// runs yields all elements of t in their order, in runs that share the scale beside them.
+func runs(t *tensor.Tensor) iter.Seq2[run, float64] {
+	return func(yield func(run, float64) bool) { yieldRuns(t, yield) }
+}
+
+func yieldRuns(t *tensor.Tensor, yield func(run, float64) bool) {
+	rows, cols := t.Dims()
+	blockRows, blockCols := t.Block.Extents(rows, cols)
+	_, gridCols := t.Grid()
+	if blockCols == cols { // rows of a block follow one another
+		cols *= blockRows
+		blockRows, blockCols = 1, cols
+	}
+	for row, size := 0, t.Len(); row*cols < size; row++ {
+		scales := t.Scales[row/blockRows*gridCols:]
+		end := min((row+1)*cols, size)
+		for j, lo := 0, row*cols; lo < end; j, lo = j+1, lo+blockCols {
+			hi := min(lo+blockCols, end)
+			for at := lo; at < hi; at += longestRun {
+				if !yield(run{at, min(at+longestRun, hi)}, float64(scales[j])) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // noiseOfAll is noise of finite values that share a scale. Four sums go on at once. No

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -39,6 +40,13 @@ func TestAsDetail(t *testing.T) {
 				require.NoError(t, values.Quantize(t.Context(), &x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}))
 				d := NewDecoder(f)
 				for _, v := range []tensorfile.Array{values, wide} {
+					sums := d.Sums(v, !broken, &x)
+					require.InEpsilon(t, st.Detail.SquaredSum, sums.Signal, 1e-12)
+					if want := st.Detail.SquaredError; want == want {
+						require.InEpsilon(t, want, sums.Noise, 1e-11, "%v", recipe)
+					} else {
+						require.True(t, sums.Noise != sums.Noise, "%v", recipe)
+					}
 					noise, signal := d.Noise(v, !broken, &x), Signal(v, !broken)
 					require.InEpsilon(t, st.Detail.SquaredSum, signal, 1e-12)
 					if want := st.Detail.SquaredError; want != want {
@@ -53,6 +61,65 @@ func TestAsDetail(t *testing.T) {
 	}
 	require.True(t, math.IsNaN(SQNR(0, 0)))
 	require.True(t, math.IsInf(SQNR(1, 0), 1))
+}
+
+// TestSumsOfHalves compares sums of 16-bit values with those of the same values widened.
+func TestSumsOfHalves(t *testing.T) {
+	const n = 7 * 1001
+	r := rand.New(rand.NewPCG(5, 6))
+	bf16, f16 := make(tensorfile.Values[fp8.BFloat16], n), make(tensorfile.Values[float16.Float16], n)
+	for i := range n {
+		v := float32(r.NormFloat64())
+		bf16[i], f16[i] = fp8.BFloat16FromFloat32(v), float16.Fromfloat32(v)
+	}
+	x := tensor.Tensor{Shape: []int{7, 1001}, Block: tensor.Block{Rows: 2, Cols: 700}, Codes: make([]byte, n), Scales: make([]float32, 8)}
+	for i := range x.Codes {
+		x.Codes[i] = byte(r.IntN(0x7F))
+	}
+	for i := range x.Scales {
+		x.Scales[i] = r.Float32()
+	}
+	d := NewDecoder(fp8.E4M3)
+	for _, v := range []tensorfile.Array{bf16, f16} {
+		sums := d.Sums(v, true, &x)
+		wide := v.Widen(new([]float32))
+		require.Equal(t, d.Sums(wide, true, &x), sums)
+		require.InEpsilon(t, Signal(wide, true), sums.Signal, 1e-12)
+		require.InEpsilon(t, d.Noise(wide, true, &x), sums.Noise, 1e-12)
+	}
+}
+
+// TestRuns checks that elements come in order, beside their scales, and that a tensor
+// with one scale is not done a row at a time, since a row may be one element.
+func TestRuns(t *testing.T) {
+	for _, x := range []tensor.Tensor{
+		{Shape: []int{5000, 1}},
+		{Shape: []int{5, 1001}, Block: tensor.Block{Rows: 1}},
+		{Shape: []int{5, 1001}, Block: tensor.Block{Rows: 2, Cols: 700}},
+		{Shape: []int{5, 3}, Block: tensor.Block{Rows: 2, Cols: 128}},
+		{Shape: []int{0, 3}},
+	} {
+		rows, cols := x.Dims()
+		gridRows, gridCols := x.Grid()
+		x.Codes = make([]byte, rows*cols)
+		for i := range gridRows * gridCols {
+			x.Scales = append(x.Scales, float32(i+1))
+		}
+		next, n := 0, 0
+		for r, scale := range runs(&x) {
+			require.Equal(t, next, r.lo)
+			require.Greater(t, r.hi, r.lo)
+			require.LessOrEqual(t, r.hi-r.lo, longestRun)
+			for i := r.lo; i < r.hi; i++ {
+				require.Equal(t, float64(x.Scale(i/cols, i%cols)), scale)
+			}
+			next, n = r.hi, n+1
+		}
+		require.Equal(t, rows*cols, next)
+		if x.Block == (tensor.Block{}) {
+			require.LessOrEqual(t, n, rows*cols/longestRun+1)
+		}
+	}
 }
 
 // TestInOrder merges parts that come in any order.

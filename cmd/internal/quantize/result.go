@@ -13,17 +13,17 @@ type result struct {
 	mu       sync.Mutex
 	extremes tensorfile.Extremes
 
-	done          loss.InOrder[stripResult]
-	stats         fp8.Stats
-	signal, noise float64
-	first         nonFinite // of stats.NonFinite() values, if that is not 0
+	done  loss.InOrder[stripResult]
+	stats fp8.Stats
+	sums  loss.Sums
+	first nonFinite // of stats.NonFinite() values, if that is not 0
 }
 
 // stripResult is what became of a strip.
 type stripResult struct {
-	stats         fp8.Stats
-	signal, noise float64   // sums of squares over finite values
-	first         nonFinite // of stats.NonFinite() values, if that is not 0
+	stats fp8.Stats
+	sums  loss.Sums
+	first nonFinite // of stats.NonFinite() values, if that is not 0
 }
 
 // nonFinite is a value that is NaN or infinite, and where it is.
@@ -44,6 +44,5 @@ func (r *result) add(s stripResult) {
 		r.first = s.first
 	}
 	r.stats.Merge(&s.stats)
-	r.signal += s.signal
-	r.noise += s.noise
+	r.sums.Add(s.sums)
 }

@@ -78,7 +78,7 @@ func (s *Summary) addTensor(p part, r *result) {
 	}
 	s.Tensors = append(s.Tensors, TensorLoss{
 		Name: p.Name, From: p.source.DType, Shape: p.Shape, Elements: st.Elements, Block: s.Block,
-		SQNR:      jsonout.Number(loss.SQNR(r.signal, r.noise)),
+		SQNR:      jsonout.Number(loss.SQNR(r.sums.Signal, r.sums.Noise)),
 		Saturated: st.Saturated(), Flushed: st.Flushed, BecameNonFinite: st.BecameNonFinite, NonFinite: st.NonFinite(),
 	})
 }

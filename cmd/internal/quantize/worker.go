@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -16,7 +15,6 @@ type worker struct {
 	*quantizer
 	buffers map[safetensors.DType]tensorfile.Buffer
 	exact   exactBuffer
-	wide    []float32
 	tensor  tensor.Tensor
 	bytes   []byte // scales as they are written, or what is copied
 }
@@ -85,8 +83,8 @@ func (w *worker) encode(m *matrix, s span) error {
 // judge says what became of values, of which the first is the given element of the
 // matrix.
 func (w *worker) judge(st *fp8.Stats, values tensorfile.Array, first int64) stripResult {
-	wide, allFinite := values.Widen(&w.wide), st.NonFinite() == 0
-	r := stripResult{stats: *st, signal: loss.Signal(wide, allFinite), noise: w.decoder.Noise(wide, allFinite, &w.tensor)}
+	allFinite := st.NonFinite() == 0
+	r := stripResult{stats: *st, sums: w.decoder.Sums(values, allFinite, &w.tensor)}
 	if !allFinite {
 		i, value := values.FirstNonFinite()
 		r.first = nonFinite{int(first) + i, value}
