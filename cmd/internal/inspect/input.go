@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
@@ -26,19 +27,27 @@ func Close(inputs []Input) {
 const extension = ".safetensors"
 
 // Open opens files, and of directories the files in them whose names end in
-// .safetensors, in the order of their names. If one cannot be opened, all are closed.
+// .safetensors, in the order of their names. A file that is named twice counts once. If
+// one cannot be opened, all are closed.
 func Open(paths []string) (inputs []Input, err error) {
 	defer func() {
 		if err != nil {
 			Close(inputs)
 		}
 	}()
+	var known []os.FileInfo
 	for _, path := range paths {
 		files, err := expand(path)
 		if err != nil {
 			return inputs, err
 		}
 		for _, path := range files {
+			if stat, err := os.Stat(path); err == nil {
+				if slices.ContainsFunc(known, func(k os.FileInfo) bool { return os.SameFile(k, stat) }) {
+					continue
+				}
+				known = append(known, stat)
+			}
 			file, err := tensorfile.Open(path)
 			if err != nil {
 				return inputs, named(path, err)

@@ -41,11 +41,7 @@ func (j Job) Run(ctx context.Context) (*Report, error) {
 		j.Profiles = tensorfile.Profiles()
 	}
 	in := &inspector{ctx: ctx, strip: cmp.Or(j.strip, stripBytes), decoder: loss.NewDecoder(j.Format)}
-	for _, p := range j.Profiles {
-		r := p.Recipe(scaling.Weight)
-		r.Format = j.Format
-		in.recipes = append(in.recipes, r)
-	}
+	in.recipes, in.all = j.recipes(j.Profiles), j.recipes(tensorfile.Profiles())
 	all, total := j.selected()
 	if j.Only != nil && len(all) == 0 {
 		return nil, fmt.Errorf("no tensor has a name that matches --only %q", j.Only)
@@ -59,6 +55,16 @@ func (j Job) Run(ctx context.Context) (*Report, error) {
 	}
 	err := in.pool.Finish()
 	return j.report(all, in.recipes), err
+}
+
+// recipes returns those of profiles for weights.
+func (j *Job) recipes(profiles []scaling.Profile) (recipes []scaling.Recipe) {
+	for _, p := range profiles {
+		r := p.Recipe(scaling.Weight)
+		r.Format = j.Format
+		recipes = append(recipes, r)
+	}
+	return recipes
 }
 
 // selected returns the tensors to report in the order of their files, and their bytes.
@@ -78,7 +84,8 @@ func (j *Job) selected() (all []*measurement, total int64) {
 // all recipes by one goroutine.
 type inspector struct {
 	ctx      context.Context
-	recipes  []scaling.Recipe
+	recipes  []scaling.Recipe // to try
+	all      []scaling.Recipe // that could be
 	decoder  *loss.Decoder
 	strip    int64 // bytes
 	progress *counter.Counter
@@ -89,7 +96,7 @@ type inspector struct {
 // of several strips.
 func (in *inspector) inspect(m *measurement) error {
 	var err error
-	if m.plan, err = newPlan(m.input.File, m.info, in.recipes, in.strip); err != nil {
+	if m.plan, err = newPlan(m.input.File, m.info, in.recipes, in.all, in.strip); err != nil {
 		in.give(m, func(*worker) error { return err })
 		return err
 	}

@@ -116,6 +116,37 @@ func TestAsWhole(t *testing.T) {
 	}
 }
 
+// TestDigitsOfAProfile checks that what is said of a recipe has the same bits whichever
+// others are tried.
+func TestDigitsOfAProfile(t *testing.T) {
+	in := inputs(t, ragged(t, safetensors.F32))
+	all := run(t, Job{Inputs: in, strip: 1})
+	for _, p := range tensorfile.Profiles() {
+		one := run(t, Job{Inputs: in, strip: 1, Profiles: []scaling.Profile{p}})
+		for i := range one.Tensors {
+			require.Equal(t, all.Tensors[i].binades, one.Tensors[i].binades)
+			for k := range one.Tensors[i].Recipes {
+				got := &one.Tensors[i].Recipes[k]
+				require.Equal(t, fmt.Sprintf("%+v", *all.Tensors[i].under(p)), fmt.Sprintf("%+v", *got))
+			}
+		}
+	}
+}
+
+// TestNamedTwice checks that a file counts once, however it is named.
+func TestNamedTwice(t *testing.T) {
+	path := ragged(t, safetensors.F32)
+	dir := filepath.Dir(path)
+	link := filepath.Join(dir, "link.safetensors")
+	paths := []string{path, dir, path}
+	if os.Symlink(path, link) == nil {
+		paths = append(paths, link)
+	}
+	in := inputs(t, paths...)
+	require.Len(t, in, 1)
+	require.Equal(t, path, in[0].Path)
+}
+
 // text has every bit of a report but those of NaNs.
 func text(t *testing.T, r *Report) string {
 	t.Helper()
@@ -312,7 +343,7 @@ func TestPlan(t *testing.T) {
 		{[]int{100}, recipes, 40, 0, 0, 10},
 	} {
 		file := filetest.Open(t, filetest.Write(t, nil, filetest.F32("w", c.shape, make([]float32, safetensors.Info{DType: safetensors.F32, Shape: c.shape}.Len())...)))
-		p, err := newPlan(file, filetest.Info(t, file, "w"), c.recipes, c.strip)
+		p, err := newPlan(file, filetest.Info(t, file, "w"), c.recipes, c.recipes, c.strip)
 		require.NoError(t, err)
 		require.Equal(t, []int{c.ready, c.late, c.height}, []int{len(p.ready), len(p.late), p.height}, "%v", c)
 		next, n := int64(0), 0

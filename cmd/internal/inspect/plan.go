@@ -24,8 +24,9 @@ type plan struct {
 	late     []int // recipes with one scale for several strips: that is known when all were read
 }
 
-// newPlan returns the plan of a tensor.
-func newPlan(file *safetensors.File, info safetensors.Info, recipes []scaling.Recipe, strip int64) (plan, error) {
+// newPlan returns the plan of a tensor. Its strips are those for all recipes, of which
+// some are tried, so that sums have the same digits whichever are.
+func newPlan(file *safetensors.File, info safetensors.Info, recipes, all []scaling.Recipe, strip int64) (plan, error) {
 	p := plan{cols: 1}
 	if p.readable = tensorfile.NewBuffer(info.DType) != nil; !p.readable {
 		return p, nil
@@ -41,7 +42,7 @@ func newPlan(file *safetensors.File, info safetensors.Info, recipes []scaling.Re
 	blockRows := 1
 	if len(recipes) > 0 {
 		p.rows, p.cols = (&tensor.Tensor{Shape: info.Shape}).Dims()
-		blockRows = commonRows(recipes, p.rows)
+		blockRows = commonRows(all, p.rows)
 	}
 	rowOfBlocks := int64(blockRows) * int64(p.cols)
 	if !memory.Fits(rowOfBlocks, unit+codeAndValue) {
