@@ -56,7 +56,7 @@ func Make(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error)
 		{"a Llama trained on them", weights(run.Model)},
 		{"what its layers get to see", taps},
 		{"a product of it in FP8: x and w with scales", layer.operands},
-		{"C = x·wᵀ of a right kernel (DeepGEMM on Hopper)", layer.right},
+		{"C = x·wᵀ of a right kernel, a DeepGEMM", layer.right},
 		{"C of a wrong one", layer.wrong},
 	} {
 		data, err := encoded(part.tensors)
