@@ -215,7 +215,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		{"run", "run.json is damaged: its SHA-256 is", func(dir, _ string) { flip(filepath.Join(dir, runFile), func(n int) int { return n / 2 }) }},
 		{"half a run", "run.json is damaged", func(dir, _ string) { require.NoError(t, os.Truncate(filepath.Join(dir, runFile), 100)) }},
 		{"models of two steps", "fp32.safetensors and fp8.safetensors are of different runs or steps", func(dir, older string) {
-			require.NoError(t, os.Rename(filepath.Join(dir, fp8File), filepath.Join(dir, "x")))
+			require.NoError(t, os.Remove(filepath.Join(dir, fp8File)))
 			data, err := os.ReadFile(filepath.Join(older, fp8File))
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, fp8File), data, 0o666))
@@ -225,7 +225,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		require.NoError(t, os.CopyFS(dir, os.DirFS(source)))
 		for _, crash := range []string{"checkpoint-0000006.partial", "checkpoint-0000008.partial"} {
 			require.NoError(t, os.Mkdir(filepath.Join(dir, crash), 0o777))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, crash, "left over"), nil, 0o666))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, crash, ".octavo-leftover"), nil, 0o666))
 		}
 		newer, older := filepath.Join(dir, "checkpoint-0000004"), filepath.Join(dir, "checkpoint-0000002")
 		c.damage(newer, older)
@@ -506,4 +506,19 @@ func TestRunFileHasItsOwnNames(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(data), `{"version":1,"flags":[{"name":"steps","value":"4"}`), "%.80s", data)
 	require.NotRegexp(t, `"[A-Z]\w*":`, string(data))
+}
+
+// TestForeignCheckpoints: directories of other programs have such names too.
+func TestForeignCheckpoints(t *testing.T) {
+	dir := t.TempDir()
+	foreign := filepath.Join(dir, "checkpoint-1000000", "model.safetensors")
+	require.NoError(t, os.Mkdir(filepath.Dir(foreign), 0o777))
+	require.NoError(t, os.WriteFile(foreign, nil, 0o666))
+	_, err := Run(t.Context(), options(2), rhyme(), Checkpoints{Dir: dir, Every: 1, Replace: true}, quiet)
+	require.NoError(t, err)
+	require.FileExists(t, foreign)
+	require.Equal(t, []string{"checkpoint-0000002", "checkpoint-1000000"}, entries(t, dir))
+	require.NoError(t, RemoveCheckpoints(dir))
+	require.FileExists(t, foreign)
+	require.Equal(t, []string{"checkpoint-1000000"}, entries(t, dir))
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/octavo-fp8/octavo/train"
@@ -110,17 +111,17 @@ var (
 func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
 	path := filepath.Join(c.Dir, name)
 	partial := path + ".partial"
-	if err := os.RemoveAll(partial); err != nil {
+	if err := removeCheckpoint(partial); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(partial, 0o777); err != nil {
 		return err
 	}
-	defer os.RemoveAll(partial) // in vain once it is renamed
+	defer removeCheckpoint(partial) // in vain once it is renamed
 	if err := save(ctx, partial, r, c.flags(r.result.Text.Path)...); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(path); err != nil { // it could not be used
+	if err := removeCheckpoint(path); err != nil { // it could not be used
 		return err
 	}
 	if err := os.Rename(partial, path); err != nil {
@@ -172,10 +173,37 @@ func removeCheckpoints(dir string, keep []string) error {
 	names, err := (Checkpoints{Dir: dir}).names(anyName)
 	for _, name := range names {
 		if !slices.Contains(keep, name) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
+			err = errors.Join(err, removeCheckpoint(filepath.Join(dir, name)))
 		}
 	}
 	return err
+}
+
+// removeCheckpoint removes the files of a checkpoint, and its directory unless there is
+// something else in it: other programs have directories of such names too.
+func removeCheckpoint(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	foreign := false
+	for _, e := range entries {
+		if isOurs(e.Name()) {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+		} else {
+			foreign = true
+		}
+	}
+	if foreign || err != nil {
+		return err
+	}
+	return os.Remove(dir)
+}
+
+// isOurs reports whether a checkpoint may have a file of that name, or may have been
+// writing it when it was cut off.
+func isOurs(name string) bool {
+	return slices.Contains([]string{fp32File, fp8File, runFile, oldRunFile}, name) || strings.HasPrefix(name, ".octavo-")
 }
 
 // Newest returns the one of several directories in which the newest checkpoint is, by
