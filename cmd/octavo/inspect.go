@@ -19,16 +19,18 @@ import (
 
 const inspectLong = `Inspect says what is in safetensors files and what FP8 would do to it. A
 directory stands for the files in it, not in those below, whose names end in
-.safetensors; several files are reported as one model.
+.safetensors; several files are reported as one model, and one that is named
+twice counts once.
 
 First come totals, and the recipes ranked for these files: each float matrix
 (two or more dimensions: F64, F32, F16 or BF16) is quantized under every recipe
 but te-delayed, which needs the amax of earlier steps, in the block that the
 recipe's library gives to weights. The best recipe loses the smallest share of
 values, saturated or flushed, to 0.1%; where that is the same, it has the
-highest SQNR in its worst matrix, to 0.1 dB; then the highest median; then the
-fewest bytes of scales. One that makes finite values NaN or infinite comes after
-those that do not.
+highest SQNR in its worst matrix, to 0.1 dB; then the highest median, to 0.1 dB;
+then the fewest bytes of scales. Recipes that are equal in all that are as good
+as each other, whichever stands first. One that makes finite values NaN or
+infinite comes after those that do not.
 
   SQNR     signal-to-quantization-noise ratio in decibels, over finite values
   satur.   finite values too large for their scale (saturated)
