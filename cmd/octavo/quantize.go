@@ -91,8 +91,11 @@ func newQuantizeCommand() *cobra.Command {
 			for _, n := range summary.NonFinite {
 				warn(cmd.ErrOrStderr(), "%v", n)
 			}
-			if asJSON {
+			switch {
+			case asJSON:
 				return jsonout.Print(cmd.OutOrStdout(), summary)
+			case quiet(cmd):
+				return nil
 			}
 			return summary.WriteText(cmd.OutOrStdout(), shownTensors(top, detail))
 		},

@@ -78,7 +78,8 @@ func TestInputFromATerminal(t *testing.T) {
 	}
 }
 
-// TestQuiet checks that --quiet and --progress none leave out the bar, on a terminal too.
+// TestQuiet checks that --quiet and --progress none leave out the bar, on a terminal too,
+// and --quiet what was done.
 func TestQuiet(t *testing.T) {
 	large := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 14, 1 << 11}}) // 128 MiB
 	for _, flags := range [][]string{{"--quiet"}, {"--progress", "none"}} {
@@ -88,5 +89,6 @@ func TestQuiet(t *testing.T) {
 		require.NoError(t, p.Start())
 		require.Equal(t, exitOK, p.wait(t))
 		require.Empty(t, term.Close())
+		require.Equal(t, flags[0] == "--quiet", p.stdout.Len() == 0, "the file is all that was asked for")
 	}
 }

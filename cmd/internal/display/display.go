@@ -110,7 +110,8 @@ func (d *Display) Progress(op string, done, total int64) {
 	d.pace.add(now, done)
 }
 
-// Note adds a text, such as the losses of a step, to what is shown from now on. An empty one removes it.
+// Note adds a text, such as the losses of a step, to what is shown from now on. An empty
+// one removes it.
 func (d *Display) Note(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,6 +134,8 @@ func (d *Display) Finish() {
 	d.finish.Do(func() {
 		close(d.ended)
 		d.drawer.Wait()
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		if d.view != nil {
 			d.view.clear()
 		}
