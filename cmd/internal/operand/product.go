@@ -41,6 +41,9 @@ func (p *Product) Open() (*Files, error) {
 	f.b = f.a
 	if n := len(f.open); n > 0 {
 		f.a.File, f.b.File = f.open[0], f.open[n-1]
+		if n > 1 {
+			f.a.Path, f.b.Path = p.Files[0], p.Files[n-1]
+		}
 	}
 	return f, nil
 }

@@ -13,6 +13,7 @@ import (
 // Source is where the tensors that a command line names are.
 type Source struct {
 	File     *safetensors.File // nil if there is none
+	Path     string            // of File where errors are to name it: there are several
 	BFloat16 bool              // arrays of type <u2 are bfloat16
 }
 
@@ -32,6 +33,9 @@ func (s *Source) Find(name string) (Tensor, error) {
 		return Tensor{}, fmt.Errorf("there is no safetensors file to find tensor %q in: name one, or arrays that end in .npy", name)
 	}
 	info, err := tensorfile.Find(s.File, name)
+	if err != nil && s.Path != "" {
+		err = fmt.Errorf("%s: %w", s.Path, err)
+	}
 	return Tensor{info, s.File}, err
 }
 
