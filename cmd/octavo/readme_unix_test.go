@@ -35,7 +35,8 @@ var notPasted = []readmeLine{
 
 // pastedOnRequest are the lines that take minutes: OCTAVO_README=all runs them as well.
 var pastedOnRequest = []readmeLine{
-	{"octavo train --checkpoint-every 100", "minutes: 300 steps of two models, then 100 more"},
+	{"octavo train --checkpoint-every 100", "a minute: 300 steps of two models"},
+	{"octavo train --resume", "100 steps more of that"},
 	{"octavo bench", "one to two minutes"},
 }
 
