@@ -63,6 +63,9 @@ func (r *Run) claim() error {
 	for range 100 {
 		made, err := makeAll(r.dir)
 		r.made = append(r.made, made...)
+		if errors.Is(err, errRemoved) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, anotherDirectory)
 		}
@@ -238,5 +241,11 @@ func makeAll(dir string) (made []string, err error) {
 	} else if e == nil {
 		return made, &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("it is there and is no directory")}
 	}
+	if _, e := os.Lstat(dir); errors.Is(err, fs.ErrExist) && errors.Is(e, fs.ErrNotExist) {
+		return made, errRemoved
+	}
 	return made, err
 }
+
+// errRemoved is about a directory that was there and that somebody then removed.
+var errRemoved = errors.New("it was removed")

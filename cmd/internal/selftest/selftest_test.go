@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -167,7 +168,9 @@ func TestSeedRepeats(t *testing.T) {
 }
 
 // TestRounds demands that every case of every round has its own seed.
-func TestRounds(t *testing.T) {
+func TestRounds(t *testing.T) { synctest.Test(t, testRounds) }
+
+func testRounds(t *testing.T) {
 	var mu sync.Mutex
 	seen := make(map[uint64]int)
 	tester := newTester(9)
@@ -176,8 +179,8 @@ func TestRounds(t *testing.T) {
 	tester.Progress = progress.Func(func(string, int64, int64) { rounds++ })
 	tester.checks = []check{{"seen", func(r *rand.Rand) []part {
 		mu.Lock()
-		defer mu.Unlock()
 		seen[r.Uint64()]++
+		mu.Unlock()
 		time.Sleep(time.Millisecond)
 		return nil
 	}}}
