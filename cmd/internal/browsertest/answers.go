@@ -124,7 +124,14 @@ func (o *tab) chartAnswers(t *testing.T, i int) (problems []string) {
 }
 
 // succeeds tries a few times: a browser on a busy machine drops movements.
-func succeeds(try func() bool) bool { return try() || try() || try() }
+func succeeds(try func() bool) bool {
+	for range 3 {
+		if try() {
+			return true
+		}
+	}
+	return false
+}
 
 // doubleClick is within which time two clicks are one double click.
 const doubleClick = 600 * time.Millisecond
