@@ -14,16 +14,16 @@ import (
 // them, as a question; "" if there are none. A short name with two other letters is
 // another word.
 func similar(name string, names []string) string {
-	const short = 4
+	const short, long = 4, 64
+	if name == "" || len(name) > long { // the beginning of all of them; like none of them
+		return ""
+	}
 	list := &cobra.Command{SuggestionsMinimumDistance: 2}
 	if len(strings.TrimLeft(name, "-")) <= short {
 		list.SuggestionsMinimumDistance = 1
 	}
 	for _, n := range names {
 		list.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}})
-	}
-	if name == "" { // the beginning of all of them
-		return ""
 	}
 	return question(list.SuggestionsFor(name))
 }

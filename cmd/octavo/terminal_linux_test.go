@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/cmd/internal/terminaltest"
+	"github.com/octavo-fp8/octavo/internal/race"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -16,6 +17,9 @@ import (
 // that says how long it will take, and interrupts them. The bar keeps to its line, and what
 // is left is one line about the interruption.
 func TestBarsOfCommands(t *testing.T) {
+	if race.Enabled {
+		t.Skip("in minutes nothing that TestSignalsStopEveryCommand does not do")
+	}
 	lines := endless(t)
 	for _, name := range []string{"quantize", "inspect", "gemm", "encode"} {
 		for _, columns := range []uint16{40, 80} {

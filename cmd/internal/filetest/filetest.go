@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -19,6 +21,26 @@ func FloatBytes(values ...float32) []byte {
 	var b []byte
 	for _, v := range values {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+// Values returns values as elements of type d, one of floating point.
+func Values(d safetensors.DType, values []float64) (b []byte) {
+	le := binary.LittleEndian
+	for _, v := range values {
+		switch d {
+		case safetensors.F64:
+			b = le.AppendUint64(b, math.Float64bits(v))
+		case safetensors.F32:
+			b = le.AppendUint32(b, math.Float32bits(float32(v)))
+		case safetensors.F16:
+			b = le.AppendUint16(b, float16.Fromfloat32(float32(v)).Bits())
+		case safetensors.BF16:
+			b = le.AppendUint16(b, uint16(fp8.BFloat16FromFloat32(float32(v))))
+		case safetensors.F8E5M2:
+			b = append(b, fp8.EncodeOne(v, fp8.E5M2, fp8.Policy{Inf: fp8.InfPropagate}))
+		}
 	}
 	return b
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
@@ -42,26 +40,6 @@ func run(t *testing.T, j Job) *Report {
 	return r
 }
 
-// encodedAs returns values as elements of type d.
-func encodedAs(d safetensors.DType, values []float64) (b []byte) {
-	le := binary.LittleEndian
-	for _, v := range values {
-		switch d {
-		case safetensors.F64:
-			b = le.AppendUint64(b, math.Float64bits(v))
-		case safetensors.F32:
-			b = le.AppendUint32(b, math.Float32bits(float32(v)))
-		case safetensors.F16:
-			b = le.AppendUint16(b, float16.Fromfloat32(float32(v)).Bits())
-		case safetensors.BF16:
-			b = le.AppendUint16(b, uint16(fp8.BFloat16FromFloat32(float32(v))))
-		case safetensors.F8E5M2:
-			b = append(b, fp8.EncodeOne(v, fp8.E5M2, fp8.Policy{Inf: fp8.InfPropagate}))
-		}
-	}
-	return b
-}
-
 // ragged is a file of tensors that no block divides, of one type, some with values that
 // are not finite.
 func ragged(t *testing.T, d safetensors.DType) (path string) {
@@ -75,7 +53,7 @@ func ragged(t *testing.T, d safetensors.DType) (path string) {
 		if change != nil {
 			change(values)
 		}
-		all = append(all, filetest.Raw(name, d, shape, encodedAs(d, values)...))
+		all = append(all, filetest.Raw(name, d, shape, filetest.Values(d, values)...))
 	}
 	add("plain", 0, []int{300, 145}, nil)
 	add("cube", 3, []int{3, 50, 7}, nil)

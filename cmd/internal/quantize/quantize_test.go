@@ -2,7 +2,6 @@ package quantize
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/counter"
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
@@ -26,24 +24,6 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
-
-// encoded returns values as elements of type d.
-func encoded(d safetensors.DType, values []float64) (b []byte) {
-	le := binary.LittleEndian
-	for _, v := range values {
-		switch d {
-		case safetensors.F64:
-			b = le.AppendUint64(b, math.Float64bits(v))
-		case safetensors.F32:
-			b = le.AppendUint32(b, math.Float32bits(float32(v)))
-		case safetensors.F16:
-			b = le.AppendUint16(b, float16.Fromfloat32(float32(v)).Bits())
-		case safetensors.BF16:
-			b = le.AppendUint16(b, uint16(fp8.BFloat16FromFloat32(float32(v))))
-		}
-	}
-	return b
-}
 
 // mixed returns values of many sizes around 2^exponent.
 func mixed(r *rand.Rand, n, exponent int) []float64 {
@@ -67,7 +47,7 @@ func ragged(t *testing.T, d safetensors.DType) (path string) {
 		}
 		values := mixed(r, n, exponent)
 		change(values)
-		all = append(all, filetest.Raw(name, d, shape, encoded(d, values)...))
+		all = append(all, filetest.Raw(name, d, shape, filetest.Values(d, values)...))
 	}
 	keep := func([]float64) {}
 	add("plain", 0, []int{37, 45}, keep)
