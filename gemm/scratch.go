@@ -13,7 +13,6 @@ type scratch struct {
 	task             microkernel.Task
 	a, b             []float32 // decoded
 	codes            []byte    // of B, transposed
-	panel            []byte    // what the kernel multiplies with, if not b: these or packed ones
 	c, p             []float32 // results, and sums of a block that is not over
 	scalesA, scalesB []float32
 
@@ -29,7 +28,7 @@ var pool = sync.Pool{New: func() any { return new(scratch) }}
 
 // drop gives s back, without what it refers to of operands.
 func (s *scratch) drop() {
-	s.panel, s.task = nil, microkernel.Task{}
+	s.task = microkernel.Task{}
 	pool.Put(s)
 }
 

@@ -5,12 +5,9 @@ import (
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
 
-// How much of K is decoded at once. A panel of that depth stays in the nearest
-// cache, as float32 or as codes, while the rows of an area pass.
-const (
-	panelDepth  = 256
-	skinnyDepth = 1024
-)
+// panelDepth is how much of K is decoded at once. A panel of that depth stays in the
+// nearest cache while the rows of an area pass.
+const panelDepth = 256
 
 // vectorBackend computes with the micro-kernels of a level.
 type vectorBackend struct{ *microkernel.Kernels }
@@ -21,39 +18,33 @@ func (vectorBackend) blocking() blocking {
 
 func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 	k := v.Kernels
-	skinny := p.skinny(k)
-	depth := panelDepth
-	if skinny {
-		depth = skinnyDepth
+	if p.skinny(k) {
+		s.computeSkinny(k, p, r, out)
+		return
 	}
 	rows, width := roundUp(r.i1-r.i0, k.MR), roundUp(r.j1-r.j0, microkernel.PanelWidth)
 	s.c = grow(s.c, rows*width)
 	clear(s.c)
-	if p.block > depth {
+	if p.block > panelDepth {
 		s.p = grow(s.p, rows*width)
 	}
 	for lo := 0; lo < p.k; {
-		st := p.step(lo, depth)
+		st := p.step(lo, panelDepth)
 		s.decodeRows(p, r.i0, r.i1, rows, st)
 		s.gatherScales(p, r.i0, r.i1, rows, st)
 		s.describe(p, rows/k.MR, width, st)
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
 			j1 := min(j+microkernel.PanelWidth, r.j1)
 			s.gatherPanelScales(p, j, j1, st)
-			kernel := s.decodePanel(k, p, j, j1, st, skinny)
+			codes := s.panelCodes(k, p, j, j1, st)
+			s.decodePanel(k, p, codes, p.asFloat16(k, codes), st)
 			next := p.prefetchPanel(r, j, st)
 			s.task.Prefetch, s.task.Prefetches, s.task.PrefetchStep = next.address, next.n, next.step
-			s.multiply(k, kernel, j-r.j0)
+			s.multiply(k, j-r.j0)
 		}
 		lo = st.hi
 	}
 	p.store(s.c, width, r, out)
-}
-
-// skinny reports whether A has so few rows that codes of B are better decoded in
-// the kernel. Such a kernel sees no padding within blocks.
-func (p *part) skinny(k *microkernel.Kernels) bool {
-	return k.MultiplyCodes != nil && p.m <= k.MR && float16Views[p.b.format].factor != 0 && (p.block%2 == 0 || p.block >= p.k)
 }
 
 // describe tells the task of everything that all panels of a step share.
@@ -76,32 +67,24 @@ func (s *scratch) describe(p *part, rowBlocks, width int, st step) {
 	}
 }
 
-// decodePanel prepares columns [j0, j1) of B for a step, in codes or in b, and
-// returns the kernel that multiplies with that.
-func (s *scratch) decodePanel(k *microkernel.Kernels, p *part, j0, j1 int, st step, skinny bool) func(*microkernel.Task) {
-	codes := s.panelCodes(k, p, j0, j1, st)
-	view := &float16Views[p.b.format]
-	asFloat16 := p.b.allFloat16 || view.exact(k, codes)
-	if skinny && asFloat16 {
-		s.panel = codes
-		if p.m == 1 {
-			return k.MultiplyCodesRow
-		}
-		return k.MultiplyCodes
-	}
+// asFloat16 reports whether codes of a panel of B can be read as float16s.
+func (p *part) asFloat16(k *microkernel.Kernels, codes []byte) bool {
+	return p.b.allFloat16 || float16Views[p.b.format].exact(k, codes)
+}
+
+// decodePanel decodes the codes of a panel, for a step, into b.
+func (s *scratch) decodePanel(k *microkernel.Kernels, p *part, codes []byte, asFloat16 bool, st step) {
 	n, padded := st.length()
 	n, padded = n*microkernel.PanelWidth, padded*microkernel.PanelWidth
 	s.b = grow(s.b, st.blocks*padded)
 	if n == padded {
 		s.decode(k, s.b, codes[:st.blocks*n], p.b.format, asFloat16)
-	} else {
-		for b := range st.blocks {
-			s.decode(k, s.b[b*padded:], codes[b*n:(b+1)*n], p.b.format, asFloat16)
-			clear(s.b[b*padded+n : (b+1)*padded])
-		}
+		return
 	}
-	s.panel = nil
-	return k.Multiply
+	for b := range st.blocks {
+		s.decode(k, s.b[b*padded:], codes[b*n:(b+1)*n], p.b.format, asFloat16)
+		clear(s.b[b*padded+n : (b+1)*padded])
+	}
 }
 
 // decode decodes codes of a panel, divided by unit.
@@ -129,21 +112,22 @@ func (s *scratch) panelCodes(k *microkernel.Kernels, p *part, j0, j1 int, st ste
 	return s.codes
 }
 
-// multiply runs a micro-kernel on the panel whose results are in columns j and
+// multiply multiplies with the panel in b, whose results are in columns j and
 // following of c.
-func (s *scratch) multiply(k *microkernel.Kernels, kernel func(*microkernel.Task), j int) {
+func (s *scratch) multiply(k *microkernel.Kernels, j int) {
+	for column := 0; column < microkernel.PanelWidth; column += k.NR {
+		s.task.B = &s.b[column]
+		k.Multiply(s.columns(j, column))
+	}
+}
+
+// columns is the task for columns of a panel whose first is column j of c.
+func (s *scratch) columns(j, column int) *microkernel.Task {
 	t := &s.task
 	t.A, t.ScaleA = &s.a[0], &s.scalesA[0]
-	for column := 0; column < microkernel.PanelWidth; column += k.NR {
-		t.C, t.ScaleB = &s.c[j+column], &s.scalesB[column]
-		if s.panel != nil {
-			t.Codes = &s.panel[column]
-		} else {
-			t.B = &s.b[column]
-		}
-		if t.P = nil; t.Flags&(microkernel.First|microkernel.Last) != microkernel.First|microkernel.Last {
-			t.P = &s.p[j+column]
-		}
-		kernel(t)
+	t.C, t.ScaleB = &s.c[j+column], &s.scalesB[column]
+	if t.P = nil; t.Flags&(microkernel.First|microkernel.Last) != microkernel.First|microkernel.Last {
+		t.P = &s.p[j+column]
 	}
+	return t
 }
