@@ -1,6 +1,9 @@
 package nn
 
-import "github.com/octavo-fp8/octavo/internal/canonical"
+import (
+	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/transpose"
+)
 
 // headGroup does the attention of one sequence, one head of keys and values, and
 // the query heads that share it. No other group writes what it writes, and its
@@ -153,7 +156,7 @@ func (g *headGroup) weigh(dst canonical.Matrix, weights, xT []float32) {
 // addKeyGradients adds to row j of dst the columns of xT, [headDim, seq], weighted
 // with column j of weights, from the diagonal down.
 func (g *headGroup) addKeyGradients(dst canonical.Matrix, weights, xT []float32) {
-	transpose(g.square, weights, g.seq, g.seq, 1)
+	transpose.Matrix(g.square, g.seq, weights, g.seq, g.seq, g.seq)
 	tall := canonical.Matrix{Data: g.tall, Stride: g.headDim}
 	for lo := 0; lo < g.seq; lo += bandRows {
 		hi := min(lo+bandRows, g.seq)
@@ -167,11 +170,7 @@ func (g *headGroup) addKeyGradients(dst canonical.Matrix, weights, xT []float32)
 
 // transposeHead writes x, [seq, headDim], to dst, [headDim, seq].
 func (g *headGroup) transposeHead(dst []float32, x canonical.Matrix) {
-	for i := range g.seq {
-		for d, v := range g.rowOf(x, i) {
-			dst[d*g.seq+i] = v
-		}
-	}
+	transpose.Matrix(dst, g.seq, x.Data, x.Stride, g.seq, g.headDim)
 }
 
 // from returns the rows of m from row i on.

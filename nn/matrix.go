@@ -1,6 +1,9 @@
 package nn
 
-import "github.com/octavo-fp8/octavo/internal/parallel"
+import (
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/transpose"
+)
 
 // elementGrain is the least number of elements worth a goroutine.
 const elementGrain = 4096
@@ -31,32 +34,10 @@ func addTo(dst, a, b []float32) {
 
 // transposed returns the transpose of src, [rows, cols], in *buf.
 func transposed(buf *[]float32, src []float32, rows, cols, workers int) []float32 {
+	const squares = 64 // columns that are transposed together
 	dst := sized(buf, len(src))
-	transpose(dst, src, rows, cols, workers)
-	return dst
-}
-
-// transpose writes the transpose of src, [rows, cols], to dst, [cols, rows].
-func transpose(dst, src []float32, rows, cols, workers int) {
-	// A tile's cache lines of src are read 16 times before they leave the cache.
-	const tileRows, tileCols = 64, 16
-	parallel.For(cols, tileCols, workers, func(lo, hi int) {
-		for c := lo; c < hi; c += tileCols {
-			for r := 0; r < rows; r += tileRows {
-				transposeTile(dst, src, rows, cols, r, min(r+tileRows, rows), c, min(c+tileCols, hi))
-			}
-		}
+	parallel.For(cols, max(elementGrain/max(rows, 1)/squares, 1)*squares, workers, func(lo, hi int) {
+		transpose.Matrix(dst[lo*rows:hi*rows], rows, src[lo:], cols, rows, hi-lo)
 	})
-}
-
-// transposeTile does rows r0 to r1 and columns c0 to c1 of src.
-func transposeTile(dst, src []float32, rows, cols, r0, r1, c0, c1 int) {
-	for c := c0; c < c1; c++ {
-		at := r0*cols + c
-		to := dst[c*rows+r0 : c*rows+r1]
-		for r := range to {
-			to[r] = src[at]
-			at += cols
-		}
-	}
+	return dst
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/transpose"
 )
 
 // A product is computed in areas of at most so many rows and columns, along
@@ -121,23 +122,10 @@ func (s *scratch) transpose(p *product, j0, j1, lo, hi int) {
 		clear(s.b)
 	}
 	n := hi - lo
-	column := func(j int) []float32 { return p.b.row(j, p.k)[lo:hi] }
 	if n%2 == 1 {
 		clear(s.b[n*microkernel.PanelWidth : (n+1)*microkernel.PanelWidth])
 	}
-	j := j0
-	for ; j+3 < j1; j += 4 {
-		r0, r1, r2, r3 := column(j), column(j+1), column(j+2), column(j+3)
-		for i, x := range r0 {
-			to := (*[4]float32)(s.b[i*microkernel.PanelWidth+j-j0:])
-			to[0], to[1], to[2], to[3] = x, r1[i], r2[i], r3[i]
-		}
-	}
-	for ; j < j1; j++ {
-		for i, x := range column(j) {
-			s.b[i*microkernel.PanelWidth+j-j0] = x
-		}
-	}
+	transpose.Matrix(s.b, microkernel.PanelWidth, p.b.Data[j0*p.b.Stride+lo:], p.b.Stride, j1-j0, n)
 }
 
 // multiply runs the micro-kernel for the panel in columns j and following of c.

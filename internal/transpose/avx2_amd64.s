@@ -1,0 +1,60 @@
+//go:build !purego
+
+#include "textflag.h"
+
+// Four rows become their columns: in lane L of the result j is column 4L+j.
+#define FOURROWS(Ya, Yb, Yc, Yd, T0, T1, T2, T3) \
+	VUNPCKLPS Yb, Ya, T0 \
+	VUNPCKHPS Yb, Ya, T1 \
+	VUNPCKLPS Yd, Yc, T2 \
+	VUNPCKHPS Yd, Yc, T3 \
+	VUNPCKLPD T2, T0, Ya \
+	VUNPCKHPD T2, T0, Yb \
+	VUNPCKLPD T3, T1, Yc \
+	VUNPCKHPD T3, T1, Yd
+
+// func transposeAVX2(dst, src *float32, dstStride, srcStride, n int)
+TEXT ·transposeAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ dstStride+16(FP), R8
+	MOVQ srcStride+24(FP), R9
+	MOVQ n+32(FP), CX
+	LEAQ (R8)(R8*2), R10
+	LEAQ (R9)(R9*2), R11
+
+square:
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(R9*1), Y1
+	VMOVUPS (SI)(R9*2), Y2
+	VMOVUPS (SI)(R11*1), Y3
+	LEAQ (SI)(R9*4), AX
+	VMOVUPS (AX), Y4
+	VMOVUPS (AX)(R9*1), Y5
+	VMOVUPS (AX)(R9*2), Y6
+	VMOVUPS (AX)(R11*1), Y7
+	FOURROWS(Y0, Y1, Y2, Y3, Y8, Y9, Y10, Y11)
+	FOURROWS(Y4, Y5, Y6, Y7, Y12, Y13, Y14, Y15)
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x20, Y5, Y1, Y9
+	VPERM2F128 $0x20, Y6, Y2, Y10
+	VPERM2F128 $0x20, Y7, Y3, Y11
+	VPERM2F128 $0x31, Y4, Y0, Y12
+	VPERM2F128 $0x31, Y5, Y1, Y13
+	VPERM2F128 $0x31, Y6, Y2, Y14
+	VPERM2F128 $0x31, Y7, Y3, Y15
+	VMOVUPS Y8, (DI)
+	VMOVUPS Y9, (DI)(R8*1)
+	VMOVUPS Y10, (DI)(R8*2)
+	VMOVUPS Y11, (DI)(R10*1)
+	LEAQ (DI)(R8*4), DI
+	VMOVUPS Y12, (DI)
+	VMOVUPS Y13, (DI)(R8*1)
+	VMOVUPS Y14, (DI)(R8*2)
+	VMOVUPS Y15, (DI)(R10*1)
+	LEAQ (DI)(R8*4), DI
+	ADDQ $32, SI
+	DECQ CX
+	JNZ square
+	VZEROUPPER
+	RET
