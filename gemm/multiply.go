@@ -97,7 +97,7 @@ func checkLengths(c, m, n int, o Options) {
 // reportNonFinite looks for the first value of c that is not finite, and says
 // whether there is one; base is the index of c[0] in the whole result.
 func reportNonFinite[T Output](c []T, base int, o Options) bool {
-	if o.Reporter == nil {
+	if o.Reporter == nil || allFinite(c) {
 		return false
 	}
 	for i, x := range c {
@@ -107,6 +107,17 @@ func reportNonFinite[T Output](c []T, base int, o Options) bool {
 		}
 	}
 	return false
+}
+
+// allFinite reports whether all values of c are finite, if it is of a type for which
+// there are kernels that tell.
+func allFinite[T Output](c []T) bool {
+	values, ok := any(c).([]float32)
+	if !ok {
+		return false
+	}
+	amax, nan := fp8.Amax(values)
+	return !nan && amax <= math.MaxFloat32
 }
 
 // Quantized writes A·Bᵀ, with its bias, to t in FP8: the float32 result of

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/octavo-fp8/octavo/fp8"
 )
 
 // merge adds o to s; the names stay. It is commutative and associative, since
@@ -23,6 +25,36 @@ func (s *Summary) merge(o *Summary) {
 	}
 	s.Worst.Stats.Detail = nil // the caller's memory
 	s.Blocks += o.Blocks
+}
+
+// add is merge of one block. It copies the block only if it is the worst so far.
+func (s *Summary) add(step int64, row, col int, scale float32, st *fp8.Stats) {
+	s.Stats.Merge(st)
+	s.Blocks++
+	if s.Blocks == 1 {
+		s.ScaleMin, s.ScaleMax = scale, scale
+	} else {
+		s.ScaleMin, s.ScaleMax = min(s.ScaleMin, scale), max(s.ScaleMax, scale)
+		if st.Lost() == 0 && (s.Worst.Stats.Lost() > 0 || s.Worst.before(step, row, col)) {
+			return
+		}
+		if b := (Block{step, row, col, scale, *st}); !b.worse(&s.Worst) {
+			return
+		}
+	}
+	s.Worst = Block{step, row, col, scale, *st}
+	s.Worst.Stats.Detail = nil // the caller's memory
+}
+
+// before reports whether b's position is before another.
+func (b *Block) before(step int64, row, col int) bool {
+	switch {
+	case b.Step != step:
+		return b.Step < step
+	case b.Row != row:
+		return b.Row < row
+	}
+	return b.Col < col
 }
 
 // worse implements the order that [Block] documents.

@@ -56,10 +56,29 @@ func (r *Recorder) Block(op, tensor string, row, col int, scale float32, st *fp8
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.series(op, tensor).open.merge(&Summary{
-		Blocks: 1, ScaleMin: scale, ScaleMax: scale, Stats: *st,
-		Worst: Block{Step: r.step, Row: row, Col: col, Scale: scale, Stats: *st},
-	})
+	r.series(op, tensor).open.add(r.step, row, col, scale, st)
+}
+
+// Blocks counts the encoding of consecutive blocks; see tensor.BlocksReporter. It is
+// [Recorder.Block] of each. It panics if there are fewer scales than stats or a grid
+// has no columns.
+func (r *Recorder) Blocks(op, tensor string, first, gridCols int, scales []float32, stats []fp8.Stats) {
+	if r == nil || len(stats) == 0 {
+		return
+	}
+	if gridCols <= 0 || len(scales) < len(stats) {
+		panic("telemetry: blocks without scales or columns")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	open := &r.series(op, tensor).open
+	row, col := first/gridCols, first%gridCols
+	for i := range stats {
+		open.add(r.step, row, col, scales[i], &stats[i])
+		if col++; col == gridCols {
+			row, col = row+1, 0
+		}
+	}
 }
 
 // NonFinite notes where a tensor is NaN or infinite; see tensor.Reporter. It

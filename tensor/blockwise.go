@@ -2,8 +2,8 @@ package tensor
 
 import "github.com/octavo-fp8/octavo/fp8"
 
-// blocks is strips where there is a Reporter, which is told about each block.
-func (j *job[T]) blocks(p *pace, lo, hi int, total *fp8.Stats) error {
+// oneByOne is strips where there is a Reporter that is told about each block alone.
+func (j *job[T]) oneByOne(p *pace, lo, hi int, total *fp8.Stats) error {
 	t, q := j.t, &j.q
 	_, cols := t.Dims()
 	blockRows, blockCols := t.Block.Extents(t.Dims())

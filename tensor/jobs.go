@@ -25,6 +25,8 @@ type job[T fp8.Float] struct {
 	rows  int // of each part that a worker takes; a multiple of a block's
 	alone bool
 
+	blocks BlocksReporter // hears of strips; or nil
+
 	queue parallel.Queue
 	meter meter.Meter
 
@@ -45,16 +47,25 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	j.t, j.src, j.q, j.err = t, src, q, nil
 	j.alone = workers == 1
 	j.rows = max(jobSize/cols/blockRows, 1) * blockRows
+	j.listen()
 	j.meter.Start(ctx, q.Progress, q.Op, 2*int64(len(src)))
 	j.queue.Run(ceilDiv(rows, j.rows), workers, j)
 	err := j.err
 	j.meter.Stop()
-	j.t, j.src, j.q, j.err = nil, nil, Quantizer{}, nil
+	j.t, j.src, j.q, j.blocks, j.err = nil, nil, Quantizer{}, nil, nil
 	pool.Put(j)
 	if err != nil {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
 	return nil
+}
+
+// listen finds out whether the Reporter can hear of strips.
+func (j *job[T]) listen() {
+	r, ok := j.q.Reporter.(BlocksReporter)
+	if ok && j.q.Stats.Detail == nil && !j.q.narrow(j.t.Block.Extents(j.t.Dims())) {
+		j.blocks = r
+	}
 }
 
 // workers returns how many goroutines n elements are worth: one where sums of
@@ -107,10 +118,10 @@ func (j *job[T]) work(queue *parallel.Queue, s *scratch, total *fp8.Stats) error
 	for i, ok := queue.Next(); ok; i, ok = queue.Next() {
 		lo, hi := i*j.rows, min((i+1)*j.rows, rows)
 		var err error
-		if j.q.Reporter != nil {
-			err = j.blocks(&s.pace, lo, hi, total)
-		} else {
+		if j.q.Reporter == nil || j.blocks != nil {
 			err = j.strips(s, lo, hi, total)
+		} else {
+			err = j.oneByOne(&s.pace, lo, hi, total)
 		}
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ const (
 	stripBlocks = 1024    // at most
 	stripSize   = jobSize // elements
 	stripCols   = 256     // worth a row, even if they do not
+	heardBlocks = 32      // that a BlocksReporter hears of at a time
 )
 
 // stripScratch is what a goroutine needs to encode strips.
@@ -18,6 +19,7 @@ type stripScratch struct {
 	amax   [stripBlocks]float32
 	scales [stripBlocks]fp8.Scale
 	row    fp8.BlockScales
+	heard  [heardBlocks]fp8.Stats
 }
 
 // strip is where in src and codes a strip lies, and how it is cut.
@@ -29,7 +31,7 @@ type strip struct {
 }
 
 // strips encodes rows [lo, hi), which start and end with a block, where there is no
-// Reporter.
+// Reporter or one that hears of many blocks at a time.
 func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
 	t := j.t
 	_, cols := t.Dims()
@@ -84,10 +86,38 @@ func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) e
 		scales[k] = j.q.Scale(at.index+k, a, nan)
 		stored[k] = storedScale(scales[k])
 	}
+	if j.blocks != nil {
+		return j.hear(s, e, at, total)
+	}
 	s.row.Set(scales, at.block)
 	return at.pieces(&s.pace, func(lo, hi int) {
 		fp8.EncodeBlocks(e, j.t.Codes[lo:hi], j.src[lo:hi], &s.row, uint64(lo), total)
 	})
+}
+
+// hear encodes a strip whose scales are known, block after block, and tells the
+// Reporter.
+func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) error {
+	_, gridCols := j.t.Grid()
+	for lo, n := 0, ceilDiv(at.cols, at.block); lo < n; lo += heardBlocks {
+		heard := s.heard[:min(heardBlocks, n-lo)]
+		clear(heard)
+		for i := range heard {
+			k := lo + i
+			block := at
+			block.first, block.cols = at.first+k*at.block, min(at.block, at.cols-k*at.block)
+			err := block.pieces(&s.pace, func(lo, hi int) {
+				fp8.EncodeBlock(e, j.t.Codes[lo:hi], j.src[lo:hi], s.scales[k], uint64(lo), &heard[i])
+			})
+			if err != nil {
+				return err
+			}
+			total.Merge(&heard[i])
+		}
+		first := at.index + lo
+		j.blocks.Blocks(j.q.Op, j.t.Name, first, gridCols, j.t.Scales[first:first+len(heard)], heard)
+	}
+	return nil
 }
 
 // pieces calls f for the elements of each row of a strip: all at a time or, where
