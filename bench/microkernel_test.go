@@ -1,0 +1,86 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+)
+
+// panelDepth is the K of what micro-kernels are measured on, a block of scales: panel, A
+// and C then fit 32 KiB, the smallest of nearest caches.
+const panelDepth = 128
+
+// BenchmarkMicrokernel is the micro-kernels alone, on operands in the nearest cache: what
+// a product could reach if nothing were to be fetched, decoded or packed.
+func BenchmarkMicrokernel(b *testing.B) {
+	for _, l := range cpu.Levels() {
+		k := microkernel.For(l)
+		if k == nil || l == cpu.AMX { // which has the micro-kernels of AVX-512
+			continue
+		}
+		for _, kernel := range []struct {
+			name     string
+			multiply func(*microkernel.Task)
+			rows     int
+		}{
+			{"Multiply", k.Multiply, 4 * k.MR},
+			{"MultiplyRounded", k.MultiplyRounded, 4 * k.MR},
+			{"MultiplyCodes", k.MultiplyCodes, 4 * k.MR},
+			{"MultiplyCodesRow", k.MultiplyCodesRow, 1},
+		} {
+			if kernel.multiply == nil {
+				continue
+			}
+			b.Run(fmt.Sprintf("kernel=%s/level=%v/m=%d,n=%d,k=%d", kernel.name, l, kernel.rows, microkernel.PanelWidth, panelDepth), func(b *testing.B) {
+				multiplyPanel(b, l, k, kernel.multiply, kernel.rows)
+			})
+		}
+	}
+}
+
+// multiplyPanel multiplies some rows with a panel, and reports the part of the level's
+// multiply-adds that it reached.
+func multiplyPanel(b *testing.B, l cpu.Level, k *microkernel.Kernels, multiply func(*microkernel.Task), rows int) {
+	s := Shape{rows, microkernel.PanelWidth, panelDepth, 1}
+	a, panel, c := normals(rows*s.K), normals(s.K*s.N), make([]float32, rows*s.N)
+	codes := make([]byte, s.K*s.N)
+	scales := normals(rows + s.N)
+	row := min(rows, k.MR)
+	t := &microkernel.Task{
+		P:          &c[0],
+		Multiplier: 0x0080_0080_0080_0080, Mask: 0xBFFF_BFFF_BFFF_BFFF, // E4M3 as float16
+		ScaleA: &scales[0], StrideA: 4 * s.K, StrideC: 4 * s.N, StrideScaleA: 4,
+		RowBlocks: rows / row, Blocks: 1, Pairs: s.K / 2,
+		Flags: microkernel.First | microkernel.Last | microkernel.Canonical,
+	}
+	for b.Loop() {
+		for j := 0; j < s.N; j += k.NR {
+			t.A, t.B, t.C, t.Codes, t.ScaleB = &a[0], &panel[j], &c[j], &codes[j], &scales[rows+j]
+			multiply(t)
+		}
+	}
+	b.ReportMetric(s.rate(b), "GFLOP/s")
+	if peak := PeakMultiply(l, 1); peak > 0 {
+		b.ReportMetric(100*s.rate(b)/peak, "%roof")
+	}
+}
+
+// BenchmarkPackPanel transposes codes of B into a panel, from the cache behind the
+// nearest.
+func BenchmarkPackPanel(b *testing.B) {
+	const depth = 4096
+	src, dst := make([]byte, microkernel.PanelWidth*depth), make([]byte, microkernel.PanelWidth*depth)
+	for _, l := range cpu.Levels() {
+		if l == cpu.AMX {
+			continue
+		}
+		b.Run(fmt.Sprintf("level=%v/n=%d,k=%d", l, microkernel.PanelWidth, depth), func(b *testing.B) {
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				microkernel.For(l).PackPanel(dst, src, depth, microkernel.PanelWidth, depth)
+			}
+		})
+	}
+}
