@@ -98,12 +98,13 @@ func (g *grid) across(dst []float32, width, i0, i1, k, block int) {
 	column, offset := k/g.cols, k%g.cols
 	first, inBlock := i0/g.rows*g.stride, g.rows-i0%g.rows
 	for ; len(dst) > 0; dst = dst[width:] {
-		at, left := first+column, inBlock
-		for j := range dst[:i1-i0] {
-			dst[j] = g.scales[at]
-			if left--; left == 0 {
-				at, left = at+g.stride, g.rows
+		row, at, left := dst[:i1-i0], first+column, inBlock
+		for len(row) > 0 {
+			n, scale := min(left, len(row)), g.scales[at]
+			for j := range row[:n] {
+				row[j] = scale
 			}
+			row, at, left = row[n:], at+g.stride, g.rows
 		}
 		clear(dst[i1-i0 : width])
 		if offset += block; offset >= g.cols {

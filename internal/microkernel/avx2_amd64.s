@@ -4,7 +4,7 @@
 #include "textflag.h"
 
 // Of a register block of 3 rows, each of two vectors, Y0 to Y5 are e and Y6 to Y11 are o; p
-// is on the stack. Of one of a single row, Y0 and Y1 are e, Y2 and Y3 are o.
+// is on the stack.
 
 // Y12 and Y13 = the values of half a panel of float32 for one k.
 #define FLOATS(K) \
@@ -20,14 +20,6 @@
 	VEXTRACTI128 $1, Y12, X13 \
 	VCVTPH2PS X12, Y12 \
 	VCVTPH2PS X13, Y13
-
-// How many bytes of codes are fetched before they are needed.
-#define AHEAD 1536
-
-#define CODECONSTANTS \
-	VPBROADCASTQ Task_Mask(AX), Y15 \
-	VMOVDQU Y15, mask-32(SP) \
-	VPBROADCASTQ Task_Multiplier(AX), Y15
 
 #define ROW(OP, A, Yd, Ye) \
 	VBROADCASTSS A, Y14 \
@@ -149,64 +141,6 @@ TEXT ·multiplyRoundedAVX2(SB), NOSPLIT, $224-8
 #include "loops_amd64.h"
 #undef ADD
 #define ADD(Yb, Ya, Yd) VFMADD231PS Yb, Ya, Yd
-#undef PANEL
-#undef PREPARE
-#undef PAIR
-
-// func multiplyCodesAVX2(t *Task)
-TEXT ·multiplyCodesAVX2(SB), NOSPLIT, $224-8
-#define PANEL Task_Codes
-#define PREPARE CODECONSTANTS
-#define PAIR(OP) \
-	CODES(0) \
-	ROWS3(OP, 0, Y0, Y1, Y2, Y3, Y4, Y5) \
-	CODES(1) \
-	ROWS3(OP, 1, Y6, Y7, Y8, Y9, Y10, Y11) \
-	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
-	ADDQ $64, DI
-#include "loops_amd64.h"
-
-// A single row.
-
-#undef PAIR
-#undef CLEARP
-#undef FOLD
-#undef LOADP
-#undef STOREP
-#undef SCALE
-#undef CANONICAL
-#undef STOREC
-#undef ROWS
-#define CLEARP \
-	VPXOR Y12, Y12, Y12 \
-	STORE2(p0-224(SP), p1-192(SP), Y12, Y12)
-#define FOLD \
-	FOLD1(Y0, Y2, p0-224(SP)) \
-	FOLD1(Y1, Y3, p1-192(SP))
-#define LOADP MOVE2((R13), 32(R13), p0-224(SP), p1-192(SP))
-#define STOREP MOVE2(p0-224(SP), p1-192(SP), (R13), 32(R13))
-#define SCALE \
-	SCALEB \
-	SCALE2((R11), (DX), p0-224(SP), p1-192(SP), Y0, Y1)
-#define CANONICAL \
-	NAN \
-	CANONICAL1(Y0) \
-	CANONICAL1(Y1)
-#define STOREC STORE2((DX), 32(DX), Y0, Y1)
-#define ROWS 1
-
-// func multiplyCodesRowAVX2(t *Task)
-TEXT ·multiplyCodesRowAVX2(SB), NOSPLIT, $224-8
-#define PAIR(OP) \
-	CODES(0) \
-	ROW(OP, (SI), Y0, Y1) \
-	CODES(1) \
-	ROW(OP, 4(SI), Y2, Y3) \
-	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
-	ADDQ $64, DI
-#include "loops_amd64.h"
 
 // func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)
 TEXT ·decodeFloat16AVX2(SB), NOSPLIT, $32-40

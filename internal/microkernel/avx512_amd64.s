@@ -4,7 +4,7 @@
 #include "textflag.h"
 
 // Of a register block of 4 rows, each of two vectors, Z0 to Z7 are e, Z8 to Z15 are o and
-// Z16 to Z23 are p. Of one of a single row, only the first two of each.
+// Z16 to Z23 are p.
 
 // Z24 and Z25 = the values of a panel of float32 for one k.
 #define FLOATS(K) \
@@ -20,13 +20,6 @@
 	VEXTRACTI64X4 $1, Z24, Y25 \
 	VCVTPH2PS Y24, Z24 \
 	VCVTPH2PS Y25, Z25
-
-// How many bytes of codes are fetched before they are needed.
-#define AHEAD 1536
-
-#define CODECONSTANTS \
-	VPBROADCASTQ Task_Multiplier(AX), Z28 \
-	VPBROADCASTQ Task_Mask(AX), Z29
 
 #define ROW(OP, A, Zd, Ze) \
 	VBROADCASTSS A, Z26 \
@@ -162,62 +155,6 @@ TEXT ·multiplyRoundedAVX512(SB), NOSPLIT, $0-8
 #include "loops_amd64.h"
 #undef ADD
 #define ADD(Zb, Za, Zd) VFMADD231PS Zb, Za, Zd
-#undef PANEL
-#undef PREPARE
-#undef PAIR
-
-// func multiplyCodesAVX512(t *Task)
-TEXT ·multiplyCodesAVX512(SB), NOSPLIT, $0-8
-#define PANEL Task_Codes
-#define PREPARE CODECONSTANTS
-#define PAIR(OP) \
-	CODES(0) \
-	ROWS4(OP, 0, Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7) \
-	CODES(1) \
-	ROWS4(OP, 1, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15) \
-	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
-	ADDQ $64, DI
-#include "loops_amd64.h"
-
-// A single row.
-
-#undef PAIR
-#undef CLEARP
-#undef FOLD
-#undef LOADP
-#undef STOREP
-#undef SCALE
-#undef CANONICAL
-#undef STOREC
-#undef ROWS
-#define CLEARP CLEAR2(Z16, Z17)
-#define FOLD \
-	FOLD1(Z0, Z8, Z16) \
-	FOLD1(Z1, Z9, Z17)
-#define LOADP LOAD2((R13), Z16, Z17)
-#define STOREP STORE2((R13), Z16, Z17)
-#define SCALE \
-	SCALEB \
-	SCALE2((R11), (DX), Z16, Z17)
-#define CANONICAL \
-	NAN \
-	CANONICAL1(Z16) \
-	CANONICAL1(Z17)
-#define STOREC STORE2((DX), Z16, Z17)
-#define ROWS 1
-
-// func multiplyCodesRowAVX512(t *Task)
-TEXT ·multiplyCodesRowAVX512(SB), NOSPLIT, $0-8
-#define PAIR(OP) \
-	CODES(0) \
-	ROW(OP, (SI), Z0, Z1) \
-	CODES(1) \
-	ROW(OP, 4(SI), Z8, Z9) \
-	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
-	ADDQ $64, DI
-#include "loops_amd64.h"
 
 // func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
 TEXT ·decodeFloat16AVX512(SB), NOSPLIT, $0-40

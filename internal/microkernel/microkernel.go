@@ -75,8 +75,10 @@ type Kernels struct {
 	Multiply, MultiplyRounded func(*Task)
 
 	// MultiplyCodes and MultiplyCodesRow, of which there are both or none, multiply
-	// rows of A, or a single one, with a panel of codes, which they read as float16s.
+	// with a panel of codes, which they read as float16s: a single register block of
+	// CodesRows rows and of NR columns, or a single row and all columns.
 	MultiplyCodes, MultiplyCodesRow func(*Task)
+	CodesRows                       int
 
 	// DecodeFloat16 writes the values of n codes, a multiple of [PanelWidth], to dst,
 	// reading them as float16s.

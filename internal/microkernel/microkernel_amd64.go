@@ -12,7 +12,7 @@ var byLevel = register(kernels.At(cpu.AVX2, &avx2), kernels.At(cpu.AVX512, &avx5
 var avx512 = Kernels{
 	MR: 4, NR: 32,
 	Multiply: multiplyAVX512, MultiplyRounded: multiplyRoundedAVX512,
-	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512,
+	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512, CodesRows: 4,
 	DecodeFloat16: decodeFloat16AVX512, Contains: containsAVX2,
 	Transpose: transposeAVX512, TransposeRows: 16, TransposeCols: 64,
 }
@@ -38,7 +38,7 @@ func transposeAVX512(dst, src *byte, stride, n int)
 var avx2 = Kernels{
 	MR: 3, NR: 16,
 	Multiply: multiplyAVX2, MultiplyRounded: multiplyRoundedAVX2,
-	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2,
+	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2, CodesRows: 3,
 	DecodeFloat16: decodeFloat16AVX2, Contains: containsAVX2,
 	Transpose: transposeAVX2, TransposeRows: 8, TransposeCols: 32,
 }

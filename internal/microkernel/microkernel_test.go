@@ -42,6 +42,7 @@ func TestMembers(t *testing.T) {
 		require.Zero(t, PanelWidth%k.NR)
 		require.NotNil(t, k.Multiply)
 		require.Equal(t, k.MultiplyCodes == nil, k.MultiplyCodesRow == nil)
+		require.Equal(t, k.MultiplyCodes == nil, k.CodesRows == 0)
 		require.Equal(t, k.Transpose == nil, k.TransposeRows == 0 || k.TransposeCols == 0)
 	})
 	require.Nil(t, For(cpu.Generic))
@@ -225,10 +226,10 @@ func (q *problem) expect(flags uint64) (c, p []float32) {
 	return c, p
 }
 
-// run has a kernel do the task for all columns.
-func (q *problem) run(k *Kernels, multiply func(*Task), rowBlocks int, flags uint64) {
+// run has a kernel, which takes so many columns at once, do the task for all.
+func (q *problem) run(multiply func(*Task), columns, rowBlocks int, flags uint64) {
 	depth := q.blocks * 2 * q.pairs
-	for column := 0; column < PanelWidth; column += k.NR {
+	for column := 0; column < PanelWidth; column += columns {
 		t := &Task{
 			A: &q.a[0], B: &q.b[column], C: &q.c[column], P: &q.p[column], Codes: &q.codes[column],
 			Multiplier: conversions[1].multiplier, Mask: conversions[1].mask,
@@ -240,16 +241,16 @@ func (q *problem) run(k *Kernels, multiply func(*Task), rowBlocks int, flags uin
 	}
 }
 
-// multiplications are the kernels that multiply. A task of MultiplyCodesRow has one
-// row.
+// multiplications are the kernels that multiply, with the sizes of a register block and
+// how many of those one call takes at most, in this test.
 var multiplications = []struct {
 	name string
-	of   func(k *Kernels) (multiply func(*Task), rows int)
+	of   func(k *Kernels) (multiply func(*Task), rows, columns, rowBlocks int)
 }{
-	{"Multiply", func(k *Kernels) (func(*Task), int) { return k.Multiply, k.MR }},
-	{"MultiplyRounded", func(k *Kernels) (func(*Task), int) { return k.MultiplyRounded, k.MR }},
-	{"MultiplyCodes", func(k *Kernels) (func(*Task), int) { return k.MultiplyCodes, k.MR }},
-	{"MultiplyCodesRow", func(k *Kernels) (func(*Task), int) { return k.MultiplyCodesRow, 1 }},
+	{"Multiply", func(k *Kernels) (func(*Task), int, int, int) { return k.Multiply, k.MR, k.NR, 3 }},
+	{"MultiplyRounded", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyRounded, k.MR, k.NR, 3 }},
+	{"MultiplyCodes", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodes, k.CodesRows, k.NR, 1 }},
+	{"MultiplyCodesRow", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodesRow, 1, PanelWidth, 1 }},
 }
 
 // TestMultiply compares all kernels with the definition. That rounds a fused
@@ -259,16 +260,16 @@ func TestMultiply(t *testing.T) {
 		t.Run(kernel.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(2, 2))
 			compareKernels(t, kernel.name, func(t *testing.T, k *Kernels) {
-				multiply, rows := kernel.of(k)
-				testMultiply(t, r, k, multiply, rows, kernel.name == "MultiplyRounded")
+				multiply, rows, columns, rowBlocks := kernel.of(k)
+				testMultiply(t, r, multiply, rows, columns, rowBlocks, kernel.name == "MultiplyRounded")
 			})
 		})
 	}
 }
 
-func testMultiply(t *testing.T, r *rand.Rand, k *Kernels, multiply func(*Task), rows int, rounded bool) {
+func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, columns, maxRowBlocks int, rounded bool) {
 	for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
-		for rowBlocks := 1; rowBlocks <= 3; rowBlocks++ {
+		for rowBlocks := 1; rowBlocks <= maxRowBlocks; rowBlocks++ {
 			for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
 				blocks := 1
 				if flags&(First|Last) == First|Last {
@@ -276,7 +277,7 @@ func testMultiply(t *testing.T, r *rand.Rand, k *Kernels, multiply func(*Task), 
 				}
 				q := newProblem(t, r, rowBlocks*rows, blocks, pairs, rounded)
 				wantC, wantP := q.expect(flags)
-				q.run(k, multiply, rowBlocks, flags)
+				q.run(multiply, columns, rowBlocks, flags)
 				name := fmt.Sprintf("%d register blocks, %d blocks of %d pairs, flags %d", rowBlocks, blocks, pairs, flags)
 				compare(t, name+": c", q.c, wantC)
 				compare(t, name+": p", q.p, wantP)
