@@ -1,3 +1,7 @@
+// Package asmtable reads and writes the instructions that the assembly of this module
+// needs and Go's assembler lacks: some of arm64's, by their classes, and AMX. Its tests
+// hold each WORD and each row of BYTEs in the assembly against the text beside it, and
+// both against objdump.
 package asmtable
 
 import (
@@ -23,6 +27,7 @@ type kind int
 
 const (
 	register kind = iota // v3.4s
+	element              // v3.s[2], whose number has its own bits
 	zero                 // #0, without a field
 )
 
@@ -31,6 +36,7 @@ var (
 	twoMisc     = class{0x4E200800, 12, []operand{{0, register}, {5, register}}}
 	lowMisc     = class{0x0E200800, 12, []operand{{0, register}, {5, register}}} // on lower halves
 	compareZero = class{0x4E200800, 12, []operand{{0, register}, {5, register}, {0, zero}}}
+	byElement   = class{0x4F000000, 12, []operand{{0, register}, {5, register}, {16, element}}}
 )
 
 // form is an instruction without its operands.
@@ -40,32 +46,51 @@ type form struct {
 	u      uint32
 	opcode uint32
 	sizes  map[string]uint32 // the field size of each arrangement
-	source string            // the arrangement of all but the first, where it is another
+	source map[string]string // by that, the arrangement of all but the first, where it is another
 }
 
-// The field size of integers, and of the two groups of float32 instructions.
+// The field size of integers, of the two groups of floats, and of those that become
+// longer or shorter, which have that of the shorter.
 var (
-	integers  = map[string]uint32{"16b": 0, "8h": 1, "4s": 2}
-	floatLow  = map[string]uint32{"4s": 0}
-	floatHigh = map[string]uint32{"4s": 2}
-	bytesLow  = map[string]uint32{"8b": 0}
-	bytesHigh = map[string]uint32{"16b": 0}
+	integers   = map[string]uint32{"16b": 0, "8h": 1, "4s": 2}
+	floatLow   = map[string]uint32{"4s": 0, "2d": 1}
+	floatHigh  = map[string]uint32{"4s": 2, "2d": 3}
+	singles    = map[string]uint32{"4s": 2}
+	bytesLow   = map[string]uint32{"8b": 0}
+	bytesHigh  = map[string]uint32{"16b": 0}
+	narrowLow  = map[string]uint32{"4h": 0, "2s": 1}
+	narrowHigh = map[string]uint32{"8h": 0, "4s": 1}
+
+	fromHalves      = map[string]string{"8b": "8h", "16b": "8h"}
+	fromWider       = map[string]string{"4h": "4s", "2s": "2d", "8h": "4s", "4s": "2d"}
+	fromNarrower    = map[string]string{"4s": "4h", "2d": "2s"}
+	fromNarrowerTop = map[string]string{"4s": "8h", "2d": "4s"}
 )
 
 var forms = []form{
-	{"cmhi", &threeSame, 1, 0b00110, integers, ""},
-	{"sshl", &threeSame, 0, 0b01000, integers, ""},
-	{"ushl", &threeSame, 1, 0b01000, integers, ""},
-	{"mul", &threeSame, 0, 0b10011, integers, ""},
-	{"fadd", &threeSame, 0, 0b11010, floatLow, ""},
-	{"fmul", &threeSame, 1, 0b11011, floatLow, ""},
-	{"fdiv", &threeSame, 1, 0b11111, floatLow, ""},
-	{"cmeq", &compareZero, 0, 0b01001, integers, ""},
-	{"fabs", &twoMisc, 0, 0b01111, floatHigh, ""},
-	{"fcvtl", &lowMisc, 0, 0b10111, floatLow, "4h"},
-	{"fcvtl2", &twoMisc, 0, 0b10111, floatLow, "8h"},
-	{"uqxtn", &lowMisc, 1, 0b10100, bytesLow, "8h"},
-	{"uqxtn2", &twoMisc, 1, 0b10100, bytesHigh, "8h"},
+	{"cmhi", &threeSame, 1, 0b00110, integers, nil},
+	{"sshl", &threeSame, 0, 0b01000, integers, nil},
+	{"ushl", &threeSame, 1, 0b01000, integers, nil},
+	{"mul", &threeSame, 0, 0b10011, integers, nil},
+	{"fadd", &threeSame, 0, 0b11010, floatLow, nil},
+	{"fsub", &threeSame, 0, 0b11010, floatHigh, nil},
+	{"fmul", &threeSame, 1, 0b11011, floatLow, nil},
+	{"fmul", &byElement, 0, 0b1001, singles, nil},
+	{"fmla", &byElement, 0, 0b0001, singles, nil},
+	{"fcmeq", &threeSame, 0, 0b11100, floatLow, nil},
+	{"fmax", &threeSame, 0, 0b11110, floatLow, nil},
+	{"fmin", &threeSame, 0, 0b11110, floatHigh, nil},
+	{"fdiv", &threeSame, 1, 0b11111, floatLow, nil},
+	{"cmeq", &compareZero, 0, 0b01001, integers, nil},
+	{"fabs", &twoMisc, 0, 0b01111, floatHigh, nil},
+	{"fneg", &twoMisc, 1, 0b01111, floatHigh, nil},
+	{"frintm", &twoMisc, 0, 0b11001, floatLow, nil},
+	{"fcvtl", &lowMisc, 0, 0b10111, floatLow, fromNarrower},
+	{"fcvtl2", &twoMisc, 0, 0b10111, floatLow, fromNarrowerTop},
+	{"fcvtn", &lowMisc, 0, 0b10110, narrowLow, fromWider},
+	{"fcvtn2", &twoMisc, 0, 0b10110, narrowHigh, fromWider},
+	{"uqxtn", &lowMisc, 1, 0b10100, bytesLow, fromHalves},
+	{"uqxtn2", &twoMisc, 1, 0b10100, bytesHigh, fromHalves},
 }
 
 // word returns the instruction with all operands 0.
@@ -81,9 +106,11 @@ func (f *form) text(w uint32, arrangement string) string {
 		switch o.kind {
 		case register:
 			operands = append(operands, fmt.Sprintf("v%d.%s", field, arrangement))
-			if f.source != "" {
-				arrangement = f.source
+			if other := f.source[arrangement]; other != "" {
+				arrangement = other
 			}
+		case element:
+			operands = append(operands, fmt.Sprintf("v%d.s[%d]", field, w>>21&1|w>>11&1<<1))
 		case zero:
 			operands = append(operands, "#0")
 		}
@@ -96,6 +123,9 @@ func (c *class) mask() (m uint32) {
 	for _, o := range c.operands {
 		if o.kind != zero {
 			m |= 31 << o.at
+		}
+		if o.kind == element {
+			m |= 1<<21 | 1<<11
 		}
 	}
 	return m
@@ -128,11 +158,14 @@ func Encode(text string) (uint32, error) {
 		}
 		w := f.word(size)
 		for i, o := range f.class.operands {
-			var n uint32
-			if o.kind == register {
+			var n, lane uint32
+			switch o.kind {
+			case register:
 				fmt.Sscanf(operands[i], "v%d", &n)
+			case element:
+				fmt.Sscanf(operands[i], "v%d.s[%d]", &n, &lane)
 			}
-			w |= n & 31 << o.at
+			w |= n&31<<o.at | lane&1<<21 | lane>>1&1<<11
 		}
 		// What was not understood does not come back the same.
 		if f.text(w, arrangement) == text {

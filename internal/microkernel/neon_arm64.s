@@ -3,7 +3,13 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// WORDs are explained in package convert. The loops are those of loops_amd64.h.
+// The assembler lacks these instructions. The test of package asmtable compares each
+// WORD with the text beside it, for all registers.
+#define FADD(m, n, d) WORD $(0x4E20D400 | (m)<<16 | (n)<<5 | (d)) // fadd vd.4s, vn.4s, vm.4s
+#define FMUL(m, n, d) WORD $(0x6E20DC00 | (m)<<16 | (n)<<5 | (d)) // fmul vd.4s, vn.4s, vm.4s
+#define FMULLANE(m, lane, n, d) WORD $(0x4F809000 | (lane&1)<<21 | (lane>>1)<<11 | (m)<<16 | (n)<<5 | (d)) // fmul vd.4s, vn.4s, vm.s[lane]
+#define FMLALANE(m, lane, n, d) WORD $(0x4F801000 | (lane&1)<<21 | (lane>>1)<<11 | (m)<<16 | (n)<<5 | (d)) // fmla vd.4s, vn.4s, vm.s[lane]
+#define CMHI(m, n, d) WORD $(0x6EA03400 | (m)<<16 | (n)<<5 | (d)) // cmhi vd.4s, vn.4s, vm.4s
 
 #define task R0
 #define aBlock R1 // A's rows
@@ -26,20 +32,76 @@
 #define tmp R21
 
 // Of a register block of 4 rows, each of two vectors, V0 to V7 are e, V8 to V15 are o and V16
-// to V23 are p. The first products are added to +0.
+// to V23 are p. V24 to V27 are up to four k of A, whose values are multiplied from where
+// they are, and V28 to V31 two k of B.
+//
+// A chunk's first products are stored, not added to +0. That can only leave a -0 in e
+// or o, and p, which is never -0, is the same.
 
-#define ROW(A, Va, Vb) \
-	VLD1R.P 4(A), [V26.S4] \
-	VFMLA V24.S4, V26.S4, Va.S4 \
-	VFMLA V25.S4, V26.S4, Vb.S4
+#define EVEN(OP, lane) \
+	OP(24, lane, 28, 0) \
+	OP(24, lane, 29, 1) \
+	OP(25, lane, 28, 2) \
+	OP(25, lane, 29, 3) \
+	OP(26, lane, 28, 4) \
+	OP(26, lane, 29, 5) \
+	OP(27, lane, 28, 6) \
+	OP(27, lane, 29, 7)
 
-#define ONE(Va, Vb, Vc, Vd, Ve, Vf, Vg, Vh) \
-	VLD1 (panel), [V24.S4, V25.S4] \
-	ADD $(4*const_PanelWidth), panel \
-	ROW(a0, Va, Vb) \
-	ROW(a1, Vc, Vd) \
-	ROW(a2, Ve, Vf) \
-	ROW(a3, Vg, Vh)
+#define ODD(OP, lane) \
+	OP(24, lane, 30, 8) \
+	OP(24, lane, 31, 9) \
+	OP(25, lane, 30, 10) \
+	OP(25, lane, 31, 11) \
+	OP(26, lane, 30, 12) \
+	OP(26, lane, 31, 13) \
+	OP(27, lane, 30, 14) \
+	OP(27, lane, 31, 15)
+
+// Loads at negative offsets that write no address back are a single operation on every
+// processor; others are two or three on some.
+#define LOADB(at, Fa, Fb) \
+	FMOVQ (at)(panel), Fa \
+	FMOVQ (at+16)(panel), Fb
+
+#define PAIR(OP) \
+	FMOVD.P 8(a0), F24 \
+	FMOVD.P 8(a1), F25 \
+	FMOVD.P 8(a2), F26 \
+	FMOVD.P 8(a3), F27 \
+	ADD $256, panel \
+	LOADB(-256, F28, F29) \
+	LOADB(-128, F30, F31) \
+	EVEN(OP, 0) \
+	ODD(OP, 1)
+
+// Two pairs of k.
+#define PAIRS(OP, at) \
+	FMOVQ at(a0), F24 \
+	FMOVQ at(a1), F25 \
+	FMOVQ at(a2), F26 \
+	FMOVQ at(a3), F27 \
+	ADD $256, panel \
+	LOADB(-256, F28, F29) \
+	LOADB(-128, F30, F31) \
+	EVEN(OP, 0) \
+	ADD $256, panel \
+	LOADB(-256, F28, F29) \
+	ODD(OP, 1) \
+	LOADB(-128, F30, F31) \
+	EVEN(FMLALANE, 2) \
+	ODD(FMLALANE, 3)
+
+// Eight pairs.
+#define HALF(OP) \
+	ADD $64, a0 \
+	ADD $64, a1 \
+	ADD $64, a2 \
+	ADD $64, a3 \
+	PAIRS(OP, -64) \
+	PAIRS(FMLALANE, -48) \
+	PAIRS(FMLALANE, -32) \
+	PAIRS(FMLALANE, -16)
 
 #define CLEAR(V) VEOR V.B16, V.B16, V.B16
 
@@ -106,46 +168,42 @@ chunk:
 	CMP pairs, left
 	CSEL LT, left, pairs, pairs
 	SUB pairs, left
-	CLEAR(V0)
-	CLEAR(V1)
-	CLEAR(V2)
-	CLEAR(V3)
-	CLEAR(V4)
-	CLEAR(V5)
-	CLEAR(V6)
-	CLEAR(V7)
-	CLEAR(V8)
-	CLEAR(V9)
-	CLEAR(V10)
-	CLEAR(V11)
-	CLEAR(V12)
-	CLEAR(V13)
-	CLEAR(V14)
-	CLEAR(V15)
+	TST $7, pairs
+	BEQ halves
+
+	PAIR(FMULLANE)
+	SUBS $1, pairs
+	BEQ fold
 
 pair:
-	ONE(V0, V1, V2, V3, V4, V5, V6, V7)
-	ONE(V8, V9, V10, V11, V12, V13, V14, V15)
-	SUB $1, pairs
-	CBNZ pairs, pair
+	PAIR(FMLALANE)
+	SUBS $1, pairs
+	BNE pair
+	JMP fold
 
-	// p = p + (e + o)
-	WORD $0x4E28D400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x4E29D421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x4E2AD442 // fadd v2.4s, v2.4s, v10.4s
-	WORD $0x4E2BD463 // fadd v3.4s, v3.4s, v11.4s
-	WORD $0x4E2CD484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x4E2DD4A5 // fadd v5.4s, v5.4s, v13.4s
-	WORD $0x4E2ED4C6 // fadd v6.4s, v6.4s, v14.4s
-	WORD $0x4E2FD4E7 // fadd v7.4s, v7.4s, v15.4s
-	WORD $0x4E20D610 // fadd v16.4s, v16.4s, v0.4s
-	WORD $0x4E21D631 // fadd v17.4s, v17.4s, v1.4s
-	WORD $0x4E22D652 // fadd v18.4s, v18.4s, v2.4s
-	WORD $0x4E23D673 // fadd v19.4s, v19.4s, v3.4s
-	WORD $0x4E24D694 // fadd v20.4s, v20.4s, v4.4s
-	WORD $0x4E25D6B5 // fadd v21.4s, v21.4s, v5.4s
-	WORD $0x4E26D6D6 // fadd v22.4s, v22.4s, v6.4s
-	WORD $0x4E27D6F7 // fadd v23.4s, v23.4s, v7.4s
+halves:
+	HALF(FMULLANE)
+	SUBS $8, pairs
+	BEQ fold
+	HALF(FMLALANE)
+
+fold: // p = p + (e + o)
+	FADD(8, 0, 0)
+	FADD(9, 1, 1)
+	FADD(10, 2, 2)
+	FADD(11, 3, 3)
+	FADD(12, 4, 4)
+	FADD(13, 5, 5)
+	FADD(14, 6, 6)
+	FADD(15, 7, 7)
+	FADD(0, 16, 16)
+	FADD(1, 17, 17)
+	FADD(2, 18, 18)
+	FADD(3, 19, 19)
+	FADD(4, 20, 20)
+	FADD(5, 21, 21)
+	FADD(6, 22, 22)
+	FADD(7, 23, 23)
 	CBNZ left, chunk
 
 	TBZ $1, flags, suspend // Last
@@ -157,17 +215,17 @@ pair:
 	MOVD scaleA, row
 	MOVD Task_StrideScaleA(task), stride
 	SCALEA
-	WORD $0x6E38DE10 // fmul v16.4s, v16.4s, v24.4s
-	WORD $0x6E38DE31 // fmul v17.4s, v17.4s, v24.4s
+	FMUL(24, 16, 16)
+	FMUL(24, 17, 17)
 	SCALEA
-	WORD $0x6E38DE52 // fmul v18.4s, v18.4s, v24.4s
-	WORD $0x6E38DE73 // fmul v19.4s, v19.4s, v24.4s
+	FMUL(24, 18, 18)
+	FMUL(24, 19, 19)
 	SCALEA
-	WORD $0x6E38DE94 // fmul v20.4s, v20.4s, v24.4s
-	WORD $0x6E38DEB5 // fmul v21.4s, v21.4s, v24.4s
+	FMUL(24, 20, 20)
+	FMUL(24, 21, 21)
 	SCALEA
-	WORD $0x6E38DED6 // fmul v22.4s, v22.4s, v24.4s
-	WORD $0x6E38DEF7 // fmul v23.4s, v23.4s, v24.4s
+	FMUL(24, 22, 22)
+	FMUL(24, 23, 23)
 	VLD1 (scaleB), [V24.S4, V25.S4]
 	VFMLA V24.S4, V16.S4, V0.S4
 	VFMLA V25.S4, V17.S4, V1.S4
@@ -185,28 +243,28 @@ pair:
 	MOVW $0x7FC00000, tmp
 	VDUP tmp, V29.S4
 	VAND V28.B16, V0.B16, V26.B16
-	WORD $0x6EBB375A // cmhi v26.4s, v26.4s, v27.4s
+	CMHI(27, 26, 26)
 	VBIT V26.B16, V29.B16, V0.B16
 	VAND V28.B16, V1.B16, V26.B16
-	WORD $0x6EBB375A // cmhi v26.4s, v26.4s, v27.4s
+	CMHI(27, 26, 26)
 	VBIT V26.B16, V29.B16, V1.B16
 	VAND V28.B16, V2.B16, V26.B16
-	WORD $0x6EBB375A // cmhi v26.4s, v26.4s, v27.4s
+	CMHI(27, 26, 26)
 	VBIT V26.B16, V29.B16, V2.B16
 	VAND V28.B16, V3.B16, V26.B16
-	WORD $0x6EBB375A // cmhi v26.4s, v26.4s, v27.4s
+	CMHI(27, 26, 26)
 	VBIT V26.B16, V29.B16, V3.B16
 	VAND V28.B16, V4.B16, V26.B16
-	WORD $0x6EBB375A // cmhi v26.4s, v26.4s, v27.4s
+	CMHI(27, 26, 26)
 	VBIT V26.B16, V29.B16, V4.B16
 	VAND V28.B16, V5.B16, V26.B16
-	WORD $0x6EBB375A // cmhi v26.4s, v26.4s, v27.4s
+	CMHI(27, 26, 26)
 	VBIT V26.B16, V29.B16, V5.B16
 	VAND V28.B16, V6.B16, V26.B16
-	WORD $0x6EBB375A // cmhi v26.4s, v26.4s, v27.4s
+	CMHI(27, 26, 26)
 	VBIT V26.B16, V29.B16, V6.B16
 	VAND V28.B16, V7.B16, V26.B16
-	WORD $0x6EBB375A // cmhi v26.4s, v26.4s, v27.4s
+	CMHI(27, 26, 26)
 	VBIT V26.B16, V29.B16, V7.B16
 
 store:

@@ -1,0 +1,38 @@
+package main
+
+// loop is an inner loop of a kernel.
+type loop struct {
+	arch, pkg, function string
+
+	label string         // where it begins
+	times map[string]int // how often loops within it go round
+	taken []string       // labels that conditional jumps ahead go to
+
+	work  int    // what once round does, in units
+	unit  string // "MAC" for multiply-adds of float32
+	bytes int    // read and written by a unit, of memory that streams past; 0 if it all stays in L1
+}
+
+const (
+	microkernel = "internal/microkernel"
+	convert     = "internal/convert"
+	elementary  = "internal/elementary"
+)
+
+// A chunk is 16 pairs of k, with p = p + (e + o).
+var loops = []loop{
+	{"arm64", microkernel, "multiplyNEON", "chunk", nil, []string{"halves"}, 4 * 8 * 32, "MAC", 0},
+	{"arm64", convert, "decodeNEON", "decodeLoop", nil, nil, 16, "value", 5},
+	{"arm64", convert, "encodeNEON", "loop", nil, nil, 16, "value", 5},
+	{"arm64", convert, "maxBitsNEON", "maxLoop", nil, nil, 16, "value", 4},
+	{"arm64", convert, "maxBlocksNEON", "nextBlock", map[string]int{"inBlock": 8}, nil, 128, "value", 4},
+	{"arm64", convert, "maxElementsNEON", "nextElements", nil, nil, 16, "value", 4},
+	{"arm64", convert, "widenBF16NEON", "bf16Loop", nil, nil, 16, "value", 6},
+	{"arm64", convert, "widenF16NEON", "f16Loop", nil, nil, 16, "value", 6},
+	{"arm64", convert, "truncateBF16NEON", "halvesLoop", nil, nil, 16, "value", 6},
+
+	{"amd64", microkernel, "multiplyAVX512", "chunk", map[string]int{"pair": 15}, nil, 4 * 32 * 32, "MAC", 0},
+	{"amd64", microkernel, "multiplyAVX2", "chunk", map[string]int{"pair": 15}, nil, 3 * 16 * 32, "MAC", 0},
+	{"amd64", elementary, "expAVX512", "loop", nil, nil, 16, "value", 8},
+	{"amd64", elementary, "expAVX2", "loop", nil, nil, 8, "value", 8},
+}
