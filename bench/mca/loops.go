@@ -22,6 +22,9 @@ const (
 // A chunk is 16 pairs of k, with p = p + (e + o).
 var loops = []loop{
 	{"arm64", microkernel, "multiplyNEON", "chunk", nil, []string{"halves"}, 4 * 8 * 32, "MAC", 0},
+	{"arm64", elementary, "expNEON", "loop", nil, nil, 8, "value", 8},
+	{"arm64", elementary, "swigluNEON", "loop", nil, nil, 8, "value", 12},
+	{"arm64", elementary, "swigluGradNEON", "loop", nil, nil, 8, "value", 20},
 	{"arm64", convert, "decodeNEON", "decodeLoop", nil, nil, 16, "value", 5},
 	{"arm64", convert, "encodeNEON", "loop", nil, nil, 16, "value", 5},
 	{"arm64", convert, "maxBitsNEON", "maxLoop", nil, nil, 16, "value", 4},
