@@ -18,6 +18,9 @@ const square = amx.Size * amx.Size
 // while the rows of an area pass, which come from the second; so do results.
 const packDepth = panelDepth
 
+// stripsAtOnce is how many squares are computed before more codes are fetched.
+const stripsAtOnce = 8
+
 // blocking makes areas so large that conversion, 160 cycles for 1024 codes of A and
 // 280 of B that must be rearranged too, is shared by many products of 64 cycles:
 // here an area takes three quarters of its time for these. A wider or taller one
@@ -43,10 +46,11 @@ func (k amxBackend) compute(s *scratch, p *part, r area, out *result) {
 			b, a := p.prefetchPanel(r, j, st), p.prefetchRows(r.i0+rows*panel/panels, r.i0+rows*(panel+1)/panels, st)
 			b.issue(strips + 1)
 			s.packPanel(k.Kernels, p, j, min(j+amx.Size, r.j1), st)
-			for strip := range strips {
-				b.issue(strips - strip)
-				a.issue(strips - strip)
-				s.multiplySquare(strip, panel*strips+strip, st)
+			for strip := 0; strip < strips; strip += stripsAtOnce {
+				shares := ceilDiv(strips-strip, stripsAtOnce)
+				b.issue(shares)
+				a.issue(shares)
+				s.multiplySquares(strip, min(strip+stripsAtOnce, strips), panel*strips, st)
 			}
 		}
 		lo = st.hi
@@ -104,17 +108,18 @@ func (s *scratch) packPanel(k *microkernel.Kernels, p *part, j0, j1 int, st step
 	s.gatherPanelScales(p, j0, j1, st)
 }
 
-// multiplySquare adds the product of a strip and the panel to a square.
-func (s *scratch) multiplySquare(strip, number int, st step) {
-	c := s.c[number*square : (number+1)*square]
+// multiplySquares adds the products of strips [from, to) and the panel to its squares,
+// of which the first has the given number.
+func (s *scratch) multiplySquares(from, to, first int, st step) {
+	c := s.c[(first+from)*square : (first+to)*square]
 	if st.lo == 0 {
 		clear(c)
 	}
-	a, sa := s.packA[strip*len(s.packB):][:len(s.packB)], s.scalesA[strip*len(s.scalesB):][:len(s.scalesB)]
+	a, sa := s.packA[from*len(s.packB):to*len(s.packB)], s.scalesA[from*len(s.scalesB):to*len(s.scalesB)]
 	if st.first && st.last {
-		amx.Multiply(c, amx.Size, a, s.packB, sa, s.scalesB, len(a)/amx.Pack/st.blocks, &s.within)
+		amx.Multiply(c, amx.Size, a, s.packB, sa, s.scalesB, len(s.packB)/amx.Pack/st.blocks, &s.within)
 	} else {
-		amx.MultiplyPart(c, amx.Size, a, s.packB, sa, s.scalesB, &s.sums[number], st.first, st.last)
+		amx.MultiplyPart(c, amx.Size, a, s.packB, sa, s.scalesB, s.sums[first+from:first+to], st.first, st.last)
 	}
 }
 

@@ -19,7 +19,7 @@ func fma(x, y, z float32) float32 {
 	return sum
 }
 
-// operand is 32 rows of A, or columns of B, each of k values of bfloat16.
+// operand is 32 columns of B, or strips of as many rows of A, each of k values of bfloat16.
 type operand struct {
 	k      int
 	values []uint16
@@ -30,8 +30,12 @@ func (o operand) at(i, k int) float32 {
 }
 
 // packA and packB arrange an operand as the kernel wants it.
-func (o operand) packA() []uint16 {
-	return o.pack(func(tile, row, column int) (i, k int) { return 16*tile + row, column })
+func (o operand) packA() (packed []uint16) {
+	for strip := range len(o.values) / (32 * o.k) {
+		one := operand{o.k, o.values[strip*32*o.k : (strip+1)*32*o.k]}
+		packed = append(packed, one.pack(func(tile, row, column int) (i, k int) { return 16*tile + row, column })...)
+	}
+	return packed
 }
 
 func (o operand) packB() []uint16 {
@@ -62,14 +66,16 @@ func sum(a, b operand, i, j, k0, k1 int) float32 {
 	return p
 }
 
-// definition is Block.
+// definition is Multiply.
 func definition(c []float32, stride int, a, b operand, sa, sb []float32, chunks int) {
-	for block := range len(sa) / 32 {
-		for i := range 32 {
+	blocks := len(sb) / 32
+	for i := range len(a.values) / a.k {
+		for block := range blocks {
+			scale := sa[(i/32*blocks+block)*32+i%32]
 			for j := range 32 {
 				p := sum(a, b, i, j, 32*chunks*block, 32*chunks*(block+1))
 				x := &c[i*stride+j]
-				*x = fma(float32(p*sa[32*block+i]), sb[32*block+j], *x)
+				*x = fma(float32(p*scale), sb[32*block+j], *x)
 			}
 		}
 	}

@@ -7,10 +7,10 @@ import (
 
 // The types of kernels. Each keeps no pointer.
 type (
-	// multiplyFunc is [Multiply] for positive numbers of chunks and blocks. With resume
-	// the first block goes on from the sums in p, with hold the last one leaves them
-	// there and c as it is.
-	multiplyFunc func(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool)
+	// multiplyFunc is [Multiply] for positive numbers of chunks, blocks and strips. With
+	// resume or hold there is one block, and p has sums for each strip: with resume the
+	// block goes on from them, with hold it leaves them there and c as it is.
+	multiplyFunc func(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks, strips int, p *float32, resume, hold bool)
 
 	// packRowsFunc is [PackRows] without zeros for missing rows.
 	packRowsFunc func(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)

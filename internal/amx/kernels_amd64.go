@@ -15,7 +15,7 @@ var (
 )
 
 //go:noescape
-func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool)
+func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks, strips int, p *float32, resume, hold bool)
 
 //go:noescape
 func packRowsAVX512(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)

@@ -19,7 +19,8 @@ const (
 
 const (
 	badChunks = "amx: not a positive number of chunks"
-	badScales = "amx: scales not of whole blocks, or not as many of A as of B"
+	badScales = "amx: scales not of whole blocks, or those of A not as many as of B for each strip"
+	badSums   = "amx: not as many sums as strips"
 	badPack   = "amx: operands of another length than blocks and chunks"
 	badStride = "amx: bad stride of c"
 	shortC    = "amx: insufficient length of c"
@@ -41,13 +42,15 @@ func (s *Scratch) sums() *float32 {
 	return &s[skip]
 }
 
-// longest is how many chunks the kernel is given at a time, since it cannot be
-// interrupted: one takes 20 to 30 ns, and a block up to 90 more.
+// longest is how many chunks the kernel is given at a time, of all strips, since it
+// cannot be interrupted: one takes 20 to 50 ns, and a block up to 100 more.
 const longest = 512
 
-// Multiply adds the product of A and B to c, whose rows begin stride elements apart:
-// blocks of K in order, each of the given number of chunks. The scales of a block
-// are 32 of sa, by row, and 32 of sb, by column; there are as many blocks as scales
+// Multiply adds the product of A and B to c, whose rows begin stride elements apart.
+// B is 32 columns: blocks of K in order, each of the given number of chunks. A is
+// one strip of 32 rows or several, one behind the other, each of as many chunks as B;
+// the rows of c follow each other likewise. The scales of a block are 32 of sa, by
+// row, for each strip, and 32 of sb, by column; there are as many blocks as scales
 // for them. With p, the sum over the chunks of a block of what TDPBF16PS adds, it is
 //
 //	c[i*stride+j] = fma(p[i][j]*sa[i], sb[j], c[i*stride+j])
@@ -56,57 +59,93 @@ const longest = 512
 // before it writes anything, if a length does not fit. It is for level AMX only,
 // and where that is permitted.
 func Multiply(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks int, s *Scratch) {
-	blocks := len(sa) / Size
-	check(c, stride, a, b, sa, sb, blocks, chunks)
-	if chunks <= longest {
-		for done := 0; done < blocks; {
-			n := min(longest/chunks, blocks-done)
-			at := done * chunks * Pack
-			kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[done*Size], &sb[done*Size], chunks, n, s.sums(), false, false)
-			done += n
-		}
-		return
+	blocks := len(sb) / Size
+	strips := check(c, stride, a, b, sa, sb, blocks, chunks)
+	inCall := 1 // strips, which do well to share one
+	if depth := blocks * chunks; depth > 0 {
+		inCall = max(1, longest/depth)
 	}
-	for i := range blocks {
-		from, to := i*chunks*Pack, (i+1)*chunks*Pack
-		inParts(c, stride, a[from:to], b[from:to], sa[i*Size:], sb[i*Size:], s.sums(), true, true)
+	for done := 0; done < strips; done += inCall {
+		n := min(inCall, strips-done)
+		multiplyStrips(c[done*Size*stride:], stride, a[done*len(b):], b, sa[done*len(sb):], sb, chunks, blocks, n, s.sums())
 	}
 }
 
-// MultiplyPart is [Multiply] for a part of one block: sums holds p before and after. The block
-// begins here if first; its sums are scaled and added to c if last, and c stays as
-// it is otherwise.
-func MultiplyPart(c []float32, stride int, a, b []uint16, sa, sb []float32, sums *Sums, first, last bool) {
-	check(c, stride, a, b, sa, sb, 1, len(a)/Pack)
-	inParts(c, stride, a, b, sa, sb, &sums[0], first, last)
+// multiplyStrips is Multiply for strips that are short enough together for a call,
+// or for one that is not.
+func multiplyStrips(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks, blocks, strips int, p *float32) {
+	if chunks > longest {
+		for i := range blocks {
+			from, to := i*chunks*Pack, (i+1)*chunks*Pack
+			inParts(c, stride, a[from:to], b[from:to], sa[i*Size:], sb[i*Size:], p, true, true)
+		}
+		return
+	}
+	for done := 0; done < blocks; {
+		n := min(longest/chunks, blocks-done)
+		at := done * chunks * Pack
+		kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[done*Size], &sb[done*Size], chunks, n, strips, p, false, false)
+		done += n
+	}
+}
+
+// MultiplyPart is [Multiply] for a part of one block: sums holds p of each strip before and
+// after. The block begins here if first; its sums are scaled and added to c if last,
+// and c stays as it is otherwise.
+func MultiplyPart(c []float32, stride int, a, b []uint16, sa, sb []float32, sums []Sums, first, last bool) {
+	chunks := len(b) / Pack
+	strips := check(c, stride, a, b, sa, sb, 1, chunks)
+	if len(sums) != strips {
+		panic(badSums)
+	}
+	inCall := max(1, longest/chunks)
+	for done := 0; done < strips; done += inCall {
+		n := min(inCall, strips-done)
+		c, a, sa, p := c[done*Size*stride:], a[done*len(b):], sa[done*Size:], &sums[done][0]
+		if n == 1 {
+			inParts(c, stride, a[:len(b)], b, sa, sb, p, first, last)
+		} else {
+			kernel(multiply)(&c[0], stride, &a[0], &b[0], &sa[0], &sb[0], chunks, 1, n, p, !first, !last)
+		}
+	}
 }
 
 // Sums is those of products, row by row. It does best to begin where a cache line
 // does.
 type Sums [Size * Size]float32
 
-// inParts has the kernel do a block, or part of one, in calls that are short enough.
+// inParts has the kernel do a block of one strip, or part of one, in calls that are
+// short enough.
 func inParts(c []float32, stride int, a, b []uint16, sa, sb []float32, p *float32, first, last bool) {
 	chunks := len(a) / Pack
 	for done := 0; done < chunks; done += longest {
 		n := min(chunks-done, longest)
 		at := done * Pack
-		kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[0], &sb[0], n, 1, p, done > 0 || !first, done+n < chunks || !last)
+		kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[0], &sb[0], n, 1, 1, p, done > 0 || !first, done+n < chunks || !last)
 	}
 }
 
-// check panics unless the arguments are for so many blocks of so many chunks.
-func check(c []float32, stride int, a, b []uint16, sa, sb []float32, blocks, chunks int) {
-	switch {
-	case chunks <= 0:
+// check panics unless the arguments are for so many blocks of so many chunks, and
+// returns the number of strips.
+func check(c []float32, stride int, a, b []uint16, sa, sb []float32, blocks, chunks int) (strips int) {
+	if chunks <= 0 {
 		panic(badChunks)
-	case len(sa) != blocks*Size || len(sb) != len(sa):
+	}
+	if len(sb) != blocks*Size || len(sa)%Size != 0 {
 		panic(badScales)
-	case len(a) != blocks*chunks*Pack || len(b) != len(a):
+	}
+	if blocks > 0 {
+		strips = len(sa) / len(sb)
+	}
+	switch {
+	case len(sa) != strips*len(sb):
+		panic(badScales)
+	case len(b) != blocks*chunks*Pack || len(a) != strips*len(b):
 		panic(badPack)
 	case stride < Size:
 		panic(badStride)
-	case len(c) < (Size-1)*stride+Size:
+	case strips > 0 && len(c) < (strips*Size-1)*stride+Size:
 		panic(shortC)
 	}
+	return strips
 }

@@ -23,8 +23,8 @@ GLOBL config<>(SB), RODATA|NOPTR, $64
 #define ZERO01 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x49; BYTE $0xC8 // tilezero tmm1
 #define ZERO10 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x49; BYTE $0xD0 // tilezero tmm2
 #define ZERO11 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x49; BYTE $0xD8 // tilezero tmm3
-#define LOADA0 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0x24; BYTE $0x06 // tileloadd tmm4,[rsi+rax*1]
-#define LOADA1 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0xAC; BYTE $0x06; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00 // tileloadd tmm5,[rsi+rax*1+0x400]
+#define LOADA0 BYTE $0xC4; BYTE $0xE2; BYTE $0x79; BYTE $0x4B; BYTE $0x24; BYTE $0x06 // tileloaddt1 tmm4,[rsi+rax*1]
+#define LOADA1 BYTE $0xC4; BYTE $0xE2; BYTE $0x79; BYTE $0x4B; BYTE $0xAC; BYTE $0x06; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00 // tileloaddt1 tmm5,[rsi+rax*1+0x400]
 #define LOADB0 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0x34; BYTE $0x02 // tileloadd tmm6,[rdx+rax*1]
 #define LOADB1 BYTE $0xC4; BYTE $0xE2; BYTE $0x7B; BYTE $0x4B; BYTE $0xBC; BYTE $0x02; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00 // tileloadd tmm7,[rdx+rax*1+0x400]
 #define MULTIPLY00 BYTE $0xC4; BYTE $0xE2; BYTE $0x4A; BYTE $0x5C; BYTE $0xC4 // tdpbf16ps tmm0,tmm4,tmm6
@@ -57,10 +57,21 @@ GLOBL config<>(SB), RODATA|NOPTR, $64
 	ROW \
 	ROW
 
+#define THREEROWS \
+	TWOROWS \
+	ROW
+
+#define EIGHTROWS \
+	TWOROWS \
+	THREEROWS \
+	THREEROWS
+
 #define NONE
 
 // CHUNK adds the products of a chunk to the sums, and does rows of the block before
-// meanwhile: a tile's product takes 16 cycles and leaves the vector units idle.
+// meanwhile: a tile's product takes 16 cycles and leaves the vector units idle. A, of
+// which each tile is used once in a call, is loaded so that it does not drive B out
+// of the nearest cache.
 #define CHUNK(MEANWHILE) \
 	LOADB0 \
 	LOADA0 \
@@ -77,8 +88,42 @@ GLOBL config<>(SB), RODATA|NOPTR, $64
 	ADDQ $2048, SI \
 	ADDQ $2048, DX
 
-// func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks int, p *float32, resume, hold bool)
-TEXT ·multiplyAMX(SB), NOSPLIT, $0-74
+// FIRSTCHUNK begins the sums of a block. Those of the block before are stored one by
+// one, each when it is needed, since the last products that were begun take 52 cycles;
+// then the first 8 rows of them are done.
+#define FIRSTCHUNK \
+	LOADB0 \
+	LOADA0 \
+	STORE00 \
+	ZERO00 \
+	MULTIPLY00 \
+	LOADB1 \
+	STORE01 \
+	ZERO01 \
+	MULTIPLY01 \
+	TWOROWS \
+	LOADA1 \
+	STORE10 \
+	ZERO10 \
+	MULTIPLY10 \
+	THREEROWS \
+	STORE11 \
+	ZERO11 \
+	MULTIPLY11 \
+	THREEROWS \
+	ADDQ $2048, SI \
+	ADDQ $2048, DX
+
+// SCALES takes note of what the rows of a block that is over will need.
+#define SCALES \
+	MOVQ R11, R12 \
+	MOVQ DI, R13 \
+	VMOVUPS (R10), Z30 \
+	VMOVUPS 64(R10), Z31 \
+	ADDQ $128, R10
+
+// func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks, strips int, p *float32, resume, hold bool)
+TEXT ·multiplyAMX(SB), NOSPLIT, $0-82
 	LEAQ config<>(SB), AX
 	CONFIGURE
 	MOVQ $64, AX             // bytes of a row of a tile; twice that, of one of p
@@ -86,48 +131,88 @@ TEXT ·multiplyAMX(SB), NOSPLIT, $0-74
 	MOVQ stride+8(FP), R8
 	SHLQ $2, R8
 	MOVQ a+16(FP), SI
-	MOVQ b+24(FP), DX
 	MOVQ sa+32(FP), R9       // scales of the rows to come
-	MOVQ sb+40(FP), R10      // scales of the block's columns
-	MOVQ blocks+56(FP), BX   // left
-	MOVQ p+64(FP), R11
+	MOVQ strips+64(FP), R15  // left
+	MOVQ p+72(FP), R11
 	XORL R14, R14            // rows of the block before that are left to do
 
-	CMPB resume+72(FP), $0
-	JEQ block                // the tiles are zero since they were configured
+strip:
+	MOVQ b+24(FP), DX
+	MOVQ sb+40(FP), R10      // scales of the block's columns
+	MOVQ blocks+56(FP), BX   // left
+	MOVQ chunks+48(FP), CX
+	CMPB resume+80(FP), $0
+	JEQ first                // the tiles are zero
 	RESUME00
 	RESUME01
 	RESUME10
 	RESUME11
 
-block:
+first:
+	CHUNK(NONE)
+	JMP next
+
+following:
 	MOVQ chunks+48(FP), CX
+	FIRSTCHUNK
+	MOVQ $24, R14
+
+next:
+	DECQ CX
+	JZ rest
 	TESTQ R14, R14
 	JZ alone
 
 both:
 	CHUNK(TWOROWS)
-	DECQ CX
-	JZ rest
 	SUBQ $8, R14
+	JZ next
+	DECQ CX
 	JNZ both
+
+rest:
+	TESTQ R14, R14
+	JZ over
+	EIGHTROWS
+	SUBQ $8, R14
+	JMP rest
 
 alone:
 	CHUNK(NONE)
 	DECQ CX
 	JNZ alone
-	JMP store
 
-rest:
+over:
+	MOVBLZX resume+80(FP), CX
+	ORB hold+81(FP), CX
+	JNE part
+	SCALES
+	DECQ BX
+	JNZ following
+	MOVQ b+24(FP), DX
+	MOVQ sb+40(FP), R10
+	MOVQ blocks+56(FP), BX
+	MOVQ R8, R14
+	SHLQ $5, R14
+	ADDQ R14, DI
+	DECQ R15
+	JNZ following
+	STORE00
+	STORE01
+	STORE10
+	STORE11
+	MOVQ $32, R14
+
+last:
+	EIGHTROWS
 	SUBQ $8, R14
-	JZ store
-	TWOROWS
-	TWOROWS
-	TWOROWS
-	TWOROWS
-	JMP rest
+	JNZ last
+	RELEASE
+	VZEROUPPER
+	RET
 
-store:
+	// A part of a block, of which each strip has sums of its own.
+part:
 	STORE00
 	STORE01
 	STORE10
@@ -136,25 +221,21 @@ store:
 	ZERO01
 	ZERO10
 	ZERO11
+	CMPB hold+81(FP), $0
+	JNE held
+	SCALES
 	MOVQ $32, R14
-	MOVQ R11, R12            // next row of p
-	MOVQ DI, R13             // and of c
-	VMOVUPS (R10), Z30
-	VMOVUPS 64(R10), Z31
-	ADDQ $128, R10
-	DECQ BX
-	JNZ block
 
-	CMPB hold+73(FP), $0
-	JNE done
+scale:
+	EIGHTROWS
+	SUBQ $8, R14
+	JNZ scale
+	MOVQ R13, DI
 
-last:
-	TWOROWS
-	DECQ R14
-	DECQ R14
-	JNZ last
-
-done:
+held:
+	ADDQ $4096, R11
+	DECQ R15
+	JNZ strip
 	RELEASE
 	VZEROUPPER
 	RET

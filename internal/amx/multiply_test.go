@@ -47,11 +47,12 @@ var specials = []uint16{0x0000, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0xFFC0}
 
 // random returns a problem of values as FP8 has them, one in a number of them
 // special, with scales of which some carry results beyond float32.
-func random(r *rand.Rand, blocks, chunks, stride int, special float64) *problem {
-	q := &problem{stride: stride, chunks: chunks, c: make([]float32, 31*stride+32)}
+func random(r *rand.Rand, strips, blocks, chunks, stride int, special float64) *problem {
+	q := &problem{stride: stride, chunks: chunks, c: make([]float32, (32*strips-1)*stride+32)}
+	rows := map[*operand]int{&q.a: 32 * strips, &q.b: 32}
 	for _, o := range []*operand{&q.a, &q.b} {
 		o.k = 32 * chunks * blocks
-		for range 32 * o.k {
+		for range rows[o] * o.k {
 			v := uint16(r.Uint32())&0x80F0 | uint16(111+r.IntN(24))<<7 // 2^-16 to 2^7
 			if r.IntN(16) == 0 {
 				v &= 0x8000
@@ -62,13 +63,14 @@ func random(r *rand.Rand, blocks, chunks, stride int, special float64) *problem 
 			o.values = append(o.values, v)
 		}
 	}
-	for range 32 * blocks {
-		for _, s := range []*[]float32{&q.sa, &q.sb} {
+	q.sa, q.sb = make([]float32, 32*strips*blocks), make([]float32, 32*blocks)
+	for _, scales := range [][]float32{q.sa, q.sb} {
+		for i := range scales {
 			exponent := r.IntN(16) - 8
 			if r.IntN(20) == 0 {
 				exponent = r.IntN(240) - 140
 			}
-			*s = append(*s, float32(math.Ldexp(1+r.Float64(), exponent)))
+			scales[i] = float32(math.Ldexp(1+r.Float64(), exponent))
 		}
 	}
 	for i := range q.c {
@@ -97,8 +99,8 @@ func (q *problem) differs(t *testing.T, s *Scratch) error {
 	Multiply(got, q.stride, guarded(t, q.a.packA()), guarded(t, q.b.packB()), guarded(t, q.sa), guarded(t, q.sb), q.chunks, s)
 	for i, w := range want {
 		if g := got[i]; math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w) {
-			return fmt.Errorf("%d blocks of %d chunks, stride %d: row %d, column %d: %v, want %v",
-				len(q.sa)/32, q.chunks, q.stride, i/q.stride, i%q.stride, g, w)
+			return fmt.Errorf("%d rows, %d blocks of %d chunks, stride %d: row %d, column %d: %v, want %v",
+				len(q.a.values)/q.a.k, len(q.sb)/32, q.chunks, q.stride, i/q.stride, i%q.stride, g, w)
 		}
 	}
 	return nil
@@ -114,26 +116,26 @@ func TestMultiply(t *testing.T) {
 		for chunks := 1; chunks <= 8; chunks++ {
 			for blocks := 1; blocks <= 5; blocks++ {
 				special := []float64{0, 0.0005}[(chunks+blocks)%2]
-				q := random(r, blocks, chunks, 32+(chunks*blocks)%3*7, special)
+				q := random(r, 1+(chunks+2*blocks)%3, blocks, chunks, 32+(chunks*blocks)%3*7, special)
 				require.NoError(t, q.differs(t, &s))
 			}
 		}
-	}, "ldtilecfg", "tilezero", "tileloadd", "tdpbf16ps", "tilestored", "tilerelease")
+	}, "ldtilecfg", "tilezero", "tileloadd", "tileloaddt1", "tdpbf16ps", "tilestored", "tilerelease")
 	kernelstest.Tested(t, multiply.Name(), cpu.AMX)
 }
 
-// TestLong has more blocks than one call of the kernel takes, and blocks that take
-// several.
+// TestLong has more strips or blocks than one call of the kernel takes, and blocks
+// that take several.
 func TestLong(t *testing.T) {
 	amxemu.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		var s Scratch
-		sizes := [][2]int{{3, longest / 2}, {2, longest + 1}}
+		sizes := [][3]int{{1, 3, longest / 2}, {2, 2, longest + 1}, {3, 2, longest / 4}, {longest/8 + 1, 2, 4}}
 		if !testing.Short() {
-			sizes = append(sizes, [][2]int{{1, longest}, {2, longest/2 + 1}, {1, 2*longest + 1}, {longest + 1, 1}}...)
+			sizes = append(sizes, [][3]int{{1, 1, longest}, {1, 2, longest/2 + 1}, {1, 1, 2*longest + 1}, {2, longest + 1, 1}}...)
 		}
 		for _, size := range sizes {
-			require.NoError(t, random(r, size[0], size[1], 32, 0).differs(t, &s))
+			require.NoError(t, random(r, size[0], size[1], size[2], 32, 0).differs(t, &s))
 		}
 	})
 }
@@ -142,27 +144,35 @@ func TestLong(t *testing.T) {
 func TestPart(t *testing.T) {
 	amxemu.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 10))
-		for _, parts := range [][]int{{1}, {1, 1}, {3, 1, 2}, {1, longest + 1}} {
-			chunks := 0
+		for n, parts := range [][]int{{1}, {1, 1}, {3, 1, 2}, {1, longest + 1}, {longest/2 - 1, 2, longest / 2}} {
+			chunks, strips := 0, 1+n%3
 			for _, n := range parts {
 				chunks += n
 			}
-			long := random(r, 1, chunks, 37, 0.0005)
+			long := random(r, strips, 1, chunks, 37, 0.0005)
 			want, got := slices.Clone(long.c), guarded(t, long.c)
 			definition(want, long.stride, long.a, long.b, long.sa, long.sb, long.chunks)
-			a, b, p := long.a.packA(), long.b.packB(), new(Sums)
+			a, b, p := long.a.packA(), long.b.packB(), make([]Sums, strips)
 			for i := range p {
-				p[i] = float32(math.NaN())
+				for j := range p[i] {
+					p[i][j] = float32(math.NaN())
+				}
 			}
+			from := 0
 			for i, n := range parts {
 				require.True(t, slices.EqualFunc(long.c, got, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }), "c is written to before the end")
-				x, y := guarded(t, a[:n*Pack]), guarded(t, b[:n*Pack])
+				var part []uint16
+				for strip := range strips {
+					at := (strip*chunks + from) * Pack
+					part = append(part, a[at:at+n*Pack]...)
+				}
+				x, y := guarded(t, part), guarded(t, b[from*Pack:(from+n)*Pack])
 				MultiplyPart(got, long.stride, x, y, guarded(t, long.sa), guarded(t, long.sb), p, i == 0, i == len(parts)-1)
-				a, b = a[n*Pack:], b[n*Pack:]
+				from += n
 			}
 			for i, w := range want {
 				if g := got[i]; math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w) {
-					t.Fatalf("parts %v: row %d, column %d: %v, want %v", parts, i/37, i%37, g, w)
+					t.Fatalf("%d strips, parts %v: row %d, column %d: %v, want %v", strips, parts, i/37, i%37, g, w)
 				}
 			}
 		}
@@ -178,7 +188,7 @@ func TestThreads(t *testing.T) {
 			workers.Go(func() {
 				r := rand.New(rand.NewPCG(5, uint64(w)))
 				for range 4 {
-					if err := random(r, 3, 4, 32, 0).differs(t, new(Scratch)); err != nil {
+					if err := random(r, 2, 3, 4, 32, 0).differs(t, new(Scratch)); err != nil {
 						errs[w] = err
 					}
 					runtime.GC()

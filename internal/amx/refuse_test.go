@@ -17,7 +17,10 @@ func TestBlockRefuses(t *testing.T) {
 	require.PanicsWithValue(t, badChunks, call(1024, 32, two, two, 64, 64, 0))
 	require.PanicsWithValue(t, badChunks, call(1024, 32, two, two, 64, 64, -1))
 	require.PanicsWithValue(t, badScales, call(1024, 32, two, two, 65, 65, 1))
-	require.PanicsWithValue(t, badScales, call(1024, 32, two, two, 64, 32, 1))
+	require.PanicsWithValue(t, badScales, call(1024, 32, two, two, 32, 64, 1))
+	require.PanicsWithValue(t, badScales, call(2048, 32, 2*two, two, 96, 64, 1))
+	require.PanicsWithValue(t, badPack, call(2048, 32, two, two, 128, 64, 1))
+	require.PanicsWithValue(t, shortC, call(2047, 32, 2*two, two, 128, 64, 1))
 	require.PanicsWithValue(t, badPack, call(1024, 32, two-1, two, 64, 64, 1))
 	require.PanicsWithValue(t, badPack, call(1024, 32, two, two-1, 64, 64, 1))
 	require.PanicsWithValue(t, badPack, call(1024, 32, two, two, 64, 64, 2))
@@ -30,11 +33,13 @@ func TestBlockRefuses(t *testing.T) {
 func TestPartRefuses(t *testing.T) {
 	call := func(c, a, b, scales int) func() {
 		return func() {
-			MultiplyPart(make([]float32, c), 32, make([]uint16, a), make([]uint16, b), make([]float32, scales), make([]float32, 32), new(Sums), true, true)
+			MultiplyPart(make([]float32, c), 32, make([]uint16, a), make([]uint16, b), make([]float32, scales), make([]float32, 32), make([]Sums, 1), true, true)
 		}
 	}
 	require.PanicsWithValue(t, badChunks, call(1024, 0, 0, 32))
-	require.PanicsWithValue(t, badScales, call(1024, Pack, Pack, 64))
+	require.PanicsWithValue(t, badScales, call(1024, Pack, Pack, 33))
+	require.PanicsWithValue(t, badPack, call(1024, Pack, Pack, 64))
+	require.PanicsWithValue(t, badSums, call(2048, 2*Pack, Pack, 64))
 	require.PanicsWithValue(t, badPack, call(1024, Pack+1, Pack+1, 32))
 	require.PanicsWithValue(t, badPack, call(1024, Pack, 2*Pack, 32))
 	require.PanicsWithValue(t, shortC, call(1023, Pack, Pack, 32))
