@@ -37,6 +37,14 @@ func (p *part) prefetchRows(i0, i1 int, st step) prefetch {
 	return prefetch{address(p.a.codes[i0*p.a.stride+st.hi:]), i1 - i0, p.a.stride}
 }
 
+// prefetchShare is prefetchRows for a share of the rows of an area: as large as that of
+// the panel of column j of its columns.
+func (p *part) prefetchShare(r area, j int, st step) prefetch {
+	rows, columns := r.i1-r.i0, r.j1-r.j0
+	j -= r.j0
+	return p.prefetchRows(r.i0+rows*j/columns, r.i0+rows*min(j+microkernel.PanelWidth, columns)/columns, st)
+}
+
 // issue fetches one of the given number of shares of what is left.
 func (f *prefetch) issue(shares int) {
 	n := ceilDiv(f.n, shares)

@@ -28,6 +28,11 @@ func newResult[T Output](c []T, o Options) result {
 	return r
 }
 
+// plain reports whether sums go to C as they are.
+func (r *result) plain() bool {
+	return r.float32s != nil && r.bias == nil && !r.accumulate
+}
+
 // store hands the sums of an area, whose rows are width apart, to out.
 func (p *part) store(sums []float32, width int, r area, out *result) {
 	n := r.j1 - r.j0

@@ -11,9 +11,10 @@ import (
 // scratch is what one worker works with, reused from call to call.
 type scratch struct {
 	task             microkernel.Task
-	a, b             []float32 // decoded
-	codes            []byte    // of B, transposed
-	c, p             []float32 // results, and sums of a block that is not over
+	view             microkernel.Float16View // of A
+	a, b             []float32               // decoded
+	codes            []byte                  // of B, transposed
+	c, p             []float32               // results, and sums of a block that is not over
 	scalesA, scalesB []float32
 
 	// For tiles. Packs and sums are best aligned to cache lines, as the allocator

@@ -3,6 +3,7 @@ package gemm
 import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 // panelDepth is how much of K is decoded at once. A panel of that depth stays in the
@@ -22,29 +23,110 @@ func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 		s.computeSkinny(k, p, r, out)
 		return
 	}
-	rows, width := roundUp(r.i1-r.i0, k.MR), roundUp(r.j1-r.j0, microkernel.PanelWidth)
-	s.c = grow(s.c, rows*width)
-	clear(s.c)
+	rows := roundUp(r.i1-r.i0, k.MR)
+	s.c = grow(s.c, rows*roundUp(r.j1-r.j0, microkernel.PanelWidth))
+	if !k.Direct || p.k == 0 {
+		clear(s.c)
+	}
 	if p.block > panelDepth {
-		s.p = grow(s.p, rows*width)
+		s.p = grow(s.p, len(s.c))
+	}
+	written := area{}
+	if k.Direct && p.k > 0 && out.plain() {
+		written = r.direct(k)
 	}
 	for lo := 0; lo < p.k; {
 		st := p.step(lo, panelDepth)
-		s.decodeRows(p, r.i0, r.i1, rows, st)
+		s.decodeArea(k, p, r.i0, r.i1, rows, st)
 		s.gatherScales(p, r.i0, r.i1, rows, st)
-		s.describe(p, rows/k.MR, width, st)
+		s.describe(p, rows/k.MR, microkernel.PanelWidth, st)
+		if k.Direct && lo < p.block && st.last {
+			s.task.Flags |= microkernel.Zero
+		}
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
 			j1 := min(j+microkernel.PanelWidth, r.j1)
 			s.gatherPanelScales(p, j, j1, st)
 			codes := s.panelCodes(k, p, j, j1, st)
 			s.decodePanel(k, p, codes, p.asFloat16(k, codes), st)
-			next := p.prefetchPanel(r, j, st)
-			s.task.Prefetch, s.task.Prefetches, s.task.PrefetchStep = next.address, next.n, next.step
-			s.multiply(k, j-r.j0)
+			s.multiplyPanel(k, p, r, written, j, st, out)
 		}
 		lo = st.hi
 	}
-	p.store(s.c, width, r, out)
+	s.storePanels(p, rows, r, written, out)
+}
+
+// multiplyPanel multiplies with the panel in b, that of column j of C. Meanwhile codes
+// are fetched: those of B that come next, and then a share of those of A.
+func (s *scratch) multiplyPanel(k *microkernel.Kernels, p *part, r, written area, j int, st step, out *result) {
+	blocks, to := ceilDiv(r.i1-r.i0, k.MR), []float32(nil)
+	half, whole := ceilDiv(blocks, 2), blocks
+	if st.hi == p.k && j < written.j1 {
+		whole = (written.i1 - written.i0) / k.MR
+		half = min(half, whole)
+		to = out.float32s[p.at+r.i0*p.n+j:]
+	}
+	s.fetch(p.prefetchPanel(r, j, st))
+	s.multiplyRows(k, 0, half, j-r.j0, blocks, to, p.n)
+	s.fetch(p.prefetchShare(r, j, st))
+	s.multiplyRows(k, half, whole, j-r.j0, blocks, to, p.n)
+	s.multiplyRows(k, whole, blocks, j-r.j0, blocks, nil, 0)
+}
+
+// fetch has the next call of a kernel fetch codes.
+func (s *scratch) fetch(f prefetch) {
+	s.task.Prefetch, s.task.Prefetches, s.task.PrefetchStep = f.address, f.n, f.step
+}
+
+// multiplyRows multiplies register blocks [lo, hi), of so many, with the panel in b, that
+// of column j of the area. Where the last results are ready and out is not nil they go
+// there, in rows of the given stride.
+func (s *scratch) multiplyRows(k *microkernel.Kernels, lo, hi, j, blocks int, out []float32, stride int) {
+	if lo == hi {
+		return
+	}
+	t := &s.task
+	t.RowBlocks = hi - lo
+	at := j*blocks*k.MR + lo*k.MR*microkernel.PanelWidth
+	for column := 0; column < microkernel.PanelWidth; column += k.NR {
+		t.A, t.ScaleA = &s.a[lo*k.MR*t.StrideA/4], &s.scalesA[lo*k.MR*t.Blocks]
+		t.B, t.ScaleB = &s.b[column], &s.scalesB[column]
+		t.C = &s.c[at+column]
+		if t.P = nil; t.Flags&(microkernel.First|microkernel.Last) != microkernel.First|microkernel.Last {
+			t.P = &s.p[at+column]
+		}
+		if t.Out, t.StrideOut = nil, 0; out != nil {
+			t.Out, t.StrideOut = &out[lo*k.MR*stride+column], 4*stride
+		}
+		k.Multiply(t)
+	}
+}
+
+// direct returns the part of an area that kernels write to C themselves: whole register
+// blocks of whole panels.
+func (r area) direct(k *microkernel.Kernels) area {
+	r.i1 -= (r.i1 - r.i0) % k.MR
+	r.j1 -= (r.j1 - r.j0) % microkernel.PanelWidth
+	return r
+}
+
+// storePanels hands what is in panels of an area, of so many rows each, to out, but for
+// what the kernels wrote.
+func (s *scratch) storePanels(p *part, rows int, r, written area, out *result) {
+	s.row = grow(s.row, r.j1-r.j0)
+	for i := r.i0; i < r.i1; i++ {
+		first := r.j0
+		if i < written.i1 {
+			first = written.j1
+			race.Write(out.float32s[p.at+i*p.n:][r.j0:first])
+		}
+		if first == r.j1 {
+			continue
+		}
+		for j := first; j < r.j1; j += microkernel.PanelWidth {
+			copy(s.row[j-first:], s.c[(j-r.j0)*rows+(i-r.i0)*microkernel.PanelWidth:][:microkernel.PanelWidth])
+		}
+		p.storeRow(s.row[:r.j1-first], i, first, out)
+	}
 }
 
 // describe tells the task of everything that all panels of a step share.
@@ -65,6 +147,28 @@ func (s *scratch) describe(p *part, rowBlocks, width int, st step) {
 	if st.hi == p.k {
 		t.Flags |= microkernel.Canonical
 	}
+}
+
+// decodeArea decodes rows [i0, i1) of A, times B's unit, for a step, and adds zeros for
+// what is missing of the given number of rows.
+func (s *scratch) decodeArea(k *microkernel.Kernels, p *part, i0, i1, rows int, st step) {
+	n, padded := st.length()
+	v := &float16Views[p.a.format]
+	stride, whole := st.hi-st.lo, (st.hi-st.lo)&^(microkernel.PanelWidth-1)
+	if k.DecodeRows == nil || v.factor == 0 || n != padded || whole == 0 {
+		s.decodeRows(p, i0, i1, rows, st)
+		return
+	}
+	unit := float16Views[p.b.format].unit
+	s.a = grow(s.a, rows*stride)
+	s.view = microkernel.Float16View{Multiplier: v.factor, Mask: v.mask, SpecialMask: v.specialMask, Special: v.special, Unit: v.unit * unit}
+	k.DecodeRows(&s.a[0], 4*stride, &p.a.codes[i0*p.a.stride+st.lo], p.a.stride, i1-i0, whole, &s.view)
+	if whole < stride {
+		for i := i0; i < i1; i++ {
+			fp8.DecodeScaled(s.a[(i-i0)*stride+whole:], p.a.codes[i*p.a.stride+st.lo+whole:][:stride-whole], p.a.format, unit)
+		}
+	}
+	clear(s.a[(i1-i0)*stride:])
 }
 
 // asFloat16 reports whether codes of a panel of B can be read as float16s.

@@ -117,6 +117,17 @@
 	STORE2((DX)(R14*1), 32(DX)(R14*1), Y2, Y3) \
 	STORE2((DX)(R14*2), 32(DX)(R14*2), Y4, Y5)
 
+#define CLEARC \
+	VPXOR Y12, Y12, Y12 \
+	STORE2((DX), 32(DX), Y12, Y12) \
+	STORE2((DX)(R14*1), 32(DX)(R14*1), Y12, Y12) \
+	STORE2((DX)(R14*2), 32(DX)(R14*2), Y12, Y12)
+
+#define STOREOUT \
+	STORE2((R13), 32(R13), Y0, Y1) \
+	STORE2((R13)(R14*1), 32(R13)(R14*1), Y2, Y3) \
+	STORE2((R13)(R14*2), 32(R13)(R14*2), Y4, Y5)
+
 #define ROWS 3
 
 // func multiplyAVX2(t *Task)

@@ -123,6 +123,16 @@
 	CANONICAL1(Z22) \
 	CANONICAL1(Z23)
 
+#define CLEARC \
+	VPXORD Z24, Z24, Z24 \
+	STORE2((DX), Z24, Z24) \
+	STORE2((DX)(R14*1), Z24, Z24) \
+	STORE2((DX)(R14*2), Z24, Z24) \
+	LEAQ (R14)(R14*2), R14 \
+	STORE2((DX)(R14*1), Z24, Z24)
+
+#define STOREOUT STOREP
+
 // R14 is 3 rows on entry.
 #define STOREC \
 	STORE2((DX)(R14*1), Z22, Z23) \

@@ -13,6 +13,8 @@
 //	              and c at DX, rows R14 apart
 //	CANONICAL     each NaN in p gets the canonical bits
 //	STOREC        p to DX, rows R14 apart
+//	CLEARC        0 to DX, rows R14 apart
+//	STOREOUT      p to R13, rows R14 apart, after SCALE
 //
 // A chunk's first products are stored, not added to +0. That can only leave a -0
 // in e or o, and p, which is never -0, is the same.
@@ -35,6 +37,10 @@ rows:
 	MOVQ PANEL(AX), DI
 	MOVQ Task_ScaleB(AX), R12
 	MOVQ Task_Blocks(AX), BX
+	TESTQ $const_Zero, Task_Flags(AX)
+	JZ block
+	MOVQ Task_StrideC(AX), R14
+	CLEARC
 
 block:
 	TESTQ $const_First, Task_Flags(AX)
@@ -72,9 +78,10 @@ fold:
 	JZ suspend
 	MOVQ Task_StrideScaleA(AX), R13
 	SCALE
+	CMPQ BX, $1
+	JNE store
 	TESTQ $const_Canonical, Task_Flags(AX)
-	JZ store
-	CANONICAL
+	JNZ canonical
 
 store:
 	STOREC
@@ -99,7 +106,19 @@ next:
 	MOVQ Task_StrideC(AX), R13
 	IMUL3Q $ROWS, R13, R13
 	ADDQ R13, DX
+	MOVQ Task_StrideOut(AX), R13
+	IMUL3Q $ROWS, R13, R13
+	ADDQ R13, Task_Out(AX)
 	JMP rows
+
+canonical:
+	CANONICAL
+	MOVQ Task_Out(AX), R13
+	TESTQ R13, R13
+	JZ store
+	MOVQ Task_StrideOut(AX), R14
+	STOREOUT
+	JMP next
 
 fetch:
 	MOVQ Task_Prefetch(AX), R13

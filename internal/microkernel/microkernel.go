@@ -39,7 +39,11 @@ type Task struct {
 	ScaleA *float32 // of a row, by block
 	ScaleB *float32 // of all columns, by block
 
-	StrideA, StrideC, StrideScaleA int
+	// Where results go in place of C, rows StrideOut bytes apart, in the call that makes
+	// them Canonical; or nil, and 0. Only kernels that are Direct know it.
+	Out *float32
+
+	StrideA, StrideC, StrideScaleA, StrideOut int
 
 	RowBlocks int // register blocks, one below the other
 	Blocks    int // of K that share scales
@@ -60,8 +64,20 @@ type Task struct {
 const (
 	First     = 1 << iota // blocks begin here
 	Last                  // blocks end here: they are scaled and added to C
-	Canonical             // and NaN gets the canonical bits
+	Canonical             // and NaN gets the canonical bits after the last
+	Zero                  // C is zeros, whatever is there; for kernels that are Direct
 )
+
+// Float16View says how codes are read as float16s, which processors convert: the code,
+// extended by its sign to 16 bits, times a factor, and of that some bits.
+type Float16View struct {
+	Multiplier, Mask uint64 // four times the factor, and the bits; 0 if there is no view
+
+	// A code that is special after masking is NaN. Eight times each.
+	SpecialMask, Special uint64
+
+	Unit float32 // what the values of the float16s must be multiplied with
+}
 
 // Kernels is the micro-kernels of a level. None of them reads or writes past what
 // its task describes. All but MR, NR and Multiply may be missing; plain Go does
@@ -69,6 +85,8 @@ const (
 type Kernels struct {
 	MR int // rows of a register block, which A and C are padded to
 	NR int // columns of a register block, a divisor of PanelWidth
+
+	Direct bool // Multiply and MultiplyRounded know Zero, and Out
 
 	// Multiply multiplies rows of A with a panel of float32, whose products are exact.
 	// MultiplyRounded rounds the products.
@@ -83,6 +101,10 @@ type Kernels struct {
 	// DecodeFloat16 writes the values of n codes, a multiple of [PanelWidth], to dst,
 	// reading them as float16s.
 	DecodeFloat16 func(dst *float32, codes *byte, n int, multiplier, mask uint64)
+
+	// DecodeRows writes the values, times v.Unit, of rows of n codes, a multiple of
+	// [PanelWidth], to rows of dst, strides apart, which are in bytes.
+	DecodeRows func(dst *float32, dstStride int, codes *byte, stride, rows, n int, v *Float16View)
 
 	// Contains reports whether one of n codes, a multiple of [PanelWidth], is value
 	// after masking. Both are given eight times.
@@ -112,6 +134,7 @@ var members = []struct {
 	{"MultiplyCodes", func(k *Kernels) bool { return k.MultiplyCodes != nil }},
 	{"MultiplyCodesRow", func(k *Kernels) bool { return k.MultiplyCodesRow != nil }},
 	{"DecodeFloat16", func(k *Kernels) bool { return k.DecodeFloat16 != nil }},
+	{"DecodeRows", func(k *Kernels) bool { return k.DecodeRows != nil }},
 	{"Contains", func(k *Kernels) bool { return k.Contains != nil }},
 	{"Transpose", func(k *Kernels) bool { return k.Transpose != nil }},
 }

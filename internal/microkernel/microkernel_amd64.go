@@ -10,10 +10,10 @@ import (
 var byLevel = register(kernels.At(cpu.AVX2, &avx2), kernels.At(cpu.AVX512, &avx512))
 
 var avx512 = Kernels{
-	MR: 4, NR: 32,
+	MR: 4, NR: 32, Direct: true,
 	Multiply: multiplyAVX512, MultiplyRounded: multiplyRoundedAVX512,
 	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512, CodesRows: 4,
-	DecodeFloat16: decodeFloat16AVX512, Contains: containsAVX2,
+	DecodeFloat16: decodeFloat16AVX512, DecodeRows: decodeRowsAVX512, Contains: containsAVX2,
 	Transpose: transposeAVX512, TransposeRows: 16, TransposeCols: 64,
 }
 
@@ -33,13 +33,16 @@ func multiplyCodesRowAVX512(t *Task)
 func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
 
 //go:noescape
+func decodeRowsAVX512(dst *float32, dstStride int, codes *byte, stride, rows, n int, v *Float16View)
+
+//go:noescape
 func transposeAVX512(dst, src *byte, stride, n int)
 
 var avx2 = Kernels{
-	MR: 3, NR: 16,
+	MR: 3, NR: 16, Direct: true,
 	Multiply: multiplyAVX2, MultiplyRounded: multiplyRoundedAVX2,
 	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2, CodesRows: 3,
-	DecodeFloat16: decodeFloat16AVX2, Contains: containsAVX2,
+	DecodeFloat16: decodeFloat16AVX2, DecodeRows: decodeRowsAVX2, Contains: containsAVX2,
 	Transpose: transposeAVX2, TransposeRows: 8, TransposeCols: 32,
 }
 
@@ -57,6 +60,9 @@ func multiplyCodesRowAVX2(t *Task)
 
 //go:noescape
 func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)
+
+//go:noescape
+func decodeRowsAVX2(dst *float32, dstStride int, codes *byte, stride, rows, n int, v *Float16View)
 
 //go:noescape
 func containsAVX2(codes *byte, n int, mask, value uint64) bool

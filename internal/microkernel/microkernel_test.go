@@ -100,6 +100,38 @@ func TestDecodeFloat16(t *testing.T) {
 	})
 }
 
+func TestDecodeRows(t *testing.T) {
+	const eight = 0x0101_0101_0101_0101
+	compareKernels(t, "DecodeRows", func(t *testing.T, k *Kernels) {
+		for _, special := range [][2]uint64{{0, eight}, {0x7F * eight, 0x7F * eight}, {0xFF * eight, 0x80 * eight}} {
+			for _, c := range conversions {
+				v := &Float16View{c.multiplier, c.mask, special[0], special[1], 0.25}
+				for n := PanelWidth; n <= 4*PanelWidth; n += PanelWidth {
+					for rows := 1; rows <= 5; rows += 2 {
+						stride, dstStride := n+rows, n+2*rows
+						codes, dst := guarded[byte](t, stride*(rows-1)+n), guarded[float32](t, dstStride*(rows-1)+n)
+						for i := range codes {
+							codes[i] = byte(i*5 + n + i/256)
+						}
+						k.DecodeRows(&dst[0], 4*dstStride, &codes[0], stride, rows, n, v)
+						for i, got := range dst {
+							want := float32(0)
+							if row, column := i/dstStride, i%dstStride; column < n {
+								code := codes[row*stride+column]
+								want = 0.25 * float32(c.value(code))
+								if code&byte(special[0]) == byte(special[1]) {
+									want = float32(math.NaN())
+								}
+							}
+							require.True(t, same(got, want), "%d: %v, want %v", i, got, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestContains(t *testing.T) {
 	const eight = 0x0101_0101_0101_0101
 	compareKernels(t, "Contains", func(t *testing.T, k *Kernels) {
@@ -158,6 +190,8 @@ type problem struct {
 	a, b, c, p          []float32
 	codes               []byte
 	scaleA, scaleB      []float32
+	out                 []float32 // where results go, if not to c
+	outStride           int
 }
 
 func newProblem(t *testing.T, r *rand.Rand, rows, blocks, pairs int, rounded bool) *problem {
@@ -237,6 +271,9 @@ func (q *problem) run(multiply func(*Task), columns, rowBlocks int, flags uint64
 			StrideA: 4 * depth, StrideC: 4 * PanelWidth, StrideScaleA: 4 * q.blocks,
 			RowBlocks: rowBlocks, Blocks: q.blocks, Pairs: q.pairs, Flags: flags,
 		}
+		if q.out != nil {
+			t.Out, t.StrideOut = &q.out[column], 4*q.outStride
+		}
 		multiply(t)
 	}
 }
@@ -261,13 +298,13 @@ func TestMultiply(t *testing.T) {
 			r := rand.New(rand.NewPCG(2, 2))
 			compareKernels(t, kernel.name, func(t *testing.T, k *Kernels) {
 				multiply, rows, columns, rowBlocks := kernel.of(k)
-				testMultiply(t, r, multiply, rows, columns, rowBlocks, kernel.name == "MultiplyRounded")
+				testMultiply(t, r, multiply, rows, columns, rowBlocks, kernel.name == "MultiplyRounded", k.Direct && rowBlocks > 1)
 			})
 		})
 	}
 }
 
-func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, columns, maxRowBlocks int, rounded bool) {
+func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, columns, maxRowBlocks int, rounded, direct bool) {
 	for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
 		for rowBlocks := 1; rowBlocks <= maxRowBlocks; rowBlocks++ {
 			for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
@@ -281,9 +318,41 @@ func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, column
 				name := fmt.Sprintf("%d register blocks, %d blocks of %d pairs, flags %d", rowBlocks, blocks, pairs, flags)
 				compare(t, name+": c", q.c, wantC)
 				compare(t, name+": p", q.p, wantP)
+				if direct && flags&Last != 0 {
+					q.testDirect(t, name, multiply, columns, rowBlocks, flags)
+				}
 			}
 		}
 	}
+}
+
+// testDirect does a task with results that start from zeros, and that go elsewhere.
+func (q *problem) testDirect(t *testing.T, name string, multiply func(*Task), columns, rowBlocks int, flags uint64) {
+	nan := float32(math.NaN())
+	for i := range q.c {
+		q.c[i] = 0
+	}
+	want, _ := q.expect(flags)
+	for i := range q.c {
+		q.c[i] = nan
+	}
+	q.run(multiply, columns, rowBlocks, flags|Zero)
+	compare(t, name+", from zeros", q.c, want)
+
+	const gap = 3
+	q.outStride = PanelWidth + gap
+	q.out = guarded[float32](t, (q.rows-1)*q.outStride+PanelWidth)
+	q.run(multiply, columns, rowBlocks, flags|Zero)
+	for i, got := range q.out {
+		x := float32(0)
+		if j := i % q.outStride; j < PanelWidth && flags&Canonical != 0 {
+			x = want[i/q.outStride*PanelWidth+j]
+		}
+		if math.Float32bits(got) != math.Float32bits(x) {
+			t.Fatalf("%s, elsewhere: element %d: %v, want %v", name, i, got, x)
+		}
+	}
+	q.out = nil
 }
 
 func compare(t *testing.T, name string, got, want []float32) {
