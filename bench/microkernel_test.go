@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
@@ -67,20 +68,48 @@ func multiplyPanel(b *testing.B, l cpu.Level, k *microkernel.Kernels, multiply f
 	}
 }
 
-// BenchmarkPackPanel transposes codes of B into a panel, from the cache behind the
-// nearest.
+// BenchmarkPackPanel transposes codes of B into a panel: whole, as weights are packed, and
+// a piece of sizes that kernels do not divide, as at the edges of a product.
 func BenchmarkPackPanel(b *testing.B) {
-	const depth = 4096
-	src, dst := make([]byte, microkernel.PanelWidth*depth), make([]byte, microkernel.PanelWidth*depth)
-	for _, l := range cpu.Levels() {
-		if l == cpu.AMX {
-			continue
-		}
-		b.Run(fmt.Sprintf("level=%v/n=%d,k=%d", l, microkernel.PanelWidth, depth), func(b *testing.B) {
-			b.SetBytes(int64(len(src)))
-			for b.Loop() {
-				microkernel.For(l).PackPanel(dst, src, depth, microkernel.PanelWidth, depth)
+	const stride = 4096
+	src, dst := make([]byte, microkernel.PanelWidth*stride), make([]byte, microkernel.PanelWidth*stride)
+	for _, s := range []struct{ rows, depth int }{{microkernel.PanelWidth, stride}, {29, 250}} {
+		for _, l := range cpu.Levels() {
+			if l == cpu.AMX {
+				continue
 			}
+			b.Run(fmt.Sprintf("level=%v/rows=%d,k=%d", l, s.rows, s.depth), func(b *testing.B) {
+				b.SetBytes(int64(s.rows * s.depth))
+				for b.Loop() {
+					microkernel.For(l).PackPanel(dst, src, stride, s.rows, s.depth)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkRagged is a product of few rows with a tensor of sizes that kernels do not
+// divide, and packing that.
+func BenchmarkRagged(b *testing.B) {
+	s := Shape{16, 1000, 1000, 1}
+	o, err := NewOperands(s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	memory := written(4 * mebi)
+	for _, l := range Levels() {
+		c := o.Cases(l, 1)[0]
+		b.Run(fmt.Sprintf("task=multiply/level=%v/%v/workers=1", l, key(s)), func(b *testing.B) {
+			s.report(b, c)
+			s.reportRoof(b, c, memory)
+		})
+		c.Run = func() error {
+			_, err := gemm.Pack(o.b[0])
+			return err
+		}
+		b.Run(fmt.Sprintf("task=pack/level=%v/n=%d,k=%d", l, s.N, s.K), func(b *testing.B) {
+			b.SetBytes(int64(s.N * s.K))
+			c.measure(b)
 		})
 	}
 }
