@@ -170,13 +170,13 @@ func TestCompare(t *testing.T) {
 
 	text, err := compared(o)
 	equal(t, err, nil)
-	demand(text, `old: HEAD, \w+ first\nnew: the working tree, as \w+ first\nboth are the same program.*\nbits: 1 checksums agree\n.*processors.*sec/op.*new faster.* of 2  Exp`)
+	demand(text, `old: HEAD, \w+ first\nnew: the working tree, \w+ first\nboth are the same program.*\nbits: 1 checksums agree\n.*processors.*sec/op.*new faster.* of 2  Exp`)
 
 	write(t, "bench/speed_test.go", "package bench\n\nimport \"testing\"\n\nfunc BenchmarkLog(b *testing.B) {\n\tfor b.Loop() {\n\t}\n}\n")
 	o.keep = "out"
 	text, err = compared(o)
 	equal(t, err, nil)
-	demand(text, `new: the working tree, 1 changes since \w+ first\nbits: .*\nonly in new: Log`)
+	demand(text, `new: the working tree, \w+ first, with changes\nbits: .*\nonly in new: Log`)
 	kept, err := os.ReadFile("out/new.txt")
 	equal(t, err, nil)
 	equal(t, strings.Count(string(kept), "BenchmarkExp"), 2)

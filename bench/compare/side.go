@@ -58,9 +58,9 @@ func prepare(ctx context.Context, o options, temporary string) (old, recent *sid
 		if err != nil {
 			return nil, nil, err
 		}
-		recent.tree, recent.title = clone, "the working tree, as "+head
+		recent.tree, recent.title = clone, "the working tree, "+head
 		if changes != "" {
-			recent.title = fmt.Sprintf("the working tree, %d changes since %s", strings.Count(changes, "\n")+1, head)
+			recent.title += ", with changes"
 		}
 	}
 	for _, s := range []*side{old, recent} {
