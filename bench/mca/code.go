@@ -56,7 +56,7 @@ func load(t tools, arch, binary, name string) (*function, error) {
 	}
 	for _, fn := range table.Funcs {
 		path, _, _ := table.PCToLine(fn.Entry)
-		if !strings.HasSuffix(strings.TrimSuffix(fn.Name, ".abi0"), "."+name) || !strings.HasSuffix(path, ".s") {
+		if !strings.HasSuffix(strings.TrimSuffix(fn.Name, ".abi0"), "."+name) || !assembly.MatchString(path) {
 			continue
 		}
 		bytes := make([]byte, fn.End-fn.Entry)
@@ -80,6 +80,7 @@ func load(t tools, arch, binary, name string) (*function, error) {
 
 var (
 	labelLine = regexp.MustCompile(`^(\w+):`)
+	assembly  = regexp.MustCompile(`\.[sh]$`)
 	textLine  = regexp.MustCompile(`^TEXT ·(\w+)\(SB\)`)
 )
 
@@ -101,7 +102,7 @@ func findLabels(source []line, path, name string) (map[string]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		within := from.file != path // an included file belongs to the function as a whole
+		within := strings.HasSuffix(at, ".h") // included in the function as a whole
 		for n, s := range strings.Split(string(text), "\n") {
 			if m := textLine.FindStringSubmatch(s); m != nil {
 				within = m[1] == name

@@ -29,6 +29,7 @@ const (
 	register kind = iota // v3.4s
 	element              // v3.s[2], whose number has its own bits
 	zero                 // #0, without a field
+	eight                // #8, likewise
 )
 
 var (
@@ -36,6 +37,7 @@ var (
 	twoMisc     = class{0x4E200800, 12, []operand{{0, register}, {5, register}}}
 	lowMisc     = class{0x0E200800, 12, []operand{{0, register}, {5, register}}} // on lower halves
 	compareZero = class{0x4E200800, 12, []operand{{0, register}, {5, register}, {0, zero}}}
+	longShift   = class{0x0E200800, 12, []operand{{0, register}, {5, register}, {0, eight}}} // of all of a lane
 	byElement   = class{0x4F000000, 12, []operand{{0, register}, {5, register}, {16, element}}}
 )
 
@@ -58,9 +60,11 @@ var (
 	singles    = map[string]uint32{"4s": 2}
 	bytesLow   = map[string]uint32{"8b": 0}
 	bytesHigh  = map[string]uint32{"16b": 0}
+	wide       = map[string]uint32{"8h": 0}
 	narrowLow  = map[string]uint32{"4h": 0, "2s": 1}
 	narrowHigh = map[string]uint32{"8h": 0, "4s": 1}
 
+	fromBytes       = map[string]string{"8h": "8b"}
 	fromHalves      = map[string]string{"8b": "8h", "16b": "8h"}
 	fromWider       = map[string]string{"4h": "4s", "2s": "2d", "8h": "4s", "4s": "2d"}
 	fromNarrower    = map[string]string{"4s": "4h", "2d": "2s"}
@@ -82,6 +86,7 @@ var forms = []form{
 	{"fmin", &threeSame, 0, 0b11110, floatHigh, nil},
 	{"fdiv", &threeSame, 1, 0b11111, floatLow, nil},
 	{"cmeq", &compareZero, 0, 0b01001, integers, nil},
+	{"shll", &longShift, 1, 0b10011, wide, fromBytes},
 	{"fabs", &twoMisc, 0, 0b01111, floatHigh, nil},
 	{"fneg", &twoMisc, 1, 0b01111, floatHigh, nil},
 	{"frintm", &twoMisc, 0, 0b11001, floatLow, nil},
@@ -113,6 +118,8 @@ func (f *form) text(w uint32, arrangement string) string {
 			operands = append(operands, fmt.Sprintf("v%d.s[%d]", field, w>>21&1|w>>11&1<<1))
 		case zero:
 			operands = append(operands, "#0")
+		case eight:
+			operands = append(operands, "#8")
 		}
 	}
 	return f.name + " " + strings.Join(operands, ", ")
@@ -121,7 +128,7 @@ func (f *form) text(w uint32, arrangement string) string {
 // mask returns the bits of the operands.
 func (c *class) mask() (m uint32) {
 	for _, o := range c.operands {
-		if o.kind != zero {
+		if o.kind == register || o.kind == element {
 			m |= 31 << o.at
 		}
 		if o.kind == element {
