@@ -21,45 +21,46 @@ func BenchmarkMicrokernel(b *testing.B) {
 		if k == nil || l == cpu.AMX { // which has the micro-kernels of AVX-512
 			continue
 		}
-		for _, kernel := range []struct {
-			name     string
-			multiply func(*microkernel.Task)
-			rows     int
-		}{
-			{"Multiply", k.Multiply, 4 * k.MR},
-			{"MultiplyRounded", k.MultiplyRounded, 4 * k.MR},
-			{"MultiplyCodes", k.MultiplyCodes, 4 * k.MR},
-			{"MultiplyCodesRow", k.MultiplyCodesRow, 1},
+		for _, m := range []panelProduct{
+			{"Multiply", k.Multiply, k.MR, k.NR, 4},
+			{"MultiplyRounded", k.MultiplyRounded, k.MR, k.NR, 4},
+			{"MultiplyCodes", k.MultiplyCodes, k.CodesRows, k.NR, 1},
+			{"MultiplyCodesRow", k.MultiplyCodesRow, 1, microkernel.PanelWidth, 1},
 		} {
-			if kernel.multiply == nil {
+			if m.multiply == nil {
 				continue
 			}
-			b.Run(fmt.Sprintf("kernel=%s/level=%v/m=%d,n=%d,k=%d", kernel.name, l, kernel.rows, microkernel.PanelWidth, panelDepth), func(b *testing.B) {
-				multiplyPanel(b, l, k, kernel.multiply, kernel.rows)
-			})
+			name := fmt.Sprintf("kernel=%s/level=%v/m=%d,n=%d,k=%d", m.kernel, l, m.rows*m.rowBlocks, microkernel.PanelWidth, panelDepth)
+			b.Run(name, func(b *testing.B) { m.measure(b, l) })
 		}
 	}
 }
 
-// multiplyPanel multiplies some rows with a panel, and reports the part of the level's
-// multiply-adds that it reached.
-func multiplyPanel(b *testing.B, l cpu.Level, k *microkernel.Kernels, multiply func(*microkernel.Task), rows int) {
-	s := Shape{rows, microkernel.PanelWidth, panelDepth, 1}
-	a, panel, c := normals(rows*s.K), normals(s.K*s.N), make([]float32, rows*s.N)
+// panelProduct is the product of register blocks, one below the other, with a panel, some
+// columns at a time.
+type panelProduct struct {
+	kernel                   string
+	multiply                 func(*microkernel.Task)
+	rows, columns, rowBlocks int
+}
+
+// measure reports the part of the level's multiply-adds that it reached, too.
+func (m panelProduct) measure(b *testing.B, l cpu.Level) {
+	s := Shape{m.rows * m.rowBlocks, microkernel.PanelWidth, panelDepth, 1}
+	a, panel, c := normals(s.M*s.K), normals(s.K*s.N), make([]float32, s.M*s.N)
 	codes := make([]byte, s.K*s.N)
-	scales := normals(rows + s.N)
-	row := min(rows, k.MR)
+	scales := normals(s.M + s.N)
 	t := &microkernel.Task{
 		P:          &c[0],
 		Multiplier: 0x0080_0080_0080_0080, Mask: 0xBFFF_BFFF_BFFF_BFFF, // E4M3 as float16
 		ScaleA: &scales[0], StrideA: 4 * s.K, StrideC: 4 * s.N, StrideScaleA: 4,
-		RowBlocks: rows / row, Blocks: 1, Pairs: s.K / 2,
+		RowBlocks: m.rowBlocks, Blocks: 1, Pairs: s.K / 2,
 		Flags: microkernel.First | microkernel.Last | microkernel.Canonical,
 	}
 	for b.Loop() {
-		for j := 0; j < s.N; j += k.NR {
-			t.A, t.B, t.C, t.Codes, t.ScaleB = &a[0], &panel[j], &c[j], &codes[j], &scales[rows+j]
-			multiply(t)
+		for j := 0; j < s.N; j += m.columns {
+			t.A, t.B, t.C, t.Codes, t.ScaleB = &a[0], &panel[j], &c[j], &codes[j], &scales[s.M+j]
+			m.multiply(t)
 		}
 	}
 	b.ReportMetric(s.rate(b), "GFLOP/s")
