@@ -60,7 +60,7 @@ type Attention struct {
 	mixed    *[]float32 // the values that attention has weighted
 	keepsAll bool       // probabilities too, which are otherwise computed again
 
-	input      commonInput // of query, key and value
+	input      *commonInput // of query, key and value
 	batch, seq int
 	q, k, v    []float32 // [batch·seq, heads·headDim] or kvHeads·headDim; q and k rotated
 	probs      []float32 // [batch, heads, seq, seq], zero above the diagonal
@@ -93,6 +93,7 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 		scratch:  &o.Shared.scratch,
 		mixed:    new([]float32),
 		keepsAll: o.Activations.keepsInputs(),
+		input:    newCommonInput(o),
 	}
 	if !a.keepsAll {
 		a.mixed = &a.scratch.mixed
@@ -132,14 +133,14 @@ func (a *Attention) Forward(ctx context.Context, y, x []float32, batch, seq int)
 	q := sized(&a.q, rows*a.config.Dim)
 	k := sized(&a.k, rows*a.config.kvDim())
 	v := sized(&a.v, len(k))
-	a.input.filled = false
-	if err := a.Query.forward(ctx, q, x, rows, &a.input); err != nil {
+	a.input.begin()
+	if err := a.Query.forward(ctx, q, x, rows, a.input); err != nil {
 		return err
 	}
-	if err := a.Key.forward(ctx, k, x, rows, &a.input); err != nil {
+	if err := a.Key.forward(ctx, k, x, rows, a.input); err != nil {
 		return err
 	}
-	if err := a.Value.forward(ctx, v, x, rows, &a.input); err != nil {
+	if err := a.Value.forward(ctx, v, x, rows, a.input); err != nil {
 		return err
 	}
 	if r := a.config.Rotary; r != nil {
@@ -230,15 +231,16 @@ func (a *Attention) Backward(ctx context.Context, dx, dy []float32) error {
 		r.rotate(s.dq, a.config.Heads, a.seq, a.workers, -1)
 		r.rotate(s.dk, a.config.KVHeads, a.seq, a.workers, -1)
 	}
-	if err := a.Query.Backward(ctx, dx, s.dq); err != nil {
+	a.input.begin()
+	if err := a.Query.backward(ctx, dx, s.dq, a.input); err != nil {
 		return err
 	}
 	part := sized(&s.part, len(dx))
-	if err := a.Key.Backward(ctx, part, s.dk); err != nil {
+	if err := a.Key.backward(ctx, part, s.dk, a.input); err != nil {
 		return err
 	}
 	add(dx, dx, part, a.workers)
-	if err := a.Value.Backward(ctx, part, s.dv); err != nil {
+	if err := a.Value.backward(ctx, part, s.dv, a.input); err != nil {
 		return err
 	}
 	add(dx, dx, part, a.workers)

@@ -33,12 +33,12 @@ func TestProductsEndEarly(t *testing.T) {
 		require.NoError(t, err)
 		y, dx, dw := make([]float32, len(dy)), make([]float32, len(x)), make([]float32, len(w))
 		for i, product := range []func(ctx context.Context) ([]float32, error){
-			func(ctx context.Context) ([]float32, error) { return y, l.products.forward(ctx, y, x, w, s) },
+			func(ctx context.Context) ([]float32, error) { return y, l.products.forward(ctx, y, x, w, s, nil) },
 			func(ctx context.Context) ([]float32, error) {
 				return dx, l.products.inputGradient(ctx, dx, dy, w, s)
 			},
 			func(ctx context.Context) ([]float32, error) {
-				return dw, l.products.weightGradient(ctx, dw, dy, x, nil, s)
+				return dw, l.products.weightGradient(ctx, dw, dy, x, nil, s, nil)
 			},
 		} {
 			ctx := &endsAfter{Context: t.Context()}

@@ -62,18 +62,42 @@ func (p *fp8Products) operand(i int) *quantized {
 	}[i]
 }
 
-func (p *fp8Products) forward(ctx context.Context, y, x, w []float32, s shape) error {
-	return p.multiply(ctx, y, "output", &p.forwardA, x, &p.forwardB, w, s.rows, s.out, s.in)
+func (p *fp8Products) forward(ctx context.Context, y, x, w []float32, s shape, common *commonInput) error {
+	a, err := p.forwardInput(ctx, x, s, common)
+	if err != nil {
+		return err
+	}
+	b, err := p.forwardB.quantize(ctx, p.shared, &p.shared.scratch.b, w, s.out, s.in)
+	if err != nil {
+		return err
+	}
+	return p.product(ctx, y, "output", a, b)
+}
+
+// forwardInput quantizes x.
+func (p *fp8Products) forwardInput(ctx context.Context, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
+	if common == nil || p.forwardA.hasCodesOfItsOwn() {
+		return p.forwardA.quantize(ctx, p.shared, &p.shared.scratch.a, x, s.rows, s.in)
+	}
+	return common.forward.quantize(ctx, &p.forwardA, p.shared, func() []float32 { return x }, s.rows, s.in)
 }
 
 func (p *fp8Products) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
-	wT := transposed(&p.shared.scratch.wT, w, s.out, s.in, p.workers)
 	p.seeds.begin()
 	p.inputGradientA.seed(p.seeds)
-	return p.multiply(ctx, dx, "input_gradient", &p.inputGradientA, dy, &p.inputGradientB, wT, s.rows, s.in, s.out)
+	a, err := p.inputGradientA.quantize(ctx, p.shared, &p.shared.scratch.a, dy, s.rows, s.out)
+	if err != nil {
+		return err
+	}
+	wT := transposed(&p.shared.scratch.wT, w, s.out, s.in, p.workers)
+	b, err := p.inputGradientB.quantize(ctx, p.shared, &p.shared.scratch.b, wT, s.in, s.out)
+	if err != nil {
+		return err
+	}
+	return p.product(ctx, dx, "input_gradient", a, b)
 }
 
-func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, kept *tensor.Tensor, s shape) error {
+func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, kept *tensor.Tensor, s shape, common *commonInput) error {
 	dyT := transposed(&p.shared.scratch.dyT, dy, s.rows, s.out, p.workers)
 	p.weightGradientA.seed(p.seeds)
 	a, err := p.weightGradientA.quantize(ctx, p.shared, &p.shared.scratch.a, dyT, s.out, s.rows)
@@ -81,30 +105,16 @@ func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, k
 		return err
 	}
 	if kept == nil {
-		if kept, err = p.quantizeInput(ctx, &p.shared.scratch.b, x, s); err != nil {
+		if kept, err = p.transposedInput(ctx, &p.shared.scratch.b, x, s, common); err != nil {
 			return err
 		}
 	}
 	return p.product(ctx, dw, "weight_gradient", a, kept)
 }
 
-// keep quantizes the input for the weight gradient in the forward pass. What another
-// layer has made of a common input serves too, unless the codes of both may differ.
+// keep quantizes the input for the weight gradient in the forward pass.
 func (p *fp8Products) keep(ctx context.Context, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
-	if common == nil || p.weightGradientB.hasCodesOfItsOwn() {
-		return p.quantizeInput(ctx, &p.input, x, s)
-	}
-	if !common.filled {
-		kept, err := p.quantizeInput(ctx, &common.kept, x, s)
-		common.filled = err == nil
-		return kept, err
-	}
-	if p.shared.reporter() != nil { // who is to hear of it under this layer's name too
-		if _, err := p.quantizeInput(ctx, &p.shared.scratch.b, x, s); err != nil {
-			return nil, err
-		}
-	}
-	return &common.kept, nil
+	return p.transposedInput(ctx, &p.input, x, s, common)
 }
 
 // hasCodesOfItsOwn reports whether layers with the same recipe may make different
@@ -114,23 +124,14 @@ func (q *quantized) hasCodesOfItsOwn() bool {
 	return r.Profile.Delayed() || r.Policy.Rounding == fp8.Stochastic
 }
 
-// quantizeInput quantizes xᵀ for the weight gradient.
-func (p *fp8Products) quantizeInput(ctx context.Context, t *tensor.Tensor, x []float32, s shape) (*tensor.Tensor, error) {
-	xT := transposed(&p.shared.scratch.xT, x, s.rows, s.in, p.workers)
-	return p.weightGradientB.quantize(ctx, p.shared, t, xT, s.in, s.rows)
-}
-
-// multiply quantizes a, [m, k], and b, [n, k], and writes their product to c.
-func (p *fp8Products) multiply(ctx context.Context, c []float32, result string, qa *quantized, a []float32, qb *quantized, b []float32, m, n, k int) error {
-	ta, err := qa.quantize(ctx, p.shared, &p.shared.scratch.a, a, m, k)
-	if err != nil {
-		return err
+// transposedInput quantizes xᵀ for the weight gradient, to t or to what layers have in
+// common, unless the codes of each may differ.
+func (p *fp8Products) transposedInput(ctx context.Context, t *tensor.Tensor, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
+	xT := func() []float32 { return transposed(&p.shared.scratch.xT, x, s.rows, s.in, p.workers) }
+	if common == nil || p.weightGradientB.hasCodesOfItsOwn() {
+		return p.weightGradientB.quantize(ctx, p.shared, t, xT(), s.in, s.rows)
 	}
-	tb, err := qb.quantize(ctx, p.shared, &p.shared.scratch.b, b, n, k)
-	if err != nil {
-		return err
-	}
-	return p.product(ctx, c, result, ta, tb)
+	return common.transposed.quantize(ctx, &p.weightGradientB, p.shared, xT, s.in, s.rows)
 }
 
 // product writes the product of operands to c.
@@ -150,8 +151,13 @@ func (q *quantized) seed(s *gradientSeeds) {
 
 // quantize makes t the operand of values, [rows, cols], and returns it.
 func (q *quantized) quantize(ctx context.Context, s *Shared, t *tensor.Tensor, values []float32, rows, cols int) (*tensor.Tensor, error) {
+	return q.quantizeFor(ctx, s, s.reporter(), t, values, rows, cols)
+}
+
+// quantizeFor is quantize where r, unless nil, hears of it.
+func (q *quantized) quantizeFor(ctx context.Context, s *Shared, r tensor.Reporter, t *tensor.Tensor, values []float32, rows, cols int) (*tensor.Tensor, error) {
 	t.Name, t.Shape = q.name, append(t.Shape[:0], rows, cols)
 	quantizer := q.quantizer
-	quantizer.Reporter, quantizer.Frozen = s.reporter(), !s.training()
+	quantizer.Reporter, quantizer.Frozen = r, !s.training()
 	return t, scaling.Quantize(ctx, t, values, quantizer)
 }

@@ -30,12 +30,6 @@ type Linear struct {
 	ready bool // Forward was called in training, and Backward not yet
 }
 
-// commonInput is the input of several layers, which they keep in FP8 together.
-type commonInput struct {
-	kept   tensor.Tensor
-	filled bool // by the first of them
-}
-
 // NewLinear returns a layer whose weight, [out, in], is zero, to be filled in. Name
 // is that of the weight, such as "up_proj.weight"; histories, taps and reports are
 // named after it. The error is [ErrConfig]: a size is not positive or too large, or an
@@ -109,7 +103,7 @@ func (l *Linear) Forward(ctx context.Context, y, x []float32, rows int) error {
 // forward is Forward. Where common is not nil, it is the same input that other layers
 // are given.
 func (l *Linear) forward(ctx context.Context, y, x []float32, rows int, common *commonInput) error {
-	if err := l.multiply(ctx, y, x, rows, swiglu.Scales{}); err != nil {
+	if err := l.multiply(ctx, y, x, rows, swiglu.Scales{}, common); err != nil {
 		return err
 	}
 	return l.keep(ctx, x, rows, common)
@@ -117,7 +111,7 @@ func (l *Linear) forward(ctx context.Context, y, x []float32, rows int, common *
 
 // multiply is Forward with scales folded into the weight, as fold says. It keeps
 // nothing for Backward.
-func (l *Linear) multiply(ctx context.Context, y, x []float32, rows int, scales swiglu.Scales) error {
+func (l *Linear) multiply(ctx context.Context, y, x []float32, rows int, scales swiglu.Scales, common *commonInput) error {
 	l.ready, l.x, l.kept = false, nil, nil
 	l.fold(scales)
 	if !fits(rows, l.Weight.Cols, x) || !fits(rows, l.Weight.Rows, y) {
@@ -128,7 +122,7 @@ func (l *Linear) multiply(ctx context.Context, y, x []float32, rows int, scales 
 		return err
 	}
 	l.shared.tap(l.layer, ".input", x, rows)
-	if err := l.products.forward(ctx, y, x, l.effectiveWeight(), l.shape(rows)); err != nil {
+	if err := l.products.forward(ctx, y, x, l.effectiveWeight(), l.shape(rows), common); err != nil {
 		return err
 	}
 	l.shared.tap(l.layer, ".output", y, rows)
@@ -165,6 +159,11 @@ func (l *Linear) restore(x []float32, rows int) {
 // dyᵀ·x, to Weight.Grad. dx must not overlap dy or x. It is an error without a Forward
 // before it.
 func (l *Linear) Backward(ctx context.Context, dx, dy []float32) error {
+	return l.backward(ctx, dx, dy, nil)
+}
+
+// backward is Backward. Where common is not nil, it is what Forward was given.
+func (l *Linear) backward(ctx context.Context, dx, dy []float32, common *commonInput) error {
 	if !l.ready {
 		return noForward(l.layer)
 	}
@@ -181,12 +180,12 @@ func (l *Linear) Backward(ctx context.Context, dx, dy []float32) error {
 		return err
 	}
 	l.shared.tap(l.layer, ".input_gradient", dx, l.rows)
-	return l.addWeightGradient(ctx, dy)
+	return l.addWeightGradient(ctx, dy, common)
 }
 
-func (l *Linear) addWeightGradient(ctx context.Context, dy []float32) error {
+func (l *Linear) addWeightGradient(ctx context.Context, dy []float32, common *commonInput) error {
 	dWeight := sized(&l.shared.scratch.dWeight, len(l.Weight.Grad))
-	if err := l.products.weightGradient(ctx, dWeight, dy, l.x, l.kept, l.shape(l.rows)); err != nil {
+	if err := l.products.weightGradient(ctx, dWeight, dy, l.x, l.kept, l.shape(l.rows), common); err != nil {
 		return err
 	}
 	swiglu.FoldDown(dWeight, dWeight, l.scales)

@@ -26,9 +26,9 @@ type MLP struct {
 	smoother *swiglu.Smoother // nil: plain SwiGLU
 	scales   swiglu.Scales    // of the last Forward; none without a smoother
 
-	input    commonInput // of gate and up
-	branches *branches   // up and gate
-	product  *[]float32  // what SwiGLU makes of them
+	input    *commonInput // of gate and up
+	branches *branches    // up and gate
+	product  *[]float32   // what SwiGLU makes of them
 	inFP8    *keptBranches
 	rows     int
 	ready    bool
@@ -52,7 +52,7 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 	m := &MLP{
 		layer: strings.TrimSuffix(prefix, "."), dim: dim, hidden: hidden,
 		workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
-		branches: new(branches), product: new([]float32),
+		branches: new(branches), product: new([]float32), input: newCommonInput(o),
 	}
 	for _, p := range []struct {
 		layer   **Linear
@@ -95,11 +95,11 @@ func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
 		return inputError("%s: an input of %d and an output of %d elements are not %d rows of %d", m.layer, len(x), len(y), rows, m.dim)
 	}
 	g, u := sized(&m.branches.g, int(n)), sized(&m.branches.u, int(n))
-	m.input.filled = false
-	if err := m.Gate.forward(ctx, g, x, rows, &m.input); err != nil {
+	m.input.begin()
+	if err := m.Gate.forward(ctx, g, x, rows, m.input); err != nil {
 		return err
 	}
-	if err := m.Up.forward(ctx, u, x, rows, &m.input); err != nil {
+	if err := m.Up.forward(ctx, u, x, rows, m.input); err != nil {
 		return err
 	}
 	m.rows = rows
@@ -108,7 +108,7 @@ func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
 	m.shared.tap(m.layer, ".swiglu.gate", g, rows)
 	m.shared.tap(m.layer, ".swiglu.up", u, rows)
 	m.shared.tap(m.layer, ".swiglu.product", *m.product, rows)
-	if err := m.Down.multiply(ctx, y, *m.product, rows, m.scales); err != nil {
+	if err := m.Down.multiply(ctx, y, *m.product, rows, m.scales, nil); err != nil {
 		return err
 	}
 	err := m.keep(ctx)
@@ -178,11 +178,12 @@ func (m *MLP) Backward(ctx context.Context, dx, dy []float32) error {
 		lo, hi := first*m.hidden, end*m.hidden
 		swiglu.Backward(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], m.scales.Tokens(first, end))
 	})
-	if err := m.Gate.Backward(ctx, dx, dg); err != nil {
+	m.input.begin()
+	if err := m.Gate.backward(ctx, dx, dg, m.input); err != nil {
 		return err
 	}
 	part := sized(&s.part, len(dx))
-	if err := m.Up.Backward(ctx, part, du); err != nil {
+	if err := m.Up.backward(ctx, part, du, m.input); err != nil {
 		return err
 	}
 	add(dx, dx, part, m.workers)

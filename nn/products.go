@@ -10,11 +10,13 @@ import (
 // products are the three matrix products of a linear layer. w is [out, in]; x and
 // dx are [rows, in], y and dy are [rows, out]. Results do not overlap operands.
 type products interface {
-	forward(ctx context.Context, y, x, w []float32, s shape) error         // y = x·Wᵀ
+	// forward is y = x·Wᵀ. Where common is not nil, other layers are given the same x.
+	forward(ctx context.Context, y, x, w []float32, s shape, common *commonInput) error
+
 	inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error // dx = dy·W
 
 	// weightGradient is dw = dyᵀ·x, [out, in]. Where kept is not nil it is xᵀ in FP8.
-	weightGradient(ctx context.Context, dw, dy, x []float32, kept *tensor.Tensor, s shape) error
+	weightGradient(ctx context.Context, dw, dy, x []float32, kept *tensor.Tensor, s shape, common *commonInput) error
 }
 
 // shape is the size of a linear layer and the number of rows it works on.
@@ -27,7 +29,7 @@ type fp32Products struct {
 	scratch *scratch
 }
 
-func (p *fp32Products) forward(ctx context.Context, y, x, w []float32, s shape) error {
+func (p *fp32Products) forward(ctx context.Context, y, x, w []float32, s shape, _ *commonInput) error {
 	return canonical.MultiplyContext(ctx, y, x, w, s.rows, s.out, s.in, p.workers)
 }
 
@@ -36,7 +38,7 @@ func (p *fp32Products) inputGradient(ctx context.Context, dx, dy, w []float32, s
 	return canonical.MultiplyContext(ctx, dx, dy, wT, s.rows, s.in, s.out, p.workers)
 }
 
-func (p *fp32Products) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape) error {
+func (p *fp32Products) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape, _ *commonInput) error {
 	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
 	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
 	return canonical.MultiplyContext(ctx, dw, dyT, xT, s.out, s.in, s.rows, p.workers)

@@ -36,7 +36,7 @@ func newRoundedProducts(layer string, r Rounding, o Options) *roundedProducts {
 	return p
 }
 
-func (p *roundedProducts) forward(ctx context.Context, y, x, w []float32, s shape) error {
+func (p *roundedProducts) forward(ctx context.Context, y, x, w []float32, s shape, _ *commonInput) error {
 	a := p.input.round(x, s.rows, s.in, fp8.Policy{})
 	b := p.weight.round(w, s.out, s.in, fp8.Policy{})
 	return p.multiply(ctx, y, a, b, s.rows, s.out, s.in)
@@ -50,7 +50,7 @@ func (p *roundedProducts) inputGradient(ctx context.Context, dx, dy, w []float32
 	return p.multiply(ctx, dx, a, b, s.rows, s.in, s.out)
 }
 
-func (p *roundedProducts) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape) error {
+func (p *roundedProducts) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape, _ *commonInput) error {
 	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
 	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
 	a := p.gradient.round(dyT, s.out, s.rows, p.seeds.policy(fp8.Policy{}, opWeightGradient))

@@ -10,6 +10,10 @@ type scratch struct {
 	folded, dWeight []float32
 	a, b            tensor.Tensor // operands in FP8
 
+	// An input that layers have in common, also transposed.
+	input, inputT           tensor.Tensor
+	inputHeard, inputTHeard hearing
+
 	part []float32 // a summand of the gradient of what attention or an MLP was given
 
 	dMixed, dq, dk, dv  []float32 // of attention
