@@ -70,26 +70,37 @@ func TestBits(t *testing.T) {
 }
 
 const output = `goos: linux
-BenchmarkExp/level=avx2/n=1Mi-2     	  10	  2000000 ns/op	 12.5 GFLOP/s
+BenchmarkExp/level=avx2/n=1Mi-2     	  10	  2000000 ns/op	 12.5 GFLOP/s	 61.5 %roof
 BenchmarkExp/level=amx/n=1Mi-2      	  10	  0.25 ns/op
 BenchmarkExp/level=avx2/n=1Mi-2     	  10	  3000000 ns/op	 12.5 GFLOP/s
 PASS
 `
 
-func TestTimes(t *testing.T) {
-	got := timesOf([]byte(output))
+func TestResults(t *testing.T) {
+	got := parseResults([]byte(output))
 	equal(t, got.names, []string{"Exp/level=avx2/n=1Mi-2", "Exp/level=amx/n=1Mi-2"})
-	equal(t, got.seconds["Exp/level=avx2/n=1Mi-2"], []float64{0.002, 0.003})
+	equal(t, got.byName["Exp/level=avx2/n=1Mi-2"], []result{{0.002, 61.5}, {0.003, 0}})
 }
 
-func TestRatios(t *testing.T) {
-	got := newRatios([]float64{8, 4, 6, 9, 4}, []float64{4, 4, 2, 3, 8})
-	equal(t, got, ratios{old: 4, new: 2, median: 2, low: 1, high: 3, wins: 3})
-	equal(t, newRatios([]float64{3}, []float64{2}), ratios{old: 3, new: 2, median: 1.5, low: 1.5, high: 1.5, wins: 1})
-	equal(t, newRatios([]float64{3, 1}, []float64{1, 1}).median, 2.0)
+// runs are results without a roof.
+func runs(seconds ...float64) (list []result) {
+	for _, s := range seconds {
+		list = append(list, result{seconds: s})
+	}
+	return list
+}
+
+func TestComparison(t *testing.T) {
+	equal(t, newComparison(runs(8, 4, 6, 9, 4), runs(4, 4, 2, 3, 8)), comparison{old: 4, new: 2, median: 2, low: 1, high: 3, wins: 3})
+	equal(t, newComparison(runs(3), runs(2)), comparison{old: 3, new: 2, median: 1.5, low: 1.5, high: 1.5, wins: 1})
+	equal(t, newComparison(runs(3, 1), runs(1, 1)).median, 2.0)
+	// The best roof measured is that of the third run, 0.8 runs in a second.
+	c := newComparison([]result{{4, 50}, {8, 25}}, []result{{2.5, 50}, {10, 40}})
+	equal(t, []float64{c.roofOld, c.roofNew}, []float64{31.25, 50})
 	for seconds, want := range map[float64]string{0.012345678: "12.35ms", 1.5: "1.5s", 123e-9: "123ns"} {
 		equal(t, duration(seconds).String(), want)
 	}
+	equal(t, []string{percent(0), percent(61.54)}, []string{"-", "61.5%"})
 }
 
 // repository makes a clone of a module with a benchmark and checksums, two commits, and

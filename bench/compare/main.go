@@ -155,7 +155,7 @@ func compare(ctx context.Context, o options, out, log io.Writer) error {
 	if err := printBenchstat(ctx, benchstat, temporary, out); err != nil {
 		return err
 	}
-	return printPairs(out, old.times(), recent.times())
+	return printPairs(out, parseResults(old.output), parseResults(recent.output))
 }
 
 // estimate says how long n benchmarks will take, from how long one round of a single
@@ -175,7 +175,7 @@ func rehearse(ctx context.Context, o options, old, recent *side, pin []string, o
 		if err := s.measure(ctx, o.bench, "1x", pin); err != nil {
 			return err
 		}
-		s.rehearsed = names(s.output)
+		s.rehearsed = parseResults(s.output).names
 		s.output = nil
 	}
 	if len(old.rehearsed)+len(recent.rehearsed) == 0 {

@@ -64,71 +64,110 @@ func printBenchstat(ctx context.Context, benchstat, folder string, out io.Writer
 	return nil
 }
 
-// times are the seconds of the runs of benchmarks, in order, by name.
-type times struct {
-	names   []string // in the order of the output
-	seconds map[string][]float64
+// result is what one run of a benchmark printed.
+type result struct {
+	seconds float64
+	roof    float64 // the part of the roof in percent, by the metric %roof, or 0
 }
 
-var resultLine = regexp.MustCompile(`(?m)^Benchmark(\S+)\s+\d+\s+([0-9.]+) ns/op`)
+// results are those of benchmarks by name, in the order in which they were run.
+type results struct {
+	names  []string // in the order of the output
+	byName map[string][]result
+}
 
-func (s *side) times() times { return timesOf(s.output) }
+var (
+	resultLine = regexp.MustCompile(`(?m)^Benchmark(\S+)\s+\d+\s+([0-9.]+) ns/op(.*)$`)
+	roofMetric = regexp.MustCompile(`\s([0-9.]+) %roof`)
+)
 
-func timesOf(output []byte) times {
-	t := times{seconds: map[string][]float64{}}
+func parseResults(output []byte) results {
+	all := results{byName: map[string][]result{}}
 	for _, m := range resultLine.FindAllSubmatch(output, -1) {
-		ns, err := strconv.ParseFloat(string(m[2]), 64)
-		if err != nil {
-			continue // more than one point: not a result
+		name, r := string(m[1]), result{seconds: number(m[2]) / 1e9}
+		if metric := roofMetric.FindSubmatch(m[3]); metric != nil {
+			r.roof = number(metric[1])
 		}
-		name := string(m[1])
-		if t.seconds[name] == nil {
-			t.names = append(t.names, name)
+		if r.seconds == 0 {
+			continue
 		}
-		t.seconds[name] = append(t.seconds[name], ns/1e9)
+		if all.byName[name] == nil {
+			all.names = append(all.names, name)
+		}
+		all.byName[name] = append(all.byName[name], r)
 	}
-	return t
+	return all
 }
 
-func names(output []byte) []string { return timesOf(output).names }
+// number returns 0 for what is none.
+func number(text []byte) float64 {
+	x, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return 0
+	}
+	return x
+}
 
 // printPairs prints the best times of both sides and the ratios of pairs of runs: how many
 // times as fast as old new is.
-func printPairs(out io.Writer, old, recent times) error {
-	fmt.Fprintln(out, "\nold / new of times, so that more than 1 is a gain; of the pairs the median and all but a quarter at each end")
+func printPairs(out io.Writer, old, recent results) error {
+	fmt.Fprint(out, `
+Times of old / new, so that more than 1 is a gain. Of the pairs: the median, and between
+what all but a quarter at each end lie. Roof: what part of the best one measured the best
+run reaches.
+`)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "best old\tbest new\told / new\tof pairs\tfrom\tto\tnew faster\t  benchmark")
+	fmt.Fprintln(w, "best old\tbest new\told / new\tof pairs\tfrom\tto\tnew faster\troof old\troof new\t  benchmark")
 	for _, name := range recent.names {
-		a, b := old.seconds[name], recent.seconds[name]
+		a, b := old.byName[name], recent.byName[name]
 		if n := min(len(a), len(b)); n > 0 {
-			r := newRatios(a[:n], b[:n])
-			fmt.Fprintf(w, "%v\t%v\t%.3f\t%.3f\t%.3f\t%.3f\t%d of %d\t  %s\n",
-				duration(r.old), duration(r.new), r.old/r.new, r.median, r.low, r.high, r.wins, n, name)
+			c := newComparison(a[:n], b[:n])
+			fmt.Fprintf(w, "%v\t%v\t%.3f\t%.3f\t%.3f\t%.3f\t%d of %d\t%s\t%s\t  %s\n",
+				duration(c.old), duration(c.new), c.old/c.new, c.median, c.low, c.high, c.wins, n, percent(c.roofOld), percent(c.roofNew), name)
 		}
 	}
 	return w.Flush()
 }
 
-// ratios compare runs that were made in pairs.
-type ratios struct {
+// comparison compares runs that were made in pairs.
+type comparison struct {
 	old, new          float64 // the best times
 	median, low, high float64 // of old / new of the pairs; the outer ones are quartiles
 	wins              int     // pairs in which new took less
+	roofOld, roofNew  float64 // what part of the best roof the best times are, in percent
 }
 
-func newRatios(old, recent []float64) ratios {
-	r := ratios{old: slices.Min(old), new: slices.Min(recent)}
-	var of []float64
+func newComparison(old, recent []result) comparison {
+	c := comparison{old: old[0].seconds, new: recent[0].seconds}
+	var ratios []float64
+	fastest := 0.0 // runs in a second if the best roof were reached
 	for i := range old {
-		of = append(of, old[i]/recent[i])
-		if recent[i] < old[i] {
-			r.wins++
+		a, b := old[i], recent[i]
+		c.old, c.new = min(c.old, a.seconds), min(c.new, b.seconds)
+		ratios = append(ratios, a.seconds/b.seconds)
+		if b.seconds < a.seconds {
+			c.wins++
+		}
+		for _, r := range []result{a, b} {
+			if r.roof > 0 {
+				fastest = max(fastest, 100/(r.seconds*r.roof))
+			}
 		}
 	}
-	slices.Sort(of)
-	n := len(of)
-	r.median, r.low, r.high = (of[(n-1)/2]+of[n/2])/2, of[n/4], of[n-1-n/4]
-	return r
+	slices.Sort(ratios)
+	n := len(ratios)
+	c.median, c.low, c.high = (ratios[(n-1)/2]+ratios[n/2])/2, ratios[n/4], ratios[n-1-n/4]
+	if fastest > 0 {
+		c.roofOld, c.roofNew = 100/(c.old*fastest), 100/(c.new*fastest)
+	}
+	return c
+}
+
+func percent(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", x)
 }
 
 // duration has three digits or four, as those of a time.Duration are written.
