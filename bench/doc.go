@@ -3,7 +3,9 @@
 // It is a module of its own, so that what it needs is not what the library needs.
 //
 // A [Suite] is a set of measurements and makes a [Report]; octavo bench prints
-// and plots one. The same operands are behind the benchmarks:
+// and plots one. A [PeerSuite] lets octavo and a program of OpenBLAS and oneDNN, which
+// the folder peers builds, take turns, and makes a [PeerReport] of ratios with their
+// spread. The same operands are behind the benchmarks:
 //
 //	go test -bench . ./bench
 //

@@ -1,6 +1,10 @@
 package bench
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // Shape is that of a product C = A·Bᵀ, with A of [M, K], B of [N, K] and C of
 // [M, N]. With several experts there are as many matrices B, and each is
@@ -56,3 +60,45 @@ const scaleBlock = 128
 
 // Intensity returns the arithmetic intensity, in FLOP per byte.
 func (s Shape) Intensity() float64 { return s.FLOP() / s.Bytes() }
+
+// ParseShape reads what [Shape.String] writes.
+func ParseShape(text string) (Shape, error) {
+	s := Shape{Experts: 1}
+	product := text
+	if experts, rest, ok := strings.Cut(text, " of "); ok {
+		n, err := parseExtent(experts)
+		if err != nil {
+			return Shape{}, err
+		}
+		s.Experts, product = n, rest
+	}
+	extents := strings.Split(product, "x")
+	if len(extents) != 3 {
+		return Shape{}, errShape
+	}
+	for i, extent := range []*int{&s.M, &s.N, &s.K} {
+		n, err := parseExtent(extents[i])
+		if err != nil {
+			return Shape{}, err
+		}
+		*extent = n
+	}
+	s.M *= s.Experts
+	if s.M > mostExtent {
+		return Shape{}, errShape
+	}
+	return s, nil
+}
+
+// mostExtent keeps the number of a matrix's elements within an int of 32 bits.
+const mostExtent = 1 << 15
+
+var errShape = fmt.Errorf("want MxNxK, or E of MxNxK, of whole numbers from 1 to %d; E times M is one, too", mostExtent)
+
+func parseExtent(text string) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || n < 1 || n > mostExtent {
+		return 0, errShape
+	}
+	return int(n), nil
+}

@@ -14,7 +14,7 @@ type Suite struct {
 	Shapes   []Shape
 	Levels   []cpu.Level
 	Workers  []int         // processors at most, for each product
-	Elements int           // of each conversion, a multiple of 1024
+	Elements int           // of each conversion, a multiple of 1024; 0 for none
 	Reads    []int         // bytes of memory whose reading is a limit
 	Time     time.Duration // at least, for each case
 }
@@ -43,7 +43,10 @@ func Levels() []cpu.Level {
 
 // Cases returns the number of cases.
 func (s Suite) Cases() int {
-	n := len(comparisons) + len(s.Levels)*len(byLevel)
+	n := 0
+	if s.Elements > 0 {
+		n = len(comparisons) + len(s.Levels)*len(byLevel)
+	}
 	for _, shape := range s.Shapes {
 		perWorkers := 2 * len(s.Levels)
 		if shape.Experts == 1 {
@@ -94,6 +97,9 @@ type measuring struct {
 }
 
 func (m *measuring) conversions() error {
+	if m.Elements == 0 {
+		return nil
+	}
 	for _, c := range conversions(m.Elements, m.Levels) {
 		if m.ctx.Err() != nil {
 			return nil

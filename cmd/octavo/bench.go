@@ -38,12 +38,36 @@ and C, each moved once) where that is less. Both are measured in the same run,
 at best of several times; roofs are left out where there is no kernel that
 measures them. Rates of conversions count the bytes of the float32 side.
 
+With --peers octavo is compared with OpenBLAS and oneDNN instead, on Linux, in a
+program that bench/peers/build makes in a clone of octavo from packages of
+Debian. They take turns at the same products and conversions, forwards and
+backwards, until each ratio of octavo's rate to another is known, that is, until
+half of the 95% interval of its median is within --spread of it, or until
+--limit is over; a round that has begun is finished. Levels are all but generic
+unless --level says.
+
+OpenBLAS may take a processor for an older one: it runs once for each
+OPENBLAS_CORETYPE that the processor can stand in for, and the fastest counts.
+Of OpenBLAS these are sgemm, sgemv for one row, and sbgemm where there is one;
+of oneDNN products in float32, bfloat16 and, from its version 3.4 on, E4M3,
+each with weights as they are and in the format that it picks, and conversions.
+Before it is measured each must compute some elements right. Grouped products
+are compared with one product of the same work, conversions with memcpy too. The
+roof is that of reading as many bytes as the product moves, in the same round.
+
+With --against the ratios are compared with those that an earlier run of --peers
+left in the file ratios.json of --out; bench/regression in a clone has some. It
+prints which became worse or better by more than their spread, and the exit
+status is 1 if any became worse.
+
 The directory given by --out receives
 
   index.html       one page with interactive rooflines and all tables
   roofline.svg     products over their arithmetic intensity, under the roofs
+                   (not with --peers)
   roofline.png     the same
   bench.json       what --json prints
+  ratios.json      with --peers: what --against takes
   octavo-run.json  which of the files are the run's, and what repeats it
 
 They appear together when all are complete. A directory that holds a run is
@@ -64,12 +88,32 @@ The JSON is an object:
                level is "" for what octavo is compared with
   command      what repeats the run
 
+With --peers it is
+
+  machine      as above
+  date         of the run
+  comparisons  their number
+  program      what the program of the peers says: {protocol, blas, core,
+               parallel, oneDNN, instructions, routines}
+  cores        [{asked, got}]: OPENBLAS_CORETYPE and what OpenBLAS then named
+  notes        what could not be had, and why
+  spread, limitSeconds
+  done         [{what, unit, workers, rounds, seconds, settled, rates, ratios}];
+               rates: [{by, level, packed, core, format, best, median}]
+               ratios: [{level, packed, to, median, low, high, pairs, best}];
+               low and high are the ends of the 95% interval of the median
+  against      with --against: {file, model, both, worse, better}
+  command      what repeats the run
+
 Ctrl-C, SIGTERM or SIGHUP ends the run after the current case. What was measured
 is written and printed; the exit status is 130, 143 or 129.`
 
 const benchExample = `  octavo bench
   octavo bench --level avx2,avx512 --time 1s -o bench-out
-  octavo bench --all --json > bench.json`
+  octavo bench --all --json > bench.json
+  octavo bench --peers
+  octavo bench --peers --shapes 1024x1024x1024,1x4096x4096 --limit 20s
+  octavo bench --peers --against bench/regression/sapphire-rapids.json`
 
 // benchFlags are the flags of bench.
 type benchFlags struct {
@@ -80,11 +124,24 @@ type benchFlags struct {
 	out    string
 
 	overwrite bool
+
+	shapes  []bench.Shape // nil: those of the suite
+	peers   string        // the program; "" without it
+	spread  float64
+	limit   time.Duration
+	against string // a file
 }
 
-// newBenchCommand returns the command for the suite that newSuite returns.
-func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) bench.Suite) *cobra.Command {
-	flags := benchFlags{levels: bench.Levels(), time: 300 * time.Millisecond}
+// benchSuites return the suites for levels.
+type benchSuites struct {
+	own   func(levels []cpu.Level, perCase time.Duration) bench.Suite
+	peers func(program string, levels []cpu.Level) bench.PeerSuite
+}
+
+// newBenchCommand returns the command for suites.
+func newBenchCommand(suites benchSuites) *cobra.Command {
+	usual := suites.peers("", nil)
+	flags := benchFlags{levels: bench.Levels(), time: 300 * time.Millisecond, spread: usual.Spread, limit: usual.Limit}
 	cmd := &cobra.Command{
 		Use:     "bench",
 		Short:   "Measure products and conversions beside peers and the machine",
@@ -92,10 +149,21 @@ func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) be
 		Example: benchExample,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			suite := newSuite(flags.levels, flags.time)
-			if flags.all {
-				suite.Shapes = append(suite.Shapes, bench.LargeShapes()...)
+			if err := checkPeerFlags(cmd, flags); err != nil {
+				return err
 			}
+			if flags.peers != "" {
+				levels := flags.levels
+				if !cmd.Flags().Changed("level") {
+					levels = vectorLevels(levels)
+				}
+				suite := suites.peers(flags.peers, levels)
+				suite.Spread, suite.Limit = flags.spread, flags.limit
+				flags.choose(&suite.Shapes, &suite.Elements)
+				return runBenchPeers(cmd, flags, suite)
+			}
+			suite := suites.own(flags.levels, flags.time)
+			flags.choose(&suite.Shapes, &suite.Elements)
 			return runBench(cmd, flags, suite)
 		},
 	}
@@ -103,10 +171,42 @@ func newBenchCommand(newSuite func(levels []cpu.Level, perCase time.Duration) be
 	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, levelNames(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
+	f.Var(&parsed[[]bench.Shape]{&flags.shapes, "", "MxNxK,...", parseShapes}, "shapes", "only these products, and no conversions; 64 of 32x2048x1024 is grouped")
+	f.StringVar(&flags.peers, "peers", "", "compare with OpenBLAS and oneDNN, in the program `FILE` (of --peers alone: "+builtPeers+")")
+	f.Lookup("peers").NoOptDefVal = builtPeers
+	rateFlag(cmd, &flags.spread, "spread", "with --peers: what every ratio is to be known to")
+	f.Var(&parsed[time.Duration]{&flags.limit, flags.limit.String(), "DURATION", parseCaseTime}, "limit", "with --peers: time for each comparison at most")
+	f.StringVar(&flags.against, "against", "", "with --peers: `FILE` with the ratios of an earlier run, to say what became worse")
 	outDirFlag(cmd, &flags.out, "page, plots and JSON", "default: none")
 	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
 	return cmd
+}
+
+// checkPeerFlags refuses flags that say nothing about what is asked for.
+func checkPeerFlags(cmd *cobra.Command, flags benchFlags) error {
+	for _, name := range []string{"spread", "limit", "against"} {
+		if flags.peers == "" && cmd.Flags().Changed(name) {
+			return usagef("--%s is for --peers", name)
+		}
+	}
+	if flags.peers != "" && cmd.Flags().Changed("time") {
+		return usagef("--time is not for --peers: it has --spread and --limit")
+	}
+	if flags.all && len(flags.shapes) > 0 {
+		return usagef("--all and --shapes both say which products to measure: give one")
+	}
+	return nil
+}
+
+// choose sets the shapes of a suite.
+func (f benchFlags) choose(shapes *[]bench.Shape, elements *int) {
+	if f.all {
+		*shapes = append(*shapes, bench.LargeShapes()...)
+	}
+	if len(f.shapes) > 0 {
+		*shapes, *elements = f.shapes, 0
+	}
 }
 
 func levelNames(levels []cpu.Level) (names []string) {
@@ -183,7 +283,7 @@ func benchCommandLine(flags benchFlags) string {
 	if flags.all {
 		line += " --all"
 	}
-	return line
+	return line + shapesLine(flags.shapes)
 }
 
 // measureBench shows meanwhile how far it is.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
 // tiny is a suite that takes no time.
@@ -33,10 +35,18 @@ func tiny(levels []cpu.Level, perCase time.Duration) bench.Suite {
 	return s
 }
 
+// tinyPeers likewise takes little time.
+func tinyPeers(program string, levels []cpu.Level) bench.PeerSuite {
+	s := bench.NewPeerSuite(program, levels)
+	s.Shapes = []bench.Shape{{M: 2, N: 32, K: 128, Experts: 1}, {M: 4, N: 32, K: 128, Experts: 2}}
+	s.Workers, s.Elements, s.Turn, s.Limit = []int{1, 2}, 1024, time.Microsecond, time.Microsecond
+	return s
+}
+
 // runTiny runs octavo bench on the tiny suite.
 func runTiny(ctx context.Context, args ...string) (stdout, stderr string, err error) {
 	var o, e bytes.Buffer
-	cmd := newBenchCommand(tiny)
+	cmd := newBenchCommand(benchSuites{tiny, tinyPeers})
 	cmd.SetArgs(append([]string{"--time", "1us"}, args...))
 	cmd.SetOut(&o)
 	cmd.SetErr(&e)
@@ -216,6 +226,15 @@ func TestBenchRefuses(t *testing.T) {
 		{"want a duration", []string{"--time", "-1s"}},
 		{"want a duration", []string{"--time", "61m"}},
 		{`want no arguments, there is "now"`, []string{"now"}},
+		{"--spread is for --peers", []string{"--spread", "0.1"}},
+		{"--limit is for --peers", []string{"--limit", "1s"}},
+		{"--against is for --peers", []string{"--against", "file"}},
+		{"--time is not for --peers: it has --spread and --limit", []string{"--peers", "--time", "1s"}},
+		{"want a number between 0 and 1", []string{"--peers", "--spread", "3"}},
+		{"want a duration", []string{"--peers", "--limit", "0s"}},
+		{"--all and --shapes both say", []string{"--all", "--shapes", "1x1x1"}},
+		{"want MxNxK, or E of MxNxK", []string{"--shapes", "1x1"}},
+		{"want MxNxK, or E of MxNxK", []string{"--shapes", "1x1x1,"}},
 	} {
 		fail(t, exitUsage, c.says, append([]string{"bench"}, c.args...)...)
 	}
@@ -227,4 +246,78 @@ func TestBenchRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o666))
 	fail(t, exitData, "it is there and is no directory: name another directory with -o", "bench", "-o", file)
+}
+
+// TestBenchShapes measures the products that are asked for and nothing else.
+func TestBenchShapes(t *testing.T) {
+	stdout, _, err := runTiny(t.Context(), "--level", "generic", "--shapes", "2 of 3x32x64, 1x2x3")
+	require.NoError(t, err)
+	require.Contains(t, stdout, "\n2 of 3x32x64 ")
+	require.Contains(t, stdout, "\n1x2x3, packed ")
+	require.NotContains(t, stdout, "2x32x128")
+	require.NotContains(t, stdout, "Conversions")
+}
+
+func TestBenchPeersRefuses(t *testing.T) {
+	t.Chdir(t.TempDir())
+	fail(t, exitData, "the peers are not built: run bench/peers/build in a clone of octavo, on Linux", "bench", "--peers")
+	fail(t, exitData, "elsewhere", "bench", "--peers=elsewhere")
+	require.NoError(t, os.WriteFile("none", []byte("no program"), 0o777))
+	require.NoError(t, os.WriteFile("empty", []byte("{}"), 0o666))
+	fail(t, exitData, "the program of the peers", "bench", "--peers=./none")
+	fail(t, exitData, "missing", "bench", "--peers=./none", "--against", "missing")
+	fail(t, exitData, "empty: it is a table of ratios of version 0", "bench", "--peers=./none", "--against", "empty")
+}
+
+// TestBenchPeers runs the program where it is built, and compares the run with itself.
+func TestBenchPeers(t *testing.T) {
+	program, err := filepath.Abs("../../" + builtPeers)
+	require.NoError(t, err)
+	if findPeers(program) != nil {
+		if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" || testing.Short() {
+			t.Skip("the peers are not built")
+		}
+		testutil.Lacking(t, "the peers are not built: run bench/peers/build")
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	stdout, stderr, err := runPeers(t.Context(), program, "-o", dir, "--json")
+	require.NoError(t, err)
+	require.Empty(t, stderr)
+	var got benchreport.PeerResult
+	d := json.NewDecoder(strings.NewReader(stdout))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&got))
+	require.Equal(t, machine.Current(), got.Machine)
+	require.Len(t, got.Done, got.Comparisons)
+	require.Equal(t, 1, got.Program.Protocol)
+	file, err := os.ReadFile(filepath.Join(dir, "bench.json"))
+	require.NoError(t, err)
+	require.Equal(t, stdout, string(file))
+	require.FileExists(t, filepath.Join(dir, "index.html"))
+
+	table := filepath.Join(dir, "ratios.json")
+	text, err := os.ReadFile(table)
+	require.NoError(t, err)
+	ratios, err := benchreport.ReadRatios(text)
+	require.NoError(t, err)
+	require.NotEmpty(t, ratios.Ratios)
+
+	stdout, _, err = runPeers(t.Context(), program, "--against", table)
+	require.ErrorContains(t, err, "has no ratio that this run has", "of one round nothing is known")
+	require.Contains(t, stdout, "which takes this processor for ")
+	for line := range strings.Lines(stdout) {
+		require.LessOrEqual(t, utf8.RuneCountInString(line)-1, 80, line)
+	}
+	require.Equal(t, vectorLevels(bench.Levels())[0].String(), got.Done[0].Rates[0].Level)
+}
+
+func runPeers(ctx context.Context, program string, args ...string) (stdout, stderr string, err error) {
+	var o, e bytes.Buffer
+	cmd := newBenchCommand(benchSuites{tiny, tinyPeers})
+	cmd.SetArgs(append([]string{"--peers=" + program, "--limit", "1us"}, args...))
+	cmd.SetOut(&o)
+	cmd.SetErr(&e)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(ctx)
+	return o.String(), e.String(), err
 }

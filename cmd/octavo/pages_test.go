@@ -21,6 +21,9 @@ func TestPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) { b.Check(t, name, file) })
 	}
 	check("bench", benchPage(t))
+	if page := peersPage(t); page != "" {
+		check("bench-peers", page)
+	}
 	check("verify-passed", verifyPage(t, false))
 	check("verify-failed", verifyPage(t, true))
 	check("train", trainPage(t))
@@ -47,6 +50,19 @@ func saveTable(t *testing.T, b *browsertest.Browser, lab, experiment string) {
 func benchPage(t *testing.T) string {
 	directory := t.TempDir()
 	_, _, err := runTiny(t.Context(), "-o", directory)
+	require.NoError(t, err)
+	return filepath.Join(directory, "index.html")
+}
+
+// peersPage returns "" where the peers are not built; TestBenchPeers judges that.
+func peersPage(t *testing.T) string {
+	program, err := filepath.Abs("../../" + builtPeers)
+	require.NoError(t, err)
+	if findPeers(program) != nil {
+		return ""
+	}
+	directory := t.TempDir()
+	_, _, err = runPeers(t.Context(), program, "-o", directory)
 	require.NoError(t, err)
 	return filepath.Join(directory, "index.html")
 }

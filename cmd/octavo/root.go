@@ -84,7 +84,7 @@ func newRoot() *cobra.Command {
 		newTrainCommand(),
 		newLabCommand(),
 		newReportCommand(),
-		newBenchCommand(bench.NewSuite),
+		newBenchCommand(benchSuites{bench.NewSuite, bench.NewPeerSuite}),
 		newSelftestCommand(),
 		newVectorsCommand(),
 		newDemoCommand(),

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/roofline"
 )
@@ -12,8 +13,10 @@ import (
 // pageName is the file with the page.
 const pageName = "index.html"
 
-// Files are the names of what AddFiles may add.
-func Files() []string { return []string{pageName, "bench.json", "roofline.svg", "roofline.png"} }
+// Files are the names of what either AddFiles may add.
+func Files() []string {
+	return []string{pageName, "bench.json", "roofline.svg", "roofline.png", ratiosName}
+}
 
 // AddFiles adds the page, the JSON and, if there are products, the plots to what a run
 // writes.
@@ -42,7 +45,8 @@ func (r Result) Manifest() outdir.Manifest {
 }
 
 // machine says what was measured, on what.
-func (r Result) machine() string {
-	v := r.Machine
+func (r Result) machine() string { return machineText(r.Machine) }
+
+func machineText(v machine.Info) string {
 	return fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d, level %s", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS, v.Level)
 }

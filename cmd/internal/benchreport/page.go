@@ -12,7 +12,12 @@ import (
 //go:embed page.html
 var pageBody string
 
-var pageTemplate = page.New("bench", pageBody, nil)
+// tableBody is the template of a table, in both pages.
+//
+//go:embed table.html
+var tableBody string
+
+var pageTemplate = page.New("bench", pageBody+tableBody, nil)
 
 // pageData is what the template is about.
 type pageData struct{ Result }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
@@ -20,6 +21,16 @@ type Info struct {
 	GOMAXPROCS int      `json:"gomaxprocs"`
 	Level      string   `json:"level"`
 	Features   []string `json:"features"`
+	Model      string   `json:"model"`  // of the processor, "" if unknown
+	Caches     []Cache  `json:"caches"` // of data, nearest first
+	CachesFrom string   `json:"cachesFrom"`
+}
+
+// Cache is a level of caches.
+type Cache struct {
+	Level    int `json:"level"`
+	Bytes    int `json:"bytes"`
+	SharedBy int `json:"sharedBy"` // logical processors; 0 if unknown
 }
 
 const devel = "(devel)" // the version of what has none
@@ -73,6 +84,11 @@ func Current() Info {
 		GOMAXPROCS: runtime.GOMAXPROCS(0),
 		Level:      cpu.Current().String(),
 		Features:   append([]string{}, cpu.Features()...),
+		Model:      cpu.Model(),
+		CachesFrom: cpu.CachesFrom(),
+	}
+	for _, c := range cpu.Caches() {
+		m.Caches = append(m.Caches, Cache{c.Level, c.Bytes, c.SharedBy})
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		m.Build = buildOf(info)
@@ -86,7 +102,39 @@ func (m Info) WriteText(w io.Writer) error {
 	if features == "" {
 		features = "none"
 	}
-	_, err := fmt.Fprintf(w, "octavo %s\n%s %s/%s\nGOMAXPROCS %d\nlevel %s\nprocessor features: %s\n",
-		m.Build, m.Go, m.OS, m.Arch, m.GOMAXPROCS, m.Level, features)
+	_, err := fmt.Fprintf(w, "octavo %s\n%s %s/%s\nGOMAXPROCS %d\nlevel %s\nprocessor features: %s\nprocessor: %s\ncaches: %s\n",
+		m.Build, m.Go, m.OS, m.Arch, m.GOMAXPROCS, m.Level, features, m.Processor(), m.CacheText())
 	return err
+}
+
+// Processor returns the model, or that it is unknown.
+func (m Info) Processor() string {
+	if m.Model == "" {
+		return "unknown"
+	}
+	return m.Model
+}
+
+// CacheText names the caches and where that comes from.
+func (m Info) CacheText() string {
+	var texts []string
+	for _, c := range m.Caches {
+		text := fmt.Sprintf("L%d %s", c.Level, bytesText(c.Bytes))
+		if c.SharedBy > 1 {
+			text += fmt.Sprintf(" for %d", c.SharedBy)
+		}
+		texts = append(texts, text)
+	}
+	text := strings.Join(texts, ", ")
+	if m.CachesFrom == "defaults" {
+		text += " (assumed: the machine does not say)"
+	}
+	return text
+}
+
+func bytesText(n int) string {
+	if n >= 1<<20 {
+		return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB"
+	}
+	return strconv.FormatFloat(float64(n)/(1<<10), 'f', -1, 64) + " KiB"
 }

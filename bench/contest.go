@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// Rate is how fast somebody does what a [Comparison] is about.
+type Rate struct {
+	By     string  `json:"by"`               // [Octavo], or who it is compared with
+	Level  string  `json:"level,omitempty"`  // of octavo's kernels, and of a roof
+	Packed bool    `json:"packed,omitempty"` // octavo's weights are
+	Core   string  `json:"core,omitempty"`   // that OpenBLAS has chosen its kernels for
+	Format string  `json:"format,omitempty"` // of weights that oneDNN has reordered
+	Best   float64 `json:"best"`
+	Median float64 `json:"median"`
+}
+
+// RatioTo is octavo's rate divided by another.
+type RatioTo struct {
+	Level  string `json:"level"` // of octavo's kernels
+	Packed bool   `json:"packed,omitempty"`
+	To     string `json:"to"`
+	Ratio
+	Best float64 `json:"best"` // of the best rates
+}
+
+// Comparison is what octavo and others do by turns.
+type Comparison struct {
+	What    string    `json:"what"` // a shape or a conversion
+	Unit    string    `json:"unit"` // of rates
+	Workers int       `json:"workers"`
+	Rounds  int       `json:"rounds"`
+	Seconds float64   `json:"seconds"`
+	Settled bool      `json:"settled"` // every ratio's spread is small enough
+	Rates   []Rate    `json:"rates"`
+	Ratios  []RatioTo `json:"ratios"`
+}
+
+// Those whom octavo is compared with beside the peers.
+const (
+	// Roof is what arithmetic in registers and reading so much memory allow.
+	Roof = "roof"
+	// OneProduct is octavo's product of the same work with one matrix of weights, which
+	// grouped products are compared with.
+	OneProduct = "one product"
+)
+
+// contestant takes turns.
+type contestant struct {
+	Rate
+	// turn does the work for about so long and returns the rate.
+	turn  func(atLeast time.Duration) (float64, error)
+	rates []float64 // by round
+}
+
+// worker makes turns of runs, each of which does an amount of work, in 10^9 a second.
+func worker(amount float64, run func(count int) (time.Duration, error)) func(time.Duration) (float64, error) {
+	const long = 20 * time.Millisecond // beside which cold caches count little
+	var each time.Duration             // that one run took
+	return func(atLeast time.Duration) (float64, error) {
+		if each < long { // warm caches up, and let threads of others go to sleep
+			first, err := run(1)
+			if err != nil {
+				return 0, err
+			}
+			each = first
+		}
+		count := max(1, int(atLeast/each))
+		t, err := run(count)
+		if err != nil {
+			return 0, err
+		}
+		each = max(t/time.Duration(count), 1)
+		return amount * float64(count) / float64(t.Nanoseconds()), nil
+	}
+}
+
+// contestant returns who runs a case.
+func (c Case) contestant(by string, amount float64) *contestant {
+	run := func(count int) (time.Duration, error) {
+		restore, err := c.Prepare()
+		if err != nil {
+			return 0, err
+		}
+		defer restore()
+		start := time.Now()
+		for range count {
+			if err := c.Run(); err != nil {
+				return 0, err
+			}
+		}
+		return max(time.Since(start), 1), nil
+	}
+	return &contestant{Rate: Rate{By: by, Level: c.Level.String(), Packed: c.Packed}, turn: worker(amount, run)}
+}
+
+// roof returns the roof of a product, as [Limits.Roof] defines it, with the reading of
+// as many bytes as the product moves.
+func roof(l cpu.Level, workers int, s Shape, memory []byte) *contestant {
+	turn := func(time.Duration) (float64, error) {
+		old := runtime.GOMAXPROCS(workers)
+		defer runtime.GOMAXPROCS(old)
+		rate := peakMultiply(l, workers, turnsOfRoof)
+		if read := peakRead(memory, workers, turnsOfRoof); read > 0 {
+			rate = min(rate, s.Intensity()*read)
+		}
+		return rate, nil
+	}
+	return &contestant{Rate: Rate{By: Roof, Level: l.String()}, turn: turn}
+}
+
+const turnsOfRoof = 3
+
+// contest lets everybody take turns until the ratios are known, which done says of a
+// comparison, and at least once. Every second round goes backwards, so that a machine
+// that becomes slower is fair.
+func contest(c Comparison, all []*contestant, turn time.Duration, done func(*Comparison) bool) (Comparison, error) {
+	order := slices.Clone(all)
+	for start := time.Now(); ; slices.Reverse(order) {
+		for _, one := range order {
+			rate, err := one.turn(turn)
+			if err != nil {
+				return c, err
+			}
+			one.rates = append(one.rates, rate)
+		}
+		c.Rounds++
+		c.Seconds = time.Since(start).Seconds()
+		c.Ratios = ratios(all)
+		if done(&c) {
+			break
+		}
+	}
+	for _, one := range all {
+		one.Best, one.Median = slices.Max(one.rates), newRatio(one.rates).Median
+		c.Rates = append(c.Rates, one.Rate)
+	}
+	return c, nil
+}
+
+// ratios divides octavo's rates by those of all whom they are compared with, round by
+// round.
+func ratios(all []*contestant) (list []RatioTo) {
+	for _, a := range all {
+		if a.By != Octavo {
+			continue
+		}
+		for _, b := range all {
+			if !a.against(b) {
+				continue
+			}
+			var pairs []float64
+			for i := range a.rates {
+				pairs = append(pairs, a.rates[i]/b.rates[i])
+			}
+			list = append(list, RatioTo{
+				Level: a.Level, Packed: a.Packed, To: b.By, Ratio: newRatio(pairs),
+				Best: slices.Max(a.rates) / slices.Max(b.rates),
+			})
+		}
+	}
+	return list
+}
+
+// against reports whether octavo's rate is compared with another.
+func (c *contestant) against(other *contestant) bool {
+	switch other.By {
+	case Octavo:
+		return false
+	case Roof:
+		return c.Level == other.Level && other.rates[0] > 0
+	case OneProduct:
+		return c.Level == other.Level && c.Packed == other.Packed
+	}
+	return true
+}

@@ -1,0 +1,378 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// PeerSuite is what octavo and the program of bench/peers do by turns, and for how long.
+type PeerSuite struct {
+	Program  string // the file
+	Shapes   []Shape
+	Levels   []cpu.Level
+	Workers  []int         // processors at most, for each product
+	Elements int           // of each conversion, a multiple of 1024; 0 for none
+	Turn     time.Duration // that everybody takes at least
+	Spread   float64       // of every ratio, at which a comparison ends
+	Limit    time.Duration // after which it ends in any case
+}
+
+// NewPeerSuite returns the suite of the given levels, on one and on all processors.
+func NewPeerSuite(program string, levels []cpu.Level) PeerSuite {
+	return PeerSuite{
+		Program:  program,
+		Shapes:   Shapes(),
+		Levels:   levels,
+		Workers:  slices.Compact([]int{1, runtime.GOMAXPROCS(0)}),
+		Elements: mebi,
+		Turn:     10 * time.Millisecond,
+		Spread:   0.03,
+		Limit:    5 * time.Second,
+	}
+}
+
+// PeerReport is what a [PeerSuite] has measured.
+type PeerReport struct {
+	Comparisons int          `json:"comparisons"` // of the suite
+	Program     PeerAbout    `json:"program"`
+	Cores       []Core       `json:"cores"` // that OpenBLAS was asked for
+	Notes       []string     `json:"notes"` // what could not be had
+	Spread      float64      `json:"spread"`
+	Limit       float64      `json:"limitSeconds"`
+	Done        []Comparison `json:"done"`
+}
+
+// Core is a processor that OpenBLAS was told to choose its kernels for, and the one
+// that it then named.
+type Core struct {
+	Asked string `json:"asked"` // "" if it was told nothing
+	Got   string `json:"got"`   // "" if it did not start
+}
+
+// Cases returns the number of comparisons.
+func (s PeerSuite) Cases() int {
+	n := len(s.Shapes) * len(s.Workers)
+	if s.Elements > 0 {
+		n += len(conversionContests)
+	}
+	return n
+}
+
+// Run makes all comparisons, or those before ctx is done; progress is told of each that
+// begins. As in [Suite.Run] nothing else should run.
+func (s PeerSuite) Run(ctx context.Context, progress func(what string)) (*PeerReport, error) {
+	r := &PeerReport{Comparisons: s.Cases(), Notes: []string{}, Spread: s.Spread, Limit: s.Limit.Seconds()}
+	p := &peering{PeerSuite: s, ctx: ctx, report: r}
+	defer p.close()
+	if err := p.start(); err != nil {
+		return r, err
+	}
+	if s.Elements > 0 {
+		for _, c := range conversionContests {
+			if ctx.Err() != nil {
+				return r, nil
+			}
+			progress(c.what)
+			if err := p.convert(c); err != nil {
+				return r, err
+			}
+		}
+	}
+	for _, shape := range s.Shapes {
+		for _, workers := range s.Workers {
+			if ctx.Err() != nil {
+				return r, nil
+			}
+			progress(fmt.Sprintf("%v, %d workers", shape, workers))
+			if err := p.multiply(shape, workers); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// peering is a PeerSuite that runs.
+type peering struct {
+	PeerSuite
+	ctx      context.Context
+	report   *PeerReport
+	programs []*peerProgram // for different cores; the first was not told any
+}
+
+func (p *peering) close() {
+	for _, program := range p.programs {
+		program.close()
+	}
+}
+
+func (p *peering) note(format string, arguments ...any) {
+	if text := fmt.Sprintf(format, arguments...); !slices.Contains(p.report.Notes, text) {
+		p.report.Notes = append(p.report.Notes, text)
+	}
+}
+
+// coreNames are what OpenBLAS calls processors, and the features that they take.
+var coreNames = []struct {
+	name     string
+	features []string
+}{
+	{"Haswell", []string{"avx2", "fma"}},
+	{"SkylakeX", []string{"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}},
+	{"Cooperlake", []string{"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"}},
+	{"SapphireRapids", []string{"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16", "amx-bf16"}},
+}
+
+// cores returns those that a processor with some features can stand in for.
+func cores(features []string) (names []string) {
+	for _, c := range coreNames {
+		if !slices.ContainsFunc(c.features, func(f string) bool { return !slices.Contains(features, f) }) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// start starts the program once for each core.
+func (p *peering) start() error {
+	first, err := startPeers(p.Program, "")
+	if err != nil {
+		return err
+	}
+	p.programs = append(p.programs, first)
+	p.report.Program = first.about
+	p.report.Cores = []Core{{"", first.about.Core}}
+	for _, core := range cores(cpu.Features()) {
+		program, err := startPeers(p.Program, core)
+		if err != nil {
+			p.note("OPENBLAS_CORETYPE=%s: %v", core, err)
+			p.report.Cores = append(p.report.Cores, Core{core, ""})
+			continue
+		}
+		p.report.Cores = append(p.report.Cores, Core{core, program.about.Core})
+		if slices.ContainsFunc(p.programs, func(o *peerProgram) bool { return o.about.Core == program.about.Core }) {
+			program.close()
+			continue
+		}
+		p.programs = append(p.programs, program)
+	}
+	return nil
+}
+
+// done reports whether a comparison has gone on for long enough.
+func (p *peering) done(c *Comparison) bool {
+	if p.ctx.Err() != nil {
+		return true
+	}
+	c.Settled = c.Rounds >= leastPairs && !slices.ContainsFunc(c.Ratios, func(r RatioTo) bool { return r.Spread() > p.Spread })
+	return c.Settled || c.Seconds >= p.Limit.Seconds()
+}
+
+// contest adds a comparison to the report.
+func (p *peering) contest(c Comparison, all []*contestant) error {
+	c, err := contest(c, all, p.Turn, p.done)
+	if err == nil {
+		p.report.Done = append(p.report.Done, c)
+	}
+	return err
+}
+
+// contestant returns who runs a routine in a program, for which it has been prepared.
+func (p *peerProgram) contestant(routine, format string, amount float64) *contestant {
+	run := func(count int) (time.Duration, error) { return p.run(routine, count) }
+	return &contestant{Rate: Rate{By: routine, Format: format}, turn: worker(amount, run)}
+}
+
+// refused notes why a routine cannot be had, if that is what err says.
+func (p *peering) refused(routine string, err error) bool {
+	why, ok := err.(unable)
+	if ok {
+		p.note("%s: %s", routine, why)
+	}
+	return ok
+}
+
+// routines returns who can run routines of the first program.
+func (p *peering) routines(names []string, s Shape, amount float64) (list []*contestant, err error) {
+	for _, name := range names {
+		format, err := p.programs[0].prepare(name, s)
+		if p.refused(name, err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p.programs[0].contestant(name, format, amount))
+	}
+	return list, nil
+}
+
+// fastestCore returns who runs a routine of OpenBLAS in the program whose core is best
+// at it, and that program; nil if no program can. One that fails, other than the first,
+// is not asked again.
+func (p *peering) fastestCore(routine string, s Shape) (best *contestant, home *peerProgram, err error) {
+	fastest := 0.0
+	for i, program := range slices.Clone(p.programs) {
+		one, rate, err := p.try(program, routine, s)
+		switch {
+		case p.refused(routine, err):
+		case err != nil && i == 0:
+			return nil, nil, err
+		case err != nil:
+			p.note("core %s: %v", program.about.Core, err)
+			p.drop(program)
+		case rate > fastest:
+			best, home, fastest = one, program, rate
+		}
+	}
+	return best, home, nil
+}
+
+func (p *peering) drop(program *peerProgram) {
+	program.close()
+	p.programs = slices.DeleteFunc(p.programs, func(o *peerProgram) bool { return o == program })
+}
+
+// try prepares a routine and returns the best rate of a few turns.
+func (p *peering) try(program *peerProgram, routine string, s Shape) (one *contestant, rate float64, err error) {
+	if _, err := program.prepare(routine, s); err != nil {
+		return nil, 0, err
+	}
+	one = program.contestant(routine, "", s.FLOP())
+	one.Core = program.about.Core
+	for range turnsOfCore {
+		r, err := one.turn(p.Turn)
+		if err != nil {
+			return nil, 0, err
+		}
+		rate = max(rate, r)
+	}
+	return one, rate, nil
+}
+
+const turnsOfCore = 3
+
+// The routines of products.
+var (
+	blasRoutines   = []string{"openblas-sgemm", "openblas-sbgemm"}
+	blasOfOneRow   = []string{"openblas-sgemv", "openblas-sbgemm"}
+	oneDNNRoutines = []string{
+		"onednn-f32", "onednn-f32-reordered", "onednn-bf16", "onednn-bf16-reordered", "onednn-fp8", "onednn-fp8-reordered",
+	}
+)
+
+// peers returns those of a product, which is not grouped.
+func (p *peering) peers(s Shape, workers int) (list []*contestant, err error) {
+	for i, program := range slices.Clone(p.programs) {
+		if err := program.shape(s, workers); err != nil {
+			if i == 0 {
+				return nil, err
+			}
+			p.note("core %s: %v", program.about.Core, err)
+			p.drop(program)
+		}
+	}
+	routines := blasRoutines
+	if s.M == 1 {
+		routines = blasOfOneRow
+	}
+	homes := p.programs[:1:1]
+	for _, routine := range routines {
+		one, home, err := p.fastestCore(routine, s)
+		if err != nil {
+			return nil, err
+		}
+		if one != nil {
+			list, homes = append(list, one), append(homes, home)
+		}
+	}
+	for _, program := range p.programs {
+		if !slices.Contains(homes, program) { // gives memory back
+			if err := program.shape(Shape{1, 1, 1, 1}, workers); err != nil {
+				return nil, err
+			}
+		}
+	}
+	others, err := p.routines(oneDNNRoutines, s, s.FLOP())
+	return append(list, others...), err
+}
+
+// multiply compares octavo's products of a shape with the roof and with the peers, or
+// grouped ones with one product of the same work.
+func (p *peering) multiply(s Shape, workers int) error {
+	all, err := p.products(s, workers, Octavo)
+	if err != nil {
+		return err
+	}
+	var memory []byte
+	if canRead() {
+		memory = written(int(s.Bytes()))
+	}
+	for _, l := range p.Levels {
+		all = append(all, roof(l, workers, s, memory))
+	}
+	var others []*contestant
+	if s.Experts > 1 {
+		one := s
+		one.Experts = 1
+		others, err = p.products(one, workers, OneProduct)
+	} else {
+		others, err = p.peers(s, workers)
+	}
+	if err != nil {
+		return err
+	}
+	return p.contest(Comparison{What: s.String(), Unit: "GFLOP/s", Workers: workers}, append(all, others...))
+}
+
+// products returns who computes octavo's products of a shape.
+func (p *peering) products(s Shape, workers int, by string) (list []*contestant, err error) {
+	o, err := NewOperands(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range p.Levels {
+		for _, c := range o.Cases(l, workers) {
+			list = append(list, c.contestant(by, s.FLOP()))
+		}
+	}
+	return list, nil
+}
+
+// conversionContest is octavo's conversion and those it is compared with.
+type conversionContest struct {
+	what     string
+	do       func(*converted) error
+	routines []string
+}
+
+var conversionContests = []conversionContest{
+	{"encode, with Stats", (*converted).encode, []string{"memcpy", "onednn-f32-to-bf16", "onednn-f32-to-fp8"}},
+	{"amax, scale, encode: 1x128", (*converted).quantize, []string{"memcpy", "onednn-f32-to-bf16", "onednn-f32-to-fp8"}},
+	{"decode", (*converted).decode, []string{"memcpy", "onednn-bf16-to-f32", "onednn-fp8-to-f32"}},
+	{"amax", (*converted).amax, []string{"memcpy"}},
+}
+
+// convert compares a conversion on one processor.
+func (p *peering) convert(c conversionContest) error {
+	v := newConverted(p.Elements)
+	amount := 4 * float64(p.Elements)
+	var all []*contestant
+	for _, one := range (task{c.what, c.do}).cases(v, p.Levels, Octavo) {
+		all = append(all, one.contestant(Octavo, amount))
+	}
+	s := Shape{1, p.Elements, 1, 1}
+	if err := p.programs[0].shape(s, 1); err != nil {
+		return err
+	}
+	others, err := p.routines(c.routines, s, amount)
+	if err != nil {
+		return err
+	}
+	return p.contest(Comparison{What: c.what, Unit: "GB/s", Workers: 1}, append(all, others...))
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/benchreport"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
+
+// builtPeers is where bench/peers/build leaves the program, in a clone.
+const builtPeers = "bench/peers/built/peers"
+
+// findPeers refuses a program that is not there.
+func findPeers(path string) error {
+	_, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && path == builtPeers:
+		return fmt.Errorf("%s: the peers are not built: run bench/peers/build in a clone of octavo, on Linux, and octavo there, or name the program with --peers=FILE", path)
+	case err != nil:
+		return err
+	}
+	return nil
+}
+
+// runBenchPeers compares octavo with its peers, writes the files and prints what was
+// found.
+func runBenchPeers(cmd *cobra.Command, flags benchFlags, suite bench.PeerSuite) error {
+	if err := findPeers(suite.Program); err != nil {
+		return err
+	}
+	var earlier benchreport.RatioTable
+	if flags.against != "" {
+		text, err := os.ReadFile(flags.against)
+		if err != nil {
+			return err
+		}
+		if earlier, err = benchreport.ReadRatios(text); err != nil {
+			return fmt.Errorf("%s: %w", flags.against, err)
+		}
+	}
+	var run *outdir.Run // nil: no files
+	if flags.out != "" {
+		var err error
+		run, err = givenDirectory(flags.out, outdir.Options{Overwrite: flags.overwrite, Files: benchreport.Files()})
+		if err != nil {
+			return err
+		}
+		defer run.Abort()
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	report, err := measurePeers(ctx, newDisplay(cmd), suite)
+	if err != nil {
+		return err
+	}
+	if len(report.Done) == 0 {
+		return stopped(ctx, "nothing was compared, there is nothing to report")
+	}
+	result := benchreport.PeerResult{
+		Machine: machine.Current(), Date: time.Now().UTC().Format(time.DateOnly),
+		PeerReport: report, Command: benchPeersLine(flags, suite),
+	}
+	if flags.against != "" {
+		result.Compare(flags.against, earlier)
+	}
+	if err := writeBenchPeers(cmd.OutOrStdout(), run, result, flags.asJSON); err != nil {
+		return err
+	}
+	if len(report.Done) < report.Comparisons {
+		return stopped(ctx, fmt.Sprintf("%d of %d comparisons were made", len(report.Done), report.Comparisons))
+	}
+	if a := result.Against; a != nil && a.Both == 0 {
+		return fmt.Errorf("%s has no ratio that this run has", flags.against)
+	} else if a != nil && len(a.Worse) > 0 {
+		return fmt.Errorf("%d of %d ratios became worse than in %s by more than their spread", len(a.Worse), a.Both, flags.against)
+	}
+	return nil
+}
+
+// measurePeers shows meanwhile how far it is.
+func measurePeers(ctx context.Context, bar *display.Display, suite bench.PeerSuite) (*bench.PeerReport, error) {
+	defer bar.Finish()
+	bar.Unit("comparisons")
+	begun := 0
+	return suite.Run(ctx, func(what string) {
+		bar.Progress(what, int64(begun), int64(suite.Cases()))
+		begun++
+	})
+}
+
+// benchPeersLine returns the command that repeats a run.
+func benchPeersLine(flags benchFlags, suite bench.PeerSuite) string {
+	line := "octavo bench --peers"
+	if suite.Program != builtPeers {
+		line += "=" + filepath.ToSlash(suite.Program)
+	}
+	line += fmt.Sprintf(" --level %s --spread %v --limit %v", strings.Join(levelNames(suite.Levels), ","), suite.Spread, suite.Limit)
+	if flags.all {
+		line += " --all"
+	}
+	return line + shapesLine(flags.shapes)
+}
+
+// shapesLine returns the flag for shapes, if there are any.
+func shapesLine(shapes []bench.Shape) string {
+	if len(shapes) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, s := range shapes {
+		texts = append(texts, s.String())
+	}
+	return fmt.Sprintf(" --shapes %q", strings.Join(texts, ","))
+}
+
+// writeBenchPeers writes the files, if there is a run for them, and then the tables or
+// the JSON.
+func writeBenchPeers(stdout io.Writer, run *outdir.Run, r benchreport.PeerResult, asJSON bool) error {
+	directory := ""
+	if run != nil {
+		directory = run.Dir()
+		if err := r.AddFiles(run); err != nil {
+			return err
+		}
+		if err := run.Commit(r.Manifest()); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return jsonout.Print(stdout, r)
+	}
+	return r.WriteText(stdout, directory)
+}
+
+// vectorLevels leaves generic out, whose products of the larger shapes take minutes, if
+// there are others.
+func vectorLevels(levels []cpu.Level) []cpu.Level {
+	if len(levels) > 1 && levels[0] == cpu.Generic {
+		return levels[1:]
+	}
+	return levels
+}
+
+func parseShapes(text string) (shapes []bench.Shape, err error) {
+	for _, one := range strings.Split(text, ",") {
+		s, err := bench.ParseShape(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		shapes = append(shapes, s)
+	}
+	return shapes, nil
+}
