@@ -16,7 +16,7 @@ const square = amx.Size * amx.Size
 // packDepth is how much of K, with the zeros that make blocks whole chunks, is
 // packed at once. A panel of B then takes 16 KiB and stays in the nearest cache
 // while the rows of an area pass, which come from the second; so do results.
-const packDepth = panelDepth
+const packDepth = 256
 
 // stripsAtOnce is how many squares are computed before more codes are fetched.
 const stripsAtOnce = 8

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
@@ -16,8 +17,9 @@ import (
 type blocking struct {
 	mc     int // rows of an area, at most
 	mcStep int // rows of an area are a multiple of it
-	nc     int // columns at most: a multiple of microkernel.PanelWidth, as its half and quarter are
+	nc     int // columns at most: a multiple of microkernel.PanelWidth
 	minNC  int // columns are halved down to this where there are too few areas for all workers
+	depth  int // of K at once, for backends of vectors
 }
 
 // area is rows [i0, i1) and columns [j0, j1) of a result.
@@ -30,6 +32,7 @@ type part struct {
 	at                 int // where its result starts in C
 	firstJob           int
 	areaRows, areaCols int
+	depth              int // of the blocking
 	areas              int // side by side
 }
 
@@ -65,12 +68,16 @@ func (r *run) compute(ctx context.Context, o Options) error {
 	defer r.drop()
 	r.ended.Store(false)
 	workers := parallel.Workers(o.Workers)
+	wanted := 1
+	if workers > 1 {
+		wanted = 4 * workers // so that all are busy to the end
+	}
 	jobs, elements := 0, int64(0)
 	for i := range r.parts {
 		p := &r.parts[i]
 		elements += int64(p.m * p.n)
 		p.firstJob = jobs
-		jobs += p.cut(ceilDiv(4*workers, len(r.parts)))
+		jobs += p.cut(ceilDiv(wanted, len(r.parts)))
 	}
 	r.meter.Start(ctx, o.Progress, "gemm", elements)
 	r.queue.Run(jobs, workers, r)
@@ -89,9 +96,9 @@ func (p *part) cut(wanted int) int {
 		return 0
 	}
 	p.areaRows = roundUp(ceilDiv(p.m, rowsOfAreas), most.mcStep)
-	p.areaCols = most.nc
+	p.areaCols, p.depth = most.nc, most.depth
 	for p.areaCols > most.minNC && rowsOfAreas*ceilDiv(p.n, p.areaCols) < wanted {
-		p.areaCols /= 2
+		p.areaCols = roundUp(p.areaCols/2, microkernel.PanelWidth)
 	}
 	p.areas = ceilDiv(p.n, p.areaCols)
 	return ceilDiv(p.m, p.areaRows) * p.areas

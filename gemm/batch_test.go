@@ -7,6 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/amx"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/geometry"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
 
@@ -15,10 +16,14 @@ func TestAreas(t *testing.T) {
 	for _, l := range cpu.Levels() {
 		if k := microkernel.For(l); k != nil {
 			require.Zero(t, vectorBackend{k}.blocking().mcStep%k.MR)
+			testAreas(t, vectorBackend{k})
+			restore := geometry.Force(geometry.Geometry{Depth: 128, Rows: 60, Cols: 640})
+			testAreas(t, vectorBackend{k})
+			restore()
 		}
 	}
 	require.Zero(t, amxBackend{}.blocking().mcStep%amx.Size)
-	for _, w := range []backend{genericBackend{}, vectorBackend{}, amxBackend{}} {
+	for _, w := range []backend{genericBackend{}, amxBackend{}} {
 		testAreas(t, w)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // genericBackend is plain Go, for levels without micro-kernels.
 type genericBackend struct{}
 
-func (genericBackend) blocking() blocking { return vectorBackend{}.blocking() }
+func (genericBackend) blocking() blocking { return blocking{mc: 384, nc: 512, minNC: 128, mcStep: 12} }
 
 // genericCols is how many rows of B are decoded at a time: they stay in cache, for
 // K up to a few thousand, while all rows of A pass.

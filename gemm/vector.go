@@ -2,19 +2,17 @@ package gemm
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/geometry"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/race"
 )
 
-// panelDepth is how much of K is decoded at once. A panel of that depth stays in the
-// nearest cache while the rows of an area pass.
-const panelDepth = 256
-
 // vectorBackend computes with the micro-kernels of a level.
 type vectorBackend struct{ *microkernel.Kernels }
 
-func (vectorBackend) blocking() blocking {
-	return blocking{mc: 384, nc: 512, minNC: 128, mcStep: 12} // a multiple of the MR of all kernels
+func (v vectorBackend) blocking() blocking {
+	g := geometry.For(v.Kernels)
+	return blocking{mc: g.Rows, nc: g.Cols, minNC: min(geometry.ColStep, g.Cols), mcStep: geometry.RowStep, depth: g.Depth}
 }
 
 func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
@@ -28,7 +26,7 @@ func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 	if !k.Direct || p.k == 0 {
 		clear(s.c)
 	}
-	if p.block > panelDepth {
+	if p.block > p.depth {
 		s.p = grow(s.p, len(s.c))
 	}
 	written := area{}
@@ -36,7 +34,7 @@ func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 		written = r.direct(k)
 	}
 	for lo := 0; lo < p.k; {
-		st := p.step(lo, panelDepth)
+		st := p.step(lo, p.depth)
 		s.decodeArea(k, p, r.i0, r.i1, rows, st)
 		s.gatherScales(p, r.i0, r.i1, rows, st)
 		s.describe(p, rows/k.MR, microkernel.PanelWidth, st)

@@ -1,0 +1,116 @@
+// Package geometry chooses how products with the micro-kernels of vectors are cut, so that
+// what they use again and again is in the caches that this processor has. Results do not
+// depend on it.
+//
+// A result is cut into areas of Rows x Cols, each computed from beginning to end, and K
+// into steps of Depth. In a step the area's rows of A are decoded, all of them; then one
+// panel of B after the other, [microkernel.PanelWidth] columns wide, is decoded, and
+// multiplied with all of the rows, MR of them at a time. All that is float32.
+//
+//   - The panel is read once for each MR rows: NR columns of it at a time, which therefore
+//     belong into level 1, beside MR rows of A, read once and followed by the next, and
+//     their results.
+//   - The rows of A are read once for each panel, and the area's results are read and
+//     written once a step: they belong into level 2, beside the codes that are fetched for
+//     the next panel, and some that are not used any more.
+//   - Codes of A and B come from wherever they are. Each code of A is decoded once for
+//     Cols columns, and each code of B once for Rows rows: the more, the less of the time
+//     goes there. Results are not copied: the kernels write them to C in the last step.
+//
+// Of what has room, with a fifth of level 2 to spare, that is taken for which decoding,
+// and reading and writing results, cost least.
+package geometry
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+)
+
+// Geometry is how products are cut.
+type Geometry struct {
+	Depth int // of K at once: a power of two, at least MinDepth
+	Rows  int // of an area, a multiple of RowStep
+	Cols  int // of an area, a multiple of ColStep
+}
+
+const (
+	MinDepth = 32  // one chunk of the canonical order
+	MaxDepth = 256 // results are touched seldom enough, and codes fetched in the steps that there are
+	RowStep  = 12  // a multiple of the MR of all kernels
+	ColStep  = 128 // some panels
+
+	maxSide = 768 // no more is gained, and there would be too few areas for several workers
+)
+
+// The costs of an area, in cycles: to decode a code of A, fetched into level 2 before, and
+// one of B, which must be rearranged too; and to read and write a result once more. They
+// were measured where a multiplication takes 1/32; only their ratios matter.
+const (
+	decodeA = 0.3
+	decodeB = 0.4
+	touch   = 0.12
+)
+
+// cost is that of an area for each of its multiplications.
+func (g Geometry) cost() float64 {
+	return decodeA/float64(g.Cols) + decodeB/float64(g.Rows) + touch/float64(g.Depth)
+}
+
+// Fit returns the geometry for kernels of MR rows and NR columns and for caches, of which
+// the first two count.
+func Fit(caches []cpu.Cache, mr, nr int) Geometry {
+	best := Geometry{MinDepth, RowStep, ColStep} // if nothing fits
+	for depth := MinDepth; depth <= MaxDepth; depth *= 2 {
+		if depth > MinDepth && nearest(depth, mr, nr) > caches[0].Bytes {
+			break
+		}
+		left := caches[1].Bytes/5*4 - codes(depth)
+		for cols := ColStep; cols <= maxSide; cols += ColStep {
+			rows := min(left/(4*(depth+cols)), maxSide) / RowStep * RowStep
+			if g := (Geometry{depth, rows, cols}); rows > 0 && g.cost() < best.cost() {
+				best = g
+			}
+		}
+	}
+	return best
+}
+
+// nearest is what passes through level 1 from one use of the panel to the next, in bytes:
+// NR of its columns, two blocks of A's rows, as those that were used last are still there,
+// and results of two blocks.
+func nearest(depth, mr, nr int) int { return 4 * (depth*(nr+2*mr) + 2*mr*nr) }
+
+// codes is what codes of B take in level 2: those of a panel and of the next.
+func codes(depth int) int { return 2 * depth * microkernel.PanelWidth }
+
+var (
+	mutex  sync.Mutex
+	fitted = map[[2]int]Geometry{}
+	forced atomic.Pointer[Geometry]
+)
+
+// For returns the geometry for kernels on this machine.
+func For(k *microkernel.Kernels) Geometry {
+	if g := forced.Load(); g != nil {
+		return *g
+	}
+	mutex.Lock()
+	defer mutex.Unlock()
+	key := [2]int{k.MR, k.NR}
+	g, ok := fitted[key]
+	if !ok {
+		g = Fit(cpu.Caches(), k.MR, k.NR)
+		fitted[key] = g
+	}
+	return g
+}
+
+// Force makes For return g until restore is called. It is for tests and benchmarks. The
+// sizes must be multiples as they are of Fit.
+func Force(g Geometry) (restore func()) {
+	before := forced.Swap(&g)
+	return func() { forced.Store(before) }
+}

@@ -1,0 +1,91 @@
+package geometry
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+)
+
+const (
+	kibi = 1 << 10
+	mebi = 1 << 20
+)
+
+func caches(near, far int) []cpu.Cache {
+	return []cpu.Cache{{Level: 1, Bytes: near, Line: 64}, {Level: 2, Bytes: far, Line: 64}}
+}
+
+// TestFit has the geometry for the caches of several machines.
+func TestFit(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		near, far int
+		mr, nr    int
+		want      Geometry
+	}{
+		{"Cascade Lake, AVX-512", 32 * kibi, mebi, 4, 32, Geometry{128, 396, 384}},
+		{"Sapphire Rapids, AVX-512", 48 * kibi, 2 * mebi, 4, 32, Geometry{256, 540, 512}},
+		{"Zen 5, AVX-512", 48 * kibi, mebi, 4, 32, Geometry{256, 312, 384}},
+		{"Haswell, AVX2", 32 * kibi, 256 * kibi, 3, 16, Geometry{128, 192, 128}},
+		{"Zen 3, AVX2", 32 * kibi, 512 * kibi, 3, 16, Geometry{128, 264, 256}},
+		{"Sapphire Rapids, AVX2", 48 * kibi, 2 * mebi, 3, 16, Geometry{256, 540, 512}},
+		{"Neoverse N1", 64 * kibi, mebi, 4, 8, Geometry{256, 312, 384}},
+	} {
+		got := Fit(caches(test.near, test.far), test.mr, test.nr)
+		require.Equal(t, test.want, got, test.name)
+		// A panel does not fill level 1, and an area with its rows not level 2.
+		require.LessOrEqual(t, 4*got.Depth*(test.nr+2*test.mr), test.near)
+		require.LessOrEqual(t, 4*got.Rows*(got.Depth+got.Cols), test.far*4/5)
+	}
+}
+
+// TestValid has caches of every size, possible or not.
+func TestValid(t *testing.T) {
+	var sizes []int
+	for n := 1; n > 0 && n <= math.MaxInt/2; n *= 2 {
+		sizes = append(sizes, n-1, n, n+n/2)
+	}
+	sizes = append(sizes, 48*kibi, 1280*kibi, math.MaxInt, -1, math.MinInt)
+	for _, near := range sizes {
+		for _, far := range sizes {
+			for _, kernel := range [][2]int{{1, 8}, {3, 16}, {4, 32}, {12, 32}} {
+				g := Fit(caches(near, far), kernel[0], kernel[1])
+				require.True(t, g.Depth >= MinDepth && g.Depth <= MaxDepth && g.Depth&(g.Depth-1) == 0, "%+v", g)
+				require.True(t, g.Rows > 0 && g.Rows <= maxSide && g.Rows%RowStep == 0, "%+v", g)
+				require.True(t, g.Cols > 0 && g.Cols <= maxSide && g.Cols%ColStep == 0, "%+v", g)
+			}
+		}
+	}
+}
+
+// TestGrows checks that more of a cache is never worse.
+func TestGrows(t *testing.T) {
+	for near := 8 * kibi; near <= 256*kibi; near *= 2 {
+		for far := 64 * kibi; far <= 8*mebi; far *= 2 {
+			g := Fit(caches(near, far), 4, 32).cost()
+			require.LessOrEqual(t, Fit(caches(2*near, far), 4, 32).cost(), g)
+			require.LessOrEqual(t, Fit(caches(near, 2*far), 4, 32).cost(), g)
+		}
+	}
+}
+
+func TestFor(t *testing.T) {
+	for _, l := range cpu.Levels() {
+		k := microkernel.For(l)
+		if k == nil {
+			continue
+		}
+		require.Zero(t, RowStep%k.MR)
+		want := Fit(cpu.Caches(), k.MR, k.NR)
+		require.Equal(t, want, For(k))
+		other := Geometry{MinDepth, RowStep, ColStep}
+		restore := Force(other)
+		require.Equal(t, other, For(k))
+		restore()
+		require.Equal(t, want, For(k))
+	}
+}
