@@ -90,7 +90,7 @@ func findLabels(source []line, path, name string) (map[string]int, error) {
 	labels := map[string]int{}
 	seen := map[string]bool{}
 	for _, from := range source {
-		if seen[from.file] {
+		if seen[from.file] || !assembly.MatchString(from.file) { // padding comes from nowhere
 			continue
 		}
 		seen[from.file] = true
@@ -151,7 +151,7 @@ func disassemble(t tools, arch string, code []byte) (f *function, offsets []int,
 			continue
 		}
 		text = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(text), "#/;"))
-		size := strings.Count(encoding, "0x")
+		size := 1 + strings.Count(encoding, ",")
 		target := -1
 		if m := jumpText.FindStringSubmatch(text); m != nil {
 			distance, err := strconv.Atoi(m[2])
