@@ -2,13 +2,13 @@ package gemm
 
 import "github.com/octavo-fp8/octavo/internal/microkernel"
 
-// How much of K is multiplied at once where codes are decoded in the kernel. Packed codes
-// are best read in one go, since panels follow each other in memory: that is all of K
-// but where a call would take too long, as the garbage collector waits for it. Other
-// codes are transposed first, and then multiplied before they leave the second cache.
+// How much of K few rows are decoded for at once, and how much of that is multiplied at
+// once. Codes are best read along K without a break, packed or in rows. Rows of them are
+// transposed first, and multiplied while they are in the nearest cache; and no call of a
+// kernel takes too long, since the garbage collector waits for it.
 const (
-	skinnyDepth       = 1024
-	skinnyDepthPacked = 8192
+	skinnyDepth      = 8192
+	skinnyPieceDepth = 512
 )
 
 // skinny reports whether A has so few rows that codes of B are better decoded in
@@ -17,54 +17,69 @@ func (p *part) skinny(k *microkernel.Kernels) bool {
 	return k.MultiplyCodes != nil && p.m <= k.CodesRows && float16Views[p.b.format].factor != 0 && (p.block%2 == 0 || p.block >= p.k)
 }
 
-// computeSkinny computes an area of a product of few rows.
+// computeSkinny computes an area of a product of few rows, panel by panel.
 func (s *scratch) computeSkinny(k *microkernel.Kernels, p *part, r area, out *result) {
 	rows, width := roundUp(max(k.CodesRows, p.m), k.MR), roundUp(r.j1-r.j0, microkernel.PanelWidth)
-	depth := skinnyDepth
+	depth := skinnyPieceDepth
 	if p.b.allFloat16 {
 		if p.m == 1 {
 			rows = 1
 		}
 		if p.m == 1 || k.NR == microkernel.PanelWidth {
-			depth = skinnyDepthPacked
+			depth = skinnyDepth
 		}
 	}
-	s.task.Prefetches = 0
 	s.c = grow(s.c, rows*width)
 	clear(s.c)
 	if p.block > depth {
 		s.p = grow(s.p, rows*width)
 	}
 	for lo := 0; lo < p.k; {
-		st := p.step(lo, depth)
-		s.decodeRows(p, r.i0, r.i1, rows, st)
-		s.gatherScales(p, r.i0, r.i1, rows, st)
-		s.describe(p, ceilDiv(rows, k.MR), width, st)
+		whole := p.step(lo, skinnyDepth)
+		s.decodeArea(k, p, r.i0, r.i1, rows, whole)
+		s.gatherScales(p, r.i0, r.i1, rows, whole)
+		s.describe(p, ceilDiv(rows, k.MR), width, whole)
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
-			j1 := min(j+microkernel.PanelWidth, r.j1)
-			s.gatherPanelScales(p, j, j1, st)
-			codes := s.panelCodes(k, p, j, j1, st)
-			if p.asFloat16(k, codes) {
-				s.multiplyCodes(k, p, codes, j-r.j0)
-			} else {
-				s.decodePanel(k, p, codes, false, st)
-				s.multiply(k, j-r.j0)
+			for at := lo; at < whole.hi; {
+				st := p.step(at, depth)
+				s.multiplyFew(k, p, r, j, st, at-lo)
+				at = st.hi
 			}
 		}
-		lo = st.hi
+		lo = whole.hi
 	}
 	p.store(s.c, width, r, out)
 }
 
-// multiplyCodes multiplies with the codes of a panel, whose results are in columns j
-// and following of c.
-func (s *scratch) multiplyCodes(k *microkernel.Kernels, p *part, codes []byte, j int) {
+// multiplyFew multiplies with columns j and following of B for a step, which begins with
+// some value of the rows of A that are decoded.
+func (s *scratch) multiplyFew(k *microkernel.Kernels, p *part, r area, j int, st step, a int) {
+	j1 := min(j+microkernel.PanelWidth, r.j1)
+	s.gatherPanelScales(p, j, j1, st)
+	codes := s.panelCodes(k, p, j, j1, st)
+	asFloat16 := p.asFloat16(k, codes)
 	kernel, columns := k.MultiplyCodes, k.NR
-	if p.m == 1 {
+	switch {
+	case !asFloat16:
+		s.decodePanel(k, p, codes, false, st)
+		kernel = k.Multiply
+	case p.m == 1:
 		kernel, columns = k.MultiplyCodesRow, microkernel.PanelWidth
 	}
+	t := &s.task
+	_, padded := st.length()
+	t.Blocks, t.Pairs, t.Flags, t.Prefetches, t.Out = st.blocks, padded/2, p.flags(st), 0, nil
+	t.A, t.ScaleA = &s.a[a], &s.scalesA[a/p.block]
 	for column := 0; column < microkernel.PanelWidth; column += columns {
-		s.task.Codes = &codes[column]
-		kernel(s.columns(j, column))
+		if asFloat16 {
+			t.Codes = &codes[column]
+		} else {
+			t.B = &s.b[column]
+		}
+		t.C, t.ScaleB = &s.c[j-r.j0+column], &s.scalesB[column]
+		if t.P = nil; t.Flags&(microkernel.First|microkernel.Last) != microkernel.First|microkernel.Last {
+			t.P = &s.p[j-r.j0+column]
+		}
+		kernel(t)
 	}
 }

@@ -135,16 +135,21 @@ func (s *scratch) describe(p *part, rowBlocks, width int, st step) {
 	t.RowBlocks, t.Blocks, t.Pairs = rowBlocks, st.blocks, padded/2
 	view := &float16Views[p.b.format]
 	t.Multiplier, t.Mask = view.factor, view.mask
-	t.Flags = 0
+	t.Flags = p.flags(st)
+}
+
+// flags are those of a step's task.
+func (p *part) flags(st step) (flags uint64) {
 	if st.first {
-		t.Flags |= microkernel.First
+		flags |= microkernel.First
 	}
 	if st.last {
-		t.Flags |= microkernel.Last
+		flags |= microkernel.Last
 	}
 	if st.hi == p.k {
-		t.Flags |= microkernel.Canonical
+		flags |= microkernel.Canonical
 	}
+	return flags
 }
 
 // decodeArea decodes rows [i0, i1) of A, times B's unit, for a step, and adds zeros for
@@ -212,24 +217,4 @@ func (s *scratch) panelCodes(k *microkernel.Kernels, p *part, j0, j1 int, st ste
 	k.PackPanel(s.codes, p.b.codes[j0*p.b.stride+st.lo:], p.b.stride, j1-j0, n)
 	clear(s.codes[n*microkernel.PanelWidth:])
 	return s.codes
-}
-
-// multiply multiplies with the panel in b, whose results are in columns j and
-// following of c.
-func (s *scratch) multiply(k *microkernel.Kernels, j int) {
-	for column := 0; column < microkernel.PanelWidth; column += k.NR {
-		s.task.B = &s.b[column]
-		k.Multiply(s.columns(j, column))
-	}
-}
-
-// columns is the task for columns of a panel whose first is column j of c.
-func (s *scratch) columns(j, column int) *microkernel.Task {
-	t := &s.task
-	t.A, t.ScaleA = &s.a[0], &s.scalesA[0]
-	t.C, t.ScaleB = &s.c[j+column], &s.scalesB[column]
-	if t.P = nil; t.Flags&(microkernel.First|microkernel.Last) != microkernel.First|microkernel.Last {
-		t.P = &s.p[j+column]
-	}
-	return t
 }

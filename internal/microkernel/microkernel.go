@@ -110,11 +110,11 @@ type Kernels struct {
 	// after masking. Both are given eight times.
 	Contains func(codes *byte, n int, mask, value uint64) bool
 
-	// Transpose writes TransposeRows rows of TransposeCols codes each, a stride apart,
-	// to dst with rows of PanelWidth codes. It does so for n pieces of TransposeCols
-	// that follow each other in the rows.
-	Transpose                    func(dst, src *byte, stride, n int)
-	TransposeRows, TransposeCols int
+	// Transpose writes rows of codes, a stride apart, to dst with rows of PanelWidth
+	// codes, of which it may write the rest too. It takes a multiple of 8 rows, PanelWidth
+	// at most, and n times TransposeCols codes of each.
+	Transpose     func(dst, src *byte, stride, rows, n int)
+	TransposeCols int
 }
 
 // For returns the micro-kernels that serve a level, or nil if there are none. Level

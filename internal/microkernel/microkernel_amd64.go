@@ -14,7 +14,7 @@ var avx512 = Kernels{
 	Multiply: multiplyAVX512, MultiplyRounded: multiplyRoundedAVX512,
 	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512, CodesRows: 4,
 	DecodeFloat16: decodeFloat16AVX512, DecodeRows: decodeRowsAVX512, Contains: containsAVX2,
-	Transpose: transposeAVX512, TransposeRows: 16, TransposeCols: 64,
+	Transpose: transposeAVX512, TransposeCols: 16,
 }
 
 //go:noescape
@@ -36,14 +36,14 @@ func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint
 func decodeRowsAVX512(dst *float32, dstStride int, codes *byte, stride, rows, n int, v *Float16View)
 
 //go:noescape
-func transposeAVX512(dst, src *byte, stride, n int)
+func transposeAVX512(dst, src *byte, stride, rows, n int)
 
 var avx2 = Kernels{
 	MR: 3, NR: 16, Direct: true,
 	Multiply: multiplyAVX2, MultiplyRounded: multiplyRoundedAVX2,
 	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2, CodesRows: 3,
 	DecodeFloat16: decodeFloat16AVX2, DecodeRows: decodeRowsAVX2, Contains: containsAVX2,
-	Transpose: transposeAVX2, TransposeRows: 8, TransposeCols: 32,
+	Transpose: transposeAVX2, TransposeCols: 32,
 }
 
 //go:noescape
@@ -68,4 +68,4 @@ func decodeRowsAVX2(dst *float32, dstStride int, codes *byte, stride, rows, n in
 func containsAVX2(codes *byte, n int, mask, value uint64) bool
 
 //go:noescape
-func transposeAVX2(dst, src *byte, stride, n int)
+func transposeAVX2(dst, src *byte, stride, rows, n int)

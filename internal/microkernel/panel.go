@@ -9,10 +9,10 @@ import "encoding/binary"
 func (k *Kernels) PackPanel(dst, src []byte, stride, rows, n int) {
 	whole, done := 0, 0
 	if k != nil && k.Transpose != nil && n >= k.TransposeCols {
-		done = n / k.TransposeCols * k.TransposeCols
-		for ; whole+k.TransposeRows <= rows; whole += k.TransposeRows {
-			k.Transpose(&dst[whole], &src[whole*stride], stride, n/k.TransposeCols)
+		if whole = rows / 8 * 8; whole > 0 {
+			k.Transpose(&dst[0], &src[0], stride, whole, n/k.TransposeCols)
 		}
+		done = n / k.TransposeCols * k.TransposeCols
 	}
 	for r := 0; r < rows; r += square {
 		first := 0

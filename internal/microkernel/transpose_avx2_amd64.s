@@ -2,8 +2,9 @@
 
 #include "textflag.h"
 
-// As with AVX-512, but of 8 rows, shuffled three times: then a vector has, twice,
-// the 8 codes of an even k and those of the next.
+// 8 rows are shuffled perfectly three times: each time, row i is interleaved with row
+// i+4 to become rows 2i and 2i+1. Then a vector has, twice, the 8 codes of an even k and
+// those of the next.
 #define INTERLEAVE(Ya, Yb, Ylow, Yhigh) \
 	VPUNPCKLBW Yb, Ya, Ylow \
 	VPUNPCKHBW Yb, Ya, Yhigh
@@ -15,13 +16,18 @@
 	VMOVQ X, (64*K+512)(DI) \
 	VMOVHPS X, (64*K+544)(DI)
 
-// func transposeAVX2(dst, src *byte, stride, n int)
-TEXT ·transposeAVX2(SB), NOSPLIT, $0-32
+// func transposeAVX2(dst, src *byte, stride, rows, n int)
+TEXT ·transposeAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ stride+16(FP), R8
-	MOVQ n+24(FP), CX
+	MOVQ rows+24(FP), BX
 	LEAQ (R8)(R8*2), R9
+
+rows8:
+	MOVQ n+32(FP), CX
+	MOVQ SI, R11
+	MOVQ DI, R12
 
 piece:
 	LEAQ (SI)(R8*4), R10
@@ -57,5 +63,9 @@ piece:
 	ADDQ $1024, DI
 	DECQ CX
 	JNZ piece
+	LEAQ (R11)(R8*8), SI
+	LEAQ 8(R12), DI
+	SUBQ $8, BX
+	JNZ rows8
 	VZEROUPPER
 	RET
