@@ -26,10 +26,10 @@ func equal(t *testing.T, got, want any) {
 func TestParse(t *testing.T) {
 	o, err := parse([]string{"-bench", "Exp", "-count=3", "-pkg", "./a", "-pkg", "./b", "v1", "v2"}, io.Discard)
 	equal(t, err, nil)
-	equal(t, o, options{bench: "Exp", benchtime: "100ms", count: 3, packages: []string{"./a", "./b"}, old: "v1", new: "v2"})
+	equal(t, o, options{bench: "Exp", benchtime: "20ms", count: 3, packages: []string{"./a", "./b"}, old: "v1", new: "v2"})
 	o, err = parse([]string{"HEAD"}, io.Discard)
 	equal(t, err, nil)
-	equal(t, o, options{bench: ".", benchtime: "100ms", count: 10, packages: []string{"./bench"}, old: "HEAD"})
+	equal(t, o, options{bench: ".", benchtime: "20ms", count: 10, packages: []string{"./bench"}, old: "HEAD"})
 	for _, args := range [][]string{{}, {"a", "b", "c"}, {"-count=0", "a"}, {"a", ""}, {"-novelty", "a"}} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q: no error", args)

@@ -61,7 +61,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	flags.StringVar(&o.bench, "bench", ".", "which benchmarks to run: a `regexp` for each part of a name between slashes")
 	flags.IntVar(&o.count, "count", 10, "how many pairs of runs to make")
-	flags.StringVar(&o.benchtime, "benchtime", "100ms", "how long a benchmark runs each time, such as 1s or 20x")
+	flags.StringVar(&o.benchtime, "benchtime", "20ms", "how long a benchmark runs each time, such as 1s or 20x")
 	flags.StringVar(&o.processors, "cpus", "", "which processors to pin to, a `list` such as 2,3, or all (default two of different cores)")
 	flags.StringVar(&o.keep, "o", "", "a `folder` to leave the outputs of the benchmarks in, old.txt and new.txt")
 	flags.Func("pkg", "a `folder` with benchmarks; may be given several times (default ./bench)", func(s string) error {
