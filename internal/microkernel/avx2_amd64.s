@@ -11,16 +11,6 @@
 	VMOVUPS (128*K)(DI), Y12 \
 	VMOVUPS (128*K+32)(DI), Y13
 
-// Y12 and Y13 = the values of half a panel of codes for one k. Y15 is the
-// multiplier, the mask is on the stack.
-#define CODES(K) \
-	VPMOVSXBW (32*K)(DI), Y12 \
-	VPMULLW Y15, Y12, Y12 \
-	VPAND mask-32(SP), Y12, Y12 \
-	VEXTRACTI128 $1, Y12, X13 \
-	VCVTPH2PS X12, Y12 \
-	VCVTPH2PS X13, Y13
-
 #define ROW(OP, A, Yd, Ye) \
 	VBROADCASTSS A, Y14 \
 	OP(Y12, Y14, Yd) \
@@ -152,25 +142,6 @@ TEXT ·multiplyRoundedAVX2(SB), NOSPLIT, $224-8
 #include "loops_amd64.h"
 #undef ADD
 #define ADD(Yb, Ya, Yd) VFMADD231PS Yb, Ya, Yd
-
-// func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)
-TEXT ·decodeFloat16AVX2(SB), NOSPLIT, $32-40
-	MOVQ dst+0(FP), SI
-	MOVQ codes+8(FP), DI
-	MOVQ n+16(FP), CX
-	VPBROADCASTQ mask+32(FP), Y15
-	VMOVDQU Y15, mask-32(SP)
-	VPBROADCASTQ multiplier+24(FP), Y15
-
-decode:
-	CODES(0)
-	STORE2((SI), 32(SI), Y12, Y13)
-	ADDQ $16, DI
-	ADDQ $64, SI
-	SUBQ $16, CX
-	JNZ decode
-	VZEROUPPER
-	RET
 
 // Yleast has a 0 where one of 32 codes is the value.
 #define LOOK(Offset, Yleast, Yt) \

@@ -11,16 +11,6 @@
 	VMOVUPS (128*K)(DI), Z24 \
 	VMOVUPS (128*K+64)(DI), Z25
 
-// Z24 and Z25 = the values of a panel of codes for one k. Z28 is the multiplier,
-// Z29 the mask.
-#define CODES(K) \
-	VPMOVSXBW (32*K)(DI), Z24 \
-	VPMULLW Z28, Z24, Z24 \
-	VPANDQ Z29, Z24, Z24 \
-	VEXTRACTI64X4 $1, Z24, Y25 \
-	VCVTPH2PS Y24, Z24 \
-	VCVTPH2PS Y25, Z25
-
 #define ROW(OP, A, Zd, Ze) \
 	VBROADCASTSS A, Z26 \
 	OP(Z24, Z26, Zd) \
@@ -165,21 +155,3 @@ TEXT ·multiplyRoundedAVX512(SB), NOSPLIT, $0-8
 #include "loops_amd64.h"
 #undef ADD
 #define ADD(Zb, Za, Zd) VFMADD231PS Zb, Za, Zd
-
-// func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
-TEXT ·decodeFloat16AVX512(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), SI
-	MOVQ codes+8(FP), DI
-	MOVQ n+16(FP), CX
-	VPBROADCASTQ multiplier+24(FP), Z28
-	VPBROADCASTQ mask+32(FP), Z29
-
-decode:
-	CODES(0)
-	STORE2((SI), Z24, Z25)
-	ADDQ $32, DI
-	ADDQ $128, SI
-	SUBQ $32, CX
-	JNZ decode
-	VZEROUPPER
-	RET

@@ -202,3 +202,31 @@ TEXT ·multiplyCodesRowAVX2(SB), NOSPLIT, $224-8
 // func multiplyCodesAVX2(t *Task)
 TEXT ·multiplyCodesAVX2(SB), NOSPLIT, $288-8
 #include "codes_amd64.h"
+
+// func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)
+//
+// The float16s lie where their values will: on the stack, whose place in a page the
+// values pass again and again, they would wait for stores of those.
+TEXT ·decodeFloat16AVX2(SB), NOSPLIT, $32-40
+	MOVQ dst+0(FP), SI
+	MOVQ codes+8(FP), DI
+	MOVQ n+16(FP), CX
+	VPBROADCASTQ mask+32(FP), Y15
+	VMOVDQU Y15, mask-32(SP)
+	VPBROADCASTQ multiplier+24(FP), Y15
+
+decode:
+	FLOAT16S((DI), (SI))
+	FLOAT16S(16(DI), 32(SI))
+	VCVTPH2PS (SI), Y8
+	VCVTPH2PS 16(SI), Y9
+	VCVTPH2PS 32(SI), Y10
+	VCVTPH2PS 48(SI), Y11
+	STORE2((SI), 32(SI), Y8, Y9)
+	STORE2(64(SI), 96(SI), Y10, Y11)
+	ADDQ $32, DI
+	ADDQ $128, SI
+	SUBQ $32, CX
+	JNZ decode
+	VZEROUPPER
+	RET

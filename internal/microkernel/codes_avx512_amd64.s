@@ -194,3 +194,27 @@ TEXT ·multiplyCodesRowAVX512(SB), NOSPLIT, $128-8
 // func multiplyCodesAVX512(t *Task)
 TEXT ·multiplyCodesAVX512(SB), NOSPLIT, $128-8
 #include "codes_amd64.h"
+
+// func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
+TEXT ·decodeFloat16AVX512(SB), NOSPLIT, $128-40
+	MOVQ dst+0(FP), SI
+	MOVQ codes+8(FP), DI
+	MOVQ n+16(FP), CX
+	VPBROADCASTQ multiplier+24(FP), Z28
+	VPBROADCASTQ mask+32(FP), Z29
+
+// Of a register: with all these stores, others of memory would wait for them.
+decode:
+	VPMOVSXBW (DI), Z24
+	VPMULLW Z28, Z24, Z24
+	VPANDQ Z29, Z24, Z24
+	VEXTRACTI64X4 $1, Z24, Y25
+	VCVTPH2PS Y24, Z24
+	VCVTPH2PS Y25, Z25
+	STORE2((SI), Z24, Z25)
+	ADDQ $32, DI
+	ADDQ $128, SI
+	SUBQ $32, CX
+	JNZ decode
+	VZEROUPPER
+	RET
