@@ -3,6 +3,8 @@ package nn
 import (
 	"fmt"
 	"math"
+
+	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
 // NarrowFormat names a binary floating-point format by its bits of exponent and
@@ -50,11 +52,7 @@ func (f NarrowFormat) bits() (exponent, mantissa int, err error) {
 }
 
 // lattice is where the numbers of a format other than BF16 lie.
-type lattice struct {
-	mantissa  uint32
-	minNormal uint32 // bits of the smallest normal number
-	max       float32
-}
+type lattice rounding.Lattice
 
 // newLattice returns the lattice of a format that there is.
 func newLattice(f NarrowFormat) lattice {
@@ -70,8 +68,8 @@ func newLattice(f NarrowFormat) lattice {
 	}
 	significand := 2<<mantissa - 1 - unused
 	return lattice{
-		mantissa:  uint32(mantissa),
-		minNormal: uint32(127+1-bias) << 23,
-		max:       float32(math.Ldexp(float64(significand), top-mantissa)),
+		Mantissa:  uint32(mantissa),
+		MinNormal: uint32(127+1-bias) << 23,
+		Max:       float32(math.Ldexp(float64(significand), top-mantissa)),
 	}
 }

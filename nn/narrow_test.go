@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
 // plainFormats are formats by their definition: bits, and the largest number where
@@ -215,8 +216,8 @@ func TestBF16ByDefinition(t *testing.T) {
 			values = append(values, math.Float32frombits(upper<<16|lower))
 		}
 		nearest, random := make([]float32, len(values)), make([]float32, len(values))
-		nearestBF16(nearest, values)
-		randomBF16(random, values, seed, first)
+		rounding.NearestBF16(nearest, values)
+		rounding.RandomBF16(random, values, seed, first)
 		for i, x := range values {
 			if x != x || math.IsInf(float64(x), 0) {
 				require.True(t, math.IsNaN(float64(x)) == math.IsNaN(float64(nearest[i])))

@@ -7,6 +7,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -64,7 +65,7 @@ func (p *roundedProducts) multiply(ctx context.Context, c, a, b []float32, m, n,
 		return err
 	}
 	if p.bf16Results {
-		parallel.For(len(c), elementGrain, p.workers, func(lo, hi int) { nearestBF16(c[lo:hi], c[lo:hi]) })
+		parallel.For(len(c), elementGrain, p.workers, func(lo, hi int) { rounding.NearestBF16(c[lo:hi], c[lo:hi]) })
 	}
 	return nil
 }
@@ -112,10 +113,10 @@ func (r *rounder) round(values []float32, rows, cols int, p fp8.Policy) []float3
 // roundBF16 rounds values that begin at element lo.
 func (r *rounder) roundBF16(values []float32, lo int, p fp8.Policy) {
 	if p.Rounding == fp8.Stochastic {
-		randomBF16(r.rounded[lo:], values, p.Seed, uint64(lo))
+		rounding.RandomBF16(r.rounded[lo:], values, p.Seed, uint64(lo))
 		return
 	}
-	nearestBF16(r.rounded[lo:], values)
+	rounding.NearestBF16(r.rounded[lo:], values)
 }
 
 // roundRow rounds the pieces of a row that lie in different blocks.
@@ -168,7 +169,7 @@ func (r *rounder) blockAmax(values []float32, rows, cols, i, j int) (amax float3
 func (r *rounder) scale(amax float32) fp8.Scale {
 	m := float32(1)
 	if amax <= math.MaxFloat32 {
-		m = min(max(r.lattice.max/amax, smallestNormal), math.MaxFloat32)
+		m = min(max(r.lattice.Max/amax, smallestNormal), math.MaxFloat32)
 	}
 	if !r.ExactScale {
 		m = math.Float32frombits(math.Float32bits(m) & infinityBits)
