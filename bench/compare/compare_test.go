@@ -69,6 +69,26 @@ func TestBits(t *testing.T) {
 	equal(t, string(failures([]byte("a: checksum exp level=amx 12\nexp: other bits\n"))), "exp: other bits\n")
 }
 
+// TestChecksums reads what the test of package bench really prints.
+func TestChecksums(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	cmd := exec.Command("go", "test", "-count=1", "-v", "-run=^TestChecksums$", ".")
+	cmd.Dir = ".."
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		testutil.NoProcess(t, err)
+		t.Fatalf("%v\n%s", err, output)
+	}
+	sums := checksums(output)
+	for _, operation := range []string{"encode/format=e4m3/rounding=nearest-even/source=float32", "exp", "product/groups=9,0,17,1"} {
+		if sums[operation+" level=generic"] == "" {
+			t.Errorf("no checksum of %s in\n%s", operation, output)
+		}
+	}
+}
+
 const output = `goos: linux
 BenchmarkExp/level=avx2/n=1Mi-2     	  10	  2000000 ns/op	 12.5 GFLOP/s	 61.5 %roof
 BenchmarkExp/level=amx/n=1Mi-2      	  10	  0.25 ns/op
