@@ -132,24 +132,35 @@ func (b *BlockScales) Set(scales []Scale, block int) {
 }
 
 func (b *BlockScales) setFactors(each int) (fit bool) {
-	multiplied, divided := false, false
+	const divides, multiplies = 1, 2
+	var seen, most uint32 // most: what no negative, infinite or NaN number is below
 	factors := b.factors[:len(b.scales)*each]
 	for _, s := range b.scales {
-		factor, divide := s.factor()
-		if math.Signbit(float64(factor)) || math.Float32bits(s.Stored) >= infinityBits {
-			return false
+		factor := s.Multiplier
+		switch {
+		case s.isOne():
+			factor = 1
+		case factor == 0:
+			factor = s.Stored
+			seen |= divides
+		default:
+			seen |= multiplies
 		}
-		divided = divided || divide != 0
-		multiplied = multiplied || divide == 0 && factor != 1
-		for k := range factors[:each] {
-			factors[k] = factor
-		}
+		most = max(most, math.Float32bits(s.Stored), math.Float32bits(factor)&(1<<31))
+		fill(factors[:each], factor)
 		factors = factors[each:]
 	}
-	if b.divide = 0; divided {
-		b.divide = 1
+	b.divide = seen & divides
+	return most < infinityBits && seen != divides|multiplies
+}
+
+func fill(s []float32, x float32) {
+	for ; len(s) >= 4; s = s[4:] {
+		s[0], s[1], s[2], s[3] = x, x, x, x
 	}
-	return !(multiplied && divided)
+	for i := range s {
+		s[i] = x
+	}
 }
 
 // factor returns the factors from element i of the row on.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestQuantizeAllocates checks that a call on a tensor that has its codes allocates
-// the function that chooses the scales, and nothing else. The race detector has pools
+// the functions that choose the scales, and nothing else. The race detector has pools
 // lose what they keep.
 func TestQuantizeAllocates(t *testing.T) {
 	h, err := scaling.NewHistory(delayed(2))
@@ -30,6 +30,6 @@ func TestQuantizeAllocates(t *testing.T) {
 			}
 		}
 		quantize()
-		require.LessOrEqual(t, testing.AllocsPerRun(10, quantize), 2.0, "%v", q.Recipe)
+		require.LessOrEqual(t, testing.AllocsPerRun(10, quantize), 3.0, "%v", q.Recipe)
 	}
 }

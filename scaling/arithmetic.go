@@ -13,6 +13,9 @@ type limits struct {
 	epsilon float32 // a smaller amax is raised to it, where a profile has that
 }
 
+// arithmetic is how an amax becomes a scale.
+type arithmetic func(amax float32, l limits) fp8.Scale
+
 func multiplyBy(m float32) fp8.Scale { return fp8.Scale{Stored: 1 / m, Multiplier: m} }
 
 func storeAndMultiply(stored float32) fp8.Scale {
@@ -40,11 +43,12 @@ func teBlock(amax float32, l limits) fp8.Scale {
 }
 
 // floorPow2 rounds the multiplier of another arithmetic down to a power of two.
-func floorPow2(scale func(float32, limits) fp8.Scale) func(float32, limits) fp8.Scale {
-	return func(amax float32, l limits) fp8.Scale {
-		m := scale(amax, l).Multiplier
-		return multiplyBy(math.Float32frombits(math.Float32bits(m) & 0xFF800000))
-	}
+func floorPow2(scale arithmetic) arithmetic {
+	return func(amax float32, l limits) fp8.Scale { return floored(scale(amax, l)) }
+}
+
+func floored(s fp8.Scale) fp8.Scale {
+	return multiplyBy(math.Float32frombits(math.Float32bits(s.Multiplier) & 0xFF800000))
 }
 
 // torchAO is amax_to_scale of torchao's float8_utils.py, which divides in
@@ -153,4 +157,4 @@ func atLeast[T float32 | float64](x, least T) T {
 	return x
 }
 
-func isFinite(x float32) bool { return math.Float32bits(x)&0x7F800000 != 0x7F800000 }
+func isFinite(x float32) bool { return x-x == 0 }

@@ -36,7 +36,8 @@ const (
 // traits is what a profile fixes. Blocks that are not given are the whole tensor.
 type traits struct {
 	profile    Profile
-	scale      func(amax float32, l limits) fp8.Scale
+	scale      arithmetic
+	row        rowArithmetic // scale of many, where that is worth a loop of its own
 	leavesNaN  bool         // amax is taken over what is not NaN
 	activation tensor.Block // inputs and gradients
 	weight     tensor.Block
@@ -54,21 +55,21 @@ var (
 
 var profiles = []traits{
 	{profile: TEDelayed, leavesNaN: true, delayed: true},
-	{profile: TECurrent, epsilon: true, scale: teCurrent, leavesNaN: true},
-	{profile: TECurrentPow2, epsilon: true, scale: floorPow2(teCurrent), leavesNaN: true},
-	{profile: TEBlock, epsilon: true, scale: teBlock, leavesNaN: true, activation: tile, weight: square},
-	{profile: TEBlockPow2, epsilon: true, scale: floorPow2(teBlock), leavesNaN: true, activation: tile, weight: square},
+	{profile: TECurrent, epsilon: true, scale: teCurrent, row: teCurrentRow, leavesNaN: true},
+	{profile: TECurrentPow2, epsilon: true, scale: floorPow2(teCurrent), row: floorPow2Row(teCurrentRow), leavesNaN: true},
+	{profile: TEBlock, epsilon: true, scale: teBlock, row: teBlockRow, leavesNaN: true, activation: tile, weight: square},
+	{profile: TEBlockPow2, epsilon: true, scale: floorPow2(teBlock), row: floorPow2Row(teBlockRow), leavesNaN: true, activation: tile, weight: square},
 	{profile: TorchAOTensorwise, scale: torchAO},
 	{profile: TorchAOTensorwisePow2, scale: torchAOPow2},
 	{profile: TorchAORowwise, scale: torchAO, activation: wholeRow, weight: wholeRow},
 	{profile: TorchAORowwisePow2, scale: torchAOPow2, activation: wholeRow, weight: wholeRow},
-	{profile: DeepGEMM, scale: deepGEMM, activation: tile, weight: square},
+	{profile: DeepGEMM, scale: deepGEMM, row: deepGEMMRow, activation: tile, weight: square},
 	{profile: DeepGEMMUE8M0, scale: deepGEMMUE8M0, activation: tile, weight: square},
-	{profile: DeepSeek, scale: deepSeek, leavesNaN: true, activation: tile, weight: square},
+	{profile: DeepSeek, scale: deepSeek, row: deepSeekRow, leavesNaN: true, activation: tile, weight: square},
 	{profile: DeepSeekUE8M0, scale: deepSeekUE8M0, leavesNaN: true, activation: tile, weight: square},
 	{profile: MTFP8, scale: mtfp8, leavesNaN: true, activation: tile, weight: square},
 	{profile: MXFloor, scale: mxFloor, activation: micro, weight: micro, e8m0: true},
-	{profile: MXRCeil, scale: mxRCeil, leavesNaN: true, activation: micro, weight: micro, e8m0: true},
+	{profile: MXRCeil, scale: mxRCeil, row: mxRCeilRow, leavesNaN: true, activation: micro, weight: micro, e8m0: true},
 }
 
 // Profiles returns all profiles, in a fixed order.
@@ -116,6 +117,17 @@ func (t *traits) blockScale(amax float32, nan bool, l limits) fp8.Scale {
 		amax = float32(math.NaN())
 	}
 	return t.scale(amax, l)
+}
+
+// scaleRow sets scales[i] to the scale of a block with amax[i] and without NaN.
+func (t *traits) scaleRow(scales []fp8.Scale, amax []float32, l limits) {
+	if t.row != nil {
+		t.row(scales, amax, l)
+		return
+	}
+	for i, a := range amax {
+		scales[i] = t.scale(a, l)
+	}
 }
 
 // Valid reports whether p is one of the profiles, or empty.

@@ -78,9 +78,10 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 		}
 	}
 	err := tensor.Quantize(ctx, &v, src, tensor.Quantizer{
-		Scale:   q.scaleFunc(largest[T]()),
-		Policy:  q.Recipe.Policy,
-		Options: q.Options,
+		Scale:    q.scaleFunc(largest[T]()),
+		ScaleRow: q.scaleRowFunc(largest[T]()),
+		Policy:   q.Recipe.Policy,
+		Options:  q.Options,
 	})
 	if err != nil {
 		return err
@@ -123,6 +124,17 @@ func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
 	}
 	l := q.Recipe.limits(source)
 	return func(_ int, amax float32, nan bool) fp8.Scale { return tr.blockScale(amax, nan, l) }
+}
+
+// scaleRowFunc is scaleFunc for blocks side by side: nil for a delayed recipe, which
+// has a history to ask for each.
+func (q *Quantizer) scaleRowFunc(source float32) tensor.ScaleRowFunc {
+	tr := q.Recipe.Profile.traits()
+	if tr.delayed {
+		return nil
+	}
+	l := q.Recipe.limits(source)
+	return func(_ int, scales []fp8.Scale, amax []float32) { tr.scaleRow(scales, amax, l) }
 }
 
 // largest is the largest finite value of T, as far as float32 goes.

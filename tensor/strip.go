@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"slices"
+
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/convert"
 )
@@ -77,13 +79,9 @@ func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) e
 	if err != nil {
 		return err
 	}
-	stored := j.t.Scales[at.index:]
-	for k, a := range amax {
-		nan := a != a
-		if nan {
-			a = amaxWithoutNaN(j.src, at, k)
-		}
-		scales[k] = j.q.Scale(at.index+k, a, nan)
+	j.scale(scales, amax, at)
+	stored := j.t.Scales[at.index:][:n]
+	for k := range stored {
 		stored[k] = storedScale(scales[k])
 	}
 	if j.blocks != nil {
@@ -118,6 +116,22 @@ func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) er
 		j.blocks.Blocks(j.q.Op, j.t.Name, first, gridCols, j.t.Scales[first:first+len(heard)], heard)
 	}
 	return nil
+}
+
+// scale sets the scales of a strip's blocks.
+func (j *job[T]) scale(scales []fp8.Scale, amax []float32, at strip) {
+	isNaN := func(a float32) bool { return a != a }
+	if j.q.ScaleRow != nil && !slices.ContainsFunc(amax, isNaN) {
+		j.q.ScaleRow(at.index, scales, amax)
+		return
+	}
+	for k, a := range amax {
+		nan := isNaN(a)
+		if nan {
+			a = amaxWithoutNaN(j.src, at, k)
+		}
+		scales[k] = j.q.Scale(at.index+k, a, nan)
+	}
 }
 
 // pieces calls f for the elements of each row of a strip: all at a time or, where
