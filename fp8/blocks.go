@@ -213,17 +213,29 @@ func (e *Encoder) encodeRow(dst []byte, src []float32, b *BlockScales, at int, f
 	level := cpu.Current()
 	const step = convert.Step
 	done := 0
-	if b.fit && convert.Available(level) && (st == nil || st.Detail == nil) {
+	if b.fit && convert.Available(level) {
 		for done+step <= len(src) {
 			n := min(len(src)-done, part) / step * step
 			e.vector.Divide = b.divide
 			if !e.encodePart(level, dst[done:], src[done:done+n], b.factor(at+done), b.layout, first+uint64(done), st) {
 				encodeEach(e, dst[done:], src[done:done+n], b, at+done, first+uint64(done), st)
+			} else if st != nil && st.Detail != nil {
+				e.detailRow(dst[done:], src[done:done+n], b, at+done, st.Detail)
 			}
 			done += n
 		}
 	}
 	encodeEach(e, dst[done:], src[done:], b, at+done, first+uint64(done), st)
+}
+
+// detailRow adds to d what was encoded, which begins at element at of the row.
+func (e *Encoder) detailRow(dst []byte, src []float32, b *BlockScales, at int, d *Detail) {
+	for done := 0; done < len(src); {
+		i := (at + done) / b.block
+		end := min((i+1)*b.block-at, len(src))
+		d.addRow(src[done:end], dst[done:], e.table, b.scales[i].stored())
+		done = end
+	}
 }
 
 // encodeEach encodes what begins at element at of the row block by block.

@@ -79,7 +79,8 @@ func TestBlocks(t *testing.T) {
 }
 
 func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, scales []fp8.Scale, block int, first uint64) error {
-	want, wantStats := make([]byte, len(src)), fp8.Stats{}
+	var detail fp8.Detail
+	want, wantStats := make([]byte, len(src)), fp8.Stats{Detail: &detail}
 	wantAmax := make([]float32, len(scales))
 	at(cpu.Generic, func() error {
 		for i, s := range scales {
@@ -90,6 +91,7 @@ func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, sc
 				wantAmax[i] = float32(math.NaN())
 			}
 		}
+		wantStats.Detail = nil
 		return nil
 	})
 	return at(level, func() error {
@@ -106,6 +108,12 @@ func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, sc
 		case stats != wantStats:
 			return fmt.Errorf("%v, blocks of %d: stats are %+v, want %+v", f, block, stats, wantStats)
 		}
+		detailed := fp8.Stats{Detail: new(fp8.Detail)}
+		fp8.EncodeBlocks(&e, got, src, &b, first, &detailed)
+		if !sameDetail(detailed.Detail, &detail) {
+			return fmt.Errorf("%v, blocks of %d: squared error %v of %v, want %v of %v", f, block,
+				detailed.Detail.SquaredError, detailed.Detail.SquaredSum, detail.SquaredError, detail.SquaredSum)
+		}
 		for i, a := range amax {
 			if a != wantAmax[i] && (a == a || wantAmax[i] == wantAmax[i]) {
 				return fmt.Errorf("blocks of %d: amax of block %d is %v, want %v", block, i, a, wantAmax[i])
@@ -113,6 +121,12 @@ func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, sc
 		}
 		return nil
 	})
+}
+
+// sameDetail compares to the bit, but for a NaN's.
+func sameDetail(a, b *fp8.Detail) bool {
+	same := func(x, y float64) bool { return x == y || x != x && y != y }
+	return same(a.SquaredError, b.SquaredError) && same(a.SquaredSum, b.SquaredSum) && a.Exponents == b.Exponents
 }
 
 // TestBlocksOfOtherTypes compares values of 16 bits, and float64, with the same

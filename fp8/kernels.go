@@ -23,13 +23,15 @@ const infinityBits = 0x7F800000
 func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Stats) (done int) {
 	level := cpu.Current()
 	const step = convert.Step
-	if len(src) < step || !convert.Available(level) || e.broken || math.Signbit(float64(e.factor)) || st != nil && st.Detail != nil {
+	if len(src) < step || !convert.Available(level) || e.broken || math.Signbit(float64(e.factor)) {
 		return 0
 	}
 	for done+step <= len(src) {
 		n := min(len(src)-done, part) / step * step
 		if !e.encodePart(level, dst[done:], src[done:done+n], &e.factor, convert.One, first+uint64(done), st) {
 			e.encodeGeneric32(dst[done:], src[done:done+n], first+uint64(done), st)
+		} else if st != nil && st.Detail != nil {
+			st.Detail.addRow(src[done:done+n], dst[done:], e.table, e.scale.stored())
 		}
 		done += n
 	}
@@ -37,7 +39,8 @@ func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Sta
 }
 
 // encodePart encodes src, whole vectors and at most part elements, with a kernel,
-// and reports false, with nothing in st, if it met what it cannot encode.
+// and reports false, with nothing in st, if it met what it cannot encode. A Detail is
+// for the caller, who knows the scales.
 func (e *Encoder) encodePart(level cpu.Level, dst []byte, src []float32, factors *float32, layout convert.Layout, first uint64, st *Stats) bool {
 	if !e.setIndex(first, len(src)) {
 		return false

@@ -27,7 +27,8 @@ type Stats struct {
 	PosInf    int64
 	NegInf    int64
 
-	// Detail, unless nil, is filled too. Encoding then does without vector kernels.
+	// Detail, unless nil, is filled too. Encoding takes several times as long then,
+	// since its sums are in element order.
 	Detail *Detail
 }
 

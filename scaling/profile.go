@@ -38,8 +38,8 @@ type traits struct {
 	profile    Profile
 	scale      arithmetic
 	row        rowArithmetic // scale of many, where that is worth a loop of its own
-	leavesNaN  bool         // amax is taken over what is not NaN
-	activation tensor.Block // inputs and gradients
+	leavesNaN  bool          // amax is taken over what is not NaN
+	activation tensor.Block  // inputs and gradients
 	weight     tensor.Block
 	epsilon    bool // Recipe.Epsilon applies
 	e8m0       bool // scales are E8M0 in memory
