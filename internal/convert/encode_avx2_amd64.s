@@ -19,8 +19,17 @@ FILL(exponent, 0x7F8000007F800000)
 FILL(leading, 0x0080000000800000) // the bit before a mantissa
 FILL(factor1, 0x85EBCA6B85EBCA6B)
 FILL(factor2, 0xC2B2AE35C2B2AE35)
+FILL(far, 0x0BFFFFFF0BFFFFFF)      // 24 binades, less 1
+FILL(farthest, 0xE4800000E4800000) // less 55 binades
 FILL(byte1, 0x0101010101010101)
 FILL(byteSign, 0x8080808080808080)
+
+// The upper halves of numbers, as numbers: x >> 16 without the ports of shifts.
+DATA upper<>+0(SB)/8, $0x8080070680800302
+DATA upper<>+8(SB)/8, $0x80800F0E80800B0A
+DATA upper<>+16(SB)/8, $0x8080070680800302
+DATA upper<>+24(SB)/8, $0x80800F0E80800B0A
+GLOBL upper<>(SB), RODATA|NOPTR, $32
 
 // Element numbers of four vectors.
 DATA lanes<>+0(SB)/8, $0x0000000100000000
@@ -59,9 +68,12 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 #define MAXCODE 96(R13)
 #define KEY0 128(R13)
 #define KEY1 160(R13)
-#define SOURCE 192 // 32 elements
-#define SCALES 320 // 32 scales
-#define CODES 448  // 32 codes
+#define FARTHEST 192(R13)
+#define SOURCE 224 // 32 elements
+#define SCALES 352 // 32 scales
+#define CODES 480  // 32 codes
+#define VALUES 512 // 32 magnitudes, or their codes
+#define RANDOM 640 // the random bits, inverted, of 32 elements
 
 // Y0 to Y3 scaled by one, by one for 16 each, or by one for every element; the
 // last two gather the largest.
@@ -117,34 +129,91 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 	SPLIT(Yy, Yt) \
 	VPSRLVD Yt, Yy, Yy
 
-// Yx = mix32(Yx) of package fp8; Yt is lost.
-#define MIX32(Yx, Yt) \
-	VPSRLD $16, Yx, Yt \
-	VPXOR Yt, Yx, Yx \
-	VPMULLD factor1<>(SB), Yx, Yx \
-	VPSRLD $13, Yx, Yt \
-	VPXOR Yt, Yx, Yx \
-	VPMULLD factor2<>(SB), Yx, Yx \
-	VPSRLD $16, Yx, Yt \
-	VPXOR Yt, Yx, Yx
+// Random bits of 32 elements come from Y0 to Y3 side by side, since each chain of
+// multiplications waits for its own results most of the time. Y4 is lost.
+#define FOUR(STEP) \
+	STEP(Y0) \
+	STEP(Y1) \
+	STEP(Y2) \
+	STEP(Y3)
 
-// Yy = the code of the magnitude Yy, rounded stochastically, less 1. Y4 to Y7 are
-// lost. What does not fit goes to the top of 32 bits: to the left, or to the right
-// where it is more than that; of the two shifts that which is not due gives 0.
-#define STOCHASTIC(Yy, lane) \
-	VPADDD lanes<>+lane(SB), Y15, Y7 \
-	VPXOR KEY0, Y7, Y7 \
-	MIX32(Y7, Y6) \
-	VPADDD KEY1, Y7, Y7 \
-	MIX32(Y7, Y6) \
+#define FIRSTKEY(Yx) VPXOR KEY0, Yx, Yx
+#define SECONDKEY(Yx) VPADDD KEY1, Yx, Yx
+
+// The steps of mix32 of package fp8: FOLD16, TIMES1, FOLD13, TIMES2, FOLD16.
+#define FOLD16(Yx) \
+	VPSHUFB upper<>(SB), Yx, Y4 \
+	VPXOR Y4, Yx, Yx
+
+#define TIMES1(Yx) VPMULLD factor1<>(SB), Yx, Yx
+
+#define FOLD13(Yx) \
+	VPSRLD $13, Yx, Y4 \
+	VPXOR Y4, Yx, Yx
+
+#define TIMES2(Yx) VPMULLD factor2<>(SB), Yx, Yx
+
+#define INVERT(Yx) VPXOR minus1<>(SB), Yx, Yx
+
+// Y0 to Y3 = the numbers of the next 32 elements.
+#define NUMBERS \
+	VPADDD lanes<>+0(SB), Y15, Y0 \
+	VPADDD lanes<>+32(SB), Y15, Y1 \
+	VPADDD lanes<>+64(SB), Y15, Y2 \
+	VPADDD lanes<>+96(SB), Y15, Y3 \
+	VPADDD lanes<>+128(SB), Y15, Y15
+
+#define KEEPRANDOM \
+	VMOVDQU Y0, RANDOM(R13) \
+	VMOVDQU Y1, RANDOM+32(R13) \
+	VMOVDQU Y2, RANDOM+64(R13) \
+	VMOVDQU Y3, RANDOM+96(R13)
+
+// The frame has the random bits, inverted, of the next 32 elements.
+#define MAKERANDOM \
+	NUMBERS \
+	FOUR(FIRSTKEY) \
+	FOUR(FOLD16) \
+	FOUR(TIMES1) \
+	FOUR(FOLD13) \
+	FOUR(TIMES2) \
+	FOUR(FOLD16) \
+	FOUR(SECONDKEY) \
+	FOUR(FOLD16) \
+	FOUR(TIMES1) \
+	FOUR(FOLD13) \
+	FOUR(TIMES2) \
+	FOUR(FOLD16) \
+	FOUR(INVERT) \
+	KEEPRANDOM
+
+// The magnitude at a place in the frame becomes its code, rounded stochastically with
+// the random bits there. Y4 to Y7 are lost. Y6 bits of it do not fit, at most 31:
+// whether they are more than as many random ones is whether the sum with those,
+// inverted, carries.
+#define ROUNDRANDOMLY(at) \
+	VMOVDQU VALUES+at(R13), Y5 \
+	SPLIT(Y5, Y6) \
+	VMOVDQU RANDOM+at(R13), Y4 \
+	VPSUBD Y6, Y13, Y7 \
+	VPSRLVD Y7, Y4, Y4 \
+	VPADDD Y4, Y5, Y5 \
+	VPSRLVD Y6, Y5, Y5 \
+	VMOVDQU Y5, VALUES+at(R13)
+
+// Yy = the code of the magnitude Yy likewise, less 1, however many bits do not fit.
+// They go to the top of 32 bits: to the left, or to the right where they are more than
+// that; of the two shifts that which is not due gives 0. Inverted, they are compared.
+#define ROUNDFAR(Yy, at) \
 	SPLIT(Yy, Y4) \
 	VPSUBD Y4, Y13, Y5 \
 	VPADDD minus32<>(SB), Y4, Y6 \
 	VPSLLVD Y5, Yy, Y5 \
 	VPSRLVD Y6, Yy, Y6 \
 	VPOR Y6, Y5, Y5 \
+	VPXOR minus1<>(SB), Y5, Y5 \
 	VPSRLVD Y4, Yy, Yy \
-	VPMINUD Y5, Y7, Y7 \
+	VPMAXUD RANDOM+at(R13), Y5, Y7 \
 	VPCMPEQD Y5, Y7, Y7 \
 	VPADDD Y7, Yy, Yy
 
@@ -167,7 +236,7 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 // func encodeAVX2(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
 //
 // n is a positive multiple of 16. The loop takes 32 elements.
-TEXT ·encodeAVX2(SB), NOSPLIT, $512-56
+TEXT ·encodeAVX2(SB), 0, $800-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
@@ -384,6 +453,11 @@ others:
 	VMOVDQU Y0, KEY0
 	VPBROADCASTD Encoding_K1(AX), Y0
 	VMOVDQU Y0, KEY1
+	VPADDD farthest<>(SB), Y14, Y0
+	VMOVDQU Y0, FARTHEST
+	CMPL Encoding_Mode(AX), $1
+	JE prepared
+	MAKERANDOM
 	JMP prepared
 
 directed:
@@ -392,20 +466,70 @@ directed:
 	TOWARDZERO(Y1, Y5)
 	TOWARDZERO(Y2, Y6)
 	TOWARDZERO(Y3, Y7)
+
+pack:
 	VPACKSSDW Y1, Y0, Y0
 	VPACKSSDW Y3, Y2, Y2
 	JMP rounded
 
 stochastic:
-	STOCHASTIC(Y0, 0)
-	STOCHASTIC(Y1, 32)
-	STOCHASTIC(Y2, 64)
-	STOCHASTIC(Y3, 96)
-	VPADDD lanes<>+128(SB), Y15, Y15
+	// Are there magnitudes of which 32 to 55 bits do not fit?
+	VPSUBD FARTHEST, Y0, Y4
+	VPSUBD FARTHEST, Y1, Y5
+	VPSUBD FARTHEST, Y2, Y6
+	VPSUBD FARTHEST, Y3, Y7
+	VPMINUD Y5, Y4, Y4
+	VPMINUD Y7, Y6, Y6
+	VPMINUD Y6, Y4, Y4
+	VPMINUD far<>(SB), Y4, Y5
+	VPCMPEQD Y4, Y5, Y5
+	VPTEST Y5, Y5
+	JNZ stochasticFar
+
+	// These elements are rounded while the random bits of the next are made.
+	VMOVDQU Y0, VALUES(R13)
+	VMOVDQU Y1, VALUES+32(R13)
+	VMOVDQU Y2, VALUES+64(R13)
+	VMOVDQU Y3, VALUES+96(R13)
+	NUMBERS
+	FOUR(FIRSTKEY)
+	FOUR(FOLD16)
+	FOUR(TIMES1)
+	ROUNDRANDOMLY(0)
+	FOUR(FOLD13)
+	FOUR(TIMES2)
+	ROUNDRANDOMLY(32)
+	FOUR(FOLD16)
+	FOUR(SECONDKEY)
+	FOUR(FOLD16)
+	FOUR(TIMES1)
+	ROUNDRANDOMLY(64)
+	FOUR(FOLD13)
+	FOUR(TIMES2)
+	ROUNDRANDOMLY(96)
+	FOUR(FOLD16)
+	FOUR(INVERT)
+	KEEPRANDOM
+	VMOVDQU VALUES(R13), Y0
+	VMOVDQU VALUES+32(R13), Y1
+	VMOVDQU VALUES+64(R13), Y2
+	VMOVDQU VALUES+96(R13), Y3
+	JMP pack
+
+stochasticFar:
+	ROUNDFAR(Y0, 0)
+	ROUNDFAR(Y1, 32)
+	ROUNDFAR(Y2, 64)
+	ROUNDFAR(Y3, 96)
 	VPACKSSDW Y1, Y0, Y0
 	VPACKSSDW Y3, Y2, Y2
 	VPSUBW minus1<>(SB), Y0, Y0
 	VPSUBW minus1<>(SB), Y2, Y2
+	VMOVDQU Y0, VALUES(R13)
+	VMOVDQU Y2, VALUES+32(R13)
+	MAKERANDOM
+	VMOVDQU VALUES(R13), Y0
+	VMOVDQU VALUES+32(R13), Y2
 	JMP rounded
 
 half:

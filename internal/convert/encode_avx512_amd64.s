@@ -14,6 +14,9 @@ CONSTANT(count32, 32)
 CONSTANT(countMinus32, 0xFFFFFFE0)
 CONSTANT(count48, 48)
 CONSTANT(count64, 64)
+CONSTANT(exponent, 0x7F800000)
+CONSTANT(far, 0x0C000000)     // 24 binades
+CONSTANT(farthest, 0xE4800000) // less 55 binades
 CONSTANT(mix1, 0x85EBCA6B)
 CONSTANT(mix2, 0xC2B2AE35)
 
@@ -48,6 +51,23 @@ DATA lower<>+40(SB)/8, $0x0036003400320030
 DATA lower<>+48(SB)/8, $0x001e001c001a0018
 DATA lower<>+56(SB)/8, $0x003e003c003a0038
 GLOBL lower<>(SB), RODATA|NOPTR, $64
+
+// The upper halves of numbers, as numbers: x >> 16 without the port of shifts.
+DATA upper<>+0(SB)/8, $0x8080070680800302
+DATA upper<>+8(SB)/8, $0x80800F0E80800B0A
+DATA upper<>+16(SB)/8, $0x8080070680800302
+DATA upper<>+24(SB)/8, $0x80800F0E80800B0A
+DATA upper<>+32(SB)/8, $0x8080070680800302
+DATA upper<>+40(SB)/8, $0x80800F0E80800B0A
+DATA upper<>+48(SB)/8, $0x8080070680800302
+DATA upper<>+56(SB)/8, $0x80800F0E80800B0A
+GLOBL upper<>(SB), RODATA|NOPTR, $64
+
+// The frame.
+#define SOURCE 0   // 64 elements
+#define SCALES 256 // 64 scales
+#define CODES 512  // 64 codes
+#define RANDOM 576 // the random bits, inverted, of 64 elements
 
 #define LARGEST \
 	VPMAXUD Z8, Z28, Z28 \
@@ -103,7 +123,7 @@ GLOBL lower<>(SB), RODATA|NOPTR, $64
 // many of its bits do not fit a code: Shift, and one more for each binade below.
 #define SPLIT(Zy, Zt) \
 	VPMINUD Z17, Zy, Zt \
-	VPANDD Z18, Zt, Zt \
+	VPANDD.BCST exponent<>(SB), Zt, Zt \
 	VPSUBD Zt, Zy, Zy \
 	VPADDD.BCST leading1<>(SB), Zy, Zy \
 	VPSUBD Zt, Z19, Zt \
@@ -113,52 +133,103 @@ GLOBL lower<>(SB), RODATA|NOPTR, $64
 	SPLIT(Zy, Zt) \
 	VPSRLVD Zt, Zy, Zy
 
-// Zx = mix32(Zx) of package fp8; Zt is lost.
-#define MIX32(Zx, Zt) \
-	VPSRLD $16, Zx, Zt \
-	VPXORD Zt, Zx, Zx \
-	VPMULLD.BCST mix1<>(SB), Zx, Zx \
-	VPSRLD $13, Zx, Zt \
-	VPXORD Zt, Zx, Zx \
-	VPMULLD.BCST mix2<>(SB), Zx, Zx \
-	VPSRLD $16, Zx, Zt \
-	VPXORD Zt, Zx, Zx
+// Random bits of 64 elements come from Z12 to Z15 side by side, since each chain of
+// multiplications waits for its own results most of the time. Z1 is lost.
+#define FOUR(STEP) \
+	STEP(Z12) \
+	STEP(Z13) \
+	STEP(Z14) \
+	STEP(Z15)
 
-// Zy = the code of the magnitude Zy, rounded stochastically with the random bits
-// of the elements Z12; Z13 to Z15 are lost. What does not fit goes to the top of
-// 32 bits: to the left, or to the right where it is more than that; of the two
-// shifts that which is not due gives 0.
-#define STOCHASTIC(Zy) \
-	VPXORD.BCST Encoding_K0(AX), Z12, Z12 \
-	MIX32(Z12, Z13) \
-	VPADDD.BCST Encoding_K1(AX), Z12, Z12 \
-	MIX32(Z12, Z13) \
-	SPLIT(Zy, Z13) \
-	VPSUBD Z13, Z20, Z14 \
-	VPADDD.BCST countMinus32<>(SB), Z13, Z15 \
-	VPSLLVD Z14, Zy, Z14 \
-	VPSRLVD Z15, Zy, Z15 \
-	VPORD Z15, Z14, Z14 \
-	VPSRLVD Z13, Zy, Zy \
-	VPCMPUD $6, Z12, Z14, K1 \
+#define KEY0(Zx) VPXORD.BCST Encoding_K0(AX), Zx, Zx
+#define KEY1(Zx) VPADDD.BCST Encoding_K1(AX), Zx, Zx
+
+// The steps of mix32 of package fp8: FOLD16, TIMES1, FOLD13, TIMES2, FOLD16.
+#define FOLD16(Zx) \
+	VPSHUFB upper<>(SB), Zx, Z1 \
+	VPXORD Z1, Zx, Zx
+
+#define TIMES1(Zx) VPMULLD.BCST mix1<>(SB), Zx, Zx
+
+#define FOLD13(Zx) \
+	VPSRLD $13, Zx, Z1 \
+	VPXORD Z1, Zx, Zx
+
+#define TIMES2(Zx) VPMULLD.BCST mix2<>(SB), Zx, Zx
+
+// FOLD16 with all bits inverted.
+#define FOLD16NOT(Zx) \
+	VPSHUFB upper<>(SB), Zx, Z1 \
+	VPTERNLOGD $0xC3, Z1, Z1, Zx
+
+// Z12 to Z15 = the numbers of the next 64 elements.
+#define NUMBERS \
+	VMOVDQA32 Z31, Z12 \
+	VPADDD.BCST count16<>(SB), Z31, Z13 \
+	VPADDD.BCST count32<>(SB), Z31, Z14 \
+	VPADDD.BCST count48<>(SB), Z31, Z15 \
+	VPADDD.BCST count64<>(SB), Z31, Z31
+
+#define KEEPRANDOM \
+	VMOVDQU32 Z12, RANDOM(SP) \
+	VMOVDQU32 Z13, RANDOM+64(SP) \
+	VMOVDQU32 Z14, RANDOM+128(SP) \
+	VMOVDQU32 Z15, RANDOM+192(SP)
+
+// The frame has the random bits, inverted, of the next 64 elements.
+#define MAKERANDOM \
+	NUMBERS \
+	FOUR(KEY0) \
+	FOUR(FOLD16) \
+	FOUR(TIMES1) \
+	FOUR(FOLD13) \
+	FOUR(TIMES2) \
+	FOUR(FOLD16) \
+	FOUR(KEY1) \
+	FOUR(FOLD16) \
+	FOUR(TIMES1) \
+	FOUR(FOLD13) \
+	FOUR(TIMES2) \
+	FOUR(FOLD16NOT) \
+	KEEPRANDOM
+
+// Zy = the code of the magnitude Zy, which is SPLIT, rounded stochastically with the
+// random bits at a place in the frame. Zs bits of Zy do not fit, at most 31: whether
+// they are more than as many random ones is whether the sum with those, inverted,
+// carries. Z2 and Z3 are lost.
+#define ROUNDRANDOMLY(Zy, Zs, at) \
+	VMOVDQU32 RANDOM+at(SP), Z2 \
+	VPSUBD Zs, Z20, Z3 \
+	VPSRLVD Z3, Z2, Z2 \
+	VPADDD Z2, Zy, Zy \
+	VPSRLVD Zs, Zy, Zy
+
+// The same however many bits do not fit. They go to the top of 32 bits: to the left,
+// or to the right where they are more than that; of the two shifts that which is not
+// due gives 0.
+#define ROUNDFAR(Zy, Zs, at) \
+	SPLIT(Zy, Zs) \
+	VPXORD RANDOM+at(SP), Z24, Z2 \
+	VPSUBD Zs, Z20, Z3 \
+	VPADDD.BCST countMinus32<>(SB), Zs, Z1 \
+	VPSLLVD Z3, Zy, Z3 \
+	VPSRLVD Z1, Zy, Z1 \
+	VPORD Z1, Z3, Z3 \
+	VPCMPUD $6, Z2, Z3, K1 \
+	VPSRLVD Zs, Zy, Zy \
 	VPSUBD Z24, Zy, K1, Zy
 
-// R = R + the lanes of Zx that are 0; K4 and BX are lost.
-#define COUNTZEROS(Zx, R) \
-	VPTESTNMD Zx, Zx, K4 \
+// R = R + the zeros among 16 elements; K4 and BX are lost.
+#define COUNTZEROS(at, R) \
+	VPTESTNMD at(SI), Z25, K4 \
 	KMOVW K4, BX \
 	POPCNTL BX, BX \
 	ADDQ BX, R
 
-// The frame.
-#define SOURCE 0   // 64 elements
-#define SCALES 256 // 64 scales
-#define CODES 512  // 64 codes
-
 // func encodeAVX512(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
 //
 // n is a positive multiple of 16. The loop takes 64 elements.
-TEXT ·encodeAVX512(SB), NOSPLIT, $576-56
+TEXT ·encodeAVX512(SB), 0, $832-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
@@ -192,8 +263,8 @@ TEXT ·encodeAVX512(SB), NOSPLIT, $576-56
 	XORQ R13, R13          // elements that are not there
 	SHLQ $1, DX
 	ADDL Encoding_Divide(AX), DX
-	CMPL Encoding_Mode(AX), $0
-	JNE others
+	CMPL Encoding_Mode(AX), $1
+	JAE others
 
 start:
 	CMPQ CX, $64
@@ -223,13 +294,14 @@ scaled:
 	ROUND(Z10, Z14)
 	ROUND(Z11, Z15)
 
-rounded:
 	// Packing saturates and so keeps the signs of x as of an integer.
 	VPERMT2W Z9, Z21, Z8
 	VPERMT2W Z11, Z21, Z10
-	VPACKUSWB Z10, Z8, Z8
 	VPACKSSDW Z1, Z0, Z0
 	VPACKSSDW Z3, Z2, Z2
+
+signed:
+	VPACKUSWB Z10, Z8, Z8
 	VPACKSSWB Z2, Z0, Z0
 
 	VPCMPUB $6, Z22, Z8, K1 // saturated
@@ -318,23 +390,28 @@ rare:
 	KMOVQ K2, BX
 	POPCNTQ BX, BX
 	ADDQ BX, R11
-	COUNTZEROS(Z4, R12)
-	COUNTZEROS(Z5, R12)
-	COUNTZEROS(Z6, R12)
-	COUNTZEROS(Z7, R12)
+	COUNTZEROS(0, R12)
+	COUNTZEROS(64, R12)
+	COUNTZEROS(128, R12)
+	COUNTZEROS(192, R12)
 	CMPL Encoding_ZeroSign(AX), $0
 	JNE counted
 	VPSUBB Z0, Z0, K2, Z0 // a zero code has no sign
 	JMP counted
 
 others:
-	// Z19 = Shift and MinNormal's exponent, Z20 = 32, Z31 = index.
+	// Z18 = the least magnitude that a random number may yet round up, Z19 = Shift
+	// and MinNormal's exponent, Z20 = 32, Z31 = index.
 	VPBROADCASTD Encoding_Shift(AX), Z19
 	VPSLLD $23, Z19, Z19
 	VPADDD Z17, Z19, Z19
+	VPADDD.BCST farthest<>(SB), Z19, Z18
 	VPBROADCASTD count32<>(SB), Z20
 	VPBROADCASTD Encoding_Index(AX), Z31
 	VPADDD numbers<>(SB), Z31, Z31
+	CMPL Encoding_Mode(AX), $1
+	JE start
+	MAKERANDOM
 	JMP start
 
 directed:
@@ -343,19 +420,61 @@ directed:
 	TOWARDZERO(Z9, Z13)
 	TOWARDZERO(Z10, Z14)
 	TOWARDZERO(Z11, Z15)
-	JMP rounded
+	JMP packed
 
 stochastic:
-	VMOVDQA32 Z31, Z12
-	STOCHASTIC(Z8)
-	VPADDD.BCST count16<>(SB), Z31, Z12
-	STOCHASTIC(Z9)
-	VPADDD.BCST count32<>(SB), Z31, Z12
-	STOCHASTIC(Z10)
-	VPADDD.BCST count48<>(SB), Z31, Z12
-	STOCHASTIC(Z11)
-	VPADDD.BCST count64<>(SB), Z31, Z31
-	JMP rounded
+	// Are there magnitudes of which 32 to 55 bits do not fit?
+	VPSUBD Z18, Z8, Z0
+	VPSUBD Z18, Z9, Z1
+	VPSUBD Z18, Z10, Z2
+	VPSUBD Z18, Z11, Z3
+	VPMINUD Z1, Z0, Z0
+	VPMINUD Z3, Z2, Z2
+	VPMINUD Z2, Z0, Z0
+	VPCMPUD.BCST $1, far<>(SB), Z0, K1
+	KORTESTW K1, K1
+	JNZ stochasticFar
+
+	// These elements are rounded while the random bits of the next are made.
+	NUMBERS
+	FOUR(KEY0)
+	FOUR(FOLD16)
+	FOUR(TIMES1)
+	SPLIT(Z8, Z4)
+	FOUR(FOLD13)
+	FOUR(TIMES2)
+	SPLIT(Z9, Z5)
+	ROUNDRANDOMLY(Z8, Z4, 0)
+	FOUR(FOLD16)
+	FOUR(KEY1)
+	FOUR(FOLD16)
+	FOUR(TIMES1)
+	SPLIT(Z10, Z6)
+	ROUNDRANDOMLY(Z9, Z5, 64)
+	FOUR(FOLD13)
+	FOUR(TIMES2)
+	SPLIT(Z11, Z7)
+	ROUNDRANDOMLY(Z10, Z6, 128)
+	ROUNDRANDOMLY(Z11, Z7, 192)
+	FOUR(FOLD16NOT)
+	KEEPRANDOM
+
+packed:
+	VPACKUSDW Z9, Z8, Z8
+	VPACKUSDW Z11, Z10, Z10
+	VMOVDQU32 (SI), Z0
+	VMOVDQU32 128(SI), Z2
+	VPACKSSDW 64(SI), Z0, Z0
+	VPACKSSDW 192(SI), Z2, Z2
+	JMP signed
+
+stochasticFar:
+	ROUNDFAR(Z8, Z4, 0)
+	ROUNDFAR(Z9, Z5, 64)
+	ROUNDFAR(Z10, Z6, 128)
+	ROUNDFAR(Z11, Z7, 192)
+	MAKERANDOM
+	JMP packed
 
 tail:
 	// The last 16, 32 or 48 elements are encoded with zeros behind them, in the
