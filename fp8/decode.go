@@ -26,9 +26,7 @@ func Decode[T Float](dst []T, src []byte, f Format) {
 			dst[i] = widen(table[c])
 		}
 	case []float16.Float16:
-		for i, c := range src {
-			dst[i] = float16.Fromfloat32(table[c])
-		}
+		decodeTable(dst, src, &halfTables[f])
 	case []BFloat16:
 		var w wide
 		for done := 0; done < len(src); done += wideLength {
@@ -60,13 +58,32 @@ func DecodeScaled[T Float](dst []T, src []byte, f Format, scale float32) {
 			dst[i] = scaled64(table[c], scale)
 		}
 	case []float16.Float16:
-		for i, c := range src {
-			dst[i] = float16.Fromfloat32(scaled32(table[c], scale))
-		}
+		decodeHalf(dst, src, func(code byte) float16.Float16 { return float16.Fromfloat32(scaled32(table[code], scale)) })
 	case []BFloat16:
+		decodeHalf(dst, src, func(code byte) BFloat16 { return BFloat16FromFloat32(scaled32(table[code], scale)) })
+	}
+}
+
+// decodeHalf writes the values of src, which value returns for a code. Where there are
+// more of src than of codes, it asks once for each code.
+func decodeHalf[T half](dst []T, src []byte, value func(code byte) T) {
+	var values [256]T
+	if len(src) <= len(values) {
 		for i, c := range src {
-			dst[i] = BFloat16FromFloat32(scaled32(table[c], scale))
+			dst[i] = value(c)
 		}
+		return
+	}
+	for code := range values {
+		values[code] = value(byte(code))
+	}
+	decodeTable(dst, src, &values)
+}
+
+func decodeTable[T half](dst []T, src []byte, values *[256]T) {
+	dst = dst[:len(src)]
+	for i, c := range src {
+		dst[i] = values[c]
 	}
 }
 

@@ -3,6 +3,7 @@ package fp8_test
 import (
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -114,6 +115,14 @@ func TestDecodeScaled(t *testing.T) {
 				check("float16", float16Value(half[i]), binary16.rounded(magnitude))
 				check("bfloat16", bfloat16Value(brain[i]), bfloat16.rounded(magnitude))
 			}
+
+			// More codes than there are have their values from a table.
+			twice := slices.Concat(codes, codes)
+			halves, brains := make([]float16.Float16, 512), make([]fp8.BFloat16, 512)
+			fp8.DecodeScaled(halves, twice, d.format, scale)
+			fp8.DecodeScaled(brains, twice, d.format, scale)
+			require.Equal(t, slices.Concat(half, half), halves, "%v * %v", d.format, scale)
+			require.Equal(t, slices.Concat(brain, brain), brains, "%v * %v", d.format, scale)
 		}
 	}
 }

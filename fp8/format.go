@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/x448/float16"
+
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
@@ -153,6 +155,18 @@ func makeDecodeTables() (tables [len(layouts)][256]float32) {
 	for f := range tables {
 		for code := range tables[f] {
 			tables[f][code] = layouts[f].value(uint8(code))
+		}
+	}
+	return tables
+}
+
+// halfTables has the same as float16, which holds every value exactly.
+var halfTables = makeHalfTables()
+
+func makeHalfTables() (tables [len(layouts)][256]float16.Float16) {
+	for f := range tables {
+		for code := range tables[f] {
+			tables[f][code] = float16.Fromfloat32(decodeTables[f][code])
 		}
 	}
 	return tables
