@@ -53,15 +53,13 @@ func TestClosedOutputCostsNoFile(t *testing.T) {
 			[]string{"page.html"}},
 		"train":   {append(training, "-o", "run"), []string{"run/index.html", "run/curves.csv", "run/telemetry.csv"}},
 		"lab":     {[]string{"lab", "memory", "--short", "--text", text, "-o", "run"}, []string{"run/memory.html"}},
-		"bench":   {[]string{"bench", "--time", "1us", "--level", "generic", "-o", "run"}, []string{"run/bench.json", "run/roofline.svg"}},
+		"bench": {[]string{"bench", "--time", "1us", "--level", "generic", "--shapes", "64x64x64", "-o", "run"},
+			[]string{"run/bench.json", "run/roofline.svg"}},
 		"report":  {[]string{"report", "trained", "-o", "page.html"}, []string{"page.html"}},
 		"demo":    {[]string{"demo", "run"}, []string{"run/model.safetensors", "run/layer.safetensors"}},
 		"vectors": {[]string{"vectors", "-o", "run"}, []string{"run/SHA256SUMS", "run/README.md"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name == "bench" {
-				t.Skip("it takes a minute")
-			}
 			dir := t.TempDir()
 			if name == "verify" {
 				succeed(t, append([]string{"gemm", file, "-o", filepath.Join(dir, "c.safetensors")}, operands...)...)
