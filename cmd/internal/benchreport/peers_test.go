@@ -3,6 +3,8 @@ package benchreport
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -147,4 +149,19 @@ func TestRatioTable(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 	require.True(t, json.Valid(out.Bytes()))
+}
+
+// TestCommittedTables reads the tables of bench/regression.
+func TestCommittedTables(t *testing.T) {
+	files, err := filepath.Glob("../../../bench/regression/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		table, err := ReadRatios(text)
+		require.NoError(t, err, file)
+		require.NotEmpty(t, table.Note, file)
+		require.NotEmpty(t, table.Machine.Model, file)
+	}
 }
