@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/geometry"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/race"
@@ -54,16 +55,18 @@ func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 }
 
 // multiplyPanel multiplies with the panel in b, that of column j of C. Meanwhile codes
-// are fetched: those of B that come next, and then a share of those of A.
+// are fetched: those of B that come next, and then, if rows are left, a share of those of A.
 func (s *scratch) multiplyPanel(k *microkernel.Kernels, p *part, r, written area, j int, st step, out *result) {
 	blocks, to := ceilDiv(r.i1-r.i0, k.MR), []float32(nil)
-	half, whole := ceilDiv(blocks, 2), blocks
+	next := p.prefetchPanel(r, j, st)
+	fetches := ceilDiv(st.hi-st.lo, canonical.Chunk) * microkernel.PanelWidth / k.NR // that a register block has time for
+	half, whole := min(blocks, max(ceilDiv(blocks, 2), ceilDiv(next.n, fetches))), blocks
 	if st.hi == p.k && j < written.j1 {
 		whole = (written.i1 - written.i0) / k.MR
 		half = min(half, whole)
 		to = out.float32s[p.at+r.i0*p.n+j:]
 	}
-	s.fetch(p.prefetchPanel(r, j, st))
+	s.fetch(next)
 	s.multiplyRows(k, 0, half, j-r.j0, blocks, to, p.n)
 	s.fetch(p.prefetchShare(r, j, st))
 	s.multiplyRows(k, half, whole, j-r.j0, blocks, to, p.n)
