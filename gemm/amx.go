@@ -14,24 +14,24 @@ type amxBackend struct{ *microkernel.Kernels }
 const square = amx.Size * amx.Size
 
 // packDepth is how much of K, with the zeros that make blocks whole chunks, is
-// packed at once. A panel of B then takes 16 KiB and stays in the nearest cache
-// while the rows of an area pass, which come from the second; so do results.
-const packDepth = 256
+// packed at once. A panel of B then takes 32 KiB and stays in the nearest cache
+// while the rows of an area pass, which come from the second; so do results, once for
+// that much of K. Along 256 the kernel is 3 to 6 % slower.
+const packDepth = 512
 
 // stripsAtOnce is how many squares are computed before more codes are fetched.
 const stripsAtOnce = 8
 
-// blocking makes areas so large that conversion, 160 cycles for 1024 codes of A and
-// 280 of B that must be rearranged too, is shared by many products of 64 cycles:
-// here an area takes three quarters of its time for these. A wider or taller one
-// would gain little, and its results, 1.3 MiB, and rows, 0.3 MiB, would leave a
-// cache of 2 MiB.
+// blocking makes areas so large that packing, 75 ns for 1024 codes of A and 90 to 110 of
+// B, or twice that where they come from behind the second cache, is shared by 16
+// products of 40 ns: here an area takes six tenths of its time for these. Its results,
+// 1 MiB, and rows, 0.5 MiB, leave room in a cache of 2 MiB for what is prefetched.
 func (amxBackend) blocking() blocking {
-	return blocking{mc: 640, nc: 512, minNC: 128, mcStep: amx.Size}
+	return blocking{mc: 512, nc: 512, minNC: 256, mcStep: amx.Size}
 }
 
 // compute lays squares out panel by panel, each in one piece.
-func (k amxBackend) compute(s *scratch, p *part, r area, out *result) {
+func (amxBackend) compute(s *scratch, p *part, r area, out *result) {
 	rows := r.i1 - r.i0
 	strips, panels := ceilDiv(rows, amx.Size), ceilDiv(r.j1-r.j0, amx.Size)
 	s.c = grow(s.c, panels*strips*square)
@@ -43,14 +43,13 @@ func (k amxBackend) compute(s *scratch, p *part, r area, out *result) {
 		s.packStrips(p, r, strips, st)
 		for panel := range panels {
 			j := r.j0 + panel*amx.Size
-			b, a := p.prefetchPanel(r, j, st), p.prefetchRows(r.i0+rows*panel/panels, r.i0+rows*(panel+1)/panels, st)
-			b.issue(strips + 1)
-			s.packPanel(k.Kernels, p, j, min(j+amx.Size, r.j1), st)
+			b, a := p.panelAhead(r, j, st), p.rowsAhead(r.i0+rows*panel/panels, r.i0+rows*(panel+1)/panels, st)
+			s.packPanel(p, j, min(j+amx.Size, r.j1), st)
 			for strip := 0; strip < strips; strip += stripsAtOnce {
 				shares := ceilDiv(strips-strip, stripsAtOnce)
 				b.issue(shares)
 				a.issue(shares)
-				s.multiplySquares(strip, min(strip+stripsAtOnce, strips), panel*strips, st)
+				s.multiplySquares(p, strip, min(strip+stripsAtOnce, strips), panel*strips, st)
 			}
 		}
 		lo = st.hi
@@ -97,29 +96,31 @@ func (s *scratch) packStrips(p *part, r area, strips int, st step) {
 }
 
 // packPanel packs columns [j0, j1) of B for a step and lists their scales.
-func (s *scratch) packPanel(k *microkernel.Kernels, p *part, j0, j1 int, st step) {
-	codes := s.panelCodes(k, p, j0, j1, st)
+func (s *scratch) packPanel(p *part, j0, j1 int, st step) {
 	count, n := st.pieces()
 	piece := ceilDiv(n, amx.Chunk) * amx.Pack
 	s.packB = grow(s.packB, count*piece)
 	for c := range count {
-		amx.PackColumns(s.packB[c*piece:(c+1)*piece], codes[c*n*microkernel.PanelWidth:(c+1)*n*microkernel.PanelWidth], bfloat16Codes[p.b.format])
+		to, lo := s.packB[c*piece:(c+1)*piece], st.lo+c*n
+		if p.b.packed {
+			amx.PackColumns(to, p.b.panel(j0 / amx.Size)[lo*amx.Size:(lo+n)*amx.Size], bfloat16Codes[p.b.format])
+		} else {
+			amx.PackTransposed(to, p.b.codes[j0*p.b.stride+lo:], p.b.stride, j1-j0, n, bfloat16Codes[p.b.format], &s.within)
+		}
 	}
 	s.gatherPanelScales(p, j0, j1, st)
 }
 
 // multiplySquares adds the products of strips [from, to) and the panel to its squares,
 // of which the first has the given number.
-func (s *scratch) multiplySquares(from, to, first int, st step) {
+func (s *scratch) multiplySquares(p *part, from, to, first int, st step) {
 	c := s.c[(first+from)*square : (first+to)*square]
-	if st.lo == 0 {
-		clear(c)
-	}
+	fresh := st.lo < p.block // the first one: what is in c is of another product
 	a, sa := s.packA[from*len(s.packB):to*len(s.packB)], s.scalesA[from*len(s.scalesB):to*len(s.scalesB)]
 	if st.first && st.last {
-		amx.Multiply(c, amx.Size, a, s.packB, sa, s.scalesB, len(s.packB)/amx.Pack/st.blocks, &s.within)
+		amx.Multiply(c, amx.Size, a, s.packB, sa, s.scalesB, len(s.packB)/amx.Pack/st.blocks, &s.within, fresh)
 	} else {
-		amx.MultiplyPart(c, amx.Size, a, s.packB, sa, s.scalesB, s.sums[first+from:first+to], st.first, st.last)
+		amx.MultiplyPart(c, amx.Size, a, s.packB, sa, s.scalesB, s.sums[first+from:first+to], st.first, st.last, fresh)
 	}
 }
 
@@ -127,11 +128,62 @@ func (s *scratch) multiplySquares(from, to, first int, st step) {
 func (s *scratch) storeSquares(p *part, r area, strips int, out *result) {
 	n := r.j1 - r.j0
 	s.row = grow(s.row, roundUp(n, amx.Size))
+	direct := n%amx.Size == 0 && out.plain()
 	for i := range r.i1 - r.i0 {
 		first := i/amx.Size*square + i%amx.Size*amx.Size
+		if direct {
+			at := p.at + (r.i0+i)*p.n + r.j0
+			amx.GatherRow(out.float32s[at:at+n], s.c[first:], strips*square)
+			continue
+		}
 		amx.GatherRow(s.row, s.c[first:], strips*square)
 		p.storeRow(s.row[:n], r.i0+i, r.j0, out)
 	}
+}
+
+// ahead is codes that will be needed soon: several stretches of each of some rows.
+type ahead [packDepth / 256]prefetch
+
+// newAhead is n codes each of some rows, stride apart, the first of which are at o.
+func newAhead(first []byte, rows, stride, n int) (a ahead) {
+	for i := range a {
+		if i*256 < n {
+			a[i] = prefetch{address(first) + uintptr(i*256), rows, stride}
+		}
+	}
+	return a
+}
+
+// issue fetches one of the given number of shares of what is left.
+func (a *ahead) issue(shares int) {
+	for i := range a {
+		a[i].issue(shares)
+	}
+}
+
+// panelAhead is the codes of the panel that comes after that of column j: the next,
+// or the first of the next step.
+func (p *part) panelAhead(r area, j int, st step) ahead {
+	k := st.lo
+	if j += amx.Size; j >= r.j1 {
+		j, k = r.j0, st.hi
+	}
+	n := min(st.hi-st.lo, p.k-k)
+	switch {
+	case n <= 0:
+		return ahead{}
+	case p.b.packed:
+		return ahead{{address(p.b.panel(j / amx.Size)[k*amx.Size:]), n * amx.Size / 256, 256}}
+	}
+	return newAhead(p.b.codes[j*p.b.stride+k:], min(amx.Size, r.j1-j), p.b.stride, n)
+}
+
+// rowsAhead is the codes of rows [i0, i1) of A for the next step.
+func (p *part) rowsAhead(i0, i1 int, st step) ahead {
+	if i0 >= i1 || st.hi == p.k {
+		return ahead{}
+	}
+	return newAhead(p.a.codes[i0*p.a.stride+st.hi:], i1-i0, p.a.stride, min(st.hi-st.lo, p.k-st.hi))
 }
 
 // bfloat16Codes is how codes become bfloat16, by format.

@@ -8,20 +8,24 @@ import (
 )
 
 var (
-	multiply    = kernels.New("amx.Multiply", kernels.At[multiplyFunc](cpu.AMX, multiplyAMX))
-	packRows    = kernels.New("amx.PackRows", kernels.At[packRowsFunc](cpu.AVX512, packRowsAVX512))
-	packColumns = kernels.New("amx.PackColumns", kernels.At[packColumnsFunc](cpu.AVX512, packColumnsAVX512))
-	gatherRow   = kernels.New("amx.GatherRow", kernels.At[gatherRowFunc](cpu.AVX512, gatherRowAVX512))
+	multiply       = kernels.New("amx.Multiply", kernels.At[multiplyFunc](cpu.AMX, multiplyAMX))
+	packRows       = kernels.New("amx.PackRows", kernels.At[packRowsFunc](cpu.AVX512, packRowsAVX512))
+	packColumns    = kernels.New("amx.PackColumns", kernels.At[packColumnsFunc](cpu.AVX512, packColumnsAVX512))
+	packTransposed = kernels.New("amx.PackTransposed", kernels.At[packTransposedFunc](cpu.AVX512, packTransposedAVX512))
+	gatherRow      = kernels.New("amx.GatherRow", kernels.At[gatherRowFunc](cpu.AVX512, gatherRowAVX512))
 )
 
 //go:noescape
-func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks, strips int, p *float32, resume, hold bool)
+func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks, strips int, p *float32, resume, hold, fresh bool)
 
 //go:noescape
 func packRowsAVX512(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)
 
 //go:noescape
 func packColumnsAVX512(dst *uint16, codes *byte, n int, c *Decoder)
+
+//go:noescape
+func packTransposedAVX512(dst *uint16, codes *byte, stride, chunks int, c *Decoder)
 
 //go:noescape
 func gatherRowAVX512(dst, c *float32, n, stride int)

@@ -18,28 +18,33 @@ const (
 )
 
 const (
-	badChunks = "amx: not a positive number of chunks"
-	badScales = "amx: scales not of whole blocks, or those of A not as many as of B for each strip"
-	badSums   = "amx: not as many sums as strips"
-	badPack   = "amx: operands of another length than blocks and chunks"
-	badStride = "amx: bad stride of c"
-	shortC    = "amx: insufficient length of c"
-	badRows   = "amx: not 1 to 32 rows of at least one code"
-	shortRows = "amx: insufficient length of codes"
-	badColumn = "amx: not whole rows of a panel, or none"
-	badRow    = "amx: bad length of a row"
+	badChunks    = "amx: not a positive number of chunks"
+	badScales    = "amx: scales not of whole blocks, or those of A not as many as of B for each strip"
+	badSums      = "amx: not as many sums as strips"
+	badPack      = "amx: operands of another length than blocks and chunks"
+	badStride    = "amx: bad stride of c"
+	shortC       = "amx: insufficient length of c"
+	badRows      = "amx: not 1 to 32 rows of at least one code"
+	shortRows    = "amx: insufficient length of codes"
+	badColumns   = "amx: not 1 to 32 columns of at least one code"
+	shortColumns = "amx: insufficient length of codes of columns"
+	badColumn    = "amx: not whole rows of a panel, or none"
+	badRow       = "amx: bad length of a row"
 )
 
-// Scratch is memory for sums of products. It may not be used by two calls at once;
-// its content does not matter.
-type Scratch [Size*Size + alignment/4 - 1]float32
+// Scratch is memory to work in. It may not be used by two calls at once; its content
+// does not matter.
+type Scratch struct {
+	memory  [Size*Size + alignment/4 - 1]float32 // for sums of products
+	columns [Size * Chunk]byte
+}
 
 // alignment is that of a cache line, which a row of a tile then is.
 const alignment = 64
 
 func (s *Scratch) sums() *float32 {
-	skip := -uintptr(unsafe.Pointer(s)) % alignment / 4
-	return &s[skip]
+	skip := -uintptr(unsafe.Pointer(&s.memory)) % alignment / 4
+	return &s.memory[skip]
 }
 
 // longest is how many chunks the kernel is given at a time, of all strips, since it
@@ -55,10 +60,10 @@ const longest = 512
 //
 //	c[i*stride+j] = fma(p[i][j]*sa[i], sb[j], c[i*stride+j])
 //
-// with p*sa rounded. Sign and payload of a NaN are not specified. Multiply panics,
+// with p*sa rounded; if c is fresh its elements are taken for +0. Sign and payload of a NaN are not specified. Multiply panics,
 // before it writes anything, if a length does not fit. It is for level AMX only,
 // and where that is permitted.
-func Multiply(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks int, s *Scratch) {
+func Multiply(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks int, s *Scratch, fresh bool) {
 	blocks := len(sb) / Size
 	strips := check(c, stride, a, b, sa, sb, blocks, chunks)
 	inCall := 1 // strips, which do well to share one
@@ -67,24 +72,24 @@ func Multiply(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks i
 	}
 	for done := 0; done < strips; done += inCall {
 		n := min(inCall, strips-done)
-		multiplyStrips(c[done*Size*stride:], stride, a[done*len(b):], b, sa[done*len(sb):], sb, chunks, blocks, n, s.sums())
+		multiplyStrips(c[done*Size*stride:], stride, a[done*len(b):], b, sa[done*len(sb):], sb, chunks, blocks, n, s.sums(), fresh)
 	}
 }
 
 // multiplyStrips is Multiply for strips that are short enough together for a call,
 // or for one that is not.
-func multiplyStrips(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks, blocks, strips int, p *float32) {
+func multiplyStrips(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks, blocks, strips int, p *float32, fresh bool) {
 	if chunks > longest {
 		for i := range blocks {
 			from, to := i*chunks*Pack, (i+1)*chunks*Pack
-			inParts(c, stride, a[from:to], b[from:to], sa[i*Size:], sb[i*Size:], p, true, true)
+			inParts(c, stride, a[from:to], b[from:to], sa[i*Size:], sb[i*Size:], p, true, true, fresh && i == 0)
 		}
 		return
 	}
 	for done := 0; done < blocks; {
 		n := min(longest/chunks, blocks-done)
 		at := done * chunks * Pack
-		kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[done*Size], &sb[done*Size], chunks, n, strips, p, false, false)
+		kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[done*Size], &sb[done*Size], chunks, n, strips, p, false, false, fresh && done == 0)
 		done += n
 	}
 }
@@ -92,7 +97,7 @@ func multiplyStrips(c []float32, stride int, a, b []uint16, sa, sb []float32, ch
 // MultiplyPart is [Multiply] for a part of one block: sums holds p of each strip before and
 // after. The block begins here if first; its sums are scaled and added to c if last,
 // and c stays as it is otherwise.
-func MultiplyPart(c []float32, stride int, a, b []uint16, sa, sb []float32, sums []Sums, first, last bool) {
+func MultiplyPart(c []float32, stride int, a, b []uint16, sa, sb []float32, sums []Sums, first, last, fresh bool) {
 	chunks := len(b) / Pack
 	strips := check(c, stride, a, b, sa, sb, 1, chunks)
 	if len(sums) != strips {
@@ -103,9 +108,9 @@ func MultiplyPart(c []float32, stride int, a, b []uint16, sa, sb []float32, sums
 		n := min(inCall, strips-done)
 		c, a, sa, p := c[done*Size*stride:], a[done*len(b):], sa[done*Size:], &sums[done][0]
 		if n == 1 {
-			inParts(c, stride, a[:len(b)], b, sa, sb, p, first, last)
+			inParts(c, stride, a[:len(b)], b, sa, sb, p, first, last, fresh)
 		} else {
-			kernel(multiply)(&c[0], stride, &a[0], &b[0], &sa[0], &sb[0], chunks, 1, n, p, !first, !last)
+			kernel(multiply)(&c[0], stride, &a[0], &b[0], &sa[0], &sb[0], chunks, 1, n, p, !first, !last, fresh)
 		}
 	}
 }
@@ -116,12 +121,12 @@ type Sums [Size * Size]float32
 
 // inParts has the kernel do a block of one strip, or part of one, in calls that are
 // short enough.
-func inParts(c []float32, stride int, a, b []uint16, sa, sb []float32, p *float32, first, last bool) {
+func inParts(c []float32, stride int, a, b []uint16, sa, sb []float32, p *float32, first, last, fresh bool) {
 	chunks := len(a) / Pack
 	for done := 0; done < chunks; done += longest {
 		n := min(chunks-done, longest)
 		at := done * Pack
-		kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[0], &sb[0], n, 1, 1, p, done > 0 || !first, done+n < chunks || !last)
+		kernel(multiply)(&c[0], stride, &a[at], &b[at], &sa[0], &sb[0], n, 1, 1, p, done > 0 || !first, done+n < chunks || !last, fresh)
 	}
 }
 

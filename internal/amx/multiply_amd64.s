@@ -40,13 +40,15 @@ GLOBL config<>(SB), RODATA|NOPTR, $64
 #define STORE10 BYTE $0xC4; BYTE $0xC2; BYTE $0x7A; BYTE $0x4B; BYTE $0x94; BYTE $0x43; BYTE $0x00; BYTE $0x08; BYTE $0x00; BYTE $0x00 // tilestored [r11+rax*2+0x800],tmm2
 #define STORE11 BYTE $0xC4; BYTE $0xC2; BYTE $0x7A; BYTE $0x4B; BYTE $0x9C; BYTE $0x43; BYTE $0x40; BYTE $0x08; BYTE $0x00; BYTE $0x00 // tilestored [r11+rax*2+0x840],tmm3
 
-// ROW scales the next row of sums and adds it to c.
+// ROW scales the next row of sums and adds it to c, or to zeros where K1 is 0.
 #define ROW \
 	VBROADCASTSS (R9), Z28 \
 	VMULPS (R12), Z28, Z29 \
 	VMULPS 64(R12), Z28, Z28 \
-	VFMADD213PS (R13), Z30, Z29 \
-	VFMADD213PS 64(R13), Z31, Z28 \
+	VMOVUPS.Z (R13), K1, Z27 \
+	VMOVUPS.Z 64(R13), K1, Z26 \
+	VFMADD213PS Z27, Z30, Z29 \
+	VFMADD213PS Z26, Z31, Z28 \
 	VMOVUPS Z29, (R13) \
 	VMOVUPS Z28, 64(R13) \
 	ADDQ $4, R9 \
@@ -120,10 +122,12 @@ GLOBL config<>(SB), RODATA|NOPTR, $64
 	MOVQ DI, R13 \
 	VMOVUPS (R10), Z30 \
 	VMOVUPS 64(R10), Z31 \
-	ADDQ $128, R10
+	ADDQ $128, R10 \
+	KMOVW K2, K1 \
+	KXNORW K2, K2, K2
 
-// func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks, strips int, p *float32, resume, hold bool)
-TEXT ·multiplyAMX(SB), NOSPLIT, $0-82
+// func multiplyAMX(c *float32, stride int, a, b *uint16, sa, sb *float32, chunks, blocks, strips int, p *float32, resume, hold, fresh bool)
+TEXT ·multiplyAMX(SB), NOSPLIT, $0-83
 	LEAQ config<>(SB), AX
 	CONFIGURE
 	MOVQ $64, AX             // bytes of a row of a tile; twice that, of one of p
@@ -135,8 +139,12 @@ TEXT ·multiplyAMX(SB), NOSPLIT, $0-82
 	MOVQ strips+64(FP), R15  // left
 	MOVQ p+72(FP), R11
 	XORL R14, R14            // rows of the block before that are left to do
+	MOVBLZX fresh+82(FP), BX
+	DECL BX
+	KMOVW BX, K3             // for the first block of a strip; K2 for the block to come
 
 strip:
+	KMOVW K3, K2
 	MOVQ b+24(FP), DX
 	MOVQ sb+40(FP), R10      // scales of the block's columns
 	MOVQ blocks+56(FP), BX   // left
@@ -189,6 +197,7 @@ over:
 	SCALES
 	DECQ BX
 	JNZ following
+	KMOVW K3, K2
 	MOVQ b+24(FP), DX
 	MOVQ sb+40(FP), R10
 	MOVQ blocks+56(FP), BX

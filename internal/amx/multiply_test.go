@@ -40,6 +40,14 @@ type problem struct {
 	c, sa, sb []float32
 	stride    int
 	chunks    int
+	fresh     bool
+}
+
+// clear makes those elements of c zero that are results.
+func (q *problem) clear(c []float32) {
+	for i := 0; i < len(c); i += q.stride {
+		clear(c[i : i+32])
+	}
 }
 
 // specials are of bfloat16: zeros, infinities and NaNs of both signs.
@@ -48,7 +56,7 @@ var specials = []uint16{0x0000, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0xFFC0}
 // random returns a problem of values as FP8 has them, one in a number of them
 // special, with scales of which some carry results beyond float32.
 func random(r *rand.Rand, strips, blocks, chunks, stride int, special float64) *problem {
-	q := &problem{stride: stride, chunks: chunks, c: make([]float32, (32*strips-1)*stride+32)}
+	q := &problem{stride: stride, chunks: chunks, fresh: r.IntN(2) == 0, c: make([]float32, (32*strips-1)*stride+32)}
 	rows := map[*operand]int{&q.a: 32 * strips, &q.b: 32}
 	for _, o := range []*operand{&q.a, &q.b} {
 		o.k = 32 * chunks * blocks
@@ -95,8 +103,11 @@ func random(r *rand.Rand, strips, blocks, chunks, stride int, special float64) *
 // operands there is no memory.
 func (q *problem) differs(t *testing.T, s *Scratch) error {
 	want, got := slices.Clone(q.c), guarded(t, q.c)
+	if q.fresh {
+		q.clear(want)
+	}
 	definition(want, q.stride, q.a, q.b, q.sa, q.sb, q.chunks)
-	Multiply(got, q.stride, guarded(t, q.a.packA()), guarded(t, q.b.packB()), guarded(t, q.sa), guarded(t, q.sb), q.chunks, s)
+	Multiply(got, q.stride, guarded(t, q.a.packA()), guarded(t, q.b.packB()), guarded(t, q.sa), guarded(t, q.sb), q.chunks, s, q.fresh)
 	for i, w := range want {
 		if g := got[i]; math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w) {
 			return fmt.Errorf("%d rows, %d blocks of %d chunks, stride %d: row %d, column %d: %v, want %v",
@@ -110,8 +121,8 @@ func TestMultiply(t *testing.T) {
 	amxemu.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		var s Scratch
-		for i := range s {
-			s[i] = float32(math.NaN())
+		for i := range s.memory {
+			s.memory[i] = float32(math.NaN())
 		}
 		for chunks := 1; chunks <= 8; chunks++ {
 			for blocks := 1; blocks <= 5; blocks++ {
@@ -151,6 +162,9 @@ func TestPart(t *testing.T) {
 			}
 			long := random(r, strips, 1, chunks, 37, 0.0005)
 			want, got := slices.Clone(long.c), guarded(t, long.c)
+			if long.fresh {
+				long.clear(want)
+			}
 			definition(want, long.stride, long.a, long.b, long.sa, long.sb, long.chunks)
 			a, b, p := long.a.packA(), long.b.packB(), make([]Sums, strips)
 			for i := range p {
@@ -167,7 +181,7 @@ func TestPart(t *testing.T) {
 					part = append(part, a[at:at+n*Pack]...)
 				}
 				x, y := guarded(t, part), guarded(t, b[from*Pack:(from+n)*Pack])
-				MultiplyPart(got, long.stride, x, y, guarded(t, long.sa), guarded(t, long.sb), p, i == 0, i == len(parts)-1)
+				MultiplyPart(got, long.stride, x, y, guarded(t, long.sa), guarded(t, long.sb), p, i == 0, i == len(parts)-1, long.fresh)
 				from += n
 			}
 			for i, w := range want {

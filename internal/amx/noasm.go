@@ -5,10 +5,11 @@ package amx
 import "github.com/octavo-fp8/octavo/internal/kernels"
 
 var (
-	multiply    = kernels.New[multiplyFunc]("amx.Multiply")
-	packRows    = kernels.New[packRowsFunc]("amx.PackRows")
-	packColumns = kernels.New[packColumnsFunc]("amx.PackColumns")
-	gatherRow   = kernels.New[gatherRowFunc]("amx.GatherRow")
+	multiply       = kernels.New[multiplyFunc]("amx.Multiply")
+	packRows       = kernels.New[packRowsFunc]("amx.PackRows")
+	packColumns    = kernels.New[packColumnsFunc]("amx.PackColumns")
+	packTransposed = kernels.New[packTransposedFunc]("amx.PackTransposed")
+	gatherRow      = kernels.New[gatherRowFunc]("amx.GatherRow")
 )
 
 func prefetch(address uintptr, n, step int) { panic(noKernel) }

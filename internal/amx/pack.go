@@ -70,6 +70,35 @@ func PackColumns(dst []uint16, codes []byte, c *Decoder) {
 	kernel(packColumns)(&dst[0], &codes[0], n, c)
 }
 
+// PackTransposed packs n codes each of up to 32 columns of B, which are stride apart, and
+// adds zeros for what is missing of 32 columns and whole chunks. dst gets a [Pack] for
+// each chunk.
+func PackTransposed(dst []uint16, codes []byte, stride, columns, n int, c *Decoder, s *Scratch) {
+	chunks := (n + Chunk - 1) / Chunk
+	switch {
+	case columns < 1 || columns > Size || n < 1:
+		panic(badColumns)
+	case len(codes) < (columns-1)*stride+n:
+		panic(shortColumns)
+	case len(dst) != chunks*Pack:
+		panic(badPack)
+	}
+	whole := 0 // chunks that need no zeros
+	if columns == Size {
+		whole = n / Chunk
+	}
+	if whole > 0 {
+		kernel(packTransposed)(&dst[0], &codes[0], stride, whole, c)
+	}
+	for i := whole; i < chunks; i++ {
+		clear(s.columns[:])
+		for j := range columns {
+			copy(s.columns[j*Chunk:], codes[j*stride+i*Chunk:j*stride+min((i+1)*Chunk, n)])
+		}
+		kernel(packTransposed)(&dst[i*Pack], &s.columns[0], Chunk, 1, c)
+	}
+}
+
 // GatherRow puts a row together: dst gets those of matrices c of [Size] columns that
 // begin stride elements apart, as many as it has room for. A NaN gets the bits
 // 7FC00000.

@@ -47,6 +47,9 @@ TEXT ·packRowsAVX512(SB), NOSPLIT, $0-48
 	DECL BX
 	KMOVD BX, K2 // the codes of a last chunk that is not whole
 
+	MOVQ R8, R13
+	SHLQ $2, R13
+
 row:
 	MOVQ SI, R11
 	MOVQ DI, R12
@@ -55,6 +58,7 @@ row:
 chunk:
 	CMPQ CX, $32
 	JLT part
+	PREFETCHT0 (R11)(R13*1)
 	VPMOVSXBW (R11), Z0
 
 convert:
@@ -137,6 +141,94 @@ short: // the last row alone, or none
 	JNE interleave
 	VMOVDQU (SI), Y0
 	JMP interleave
+
+// TWOLINES puts lines q and q+8 of a tile at their places: it has Zx of columns 0 to 7
+// and of 8 to 15 of line q in its first and third quarter, those of the other in the
+// second and the fourth.
+#define TWOLINES(q, Zx) \
+	VSHUFI64X2 $0xD8, Zx, Zx, Z28 \
+	VEXTRACTI64X4 $1, Z28, Y29 \
+	VPMOVSXBW Y28, Z28 \
+	VPMOVSXBW Y29, Z29 \
+	CONVERT(Z28, Z30, Z31) \
+	VMOVDQU16 Z30, (64*q)(DI) \
+	CONVERT(Z29, Z30, Z31) \
+	VMOVDQU16 Z30, (64*q+512)(DI)
+
+// TWOCOLUMNS loads 32 codes each of a column and of that 8 further.
+#define TWOCOLUMNS(Yx, Zx) \
+	VMOVDQU (R9), Yx \
+	VINSERTI64X4 $1, (R9)(R8*8), Zx, Zx \
+	ADDQ R8, R9
+
+// func packTransposedAVX512(dst *uint16, codes *byte, stride, chunks int, c *Decoder)
+TEXT ·packTransposedAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ codes+8(FP), SI
+	MOVQ stride+16(FP), R8
+	MOVQ chunks+24(FP), CX
+	MOVQ c+32(FP), AX
+	CODES
+	MOVQ R8, R10
+	SHLQ $4, R10
+
+chunk:
+	MOVQ SI, R9
+	MOVL $2, BX
+
+tile:
+	MOVQ R9, R11
+	TWOCOLUMNS(Y0, Z0)
+	TWOCOLUMNS(Y1, Z1)
+	TWOCOLUMNS(Y2, Z2)
+	TWOCOLUMNS(Y3, Z3)
+	TWOCOLUMNS(Y4, Z4)
+	TWOCOLUMNS(Y5, Z5)
+	TWOCOLUMNS(Y6, Z6)
+	TWOCOLUMNS(Y7, Z7)
+
+	// Each quarter of the registers is 8x8 pairs of codes, which are transposed.
+	VPUNPCKLWD Z1, Z0, Z8
+	VPUNPCKHWD Z1, Z0, Z9
+	VPUNPCKLWD Z3, Z2, Z10
+	VPUNPCKHWD Z3, Z2, Z11
+	VPUNPCKLWD Z5, Z4, Z12
+	VPUNPCKHWD Z5, Z4, Z13
+	VPUNPCKLWD Z7, Z6, Z14
+	VPUNPCKHWD Z7, Z6, Z15
+	VPUNPCKLDQ Z10, Z8, Z0
+	VPUNPCKHDQ Z10, Z8, Z1
+	VPUNPCKLDQ Z14, Z12, Z2
+	VPUNPCKHDQ Z14, Z12, Z3
+	VPUNPCKLDQ Z11, Z9, Z4
+	VPUNPCKHDQ Z11, Z9, Z5
+	VPUNPCKLDQ Z15, Z13, Z6
+	VPUNPCKHDQ Z15, Z13, Z7
+	VPUNPCKLQDQ Z2, Z0, Z8
+	VPUNPCKHQDQ Z2, Z0, Z9
+	VPUNPCKLQDQ Z3, Z1, Z10
+	VPUNPCKHQDQ Z3, Z1, Z11
+	VPUNPCKLQDQ Z6, Z4, Z12
+	VPUNPCKHQDQ Z6, Z4, Z13
+	VPUNPCKLQDQ Z7, Z5, Z14
+	VPUNPCKHQDQ Z7, Z5, Z15
+	TWOLINES(0, Z8)
+	TWOLINES(1, Z9)
+	TWOLINES(2, Z10)
+	TWOLINES(3, Z11)
+	TWOLINES(4, Z12)
+	TWOLINES(5, Z13)
+	TWOLINES(6, Z14)
+	TWOLINES(7, Z15)
+	ADDQ $1024, DI
+	LEAQ (R11)(R10*1), R9
+	DECL BX
+	JNZ tile
+	ADDQ $32, SI
+	DECQ CX
+	JNZ chunk
+	VZEROUPPER
+	RET
 
 // func gatherRowAVX512(dst, c *float32, n, stride int)
 TEXT ·gatherRowAVX512(SB), NOSPLIT, $0-32

@@ -92,6 +92,41 @@ func TestPackColumns(t *testing.T) {
 	})
 }
 
+// TestPackTransposed has every code in every place, and no memory behind operands.
+func TestPackTransposed(t *testing.T) {
+	kernelstest.Compare(t, packTransposed.Name(), func(t *testing.T, _ cpu.Level) {
+		for _, f := range fp8.Formats() {
+			c := codesOf(f)
+			next := byte(0)
+			var s Scratch
+			for _, columns := range []int{1, 2, 15, 16, 17, 31, 32} {
+				for _, n := range []int{1, 2, 31, 32, 33, 63, 64, 65, 100, 128} {
+					stride, chunks := n+columns%3, (n+31)/32
+					codes := guarded(t, make([]byte, (columns-1)*stride+n))
+					for i := range codes {
+						codes[i] = next
+						next++
+					}
+					next += 7
+					dst := guarded(t, slices.Repeat([]uint16{0xAAAA}, chunks*Pack))
+					PackTransposed(dst, codes, stride, columns, n, c, &s)
+					for at, got := range dst {
+						tile, row, column := at%Pack/512, at%512/32, at%32
+						j, k := 16*tile+column/2, at/Pack*Chunk+2*row+column%2
+						want := uint16(0)
+						if j < columns && k < n {
+							want = narrowed(t, f, codes[j*stride+k])
+						}
+						if got != want {
+							t.Fatalf("%v, %d columns of %d: column %d, k %d: %04x, want %04x", f, columns, n, j, k, got, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestGatherRow(t *testing.T) {
 	kernelstest.Compare(t, gatherRow.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(7, 8))

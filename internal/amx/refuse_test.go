@@ -10,7 +10,7 @@ import (
 func TestBlockRefuses(t *testing.T) {
 	call := func(c, stride, a, b, sa, sb, chunks int) func() {
 		return func() {
-			Multiply(make([]float32, c), stride, make([]uint16, a), make([]uint16, b), make([]float32, sa), make([]float32, sb), chunks, new(Scratch))
+			Multiply(make([]float32, c), stride, make([]uint16, a), make([]uint16, b), make([]float32, sa), make([]float32, sb), chunks, new(Scratch), false)
 		}
 	}
 	const two = 2 * Pack
@@ -33,7 +33,7 @@ func TestBlockRefuses(t *testing.T) {
 func TestPartRefuses(t *testing.T) {
 	call := func(c, a, b, scales int) func() {
 		return func() {
-			MultiplyPart(make([]float32, c), 32, make([]uint16, a), make([]uint16, b), make([]float32, scales), make([]float32, 32), make([]Sums, 1), true, true)
+			MultiplyPart(make([]float32, c), 32, make([]uint16, a), make([]uint16, b), make([]float32, scales), make([]float32, 32), make([]Sums, 1), true, true, false)
 		}
 	}
 	require.PanicsWithValue(t, badChunks, call(1024, 0, 0, 32))
@@ -54,6 +54,16 @@ func TestPackRefuses(t *testing.T) {
 	require.PanicsWithValue(t, badRows, rows(0, 100, 1, 1, 0))
 	require.PanicsWithValue(t, shortRows, rows(Pack, 99, 80, 2, 20))
 	require.PanicsWithValue(t, badPack, rows(Pack, 100, 1, 1, 33))
+	transposed := func(dst, codes, stride, columns, n int) func() {
+		return func() {
+			PackTransposed(make([]uint16, dst), make([]byte, codes), stride, columns, n, new(Decoder), new(Scratch))
+		}
+	}
+	require.PanicsWithValue(t, badColumns, transposed(Pack, 100, 1, 0, 1))
+	require.PanicsWithValue(t, badColumns, transposed(Pack, 100, 1, 33, 1))
+	require.PanicsWithValue(t, badColumns, transposed(0, 100, 1, 1, 0))
+	require.PanicsWithValue(t, shortColumns, transposed(Pack, 99, 80, 2, 20))
+	require.PanicsWithValue(t, badPack, transposed(Pack, 100, 1, 1, 33))
 	columns := func(dst, codes int) func() {
 		return func() { PackColumns(make([]uint16, dst), make([]byte, codes), new(Decoder)) }
 	}
