@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"github.com/octavo-fp8/octavo/internal/amx"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
@@ -44,22 +45,27 @@ func (p *product) choose() backend {
 
 // suitsAMX reports whether tiles are faster than vectors of AVX-512.
 func (p *product) suitsAMX() bool {
-	return p.m >= amxFrom.rows && p.m*p.block >= amxFrom.rowsAndBlock && p.m*p.n*p.k >= amxFrom.products
+	from := amxFrom.rowsAndBlock
+	if p.block < amx.Chunk {
+		from = amxFrom.rowsAndPart
+	}
+	return p.m >= amxFrom.rows && p.m*p.block >= from && p.m*p.n*p.k >= amxFrom.products
 }
 
 // amxFrom is from where on tiles pay: from so many rows of A, so many times the
-// length of a block of K, and so many products. Tests lower it; an empty product
-// never uses tiles. It is an estimate, in cycles for 32 columns of B along 32 of K:
+// length of a block of K, which are more where blocks are parts of a chunk, and so many
+// products. Tests lower it; an empty product never uses tiles. Measured on a Sapphire
+// Rapids, the best of many runs with one worker, the rate of tiles in that of vectors with
+// B packed and not:
 //
-//   - Tiles take 64 for up to 32 rows of A, however few those are, and 180 to convert
-//     the codes of B. To scale and add the sums of a block takes 200.
-//   - Vectors take 130 to convert the codes and 140 for each 4 rows of A. For up to 4
-//     rows they convert in the kernel, and the codes need not be rearranged; there
-//     reading them is what takes time, and tiles gain nothing.
-//
-// So tiles win from 5 rows on where blocks are long, from about 8 where they are of
-// 32 and from 16 where they are of 16. One square of results, along 64 of K, is the
-// least that is worth preparing tiles for.
-var amxFrom = thresholds{rows: 5, rowsAndBlock: 256, products: 32 * 32 * 64}
+//   - 512 columns, K of 1024: 0.6 and 0.75 for 4 rows and 1.06 and 1.3 for 5 in blocks of
+//     128, as in one block; for 4 rows or fewer vectors convert B in the kernel. 16 rows
+//     have 1.4 to 2.4, 32 rows 2.8 to 3.
+//   - In blocks of 32: 1 for 5 to 8 rows, 1.1 and 1.2 for 12, 1.4 for 16, 2.3 for 32.
+//   - In shorter ones each block is padded to a chunk, scaled and packed by itself, 256
+//     columns and K of 512: in blocks of 16 0.9 and 0.6 for 16 rows, 1.3 and 0.9 for 32,
+//     1.6 and 1.2 for 64; of 8 1.3 and 1.0 for 128 rows; of 4 0.9 and 0.7 for 128.
+//   - One square along 32 of K has 1.1, along 64 1.4, along 512 2.5; 256 cubed has 5.
+var amxFrom = thresholds{rows: 5, rowsAndBlock: 256, rowsAndPart: 1024, products: 32 * 32 * 32}
 
-type thresholds struct{ rows, rowsAndBlock, products int }
+type thresholds struct{ rows, rowsAndBlock, rowsAndPart, products int }

@@ -6,6 +6,6 @@ var FMA32 = fma32
 // AMXAlways has level AMX take tiles for all products, until restore is called.
 func AMXAlways() (restore func()) {
 	before := amxFrom
-	amxFrom = thresholds{1, 1, 1}
+	amxFrom = thresholds{1, 1, 1, 1}
 	return func() { amxFrom = before }
 }
