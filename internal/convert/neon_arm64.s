@@ -155,6 +155,7 @@ TEXT ·maxBlocksNEON(SB), NOSPLIT, $0-32
 nextBlock:
 	MOVD R4, R5
 	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
 
 inBlock:
 	VLD1.P 64(from), [V0.S4, V1.S4, V2.S4, V3.S4]
@@ -165,10 +166,11 @@ inBlock:
 	VUMAX V1.S4, V0.S4, V0.S4
 	VUMAX V3.S4, V2.S4, V2.S4
 	VUMAX V0.S4, V16.S4, V16.S4
-	VUMAX V2.S4, V16.S4, V16.S4
+	VUMAX V2.S4, V17.S4, V17.S4
 	SUBS $16, R5, R5
 	BNE inBlock
 
+	VUMAX V17.S4, V16.S4, V16.S4
 	EXTREME(VUMAX, V16)
 	FMOVS (to), F1
 	VUMAX V1.S4, V0.S4, V0.S4
@@ -183,6 +185,7 @@ inBlock:
 // n is a positive multiple of 16.
 TEXT ·maxElementsNEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), to
+	MOVD to, R4 // to read from
 	MOVD src+8(FP), from
 	MOVD n+16(FP), left
 	MOVD $0x7FFFFFFF, tmp
@@ -191,7 +194,7 @@ TEXT ·maxElementsNEON(SB), NOSPLIT, $0-24
 
 nextElements:
 	VLD1.P 64(from), [V0.S4, V1.S4, V2.S4, V3.S4]
-	VLD1 (to), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R4), [V4.S4, V5.S4, V6.S4, V7.S4]
 	VAND V20.B16, V0.B16, V0.B16
 	VAND V20.B16, V1.B16, V1.B16
 	VAND V20.B16, V2.B16, V2.B16
