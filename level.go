@@ -30,5 +30,5 @@ func Level() (string, error) { return cpu.Current().String(), cpu.Check() }
 // Features returns the names, in lower case, of the extensions of this processor that
 // matter to 8-bit floats, whether this build uses them or not: of avx2, fma, avx512f,
 // avx512bw, avx512dq, avx512vl, avx512vbmi, avx512bf16 and amx-bf16 on amd64, of asimd,
-// asimdhp, asimddp and sve on arm64.
+// asimdhp, asimddp, asimdfhm and sve on arm64.
 func Features() []string { return cpu.Features() }

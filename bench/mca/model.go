@@ -115,7 +115,7 @@ func (e *estimate) bound() string {
 	return strings.Join(names, " ")
 }
 
-var fmaText = regexp.MustCompile(`^(v?fmla|vfmadd\d+ps|fmul|vmulps)\b`)
+var fmaText = regexp.MustCompile(`^(v?fmla|fmlal2?|vfmadd\d+ps|fmul|vmulps)\b`)
 
 // multiplications returns how many instructions multiply float32s, most of them to
 // add the product.

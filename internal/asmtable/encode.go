@@ -58,6 +58,7 @@ var (
 	floatLow   = map[string]uint32{"4s": 0, "2d": 1}
 	floatHigh  = map[string]uint32{"4s": 2, "2d": 3}
 	singles    = map[string]uint32{"4s": 2}
+	fromHalf   = map[string]uint32{"4s": 0}
 	bytesLow   = map[string]uint32{"8b": 0}
 	bytesHigh  = map[string]uint32{"16b": 0}
 	wide       = map[string]uint32{"8h": 0}
@@ -79,6 +80,8 @@ var forms = []form{
 	{"fadd", &threeSame, 0, 0b11010, floatLow, nil},
 	{"fsub", &threeSame, 0, 0b11010, floatHigh, nil},
 	{"fmul", &threeSame, 1, 0b11011, floatLow, nil},
+	{"fmlal", &threeSame, 0, 0b11101, fromHalf, fromNarrower},
+	{"fmlal2", &threeSame, 1, 0b11001, fromHalf, fromNarrower},
 	{"fmul", &byElement, 0, 0b1001, singles, nil},
 	{"fmla", &byElement, 0, 0b0001, singles, nil},
 	{"fcmeq", &threeSame, 0, 0b11100, floatLow, nil},

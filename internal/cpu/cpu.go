@@ -10,9 +10,9 @@ import (
 
 // Features returns the names, in lower case, of the extensions that are
 // present: of avx2, fma, avx512f, avx512bw, avx512dq, avx512vl, avx512vbmi,
-// avx512bf16 and amx-bf16 on amd64; of asimd, asimdhp, asimddp and sve on
-// arm64; none elsewhere. They are what the processor has. Linux lets a process
-// use AMX only after it has asked for it, and may refuse.
+// avx512bf16 and amx-bf16 on amd64; of asimd, asimdhp, asimddp, asimdfhm and
+// sve on arm64; none elsewhere. They are what the processor has. Linux lets a
+// process use AMX only after it has asked for it, and may refuse.
 func Features() []string { return present(extensions(runtime.GOARCH)) }
 
 type extension struct {
@@ -41,6 +41,7 @@ func extensions(arch string) []extension {
 			{"asimd", arm.HasASIMD},
 			{"asimdhp", arm.HasASIMDHP},
 			{"asimddp", arm.HasASIMDDP},
+			{"asimdfhm", arm.HasASIMDFHM},
 			{"sve", arm.HasSVE},
 		}
 	}

@@ -2,8 +2,8 @@
 // chunks of 32 and pairs of k. Before this file is included these are defined:
 //
 //	PREPARE        set up constants from the task
-//	CODES(OP)      OP, for A, e and B, of an even k and for o of the next; a0 and
-//	               panel advance
+//	FIRST, NEXT    e = a*b of an even k and o of the next, or e and o more by that; a0
+//	               and panel advance
 //	LOADP, STOREP  V16 to V23, which are p, from and to the sums at row
 //	LOADC, STOREC  V0 to V7 from and to C
 //	SCALES         C = fma(p*sa, sb, c)
@@ -31,12 +31,12 @@ chunk:
 	CMP pairs, left
 	CSEL LT, left, pairs, pairs
 	SUB pairs, left
-	CODES(FMULLANE)
+	FIRST
 	SUBS $1, pairs
 	BEQ fold
 
 pair:
-	CODES(FMLALANE)
+	NEXT
 	SUBS $1, pairs
 	BNE pair
 

@@ -48,6 +48,9 @@
 	COLUMNS(OP, 48, 1, 12) \
 	ADD $(2*const_PanelWidth), panel
 
+#define FIRST CODES(FMULLANE)
+#define NEXT CODES(FMLALANE)
+
 #define LOADP \
 	VLD1.P 64(row), [V16.S4, V17.S4, V18.S4, V19.S4] \
 	VLD1 (row), [V20.S4, V21.S4, V22.S4, V23.S4]
@@ -64,19 +67,23 @@
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(row) \
 	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (row)
 
+// V16 to V23 times V.
+#define TIMES(v) \
+	FMUL(v, 16, 16) \
+	FMUL(v, 17, 17) \
+	FMUL(v, 18, 18) \
+	FMUL(v, 19, 19) \
+	FMUL(v, 20, 20) \
+	FMUL(v, 21, 21) \
+	FMUL(v, 22, 22) \
+	FMUL(v, 23, 23)
+
 #define SCALES \
 	VLD1R (row), [V24.S4] \
 	MOVD scaleB, row \
 	VLD1.P 64(row), [V8.S4, V9.S4, V10.S4, V11.S4] \
 	VLD1 (row), [V12.S4, V13.S4, V14.S4, V15.S4] \
-	FMUL(24, 16, 16) \
-	FMUL(24, 17, 17) \
-	FMUL(24, 18, 18) \
-	FMUL(24, 19, 19) \
-	FMUL(24, 20, 20) \
-	FMUL(24, 21, 21) \
-	FMUL(24, 22, 22) \
-	FMUL(24, 23, 23) \
+	TIMES(24) \
 	VFMLA V8.S4, V16.S4, V0.S4 \
 	VFMLA V9.S4, V17.S4, V1.S4 \
 	VFMLA V10.S4, V18.S4, V2.S4 \
@@ -90,14 +97,132 @@
 TEXT ·multiplyCodesRowNEON(SB), NOSPLIT, $0-8
 #include "codes_arm64.h"
 
+// Of a single row again, with FMLAL, which multiplies float16s and adds in float32, fused:
+// A must be float16s too. It is values of FP8, times up to 256 where the multiplier is 128,
+// so that all are float16s after division by 256 then; e, o and p are less by that.
+
+#undef PREPARE
+#undef FIRST
+#undef NEXT
+#undef LOADP
+#undef STOREP
+
+#define less R22 // 1/256, or 1, and its inverse
+#define more R23
+
+#define PREPARE \
+	MOVHU Task_Multiplier(task), tmp \
+	CLZ tmp, tmp \
+	MOVD $55, row \
+	SUB tmp, row, tmp \
+	VDUP tmp, V30.H8 \
+	LSL $(3+23), tmp, less \
+	MOVD $0x3F800000, row \
+	SUB less, row, more \
+	ADD less, row, less \
+	MOVHU Task_Mask(task), tmp \
+	VDUP tmp, V31.H8
+
+// The 16 codes at at(panel) times V, of which each half has the value of A.
+#define COLUMNSHALF(at, v, d) \
+	FMOVQ at(panel), F26 \
+	VZIP2 V26.B16, V29.B16, V27.B16 \
+	VZIP1 V26.B16, V29.B16, V26.B16 \
+	FLOAT16S(V26, 26) \
+	FLOAT16S(V27, 27) \
+	FMLAL(v, 26, d) \
+	FMLAL2(v, 26, d+1) \
+	FMLAL(v, 27, d+2) \
+	FMLAL2(v, 27, d+3)
+
+#define FIRST \
+	VDUP less, V28.S4 \
+	CLEAR(V29) \
+	CLEAR(V0) \
+	CLEAR(V1) \
+	CLEAR(V2) \
+	CLEAR(V3) \
+	CLEAR(V4) \
+	CLEAR(V5) \
+	CLEAR(V6) \
+	CLEAR(V7) \
+	CLEAR(V8) \
+	CLEAR(V9) \
+	CLEAR(V10) \
+	CLEAR(V11) \
+	CLEAR(V12) \
+	CLEAR(V13) \
+	CLEAR(V14) \
+	CLEAR(V15) \
+	NEXT
+
+#define NEXT \
+	FMOVD.P 8(a0), F25 \
+	FMUL(28, 25, 25) \
+	FCVTN(25, 25) \
+	VDUP V25.H[0], V24.H8 \
+	VDUP V25.H[1], V25.H8 \
+	COLUMNSHALF(0, 24, 0) \
+	COLUMNSHALF(16, 24, 4) \
+	COLUMNSHALF(32, 25, 8) \
+	COLUMNSHALF(48, 25, 12) \
+	ADD $(2*const_PanelWidth), panel
+
+#define LOADP \
+	VLD1.P 64(row), [V16.S4, V17.S4, V18.S4, V19.S4] \
+	VLD1 (row), [V20.S4, V21.S4, V22.S4, V23.S4] \
+	VDUP less, V28.S4 \
+	TIMES(28)
+
+#define STOREP \
+	VDUP more, V28.S4 \
+	TIMES(28) \
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(row) \
+	VST1 [V20.S4, V21.S4, V22.S4, V23.S4], (row)
+
+#undef SCALES
+
+#define SCALES \
+	VDUP more, V28.S4 \
+	TIMES(28) \
+	VLD1R (row), [V24.S4] \
+	MOVD scaleB, row \
+	VLD1.P 64(row), [V8.S4, V9.S4, V10.S4, V11.S4] \
+	VLD1 (row), [V12.S4, V13.S4, V14.S4, V15.S4] \
+	TIMES(24) \
+	VFMLA V8.S4, V16.S4, V0.S4 \
+	VFMLA V9.S4, V17.S4, V1.S4 \
+	VFMLA V10.S4, V18.S4, V2.S4 \
+	VFMLA V11.S4, V19.S4, V3.S4 \
+	VFMLA V12.S4, V20.S4, V4.S4 \
+	VFMLA V13.S4, V21.S4, V5.S4 \
+	VFMLA V14.S4, V22.S4, V6.S4 \
+	VFMLA V15.S4, V23.S4, V7.S4
+
+// func multiplyCodesRowFHM(t *Task)
+TEXT ·multiplyCodesRowFHM(SB), NOSPLIT, $0-8
+#include "codes_arm64.h"
+
 // Of 4 rows, 8 columns, with registers as in multiplyNEON.
 
+#undef PREPARE
 #undef CODES
+#undef FIRST
+#undef NEXT
 #undef LOADP
 #undef STOREP
 #undef LOADC
 #undef STOREC
 #undef SCALES
+
+#define PREPARE \
+	MOVHU Task_Multiplier(task), tmp \
+	CLZ tmp, tmp \
+	MOVD $55, row \
+	SUB tmp, row, tmp \
+	VDUP tmp, V30.H8 \
+	MOVHU Task_Mask(task), tmp \
+	VDUP tmp, V31.H8
 
 // V28 and V29 = the 8 codes at at(panel).
 #define EIGHT(at) \
@@ -134,6 +259,9 @@ TEXT ·multiplyCodesRowNEON(SB), NOSPLIT, $0-8
 	OP(27, 1, 28, 14) \
 	OP(27, 1, 29, 15) \
 	ADD $(2*const_PanelWidth), panel
+
+#define FIRST CODES(FMULLANE)
+#define NEXT CODES(FMLALANE)
 
 #define LOADP \
 	MOVD Task_StrideC(task), stride \

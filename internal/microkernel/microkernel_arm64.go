@@ -3,6 +3,8 @@
 package microkernel
 
 import (
+	arm "golang.org/x/sys/cpu"
+
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels"
 )
@@ -11,8 +13,17 @@ var byLevel = register(kernels.At(cpu.NEON, &neon))
 
 var neon = Kernels{
 	MR: 4, NR: 8, Multiply: multiplyNEON,
-	MultiplyCodes: multiplyCodesNEON, MultiplyCodesRow: multiplyCodesRowNEON, CodesRows: 4,
+	MultiplyCodes: multiplyCodesNEON, MultiplyCodesRow: codesRow(), CodesRows: 4,
 	DecodeFloat16: decodeFloat16NEON, Contains: containsNEON,
+}
+
+// codesRow returns the kernel for a row: the one with FMLAL, of ARMv8.2's FHM, if the
+// processor has that.
+func codesRow() func(*Task) {
+	if arm.ARM64.HasASIMDFHM {
+		return multiplyCodesRowFHM
+	}
+	return multiplyCodesRowNEON
 }
 
 //go:noescape
@@ -23,6 +34,9 @@ func multiplyCodesNEON(t *Task)
 
 //go:noescape
 func multiplyCodesRowNEON(t *Task)
+
+//go:noescape
+func multiplyCodesRowFHM(t *Task)
 
 //go:noescape
 func decodeFloat16NEON(dst *float32, codes *byte, n int, multiplier, mask uint64)

@@ -11,6 +11,9 @@
 #define SHLL(n, d) WORD $(0x2E213800 | (n)<<5 | (d)) // shll vd.8h, vn.8b, #8
 #define FCVTL(n, d) WORD $(0x0E217800 | (n)<<5 | (d)) // fcvtl vd.4s, vn.4h
 #define FCVTL2(n, d) WORD $(0x4E217800 | (n)<<5 | (d)) // fcvtl2 vd.4s, vn.8h
+#define FCVTN(n, d) WORD $(0x0E216800 | (n)<<5 | (d)) // fcvtn vd.4h, vn.4s
+#define FMLAL(m, n, d) WORD $(0x4E20EC00 | (m)<<16 | (n)<<5 | (d)) // fmlal vd.4s, vn.4h, vm.4h
+#define FMLAL2(m, n, d) WORD $(0x6E20CC00 | (m)<<16 | (n)<<5 | (d)) // fmlal2 vd.4s, vn.4h, vm.4h
 
 // A chunk's first products are stored, not added to +0. That can only leave a -0 in e
 // or o, and p, which is never -0, is the same.
