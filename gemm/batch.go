@@ -101,6 +101,8 @@ func (p *part) cut(wanted int) int {
 		p.areaCols = roundUp(p.areaCols/2, microkernel.PanelWidth)
 	}
 	p.areas = ceilDiv(p.n, p.areaCols)
+	p.areaCols = roundUp(ceilDiv(p.n, p.areas), microkernel.PanelWidth)
+	p.areas = ceilDiv(p.n, p.areaCols)
 	return ceilDiv(p.m, p.areaRows) * p.areas
 }
 

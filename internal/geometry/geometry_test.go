@@ -27,19 +27,33 @@ func TestFit(t *testing.T) {
 		mr, nr    int
 		want      Geometry
 	}{
-		{"Cascade Lake, AVX-512", 32 * kibi, mebi, 4, 32, Geometry{128, 396, 384}},
-		{"Sapphire Rapids, AVX-512", 48 * kibi, 2 * mebi, 4, 32, Geometry{256, 540, 512}},
-		{"Zen 5, AVX-512", 48 * kibi, mebi, 4, 32, Geometry{256, 312, 384}},
-		{"Haswell, AVX2", 32 * kibi, 256 * kibi, 3, 16, Geometry{128, 192, 128}},
-		{"Zen 3, AVX2", 32 * kibi, 512 * kibi, 3, 16, Geometry{128, 264, 256}},
-		{"Sapphire Rapids, AVX2", 48 * kibi, 2 * mebi, 3, 16, Geometry{256, 540, 512}},
-		{"Neoverse N1", 64 * kibi, mebi, 4, 8, Geometry{256, 312, 384}},
+		{"Cascade Lake, AVX-512", 32 * kibi, mebi, 4, 32, Geometry{128, 336, 384}},
+		{"Sapphire Rapids, AVX-512", 48 * kibi, 2 * mebi, 4, 32, Geometry{256, 444, 512}},
+		{"Zen 5, AVX-512", 48 * kibi, mebi, 4, 32, Geometry{256, 264, 384}},
+		{"Haswell, AVX2", 32 * kibi, 256 * kibi, 3, 16, Geometry{128, 108, 256}},
+		{"Zen 3, AVX2", 32 * kibi, 512 * kibi, 3, 16, Geometry{128, 216, 256}},
+		{"Sapphire Rapids, AVX2", 48 * kibi, 2 * mebi, 3, 16, Geometry{256, 444, 512}},
+		{"Neoverse N1", 64 * kibi, mebi, 4, 8, Geometry{256, 264, 384}},
 	} {
 		got := Fit(caches(test.near, test.far), test.mr, test.nr)
 		require.Equal(t, test.want, got, test.name)
 		// A panel does not fill level 1, and an area with its rows not level 2.
 		require.LessOrEqual(t, 4*got.Depth*(test.nr+2*test.mr), test.near)
-		require.LessOrEqual(t, 4*got.Rows*(got.Depth+got.Cols), test.far*4/5)
+		require.LessOrEqual(t, 4*got.Rows*(got.Depth+got.Cols), test.far*2/3)
+	}
+}
+
+// TestMeasured compares the model with rates of 1024 cubed at level avx512 with packed
+// weights, in GFLOP/s, on a Sapphire Rapids of 48 KiB and 2 MiB. BenchmarkGeometry measures
+// such; they vary by 1 % or two.
+func TestMeasured(t *testing.T) {
+	best := Geometry{256, 348, 512}
+	const rate = 115.2
+	for g, measured := range map[Geometry]float64{
+		{128, 348, 512}: 113.7, {256, 264, 512}: 115.8, {256, 180, 512}: 114.9, {256, 96, 512}: 110.1,
+		{256, 348, 256}: 114.0, {256, 180, 256}: 112.5, {128, 180, 256}: 110.2, {128, 96, 256}: 107.9,
+	} {
+		require.InDelta(t, measured/rate, best.cost()/g.cost(), 0.02, "%+v", g)
 	}
 }
 
