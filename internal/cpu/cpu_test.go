@@ -16,7 +16,7 @@ func TestPresent(t *testing.T) {
 
 func TestExtensions(t *testing.T) {
 	require.Len(t, extensions("amd64"), 9)
-	require.Len(t, extensions("arm64"), 4)
+	require.Len(t, extensions("arm64"), 5)
 	require.Empty(t, extensions("riscv64"))
 	require.Empty(t, extensions("386"))
 	require.Empty(t, extensions("wasm"))
