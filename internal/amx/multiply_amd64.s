@@ -136,7 +136,6 @@ TEXT ·multiplyAMX(SB), NOSPLIT, $0-83
 	SHLQ $2, R8
 	MOVQ a+16(FP), SI
 	MOVQ sa+32(FP), R9       // scales of the rows to come
-	MOVQ strips+64(FP), R15  // left
 	MOVQ p+72(FP), R11
 	XORL R14, R14            // rows of the block before that are left to do
 	MOVBLZX fresh+82(FP), BX
@@ -204,7 +203,7 @@ over:
 	MOVQ R8, R14
 	SHLQ $5, R14
 	ADDQ R14, DI
-	DECQ R15
+	DECQ strips+64(FP)
 	JNZ following
 	STORE00
 	STORE01
@@ -243,7 +242,7 @@ scale:
 
 held:
 	ADDQ $4096, R11
-	DECQ R15
+	DECQ strips+64(FP)
 	JNZ strip
 	RELEASE
 	VZEROUPPER
