@@ -50,10 +50,14 @@ func values(r *rand.Rand, n int, l *Lattice) []float32 {
 // TestLevels compares each kernel with the plain loop, whose results nn's tests compare
 // with the definition.
 func TestLevels(t *testing.T) {
+	rounds := 2000
+	if testing.Short() {
+		rounds = 300
+	}
 	for _, rounding := range roundings {
 		kernelstest.Compare(t, rounding.name, func(t *testing.T, _ cpu.Level) {
 			r := rand.New(rand.NewPCG(1, 1))
-			for round := range 2000 {
+			for round := range rounds {
 				n := round % 70
 				if round%100 == 0 {
 					n = 2*longest + 5
