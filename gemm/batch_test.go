@@ -79,6 +79,31 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestPieces checks that the pieces of a step, cut as few rows cut them, cover it once.
+func TestPieces(t *testing.T) {
+	for block := 1; block <= 600; block++ {
+		for _, k := range []int{skinnyPieceDepth, skinnyDepth, 9000, 2*skinnyDepth + 1} {
+			p := product{k: k, block: block}
+			for lo := 0; lo < k; {
+				whole := p.step(lo, skinnyDepth)
+				at, blocks := lo, 0
+				for at < whole.hi {
+					st := p.piece(whole, at, skinnyPieceDepth)
+					require.True(t, st.lo == at && st.hi > at && st.hi <= whole.hi)
+					require.LessOrEqual(t, st.hi-st.lo, skinnyPieceDepth)
+					if at = st.hi; st.last {
+						blocks += st.blocks
+					}
+				}
+				if whole.last {
+					require.Equal(t, whole.blocks, blocks)
+				}
+				lo = whole.hi
+			}
+		}
+	}
+}
+
 // TestPacked checks how much of K is packed at once, with the zeros behind blocks.
 func TestPacked(t *testing.T) {
 	for k := 1; k < 1300; k += 37 {

@@ -62,6 +62,9 @@ func (p *product) step(k, depth int) step {
 	return step{k, k + blocks*p.block, blocks, true, true}
 }
 
+// piece returns the part of a step that starts at k and is about as long as depth.
+func (p *product) piece(of step, k, depth int) step { return p.step(k, min(depth, of.hi-k)) }
+
 // length returns the length of each of the step's blocks, and of what they are
 // padded to.
 func (st step) length() (n, padded int) {

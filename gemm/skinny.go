@@ -41,7 +41,7 @@ func (s *scratch) computeSkinny(k *microkernel.Kernels, p *part, r area, out *re
 		s.describe(p, ceilDiv(rows, k.MR), width, whole)
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
 			for at := lo; at < whole.hi; {
-				st := p.step(at, depth)
+				st := p.piece(whole, at, depth)
 				s.multiplyFew(k, p, r, j, st, at-lo)
 				at = st.hi
 			}

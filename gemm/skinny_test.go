@@ -26,3 +26,16 @@ func TestFewRows(t *testing.T) {
 		}
 	}
 }
+
+// TestFewRowsDeep has products of few rows and a long K, in blocks of which more fit into
+// what is decoded at once than into whole pieces that are multiplied at once.
+func TestFewRowsDeep(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 2))
+	for _, block := range []int{100, 6, 208} {
+		for m := 1; m <= 4; m++ {
+			a := random(r, "a", fp8.E4M3, tensor.Block{Rows: 1, Cols: block}, kind{}, m, 9000)
+			b := random(r, "b", fp8.E5M2, tensor.Block{Rows: 1, Cols: block}, kind{}, 33, 9000)
+			compareLevels(t, r, a, b)
+		}
+	}
+}
