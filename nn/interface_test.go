@@ -482,13 +482,16 @@ func TestMisuse(t *testing.T) {
 	}
 	unknown := ProfileFP8("no such", 200)
 	require.ErrorIs(t, two(NewLinear("w", 1, 1, Options{FP8: &unknown})), ErrConfig)
-	// Nothing at all is a batch like any other.
+	// Nothing at all is a batch like any other, also where there is work for several.
 	for _, o := range []Options{{}, {FP8: new(FP8)}, {FP8: new(FP8), Activations: ActivationsFP8SwiGLU}} {
 		*o.fp8() = DefaultFP8()
-		mlp, err := NewMLP("m.", 2, 3, o)
-		require.NoError(t, err)
-		require.NoError(t, mlp.Forward(ctx, nil, nil, 0))
-		require.NoError(t, mlp.Backward(ctx, nil, nil))
+		o.Workers = 2
+		for _, hidden := range []int{3, 3 * elementGrain} {
+			mlp, err := NewMLP("m.", 2, hidden, o)
+			require.NoError(t, err)
+			require.NoError(t, mlp.Forward(ctx, nil, nil, 0))
+			require.NoError(t, mlp.Backward(ctx, nil, nil))
+		}
 	}
 }
 

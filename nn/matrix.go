@@ -34,8 +34,11 @@ func addTo(dst, a, b []float32) {
 
 // transposed returns the transpose of src, [rows, cols], in *buf.
 func transposed(buf *[]float32, src []float32, rows, cols, workers int) []float32 {
-	const squares = 64 // columns that are transposed together
 	dst := sized(buf, len(src))
+	if len(src) == 0 {
+		return dst // there may be columns to share, but no values in them
+	}
+	const squares = 64 // columns that are transposed together
 	parallel.For(cols, max(elementGrain/max(rows, 1)/squares, 1)*squares, workers, func(lo, hi int) {
 		transpose.Matrix(dst[lo*rows:hi*rows], rows, src[lo:], cols, rows, hi-lo)
 	})
