@@ -18,7 +18,7 @@ type blocking struct {
 	mc     int // rows of an area, at most
 	mcStep int // rows of an area are a multiple of it
 	nc     int // columns at most: a multiple of microkernel.PanelWidth
-	minNC  int // columns are halved down to this where there are too few areas for all workers
+	minNC  int // columns are halved down to this for four areas a worker, and then shared evenly
 	depth  int // of K at once, for backends of vectors
 }
 
@@ -68,16 +68,12 @@ func (r *run) compute(ctx context.Context, o Options) error {
 	defer r.drop()
 	r.ended.Store(false)
 	workers := parallel.Workers(o.Workers)
-	wanted := 1
-	if workers > 1 {
-		wanted = 4 * workers // so that all are busy to the end
-	}
 	jobs, elements := 0, int64(0)
 	for i := range r.parts {
 		p := &r.parts[i]
 		elements += int64(p.m * p.n)
 		p.firstJob = jobs
-		jobs += p.cut(ceilDiv(wanted, len(r.parts)))
+		jobs += p.cut(workers, len(r.parts))
 	}
 	r.meter.Start(ctx, o.Progress, "gemm", elements)
 	r.queue.Run(jobs, workers, r)
@@ -87,24 +83,42 @@ func (r *run) compute(ctx context.Context, o Options) error {
 	return nil
 }
 
-// cut cuts the result into areas, into as many as are wanted where they do not
-// become too small for it, and returns their number.
-func (p *part) cut(wanted int) int {
+// areaWork is how many multiplications an area has at least that is smaller than blocking
+// wants it: 5 to 20 microseconds, for which a worker is worth starting. That is not measured.
+const areaWork = 1 << 20
+
+// cut cuts the result into areas for so many workers, who have that many parts to compute,
+// and returns the number of areas: four for each of several workers, so that all are busy
+// to the end, unless they become too narrow for what is decoded for them, but one for each
+// in any case, if there is enough to do.
+func (p *part) cut(workers, parts int) int {
 	most := p.backend.blocking()
-	rowsOfAreas := ceilDiv(p.m, most.mc)
-	if rowsOfAreas == 0 || p.n == 0 {
+	p.areaRows, p.areaCols, p.depth = most.mc, most.nc, most.depth
+	if p.m == 0 || p.n == 0 {
 		return 0
 	}
-	p.areaRows = roundUp(ceilDiv(p.m, rowsOfAreas), most.mcStep)
-	p.areaCols, p.depth = most.nc, most.depth
-	for p.areaCols > most.minNC && rowsOfAreas*ceilDiv(p.n, p.areaCols) < wanted {
-		p.areaCols = roundUp(p.areaCols/2, microkernel.PanelWidth)
+	for workers > 1 && p.areaCols > most.minNC && p.count() < ceilDiv(4*workers, parts) {
+		p.areaCols = max(most.minNC, roundUp(p.areaCols/2, microkernel.PanelWidth))
+	}
+	p.areaRows, p.areaCols = even(p.m, p.areaRows, most.mcStep), even(p.n, p.areaCols, microkernel.PanelWidth)
+	least := min(ceilDiv(workers, parts), p.m*p.n/ceilDiv(areaWork, max(p.k, 1)))
+	for p.count() < least && (p.areaRows > most.mcStep || p.areaCols > microkernel.PanelWidth) {
+		if p.areaCols >= p.areaRows && p.areaCols > microkernel.PanelWidth {
+			p.areaCols = roundUp(p.areaCols/2, microkernel.PanelWidth)
+		} else {
+			p.areaRows = roundUp(p.areaRows/2, most.mcStep)
+		}
 	}
 	p.areas = ceilDiv(p.n, p.areaCols)
-	p.areaCols = roundUp(ceilDiv(p.n, p.areas), microkernel.PanelWidth)
-	p.areas = ceilDiv(p.n, p.areaCols)
-	return ceilDiv(p.m, p.areaRows) * p.areas
+	return p.count()
 }
+
+// count returns the number of areas.
+func (p *part) count() int { return ceilDiv(p.m, p.areaRows) * ceilDiv(p.n, p.areaCols) }
+
+// even returns the length of as few equal shares of n as are not longer than most, a
+// multiple of step, rounded up to such.
+func even(n, most, step int) int { return roundUp(ceilDiv(n, ceilDiv(n, most)), step) }
 
 // Work computes areas until there are none left. It is for the queue.
 func (r *run) Work(q *parallel.Queue) {

@@ -33,9 +33,13 @@ func testAreas(t *testing.T, w backend) {
 	sizes := []int{0, 1, 31, 32, 33, 127, 128, 129, 383, 384, 385, 512, 513, 640, 641, 1000, 2000}
 	for _, m := range sizes {
 		for _, n := range sizes {
-			for _, wanted := range []int{1, 4, 8, 100} {
-				p := part{product: product{m: m, n: n}, backend: w}
-				areas, covered := p.cut(wanted), 0
+			for _, workers := range []int{1, 2, 7, 60} {
+				p := part{product: product{m: m, n: n, k: 1 << 12}, backend: w}
+				areas, covered := p.cut(workers, 1), 0
+				require.GreaterOrEqual(t, areas, min(workers, ceilDiv(m, rowStep)*ceilDiv(n, microkernel.PanelWidth), m*n/(areaWork/p.k)))
+				if workers == 1 && areas > 0 {
+					require.Equal(t, ceilDiv(m, w.blocking().mc)*ceilDiv(n, w.blocking().nc), areas)
+				}
 				for i := range areas {
 					a := p.area(i)
 					require.Less(t, a.i0, a.i1)
@@ -47,6 +51,24 @@ func testAreas(t *testing.T, w backend) {
 				require.Equal(t, m*n, covered)
 			}
 		}
+	}
+}
+
+// TestManyWorkers has numbers of areas with tiles for machines of many cores.
+func TestManyWorkers(t *testing.T) {
+	for _, test := range []struct{ m, n, k, workers, parts, want int }{
+		{1024, 1024, 1024, 1, 1, 4},
+		{1024, 1024, 1024, 2, 1, 8},
+		{1024, 1024, 1024, 16, 1, 16},
+		{1024, 1024, 1024, 60, 1, 64}, // of 128x128
+		{128, 4096, 4096, 60, 1, 64},
+		{512, 4096, 4096, 60, 1, 64},
+		{256, 256, 256, 60, 1, 16}, // as there is no more to do
+		{64, 64, 64, 60, 1, 1},
+		{1024, 1024, 1024, 60, 30, 8}, // one of thirty
+	} {
+		p := part{product: product{m: test.m, n: test.n, k: test.k}, backend: amxBackend{}}
+		require.Equal(t, test.want, p.cut(test.workers, test.parts), "%+v", test)
 	}
 }
 
