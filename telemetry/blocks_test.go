@@ -48,4 +48,5 @@ func TestBlocksMisuse(t *testing.T) {
 	require.Empty(t, r.Totals())
 	require.Panics(t, func() { r.Blocks("op", "x", 0, 0, make([]float32, 1), make([]fp8.Stats, 1)) })
 	require.Panics(t, func() { r.Blocks("op", "x", 0, 1, nil, make([]fp8.Stats, 1)) })
+	require.Panics(t, func() { r.Blocks("op", "x", -1, 2, make([]float32, 1), make([]fp8.Stats, 1)) })
 }

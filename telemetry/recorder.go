@@ -11,6 +11,9 @@ import (
 // Recorder is a tensor.Reporter that sums up what it hears. The zero Recorder
 // has no sinks and is ready to use, at step 0; so is a nil one, which does
 // nothing. A Recorder is safe for concurrent use and must not be copied.
+//
+// A type that embeds a Recorder and has a Block of its own needs a Blocks of its own,
+// too, or it is not called: see [tensor.BlocksReporter].
 type Recorder struct {
 	sinks []Sink
 
@@ -60,14 +63,14 @@ func (r *Recorder) Block(op, tensor string, row, col int, scale float32, st *fp8
 }
 
 // Blocks counts the encoding of consecutive blocks; see tensor.BlocksReporter. It is
-// [Recorder.Block] of each. It panics if there are fewer scales than stats or a grid
-// has no columns.
+// [Recorder.Block] of each. It panics if there are fewer scales than stats, a grid has no
+// columns or first is negative.
 func (r *Recorder) Blocks(op, tensor string, first, gridCols int, scales []float32, stats []fp8.Stats) {
 	if r == nil || len(stats) == 0 {
 		return
 	}
-	if gridCols <= 0 || len(scales) < len(stats) {
-		panic("telemetry: blocks without scales or columns")
+	if first < 0 || if gridCols <= 0 || len(scales) < len(stats) {
+		panic("telemetry: blocks without a place, scales or columns")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -99,3 +99,27 @@ func TestBlocksReporterDetail(t *testing.T) {
 	}
 	require.Equal(t, quantize(new(recorder)), quantize(new(blocksRecorder)))
 }
+
+// TestScaleRowThatSetsNothing leaves the zero Scale, whatever was quantized before.
+func TestScaleRowThatSetsNothing(t *testing.T) {
+	src := []float32{1, 2, 3, 4}
+	for _, scale := range []fp8.Scale{{Stored: 0.5, Multiplier: 2}, {}} {
+		x := &tensor.Tensor{Name: "x", Format: fp8.E4M3, Shape: []int{2, 2}, Block: tensor.Block{Rows: 1, Cols: 1}}
+		require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{
+			Scale: func(int, float32, bool) fp8.Scale { return scale },
+			ScaleRow: func(_ int, scales []fp8.Scale, _ []float32) {
+				for i := range scales {
+					if scale != (fp8.Scale{}) {
+						scales[i] = scale
+					}
+				}
+			},
+			Options: tensor.Options{Workers: 1},
+		}))
+		want := float32(1)
+		if scale != (fp8.Scale{}) {
+			want = 0.5
+		}
+		require.Equal(t, []float32{want, want, want, want}, x.Scales)
+	}
+}

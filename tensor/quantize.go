@@ -19,7 +19,8 @@ import (
 type ScaleFunc func(block int, amax float32, nan bool) fp8.Scale
 
 // ScaleRowFunc sets scales[i] to what a [ScaleFunc] returns for block first+i of the
-// given amax, without NaN, for all i. Scales and amax are of one length.
+// given amax, without NaN, for all i. Scales and amax are of one length. A scale that is
+// not set is the zero Scale.
 type ScaleRowFunc func(first int, scales []fp8.Scale, amax []float32)
 
 // Options are what Quantize of this package and of package scaling have in common.
@@ -28,7 +29,8 @@ type Options struct {
 	// Op names the operation to the Reporter and to Progress; "quantize" if empty.
 	Op string
 
-	// Reporter, unless nil, is told about every block.
+	// Reporter, unless nil, is told about every block: of many at a time if it is a
+	// [BlocksReporter].
 	Reporter Reporter
 
 	// Stats, unless nil, counts what happened in the whole tensor, on top of what it
@@ -47,16 +49,16 @@ type Options struct {
 
 // Quantizer says how values become codes. Only Scale is required.
 //
-// Unless Workers is 1, Scale and the Reporter are called by several goroutines at
-// once, and blocks are reported in no particular order.
+// Unless Workers is 1, Scale, ScaleRow and the Reporter are called by several goroutines
+// at once, and blocks are reported in no particular order.
 type Quantizer struct {
 	Scale  ScaleFunc
 	Policy fp8.Policy
 	Options
 
-	// ScaleRow, unless nil, takes the place of Scale for blocks side by side of which
-	// none holds a NaN, unless a Reporter hears of each alone. A loop over blocks of 128
-	// values costs less than a call for each.
+	// ScaleRow, unless nil, takes the place of Scale for up to 1024 blocks side by side,
+	// in one call. A single NaN in them has all of them go through Scale, and so do
+	// blocks of which a Reporter hears one by one.
 	ScaleRow ScaleRowFunc
 }
 

@@ -16,8 +16,10 @@ type Reporter interface {
 }
 
 // BlocksReporter is a Reporter that can hear of many blocks at a time, which is
-// several times as fast. Quantize then calls Blocks in place of Block, but for blocks
-// of a few columns and many rows, and where Stats have a Detail.
+// faster. Quantize then calls Blocks in place of Block, but for small blocks of fewer
+// than 16 columns and more than one row, and where Stats have a Detail. So a type that
+// embeds one, such as a telemetry.Recorder, and has a Block of its own needs a Blocks of
+// its own, too.
 type BlocksReporter interface {
 	Reporter
 

@@ -122,6 +122,7 @@ func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) er
 func (j *job[T]) scale(scales []fp8.Scale, amax []float32, at strip) {
 	isNaN := func(a float32) bool { return a != a }
 	if j.q.ScaleRow != nil && !slices.ContainsFunc(amax, isNaN) {
+		clear(scales) // of what another tensor left
 		j.q.ScaleRow(at.index, scales, amax)
 		return
 	}
