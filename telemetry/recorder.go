@@ -69,7 +69,7 @@ func (r *Recorder) Blocks(op, tensor string, first, gridCols int, scales []float
 	if r == nil || len(stats) == 0 {
 		return
 	}
-	if first < 0 || if gridCols <= 0 || len(scales) < len(stats) {
+	if first < 0 || gridCols <= 0 || len(scales) < len(stats) {
 		panic("telemetry: blocks without a place, scales or columns")
 	}
 	r.mu.Lock()
