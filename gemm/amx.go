@@ -3,12 +3,12 @@ package gemm
 import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/amx"
-	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 // amxBackend computes squares of 32x32 results with the tiles of AMX, of operands in
 // bfloat16, which has all values of FP8. K is not 0.
-type amxBackend struct{ *microkernel.Kernels }
+type amxBackend struct{}
 
 // square is how many results one has.
 const square = amx.Size * amx.Size
@@ -132,8 +132,9 @@ func (s *scratch) storeSquares(p *part, r area, strips int, out *result) {
 	for i := range r.i1 - r.i0 {
 		first := i/amx.Size*square + i%amx.Size*amx.Size
 		if direct {
-			at := p.at + (r.i0+i)*p.n + r.j0
-			amx.GatherRow(out.float32s[at:at+n], s.c[first:], strips*square)
+			row := out.float32s[p.at+(r.i0+i)*p.n+r.j0:][:n]
+			race.Write(row)
+			amx.GatherRow(row, s.c[first:], strips*square)
 			continue
 		}
 		amx.GatherRow(s.row, s.c[first:], strips*square)
@@ -144,7 +145,7 @@ func (s *scratch) storeSquares(p *part, r area, strips int, out *result) {
 // ahead is codes that will be needed soon: several stretches of each of some rows.
 type ahead [packDepth / 256]prefetch
 
-// newAhead is n codes each of some rows, stride apart, the first of which are at o.
+// newAhead is n codes each of some rows, stride apart, the first of which are given.
 func newAhead(first []byte, rows, stride, n int) (a ahead) {
 	for i := range a {
 		if i*256 < n {

@@ -24,7 +24,7 @@ func listBackends() []kernels.Implementation[backend] {
 		list = append(list, kernels.At[backend](l, vectorBackend{microkernel.For(l)}))
 	}
 	for _, l := range kernels.Levels("amx.Multiply") {
-		list = append(list, kernels.At[backend](l, amxBackend{microkernel.For(l)}))
+		list = append(list, kernels.At[backend](l, amxBackend{}))
 	}
 	return list
 }

@@ -29,6 +29,8 @@ func TestRace(t *testing.T) {
 	a := random(r, "a", fp8.E4M3, tile128, kind{}, m, k)
 	b := random(r, "b", fp8.E4M3, tensor.Block{Rows: 2, Cols: 64}, kind{}, n, k) // of one scale to 2 rows
 	row := random(r, "row", fp8.E4M3, tile128, kind{}, 1, k)
+	squares, err := b.RowRange(0, 64)
+	require.NoError(t, err)
 	w, err := gemm.Pack(b)
 	require.NoError(t, err)
 	c, bias := make([]float32, m*n), make([]float32, n)
@@ -41,6 +43,7 @@ func TestRace(t *testing.T) {
 		"scales of B":             {multiply(gemm.Options{}), func() { b.Scales[len(b.Scales)/2]++ }},
 		"bias":                    {multiply(gemm.Options{Bias: bias}), func() { bias[n/2]++ }},
 		"C":                       {multiply(gemm.Options{}), func() { c[m*n/2]++ }},
+		"C in whole squares":      {func() { _ = gemm.Multiply(t.Context(), c[:m*64], a, squares, gemm.Options{}) }, func() { c[m*32]++ }},
 		"codes of B, one row":     {func() { _ = gemm.Multiply(t.Context(), c[:n], row, b, gemm.Options{}) }, func() { b.Codes[n*k/2]++ }},
 		"codes of A, packed B":    {func() { _ = gemm.Multiply(t.Context(), c, a, w, gemm.Options{}) }, func() { a.Codes[m*k/2]++ }},
 		"codes of what is packed": {func() { _, _ = gemm.Pack(b) }, func() { b.Codes[n*k/2]++ }},

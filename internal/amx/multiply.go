@@ -60,9 +60,9 @@ const longest = 512
 //
 //	c[i*stride+j] = fma(p[i][j]*sa[i], sb[j], c[i*stride+j])
 //
-// with p*sa rounded; if c is fresh its elements are taken for +0. Sign and payload of a NaN are not specified. Multiply panics,
-// before it writes anything, if a length does not fit. It is for level AMX only,
-// and where that is permitted.
+// with p*sa rounded; if c is fresh its elements are taken for +0. Sign and payload of a
+// NaN are not specified. Multiply panics, before it writes anything, if a length does not
+// fit. It is for level AMX only, and where that is permitted.
 func Multiply(c []float32, stride int, a, b []uint16, sa, sb []float32, chunks int, s *Scratch, fresh bool) {
 	blocks := len(sb) / Size
 	strips := check(c, stride, a, b, sa, sb, blocks, chunks)
