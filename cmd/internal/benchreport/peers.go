@@ -227,7 +227,7 @@ func (r PeerResult) tables(put func(*crossTable, bench.Comparison, bench.Rate)) 
 			k := key{c.Unit, c.Workers, own.Level}
 			t := all[k]
 			if t == nil {
-				t = &crossTable{corner: fmt.Sprintf("%s, %s", own.Level, workersText(c.Workers))}
+				t = &crossTable{corner: fmt.Sprintf("%s, %s, %s", own.Level, workersText(c.Workers), c.Unit)}
 				all[k], tables = t, append(tables, t)
 			}
 			put(t, c, own)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,15 +84,15 @@ the same round: the median of all rounds, and half of its 95% interval after ±,
 or ? of fewer than six rounds. OpenBLAS is its sgemm or sgemv; f32, bf16 and fp8
 are oneDNN's, with weights as they are or reordered, whichever was faster.
 
-avx2, 1 worker    octavo       memcpy
-decode              20.0    2.00±0.01
+avx2, 1 worker, GB/s    octavo       memcpy
+decode                    20.0    2.00±0.01
 
-avx2, 1 worker    octavo         roof     OpenBLAS          f32
-8x8x8                100    0.75±0.05    0.45±0.02    0.46±0.03
-8x8x8, packed        110                 0.50±0.02
+avx2, 1 worker, GFLOP/s    octavo         roof     OpenBLAS          f32
+8x8x8                         100    0.75±0.05    0.45±0.02    0.46±0.03
+8x8x8, packed                 110                 0.50±0.02
 
-avx512, 1 worker    octavo     OpenBLAS
-8x8x8                  200    0.90±?
+avx512, 1 worker, GFLOP/s    octavo     OpenBLAS
+8x8x8                           200    0.90±?
 
   Fastest core: openblas-sgemm SkylakeX (8x8x8 by 1).
 
@@ -120,6 +122,10 @@ func TestPeersPage(t *testing.T) {
 		require.Contains(t, out.String(), want)
 	}
 	require.NotContains(t, out.String(), "Against an earlier run")
+
+	names := regexp.MustCompile(`aria-label="[^"]*"`).FindAllString(out.String(), -1)
+	require.Len(t, names, 3)
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), 3, "regions of one name: %v", names)
 }
 
 // TestRatioTable reads back what was written, a ratio in each line.
