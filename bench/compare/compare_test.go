@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -169,7 +170,95 @@ func run(t *testing.T, args ...string) {
 	}
 }
 
-// TestCompare goes the whole way in a small repository, and through each error.
+// demand checks what an error or a text says.
+func demand(t *testing.T, says any, pattern string) {
+	t.Helper()
+	if text := fmt.Sprint(says); !regexp.MustCompile("(?s)" + pattern).MatchString(text) {
+		t.Errorf("no %s in\n%s", pattern, text)
+	}
+}
+
+func TestInBoth(t *testing.T) {
+	o := options{bench: "Log", packages: []string{"./a", "./b"}}
+	demand(t, inBoth(o, nil, nil, io.Discard), `^no benchmark of ./a ./b matches "Log"$`)
+	demand(t, inBoth(o, []string{"Exp"}, []string{"Log"}, io.Discard), "^no benchmark is in both")
+	var out bytes.Buffer
+	equal(t, inBoth(o, []string{"Old", "Exp"}, []string{"Exp", "Log", "Sin"}, &out), nil)
+	equal(t, out.String(), "only in old: Old\nonly in new: Log, Sin\n")
+}
+
+// program is a side whose test binary is a script.
+func program(t *testing.T, name, script string) *side {
+	t.Helper()
+	folder := t.TempDir()
+	binary := filepath.Join(folder, "script")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(folder, "bench"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &side{name: name, title: "a title", tree: folder, packages: []string{benchPackage}, binaries: map[string]string{benchPackage: binary}}
+}
+
+// TestSides compares sides that are scripts.
+func TestSides(t *testing.T) {
+	testutil.NoProcess(t, exec.Command("/bin/sh", "-c", ":").Run())
+	const script = "echo x.go:1: checksum exp level=avx2 00ff"
+	one := program(t, "old", script)
+	for _, same := range []string{script, script + " "} {
+		got, err := sameBinaries(one, program(t, "new", same))
+		equal(t, []any{got, err}, []any{same == script, nil})
+	}
+
+	var out bytes.Buffer
+	equal(t, compareBits(t.Context(), one, program(t, "new", script+"; echo checksum log level=avx2 1"), &out), nil)
+	equal(t, out.String(), "bits: 1 checksums agree, 1 are in one of the two only\n")
+	for says, script := range map[string]string{
+		"^other bits in new than in old:\n\texp level=avx2$":              "echo checksum exp level=avx2 00fe",
+		"^new, a title: TestChecksums: exit status 1\nexp: other bits\n$": script + "; echo exp: other bits; exit 1",
+		"^new, a title: TestChecksums prints none$":                       "echo PASS",
+		"^TestChecksums has no operation that is in both$":                "echo checksum log level=avx2 1",
+	} {
+		demand(t, compareBits(t.Context(), one, program(t, "new", script), io.Discard), says)
+	}
+
+	for range 2 {
+		equal(t, one.measure(t.Context(), ".", "1x", nil), nil)
+	}
+	equal(t, strings.Count(string(one.output), "checksum"), 2)
+	broken := program(t, "new", "echo said; echo complained >&2; exit 2")
+	demand(t, broken.measure(t.Context(), ".", "1x", nil), "^new, a title: the benchmarks of ./bench: exit status 2\nsaid\ncomplained\n$")
+}
+
+// TestPrepare has revisions and sources that cannot be built, which takes little time.
+func TestPrepare(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the compiler")
+	}
+	repository(t)
+	refused := func(old, new, says string, packages ...string) {
+		t.Helper()
+		_, _, err := prepare(t.Context(), options{old: old, new: new, packages: packages}, t.TempDir())
+		if err == nil {
+			t.Fatalf("no error, want %s", says)
+		}
+		demand(t, err, says)
+	}
+	refused("v9", "", `^old: git knows no revision "v9"`)
+	refused("HEAD", "v9", `^new: git knows no revision "v9"`)
+	refused("HEAD", "", `^old, HEAD, \w+ first: ./absent does not build`, "./absent")
+
+	write(t, "bench/exp_test.go", "package bench\n\nvar x = y\n")
+	run(t, "commit", "-qam", "second")
+	refused("HEAD", "", `^old, HEAD, \w+ second: ./bench does not build: .*undefined: y`, benchPackage)
+	run(t, "rm", "-q", checksumsFile)
+	run(t, "commit", "-qm", "third")
+	refused("HEAD", "", "^old has no TestChecksums, and the working tree has none to give it", benchPackage)
+}
+
+// TestCompare goes the whole way once: the working tree has a benchmark more, and the
+// old revision no checksums.
 func TestCompare(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -178,77 +267,19 @@ func TestCompare(t *testing.T) {
 		testutil.Lacking(t, "benchstat cannot be installed (%v)", err)
 	}
 	repository(t)
-	o := options{bench: ".", benchtime: "1x", count: 2, packages: []string{"./bench"}, old: "HEAD"}
-	compared := func(o options) (string, error) {
-		var out bytes.Buffer
-		err := compare(t.Context(), o, &out, io.Discard)
-		return out.String(), err
-	}
-	demand := func(text, pattern string) {
-		t.Helper()
-		if !regexp.MustCompile("(?s)" + pattern).MatchString(text) {
-			t.Errorf("no %s in\n%s", pattern, text)
-		}
-	}
-	refused := func(o options, pattern string) {
-		t.Helper()
-		_, err := compared(o)
-		if err == nil {
-			t.Fatalf("no error, want %s", pattern)
-		}
-		demand(err.Error(), pattern)
-	}
-
-	text, err := compared(o)
-	equal(t, err, nil)
-	demand(text, `old: HEAD, \w+ first\nnew: the working tree, \w+ first\nboth are the same program.*\nbits: 1 checksums agree\n.*processors.*sec/op.*new faster.* of 2  Exp`)
-
+	run(t, "rm", "-q", "--cached", checksumsFile)
+	run(t, "commit", "-qm", "without")
 	write(t, "bench/speed_test.go", "package bench\n\nimport \"testing\"\n\nfunc BenchmarkLog(b *testing.B) {\n\tfor b.Loop() {\n\t}\n}\n")
-	o.keep = "out"
-	text, err = compared(o)
-	equal(t, err, nil)
-	demand(text, `new: the working tree, \w+ first, with changes\nbits: .*\nonly in new: Log`)
+	o := options{bench: ".", benchtime: "1x", count: 2, packages: []string{benchPackage}, old: "HEAD", keep: "out"}
+	var out bytes.Buffer
+	equal(t, compare(t.Context(), o, &out, io.Discard), nil)
+	// Names end with the number of processors where there are several.
+	demand(t, out.String(), `^old: HEAD, \w+ without \(with TestChecksums of the working tree\)\n`+
+		`new: the working tree, \w+ without, with changes\nbits: 1 checksums agree\n[^\n]*processors[^\n]*\n`+
+		`only in new: Log(-\d+)?\n.*sec/op.*new faster.*[012] of 2 +- +-  Exp(-\d+)?\n$`)
 	kept, err := os.ReadFile("out/new.txt")
 	equal(t, err, nil)
 	equal(t, strings.Count(string(kept), "BenchmarkExp"), 2)
-	o.keep = ""
-
-	o.bench = "Log"
-	refused(o, "no benchmark is in both")
-	o.bench = "Novelty"
-	refused(o, `no benchmark of ./bench matches "Novelty"`)
-	o.bench = "."
-	o.old = "v9"
-	refused(o, `old: git knows no revision "v9"`)
-	o.old, o.new = "HEAD", "v9"
-	refused(o, `new: git knows no revision "v9"`)
-	o.new = "HEAD"
-	text, err = compared(o)
-	equal(t, err, nil)
-	demand(text, `new: HEAD, \w+ first \(without the changes in the working tree\)`)
-	o.new = ""
-	write(t, "bench/speed_test.go", "package bench\n\nvar x = y\n")
-	refused(o, `^new, the working tree.*: ./bench does not build: .*undefined: y`)
-	write(t, "bench/speed_test.go", "package bench\n\nimport \"testing\"\n\nfunc BenchmarkLog(b *testing.B) { b.Fatal(\"broken\") }\n")
-	refused(o, `^new, the working tree.*: the benchmarks of ./bench: .*broken`)
-	o.packages = []string{"./absent"}
-	refused(o, `^old, .*: ./absent does not build`)
-	o.packages = []string{"./bench"}
-
-	checksums, err := os.ReadFile(checksumsFile)
-	equal(t, err, nil)
-	write(t, checksumsFile, strings.Replace(string(checksums), "00ff", "00fe", 1))
-	refused(o, "other bits in new than in old:\n\texp level=avx2")
-	write(t, checksumsFile, strings.Replace(string(checksums), "t.Log", "t.Error", 1))
-	refused(o, "new, .*: TestChecksums: exit status 1")
-
-	run(t, "rm", "-q", "--cached", checksumsFile)
-	run(t, "commit", "-qm", "without")
-	write(t, checksumsFile, string(checksums))
-	write(t, "bench/speed_test.go", "package bench\n")
-	text, err = compared(o)
-	equal(t, err, nil)
-	demand(text, `old: HEAD, \w+ without \(with TestChecksums of the working tree\)\n.*bits: 1 checksums agree`)
 
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -178,10 +178,15 @@ func rehearse(ctx context.Context, o options, old, recent *side, pin []string, o
 		s.rehearsed = parseResults(s.output).names
 		s.output = nil
 	}
-	if len(old.rehearsed)+len(recent.rehearsed) == 0 {
+	return inBoth(o, old.rehearsed, recent.rehearsed, out)
+}
+
+// inBoth says which names of benchmarks only one side has, and demands some that both have.
+func inBoth(o options, old, recent []string, out io.Writer) error {
+	if len(old)+len(recent) == 0 {
 		return fmt.Errorf("no benchmark of %s matches %q", strings.Join(o.packages, " "), o.bench)
 	}
-	onlyOld, onlyNew := without(old.rehearsed, recent.rehearsed), without(recent.rehearsed, old.rehearsed)
+	onlyOld, onlyNew := without(old, recent), without(recent, old)
 	for _, only := range []struct {
 		name string
 		list []string
@@ -190,7 +195,7 @@ func rehearse(ctx context.Context, o options, old, recent *side, pin []string, o
 			fmt.Fprintf(out, "only in %s: %s\n", only.name, strings.Join(only.list, ", "))
 		}
 	}
-	if len(onlyNew) == len(recent.rehearsed) {
+	if len(onlyNew) == len(recent) {
 		return errors.New("no benchmark is in both: commit a new benchmark before what it shall measure, and compare with that commit")
 	}
 	return nil
