@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -17,8 +16,8 @@ type commonInput struct {
 // newCommonInput returns the input of layers with the same options.
 func newCommonInput(o Options) *commonInput {
 	s, c := &o.Shared.scratch, new(commonInput)
-	c.forward = commonOperand{tensor: &s.input, heard: &s.inputHeard}
-	c.transposed = commonOperand{tensor: &s.inputT, heard: &s.inputTHeard}
+	c.forward = commonOperand{tensor: &s.input, recording: &s.inputRecording}
+	c.transposed = commonOperand{tensor: &s.inputT, recording: &s.inputTRecording}
 	if !o.Activations.keepsInputs() {
 		c.transposed.tensor = &c.kept
 	}
@@ -30,24 +29,24 @@ func (c *commonInput) begin() { c.forward.filled, c.transposed.filled = false, f
 
 // commonOperand is an operand that several layers make of the same values.
 type commonOperand struct {
-	tensor *tensor.Tensor
-	heard  *hearing // while it was quantized
-	filled bool     // by the first of the layers
-	recipe scaling.Recipe
-	told   bool // there was a Reporter to hear
+	tensor    *tensor.Tensor
+	recording *recording // of its quantizing
+	filled    bool       // tensor is made
+	recorded  bool       // and recording, too: there was a Reporter
 }
 
 // quantize is quantized.quantize of values that layers have in common: the first
-// quantizes them, and the others report the same under their names. The values are
-// asked for only where they are needed.
+// quantizes them, and the others report the same under their names. Their recipes are
+// the same, since layers with a common input have the same options; a Reporter may be
+// set meanwhile, by a Tap. The values are asked for only where they are needed.
 func (c *commonOperand) quantize(ctx context.Context, q *quantized, s *Shared, values func() []float32, rows, cols int) (*tensor.Tensor, error) {
 	r := s.reporter()
-	if !c.filled || c.recipe != q.quantizer.Recipe || r != nil && !c.told {
-		c.filled, c.recipe, c.told = false, q.quantizer.Recipe, r != nil
+	if !c.filled || r != nil && !c.recorded {
+		c.filled, c.recorded = false, r != nil
 		var listener tensor.Reporter
 		if r != nil {
-			c.heard.begin(c.recipe.Block.Grid(rows, cols))
-			listener = c.heard
+			c.recording.begin(q.quantizer.Recipe.Block.Grid(rows, cols))
+			listener = c.recording
 		}
 		if _, err := q.quantizeFor(ctx, s, listener, c.tensor, values(), rows, cols); err != nil {
 			return nil, err
@@ -56,14 +55,14 @@ func (c *commonOperand) quantize(ctx context.Context, q *quantized, s *Shared, v
 	}
 	c.tensor.Name = q.name
 	if r != nil {
-		c.heard.tell(r, q.quantizer.Op, c.tensor)
+		c.recording.replay(r, q.quantizer.Op, c.tensor)
 	}
 	return c.tensor, nil
 }
 
-// hearing is a Reporter that remembers what it hears of one tensor, to tell others. It
-// is kept for its memory.
-type hearing struct {
+// recording is a Reporter that keeps what it hears of one tensor, to report it again.
+// Its memory is reused from call to call.
+type recording struct {
 	gridCols int
 	stats    []fp8.Stats // of all blocks
 
@@ -73,39 +72,42 @@ type hearing struct {
 }
 
 // begin forgets what was heard before, for a tensor of so many blocks.
-func (h *hearing) begin(gridRows, gridCols int) {
+func (r *recording) begin(gridRows, gridCols int) {
 	n := gridRows * gridCols
-	if cap(h.stats) < n {
-		h.stats = make([]fp8.Stats, n)
+	if cap(r.stats) < n {
+		r.stats = make([]fp8.Stats, n)
 	}
-	h.stats, h.gridCols, h.bad = h.stats[:n], gridCols, false
+	r.stats, r.gridCols, r.bad = r.stats[:n], gridCols, false
 }
 
 // Block implements tensor.Reporter.
-func (h *hearing) Block(_, _ string, row, col int, _ float32, st *fp8.Stats) {
-	h.stats[row*h.gridCols+col] = *st // no two calls are of the same block
+func (r *recording) Block(_, _ string, row, col int, _ float32, st *fp8.Stats) {
+	r.stats[row*r.gridCols+col] = *st // no two calls are of the same block
 }
 
 // Blocks implements tensor.BlocksReporter.
-func (h *hearing) Blocks(_, _ string, first, _ int, _ []float32, stats []fp8.Stats) {
-	copy(h.stats[first:], stats)
+func (r *recording) Blocks(_, _ string, first, _ int, _ []float32, stats []fp8.Stats) {
+	copy(r.stats[first:], stats)
 }
 
 // NonFinite implements tensor.Reporter.
-func (h *hearing) NonFinite(_, _ string, index int, value float64) {
-	h.index, h.value, h.bad = index, value, true
+func (r *recording) NonFinite(_, _ string, index int, value float64) {
+	r.index, r.value, r.bad = index, value, true
 }
 
-// tell tells r what was heard of t.
-func (h *hearing) tell(r tensor.Reporter, op string, t *tensor.Tensor) {
-	if many, ok := r.(tensor.BlocksReporter); ok {
-		many.Blocks(op, t.Name, 0, h.gridCols, t.Scales, h.stats)
+// replay tells to what was recorded of t, as Quantize does: nothing of no blocks.
+func (r *recording) replay(to tensor.Reporter, op string, t *tensor.Tensor) {
+	if len(r.stats) == 0 {
+		return
+	}
+	if many, ok := to.(tensor.BlocksReporter); ok {
+		many.Blocks(op, t.Name, 0, r.gridCols, t.Scales, r.stats)
 	} else {
-		for i := range h.stats {
-			r.Block(op, t.Name, i/h.gridCols, i%h.gridCols, t.Scales[i], &h.stats[i])
+		for i := range r.stats {
+			to.Block(op, t.Name, i/r.gridCols, i%r.gridCols, t.Scales[i], &r.stats[i])
 		}
 	}
-	if h.bad {
-		r.NonFinite(op, t.Name, h.index, h.value)
+	if r.bad {
+		to.NonFinite(op, t.Name, r.index, r.value)
 	}
 }

@@ -109,6 +109,7 @@ func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, k
 			return err
 		}
 	}
+	kept.Name = p.weightGradientB.name // it may be what layers have in common
 	return p.product(ctx, dw, "weight_gradient", a, kept)
 }
 

@@ -11,8 +11,8 @@ type scratch struct {
 	a, b            tensor.Tensor // operands in FP8
 
 	// An input that layers have in common, also transposed.
-	input, inputT           tensor.Tensor
-	inputHeard, inputTHeard hearing
+	input, inputT                   tensor.Tensor
+	inputRecording, inputTRecording recording
 
 	part []float32 // a summand of the gradient of what attention or an MLP was given
 
