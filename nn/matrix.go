@@ -38,8 +38,8 @@ func transposed(buf *[]float32, src []float32, rows, cols, workers int) []float3
 	if len(src) == 0 {
 		return dst // there may be columns to share, but no values in them
 	}
-	const squares = 64 // columns that are transposed together
-	parallel.For(cols, max(elementGrain/max(rows, 1)/squares, 1)*squares, workers, func(lo, hi int) {
+	const together = transpose.Columns
+	parallel.For(cols, max(elementGrain/rows/together, 1)*together, workers, func(lo, hi int) {
 		transpose.Matrix(dst[lo*rows:hi*rows], rows, src[lo:], cols, rows, hi-lo)
 	})
 	return dst

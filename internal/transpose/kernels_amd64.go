@@ -9,7 +9,7 @@ import (
 
 var matrix = kernels.New("transpose.Matrix",
 	kernels.At(cpu.AVX2, kernel{transposeAVX2, 8}),
-	kernels.At(cpu.AVX512, kernel{transposeAVX512, 16}))
+	kernels.At(cpu.AVX512, kernel{transposeAVX512, widest}))
 
 //go:noescape
 func transposeAVX2(dst, src *float32, dstStride, srcStride, n int)

@@ -13,9 +13,19 @@ type kernel struct {
 	side    int // of a square
 }
 
-// stripe is how many squares are transposed at a time: the rows of dst that they fill
-// stay within reach while the rows of src pass.
-const stripe = 4
+const (
+	// stripe is how many squares are transposed at a time: the rows of dst that they fill
+	// stay within reach while the rows of src pass.
+	stripe = 4
+
+	widest = 16 // side of a square, of all kernels
+
+	// Columns is how many columns go together at every level: parts of a matrix that are
+	// transposed by different goroutines are best multiples of it.
+	Columns = stripe * widest
+)
+
+const short = "transpose: a matrix is shorter than its shape says"
 
 // Matrix writes the columns of src, [rows, cols] with rows srcStride apart, to dst as
 // rows dstStride apart. It panics if one is too short; they must not overlap.
@@ -23,7 +33,9 @@ func Matrix(dst []float32, dstStride int, src []float32, srcStride, rows, cols i
 	if rows <= 0 || cols <= 0 {
 		return
 	}
-	dst, src = dst[:(cols-1)*dstStride+rows], src[:(rows-1)*srcStride+cols]
+	if len(dst) < (cols-1)*dstStride+rows || len(src) < (rows-1)*srcStride+cols {
+		panic(short)
+	}
 	k, ok := matrix.For(cpu.Current())
 	if !ok || rows < k.side || cols < k.side {
 		generic(dst, dstStride, src, srcStride, rows, cols)

@@ -54,6 +54,9 @@ func TestEmpty(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	x, y := make([]float32, 20*20), make([]float32, 20*20-1)
-	require.Panics(t, func() { Matrix(x, 20, y[:len(y):len(y)], 20, 20, 20) })
-	require.Panics(t, func() { Matrix(y[:len(y):len(y)], 20, x, 20, 20, 20) })
+	require.PanicsWithValue(t, short, func() { Matrix(x, 20, y, 20, 20, 20) })
+	require.PanicsWithValue(t, short, func() { Matrix(y, 20, x, 20, 20, 20) })
+	z := make([]float32, 20*20)
+	require.PanicsWithValue(t, short, func() { Matrix(x, 20, z[:len(z)-1], 20, 20, 20) }, "with room behind it")
+	require.PanicsWithValue(t, short, func() { Matrix(z[:len(z)-1], 20, x, 20, 20, 20) }, "with room behind it")
 }
