@@ -45,16 +45,16 @@ func (p *product) choose() backend {
 
 // suitsAMX reports whether tiles are faster than vectors of AVX-512.
 func (p *product) suitsAMX() bool {
-	from := amxFrom.rowsAndBlock
-	if p.block < amx.Chunk {
-		from = amxFrom.rowsAndPart
+	from := amxFrom.rowsTimesBlock
+	if p.block%amx.Chunk != 0 && p.block < 2*amx.Chunk {
+		from = amxFrom.rowsTimesPadded
 	}
 	return p.m >= amxFrom.rows && p.m*p.block >= from && p.m*p.n*p.k >= amxFrom.products
 }
 
 // amxFrom is from where on tiles pay: from so many rows of A, so many times the
-// length of a block of K, which are more where blocks are parts of a chunk, and so many
-// products. Tests lower it; an empty product never uses tiles. Measured on a Sapphire
+// length of a block of K, which are more where much of a block's chunks is padding, and so
+// many products. Tests lower it; an empty product never uses tiles. Measured on a Sapphire
 // Rapids, the best of many runs with one worker, the rate of tiles in that of vectors with
 // B packed and not:
 //
@@ -64,8 +64,9 @@ func (p *product) suitsAMX() bool {
 //   - In blocks of 32: 1 for 5 to 8 rows, 1.1 and 1.2 for 12, 1.4 for 16, 2.3 for 32.
 //   - In shorter ones each block is padded to a chunk, scaled and packed by itself, 256
 //     columns and K of 512: in blocks of 16 0.9 and 0.6 for 16 rows, 1.3 and 0.9 for 32,
-//     1.6 and 1.2 for 64; of 8 1.3 and 1.0 for 128 rows; of 4 0.9 and 0.7 for 128.
+//     1.6 and 1.2 for 64; of 8 1.3 and 1.0 for 128 rows; of 4 0.9 and 0.7 for 128. Blocks
+//     of 33 to 63 were not measured, and are taken for such: they are padded likewise.
 //   - One square along 32 of K has 1.1, along 64 1.4, along 512 2.5; 256 cubed has 5.
-var amxFrom = thresholds{rows: 5, rowsAndBlock: 256, rowsAndPart: 1024, products: 32 * 32 * 32}
+var amxFrom = thresholds{rows: 5, rowsTimesBlock: 256, rowsTimesPadded: 1024, products: 32 * 32 * 32}
 
-type thresholds struct{ rows, rowsAndBlock, rowsAndPart, products int }
+type thresholds struct{ rows, rowsTimesBlock, rowsTimesPadded, products int }

@@ -10,6 +10,8 @@ import (
 // genericBackend is plain Go, for levels without micro-kernels.
 type genericBackend struct{}
 
+// blocking has areas about as large as those of vectors. It hardly matters: decoding is
+// little beside products in plain Go.
 func (genericBackend) blocking() blocking { return blocking{mc: 384, nc: 512, minNC: 128, mcStep: 12} }
 
 // genericCols is how many rows of B are decoded at a time: they stay in cache, for

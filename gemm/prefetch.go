@@ -2,7 +2,6 @@ package gemm
 
 import (
 	"github.com/octavo-fp8/octavo/internal/amx"
-	"github.com/octavo-fp8/octavo/internal/geometry"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
 
@@ -22,7 +21,7 @@ func (p *part) prefetchPanel(r area, j int, st step) prefetch {
 	}
 	n := min(st.hi-st.lo, p.k-k)
 	switch {
-	case n <= 0 || n > geometry.MaxDepth:
+	case n <= 0:
 		return prefetch{}
 	case p.b.packed:
 		return prefetch{address(p.b.panel(j / microkernel.PanelWidth)[k*microkernel.PanelWidth:]), n * microkernel.PanelWidth / 256, 256}

@@ -2,10 +2,10 @@ package gemm
 
 import "github.com/octavo-fp8/octavo/internal/microkernel"
 
-// How much of K few rows are decoded for at once, and how much of that is multiplied at
-// once. Codes are best read along K without a break, packed or in rows. Rows of them are
-// transposed first, and multiplied while they are in the nearest cache; and no call of a
-// kernel takes too long, since the garbage collector waits for it.
+// Few rows of A are decoded skinnyDepth at a time, since codes of B are best read along K
+// without a break, packed or in rows. Of B, what is packed is multiplied as far in one call
+// where a call takes a panel's whole width. Otherwise it is multiplied skinnyPieceDepth at
+// a time: rows are transposed first, and are then still in the nearest cache.
 const (
 	skinnyDepth      = 8192
 	skinnyPieceDepth = 512
@@ -14,12 +14,12 @@ const (
 // skinny reports whether A has so few rows that codes of B are better decoded in
 // the kernel. Such a kernel sees no padding within blocks.
 func (p *part) skinny(k *microkernel.Kernels) bool {
-	return k.MultiplyCodes != nil && p.m <= k.CodesRows && float16Views[p.b.format].factor != 0 && (p.block%2 == 0 || p.block >= p.k)
+	return k.MultiplyCodes != nil && p.m <= k.MR && float16Views[p.b.format].factor != 0 && (p.block%2 == 0 || p.block >= p.k)
 }
 
 // computeSkinny computes an area of a product of few rows, panel by panel.
 func (s *scratch) computeSkinny(k *microkernel.Kernels, p *part, r area, out *result) {
-	rows, width := roundUp(max(k.CodesRows, p.m), k.MR), roundUp(r.j1-r.j0, microkernel.PanelWidth)
+	rows, width := k.MR, roundUp(r.j1-r.j0, microkernel.PanelWidth)
 	depth := skinnyPieceDepth
 	if p.b.allFloat16 {
 		if p.m == 1 {
@@ -38,7 +38,7 @@ func (s *scratch) computeSkinny(k *microkernel.Kernels, p *part, r area, out *re
 		whole := p.step(lo, skinnyDepth)
 		s.decodeArea(k, p, r.i0, r.i1, rows, whole)
 		s.gatherScales(p, r.i0, r.i1, rows, whole)
-		s.describe(p, ceilDiv(rows, k.MR), width, whole)
+		s.describe(p, 1, width, whole)
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
 			for at := lo; at < whole.hi; {
 				st := p.piece(whole, at, depth)
@@ -68,7 +68,8 @@ func (s *scratch) multiplyFew(k *microkernel.Kernels, p *part, r area, j int, st
 	}
 	t := &s.task
 	_, padded := st.length()
-	t.Blocks, t.Pairs, t.Flags, t.Prefetches, t.Out = st.blocks, padded/2, p.flags(st), 0, nil
+	t.Blocks, t.Pairs, t.Flags, t.Prefetches = st.blocks, padded/2, p.flags(st), 0
+	t.Out, t.StrideOut = nil, 0
 	t.A, t.ScaleA = &s.a[a], &s.scalesA[a/p.block]
 	for column := 0; column < microkernel.PanelWidth; column += columns {
 		if asFloat16 {

@@ -155,6 +155,10 @@ func (p *part) flags(st step) (flags uint64) {
 	return flags
 }
 
+// rowsAtOnce is how many rows of A one call decodes at most: they may come from memory, or
+// from a file that is mapped, and the garbage collector waits for the call.
+const rowsAtOnce = 64
+
 // decodeArea decodes rows [i0, i1) of A, times B's unit, for a step, and adds zeros for
 // what is missing of the given number of rows.
 func (s *scratch) decodeArea(k *microkernel.Kernels, p *part, i0, i1, rows int, st step) {
@@ -168,7 +172,9 @@ func (s *scratch) decodeArea(k *microkernel.Kernels, p *part, i0, i1, rows int, 
 	unit := float16Views[p.b.format].unit
 	s.a = grow(s.a, rows*stride)
 	s.view = microkernel.Float16View{Multiplier: v.factor, Mask: v.mask, SpecialMask: v.specialMask, Special: v.special, Unit: v.unit * unit}
-	k.DecodeRows(&s.a[0], 4*stride, &p.a.codes[i0*p.a.stride+st.lo], p.a.stride, i1-i0, whole, &s.view)
+	for i := i0; i < i1; i += rowsAtOnce {
+		k.DecodeRows(&s.a[(i-i0)*stride], 4*stride, &p.a.codes[i*p.a.stride+st.lo], p.a.stride, min(rowsAtOnce, i1-i), whole, &s.view)
+	}
 	if whole < stride {
 		for i := i0; i < i1; i++ {
 			fp8.DecodeScaled(s.a[(i-i0)*stride+whole:], p.a.codes[i*p.a.stride+st.lo+whole:][:stride-whole], p.a.format, unit)

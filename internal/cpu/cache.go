@@ -13,7 +13,7 @@ import (
 type Cache struct {
 	Level    int
 	Bytes    int
-	Line     int // bytes
+	Line     int // bytes; like Ways, it only tells whether a report is plausible
 	Ways     int // 0 unknown
 	SharedBy int // logical processors, 0 unknown
 }

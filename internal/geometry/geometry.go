@@ -20,6 +20,10 @@
 // Of what has room in level 1 and in two thirds of level 2, that is taken for which decoding,
 // and reading and writing results, cost least. The other third is for what only passes
 // through: areas that took four fifths were slower by 1 %, though they decode less.
+//
+// Each worker counts on the caches as if they were its own. Where hardware threads or small
+// cores share them, several workers there have less each: that is left out, since on the
+// machines where this was measured no level 1 or 2 is shared.
 package geometry
 
 import (

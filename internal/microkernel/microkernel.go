@@ -26,7 +26,7 @@ const PanelWidth = 32
 // that is too long for one call. The layout is known to the assembly; strides are
 // in bytes.
 type Task struct {
-	A *float32 // rows of Blocks blocks of Pairs pairs of values
+	A *float32 // rows of Blocks blocks of Pairs pairs of values; but see MultiplyCodesRow
 	B *float32 // the panel, likewise
 	C *float32 // results, of whole register blocks
 	P *float32 // the block's sums so far, if it neither begins nor ends here: laid out as C
@@ -54,7 +54,7 @@ type Task struct {
 	// Codes that will be needed next, to be fetched into the caches meanwhile:
 	// Prefetches times 256 bytes from Prefetch on, PrefetchStep apart. Kernels count
 	// Prefetches down. Prefetch is an address, not a pointer, since it may end up
-	// beyond the codes.
+	// beyond the codes. Those of arm64 do not fetch.
 	Prefetch     uintptr
 	PrefetchStep int
 	Prefetches   int
@@ -94,9 +94,10 @@ type Kernels struct {
 
 	// MultiplyCodes and MultiplyCodesRow, of which there are both or none, multiply
 	// with a panel of codes, which they read as float16s: a single register block of
-	// CodesRows rows and of NR columns, or a single row and all columns.
+	// MR rows and of NR columns, or a single row and all columns. MultiplyCodesRow needs
+	// values of A that are float16s as they are where Multiplier is 0x100, and once they
+	// are divided by 256 where it is 0x80. It may round others.
 	MultiplyCodes, MultiplyCodesRow func(*Task)
-	CodesRows                       int
 
 	// DecodeFloat16 writes the values of n codes, a multiple of [PanelWidth], to dst,
 	// reading them as float16s.

@@ -12,7 +12,7 @@ var byLevel = register(kernels.At(cpu.AVX2, &avx2), kernels.At(cpu.AVX512, &avx5
 var avx512 = Kernels{
 	MR: 4, NR: 32, Direct: true,
 	Multiply: multiplyAVX512, MultiplyRounded: multiplyRoundedAVX512,
-	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512, CodesRows: 4,
+	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512,
 	DecodeFloat16: decodeFloat16AVX512, DecodeRows: decodeRowsAVX512, Contains: containsAVX2,
 	Transpose: transposeAVX512, TransposeCols: 16,
 }
@@ -41,7 +41,7 @@ func transposeAVX512(dst, src *byte, stride, rows, n int)
 var avx2 = Kernels{
 	MR: 3, NR: 16, Direct: true,
 	Multiply: multiplyAVX2, MultiplyRounded: multiplyRoundedAVX2,
-	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2, CodesRows: 3,
+	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2,
 	DecodeFloat16: decodeFloat16AVX2, DecodeRows: decodeRowsAVX2, Contains: containsAVX2,
 	Transpose: transposeAVX2, TransposeCols: 32,
 }

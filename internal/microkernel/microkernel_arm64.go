@@ -13,7 +13,7 @@ var byLevel = register(kernels.At(cpu.NEON, &neon))
 
 var neon = Kernels{
 	MR: 4, NR: 8, Multiply: multiplyNEON,
-	MultiplyCodes: multiplyCodesNEON, MultiplyCodesRow: codesRow(), CodesRows: 4,
+	MultiplyCodes: multiplyCodesNEON, MultiplyCodesRow: codesRow(),
 	DecodeFloat16: decodeFloat16NEON, Contains: containsNEON,
 }
 

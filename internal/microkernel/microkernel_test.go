@@ -42,7 +42,6 @@ func TestMembers(t *testing.T) {
 		require.Zero(t, PanelWidth%k.NR)
 		require.NotNil(t, k.Multiply)
 		require.Equal(t, k.MultiplyCodes == nil, k.MultiplyCodesRow == nil)
-		require.Equal(t, k.MultiplyCodes == nil, k.CodesRows == 0)
 		require.Equal(t, k.Transpose == nil, k.TransposeCols == 0)
 	})
 	require.Nil(t, For(cpu.Generic))
@@ -286,7 +285,7 @@ var multiplications = []struct {
 }{
 	{"Multiply", func(k *Kernels) (func(*Task), int, int, int) { return k.Multiply, k.MR, k.NR, 3 }},
 	{"MultiplyRounded", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyRounded, k.MR, k.NR, 3 }},
-	{"MultiplyCodes", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodes, k.CodesRows, k.NR, 1 }},
+	{"MultiplyCodes", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodes, k.MR, k.NR, 1 }},
 	{"MultiplyCodesRow", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodesRow, 1, PanelWidth, 1 }},
 }
 
