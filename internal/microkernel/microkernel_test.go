@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -186,6 +187,7 @@ func TestPackPanel(t *testing.T) {
 type problem struct {
 	Task
 	rows, blocks, pairs int
+	view                int // of codes, in conversions
 	a, b, c, p          []float32
 	codes               []byte
 	scaleA, scaleB      []float32
@@ -193,8 +195,8 @@ type problem struct {
 	outStride           int
 }
 
-func newProblem(t *testing.T, r *rand.Rand, rows, blocks, pairs int, rounded bool) *problem {
-	q := &problem{rows: rows, blocks: blocks, pairs: pairs}
+func newProblem(t *testing.T, r *rand.Rand, rows, blocks, pairs, view int, rounded bool) *problem {
+	q := &problem{rows: rows, blocks: blocks, pairs: pairs, view: view}
 	depth := blocks * 2 * pairs
 	q.a, q.b = guarded[float32](t, rows*depth), guarded[float32](t, depth*PanelWidth)
 	q.c, q.p = guarded[float32](t, rows*PanelWidth), guarded[float32](t, rows*PanelWidth)
@@ -207,8 +209,10 @@ func newProblem(t *testing.T, r *rand.Rand, rows, blocks, pairs int, rounded boo
 		}
 	}
 	for i := range q.codes {
-		q.codes[i] = byte(r.Uint32())
-		q.b[i] = float32(value(q.codes[i], 3, 15))
+		for q.codes[i] = byte(r.Uint32()); view == 0 && q.codes[i]&0x7F >= 0x7C; { // of E5M2, that would be NaN
+			q.codes[i] = byte(r.Uint32())
+		}
+		q.b[i] = float32(conversions[view].value(q.codes[i]))
 		if rounded {
 			q.b[i] += float32(r.NormFloat64())
 		}
@@ -263,13 +267,13 @@ func (q *problem) expect(flags uint64) (c, p []float32) {
 func (q *problem) run(multiply func(*Task), columns, rowBlocks int, flags uint64) {
 	depth := q.blocks * 2 * q.pairs
 	for column := 0; column < PanelWidth; column += columns {
-		t := &Task{
-			A: &q.a[0], B: &q.b[column], C: &q.c[column], P: &q.p[column], Codes: &q.codes[column],
-			Multiplier: conversions[1].multiplier, Mask: conversions[1].mask,
-			ScaleA: &q.scaleA[0], ScaleB: &q.scaleB[column],
-			StrideA: 4 * depth, StrideC: 4 * PanelWidth, StrideScaleA: 4 * q.blocks,
-			RowBlocks: rowBlocks, Blocks: q.blocks, Pairs: q.pairs, Flags: flags,
-		}
+		t := &q.Task
+		t.A, t.B, t.C, t.P, t.Codes = &q.a[0], &q.b[column], &q.c[column], &q.p[column], &q.codes[column]
+		t.Multiplier, t.Mask = conversions[q.view].multiplier, conversions[q.view].mask
+		t.ScaleA, t.ScaleB = &q.scaleA[0], &q.scaleB[column]
+		t.StrideA, t.StrideC, t.StrideScaleA = 4*depth, 4*PanelWidth, 4*q.blocks
+		t.RowBlocks, t.Blocks, t.Pairs, t.Flags = rowBlocks, q.blocks, q.pairs, flags
+		t.Out, t.StrideOut = nil, 0
 		if q.out != nil {
 			t.Out, t.StrideOut = &q.out[column], 4*q.outStride
 		}
@@ -307,11 +311,11 @@ func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, column
 	for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
 		for rowBlocks := 1; rowBlocks <= maxRowBlocks; rowBlocks++ {
 			for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
-				blocks := 1
+				blocks, view := 1, (pairs+rowBlocks)%len(conversions)
 				if flags&(First|Last) == First|Last {
 					blocks += r.IntN(3)
 				}
-				q := newProblem(t, r, rowBlocks*rows, blocks, pairs, rounded)
+				q := newProblem(t, r, rowBlocks*rows, blocks, pairs, view, rounded)
 				wantC, wantP := q.expect(flags)
 				q.run(multiply, columns, rowBlocks, flags)
 				name := fmt.Sprintf("%d register blocks, %d blocks of %d pairs, flags %d", rowBlocks, blocks, pairs, flags)
@@ -361,4 +365,21 @@ func compare(t *testing.T, name string, got, want []float32) {
 			t.Fatalf("%s: element %d: %v, want %v", name, i, got[i], want[i])
 		}
 	}
+}
+
+// TestPrefetch checks how many prefetches there are: one for each chunk of each register
+// block, but no more than are wanted. The addresses need not exist.
+func TestPrefetch(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("kernels of arm64 do not fetch")
+	}
+	compareKernels(t, "Multiply", func(t *testing.T, k *Kernels) {
+		const rowBlocks, blocks, chunks = 2, 3, 3
+		q := newProblem(t, rand.New(rand.NewPCG(4, 4)), rowBlocks*k.MR, blocks, 16*(chunks-1)+1, 1, false)
+		for _, n := range []int{0, 1, rowBlocks*blocks*chunks - 1, rowBlocks * blocks * chunks, 100} {
+			q.Prefetch, q.PrefetchStep, q.Prefetches = 1<<12, 300, n
+			q.run(k.Multiply, PanelWidth, rowBlocks, First|Last)
+			require.EqualValues(t, 1<<12+300*min(n, rowBlocks*blocks*chunks), q.Prefetch)
+		}
+	})
 }
