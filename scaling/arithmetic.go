@@ -157,4 +157,10 @@ func atLeast[T float32 | float64](x, least T) T {
 	return x
 }
 
-func isFinite(x float32) bool { return x-x == 0 }
+// isFinite reports whether x-x is 0, as of no infinity or NaN. The conversion rounds a
+// product that x may be: where the processor fuses it with the subtraction, it would not
+// be equal to itself.
+func isFinite(x float32) bool {
+	x = float32(x)
+	return x-x == 0
+}

@@ -10,6 +10,20 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
+// TestProductIsFinite: it is rounded before anything is subtracted from it.
+func TestProductIsFinite(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	for range 100 {
+		x, y := r.Float32(), r.Float32()
+		require.True(t, isFinite(x*y), "%v and %v", x, y)
+	}
+	inf := float32(math.Inf(1))
+	for _, x := range []float32{inf, -inf, float32(math.NaN()), math.MaxFloat32 * inf} {
+		require.False(t, isFinite(x))
+	}
+	require.True(t, isFinite(-math.MaxFloat32))
+}
+
 // TestRows compares scales of blocks side by side with those of each alone.
 func TestRows(t *testing.T) {
 	amax := []float32{0, math.SmallestNonzeroFloat32, 0x1p-127, 0x1p-126, 1e-30, 1e-12, 1e-4, 0.5, 1, 448, 57344, math.MaxFloat32, float32(math.Inf(1))}
