@@ -51,11 +51,8 @@ func (f NarrowFormat) bits() (exponent, mantissa int, err error) {
 	return exponent, mantissa, nil
 }
 
-// lattice is where the numbers of a format other than BF16 lie.
-type lattice rounding.Lattice
-
-// newLattice returns the lattice of a format that there is.
-func newLattice(f NarrowFormat) lattice {
+// newLattice returns where the numbers lie of a format that there is, other than BF16.
+func newLattice(f NarrowFormat) rounding.Lattice {
 	exponent, mantissa, _ := f.bits()
 	bias := 1<<(exponent-1) - 1
 	top := 1<<exponent - 1 - bias // exponent of the largest number
@@ -67,7 +64,7 @@ func newLattice(f NarrowFormat) lattice {
 		unused = 1
 	}
 	significand := 2<<mantissa - 1 - unused
-	return lattice{
+	return rounding.Lattice{
 		Mantissa:  uint32(mantissa),
 		MinNormal: uint32(127+1-bias) << 23,
 		Max:       float32(math.Ldexp(float64(significand), top-mantissa)),

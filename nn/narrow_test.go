@@ -119,7 +119,7 @@ func TestNearestByDefinition(t *testing.T) {
 		values := telling(numbers)
 		got := make([]float32, len(values))
 		lattice := newLattice(f)
-		lattice.nearest(got, values, unscaled)
+		rounding.Nearest(got, values, &lattice, unscaled)
 		for i, x := range values {
 			requireBits(t, float32(plainRound(numbers, float64(x), toNearest)), got[i], x, f)
 		}
@@ -133,7 +133,7 @@ func TestStochasticByDefinition(t *testing.T) {
 		values := telling(numbers)
 		got := make([]float32, len(values))
 		lattice := newLattice(f)
-		lattice.stochastic(got, values, unscaled, seed, first)
+		rounding.Stochastic(got, values, &lattice, unscaled, seed, first)
 		for i, x := range values {
 			random := plainMix(plainMix(seed)+first+uint64(i)) >> 32
 			requireBits(t, float32(plainRound(numbers, float64(x), atRandom(random))), got[i], x, f)
@@ -150,7 +150,7 @@ func TestSmallestRandomNumber(t *testing.T) {
 	lattice := newLattice(NarrowE2M1)
 	for x, want := range map[float32]float32{0: 0, 1: 1, -6: -6, 0.5: 0.5, 1.001: 1.5, -0.001: -0.5, 0x1p-34: 0, 0x1p-33: 0.5} {
 		got := make([]float32, 1)
-		lattice.stochastic(got, []float32{x}, unscaled, seed, first)
+		rounding.Stochastic(got, []float32{x}, &lattice, unscaled, seed, first)
 		require.Equal(t, want, got[0], "%v", x)
 	}
 }

@@ -73,7 +73,7 @@ func (p *roundedProducts) multiply(ctx context.Context, c, a, b []float32, m, n,
 // rounder rounds operands of one role.
 type rounder struct {
 	Narrowing
-	lattice lattice
+	lattice rounding.Lattice
 	workers int
 
 	scales  []fp8.Scale // of the blocks
@@ -128,9 +128,9 @@ func (r *rounder) roundRow(values []float32, row, rows, cols int, p fp8.Policy) 
 		lo, hi := row*cols+col, row*cols+min(col+blockCols, cols)
 		scale := scales[col/blockCols]
 		if p.Rounding == fp8.Stochastic {
-			r.lattice.stochastic(r.rounded[lo:hi], values[lo:hi], scale, p.Seed, uint64(lo))
+			rounding.Stochastic(r.rounded[lo:hi], values[lo:hi], &r.lattice, scale, p.Seed, uint64(lo))
 		} else {
-			r.lattice.nearest(r.rounded[lo:hi], values[lo:hi], scale)
+			rounding.Nearest(r.rounded[lo:hi], values[lo:hi], &r.lattice, scale)
 		}
 	}
 }
@@ -167,6 +167,7 @@ func (r *rounder) blockAmax(values []float32, rows, cols, i, j int) (amax float3
 // scale returns the scale of a block: te-block's of package scaling, for any largest
 // number.
 func (r *rounder) scale(amax float32) fp8.Scale {
+	const infinityBits, smallestNormal = 0x7F800000, 0x1p-126
 	m := float32(1)
 	if amax <= math.MaxFloat32 {
 		m = min(max(r.lattice.Max/amax, smallestNormal), math.MaxFloat32)

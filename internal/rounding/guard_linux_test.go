@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
@@ -32,8 +33,8 @@ func TestBounds(t *testing.T) {
 		kernelstest.AtLevels(t, rounding.name, func(t *testing.T, _ cpu.Level) {
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			for n := 1; n < 100; n++ {
-				rounding.run(to[:n], from[:n], &lattices[1], Scale{1, 1}, 1, 2)
-				rounding.run(to[len(to)-n:], from[len(from)-n:], &lattices[1], Scale{1, 1}, 1, 2)
+				rounding.run(to[:n], from[:n], &lattices[1], fp8.Scale{Stored: 1, Multiplier: 1}, 1, 2)
+				rounding.run(to[len(to)-n:], from[len(from)-n:], &lattices[1], fp8.Scale{Stored: 1, Multiplier: 1}, 1, 2)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ var (
 // halves is what kernels that round to BF16 need.
 type halves struct{ one, below, upper, quiet, infinity uint32 }
 
-var bf16 = halves{one: 1, below: 0x7FFF, upper: 0xFFFF0000, quiet: quietBit, infinity: infinityBits}
+var bf16 = halves{one: 1, below: 0x7FFF, upper: 0xFFFF0000, quiet: 0x00400000, infinity: infinityBits}
 
 // mixing is what kernels that compute random.Mix need.
 type mixing struct {

@@ -5,6 +5,7 @@ package rounding
 import (
 	"math"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels"
 	"github.com/octavo-fp8/octavo/internal/race"
@@ -18,13 +19,9 @@ type Lattice struct {
 	Max       float32
 }
 
-// Scale is what values are multiplied by before they are rounded, and afterwards.
-type Scale struct{ Multiplier, Stored float32 }
-
 const (
 	signBit      = 1 << 31
 	infinityBits = 0x7F800000 // of a float32: all exponent bits
-	quietBit     = 0x00400000 // of a NaN
 
 	// reciprocal less the bits of a power of two are those of its reciprocal.
 	reciprocal = 254 << 23
@@ -35,13 +32,13 @@ type job struct {
 	multiplier, stored float32
 	largest            uint32 // bits of the largest number
 	minNormal          uint32
-	drop               uint32 // exponent bits of what is cut off, for a mantissa of 1
-	mantissa           uint32 // exponent bits of a step's distance from its number
-	fraction           uint32 // less the bits of a step: those of 2^32 / step
+	drop               uint32 // (23 - m) << 23, for m bits of mantissa
+	mantissa           uint32 // m << 23: float(bits(2^e) - mantissa) is the step from 2^e on
+	fraction           uint32 // float(fraction - bits(step)) is 2^32 / step
 	index              uint64 // random.Mix of the seed, plus the index of src[0]
 }
 
-func newJob(l *Lattice, s Scale, seed, first uint64) job {
+func newJob(l *Lattice, s fp8.Scale, seed, first uint64) job {
 	return job{
 		multiplier: s.Multiplier, stored: s.Stored,
 		largest: math.Float32bits(l.Max), minNormal: l.MinNormal,
@@ -72,9 +69,9 @@ func run(o *kernels.Operation[roundFunc], dst, src []float32, j *job) {
 }
 
 // Nearest writes to dst each value of src times s.Multiplier, rounded to the nearest
-// number, ties to even, times s.Stored. What is beyond the largest number becomes
+// number, ties to even, times s.Stored; neither may be 0. What is beyond the largest number becomes
 // that; NaN and infinities stay what they are. dst may be src.
-func Nearest(dst, src []float32, l *Lattice, s Scale) {
+func Nearest(dst, src []float32, l *Lattice, s fp8.Scale) {
 	j := newJob(l, s, 0, 0)
 	run(nearest, dst, src, &j)
 }
@@ -99,7 +96,7 @@ func nearestGeneric(dst, src []float32, j *job) {
 // Stochastic is [Nearest] but for the direction: away from zero with the probability
 // of the dropped fraction of a step, to within 2^-32, which 32 random bits decide: the
 // upper half of random.Mix(random.Mix(seed) + index), where src[0] has the index first.
-func Stochastic(dst, src []float32, l *Lattice, s Scale, seed, first uint64) {
+func Stochastic(dst, src []float32, l *Lattice, s fp8.Scale, seed, first uint64) {
 	j := newJob(l, s, seed, first)
 	run(stochastic, dst, src, &j)
 }
@@ -132,13 +129,7 @@ func NearestBF16(dst, src []float32) {
 
 func nearestBF16Generic(dst, src []float32, _ *job) {
 	for i, x := range src {
-		b := math.Float32bits(x)
-		if x != x {
-			b |= quietBit
-		} else {
-			b += 0x7FFF + b>>16&1
-		}
-		dst[i] = math.Float32frombits(b &^ 0xFFFF)
+		dst[i] = fp8.BFloat16FromFloat32(x).Float32()
 	}
 }
 
@@ -151,10 +142,9 @@ func RandomBF16(dst, src []float32, seed, first uint64) {
 
 func randomBF16Generic(dst, src []float32, j *job) {
 	for i, x := range src {
-		b := math.Float32bits(x)
-		if b&infinityBits != infinityBits {
-			b = (b + uint32(random.Mix(j.index+uint64(i))>>48)) &^ 0xFFFF
+		if math.Float32bits(x)&infinityBits != infinityBits {
+			x = random.BF16(x, random.Mix(j.index+uint64(i))).Float32()
 		}
-		dst[i] = math.Float32frombits(b)
+		dst[i] = x
 	}
 }

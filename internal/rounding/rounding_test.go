@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
@@ -21,12 +22,14 @@ var lattices = []Lattice{
 var roundings = []struct {
 	name    string
 	generic roundFunc
-	run     func(dst, src []float32, l *Lattice, s Scale, seed, first uint64)
+	run     func(dst, src []float32, l *Lattice, s fp8.Scale, seed, first uint64)
 }{
-	{"rounding.Nearest", nearestGeneric, func(dst, src []float32, l *Lattice, s Scale, _, _ uint64) { Nearest(dst, src, l, s) }},
+	{"rounding.Nearest", nearestGeneric, func(dst, src []float32, l *Lattice, s fp8.Scale, _, _ uint64) { Nearest(dst, src, l, s) }},
 	{"rounding.Stochastic", stochasticGeneric, Stochastic},
-	{"rounding.NearestBF16", nearestBF16Generic, func(dst, src []float32, _ *Lattice, _ Scale, _, _ uint64) { NearestBF16(dst, src) }},
-	{"rounding.RandomBF16", randomBF16Generic, func(dst, src []float32, _ *Lattice, _ Scale, seed, first uint64) { RandomBF16(dst, src, seed, first) }},
+	{"rounding.NearestBF16", nearestBF16Generic, func(dst, src []float32, _ *Lattice, _ fp8.Scale, _, _ uint64) { NearestBF16(dst, src) }},
+	{"rounding.RandomBF16", randomBF16Generic, func(dst, src []float32, _ *Lattice, _ fp8.Scale, seed, first uint64) {
+		RandomBF16(dst, src, seed, first)
+	}},
 }
 
 // values are of all bits, or near the numbers of a lattice, with special ones between.
@@ -64,9 +67,9 @@ func TestLevels(t *testing.T) {
 				}
 				l := &lattices[r.IntN(len(lattices))]
 				m := math.Float32frombits(r.Uint32N(254<<23-1<<23) + 1<<23)
-				s := Scale{Multiplier: m, Stored: 1 / m}
+				s := fp8.Scale{Multiplier: m, Stored: 1 / m}
 				if round%2 == 0 {
-					s = Scale{1, 1}
+					s = fp8.Scale{Stored: 1, Multiplier: 1}
 				}
 				seed, first := r.Uint64(), r.Uint64()
 				src := values(r, n, l)
