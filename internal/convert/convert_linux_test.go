@@ -3,31 +3,17 @@ package convert
 import (
 	"fmt"
 	"runtime/debug"
-	"syscall"
 	"testing"
 	"unsafe"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
-	"github.com/stretchr/testify/require"
 )
-
-// pages returns memory before and after which there is none.
-func pages(t *testing.T) []byte {
-	t.Helper()
-	size := syscall.Getpagesize()
-	memory, err := syscall.Mmap(-1, 0, 3*size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, syscall.Munmap(memory)) })
-	require.NoError(t, syscall.Mprotect(memory[:size], syscall.PROT_NONE))
-	require.NoError(t, syscall.Mprotect(memory[2*size:], syscall.PROT_NONE))
-	return memory[size : 2*size]
-}
 
 // TestBounds has all that a kernel reads and writes begin, and end, where memory
 // does.
 func TestBounds(t *testing.T) {
-	source, destination, factors := pages(t), pages(t), pages(t)
+	source, destination, factors := kernelstest.Pages[byte](t, 1), kernelstest.Pages[byte](t, 1), kernelstest.Pages[byte](t, 1)
 	floats := func(b []byte) *float32 { return (*float32)(unsafe.Pointer(&b[0])) }
 	halves := func(b []byte) *uint16 { return (*uint16)(unsafe.Pointer(&b[0])) }
 	kernelstest.AtLevels(t, "convert.", func(t *testing.T, l cpu.Level) {

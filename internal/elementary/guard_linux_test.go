@@ -4,33 +4,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
-	"syscall"
 	"testing"
-	"unsafe"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
 
-// page returns values before and after which there is no memory.
-func page(t *testing.T) []float32 {
-	t.Helper()
-	size := syscall.Getpagesize()
-	memory, err := syscall.Mmap(-1, 0, 3*size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, syscall.Munmap(memory)) })
-	require.NoError(t, syscall.Mprotect(memory[:size], syscall.PROT_NONE))
-	require.NoError(t, syscall.Mprotect(memory[2*size:], syscall.PROT_NONE))
-	return unsafe.Slice((*float32)(unsafe.Pointer(&memory[size])), size/4)
-}
-
 // TestBounds has all that is read and written begin, and end, where memory does.
 func TestBounds(t *testing.T) {
 	var pages [6][]float32
 	for i := range pages {
-		pages[i] = page(t)
+		pages[i] = kernelstest.Pages[float32](t, 1)
 	}
 	kernelstest.AtLevels(t, "elementary.", func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(4, 4))
