@@ -133,11 +133,13 @@ func (b *BlockScales) Set(scales []Scale, block int) {
 
 func (b *BlockScales) setFactors(each int) (fit bool) {
 	const divides, multiplies = 1, 2
-	var seen, most uint32 // most: what no negative, infinite or NaN number is below
+	// The largest bits of Stored and the signs of the factors: less than those of an
+	// infinity if no Stored is negative, infinite or NaN and no factor is negative.
+	var seen, most uint32
 	factors := b.factors[:len(b.scales)*each]
 	for _, s := range b.scales {
 		factor := s.Multiplier
-		switch {
+		switch { // as in Scale.factor, but for 1, by which one may divide and multiply
 		case s.isOne():
 			factor = 1
 		case factor == 0:

@@ -90,7 +90,8 @@ func (e *Encoder) setScale(s Scale) {
 	e.factor, e.vector.Divide = s.factor()
 }
 
-// factor returns the number that values are multiplied, or divided, by.
+// factor returns the number that values are multiplied, or divided, by. A loop over many
+// scales is BlockScales.setFactors, which must agree.
 func (s Scale) factor() (factor float32, divide uint32) {
 	switch {
 	case s.isOne():

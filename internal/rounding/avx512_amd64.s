@@ -73,8 +73,7 @@ whole: \
 	VZEROUPPER \
 	RET
 
-// The last steps of random.Mix of Zx but for the last exclusive or, of both of which
-// Zt is the second operand.
+// The last steps of random.Mix of Zx but for the last exclusive or: Zx^Zt is the result.
 #define MIX(Zx, Zt) \
 	VPSRLQ $30, Zx, Zt \
 	VPXORQ Zt, Zx, Zx \

@@ -1,5 +1,5 @@
-// Package loss sums up what encoding to FP8 loses, in strips that several goroutines do,
-// where an fp8.Detail sums in element order and so by one.
+// Package loss sums up what encoding to FP8 loses, in strips that several goroutines do:
+// an fp8.Detail sums in element order, and so in one goroutine.
 package loss
 
 import (
