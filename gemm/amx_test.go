@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/amxemu"
 	"github.com/octavo-fp8/octavo/internal/cpu"
@@ -33,6 +34,26 @@ func TestAMX(t *testing.T) {
 		})
 	}, "tdpbf16ps")
 	kernelstest.Tested(t, "gemm.Multiply", cpu.AMX)
+}
+
+// TestManySquares has areas of ten squares below each other, more than are computed at
+// once, and several steps, in blocks that are longer and shorter than those.
+func TestManySquares(t *testing.T) {
+	amxemu.Test(t, func(t *testing.T) {
+		defer force(t, cpu.AMX)()
+		r := rand.New(rand.NewPCG(41, 43))
+		for _, block := range []tensor.Block{{}, tile128} {
+			a := random(r, "a", fp8.E4M3, block, kind{}, 300, 1100)
+			b := random(r, "b", fp8.E4M3, block, kind{}, 70, 1100)
+			want, got := reference(a, b), make([]float32, 300*70)
+			require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{Workers: 1}))
+			require.NoError(t, differ(got, want))
+			w, err := gemm.Pack(b)
+			require.NoError(t, err)
+			require.NoError(t, gemm.Multiply(t.Context(), got, a, w, gemm.Options{Workers: 1}))
+			require.NoError(t, differ(got, want))
+		}
+	}, "tdpbf16ps")
 }
 
 // TestWholeSquares has results of whole squares of columns, which go to C without a
