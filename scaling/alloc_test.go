@@ -11,17 +11,17 @@ import (
 )
 
 // TestQuantizeAllocates checks that a call on a tensor that has its codes allocates
-// a tensor and the functions that choose the scales, and nothing else. The race detector
-// has pools lose what they keep.
+// a tensor and what chooses delayed scales, and nothing else. The race detector has pools
+// lose what they keep.
 func TestQuantizeAllocates(t *testing.T) {
 	h, err := scaling.NewHistory(delayed(2))
 	require.NoError(t, err)
 	src := make([]float32, 64)
 	for _, c := range []struct {
-		most float64 // a tensor, and the functions: a delayed recipe has one
+		most float64 // a tensor, and the function of a delayed recipe
 		scaling.Quantizer
 	}{
-		{3, scaling.Quantizer{Recipe: scaling.Default(scaling.Input)}},
+		{1, scaling.Quantizer{Recipe: scaling.Default(scaling.Input)}},
 		{2, scaling.Quantizer{Recipe: delayed(2), History: h}},
 		{2, scaling.Quantizer{Recipe: delayed(2), History: h, Frozen: true}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/x448/float16"
 
@@ -77,14 +78,21 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 			return err
 		}
 	}
-	err := tensor.Quantize(ctx, &v, src, tensor.Quantizer{
-		Scale:    q.scaleFunc(largest[T]()),
-		ScaleRow: q.scaleRowFunc(largest[T]()),
-		Policy:   q.Recipe.Policy,
-		Options:  q.Options,
-	})
-	if err != nil {
-		return err
+	encoding := tensor.Quantizer{Policy: q.Recipe.Policy, Options: q.Options}
+	if q.Recipe.Profile.Delayed() {
+		encoding.Scale = q.delayedScales()
+		if err := tensor.Quantize(ctx, &v, src, encoding); err != nil {
+			return err
+		}
+	} else {
+		s := inTimes.Get().(*inTime)
+		s.traits, s.limits = q.Recipe.Profile.traits(), q.Recipe.limits(largest[T]())
+		encoding.Scale, encoding.ScaleRow = s.scale, s.scaleRow
+		err := tensor.Quantize(ctx, &v, src, encoding)
+		inTimes.Put(s)
+		if err != nil {
+			return err
+		}
 	}
 	*t = v
 	return nil
@@ -100,42 +108,44 @@ func Scale[T fp8.Float](r Recipe, amax float32, nan bool) (fp8.Scale, error) {
 	if err := q.Check(); err != nil {
 		return fp8.Scale{}, err
 	}
-	return q.scaleFunc(largest[T]())(0, amax, nan), nil
+	return r.Profile.traits().blockScale(amax, nan, r.limits(largest[T]())), nil
 }
 
 // unknown reports whether q must not tell its history which blocks it is of.
 func (q *Quantizer) unknown() bool { return q.Frozen && len(q.History.blocks) == 0 }
 
-// scaleFunc returns the scales for values of a type whose largest is source. What it
-// returns holds on to no part of q, which may then stay on the stack.
-func (q *Quantizer) scaleFunc(source float32) tensor.ScaleFunc {
-	tr := q.Recipe.Profile.traits()
-	if tr.delayed {
-		if q.unknown() {
-			return func(int, float32, bool) fp8.Scale { return multiplyBy(1) }
-		}
-		h, frozen := q.History, q.Frozen
-		return func(block int, amax float32, _ bool) fp8.Scale {
-			if !frozen {
-				h.Observe(block, amax)
-			}
-			return h.Scale(block)
-		}
+// delayedScales returns the scales of a delayed recipe. What it returns holds on to no
+// part of q, which may then stay on the stack.
+func (q *Quantizer) delayedScales() tensor.ScaleFunc {
+	if q.unknown() {
+		return func(int, float32, bool) fp8.Scale { return multiplyBy(1) }
 	}
-	l := q.Recipe.limits(source)
-	return func(_ int, amax float32, nan bool) fp8.Scale { return tr.blockScale(amax, nan, l) }
+	h, frozen := q.History, q.Frozen
+	return func(block int, amax float32, _ bool) fp8.Scale {
+		if !frozen {
+			h.Observe(block, amax)
+		}
+		return h.Scale(block)
+	}
 }
 
-// scaleRowFunc is scaleFunc for blocks side by side: nil for a delayed recipe, which
-// has a history to ask for each.
-func (q *Quantizer) scaleRowFunc(source float32) tensor.ScaleRowFunc {
-	tr := q.Recipe.Profile.traits()
-	if tr.delayed {
-		return nil
-	}
-	l := q.Recipe.limits(source)
-	return func(_ int, scales []fp8.Scale, amax []float32) { tr.scaleRow(scales, amax, l) }
+// inTime chooses the scales of a recipe that is just in time.
+type inTime struct {
+	traits *traits
+	limits limits
+
+	// Of this inTime, made once: each would be allocated anew for a call of Quantize.
+	scale    tensor.ScaleFunc
+	scaleRow tensor.ScaleRowFunc
 }
+
+// inTimes are *inTime, reused from call to call.
+var inTimes = sync.Pool{New: func() any {
+	s := new(inTime)
+	s.scale = func(_ int, amax float32, nan bool) fp8.Scale { return s.traits.blockScale(amax, nan, s.limits) }
+	s.scaleRow = func(_ int, scales []fp8.Scale, amax []float32) { s.traits.scaleRow(scales, amax, s.limits) }
+	return s
+}}
 
 // largest is the largest finite value of T, as far as float32 goes.
 func largest[T fp8.Float]() float32 {
