@@ -66,6 +66,7 @@ var less = map[string][]string{
 var internals = map[string][]string{
 	"internal/meter":              {"progress"},
 	"internal/random":             {"fp8"},
+	"internal/rounding":           {"fp8"},
 	"internal/arrays":             {"fp8", "safetensors"},
 	"internal/kernels/levelcheck": {"gemm"}, // a command
 }
