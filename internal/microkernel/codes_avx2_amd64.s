@@ -3,6 +3,8 @@
 #include "go_asm.h"
 #include "textflag.h"
 
+#include "vectors_avx2_amd64.h"
+
 // How many bytes of codes are fetched before they are needed: what memory delivers
 // while it is waited for.
 #define AHEAD 4096
@@ -27,42 +29,44 @@
 	OP(Y12, Y14, Ya) \
 	OP(Y13, Y14, Yb)
 
-#define MULTIPLY(Yb, Ya, Yd) VMULPS Yb, Ya, Yd
-#define ADD(Yb, Ya, Yd) VFMADD231PS Yb, Ya, Yd
+// Of 3 rows, 16 columns.
 
-#define FOLD1(Ye, Yo, P) \
-	VADDPS Yo, Ye, Ye \
-	VADDPS P, Ye, Ye \
-	VMOVUPS Ye, P
-
-#define MOVE2(From, From1, To, To1) \
-	VMOVUPS From, Y12 \
-	VMOVUPS From1, Y13 \
-	VMOVUPS Y12, To \
-	VMOVUPS Y13, To1
-
-#define STORE2(To, To1, Ya, Yb) \
-	VMOVUPS Ya, To \
-	VMOVUPS Yb, To1
-
-// Of 16 columns of a row, Ya and Yb = fma(p*sa, sb, c), of scales in Y8 and Y9.
-#define SCALE2(A, C, C1, P, P1, Ya, Yb) \
+#define ROW(OP, A, Ya, Yb) \
 	VBROADCASTSS A, Y14 \
-	VMULPS P, Y14, Ya \
-	VMULPS P1, Y14, Yb \
-	VFMADD213PS C, Y8, Ya \
-	VFMADD213PS C1, Y9, Yb
+	OP(Y12, Y14, Ya) \
+	OP(Y13, Y14, Yb)
 
-#define NAN \
-	MOVL $0x7FC00000, R13 \
-	VMOVD R13, X13 \
-	VPBROADCASTD X13, Y13
+#define PAIR(OP) \
+	FLOAT16S((DI), f0-288(SP)) \
+	FLOAT16S(32(DI), f2-256(SP)) \
+	VCVTPH2PS f0-288(SP), Y12 \
+	VCVTPH2PS f1-272(SP), Y13 \
+	ROW(OP, (SI), Y0, Y1) \
+	ROW(OP, (SI)(R8*1), Y2, Y3) \
+	ROW(OP, (SI)(R8*2), Y4, Y5) \
+	VCVTPH2PS f2-256(SP), Y12 \
+	VCVTPH2PS f3-240(SP), Y13 \
+	ROW(OP, 4(SI), Y6, Y7) \
+	ROW(OP, 4(SI)(R8*1), Y8, Y9) \
+	ROW(OP, 4(SI)(R8*2), Y10, Y11) \
+	ADDQ $8, SI \
+	PREFETCHT0 AHEAD(DI) \
+	ADDQ $64, DI
 
-#define CANONICAL1(Yp) \
-	VCMPPS $3, Yp, Yp, Y12 \
-	VBLENDVPS Y12, Y13, Yp, Yp
+// func multiplyCodesAVX2(t *Task)
+TEXT ·multiplyCodesAVX2(SB), NOSPLIT, $288-8
+#include "codes_amd64.h"
 
 // Of a single row, all columns: Y0 to Y3 are e, Y4 to Y7 are o; p is on the stack.
+
+#undef PAIR
+#undef CLEARP
+#undef FOLD
+#undef LOADP
+#undef STOREP
+#undef SCALE
+#undef CANONICAL
+#undef STOREC
 
 #define PAIR(OP) \
 	FLOAT16S((DI), f0-96(SP)) \
@@ -119,88 +123,6 @@
 
 // func multiplyCodesRowAVX2(t *Task)
 TEXT ·multiplyCodesRowAVX2(SB), NOSPLIT, $224-8
-#include "codes_amd64.h"
-
-// Of 3 rows, 16 columns: Y0 to Y5 are e, Y6 to Y11 are o; p is on the stack.
-
-#undef PAIR
-#undef CLEARP
-#undef FOLD
-#undef LOADP
-#undef STOREP
-#undef SCALE
-#undef CANONICAL
-#undef STOREC
-
-#define ROW(OP, A, Ya, Yb) \
-	VBROADCASTSS A, Y14 \
-	OP(Y12, Y14, Ya) \
-	OP(Y13, Y14, Yb)
-
-#define PAIR(OP) \
-	FLOAT16S((DI), f0-288(SP)) \
-	FLOAT16S(32(DI), f2-256(SP)) \
-	VCVTPH2PS f0-288(SP), Y12 \
-	VCVTPH2PS f1-272(SP), Y13 \
-	ROW(OP, (SI), Y0, Y1) \
-	ROW(OP, (SI)(R8*1), Y2, Y3) \
-	ROW(OP, (SI)(R8*2), Y4, Y5) \
-	VCVTPH2PS f2-256(SP), Y12 \
-	VCVTPH2PS f3-240(SP), Y13 \
-	ROW(OP, 4(SI), Y6, Y7) \
-	ROW(OP, 4(SI)(R8*1), Y8, Y9) \
-	ROW(OP, 4(SI)(R8*2), Y10, Y11) \
-	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
-	ADDQ $64, DI
-
-#define CLEARP \
-	VPXOR Y12, Y12, Y12 \
-	STORE2(p0-224(SP), p1-192(SP), Y12, Y12) \
-	STORE2(p2-160(SP), p3-128(SP), Y12, Y12) \
-	STORE2(p4-96(SP), p5-64(SP), Y12, Y12)
-
-#define FOLD \
-	FOLD1(Y0, Y6, p0-224(SP)) \
-	FOLD1(Y1, Y7, p1-192(SP)) \
-	FOLD1(Y2, Y8, p2-160(SP)) \
-	FOLD1(Y3, Y9, p3-128(SP)) \
-	FOLD1(Y4, Y10, p4-96(SP)) \
-	FOLD1(Y5, Y11, p5-64(SP))
-
-#define LOADP \
-	MOVE2((R13), 32(R13), p0-224(SP), p1-192(SP)) \
-	MOVE2((R13)(R14*1), 32(R13)(R14*1), p2-160(SP), p3-128(SP)) \
-	MOVE2((R13)(R14*2), 32(R13)(R14*2), p4-96(SP), p5-64(SP))
-
-#define STOREP \
-	MOVE2(p0-224(SP), p1-192(SP), (R13), 32(R13)) \
-	MOVE2(p2-160(SP), p3-128(SP), (R13)(R14*1), 32(R13)(R14*1)) \
-	MOVE2(p4-96(SP), p5-64(SP), (R13)(R14*2), 32(R13)(R14*2))
-
-#define SCALE \
-	VMOVUPS (R12), Y8 \
-	VMOVUPS 32(R12), Y9 \
-	SCALE2((R11), (DX), 32(DX), p0-224(SP), p1-192(SP), Y0, Y1) \
-	SCALE2((R11)(R13*1), (DX)(R14*1), 32(DX)(R14*1), p2-160(SP), p3-128(SP), Y2, Y3) \
-	SCALE2((R11)(R13*2), (DX)(R14*2), 32(DX)(R14*2), p4-96(SP), p5-64(SP), Y4, Y5)
-
-#define CANONICAL \
-	NAN \
-	CANONICAL1(Y0) \
-	CANONICAL1(Y1) \
-	CANONICAL1(Y2) \
-	CANONICAL1(Y3) \
-	CANONICAL1(Y4) \
-	CANONICAL1(Y5)
-
-#define STOREC \
-	STORE2((DX), 32(DX), Y0, Y1) \
-	STORE2((DX)(R14*1), 32(DX)(R14*1), Y2, Y3) \
-	STORE2((DX)(R14*2), 32(DX)(R14*2), Y4, Y5)
-
-// func multiplyCodesAVX2(t *Task)
-TEXT ·multiplyCodesAVX2(SB), NOSPLIT, $288-8
 #include "codes_amd64.h"
 
 // func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)

@@ -1,8 +1,6 @@
 // The loops of a micro-kernel: over register blocks, blocks of K, chunks of 32 and pairs of
 // k. Before this file is included these are defined:
 //
-//	PANEL         the field of Task with the panel's address
-//	PREPARE       set up constants; R13 and R14 are free
 //	PAIR(OP)      OP, for b, a and e, of the k at SI and DI, and for o of the next;
 //	              SI and DI advance
 //	MULTIPLY, ADD what OP is: e = a*b, or e = e + a*b
@@ -24,7 +22,6 @@
 //	BX   blocks left              R13  pairs left in the chunk
 //	R9   A's rows                 R14  pairs left in the block
 	MOVQ t+0(FP), AX
-	PREPARE
 	MOVQ Task_StrideA(AX), R8
 	LEAQ (R8)(R8*2), R10
 	MOVQ Task_A(AX), R9
@@ -34,7 +31,7 @@
 
 rows:
 	MOVQ R9, SI
-	MOVQ PANEL(AX), DI
+	MOVQ Task_B(AX), DI
 	MOVQ Task_ScaleB(AX), R12
 	MOVQ Task_Blocks(AX), BX
 	TESTQ $const_Zero, Task_Flags(AX)
