@@ -24,21 +24,25 @@ type Change struct {
 	Before Ratio `json:"before"`
 }
 
-// Changes compares ratios with those of an earlier run. One has become worse, or
-// better, if the two intervals have nothing in common. It also returns how many ratios
+// Changes compares ratios with those of an earlier run, to the same kernels of the peers
+// and the same formats. One has become worse, or better, if the two intervals are further
+// apart than margin times the earlier end, and the ratio of the best rates has changed in
+// the same direction. An interval knows only its own run: the margin is for what differs
+// between runs of one program, such as pages and the day. It also returns how many ratios
 // both runs know, of which the others are as they were as far as anybody can tell.
-func Changes(before, now []RatioEntry) (worse, better []Change, both int) {
+func Changes(before, now []RatioEntry, margin float64) (worse, better []Change, both int) {
 	type key struct {
-		what      string
-		workers   int
-		level, to string
-		packed    bool
+		what                    string
+		workers                 int
+		level, to, core, format string
+		packed                  bool
 	}
-	keyOf := func(r RatioEntry) key { return key{r.What, r.Workers, r.Level, r.To, r.Packed} }
-	earlier := make(map[key]Ratio)
+	keyOf := func(r RatioEntry) key { return key{r.What, r.Workers, r.Level, r.To, r.Core, r.Format, r.Packed} }
+	earlier := make(map[key]RatioTo)
 	for _, r := range before {
-		earlier[keyOf(r)] = r.Ratio
+		earlier[keyOf(r)] = r.RatioTo
 	}
+	worse, better = []Change{}, []Change{}
 	for _, r := range now {
 		old, ok := earlier[keyOf(r)]
 		if !ok || !old.Known() || !r.Known() {
@@ -46,10 +50,10 @@ func Changes(before, now []RatioEntry) (worse, better []Change, both int) {
 		}
 		both++
 		switch {
-		case r.High < old.Low:
-			worse = append(worse, Change{r, old})
-		case r.Low > old.High:
-			better = append(better, Change{r, old})
+		case r.High < old.Low*(1-margin) && r.Best < old.Best:
+			worse = append(worse, Change{r, old.Ratio})
+		case r.Low > old.High*(1+margin) && r.Best > old.Best:
+			better = append(better, Change{r, old.Ratio})
 		}
 	}
 	return worse, better, both

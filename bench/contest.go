@@ -24,6 +24,8 @@ type RatioTo struct {
 	Level  string `json:"level"` // of octavo's kernels
 	Packed bool   `json:"packed,omitempty"`
 	To     string `json:"to"`
+	Core   string `json:"core,omitempty"`   // as in the other's [Rate]
+	Format string `json:"format,omitempty"` // as in the other's [Rate]
 	Ratio
 	Best float64 `json:"best"` // of the best rates
 }
@@ -52,9 +54,10 @@ const (
 // contestant takes turns.
 type contestant struct {
 	Rate
-	// turn does the work for about so long and returns the rate.
+	// turn does the work for at least so long and returns the rate.
 	turn  func(atLeast time.Duration) (float64, error)
 	rates []float64 // by round
+	peer  bool      // it is another program's
 }
 
 // worker makes turns of runs, each of which does an amount of work, in 10^9 a second.
@@ -63,19 +66,25 @@ func worker(amount float64, run func(count int) (time.Duration, error)) func(tim
 	var each time.Duration             // that one run took
 	return func(atLeast time.Duration) (float64, error) {
 		if each < long { // warm caches up, and let threads of others go to sleep
-			first, err := run(1)
+			cold, err := run(1)
 			if err != nil {
 				return 0, err
 			}
-			each = first
+			if each == 0 {
+				each = max(cold, 1)
+			}
 		}
-		count := max(1, int(atLeast/each))
-		t, err := run(count)
-		if err != nil {
-			return 0, err
+		runs, total := 0, time.Duration(0)
+		for runs == 0 || total < atLeast {
+			count := max(1, int((atLeast-total+each-1)/each))
+			t, err := run(count)
+			if err != nil {
+				return 0, err
+			}
+			runs, total = runs+count, total+max(t, 1)
+			each = max(total/time.Duration(runs), 1)
 		}
-		each = max(t/time.Duration(count), 1)
-		return amount * float64(count) / float64(t.Nanoseconds()), nil
+		return amount * float64(runs) / float64(total.Nanoseconds()), nil
 	}
 }
 
@@ -117,14 +126,21 @@ const turnsOfRoof = 3
 
 // contest lets everybody take turns until the ratios are known, which done says of a
 // comparison, and at least once. Every second round goes backwards, so that a machine
-// that becomes slower is fair.
-func contest(c Comparison, all []*contestant, turn time.Duration, done func(*Comparison) bool) (Comparison, error) {
+// that becomes slower is fair. A peer whose turn fails is left out, with all of its turns,
+// and failed is told of it.
+func contest(c Comparison, all []*contestant, turn time.Duration, done func(*Comparison) bool, failed func(by string, err error)) (Comparison, error) {
 	order := slices.Clone(all)
 	for start := time.Now(); ; slices.Reverse(order) {
-		for _, one := range order {
+		for _, one := range slices.Clone(order) {
 			rate, err := one.turn(turn)
-			if err != nil {
+			if err != nil && !one.peer {
 				return c, err
+			}
+			if err != nil {
+				failed(one.By, err)
+				left := func(o *contestant) bool { return o == one }
+				all, order = slices.DeleteFunc(slices.Clone(all), left), slices.DeleteFunc(order, left)
+				continue
 			}
 			one.rates = append(one.rates, rate)
 		}
@@ -158,7 +174,7 @@ func ratios(all []*contestant) (list []RatioTo) {
 				pairs = append(pairs, a.rates[i]/b.rates[i])
 			}
 			list = append(list, RatioTo{
-				Level: a.Level, Packed: a.Packed, To: b.By, Ratio: newRatio(pairs),
+				Level: a.Level, Packed: a.Packed, To: b.By, Core: b.Core, Format: b.Format, Ratio: newRatio(pairs),
 				Best: slices.Max(a.rates) / slices.Max(b.rates),
 			})
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,13 +49,28 @@ type peerProgram struct {
 // patience is how long an answer may take: the largest products take seconds.
 const patience = 5 * time.Minute
 
+// ofLibraries begin the names of variables by which users handicap, or change, OpenBLAS,
+// OpenMP and oneDNN.
+var ofLibraries = []string{"OPENBLAS_", "GOTO_", "OMP_", "GOMP_", "DNNL_", "ONEDNN_"}
+
+// withoutLibraries returns an environment without such variables.
+func withoutLibraries(environment []string) []string {
+	return slices.DeleteFunc(slices.Clone(environment), func(v string) bool {
+		return slices.ContainsFunc(ofLibraries, func(prefix string) bool { return strings.HasPrefix(v, prefix) })
+	})
+}
+
 // startPeers starts the program; core is what OpenBLAS is told to choose its kernels
 // for, or "".
 func startPeers(path, core string) (*peerProgram, error) {
+	path, err := filepath.Abs(path) // a bare name would be looked for in PATH
+	if err != nil {
+		return nil, err
+	}
 	command := exec.Command(path)
 	// Threads that wait must not take the processor from octavo, whose turn is next: they
 	// wait actively for about a millisecond and not for tens of them.
-	command.Env = append(os.Environ(), "OPENBLAS_THREAD_TIMEOUT=20", "GOMP_SPINCOUNT=20000")
+	command.Env = append(withoutLibraries(os.Environ()), "OPENBLAS_THREAD_TIMEOUT=20", "GOMP_SPINCOUNT=20000")
 	if core != "" {
 		command.Env = append(command.Env, "OPENBLAS_CORETYPE="+core)
 	}
@@ -157,9 +173,12 @@ func readAnswer(line, request string, answer any) error {
 	return nil
 }
 
-// shape says what the next routines work on, and forgets all before.
-func (p *peerProgram) shape(s Shape, threads int) error {
-	return p.ask(&struct{}{}, "shape %d %d %d %d", s.M, s.N, s.K, threads)
+// shape says what the next routines work on, and forgets all before. It returns how many
+// threads OpenBLAS will use.
+func (p *peerProgram) shape(s Shape, threads int) (used int, err error) {
+	var answer struct{ Threads int }
+	err = p.ask(&answer, "shape %d %d %d %d", s.M, s.N, s.K, threads)
+	return answer.Threads, err
 }
 
 // prepare makes a routine ready, or says in an error of type unable why it cannot be

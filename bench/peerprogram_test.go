@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -107,7 +108,7 @@ func useFake(t *testing.T, behaviour string, patience time.Duration) (time.Durat
 		return 0, err
 	}
 	s := Shape{2, 3, 40, 1}
-	if err := p.shape(s, 1); err != nil {
+	if _, err := p.shape(s, 1); err != nil {
 		return 0, err
 	}
 	format, err := p.prepare("openblas-sgemm", s)
@@ -159,7 +160,7 @@ func TestPeerProgram(t *testing.T) {
 	} {
 		patience := time.Minute
 		if strings.HasSuffix(behaviour, ":silent") {
-			patience = 2 * time.Second
+			patience = 10 * time.Second // which has to do for its start, too
 		}
 		start := time.Now()
 		_, err := useFake(t, behaviour, patience)
@@ -284,7 +285,20 @@ func TestContest(t *testing.T) {
 	own := taking(Rate{By: Octavo, Level: "avx2"}, 2)
 	peer := taking(Rate{By: "peer"}, 1)
 	otherRoof := taking(Rate{By: Roof, Level: "generic"}, 1)
-	c, err := contest(Comparison{What: "x"}, []*contestant{own, peer, otherRoof}, 0, func(c *Comparison) bool { return c.Rounds == 8 })
+	turns := 0
+	broken := &contestant{Rate: Rate{By: "broken"}, peer: true, turn: func(time.Duration) (float64, error) {
+		if turns++; turns == 3 {
+			return 0, errors.New("a reason")
+		}
+		return 1, nil
+	}}
+	var failures []string
+	c, err := contest(Comparison{What: "x"}, []*contestant{own, peer, otherRoof, broken}, 0, func(c *Comparison) bool { return c.Rounds == 8 }, func(by string, err error) {
+		failures = append(failures, by+": "+err.Error())
+	})
+	if !slices.Equal(failures, []string{"broken: a reason"}) || turns != 3 {
+		t.Errorf("failures %q, %d turns", failures, turns)
+	}
 	if err != nil || c.Rounds != 8 || len(c.Ratios) != 1 || len(c.Rates) != 3 {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -293,6 +307,58 @@ func TestContest(t *testing.T) {
 	}
 	if want := []string{Octavo, "peer", Roof, Roof, "peer", Octavo, Octavo}; !slices.Equal(order[:7], want) {
 		t.Errorf("order %v", order[:7])
+	}
+}
+
+// TestLimit demands the rounds that an interval takes, but not after Ctrl-C.
+func TestLimit(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &peering{PeerSuite: PeerSuite{Limit: time.Second, Spread: 0.1}, ctx: ctx}
+	wide := []RatioTo{{Ratio: Ratio{1, 0.5, 1.5, 5}}}
+	for _, c := range []struct {
+		Comparison
+		want bool
+	}{
+		{Comparison{Rounds: leastPairs - 1, Seconds: 99, Ratios: wide}, false},
+		{Comparison{Rounds: leastPairs, Seconds: 99, Ratios: wide}, true},
+		{Comparison{Rounds: leastPairs, Seconds: 0.5, Ratios: wide}, false},
+		{Comparison{Rounds: leastPairs, Seconds: 0.5}, true},
+	} {
+		if p.done(&c.Comparison) != c.want {
+			t.Errorf("%+v: want %v", c.Comparison, c.want)
+		}
+	}
+	cancel()
+	if !p.done(&Comparison{Rounds: 1, Ratios: wide}) {
+		t.Error("it goes on after an interrupt")
+	}
+}
+
+// TestEnvironment leaves users' settings of the libraries out.
+func TestEnvironment(t *testing.T) {
+	got := withoutLibraries([]string{"PATH=/bin", "OPENBLAS_CORETYPE=Nehalem", "OMP_NUM_THREADS=1", "GOMP_SPINCOUNT=1", "DNNL_VERBOSE=1", "ONEDNN_MAX_CPU_ISA=AVX2", "GOTO_NUM_THREADS=1", "GOMAXPROCS=2"})
+	if want := []string{"PATH=/bin", "GOMAXPROCS=2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestColdWorker has a first run that takes twenty times as long as the others.
+func TestColdWorker(t *testing.T) {
+	var counts []int
+	turn := worker(1, func(count int) (time.Duration, error) {
+		counts = append(counts, count)
+		if len(counts) == 1 {
+			return 2 * time.Millisecond, nil
+		}
+		return time.Duration(count) * time.Millisecond / 10, nil
+	})
+	for range 2 {
+		if _, err := turn(10 * time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []int{1, 5, 95, 1, 100}; !slices.Equal(counts, want) {
+		t.Errorf("%v, want %v: a turn takes 10 ms", counts, want)
 	}
 }
 
@@ -359,8 +425,8 @@ func TestBuiltPeers(t *testing.T) {
 	defer p.close()
 	for _, s := range []Shape{{1, 1, 1, 1}, {1, 70, 33, 1}, {5, 70, 33, 1}, {64, 48, 256, 1}, {1, 4096, 1, 1}} {
 		for _, threads := range []int{1, 2} {
-			if err := p.shape(s, threads); err != nil {
-				t.Fatal(err)
+			if used, err := p.shape(s, threads); err != nil || used != threads {
+				t.Fatalf("%d threads of %d: %v", used, threads, err)
 			}
 			able := 0
 			for _, routine := range p.about.Routines {
@@ -388,7 +454,12 @@ func TestBuiltPeers(t *testing.T) {
 			t.Errorf("%q: %v", request, err)
 		}
 	}
-	if err := p.shape(Shape{1, 1, 1, 1}, 1); err != nil {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} { // for the whole group
+		if err := p.command.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.shape(Shape{1, 1, 1, 1}, 1); err != nil {
 		t.Errorf("it has had enough: %v", err)
 	}
 }

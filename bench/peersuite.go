@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -19,7 +20,7 @@ type PeerSuite struct {
 	Elements int           // of each conversion, a multiple of 1024; 0 for none
 	Turn     time.Duration // that everybody takes at least
 	Spread   float64       // of every ratio, at which a comparison ends
-	Limit    time.Duration // after which it ends in any case
+	Limit    time.Duration // after which it ends in any case, with six rounds at least
 }
 
 // NewPeerSuite returns the suite of the given levels, on one and on all processors.
@@ -40,8 +41,9 @@ func NewPeerSuite(program string, levels []cpu.Level) PeerSuite {
 type PeerReport struct {
 	Comparisons int          `json:"comparisons"` // of the suite
 	Program     PeerAbout    `json:"program"`
-	Cores       []Core       `json:"cores"` // that OpenBLAS was asked for
-	Notes       []string     `json:"notes"` // what could not be had
+	Cores       []Core       `json:"cores"`    // that OpenBLAS was asked for
+	Notes       []string     `json:"notes"`    // what could not be had
+	Failures    []string     `json:"failures"` // what could be had, and then failed
 	Spread      float64      `json:"spread"`
 	Limit       float64      `json:"limitSeconds"`
 	Done        []Comparison `json:"done"`
@@ -63,10 +65,11 @@ func (s PeerSuite) Cases() int {
 	return n
 }
 
-// Run makes all comparisons, or those before ctx is done; progress is told of each that
-// begins. As in [Suite.Run] nothing else should run.
+// Run makes all comparisons, or those before ctx is done or the program fails; progress
+// is told of each that begins. The report has what was done, with an error too. As in
+// [Suite.Run] nothing else should run.
 func (s PeerSuite) Run(ctx context.Context, progress func(what string)) (*PeerReport, error) {
-	r := &PeerReport{Comparisons: s.Cases(), Notes: []string{}, Spread: s.Spread, Limit: s.Limit.Seconds()}
+	r := &PeerReport{Comparisons: s.Cases(), Notes: []string{}, Failures: []string{}, Spread: s.Spread, Limit: s.Limit.Seconds()}
 	p := &peering{PeerSuite: s, ctx: ctx, report: r}
 	defer p.close()
 	if err := p.start(); err != nil {
@@ -88,7 +91,11 @@ func (s PeerSuite) Run(ctx context.Context, progress func(what string)) (*PeerRe
 			if ctx.Err() != nil {
 				return r, nil
 			}
-			progress(fmt.Sprintf("%v, %d workers", shape, workers))
+			word := "workers"
+			if workers == 1 {
+				word = "worker"
+			}
+			progress(fmt.Sprintf("%v, %d %s", shape, workers, word))
 			if err := p.multiply(shape, workers); err != nil {
 				return r, err
 			}
@@ -112,8 +119,12 @@ func (p *peering) close() {
 }
 
 func (p *peering) note(format string, arguments ...any) {
-	if text := fmt.Sprintf(format, arguments...); !slices.Contains(p.report.Notes, text) {
-		p.report.Notes = append(p.report.Notes, text)
+	addNew(&p.report.Notes, fmt.Sprintf(format, arguments...))
+}
+
+func addNew(list *[]string, text string) {
+	if !slices.Contains(*list, text) {
+		*list = append(*list, text)
 	}
 }
 
@@ -170,12 +181,14 @@ func (p *peering) done(c *Comparison) bool {
 		return true
 	}
 	c.Settled = c.Rounds >= leastPairs && !slices.ContainsFunc(c.Ratios, func(r RatioTo) bool { return r.Spread() > p.Spread })
-	return c.Settled || c.Seconds >= p.Limit.Seconds()
+	return c.Settled || c.Rounds >= leastPairs && c.Seconds >= p.Limit.Seconds()
 }
 
 // contest adds a comparison to the report.
 func (p *peering) contest(c Comparison, all []*contestant) error {
-	c, err := contest(c, all, p.Turn, p.done)
+	c, err := contest(c, all, p.Turn, p.done, func(by string, err error) {
+		addNew(&p.report.Failures, fmt.Sprintf("%s, %s by %d: %v", by, c.What, c.Workers, err))
+	})
 	if err == nil {
 		p.report.Done = append(p.report.Done, c)
 	}
@@ -185,7 +198,7 @@ func (p *peering) contest(c Comparison, all []*contestant) error {
 // contestant returns who runs a routine in a program, for which it has been prepared.
 func (p *peerProgram) contestant(routine, format string, amount float64) *contestant {
 	run := func(count int) (time.Duration, error) { return p.run(routine, count) }
-	return &contestant{Rate: Rate{By: routine, Format: format}, turn: worker(amount, run)}
+	return &contestant{Rate: Rate{By: routine, Format: format}, turn: worker(amount, run), peer: true}
 }
 
 // refused notes why a routine cannot be had, if that is what err says.
@@ -213,46 +226,61 @@ func (p *peering) routines(names []string, s Shape, amount float64) (list []*con
 }
 
 // fastestCore returns who runs a routine of OpenBLAS in the program whose core is best
-// at it, and that program; nil if no program can. One that fails, other than the first,
-// is not asked again.
+// at it, and that program; nil if no program can. Cores take turns, every second round
+// backwards, so that a neighbour does not choose. One that fails, other than the first, is
+// not asked again.
 func (p *peering) fastestCore(routine string, s Shape) (best *contestant, home *peerProgram, err error) {
-	fastest := 0.0
+	var all []*coreTrial
 	for i, program := range slices.Clone(p.programs) {
-		one, rate, err := p.try(program, routine, s)
+		_, err := program.prepare(routine, s)
 		switch {
+		case err == nil:
+			one := program.contestant(routine, "", s.FLOP())
+			one.Core = program.about.Core
+			all = append(all, &coreTrial{one, program, 0})
 		case p.refused(routine, err):
-		case err != nil && i == 0:
+		case i == 0:
 			return nil, nil, err
-		case err != nil:
-			p.note("core %s: %v", program.about.Core, err)
-			p.drop(program)
-		case rate > fastest:
-			best, home, fastest = one, program, rate
+		default:
+			p.dropFailed(program, err)
 		}
 	}
-	return best, home, nil
+	for range turnsOfCore {
+		for _, trial := range slices.Clone(all) {
+			rate, err := trial.one.turn(p.Turn)
+			if err == nil {
+				trial.rate = max(trial.rate, rate)
+				continue
+			}
+			if !p.refused(routine, err) {
+				if trial.program == p.programs[0] {
+					return nil, nil, err
+				}
+				p.dropFailed(trial.program, err)
+			}
+			all = slices.DeleteFunc(all, func(o *coreTrial) bool { return o == trial })
+		}
+		slices.Reverse(all)
+	}
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	fastest := slices.MaxFunc(all, func(a, b *coreTrial) int { return cmp.Compare(a.rate, b.rate) })
+	return fastest.one, fastest.program, nil
 }
 
-func (p *peering) drop(program *peerProgram) {
+// coreTrial is a core's best rate so far.
+type coreTrial struct {
+	one     *contestant
+	program *peerProgram
+	rate    float64
+}
+
+// dropFailed ends a program, other than the first, that has failed.
+func (p *peering) dropFailed(program *peerProgram, err error) {
+	p.note("core %s: %v", program.about.Core, err)
 	program.close()
 	p.programs = slices.DeleteFunc(p.programs, func(o *peerProgram) bool { return o == program })
-}
-
-// try prepares a routine and returns the best rate of a few turns.
-func (p *peering) try(program *peerProgram, routine string, s Shape) (one *contestant, rate float64, err error) {
-	if _, err := program.prepare(routine, s); err != nil {
-		return nil, 0, err
-	}
-	one = program.contestant(routine, "", s.FLOP())
-	one.Core = program.about.Core
-	for range turnsOfCore {
-		r, err := one.turn(p.Turn)
-		if err != nil {
-			return nil, 0, err
-		}
-		rate = max(rate, r)
-	}
-	return one, rate, nil
 }
 
 const turnsOfCore = 3
@@ -269,12 +297,14 @@ var (
 // peers returns those of a product, which is not grouped.
 func (p *peering) peers(s Shape, workers int) (list []*contestant, err error) {
 	for i, program := range slices.Clone(p.programs) {
-		if err := program.shape(s, workers); err != nil {
-			if i == 0 {
-				return nil, err
-			}
-			p.note("core %s: %v", program.about.Core, err)
-			p.drop(program)
+		used, err := program.shape(s, workers)
+		switch {
+		case err != nil && i == 0:
+			return nil, err
+		case err != nil:
+			p.dropFailed(program, err)
+		case used > 0 && used != workers:
+			p.note("OpenBLAS uses %d threads where octavo has %d workers", used, workers)
 		}
 	}
 	routines := blasRoutines
@@ -291,10 +321,10 @@ func (p *peering) peers(s Shape, workers int) (list []*contestant, err error) {
 			list, homes = append(list, one), append(homes, home)
 		}
 	}
-	for _, program := range p.programs {
+	for _, program := range slices.Clone(p.programs) {
 		if !slices.Contains(homes, program) { // gives memory back
-			if err := program.shape(Shape{1, 1, 1, 1}, workers); err != nil {
-				return nil, err
+			if _, err := program.shape(Shape{1, 1, 1, 1}, workers); err != nil {
+				p.dropFailed(program, err)
 			}
 		}
 	}
@@ -367,7 +397,7 @@ func (p *peering) convert(c conversionContest) error {
 		all = append(all, one.contestant(Octavo, amount))
 	}
 	s := Shape{1, p.Elements, 1, 1}
-	if err := p.programs[0].shape(s, 1); err != nil {
+	if _, err := p.programs[0].shape(s, 1); err != nil {
 		return err
 	}
 	others, err := p.routines(c.routines, s, amount)

@@ -86,7 +86,7 @@ func TestNewRatio(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	entry := func(what, to string, low, median, high float64, pairs int) RatioEntry {
-		return RatioEntry{what, 1, RatioTo{Level: "avx2", To: to, Ratio: Ratio{median, low, high, pairs}}}
+		return RatioEntry{what, 1, RatioTo{Level: "avx2", To: to, Ratio: Ratio{median, low, high, pairs}, Best: median}}
 	}
 	before := []RatioEntry{
 		entry("a", "x", 0.8, 0.9, 1, 9), entry("b", "x", 0.8, 0.9, 1, 9), entry("c", "x", 0.8, 0.9, 1, 9),
@@ -96,15 +96,24 @@ func TestChanges(t *testing.T) {
 		entry("a", "x", 0.7, 0.75, 0.79, 9), entry("b", "x", 0.7, 0.75, 0.8, 9), entry("c", "x", 1.1, 1.2, 1.3, 9),
 		entry("d", "x", 0.1, 0.1, 0.1, 9), entry("e", "x", 0.1, 0.1, 0.1, 1), entry("a", "y", 0.1, 0.1, 0.1, 9),
 	}
-	worse, better, both := Changes(before, now)
+	worse, better, both := Changes(before, now, 0)
 	if both != 3 || len(worse) != 1 || worse[0] != (Change{now[0], before[0].Ratio}) || len(better) != 1 || better[0].What != "c" {
 		t.Errorf("of %d: worse %v, better %v", both, worse, better)
+	}
+	if worse, better, both := Changes(before, now, 0.02); both != 3 || len(worse) != 0 || len(better) != 1 {
+		t.Errorf("of %d: worse %v, better %v, of intervals 1.25%% and 10%% apart", both, worse, better)
+	}
+	now[0].Best, now[2].Best = 0.95, 0.85
+	if worse, better, _ := Changes(before, now, 0); len(worse)+len(better) != 0 {
+		t.Errorf("worse %v, better %v, and the ratios of the best rates say the contrary", worse, better)
 	}
 	for i := range now { // of other workers, level and weights there is nothing
 		now[i].Workers, now[i].Level, now[i].Packed = 1+i%2, []string{"avx2", "avx512"}[i/2%2], i > 3
 	}
 	now[0].Level = "avx512"
-	if _, _, both := Changes(before, now); both != 0 {
+	now = append(now, entry("a", "x", 0.7, 0.75, 0.79, 9), entry("a", "x", 0.7, 0.75, 0.79, 9))
+	now[len(now)-1].Core, now[len(now)-2].Format = "SkylakeX", "AB16b"
+	if _, _, both := Changes(before, now, 0); both != 0 {
 		t.Errorf("%d ratios are taken for others", both)
 	}
 }

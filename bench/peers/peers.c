@@ -3,7 +3,8 @@
 // answer from its standard output, a line of JSON each:
 //
 //	about                       versions, names of routines
-//	shape M N K THREADS         forgets what was prepared; operands are of this shape
+//	shape M N K THREADS         forgets what was prepared; operands are of this shape;
+//	                            "threads" that OpenBLAS uses, at most those asked for
 //	prepare ROUTINE             allocates operands and runs once; "format" of weights
 //	element ROUTINE ROW COLUMN  "value" of the result
 //	run ROUTINE COUNT           "seconds" that so many runs took together
@@ -101,7 +102,7 @@ static void *operand(int which, enum type type) {
 
 // A job is a routine that was prepared.
 struct job {
-	const char *error; // NULL if it can run
+	const char *error; // NULL if it can run, and did so far
 	void (*run)(struct job *);
 	void *source;     // of a conversion
 	void *result;     // M x N
@@ -178,7 +179,7 @@ typedef const dnnl_memory_desc_t *descriptor;
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 
-// The last thing that did not work, which is the first that is asked for.
+// Returns NULL, or a text that is good until the next error: what did not work and why.
 static const char *must(dnnl_status_t status, const char *what) {
 	static char text[120];
 	if (status == dnnl_success) return NULL;
@@ -218,8 +219,9 @@ static const char *argument(struct job *j, int name, descriptor d, void *pages) 
 }
 
 static void run_primitive(struct job *j) {
-	dnnl_primitive_execute(j->primitive, stream, j->count, j->arguments);
-	dnnl_stream_wait(stream);
+	const char *error = must(dnnl_primitive_execute(j->primitive, stream, j->count, j->arguments), "execute");
+	if (!error) error = must(dnnl_stream_wait(stream), "wait");
+	if (error) j->error = error;
 }
 
 // Makes a job that copies from one description to another.
@@ -305,6 +307,7 @@ static void multiply(struct job *j, enum type type, bool reordered) {
 		if ((j->error = reorder(&once, b, weights, chosen, j->weights))) return;
 		run_primitive(&once);
 		release(&once);
+		if ((j->error = once.error)) return;
 		b = chosen, weights = j->weights;
 	}
 	j->error = must(dnnl_primitive_create(&j->primitive, pd), "matmul");
@@ -433,7 +436,7 @@ static void shape(long m, long n, long k, int t) {
 	rows = m, columns = n, depth = k, threads = t;
 	openblas_set_num_threads(t);
 	omp_set_num_threads(t);
-	printf("{}\n");
+	printf("{\"threads\":%d}\n", openblas_get_num_threads());
 }
 
 static void prepare(struct routine *r) {
@@ -443,6 +446,7 @@ static void prepare(struct routine *r) {
 	r->prepare(j);
 	if (j->error) return fail(j->error);
 	j->run(j);
+	if (j->error) return fail(j->error);
 	r->ready = true;
 	printf("{\"format\":\"%s\"}\n", j->format);
 }
@@ -468,9 +472,17 @@ static double now(void) {
 
 static void run(struct routine *r, long count) {
 	if (!r->ready || count < 1) return fail("there is nothing to run");
+	struct job *j = &r->job;
+	size_t size = type_size[j->type], last = ((size_t)rows * columns - 1) * size;
+	unsigned char *bytes = j->result, nan[4] = {0xFF, 0xFF, 0xFF, 0xFF};
+	memcpy(bytes, nan, size);
+	memcpy(bytes + last, nan, size);
 	double begin = now();
-	for (long i = 0; i < count; i++) r->job.run(&r->job);
-	printf("{\"seconds\":%.9g}\n", now() - begin);
+	for (long i = 0; i < count; i++) j->run(j);
+	double seconds = now() - begin;
+	if (j->error) return fail(j->error);
+	if (!memcmp(bytes, nan, size) || !memcmp(bytes + last, nan, size)) return fail("it ran and left no result");
+	printf("{\"seconds\":%.9g}\n", seconds);
 }
 
 static void answer(const char *line) {
@@ -496,9 +508,11 @@ static void answer(const char *line) {
 }
 
 int main(void) {
-	// The terminal's signals are for octavo, which then closes standard input.
+	// Signals to the whole group, of a terminal, of timeout or of systemd, are for octavo,
+	// which then closes standard input or kills.
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
 #if ONEDNN
 	const char *error = must(dnnl_engine_create(&engine, dnnl_cpu, 0), "engine");
 	if (!error) error = must(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "stream");

@@ -43,22 +43,35 @@ program that bench/peers/build makes in a clone of octavo from packages of
 Debian. They take turns at the same products and conversions, forwards and
 backwards, until each ratio of octavo's rate to another is known, that is, until
 half of the 95% interval of its median is within --spread of it, or until
---limit is over; a round that has begun is finished. Levels are all but generic
-unless --level says.
+--limit is over; but for six rounds at least, which take minutes for the largest
+products, and a round that has begun is finished. Of the whole suite expect some
+minutes. Levels are all but generic unless --level says. In each round the roof
+is the best of three short spins, and a rate the mean of a turn of 10 ms or one
+product: where the ratio of the medians and that of the best rates, which are
+both printed, differ much, other programs disturbed the run. Intervals tell of
+one run, and suppose that rounds are independent.
 
 OpenBLAS may take a processor for an older one: it runs once for each
 OPENBLAS_CORETYPE that the processor can stand in for, and the fastest counts.
 Of OpenBLAS these are sgemm, sgemv for one row, and sbgemm where there is one;
-of oneDNN products in float32, bfloat16 and, from its version 3.4 on, E4M3,
-each with weights as they are and in the format that it picks, and conversions.
-Before it is measured each must compute some elements right. Grouped products
-are compared with one product of the same work, conversions with memcpy too. The
-roof is that of reading as many bytes as the product moves, in the same round.
+of oneDNN products in float32, bfloat16 and, from its version 3.4 on, E4M3 (of
+which octavo's tests run none where the system's oneDNN is older), each with
+weights as they are and in the format that it picks, and conversions. Variables
+that begin with OPENBLAS_, GOTO_, OMP_, GOMP_, DNNL_ or ONEDNN_ are kept from
+the program; it gets OPENBLAS_THREAD_TIMEOUT=20 and GOMP_SPINCOUNT=20000, so
+that its threads wait for a millisecond at most while octavo's turn has begun. A
+peer that fails is left out, and the exit status is 1. Before it is measured
+each must compute some elements right. Grouped products are compared with one
+product of the same work, conversions with memcpy too. The roof is that of
+reading as many bytes as the product moves, in the same round.
 
 With --against the ratios are compared with those that an earlier run of --peers
-left in the file ratios.json of --out; bench/regression in a clone has some. It
-prints which became worse or better by more than their spread, and the exit
-status is 1 if any became worse.
+left in the file ratios.json of --out; bench/regression in a clone has some. One
+became worse, or better, if the two intervals are further apart than --spread
+and the ratio of the best rates says the same; of hundreds some do by chance, or
+as the machine has it: measure those once more. The exit status is 1 if any
+became worse. Ratios to other kernels of OpenBLAS, or to weights in another
+format, and those of fewer than six rounds are not compared.
 
 The directory given by --out receives
 
@@ -97,16 +110,25 @@ With --peers it is
                parallel, oneDNN, instructions, routines}
   cores        [{asked, got}]: OPENBLAS_CORETYPE and what OpenBLAS then named
   notes        what could not be had, and why
+  failures     what could be had and then failed
   spread, limitSeconds
   done         [{what, unit, workers, rounds, seconds, settled, rates, ratios}];
                rates: [{by, level, packed, core, format, best, median}]
-               ratios: [{level, packed, to, median, low, high, pairs, best}];
-               low and high are the ends of the 95% interval of the median
-  against      with --against: {file, model, both, worse, better}
+               ratios: [{level, packed, to, core, format, median, low, high,
+               pairs, best}]; low and high are the ends of the 95% interval of
+               the median, best is the ratio of the best rates; level, packed,
+               core and format are absent where they are empty or false
+  against      with --against: {file, model, blas, oneDNN, both, worse, better};
+               worse and better: ratios with what, workers and before: {median,
+               low, high, pairs}
   command      what repeats the run
 
 Ctrl-C, SIGTERM or SIGHUP ends the run after the current case. What was measured
-is written and printed; the exit status is 130, 143 or 129.`
+is written and printed; the exit status is 130, 143 or 129.
+
+The file ratios.json is {version, note, date, command, machine, blas, core,
+oneDNN, spread, limitSeconds, ratios}; ratios are those of done, with what and
+workers; note is for whoever keeps the file.`
 
 const benchExample = `  octavo bench
   octavo bench --level avx2,avx512 --time 1s -o bench-out
@@ -147,7 +169,12 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 		Short:   "Measure products and conversions beside peers and the machine",
 		Long:    benchLong,
 		Example: benchExample,
-		Args:    noArguments,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && flags.peers == builtPeers && cmd.Flags().Changed("peers") {
+				return usagef("there is %q: a program of the peers is named with --peers=FILE", args[0])
+			}
+			return noArguments(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkPeerFlags(cmd, flags); err != nil {
 				return err
@@ -192,6 +219,9 @@ func checkPeerFlags(cmd *cobra.Command, flags benchFlags) error {
 	}
 	if flags.peers != "" && cmd.Flags().Changed("time") {
 		return usagef("--time is not for --peers: it has --spread and --limit")
+	}
+	if flags.peers == "" && cmd.Flags().Changed("peers") {
+		return usagef("--peers= names no program: want --peers=FILE, or --peers alone for %s", builtPeers)
 	}
 	if flags.all && len(flags.shapes) > 0 {
 		return usagef("--all and --shapes both say which products to measure: give one")

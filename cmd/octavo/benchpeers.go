@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,9 +65,9 @@ func runBenchPeers(cmd *cobra.Command, flags benchFlags, suite bench.PeerSuite) 
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	report, err := measurePeers(ctx, newDisplay(cmd), suite)
-	if err != nil {
-		return err
+	report, failed := measurePeers(ctx, newDisplay(cmd), suite)
+	if len(report.Done) == 0 && failed != nil {
+		return failed
 	}
 	if len(report.Done) == 0 {
 		return stopped(ctx, "nothing was compared, there is nothing to report")
@@ -81,13 +82,19 @@ func runBenchPeers(cmd *cobra.Command, flags benchFlags, suite bench.PeerSuite) 
 	if err := writeBenchPeers(cmd.OutOrStdout(), run, result, flags.asJSON); err != nil {
 		return err
 	}
+	if failed != nil {
+		return fmt.Errorf("%d of %d comparisons were made: %w", len(report.Done), report.Comparisons, failed)
+	}
 	if len(report.Done) < report.Comparisons {
 		return stopped(ctx, fmt.Sprintf("%d of %d comparisons were made", len(report.Done), report.Comparisons))
+	}
+	if len(report.Failures) > 0 {
+		return fmt.Errorf("of the peers some failed: %s", strings.Join(report.Failures, "; "))
 	}
 	if a := result.Against; a != nil && a.Both == 0 {
 		return fmt.Errorf("%s has no ratio that this run has", flags.against)
 	} else if a != nil && len(a.Worse) > 0 {
-		return fmt.Errorf("%d of %d ratios became worse than in %s by more than their spread", len(a.Worse), a.Both, flags.against)
+		return fmt.Errorf("%d of %d ratios became worse than in %s: measure them once more", len(a.Worse), a.Both, flags.against)
 	}
 	return nil
 }
@@ -107,7 +114,7 @@ func measurePeers(ctx context.Context, bar *display.Display, suite bench.PeerSui
 func benchPeersLine(flags benchFlags, suite bench.PeerSuite) string {
 	line := "octavo bench --peers"
 	if suite.Program != builtPeers {
-		line += "=" + filepath.ToSlash(suite.Program)
+		line += "=" + shellQuote(filepath.ToSlash(suite.Program))
 	}
 	line += fmt.Sprintf(" --level %s --spread %v --limit %v", strings.Join(levelNames(suite.Levels), ","), suite.Spread, suite.Limit)
 	if flags.all {
@@ -161,6 +168,9 @@ func parseShapes(text string) (shapes []bench.Shape, err error) {
 		s, err := bench.ParseShape(strings.TrimSpace(one))
 		if err != nil {
 			return nil, err
+		}
+		if slices.Contains(shapes, s) {
+			return nil, fmt.Errorf("%v is there twice: name each once", s)
 		}
 		shapes = append(shapes, s)
 	}

@@ -1,6 +1,7 @@
 package benchreport
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -27,15 +28,17 @@ type PeerResult struct {
 type Against struct {
 	File   string         `json:"file"`
 	Model  string         `json:"model"` // of the processor
-	Both   int            `json:"both"`  // ratios that both know
+	BLAS   string         `json:"blas"`
+	OneDNN string         `json:"oneDNN"`
+	Both   int            `json:"both"` // ratios that both know
 	Worse  []bench.Change `json:"worse"`
 	Better []bench.Change `json:"better"`
 }
 
 // Compare compares the run with a table of ratios.
 func (r *PeerResult) Compare(file string, t RatioTable) {
-	a := &Against{File: file, Model: t.Machine.Processor()}
-	a.Worse, a.Better, a.Both = bench.Changes(t.Ratios, r.Ratios())
+	a := &Against{File: file, Model: t.Machine.Processor(), BLAS: t.BLAS, OneDNN: t.OneDNN}
+	a.Worse, a.Better, a.Both = bench.Changes(t.Ratios, r.Ratios(), r.Spread)
 	r.Against = a
 }
 
@@ -84,7 +87,7 @@ func (r PeerResult) WriteText(w io.Writer, dir string) error {
 	return err
 }
 
-const legend = `Products of octavo are E4M3, scales 1x128 by 128x128; peers' are of the type that their name says, without scales. Rates are the best, GFLOP/s or, of conversions, GB/s of float32. A ratio is octavo's rate divided by the other's in the same round: the median of all rounds, and half of its 95% interval after ±, or ? of fewer than six rounds.`
+const legend = `Products of octavo are E4M3, scales 1x128 by 128x128; peers' are of the type that their name says, without scales. Rates are the best, GFLOP/s or, of conversions, GB/s of float32. A ratio is octavo's rate divided by the other's in the same round: the median of all rounds, and half of its 95% interval after ±, or ? of fewer than six rounds; then the ratio of the best rates, with ! where it is outside of the interval, so that one of the two misleads. In each round the roof is the best of three short spins, a rate the mean of a turn.`
 
 const briefLegend = ` OpenBLAS is its sgemm or sgemv; f32, bf16 and fp8 are oneDNN's, with weights as they are or reordered, whichever was faster.`
 
@@ -144,6 +147,9 @@ func (r PeerResult) Remarks() (lines []string) {
 	if len(r.Notes) > 0 {
 		lines = append(lines, "Not to be had: "+strings.Join(r.Notes, "; ")+".")
 	}
+	if len(r.Failures) > 0 {
+		lines = append(lines, "Failed, and left out: "+strings.Join(r.Failures, "; ")+".")
+	}
 	unsettled := 0
 	for _, c := range r.Done {
 		if !c.Settled {
@@ -187,9 +193,15 @@ func (r PeerResult) Verdict() (lines []string) {
 	if a == nil {
 		return nil
 	}
-	text := fmt.Sprintf("Against %s: of %d ratios, %d became worse and %d better by more than their spread.", textout.Name(a.File), a.Both, len(a.Worse), len(a.Better))
+	text := fmt.Sprintf("Against %s: of %d ratios, %d became worse and %d better: their intervals are more than %.2g%% apart.", textout.Name(a.File), a.Both, len(a.Worse), len(a.Better), 100*r.Spread)
+	if len(a.Worse) > 0 {
+		text += " Measure what is worse once more, with --shapes and a longer --limit, before believing it."
+	}
 	if model := r.Machine.Processor(); a.Model != model {
 		text += fmt.Sprintf(" It is of another processor: %s.", a.Model)
+	}
+	if a.BLAS != r.Program.BLAS || a.OneDNN != r.Program.OneDNN {
+		text += fmt.Sprintf(" It is of other peers: %s; oneDNN %s.", a.BLAS, cmp.Or(a.OneDNN, "none"))
 	}
 	lines = append(lines, text)
 	for _, list := range []struct {
@@ -241,16 +253,16 @@ func (r PeerResult) tables(put func(*crossTable, bench.Comparison, bench.Rate)) 
 func putBrief(t *crossTable, c bench.Comparison, own bench.Rate) {
 	row := rowName(c.What, own.Packed)
 	t.put(row, bench.Octavo, "", textout.Rate(own.Best))
-	least := make(map[string]bench.Ratio)
+	least := make(map[string]bench.RatioTo)
 	for _, ratio := range ratiosOf(c, own) {
 		kind := briefName(ratio.To)
 		if old, ok := least[kind]; !ok || ratio.Median < old.Median {
-			least[kind] = ratio.Ratio
+			least[kind] = ratio
 		}
 	}
 	for _, ratio := range ratiosOf(c, own) {
 		kind := briefName(ratio.To)
-		t.put(row, kind, "", ratioText(least[kind]))
+		t.put(row, kind, "", ratioText(least[kind].Ratio)+" "+bestText(least[kind]))
 	}
 }
 
@@ -259,6 +271,15 @@ func ratioText(r bench.Ratio) string {
 		return fmt.Sprintf("%.2f±?   ", r.Median)
 	}
 	return fmt.Sprintf("%.2f±%.2f", r.Median, (r.High-r.Low)/2)
+}
+
+// bestText is the ratio of the best rates, with a mark if the interval does not hold it.
+func bestText(r bench.RatioTo) string {
+	mark := " "
+	if r.Known() && (r.Best < r.Low || r.Best > r.High) {
+		mark = "!"
+	}
+	return fmt.Sprintf("%.2f%s", r.Best, mark)
 }
 
 // briefName is the heading of a peer's kind.
@@ -300,6 +321,6 @@ func putFull(t *crossTable, c bench.Comparison, own bench.Rate) {
 		})]
 		t.put(row, ratio.To, "best", textout.Rate(other.Best))
 		t.put(row, ratio.To, "ratio", ratioText(ratio.Ratio))
-		t.put(row, ratio.To, "of best", fmt.Sprintf("%.2f", ratio.Best))
+		t.put(row, ratio.To, "of best", strings.TrimSpace(bestText(ratio)))
 	}
 }

@@ -29,5 +29,5 @@ func (p peersPage) Tables() (all []htmlTable) {
 
 // Legend says what is in the tables.
 func (p peersPage) Legend() string {
-	return legend + " Beside it is the ratio of the best rates."
+	return legend
 }
