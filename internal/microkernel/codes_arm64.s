@@ -5,15 +5,22 @@
 
 #include "vectors_arm64.h"
 
-// V30 = how far a code at the top of 16 bits is to be shifted, V31 = the mask.
-#define PREPARE \
+// V30 = how far a code at the top of 16 bits is to be shifted; tmp is that.
+#define SHIFT \
 	MOVHU Task_Multiplier(task), tmp \
 	CLZ tmp, tmp \
 	MOVD $55, row \
 	SUB tmp, row, tmp \
-	VDUP tmp, V30.H8 \
+	VDUP tmp, V30.H8
+
+// V31 = the mask.
+#define MASK \
 	MOVHU Task_Mask(task), tmp \
 	VDUP tmp, V31.H8
+
+#define PREPARE \
+	SHIFT \
+	MASK
 
 // V, of number v, which holds codes at the top of 16 bits, becomes float16s.
 #define FLOAT16S(V, v) \
@@ -78,7 +85,7 @@
 	FMUL(v, 22, 22) \
 	FMUL(v, 23, 23)
 
-#define SCALES \
+#define SCALE8 \
 	VLD1R (row), [V24.S4] \
 	MOVD scaleB, row \
 	VLD1.P 64(row), [V8.S4, V9.S4, V10.S4, V11.S4] \
@@ -92,6 +99,8 @@
 	VFMLA V13.S4, V21.S4, V5.S4 \
 	VFMLA V14.S4, V22.S4, V6.S4 \
 	VFMLA V15.S4, V23.S4, V7.S4
+
+#define SCALES SCALE8
 
 // func multiplyCodesRowNEON(t *Task)
 TEXT ·multiplyCodesRowNEON(SB), NOSPLIT, $0-8
@@ -111,17 +120,12 @@ TEXT ·multiplyCodesRowNEON(SB), NOSPLIT, $0-8
 #define more R23
 
 #define PREPARE \
-	MOVHU Task_Multiplier(task), tmp \
-	CLZ tmp, tmp \
-	MOVD $55, row \
-	SUB tmp, row, tmp \
-	VDUP tmp, V30.H8 \
+	SHIFT \
 	LSL $(3+23), tmp, less \
 	MOVD $0x3F800000, row \
 	SUB less, row, more \
 	ADD less, row, less \
-	MOVHU Task_Mask(task), tmp \
-	VDUP tmp, V31.H8
+	MASK
 
 // The 16 codes at at(panel) times V, of which each half has the value of A.
 #define COLUMNSHALF(at, v, d) \
@@ -185,19 +189,7 @@ TEXT ·multiplyCodesRowNEON(SB), NOSPLIT, $0-8
 #define SCALES \
 	VDUP more, V28.S4 \
 	TIMES(28) \
-	VLD1R (row), [V24.S4] \
-	MOVD scaleB, row \
-	VLD1.P 64(row), [V8.S4, V9.S4, V10.S4, V11.S4] \
-	VLD1 (row), [V12.S4, V13.S4, V14.S4, V15.S4] \
-	TIMES(24) \
-	VFMLA V8.S4, V16.S4, V0.S4 \
-	VFMLA V9.S4, V17.S4, V1.S4 \
-	VFMLA V10.S4, V18.S4, V2.S4 \
-	VFMLA V11.S4, V19.S4, V3.S4 \
-	VFMLA V12.S4, V20.S4, V4.S4 \
-	VFMLA V13.S4, V21.S4, V5.S4 \
-	VFMLA V14.S4, V22.S4, V6.S4 \
-	VFMLA V15.S4, V23.S4, V7.S4
+	SCALE8
 
 // func multiplyCodesRowFHM(t *Task)
 TEXT ·multiplyCodesRowFHM(SB), NOSPLIT, $0-8
@@ -216,13 +208,8 @@ TEXT ·multiplyCodesRowFHM(SB), NOSPLIT, $0-8
 #undef SCALES
 
 #define PREPARE \
-	MOVHU Task_Multiplier(task), tmp \
-	CLZ tmp, tmp \
-	MOVD $55, row \
-	SUB tmp, row, tmp \
-	VDUP tmp, V30.H8 \
-	MOVHU Task_Mask(task), tmp \
-	VDUP tmp, V31.H8
+	SHIFT \
+	MASK
 
 // V28 and V29 = the 8 codes at at(panel).
 #define EIGHT(at) \
