@@ -17,7 +17,7 @@ func TestAreas(t *testing.T) {
 		if k := microkernel.For(l); k != nil {
 			require.Zero(t, vectorBackend{k}.blocking().mcStep%k.MR)
 			testAreas(t, vectorBackend{k})
-			restore := geometry.Force(geometry.Geometry{Depth: 128, Rows: 60, Cols: 640})
+			restore := geometry.Force(geometry.Geometry{Depth: 128, Rows: 60, Cols: 640}) // 640, 320, 160, 128
 			testAreas(t, vectorBackend{k})
 			restore()
 		}
@@ -37,6 +37,9 @@ func testAreas(t *testing.T, w backend) {
 				p := part{product: product{m: m, n: n, k: 1 << 12}, backend: w}
 				areas, covered := p.cut(workers, 1), 0
 				require.GreaterOrEqual(t, areas, min(workers, ceilDiv(m, rowStep)*ceilDiv(n, microkernel.PanelWidth), m*n/(areaWork/p.k)))
+				little := part{product: product{m: m, n: n, k: 1}, backend: w}
+				little.cut(workers, 1) // which is not worth more areas than there are of whole width
+				require.LessOrEqual(t, little.areas, max(ceilDiv(n, w.blocking().minNC), m*n/areaWork))
 				if workers == 1 && areas > 0 {
 					require.Equal(t, ceilDiv(m, w.blocking().mc)*ceilDiv(n, w.blocking().nc), areas)
 				}
