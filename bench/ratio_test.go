@@ -126,7 +126,7 @@ func TestParseShape(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "1", "1x2", "1x2x3x4", "0x1x1", "1x-1x1", "1x1x+1", "ax1x1", "of 1x1x1", "0 of 1x1x1", "1x1x40000", "1x99999999999999999999x1",
-		"32769x1x1", "2 of 32768x1x1", " 1x1x1",
+		"32769x1x1", "2 of 32768x1x1", "2 of 1x32768x32768", "32768 of 1x32768x32768", " 1x1x1",
 	} {
 		if s, err := ParseShape(text); err == nil {
 			t.Errorf("%q is %v", text, s)

@@ -84,16 +84,20 @@ func ParseShape(text string) (Shape, error) {
 		*extent = n
 	}
 	s.M *= s.Experts
-	if s.M > mostExtent {
+	if s.M > mostExtent || s.Experts*s.N > mostWeights/s.K {
 		return Shape{}, errShape
 	}
 	return s, nil
 }
 
-// mostExtent keeps the number of a matrix's elements within an int of 32 bits.
-const mostExtent = 1 << 15
+// mostExtent and mostWeights keep the number of a matrix's elements, and of all experts'
+// weights, within an int of 32 bits.
+const (
+	mostExtent  = 1 << 15
+	mostWeights = 1 << 30
+)
 
-var errShape = fmt.Errorf("want MxNxK, or E of MxNxK, of whole numbers from 1 to %d; E times M is one, too", mostExtent)
+var errShape = fmt.Errorf("want MxNxK, or E of MxNxK, of whole numbers from 1 to %d; E times M is one, too, and E times N times K is at most %d", mostExtent, mostWeights)
 
 func parseExtent(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 31)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -157,6 +158,9 @@ func (s *side) build(ctx context.Context, packages []string, temporary string) e
 			continue
 		}
 		binary := filepath.Join(temporary, fmt.Sprintf("%s%d.test", s.name, i))
+		if runtime.GOOS == "windows" {
+			binary += ".exe"
+		}
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-buildvcs=false", "-o", binary, p)
 		cmd.Dir = s.tree
 		if text, err := cmd.CombinedOutput(); err != nil {

@@ -82,6 +82,9 @@ func choose(arch, pattern string, one loop, times, taken string) ([]loop, error)
 			list = append(list, l)
 		}
 	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no loop of %s matches %q", arch, pattern)
+	}
 	return list, nil
 }
 
