@@ -61,6 +61,14 @@ func fakeProgram(behaviour string) {
 			time.Sleep(time.Minute)
 		case how == "ends":
 			os.Exit(0)
+		case how == "products": // of several rows it runs none
+			if s.M > 1 {
+				os.Exit(0)
+			}
+		case how == "oneDNN": // it refuses to run one routine
+			if routine == "onednn-f32" {
+				answer = `{"error":"out of memory"}`
+			}
 		case how == "fails":
 			fmt.Fprintln(os.Stderr, "a reason")
 			os.Exit(3)
@@ -266,6 +274,29 @@ func TestPeerSuiteRefuses(t *testing.T) {
 		_, err := smallPeers(os.Args[0]).Run(t.Context(), func(string) {})
 		if !errors.Is(err, ErrPeers) {
 			t.Errorf("%s: got %v", behaviour, err)
+		}
+	}
+}
+
+// TestPeerSuitePart keeps what was done before the program failed, and what others did
+// where only one routine fails.
+func TestPeerSuitePart(t *testing.T) {
+	needProcesses(t)
+	t.Setenv(fakeVariable, "run:products")
+	r, err := smallPeers(os.Args[0]).Run(t.Context(), func(string) {})
+	if !errors.Is(err, ErrPeers) || len(r.Done) != len(conversionContests) {
+		t.Errorf("%d comparisons done: %v", len(r.Done), err)
+	}
+	t.Setenv(fakeVariable, "run:oneDNN")
+	s := smallPeers(os.Args[0])
+	s.Shapes, s.Workers, s.Elements = s.Shapes[:1], []int{1}, 0
+	r, err = s.Run(t.Context(), func(string) {})
+	if err != nil || len(r.Done) != 1 || !slices.Equal(r.Failures, []string{"onednn-f32, 3x40x200 by 1: out of memory"}) {
+		t.Fatalf("%d comparisons done, failures %q: %v", len(r.Done), r.Failures, err)
+	}
+	for _, rate := range r.Done[0].Rates {
+		if rate.By == "onednn-f32" {
+			t.Errorf("it failed and has a rate: %+v", rate)
 		}
 	}
 }
