@@ -44,10 +44,15 @@ type peerProgram struct {
 	answers  <-chan string // closed when there are no more
 	complain *bytes.Buffer // what it wrote to standard error; to be read once it has ended
 	patience time.Duration
+	stop     <-chan struct{} // closed when answers are no longer waited for, but for grace
+	grace    time.Duration
 }
 
 // patience is how long an answer may take: the largest products take seconds.
 const patience = 5 * time.Minute
+
+// grace is how long one may take after an interrupt, so that a round can be finished.
+const grace = 30 * time.Second
 
 // ofLibraries begin the names of variables by which users handicap, or change, OpenBLAS,
 // OpenMP and oneDNN.
@@ -78,7 +83,7 @@ func startPeers(path, core string) (*peerProgram, error) {
 }
 
 func startProgram(command *exec.Cmd, patience time.Duration) (*peerProgram, error) {
-	p := &peerProgram{command: command, complain: new(bytes.Buffer), patience: patience}
+	p := &peerProgram{command: command, complain: new(bytes.Buffer), patience: patience, grace: grace}
 	command.Stderr = p.complain
 	requests, err := command.StdinPipe()
 	if err != nil {
@@ -133,17 +138,24 @@ func (p *peerProgram) ask(answer any, format string, arguments ...any) error {
 	_, sent := io.WriteString(p.requests, request+"\n")
 	timer := time.NewTimer(p.patience)
 	defer timer.Stop()
-	select {
-	case line, ok := <-p.answers:
-		if !ok {
-			return p.ended(request)
+	wait, stop := p.patience, p.stop
+	for {
+		select {
+		case line, ok := <-p.answers:
+			if !ok {
+				return p.ended(request)
+			}
+			return readAnswer(line, request, answer)
+		case <-stop:
+			stop, wait = nil, min(p.grace, p.patience)
+			timer.Reset(wait)
+		case <-timer.C:
+			if sent != nil {
+				return p.ended(request)
+			}
+			p.command.Process.Kill() // so that nobody else waits for it
+			return fmt.Errorf("%w has not answered %q for %v", ErrPeers, request, wait)
 		}
-		return readAnswer(line, request, answer)
-	case <-timer.C:
-		if sent != nil {
-			return p.ended(request)
-		}
-		return fmt.Errorf("%w has not answered %q for %v", ErrPeers, request, p.patience)
 	}
 }
 

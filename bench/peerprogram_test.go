@@ -111,10 +111,15 @@ func needProcesses(t *testing.T) {
 
 // useFake does what a comparison does with the program.
 func useFake(t *testing.T, behaviour string, patience time.Duration) (time.Duration, error) {
-	p, err := fake(t, behaviour, patience)
+	first := time.Minute // to start
+	if strings.HasPrefix(behaviour, "about:") {
+		first = patience
+	}
+	p, err := fake(t, behaviour, first)
 	if err != nil {
 		return 0, err
 	}
+	p.patience = patience
 	s := Shape{2, 3, 40, 1}
 	if _, err := p.shape(s, 1); err != nil {
 		return 0, err
@@ -168,7 +173,7 @@ func TestPeerProgram(t *testing.T) {
 	} {
 		patience := time.Minute
 		if strings.HasSuffix(behaviour, ":silent") {
-			patience = 10 * time.Second // which has to do for its start, too
+			patience = time.Second
 		}
 		start := time.Now()
 		_, err := useFake(t, behaviour, patience)
@@ -185,6 +190,23 @@ func TestPeerProgram(t *testing.T) {
 	}
 	if _, err := startPeers("no/such/program", ""); !errors.Is(err, ErrPeers) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPeerProgramInterrupted waits for the grace only.
+func TestPeerProgramInterrupted(t *testing.T) {
+	needProcesses(t)
+	p, err := fake(t, "shape:silent", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p.stop, p.grace = ctx.Done(), time.Millisecond
+	time.AfterFunc(10*time.Millisecond, cancel)
+	for _, says := range []string{`has not answered "shape 1 1 1 1" for 1ms`, `has not answered "shape 1 1 1 1": `} {
+		if _, err := p.shape(Shape{1, 1, 1, 1}, 1); !errors.Is(err, ErrPeers) || !strings.Contains(err.Error(), says) {
+			t.Errorf("want %q, got %v", says, err)
+		}
 	}
 }
 

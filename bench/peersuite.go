@@ -155,6 +155,7 @@ func (p *peering) start() error {
 	if err != nil {
 		return err
 	}
+	first.stop = p.ctx.Done()
 	p.programs = append(p.programs, first)
 	p.report.Program = first.about
 	p.report.Cores = []Core{{"", first.about.Core}}
@@ -170,6 +171,7 @@ func (p *peering) start() error {
 			program.close()
 			continue
 		}
+		program.stop = p.ctx.Done()
 		p.programs = append(p.programs, program)
 	}
 	return nil
