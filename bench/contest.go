@@ -46,6 +46,8 @@ type Comparison struct {
 const (
 	// Roof is what arithmetic in registers and reading so much memory allow.
 	Roof = "roof"
+	// TileRoof is what AMX's tiles do in registers.
+	TileRoof = "tiles"
 	// OneProduct is octavo's product of the same work with one matrix of weights, which
 	// grouped products are compared with.
 	OneProduct = "one product"
@@ -122,6 +124,16 @@ func roof(l cpu.Level, workers int, s Shape, memory []byte) *contestant {
 	return &contestant{Rate: Rate{By: Roof, Level: l.String()}, turn: turn}
 }
 
+// tileRoof returns the roof of AMX's tiles.
+func tileRoof(workers int) *contestant {
+	turn := func(time.Duration) (float64, error) {
+		old := runtime.GOMAXPROCS(workers)
+		defer runtime.GOMAXPROCS(old)
+		return peakTiles(workers, turnsOfRoof), nil
+	}
+	return &contestant{Rate: Rate{By: TileRoof, Level: cpu.AMX.String()}, turn: turn}
+}
+
 const turnsOfRoof = 3
 
 // contest lets everybody take turns until the ratios are known, which done says of a
@@ -187,7 +199,7 @@ func (c *contestant) against(other *contestant) bool {
 	switch other.By {
 	case Octavo:
 		return false
-	case Roof:
+	case Roof, TileRoof:
 		return c.Level == other.Level && other.rates[0] > 0
 	case OneProduct:
 		return c.Level == other.Level && c.Packed == other.Packed

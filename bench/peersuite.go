@@ -347,6 +347,9 @@ func (p *peering) multiply(s Shape, workers int) error {
 	}
 	for _, l := range p.Levels {
 		all = append(all, roof(l, workers, s, memory))
+		if l == cpu.AMX {
+			all = append(all, tileRoof(workers))
+		}
 	}
 	var others []*contestant
 	if s.Experts > 1 {

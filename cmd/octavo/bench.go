@@ -63,7 +63,8 @@ that its threads wait for a millisecond at most while octavo's turn has begun. A
 peer that fails is left out, and the exit status is 1. Before it is measured
 each must compute some elements right. Grouped products are compared with one
 product of the same work, conversions with memcpy too. The roof is that of
-reading as many bytes as the product moves, in the same round.
+reading as many bytes as the product moves, in the same round; products with AMX
+are compared with what its tiles do in registers, too.
 
 With --against the ratios are compared with those that an earlier run of --peers
 left in the file ratios.json of --out; bench/regression in a clone has some. One
