@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +28,19 @@ func TestMain(m *testing.M) {
 	if os.Getenv("OCTAVO_TEST_AS_COMMAND") != "" {
 		main()
 	}
+	heedSignals()
 	os.Exit(m.Run())
+}
+
+// heedSignals has the processes that tests start obey signals that this one was told to
+// ignore, by nohup, say, or by a shell that started it in the background: who catches a
+// signal does not bequeath that it was ignored.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // process is the command in a process of its own.
@@ -78,9 +91,12 @@ func prepare(t *testing.T, setup string, args ...string) *process {
 	return p
 }
 
-// wait returns the exit status, or minus the signal that ended the process.
+// wait returns the exit status, or minus the signal that ended the process: SIGKILL if
+// it does not end for minutes.
 func (p *process) wait(t *testing.T) int {
 	t.Helper()
+	limit := time.AfterFunc(5*time.Minute, func() { _ = p.Process.Kill() })
+	defer limit.Stop()
 	err := p.Wait()
 	if err == nil {
 		return 0
