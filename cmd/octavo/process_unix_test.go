@@ -95,7 +95,7 @@ func prepare(t *testing.T, setup string, args ...string) *process {
 // it does not end for minutes.
 func (p *process) wait(t *testing.T) int {
 	t.Helper()
-	limit := time.AfterFunc(5*time.Minute, func() { _ = p.Process.Kill() })
+	limit := time.AfterFunc(15*time.Minute, func() { _ = p.Process.Kill() })
 	defer limit.Stop()
 	err := p.Wait()
 	if err == nil {
