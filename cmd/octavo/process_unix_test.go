@@ -71,7 +71,7 @@ func (b *lockedBuffer) String() string {
 // start starts the command by way of a shell that does first what setup says.
 func start(t *testing.T, setup string, args ...string) *process {
 	t.Helper()
-	p := prepare(t, setup, args...)
+	p := prepare(t, setup, append([]string{"--progress=none"}, args...)...) // there is no telling how long a test takes
 	require.NoError(t, p.Start())
 	t.Cleanup(func() { _ = p.Process.Kill() })
 	return p

@@ -23,7 +23,7 @@ func trainSmall(t *testing.T, more ...string) (status int, out, stdout, stderr s
 	text := filepath.Join(dir, "text")
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("round and round the rugged rock. ", 50)), 0o644))
 	out = filepath.Join(dir, "new", "out")
-	args := append([]string{"train", "--text", text, "--out", out, "--steps", "4", "--batch", "2", "--context", "16",
+	args := append([]string{"--progress=none", "train", "--text", text, "--out", out, "--steps", "4", "--batch", "2", "--context", "16",
 		"--dim", "16", "--layers", "1", "--heads", "2", "--hidden", "24"}, more...)
 	var o, e bytes.Buffer
 	status = run(args, strings.NewReader(""), &o, &e)

@@ -114,7 +114,7 @@ func TestTrainDirectories(t *testing.T) {
 	t.Chdir(t.TempDir())
 	train := func(args ...string) (status int, stdout, stderr string) {
 		var o, e bytes.Buffer
-		status = run(append([]string{"train", "--text", text, "--batch", "2", "--context", "16",
+		status = run(append([]string{"--progress=none", "train", "--text", text, "--batch", "2", "--context", "16",
 			"--dim", "16", "--layers", "1", "--heads", "2", "--hidden", "24"}, args...), strings.NewReader(""), &o, &e)
 		return status, o.String(), e.String()
 	}
@@ -160,7 +160,7 @@ func TestTrainResumeWithoutFlags(t *testing.T) {
 	require.NoError(t, os.WriteFile("text", []byte(strings.Repeat("round and round the rugged rock. ", 50)), 0o644))
 	train := func(args ...string) (status int, stderr string) {
 		var e bytes.Buffer
-		status = run(append([]string{"train"}, args...), strings.NewReader(""), io.Discard, &e)
+		status = run(append([]string{"--progress=none", "train"}, args...), strings.NewReader(""), io.Discard, &e)
 		return status, e.String()
 	}
 	command := strings.Fields("--text text --steps 4 --batch 2 --context 16 --dim 16 --layers 1 --heads 2 --hidden 24 --lr 0.0017" +
