@@ -25,7 +25,8 @@ func FloatBytes(values ...float32) []byte {
 	return b
 }
 
-// Values returns values as elements of type d, one of floating point.
+// Values returns values as elements of type d: F64, F32, F16, BF16 or F8E5M2. It panics
+// for any other.
 func Values(d safetensors.DType, values []float64) (b []byte) {
 	le := binary.LittleEndian
 	for _, v := range values {
@@ -40,6 +41,8 @@ func Values(d safetensors.DType, values []float64) (b []byte) {
 			b = le.AppendUint16(b, uint16(fp8.BFloat16FromFloat32(float32(v))))
 		case safetensors.F8E5M2:
 			b = append(b, fp8.EncodeOne(v, fp8.E5M2, fp8.Policy{Inf: fp8.InfPropagate}))
+		default:
+			panic("filetest: no values of type " + string(d))
 		}
 	}
 	return b
