@@ -47,6 +47,7 @@ var beside = map[string][]string{
 	"checkpoint":           {"safetensors", "scaling and below"},
 	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
 	"oracle":               {"attention and below"},
+	"oracle/fault":         {"oracle", "attention and below"},
 	"plan":                 {"checkpoint", "safetensors", "scaling and below"},
 }
 

@@ -1,0 +1,262 @@
+package fault
+
+import (
+	"fmt"
+	"math"
+)
+
+// tileSizes are how many products along K kernels take at once.
+var tileSizes = []int{16, 32, 64, 128, 256}
+
+// mostRanges is the number of tiles along K, of one size, up to which each is tried.
+const mostRanges = 1024
+
+func textOfK(what string) func(Fault) string {
+	return func(f Fault) string {
+		return fmt.Sprintf("products %s of K are %s", span(f.From, f.To), what)
+	}
+}
+
+func span(from, to int) string {
+	if to == from+1 {
+		return fmt.Sprint(from)
+	}
+	return fmt.Sprintf("%d to %d", from, to-1)
+}
+
+// ranges lists blocks of K that share scales, and then tiles of the usual sizes; each
+// once. If few, only the first, one in the middle and the last block.
+func (p *problem) ranges(few bool) (all []Fault) {
+	seen := map[[2]int]bool{}
+	add := func(size int) {
+		for from := 0; from < p.k; from += size {
+			r := [2]int{from, min(from+size, p.k)}
+			if !seen[r] && r != [2]int{0, p.k} {
+				seen[r] = true
+				all = append(all, Fault{From: r[0], To: r[1]})
+			}
+		}
+	}
+	if p.k/p.block <= mostRanges {
+		add(p.block)
+	}
+	for _, size := range tileSizes {
+		if p.k/size <= mostRanges {
+			add(size)
+		}
+		if few && len(all) > 0 {
+			break
+		}
+	}
+	if few && len(all) > 3 {
+		return []Fault{all[0], all[len(all)/2], all[len(all)-1]}
+	}
+	return all
+}
+
+func listRanges(k Kind) func(*problem, bool) []Fault {
+	return func(p *problem, few bool) []Fault {
+		all := p.ranges(few)
+		for i := range all {
+			all[i].Kind = k
+		}
+		return all
+	}
+}
+
+func checkRange(f Fault, p *problem) error {
+	if f.From < 0 || f.To <= f.From || f.To > p.k {
+		return notHere("products %d to %d of %d", f.From, f.To, p.k)
+	}
+	return nil
+}
+
+func applyLost(f Fault, p *problem, c *change) error {
+	if err := checkRange(f, p); err != nil {
+		return err
+	}
+	c.extra, c.lo, c.hi = -1, f.From, f.To
+	was := c.a
+	c.a.codes = func(dst []byte, i int) {
+		copy(dst, was.row(dst, i))
+		clear(dst[f.From:f.To])
+	}
+	return nil
+}
+
+func applyDoubled(f Fault, p *problem, c *change) error {
+	if err := checkRange(f, p); err != nil {
+		return err
+	}
+	c.extra, c.lo, c.hi = 1, f.From, f.To
+	// What is read again is put behind the end of K, in whole blocks.
+	lo, hi := f.From/p.block*p.block, min(roundUp(f.To, p.block), p.k)
+	end := roundUp(p.k, p.block)
+	for _, o := range []*operand{&c.a, &c.b} {
+		was := *o
+		o.width, o.k = p.block, end+hi-lo
+		o.codes = func(dst []byte, i int) {
+			clear(dst)
+			row := was.row(make([]byte, was.k), i)
+			copy(dst, row)
+			copy(dst[end+f.From-lo:], row[f.From:f.To])
+		}
+		o.scale = func(i, q int) float32 {
+			if q >= end/p.block {
+				q -= (end - lo) / p.block
+			}
+			return was.scaleAt(i, q*p.block/was.width)
+		}
+	}
+	return nil
+}
+
+func textOfOtherScale(f Fault) string {
+	return fmt.Sprintf("products %s of K have a scale of %s that is %s", span(f.From, f.To), f.Of.words(), further(f.By, "block"))
+}
+
+func further(by int, what string) string {
+	if by < 0 {
+		return fmt.Sprintf("%s too early", plural(-by, what))
+	}
+	return fmt.Sprintf("%s too far", plural(by, what))
+}
+
+func listOtherScales(p *problem, few bool) (all []Fault) {
+	for _, s := range []Side{A, B} {
+		o := &p.a
+		if s == B {
+			o = &p.b
+		}
+		if o.blocks() > mostRanges {
+			continue
+		}
+		for q := range o.blocks() {
+			if few && q != o.blocks()/2 {
+				continue
+			}
+			for _, by := range []int{-1, 1, -q} {
+				if by != 0 && q+by >= 0 && q+by < o.blocks() && (by != -q || q > 1) {
+					all = append(all, Fault{Kind: KOtherScale, Of: s, From: q * o.width, To: min((q+1)*o.width, p.k), By: by})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func applyOtherScale(f Fault, p *problem, c *change) error {
+	if err := checkRange(f, p); err != nil {
+		return err
+	}
+	o := c.operand(f.Of)
+	was := *o
+	if q := f.From/o.width + f.By; q < 0 || (f.To-1)/o.width+f.By >= o.blocks() {
+		return notHere("there is no block %d of K", q)
+	}
+	o.scale = func(i, q int) float32 {
+		if at := q * was.width; at >= f.From && at < f.To {
+			q += f.By
+		}
+		return was.scaleAt(i, q)
+	}
+	c.codesAre = true
+	return nil
+}
+
+func textOfFactor(f Fault) string {
+	return fmt.Sprintf("products %s of K count %.6g times, as under a wrong scale", span(f.From, f.To), f.Factor)
+}
+
+func applyFactor(f Fault, p *problem, c *change) error {
+	if err := checkRange(f, p); err != nil {
+		return err
+	}
+	if !(f.Factor > 0) || math.IsInf(f.Factor, 0) || f.From%p.block != 0 || f.To%p.block != 0 && f.To != p.k {
+		return notHere("products %d to %d times %v", f.From, f.To, f.Factor)
+	}
+	c.extra, c.lo, c.hi = f.Factor-1, f.From, f.To
+	was := c.a
+	c.a.width = p.block
+	c.a.scale = func(i, q int) float32 {
+		s := was.scaleAt(i, q*p.block/was.width)
+		if at := q * p.block; at >= f.From && at < f.To {
+			s = float32(float64(s) * f.Factor)
+		}
+		return s
+	}
+	return nil
+}
+
+func textOfTail(f Fault) string {
+	if f.By == 1 {
+		return "the last product of K is left out"
+	}
+	return fmt.Sprintf("the last %d products of K are left out", f.By)
+}
+
+// listTails lists the last products: what is beyond the last full tile and the whole last
+// tile.
+func listTails(p *problem, few bool) (all []Fault) {
+	seen := map[int]bool{0: true, p.k: true}
+	add := func(n int) {
+		if !seen[n] && n < p.k {
+			seen[n] = true
+			all = append(all, Fault{Kind: KTailLost, By: n})
+		}
+	}
+	add(1)
+	for _, size := range []int{2, 4, 8, 16, 32, 64, 128, 256} {
+		add(p.k % size)
+		if !few {
+			add(size)
+		}
+	}
+	return all
+}
+
+func applyTail(f Fault, p *problem, c *change) error {
+	f.From, f.To = p.k-f.By, p.k
+	return applyLost(f, p, c)
+}
+
+// listRagged lists sizes of which K is no multiple.
+func listRagged(k Kind) func(*problem, bool) []Fault {
+	return func(p *problem, _ bool) (all []Fault) {
+		for _, size := range tileSizes {
+			if p.k%size != 0 && (k != KTailTwice || p.k > size) {
+				all = append(all, Fault{Kind: k, By: size})
+			}
+		}
+		return all
+	}
+}
+
+func applyTailTwice(f Fault, p *problem, c *change) error {
+	if f.By <= 0 || p.k%f.By == 0 || f.By >= p.k {
+		return notHere("a tail of tiles of %d products", f.By)
+	}
+	f.From, f.To = p.k-f.By, p.k/f.By*f.By
+	return applyDoubled(f, p, c)
+}
+
+func applyUnmasked(f Fault, p *problem, c *change) error {
+	if f.By <= 0 || p.k%f.By == 0 {
+		return notHere("a tail of tiles of %d products", f.By)
+	}
+	for _, o := range []*operand{&c.a, &c.b} {
+		was := *o
+		o.k = roundUp(p.k, f.By)
+		if was.width >= was.k {
+			o.width = o.k
+		}
+		o.codes = func(dst []byte, i int) {
+			clear(dst)
+			for n := 0; n < len(dst) && i < was.rows; i++ {
+				n += copy(dst[n:], was.row(nil, i))
+			}
+		}
+		o.scale = func(i, q int) float32 { return was.scaleAt(i, min(q, was.blocks()-1)) }
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package fault
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/oracle"
+)
+
+// modelsOf returns the models that multiply the operands or, if the kernel has a model,
+// that.
+func (p *problem) models() []oracle.Model {
+	if p.hasModel() {
+		return []oracle.Model{p.Kernel.Model}
+	}
+	var all []oracle.Model
+	for _, m := range knownModels {
+		if m.Takes(p.A.Format) && m.Takes(p.B.Format) && m.Unit != oracle.Scaled {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+var knownModels = []oracle.Model{
+	oracle.HopperWGMMA(), oracle.AdaMMA(), oracle.BlackwellTCGen05(), oracle.HopperMMA(), oracle.CDNA3MFMA(),
+}
+
+func textOfUnpromoted(f Fault) string {
+	return fmt.Sprintf("products are summed as %s sums them, without promotion to float32", f.Model)
+}
+
+func textOfPromotion(f Fault) string {
+	return fmt.Sprintf("products are summed as %s sums them, promoted to float32 after every %d", f.Model, f.By)
+}
+
+func listUnpromoted(p *problem, few bool) (all []Fault) {
+	for _, m := range p.models() {
+		if few && m.Keep >= 23 && len(all) > 0 {
+			continue
+		}
+		all = append(all, Fault{Kind: Unpromoted, Model: m.Name})
+	}
+	return all
+}
+
+func listPromotions(p *problem, few bool) (all []Fault) {
+	for _, m := range p.models() {
+		if m.Keep >= 23 && !p.hasModel() || few && !p.hasModel() {
+			continue
+		}
+		for _, n := range []int{32, 64, 128, 256, 512, 1024} {
+			if n < p.k && n%m.K == 0 && (!few || n == 2*p.Kernel.Promote) {
+				all = append(all, Fault{Kind: OtherPromotion, Model: m.Name, By: n})
+			}
+		}
+	}
+	return all
+}
+
+func applyKernel(f Fault, p *problem, c *change) error {
+	for _, m := range p.models() {
+		if m.Name != f.Model {
+			continue
+		}
+		k := oracle.Kernel{Model: m, Promote: f.By, Scales: p.Kernel.Scales}
+		if p.hasModel() && k == p.Kernel {
+			return notHere("%s is what was demanded", m.Name)
+		}
+		c.kernel, c.exact = k, true
+		return nil
+	}
+	return notHere("model %q does not multiply these operands", f.Model)
+}
+
+func textOfNarrow(what string) func(Fault) string {
+	return func(f Fault) string {
+		if f.By == 1 {
+			return fmt.Sprintf("%s in %v", what, f.Type)
+		}
+		return fmt.Sprintf("%s in %v, rounded after every %d products", what, f.Type, f.By)
+	}
+}
+
+func listNarrow(k Kind) func(*problem, bool) []Fault {
+	return func(p *problem, few bool) (all []Fault) {
+		for _, t := range []Type{Float16, BFloat16} {
+			for _, n := range []int{1, 16, 32, 64, 128, 256} {
+				if n < 2*p.block && n < 2*p.k && (!few || n == 32) {
+					all = append(all, Fault{Kind: k, Type: t, By: n})
+				}
+			}
+		}
+		return all
+	}
+}
+
+func applyNarrow(f Fault, _ *problem, c *change) error {
+	if f.By < 1 || f.Type != Float16 && f.Type != BFloat16 {
+		return notHere("sums in %v, rounded after %d products", f.Type, f.By)
+	}
+	c.dot, c.exact = narrowDot(f.Type, f.By, f.Kind == NarrowTotals), true
+	return nil
+}

@@ -1,0 +1,86 @@
+package fault
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Explanation is what [Explain] found.
+type Explanation struct {
+	// Sampled is the number of elements that were looked at, Wrong of those that are
+	// wrong. Rows and Cols are the rows and columns of C in which wrong ones were seen.
+	Sampled int `json:"sampled"`
+	Wrong   int `json:"wrong"`
+	Rows    int `json:"rows"`
+	Cols    int `json:"cols"`
+	// Findings are the faults that explain the result, the best first. None is found if
+	// nothing fits, or nothing is wrong.
+	Findings []Finding `json:"findings,omitempty"`
+	// Tried are the kinds of fault that were tried.
+	Tried []Kind `json:"tried"`
+}
+
+// Finding is a fault that explains a result.
+type Finding struct {
+	// Fault is the fault, and Fault.Where the part of C in which it holds.
+	Fault Fault `json:"fault"`
+	// Text is what Fault's String says.
+	Text string `json:"text"`
+	// Same are faults that give the same result on all elements that were looked at.
+	Same []Fault `json:"same,omitempty"`
+	// Explained is the number of wrong elements that the fault explains, of Of for which it
+	// says what they should be; Rows and OfRows are the numbers of their rows.
+	Explained int `json:"explained"`
+	Of        int `json:"of"`
+	Rows      int `json:"rows"`
+	OfRows    int `json:"ofRows"`
+	// Bits is the number of wrong elements of which the kernel with the fault gives every
+	// bit.
+	Bits int `json:"bits"`
+}
+
+// String returns a sentence, such as "the scales of A are read one row too far: explains
+// 512 of 512 wrong elements looked at, in 71 of 71 rows".
+func (f Finding) String() string {
+	var s strings.Builder
+	s.WriteString(f.Fault.String())
+	fmt.Fprintf(&s, ": explains %d of %d wrong elements looked at, in %d of %d rows", f.Explained, f.Of, f.Rows, f.OfRows)
+	if f.Bits > 0 {
+		fmt.Fprintf(&s, "; %d bit for bit", f.Bits)
+	}
+	const most = 4
+	for i, same := range f.Same {
+		switch {
+		case i == 0:
+			s.WriteString("; cannot be told here from: ")
+		case i == most:
+			fmt.Fprintf(&s, "; and %d others", len(f.Same)-most)
+		default:
+			s.WriteString("; ")
+		}
+		if i == most {
+			break
+		}
+		s.WriteString(same.String())
+	}
+	return s.String()
+}
+
+// String returns the findings, a line each, or what was tried.
+func (e *Explanation) String() string {
+	switch {
+	case e.Wrong == 0:
+		return fmt.Sprintf("nothing is wrong in %d elements looked at", e.Sampled)
+	case len(e.Findings) > 0:
+		lines := make([]string, len(e.Findings))
+		for i, f := range e.Findings {
+			lines[i] = f.String()
+		}
+		return strings.Join(lines, "\n")
+	}
+	names := make([]string, len(e.Tried))
+	for i, k := range e.Tried {
+		names[i] = k.String()
+	}
+	return fmt.Sprintf("no known fault explains the %d wrong elements of %d looked at; tried: %s", e.Wrong, e.Sampled, strings.Join(names, ", "))
+}

@@ -1,0 +1,99 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Product is what a kernel was asked for: C = A·Bᵀ plus a bias and an old C, with A of
+// shape [M, K] and B of [N, K].
+type Product struct {
+	A, B *tensor.Tensor
+	Bias []float32 // of N elements, or nil
+	Old  []float32 // the old C, dense and widened, where the product is added to it, or nil
+
+	// Kernel computes an honest product. If its Model is the zero Model, that is
+	// [gemm.Multiply].
+	Kernel oracle.Kernel
+	// Accumulation is what is known of a kernel whose result is to be explained. If it has
+	// no Kernel and there is one above, it has that. See [oracle.Bound].
+	Accumulation oracle.Accumulation
+	// Bits says that the bits of Kernel are demanded, so that an element is wrong if its
+	// bits differ, and not only if it is beyond its bound.
+	Bits bool
+}
+
+const (
+	wrongC    = "fault: C is not of M*N elements"
+	wrongOld  = "fault: the old C is not of M*N elements"
+	wrongBias = "fault: bias is not of N elements"
+)
+
+// problem is a product that was checked.
+type problem struct {
+	Product
+	m, n, k    int
+	block      int // products that share a pair of scales
+	a, b       operand
+	gridA      grid
+	gridB      grid
+	out        Type // of C
+	explaining bool // and not injecting: what cannot be known is NaN
+}
+
+// newProblem checks a product for a C of the given length.
+func newProblem(p Product, c int) (*problem, error) {
+	size, err := gemm.CheckOperands(p.A, p.B)
+	if err != nil {
+		return nil, fmt.Errorf("fault: %w", err)
+	}
+	if c != size.M*size.N {
+		panic(wrongC)
+	}
+	if p.Old != nil && len(p.Old) != c {
+		panic(wrongOld)
+	}
+	if p.Bias != nil && len(p.Bias) != size.N {
+		panic(wrongBias)
+	}
+	if p.hasModel() {
+		if err := p.Kernel.Check(); err != nil {
+			return nil, fmt.Errorf("fault: %w", err)
+		}
+		if p.Accumulation.Kernel.Model == (oracle.Model{}) {
+			p.Accumulation.Kernel = p.Kernel
+		}
+	}
+	return &problem{Product: p, m: size.M, n: size.N, k: size.K, block: max(size.Block, 1),
+		a: newOperand(p.A), b: newOperand(p.B), gridA: gridOf(p.A), gridB: gridOf(p.B)}, nil
+}
+
+func (p *Product) hasModel() bool { return p.Kernel.Model != oracle.Model{} }
+
+// empty reports whether there is nothing to get wrong.
+func (p *problem) empty() bool { return p.m == 0 || p.n == 0 || p.k == 0 }
+
+// side returns an operand's grid.
+func (p *problem) side(s Side) *grid {
+	if s == B {
+		return &p.gridB
+	}
+	return &p.gridA
+}
+
+// multiply writes the float32 product of a and b as kernel k does.
+func multiply(ctx context.Context, c []float32, a, b *tensor.Tensor, k *oracle.Kernel, workers int) error {
+	if k.Model == (oracle.Model{}) {
+		return gemm.Multiply(ctx, c, a, b, gemm.Options{Workers: workers})
+	}
+	return oracle.Predict(ctx, c, nil, a, b, *k, oracle.Options{Workers: workers})
+}
+
+func notHere(format string, args ...any) error {
+	return sentinel.Errorf(ErrNotHere, "fault: "+format, args...)
+}

@@ -1,0 +1,200 @@
+package fault
+
+import (
+	"fmt"
+	"math"
+)
+
+// applyGrid applies a fault that reads another scale of the grid: read returns that for
+// row r and column c.
+func applyGrid(read func(f Fault, g *grid, p *problem) func(r, c int) float32) func(Fault, *problem, *change) error {
+	return func(f Fault, p *problem, c *change) error {
+		g, o := p.side(f.Of), c.operand(f.Of)
+		if g.uniform() {
+			return notHere("all scales of %v are equal", f.Of)
+		}
+		at := read(f, g, p)
+		o.scale = func(i, q int) float32 { return at(i/g.height, q) }
+		c.codesAre = true
+		return nil
+	}
+}
+
+func readTransposed(_ Fault, g *grid, p *problem) func(r, c int) float32 {
+	return func(r, c int) float32 { return g.read(c*g.cols+r, p) }
+}
+
+func readRowsOff(f Fault, g *grid, p *problem) func(r, c int) float32 {
+	return func(r, c int) float32 { return g.read((r+f.By)*g.cols+c, p) }
+}
+
+func readColumnsOff(f Fault, g *grid, p *problem) func(r, c int) float32 {
+	return func(r, c int) float32 { return g.read(r*g.cols+c+f.By, p) }
+}
+
+func readFirstRow(_ Fault, g *grid, p *problem) func(r, c int) float32 {
+	return func(_, c int) float32 { return g.read(c, p) }
+}
+
+func readFirstColumn(_ Fault, g *grid, p *problem) func(r, c int) float32 {
+	return func(r, _ int) float32 { return g.read(r*g.cols, p) }
+}
+
+func readTile(f Fault, g *grid, p *problem) func(r, c int) float32 {
+	return func(r, c int) float32 { return g.read(r/f.By*f.By*g.cols+c, p) }
+}
+
+func textOfFirst(which, whose string) func(Fault) string {
+	return func(f Fault) string {
+		return fmt.Sprintf("the scales of %s %s are taken for those of %s", f.Of.words(), which, whose)
+	}
+}
+
+func textOfTileScale(f Fault) string {
+	return fmt.Sprintf("every %d rows have the scales of %s of the first of them", f.By, f.Of.words())
+}
+
+func listTileScales(p *problem, _ bool) (all []Fault) {
+	for _, s := range []Side{A, B} {
+		for _, n := range []int{2, 4, 8, 16, 32, 64, 128} {
+			if n < p.side(s).rows {
+				all = append(all, Fault{Kind: ScalesOfTile, Of: s, By: n})
+			}
+		}
+	}
+	return all
+}
+
+func textOfLayout(f Fault) string {
+	return fmt.Sprintf("the scales of %s, %s, are read as %s", f.Of.words(), f.Written.in(), f.Read.in())
+}
+
+func listLayouts(p *problem, _ bool) (all []Fault) {
+	for _, s := range []Side{A, B} {
+		if g := p.side(s); g.rows*g.cols < 2 {
+			continue
+		}
+		for written := range layouts.Names {
+			for read := range layouts.Names {
+				if read != written {
+					all = append(all, Fault{Kind: ScalesLayout, Of: s, Written: Layout(written), Read: Layout(read)})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func applyLayout(f Fault, p *problem, c *change) error {
+	g := p.side(f.Of)
+	if layouts.Check(f.Written) != nil || layouts.Check(f.Read) != nil || f.Written == f.Read {
+		return notHere("%v read as %v", f.Written, f.Read)
+	}
+	// Packed words hold exponents.
+	if packed := func(l Layout) bool { return l == Packed || l == PackedReversed }; (packed(f.Written) || packed(f.Read)) && !g.powers() {
+		return notHere("scales of %v that are not powers of two are not packed", f.Of)
+	}
+	return applyGrid(readLayout)(f, p, c)
+}
+
+// readLayout reads what a writer of one layout left where another has a scale. What is in
+// gaps and beyond the end is not known; in an injected fault gaps are 0.
+func readLayout(f Fault, g *grid, p *problem) func(r, c int) float32 {
+	memory := make([]float32, f.Written.size(g.rows, g.cols))
+	if p.explaining {
+		for i := range memory {
+			memory[i] = float32(math.NaN())
+		}
+	}
+	for r := range g.rows {
+		for c, s := range g.t.ScaleRow(r) {
+			memory[f.Written.Index(r, c, g.rows, g.cols)] = s
+		}
+	}
+	return func(r, c int) float32 {
+		at := f.Read.Index(r, c, g.rows, g.cols)
+		if at < len(memory) {
+			return memory[at]
+		}
+		if p.explaining {
+			return float32(math.NaN())
+		}
+		return memory[at%len(memory)]
+	}
+}
+
+// powers reports whether all scales are powers of two.
+func (g *grid) powers() bool {
+	for r := range g.rows {
+		for _, s := range g.t.ScaleRow(r) {
+			if m, _ := math.Frexp(float64(s)); m != 0.5 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// applyScale applies a fault that makes another number of each scale.
+func applyScale(of func(f Fault, s float32) float32) func(Fault, *problem, *change) error {
+	return func(f Fault, p *problem, c *change) error {
+		change := func(o *operand) {
+			was := *o
+			o.scale = func(i, q int) float32 { return of(f, was.scaleAt(i, q)) }
+		}
+		if f.Of != B {
+			change(&c.a)
+		}
+		if f.Of != A {
+			change(&c.b)
+		}
+		c.codesAre = true
+		c.slack = 0x1p-22 // the scale is not applied as it is computed here
+		return nil
+	}
+}
+
+func ignored(Fault, float32) float32        { return 1 }
+func squared(_ Fault, s float32) float32    { return s * s }
+func reciprocal(_ Fault, s float32) float32 { return 1 / s }
+
+func roundedScale(f Fault, s float32) float32 { return f.Type.narrow(s) }
+
+func powerDown(_ Fault, s float32) float32 {
+	return math.Float32frombits(math.Float32bits(s) &^ (1<<23 - 1))
+}
+
+func powerUp(f Fault, s float32) float32 {
+	if down := powerDown(f, s); down != s {
+		return 2 * down
+	}
+	return s
+}
+
+func exponentOff(f Fault, s float32) float32 { return float32(math.Ldexp(float64(s), f.By)) }
+
+func textOfRoundedScales(f Fault) string {
+	return fmt.Sprintf("the scales of %s are rounded to %v", f.Of.words(), f.Type)
+}
+
+func listRoundedScales(*problem, bool) (all []Fault) {
+	for _, s := range []Side{A, B, Both} {
+		all = append(all, Fault{Kind: ScalesRounded, Of: s, Type: BFloat16}, Fault{Kind: ScalesRounded, Of: s, Type: Float16})
+	}
+	return all
+}
+
+func textOfExponent(f Fault) string {
+	return fmt.Sprintf("the scales of %s are %.4g times what they should be, as under a wrong bias of their exponents", f.Of.words(), math.Ldexp(1, f.By))
+}
+
+func applyScalesExchanged(_ Fault, p *problem, c *change) error {
+	ga, gb := &p.gridA, &p.gridB
+	if ga.rows != gb.rows || ga.cols != gb.cols {
+		return notHere("grids of %dx%d and %dx%d scales", ga.rows, ga.cols, gb.rows, gb.cols)
+	}
+	c.a.scale = func(i, q int) float32 { return gb.t.ScaleRow(i / ga.height)[q] }
+	c.b.scale = func(i, q int) float32 { return ga.t.ScaleRow(i / gb.height)[q] }
+	c.codesAre = true
+	return nil
+}
