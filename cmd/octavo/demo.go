@@ -10,7 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/demo"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 const demoLong = `Demo writes small files to try the other commands on to a directory, in a few

@@ -8,7 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 const labLong = `Lab tests what has been claimed of training in FP8. Each NAME is one experiment,

@@ -15,7 +15,7 @@ import (
 	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/quantize"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )

@@ -12,8 +12,8 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/runs"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 const reportLong = `Report puts several runs of octavo train and octavo lab side by side. Each DIR

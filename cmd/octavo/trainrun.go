@@ -15,7 +15,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // trainName is the directory of a run, and what those of further ones begin with.

@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/oracle/judge"
 )
 
 const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right: it reads
@@ -85,7 +86,7 @@ func newVerifyCommand() *cobra.Command {
 		Args:    twoFilesAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.Files = args
-			demand, err := v.model.demand()
+			claim, err := v.model.claim()
 			if err != nil {
 				return err
 			}
@@ -98,7 +99,7 @@ func newVerifyCommand() *cobra.Command {
 			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newDisplay(cmd)
-			in := v.inputs(demand)
+			in := v.inputs(claim)
 			in.Progress = bar
 			r, err := in.Run(ctx)
 			bar.Finish()
@@ -124,8 +125,8 @@ func newVerifyCommand() *cobra.Command {
 }
 
 // inputs returns what to read.
-func (v *verifyFlags) inputs(demand verify.Demand) *verify.Inputs {
-	return &verify.Inputs{Operands: v.Product, Got: v.got, C: v.c, Demand: demand, Workers: int(min(v.workers, 1<<16))}
+func (v *verifyFlags) inputs(claim judge.Claim) *verify.Inputs {
+	return &verify.Inputs{Operands: v.Product, Got: v.got, C: v.c, Claim: claim, Workers: int(min(v.workers, 1<<16))}
 }
 
 // checkPage refuses to write the page over what is read.
@@ -142,7 +143,7 @@ func (v *verifyFlags) checkPage() error {
 }
 
 // report writes the result, and returns an error unless it passed.
-func (v *verifyFlags) report(cmd *cobra.Command, r *verify.Result) error {
+func (v *verifyFlags) report(cmd *cobra.Command, r *judge.Verdict) error {
 	if v.html != "" {
 		if err := atomicfile.Write(v.html, r.WritePage); err != nil {
 			return fmt.Errorf("%w: name another file with --html", err)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/judge"
 )
 
 // modelFlags say what a result has to be.
@@ -21,7 +21,7 @@ type modelFlags struct {
 
 // wantedModel is a value of --model.
 type wantedModel struct {
-	want  verify.Want
+	want  judge.Want
 	model oracle.Model
 }
 
@@ -37,12 +37,12 @@ func (m *modelFlags) add(cmd *cobra.Command) {
 func parseModel(name string) (wantedModel, error) {
 	switch strings.ToLower(name) {
 	case "exact":
-		return wantedModel{want: verify.Exact}, nil
+		return wantedModel{want: judge.Exact}, nil
 	case "canonical":
-		return wantedModel{want: verify.Canonical}, nil
+		return wantedModel{want: judge.Canonical}, nil
 	}
 	m, err := parseGPU(name)
-	return wantedModel{verify.Predicted, m}, err
+	return wantedModel{judge.Predicted, m}, err
 }
 
 // gpuNames returns the names of the models of FP8 operands.
@@ -78,24 +78,24 @@ func (m *modelFlags) parseBound(name string) (a oracle.Accumulation, err error) 
 	return a, err
 }
 
-// demand returns what is demanded, if the flags go together.
-func (m *modelFlags) demand() (verify.Demand, error) {
-	demand := verify.Demand{Want: m.want.want}
-	gpu := m.want.want == verify.Predicted
+// claim returns what a kernel is said to compute, if the flags go together.
+func (m *modelFlags) claim() (judge.Claim, error) {
+	claim := judge.Claim{Want: m.want.want}
+	gpu := m.want.want == judge.Predicted
 	switch {
-	case m.bounded && m.want.want != verify.Exact:
-		return demand, usagef("--bound is for --model exact: leave it out where bits are demanded")
+	case m.bounded && m.want.want != judge.Exact:
+		return claim, usagef("--bound is for --model exact: leave it out where bits are demanded")
 	case m.promote > 0 && !gpu && m.bound.Kernel.Model.Name == "":
-		return demand, usagef("--promote is for GPU models: name one with --model or --bound")
-	case m.order != oracle.AnyOrder && m.want.want == verify.Canonical:
-		return demand, usagef("--scale-order is not for --model canonical, whose order is a-then-b")
+		return claim, usagef("--promote is for GPU models: name one with --model or --bound")
+	case m.order != oracle.AnyOrder && m.want.want == judge.Canonical:
+		return claim, usagef("--scale-order is not for --model canonical, whose order is a-then-b")
 	}
 	if gpu {
-		demand.Kernel = oracle.Kernel{Model: m.want.model, Promote: m.promote, Scales: m.order}
-		return demand, nil
+		claim.Kernel = oracle.Kernel{Model: m.want.model, Promote: m.promote, Scales: m.order}
+		return claim, nil
 	}
-	demand.Accumulation = m.bound
-	demand.Accumulation.Scales = m.order
-	demand.Accumulation.Kernel.Promote, demand.Accumulation.Kernel.Scales = m.promote, m.order
-	return demand, nil
+	claim.Accumulation = m.bound
+	claim.Accumulation.Scales = m.order
+	claim.Accumulation.Kernel.Promote, claim.Accumulation.Kernel.Scales = m.promote, m.order
+	return claim, nil
 }

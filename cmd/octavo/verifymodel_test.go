@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/judge"
 )
 
 // TestModelFlags reads flags, and demands what they say.
@@ -14,22 +14,22 @@ func TestModelFlags(t *testing.T) {
 	hopper := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128, Scales: oracle.BThenA}
 	for _, test := range []struct {
 		flags []string
-		want  verify.Demand
+		want  judge.Claim
 	}{
-		{nil, verify.Demand{}},
-		{[]string{"--bound", "float32"}, verify.Demand{}},
-		{[]string{"--bound", "float32-truncated"}, verify.Demand{Accumulation: oracle.Accumulation{Truncated: true}}},
-		{[]string{"--bound", "dequantized"}, verify.Demand{Accumulation: oracle.Accumulation{Dequantized: true}}},
+		{nil, judge.Claim{}},
+		{[]string{"--bound", "float32"}, judge.Claim{}},
+		{[]string{"--bound", "float32-truncated"}, judge.Claim{Accumulation: oracle.Accumulation{Truncated: true}}},
+		{[]string{"--bound", "dequantized"}, judge.Claim{Accumulation: oracle.Accumulation{Dequantized: true}}},
 		{[]string{"--bound", "hopper-wgmma", "--promote", "128", "--scale-order", "b-then-a"},
-			verify.Demand{Accumulation: oracle.Accumulation{Scales: oracle.BThenA, Kernel: hopper}}},
-		{[]string{"--model", "canonical"}, verify.Demand{Want: verify.Canonical}},
-		{[]string{"--model", "hopper-wgmma", "--promote", "128", "--scale-order", "b-then-a"}, verify.Demand{Want: verify.Predicted, Kernel: hopper}},
+			judge.Claim{Accumulation: oracle.Accumulation{Scales: oracle.BThenA, Kernel: hopper}}},
+		{[]string{"--model", "canonical"}, judge.Claim{Want: judge.Canonical}},
+		{[]string{"--model", "hopper-wgmma", "--promote", "128", "--scale-order", "b-then-a"}, judge.Claim{Want: judge.Predicted, Kernel: hopper}},
 	} {
 		var d modelFlags
 		cmd := newVersionCommand()
 		d.add(cmd)
 		require.NoError(t, cmd.ParseFlags(test.flags))
-		got, err := d.demand()
+		got, err := d.claim()
 		require.NoError(t, err)
 		require.Equal(t, test.want, got, "%v", test.flags)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // PeerResult is what octavo bench --peers prints as JSON.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/octavo-fp8/octavo/bench"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // WriteText writes the tables for people, and where the files are.

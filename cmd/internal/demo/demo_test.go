@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/operand"
-	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -61,19 +61,19 @@ func TestKernels(t *testing.T) {
 	x, w, err := operand.ReadPair(source, source, operand.Operand{Codes: "x"}, operand.Operand{Codes: "w"})
 	require.NoError(t, err)
 	kernel := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128, Scales: oracle.ProductThenFMA}
-	judge := func(name string, d verify.Demand) *verify.Result {
+	verdict := func(name string, claim judge.Claim) *judge.Verdict {
 		c, err := data[name].Float32s("c")
 		require.NoError(t, err)
-		r, err := verify.Run(t.Context(), verify.Job{A: x, B: w, Demand: d}, c, nil)
+		r, err := judge.Check(t.Context(), c, nil, x, w, claim, judge.Options{})
 		require.NoError(t, err)
 		return r
 	}
-	bits := verify.Demand{Want: verify.Predicted, Kernel: kernel}
-	require.True(t, judge("kernel.safetensors", bits).Pass)
-	r := judge("wrong.safetensors", bits)
+	bits := judge.Claim{Want: judge.Predicted, Kernel: kernel}
+	require.True(t, verdict("kernel.safetensors", bits).Pass)
+	r := verdict("wrong.safetensors", bits)
 	require.Equal(t, wrongFrom*wrongFrom, r.Report.Different)
 
-	r = judge("wrong.safetensors", verify.Demand{Accumulation: oracle.Accumulation{Kernel: kernel}})
+	r = verdict("wrong.safetensors", judge.Claim{Accumulation: oracle.Accumulation{Kernel: kernel}})
 	require.False(t, r.Pass)
 	require.Equal(t, wrongBlock, r.Report.Block.Block)
 	require.Equal(t, oracle.Number(-1), r.Report.Block.Factor, "left out")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // Bytes is the unit of operations that count bytes.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // printDetails prints all that is known of each tensor.

@@ -12,7 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 //go:embed page.html

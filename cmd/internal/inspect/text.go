@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // WriteText prints the report in lines of at most 80 characters, but for names that v

@@ -8,9 +8,9 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/operand"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 

@@ -3,7 +3,7 @@ package operand
 import (
 	"fmt"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 

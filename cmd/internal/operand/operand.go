@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/npy"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/npy"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 

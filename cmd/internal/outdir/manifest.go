@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // ManifestName is the file that says which files of a directory are a run's.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // WriteText writes the summary for people, with the given number of tensors that lost

@@ -5,7 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/bench"
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // Charts returns what the figure shows as charts for a page, one for each number of

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // Differences returns the names of the options in which runs of train differ, other than

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // mostRuns is the number of runs that are compared at most.

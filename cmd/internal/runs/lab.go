@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // maxSummary is the most bytes of the results of an experiment.

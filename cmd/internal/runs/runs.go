@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/progress"
 )
 

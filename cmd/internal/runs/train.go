@@ -12,8 +12,8 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // The files of a run of octavo train that are read, and the most bytes of each.

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // Text is what a model trains on.

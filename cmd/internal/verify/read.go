@@ -1,3 +1,4 @@
+// Package verify reads what a kernel made of a product, and has it judged.
 package verify
 
 import (
@@ -10,9 +11,10 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Inputs says what to read: a product, what a kernel made of it and what was to come
@@ -21,7 +23,7 @@ type Inputs struct {
 	Operands operand.Product
 	Got      string // safetensors or .npy file of the kernel's C
 	C        string // name of C in Got; "": c, or the only tensor
-	Demand   Demand
+	Claim    judge.Claim
 	Workers  int               // as in oracle.Options
 	Progress progress.Reporter // hears of the parts of the judgement in turn; nil: silent
 }
@@ -37,8 +39,8 @@ func (i *Inputs) openGot() (*operand.Source, error) {
 	return got, err
 }
 
-// Run reads everything and judges C as [Run] does. When ctx ends it returns an error.
-func (i *Inputs) Run(ctx context.Context) (*Result, error) {
+// Run reads everything and judges C. When ctx ends it returns an error.
+func (i *Inputs) Run(ctx context.Context) (*judge.Verdict, error) {
 	files, err := i.Operands.Open()
 	if err != nil {
 		return nil, err
@@ -64,45 +66,50 @@ func (i *Inputs) Run(ctx context.Context) (*Result, error) {
 	if err := operand.CheckC(got.Info, m, n); err != nil {
 		return nil, fmt.Errorf("%w, the product of tensors %q and %q", err, a.Name, b.Name)
 	}
-	job := Job{A: a, B: b, Demand: i.Demand, Options: oracle.Options{Workers: i.Workers, Progress: i.Progress, Accumulate: i.Operands.Accumulate != ""}}
-	if job.Options.Bias, err = files.Bias(n); err != nil {
+	p := product{i, files, a, b, got, judge.Options{Workers: i.Workers, Progress: i.Progress}}
+	if p.options.Bias, err = files.Bias(n); err != nil {
 		return nil, err
 	}
 	switch got.DType {
 	case safetensors.BF16:
-		return judge[fp8.BFloat16](ctx, job, files, got)
+		return check[fp8.BFloat16](ctx, &p)
 	case safetensors.F16:
-		return judge[float16.Float16](ctx, job, files, got)
+		return check[float16.Float16](ctx, &p)
 	}
-	return judge[float32](ctx, job, files, got)
+	return check[float32](ctx, &p)
 }
 
-// judge reads C, and the old C if there is one, as the type that it has.
-func judge[T gemm.Output](ctx context.Context, job Job, files *operand.Files, got operand.Tensor) (*Result, error) {
-	c, err := safetensors.Elements[T](got.File, got.Name)
+// product is what was read, but for the values of C.
+type product struct {
+	*Inputs
+	files   *operand.Files
+	a, b    *tensor.Tensor
+	got     operand.Tensor
+	options judge.Options
+}
+
+// check reads C, and the old C if there is one, as the type that it has.
+func check[T gemm.Output](ctx context.Context, p *product) (*judge.Verdict, error) {
+	c, err := safetensors.Elements[T](p.got.File, p.got.Name)
 	if err != nil {
 		return nil, err
 	}
 	var old []T
-	if job.Options.Accumulate {
-		m, _ := job.A.Dims()
-		n, _ := job.B.Dims()
-		info, err := files.Old(m, n)
+	if p.Operands.Accumulate != "" {
+		m, _ := p.a.Dims()
+		n, _ := p.b.Dims()
+		info, err := p.files.Old(m, n)
 		if err != nil {
 			return nil, err
 		}
-		if info.DType != got.DType {
-			return nil, fmt.Errorf("tensor %q, the old C, is %s and tensor %q is %s: want the same type", info.Name, info.DType, got.Name, got.DType)
+		if info.DType != p.got.DType {
+			return nil, fmt.Errorf("tensor %q, the old C, is %s and tensor %q is %s: want the same type", info.Name, info.DType, p.got.Name, p.got.DType)
 		}
 		if old, err = safetensors.Elements[T](info.File, info.Name); err != nil {
 			return nil, err
 		}
 	}
-	r, err := Run(ctx, job, c, old)
-	if err == nil {
-		r.Type = string(got.DType)
-	}
-	return r, err
+	return judge.Check(ctx, c, old, p.a, p.b, p.Claim, p.options)
 }
 
 // findC returns the description of C: the array of a .npy file, the tensor of the

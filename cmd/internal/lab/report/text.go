@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // Columns of a terminal, at which text is wrapped.

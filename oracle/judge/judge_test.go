@@ -1,4 +1,4 @@
-package verify
+package judge
 
 import (
 	"bytes"
@@ -48,7 +48,7 @@ func operandOf(r *rand.Rand, name string, rows, k int, special bool) *tensor.Ten
 	return t
 }
 
-var demands = []Demand{
+var claims = []Claim{
 	{Want: Exact},
 	{Want: Canonical},
 	{Want: Predicted, Kernel: oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 32, Scales: oracle.BThenA}},
@@ -78,27 +78,27 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 60 {
 		m, n, k := 1+r.IntN(300), 1+r.IntN(20), r.IntN(70)
-		j := Job{A: operandOf(r, "a", m, k, i%2 == 1), B: operandOf(r, "b", n, k, i%3 == 2), Demand: demands[i%3]}
+		a, b := operandOf(r, "a", m, k, i%2 == 1), operandOf(r, "b", n, k, i%3 == 2)
 		got := make([]T, m*n)
-		require.NoError(t, gemm.Multiply(t.Context(), got, j.A, j.B, gemm.Options{}))
+		require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{}))
 		for _, x := range []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1e-30, 3, -40000} {
 			for range r.IntN(4) {
 				got[r.IntN(m*n)] = output[T](float32(x))
 			}
 		}
-		result, err := Run(t.Context(), j, got, nil)
+		v, err := Check(t.Context(), got, nil, a, b, claims[i%3], Options{})
 		require.NoError(t, err)
 		outside, largest := 0, 0.0
-		for _, c := range result.Map.Cells {
+		for _, c := range v.Map.Cells {
 			outside += c.Outside
 			largest = max(largest, c.Error)
 		}
-		require.Equal(t, result.Report.Outside, outside)
-		place := result.Report.MaxBound
-		if result.Demand == "bits" {
-			place = result.Report.MaxULP
+		require.Equal(t, v.Report.Outside, outside)
+		place := v.Report.MaxBound
+		if v.Demand == "bits" {
+			place = v.Report.MaxULP
 		}
-		worst := result.Map.worst()
+		worst := v.Map.worst()
 		if place == nil {
 			require.Zero(t, largest)
 			continue
@@ -111,7 +111,7 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 	}
 }
 
-// TestCells has one wrong element in a large result.
+// TestCells has one wrong element in a large v.
 func TestCells(t *testing.T) {
 	for _, test := range []struct{ rows, cols, height, width, down, across int }{
 		{1, 1, 1, 1, 1, 1}, {224, 225, 1, 2, 224, 113}, {1000, 3, 5, 1, 200, 3}, {0, 7, 1, 1, 0, 7}, {0, 0, 1, 1, 0, 0},
@@ -170,16 +170,16 @@ func TestColors(t *testing.T) {
 	require.Equal(t, blue, shade(1, 0))
 }
 
-// job is a product whose result a test may damage.
-func job(t *testing.T, m, n int, d Demand) (Job, []float32) {
+// result is a product that a test may damage.
+func result(t *testing.T, m, n int) (a, b *tensor.Tensor, c []float32) {
 	r := rand.New(rand.NewPCG(3, 4))
-	j := Job{A: operandOf(r, `<script>alert("a")</script>`, m, 64, false), B: operandOf(r, "b", n, 64, false), Demand: d}
-	c := make([]float32, m*n)
-	require.NoError(t, gemm.Multiply(t.Context(), c, j.A, j.B, gemm.Options{}))
-	return j, c
+	a, b = operandOf(r, `<script>alert("a")</script>`, m, 64, false), operandOf(r, "b", n, 64, false)
+	c = make([]float32, m*n)
+	require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{}))
+	return a, b, c
 }
 
-func pageOf(t *testing.T, r *Result) string {
+func pageOf(t *testing.T, r *Verdict) string {
 	var b bytes.Buffer
 	require.NoError(t, r.WritePage(&b))
 	return b.String()
@@ -188,13 +188,12 @@ func pageOf(t *testing.T, r *Result) string {
 // TestPage demands that the page is well-formed, needs nothing else and shows what
 // is in the report and in the image.
 func TestPage(t *testing.T) {
-	for _, d := range demands[:2] {
-		j, c := job(t, 500, 260, d)
+	for _, d := range claims[:2] {
+		a, b, c := result(t, 500, 260)
 		c[321*260+123] = float32(math.Inf(1))
 		c[321*260+124] = 5000
-		r, err := Run(t.Context(), j, c, nil)
+		r, err := Check(t.Context(), c, nil, a, b, d, Options{})
 		require.NoError(t, err)
-		r.Type = "F32"
 		text := pageOf(t, r)
 		wellFormed(t, text)
 		require.NotRegexp(t, `(src|href)="?(https?:|//)|<script>alert|@import|url\(`, text)
@@ -252,8 +251,8 @@ func wellFormed(t *testing.T, text string) {
 }
 
 func TestPageOfPass(t *testing.T) {
-	j, c := job(t, 40, 3000, Demand{Want: Canonical})
-	r, err := Run(t.Context(), j, c, nil)
+	a, b, c := result(t, 40, 3000)
+	r, err := Check(t.Context(), c, nil, a, b, Claim{Want: Canonical}, Options{})
 	require.NoError(t, err)
 	text := pageOf(t, r)
 	wellFormed(t, text)
@@ -262,8 +261,8 @@ func TestPageOfPass(t *testing.T) {
 	require.NotContains(t, text, "First")
 	require.Contains(t, text, `style="max-width:720px;aspect-ratio:720/28"`)
 
-	j.A, c = operandOf(rand.New(rand.NewPCG(1, 1)), "a", 0, 64, false), nil
-	r, err = Run(t.Context(), j, c, nil)
+	a = operandOf(rand.New(rand.NewPCG(1, 1)), "a", 0, 64, false)
+	r, err = Check[float32](t.Context(), nil, nil, a, b, Claim{Want: Canonical}, Options{})
 	require.NoError(t, err)
 	text = pageOf(t, r)
 	wellFormed(t, text)
@@ -273,21 +272,21 @@ func TestPageOfPass(t *testing.T) {
 
 // TestAccumulate demands that old C and bias count on all sides.
 func TestAccumulate(t *testing.T) {
-	for _, d := range demands {
-		j, c := job(t, 9, 11, d)
+	for _, d := range claims {
+		a, b, c := result(t, 9, 11)
 		old := make([]float32, len(c))
 		for i := range old {
 			old[i] = float32(i)
 		}
 		copy(c, old)
-		j.Options = oracle.Options{Bias: make([]float32, 11), Accumulate: true}
-		j.Options.Bias[3] = 1e6
+		o := oracle.Options{Bias: make([]float32, 11), Accumulate: true}
+		o.Bias[3] = 1e6
 		if d.Want == Predicted {
-			require.NoError(t, oracle.Predict(t.Context(), c, nil, j.A, j.B, d.Kernel, j.Options))
+			require.NoError(t, oracle.Predict(t.Context(), c, nil, a, b, d.Kernel, o))
 		} else {
-			require.NoError(t, gemm.Multiply(t.Context(), c, j.A, j.B, gemm.Options{Bias: j.Options.Bias, Accumulate: true}))
+			require.NoError(t, gemm.Multiply(t.Context(), c, a, b, o))
 		}
-		r, err := Run(t.Context(), j, c, old)
+		r, err := Check(t.Context(), c, old, a, b, d, Options{Bias: o.Bias})
 		require.NoError(t, err)
 		require.True(t, r.Pass)
 		require.True(t, r.Bias && r.Accumulate)
@@ -298,7 +297,7 @@ func TestAccumulate(t *testing.T) {
 		}
 		c[5]++
 		c[5] *= 2
-		r, err = Run(t.Context(), j, c, old)
+		r, err = Check(t.Context(), c, old, a, b, d, Options{Bias: o.Bias})
 		require.NoError(t, err)
 		require.False(t, r.Pass)
 		require.Equal(t, 1, r.Report.Outside)
@@ -309,14 +308,14 @@ func TestAccumulate(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	for _, d := range demands {
-		j, c := job(t, 3, 4, d)
-		j.B.Scales[1] = -1
-		_, err := Run(t.Context(), j, c, nil)
+	for _, d := range claims {
+		a, b, c := result(t, 3, 4)
+		b.Scales[1] = -1
+		_, err := Check(t.Context(), c, nil, a, b, d, Options{})
 		require.ErrorContains(t, err, `tensor "b": scale of block (0, 1) is -1`)
 	}
-	j, c := job(t, 3, 4, Demand{Want: Predicted, Kernel: oracle.Kernel{Model: oracle.CDNA3MFMA()}})
-	_, err := Run(t.Context(), j, c, nil)
+	a, b, c := result(t, 3, 4)
+	_, err := Check(t.Context(), c, nil, a, b, Claim{Want: Predicted, Kernel: oracle.Kernel{Model: oracle.CDNA3MFMA()}}, Options{})
 	require.ErrorContains(t, err, "has no operands of format E5M2")
 }
 
@@ -329,7 +328,7 @@ func TestWindow(t *testing.T) {
 		require.Equal(t, [2]int{test.lo, test.hi}, [2]int{lo, hi}, "%+v", test)
 	}
 	d := &oracle.Divergence{Suspect: 30, Blocks: make([]oracle.BlockSum, 64)}
-	r := Result{Report: oracle.Report{First: d}}
+	r := Verdict{Report: oracle.Report{First: d}}
 	lines := r.Blocks()
 	require.Len(t, lines, 14)
 	require.Equal(t, 24, lines[0].Left)
@@ -359,21 +358,21 @@ func TestHanging(t *testing.T) {
 
 func TestExplanation(t *testing.T) {
 	for factor, want := range map[oracle.Number]string{-1: "is left out", 1: "is added twice", 0.5: "is counted 1.5 times: its scale is wrong"} {
-		r := Result{Report: oracle.Report{Block: &oracle.Explanation{Block: 2, From: 64, To: 96, Factor: factor, Explained: 9, Examined: 10}}}
+		r := Verdict{Report: oracle.Report{Block: &oracle.Explanation{Block: 2, From: 64, To: 96, Factor: factor, Explained: 9, Examined: 10}}}
 		require.Contains(t, r.Explanation(), "block 2 of K, products 64 to 95, "+want)
 		require.Contains(t, r.Explanation(), "so are 9 of the 10 elements")
 	}
 }
 
 func TestJSONOfSpecials(t *testing.T) {
-	j, c := job(t, 3, 4, Demand{})
+	a, b, c := result(t, 3, 4)
 	c[0] = float32(math.NaN())
-	r, err := Run(t.Context(), j, c, nil)
+	r, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{})
 	require.NoError(t, err)
-	b, err := json.Marshal(r)
+	text, err := json.Marshal(r)
 	require.NoError(t, err)
-	require.Contains(t, string(b), `"got":"NaN"`)
-	require.Contains(t, string(b), `"error":"+Inf"`)
+	require.Contains(t, string(text), `"got":"NaN"`)
+	require.Contains(t, string(text), `"error":"+Inf"`)
 }
 
 func TestGridStep(t *testing.T) {
@@ -388,8 +387,7 @@ func TestCancelled(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	for _, want := range []Want{Exact, Canonical, Predicted} {
-		d := Demand{Want: want, Kernel: oracle.Kernel{Model: oracle.AdaMMA()}}
-		_, err := Run(ctx, Job{A: a, B: a, Demand: d}, make([]float32, 16), nil)
+		_, err := Check(ctx, make([]float32, 16), nil, a, a, Claim{Want: want, Kernel: oracle.Kernel{Model: oracle.AdaMMA()}}, Options{})
 		require.ErrorIs(t, err, context.Canceled)
 	}
 }

@@ -1,4 +1,4 @@
-package verify
+package judge
 
 import (
 	"fmt"
@@ -8,17 +8,17 @@ import (
 )
 
 // FirstLine names the first element that diverges, or is "".
-func (r *Result) FirstLine() string {
-	d := r.Report.First
+func (v *Verdict) FirstLine() string {
+	d := v.Report.First
 	if d == nil {
 		return ""
 	}
 	what := "First that differs"
-	if r.Report.Outside > 0 && r.Demand == "bound" {
+	if v.Report.Outside > 0 && v.Demand == "bound" {
 		what = "First outside the bound"
 	}
 	text := fmt.Sprintf("%s: row %d, column %d: got %s, want %s, off by %s", what, d.Row, d.Col, full(d.Got), full(d.Want), short(d.Error))
-	if r.Demand == "bound" {
+	if v.Demand == "bound" {
 		text += ", bound " + short(d.Bound)
 	}
 	if d.Suspect >= 0 {
@@ -45,8 +45,8 @@ const mostBlocks = 12
 
 // Blocks lists blocks of the first element that diverges: all, or the first and
 // those about the suspect.
-func (r *Result) Blocks() (lines []BlockLine) {
-	d := r.Report.First
+func (v *Verdict) Blocks() (lines []BlockLine) {
+	d := v.Report.First
 	if d == nil {
 		return nil
 	}
@@ -89,8 +89,8 @@ type Codes struct {
 
 // Codes lists the codes that the first element that diverges is made of: of the
 // suspect, or of the whole of K.
-func (r *Result) Codes() []Codes {
-	d := r.Report.First
+func (v *Verdict) Codes() []Codes {
+	d := v.Report.First
 	if d == nil || d.CodesA == "" {
 		return nil
 	}
@@ -121,14 +121,14 @@ func codeLines(hex string, k int) (lines []string) {
 }
 
 // Clusters says in which regions the elements that fail are.
-func (r *Result) Clusters() (lines []Line) {
-	for _, c := range r.Report.Clusters {
+func (v *Verdict) Clusters() (lines []Line) {
+	for _, c := range v.Report.Clusters {
 		name := fmt.Sprintf("tiles of %dx%d", c.Height, c.Width)
 		most := fmt.Sprintf("the one at (%d, %d)", c.Row, c.Col)
 		switch {
-		case c.Height == 1 && c.Width == r.N:
+		case c.Height == 1 && c.Width == v.N:
 			name, most = "rows", fmt.Sprintf("row %d", c.Row)
-		case c.Width == 1 && c.Height == r.M:
+		case c.Width == 1 && c.Height == v.M:
 			name, most = "columns", fmt.Sprintf("column %d", c.Col)
 		}
 		lines = append(lines, Line{name, fmt.Sprintf("%d of %d; %s has %d of its %d elements", c.Hit, c.Regions, most, c.Outside, c.Elements)})
@@ -137,8 +137,8 @@ func (r *Result) Clusters() (lines []Line) {
 }
 
 // Explanation says which block of K accounts for the errors, or is "".
-func (r *Result) Explanation() string {
-	e := r.Report.Block
+func (v *Verdict) Explanation() string {
+	e := v.Report.Block
 	if e == nil {
 		return ""
 	}

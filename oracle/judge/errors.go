@@ -1,4 +1,4 @@
-package verify
+package judge
 
 import (
 	"math"
@@ -19,7 +19,7 @@ type wrong struct {
 // [oracle.Compare].
 func (w *wanted[T]) errors(got []T) func(i int) wrong {
 	return func(i int) wrong {
-		g, want := value(got[i]), value(w.demanded[i])
+		g, want := value(got[i]), value(w.claimed[i])
 		if math.Float64bits(g) == math.Float64bits(want) || g != g && want != want {
 			return wrong{}
 		}
@@ -36,7 +36,7 @@ func (w *wanted[T]) errors(got []T) func(i int) wrong {
 		case distance != distance || math.IsInf(distance, 0):
 			return wrong{math.Inf(1), outside}
 		case w.bits:
-			return wrong{distance / ulp(w.demanded[i]), outside}
+			return wrong{distance / ulp(w.claimed[i]), outside}
 		case distance == 0:
 			return wrong{0, outside}
 		}

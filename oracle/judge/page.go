@@ -1,4 +1,4 @@
-package verify
+package judge
 
 import (
 	_ "embed"
@@ -7,7 +7,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	"github.com/octavo-fp8/octavo/internal/page"
 )
 
 //go:embed page.html
@@ -17,35 +17,35 @@ var pages = page.New("verify", pageSource, nil)
 
 // WritePage writes the result as one HTML page that needs nothing else: the text's
 // tables and a map of the errors.
-func (r *Result) WritePage(w io.Writer) error {
-	data := map[string]any{"Result": r, "Unit": r.unit(), "Legend": r.legend()}
-	if len(r.Map.Cells) > 0 {
-		p, err := r.Map.picture(r.marks()...)
+func (v *Verdict) WritePage(w io.Writer) error {
+	data := map[string]any{"Result": v, "Unit": v.unit(), "Legend": v.legend()}
+	if len(v.Map.Cells) > 0 {
+		p, err := v.Map.picture(v.marks()...)
 		if err != nil {
 			return err
 		}
-		data["Picture"], data["Cells"] = p, r.Map.data()
+		data["Picture"], data["Cells"] = p, v.Map.data()
 	}
-	return pages.Write(w, r.Verdict(), data)
+	return pages.Write(w, v.Verdict(), data)
 }
 
 // unit is what errors of the map are in.
-func (r *Result) unit() string {
-	if r.Demand == "bits" {
+func (v *Verdict) unit() string {
+	if v.Demand == "bits" {
 		return "ulp"
 	}
 	return "units of the bound"
 }
 
 // marks are the elements that the map points out, where something failed.
-func (r *Result) marks() (marks []*place) {
-	if r.Pass {
+func (v *Verdict) marks() (marks []*place) {
+	if v.Pass {
 		return nil
 	}
-	if d := r.Report.First; d != nil {
+	if d := v.Report.First; d != nil {
 		marks = append(marks, &place{d.Row, d.Col, "first"})
 	}
-	if c := r.Map.worst(); c != nil {
+	if c := v.Map.worst(); c != nil {
 		marks = append(marks, &place{c.Row, c.Col, "largest"})
 	}
 	return marks
@@ -58,13 +58,13 @@ type legendStep struct {
 }
 
 // legend returns the colours that the map can have.
-func (r *Result) legend() []legendStep {
+func (v *Verdict) legend() []legendStep {
 	step := func(c Cell, label string) legendStep {
 		color := c.color()
 		return legendStep{template.CSS(fmt.Sprintf("#%02x%02x%02x", color.R, color.G, color.B)), label}
 	}
 	steps := []legendStep{step(Cell{}, "0")}
-	if r.Demand == "bound" {
+	if v.Demand == "bound" {
 		for e := leastAllowed; e < 0; e += 2 {
 			steps = append(steps, step(Cell{Error: math.Pow10(e)}, fmt.Sprintf("1e%d", e)))
 		}
@@ -73,7 +73,7 @@ func (r *Result) legend() []legendStep {
 	for _, e := range []int{0, 2, 4, 6} {
 		label := fmt.Sprintf("1e%d", e)
 		switch {
-		case e == 0 && r.Demand == "bound":
+		case e == 0 && v.Demand == "bound":
 			label = "above 1"
 		case e == 0:
 			label = "1"

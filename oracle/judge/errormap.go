@@ -1,4 +1,4 @@
-package verify
+package judge
 
 import "github.com/octavo-fp8/octavo/internal/parallel"
 

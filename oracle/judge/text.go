@@ -1,4 +1,4 @@
-package verify
+package judge
 
 import (
 	"bufio"
@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -17,16 +17,16 @@ import (
 const width = 80
 
 // WriteText writes the result for people.
-func (r *Result) WriteText(w io.Writer) error {
+func (v *Verdict) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s\nC = A·Bᵀ, %dx%d %s, K = %d\n", hanging("", r.Verdict(), 2), r.M, r.N, r.Type, r.K)
-	for _, line := range r.Terms() {
+	fmt.Fprintf(b, "%s\nC = A·Bᵀ, %dx%d %s, K = %d\n", hanging("", v.Verdict(), 2), v.M, v.N, v.Type, v.K)
+	for _, line := range v.Terms() {
 		fmt.Fprintln(b, hanging(line.Name+": ", line.Value, 2))
 	}
 	fmt.Fprintln(b)
-	writeLines(b, r.Findings())
-	r.writeFirst(b)
-	r.writeClusters(b)
+	writeLines(b, v.Findings())
+	v.writeFirst(b)
+	v.writeClusters(b)
 	return b.Flush()
 }
 
@@ -59,69 +59,69 @@ func writeLines(w io.Writer, lines []Line) {
 type Line struct{ Name, Value string }
 
 // Verdict is the result in one line.
-func (r *Result) Verdict() string {
-	n := r.M * r.N
+func (v *Verdict) Verdict() string {
+	n := v.M * v.N
 	switch {
-	case r.Pass && r.Report.Equal:
-		return fmt.Sprintf("PASS: all %d elements are %s, bit for bit", n, r.what())
-	case r.Pass:
-		return fmt.Sprintf("PASS: all %d elements are within the bound of %s", n, r.what())
+	case v.Pass && v.Report.Equal:
+		return fmt.Sprintf("PASS: all %d elements are %s, bit for bit", n, v.what())
+	case v.Pass:
+		return fmt.Sprintf("PASS: all %d elements are within the bound of %s", n, v.what())
 	}
-	return "FAIL: " + r.Failure()
+	return "FAIL: " + v.Failure()
 }
 
 // Failure says in what a result failed.
-func (r *Result) Failure() string {
+func (v *Verdict) Failure() string {
 	how := "are outside the bound of "
-	if r.Demand == "bits" {
+	if v.Demand == "bits" {
 		how = "differ from "
 	}
-	return fmt.Sprintf("%d of %d elements %s%s", r.Report.Outside, r.M*r.N, how, r.what())
+	return fmt.Sprintf("%d of %d elements %s%s", v.Report.Outside, v.M*v.N, how, v.what())
 }
 
-func (r *Result) what() string {
-	switch r.Model {
+func (v *Verdict) what() string {
+	switch v.Model {
 	case "exact":
 		return "the exact result"
 	case "canonical":
 		return "octavo's canonical result"
 	}
-	return "the prediction of " + r.Model
+	return "the prediction of " + v.Model
 }
 
 // Terms says what was compared with what.
-func (r *Result) Terms() []Line {
+func (v *Verdict) Terms() []Line {
 	lines := []Line{
-		{"A", r.A.String()},
-		{"B", r.B.String()},
-		{"demanded", r.demanded()},
+		{"A", v.A.String()},
+		{"B", v.B.String()},
+		{"demanded", v.demanded()},
 	}
-	if r.Evidence != "" {
-		lines = append(lines, Line{"model", r.Evidence})
+	if v.Evidence != "" {
+		lines = append(lines, Line{"model", v.Evidence})
 	}
-	return append(lines, Line{"bound", r.bound()})
+	return append(lines, Line{"bound", v.bound()})
 }
 
-func (r *Result) demanded() string {
-	text := r.what()
-	if r.Bias {
+func (v *Verdict) demanded() string {
+	text := v.what()
+	if v.Bias {
 		text += " with bias"
 	}
-	if r.Accumulate {
+	if v.Accumulate {
 		text += " added to the old C"
 	}
-	if r.Demand == "bound" {
+	if v.Demand == "bound" {
 		return text + ", rounded once, within the bound"
 	}
-	if r.Promote > 0 {
-		text += fmt.Sprintf(", promoted to float32 every %d products", r.Promote)
+	if v.Promote > 0 {
+		text += fmt.Sprintf(", promoted to float32 every %d products", v.Promote)
 	}
-	return text + fmt.Sprintf(", scales %s, bit for bit but for the bits of a NaN", r.ScaleOrder)
+	return text + fmt.Sprintf(", scales %s, bit for bit but for the bits of a NaN", v.ScaleOrder)
 }
 
-func (r *Result) bound() string {
-	text := "a priori, for sums in " + r.Bound
-	switch r.Bound {
+func (v *Verdict) bound() string {
+	text := "a priori, for sums in " + v.Bound
+	switch v.Bound {
 	case "a posteriori":
 		text = "a posteriori, of the prediction's distance to the exact result"
 	case "float32":
@@ -131,23 +131,23 @@ func (r *Result) bound() string {
 	case "dequantized":
 		text = "a priori, for float32 sums of products of dequantized values"
 	}
-	return fmt.Sprintf("%s; the largest is %s", text, short(r.LargestBound))
+	return fmt.Sprintf("%s; the largest is %s", text, short(v.LargestBound))
 }
 
 // Findings are the report's numbers.
-func (r *Result) Findings() []Line {
-	p := &r.Report
-	lines := []Line{{"bit for bit", yes(p.Equal)}, {"different", ofAll(p.Different, r)}}
-	if r.Demand == "bound" {
-		lines = append(lines, Line{"outside the bound", ofAll(p.Outside, r)})
+func (v *Verdict) Findings() []Line {
+	p := &v.Report
+	lines := []Line{{"bit for bit", yes(p.Equal)}, {"different", ofAll(p.Different, v)}}
+	if v.Demand == "bound" {
+		lines = append(lines, Line{"outside the bound", ofAll(p.Outside, v)})
 	}
-	lines = append(lines, Line{"largest error, ulp", r.place(p.MaxULP)})
+	lines = append(lines, Line{"largest error, ulp", v.place(p.MaxULP)})
 	units := p.MaxBound
-	if r.Exact != nil {
-		lines = append(lines, Line{"outside the bound of the exact result", ofAll(r.Exact.Outside, r)})
-		units = r.Exact.MaxBound
+	if v.Exact != nil {
+		lines = append(lines, Line{"outside the bound of the exact result", ofAll(v.Exact.Outside, v)})
+		units = v.Exact.MaxBound
 	}
-	lines = append(lines, Line{"largest error, units of the bound", r.place(units)})
+	lines = append(lines, Line{"largest error, units of the bound", v.place(units)})
 	n := &p.NonFinite
 	return append(lines,
 		Line{"NaN", fmt.Sprintf("%d in the result, %d wanted", n.GotNaN, n.WantNaN)},
@@ -164,10 +164,10 @@ func yes(b bool) string {
 	return "no"
 }
 
-func ofAll(n int, r *Result) string { return fmt.Sprintf("%d of %d", n, r.M*r.N) }
+func ofAll(n int, v *Verdict) string { return fmt.Sprintf("%d of %d", n, v.M*v.N) }
 
 // place says how large an error is, and where.
-func (r *Result) place(p *oracle.Place) string {
+func (v *Verdict) place(p *oracle.Place) string {
 	if p == nil {
 		return "0"
 	}
@@ -181,15 +181,15 @@ func short(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g',
 func full(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
 
 // writeFirst writes the first element that diverges.
-func (r *Result) writeFirst(w io.Writer) {
-	d := r.Report.First
+func (v *Verdict) writeFirst(w io.Writer) {
+	d := v.Report.First
 	if d == nil {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", hanging("", r.FirstLine(), 2))
+	fmt.Fprintf(w, "\n%s\n", hanging("", v.FirstLine(), 2))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "  block\tK\tscale of A\tscale of B\tcodes\tscaled\trunning\t")
-	for _, b := range r.Blocks() {
+	for _, b := range v.Blocks() {
 		if b.Left > 0 {
 			fmt.Fprintf(t, "  ...%d more\t\t\t\t\t\t\t\n", b.Left)
 			continue
@@ -201,7 +201,7 @@ func (r *Result) writeFirst(w io.Writer) {
 		fmt.Fprint(t, "\t\n")
 	}
 	_ = t.Flush() // into a buffer
-	for _, c := range r.Codes() {
+	for _, c := range v.Codes() {
 		fmt.Fprintf(w, "  codes of %s\n", c.Name)
 		for _, line := range c.Lines {
 			fmt.Fprintf(w, "    %s\n", line)
@@ -210,12 +210,12 @@ func (r *Result) writeFirst(w io.Writer) {
 }
 
 // writeClusters writes where errors gather, and what explains them.
-func (r *Result) writeClusters(w io.Writer) {
-	if lines := r.Clusters(); len(lines) > 0 {
+func (v *Verdict) writeClusters(w io.Writer) {
+	if lines := v.Clusters(); len(lines) > 0 {
 		fmt.Fprintln(w, "\nWhere they are")
 		writeLines(w, lines)
 	}
-	if text := r.Explanation(); text != "" {
+	if text := v.Explanation(); text != "" {
 		fmt.Fprintf(w, "\nWhat explains them\n%s\n", hanging("  ", text, 2))
 	}
 }

@@ -1,0 +1,110 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Verdict is what was found. Its JSON is stable: keys are added, never changed.
+type Verdict struct {
+	Pass   bool   `json:"pass"`
+	Demand string `json:"demand"` // "bits" or "bound"
+	Model  string `json:"model"`  // "exact", "canonical" or that of a GPU
+	// Evidence says on what the model was verified.
+	Evidence   string `json:"evidence,omitempty"`
+	Promote    int    `json:"promote"`
+	ScaleOrder string `json:"scaleOrder"`
+	// Bound names what the bound of the distance to the exact result follows from,
+	// and LargestBound is the largest of all elements.
+	Bound        string        `json:"bound"`
+	LargestBound oracle.Number `json:"largestBound"`
+
+	Type       string  `json:"type"` // of C: F32, BF16 or F16
+	M          int     `json:"m"`
+	N          int     `json:"n"`
+	K          int     `json:"k"`
+	A          Operand `json:"a"`
+	B          Operand `json:"b"`
+	Bias       bool    `json:"bias"`
+	Accumulate bool    `json:"accumulate"`
+
+	// Report compares with what is claimed, Exact, where bits are, with the exact
+	// result.
+	Report oracle.Report  `json:"report"`
+	Exact  *oracle.Report `json:"exact,omitempty"`
+
+	// Map is the errors over the rows and columns of C, in units of the bound or, where
+	// bits are claimed, of the last place.
+	Map *ErrorMap `json:"-"`
+}
+
+// Operand says what an operand is.
+type Operand struct {
+	Name   string `json:"name"`
+	Format string `json:"format"`
+	Shape  []int  `json:"shape"`
+	Block  string `json:"block"`
+}
+
+// NewOperand describes t.
+func NewOperand(t *tensor.Tensor) Operand {
+	return Operand{t.Name, t.Format.String(), t.Shape, t.Block.String()}
+}
+
+// String describes the operand in one line.
+func (o Operand) String() string {
+	return fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.Block)
+}
+
+// describe returns a verdict that says what was claimed.
+func (j *job) describe() *Verdict {
+	m, k := j.a.Dims()
+	n, _ := j.b.Dims()
+	v := &Verdict{
+		Demand: "bits", M: m, N: n, K: k, A: NewOperand(j.a), B: NewOperand(j.b),
+		Bias: j.options.Bias != nil, Accumulate: j.options.Accumulate,
+	}
+	switch c := &j.claim; c.Want {
+	case Exact:
+		v.Demand, v.Model, v.Bound = "bound", "exact", describeAccumulation(c.Accumulation)
+		v.Promote, v.ScaleOrder = c.Accumulation.Kernel.Promote, c.Accumulation.Scales.String()
+	case Canonical:
+		v.Model, v.Bound, v.ScaleOrder = "canonical", "float32", oracle.AThenB.String()
+	case Predicted:
+		order := c.Kernel.Scales
+		if order == oracle.AnyOrder {
+			order = oracle.AThenB
+		}
+		v.Model, v.Evidence, v.Bound = c.Kernel.Model.Name, c.Kernel.Model.Evidence, "a posteriori"
+		v.Promote, v.ScaleOrder = c.Kernel.Promote, order.String()
+	}
+	return v
+}
+
+// typeOf names a type of C as safetensors does.
+func typeOf[T gemm.Output]() string {
+	switch any(*new(T)).(type) {
+	case fp8.BFloat16:
+		return "BF16"
+	case float32:
+		return "F32"
+	}
+	return "F16"
+}
+
+func describeAccumulation(a oracle.Accumulation) string {
+	switch {
+	case a.Kernel.Model.Name != "":
+		return a.Kernel.Model.Name
+	case a.Truncated:
+		return "float32-truncated"
+	case a.Dequantized:
+		return "dequantized"
+	}
+	return "float32"
+}
