@@ -7,7 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/multiply"
-	"github.com/octavo-fp8/octavo/cmd/internal/operand"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -71,7 +71,7 @@ func newGemmCommand() *cobra.Command {
 }
 
 func (g *gemmFlags) run(cmd *cobra.Command) error {
-	if operand.IsNPY(g.out) {
+	if _, alone := operands.Path(g.out); alone {
 		return usagef("-o %s: octavo gemm writes safetensors files", g.out)
 	}
 	for _, in := range g.read() {

@@ -71,9 +71,9 @@ func TestGemmGolden(t *testing.T) {
 	require.Equal(t, 8, cases)
 }
 
-// operands is a file with x [2, 4] and w [3, 4] in blocks of 1x2, and things
+// operandFile is a file with x [2, 4] and w [3, 4] in blocks of 1x2, and things
 // that fit neither.
-func operands(t *testing.T) (path string) {
+func operandFile(t *testing.T) (path string) {
 	return filetest.Write(t, nil,
 		filetest.Raw("x", safetensors.F8E4M3, []int{2, 4}, 0x38, 0x40, 0x38, 0, 0xB8, 0, 0x30, 0x38),
 		filetest.F32("x_s", []int{2, 2}, 1, 2, 0.5, 4),
@@ -122,7 +122,7 @@ func TestGemmByHand(t *testing.T) {
 		{"narrow", "no_scales", "row", "narrow", "no_scales", "row", []int{2, 2}, []float32{0, 0, 0, 0}},
 	} {
 		out := filetest.Output(t)
-		succeed(t, gemmArgs(operands(t), out, test.a, test.aScales, test.aBlock, test.b, test.bScales, test.bBlock)...)
+		succeed(t, gemmArgs(operandFile(t), out, test.a, test.aScales, test.aBlock, test.b, test.bScales, test.bBlock)...)
 		got := filetest.Open(t, out)
 		require.Equal(t, test.shape, filetest.Info(t, got, "c").Shape)
 		require.Equal(t, filetest.FloatBytes(test.want...), append([]byte(nil), filetest.Bytes(t, got, "c")...), "%+v", test)
@@ -131,12 +131,12 @@ func TestGemmByHand(t *testing.T) {
 
 func TestGemmNonFinite(t *testing.T) {
 	out := filetest.Output(t)
-	r := octavo(nil, gemmArgs(operands(t), out, "x", "x_huge", "1x2", "w", "w_four", "1x2")...)
+	r := octavo(nil, gemmArgs(operandFile(t), out, "x", "x_huge", "1x2", "w", "w_four", "1x2")...)
 	require.Equal(t, "octavo: warning: tensor \"c\": element 5 of shape [2 3] is -Inf\n", r.stderr)
 	require.Equal(t, 0, r.status)
 	require.Contains(t, r.stdout, ", 0 NaN and 1 infinite of 6\n")
 
-	r = octavo(nil, gemmArgs(operands(t), out, "x", "x_huge", "1x2", "w", "w_four", "1x2", "--out-type", "f16")...)
+	r = octavo(nil, gemmArgs(operandFile(t), out, "x", "x_huge", "1x2", "w", "w_four", "1x2", "--out-type", "f16")...)
 	require.Equal(t, "octavo: warning: tensor \"c\": element 3 of shape [2 3] is -Inf\n", r.stderr)
 	require.Contains(t, r.stdout, ", 0 NaN and 3 infinite of 6\n")
 }
@@ -202,7 +202,7 @@ func TestGemmArrays(t *testing.T) {
 }
 
 func TestGemmData(t *testing.T) {
-	path, out := operands(t), filetest.Output(t)
+	path, out := operandFile(t), filetest.Output(t)
 	for _, test := range []struct {
 		text                                   string
 		a, aScales, aBlock, b, bScales, bBlock string
@@ -232,7 +232,7 @@ func TestGemmData(t *testing.T) {
 }
 
 func TestGemmUsage(t *testing.T) {
-	path, out := operands(t), filetest.Output(t)
+	path, out := operandFile(t), filetest.Output(t)
 	good := gemmArgs(path, out, "x", "x_s", "1x2", "w", "w_s", "1x2")
 	for _, flag := range []string{"-o", "--a", "--b"} {
 		var args []string

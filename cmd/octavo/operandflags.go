@@ -6,19 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/operand"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // operandsHelp is what gemm and verify say of operands.
 const operandsHelp = `IN is one safetensors file with both operands, or two: the first of A, the
-second of B. Instead of a tensor a flag may name a .npy file; if all do, there
-is no IN. Operands are codes of type F8_E4M3, F8_E5M2, F8_E4M3FNUZ or
-F8_E5M2FNUZ, or bytes (U8, |u1) with --a-format. A tensor of any rank is a
-matrix whose columns are its last dimension.
+second of B. Instead of a tensor a flag may name a .npy file, or raw bytes with
+their type and shape, such as x.bin:E4M3:64x128; if all do, there is no IN.
+Operands are codes of type F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ, or
+bytes (U8, |u1) with --a-format. A tensor of any rank is a matrix whose columns
+are its last dimension.
 
 Scales are F32 or F8_E8M0 (|u1), a grid [rows, columns] of one for each block,
 value = decode(code) * scale. Those of NAME are by default NAME_scale_inv, as
@@ -30,7 +29,7 @@ the error lists them.
 --bias and --accumulate are looked for in B's file and then in A's.`
 
 // productFlags say what is multiplied and what is added to it.
-type productFlags struct{ operand.Product }
+type productFlags struct{ operands.Product }
 
 func (p *productFlags) add(cmd *cobra.Command) {
 	addOperand(cmd, &p.A, "a", "[M, K]")
@@ -41,8 +40,7 @@ func (p *productFlags) add(cmd *cobra.Command) {
 	f.BoolVar(&p.BFloat16, "npy-bf16", false, "arrays of type <u2 are bfloat16")
 }
 
-func addOperand(cmd *cobra.Command, o *operand.Operand, name, shape string) {
-	o.Flag = name
+func addOperand(cmd *cobra.Command, o *operands.Operand, name, shape string) {
 	f := cmd.Flags()
 	f.StringVar(&o.Codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
 	markRequired(cmd, name)
@@ -53,17 +51,23 @@ func addOperand(cmd *cobra.Command, o *operand.Operand, name, shape string) {
 	}
 	f.Var(&parsed[*tensor.Block]{&o.Block, "", "RxC|row|tensor", parseBlock}, name+"-block",
 		"rows and columns that share a scale (default: what fits the shapes)")
-	parseFormat := func(text string) (safetensors.DType, error) {
+	parseFormat := func(text string) (*fp8.Format, error) {
 		format, err := fp8.ParseFormat(text)
-		return tensorfile.DTypeOf(format), err
+		return &format, err
 	}
-	f.Var(oneOf{&parsed[safetensors.DType]{&o.Bytes, "", "FORMAT", parseFormat}, strings.Split(formatNames, "|")}, name+"-format",
+	f.Var(oneOf{&parsed[*fp8.Format]{&o.Format, "", "FORMAT", parseFormat}, strings.Split(formatNames, "|")}, name+"-format",
 		"of codes that are bytes: e4m3, e5m2, e4m3fnuz or e5m2fnuz")
 }
 
-// read lists all that is read, files and names of tensors that may be files.
+// read lists the files that are read.
 func (p *productFlags) read() []string {
-	return append([]string{p.A.Codes, p.A.Scales, p.B.Codes, p.B.Scales, p.Bias, p.Accumulate}, p.Files...)
+	files := append([]string{p.Got}, p.Files...)
+	for _, name := range []string{p.A.Codes, p.A.Scales, p.B.Codes, p.B.Scales, p.Bias, p.Accumulate, p.Got} {
+		if path, ok := operands.Path(name); ok {
+			files = append(files, path)
+		}
+	}
+	return files
 }
 
 // twoFilesAtMost is the Args of a command that takes the files of a product.

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/oracle/judge"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 )
 
 const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right: it reads
@@ -50,7 +50,7 @@ of the errors.
 
 ` + operandsHelp + `
 
-C may be a .npy file too: <f4, <f2 or, with --npy-bf16, <u2.
+C may be a .npy file too, <f4, <f2 or, with --npy-bf16, <u2, or raw bytes.
 
 JSON has the keys pass, demand (bits or bound), model, evidence, promote,
 scaleOrder, bound, largestBound, type, m, n, k, a and b (name, format, shape,
@@ -69,7 +69,6 @@ const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensor
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
 	productFlags
-	got, c  string
 	model   modelFlags
 	workers uint64
 	html    string
@@ -93,14 +92,13 @@ func newVerifyCommand() *cobra.Command {
 			if err := v.checkPage(); err != nil {
 				return err
 			}
-			if operand.IsNPY(v.got) && v.c != "" {
-				return usagef("--c %s: a .npy file has but one array", v.c)
+			if _, alone := operands.Path(v.Got); alone && v.C != "" {
+				return usagef("--c %s: a .npy file has but one array", v.C)
 			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newDisplay(cmd)
-			in := v.inputs(claim)
-			in.Progress = bar
+			in := verify.Inputs{Product: v.Product, Claim: claim, Options: judge.Options{Workers: int(min(v.workers, 1<<16)), Progress: bar}}
 			r, err := in.Run(ctx)
 			bar.Finish()
 			switch {
@@ -113,9 +111,9 @@ func newVerifyCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&v.got, "got", "", "`FILE` with the kernel's C: safetensors or .npy (required)")
+	f.StringVar(&v.Got, "got", "", "`FILE` with the kernel's C: safetensors or .npy (required)")
 	markRequired(cmd, "got")
-	f.StringVar(&v.c, "c", "", "`NAME` of C in it (default: c, or the only tensor)")
+	f.StringVar(&v.C, "c", "", "`NAME` of C in it (default: c, or the only tensor)")
 	v.add(cmd)
 	v.model.add(cmd)
 	workersFlag(cmd, &v.workers)
@@ -124,17 +122,12 @@ func newVerifyCommand() *cobra.Command {
 	return cmd
 }
 
-// inputs returns what to read.
-func (v *verifyFlags) inputs(claim judge.Claim) *verify.Inputs {
-	return &verify.Inputs{Operands: v.Product, Got: v.got, C: v.c, Claim: claim, Workers: int(min(v.workers, 1<<16))}
-}
-
 // checkPage refuses to write the page over what is read.
 func (v *verifyFlags) checkPage() error {
 	if v.html == "" {
 		return nil
 	}
-	for _, in := range append(v.read(), v.got) {
+	for _, in := range v.read() {
 		if err := sameFile(in, v.html); err != nil {
 			return err
 		}
@@ -157,7 +150,7 @@ func (v *verifyFlags) report(cmd *cobra.Command, r *judge.Verdict) error {
 		return err
 	}
 	if !r.Pass {
-		return errors.New(v.got + ": " + r.Failure())
+		return errors.New(v.Got + ": " + r.Failure())
 	}
 	return nil
 }

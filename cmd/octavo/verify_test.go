@@ -319,6 +319,24 @@ func TestVerifyNPY(t *testing.T) {
 	succeed(t, args(writeC(t, c), "--a-scales", e, "--a-block", "tensor")...)
 }
 
+// TestVerifyRaw takes raw bytes, whose files the page does not replace.
+func TestVerifyRaw(t *testing.T) {
+	l, dir := newLayer(t), t.TempDir()
+	put := func(name string, data []byte, what string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, data, 0o666))
+		return path + what
+	}
+	args := []string{"verify", "--model", "canonical", "--got", put("c", filetest.FloatBytes(l.canonical(t)...), ":f32:70x150"),
+		"--a", put("a", l.a.Codes, ":e4m3:70x256"), "--a-scales", put("as", filetest.FloatBytes(l.a.Scales...), ":f32:70x2"),
+		"--b", put("b", l.b.Codes, ":e4m3:150x256"), "--b-scales", put("bs", filetest.FloatBytes(l.b.Scales...), ":f32:2x2"), "--b-block", "128x128"}
+	require.Contains(t, succeed(t, args...), "PASS: all 10500 elements")
+	for _, name := range []string{"c", "a", "bs"} {
+		fail(t, 2, "are the same file: write another one", append(args, "--html", filepath.Join(dir, name))...)
+	}
+	fail(t, 1, "has 17920 bytes: F8_E4M3 of shape [70 255] has 17850", append(args, "--a", filepath.Join(dir, "a")+":e4m3:70x255")...)
+}
+
 // TestVerifyPage writes the page, of a failure too.
 func TestVerifyPage(t *testing.T) {
 	l := newLayer(t)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/judge"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -57,8 +57,10 @@ func TestKernels(t *testing.T) {
 	sum := sha256.Sum256(files[1].Data)
 	require.NotEqual(t, sums["model.safetensors"], hex.EncodeToString(sum[:]), "the seed counts")
 
-	source := &operand.Source{File: data["layer.safetensors"]}
-	x, w, err := operand.ReadPair(source, source, operand.Operand{Codes: "x"}, operand.Operand{Codes: "w"})
+	source := &operands.Source{File: data["layer.safetensors"]}
+	x, err := (&operands.Operand{Codes: "x"}).Read(source)
+	require.NoError(t, err)
+	w, err := (&operands.Operand{Codes: "w"}).Read(source)
 	require.NoError(t, err)
 	kernel := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128, Scales: oracle.ProductThenFMA}
 	verdict := func(name string, claim judge.Claim) *judge.Verdict {

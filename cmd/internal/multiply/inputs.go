@@ -8,13 +8,14 @@ import (
 
 	"github.com/octavo-fp8/octavo"
 	"github.com/octavo-fp8/octavo/cmd/internal/operand"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Inputs says what to read and multiply.
 type Inputs struct {
-	Operands operand.Product
+	Operands operands.Product
 	Type     safetensors.DType // of C; "": that of the old C or, without one, F32
 	Workers  int               // as in gemm.Options
 	Progress progress.Reporter // nil: silent
@@ -57,20 +58,19 @@ func (i *Inputs) WriteFile(ctx context.Context, path string) (*Result, error) {
 }
 
 // product reads all but the old C.
-func (i *Inputs) product(files *operand.Files) (*Product, error) {
-	a, b, err := files.Operands()
+func (i *Inputs) product(files *operands.Files) (*Product, error) {
+	a, b, err := operand.Read(&i.Operands, files)
 	if err != nil {
 		return nil, err
 	}
 	p := &Product{A: a, B: b, Workers: i.Workers, Progress: i.Progress}
-	m, n := p.Shape()[0], p.Shape()[1]
-	if p.Bias, err = files.Bias(n); err != nil {
-		return nil, err
+	if p.Bias, err = files.Bias(p.Shape()[1]); err != nil {
+		return nil, operand.Missing(&i.Operands, err)
 	}
 	if i.Operands.Accumulate != "" {
-		old, err := files.Old(m, n)
+		old, err := files.Old(a, b)
 		if err != nil {
-			return nil, err
+			return nil, operand.Missing(&i.Operands, err)
 		}
 		p.Old = &old
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/x448/float16"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -27,7 +27,7 @@ import (
 type Product struct {
 	A, B     *tensor.Tensor
 	Bias     []float32         // as in gemm.Options
-	Old      *operand.Tensor   // the C that the product is added to, of the type of C; nil: none
+	Old      *operands.Tensor  // the C that the product is added to, of the type of C; nil: none
 	Workers  int               // as in gemm.Options
 	Progress progress.Reporter // hears of elements of C; nil: silent
 

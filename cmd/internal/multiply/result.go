@@ -7,10 +7,10 @@ import (
 
 	"github.com/x448/float16"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -20,13 +20,13 @@ type Result struct {
 	Bytes int64  `json:"bytes"`
 	Type  string `json:"type"` // of C
 
-	M          int                 `json:"m"`
-	N          int                 `json:"n"`
-	K          int                 `json:"k"`
-	A          operand.Description `json:"a"`
-	B          operand.Description `json:"b"`
-	Bias       bool                `json:"bias"`
-	Accumulate bool                `json:"accumulate"`
+	M          int           `json:"m"`
+	N          int           `json:"n"`
+	K          int           `json:"k"`
+	A          judge.Operand `json:"a"`
+	B          judge.Operand `json:"b"`
+	Bias       bool          `json:"bias"`
+	Accumulate bool          `json:"accumulate"`
 
 	Level    string  `json:"level"`
 	Seconds  float64 `json:"seconds"` // multiplying, without reading and writing
@@ -42,7 +42,7 @@ func newResult(p *Product) *Result {
 	m, k := p.A.Dims()
 	n, _ := p.B.Dims()
 	r := &Result{
-		M: m, N: n, K: k, A: operand.Describe(p.A), B: operand.Describe(p.B),
+		M: m, N: n, K: k, A: judge.NewOperand(p.A), B: judge.NewOperand(p.B),
 		Bias: p.Bias != nil, Accumulate: p.Old != nil,
 		Seconds: p.Elapsed.Seconds(), NaN: p.NaN, Infinite: p.Infinite, NonFinite: p.NonFinite,
 	}

@@ -8,33 +8,19 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
-// ScaleSuffix is what is added to the name of a tensor of codes to name its
-// dequantization scales, as in DeepSeek's checkpoints.
-const ScaleSuffix = "_scale_inv"
-
-var dtypes = map[fp8.Format]safetensors.DType{
-	fp8.E4M3:     safetensors.F8E4M3,
-	fp8.E5M2:     safetensors.F8E5M2,
-	fp8.E4M3FNUZ: safetensors.F8E4M3FNUZ,
-	fp8.E5M2FNUZ: safetensors.F8E5M2FNUZ,
-}
+// ScaleSuffix is what is added to the name of a tensor of codes to name its scales.
+const ScaleSuffix = operands.ScaleSuffix
 
 // DTypeOf returns the type of tensors of codes of a format.
-func DTypeOf(f fp8.Format) safetensors.DType { return dtypes[f] }
+func DTypeOf(f fp8.Format) safetensors.DType { return operands.DTypeOf(f) }
 
 // FormatOf returns the format of a tensor of codes.
-func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) {
-	for f, dtype := range dtypes {
-		if dtype == d {
-			return f, true
-		}
-	}
-	return 0, false
-}
+func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) { return operands.FormatOf(d) }
 
 // IsFloat reports whether tensors of type d can be quantized.
 func IsFloat(d safetensors.DType) bool {

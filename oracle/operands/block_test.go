@@ -1,4 +1,4 @@
-package operand
+package operands
 
 import (
 	"testing"
@@ -23,18 +23,19 @@ func TestBlockInferred(t *testing.T) {
 		{[]int{256, 512}, []int{1}, "tensor"},
 		{[]int{256, 512}, []int{1, 1}, "tensor"},
 		{[]int{256, 512}, []int{256, 1}, "row"},
-		{[]int{256, 512}, []int{256}, "blocks of allx2 and of row fit: choose one with --a-block"},
+		{[]int{256, 512}, []int{256}, "blocks of allx2 and of row fit: choose one"},
 		{[]int{100, 512}, []int{100}, "row"},
 		{[]int{1, 512}, []int{1, 4}, "allx128"},
-		{[]int{384, 128}, []int{2, 1}, "blocks of 256xall and of 192xall fit: choose one with --a-block"},
-		{[]int{3, 4}, []int{2, 3}, "no usual block fits: say which it is with --a-block"},
+		{[]int{384, 128}, []int{2, 1}, "blocks of 256xall and of 192xall fit: choose one"},
+		{[]int{3, 4}, []int{2, 3}, "no usual block fits: say which it is"},
 		{[]int{2, 2}, []int{3}, "no usual block fits"},
 		{[]int{0, 4}, []int{0, 2}, "no usual block fits"},
 		{[]int{100, 512}, []int{7, 1}, "16xall"}, // of 7 parts
 	} {
-		o := Operand{Flag: "a"}
+		o := Operand{}
 		block, err := o.block(safetensors.Info{Name: "x", Shape: test.codes}, safetensors.Info{Name: "s", Shape: test.scales})
 		if err != nil {
+			require.ErrorIs(t, err, ErrBlock)
 			require.ErrorContains(t, err, test.want)
 			continue
 		}

@@ -1,10 +1,10 @@
-package operand
+package operands
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -27,8 +27,8 @@ func (o *Operand) block(codes, scales safetensors.Info) (tensor.Block, error) {
 		}
 		which = "blocks of " + strings.Join(names, " and of ") + " fit: choose one"
 	}
-	return tensor.Block{}, fmt.Errorf("tensor %q of shape %v has scales of shape %v, %q: %s with --%s-block",
-		codes.Name, codes.Shape, scales.Shape, scales.Name, which, o.Flag)
+	return tensor.Block{}, sentinel.Errorf(ErrBlock, "operands: tensor %q of shape %v has scales of shape %v, %q: %s",
+		codes.Name, codes.Shape, scales.Shape, scales.Name, which)
 }
 
 // fittingBlocks returns the blocks in which codes of one shape have scales of

@@ -1,0 +1,52 @@
+package operands
+
+import (
+	"strings"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+var dtypes = map[fp8.Format]safetensors.DType{
+	fp8.E4M3:     safetensors.F8E4M3,
+	fp8.E5M2:     safetensors.F8E5M2,
+	fp8.E4M3FNUZ: safetensors.F8E4M3FNUZ,
+	fp8.E5M2FNUZ: safetensors.F8E5M2FNUZ,
+}
+
+// DTypeOf returns the type of tensors of codes of a format, or "" for a format that no
+// type is of.
+func DTypeOf(f fp8.Format) safetensors.DType { return dtypes[f] }
+
+// FormatOf returns the format of a tensor of codes.
+func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) {
+	for f, dtype := range dtypes {
+		if dtype == d {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+// parseDType returns the type of the given name, in any case: that of a safetensors
+// file, or a format's.
+func parseDType(name string) (safetensors.DType, bool) {
+	d := safetensors.DType(strings.ToUpper(name))
+	if d.Size() > 0 {
+		return d, true
+	}
+	if d = "F8_" + d; d.Size() > 0 {
+		return d, true
+	}
+	return "", false
+}
+
+// codeTypes lists the types of codes: "F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ".
+func codeTypes() string {
+	var names []string
+	for _, f := range fp8.Formats() {
+		names = append(names, string(DTypeOf(f)))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

@@ -1,0 +1,36 @@
+package operands
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// write writes a safetensors file in a directory of its own.
+func write(t *testing.T, tensors ...safetensors.Tensor) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "in.safetensors")
+	require.NoError(t, safetensors.WriteFile(path, tensors, nil))
+	return path
+}
+
+// raw returns a tensor of the given data.
+func raw(name string, dtype safetensors.DType, shape []int, data ...byte) safetensors.Tensor {
+	return safetensors.Tensor{Info: safetensors.Info{Name: name, DType: dtype, Shape: shape}, Data: data}
+}
+
+// TestSwappedFiles checks that of two files the error names the one without the tensor.
+func TestSwappedFiles(t *testing.T) {
+	x := write(t, raw("x", safetensors.F8E4M3, []int{1, 1}, 1))
+	w := write(t, raw("w", safetensors.F8E4M3, []int{1, 1}, 1))
+	p := Product{Files: []string{w, x}, A: Operand{Codes: "x"}, B: Operand{Codes: "w"}}
+	files, err := p.Open()
+	require.NoError(t, err)
+	defer files.Close()
+	_, err = files.A()
+	require.ErrorIs(t, err, ErrName)
+	require.ErrorContains(t, err, w)
+}

@@ -1,0 +1,106 @@
+package operands
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/npy"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// Source is where names are looked up.
+type Source struct {
+	File     *safetensors.File // nil if there is none
+	Path     string            // of File where errors are to name it: there are several
+	BFloat16 bool              // arrays of type <u2 are bfloat16
+}
+
+// Tensor is a tensor and the file that holds it, which [safetensors.Elements] reads.
+type Tensor struct {
+	safetensors.Info
+	File *safetensors.File
+}
+
+// Path returns the path of the file that a name says, with ok false where it is that of
+// a tensor of a safetensors file.
+func Path(name string) (path string, ok bool) {
+	if strings.HasSuffix(name, ".npy") {
+		return name, true
+	}
+	path, _, ok = parseRaw(name)
+	return path, ok
+}
+
+// Find returns the description of a tensor that has to be there: [ErrName] says that it
+// is not. Where the name says a file of its own, that is read into memory.
+func (s *Source) Find(name string) (Tensor, error) {
+	if path, info, ok := parseRaw(name); ok {
+		t, err := readRaw(path, info)
+		if err != nil {
+			return Tensor{}, err
+		}
+		return InMemory(t)
+	}
+	if strings.HasSuffix(name, ".npy") {
+		return s.readNPY(name)
+	}
+	if s.File == nil {
+		return Tensor{}, sentinel.Errorf(ErrName, "operands: there is no safetensors file to find tensor %q in: name one, or arrays that end in .npy", name)
+	}
+	info, ok := s.File.Info(name)
+	switch {
+	case !ok && s.Path != "":
+		return Tensor{}, sentinel.Errorf(ErrName, "operands: %s: the file has no tensor %q", s.Path, name)
+	case !ok:
+		return Tensor{}, sentinel.Errorf(ErrName, "operands: the file has no tensor %q", name)
+	}
+	return Tensor{info, s.File}, nil
+}
+
+// has reports whether the file has a tensor.
+func (s *Source) has(name string) bool {
+	_, ok := s.File.Info(name)
+	return ok
+}
+
+// readNPY reads an array, whose name is its path.
+func (s *Source) readNPY(path string) (Tensor, error) {
+	a, err := npy.ReadFile(path)
+	if err != nil {
+		return Tensor{}, fmt.Errorf("operands: %w", err)
+	}
+	info := safetensors.Info{Name: path, Shape: a.Shape, DType: map[npy.Type]safetensors.DType{
+		npy.Uint8: safetensors.U8, npy.Uint16: safetensors.U16, npy.Float16: safetensors.F16, npy.Float32: safetensors.F32,
+	}[a.Type]}
+	if info.DType == safetensors.U16 && s.BFloat16 {
+		info.DType = safetensors.BF16
+	}
+	return InMemory(safetensors.Tensor{Info: info, Data: a.Data})
+}
+
+// InMemory returns a tensor that is in no file: its data is copied. It returns an error
+// if type, shape and data do not fit each other.
+func InMemory(t safetensors.Tensor) (Tensor, error) {
+	var b bytes.Buffer
+	w, err := safetensors.NewWriter(&b, []safetensors.Info{t.Info}, nil)
+	if err != nil {
+		return Tensor{}, fmt.Errorf("operands: %w", err)
+	}
+	if err := w.Next(t.Name); err != nil {
+		return Tensor{}, fmt.Errorf("operands: %w", err)
+	}
+	if _, err := w.Write(t.Data); err != nil {
+		return Tensor{}, fmt.Errorf("operands: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return Tensor{}, fmt.Errorf("operands: %w", err)
+	}
+	file, err := safetensors.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		return Tensor{}, fmt.Errorf("operands: %w", err)
+	}
+	info, _ := file.Info(t.Name)
+	return Tensor{info, file}, nil
+}
