@@ -48,6 +48,7 @@ var beside = map[string][]string{
 	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
 	"oracle":               {"attention and below"},
 	"oracle/fault":         {"oracle", "attention and below"},
+	"oracle/oracletest":    {"oracle/judge", "oracle", "attention and below"},
 	"oracle/operands":      {"safetensors", "tensor and below"},
 	"oracle/judge":         {"oracle", "oracle/fault", "attention and below"},
 	"plan":                 {"checkpoint", "safetensors", "scaling and below"},
