@@ -160,7 +160,6 @@ func applyOtherScale(f Fault, p *problem, c *change) error {
 		}
 		return was.scaleAt(i, q)
 	}
-	c.codesAre = true
 	return nil
 }
 
@@ -175,7 +174,7 @@ func applyFactor(f Fault, p *problem, c *change) error {
 	if !(f.Factor > 0) || math.IsInf(f.Factor, 0) || f.From%p.block != 0 || f.To%p.block != 0 && f.To != p.k {
 		return notHere("products %d to %d times %v", f.From, f.To, f.Factor)
 	}
-	c.extra, c.lo, c.hi = f.Factor-1, f.From, f.To
+	c.extra, c.lo, c.hi, c.fitted = f.Factor-1, f.From, f.To, true
 	was := c.a
 	c.a.width = p.block
 	c.a.scale = func(i, q int) float32 {

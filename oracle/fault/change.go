@@ -27,14 +27,14 @@ type change struct {
 	after     func(v float32, i, j int) float32 // done to a value before it is rounded
 	rounded   Type                              // after rounds to it, or cuts where cut says so
 	cut       bool
+	fitted    bool                // a factor was taken from results
 	exact     bool                // dot or kernel say to the last bits what the kernel computes
 	unknown   func(i, j int) bool // elements of which nothing is known; nil: none
 	slack     float64             // relative errors that an honest kernel does not make
 	// The products [from, to) of K count extra times more: a quicker way to say what a and
 	// b say as well.
-	extra    float64
-	lo, hi   int
-	codesAre bool // codes are those of the operands, in their places, so that sums can be shared
+	extra  float64
+	lo, hi int
 }
 
 // newChange returns the change that fault f makes.
@@ -160,6 +160,36 @@ func makeValueTables() [][256]float64 {
 	}
 	return tables
 }
+
+// magnitudes are those of the finite values of a format; where aligned says so, a
+// subnormal counts as the least normal number, as tensor cores align it.
+func magnitudes(f fp8.Format, aligned bool) *[256]float64 {
+	if aligned {
+		return &alignedTables[f]
+	}
+	return &magnitudeTables[f]
+}
+
+var magnitudeTables, alignedTables = makeMagnitudes(false), makeMagnitudes(true)
+
+func makeMagnitudes(aligned bool) [][256]float64 {
+	tables := makeValueTables()
+	for f := range tables {
+		for c, v := range tables[f] {
+			v = math.Abs(v)
+			if v != v || math.IsInf(v, 0) {
+				v = 0
+			}
+			if aligned && v != 0 {
+				v = max(v, float64(fp8.Format(f).MinNormal()))
+			}
+			tables[f][c] = v
+		}
+	}
+	return tables
+}
+
+func codeOfOne(f fp8.Format) byte { return fp8.EncodeOne(float32(1), f, fp8.Policy{}) }
 
 // narrowDot returns an element of the product whose sums are kept in a narrower type:
 // rounded to it after every so many products, before scales are applied or, where

@@ -1,10 +1,17 @@
 package fault
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/oracle"
 )
 
 // Explain says which faults of the table give the result got, of shape [M, N] and dense,
@@ -30,6 +37,347 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 	if o.Workers < 0 {
 		return nil, fmt.Errorf("fault: %d workers: want 0 or more", o.Workers)
 	}
+	for _, at := range o.Wrong {
+		if at < 0 || at >= len(got) {
+			panic(wrongElement)
+		}
+	}
 	q.out, q.explaining = typeOf[T](), true
-	return &Explanation{Tried: Kinds()}, ctx.Err()
+	e := &Explanation{Tried: Kinds()}
+	if q.empty() {
+		return e, meter.Err(ctx)
+	}
+	s, err := newSample(ctx, q, got, o)
+	if err != nil {
+		return nil, fmt.Errorf("fault: %w", err)
+	}
+	e.Sampled, e.Wrong = len(s.elements), s.wrong
+	e.Rows, e.Cols = s.lines(s.elements[:s.wrong])
+	if s.wrong == 0 {
+		return e, nil
+	}
+	x := &explainer[T]{sample: s, workers: o.Workers}
+	if e.Findings, err = x.explain(ctx); err != nil {
+		return nil, fmt.Errorf("fault: %w", err)
+	}
+	return e, nil
+}
+
+const wrongElement = "fault: an element that is said to be wrong is none of C"
+
+// lines counts the rows and the columns of elements.
+func (s *sample) lines(elements []element) (rows, cols int) {
+	r, c := map[int]bool{}, map[int]bool{}
+	for i := range elements {
+		r[elements[i].i], c[elements[i].j] = true, true
+	}
+	return len(r), len(c)
+}
+
+// explainer lets faults compete.
+type explainer[T gemm.Output] struct {
+	*sample
+	workers int
+}
+
+const (
+	// chance is how improbable a false explanation must be, in bits: one in a million.
+	chance = 20
+	// A wrong element that a fault does not explain, and one that is right and would not
+	// be, count against it, in bits.
+	missed, contradicted = 32, 4
+	// That is the most that right ones count against it: what it takes to say where a
+	// fault holds.
+	partial = 40
+	// fitted is what a fault whose factor was taken from the result has to make up for.
+	fitted = 24
+	// enough of the wrong elements must be explained.
+	enough = 0.9
+)
+
+// candidate is a fault and how it fits elements of the sample.
+type candidate struct {
+	Fault
+	number   int // in the list of faults
+	change   *change
+	guesses  []guess
+	outcomes []outcome
+
+	explained, missed, open int // wrong elements
+	contradicted            int // right elements
+	score                   float64
+}
+
+// is reports whether the fault explains a part of the wrong elements of which it says
+// what they should be, and does that for at least half.
+func (c *candidate) is(part float64) bool {
+	known := c.explained + c.missed
+	return known >= c.open && float64(c.explained) >= part*float64(known)
+}
+
+// count takes in how element number n fits.
+func (c *candidate) count(e *element, o outcome, evidence float64) {
+	c.outcomes = append(c.outcomes, o)
+	switch {
+	case e.wrong && o == fits:
+		c.explained++
+		c.score += evidence
+	case e.wrong && o == refuted:
+		c.missed++
+		c.score -= missed
+	case e.wrong:
+		c.open++
+	case o == refuted:
+		c.contradicted++
+	}
+}
+
+// finish takes in what counts against the fault as a whole.
+func (c *candidate) finish() {
+	c.score -= min(float64(contradicted*c.contradicted), partial)
+	if c.change.fitted {
+		c.score -= fitted
+	}
+}
+
+// weigh weighs a fault by how near its guesses are.
+func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (*candidate, error) {
+	if err := meter.Err(ctx); err != nil {
+		return nil, err
+	}
+	h, err := newChange(x.p, f)
+	if err != nil {
+		return nil, nil // the product cannot have it
+	}
+	c := &candidate{Fault: f, change: h}
+	var w scratch
+	for n := range elements {
+		e := &elements[n]
+		g, err := x.guess(ctx, h, e, &w)
+		if err != nil {
+			return nil, orNone(err)
+		}
+		o, evidence := x.fit(h, g, e)
+		if f.Kind == EdgeGarbage && g.unknown {
+			o, evidence = refuted, 0 // right, where all should be wrong
+			if e.wrong {
+				o, evidence = fits, x.edgeEvidence(f)
+			}
+		}
+		c.guesses = append(c.guesses, g)
+		c.count(e, o, evidence)
+	}
+	c.finish()
+	return c, nil
+}
+
+// orNone returns nil for an error of a kernel that cannot multiply the changed operands.
+func orNone(err error) error {
+	if errors.Is(err, ErrNotHere) || errors.Is(err, oracle.ErrModel) || errors.Is(err, gemm.ErrBlocks) {
+		return nil
+	}
+	return err
+}
+
+// edgeEvidence is how unlikely it is that an element is in the edge by chance.
+func (x *explainer[T]) edgeEvidence(f Fault) float64 {
+	of := x.p.extent(f.Of)
+	return min(math.Log2(float64(of)/float64(of-x.p.edge(f))), 2)
+}
+
+// weighBits weighs a fault by whether its kernel gives the bits of C.
+func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []element) (*candidate, error) {
+	if err := meter.Err(ctx); err != nil {
+		return nil, err
+	}
+	h, err := newChange(x.p, f)
+	if err != nil || f.Kind == EdgeGarbage || h.fitted {
+		return nil, nil
+	}
+	c := &candidate{Fault: f, change: h}
+	for n := range elements {
+		e := &elements[n]
+		equal, err := bits[T](ctx, h, e)
+		if err != nil {
+			return nil, orNone(err)
+		}
+		o, evidence := refuted, 0.0
+		if equal {
+			// Of the results that are as far off, or nearer, this is one.
+			o, evidence = fits, min(1+math.Log2(1+e.distance/x.p.out.place(e.want)), mostEvidence)
+		}
+		g := guess{value: e.got}
+		if !equal {
+			g.value = math.NaN()
+		}
+		c.guesses = append(c.guesses, g)
+		c.count(e, o, evidence)
+		if c.missed >= 4 && c.missed > c.explained {
+			return nil, nil
+		}
+	}
+	c.finish()
+	return c, nil
+}
+
+// explain returns the findings.
+func (x *explainer[T]) explain(ctx context.Context) ([]Finding, error) {
+	faults := append(x.p.list(false), x.fitted()...)
+	all, err := x.compete(ctx, faults, x.weigh)
+	if err == nil && len(all) == 0 && x.p.Bits {
+		all, err = x.compete(ctx, faults, x.weighBits)
+	}
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return x.report(ctx, all)
+}
+
+// compete weighs all faults, first on a part of the sample, and returns those that
+// explain it, the best first.
+func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(context.Context, Fault, []element) (*candidate, error)) ([]*candidate, error) {
+	part := x.part()
+	candidates := make([]*candidate, len(faults))
+	errs := make([]error, len(faults))
+	parallel.For(len(faults), 4, x.workers, func(lo, hi int) {
+		for n := lo; n < hi; n++ {
+			c, err := weigh(ctx, faults[n], part)
+			if err == nil && c != nil && c.is(0.8) {
+				if c, err = weigh(ctx, faults[n], x.elements); c != nil {
+					c.number, candidates[n] = n, c
+				}
+			}
+			if err != nil {
+				errs[n] = err
+				return
+			}
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	least := chance + math.Log2(float64(len(faults)))
+	var all []*candidate
+	for _, c := range candidates {
+		if c != nil && c.score >= least && c.is(enough) {
+			all = append(all, c)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(b.score, a.score) })
+	return all, nil
+}
+
+// part returns some wrong elements and some right ones.
+func (x *explainer[T]) part() []element {
+	const most = 40
+	var part []element
+	for _, of := range [][]element{x.elements[:x.wrong], x.elements[x.wrong:]} {
+		for n := range min(most, len(of)) {
+			part = append(part, of[n*len(of)/min(most, len(of))])
+		}
+	}
+	return part
+}
+
+// report makes a finding of the best candidate and of those that cannot be told from it.
+func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding, error) {
+	var class []*candidate
+	for _, c := range all {
+		if x.same(all[0], c) {
+			class = append(class, c)
+		}
+	}
+	// The one that comes first in the table; a factor that was fitted says least.
+	slices.SortStableFunc(class, func(a, b *candidate) int { return cmp.Compare(a.number, b.number) })
+	best := class[0]
+	f := Finding{Fault: best.Fault, Explained: best.explained, Of: best.explained + best.missed}
+	f.Fault.Where = x.region(best)
+	if best.change.fitted && f.Fault.Where.Scattered {
+		return nil, nil // a factor in some elements is no fault of a kernel
+	}
+	f.Text = f.Fault.String()
+	for _, c := range class[1:] {
+		f.Same = append(f.Same, c.Fault)
+	}
+	rows, known := map[int]bool{}, map[int]bool{}
+	for n := range x.elements[:x.wrong] {
+		e := &x.elements[n]
+		if best.outcomes[n] == open {
+			continue
+		}
+		known[e.i] = true
+		if best.outcomes[n] != fits {
+			continue
+		}
+		rows[e.i] = true
+		if x.p.Bits && best.Kind != EdgeGarbage {
+			equal, err := bits[T](ctx, best.change, e)
+			if orNone(err) != nil {
+				return nil, err
+			}
+			if equal {
+				f.Bits++
+			}
+		}
+	}
+	f.Rows, f.OfRows = len(rows), len(known)
+	return []Finding{f}, nil
+}
+
+// same reports whether candidates cannot be told apart: both explain the same elements,
+// and give the same result on all.
+func (x *explainer[T]) same(a, b *candidate) bool {
+	for n := range x.elements {
+		g, h := a.guesses[n], b.guesses[n]
+		if g.unknown || h.unknown || a.outcomes[n] == open || b.outcomes[n] == open {
+			continue
+		}
+		if (a.outcomes[n] == fits) != (b.outcomes[n] == fits) {
+			return false
+		}
+		if g.value != h.value && !(math.Abs(g.value-h.value) <= g.tolerance+h.tolerance) && !(g.value != g.value && h.value != h.value) {
+			return false
+		}
+	}
+	return true
+}
+
+// fitted lists faults with a factor that is taken from the result: all of C, or a block of
+// K, times a factor.
+func (x *explainer[T]) fitted() (all []Fault) {
+	var ratios []float64
+	for n := range x.elements[:x.wrong] {
+		e := &x.elements[n]
+		if r := e.got / e.want; r == r && !math.IsInf(r, 0) && r != 0 {
+			ratios = append(ratios, r)
+		}
+	}
+	if len(ratios) > 0 {
+		slices.Sort(ratios)
+		all = append(all, Fault{Kind: Scaled, Factor: ratios[len(ratios)/2]})
+	}
+	blocks := (x.p.k + x.p.block - 1) / x.p.block
+	if blocks < 2 || blocks > mostRanges {
+		return all
+	}
+	for q := range blocks {
+		lo, hi := q*x.p.block, min((q+1)*x.p.block, x.p.k)
+		from, _ := slices.BinarySearch(x.cuts, lo)
+		to, _ := slices.BinarySearch(x.cuts, hi)
+		// The element to which the block contributes the most.
+		most, factor := 0.0, 0.0
+		for n := range x.elements[:x.wrong] {
+			e := &x.elements[n]
+			part := e.between(from, to).value
+			if off := e.got - e.want; math.Abs(part) > most && !math.IsInf(part, 0) && off == off && !math.IsInf(off, 0) {
+				most, factor = math.Abs(part), 1+off/part
+			}
+		}
+		if factor > 1e-6 && math.Abs(factor-1) > 1e-6 && math.Abs(factor-2) > 1e-4 {
+			all = append(all, Fault{Kind: KFactor, From: lo, To: hi, Factor: factor})
+		}
+	}
+	return all
 }

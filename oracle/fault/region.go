@@ -84,3 +84,117 @@ func join(a, b string) string {
 	}
 	return a + ", " + b
 }
+
+// region says where a candidate holds: everywhere, if no right element contradicts it,
+// and otherwise in the simplest region that has all elements that it explains and none
+// that contradict it.
+func (x *explainer[T]) region(c *candidate) Region {
+	if c.contradicted == 0 {
+		return Region{}
+	}
+	var in, out []*element
+	for n := range x.elements {
+		switch e := &x.elements[n]; {
+		case e.wrong && c.outcomes[n] == fits:
+			in = append(in, e)
+		case !e.wrong && c.outcomes[n] == refuted:
+			out = append(out, e)
+		}
+	}
+	row, col := func(e *element) int { return e.i }, func(e *element) int { return e.j }
+	all := []Region{}
+	fromRow, toRow := between(in, out, row, x.p.m)
+	fromCol, toCol := between(in, out, col, x.p.n)
+	all = append(all, Region{FromRow: fromRow, ToRow: toRow}, Region{FromCol: fromCol, ToCol: toCol})
+	for every := 2; every <= 128; every *= 2 {
+		all = append(all, Region{Along: A, Every: every, First: in[0].i % every}, Region{Along: B, Every: every, First: in[0].j % every})
+	}
+	// Both ranges together: each is found from elements that the other does not rule out.
+	rows, cols := Region{FromRow: least(in, row), ToRow: most(in, row) + 1}, Region{FromCol: least(in, col), ToCol: most(in, col) + 1}
+	fromRow, toRow = between(in, within(out, cols), row, x.p.m)
+	fromCol, toCol = between(in, within(out, rows), col, x.p.n)
+	all = append(all, Region{FromRow: fromRow, ToRow: toRow, FromCol: fromCol, ToCol: toCol})
+	for _, r := range all {
+		if r != (Region{}) && len(within(in, r)) == len(in) && len(within(out, r)) == 0 {
+			return r
+		}
+	}
+	return tiled(in, out)
+}
+
+// tiled returns the largest tiles of which some hold all elements in and none out.
+func tiled(in, out []*element) Region {
+	for _, side := range []int{128, 64, 32, 16, 8} {
+		type tile struct{ i, j int }
+		hit := map[tile]bool{}
+		for _, e := range in {
+			hit[tile{e.i / side, e.j / side}] = true
+		}
+		clean := true
+		for _, e := range out {
+			clean = clean && !hit[tile{e.i / side, e.j / side}]
+		}
+		if clean && len(in) >= 2*len(hit) {
+			return Region{Tile: side, Tiles: len(hit)}
+		}
+	}
+	return Region{Scattered: true}
+}
+
+func within(elements []*element, r Region) (some []*element) {
+	for _, e := range elements {
+		if r.has(e.i, e.j) {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+func least(elements []*element, of func(*element) int) int {
+	n := of(elements[0])
+	for _, e := range elements {
+		n = min(n, of(e))
+	}
+	return n
+}
+
+func most(elements []*element, of func(*element) int) int {
+	n := of(elements[0])
+	for _, e := range elements {
+		n = max(n, of(e))
+	}
+	return n
+}
+
+// between returns a range of rows or columns that has all elements in and reaches up to
+// those out. Where an end is not known to one, it is at the roundest number; to is 0 if
+// the range reaches the end of C.
+func between(in, out []*element, of func(*element) int, size int) (from, to int) {
+	first, last := least(in, of), most(in, of)
+	before, after := -1, size
+	for _, e := range out {
+		if n := of(e); n < first {
+			before = max(before, n)
+		} else if n > last {
+			after = min(after, n)
+		}
+	}
+	if before >= 0 {
+		from = roundest(before+1, first)
+	}
+	if after < size {
+		to = roundest(last+1, after)
+	}
+	return from, to
+}
+
+// roundest returns the number in [lo, hi] that is a multiple of the largest power of two.
+func roundest(lo, hi int) int {
+	n := lo
+	for p := 1; p <= hi; p *= 2 {
+		if at := roundUp(lo, p); at <= hi {
+			n = at
+		}
+	}
+	return n
+}

@@ -175,7 +175,7 @@ func applyScaled(f Fault, _ *problem, c *change) error {
 	if f.Factor == 0 || math.IsInf(f.Factor, 0) || f.Factor != f.Factor {
 		return notHere("results times %v", f.Factor)
 	}
-	c.factor, c.slack = f.Factor, 0x1p-22
+	c.factor, c.slack, c.fitted = f.Factor, 0x1p-22, true
 	return nil
 }
 

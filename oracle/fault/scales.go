@@ -15,7 +15,6 @@ func applyGrid(read func(f Fault, g *grid, p *problem) func(r, c int) float32) f
 		}
 		at := read(f, g, p)
 		o.scale = func(i, q int) float32 { return at(i/g.height, q) }
-		c.codesAre = true
 		return nil
 	}
 }
@@ -97,15 +96,10 @@ func applyLayout(f Fault, p *problem, c *change) error {
 	return applyGrid(readLayout)(f, p, c)
 }
 
-// readLayout reads what a writer of one layout left where another has a scale. What is in
-// gaps and beyond the end is not known; in an injected fault gaps are 0.
+// readLayout reads what a writer of one layout left where another has a scale. Gaps are
+// 0. What is beyond the end is not known; in an injected fault it is 0, as TMA has it.
 func readLayout(f Fault, g *grid, p *problem) func(r, c int) float32 {
 	memory := make([]float32, f.Written.size(g.rows, g.cols))
-	if p.explaining {
-		for i := range memory {
-			memory[i] = float32(math.NaN())
-		}
-	}
 	for r := range g.rows {
 		for c, s := range g.t.ScaleRow(r) {
 			memory[f.Written.Index(r, c, g.rows, g.cols)] = s
@@ -119,7 +113,7 @@ func readLayout(f Fault, g *grid, p *problem) func(r, c int) float32 {
 		if p.explaining {
 			return float32(math.NaN())
 		}
-		return memory[at%len(memory)]
+		return 0
 	}
 }
 
@@ -148,7 +142,6 @@ func applyScale(of func(f Fault, s float32) float32) func(Fault, *problem, *chan
 		if f.Of != A {
 			change(&c.b)
 		}
-		c.codesAre = true
 		c.slack = 0x1p-22 // the scale is not applied as it is computed here
 		return nil
 	}
@@ -195,6 +188,5 @@ func applyScalesExchanged(_ Fault, p *problem, c *change) error {
 	}
 	c.a.scale = func(i, q int) float32 { return gb.t.ScaleRow(i / ga.height)[q] }
 	c.b.scale = func(i, q int) float32 { return ga.t.ScaleRow(i / gb.height)[q] }
-	c.codesAre = true
 	return nil
 }

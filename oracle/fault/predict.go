@@ -1,0 +1,239 @@
+package fault
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/gemm"
+)
+
+// guess is what a kernel with a fault gives for an element, before that is rounded to the
+// type of C, and how far from it the kernel may be.
+type guess struct {
+	value, tolerance float64
+	unknown          bool // the fault does not say
+	// partly says that a scale is not known, and was taken for 0, as it is where a kernel
+	// fills what is out of bounds.
+	partly bool
+}
+
+// scratch is what a goroutine works with.
+type scratch struct{ x, y []byte }
+
+// guess predicts element e under change c.
+func (s *sample) guess(ctx context.Context, c *change, e *element, w *scratch) (guess, error) {
+	if c.unknown != nil && c.unknown(e.i, e.j) {
+		return guess{unknown: true}, nil
+	}
+	if c.exact {
+		v, err := c.exactly(ctx, e.i, e.j)
+		if err != nil {
+			return guess{}, err
+		}
+		return guess{value: float64(c.finish(v, e.i, e.j)), tolerance: float64(e.all.total * 0x1p-22)}, nil
+	}
+	var g guess
+	var total float64
+	add := func(i, j int) {
+		sum, known := s.product(c, e, i, j, w)
+		g.value += sum.value
+		total += sum.total
+		g.partly = g.partly || !known
+	}
+	if c.from == nil {
+		add(e.i, e.j)
+	} else {
+		c.from(e.i, e.j, add)
+	}
+	g.value *= c.factor
+	total *= math.Abs(c.factor)
+	c.addends(e.i, e.j, func(x float32) {
+		g.value += float64(x)
+		total += math.Abs(float64(x))
+	})
+	g.tolerance = float64(total*(s.coefficient+c.slack)) + s.vanishing(total)
+	if c.after != nil && c.rounded == Float32 {
+		g.value = float64(c.after(float32(g.value), e.i, e.j))
+	}
+	return g, nil
+}
+
+// vanishing is what a product may lose to the end of float32's range.
+func (s *sample) vanishing(total float64) float64 {
+	if total == 0 {
+		return 0
+	}
+	return float64(float64(s.p.k) * 0x1p-147 * (1 + total))
+}
+
+// product returns an element of the product of c's operands, without addends, and
+// whether all of its scales are known.
+func (s *sample) product(c *change, e *element, i, j int, w *scratch) (sum magnitude, known bool) {
+	own := i == e.i && j == e.j
+	if own && c.extra != 0 {
+		lo, okLo := slices.BinarySearch(s.cuts, c.lo)
+		hi, okHi := slices.BinarySearch(s.cuts, c.hi)
+		if okLo && okHi {
+			sum = e.upTo[lo].plus(e.from[hi])
+			if c.extra != -1 {
+				sum = sum.plus(e.between(lo, hi).times(1 + c.extra))
+			}
+			return sum, true
+		}
+	}
+	right := func(o, was *operand) bool { return o.t == was.t && o.codes == nil && o.format == was.format }
+	if !own || !right(&c.a, &s.p.a) || !right(&c.b, &s.p.b) {
+		return s.dot(&c.a, &c.b, i, j, w)
+	}
+	if c.a.scale == nil && c.b.scale == nil {
+		return e.all, true
+	}
+	if c.a.width != s.p.a.width || c.b.width != s.p.b.width {
+		return s.dot(&c.a, &c.b, i, j, w)
+	}
+	known = true
+	for q := range e.sums {
+		at := q * s.p.block
+		sum.addBlock(e.sums[q], e.totals[q], c.a.scaleAt(i, at/c.a.width), c.b.scaleAt(j, at/c.b.width), &known)
+	}
+	return sum, known
+}
+
+// addBlock adds a block's sum and total, times its scales, unless one is not known.
+func (m *magnitude) addBlock(sum, total float64, sa, sb float32, known *bool) {
+	if sa != sa || sb != sb {
+		*known = false
+		return
+	}
+	*m = m.plus(magnitude{sum, total}.times(float64(sa) * float64(sb)))
+}
+
+// dot is an element of a·bᵀ, and whether all of its scales are known.
+func (s *sample) dot(a, b *operand, i, j int, w *scratch) (sum magnitude, known bool) {
+	w.x, w.y = slices.Grow(w.x[:0], a.k), slices.Grow(w.y[:0], b.k)
+	x, y := a.row(w.x, i), b.row(w.y, j)
+	u, v := values(a.format), values(b.format)
+	mu, mv := magnitudes(a.format, s.aligned), magnitudes(b.format, s.aligned)
+	block := min(a.width, b.width)
+	known = true
+	for lo := 0; lo < a.k; lo += block {
+		hi := min(lo+block, a.k)
+		p, t := dot(x[lo:hi], y[lo:hi], u, v, mu, mv)
+		sum.addBlock(p, t, a.scaleAt(i, lo/a.width), b.scaleAt(j, lo/b.width), &known)
+	}
+	return sum, known
+}
+
+// exactly returns element (i, j) of the product as the kernel of c computes it, without
+// addends.
+func (c *change) exactly(ctx context.Context, i, j int) (float32, error) {
+	var err error
+	v := c.element(i, j, func(i, j int) float32 {
+		if c.dot != nil {
+			return c.dot(c, i, j)
+		}
+		a, errA := c.a.matrix(i)
+		b, errB := c.b.matrix(j)
+		var v [1]float32
+		switch {
+		case errA != nil:
+			err = errA
+		case errB != nil:
+			err = errB
+		default:
+			if e := multiply(ctx, v[:], a, b, &c.kernel, 1); e != nil {
+				err = e
+			}
+		}
+		return v[0]
+	})
+	return v, err
+}
+
+// bits reports whether the kernel of c gives every bit of an element.
+func bits[T gemm.Output](ctx context.Context, c *change, e *element) (bool, error) {
+	v, err := c.exactly(ctx, e.i, e.j)
+	if err != nil {
+		return false, err
+	}
+	x := widen(narrow[T](c.finish(v, e.i, e.j)))
+	return x != x && e.got != e.got || math.Float32bits(x) == math.Float32bits(float32(e.got)), nil
+}
+
+// outcome is how a guess fits an element.
+type outcome uint8
+
+const (
+	open    outcome = iota // the fault does not say what the element is
+	refuted                // the element is not what the fault makes of it
+	fits
+)
+
+// mostEvidence is the most that one element counts for, in bits: as many as those of
+// float32, exactly.
+const mostEvidence = 24
+
+// fit compares a guess with an element. How unlikely it is that a wrong element fits by
+// chance is its evidence, in bits: a result that is off by a distance for another reason
+// is in the window of the guess with a probability of about the window's share of it.
+func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
+	if g.unknown {
+		return open, 0
+	}
+	tolerance := g.tolerance
+	var evidence float64
+	switch {
+	case c.rounded != Float32:
+		// The value on its way is a number of the narrower type.
+		if e.got == e.got && float64(c.rounded.narrow(float32(e.got))) != e.got {
+			return refuted, 0
+		}
+		part := 0.5
+		if c.cut {
+			part = 1
+		}
+		tolerance += float64(part * c.rounded.place(math.Abs(g.value)+tolerance))
+		of, _, _ := s.p.out.parameters()
+		fraction, _, _ := c.rounded.parameters()
+		evidence = float64(max(of-fraction, 0))
+	case s.p.out != Float32:
+		tolerance += float64(0.5 * s.p.out.place(math.Abs(g.value)+tolerance))
+	}
+	if c.fitted {
+		tolerance *= 3 // the factor is as uncertain as the element that it was taken from
+	}
+	if !s.near(c, g.value, tolerance, e.got) {
+		if g.partly {
+			return open, 0
+		}
+		return refuted, 0
+	}
+	switch {
+	case !e.wrong || evidence > 0:
+	case math.IsInf(e.distance, 0):
+		evidence = 4
+	case tolerance > 0 && e.distance > 0:
+		evidence = min(math.Log2(e.distance/tolerance), mostEvidence)
+	case e.distance > 0:
+		evidence = mostEvidence
+	}
+	return fits, max(evidence, 0)
+}
+
+// near reports whether got may be value, rounded to the type of C.
+func (s *sample) near(c *change, value, tolerance, got float64) bool {
+	out := s.p.out
+	if c.rounded != Float32 {
+		out = c.rounded
+	}
+	_, _, most := out.parameters()
+	switch {
+	case value != value || got != got:
+		return value != value && got != got
+	case math.IsInf(value, 0) || math.IsInf(got, 0) || c.rounded != Float32 && math.Abs(got) == most:
+		// An overflow, or nearly one; or the largest number, to which one was cut.
+		return math.Abs(got) >= most && math.Signbit(got) == math.Signbit(value) && math.Abs(value)+tolerance >= most
+	}
+	return math.Abs(got-value) <= tolerance
+}
