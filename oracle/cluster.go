@@ -10,7 +10,7 @@ type Cluster struct {
 	Row      int `json:"row"`      // first element of the region with the most
 	Col      int `json:"col"`      //
 	Outside  int `json:"outside"`  // elements outside in that region
-	Elements int `json:"elements"` // elements of it
+	Elements int `json:"elements"` // elements of it that were compared
 }
 
 // tileSizes are the sides of square tiles, each a multiple of the first.
@@ -58,8 +58,9 @@ func (c *counts) plus(o *counts) {
 	}
 }
 
-// clusters returns rows, columns and tiles of each size.
-func (c *counts) clusters() []Cluster {
+// clusters returns rows, columns and tiles of each size, of a comparison of the elements
+// at the given places or, where that is nil, of all.
+func (c *counts) clusters(at []int) []Cluster {
 	if !c.any {
 		return nil
 	}
@@ -70,7 +71,24 @@ func (c *counts) clusters() []Cluster {
 	for _, size := range tileSizes {
 		all = append(all, c.cluster(size, size, c.merge(size)))
 	}
+	if at != nil {
+		for i := range all {
+			all[i].Elements = all[i].among(at, c.width)
+		}
+	}
 	return all
+}
+
+// among counts the elements of the region with the most that are at the given places, in
+// a result of so many columns.
+func (k *Cluster) among(at []int, cols int) (n int) {
+	for _, place := range at {
+		row, col := place/cols-k.Row, place%cols-k.Col
+		if row >= 0 && row < k.Height && col >= 0 && col < k.Width {
+			n++
+		}
+	}
+	return n
 }
 
 // merge adds the counts of tiles to those of larger ones.

@@ -17,6 +17,9 @@ import (
 // Comparison says what is compared. Only Rows and Cols are required.
 type Comparison struct {
 	Rows, Cols int
+	// At, unless nil, says that only some elements are compared, and which: their places
+	// in C, row by row, in ascending order.
+	At []int
 	// A and B, the operands, let the report say what went into the first element
 	// that diverges and which block of K explains the errors. Both or neither.
 	A, B *tensor.Tensor
@@ -72,17 +75,19 @@ type NonFinite struct {
 }
 
 const (
-	unequalSides = "oracle: got and want are not of Rows*Cols elements"
-	wrongBounds  = "oracle: bounds are not of Rows*Cols elements"
+	unequalSides = "oracle: got and want are not of Rows*Cols elements, or of those at given places"
+	wrongBounds  = "oracle: there are not as many bounds as elements"
+	wrongPlaces  = "oracle: places of elements are not in ascending order below Rows*Cols"
 )
 
 // Compare compares a kernel's result with the wanted one, both of shape [Rows,
 // Cols] and dense: with that of [Exact] under the bounds of [Bound] or [Predict],
-// or with that of Predict under no bounds, nil, which demands equal bits.
+// or with that of Predict under no bounds, nil, which demands equal bits. Where o.At
+// names some elements, got, want and bound are of those.
 //
 // It returns an error if A and B are given and do not make a product of that
 // size, or one of them alone is, and when ctx ends. It panics if got, want or bound
-// are of another length. The report depends on nothing but the arguments, which are
+// are of another length, or places not in ascending order. The report depends on nothing but the arguments, which are
 // not kept. Safe for concurrent use.
 func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o Comparison) (Report, error) {
 	if !o.fits(len(got)) || len(want) != len(got) {
@@ -164,7 +169,17 @@ func (o *Comparison) fits(n int) bool {
 		return false
 	}
 	size, ok := area(o.Rows, o.Cols)
-	return ok && size == n
+	if o.At == nil || !ok {
+		return ok && size == n
+	}
+	last := -1
+	for _, at := range o.At {
+		if at <= last || at >= size {
+			panic(wrongPlaces)
+		}
+		last = at
+	}
+	return len(o.At) == n
 }
 
 // product returns the product of the operands, or nil where there are none.
@@ -194,12 +209,13 @@ type comparer struct {
 	r        Report
 	l        layout
 	first    examined // outside, or, before there is one, different
+	at       []int    // places of elements; nil: their own indices
 	counts   counts
 	examined []examined // the first elements outside that are finite on both sides
 }
 
 func newComparer(o Comparison, l layout) *comparer {
-	return &comparer{r: Report{Rows: o.Rows, Cols: o.Cols, Equal: true}, l: l, counts: newCounts(o.Rows, o.Cols)}
+	return &comparer{r: Report{Rows: o.Rows, Cols: o.Cols, Equal: true}, l: l, at: o.At, counts: newCounts(o.Rows, o.Cols)}
 }
 
 // element takes element i in, with its bits and values.
@@ -212,6 +228,9 @@ func (c *comparer) element(i int, g, w uint64, got, want, bound float64) {
 	}
 	c.r.Different++
 	c.r.Equal = false
+	if c.at != nil {
+		i = c.at[i]
+	}
 	place := Place{Row: i / c.r.Cols, Col: i % c.r.Cols, Got: Number(got), Want: Number(want), Bound: Number(bound)}
 	err := math.Abs(got - want)
 	if err != err {
@@ -325,7 +344,7 @@ func (c *comparer) finish(ctx context.Context, p *product) (Report, error) {
 	if c.r.Different == 0 {
 		return c.r, nil
 	}
-	c.r.Clusters = c.counts.clusters()
+	c.r.Clusters = c.counts.clusters(c.at)
 	if p != nil && len(c.examined) > 0 {
 		var err error
 		if c.r.Block, err = explain(ctx, p, c.examined); err != nil {

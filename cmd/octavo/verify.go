@@ -41,6 +41,12 @@ demanded or the bound is 0. Where bits are demanded, the report says as well how
 far C is from the exact result in units of a bound: that of the prediction,
 derived from what it cut off, or that of float32 sums for canonical.
 
+Of a C that is too large --sample looks at some elements, each as exactly as
+otherwise: C is cut into tiles, and of each one element is chosen at random, so
+that the report can say with what probability k wrong elements would have been
+missed. --sample-rows, --sample-cols and --sample-tiles name parts that are
+looked at whole, besides or alone.
+
 The report has the number of elements that differ and fail, the largest errors
 and where they are, NaN and infinities on either side, the first element that
 fails with its codes, scales and exact partial sums by block of K, how failures
@@ -54,7 +60,9 @@ C may be a .npy file too, <f4, <f2 or, with --npy-bf16, <u2, or raw bytes.
 
 JSON has the keys pass, demand (bits or bound), model, evidence, promote,
 scaleOrder, bound, largestBound, type, m, n, k, a and b (name, format, shape,
-block), bias, accumulate, report, and exact where bits are demanded. Of report
+block), bias, accumulate, report, exact where bits are demanded, and sample
+(elements, of, random, height, width, rows, cols, tiles, seed, misses (wrong,
+probability), row, col) where not all was looked at. Of report
 and exact, the comparison with what is demanded and with the exact result, the
 keys are rows, cols, equal, different, outside, maxULP and maxBound (row, col,
 got, want, bound, error), first (the same, suspect, blocks, codesA, codesB),
@@ -64,12 +72,14 @@ infinities are the strings "NaN", "+Inf" and "-Inf".`
 const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensors --a x --b w \
     --model hopper-wgmma --promote 128 --html errors.html
   octavo verify --got c.npy --a a.npy --a-format e4m3 --a-scales sa.npy \
-    --b b.npy --b-format e4m3 --b-scales sb.npy --b-block row`
+    --b b.npy --b-format e4m3 --b-scales sb.npy --b-block row
+  octavo verify huge.safetensors --got c.bin:BF16:4096x4096 --a x --b w --sample`
 
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
 	productFlags
 	model   modelFlags
+	sample  sampleFlags
 	workers uint64
 	html    string
 	asJSON  bool
@@ -95,10 +105,14 @@ func newVerifyCommand() *cobra.Command {
 			if _, alone := operands.Path(v.Got); alone && v.C != "" {
 				return usagef("--c %s: a .npy file has but one array", v.C)
 			}
+			sample, err := v.sample.sample(cmd)
+			if err != nil {
+				return err
+			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newDisplay(cmd)
-			in := verify.Inputs{Product: v.Product, Claim: claim, Options: judge.Options{Workers: int(min(v.workers, 1<<16)), Progress: bar}}
+			in := verify.Inputs{Product: v.Product, Claim: claim, Options: judge.Options{Workers: int(min(v.workers, 1<<16)), Progress: bar, Sample: sample}}
 			r, err := in.Run(ctx)
 			bar.Finish()
 			switch {
@@ -116,6 +130,7 @@ func newVerifyCommand() *cobra.Command {
 	f.StringVar(&v.C, "c", "", "`NAME` of C in it (default: c, or the only tensor)")
 	v.add(cmd)
 	v.model.add(cmd)
+	v.sample.add(cmd)
 	workersFlag(cmd, &v.workers)
 	htmlFlag(cmd, &v.html, "a map of the errors")
 	jsonFlag(cmd, &v.asJSON)

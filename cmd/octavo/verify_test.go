@@ -319,6 +319,45 @@ func TestVerifyNPY(t *testing.T) {
 	succeed(t, args(writeC(t, c), "--a-scales", e, "--a-block", "tensor")...)
 }
 
+// TestVerifySample looks at some elements, and says so.
+func TestVerifySample(t *testing.T) {
+	l := newLayer(t)
+	c := l.canonical(t)
+	text := succeed(t, l.args(writeC(t, c), "--sample=100", "--seed", "4", "--model", "canonical")...)
+	require.Regexp(t, `PASS: all \d+ elements looked at are octavo's canonical result`, text)
+	require.Contains(t, unbroken(text), "one at random in each tile of 11x10, seed 4")
+	require.Contains(t, succeed(t, l.args(writeC(t, c), "--sample")...), "PASS: all 10500 elements looked at")
+
+	c[12*layerN+34] = 1000
+	got := writeC(t, c)
+	text = failingSample(t, l.args(got, "--sample-rows", "3,12", "--sample-cols", "7")...)
+	require.Contains(t, unbroken(text), "looked at: 368 of 10500 elements: 2 whole rows; 1 whole column")
+	require.Contains(t, text, "may be missed: anything elsewhere")
+	text = failingSample(t, l.args(got, "--sample-tiles", "2x2+12+34,1x1+0+0", "--json")...)
+	var top map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &top))
+	for key, want := range map[string]int{"elements": 5, "of": 10500, "random": 0, "height": 0, "width": 0, "rows": 0, "cols": 0, "tiles": 2, "seed": 0, "row": 1, "col": 1} {
+		require.EqualValues(t, want, top["sample"].(map[string]any)[key], key)
+		require.Contains(t, verifyLong, key)
+	}
+	succeed(t, l.args(got, "--sample-rows", "3")...)
+
+	fail(t, 1, "row 70 of a sample: C has 70", l.args(got, "--sample-rows", "70")...)
+	fail(t, 2, "want tiles such as 128x128+0+3968", l.args(got, "--sample-tiles", "2x2+1")...)
+	fail(t, 2, "want tiles such as 128x128+0+3968", l.args(got, "--sample-tiles", "2x2+1+1z")...)
+	fail(t, 2, "--seed is of a sample: add --sample", l.args(got, "--seed", "1")...)
+	fail(t, 2, "want a whole number from 0", l.args(got, "--sample=-1")...)
+}
+
+// failingSample is failing for a sample.
+func failingSample(t *testing.T, args ...string) string {
+	t.Helper()
+	r := octavo(nil, args...)
+	require.Equal(t, 1, r.status, r.stderr)
+	require.Regexp(t, `^octavo: .*: 1 of \d+ elements looked at are outside the bound of .*\n$`, r.stderr)
+	return r.stdout
+}
+
 // TestVerifyRaw takes raw bytes, whose files the page does not replace.
 func TestVerifyRaw(t *testing.T) {
 	l, dir := newLayer(t), t.TempDir()

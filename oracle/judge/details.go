@@ -122,6 +122,10 @@ func codeLines(hex string, k int) (lines []string) {
 
 // Clusters says in which regions the elements that fail are.
 func (v *Verdict) Clusters() (lines []Line) {
+	lookedAt := ""
+	if v.Sample != nil {
+		lookedAt = " looked at"
+	}
 	for _, c := range v.Report.Clusters {
 		name := fmt.Sprintf("tiles of %dx%d", c.Height, c.Width)
 		most := fmt.Sprintf("the one at (%d, %d)", c.Row, c.Col)
@@ -131,7 +135,7 @@ func (v *Verdict) Clusters() (lines []Line) {
 		case c.Width == 1 && c.Height == v.M:
 			name, most = "columns", fmt.Sprintf("column %d", c.Col)
 		}
-		lines = append(lines, Line{name, fmt.Sprintf("%d of %d; %s has %d of its %d elements", c.Hit, c.Regions, most, c.Outside, c.Elements)})
+		lines = append(lines, Line{name, fmt.Sprintf("%d of %d; %s has %d of its %d elements%s", c.Hit, c.Regions, most, c.Outside, c.Elements, lookedAt)})
 	}
 	return lines
 }

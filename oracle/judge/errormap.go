@@ -15,21 +15,31 @@ type ErrorMap struct {
 	Cells         []Cell
 }
 
-// Cell is a part of a result: its largest error, where that is, and how many of
-// its elements are outside. Row and Col are -1 where there is no error.
+// Cell is a part of a result: its largest error, where that is, and how many of its
+// elements were looked at and how many of those are outside. Row and Col are -1 where
+// there is no error.
 type Cell struct {
 	Error    float64
 	Row, Col int
+	Looked   int
 	Outside  int
 }
 
-// newErrorMap makes a map on several goroutines; errors must be safe for concurrent use.
-func newErrorMap(rows, cols, workers int, errors func(i int) wrong) *ErrorMap {
+// newErrorMap makes a map on several goroutines of the elements at the given places, in
+// ascending order, or of all where that is nil; errors must be safe for concurrent use.
+func newErrorMap(rows, cols int, at []int, workers int, errors func(i int) wrong) *ErrorMap {
 	m := &ErrorMap{Rows: rows, Cols: cols, Height: ceilDiv(max(rows, 1), mostCells), Width: ceilDiv(max(cols, 1), mostCells)}
 	m.Down, m.Across = ceilDiv(rows, m.Height), ceilDiv(cols, m.Width)
 	m.Cells = make([]Cell, m.Down*m.Across)
 	for c := range m.Cells {
 		m.Cells[c].Row, m.Cells[c].Col = -1, -1
+	}
+	if at != nil {
+		for i, place := range at {
+			row, col := place/cols, place%cols
+			m.Cells[row/m.Height*m.Across+col/m.Width].add(errors(i), row, col)
+		}
+		return m
 	}
 	parallel.For(rows, m.Height, workers, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -45,6 +55,7 @@ func newErrorMap(rows, cols, workers int, errors func(i int) wrong) *ErrorMap {
 // add takes an element in. Of equal errors one that is outside counts, and then
 // the first.
 func (c *Cell) add(w wrong, row, col int) {
+	c.Looked++
 	if w.err > c.Error || w.outside && c.Outside == 0 && w.err == c.Error {
 		c.Error, c.Row, c.Col = w.err, row, col
 	}

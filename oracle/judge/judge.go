@@ -2,6 +2,8 @@ package judge
 
 import (
 	"context"
+	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
@@ -15,8 +17,11 @@ type Options struct {
 	Bias    []float32 // that the kernel added to every row of C; of length N, or nil
 	Workers int       // goroutines at most; 0 means GOMAXPROCS, and negative is an error
 
+	// Sample, unless nil, has only some elements of C looked at.
+	Sample *Sample
+
 	// Progress, unless nil, hears of the parts of the judgement in turn: "exact",
-	// "bound" and so on.
+	// "bound" and so on, or "sample".
 	Progress progress.Reporter
 }
 
@@ -24,67 +29,125 @@ type Options struct {
 // a, of shape [M, K], and b, of [N, K]; old is the C to which the product was added, or
 // nil where it was added to none. Nothing is kept of them.
 //
-// It returns an error if gemm or the oracle would for these operands, and when ctx
-// ends; a result that is wrong is no error but a verdict. It panics if got, old or the
-// bias is not of the right length. The verdict does not depend on Workers. Safe for
-// concurrent use.
+// It returns an error if gemm or the oracle would for these operands, if C has not what
+// the sample names ([ErrSample]), and when ctx ends; a result that is wrong is no error
+// but a verdict. It panics if got, old or the bias is not of the right length. The
+// verdict does not depend on Workers. Safe for concurrent use.
 func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, claim Claim, o Options) (*Verdict, error) {
-	if err := claim.Check(); err != nil {
-		return nil, err
-	}
-	if _, err := gemm.CheckOperands(a, b); err != nil {
-		return nil, err
-	}
-	j := job{a: a, b: b, claim: claim, options: oracle.Options{Bias: o.Bias, Accumulate: old != nil, Workers: o.Workers, Progress: o.Progress}}
-	w, err := newWanted(ctx, &j, old)
+	j, err := newJob(a, b, claim, o)
 	if err != nil {
 		return nil, err
 	}
+	if !j.fits(len(got)) || old != nil && len(old) != len(got) {
+		panic(wrongC)
+	}
+	j.options.Accumulate = old != nil
 	v := j.describe()
 	v.Type = typeOf[T]()
-	if v.Report, err = w.compare(ctx, &j, got); err != nil {
+	w := &wanted[T]{}
+	looked := got
+	if o.Sample == nil {
+		w, err = newWanted(ctx, j, old)
+	} else {
+		var at []int
+		at, v.Sample = o.Sample.places(j.m, j.n)
+		looked = gather(got, at)
+		w, err = wantedAt(ctx, j, old, at)
+	}
+	if err != nil {
 		return nil, err
 	}
-	v.Pass = v.Report.Equal
-	if claim.Want == Exact {
-		v.Pass = v.Report.Outside == 0
-	} else {
-		within, err := oracle.Compare(ctx, got, w.exact, w.bound, j.comparison())
-		if err != nil {
-			return nil, err
-		}
-		v.Exact = &within
+	if err := judge(ctx, v, j, w, looked); err != nil {
+		return nil, err
 	}
-	v.LargestBound = largest(w.bound)
-	v.Map = newErrorMap(v.Report.Rows, v.Report.Cols, o.Workers, w.errors(got))
 	return v, nil
 }
+
+const (
+	wrongC    = "judge: C is not of M*N elements"
+	wrongBias = "judge: bias is not of N elements"
+)
 
 // job is a product and what is claimed of it.
 type job struct {
 	a, b    *tensor.Tensor
+	m, n, k int
 	claim   Claim
 	options oracle.Options
 }
 
-// wanted is what a result is compared with.
+// newJob checks all but the lengths of C.
+func newJob(a, b *tensor.Tensor, claim Claim, o Options) (*job, error) {
+	if err := claim.Check(); err != nil {
+		return nil, err
+	}
+	size, err := gemm.CheckOperands(a, b)
+	if err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	if o.Workers < 0 {
+		return nil, fmt.Errorf("judge: %d workers: want 0 or more", o.Workers)
+	}
+	if o.Bias != nil && len(o.Bias) != size.N {
+		panic(wrongBias)
+	}
+	if o.Sample != nil {
+		if err := o.Sample.check(size.M, size.N); err != nil {
+			return nil, err
+		}
+	}
+	return &job{a: a, b: b, m: size.M, n: size.N, k: size.K, claim: claim,
+		options: oracle.Options{Bias: o.Bias, Workers: o.Workers, Progress: o.Progress}}, nil
+}
+
+// fits reports whether C has n elements.
+func (j *job) fits(n int) bool {
+	high, low := bits.Mul64(uint64(j.m), uint64(j.n))
+	return high == 0 && low == uint64(n)
+}
+
+// judge compares the elements that are looked at, and completes the verdict.
+func judge[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T], got []T) (err error) {
+	bound := w.bound
+	if w.bits {
+		bound = nil
+	}
+	if v.Report, err = oracle.Compare(ctx, got, w.claimed, bound, w.comparison(j)); err != nil {
+		return err
+	}
+	v.Pass = v.Report.Equal
+	if !w.bits {
+		v.Pass = v.Report.Outside == 0
+	} else {
+		within, err := oracle.Compare(ctx, got, w.exact, w.bound, w.comparison(j))
+		if err != nil {
+			return err
+		}
+		v.Exact = &within
+	}
+	v.LargestBound = largest(w.bound)
+	v.Map = newErrorMap(j.m, j.n, w.at, j.options.Workers, w.errors(got))
+	return nil
+}
+
+// wanted is what a result, or some of its elements, is compared with.
 type wanted[T gemm.Output] struct {
+	at      []int // the elements, in ascending order; nil: all
 	claimed []T
 	exact   []T       // the same where that is claimed
 	bound   []float64 // of the distance to exact
 	bits    bool      // claimed is to be met bit for bit
 }
 
+// newWanted computes all elements.
 func newWanted[T gemm.Output](ctx context.Context, j *job, old []T) (*wanted[T], error) {
-	m, _ := j.a.Dims()
-	n, _ := j.b.Dims()
 	fresh := func() []T {
-		if j.options.Accumulate {
+		if old != nil {
 			return slices.Clone(old)
 		}
-		return make([]T, m*n)
+		return make([]T, j.m*j.n)
 	}
-	w := &wanted[T]{exact: fresh(), bound: make([]float64, m*n), bits: j.claim.Want != Exact}
+	w := &wanted[T]{exact: fresh(), bound: make([]float64, j.m*j.n), bits: j.claim.Want != Exact}
 	if err := oracle.Exact(ctx, w.exact, j.a, j.b, j.options); err != nil {
 		return nil, err
 	}
@@ -92,35 +155,19 @@ func newWanted[T gemm.Output](ctx context.Context, j *job, old []T) (*wanted[T],
 	if w.bits {
 		w.claimed = fresh()
 	}
-	return w, w.fill(ctx, j, old)
-}
-
-// fill computes the claimed result, where it is not the exact one, and the bound.
-func (w *wanted[T]) fill(ctx context.Context, j *job, old []T) error {
 	switch j.claim.Want {
 	case Predicted:
-		return oracle.Predict(ctx, w.claimed, w.bound, j.a, j.b, j.claim.Kernel, j.options)
+		return w, oracle.Predict(ctx, w.claimed, w.bound, j.a, j.b, j.claim.Kernel, j.options)
 	case Canonical:
 		if err := gemm.Multiply(ctx, w.claimed, j.a, j.b, j.options); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return oracle.Bound(ctx, w.bound, old, j.a, j.b, j.claim.accumulation(), j.options)
+	return w, oracle.Bound(ctx, w.bound, old, j.a, j.b, j.claim.accumulation(), j.options)
 }
 
-// compare compares with what is claimed, and by which rule.
-func (w *wanted[T]) compare(ctx context.Context, j *job, got []T) (oracle.Report, error) {
-	bound := w.bound
-	if w.bits {
-		bound = nil
-	}
-	return oracle.Compare(ctx, got, w.claimed, bound, j.comparison())
-}
-
-func (j *job) comparison() oracle.Comparison {
-	m, _ := j.a.Dims()
-	n, _ := j.b.Dims()
-	return oracle.Comparison{Rows: m, Cols: n, A: j.a, B: j.b, Progress: j.options.Progress, Workers: j.options.Workers}
+func (w *wanted[T]) comparison(j *job) oracle.Comparison {
+	return oracle.Comparison{Rows: j.m, Cols: j.n, At: w.at, A: j.a, B: j.b, Progress: j.options.Progress, Workers: j.options.Workers}
 }
 
 func largest(bound []float64) oracle.Number {

@@ -117,7 +117,7 @@ func TestCells(t *testing.T) {
 		{1, 1, 1, 1, 1, 1}, {224, 225, 1, 2, 224, 113}, {1000, 3, 5, 1, 200, 3}, {0, 7, 1, 1, 0, 7}, {0, 0, 1, 1, 0, 0},
 	} {
 		at := test.rows*test.cols - 1
-		m := newErrorMap(test.rows, test.cols, 3, func(i int) wrong {
+		m := newErrorMap(test.rows, test.cols, nil, 3, func(i int) wrong {
 			if i == at {
 				return wrong{7, true}
 			}
@@ -128,7 +128,7 @@ func TestCells(t *testing.T) {
 			require.Nil(t, m.worst())
 			continue
 		}
-		require.Equal(t, &Cell{7, test.rows - 1, test.cols - 1, 1}, m.worst())
+		require.Equal(t, &Cell{7, test.rows - 1, test.cols - 1, m.worst().Looked, 1}, m.worst())
 		inside := (test.rows-1)%test.height*test.width + (test.cols-1)%test.width
 		require.True(t, strings.HasSuffix(m.data(), fmt.Sprintf("7,%d,1", inside)), m.data())
 		require.Equal(t, m.Down, 1+strings.Count(m.data(), "\n"))
@@ -138,7 +138,7 @@ func TestCells(t *testing.T) {
 	for _, w := range []wrong{{1, false}, {1, true}, {1, true}, {0.5, true}} {
 		c.add(w, c.Row+1, 5)
 	}
-	require.Equal(t, Cell{1, 1, 5, 3}, c)
+	require.Equal(t, Cell{1, 1, 5, 4, 3}, c)
 }
 
 func TestULP(t *testing.T) {
@@ -155,7 +155,7 @@ func TestULP(t *testing.T) {
 
 func TestColors(t *testing.T) {
 	shade := func(e float64, outside int) [3]uint8 {
-		c := (&Cell{Error: e, Outside: outside}).color()
+		c := (&Cell{Error: e, Looked: 1, Outside: outside}).color()
 		return [3]uint8{c.R, c.G, c.B}
 	}
 	require.Equal(t, [3]uint8{noError.R, noError.G, noError.B}, shade(0, 0))

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"image/color"
 	"io"
 	"math"
 
@@ -57,11 +58,13 @@ type legendStep struct {
 	Label string
 }
 
+func hex(c color.RGBA) template.CSS { return template.CSS(fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)) }
+
 // legend returns the colours that the map can have.
 func (v *Verdict) legend() []legendStep {
 	step := func(c Cell, label string) legendStep {
-		color := c.color()
-		return legendStep{template.CSS(fmt.Sprintf("#%02x%02x%02x", color.R, color.G, color.B)), label}
+		c.Looked = 1
+		return legendStep{hex(c.color()), label}
 	}
 	steps := []legendStep{step(Cell{}, "0")}
 	if v.Demand == "bound" {
@@ -82,5 +85,9 @@ func (v *Verdict) legend() []legendStep {
 		}
 		steps = append(steps, step(Cell{Error: math.Pow10(e), Outside: 1}, label))
 	}
-	return append(steps, step(Cell{Error: math.Inf(1), Outside: 1}, "infinite"))
+	steps = append(steps, step(Cell{Error: math.Inf(1), Outside: 1}, "infinite"))
+	if v.Sample != nil {
+		steps = append(steps, legendStep{hex(notLooked), "not looked at"})
+	}
+	return steps
 }

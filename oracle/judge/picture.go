@@ -104,7 +104,7 @@ func gridLines(n, step int, scale float64) (lines []gridLine) {
 
 // data returns the cells for the script of the page: one line of text for each
 // row of cells, each cell its error, the place of that in the cell and how many are
-// outside, or nothing where all is 0.
+// outside, nothing where all is 0, or "-" where nothing was looked at.
 func (m *ErrorMap) data() string {
 	var b strings.Builder
 	for i := range m.Cells {
@@ -116,7 +116,11 @@ func (m *ErrorMap) data() string {
 		default:
 			b.WriteByte(' ')
 		}
-		if c.Row < 0 {
+		switch {
+		case c.Looked == 0:
+			b.WriteByte('-')
+			continue
+		case c.Row < 0:
 			continue
 		}
 		inside := c.Row%m.Height*m.Width + c.Col%m.Width

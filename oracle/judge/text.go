@@ -60,14 +60,29 @@ type Line struct{ Name, Value string }
 
 // Verdict is the result in one line.
 func (v *Verdict) Verdict() string {
-	n := v.M * v.N
 	switch {
 	case v.Pass && v.Report.Equal:
-		return fmt.Sprintf("PASS: all %d elements are %s, bit for bit", n, v.what())
+		return fmt.Sprintf("PASS: all %s are %s, bit for bit", v.looked(), v.what())
 	case v.Pass:
-		return fmt.Sprintf("PASS: all %d elements are within the bound of %s", n, v.what())
+		return fmt.Sprintf("PASS: all %s are within the bound of %s", v.looked(), v.what())
 	}
 	return "FAIL: " + v.Failure()
+}
+
+// elements is the number of elements that were looked at.
+func (v *Verdict) elements() int {
+	if v.Sample != nil {
+		return v.Sample.Elements
+	}
+	return v.M * v.N
+}
+
+// looked says how many elements those are.
+func (v *Verdict) looked() string {
+	if v.Sample != nil {
+		return fmt.Sprintf("%d elements looked at", v.Sample.Elements)
+	}
+	return fmt.Sprintf("%d elements", v.M*v.N)
 }
 
 // Failure says in what a result failed.
@@ -76,7 +91,7 @@ func (v *Verdict) Failure() string {
 	if v.Demand == "bits" {
 		how = "differ from "
 	}
-	return fmt.Sprintf("%d of %d elements %s%s", v.Report.Outside, v.M*v.N, how, v.what())
+	return fmt.Sprintf("%d of %s %s%s", v.Report.Outside, v.looked(), how, v.what())
 }
 
 func (v *Verdict) what() string {
@@ -99,7 +114,11 @@ func (v *Verdict) Terms() []Line {
 	if v.Evidence != "" {
 		lines = append(lines, Line{"model", v.Evidence})
 	}
-	return append(lines, Line{"bound", v.bound()})
+	lines = append(lines, Line{"bound", v.bound()})
+	if v.Sample != nil {
+		lines = append(lines, Line{"looked at", v.Sample.String()}, Line{"may be missed", v.Sample.missed()})
+	}
+	return lines
 }
 
 func (v *Verdict) demanded() string {
@@ -164,7 +183,7 @@ func yes(b bool) string {
 	return "no"
 }
 
-func ofAll(n int, v *Verdict) string { return fmt.Sprintf("%d of %d", n, v.M*v.N) }
+func ofAll(n int, v *Verdict) string { return fmt.Sprintf("%d of %d", n, v.elements()) }
 
 // place says how large an error is, and where.
 func (v *Verdict) place(p *oracle.Place) string {

@@ -38,6 +38,10 @@ type Verdict struct {
 	Report oracle.Report  `json:"report"`
 	Exact  *oracle.Report `json:"exact,omitempty"`
 
+	// Sample says which elements were looked at, if not all. Numbers of elements in the
+	// reports are of those.
+	Sample *Sampled `json:"sample,omitempty"`
+
 	// Map is the errors over the rows and columns of C, in units of the bound or, where
 	// bits are claimed, of the last place.
 	Map *ErrorMap `json:"-"`
@@ -63,10 +67,8 @@ func (o Operand) String() string {
 
 // describe returns a verdict that says what was claimed.
 func (j *job) describe() *Verdict {
-	m, k := j.a.Dims()
-	n, _ := j.b.Dims()
 	v := &Verdict{
-		Demand: "bits", M: m, N: n, K: k, A: NewOperand(j.a), B: NewOperand(j.b),
+		Demand: "bits", M: j.m, N: j.n, K: j.k, A: NewOperand(j.a), B: NewOperand(j.b),
 		Bias: j.options.Bias != nil, Accumulate: j.options.Accumulate,
 	}
 	switch c := &j.claim; c.Want {

@@ -1,0 +1,126 @@
+package judge
+
+import (
+	"context"
+	"sync"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// gather returns elements of c.
+func gather[T any](c []T, at []int) []T {
+	part := make([]T, len(at))
+	for i, place := range at {
+		part[i] = c[place]
+	}
+	return part
+}
+
+// gatherRows returns rows of t, a copy. No element of a product depends on other rows
+// than its own two, so that a product of some rows has the bits of the whole.
+func gatherRows(t *tensor.Tensor, rows []int) *tensor.Tensor {
+	_, cols := t.Dims()
+	height, _ := t.Block.Extents(t.Dims())
+	part := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{len(rows), cols}, Block: tensor.Block{Rows: 1, Cols: t.Block.Cols}}
+	part.Codes = make([]byte, 0, len(rows)*cols)
+	for _, i := range rows {
+		part.Codes = append(part.Codes, t.Row(i)...)
+		part.Scales = append(part.Scales, t.ScaleRow(i/height)...)
+	}
+	return part
+}
+
+// wantedAt computes what the elements at the given places, in ascending order, are
+// compared with: those of a row of C at a time.
+func wantedAt[T gemm.Output](ctx context.Context, j *job, old []T, at []int) (*wanted[T], error) {
+	w := &wanted[T]{at: at, claimed: make([]T, len(at)), bound: make([]float64, len(at)), bits: j.claim.Want != Exact}
+	w.exact = w.claimed
+	if w.bits {
+		w.exact = make([]T, len(at))
+	}
+	rows := rowsOf(at, j.n)
+	var m meter.Meter
+	m.Start(ctx, j.options.Progress, "sample", int64(len(at)))
+	var mu sync.Mutex
+	var first error
+	parallel.For(len(rows), 1, j.options.Workers, func(lo, hi int) {
+		for _, r := range rows[lo:hi] {
+			err := w.row(ctx, j, old, r)
+			if err == nil {
+				err = m.Add(int64(r.hi - r.lo))
+			}
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				first = err
+				return
+			}
+		}
+	})
+	return w, first
+}
+
+// rowOf is the part of a sample that is in one row of C: elements [lo, hi).
+type rowOf struct{ row, lo, hi int }
+
+// rowsOf cuts a sample of a C of n columns into rows.
+func rowsOf(at []int, n int) (rows []rowOf) {
+	for lo := 0; lo < len(at); {
+		r := rowOf{at[lo] / n, lo, lo + 1}
+		for r.hi < len(at) && at[r.hi]/n == r.row {
+			r.hi++
+		}
+		rows = append(rows, r)
+		lo = r.hi
+	}
+	return rows
+}
+
+// row computes the elements of a row.
+func (w *wanted[T]) row(ctx context.Context, j *job, old []T, r rowOf) error {
+	at := w.at[r.lo:r.hi]
+	cols := make([]int, len(at))
+	for i, place := range at {
+		cols[i] = place % j.n
+	}
+	part := *j
+	part.a, part.b = gatherRows(j.a, []int{r.row}), gatherRows(j.b, cols)
+	part.m, part.n = 1, len(cols)
+	part.options.Workers, part.options.Progress = 1, nil
+	if j.options.Bias != nil {
+		part.options.Bias = gather(j.options.Bias, cols)
+	}
+	var oldPart []T
+	if old != nil {
+		oldPart = gather(old, at)
+	}
+	v, err := newWanted(ctx, &part, oldPart)
+	if err != nil {
+		return err
+	}
+	copy(w.claimed[r.lo:r.hi], v.claimed)
+	copy(w.exact[r.lo:r.hi], v.exact)
+	copy(w.bound[r.lo:r.hi], v.bound)
+	return nil
+}
+
+// spread returns up to most of the total indices below n for which wrong holds: spread
+// over all of them, the same every time.
+func spread(n, total, most int, wrong func(i int) bool) (some []int) {
+	sample := Sample{Elements: most}
+	ranks, _ := sample.places(1, total)
+	rank := 0
+	for i := 0; i < n && len(some) < len(ranks); i++ {
+		if !wrong(i) {
+			continue
+		}
+		if rank == ranks[len(some)] {
+			some = append(some, i)
+		}
+		rank++
+	}
+	return some
+}

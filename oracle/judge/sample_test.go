@@ -1,0 +1,303 @@
+package judge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// TestSampleIsOfTheWhole demands the numbers that the whole result is compared with, for
+// operands in blocks of all kinds, and a verdict of what is at these places.
+func TestSampleIsOfTheWhole(t *testing.T) {
+	t.Run("float32", testSampleIsOfTheWhole[float32])
+	t.Run("bfloat16", testSampleIsOfTheWhole[fp8.BFloat16])
+}
+
+func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range 30 {
+		m, n, k := 1+r.IntN(60), 1+r.IntN(60), r.IntN(100)
+		a, b := operandOf(r, "a", m, k, i%2 == 1), operandOf(r, "b", n, k, i%3 == 2)
+		if i%5 == 0 {
+			b.Block = tensor.Block{Rows: 16, Cols: 64}
+			b.Scales = nil
+			rows, cols := b.Grid()
+			for range rows * cols {
+				b.Scales = append(b.Scales, 0.5+r.Float32())
+			}
+		}
+		claim, o := claims[i%3], Options{Sample: &Sample{Elements: 40, Rows: []int{r.IntN(m)}, Cols: []int{r.IntN(n), 0}, Seed: uint64(i)}}
+		got := make([]T, m*n)
+		var old []T
+		if i%4 == 0 {
+			for j := range got {
+				got[j] = output[T](float32(j))
+			}
+			old = slices.Clone(got)
+			o.Bias = make([]float32, n)
+			for j := range o.Bias {
+				o.Bias[j] = float32(j) / 3
+			}
+		}
+		require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{Bias: o.Bias, Accumulate: old != nil}))
+		for range r.IntN(4) {
+			got[r.IntN(m*n)] = output[T](-4e4)
+		}
+
+		j, err := newJob(a, b, claim, o)
+		require.NoError(t, err)
+		j.options.Accumulate = old != nil
+		whole, err := newWanted(t.Context(), j, old)
+		require.NoError(t, err)
+		at, _ := o.Sample.places(m, n)
+		part, err := wantedAt(t.Context(), j, old, at)
+		require.NoError(t, err)
+		require.True(t, sameBits(gather(whole.claimed, at), part.claimed))
+		require.True(t, sameBits(gather(whole.exact, at), part.exact))
+		require.Equal(t, gather(whole.bound, at), part.bound)
+
+		v, err := Check(t.Context(), got, old, a, b, claim, o)
+		require.NoError(t, err)
+		require.Equal(t, len(at), v.Sample.Elements)
+		wrongAt, outside, looked := whole.errors(got), 0, 0
+		for _, place := range at {
+			if wrongAt(place).outside {
+				outside++
+			}
+		}
+		require.Equal(t, outside, v.Report.Outside)
+		require.Equal(t, outside == 0, v.Pass)
+		for _, c := range v.Map.Cells {
+			outside -= c.Outside
+			looked += c.Looked
+		}
+		require.Zero(t, outside)
+		require.Equal(t, len(at), looked)
+		o.Workers = 3
+		again, err := Check(t.Context(), got, old, a, b, claim, o)
+		require.NoError(t, err)
+		require.Equal(t, text(t, v), text(t, again))
+	}
+}
+
+func sameBits[T gemm.Output](x, y []T) bool {
+	return slices.EqualFunc(x, y, func(x, y T) bool {
+		return math.Float64bits(value(x)) == math.Float64bits(value(y)) || value(x) != value(x) && value(y) != value(y)
+	})
+}
+
+// text is all of a verdict, as text and as JSON.
+func text(t *testing.T, v *Verdict) string {
+	var b bytes.Buffer
+	require.NoError(t, v.WriteText(&b))
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return b.String() + string(data)
+}
+
+// TestPlaces has one element in each tile, and what was named.
+func TestPlaces(t *testing.T) {
+	for _, test := range []struct {
+		m, n, elements, height, width int
+	}{
+		{4096, 4096, 0, 16, 16}, {1, 1 << 20, 0, 1, 16}, {1 << 20, 1, 0, 16, 1}, {100, 100, 1, 100, 100}, {100, 100, 10_000, 1, 1},
+		{100, 100, 20_000, 1, 1}, {7, 1000, 100, 7, 10}, {1000, 3, 10, 100, 3}, {33, 65, 7, 18, 18}, {0, 5, 3, 0, 0}, {5, 0, 3, 0, 0},
+	} {
+		s := Sample{Elements: test.elements, Seed: 3}
+		at, d := s.places(test.m, test.n)
+		require.Equal(t, [2]int{test.height, test.width}, [2]int{d.Height, d.Width}, "%+v", test)
+		require.True(t, slices.IsSorted(at))
+		require.NotNil(t, at)
+		seen := map[[2]int]bool{}
+		for _, place := range at {
+			tile := [2]int{place / test.n / d.Height, place % test.n / d.Width}
+			require.False(t, seen[tile])
+			seen[tile] = true
+		}
+		if test.m*test.n > 0 {
+			require.Len(t, seen, ceilDiv(test.m, d.Height)*ceilDiv(test.n, d.Width))
+		}
+	}
+	s := Sample{Elements: -1, Rows: []int{3, 1, 3}, Cols: []int{2}, Tiles: []Tile{{0, 0, 2, 2}, {4, 4, 1, 0}}}
+	at, d := s.places(5, 5)
+	require.Equal(t, []int{0, 1, 2, 5, 6, 7, 8, 9, 12, 15, 16, 17, 18, 19, 22}, at)
+	require.Equal(t, 1.0, d.Missing(25))
+	require.Equal(t, "15 of 25 elements: 3 whole rows; 1 whole column; 2 whole tiles", d.String())
+	require.Equal(t, "anything elsewhere", d.missed())
+}
+
+// TestMissed counts how often wrong elements are all missed, for sets of them that
+// sampling could be weak against, and demands that the probability that is told is not
+// exceeded; for rows and columns, that it is met.
+func TestMissed(t *testing.T) {
+	const m, n, seeds = 48, 60, 4000
+	sets := map[string]func(i, j int) bool{
+		"one":       func(i, j int) bool { return i == 17 && j == 23 },
+		"row":       func(i, _ int) bool { return i == 30 },
+		"column":    func(_, j int) bool { return j == 59 },
+		"half row":  func(i, j int) bool { return i == 30 && j < 30 },
+		"tile":      func(i, j int) bool { return i/8 == 2 && j/8 == 3 },
+		"part":      func(i, j int) bool { return i/5 == 2 && j/5 == 3 },
+		"straddles": func(i, j int) bool { return i/4 == 3 && j/4 == 3 },
+		"periodic":  func(i, j int) bool { return i%16 == 5 && j%16 == 7 },
+		"diagonal":  func(i, j int) bool { return i == j },
+		"corner":    func(i, j int) bool { return i == m-1 && j == n-1 },
+	}
+	for name, wrong := range sets {
+		missed, k := 0, 0
+		for i := range m {
+			for j := range n {
+				if wrong(i, j) {
+					k++
+				}
+			}
+		}
+		var d *Sampled
+		for seed := range uint64(seeds) {
+			var at []int
+			at, d = (&Sample{Elements: 45, Seed: seed}).places(m, n)
+			if !slices.ContainsFunc(at, func(place int) bool { return wrong(place/n, place%n) }) {
+				missed++
+			}
+		}
+		require.Equal(t, [2]int{8, 8}, [2]int{d.Height, d.Width})
+		share := float64(missed) / seeds
+		within := 4 * math.Sqrt(max(share*(1-share), 1.0/seeds)/seeds)
+		require.LessOrEqual(t, share, d.Missing(k)+within, "%s: %d wrong", name, k)
+		switch name {
+		case "row":
+			require.InDelta(t, float64(d.Row), share, within)
+		case "column":
+			require.LessOrEqual(t, share, float64(d.Col)+within) // the last tile is narrow
+		case "tile":
+			require.Zero(t, missed)
+		case "one":
+			require.InDelta(t, 1-1.0/64, share, within)
+		}
+	}
+}
+
+// TestMissing compares with powers in exact arithmetic.
+func TestMissing(t *testing.T) {
+	for _, side := range []int{1, 2, 16, 300} {
+		d := Sampled{Random: 1, Height: side, Width: side, Of: 1 << 40}
+		previous := 1.0
+		for _, k := range []int{0, 1, 2, 3, 7, 100, 4097, 100_000} {
+			x := big.NewRat(int64(side*side-1), int64(side*side))
+			exact := new(big.Float).SetPrec(200).SetInt64(1)
+			for range k {
+				exact.Mul(exact, new(big.Float).SetPrec(200).SetRat(x))
+			}
+			want, _ := exact.Float64()
+			require.GreaterOrEqual(t, d.Missing(k), want)
+			require.InEpsilon(t, want+1e-300, d.Missing(k)+1e-300, 1e-8)
+			require.LessOrEqual(t, d.Missing(k), previous)
+			previous = d.Missing(k)
+		}
+		d.describe(100, 100)
+		for _, miss := range d.Misses {
+			require.Equal(t, d.Missing(miss.Wrong), float64(miss.Probability))
+			if miss.Wrong > 1 {
+				require.True(t, miss.Probability <= 1e-2 && d.Missing(miss.Wrong-1) > 1e-6)
+			}
+		}
+	}
+	require.LessOrEqual(t, (&Sampled{Random: 1, Height: 16, Width: 16}).Missing(3530), 1e-6)
+}
+
+// TestSampleText says what was looked at, and what was not.
+func TestSampleText(t *testing.T) {
+	a, b, c := result(t, 500, 260)
+	o := Options{Sample: &Sample{Elements: 1000, Rows: []int{499}, Seed: 5}}
+	v, err := Check(t.Context(), c, nil, a, b, Claim{Want: Canonical}, o)
+	require.NoError(t, err)
+	require.True(t, v.Pass)
+	for _, want := range []string{
+		"PASS: all 1267 elements looked at are octavo's canonical result, bit for bit",
+		"looked at: 1267 of 130000 elements: one at random in each tile of 12x11, seed 5;\n  1 whole row\n",
+		"may be missed: 1 wrong element with probability 0.99, 606 wrong elements with",
+	} {
+		require.Contains(t, text(t, v), want)
+	}
+	page := pageOf(t, v)
+	wellFormed(t, page)
+	require.Contains(t, page, "not looked at")
+	require.Contains(t, page, "as far as they were looked at")
+	require.Regexp(t, `<script id="cells" type="text/plain">[- ]*-`, page)
+
+	for i := range c {
+		c[i] *= 2
+	}
+	v, err = Check(t.Context(), c, nil, a, b, Claim{}, o)
+	require.NoError(t, err)
+	require.False(t, v.Pass)
+	require.Contains(t, text(t, v), "row 499 has 260 of its 260 elements looked at")
+	require.Contains(t, v.Failure(), "of 1267 elements looked at are outside the bound of the exact result")
+
+	v, err = Check(t.Context(), c[:0], nil, operandOf(rand.New(rand.NewPCG(1, 1)), "a", 0, 64, false), b, Claim{}, o2())
+	require.NoError(t, err)
+	require.True(t, v.Pass)
+	wellFormed(t, pageOf(t, v))
+}
+
+func o2() Options { return Options{Sample: &Sample{}} }
+
+func TestSampleErrors(t *testing.T) {
+	a, b, c := result(t, 5, 7)
+	for _, s := range []Sample{{Rows: []int{5}}, {Rows: []int{-1}}, {Cols: []int{7}}, {Tiles: []Tile{{4, 6, 2, 1}}}, {Tiles: []Tile{{4, 6, 1, 2}}}, {Tiles: []Tile{{0, 0, -1, 1}}}, {Tiles: []Tile{{6, 0, 0, 0}}}} {
+		_, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{Sample: &s})
+		require.ErrorIs(t, err, ErrSample, "%+v", s)
+	}
+	require.PanicsWithValue(t, wrongC, func() { _, _ = Check(t.Context(), c[1:], nil, a, b, Claim{}, Options{}) })
+	require.PanicsWithValue(t, wrongC, func() { _, _ = Check(t.Context(), c, c[1:], a, b, Claim{}, o2()) })
+	require.PanicsWithValue(t, wrongBias, func() { _, _ = Check(t.Context(), c, nil, a, b, Claim{}, Options{Bias: c[:3]}) })
+	_, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{Workers: -1})
+	require.ErrorContains(t, err, "-1 workers")
+	_, err = Check(t.Context(), c, nil, a, b, Claim{Want: 3}, Options{})
+	require.ErrorContains(t, err, "judge: unknown kind of claim 3")
+	ctx, stop := context.WithCancel(t.Context())
+	o := o2()
+	o.Progress = progress.Func(func(op string, _, _ int64) {
+		require.Equal(t, "sample", op)
+		stop()
+	})
+	_, err = Check(ctx, c, nil, a, b, Claim{}, o)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestSpread picks from all over.
+func TestSpread(t *testing.T) {
+	odd := func(i int) bool { return i%2 == 1 }
+	require.Equal(t, []int{1, 3, 5}, spread(7, 3, 3, odd))
+	require.Equal(t, []int{1, 3, 5}, spread(7, 3, 100, odd))
+	require.Empty(t, spread(7, 0, 3, func(int) bool { return false }))
+	some := spread(10_000, 5000, 100, odd)
+	require.Len(t, some, 100)
+	for i, x := range some {
+		require.True(t, odd(x) && x/100 == i, fmt.Sprint(i, x))
+	}
+}
+
+func BenchmarkSample(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const size = 4096
+	x, w := operandOf(r, "a", size, size, false), operandOf(r, "b", size, size, false)
+	c := make([]float32, size*size)
+	for b.Loop() {
+		_, err := Check(b.Context(), c, nil, x, w, Claim{}, Options{Sample: &Sample{}})
+		require.NoError(b, err)
+	}
+}
