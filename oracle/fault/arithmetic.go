@@ -74,10 +74,16 @@ func applyKernel(f Fault, p *problem, c *change) error {
 
 func textOfNarrow(what string) func(Fault) string {
 	return func(f Fault) string {
-		if f.By == 1 {
-			return fmt.Sprintf("%s in %v", what, f.Type)
+		s := fmt.Sprintf("%s in %v", what, f.Type)
+		switch {
+		case f.Model != "":
+			return s + ", by " + f.Model
+		case f.By == 0:
+			return s + ", in some order"
+		case f.By > 1:
+			return fmt.Sprintf("%s, rounded after every %d products", s, f.By)
 		}
-		return fmt.Sprintf("%s in %v, rounded after every %d products", what, f.Type, f.By)
+		return s
 	}
 }
 
@@ -89,15 +95,53 @@ func listNarrow(k Kind) func(*problem, bool) []Fault {
 					all = append(all, Fault{Kind: k, Type: t, By: n})
 				}
 			}
+			if k == NarrowSums && t == Float16 && !few {
+				for _, m := range knownModels {
+					all = append(all, Fault{Kind: k, Type: t, Model: m.Name})
+				}
+			}
+			if k == NarrowSums && !few {
+				all = append(all, Fault{Kind: k, Type: t})
+			}
 		}
 		return all
 	}
 }
 
-func applyNarrow(f Fault, _ *problem, c *change) error {
-	if f.By < 1 || f.Type != Float16 && f.Type != BFloat16 {
+func applyNarrow(f Fault, p *problem, c *change) error {
+	switch {
+	case f.By < 0 || f.Type != Float16 && f.Type != BFloat16:
 		return notHere("sums in %v, rounded after %d products", f.Type, f.By)
+	case f.Model != "":
+		return applyFloat16(f, p, c)
+	case f.By > 0:
+		c.dot, c.exact = narrowDot(f.Type, f.By, f.Kind == NarrowTotals), true
+	case !p.explaining || p.block < p.k || p.Bias != nil || p.Old != nil || p.out != Float32:
+		// With one pair of scales, and nothing added, sums can be recognized by their bits.
+		return notHere("sums in %v, in some order", f.Type)
+	default:
+		c.rounded, c.unordered = f.Type, true
 	}
-	c.dot, c.exact = narrowDot(f.Type, f.By, f.Kind == NarrowTotals), true
 	return nil
+}
+
+// applyFloat16 sums as a model does with results of float16.
+func applyFloat16(f Fault, p *problem, c *change) error {
+	for _, m := range knownModels {
+		if m.Name != f.Model || !m.HasFloat16() || !m.Takes(p.A.Format) || !m.Takes(p.B.Format) {
+			continue
+		}
+		c.exact = true
+		c.dot = func(c *change, i, j int) (total float32) {
+			x, y := c.a.t.Row(i), c.b.t.Row(j)
+			for lo := 0; lo < p.k; lo += p.block {
+				hi := min(lo+p.block, p.k)
+				sum := m.DotFloat16(x[lo:hi], y[lo:hi], p.A.Format, p.B.Format, 0).Float32()
+				total += float32(float32(sum*c.a.rightScale(i, lo/c.a.width)) * c.b.rightScale(j, lo/c.b.width))
+			}
+			return total
+		}
+		return nil
+	}
+	return notHere("model %q does not sum products of these operands in float16", f.Model)
 }

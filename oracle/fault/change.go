@@ -27,9 +27,11 @@ type change struct {
 	after     func(v float32, i, j int) float32 // done to a value before it is rounded
 	rounded   Type                              // after rounds to it, or cuts where cut says so
 	cut       bool
+	unordered bool                // sums are of type rounded, in an order that is not known
 	fitted    bool                // a factor was taken from results
 	exact     bool                // dot or kernel say to the last bits what the kernel computes
 	unknown   func(i, j int) bool // elements of which nothing is known; nil: none
+	beyond    beyond              // what is read where there are no scales
 	slack     float64             // relative errors that an honest kernel does not make
 	// The products [from, to) of K count extra times more: a quicker way to say what a and
 	// b say as well.
@@ -43,6 +45,9 @@ func newChange(p *problem, f Fault) (*change, error) {
 		return nil, err
 	}
 	c := &change{p: p, a: p.a, b: p.b, kernel: p.Kernel, factor: 1, bias: 1, old: 1}
+	if p.explaining {
+		c.beyond = unknown
+	}
 	if f.Kind == None {
 		return c, nil
 	}

@@ -91,6 +91,9 @@ const (
 	partial = 40
 	// fitted is what a fault whose factor was taken from the result has to make up for.
 	fitted = 24
+	// A fault that right elements contradict holds in some part of C only, which is easily
+	// found for what has no cause: each element must say so much for it, in bits.
+	convincing = 6
 	// enough of the wrong elements must be explained.
 	enough = 0.9
 )
@@ -153,14 +156,14 @@ func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (
 	var w scratch
 	for n := range elements {
 		e := &elements[n]
-		g, err := x.guess(ctx, h, e, &w)
+		g, o, evidence, err := x.try(ctx, h, e, &w)
 		if err != nil {
 			return nil, orNone(err)
 		}
-		o, evidence := x.fit(h, g, e)
-		if f.Kind == EdgeGarbage && g.unknown {
-			o, evidence = refuted, 0 // right, where all should be wrong
-			if e.wrong {
+		if f.Kind == EdgeGarbage {
+			// What is in the edge should be wrong, and nothing else.
+			o, evidence = refuted, 0
+			if g.unknown == e.wrong {
 				o, evidence = fits, x.edgeEvidence(f)
 			}
 		}
@@ -169,6 +172,30 @@ func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (
 	}
 	c.finish()
 	return c, nil
+}
+
+// try guesses an element. Where scales are not known it tries what they may be.
+func (x *explainer[T]) try(ctx context.Context, h *change, e *element, w *scratch) (guess, outcome, float64, error) {
+	g, err := x.guess(ctx, h, e, w)
+	if err != nil {
+		return g, open, 0, err
+	}
+	o, evidence := x.fit(h, g, e)
+	if o != open || !g.partly {
+		return g, o, evidence, nil
+	}
+	was := h.beyond
+	defer func() { h.beyond = was }()
+	for _, h.beyond = range []beyond{wrapped, clamped} {
+		other, err := x.guess(ctx, h, e, w)
+		if err != nil {
+			return g, open, 0, err
+		}
+		if o, evidence := x.fit(h, other, e); o == fits {
+			return other, o, evidence, nil
+		}
+	}
+	return g, open, 0, nil
 }
 
 // orNone returns nil for an error of a kernel that cannot multiply the changed operands.
@@ -205,6 +232,9 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 		if equal {
 			// Of the results that are as far off, or nearer, this is one.
 			o, evidence = fits, min(1+math.Log2(1+e.distance/x.p.out.place(e.want)), mostEvidence)
+			if math.IsInf(e.distance, 0) {
+				evidence = nonFinite
+			}
 		}
 		g := guess{value: e.got}
 		if !equal {
@@ -215,6 +245,10 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 		if c.missed >= 4 && c.missed > c.explained {
 			return nil, nil
 		}
+	}
+	if c.contradicted == 0 && c.explained > 0 {
+		// It also says which elements are wrong.
+		c.score += float64(c.explained) * math.Log2(float64(len(elements))/float64(c.explained+c.missed))
 	}
 	c.finish()
 	return c, nil
@@ -261,7 +295,7 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 	least := chance + math.Log2(float64(len(faults)))
 	var all []*candidate
 	for _, c := range candidates {
-		if c != nil && c.score >= least && c.is(enough) {
+		if c != nil && c.score >= least && c.is(enough) && (c.contradicted == 0 || c.score >= float64(convincing*c.explained)) {
 			all = append(all, c)
 		}
 	}

@@ -52,6 +52,14 @@ var operandKinds = []operandKind{
 	{name: "wide scales, powers of two", pattern: oracle.Bell, wide: true, powers: true},
 }
 
+// kindsOfOperands are all kinds or, in short tests, two of them.
+func kindsOfOperands() []operandKind {
+	if testing.Short() {
+		return []operandKind{operandKinds[0], operandKinds[5]}
+	}
+	return operandKinds
+}
+
 // TestInjectAll injects every fault that the table lists.
 func TestInjectAll(t *testing.T) {
 	a := operandOf("a", 40, 450, tensor.Block{Rows: 1, Cols: 128}, operandKinds[0], 1)

@@ -101,15 +101,32 @@ func gridOf(t *tensor.Tensor) grid {
 	return g
 }
 
-// read returns scale n of the grid, row by row. What is beyond its end is not known: NaN
-// where a result is to be explained; in an injected fault what is at the beginning.
-func (g *grid) read(n int, p *problem) float32 {
+// beyond is what a kernel reads before the beginning of a grid of scales and beyond its
+// end.
+type beyond uint8
+
+const (
+	wrapped beyond = iota // what is at the other end
+	clamped               // the nearest row
+	unknown               // something: NaN
+)
+
+// read returns scale n of the grid, row by row.
+func (g *grid) read(n int, out beyond) float32 {
 	size := g.rows * g.cols
 	if n < 0 || n >= size {
-		if p.explaining {
+		switch out {
+		case unknown:
 			return float32(math.NaN())
+		case wrapped:
+			n = (n%size + size) % size
+		case clamped:
+			col := (n%g.cols + g.cols) % g.cols
+			if n >= size {
+				col += size - g.cols
+			}
+			n = col
 		}
-		n = (n%size + size) % size
 	}
 	return g.t.ScaleRow(n / g.cols)[n%g.cols]
 }

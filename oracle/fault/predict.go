@@ -170,9 +170,13 @@ const (
 	fits
 )
 
-// mostEvidence is the most that one element counts for, in bits: as many as those of
-// float32, exactly.
-const mostEvidence = 24
+const (
+	// mostEvidence is the most that one element counts for, in bits: as many as those of
+	// float32, exactly.
+	mostEvidence = 24
+	// nonFinite is what it counts for if it is not a number, as it may be for many reasons.
+	nonFinite = 4
+)
 
 // fit compares a guess with an element. How unlikely it is that a wrong element fits by
 // chance is its evidence, in bits: a result that is off by a distance for another reason
@@ -186,7 +190,7 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 	switch {
 	case c.rounded != Float32:
 		// The value on its way is a number of the narrower type.
-		if e.got == e.got && float64(c.rounded.narrow(float32(e.got))) != e.got {
+		if !c.representable(e) {
 			return refuted, 0
 		}
 		part := 0.5
@@ -197,6 +201,17 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 		of, _, _ := s.p.out.parameters()
 		fraction, _, _ := c.rounded.parameters()
 		evidence = float64(max(of-fraction, 0))
+		if c.unordered && (e.got != e.got || math.IsInf(e.got, 0)) {
+			if _, _, most := c.rounded.parameters(); e.all.total >= most*c.scale(e) {
+				return fits, nonFinite
+			}
+			return refuted, 0
+		}
+		if c.unordered {
+			// Each of K additions was rounded, and scales were applied, which takes bits.
+			tolerance += float64(math.Ldexp(float64(s.p.k), -fraction-1) * e.all.total)
+			evidence = max(evidence-4, 0)
+		}
 	case s.p.out != Float32:
 		tolerance += float64(0.5 * s.p.out.place(math.Abs(g.value)+tolerance))
 	}
@@ -212,13 +227,34 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 	switch {
 	case !e.wrong || evidence > 0:
 	case math.IsInf(e.distance, 0):
-		evidence = 4
+		evidence = nonFinite
 	case tolerance > 0 && e.distance > 0:
 		evidence = min(math.Log2(e.distance/tolerance), mostEvidence)
 	case e.distance > 0:
 		evidence = mostEvidence
 	}
-	return fits, max(evidence, 0)
+	if e.wrong && evidence < 1 {
+		return open, 0 // nearly as near to the right result
+	}
+	return fits, evidence
+}
+
+// representable reports whether an element is a number of the type to which c rounds or,
+// where sums are unordered, was before scales were applied.
+func (c *change) representable(e *element) bool {
+	if e.got != e.got || math.IsInf(e.got, 0) {
+		return true
+	}
+	if !c.unordered {
+		return float64(c.rounded.narrow(float32(e.got))) == e.got
+	}
+	sum := e.got / c.scale(e)
+	return math.Abs(float64(c.rounded.narrow(float32(sum)))-sum) <= float64(0x1p-22*math.Abs(sum))
+}
+
+// scale is the product of an element's scales, where there is one pair.
+func (c *change) scale(e *element) float64 {
+	return float64(c.p.a.rightScale(e.i, 0)) * float64(c.p.b.rightScale(e.j, 0))
 }
 
 // near reports whether got may be value, rounded to the type of C.
@@ -231,7 +267,7 @@ func (s *sample) near(c *change, value, tolerance, got float64) bool {
 	switch {
 	case value != value || got != got:
 		return value != value && got != got
-	case math.IsInf(value, 0) || math.IsInf(got, 0) || c.rounded != Float32 && math.Abs(got) == most:
+	case math.IsInf(value, 0) || math.IsInf(got, 0) || c.rounded != Float32 && !c.unordered && math.Abs(got) == most:
 		// An overflow, or nearly one; or the largest number, to which one was cut.
 		return math.Abs(got) >= most && math.Signbit(got) == math.Signbit(value) && math.Abs(value)+tolerance >= most
 	}

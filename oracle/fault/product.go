@@ -43,7 +43,7 @@ type problem struct {
 	gridA      grid
 	gridB      grid
 	out        Type // of C
-	explaining bool // and not injecting: what cannot be known is NaN
+	explaining bool // and not injecting
 }
 
 // newProblem checks a product for a C of the given length.

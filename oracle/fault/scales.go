@@ -7,40 +7,40 @@ import (
 
 // applyGrid applies a fault that reads another scale of the grid: read returns that for
 // row r and column c.
-func applyGrid(read func(f Fault, g *grid, p *problem) func(r, c int) float32) func(Fault, *problem, *change) error {
+func applyGrid(read func(f Fault, g *grid, h *change) func(r, c int) float32) func(Fault, *problem, *change) error {
 	return func(f Fault, p *problem, c *change) error {
 		g, o := p.side(f.Of), c.operand(f.Of)
 		if g.uniform() {
 			return notHere("all scales of %v are equal", f.Of)
 		}
-		at := read(f, g, p)
+		at := read(f, g, c)
 		o.scale = func(i, q int) float32 { return at(i/g.height, q) }
 		return nil
 	}
 }
 
-func readTransposed(_ Fault, g *grid, p *problem) func(r, c int) float32 {
-	return func(r, c int) float32 { return g.read(c*g.cols+r, p) }
+func readTransposed(_ Fault, g *grid, h *change) func(r, c int) float32 {
+	return func(r, c int) float32 { return g.read(c*g.cols+r, h.beyond) }
 }
 
-func readRowsOff(f Fault, g *grid, p *problem) func(r, c int) float32 {
-	return func(r, c int) float32 { return g.read((r+f.By)*g.cols+c, p) }
+func readRowsOff(f Fault, g *grid, h *change) func(r, c int) float32 {
+	return func(r, c int) float32 { return g.read((r+f.By)*g.cols+c, h.beyond) }
 }
 
-func readColumnsOff(f Fault, g *grid, p *problem) func(r, c int) float32 {
-	return func(r, c int) float32 { return g.read(r*g.cols+c+f.By, p) }
+func readColumnsOff(f Fault, g *grid, h *change) func(r, c int) float32 {
+	return func(r, c int) float32 { return g.read(r*g.cols+c+f.By, h.beyond) }
 }
 
-func readFirstRow(_ Fault, g *grid, p *problem) func(r, c int) float32 {
-	return func(_, c int) float32 { return g.read(c, p) }
+func readFirstRow(_ Fault, g *grid, h *change) func(r, c int) float32 {
+	return func(_, c int) float32 { return g.read(c, h.beyond) }
 }
 
-func readFirstColumn(_ Fault, g *grid, p *problem) func(r, c int) float32 {
-	return func(r, _ int) float32 { return g.read(r*g.cols, p) }
+func readFirstColumn(_ Fault, g *grid, h *change) func(r, c int) float32 {
+	return func(r, _ int) float32 { return g.read(r*g.cols, h.beyond) }
 }
 
-func readTile(f Fault, g *grid, p *problem) func(r, c int) float32 {
-	return func(r, c int) float32 { return g.read(r/f.By*f.By*g.cols+c, p) }
+func readTile(f Fault, g *grid, h *change) func(r, c int) float32 {
+	return func(r, c int) float32 { return g.read(r/f.By*f.By*g.cols+c, h.beyond) }
 }
 
 func textOfFirst(which, whose string) func(Fault) string {
@@ -98,7 +98,7 @@ func applyLayout(f Fault, p *problem, c *change) error {
 
 // readLayout reads what a writer of one layout left where another has a scale. Gaps are
 // 0. What is beyond the end is not known; in an injected fault it is 0, as TMA has it.
-func readLayout(f Fault, g *grid, p *problem) func(r, c int) float32 {
+func readLayout(f Fault, g *grid, h *change) func(r, c int) float32 {
 	memory := make([]float32, f.Written.size(g.rows, g.cols))
 	for r := range g.rows {
 		for c, s := range g.t.ScaleRow(r) {
@@ -110,7 +110,7 @@ func readLayout(f Fault, g *grid, p *problem) func(r, c int) float32 {
 		if at < len(memory) {
 			return memory[at]
 		}
-		if p.explaining {
+		if h.beyond == unknown {
 			return float32(math.NaN())
 		}
 		return 0

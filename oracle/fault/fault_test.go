@@ -1,0 +1,150 @@
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// TestTable checks that every kind has a row, a text and a name, and that faults survive
+// JSON.
+func TestTable(t *testing.T) {
+	require.Len(t, Kinds(), len(table)-1)
+	for k := range Kind(len(table)) {
+		require.NotNil(t, table[k].text, "%v", k)
+		require.NotNil(t, table[k].list, "%v", k)
+		require.True(t, k == None || table[k].apply != nil, "%v", k)
+		parsed, err := ParseKind(k.String())
+		require.NoError(t, err)
+		require.Equal(t, k, parsed)
+	}
+	_, err := ParseKind("gremlins")
+	require.ErrorContains(t, err, `fault: unknown kind of fault "gremlins": want one of none, k-lost`)
+	require.Equal(t, "Kind(200)", Fault{Kind: 200}.String())
+
+	p := testProduct(operandKinds[0])
+	texts := map[string]Fault{}
+	for _, f := range All[float32](p) {
+		f.Where = Region{FromRow: 3}
+		text, err := json.Marshal(f)
+		require.NoError(t, err)
+		var again Fault
+		require.NoError(t, json.Unmarshal(text, &again), string(text))
+		require.Equal(t, f, again)
+		other, twice := texts[f.String()]
+		require.False(t, twice, "%+v and %+v are both %q", f, other, f.String())
+		texts[f.String()] = f
+	}
+}
+
+func TestStrings(t *testing.T) {
+	for want, f := range map[string]Fault{
+		"the scales of A are read one row too far":                                                 {Kind: ScalesRowsOff, Of: A, By: 1},
+		"the scales of B are read 2 rows too early, in rows 64 to 70":                              {Kind: ScalesRowsOff, Of: B, By: -2, Where: Region{FromRow: 64, ToRow: 71}},
+		"products 128 to 255 of K are left out, in row 5 and columns from 8 on":                    {Kind: KLost, From: 128, To: 256, Where: Region{FromRow: 5, ToRow: 6, FromCol: 8}},
+		"the scales of A and B are ignored":                                                        {Kind: ScalesIgnored, Of: Both},
+		"the scales of A, row-major, are read as tiles of 128x4":                                   {Kind: ScalesLayout, Of: A, Read: Tiles128x4},
+		"C is not written: it holds 0, in 3 of the tiles of 64x64":                                 {Kind: Unwritten, Where: Region{Tile: 64, Tiles: 3}},
+		"C is written one column too far, in every row whose number modulo 4 is 1":                 {Kind: ResultsOff, Of: B, By: -1, Where: Region{Along: A, Every: 4, First: 1}},
+		"products 0 to 63 of K have a scale of B that is one block too far, in scattered elements": {Kind: KOtherScale, Of: B, To: 64, By: 1, Where: Region{Scattered: true}},
+	} {
+		require.Equal(t, want, f.String())
+	}
+	require.Equal(t, "everywhere", Region{}.String())
+}
+
+// TestRefused are faults that a product cannot have.
+func TestRefused(t *testing.T) {
+	p := testProduct(operandKinds[0])
+	c := make([]float32, testRows*testCols)
+	for _, f := range []Fault{
+		{Kind: KLost, From: 10, To: 10}, {Kind: KLost, From: 400, To: 451}, {Kind: KDoubled, From: -1, To: 5}, {Kind: KTailLost, By: 451},
+		{Kind: KOtherScale, Of: A, From: 0, To: 64, By: -1}, {Kind: KFactor, From: 0, To: 64}, {Kind: KFactor, From: 3, To: 64, Factor: 2},
+		{Kind: KTailTwice, By: 2}, {Kind: KTailUnmasked, By: 0}, {Kind: ScalesLayout, Of: A, Read: Packed}, {Kind: ScalesLayout, Of: A},
+		{Kind: ScalesLayout, Of: A, Read: 99}, {Kind: WrongFormat, Of: A, Format: 99}, {Kind: CodesExchanged}, {Kind: Unpromoted, Model: "abacus"},
+		{Kind: NarrowSums, Type: Float32, By: 1}, {Kind: NarrowSums, Type: Float16}, {Kind: TilesTransposed, By: 100}, {Kind: ResultsExchanged, Of: A},
+		{Kind: Stale, Of: A, By: 71}, {Kind: OldLost}, {Kind: BiasLost}, {Kind: Scaled}, {Kind: Clamped}, {Kind: Rounded}, {Kind: EdgeGarbage, Of: B, By: 8},
+		{Kind: Unwritten, Where: Region{Scattered: true}},
+	} {
+		require.ErrorIs(t, Inject(t.Context(), c, f, p, Options{}), ErrNotHere, "%+v", f)
+	}
+	require.ErrorContains(t, Inject(t.Context(), c, Fault{Kind: 99}, p, Options{}), "unknown kind of fault")
+	p.A = operandOf("a", testRows, testK, tensor.Block{Rows: 1, Cols: 64}, operandKinds[0], 1)
+	p.A.Scales[3] = 0
+	require.ErrorIs(t, Inject(t.Context(), c, Fault{Kind: ScalesReciprocal, Of: A}, p, Options{}), ErrNotHere)
+}
+
+func TestMisuse(t *testing.T) {
+	p := testProduct(operandKinds[0])
+	c := make([]float32, testRows*testCols)
+	_, err := Explain(t.Context(), c, Product{A: p.A}, Options{})
+	require.Error(t, err)
+	require.Error(t, Inject(t.Context(), c, Fault{}, Product{B: p.B}, Options{}))
+	require.Nil(t, All[float32](Product{}))
+	_, err = Explain(t.Context(), c, p, Options{Workers: -1})
+	require.ErrorContains(t, err, "-1 workers")
+	require.ErrorContains(t, Inject(t.Context(), c, Fault{}, p, Options{Workers: -1}), "-1 workers")
+	bad := p
+	bad.Kernel = oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: -1}
+	require.ErrorIs(t, Inject(t.Context(), c, Fault{}, bad, Options{}), oracle.ErrModel)
+	require.PanicsWithValue(t, wrongC, func() { Explain(t.Context(), c[1:], p, Options{}) })
+	require.PanicsWithValue(t, wrongElement, func() { Explain(t.Context(), c, p, Options{Wrong: []int{len(c)}}) })
+	bad = p
+	bad.Bias = c[:1]
+	require.PanicsWithValue(t, wrongBias, func() { Inject(t.Context(), c, Fault{}, bad, Options{}) })
+	bad = p
+	bad.Old = c[:1]
+	require.PanicsWithValue(t, wrongOld, func() { Inject(t.Context(), c, Fault{}, bad, Options{}) })
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Explain(ended, c, p, Options{})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, Inject(ended, c, Fault{Kind: Transposed}, p, Options{}), context.Canceled)
+	require.ErrorIs(t, Inject(ended, c, Fault{Kind: NarrowSums, Type: Float16, By: 32}, p, Options{}), context.Canceled)
+}
+
+// TestEmpty explains products of nothing.
+func TestEmpty(t *testing.T) {
+	for _, size := range [][3]int{{0, 3, 5}, {3, 0, 5}, {3, 5, 0}, {0, 0, 0}} {
+		a := &tensor.Tensor{Name: "a", Shape: []int{size[0], size[2]}, Codes: make([]byte, size[0]*size[2])}
+		b := &tensor.Tensor{Name: "b", Shape: []int{size[1], size[2]}, Codes: make([]byte, size[1]*size[2])}
+		for _, x := range []*tensor.Tensor{a, b} {
+			rows, cols := x.Grid()
+			x.Scales = make([]float32, rows*cols)
+		}
+		c := make([]float32, size[0]*size[1])
+		p := Product{A: a, B: b}
+		require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{}))
+		require.NoError(t, Inject(t.Context(), c, Fault{}, p, Options{}))
+		require.Empty(t, All[float32](p))
+		e, err := Explain(t.Context(), c, p, Options{})
+		require.NoError(t, err)
+		require.Empty(t, e.Findings)
+	}
+}
+
+// TestWorkers wants the same explanation of any number of goroutines.
+func TestWorkers(t *testing.T) {
+	p := testProduct(operandKinds[0])
+	c := make([]float32, testRows*testCols)
+	require.NoError(t, Inject(t.Context(), c, Fault{Kind: ScalesRowsOff, Of: A, By: 1}, p, Options{}))
+	want, err := Explain(t.Context(), c, p, Options{Workers: 1})
+	require.NoError(t, err)
+	got, err := Explain(t.Context(), c, p, Options{Workers: 5})
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, "the scales of A are read one row too far: explains "+sizes(want)+" wrong elements looked at, in 71 of 71 rows", want.String())
+}
+
+func sizes(e *Explanation) string {
+	f, _ := json.Marshal(e.Findings[0].Explained)
+	of, _ := json.Marshal(e.Findings[0].Of)
+	return string(f) + " of " + string(of)
+}
