@@ -21,7 +21,7 @@ type Comparison struct {
 	// in C, row by row, in ascending order.
 	At []int
 	// A and B, the operands, let the report say what went into the first element
-	// that diverges and which block of K explains the errors. Both or neither.
+	// that diverges. Both or neither.
 	A, B *tensor.Tensor
 	// Progress, unless nil, hears how far the comparison is.
 	Progress progress.Reporter
@@ -47,9 +47,8 @@ type Report struct {
 	// that differs.
 	First *Divergence `json:"first,omitempty"`
 
-	Clusters  []Cluster    `json:"clusters,omitempty"` // of elements outside
-	Block     *Explanation `json:"block,omitempty"`    // of errors by one block of K
-	NonFinite NonFinite    `json:"nonFinite"`          // on either side
+	Clusters  []Cluster `json:"clusters,omitempty"` // of elements outside
+	NonFinite NonFinite `json:"nonFinite"`          // on either side
 }
 
 // Place is an element and its error.
@@ -104,11 +103,7 @@ func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64,
 	if err != nil {
 		return Report{}, fmt.Errorf("oracle: %w", err)
 	}
-	r, err := c.finish(ctx, p)
-	if err != nil {
-		return Report{}, fmt.Errorf("oracle: %w", err)
-	}
-	return r, nil
+	return c.finish(p), nil
 }
 
 // compareAll takes all elements in, on several goroutines.
@@ -206,12 +201,11 @@ func outside(got, want, bound float64) bool {
 
 // comparer gathers a report.
 type comparer struct {
-	r        Report
-	l        layout
-	first    examined // outside, or, before there is one, different
-	at       []int    // places of elements; nil: their own indices
-	counts   counts
-	examined []examined // the first elements outside that are finite on both sides
+	r      Report
+	l      layout
+	first  Place // outside, or, before there is one, different
+	at     []int // places of elements; nil: their own indices
+	counts counts
 }
 
 func newComparer(o Comparison, l layout) *comparer {
@@ -243,22 +237,18 @@ func (c *comparer) element(i int, g, w uint64, got, want, bound float64) {
 		c.r.MaxBound = larger(c.r.MaxBound, place, math.Inf(1))
 	}
 	place.Error = Number(err)
-	at := examined{place, bound + 2*c.l.ulp(max(math.Abs(got), math.Abs(want)))}
 	// Without a bound to speak of, zeros of different sign count as well.
 	if !outside(got, want, bound) && !(bound == 0 && got == want) {
 		if c.r.Different == 1 {
-			c.first = at
+			c.first = place
 		}
 		return
 	}
 	if c.r.Outside == 0 {
-		c.first = at
+		c.first = place
 	}
 	c.r.Outside++
 	c.counts.add(place.Row, place.Col)
-	if len(c.examined) < mostExamined && !math.IsInf(err, 0) {
-		c.examined = append(c.examined, at)
-	}
 }
 
 // merge takes in what another comparer found in later elements.
@@ -273,7 +263,6 @@ func (c *comparer) merge(later *comparer) {
 	c.r.MaxBound = largerPlace(c.r.MaxBound, later.r.MaxBound)
 	c.r.NonFinite.add(later.r.NonFinite)
 	c.counts.plus(&later.counts)
-	c.examined = append(c.examined, later.examined[:min(len(later.examined), mostExamined-len(c.examined))]...)
 }
 
 // largerPlace returns the one of the larger error, the first of two equal.
@@ -340,17 +329,11 @@ func (n *NonFinite) count(got, want float64) {
 }
 
 // finish completes the report; p is the product, if known.
-func (c *comparer) finish(ctx context.Context, p *product) (Report, error) {
+func (c *comparer) finish(p *product) Report {
 	if c.r.Different == 0 {
-		return c.r, nil
+		return c.r
 	}
 	c.r.Clusters = c.counts.clusters(c.at)
-	if p != nil && len(c.examined) > 0 {
-		var err error
-		if c.r.Block, err = explain(ctx, p, c.examined); err != nil {
-			return Report{}, err
-		}
-	}
-	c.r.First = newDivergence(p, c.first, c.r.Block)
-	return c.r, nil
+	c.r.First = newDivergence(p, c.first)
+	return c.r
 }

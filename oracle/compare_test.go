@@ -1,9 +1,9 @@
 package oracle
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,73 +72,32 @@ func TestCompareInside(t *testing.T) {
 	require.Len(t, r.First.CodesA, 600)
 }
 
-// TestCompareExplains finds the block of K.
-func TestCompareExplains(t *testing.T) {
+// TestCompareFirst says what went into the first element that diverges: its codes, and
+// sums by block of K that lead to the wanted element.
+func TestCompareFirst(t *testing.T) {
 	c := newComparison(t, 40, 36, 450)
-	got := make([]float32, 40*36)
-	for _, test := range []struct {
-		m      broken
-		block  int
-		factor float64
-	}{
-		{broken{dropBlock: true}, 1, -1},
-		{broken{twice: true}, 1, 1},
-		{broken{tail: true}, 3, -1},
-		{broken{noScale: true}, 1, 1/float64(c.b.Scale(0, 128)) - 1},
-	} {
-		test.m.run(got, c.a, c.b)
-		r := c.compare(t, got)
-		require.NotNil(t, r.Block)
-		require.Equal(t, test.block, r.Block.Block)
-		require.InEpsilon(t, test.factor, float64(r.Block.Factor), 1e-3)
-		require.Greater(t, r.Block.Explained, 200)
-		require.Equal(t, 256, r.Block.Examined)
-		require.Equal(t, test.block, r.First.Suspect)
-		require.Equal(t, 128*test.block, r.Block.From)
-		require.Equal(t, min(450, 128*test.block+128), r.Block.To)
-		row := c.a.Row(r.First.Row)[r.Block.From:r.Block.To]
-		require.True(t, strings.HasPrefix(r.First.CodesA, hexOf(row[0])))
-		require.Len(t, r.First.CodesB, 2*len(row))
-		// The first divergence's sums lead to the wanted element.
-		last := r.First.Blocks[len(r.First.Blocks)-1]
-		require.Equal(t, float32(r.First.Want), float32(last.Running))
-		s := r.First.Blocks[1]
-		require.Equal(t, Number(c.a.Scale(r.First.Row, 128)), s.ScaleA)
+	got := append([]float32(nil), c.want...)
+	got[7*36+5] += 100
+	got[8*36] += 1000
+	r := c.compare(t, got)
+	require.Equal(t, [2]int{7, 5}, [2]int{r.First.Row, r.First.Col})
+	require.Equal(t, -1, r.First.Suspect)
+	require.Equal(t, hex.EncodeToString(c.a.Row(7)), r.First.CodesA)
+	require.Equal(t, hex.EncodeToString(c.b.Row(5)), r.First.CodesB)
+	require.Len(t, r.First.Blocks, 4)
+	for q, s := range r.First.Blocks {
+		require.Equal(t, [2]int{128 * q, min(450, 128*q+128)}, [2]int{s.From, s.To})
+		require.Equal(t, Number(c.a.Scale(7, s.From)), s.ScaleA)
+		require.Equal(t, Number(c.b.Scale(5, s.From)), s.ScaleB)
 		require.InEpsilon(t, float64(s.Sum*s.ScaleA*s.ScaleB), float64(s.Scaled), 1e-14)
 	}
-	// Scattered errors are no block's.
-	copy(got, c.want)
-	for i := 0; i < len(got); i += 11 {
-		got[i] += 1 + float32(i%7)
-	}
-	require.Nil(t, c.compare(t, got).Block)
-	// A block that explains a third of the errors explains none.
-	broken{dropBlock: true}.run(got, c.a, c.b)
-	for i := range got {
-		if i%3 > 0 {
-			got[i] = c.want[i] + 1 + float32(i%7)
-		}
-	}
-	require.Nil(t, c.compare(t, got).Block)
-	// One wrong element may be a block left out, but no factor is made up for it.
-	copy(got, c.want)
-	got[100] += 3
-	r := c.compare(t, got)
-	require.Nil(t, r.Block)
-	require.Equal(t, 1, r.Outside)
-}
+	require.Equal(t, float32(r.First.Want), float32(r.First.Blocks[3].Running))
 
-// TestCompareExplainsFirst takes the first of blocks that explain as much, and a
-// block left out rather than one with a wrong scale.
-func TestCompareExplainsFirst(t *testing.T) {
 	x := ones(256, 64, 1)
 	r, err := Compare(t.Context(), []float32{192}, []float32{256}, nil, Comparison{Rows: 1, Cols: 1, A: x, B: x})
 	require.NoError(t, err)
-	require.Equal(t, &Explanation{Block: 0, From: 0, To: 64, Factor: -1, Explained: 1, Examined: 1}, r.Block)
 	require.Equal(t, Number(128), r.First.Blocks[1].Running)
 }
-
-func hexOf(b byte) string { return string("0123456789abcdef"[b>>4]) + string("0123456789abcdef"[b&15]) }
 
 func TestCompareClusters(t *testing.T) {
 	c := newComparison(t, 150, 140, 64)

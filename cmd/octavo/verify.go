@@ -50,9 +50,9 @@ looked at whole, besides or alone.
 The report has the number of elements that differ and fail, the largest errors
 and where they are, NaN and infinities on either side, the first element that
 fails with its codes, scales and exact partial sums by block of K, how failures
-gather in rows, columns and tiles, and the block of K that explains them, if one
-does: left out, added twice, or under a wrong scale. --html writes it with a map
-of the errors.
+gather in rows, columns and tiles, and what explains them: a table of faults of
+kernels competes on a sample of all of C, and if none fits the report says so.
+--html writes it with a map of the errors.
 
 ` + operandsHelp + `
 
@@ -62,11 +62,12 @@ JSON has the keys pass, demand (bits or bound), model, evidence, promote,
 scaleOrder, bound, largestBound, type, m, n, k, a and b (name, format, shape,
 block), bias, accumulate, report, exact where bits are demanded, and sample
 (elements, of, random, height, width, rows, cols, tiles, seed, misses (wrong,
-probability), row, col) where not all was looked at. Of report
+probability), row, col) where not all was looked at, and explanation (as go doc
+octavo/oracle/fault Explanation says) where C is wrong. Of report
 and exact, the comparison with what is demanded and with the exact result, the
 keys are rows, cols, equal, different, outside, maxULP and maxBound (row, col,
 got, want, bound, error), first (the same, suspect, blocks, codesA, codesB),
-clusters, block and nonFinite, as go doc octavo/oracle Report says. NaN and
+clusters and nonFinite, as go doc octavo/oracle Report says. NaN and
 infinities are the strings "NaN", "+Inf" and "-Inf".`
 
 const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensors --a x --b w \

@@ -188,7 +188,7 @@ func TestVerifyFailures(t *testing.T) {
 		want   []string
 	}{
 		{"block left out", func(c []float32) { copy(c, half) }, []string{
-			`block 1 of K, products 128 to 255, is left out: so are 256 of the 256 elements`, `explained by block 1 of K`,
+			`What explains them products 128 to 255 of K .*: explains \d+ of \d+ wrong elements looked at, in 70 of 70 rows`, `explained by block 1 of K`,
 			`\*1 +128-255 `, `codes of A, row 0, block 1\n +128: .. .. `, `codes of B, row 0, block 1\n +128: `,
 		}},
 		{"tile", func(c []float32) {
@@ -236,12 +236,12 @@ func TestVerifyJSON(t *testing.T) {
 	require.Equal(t, 1, r.status)
 	var top map[string]any
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &top))
-	for _, key := range []string{"pass", "demand", "model", "promote", "scaleOrder", "bound", "largestBound", "type",
+	for _, key := range []string{"explanation", "pass", "demand", "model", "promote", "scaleOrder", "bound", "largestBound", "type",
 		"m", "n", "k", "a", "b", "bias", "accumulate", "report", "exact"} {
 		require.Contains(t, top, key)
 		require.Contains(t, verifyLong, key)
 	}
-	require.Len(t, top, 17)
+	require.Len(t, top, 18)
 	require.Equal(t, false, top["pass"])
 	require.Equal(t, "bits", top["demand"])
 	require.Equal(t, "F32", top["type"])

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/fault"
+	"github.com/octavo-fp8/octavo/oracle/judge"
+	"github.com/octavo-fp8/octavo/oracle/oracletest"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -19,21 +22,16 @@ import (
 var kernel = flag.String("kernel", "", "`program` to test, with the arguments OPERANDS and RESULT: an absolute path, or one relative to examples/kernel")
 
 // TestKernel wants every element within the bound of float32 accumulation in any
-// order. Where it is not, the report says where and what is wrong.
+// order. Where it is not, the report says where and what is wrong. A tensor core of less
+// precision has a wider bound: say in the claim what is known of its sums, or demand the
+// bits of the oracle.Kernel that describes it.
 func TestKernel(t *testing.T) {
 	for _, pattern := range oracle.Patterns() {
 		for _, size := range []struct{ m, n, k int }{{64, 128, 512}, {1, 256, 1024}, {5, 130, 300}} {
 			t.Run(fmt.Sprintf("%v/%dx%dx%d", pattern, size.m, size.n, size.k), func(t *testing.T) {
-				a := quantize(t, "a", scaling.Input, oracle.Generator{Pattern: pattern, Rows: size.m, Cols: size.k, Seed: 1})
-				b := quantize(t, "b", scaling.Weight, oracle.Generator{Pattern: pattern, Rows: size.n, Cols: size.k, Seed: 2})
-				report := judge(t, a, b, product(t, a, b))
-				if report.Outside > 0 {
-					t.Errorf("%d of %d elements are outside of their bounds, the first at row %d, column %d: got %v, want %v ± %v",
-						report.Outside, size.m*size.n, report.First.Row, report.First.Col, report.First.Got, report.First.Want, report.First.Bound)
-				}
-				if report.Block != nil {
-					t.Errorf("block %d of K has weight %v too many", report.Block.Block, report.Block.Factor)
-				}
+				a := oracletest.Operand(t, "a", oracle.Generator{Pattern: pattern, Rows: size.m, Cols: size.k, Seed: 1}, scaling.Default(scaling.Input))
+				b := oracletest.Operand(t, "b", oracle.Generator{Pattern: pattern, Rows: size.n, Cols: size.k, Seed: 2}, scaling.Default(scaling.Weight))
+				oracletest.Check(t, product(t, a, b), a, b, judge.Claim{}, oracletest.Options{})
 			})
 		}
 	}
@@ -41,41 +39,16 @@ func TestKernel(t *testing.T) {
 
 // TestWrongKernel shows that a block of K that a kernel leaves out is found and named.
 func TestWrongKernel(t *testing.T) {
-	a := quantize(t, "a", scaling.Input, oracle.Generator{Rows: 64, Cols: 512, Seed: 1})
-	b := quantize(t, "b", scaling.Weight, oracle.Generator{Rows: 128, Cols: 512, Seed: 2})
-	report := judge(t, a, b, standIn(t, a, b, 2))
-	if report.Outside == 0 || report.Block == nil || report.Block.Block != 2 || report.Block.Factor != -1 {
-		t.Errorf("block 2 of K was left out, and the report is %+v", report)
-	}
-}
-
-// judge compares C with the exact product under the bound of float32 sums. A tensor
-// core of less precision has a wider one: give Bound the oracle.Kernel that describes
-// it, or compare with oracle.Predict for equal bits.
-func judge(t *testing.T, a, b *tensor.Tensor, c []float32) oracle.Report {
-	t.Helper()
-	m, n := a.Shape[0], b.Shape[0]
-	exact, bound := make([]float32, m*n), make([]float64, m*n)
-	if err := oracle.Exact(t.Context(), exact, a, b, oracle.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := oracle.Bound[float32](t.Context(), bound, nil, a, b, oracle.Accumulation{}, oracle.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	report, err := oracle.Compare(t.Context(), c, exact, bound, oracle.Comparison{Rows: m, Cols: n, A: a, B: b})
+	a := oracletest.Operand(t, "a", oracle.Generator{Rows: 64, Cols: 512, Seed: 1}, scaling.Default(scaling.Input))
+	b := oracletest.Operand(t, "b", oracle.Generator{Rows: 128, Cols: 512, Seed: 2}, scaling.Default(scaling.Weight))
+	v, err := judge.Check(t.Context(), standIn(t, a, b, 2), nil, a, b, judge.Claim{}, judge.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report
-}
-
-func quantize(t *testing.T, name string, role scaling.Role, values oracle.Generator) *tensor.Tensor {
-	t.Helper()
-	x := &tensor.Tensor{Name: name, Shape: []int{values.Rows, values.Cols}}
-	if err := scaling.Quantize(t.Context(), x, values.Values(), scaling.Quantizer{Recipe: scaling.Default(role)}); err != nil {
-		t.Fatal(err)
+	lost := fault.Fault{Kind: fault.KLost, From: 256, To: 384}
+	if v.Pass || len(v.Explanation.Findings) == 0 || v.Explanation.Findings[0].Fault != lost {
+		t.Errorf("block 2 of K was left out, and it says: %v", v.Explanation)
 	}
-	return x
 }
 
 // product has the program under test multiply.

@@ -22,6 +22,10 @@ type Region struct {
 	Scattered bool `json:"scattered,omitempty"`
 }
 
+// Has reports whether element (row, col) is in the region, as far as rows and columns
+// say it: not by Tile nor by Scattered.
+func (r Region) Has(row, col int) bool { return r.has(row, col) }
+
 // has reports whether element (i, j) is in the region, as far as that says it.
 func (r *Region) has(i, j int) bool {
 	switch {

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/oracle"
 )
@@ -140,19 +141,10 @@ func (v *Verdict) Clusters() (lines []Line) {
 	return lines
 }
 
-// Explanation says which block of K accounts for the errors, or is "".
-func (v *Verdict) Explanation() string {
-	e := v.Report.Block
-	if e == nil {
-		return ""
+// Explained says what explains the errors, a paragraph each, or that nothing does.
+func (v *Verdict) Explained() []string {
+	if v.Explanation == nil {
+		return nil
 	}
-	how := fmt.Sprintf("counted %s times: its scale is wrong", short(1+e.Factor))
-	switch e.Factor {
-	case -1:
-		how = "left out"
-	case 1:
-		how = "added twice"
-	}
-	return fmt.Sprintf("block %d of K, products %d to %d, is %s: so are %d of the %d elements looked at",
-		e.Block, e.From, e.To-1, how, e.Explained, e.Examined)
+	return strings.Split(v.Explanation.String(), "\n")
 }

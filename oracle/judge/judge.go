@@ -60,6 +60,11 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 	if err := judge(ctx, v, j, w, looked); err != nil {
 		return nil, err
 	}
+	if !v.Pass {
+		if err := explain(ctx, v, j, w, got, old); err != nil {
+			return nil, err
+		}
+	}
 	return v, nil
 }
 
@@ -107,26 +112,26 @@ func (j *job) fits(n int) bool {
 }
 
 // judge compares the elements that are looked at, and completes the verdict.
-func judge[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T], got []T) (err error) {
+func judge[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T], looked []T) (err error) {
 	bound := w.bound
 	if w.bits {
 		bound = nil
 	}
-	if v.Report, err = oracle.Compare(ctx, got, w.claimed, bound, w.comparison(j)); err != nil {
+	if v.Report, err = oracle.Compare(ctx, looked, w.claimed, bound, w.comparison(j)); err != nil {
 		return err
 	}
 	v.Pass = v.Report.Equal
 	if !w.bits {
 		v.Pass = v.Report.Outside == 0
 	} else {
-		within, err := oracle.Compare(ctx, got, w.exact, w.bound, w.comparison(j))
+		within, err := oracle.Compare(ctx, looked, w.exact, w.bound, w.comparison(j))
 		if err != nil {
 			return err
 		}
 		v.Exact = &within
 	}
 	v.LargestBound = largest(w.bound)
-	v.Map = newErrorMap(j.m, j.n, w.at, j.options.Workers, w.errors(got))
+	v.Map = newErrorMap(j.m, j.n, w.at, j.options.Workers, w.errors(looked))
 	return nil
 }
 

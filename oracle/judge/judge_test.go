@@ -24,6 +24,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -76,7 +77,7 @@ func TestErrorMap(t *testing.T) {
 
 func testErrorMap[T gemm.Output](t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 60 {
+	for i := range 20 {
 		m, n, k := 1+r.IntN(300), 1+r.IntN(20), r.IntN(70)
 		a, b := operandOf(r, "a", m, k, i%2 == 1), operandOf(r, "b", n, k, i%3 == 2)
 		got := make([]T, m*n)
@@ -356,12 +357,52 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-func TestExplanation(t *testing.T) {
-	for factor, want := range map[oracle.Number]string{-1: "is left out", 1: "is added twice", 0.5: "is counted 1.5 times: its scale is wrong"} {
-		r := Verdict{Report: oracle.Report{Block: &oracle.Explanation{Block: 2, From: 64, To: 96, Factor: factor, Explained: 9, Examined: 10}}}
-		require.Contains(t, r.Explanation(), "block 2 of K, products 64 to 95, "+want)
-		require.Contains(t, r.Explanation(), "so are 9 of the 10 elements")
+// TestExplained names the fault that a kernel was given, whatever is claimed and of a
+// sample too, and the block of K that is to blame; of noise it says that nothing fits.
+func TestExplained(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	a, b := operandOf(r, "a", 71, 128, false), operandOf(r, "b", 90, 128, false)
+	hopper := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 32, Scales: oracle.BThenA}
+	for _, test := range []struct {
+		fault   fault.Fault
+		suspect int
+	}{
+		{fault.Fault{Kind: fault.KLost, From: 32, To: 64}, 1},
+		{fault.Fault{Kind: fault.ScalesRowsOff, Of: fault.A, By: 1}, -1},
+	} {
+		for i, claim := range claims {
+			p := fault.Product{A: a, B: b}
+			if claim.Want == Predicted {
+				p.Kernel = hopper
+			}
+			c := make([]float32, 71*90)
+			require.NoError(t, fault.Inject(t.Context(), c, test.fault, p, fault.Options{}))
+			for _, o := range []Options{{}, {Sample: &Sample{Elements: 500}}} {
+				v, err := Check(t.Context(), c, nil, a, b, claim, o)
+				require.NoError(t, err)
+				require.False(t, v.Pass)
+				require.NotEmpty(t, v.Explanation.Findings, "%v %v", test.fault, i)
+				require.Equal(t, test.fault.Kind, v.Explanation.Findings[0].Fault.Kind, "%v", v.Explanation)
+				require.Contains(t, strings.Join(v.Explained(), " "), test.fault.String())
+				require.Equal(t, test.suspect, v.Report.First.Suspect)
+				require.Contains(t, strings.Join(strings.Fields(text(t, v)), " "), test.fault.String()+": explains ")
+				if test.suspect >= 0 {
+					require.Contains(t, v.FirstLine(), "explained by block 1 of K")
+					require.Len(t, v.Report.First.CodesA, 64)
+					require.Contains(t, pageOf(t, v), `<tr class="suspect">`)
+				}
+			}
+		}
 	}
+	c := make([]float32, 71*90)
+	require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{}))
+	for range 50 {
+		c[r.IntN(len(c))] *= 1 + r.Float32()
+	}
+	v, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{})
+	require.NoError(t, err)
+	require.Empty(t, v.Explanation.Findings)
+	require.Contains(t, text(t, v), "What explains them\n  no known fault explains")
 }
 
 func TestJSONOfSpecials(t *testing.T) {

@@ -234,7 +234,10 @@ func (v *Verdict) writeClusters(w io.Writer) {
 		fmt.Fprintln(w, "\nWhere they are")
 		writeLines(w, lines)
 	}
-	if text := v.Explanation(); text != "" {
-		fmt.Fprintf(w, "\nWhat explains them\n%s\n", hanging("  ", text, 2))
+	if texts := v.Explained(); len(texts) > 0 {
+		fmt.Fprintln(w, "\nWhat explains them")
+		for _, text := range texts {
+			fmt.Fprintln(w, hanging("  ", text, 4))
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -41,6 +42,9 @@ type Verdict struct {
 	// Sample says which elements were looked at, if not all. Numbers of elements in the
 	// reports are of those.
 	Sample *Sampled `json:"sample,omitempty"`
+
+	// Explanation says which faults make this C of the operands, where it is wrong.
+	Explanation *fault.Explanation `json:"explanation,omitempty"`
 
 	// Map is the errors over the rows and columns of C, in units of the bound or, where
 	// bits are claimed, of the last place.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/progress"
@@ -77,8 +78,8 @@ func TestKernels(t *testing.T) {
 
 	r = verdict("wrong.safetensors", judge.Claim{Accumulation: oracle.Accumulation{Kernel: kernel}})
 	require.False(t, r.Pass)
-	require.Equal(t, wrongBlock, r.Report.Block.Block)
-	require.Equal(t, oracle.Number(-1), r.Report.Block.Factor, "left out")
+	require.Equal(t, fault.KLost, r.Explanation.Findings[0].Fault.Kind)
+	require.Equal(t, wrongBlock, r.Report.First.Suspect)
 	require.Equal(t, wrongFrom, r.Report.First.Row)
 	require.GreaterOrEqual(t, r.Report.First.Col, wrongFrom)
 }
