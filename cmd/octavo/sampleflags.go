@@ -41,7 +41,7 @@ func (s *sampleFlags) sample(cmd *cobra.Command) (*judge.Sample, error) {
 	case cmd.Flags().Changed("seed"):
 		return nil, usagef("--seed is of a sample: add --sample")
 	case named:
-		s.Elements = -1
+		s.Elements, s.Suspects = -1, -1
 		return &s.Sample, nil
 	}
 	return nil, nil

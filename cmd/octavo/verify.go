@@ -44,8 +44,9 @@ derived from what it cut off, or that of float32 sums for canonical.
 Of a C that is too large --sample looks at some elements, each as exactly as
 otherwise: C is cut into tiles, and of each one element is chosen at random, so
 that the report can say with what probability k wrong elements would have been
-missed. --sample-rows, --sample-cols and --sample-tiles name parts that are
-looked at whole, besides or alone.
+missed; and the 4096 elements are looked at that are farthest from the product
+of octavo gemm, with which all of C is compared. --sample-rows, --sample-cols
+and --sample-tiles name parts that are looked at whole, besides or alone.
 
 The report has the number of elements that differ and fail, the largest errors
 and where they are, NaN and infinities on either side, the first element that
@@ -61,13 +62,13 @@ C may be a .npy file too, <f4, <f2 or, with --npy-bf16, <u2, or raw bytes.
 JSON has the keys pass, demand (bits or bound), model, evidence, promote,
 scaleOrder, bound, largestBound, type, m, n, k, a and b (name, format, shape,
 block), bias, accumulate, report, exact where bits are demanded, and sample
-(elements, of, random, height, width, rows, cols, tiles, seed, misses (wrong,
-probability), row, col) where not all was looked at, and explanation (as go doc
-octavo/oracle/fault Explanation says) where C is wrong. Of report
-and exact, the comparison with what is demanded and with the exact result, the
-keys are rows, cols, equal, different, outside, maxULP and maxBound (row, col,
-got, want, bound, error), first (the same, suspect, blocks, codesA, codesB),
-clusters and nonFinite, as go doc octavo/oracle Report says. NaN and
+(elements, of, random, height, width, suspects, rows, cols, tiles, seed, rest,
+misses (wrong, probability), row, col) where not all was looked at, and
+explanation (as go doc octavo/oracle/fault Explanation says) where C is wrong.
+Of report and exact, the comparison with what is demanded and with the exact
+result, the keys are rows, cols, equal, different, outside, maxULP and maxBound
+(row, col, got, want, bound, error), first (the same, suspect, blocks, codesA,
+codesB), clusters and nonFinite, as go doc octavo/oracle Report says. NaN and
 infinities are the strings "NaN", "+Inf" and "-Inf".`
 
 const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensors --a x --b w \

@@ -332,11 +332,11 @@ func TestVerifySample(t *testing.T) {
 	got := writeC(t, c)
 	text = failingSample(t, l.args(got, "--sample-rows", "3,12", "--sample-cols", "7")...)
 	require.Contains(t, unbroken(text), "looked at: 368 of 10500 elements: 2 whole rows; 1 whole column")
-	require.Contains(t, text, "may be missed: anything elsewhere")
+	require.Contains(t, text, "may be missed: anything else elsewhere")
 	text = failingSample(t, l.args(got, "--sample-tiles", "2x2+12+34,1x1+0+0", "--json")...)
 	var top map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &top))
-	for key, want := range map[string]int{"elements": 5, "of": 10500, "random": 0, "height": 0, "width": 0, "rows": 0, "cols": 0, "tiles": 2, "seed": 0, "row": 1, "col": 1} {
+	for key, want := range map[string]int{"elements": 5, "of": 10500, "random": 0, "height": 0, "width": 0, "rows": 0, "cols": 0, "tiles": 2, "suspects": 0, "seed": 0, "row": 1, "col": 1} {
 		require.EqualValues(t, want, top["sample"].(map[string]any)[key], key)
 		require.Contains(t, verifyLong, key)
 	}

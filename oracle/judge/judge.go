@@ -3,6 +3,7 @@ package judge
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -50,7 +51,9 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 		w, err = newWanted(ctx, j, old)
 	} else {
 		var at []int
-		at, v.Sample = o.Sample.places(j.m, j.n)
+		if at, v.Sample, err = choose(ctx, j, o.Sample, got, old); err != nil {
+			return nil, err
+		}
 		looked = gather(got, at)
 		w, err = wantedAt(ctx, j, old, at)
 	}
@@ -66,6 +69,21 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 		}
 	}
 	return v, nil
+}
+
+// choose returns the elements to look at.
+func choose[T gemm.Output](ctx context.Context, j *job, s *Sample, got, old []T) ([]int, *Sampled, error) {
+	rest := math.NaN()
+	var far []suspect
+	if most := s.suspects(); most > 0 {
+		var err error
+		if far, rest, err = suspects(ctx, j, got, old, most); err != nil {
+			return nil, nil, err
+		}
+	}
+	at, d := s.places(j.m, j.n, far...)
+	d.Rest = oracle.Number(rest)
+	return at, d, nil
 }
 
 const (

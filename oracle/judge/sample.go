@@ -24,9 +24,14 @@ import (
 // (1 - 1/T)^k, T being the elements of a tile, if they do not depend on the seed. Rows,
 // columns and tiles that are named are looked at whole, besides.
 //
-// The zero Sample is of 65536 elements at random, in some seconds at 4096x4096x4096.
+// So that what is grossly wrong is not left to chance, all of C is compared with the
+// product of package gemm, which is fast, and the elements that are farthest from it are
+// looked at too. NaN and infinities that gemm does not have come first.
+//
+// The zero Sample takes some seconds at 4096x4096x4096.
 type Sample struct {
 	Elements int    // at random, about; 0: 65536, negative: none
+	Suspects int    // the farthest from gemm's product; 0: 4096, negative: none
 	Rows     []int  // whole rows of C
 	Cols     []int  // whole columns
 	Tiles    []Tile // whole tiles
@@ -42,7 +47,19 @@ type Tile struct {
 // ErrSample is of a [Sample] with a row, a column or a tile that C does not have.
 var ErrSample = errors.New("judge: no such part of C")
 
-const defaultElements = 1 << 16
+const (
+	defaultElements = 1 << 16
+	defaultSuspects = 1 << 12
+)
+
+// suspects is the number of elements that are looked at since they are far from gemm's
+// product.
+func (s *Sample) suspects() int {
+	if s.Suspects == 0 {
+		return defaultSuspects
+	}
+	return max(s.Suspects, 0)
+}
 
 // check returns an error unless C, of m rows and n columns, has all that s names.
 func (s *Sample) check(m, n int) error {
@@ -79,10 +96,13 @@ func (s *Sample) tile(m, n int) (height, width int) {
 }
 
 // places returns the elements that are looked at of a C of m rows and n columns, row by
-// row, and what is to be said of them.
-func (s *Sample) places(m, n int) ([]int, *Sampled) {
-	d := &Sampled{Of: m * n, Rows: len(s.Rows), Cols: len(s.Cols), Tiles: len(s.Tiles), Seed: s.Seed}
+// row, and what is to be said of them; some more are given.
+func (s *Sample) places(m, n int, more ...suspect) ([]int, *Sampled) {
+	d := &Sampled{Of: m * n, Suspects: len(more), Rows: len(s.Rows), Cols: len(s.Cols), Tiles: len(s.Tiles), Seed: s.Seed}
 	at := []int{}
+	for _, x := range more {
+		at = append(at, x.at)
+	}
 	if m > 0 && n > 0 && s.Elements >= 0 {
 		d.Height, d.Width = s.tile(m, n)
 		random := rand.NewPCG(s.Seed, 0x6a75646765)
@@ -91,7 +111,7 @@ func (s *Sample) places(m, n int) ([]int, *Sampled) {
 				at = append(at, (i+below(random, min(d.Height, m-i)))*n+j+below(random, min(d.Width, n-j)))
 			}
 		}
-		d.Random = len(at)
+		d.Random = len(at) - len(more)
 	}
 	for _, i := range s.Rows {
 		at = appendTile(at, n, Tile{i, 0, 1, n})
@@ -132,10 +152,17 @@ type Sampled struct {
 	Random   int    `json:"random"`   // of those looked at, chosen at random, one in each tile
 	Height   int    `json:"height"`   // of a tile
 	Width    int    `json:"width"`
-	Rows     int    `json:"rows"` // that were looked at whole
+	Suspects int    `json:"suspects"` // those farthest from gemm's product
+	Rows     int    `json:"rows"`     // that were looked at whole
 	Cols     int    `json:"cols"`
 	Tiles    int    `json:"tiles"`
 	Seed     uint64 `json:"seed"`
+
+	// Rest is the largest distance to gemm's product of elements that are no suspects, as
+	// far as it is more than half of C's last place, in units of 2^-24 times the lengths
+	// of the element's rows of A and B: about what one rounding of float32 does. It is NaN
+	// where C was not compared with that product.
+	Rest oracle.Number `json:"rest"`
 
 	// Misses are probabilities, at most, with which so many wrong elements would all have
 	// been missed, wherever they are.
@@ -169,6 +196,9 @@ func (d *Sampled) String() string {
 	if d.Random > 0 {
 		parts = append(parts, fmt.Sprintf("one at random in each tile of %dx%d, seed %d", d.Height, d.Width, d.Seed))
 	}
+	if d.Suspects > 0 {
+		parts = append(parts, fmt.Sprintf("the %d farthest from octavo's product", d.Suspects))
+	}
 	for _, whole := range []struct {
 		n    int
 		name string
@@ -186,12 +216,15 @@ func (d *Sampled) String() string {
 	return text + ": " + strings.Join(parts, "; ")
 }
 
-// missed says with what probability how much would have been missed.
+// missed says how much could have been missed, and with what probability.
 func (d *Sampled) missed() string {
-	if d.Random == 0 {
-		return "anything elsewhere"
-	}
 	var b strings.Builder
+	if d.Rest == d.Rest {
+		fmt.Fprintf(&b, "nothing that is farther from octavo's product than %s roundings of float32; ", strconv.FormatFloat(float64(d.Rest), 'g', 3, 64))
+	}
+	if d.Random == 0 {
+		return b.String() + "anything else elsewhere"
+	}
 	for i, miss := range d.Misses {
 		if i > 0 {
 			b.WriteString(", ")

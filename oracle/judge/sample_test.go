@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,9 +13,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -39,7 +42,7 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 				b.Scales = append(b.Scales, 0.5+r.Float32())
 			}
 		}
-		claim, o := claims[i%3], Options{Sample: &Sample{Elements: 40, Rows: []int{r.IntN(m)}, Cols: []int{r.IntN(n), 0}, Seed: uint64(i)}}
+		claim, o := claims[i%3], Options{Sample: &Sample{Elements: 40, Suspects: i%3 - 1, Rows: []int{r.IntN(m)}, Cols: []int{r.IntN(n), 0}, Seed: uint64(i)}}
 		got := make([]T, m*n)
 		var old []T
 		if i%4 == 0 {
@@ -62,7 +65,8 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 		j.options.Accumulate = old != nil
 		whole, err := newWanted(t.Context(), j, old)
 		require.NoError(t, err)
-		at, _ := o.Sample.places(m, n)
+		at, _, err := choose(t.Context(), j, o.Sample, got, old)
+		require.NoError(t, err)
 		part, err := wantedAt(t.Context(), j, old, at)
 		require.NoError(t, err)
 		require.True(t, sameBits(gather(whole.claimed, at), part.claimed))
@@ -136,7 +140,8 @@ func TestPlaces(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 5, 6, 7, 8, 9, 12, 15, 16, 17, 18, 19, 22}, at)
 	require.Equal(t, 1.0, d.Missing(25))
 	require.Equal(t, "15 of 25 elements: 3 whole rows; 1 whole column; 2 whole tiles", d.String())
-	require.Equal(t, "anything elsewhere", d.missed())
+	d.Rest = oracle.Number(math.NaN())
+	require.Equal(t, "anything else elsewhere", d.missed())
 }
 
 // TestMissed counts how often wrong elements are all missed, for sets of them that
@@ -221,7 +226,7 @@ func TestMissing(t *testing.T) {
 // TestSampleText says what was looked at, and what was not.
 func TestSampleText(t *testing.T) {
 	a, b, c := result(t, 500, 260)
-	o := Options{Sample: &Sample{Elements: 1000, Rows: []int{499}, Seed: 5}}
+	o := Options{Sample: &Sample{Elements: 1000, Suspects: -1, Rows: []int{499}, Seed: 5}}
 	v, err := Check(t.Context(), c, nil, a, b, Claim{Want: Canonical}, o)
 	require.NoError(t, err)
 	require.True(t, v.Pass)
@@ -271,11 +276,108 @@ func TestSampleErrors(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	o := o2()
 	o.Progress = progress.Func(func(op string, _, _ int64) {
-		require.Equal(t, "sample", op)
-		stop()
+		if op == "sample" {
+			stop()
+		}
 	})
 	_, err = Check(ctx, c, nil, a, b, Claim{}, o)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestSuspects finds what is grossly wrong, whatever it is, wherever it is and whatever
+// is claimed, though no element is chosen at random.
+func TestSuspects(t *testing.T) {
+	t.Run("float32", testSuspects[float32])
+	t.Run("bfloat16", testSuspects[fp8.BFloat16])
+	t.Run("float16", testSuspects[float16.Float16])
+}
+
+func testSuspects[T gemm.Output](t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	a, b := operandOf(r, "a", 100, 96, false), operandOf(r, "b", 130, 96, false)
+	for i := range a.Scales {
+		a.Scales[i] *= 0x1p-20
+	}
+	right := make([]T, 100*130)
+	require.NoError(t, oracle.Predict(t.Context(), right, nil, a, b, claims[2].Kernel, oracle.Options{}))
+	for name, damage := range map[string]func(x float64) float64{
+		"zero": func(float64) float64 { return 0 }, "sign": func(x float64) float64 { return -x }, "NaN": func(float64) float64 { return math.NaN() },
+		"infinite": func(float64) float64 { return math.Inf(1) }, "twice": func(x float64) float64 { return 2 * x }, "a tenth more": func(x float64) float64 { return 1.1 * x },
+	} {
+		for range 2 {
+			at := r.IntN(len(right))
+			if math.Abs(value(right[at])) < 1 {
+				continue // near 0 a tenth is within the bound
+			}
+			got := slices.Clone(right)
+			got[at] = output[T](float32(damage(value(got[at]))))
+			for i, claim := range []Claim{{Accumulation: oracle.Accumulation{Kernel: claims[2].Kernel}}, claims[2]} {
+				v, err := Check(t.Context(), got, nil, a, b, claim, Options{Sample: &Sample{Elements: -1, Suspects: 10}})
+				require.NoError(t, err)
+				require.Equal(t, 10, v.Sample.Elements)
+				require.Equal(t, 1, v.Report.Outside, "%s at %d, claim %d: %v", name, at, i, v.Explained())
+				require.Equal(t, at, v.Report.First.Row*130+v.Report.First.Col)
+				require.Contains(t, v.Sample.String(), "10 of 13000 elements: the 10 farthest from octavo's product")
+			}
+		}
+	}
+}
+
+// TestSuspectsAreTheFarthest compares with all distances, sorted.
+func TestSuspectsAreTheFarthest(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	a, b := operandOf(r, "a", 40, 70, true), operandOf(r, "b", 50, 70, false)
+	j, err := newJob(a, b, Claim{}, Options{})
+	require.NoError(t, err)
+	got, c := make([]float32, 2000), make([]float32, 2000)
+	require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{}))
+	var all []suspect
+	for at := range got {
+		got[at] = c[at] * (1 + r.Float32()*float32(r.IntN(2)))
+		if r.IntN(50) == 0 {
+			got[at] = float32(math.NaN())
+		}
+		i, k := at/50, at%50
+		length := func(x *tensor.Tensor, row int) float64 {
+			sum := 0.0
+			for col := range 70 {
+				if v := float64(x.Format.Float32(x.Row(row)[col])) * float64(x.Scale(row, col)); v == v && !math.IsInf(v, 0) {
+					sum += v * v
+				}
+			}
+			return math.Sqrt(sum)
+		}
+		d := math.Abs(float64(got[at])-float64(c[at])) / (0x1p-24*length(a, i)*length(b, k) + ulp(c[at])/2)
+		switch {
+		case got[at] != got[at] && c[at] != c[at], got[at] == c[at]:
+			d = 0
+		case d != d:
+			d = math.Inf(1)
+		}
+		all = append(all, suspect{at, d})
+	}
+	slices.SortStableFunc(all, func(x, y suspect) int { return cmp.Compare(y.distance, x.distance) })
+	for _, most := range []int{1, 7, 300, 1999, 2000, 5000} {
+		for _, workers := range []int{1, 3} {
+			j.options.Workers = workers
+			far, rest, err := suspects(t.Context(), j, got, nil, most)
+			require.NoError(t, err)
+			for i, x := range far {
+				if math.IsInf(all[i].distance, 1) {
+					require.Equal(t, all[i], x)
+					continue
+				}
+				require.InEpsilon(t, all[i].distance, x.distance, 1e-12)
+			}
+			require.LessOrEqual(t, len(far), most)
+			switch {
+			case len(far) < len(all):
+				require.InDelta(t, all[len(far)].distance, rest, 1e-12*(1+rest))
+			default:
+				require.Zero(t, rest)
+			}
+		}
+	}
 }
 
 // TestSpread picks from all over.
@@ -291,13 +393,16 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// BenchmarkSample judges a product of 4096x4096x4096.
 func BenchmarkSample(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const size = 4096
 	x, w := operandOf(r, "a", size, size, false), operandOf(r, "b", size, size, false)
 	c := make([]float32, size*size)
+	require.NoError(b, gemm.Multiply(b.Context(), c, x, w, gemm.Options{}))
 	for b.Loop() {
-		_, err := Check(b.Context(), c, nil, x, w, Claim{}, Options{Sample: &Sample{}})
+		v, err := Check(b.Context(), c, nil, x, w, Claim{}, Options{Sample: &Sample{}})
 		require.NoError(b, err)
+		require.True(b, v.Pass)
 	}
 }
