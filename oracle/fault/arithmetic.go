@@ -2,11 +2,12 @@ package fault
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
-// modelsOf returns the models that multiply the operands or, if the kernel has a model,
+// models returns the models that multiply the operands or, if the kernel has a model,
 // that.
 func (p *problem) models() []oracle.Model {
 	if p.hasModel() {
@@ -57,19 +58,74 @@ func listPromotions(p *problem, few bool) (all []Fault) {
 	return all
 }
 
-func applyKernel(f Fault, p *problem, c *change) error {
-	for _, m := range p.models() {
-		if m.Name != f.Model {
-			continue
-		}
-		k := oracle.Kernel{Model: m, Promote: f.By, Scales: p.Kernel.Scales}
-		if p.hasModel() && k == p.Kernel {
-			return notHere("%s is what was demanded", m.Name)
-		}
-		c.kernel, c.exact = k, true
+func textOfModel(f Fault) string {
+	if f.By > 0 {
+		return fmt.Sprintf("products are summed as %s sums them, promoted after every %d, which is not what was demanded", f.Model, f.By)
+	}
+	return fmt.Sprintf("products are summed as %s sums them, which is not what was demanded", f.Model)
+}
+
+// listOtherModels lists models that were not demanded.
+func listOtherModels(p *problem, few bool) (all []Fault) {
+	if !p.hasModel() {
 		return nil
 	}
-	return notHere("model %q does not multiply these operands", f.Model)
+	for _, m := range knownModels {
+		if m.Name == p.Kernel.Model.Name || !m.Takes(p.A.Format) || !m.Takes(p.B.Format) {
+			continue
+		}
+		all = append(all, Fault{Kind: OtherModel, Model: m.Name, By: p.Kernel.Promote})
+		if p.Kernel.Promote > 0 && !few {
+			all = append(all, Fault{Kind: OtherModel, Model: m.Name})
+		}
+	}
+	return all
+}
+
+func textOfOrder(f Fault) string {
+	return fmt.Sprintf("scales are applied in another order: %v", f.Scales)
+}
+
+func listOrders(p *problem, _ bool) (all []Fault) {
+	if !p.hasModel() {
+		return nil
+	}
+	for _, order := range []oracle.ScaleOrder{oracle.ProductThenFMA, oracle.AThenB, oracle.BThenA} {
+		all = append(all, Fault{Kind: OtherScaleOrder, Model: p.Kernel.Model.Name, By: p.Kernel.Promote, Scales: order})
+	}
+	return all
+}
+
+// applyKernel has products summed by another kernel.
+func applyKernel(f Fault, p *problem, c *change) error {
+	for _, m := range append(slices.Clone(knownModels), p.Kernel.Model) {
+		if m.Name != f.Model || m == (oracle.Model{}) {
+			continue
+		}
+		c.kernel = oracle.Kernel{Model: m, Promote: f.By, Scales: p.Kernel.Scales}
+		if f.Kind == OtherScaleOrder {
+			c.kernel.Scales = f.Scales
+		}
+		c.exact = true
+		was := p.Kernel
+		if p.hasModel() && was.Scales == oracle.AnyOrder {
+			was.Scales = oracle.AThenB // which it is taken for
+		}
+		if now := c.kernel; now == p.Kernel || now == was {
+			return notHere("%s is what was demanded", m.Name)
+		}
+		return nil
+	}
+	return notHere("there is no model %q", f.Model)
+}
+
+// applyFloat32 leaves the product as it is, in package gemm's order: any is as good.
+func applyFloat32(_ Fault, p *problem, c *change) error {
+	if !p.hasModel() {
+		return notHere("no model was demanded")
+	}
+	c.kernel = oracle.Kernel{}
+	return nil
 }
 
 func textOfNarrow(what string) func(Fault) string {

@@ -26,7 +26,8 @@ func TestBits(t *testing.T) {
 				{Kind: Truncated, Type: BFloat16},
 			}
 			if kernel != (oracle.Kernel{}) {
-				faults = append(faults, Fault{Kind: Unpromoted, Model: "hopper-wgmma"}, Fault{Kind: OtherPromotion, Model: "hopper-wgmma", By: 256})
+				faults = append(faults, Fault{Kind: Unpromoted, Model: "hopper-wgmma"}, Fault{Kind: OtherPromotion, Model: "hopper-wgmma", By: 256},
+					Fault{Kind: OtherModel, Model: "ada-mma", By: 128}, Fault{Kind: OtherScaleOrder, Model: "hopper-wgmma", By: 128, Scales: oracle.BThenA}, Fault{Kind: Float32Sums})
 			} else {
 				faults = append(faults, Fault{Kind: Unpromoted, Model: "hopper-mma"}, Fault{Kind: Unpromoted, Model: "hopper-wgmma"})
 			}

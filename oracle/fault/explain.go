@@ -21,10 +21,10 @@ import (
 // spread over the whole of C: an element is wrong if it is beyond the bound of
 // [oracle.Bound] for p.Accumulation or, where p.Bits says so, if its bits are not those
 // of p.Kernel. A fault explains a wrong element if that is as near to what the faulty
-// kernel should give as its bound allows. It is reported if it explains nine of ten wrong
-// elements, and its prediction is so much nearer than the right result that chance would
-// not do it; if it would make elements wrong that are right, the finding says where the
-// fault holds.
+// kernel should give as its bound allows or, where a model of tensor cores is demanded,
+// if it gives the element's bits. A fault is reported if it explains all but a few wrong
+// elements, and is so much nearer than the right result that chance would not do it. If
+// it would make elements wrong that are right, the finding says where the fault holds.
 //
 // It returns an error if the operands make no product, and ctx's error if that ends. It
 // panics if got, the bias or the old C is not of the right length, or an element of
@@ -43,6 +43,9 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 		}
 	}
 	q.out, q.explaining = typeOf[T](), true
+	if !q.hasModel() && !q.Bits {
+		q.Kernel = q.Accumulation.Kernel
+	}
 	e := &Explanation{Tried: Kinds()}
 	if q.empty() {
 		return e, meter.Err(ctx)
@@ -95,7 +98,7 @@ const (
 	// found for what has no cause: each element must say so much for it, in bits.
 	convincing = 6
 	// enough of the wrong elements must be explained.
-	enough = 0.9
+	enough = 0.98
 )
 
 // candidate is a fault and how it fits elements of the sample.
@@ -222,6 +225,9 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 		return nil, nil
 	}
 	c := &candidate{Fault: f, change: h}
+	if far, err := x.far(ctx, h, elements); far || err != nil {
+		return nil, err
+	}
 	for n := range elements {
 		e := &elements[n]
 		equal, err := bits[T](ctx, h, e)
@@ -254,12 +260,55 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 	return c, nil
 }
 
-// explain returns the findings.
+// far reports whether a fault of some products of K, of which there are many, changes
+// elements in another way than they are wrong: it spares computing their bits. If it is
+// the cause, a regression of errors on changes has a slope of about 1.
+func (x *explainer[T]) far(ctx context.Context, h *change, elements []element) (bool, error) {
+	if h.extra == 0 {
+		return false, nil
+	}
+	var product, square float64
+	var w scratch
+	for n := range elements {
+		e := &elements[n]
+		off := e.got - e.want
+		if off != off || math.IsInf(off, 0) {
+			continue
+		}
+		g, err := x.guess(ctx, h, e, &w)
+		if err != nil {
+			return false, err
+		}
+		right := e.all.value
+		h.addends(e.i, e.j, func(v float32) { right += float64(v) })
+		change := g.value - right
+		if scale := e.all.total; change == change && scale > 0 { // all elements count alike
+			product += float64(off / scale * (change / scale))
+			square += float64(change / scale * (change / scale))
+		}
+	}
+	return square > 0 && math.Abs(product-square) > 0.5*square, nil
+}
+
+// explain returns the findings. Bounds of tensor cores that keep few bits leave room for
+// much: the bits that such a kernel gives come first and, in case it is none, float32.
 func (x *explainer[T]) explain(ctx context.Context) ([]Finding, error) {
 	faults := append(x.p.list(false), x.fitted()...)
-	all, err := x.compete(ctx, faults, x.weigh)
-	if err == nil && len(all) == 0 && x.p.Bits {
+	modeled := x.p.Accumulation.Kernel.Model != oracle.Model{}
+	var all []*candidate
+	var err error
+	if modeled || x.p.Bits {
 		all, err = x.compete(ctx, faults, x.weighBits)
+	}
+	claimed := x.coefficient
+	if err == nil && len(all) == 0 && modeled {
+		if x.coefficient, err = x.p.relative(ctx, oracle.Accumulation{}); err == nil {
+			all, err = x.compete(ctx, faults, x.weigh)
+		}
+	}
+	if err == nil && len(all) == 0 {
+		x.coefficient = claimed
+		all, err = x.compete(ctx, faults, x.weigh)
 	}
 	if err != nil || len(all) == 0 {
 		return nil, err

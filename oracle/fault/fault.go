@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/oracle"
 )
 
 // ErrNotHere is of a fault that a product cannot have: operands of other shapes,
@@ -34,6 +35,8 @@ type Fault struct {
 	Factor float64 `json:"factor,omitempty"`
 	// Model is the name of a model of tensor cores.
 	Model string `json:"model,omitempty"`
+	// Scales is the order in which scales are applied.
+	Scales oracle.ScaleOrder `json:"scales,omitzero"`
 	// Where says which elements of C have the fault. The zero Region is all.
 	Where Region `json:"where,omitzero"`
 }

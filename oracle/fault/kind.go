@@ -85,6 +85,12 @@ const (
 	Unpromoted
 	// OtherPromotion promotes the sums of Model after By products.
 	OtherPromotion
+	// OtherModel sums products as Model does, promoted after By, where another was demanded.
+	OtherModel
+	// OtherScaleOrder applies scales in the order Scales.
+	OtherScaleOrder
+	// Float32Sums sums products in float32 where a model's sums were demanded.
+	Float32Sums
 	// NarrowSums keeps the sums of a block of K in Type, rounded after every By products.
 	NarrowSums
 	// NarrowTotals keeps the scaled sums in Type, rounded after every By products.
@@ -139,7 +145,7 @@ var kindNames = [...]string{
 	"scales-first-column", "scales-of-tile", "scales-ignored", "scales-squared", "scales-reciprocal",
 	"scales-exchanged", "scales-rounded", "scales-power-down", "scales-power-up", "scales-exponent-off", "wrong-format",
 	"codes-rows-off", "codes-transposed", "codes-swapped", "codes-flushed", "nan-is-zero", "operands-exchanged",
-	"codes-exchanged", "unpromoted", "other-promotion", "narrow-sums", "narrow-totals", "transposed",
+	"codes-exchanged", "unpromoted", "other-promotion", "other-model", "other-scale-order", "float32-sums", "narrow-sums", "narrow-totals", "transposed",
 	"tiles-transposed", "results-off", "results-exchanged", "stale", "never-cleared", "unwritten", "old-kept",
 	"old-lost", "old-twice", "bias-lost", "bias-twice", "bias-by-row", "scaled", "clamped", "rounded", "truncated",
 	"edge-garbage",

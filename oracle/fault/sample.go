@@ -141,9 +141,11 @@ func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Option
 	s := &sample{p: p}
 	places := p.choose(o.Wrong)
 	s.elements = make([]element, len(places))
-	if err := s.relative(ctx); err != nil {
+	var err error
+	if s.coefficient, err = p.relative(ctx, p.Accumulation); err != nil {
 		return nil, err
 	}
+	s.aligned = p.Accumulation.Kernel.Model != oracle.Model{}
 	s.cut()
 	var m meter.Meter
 	m.Start(ctx, o.Progress, "explain", int64(len(places)))
@@ -233,11 +235,10 @@ func line(t *tensor.Tensor, i int) *tensor.Tensor {
 		Codes: t.Row(i), Scales: t.ScaleRow(i / height)}
 }
 
-// relative sets the coefficient: the bound of a product of ones, of which as many are
-// added as there are products in whole blocks of K, for each of them. Any sum of as many
-// products in as many blocks has no larger error, relative to their magnitudes.
-func (s *sample) relative(ctx context.Context) error {
-	p := s.p
+// relative returns the bound of a product of ones, of which as many are added as there
+// are products in whole blocks of K, for each of them. Any sum of as many products in as
+// many blocks has no larger error, relative to their magnitudes.
+func (p *problem) relative(ctx context.Context, acc oracle.Accumulation) (float64, error) {
 	k, block := p.k, 0
 	if p.block < p.k {
 		k, block = roundUp(p.k, p.block), p.block
@@ -263,12 +264,10 @@ func (s *sample) relative(ctx context.Context) error {
 	if p.Old != nil {
 		o.Accumulate, old = true, []float32{0}
 	}
-	if err := oracle.Bound(ctx, bound[:], old, ones(p.A), ones(p.B), p.Accumulation, o); err != nil {
-		return err
+	if err := oracle.Bound(ctx, bound[:], old, ones(p.A), ones(p.B), acc, o); err != nil {
+		return 0, err
 	}
-	s.coefficient = bound[0] / float64(k)
-	s.aligned = p.Accumulation.Kernel.Model != oracle.Model{}
-	return nil
+	return bound[0] / float64(k), nil
 }
 
 // cut chooses where sums are cut, so that ranges of K that are tried begin and end there.

@@ -53,10 +53,13 @@ func init() {
 		OperandsExchanged: {text: plainly("A and B are exchanged: C is B·Aᵀ"), list: once(OperandsExchanged), apply: applyOperandsExchanged},
 		CodesExchanged:    {text: plainly("the codes of A and B are exchanged, their scales are not"), list: once(CodesExchanged), apply: applyCodesExchanged},
 
-		Unpromoted:     {text: textOfUnpromoted, list: listUnpromoted, apply: applyKernel},
-		OtherPromotion: {text: textOfPromotion, list: listPromotions, apply: applyKernel},
-		NarrowSums:     {text: textOfNarrow("sums of a block of K are kept"), list: listNarrow(NarrowSums), apply: applyNarrow},
-		NarrowTotals:   {text: textOfNarrow("sums of scaled blocks are kept"), list: listNarrow(NarrowTotals), apply: applyNarrow},
+		Unpromoted:      {text: textOfUnpromoted, list: listUnpromoted, apply: applyKernel},
+		OtherPromotion:  {text: textOfPromotion, list: listPromotions, apply: applyKernel},
+		OtherModel:      {text: textOfModel, list: listOtherModels, apply: applyKernel},
+		OtherScaleOrder: {text: textOfOrder, list: listOrders, apply: applyKernel},
+		Float32Sums:     {text: plainly("products are summed in float32, not by the matrix instruction that was demanded"), list: once(Float32Sums), apply: applyFloat32},
+		NarrowSums:      {text: textOfNarrow("sums of a block of K are kept"), list: listNarrow(NarrowSums), apply: applyNarrow},
+		NarrowTotals:    {text: textOfNarrow("sums of scaled blocks are kept"), list: listNarrow(NarrowTotals), apply: applyNarrow},
 
 		Transposed:       {text: plainly("C is written transposed"), list: once(Transposed), apply: applyTransposed},
 		TilesTransposed:  {text: sized("tiles of C of side %d are transposed"), list: listSizes(TilesTransposed, Neither, 8, 16, 32, 64, 128), apply: applyTilesTransposed},
