@@ -27,7 +27,9 @@
 //
 // and, where the instruction is known, demands the bits of Predict instead. All three
 // take some nanoseconds for each of the M·N·K products; they stop when their context
-// ends, and report progress.
+// ends, and report progress. Package judge puts them together: it gives the verdict in
+// words, with what explains a wrong result by package fault, and looks at a part of what
+// is too large. In a test, package oracletest says it in a line.
 //
 // # What is verified
 //

@@ -26,6 +26,7 @@ func TestPages(t *testing.T) {
 	}
 	check("verify-passed", verifyPage(t, false))
 	check("verify-failed", verifyPage(t, true))
+	check("verify-sampled", verifyPage(t, true, "--sample=500"))
 	check("train", trainPage(t))
 	lab := labPages(t)
 	check("lab", filepath.Join(lab, "index.html"))
@@ -68,14 +69,14 @@ func peersPage(t *testing.T) string {
 }
 
 // verifyPage returns the page about a product that is right, or about one with errors.
-func verifyPage(t *testing.T, wrong bool) string {
+func verifyPage(t *testing.T, wrong bool, more ...string) string {
 	l := newLayer(t)
 	c := l.canonical(t)
 	if wrong {
 		c[5], c[70] = c[5]+1, nan
 	}
 	file := filepath.Join(t.TempDir(), "errors.html")
-	r := octavo(nil, l.args(writeC(t, c), "--html", file)...)
+	r := octavo(nil, l.args(writeC(t, c), append(more, "--html", file)...)...)
 	require.LessOrEqual(t, r.status, 1, r.stderr)
 	return file
 }

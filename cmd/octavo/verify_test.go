@@ -332,7 +332,7 @@ func TestVerifySample(t *testing.T) {
 	got := writeC(t, c)
 	text = failingSample(t, l.args(got, "--sample-rows", "3,12", "--sample-cols", "7")...)
 	require.Contains(t, unbroken(text), "looked at: 368 of 10500 elements: 2 whole rows; 1 whole column")
-	require.Contains(t, text, "may be missed: anything else elsewhere")
+	require.Contains(t, text, "may be missed: anything elsewhere")
 	text = failingSample(t, l.args(got, "--sample-tiles", "2x2+12+34,1x1+0+0", "--json")...)
 	var top map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &top))

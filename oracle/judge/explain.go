@@ -12,7 +12,7 @@ import (
 const mostWrong = 4096
 
 // explain says what faults make got of the product.
-func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T], got, old []T) (err error) {
+func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T], got, looked, old []T) (err error) {
 	p := fault.Product{A: j.a, B: j.b, Bias: j.options.Bias, Kernel: j.claim.Kernel, Accumulation: j.claim.accumulation(), Bits: w.bits}
 	if j.claim.Want != Predicted {
 		p.Kernel = oracle.Kernel{}
@@ -23,20 +23,22 @@ func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T
 			p.Old[i] = float32(value(x))
 		}
 	}
-	looked := got
-	if w.at != nil {
-		looked = gather(got, w.at)
-	}
-	errors := w.errors(looked)
-	wrong := spread(len(looked), v.Report.Outside, mostWrong, func(i int) bool { return errors(i).outside })
-	if w.at != nil {
-		wrong = gather(w.at, wrong)
-	}
-	if v.Explanation, err = fault.Explain(ctx, got, p, fault.Options{Wrong: wrong, Workers: j.options.Workers, Progress: j.options.Progress}); err != nil {
+	o := fault.Options{Wrong: w.wrong(looked, v.Report.Outside), Workers: j.options.Workers, Progress: j.options.Progress}
+	if v.Explanation, err = fault.Explain(ctx, got, p, o); err != nil {
 		return err
 	}
 	v.suspect()
 	return nil
+}
+
+// wrong returns up to mostWrong of the elements of C that are outside, of so many.
+func (w *wanted[T]) wrong(looked []T, outside int) []int {
+	errors := w.errors(looked)
+	some := spread(len(looked), outside, mostWrong, func(i int) bool { return errors(i).outside })
+	if w.at != nil {
+		return gather(w.at, some)
+	}
+	return some
 }
 
 // suspect names the block of K of the first element that diverges, if the best of the

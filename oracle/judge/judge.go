@@ -64,7 +64,7 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 		return nil, err
 	}
 	if !v.Pass {
-		if err := explain(ctx, v, j, w, got, old); err != nil {
+		if err := explain(ctx, v, j, w, got, looked, old); err != nil {
 			return nil, err
 		}
 	}

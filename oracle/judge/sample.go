@@ -219,11 +219,19 @@ func (d *Sampled) String() string {
 // missed says how much could have been missed, and with what probability.
 func (d *Sampled) missed() string {
 	var b strings.Builder
-	if d.Rest == d.Rest {
-		fmt.Fprintf(&b, "nothing that is farther from octavo's product than %s roundings of float32; ", strconv.FormatFloat(float64(d.Rest), 'g', 3, 64))
+	switch {
+	case d.Rest != d.Rest && d.Random == 0:
+		return "anything elsewhere"
+	case d.Rest == 0:
+		b.WriteString("only what equals octavo's product")
+	case d.Rest == d.Rest:
+		fmt.Fprintf(&b, "only what is within %s roundings of float32 of octavo's product", strconv.FormatFloat(float64(d.Rest), 'g', 3, 64))
 	}
 	if d.Random == 0 {
-		return b.String() + "anything else elsewhere"
+		return b.String()
+	}
+	if d.Rest == d.Rest {
+		b.WriteString("; of that, ")
 	}
 	for i, miss := range d.Misses {
 		if i > 0 {

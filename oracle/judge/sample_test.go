@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,11 +78,15 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, len(at), v.Sample.Elements)
 		wrongAt, outside, looked := whole.errors(got), 0, 0
+		wrong := []int{}
 		for _, place := range at {
 			if wrongAt(place).outside {
 				outside++
+				wrong = append(wrong, place)
 			}
 		}
+		require.Equal(t, wrong, part.wrong(gather(got, at), outside))
+		require.Len(t, whole.wrong(got, v.Report.Outside), v.Report.Outside)
 		require.Equal(t, outside, v.Report.Outside)
 		require.Equal(t, outside == 0, v.Pass)
 		for _, c := range v.Map.Cells {
@@ -141,7 +146,7 @@ func TestPlaces(t *testing.T) {
 	require.Equal(t, 1.0, d.Missing(25))
 	require.Equal(t, "15 of 25 elements: 3 whole rows; 1 whole column; 2 whole tiles", d.String())
 	d.Rest = oracle.Number(math.NaN())
-	require.Equal(t, "anything else elsewhere", d.missed())
+	require.Equal(t, "anything elsewhere", d.missed())
 }
 
 // TestMissed counts how often wrong elements are all missed, for sets of them that
@@ -243,6 +248,22 @@ func TestSampleText(t *testing.T) {
 	require.Contains(t, page, "as far as they were looked at")
 	require.Regexp(t, `<script id="cells" type="text/plain">[- ]*-`, page)
 
+	o.Sample.Suspects = 1
+	for _, test := range []struct {
+		wrong int
+		want  string
+	}{
+		{0, "may be missed: only what equals octavo's product; of that, 1 wrong element with"},
+		{3, "may be missed: only what is within 629 roundings of float32 of octavo's product; of that, 1 wrong"},
+	} {
+		for i := range test.wrong {
+			c[i] *= 1 + 0x1p-10
+		}
+		v, err = Check(t.Context(), c, nil, a, b, Claim{}, o)
+		require.NoError(t, err)
+		require.Contains(t, strings.Join(strings.Fields(text(t, v)), " "), test.want)
+	}
+	o.Sample.Suspects = -1
 	for i := range c {
 		c[i] *= 2
 	}

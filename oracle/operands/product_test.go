@@ -34,3 +34,23 @@ func TestSwappedFiles(t *testing.T) {
 	require.ErrorIs(t, err, ErrName)
 	require.ErrorContains(t, err, w)
 }
+
+// TestBiasOfA looks for what is added in B's file first, and then in A's.
+func TestBiasOfA(t *testing.T) {
+	a := write(t, raw("both", safetensors.F32, []int{1}, floats(1)...), raw("only", safetensors.F32, []int{1}, floats(2)...))
+	b := write(t, raw("both", safetensors.F32, []int{1}, floats(3)...))
+	p := Product{Files: []string{a, b}}
+	files, err := p.Open()
+	require.NoError(t, err)
+	defer files.Close()
+	for name, want := range map[string]float32{"both": 3, "only": 2} {
+		p.Bias = name
+		bias, err := files.Bias(1)
+		require.NoError(t, err)
+		require.Equal(t, []float32{want}, bias)
+	}
+	p.Bias = "none"
+	_, err = files.Bias(1)
+	require.ErrorIs(t, err, ErrName)
+	require.ErrorContains(t, err, b)
+}
