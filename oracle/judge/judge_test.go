@@ -414,6 +414,11 @@ func TestJSONOfSpecials(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"got":"NaN"`)
 	require.Contains(t, string(text), `"error":"+Inf"`)
+	var written bytes.Buffer
+	require.NoError(t, r.WriteJSON(&written))
+	require.JSONEq(t, string(text), written.String())
+	require.Contains(t, written.String(), "\n  \"pass\": false,\n")
+	require.Contains(t, written.String(), "<script>")
 }
 
 func TestGridStep(t *testing.T) {

@@ -248,8 +248,8 @@ func (d *Sampled) missed() string {
 	return b.String()
 }
 
-// probability returns two digits of p.
-func probability(p oracle.Number) string { return strconv.FormatFloat(float64(p), 'g', 2, 64) }
+// probability returns three digits of p.
+func probability(p oracle.Number) string { return strconv.FormatFloat(float64(p), 'g', 3, 64) }
 
 // power is x^n rounded up, and the same on every machine; 0^0 is 1.
 func power(x float64, n int) float64 {

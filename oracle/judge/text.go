@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -28,6 +29,15 @@ func (v *Verdict) WriteText(w io.Writer) error {
 	v.writeFirst(b)
 	v.writeClusters(b)
 	return b.Flush()
+}
+
+// WriteJSON writes the verdict as JSON, indented, whose keys are those of the fields of
+// [Verdict]. NaN and infinities are the strings "NaN", "+Inf" and "-Inf".
+func (v *Verdict) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // hanging returns text after a lead, broken at words into lines of which those after
