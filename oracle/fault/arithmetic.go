@@ -147,7 +147,11 @@ func listNarrow(k Kind) func(*problem, bool) []Fault {
 	return func(p *problem, few bool) (all []Fault) {
 		for _, t := range []Type{Float16, BFloat16} {
 			for _, n := range []int{1, 16, 32, 64, 128, 256} {
-				if n < 2*p.block && n < 2*p.k && (!few || n == 32) {
+				least := p.k // rounded once, after scales were applied, it would be the result
+				if k == NarrowSums {
+					least = 2 * min(p.k, p.block)
+				}
+				if n < least && n < 2*p.block && (!few || n == 32) {
 					all = append(all, Fault{Kind: k, Type: t, By: n})
 				}
 			}

@@ -157,6 +157,7 @@ func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (
 	}
 	c := &candidate{Fault: f, change: h}
 	var w scratch
+	spared := 0
 	for n := range elements {
 		e := &elements[n]
 		g, o, evidence, err := x.try(ctx, h, e, &w)
@@ -164,17 +165,42 @@ func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (
 			return nil, orNone(err)
 		}
 		if f.Kind == EdgeGarbage {
-			// What is in the edge should be wrong, and nothing else.
-			o, evidence = refuted, 0
-			if g.unknown == e.wrong {
+			// What is in the edge should be wrong, or nearly all of it, and nothing else.
+			switch {
+			case e.wrong && g.unknown:
 				o, evidence = fits, x.edgeEvidence(f)
+			case e.wrong:
+				o, evidence = refuted, 0
+			case g.unknown:
+				spared++
 			}
 		}
 		c.guesses = append(c.guesses, g)
 		c.count(e, o, evidence)
 	}
+	if f.Kind == EdgeGarbage && (10*spared > c.explained || !x.covers(f, elements)) {
+		return nil, nil
+	}
 	c.finish()
 	return c, nil
+}
+
+// covers reports whether wrong elements were seen in nearly all lines of the edge, up to
+// mostLines of them.
+func (x *explainer[T]) covers(f Fault, elements []element) bool {
+	const mostLines = 32
+	lines := map[int]bool{}
+	for n := range elements {
+		e := &elements[n]
+		at := e.i
+		if f.Of == B {
+			at = e.j
+		}
+		if e.wrong && at >= x.p.edge(f) {
+			lines[at] = true
+		}
+	}
+	return 10*len(lines) >= 9*min(x.p.extent(f.Of)-x.p.edge(f), mostLines)
 }
 
 // try guesses an element. Where scales are not known it tries what they may be.
@@ -199,6 +225,20 @@ func (x *explainer[T]) try(ctx context.Context, h *change, e *element, w *scratc
 		}
 	}
 	return g, open, 0, nil
+}
+
+// equals reports whether the kernel of a change gives every bit of an element, whatever it
+// may read where there are no scales.
+func (x *explainer[T]) equals(ctx context.Context, h *change, e *element) (equal bool, err error) {
+	was := h.beyond
+	defer func() { h.beyond = was }()
+	for _, h.beyond = range []beyond{unknown, zeroed, wrapped, clamped} {
+		equal, err = bits[T](ctx, h, e)
+		if equal || h.beyond == unknown && !errors.Is(err, ErrNotHere) {
+			return equal, err
+		}
+	}
+	return equal, err
 }
 
 // orNone returns nil for an error of a kernel that cannot multiply the changed operands.
@@ -230,7 +270,7 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 	}
 	for n := range elements {
 		e := &elements[n]
-		equal, err := bits[T](ctx, h, e)
+		equal, err := x.equals(ctx, h, e)
 		if err != nil {
 			return nil, orNone(err)
 		}
@@ -348,7 +388,10 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 			all = append(all, c)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *candidate) int { return cmp.Compare(b.score, a.score) })
+	// What holds everywhere comes before what holds somewhere.
+	slices.SortStableFunc(all, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(min(a.contradicted, 1), min(b.contradicted, 1)), cmp.Compare(b.score, a.score))
+	})
 	return all, nil
 }
 
@@ -377,8 +420,8 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 	best := class[0]
 	f := Finding{Fault: best.Fault, Explained: best.explained, Of: best.explained + best.missed}
 	f.Fault.Where = x.region(best)
-	if best.change.fitted && f.Fault.Where.Scattered {
-		return nil, nil // a factor in some elements is no fault of a kernel
+	if h := best.change; f.Fault.Where.Scattered && (h.fitted || h.rounded != Float32) {
+		return nil, nil // nothing that a kernel would do to some elements
 	}
 	f.Text = f.Fault.String()
 	for _, c := range class[1:] {
@@ -396,7 +439,7 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 		}
 		rows[e.i] = true
 		if x.p.Bits && best.Kind != EdgeGarbage {
-			equal, err := bits[T](ctx, best.change, e)
+			equal, err := x.equals(ctx, best.change, e)
 			if orNone(err) != nil {
 				return nil, err
 			}

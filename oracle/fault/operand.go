@@ -108,6 +108,7 @@ type beyond uint8
 const (
 	wrapped beyond = iota // what is at the other end
 	clamped               // the nearest row
+	zeroed                // 0, as TMA fills what is out of bounds
 	unknown               // something: NaN
 )
 
@@ -116,6 +117,8 @@ func (g *grid) read(n int, out beyond) float32 {
 	size := g.rows * g.cols
 	if n < 0 || n >= size {
 		switch out {
+		case zeroed:
+			return 0
 		case unknown:
 			return float32(math.NaN())
 		case wrapped:

@@ -13,8 +13,7 @@ import (
 type guess struct {
 	value, tolerance float64
 	unknown          bool // the fault does not say
-	// partly says that a scale is not known, and was taken for 0, as it is where a kernel
-	// fills what is out of bounds.
+	// partly says that a scale is not known, and was taken for 0.
 	partly bool
 }
 
@@ -176,6 +175,8 @@ const (
 	mostEvidence = 24
 	// nonFinite is what it counts for if it is not a number, as it may be for many reasons.
 	nonFinite = 4
+	// guessed is the most that it counts for where a scale was taken for 0.
+	guessed = 8
 )
 
 // fit compares a guess with an element. How unlikely it is that a wrong element fits by
@@ -187,8 +188,7 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 	}
 	tolerance := g.tolerance
 	var evidence float64
-	switch {
-	case c.rounded != Float32:
+	if c.rounded != Float32 {
 		// The value on its way is a number of the narrower type.
 		if !c.representable(e) {
 			return refuted, 0
@@ -212,7 +212,8 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 			tolerance += float64(math.Ldexp(float64(s.p.k), -fraction-1) * e.all.total)
 			evidence = max(evidence-4, 0)
 		}
-	case s.p.out != Float32:
+	}
+	if s.p.out != Float32 {
 		tolerance += float64(0.5 * s.p.out.place(math.Abs(g.value)+tolerance))
 	}
 	if c.fitted {
@@ -228,10 +229,15 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 	case !e.wrong || evidence > 0:
 	case math.IsInf(e.distance, 0):
 		evidence = nonFinite
+	case c.exact && float32(g.value) == float32(e.got):
+		evidence = mostEvidence
 	case tolerance > 0 && e.distance > 0:
 		evidence = min(math.Log2(e.distance/tolerance), mostEvidence)
 	case e.distance > 0:
 		evidence = mostEvidence
+	}
+	if g.partly {
+		evidence = min(evidence, guessed)
 	}
 	if e.wrong && evidence < 1 {
 		return open, 0 // nearly as near to the right result
@@ -242,8 +248,8 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 // representable reports whether an element is a number of the type to which c rounds or,
 // where sums are unordered, was before scales were applied.
 func (c *change) representable(e *element) bool {
-	if e.got != e.got || math.IsInf(e.got, 0) {
-		return true
+	if e.got != e.got || math.IsInf(e.got, 0) || c.p.out == BFloat16 && c.rounded == Float16 {
+		return true // or rounded again
 	}
 	if !c.unordered {
 		return float64(c.rounded.narrow(float32(e.got))) == e.got

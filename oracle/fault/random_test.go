@@ -1,0 +1,172 @@
+package fault
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// randomProduct draws a shape, formats, blocks, and what is demanded.
+func randomProduct(r *rand.Rand) Product {
+	m, n, k := 1+r.IntN(60), 1+r.IntN(60), 1+r.IntN(300)
+	blocks := []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 32}, {Rows: 1, Cols: 128}, {Rows: 16, Cols: 32}, {Rows: 128, Cols: 128}, {Cols: 64}}
+	kind := operandKinds[r.IntN(len(operandKinds))]
+	operand := func(name string, rows int) *tensor.Tensor {
+		x := operandOf(name, rows, k, blocks[r.IntN(len(blocks))], kind, r.Uint64())
+		x.Format = []fp8.Format{fp8.E4M3, fp8.E4M3, fp8.E5M2, fp8.E4M3FNUZ, fp8.E5M2FNUZ}[r.IntN(5)]
+		for i, c := range x.Codes {
+			if x.Format.IsNaN(c) || x.Format.IsInf(c, 0) {
+				x.Codes[i] = 1
+			}
+		}
+		if r.IntN(4) == 0 {
+			x.Codes[r.IntN(len(x.Codes))] = x.Format.NaNCode()
+		}
+		return x
+	}
+	return Product{A: operand("a", m), B: operand("b", n), Bits: r.IntN(3) == 0}
+}
+
+// TestRandom injects faults of the table into products of any kind. A few cannot be told
+// from others there, although they are not the same.
+func TestRandom(t *testing.T) {
+	var named, other, silent int
+	products := uint64(45)
+	if testutil.Full() {
+		products = 600
+	}
+	for seed := range products {
+		r := rand.New(rand.NewPCG(seed, 9))
+		run := randomFaults[float32]
+		switch seed % 3 {
+		case 1:
+			run = randomFaults[fp8.BFloat16]
+		case 2:
+			run = randomFaults[float16.Float16]
+		}
+		run(t, r, &named, &other, &silent)
+	}
+	t.Logf("%d named, %d not, %d changed nothing to speak of", named, other, silent)
+	require.Greater(t, named, 50*other)
+	require.Greater(t, named, 3*silent)
+}
+
+func randomFaults[T gemm.Output](t *testing.T, r *rand.Rand, named, other, silent *int) {
+	p := randomProduct(r)
+	m, _ := p.A.Dims()
+	n, _ := p.B.Dims()
+	got := make([]T, m*n)
+	all := All[T](p)
+	for range 6 {
+		f := all[r.IntN(len(all))]
+		if err := Inject(t.Context(), got, f, p, Options{}); err != nil {
+			require.ErrorIs(t, err, ErrNotHere, f)
+			continue
+		}
+		e, err := Explain(t.Context(), got, p, Options{})
+		require.NoError(t, err)
+		switch {
+		case e.has(f):
+			*named++
+		case e.Wrong < 8:
+			*silent++
+		default:
+			*other++
+			t.Logf("%dx%d, blocks of %v and %v, %T: %v: %v", m, n, p.A.Block, p.B.Block, got[0], f, e)
+		}
+	}
+}
+
+// TestRandomNoise disturbs products of any kind, in some elements, rows, columns or
+// tiles, and wants no explanation.
+func TestRandomNoise(t *testing.T) {
+	products := uint64(60)
+	if testutil.Full() {
+		products = 1500
+	}
+	for seed := range products {
+		r := rand.New(rand.NewPCG(seed, 10))
+		p := randomProduct(r)
+		m, _ := p.A.Dims()
+		n, _ := p.B.Dims()
+		got := make([]float32, m*n)
+		require.NoError(t, gemm.Multiply(t.Context(), got, p.A, p.B, gemm.Options{}))
+		want, size := slices.Clone(got), float64(meanMagnitude(finiteOf(got)))
+		where := Region{FromRow: r.IntN(m), FromCol: r.IntN(n)}
+		how, part := r.IntN(6), 1+r.IntN(4)
+		if how == 2 {
+			part++ // or else all results were times -1, which is an explanation
+		}
+		for i := range got {
+			if !where.has(i/n, i%n) || r.IntN(part) > 0 {
+				continue
+			}
+			switch v := &got[i]; how {
+			case 0:
+				*v *= 1 + float32(r.NormFloat64()/8)
+			case 1:
+				*v += float32(r.NormFloat64() * size)
+			case 2:
+				*v = -*v
+			case 3:
+				*v = float32(r.NormFloat64() * size)
+			case 4:
+				*v = math.Float32frombits(math.Float32bits(*v) ^ 1<<r.IntN(32))
+			case 5:
+				*v = want[r.IntN(len(want))]
+			}
+		}
+		var wrong []int
+		for i := range got {
+			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+				wrong = append(wrong, i)
+			}
+		}
+		e, err := Explain(t.Context(), got, p, Options{Wrong: wrong})
+		require.NoError(t, err)
+		if len(e.Findings) > 0 && e.Findings[0].Fault.Kind == EdgeGarbage && where.FromRow%8 == 0 && part == 1 {
+			continue // that is what there is
+		}
+		require.Empty(t, e.Findings, "seed %d: %dx%d, blocks of %v and %v, noise %d in %v, 1 of %d: %v", seed, m, n, p.A.Block, p.B.Block, how, where, part, e)
+	}
+}
+
+func finiteOf(c []float32) []float32 {
+	return slices.DeleteFunc(slices.Clone(c), func(x float32) bool { return x != x || math.IsInf(float64(x), 0) })
+}
+
+// TestRandomHonest wants no correct kernel accused: package gemm, and models.
+func TestRandomHonest(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		p := randomProduct(r)
+		m, _ := p.A.Dims()
+		n, _ := p.B.Dims()
+		got := make([]float32, m*n)
+		require.NoError(t, gemm.Multiply(t.Context(), got, p.A, p.B, gemm.Options{}))
+		e, err := Explain(t.Context(), got, p, Options{})
+		require.NoError(t, err)
+		require.Zero(t, e.Wrong)
+		for _, model := range knownModels {
+			p.Kernel = oracle.Kernel{Model: model, Promote: 32 * r.IntN(3), Scales: oracle.ScaleOrder(r.IntN(4))}
+			if !model.Takes(p.A.Format) || !model.Takes(p.B.Format) {
+				continue
+			}
+			require.NoError(t, oracle.Predict(t.Context(), got, nil, p.A, p.B, p.Kernel, oracle.Options{}))
+			e, err := Explain(t.Context(), got, p, Options{})
+			require.NoError(t, err)
+			require.Zero(t, e.Wrong)
+			require.Empty(t, e.Findings)
+		}
+	}
+}
