@@ -50,7 +50,8 @@ var beside = map[string][]string{
 	"oracle/fault":         {"oracle", "attention and below"},
 	"oracle/oracletest":    {"oracle/judge", "oracle", "attention and below"},
 	"oracle/operands":      {"safetensors", "tensor and below"},
-	"oracle/judge":         {"oracle", "oracle/fault", "attention and below"},
+	"oracle/judge":         {"oracle", "oracle/fault", "oracle/power", "attention and below"},
+	"oracle/power":         {"oracle", "attention and below"},
 	"plan":                 {"checkpoint", "safetensors", "scaling and below"},
 }
 

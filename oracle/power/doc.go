@@ -1,0 +1,119 @@
+// Package power judges a whole result at once, beside the worst case, and says what no
+// judge could have seen.
+//
+// The bound of [oracle.Bound] is never wrong, and grows as K times the sum of
+// magnitudes; the errors of a correct kernel grow as the square root of K times the
+// length of the sum. At K = 16,384 they are four powers of ten apart, and a lost product
+// fits in between. What follows is sharper and can be wrong, at a stated rate: a correct
+// kernel is accused less than once in a million results (or [Options].Rate), if the
+// hypotheses below hold. An alarm is therefore a suspicion with odds, and an element
+// outside of a worst-case bound remains a proof.
+//
+// # The hypotheses
+//
+// Sums of float32 add local errors and nothing else: fl(x+y) = (x+y)(1+δ), so that a
+// sum in any order, by any tree, is off by exactly Σ δ_v·T_v, T_v being the number that
+// is rounded at v. The first hypothesis is that of random rounding:
+//
+//	(R) E(δ_v | all that was rounded before) = 0 and |δ_v| <= u = 2^-24.
+//
+// It is a theorem for stochastic rounding and a model for rounding to nearest, which is
+// no good for data of few distinct values (Higham and Mary, SIAM Journal on Scientific
+// Computing 41(5), 2019, section 3; Connolly, Higham and Mary, SIAM Journal on Scientific
+// Computing 43(1), 2021, lemma 5.2). The second is used where the size of errors, which
+// depends on the order of additions, is taken from the result itself:
+//
+//	(S) given their magnitudes, the signs of the errors of different elements are fair
+//	    coins, thrown independently.
+//
+// Elements whose rows of A or of B are equal, but for the sign, have equal errors: all
+// but the first such row are left out of tests by S.
+//
+// # Elements
+//
+// Let P be the larger one of the sum of the positive products and of the negative ones'
+// magnitudes, (Σ|p| + |Σp|)/2. No partial sum of exact products in any order is larger,
+// and no computed one larger than P·(1 + 2γ_n). Under R the errors of n-1 additions are a
+// martingale whose differences are at most u·P·(1 + 2γ_n), and by the inequality of
+// Azuma and Hoeffding (Journal of the American Statistical Association 58, 1963)
+//
+//	P(|error| >= λ·σ) <= 2·exp(-λ²/2), σ² = u²·(n-1)·P²·(1 + 2γ_n)².
+//
+// This is the bound of Higham and Mary with partial sums in place of Σ|p| (Hallman and
+// Ipsen, Numerische Mathematik 155, 2023, theorem 4.8), taken at the worst order. Blocks of K with scales
+// sa and sb add (n_b+1)·(sa·sb·P_b)², two of them for the scales, and q blocks
+// (q-1)·P², P being that of the scaled sums; bias and old C add one addition each, of
+// all that there is. Where codes are scaled first, products take three roundings more:
+// 3·(Σ|p|)². A result narrower than float32 was rounded once more: its
+// error is the distance of the exact result to the interval that is rounded to what was
+// got. Of many elements the one of the largest λ counts, times their number.
+//
+// In a narrow result an element is on the wrong side if it is not the exact result
+// rounded. With d the distance of the exact result to the next tie, that happens with
+// probability at most q = min(1, 2·exp(-d²/2σ²)), and that c elements are, by Chernoff's inequality, with
+// probability at most exp(c - μ - c·ln(c/μ)), μ = Σq < c.
+//
+// # Populations
+//
+// With e_ij the error, got less exact, of element (i, j), and f = e/σ, the statistics are sums of
+// w·f with weights that depend on the operands alone. Under S such a sum is one of signs
+// thrown independently, and by the inequality of Hoeffding, whatever the size of errors
+// and the order of additions (Efron, Journal of the American Statistical Association 64,
+// 1969, is where sums are so normalized by themselves),
+//
+//	P(|Σwf| >= λ·sqrt(Σw²f²)) <= 2·exp(-λ²/2).
+//
+// The weights are
+//
+//   - 1, and the sign of the exact result, over all of C: bias, and shrinking, as by
+//     truncation;
+//   - the same two over every row, every column and every tile of 16x16, 64x64 and
+//     128x128;
+//   - sign(a_ik)·sign(b_jk) over all of C for each k: a product that is lost, or whose
+//     operand is another, for all elements;
+//   - sign(b_jk) over row i for each (i, k), and sign(a_ik) over column j for each (j,
+//     k): a single code of an operand that is another;
+//   - what C would change by if subnormal codes of A, of B or of both were zero.
+//
+// # Where S fails, and what is done
+//
+// A product p enters a sum by one addition, whose error is min(|p|, u·P) at most, and
+// may be of the same sign in all elements: small products are swallowed. The statistics for k are
+// therefore allowed Σ|w|·u·P/σ besides. For the others a known-good kernel is the control: the same
+// statistic of octavo's product and of a plain loop of float32, with the same operands.
+// Twice the larger one is allowed besides. Where a control itself would raise the alarm of
+// the statistics for k, or of elements, at a rate of one in a thousand, the test is void for these
+// operands, and says so.
+//
+// # The rate
+//
+// A result has up to seven tests: elements, wrong sides, all of C, parts of C, products,
+// operands' codes, and subnormals. Each gets a seventh of the rate, and in each every statistic the
+// same part of it (Bonferroni): λ = sqrt(2·ln(14·n/rate)) of n statistics. Allowances only
+// lower the rate. The bounds of Hoeffding are no equalities: a rate of one in a million
+// is, for a Gaussian statistic, less by a factor of λ·sqrt(π/2), about nine.
+//
+// # What was declared before any result was looked at
+//
+// The hypotheses, statistics and factors above (one rounding of P for a product, twice
+// the controls) and these demands, of the tests of this package:
+//
+//   - of 10,000 products of correct kernels (octavo's, plain loops in order, backwards
+//     and permuted, pairwise, with 4 and 32 accumulators, with fused multiply-adds,
+//     dequantized; normal, outlying, sparse, positive and constant data; per tensor and in blocks; float32, bfloat16
+//     and float16 results; seeds 1 to 10,000) none raises the alarm at a rate of one in a
+//     million, and for r = 0.1, 0.01 and 0.001 no more than r·10,000 + 4·sqrt(r·10,000)
+//     at the rate r;
+//   - with K = 16,384, 256x256 elements, normal data per tensor in E4M3, seeds 101 and
+//     102, the alarm is raised by: the last k dropped; the lowest bit of one code of one row of A flipped,
+//     for at least 95 in 100 codes by the power that is reported; Hopper's 14 bits without promotion; subnormals
+//     flushed; a bfloat16 result rounded the wrong way in half of its elements;
+//   - each of those faults, and any other that changes the exact C at all, shows in bits
+//     with the operands of [Operands], where every sum in any order is exact.
+//
+// # What is not judged
+//
+// Directed rounding is no subject of R or S: a claim of truncated sums, or of a model of
+// matrix instructions, is refused. Those have [oracle.Predict], whose bits leave nothing
+// unseen. Elements that are not finite are left to the worst-case judge.
+package power
