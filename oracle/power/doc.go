@@ -18,10 +18,11 @@
 //	(R) E(δ_v | all that was rounded before) = 0 and |δ_v| <= u = 2^-24.
 //
 // It is a theorem for stochastic rounding and a model for rounding to nearest, which is
-// no good for data of few distinct values (Higham and Mary, SIAM Journal on Scientific
-// Computing 41(5), 2019, section 3; Connolly, Higham and Mary, SIAM Journal on Scientific
-// Computing 43(1), 2021, lemma 5.2). The second is used where the size of errors, which
-// depends on the order of additions, is taken from the result itself:
+// no good for data of few distinct values (Higham and Mary, "A New Approach to
+// Probabilistic Rounding Error Analysis", SIAM Journal on Scientific Computing 41(5),
+// 2019; Connolly, Higham and Mary, "Stochastic Rounding and Its Probabilistic Backward
+// Error Analysis", the same 43(1), 2021). The second is used where the size of errors,
+// which depends on the order of additions, is taken from the result itself:
 //
 //	(S) given their magnitudes, the signs of the errors of different elements are fair
 //	    coins, thrown independently.
@@ -40,8 +41,9 @@
 //	P(|error| >= λ·σ) <= 2·exp(-λ²/2), σ² = u²·(n-1)·P²·(1 + 2γ_n)².
 //
 // This is the bound of Higham and Mary with partial sums in place of Σ|p| (Hallman and
-// Ipsen, Numerische Mathematik 155, 2023, theorem 4.8), taken at the worst order. Blocks of K with scales
-// sa and sb add (n_b+1)·(sa·sb·P_b)², two of them for the scales, and q blocks
+// Ipsen, "Precision-aware Deterministic and Probabilistic Error Bounds for Floating Point
+// Summation", Numerische Mathematik 155, 2023), taken at the worst order. Blocks of K
+// with scales sa and sb add (n_b+1)·(sa·sb·P_b)², two of them for the scales, and q blocks
 // (q-1)·P², P being that of the scaled sums; bias and old C add one addition each, of
 // all that there is. Where codes are scaled first, products take three roundings more:
 // 3·(Σ|p|)². A result narrower than float32 was rounded once more: its
