@@ -112,6 +112,11 @@ type candidate struct {
 	explained, missed, open int // wrong elements
 	contradicted            int // right elements
 	score                   float64
+
+	// Wrong elements of which a scale was taken for something are not explained unless
+	// nearly all of them are: then it is what the kernel reads.
+	taken, notTaken int
+	takenScore      float64
 }
 
 // is reports whether the fault explains a part of the wrong elements of which it says
@@ -121,9 +126,18 @@ func (c *candidate) is(part float64) bool {
 	return known >= c.open && float64(c.explained) >= part*float64(known)
 }
 
-// count takes in how element number n fits.
-func (c *candidate) count(e *element, o outcome, evidence float64) {
+// count takes in a guess of the next element and how it fits.
+func (c *candidate) count(e *element, g guess, o outcome, evidence float64) {
+	c.guesses = append(c.guesses, g)
 	c.outcomes = append(c.outcomes, o)
+	if e.wrong && g.partly {
+		if o == fits {
+			c.taken++
+			c.takenScore += evidence
+		} else {
+			c.notTaken++
+		}
+	}
 	switch {
 	case e.wrong && o == fits:
 		c.explained++
@@ -140,6 +154,11 @@ func (c *candidate) count(e *element, o outcome, evidence float64) {
 
 // finish takes in what counts against the fault as a whole.
 func (c *candidate) finish() {
+	if 10*c.notTaken > c.taken {
+		c.explained -= c.taken
+		c.open += c.taken
+		c.score -= c.takenScore
+	}
 	c.score -= min(float64(contradicted*c.contradicted), partial)
 	if c.change.fitted {
 		c.score -= fitted
@@ -175,8 +194,7 @@ func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (
 				spared++
 			}
 		}
-		c.guesses = append(c.guesses, g)
-		c.count(e, o, evidence)
+		c.count(e, g, o, evidence)
 	}
 	if f.Kind == EdgeGarbage && (10*spared > c.explained || !x.covers(f, elements)) {
 		return nil, nil
@@ -221,7 +239,8 @@ func (x *explainer[T]) try(ctx context.Context, h *change, e *element, w *scratc
 			return g, open, 0, err
 		}
 		if o, evidence := x.fit(h, other, e); o == fits {
-			return other, o, evidence, nil
+			other.partly = true
+			return other, o, min(evidence, guessed), nil
 		}
 	}
 	return g, open, 0, nil
@@ -286,8 +305,7 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 		if !equal {
 			g.value = math.NaN()
 		}
-		c.guesses = append(c.guesses, g)
-		c.count(e, o, evidence)
+		c.count(e, g, o, evidence)
 		if c.missed >= 4 && c.missed > c.explained {
 			return nil, nil
 		}
