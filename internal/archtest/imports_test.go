@@ -49,6 +49,7 @@ var beside = map[string][]string{
 	"oracle":               {"attention and below"},
 	"oracle/fault":         {"oracle", "attention and below"},
 	"oracle/oracletest":    {"oracle/judge", "oracle", "attention and below"},
+	"oracle/identify":      {"oracle", "oracle/operands", "progress", "safetensors", "gemm and below"},
 	"oracle/operands":      {"safetensors", "tensor and below"},
 	"oracle/judge":         {"oracle", "oracle/fault", "oracle/power", "attention and below"},
 	"oracle/power":         {"oracle", "attention and below"},

@@ -1,0 +1,285 @@
+package identify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Candidate is a kernel that the answers were compared with.
+type Candidate struct {
+	Name string `json:"name"`
+
+	// Kernel predicts its bits; nil where package oracle does not describe it.
+	Kernel *oracle.Kernel `json:"kernel,omitempty"`
+
+	// Measured says that its parameters are those that were measured.
+	Measured bool `json:"measured"`
+
+	// Differ of Of elements of C that were compared have other bits.
+	Differ int `json:"differ"`
+	Of     int `json:"of"`
+
+	multiply func(ctx context.Context, t Type, p *Product) ([]float32, error)
+}
+
+// String is such as "hopper-wgmma, promoted every 128, product-then-fma".
+func (c Candidate) String() string { return c.Name }
+
+// kernelName describes a kernel.
+func kernelName(k oracle.Kernel, withScales bool) string {
+	name := k.Model.Name
+	if k.Promote > 0 {
+		name += fmt.Sprintf(", promoted every %d", k.Promote)
+	}
+	if withScales {
+		name += ", " + k.Scales.String()
+	}
+	return name
+}
+
+// newCandidate is a kernel of package oracle.
+func newCandidate(k oracle.Kernel, withScales bool) Candidate {
+	return Candidate{Name: kernelName(k, withScales), Kernel: &k,
+		multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+			switch t {
+			case BFloat16:
+				return widened(predict[fp8.BFloat16](ctx, k, p))
+			case Float16:
+				return widened(predict[float16.Float16](ctx, k, p))
+			}
+			return predict[float32](ctx, k, p)
+		}}
+}
+
+func predict[T gemm.Output](ctx context.Context, k oracle.Kernel, p *Product) ([]T, error) {
+	m, n, _ := p.Size()
+	c := make([]T, m*n)
+	return c, oracle.Predict(ctx, c, nil, p.A, p.B, k, oracle.Options{})
+}
+
+func multiply[T gemm.Output](ctx context.Context, f func(context.Context, []T, *tensor.Tensor, *tensor.Tensor, gemm.Options) error, p *Product) ([]T, error) {
+	m, n, _ := p.Size()
+	c := make([]T, m*n)
+	return c, f(ctx, c, p.A, p.B, gemm.Options{})
+}
+
+func widened[T fp8.BFloat16 | float16.Float16](c []T, err error) ([]float32, error) {
+	wide := make([]float32, len(c))
+	for i, x := range c {
+		switch x := any(x).(type) {
+		case fp8.BFloat16:
+			wide[i] = x.Float32()
+		case float16.Float16:
+			wide[i] = x.Float32()
+		}
+	}
+	return wide, err
+}
+
+// narrowed rounds x to the type, to nearest.
+func (t Type) narrowed(x float32) float32 {
+	switch t {
+	case BFloat16:
+		return fp8.BFloat16FromFloat32(x).Float32()
+	case Float16:
+		return float16.Fromfloat32(x).Float32()
+	}
+	return x
+}
+
+// others are candidates that are no tensor cores.
+func others() []Candidate {
+	return []Candidate{
+		{Name: "octavo gemm: float32 in the canonical order", multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+			switch t {
+			case BFloat16:
+				return widened(multiply(ctx, gemm.Multiply[fp8.BFloat16, *tensor.Tensor], p))
+			case Float16:
+				return widened(multiply(ctx, gemm.Multiply[float16.Float16, *tensor.Tensor], p))
+			}
+			return multiply(ctx, gemm.Multiply[float32, *tensor.Tensor], p)
+		}},
+		{Name: "the exact product, rounded once", multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+			switch t {
+			case BFloat16:
+				return widened(multiply(ctx, oracle.Exact[fp8.BFloat16], p))
+			case Float16:
+				return widened(multiply(ctx, oracle.Exact[float16.Float16], p))
+			}
+			return multiply(ctx, oracle.Exact[float32], p)
+		}},
+		sums("float32, one product after the other", inOrder),
+		sums("float32, in pairs", pairwise),
+	}
+}
+
+// sums are float32 sums of a block's products, under the scales in the canonical order.
+func sums(name string, add func(products []float32) float32) Candidate {
+	return Candidate{Name: name, multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		m, n, k := p.Size()
+		a, b := decoded(p.A), decoded(p.B)
+		block := blockK(p)
+		c := make([]float32, m*n)
+		products := make([]float32, block)
+		for i := range m {
+			for j := range n {
+				var total float32
+				for lo := 0; lo < k; lo += block {
+					hi := min(lo+block, k)
+					for x := lo; x < hi; x++ {
+						products[x-lo] = a[i*k+x] * b[j*k+x]
+					}
+					scaled := float32(add(products[:hi-lo]) * p.A.Scale(i, lo))
+					total = fma(scaled, p.B.Scale(j, lo), total)
+				}
+				c[i*n+j] = t.narrowed(total)
+			}
+		}
+		return c, nil
+	}}
+}
+
+func inOrder(products []float32) (sum float32) {
+	for _, p := range products {
+		sum += p
+	}
+	return sum
+}
+
+func pairwise(products []float32) float32 {
+	switch len(products) {
+	case 0:
+		return 0
+	case 1:
+		return products[0]
+	}
+	half := len(products) / 2
+	return pairwise(products[:half]) + pairwise(products[half:])
+}
+
+// decoded returns a tensor's codes without their scales.
+func decoded(t *tensor.Tensor) []float32 {
+	values := make([]float32, len(t.Codes))
+	fp8.Decode(values, t.Codes, t.Format)
+	return values
+}
+
+// blockK is the number of products that share a pair of scales.
+func blockK(p *Product) int {
+	_, _, k := p.Size()
+	return Setup{K: k, BlockA: p.A.Block, BlockB: p.B.Block}.blockK()
+}
+
+// fma returns x·y + z rounded once: the sum in float64 rounded to odd, and then to
+// float32.
+func fma(x, y, z float32) float32 {
+	product, c := float64(x)*float64(y), float64(z)
+	sum := product + c
+	t := sum - product
+	rest := (product - (sum - t)) + (c - t)
+	if b := math.Float64bits(sum); rest != 0 && b&1 == 0 {
+		if (rest > 0) == (sum > 0) {
+			b++
+		} else {
+			b--
+		}
+		sum = math.Float64frombits(b)
+	}
+	return float32(sum)
+}
+
+// kernels are all models under all promotions and orders of scales, without those that
+// are one arithmetic under two names, which share a candidate.
+func (s Setup) kernels(promotions []int) (all []Candidate) {
+	orders := []oracle.ScaleOrder{oracle.ProductThenFMA, oracle.AThenB, oracle.BThenA}
+	if s.E8M0 {
+		orders = []oracle.ScaleOrder{oracle.AnyOrder} // products with them are exact
+	}
+	seen := map[oracle.Model]int{}
+	for _, m := range oracle.Models() {
+		if !m.Takes(s.Format) || m.Unit == oracle.Scaled && !s.E8M0 {
+			continue
+		}
+		plain := m
+		plain.Name, plain.Evidence = "", ""
+		at, known := seen[plain]
+		if !known {
+			seen[plain] = len(all)
+		}
+		for _, p := range promotions {
+			for _, order := range orders {
+				k := oracle.Kernel{Model: m, Promote: p, Scales: order}
+				if !known {
+					all = append(all, newCandidate(k, !s.E8M0))
+					continue
+				}
+				all[at].Name = m.Name + " = " + all[at].Name
+				at++
+			}
+		}
+	}
+	return all
+}
+
+// promotions are intervals to try, besides one that was measured.
+func (s Setup) promotions(measured int) []int {
+	most := s.K
+	if !s.E8M0 || s.blockK() < s.K {
+		most = s.blockK()
+	}
+	all := []int{0}
+	for p := 16; p < most; p *= 2 {
+		all = append(all, p)
+	}
+	if measured > 0 && measured < most {
+		all = append(all, measured)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// compare counts the elements of the products, rows of A limited to some unless 0, in
+// which the answers differ from the candidate's. A candidate that does not multiply such
+// operands differs everywhere.
+func (c *Candidate) compare(ctx context.Context, a *Answers, products []*Product, limit int) error {
+	c.Differ, c.Of = 0, 0
+	for _, p := range products {
+		part := *p
+		if m, _, _ := p.Size(); limit > 0 && limit < m {
+			top, err := p.A.RowRange(0, limit)
+			if err != nil {
+				return err
+			}
+			part.A = top
+		}
+		m, n, _ := part.Size()
+		c.Of += m * n
+		want, err := c.multiply(ctx, a.Type, &part)
+		switch {
+		case errors.Is(err, oracle.ErrModel):
+			c.Differ += m * n
+			continue
+		case err != nil:
+			return fmt.Errorf("identify: %w", err)
+		}
+		for i, got := range a.C[p.Name][:m*n] {
+			if got != want[i] && (got == got || want[i] == want[i]) {
+				c.Differ++
+			}
+		}
+	}
+	return nil
+}

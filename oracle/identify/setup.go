@@ -1,0 +1,77 @@
+package identify
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Setup says what the kernel multiplies. The zero value is a product of E4M3 of K = 512
+// with one scale for each operand.
+type Setup struct {
+	Format fp8.Format `json:"format"` // of both operands
+	K      int        `json:"k"`      // 0 means DefaultK
+
+	// BlockA and BlockB are what shares a scale.
+	BlockA tensor.Block `json:"blockA"`
+	BlockB tensor.Block `json:"blockB"`
+
+	// E8M0 says that scales are powers of two.
+	E8M0 bool `json:"e8m0"`
+}
+
+const (
+	// DefaultK is long enough to see promotion after up to 256 products.
+	DefaultK = 512
+
+	leastK, mostK = 64, 2048
+	multipleOfK   = 32
+)
+
+// Check returns an error, which is an [ErrSetup], unless there are probes: K is a
+// multiple of 32 from 64 to 2048, and a block of K one of 16, or all of K.
+func (s Setup) Check() error {
+	if !s.Format.Valid() {
+		return sentinel.Errorf(ErrSetup, "identify: %w", fp8.ErrFormat)
+	}
+	if k := s.k(); k < leastK || k > mostK || k%multipleOfK != 0 {
+		return sentinel.Errorf(ErrSetup, "identify: K = %d: want a multiple of %d from %d to %d", k, multipleOfK, leastK, mostK)
+	}
+	for name, b := range map[string]tensor.Block{"A": s.BlockA, "B": s.BlockB} {
+		if b.Rows < 0 || b.Cols < 0 || b.Rows > mostBlockRows || b.Cols%16 != 0 {
+			return sentinel.Errorf(ErrSetup, "identify: %s in blocks of %v: want at most %d rows, and columns that are a multiple of 16 or all", name, b, mostBlockRows)
+		}
+	}
+	return nil
+}
+
+const mostBlockRows = 128
+
+func (s Setup) k() int {
+	if s.K == 0 {
+		return DefaultK
+	}
+	return s.K
+}
+
+// String describes the setup in a line.
+func (s Setup) String() string {
+	scales := ""
+	if s.E8M0 {
+		scales = ", E8M0"
+	}
+	return fmt.Sprintf("%v, K = %d, scales of A by %v and of B by %v%s", s.Format, s.k(), s.BlockA, s.BlockB, scales)
+}
+
+// blockK is the number of products that share a pair of scales.
+func (s Setup) blockK() int {
+	block := s.k()
+	for _, b := range []tensor.Block{s.BlockA, s.BlockB} {
+		if b.Cols > 0 {
+			block = min(block, b.Cols)
+		}
+	}
+	return block
+}
