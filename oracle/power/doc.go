@@ -55,6 +55,11 @@
 // probability at most q = min(1, 2·exp(-d²/2σ²)), and that c elements are, by Chernoff's inequality, with
 // probability at most exp(c - μ - c·ln(c/μ)), μ = Σq < c.
 //
+// The squares of the errors of N elements, in units of their σ², have a sum of N·x or more
+// with a probability of at most exp(-N/2·(x - 1 - ln x)), x > 1, as if they were normal:
+// where E(exp(t·e)) <= exp(t²σ²/2), which is what Azuma's inequality follows from,
+// E(exp(s·e²/σ²)) <= (1-2s)^(-1/2).
+//
 // # Populations
 //
 // With e_ij the error, got less exact, of element (i, j), and f = e/σ, the statistics are sums of
@@ -89,10 +94,10 @@
 //
 // # The rate
 //
-// A result has up to seven tests: elements, wrong sides, all of C, parts of C, products,
-// operands' codes, and subnormals. Each gets a seventh of the rate, and in each every statistic the
-// same part of it (Bonferroni): λ = sqrt(2·ln(14·n/rate)) of n statistics. Allowances only
-// lower the rate. The bounds of Hoeffding are no equalities: a rate of one in a million
+// A result has up to eight tests: elements, variance, wrong sides, all of C, parts of C,
+// products, codes, and subnormals. Each gets an eighth of the rate, and in each every
+// statistic the same part of it (Bonferroni): λ = sqrt(2·ln(16·n/rate)) of n statistics.
+// Allowances only lower the rate. The bounds of Hoeffding are no equalities: a rate of one in a million
 // is, for a Gaussian statistic, less by a factor of λ·sqrt(π/2), about nine.
 //
 // # What was declared before any result was looked at
@@ -103,7 +108,7 @@
 //   - of 10,000 products of correct kernels (octavo's, plain loops in order, backwards
 //     and permuted, pairwise, with 4 and 32 accumulators, with fused multiply-adds,
 //     dequantized; normal, outlying, sparse, positive and constant data; per tensor and in blocks; float32, bfloat16
-//     and float16 results; seeds 1 to 10,000) none raises the alarm at a rate of one in a
+//     and float16 results) none raises the alarm at a rate of one in a
 //     million, and for r = 0.1, 0.01 and 0.001 no more than r·10,000 + 4·sqrt(r·10,000)
 //     at the rate r;
 //   - with K = 16,384, 256x256 elements, normal data per tensor in E4M3, seeds 101 and
@@ -112,6 +117,16 @@
 //     flushed; a bfloat16 result rounded the wrong way in half of its elements;
 //   - each of those faults, and any other that changes the exact C at all, shows in bits
 //     with the operands of [Operands], where every sum in any order is exact.
+//
+// # What was changed since
+//
+// The test of the variance came after a first look at the faults' table, at 64x64 and K =
+// 4096, and before that at products of correct kernels.
+//
+// Of the first 300 of these, seeds 1 to 300, as declared, 14 raised the alarm at a rate
+// of one in a million: in all of them roundings that elements share, of two scales or of
+// scaled codes, were many times the other errors. What is allowed for those was derived then, and
+// the seeds of the 10,000 products are 10,001 to 20,000.
 //
 // # What is not judged
 //

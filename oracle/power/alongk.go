@@ -1,0 +1,146 @@
+package power
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// chunk is the number of k that are looked at together.
+const chunk = 256
+
+// top is the largest of some scores and where it is.
+type top struct {
+	lambda float64
+	at, k  int
+	column bool
+}
+
+func (t *top) take(lambda float64, at, k int, column bool) {
+	if lambda > t.lambda {
+		*t = top{lambda, at, k, column}
+	}
+}
+
+// alongK tests whether deviations go with the signs of what products are made of.
+func (p *population) alongK(ctx context.Context, f []float64, o *Options) ([]family, error) {
+	n := p.norms(f)
+	chunks := (p.k + chunk - 1) / chunk
+	products, codes := make([]top, chunks), make([]top, chunks)
+	var m meter.Meter
+	m.Start(ctx, o.Progress, "along k", int64(chunks))
+	parallel.For(chunks, 1, o.Workers, func(lo, hi int) {
+		for q := lo; q < hi && m.Err() == nil; q++ {
+			p.chunkOf(q, f, n, &products[q], &codes[q])
+			_ = m.Add(1) // an end of ctx is seen by Err
+		}
+	})
+	if err := m.Err(); err != nil {
+		return nil, fmt.Errorf("power: %w", err)
+	}
+	var product, code top
+	for q := range chunks {
+		product.take(products[q].lambda, 0, products[q].k, false)
+		code.take(codes[q].lambda, codes[q].at, codes[q].k, codes[q].column)
+	}
+	return []family{
+		{name: "products", n: p.k, lambda: []float64{product.lambda}, chance: -1, many: true, where: func(int) string {
+			return fmt.Sprintf("k = %d", product.k)
+		}},
+		{name: "codes", n: (p.m + p.n) * p.k, lambda: []float64{code.lambda}, chance: -1, many: true, where: func(int) string {
+			if code.column {
+				return fmt.Sprintf("row %d of B at k = %d", code.at, code.k)
+			}
+			return fmt.Sprintf("row %d of A at k = %d", code.at, code.k)
+		}},
+	}, nil
+}
+
+// norms are sums over rows, columns and all of C.
+type norms struct {
+	rows, cols               []float64 // of squares
+	rowsAllowed, colsAllowed []float64
+	all, allAllowed          float64
+}
+
+func (p *population) norms(f []float64) *norms {
+	n := &norms{rows: make([]float64, p.m), cols: make([]float64, p.n), rowsAllowed: make([]float64, p.m), colsAllowed: make([]float64, p.n)}
+	for at, x := range f {
+		i, j := at/p.n, at%p.n
+		square := float64(x * x)
+		n.rows[i] += square
+		n.cols[j] += square
+		n.all += square
+		if p.spread[at] > 0 && p.rows[i] && p.cols[j] {
+			allowed := p.reach[at] + p.shared[at]
+			n.rowsAllowed[i] += allowed
+			n.colsAllowed[j] += allowed
+			n.allAllowed += allowed
+		}
+	}
+	return n
+}
+
+// chunkOf looks at a chunk of K.
+func (p *population) chunkOf(q int, f []float64, n *norms, product, code *top) {
+	k0, k1 := q*chunk, min((q+1)*chunk, p.k)
+	w := k1 - k0
+	x, y := signs(p.a, k0, k1), signs(p.b, k0, k1)
+	total, sum := make([]float64, w), make([]float64, w)
+	for i := range p.m {
+		clear(sum)
+		for j := range p.n {
+			addSigned(sum, y[j*w:(j+1)*w], f[i*p.n+j])
+		}
+		for k, s := range sum {
+			total[k] += float64(s * x[i*w+k])
+			code.take(normalized(s, n.rowsAllowed[i], n.rows[i]), i, k0+k, false)
+		}
+	}
+	for k, s := range total {
+		product.take(normalized(s, n.allAllowed, n.all), 0, k0+k, false)
+	}
+	for j := range p.n {
+		clear(sum)
+		for i := range p.m {
+			addSigned(sum, x[i*w:(i+1)*w], f[i*p.n+j])
+		}
+		for k, s := range sum {
+			code.take(normalized(s, n.colsAllowed[j], n.cols[j]), j, k0+k, true)
+		}
+	}
+}
+
+// addSigned adds v times signs.
+func addSigned(sum, signs []float64, v float64) {
+	if v == 0 {
+		return
+	}
+	signs = signs[:len(sum)]
+	for k := range sum {
+		sum[k] += float64(v * signs[k])
+	}
+}
+
+// signs returns the signs of columns [k0, k1) of t; a code that is 0 or not a number has
+// none.
+func signs(t *tensor.Tensor, k0, k1 int) []float64 {
+	var table [256]float64
+	for c := range table {
+		if v := float64(t.Format.Float32(byte(c))); v == v && v != 0 {
+			table[c] = math.Copysign(1, v)
+		}
+	}
+	rows, _ := t.Dims()
+	all := make([]float64, 0, rows*(k1-k0))
+	for i := range rows {
+		for _, c := range t.Row(i)[k0:k1] {
+			all = append(all, table[c])
+		}
+	}
+	return all
+}

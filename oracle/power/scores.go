@@ -1,0 +1,319 @@
+package power
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
+)
+
+// scores are the statistics of one result.
+type scores struct {
+	p                 *population
+	tests             []family
+	deviations        []float64 // f of each element, 0 where it is left out
+	elements, skipped int
+	spread            float64
+	squares           float64 // of distances in units of σ
+	counted           int     // of those
+}
+
+// family is one test: its statistics, or the largest of very many.
+type family struct {
+	name   string
+	n      int       // statistics
+	lambda []float64 // of each statistic, or only the largest
+	where  func(i int) string
+	chance float64 // a probability in place of λ, where not negative
+	void   bool
+	many   bool // lambda has only the largest: the control voids the whole
+
+	raw, allowed []float64 // λ before a control, and what controls allow
+}
+
+// largest returns the largest λ of a family, and which statistic has it.
+func (f *family) largest() (lambda float64, at int) {
+	for i, x := range f.lambda {
+		if x > lambda {
+			lambda, at = x, i
+		}
+	}
+	return lambda, at
+}
+
+// probability bounds that of such statistics of a correct kernel.
+func (f *family) probability() float64 {
+	if f.void {
+		return 1
+	}
+	if f.chance >= 0 {
+		return f.chance
+	}
+	lambda, _ := f.largest()
+	return tail(f.n, lambda)
+}
+
+// newScores computes all statistics of got.
+func newScores[T gemm.Output](ctx context.Context, p *population, got []T, o *Options) (*scores, error) {
+	s := &scores{p: p, deviations: make([]float64, p.m*p.n)}
+	s.tests = append(s.tests, elements(s, got), s.variance())
+	if unitOf[T]() > 0 {
+		s.tests = append(s.tests, sides(p, got))
+	}
+	s.tests = append(s.tests, p.whole(s.deviations), p.parts(s.deviations))
+	along, err := p.alongK(ctx, s.deviations, o)
+	if err != nil {
+		return nil, err
+	}
+	s.tests = append(s.tests, along...)
+	flushed, err := p.subnormals(ctx, s.deviations, o)
+	if err != nil {
+		return nil, err
+	}
+	s.tests = append(s.tests, flushed)
+	return s, nil
+}
+
+// elements tests elements one by one, and notes their deviations.
+func elements[T gemm.Output](s *scores, got []T) family {
+	p := s.p
+	most, at, squares := 0.0, 0, 0.0
+	for i, x := range got {
+		g, want := value(x), float64(p.exact[i])
+		if !finite(g) || !finite(want) {
+			s.skipped++
+			continue
+		}
+		s.elements++
+		if p.sigma[i] == 0 {
+			continue
+		}
+		err := g - want
+		squares += float64(err/p.spread[i]) * float64(err/p.spread[i])
+		if p.rows[i/p.n] && p.cols[i%p.n] {
+			s.deviations[i] = err / p.spread[i]
+		} else {
+			s.skipped++
+		}
+		lambda := max(distance(x, want)-u*math.Abs(want), 0) / p.sigma[i]
+		s.squares += float64(lambda * lambda)
+		s.counted++
+		if lambda > most {
+			most, at = lambda, i
+		}
+	}
+	s.spread = math.Sqrt(squares / float64(max(s.elements, 1)))
+	return family{name: "elements", n: s.elements, lambda: []float64{most}, chance: -1, many: true, where: func(int) string {
+		return fmt.Sprintf("element (%d, %d)", at/max(p.n, 1), at%max(p.n, 1))
+	}}
+}
+
+// variance tests the sum of the squares of all errors.
+func (s *scores) variance() family {
+	chance := 1.0
+	n := float64(s.counted)
+	if x := s.squares / n; x > 1 {
+		chance = math.Exp(-n / 2 * (x - 1 - math.Log(x)))
+	}
+	return family{name: "variance", n: 1, chance: chance, many: true, lambda: []float64{0}, where: func(int) string {
+		return fmt.Sprintf("%.3g times the most that float32 has in any order", s.squares/n)
+	}}
+}
+
+// distance is how far the number that was rounded to x is from want, at least.
+func distance[T gemm.Output](x T, want float64) float64 {
+	if unitOf[T]() == 0 {
+		return math.Abs(value(x) - want)
+	}
+	lo, hi := cell(x)
+	return max(lo-want, want-hi, 0)
+}
+
+// sides tests how many elements of a narrow result are not the exact one rounded.
+func sides[T gemm.Output](p *population, got []T) family {
+	wrong, expected := 0, 0.0
+	for i, x := range got {
+		g, want := value(x), float64(p.exact[i])
+		right := narrowed[T](p.exact[i])
+		if !finite(g) || !finite(want) || !finite(value(right)) {
+			continue
+		}
+		lo, hi := cell(right)
+		slack := u * math.Abs(want)
+		if p.sigma[i] == 0 {
+			continue
+		}
+		d := max(min(want-lo, hi-want)-slack, 0) / p.sigma[i]
+		expected += min(1, 2*math.Exp(-d*d/2))
+		if distance(x, want) > slack {
+			wrong++
+		}
+	}
+	chance := 1.0
+	if c := float64(wrong); c > expected {
+		chance = math.Exp(c - expected - c*math.Log(c/expected))
+	}
+	return family{name: "wrong sides", n: 1, chance: chance, many: true, lambda: []float64{0}, where: func(int) string {
+		return fmt.Sprintf("%d elements are not the exact one rounded, at most %.0f are expected", wrong, expected)
+	}}
+}
+
+// normalized is |Σwf| less what is allowed over its norm: 0 of nothing.
+func normalized(sum, allowed, squares float64) float64 {
+	if !(squares > 0) {
+		return 0
+	}
+	return max(math.Abs(sum)-allowed, 0) / math.Sqrt(squares)
+}
+
+// sharedAt is what elements may have in common with others, 0 of one that is left out.
+func (p *population) sharedAt(i int) float64 {
+	if !p.rows[i/p.n] || !p.cols[i%p.n] {
+		return 0
+	}
+	return p.shared[i]
+}
+
+// signAt is the sign of the exact result.
+func (p *population) signAt(i int) float64 {
+	switch c := p.exact[i]; {
+	case c > 0:
+		return 1
+	case c < 0:
+		return -1
+	}
+	return 0
+}
+
+// whole tests all of C for a bias, and for one toward zero or away from it.
+func (p *population) whole(f []float64) family {
+	var sum, shrunk, squares, shared float64
+	for i, x := range f {
+		sum += x
+		shrunk += x * p.signAt(i)
+		squares += float64(x * x)
+		shared += p.sharedAt(i)
+	}
+	return family{name: "all of C", n: 2, chance: -1, lambda: []float64{normalized(sum, shared, squares), normalized(shrunk, shared, squares)},
+		where: func(i int) string {
+			if i == 0 {
+				return "a bias " + direction(sum, "upward", "downward")
+			}
+			return "a bias " + direction(shrunk, "away from zero", "toward zero")
+		}}
+}
+
+func direction(x float64, positive, negative string) string {
+	if x > 0 {
+		return positive
+	}
+	return negative
+}
+
+// region is a part of C.
+type region struct{ row, col, height, width int }
+
+// regions are rows, columns and square tiles.
+func (p *population) regions() (all []region) {
+	for i := range p.m {
+		all = append(all, region{i, 0, 1, p.n})
+	}
+	for j := range p.n {
+		all = append(all, region{0, j, p.m, 1})
+	}
+	for _, side := range [...]int{16, 64, 128} {
+		for i := 0; i < p.m; i += side {
+			for j := 0; j < p.n; j += side {
+				all = append(all, region{i, j, min(side, p.m-i), min(side, p.n-j)})
+			}
+		}
+	}
+	return all
+}
+
+// parts tests every row, column and tile as whole tests all.
+func (p *population) parts(f []float64) family {
+	regions := p.regions()
+	lambda := make([]float64, 0, 2*len(regions))
+	for _, r := range regions {
+		var sum, shrunk, squares, shared float64
+		for i := r.row; i < r.row+r.height; i++ {
+			for j := r.col; j < r.col+r.width; j++ {
+				at := i*p.n + j
+				x := f[at]
+				sum += x
+				shrunk += x * p.signAt(at)
+				squares += float64(x * x)
+				shared += p.sharedAt(at)
+			}
+		}
+		lambda = append(lambda, normalized(sum, shared, squares), normalized(shrunk, shared, squares))
+	}
+	return family{name: "parts of C", n: len(lambda), lambda: lambda, chance: -1, where: func(i int) string {
+		r := regions[i/2]
+		return fmt.Sprintf("a bias in the %dx%d at (%d, %d)", r.height, r.width, r.row, r.col)
+	}}
+}
+
+// suspicious reports whether any test is, before controls.
+func (s *scores) suspicious(rate float64) bool {
+	for i := range s.tests {
+		if s.tests[i].probability() <= rate/mostTests {
+			return true
+		}
+	}
+	return false
+}
+
+// voided is the rate at which a control voids a test of very many statistics.
+const voided = 1e-3
+
+// allowance is how many times what a control shows is allowed.
+const allowance = 2
+
+// control allows what a correct kernel shows.
+func (s *scores) control(known *scores) {
+	for i := range s.tests {
+		f, c := &s.tests[i], &known.tests[i]
+		if f.many {
+			f.void = f.void || c.probability() <= voided
+			continue
+		}
+		// Each of two controls is taken off from the same scores, so that the larger
+		// allowance of both is what remains.
+		if f.allowed == nil {
+			f.allowed = make([]float64, len(f.lambda))
+			f.raw = f.lambda
+		}
+		reduced := make([]float64, len(f.lambda))
+		for j := range reduced {
+			f.allowed[j] = max(f.allowed[j], allowance*c.lambda[j])
+			reduced[j] = max(f.raw[j]-f.allowed[j], 0)
+		}
+		f.lambda = reduced
+	}
+}
+
+// report says what the scores are.
+func (s *scores) report(rate float64) *Report {
+	r := &Report{Rate: oracle.Number(rate), P: 1, Elements: s.elements, Left: s.skipped, Spread: oracle.Number(s.spread)}
+	for i := range s.tests {
+		f := &s.tests[i]
+		lambda, at := f.largest()
+		t := Test{Name: f.name, Statistics: f.n, Score: oracle.Number(lambda), Limit: oracle.Number(limit(f.n, rate)),
+			P: oracle.Number(f.probability()), Void: f.void}
+		if f.chance >= 0 {
+			t.Score = oracle.Number(math.Sqrt(2 * math.Log(2/max(f.chance, math.SmallestNonzeroFloat64))))
+		}
+		if f.where != nil && float64(t.P) < 1 {
+			t.Where = f.where(at)
+		}
+		t.Alarm = float64(t.P) <= rate/mostTests
+		r.Alarm = r.Alarm || t.Alarm
+		r.P = min(r.P, mostTests*t.P)
+		r.Tests = append(r.Tests, t)
+	}
+	return r
+}
