@@ -48,10 +48,14 @@ func (p *population) alongK(ctx context.Context, f []float64, o *Options) ([]fam
 		code.take(codes[q].lambda, codes[q].at, codes[q].k, codes[q].column)
 	}
 	return []family{
-		{name: "products", n: p.k, lambda: []float64{product.lambda}, chance: -1, many: true, where: func(int) string {
+		{name: "products", n: p.k, lambda: []float64{product.lambda}, chance: -1, many: true, again: func(f []float64) float64 {
+			return p.productAt(f, product.k)
+		}, where: func(int) string {
 			return fmt.Sprintf("k = %d", product.k)
 		}},
-		{name: "codes", n: (p.m + p.n) * p.k, lambda: []float64{code.lambda}, chance: -1, many: true, where: func(int) string {
+		{name: "codes", n: (p.m + p.n) * p.k, lambda: []float64{code.lambda}, chance: -1, many: true, again: func(f []float64) float64 {
+			return p.codeAt(f, code)
+		}, where: func(int) string {
 			if code.column {
 				return fmt.Sprintf("row %d of B at k = %d", code.at, code.k)
 			}
@@ -143,4 +147,37 @@ func signs(t *tensor.Tensor, k0, k1 int) []float64 {
 		}
 	}
 	return all
+}
+
+// productAt is the statistic of product k.
+func (p *population) productAt(f []float64, k int) float64 {
+	if p.k == 0 {
+		return 0
+	}
+	n := p.norms(f)
+	x, y := signs(p.a, k, k+1), signs(p.b, k, k+1)
+	sum := 0.0
+	for at, v := range f {
+		sum += float64(v * float64(x[at/p.n]*y[at%p.n]))
+	}
+	return normalized(sum, n.allAllowed, n.all)
+}
+
+// codeAt is the statistic of a code.
+func (p *population) codeAt(f []float64, t top) float64 {
+	if p.k == 0 {
+		return 0
+	}
+	n := p.norms(f)
+	sum := 0.0
+	if t.column {
+		for i, x := range signs(p.a, t.k, t.k+1) {
+			sum += float64(f[i*p.n+t.at] * x)
+		}
+		return normalized(sum, n.colsAllowed[t.at], n.cols[t.at])
+	}
+	for j, y := range signs(p.b, t.k, t.k+1) {
+		sum += float64(f[t.at*p.n+j] * y)
+	}
+	return normalized(sum, n.rowsAllowed[t.at], n.rows[t.at])
 }

@@ -11,20 +11,60 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// canonical is octavo's product, a control.
-func canonical[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Tensor, o *Options) ([]T, error) {
-	m, _ := a.Dims()
-	n, _ := b.Dims()
-	c := make([]T, m*n)
+// controls are correct kernels whose statistics are allowed.
+func controls[T gemm.Output](dequantized bool) []func(ctx context.Context, p *population, old []T, o *Options) ([]T, error) {
+	all := []func(ctx context.Context, p *population, old []T, o *Options) ([]T, error){canonical[T]}
+	loops := []loop{plain}
+	if dequantized {
+		loops = []loop{scaledFirst, scaledFused}
+	}
+	for _, l := range loops {
+		all = append(all, func(ctx context.Context, p *population, old []T, o *Options) ([]T, error) {
+			return multiply(ctx, p, old, o, l)
+		})
+	}
+	return all
+}
+
+// canonical is octavo's product.
+func canonical[T gemm.Output](ctx context.Context, p *population, old []T, o *Options) ([]T, error) {
+	c := make([]T, p.m*p.n)
 	copy(c, old)
-	if err := gemm.Multiply(ctx, c, a, b, gemm.Options{Bias: o.Bias, Accumulate: old != nil, Workers: o.Workers}); err != nil {
+	if err := gemm.Multiply(ctx, c, p.a, p.b, gemm.Options{Bias: o.Bias, Accumulate: old != nil, Workers: o.Workers}); err != nil {
 		return nil, fmt.Errorf("power: %w", err)
 	}
 	return c, nil
 }
 
-// plain is the product in float32 by a plain loop over k, a control.
-func plain[T gemm.Output](ctx context.Context, p *population, old []T, o *Options) ([]T, error) {
+// loop adds the products of a block with scales sa and sb to total, in float32.
+type loop func(total float32, x, y []float32, sa, sb float32) float32
+
+func plain(total float32, x, y []float32, sa, sb float32) float32 {
+	var sum float32
+	for k, v := range x {
+		sum += float32(v * y[k])
+	}
+	return total + float32(float32(sum*sa)*sb)
+}
+
+func scaledFirst(total float32, x, y []float32, sa, sb float32) float32 {
+	for k, v := range x {
+		total += float32(float32(v*sa) * float32(y[k]*sb))
+	}
+	return total
+}
+
+// scaledFused rounds twice where the float64 is next to a tie of float32, which is seldom.
+func scaledFused(total float32, x, y []float32, sa, sb float32) float32 {
+	for k, v := range x {
+		product := float64(float64(float32(v*sa)) * float64(float32(y[k]*sb)))
+		total = float32(float64(total) + product)
+	}
+	return total
+}
+
+// multiply is the product by a loop over k.
+func multiply[T gemm.Output](ctx context.Context, p *population, old []T, o *Options, add loop) ([]T, error) {
 	c := slices.Clone(old)
 	if c == nil {
 		c = make([]T, p.m*p.n)
@@ -36,11 +76,8 @@ func plain[T gemm.Output](ctx context.Context, p *population, old []T, o *Option
 				y := floats(p.b, j)
 				var total float32
 				for k0 := 0; k0 < p.k; k0 += p.block {
-					var sum float32
-					for k := k0; k < min(k0+p.block, p.k); k++ {
-						sum += float32(x[k] * y[k])
-					}
-					total += float32(float32(sum*p.a.Scale(i, k0)) * p.b.Scale(j, k0))
+					k1 := min(k0+p.block, p.k)
+					total = add(total, x[k0:k1], y[k0:k1], p.a.Scale(i, k0), p.b.Scale(j, k0))
 				}
 				if o.Bias != nil {
 					total += o.Bias[j]

@@ -107,11 +107,8 @@ func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tens
 		return nil, err
 	}
 	if s.suspicious(o.Rate) {
-		for _, control := range []func() ([]T, error){
-			func() ([]T, error) { return canonical(ctx, old, a, b, &o) },
-			func() ([]T, error) { return plain(ctx, p, old, &o) },
-		} {
-			c, err := control()
+		for _, control := range controls[T](o.Accumulation.Dequantized) {
+			c, err := control(ctx, p, old, &o)
 			if err != nil {
 				return nil, err
 			}

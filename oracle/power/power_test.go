@@ -40,7 +40,7 @@ func normalPair(m, n, k int, block tensor.Block, seedA, seedB uint64) (a, b *ten
 	return operand("a", fp8.E4M3, block, m, k, r.NormFloat64), operand("b", fp8.E4M3, block, n, k, s.NormFloat64)
 }
 
-func multiply[T gemm.Output](t *testing.T, a, b *tensor.Tensor) []T {
+func octavo[T gemm.Output](t *testing.T, a, b *tensor.Tensor) []T {
 	m, _ := a.Dims()
 	n, _ := b.Dims()
 	c := make([]T, m*n)
@@ -90,7 +90,7 @@ func log(t *testing.T, name string, r *Report) {
 // table injects the faults of the package's documentation.
 func table(t *testing.T, size, k int, block tensor.Block) map[string]*Report {
 	a, b := normalPair(size, size, k, block, 101, 102)
-	honest := multiply[float32](t, a, b)
+	honest := octavo[float32](t, a, b)
 	reports := map[string]*Report{}
 	judge := func(name string, c []float32) {
 		r, err := Measure(t.Context(), c, nil, a, b, Options{})
@@ -104,15 +104,15 @@ func table(t *testing.T, size, k int, block tensor.Block) map[string]*Report {
 			codes[i] = 0
 		}
 	}
-	judge("last k dropped", multiply[float32](t, changed(a, last), b))
-	judge("a bit in one row", multiply[float32](t, changed(a, func(codes []byte) { codes[size/2*k+k/3] ^= 1 }), b))
-	judge("subnormals flushed", multiply[float32](t, flushed(a), flushed(b)))
+	judge("last k dropped", octavo[float32](t, changed(a, last), b))
+	judge("a bit in one row", octavo[float32](t, changed(a, func(codes []byte) { codes[size/2*k+k/3] ^= 1 }), b))
+	judge("subnormals flushed", octavo[float32](t, flushed(a), flushed(b)))
 	hopper := make([]float32, size*size)
 	require.NoError(t, oracle.Predict(t.Context(), hopper, nil, a, b, oracle.Kernel{Model: oracle.HopperWGMMA()}, oracle.Options{}))
 	judge("hopper", hopper)
 	require.NoError(t, oracle.Predict(t.Context(), hopper, nil, a, b, oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128}, oracle.Options{}))
 	judge("hopper promoted", hopper)
-	for name, c := range map[string][]fp8.BFloat16{"bfloat16 honest": multiply[fp8.BFloat16](t, a, b), "bfloat16 wrong way": wrongWay(honest)} {
+	for name, c := range map[string][]fp8.BFloat16{"bfloat16 honest": octavo[fp8.BFloat16](t, a, b), "bfloat16 wrong way": wrongWay(honest)} {
 		r, err := Measure(t.Context(), c, nil, a, b, Options{})
 		require.NoError(t, err)
 		log(t, name, r)

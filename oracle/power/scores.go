@@ -28,7 +28,9 @@ type family struct {
 	where  func(i int) string
 	chance float64 // a probability in place of λ, where not negative
 	void   bool
-	many   bool // lambda has only the largest: the control voids the whole
+	many   bool // lambda has only the largest: a control that is suspicious voids the whole
+	// again is the statistic of the largest λ of other deviations, where many.
+	again func(f []float64) float64
 
 	raw, allowed []float64 // λ before a control, and what controls allow
 }
@@ -277,22 +279,22 @@ const allowance = 2
 func (s *scores) control(known *scores) {
 	for i := range s.tests {
 		f, c := &s.tests[i], &known.tests[i]
+		allowed := c.lambda
 		if f.many {
 			f.void = f.void || c.probability() <= voided
-			continue
+			allowed = make([]float64, len(f.lambda))
+			if f.again != nil {
+				allowed[0] = f.again(known.deviations)
+			}
 		}
-		// Each of two controls is taken off from the same scores, so that the larger
-		// allowance of both is what remains.
-		if f.allowed == nil {
-			f.allowed = make([]float64, len(f.lambda))
-			f.raw = f.lambda
+		if f.raw == nil {
+			f.raw, f.allowed = f.lambda, make([]float64, len(f.lambda))
+			f.lambda = make([]float64, len(f.raw))
 		}
-		reduced := make([]float64, len(f.lambda))
-		for j := range reduced {
-			f.allowed[j] = max(f.allowed[j], allowance*c.lambda[j])
-			reduced[j] = max(f.raw[j]-f.allowed[j], 0)
+		for j := range f.lambda {
+			f.allowed[j] = max(f.allowed[j], allowance*allowed[j])
+			f.lambda[j] = max(f.raw[j]-f.allowed[j], 0)
 		}
-		f.lambda = reduced
 	}
 }
 
