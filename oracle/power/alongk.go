@@ -66,26 +66,35 @@ func (p *population) alongK(ctx context.Context, f []float64, o *Options) ([]fam
 
 // norms are sums over rows, columns and all of C.
 type norms struct {
-	rows, cols               []float64 // of squares
+	rows, cols               []float64 // of squares of classes
 	rowsAllowed, colsAllowed []float64
 	all, allAllowed          float64
 }
 
 func (p *population) norms(f []float64) *norms {
 	n := &norms{rows: make([]float64, p.m), cols: make([]float64, p.n), rowsAllowed: make([]float64, p.m), colsAllowed: make([]float64, p.n)}
-	for at, x := range f {
-		i, j := at/p.n, at%p.n
-		square := float64(x * x)
-		n.rows[i] += square
-		n.cols[j] += square
-		n.all += square
-		if p.spread[at] > 0 && p.rows[i] && p.cols[j] {
+	q := p.newSquarer()
+	for i := range p.m {
+		for j := range p.n {
+			at := i*p.n + j
+			q.add(at, f[at])
 			allowed := p.reach[at] + p.shared[at]
 			n.rowsAllowed[i] += allowed
 			n.colsAllowed[j] += allowed
 			n.allAllowed += allowed
 		}
+		n.rows[i] = q.squares()
 	}
+	for j := range p.n {
+		for i := range p.m {
+			q.add(i*p.n+j, f[i*p.n+j])
+		}
+		n.cols[j] = q.squares()
+	}
+	for at, x := range f {
+		q.add(at, x)
+	}
+	n.all = q.squares()
 	return n
 }
 

@@ -24,11 +24,12 @@
 // Error Analysis", the same 43(1), 2021). The second is used where the size of errors,
 // which depends on the order of additions, is taken from the result itself:
 //
-//	(S) given their magnitudes, the signs of the errors of different elements are fair
-//	    coins, thrown independently.
+//	(S) given their magnitudes, the signs of the errors of elements are fair coins, one
+//	    for each class of elements whose exact results are equal up to the sign, thrown
+//	    independently.
 //
-// Elements whose rows of A or of B are equal, but for the sign, have equal errors: all
-// but the first such row are left out of tests by S.
+// So equal rows count once, and data of few distinct values, whose sums are few, throw
+// few coins.
 //
 // # Elements
 //
@@ -68,7 +69,7 @@
 // and the order of additions (Efron, Journal of the American Statistical Association 64,
 // 1969, is where sums are so normalized by themselves),
 //
-//	P(|Σwf| >= λ·sqrt(Σw²f²)) <= 2·exp(-λ²/2).
+//	P(|Σwf| >= λ·norm) <= 2·exp(-λ²/2), norm² = Σ over classes (Σ|wf| in the class)².
 //
 // The weights are
 //
@@ -137,7 +138,9 @@
 // derived then. Of 300 more, seeds 10,001 to 10,300, four did: three bfloat16 or float16 results of
 // few distinct values, next to ties, whose control showed more than half as much, and a sum of scaled codes
 // whose control scaled sums. Controls scale codes since, and are allowed twice in the
-// tests of products and codes too. The seeds of the 10,000 products are 20,001 to 30,000.
+// tests of products and codes too. Of 300 more, seeds 20,001 to 20,300, two did, of few
+// distinct values: S had a coin for each element. It has one for each class since, and
+// the seeds of the 10,000 products are 30,001 to 40,000.
 //
 // # What is not judged
 //

@@ -26,8 +26,8 @@ type population struct {
 	spread  []float64 // σ with the rounding to the type of C
 	reach   []float64 // the error, at most, of the addition of a product, in units of spread
 	shared  []float64 // errors, at most, that elements have in common, in units of spread
-	rows    []bool    // rows of A that are not those of an earlier one
-	cols    []bool    // the same of B
+	class   []int     // elements whose exact results are equal, up to the sign, are of one
+	classes int
 }
 
 // newPopulation computes it in the time of some products.
@@ -58,7 +58,7 @@ func newPopulation[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Ten
 	for _, x := range []*[]float64{&p.sigma, &p.spread, &p.reach, &p.shared} {
 		*x = make([]float64, p.m*p.n)
 	}
-	p.rows, p.cols = firsts(a), firsts(b)
+	p.classify()
 	err = p.spreads(ctx, before, unitOf[T](), old != nil, o)
 	return p, err
 }
@@ -104,35 +104,53 @@ func extremes(t *tensor.Tensor) (lo, hi float64) {
 	return lo, hi
 }
 
-// firsts reports of each row whether no earlier one has the same values, up to one
-// sign.
-func firsts(t *tensor.Tensor) []bool {
-	rows, _ := t.Dims()
-	height, _ := t.Block.Extents(t.Dims())
-	all, seen := make([]bool, rows), make(map[string]bool, rows)
-	var key []byte
-	for i := range rows {
-		key = key[:0]
-		negative, known := false, false
-		for _, c := range t.Row(i) {
-			v := t.Format.Float32(c)
-			if !known && v != 0 {
-				negative, known = v < 0, true
-			}
-			if negative {
-				v = -v
-			}
-			b := math.Float32bits(v + 0) // -0 is +0
-			key = append(key, byte(b>>24), byte(b>>16))
+// classify finds elements of equal results.
+func (p *population) classify() {
+	p.class = make([]int, len(p.exact))
+	seen := make(map[uint32]int, len(p.exact))
+	for i, x := range p.exact {
+		bits := math.Float32bits(x) &^ (1 << 31)
+		class, ok := seen[bits]
+		if !ok {
+			class = len(seen)
+			seen[bits] = class
 		}
-		for _, s := range t.ScaleRow(i / height) {
-			b := math.Float32bits(s)
-			key = append(key, byte(b>>24), byte(b>>16), byte(b>>8), byte(b))
-		}
-		all[i] = !seen[string(key)]
-		seen[string(key)] = true
+		p.class[i] = class
 	}
-	return all
+	p.classes = len(seen)
+}
+
+// squarer adds up the squares of what the elements of each class come to.
+type squarer struct {
+	class   []int
+	sums    []float64 // of magnitudes, by class
+	touched []int
+}
+
+func (p *population) newSquarer() *squarer {
+	return &squarer{class: p.class, sums: make([]float64, p.classes)}
+}
+
+// add adds the magnitude of x, of element at.
+func (s *squarer) add(at int, x float64) {
+	if x == 0 {
+		return
+	}
+	c := s.class[at]
+	if s.sums[c] == 0 {
+		s.touched = append(s.touched, c)
+	}
+	s.sums[c] += math.Abs(x)
+}
+
+// squares returns the sum of squares, and begins again.
+func (s *squarer) squares() (sum float64) {
+	for _, c := range s.touched {
+		sum += float64(s.sums[c] * s.sums[c])
+		s.sums[c] = 0
+	}
+	s.touched = s.touched[:0]
+	return sum
 }
 
 // decoded are rows of t as numbers; a code that is not finite is 0.

@@ -41,9 +41,8 @@ type Report struct {
 	// as suspicious.
 	P        oracle.Number `json:"p"`
 	Elements int           `json:"elements"` // that were judged
-	// Left are the elements that are left out of tests of populations, since their rows
-	// or columns are those of others, or they are not finite.
-	Left int `json:"left"`
+	Left     int           `json:"left"`     // that were not, since they are not finite
+	Distinct int           `json:"distinct"` // exact results, up to the sign
 	// Spread is the root of the mean of the squares of errors, in units of σ: of the
 	// most that float32 comes to in the worst order of additions.
 	Spread oracle.Number `json:"spread"`

@@ -94,11 +94,7 @@ func elements[T gemm.Output](s *scores, got []T) family {
 		}
 		err := g - want
 		squares += float64(err/p.spread[i]) * float64(err/p.spread[i])
-		if p.rows[i/p.n] && p.cols[i%p.n] {
-			s.deviations[i] = err / p.spread[i]
-		} else {
-			s.skipped++
-		}
+		s.deviations[i] = err / p.spread[i]
 		lambda := max(distance(x, want)-u*math.Abs(want), 0) / p.sigma[i]
 		s.squares += float64(lambda * lambda)
 		s.counted++
@@ -170,14 +166,6 @@ func normalized(sum, allowed, squares float64) float64 {
 	return max(math.Abs(sum)-allowed, 0) / math.Sqrt(squares)
 }
 
-// sharedAt is what elements may have in common with others, 0 of one that is left out.
-func (p *population) sharedAt(i int) float64 {
-	if !p.rows[i/p.n] || !p.cols[i%p.n] {
-		return 0
-	}
-	return p.shared[i]
-}
-
 // signAt is the sign of the exact result.
 func (p *population) signAt(i int) float64 {
 	switch c := p.exact[i]; {
@@ -191,13 +179,15 @@ func (p *population) signAt(i int) float64 {
 
 // whole tests all of C for a bias, and for one toward zero or away from it.
 func (p *population) whole(f []float64) family {
-	var sum, shrunk, squares, shared float64
+	var sum, shrunk, shared float64
+	q := p.newSquarer()
 	for i, x := range f {
 		sum += x
 		shrunk += x * p.signAt(i)
-		squares += float64(x * x)
-		shared += p.sharedAt(i)
+		shared += p.shared[i]
+		q.add(i, x)
 	}
+	squares := q.squares()
 	return family{name: "all of C", n: 2, chance: -1, lambda: []float64{normalized(sum, shared, squares), normalized(shrunk, shared, squares)},
 		where: func(i int) string {
 			if i == 0 {
@@ -239,18 +229,20 @@ func (p *population) regions() (all []region) {
 func (p *population) parts(f []float64) family {
 	regions := p.regions()
 	lambda := make([]float64, 0, 2*len(regions))
+	q := p.newSquarer()
 	for _, r := range regions {
-		var sum, shrunk, squares, shared float64
+		var sum, shrunk, shared float64
 		for i := r.row; i < r.row+r.height; i++ {
 			for j := r.col; j < r.col+r.width; j++ {
 				at := i*p.n + j
 				x := f[at]
 				sum += x
 				shrunk += x * p.signAt(at)
-				squares += float64(x * x)
-				shared += p.sharedAt(at)
+				shared += p.shared[at]
+				q.add(at, x)
 			}
 		}
+		squares := q.squares()
 		lambda = append(lambda, normalized(sum, shared, squares), normalized(shrunk, shared, squares))
 	}
 	return family{name: "parts of C", n: len(lambda), lambda: lambda, chance: -1, where: func(i int) string {
@@ -300,7 +292,7 @@ func (s *scores) control(known *scores) {
 
 // report says what the scores are.
 func (s *scores) report(rate float64) *Report {
-	r := &Report{Rate: oracle.Number(rate), P: 1, Elements: s.elements, Left: s.skipped, Spread: oracle.Number(s.spread)}
+	r := &Report{Rate: oracle.Number(rate), P: 1, Elements: s.elements, Left: s.skipped, Distinct: s.p.classes, Spread: oracle.Number(s.spread)}
 	for i := range s.tests {
 		f := &s.tests[i]
 		lambda, at := f.largest()

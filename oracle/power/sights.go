@@ -108,7 +108,7 @@ func (p *population) shrinking(s *scores, n *norms, rate float64) Sight {
 	sight := Sight{Fault: "all of C too small or too large", Unit: "C"}
 	signal, shared := 0.0, 0.0
 	for i := range p.spread {
-		if p.spread[i] > 0 && p.rows[i/p.n] && p.cols[i%p.n] {
+		if p.spread[i] > 0 {
 			shared += p.shared[i]
 			signal += math.Abs(float64(p.exact[i])) / p.spread[i]
 		}
@@ -130,7 +130,7 @@ func (p *population) lostProducts(n *norms, rate float64) Sight {
 			x := magnitudeAt(p.a, i, k)
 			for j := range p.n {
 				at := i*p.n + j
-				if p.spread[at] == 0 || !p.rows[i] || !p.cols[j] {
+				if p.spread[at] == 0 {
 					continue
 				}
 				e.add(p, at, float64(x*magnitudeAt(p.b, j, k)))
@@ -201,7 +201,7 @@ func (p *population) flipped(n *norms, change float64, other *tensor.Tensor, row
 			i, j = o, row
 		}
 		at := i*p.n + j
-		if p.spread[at] == 0 || !p.rows[i] || !p.cols[j] {
+		if p.spread[at] == 0 {
 			continue
 		}
 		e.add(p, at, float64(change*magnitudeAt(other, o, k)))

@@ -84,17 +84,18 @@ func (p *population) subnormals(ctx context.Context, f []float64, o *Options) (f
 		return t, err
 	}
 	for q, change := range changes {
-		var sum, squares, shared float64
+		var sum, shared float64
+		squares := p.newSquarer()
 		for i, x := range f {
 			if p.spread[i] == 0 {
 				continue
 			}
 			w := change[i] / p.spread[i]
-			shared += float64(math.Abs(w) * p.sharedAt(i))
+			shared += float64(math.Abs(w) * p.shared[i])
 			sum += float64(w * x)
-			squares += float64(float64(w*x) * float64(w*x))
+			squares.add(i, float64(w*x))
 		}
-		t.lambda[q] = normalized(sum, shared, squares)
+		t.lambda[q] = normalized(sum, shared, squares.squares())
 	}
 	return t, nil
 }
