@@ -30,12 +30,16 @@ type Checksums struct {
 	Cols []uint64 `json:"cols"`
 }
 
-// Fault is a wrong partial sum, or a row or column with several, of which the
-// other coordinate is -1. Delta is what was added to the right one, modulo 2^64.
+// Fault is a wrong partial sum, or a row or column that has one or more, of which the
+// other coordinate is -1. Delta is what was added to the right one, or to the right sum of the row or
+// column, modulo 2^64.
 type Fault struct {
 	Row   int    `json:"row"`
 	Col   int    `json:"col"`
 	Delta uint64 `json:"delta"`
+	// Certain says that this is so whatever else is wrong. Otherwise it is a guess: the row
+	// and the column each have a wrong partial sum, and this one would explain both.
+	Certain bool `json:"certain"`
 }
 
 // PartialUnit returns the exponent of the unit of partial sums of a and b. It panics if
@@ -170,15 +174,49 @@ func (p *product) partials(ctx context.Context, dst []uint64, q int, o *Options)
 }
 
 // Locate compares partial sums, of shape [len(s.Rows), len(s.Cols)], with the
-// checksums. It returns nothing if they agree. Otherwise it assumes as few errors
-// as possible: those of one row or of one column are located by the other
-// checksums, and so is an error that no other row and column have. It panics if
-// there are not as many partial sums.
+// checksums. It returns nothing if they agree. Rows and columns that it returns are
+// certain. The partial sums that it names are guesses, as few as possible: those of the
+// only wrong row, or of the only wrong column, by the other checksums, and one whose
+// error no other row and column have. They are right if no errors cancel in a row or a
+// column and no two are equal; one guess alone is right unless three or more are wrong.
+// It panics if there are not as many partial sums.
 func (s Checksums) Locate(partials []uint64) []Fault {
 	m, n := len(s.Rows), len(s.Cols)
 	if len(partials) != m*n {
 		panic(wrongC)
 	}
+	wrongRows, wrongCols := s.wrong(partials)
+	var faults []Fault
+	switch {
+	case len(wrongRows) == 1 && len(wrongCols) > 0:
+		for _, c := range wrongCols {
+			faults = append(faults, Fault{Row: wrongRows[0].at, Col: c.at, Delta: c.delta})
+		}
+		return faults
+	case len(wrongCols) == 1 && len(wrongRows) > 0:
+		for _, r := range wrongRows {
+			faults = append(faults, Fault{Row: r.at, Col: wrongCols[0].at, Delta: r.delta})
+		}
+		return faults
+	}
+	for i, r := range wrongRows {
+		f := Fault{r.at, -1, r.delta, true}
+		if j := only(wrongCols, r.delta); j >= 0 && only(wrongRows, r.delta) == i {
+			f.Col, f.Certain = wrongCols[j].at, false
+		}
+		faults = append(faults, f)
+	}
+	for j, c := range wrongCols {
+		if i := only(wrongRows, c.delta); i < 0 || only(wrongCols, c.delta) != j {
+			faults = append(faults, Fault{-1, c.at, c.delta, true})
+		}
+	}
+	return faults
+}
+
+// wrong returns the rows and the columns whose checksums are off.
+func (s Checksums) wrong(partials []uint64) (wrongRows, wrongCols []difference) {
+	m, n := len(s.Rows), len(s.Cols)
 	rows, cols := make([]uint64, m), make([]uint64, n)
 	for i := range m {
 		for j := range n {
@@ -187,33 +225,63 @@ func (s Checksums) Locate(partials []uint64) []Fault {
 			cols[j] += v
 		}
 	}
-	wrongRows, wrongCols := differences(rows, s.Rows), differences(cols, s.Cols)
+	return differences(rows, s.Rows), differences(cols, s.Cols)
+}
+
+// Find returns the wrong partial sums of block q of K of a and b, of which s are the
+// checksums, row by row: it computes all partial sums of the rows and columns whose
+// checksums are off again. All are certain, and none are missed that are in such a row
+// or column. It takes the time of so many rows and columns of [Partials]. Errors are
+// those of [NewChecksums]; it panics if there are not as many partial sums, or
+// checksums, as elements, rows and columns of the product.
+func (s Checksums) Find(ctx context.Context, partials []uint64, a, b *tensor.Tensor, q int) ([]Fault, error) {
+	p, err := newBlock(a, b, q)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Rows) != p.m || len(s.Cols) != p.n || len(partials) != p.m*p.n {
+		panic(wrongC)
+	}
+	if _, _, err := p.columnSums(ctx, q); err != nil {
+		return nil, fmt.Errorf("oracle: %w", err)
+	}
+	wrongRows, wrongCols := s.wrong(partials)
+	inRow := make([]bool, p.m)
+	for _, r := range wrongRows {
+		inRow[r.at] = true
+	}
 	var faults []Fault
-	switch {
-	case len(wrongRows) == 1 && len(wrongCols) > 0:
+	for i := range p.m {
+		if err := meter.Err(ctx); err != nil {
+			return nil, fmt.Errorf("oracle: %w", err)
+		}
+		check := func(j int) {
+			if v, right := partials[i*p.n+j], p.partial(i, j, q); v != right {
+				faults = append(faults, Fault{i, j, v - right, true})
+			}
+		}
+		if inRow[i] {
+			for j := range p.n {
+				check(j)
+			}
+			continue
+		}
 		for _, c := range wrongCols {
-			faults = append(faults, Fault{wrongRows[0].at, c.at, c.delta})
-		}
-		return faults
-	case len(wrongCols) == 1 && len(wrongRows) > 0:
-		for _, r := range wrongRows {
-			faults = append(faults, Fault{r.at, wrongCols[0].at, r.delta})
-		}
-		return faults
-	}
-	for i, r := range wrongRows {
-		f := Fault{r.at, -1, r.delta}
-		if j := only(wrongCols, r.delta); j >= 0 && only(wrongRows, r.delta) == i {
-			f.Col = wrongCols[j].at
-		}
-		faults = append(faults, f)
-	}
-	for j, c := range wrongCols {
-		if i := only(wrongRows, c.delta); i < 0 || only(wrongCols, c.delta) != j {
-			faults = append(faults, Fault{-1, c.at, c.delta})
+			check(c.at)
 		}
 	}
-	return faults
+	return faults, nil
+}
+
+// partial is the partial sum of element (i, j) in block q.
+func (p *product) partial(i, j, q int) (sum uint64) {
+	lo, hi := p.span(q)
+	tableA, tableB := &integerTables[p.a.Format], &integerTables[p.b.Format]
+	y := p.b.Row(j)[lo:hi]
+	for k, c := range p.a.Row(i)[lo:hi] {
+		sum += uint64(tableA[c]) * uint64(tableB[y[k]])
+	}
+	return sum
 }
 
 // difference is a checksum that is off.

@@ -45,9 +45,14 @@ func TestChecksumsAgree(t *testing.T) {
 
 		delta := r.Uint64() | 1
 		partials[i*n+j] += delta
-		require.Equal(t, []Fault{{i, j, delta}}, s.Locate(partials), "a single error is located")
+		require.Equal(t, []Fault{{Row: i, Col: j, Delta: delta}}, s.Locate(partials), "a single error is located")
+		found, err := s.Find(t.Context(), partials, a, b, q)
+		require.NoError(t, err)
+		require.Equal(t, []Fault{{i, j, delta, true}}, found)
 	}
 }
+
+func guess(row, col int, delta uint64) Fault { return Fault{Row: row, Col: col, Delta: delta} }
 
 func TestChecksumsLocate(t *testing.T) {
 	a, b := bell(72, "a", tensor.Block{Rows: 1, Cols: 64}, 9, 128), bell(73, "b", tensor.Block{Rows: 1, Cols: 64}, 7, 128)
@@ -60,12 +65,13 @@ func TestChecksumsLocate(t *testing.T) {
 		errors map[int]uint64 // by index
 		want   []Fault
 	}{
-		{"a row", map[int]uint64{7: 1, 9: 5}, []Fault{{1, 0, 1}, {1, 2, 5}}},
-		{"a column", map[int]uint64{7: 1, 21: 1}, []Fault{{1, 0, 1}, {3, 0, 1}}},
-		{"errors that differ", map[int]uint64{0: 1, 8: 2, 16: 3}, []Fault{{0, 0, 1}, {1, 1, 2}, {2, 2, 3}}},
-		{"equal errors", map[int]uint64{0: 1, 8: 1}, []Fault{{0, -1, 1}, {1, -1, 1}, {-1, 0, 1}, {-1, 1, 1}}},
-		{"rows alike, one column too", map[int]uint64{0: 1, 8: 3, 9: ^uint64(1)}, []Fault{{0, -1, 1}, {1, -1, 1}, {-1, 0, 1}, {-1, 1, 3}, {-1, 2, ^uint64(1)}}},
-		{"a row's cancel", map[int]uint64{7: 1, 8: ^uint64(0)}, []Fault{{-1, 0, 1}, {-1, 1, ^uint64(0)}}},
+		{"a row", map[int]uint64{7: 1, 9: 5}, []Fault{guess(1, 0, 1), guess(1, 2, 5)}},
+		{"a column", map[int]uint64{7: 1, 21: 1}, []Fault{guess(1, 0, 1), guess(3, 0, 1)}},
+		{"errors that differ", map[int]uint64{0: 1, 8: 2, 16: 3}, []Fault{guess(0, 0, 1), guess(1, 1, 2), guess(2, 2, 3)}},
+		{"equal errors", map[int]uint64{0: 1, 8: 1}, []Fault{{0, -1, 1, true}, {1, -1, 1, true}, {-1, 0, 1, true}, {-1, 1, 1, true}}},
+		{"rows alike, one column too", map[int]uint64{0: 1, 8: 3, 9: ^uint64(1)}, []Fault{{0, -1, 1, true}, {1, -1, 1, true}, {-1, 0, 1, true}, {-1, 1, 3, true}, {-1, 2, ^uint64(1), true}}},
+		{"a row's cancel", map[int]uint64{7: 1, 8: ^uint64(0)}, []Fault{{-1, 0, 1, true}, {-1, 1, ^uint64(0), true}}},
+		{"errors that cancel in a column", map[int]uint64{0: 7, 1: 5, 8: ^uint64(4)}, []Fault{guess(0, 0, 12), guess(1, 0, ^uint64(4))}},
 		{"a rectangle's cancel", map[int]uint64{0: 1, 1: ^uint64(0), 7: ^uint64(0), 8: 1}, nil},
 	} {
 		got := append([]uint64(nil), right...)
@@ -73,6 +79,16 @@ func TestChecksumsLocate(t *testing.T) {
 			got[i] += d
 		}
 		require.Equal(t, test.want, s.Locate(got), test.name)
+
+		found, err := s.Find(t.Context(), got, a, b, 1)
+		require.NoError(t, err)
+		var right []Fault
+		for i := range got {
+			if d := test.errors[i]; d != 0 && test.want != nil {
+				right = append(right, Fault{i / 7, i % 7, d, true})
+			}
+		}
+		require.Equal(t, right, found, test.name)
 	}
 	// A wrong code of an operand shows in a whole row.
 	other := *a
@@ -103,4 +119,7 @@ func TestChecksumsRefuse(t *testing.T) {
 	_, err = NewChecksums(t.Context(), a, bell(76, "c", tensor.Block{}, 2, 9), 0)
 	require.ErrorContains(t, err, "differ")
 	require.PanicsWithValue(t, wrongC, func() { Checksums{}.Locate(make([]uint64, 1)) })
+	require.PanicsWithValue(t, wrongC, func() { _, _ = Checksums{}.Find(t.Context(), nil, a, a, 0) })
+	_, err = Checksums{}.Find(t.Context(), nil, a, a, 7)
+	require.ErrorContains(t, err, "block 7")
 }
