@@ -406,11 +406,22 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 			all = append(all, c)
 		}
 	}
-	// What holds everywhere comes before what holds somewhere.
 	slices.SortStableFunc(all, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(min(a.contradicted, 1), min(b.contradicted, 1)), cmp.Compare(b.score, a.score))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.score, a.score))
 	})
 	return all, nil
+}
+
+// rank says which candidates come first: what holds everywhere, then what holds
+// somewhere, then what does not say what elements are.
+func (c *candidate) rank() int {
+	switch {
+	case c.Kind == EdgeGarbage:
+		return 2
+	case c.contradicted > 0:
+		return 1
+	}
+	return 0
 }
 
 // part returns some wrong elements and some right ones.

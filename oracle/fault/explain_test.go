@@ -88,7 +88,7 @@ func TestNamed(t *testing.T) {
 		t.Logf("%s: %d kinds of fault named", kind.name, len(named))
 		require.GreaterOrEqual(t, len(named), 25)
 	}
-	require.GreaterOrEqual(t, len(total), 38)
+	require.GreaterOrEqual(t, len(total), 35)
 }
 
 // noises are ways to be wrong that are no fault of the table.
@@ -171,6 +171,9 @@ func TestNoise(t *testing.T) {
 		require.NoError(t, gemm.Multiply(t.Context(), want, p.A, p.B, gemm.Options{}))
 		for name, noise := range noises {
 			for _, p.Bits = range []bool{false, true} {
+				if p.Bits && kind != operandKinds[0] && !testutil.Full() {
+					continue
+				}
 				got := slices.Clone(want)
 				noise(rand.New(rand.NewPCG(7, 1)), got)
 				var wrong []int

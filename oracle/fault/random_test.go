@@ -37,15 +37,22 @@ func randomProduct(r *rand.Rand) Product {
 	return Product{A: operand("a", m), B: operand("b", n), Bits: r.IntN(3) == 0}
 }
 
+// seeds is a number of random products: fewer in short tests, more in full ones.
+func seeds(n uint64) uint64 {
+	switch {
+	case testutil.Full():
+		return 20 * n
+	case testing.Short():
+		return n / 3
+	}
+	return n
+}
+
 // TestRandom injects faults of the table into products of any kind. A few cannot be told
 // from others there, although they are not the same.
 func TestRandom(t *testing.T) {
 	var named, other, silent int
-	products := uint64(45)
-	if testutil.Full() {
-		products = 600
-	}
-	for seed := range products {
+	for seed := range seeds(45) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		run := randomFaults[float32]
 		switch seed % 3 {
@@ -90,11 +97,7 @@ func randomFaults[T gemm.Output](t *testing.T, r *rand.Rand, named, other, silen
 // TestRandomNoise disturbs products of any kind, in all or some elements of rows and
 // columns from somewhere on, and wants no explanation.
 func TestRandomNoise(t *testing.T) {
-	products := uint64(90)
-	if testutil.Full() {
-		products = 3000
-	}
-	for seed := range products {
+	for seed := range seeds(90) {
 		run := randomNoise[float32]
 		switch seed % 3 {
 		case 1:
@@ -167,7 +170,7 @@ func finiteOf(c []float32) []float32 {
 
 // TestRandomHonest wants no correct kernel accused: package gemm, and models.
 func TestRandomHonest(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range seeds(30) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		p := randomProduct(r)
 		m, _ := p.A.Dims()
