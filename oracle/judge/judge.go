@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/power"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -149,6 +150,8 @@ func judge[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T],
 		v.Exact = &within
 	}
 	v.LargestBound = largest(w.bound)
+	blind := power.NewBlind(w.bound, w.exact, w.at, j.a, j.b)
+	v.Blind = &blind
 	v.Map = newErrorMap(j.m, j.n, w.at, j.options.Workers, w.errors(looked))
 	return nil
 }

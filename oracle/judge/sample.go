@@ -186,7 +186,7 @@ func (d *Sampled) Missing(k int) float64 {
 	if d.Random == 0 {
 		return 1
 	}
-	return power(1-1/(float64(d.Height)*float64(d.Width)), max(k, 0))
+	return raised(1-1/(float64(d.Height)*float64(d.Width)), max(k, 0))
 }
 
 // String says which elements were looked at.
@@ -251,8 +251,8 @@ func (d *Sampled) missed() string {
 // probability returns three digits of p.
 func probability(p oracle.Number) string { return strconv.FormatFloat(float64(p), 'g', 3, 64) }
 
-// power is x^n rounded up, and the same on every machine; 0^0 is 1.
-func power(x float64, n int) float64 {
+// raised is x^n rounded up, and the same on every machine; 0^0 is 1.
+func raised(x float64, n int) float64 {
 	p := 1.0
 	for ; n > 0; n /= 2 {
 		if n%2 == 1 {
@@ -280,6 +280,6 @@ func (d *Sampled) describe(m, n int) {
 		}
 	}
 	// Of a tile that a wrong row goes through, one in Height elements is wrong.
-	d.Row = oracle.Number(power(1-1/float64(d.Height), ceilDiv(n, d.Width)))
-	d.Col = oracle.Number(power(1-1/float64(d.Width), ceilDiv(m, d.Height)))
+	d.Row = oracle.Number(raised(1-1/float64(d.Height), ceilDiv(n, d.Width)))
+	d.Col = oracle.Number(raised(1-1/float64(d.Width), ceilDiv(m, d.Height)))
 }

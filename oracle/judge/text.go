@@ -125,6 +125,9 @@ func (v *Verdict) Terms() []Line {
 		lines = append(lines, Line{"model", v.Evidence})
 	}
 	lines = append(lines, Line{"bound", v.bound()})
+	if v.Blind != nil && v.Demand == "bound" {
+		lines = append(lines, Line{"unseen by the bound", v.Blind.String()})
+	}
 	if v.Sample != nil {
 		lines = append(lines, Line{"looked at", v.Sample.String()}, Line{"may be missed", v.Sample.missed()})
 	}

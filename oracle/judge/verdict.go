@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
+	"github.com/octavo-fp8/octavo/oracle/power"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -24,6 +25,8 @@ type Verdict struct {
 	// and LargestBound is the largest of all elements.
 	Bound        string        `json:"bound"`
 	LargestBound oracle.Number `json:"largestBound"`
+	// Blind says what a kernel that keeps within the bound may have done wrong unseen.
+	Blind *power.Blind `json:"blind,omitempty"`
 
 	Type       string  `json:"type"` // of C: F32, BF16 or F16
 	M          int     `json:"m"`

@@ -10,19 +10,18 @@ import (
 
 // Operands returns operands of shapes [m, k] and [n, k] of whose product every sum in
 // float32, in any order, with or without fused multiply-adds and whichever way it is
-// rounded, is exact: a correct kernel has no error at all, the bound of [oracle.Bound] is
-// 0, and any fault that changes the exact C shows, in the element that it changes. C is
-// no narrower than K allows, so that sums of fewer bits than float32's, as those of
-// Hopper's tensor cores, and a rounding to bfloat16 or float16 lose something in most
-// elements.
+// rounded, is exact: a correct kernel returns the bits of [oracle.Exact], and any fault
+// that changes them shows in the element that it changes. C is no narrower than K allows,
+// so that sums of fewer bits than float32's, as those of Hopper's tensor cores, and a
+// rounding to bfloat16 or float16 lose something in most elements.
 //
 // Magnitudes are integers up to 15 in units of the least subnormal (of E4M3: subnormals,
 // and the least normals), none of them 0, and scales, one for each of the given block,
 // are 1 or 2, so that scales that are mixed up or left out show too. Three in four products
 // are positive. As K grows magnitudes and scales become smaller, so that the sum of
-// magnitudes in C stays within 2^24 units. It panics if a size is negative, if an operand would have 2^31 elements or more,
-// if K is over 2^24, or if the format is unknown. The values depend on nothing but the
-// arguments: they have the same bits on every machine.
+// magnitudes in C stays within 2^24 units. It panics if a size is negative, if an operand
+// would have 2^31 elements or more, if K is over 2^24, or if the format is unknown. The
+// values depend on nothing but the arguments: they have the same bits on every machine.
 func Operands(m, n, k int, f fp8.Format, block tensor.Block, seed uint64) (a, b *tensor.Tensor) {
 	if m < 0 || n < 0 || k < 0 {
 		panic("power: negative number of rows or columns")
