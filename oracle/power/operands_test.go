@@ -28,7 +28,7 @@ func TestOperands(t *testing.T) {
 			for at := range min(k, 200) {
 				require.NotEqual(t, want, octavo[float32](t, changed(a, func(codes []byte) { codes[at] ^= 1 }), b), "a bit at %d", at)
 			}
-			if k < 1000 {
+			if k < 16384 { // in blocks of 32 Hopper loses nothing
 				continue
 			}
 			got := make([]float32, 30)
