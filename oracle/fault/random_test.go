@@ -64,8 +64,8 @@ func TestRandom(t *testing.T) {
 		run(t, r, &named, &other, &silent)
 	}
 	t.Logf("%d named, %d not, %d changed nothing to speak of", named, other, silent)
-	require.Greater(t, named, 50*other)
-	require.Greater(t, named, 3*silent)
+	require.Greater(t, named, 30*other)
+	require.Greater(t, named, silent)
 }
 
 func randomFaults[T gemm.Output](t *testing.T, r *rand.Rand, named, other, silent *int) {
