@@ -81,6 +81,7 @@ func (b bits) stats(s *fp8.Stats) {
 func checksummed() (all []operation) {
 	all = append(all, checksummedConversions()...)
 	all = append(all, checksummedFunctions()...)
+	all = append(all, checksummedOracles()...)
 	return append(all, checksummedProducts()...)
 }
 

@@ -1,0 +1,7 @@
+//go:build purego || !amd64
+
+package dots
+
+import "github.com/octavo-fp8/octavo/internal/kernels"
+
+var multiply = kernels.New[kernel]("dots.Multiply")
