@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/dots"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -69,28 +69,21 @@ func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *t
 		panic(wrongOld)
 	}
 	d := newDerivation(&p, acc, o, layoutOf[T]())
-	split := wide(a.Format) && wide(b.Format)
+	tables := [2][256]float64{magnitudes(a.Format, acc.modeled()), magnitudes(b.Format, acc.modeled())}
 	err = p.tiles(ctx, "bound", &o, func(t *tile) error {
-		s := boundPool.Get().(*boundStrips)
-		defer boundPool.Put(s)
-		s.a.decode(a, t.i0, t.i1, split)
-		s.b.decode(b, t.j0, t.j1, false)
-		s.x = decodeMagnitudes(s.x[:0], a, t.i0, t.i1, acc.modeled())
-		s.y = decodeMagnitudes(s.y[:0], b, t.j0, t.j1, acc.modeled())
+		s := p.strips(t, &tables)
+		defer stripsPool.Put(s)
 		for i := t.i0; i < t.i1; i++ {
 			for j := t.j0; j < t.j1; j++ {
 				at := i*p.n + j
-				var sum accumulator
-				p.sum(&sum, &s.a, &s.b, i, j, t.i0, t.j0)
-				e := operandRows{x: s.x[(i-t.i0)*p.k : (i-t.i0+1)*p.k], y: s.y[(j-t.j0)*p.k : (j-t.j0+1)*p.k], i: i, j: j}
-				e.special = s.a.special[i-t.i0] || s.b.special[j-t.j0]
+				e := ending{}
 				if o.Bias != nil {
-					e.addends[0] = o.Bias[j]
+					e.bias = o.Bias[j]
 				}
 				if o.Accumulate {
-					e.addends[1] = widen(old[at])
+					e.old = widen(old[at])
 				}
-				bound[at] = d.element(&sum, e)
+				bound[at] = d.element(s, i, j, e)
 				if err := t.done(); err != nil {
 					return err
 				}
@@ -119,27 +112,8 @@ func (acc *Accumulation) check(p *product) error {
 	return acc.Kernel.check(p)
 }
 
-// boundStrips is what a worker decodes: integers for the exact result, and
-// magnitudes.
-type boundStrips struct {
-	a, b integers
-	x, y []float64
-}
-
-var boundPool = sync.Pool{New: func() any { return new(boundStrips) }}
-
-// decodeMagnitudes appends the magnitudes of rows [lo, hi); a subnormal is the
-// least normal number where aligned says so.
-func decodeMagnitudes(dst []float64, t *tensor.Tensor, lo, hi int, aligned bool) []float64 {
-	table := magnitudes(t.Format, aligned)
-	for i := lo; i < hi; i++ {
-		for _, c := range t.Row(i) {
-			dst = append(dst, table[c])
-		}
-	}
-	return dst
-}
-
+// magnitudes has the magnitude of each code; a subnormal is the least normal number
+// where aligned says so.
 func magnitudes(f fp8.Format, aligned bool) (table [256]float64) {
 	for c := range table {
 		v := math.Abs(float64(f.Float32(byte(c))))
@@ -166,6 +140,10 @@ type derivation struct {
 	maxA     float64 // the largest finite codes
 	maxB     float64
 	epilogue int // additions after the product
+	modeled  bool
+	whole    float64 // relative errors of the sum of a block, and of the last one
+	last     float64
+	final    float64 // and of what is done with the sums
 }
 
 func newDerivation(p *product, acc Accumulation, o Options, out layout) derivation {
@@ -184,54 +162,71 @@ func newDerivation(p *product, acc Accumulation, o Options, out layout) derivati
 	if o.Accumulate {
 		d.epilogue++
 	}
+	d.modeled = acc.modeled()
+	if blocks := p.blocks(); blocks > 0 {
+		d.whole = d.inside(p.block)
+		lo, hi := p.span(blocks - 1)
+		d.last = d.inside(hi - lo)
+		d.final = d.after(blocks)
+	}
 	return d
 }
 
-// operandRows are an element's rows, as magnitudes, and what is added at the end.
-type operandRows struct {
-	x, y    []float64
-	i, j    int
-	special bool // has a code that is not finite
-	addends [2]float32
-}
-
-// element bounds an element whose product, without addends, is sum.
-func (d *derivation) element(sum *accumulator, e operandRows) float64 {
-	class := finite
+// element bounds element (i, j).
+func (d *derivation) element(s *strips, i, j int, e ending) float64 {
 	var total, err float64 // magnitudes, and errors before the last additions
-	blocks := d.p.blocks()
+	blocks := s.blocks
+	special := s.special(i, j)
+	row, column := (i-s.tile.i0)*blocks, j-s.tile.j0
 	for q := range blocks {
+		sa, sb := s.scalesA[row+q], s.scalesB[q*dots.Columns+column]
+		t := s.absolute[(row+q)*dots.Columns+column]
 		lo, hi := d.p.span(q)
-		sa, sb := float64(d.p.scalesA.at(e.i, lo)), float64(d.p.scalesB.at(e.j, lo))
-		t := dotMagnitudes(e.x[lo:hi], e.y[lo:hi])
 		scaled := float64(float64(sa*sb) * t)
 		total += scaled
-		err += float64(float64(sa*sb)*d.inside(t, hi-lo)) + d.underflow(t, sa, sb, hi-lo)
-		if d.breaks(t, sa, sb, e.special) {
+		inside := d.whole
+		if q == blocks-1 {
+			inside = d.last
+		}
+		err += float64(float64(sa*sb)*float64(t*inside)) + d.underflow(t, sa, sb, hi-lo)
+		if d.breaks(t, sa, sb, special) {
 			return math.Inf(1)
 		}
 	}
-	operations := 4*len(e.x) + 64
+	operations := 4*d.p.k + 64
 	if raise(total+err, operations) >= layout32.overflow() {
 		return math.Inf(1)
 	}
-	for _, x := range e.addends {
-		class = class.plus(sum.addAny(x))
-		total += math.Abs(float64(x))
-	}
-	if class != finite || e.special {
+	total += math.Abs(float64(e.bias))
+	total += math.Abs(float64(e.old))
+	if e.class() != finite || special {
 		return 0
 	}
-	err = float64(err*(1+d.after(blocks))) + float64(total*d.after(blocks))
+	err = float64(err*(1+d.final)) + float64(total*d.final)
 	if raise(total+err, operations) >= layout32.overflow() {
 		return math.Inf(1)
 	}
-	exact := math.Abs(sum.float64())
+	exact := math.Abs(s.exactFloat64(i, j, e))
 	reach := raise(exact+err, operations)
 	if d.out != layout32 {
 		err += d.out.rounding(reach)
 	}
 	return raise(err+d.out.rounding(exact), operations)
+}
+
+// exactFloat64 returns element (i, j), which is finite, rounded to nearest.
+func (s *strips) exactFloat64(i, j int, e ending) float64 {
+	if sum, sure := s.sum(i, j); sure {
+		sum.addEnding(e)
+		if x, sure := sum.float64(); sure {
+			return x
+		}
+	}
+	var sum accumulator
+	s.accumulate(&sum, i, j)
+	sum.addFloat32(e.bias)
+	sum.addFloat32(e.old)
+	return sum.float64()
 }
 
 // after is the relative error of scaling and adding the sums of blocks, and of
@@ -244,15 +239,15 @@ func (d *derivation) after(blocks int) float64 {
 	return gamma(blocks+1+d.epilogue, d.u)
 }
 
-// inside bounds the error of the sum of n products of magnitude t in all.
-func (d *derivation) inside(t float64, n int) float64 {
-	if d.acc.modeled() {
-		return float64(t * d.acc.Kernel.coefficient(d.p, n, d.u))
+// inside is the relative error of the sum of n products.
+func (d *derivation) inside(n int) float64 {
+	if d.modeled {
+		return d.acc.Kernel.coefficient(d.p, n, d.u)
 	}
 	if d.acc.Dequantized {
-		return float64(t * gamma(d.p.k+2, d.u))
+		return gamma(d.p.k+2, d.u)
 	}
-	return float64(t * gamma(n-1, d.u))
+	return gamma(n-1, d.u)
 }
 
 // coefficient is the relative error of a sum of n products by instructions.
@@ -307,7 +302,7 @@ func (d *derivation) underflow(t, sa, sb float64, n int) float64 {
 }
 
 // chained says that scales are inside the instructions.
-func (d *derivation) chained() bool { return d.acc.modeled() && d.acc.Kernel.Model.Unit == Scaled }
+func (d *derivation) chained() bool { return d.modeled && d.acc.Kernel.Model.Unit == Scaled }
 
 // breaks reports whether an intermediate result of a block may be infinite, or 0
 // times an infinity, where the exact one is not.

@@ -156,8 +156,8 @@ func Partials(ctx context.Context, dst []uint64, a, b *tensor.Tensor, q int, o O
 func (p *product) partials(ctx context.Context, dst []uint64, q int, o *Options) error {
 	lo, hi := p.span(q)
 	return p.tiles(ctx, "partials", o, func(t *tile) error {
-		s := exactPool.Get().(*exactStrips)
-		defer exactPool.Put(s)
+		s := integerPool.Get().(*integerStrips)
+		defer integerPool.Put(s)
 		s.a.decode(p.a, t.i0, t.i1, false)
 		s.b.decode(p.b, t.j0, t.j1, false)
 		for i := t.i0; i < t.i1; i++ {

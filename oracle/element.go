@@ -4,12 +4,13 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/aligned"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // element is a code as a datapath sees it: significand·2^(exponent-M), where M is
 // the number of mantissa bits of its format.
-type element struct{ significand, exponent int16 }
+type element = aligned.Term
 
 const (
 	zeroExponent    = -4096 // of a zero: no product with it is the largest
@@ -33,15 +34,15 @@ func newElement(f fp8.Format, c byte) element {
 	v := float64(f.Float32(c))
 	switch {
 	case math.IsNaN(v):
-		return element{0, specialExponent}
+		return element{Exponent: specialExponent}
 	case math.IsInf(v, 0):
-		return element{int16(math.Copysign(1, v)), specialExponent}
+		return element{Significand: int16(math.Copysign(1, v)), Exponent: specialExponent}
 	case v == 0:
-		return element{0, zeroExponent}
+		return element{Exponent: zeroExponent}
 	}
 	_, e := math.Frexp(v)
 	e = max(e-1, 1-f.Bias())
-	return element{int16(math.Ldexp(v, f.Mantissa()-e)), int16(e)}
+	return element{Significand: int16(math.Ldexp(v, f.Mantissa()-e)), Exponent: int16(e)}
 }
 
 // decodeElements appends the elements of codes.
@@ -61,15 +62,15 @@ func decodeElementRows(dst []element, t *tensor.Tensor, lo, hi int) []element {
 	return dst
 }
 
-// float32 is a number of the element's class and sign.
-func (x element) float32() float32 {
+// numberOf is a number of the element's class and sign.
+func numberOf(x element) float32 {
 	switch {
-	case x.exponent != specialExponent:
-		return float32(x.significand)
-	case x.significand == 0:
+	case x.Exponent != specialExponent:
+		return float32(x.Significand)
+	case x.Significand == 0:
 		return float32(math.NaN())
 	}
-	return float32(math.Inf(int(x.significand)))
+	return float32(math.Inf(int(x.Significand)))
 }
 
 // addend is c of a step: significand·2^(exponent-fraction).
@@ -81,6 +82,9 @@ type addend struct {
 
 // newAddend reads the bits of a float32 or a float16.
 func newAddend(b uint64, l layout) addend {
+	if l == layout32 && b&0x7F800000 != 0 && b&0x7F800000 != 0x7F800000 {
+		return addendOfNormal(b)
+	}
 	c := addend{exponent: -126, fraction: l.fraction}
 	magnitude := b &^ l.sign()
 	negative := b != magnitude
@@ -102,6 +106,15 @@ func newAddend(b uint64, l layout) addend {
 		if negative {
 			c.significand = -c.significand
 		}
+	}
+	return c
+}
+
+// addendOfNormal is newAddend for a normal float32.
+func addendOfNormal(b uint64) addend {
+	c := addend{significand: int64(b&0x7FFFFF | 0x800000), exponent: int(b>>23&0xFF) - 127, fraction: 23}
+	if b>>31 == 1 {
+		c.significand = -c.significand
 	}
 	return c
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -35,19 +34,26 @@ func Exact[T gemm.Output](ctx context.Context, c []T, a, b *tensor.Tensor, o Opt
 		return fmt.Errorf("oracle: %w", err)
 	}
 	l := layoutOf[T]()
-	err = p.sums(ctx, &o, func(i, j int, sum *accumulator, special class) {
-		at := i*p.n + j
-		if o.Bias != nil {
-			special = special.plus(sum.addAny(o.Bias[j]))
+	err = p.tiles(ctx, "exact", &o, func(t *tile) error {
+		s := p.strips(t, nil)
+		defer stripsPool.Put(s)
+		for i := t.i0; i < t.i1; i++ {
+			for j := t.j0; j < t.j1; j++ {
+				at := i*p.n + j
+				e := ending{}
+				if o.Bias != nil {
+					e.bias = o.Bias[j]
+				}
+				if o.Accumulate {
+					e.old = widen(c[at])
+				}
+				c[at] = fromBits[T](s.exactBits(i, j, e, l))
+				if err := t.done(); err != nil {
+					return err
+				}
+			}
 		}
-		if o.Accumulate {
-			special = special.plus(sum.addAny(widen(c[at])))
-		}
-		if special != finite {
-			c[at] = fromBits[T](special.bits(l))
-			return
-		}
-		c[at] = fromBits[T](l.nearest(sum.number()))
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
@@ -56,47 +62,38 @@ func Exact[T gemm.Output](ctx context.Context, c []T, a, b *tensor.Tensor, o Opt
 	return nil
 }
 
-// addAny adds x where it is finite and returns its class.
-func (a *accumulator) addAny(x float32) class {
-	c := classOf(x)
-	if c == finite {
-		a.addFloat32(x)
+// ending is what is added to an element at the end.
+type ending struct{ bias, old float32 }
+
+func (e ending) class() class { return classOf(e.bias).plus(classOf(e.old)) }
+
+// exactBits returns the bits of element (i, j).
+func (s *strips) exactBits(i, j int, e ending, l layout) uint64 {
+	special := e.class()
+	if s.special(i, j) {
+		special = special.plus(s.p.class(i, j))
 	}
-	return c
+	if special != finite {
+		return special.bits(l)
+	}
+	if sum, sure := s.sum(i, j); sure {
+		sum.addEnding(e)
+		if b, sure := sum.bits(l); sure {
+			return b
+		}
+	}
+	var sum accumulator
+	s.accumulate(&sum, i, j)
+	sum.addFloat32(e.bias)
+	sum.addFloat32(e.old)
+	return l.nearest(sum.number())
 }
 
-// exactStrips is what a worker decodes.
-type exactStrips struct{ a, b integers }
-
-var exactPool = sync.Pool{New: func() any { return new(exactStrips) }}
-
-// sums calls out with the exact sum of every element or, where that is not a
-// number, its class.
-func (p *product) sums(ctx context.Context, o *Options, out func(i, j int, sum *accumulator, special class)) error {
-	split := wide(p.a.Format) && wide(p.b.Format)
-	return p.tiles(ctx, "exact", o, func(t *tile) error {
-		s := exactPool.Get().(*exactStrips)
-		defer exactPool.Put(s)
-		s.a.decode(p.a, t.i0, t.i1, split)
-		s.b.decode(p.b, t.j0, t.j1, false)
-		var sum accumulator
-		for i := t.i0; i < t.i1; i++ {
-			for j := t.j0; j < t.j1; j++ {
-				sum = accumulator{}
-				special := finite
-				if s.a.special[i-t.i0] || s.b.special[j-t.j0] {
-					special = p.class(i, j)
-				} else {
-					p.sum(&sum, &s.a, &s.b, i, j, t.i0, t.j0)
-				}
-				out(i, j, &sum, special)
-				if err := t.done(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+func (t *twofold) addEnding(e ending) {
+	if e != (ending{}) {
+		t.add(float64(e.bias))
+		t.add(float64(e.old))
+	}
 }
 
 // sum adds all blocks of element (i, j), whose rows are decoded from i0 and j0 on.

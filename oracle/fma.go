@@ -7,11 +7,9 @@ func fma32(x, y, z float32) float32 {
 	if x == 0 || y == 0 || classOf(x) != finite || classOf(y) != finite || classOf(z) != finite {
 		return float32(float64(x)*float64(y) + float64(z)) // exact but for the last rounding
 	}
-	mx, ex := split32(x)
-	my, ey := split32(y)
-	var sum accumulator
-	product := fixed(mx*my, ex+ey)
-	sum.add(0, product.significand, product.exponent, product.negative)
-	sum.addFloat32(z)
-	return math.Float32frombits(uint32(layout32.nearest(sum.number())))
+	var sum twofold
+	sum.addProduct(float64(x), float64(y)) // exact, since it has 48 bits
+	sum.add(float64(z))
+	b, _ := sum.bits(layout32)
+	return math.Float32frombits(uint32(b))
 }

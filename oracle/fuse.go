@@ -1,6 +1,11 @@
 package oracle
 
-import "math"
+import (
+	"math"
+	"math/bits"
+
+	"github.com/octavo-fp8/octavo/internal/aligned"
+)
 
 // fused is a sum of aligned terms, value·2^unit, before it is rounded. cut is the
 // number of terms that lost something, each less than 2^unit.
@@ -27,30 +32,24 @@ func align(t int64, shift int) (aligned int64, cut int) {
 // fuse adds the products of x and y, each with mantissa fraction bits in all and
 // scale added to its exponent, and c: steps 1 and 2 of Model.
 func fuse(x, y []element, f, mantissa, scale int, c addend) fused {
-	y = y[:len(x)]
-	top := zeroExponent
-	for i, v := range x {
-		top = max(top, int(v.exponent)+int(y[i].exponent))
-	}
-	if top >= specialFrom || c.special != finite {
+	if c.special != finite {
 		return fused{special: classOfSum(x, y, c.special)}
 	}
-	top = max(top+scale, c.exponent)
-	value, cut := align(c.significand, f-c.fraction+c.exponent-top)
-	for i, v := range x {
-		w := y[i]
-		t, lost := align(int64(v.significand)*int64(w.significand),
-			f-mantissa+scale+int(v.exponent)+int(w.exponent)-top)
-		value += t
-		cut += lost
+	// A product has mantissa+2 bits and its sign.
+	places := aligned.Places{Left: max(f-mantissa, 0), Right: max(mantissa-f, 0), Least: c.exponent - scale}
+	sum, cut, top := aligned.Sum(x, y, places, mantissa+2+places.Left)
+	if top >= specialFrom {
+		return fused{special: classOfSum(x, y, c.special)}
 	}
-	return fused{value: value, unit: top - f, cut: cut}
+	top += scale
+	value, lost := align(c.significand, f-c.fraction+c.exponent-top)
+	return fused{value: sum + value, unit: top - f, cut: cut + lost}
 }
 
 // classOfSum is the class of a sum with a term that is not finite.
 func classOfSum(x, y []element, c class) class {
 	for i, v := range x {
-		c = c.plus(classOfProduct(v.float32(), y[i].float32()))
+		c = c.plus(classOfProduct(numberOf(v), numberOf(y[i])))
 	}
 	return c
 }
@@ -67,6 +66,11 @@ func (m *Model) round(s fused, l layout) result {
 	if s.special != finite {
 		return result{m.special(s.special, l), 0}
 	}
+	if l == layout32 && m.Unit != MatrixCore {
+		if r, ok := s.towardZero(m.Keep); ok {
+			return r
+		}
+	}
 	n := fixed(s.value, s.unit)
 	var b uint64
 	switch {
@@ -82,6 +86,31 @@ func (m *Model) round(s fused, l layout) result {
 	unit := power2(s.unit)
 	err := math.Abs(float64(float64(s.value)*unit) - valueOf(b, l))
 	return result{b, float64(float64(s.cut)*unit) + err}
+}
+
+// towardZero is round to a float32 of keep fraction bits, if that is a normal number: then
+// what is lost are the bits below.
+func (s *fused) towardZero(keep int) (r result, ok bool) {
+	magnitude := uint64(max(s.value, -s.value))
+	top := bits.Len64(magnitude) - 1
+	exponent := top + s.unit
+	if magnitude == 0 || exponent < layout32.minExponent() || exponent > layout32.bias {
+		return result{}, false
+	}
+	kept, lost := magnitude, uint64(0)
+	if shift := top - keep; shift > 0 {
+		kept >>= shift
+		lost = magnitude - kept<<shift
+	} else {
+		kept <<= -shift
+	}
+	r.bits = kept<<(layout32.fraction-keep) + uint64(exponent-layout32.minExponent())<<layout32.fraction
+	if s.value < 0 {
+		r.bits |= 1 << 31
+	}
+	unit := power2(s.unit)
+	r.err = float64(float64(s.cut)*unit) + float64(float64(lost)*unit)
+	return r, true
 }
 
 // valueOf is the value of the bits of a float32 or a float16.

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"math"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -61,12 +62,9 @@ func (v *integers) decode(t *tensor.Tensor, lo, hi int, split bool) {
 	for i := lo; i < hi; i++ {
 		from := (i - lo) * v.k
 		row := v.rows[from : from+v.k]
-		v.special[i-lo] = false
+		v.special[i-lo] = scanCodes(t.Row(i), &marks[t.Format])&specialMark != 0
 		for j, c := range t.Row(i) {
 			row[j] = table[c]
-			if t.Format.IsNaN(c) || t.Format.IsInf(c, 0) {
-				v.special[i-lo] = true
-			}
 		}
 		if split {
 			low := v.low[from : from+v.k]
@@ -76,6 +74,11 @@ func (v *integers) decode(t *tensor.Tensor, lo, hi int, split bool) {
 		}
 	}
 }
+
+// integerStrips are a tile's rows of A and of B.
+type integerStrips struct{ a, b integers }
+
+var integerPool = sync.Pool{New: func() any { return new(integerStrips) }}
 
 // dot returns the sum of products [lo, hi), at most pieceLength, of row i of v
 // and row j of w.

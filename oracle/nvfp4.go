@@ -105,11 +105,11 @@ func (m *Model) groups(a, b, sa, sb []byte, c addend) fused {
 	top := c.exponent
 	for g := range sa {
 		x, y := elementTables[fp8.E4M3][sa[g]&0x7F], elementTables[fp8.E4M3][sb[g]&0x7F]
-		exponents[g] = int(x.exponent) + int(y.exponent)
+		exponents[g] = int(x.Exponent) + int(y.Exponent)
 		if exponents[g] >= specialFrom {
 			special = nan
 		}
-		products[g] *= int64(x.significand) * int64(y.significand)
+		products[g] *= int64(x.Significand) * int64(y.Significand)
 		top = max(top, exponents[g])
 	}
 	if special != finite {

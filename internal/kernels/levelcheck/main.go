@@ -18,7 +18,9 @@ import (
 	"github.com/octavo-fp8/octavo/internal/kernels"
 
 	_ "github.com/octavo-fp8/octavo/gemm" // registers all kernels, with the next
+	_ "github.com/octavo-fp8/octavo/internal/aligned"
 	_ "github.com/octavo-fp8/octavo/internal/canonical"
+	_ "github.com/octavo-fp8/octavo/internal/dots"
 	_ "github.com/octavo-fp8/octavo/internal/elementary"
 )
 

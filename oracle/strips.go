@@ -1,0 +1,239 @@
+package oracle
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/dots"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// strips are the operands of a tile, and the sums of products of every block of K. Those
+// are computed in float64 if they are exact there: always for the E4M3 formats, for the
+// others unless the tile's codes differ by too many powers of two.
+type strips struct {
+	p      *product
+	blocks int
+	tile   *tile
+	run    uint64 // of the product whose rows of A these are
+	i0     int
+	rowsA  side
+	panelB side
+
+	exact    bool      // sums are: otherwise there are none
+	sums     []float64 // of products of codes: [row][block][column]
+	scalesA  []float64 // [row][block]
+	scalesB  []float64 // [block][column]
+	absolute []float64 // sums of magnitudes, if they are asked for, as sums
+	x, y     []float64 // what they are of
+
+	decoded  bool // integers are
+	integers integerStrips
+}
+
+// side is one operand's part of a tile. Codes that are not finite are 0.
+type side struct {
+	values  []float64 // rows of A, or a panel of columns of B
+	spread  uint64    // all bits that magnitudes have, as integers
+	special []bool    // by row: has a NaN or an infinity
+}
+
+var (
+	stripsPool = sync.Pool{New: func() any { return new(strips) }}
+	runs       atomic.Uint64
+)
+
+// strips returns those of a tile; the caller puts them back into stripsPool. tables are
+// those of the magnitudes that are asked for.
+func (p *product) strips(t *tile, tables *[2][256]float64) *strips {
+	s := stripsPool.Get().(*strips)
+	again := s.run == p.run && s.i0 == t.i0
+	s.p, s.blocks, s.tile, s.run, s.i0, s.decoded = p, p.blocks(), t, p.run, t.i0, false
+	rows := (t.i1 - t.i0 + dots.Group - 1) / dots.Group * dots.Group
+	if !again {
+		s.rowsA.scan(p.a, t.i0, t.i1)
+		s.rowsA.values = decodeRows(s.rowsA.values, p.a, t.i0, t.i1, rows, &valueTables[p.a.Format])
+		if tables != nil {
+			s.x = decodeRows(s.x, p.a, t.i0, t.i1, rows, &tables[0])
+		}
+		s.scalesA = decodeScales(s.scalesA, p, &p.scalesA, t.i0, t.i1, p.blocks(), 1)
+	}
+	s.panelB.scan(p.b, t.j0, t.j1)
+	s.scalesB = decodeScales(s.scalesB, p, &p.scalesB, t.j0, t.j1, 1, dots.Columns)
+	width := spreadWidth(s.rowsA.spread, p.a.Format, tables != nil) + spreadWidth(s.panelB.spread, p.b.Format, tables != nil)
+	s.exact = width+bits.Len(uint(max(min(p.block, p.k), 1)-1)) <= 53
+	if s.exact {
+		s.panelB.values = decodePanel(s.panelB.values, p.b, t.j0, t.j1, &valueTables[p.b.Format])
+		s.sums = p.multiply(s.sums, s.rowsA.values, s.panelB.values, rows)
+		if tables != nil {
+			s.y = decodePanel(s.y, p.b, t.j0, t.j1, &tables[1])
+			s.absolute = p.multiply(s.absolute, s.x, s.y, rows)
+		}
+	} else if tables != nil {
+		s.addMagnitudes(&tables[1])
+	}
+	return s
+}
+
+// multiply writes the sums of all blocks, [row][block][column].
+func (p *product) multiply(sums, x, panel []float64, rows int) []float64 {
+	stride := p.blocks() * dots.Columns
+	sums = grow(sums, rows*stride)
+	for q := range p.blocks() {
+		lo, hi := p.span(q)
+		dots.Multiply(sums[q*dots.Columns:], stride, x[lo:], p.k, panel[lo*dots.Columns:], hi-lo, rows)
+	}
+	return sums
+}
+
+// addMagnitudes computes the sums of magnitudes where order matters, whose order is that
+// of dotMagnitudes.
+func (s *strips) addMagnitudes(table *[256]float64) {
+	p, t := s.p, s.tile
+	s.y = decodeRows(s.y, p.b, t.j0, t.j1, t.j1-t.j0, table)
+	blocks := p.blocks()
+	s.absolute = grow(s.absolute, (t.i1-t.i0)*blocks*dots.Columns)
+	for i := range t.i1 - t.i0 {
+		x := s.x[i*p.k : (i+1)*p.k]
+		for j := range t.j1 - t.j0 {
+			y := s.y[j*p.k : (j+1)*p.k]
+			for q := range blocks {
+				lo, hi := p.span(q)
+				s.absolute[(i*blocks+q)*dots.Columns+j] = dotMagnitudes(x[lo:hi], y[lo:hi])
+			}
+		}
+	}
+}
+
+// special reports whether element (i, j) has a code that is not finite.
+func (s *strips) special(i, j int) bool {
+	return s.rowsA.special[i-s.tile.i0] || s.panelB.special[j-s.tile.j0]
+}
+
+// sum adds all blocks of element (i, j). What it returns is sure only if it says so.
+func (s *strips) sum(i, j int) (sum twofold, sure bool) {
+	if !s.exact {
+		return sum, false
+	}
+	blocks := s.blocks
+	at := (i - s.tile.i0) * blocks
+	scales := s.scalesA[at : at+blocks]
+	j -= s.tile.j0
+	sums := s.sums[at*dots.Columns:][:blocks*dots.Columns]
+	others := s.scalesB[:len(sums)]
+	for _, sa := range scales {
+		// Two scales have 48 bits.
+		sum.addProduct(sums[j], float64(sa*others[j]))
+		j += dots.Columns
+	}
+	return sum, true
+}
+
+// accumulate adds all blocks of element (i, j), whatever they are.
+func (s *strips) accumulate(sum *accumulator, i, j int) {
+	t := s.tile
+	if !s.decoded {
+		s.decoded = true
+		s.integers.a.decode(s.p.a, t.i0, t.i1, wide(s.p.a.Format) && wide(s.p.b.Format))
+		s.integers.b.decode(s.p.b, t.j0, t.j1, false)
+	}
+	s.p.sum(sum, &s.integers.a, &s.integers.b, i, j, t.i0, t.j0)
+}
+
+const specialMark = 1 << 63
+
+// marks has the integer magnitude of each code, and specialMark where it is not finite.
+// valueTables has the codes themselves, 0 where they are not finite.
+var marks, valueTables = makeCodeTables()
+
+func makeCodeTables() (marks [][256]uint64, values [][256]float64) {
+	marks, values = make([][256]uint64, len(integerTables)), make([][256]float64, len(integerTables))
+	for _, f := range fp8.Formats() {
+		for c := range 256 {
+			n := integerTables[f][c]
+			marks[f][c] = uint64(max(n, -n))
+			if f.IsNaN(byte(c)) || f.IsInf(byte(c), 0) {
+				marks[f][c] = specialMark
+			}
+			values[f][c] = math.Ldexp(float64(n), unit(f))
+		}
+	}
+	return marks, values
+}
+
+// scan looks for special rows and how far codes spread.
+func (s *side) scan(t *tensor.Tensor, lo, hi int) {
+	table := &marks[t.Format]
+	s.special = grow(s.special, hi-lo)
+	s.spread = 0
+	for i := lo; i < hi; i++ {
+		mark := scanCodes(t.Row(i), table)
+		s.special[i-lo] = mark&specialMark != 0
+		s.spread |= mark &^ specialMark
+	}
+}
+
+func scanCodes(codes []byte, table *[256]uint64) (mark uint64) {
+	for _, c := range codes {
+		mark |= table[c]
+	}
+	return mark
+}
+
+// spreadWidth is the number of bits from the highest to the lowest of a spread, in which
+// a subnormal may count as the least normal number.
+func spreadWidth(spread uint64, f fp8.Format, aligned bool) int {
+	if spread == 0 {
+		return 0
+	}
+	if aligned {
+		spread |= 1 << f.Mantissa()
+	}
+	return bits.Len64(spread) - bits.TrailingZeros64(spread)
+}
+
+// decodeRows writes rows [lo, hi) of t by a table, with room for so many.
+func decodeRows(dst []float64, t *tensor.Tensor, lo, hi, rows int, table *[256]float64) []float64 {
+	_, k := t.Dims()
+	dst = grow(dst, rows*k)
+	for i := lo; i < hi; i++ {
+		row := dst[(i-lo)*k:][:k]
+		for j, c := range t.Row(i) {
+			row[j] = table[c]
+		}
+	}
+	return dst
+}
+
+// decodePanel writes rows [lo, hi) of t, at most dots.Columns, as a panel's columns.
+func decodePanel(dst []float64, t *tensor.Tensor, lo, hi int, table *[256]float64) []float64 {
+	const together = 64 // products, whose part of the panel stays in the cache
+	_, k := t.Dims()
+	dst = grow(dst, k*dots.Columns)
+	for from := 0; from < k; from += together {
+		to := min(from+together, k)
+		for i := lo; i < hi; i++ {
+			part := dst[from*dots.Columns+i-lo : (to-1)*dots.Columns+i-lo+1]
+			for j, c := range t.Row(i)[from:to] {
+				part[j*dots.Columns] = table[c]
+			}
+		}
+	}
+	return dst
+}
+
+// decodeScales writes the scales of rows [lo, hi) for each block, that of row i and
+// block q at (i-lo)·rowStride + q·blockStride.
+func decodeScales(dst []float64, p *product, s *scales, lo, hi, rowStride, blockStride int) []float64 {
+	blocks := p.blocks()
+	dst = grow(dst, max(rowStride*(hi-lo), blockStride*blocks))
+	for i := lo; i < hi; i++ {
+		for q := range blocks {
+			dst[(i-lo)*rowStride+q*blockStride] = float64(s.at(i, q*p.block))
+		}
+	}
+	return dst
+}
