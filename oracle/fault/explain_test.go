@@ -349,3 +349,32 @@ func testAddends[T gemm.Output](t *testing.T, kind operandKind) {
 	}
 
 }
+
+// TestEvidence has faults in so few elements that chance may do the same, and in too many
+// of which some are wrong in another way.
+func TestEvidence(t *testing.T) {
+	p := testProduct(operandKinds[0])
+	got := make([]float32, testRows*testCols)
+	f := Fault{Kind: KLost, From: 64, To: 128}
+	for rows, want := range map[int]bool{1: false, 16: true} {
+		f.Where = Region{FromRow: 9, ToRow: 9 + rows, FromCol: 5, ToCol: 6}
+		require.NoError(t, Inject(t.Context(), got, f, p, Options{}))
+		e, err := Explain(t.Context(), got, p, Options{Wrong: wrongOf(t, got, p)})
+		require.NoError(t, err)
+		require.Equal(t, rows, e.Wrong)
+		require.Equal(t, want, e.has(Fault{Kind: KLost, From: 64, To: 128}), "%v", e)
+		require.Equal(t, want, len(e.Findings) > 0, "%v", e)
+	}
+
+	f.Where = Region{}
+	for every, want := range map[int]bool{10: false, 200: true} {
+		require.NoError(t, Inject(t.Context(), got, f, p, Options{}))
+		for i := 0; i < len(got); i += every {
+			got[i] = 3*got[i] + 1
+		}
+		e, err := Explain(t.Context(), got, p, Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, e.has(f), "%v", e)
+		require.Equal(t, want, len(e.Findings) > 0, "%v", e)
+	}
+}
