@@ -101,14 +101,15 @@ template <Pair P> __global__ void mma_kernel(const uint8_t *a, const uint8_t *b,
     store_d(d, sum, 0);
 }
 
-const int longest = 128; // K
+const int longest = 128; // K of a case
+const int most = 2048;   // K that there is memory for
 
 // One warp group computes a tile of 64x8, A from registers. B lies in shared memory
 // as core matrices of 8 rows x 16 bytes, K-major, without swizzle.
 template <Pair P, class T, class Sum>
 __global__ void wgmma_kernel(const uint8_t *a, const uint8_t *b, const T *c, T *d, int K) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    __shared__ __align__(128) uint8_t shared[8 * longest];
+    __shared__ __align__(128) uint8_t shared[8 * most];
     a += blockIdx.x * 64 * K, b += blockIdx.x * 8 * K, c += blockIdx.x * 512, d += blockIdx.x * 512;
     for (int i = threadIdx.x; i < 2 * K; i += 128) { // words of B
         int n = i % 8, k = i / 8 * 4;

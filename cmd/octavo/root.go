@@ -80,6 +80,7 @@ func newRoot() *cobra.Command {
 		newQuantizeCommand(),
 		newGemmCommand(),
 		newVerifyCommand(),
+		newIdentifyCommand(),
 		newInspectCommand(),
 		newTrainCommand(),
 		newLabCommand(),

@@ -55,7 +55,7 @@ func Identify(ctx context.Context, p *Probes, a *Answers, o Options) (*Report, e
 	if err := a.check(p); err != nil {
 		return nil, err
 	}
-	r := &Report{Setup: p.Setup, Type: a.Type, Measured: p.measure(a)}
+	r := &Report{Setup: p.Setup, Type: a.Type, Measured: p.measure(a), Kernels: []Candidate{}}
 	measured, described := p.measuredKernel(a, &r.Measured)
 	candidates := append(p.Setup.kernels(p.Setup.promotions(measured.Promote)), others()...)
 	if described {

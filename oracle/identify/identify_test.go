@@ -2,13 +2,19 @@ package identify
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // answer has a candidate compute the probes.
@@ -21,6 +27,7 @@ func answer(t testing.TB, p *Probes, c Candidate, typ Type) *Answers {
 	return a
 }
 
+// identify returns the report on a candidate's own answers.
 func identify(t testing.TB, p *Probes, c Candidate, typ Type) *Report {
 	t.Helper()
 	r, err := Identify(t.Context(), p, answer(t, p, c, typ), Options{})
@@ -31,25 +38,244 @@ func identify(t testing.TB, p *Probes, c Candidate, typ Type) *Report {
 	return r
 }
 
-// TestHopper is the way through files.
-func TestHopper(t *testing.T) {
-	p, err := New(Setup{K: 256})
+// names lists the kernels that give all answers.
+func names(r *Report) (all []string) {
+	for _, c := range r.Kernels {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+func setup(t testing.TB, s Setup) *Probes {
+	t.Helper()
+	p, err := New(s)
 	require.NoError(t, err)
+	return p
+}
+
+// TestFiles goes the way through files.
+func TestFiles(t *testing.T) {
+	p := setup(t, Setup{K: 64, BlockA: tensor.Block{Rows: 1, Cols: 32}, BlockB: tensor.Block{Rows: 1, Cols: 32}, E8M0: true})
 	path := filepath.Join(t.TempDir(), "probes.safetensors")
 	require.NoError(t, p.WriteFile(path))
 	again, err := ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, p, again)
-	k := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128, Scales: oracle.ProductThenFMA}
-	c := newCandidate(k, true)
-	a := answer(t, p, c, Float32)
-	answers := filepath.Join(t.TempDir(), "answers.safetensors")
-	require.NoError(t, a.WriteFile(answers, p))
-	b, err := again.ReadAnswers(answers)
+	for _, typ := range []Type{Float32, BFloat16, Float16} {
+		a := answer(t, p, others()[0], typ)
+		answers := filepath.Join(t.TempDir(), "answers.safetensors")
+		require.NoError(t, a.WriteFile(answers, p))
+		b, err := again.ReadAnswers(answers)
+		require.NoError(t, err)
+		require.Equal(t, a, b)
+	}
+	_, err = ReadFile(filepath.Join(t.TempDir(), "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = p.ReadAnswers(path)
+	require.ErrorIs(t, err, ErrFile)
+	other := setup(t, Setup{K: 128})
+	require.NoError(t, other.WriteFile(path))
+	_, err = ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, a, b)
-	r := identify(t, p, c, Float32)
-	found, ok := r.Kernel()
-	require.True(t, ok)
-	require.Equal(t, k, found)
+}
+
+// FuzzFiles reads damaged probes and answers.
+func FuzzFiles(f *testing.F) {
+	p := setup(f, Setup{K: 64})
+	path := filepath.Join(f.TempDir(), "file.safetensors")
+	seed := func(err error) {
+		require.NoError(f, err)
+		data, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(data[:min(len(data), 1<<13)])
+	}
+	seed(p.WriteFile(path))
+	seed(answer(f, p, others()[2], BFloat16).WriteFile(path, p))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "file.safetensors")
+		require.NoError(t, os.WriteFile(path, data, 0o666))
+		if read, err := ReadFile(path); err == nil {
+			require.NoError(t, read.Setup.Check())
+		}
+		if a, err := p.ReadAnswers(path); err == nil {
+			_, err = Identify(t.Context(), p, a, Options{})
+			require.NoError(t, err)
+		}
+	})
+}
+
+// TestErrors are told apart.
+func TestErrors(t *testing.T) {
+	for _, s := range []Setup{{Format: 99}, {K: 32}, {K: 100}, {K: 4096}, {K: -64}, {BlockA: tensor.Block{Rows: -1}}, {BlockB: tensor.Block{Cols: 24}}, {BlockA: tensor.Block{Rows: 129}}, {K: 256, BlockA: tensor.Block{Cols: 32}, BlockB: tensor.Block{Cols: 48}}} {
+		_, err := New(s)
+		require.ErrorIs(t, err, ErrSetup, "%+v", s)
+	}
+	p := setup(t, Setup{K: 64})
+	a := answer(t, p, others()[2], Float32)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Identify(ended, p, a, Options{})
+	require.ErrorIs(t, err, context.Canceled)
+	a.C["order"] = a.C["order"][1:]
+	_, err = Identify(t.Context(), p, a, Options{})
+	require.ErrorIs(t, err, ErrFile)
+	delete(a.C, "order")
+	_, err = Identify(t.Context(), p, a, Options{})
+	require.ErrorContains(t, err, "there is no C of order")
+	_, err = p.Run(t.Context(), Float32, func(context.Context, Product) ([]float32, error) { return nil, os.ErrInvalid })
+	require.ErrorIs(t, err, os.ErrInvalid)
+}
+
+// TestRoundings reads ladders that were rounded in a known way.
+func TestRoundings(t *testing.T) {
+	const bits = 9
+	for how, round := range map[Rounding]func(float64) float64{
+		TowardZero: math.Trunc, NearestEven: math.RoundToEven, NearestAway: math.Round, Down: math.Floor, Up: math.Ceil,
+		NoRounding: nil,
+	} {
+		var l ladder
+		for v, x := range variants {
+			for d := range l[v] {
+				l[v][d] = math.Ldexp(float64(x), -d)
+				if round != nil {
+					l[v][d] = math.Ldexp(round(math.Ldexp(l[v][d], bits)), -bits)
+				}
+			}
+		}
+		kept, got := l.kept()
+		require.Equal(t, how, got)
+		if round != nil {
+			require.Equal(t, bits, kept)
+		}
+	}
+}
+
+// TestModels recovers every model from its own answers, alone and promoted.
+func TestModels(t *testing.T) {
+	block := tensor.Block{Rows: 1, Cols: 32}
+	for _, m := range oracle.Models() {
+		for _, f := range fp8.Formats() {
+			if !m.Takes(f) {
+				continue
+			}
+			s := Setup{Format: f, K: 128}
+			if m.Unit == oracle.Scaled {
+				s.E8M0, s.BlockA, s.BlockB = true, block, block
+			}
+			p := setup(t, s)
+			for _, promote := range []int{0, 64} {
+				t.Run(fmt.Sprintf("%v/%v/%d", m, f, promote), func(t *testing.T) {
+					k := oracle.Kernel{Model: m, Promote: promote, Scales: oracle.BThenA}
+					if s.E8M0 {
+						k.Scales = oracle.AnyOrder
+					}
+					c := newCandidate(k, !s.E8M0)
+					r := identify(t, p, c, Float32)
+					require.NotEmpty(t, r.Kernels)
+					for _, found := range r.Kernels {
+						require.NotNil(t, found.Kernel)
+						same := found.Kernel.Model
+						same.Name, same.Evidence = m.Name, m.Evidence
+						require.Equal(t, m, same)
+						require.Contains(t, found.Name, m.Name)
+						require.Equal(t, k.Scales, found.Kernel.Scales)
+						// A sum of HopperMMA's instructions, and one promoted after each, are one.
+						if m.Unit == oracle.Emulated && promote == 0 && found.Kernel.Promote <= 32 {
+							continue
+						}
+						require.Equal(t, promote, found.Kernel.Promote)
+					}
+					want := m.L
+					require.Equal(t, want, r.Measured.Fused)
+					require.Equal(t, m.F, r.Measured.Aligned)
+					require.Equal(t, m.Keep, r.Measured.Result)
+				})
+			}
+		}
+	}
+}
+
+// TestDeepGEMM has scales by blocks, promotion within them and C in bfloat16.
+func TestDeepGEMM(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds")
+	}
+	p := setup(t, Setup{K: 512, BlockA: tensor.Block{Rows: 1, Cols: 256}, BlockB: tensor.Block{Rows: 128, Cols: 256}})
+	k := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128, Scales: oracle.ProductThenFMA}
+	for _, typ := range []Type{Float32, BFloat16} {
+		r := identify(t, p, newCandidate(k, true), typ)
+		require.Len(t, r.Kernels, 1)
+		require.Equal(t, k, *r.Kernels[0].Kernel)
+		require.Equal(t, "product-then-fma", strings.Join(r.Measured.Scales, ", "))
+		require.Equal(t, 32, r.Measured.Fused)
+		require.Equal(t, 13, r.Measured.Aligned)
+	}
+}
+
+// TestPromotion sees what sums of sums keep.
+func TestPromotion(t *testing.T) {
+	p := setup(t, Setup{K: 256})
+	r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.HopperMMA(), Promote: 64, Scales: oracle.AThenB}, true), Float32)
+	require.Equal(t, []int{32, 64, 23}, []int{r.Measured.Chain, r.Measured.Outer, r.Measured.Promoted})
+	require.Equal(t, NearestEven, r.Measured.PromotedRounding)
+	require.Len(t, r.Kernels, 1)
+	require.True(t, r.Described)
+}
+
+// TestControls has answers of what is no tensor core.
+func TestControls(t *testing.T) {
+	p := setup(t, Setup{K: 128})
+	for _, c := range others() {
+		require.Equal(t, []string{c.Name}, names(identify(t, p, c, Float32)), c.Name)
+	}
+	strided := sums("float32 in eight lanes", func(x []float32) (sum float32) {
+		for lane := range 8 {
+			var s float32
+			for i := lane; i < len(x); i += 8 {
+				s += x[i]
+			}
+			sum += s
+		}
+		return sum
+	})
+	r := identify(t, p, strided, Float32)
+	require.Empty(t, r.Kernels)
+	require.NotEmpty(t, r.Nearest)
+	require.Equal(t, 1, r.Measured.Fused)
+	require.Zero(t, r.Measured.Odd)
+
+	random := rand.New(rand.NewPCG(1, 1))
+	r = identify(t, p, Candidate{Name: "noise", multiply: func(_ context.Context, _ Type, p *Product) ([]float32, error) {
+		m, n, _ := p.Size()
+		c := make([]float32, m*n)
+		for i := range c {
+			c[i] = float32(random.NormFloat64())
+		}
+		return c, nil
+	}}, Float32)
+	require.Empty(t, r.Kernels)
+	require.NotZero(t, r.Measured.Odd)
+	require.Contains(t, r.Found(), "unknown")
+}
+
+// TestUnknownHardware describes hardware that no model is of by its parameters.
+func TestUnknownHardware(t *testing.T) {
+	p := setup(t, Setup{K: 256})
+	for _, k := range []oracle.Kernel{
+		{Model: oracle.Model{L: 8, K: 16, F: 17, Keep: 20}, Scales: oracle.AThenB},
+		{Model: oracle.Model{L: 16, K: 16, F: 21, Keep: 16}, Promote: 32, Scales: oracle.ProductThenFMA},
+		{Model: oracle.Model{Unit: oracle.Emulated, K: 32, L: 16, F: 15, Keep: 23, First: 0x0000FFFF}, Promote: 64, Scales: oracle.AThenB},
+		{Model: oracle.Model{L: 4, K: 4, F: 24, Keep: 23}, Scales: oracle.AThenB},
+		{Model: oracle.Model{L: 64, K: 64, F: 11, Keep: 9}, Promote: 128, Scales: oracle.BThenA},
+	} {
+		r := identify(t, p, newCandidate(k, true), Float32)
+		require.Len(t, r.Kernels, 1, "%+v", k)
+		require.True(t, r.Described)
+		require.True(t, r.Kernels[0].Measured)
+		found, ok := r.Kernel()
+		require.True(t, ok)
+		require.Equal(t, k.Promote, found.Promote)
+		require.Equal(t, []int{k.Model.L, k.Model.F, k.Model.Keep}, []int{found.Model.L, found.Model.F, found.Model.Keep})
+		require.Equal(t, k.Scales, found.Scales)
+	}
 }

@@ -7,8 +7,10 @@ import (
 
 // What probes are made of. A pair of large products, 1.5·2^14 and its negative, and a
 // small one, which all formats can hold; 1.5 keeps what is added to it in its binade.
+// With squareA a large product is 2.25·2^14.
 const (
-	largeA, largeB = 1.5 * 0x1p7, 0x1p7
+	largeA, largeB = 0x1p7, 1.5 * 0x1p7
+	squareA        = 1.5 * 0x1p7
 	large          = largeA * largeB
 	unit           = 0x1p14 // sizes of small products are relative to this
 	smallA, smallB = 0x1p-6, 0x1p-9

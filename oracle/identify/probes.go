@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -44,6 +46,9 @@ func New(s Setup) (*Probes, error) {
 	s.K = s.k()
 	p := &Probes{Setup: s}
 	p.Products = []Product{p.order.make(s), p.rounding.make(s), p.output.make(s), scaleProduct(s), randomProduct(s)}
+	if _, err := gemm.CheckOperands(p.Products[0].A, p.Products[0].B); err != nil {
+		return nil, sentinel.Errorf(ErrSetup, "identify: %w", err)
+	}
 	return p, nil
 }
 

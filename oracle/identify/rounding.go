@@ -9,6 +9,7 @@ import (
 // every size, of both signs, and with mantissas 1 and 1.5.
 type roundingProbes struct {
 	triples []triple
+	smalls  []int // places of small products, each with a row of B for each size
 }
 
 // triple is where the products are.
@@ -57,21 +58,30 @@ func (r *roundingProbes) make(s Setup) Product {
 			}
 		}
 	}
+	r.smalls = []int{0}
+	for k := 1; k < s.K; k *= 2 {
+		r.smalls = append(r.smalls, k)
+	}
 	a, b := rows{k: s.K}, rows{k: s.K}
 	for _, t := range r.triples {
 		for _, e := range sizesA {
 			for _, v := range variants {
 				a.add(func(row []float32) {
 					row[t.i], row[t.j], row[t.k] = largeA, -largeA, v*exp2(e)
+					if t.square {
+						row[t.i], row[t.j] = squareA, -squareA
+					}
 				})
 			}
 		}
+	}
+	for _, k := range r.smalls {
 		for _, e := range sizesB {
 			b.add(func(row []float32) {
-				row[t.i], row[t.j], row[t.k] = largeB, largeB, exp2(e)
-				if t.square {
-					row[t.i], row[t.j] = 1.5*largeB, 1.5*largeB
+				for _, other := range r.smalls {
+					row[other] = largeB
 				}
+				row[k] = exp2(e)
 			})
 		}
 	}
@@ -90,7 +100,7 @@ type ladder [4][deepest + 1]float64
 func (r *roundingProbes) read(c []float32, n int) []ladder {
 	all := make([]ladder, len(r.triples))
 	for t := range all {
-		readLadder(&all[t], c, n, t*perA, t*len(sizesB), 0)
+		readLadder(&all[t], c, n, t*perA, slices.Index(r.smalls, r.triples[t].k)*len(sizesB), 0)
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/oracle"
 )
 
 // Found is what the kernel is, in a line.
@@ -31,6 +32,18 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
+// verifyFlags are those with which octavo verify demands the bits of a kernel.
+func verifyFlags(k oracle.Kernel) string {
+	flags := "--model " + k.Model.Name
+	if k.Promote > 0 {
+		flags += fmt.Sprintf(" --promote %d", k.Promote)
+	}
+	if k.Scales != oracle.AnyOrder {
+		flags += " --scale-order " + k.Scales.String()
+	}
+	return flags
+}
+
 // line is a line of a table.
 type line struct{ name, value string }
 
@@ -45,6 +58,9 @@ func (r *Report) WriteText(w io.Writer) error {
 			name = "and so does"
 		}
 		lines = append(lines, line{name, c.Name})
+	}
+	if len(r.Kernels) > 0 && r.Kernels[0].Kernel != nil && !r.Kernels[0].Measured {
+		lines = append(lines, line{"its bits", "octavo verify " + verifyFlags(*r.Kernels[0].Kernel)})
 	}
 	if r.Described && !r.Kernels[0].Measured {
 		lines = append(lines, line{"confirmed", "a kernel of the measured parameters gives all answers too"})

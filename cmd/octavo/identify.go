@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/oracle/identify"
+)
+
+const identifyLong = `Identify finds out how a kernel adds products. It works in three steps:
+
+  octavo identify -o PROBES writes operands, of products that each have a
+  purpose, to a safetensors file. The flags say what the kernel takes: FP8
+  operands of --format and of --k columns, with scales by --a-block and
+  --b-block, powers of two with --e8m0.
+
+  The kernel, on any GPU, computes C = A·Bᵀ of each: of order.a [M, K],
+  order.b [N, K] and their scales order.a_scale_inv and order.b_scale_inv the
+  answer is order.c [M, N], and so on for rounding, output, scales and
+  products. bench/gpu has programs for PyTorch and CUDA that do it.
+
+  octavo identify PROBES --got ANSWERS reads the answers, F32, BF16 or F16,
+  from a safetensors file or from a directory of order.npy and so on, and
+  says what they tell.
+
+What is measured: how many products one step adds, which they are, how many
+fraction bits of them are kept and how the others are rounded, the bits of a
+step's result, whether the sum so far is one more term of a step, after how many
+products sums are promoted to others, and the order of scales. All known GPU
+models, under every promotion and order of scales, octavo's own product, exact
+sums and float32 sums are compared with every answer; those that give all of
+them are what the kernel is. Where there are several, these probes cannot tell
+them apart. If no model does but a kernel of the measured parameters, hardware
+is described that there is no model of. The report says as well which
+neighbouring parameters the answers exclude.
+
+octavo verify with the --model, --promote and --scale-order that were found
+demands the bits of whole products. A library may choose another kernel for
+other shapes: the answers speak of those that were asked.
+
+The exit status is 0 if a kernel was found, 1 if none was or if what was read is
+wrong, 2 if the command line is. JSON has the keys setup, type, measured,
+kernels and nearest (name, kernel, measured, differ, of), tried, described and
+neighbours (change, differ, of), as go doc octavo/oracle/identify Report says.`
+
+const identifyExample = `  octavo identify -o probes.safetensors
+  python bench/gpu/identify_torch.py probes.safetensors answers.safetensors
+  octavo identify probes.safetensors --got answers.safetensors`
+
+type identifyFlags struct {
+	setup  identify.Setup
+	format fp8.Format
+	out    string
+	got    string
+	asJSON bool
+}
+
+func newIdentifyCommand() *cobra.Command {
+	var f identifyFlags
+	f.setup.K = identify.DefaultK
+	cmd := &cobra.Command{
+		Use:     "identify -o PROBES | identify PROBES --got ANSWERS",
+		Short:   "Find out how a kernel adds products, and which GPU's it is",
+		Long:    identifyLong,
+		Example: identifyExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case f.out != "" && f.got != "":
+				return errors.New("-o writes probes and --got reads answers to them: give one of them")
+			case f.out == "" && f.got == "":
+				return errors.New("want -o to write probes, or --got with the answers to them")
+			case f.out != "" && len(args) > 0:
+				return fmt.Errorf("want no arguments beside -o, there is %q", args[0])
+			case f.got != "" && len(args) != 1:
+				return fmt.Errorf("want one file of probes, there are %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.setup.Format = f.format
+			if f.out != "" {
+				return f.write(cmd)
+			}
+			for _, name := range []string{"format", "k", "a-block", "b-block", "e8m0"} {
+				if cmd.Flags().Changed(name) {
+					return usagef("--%s is for writing probes: the file of probes says it", name)
+				}
+			}
+			return f.identify(cmd, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.out, "out", "o", "", "`FILE` to write probes to, replaced if it exists")
+	flags.StringVar(&f.got, "got", "", "`FILE` or directory with the kernel's answers")
+	formatFlag(cmd, &f.format, "e4m3", "of both operands")
+	wholeFlag(cmd, &f.setup.K, 64, 2048, "k", "columns of the operands, a multiple of 32; promotion\nis seen after up to half as many products")
+	blockFlag(cmd, &f.setup.BlockA, "a-block", "rows and columns of A that share a scale (default tensor)")
+	blockFlag(cmd, &f.setup.BlockB, "b-block", "the same of B")
+	flags.BoolVar(&f.setup.E8M0, "e8m0", false, "scales are powers of two, F8_E8M0")
+	jsonFlag(cmd, &f.asJSON)
+	return cmd
+}
+
+// write writes probes.
+func (f *identifyFlags) write(cmd *cobra.Command) error {
+	p, err := identify.New(f.setup)
+	if err != nil {
+		return usageError{err}
+	}
+	if err := p.WriteFile(f.out); err != nil {
+		return unwritten(cmd.Context(), f.out, err)
+	}
+	if quiet(cmd) {
+		return nil
+	}
+	text := fmt.Sprintf("probes of %v\n", p.Setup)
+	for i := range p.Products {
+		m, n, k := p.Products[i].Size()
+		text += fmt.Sprintf("  %-9s %4dx%4dx%4d  %s\n", p.Products[i].Name, m, n, k, p.Products[i].Purpose)
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
+}
+
+// identify reads answers and reports what they tell.
+func (f *identifyFlags) identify(cmd *cobra.Command, path string) error {
+	p, err := identify.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	answers, err := p.ReadAnswers(f.got)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	bar := newDisplay(cmd)
+	bar.Unit("kernels")
+	r, err := identify.Identify(ctx, p, answers, identify.Options{Progress: bar})
+	bar.Finish()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return stopped(ctx, "nothing was found out")
+	case err != nil:
+		return err
+	}
+	write := r.WriteText
+	if f.asJSON {
+		write = func(w io.Writer) error { return jsonout.Print(w, r) }
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if len(r.Kernels) == 0 {
+		return fmt.Errorf("%s: %s", f.got, r.Found())
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/identify"
+)
+
+// TestIdentify writes probes, answers them as a GPU does, and as nothing does.
+func TestIdentify(t *testing.T) {
+	dir := t.TempDir()
+	probes, answers := filepath.Join(dir, "probes.safetensors"), filepath.Join(dir, "answers.safetensors")
+	require.Contains(t, succeed(t, "identify", "-o", probes, "--k", "64", "--format", "e5m2"), "probes of E5M2, K = 64")
+	require.Empty(t, succeed(t, "identify", "-o", probes, "--k", "64", "--quiet"))
+	p, err := identify.ReadFile(probes)
+	require.NoError(t, err)
+	kernel := oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.BThenA}
+	damage := float32(0)
+	put := func() {
+		a, err := p.Run(t.Context(), identify.Float32, func(ctx context.Context, product identify.Product) ([]float32, error) {
+			m, n, _ := product.Size()
+			c := make([]float32, m*n)
+			err := oracle.Predict(ctx, c, nil, product.A, product.B, kernel, oracle.Options{})
+			c[0] += damage
+			return c, err
+		})
+		require.NoError(t, err)
+		require.NoError(t, a.WriteFile(answers, p))
+	}
+	put()
+	text := succeed(t, "identify", probes, "--got", answers)
+	require.Contains(t, text, "ada-mma, b-then-a\n")
+	require.Contains(t, text, "octavo verify --model ada-mma --scale-order b-then-a\n")
+	var r identify.Report
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "identify", probes, "--got", answers, "--json")), &r))
+	require.Len(t, r.Kernels, 1)
+	require.Equal(t, kernel, *r.Kernels[0].Kernel)
+	require.Equal(t, 16, r.Measured.Fused)
+
+	damage = 100
+	put()
+	fail(t, exitData, "unknown", "identify", probes, "--got", answers)
+	fail(t, exitData, "holds no probes", "identify", answers, "--got", answers)
+	fail(t, exitData, `no tensor "order.c"`, "identify", probes, "--got", probes)
+	fail(t, exitData, "no such file", "identify", probes, "--got", answers+"x")
+	fail(t, exitUsage, "give one of them", "identify", probes, "--got", answers, "-o", probes)
+	fail(t, exitUsage, "want -o", "identify", probes)
+	fail(t, exitUsage, "multiple of 32", "identify", "-o", probes, "--k", "100")
+	fail(t, exitUsage, "--k is for writing", "identify", probes, "--got", answers, "--k", "64")
+	fail(t, exitData, "", "identify", "-o", filepath.Join(dir, "none", "x"))
+	_, err = os.Stat(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
