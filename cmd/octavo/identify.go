@@ -18,7 +18,7 @@ const identifyLong = `Identify finds out how a kernel adds products. It works in
   octavo identify -o PROBES writes operands, of products that each have a
   purpose, to a safetensors file. The flags say what the kernel takes: FP8
   operands of --format and of --k columns, with scales by --a-block and
-  --b-block, powers of two with --e8m0.
+  --b-block, powers of two with --e8m0; or those of --nvfp4.
 
   The kernel, on any GPU, computes C = A·Bᵀ of each: of order.a [M, K],
   order.b [N, K] and their scales order.a_scale_inv and order.b_scale_inv the
@@ -85,9 +85,12 @@ func newIdentifyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.setup.Format = f.format
 			if f.out != "" {
+				if f.setup.NVFP4 && !cmd.Flags().Changed("k") {
+					f.setup.K = 0 // its default is another
+				}
 				return f.write(cmd)
 			}
-			for _, name := range []string{"format", "k", "a-block", "b-block", "e8m0"} {
+			for _, name := range []string{"format", "k", "a-block", "b-block", "e8m0", "nvfp4"} {
 				if cmd.Flags().Changed(name) {
 					return usagef("--%s is for writing probes: the file of probes says it", name)
 				}
@@ -99,10 +102,11 @@ func newIdentifyCommand() *cobra.Command {
 	flags.StringVarP(&f.out, "out", "o", "", "`FILE` to write probes to, replaced if it exists")
 	flags.StringVar(&f.got, "got", "", "`FILE` or directory with the kernel's answers")
 	formatFlag(cmd, &f.format, "e4m3", "of both operands")
-	wholeFlag(cmd, &f.setup.K, 64, 2048, "k", "columns of the operands, a multiple of 32; promotion\nis seen after up to half as many products")
+	wholeFlag(cmd, &f.setup.K, 64, 1<<15, "k", "columns of the operands, a multiple of 32 up to 2048; promotion\nis seen after up to half as many products")
 	blockFlag(cmd, &f.setup.BlockA, "a-block", "rows and columns of A that share a scale (default tensor)")
 	blockFlag(cmd, &f.setup.BlockB, "b-block", "the same of B")
 	flags.BoolVar(&f.setup.E8M0, "e8m0", false, "scales are powers of two, F8_E8M0")
+	flags.BoolVar(&f.setup.NVFP4, "nvfp4", false, "operands are E2M1 codes, one to a byte, with an E4M3 scale for\neach 16; --k is a multiple of 512 from 1024 to 32768 (default 2048)")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }

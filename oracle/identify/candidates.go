@@ -51,6 +51,9 @@ func kernelName(k oracle.Kernel, withScales bool) string {
 func newCandidate(k oracle.Kernel, withScales bool) Candidate {
 	return Candidate{Name: kernelName(k, withScales), Kernel: &k,
 		multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+			if p.A4 != nil {
+				return predictNVFP4(ctx, t, k.Model, p)
+			}
 			switch t {
 			case BFloat16:
 				return widened(predict[fp8.BFloat16](ctx, k, p))
@@ -65,6 +68,16 @@ func predict[T gemm.Output](ctx context.Context, k oracle.Kernel, p *Product) ([
 	m, n, _ := p.Size()
 	c := make([]T, m*n)
 	return c, oracle.Predict(ctx, c, nil, p.A, p.B, k, oracle.Options{})
+}
+
+func predictNVFP4(ctx context.Context, t Type, model oracle.Model, p *Product) ([]float32, error) {
+	m, n, _ := p.Size()
+	c := make([]float32, m*n)
+	err := oracle.PredictNVFP4(ctx, c, nil, p.A4, p.B4, model, oracle.Options{})
+	for i := range c {
+		c[i] = t.narrowed(c[i])
+	}
+	return c, err
 }
 
 func multiply[T gemm.Output](ctx context.Context, f func(context.Context, []T, *tensor.Tensor, *tensor.Tensor, gemm.Options) error, p *Product) ([]T, error) {
@@ -210,7 +223,10 @@ func (s Setup) kernels(promotions []int) (all []Candidate) {
 	}
 	seen := map[oracle.Model]int{}
 	for _, m := range oracle.Models() {
-		if !m.Takes(s.Format) || m.Unit == oracle.Scaled && !s.E8M0 {
+		if s.NVFP4 && m.Unit == oracle.Grouped {
+			all = append(all, newCandidate(oracle.Kernel{Model: m}, false))
+		}
+		if s.NVFP4 || !m.Takes(s.Format) || m.Unit == oracle.Scaled && !s.E8M0 {
 			continue
 		}
 		plain := m
@@ -220,6 +236,9 @@ func (s Setup) kernels(promotions []int) (all []Candidate) {
 			seen[plain] = len(all)
 		}
 		for _, p := range promotions {
+			if p >= s.blockK() && m.Unit != oracle.Scaled {
+				continue
+			}
 			for _, order := range orders {
 				k := oracle.Kernel{Model: m, Promote: p, Scales: order}
 				if !known {
@@ -236,9 +255,9 @@ func (s Setup) kernels(promotions []int) (all []Candidate) {
 
 // promotions are intervals to try, besides one that was measured.
 func (s Setup) promotions(measured int) []int {
-	most := s.K
-	if !s.E8M0 || s.blockK() < s.K {
-		most = s.blockK()
+	most := s.blockK()
+	if s.E8M0 {
+		most = s.K // chains of a Scaled model go on from block to block
 	}
 	all := []int{0}
 	for p := 16; p < most; p *= 2 {
@@ -259,11 +278,9 @@ func (c *Candidate) compare(ctx context.Context, a *Answers, products []*Product
 	for _, p := range products {
 		part := *p
 		if m, _, _ := p.Size(); limit > 0 && limit < m {
-			top, err := p.A.RowRange(0, limit)
-			if err != nil {
+			if err := part.limit(limit); err != nil {
 				return err
 			}
-			part.A = top
 		}
 		m, n, _ := part.Size()
 		c.Of += m * n
@@ -281,5 +298,17 @@ func (c *Candidate) compare(ctx context.Context, a *Answers, products []*Product
 			}
 		}
 	}
+	return nil
+}
+
+// limit leaves so many rows of A.
+func (p *Product) limit(rows int) (err error) {
+	if p.A4 == nil {
+		p.A, err = p.A.RowRange(0, rows)
+		return err
+	}
+	top := *p.A4
+	top.Rows, top.Codes, top.Scales = rows, top.Codes[:rows*top.K], top.Scales[:rows*(top.K/group)]
+	p.A4 = &top
 	return nil
 }

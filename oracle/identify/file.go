@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -22,7 +23,8 @@ const metadataKey = "octavo.identify"
 // WriteFile writes the probes as a safetensors file: of each product, such as order,
 // order.a and order.b are codes of shape [M, K] and [N, K], and order.a_scale_inv and
 // order.b_scale_inv grids of scales, F32 or F8_E8M0. value = decode(code)·scale. The
-// answer that belongs there is order.c of shape [M, N].
+// answer that belongs there is order.c of shape [M, N]. Codes of NVFP4 are U8, one to a
+// byte, and their scales F8_E4M3.
 func (p *Probes) WriteFile(path string) error {
 	setup, err := json.Marshal(p.Setup)
 	if err != nil {
@@ -30,7 +32,19 @@ func (p *Probes) WriteFile(path string) error {
 	}
 	var tensors []safetensors.Tensor
 	for _, product := range p.Products {
+		for _, t := range []*oracle.NVFP4{product.A4, product.B4} {
+			if t == nil {
+				continue
+			}
+			name := product.Name + "." + t.Name
+			tensors = append(tensors,
+				safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.U8, Shape: []int{t.Rows, t.K}}, Data: t.Codes},
+				safetensors.Tensor{Info: safetensors.Info{Name: name + "_scale_inv", DType: safetensors.F8E4M3, Shape: []int{t.Rows, t.K / group}}, Data: t.Scales})
+		}
 		for _, t := range []*tensor.Tensor{product.A, product.B} {
+			if t == nil {
+				continue
+			}
 			name := product.Name + "." + t.Name
 			tensors = append(tensors,
 				safetensors.Tensor{Info: safetensors.Info{Name: name, DType: operands.DTypeOf(t.Format), Shape: t.Shape}, Data: t.Codes},
@@ -45,6 +59,14 @@ func (p *Probes) WriteFile(path string) error {
 		return fmt.Errorf("identify: %w", err)
 	}
 	return nil
+}
+
+// codes returns the operands' codes by their names in a file.
+func (p *Product) codes() map[string][]byte {
+	if p.A4 != nil {
+		return map[string][]byte{p.Name + ".a": p.A4.Codes, p.Name + ".b": p.B4.Codes}
+	}
+	return map[string][]byte{p.Name + ".a": p.A.Codes, p.Name + ".b": p.B.Codes}
 }
 
 func (s Setup) scaleTensor(name string, t *tensor.Tensor) safetensors.Tensor {
@@ -84,9 +106,8 @@ func ReadFile(path string) (*Probes, error) {
 		return nil, err
 	}
 	for _, product := range p.Products {
-		for _, t := range []*tensor.Tensor{product.A, product.B} {
-			name := product.Name + "." + t.Name
-			if codes, err := f.Bytes(name); err != nil || string(codes) != string(t.Codes) {
+		for name, want := range product.codes() {
+			if codes, err := f.Bytes(name); err != nil || string(codes) != string(want) {
 				return nil, sentinel.Errorf(ErrFile, "identify: %s: tensor %q is not what this version asks: write the probes again", path, name)
 			}
 		}

@@ -57,7 +57,10 @@ func Identify(ctx context.Context, p *Probes, a *Answers, o Options) (*Report, e
 	}
 	r := &Report{Setup: p.Setup, Type: a.Type, Measured: p.measure(a), Kernels: []Candidate{}}
 	measured, described := p.measuredKernel(a, &r.Measured)
-	candidates := append(p.Setup.kernels(p.Setup.promotions(measured.Promote)), others()...)
+	candidates := p.Setup.kernels(p.Setup.promotions(measured.Promote))
+	if !p.Setup.NVFP4 {
+		candidates = append(candidates, others()...)
+	}
 	if described {
 		c := newCandidate(measured, !p.Setup.E8M0)
 		c.Name, c.Measured = "a kernel of the measured parameters, of which there is no model", true
@@ -67,10 +70,13 @@ func Identify(ctx context.Context, p *Probes, a *Answers, o Options) (*Report, e
 	if o.Progress != nil {
 		defer o.Progress.Progress("identify", int64(len(candidates)), int64(len(candidates)))
 	}
-	first := []*Product{p.Product("products"), p.Product("scales")}
-	var all []*Product
+	var first, all []*Product
 	for i := range p.Products {
-		all = append(all, &p.Products[i])
+		product := &p.Products[i]
+		all = append(all, product)
+		if product.Name == "products" || product.Name == "scales" {
+			first = append(first, product)
+		}
 	}
 	for i := range candidates {
 		c := &candidates[i]
@@ -141,7 +147,7 @@ func (r *Report) neighbours(ctx context.Context, a *Answers, products []*Product
 		add("Keep", keep, func(k *oracle.Kernel, v int) { k.Model.Keep = v })
 	}
 	for _, l := range []int{m.L / 2, 2 * m.L} {
-		if m.Unit != oracle.MatrixCore && m.Unit != oracle.Emulated {
+		if m.Unit == oracle.Fused || m.Unit == oracle.Scaled {
 			add("L", l, func(k *oracle.Kernel, v int) { k.Model.L, k.Model.K = v, max(v, k.Model.K) })
 		}
 	}

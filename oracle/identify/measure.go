@@ -9,7 +9,7 @@ import (
 )
 
 var roundings = enum.Enum[Rounding]{Type: "Rounding", What: "rounding", Prefix: "identify",
-	Names: []string{"none seen", "toward zero", "nearest even", "nearest away", "down", "up", "other"}}
+	Names: []string{"none seen", "toward zero", "nearest even", "nearest away", "down", "up", "toward zero or nearest even", "other"}}
 
 // String returns the name, such as "toward zero".
 func (r Rounding) String() string { return roundings.String(r) }
@@ -81,25 +81,27 @@ func (p *Probes) measure(a *Answers) (m Measured) {
 	product := p.Product("rounding")
 	_, n, _ = product.Size()
 	relations := p.rounding.relations(p.rounding.read(a.C[product.Name], n))
-	m.terms(&s, relations)
-	m.promotion(relations)
+	m.terms(&s, relations, p.Setup.width())
+	m.promotion(&s, relations)
 
 	product = p.Product("output")
 	_, n, _ = product.Size()
 	bits, how := p.output.read(a.C[product.Name], n)
-	m.result(bits, how, a.Type)
-	m.Scales = scaleOrders(a, p.Product("scales"))
+	m.result(bits, how, a.Type, p.output.size.deepest)
+	if scales := p.Product("scales"); scales != nil {
+		m.Scales = scaleOrders(a, scales)
+	}
 	return m
 }
 
-// terms sets what is known of a step.
-func (m *Measured) terms(s *structure, relations []relation) {
+// terms sets what is known of a step, of places of some products.
+func (m *Measured) terms(s *structure, relations []relation, width int) {
 	m.Fused = 1
 	for _, r := range relations {
 		if !r.fused() {
 			continue
 		}
-		m.Fused = s.fused
+		m.Fused = s.fused * width
 		m.Aligned, m.AlignedRounding = r.bits[0], r.how[0]
 		if !same(r.bits[:]) || !same(r.how[:]) {
 			m.AlignedRounding = OtherRounding
@@ -110,10 +112,11 @@ func (m *Measured) terms(s *structure, relations []relation) {
 	if m.Fused == 1 {
 		return
 	}
-	chain := m.Chain
+	m.Chain, m.Outer = max(m.Chain*width, -1), max(m.Outer*width, -1)
+	chain := s.inner
 	for _, products := range s.steps {
 		if chain <= 0 || products[len(products)-1] < chain {
-			m.Groups = append(m.Groups, ranges(products))
+			m.Groups = append(m.Groups, ranges(products, width))
 		}
 		if len(m.Groups) == 4 {
 			break
@@ -126,12 +129,12 @@ func same[T comparable](x []T) bool {
 }
 
 // promotion sets what is kept where three chains meet.
-func (m *Measured) promotion(relations []relation) {
-	if m.Chain <= 0 {
+func (m *Measured) promotion(s *structure, relations []relation) {
+	if s.inner <= 0 {
 		return
 	}
 	for _, r := range relations {
-		if r.stride >= m.Chain && r.lost[1] {
+		if r.stride >= s.inner && r.lost[1] {
 			m.Promoted, m.PromotedRounding = r.bits[1], r.how[1]
 			return
 		}
@@ -139,9 +142,9 @@ func (m *Measured) promotion(relations []relation) {
 }
 
 // result sets what is known of the result of a step from what is kept beside one, two
-// and four large products: the bits of the terms as long as the result has more. Four
+// and three large products: the bits of the terms as long as the result has more. Three
 // large products have two bits above one.
-func (m *Measured) result(bits [3]int, how Rounding, t Type) {
+func (m *Measured) result(bits [3]int, how Rounding, t Type, deepest int) {
 	last := bits[2]
 	hidden := t != Float32 && last+2 >= t.fraction() // by the rounding of C
 	if last < 0 || last == deepest || m.Aligned >= 0 && last >= m.Aligned || hidden {
@@ -150,8 +153,8 @@ func (m *Measured) result(bits [3]int, how Rounding, t Type) {
 	m.Result, m.ResultRounding = last+2, how
 }
 
-// ranges writes numbers in order as "0-3,8".
-func ranges(numbers []int) (text string) {
+// ranges writes places in order, of some products each, as "0-3,8".
+func ranges(numbers []int, width int) (text string) {
 	for lo := 0; lo < len(numbers); {
 		hi := lo
 		for hi+1 < len(numbers) && numbers[hi+1] == numbers[hi]+1 {
@@ -160,9 +163,9 @@ func ranges(numbers []int) (text string) {
 		if text != "" {
 			text += ","
 		}
-		text += fmt.Sprint(numbers[lo])
-		if hi > lo {
-			text += fmt.Sprintf("-%d", numbers[hi])
+		text += fmt.Sprint(numbers[lo] * width)
+		if last := numbers[hi]*width + width - 1; last > numbers[lo]*width {
+			text += fmt.Sprintf("-%d", last)
 		}
 		lo = hi + 1
 	}
@@ -179,7 +182,7 @@ func (m *Measured) kernel(s Setup, steps [][]int) (oracle.Kernel, bool) {
 	if k.Model.Keep < 0 {
 		k.Model.Keep = most
 	}
-	if m.Odd > 0 || m.Chain < 0 || m.Outer < 0 || m.AlignedRounding != TowardZero || m.Fused < 2 || m.Normalized ||
+	if s.NVFP4 || m.Odd > 0 || m.Chain < 0 || m.Outer < 0 || m.AlignedRounding != TowardZero || m.Fused < 2 || m.Normalized ||
 		m.ResultRounding != TowardZero && m.ResultRounding != NoRounding {
 		return k, false
 	}

@@ -5,18 +5,6 @@ import (
 	"slices"
 )
 
-// What probes are made of. A pair of large products, 1.5·2^14 and its negative, and a
-// small one, which all formats can hold; 1.5 keeps what is added to it in its binade.
-// With squareA a large product is 2.25·2^14.
-const (
-	largeA, largeB = 0x1p7, 1.5 * 0x1p7
-	squareA        = 1.5 * 0x1p7
-	large          = largeA * largeB
-	unit           = 0x1p14 // sizes of small products are relative to this
-	smallA, smallB = 0x1p-6, 0x1p-9
-	small          = smallA * smallB // 2^-29 units
-)
-
 // orderProbes are pairs of large products that cancel, one in each row of A, and small
 // ones, one in each row of B. Large products have their places, two in every eight, the
 // small ones all others, so that every pair meets every small product.
@@ -24,6 +12,7 @@ type orderProbes struct {
 	pairs  []pair
 	places []int // of small products
 	cells  int   // of 8
+	small  float32
 }
 
 type pair struct{ i, j int } // i < j
@@ -36,8 +25,9 @@ const cell = 8
 func first(q int) int { return cell*q + 2*(q%4) }
 
 func (o *orderProbes) make(s Setup) Product {
-	o.cells = s.K / cell
-	isLarge := make([]bool, s.K)
+	places, size := s.places(), s.magnitudes()
+	o.cells, o.small = places/cell, size.small
+	isLarge := make([]bool, places)
 	for q := range o.cells {
 		isLarge[first(q)], isLarge[first(q)+1] = true, true
 		o.pairs = append(o.pairs, pair{first(q), first(q) + 1})
@@ -50,18 +40,18 @@ func (o *orderProbes) make(s Setup) Product {
 			o.pairs = append(o.pairs, pair{first(q), first(q + step)})
 		}
 	}
-	a, b := rows{k: s.K}, rows{k: s.K}
+	a, b := newRows(s), newRows(s)
 	for _, p := range o.pairs {
 		a.add(func(row []float32) {
 			for k := range row {
 				if !isLarge[k] {
-					row[k] = smallA
+					row[k] = size.smallA
 				}
 			}
-			row[p.i], row[p.j] = largeA, -largeA
+			row[p.i], row[p.j] = size.largeA, -size.largeA
 		})
 	}
-	for k := range s.K {
+	for k := range places {
 		if isLarge[k] {
 			continue
 		}
@@ -69,14 +59,13 @@ func (o *orderProbes) make(s Setup) Product {
 		b.add(func(row []float32) {
 			for j, large := range isLarge {
 				if large {
-					row[j] = largeB
+					row[j] = size.largeB
 				}
 			}
-			row[k] = smallB
+			row[k] = size.smallB
 		})
 	}
-	return Product{"order", "two large products cancel, a small one survives or is lost: which products are added before the two meet",
-		a.tensor(s, "a", s.BlockA), b.tensor(s, "b", s.BlockB)}
+	return s.product("order", "two large products cancel, a small one survives or is lost: which products are added before the two meet", a, b)
 }
 
 // lost is what pairs lose: for each, whether the small product at each place is lost.
@@ -91,7 +80,7 @@ func (o *orderProbes) read(c []float32, n int) (l lost, odd int) {
 			switch c[r*n+j] {
 			case 0:
 				row[j] = true
-			case small:
+			case o.small:
 			default:
 				odd++
 			}

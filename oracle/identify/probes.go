@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -29,10 +30,16 @@ type Product struct {
 	Name    string // "order", "rounding", "output", "scales" or "products"
 	Purpose string // in a sentence
 	A, B    *tensor.Tensor
+
+	// A4 and B4 stand in for A and B of NVFP4.
+	A4, B4 *oracle.NVFP4
 }
 
 // Size returns M, N and K.
 func (p *Product) Size() (m, n, k int) {
+	if p.A4 != nil {
+		return p.A4.Rows, p.B4.Rows, p.A4.K
+	}
 	m, k = p.A.Dims()
 	n, _ = p.B.Dims()
 	return m, n, k
@@ -45,7 +52,12 @@ func New(s Setup) (*Probes, error) {
 	}
 	s.K = s.k()
 	p := &Probes{Setup: s}
-	p.Products = []Product{p.order.make(s), p.rounding.make(s), p.output.make(s), scaleProduct(s), randomProduct(s)}
+	p.Products = []Product{p.order.make(s), p.rounding.make(s), p.output.make(s)}
+	if s.NVFP4 {
+		p.Products = append(p.Products, randomNVFP4(s))
+		return p, nil
+	}
+	p.Products = append(p.Products, scaleProduct(s), randomProduct(s))
 	if _, err := gemm.CheckOperands(p.Products[0].A, p.Products[0].B); err != nil {
 		return nil, sentinel.Errorf(ErrSetup, "identify: %w", err)
 	}
@@ -80,6 +92,17 @@ func (p *Probes) Run(ctx context.Context, t Type, kernel func(context.Context, P
 type rows struct {
 	k      int
 	values []float32
+}
+
+// newRows are rows with a value for each place of a probe.
+func newRows(s Setup) *rows { return &rows{k: s.places()} }
+
+// product encodes the operands of a product.
+func (s Setup) product(name, purpose string, a, b *rows) Product {
+	if s.NVFP4 {
+		return Product{Name: name, Purpose: purpose, A4: nvfp4("a", a.values, a.k), B4: nvfp4("b", b.values, b.k)}
+	}
+	return Product{Name: name, Purpose: purpose, A: a.tensor(s, "a", s.BlockA), B: b.tensor(s, "b", s.BlockB)}
 }
 
 // add appends a row that is zero but for what set does, and returns its index.
@@ -123,8 +146,8 @@ func scaleProduct(s Setup) Product {
 		s.randomScales(t, random)
 		return t
 	}
-	return Product{"scales", "blocks of one product each under scales of all mantissas: in which order scales are applied",
-		operand("a", s.BlockA, 32), operand("b", s.BlockB, 32)}
+	return Product{Name: "scales", Purpose: "blocks of one product each under scales of all mantissas: in which order scales are applied",
+		A: operand("a", s.BlockA, 32), B: operand("b", s.BlockB, 32)}
 }
 
 // randomScales are from 1/4 to 4.
@@ -161,8 +184,39 @@ func randomProduct(s Setup) Product {
 		s.randomScales(t, random)
 		return t
 	}
-	return Product{"products", "random operands of wide and of narrow range, sparse ones and ones that cancel: whatever was not asked for",
-		operand("a", s.BlockA, 32, true), operand("b", s.BlockB, 32, false)}
+	return Product{Name: "products", Purpose: randomPurpose, A: operand("a", s.BlockA, 32, true), B: operand("b", s.BlockB, 32, false)}
+}
+
+const randomPurpose = "random operands of wide and of narrow range, sparse ones and ones that cancel: whatever was not asked for"
+
+// randomNVFP4 is the same for NVFP4.
+func randomNVFP4(s Setup) Product {
+	random := rand.New(rand.NewPCG(15, 6))
+	operand := func(name string, negate byte) *oracle.NVFP4 {
+		t := nvfp4(name, make([]float32, 32*s.places()), s.places())
+		for i := range t.Codes {
+			if kind := i / t.K % 4; kind != 2 || random.IntN(16) == 0 {
+				t.Codes[i] = byte(random.IntN(16))
+			}
+		}
+		for i := range t.Scales {
+			switch kind := i / s.places() % 4; kind {
+			case 0:
+				t.Scales[i] = byte(random.IntN(0x7F))
+			default:
+				t.Scales[i] = byte(0x30 + random.IntN(0x10))
+			}
+		}
+		for i := 3; i < t.Rows; i += 4 { // rows that cancel
+			codes, scales := t.Codes[i*t.K:(i+1)*t.K], t.Scales[i*s.places():(i+1)*s.places()]
+			for k := range t.K / 2 {
+				codes[t.K/2+k] = codes[k] ^ negate
+			}
+			copy(scales[len(scales)/2:], scales)
+		}
+		return t
+	}
+	return Product{Name: "products", Purpose: randomPurpose, A4: operand("a", 8), B4: operand("b", 0)}
 }
 
 // randomCode returns a finite code of a row of the given kind.

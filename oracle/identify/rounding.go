@@ -8,6 +8,7 @@ import (
 // roundingProbes are a pair of large products that cancel and a small one at a place, of
 // every size, of both signs, and with mantissas 1 and 1.5.
 type roundingProbes struct {
+	size    *magnitudes
 	triples []triple
 	smalls  []int // places of small products, each with a row of B for each size
 }
@@ -19,29 +20,13 @@ type triple struct {
 	square  bool // the large ones are 2.25 units: more than 2
 }
 
-// Sizes of the small product: that of A times that of B.
-var (
-	sizesA = []int{-6, 7}
-	sizesB = sizes(-9, 7)
-)
-
-func sizes(lo, hi int) (all []int) {
-	for e := lo; e <= hi; e++ {
-		all = append(all, e)
-	}
-	return all
-}
-
 // variants are signs and mantissas of the small product.
 var variants = []float32{1, 1.5, -1, -1.5}
 
-const (
-	deepest = 29 // the small product of the least size is 2^-deepest units
-	perA    = 8  // rows of A for a triple: sizes and variants
-)
-
 func (r *roundingProbes) make(s Setup) Product {
-	for stride := 1; 2*stride < s.K; stride *= 2 {
+	size, places := s.magnitudes(), s.places()
+	r.size = size
+	for stride := 1; 2*stride < places; stride *= 2 {
 		p := [3]int{0, stride, 2 * stride}
 		for last := range 3 {
 			t := triple{p[0], p[1], p[2], stride, false}
@@ -59,63 +44,74 @@ func (r *roundingProbes) make(s Setup) Product {
 		}
 	}
 	r.smalls = []int{0}
-	for k := 1; k < s.K; k *= 2 {
+	for k := 1; k < places; k *= 2 {
 		r.smalls = append(r.smalls, k)
 	}
-	a, b := rows{k: s.K}, rows{k: s.K}
+	a, b := newRows(s), newRows(s)
 	for _, t := range r.triples {
-		for _, e := range sizesA {
+		for _, e := range size.sizesA {
 			for _, v := range variants {
 				a.add(func(row []float32) {
-					row[t.i], row[t.j], row[t.k] = largeA, -largeA, v*exp2(e)
+					row[t.i], row[t.j], row[t.k] = size.largeA, -size.largeA, size.variant(v, e)
 					if t.square {
-						row[t.i], row[t.j] = squareA, -squareA
+						row[t.i], row[t.j] = size.squareA, -size.squareA
 					}
 				})
 			}
 		}
 	}
 	for _, k := range r.smalls {
-		for _, e := range sizesB {
+		for _, e := range size.sizesB {
 			b.add(func(row []float32) {
 				for _, other := range r.smalls {
-					row[other] = largeB
+					row[other] = size.largeB
 				}
 				row[k] = exp2(e)
 			})
 		}
 	}
-	return Product{"rounding", "two large products cancel, small ones of all sizes lose bits beside them: how many are kept, and how they are rounded",
-		a.tensor(s, "a", s.BlockA), b.tensor(s, "b", s.BlockB)}
+	return s.product("rounding", "two large products cancel, small ones of all sizes lose bits beside them: how many are kept, and how they are rounded", a, b)
 }
 
-// exp2 is 2^e.
-func exp2(e int) float32 { return float32(math.Ldexp(1, e)) }
-
 // ladder is what became of small products: for each variant, and each size 2^-d of a
-// unit, what was returned, in units.
-type ladder [4][deepest + 1]float64
+// unit, what was returned, in units. NaN: there is no such product.
+type ladder [4][]float64
 
 // read returns the ladders of all triples.
 func (r *roundingProbes) read(c []float32, n int) []ladder {
 	all := make([]ladder, len(r.triples))
 	for t := range all {
-		readLadder(&all[t], c, n, t*perA, slices.Index(r.smalls, r.triples[t].k)*len(sizesB), 0)
+		column := slices.Index(r.smalls, r.triples[t].k) * len(r.size.sizesB)
+		all[t] = r.size.ladder(c, n, t*r.size.perA(), column, 0)
 	}
 	return all
 }
 
-// readLadder reads the eight rows from row on and a column for each size from column on.
-func readLadder(l *ladder, c []float32, n, row, column int, base float64) {
-	for x, e := range sizesA {
-		for v := range variants {
-			for y, f := range sizesB {
-				if d := 14 - e - f; d >= 0 && d <= deepest {
-					l[v][d] = (float64(c[(row+x*len(variants)+v)*n+column+y]) - base) / unit
+// perA is the number of rows of A for the small product of a place.
+func (m *magnitudes) perA() int { return len(m.sizesA) * len(variants) }
+
+// variant is v·2^e, or 0 where no place can hold that.
+func (m *magnitudes) variant(v float32, e int) float32 {
+	if !m.has(v, e) {
+		return 0
+	}
+	return v * exp2(e)
+}
+
+// ladder reads perA rows from row on, and a column for each size from column on.
+func (m *magnitudes) ladder(c []float32, n, row, column int, base float64) (l ladder) {
+	unit := int(math.Log2(m.unit))
+	for v := range variants {
+		l[v] = slices.Repeat([]float64{math.NaN()}, m.deepest+1)
+		for x, e := range m.sizesA {
+			for y, f := range m.sizesB {
+				if d := unit - e - f; d >= 0 && d <= m.deepest && m.has(variants[v], e) {
+					l[v][d] = (float64(c[(row+x*len(variants)+v)*n+column+y]) - base) / m.unit
 				}
 			}
 		}
 	}
+	return l
 }
 
 // Rounding is what happens to the bits that are not kept.
@@ -129,34 +125,40 @@ const (
 	NearestAway                 // to nearest, ties away from zero
 	Down                        // toward minus infinity
 	Up                          // toward infinity
+	ZeroOrEven                  // TowardZero or NearestEven: the probes do not say which
 	OtherRounding
 )
 
 // kept is the number of fraction bits after which a ladder loses bits, below a unit, and
-// how. It is deepest, and NoRounding, where nothing is lost.
+// how. Where nothing is lost it is that of the least product, and NoRounding.
 func (l *ladder) kept() (bits int, r Rounding) {
-	for d := range deepest + 1 {
+	for d := range l[0] {
 		if l[0][d] != math.Ldexp(1, -d) || l[2][d] != -math.Ldexp(1, -d) {
 			return d - 1, l.rounding(d)
 		}
 	}
-	return deepest, NoRounding
+	return len(l[0]) - 1, NoRounding
 }
 
 // rounding tells how 1, 1.5, -1 and -1.5 halves of the last place d-1 are rounded.
 func (l *ladder) rounding(d int) Rounding {
-	var got [4]float64
-	for v := range got {
-		got[v] = math.Ldexp(l[v][d], d-1)
-	}
+	found := OtherRounding
 	for r, want := range map[Rounding][4]float64{
 		TowardZero: {0, 0, 0, 0}, NearestEven: {0, 1, 0, -1}, NearestAway: {1, 1, -1, -1}, Down: {0, 0, -1, -1}, Up: {1, 1, 0, 0},
 	} {
-		if got == want {
-			return r
+		fits := true
+		for v := range l {
+			got := math.Ldexp(l[v][d], d-1)
+			fits = fits && (got == want[v] || math.IsNaN(got) && v%2 == 1)
+		}
+		switch {
+		case fits && found == OtherRounding:
+			found = r
+		case fits:
+			found = ZeroOrEven // the only two that agree in ties
 		}
 	}
-	return OtherRounding
+	return found
 }
 
 // relation is how three products at a stride are added.
@@ -190,58 +192,58 @@ func (r *roundingProbes) relations(ladders []ladder) (all []relation) {
 		case 0:
 			which = 2
 		}
-		last.lost[which], last.bits[which], last.how[which] = bits < deepest, bits, how
+		last.lost[which], last.bits[which], last.how[which] = bits < r.size.deepest, bits, how
 	}
 	return all
 }
 
-// outputProbes are one, two or four large products that do not cancel, of either sign,
+// outputProbes are one, two or three large products that do not cancel, of either sign,
 // and a small one.
-type outputProbes struct{}
+type outputProbes struct{ size *magnitudes }
 
 var (
-	outputCounts = []int{1, 2, 4}
-	outputPlaces = []int{0, 1, 4, 5} // of large products: the first step of every known grouping
-	outputSmall  = 8
+	outputCounts = []int{1, 2, 3} // 1.5, 3 and 4.5 units: each in another binade
+	outputPlaces = []int{0, 1, 4} // of large products: in the first step, of eight products or interleaved
+	outputSmall  = 5
 	signs        = []float32{1, -1}
 )
 
 func (o *outputProbes) make(s Setup) Product {
-	a, b := rows{k: s.K}, rows{k: s.K}
+	size := s.magnitudes()
+	o.size = size
+	a, b := newRows(s), newRows(s)
 	for _, count := range outputCounts {
 		for _, sign := range signs {
-			for _, e := range sizesA {
+			for _, e := range size.sizesA {
 				for _, v := range variants {
 					a.add(func(row []float32) {
 						for _, k := range outputPlaces[:count] {
-							row[k] = sign * largeA
+							row[k] = sign * size.largeA
 						}
-						row[outputSmall] = v * exp2(e)
+						row[outputSmall] = size.variant(v, e)
 					})
 				}
 			}
 		}
 	}
-	for _, e := range sizesB {
+	for _, e := range size.sizesB {
 		b.add(func(row []float32) {
 			for _, k := range outputPlaces {
-				row[k] = largeB
+				row[k] = size.largeB
 			}
 			row[outputSmall] = exp2(e)
 		})
 	}
-	return Product{"output", "large products that stay, and small ones of all sizes: how many bits the result of a step has",
-		a.tensor(s, "a", s.BlockA), b.tensor(s, "b", s.BlockB)}
+	return s.product("output", "large products that stay, and small ones of all sizes: how many bits the result of a step has", a, b)
 }
 
-// read returns for one, two and four large products how many bits below a unit are kept
+// read returns for one, two and three large products how many bits below a unit are kept
 // beside them, and how what is lost of the last is rounded.
 func (o *outputProbes) read(c []float32, n int) (bits [3]int, how Rounding) {
 	var both [2]Rounding // of positive and of negative sums
 	for i, count := range outputCounts {
 		for x, sign := range signs {
-			var l ladder
-			readLadder(&l, c, n, (i*len(signs)+x)*perA, 0, float64(sign)*float64(count)*large)
+			l := o.size.ladder(c, n, (i*len(signs)+x)*o.size.perA(), 0, 1.5*float64(sign)*float64(count)*o.size.unit)
 			bits[i], both[x] = l.kept()
 		}
 	}

@@ -20,6 +20,10 @@ type Setup struct {
 
 	// E8M0 says that scales are powers of two.
 	E8M0 bool `json:"e8m0"`
+
+	// NVFP4 says that operands are E2M1 codes under an E4M3 scale for each 16. Format,
+	// blocks and E8M0 do not count then, and K = 0 means 2048.
+	NVFP4 bool `json:"nvfp4"`
 }
 
 const (
@@ -33,6 +37,12 @@ const (
 // Check returns an error, which is an [ErrSetup], unless there are probes: K is a
 // multiple of 32 from 64 to 2048, and a block of K one of 16, or all of K.
 func (s Setup) Check() error {
+	if s.NVFP4 {
+		if n := s.places(); s.k()%group != 0 || n < leastK || n > mostK || n%multipleOfK != 0 {
+			return sentinel.Errorf(ErrSetup, "identify: K = %d of NVFP4: want a multiple of %d from %d to %d", s.k(), multipleOfK*group, leastK*group, mostK*group)
+		}
+		return nil
+	}
 	if !s.Format.Valid() {
 		return sentinel.Errorf(ErrSetup, "identify: %w", fp8.ErrFormat)
 	}
@@ -49,8 +59,25 @@ func (s Setup) Check() error {
 
 const mostBlockRows = 128
 
+// group is the number of NVFP4 codes under a scale, of which probes use one.
+const group = 16
+
+// places is the number of places along K where probes have a product.
+func (s Setup) places() int { return s.k() / s.width() }
+
+// width is the number of products of a place.
+func (s Setup) width() int {
+	if s.NVFP4 {
+		return group
+	}
+	return 1
+}
+
 func (s Setup) k() int {
-	if s.K == 0 {
+	switch {
+	case s.K == 0 && s.NVFP4:
+		return 2048
+	case s.K == 0:
 		return DefaultK
 	}
 	return s.K
@@ -58,6 +85,9 @@ func (s Setup) k() int {
 
 // String describes the setup in a line.
 func (s Setup) String() string {
+	if s.NVFP4 {
+		return fmt.Sprintf("NVFP4, K = %d", s.k())
+	}
 	scales := ""
 	if s.E8M0 {
 		scales = ", E8M0"

@@ -51,7 +51,7 @@ type line struct{ name, value string }
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s\nC = A·Bᵀ in %v of %v\n\n", r.Found(), r.Type, r.Setup)
-	lines := r.Measured.lines()
+	lines := r.Measured.lines(r.Setup.NVFP4)
 	for i, c := range r.Kernels {
 		name := "gives all answers"
 		if i > 0 {
@@ -59,7 +59,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		lines = append(lines, line{name, c.Name})
 	}
-	if len(r.Kernels) > 0 && r.Kernels[0].Kernel != nil && !r.Kernels[0].Measured {
+	if len(r.Kernels) > 0 && r.Kernels[0].Kernel != nil && !r.Setup.NVFP4 && !r.Kernels[0].Measured {
 		lines = append(lines, line{"its bits", "octavo verify " + verifyFlags(*r.Kernels[0].Kernel)})
 	}
 	if r.Described && !r.Kernels[0].Measured {
@@ -98,7 +98,7 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 // lines says what was measured.
-func (m *Measured) lines() (lines []line) {
+func (m *Measured) lines(nvfp4 bool) (lines []line) {
 	if m.Odd > 0 {
 		return []line{{"order", fmt.Sprintf("%d of %d answers are neither zero nor the one small product beside two that cancel", m.Odd, m.Of)}}
 	}
@@ -148,9 +148,11 @@ func (m *Measured) lines() (lines []line) {
 	case m.Chain == 0:
 		add("promotion", "none within K")
 	}
-	if len(m.Scales) > 0 {
+	switch {
+	case nvfp4: // their place is in the instruction
+	case len(m.Scales) > 0:
 		add("scales", "%s", strings.Join(m.Scales, " or "))
-	} else {
+	default:
 		add("scales", "in no order that is known")
 	}
 	return lines
