@@ -288,7 +288,7 @@ func TestControls(t *testing.T) {
 func TestUnknownHardware(t *testing.T) {
 	p := setup(t, Setup{K: 256})
 	for _, k := range []oracle.Kernel{
-		{Model: oracle.Model{L: 8, K: 16, F: 17, Keep: 20}, Scales: oracle.AThenB},
+		{Model: oracle.Model{L: 8, K: 16, F: 17, Keep: 18}, Scales: oracle.AThenB},
 		{Model: oracle.Model{L: 16, K: 16, F: 21, Keep: 16}, Promote: 32, Scales: oracle.ProductThenFMA},
 		{Model: oracle.Model{Unit: oracle.Emulated, K: 32, L: 16, F: 15, Keep: 23, First: 0x0000FFFF}, Promote: 64, Scales: oracle.AThenB},
 		{Model: oracle.Model{L: 4, K: 4, F: 24, Keep: 23}, Scales: oracle.AThenB},

@@ -203,8 +203,8 @@ type outputProbes struct{ size *magnitudes }
 
 var (
 	outputCounts = []int{1, 2, 3} // 1.5, 3 and 4.5 units: each in another binade
-	outputPlaces = []int{0, 1, 4} // of large products: in the first step, of eight products or interleaved
-	outputSmall  = 5
+	outputPlaces = []int{8, 7, 4} // of large products, from the end: a later step would cut the sum once more
+	outputSmall  = 3              // in the same step, be it of eight products or of interleaved ones
 	signs        = []float32{1, -1}
 )
 
@@ -218,9 +218,9 @@ func (o *outputProbes) make(s Setup) Product {
 				for _, v := range variants {
 					a.add(func(row []float32) {
 						for _, k := range outputPlaces[:count] {
-							row[k] = sign * size.largeA
+							row[len(row)-k] = sign * size.largeA
 						}
-						row[outputSmall] = size.variant(v, e)
+						row[len(row)-outputSmall] = size.variant(v, e)
 					})
 				}
 			}
@@ -229,9 +229,9 @@ func (o *outputProbes) make(s Setup) Product {
 	for _, e := range size.sizesB {
 		b.add(func(row []float32) {
 			for _, k := range outputPlaces {
-				row[k] = size.largeB
+				row[len(row)-k] = size.largeB
 			}
-			row[outputSmall] = exp2(e)
+			row[len(row)-outputSmall] = exp2(e)
 		})
 	}
 	return s.product("output", "large products that stay, and small ones of all sizes: how many bits the result of a step has", a, b)
