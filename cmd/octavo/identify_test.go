@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,7 +47,10 @@ func TestIdentify(t *testing.T) {
 
 	damage = 100
 	put()
-	fail(t, exitData, "unknown", "identify", probes, "--got", answers)
+	unknown := octavo(strings.NewReader(""), "identify", probes, "--got", answers)
+	require.Equal(t, exitData, unknown.status)
+	require.Contains(t, unknown.stdout, "unknown: the answers are no sums")
+	require.Contains(t, unknown.stderr, answers+": unknown: ")
 	fail(t, exitData, "holds no probes", "identify", answers, "--got", answers)
 	fail(t, exitData, `no tensor "order.c"`, "identify", probes, "--got", probes)
 	fail(t, exitData, "no such file", "identify", probes, "--got", answers+"x")
