@@ -92,7 +92,6 @@ func (o *orderProbes) read(c []float32, n int) (l lost, odd int) {
 
 // structure is the order of additions, as far as it is that of a chain of steps.
 type structure struct {
-	odd     int     // answers that no sum of these products has
 	fused   int     // products of the first step; 2 says that no three are added at once
 	steps   [][]int // which products each step adds, where it adds 8 or more
 	carried bool    // the sum so far is lost beside products that cancel in a later step
