@@ -378,3 +378,15 @@ func TestEvidence(t *testing.T) {
 		require.Equal(t, want, len(e.Findings) > 0, "%v", e)
 	}
 }
+
+// TestOneElement has a result of one element, of which many faults may be the cause.
+func TestOneElement(t *testing.T) {
+	block := tensor.Block{Rows: 1, Cols: 64}
+	p := Product{A: operandOf("a", 1, testK, block, operandKinds[0], 1), B: operandOf("b", 1, testK, block, operandKinds[0], 2)}
+	got := make([]float32, 1)
+	require.NoError(t, Inject(t.Context(), got, Fault{Kind: KLost, From: 64, To: 128}, p, Options{}))
+	e, err := Explain(t.Context(), got, p, Options{})
+	require.NoError(t, err)
+	require.Equal(t, 1, e.Wrong)
+	require.Empty(t, e.Findings)
+}
