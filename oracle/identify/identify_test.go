@@ -126,6 +126,24 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrInvalid)
 }
 
+// TestOneBit has one answer that is off by a bit, to either side.
+func TestOneBit(t *testing.T) {
+	p := setup(t, Setup{K: 64})
+	c := newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true)
+	for _, product := range p.Products {
+		for _, side := range []float32{-1e9, 1e9} {
+			a := answer(t, p, c, Float32)
+			x := &a.C[product.Name][5]
+			*x = math.Nextafter32(*x, side)
+			r, err := Identify(t.Context(), p, a, Options{})
+			require.NoError(t, err)
+			require.Empty(t, r.Kernels, "%s %v", product.Name, side)
+			require.Equal(t, c.Name, r.Nearest[0].Name)
+			require.Equal(t, 1, r.Nearest[0].Differ)
+		}
+	}
+}
+
 // TestRoundings reads ladders that were rounded in a known way.
 func TestRoundings(t *testing.T) {
 	const bits = 9
