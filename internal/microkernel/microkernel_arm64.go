@@ -12,7 +12,7 @@ import (
 var byLevel = register(kernels.At(cpu.NEON, &neon))
 
 var neon = Kernels{
-	MR: 4, NR: 8, Multiply: multiplyNEON,
+	MR: 4, NR: 8, Multiply: multiplyNEON, MultiplyRounded: multiplyRoundedNEON,
 	MultiplyCodes: multiplyCodesNEON, MultiplyCodesRow: codesRow(),
 	DecodeFloat16: decodeFloat16NEON, Contains: containsNEON,
 }
@@ -28,6 +28,9 @@ func codesRow() func(*Task) {
 
 //go:noescape
 func multiplyNEON(t *Task)
+
+//go:noescape
+func multiplyRoundedNEON(t *Task)
 
 //go:noescape
 func multiplyCodesNEON(t *Task)
