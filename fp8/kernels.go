@@ -2,6 +2,7 @@ package fp8
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/octavo-fp8/octavo/internal/convert"
 	"github.com/octavo-fp8/octavo/internal/cpu"
@@ -133,16 +134,27 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 	if l.fnuz {
 		d.Lone = uint32(l.nan)
 	}
+	length := part
+	if convert.Streams(4 * len(src)) {
+		d.Stream, length = 1, 4*part // at the end of which a kernel waits for memory
+		done = -int(uintptr(unsafe.Pointer(&dst[0]))) & 63 / 4
+		decodeEach(dst[:done], src, f, scale) // to where a line begins
+	}
 	for done+step <= len(src) {
-		n := min(len(src)-done, part) / step * step
+		n := min(len(src)-done, length) / step * step
 		race.Read(src[done : done+n])
 		race.Write(dst[done : done+n])
 		if convert.Decode(level, &dst[done], &src[done], n, &d) {
-			for i, c := range src[done : done+n] {
-				dst[done+i] = scaled32(decodeTables[f][c], scale)
-			}
+			decodeEach(dst[done:done+n], src[done:], f, scale)
 		}
 		done += n
 	}
 	return done
+}
+
+// decodeEach writes the values of the first codes of src times scale to dst.
+func decodeEach(dst []float32, src []byte, f Format, scale float32) {
+	for i, c := range src[:len(dst)] {
+		dst[i] = scaled32(decodeTables[f][c], scale)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/convert"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
@@ -251,6 +252,40 @@ func TestDecodeLevels(t *testing.T) {
 						if err := sameDecoding(l, codes, f, scale); err != nil {
 							t.Fatal(err)
 						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestDecodeStreamed decodes more than caches hold, from everywhere in a cache line to
+// everywhere in one.
+func TestDecodeStreamed(t *testing.T) {
+	n := 1 << 16
+	for !convert.Streams(4 * n) {
+		n *= 2
+	}
+	codes, buffer := make([]byte, n+64), make([]float32, n+64+18)
+	random := rand.New(rand.NewPCG(29, 30))
+	for i := range codes {
+		codes[i] = byte(random.Uint32())
+		if i < n/2 && codes[i]&0x7F > 0x7B || codes[i] == 0x80 { // none is special
+			codes[i] = 0x33
+		}
+	}
+	forLevels(t, func(t *testing.T, l cpu.Level) {
+		for i, f := range fp8.Formats() {
+			values := decodeAt(cpu.Generic, allCodes(), f, 0.7)
+			for first := i; first <= 16; first += 4 {
+				src := codes[first : n+first*3]
+				dst := buffer[first:][:len(src)+2]
+				dst[0], dst[len(dst)-1] = 1234.5, 1234.5
+				at(l, func() error { fp8.DecodeScaled(dst[1:], src, f, 0.7); return nil })
+				require.Equal(t, []float32{1234.5, 1234.5}, []float32{dst[0], dst[len(dst)-1]})
+				for j, c := range src {
+					if got := bitsOf(dst[j+1]); got != values[c] {
+						t.Fatalf("%v, from %d: %d of %d: %02x is %08x, want %08x", f, first, j, len(src), c, got, values[c])
 					}
 				}
 			}

@@ -82,4 +82,7 @@ type Decoding struct {
 
 	Offset   uint32 // what a normal value's bits lack after the shift
 	Smallest uint32 // bits of the smallest normal value
+
+	// 1 if values need not stay in the caches; dst is then a multiple of 64 bytes.
+	Stream uint32
 }

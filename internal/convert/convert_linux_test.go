@@ -37,7 +37,9 @@ func TestBounds(t *testing.T) {
 						}
 					}
 				}
-				inBounds(t, note, func() { Decode(l, floats(at(destination, 4*n)), &at(source, n)[0], n, &d) })
+				for d.Stream = range 2 {
+					inBounds(t, note, func() { Decode(l, floats(at(destination, 4*n)), &at(source, n)[0], n, &d) })
+				}
 				inBounds(t, note, func() { MaxBits(l, floats(at(source, 4*n)), n) })
 				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, 4)), floats(at(source, 4*n)), 1, n) })
 				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, n/4)), floats(at(source, 4*n)), n/16, 16) })
