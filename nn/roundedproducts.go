@@ -61,7 +61,7 @@ func (p *roundedProducts) weightGradient(ctx context.Context, dw, dy, x []float3
 
 // multiply writes the product of a, [m, k], and b, [n, k], to c.
 func (p *roundedProducts) multiply(ctx context.Context, c, a, b []float32, m, n, k int) error {
-	if err := canonical.MultiplyContext(ctx, c, a, b, m, n, k, p.workers); err != nil {
+	if err := canonical.MultiplyContext(ctx, canonical.Dense(c, n), canonical.Dense(a, k), canonical.Dense(b, k), m, n, k, p.workers); err != nil {
 		return err
 	}
 	if p.bf16Results {

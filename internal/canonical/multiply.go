@@ -8,30 +8,70 @@ import (
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/transpose"
 )
 
 // Matrix is rows of float32 that begin Stride elements apart.
 type Matrix struct {
-	Data   []float32
-	Stride int
+	Data       []float32
+	Stride     int
+	Transposed bool // they are its columns
 }
 
-// row returns the first n elements of row i.
+// Dense returns the matrix of rows of so many elements that follow each other.
+func Dense(rows []float32, cols int) Matrix { return Matrix{Data: rows, Stride: cols} }
+
+// T returns the transpose.
+func (m Matrix) T() Matrix {
+	m.Transposed = !m.Transposed
+	return m
+}
+
+// From returns the part from element (row, col) on.
+func (m Matrix) From(row, col int) Matrix {
+	if m.Transposed {
+		row, col = col, row
+	}
+	m.Data = m.Data[row*m.Stride+col:]
+	return m
+}
+
+// row returns the first n elements of row i of a matrix that is not Transposed.
 func (m Matrix) row(i, n int) []float32 { return m.Data[i*m.Stride:][:n] }
 
-// Multiply writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n]. Each
-// element is a dot product of this package, whatever the number of workers (0:
-// GOMAXPROCS). c must not overlap a or b.
+// check panics if elements of [rows, cols] are missing, which kernels would not notice.
+func (m Matrix) check(rows, cols int) {
+	if m.Transposed {
+		rows, cols = cols, rows
+	}
+	if rows > 0 && cols > 0 {
+		_ = m.Data[(rows-1)*m.Stride+cols-1]
+	}
+}
+
+// plain returns a matrix, [rows, cols], that is not Transposed: a copy of one that is.
+func (m Matrix) plain(rows, cols int) Matrix {
+	if !m.Transposed {
+		return m
+	}
+	c := Dense(make([]float32, rows*cols), cols)
+	transpose.Matrix(c.Data, c.Stride, m.Data, m.Stride, cols, rows)
+	return c
+}
+
+// Multiply writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n], which must
+// not be Transposed. Each element is a dot product of this package, whatever the number
+// of workers (0: GOMAXPROCS). c must not overlap a or b.
 func Multiply(c, a, b Matrix, m, n, k, workers int) {
 	f, _ := multiply.For(cpu.Current())
 	f(context.Background(), c, a, b, m, n, k, workers)
 }
 
-// MultiplyContext is [MultiplyDense] unless ctx ends before: the error is then that of
+// MultiplyContext is [Multiply] unless ctx ends before: the error is then that of
 // [meter.Err], and c is unspecified.
-func MultiplyContext(ctx context.Context, c, a, b []float32, m, n, k, workers int) error {
+func MultiplyContext(ctx context.Context, c, a, b Matrix, m, n, k, workers int) error {
 	f, _ := multiply.For(cpu.Current())
-	f(ctx, Matrix{c, n}, Matrix{a, k}, Matrix{b, k}, m, n, k, workers)
+	f(ctx, c, a, b, m, n, k, workers)
 	return meter.Err(ctx)
 }
 
@@ -53,6 +93,7 @@ func implementations() []kernels.Implementation[multiplyFunc] {
 }
 
 func multiplyGeneric(ctx context.Context, c, a, b Matrix, m, n, k, workers int) {
+	a, b = a.plain(m, k), b.plain(n, k)
 	parallel.For(m, 1, workers, func(lo, hi int) {
 		// A strip of B stays in the nearest cache while all rows of A pass.
 		const strip = 16
@@ -77,5 +118,5 @@ func multiplyGeneric(ctx context.Context, c, a, b Matrix, m, n, k, workers int) 
 
 // MultiplyDense is [Multiply] of matrices whose rows follow each other.
 func MultiplyDense(c, a, b []float32, m, n, k, workers int) {
-	Multiply(Matrix{c, n}, Matrix{a, k}, Matrix{b, k}, m, n, k, workers)
+	Multiply(Dense(c, n), Dense(a, k), Dense(b, k), m, n, k, workers)
 }
