@@ -43,18 +43,22 @@ func (amxBackend) compute(s *scratch, p *part, r area, out *result) {
 		s.packStrips(p, r, strips, st)
 		for panel := range panels {
 			j := r.j0 + panel*amx.Size
+			j1 := min(j+amx.Size, r.j1)
 			b, a := p.panelAhead(r, j, st), p.rowsAhead(r.i0+rows*panel/panels, r.i0+rows*(panel+1)/panels, st)
-			s.packPanel(p, j, min(j+amx.Size, r.j1), st)
+			s.packPanel(p, j, j1, st)
 			for strip := 0; strip < strips; strip += stripsAtOnce {
 				shares := ceilDiv(strips-strip, stripsAtOnce)
 				b.issue(shares)
 				a.issue(shares)
-				s.multiplySquares(p, strip, min(strip+stripsAtOnce, strips), panel*strips, st)
+				to := min(strip+stripsAtOnce, strips)
+				s.multiplySquares(p, strip, to, panel*strips, st)
+				if st.hi == p.k {
+					s.storeSquares(p, r, strip, to, panel*strips, j, j1, out)
+				}
 			}
 		}
 		lo = st.hi
 	}
-	s.storeSquares(p, r, strips, out)
 }
 
 // packedAtOnce returns how much of K makes packDepth when it is packed.
@@ -124,22 +128,23 @@ func (s *scratch) multiplySquares(p *part, from, to, first int, st step) {
 	}
 }
 
-// storeSquares hands an area to out, row by row.
-func (s *scratch) storeSquares(p *part, r area, strips int, out *result) {
-	n := r.j1 - r.j0
-	s.row = grow(s.row, roundUp(n, amx.Size))
-	direct := n%amx.Size == 0 && out.plain()
-	for i := range r.i1 - r.i0 {
-		first := i/amx.Size*square + i%amx.Size*amx.Size
-		if direct {
-			row := out.float32s[p.at+(r.i0+i)*p.n+r.j0:][:n]
-			race.Write(row)
-			amx.GatherRow(row, s.c[first:], strips*square)
-			continue
-		}
-		amx.GatherRow(s.row, s.c[first:], strips*square)
-		p.storeRow(s.row[:n], r.i0+i, r.j0, out)
+// storeSquares hands squares [from, to) of columns [j0, j1), of which the first has the
+// given number, to out.
+func (s *scratch) storeSquares(p *part, r area, from, to, first, j0, j1 int, out *result) {
+	done := area{r.i0 + from*amx.Size, min(r.i0+to*amx.Size, r.i1), j0, j1}
+	c := s.c[(first+from)*square:][:(done.i1-done.i0)*amx.Size]
+	if j1-j0 < amx.Size || !out.plain() {
+		amx.CopyRows(c, amx.Size, c)
+		p.store(c, amx.Size, done, out)
+		return
 	}
+	rows := out.float32s[p.at+done.i0*p.n+j0:]
+	if race.Enabled {
+		for i := range done.i1 - done.i0 {
+			race.Write(rows[i*p.n:][:amx.Size])
+		}
+	}
+	amx.CopyRows(rows, p.n, c)
 }
 
 // ahead is codes that will be needed soon: several stretches of each of some rows.

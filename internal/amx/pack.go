@@ -99,20 +99,21 @@ func PackTransposed(dst []uint16, codes []byte, stride, columns, n int, c *Decod
 	}
 }
 
-// GatherRow puts a row together: dst gets those of matrices c of [Size] columns that
-// begin stride elements apart, as many as it has room for. A NaN gets the bits
-// 7FC00000.
-func GatherRow(dst, c []float32, stride int) {
-	n := len(dst) / Size
+// CopyRows copies rows of [Size] results, which follow each other in c, to rows of dst that
+// begin stride elements apart. A NaN gets the bits 7FC00000. dst may be c.
+func CopyRows(dst []float32, stride int, c []float32) {
+	rows := len(c) / Size
 	switch {
-	case len(dst) != n*Size || stride < Size:
+	case len(c) != rows*Size:
 		panic(badRow)
-	case n == 0:
+	case stride < Size:
+		panic(badStride)
+	case rows == 0:
 		return
-	case len(c) < (n-1)*stride+Size:
+	case len(dst) < (rows-1)*stride+Size:
 		panic(shortC)
 	}
-	kernel(gatherRow)(&dst[0], &c[0], n, stride)
+	kernel(copyRows)(&dst[0], stride, &c[0], rows)
 }
 
 // Prefetch fetches codes into the caches that will be needed soon: n times 256 bytes
