@@ -28,7 +28,7 @@ func packColumnsAVX512(dst *uint16, codes *byte, n int, c *Decoder)
 func packTransposedAVX512(dst *uint16, codes *byte, stride, chunks int, c *Decoder)
 
 //go:noescape
-func copyRowsAVX512(dst *float32, stride int, c *float32, rows int)
+func copyRowsAVX512(dst *float32, stride int, c *float32, rows int, stream bool)
 
 // prefetch is [Prefetch] for a positive n.
 func prefetch(address uintptr, n, step int)

@@ -1,6 +1,9 @@
 package amx
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // Decoder is how the codes of a format become bfloat16. Most do by moving their bits
 // and adding to the exponent; for 16 or fewer, the subnormal ones and those that
@@ -100,8 +103,9 @@ func PackTransposed(dst []uint16, codes []byte, stride, columns, n int, c *Decod
 }
 
 // CopyRows copies rows of [Size] results, which follow each other in c, to rows of dst that
-// begin stride elements apart. A NaN gets the bits 7FC00000. dst may be c.
-func CopyRows(dst []float32, stride int, c []float32) {
+// begin stride elements apart. A NaN gets the bits 7FC00000. dst may be c. With stream the
+// rows go to memory past the caches, if they are whole cache lines.
+func CopyRows(dst []float32, stride int, c []float32, stream bool) {
 	rows := len(c) / Size
 	switch {
 	case len(c) != rows*Size:
@@ -113,7 +117,8 @@ func CopyRows(dst []float32, stride int, c []float32) {
 	case len(dst) < (rows-1)*stride+Size:
 		panic(shortC)
 	}
-	kernel(copyRows)(&dst[0], stride, &c[0], rows)
+	whole := stride%(alignment/4) == 0 && uintptr(unsafe.Pointer(&dst[0]))%alignment == 0
+	kernel(copyRows)(&dst[0], stride, &c[0], rows, stream && whole)
 }
 
 // Prefetch fetches codes into the caches that will be needed soon: n times 256 bytes

@@ -242,8 +242,18 @@ tile:
 	VZEROUPPER
 	RET
 
-// func copyRowsAVX512(dst *float32, stride int, c *float32, rows int)
-TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-32
+// ROW loads the next row; a NaN becomes canonical.
+#define ROW \
+	VMOVUPS (SI), Z0 \
+	VMOVUPS 64(SI), Z1 \
+	VCMPPS $3, Z0, Z0, K1 \
+	VCMPPS $3, Z1, Z1, K2 \
+	VMOVDQA32 Z2, K1, Z0 \
+	VMOVDQA32 Z2, K2, Z1 \
+	ADDQ $128, SI
+
+// func copyRowsAVX512(dst *float32, stride int, c *float32, rows int, stream bool)
+TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-33
 	MOVQ dst+0(FP), DI
 	MOVQ stride+8(FP), R8
 	MOVQ c+16(FP), SI
@@ -251,20 +261,27 @@ TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-32
 	SHLQ $2, R8
 	MOVL $0x7FC00000, BX
 	VPBROADCASTD BX, Z2
+	CMPB stream+32(FP), $0
+	JNE streamed
 
 row:
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	VCMPPS $3, Z0, Z0, K1 // unordered
-	VCMPPS $3, Z1, Z1, K2
-	VMOVDQA32 Z2, K1, Z0
-	VMOVDQA32 Z2, K2, Z1
+	ROW
 	VMOVUPS Z0, (DI)
 	VMOVUPS Z1, 64(DI)
-	ADDQ $128, SI
 	ADDQ R8, DI
 	DECQ CX
 	JNZ row
+	VZEROUPPER
+	RET
+
+streamed:
+	ROW
+	VMOVNTPS Z0, (DI)
+	VMOVNTPS Z1, 64(DI)
+	ADDQ R8, DI
+	DECQ CX
+	JNZ streamed
+	SFENCE
 	VZEROUPPER
 	RET
 

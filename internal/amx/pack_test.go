@@ -127,11 +127,12 @@ func TestPackTransposed(t *testing.T) {
 	})
 }
 
+// TestCopyRows has rows that begin where a cache line does, and others.
 func TestCopyRows(t *testing.T) {
 	kernelstest.Compare(t, copyRows.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(7, 8))
 		for rows := range 6 {
-			for _, stride := range []int{32, 33, 1024} {
+			for _, stride := range []int{32, 33, 48, 1024} {
 				c := make([]float32, rows*Size)
 				for i := range c {
 					c[i] = math.Float32frombits(r.Uint32())
@@ -139,21 +140,26 @@ func TestCopyRows(t *testing.T) {
 						c[i] = math.Float32frombits(0x7F800001 | r.Uint32())
 					}
 				}
-				want := make([]float32, max(rows-1, 0)*stride+Size+1)
+				length := max(rows-1, 0)*stride + Size
+				want := make([]float32, length+1)
 				for i, x := range c {
 					if x != x {
 						x = math.Float32frombits(0x7FC00000)
 					}
-					want[1+i/Size*stride+i%Size] = x
+					want[i/Size*stride+i%Size] = x
 				}
-				dst := guarded(t, make([]float32, len(want)))
-				CopyRows(dst[1:], stride, guarded(t, append(make([]float32, 1), c...))[1:])
-				for i := range want {
-					require.Equal(t, math.Float32bits(want[i]), math.Float32bits(dst[i]))
+				for _, stream := range []bool{false, true} {
+					for from := range 2 { // whether a cache line begins there
+						dst := guarded(t, make([]float32, length+from))
+						CopyRows(dst[:length], stride, c, stream)
+						for i := range dst {
+							require.Equal(t, math.Float32bits(want[i]), math.Float32bits(dst[i]))
+						}
+					}
 				}
-				CopyRows(c, Size, c)
+				CopyRows(c, Size, c, false)
 				for i, x := range c {
-					require.Equal(t, math.Float32bits(want[1+i/Size*stride+i%Size]), math.Float32bits(x))
+					require.Equal(t, math.Float32bits(want[i/Size*stride+i%Size]), math.Float32bits(x))
 				}
 			}
 		}

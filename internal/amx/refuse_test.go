@@ -71,7 +71,7 @@ func TestPackRefuses(t *testing.T) {
 	require.PanicsWithValue(t, badColumn, columns(Pack, 33))
 	require.PanicsWithValue(t, badPack, columns(Pack, 33*32))
 	copied := func(dst, stride, c int) func() {
-		return func() { CopyRows(make([]float32, dst), stride, make([]float32, c)) }
+		return func() { CopyRows(make([]float32, dst), stride, make([]float32, c), false) }
 	}
 	require.PanicsWithValue(t, badRow, copied(100, 32, 33))
 	require.PanicsWithValue(t, badStride, copied(100, 31, 32))
