@@ -34,6 +34,15 @@ func TestBounds(t *testing.T) {
 								Encode(l, &at(destination, n)[0], floats(at(source, 4*n)), n, &e,
 									floats(at(factors, 4*layout.scales(n))), layout, &c)
 							})
+							if !HalvesAvailable(l) {
+								continue
+							}
+							for e.Source = BFloat16; e.Source <= Float16; e.Source++ {
+								inBounds(t, fmt.Sprintf("%s, mode %d, layout %d, divide %d, source %d", note, m, layout, divide, e.Source), func() {
+									EncodeHalves(l, &at(destination, n)[0], halves(at(source, 2*n)), n, &e,
+										floats(at(factors, 4*layout.scales(n))), layout, &c)
+								})
+							}
 						}
 					}
 				}
