@@ -39,7 +39,7 @@ func (m Matrix) From(row, col int) Matrix {
 // row returns the first n elements of row i of a matrix that is not Transposed.
 func (m Matrix) row(i, n int) []float32 { return m.Data[i*m.Stride:][:n] }
 
-// check panics if elements of [rows, cols] are missing, which kernels would not notice.
+// check panics if elements of [rows, cols] are missing, which would not be noticed.
 func (m Matrix) check(rows, cols int) {
 	if m.Transposed {
 		rows, cols = cols, rows
@@ -63,13 +63,15 @@ func (m Matrix) plain(rows, cols int) Matrix {
 // not be Transposed. Each element is a dot product of this package, whatever the number
 // of workers (0: GOMAXPROCS). c must not overlap a or b.
 func Multiply(c, a, b Matrix, m, n, k, workers int) {
-	f, _ := multiply.For(cpu.Current())
-	f(context.Background(), c, a, b, m, n, k, workers)
+	_ = MultiplyContext(context.Background(), c, a, b, m, n, k, workers)
 }
 
 // MultiplyContext is [Multiply] unless ctx ends before: the error is then that of
 // [meter.Err], and c is unspecified.
 func MultiplyContext(ctx context.Context, c, a, b Matrix, m, n, k, workers int) error {
+	c.check(m, n)
+	a.check(m, k)
+	b.check(n, k)
 	f, _ := multiply.For(cpu.Current())
 	f(ctx, c, a, b, m, n, k, workers)
 	return meter.Err(ctx)
