@@ -38,30 +38,31 @@ func newRoundedProducts(layer string, r Rounding, o Options) *roundedProducts {
 }
 
 func (p *roundedProducts) forward(ctx context.Context, y, x, w []float32, s shape, _ *commonInput) error {
-	a := p.input.round(x, s.rows, s.in, fp8.Policy{})
-	b := p.weight.round(w, s.out, s.in, fp8.Policy{})
+	a := p.input.operand(x, s.rows, s.in, fp8.Policy{})
+	b := p.weight.operand(w, s.out, s.in, fp8.Policy{})
 	return p.multiply(ctx, y, a, b, s.rows, s.out, s.in)
 }
 
 func (p *roundedProducts) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
 	p.seeds.begin()
-	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
-	a := p.gradient.round(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
-	b := p.weight.round(wT, s.in, s.out, fp8.Policy{})
+	a := p.gradient.operand(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
+	b := p.weight.operandT(&p.scratch.wT, w, s.out, s.in, fp8.Policy{})
 	return p.multiply(ctx, dx, a, b, s.rows, s.in, s.out)
 }
 
 func (p *roundedProducts) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape, _ *commonInput) error {
-	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
-	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
-	a := p.gradient.round(dyT, s.out, s.rows, p.seeds.policy(fp8.Policy{}, opWeightGradient))
-	b := p.input.round(xT, s.in, s.rows, fp8.Policy{})
+	a := p.gradient.operandT(&p.scratch.dyT, dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opWeightGradient))
+	b := p.input.operandT(&p.scratch.xT, x, s.rows, s.in, fp8.Policy{})
 	return p.multiply(ctx, dw, a, b, s.out, s.in, s.rows)
 }
 
 // multiply writes the product of a, [m, k], and b, [n, k], to c.
-func (p *roundedProducts) multiply(ctx context.Context, c, a, b []float32, m, n, k int) error {
-	if err := canonical.MultiplyContext(ctx, canonical.Dense(c, n), canonical.Dense(a, k), canonical.Dense(b, k), m, n, k, p.workers); err != nil {
+func (p *roundedProducts) multiply(ctx context.Context, c []float32, a, b roundedOperand, m, n, k int) error {
+	multiply := canonical.MultiplyContext
+	if exactProducts(a, b) {
+		multiply = canonical.MultiplyExact
+	}
+	if err := multiply(ctx, canonical.Dense(c, n), a.Matrix, b.Matrix, m, n, k, p.workers); err != nil {
 		return err
 	}
 	if p.bf16Results {
@@ -70,11 +71,34 @@ func (p *roundedProducts) multiply(ctx context.Context, c, a, b []float32, m, n,
 	return nil
 }
 
+// roundedOperand is a matrix of values that have so many bits of mantissa.
+type roundedOperand struct {
+	canonical.Matrix
+	mantissa int
+}
+
+// exactProducts reports whether all products of a value of a and one of b are float32s.
+func exactProducts(a, b roundedOperand) bool {
+	const mantissa, smallest, largest = 23, -149, 127 // bits, and exponents, of float32
+	if a.mantissa+b.mantissa >= mantissa {
+		return false
+	}
+	leastA, greatestA := rounding.Magnitudes(a.Data)
+	leastB, greatestB := rounding.Magnitudes(b.Data)
+	if leastA == 0 || leastB == 0 {
+		return false // it may be true, of zeros and what is not finite, but does not happen
+	}
+	exponent := func(x float32) int { return math.Ilogb(float64(x)) } // of infinities and NaN, MaxInt32
+	return exponent(leastA)-a.mantissa+exponent(leastB)-b.mantissa >= smallest &&
+		exponent(greatestA) < largest-exponent(greatestB)
+}
+
 // rounder rounds operands of one role.
 type rounder struct {
 	Narrowing
-	lattice rounding.Lattice
-	workers int
+	lattice  rounding.Lattice
+	mantissa int // bits of what it returns
+	workers  int
 
 	scales  []fp8.Scale // of the blocks
 	rounded []float32
@@ -82,10 +106,37 @@ type rounder struct {
 
 func newRounder(n Narrowing, workers int) rounder {
 	r := rounder{Narrowing: n, workers: workers}
+	const inFloat32 = 23
+	r.mantissa = inFloat32
+	if n.Format == NarrowBF16 || n.Format != "" && !n.ExactScale {
+		_, r.mantissa, _ = n.Format.bits() // scales are powers of two
+	}
 	if n.Format != "" && n.Format != NarrowBF16 {
 		r.lattice = newLattice(n.Format)
 	}
 	return r
+}
+
+// operand returns values, [rows, cols], as round does.
+func (r *rounder) operand(values []float32, rows, cols int, p fp8.Policy) roundedOperand {
+	return roundedOperand{canonical.Dense(r.round(values, rows, cols, p), cols), r.mantissa}
+}
+
+// operandT returns the transpose of values, [rows, cols], rounded. It may need memory.
+func (r *rounder) operandT(buf *[]float32, values []float32, rows, cols int, p fp8.Policy) roundedOperand {
+	if r.roundsAlike(p) {
+		o := r.operand(values, rows, cols, p)
+		o.Matrix = o.T()
+		return o
+	}
+	return r.operand(transposed(buf, values, rows, cols, r.workers), cols, rows, p)
+}
+
+// roundsAlike reports whether a matrix and its transpose become the same values: their
+// blocks are, and numbers that are drawn do not depend on the place.
+func (r *rounder) roundsAlike(p fp8.Policy) bool {
+	elements := r.Format == "" || r.Format == NarrowBF16
+	return p.Rounding != fp8.Stochastic && (elements || r.Block.Rows == r.Block.Cols) || r.Format == ""
 }
 
 // round returns values, [rows, cols], rounded under a policy to nearest or at random,

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -258,4 +259,41 @@ func TestRoundingRefused(t *testing.T) {
 func withRounding(cfg Config, r Rounding) Config {
 	cfg.Rounding = &r
 	return cfg
+}
+
+// TestExactProducts: what it calls exact is, up to the limits of float32.
+func TestExactProducts(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	exact := 0
+	for range 20000 {
+		mantissa := [2]int{7 + r.IntN(6), 7 + r.IntN(6)}
+		var x [2][]float32
+		for i := range x {
+			for range 1 + r.IntN(3) {
+				v := math.Ldexp(float64(1<<mantissa[i]+r.IntN(1<<mantissa[i])), r.IntN(8)-mantissa[i]+[]int{-130, -70, -60, 0, 60, 66, 120}[r.IntN(7)])
+				x[i] = append(x[i], float32(v)*float32(1-2*r.IntN(2)))
+			}
+		}
+		x[1] = append(x[1], 0)
+		operand := func(i int) roundedOperand { return roundedOperand{canonical.Dense(x[i], 1), mantissa[i]} }
+		if !exactProducts(operand(0), operand(1)) {
+			continue
+		}
+		exact++
+		for _, a := range x[0] {
+			for _, b := range x[1] {
+				require.Equal(t, float64(a)*float64(b), float64(a*b), "%v times %v", a, b)
+			}
+		}
+	}
+	require.Greater(t, exact, 2000)
+	ones := func(mantissa int, v ...float32) roundedOperand {
+		return roundedOperand{canonical.Dense(append(v, 1), 1), mantissa}
+	}
+	require.True(t, exactProducts(ones(11), ones(11)))
+	require.False(t, exactProducts(ones(11), ones(12)), "25 bits")
+	require.True(t, exactProducts(ones(7, 0x1p-60), ones(7, 0x1p-75)))
+	require.False(t, exactProducts(ones(7, 0x1p-60), ones(7, 0x1p-76)), "below what float32 has")
+	require.False(t, exactProducts(ones(7), ones(7, float32(math.Inf(1)))))
+	require.False(t, exactProducts(ones(7, float32(math.NaN())), ones(7)))
 }

@@ -20,11 +20,12 @@ const (
 
 // product is a Multiply that micro-kernels compute. It is reused.
 type product struct {
-	ctx     context.Context
-	kernels *microkernel.Kernels
-	c, a, b Matrix
-	m, n, k int
-	queue   parallel.Queue
+	ctx      context.Context
+	kernels  *microkernel.Kernels
+	multiply func(*microkernel.Task) // one of the kernels
+	c, a, b  Matrix
+	m, n, k  int
+	queue    parallel.Queue
 }
 
 // scratch is what one worker works with, reused too. Panels of results, in c and p, have
@@ -32,13 +33,15 @@ type product struct {
 type scratch struct {
 	task       microkernel.Task
 	a, b, c, p []float32
+
+	panels int // the column of C that the panels in b begin with, if they are for all of K; else -1
 }
 
 var (
 	products  = sync.Pool{New: func() any { return new(product) }}
 	scratches = sync.Pool{New: func() any {
 		return &scratch{
-			a: make([]float32, areaRows*depth), b: make([]float32, depth*microkernel.PanelWidth),
+			a: make([]float32, areaRows*depth), b: make([]float32, areaCols*depth),
 			c: make([]float32, areaRows*areaCols), p: make([]float32, areaRows*areaCols),
 		}
 	}}
@@ -53,12 +56,15 @@ var ones = func() (s [areaRows]float32) {
 }()
 
 // multiplyBlocked is Multiply with the micro-kernels of a level.
-func multiplyBlocked(ctx context.Context, kernels *microkernel.Kernels, c, a, b Matrix, m, n, k, workers int) {
+func multiplyBlocked(ctx context.Context, kernels *microkernel.Kernels, c, a, b Matrix, m, n, k, workers int, exact bool) {
 	if m*n == 0 {
 		return
 	}
 	p := products.Get().(*product)
 	p.ctx, p.kernels, p.c, p.a, p.b, p.m, p.n, p.k = ctx, kernels, c, a, b, m, n, k
+	if p.multiply = kernels.MultiplyRounded; exact {
+		p.multiply = kernels.Multiply
+	}
 	p.queue.Run(ceilDiv(m, areaRows)*ceilDiv(n, areaCols), workers, p)
 	p.ctx, p.c, p.a, p.b = nil, Matrix{}, Matrix{}, Matrix{}
 	products.Put(p)
@@ -69,9 +75,10 @@ func multiplyBlocked(ctx context.Context, kernels *microkernel.Kernels, c, a, b 
 func (p *product) Work(q *parallel.Queue) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	across := ceilDiv(p.n, areaCols)
+	s.panels = -1
+	down := ceilDiv(p.m, areaRows) // areas below each other follow each other: they share panels
 	for job, ok := q.Next(); ok && p.ctx.Err() == nil; job, ok = q.Next() {
-		i, j := job/across*areaRows, job%across*areaCols
+		i, j := job%down*areaRows, job/down*areaCols
 		r := area{i0: i, i1: min(i+areaRows, p.m), j0: j, j1: min(j+areaCols, p.n)}
 		r.whole = (r.i1 - i) / p.kernels.MR * p.kernels.MR
 		s.area(p, r)
@@ -115,9 +122,14 @@ func (s *scratch) area(p *product, r area) {
 		}
 		s.copyRows(p, r, st)
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
-			s.copyPanel(p, j, min(j+microkernel.PanelWidth, r.j1), st)
+			if s.panels != r.j0 {
+				s.copyPanel(p, s.panel(r, j), j, min(j+microkernel.PanelWidth, r.j1), st)
+			}
 			s.multiply(p, r, j, st, direct && last)
 		}
+	}
+	if s.panels = -1; p.k <= depth {
+		s.panels = r.j0
 	}
 	s.store(p, r, direct)
 }
@@ -143,37 +155,40 @@ func (s *scratch) copyRows(p *product, r area, st step) {
 		if p.readable(st) {
 			there = r.whole
 		}
-		for i := range rows {
-			from := p.a.row(r.i0+i, p.k)[st.lo:st.hi]
-			if i < there {
-				race.Read(from)
-				continue
-			}
+		for i := there; i < rows; i++ {
 			row := s.a[i*stride : (i+1)*stride]
-			clear(row[copy(row, from):])
+			clear(row[copy(row, p.a.row(r.i0+i, p.k)[st.lo:st.hi]):])
+		}
+		for i := 0; i < there && race.Enabled; i++ {
+			race.Read(p.a.row(r.i0+i, p.k)[st.lo:st.hi])
 		}
 	}
 	clear(s.a[rows*stride : ceilDiv(rows, p.kernels.MR)*p.kernels.MR*stride])
 }
 
+// panel returns the memory of the panel of an area's column j.
+func (s *scratch) panel(r area, j int) []float32 {
+	return s.b[(j-r.j0)*depth:][:microkernel.PanelWidth*depth]
+}
+
 // copyPanel makes a panel of rows [j0, j1) of B for a step.
-func (s *scratch) copyPanel(p *product, j0, j1 int, st step) {
+func (s *scratch) copyPanel(p *product, dst []float32, j0, j1 int, st step) {
 	const width = microkernel.PanelWidth
 	if j1-j0 < width {
-		clear(s.b)
+		clear(dst)
 	}
 	n, padded := st.length()
-	clear(s.b[n*width : padded*width])
+	clear(dst[n*width : padded*width])
 	if !p.b.Transposed {
-		transpose.Matrix(s.b, width, p.b.Data[j0*p.b.Stride+st.lo:], p.b.Stride, j1-j0, n)
+		transpose.Matrix(dst, width, p.b.Data[j0*p.b.Stride+st.lo:], p.b.Stride, j1-j0, n)
 		return
 	}
 	for i := range n {
 		from := p.b.row(st.lo+i, j1)[j0:]
 		if len(from) == width {
-			*(*[width]float32)(s.b[i*width:]) = [width]float32(from) // faster than copy
+			*(*[width]float32)(dst[i*width:]) = [width]float32(from) // faster than copy
 		} else {
-			copy(s.b[i*width:], from)
+			copy(dst[i*width:], from)
 		}
 	}
 }
@@ -191,30 +206,31 @@ func (s *scratch) multiply(p *product, r area, j int, st step, direct bool) {
 	if direct && j+microkernel.PanelWidth <= r.j1 {
 		out = p.c.Data[r.i0*p.c.Stride+j:]
 	}
-	s.multiplyRows(p.kernels, a, stride, j-r.j0, 0, r.whole, out, p.c.Stride)
-	s.multiplyRows(p.kernels, s.a[r.whole*padded:], padded, j-r.j0, r.whole, r.i1-r.i0, nil, 0)
+	b := s.panel(r, j)
+	s.multiplyRows(p, a, stride, b, j-r.j0, 0, r.whole, out, p.c.Stride)
+	s.multiplyRows(p, s.a[r.whole*padded:], padded, b, j-r.j0, r.whole, r.i1-r.i0, nil, 0)
 }
 
-// multiplyRows multiplies rows [lo, hi) of an area, which are those of a, with the panel
+// multiplyRows multiplies rows [lo, hi) of an area, which are those of a, with b, the panel
 // of the area's column j. The last results go to out, unless that is nil.
-func (s *scratch) multiplyRows(k *microkernel.Kernels, a []float32, stride, j, lo, hi int, out []float32, outStride int) {
+func (s *scratch) multiplyRows(p *product, a []float32, stride int, b []float32, j, lo, hi int, out []float32, outStride int) {
 	if lo == hi {
 		return
 	}
 	t := &s.task
-	t.RowBlocks = ceilDiv(hi-lo, k.MR)
+	t.RowBlocks = ceilDiv(hi-lo, p.kernels.MR)
 	t.StrideA, t.StrideOut = 4*stride, 0
 	if out != nil {
 		t.StrideOut = 4 * outStride
 	}
 	at := j*areaRows + lo*microkernel.PanelWidth
-	for column := 0; column < microkernel.PanelWidth; column += k.NR {
-		t.A, t.B, t.C, t.P = &a[0], &s.b[column], &s.c[at+column], &s.p[at+column]
+	for column := 0; column < microkernel.PanelWidth; column += p.kernels.NR {
+		t.A, t.B, t.C, t.P = &a[0], &b[column], &s.c[at+column], &s.p[at+column]
 		t.Out = nil
 		if out != nil {
 			t.Out = &out[column]
 		}
-		k.MultiplyRounded(t)
+		p.multiply(t)
 	}
 }
 
@@ -226,13 +242,11 @@ func (s *scratch) store(p *product, r area, direct bool) {
 		if direct && j1-j == microkernel.PanelWidth {
 			first = r.whole
 		}
-		for i := range r.i1 - r.i0 {
-			row := p.c.row(r.i0+i, p.n)[j:j1]
-			if i < first {
-				race.Write(row)
-			} else {
-				copy(row, s.c[(j-r.j0)*areaRows+i*microkernel.PanelWidth:])
-			}
+		for i := first; i < r.i1-r.i0; i++ {
+			copy(p.c.row(r.i0+i, p.n)[j:j1], s.c[(j-r.j0)*areaRows+i*microkernel.PanelWidth:])
+		}
+		for i := 0; i < first && race.Enabled; i++ {
+			race.Write(p.c.row(r.i0+i, p.n)[j:j1])
 		}
 	}
 }

@@ -143,7 +143,7 @@ func TestMultiply(t *testing.T) {
 				checkMultiply(t, r, m, n, []int{0, 1, 31, 32, 33, 70}[r.IntN(6)])
 			}
 		}
-		for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}, {195, 32, 256}, {12, 290, 258}} {
+		for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}, {195, 32, 256}, {12, 290, 258}, {200, 40, 300}, {200, 300, 20}} {
 			checkMultiply(t, r, s[0], s[1], s[2])
 		}
 		for range 8 { // what is left of one must not get into the next, whose last pair is half
@@ -201,6 +201,26 @@ func TestFrom(t *testing.T) {
 	require.Equal(t, []float32{6}, m.T().From(2, 1).Data)
 	require.Equal(t, []float32{3, 6}, m.T().plain(3, 2).row(2, 2))
 	require.Equal(t, m, m.T().T())
+}
+
+// TestMultiplyExact: products of 12 bits need not be rounded.
+func TestMultiplyExact(t *testing.T) {
+	kernelstest.Compare(t, multiply.Name(), func(t *testing.T, _ cpu.Level) {
+		r := rand.New(rand.NewPCG(4, 4))
+		const m, n, k = 21, 70, 300
+		a, b, c := random(r, m*k, false), random(r, n*k, false), make([]float32, m*n)
+		for _, x := range [][]float32{a, b} {
+			for i, v := range x {
+				x[i] = math.Float32frombits(math.Float32bits(v) &^ 0xFFF)
+			}
+		}
+		require.NoError(t, MultiplyExact(t.Context(), Dense(c, n), Dense(a, k), Dense(b, k), m, n, k, 1))
+		for i, got := range c {
+			if want := definition(a[i/n*k:][:k], b[i%n*k:][:k]); !same(got, want) {
+				t.Fatalf("element %d: got %v, want %v", i, got, want)
+			}
+		}
+	})
 }
 
 // TestTooShort: kernels would not notice.

@@ -63,22 +63,34 @@ func (m Matrix) plain(rows, cols int) Matrix {
 // not be Transposed. Each element is a dot product of this package, whatever the number
 // of workers (0: GOMAXPROCS). c must not overlap a or b.
 func Multiply(c, a, b Matrix, m, n, k, workers int) {
-	_ = MultiplyContext(context.Background(), c, a, b, m, n, k, workers)
+	run(context.Background(), c, a, b, m, n, k, workers, false)
 }
 
 // MultiplyContext is [Multiply] unless ctx ends before: the error is then that of
 // [meter.Err], and c is unspecified.
 func MultiplyContext(ctx context.Context, c, a, b Matrix, m, n, k, workers int) error {
+	run(ctx, c, a, b, m, n, k, workers, false)
+	return meter.Err(ctx)
+}
+
+// MultiplyExact is [MultiplyContext] of matrices whose values have products that are
+// float32s, all of them: the result is the same, and it is there in about half the time.
+func MultiplyExact(ctx context.Context, c, a, b Matrix, m, n, k, workers int) error {
+	run(ctx, c, a, b, m, n, k, workers, true)
+	return meter.Err(ctx)
+}
+
+func run(ctx context.Context, c, a, b Matrix, m, n, k, workers int, exact bool) {
 	c.check(m, n)
 	a.check(m, k)
 	b.check(n, k)
 	f, _ := multiply.For(cpu.Current())
-	f(ctx, c, a, b, m, n, k, workers)
-	return meter.Err(ctx)
+	f(ctx, c, a, b, m, n, k, workers, exact)
 }
 
-// multiplyFunc is Multiply. It may leave out what is still to do once ctx has ended.
-type multiplyFunc func(ctx context.Context, c, a, b Matrix, m, n, k, workers int)
+// multiplyFunc is Multiply. It may leave out what is still to do once ctx has ended, and
+// need not round products that are exact.
+type multiplyFunc func(ctx context.Context, c, a, b Matrix, m, n, k, workers int, exact bool)
 
 var multiply = kernels.New("canonical.Multiply", implementations()...)
 
@@ -87,14 +99,14 @@ func implementations() []kernels.Implementation[multiplyFunc] {
 	list := []kernels.Implementation[multiplyFunc]{kernels.At[multiplyFunc](cpu.Generic, multiplyGeneric)}
 	for _, l := range kernels.Levels("microkernel.MultiplyRounded") {
 		k := microkernel.For(l)
-		list = append(list, kernels.At[multiplyFunc](l, func(ctx context.Context, c, a, b Matrix, m, n, depth, workers int) {
-			multiplyBlocked(ctx, k, c, a, b, m, n, depth, workers)
+		list = append(list, kernels.At[multiplyFunc](l, func(ctx context.Context, c, a, b Matrix, m, n, depth, workers int, exact bool) {
+			multiplyBlocked(ctx, k, c, a, b, m, n, depth, workers, exact)
 		}))
 	}
 	return list
 }
 
-func multiplyGeneric(ctx context.Context, c, a, b Matrix, m, n, k, workers int) {
+func multiplyGeneric(ctx context.Context, c, a, b Matrix, m, n, k, workers int, _ bool) {
 	a, b = a.plain(m, k), b.plain(n, k)
 	parallel.For(m, 1, workers, func(lo, hi int) {
 		// A strip of B stays in the nearest cache while all rows of A pass.
