@@ -5,6 +5,7 @@
 	MOVD Task_A(task), aBlock
 	MOVD Task_StrideA(task), aStride
 	MOVD Task_C(task), cBlock
+	MOVD Task_Out(task), outBlock
 	MOVD Task_ScaleA(task), scaleA
 	MOVD Task_RowBlocks(task), rowBlocks
 	MOVD Task_Flags(task), flags
@@ -18,6 +19,12 @@ rows:
 	MOVD Task_B(task), panel
 	MOVD Task_ScaleB(task), scaleB
 	MOVD Task_Blocks(task), blocks
+	TBZ $3, flags, block // Zero
+	CLEAR(V0)
+	CLEAR(V1)
+	MOVD cBlock, row
+	MOVD Task_StrideC(task), stride
+	MOVE4(STORE, V0, V1, V0, V1, V0, V1, V0, V1)
 
 block:
 	CLEARP
@@ -69,8 +76,15 @@ fold:
 	MOVD scaleA, row
 	MOVD Task_StrideScaleA(task), stride
 	SCALE
+	CMP $1, blocks
+	BNE store
 	TBZ $2, flags, store // Canonical
 	CANONICAL
+	CBZ outBlock, store
+	MOVD outBlock, row
+	MOVD Task_StrideOut(task), stride
+	MOVE4(STORE, V0, V1, V2, V3, V4, V5, V6, V7)
+	JMP next
 
 store:
 	MOVD cBlock, row
@@ -86,6 +100,8 @@ next:
 	// The next register block.
 	MOVD Task_StrideC(task), tmp
 	ADD tmp<<2, cBlock
+	MOVD Task_StrideOut(task), tmp
+	ADD tmp<<2, outBlock
 	MOVD Task_StrideScaleA(task), tmp
 	ADD tmp<<2, scaleA
 	MOVD Task_Blocks(task), tmp

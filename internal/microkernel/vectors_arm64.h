@@ -37,6 +37,7 @@
 #define row R19
 #define stride R20
 #define tmp R21
+#define outBlock R24 // where results go in place of C, or nil
 
 #define CLEAR(V) VEOR V.B16, V.B16, V.B16
 
