@@ -28,18 +28,6 @@ var (
 			nearestBF16Generic(dst, src, j)
 		}),
 		kernels.At[roundFunc](cpu.AVX512, func(dst, src []float32, _ *job) { nearestBF16AVX512(&dst[0], &src[0], len(src), &bf16) }))
-	findExtremes = kernels.New("rounding.Magnitudes",
-		kernels.At[extremesFunc](cpu.Generic, extremesGeneric),
-		kernels.At[extremesFunc](cpu.AVX2, func(src []float32, e *extremes) {
-			if n := len(src) &^ 15; n > 0 {
-				var part extremes
-				extremesAVX2(&src[0], n, &part)
-				e.merge(&part)
-				src = src[n:]
-			}
-			extremesGeneric(src, e)
-		}))
-
 	// AVX2 has no products of 64 bits, of which random numbers are made.
 	stochastic = kernels.New("rounding.Stochastic",
 		kernels.At[roundFunc](cpu.Generic, stochasticGeneric),
@@ -92,6 +80,3 @@ func stochasticAVX512(dst, src *float32, n int, j *job, m *mixing)
 
 //go:noescape
 func randomBF16AVX512(dst, src *float32, n int, index uint64, m *mixing, h *halves)
-
-//go:noescape
-func extremesAVX2(src *float32, n int, e *extremes)

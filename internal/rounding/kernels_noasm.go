@@ -8,9 +8,8 @@ import (
 )
 
 var (
-	nearest      = kernels.New("rounding.Nearest", kernels.At[roundFunc](cpu.Generic, nearestGeneric))
-	nearestBF16  = kernels.New("rounding.NearestBF16", kernels.At[roundFunc](cpu.Generic, nearestBF16Generic))
-	findExtremes = kernels.New("rounding.Magnitudes", kernels.At[extremesFunc](cpu.Generic, extremesGeneric))
-	stochastic   = kernels.New("rounding.Stochastic", kernels.At[roundFunc](cpu.Generic, stochasticGeneric))
-	randomBF16   = kernels.New("rounding.RandomBF16", kernels.At[roundFunc](cpu.Generic, randomBF16Generic))
+	nearest     = kernels.New("rounding.Nearest", kernels.At[roundFunc](cpu.Generic, nearestGeneric))
+	nearestBF16 = kernels.New("rounding.NearestBF16", kernels.At[roundFunc](cpu.Generic, nearestBF16Generic))
+	stochastic  = kernels.New("rounding.Stochastic", kernels.At[roundFunc](cpu.Generic, stochasticGeneric))
+	randomBF16  = kernels.New("rounding.RandomBF16", kernels.At[roundFunc](cpu.Generic, randomBF16Generic))
 )
