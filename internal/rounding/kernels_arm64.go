@@ -22,8 +22,7 @@ var (
 			nearestBF16NEON(&dst[0], &src[0], n)
 			nearestBF16Generic(dst[n:], src[n:], j)
 		}))
-	findExtremes = kernels.New("rounding.Magnitudes", kernels.At[extremesFunc](cpu.Generic, extremesGeneric))
-	stochastic   = kernels.New("rounding.Stochastic",
+	stochastic = kernels.New("rounding.Stochastic",
 		kernels.At[roundFunc](cpu.Generic, stochasticGeneric),
 		kernels.At[roundFunc](cpu.NEON, func(dst, src []float32, j *job) {
 			n := len(src) &^ 3
