@@ -28,8 +28,7 @@ row:
 	CMPL Float16View_Unit(AX), $0x3F800000
 	JNE codes
 
-	// As if no code were special, and Y7 has a 0 where one is: then again. The float16s lie
-	// where the values will, as conversion of memory needs less of the processor.
+	// As if no code were special; Y7 has a 0 where one is: then again.
 	VMOVDQA Y5, Y7
 
 plain:
