@@ -12,12 +12,13 @@ import (
 var ErrMemory = errors.New("not enough memory")
 
 // peerBytes is about how much octavo and the programs of the peers hold at once for a
-// product: of octavo codes, packed ones and C; of OpenBLAS float32 in one program and
-// bfloat16 in two; of oneDNN A, B, reordered B and C in each of its three types, each of
-// them twice.
+// product: of octavo codes, packed ones, C, the float32s that codes are made from and what
+// is read to know how fast memory is; of OpenBLAS float32 in one program and bfloat16 in
+// two; of oneDNN A, B, reordered B and C in each of its three types, each of them twice.
+// Limits that a container has of its own are not known.
 func (s Shape) peerBytes() float64 {
 	m, n, k, experts := float64(s.M), float64(s.N), float64(s.K), float64(s.Experts)
-	own := m*k + 2*experts*n*k + 4*m*n
+	own := m*k + 2*experts*n*k + 4*m*n + 4*max(m, n)*k + float64(s.Bytes())
 	if experts > 1 {
 		return own + m*k + 2*n*k + 4*m*n // of one product
 	}

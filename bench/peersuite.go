@@ -268,7 +268,9 @@ func (p *peering) try(program *peerProgram, routine string, s Shape, workers int
 		}
 	}
 	if _, err := program.prepare(routine, s); err != nil {
-		return nil, p.coreFailed(program, routine, err)
+		err = p.coreFailed(program, routine, err)
+		p.forget(program, homes)
+		return nil, err
 	}
 	one := program.contestant(routine, "", s.FLOP())
 	one.Core = program.about.Core
@@ -380,6 +382,9 @@ func (p *peering) peers(s Shape, workers int) (list []*contestant, err error) {
 // multiply compares octavo's products of a shape with the roof and with the peers, or
 // grouped ones with one product of the same work.
 func (p *peering) multiply(s Shape, workers int) error {
+	for _, program := range slices.Clone(p.programs) {
+		p.forget(program, nil) // what the product before needed
+	}
 	all, err := p.products(s, workers, Octavo)
 	if err != nil {
 		return err
