@@ -168,9 +168,9 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 		d.Lone = uint32(l.nan)
 	}
 	length := part
-	if convert.Streams(4 * len(src)) {
+	if at := int(uintptr(unsafe.Pointer(&dst[0]))); at%4 == 0 && convert.Streams(4*len(src)) {
 		d.Stream, length = 1, 4*part // at the end of which a kernel waits for memory
-		done = -int(uintptr(unsafe.Pointer(&dst[0]))) & 63 / 4
+		done = -at & 63 / 4
 		decodeEach(dst[:done], src, f, scale) // to where a line begins
 	}
 	for done+step <= len(src) {

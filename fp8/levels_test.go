@@ -2,6 +2,7 @@ package fp8_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/convert"
@@ -293,6 +295,30 @@ func TestDecodeStreamed(t *testing.T) {
 					}
 				}
 			}
+		}
+	})
+}
+
+// TestDecodeBetweenFloats decodes as much to where no float32 can begin, as Go has it, but
+// may in memory that was not made as one: past the caches only whole ones can be written.
+func TestDecodeBetweenFloats(t *testing.T) {
+	n := 1 << 16
+	for !convert.Streams(4 * n) {
+		n *= 2
+	}
+	codes, buffer := make([]byte, n), make([]float32, n+1)
+	for i := range codes {
+		codes[i] = byte(i)
+	}
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&buffer[0])), 4*len(buffer))
+	dst := unsafe.Slice((*float32)(unsafe.Pointer(&raw[1])), n)
+	forLevels(t, func(t *testing.T, l cpu.Level) {
+		if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+			t.Skip("this processor may want float32s to begin at multiples of four bytes")
+		}
+		at(l, func() error { fp8.Decode(dst, codes, fp8.E4M3); return nil })
+		for _, i := range []int{0, 1, 200, n - 1} {
+			require.Equal(t, bitsOf(fp8.E4M3.Float32(codes[i])), binary.NativeEndian.Uint32(raw[1+4*i:]), "%d", i)
 		}
 	})
 }

@@ -19,18 +19,19 @@ const square = amx.Size * amx.Size
 // that much of K. Along 256 the kernel is 3 to 6 % slower.
 const packDepth = 512
 
-// streamed is how many results C has at least that are written past the caches: 1 MiB. What
+// streamFrom is how many results C has at least that are written past the caches: 1 MiB. What
 // an area works on fills the second cache, so that lines of C would be fetched from behind
 // it only to be written. 1024 and 2048 cubed take four fifths of the time, with all of C
 // read after them nine tenths; 512 cubed nine tenths, with C read as long. Tests lower it.
-var streamed = 1 << 18
+var streamFrom = 1 << 18
 
 // blocking makes areas so large that packing, some 100 ns for 1024 codes of B and 75 for
-// those of A, is shared by 24 or 32 products of 32x32x32, of 45 ns and more. A, 0.75 MiB, stays in
-// a second cache of 2 MiB; the results, up to 3 MiB, pass through it once for each step, one
-// behind the other, which costs less than packing A for fewer of them: 512x1024 has 2 to 3 %
-// more than 512x512, 768x1024 another 2, and 1024x512 2 to 6 % less. Fetching codes ahead, as
-// vectors do, cost 0 to 6 %.
+// those of A, is shared by 24 or 32 products of 32x32x32, of 45 ns and more.
+//
+// A, 0.75 MiB, stays in a second cache of 2 MiB. The results, up to 3 MiB, pass through it
+// once for each step, which costs less than packing A for fewer of them: areas of 512x1024
+// are 2 to 3 % faster than 512x512, 768x1024 another 2 %, and 1024x512 2 to 6 % slower.
+// Fetching codes ahead, as vectors do, cost 0 to 6 %.
 func (amxBackend) blocking() blocking {
 	return blocking{mc: 768, nc: 1024, minNC: 256, mcStep: amx.Size}
 }
@@ -140,7 +141,7 @@ func (s *scratch) storeSquares(p *part, r area, first int, out *result) {
 			race.Write(to[i*p.n:][:amx.Size])
 		}
 	}
-	amx.CopyRows(to, p.n, c, len(out.float32s) >= streamed)
+	amx.CopyRows(to, p.n, c, len(out.float32s) >= streamFrom)
 }
 
 // bfloat16Codes is how codes become bfloat16, by format.

@@ -6,7 +6,7 @@ var FMA32 = fma32
 // AMXAlways has level AMX take tiles for all products, and write all results past the
 // caches, until restore is called.
 func AMXAlways() (restore func()) {
-	from, results := amxFrom, streamed
-	amxFrom, streamed = thresholds{1, 1, 1, 1}, 0
-	return func() { amxFrom, streamed = from, results }
+	from, results := amxFrom, streamFrom
+	amxFrom, streamFrom = thresholds{1, 1, 1, 1}, 0
+	return func() { amxFrom, streamFrom = from, results }
 }

@@ -8,22 +8,24 @@ import (
 
 // fewBackend computes products of few rows with B in rows, with the parts of A and B
 // exchanged: the few rows of A are transposed, and not B, whose codes are decoded as they
-// lie. What is decoded of B is a piece, in the nearest cache, used once for 16 rows of A.
-// Those stay in the next cache, fewDepth of K at a time, and are read for each piece.
+// lie. What is decoded of B is a piece, which a nearest cache of 48 KiB holds beside what it
+// is multiplied with: all rows of A, 16 at a time. Those stay in the next cache, fewDepth of
+// K at a time, and are read for each piece.
 type fewBackend struct{ *microkernel.Kernels }
 
 const (
 	fewRows      = 2 * microkernel.FewWidth // at most; not more than microkernel.PanelWidth
 	fewCols      = 2048                     // of an area, at most: each area transposes A
+	fewLeastCols = 128                      // of a product: for fewer, transposing A takes longer than it saves
 	fewDepth     = 4096
 	fewPieceCols = 24 // rows of B, a multiple of FewRows of all kernels
 )
 
 // few reports whether the product is best computed so: whether rows of A fill the vectors
-// but for some. The kernels see no padding within blocks.
+// but for some, and are used for enough columns. The kernels see no padding within blocks.
 func (p *product) few(k *microkernel.Kernels) bool {
 	idle := roundUp(p.m, microkernel.FewWidth) - p.m
-	return k.MultiplyFew != nil && !p.b.packed && p.m <= fewRows && idle <= 3 &&
+	return k.MultiplyFew != nil && !p.b.packed && p.m <= fewRows && p.n >= fewLeastCols && idle <= 3 &&
 		float16Views[p.b.format].factor != 0 && (p.block%2 == 0 || p.block >= p.k)
 }
 
@@ -47,8 +49,8 @@ func (f fewBackend) compute(s *scratch, p *part, r area, out *result) {
 			for at := lo; at < whole.hi; {
 				st := p.piece(whole, at, microkernel.FewDepth)
 				s.decodeFew(k, p, j, min(j+fewPieceCols, r.j1), st)
-				s.fetch(p.prefetchFew(r, j, st.hi))
-				s.multiplyFew(k, p, (j-r.j0)*width, width, whole, st)
+				s.fetch(p.prefetchFew(r, j, st.hi, whole))
+				s.multiplyFew(k, p, (j-r.j0)*width, min(fewPieceCols, r.j1-j), width, whole, st)
 				at = st.hi
 			}
 		}
@@ -114,29 +116,31 @@ func (s *scratch) decodeFew(k *microkernel.Kernels, p *part, j0, j1 int, st step
 			fp8.DecodeScaled(row, p.b.codes[j*p.b.stride+st.lo+whole:][:n-whole], p.b.format, 1/v.unit)
 		}
 	}
-	clear(s.b[(j1-j0)*microkernel.FewStride:])
 }
 
-// prefetchFew is the codes of B that come after a piece, of rows j and following, that ends
-// at k.
-func (p *part) prefetchFew(r area, j, k int) prefetch {
-	if k >= p.k {
-		j, k = j+fewPieceCols, 0
+// prefetchFew is the codes of B that come after a piece of a step, of rows j and following,
+// that ends at k: those of the same rows, of the next, or of the first in the next step.
+func (p *part) prefetchFew(r area, j, k int, whole step) prefetch {
+	if k == whole.hi {
+		j, k = j+fewPieceCols, whole.lo
 	}
 	if j >= r.j1 {
+		j, k = r.j0, whole.hi
+	}
+	if k >= p.k {
 		return prefetch{}
 	}
 	return prefetch{address(p.b.codes[j*p.b.stride+k:]), min(fewPieceCols, r.j1-j), p.b.stride}
 }
 
-// multiplyFew multiplies the piece of B with the rows of A, whose results are at c of the
-// area's.
-func (s *scratch) multiplyFew(k *microkernel.Kernels, p *part, c, width int, whole, st step) {
+// multiplyFew multiplies the piece of B, of so many of its rows, with the rows of A. Results
+// are at c of the area's. The last rows that a kernel takes at once may be of a piece before.
+func (s *scratch) multiplyFew(k *microkernel.Kernels, p *part, c, cols, width int, whole, st step) {
 	t := &s.task
 	_, padded := st.length()
 	depth := roundUp(whole.hi-whole.lo, 2)
 	block := (st.lo - whole.lo) / p.block
-	t.RowBlocks, t.Blocks, t.Pairs, t.Flags = fewPieceCols/k.FewRows, st.blocks, padded/2, p.flags(st)
+	t.RowBlocks, t.Blocks, t.Pairs, t.Flags = ceilDiv(cols, k.FewRows), st.blocks, padded/2, p.flags(st)
 	t.StrideA, t.StrideC, t.Out, t.StrideOut = 4*microkernel.FewStride, 4*width, nil, 0
 	t.A, t.ScaleA = &s.b[0], &s.scalesB[block]
 	for i := 0; i < width; i += microkernel.FewWidth {

@@ -57,3 +57,25 @@ func TestPrefetches(t *testing.T) {
 		})
 	}
 }
+
+// TestPrefetchesOfFew has the codes that are fetched while a piece of 24 rows of B is
+// multiplied with few rows of A: 72 columns from 64 on, in steps of 500 of K.
+func TestPrefetchesOfFew(t *testing.T) {
+	const k, stride = 1200, 1210
+	p := part{product: product{m: 16, n: 200, k: k, block: 100}}
+	p.b = operand{codes: make([]byte, 200*stride), stride: stride}
+	r := area{0, 16, 64, 130}
+	for _, test := range []struct {
+		j, hi int // of the piece
+		whole step
+		want  stretches
+	}{
+		{64, 200, step{lo: 0, hi: 500}, stretches{64*stride + 200, 24, stride}},
+		{64, 500, step{lo: 0, hi: 500}, stretches{88*stride + 0, 24, stride}},
+		{88, 1000, step{lo: 500, hi: 1000}, stretches{112*stride + 500, 18, stride}},
+		{112, 1000, step{lo: 500, hi: 1000}, stretches{64*stride + 1000, 24, stride}},
+		{112, 1200, step{lo: 1000, hi: 1200}, stretches{}},
+	} {
+		require.Equal(t, test.want, prefetched(p.prefetchFew(r, test.j, test.hi, test.whole), p.b.codes), "%+v", test)
+	}
+}

@@ -29,6 +29,3 @@ func packTransposedAVX512(dst *uint16, codes *byte, stride, chunks int, c *Decod
 
 //go:noescape
 func copyRowsAVX512(dst *float32, stride int, c *float32, rows int, stream bool)
-
-// prefetch is [Prefetch] for a positive n.
-func prefetch(address uintptr, n, step int)

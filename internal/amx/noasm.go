@@ -11,5 +11,3 @@ var (
 	packTransposed = kernels.New[packTransposedFunc]("amx.PackTransposed")
 	copyRows       = kernels.New[copyRowsFunc]("amx.CopyRows")
 )
-
-func prefetch(address uintptr, n, step int) { panic(noKernel) }

@@ -120,12 +120,3 @@ func CopyRows(dst []float32, stride int, c []float32, stream bool) {
 	whole := stride%(alignment/4) == 0 && uintptr(unsafe.Pointer(&dst[0]))%alignment == 0
 	kernel(copyRows)(&dst[0], stride, &c[0], rows, stream && whole)
 }
-
-// Prefetch fetches codes into the caches that will be needed soon: n times 256 bytes
-// from an address on, step apart. It is an address since nothing is wrong with one
-// beyond the codes.
-func Prefetch(address uintptr, n, step int) {
-	if n > 0 {
-		prefetch(address, n, step)
-	}
-}

@@ -284,20 +284,3 @@ streamed:
 	SFENCE
 	VZEROUPPER
 	RET
-
-// func prefetch(address uintptr, n, step int)
-TEXT ·prefetch(SB), NOSPLIT, $0-24
-	MOVQ address+0(FP), SI
-	MOVQ n+8(FP), CX
-	MOVQ step+16(FP), R8
-
-next:
-	PREFETCHT1 (SI)
-	PREFETCHT1 64(SI)
-	PREFETCHT1 128(SI)
-	PREFETCHT1 192(SI)
-	ADDQ R8, SI
-	DECQ CX
-	JNZ next
-	VZEROUPPER
-	RET

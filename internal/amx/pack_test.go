@@ -165,11 +165,3 @@ func TestCopyRows(t *testing.T) {
 		}
 	})
 }
-
-// TestPrefetch fetches what is not there.
-func TestPrefetch(t *testing.T) {
-	kernelstest.AtLevels(t, packRows.Name(), func(t *testing.T, _ cpu.Level) {
-		Prefetch(0, 3, 1<<40)
-		Prefetch(1<<60, 0, 1)
-	})
-}

@@ -292,7 +292,7 @@ prepared:
 	JLT half
 
 loop:
-	CMPL Encoding_Source(AX), $0
+	CMPL Encoding_Source(AX), $const_Float32
 	JNE halves
 
 values:
@@ -393,7 +393,7 @@ store:
 
 halves:
 	MOVQ NEXT, BX
-	CMPL Encoding_Source(AX), $1
+	CMPL Encoding_Source(AX), $const_BFloat16
 	JNE float16s
 	VPMOVZXWD (BX), Y0
 	VPMOVZXWD 16(BX), Y1
@@ -573,7 +573,7 @@ stochasticFar:
 half:
 	// The last 16 elements are encoded with 16 zeros behind them, in the frame.
 	VPXOR Y1, Y1, Y1
-	CMPL Encoding_Source(AX), $0
+	CMPL Encoding_Source(AX), $const_Float32
 	JNE halfHalves
 	VMOVDQU (SI), Y0
 	VMOVDQU Y0, SOURCE(R13)

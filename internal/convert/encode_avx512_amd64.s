@@ -275,7 +275,7 @@ start:
 	JLT tail
 
 loop:
-	CMPL Encoding_Source(AX), $0
+	CMPL Encoding_Source(AX), $const_Float32
 	JNE halves
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
@@ -360,7 +360,7 @@ largest:
 
 halves:
 	MOVQ NEXT(SP), BX
-	CMPL Encoding_Source(AX), $1
+	CMPL Encoding_Source(AX), $const_BFloat16
 	JNE float16s
 	VPMOVZXWD (BX), Z0
 	VPMOVZXWD 32(BX), Z1
@@ -520,7 +520,7 @@ tail:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	CMPL Encoding_Source(AX), $0
+	CMPL Encoding_Source(AX), $const_Float32
 	JNE tailHalves
 	VMOVUPS (SI), Z0
 	CMPQ CX, $32
