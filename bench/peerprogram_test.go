@@ -221,6 +221,7 @@ func TestPeerProgramInterrupted(t *testing.T) {
 		if _, err := p.shape(Shape{1, 1, 1, 1}, 1); !errors.Is(err, ErrPeers) || !strings.Contains(err.Error(), says) {
 			t.Errorf("want %q, got %v", says, err)
 		}
+		p.grace = time.Minute // for its end, which is not at once
 	}
 }
 
