@@ -143,7 +143,7 @@ func TestMultiply(t *testing.T) {
 				checkMultiply(t, r, m, n, []int{0, 1, 31, 32, 33, 70}[r.IntN(6)])
 			}
 		}
-		for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}, {195, 32, 256}, {12, 290, 258}, {200, 40, 300}, {200, 300, 20}} {
+		for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}, {195, 32, 256}, {12, 290, 258}, {200, 40, 300}, {200, 300, 20}, {130, 200, 0}} {
 			checkMultiply(t, r, s[0], s[1], s[2])
 		}
 		for range 8 { // what is left of one must not get into the next, whose last pair is half
@@ -199,8 +199,22 @@ func TestFrom(t *testing.T) {
 	m := Dense([]float32{1, 2, 3, 4, 5, 6}, 3)
 	require.Equal(t, []float32{6}, m.From(1, 2).Data)
 	require.Equal(t, []float32{6}, m.T().From(2, 1).Data)
-	require.Equal(t, []float32{3, 6}, m.T().plain(3, 2).row(2, 2))
 	require.Equal(t, m, m.T().T())
+}
+
+// TestPlainCopy: of matrices of more and fewer elements, in strips.
+func TestPlainCopy(t *testing.T) {
+	p := plainProducts.New().(*plainProduct)
+	r := rand.New(rand.NewPCG(6, 6))
+	for _, s := range [][2]int{{200, 30}, {3, 5}, {300, 70}, {200, 0}, {1, 300}} {
+		rows, cols := s[0], s[1]
+		x := random(r, rows*cols, false)
+		for workers := range 5 {
+			require.Equal(t, Dense(x, cols), p.plainA.of(turned(x, rows, cols, workers), rows, cols, workers), "%v", s)
+		}
+	}
+	m := strided(random(r, 6, false), 2, 3, 1)
+	require.Equal(t, m, p.plainA.of(m, 2, 3, 1))
 }
 
 // TestMultiplyExact: products of 12 bits need not be rounded.

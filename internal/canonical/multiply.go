@@ -7,8 +7,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/kernels"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
-	"github.com/octavo-fp8/octavo/internal/parallel"
-	"github.com/octavo-fp8/octavo/internal/transpose"
 )
 
 // Matrix is rows of float32 that begin Stride elements apart.
@@ -49,16 +47,6 @@ func (m Matrix) check(rows, cols int) {
 	}
 }
 
-// plain returns a matrix, [rows, cols], that is not Transposed: a copy of one that is.
-func (m Matrix) plain(rows, cols int) Matrix {
-	if !m.Transposed {
-		return m
-	}
-	c := Dense(make([]float32, rows*cols), cols)
-	transpose.Matrix(c.Data, c.Stride, m.Data, m.Stride, cols, rows)
-	return c
-}
-
 // Multiply writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n], which must
 // not be Transposed. Each element is a dot product of this package, whatever the number
 // of workers (0: GOMAXPROCS). c must not overlap a or b.
@@ -79,6 +67,9 @@ func MultiplyExact(ctx context.Context, c, a, b Matrix, m, n, k, workers int) er
 	run(ctx, c, a, b, m, n, k, workers, true)
 	return meter.Err(ctx)
 }
+
+// ExactIsFaster reports whether that is so: at level generic it is [MultiplyContext].
+func ExactIsFaster() bool { return cpu.Current() != cpu.Generic }
 
 func run(ctx context.Context, c, a, b Matrix, m, n, k, workers int, exact bool) {
 	c.check(m, n)
@@ -104,30 +95,6 @@ func implementations() []kernels.Implementation[multiplyFunc] {
 		}))
 	}
 	return list
-}
-
-func multiplyGeneric(ctx context.Context, c, a, b Matrix, m, n, k, workers int, _ bool) {
-	a, b = a.plain(m, k), b.plain(n, k)
-	parallel.For(m, 1, workers, func(lo, hi int) {
-		// A strip of B stays in the nearest cache while all rows of A pass.
-		const strip = 16
-		for j0 := 0; j0 < n; j0 += strip {
-			j1 := min(j0+strip, n)
-			if ctx.Err() != nil {
-				return
-			}
-			for i := lo; i < hi; i++ {
-				row, x := c.row(i, n), a.row(i, k)
-				j := j0
-				for ; j+1 < j1; j += 2 {
-					row[j], row[j+1] = DotPair(x, b.row(j, k), b.row(j+1, k))
-				}
-				if j < j1 {
-					row[j] = Dot(x, b.row(j, k))
-				}
-			}
-		}
-	})
 }
 
 // MultiplyDense is [Multiply] of matrices whose rows follow each other.
