@@ -36,6 +36,7 @@ var loops = []loop{
 	{"arm64", rounding, "nearestBF16NEON", "loop", nil, nil, 8, "value", 8},
 	{"arm64", rounding, "stochasticNEON", "loop", nil, nil, 4, "value", 8},
 	{"arm64", rounding, "randomBF16NEON", "loop", nil, nil, 4, "value", 8},
+	{"arm64", rounding, "extremesNEON", "loop", nil, nil, 8, "value", 4},
 	{"arm64", elementary, "expNEON", "loop", nil, nil, 8, "value", 8},
 	{"arm64", elementary, "swigluNEON", "loop", nil, nil, 8, "value", 12},
 	{"arm64", elementary, "swigluGradNEON", "loop", nil, nil, 8, "value", 20},

@@ -73,16 +73,20 @@ loop:
 	RET
 
 // func extremesAVX2(src *float32, n int, e *extremes)
+//
+// n is a multiple of 16.
 TEXT ·extremesAVX2(SB), NOSPLIT, $0-24
 	MOVQ src+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ e+16(FP), AX
 	VPCMPEQD Y8, Y8, Y8  // -1
 	VPSRLD $1, Y8, Y9    // all but the sign
-	VMOVDQU Y8, Y0       // the least, less 1
+	VMOVDQU extremes_below(AX), Y0
 	VMOVDQU Y8, Y1
-	VPXOR Y2, Y2, Y2     // the greatest
+	VMOVDQU extremes_greatest(AX), Y2
 	VPXOR Y3, Y3, Y3
+	TESTQ CX, CX
+	JZ done
 
 loop:
 	VPAND (SI), Y9, Y4
@@ -97,6 +101,7 @@ loop:
 	SUBQ $16, CX
 	JNZ loop
 
+done:
 	VPMINUD Y1, Y0, Y0
 	VPMAXUD Y3, Y2, Y2
 	VMOVDQU Y0, extremes_below(AX)

@@ -34,13 +34,6 @@ var noExtremes = func() (e extremes) {
 	return e
 }()
 
-// merge adds what another part has.
-func (e *extremes) merge(part *extremes) {
-	for i := range e.below {
-		e.below[i], e.greatest[i] = min(e.below[i], part.below[i]), max(e.greatest[i], part.greatest[i])
-	}
-}
-
 // extremesFunc adds the extremes of values to e. It keeps no pointer.
 type extremesFunc func(src []float32, e *extremes)
 

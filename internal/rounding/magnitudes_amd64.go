@@ -10,13 +10,9 @@ import (
 var findExtremes = kernels.New("rounding.Magnitudes",
 	kernels.At[extremesFunc](cpu.Generic, extremesGeneric),
 	kernels.At[extremesFunc](cpu.AVX2, func(src []float32, e *extremes) {
-		if n := len(src) &^ 15; n > 0 {
-			var part extremes
-			extremesAVX2(&src[0], n, &part)
-			e.merge(&part)
-			src = src[n:]
-		}
-		extremesGeneric(src, e)
+		n := len(src) &^ 15
+		extremesAVX2(&src[0], n, e)
+		extremesGeneric(src[n:], e)
 	}))
 
 //go:noescape

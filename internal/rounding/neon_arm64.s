@@ -246,3 +246,32 @@ loop:
 
 done:
 	RET
+
+// func extremesNEON(src *float32, n int, e *extremes)
+//
+// n is a multiple of 8.
+TEXT ·extremesNEON(SB), NOSPLIT, $0-24
+	MOVD src+0(FP), from
+	MOVD n+8(FP), left
+	MOVD e+16(FP), params
+	SPLAT($0x7FFFFFFF, V8) // all but the sign
+	SPLAT($-1, V9)
+	VLD1 (params), [V4.S4, V5.S4, V6.S4, V7.S4] // those below, and the greatest
+	CBZ left, done
+
+loop:
+	VLD1.P 32(from), [V0.S4, V1.S4]
+	VAND V8.B16, V0.B16, V0.B16
+	VAND V8.B16, V1.B16, V1.B16
+	VADD V9.S4, V0.S4, V2.S4
+	VADD V9.S4, V1.S4, V3.S4
+	VUMAX V0.S4, V6.S4, V6.S4
+	VUMAX V1.S4, V7.S4, V7.S4
+	VUMIN V2.S4, V4.S4, V4.S4
+	VUMIN V3.S4, V5.S4, V5.S4
+	SUBS $8, left
+	BNE loop
+
+done:
+	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (params)
+	RET
