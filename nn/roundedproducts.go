@@ -3,6 +3,7 @@ package nn
 import (
 	"context"
 	"math"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
@@ -71,26 +72,46 @@ func (p *roundedProducts) multiply(ctx context.Context, c []float32, a, b rounde
 	return nil
 }
 
-// roundedOperand is a matrix of values that have so many bits of mantissa.
+// roundedOperand is a matrix of values that have so many bits of mantissa and such
+// magnitudes.
 type roundedOperand struct {
 	canonical.Matrix
 	mantissa int
+	magnitudes
+}
+
+// magnitudes are the smallest above zero and the largest one, which is NaN where there
+// is a NaN. They are 0 where there is none, or nobody looked.
+type magnitudes struct{ least, greatest float32 }
+
+// sharedMagnitudes are of values that several goroutines add.
+type sharedMagnitudes struct {
+	mutex sync.Mutex
+	magnitudes
+}
+
+func (m *sharedMagnitudes) add(values []float32) {
+	least, greatest := rounding.Magnitudes(values)
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if least > 0 && (m.least == 0 || least < m.least) {
+		m.least = least
+	}
+	m.greatest = max(m.greatest, greatest)
 }
 
 // exactProducts reports whether all products of a value of a and one of b are float32s.
 func exactProducts(a, b roundedOperand) bool {
-	const mantissa, smallest, largest = 23, -149, 127 // bits, and exponents, of float32
-	if a.mantissa+b.mantissa >= mantissa {
+	const smallest, largest = -149, 127 // exponents of float32
+	if a.mantissa+b.mantissa >= inFloat32 {
 		return false
 	}
-	leastA, greatestA := rounding.Magnitudes(a.Data)
-	leastB, greatestB := rounding.Magnitudes(b.Data)
-	if leastA == 0 || leastB == 0 {
-		return false // it may be true, of zeros and what is not finite, but does not happen
+	if a.least == 0 || b.least == 0 {
+		return false // nobody looked, or there is nothing but zeros
 	}
 	exponent := func(x float32) int { return math.Ilogb(float64(x)) } // of infinities and NaN, MaxInt32
-	return exponent(leastA)-a.mantissa+exponent(leastB)-b.mantissa >= smallest &&
-		exponent(greatestA) < largest-exponent(greatestB)
+	return exponent(a.least)-a.mantissa+exponent(b.least)-b.mantissa >= smallest &&
+		exponent(a.greatest) < largest-exponent(b.greatest)
 }
 
 // rounder rounds operands of one role.
@@ -102,11 +123,14 @@ type rounder struct {
 
 	scales  []fp8.Scale // of the blocks
 	rounded []float32
+	found   *sharedMagnitudes // in rounded, where that is of use
 }
 
+// inFloat32 are the bits of its mantissa.
+const inFloat32 = 23
+
 func newRounder(n Narrowing, workers int) rounder {
-	r := rounder{Narrowing: n, workers: workers}
-	const inFloat32 = 23
+	r := rounder{Narrowing: n, workers: workers, found: new(sharedMagnitudes)}
 	r.mantissa = inFloat32
 	if n.Format == NarrowBF16 || n.Format != "" && !n.ExactScale {
 		_, r.mantissa, _ = n.Format.bits() // scales are powers of two
@@ -119,7 +143,8 @@ func newRounder(n Narrowing, workers int) rounder {
 
 // operand returns values, [rows, cols], as round does.
 func (r *rounder) operand(values []float32, rows, cols int, p fp8.Policy) roundedOperand {
-	return roundedOperand{canonical.Dense(r.round(values, rows, cols, p), cols), r.mantissa}
+	m := canonical.Dense(r.round(values, rows, cols, p), cols)
+	return roundedOperand{m, r.mantissa, r.found.magnitudes}
 }
 
 // operandT returns the transpose of values, [rows, cols], rounded. It may need memory.
@@ -133,10 +158,10 @@ func (r *rounder) operandT(buf *[]float32, values []float32, rows, cols int, p f
 }
 
 // roundsAlike reports whether a matrix and its transpose become the same values: their
-// blocks are, and numbers that are drawn do not depend on the place.
+// blocks are the same, and no numbers are drawn, which would depend on the place.
 func (r *rounder) roundsAlike(p fp8.Policy) bool {
-	elements := r.Format == "" || r.Format == NarrowBF16
-	return p.Rounding != fp8.Stochastic && (elements || r.Block.Rows == r.Block.Cols) || r.Format == ""
+	return r.Format == "" ||
+		p.Rounding != fp8.Stochastic && (r.Format == NarrowBF16 || r.Block.Rows == r.Block.Cols)
 }
 
 // round returns values, [rows, cols], rounded under a policy to nearest or at random,
@@ -146,19 +171,34 @@ func (r *rounder) round(values []float32, rows, cols int, p fp8.Policy) []float3
 		return values
 	}
 	sized(&r.rounded, len(values))
+	r.found.magnitudes = magnitudes{}
 	if r.Format == NarrowBF16 {
-		parallel.For(len(values), elementGrain, r.workers, func(lo, hi int) {
-			r.roundBF16(values[lo:hi], lo, p)
-		})
+		r.parts(len(values), 1, func(lo, hi int) { r.roundBF16(values[lo:hi], lo, p) })
 		return r.rounded
 	}
 	r.chooseScales(values, rows, cols)
-	parallel.For(rows, max(elementGrain/max(cols, 1), 1), r.workers, func(lo, hi int) {
+	r.parts(rows, cols, func(lo, hi int) {
 		for row := lo; row < hi; row++ {
 			r.roundRow(values, row, rows, cols, p)
 		}
 	})
 	return r.rounded
+}
+
+// parts has f round each part of so many rows, and then looks at what it made of it, which
+// is in the cache still.
+func (r *rounder) parts(rows, cols int, f func(lo, hi int)) {
+	look := r.mantissa < inFloat32 && canonical.ExactIsFaster()
+	grain := max(elementGrain/max(cols, 1), 1)
+	parallel.For(rows, grain, r.workers, func(lo, hi int) {
+		for ; lo < hi; lo += grain {
+			end := min(lo+grain, hi)
+			f(lo, end)
+			if look {
+				r.found.add(r.rounded[lo*cols : end*cols])
+			}
+		}
+	})
 }
 
 // roundBF16 rounds values that begin at element lo.

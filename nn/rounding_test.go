@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -275,7 +276,7 @@ func TestExactProducts(t *testing.T) {
 			}
 		}
 		x[1] = append(x[1], 0)
-		operand := func(i int) roundedOperand { return roundedOperand{canonical.Dense(x[i], 1), mantissa[i]} }
+		operand := func(i int) roundedOperand { return operandOf(mantissa[i], x[i]...) }
 		if !exactProducts(operand(0), operand(1)) {
 			continue
 		}
@@ -287,13 +288,53 @@ func TestExactProducts(t *testing.T) {
 		}
 	}
 	require.Greater(t, exact, 2000)
-	ones := func(mantissa int, v ...float32) roundedOperand {
-		return roundedOperand{canonical.Dense(append(v, 1), 1), mantissa}
-	}
+	ones := func(mantissa int, v ...float32) roundedOperand { return operandOf(mantissa, append(v, 1)...) }
 	require.True(t, exactProducts(ones(11), ones(11)))
 	require.False(t, exactProducts(ones(11), ones(12)), "25 bits")
 	require.True(t, exactProducts(ones(7, 0x1p-60), ones(7, 0x1p-75)))
 	require.False(t, exactProducts(ones(7, 0x1p-60), ones(7, 0x1p-76)), "below what float32 has")
 	require.False(t, exactProducts(ones(7), ones(7, float32(math.Inf(1)))))
 	require.False(t, exactProducts(ones(7, float32(math.NaN())), ones(7)))
+	require.False(t, exactProducts(operandOf(7, float32(math.NaN())), ones(7)), "nothing else")
+	require.False(t, exactProducts(operandOf(7, 0), ones(7)), "nothing but zeros")
+}
+
+// operandOf returns values that were looked at one by one.
+func operandOf(mantissa int, values ...float32) roundedOperand {
+	var found sharedMagnitudes
+	for i := range values {
+		found.add(values[i : i+1])
+	}
+	return roundedOperand{canonical.Dense(values, 1), mantissa, found.magnitudes}
+}
+
+// TestMagnitudesOfOperands: those of all rounded values, wherever the extremes lie, but at
+// level generic, where nobody asks.
+func TestMagnitudesOfOperands(t *testing.T) {
+	const rows, cols = 50, 300 // some parts
+	for _, f := range []NarrowFormat{NarrowBF16, NarrowE4M3, NarrowE2M1} {
+		for _, policy := range []fp8.Policy{{}, {Rounding: fp8.Stochastic, Seed: 1}} {
+			for _, at := range []int{0, 7000, rows*cols - 1} {
+				values := randoms(3, rows*cols)
+				values[at], values[rows*cols/2-1] = 1e-30, -1e30
+				for _, workers := range []int{1, 3} {
+					r := newRounder(Narrowing{Format: f, Block: tensor.Block{Rows: 1, Cols: 1}}, workers)
+					for range 2 { // the second time finds the same
+						o := r.operand(values, rows, cols, policy)
+						var want magnitudes
+						if canonical.ExactIsFaster() {
+							want.least, want.greatest = rounding.Magnitudes(o.Data)
+							require.Less(t, want.least, float32(2e-30))
+						}
+						require.Equal(t, want, o.magnitudes, "%s, %+v, %d, %d workers", f, policy, at, workers)
+						clear(values)
+						require.Zero(t, r.operand(values, rows, cols, policy).magnitudes)
+						values[at], values[rows*cols/2-1] = 1e-30, -1e30
+					}
+				}
+			}
+		}
+	}
+	r := newRounder(Narrowing{Format: NarrowE4M3, ExactScale: true}, 1)
+	require.Zero(t, r.operand([]float32{1}, 1, 1, fp8.Policy{}).magnitudes, "of 24 bits")
 }
