@@ -107,7 +107,7 @@ func exactProducts(a, b roundedOperand) bool {
 		return false
 	}
 	if a.least == 0 || b.least == 0 {
-		return false // nobody looked, or there is nothing but zeros
+		return false // nobody looked, or there is nothing but zeros and NaN
 	}
 	exponent := func(x float32) int { return math.Ilogb(float64(x)) } // of infinities and NaN, MaxInt32
 	return exponent(a.least)-a.mantissa+exponent(b.least)-b.mantissa >= smallest &&
