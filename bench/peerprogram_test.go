@@ -158,18 +158,19 @@ func TestPeerProgram(t *testing.T) {
 		t.Fatalf("%v, %v", d, err)
 	}
 	for behaviour, says := range map[string]string{
-		"about:silent":                  `has not answered "about" for `,
-		"about:ends":                    `has not answered "about": it ended`,
-		"about:fails":                   `"about": exit status 3: "a reason"`,
-		"about:hello":                   `answered "about" with "hello"`,
-		"about:":                        `answered "about" with ""`,
-		"about:long":                    `has not answered "about"`,
-		"about:[1]":                     `answered "about" with "[1]"`,
-		`about:{"protocol":2}`:          "is of another version: build it again",
-		"shape:silent":                  `has not answered "shape 2 3 40 1" for `,
-		"shape:closes":                  `has not answered "shape 2 3 40 1"`,
-		"shape:fails":                   "a reason",
-		"prepare:twice":                 "without being asked",
+		"about:silent":         `has not answered "about" for `,
+		"about:ends":           `has not answered "about": it ended`,
+		"about:fails":          `"about": exit status 3: "a reason"`,
+		"about:hello":          `answered "about" with "hello"`,
+		"about:":               `answered "about" with ""`,
+		"about:long":           `has not answered "about"`,
+		"about:[1]":            `answered "about" with "[1]"`,
+		`about:{"protocol":2}`: "is of another version: build it again",
+		"shape:silent":         `has not answered "shape 2 3 40 1" for `,
+		"shape:closes":         `has not answered "shape 2 3 40 1"`,
+		"shape:fails":          "a reason",
+		// What comes without being asked may be there in time, or be taken for the next answer.
+		"prepare:twice":                 "without being asked|gives nothing at [0,0]",
 		"prepare:{":                     `answered "prepare openblas-sgemm" with "{"`,
 		"element:ends":                  `has not answered "element openblas-sgemm 0 0"`,
 		`element:{"value":0.125}`:       "computes nonsense: openblas-sgemm of 2x3x40 gives 0.125 at [0,0], want ",
@@ -181,7 +182,7 @@ func TestPeerProgram(t *testing.T) {
 		`run:{"seconds":-1}`:            "took -1 s",
 		`run:{"seconds":1e300}`:         "took 1e+300 s",
 		`run:{"seconds":"1"}`:           "answered",
-		`run:{"seconds":1}` + "\n{":     "without being asked",
+		`run:{"seconds":1}` + "\n{":     "without being asked|answered",
 		`prepare:{"format":["x"]}`:      "answered",
 		`about:{"protocol":1,"blas":2}`: "answered",
 	} {
@@ -191,7 +192,8 @@ func TestPeerProgram(t *testing.T) {
 		}
 		start := time.Now()
 		_, err := useFake(t, behaviour, patience)
-		if !errors.Is(err, ErrPeers) || !strings.Contains(err.Error(), says) {
+		said := func(says string) bool { return strings.Contains(err.Error(), says) }
+		if !errors.Is(err, ErrPeers) || !slices.ContainsFunc(strings.Split(says, "|"), said) {
 			t.Errorf("%s: want %q, got %v", behaviour, says, err)
 		}
 		if wait := time.Since(start); wait > 50*time.Second {
