@@ -323,7 +323,8 @@ func TestPeerSuitePart(t *testing.T) {
 	needProcesses(t)
 	t.Setenv(fakeVariable, "run:products")
 	r, err := smallPeers(os.Args[0]).Run(t.Context(), func(string) {})
-	if !errors.Is(err, ErrPeers) || len(r.Done) != len(conversionContests) {
+	// Where there is one core, its program ends in a comparison, which goes on without it.
+	if !errors.Is(err, ErrPeers) || len(r.Done) < len(conversionContests) || len(r.Done) > len(conversionContests)+1 {
 		t.Errorf("%d comparisons done: %v", len(r.Done), err)
 	}
 	t.Setenv(fakeVariable, "run:oneDNN")
