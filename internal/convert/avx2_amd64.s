@@ -4,19 +4,9 @@
 #include "textflag.h"
 #include "vectors_amd64.h"
 
-// DECODEHALF decodes 16 codes whose bits, moved, are those of a float16 but for the
-// exponent's bias; unlike a product of subnormal float32s, its conversion is never slow.
-// Y15 notes codes that are not finite.
-#define DECODEHALF(OP) \
-	VPMOVZXBW (SI), Y2 \
-	VPSLLW $8, Y2, Y0 \
-	VPAND Y9, Y0, Y1 \
-	VPAND Y8, Y0, Y0 \
-	VPSRLW X7, Y0, Y0 \
-	VPOR Y1, Y0, Y0 \
-	VEXTRACTI128 $1, Y0, X1 \
-	VCVTPH2PS X0, Y0 \
-	VCVTPH2PS X1, Y1 \
+// SCALEANDSTORE scales and stores the values of 16 codes, which are in Y2. Y15 notes codes
+// that are not finite.
+#define SCALEANDSTORE(OP) \
 	VMULPS Y10, Y0, Y0 \
 	VMULPS Y10, Y1, Y1 \
 	VMULPS Y11, Y0, Y0 \
@@ -31,6 +21,20 @@
 	ADDQ $16, SI \
 	ADDQ $64, DI
 
+// DECODEHALF decodes 16 codes whose bits, moved, are those of a float16 but for the
+// exponent's bias; unlike a product of subnormal float32s, its conversion is never slow.
+#define DECODEHALF(OP) \
+	VPMOVZXBW (SI), Y2 \
+	VPSLLW $8, Y2, Y0 \
+	VPAND Y9, Y0, Y1 \
+	VPAND Y8, Y0, Y0 \
+	VPSRLW X7, Y0, Y0 \
+	VPOR Y1, Y0, Y0 \
+	VEXTRACTI128 $1, Y0, X1 \
+	VCVTPH2PS X0, Y0 \
+	VCVTPH2PS X1, Y1 \
+	SCALEANDSTORE(OP)
+
 // DECODEWIDE decodes 16 codes of other formats.
 // The sign, extended, stays above the magnitude.
 #define DECODEWIDE(OP) \
@@ -41,19 +45,7 @@
 	VPSLLVD Y8, Y1, Y1 \
 	VPAND Y9, Y0, Y0 \
 	VPAND Y9, Y1, Y1 \
-	VMULPS Y10, Y0, Y0 \
-	VMULPS Y10, Y1, Y1 \
-	VMULPS Y11, Y0, Y0 \
-	VMULPS Y11, Y1, Y1 \
-	VPAND Y14, Y2, Y3 \
-	VPCMPGTW Y12, Y3, Y3 \
-	VPCMPEQW Y13, Y2, Y2 \
-	VPOR Y3, Y15, Y15 \
-	VPOR Y2, Y15, Y15 \
-	OP Y0, (DI) \
-	OP Y1, 32(DI) \
-	ADDQ $16, SI \
-	ADDQ $64, DI
+	SCALEANDSTORE(OP)
 
 // func decodeAVX2(dst *float32, src *byte, n int, d *Decoding) uint32
 //
