@@ -79,6 +79,7 @@ func startPeers(path, core string) (*peerProgram, error) {
 	if core != "" {
 		command.Env = append(command.Env, "OPENBLAS_CORETYPE="+core)
 	}
+	endWithUs(command)
 	return startProgram(command, patience)
 }
 

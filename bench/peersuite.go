@@ -39,14 +39,14 @@ func NewPeerSuite(program string, levels []cpu.Level) PeerSuite {
 
 // PeerReport is what a [PeerSuite] has measured.
 type PeerReport struct {
-	Comparisons int          `json:"comparisons"` // of the suite
-	Program     PeerAbout    `json:"program"`
-	Cores       []Core       `json:"cores"`    // that OpenBLAS was asked for
-	Notes       []string     `json:"notes"`    // what could not be had
-	Failures    []string     `json:"failures"` // what could be had, and then failed
-	Spread      float64      `json:"spread"`
-	Limit       float64      `json:"limitSeconds"`
-	Done        []Comparison `json:"done"`
+	Cases    int          `json:"cases"` // comparisons of the suite
+	Program  PeerAbout    `json:"program"`
+	Cores    []Core       `json:"cores"`    // that OpenBLAS was asked for
+	Notes    []string     `json:"notes"`    // what could not be had
+	Failures []string     `json:"failures"` // what could be had, and then failed
+	Spread   float64      `json:"spread"`
+	Limit    float64      `json:"limitSeconds"`
+	Done     []Comparison `json:"done"`
 }
 
 // Core is a processor that OpenBLAS was told to choose its kernels for, and the one
@@ -69,9 +69,12 @@ func (s PeerSuite) Cases() int {
 // is told of each that begins. The report has what was done, with an error too. As in
 // [Suite.Run] nothing else should run.
 func (s PeerSuite) Run(ctx context.Context, progress func(what string)) (*PeerReport, error) {
-	r := &PeerReport{Comparisons: s.Cases(), Notes: []string{}, Failures: []string{}, Spread: s.Spread, Limit: s.Limit.Seconds()}
+	r := &PeerReport{Cases: s.Cases(), Notes: []string{}, Failures: []string{}, Spread: s.Spread, Limit: s.Limit.Seconds()}
 	p := &peering{PeerSuite: s, ctx: ctx, report: r}
 	defer p.close()
+	if err := enoughMemory(s.Shapes); err != nil {
+		return r, err
+	}
 	if err := p.start(); err != nil {
 		return r, err
 	}
@@ -227,55 +230,112 @@ func (p *peering) routines(names []string, s Shape, amount float64) (list []*con
 	return list, nil
 }
 
-// fastestCore returns who runs a routine of OpenBLAS in the program whose core is best
-// at it, and that program; nil if no program can. Cores take turns, every second round
-// backwards, so that a neighbour does not choose. One that fails, other than the first, is
-// not asked again.
-func (p *peering) fastestCore(routine string, s Shape) (best *contestant, home *peerProgram, err error) {
-	var all []*coreTrial
-	for i, program := range slices.Clone(p.programs) {
-		_, err := program.prepare(routine, s)
-		switch {
-		case err == nil:
-			one := program.contestant(routine, "", s.FLOP())
-			one.Core = program.about.Core
-			all = append(all, &coreTrial{one, program, 0})
-		case p.refused(routine, err):
-		case i == 0:
-			return nil, nil, err
-		default:
-			p.dropFailed(program, err)
-		}
-	}
-	for range turnsOfCore {
-		for _, trial := range slices.Clone(all) {
-			rate, err := trial.one.turn(p.Turn)
-			if err == nil {
-				trial.rate = max(trial.rate, rate)
-				continue
-			}
-			if !p.refused(routine, err) {
-				if trial.program == p.programs[0] {
-					return nil, nil, err
-				}
-				p.dropFailed(trial.program, err)
-			}
-			all = slices.DeleteFunc(all, func(o *coreTrial) bool { return o == trial })
-		}
-		slices.Reverse(all)
-	}
-	if len(all) == 0 {
-		return nil, nil, nil
-	}
-	fastest := slices.MaxFunc(all, func(a, b *coreTrial) int { return cmp.Compare(a.rate, b.rate) })
-	return fastest.one, fastest.program, nil
-}
-
-// coreTrial is a core's best rate so far.
+// coreTrial is a routine of OpenBLAS in a program for one core.
 type coreTrial struct {
 	one     *contestant
 	program *peerProgram
-	rate    float64
+}
+
+// fastestCore returns the routine in the program whose core is best at it; nil if no
+// program can. Each meets the best so far, and the loser's operands are forgotten, but for
+// those of programs that another routine is at home in: a core that has not won takes no
+// memory for long.
+func (p *peering) fastestCore(routine string, s Shape, workers int, homes []*peerProgram) (best *coreTrial, err error) {
+	for _, program := range slices.Clone(p.programs) {
+		next, err := p.try(program, routine, s, workers, homes)
+		if err != nil {
+			return nil, err
+		}
+		winner, err := p.faster(routine, best, next)
+		if err != nil {
+			return nil, err
+		}
+		for _, trial := range []*coreTrial{best, next} {
+			if trial != nil && trial != winner {
+				p.forget(trial.program, homes)
+			}
+		}
+		best = winner
+	}
+	return best, nil
+}
+
+// try makes a routine ready in a program; nil if it cannot be had there.
+func (p *peering) try(program *peerProgram, routine string, s Shape, workers int, homes []*peerProgram) (*coreTrial, error) {
+	if !slices.Contains(homes, program) {
+		if err := p.shape(program, s, workers); err != nil {
+			return nil, p.coreFailed(program, routine, err)
+		}
+	}
+	if _, err := program.prepare(routine, s); err != nil {
+		err = p.coreFailed(program, routine, err)
+		p.forget(program, homes)
+		return nil, err
+	}
+	one := program.contestant(routine, "", s.FLOP())
+	one.Core = program.about.Core
+	return &coreTrial{one, program}, nil
+}
+
+// faster returns the faster of two, of which either may be nil. They take turns, every
+// second time in the other order, so that a neighbour does not choose.
+func (p *peering) faster(routine string, a, b *coreTrial) (*coreTrial, error) {
+	if a == nil || b == nil {
+		return cmp.Or(a, b), nil
+	}
+	order, rates := []*coreTrial{a, b}, map[*coreTrial]float64{}
+	for range turnsOfCore {
+		for _, trial := range order {
+			rate, err := trial.one.turn(p.Turn)
+			if err != nil {
+				other := a
+				if trial == a {
+					other = b
+				}
+				return other, p.coreFailed(trial.program, routine, err)
+			}
+			rates[trial] = max(rates[trial], rate)
+		}
+		slices.Reverse(order)
+	}
+	if rates[b] > rates[a] {
+		return b, nil
+	}
+	return a, nil
+}
+
+const turnsOfCore = 3
+
+// coreFailed notes why a program cannot run a routine. One that failed otherwise is ended;
+// of the first, which runs all else too, that is an error.
+func (p *peering) coreFailed(program *peerProgram, routine string, err error) error {
+	switch {
+	case p.refused(routine, err):
+	case program == p.programs[0]:
+		return err
+	default:
+		p.dropFailed(program, err)
+	}
+	return nil
+}
+
+// forget has a program give memory back, unless it is among homes or has failed.
+func (p *peering) forget(program *peerProgram, homes []*peerProgram) {
+	if slices.Contains(homes, program) || !slices.Contains(p.programs, program) {
+		return
+	}
+	if _, err := program.shape(Shape{1, 1, 1, 1}, 1); err != nil && program != p.programs[0] {
+		p.dropFailed(program, err)
+	}
+}
+
+// shape tells a program of a product, and notes if threads are not as many as workers.
+func (p *peering) shape(program *peerProgram, s Shape, workers int) error {
+	used, err := program.shape(s, workers)
+	if err == nil && used > 0 && used != workers {
+		p.note("OpenBLAS uses %d threads where octavo has %d workers", used, workers)
+	}
+	return err
 }
 
 // dropFailed ends a program, other than the first, that has failed.
@@ -284,8 +344,6 @@ func (p *peering) dropFailed(program *peerProgram, err error) {
 	program.close()
 	p.programs = slices.DeleteFunc(p.programs, func(o *peerProgram) bool { return o == program })
 }
-
-const turnsOfCore = 3
 
 // The routines of products.
 var (
@@ -298,36 +356,23 @@ var (
 
 // peers returns those of a product, which is not grouped.
 func (p *peering) peers(s Shape, workers int) (list []*contestant, err error) {
-	for i, program := range slices.Clone(p.programs) {
-		used, err := program.shape(s, workers)
-		switch {
-		case err != nil && i == 0:
-			return nil, err
-		case err != nil:
-			p.dropFailed(program, err)
-		case used > 0 && used != workers:
-			p.note("OpenBLAS uses %d threads where octavo has %d workers", used, workers)
-		}
-	}
 	routines := blasRoutines
 	if s.M == 1 {
 		routines = blasOfOneRow
 	}
-	homes := p.programs[:1:1]
+	var homes []*peerProgram
 	for _, routine := range routines {
-		one, home, err := p.fastestCore(routine, s)
+		best, err := p.fastestCore(routine, s, workers, homes)
 		if err != nil {
 			return nil, err
 		}
-		if one != nil {
-			list, homes = append(list, one), append(homes, home)
+		if best != nil {
+			list, homes = append(list, best.one), append(homes, best.program)
 		}
 	}
-	for _, program := range slices.Clone(p.programs) {
-		if !slices.Contains(homes, program) { // gives memory back
-			if _, err := program.shape(Shape{1, 1, 1, 1}, workers); err != nil {
-				p.dropFailed(program, err)
-			}
+	if first := p.programs[0]; !slices.Contains(homes, first) {
+		if err := p.shape(first, s, workers); err != nil {
+			return nil, err
 		}
 	}
 	others, err := p.routines(oneDNNRoutines, s, s.FLOP())
@@ -337,6 +382,9 @@ func (p *peering) peers(s Shape, workers int) (list []*contestant, err error) {
 // multiply compares octavo's products of a shape with the roof and with the peers, or
 // grouped ones with one product of the same work.
 func (p *peering) multiply(s Shape, workers int) error {
+	for _, program := range slices.Clone(p.programs) {
+		p.forget(program, nil) // what the product before needed
+	}
 	all, err := p.products(s, workers, Octavo)
 	if err != nil {
 		return err

@@ -188,41 +188,44 @@ func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, firs
 		panic(shortBlocks)
 	}
 	dst = dst[:len(src)]
-	if values, ok := any(src).([]float32); ok {
-		e.encodeRow(dst, values, b, 0, first, st)
-		return
-	}
-	if _, ok := any(src).([]float64); ok || !b.fit {
+	switch src := any(src).(type) {
+	case []float32:
+		encodeRow(e, dst, src, b, 0, first, st)
+	case []float64:
 		encodeEach(e, dst, src, b, 0, first, st)
+	case []float16.Float16:
+		encodeHalfRow(e, dst, src, b, first, st)
+	case []BFloat16:
+		encodeHalfRow(e, dst, src, b, first, st)
+	}
+}
+
+func encodeHalfRow[T half](e *Encoder, dst []byte, src []T, b *BlockScales, first uint64, st *Stats) {
+	if !b.fit || encodesDirectly[T](cpu.Current(), st) {
+		encodeRow(e, dst, src, b, 0, first, st)
 		return
 	}
 	var w wide
 	for done := 0; done < len(src); done += wideLength {
-		var values []float32
-		switch src := any(src[done:]).(type) {
-		case []float16.Float16:
-			values = widened(&w, src)
-		case []BFloat16:
-			values = widened(&w, src)
-		}
-		e.encodeRow(dst[done:done+len(values)], values, b, done, first+uint64(done), st)
+		values := widened(&w, src[done:])
+		encodeRow(e, dst[done:done+len(values)], values, b, done, first+uint64(done), st)
 	}
 }
 
 // encodeRow encodes what begins at element at, a multiple of convert.StepLength, of the
 // row.
-func (e *Encoder) encodeRow(dst []byte, src []float32, b *BlockScales, at int, first uint64, st *Stats) {
+func encodeRow[T direct](e *Encoder, dst []byte, src []T, b *BlockScales, at int, first uint64, st *Stats) {
 	level := cpu.Current()
 	const step = convert.Step
 	done := 0
-	if b.fit && convert.Available(level) {
+	if b.fit && encodesDirectly[T](level, st) {
 		for done+step <= len(src) {
 			n := min(len(src)-done, part) / step * step
 			e.vector.Divide = b.divide
-			if !e.encodePart(level, dst[done:], src[done:done+n], b.factor(at+done), b.layout, first+uint64(done), st) {
+			if !encodePart(e, level, dst[done:], src[done:done+n], b.factor(at+done), b.layout, first+uint64(done), st) {
 				encodeEach(e, dst[done:], src[done:done+n], b, at+done, first+uint64(done), st)
 			} else if st != nil && st.Detail != nil {
-				e.detailRow(dst[done:], src[done:done+n], b, at+done, st.Detail)
+				e.detailRow(dst[done:], any(src[done:done+n]).([]float32), b, at+done, st.Detail)
 			}
 			done += n
 		}

@@ -50,9 +50,7 @@ func DecodeScaled[T Float](dst []T, src []byte, f Format, scale float32) {
 	switch dst := any(dst).(type) {
 	case []float32:
 		done := decodeKernels(dst, src, f, scale)
-		for i, c := range src[done:] {
-			dst[done+i] = scaled32(table[c], scale)
-		}
+		decodeEach(dst[done:len(src)], src[done:], f, scale)
 	case []float64:
 		for i, c := range src {
 			dst[i] = scaled64(table[c], scale)

@@ -45,32 +45,46 @@ func EncodeBlock[T Float](e *Encoder, dst []byte, src []T, s Scale, first uint64
 	dst = dst[:len(src)]
 	switch src := any(src).(type) {
 	case []float32:
-		e.encode(dst, src, first, st)
+		encode(e, dst, src, first, st)
 	case []float64:
 		for i, x := range src {
 			dst[i] = e.encodeScaled64(x, first+uint64(i), st)
 		}
 	case []float16.Float16:
-		var w wide
-		for done := 0; done < len(src); done += wideLength {
-			values := widened(&w, src[done:])
-			e.encode(dst[done:done+len(values)], values, first+uint64(done), st)
-		}
+		encode(e, dst, src, first, st)
 	case []BFloat16:
-		var w wide
-		for done := 0; done < len(src); done += wideLength {
-			values := widened(&w, src[done:])
-			e.encode(dst[done:done+len(values)], values, first+uint64(done), st)
-		}
+		encode(e, dst, src, first, st)
 	}
 }
 
-func (e *Encoder) encode(dst []byte, src []float32, first uint64, st *Stats) {
-	done := e.encodeKernels(dst, src, first, st)
-	e.encodeGeneric32(dst[done:], src[done:], first+uint64(done), st)
+func encode[T direct](e *Encoder, dst []byte, src []T, first uint64, st *Stats) {
+	done := encodeKernels(e, dst, src, first, st)
+	if done < len(src) {
+		encodeRest(e, dst[done:], src[done:], first+uint64(done), st)
+	}
 }
 
-func (e *Encoder) encodeGeneric32(dst []byte, src []float32, first uint64, st *Stats) {
+// encodeRest encodes what kernels do not; those of float32 may, once src is widened.
+func encodeRest[T direct](e *Encoder, dst []byte, src []T, first uint64, st *Stats) {
+	switch src := any(src).(type) {
+	case []float32:
+		e.encodeGeneric(dst, src, first, st)
+	case []float16.Float16:
+		encodeWidened(e, dst, src, first, st)
+	case []BFloat16:
+		encodeWidened(e, dst, src, first, st)
+	}
+}
+
+func encodeWidened[T half](e *Encoder, dst []byte, src []T, first uint64, st *Stats) {
+	var w wide
+	for done := 0; done < len(src); done += wideLength {
+		values := widened(&w, src[done:])
+		encode(e, dst[done:done+len(values)], values, first+uint64(done), st)
+	}
+}
+
+func (e *Encoder) encodeGeneric(dst []byte, src []float32, first uint64, st *Stats) {
 	dst = dst[:len(src)]
 	for i, x := range src {
 		dst[i] = e.encodeScaled32(x, first+uint64(i), st)

@@ -2,6 +2,9 @@ package fp8
 
 import (
 	"math"
+	"unsafe"
+
+	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/internal/convert"
 	"github.com/octavo-fp8/octavo/internal/cpu"
@@ -18,20 +21,45 @@ const longest = 1 << 16
 
 const infinityBits = 0x7F800000
 
+// direct is a type that kernels encode from.
+type direct interface {
+	float32 | float16.Float16 | BFloat16
+}
+
+// source is what kernels call T.
+func source[T direct]() convert.Source {
+	var zero T
+	switch any(zero).(type) {
+	case BFloat16:
+		return convert.BFloat16
+	case float16.Float16:
+		return convert.Float16
+	}
+	return convert.Float32
+}
+
+// encodesDirectly reports whether kernels encode T at a level. A Detail takes float32.
+func encodesDirectly[T direct](level cpu.Level, st *Stats) bool {
+	if source[T]() == convert.Float32 {
+		return convert.Available(level)
+	}
+	return convert.HalvesAvailable(level) && (st == nil || st.Detail == nil)
+}
+
 // encodeKernels encodes as much of src as kernels can and returns how much that
 // is: nothing, or all but less than a vector.
-func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Stats) (done int) {
+func encodeKernels[T direct](e *Encoder, dst []byte, src []T, first uint64, st *Stats) (done int) {
 	level := cpu.Current()
 	const step = convert.Step
-	if len(src) < step || !convert.Available(level) || e.broken || math.Signbit(float64(e.factor)) {
+	if len(src) < step || !encodesDirectly[T](level, st) || e.broken || math.Signbit(float64(e.factor)) {
 		return 0
 	}
 	for done+step <= len(src) {
 		n := min(len(src)-done, part) / step * step
-		if !e.encodePart(level, dst[done:], src[done:done+n], &e.factor, convert.One, first+uint64(done), st) {
-			e.encodeGeneric32(dst[done:], src[done:done+n], first+uint64(done), st)
+		if !encodePart(e, level, dst[done:], src[done:done+n], &e.factor, convert.One, first+uint64(done), st) {
+			encodeRest(e, dst[done:], src[done:done+n], first+uint64(done), st)
 		} else if st != nil && st.Detail != nil {
-			st.Detail.addRow(src[done:done+n], dst[done:], e.table, e.scale.stored())
+			st.Detail.addRow(any(src[done:done+n]).([]float32), dst[done:], e.table, e.scale.stored())
 		}
 		done += n
 	}
@@ -41,14 +69,20 @@ func (e *Encoder) encodeKernels(dst []byte, src []float32, first uint64, st *Sta
 // encodePart encodes src, whole vectors and at most part elements, with a kernel,
 // and reports false, with nothing in st, if it met what it cannot encode. A Detail is
 // for the caller, who knows the scales.
-func (e *Encoder) encodePart(level cpu.Level, dst []byte, src []float32, factors *float32, layout convert.Layout, first uint64, st *Stats) bool {
+func encodePart[T direct](e *Encoder, level cpu.Level, dst []byte, src []T, factors *float32, layout convert.Layout, first uint64, st *Stats) bool {
 	if !e.setIndex(first, len(src)) {
 		return false
 	}
 	race.Read(src)
 	race.Write(dst[:len(src)])
 	var c convert.Counts
-	convert.Encode(level, &dst[0], &src[0], len(src), &e.vector, factors, layout, &c)
+	e.vector.Source = source[T]()
+	from := unsafe.Pointer(&src[0])
+	if e.vector.Source == convert.Float32 {
+		convert.Encode(level, &dst[0], (*float32)(from), len(src), &e.vector, factors, layout, &c)
+	} else {
+		convert.EncodeHalves(level, &dst[0], (*uint16)(from), len(src), &e.vector, factors, layout, &c)
+	}
 	if c.MaxScaled >= convert.Limit || c.Saturated > 0 && e.policy.Overflow != OverflowSaturate {
 		return false
 	}
@@ -133,16 +167,27 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 	if l.fnuz {
 		d.Lone = uint32(l.nan)
 	}
+	length := part
+	if at := int(uintptr(unsafe.Pointer(&dst[0]))); at%4 == 0 && convert.Streams(4*len(src)) {
+		d.Stream, length = 1, 4*part // at the end of which a kernel waits for memory
+		done = -at & 63 / 4
+		decodeEach(dst[:done], src, f, scale) // to where a line begins
+	}
 	for done+step <= len(src) {
-		n := min(len(src)-done, part) / step * step
+		n := min(len(src)-done, length) / step * step
 		race.Read(src[done : done+n])
 		race.Write(dst[done : done+n])
 		if convert.Decode(level, &dst[done], &src[done], n, &d) {
-			for i, c := range src[done : done+n] {
-				dst[done+i] = scaled32(decodeTables[f][c], scale)
-			}
+			decodeEach(dst[done:done+n], src[done:], f, scale)
 		}
 		done += n
 	}
 	return done
+}
+
+// decodeEach writes the values of the first codes of src times scale to dst.
+func decodeEach(dst []float32, src []byte, f Format, scale float32) {
+	for i, c := range src[:len(dst)] {
+		dst[i] = scaled32(decodeTables[f][c], scale)
+	}
 }

@@ -2,6 +2,7 @@ package fp8_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,8 +10,10 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/convert"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/stretchr/testify/require"
@@ -254,6 +257,65 @@ func TestDecodeLevels(t *testing.T) {
 					}
 				}
 			}
+		}
+	})
+}
+
+// TestDecodeStreamed decodes more than caches hold, from everywhere in a cache line to
+// everywhere in one.
+func TestDecodeStreamed(t *testing.T) {
+	n := 1 << 16
+	for !convert.Streams(4 * n) {
+		n *= 2
+	}
+	step := 4
+	if testing.Short() {
+		step = 13
+	}
+	codes, buffer := make([]byte, n+64), make([]float32, n+64+18)
+	random := rand.New(rand.NewPCG(29, 30))
+	for i := range codes {
+		codes[i] = byte(random.Uint32())
+		if i < n/2 && codes[i]&0x7F > 0x7B || codes[i] == 0x80 { // none is special
+			codes[i] = 0x33
+		}
+	}
+	forLevels(t, func(t *testing.T, l cpu.Level) {
+		for i, f := range fp8.Formats() {
+			values := decodeAt(cpu.Generic, allCodes(), f, 0.7)
+			for first := i; first <= 16; first += step {
+				src := codes[first : n+first*3]
+				dst := buffer[first:][:len(src)+2]
+				dst[0], dst[len(dst)-1] = 1234.5, 1234.5
+				at(l, func() error { fp8.DecodeScaled(dst[1:], src, f, 0.7); return nil })
+				require.Equal(t, []float32{1234.5, 1234.5}, []float32{dst[0], dst[len(dst)-1]})
+				for j, c := range src {
+					if got := bitsOf(dst[j+1]); got != values[c] {
+						t.Fatalf("%v, from %d: %d of %d: %02x is %08x, want %08x", f, first, j, len(src), c, got, values[c])
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestDecodeBetweenFloats decodes as much to where no float32 can begin, as Go has it, but
+// may in memory that was not made as one: past the caches only whole ones can be written.
+func TestDecodeBetweenFloats(t *testing.T) {
+	n := 1 << 16
+	for !convert.Streams(4 * n) {
+		n *= 2
+	}
+	codes, buffer := make([]byte, n), make([]float32, n+1)
+	for i := range codes {
+		codes[i] = byte(i)
+	}
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&buffer[0])), 4*len(buffer))
+	dst := unsafe.Slice((*float32)(unsafe.Pointer(&raw[1])), n)
+	forLevels(t, func(t *testing.T, l cpu.Level) {
+		at(l, func() error { fp8.Decode(dst, codes, fp8.E4M3); return nil })
+		for _, i := range []int{0, 1, 200, n - 1} {
+			require.Equal(t, bitsOf(fp8.E4M3.Float32(codes[i])), binary.NativeEndian.Uint32(raw[1+4*i:]), "%d", i)
 		}
 	})
 }

@@ -19,21 +19,26 @@ const square = amx.Size * amx.Size
 // that much of K. Along 256 the kernel is 3 to 6 % slower.
 const packDepth = 512
 
-// stripsAtOnce is how many squares are computed before more codes are fetched.
-const stripsAtOnce = 8
+// streamFrom is how many results C has at least that are written past the caches: 1 MiB. What
+// an area works on fills the second cache, so that lines of C would be fetched from behind
+// it only to be written. 1024 and 2048 cubed take four fifths of the time, with all of C
+// read after them nine tenths; 512 cubed nine tenths, with C read as long. Tests lower it.
+var streamFrom = 1 << 18
 
-// blocking makes areas so large that packing, 75 ns for 1024 codes of A and 90 to 110 of
-// B, or twice that where they come from behind the second cache, is shared by 16
-// products of 40 ns: here an area takes six tenths of its time for these. Its results,
-// 1 MiB, and rows, 0.5 MiB, leave room in a cache of 2 MiB for what is prefetched.
+// blocking makes areas so large that packing, some 100 ns for 1024 codes of B and 75 for
+// those of A, is shared by 24 or 32 products of 32x32x32, of 45 ns and more.
+//
+// A, 0.75 MiB, stays in a second cache of 2 MiB. The results, up to 3 MiB, pass through it
+// once for each step, which costs less than packing A for fewer of them: areas of 512x1024
+// are 2 to 3 % faster than 512x512, 768x1024 another 2 %, and 1024x512 2 to 6 % slower.
+// Fetching codes ahead, as vectors do, cost 0 to 6 %.
 func (amxBackend) blocking() blocking {
-	return blocking{mc: 512, nc: 512, minNC: 256, mcStep: amx.Size}
+	return blocking{mc: 768, nc: 1024, minNC: 256, mcStep: amx.Size}
 }
 
 // compute lays squares out panel by panel, each in one piece.
 func (amxBackend) compute(s *scratch, p *part, r area, out *result) {
-	rows := r.i1 - r.i0
-	strips, panels := ceilDiv(rows, amx.Size), ceilDiv(r.j1-r.j0, amx.Size)
+	strips, panels := ceilDiv(r.i1-r.i0, amx.Size), ceilDiv(r.j1-r.j0, amx.Size)
 	s.c = grow(s.c, panels*strips*square)
 	if p.block > packDepth {
 		s.sums = grow(s.sums, panels*strips)
@@ -43,18 +48,15 @@ func (amxBackend) compute(s *scratch, p *part, r area, out *result) {
 		s.packStrips(p, r, strips, st)
 		for panel := range panels {
 			j := r.j0 + panel*amx.Size
-			b, a := p.panelAhead(r, j, st), p.rowsAhead(r.i0+rows*panel/panels, r.i0+rows*(panel+1)/panels, st)
-			s.packPanel(p, j, min(j+amx.Size, r.j1), st)
-			for strip := 0; strip < strips; strip += stripsAtOnce {
-				shares := ceilDiv(strips-strip, stripsAtOnce)
-				b.issue(shares)
-				a.issue(shares)
-				s.multiplySquares(p, strip, min(strip+stripsAtOnce, strips), panel*strips, st)
+			j1 := min(j+amx.Size, r.j1)
+			s.packPanel(p, j, j1, st)
+			s.multiplySquares(p, panel*strips, strips, st)
+			if st.hi == p.k {
+				s.storeSquares(p, area{r.i0, r.i1, j, j1}, panel*strips, out)
 			}
 		}
 		lo = st.hi
 	}
-	s.storeSquares(p, r, strips, out)
 }
 
 // packedAtOnce returns how much of K makes packDepth when it is packed.
@@ -111,80 +113,35 @@ func (s *scratch) packPanel(p *part, j0, j1 int, st step) {
 	s.gatherPanelScales(p, j0, j1, st)
 }
 
-// multiplySquares adds the products of strips [from, to) and the panel to its squares,
-// of which the first has the given number.
-func (s *scratch) multiplySquares(p *part, from, to, first int, st step) {
-	c := s.c[(first+from)*square : (first+to)*square]
+// multiplySquares adds the products of the strips and the panel to its squares, of which
+// the first has the given number.
+func (s *scratch) multiplySquares(p *part, first, strips int, st step) {
+	c := s.c[first*square : (first+strips)*square]
 	fresh := st.lo < p.block // the first one: what is in c is of another product
-	a, sa := s.packA[from*len(s.packB):to*len(s.packB)], s.scalesA[from*len(s.scalesB):to*len(s.scalesB)]
 	if st.first && st.last {
-		amx.Multiply(c, amx.Size, a, s.packB, sa, s.scalesB, len(s.packB)/amx.Pack/st.blocks, &s.within, fresh)
+		amx.Multiply(c, amx.Size, s.packA, s.packB, s.scalesA, s.scalesB, len(s.packB)/amx.Pack/st.blocks, &s.within, fresh)
 	} else {
-		amx.MultiplyPart(c, amx.Size, a, s.packB, sa, s.scalesB, s.sums[first+from:first+to], st.first, st.last, fresh)
+		amx.MultiplyPart(c, amx.Size, s.packA, s.packB, s.scalesA, s.scalesB, s.sums[first:first+strips], st.first, st.last, fresh)
 	}
 }
 
-// storeSquares hands an area to out, row by row.
-func (s *scratch) storeSquares(p *part, r area, strips int, out *result) {
-	n := r.j1 - r.j0
-	s.row = grow(s.row, roundUp(n, amx.Size))
-	direct := n%amx.Size == 0 && out.plain()
-	for i := range r.i1 - r.i0 {
-		first := i/amx.Size*square + i%amx.Size*amx.Size
-		if direct {
-			row := out.float32s[p.at+(r.i0+i)*p.n+r.j0:][:n]
-			race.Write(row)
-			amx.GatherRow(row, s.c[first:], strips*square)
-			continue
-		}
-		amx.GatherRow(s.row, s.c[first:], strips*square)
-		p.storeRow(s.row[:n], r.i0+i, r.j0, out)
+// storeSquares hands the columns of an area that are a panel, of whose squares the first
+// has the given number, to out.
+func (s *scratch) storeSquares(p *part, r area, first int, out *result) {
+	rows := r.i1 - r.i0
+	c := s.c[first*square:][:rows*amx.Size]
+	if r.j1-r.j0 < amx.Size || !out.plain() {
+		amx.CopyRows(c, amx.Size, c, false)
+		p.store(c, amx.Size, r, out)
+		return
 	}
-}
-
-// ahead is codes that will be needed soon: several stretches of each of some rows.
-type ahead [packDepth / 256]prefetch
-
-// newAhead is n codes each of some rows, stride apart, the first of which are given.
-func newAhead(first []byte, rows, stride, n int) (a ahead) {
-	for i := range a {
-		if i*256 < n {
-			a[i] = prefetch{address(first) + uintptr(i*256), rows, stride}
+	to := out.float32s[p.at+r.i0*p.n+r.j0:]
+	if race.Enabled {
+		for i := range rows {
+			race.Write(to[i*p.n:][:amx.Size])
 		}
 	}
-	return a
-}
-
-// issue fetches one of the given number of shares of what is left.
-func (a *ahead) issue(shares int) {
-	for i := range a {
-		a[i].issue(shares)
-	}
-}
-
-// panelAhead is the codes of the panel that comes after that of column j: the next,
-// or the first of the next step.
-func (p *part) panelAhead(r area, j int, st step) ahead {
-	k := st.lo
-	if j += amx.Size; j >= r.j1 {
-		j, k = r.j0, st.hi
-	}
-	n := min(st.hi-st.lo, p.k-k)
-	switch {
-	case n <= 0:
-		return ahead{}
-	case p.b.packed:
-		return ahead{{address(p.b.panel(j / amx.Size)[k*amx.Size:]), n * amx.Size / 256, 256}}
-	}
-	return newAhead(p.b.codes[j*p.b.stride+k:], min(amx.Size, r.j1-j), p.b.stride, n)
-}
-
-// rowsAhead is the codes of rows [i0, i1) of A for the next step.
-func (p *part) rowsAhead(i0, i1 int, st step) ahead {
-	if i0 >= i1 || st.hi == p.k {
-		return ahead{}
-	}
-	return newAhead(p.a.codes[i0*p.a.stride+st.hi:], i1-i0, p.a.stride, min(st.hi-st.lo, p.k-st.hi))
+	amx.CopyRows(to, p.n, c, len(out.float32s) >= streamFrom)
 }
 
 // bfloat16Codes is how codes become bfloat16, by format.

@@ -36,8 +36,8 @@ func TestAMX(t *testing.T) {
 	kernelstest.Tested(t, "gemm.Multiply", cpu.AMX)
 }
 
-// TestManySquares has areas of ten squares below each other, more than are computed at
-// once, and several steps, in blocks that are longer and shorter than those.
+// TestManySquares has areas of ten squares below each other and several steps, in blocks
+// that are longer and shorter than those.
 func TestManySquares(t *testing.T) {
 	amxemu.Test(t, func(t *testing.T) {
 		defer force(t, cpu.AMX)()

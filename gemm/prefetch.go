@@ -1,9 +1,6 @@
 package gemm
 
-import (
-	"github.com/octavo-fp8/octavo/internal/amx"
-	"github.com/octavo-fp8/octavo/internal/microkernel"
-)
+import "github.com/octavo-fp8/octavo/internal/microkernel"
 
 // prefetch is codes that will be needed soon, to be fetched into the caches while
 // others are multiplied: n times 256 bytes from an address on, step apart.
@@ -43,11 +40,4 @@ func (p *part) prefetchShare(r area, j int, st step) prefetch {
 	rows, columns := r.i1-r.i0, r.j1-r.j0
 	j -= r.j0
 	return p.prefetchRows(r.i0+rows*j/columns, r.i0+rows*min(j+microkernel.PanelWidth, columns)/columns, st)
-}
-
-// issue fetches one of the given number of shares of what is left.
-func (f *prefetch) issue(shares int) {
-	n := ceilDiv(f.n, shares)
-	amx.Prefetch(f.address, n, f.step)
-	f.address, f.n = f.address+uintptr(n*f.step), f.n-n
 }

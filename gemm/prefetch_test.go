@@ -29,7 +29,6 @@ func TestPrefetches(t *testing.T) {
 	for _, test := range []struct {
 		j, lo, hi    int
 		rows, packed stretches // of B
-		second       stretches // of B in rows, for tiles, where n is more than 256
 		share        stretches // of A
 	}{
 		{j: 64, lo: 0, hi: 200, rows: stretches{96*stride + 0, 32, stride}, packed: stretches{3 * k * 32, 25, 256},
@@ -42,7 +41,7 @@ func TestPrefetches(t *testing.T) {
 		{j: 128, lo: 600, hi: 1100, rows: stretches{64*stride + 1100, 32, stride}, packed: stretches{2*k*32 + 1100*32, 12, 256},
 			share: stretches{139*stride + 1100, 5, stride}},
 		{j: 64, lo: 200, hi: 700, rows: stretches{96*stride + 200, 32, stride}, packed: stretches{3*k*32 + 200*32, 62, 256},
-			second: stretches{96*stride + 456, 32, stride}, share: stretches{100*stride + 700, 19, stride}},
+			share: stretches{100*stride + 700, 19, stride}},
 		// The last step.
 		{j: 64, lo: 1100, hi: 1200, rows: stretches{96*stride + 1100, 32, stride}, packed: stretches{3*k*32 + 1100*32, 12, 256}},
 		{j: 128, lo: 1100, hi: 1200},
@@ -51,25 +50,32 @@ func TestPrefetches(t *testing.T) {
 			st := step{lo: test.lo, hi: test.hi}
 			p.b = operand{codes: p.a.codes, stride: stride}
 			require.Equal(t, test.rows, prefetched(p.prefetchPanel(r, test.j, st), p.b.codes))
-			ahead := p.panelAhead(r, test.j, st)
-			require.Equal(t, test.rows, prefetched(ahead[0], p.b.codes))
-			require.Equal(t, test.second, prefetched(ahead[1], p.b.codes))
 			require.Equal(t, test.share, prefetched(p.prefetchShare(r, test.j, st), p.a.codes))
 
 			p.b = operand{packed: true, depth: k, panels: make([]byte, 7*32*k)}
 			require.Equal(t, test.packed, prefetched(p.prefetchPanel(r, test.j, st), p.b.panels))
-			ahead = p.panelAhead(r, test.j, st)
-			require.Equal(t, test.packed, prefetched(ahead[0], p.b.panels))
-			require.Zero(t, ahead[1])
 		})
 	}
+}
 
-	ahead := p.rowsAhead(103, 110, step{lo: 0, hi: 500})
-	require.Equal(t, stretches{103*stride + 500, 7, stride}, prefetched(ahead[0], p.a.codes))
-	require.Equal(t, stretches{103*stride + 756, 7, stride}, prefetched(ahead[1], p.a.codes))
-	ahead = p.rowsAhead(103, 110, step{lo: 500, hi: 1000}) // 200 are left
-	require.Equal(t, stretches{103*stride + 1000, 7, stride}, prefetched(ahead[0], p.a.codes))
-	require.Zero(t, ahead[1])
-	require.Zero(t, p.rowsAhead(103, 110, step{lo: 1000, hi: 1200}))
-	require.Zero(t, p.rowsAhead(103, 103, step{lo: 0, hi: 500}))
+// TestPrefetchesOfFew has the codes that are fetched while a piece of 24 rows of B is
+// multiplied with few rows of A: 72 columns from 64 on, in steps of 500 of K.
+func TestPrefetchesOfFew(t *testing.T) {
+	const k, stride = 1200, 1210
+	p := part{product: product{m: 16, n: 200, k: k, block: 100}}
+	p.b = operand{codes: make([]byte, 200*stride), stride: stride}
+	r := area{0, 16, 64, 130}
+	for _, test := range []struct {
+		j, hi int // of the piece
+		whole step
+		want  stretches
+	}{
+		{64, 200, step{lo: 0, hi: 500}, stretches{64*stride + 200, 24, stride}},
+		{64, 500, step{lo: 0, hi: 500}, stretches{88*stride + 0, 24, stride}},
+		{88, 1000, step{lo: 500, hi: 1000}, stretches{112*stride + 500, 18, stride}},
+		{112, 1000, step{lo: 500, hi: 1000}, stretches{64*stride + 1000, 24, stride}},
+		{112, 1200, step{lo: 1000, hi: 1200}, stretches{}},
+	} {
+		require.Equal(t, test.want, prefetched(p.prefetchFew(r, test.j, test.hi, test.whole), p.b.codes), "%+v", test)
+	}
 }

@@ -42,7 +42,7 @@ func (s *scratch) computeSkinny(k *microkernel.Kernels, p *part, r area, out *re
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
 			for at := lo; at < whole.hi; {
 				st := p.piece(whole, at, depth)
-				s.multiplyFew(k, p, r, j, st, at-lo)
+				s.multiplySkinny(k, p, r, j, st, at-lo)
 				at = st.hi
 			}
 		}
@@ -51,9 +51,9 @@ func (s *scratch) computeSkinny(k *microkernel.Kernels, p *part, r area, out *re
 	p.store(s.c, width, r, out)
 }
 
-// multiplyFew multiplies with columns j and following of B for a step, which begins with
+// multiplySkinny multiplies with columns j and following of B for a step, which begins with
 // some value of the rows of A that are decoded.
-func (s *scratch) multiplyFew(k *microkernel.Kernels, p *part, r area, j int, st step, a int) {
+func (s *scratch) multiplySkinny(k *microkernel.Kernels, p *part, r area, j int, st step, a int) {
 	j1 := min(j+microkernel.PanelWidth, r.j1)
 	s.gatherPanelScales(p, j, j1, st)
 	codes := s.panelCodes(k, p, j, j1, st)

@@ -1,9 +1,6 @@
 package nn
 
-import (
-	"github.com/octavo-fp8/octavo/internal/canonical"
-	"github.com/octavo-fp8/octavo/internal/transpose"
-)
+import "github.com/octavo-fp8/octavo/internal/canonical"
 
 // headGroup does the attention of one sequence, one head of keys and values, and
 // the query heads that share it. No other group writes what it writes, and its
@@ -15,21 +12,15 @@ type headGroup struct {
 	*Attention
 	batchIndex, kvHead int
 
-	own   []float32 // [seq, seq], the probabilities of a head where they are not kept
-	leftT []float32 // [headDim, seq]
+	own []float32 // [seq, seq], the probabilities of a head where they are not kept
 
 	// What backward alone needs.
 	dScores []float32 // [seq, seq], like probs
-	square  []float32 // [seq, seq], a transpose of either
-	rightT  []float32 // [headDim, seq]
 	tall    []float32 // [seq, headDim]
 }
 
 func newHeadGroup(a *Attention) *headGroup {
-	g := &headGroup{
-		Attention: a,
-		leftT:     make([]float32, a.headDim*a.seq),
-	}
+	g := &headGroup{Attention: a}
 	if !a.hasProbs {
 		g.own = make([]float32, a.seq*a.seq)
 	}
@@ -77,12 +68,10 @@ func (g *headGroup) probsOf(h int) []float32 {
 
 // forward sets the group's part of probs and mixed.
 func (g *headGroup) forward() {
-	valuesT := g.leftT
-	g.transposeHead(valuesT, g.sharedHead(g.v))
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
 		g.attend(h)
-		g.weigh(g.queryHead(*g.mixed, h), g.probsOf(h), valuesT)
+		g.weigh(g.queryHead(*g.mixed, h), g.probsOf(h), g.sharedHead(g.v))
 	}
 }
 
@@ -97,35 +86,27 @@ func (g *headGroup) attend(h int) {
 
 // backward sets the group's part of dq, and adds to its part of dk and dv.
 func (g *headGroup) backward() {
-	for _, scores := range []*[]float32{&g.dScores, &g.square} {
-		sized(scores, g.seq*g.seq)
-	}
-	for _, head := range []*[]float32{&g.rightT, &g.tall} {
-		sized(head, g.headDim*g.seq)
-	}
+	sized(&g.dScores, g.seq*g.seq)
+	sized(&g.tall, g.headDim*g.seq)
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
 		if !g.hasProbs {
 			g.attend(h)
 		}
 		g.scoresBackward(h)
-		g.transposeHead(g.leftT, g.queryHead(g.q, h))
-		g.addKeyGradients(g.sharedHead(g.scratch.dk), g.dScores, g.leftT)
-		g.transposeHead(g.leftT, g.queryHead(g.scratch.dMixed, h))
-		g.addKeyGradients(g.sharedHead(g.scratch.dv), g.probsOf(h), g.leftT)
+		g.addKeyGradients(g.sharedHead(g.scratch.dk), g.dScores, g.queryHead(g.q, h))
+		g.addKeyGradients(g.sharedHead(g.scratch.dv), g.probsOf(h), g.queryHead(g.scratch.dMixed, h))
 	}
 }
 
 // scoresBackward sets dScores and the dq of query head h.
 func (g *headGroup) scoresBackward(h int) {
-	keysT := g.rightT
-	g.transposeHead(keysT, g.sharedHead(g.k))
 	probs := g.probsOf(h)
 	g.scores(g.dScores, g.queryHead(g.scratch.dMixed, h), g.sharedHead(g.v))
 	for i := range g.seq {
 		softmaxBackward(g.dScores[i*g.seq:][:i+1], probs[i*g.seq:][:i+1], g.scale)
 	}
-	g.weigh(g.queryHead(g.scratch.dq, h), g.dScores, keysT)
+	g.weigh(g.queryHead(g.scratch.dq, h), g.dScores, g.sharedHead(g.k))
 }
 
 // bandRows is the number of rows of scores that are computed together, up to the
@@ -137,43 +118,32 @@ const bandRows = 64
 func (g *headGroup) scores(dst []float32, a, b canonical.Matrix) {
 	for lo := 0; lo < g.seq; lo += bandRows {
 		hi := min(lo+bandRows, g.seq)
-		canonical.Multiply(g.wide(dst[lo*g.seq:]), from(a, lo), b, hi-lo, hi, g.headDim, 1)
+		canonical.Multiply(g.wide(dst[lo*g.seq:]), a.From(lo, 0), b, hi-lo, hi, g.headDim, 1)
 		for i := lo; i < hi; i++ {
 			clear(dst[i*g.seq+i+1 : (i+1)*g.seq])
 		}
 	}
 }
 
-// weigh writes to row i of dst, [seq, headDim], the columns of xT, [headDim, seq],
-// weighted with row i of weights up to the diagonal.
-func (g *headGroup) weigh(dst canonical.Matrix, weights, xT []float32) {
+// weigh writes to row i of dst, [seq, headDim], the rows of x, [seq, headDim], weighted
+// with row i of weights up to the diagonal.
+func (g *headGroup) weigh(dst canonical.Matrix, weights []float32, x canonical.Matrix) {
 	for lo := 0; lo < g.seq; lo += bandRows {
 		hi := min(lo+bandRows, g.seq)
-		canonical.Multiply(from(dst, lo), g.wide(weights[lo*g.seq:]), g.wide(xT), hi-lo, g.headDim, hi, 1)
+		canonical.Multiply(dst.From(lo, 0), g.wide(weights[lo*g.seq:]), x.T(), hi-lo, g.headDim, hi, 1)
 	}
 }
 
-// addKeyGradients adds to row j of dst the columns of xT, [headDim, seq], weighted
-// with column j of weights, from the diagonal down.
-func (g *headGroup) addKeyGradients(dst canonical.Matrix, weights, xT []float32) {
-	transpose.Matrix(g.square, g.seq, weights, g.seq, g.seq, g.seq)
-	tall := canonical.Matrix{Data: g.tall, Stride: g.headDim}
+// addKeyGradients adds to row j of dst the rows of x, [seq, headDim], weighted with
+// column j of weights, from the diagonal down.
+func (g *headGroup) addKeyGradients(dst canonical.Matrix, weights []float32, x canonical.Matrix) {
+	tall := canonical.Dense(g.tall, g.headDim)
 	for lo := 0; lo < g.seq; lo += bandRows {
 		hi := min(lo+bandRows, g.seq)
-		canonical.Multiply(from(tall, lo), g.wide(g.square[lo*g.seq+lo:]), g.wide(xT[lo:]), hi-lo, g.headDim, g.seq-lo, 1)
+		canonical.Multiply(tall.From(lo, 0), g.wide(weights).T().From(lo, lo), x.T().From(0, lo), hi-lo, g.headDim, g.seq-lo, 1)
 	}
 	for j := range g.seq {
 		to := g.rowOf(dst, j)
 		addTo(to, to, g.rowOf(tall, j))
 	}
-}
-
-// transposeHead writes x, [seq, headDim], to dst, [headDim, seq].
-func (g *headGroup) transposeHead(dst []float32, x canonical.Matrix) {
-	transpose.Matrix(dst, g.seq, x.Data, x.Stride, g.seq, g.headDim)
-}
-
-// from returns the rows of m from row i on.
-func from(m canonical.Matrix, i int) canonical.Matrix {
-	return canonical.Matrix{Data: m.Data[i*m.Stride:], Stride: m.Stride}
 }

@@ -73,7 +73,7 @@ func newLinear(name string, weight *Param, o Options) (*Linear, error) {
 	case o.Rounding != nil:
 		l.products = newRoundedProducts(l.layer, *o.Rounding, o)
 	default:
-		l.products = &fp32Products{o.Workers, &o.Shared.scratch}
+		l.products = &fp32Products{o.Workers}
 	}
 	return l, nil
 }

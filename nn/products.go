@@ -22,24 +22,20 @@ type products interface {
 // shape is the size of a linear layer and the number of rows it works on.
 type shape struct{ rows, out, in int }
 
-// fp32Products multiplies in FP32. All products sum along rows of their
-// operands, so the gradients work on transposed copies.
-type fp32Products struct {
-	workers int
-	scratch *scratch
-}
+// fp32Products multiplies in FP32.
+type fp32Products struct{ workers int }
 
 func (p *fp32Products) forward(ctx context.Context, y, x, w []float32, s shape, _ *commonInput) error {
-	return canonical.MultiplyContext(ctx, y, x, w, s.rows, s.out, s.in, p.workers)
+	c, a, b := canonical.Dense(y, s.out), canonical.Dense(x, s.in), canonical.Dense(w, s.in)
+	return canonical.MultiplyContext(ctx, c, a, b, s.rows, s.out, s.in, p.workers)
 }
 
 func (p *fp32Products) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
-	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
-	return canonical.MultiplyContext(ctx, dx, dy, wT, s.rows, s.in, s.out, p.workers)
+	c, a, b := canonical.Dense(dx, s.in), canonical.Dense(dy, s.out), canonical.Dense(w, s.in).T()
+	return canonical.MultiplyContext(ctx, c, a, b, s.rows, s.in, s.out, p.workers)
 }
 
 func (p *fp32Products) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape, _ *commonInput) error {
-	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
-	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
-	return canonical.MultiplyContext(ctx, dw, dyT, xT, s.out, s.in, s.rows, p.workers)
+	c, a, b := canonical.Dense(dw, s.in), canonical.Dense(dy, s.out).T(), canonical.Dense(x, s.in).T()
+	return canonical.MultiplyContext(ctx, c, a, b, s.out, s.in, s.rows, p.workers)
 }

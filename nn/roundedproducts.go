@@ -3,6 +3,7 @@ package nn
 import (
 	"context"
 	"math"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
@@ -38,30 +39,31 @@ func newRoundedProducts(layer string, r Rounding, o Options) *roundedProducts {
 }
 
 func (p *roundedProducts) forward(ctx context.Context, y, x, w []float32, s shape, _ *commonInput) error {
-	a := p.input.round(x, s.rows, s.in, fp8.Policy{})
-	b := p.weight.round(w, s.out, s.in, fp8.Policy{})
+	a := p.input.operand(x, s.rows, s.in, fp8.Policy{})
+	b := p.weight.operand(w, s.out, s.in, fp8.Policy{})
 	return p.multiply(ctx, y, a, b, s.rows, s.out, s.in)
 }
 
 func (p *roundedProducts) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
 	p.seeds.begin()
-	wT := transposed(&p.scratch.wT, w, s.out, s.in, p.workers)
-	a := p.gradient.round(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
-	b := p.weight.round(wT, s.in, s.out, fp8.Policy{})
+	a := p.gradient.operand(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
+	b := p.weight.operandT(&p.scratch.wT, w, s.out, s.in, fp8.Policy{})
 	return p.multiply(ctx, dx, a, b, s.rows, s.in, s.out)
 }
 
 func (p *roundedProducts) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape, _ *commonInput) error {
-	xT := transposed(&p.scratch.xT, x, s.rows, s.in, p.workers)
-	dyT := transposed(&p.scratch.dyT, dy, s.rows, s.out, p.workers)
-	a := p.gradient.round(dyT, s.out, s.rows, p.seeds.policy(fp8.Policy{}, opWeightGradient))
-	b := p.input.round(xT, s.in, s.rows, fp8.Policy{})
+	a := p.gradient.operandT(&p.scratch.dyT, dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opWeightGradient))
+	b := p.input.operandT(&p.scratch.xT, x, s.rows, s.in, fp8.Policy{})
 	return p.multiply(ctx, dw, a, b, s.out, s.in, s.rows)
 }
 
 // multiply writes the product of a, [m, k], and b, [n, k], to c.
-func (p *roundedProducts) multiply(ctx context.Context, c, a, b []float32, m, n, k int) error {
-	if err := canonical.MultiplyContext(ctx, c, a, b, m, n, k, p.workers); err != nil {
+func (p *roundedProducts) multiply(ctx context.Context, c []float32, a, b roundedOperand, m, n, k int) error {
+	multiply := canonical.MultiplyContext
+	if exactProducts(a, b) {
+		multiply = canonical.MultiplyExact
+	}
+	if err := multiply(ctx, canonical.Dense(c, n), a.Matrix, b.Matrix, m, n, k, p.workers); err != nil {
 		return err
 	}
 	if p.bf16Results {
@@ -70,22 +72,96 @@ func (p *roundedProducts) multiply(ctx context.Context, c, a, b []float32, m, n,
 	return nil
 }
 
+// roundedOperand is a matrix of values that have so many bits of mantissa and such
+// magnitudes.
+type roundedOperand struct {
+	canonical.Matrix
+	mantissa int
+	magnitudes
+}
+
+// magnitudes are the smallest above zero and the largest one, which is NaN where there
+// is a NaN. They are 0 where there is none, or nobody looked.
+type magnitudes struct{ least, greatest float32 }
+
+// sharedMagnitudes are of values that several goroutines add.
+type sharedMagnitudes struct {
+	mutex sync.Mutex
+	magnitudes
+}
+
+func (m *sharedMagnitudes) add(values []float32) {
+	least, greatest := rounding.Magnitudes(values)
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if least > 0 && (m.least == 0 || least < m.least) {
+		m.least = least
+	}
+	m.greatest = max(m.greatest, greatest)
+}
+
+// exactProducts reports whether all products of a value of a and one of b are float32s.
+func exactProducts(a, b roundedOperand) bool {
+	const smallest, largest = -149, 127 // exponents of float32
+	if a.mantissa+b.mantissa >= inFloat32 {
+		return false
+	}
+	if a.least == 0 || b.least == 0 {
+		return false // nobody looked, or there is nothing but zeros and NaN
+	}
+	exponent := func(x float32) int { return math.Ilogb(float64(x)) } // of infinities and NaN, MaxInt32
+	return exponent(a.least)-a.mantissa+exponent(b.least)-b.mantissa >= smallest &&
+		exponent(a.greatest) < largest-exponent(b.greatest)
+}
+
 // rounder rounds operands of one role.
 type rounder struct {
 	Narrowing
-	lattice rounding.Lattice
-	workers int
+	lattice  rounding.Lattice
+	mantissa int // bits of what it returns
+	workers  int
 
 	scales  []fp8.Scale // of the blocks
 	rounded []float32
+	found   *sharedMagnitudes // in rounded, where that is of use
 }
 
+// inFloat32 are the bits of its mantissa.
+const inFloat32 = 23
+
 func newRounder(n Narrowing, workers int) rounder {
-	r := rounder{Narrowing: n, workers: workers}
+	r := rounder{Narrowing: n, workers: workers, found: new(sharedMagnitudes)}
+	r.mantissa = inFloat32
+	if n.Format == NarrowBF16 || n.Format != "" && !n.ExactScale {
+		_, r.mantissa, _ = n.Format.bits() // scales are powers of two
+	}
 	if n.Format != "" && n.Format != NarrowBF16 {
 		r.lattice = newLattice(n.Format)
 	}
 	return r
+}
+
+// operand returns values, [rows, cols], as round does.
+func (r *rounder) operand(values []float32, rows, cols int, p fp8.Policy) roundedOperand {
+	m := canonical.Dense(r.round(values, rows, cols, p), cols)
+	return roundedOperand{m, r.mantissa, r.found.magnitudes}
+}
+
+// operandT returns the transpose of values, [rows, cols], rounded. It may need memory.
+func (r *rounder) operandT(buf *[]float32, values []float32, rows, cols int, p fp8.Policy) roundedOperand {
+	if r.roundsAlike(p) {
+		o := r.operand(values, rows, cols, p)
+		o.Matrix = o.T()
+		return o
+	}
+	return r.operand(transposed(buf, values, rows, cols, r.workers), cols, rows, p)
+}
+
+// roundsAlike reports whether a matrix and its transpose become the same values: their
+// blocks are the same, and no numbers are drawn, which would depend on the place.
+func (r *rounder) roundsAlike(p fp8.Policy) bool {
+	return r.Format == "" ||
+		p.Rounding != fp8.Stochastic && (r.Format == NarrowBF16 || r.Block.Rows == r.Block.Cols)
 }
 
 // round returns values, [rows, cols], rounded under a policy to nearest or at random,
@@ -95,19 +171,34 @@ func (r *rounder) round(values []float32, rows, cols int, p fp8.Policy) []float3
 		return values
 	}
 	sized(&r.rounded, len(values))
+	r.found.magnitudes = magnitudes{}
 	if r.Format == NarrowBF16 {
-		parallel.For(len(values), elementGrain, r.workers, func(lo, hi int) {
-			r.roundBF16(values[lo:hi], lo, p)
-		})
+		r.parts(len(values), 1, func(lo, hi int) { r.roundBF16(values[lo:hi], lo, p) })
 		return r.rounded
 	}
 	r.chooseScales(values, rows, cols)
-	parallel.For(rows, max(elementGrain/max(cols, 1), 1), r.workers, func(lo, hi int) {
+	r.parts(rows, cols, func(lo, hi int) {
 		for row := lo; row < hi; row++ {
 			r.roundRow(values, row, rows, cols, p)
 		}
 	})
 	return r.rounded
+}
+
+// parts has f round each part of so many rows, and then looks at what it made of it, which
+// is in the cache still.
+func (r *rounder) parts(rows, cols int, f func(lo, hi int)) {
+	look := r.mantissa < inFloat32 && canonical.ExactIsFaster()
+	grain := max(elementGrain/max(cols, 1), 1)
+	parallel.For(rows, grain, r.workers, func(lo, hi int) {
+		for ; lo < hi; lo += grain {
+			end := min(lo+grain, hi)
+			f(lo, end)
+			if look {
+				r.found.add(r.rounded[lo*cols : end*cols])
+			}
+		}
+	})
 }
 
 // roundBF16 rounds values that begin at element lo.

@@ -2,12 +2,14 @@ package nn
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -258,4 +260,81 @@ func TestRoundingRefused(t *testing.T) {
 func withRounding(cfg Config, r Rounding) Config {
 	cfg.Rounding = &r
 	return cfg
+}
+
+// TestExactProducts: what it calls exact is, up to the limits of float32.
+func TestExactProducts(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	exact := 0
+	for range 20000 {
+		mantissa := [2]int{7 + r.IntN(6), 7 + r.IntN(6)}
+		var x [2][]float32
+		for i := range x {
+			for range 1 + r.IntN(3) {
+				v := math.Ldexp(float64(1<<mantissa[i]+r.IntN(1<<mantissa[i])), r.IntN(8)-mantissa[i]+[]int{-130, -70, -60, 0, 60, 66, 120}[r.IntN(7)])
+				x[i] = append(x[i], float32(v)*float32(1-2*r.IntN(2)))
+			}
+		}
+		x[1] = append(x[1], 0)
+		operand := func(i int) roundedOperand { return operandOf(mantissa[i], x[i]...) }
+		if !exactProducts(operand(0), operand(1)) {
+			continue
+		}
+		exact++
+		for _, a := range x[0] {
+			for _, b := range x[1] {
+				require.Equal(t, float64(a)*float64(b), float64(a*b), "%v times %v", a, b)
+			}
+		}
+	}
+	require.Greater(t, exact, 2000)
+	ones := func(mantissa int, v ...float32) roundedOperand { return operandOf(mantissa, append(v, 1)...) }
+	require.True(t, exactProducts(ones(11), ones(11)))
+	require.False(t, exactProducts(ones(11), ones(12)), "25 bits")
+	require.True(t, exactProducts(ones(7, 0x1p-60), ones(7, 0x1p-75)))
+	require.False(t, exactProducts(ones(7, 0x1p-60), ones(7, 0x1p-76)), "below what float32 has")
+	require.False(t, exactProducts(ones(7), ones(7, float32(math.Inf(1)))))
+	require.False(t, exactProducts(ones(7, float32(math.NaN())), ones(7)))
+	require.False(t, exactProducts(operandOf(7, float32(math.NaN())), ones(7)), "nothing else")
+	require.False(t, exactProducts(operandOf(7, 0), ones(7)), "nothing but zeros")
+}
+
+// operandOf returns values that were looked at one by one.
+func operandOf(mantissa int, values ...float32) roundedOperand {
+	var found sharedMagnitudes
+	for i := range values {
+		found.add(values[i : i+1])
+	}
+	return roundedOperand{canonical.Dense(values, 1), mantissa, found.magnitudes}
+}
+
+// TestMagnitudesOfOperands: those of all rounded values, wherever the extremes lie, but at
+// level generic, where nobody asks.
+func TestMagnitudesOfOperands(t *testing.T) {
+	const rows, cols = 50, 300 // some parts
+	for _, f := range []NarrowFormat{NarrowBF16, NarrowE4M3, NarrowE2M1} {
+		for _, policy := range []fp8.Policy{{}, {Rounding: fp8.Stochastic, Seed: 1}} {
+			for _, at := range []int{0, 7000, rows*cols - 1} {
+				values := randoms(3, rows*cols)
+				values[at], values[rows*cols/2-1] = 1e-30, -1e30
+				for _, workers := range []int{1, 3} {
+					r := newRounder(Narrowing{Format: f, Block: tensor.Block{Rows: 1, Cols: 1}}, workers)
+					for range 2 { // the second time finds the same
+						o := r.operand(values, rows, cols, policy)
+						var want magnitudes
+						if canonical.ExactIsFaster() {
+							want.least, want.greatest = rounding.Magnitudes(o.Data)
+							require.Less(t, want.least, float32(2e-30))
+						}
+						require.Equal(t, want, o.magnitudes, "%s, %+v, %d, %d workers", f, policy, at, workers)
+						clear(values)
+						require.Zero(t, r.operand(values, rows, cols, policy).magnitudes)
+						values[at], values[rows*cols/2-1] = 1e-30, -1e30
+					}
+				}
+			}
+		}
+	}
+	r := newRounder(Narrowing{Format: NarrowE4M3, ExactScale: true}, 1)
+	require.Zero(t, r.operand([]float32{1}, 1, 1, fp8.Policy{}).magnitudes, "of 24 bits")
 }

@@ -101,6 +101,11 @@ func TestResults(t *testing.T) {
 	got := parseResults([]byte(output))
 	equal(t, got.names, []string{"Exp/level=avx2/n=1Mi-2", "Exp/level=amx/n=1Mi-2"})
 	equal(t, got.byName["Exp/level=avx2/n=1Mi-2"], []result{{0.002, 61.5}, {0.003, 0}})
+
+	got = parseResults([]byte("pkg: a/x\nBenchmarkExp-2 1 5 ns/op\npkg: b/x\nBenchmarkExp-2 1 7 ns/op\npkg: a/x\nBenchmarkExp-2 1 6 ns/op\n"))
+	equal(t, got.names, []string{"a/x: Exp-2", "b/x: Exp-2"})
+	equal(t, got.byName["a/x: Exp-2"], []result{{5e-9, 0}, {6e-9, 0}})
+	equal(t, parseResults([]byte("pkg: a/x\nBenchmarkExp-2 1 5 ns/op\n")).names, []string{"Exp-2"})
 }
 
 // runs are results without a roof.

@@ -77,15 +77,24 @@ type results struct {
 }
 
 var (
-	resultLine = regexp.MustCompile(`(?m)^Benchmark(\S+)\s+\d+\s+([0-9.]+) ns/op(.*)$`)
+	resultLine = regexp.MustCompile(`(?m)^pkg: (\S+)$|^Benchmark(\S+)\s+\d+\s+([0-9.]+) ns/op(.*)$`)
 	roofMetric = regexp.MustCompile(`\s([0-9.]+) %roof`)
 )
 
+// parseResults reads what benchmarks printed. Where they are of several packages, names
+// begin with the package's.
 func parseResults(output []byte) results {
 	all := results{byName: map[string][]result{}}
+	several, where := len(packagesOf(output)) > 1, ""
 	for _, m := range resultLine.FindAllSubmatch(output, -1) {
-		name, r := string(m[1]), result{seconds: number(m[2]) / 1e9}
-		if metric := roofMetric.FindSubmatch(m[3]); metric != nil {
+		if len(m[1]) > 0 {
+			if several {
+				where = string(m[1]) + ": "
+			}
+			continue
+		}
+		name, r := where+string(m[2]), result{seconds: number(m[3]) / 1e9}
+		if metric := roofMetric.FindSubmatch(m[4]); metric != nil {
 			r.roof = number(metric[1])
 		}
 		if r.seconds == 0 {
@@ -95,6 +104,17 @@ func parseResults(output []byte) results {
 			all.names = append(all.names, name)
 		}
 		all.byName[name] = append(all.byName[name], r)
+	}
+	return all
+}
+
+// packagesOf returns the packages that an output speaks of.
+func packagesOf(output []byte) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range resultLine.FindAllSubmatch(output, -1) {
+		if len(m[1]) > 0 {
+			all[string(m[1])] = true
+		}
 	}
 	return all
 }

@@ -17,16 +17,26 @@ const (
 	microkernel = "internal/microkernel"
 	convert     = "internal/convert"
 	elementary  = "internal/elementary"
+	rounding    = "internal/rounding"
+	transpose   = "internal/transpose"
 )
 
 // A chunk is 16 pairs of k, with p = p + (e + o).
 var loops = []loop{
 	{"arm64", microkernel, "multiplyNEON", "chunk", nil, []string{"halves"}, 4 * 8 * 32, "MAC", 0},
+	{"arm64", microkernel, "multiplyRoundedNEON", "chunk", nil, []string{"halves"}, 4 * 8 * 32, "MAC", 0},
 	{"arm64", microkernel, "multiplyCodesNEON", "chunk", map[string]int{"pair": 15}, nil, 4 * 8 * 32, "MAC", 0},
 	{"arm64", microkernel, "multiplyCodesRowNEON", "chunk", map[string]int{"pair": 15}, nil, 32 * 32, "MAC", 1},
 	{"arm64", microkernel, "multiplyCodesRowFHM", "chunk", map[string]int{"pair": 15}, nil, 32 * 32, "MAC", 1},
 	{"arm64", microkernel, "decodeFloat16NEON", "decode", nil, nil, 32, "value", 5},
 	{"arm64", microkernel, "containsNEON", "look", nil, nil, 32, "code", 1},
+	{"arm64", microkernel, "transposeNEON", "piece", nil, nil, 8 * 16, "code", 2},
+	{"arm64", transpose, "transposeNEON", "square", nil, nil, 16, "value", 8},
+	{"arm64", rounding, "nearestNEON", "loop", nil, nil, 8, "value", 8},
+	{"arm64", rounding, "nearestBF16NEON", "loop", nil, nil, 8, "value", 8},
+	{"arm64", rounding, "stochasticNEON", "loop", nil, nil, 4, "value", 8},
+	{"arm64", rounding, "randomBF16NEON", "loop", nil, nil, 4, "value", 8},
+	{"arm64", rounding, "extremesNEON", "loop", nil, nil, 8, "value", 4},
 	{"arm64", elementary, "expNEON", "loop", nil, nil, 8, "value", 8},
 	{"arm64", elementary, "swigluNEON", "loop", nil, nil, 8, "value", 12},
 	{"arm64", elementary, "swigluGradNEON", "loop", nil, nil, 8, "value", 20},

@@ -25,6 +25,8 @@
 
 #include <cblas.h>
 
+// What differs from version to version compiles with the headers of 2.6, 3.0, 3.3, 3.4,
+// 3.7 and 3.8.
 #if __has_include(<oneapi/dnnl/dnnl.h>)
 #include <oneapi/dnnl/dnnl.h>
 #define ONEDNN (DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR)

@@ -179,6 +179,9 @@ func requireShortLines(t *testing.T, text string) {
 // TestOddTensorNames has every command speak of tensors with such names.
 func TestOddTensorNames(t *testing.T) {
 	for _, name := range oddNames {
+		if testing.Short() {
+			name = name[:min(len(name), 1<<15)]
+		}
 		path := filetest.Write(t, map[string]string{name: name},
 			filetest.F32(name, []int{1, 2}, 1, float32(math.NaN())),
 			filetest.Raw("x", safetensors.F8E4M3, []int{1, 2}, 1, 2), filetest.F32("s", []int{1, 1}, 1),

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -106,7 +105,7 @@ With --peers it is
 
   machine      as above
   date         of the run
-  comparisons  their number
+  cases        the number of comparisons
   program      what the program of the peers says: {protocol, blas, core,
                parallel, oneDNN, instructions, routines}
   cores        [{asked, got}]: OPENBLAS_CORETYPE and what OpenBLAS then named
@@ -276,18 +275,19 @@ func parseCaseTime(text string) (time.Duration, error) {
 
 // runBench measures, writes the files and prints what was found.
 func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
-	var run *outdir.Run // nil: no files
-	if flags.out != "" {
-		var err error
-		run, err = givenDirectory(flags.out, outdir.Options{Overwrite: flags.overwrite, Files: benchreport.Files()})
-		if err != nil {
-			return err
-		}
+	run, err := benchDirectory(flags)
+	if err != nil {
+		return err
+	}
+	if run != nil {
 		defer run.Abort()
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	report, err := measureBench(ctx, newDisplay(cmd), suite)
+	bar := newDisplay(cmd)
+	begin := counting(bar, "cases", suite.Cases())
+	report, err := suite.Run(ctx, func(c bench.Case) { begin(c.String()) })
+	bar.Finish()
 	if err != nil {
 		return err
 	}
@@ -317,20 +317,34 @@ func benchCommandLine(flags benchFlags) string {
 	return line + shapesLine(flags.shapes)
 }
 
-// measureBench shows meanwhile how far it is.
-func measureBench(ctx context.Context, bar *display.Display, suite bench.Suite) (*bench.Report, error) {
-	defer bar.Finish()
-	bar.Unit("cases")
+// counting returns what is called as each of some cases begins and shows how far it is.
+func counting(bar *display.Display, unit string, cases int) func(what string) {
+	bar.Unit(unit)
 	begun := 0
-	return suite.Run(ctx, func(c bench.Case) {
-		bar.Progress(c.String(), int64(begun), int64(suite.Cases()))
+	return func(what string) {
+		bar.Progress(what, int64(begun), int64(cases))
 		begun++
-	})
+	}
+}
+
+// benchDirectory returns the run for the files, or nil if none are wanted.
+func benchDirectory(flags benchFlags) (*outdir.Run, error) {
+	if flags.out == "" {
+		return nil, nil
+	}
+	return givenDirectory(flags.out, outdir.Options{Overwrite: flags.overwrite, Files: benchreport.Files()})
+}
+
+// benchResult is what either kind of run found.
+type benchResult interface {
+	AddFiles(run *outdir.Run) error
+	Manifest() outdir.Manifest
+	WriteText(w io.Writer, directory string) error
 }
 
 // writeBench writes the files, if there is a run for them, and then the tables or the
 // JSON.
-func writeBench(stdout io.Writer, run *outdir.Run, r benchreport.Result, asJSON bool) error {
+func writeBench(stdout io.Writer, run *outdir.Run, r benchResult, asJSON bool) error {
 	directory := ""
 	if run != nil {
 		directory = run.Dir()

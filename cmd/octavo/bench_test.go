@@ -291,7 +291,7 @@ func TestBenchPeers(t *testing.T) {
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&got))
 	require.Equal(t, machine.Current(), got.Machine)
-	require.Len(t, got.Done, got.Comparisons)
+	require.Len(t, got.Done, got.Cases)
 	require.Equal(t, 1, got.Program.Protocol)
 	file, err := os.ReadFile(filepath.Join(dir, "bench.json"))
 	require.NoError(t, err)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,10 +14,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/bench"
 	"github.com/octavo-fp8/octavo/cmd/internal/benchreport"
-	"github.com/octavo-fp8/octavo/cmd/internal/display"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
-	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
@@ -54,18 +49,18 @@ func runBenchPeers(cmd *cobra.Command, flags benchFlags, suite bench.PeerSuite) 
 			return fmt.Errorf("%s: %w", flags.against, err)
 		}
 	}
-	var run *outdir.Run // nil: no files
-	if flags.out != "" {
-		var err error
-		run, err = givenDirectory(flags.out, outdir.Options{Overwrite: flags.overwrite, Files: benchreport.Files()})
-		if err != nil {
-			return err
-		}
+	run, err := benchDirectory(flags)
+	if err != nil {
+		return err
+	}
+	if run != nil {
 		defer run.Abort()
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	report, failed := measurePeers(ctx, newDisplay(cmd), suite)
+	bar := newDisplay(cmd)
+	report, failed := suite.Run(ctx, counting(bar, "comparisons", suite.Cases()))
+	bar.Finish()
 	if len(report.Done) == 0 && failed != nil {
 		return failed
 	}
@@ -79,14 +74,14 @@ func runBenchPeers(cmd *cobra.Command, flags benchFlags, suite bench.PeerSuite) 
 	if flags.against != "" {
 		result.Compare(flags.against, earlier)
 	}
-	if err := writeBenchPeers(cmd.OutOrStdout(), run, result, flags.asJSON); err != nil {
+	if err := writeBench(cmd.OutOrStdout(), run, result, flags.asJSON); err != nil {
 		return err
 	}
 	if failed != nil {
-		return fmt.Errorf("%d of %d comparisons were made: %w", len(report.Done), report.Comparisons, failed)
+		return fmt.Errorf("%d of %d comparisons were made: %w", len(report.Done), report.Cases, failed)
 	}
-	if len(report.Done) < report.Comparisons {
-		return stopped(ctx, fmt.Sprintf("%d of %d comparisons were made", len(report.Done), report.Comparisons))
+	if len(report.Done) < report.Cases {
+		return stopped(ctx, fmt.Sprintf("%d of %d comparisons were made", len(report.Done), report.Cases))
 	}
 	if len(report.Failures) > 0 {
 		return fmt.Errorf("of the peers some failed: %s", strings.Join(report.Failures, "; "))
@@ -97,17 +92,6 @@ func runBenchPeers(cmd *cobra.Command, flags benchFlags, suite bench.PeerSuite) 
 		return fmt.Errorf("%d of %d ratios became worse than in %s: measure them once more", len(a.Worse), a.Both, flags.against)
 	}
 	return nil
-}
-
-// measurePeers shows meanwhile how far it is.
-func measurePeers(ctx context.Context, bar *display.Display, suite bench.PeerSuite) (*bench.PeerReport, error) {
-	defer bar.Finish()
-	bar.Unit("comparisons")
-	begun := 0
-	return suite.Run(ctx, func(what string) {
-		bar.Progress(what, int64(begun), int64(suite.Cases()))
-		begun++
-	})
 }
 
 // benchPeersLine returns the command that repeats a run.
@@ -133,25 +117,6 @@ func shapesLine(shapes []bench.Shape) string {
 		texts = append(texts, s.String())
 	}
 	return fmt.Sprintf(" --shapes %q", strings.Join(texts, ","))
-}
-
-// writeBenchPeers writes the files, if there is a run for them, and then the tables or
-// the JSON.
-func writeBenchPeers(stdout io.Writer, run *outdir.Run, r benchreport.PeerResult, asJSON bool) error {
-	directory := ""
-	if run != nil {
-		directory = run.Dir()
-		if err := r.AddFiles(run); err != nil {
-			return err
-		}
-		if err := run.Commit(r.Manifest()); err != nil {
-			return err
-		}
-	}
-	if asJSON {
-		return jsonout.Print(stdout, r)
-	}
-	return r.WriteText(stdout, directory)
 }
 
 // vectorLevels leaves generic out, whose products of the larger shapes take minutes, if

@@ -9,7 +9,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/cmd/internal/terminaltest"
-	"github.com/octavo-fp8/octavo/internal/race"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -17,8 +16,8 @@ import (
 // that says how long it will take, and interrupts them. The bar keeps to its line, and what
 // is left is one line about the interruption.
 func TestBarsOfCommands(t *testing.T) {
-	if race.Enabled {
-		t.Skip("in minutes nothing that TestSignalsStopEveryCommand does not do")
+	if testing.Short() {
+		t.Skip("waits for bars of eight commands")
 	}
 	lines := endless(t)
 	for _, name := range []string{"quantize", "inspect", "gemm", "encode"} {

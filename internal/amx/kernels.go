@@ -23,8 +23,9 @@ type (
 	// chunks.
 	packTransposedFunc func(dst *uint16, codes *byte, stride, chunks int, c *Decoder)
 
-	// gatherRowFunc is [GatherRow] for a positive n.
-	gatherRowFunc func(dst, c *float32, n, stride int)
+	// copyRowsFunc is [CopyRows] for a positive number of rows. With stream dst and stride
+	// are whole cache lines.
+	copyRowsFunc func(dst *float32, stride int, c *float32, rows int, stream bool)
 )
 
 const noKernel = "amx: this build has no kernel"

@@ -12,7 +12,7 @@ var (
 	packRows       = kernels.New("amx.PackRows", kernels.At[packRowsFunc](cpu.AVX512, packRowsAVX512))
 	packColumns    = kernels.New("amx.PackColumns", kernels.At[packColumnsFunc](cpu.AVX512, packColumnsAVX512))
 	packTransposed = kernels.New("amx.PackTransposed", kernels.At[packTransposedFunc](cpu.AVX512, packTransposedAVX512))
-	gatherRow      = kernels.New("amx.GatherRow", kernels.At[gatherRowFunc](cpu.AVX512, gatherRowAVX512))
+	copyRows       = kernels.New("amx.CopyRows", kernels.At[copyRowsFunc](cpu.AVX512, copyRowsAVX512))
 )
 
 //go:noescape
@@ -28,7 +28,4 @@ func packColumnsAVX512(dst *uint16, codes *byte, n int, c *Decoder)
 func packTransposedAVX512(dst *uint16, codes *byte, stride, chunks int, c *Decoder)
 
 //go:noescape
-func gatherRowAVX512(dst, c *float32, n, stride int)
-
-// prefetch is [Prefetch] for a positive n.
-func prefetch(address uintptr, n, step int)
+func copyRowsAVX512(dst *float32, stride int, c *float32, rows int, stream bool)

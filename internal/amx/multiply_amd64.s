@@ -70,6 +70,13 @@ GLOBL config<>(SB), RODATA|NOPTR, $64
 
 #define NONE
 
+// A block of four chunks is 256 cycles of products. Beside them the nearest cache has 256
+// loads of lines for tiles and 160 for rows, which are 208 cycles, and 128 stores, of the
+// sums and of c: products with their loads reach 82 to 89 % of the peak of tiles (Sapphire
+// Rapids, A in the second cache), with the stores of sums 70 to 75, with all of it 56 to 61.
+// Neither later rows nor sums in two places by turns change that; adding two blocks to c
+// at once would give another 4 to 6.
+//
 // CHUNK adds the products of a chunk to the sums, and does rows of the block before
 // meanwhile: a tile's product takes 16 cycles and leaves the vector units idle. A, of
 // which each tile is used once in a call, is loaded so that it does not drive B out

@@ -9,7 +9,5 @@ var (
 	packRows       = kernels.New[packRowsFunc]("amx.PackRows")
 	packColumns    = kernels.New[packColumnsFunc]("amx.PackColumns")
 	packTransposed = kernels.New[packTransposedFunc]("amx.PackTransposed")
-	gatherRow      = kernels.New[gatherRowFunc]("amx.GatherRow")
+	copyRows       = kernels.New[copyRowsFunc]("amx.CopyRows")
 )
-
-func prefetch(address uintptr, n, step int) { panic(noKernel) }

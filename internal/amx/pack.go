@@ -1,6 +1,9 @@
 package amx
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // Decoder is how the codes of a format become bfloat16. Most do by moving their bits
 // and adding to the exponent; for 16 or fewer, the subnormal ones and those that
@@ -99,27 +102,21 @@ func PackTransposed(dst []uint16, codes []byte, stride, columns, n int, c *Decod
 	}
 }
 
-// GatherRow puts a row together: dst gets those of matrices c of [Size] columns that
-// begin stride elements apart, as many as it has room for. A NaN gets the bits
-// 7FC00000.
-func GatherRow(dst, c []float32, stride int) {
-	n := len(dst) / Size
+// CopyRows copies rows of [Size] results, which follow each other in c, to rows of dst that
+// begin stride elements apart. A NaN gets the bits 7FC00000. dst may be c. With stream the
+// rows go to memory past the caches, if they are whole cache lines.
+func CopyRows(dst []float32, stride int, c []float32, stream bool) {
+	rows := len(c) / Size
 	switch {
-	case len(dst) != n*Size || stride < Size:
+	case len(c) != rows*Size:
 		panic(badRow)
-	case n == 0:
+	case stride < Size:
+		panic(badStride)
+	case rows == 0:
 		return
-	case len(c) < (n-1)*stride+Size:
+	case len(dst) < (rows-1)*stride+Size:
 		panic(shortC)
 	}
-	kernel(gatherRow)(&dst[0], &c[0], n, stride)
-}
-
-// Prefetch fetches codes into the caches that will be needed soon: n times 256 bytes
-// from an address on, step apart. It is an address since nothing is wrong with one
-// beyond the codes.
-func Prefetch(address uintptr, n, step int) {
-	if n > 0 {
-		prefetch(address, n, step)
-	}
+	whole := stride%(alignment/4) == 0 && uintptr(unsafe.Pointer(&dst[0]))%alignment == 0
+	kernel(copyRows)(&dst[0], stride, &c[0], rows, stream && whole)
 }

@@ -32,53 +32,65 @@
 	VPERMW Z16, Zt, K1, Zx
 
 // func packRowsAVX512(dst *uint16, codes *byte, stride, rows, n int, c *Decoder)
+//
+// Two chunks of all rows are packed at a time, since a cache line has the codes of two,
+// and what is written is two streams.
 TEXT ·packRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ codes+8(FP), SI
 	MOVQ stride+16(FP), R8
-	MOVQ rows+24(FP), R9
-	MOVQ n+32(FP), R10
+	MOVQ n+32(FP), R10 // codes of a row left
 	MOVQ c+40(FP), AX
 	CODES
+	MOVQ $-1, BX
+	KMOVQ BX, K2 // the codes of the next two chunks
+
+chunks:
+	CMPQ R10, $64
+	JGE whole
 	MOVQ R10, CX
-	ANDQ $31, CX
 	MOVL $1, BX
-	SHLL CX, BX
-	DECL BX
-	KMOVD BX, K2 // the codes of a last chunk that is not whole
+	SHLQ CX, BX
+	DECQ BX
+	KMOVQ BX, K2
 
-	MOVQ R8, R13
-	SHLQ $2, R13
-
-row:
+whole:
+	KSHIFTRQ $32, K2, K3
 	MOVQ SI, R11
 	MOVQ DI, R12
-	MOVQ R10, CX // codes left
+	MOVQ rows+24(FP), R9
+	CMPQ R10, $32
+	JLE last
 
-chunk:
-	CMPQ CX, $32
-	JLT part
-	PREFETCHT0 (R11)(R13*1)
-	VPMOVSXBW (R11), Z0
-
-convert:
-	CONVERT(Z0, Z1, Z2)
-	VMOVDQU16 Z1, (R12)
-	ADDQ $32, R11
-	ADDQ $(2*const_Pack), R12
-	SUBQ $32, CX
-	JGT chunk
-	ADDQ R8, SI
-	ADDQ $(2*const_Chunk), DI
+two:
+	PREFETCHT0 64(R11) // the next two
+	VPMOVSXBW.Z (R11), K2, Z0
+	VPMOVSXBW.Z 32(R11), K3, Z1
+	CONVERT(Z0, Z2, Z3)
+	CONVERT(Z1, Z4, Z5)
+	VMOVDQU16 Z2, (R12)
+	VMOVDQU16 Z4, (2*const_Pack)(R12)
+	ADDQ R8, R11
+	ADDQ $(2*const_Chunk), R12
 	DECQ R9
-	JNZ row
+	JNZ two
+	ADDQ $64, SI
+	ADDQ $(4*const_Pack), DI
+	SUBQ $64, R10
+	JGT chunks
 	VZEROUPPER
 	RET
 
-part:
-	VMOVDQU8.Z (R11), K2, Y0
-	VPMOVSXBW Y0, Z0
-	JMP convert
+last:
+	VPMOVSXBW.Z (R11), K2, Z0
+	CONVERT(Z0, Z2, Z3)
+	VMOVDQU16 Z2, (R12)
+	ADDQ R8, R11
+	ADDQ $(2*const_Chunk), R12
+	DECQ R9
+	JNZ last
+	VZEROUPPER
+	RET
 
 // Two rows of 8 codes that follow each other in the register become 8 pairs.
 DATA pairs<>+0(SB)/8, $0x0B030A0209010800
@@ -230,45 +242,45 @@ tile:
 	VZEROUPPER
 	RET
 
-// func gatherRowAVX512(dst, c *float32, n, stride int)
-TEXT ·gatherRowAVX512(SB), NOSPLIT, $0-32
+// ROW loads the next row; a NaN becomes canonical.
+#define ROW \
+	VMOVUPS (SI), Z0 \
+	VMOVUPS 64(SI), Z1 \
+	VCMPPS $3, Z0, Z0, K1 \
+	VCMPPS $3, Z1, Z1, K2 \
+	VMOVDQA32 Z2, K1, Z0 \
+	VMOVDQA32 Z2, K2, Z1 \
+	ADDQ $128, SI
+
+// func copyRowsAVX512(dst *float32, stride int, c *float32, rows int, stream bool)
+TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-33
 	MOVQ dst+0(FP), DI
-	MOVQ c+8(FP), SI
-	MOVQ n+16(FP), CX
-	MOVQ stride+24(FP), R8
+	MOVQ stride+8(FP), R8
+	MOVQ c+16(FP), SI
+	MOVQ rows+24(FP), CX
 	SHLQ $2, R8
 	MOVL $0x7FC00000, BX
 	VPBROADCASTD BX, Z2
+	CMPB stream+32(FP), $0
+	JNE streamed
 
-matrix:
-	VMOVUPS (SI), Z0
-	VMOVUPS 64(SI), Z1
-	VCMPPS $3, Z0, Z0, K1 // unordered
-	VCMPPS $3, Z1, Z1, K2
-	VMOVDQA32 Z2, K1, Z0
-	VMOVDQA32 Z2, K2, Z1
+row:
+	ROW
 	VMOVUPS Z0, (DI)
 	VMOVUPS Z1, 64(DI)
-	ADDQ R8, SI
-	ADDQ $128, DI
+	ADDQ R8, DI
 	DECQ CX
-	JNZ matrix
+	JNZ row
 	VZEROUPPER
 	RET
 
-// func prefetch(address uintptr, n, step int)
-TEXT ·prefetch(SB), NOSPLIT, $0-24
-	MOVQ address+0(FP), SI
-	MOVQ n+8(FP), CX
-	MOVQ step+16(FP), R8
-
-next:
-	PREFETCHT1 (SI)
-	PREFETCHT1 64(SI)
-	PREFETCHT1 128(SI)
-	PREFETCHT1 192(SI)
-	ADDQ R8, SI
+streamed:
+	ROW
+	VMOVNTPS Z0, (DI)
+	VMOVNTPS Z1, 64(DI)
+	ADDQ R8, DI
 	DECQ CX
-	JNZ next
+	JNZ streamed
+	SFENCE
 	VZEROUPPER
 	RET

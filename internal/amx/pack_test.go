@@ -127,36 +127,41 @@ func TestPackTransposed(t *testing.T) {
 	})
 }
 
-func TestGatherRow(t *testing.T) {
-	kernelstest.Compare(t, gatherRow.Name(), func(t *testing.T, _ cpu.Level) {
+// TestCopyRows has rows that begin where a cache line does, and others.
+func TestCopyRows(t *testing.T) {
+	kernelstest.Compare(t, copyRows.Name(), func(t *testing.T, _ cpu.Level) {
 		r := rand.New(rand.NewPCG(7, 8))
-		for n := range 6 {
-			for _, stride := range []int{32, 33, 1024} {
-				c := make([]float32, max(n-1, 0)*stride+32)
+		for rows := range 6 {
+			for _, stride := range []int{32, 33, 48, 1024} {
+				c := make([]float32, rows*Size)
 				for i := range c {
 					c[i] = math.Float32frombits(r.Uint32())
 					if i%5 == 0 {
 						c[i] = math.Float32frombits(0x7F800001 | r.Uint32())
 					}
 				}
-				dst := guarded(t, make([]float32, n*Size+1))[1:]
-				GatherRow(dst, guarded(t, c), stride)
-				for i, got := range dst {
-					want := c[i/Size*stride+i%Size]
-					if want != want {
-						want = math.Float32frombits(0x7FC00000)
+				length := max(rows-1, 0)*stride + Size
+				want := make([]float32, length+1)
+				for i, x := range c {
+					if x != x {
+						x = math.Float32frombits(0x7FC00000)
 					}
-					require.Equal(t, math.Float32bits(want), math.Float32bits(got))
+					want[i/Size*stride+i%Size] = x
+				}
+				for _, stream := range []bool{false, true} {
+					for from := range 2 { // whether a cache line begins there
+						dst := guarded(t, make([]float32, length+from))
+						CopyRows(dst[:length], stride, c, stream)
+						for i := range dst {
+							require.Equal(t, math.Float32bits(want[i]), math.Float32bits(dst[i]))
+						}
+					}
+				}
+				CopyRows(c, Size, c, false)
+				for i, x := range c {
+					require.Equal(t, math.Float32bits(want[i/Size*stride+i%Size]), math.Float32bits(x))
 				}
 			}
 		}
-	})
-}
-
-// TestPrefetch fetches what is not there.
-func TestPrefetch(t *testing.T) {
-	kernelstest.AtLevels(t, packRows.Name(), func(t *testing.T, _ cpu.Level) {
-		Prefetch(0, 3, 1<<40)
-		Prefetch(1<<60, 0, 1)
 	})
 }

@@ -70,13 +70,13 @@ func TestPackRefuses(t *testing.T) {
 	require.PanicsWithValue(t, badColumn, columns(0, 0))
 	require.PanicsWithValue(t, badColumn, columns(Pack, 33))
 	require.PanicsWithValue(t, badPack, columns(Pack, 33*32))
-	row := func(dst, c, stride int) func() {
-		return func() { GatherRow(make([]float32, dst), make([]float32, c), stride) }
+	copied := func(dst, stride, c int) func() {
+		return func() { CopyRows(make([]float32, dst), stride, make([]float32, c), false) }
 	}
-	require.PanicsWithValue(t, badRow, row(33, 100, 32))
-	require.PanicsWithValue(t, badRow, row(32, 100, 31))
-	require.PanicsWithValue(t, shortC, row(64, 132, 101))
-	row(0, 0, 32)()
+	require.PanicsWithValue(t, badRow, copied(100, 32, 33))
+	require.PanicsWithValue(t, badStride, copied(100, 31, 32))
+	require.PanicsWithValue(t, shortC, copied(132, 101, 64))
+	copied(0, 32, 0)()
 }
 
 func TestScratch(t *testing.T) {

@@ -93,6 +93,8 @@ var forms = []form{
 	{"fabs", &twoMisc, 0, 0b01111, floatHigh, nil},
 	{"fneg", &twoMisc, 1, 0b01111, floatHigh, nil},
 	{"frintm", &twoMisc, 0, 0b11001, floatLow, nil},
+	{"fcvtzs", &twoMisc, 0, 0b11011, floatHigh, nil},
+	{"scvtf", &twoMisc, 0, 0b11101, floatLow, nil},
 	{"fcvtl", &lowMisc, 0, 0b10111, floatLow, fromNarrower},
 	{"fcvtl2", &twoMisc, 0, 0b10111, floatLow, fromNarrowerTop},
 	{"fcvtn", &lowMisc, 0, 0b10110, narrowLow, fromWider},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/race"
 	"github.com/octavo-fp8/octavo/internal/transpose"
 )
 
@@ -19,24 +20,28 @@ const (
 
 // product is a Multiply that micro-kernels compute. It is reused.
 type product struct {
-	ctx     context.Context
-	kernels *microkernel.Kernels
-	c, a, b Matrix
-	m, n, k int
-	queue   parallel.Queue
+	ctx      context.Context
+	kernels  *microkernel.Kernels
+	multiply func(*microkernel.Task) // one of the kernels
+	c, a, b  Matrix
+	m, n, k  int
+	queue    parallel.Queue
 }
 
-// scratch is what one worker works with, reused too.
+// scratch is what one worker works with, reused too. Panels of results, in c and p, have
+// areaRows rows.
 type scratch struct {
 	task       microkernel.Task
 	a, b, c, p []float32
+
+	panels int // the column of C that the panels in b begin with, if they are for all of K; else -1
 }
 
 var (
 	products  = sync.Pool{New: func() any { return new(product) }}
 	scratches = sync.Pool{New: func() any {
 		return &scratch{
-			a: make([]float32, areaRows*depth), b: make([]float32, depth*microkernel.PanelWidth),
+			a: make([]float32, areaRows*depth), b: make([]float32, areaCols*depth),
 			c: make([]float32, areaRows*areaCols), p: make([]float32, areaRows*areaCols),
 		}
 	}}
@@ -51,12 +56,15 @@ var ones = func() (s [areaRows]float32) {
 }()
 
 // multiplyBlocked is Multiply with the micro-kernels of a level.
-func multiplyBlocked(ctx context.Context, kernels *microkernel.Kernels, c, a, b Matrix, m, n, k, workers int) {
+func multiplyBlocked(ctx context.Context, kernels *microkernel.Kernels, c, a, b Matrix, m, n, k, workers int, exact bool) {
 	if m*n == 0 {
 		return
 	}
 	p := products.Get().(*product)
 	p.ctx, p.kernels, p.c, p.a, p.b, p.m, p.n, p.k = ctx, kernels, c, a, b, m, n, k
+	if p.multiply = kernels.MultiplyRounded; exact {
+		p.multiply = kernels.Multiply
+	}
 	p.queue.Run(ceilDiv(m, areaRows)*ceilDiv(n, areaCols), workers, p)
 	p.ctx, p.c, p.a, p.b = nil, Matrix{}, Matrix{}, Matrix{}
 	products.Put(p)
@@ -67,74 +75,179 @@ func multiplyBlocked(ctx context.Context, kernels *microkernel.Kernels, c, a, b 
 func (p *product) Work(q *parallel.Queue) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	across := ceilDiv(p.n, areaCols)
+	s.panels = -1
+	down := ceilDiv(p.m, areaRows) // areas below each other follow each other: they share panels
 	for job, ok := q.Next(); ok && p.ctx.Err() == nil; job, ok = q.Next() {
-		i, j := job/across*areaRows, job%across*areaCols
-		s.area(p, i, min(i+areaRows, p.m), j, min(j+areaCols, p.n))
+		i, j := job%down*areaRows, job/down*areaCols
+		r := area{i0: i, i1: min(i+areaRows, p.m), j0: j, j1: min(j+areaCols, p.n)}
+		r.whole = (r.i1 - i) / p.kernels.MR * p.kernels.MR
+		s.area(p, r)
 	}
 }
 
-// area computes rows [i0, i1) and columns [j0, j1).
-func (s *scratch) area(p *product, i0, i1, j0, j1 int) {
+// area is rows [i0, i1) and columns [j0, j1) of C. So many rows make whole register
+// blocks: kernels may read and write those where they are.
+type area struct{ i0, i1, j0, j1, whole int }
+
+// step is columns [lo, hi) of A and B, which are multiplied together.
+type step struct{ lo, hi int }
+
+// length returns the number of columns, and that of whole pairs.
+func (st step) length() (n, padded int) {
+	n = st.hi - st.lo
+	return n, n + n%2
+}
+
+// area computes an area.
+func (s *scratch) area(p *product, r area) {
 	t := &s.task
-	t.RowBlocks, t.Blocks = ceilDiv(i1-i0, p.kernels.MR), 1
-	width := ceilDiv(j1-j0, microkernel.PanelWidth) * microkernel.PanelWidth
-	for i := range t.RowBlocks * p.kernels.MR {
-		clear(s.c[i*areaCols:][:width])
+	t.Blocks, t.StrideC, t.StrideScaleA = 1, 4*microkernel.PanelWidth, 4
+	t.ScaleA, t.ScaleB = &ones[0], &ones[0]
+	direct := p.kernels.Direct && p.k > 0
+	if !direct {
+		clear(s.c)
 	}
-	t.StrideC, t.ScaleA, t.ScaleB = 4*areaCols, &ones[0], &ones[0]
-	t.StrideScaleA = 4
 	for lo := 0; lo < p.k; lo += depth {
-		hi := min(lo+depth, p.k)
-		t.Pairs = ceilDiv(hi-lo, 2)
-		t.StrideA = 4 * 2 * t.Pairs
+		st := step{lo, min(lo+depth, p.k)}
 		t.Flags = 0
 		if lo == 0 {
 			t.Flags |= microkernel.First
 		}
-		if hi == p.k {
+		last := st.hi == p.k
+		if last {
 			t.Flags |= microkernel.Last | microkernel.Canonical
 		}
-		s.copyRows(p, i0, i1, lo, hi)
-		for j := j0; j < j1; j += microkernel.PanelWidth {
-			s.transpose(p, j, min(j+microkernel.PanelWidth, j1), lo, hi)
-			s.multiply(p.kernels, j-j0)
+		if last && direct {
+			t.Flags |= microkernel.Zero
+		}
+		s.copyRows(p, r, st)
+		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
+			if s.panels != r.j0 {
+				s.copyPanel(p, s.panel(r, j), j, min(j+microkernel.PanelWidth, r.j1), st)
+			}
+			s.multiply(p, r, j, st, direct && last)
 		}
 	}
-	for i := i0; i < i1; i++ {
-		copy(p.c.row(i, p.n)[j0:j1], s.c[(i-i0)*areaCols:])
+	if s.panels = -1; p.k <= depth {
+		s.panels = r.j0
+	}
+	s.store(p, r, direct)
+}
+
+// readable reports whether kernels can read rows of A where they are.
+func (p *product) readable(st step) bool {
+	n, padded := st.length()
+	return !p.a.Transposed && n == padded
+}
+
+// copyRows copies rows of A for a step, padded to whole pairs and register blocks, but
+// for those that kernels read where they are.
+func (s *scratch) copyRows(p *product, r area, st step) {
+	n, stride := st.length()
+	rows := r.i1 - r.i0
+	if p.a.Transposed {
+		transpose.Matrix(s.a, stride, p.a.Data[st.lo*p.a.Stride+r.i0:], p.a.Stride, n, rows)
+		for i := n; i < rows*stride && n < stride; i += stride {
+			s.a[i] = 0
+		}
+	} else {
+		there := 0
+		if p.readable(st) {
+			there = r.whole
+		}
+		for i := there; i < rows; i++ {
+			row := s.a[i*stride : (i+1)*stride]
+			clear(row[copy(row, p.a.row(r.i0+i, p.k)[st.lo:st.hi]):])
+		}
+		for i := 0; i < there && race.Enabled; i++ {
+			race.Read(p.a.row(r.i0+i, p.k)[st.lo:st.hi])
+		}
+	}
+	clear(s.a[rows*stride : ceilDiv(rows, p.kernels.MR)*p.kernels.MR*stride])
+}
+
+// panel returns the memory of the panel of an area's column j.
+func (s *scratch) panel(r area, j int) []float32 {
+	return s.b[(j-r.j0)*depth:][:microkernel.PanelWidth*depth]
+}
+
+// copyPanel makes a panel of rows [j0, j1) of B for a step.
+func (s *scratch) copyPanel(p *product, dst []float32, j0, j1 int, st step) {
+	const width = microkernel.PanelWidth
+	if j1-j0 < width {
+		clear(dst)
+	}
+	n, padded := st.length()
+	clear(dst[n*width : padded*width])
+	if !p.b.Transposed {
+		transpose.Matrix(dst, width, p.b.Data[j0*p.b.Stride+st.lo:], p.b.Stride, j1-j0, n)
+		return
+	}
+	for i := range n {
+		from := p.b.row(st.lo+i, j1)[j0:]
+		if len(from) == width {
+			*(*[width]float32)(dst[i*width:]) = [width]float32(from) // faster than copy
+		} else {
+			copy(dst[i*width:], from)
+		}
 	}
 }
 
-// copyRows copies columns [lo, hi) of rows of A, padded to whole pairs.
-func (s *scratch) copyRows(p *product, i0, i1, lo, hi int) {
-	stride := s.task.StrideA / 4
-	for i := i0; i < i1; i++ {
-		row := s.a[(i-i0)*stride : (i-i0+1)*stride]
-		clear(row[copy(row, p.a.row(i, p.k)[lo:hi]):])
+// multiply multiplies an area's rows with the panel of columns j and following. Kernels
+// write the last results to C themselves, if that is asked for, where C has all columns.
+func (s *scratch) multiply(p *product, r area, j int, st step, direct bool) {
+	_, padded := st.length()
+	s.task.Pairs = padded / 2
+	a, stride := s.a, padded
+	if p.readable(st) {
+		a, stride = p.a.Data[r.i0*p.a.Stride+st.lo:], p.a.Stride
 	}
-	clear(s.a[(i1-i0)*stride : s.task.RowBlocks*p.kernels.MR*stride])
+	var out []float32
+	if direct && j+microkernel.PanelWidth <= r.j1 {
+		out = p.c.Data[r.i0*p.c.Stride+j:]
+	}
+	b := s.panel(r, j)
+	s.multiplyRows(p, a, stride, b, j-r.j0, 0, r.whole, out, p.c.Stride)
+	s.multiplyRows(p, s.a[r.whole*padded:], padded, b, j-r.j0, r.whole, r.i1-r.i0, nil, 0)
 }
 
-// transpose makes a panel of columns [lo, hi) of rows [j0, j1) of B.
-func (s *scratch) transpose(p *product, j0, j1, lo, hi int) {
-	if j1-j0 < microkernel.PanelWidth {
-		clear(s.b)
+// multiplyRows multiplies rows [lo, hi) of an area, which are those of a, with b, the panel
+// of the area's column j. The last results go to out, unless that is nil.
+func (s *scratch) multiplyRows(p *product, a []float32, stride int, b []float32, j, lo, hi int, out []float32, outStride int) {
+	if lo == hi {
+		return
 	}
-	n := hi - lo
-	if n%2 == 1 {
-		clear(s.b[n*microkernel.PanelWidth : (n+1)*microkernel.PanelWidth])
-	}
-	transpose.Matrix(s.b, microkernel.PanelWidth, p.b.Data[j0*p.b.Stride+lo:], p.b.Stride, j1-j0, n)
-}
-
-// multiply runs the micro-kernel for the panel in columns j and following of c.
-func (s *scratch) multiply(k *microkernel.Kernels, j int) {
 	t := &s.task
-	t.A = &s.a[0]
-	for column := 0; column < microkernel.PanelWidth; column += k.NR {
-		t.B, t.C, t.P = &s.b[column], &s.c[j+column], &s.p[j+column]
-		k.MultiplyRounded(t)
+	t.RowBlocks = ceilDiv(hi-lo, p.kernels.MR)
+	t.StrideA, t.StrideOut = 4*stride, 0
+	if out != nil {
+		t.StrideOut = 4 * outStride
+	}
+	at := j*areaRows + lo*microkernel.PanelWidth
+	for column := 0; column < microkernel.PanelWidth; column += p.kernels.NR {
+		t.A, t.B, t.C, t.P = &a[0], &b[column], &s.c[at+column], &s.p[at+column]
+		t.Out = nil
+		if out != nil {
+			t.Out = &out[column]
+		}
+		p.multiply(t)
+	}
+}
+
+// store copies results to C, but for those that kernels wrote.
+func (s *scratch) store(p *product, r area, direct bool) {
+	for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
+		j1 := min(j+microkernel.PanelWidth, r.j1)
+		first := 0
+		if direct && j1-j == microkernel.PanelWidth {
+			first = r.whole
+		}
+		for i := first; i < r.i1-r.i0; i++ {
+			copy(p.c.row(r.i0+i, p.n)[j:j1], s.c[(j-r.j0)*areaRows+i*microkernel.PanelWidth:])
+		}
+		for i := 0; i < first && race.Enabled; i++ {
+			race.Write(p.c.row(r.i0+i, p.n)[j:j1])
+		}
 	}
 }
 

@@ -143,15 +143,19 @@ func TestMultiply(t *testing.T) {
 				checkMultiply(t, r, m, n, []int{0, 1, 31, 32, 33, 70}[r.IntN(6)])
 			}
 		}
-		for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}} {
+		for _, s := range [][3]int{{200, 33, 40}, {5, 300, 33}, {7, 35, 600}, {3, 31, 257}, {9, 64, 511}, {4, 32, 513}, {195, 32, 256}, {12, 290, 258}, {200, 40, 300}, {200, 300, 20}, {130, 200, 0}} {
 			checkMultiply(t, r, s[0], s[1], s[2])
+		}
+		for range 8 { // what is left of one must not get into the next, whose last pair is half
+			checkMultiply(t, r, 8, 64, 70)
+			checkMultiply(t, r, 8, 64, 31)
 		}
 	})
 }
 
 // strided returns the given rows, which x is made of, with NaN between them.
 func strided(x []float32, rows, n, gap int) Matrix {
-	m := Matrix{Stride: n + gap}
+	m := Dense(nil, n+gap)
 	for i := range rows {
 		m.Data = append(m.Data, x[i*n:(i+1)*n]...)
 		m.Data = append(m.Data, slices.Repeat([]float32{float32(math.NaN())}, gap)...)
@@ -159,15 +163,26 @@ func strided(x []float32, rows, n, gap int) Matrix {
 	return m
 }
 
-// checkMultiply compares a product with the definition.
+// turned returns the matrix that strided returns, by its columns.
+func turned(x []float32, rows, n, gap int) Matrix {
+	columns := make([]float32, len(x))
+	for i, v := range x {
+		columns[i%n*rows+i/n] = v
+	}
+	return strided(columns, n, rows, gap).T()
+}
+
+// checkMultiply compares a product with the definition, of matrices and of transposes.
 func checkMultiply(t *testing.T, r *rand.Rand, m, n, k int) {
 	t.Helper()
-	a, b := random(r, m*k, false), random(r, n*k, r.IntN(2) == 0)
+	a, b := random(r, m*k, r.IntN(4) == 0), random(r, n*k, r.IntN(2) == 0)
+	forms := []func(x []float32, rows, n, gap int) Matrix{strided, turned}
 	for workers := range 3 {
+		formA, formB := forms[r.IntN(2)], forms[r.IntN(2)]
 		gap := workers * 3
-		c := Matrix{random(r, m*(n+gap), false), n + gap} // to be overwritten
+		c := Dense(random(r, m*(n+gap), false), n+gap) // to be overwritten
 		before := slices.Clone(c.Data)
-		Multiply(c, strided(a, m, k, gap), strided(b, n, k, gap), m, n, k, workers)
+		Multiply(c, formA(a, m, k, gap), formB(b, n, k, gap), m, n, k, workers)
 		for i, got := range c.Data {
 			want, row, column := before[i], i/c.Stride, i%c.Stride
 			if column < n {
@@ -178,4 +193,55 @@ func checkMultiply(t *testing.T, r *rand.Rand, m, n, k int) {
 			}
 		}
 	}
+}
+
+func TestFrom(t *testing.T) {
+	m := Dense([]float32{1, 2, 3, 4, 5, 6}, 3)
+	require.Equal(t, []float32{6}, m.From(1, 2).Data)
+	require.Equal(t, []float32{6}, m.T().From(2, 1).Data)
+	require.Equal(t, m, m.T().T())
+}
+
+// TestPlainCopy: of matrices of more and fewer elements, in strips.
+func TestPlainCopy(t *testing.T) {
+	p := plainProducts.New().(*plainProduct)
+	r := rand.New(rand.NewPCG(6, 6))
+	for _, s := range [][2]int{{200, 30}, {3, 5}, {300, 70}, {200, 0}, {1, 300}} {
+		rows, cols := s[0], s[1]
+		x := random(r, rows*cols, false)
+		for workers := range 5 {
+			require.Equal(t, Dense(x, cols), p.plainA.of(turned(x, rows, cols, workers), rows, cols, workers), "%v", s)
+		}
+	}
+	m := strided(random(r, 6, false), 2, 3, 1)
+	require.Equal(t, m, p.plainA.of(m, 2, 3, 1))
+}
+
+// TestMultiplyExact: products of 12 bits need not be rounded.
+func TestMultiplyExact(t *testing.T) {
+	kernelstest.Compare(t, multiply.Name(), func(t *testing.T, _ cpu.Level) {
+		r := rand.New(rand.NewPCG(4, 4))
+		const m, n, k = 21, 70, 300
+		a, b, c := random(r, m*k, false), random(r, n*k, false), make([]float32, m*n)
+		for _, x := range [][]float32{a, b} {
+			for i, v := range x {
+				x[i] = math.Float32frombits(math.Float32bits(v) &^ 0xFFF)
+			}
+		}
+		require.NoError(t, MultiplyExact(t.Context(), Dense(c, n), Dense(a, k), Dense(b, k), m, n, k, 1))
+		for i, got := range c {
+			if want := definition(a[i/n*k:][:k], b[i%n*k:][:k]); !same(got, want) {
+				t.Fatalf("element %d: got %v, want %v", i, got, want)
+			}
+		}
+	})
+}
+
+// TestTooShort: kernels would not notice.
+func TestTooShort(t *testing.T) {
+	full, short := Dense(make([]float32, 64*64), 64), Dense(make([]float32, 64*64-1, 64*64), 64)
+	Multiply(full, full, full, 64, 64, 64, 1)
+	require.Panics(t, func() { Multiply(short, full, full, 64, 64, 64, 1) })
+	require.Panics(t, func() { Multiply(full, short, full, 64, 64, 64, 1) })
+	require.Panics(t, func() { Multiply(full, full, short.T(), 64, 64, 64, 1) })
 }

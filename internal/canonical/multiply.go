@@ -7,36 +7,81 @@ import (
 	"github.com/octavo-fp8/octavo/internal/kernels"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
-	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
 // Matrix is rows of float32 that begin Stride elements apart.
 type Matrix struct {
-	Data   []float32
-	Stride int
+	Data       []float32
+	Stride     int
+	Transposed bool // they are its columns
 }
 
-// row returns the first n elements of row i.
+// Dense returns the matrix of rows of so many elements that follow each other.
+func Dense(rows []float32, cols int) Matrix { return Matrix{Data: rows, Stride: cols} }
+
+// T returns the transpose.
+func (m Matrix) T() Matrix {
+	m.Transposed = !m.Transposed
+	return m
+}
+
+// From returns the part from element (row, col) on.
+func (m Matrix) From(row, col int) Matrix {
+	if m.Transposed {
+		row, col = col, row
+	}
+	m.Data = m.Data[row*m.Stride+col:]
+	return m
+}
+
+// row returns the first n elements of row i of a matrix that is not Transposed.
 func (m Matrix) row(i, n int) []float32 { return m.Data[i*m.Stride:][:n] }
 
-// Multiply writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n]. Each
-// element is a dot product of this package, whatever the number of workers (0:
-// GOMAXPROCS). c must not overlap a or b.
-func Multiply(c, a, b Matrix, m, n, k, workers int) {
-	f, _ := multiply.For(cpu.Current())
-	f(context.Background(), c, a, b, m, n, k, workers)
+// check panics if elements of [rows, cols] are missing, which would not be noticed.
+func (m Matrix) check(rows, cols int) {
+	if m.Transposed {
+		rows, cols = cols, rows
+	}
+	if rows > 0 && cols > 0 {
+		_ = m.Data[(rows-1)*m.Stride+cols-1]
+	}
 }
 
-// MultiplyContext is [MultiplyDense] unless ctx ends before: the error is then that of
+// Multiply writes A·Bᵀ to c, where a is [m, k], b is [n, k] and c is [m, n], which must
+// not be Transposed. Each element is a dot product of this package, whatever the number
+// of workers (0: GOMAXPROCS). c must not overlap a or b.
+func Multiply(c, a, b Matrix, m, n, k, workers int) {
+	run(context.Background(), c, a, b, m, n, k, workers, false)
+}
+
+// MultiplyContext is [Multiply] unless ctx ends before: the error is then that of
 // [meter.Err], and c is unspecified.
-func MultiplyContext(ctx context.Context, c, a, b []float32, m, n, k, workers int) error {
-	f, _ := multiply.For(cpu.Current())
-	f(ctx, Matrix{c, n}, Matrix{a, k}, Matrix{b, k}, m, n, k, workers)
+func MultiplyContext(ctx context.Context, c, a, b Matrix, m, n, k, workers int) error {
+	run(ctx, c, a, b, m, n, k, workers, false)
 	return meter.Err(ctx)
 }
 
-// multiplyFunc is Multiply. It may leave out what is still to do once ctx has ended.
-type multiplyFunc func(ctx context.Context, c, a, b Matrix, m, n, k, workers int)
+// MultiplyExact is [MultiplyContext] of matrices whose values have products that are
+// float32s, all of them: the result is the same, and it is there in about half the time.
+func MultiplyExact(ctx context.Context, c, a, b Matrix, m, n, k, workers int) error {
+	run(ctx, c, a, b, m, n, k, workers, true)
+	return meter.Err(ctx)
+}
+
+// ExactIsFaster reports whether that is so: at level generic it is [MultiplyContext].
+func ExactIsFaster() bool { return cpu.Current() != cpu.Generic }
+
+func run(ctx context.Context, c, a, b Matrix, m, n, k, workers int, exact bool) {
+	c.check(m, n)
+	a.check(m, k)
+	b.check(n, k)
+	f, _ := multiply.For(cpu.Current())
+	f(ctx, c, a, b, m, n, k, workers, exact)
+}
+
+// multiplyFunc is Multiply. It may leave out what is still to do once ctx has ended, and
+// need not round products that are exact.
+type multiplyFunc func(ctx context.Context, c, a, b Matrix, m, n, k, workers int, exact bool)
 
 var multiply = kernels.New("canonical.Multiply", implementations()...)
 
@@ -45,37 +90,14 @@ func implementations() []kernels.Implementation[multiplyFunc] {
 	list := []kernels.Implementation[multiplyFunc]{kernels.At[multiplyFunc](cpu.Generic, multiplyGeneric)}
 	for _, l := range kernels.Levels("microkernel.MultiplyRounded") {
 		k := microkernel.For(l)
-		list = append(list, kernels.At[multiplyFunc](l, func(ctx context.Context, c, a, b Matrix, m, n, depth, workers int) {
-			multiplyBlocked(ctx, k, c, a, b, m, n, depth, workers)
+		list = append(list, kernels.At[multiplyFunc](l, func(ctx context.Context, c, a, b Matrix, m, n, depth, workers int, exact bool) {
+			multiplyBlocked(ctx, k, c, a, b, m, n, depth, workers, exact)
 		}))
 	}
 	return list
 }
 
-func multiplyGeneric(ctx context.Context, c, a, b Matrix, m, n, k, workers int) {
-	parallel.For(m, 1, workers, func(lo, hi int) {
-		// A strip of B stays in the nearest cache while all rows of A pass.
-		const strip = 16
-		for j0 := 0; j0 < n; j0 += strip {
-			j1 := min(j0+strip, n)
-			if ctx.Err() != nil {
-				return
-			}
-			for i := lo; i < hi; i++ {
-				row, x := c.row(i, n), a.row(i, k)
-				j := j0
-				for ; j+1 < j1; j += 2 {
-					row[j], row[j+1] = DotPair(x, b.row(j, k), b.row(j+1, k))
-				}
-				if j < j1 {
-					row[j] = Dot(x, b.row(j, k))
-				}
-			}
-		}
-	})
-}
-
 // MultiplyDense is [Multiply] of matrices whose rows follow each other.
 func MultiplyDense(c, a, b []float32, m, n, k, workers int) {
-	Multiply(Matrix{c, n}, Matrix{a, k}, Matrix{b, k}, m, n, k, workers)
+	Multiply(Dense(c, n), Dense(a, k), Dense(b, k), m, n, k, workers)
 }

@@ -4,6 +4,49 @@
 #include "textflag.h"
 #include "vectors_amd64.h"
 
+// SCALEANDSTORE scales and stores the values of 16 codes, which are in Y2. Y15 notes codes
+// that are not finite.
+#define SCALEANDSTORE(OP) \
+	VMULPS Y10, Y0, Y0 \
+	VMULPS Y10, Y1, Y1 \
+	VMULPS Y11, Y0, Y0 \
+	VMULPS Y11, Y1, Y1 \
+	VPAND Y14, Y2, Y3 \
+	VPCMPGTW Y12, Y3, Y3 \
+	VPCMPEQW Y13, Y2, Y2 \
+	VPOR Y3, Y15, Y15 \
+	VPOR Y2, Y15, Y15 \
+	OP Y0, (DI) \
+	OP Y1, 32(DI) \
+	ADDQ $16, SI \
+	ADDQ $64, DI
+
+// DECODEHALF decodes 16 codes whose bits, moved, are those of a float16 but for the
+// exponent's bias; unlike a product of subnormal float32s, its conversion is never slow.
+#define DECODEHALF(OP) \
+	VPMOVZXBW (SI), Y2 \
+	VPSLLW $8, Y2, Y0 \
+	VPAND Y9, Y0, Y1 \
+	VPAND Y8, Y0, Y0 \
+	VPSRLW X7, Y0, Y0 \
+	VPOR Y1, Y0, Y0 \
+	VEXTRACTI128 $1, Y0, X1 \
+	VCVTPH2PS X0, Y0 \
+	VCVTPH2PS X1, Y1 \
+	SCALEANDSTORE(OP)
+
+// DECODEWIDE decodes 16 codes of other formats.
+// The sign, extended, stays above the magnitude.
+#define DECODEWIDE(OP) \
+	VPMOVSXBD (SI), Y0 \
+	VPMOVSXBD 8(SI), Y1 \
+	VPMOVZXBW (SI), Y2 \
+	VPSLLVD Y8, Y0, Y0 \
+	VPSLLVD Y8, Y1, Y1 \
+	VPAND Y9, Y0, Y0 \
+	VPAND Y9, Y1, Y1 \
+	SCALEANDSTORE(OP)
+
 // func decodeAVX2(dst *float32, src *byte, n int, d *Decoding) uint32
 //
 // n is a positive multiple of 16.
@@ -22,8 +65,6 @@ TEXT ·decodeAVX2(SB), NOSPLIT, $0-36
 	CMPL Decoding_HalfRebias(AX), $0
 	JEQ wide
 
-	// A code's bits, moved, are those of a float16 but for the exponent's bias;
-	// unlike a product of subnormal float32s, its conversion is never slow.
 	VBROADCASTSS Decoding_HalfRebias(AX), Y10
 	MOVL Decoding_HalfShift(AX), BX
 	VMOVD BX, X7
@@ -31,31 +72,20 @@ TEXT ·decodeAVX2(SB), NOSPLIT, $0-36
 	VPCMPEQD Y9, Y9, Y9
 	VPSLLW $15, Y9, Y9 // sign
 
+	CMPL Decoding_Stream(AX), $0
+	JNE halfStream
+
 halfLoop:
-	VPMOVZXBW (SI), Y2
-	VPSLLW $8, Y2, Y0
-	VPAND Y9, Y0, Y1
-	VPAND Y8, Y0, Y0
-	VPSRLW X7, Y0, Y0
-	VPOR Y1, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VCVTPH2PS X0, Y0
-	VCVTPH2PS X1, Y1
-	VMULPS Y10, Y0, Y0
-	VMULPS Y10, Y1, Y1
-	VMULPS Y11, Y0, Y0
-	VMULPS Y11, Y1, Y1
-	VPAND Y14, Y2, Y3
-	VPCMPGTW Y12, Y3, Y3
-	VPCMPEQW Y13, Y2, Y2
-	VPOR Y3, Y15, Y15
-	VPOR Y2, Y15, Y15
-	VMOVUPS Y0, (DI)
-	VMOVUPS Y1, 32(DI)
-	ADDQ $16, SI
-	ADDQ $64, DI
+	DECODEHALF(VMOVUPS)
 	SUBQ $16, CX
 	JNZ halfLoop
+	JMP decoded
+
+halfStream:
+	DECODEHALF(VMOVNTPS)
+	SUBQ $16, CX
+	JNZ halfStream
+	SFENCE
 	JMP decoded
 
 wide:
@@ -66,30 +96,20 @@ wide:
 	VPSLLD $31, Y0, Y0
 	VPOR Y0, Y9, Y9 // sign and magnitude
 
+	CMPL Decoding_Stream(AX), $0
+	JNE wideStream
+
 decodeLoop:
-	// The sign, extended, stays above the magnitude.
-	VPMOVSXBD (SI), Y0
-	VPMOVSXBD 8(SI), Y1
-	VPMOVZXBW (SI), Y2
-	VPSLLVD Y8, Y0, Y0
-	VPSLLVD Y8, Y1, Y1
-	VPAND Y9, Y0, Y0
-	VPAND Y9, Y1, Y1
-	VMULPS Y10, Y0, Y0
-	VMULPS Y10, Y1, Y1
-	VMULPS Y11, Y0, Y0
-	VMULPS Y11, Y1, Y1
-	VPAND Y14, Y2, Y3
-	VPCMPGTW Y12, Y3, Y3
-	VPCMPEQW Y13, Y2, Y2
-	VPOR Y3, Y15, Y15
-	VPOR Y2, Y15, Y15
-	VMOVUPS Y0, (DI)
-	VMOVUPS Y1, 32(DI)
-	ADDQ $16, SI
-	ADDQ $64, DI
+	DECODEWIDE(VMOVUPS)
 	SUBQ $16, CX
 	JNZ decodeLoop
+	JMP decoded
+
+wideStream:
+	DECODEWIDE(VMOVNTPS)
+	SUBQ $16, CX
+	JNZ wideStream
+	SFENCE
 
 decoded:
 	XORL BX, BX

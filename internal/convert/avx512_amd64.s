@@ -7,7 +7,7 @@
 // DECODE decodes 16 codes. A subnormal is put on the smallest normal value and
 // that taken away: a product of the bits as they are would be of subnormal
 // float32s, which are slow.
-#define DECODE(From, To) \
+#define DECODE(From, To, OP) \
 	VPMOVZXBD From(SI), Z0 \
 	VPSLLVD Z16, Z0, Z1 \
 	VPSLLD $24, Z0, Z2 \
@@ -18,7 +18,22 @@
 	VSUBPS Z25, Z4, K3, Z1 \
 	VPTERNLOGD $0xF8, Z23, Z2, Z1 \
 	VMULPS Z19, Z1, Z1 \
-	VMOVUPS Z1, To(DI)
+	OP Z1, To(DI)
+
+// DECODE64 decodes 64 codes, of which K7 notes those that are not finite.
+#define DECODE64(OP) \
+	VMOVDQU64 (SI), Z0 \
+	VPANDD Z29, Z0, Z1 \
+	VPCMPUB $6, Z27, Z1, K1 \
+	VPCMPEQB Z28, Z0, K2 \
+	KORQ K1, K7, K7 \
+	KORQ K2, K7, K7 \
+	DECODE(0, 0, OP) \
+	DECODE(16, 64, OP) \
+	DECODE(32, 128, OP) \
+	DECODE(48, 192, OP) \
+	ADDQ $64, SI \
+	ADDQ $256, DI
 
 // func decodeAVX512(dst *float32, src *byte, n int, d *Decoding) uint32
 //
@@ -48,21 +63,11 @@ TEXT ·decodeAVX512(SB), NOSPLIT, $0-36
 	KXORQ K7, K7, K7
 	SUBQ $64, CX
 	JLT decodeRest
+	CMPL Decoding_Stream(AX), $0
+	JNE decodeStream
 
 decodeLoop:
-	// Codes that are not finite.
-	VMOVDQU64 (SI), Z0
-	VPANDD Z29, Z0, Z1
-	VPCMPUB $6, Z27, Z1, K1
-	VPCMPEQB Z28, Z0, K2
-	KORQ K1, K7, K7
-	KORQ K2, K7, K7
-	DECODE(0, 0)
-	DECODE(16, 64)
-	DECODE(32, 128)
-	DECODE(48, 192)
-	ADDQ $64, SI
-	ADDQ $256, DI
+	DECODE64(VMOVUPS)
 	SUBQ $64, CX
 	JGE decodeLoop
 
@@ -77,7 +82,7 @@ decodeSmall:
 	VPCMPEQB X28, X0, K2
 	KORQ K1, K7, K7
 	KORQ K2, K7, K7
-	DECODE(0, 0)
+	DECODE(0, 0, VMOVUPS)
 	ADDQ $16, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
@@ -90,6 +95,13 @@ decoded:
 	MOVL R8, ret+32(FP)
 	VZEROUPPER
 	RET
+
+decodeStream:
+	DECODE64(VMOVNTPS)
+	SUBQ $64, CX
+	JGE decodeStream
+	SFENCE
+	JMP decodeRest
 
 // func maxBitsAVX512(src *float32, n int) uint32
 //

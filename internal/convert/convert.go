@@ -24,6 +24,7 @@ type Encoding struct {
 	Magic     uint32 // bits of 2^Shift and, in the last 16, less what a sum has too much
 	Divide    uint32 // 1 to divide by scales, 0 to multiply
 	Mode      Mode
+	Source    Source
 
 	// For Stochastic: the random bits of element i of src are those of fp8's
 	// stream with keys K0 and K1 at index Index+i, which must not exceed 32 bits.
@@ -37,6 +38,15 @@ const (
 	NearestEven Mode = iota
 	TowardZero
 	Stochastic
+)
+
+// Source is the type of the values that a kernel encodes.
+type Source uint32
+
+const (
+	Float32 Source = iota
+	BFloat16
+	Float16
 )
 
 // Layout is where a kernel finds the scale of an element. Scales are without a
@@ -82,4 +92,7 @@ type Decoding struct {
 
 	Offset   uint32 // what a normal value's bits lack after the shift
 	Smallest uint32 // bits of the smallest normal value
+
+	// 1 if values need not stay in the caches; dst is then a multiple of 64 bytes.
+	Stream uint32
 }

@@ -34,10 +34,21 @@ func TestBounds(t *testing.T) {
 								Encode(l, &at(destination, n)[0], floats(at(source, 4*n)), n, &e,
 									floats(at(factors, 4*layout.scales(n))), layout, &c)
 							})
+							if !HalvesAvailable(l) {
+								continue
+							}
+							for e.Source = BFloat16; e.Source <= Float16; e.Source++ {
+								inBounds(t, fmt.Sprintf("%s, mode %d, layout %d, divide %d, source %d", note, m, layout, divide, e.Source), func() {
+									EncodeHalves(l, &at(destination, n)[0], halves(at(source, 2*n)), n, &e,
+										floats(at(factors, 4*layout.scales(n))), layout, &c)
+								})
+							}
 						}
 					}
 				}
-				inBounds(t, note, func() { Decode(l, floats(at(destination, 4*n)), &at(source, n)[0], n, &d) })
+				for d.Stream = range 2 {
+					inBounds(t, note, func() { Decode(l, floats(at(destination, 4*n)), &at(source, n)[0], n, &d) })
+				}
 				inBounds(t, note, func() { MaxBits(l, floats(at(source, 4*n)), n) })
 				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, 4)), floats(at(source, 4*n)), 1, n) })
 				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, n/4)), floats(at(source, 4*n)), n/16, 16) })

@@ -229,17 +229,27 @@ func aligned[T any](n int) []T {
 
 const guard = 0xA5
 
-// checkDecode decodes src to memory between guards, at an element of it.
+// checkDecode decodes src to memory between guards, at an element of it: in both ways
+// where a cache line begins there.
 func checkDecode(t *testing.T, l cpu.Level, f *format, scale float32, src []byte, to int) {
 	t.Helper()
 	d := f.decoding(scale)
+	checkDecoding(t, l, f, &d, src, to)
+	if to%16 == 0 {
+		d.Stream = 1
+		checkDecoding(t, l, f, &d, src, to)
+	}
+}
+
+func checkDecoding(t *testing.T, l cpu.Level, f *format, d *Decoding, src []byte, to int) {
+	t.Helper()
 	const canary = float32(-12345.5)
 	dst := aligned[float32](len(src) + 48)
 	for i := range dst {
 		dst[i] = canary
 	}
 	first := 16 + to
-	got := Decode(l, &dst[first], &src[0], len(src), &d)
+	got := Decode(l, &dst[first], &src[0], len(src), d)
 	special := false
 	for i, x := range dst {
 		want := canary
@@ -249,10 +259,10 @@ func checkDecode(t *testing.T, l cpu.Level, f *format, scale float32, src []byte
 				special = true
 				continue
 			}
-			want = scaling{scale: scale}.of(float32(math.Copysign(f.value(code&0x7F), float64(int8(code)))))
+			want = scaling{scale: d.Scale}.of(float32(math.Copysign(f.value(code&0x7F), float64(int8(code)))))
 		}
 		if math.Float32bits(x) != math.Float32bits(want) {
-			t.Fatalf("%v, %s, scale %v, element %d of %x: %v, want %v", l, f.name, scale, i-first, src, x, want)
+			t.Fatalf("%v, %s, %+v, element %d of %x: %v, want %v", l, f.name, *d, i-first, src, x, want)
 		}
 	}
 	if got != special {

@@ -74,6 +74,8 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 #define CODES 480  // 32 codes
 #define VALUES 512 // 32 magnitudes, or their codes
 #define RANDOM 640 // the random bits, inverted, of 32 elements
+#define HALVES 768 // 32 elements of 16 bits
+#define NEXT 832(R13) // where the next ones are
 
 // Y0 to Y3 scaled by one, by one for 16 each, or by one for every element; the
 // last two gather the largest.
@@ -235,8 +237,9 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 
 // func encodeAVX2(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
 //
-// n is a positive multiple of 16. The loop takes 32 elements.
-TEXT ·encodeAVX2(SB), 0, $800-56
+// n is a positive multiple of 16. The loop takes 32 elements. Where they have 16 bits
+// they are where NEXT says, and SI is where they are as float32.
+TEXT ·encodeAVX2(SB), 0, $872-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
@@ -245,6 +248,7 @@ TEXT ·encodeAVX2(SB), 0, $800-56
 	MOVQ layout+40(FP), DX
 	LEAQ 31(SP), R13
 	ANDQ $-32, R13
+	MOVQ SI, NEXT
 
 	VPCMPEQD Y8, Y8, Y8 // smallest |x| - 1
 	VPXOR Y9, Y9, Y9    // largest |x|
@@ -288,6 +292,10 @@ prepared:
 	JLT half
 
 loop:
+	CMPL Encoding_Source(AX), $const_Float32
+	JNE halves
+
+values:
 	VPAND (SI), Y11, Y0 // |x|
 	VPAND 32(SI), Y11, Y1
 	VPAND 64(SI), Y11, Y2
@@ -382,6 +390,36 @@ store:
 	MOVL R12, Counts_Zeros(BX)
 	VZEROUPPER
 	RET
+
+halves:
+	MOVQ NEXT, BX
+	CMPL Encoding_Source(AX), $const_BFloat16
+	JNE float16s
+	VPMOVZXWD (BX), Y0
+	VPMOVZXWD 16(BX), Y1
+	VPMOVZXWD 32(BX), Y2
+	VPMOVZXWD 48(BX), Y3
+	VPSLLD $16, Y0, Y0
+	VPSLLD $16, Y1, Y1
+	VPSLLD $16, Y2, Y2
+	VPSLLD $16, Y3, Y3
+
+widened:
+	ADDQ $64, BX
+	MOVQ BX, NEXT
+	LEAQ SOURCE(R13), SI
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	VMOVUPS Y2, 64(SI)
+	VMOVUPS Y3, 96(SI)
+	JMP values
+
+float16s:
+	VCVTPH2PS (BX), Y0
+	VCVTPH2PS 16(BX), Y1
+	VCVTPH2PS 32(BX), Y2
+	VCVTPH2PS 48(BX), Y3
+	JMP widened
 
 divideLargest:
 	VDIVSS X0, X9, X10
@@ -535,6 +573,8 @@ stochasticFar:
 half:
 	// The last 16 elements are encoded with 16 zeros behind them, in the frame.
 	VPXOR Y1, Y1, Y1
+	CMPL Encoding_Source(AX), $const_Float32
+	JNE halfHalves
 	VMOVDQU (SI), Y0
 	VMOVDQU Y0, SOURCE(R13)
 	VMOVDQU 32(SI), Y0
@@ -542,6 +582,8 @@ half:
 	VMOVDQU Y1, SOURCE+64(R13)
 	VMOVDQU Y1, SOURCE+96(R13)
 	LEAQ SOURCE(R13), SI
+
+halfScales:
 	LEAQ CODES(R13), DI
 	CMPQ DX, $1
 	JBE loop
@@ -567,6 +609,15 @@ halfElements:
 	VMOVDQU Y0, SCALES+32(R13)
 	LEAQ SCALES(R13), R14
 	JMP loop
+
+halfHalves:
+	MOVQ NEXT, BX
+	VMOVDQU (BX), Y0
+	LEAQ HALVES(R13), BX
+	MOVQ BX, NEXT
+	VMOVDQU Y0, (BX)
+	VMOVDQU Y1, 32(BX)
+	JMP halfScales
 
 halfDone:
 	MOVQ dst+0(FP), DI

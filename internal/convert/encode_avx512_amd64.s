@@ -68,6 +68,8 @@ GLOBL upper<>(SB), RODATA|NOPTR, $64
 #define SCALES 256 // 64 scales
 #define CODES 512  // 64 codes
 #define RANDOM 576 // the random bits, inverted, of 64 elements
+#define HALVES 832 // 64 elements of 16 bits
+#define NEXT 960   // where the next ones are
 
 #define LARGEST \
 	VPMAXUD Z8, Z28, Z28 \
@@ -228,14 +230,16 @@ GLOBL upper<>(SB), RODATA|NOPTR, $64
 
 // func encodeAVX512(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
 //
-// n is a positive multiple of 16. The loop takes 64 elements.
-TEXT ·encodeAVX512(SB), 0, $832-56
+// n is a positive multiple of 16. The loop takes 64 elements. Where they have 16 bits
+// they are where NEXT says, and SI is where they are as float32.
+TEXT ·encodeAVX512(SB), 0, $968-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
 	MOVQ e+24(FP), AX
 	MOVQ scales+32(FP), R14
 	MOVQ layout+40(FP), DX
+	MOVQ SI, NEXT(SP)
 
 	VBROADCASTSS (R14), Z16
 	VPBROADCASTD Encoding_MinNormal(AX), Z17
@@ -271,10 +275,14 @@ start:
 	JLT tail
 
 loop:
+	CMPL Encoding_Source(AX), $const_Float32
+	JNE halves
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS 128(SI), Z2
 	VMOVUPS 192(SI), Z3
+
+loaded:
 	MEET(Z0, Z4, Z8)
 	MEET(Z1, Z5, Z9)
 	MEET(Z2, Z6, Z10)
@@ -349,6 +357,36 @@ largest:
 	MOVL R12, Counts_Zeros(R13)
 	VZEROUPPER
 	RET
+
+halves:
+	MOVQ NEXT(SP), BX
+	CMPL Encoding_Source(AX), $const_BFloat16
+	JNE float16s
+	VPMOVZXWD (BX), Z0
+	VPMOVZXWD 32(BX), Z1
+	VPMOVZXWD 64(BX), Z2
+	VPMOVZXWD 96(BX), Z3
+	VPSLLD $16, Z0, Z0
+	VPSLLD $16, Z1, Z1
+	VPSLLD $16, Z2, Z2
+	VPSLLD $16, Z3, Z3
+
+widened:
+	ADDQ $128, BX
+	MOVQ BX, NEXT(SP)
+	LEAQ SOURCE(SP), SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS Z2, 128(SI)
+	VMOVUPS Z3, 192(SI)
+	JMP loaded
+
+float16s:
+	VCVTPH2PS (BX), Z0
+	VCVTPH2PS 32(BX), Z1
+	VCVTPH2PS 64(BX), Z2
+	VCVTPH2PS 96(BX), Z3
+	JMP widened
 
 divideLargest:
 	VDIVPS Z16, Z29, Z28
@@ -482,6 +520,8 @@ tail:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
+	CMPL Encoding_Source(AX), $const_Float32
+	JNE tailHalves
 	VMOVUPS (SI), Z0
 	CMPQ CX, $32
 	JLT copied
@@ -494,6 +534,8 @@ copied:
 	VMOVUPS Z1, SOURCE+64(SP)
 	VMOVUPS Z2, SOURCE+128(SP)
 	VMOVUPS Z3, SOURCE+192(SP)
+
+tailScales:
 	CMPQ DX, $2
 	JLT ready
 	MOVL $0x3F800000, BX
@@ -539,6 +581,24 @@ ready:
 	SUBQ CX, R13
 	MOVQ $64, CX
 	JMP loop
+
+tailHalves:
+	MOVQ NEXT(SP), BX
+	VMOVDQU (BX), Y0
+	CMPQ CX, $32
+	JLT halvesCopied
+	VMOVDQU 32(BX), Y1
+	JEQ halvesCopied
+	VMOVDQU 64(BX), Y2
+
+halvesCopied:
+	LEAQ HALVES(SP), BX
+	MOVQ BX, NEXT(SP)
+	VMOVDQU Y0, (BX)
+	VMOVDQU Y1, 32(BX)
+	VMOVDQU Y2, 64(BX)
+	VMOVDQU Y3, 96(BX)
+	JMP tailScales
 
 tailDone:
 	SUBQ R13, R10

@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"unsafe"
+
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels"
 )
@@ -27,10 +29,23 @@ func Available(l cpu.Level) bool {
 }
 
 // Encode encodes n values of src, a positive multiple of [Step], to dst and
-// overwrites c with what happened.
+// overwrites c with what happened. e.Source is Float32.
 func Encode(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts) {
 	f, _ := encode.For(l)
 	f(kernels.NoEscape(dst), kernels.NoEscape(src), n, kernels.NoEscape(e), kernels.NoEscape(scales), layout, kernels.NoEscape(c))
+}
+
+// HalvesAvailable reports whether level l has kernels for [EncodeHalves]. Elsewhere
+// 16-bit floats are widened first.
+func HalvesAvailable(l cpu.Level) bool {
+	_, ok := encodeHalves.For(l)
+	return ok
+}
+
+// EncodeHalves is [Encode] of 16-bit floats of the type that e.Source says.
+func EncodeHalves(l cpu.Level, dst *byte, src *uint16, n int, e *Encoding, scales *float32, layout Layout, c *Counts) {
+	f, _ := encodeHalves.For(l)
+	f(kernels.NoEscape(dst), (*float32)(unsafe.Pointer(kernels.NoEscape(src))), n, kernels.NoEscape(e), kernels.NoEscape(scales), layout, kernels.NoEscape(c))
 }
 
 // Decode decodes n codes of src, a positive multiple of [Step], to dst. It is

@@ -21,6 +21,15 @@ import (
 // PanelWidth is the number of columns of a packed panel of B.
 const PanelWidth = 32
 
+// For MultiplyFew, FewWidth is the number of rows of A in a panel, and FewStride how many
+// values rows of B are apart: FewDepth and a cache line, so that rows do not all need the
+// same places of the cache.
+const (
+	FewWidth  = 16
+	FewDepth  = 256
+	FewStride = FewDepth + 16
+)
+
 // Task is the work of one call of a micro-kernel: it adds some blocks of K to the
 // results of some rows and of NR columns, or begins, continues or ends one block
 // that is too long for one call. The layout is known to the assembly; strides are
@@ -99,6 +108,14 @@ type Kernels struct {
 	// are divided by 256 where it is 0x80. It may round others.
 	MultiplyCodes, MultiplyCodesRow func(*Task)
 
+	// MultiplyFew is for few rows of A, and has the parts of A and B exchanged, so that
+	// codes of B need not be transposed: a single register block of FewRows rows of B, at
+	// the task's A, with a panel of [FewWidth] rows of A, at the task's B, with nothing
+	// between the values of one k and those of the next. C is transposed likewise. The
+	// scales at ScaleB, those of A, multiply first.
+	FewRows     int
+	MultiplyFew func(*Task)
+
 	// DecodeFloat16 writes the values of n codes, a multiple of [PanelWidth], to dst,
 	// reading them as float16s.
 	DecodeFloat16 func(dst *float32, codes *byte, n int, multiplier, mask uint64)
@@ -134,6 +151,7 @@ var members = []struct {
 	{"MultiplyRounded", func(k *Kernels) bool { return k.MultiplyRounded != nil }},
 	{"MultiplyCodes", func(k *Kernels) bool { return k.MultiplyCodes != nil }},
 	{"MultiplyCodesRow", func(k *Kernels) bool { return k.MultiplyCodesRow != nil }},
+	{"MultiplyFew", func(k *Kernels) bool { return k.MultiplyFew != nil }},
 	{"DecodeFloat16", func(k *Kernels) bool { return k.DecodeFloat16 != nil }},
 	{"DecodeRows", func(k *Kernels) bool { return k.DecodeRows != nil }},
 	{"Contains", func(k *Kernels) bool { return k.Contains != nil }},

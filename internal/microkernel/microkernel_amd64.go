@@ -13,6 +13,7 @@ var avx512 = Kernels{
 	MR: 4, NR: 32, Direct: true,
 	Multiply: multiplyAVX512, MultiplyRounded: multiplyRoundedAVX512,
 	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512,
+	FewRows: 8, MultiplyFew: multiplyFewAVX512,
 	DecodeFloat16: decodeFloat16AVX512, DecodeRows: decodeRowsAVX512, Contains: containsAVX2,
 	Transpose: transposeAVX512, TransposeCols: 16,
 }
@@ -30,6 +31,9 @@ func multiplyCodesAVX512(t *Task)
 func multiplyCodesRowAVX512(t *Task)
 
 //go:noescape
+func multiplyFewAVX512(t *Task)
+
+//go:noescape
 func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
 
 //go:noescape
@@ -42,6 +46,7 @@ var avx2 = Kernels{
 	MR: 3, NR: 16, Direct: true,
 	Multiply: multiplyAVX2, MultiplyRounded: multiplyRoundedAVX2,
 	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2,
+	FewRows: 3, MultiplyFew: multiplyFewAVX2,
 	DecodeFloat16: decodeFloat16AVX2, DecodeRows: decodeRowsAVX2, Contains: containsAVX2,
 	Transpose: transposeAVX2, TransposeCols: 32,
 }
@@ -57,6 +62,9 @@ func multiplyCodesAVX2(t *Task)
 
 //go:noescape
 func multiplyCodesRowAVX2(t *Task)
+
+//go:noescape
+func multiplyFewAVX2(t *Task)
 
 //go:noescape
 func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)

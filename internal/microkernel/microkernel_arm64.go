@@ -12,9 +12,11 @@ import (
 var byLevel = register(kernels.At(cpu.NEON, &neon))
 
 var neon = Kernels{
-	MR: 4, NR: 8, Multiply: multiplyNEON,
+	MR: 4, NR: 8, Direct: true,
+	Multiply: multiplyNEON, MultiplyRounded: multiplyRoundedNEON,
 	MultiplyCodes: multiplyCodesNEON, MultiplyCodesRow: codesRow(),
 	DecodeFloat16: decodeFloat16NEON, Contains: containsNEON,
+	Transpose: transposeNEON, TransposeCols: 16,
 }
 
 // codesRow returns the kernel for a row: the one with FMLAL, of ARMv8.2's FHM, if the
@@ -30,6 +32,9 @@ func codesRow() func(*Task) {
 func multiplyNEON(t *Task)
 
 //go:noescape
+func multiplyRoundedNEON(t *Task)
+
+//go:noescape
 func multiplyCodesNEON(t *Task)
 
 //go:noescape
@@ -43,3 +48,6 @@ func decodeFloat16NEON(dst *float32, codes *byte, n int, multiplier, mask uint64
 
 //go:noescape
 func containsNEON(codes *byte, n int, mask, value uint64) bool
+
+//go:noescape
+func transposeNEON(dst, src *byte, stride, rows, n int)

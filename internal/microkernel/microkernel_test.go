@@ -43,6 +43,7 @@ func TestMembers(t *testing.T) {
 		require.Zero(t, PanelWidth%k.NR)
 		require.NotNil(t, k.Multiply)
 		require.Equal(t, k.MultiplyCodes == nil, k.MultiplyCodesRow == nil)
+		require.Equal(t, k.MultiplyFew == nil, k.FewRows == 0)
 		require.Equal(t, k.Transpose == nil, k.TransposeCols == 0)
 	})
 	require.Nil(t, For(cpu.Generic))
@@ -105,9 +106,9 @@ func TestDecodeRows(t *testing.T) {
 	compareKernels(t, "DecodeRows", func(t *testing.T, k *Kernels) {
 		for _, special := range [][2]uint64{{0, eight}, {0x7F * eight, 0x7F * eight}, {0xFF * eight, 0x80 * eight}} {
 			for _, c := range conversions {
-				v := &Float16View{c.multiplier, c.mask, special[0], special[1], 0.25}
 				for n := PanelWidth; n <= 4*PanelWidth; n += PanelWidth {
 					for rows := 1; rows <= 5; rows += 2 {
+						v := &Float16View{c.multiplier, c.mask, special[0], special[1], 1 / float32(rows%4)}
 						stride, dstStride := n+rows, n+2*rows
 						codes, dst := guarded[byte](t, stride*(rows-1)+n), guarded[float32](t, dstStride*(rows-1)+n)
 						for i := range codes {
@@ -118,7 +119,7 @@ func TestDecodeRows(t *testing.T) {
 							want := float32(0)
 							if row, column := i/dstStride, i%dstStride; column < n {
 								code := codes[row*stride+column]
-								want = 0.25 * float32(c.value(code))
+								want = v.Unit * float32(c.value(code))
 								if code&byte(special[0]) == byte(special[1]) {
 									want = float32(math.NaN())
 								}
@@ -187,7 +188,10 @@ func TestPackPanel(t *testing.T) {
 type problem struct {
 	Task
 	rows, blocks, pairs int
-	view                int // of codes, in conversions
+	width               int  // of the panel
+	strideA             int  // between rows of a
+	exchanged           bool // rows are of B, and the panel's columns of A
+	view                int  // of codes, in conversions
 	a, b, c, p          []float32
 	codes               []byte
 	scaleA, scaleB      []float32
@@ -195,12 +199,15 @@ type problem struct {
 	outStride           int
 }
 
-func newProblem(t *testing.T, r *rand.Rand, rows, blocks, pairs, view int, rounded bool) *problem {
-	q := &problem{rows: rows, blocks: blocks, pairs: pairs, view: view}
+func newProblem(t *testing.T, r *rand.Rand, rows, blocks, pairs, view int, rounded, exchanged bool) *problem {
 	depth := blocks * 2 * pairs
-	q.a, q.b = guarded[float32](t, rows*depth), guarded[float32](t, depth*PanelWidth)
-	q.c, q.p = guarded[float32](t, rows*PanelWidth), guarded[float32](t, rows*PanelWidth)
-	q.codes = guarded[byte](t, depth*PanelWidth)
+	q := &problem{rows: rows, blocks: blocks, pairs: pairs, width: PanelWidth, strideA: depth, exchanged: exchanged, view: view}
+	if exchanged {
+		q.width, q.strideA = FewWidth, FewStride
+	}
+	q.a, q.b = guarded[float32](t, (rows-1)*q.strideA+depth), guarded[float32](t, depth*q.width)
+	q.c, q.p = guarded[float32](t, rows*q.width), guarded[float32](t, rows*q.width)
+	q.codes = guarded[byte](t, depth*q.width)
 	q.scaleA, q.scaleB = guarded[float32](t, rows*blocks), guarded[float32](t, blocks*PanelWidth)
 	for i := range q.a {
 		q.a[i] = float32(value(byte(r.Uint32()), 3, 7))
@@ -230,12 +237,12 @@ func (q *problem) expect(flags uint64) (c, p []float32) {
 	c, p = slices.Clone(q.c), slices.Clone(q.p)
 	depth := q.blocks * 2 * q.pairs
 	for i := range q.rows {
-		for j := range PanelWidth {
-			at := i*PanelWidth + j
+		for j := range q.width {
+			at := i*q.width + j
 			for block := range q.blocks {
 				x, y := make([]float32, 0, depth), make([]float32, 0, depth)
 				for k := block * 2 * q.pairs; k < (block+1)*2*q.pairs; k++ {
-					x, y = append(x, q.a[i*depth+k]), append(y, q.b[k*PanelWidth+j])
+					x, y = append(x, q.a[i*q.strideA+k]), append(y, q.b[k*q.width+j])
 				}
 				sum := float32(0)
 				if flags&First == 0 {
@@ -252,8 +259,11 @@ func (q *problem) expect(flags uint64) (c, p []float32) {
 					p[at] = sum
 					continue
 				}
-				scaled := float32(sum * q.scaleA[i*q.blocks+block])
-				c[at] = float32(math.FMA(float64(scaled), float64(q.scaleB[block*PanelWidth+j]), float64(c[at])))
+				first, second := q.scaleA[i*q.blocks+block], q.scaleB[block*PanelWidth+j]
+				if q.exchanged {
+					first, second = second, first
+				}
+				c[at] = float32(math.FMA(float64(float32(sum*first)), float64(second), float64(c[at])))
 				if flags&Canonical != 0 && c[at] != c[at] {
 					c[at] = math.Float32frombits(0x7FC00000)
 				}
@@ -265,13 +275,12 @@ func (q *problem) expect(flags uint64) (c, p []float32) {
 
 // run has a kernel, which takes so many columns at once, do the task for all.
 func (q *problem) run(multiply func(*Task), columns, rowBlocks int, flags uint64) {
-	depth := q.blocks * 2 * q.pairs
-	for column := 0; column < PanelWidth; column += columns {
+	for column := 0; column < q.width; column += columns {
 		t := &q.Task
 		t.A, t.B, t.C, t.P, t.Codes = &q.a[0], &q.b[column], &q.c[column], &q.p[column], &q.codes[column]
 		t.Multiplier, t.Mask = conversions[q.view].multiplier, conversions[q.view].mask
 		t.ScaleA, t.ScaleB = &q.scaleA[0], &q.scaleB[column]
-		t.StrideA, t.StrideC, t.StrideScaleA = 4*depth, 4*PanelWidth, 4*q.blocks
+		t.StrideA, t.StrideC, t.StrideScaleA = 4*q.strideA, 4*q.width, 4*q.blocks
 		t.RowBlocks, t.Blocks, t.Pairs, t.Flags = rowBlocks, q.blocks, q.pairs, flags
 		t.Out, t.StrideOut = nil, 0
 		if q.out != nil {
@@ -291,6 +300,7 @@ var multiplications = []struct {
 	{"MultiplyRounded", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyRounded, k.MR, k.NR, 3 }},
 	{"MultiplyCodes", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodes, k.MR, k.NR, 1 }},
 	{"MultiplyCodesRow", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodesRow, 1, PanelWidth, 1 }},
+	{"MultiplyFew", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyFew, k.FewRows, FewWidth, 3 }},
 }
 
 // TestMultiply compares all kernels with the definition. That rounds a fused
@@ -301,13 +311,13 @@ func TestMultiply(t *testing.T) {
 			r := rand.New(rand.NewPCG(2, 2))
 			compareKernels(t, kernel.name, func(t *testing.T, k *Kernels) {
 				multiply, rows, columns, rowBlocks := kernel.of(k)
-				testMultiply(t, r, multiply, rows, columns, rowBlocks, kernel.name == "MultiplyRounded", k.Direct && rowBlocks > 1)
+				testMultiply(t, r, multiply, rows, columns, rowBlocks, kernel.name == "MultiplyRounded", kernel.name == "MultiplyFew", k.Direct && rowBlocks > 1)
 			})
 		})
 	}
 }
 
-func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, columns, maxRowBlocks int, rounded, direct bool) {
+func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, columns, maxRowBlocks int, rounded, exchanged, direct bool) {
 	for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
 		for rowBlocks := 1; rowBlocks <= maxRowBlocks; rowBlocks++ {
 			for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
@@ -315,7 +325,10 @@ func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, column
 				if flags&(First|Last) == First|Last {
 					blocks += r.IntN(3)
 				}
-				q := newProblem(t, r, rowBlocks*rows, blocks, pairs, view, rounded)
+				if exchanged {
+					blocks = min(blocks, FewDepth/(2*pairs))
+				}
+				q := newProblem(t, r, rowBlocks*rows, blocks, pairs, view, rounded, exchanged)
 				wantC, wantP := q.expect(flags)
 				q.run(multiply, columns, rowBlocks, flags)
 				name := fmt.Sprintf("%d register blocks, %d blocks of %d pairs, flags %d", rowBlocks, blocks, pairs, flags)
@@ -343,13 +356,13 @@ func (q *problem) testDirect(t *testing.T, name string, multiply func(*Task), co
 	compare(t, name+", from zeros", q.c, want)
 
 	const gap = 3
-	q.outStride = PanelWidth + gap
-	q.out = guarded[float32](t, (q.rows-1)*q.outStride+PanelWidth)
+	q.outStride = q.width + gap
+	q.out = guarded[float32](t, (q.rows-1)*q.outStride+q.width)
 	q.run(multiply, columns, rowBlocks, flags|Zero)
 	for i, got := range q.out {
 		x := float32(0)
-		if j := i % q.outStride; j < PanelWidth && flags&Canonical != 0 {
-			x = want[i/q.outStride*PanelWidth+j]
+		if j := i % q.outStride; j < q.width && flags&Canonical != 0 {
+			x = want[i/q.outStride*q.width+j]
 		}
 		if math.Float32bits(got) != math.Float32bits(x) {
 			t.Fatalf("%s, elsewhere: element %d: %v, want %v", name, i, got, x)
@@ -375,7 +388,7 @@ func TestPrefetch(t *testing.T) {
 	}
 	compareKernels(t, "Multiply", func(t *testing.T, k *Kernels) {
 		const rowBlocks, blocks, chunks = 2, 3, 3
-		q := newProblem(t, rand.New(rand.NewPCG(4, 4)), rowBlocks*k.MR, blocks, 16*(chunks-1)+1, 1, false)
+		q := newProblem(t, rand.New(rand.NewPCG(4, 4)), rowBlocks*k.MR, blocks, 16*(chunks-1)+1, 1, false, false)
 		for _, n := range []int{0, 1, rowBlocks*blocks*chunks - 1, rowBlocks * blocks * chunks, 100} {
 			q.Prefetch, q.PrefetchStep, q.Prefetches = 1<<12, 300, n
 			q.run(k.Multiply, PanelWidth, rowBlocks, First|Last)

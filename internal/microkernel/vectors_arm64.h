@@ -4,8 +4,8 @@
 // WORD with the text beside it, for all registers.
 #define FADD(m, n, d) WORD $(0x4E20D400 | (m)<<16 | (n)<<5 | (d)) // fadd vd.4s, vn.4s, vm.4s
 #define FMUL(m, n, d) WORD $(0x6E20DC00 | (m)<<16 | (n)<<5 | (d)) // fmul vd.4s, vn.4s, vm.4s
-#define FMULLANE(m, lane, n, d) WORD $(0x4F809000 | (lane&1)<<21 | (lane>>1)<<11 | (m)<<16 | (n)<<5 | (d)) // fmul vd.4s, vn.4s, vm.s[lane]
-#define FMLALANE(m, lane, n, d) WORD $(0x4F801000 | (lane&1)<<21 | (lane>>1)<<11 | (m)<<16 | (n)<<5 | (d)) // fmla vd.4s, vn.4s, vm.s[lane]
+#define FMULLANE(m, lane, n, d) WORD $(0x4F809000 | ((lane)&1)<<21 | ((lane)>>1)<<11 | (m)<<16 | (n)<<5 | (d)) // fmul vd.4s, vn.4s, vm.s[lane]
+#define FMLALANE(m, lane, n, d) WORD $(0x4F801000 | ((lane)&1)<<21 | ((lane)>>1)<<11 | (m)<<16 | (n)<<5 | (d)) // fmla vd.4s, vn.4s, vm.s[lane]
 #define FCMEQ(m, n, d) WORD $(0x4E20E400 | (m)<<16 | (n)<<5 | (d)) // fcmeq vd.4s, vn.4s, vm.4s
 #define SSHL(m, n, d) WORD $(0x4E604400 | (m)<<16 | (n)<<5 | (d)) // sshl vd.8h, vn.8h, vm.8h
 #define SHLL(n, d) WORD $(0x2E213800 | (n)<<5 | (d)) // shll vd.8h, vn.8b, #8
@@ -37,6 +37,7 @@
 #define row R19
 #define stride R20
 #define tmp R21
+#define outBlock R24 // where results go in place of C, or nil
 
 #define CLEAR(V) VEOR V.B16, V.B16, V.B16
 

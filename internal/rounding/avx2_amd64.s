@@ -71,3 +71,40 @@ loop:
 	JNZ loop
 	VZEROUPPER
 	RET
+
+// func extremesAVX2(src *float32, n int, e *extremes)
+//
+// n is a multiple of 16.
+TEXT ·extremesAVX2(SB), NOSPLIT, $0-24
+	MOVQ src+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVQ e+16(FP), AX
+	VPCMPEQD Y8, Y8, Y8  // -1
+	VPSRLD $1, Y8, Y9    // all but the sign
+	VMOVDQU extremes_below(AX), Y0
+	VMOVDQU Y8, Y1
+	VMOVDQU extremes_greatest(AX), Y2
+	VPXOR Y3, Y3, Y3
+	TESTQ CX, CX
+	JZ done
+
+loop:
+	VPAND (SI), Y9, Y4
+	VPAND 32(SI), Y9, Y5
+	VPMAXUD Y4, Y2, Y2
+	VPMAXUD Y5, Y3, Y3
+	VPADDD Y8, Y4, Y4
+	VPADDD Y8, Y5, Y5
+	VPMINUD Y4, Y0, Y0
+	VPMINUD Y5, Y1, Y1
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ loop
+
+done:
+	VPMINUD Y1, Y0, Y0
+	VPMAXUD Y3, Y2, Y2
+	VMOVDQU Y0, extremes_below(AX)
+	VMOVDQU Y2, extremes_greatest(AX)
+	VZEROUPPER
+	RET

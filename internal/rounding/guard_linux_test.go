@@ -22,3 +22,15 @@ func TestBounds(t *testing.T) {
 		})
 	}
 }
+
+// TestBoundsOfMagnitudes is TestBounds of what writes nothing.
+func TestBoundsOfMagnitudes(t *testing.T) {
+	from := kernelstest.Pages[float32](t, 1000)
+	kernelstest.AtLevels(t, "rounding.Magnitudes", func(t *testing.T, _ cpu.Level) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		for n := 1; n < 100; n++ {
+			Magnitudes(from[:n])
+			Magnitudes(from[len(from)-n:])
+		}
+	})
+}

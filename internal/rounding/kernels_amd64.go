@@ -28,7 +28,6 @@ var (
 			nearestBF16Generic(dst, src, j)
 		}),
 		kernels.At[roundFunc](cpu.AVX512, func(dst, src []float32, _ *job) { nearestBF16AVX512(&dst[0], &src[0], len(src), &bf16) }))
-
 	// AVX2 has no products of 64 bits, of which random numbers are made.
 	stochastic = kernels.New("rounding.Stochastic",
 		kernels.At[roundFunc](cpu.Generic, stochasticGeneric),

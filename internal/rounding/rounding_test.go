@@ -99,3 +99,38 @@ func TestLevels(t *testing.T) {
 		})
 	}
 }
+
+func TestMagnitudes(t *testing.T) {
+	kernelstest.Compare(t, "rounding.Magnitudes", func(t *testing.T, _ cpu.Level) {
+		r := rand.New(rand.NewPCG(2, 2))
+		for round := range 1000 {
+			n := round % 70
+			if round%100 == 0 {
+				n = 2*longest + 5
+			}
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(r.NormFloat64()), float32(-r.NormFloat64())}[r.IntN(2+round%3)]
+			}
+			if n > 0 && round%7 == 0 {
+				x[r.IntN(n)] = []float32{0x1p-149, -0x1p-149, float32(math.Inf(-1))}[r.IntN(3)]
+			}
+			var least, greatest float32
+			for _, v := range x {
+				if v = float32(math.Abs(float64(v))); v > 0 && (least == 0 || v < least) {
+					least = v
+				}
+				greatest = max(greatest, v)
+			}
+			if a, b := Magnitudes(x); a != least || b != greatest {
+				t.Fatalf("%d values: %v and %v, want %v and %v", n, a, b, least, greatest)
+			}
+			if n > 0 {
+				x[r.IntN(n)] = float32(math.NaN())
+				if _, b := Magnitudes(x); b == b {
+					t.Fatalf("%d values, a NaN among them: the largest magnitude is %v", n, b)
+				}
+			}
+		}
+	})
+}

@@ -30,12 +30,12 @@ func peersExample() PeerResult {
 		Date:    "2026-11-22",
 		Command: "octavo bench --peers",
 		PeerReport: &bench.PeerReport{
-			Comparisons: 3,
-			Program:     bench.PeerAbout{Protocol: 1, BLAS: "OpenBLAS 0", Core: "Haswell", OneDNN: "2.6.3", Instructions: "AVX-512"},
-			Cores:       []bench.Core{{Got: "Haswell"}, {Asked: "Haswell", Got: "Haswell"}, {Asked: "SkylakeX", Got: "SkylakeX"}, {Asked: "SapphireRapids", Got: "Cooperlake"}, {Asked: "New"}},
-			Notes:       []string{"onednn-fp8: not before version 3.4"},
-			Failures:    []string{"onednn-f32, 9x9x9 by 1: out of memory"},
-			Spread:      0.03, Limit: 5,
+			Cases:    3,
+			Program:  bench.PeerAbout{Protocol: 1, BLAS: "OpenBLAS 0", Core: "Haswell", OneDNN: "2.6.3", Instructions: "AVX-512"},
+			Cores:    []bench.Core{{Got: "Haswell"}, {Asked: "Haswell", Got: "Haswell"}, {Asked: "SkylakeX", Got: "SkylakeX"}, {Asked: "SapphireRapids", Got: "Cooperlake"}, {Asked: "New"}},
+			Notes:    []string{"onednn-fp8: not before version 3.4"},
+			Failures: []string{"onednn-f32, 9x9x9 by 1: out of memory"},
+			Spread:   0.03, Limit: 5,
 			Done: []bench.Comparison{
 				{
 					What: "decode", Unit: "GB/s", Workers: 1, Rounds: 9, Settled: true,

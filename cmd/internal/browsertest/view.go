@@ -17,6 +17,10 @@ func Views() []View {
 
 const phone = 400
 
+// judged reports whether the rules of axe-core are for this view: they take most of the
+// time, and two views have both widths and both schemes.
+func (v View) judged() bool { return v.Dark == (v.Width == phone) }
+
 func (v View) String() string { return fmt.Sprintf("%d-%s", v.Width, v.scheme()) }
 
 func (v View) scheme() string {

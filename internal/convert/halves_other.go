@@ -1,0 +1,7 @@
+//go:build purego || !amd64
+
+package convert
+
+import "github.com/octavo-fp8/octavo/internal/kernels"
+
+var encodeHalves = kernels.New[encodeFunc]("convert.EncodeHalves")
