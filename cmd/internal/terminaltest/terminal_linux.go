@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -84,10 +85,19 @@ func (term *Terminal) Written() string {
 // Close closes the terminal and returns all that was written, when no other process
 // has it open.
 func (term *Terminal) Close() string {
+	// What was not read when the last writer closes it may be lost.
+	if _, err := io.WriteString(term.File, end); err == nil {
+		for !strings.HasSuffix(term.Written(), end) {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	term.File.Close()
 	term.all.Wait()
-	return term.Written()
+	return strings.TrimSuffix(term.Written(), end)
 }
+
+// end is written behind all else; programs do not write it.
+const end = "\x00"
 
 // Screen is what a terminal shows after it was written to.
 type Screen struct {
