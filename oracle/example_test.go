@@ -77,3 +77,24 @@ func ExampleGenerator() {
 	// Output:
 	// [+Inf -0.58465576 -0.33924866]
 }
+
+// The same in BF16: Ampere's tensor cores keep 24 bits below the largest product, Hopper's 25.
+func ExamplePredictFloats() {
+	a := oracle.NewFloats("a", 1, 3, []fp8.BFloat16{0x4C00, 0x3F80, 0xCC00}) // 2^25, 1, -2^25
+	b := oracle.NewFloats("b", 1, 3, []fp8.BFloat16{0x3F80, 0x3F80, 0x3F80})
+	c := make([]float32, 1)
+	if err := oracle.ExactFloats(context.Background(), c, a, b, oracle.Options{}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("exact", c[0])
+	for _, m := range []oracle.Model{oracle.Ampere(oracle.BF16), oracle.Hopper(oracle.BF16)} {
+		if err := oracle.PredictFloats(context.Background(), c, nil, a, b, oracle.Kernel{Model: m}, oracle.Options{}); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(m, c[0])
+	}
+	// Output:
+	// exact 1
+	// ampere-bf16 0
+	// hopper-bf16 1
+}

@@ -131,6 +131,7 @@ func TestMisuseOfModels(t *testing.T) {
 			"Dot":        func() { m.Dot(codes, codes, fp8.E4M3, fp8.E4M3, 0) },
 			"DotFloat16": func() { m.DotFloat16(codes, codes, fp8.E4M3, fp8.E4M3, float16.Float16(0)) },
 			"DotScaled":  func() { m.DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, scales, scales, 0) },
+			"DotFloats":  func() { m.DotFloats(make([]float32, 4), make([]float32, 4), 0) },
 			"DotNVFP4":   func() { m.DotNVFP4(codes, codes, q.Scales, q.Scales, 0) },
 		} {
 			require.True(t, refused(t, call+" "+name, func() error { f(); return nil }), "%s takes model %s", call, name)
@@ -268,6 +269,7 @@ func TestEnums(t *testing.T) {
 	checkEnum(t, 5, func(i uint8) Unit { return Unit(i) }, func(s *Unit, b []byte) error { return s.UnmarshalText(b) })
 	checkEnum(t, 4, func(i uint8) ScaleOrder { return ScaleOrder(i) }, func(s *ScaleOrder, b []byte) error { return s.UnmarshalText(b) })
 	checkEnum(t, 9, func(i uint8) Pattern { return Pattern(i) }, func(s *Pattern, b []byte) error { return s.UnmarshalText(b) })
+	checkEnum(t, 4, func(i uint8) Float { return Float(i) }, func(s *Float, b []byte) error { return s.UnmarshalText(b) })
 	require.Equal(t, "matrix-core", MatrixCore.String())
 	require.Equal(t, "Unit(5)", Unit(5).String())
 }

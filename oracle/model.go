@@ -9,8 +9,9 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
-// Model is the arithmetic of a matrix instruction for FP8 operands, bit for bit.
-// The models of this package are made by functions such as [HopperWGMMA]; a Model
+// Model is the arithmetic of a matrix instruction, bit for bit: of FP8 operands, or of
+// those that its Float says.
+// The models of this package are made by functions such as [HopperWGMMA] and [Hopper]; a Model
 // with other parameters describes hardware that does not exist, for tests. A Model is
 // comparable and safe for concurrent use.
 //
@@ -41,6 +42,10 @@ type Model struct {
 	L    int    `json:"l"`    // products of one step
 	F    int    `json:"f"`    // fraction bits of an aligned term
 	Keep int    `json:"keep"` // fraction bits of a float32 result
+
+	// Float is the format of both operands, where it is not one of 8 bits or fewer. Such
+	// a model is Fused.
+	Float Float `json:"float,omitempty"`
 
 	// First, for Emulated, says which products of an instruction the first step
 	// adds: product i where bit i is set.
@@ -90,11 +95,12 @@ func HopperWGMMA() Model {
 // HopperMMA is mma.sync.m16n8k32 for FP8 on Hopper, which goes through the FP16
 // unit: step one adds products i with i mod 4 < 2, step two the others, F=25, and
 // c comes last. Verified on silicon for float16, whose vectors pin the groups and
-// their order but not F, which is that of the FP16 unit. Float32 results are
-// inferred from [BlackwellMMA], which is the same.
+// their order but not F, which is that of the FP16 unit, and for float32 on H100 and
+// H200, whose vectors pin that c comes last, rounded to nearest, and F from 23 on, but
+// not the groups.
 func HopperMMA() Model {
 	return Model{Name: "hopper-mma", Unit: Emulated, K: 32, L: 16, F: 25, Keep: 23, First: 0x33333333,
-		Evidence: "verified on H100 vectors, float16 results; float32 results inferred from B200"}
+		Evidence: "verified on H100 and H200 vectors, whose float16 results pin the groups and float32 results that c is last, but not F"}
 }
 
 // BlackwellMMA is mma.sync.m16n8k32 for FP8 on datacenter Blackwell (B200), as
@@ -145,8 +151,12 @@ func CDNA3MFMA() Model {
 
 // Models returns the models of this package.
 func Models() []Model {
-	return []Model{AdaMMA(), HopperWGMMA(), HopperMMA(), BlackwellMMA(), BlackwellTCGen05(),
-		BlackwellMXFP8(), BlackwellNVFP4(), CDNA3MFMA()}
+	models := []Model{AdaMMA(), HopperWGMMA(), HopperMMA(), BlackwellMMA(), BlackwellTCGen05(),
+		BlackwellMXFP8(), BlackwellNVFP4(), CDNA3MFMA(), VoltaFP16()}
+	for _, of := range []func(Float) Model{Ampere, Ada, Hopper, Blackwell} {
+		models = append(models, of(FP16), of(BF16), of(TF32))
+	}
+	return models
 }
 
 // ParseModel returns the model of the given name, in any case.
@@ -176,6 +186,12 @@ func (m *Model) checkFields() error {
 	if err := units.Check(m.Unit); err != nil {
 		return sentinel.Errorf(ErrModel, "model %q: %w", m.Name, err)
 	}
+	if err := floats.Check(m.Float); err != nil {
+		return sentinel.Errorf(ErrModel, "model %q: %w", m.Name, err)
+	}
+	if m.Float != NoFloat && m.Unit != Fused {
+		return sentinel.Errorf(ErrModel, "model %q of unit %v: operands in %v are of fused models only", m.Name, m.Unit, m.Float)
+	}
 	// A term has up to 2 bits more than F, and a sum of L+1 terms must fit the 53 of a
 	// float64, in which errors are computed.
 	mostK, mostF := 1<<16, 51-bits.Len(uint(max(m.L, 1)))
@@ -198,14 +214,20 @@ func (m *Model) checkFields() error {
 // String returns the model's name.
 func (m Model) String() string { return m.Name }
 
-// Takes reports whether the model has operands of format f.
+// Takes reports whether the model has operands of format f. Those of models of BF16, FP16
+// and TF32 are of no such format.
 func (m Model) Takes(f fp8.Format) bool {
+	if m.Float != NoFloat {
+		return false
+	}
 	fnuz := f == fp8.E4M3FNUZ || f == fp8.E5M2FNUZ
 	return f.Valid() && m.Unit != Grouped && fnuz == (m.Unit == MatrixCore)
 }
 
 // HasFloat16 reports whether there are float16 results.
-func (m Model) HasFloat16() bool { return m.Unit == Fused || m.Unit == Emulated }
+func (m Model) HasFloat16() bool {
+	return (m.Unit == Fused || m.Unit == Emulated) && m.Float != BF16 && m.Float != TF32
+}
 
 // nan returns the bits of the NaN that results.
 func (m *Model) nan(l layout) uint64 {

@@ -81,7 +81,7 @@ func modelFormats(m Model) []fp8.Format {
 
 func tensorModels() (models []Model) {
 	for _, m := range Models() {
-		if m.Unit != Grouped && m.Unit != Scaled {
+		if m.Unit != Grouped && m.Unit != Scaled && m.Float == NoFloat {
 			models = append(models, m)
 		}
 	}

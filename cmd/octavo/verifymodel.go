@@ -48,7 +48,7 @@ func parseModel(name string) (wantedModel, error) {
 // gpuNames returns the names of the models of FP8 operands.
 func gpuNames() (names []string) {
 	for _, m := range oracle.Models() {
-		if m.Unit != oracle.Grouped {
+		if m.Unit != oracle.Grouped && m.Float == oracle.NoFloat {
 			names = append(names, m.Name)
 		}
 	}
@@ -60,6 +60,9 @@ func parseGPU(name string) (oracle.Model, error) {
 	m, err := oracle.ParseModel(name)
 	if err == nil && m.Unit == oracle.Grouped {
 		return m, usagef("%s multiplies NVFP4 operands, which verify does not read", m)
+	}
+	if err == nil && m.Float != oracle.NoFloat {
+		return m, usagef("%s multiplies operands in %v, which verify does not read", m, m.Float)
 	}
 	return m, err
 }
