@@ -53,6 +53,7 @@ var beside = map[string][]string{
 	"oracle/operands":      {"safetensors", "tensor and below"},
 	"oracle/judge":         {"oracle", "oracle/fault", "oracle/power", "attention and below"},
 	"oracle/power":         {"oracle", "attention and below"},
+	"oracle/audit":         {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},
 	"plan":                 {"checkpoint", "safetensors", "scaling and below"},
 }
 
