@@ -15,15 +15,25 @@ func (p *problem) models() []oracle.Model {
 	}
 	var all []oracle.Model
 	for _, m := range knownModels {
-		if m.Takes(p.A.Format) && m.Takes(p.B.Format) && m.Unit != oracle.Scaled {
+		if p.suits(m) {
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
+// knownModels are those of package oracle that multiply FP8 codes, each arithmetic under
+// one of its names.
 var knownModels = []oracle.Model{
-	oracle.HopperWGMMA(), oracle.AdaMMA(), oracle.BlackwellTCGen05(), oracle.HopperMMA(), oracle.CDNA3MFMA(),
+	oracle.HopperWGMMA(), oracle.AdaMMA(), oracle.BlackwellTCGen05(), oracle.HopperMMA(), oracle.CDNA3MFMA(), oracle.BlackwellMXFP8(),
+}
+
+// suits reports whether a model multiplies operands of these formats and scales.
+func (p *problem) suits(m oracle.Model) bool {
+	if !m.Takes(p.A.Format) || !m.Takes(p.B.Format) {
+		return false
+	}
+	return m.Unit != oracle.Scaled || p.gridA.powers() && p.gridB.powers() && (p.block >= p.k || p.block%m.K == 0)
 }
 
 func textOfUnpromoted(f Fault) string {
@@ -71,7 +81,7 @@ func listOtherModels(p *problem, few bool) (all []Fault) {
 		return nil
 	}
 	for _, m := range knownModels {
-		if m.Name == p.Kernel.Model.Name || !m.Takes(p.A.Format) || !m.Takes(p.B.Format) {
+		if m.Name == p.Kernel.Model.Name || !p.suits(m) {
 			continue
 		}
 		all = append(all, Fault{Kind: OtherModel, Model: m.Name, By: p.Kernel.Promote})

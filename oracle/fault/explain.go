@@ -46,21 +46,26 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 	if !q.hasModel() && !q.Bits {
 		q.Kernel = q.Accumulation.Kernel
 	}
-	e := &Explanation{Tried: Kinds()}
 	if q.empty() {
-		return e, meter.Err(ctx)
+		return &Explanation{Tried: []Kind{}}, meter.Err(ctx)
 	}
 	s, err := newSample(ctx, q, got, o)
 	if err != nil {
 		return nil, fmt.Errorf("fault: %w", err)
 	}
-	e.Sampled, e.Wrong = len(s.elements), s.wrong
+	e := &Explanation{Sampled: len(s.elements), Wrong: s.wrong, Tried: []Kind{}}
 	e.Rows, e.Cols = s.lines(s.elements[:s.wrong])
 	if s.wrong == 0 {
 		return e, nil
 	}
 	x := &explainer[T]{sample: s, workers: o.Workers}
-	if e.Findings, err = x.explain(ctx); err != nil {
+	faults := append(q.list(false), x.fitted()...)
+	for _, f := range faults {
+		e.Tried = append(e.Tried, f.Kind)
+	}
+	slices.Sort(e.Tried)
+	e.Tried = slices.Compact(e.Tried)
+	if e.Findings, err = x.explain(ctx, faults); err != nil {
 		return nil, fmt.Errorf("fault: %w", err)
 	}
 	return e, nil
@@ -350,8 +355,7 @@ func (x *explainer[T]) far(ctx context.Context, h *change, elements []element) (
 
 // explain returns the findings. Bounds of tensor cores that keep few bits leave room for
 // much: the bits that such a kernel gives come first and, in case it is none, float32.
-func (x *explainer[T]) explain(ctx context.Context) ([]Finding, error) {
-	faults := append(x.p.list(false), x.fitted()...)
+func (x *explainer[T]) explain(ctx context.Context, faults []Fault) ([]Finding, error) {
 	modeled := x.p.Accumulation.Kernel.Model != oracle.Model{}
 	var all []*candidate
 	var err error

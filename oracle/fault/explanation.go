@@ -16,7 +16,7 @@ type Explanation struct {
 	// Findings are the faults that explain the result, the best first. None is found if
 	// nothing fits, or nothing is wrong.
 	Findings []Finding `json:"findings,omitempty"`
-	// Tried are the kinds of fault that were tried.
+	// Tried are the kinds of fault that were tried: those that the product may have.
 	Tried []Kind `json:"tried"`
 }
 
@@ -78,9 +78,27 @@ func (e *Explanation) String() string {
 		}
 		return strings.Join(lines, "\n")
 	}
-	names := make([]string, len(e.Tried))
-	for i, k := range e.Tried {
-		names[i] = k.String()
+	return fmt.Sprintf("no known fault explains the %d wrong elements of %d looked at; tried one at a time, so that two at once are not found: %s", e.Wrong, e.Sampled, groups(e.Tried))
+}
+
+// groups says how many kinds of fault there are of each part of a kernel.
+func groups(tried []Kind) string {
+	var names []string
+	for from := 0; from < len(tried); {
+		to := from
+		for to < len(tried) && tried[to].part() == tried[from].part() {
+			to++
+		}
+		names = append(names, fmt.Sprintf("%d of %s", to-from, tried[from].part()))
+		from = to
 	}
-	return fmt.Sprintf("no known fault explains the %d wrong elements of %d looked at; tried: %s", e.Wrong, e.Sampled, strings.Join(names, ", "))
+	if len(names) == 0 {
+		return "nothing"
+	}
+	names[0] = strings.Replace(names[0], " of ", " kinds of fault of ", 1)
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -160,6 +160,21 @@ func Kinds() []Kind {
 	return all
 }
 
+// part names what of a kernel has the fault.
+func (k Kind) part() string {
+	switch {
+	case k < ScalesLayout:
+		return "the sum over K"
+	case k < WrongFormat:
+		return "scales"
+	case k < Unpromoted:
+		return "codes"
+	case k < Transposed:
+		return "arithmetic"
+	}
+	return "what is written to C"
+}
+
 // ParseKind returns the kind of the given name, in any case.
 func ParseKind(name string) (Kind, error) { return kinds.Parse(name) }
 

@@ -3,6 +3,8 @@ package fault
 import (
 	"fmt"
 	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
 )
 
 // applyGrid applies a fault that reads another scale of the grid: read returns that for
@@ -117,11 +119,11 @@ func readLayout(f Fault, g *grid, h *change) func(r, c int) float32 {
 	}
 }
 
-// powers reports whether all scales are powers of two.
+// powers reports whether all scales are powers of two that E8M0 has.
 func (g *grid) powers() bool {
 	for r := range g.rows {
 		for _, s := range g.t.ScaleRow(r) {
-			if m, _ := math.Frexp(float64(s)); m != 0.5 {
+			if _, ok := fp8.E8M0FromFloat32(s); !ok {
 				return false
 			}
 		}
