@@ -13,7 +13,9 @@
 // says so, and which were tried.
 //
 // An explanation is evidence and no proof. It is given only where a result that is
-// wrong by chance would fit so well less than once in a million times.
+// wrong by chance would fit so well less than once in a million times. Faults are tried
+// one at a time: of two at once, neither is found unless the other is in few elements.
+// FAULTS.md has a table of all faults, what a bound sees of them and which are named.
 //
 // All functions are safe for concurrent use on distinct destinations, and no result
 // depends on the number of workers or on the machine.

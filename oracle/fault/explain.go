@@ -119,7 +119,7 @@ type candidate struct {
 	score                   float64
 
 	// Wrong elements of which a scale was taken for something are not explained unless
-	// nearly all of them are: then it is what the kernel reads.
+	// nearly all of them are, and others too: then it is what the kernel reads.
 	taken, notTaken int
 	takenScore      float64
 }
@@ -159,7 +159,7 @@ func (c *candidate) count(e *element, g guess, o outcome, evidence float64) {
 
 // finish takes in what counts against the fault as a whole.
 func (c *candidate) finish() {
-	if 10*c.notTaken > c.taken {
+	if 10*c.notTaken > c.taken || c.taken == c.explained {
 		c.explained -= c.taken
 		c.open += c.taken
 		c.score -= c.takenScore
@@ -411,9 +411,18 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.score, a.score))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.score, a.score), a.writing()-b.writing())
 	})
 	return all, nil
+}
+
+// writing returns 0 for a fault of what is written to C that holds in a part of it, as
+// such faults do more often than others, and otherwise 1.
+func (c *candidate) writing() int {
+	if c.contradicted > 0 && c.Kind >= Transposed {
+		return 0
+	}
+	return 1
 }
 
 // rank says which candidates come first: what holds everywhere, then what holds
@@ -426,6 +435,12 @@ func (c *candidate) rank() int {
 		return 1
 	}
 	return 0
+}
+
+// scatters reports whether a kernel would have the fault in elements here and there: not
+// if it reads or computes another thing, but if it does or leaves out something more.
+func (c *candidate) scatters() bool {
+	return (c.Kind < ScalesLayout || c.Kind >= Transposed) && !c.change.fitted && c.change.rounded == Float32
 }
 
 // part returns some wrong elements and some right ones.
@@ -451,11 +466,17 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 	// The one that comes first in the table; a factor that was fitted says least.
 	slices.SortStableFunc(class, func(a, b *candidate) int { return cmp.Compare(a.number, b.number) })
 	best := class[0]
-	f := Finding{Fault: best.Fault, Explained: best.explained, Of: best.explained + best.missed}
-	f.Fault.Where = x.region(best)
-	if h := best.change; f.Fault.Where.Scattered && (h.fitted || h.rounded != Float32) {
-		return nil, nil // nothing that a kernel would do to some elements
+	where := x.region(best)
+	if where.Scattered {
+		at := slices.IndexFunc(class, (*candidate).scatters)
+		if at < 0 {
+			return nil, nil
+		}
+		best = class[at]
+		class = slices.Insert(slices.Delete(class, at, at+1), 0, best)
 	}
+	f := Finding{Fault: best.Fault, Explained: best.explained, Of: best.explained + best.missed}
+	f.Fault.Where = where
 	f.Text = f.Fault.String()
 	for _, c := range class[1:] {
 		f.Same = append(f.Same, c.Fault)

@@ -78,7 +78,7 @@ func (e *Explanation) String() string {
 		}
 		return strings.Join(lines, "\n")
 	}
-	return fmt.Sprintf("no known fault explains the %d wrong elements of %d looked at; tried one at a time, so that two at once are not found: %s", e.Wrong, e.Sampled, groups(e.Tried))
+	return fmt.Sprintf("no known fault explains the %d wrong elements that were looked at. Each was tried alone, as two at once are not: %s", e.Wrong, groups(e.Tried))
 }
 
 // groups says how many kinds of fault there are of each part of a kernel.

@@ -173,7 +173,7 @@ const (
 	// mostEvidence is the most that one element counts for, in bits: as many as those of
 	// float32, exactly.
 	mostEvidence = 24
-	// nonFinite is what it counts for if it is not a number, as it may be for many reasons.
+	// nonFinite is what it counts for if it is not finite, as it may be for many reasons.
 	nonFinite = 4
 	// guessed is the most that it counts for where a scale was taken for 0.
 	guessed = 8
@@ -227,8 +227,10 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 	}
 	switch {
 	case !e.wrong || evidence > 0:
-	case math.IsInf(e.distance, 0):
+	case e.got-e.got != 0:
 		evidence = nonFinite
+	case math.IsInf(e.distance, 0) && tolerance > 0:
+		evidence = max(min(math.Log2(math.Abs(e.got)/tolerance), mostEvidence), nonFinite)
 	case c.exact && float32(g.value) == float32(e.got):
 		evidence = mostEvidence
 	case tolerance > 0 && e.distance > 0:

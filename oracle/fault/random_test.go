@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
@@ -177,7 +178,10 @@ func randomNoise[T gemm.Output](t *testing.T, seed uint64) {
 	if len(e.Findings) > 0 && e.Findings[0].Fault.Kind == EdgeGarbage && (where.FromRow%8 == 0 || where.FromCol%8 == 0) && part == 1 {
 		return // that is what there is
 	}
-	require.Empty(t, e.Findings, "seed %d: %dx%d, blocks of %v and %v, %T, noise %d in %v, 1 of %d: %v", seed, m, n, p.A.Block, p.B.Block, got[0], how, where, part, e)
+	if len(e.Findings) > 0 && e.Findings[0].Fault.Kind == Unwritten && how == 6 {
+		return // likewise: all elements that are wrong, and not those that overflow, were made 0
+	}
+	assert.Empty(t, e.Findings, "seed %d: %dx%d, blocks of %v and %v, %T, noise %d in %v, 1 of %d: %v", seed, m, n, p.A.Block, p.B.Block, got[0], how, where, part, e)
 }
 
 func finiteOf(c []float32) []float32 {

@@ -107,7 +107,7 @@ func (v *Verdict) Codes() []Codes {
 
 // codeLines breaks codes, of which the first is that of product k, into lines.
 func codeLines(hex string, k int) (lines []string) {
-	const perLine, mostLines = 16, 16
+	const perLine, mostLines = 16, 8
 	for lo := 0; lo < len(hex); lo += 2 * perLine {
 		if len(lines) == mostLines {
 			return append(lines, fmt.Sprintf("and %d more", (len(hex)-lo)/2))
@@ -128,6 +128,9 @@ func (v *Verdict) Clusters() (lines []Line) {
 		lookedAt = " looked at"
 	}
 	for _, c := range v.Report.Clusters {
+		if c.Regions == 1 {
+			continue // that says no more than the verdict
+		}
 		name := fmt.Sprintf("tiles of %dx%d", c.Height, c.Width)
 		most := fmt.Sprintf("the one at (%d, %d)", c.Row, c.Col)
 		switch {

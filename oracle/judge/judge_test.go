@@ -338,8 +338,8 @@ func TestWindow(t *testing.T) {
 	require.Equal(t, 30, lines[7].Index)
 	require.Equal(t, []string{"     0: 00"}, codeLines("00", 0))
 	long := codeLines(strings.Repeat("ab", 300), 128)
-	require.Len(t, long, 17)
-	require.Equal(t, "and 44 more", long[16])
+	require.Len(t, long, 9)
+	require.Equal(t, "and 172 more", long[8])
 	require.True(t, strings.HasPrefix(long[1], "   144: ab ab"))
 }
 

@@ -20,14 +20,15 @@ const width = 80
 // WriteText writes the result for people.
 func (v *Verdict) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s\nC = A·Bᵀ, %dx%d %s, K = %d\n", hanging("", v.Verdict(), 2), v.M, v.N, v.Type, v.K)
+	fmt.Fprintln(b, hanging("", v.Verdict(), 2))
+	v.writeCause(b)
+	fmt.Fprintf(b, "C = A·Bᵀ, %dx%d %s, K = %d\n", v.M, v.N, v.Type, v.K)
 	for _, line := range v.Terms() {
 		fmt.Fprintln(b, hanging(line.Name+": ", line.Value, 2))
 	}
 	fmt.Fprintln(b)
 	writeLines(b, v.Findings())
 	v.writeFirst(b)
-	v.writeClusters(b)
 	return b.Flush()
 }
 
@@ -181,6 +182,9 @@ func (v *Verdict) Findings() []Line {
 	}
 	lines = append(lines, Line{"largest error, units of the bound", v.place(units)})
 	n := &p.NonFinite
+	if *n == (oracle.NonFinite{}) {
+		return append(lines, Line{"NaN or infinite", "none, as wanted"})
+	}
 	return append(lines,
 		Line{"NaN", fmt.Sprintf("%d in the result, %d wanted", n.GotNaN, n.WantNaN)},
 		Line{"infinite", fmt.Sprintf("%d in the result, %d wanted", n.GotInf, n.WantInf)},
@@ -241,11 +245,10 @@ func (v *Verdict) writeFirst(w io.Writer) {
 	}
 }
 
-// writeClusters writes where errors gather, and what explains them.
-func (v *Verdict) writeClusters(w io.Writer) {
-	if lines := v.Clusters(); len(lines) > 0 {
-		fmt.Fprintln(w, "\nWhere they are")
-		writeLines(w, lines)
+// writeCause writes what explains errors, and where they gather.
+func (v *Verdict) writeCause(w io.Writer) {
+	if v.Pass {
+		return
 	}
 	if texts := v.Explained(); len(texts) > 0 {
 		fmt.Fprintln(w, "\nWhat explains them")
@@ -253,4 +256,9 @@ func (v *Verdict) writeClusters(w io.Writer) {
 			fmt.Fprintln(w, hanging("  ", text, 4))
 		}
 	}
+	if lines := v.Clusters(); len(lines) > 0 {
+		fmt.Fprintln(w, "\nWhere they are")
+		writeLines(w, lines)
+	}
+	fmt.Fprintln(w)
 }
