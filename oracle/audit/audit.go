@@ -173,7 +173,7 @@ func Run[T gemm.Output](ctx context.Context, p fault.Product, test Test, o Optio
 		d := s.referenceDistance()
 		r.Reference = &d
 	}
-	if r.Honest, err = s.honestKernels(ctx, p, o); err != nil {
+	if r.Honest, err = s.honestKernels(ctx, p, false, o); err != nil {
 		return nil, err
 	}
 	for _, h := range r.Honest {
@@ -374,9 +374,12 @@ func (s *subject[T]) referenceDistance() Distance {
 	return d
 }
 
-// honestKernels tries the test on correct kernels.
-func (s *subject[T]) honestKernels(ctx context.Context, p fault.Product, o Options) ([]Honest, error) {
+// honestKernels tries the test on correct kernels: those that are claimed or all.
+func (s *subject[T]) honestKernels(ctx context.Context, p fault.Product, claimed bool, o Options) ([]Honest, error) {
 	all := corrects[T](p)
+	if claimed {
+		all = slices.DeleteFunc(all, func(k correct[T]) bool { return !k.claimed })
+	}
 	m := meter.New(ctx, o.Progress, "honest", int64(len(all)))
 	honest := make([]Honest, 0, len(all))
 	c := make([]T, len(s.want))

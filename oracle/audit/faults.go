@@ -1,10 +1,11 @@
 package audit
 
 import (
-	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/x448/float16"
 	"slices"
 
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )

@@ -20,8 +20,8 @@ type correct[T gemm.Output] struct {
 	compute func(ctx context.Context, c []T, p fault.Product, workers int) error
 }
 
-// corrects lists correct kernels that take the product: float32 in several orders, and
-// the models of tensor cores.
+// corrects lists correct kernels that take the product: what is claimed, float32 in several
+// orders or a model, and after these the other models.
 func corrects[T gemm.Output](p fault.Product) (all []correct[T]) {
 	claim := p.Kernel
 	if claim.Model == (oracle.Model{}) {
@@ -38,12 +38,8 @@ func corrects[T gemm.Output](p fault.Product) (all []correct[T]) {
 	if claim.Model == (oracle.Model{}) {
 		all = float
 	}
-	kernels := []oracle.Kernel{claim}
-	for _, m := range oracle.Models() {
-		kernels = append(kernels, oracle.Kernel{Model: m}, oracle.Kernel{Model: m, Promote: promotion})
-	}
-	for i, k := range kernels {
-		if k.Model == (oracle.Model{}) || i > 0 && (k.Model == claim.Model && k.Promote == claim.Promote) || !takes(k, p) {
+	for i, k := range append([]oracle.Kernel{claim}, kernels()...) {
+		if k.Model == (oracle.Model{}) || i > 0 && k.Model == claim.Model && k.Promote == claim.Promote || !takes(k, p) {
 			continue
 		}
 		name := k.Model.Name
@@ -51,6 +47,25 @@ func corrects[T gemm.Output](p fault.Product) (all []correct[T]) {
 			name += fmt.Sprintf(", promoted every %d", k.Promote)
 		}
 		all = append(all, correct[T]{name: name, claimed: i == 0, compute: predicted[T](k)})
+	}
+	return all
+}
+
+// kernels are those of the models, each arithmetic once, without promotion and, where
+// results have fewer bits than float32's, with it.
+func kernels() (all []oracle.Kernel) {
+	seen := map[oracle.Model]bool{}
+	for _, m := range oracle.Models() {
+		arithmetic := m
+		arithmetic.Name, arithmetic.Evidence = "", ""
+		if seen[arithmetic] {
+			continue
+		}
+		seen[arithmetic] = true
+		all = append(all, oracle.Kernel{Model: m})
+		if m.Keep < 23 {
+			all = append(all, oracle.Kernel{Model: m, Promote: promotion})
+		}
 	}
 	return all
 }

@@ -43,7 +43,7 @@ type Set struct {
 	// elements, Atol, and rtol is 0.
 	Flat   int `json:"flat"`
 	Caught int `json:"caught"`
-	// Honest are correct kernels.
+	// Honest are correct kernels of the claim.
 	Honest []Honest `json:"honest"`
 
 	a, b *tensor.Tensor
@@ -80,7 +80,7 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 		set := &sets[i]
 		outcomes := r.Faults
 		subject := given
-		set.Honest = slices.Clone(r.Honest)
+		set.Honest = slices.DeleteFunc(slices.Clone(r.Honest), func(h Honest) bool { return !h.Claimed })
 		if set.Name != "given" {
 			q := p
 			q.A, q.B, q.Bias, q.Old = set.a, set.b, set.bias, set.old
@@ -92,7 +92,7 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 				subject.bound = nil
 			}
 			subject.reference = subject.right
-			if set.Honest, err = subject.honestKernels(ctx, q, o); err != nil {
+			if set.Honest, err = subject.honestKernels(ctx, q, true, o); err != nil {
 				return nil, err
 			}
 			if outcomes, err = subject.try(ctx, q, faults, o, "proposal"); err != nil {
@@ -103,7 +103,7 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 		for j := range set.Honest {
 			h := &set.Honest[j]
 			h.Pass, h.Values = h.Outside == 0, nil
-			if h.Claimed && !h.Pass {
+			if !h.Pass {
 				all.FalseFailures++
 			}
 		}

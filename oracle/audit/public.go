@@ -146,27 +146,21 @@ var cases = []Case{
 			"rocRoller's gemmAcceptableError: ‖got - want‖ / ‖want‖ below fudge · epsilon · sqrt(K), where fudge is 5, times 6.5 for FP8 on gfx950",
 		},
 		Assumed: []string{
-			"256x256 elements of normal data, E4M3 with an E8M0 scale for 32; C in float32, of epsilon 2^-23; sums of 14 bits, as of Hopper's wgmma, stand for those of gfx950, of which there is no model",
+			"256x256 elements of normal data, E4M3 with an E8M0 scale for 32; C in float32, of epsilon 2^-23; there is no model of gfx950 here, so that its own error, 5.7e-6 by what is reported, is not reproduced",
 		},
 		Type: fault.Float32,
 		build: func(ctx context.Context) (fault.Product, Test, error) {
 			p, err := mxProduct(ctx, 256, 256, 64, 1, 3)
 			return p, Test{Criteria: []Criterion{{Measure: RelativeL2, Limit: 32.5 * 0x1p-23 * 8}}}, err
 		},
-		faults: []fault.Fault{fourteenBits},
 		claims: []claim{
-			{"float32 sums in any order are more than a hundred times below the limit", func(r *Report) bool {
+			{"float32 sums in any order are more than a thousand times below the limit", func(r *Report) bool {
 				for _, h := range r.Honest {
-					if h.Claimed && h.Values[0].Value*100 > h.Values[0].Limit {
+					if h.Claimed && h.Values[0].Value*1000 > h.Values[0].Limit {
 						return false
 					}
 				}
 				return true
-			}},
-			survives("sums of 14 bits pass", fourteenBits),
-			{"they would not with the factor of 5", func(r *Report) bool {
-				o := r.Find(fourteenBits)
-				return o != nil && o.Values[0].Value > 5*0x1p-23*8
 			}},
 			survives("a kernel that takes subnormals for zero passes", fault.Fault{Kind: fault.CodesFlushed, Of: fault.Both}),
 		},
@@ -206,7 +200,7 @@ var cases = []Case{
 			"weights in blocks of 128x128, activations in 1x128, C in bfloat16",
 		},
 		Assumed: []string{
-			"the second product alone, 83 rows and 512 of 7168 columns; its input is silu(g)·u of normal g and u of standard deviation 0.56, as those inputs give, and in the reference g and u are off by one unit in the last place of bfloat16 in most elements",
+			"the second product alone, 83 rows and 256 of 7168 columns; its input is silu(g)·u of normal g and u of standard deviation 0.56, as those inputs give, and in the reference g and u are off by one unit in the last place of bfloat16 in most elements",
 		},
 		Type: fault.BFloat16,
 		build: func(ctx context.Context) (fault.Product, Test, error) {
@@ -231,9 +225,6 @@ var cases = []Case{
 
 // misread is what flashinfer's kernel made of scales of B that were not interleaved.
 var misread = fault.Fault{Kind: fault.ScalesLayout, Of: fault.B, Written: fault.RowMajor, Read: fault.Tiles128x4}
-
-// fourteenBits is sums of 14 bits.
-var fourteenBits = fault.Fault{Kind: fault.Unpromoted, Model: oracle.HopperWGMMA().Name}
 
 // noProduct leaves all k products out.
 func noProduct(k int) fault.Fault { return fault.Fault{Kind: fault.KLost, To: k} }
@@ -286,7 +277,7 @@ func cancelling(bias []float32) fault.Product {
 	a := codes("a", fp8.E4M3, 4, 256, tensor.Block{},
 		func(i, k int) byte { return encode(float32((i+k)%4)*0.5 - 0.75) }, func(int, int) float32 { return 1 })
 	b := codes("b", fp8.E4M3, 18, 256, tensor.Block{Rows: 1, Cols: 64},
-		func(j, k int) byte { return encode(float32((j+k)%3 - 1)) }, func(j, c int) float32 { return float32(1+(j+c)%3) / 96 })
+		func(j, k int) byte { return encode(float32((j+k)%3 - 1)) }, func(j, c int) float32 { return float32(1+(j+c)%3) / 201 })
 	return fault.Product{A: a, B: b, Bias: bias}
 }
 
@@ -317,7 +308,7 @@ func quantized(ctx context.Context) (fault.Product, error) {
 // requantized returns the second product of a mixture of experts, and A as a reference
 // has it that computes the first product and the activation for itself.
 func requantized(ctx context.Context) (p fault.Product, other *tensor.Tensor, err error) {
-	const rows, k, columns = 83, 4608, 512
+	const rows, k, columns = 83, 4608, 256
 	r := rand.New(rand.NewPCG(48847, 1))
 	g, u := normal(rows, k, 0.56, 5), normal(rows, k, 0.56, 6)
 	mine, theirs := make([]float32, rows*k), make([]float32, rows*k)
@@ -342,5 +333,8 @@ func silu(x float64) float32 { return float32(x / (1 + math.Exp(-x))) }
 
 // bfloat rounds to bfloat16 and goes some units in the last place further.
 func bfloat(x float32, units int) float32 {
+	if x == 0 {
+		return 0
+	}
 	return fp8.BFloat16(int(fp8.BFloat16FromFloat32(x)) + units).Float32()
 }

@@ -1,0 +1,231 @@
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/oracle"
+)
+
+// WriteJSON writes the report as JSON, indented. NaN and infinities are the strings
+// "NaN", "+Inf" and "-Inf".
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// Verdict is the report in a line.
+func (r *Report) Verdict() string {
+	s := fmt.Sprintf("the test lets %s pass", count(r.Survive, "fault"))
+	if r.Survive == 0 {
+		s = "the test catches every fault that makes C wrong"
+	}
+	s += fmt.Sprintf(" of %d", len(r.Faults))
+	if r.FalseFailures > 0 {
+		s += fmt.Sprintf(", and fails %s", count(r.FalseFailures, "correct kernel"))
+	}
+	return s
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Limits of what a text lists.
+const (
+	mostSurvivors = 20
+	mostOthers    = 10
+)
+
+// WriteText writes the report for people: all survivors where all says so, otherwise the
+// worst of them.
+func (r *Report) WriteText(w io.Writer, all bool) error {
+	b := &printer{Writer: bufio.NewWriter(w), survivors: mostSurvivors, others: mostOthers}
+	if all {
+		b.survivors, b.others = len(r.Faults), len(r.Faults)
+	}
+	b.line("%s", r.Verdict())
+	b.line("")
+	r.writeCase(b)
+	b.line("C             [%d, %d] %v, K = %d, largest %s, root mean square %s", r.M, r.N, r.Type, r.K, number(r.Largest), number(r.RMS))
+	b.line("A             %s", textout.Line(r.A.String()))
+	b.line("B             %s", textout.Line(r.B.String()))
+	b.line("test          %s", textout.Line(r.Test.String()))
+	b.line("reference     %s", textout.Line(r.Test.Reference.String()))
+	b.line("bound         %s at most, root mean square %s: what correct kernels differ from the exact product", number(r.Bound), number(r.BoundRMS))
+	if d := r.Reference; d != nil && d.Outside > 0 {
+		b.line("")
+		b.line("THE REFERENCE IS WRONG: %s beyond the bound, %s", elements(d.Outside, r.M*r.N), d.worst())
+	}
+	r.writeHonest(b)
+	r.writeFaults(b)
+	if r.Proposal != nil {
+		r.Proposal.write(b)
+	}
+	return b.Flush()
+}
+
+// printer keeps lines; its first error is that of Flush.
+type printer struct {
+	*bufio.Writer
+	survivors, others int
+}
+
+func (p *printer) line(format string, args ...any) {
+	text := strings.TrimRight(fmt.Sprintf(format, args...), " ")
+	fmt.Fprintln(p.Writer, text)
+}
+
+func number(n oracle.Number) string { return short(float64(n)) }
+
+func elements(n, of int) string { return fmt.Sprintf("%d of %s", n, count(of, "element")) }
+
+// worst describes the worst element.
+func (d *Distance) worst() string {
+	if d.Worst == nil {
+		return "none off"
+	}
+	p := d.Worst
+	return fmt.Sprintf("the worst at (%d, %d): got %s, want %s, %s times the bound", p.Row, p.Col, number(p.Got), number(p.Want), short(float64(p.Error)))
+}
+
+func (r *Report) writeCase(b *printer) {
+	if r.Case == nil {
+		return
+	}
+	b.line("case          %s: %s", r.Case.Name, r.Case.Title)
+	b.line("              %s", r.Case.Issue)
+	for _, s := range r.Case.Says {
+		b.line("  says        %s", s)
+	}
+	for _, s := range r.Case.Assumed {
+		b.line("  assumed     %s", s)
+	}
+	for _, c := range r.Case.Claims {
+		found := "found"
+		if !c.Holds {
+			found = "NOT FOUND"
+		}
+		b.line("  %-11s %s", found, c.Text)
+	}
+	b.line("")
+}
+
+// writeHonest lists correct kernels that fail, and how near the others come to failing.
+func (r *Report) writeHonest(b *printer) {
+	b.line("")
+	b.line("correct kernels")
+	for i := range r.Honest {
+		h := &r.Honest[i]
+		says := "passes"
+		if !h.Pass {
+			says = "FAILS"
+		}
+		note := ""
+		switch {
+		case !h.Claimed && h.Outside > 0:
+			note = ", not claimed, beyond the bound"
+		case !h.Claimed:
+			note = ", not claimed"
+		}
+		b.line("  %-6s  %s%s: %s", says, h.Name, note, values(r.Test.Criteria, h.Values))
+	}
+}
+
+// values says what criteria measured.
+func values(criteria []Criterion, all []Value) string {
+	s := make([]string, len(all))
+	for i, v := range all {
+		if criteria[i].Measure == Close {
+			s[i] = fmt.Sprintf("%s %% not close", short(100*float64(v.Value)))
+			continue
+		}
+		s[i] = fmt.Sprintf("%s of %s", number(v.Value), number(v.Limit))
+	}
+	return strings.Join(s, ", ")
+}
+
+func (r *Report) writeFaults(b *printer) {
+	b.line("")
+	b.line("%d faults: %d pass the test unseen, %d are caught, %d are within honest rounding, %d change nothing", len(r.Faults),
+		r.Survive, r.Caught, r.Rounding, r.Unchanged)
+	listed := map[Verdict]int{}
+	for i := range r.Faults {
+		o := &r.Faults[i]
+		most := b.others
+		switch o.Verdict {
+		case Survives:
+			most = b.survivors
+		case Caught, Unchanged:
+			if b.survivors < len(r.Faults) {
+				continue
+			}
+		}
+		if listed[o.Verdict]++; listed[o.Verdict] > most {
+			continue
+		}
+		if listed[o.Verdict] == 1 {
+			b.line("")
+			b.line("%s", [...]string{
+				"these pass unseen, the farthest beyond the bound first:",
+				"these are caught:",
+				"these are within honest rounding, so that this C proves nothing:",
+				"these change nothing:",
+			}[o.Verdict])
+		}
+		b.line("  %s", o.Text)
+		if o.Verdict == Survives {
+			b.line("      %s beyond the bound, %s; error %s of C", elements(o.Outside, r.M*r.N), o.worst(), number(o.RelativeL2))
+		}
+	}
+	for v, n := range []int{r.Survive, 0, r.Rounding} {
+		if most := []int{b.survivors, 0, b.others}[v]; n > most {
+			b.line("  and %d more that %s", n-most, [...]string{"pass unseen", "", "are within honest rounding"}[v])
+		}
+	}
+}
+
+func (p *Proposal) write(b *printer) {
+	b.line("")
+	b.line("a better test, tried with the same faults: C of each of these operands")
+	for i := range p.Sets {
+		s := &p.Sets[i]
+		demand := "equal bits"
+		if !s.Bits {
+			demand = fmt.Sprintf("each element within its bound (oracle.Bound), %s at most", number(s.Atol))
+		}
+		b.line("  %s: %s", s.Name, s.Text)
+		b.line("      %s; catches %d", demand, s.Caught)
+		if !s.Bits && s.Flat > 0 {
+			b.line("      with rtol 0 and atol %s for all elements %d of these would pass", number(s.Atol), s.Flat)
+		}
+	}
+	b.line("  together they catch %d of %d faults; correct kernels that fail: %d", p.Caught, len(p.Faults), p.FalseFailures)
+	if p.Rounding > 0 {
+		b.line("  %d cannot be told from honest rounding with any of them", p.Rounding)
+	}
+	if p.Unchanged > 0 {
+		b.line("  %d change no bit with any of them: they are no faults of this product", p.Unchanged)
+	}
+	listed := 0
+	for i := range p.Faults {
+		f := &p.Faults[i]
+		if f.Verdict == Caught {
+			break
+		}
+		if listed++; listed <= b.others {
+			b.line("      %s: %s", f.Verdict, f.Text)
+		}
+	}
+	if listed > b.others {
+		b.line("      and %d more", listed-b.others)
+	}
+}
