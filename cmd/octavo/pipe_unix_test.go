@@ -90,6 +90,7 @@ func TestClosedOutputEndsTheRest(t *testing.T) {
 		"version":  {"version"},
 		"help":     {"--help"},
 		"selftest": {"selftest", "--time", "1ms"},
+		"serve":    {"serve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startClosed(t, t.TempDir(), "/dev/zero", args...)

@@ -86,6 +86,7 @@ func newRoot() *cobra.Command {
 		newLabCommand(),
 		newReportCommand(),
 		newBenchCommand(benchSuites{bench.NewSuite, bench.NewPeerSuite}),
+		newServeCommand(),
 		newSelftestCommand(),
 		newVectorsCommand(),
 		newDemoCommand(),

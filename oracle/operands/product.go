@@ -65,6 +65,14 @@ func (p *Product) Open() (*Files, error) {
 	return f, nil
 }
 
+// In returns the files of a product all of whose tensors, C included, are in one that is
+// open, or in memory. Its names are looked up there, unless they say files of their own;
+// p.Files and p.Got do not count.
+func (p *Product) In(file *safetensors.File) *Files {
+	in := Source{File: file, BFloat16: p.BFloat16}
+	return &Files{p: p, a: in, b: in, got: in}
+}
+
 func (f *Files) openFile(path string) (*safetensors.File, error) {
 	file, err := safetensors.Open(path)
 	var system *fs.PathError
@@ -78,7 +86,7 @@ func (f *Files) openFile(path string) (*safetensors.File, error) {
 	return file, nil
 }
 
-// Close closes the files.
+// Close closes the files that [Product.Open] opened.
 func (f *Files) Close() {
 	for _, file := range f.open {
 		file.Close()

@@ -54,3 +54,34 @@ func TestBiasOfA(t *testing.T) {
 	require.ErrorIs(t, err, ErrName)
 	require.ErrorContains(t, err, b)
 }
+
+// TestIn reads a product all of which is in memory.
+func TestIn(t *testing.T) {
+	tensors := []safetensors.Tensor{
+		raw("x", safetensors.F8E4M3, []int{1, 1}, 0x38), raw("s", safetensors.F32, []int{1}, floats(2)...),
+		raw("y", safetensors.F32, []int{1, 1}, floats(4)...),
+	}
+	file, err := safetensors.Open(write(t, tensors...))
+	require.NoError(t, err)
+	defer file.Close()
+	x := Operand{Codes: "x", Scales: "s"}
+	p := Product{Files: []string{"ignored"}, A: x, B: x, Got: "ignored", C: "y", Bias: "s", Accumulate: "y"}
+	files := p.In(file)
+	defer files.Close()
+	a, err := files.A()
+	require.NoError(t, err)
+	require.Equal(t, float32(2), a.At(0, 0))
+	b, err := files.B()
+	require.NoError(t, err)
+	c, err := files.Result(a, b)
+	require.NoError(t, err)
+	require.Equal(t, "y", c.Name)
+	_, err = files.Old(a, b)
+	require.NoError(t, err)
+	bias, err := files.Bias(1)
+	require.NoError(t, err)
+	require.Equal(t, []float32{2}, bias)
+	p.C = "z"
+	_, err = files.Result(a, b)
+	require.ErrorIs(t, err, ErrName)
+}

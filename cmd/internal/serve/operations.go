@@ -1,0 +1,289 @@
+package serve
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/memory"
+	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// operation answers a request with a result, which becomes JSON, and arrays.
+type operation func(c *call) (result any, arrays []safetensors.Tensor, err error)
+
+var operations map[string]operation
+
+func init() {
+	operations = map[string]operation{ // which name each other in errors
+		"check":      check,
+		"multiply":   multiply,
+		"encode":     encode,
+		"decode":     decode,
+		"quantize":   quantize,
+		"dequantize": dequantize,
+		"operands":   exactOperands,
+		"cancelling": cancelling,
+		"generate":   generate,
+	}
+}
+
+// nothing is the result of an operation that has only arrays.
+var nothing = struct{}{}
+
+// policy is an [fp8.Policy] in JSON.
+type policy struct {
+	Overflow fp8.Overflow `json:"overflow"`
+	Inf      fp8.Inf      `json:"inf"`
+	NaN      fp8.NaN      `json:"nan"`
+	Rounding fp8.Rounding `json:"rounding"`
+	Seed     uint64       `json:"seed"`
+}
+
+// stats are [fp8.Stats] in JSON.
+type stats struct {
+	Elements  int64          `json:"elements"`
+	Amax      jsonout.Number `json:"amax"`
+	Smallest  jsonout.Number `json:"smallest"`
+	Saturated int64          `json:"saturated"`
+	Flushed   int64          `json:"flushed"`
+	Subnormal int64          `json:"subnormal"`
+	Zeros     int64          `json:"zeros"`
+	NaN       int64          `json:"nan"`
+	PosInf    int64          `json:"pos_inf"`
+	NegInf    int64          `json:"neg_inf"`
+	Became    int64          `json:"became_non_finite"`
+}
+
+func statsOf(st *fp8.Stats) stats {
+	return stats{st.Elements, jsonout.Number(st.Amax), jsonout.Number(st.Smallest), st.Saturated(), st.Flushed, st.Subnormal,
+		st.Zeros, st.NaN, st.PosInf, st.NegInf, st.BecameNonFinite}
+}
+
+// find returns the description of an array that has to be there.
+func (c *call) find(name string) (safetensors.Info, error) {
+	info, ok := c.file.Info(name)
+	if !ok {
+		return info, fmt.Errorf("%s wants a tensor %q", c.request.Operation, name)
+	}
+	return info, nil
+}
+
+// floats calls the function for the type of an array of floats.
+func (c *call) floats(name string, f32 func([]float32) error, f64 func([]float64) error, f16 func([]float16.Float16) error, bf16 func([]fp8.BFloat16) error) error {
+	info, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	switch info.DType {
+	case safetensors.F32:
+		return with(c, name, f32)
+	case safetensors.F64:
+		return with(c, name, f64)
+	case safetensors.F16:
+		return with(c, name, f16)
+	case safetensors.BF16:
+		return with(c, name, bf16)
+	}
+	return fmt.Errorf("tensor %q is %s: want floats, F32, F64, F16 or BF16", name, info.DType)
+}
+
+// with calls do with the elements of an array.
+func with[T safetensors.Element](c *call, name string, do func([]T) error) error {
+	x, err := safetensors.Elements[T](c.file, name)
+	if err != nil {
+		return err
+	}
+	return do(x)
+}
+
+func encode(c *call) (any, []safetensors.Tensor, error) {
+	var o struct {
+		Format *fp8.Format `json:"format"`
+		policy
+	}
+	if err := c.read(&o, "x"); err != nil {
+		return nil, nil, err
+	}
+	format, err := formatOf(o.Format)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, st := fp8.Policy(o.policy), fp8.Stats{}
+	var codes []byte
+	err = c.floats("x",
+		func(x []float32) error { codes = encodeAll(x, format, p, &st); return nil },
+		func(x []float64) error { codes = encodeAll(x, format, p, &st); return nil },
+		func(x []float16.Float16) error { codes = encodeAll(x, format, p, &st); return nil },
+		func(x []fp8.BFloat16) error { codes = encodeAll(x, format, p, &st); return nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	info, _ := c.file.Info("x")
+	return map[string]any{"stats": statsOf(&st)}, []safetensors.Tensor{array("codes", operands.DTypeOf(format), info.Shape, codes)}, nil
+}
+
+func encodeAll[T fp8.Float](x []T, f fp8.Format, p fp8.Policy, st *fp8.Stats) []byte {
+	codes := make([]byte, len(x))
+	fp8.Encode(codes, x, f, p, st)
+	return codes
+}
+
+// formatOf returns a format that has to be said.
+func formatOf(f *fp8.Format) (fp8.Format, error) {
+	if f == nil {
+		return 0, errors.New("the option format is missing: want E4M3, E5M2, E4M3FNUZ or E5M2FNUZ")
+	}
+	return *f, nil
+}
+
+func decode(c *call) (any, []safetensors.Tensor, error) {
+	var o struct {
+		Format *fp8.Format `json:"format"`
+	}
+	if err := c.read(&o, "x"); err != nil {
+		return nil, nil, err
+	}
+	info, err := c.find("x")
+	if err != nil {
+		return nil, nil, err
+	}
+	format, known := operands.FormatOf(info.DType)
+	switch {
+	case !known && info.DType != safetensors.U8:
+		return nil, nil, fmt.Errorf("tensor %q is %s: want codes", "x", info.DType)
+	case known && o.Format != nil && *o.Format != format:
+		return nil, nil, fmt.Errorf("tensor %q is %s and not %v: leave format out", "x", info.DType, *o.Format)
+	case !known:
+		if format, err = formatOf(o.Format); err != nil {
+			return nil, nil, err
+		}
+	}
+	codes, err := c.file.Bytes("x")
+	if err != nil {
+		return nil, nil, err
+	}
+	values := make([]float32, len(codes))
+	fp8.Decode(values, codes, format)
+	return nothing, []safetensors.Tensor{floatArray("values", info.Shape, values)}, nil
+}
+
+func quantize(c *call) (any, []safetensors.Tensor, error) {
+	var o struct {
+		Profile scaling.Profile `json:"profile"`
+		Format  fp8.Format      `json:"format"`
+		Block   *tensor.Block   `json:"block"`
+		Epsilon float32         `json:"epsilon"`
+		policy
+	}
+	if err := c.read(&o, "x"); err != nil {
+		return nil, nil, err
+	}
+	info, err := c.find("x")
+	if err != nil {
+		return nil, nil, err
+	}
+	r := scaling.Recipe{Profile: o.Profile, Format: o.Format, Block: o.Profile.Block(scaling.Weight), Policy: fp8.Policy(o.policy), Epsilon: o.Epsilon}
+	if o.Block != nil {
+		r.Block = *o.Block
+	}
+	if o.Profile.Delayed() {
+		return nil, nil, fmt.Errorf("profile %s takes its scale from the amax of earlier steps, which an array does not hold: use te-current", o.Profile)
+	}
+	var st fp8.Stats
+	t := &tensor.Tensor{Name: "x", Shape: info.Shape}
+	q := scaling.Quantizer{Recipe: r, Options: tensor.Options{Stats: &st, Progress: c}}
+	err = c.floats("x",
+		func(x []float32) error { return scaling.Quantize(c.ctx, t, x, q) },
+		func(x []float64) error { return scaling.Quantize(c.ctx, t, x, q) },
+		func(x []float16.Float16) error { return scaling.Quantize(c.ctx, t, x, q) },
+		func(x []fp8.BFloat16) error { return scaling.Quantize(c.ctx, t, x, q) })
+	if err != nil {
+		return nil, nil, err
+	}
+	dtype := safetensors.F32
+	if o.Profile.E8M0() {
+		dtype = safetensors.F8E8M0
+	}
+	scales, err := tensorfile.AppendScales(nil, t.Scales, dtype, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("tensor %q: %w", "x", err)
+	}
+	rows, cols := t.Grid()
+	return map[string]any{"format": t.Format, "block": t.Block, "stats": statsOf(&st)}, []safetensors.Tensor{
+		array("codes", operands.DTypeOf(t.Format), info.Shape, t.Codes), array("scales", dtype, []int{rows, cols}, scales),
+	}, nil
+}
+
+func dequantize(c *call) (any, []safetensors.Tensor, error) {
+	var o struct {
+		Format *fp8.Format   `json:"x_format"`
+		Block  *tensor.Block `json:"x_block"`
+	}
+	if err := c.read(&o, "x", "x_scales"); err != nil {
+		return nil, nil, err
+	}
+	t, err := c.operand("x", o.Format, o.Block)
+	if err != nil {
+		return nil, nil, err
+	}
+	values := make([]float32, t.Len())
+	tensor.Dequantize(values, t)
+	return nothing, []safetensors.Tensor{floatArray("values", t.Shape, values)}, nil
+}
+
+// operand reads an operand.
+func (c *call) operand(name string, format *fp8.Format, block *tensor.Block) (*tensor.Tensor, error) {
+	o := operands.Operand{Codes: name, Scales: name + "_scales", Format: format, Block: block}
+	t, err := o.Read(&operands.Source{File: c.file})
+	switch {
+	case errors.Is(err, operands.ErrFormat) && format != nil:
+		return nil, fmt.Errorf("%w: leave %s_format out", err, name)
+	case errors.Is(err, operands.ErrFormat):
+		return nil, fmt.Errorf("%w: add the option %s_format, E4M3 or another", err, name)
+	case errors.Is(err, operands.ErrFloats):
+		return nil, fmt.Errorf("%w: quantize makes them", err)
+	case errors.Is(err, operands.ErrBlock):
+		return nil, fmt.Errorf("%w with the option %s_block", err, name)
+	case errors.Is(err, operands.ErrName):
+		return nil, fmt.Errorf("%s wants tensors %q and %q: %w", c.request.Operation, o.Codes, o.Scales, err)
+	}
+	return t, err
+}
+
+// array returns an array of bytes.
+func array(name string, dtype safetensors.DType, shape []int, data []byte) safetensors.Tensor {
+	return safetensors.Tensor{Info: safetensors.Info{Name: name, DType: dtype, Shape: shape}, Data: data}
+}
+
+// floatArray returns an array of float32.
+func floatArray(name string, shape []int, values []float32) safetensors.Tensor {
+	data := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	return array(name, safetensors.F32, shape, data)
+}
+
+// room returns an error unless an array of so many rows and columns of a size can be made.
+func (c *call) room(rows, cols, size int) error {
+	most := c.server.most
+	switch {
+	case rows < 0 || cols < 0:
+		return fmt.Errorf("%dx%d elements: want no negative number of them", rows, cols)
+	case rows == 0 || cols == 0:
+		return nil
+	case rows > math.MaxInt/size/cols || most > 0 && int64(rows)*int64(cols)*int64(size) > most || !memory.Fits(int64(rows)*int64(cols), int64(size)):
+		return fmt.Errorf("%dx%d elements of %d bytes do not fit in memory", rows, cols, size)
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/claim"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/judge"
+	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// productOptions say what is multiplied, and what a kernel is claimed to make of it.
+type productOptions struct {
+	AFormat    *fp8.Format       `json:"a_format"`
+	ABlock     *tensor.Block     `json:"a_block"`
+	BFormat    *fp8.Format       `json:"b_format"`
+	BBlock     *tensor.Block     `json:"b_block"`
+	Model      string            `json:"model"`
+	Bound      string            `json:"bound"`
+	Promote    int               `json:"promote"`
+	ScaleOrder oracle.ScaleOrder `json:"scale_order"`
+	Workers    int               `json:"workers"`
+}
+
+// claim returns what is claimed.
+func (o *productOptions) claim() (judge.Claim, error) {
+	t := claim.Terms{Promote: o.Promote, Order: o.ScaleOrder}
+	var err error
+	if o.Model != "" {
+		if t.Model, err = claim.ParseModel(o.Model); err != nil {
+			return judge.Claim{}, err
+		}
+	}
+	if o.Bound != "" {
+		t.Bounded = true
+		if t.Bound, err = claim.ParseBound(o.Bound); err != nil {
+			return judge.Claim{}, err
+		}
+	}
+	if o.Promote < 0 || o.Promote > math.MaxInt32 {
+		return judge.Claim{}, fmt.Errorf("promote is %d: want 0 to %d", o.Promote, math.MaxInt32)
+	}
+	return t.Claim(func(option string) string { return strings.ReplaceAll(option, " ", "_") })
+}
+
+// product is what an operation multiplies.
+type product struct {
+	a, b  *tensor.Tensor
+	m, n  int
+	bias  []float32
+	claim judge.Claim
+	files *operands.Files
+}
+
+// product reads everything but C and the old C.
+func (c *call) product(o *productOptions) (p product, err error) {
+	if p.claim, err = o.claim(); err != nil {
+		return p, err
+	}
+	if o.Workers < 0 {
+		return p, fmt.Errorf("%d workers: want 0 or more", o.Workers)
+	}
+	if p.a, err = c.operand("a", o.AFormat, o.ABlock); err != nil {
+		return p, err
+	}
+	if p.b, err = c.operand("b", o.BFormat, o.BBlock); err != nil {
+		return p, err
+	}
+	p.m, _ = p.a.Dims()
+	p.n, _ = p.b.Dims()
+	names := operands.Product{C: "c"}
+	if c.has("bias") {
+		names.Bias = "bias"
+	}
+	if c.has("old") {
+		names.Accumulate = "old"
+	}
+	p.files = names.In(c.file)
+	p.bias, err = p.files.Bias(p.n)
+	return p, err
+}
+
+// sample is a [judge.Sample] in JSON.
+type sample struct {
+	Elements int          `json:"elements"`
+	Suspects int          `json:"suspects"`
+	Rows     []int        `json:"rows"`
+	Cols     []int        `json:"cols"`
+	Tiles    []judge.Tile `json:"tiles"`
+	Seed     uint64       `json:"seed"`
+}
+
+func check(c *call) (any, []safetensors.Tensor, error) {
+	var o struct {
+		productOptions
+		Sample *sample `json:"sample"`
+		Page   bool    `json:"page"`
+	}
+	if err := c.read(&o, "a", "a_scales", "b", "b_scales", "c", "bias", "old"); err != nil {
+		return nil, nil, err
+	}
+	p, err := c.product(&o.productOptions)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := judge.Options{Bias: p.bias, Workers: o.Workers, Progress: c, Sample: (*judge.Sample)(o.Sample)}
+	got, err := p.files.Result(p.a, p.b)
+	var v *judge.Verdict
+	switch {
+	case errors.Is(err, operands.ErrUint16):
+		err = fmt.Errorf("%w: say that it is bfloat16", err)
+	case errors.Is(err, operands.ErrName):
+		err = fmt.Errorf("check wants a tensor %q: %w", "c", err)
+	case err != nil:
+	case got.DType == safetensors.BF16:
+		v, err = judged[fp8.BFloat16](c, &p, options)
+	case got.DType == safetensors.F16:
+		v, err = judged[float16.Float16](c, &p, options)
+	default:
+		v, err = judged[float32](c, &p, options)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return report(v, o.Page)
+}
+
+// judged has C judged as the type that it has.
+func judged[T gemm.Output](c *call, p *product, o judge.Options) (*judge.Verdict, error) {
+	got, err := safetensors.Elements[T](c.file, "c")
+	if err != nil {
+		return nil, err
+	}
+	old, err := oldOf[T](c, p, typeOf(c, "c"))
+	if err != nil {
+		return nil, err
+	}
+	return judge.Check(c.ctx, got, old, p.a, p.b, p.claim, o)
+}
+
+// oldOf returns the old C, or nil if there is none.
+func oldOf[T gemm.Output](c *call, p *product, dtype safetensors.DType) ([]T, error) {
+	if !c.has("old") {
+		return nil, nil
+	}
+	old, err := p.files.Old(p.a, p.b)
+	switch {
+	case err != nil:
+		return nil, err
+	case old.DType != dtype:
+		return nil, fmt.Errorf("tensor %q, the old C, is %s and C is %s: want the same type", "old", old.DType, dtype)
+	}
+	return safetensors.Elements[T](c.file, "old")
+}
+
+func typeOf(c *call, name string) safetensors.DType {
+	info, _ := c.file.Info(name)
+	return info.DType
+}
+
+// report returns what is said of a verdict.
+func report(v *judge.Verdict, page bool) (any, []safetensors.Tensor, error) {
+	var text, html bytes.Buffer
+	if err := v.WriteText(&text); err != nil {
+		return nil, nil, err
+	}
+	failure := ""
+	if !v.Pass {
+		failure = v.Failure()
+	}
+	result := map[string]any{"pass": v.Pass, "failure": failure, "text": text.String(), "verdict": v}
+	if !page {
+		return result, nil, nil
+	}
+	if err := v.WritePage(&html); err != nil {
+		return nil, nil, err
+	}
+	return result, []safetensors.Tensor{array("page", safetensors.U8, []int{html.Len()}, html.Bytes())}, nil
+}
+
+func multiply(c *call) (any, []safetensors.Tensor, error) {
+	var o struct {
+		productOptions
+		Type safetensors.DType `json:"type"`
+	}
+	if err := c.read(&o, "a", "a_scales", "b", "b_scales", "bias", "old"); err != nil {
+		return nil, nil, err
+	}
+	if o.Bound != "" {
+		return nil, nil, errors.New("multiply has no bound: check has")
+	}
+	p, err := c.product(&o.productOptions)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.room(p.m, p.n, 4); err != nil {
+		return nil, nil, err
+	}
+	var data []byte
+	switch o.Type {
+	case "", safetensors.F32:
+		o.Type = safetensors.F32
+		data, err = multiplied(c, &p, o.Workers, o.Type, func(b []byte, x float32) []byte {
+			return binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		})
+	case safetensors.BF16:
+		data, err = multiplied(c, &p, o.Workers, o.Type, func(b []byte, x fp8.BFloat16) []byte {
+			return binary.LittleEndian.AppendUint16(b, uint16(x))
+		})
+	case safetensors.F16:
+		data, err = multiplied(c, &p, o.Workers, o.Type, func(b []byte, x float16.Float16) []byte {
+			return binary.LittleEndian.AppendUint16(b, x.Bits())
+		})
+	default:
+		err = fmt.Errorf("type %q of C: want F32, BF16 or F16", o.Type)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return nothing, []safetensors.Tensor{array("c", o.Type, []int{p.m, p.n}, data)}, nil
+}
+
+// multiplied returns the bytes of what a kernel that keeps its claim computes.
+func multiplied[T gemm.Output](c *call, p *product, workers int, dtype safetensors.DType, appendTo func([]byte, T) []byte) ([]byte, error) {
+	result, err := oldOf[T](c, p, dtype)
+	if err != nil {
+		return nil, err
+	}
+	o := oracle.Options{Bias: p.bias, Accumulate: result != nil, Workers: workers, Progress: c}
+	if result == nil {
+		result = make([]T, p.m*p.n)
+	}
+	switch p.claim.Want {
+	case judge.Exact:
+		err = oracle.Exact(c.ctx, result, p.a, p.b, o)
+	case judge.Canonical:
+		err = gemm.Multiply(c.ctx, result, p.a, p.b, o)
+	case judge.Predicted:
+		err = oracle.Predict(c.ctx, result, nil, p.a, p.b, p.claim.Kernel, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, 0, len(result)*dtype.Size())
+	for _, x := range result {
+		data = appendTo(data, x)
+	}
+	return data, nil
+}

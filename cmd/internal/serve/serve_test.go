@@ -1,0 +1,548 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/judge"
+	"github.com/octavo-fp8/octavo/oracle/power"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// client is the other side of a server.
+type client struct {
+	t    *testing.T
+	in   *io.PipeWriter
+	out  *io.PipeReader
+	done chan error
+	id   int64
+}
+
+// start starts a server and reads its greeting.
+func start(t *testing.T, ctx context.Context) *client {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := &client{t: t, in: inW, out: outR, done: make(chan error, 1)}
+	go func() {
+		s := Server{In: inR, Out: outW, Version: "v1", Message: func(err error) string { return "said: " + err.Error() }}
+		_, err := s.Run(ctx)
+		outW.Close()
+		inR.Close()
+		c.done <- err
+	}()
+	t.Cleanup(func() { inW.Close(); outR.Close() })
+	var g greeting
+	f, err := readFrame(outR)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(f.header, &g))
+	require.Equal(t, greeting{Protocol, "v1", slices.Sorted(maps.Keys(operations))}, g)
+	return c
+}
+
+// reply is an answer with what is in its frame.
+type reply struct {
+	ID     *int64
+	Result map[string]any
+	Error  *failure
+	file   *safetensors.File
+}
+
+// send writes a frame.
+func (c *client) send(header any, arrays ...safetensors.Tensor) {
+	c.t.Helper()
+	data, err := pack(arrays)
+	require.NoError(c.t, err)
+	require.NoError(c.t, writeFrame(c.in, header, data))
+}
+
+// receive reads an answer.
+func (c *client) receive() (r reply) {
+	c.t.Helper()
+	f, err := readFrame(c.out)
+	require.NoError(c.t, err)
+	require.NoError(c.t, json.Unmarshal(f.header, &r), "%s", f.header)
+	if len(f.data) > 0 {
+		r.file, err = safetensors.NewReader(bytes.NewReader(f.data), int64(len(f.data)))
+		require.NoError(c.t, err)
+	}
+	return r
+}
+
+// ask sends a request and reads the answer.
+func (c *client) ask(operation string, options map[string]any, arrays ...safetensors.Tensor) reply {
+	c.t.Helper()
+	c.id++
+	c.send(map[string]any{"protocol": Protocol, "id": c.id, "operation": operation, "options": options}, arrays...)
+	r := c.receive()
+	require.Equal(c.t, c.id, *r.ID)
+	return r
+}
+
+// get is ask that succeeds.
+func (c *client) get(operation string, options map[string]any, arrays ...safetensors.Tensor) reply {
+	c.t.Helper()
+	r := c.ask(operation, options, arrays...)
+	require.Nil(c.t, r.Error, "%v", r.Error)
+	return r
+}
+
+// refused is ask that fails for what was asked.
+func (c *client) refused(text, operation string, options map[string]any, arrays ...safetensors.Tensor) {
+	c.t.Helper()
+	r := c.ask(operation, options, arrays...)
+	require.NotNil(c.t, r.Error)
+	require.Equal(c.t, kindInput, r.Error.Kind)
+	require.True(c.t, strings.HasPrefix(r.Error.Message, "said: "), r.Error.Message)
+	require.Contains(c.t, r.Error.Message, text)
+	require.Nil(c.t, r.Result)
+	require.Nil(c.t, r.file)
+}
+
+func (r reply) floats(t *testing.T, name string) []float32 {
+	t.Helper()
+	x, err := safetensors.Elements[float32](r.file, name)
+	require.NoError(t, err)
+	return x
+}
+
+func (r reply) bytes(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := r.file.Bytes(name)
+	require.NoError(t, err)
+	return b
+}
+
+// operand returns the arrays of an operand.
+func operand(t *tensor.Tensor) []safetensors.Tensor {
+	rows, cols := t.Grid()
+	return []safetensors.Tensor{array(t.Name, safetensors.U8, t.Shape, t.Codes), floatArray(t.Name+"_scales", []int{rows, cols}, t.Scales)}
+}
+
+// product returns the arrays of a product and its exact C.
+func exactProduct(t *testing.T, m, n, k int) ([]safetensors.Tensor, []float32) {
+	a, b := power.Operands(m, n, k, fp8.E4M3, tensor.Block{}, 1)
+	c := make([]float32, m*n)
+	require.NoError(t, oracle.Exact(t.Context(), c, a, b, oracle.Options{}))
+	return append(operand(a), operand(b)...), c
+}
+
+func TestCheck(t *testing.T) {
+	c := start(t, t.Context())
+	arrays, want := exactProduct(t, 5, 7, 64)
+	options := func(more ...any) map[string]any {
+		o := map[string]any{"a_format": "E4M3", "b_format": "e4m3"}
+		for i := 0; i < len(more); i += 2 {
+			o[more[i].(string)] = more[i+1]
+		}
+		return o
+	}
+	with := func(c []float32, more ...safetensors.Tensor) []safetensors.Tensor {
+		return append(append(slices.Clone(arrays), floatArray("c", []int{5, 7}, c)), more...)
+	}
+	r := c.get("check", options(), with(want)...)
+	require.Equal(t, true, r.Result["pass"])
+	require.Equal(t, "", r.Result["failure"])
+	require.Nil(t, r.file)
+	for _, model := range []string{"canonical", "hopper-wgmma"} {
+		// Sums are exact here, so that every model gives the same.
+		require.Equal(t, true, c.get("check", options("model", model, "promote", 32*(len(model)-9)/3), with(want)...).Result["pass"])
+	}
+
+	wrong := slices.Clone(want)
+	wrong[9]++
+	r = c.get("check", options("page", true), with(wrong)...)
+	require.Equal(t, false, r.Result["pass"])
+	require.Equal(t, "1 of 35 elements are outside the bound of the exact result", r.Result["failure"])
+	require.Contains(t, r.Result["text"], "First outside the bound: row 1, column 2")
+	require.Equal(t, float64(1), r.Result["verdict"].(map[string]any)["report"].(map[string]any)["outside"])
+	require.Contains(t, string(r.bytes(t, "page")), "</html>")
+
+	// Bias and old C are added, and both are part of the report.
+	bias, old, sum := make([]float32, 7), make([]float32, 35), slices.Clone(want)
+	for i := range sum {
+		bias[i%7], old[i] = float32(i%7), float32(i)
+		sum[i] += float32(i%7) + float32(i)
+	}
+	added := []safetensors.Tensor{floatArray("bias", []int{7}, bias), floatArray("old", []int{5, 7}, old)}
+	r = c.get("check", options(), with(sum, added...)...)
+	require.Equal(t, true, r.Result["pass"], "%v", r.Result["text"])
+	require.Equal(t, true, r.Result["verdict"].(map[string]any)["accumulate"])
+	require.Equal(t, sum, c.get("multiply", options(), append(slices.Clone(arrays), added...)...).floats(t, "c"))
+
+	// A sample looks at what it names.
+	tile := judge.Tile{Row: 1, Col: 2, Height: 1, Width: 1}
+	for at, pass := range map[int]bool{2: false, 3: true} {
+		tile.Col = at
+		sample := map[string]any{"elements": -1, "suspects": -1, "tiles": []judge.Tile{tile}}
+		r = c.get("check", options("sample", sample), with(wrong)...)
+		require.Equal(t, pass, r.Result["pass"])
+	}
+
+	for text, o := range map[string]map[string]any{
+		`tensor "a" is U8, which does not say an FP8 format: add the option a_format`: {},
+		`unknown field "rtol"`:            options("rtol", 1),
+		`unknown field \"elems\"`:         options("sample", map[string]any{"elems": 1}),
+		"model":                           options("model", "tpu"),
+		"bound is for model exact":        options("model", "canonical", "bound", "float32"),
+		"scale_order is not for model":    options("model", "canonical", "scale_order", "a-then-b"),
+		"promote is -1: want 0 to":        options("promote", -1),
+		"-1 workers":                      options("workers", -1),
+		"NVFP4":                           options("model", "blackwell-nvfp4"),
+		"row 5 of a sample: C has 5":      options("sample", map[string]any{"rows": []int{5}}),
+		"blocks of":                       options("a_block", "1x3"),
+		"cannot unmarshal string into Go": options("promote", "x"),
+	} {
+		text = strings.ReplaceAll(text, `\"`, `"`)
+		c.refused(text, "check", o, with(want)...)
+	}
+	c.refused(`check wants a tensor "c"`, "check", options(), arrays...)
+	c.refused(`takes no tensor "d"`, "check", options(), with(want, floatArray("d", []int{0}, nil))...)
+	c.refused(`tensor "c" of shape [35] is not C: want 5x7`, "check", options(), append(slices.Clone(arrays), floatArray("c", []int{35}, want))...)
+	c.refused(`the old C, is F16 and C is F32`, "check", options(), with(want, array("old", safetensors.F16, []int{5, 7}, make([]byte, 70)))...)
+	c.refused(`bias, is F32 of shape [2]`, "check", options(), with(want, floatArray("bias", []int{2}, []float32{1, 2}))...)
+	c.refused(`"c" is U16`, "check", options(), append(slices.Clone(arrays), array("c", safetensors.U16, []int{5, 7}, make([]byte, 70)))...)
+	c.refused(`check wants tensors "b" and "b_scales"`, "check", options(), arrays[:3]...)
+	arrays[1] = floatArray("a_scales", []int{1, 1}, []float32{float32(-2)})
+	c.refused(`"a"`, "check", options(), with(want)...)
+}
+
+// TestTypes judges C of every type.
+func TestTypes(t *testing.T) {
+	c := start(t, t.Context())
+	arrays, _ := exactProduct(t, 3, 4, 32)
+	options := map[string]any{"a_format": "E4M3", "b_format": "E4M3"}
+	for _, dtype := range []safetensors.DType{safetensors.F32, safetensors.BF16, safetensors.F16} {
+		options["type"] = dtype
+		r := c.get("multiply", options, arrays...)
+		result := array("c", dtype, []int{3, 4}, r.bytes(t, "c"))
+		require.Len(t, result.Data, 12*dtype.Size())
+		delete(options, "type")
+		require.Equal(t, true, c.get("check", options, append(slices.Clone(arrays), result)...).Result["pass"])
+		result.Data[len(result.Data)-1] ^= 0x40 // an exponent's bit
+		require.Equal(t, false, c.get("check", options, append(slices.Clone(arrays), result)...).Result["pass"])
+	}
+	options["type"] = "F64"
+	c.refused(`type "F64" of C`, "multiply", options, arrays...)
+}
+
+func TestEncodeDecode(t *testing.T) {
+	c := start(t, t.Context())
+	values := []float32{0, 1.5, -500, 1e-9, 448, 0.3}
+	want := make([]byte, len(values))
+	for _, f := range fp8.Formats() {
+		fp8.Encode(want, values, f, fp8.Policy{Overflow: fp8.OverflowNonFinite}, nil)
+		r := c.get("encode", map[string]any{"format": f, "overflow": "non-finite"}, floatArray("x", []int{2, 3}, values))
+		require.Equal(t, want, r.bytes(t, "codes"))
+		require.Equal(t, float64(6), r.Result["stats"].(map[string]any)["elements"])
+		info, _ := r.file.Info("codes")
+		require.Equal(t, []int{2, 3}, info.Shape)
+
+		decoded := make([]float32, len(values))
+		fp8.Decode(decoded, want, f)
+		for _, dtype := range []safetensors.DType{info.DType, safetensors.U8} {
+			r = c.get("decode", map[string]any{"format": f}, array("x", dtype, []int{2, 3}, want))
+			require.Equal(t, fmt.Sprint(decoded), fmt.Sprint(r.floats(t, "values")))
+		}
+	}
+	var doubles []byte
+	for _, v := range values {
+		doubles = binary.LittleEndian.AppendUint64(doubles, uint64(0x3FF0000000000000)+uint64(v))
+	}
+	require.Equal(t, bytes.Repeat([]byte{0x38}, 6), c.get("encode", map[string]any{"format": "E4M3"}, array("x", safetensors.F64, []int{6}, doubles)).bytes(t, "codes"))
+
+	c.refused("format is missing", "encode", nil, floatArray("x", []int{1}, values[:1]))
+	c.refused("E9M9", "encode", map[string]any{"format": "E9M9"}, floatArray("x", []int{1}, values[:1]))
+	c.refused("is U8: want floats", "encode", map[string]any{"format": "E4M3"}, array("x", safetensors.U8, []int{1}, []byte{1}))
+	c.refused(`wants a tensor "x"`, "encode", map[string]any{"format": "E4M3"})
+	c.refused("format is missing", "decode", nil, array("x", safetensors.U8, []int{1}, []byte{1}))
+	c.refused("is F32: want codes", "decode", nil, floatArray("x", []int{1}, values[:1]))
+	c.refused("is F8_E4M3 and not E5M2", "decode", map[string]any{"format": "E5M2"}, array("x", safetensors.F8E4M3, []int{1}, []byte{1}))
+}
+
+func TestQuantize(t *testing.T) {
+	c := start(t, t.Context())
+	g := oracle.Generator{Rows: 5, Cols: 300, Seed: 3}
+	r := c.get("generate", map[string]any{"rows": 5, "cols": 300, "seed": 3})
+	values := r.floats(t, "values")
+	require.Equal(t, g.Values(), values)
+	for _, p := range scaling.Profiles() {
+		if p.Delayed() {
+			continue
+		}
+		want := &tensor.Tensor{Shape: []int{5, 300}}
+		require.NoError(t, scaling.Quantize(t.Context(), want, values, scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Block: tensor.Block{Rows: 1, Cols: 32}}}))
+		r := c.get("quantize", map[string]any{"profile": p, "block": "1x32"}, floatArray("x", []int{5, 300}, values))
+		require.Equal(t, want.Codes, r.bytes(t, "codes"))
+		require.Equal(t, "1x32", r.Result["block"])
+		info, _ := r.file.Info("scales")
+		require.Equal(t, []int{5, 10}, info.Shape)
+		require.Equal(t, p.E8M0(), info.DType == safetensors.F8E8M0)
+
+		scales := array("x_scales", info.DType, info.Shape, r.bytes(t, "scales"))
+		back := make([]float32, 1500)
+		tensor.Dequantize(back, want)
+		r = c.get("dequantize", map[string]any{"x_block": "1x32"}, array("x", safetensors.F8E4M3, []int{5, 300}, want.Codes), scales)
+		require.Equal(t, back, r.floats(t, "values"))
+	}
+	x := floatArray("x", []int{5, 300}, values)
+	r = c.get("quantize", map[string]any{"profile": "deepseek"}, x)
+	require.Equal(t, "128x128", r.Result["block"])
+	c.refused("earlier steps", "quantize", map[string]any{"profile": "te-delayed"}, x)
+	c.refused("profile", "quantize", map[string]any{"profile": "mine"}, x)
+	c.refused("epsilon", "quantize", map[string]any{"profile": "deepseek", "epsilon": -1}, x)
+	c.refused(`wants tensors "x" and "x_scales"`, "dequantize", nil, array("x", safetensors.F8E4M3, []int{1}, []byte{1}))
+}
+
+func TestOperands(t *testing.T) {
+	c := start(t, t.Context())
+	size := map[string]any{"m": 3, "n": 4, "k": 65, "seed": 7, "format": "E5M2"}
+	check := func(r reply, a, b *tensor.Tensor) {
+		for _, x := range []*tensor.Tensor{a, b} {
+			require.Equal(t, x.Codes, r.bytes(t, x.Name))
+			require.Equal(t, x.Scales, r.floats(t, x.Name+"_scales"))
+		}
+		require.Equal(t, a.Block.String(), r.Result["block"])
+		require.Equal(t, "E5M2", r.Result["format"])
+	}
+	a, b := oracle.Cancelling(3, 4, 65, fp8.E5M2, 7)
+	check(c.get("cancelling", size), a, b)
+	size["block"] = "1x16"
+	a, b = power.Operands(3, 4, 65, fp8.E5M2, tensor.Block{Rows: 1, Cols: 16}, 7)
+	check(c.get("operands", size), a, b)
+
+	for _, o := range []map[string]any{{"m": -1}, {"m": int64(1 << 40), "k": int64(1 << 40)}, {"m": 1 << 16, "k": 1 << 15}, {"k": 1<<24 + 1, "m": 1}} {
+		c.refused("", "operands", o)
+	}
+	c.refused("", "cancelling", map[string]any{"n": int64(1 << 60), "k": int64(1 << 60)})
+	c.refused("unknown field", "cancelling", map[string]any{"block": "1x16"})
+	c.refused("", "generate", map[string]any{"rows": -1})
+	c.refused("", "generate", map[string]any{"rows": int64(1 << 32), "cols": int64(1 << 32)})
+	c.refused("pattern", "generate", map[string]any{"pattern": "plaid"})
+	c.refused("takes no tensor", "generate", nil, floatArray("x", []int{0}, nil))
+}
+
+// TestGoesOn sends frames that are no requests, each of which is answered, and then one
+// that is.
+func TestGoesOn(t *testing.T) {
+	c := start(t, t.Context())
+	for text, header := range map[string]any{
+		"protocol 2 is not spoken here: this is octavo v1, which speaks 1": request{Protocol: 2, ID: 9},
+		"protocol 0":             map[string]any{},
+		"unknown field \"tool\"": map[string]any{"tool": 1},
+		"cannot unmarshal array": []int{1},
+		"there is no operation":  request{Protocol: 1, Operation: "dance"},
+		"options of encode":      map[string]any{"protocol": 1, "operation": "encode", "options": []int{1}},
+	} {
+		c.send(header)
+		r := c.receive()
+		require.NotNil(t, r.Error)
+		require.Equal(t, kindInput, r.Error.Kind)
+		require.Contains(t, r.Error.Message, text)
+	}
+	for _, header := range []string{"", "{", "{}{}", "\xff"} {
+		f := append([]byte(magic), byte(len(header)), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+		_, err := c.in.Write(append(f, header...))
+		require.NoError(t, err)
+		require.Equal(t, kindInput, c.receive().Error.Kind)
+	}
+	require.NoError(t, writeFrame(c.in, request{Protocol: 1, Operation: "encode"}, []byte("no safetensors file")))
+	require.Contains(t, c.receive().Error.Message, "safetensors: ")
+
+	operations["panic"] = func(*call) (any, []safetensors.Tensor, error) { panic("of a test") }
+	defer delete(operations, "panic")
+	r := c.ask("panic", nil)
+	require.Equal(t, kindInternal, r.Error.Kind)
+	require.Contains(t, r.Error.Message, "of a test")
+	require.Contains(t, r.Error.Message, "serve_test.go")
+
+	c.get("generate", map[string]any{"rows": 1, "cols": 1})
+	require.NoError(t, c.in.Close())
+	require.NoError(t, <-c.done)
+}
+
+// TestQueue sends requests before the one before is answered.
+func TestQueue(t *testing.T) {
+	c := start(t, t.Context())
+	go func() {
+		for i := range 50 {
+			_ = writeFrame(c.in, map[string]any{"protocol": 1, "id": i, "operation": "generate", "options": map[string]any{"rows": i, "cols": 1}}, nil)
+		}
+	}()
+	for i := range 50 {
+		r := c.receive()
+		require.EqualValues(t, i, *r.ID)
+		require.Len(t, r.floats(t, "values"), i)
+	}
+}
+
+// TestNoFrame ends the input everywhere in a frame, and breaks its prefix.
+func TestNoFrame(t *testing.T) {
+	var whole bytes.Buffer
+	require.NoError(t, writeFrame(&whole, request{Protocol: 1, ID: 1, Operation: "generate"}, noArrays))
+	broken := [][]byte{[]byte("GET / HTTP/1.1\r\n\r\n")}
+	for n := 1; n < whole.Len(); n++ {
+		broken = append(broken, whole.Bytes()[:n])
+	}
+	for _, at := range []int{7, 15} { // a header, or data, of too many bytes
+		b := bytes.Clone(whole.Bytes())
+		b[at] = 0x7f
+		broken = append(broken, b)
+	}
+	for _, b := range broken {
+		c := start(t, t.Context())
+		go func() {
+			_, _ = c.in.Write(b)
+			c.in.Close()
+		}()
+		r := c.receive()
+		require.Nil(t, r.ID)
+		require.Equal(t, kindFrame, r.Error.Kind, "%q", b)
+		require.ErrorIs(t, <-c.done, errFrame)
+	}
+	c := start(t, t.Context())
+	require.NoError(t, c.in.Close())
+	require.NoError(t, <-c.done)
+}
+
+// TestEndOfInput has a request be given up when the input ends, or the context.
+func TestEndOfInput(t *testing.T) {
+	begun := make(chan bool)
+	operations["wait"] = func(c *call) (any, []safetensors.Tensor, error) {
+		begun <- true
+		<-c.ctx.Done()
+		return nil, nil, context.Cause(c.ctx)
+	}
+	defer delete(operations, "wait")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := start(t, ctx)
+	c.send(request{Protocol: 1, Operation: "wait"})
+	<-begun
+	require.NoError(t, c.in.Close())
+	require.NoError(t, <-c.done)
+
+	c = start(t, ctx)
+	c.send(request{Protocol: 1, Operation: "wait"})
+	<-begun
+	cause := errors.New("of a signal")
+	cancel(cause)
+	require.ErrorIs(t, <-c.done, cause)
+}
+
+// TestClosedOutput ends where nobody reads.
+func TestClosedOutput(t *testing.T) {
+	c := start(t, t.Context())
+	require.NoError(t, c.out.Close())
+	c.send(request{Protocol: 1})
+	require.ErrorIs(t, <-c.done, io.ErrClosedPipe)
+}
+
+// TestProgress wants frames of progress before the answer where they are asked for, and
+// none elsewhere.
+func TestProgress(t *testing.T) {
+	operations["work"] = func(c *call) (any, []safetensors.Tensor, error) {
+		for i := range int64(1000) {
+			c.Progress("work", i, 1000)
+		}
+		return nothing, nil, nil
+	}
+	defer delete(operations, "work")
+	c := start(t, t.Context())
+	c.send(request{Protocol: 1, ID: 4, Operation: "work"})
+	require.NotNil(t, c.receive().Result)
+	c.send(request{Protocol: 1, ID: 5, Operation: "work", Progress: true})
+	heard := 0
+	for ; ; heard++ {
+		f, err := readFrame(c.out)
+		require.NoError(t, err)
+		if !strings.Contains(string(f.header), "progress") {
+			require.JSONEq(t, `{"id": 5, "result": {}}`, string(f.header))
+			break
+		}
+		require.Regexp(t, `^{"id":5,"progress":{"done":[0-9]+,"operation":"work","total":1000}}$`, string(f.header))
+	}
+	require.GreaterOrEqual(t, heard, 1)
+	require.Less(t, heard, 500)
+}
+
+// FuzzFrames demands that what is read as a frame is one, whatever comes in.
+func FuzzFrames(f *testing.F) {
+	var whole bytes.Buffer
+	require.NoError(f, writeFrame(&whole, request{Protocol: 1}, noArrays))
+	f.Add(whole.Bytes())
+	f.Add(append(whole.Bytes(), whole.Bytes()...))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		r := bytes.NewReader(input)
+		for {
+			at := len(input) - r.Len()
+			f, err := readFrame(r)
+			if err != nil {
+				require.True(t, errors.Is(err, errFrame) || errors.Is(err, io.EOF) && at == len(input), "%v", err)
+				return
+			}
+			n := prefixSize + len(f.header) + len(f.data)
+			require.Equal(t, at+n, len(input)-r.Len())
+			require.Equal(t, input[at+prefixSize:at+n], append(f.header, f.data...))
+		}
+	})
+}
+
+// FuzzAnswer demands of every frame that it is answered by one, with a result or an error.
+func FuzzAnswer(f *testing.F) {
+	ask := func(operation string, options map[string]any, arrays ...safetensors.Tensor) {
+		header, err := json.Marshal(map[string]any{"protocol": 1, "id": 1, "operation": operation, "options": options})
+		require.NoError(f, err)
+		data, err := pack(arrays)
+		require.NoError(f, err)
+		f.Add(header, data)
+	}
+	a, b := power.Operands(2, 3, 16, fp8.E4M3, tensor.Block{}, 1)
+	both := append(operand(a), operand(b)...)
+	formats := map[string]any{"a_format": "E4M3", "b_format": "E4M3"}
+	ask("check", formats, append(both, floatArray("c", []int{2, 3}, make([]float32, 6)))...)
+	ask("multiply", formats, both...)
+	ask("encode", map[string]any{"format": "E4M3"}, floatArray("x", []int{1}, []float32{1}))
+	ask("decode", nil, array("x", safetensors.F8E5M2, []int{1}, []byte{1}))
+	ask("quantize", map[string]any{"profile": "mx-floor", "block": "1x32"}, floatArray("x", []int{1, 2}, []float32{1, 2}))
+	ask("operands", map[string]any{"m": 2, "n": 2, "k": 8, "block": "1x4"})
+	ask("cancelling", map[string]any{"m": 2, "n": 2, "k": 8})
+	ask("generate", map[string]any{"rows": 2, "cols": 8, "pattern": "ties"})
+	f.Fuzz(func(t *testing.T, header, data []byte) {
+		var out bytes.Buffer
+		s := Server{Out: &out, most: 1 << 14}
+		require.NoError(t, s.answer(t.Context(), frame{header, data}))
+		for { // progress
+			got, err := readFrame(&out)
+			require.NoError(t, err)
+			var a struct {
+				reply
+				Progress any
+			}
+			require.NoError(t, json.Unmarshal(got.header, &a))
+			if a.Progress != nil {
+				continue
+			}
+			require.True(t, (a.Error == nil) != (a.Result == nil))
+			if a.Error != nil {
+				require.Equal(t, kindInput, a.Error.Kind, a.Error.Message)
+			}
+			require.Zero(t, out.Len())
+			return
+		}
+	})
+}

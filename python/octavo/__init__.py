@@ -1,0 +1,49 @@
+"""Tests of FP8 kernels that can fail.
+
+    import octavo
+
+    def test_kernel():
+        x = octavo.quantize(octavo.generate(64, 4096, seed=1), block="1x128")
+        w = octavo.quantize(octavo.generate(96, 4096, seed=2), block="128x128")
+        c = kernel(x.codes, x.scales, w.codes, w.scales)
+        octavo.check(c, a=x, b=w)
+
+check raises an AssertionError with a report that says how C is wrong, where first, and what
+explains it. It demands the exact product within a derived bound or, with model="hopper-wgmma"
+or another GPU, the bits that its tensor cores give.
+
+Arrays are NumPy's, of ml_dtypes' types too, or tensors of PyTorch on any device. The work is
+done by the command octavo: that which the environment variable OCTAVO names, or octavo on
+PATH, or what Go builds of the clone of the repository that this package lies in. It is
+started once and stays as a process behind this package, which may be used by several threads
+and after a fork.
+"""
+
+from ._command import CommandError
+from ._generate import cancelling, generate, operands
+from ._judge import Mismatch, Sample, Verdict, check, judge, multiply
+from ._process import CrashError, InputError
+from ._tensor import Encoded, Tensor, decode, dequantize, encode, quantize
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CommandError",
+    "CrashError",
+    "Encoded",
+    "InputError",
+    "Mismatch",
+    "Sample",
+    "Tensor",
+    "Verdict",
+    "cancelling",
+    "check",
+    "decode",
+    "dequantize",
+    "encode",
+    "generate",
+    "judge",
+    "multiply",
+    "operands",
+    "quantize",
+]

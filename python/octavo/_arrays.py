@@ -1,0 +1,101 @@
+"""Takes arrays of NumPy, of ml_dtypes and of PyTorch as what they are: bytes of a type and a shape."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, NamedTuple, Optional, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+#: Types by their names in NumPy, ml_dtypes and PyTorch, without the "torch.".
+_TYPES: Dict[str, str] = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ",
+    "float8_e8m0fnu": "F8_E8M0",
+    "uint8": "U8",
+    "uint16": "U16",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "bool": "BOOL",
+}
+
+#: How the types are held that NumPy has not.
+_HELD: Dict[str, npt.DTypeLike] = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "U16": "<u2",
+    "I16": "<i2",
+    "I32": "<i4",
+    "I64": "<i8",
+    "I8": "i1",
+    "BOOL": "?",
+}
+
+
+class Array(NamedTuple):
+    """An array: data is contiguous and little-endian, and of unsigned integers where NumPy
+    has no such type."""
+
+    dtype: str  # as safetensors names it
+    data: npt.NDArray[Any]
+
+    @staticmethod
+    def of_bytes(dtype: str, shape: Sequence[int], raw: npt.NDArray[np.uint8]) -> "Array":
+        """Returns the array of a type and a shape that raw bytes are."""
+        return Array(dtype, raw.view(_HELD.get(dtype, "u1")).reshape(tuple(shape)))
+
+
+def take(x: Any, name: str) -> Array:
+    """Returns what x is: an array of NumPy, one of ml_dtypes' types among them, a tensor of
+    PyTorch on any device, or what numpy.asarray makes an array of. Name is for the error."""
+    dtype = str(getattr(x, "dtype", ""))
+    if dtype.startswith("torch."):
+        return _take_tensor(x, dtype[len("torch.") :], name)
+    array = np.asarray(x)
+    known = _TYPES.get(array.dtype.name)
+    if known is None:
+        raise TypeError(f"{name} is of type {array.dtype}: octavo has no such arrays")
+    held = np.dtype(_HELD.get(known, "u1"))
+    if array.dtype.isbuiltin != 2:  # of NumPy itself, not of ml_dtypes
+        array = array.astype(held, copy=False)  # in the order of bytes that is sent
+    return Array(known, _viewed(array, held))
+
+
+def _take_tensor(x: Any, dtype: str, name: str) -> Array:
+    """Returns what a tensor of PyTorch is. One of FP8 or bfloat16, which NumPy has not, is
+    viewed as integers first."""
+    known = _TYPES.get(dtype)
+    if known is None:
+        raise TypeError(f"{name} is of type torch.{dtype}: octavo has no such tensors")
+    x = x.detach().cpu().contiguous()
+    if dtype.startswith("float8"):
+        x = x.view(sys.modules["torch"].uint8)
+    elif dtype == "bfloat16":
+        x = x.view(sys.modules["torch"].int16)
+    return Array(known, _viewed(x.numpy(), np.dtype(_HELD.get(known, "u1"))))
+
+
+def _viewed(array: npt.NDArray[Any], held: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Returns array, contiguous, as another type of the same size."""
+    shape = array.shape  # ascontiguousarray makes a vector of a scalar
+    return np.ascontiguousarray(array).reshape(-1).view(held).reshape(shape)
+
+
+#: Names of formats, for arrays of bytes.
+FORMATS = {"F8_E4M3": "E4M3", "F8_E5M2": "E5M2", "F8_E4M3FNUZ": "E4M3FNUZ", "F8_E5M2FNUZ": "E5M2FNUZ"}
+
+
+def format_of(array: Array, given: Optional[str]) -> Optional[str]:
+    """Returns the format of codes: what their type says or what is given."""
+    return FORMATS.get(array.dtype, given)
