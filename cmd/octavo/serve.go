@@ -26,12 +26,15 @@ JSON header and a safetensors file, which begin with a greeting that has the
 version. What is wrong with a request is its answer. If the input is no frame,
 serve says so in a frame and on standard error, and the exit status is 1.`
 
+const serveExample = `  octavo serve < /dev/null > greeting
+  python3 -c 'import octavo; print(octavo.encode([1.5]))'`
+
 func newServeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "serve < REQUESTS > ANSWERS",
 		Short:   "Answer requests of another program, such as pytest",
 		Long:    serveLong,
-		Example: "  python3 -c 'import octavo; print(octavo.encode([1.5]))'",
+		Example: serveExample,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if display.IsTerminal(cmd.OutOrStdout()) || display.IsTerminal(cmd.InOrStdin()) {
