@@ -35,7 +35,26 @@ func (m Model) DotFloat16(a, b []byte, fa, fb fp8.Format, c float16.Float16) flo
 
 func (m *Model) dot(a, b []byte, fa, fb fp8.Format, c uint64, l layout) uint64 {
 	x, y := m.operands(a, b, fa, fb)
-	return m.chain(x, y, fa.Mantissa()+fb.Mantissa(), result{bits: c}, l).bits
+	return m.dotElements(x, y, fa.Mantissa()+fb.Mantissa(), c, l)
+}
+
+// dotElements is dot for decoded operands.
+func (m *Model) dotElements(x, y []element, mantissa int, c uint64, l layout) uint64 {
+	if order := m.appendOrder(nil, 0, len(x)); order != nil {
+		x, y = arrange(x, order), arrange(y, order)
+	}
+	s := newStrands(x, y, 1, 1, mantissa, l)
+	s.results[0].bits = c
+	s.chain(m, 0, len(x))
+	return s.results[0].bits
+}
+
+func arrange(x []element, order []int) []element {
+	to := make([]element, len(x))
+	for i, from := range order {
+		to[i] = x[from]
+	}
+	return to
 }
 
 // mustCheck panics for a model that [Model.Check] refuses.
@@ -56,15 +75,6 @@ func (m *Model) operands(a, b []byte, fa, fb fp8.Format) (x, y []element) {
 	return decodeElements(nil, a, fa), decodeElements(nil, b, fb)
 }
 
-// chain runs as many instructions as there are products for.
-func (m *Model) chain(x, y []element, mantissa int, c result, l layout) result {
-	for lo := 0; lo < len(x); lo += m.K {
-		hi := min(lo+m.K, len(x))
-		c = m.instruction(x[lo:hi], y[lo:hi], mantissa, 0, c, l)
-	}
-	return c
-}
-
 // DotScaled is [Model.Dot] for [BlackwellMXFP8]: sa and sb have a scale for each
 // 32 codes. A NaN among them makes the result NaN. It panics also if the model
 // takes no scales or their number is not right.
@@ -74,14 +84,14 @@ func (m Model) DotScaled(a, b []byte, fa, fb fp8.Format, sa, sb []fp8.E8M0, c fl
 	if m.Unit != Scaled || len(sa) != blocks || len(sb) != blocks {
 		panic(wrongScales)
 	}
-	r := result{bits: uint64(math.Float32bits(c))}
+	s := newStrands(x, y, 1, 1, fa.Mantissa()+fb.Mantissa(), layout32)
+	s.results[0].bits = uint64(math.Float32bits(c))
 	for i := range blocks {
 		if sa[i] == fp8.E8M0NaN || sb[i] == fp8.E8M0NaN {
 			return math.Float32frombits(uint32(m.nan(layout32)))
 		}
-		lo, hi := i*m.K, min((i+1)*m.K, len(x))
-		scale := int(sa[i]) + int(sb[i]) - 2*127
-		r = m.instruction(x[lo:hi], y[lo:hi], fa.Mantissa()+fb.Mantissa(), scale, r, layout32)
+		s.scales[0] = int(sa[i]) + int(sb[i]) - 2*127
+		s.instruction(&m, i*m.K, min((i+1)*m.K, len(x)))
 	}
-	return math.Float32frombits(uint32(r.bits))
+	return math.Float32frombits(uint32(s.results[0].bits))
 }

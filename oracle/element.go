@@ -73,48 +73,19 @@ func numberOf(x element) float32 {
 	return float32(math.Inf(int(x.Significand)))
 }
 
-// addend is c of a step: significand·2^(exponent-fraction).
+// addend is c of a step: a float32 or a float16, 0 where it is not finite.
 type addend struct {
-	significand        int64
-	exponent, fraction int
-	special            class
+	value    float64
+	exponent int
+	special  class
 }
 
 // newAddend reads the bits of a float32 or a float16.
 func newAddend(b uint64, l layout) addend {
-	if l == layout32 && b&0x7F800000 != 0 && b&0x7F800000 != 0x7F800000 {
-		return addendOfNormal(b)
-	}
-	c := addend{exponent: -126, fraction: l.fraction}
-	magnitude := b &^ l.sign()
-	negative := b != magnitude
-	switch {
-	case magnitude > l.infinity():
-		c.special = nan
-	case magnitude == l.infinity() && negative:
-		c.special = negativeInf
-	case magnitude == l.infinity():
-		c.special = positiveInf
-	case magnitude == 0:
-	default:
-		field := int(magnitude >> l.fraction)
-		c.significand = int64(magnitude & (1<<l.fraction - 1))
-		if field > 0 {
-			c.significand |= 1 << l.fraction
-		}
-		c.exponent = max(field, 1) - l.bias
-		if negative {
-			c.significand = -c.significand
-		}
-	}
-	return c
-}
-
-// addendOfNormal is newAddend for a normal float32.
-func addendOfNormal(b uint64) addend {
-	c := addend{significand: int64(b&0x7FFFFF | 0x800000), exponent: int(b>>23&0xFF) - 127, fraction: 23}
-	if b>>31 == 1 {
-		c.significand = -c.significand
+	c := addend{value: valueOf(b, l), exponent: l.exponent(b)}
+	if c.value-c.value != 0 {
+		c.special = classOf(float32(c.value))
+		c.value = 0
 	}
 	return c
 }

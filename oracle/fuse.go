@@ -2,9 +2,8 @@ package oracle
 
 import (
 	"math"
-	"math/bits"
 
-	"github.com/octavo-fp8/octavo/internal/aligned"
+	"github.com/x448/float16"
 )
 
 // fused is a sum of aligned terms, value·2^unit, before it is rounded. cut is the
@@ -15,43 +14,34 @@ type fused struct {
 	special   class
 }
 
-// align returns t·2^(shift) cut toward zero, and 1 where that lost something.
+// align returns t·2^shift cut toward zero, and 1 where that lost something. Signs and
+// shifts are as good as random: it has no branches.
 func align(t int64, shift int) (aligned int64, cut int) {
-	if shift >= 0 {
-		return t << shift, 0
-	}
-	shift = min(-shift, 62)
-	lost := int64(1)<<shift - 1
-	aligned = (t + t>>63&lost) >> shift
-	if aligned<<shift != t {
-		cut = 1
-	}
-	return aligned, cut
+	t <<= uint(max(shift, 0)) & 63
+	right := uint(min(max(-shift, 0), 62)) & 63
+	below := int64(1)<<right - 1
+	return (t + t>>63&below) >> right, int((t&below + below) >> right)
 }
 
-// fuse adds the products of x and y, each with mantissa fraction bits in all and
-// scale added to its exponent, and c: steps 1 and 2 of Model.
-func fuse(x, y []element, f, mantissa, scale int, c addend) fused {
-	if c.special != finite {
-		return fused{special: classOfSum(x, y, c.special)}
+// cut returns x·2^shift cut toward zero, and 1 where that lost something.
+func cut(x float64, shift int) (value int64, lost int) {
+	x = float64(x * power2(shift))
+	value = int64(x)
+	if float64(value) != x {
+		lost = 1
 	}
-	// A product has mantissa+2 bits and its sign.
-	places := aligned.Places{Left: max(f-mantissa, 0), Right: max(mantissa-f, 0), Least: c.exponent - scale}
-	sum, cut, top := aligned.Sum(x, y, places, mantissa+2+places.Left)
-	if top >= specialFrom {
-		return fused{special: classOfSum(x, y, c.special)}
-	}
-	top += scale
-	value, lost := align(c.significand, f-c.fraction+c.exponent-top)
-	return fused{value: sum + value, unit: top - f, cut: cut + lost}
+	return value, lost
 }
 
-// classOfSum is the class of a sum with a term that is not finite.
-func classOfSum(x, y []element, c class) class {
-	for i, v := range x {
-		c = c.plus(classOfProduct(numberOf(v), numberOf(y[i])))
+// plus adds c.
+func (s fused) plus(c addend) fused {
+	s.special = s.special.plus(c.special)
+	if s.special == finite {
+		value, lost := cut(c.value, -s.unit)
+		s.value += value
+		s.cut += lost
 	}
-	return c
+	return s
 }
 
 // result is what an instruction returns, and how far from the exact sum of its
@@ -65,11 +55,6 @@ type result struct {
 func (m *Model) round(s fused, l layout) result {
 	if s.special != finite {
 		return result{m.special(s.special, l), 0}
-	}
-	if l == layout32 && m.Unit != MatrixCore {
-		if r, ok := s.towardZero(m.Keep); ok {
-			return r
-		}
 	}
 	n := fixed(s.value, s.unit)
 	var b uint64
@@ -88,99 +73,16 @@ func (m *Model) round(s fused, l layout) result {
 	return result{b, float64(float64(s.cut)*unit) + err}
 }
 
-// towardZero is round to a float32 of keep fraction bits, if that is a normal number: then
-// what is lost are the bits below.
-func (s *fused) towardZero(keep int) (r result, ok bool) {
-	magnitude := uint64(max(s.value, -s.value))
-	top := bits.Len64(magnitude) - 1
-	exponent := top + s.unit
-	if magnitude == 0 || exponent < layout32.minExponent() || exponent > layout32.bias {
-		return result{}, false
-	}
-	kept, lost := magnitude, uint64(0)
-	if shift := top - keep; shift > 0 {
-		kept >>= shift
-		lost = magnitude - kept<<shift
-	} else {
-		kept <<= -shift
-	}
-	r.bits = kept<<(layout32.fraction-keep) + uint64(exponent-layout32.minExponent())<<layout32.fraction
-	if s.value < 0 {
-		r.bits |= 1 << 31
-	}
-	unit := power2(s.unit)
-	r.err = float64(float64(s.cut)*unit) + float64(float64(lost)*unit)
-	return r, true
-}
-
 // valueOf is the value of the bits of a float32 or a float16.
 func valueOf(b uint64, l layout) float64 {
 	if l == layout32 {
 		return float64(math.Float32frombits(uint32(b)))
 	}
-	c := newAddend(b, l)
-	switch c.special {
-	case positiveInf, negativeInf:
-		return math.Inf(1 - 2*int(c.special-positiveInf))
-	case nan:
-		return math.NaN()
-	}
-	return float64(c.significand) * power2(c.exponent-c.fraction)
+	return float64(float16.Frombits(uint16(b)).Float32())
 }
 
 // power2 returns 2^e for e of a normal float64.
 func power2(e int) float64 { return math.Float64frombits(uint64(e+1023) << 52) }
-
-// step is a fused step with c from, and to, the bits of l.
-func (m *Model) step(x, y []element, mantissa, scale int, c result, l layout) result {
-	r := m.round(fuse(x, y, m.F, mantissa, scale, newAddend(c.bits, l)), l)
-	r.err += c.err
-	return r
-}
-
-// instruction returns c plus up to K products; fewer are as many as K, the others
-// zero. scale is the sum of the exponents of both scales.
-func (m *Model) instruction(x, y []element, mantissa, scale int, c result, l layout) result {
-	switch m.Unit {
-	case Emulated:
-		return m.emulated(x, y, mantissa, c, l)
-	case MatrixCore:
-		s := matrixCore(x, y, m.F, mantissa, newAddend(c.bits, l))
-		r := m.round(s, l)
-		r.err += c.err
-		return r
-	}
-	for lo := 0; lo < len(x); lo += m.L {
-		hi := min(lo+m.L, len(x))
-		c = m.step(x[lo:hi], y[lo:hi], mantissa, scale, c, l)
-	}
-	return c
-}
-
-// emulated is an instruction of an Emulated model.
-func (m *Model) emulated(x, y []element, mantissa int, c result, l layout) result {
-	var first, second [2][32]element
-	n, o := 0, 0
-	for i := range x {
-		if m.First>>(i&31)&1 == 1 {
-			first[0][n], first[1][n] = x[i], y[i]
-			n++
-		} else {
-			second[0][o], second[1][o] = x[i], y[i]
-			o++
-		}
-	}
-	d := m.step(first[0][:n], first[1][:n], mantissa, 0, result{}, l)
-	d = m.step(second[0][:o], second[1][:o], mantissa, 0, d, l)
-	u, v := newAddend(d.bits, l), newAddend(c.bits, l)
-	if special := u.special.plus(v.special); special != finite {
-		return result{m.special(special, l), d.err + c.err}
-	}
-	sum := valueOf(d.bits, l) + valueOf(c.bits, l)
-	b := roundSum(sum, l)
-	err := math.Abs(sum-valueOf(b, l)) + math.Abs(sum)*0x1p-53
-	return result{b, d.err + c.err + err}
-}
 
 // roundSum rounds the sum, in float64, of two numbers of l to l. The first
 // rounding, to 53 bits, does no harm: 53 is more than twice 24, and two.
@@ -196,22 +98,8 @@ func roundSum(sum float64, l layout) uint64 {
 	return l.nearest(number{b>>63 == 1, b&(1<<52-1) | 1<<52, e - 1075, false})
 }
 
-// matrixCore is a step of CDNA3 up to its rounding.
-func matrixCore(x, y []element, f, mantissa int, c addend) fused {
-	var even, odd [2][16]element
-	n, o := 0, 0
-	for i := range x {
-		if i%2 == 0 {
-			even[0][n], even[1][n] = x[i], y[i]
-			n++
-		} else {
-			odd[0][o], odd[1][o] = x[i], y[i]
-			o++
-		}
-	}
-	none := addend{exponent: zeroExponent}
-	s0 := fuse(even[0][:n], even[1][:n], f, mantissa, 0, none)
-	s1 := fuse(odd[0][:o], odd[1][:o], f, mantissa, 0, none)
+// matrixCore adds c to the sums of products of even and of odd offset.
+func matrixCore(s0, s1 fused, f int, c addend) fused {
 	if special := s0.special.plus(s1.special).plus(c.special); special != finite {
 		return fused{special: special}
 	}
@@ -229,9 +117,12 @@ func matrixCore(x, y []element, f, mantissa int, c addend) fused {
 	total.addFloor(sum.value, wide-f+e-top)
 	part := fused{}
 	if c.exponent >= top-range25 {
-		part.addFloor(c.significand, f-c.fraction+c.exponent-top)
-		part.cut <<= wide - f
-	} else if c.significand != 0 {
+		scaled := float64(c.value * power2(f-top))
+		part.value = int64(math.Floor(scaled))
+		if float64(part.value) != scaled {
+			part.cut = 1 << (wide - f)
+		}
+	} else if c.value != 0 {
 		total.cut += 1 << (wide - range25) // |c| < 2^(top-range25)
 	}
 	total.value += part.value << (wide - f)

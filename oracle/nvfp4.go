@@ -116,8 +116,7 @@ func (m *Model) groups(a, b, sa, sb []byte, c addend) fused {
 		return fused{special: special}
 	}
 	const fraction = 2 + 3 + 3 // of a product of two halves and two scales
-	value, cut := align(c.significand, m.F-c.fraction+c.exponent-top)
-	sum := fused{value: value, unit: top - m.F, cut: cut}
+	sum := fused{unit: top - m.F}.plus(c)
 	for g := range sa {
 		t, lost := align(products[g], m.F-fraction+exponents[g]-top)
 		sum.value += t

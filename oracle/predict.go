@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -43,15 +42,12 @@ func Predict[T gemm.Output](ctx context.Context, c []T, bound []float64, a, b *t
 		panic(wrongBound)
 	}
 	err = p.tiles(ctx, "predict", &o, func(t *tile) error {
-		s := predictPool.Get().(*predictStrips)
+		s := predictPool.Get().(*prediction)
 		defer predictPool.Put(s)
-		s.a = decodeElementRows(s.a[:0], a, t.i0, t.i1)
-		s.b = decodeElementRows(s.b[:0], b, t.j0, t.j1)
+		s.begin(&p, &k, t)
 		for i := t.i0; i < t.i1; i++ {
-			x := s.a[(i-t.i0)*p.k : (i-t.i0+1)*p.k]
-			for j := t.j0; j < t.j1; j++ {
-				total := k.element(&p, x, s.b[(j-t.j0)*p.k:(j-t.j0+1)*p.k], i, j)
-				storePrediction(c, bound, i*p.n+j, j, total, &k.Model, &p.grid, &o)
+			for j, total := range s.row(i) {
+				storePrediction(c, bound, i*p.n+t.j0+j, t.j0+j, total, &k.Model, &p.grid, &o)
 				if err := t.done(); err != nil {
 					return err
 				}
@@ -81,72 +77,12 @@ func storePrediction[T gemm.Output](c []T, bound []float64, at, j int, total run
 	}
 }
 
-// predictStrips is what a worker decodes.
-type predictStrips struct{ a, b []element }
-
-var predictPool = sync.Pool{New: func() any { return new(predictStrips) }}
-
 // finish rounds to the type of C; a NaN is the hardware's.
 func finish[T gemm.Output](m *Model, total running) T {
 	if total.value != total.value {
 		return fromBits[T](m.nan(layoutOf[T]()))
 	}
 	return narrow32[T](total.value)
-}
-
-// element computes element (i, j) from its decoded rows.
-func (k *Kernel) element(p *product, x, y []element, i, j int) running {
-	if k.Model.Unit == Scaled {
-		return k.scaledElement(p, x, y, i, j)
-	}
-	var total running
-	mantissa := p.a.Format.Mantissa() + p.b.Format.Mantissa()
-	for q := range p.blocks() {
-		lo, hi := p.span(q)
-		sum := k.blockSum(x[lo:hi], y[lo:hi], mantissa)
-		total.addScaled(sum, p.scalesA.at(i, lo), p.scalesB.at(j, lo), k.Scales)
-	}
-	return total
-}
-
-// blockSum adds the products of a block that has one pair of scales.
-func (k *Kernel) blockSum(x, y []element, mantissa int) (sum running) {
-	step := k.Promote
-	if step == 0 {
-		step = len(x)
-	}
-	for lo := 0; lo < len(x); lo += step {
-		hi := min(lo+step, len(x))
-		part := newRunning(k.Model.chain(x[lo:hi], y[lo:hi], mantissa, result{}, layout32))
-		if lo == 0 {
-			sum = part
-		} else {
-			sum.addRunning(part)
-		}
-	}
-	return sum
-}
-
-// scaledElement is element with scales inside the instructions.
-func (k *Kernel) scaledElement(p *product, x, y []element, i, j int) running {
-	mantissa := p.a.Format.Mantissa() + p.b.Format.Mantissa()
-	var sum running
-	var r result
-	done := 0
-	for lo := 0; lo < p.k; lo += k.Model.K {
-		hi := min(lo+k.Model.K, p.k)
-		scale := exponentOf(p.scalesA.at(i, lo)) + exponentOf(p.scalesB.at(j, lo))
-		r = k.Model.instruction(x[lo:hi], y[lo:hi], mantissa, scale, r, layout32)
-		if done += hi - lo; k.Promote > 0 && done >= k.Promote {
-			sum.addRunning(newRunning(r))
-			r, done = result{}, 0
-		}
-	}
-	if k.Promote == 0 {
-		return newRunning(r)
-	}
-	sum.addRunning(newRunning(r))
-	return sum
 }
 
 // running is a float32 on its way, and how far from the exact one it may be; err

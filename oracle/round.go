@@ -22,7 +22,12 @@ var (
 
 func (l layout) minExponent() int { return 1 - l.bias }
 func (l layout) infinity() uint64 { return uint64(2*l.bias+1) << l.fraction }
-func (l layout) sign() uint64     { return 1 << bits.Len64(l.infinity()) }
+func (l layout) sign() uint64     { return uint64(l.bias+1) << l.fraction << 1 }
+
+// exponent returns the exponent of a number's bits, that of a subnormal the least.
+func (l layout) exponent(b uint64) int {
+	return max(int(b&(l.sign()-1)>>l.fraction), 1) - l.bias
+}
 
 // number is a magnitude and its sign: significand·2^exponent, plus a positive
 // rest smaller than one unit of the significand where sticky is set, which asks

@@ -6,36 +6,71 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
 
 func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "aligned.")) }
 
-// TestSum compares with a definition in integers of any length.
-func TestSum(t *testing.T) {
+// TestMultiply compares with a definition in integers of any length.
+func TestMultiply(t *testing.T) {
 	kernelstest.At(t, cpu.Generic, func(t *testing.T) { check(t, cpu.Generic) })
-	kernelstest.Compare(t, "aligned.Sum", check)
+	kernelstest.Compare(t, "aligned.Multiply", check)
 }
 
 func check(t *testing.T, _ cpu.Level) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for range 4000 {
-		n := r.IntN(70)
-		width := 1 + r.IntN(11) // of significands
-		x, y := terms(r, n, width), terms(r, n, width)
-		p := Places{Left: r.IntN(31 - 2*width + 8), Least: r.IntN(60) - 90}
-		bits := 2*width + p.Left
-		if r.IntN(2) == 0 {
-			p.Left, p.Right = 0, r.IntN(12)
-			bits = 2 * width
+	for range 1000 {
+		n, columns := r.IntN(70), Columns
+		if r.IntN(4) == 0 {
+			columns = 1 + r.IntN(Columns)
 		}
-		value, cut, top := Sum(x, y, p, bits)
-		wantValue, wantCut, wantTop := define(x, y, p)
-		if value != wantValue || cut != wantCut || top != wantTop {
-			t.Fatalf("%d terms of %d bits, %+v: sum %d, cut %d, top %d; want %d, %d, %d", n, width, p, value, cut, top, wantValue, wantCut, wantTop)
+		width := 1 + r.IntN(11) // of significands
+		x, y := terms(r, n, width), terms(r, n*columns, width)
+		p := Places{Left: r.IntN(mostBits - 2*width + 4)}
+		if r.IntN(2) == 0 {
+			p = Places{Right: r.IntN(12)}
+		}
+		var got Sums
+		for j := range got.Top {
+			got.Top[j], got.Cut[j], got.Value[j] = int32(r.IntN(60)-90), -1, -1
+		}
+		want := got
+		for j := range columns {
+			want.define(x, y, columns, j, p)
+		}
+		got.Multiply(x, y, columns, p, 2*width+p.Left)
+		if got != want {
+			t.Fatalf("%d terms of %d bits, %d columns, %+v: got %+v, want %+v", n, width, columns, p, got, want)
 		}
 	}
+}
+
+// TestMost has the largest products and sums that kernels take, and the longest shifts.
+func TestMost(t *testing.T) {
+	kernelstest.AtLevels(t, "aligned.", func(t *testing.T, _ cpu.Level) {
+		const n = 33
+		for _, significand := range []int16{1<<13 - 1, -(1<<13 - 1), 0} {
+			for _, exponent := range []int16{-4096, 8192, 0} {
+				x, y := make([]Term, n), make([]Term, n*Columns)
+				for i := range x {
+					x[i] = Term{1<<13 - 1, exponent}
+				}
+				for i := range y {
+					y[i] = Term{significand, exponent}
+				}
+				x[5].Exponent, y[7].Exponent = 8192, 8192
+				var got, want Sums
+				for j := range want.Top {
+					want.define(x, y, Columns, j, Places{Left: 1})
+				}
+				got.Multiply(x, y, Columns, Places{Left: 1}, mostBits)
+				require.Equal(t, want, got)
+			}
+		}
+	})
 }
 
 // terms are those of numbers, of zeros and, in few, of numbers that are not finite.
@@ -53,20 +88,28 @@ func terms(r *rand.Rand, n, width int) []Term {
 	return x
 }
 
-func define(x, y []Term, p Places) (value int64, cut, top int) {
-	top = p.Least
-	for i := range x {
-		top = max(top, int(x[i].Exponent)+int(y[i].Exponent))
+func (s *Sums) define(x, y []Term, columns, j int, p Places) {
+	top := int(s.Top[j])
+	for k := range x {
+		top = max(top, int(x[k].Exponent)+int(y[k*columns+j].Exponent))
 	}
-	for i := range x {
-		t := big.NewInt(int64(x[i].Significand) * int64(y[i].Significand))
+	s.Top[j], s.Cut[j], s.Value[j] = int32(top), 0, 0
+	for k, v := range x {
+		w := y[k*columns+j]
+		t := big.NewInt(int64(v.Significand) * int64(w.Significand))
 		t.Lsh(t, uint(p.Left))
-		shift := uint(top + p.Right - int(x[i].Exponent) - int(y[i].Exponent))
+		shift := uint(top + p.Right - int(v.Exponent) - int(w.Exponent))
 		quotient, rest := new(big.Int).QuoRem(t, new(big.Int).Lsh(big.NewInt(1), shift), new(big.Int))
-		value += quotient.Int64()
+		s.Value[j] += quotient.Int64()
 		if rest.Sign() != 0 {
-			cut++
+			s.Cut[j]++
 		}
 	}
-	return value, cut, top
+}
+
+func TestShort(t *testing.T) {
+	var s Sums
+	x, y := make([]Term, 3), make([]Term, 3*Columns)
+	require.PanicsWithValue(t, short, func() { s.Multiply(x, y[1:], Columns, Places{}, mostBits) })
+	require.PanicsWithValue(t, short, func() { s.Multiply(x[:1], y, Columns+1, Places{}, mostBits) })
 }

@@ -7,7 +7,11 @@ import (
 	"github.com/octavo-fp8/octavo/internal/kernels"
 )
 
-var sum = kernels.New("aligned.Sum", kernels.At[kernel](cpu.AVX512, sumAVX512))
+var multiply = kernels.New("aligned.Multiply",
+	kernels.At[kernel](cpu.AVX2, multiplyAVX2), kernels.At[kernel](cpu.AVX512, multiplyAVX512))
 
 //go:noescape
-func sumAVX512(x, y *Term, n int, p *Places, t *total)
+func multiplyAVX2(x, y *Term, n int, p *Places, s *Sums)
+
+//go:noescape
+func multiplyAVX512(x, y *Term, n int, p *Places, s *Sums)

@@ -1,7 +1,7 @@
-//go:build purego || !amd64
+//go:build purego || !(amd64 || arm64)
 
 package aligned
 
 import "github.com/octavo-fp8/octavo/internal/kernels"
 
-var sum = kernels.New[kernel]("aligned.Sum")
+var multiply = kernels.New[kernel]("aligned.Multiply")

@@ -37,7 +37,9 @@ var (
 	twoMisc     = class{0x4E200800, 12, []operand{{0, register}, {5, register}}}
 	lowMisc     = class{0x0E200800, 12, []operand{{0, register}, {5, register}}} // on lower halves
 	compareZero = class{0x4E200800, 12, []operand{{0, register}, {5, register}, {0, zero}}}
-	longShift   = class{0x0E200800, 12, []operand{{0, register}, {5, register}, {0, eight}}} // of all of a lane
+	longShift   = class{0x0E200800, 12, []operand{{0, register}, {5, register}, {0, eight}}}     // of all of a lane
+	lowLong     = class{0x0E200000, 12, []operand{{0, register}, {5, register}, {16, register}}} // three different
+	topLong     = class{0x4E200000, 12, []operand{{0, register}, {5, register}, {16, register}}}
 	byElement   = class{0x4F000000, 12, []operand{{0, register}, {5, register}, {16, element}}}
 )
 
@@ -59,6 +61,7 @@ var (
 	floatHigh  = map[string]uint32{"4s": 2, "2d": 3}
 	singles    = map[string]uint32{"4s": 2}
 	fromHalf   = map[string]uint32{"4s": 0}
+	longer     = map[string]uint32{"4s": 1, "2d": 2}
 	bytesLow   = map[string]uint32{"8b": 0}
 	bytesHigh  = map[string]uint32{"16b": 0}
 	wide       = map[string]uint32{"8h": 0}
@@ -76,6 +79,11 @@ var forms = []form{
 	{"cmhi", &threeSame, 1, 0b00110, integers, nil},
 	{"sshl", &threeSame, 0, 0b01000, integers, nil},
 	{"ushl", &threeSame, 1, 0b01000, integers, nil},
+	{"smax", &threeSame, 0, 0b01100, integers, nil},
+	{"smull", &lowLong, 0, 0b1100, longer, fromNarrower},
+	{"smull2", &topLong, 0, 0b1100, longer, fromNarrowerTop},
+	{"smlal", &lowLong, 0, 0b1000, longer, fromNarrower},
+	{"smlal2", &topLong, 0, 0b1000, longer, fromNarrowerTop},
 	{"mul", &threeSame, 0, 0b10011, integers, nil},
 	{"fadd", &threeSame, 0, 0b11010, floatLow, nil},
 	{"fsub", &threeSame, 0, 0b11010, floatHigh, nil},
@@ -111,14 +119,16 @@ func (f *form) word(size uint32) uint32 {
 // text returns the instruction of the given arrangement whose operands w has.
 func (f *form) text(w uint32, arrangement string) string {
 	var operands []string
+	others := arrangement
+	if f.source != nil {
+		others = f.source[arrangement]
+	}
 	for _, o := range f.class.operands {
 		field := w >> o.at & 31
 		switch o.kind {
 		case register:
 			operands = append(operands, fmt.Sprintf("v%d.%s", field, arrangement))
-			if other := f.source[arrangement]; other != "" {
-				arrangement = other
-			}
+			arrangement = others
 		case element:
 			operands = append(operands, fmt.Sprintf("v%d.s[%d]", field, w>>21&1|w>>11&1<<1))
 		case zero:
