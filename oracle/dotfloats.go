@@ -41,6 +41,6 @@ func (m *Model) dotFloats(a, b []float32, c uint64, l layout) uint64 {
 			panic(notOfFloat)
 		}
 	}
-	x, y := m.Float.elements(nil, a), m.Float.elements(nil, b)
-	return m.chain(x, y, 2*m.Float.layout().fraction, result{bits: c}, l).bits
+	x, y := m.Float.appendElements(nil, a), m.Float.appendElements(nil, b)
+	return m.dotElements(x, y, 2*m.Float.layout().fraction, c, l)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/aligned"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // element is a code as a datapath sees it: significand·2^(exponent-M), where M is
@@ -50,14 +49,6 @@ func decodeElements(dst []element, codes []byte, f fp8.Format) []element {
 	table := &elementTables[f]
 	for _, c := range codes {
 		dst = append(dst, table[c])
-	}
-	return dst
-}
-
-// decodeElementRows appends the elements of rows [lo, hi) of t.
-func decodeElementRows(dst []element, t *tensor.Tensor, lo, hi int) []element {
-	for i := lo; i < hi; i++ {
-		dst = decodeElements(dst, t.Row(i), t.Format)
 	}
 	return dst
 }

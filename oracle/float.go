@@ -85,8 +85,8 @@ func (f Float) element(x float32) element {
 	return element{Significand: int16(m), Exponent: int16(exponent)}
 }
 
-// elements appends the elements of values.
-func (f Float) elements(dst []element, values []float32) []element {
+// appendElements appends the elements of values.
+func (f Float) appendElements(dst []element, values []float32) []element {
 	for _, x := range values {
 		dst = append(dst, f.element(x))
 	}

@@ -66,6 +66,10 @@ func (m *Floats) check() error {
 
 func (m *Floats) row(i int) []float32 { return m.Values[i*m.K : (i+1)*m.K] }
 
+func (m *Floats) appendRow(dst []element, i int) []element {
+	return m.Format.appendElements(dst, m.row(i))
+}
+
 // newFloatsGrid checks both operands.
 func newFloatsGrid(a, b *Floats) (grid, error) {
 	for _, m := range []*Floats{a, b} {

@@ -41,10 +41,11 @@ func Predict[T gemm.Output](ctx context.Context, c []T, bound []float64, a, b *t
 	if bound != nil && len(bound) != len(c) {
 		panic(wrongBound)
 	}
+	mantissa := a.Format.Mantissa() + b.Format.Mantissa()
 	err = p.tiles(ctx, "predict", &o, func(t *tile) error {
 		s := predictPool.Get().(*prediction)
 		defer predictPool.Put(s)
-		s.begin(&p, &k, t)
+		s.begin(&p, &k, codeRows{a}, codeRows{b}, mantissa, t)
 		for i := t.i0; i < t.i1; i++ {
 			for j, total := range s.row(i) {
 				storePrediction(c, bound, i*p.n+t.j0+j, t.j0+j, total, &k.Model, &p.grid, &o)

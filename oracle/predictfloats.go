@@ -25,16 +25,15 @@ func PredictFloats[T gemm.Output](ctx context.Context, c []T, bound []float64, a
 	if bound != nil && len(bound) != len(c) {
 		panic(wrongBound)
 	}
+	p := product{grid: g, block: max(g.k, 1), run: runs.Add(1)}
 	mantissa := 2 * a.Format.layout().fraction
 	err = g.tiles(ctx, "predict", &o, func(t *tile) error {
-		s := predictPool.Get().(*predictStrips)
+		s := predictPool.Get().(*prediction)
 		defer predictPool.Put(s)
-		s.a = a.Format.elements(s.a[:0], a.Values[t.i0*g.k:t.i1*g.k])
-		s.b = b.Format.elements(s.b[:0], b.Values[t.j0*g.k:t.j1*g.k])
-		for i := range t.i1 - t.i0 {
-			for j := range t.j1 - t.j0 {
-				sum := k.blockSum(s.a[i*g.k:(i+1)*g.k], s.b[j*g.k:(j+1)*g.k], mantissa)
-				storePrediction(c, bound, (t.i0+i)*g.n+t.j0+j, t.j0+j, sum, &k.Model, &g, &o)
+		s.begin(&p, &k, a, b, mantissa, t)
+		for i := t.i0; i < t.i1; i++ {
+			for j, sum := range s.floatRow(i) {
+				storePrediction(c, bound, i*g.n+t.j0+j, t.j0+j, sum, &k.Model, &g, &o)
 				if err := t.done(); err != nil {
 					return err
 				}

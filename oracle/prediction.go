@@ -7,6 +7,17 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
+// elementRows is an operand, whose rows are appended as elements.
+type elementRows interface {
+	appendRow(dst []element, i int) []element
+}
+
+type codeRows struct{ *tensor.Tensor }
+
+func (t codeRows) appendRow(dst []element, i int) []element {
+	return decodeElements(dst, t.Row(i), t.Format)
+}
+
 // prediction is what a worker has of a tile, whose columns it computes side by side.
 type prediction struct {
 	p       *product
@@ -17,6 +28,7 @@ type prediction struct {
 	run    uint64 // of the product whose rows of A these are
 	i0     int
 	order  []int
+	line   []element
 	rows   []element
 	panel  []element
 	sums   [aligned.Columns]running // of a block
@@ -25,8 +37,8 @@ type prediction struct {
 
 var predictPool = sync.Pool{New: func() any { return new(prediction) }}
 
-// begin decodes the operands of a tile.
-func (s *prediction) begin(p *product, k *Kernel, t *tile) {
+// begin decodes the operands of a tile, whose products have mantissa fraction bits.
+func (s *prediction) begin(p *product, k *Kernel, a, b elementRows, mantissa int, t *tile) {
 	again := s.run == p.run && s.i0 == t.i0
 	if s.run != p.run {
 		s.order = k.appendOrder(s.order[:0], p)
@@ -35,28 +47,30 @@ func (s *prediction) begin(p *product, k *Kernel, t *tile) {
 	if !again {
 		s.rows = grow(s.rows, (t.i1-t.i0)*p.k)
 		for i := t.i0; i < t.i1; i++ {
-			decodeInOrder(s.rows, (i-t.i0)*p.k, 1, p.a, i, s.order)
+			s.decode(s.rows, (i-t.i0)*p.k, 1, a, i)
 		}
 	}
 	s.panel = grow(s.panel, p.k*aligned.Columns)
 	for j := t.j0; j < t.j1; j++ {
-		decodeInOrder(s.panel, j-t.j0, aligned.Columns, p.b, j, s.order)
+		s.decode(s.panel, j-t.j0, aligned.Columns, b, j)
 	}
 	r := &s.strands
-	r.y, r.stride, r.layout = s.panel, aligned.Columns, layout32
-	r.mantissa = p.a.Format.Mantissa() + p.b.Format.Mantissa()
+	r.y, r.stride, r.mantissa, r.layout = s.panel, aligned.Columns, mantissa, layout32
 	r.scales, r.results = [aligned.Columns]int{}, r.memory[:t.j1-t.j0]
 }
 
-// decodeInOrder writes row i of t to dst from at on, in an order other than its own if
-// there is one.
-func decodeInOrder(dst []element, at, stride int, t *tensor.Tensor, i int, order []int) {
-	table, codes := &elementTables[t.Format], t.Row(i)
-	for k := range codes {
-		if len(order) > 0 {
-			k = order[k]
+// decode writes row i of t to dst from at on, in the order of steps.
+func (s *prediction) decode(dst []element, at, stride int, t elementRows, i int) {
+	s.line = t.appendRow(s.line[:0], i)
+	if len(s.order) == 0 {
+		for _, x := range s.line {
+			dst[at] = x
+			at += stride
 		}
-		dst[at] = table[codes[k]]
+		return
+	}
+	for _, k := range s.order {
+		dst[at] = s.line[k]
 		at += stride
 	}
 }
@@ -81,7 +95,15 @@ func (k *Kernel) step(n int) int {
 	return k.Promote
 }
 
-// row returns the elements of the tile's row i, until it is called again.
+// floatRow returns the elements of the tile's row i, without scales, until it is called
+// again.
+func (s *prediction) floatRow(i int) []running {
+	s.strands.x = s.rows[(i-s.i0)*s.p.k:][:s.p.k]
+	s.block(0, s.p.k)
+	return s.sums[:len(s.strands.results)]
+}
+
+// row is floatRow with scales.
 func (s *prediction) row(i int) []running {
 	s.strands.x = s.rows[(i-s.i0)*s.p.k:][:s.p.k]
 	totals := s.totals[:len(s.strands.results)]
@@ -104,6 +126,7 @@ func (s *prediction) row(i int) []running {
 // block adds the products of a block that has one pair of scales.
 func (s *prediction) block(lo, hi int) {
 	results := s.strands.results
+	s.sums = [aligned.Columns]running{}
 	step := s.k.step(hi - lo)
 	for from := lo; from < hi; from += step {
 		clear(results)
