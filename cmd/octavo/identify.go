@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/identify"
 )
 
@@ -17,13 +19,16 @@ const identifyLong = `Identify finds out how a kernel adds products. It works in
 
   octavo identify -o PROBES writes operands, of products that each have a
   purpose, to a safetensors file. The flags say what the kernel takes: FP8
-  operands of --format and of --k columns, with scales by --a-block and
-  --b-block, powers of two with --e8m0; or those of --nvfp4.
+  operands of --format, or of B of --b-format, and of --k columns, with scales
+  by --a-block and --b-block, powers of two with --e8m0; or those of --nvfp4;
+  or numbers without scales in BF16, FP16 or TF32 with --float. With --old
+  there is an old C too, that the product is added to.
 
   The kernel, on any GPU, computes C = A·Bᵀ of each: of order.a [M, K],
   order.b [N, K] and their scales order.a_scale_inv and order.b_scale_inv the
-  answer is order.c [M, N], and so on for rounding, output, scales and
-  products. bench/gpu has programs for PyTorch and CUDA that do it.
+  answer is order.c [M, N], and so on for rounding, output, scales,
+  products and old, where old.old [M, N] is added. Numbers of --float have no
+  scales; those of TF32 are F32. bench/gpu has programs for PyTorch and CUDA.
 
   octavo identify PROBES --got ANSWERS reads the answers, F32, BF16 or F16,
   from a safetensors file or from a directory of order.npy and so on, and
@@ -32,7 +37,8 @@ const identifyLong = `Identify finds out how a kernel adds products. It works in
 What is measured: how many products one step adds, which they are, how many
 fraction bits of them are kept and how the others are rounded, the bits of a
 step's result, whether the sum so far is one more term of a step, after how many
-products sums are promoted to others, and the order of scales. All known GPU
+products sums are promoted to others, the order of scales, and where an old C
+enters. All known GPU
 models, under every promotion and order of scales, octavo's own product, exact
 sums and float32 sums are compared with every answer; those that give all of
 them are what the kernel is. Where there are several, these probes cannot tell
@@ -54,11 +60,11 @@ const identifyExample = `  octavo identify -o probes.safetensors
   octavo identify probes.safetensors --got answers.safetensors`
 
 type identifyFlags struct {
-	setup  identify.Setup
-	format fp8.Format
-	out    string
-	got    string
-	asJSON bool
+	setup           identify.Setup
+	format, formatB fp8.Format
+	out             string
+	got             string
+	asJSON          bool
 }
 
 func newIdentifyCommand() *cobra.Command {
@@ -84,13 +90,16 @@ func newIdentifyCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.setup.Format = f.format
+			if cmd.Flags().Changed("b-format") {
+				f.setup.FormatB = &f.formatB
+			}
 			if f.out != "" {
 				if f.setup.NVFP4 && !cmd.Flags().Changed("k") {
 					f.setup.K = 0 // its default is another
 				}
 				return f.write(cmd)
 			}
-			for _, name := range []string{"format", "k", "a-block", "b-block", "e8m0", "nvfp4"} {
+			for _, name := range []string{"format", "b-format", "k", "a-block", "b-block", "e8m0", "nvfp4", "float", "old"} {
 				if cmd.Flags().Changed(name) {
 					return usagef("--%s is for writing probes: the file of probes says it", name)
 				}
@@ -101,14 +110,25 @@ func newIdentifyCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.out, "out", "o", "", "`FILE` to write probes to, replaced if it exists")
 	flags.StringVar(&f.got, "got", "", "`FILE` or directory with the kernel's answers")
-	formatFlag(cmd, &f.format, "e4m3", "of both operands")
+	formatFlag(cmd, &f.format, "e4m3", "of the operands")
+	flags.Var(oneOf{&parsed[fp8.Format]{&f.formatB, "", formatNames, fp8.ParseFormat}, strings.Split(formatNames, "|")}, "b-format", "of B, if it is another")
 	wholeFlag(cmd, &f.setup.K, 64, 1<<15, "k", "columns of the operands, a multiple of 32 up to 2048; promotion\nis seen after up to half as many products")
 	blockFlag(cmd, &f.setup.BlockA, "a-block", "rows and columns of A that share a scale (default tensor)")
 	blockFlag(cmd, &f.setup.BlockB, "b-block", "the same of B")
 	flags.BoolVar(&f.setup.E8M0, "e8m0", false, "scales are powers of two, F8_E8M0")
+	flags.Var(oneOf{&parsed[oracle.Float]{&f.setup.Float, "", "bf16|fp16|tf32", parseFloat}, []string{"bf16", "fp16", "tf32"}}, "float", "operands are numbers without scales: bf16, fp16 or tf32")
+	flags.BoolVar(&f.setup.Old, "old", false, "the kernel adds the product to an old C: ask where that enters")
 	flags.BoolVar(&f.setup.NVFP4, "nvfp4", false, "operands are E2M1 codes, one to a byte, with an E4M3 scale for\neach 16; --k is a multiple of 512 from 1024 to 32768 (default 2048)")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
+}
+
+func parseFloat(name string) (oracle.Float, error) {
+	f, err := oracle.ParseFloat(name)
+	if err == nil && f == oracle.NoFloat {
+		err = usagef("--float none is no format: leave the flag out")
+	}
+	return f, err
 }
 
 // write writes probes.

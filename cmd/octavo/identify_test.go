@@ -58,7 +58,40 @@ func TestIdentify(t *testing.T) {
 	fail(t, exitUsage, "want -o", "identify", probes)
 	fail(t, exitUsage, "multiple of 32", "identify", "-o", probes, "--k", "100")
 	fail(t, exitUsage, "--k is for writing", "identify", probes, "--got", answers, "--k", "64")
+	require.Contains(t, succeed(t, "identify", "-o", probes, "--k", "64", "--format", "e5m2", "--b-format", "e4m3"), "probes of E5M2 by E4M3, K = 64")
+	fail(t, exitUsage, "leave the flag out", "identify", "-o", probes, "--float", "none")
+	fail(t, exitUsage, "do not go with NVFP4", "identify", "-o", probes, "--nvfp4", "--old")
+	fail(t, exitUsage, "--old is for writing", "identify", probes, "--got", answers, "--old")
 	fail(t, exitData, "", "identify", "-o", filepath.Join(dir, "none", "x"))
 	_, err = os.Stat(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestIdentifyFloats has operands in BF16 and an old C.
+func TestIdentifyFloats(t *testing.T) {
+	dir := t.TempDir()
+	probes, answers := filepath.Join(dir, "probes.safetensors"), filepath.Join(dir, "answers.safetensors")
+	require.Contains(t, succeed(t, "identify", "-o", probes, "--k", "64", "--float", "bf16", "--old"), "probes of bf16, K = 64, added to an old C")
+	p, err := identify.ReadFile(probes)
+	require.NoError(t, err)
+	model := oracle.Hopper(oracle.BF16)
+	a, err := p.Run(t.Context(), identify.Float32, func(_ context.Context, product identify.Product) ([]float32, error) {
+		m, n, k := product.Size()
+		c := make([]float32, m*n)
+		for i := range m {
+			for j := range n {
+				old := float32(0)
+				if product.Old != nil {
+					old = product.Old[i*n+j]
+				}
+				c[i*n+j] = model.DotFloats(product.AFloats.Values[i*k:(i+1)*k], product.BFloats.Values[j*k:(j+1)*k], old)
+			}
+		}
+		return c, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, a.WriteFile(answers, p))
+	text := succeed(t, "identify", probes, "--got", answers)
+	require.Contains(t, text, "blackwell-bf16 = hopper-bf16; the old C enters at the first step\n")
+	require.Contains(t, text, "one more term of the first step: 25 fraction bits")
 }

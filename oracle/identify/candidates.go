@@ -12,7 +12,6 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Candidate is a kernel that the answers were compared with.
@@ -21,6 +20,10 @@ type Candidate struct {
 
 	// Kernel predicts its bits; nil where package oracle does not describe it.
 	Kernel *oracle.Kernel `json:"kernel,omitempty"`
+
+	// Old says where the old C enters, if the setup has one: "the first step", of the first
+	// chain, "the first of the sums" of chains, or "the end".
+	Old string `json:"old,omitempty"`
 
 	// Measured says that its parameters are those that were measured.
 	Measured bool `json:"measured"`
@@ -54,20 +57,23 @@ func newCandidate(k oracle.Kernel, withScales bool) Candidate {
 			if p.A4 != nil {
 				return predictNVFP4(ctx, t, k.Model, p)
 			}
-			switch t {
-			case BFloat16:
-				return widened(predict[fp8.BFloat16](ctx, k, p))
-			case Float16:
-				return widened(predict[float16.Float16](ctx, k, p))
+			c, o := p.result()
+			var err error
+			if p.AFloats != nil {
+				err = oracle.PredictFloats(ctx, c, nil, p.AFloats, p.BFloats, k, o)
+			} else {
+				err = oracle.Predict(ctx, c, nil, p.A, p.B, k, o)
 			}
-			return predict[float32](ctx, k, p)
+			return t.narrow(c), err
 		}}
 }
 
-func predict[T gemm.Output](ctx context.Context, k oracle.Kernel, p *Product) ([]T, error) {
+// result is a C to be computed, which is the old one where the product has one.
+func (p *Product) result() ([]float32, oracle.Options) {
 	m, n, _ := p.Size()
-	c := make([]T, m*n)
-	return c, oracle.Predict(ctx, c, nil, p.A, p.B, k, oracle.Options{})
+	c := make([]float32, m*n)
+	copy(c, p.Old)
+	return c, oracle.Options{Accumulate: p.Old != nil}
 }
 
 func predictNVFP4(ctx context.Context, t Type, model oracle.Model, p *Product) ([]float32, error) {
@@ -80,10 +86,25 @@ func predictNVFP4(ctx context.Context, t Type, model oracle.Model, p *Product) (
 	return c, err
 }
 
-func multiply[T gemm.Output](ctx context.Context, f func(context.Context, []T, *tensor.Tensor, *tensor.Tensor, gemm.Options) error, p *Product) ([]T, error) {
+// exact is the exact product, rounded once to T.
+func exact[T gemm.Output](ctx context.Context, p *Product) ([]T, error) {
 	m, n, _ := p.Size()
 	c := make([]T, m*n)
-	return c, f(ctx, c, p.A, p.B, gemm.Options{})
+	for i, x := range p.Old {
+		switch c := any(c).(type) {
+		case []float32:
+			c[i] = x
+		case []fp8.BFloat16:
+			c[i] = fp8.BFloat16FromFloat32(x)
+		case []float16.Float16:
+			c[i] = float16.Fromfloat32(x)
+		}
+	}
+	o := oracle.Options{Accumulate: p.Old != nil}
+	if p.AFloats != nil {
+		return c, oracle.ExactFloats(ctx, c, p.AFloats, p.BFloats, o)
+	}
+	return c, oracle.Exact(ctx, c, p.A, p.B, o)
 }
 
 func widened[T fp8.BFloat16 | float16.Float16](c []T, err error) ([]float32, error) {
@@ -110,30 +131,38 @@ func (t Type) narrowed(x float32) float32 {
 	return x
 }
 
+// narrow rounds values to the type, in place.
+func (t Type) narrow(c []float32) []float32 {
+	for i, x := range c {
+		c[i] = t.narrowed(x)
+	}
+	return c
+}
+
 // others are candidates that are no tensor cores.
-func others() []Candidate {
-	return []Candidate{
+func (s Setup) others() []Candidate {
+	all := []Candidate{
 		{Name: "octavo gemm: float32 in the canonical order", multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
-			switch t {
-			case BFloat16:
-				return widened(multiply(ctx, gemm.Multiply[fp8.BFloat16, *tensor.Tensor], p))
-			case Float16:
-				return widened(multiply(ctx, gemm.Multiply[float16.Float16, *tensor.Tensor], p))
-			}
-			return multiply(ctx, gemm.Multiply[float32, *tensor.Tensor], p)
+			c, o := p.result()
+			err := gemm.Multiply(ctx, c, p.A, p.B, o)
+			return t.narrow(c), err
 		}},
 		{Name: "the exact product, rounded once", multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
 			switch t {
 			case BFloat16:
-				return widened(multiply(ctx, oracle.Exact[fp8.BFloat16], p))
+				return widened(exact[fp8.BFloat16](ctx, p))
 			case Float16:
-				return widened(multiply(ctx, oracle.Exact[float16.Float16], p))
+				return widened(exact[float16.Float16](ctx, p))
 			}
-			return multiply(ctx, oracle.Exact[float32], p)
+			return exact[float32](ctx, p)
 		}},
 		sums("float32, one product after the other", inOrder),
 		sums("float32, in pairs", pairwise),
 	}
+	if s.Float != oracle.NoFloat {
+		return all[1:] // gemm is of FP8
+	}
+	return all
 }
 
 // sums are float32 sums of a block's products, under the scales in the canonical order.
@@ -143,9 +172,9 @@ func sums(name string, add func(products []float32) float32) Candidate {
 			return nil, err
 		}
 		m, n, k := p.Size()
-		a, b := decoded(p.A), decoded(p.B)
-		block := blockK(p)
-		c := make([]float32, m*n)
+		a, b := p.values()
+		block := p.blockK()
+		c, _ := p.result()
 		products := make([]float32, block)
 		for i := range m {
 			for j := range n {
@@ -155,10 +184,10 @@ func sums(name string, add func(products []float32) float32) Candidate {
 					for x := lo; x < hi; x++ {
 						products[x-lo] = a[i*k+x] * b[j*k+x]
 					}
-					scaled := float32(add(products[:hi-lo]) * p.A.Scale(i, lo))
-					total = fma(scaled, p.B.Scale(j, lo), total)
+					sa, sb := p.scales(i, j, lo)
+					total = fma(float32(add(products[:hi-lo])*sa), sb, total)
 				}
-				c[i*n+j] = t.narrowed(total)
+				c[i*n+j] = t.narrowed(total + c[i*n+j])
 			}
 		}
 		return c, nil
@@ -183,17 +212,33 @@ func pairwise(products []float32) float32 {
 	return pairwise(products[:half]) + pairwise(products[half:])
 }
 
-// decoded returns a tensor's codes without their scales.
-func decoded(t *tensor.Tensor) []float32 {
-	values := make([]float32, len(t.Codes))
-	fp8.Decode(values, t.Codes, t.Format)
-	return values
+// values returns both operands without their scales.
+func (p *Product) values() (a, b []float32) {
+	if p.AFloats != nil {
+		return p.AFloats.Values, p.BFloats.Values
+	}
+	a, b = make([]float32, len(p.A.Codes)), make([]float32, len(p.B.Codes))
+	fp8.Decode(a, p.A.Codes, p.A.Format)
+	fp8.Decode(b, p.B.Codes, p.B.Format)
+	return a, b
+}
+
+// scales returns those of product k of element (i, j).
+func (p *Product) scales(i, j, k int) (sa, sb float32) {
+	if p.AFloats != nil {
+		return 1, 1
+	}
+	return p.A.Scale(i, k), p.B.Scale(j, k)
 }
 
 // blockK is the number of products that share a pair of scales.
-func blockK(p *Product) int {
+func (p *Product) blockK() int {
 	_, _, k := p.Size()
-	return Setup{K: k, BlockA: p.A.Block, BlockB: p.B.Block}.blockK()
+	s := Setup{K: k}
+	if p.A != nil {
+		s.BlockA, s.BlockB = p.A.Block, p.B.Block
+	}
+	return s.blockK()
 }
 
 // fma returns x·y + z rounded once: the sum in float64 rounded to odd, and then to
@@ -218,15 +263,19 @@ func fma(x, y, z float32) float32 {
 // are one arithmetic under two names, which share a candidate.
 func (s Setup) kernels(promotions []int) (all []Candidate) {
 	orders := []oracle.ScaleOrder{oracle.ProductThenFMA, oracle.AThenB, oracle.BThenA}
-	if s.E8M0 {
-		orders = []oracle.ScaleOrder{oracle.AnyOrder} // products with them are exact
+	if s.E8M0 || !s.scaled() {
+		orders = []oracle.ScaleOrder{oracle.AnyOrder} // products with powers of two are exact
 	}
 	seen := map[oracle.Model]int{}
 	for _, m := range oracle.Models() {
 		if s.NVFP4 && m.Unit == oracle.Grouped {
 			all = append(all, newCandidate(oracle.Kernel{Model: m}, false))
 		}
-		if s.NVFP4 || !m.Takes(s.Format) || m.Unit == oracle.Scaled && !s.E8M0 {
+		takes := m.Takes(s.Format) && m.Takes(s.formatB())
+		if s.Float != oracle.NoFloat {
+			takes = m.Float == s.Float
+		}
+		if s.NVFP4 || !takes || m.Unit == oracle.Scaled && !s.E8M0 {
 			continue
 		}
 		plain := m
@@ -242,7 +291,7 @@ func (s Setup) kernels(promotions []int) (all []Candidate) {
 			for _, order := range orders {
 				k := oracle.Kernel{Model: m, Promote: p, Scales: order}
 				if !known {
-					all = append(all, newCandidate(k, !s.E8M0))
+					all = append(all, newCandidate(k, s.scaled() && !s.E8M0))
 					continue
 				}
 				all[at].Name = m.Name + " = " + all[at].Name
@@ -256,7 +305,7 @@ func (s Setup) kernels(promotions []int) (all []Candidate) {
 // promotions are intervals to try, besides one that was measured.
 func (s Setup) promotions(measured int) []int {
 	most := s.blockK()
-	if s.E8M0 {
+	if s.E8M0 && s.scaled() {
 		most = s.K // chains of a Scaled model go on from block to block
 	}
 	all := []int{0}
@@ -303,6 +352,16 @@ func (c *Candidate) compare(ctx context.Context, a *Answers, products []*Product
 
 // limit leaves so many rows of A.
 func (p *Product) limit(rows int) (err error) {
+	if p.Old != nil {
+		_, n, _ := p.Size()
+		p.Old = p.Old[:rows*n]
+	}
+	if p.AFloats != nil {
+		top := *p.AFloats
+		top.Rows, top.Values = rows, top.Values[:rows*top.K]
+		p.AFloats = &top
+		return nil
+	}
 	if p.A4 == nil {
 		p.A, err = p.A.RowRange(0, rows)
 		return err

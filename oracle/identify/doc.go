@@ -38,6 +38,13 @@
 // applied matters; and products are random, of wide range, so that anything that was
 // not asked for shows.
 //
+// In old, of a [Setup] with an old C, that C is small beside large products that cancel:
+// it is lost beside them if it is a term of their step, or of a sum that meets them, and
+// whole if it is added at the end.
+//
+// Operands in BF16, FP16 and TF32 have no scales, and the same probes otherwise, of
+// numbers that are normal in FP16.
+//
 // Answers speak of the shapes and the K that were asked: a library may choose another
 // kernel for other shapes.
 package identify

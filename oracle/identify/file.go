@@ -24,7 +24,8 @@ const metadataKey = "octavo.identify"
 // order.a and order.b are codes of shape [M, K] and [N, K], and order.a_scale_inv and
 // order.b_scale_inv grids of scales, F32 or F8_E8M0. value = decode(code)·scale. The
 // answer that belongs there is order.c of shape [M, N]. Codes of NVFP4 are U8, one to a
-// byte, and their scales F8_E4M3.
+// byte, and their scales F8_E4M3. Numbers are BF16, F16 or, of TF32, F32, and have no
+// scales. The C that a product is added to is old.old, F32, if the setup has one.
 func (p *Probes) WriteFile(path string) error {
 	setup, err := json.Marshal(p.Setup)
 	if err != nil {
@@ -40,6 +41,18 @@ func (p *Probes) WriteFile(path string) error {
 			tensors = append(tensors,
 				safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.U8, Shape: []int{t.Rows, t.K}}, Data: t.Codes},
 				safetensors.Tensor{Info: safetensors.Info{Name: name + "_scale_inv", DType: safetensors.F8E4M3, Shape: []int{t.Rows, t.K / group}}, Data: t.Scales})
+		}
+		for _, m := range []*oracle.Floats{product.AFloats, product.BFloats} {
+			if m == nil {
+				continue
+			}
+			tensors = append(tensors, safetensors.Tensor{Info: safetensors.Info{Name: product.Name + "." + m.Name,
+				DType: floatTypes[m.Format], Shape: []int{m.Rows, m.K}}, Data: floatBytes(m.Format, m.Values)})
+		}
+		if product.Old != nil {
+			m, n, _ := product.Size()
+			tensors = append(tensors, safetensors.Tensor{Info: safetensors.Info{Name: product.Name + ".old",
+				DType: safetensors.F32, Shape: []int{m, n}}, Data: Float32.bytes(product.Old)})
 		}
 		for _, t := range []*tensor.Tensor{product.A, product.B} {
 			if t == nil {
@@ -63,6 +76,10 @@ func (p *Probes) WriteFile(path string) error {
 
 // codes returns the operands' codes by their names in a file.
 func (p *Product) codes() map[string][]byte {
+	if p.AFloats != nil {
+		f := p.AFloats.Format
+		return map[string][]byte{p.Name + ".a": floatBytes(f, p.AFloats.Values), p.Name + ".b": floatBytes(f, p.BFloats.Values)}
+	}
 	if p.A4 != nil {
 		return map[string][]byte{p.Name + ".a": p.A4.Codes, p.Name + ".b": p.B4.Codes}
 	}

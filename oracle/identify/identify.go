@@ -59,10 +59,10 @@ func Identify(ctx context.Context, p *Probes, a *Answers, o Options) (*Report, e
 	measured, described := p.measuredKernel(a, &r.Measured)
 	candidates := p.Setup.kernels(p.Setup.promotions(measured.Promote))
 	if !p.Setup.NVFP4 {
-		candidates = append(candidates, others()...)
+		candidates = append(candidates, p.Setup.others()...)
 	}
 	if described {
-		c := newCandidate(measured, !p.Setup.E8M0)
+		c := newCandidate(measured, p.Setup.scaled() && !p.Setup.E8M0)
 		c.Name, c.Measured = "a kernel of the measured parameters, of which there is no model", true
 		candidates = append(candidates, c)
 	}
@@ -87,20 +87,17 @@ func Identify(ctx context.Context, p *Probes, a *Answers, o Options) (*Report, e
 		if err := c.compare(ctx, a, first, limit); err != nil {
 			return nil, err
 		}
-		if c.Differ == 0 {
-			if err := c.compare(ctx, a, all, 0); err != nil {
+		if c.Differ > 0 {
+			continue
+		}
+		variants := c.withOld(p.Setup)
+		for v := range variants {
+			if err := variants[v].compare(ctx, a, all, 0); err != nil {
 				return nil, err
 			}
+			r.add(variants[v])
 		}
-		switch {
-		case c.Differ > 0:
-		case c.Measured: // the last: the same again as one that has a name
-			if r.Described = true; len(r.Kernels) == 0 {
-				r.Kernels = append(r.Kernels, *c)
-			}
-		default:
-			r.Kernels = append(r.Kernels, *c)
-		}
+		*c = slices.MinFunc(variants, func(x, y Candidate) int { return x.Differ - y.Differ })
 	}
 	if len(r.Kernels) == 0 {
 		slices.SortStableFunc(candidates, func(x, y Candidate) int { return x.Differ*y.Of - y.Differ*x.Of })
@@ -108,6 +105,19 @@ func Identify(ctx context.Context, p *Probes, a *Answers, o Options) (*Report, e
 		return r, nil
 	}
 	return r, r.neighbours(ctx, a, all)
+}
+
+// add takes a candidate that was compared with all answers.
+func (r *Report) add(c Candidate) {
+	switch {
+	case c.Differ > 0:
+	case c.Measured: // the last: the same again as one that has a name
+		if r.Described = true; len(r.Kernels) == 0 || r.Kernels[0].Measured {
+			r.Kernels = append(r.Kernels, c)
+		}
+	default:
+		r.Kernels = append(r.Kernels, c)
+	}
 }
 
 // measuredKernel is the kernel of the measured parameters.
@@ -153,6 +163,11 @@ func (r *Report) neighbours(ctx context.Context, a *Answers, products []*Product
 	}
 	for _, c := range changes {
 		changed := newCandidate(c.made, false)
+		for _, v := range changed.withOld(r.Setup) {
+			if v.Old == r.Kernels[at].Old {
+				changed = v
+			}
+		}
 		if err := changed.compare(ctx, a, products[1:], 0); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, p, again)
 	for _, typ := range []Type{Float32, BFloat16, Float16} {
-		a := answer(t, p, others()[0], typ)
+		a := answer(t, p, Setup{}.others()[0], typ)
 		answers := filepath.Join(t.TempDir(), "answers.safetensors")
 		require.NoError(t, a.WriteFile(answers, p))
 		b, err := again.ReadAnswers(answers)
@@ -90,7 +90,7 @@ func FuzzFiles(f *testing.F) {
 		f.Add(data[:min(len(data), 1<<13)])
 	}
 	seed(p.WriteFile(path))
-	seed(answer(f, p, others()[2], BFloat16).WriteFile(path, p))
+	seed(answer(f, p, Setup{}.others()[2], BFloat16).WriteFile(path, p))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "file.safetensors")
 		require.NoError(t, os.WriteFile(path, data, 0o666))
@@ -111,7 +111,7 @@ func TestErrors(t *testing.T) {
 		require.ErrorIs(t, err, ErrSetup, "%+v", s)
 	}
 	p := setup(t, Setup{K: 64})
-	a := answer(t, p, others()[2], Float32)
+	a := answer(t, p, Setup{}.others()[2], Float32)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Identify(ended, p, a, Options{})
@@ -269,7 +269,7 @@ func TestNVFP4(t *testing.T) {
 // TestControls has answers of what is no tensor core.
 func TestControls(t *testing.T) {
 	p := setup(t, Setup{K: 128})
-	for _, c := range others() {
+	for _, c := range (Setup{}).others() {
 		require.Equal(t, []string{c.Name}, names(identify(t, p, c, Float32)), c.Name)
 	}
 	strided := sums("float32 in eight lanes", func(x []float32) (sum float32) {

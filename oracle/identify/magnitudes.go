@@ -16,6 +16,7 @@ type magnitudes struct {
 	smallA, smallB float32
 	small          float32 // their product, 2^-deepest units
 	deepest        int
+	coarse         int // up to this exponent of A there are powers of two only
 
 	// Sizes of small products are those of A times those of B, powers of two.
 	sizesA, sizesB []int
@@ -24,20 +25,29 @@ type magnitudes struct {
 var (
 	magnitudesFP8 = magnitudes{
 		unit: 0x1p14, largeA: 0x1p7, largeB: 1.5 * 0x1p7, squareA: 1.5 * 0x1p7,
-		smallA: 0x1p-6, smallB: 0x1p-9, small: 0x1p-15, deepest: 29,
+		smallA: 0x1p-6, smallB: 0x1p-9, small: 0x1p-15, deepest: 29, coarse: -10,
 		sizesA: []int{-6, 7}, sizesB: sizes(-9, 7),
 	}
 	// Of NVFP4 the sizes are those of scales, but for 2^-10, which is 0.5·2^-9.
 	magnitudesNVFP4 = magnitudes{
 		unit: 0x1p16, largeA: 0x1p8, largeB: 1.5 * 0x1p8, squareA: 1.5 * 0x1p8,
-		smallA: 0x1p-10, smallB: 0x1p-10, small: 0x1p-20, deepest: 36,
+		smallA: 0x1p-10, smallB: 0x1p-10, small: 0x1p-20, deepest: 36, coarse: -10,
 		sizesA: []int{-10, -9, 8}, sizesB: sizes(-10, 8),
+	}
+	// All numbers are normal in FP16.
+	magnitudesFloats = magnitudes{
+		unit: 0x1p14, largeA: 0x1p7, largeB: 1.5 * 0x1p7, squareA: 1.5 * 0x1p7,
+		smallA: 0x1p-12, smallB: 0x1p-12, small: 0x1p-24, deepest: 38, coarse: -13,
+		sizesA: []int{-12, 7}, sizesB: sizes(-12, 7),
 	}
 )
 
 func (s Setup) magnitudes() *magnitudes {
-	if s.NVFP4 {
+	switch {
+	case s.NVFP4:
 		return &magnitudesNVFP4
+	case s.Float != oracle.NoFloat:
+		return &magnitudesFloats
 	}
 	return &magnitudesFP8
 }
@@ -53,7 +63,7 @@ func sizes(lo, hi int) (all []int) {
 func exp2(e int) float32 { return float32(math.Ldexp(1, e)) }
 
 // has reports whether a place can hold v·2^e of A: 1.5·2^-10 is no product of codes.
-func (m *magnitudes) has(v float32, e int) bool { return e > -10 || v == 1 || v == -1 }
+func (m *magnitudes) has(v float32, e int) bool { return e > m.coarse || v == 1 || v == -1 }
 
 // nvfp4 encodes rows of values, each as the first code of a group.
 func nvfp4(name string, values []float32, places int) *oracle.NVFP4 {

@@ -63,6 +63,14 @@ type Measured struct {
 
 	// Scales lists the orders of scales that the answers have.
 	Scales []string `json:"scales"`
+
+	// Old says where an old C enters, as of a [Candidate], or is "elsewhere". "": there is
+	// none. OldBits is the number of its fraction bits that are kept beside what it is
+	// added to, or, at the end, of a smaller sum of products beside it, -1 where the type
+	// of C hides them.
+	Old         string   `json:"old,omitempty"`
+	OldBits     int      `json:"oldBits,omitempty"`
+	OldRounding Rounding `json:"oldRounding,omitempty"`
 }
 
 // measure reads the parameters.
@@ -88,6 +96,13 @@ func (p *Probes) measure(a *Answers) (m Measured) {
 	_, n, _ = product.Size()
 	bits, how := p.output.read(a.C[product.Name], n)
 	m.result(bits, how, a.Type, p.output.size.deepest)
+	if old := p.Product("old"); old != nil {
+		_, n, _ := old.Size()
+		m.Old, m.OldBits, m.OldRounding = p.old.read(a.C[old.Name], n, s.inner)
+		if m.Old == oldEnd && a.Type != Float32 {
+			m.OldBits, m.OldRounding = -1, NoRounding
+		}
+	}
 	if scales := p.Product("scales"); scales != nil {
 		m.Scales = scaleOrders(a, scales)
 	}
@@ -186,6 +201,7 @@ func (m *Measured) kernel(s Setup, steps [][]int) (oracle.Kernel, bool) {
 		m.ResultRounding != TowardZero && m.ResultRounding != NoRounding {
 		return k, false
 	}
+	k.Model.Float = s.Float
 	k.Promote = m.Chain
 	switch {
 	case m.Chain > 0 && (m.Outer > 0 || len(m.Groups) > 0 && !consecutive(steps[0])):

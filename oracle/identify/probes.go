@@ -22,23 +22,33 @@ type Probes struct {
 	order    orderProbes
 	rounding roundingProbes
 	output   outputProbes
+	old      oldProbes
 }
 
 // Product is one of them, A of shape [M, K] and B of [N, K], dense and with all scales
 // stored; M and N are multiples of 16, and of the blocks' rows.
 type Product struct {
-	Name    string // "order", "rounding", "output", "scales" or "products"
+	Name    string // "order", "rounding", "output", "scales", "products" or "old"
 	Purpose string // in a sentence
 	A, B    *tensor.Tensor
 
 	// A4 and B4 stand in for A and B of NVFP4.
 	A4, B4 *oracle.NVFP4
+
+	// AFloats and BFloats stand in for A and B of BF16, FP16 and TF32.
+	AFloats, BFloats *oracle.Floats
+
+	// Old, unless nil, is the C of shape [M, N] that the kernel adds the product to.
+	Old []float32
 }
 
 // Size returns M, N and K.
 func (p *Product) Size() (m, n, k int) {
 	if p.A4 != nil {
 		return p.A4.Rows, p.B4.Rows, p.A4.K
+	}
+	if p.AFloats != nil {
+		return p.AFloats.Rows, p.BFloats.Rows, p.AFloats.K
 	}
 	m, k = p.A.Dims()
 	n, _ = p.B.Dims()
@@ -55,6 +65,13 @@ func New(s Setup) (*Probes, error) {
 	p.Products = []Product{p.order.make(s), p.rounding.make(s), p.output.make(s)}
 	if s.NVFP4 {
 		p.Products = append(p.Products, randomNVFP4(s))
+		return p, nil
+	}
+	if s.Old {
+		p.Products = append(p.Products, p.old.make(s))
+	}
+	if s.Float != oracle.NoFloat {
+		p.Products = append(p.Products, randomFloats(s))
 		return p, nil
 	}
 	p.Products = append(p.Products, scaleProduct(s), randomProduct(s))
@@ -74,7 +91,8 @@ func (p *Probes) Product(name string) *Product {
 	return nil
 }
 
-// Run asks kernel for every product: it has to return C, of shape [M, N] and dense.
+// Run asks kernel for every product: it has to return C, of shape [M, N] and dense, with
+// the old C added where the product has one.
 // Every element must be of type t, which says to what type the kernel rounds.
 func (p *Probes) Run(ctx context.Context, t Type, kernel func(context.Context, Product) ([]float32, error)) (*Answers, error) {
 	answers := &Answers{Type: t, C: map[string][]float32{}}
@@ -102,7 +120,10 @@ func (s Setup) product(name, purpose string, a, b *rows) Product {
 	if s.NVFP4 {
 		return Product{Name: name, Purpose: purpose, A4: nvfp4("a", a.values, a.k), B4: nvfp4("b", b.values, b.k)}
 	}
-	return Product{Name: name, Purpose: purpose, A: a.tensor(s, "a", s.BlockA), B: b.tensor(s, "b", s.BlockB)}
+	if s.Float != oracle.NoFloat {
+		return Product{Name: name, Purpose: purpose, AFloats: a.floats(s, "a"), BFloats: b.floats(s, "b")}
+	}
+	return Product{Name: name, Purpose: purpose, A: a.tensor("a", s.Format, s.BlockA), B: b.tensor("b", s.formatB(), s.BlockB)}
 }
 
 // add appends a row that is zero but for what set does, and returns its index.
@@ -115,11 +136,11 @@ func (r *rows) add(set func(row []float32)) int {
 
 // tensor encodes the rows, which the format can hold, under scales of 1, and adds zeros
 // up to a multiple of 16 rows.
-func (r *rows) tensor(s Setup, name string, block tensor.Block) *tensor.Tensor {
+func (r *rows) tensor(name string, format fp8.Format, block tensor.Block) *tensor.Tensor {
 	multiple := max(16, block.Rows)
 	n := (len(r.values)/r.k + multiple - 1) / multiple * multiple
-	t := &tensor.Tensor{Name: name, Format: s.Format, Shape: []int{n, r.k}, Block: block, Codes: make([]byte, n*r.k)}
-	fp8.Encode(t.Codes, r.values, s.Format, fp8.Policy{}, nil)
+	t := &tensor.Tensor{Name: name, Format: format, Shape: []int{n, r.k}, Block: block, Codes: make([]byte, n*r.k)}
+	fp8.Encode(t.Codes, r.values, format, fp8.Policy{}, nil)
 	gridRows, gridCols := t.Grid()
 	t.Scales = make([]float32, gridRows*gridCols)
 	for i := range t.Scales {
@@ -133,7 +154,7 @@ func (r *rows) tensor(s Setup, name string, block tensor.Block) *tensor.Tensor {
 func scaleProduct(s Setup) Product {
 	random := rand.New(rand.NewPCG(15, 4))
 	values := []float32{1, 1.25, 1.5, 1.75, -1.25, -1.5, -1.75}
-	operand := func(name string, block tensor.Block, n int) *tensor.Tensor {
+	operand := func(name string, format fp8.Format, block tensor.Block, n int) *tensor.Tensor {
 		r := rows{k: s.K}
 		for range n {
 			r.add(func(row []float32) {
@@ -142,12 +163,12 @@ func scaleProduct(s Setup) Product {
 				}
 			})
 		}
-		t := r.tensor(s, name, block)
+		t := r.tensor(name, format, block)
 		s.randomScales(t, random)
 		return t
 	}
 	return Product{Name: "scales", Purpose: "blocks of one product each under scales of all mantissas: in which order scales are applied",
-		A: operand("a", s.BlockA, 32), B: operand("b", s.BlockB, 32)}
+		A: operand("a", s.Format, s.BlockA, 32), B: operand("b", s.formatB(), s.BlockB, 32)}
 }
 
 // randomScales are from 1/4 to 4.
@@ -164,13 +185,13 @@ func (s Setup) randomScales(t *tensor.Tensor, random *rand.Rand) {
 // each other, of few products, and of values that nearly cancel.
 func randomProduct(s Setup) Product {
 	random := rand.New(rand.NewPCG(15, 5))
-	operand := func(name string, block tensor.Block, n int, negate bool) *tensor.Tensor {
+	operand := func(name string, format fp8.Format, block tensor.Block, n int, negate bool) *tensor.Tensor {
 		r := rows{k: s.K, values: make([]float32, n*s.K)}
-		t := r.tensor(s, name, block)
+		t := r.tensor(name, format, block)
 		for i := range n {
 			row := t.Row(i)
 			for k := range row {
-				row[k] = randomCode(s.Format, i%4, random)
+				row[k] = randomCode(format, i%4, random)
 			}
 			if i%4 == 3 {
 				copy(row[s.K/2:], row[:s.K/2])
@@ -184,7 +205,7 @@ func randomProduct(s Setup) Product {
 		s.randomScales(t, random)
 		return t
 	}
-	return Product{Name: "products", Purpose: randomPurpose, A: operand("a", s.BlockA, 32, true), B: operand("b", s.BlockB, 32, false)}
+	return Product{Name: "products", Purpose: randomPurpose, A: operand("a", s.Format, s.BlockA, 32, true), B: operand("b", s.formatB(), s.BlockB, 32, false)}
 }
 
 const randomPurpose = "random operands of wide and of narrow range, sparse ones and ones that cancel: whatever was not asked for"

@@ -25,7 +25,8 @@ func roundedOnce(p, sa, sb, c float32) float32 {
 // this product a block's sum has one term, so that it is exact.
 func scaleOrders(a *Answers, p *Product) (names []string) {
 	m, n, k := p.Size()
-	codesA, codesB, block := decoded(p.A), decoded(p.B), blockK(p)
+	codesA, codesB := p.values()
+	block := p.blockK()
 	for _, s := range scalings {
 		same := true
 		for i := 0; same && i < m; i++ {

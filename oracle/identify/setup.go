@@ -5,14 +5,16 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Setup says what the kernel multiplies. The zero value is a product of E4M3 of K = 512
 // with one scale for each operand.
 type Setup struct {
-	Format fp8.Format `json:"format"` // of both operands
-	K      int        `json:"k"`      // 0 means DefaultK
+	Format  fp8.Format  `json:"format"`            // of A, and of B unless
+	FormatB *fp8.Format `json:"formatB,omitempty"` // says another
+	K       int         `json:"k"`                 // 0 means DefaultK
 
 	// BlockA and BlockB are what shares a scale.
 	BlockA tensor.Block `json:"blockA"`
@@ -24,6 +26,14 @@ type Setup struct {
 	// NVFP4 says that operands are E2M1 codes under an E4M3 scale for each 16. Format,
 	// blocks and E8M0 do not count then, and K = 0 means 2048.
 	NVFP4 bool `json:"nvfp4"`
+
+	// Float, unless it is none, says that operands are numbers in BF16, FP16 or TF32.
+	// Formats, blocks and E8M0 do not count then.
+	Float oracle.Float `json:"float,omitempty"`
+
+	// Old says that the kernel adds the product to an old C, A·Bᵀ + C, or begins from
+	// one: then there is a product that asks where it enters. Not with NVFP4.
+	Old bool `json:"old,omitempty"`
 }
 
 const (
@@ -37,13 +47,19 @@ const (
 // Check returns an error, which is an [ErrSetup], unless there are probes: K is a
 // multiple of 32 from 64 to 2048, and a block of K one of 16, or all of K.
 func (s Setup) Check() error {
+	if _, err := s.Float.MarshalText(); err != nil {
+		return sentinel.Errorf(ErrSetup, "identify: %w", err)
+	}
+	if s.NVFP4 && (s.Float != oracle.NoFloat || s.Old) {
+		return sentinel.Errorf(ErrSetup, "identify: operands in %v or an old C do not go with NVFP4", s.Float)
+	}
 	if s.NVFP4 {
 		if n := s.places(); s.k()%group != 0 || n < leastK || n > mostK || n%multipleOfK != 0 {
 			return sentinel.Errorf(ErrSetup, "identify: K = %d of NVFP4: want a multiple of %d from %d to %d", s.k(), multipleOfK*group, leastK*group, mostK*group)
 		}
 		return nil
 	}
-	if !s.Format.Valid() {
+	if !s.Format.Valid() || !s.formatB().Valid() {
 		return sentinel.Errorf(ErrSetup, "identify: %w", fp8.ErrFormat)
 	}
 	if k := s.k(); k < leastK || k > mostK || k%multipleOfK != 0 {
@@ -85,19 +101,44 @@ func (s Setup) k() int {
 
 // String describes the setup in a line.
 func (s Setup) String() string {
-	if s.NVFP4 {
+	old := ""
+	if s.Old {
+		old = ", added to an old C"
+	}
+	switch {
+	case s.NVFP4:
 		return fmt.Sprintf("NVFP4, K = %d", s.k())
+	case s.Float != oracle.NoFloat:
+		return fmt.Sprintf("%v, K = %d%s", s.Float, s.k(), old)
+	}
+	formats := s.Format.String()
+	if b := s.formatB(); b != s.Format {
+		formats += " by " + b.String()
 	}
 	scales := ""
 	if s.E8M0 {
 		scales = ", E8M0"
 	}
-	return fmt.Sprintf("%v, K = %d, scales of A by %v and of B by %v%s", s.Format, s.k(), s.BlockA, s.BlockB, scales)
+	return fmt.Sprintf("%s, K = %d, scales of A by %v and of B by %v%s%s", formats, s.k(), s.BlockA, s.BlockB, scales, old)
 }
+
+// formatB is the format of B.
+func (s Setup) formatB() fp8.Format {
+	if s.FormatB != nil {
+		return *s.FormatB
+	}
+	return s.Format
+}
+
+// scaled reports whether operands have scales that are not in the instruction.
+func (s Setup) scaled() bool { return !s.NVFP4 && s.Float == oracle.NoFloat }
 
 // blockK is the number of products that share a pair of scales.
 func (s Setup) blockK() int {
 	block := s.k()
+	if !s.scaled() {
+		return block
+	}
 	for _, b := range []tensor.Block{s.BlockA, s.BlockB} {
 		if b.Cols > 0 {
 			block = min(block, b.Cols)

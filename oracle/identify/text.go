@@ -51,7 +51,7 @@ type line struct{ name, value string }
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s\nC = A·Bᵀ in %v of %v\n\n", r.Found(), r.Type, r.Setup)
-	lines := r.Measured.lines(r.Setup.NVFP4)
+	lines := r.Measured.lines(r.Setup.scaled())
 	for i, c := range r.Kernels {
 		name := "gives all answers"
 		if i > 0 {
@@ -59,7 +59,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		lines = append(lines, line{name, c.Name})
 	}
-	if len(r.Kernels) > 0 && r.Kernels[0].Kernel != nil && !r.Setup.NVFP4 && !r.Kernels[0].Measured {
+	if len(r.Kernels) > 0 && r.Kernels[0].Kernel != nil && r.Setup.scaled() && !r.Kernels[0].Measured {
 		lines = append(lines, line{"its bits", "octavo verify " + verifyFlags(*r.Kernels[0].Kernel)})
 	}
 	if r.Described && !r.Kernels[0].Measured {
@@ -98,7 +98,7 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 // lines says what was measured.
-func (m *Measured) lines(nvfp4 bool) (lines []line) {
+func (m *Measured) lines(scaled bool) (lines []line) {
 	if m.Odd > 0 {
 		return []line{{"order", fmt.Sprintf("%d of %d answers are neither zero nor the one small product beside two that cancel", m.Odd, m.Of)}}
 	}
@@ -149,7 +149,19 @@ func (m *Measured) lines(nvfp4 bool) (lines []line) {
 		add("promotion", "none within K")
 	}
 	switch {
-	case nvfp4: // their place is in the instruction
+	case m.Old == oldStep:
+		add("old C", "one more term of the first step: %d fraction bits, %v", m.OldBits, m.OldRounding)
+	case m.Old == oldEnd && m.OldBits >= 0:
+		add("old C", "added at the end: %d fraction bits of it, %v", m.OldBits, m.OldRounding)
+	case m.Old == oldEnd:
+		add("old C", "added at the end")
+	case m.Old == oldSums:
+		add("old C", "sums are added to it: %d fraction bits, %v", m.OldBits, m.OldRounding)
+	case m.Old != "":
+		add("old C", "%s", m.Old)
+	}
+	switch {
+	case !scaled: // there are none, or their place is in the instruction
 	case len(m.Scales) > 0:
 		add("scales", "%s", strings.Join(m.Scales, " or "))
 	default:
