@@ -104,27 +104,76 @@ func (p *population) chunkOf(q int, f []float64, n *norms, product, code *top) {
 	w := k1 - k0
 	x, y := signs(p.a, k0, k1), signs(p.b, k0, k1)
 	total, sum := make([]float64, w), make([]float64, w)
+	near := newPrefixes(w)
 	for i := range p.m {
+		if n.rows[i] == 0 {
+			continue // nothing is off
+		}
 		clear(sum)
 		for j := range p.n {
 			addSigned(sum, y[j*w:(j+1)*w], f[i*p.n+j])
 		}
+		near.clear()
+		for _, at := range p.ties.rows[i] {
+			near.add(y[at%p.n*w:][:w], p.ties.step[at])
+		}
 		for k, s := range sum {
 			total[k] += float64(s * x[i*w+k])
-			code.take(normalized(s, n.rowsAllowed[i], n.rows[i]), i, k0+k, false)
+			code.take(normalized(s, n.rowsAllowed[i]+near.most[k], n.rows[i]), i, k0+k, false)
 		}
 	}
+	near.clear()
+	both := make([]float64, w)
+	for _, at := range p.ties.near[0] {
+		signProducts(both, x[at/p.n*w:][:w], y[at%p.n*w:][:w])
+		near.add(both, p.ties.step[at])
+	}
 	for k, s := range total {
-		product.take(normalized(s, n.allAllowed, n.all), 0, k0+k, false)
+		product.take(normalized(s, n.allAllowed+near.most[k], n.all), 0, k0+k, false)
 	}
 	for j := range p.n {
+		if n.cols[j] == 0 {
+			continue
+		}
 		clear(sum)
 		for i := range p.m {
 			addSigned(sum, x[i*w:(i+1)*w], f[i*p.n+j])
 		}
-		for k, s := range sum {
-			code.take(normalized(s, n.colsAllowed[j], n.cols[j]), j, k0+k, true)
+		near.clear()
+		for _, at := range p.ties.cols[j] {
+			near.add(x[at/p.n*w:][:w], p.ties.step[at])
 		}
+		for k, s := range sum {
+			code.take(normalized(s, n.colsAllowed[j]+near.most[k], n.cols[j]), j, k0+k, true)
+		}
+	}
+}
+
+// prefixes are sums of elements near ties for each k, and their largest magnitudes so
+// far: see [ties.allowed].
+type prefixes struct{ sum, most []float64 }
+
+func newPrefixes(w int) *prefixes { return &prefixes{make([]float64, w), make([]float64, w)} }
+
+func (p *prefixes) clear() {
+	clear(p.sum)
+	clear(p.most)
+}
+
+func (p *prefixes) add(signs []float64, step float64) {
+	sum, most := p.sum[:len(signs)], p.most[:len(signs)]
+	for k, s := range signs {
+		x := sum[k] + float64(s*step)
+		sum[k] = x
+		most[k] = max(most[k], math.Abs(x))
+	}
+}
+
+// signProducts writes the products of signs.
+func signProducts(z, x, y []float64) {
+	x, y = x[:len(z)], y[:len(z)]
+	for k := range z {
+		z[k] = float64(x[k] * y[k])
 	}
 }
 
@@ -163,13 +212,19 @@ func (p *population) productAt(f []float64, k int) float64 {
 	if p.k == 0 {
 		return 0
 	}
-	n := p.norms(f)
-	x, y := signs(p.a, k, k+1), signs(p.b, k, k+1)
+	weight := p.productWeight(k)
 	sum := 0.0
 	for at, v := range f {
-		sum += float64(v * float64(x[at/p.n]*y[at%p.n]))
+		sum += float64(v * weight(at))
 	}
-	return normalized(sum, n.allAllowed, n.all)
+	n := p.norms(f)
+	return normalized(sum, n.allAllowed+p.ties.allowed(p.ties.near[0], weight), n.all)
+}
+
+// productWeight is the sign of product k of each element.
+func (p *population) productWeight(k int) func(at int) float64 {
+	x, y := signs(p.a, k, k+1), signs(p.b, k, k+1)
+	return func(at int) float64 { return x[at/p.n] * y[at%p.n] }
 }
 
 // codeAt is the statistic of a code.
@@ -178,15 +233,28 @@ func (p *population) codeAt(f []float64, t top) float64 {
 		return 0
 	}
 	n := p.norms(f)
-	sum := 0.0
+	weight, near := p.codeWeight(t)
+	sum, allowed, squares := 0.0, n.rowsAllowed, n.rows
 	if t.column {
-		for i, x := range signs(p.a, t.k, t.k+1) {
-			sum += float64(f[i*p.n+t.at] * x)
+		allowed, squares = n.colsAllowed, n.cols
+		for at := t.at; at < len(f); at += p.n {
+			sum += float64(f[at] * weight(at))
 		}
-		return normalized(sum, n.colsAllowed[t.at], n.cols[t.at])
+	} else {
+		for at := t.at * p.n; at < (t.at+1)*p.n; at++ {
+			sum += float64(f[at] * weight(at))
+		}
 	}
-	for j, y := range signs(p.b, t.k, t.k+1) {
-		sum += float64(f[t.at*p.n+j] * y)
+	return normalized(sum, allowed[t.at]+p.ties.allowed(near, weight), squares[t.at])
+}
+
+// codeWeight is the sign of the code of the other operand by which a code is multiplied
+// in each element of its row or column of C, and which of those are near ties.
+func (p *population) codeWeight(t top) (weight func(at int) float64, near []int) {
+	if t.column {
+		x := signs(p.a, t.k, t.k+1)
+		return func(at int) float64 { return x[at/p.n] }, p.ties.cols[t.at]
 	}
-	return normalized(sum, n.rowsAllowed[t.at], n.rows[t.at])
+	y := signs(p.b, t.k, t.k+1)
+	return func(at int) float64 { return y[at%p.n] }, p.ties.rows[t.at]
 }

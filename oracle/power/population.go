@@ -22,12 +22,14 @@ type population struct {
 	block   int // of K, with one pair of scales
 	a, b    *tensor.Tensor
 	exact   []float32
+	right   []float64 // exact, rounded to the type of C
+	ties    *ties
 	sigma   []float64 // σ of a sum in float32; 0 where it has no errors or is not finite
 	spread  []float64 // σ with the rounding to the type of C
 	reach   []float64 // the error, at most, of the addition of a product, in units of spread
 	shared  []float64 // errors, at most, that elements have in common, in units of spread
 	class   []int     // elements whose exact results are equal, up to the sign, are of one
-	classes int
+	first   []int     // the first element of each class
 }
 
 // newPopulation computes it in the time of some products.
@@ -59,8 +61,15 @@ func newPopulation[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Ten
 		*x = make([]float64, p.m*p.n)
 	}
 	p.classify()
-	err = p.spreads(ctx, before, unitOf[T](), old != nil, o)
-	return p, err
+	if err := p.spreads(ctx, before, unitOf[T](), old != nil, o); err != nil {
+		return nil, err
+	}
+	p.right = make([]float64, len(p.exact))
+	for i, x := range p.exact {
+		p.right[i] = value(narrowed[T](x))
+	}
+	p.ties = newTies[T](p, limit(len(p.exact), o.Rate))
+	return p, nil
 }
 
 // check refuses what the hypotheses have nothing to say of.
@@ -114,10 +123,10 @@ func (p *population) classify() {
 		if !ok {
 			class = len(seen)
 			seen[bits] = class
+			p.first = append(p.first, i)
 		}
 		p.class[i] = class
 	}
-	p.classes = len(seen)
 }
 
 // squarer adds up the squares of what the elements of each class come to.
@@ -128,7 +137,7 @@ type squarer struct {
 }
 
 func (p *population) newSquarer() *squarer {
-	return &squarer{class: p.class, sums: make([]float64, p.classes)}
+	return &squarer{class: p.class, sums: make([]float64, len(p.first))}
 }
 
 // add adds the magnitude of x, of element at.

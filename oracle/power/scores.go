@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -16,8 +17,6 @@ type scores struct {
 	deviations        []float64 // f of each element, 0 where it is left out
 	elements, skipped int
 	spread            float64
-	squares           float64 // of distances in units of σ
-	counted           int     // of those
 }
 
 // family is one test: its statistics, or the largest of very many.
@@ -60,7 +59,7 @@ func (f *family) probability() float64 {
 // newScores computes all statistics of got.
 func newScores[T gemm.Output](ctx context.Context, p *population, got []T, o *Options) (*scores, error) {
 	s := &scores{p: p, deviations: make([]float64, p.m*p.n)}
-	s.tests = append(s.tests, elements(s, got), s.variance())
+	s.tests = append(s.tests, elements(s, got), variance(p, got))
 	if unitOf[T]() > 0 {
 		s.tests = append(s.tests, sides(p, got))
 	}
@@ -92,12 +91,10 @@ func elements[T gemm.Output](s *scores, got []T) family {
 		if p.sigma[i] == 0 {
 			continue
 		}
-		err := g - want
-		squares += float64(err/p.spread[i]) * float64(err/p.spread[i])
-		s.deviations[i] = err / p.spread[i]
+		err := (g - want) / p.spread[i]
+		squares += float64(err * err)
+		s.deviations[i] = (g - p.right[i]) / p.spread[i]
 		lambda := max(distance(x, want)-u*math.Abs(want), 0) / p.sigma[i]
-		s.squares += float64(lambda * lambda)
-		s.counted++
 		if lambda > most {
 			most, at = lambda, i
 		}
@@ -108,15 +105,24 @@ func elements[T gemm.Output](s *scores, got []T) family {
 	}}
 }
 
-// variance tests the sum of the squares of all errors.
-func (s *scores) variance() family {
-	chance := 1.0
-	n := float64(s.counted)
-	if x := s.squares / n; x > 1 {
-		chance = math.Exp(-n / 2 * (x - 1 - math.Log(x)))
+// variance tests the sum of the squares of the errors of one element of each class.
+func variance[T gemm.Output](p *population, got []T) family {
+	squares, n := 0.0, 0
+	for _, i := range p.first {
+		want := float64(p.exact[i])
+		if !finite(value(got[i])) || p.sigma[i] == 0 {
+			continue
+		}
+		lambda := max(distance(got[i], want)-p.slack(i), 0) / p.sigma[i]
+		squares += float64(lambda * lambda)
+		n++
+	}
+	chance, x := 1.0, squares/float64(max(n, 1))
+	if x > 1 {
+		chance = math.Exp(-float64(n) / 2 * (x - 1 - math.Log(x)))
 	}
 	return family{name: "variance", n: 1, chance: chance, many: true, lambda: []float64{0}, where: func(int) string {
-		return fmt.Sprintf("%.3g times the most that float32 has in any order", s.squares/n)
+		return fmt.Sprintf("%.3g times the most that float32 has in any order", x)
 	}}
 }
 
@@ -129,23 +135,20 @@ func distance[T gemm.Output](x T, want float64) float64 {
 	return max(lo-want, want-hi, 0)
 }
 
-// sides tests how many elements of a narrow result are not the exact one rounded.
+// sides tests how many elements of a narrow result, one of each class, are not the exact
+// one rounded.
 func sides[T gemm.Output](p *population, got []T) family {
 	wrong, expected := 0, 0.0
-	for i, x := range got {
-		g, want := value(x), float64(p.exact[i])
-		right := narrowed[T](p.exact[i])
-		if !finite(g) || !finite(want) || !finite(value(right)) {
+	for _, i := range p.first {
+		want, right := float64(p.exact[i]), narrowed[T](p.exact[i])
+		if !finite(value(got[i])) || !finite(p.right[i]) || p.sigma[i] == 0 {
 			continue
 		}
 		lo, hi := cell(right)
-		slack := u * math.Abs(want)
-		if p.sigma[i] == 0 {
-			continue
-		}
+		slack := p.slack(i)
 		d := max(min(want-lo, hi-want)-slack, 0) / p.sigma[i]
 		expected += min(1, 2*math.Exp(-d*d/2))
-		if distance(x, want) > slack {
+		if distance(got[i], want) > slack {
 			wrong++
 		}
 	}
@@ -187,14 +190,25 @@ func (p *population) whole(f []float64) family {
 		shared += p.shared[i]
 		q.add(i, x)
 	}
-	squares := q.squares()
-	return family{name: "all of C", n: 2, chance: -1, lambda: []float64{normalized(sum, shared, squares), normalized(shrunk, shared, squares)},
+	return family{name: "all of C", n: 2, chance: -1, lambda: p.biases(sum, shrunk, shared, q.squares(), p.ties.near[0]),
 		where: func(i int) string {
 			if i == 0 {
 				return "a bias " + direction(sum, "upward", "downward")
 			}
 			return "a bias " + direction(shrunk, "away from zero", "toward zero")
 		}}
+}
+
+// biases are the statistics of two sums, of which the second is one times the signs of
+// exact results.
+func (p *population) biases(sum, shrunk, shared, squares float64, near []int) []float64 {
+	if squares == 0 {
+		return []float64{0, 0}
+	}
+	return []float64{
+		normalized(sum, shared+p.ties.allowed(near, func(int) float64 { return 1 }), squares),
+		normalized(shrunk, shared+p.ties.allowed(near, p.signAt), squares),
+	}
 }
 
 func direction(x float64, positive, negative string) string {
@@ -207,30 +221,36 @@ func direction(x float64, positive, negative string) string {
 // region is a part of C.
 type region struct{ row, col, height, width int }
 
-// regions are rows, columns and square tiles.
-func (p *population) regions() (all []region) {
+// regions are rows, columns and square tiles, and the elements in them that are near ties.
+func (p *population) regions() (all []region, near [][]int) {
 	for i := range p.m {
 		all = append(all, region{i, 0, 1, p.n})
 	}
 	for j := range p.n {
 		all = append(all, region{0, j, p.m, 1})
 	}
+	near = slices.Concat(p.ties.rows, p.ties.cols)
 	for _, side := range [...]int{16, 64, 128} {
 		for i := 0; i < p.m; i += side {
 			for j := 0; j < p.n; j += side {
 				all = append(all, region{i, j, min(side, p.m-i), min(side, p.n-j)})
 			}
 		}
+		across := (p.n + side - 1) / side
+		near = append(near, grouped(p.ties.near[0], (p.m+side-1)/side*across, func(at int) int {
+			return at/p.n/side*across + at%p.n/side
+		})...)
 	}
-	return all
+	return all, near
 }
 
 // parts tests every row, column and tile as whole tests all.
 func (p *population) parts(f []float64) family {
-	regions := p.regions()
+	regions, near := p.regions()
 	lambda := make([]float64, 0, 2*len(regions))
 	q := p.newSquarer()
-	for _, r := range regions {
+	for at, r := range regions {
+		near := near[at]
 		var sum, shrunk, shared float64
 		for i := r.row; i < r.row+r.height; i++ {
 			for j := r.col; j < r.col+r.width; j++ {
@@ -242,8 +262,7 @@ func (p *population) parts(f []float64) family {
 				q.add(at, x)
 			}
 		}
-		squares := q.squares()
-		lambda = append(lambda, normalized(sum, shared, squares), normalized(shrunk, shared, squares))
+		lambda = append(lambda, p.biases(sum, shrunk, shared, q.squares(), near)...)
 	}
 	return family{name: "parts of C", n: len(lambda), lambda: lambda, chance: -1, where: func(i int) string {
 		r := regions[i/2]
@@ -292,7 +311,7 @@ func (s *scores) control(known *scores) {
 
 // report says what the scores are.
 func (s *scores) report(rate float64) *Report {
-	r := &Report{Rate: oracle.Number(rate), P: 1, Elements: s.elements, Left: s.skipped, Distinct: s.p.classes, Spread: oracle.Number(s.spread)}
+	r := &Report{Rate: oracle.Number(rate), P: 1, Elements: s.elements, Left: s.skipped, Distinct: len(s.p.first), Spread: oracle.Number(s.spread)}
 	for i := range s.tests {
 		f := &s.tests[i]
 		lambda, at := f.largest()

@@ -36,11 +36,12 @@ func (s *Sight) String() string {
 // what f changes by, and what is allowed; and the largest change of an element, in its σ.
 type effect struct{ signal, squares, allowed, largest float64 }
 
-// add takes in a change of element at.
+// add takes in a change of element at. In a narrow result it takes the element to the
+// next number as often as it is part of the distance to that.
 func (e *effect) add(p *population, at int, change float64) {
 	d := change / p.spread[at]
 	e.signal += d
-	e.squares += float64(d * d)
+	e.squares += float64(d * max(d, math.Abs(p.ties.step[at])))
 	e.largest = max(e.largest, (change-p.blind(at))/p.sigma[at])
 }
 
@@ -106,7 +107,7 @@ func (p *population) oneElement(s *scores, rate float64) Sight {
 // shrinking is the relative error of all elements, toward zero or away from it.
 func (p *population) shrinking(s *scores, n *norms, rate float64) Sight {
 	sight := Sight{Fault: "all of C too small or too large", Unit: "C"}
-	signal, shared := 0.0, 0.0
+	signal, shared := 0.0, p.ties.allowed(p.ties.near[0], p.signAt)
 	for i := range p.spread {
 		if p.spread[i] > 0 {
 			shared += p.shared[i]
@@ -139,7 +140,7 @@ func (p *population) lostProducts(n *norms, rate float64) Sight {
 		if e.signal == 0 {
 			continue
 		}
-		e.allowed = n.allAllowed
+		e.allowed = n.allAllowed + p.ties.allowed(p.ties.near[0], p.productWeight(k))
 		sight.Tried++
 		if e.seen(n.all, lambda, limit(p.m*p.n, rate)) {
 			sight.Seen++
@@ -191,9 +192,12 @@ func (p *population) flippedBits(n *norms, rate float64, t, other *tensor.Tensor
 // flipped is the effect of a change of one element of an operand.
 func (p *population) flipped(n *norms, change float64, other *tensor.Tensor, row, k int, column bool) (e effect) {
 	count, _ := other.Dims()
-	e.allowed = n.rowsAllowed[min(row, p.m-1)]
+	weight, near := p.codeWeight(top{at: row, k: k, column: column})
+	e.allowed = p.ties.allowed(near, weight)
 	if column {
-		e.allowed = n.colsAllowed[min(row, p.n-1)]
+		e.allowed += n.colsAllowed[row]
+	} else {
+		e.allowed += n.rowsAllowed[row]
 	}
 	for o := range count {
 		i, j := row, o

@@ -86,16 +86,19 @@ func (p *population) subnormals(ctx context.Context, f []float64, o *Options) (f
 	for q, change := range changes {
 		var sum, shared float64
 		squares := p.newSquarer()
-		for i, x := range f {
-			if p.spread[i] == 0 {
-				continue
+		weight := func(at int) float64 {
+			if p.spread[at] == 0 {
+				return 0
 			}
-			w := change[i] / p.spread[i]
+			return change[at] / p.spread[at]
+		}
+		for i, x := range f {
+			w := weight(i)
 			shared += float64(math.Abs(w) * p.shared[i])
 			sum += float64(w * x)
 			squares.add(i, float64(w*x))
 		}
-		t.lambda[q] = normalized(sum, shared, squares.squares())
+		t.lambda[q] = normalized(sum, shared+p.ties.allowed(p.ties.near[0], weight), squares.squares())
 	}
 	return t, nil
 }
