@@ -9,8 +9,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/testutil"
-	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -84,52 +82,5 @@ func log(t *testing.T, name string, r *Report) {
 	}
 	for _, x := range r.Sights {
 		t.Logf("    %-40s %s", x.Fault, x.String())
-	}
-}
-
-// table injects the faults of the package's documentation.
-func table(t *testing.T, size, k int, block tensor.Block) map[string]*Report {
-	a, b := normalPair(size, size, k, block, 101, 102)
-	honest := octavo[float32](t, a, b)
-	reports := map[string]*Report{}
-	judge := func(name string, c []float32) {
-		r, err := Measure(t.Context(), c, nil, a, b, Options{})
-		require.NoError(t, err)
-		log(t, name, r)
-		reports[name] = r
-	}
-	judge("honest", honest)
-	last := func(codes []byte) {
-		for i := k - 1; i < len(codes); i += k {
-			codes[i] = 0
-		}
-	}
-	judge("last k dropped", octavo[float32](t, changed(a, last), b))
-	judge("a bit in one row", octavo[float32](t, changed(a, func(codes []byte) { codes[size/2*k+k/3] ^= 1 }), b))
-	judge("subnormals flushed", octavo[float32](t, flushed(a), flushed(b)))
-	hopper := make([]float32, size*size)
-	require.NoError(t, oracle.Predict(t.Context(), hopper, nil, a, b, oracle.Kernel{Model: oracle.HopperWGMMA()}, oracle.Options{}))
-	judge("hopper", hopper)
-	require.NoError(t, oracle.Predict(t.Context(), hopper, nil, a, b, oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128}, oracle.Options{}))
-	judge("hopper promoted", hopper)
-	for name, c := range map[string][]fp8.BFloat16{"bfloat16 honest": octavo[fp8.BFloat16](t, a, b), "bfloat16 wrong way": wrongWay(honest)} {
-		r, err := Measure(t.Context(), c, nil, a, b, Options{})
-		require.NoError(t, err)
-		log(t, name, r)
-		reports[name] = r
-	}
-	return reports
-}
-
-// TestTable fills the table of the faults that the worst case does not see.
-func TestTable(t *testing.T) {
-	size, k := 64, 4096
-	if testutil.Full() {
-		size, k = 256, 16384
-	}
-	reports := table(t, size, k, tensor.Block{})
-	for name, r := range reports {
-		honest := name == "honest" || name == "bfloat16 honest"
-		require.Equal(t, !honest, r.Alarm, name)
 	}
 }
