@@ -237,11 +237,11 @@ func TestVerifyJSON(t *testing.T) {
 	var top map[string]any
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &top))
 	for _, key := range []string{"explanation", "pass", "demand", "model", "promote", "scaleOrder", "bound", "largestBound", "type",
-		"m", "n", "k", "a", "b", "bias", "accumulate", "report", "exact"} {
+		"m", "n", "k", "a", "b", "bias", "accumulate", "report", "exact", "blind", "power"} {
 		require.Contains(t, top, key)
 		require.Contains(t, verifyLong, key)
 	}
-	require.Len(t, top, 18)
+	require.Len(t, top, 20)
 	require.Equal(t, false, top["pass"])
 	require.Equal(t, "bits", top["demand"])
 	require.Equal(t, "F32", top["type"])

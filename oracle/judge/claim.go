@@ -16,6 +16,8 @@ type Claim struct {
 	// Accumulation is what is known of the kernel's sums, from which the bound
 	// follows, where Want is Exact.
 	Accumulation oracle.Accumulation `json:"accumulation,omitzero"`
+	// Alarms says what comes of a statistical alarm, where Want is Exact.
+	Alarms Alarms `json:"alarms"`
 }
 
 // Want is the kind of a claim.
@@ -41,10 +43,13 @@ func (w Want) MarshalText() ([]byte, error) { return wants.MarshalText(w) }
 // UnmarshalText takes a name in any case.
 func (w *Want) UnmarshalText(text []byte) error { return wants.UnmarshalText(w, text) }
 
-// Check returns an error unless the kind is known and its kernel, if it has one, is one
+// Check returns an error unless the kind and what comes of alarms are known and its kernel, if it has one, is one
 // that package oracle has a model of.
 func (c Claim) Check() error {
 	if err := wants.Check(c.Want); err != nil {
+		return err
+	}
+	if err := alarms.Check(c.Alarms); err != nil {
 		return err
 	}
 	kernel := c.Kernel

@@ -64,7 +64,10 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 	if err := judge(ctx, v, j, w, looked); err != nil {
 		return nil, err
 	}
-	if !v.Pass {
+	if err := lookTogether(ctx, v, j, got, old); err != nil {
+		return nil, err
+	}
+	if !v.Pass && !v.Power.Alarm() {
 		if err := explain(ctx, v, j, w, got, looked, old); err != nil {
 			return nil, err
 		}

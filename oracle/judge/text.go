@@ -28,6 +28,7 @@ func (v *Verdict) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintln(b)
 	writeLines(b, v.Findings())
+	v.writePower(b)
 	v.writeFirst(b)
 	return b.Flush()
 }
@@ -72,6 +73,8 @@ type Line struct{ Name, Value string }
 // Verdict is the result in one line.
 func (v *Verdict) Verdict() string {
 	switch {
+	case v.Pass && v.Power.Alarm():
+		return fmt.Sprintf("PASS, with an alarm: all %s are within the bound of %s, but taken together their errors are not those of a correct kernel", v.looked(), v.what())
 	case v.Pass && v.Report.Equal:
 		return fmt.Sprintf("PASS: all %s are %s, bit for bit", v.looked(), v.what())
 	case v.Pass:
@@ -98,6 +101,9 @@ func (v *Verdict) looked() string {
 
 // Failure says in what a result failed.
 func (v *Verdict) Failure() string {
+	if v.Power.Alarm() {
+		return fmt.Sprintf("all %s are within the bound of %s, but taken together their errors are not those of a correct kernel", v.looked(), v.what())
+	}
 	how := "are outside the bound of "
 	if v.Demand == "bits" {
 		how = "differ from "
@@ -215,6 +221,18 @@ func short(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g',
 
 // full returns a value of C, all of whose digits count.
 func full(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
+
+// writePower writes what the errors say taken together, and what would have been seen.
+func (v *Verdict) writePower(w io.Writer) {
+	if text := v.Together(); text != "" {
+		fmt.Fprintf(w, "\n%s\n", hanging("", text, 2))
+		writeLines(w, v.Tests())
+	}
+	if lines := v.Seen(); len(lines) > 0 {
+		fmt.Fprintln(w, "\nWhat would have been seen")
+		writeLines(w, lines)
+	}
+}
 
 // writeFirst writes the first element that diverges.
 func (v *Verdict) writeFirst(w io.Writer) {

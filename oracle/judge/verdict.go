@@ -27,6 +27,9 @@ type Verdict struct {
 	LargestBound oracle.Number `json:"largestBound"`
 	// Blind says what a kernel that keeps within the bound may have done wrong unseen.
 	Blind *power.Blind `json:"blind,omitempty"`
+	// Power says what would have been seen, and what the errors say taken together; it is
+	// nil where the claim has alarms ignored.
+	Power *Power `json:"power,omitempty"`
 
 	Type       string  `json:"type"` // of C: F32, BF16 or F16
 	M          int     `json:"m"`

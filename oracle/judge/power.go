@@ -1,0 +1,220 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/power"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Alarms says what comes of the tests of all errors taken together, which accuse a
+// correct kernel at a rate of [power.Rate] if the hypotheses of package power hold.
+type Alarms uint8
+
+const (
+	// Warn reports an alarm, and leaves the verdict to the bound or the bits.
+	Warn Alarms = iota
+	// Fail fails the result.
+	Fail
+	// Ignore leaves the tests out, and what would have been seen.
+	Ignore
+)
+
+var alarms = enum.Enum[Alarms]{Type: "Alarms", What: "treatment of alarms", Prefix: "judge", Names: []string{"warn", "fail", "ignore"}}
+
+// String returns a name such as "warn".
+func (a Alarms) String() string { return alarms.String(a) }
+
+// MarshalText returns the name, and an error for an unknown treatment.
+func (a Alarms) MarshalText() ([]byte, error) { return alarms.MarshalText(a) }
+
+// UnmarshalText takes a name in any case.
+func (a *Alarms) UnmarshalText(text []byte) error { return alarms.UnmarshalText(a, text) }
+
+// Power says what would have been seen of a kernel's faults, and what the errors say that
+// are allowed one by one.
+type Power struct {
+	// Rows and Cols are how many of C's were looked at, evenly spread.
+	Rows int `json:"rows"`
+	Cols int `json:"cols"`
+	// Reason says why errors were not tested together: the result fails anyway, its bits
+	// are demanded, or package power has nothing to say of such sums.
+	Reason string `json:"reason,omitempty"`
+	// Report is of those tests, unless there is a reason.
+	Report *power.Report `json:"report,omitempty"`
+	// Sights are what would have been seen where there is no Report, which has its own.
+	Sights []power.Sight `json:"sights,omitempty"`
+}
+
+// Alarm reports whether there is one.
+func (p *Power) Alarm() bool { return p != nil && p.Report != nil && p.Report.Alarm }
+
+const (
+	// mostTogether is the number of elements, at most, whose errors are taken together,
+	// and mostAcross that of rows, and of columns where there are as many rows.
+	mostTogether = 1 << 16
+	mostAcross   = 256
+	// mostForBits is the same where each fault is tried in a product of its own.
+	mostForBits = 32
+)
+
+// lookTogether fills in the power of a verdict, and fails it where an alarm does.
+func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, old []T) error {
+	if j.claim.Alarms == Ignore || j.m == 0 || j.n == 0 {
+		return nil
+	}
+	v.Power = &Power{}
+	if v.Demand == "bits" {
+		v.Power.Reason = "every change of a bit fails"
+		part := newPart(j, min(j.m, mostForBits), min(j.n, mostForBits), got, old)
+		v.Power.Rows, v.Power.Cols = part.rows, part.cols
+		kernel := j.claim.Kernel
+		if j.claim.Want == Canonical {
+			kernel = oracle.Kernel{}
+		}
+		sights, err := power.Bits(ctx, part.old, part.a, part.b, kernel, part.options)
+		v.Power.Sights = sights
+		return err
+	}
+	rows := min(j.m, mostAcross)
+	cols := min(j.n, mostTogether/rows)
+	part := newPart(j, min(j.m, mostTogether/cols), cols, got, old)
+	v.Power.Rows, v.Power.Cols = part.rows, part.cols
+	if !v.Pass {
+		// Sights are those of a kernel that is as near as can be.
+		v.Power.Reason = "the result fails"
+		if err := part.exact(ctx); err != nil {
+			return err
+		}
+	}
+	r, err := power.Measure(ctx, part.got, part.old, part.a, part.b, part.options)
+	switch {
+	case errors.Is(err, power.ErrRefused):
+		v.Power.Reason = strings.TrimPrefix(err.Error(), power.ErrRefused.Error()+": ")
+		return nil
+	case err != nil:
+		return err
+	case !v.Pass:
+		v.Power.Sights = r.Sights
+		return nil
+	}
+	v.Power.Report = r
+	v.Pass = !r.Alarm || j.claim.Alarms != Fail
+	return nil
+}
+
+// part is some rows and columns of a product.
+type part[T gemm.Output] struct {
+	rows, cols int
+	a, b       *tensor.Tensor
+	got, old   []T
+	options    power.Options
+}
+
+// newPart takes so many rows and columns, evenly spread.
+func newPart[T gemm.Output](j *job, rows, cols int, got, old []T) *part[T] {
+	p := &part[T]{rows: rows, cols: cols, a: j.a, b: j.b, got: got, old: old}
+	p.options = power.Options{Accumulation: j.claim.accumulation(), Bias: j.options.Bias, Workers: j.options.Workers, Progress: j.options.Progress}
+	if rows == j.m && cols == j.n {
+		return p
+	}
+	inRows, inCols := evenly(j.m, rows), evenly(j.n, cols)
+	p.a, p.b = gatherRows(j.a, inRows), gatherRows(j.b, inCols)
+	if j.options.Bias != nil {
+		p.options.Bias = gather(j.options.Bias, inCols)
+	}
+	at := make([]int, 0, rows*cols)
+	for _, i := range inRows {
+		for _, k := range inCols {
+			at = append(at, i*j.n+k)
+		}
+	}
+	p.got = gather(got, at)
+	if old != nil {
+		p.old = gather(old, at)
+	}
+	return p
+}
+
+// exact puts the exact result in place of the kernel's.
+func (p *part[T]) exact(ctx context.Context) error {
+	p.got = make([]T, p.rows*p.cols)
+	copy(p.got, p.old)
+	return oracle.Exact(ctx, p.got, p.a, p.b, oracle.Options{
+		Bias: p.options.Bias, Accumulate: p.old != nil, Workers: p.options.Workers, Progress: p.options.Progress})
+}
+
+// evenly returns some of n places.
+func evenly(n, some int) []int {
+	at := make([]int, some)
+	for i := range at {
+		at[i] = (2*i + 1) * n / (2 * some)
+	}
+	return at
+}
+
+// Together says what the errors say that were taken together, and is "" where they were
+// not looked at.
+func (v *Verdict) Together() string {
+	p := v.Power
+	switch {
+	case p == nil:
+		return ""
+	case p.Report == nil:
+		return "Errors were not tested together: " + p.Reason
+	case p.Report.Alarm:
+		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of a correct kernel, of whose results at most one in %s looks like this",
+			p.looked(v), count(1/max(float64(p.Report.P), 1e-300)))
+	}
+	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s does", p.looked(v), count(1/float64(p.Report.Rate)))
+}
+
+// count returns a large number in few digits.
+func count(x float64) string {
+	if x < 1e9 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+func (p *Power) looked(v *Verdict) string {
+	if p.Rows == v.M && p.Cols == v.N {
+		return fmt.Sprintf("all %d elements", v.M*v.N)
+	}
+	return fmt.Sprintf("%d rows and %d columns", p.Rows, p.Cols)
+}
+
+// Tests lists the tests of an alarm, or those that say nothing.
+func (v *Verdict) Tests() (lines []Line) {
+	if v.Power == nil || v.Power.Report == nil {
+		return nil
+	}
+	for i := range v.Power.Report.Tests {
+		if t := &v.Power.Report.Tests[i]; t.Alarm || t.Void {
+			lines = append(lines, Line{t.Name, t.String()})
+		}
+	}
+	return lines
+}
+
+// Seen lists faults, and whether they would have been seen.
+func (v *Verdict) Seen() (lines []Line) {
+	if v.Power == nil {
+		return nil
+	}
+	sights := v.Power.Sights
+	if v.Power.Report != nil {
+		sights = v.Power.Report.Sights
+	}
+	for i := range sights {
+		lines = append(lines, Line{sights[i].Fault, sights[i].String()})
+	}
+	return lines
+}

@@ -1,0 +1,175 @@
+package judge
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// normal returns operands of normal data, one scale for each row.
+func normal(m, n, k int, seed uint64) (a, b *tensor.Tensor) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	draw := func(name string, rows int) *tensor.Tensor {
+		t := &tensor.Tensor{Name: name, Format: fp8.E4M3, Shape: []int{rows, k}, Block: tensor.Block{Rows: 1}}
+		for range rows * k {
+			t.Codes = append(t.Codes, fp8.EncodeOne(r.NormFloat64()*100, fp8.E4M3, fp8.Policy{}))
+		}
+		for range rows {
+			t.Scales = append(t.Scales, 0.5+r.Float32())
+		}
+		return t
+	}
+	return draw("a", m), draw("b", n)
+}
+
+// shrunk makes every element smaller by a part of it that the bound allows.
+func shrunk(c []float32) []float32 {
+	d := make([]float32, len(c))
+	for i, x := range c {
+		d[i] = x * (1 - 0x1p-20)
+	}
+	return d
+}
+
+func texts(t *testing.T, v *Verdict) string {
+	var b bytes.Buffer
+	require.NoError(t, v.WriteText(&b))
+	require.NoError(t, v.WritePage(&b))
+	_, err := json.Marshal(v)
+	require.NoError(t, err)
+	return b.String()
+}
+
+// TestAlarm has errors that the bound allows and that no correct kernel has together.
+func TestAlarm(t *testing.T) {
+	a, b := normal(40, 300, 512, 1)
+	c := make([]float32, 40*300)
+	require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{}))
+	check := func(got []float32, claim Claim) *Verdict {
+		v, err := Check(t.Context(), got, nil, a, b, claim, Options{})
+		require.NoError(t, err)
+		require.Zero(t, v.Report.Outside)
+		return v
+	}
+	v := check(c, Claim{Alarms: Fail})
+	require.True(t, v.Pass)
+	require.False(t, v.Power.Alarm())
+	require.Equal(t, 40, v.Power.Rows)
+	require.Equal(t, 300, v.Power.Cols)
+	require.Contains(t, texts(t, v), "errors of all 12000 elements raise no alarm")
+	require.Contains(t, texts(t, v), "What would have been seen")
+	require.Empty(t, v.Tests())
+	require.Len(t, v.Seen(), 5)
+
+	v = check(shrunk(c), Claim{})
+	require.True(t, v.Pass)
+	require.True(t, v.Power.Alarm())
+	require.Contains(t, v.Verdict(), "PASS, with an alarm: all 12000 elements are within the bound of the exact result, but taken together")
+	require.Contains(t, v.Together(), "ALARM: taken together, the errors of all 12000 elements are not those of a correct kernel, of whose results at most one in ")
+	require.Contains(t, texts(t, v), "a bias toward zero")
+	require.Equal(t, "all of C", v.Tests()[0].Name)
+
+	v = check(shrunk(c), Claim{Alarms: Fail})
+	require.False(t, v.Pass)
+	require.Nil(t, v.Explanation)
+	require.Equal(t, "FAIL: all 12000 elements are within the bound of the exact result, but taken together their errors are not those of a correct kernel", v.Verdict())
+	require.Contains(t, texts(t, v), `class="alarm"`)
+
+	v = check(shrunk(c), Claim{Alarms: Ignore})
+	require.True(t, v.Pass)
+	require.Nil(t, v.Power)
+	require.NotContains(t, texts(t, v), "together")
+	require.NotContains(t, texts(t, v), "would have been seen")
+
+	// Sums toward zero are not those of float32, and nothing is said of them.
+	v = check(shrunk(c), Claim{Alarms: Fail, Accumulation: oracle.Accumulation{Truncated: true}})
+	require.True(t, v.Pass)
+	require.Nil(t, v.Power.Report)
+	require.Equal(t, "Errors were not tested together: sums that are rounded toward zero have errors of one sign", v.Together())
+
+	v, err := Check(t.Context(), make([]float32, len(c)), nil, a, b, Claim{}, Options{})
+	require.NoError(t, err)
+	require.False(t, v.Pass)
+	require.Equal(t, "the result fails", v.Power.Reason)
+	require.Len(t, v.Seen(), 5)
+
+	_, err = Check(t.Context(), c, nil, a, b, Claim{Alarms: 9}, Options{})
+	require.EqualError(t, err, "judge: unknown treatment of alarms 9: want one of warn, fail, ignore")
+}
+
+// TestPowerOfBits demands the same for models and for octavo's own product, of which some
+// rows and columns are looked at.
+func TestPowerOfBits(t *testing.T) {
+	a, b := normal(70, 50, 300, 2)
+	bias := make([]float32, 50)
+	for _, claim := range []Claim{{Want: Canonical}, {Want: Predicted, Kernel: oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128}}} {
+		for _, large := range []float32{0, 1e30} { // which swallows everything
+			got, old := make([]float32, 70*50), make([]float32, 70*50)
+			for i := range got {
+				got[i], old[i] = large, large
+			}
+			options := oracle.Options{Accumulate: true, Bias: bias}
+			if claim.Want == Canonical {
+				require.NoError(t, gemm.Multiply(t.Context(), got, a, b, options))
+			} else {
+				require.NoError(t, oracle.Predict(t.Context(), got, nil, a, b, claim.Kernel, options))
+			}
+			v, err := Check(t.Context(), got, old, a, b, claim, Options{Bias: bias})
+			require.NoError(t, err)
+			require.True(t, v.Pass)
+			require.Nil(t, v.Power.Report)
+			require.Equal(t, [2]int{32, 32}, [2]int{v.Power.Rows, v.Power.Cols})
+			require.Contains(t, texts(t, v), "every change of a bit fails")
+			require.Len(t, v.Power.Sights, 3)
+			for _, s := range v.Power.Sights {
+				require.Positive(t, s.Tried)
+				if large > 0 {
+					require.Zero(t, s.Seen, s.Fault)
+					continue
+				}
+				require.Equal(t, s.Tried, s.Seen, s.Fault)
+			}
+		}
+	}
+}
+
+// TestPartOfC demands that of a C with too many elements some rows and columns are looked
+// at, with their old C and bias.
+func TestPartOfC(t *testing.T) {
+	a, b := normal(300, 400, 16, 3)
+	r := rand.New(rand.NewPCG(4, 0))
+	bias, old := make([]float32, 400), make([]float32, 300*400)
+	for i := range bias {
+		bias[i] = 1e6 * r.Float32()
+	}
+	for i := range old {
+		old[i] = 1e6 * r.Float32()
+	}
+	c := append([]float32(nil), old...)
+	require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{Accumulate: true, Bias: bias}))
+	v, err := Check(t.Context(), c, old, a, b, Claim{Alarms: Fail}, Options{Bias: bias, Sample: &Sample{Elements: 100}})
+	require.NoError(t, err)
+	require.True(t, v.Pass, v.Together())
+	require.Equal(t, [2]int{256, 256}, [2]int{v.Power.Rows, v.Power.Cols})
+	require.Contains(t, v.Together(), "errors of 256 rows and 256 columns raise no alarm")
+	require.Zero(t, v.Power.Report.Left)
+	require.Equal(t, []int{1, 4, 7}, evenly(9, 3))
+	require.Equal(t, []int{0, 1, 2}, evenly(3, 3))
+
+	for i := range c {
+		c[i] = math.Float32frombits(math.Float32bits(c[i]) + 1)
+	}
+	v, err = Check(t.Context(), c, old, a, b, Claim{Alarms: Fail}, Options{Bias: bias, Sample: &Sample{Elements: 100}})
+	require.NoError(t, err)
+	require.Zero(t, v.Report.Outside)
+	require.False(t, v.Pass)
+}
