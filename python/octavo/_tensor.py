@@ -164,6 +164,8 @@ def operand(
         raise TypeError(f"{name}_scales is missing: an array, or 1.0 for one scale of the whole tensor")
     given = take(codes, name)
     grid = take(np.float32(scales) if isinstance(scales, (int, float)) else scales, f"{name}_scales")
+    if grid.dtype == "U8":
+        grid = Array("F8_E8M0", grid.data)
     return {name: given, f"{name}_scales": grid}, {f"{name}_format": format, f"{name}_block": block}
 
 

@@ -40,7 +40,7 @@
 // # Operations
 //
 // Codes are F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, or U8 with a format among the
-// options. Scales are F32, or F8_E8M0 or U8 for E8M0. Blocks are texts such as "1x128"; what
+// options. Scales are F32 or F8_E8M0. Blocks are texts such as "1x128"; what
 // is left out follows from the shapes. Of an operand X the options are X_format and X_block.
 //
 //	check       a, a_scales, b, b_scales, c, bias if any, old if C was added to it;

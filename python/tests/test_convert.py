@@ -1,0 +1,117 @@
+"""Codes and scales, against definitions in NumPy."""
+
+import numpy as np
+import pytest
+import reference
+
+import octavo
+
+FORMATS = list(reference.FORMATS)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_decode_every_code(format):
+    got = octavo.decode(np.arange(256, dtype=np.uint8), format)
+    assert np.array_equal(got, reference.table(format).astype(np.float32), equal_nan=True)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_encode(format):
+    values = reference.table(format)
+    finite = np.sort(values[np.isfinite(values)])
+    middle = (finite[1:] + finite[:-1]) / 2
+    rng = np.random.default_rng(4)
+    x = np.concatenate([finite, middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf), rng.normal(0, 10, 200), [1e9, -1e9]])
+    for dtype in (np.float64, np.float32, np.float16, ">f4"):
+        with np.errstate(over="ignore"):
+            given = x.astype(dtype)
+        given = given[np.isfinite(given)]
+        got = octavo.encode(given, format)
+        assert got.codes.dtype == np.uint8
+        assert np.array_equal(got.codes, reference.encode(given, format)), dtype
+    assert got.stats["elements"] == len(given)
+    assert octavo.encode(np.zeros((2, 0, 3)), format).codes.shape == (2, 0, 3)
+
+
+def test_encode_policy():
+    x = [500.0, np.inf, -np.inf, -np.nan]
+    assert octavo.encode(x).codes.tolist()[:3] == [0x7E, 0x7E, 0xFE]
+    assert octavo.encode(x).stats["saturated"] == 1
+    got = octavo.encode(x, overflow="non-finite", inf="propagate", nan="canonical")
+    assert got.codes.tolist() == [0x7F, 0x7F, 0xFF, 0x7F]
+    assert octavo.encode([1.1], rounding="toward-zero").codes[0] == 0x38
+    many = octavo.encode(np.full(1000, 1.0625, np.float32), rounding="stochastic", seed=5).codes
+    assert set(many) == {0x38, 0x39} and 400 < np.sum(many == 0x39) < 600
+    again = octavo.encode(np.full(1000, 1.0625, np.float32), rounding="stochastic", seed=5).codes
+    assert np.array_equal(many, again)
+
+
+@pytest.mark.parametrize("block, shape", [("1x16", (1, 16)), ("4x8", (4, 8)), ("tensor", (6, 40)), ("row", (1, 40))])
+def test_quantize(block, shape):
+    x = octavo.generate(6, 40, seed=7)
+    grid = (-(-6 // shape[0]), -(-40 // shape[1]))
+    amax = np.zeros(grid, np.float32)
+    for i in range(grid[0]):
+        for j in range(grid[1]):
+            tile = x[i * shape[0] : (i + 1) * shape[0], j * shape[1] : (j + 1) * shape[1]]
+            amax[i, j] = np.abs(tile).max()
+    # te-block: a multiplier of 448 over the largest magnitude, and its reciprocal to keep.
+    multiplier = np.float32(448) / amax
+    codes = reference.encode(x * reference.spread(multiplier, shape, x.shape), "E4M3")
+    q = octavo.quantize(x, "te-block", block=block)
+    assert np.array_equal(q.scales, np.float32(1) / multiplier)
+    assert np.array_equal(q.codes, codes)
+    assert (q.format, q.block, q.stats["elements"]) == ("E4M3", block, 240)
+    assert np.array_equal(q.values(), reference.table("E4M3").astype("f4")[codes] * reference.spread(q.scales, shape, x.shape))
+    # mx-floor: a power of two that brings the largest magnitude to that of the format.
+    exponent = np.floor(np.log2(amax)).astype(int) - 8
+    q = octavo.quantize(x, "mx-floor", block=block)
+    assert q.scales.dtype == np.uint8 and np.array_equal(q.scales, exponent + 127)
+    assert np.array_equal(q.codes, reference.encode(x / reference.spread(2.0**exponent, shape, x.shape), "E4M3"))
+    octavo.check(octavo.multiply(a=q, b=q), a=q, b=q)
+
+
+def test_quantize_refuses():
+    x = np.ones((2, 2), np.float32)
+    for wrong, text in [
+        (dict(profile="te-delayed"), "earlier steps"),
+        (dict(profile="mine"), "mine"),
+        (dict(block="2"), "block"),
+        (dict(format="E9"), "E9"),
+        (dict(epsilon=-1), "epsilon"),
+        (dict(rounding="up"), "up"),
+    ]:
+        with pytest.raises(octavo.InputError, match=text):
+            octavo.quantize(x, **wrong)
+    with pytest.raises(octavo.InputError, match="is U8: want floats"):
+        octavo.quantize(x.astype(np.uint8))
+    with pytest.raises(octavo.InputError, match="format is missing"):
+        octavo.decode(x.astype(np.uint8))
+    with pytest.raises(octavo.InputError, match="in blocks of"):
+        octavo.dequantize(x.astype(np.uint8), np.ones((3, 3), "f4"), format="E4M3", block="1x1")
+
+
+def test_generate():
+    x = octavo.generate(64, 100, seed=1)
+    assert x.shape == (64, 100) and abs(x.mean()) < 0.05 and abs(x.std() - 1) < 0.05
+    assert np.array_equal(x, octavo.generate(64, 100, seed=1))
+    assert not np.array_equal(x, octavo.generate(64, 100, seed=2))
+    outlier = octavo.generate(4, 64, "outlier", block="1x32")
+    assert (np.abs(outlier).reshape(4, 2, 32).max(2) > 50).sum() >= 6
+    assert np.isnan(octavo.generate(4, 8, "nans")[3]).all()
+    for wrong in (dict(rows=-1), dict(rows=1 << 40), dict(pattern="plaid"), dict(block="x")):
+        with pytest.raises(octavo.InputError):
+            octavo.generate(**{**dict(rows=2, cols=1 << 30), **wrong})
+
+
+def test_operands_are_exact():
+    a, b = octavo.operands(3, 4, 1000, seed=2, block="1x100")
+    x, y = a.values().astype(np.float64), b.values().astype(np.float64)
+    want = x @ y.T
+    order = np.random.default_rng(1).permutation(1000)
+    got = np.zeros((3, 4), np.float32)
+    for k in order:  # in any order
+        got += np.outer(x[:, k], y[:, k]).astype(np.float32)
+    assert np.array_equal(got, want) and got.all()
+    with pytest.raises(octavo.InputError, match="k is 16777217"):
+        octavo.operands(1, 1, (1 << 24) + 1)
