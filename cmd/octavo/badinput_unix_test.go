@@ -33,6 +33,8 @@ func readers(t *testing.T, path string) map[string][]string {
 		return []string{"--a", a, "--a-scales", sa, "--a-block", "row", "--b", b, "--b-scales", sb, "--b-block", "row"}
 	}
 	named := operands("a", "s", "a", "s")
+	probes := filepath.Join(dir, "probes")
+	succeed(t, "identify", "-o", probes, "--k", "64", "--quiet")
 	return map[string][]string{
 		"inspect":          {"inspect", path},
 		"quantize":         {"quantize", path, "-o", filepath.Join(dir, "out"), "--profile", "te-block"},
@@ -40,6 +42,8 @@ func readers(t *testing.T, path string) map[string][]string {
 		"verify":           append([]string{"verify", path, "--got", good}, named...),
 		"verify --got":     append([]string{"verify", good, "--got", path}, named...),
 		"verify --a":       append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
+		"identify":         {"identify", path, "--got", good},
+		"identify --got":   {"identify", probes, "--got", path},
 		"train --text":     {"train", "--text", path, "-o", dir},
 		"lab --text":       {"lab", "memory", "--short", "--text", path, "-o", dir},
 		"lab --activation": {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
@@ -78,6 +82,9 @@ func TestSpecialFiles(t *testing.T) {
 					want := ": it is " + kind + ", not a regular file"
 					if name == "inspect" && kind == "a directory" {
 						want = "has no file that ends in .safetensors"
+					}
+					if name == "identify --got" && kind == "a directory" {
+						want = filepath.Join(path, "order.npy") + ": no such file"
 					}
 					if kind == "a pipe" && strings.HasSuffix(name, "--text") {
 						want = ": it is a pipe that nobody writes to"

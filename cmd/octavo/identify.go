@@ -112,13 +112,13 @@ func newIdentifyCommand() *cobra.Command {
 	flags.StringVar(&f.got, "got", "", "`FILE` or directory with the kernel's answers")
 	formatFlag(cmd, &f.format, "e4m3", "of the operands")
 	flags.Var(oneOf{&parsed[fp8.Format]{&f.formatB, "", formatNames, fp8.ParseFormat}, strings.Split(formatNames, "|")}, "b-format", "of B, if it is another")
-	wholeFlag(cmd, &f.setup.K, 64, 1<<15, "k", "columns of the operands, a multiple of 32 up to 2048; promotion\nis seen after up to half as many products")
+	wholeFlag(cmd, &f.setup.K, 64, 1<<15, "k", "columns of the operands, a multiple of 32 up to 2048; promotion is seen after up to half as many products")
 	blockFlag(cmd, &f.setup.BlockA, "a-block", "rows and columns of A that share a scale (default tensor)")
 	blockFlag(cmd, &f.setup.BlockB, "b-block", "the same of B")
 	flags.BoolVar(&f.setup.E8M0, "e8m0", false, "scales are powers of two, F8_E8M0")
 	flags.Var(oneOf{&parsed[oracle.Float]{&f.setup.Float, "", "bf16|fp16|tf32", parseFloat}, []string{"bf16", "fp16", "tf32"}}, "float", "operands are numbers without scales: bf16, fp16 or tf32")
 	flags.BoolVar(&f.setup.Old, "old", false, "the kernel adds the product to an old C: ask where that enters")
-	flags.BoolVar(&f.setup.NVFP4, "nvfp4", false, "operands are E2M1 codes, one to a byte, with an E4M3 scale for\neach 16; --k is a multiple of 512 from 1024 to 32768 (default 2048)")
+	flags.BoolVar(&f.setup.NVFP4, "nvfp4", false, "operands are E2M1 codes, one to a byte, with an E4M3 scale for each 16; --k is a multiple of 512 from 1024 to 32768 (default 2048)")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }

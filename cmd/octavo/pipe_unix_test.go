@@ -55,9 +55,10 @@ func TestClosedOutputCostsNoFile(t *testing.T) {
 		"lab":   {[]string{"lab", "memory", "--short", "--text", text, "-o", "run"}, []string{"run/memory.html"}},
 		"bench": {[]string{"bench", "--time", "1us", "--level", "generic", "--shapes", "64x64x64", "-o", "run"},
 			[]string{"run/bench.json", "run/roofline.svg"}},
-		"report":  {[]string{"report", "trained", "-o", "page.html"}, []string{"page.html"}},
-		"demo":    {[]string{"demo", "run"}, []string{"run/model.safetensors", "run/layer.safetensors"}},
-		"vectors": {[]string{"vectors", "-o", "run"}, []string{"run/SHA256SUMS", "run/README.md"}},
+		"report":   {[]string{"report", "trained", "-o", "page.html"}, []string{"page.html"}},
+		"demo":     {[]string{"demo", "run"}, []string{"run/model.safetensors", "run/layer.safetensors"}},
+		"identify": {[]string{"identify", "-o", "probes", "--k", "64"}, []string{"probes"}},
+		"vectors":  {[]string{"vectors", "-o", "run"}, []string{"run/SHA256SUMS", "run/README.md"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/identify"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -36,12 +39,36 @@ func endless(t *testing.T) map[string][]string {
 		"gemm":     append([]string{"gemm", product, "-o", "out.safetensors"}, operands...),
 		"inspect":  {"inspect", large},
 		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),
+		"identify": slowIdentify(t),
 		"train": {"train", "--text", text, "-o", "run", "--steps", "1000000", "--dim", "16", "--heads", "2",
 			"--layers", "1", "--hidden", "16", "--context", "16", "--batch", "2", "--checkpoint-every", "1000"},
 		"lab":      {"lab", "parity", "--text", text, "-o", "run"},
 		"bench":    {"bench", "-o", "run"},
 		"selftest": {"selftest", "--time", "1h"},
 	}
+}
+
+// slowIdentify has answers that are a model's to the small probes, and zeros to the large
+// ones: several of all candidates are compared to the end.
+func slowIdentify(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	probes, answers := filepath.Join(dir, "probes"), filepath.Join(dir, "answers")
+	p, err := identify.New(identify.Setup{K: 2048})
+	require.NoError(t, err)
+	require.NoError(t, p.WriteFile(probes))
+	kernel := oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}
+	a, err := p.Run(t.Context(), identify.Float32, func(ctx context.Context, product identify.Product) ([]float32, error) {
+		m, n, _ := product.Size()
+		c := make([]float32, m*n)
+		if m*n > 32*32 {
+			return c, nil
+		}
+		return c, oracle.Predict(ctx, c, nil, product.A, product.B, kernel, oracle.Options{})
+	})
+	require.NoError(t, err)
+	require.NoError(t, a.WriteFile(answers, p))
+	return []string{"identify", probes, "--got", answers}
 }
 
 // TestSignalsStopEveryCommand checks the one rule: a command that is stopped says so in a
@@ -57,7 +84,7 @@ func TestSignalsStopEveryCommand(t *testing.T) {
 				}
 				p := prepare(t, "", append(args, "--progress", "bar")...)
 				p.Dir = t.TempDir()
-				if name == "gemm" || name == "verify" {
+				if name == "gemm" || name == "verify" || name == "identify" {
 					p.Env = append(p.Env, "OCTAVO_LEVEL=generic") // the slowest
 				}
 				stdin, write, err := os.Pipe()

@@ -2,6 +2,7 @@ package identify
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
@@ -54,4 +55,14 @@ func (a *Answers) check(p *Probes) error {
 		}
 	}
 	return nil
+}
+
+// silent reports whether all answers are 0.
+func (a *Answers) silent() bool {
+	for _, c := range a.C {
+		if slices.ContainsFunc(c, func(x float32) bool { return x != 0 }) {
+			return false
+		}
+	}
+	return true
 }

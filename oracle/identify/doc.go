@@ -45,6 +45,8 @@
 // Operands in BF16, FP16 and TF32 have no scales, and the same probes otherwise, of
 // numbers that are normal in FP16.
 //
+// MODELS.md has a table of what is recovered of each model.
+//
 // Answers speak of the shapes and the K that were asked: a library may choose another
 // kernel for other shapes.
 package identify

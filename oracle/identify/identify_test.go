@@ -169,9 +169,12 @@ func TestRoundings(t *testing.T) {
 	}
 }
 
-// TestModels recovers every model from its own answers, alone and promoted.
+// TestModels recovers every model from its own answers, alone and promoted, and what is no
+// model; MODELS.md says how.
 func TestModels(t *testing.T) {
 	block := tensor.Block{Rows: 1, Cols: 32}
+	var table modelTable
+	ran, wanted := 0, 0
 	for _, m := range oracle.Models() {
 		for _, f := range fp8.Formats() {
 			if !m.Takes(f) {
@@ -183,6 +186,7 @@ func TestModels(t *testing.T) {
 			}
 			p := setup(t, s)
 			for _, promote := range []int{0, 64} {
+				wanted++
 				t.Run(fmt.Sprintf("%v/%v/%d", m, f, promote), func(t *testing.T) {
 					k := oracle.Kernel{Model: m, Promote: promote, Scales: oracle.BThenA}
 					if s.E8M0 {
@@ -204,13 +208,25 @@ func TestModels(t *testing.T) {
 						}
 						require.Equal(t, promote, found.Kernel.Promote)
 					}
-					want := m.L
-					require.Equal(t, want, r.Measured.Fused)
+					ran++
+					table.add(fmt.Sprintf("%v, K = %d", f, s.K), c.Name, r)
+					require.Equal(t, m.L, r.Measured.Fused)
 					require.Equal(t, m.F, r.Measured.Aligned)
 					require.Equal(t, m.Keep, r.Measured.Result)
 				})
 			}
 		}
+	}
+	p := setup(t, Setup{NVFP4: true, K: 1024})
+	table.add("NVFP4, K = 1024", "blackwell-nvfp4", identify(t, p, newCandidate(oracle.Kernel{Model: oracle.BlackwellNVFP4()}, false), Float32))
+	p = setup(t, Setup{K: 128})
+	for _, c := range (Setup{}).others() {
+		r := identify(t, p, c, Float32)
+		require.Equal(t, []string{c.Name}, names(r))
+		table.add("E4M3, K = 128", c.Name, r)
+	}
+	if ran == wanted { // and -run has left none out
+		table.check(t)
 	}
 }
 
@@ -269,9 +285,6 @@ func TestNVFP4(t *testing.T) {
 // TestControls has answers of what is no tensor core.
 func TestControls(t *testing.T) {
 	p := setup(t, Setup{K: 128})
-	for _, c := range (Setup{}).others() {
-		require.Equal(t, []string{c.Name}, names(identify(t, p, c, Float32)), c.Name)
-	}
 	strided := sums("float32 in eight lanes", func(x []float32) (sum float32) {
 		for lane := range 8 {
 			var s float32
@@ -288,6 +301,14 @@ func TestControls(t *testing.T) {
 	require.Equal(t, 1, r.Measured.Fused)
 	require.Zero(t, r.Measured.Odd)
 
+	r = identify(t, p, Candidate{Name: "nothing", multiply: func(_ context.Context, _ Type, p *Product) ([]float32, error) {
+		m, n, _ := p.Size()
+		return make([]float32, m*n), nil
+	}}, Float32)
+	require.Empty(t, r.Kernels)
+	require.True(t, r.Measured.Silent)
+	require.Equal(t, "unknown: all answers are 0, as if C had not been written", r.Found())
+
 	random := rand.New(rand.NewPCG(1, 1))
 	r = identify(t, p, Candidate{Name: "noise", multiply: func(_ context.Context, _ Type, p *Product) ([]float32, error) {
 		m, n, _ := p.Size()
@@ -299,6 +320,7 @@ func TestControls(t *testing.T) {
 	}}, Float32)
 	require.Empty(t, r.Kernels)
 	require.NotZero(t, r.Measured.Odd)
+	require.False(t, r.Measured.Silent)
 	require.Contains(t, r.Found(), "unknown")
 }
 

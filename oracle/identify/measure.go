@@ -27,6 +27,9 @@ type Measured struct {
 	Odd int `json:"odd"`
 	Of  int `json:"of"`
 
+	// Silent says that all answers are 0, as if C had not been written: all are odd.
+	Silent bool `json:"silent,omitempty"`
+
 	// Fused is the number of products that a step adds at once, and Groups which they
 	// are, for the steps of the first chain: "0-15" or "0-1,4-5". It is 1 where no three
 	// are lost beside each other: sums of two, as of float32.
@@ -80,7 +83,10 @@ func (p *Probes) measure(a *Answers) (m Measured) {
 	l, odd := p.order.read(a.C[order.Name], n)
 	m.Odd, m.Of = odd, len(p.order.pairs)*len(p.order.places)
 	m.Aligned, m.Result, m.Promoted = -1, -1, -1
-	if odd > 0 {
+	if m.Silent = a.silent(); m.Silent {
+		m.Odd = m.Of
+	}
+	if m.Odd > 0 {
 		return m
 	}
 	s := p.order.analyse(l)

@@ -19,6 +19,8 @@ func (r *Report) Found() string {
 		return r.Kernels[0].Name
 	case len(r.Kernels) > 1:
 		return fmt.Sprintf("one of %d kernels that cannot be told apart by these probes", len(r.Kernels))
+	case r.Measured.Silent:
+		return "unknown: all answers are 0, as if C had not been written"
 	case r.Measured.Odd > 0:
 		return "unknown: the answers are no sums of the products that were asked for"
 	}
@@ -99,6 +101,9 @@ func (r *Report) WriteText(w io.Writer) error {
 
 // lines says what was measured.
 func (m *Measured) lines(scaled bool) (lines []line) {
+	if m.Silent {
+		return nil
+	}
 	if m.Odd > 0 {
 		return []line{{"order", fmt.Sprintf("%d of %d answers are neither zero nor the one small product beside two that cancel", m.Odd, m.Of)}}
 	}
@@ -118,7 +123,11 @@ func (m *Measured) lines(scaled bool) (lines []line) {
 		if !m.Normalized {
 			after = "below the largest sum of two exponents"
 		}
-		add("fraction bits", "%d %s, the others %v", m.Aligned, after, m.AlignedRounding)
+		if m.Aligned < 0 {
+			add("fraction bits", "29 or more %s: all that these probes see", after)
+		} else {
+			add("fraction bits", "%d %s, the others %v", m.Aligned, after, m.AlignedRounding)
+		}
 	}
 	if m.Result >= 0 {
 		add("result of a step", "%d fraction bits, %v", m.Result, m.ResultRounding)
