@@ -1,6 +1,7 @@
 package identify
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -11,9 +12,10 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// TestFloatModels recovers every model of BF16, FP16 and TF32 from its own answers, alone
-// and promoted.
-func TestFloatModels(t *testing.T) {
+// floatModels recovers every model of BF16, FP16 and TF32 from its own answers, alone and
+// promoted, for TestModels.
+func floatModels(t *testing.T, table *modelTable) {
+	t.Helper()
 	for _, m := range oracle.Models() {
 		if m.Float == oracle.NoFloat {
 			continue
@@ -23,6 +25,7 @@ func TestFloatModels(t *testing.T) {
 			k := oracle.Kernel{Model: m, Promote: promote}
 			r := identify(t, p, newCandidate(k, false), Float32)
 			require.Len(t, r.Kernels, 1, "%v, %d", m, promote)
+			table.add(fmt.Sprintf("%v, K = 128", m.Float), kernelName(k, false), r)
 			same := *r.Kernels[0].Kernel
 			require.Contains(t, r.Kernels[0].Name, m.Name)
 			same.Model.Name, same.Model.Evidence = m.Name, m.Evidence

@@ -217,6 +217,7 @@ func TestModels(t *testing.T) {
 			}
 		}
 	}
+	floatModels(t, &table)
 	p := setup(t, Setup{NVFP4: true, K: 1024})
 	table.add("NVFP4, K = 1024", "blackwell-nvfp4", identify(t, p, newCandidate(oracle.Kernel{Model: oracle.BlackwellNVFP4()}, false), Float32))
 	p = setup(t, Setup{K: 128})
