@@ -44,6 +44,7 @@ func readers(t *testing.T, path string) map[string][]string {
 		"verify --a":       append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
 		"identify":         {"identify", path, "--got", good},
 		"identify --got":   {"identify", probes, "--got", path},
+		"audit":            append([]string{"audit", path, "--rtol", "1"}, named...),
 		"train --text":     {"train", "--text", path, "-o", dir},
 		"lab --text":       {"lab", "memory", "--short", "--text", path, "-o", dir},
 		"lab --activation": {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
@@ -208,6 +209,9 @@ func TestOddTensorNames(t *testing.T) {
 			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands("absent"+name, "s")...),
 			append([]string{"verify", path, "--got", path, "--c", "c", "--html", page}, operands("x"+name, "x"+name+"_scale_inv")...),
 			append([]string{"verify", path, "--got", path, "--c", name}, operands("x", "s")...),
+			append([]string{"audit", path, "--rtol", "1"}, operands("x"+name, "x"+name+"_scale_inv")...),
+			append([]string{"audit", path, "--rtol", "1", "--type", name}, operands("x", "s")...),
+			{"audit", "--case", name}, {"audit", "--generate", name, "--rtol", "1"}, {"audit", "--generate", "4x4x32", "--rtol", "1", "--fault", name},
 			{name}, {"inspect", "--" + name}, {"inspect", name}, {"train", "--text", name}, {"lab", name}, {"bench", "--level", name},
 		} {
 			r := octavo(strings.NewReader(""), args...)
@@ -226,6 +230,7 @@ func TestOddTensorNames(t *testing.T) {
 			{"inspect", path, "--json"},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", "^[^x]|^$", "--json"},
 			append([]string{"verify", path, "--got", path, "--c", "c", "--json"}, operands("x"+name, "x"+name+"_scale_inv")...),
+			append([]string{"audit", path, "--rtol", "1", "--json"}, operands("x"+name, "x"+name+"_scale_inv")...),
 		} {
 			r := octavo(strings.NewReader(""), args...)
 			requirePrintable(t, r.stdout)

@@ -31,9 +31,16 @@ the error lists them.
 // productFlags say what is multiplied and what is added to it.
 type productFlags struct{ operands.Product }
 
+// add adds the flags of a command that reads a product.
 func (p *productFlags) add(cmd *cobra.Command) {
-	addOperand(cmd, &p.A, "a", "[M, K]")
-	addOperand(cmd, &p.B, "b", "[N, K]")
+	p.addFlags(cmd, " (required)")
+	markRequired(cmd, "a", "b")
+}
+
+// addFlags adds the flags, with a note on those of the codes.
+func (p *productFlags) addFlags(cmd *cobra.Command, note string) {
+	addOperand(cmd, &p.A, "a", "[M, K]"+note)
+	addOperand(cmd, &p.B, "b", "[N, K]"+note)
 	f := cmd.Flags()
 	f.StringVar(&p.Bias, "bias", "", "`NAME` of a tensor [N], F32, that is added to every row")
 	f.StringVar(&p.Accumulate, "accumulate", "", "`NAME` of the old C [M, N], of the type of C, to which the product is added")
@@ -42,8 +49,7 @@ func (p *productFlags) add(cmd *cobra.Command) {
 
 func addOperand(cmd *cobra.Command, o *operands.Operand, name, shape string) {
 	f := cmd.Flags()
-	f.StringVar(&o.Codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s (required)", shape))
-	markRequired(cmd, name)
+	f.StringVar(&o.Codes, name, "", fmt.Sprintf("`NAME` of the tensor of codes %s", shape))
 	f.StringVar(&o.Scales, name+"-scales", "", "`NAME` of the tensor of its scales (default: that of the codes and _scale_inv)")
 	parseBlock := func(text string) (*tensor.Block, error) {
 		b, err := tensor.ParseBlock(text)

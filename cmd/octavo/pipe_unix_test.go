@@ -51,6 +51,8 @@ func TestClosedOutputCostsNoFile(t *testing.T) {
 		"gemm":     {append([]string{"gemm", file, "-o", "out"}, operands...), []string{"out"}},
 		"verify": {append([]string{"verify", file, "--got", "c.safetensors", "--html", "page.html"}, operands...),
 			[]string{"page.html"}},
+		"audit": {append([]string{"audit", file, "--relative-l2", "9", "--worst", "worst", "--operands", "better"}, operands...),
+			[]string{"worst", "better"}},
 		"train": {append(training, "-o", "run"), []string{"run/index.html", "run/curves.csv", "run/telemetry.csv"}},
 		"lab":   {[]string{"lab", "memory", "--short", "--text", text, "-o", "run"}, []string{"run/memory.html"}},
 		"bench": {[]string{"bench", "--time", "1us", "--level", "generic", "--shapes", "64x64x64", "-o", "run"},

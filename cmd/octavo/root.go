@@ -81,6 +81,7 @@ func newRoot() *cobra.Command {
 		newGemmCommand(),
 		newVerifyCommand(),
 		newIdentifyCommand(),
+		newAuditCommand(),
 		newInspectCommand(),
 		newTrainCommand(),
 		newLabCommand(),

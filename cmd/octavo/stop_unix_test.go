@@ -40,6 +40,7 @@ func endless(t *testing.T) map[string][]string {
 		"inspect":  {"inspect", large},
 		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),
 		"identify": slowIdentify(t),
+		"audit":    append([]string{"audit", product, "--rtol", "1", "--operands", "out.safetensors"}, operands...),
 		"train": {"train", "--text", text, "-o", "run", "--steps", "1000000", "--dim", "16", "--heads", "2",
 			"--layers", "1", "--hidden", "16", "--context", "16", "--batch", "2", "--checkpoint-every", "1000"},
 		"lab":      {"lab", "parity", "--text", text, "-o", "run"},

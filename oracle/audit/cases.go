@@ -72,7 +72,13 @@ func (c *Case) Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %s: %w", c.Name, err)
 	}
-	o.Faults = append(slices.Concat(c.faults, o.Faults), FaultsOf(c.Type, p)...)
+	all := append(slices.Clone(c.faults), o.Faults...)
+	for _, f := range FaultsOf(c.Type, p) {
+		if !slices.Contains(all, f) {
+			all = append(all, f)
+		}
+	}
+	o.Faults = all
 	r, err := RunType(ctx, c.Type, p, test, o)
 	if err != nil {
 		return nil, err

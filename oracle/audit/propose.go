@@ -39,10 +39,13 @@ type Set struct {
 	// Otherwise each element must be within its bound; Atol is the largest of these.
 	Bits bool          `json:"bits"`
 	Atol oracle.Number `json:"atol"`
-	// Flat is the number of faults that survive where one and the same atol is used for all
-	// elements, Atol, and rtol is 0.
-	Flat   int `json:"flat"`
+	// Caught is the number of faults that it catches, of those that were tried with it: the
+	// second set is tried with those that the first does not catch.
 	Caught int `json:"caught"`
+	Tried  int `json:"tried"`
+	// Flat is the number of faults that it catches and that one and the same atol for all
+	// elements, Atol, with an rtol of 0, would let pass.
+	Flat int `json:"flat"`
 	// Honest are correct kernels of the claim.
 	Honest []Honest `json:"honest"`
 
@@ -59,7 +62,7 @@ type Proposed struct {
 	Fault   fault.Fault `json:"fault"`
 	Text    string      `json:"text"`
 	Verdict Verdict     `json:"verdict"`
-	By      []string    `json:"by,omitempty"`
+	By      []string    `json:"by,omitempty"` // names of sets that catch it
 }
 
 // propose makes sets of operands and tries all faults with them. The report has those
@@ -95,10 +98,12 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 			if set.Honest, err = subject.honestKernels(ctx, q, true, o); err != nil {
 				return nil, err
 			}
-			if outcomes, err = subject.try(ctx, q, faults, o, "proposal"); err != nil {
+			left := slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return seen[f] != nil && seen[f].Verdict == Caught })
+			if outcomes, err = subject.try(ctx, q, left, o, "proposal"); err != nil {
 				return nil, err
 			}
 		}
+		set.Tried = len(outcomes)
 		set.Atol = oracle.Number(subject.atol())
 		for j := range set.Honest {
 			h := &set.Honest[j]

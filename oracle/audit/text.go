@@ -203,7 +203,7 @@ func (p *Proposal) write(b *printer) {
 			demand = fmt.Sprintf("each element within its bound (oracle.Bound), %s at most", number(s.Atol))
 		}
 		b.line("  %s: %s", s.Name, s.Text)
-		b.line("      %s; catches %d", demand, s.Caught)
+		b.line("      %s; catches %d of %d that were tried with it", demand, s.Caught, s.Tried)
 		if !s.Bits && s.Flat > 0 {
 			b.line("      with rtol 0 and atol %s for all elements %d of these would pass", number(s.Atol), s.Flat)
 		}

@@ -1,0 +1,405 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	auditing "github.com/octavo-fp8/octavo/cmd/internal/audit"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/audit"
+	"github.com/octavo-fp8/octavo/oracle/fault"
+	"github.com/octavo-fp8/octavo/scaling"
+)
+
+const auditLong = `Audit says which faults of a kernel a test would let pass. The test computes
+C = A·Bᵀ by the kernel, and compares it with a reference under the tolerances
+that the flags say: all that are named must hold. Every fault that octavo knows
+of and that this product could have is put into an otherwise correct product,
+one at a time: scales that are misread, swapped or ignored, blocks of K that are
+lost or doubled, codes of another format, accumulators that are not cleared,
+sums and results that are rounded too often, elements that are not written.
+
+  --rtol X --atol X   |got - want| <= atol + rtol·|want|, as torch.allclose,
+                      in all elements or, with --within 0.95, in that share
+  --default NAME      the same with the defaults of assert-close (of
+                      torch.testing, by the type of C), allclose (of torch and
+                      numpy) or assert-allclose (of numpy.testing)
+  --cosine X          the cosine of got and want is X at least
+  --calc-diff X       DeepGEMM's calc_diff is X at most
+  --relative-l2 X     ‖got - want‖ / ‖want‖ is X at most
+  --relative-max X    max |got - want| / max |want| is X at most
+  --mean-error X, --relative-mean X
+                      the mean of |got - want|, and the same over that of |want|
+
+Operands come from files as with octavo gemm, are drawn for a shape with
+--generate, or are those of a test that was found in public to let a fault pass:
+--list names these cases, and --case runs one and says whether what was reported
+is found. What a correct kernel may compute follows from the flags that octavo
+verify has for it: the exact product within a derived bound, or the bits of a
+model.
+
+--reference says what the test compares with: the exact product, canonical or a
+GPU model, dequantized (operands rounded to bfloat16) or itself (the kernel, or
+what it was ported from, with all of its faults). --reference-fault says what is
+wrong with that, as JSON such as {"kind":"scales-ignored","of":"B"}.
+
+The report lists faults that pass although some element is farther from the
+right one than any correct kernel's, the worst first; correct kernels that would
+fail; what is wrong with the reference; and a better test: operands with which
+every fault that changes a bit shows, and tolerances that are derived for them,
+tried with the same faults. --worst writes the worst C that passes, with its
+operands, so that octavo verify can look at it; --operands writes the operands
+that are proposed.
+
+The exit status is 0 if no fault passes and no correct kernel fails or, with
+--case, if all that was reported is found; 1 if not or if what was read is wrong;
+2 if the command line is.
+
+` + operandsHelp + `
+
+JSON has the keys case, type, m, n, k, a, b, bias, accumulate, test (criteria,
+reference), largest, rms, bound, boundRMS, reference, honest, falseFailures,
+faults (fault, text, verdict, pass, values, different, outside, worst,
+relativeL2), survive, caught, rounding, unchanged and proposal, as go doc
+octavo/oracle/audit Report says. Verdicts are survives, caught, rounding (all is
+within honest rounding) and unchanged.`
+
+const auditExample = `  octavo audit --generate 256x256x4096 --rtol 1e-2 --atol 1e-1 --type bf16
+  octavo audit layer.safetensors --a x --b w --calc-diff 1e-3 --worst worst.safetensors
+  octavo audit --case flashinfer-4685`
+
+// auditFlags are the flags of audit.
+type auditFlags struct {
+	productFlags
+	model    modelFlags
+	test     tolerance
+	size     auditing.Size
+	kase     string
+	list     bool
+	typ      fault.Type
+	source   source
+	broken   fault.Fault
+	faults   []fault.Fault
+	worst    string
+	operands string
+	all      bool
+	workers  uint64
+	asJSON   bool
+}
+
+// tolerance are the flags of a test.
+type tolerance struct {
+	rtol, atol, within   float64
+	equalNaN, nanPasses  bool
+	defaults             string
+	cosine, calcDiff     float64
+	l2, most             float64
+	meanError, meanShare float64
+}
+
+// source is a value of --reference.
+type source struct {
+	of    audit.Source
+	model oracle.Model
+}
+
+func newAuditCommand() *cobra.Command {
+	var f auditFlags
+	cmd := &cobra.Command{
+		Use:     "audit [IN [IN-OF-B]] --a NAME --b NAME | audit --generate MxNxK | audit --case NAME | audit --list",
+		Short:   "Say which faults of a kernel a test would let pass",
+		Long:    auditLong,
+		Example: auditExample,
+		Args:    twoFilesAtMost,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.Files = args
+			if f.list {
+				return f.listCases(cmd)
+			}
+			in, err := f.inputs(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			bar := newDisplay(cmd)
+			bar.Unit("faults")
+			found, err := in.Run(ctx, audit.Options{Faults: f.faults, Seed: f.size.Seed, Workers: int(min(f.workers, 1<<16)), Progress: bar})
+			bar.Finish()
+			switch {
+			case errors.Is(err, context.Canceled):
+				return stopped(ctx, "the test was not audited")
+			case err != nil:
+				return err
+			}
+			return f.report(ctx, cmd, found)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *auditFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.addFlags(cmd, "")
+	flags.Var(&parsed[auditing.Size]{&f.size, "", "MxNxK", f.parseSize}, "generate", "draw operands of shapes [M, K] and [N, K]")
+	flags.Var(oneOf{&parsed[oracle.Pattern]{&f.size.Pattern, "bell", "NAME", oracle.ParsePattern}, patternNames()}, "pattern", "of what is drawn")
+	profileFlag(cmd, &f.size.Profile, "by which what is drawn is quantized (default te-block-pow2)")
+	seedFlag(cmd, &f.size.Seed, "of what is drawn")
+	flags.StringVar(&f.kase, "case", "", "`NAME` of a public case")
+	flags.BoolVar(&f.list, "list", false, "list the public cases")
+	choiceFlag(cmd, &f.typ, "type", "of C", choice[fault.Type]{"f32", fault.Float32}, choice[fault.Type]{"bf16", fault.BFloat16}, choice[fault.Type]{"f16", fault.Float16})
+	f.model.add(cmd)
+	f.test.add(cmd)
+	flags.Var(oneOf{&parsed[source]{&f.source, "exact", "NAME", parseSource}, append(gpuNames(), "exact", "canonical", "dequantized", "itself")}, "reference",
+		"what the test compares with: exact, canonical, dequantized,\nitself or a GPU model")
+	flags.Var(&parsed[fault.Fault]{&f.broken, "", "JSON", parseFault}, "reference-fault", "what is wrong with it")
+	flags.Var(&parsed[[]fault.Fault]{&f.faults, "", "JSON", f.parseFaults}, "fault", "a fault to try, in place of all or, with --case, besides; may be\ngiven several times")
+	flags.StringVar(&f.worst, "worst", "", "`FILE` to write the worst C that passes to, with its operands")
+	flags.StringVar(&f.operands, "operands", "", "`FILE` to write the proposed operands to")
+	flags.BoolVar(&f.all, "all", false, "list every fault, and not only the worst")
+	workersFlag(cmd, &f.workers)
+	jsonFlag(cmd, &f.asJSON)
+}
+
+func (t *tolerance) add(cmd *cobra.Command) {
+	for _, x := range []struct {
+		value *float64
+		name  string
+		usage string
+	}{
+		{&t.rtol, "rtol", "relative tolerance of each element (default 0)"},
+		{&t.atol, "atol", "absolute tolerance of each element (default 0)"},
+		{&t.within, "within", "share of elements that must be within (default 1)"},
+		{&t.cosine, "cosine", "least cosine"},
+		{&t.calcDiff, "calc-diff", "largest calc_diff"},
+		{&t.l2, "relative-l2", "largest relative L2 norm of the error"},
+		{&t.most, "relative-max", "largest error over the largest element"},
+		{&t.meanError, "mean-error", "largest mean error"},
+		{&t.meanShare, "relative-mean", "largest mean error over the mean magnitude"},
+	} {
+		cmd.Flags().Var(&parsed[float64]{x.value, "", "X", parseTolerance}, x.name, x.usage)
+	}
+	names := []string{"assert-close", "allclose", "assert-allclose"}
+	choices := []choice[string]{{"none", ""}}
+	for _, n := range names {
+		choices = append(choices, choice[string]{n, n})
+	}
+	choiceFlag(cmd, &t.defaults, "default", "the tolerance that a function has by default", choices...)
+	cmd.Flags().BoolVar(&t.equalNaN, "equal-nan", false, "NaN is equal to NaN")
+	cmd.Flags().BoolVar(&t.nanPasses, "nan-passes", false, "the test asks what is over its limit, which NaN is not")
+}
+
+func parseTolerance(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x >= 0) || math.IsInf(x, 0) {
+		return 0, errors.New("want a number of 0 or more")
+	}
+	return x, nil
+}
+
+func (f *auditFlags) parseSize(text string) (auditing.Size, error) {
+	s := f.size
+	return s, s.Parse(text)
+}
+
+func patternNames() (names []string) {
+	for _, p := range oracle.Patterns() {
+		names = append(names, p.String())
+	}
+	return names
+}
+
+func parseSource(name string) (source, error) {
+	var s source
+	if err := s.of.UnmarshalText([]byte(name)); err == nil && s.of != audit.Predicted {
+		return s, nil
+	}
+	m, err := parseGPU(name)
+	return source{audit.Predicted, m}, err
+}
+
+func parseFault(text string) (fault.Fault, error) {
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.DisallowUnknownFields()
+	var f fault.Fault
+	if err := d.Decode(&f); err != nil {
+		return f, fmt.Errorf("want a fault as --json prints it: %w", err)
+	}
+	return f, nil
+}
+
+func (f *auditFlags) parseFaults(text string) ([]fault.Fault, error) {
+	one, err := parseFault(text)
+	return append(f.faults, one), err
+}
+
+// criteria are the conditions that the flags say.
+func (t *tolerance) criteria(cmd *cobra.Command, typ fault.Type) (all []audit.Criterion, err error) {
+	set := cmd.Flags().Changed
+	closeness := audit.Criterion{Rtol: t.rtol, Atol: t.atol, Within: t.within}
+	switch {
+	case t.defaults != "" && (set("rtol") || set("atol")):
+		return nil, usagef("--default has a tolerance: leave out --rtol and --atol")
+	case t.defaults != "":
+		closeness = map[string]audit.Criterion{"assert-close": audit.AssertClose(typ), "allclose": audit.AllClose(), "assert-allclose": audit.AssertAllClose()}[t.defaults]
+		closeness.Within = t.within
+	case set("within") && !set("rtol") && !set("atol"):
+		return nil, usagef("--within is of --rtol, --atol or --default")
+	}
+	if t.within > 1 || set("within") && t.within == 0 {
+		return nil, usagef("--within %v: want a share over 0 up to 1", t.within)
+	}
+	if t.defaults != "" || set("rtol") || set("atol") {
+		closeness.EqualNaN = closeness.EqualNaN || t.equalNaN
+		all = append(all, closeness)
+	}
+	if set("cosine") {
+		if t.cosine > 1 {
+			return nil, usagef("--cosine %v: want 1 at most", t.cosine)
+		}
+		all = append(all, audit.Criterion{Measure: audit.CosineDistance, Limit: 1 - t.cosine})
+	}
+	for _, x := range []struct {
+		name    string
+		measure audit.Measure
+		limit   float64
+	}{
+		{"calc-diff", audit.CalcDiff, t.calcDiff}, {"relative-l2", audit.RelativeL2, t.l2}, {"relative-max", audit.RelativeMax, t.most},
+		{"mean-error", audit.MeanError, t.meanError}, {"relative-mean", audit.RelativeMean, t.meanShare},
+	} {
+		if set(x.name) {
+			all = append(all, audit.Criterion{Measure: x.measure, Limit: x.limit})
+		}
+	}
+	for i := range all {
+		all[i].NaNPasses = t.nanPasses
+	}
+	if len(all) == 0 {
+		return nil, usagef("want the tolerance of a test: --rtol and --atol, --default, --calc-diff or another")
+	}
+	return all, nil
+}
+
+// inputs says what is audited, if the flags go together.
+func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
+	set := cmd.Flags().Changed
+	named := len(f.Files) > 0 || f.A.Codes != "" || f.B.Codes != ""
+	generated := f.size.M > 0
+	in := &auditing.Inputs{Product: f.Product, Case: f.kase, Size: f.size, Type: f.typ}
+	if !generated {
+		in.Size = auditing.Size{}
+	}
+	switch {
+	case f.kase != "" && (named || generated), named && generated:
+		return nil, usagef("want operands, --generate or --case: one of them")
+	case f.kase != "":
+		if _, err := audit.CaseNamed(f.kase); err != nil {
+			return nil, usagef("--case %q: want one of %s", f.kase, strings.Join(caseNames(), ", "))
+		}
+		return in, f.checkFiles()
+	case generated && (f.Bias != "" || f.Accumulate != "" || f.A.Scales != "" || f.B.Scales != ""):
+		return nil, usagef("--generate draws operands alone: leave out names of tensors")
+	case !generated && (f.A.Codes == "" || f.B.Codes == ""):
+		return nil, usagef("want operands by --a and --b, --generate or --case")
+	case !generated && (set("pattern") || set("profile")):
+		return nil, usagef("--pattern and --profile are of what is drawn: add --generate")
+	case generated && f.size.Profile == "":
+		in.Size.Profile = scaling.TEBlockPow2
+	}
+	var err error
+	if in.Claim, err = f.model.claim(); err != nil {
+		return nil, err
+	}
+	if in.Test.Criteria, err = f.test.criteria(cmd, f.typ); err != nil {
+		return nil, err
+	}
+	in.Test.Reference = audit.Reference{Of: f.source.of, Fault: f.broken, Kernel: oracle.Kernel{Model: f.source.model}}
+	if f.source.of == audit.Predicted {
+		in.Test.Reference.Kernel.Promote, in.Test.Reference.Kernel.Scales = f.model.promote, f.model.order
+	}
+	return in, f.checkFiles()
+}
+
+// checkFiles refuses to write over what is read.
+func (f *auditFlags) checkFiles() error {
+	for _, out := range []string{f.worst, f.operands} {
+		for _, in := range f.read() {
+			if out == "" {
+				break
+			}
+			if err := sameFile(in, out); err != nil {
+				return err
+			}
+		}
+	}
+	if f.worst != "" && f.worst == f.operands {
+		return usagef("--worst and --operands are the same file")
+	}
+	return nil
+}
+
+func caseNames() (names []string) {
+	for _, c := range audit.Cases() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// listCases lists the public cases.
+func (f *auditFlags) listCases(cmd *cobra.Command) error {
+	cases := audit.Cases()
+	if f.asJSON {
+		return jsonout.Print(cmd.OutOrStdout(), cases)
+	}
+	var text strings.Builder
+	for _, c := range cases {
+		fmt.Fprintf(&text, "%-24s %s\n%-24s %s\n", c.Name, c.Title, "", c.Issue)
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), text.String())
+	return err
+}
+
+// report writes what was found, and returns an error if a fault passes or a correct kernel
+// fails.
+func (f *auditFlags) report(ctx context.Context, cmd *cobra.Command, found *auditing.Found) error {
+	if f.worst != "" {
+		switch err := found.WriteWorst(ctx, f.worst); {
+		case errors.Is(err, auditing.ErrNone):
+			note(cmd, "no fault passes: %s is not written", f.worst)
+		case err != nil:
+			return unwritten(ctx, f.worst, err)
+		}
+	}
+	if f.operands != "" {
+		if err := found.WriteOperands(f.operands); err != nil {
+			return unwritten(ctx, f.operands, err)
+		}
+	}
+	write := func(w io.Writer) error { return found.WriteText(w, f.all) }
+	if f.asJSON {
+		write = func(w io.Writer) error { return jsonout.Print(w, found.Report) }
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	switch {
+	case found.Case != nil && !found.Case.Reproduced():
+		return fmt.Errorf("%s: not all that was reported is found", found.Case.Name)
+	case found.Case != nil:
+		return nil
+	case found.Survive > 0 || found.FalseFailures > 0:
+		return errors.New(found.Verdict())
+	}
+	return nil
+}
