@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	auditing "github.com/octavo-fp8/octavo/cmd/internal/audit"
+	"github.com/octavo-fp8/octavo/cmd/internal/claim"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/audit"
@@ -161,7 +162,7 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 	choiceFlag(cmd, &f.typ, "type", "of C", choice[fault.Type]{"f32", fault.Float32}, choice[fault.Type]{"bf16", fault.BFloat16}, choice[fault.Type]{"f16", fault.Float16})
 	f.model.add(cmd)
 	f.test.add(cmd)
-	flags.Var(oneOf{&parsed[source]{&f.source, "exact", "NAME", parseSource}, append(gpuNames(), "exact", "canonical", "dequantized", "itself")}, "reference",
+	flags.Var(oneOf{&parsed[source]{&f.source, "exact", "NAME", parseSource}, append(claim.GPUs(), "exact", "canonical", "dequantized", "itself")}, "reference",
 		"what the test compares with: exact, canonical, dequantized,\nitself or a GPU model")
 	flags.Var(&parsed[fault.Fault]{&f.broken, "", "JSON", parseFault}, "reference-fault", "what is wrong with it")
 	flags.Var(&parsed[[]fault.Fault]{&f.faults, "", "JSON", f.parseFaults}, "fault", "a fault to try, in place of all or, with --case, besides; may be\ngiven several times")
@@ -225,8 +226,8 @@ func parseSource(name string) (source, error) {
 	if err := s.of.UnmarshalText([]byte(name)); err == nil && s.of != audit.Predicted {
 		return s, nil
 	}
-	m, err := parseGPU(name)
-	return source{audit.Predicted, m}, err
+	m, err := claim.ParseModel(name)
+	return source{audit.Predicted, m.GPU}, err
 }
 
 func parseFault(text string) (fault.Fault, error) {
@@ -326,7 +327,7 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 	}
 	in.Test.Reference = audit.Reference{Of: f.source.of, Fault: f.broken, Kernel: oracle.Kernel{Model: f.source.model}}
 	if f.source.of == audit.Predicted {
-		in.Test.Reference.Kernel.Promote, in.Test.Reference.Kernel.Scales = f.model.promote, f.model.order
+		in.Test.Reference.Kernel.Promote, in.Test.Reference.Kernel.Scales = f.model.Promote, f.model.Order
 	}
 	return in, f.checkFiles()
 }
