@@ -12,8 +12,8 @@ import (
 )
 
 // strips are the operands of a tile, and the sums of products of every block of K. Those
-// are computed in float64 if they are exact there: always for the E4M3 formats, for the
-// others unless the tile's codes differ by too many powers of two.
+// are computed in float64 where they are exact there: always for the E4M3 formats, for the
+// others unless the codes of a row and a column differ by too many powers of two.
 type strips struct {
 	p      *product
 	blocks int
@@ -23,12 +23,13 @@ type strips struct {
 	rowsA  side
 	panelB side
 
-	exact    bool      // sums are: otherwise there are none
+	length   int       // bits that the number of products of a sum needs
 	sums     []float64 // of products of codes: [row][block][column]
 	scalesA  []float64 // [row][block]
 	scalesB  []float64 // [block][column]
 	absolute []float64 // sums of magnitudes, if they are asked for, as sums
 	x, y     []float64 // what they are of
+	column   []float64 // of y
 
 	decoded  bool // integers are
 	integers integerStrips
@@ -37,7 +38,7 @@ type strips struct {
 // side is one operand's part of a tile. Codes that are not finite are 0.
 type side struct {
 	values  []float64 // rows of A, or a panel of columns of B
-	spread  uint64    // all bits that magnitudes have, as integers
+	widths  []int     // by row: bits from the highest to the lowest of magnitudes
 	special []bool    // by row: has a NaN or an infinity
 }
 
@@ -53,29 +54,31 @@ func (p *product) strips(t *tile, tables *[2][256]float64) *strips {
 	again := s.run == p.run && s.i0 == t.i0
 	s.p, s.blocks, s.tile, s.run, s.i0, s.decoded = p, p.blocks(), t, p.run, t.i0, false
 	rows := (t.i1 - t.i0 + dots.Group - 1) / dots.Group * dots.Group
+	aligned := tables != nil
+	s.length = bits.Len(uint(max(min(p.block, p.k), 1) - 1))
 	if !again {
-		s.rowsA.scan(p.a, t.i0, t.i1)
+		s.rowsA.scan(p.a, t.i0, t.i1, aligned)
 		s.rowsA.values = decodeRows(s.rowsA.values, p.a, t.i0, t.i1, rows, &valueTables[p.a.Format])
-		if tables != nil {
+		if aligned {
 			s.x = decodeRows(s.x, p.a, t.i0, t.i1, rows, &tables[0])
 		}
 		s.scalesA = decodeScales(s.scalesA, p, &p.scalesA, t.i0, t.i1, p.blocks(), 1)
 	}
-	s.panelB.scan(p.b, t.j0, t.j1)
+	s.panelB.scan(p.b, t.j0, t.j1, aligned)
 	s.scalesB = decodeScales(s.scalesB, p, &p.scalesB, t.j0, t.j1, 1, dots.Columns)
-	width := spreadWidth(s.rowsA.spread, p.a.Format, tables != nil) + spreadWidth(s.panelB.spread, p.b.Format, tables != nil)
-	s.exact = width+bits.Len(uint(max(min(p.block, p.k), 1)-1)) <= 53
-	if s.exact {
-		s.panelB.values = decodePanel(s.panelB.values, p.b, t.j0, t.j1, &valueTables[p.b.Format])
-		s.sums = p.multiply(s.sums, s.rowsA.values, s.panelB.values, rows)
-		if tables != nil {
-			s.y = decodePanel(s.y, p.b, t.j0, t.j1, &tables[1])
-			s.absolute = p.multiply(s.absolute, s.x, s.y, rows)
-		}
-	} else if tables != nil {
+	s.panelB.values = decodePanel(s.panelB.values, p.b, t.j0, t.j1, &valueTables[p.b.Format])
+	s.sums = p.multiply(s.sums, s.rowsA.values, s.panelB.values, rows)
+	if aligned {
+		s.y = decodePanel(s.y, p.b, t.j0, t.j1, &tables[1])
+		s.absolute = p.multiply(s.absolute, s.x, s.y, rows)
 		s.addMagnitudes(&tables[1])
 	}
 	return s
+}
+
+// exact reports whether sums of the tile's row i and column j are.
+func (s *strips) exact(i, j int) bool {
+	return s.rowsA.widths[i]+s.panelB.widths[j]+s.length <= 53
 }
 
 // multiply writes the sums of all blocks, [row][block][column].
@@ -89,20 +92,24 @@ func (p *product) multiply(sums, x, panel []float64, rows int) []float64 {
 	return sums
 }
 
-// addMagnitudes computes the sums of magnitudes where order matters, whose order is that
-// of dotMagnitudes.
+// addMagnitudes computes the sums of magnitudes where order matters: it is that of
+// dotMagnitudes.
 func (s *strips) addMagnitudes(table *[256]float64) {
 	p, t := s.p, s.tile
-	s.y = decodeRows(s.y, p.b, t.j0, t.j1, t.j1-t.j0, table)
 	blocks := p.blocks()
-	s.absolute = grow(s.absolute, (t.i1-t.i0)*blocks*dots.Columns)
-	for i := range t.i1 - t.i0 {
-		x := s.x[i*p.k : (i+1)*p.k]
-		for j := range t.j1 - t.j0 {
-			y := s.y[j*p.k : (j+1)*p.k]
+	for j := range t.j1 - t.j0 {
+		decoded := false
+		for i := range t.i1 - t.i0 {
+			if s.exact(i, j) {
+				continue
+			}
+			if !decoded {
+				s.column, decoded = decodeRows(s.column, p.b, t.j0+j, t.j0+j+1, 1, table), true
+			}
+			x := s.x[i*p.k : (i+1)*p.k]
 			for q := range blocks {
 				lo, hi := p.span(q)
-				s.absolute[(i*blocks+q)*dots.Columns+j] = dotMagnitudes(x[lo:hi], y[lo:hi])
+				s.absolute[(i*blocks+q)*dots.Columns+j] = dotMagnitudes(x[lo:hi], s.column[lo:hi])
 			}
 		}
 	}
@@ -115,13 +122,13 @@ func (s *strips) special(i, j int) bool {
 
 // sum adds all blocks of element (i, j). What it returns is sure only if it says so.
 func (s *strips) sum(i, j int) (sum twofold, sure bool) {
-	if !s.exact {
+	i, j = i-s.tile.i0, j-s.tile.j0
+	if !s.exact(i, j) {
 		return sum, false
 	}
 	blocks := s.blocks
-	at := (i - s.tile.i0) * blocks
+	at := i * blocks
 	scales := s.scalesA[at : at+blocks]
-	j -= s.tile.j0
 	sums := s.sums[at*dots.Columns:][:blocks*dots.Columns]
 	others := s.scalesB[:len(sums)]
 	for _, sa := range scales {
@@ -165,17 +172,17 @@ func makeCodeTables() (marks [][256]uint64, values [][256]float64) {
 }
 
 // scan looks for special rows and how far codes spread.
-func (s *side) scan(t *tensor.Tensor, lo, hi int) {
+func (s *side) scan(t *tensor.Tensor, lo, hi int, aligned bool) {
 	table := &marks[t.Format]
-	s.special = grow(s.special, hi-lo)
-	s.spread = 0
+	s.special, s.widths = grow(s.special, hi-lo), grow(s.widths, hi-lo)
 	for i := lo; i < hi; i++ {
 		mark := scanCodes(t.Row(i), table)
 		s.special[i-lo] = mark&specialMark != 0
-		s.spread |= mark &^ specialMark
+		s.widths[i-lo] = spreadWidth(mark&^specialMark, t.Format, aligned)
 	}
 }
 
+// scanCodes returns all bits that magnitudes have, as integers.
 func scanCodes(codes []byte, table *[256]uint64) (mark uint64) {
 	for _, c := range codes {
 		mark |= table[c]
