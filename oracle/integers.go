@@ -44,33 +44,50 @@ const pieceLength = 1 << 12
 // integers are rows of a matrix as integers. low is the rest of rows that are
 // split: value = rows·2^16 + low.
 type integers struct {
+	t         *tensor.Tensor
+	lo, k     int
 	rows, low []int64
 	special   []bool // by row: has a NaN or an infinity
-	k         int
+	known     []bool // by row: was read
 }
 
 // decode reads rows [lo, hi) of t.
 func (v *integers) decode(t *tensor.Tensor, lo, hi int, split bool) {
+	v.begin(t, lo, hi, split)
+	for i := range hi - lo {
+		v.need(i)
+	}
+}
+
+// begin makes room for rows [lo, hi) of t, for need to read.
+func (v *integers) begin(t *tensor.Tensor, lo, hi int, split bool) {
 	_, v.k = t.Dims()
 	n := (hi - lo) * v.k
-	v.rows, v.special = grow(v.rows, n), grow(v.special, hi-lo)
+	v.t, v.lo = t, lo
+	v.rows, v.special, v.known = grow(v.rows, n), grow(v.special, hi-lo), grow(v.known, hi-lo)
+	clear(v.known)
 	v.low = v.low[:0]
 	if split {
 		v.low = grow(v.low, n)
 	}
-	table := &integerTables[t.Format]
-	for i := lo; i < hi; i++ {
-		from := (i - lo) * v.k
-		row := v.rows[from : from+v.k]
-		v.special[i-lo] = scanCodes(t.Row(i), &marks[t.Format])&specialMark != 0
-		for j, c := range t.Row(i) {
-			row[j] = table[c]
-		}
-		if split {
-			low := v.low[from : from+v.k]
-			for j, x := range row {
-				row[j], low[j] = x>>splitBits, x&(1<<splitBits-1)
-			}
+}
+
+// need reads row i unless it is known.
+func (v *integers) need(i int) {
+	if v.known[i] {
+		return
+	}
+	v.known[i] = true
+	codes, table := v.t.Row(v.lo+i), &integerTables[v.t.Format]
+	row := v.rows[i*v.k:][:v.k]
+	v.special[i] = scanCodes(codes, &marks[v.t.Format])&specialMark != 0
+	for j, c := range codes {
+		row[j] = table[c]
+	}
+	if len(v.low) > 0 {
+		low := v.low[i*v.k:][:v.k]
+		for j, x := range row {
+			row[j], low[j] = x>>splitBits, x&(1<<splitBits-1)
 		}
 	}
 }

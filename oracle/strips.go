@@ -3,6 +3,7 @@ package oracle
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,8 +32,8 @@ type strips struct {
 	x, y     []float64 // what they are of
 	column   []float64 // of y
 
-	decoded  bool // integers are
-	integers integerStrips
+	begunA, begunB bool // of the integers
+	integers       integerStrips
 }
 
 // side is one operand's part of a tile. Codes that are not finite are 0.
@@ -52,7 +53,8 @@ var (
 func (p *product) strips(t *tile, tables *[2][256]float64) *strips {
 	s := stripsPool.Get().(*strips)
 	again := s.run == p.run && s.i0 == t.i0
-	s.p, s.blocks, s.tile, s.run, s.i0, s.decoded = p, p.blocks(), t, p.run, t.i0, false
+	s.p, s.blocks, s.tile, s.run, s.i0 = p, p.blocks(), t, p.run, t.i0
+	s.begunA, s.begunB = s.begunA && again, false
 	rows := (t.i1 - t.i0 + dots.Group - 1) / dots.Group * dots.Group
 	aligned := tables != nil
 	s.length = bits.Len(uint(max(min(p.block, p.k), 1) - 1))
@@ -66,20 +68,25 @@ func (p *product) strips(t *tile, tables *[2][256]float64) *strips {
 	}
 	s.panelB.scan(p.b, t.j0, t.j1, aligned)
 	s.scalesB = decodeScales(s.scalesB, p, &p.scalesB, t.j0, t.j1, 1, dots.Columns)
-	s.panelB.values = decodePanel(s.panelB.values, p.b, t.j0, t.j1, &valueTables[p.b.Format])
-	s.sums = p.multiply(s.sums, s.rowsA.values, s.panelB.values, rows)
+	if s.fits(slices.Min(s.rowsA.widths), slices.Min(s.panelB.widths)) {
+		s.panelB.values = decodePanel(s.panelB.values, p.b, t.j0, t.j1, &valueTables[p.b.Format])
+		s.sums = p.multiply(s.sums, s.rowsA.values, s.panelB.values, rows)
+		if aligned {
+			s.y = decodePanel(s.y, p.b, t.j0, t.j1, &tables[1])
+			s.absolute = p.multiply(s.absolute, s.x, s.y, rows)
+		}
+	}
 	if aligned {
-		s.y = decodePanel(s.y, p.b, t.j0, t.j1, &tables[1])
-		s.absolute = p.multiply(s.absolute, s.x, s.y, rows)
-		s.addMagnitudes(&tables[1])
+		s.addMagnitudes(&tables[1], rows)
 	}
 	return s
 }
 
 // exact reports whether sums of the tile's row i and column j are.
-func (s *strips) exact(i, j int) bool {
-	return s.rowsA.widths[i]+s.panelB.widths[j]+s.length <= 53
-}
+func (s *strips) exact(i, j int) bool { return s.fits(s.rowsA.widths[i], s.panelB.widths[j]) }
+
+// fits reports whether sums of products of numbers so wide fit a float64.
+func (s *strips) fits(a, b int) bool { return a+b+s.length <= 53 }
 
 // multiply writes the sums of all blocks, [row][block][column].
 func (p *product) multiply(sums, x, panel []float64, rows int) []float64 {
@@ -94,9 +101,10 @@ func (p *product) multiply(sums, x, panel []float64, rows int) []float64 {
 
 // addMagnitudes computes the sums of magnitudes where order matters: it is that of
 // dotMagnitudes.
-func (s *strips) addMagnitudes(table *[256]float64) {
+func (s *strips) addMagnitudes(table *[256]float64, rows int) {
 	p, t := s.p, s.tile
 	blocks := p.blocks()
+	s.absolute = grow(s.absolute, rows*blocks*dots.Columns)
 	for j := range t.j1 - t.j0 {
 		decoded := false
 		for i := range t.i1 - t.i0 {
@@ -141,13 +149,18 @@ func (s *strips) sum(i, j int) (sum twofold, sure bool) {
 
 // accumulate adds all blocks of element (i, j), whatever they are.
 func (s *strips) accumulate(sum *accumulator, i, j int) {
-	t := s.tile
-	if !s.decoded {
-		s.decoded = true
-		s.integers.a.decode(s.p.a, t.i0, t.i1, wide(s.p.a.Format) && wide(s.p.b.Format))
-		s.integers.b.decode(s.p.b, t.j0, t.j1, false)
+	p, t, v := s.p, s.tile, &s.integers
+	if !s.begunA {
+		s.begunA = true
+		v.a.begin(p.a, t.i0, t.i1, wide(p.a.Format) && wide(p.b.Format))
 	}
-	s.p.sum(sum, &s.integers.a, &s.integers.b, i, j, t.i0, t.j0)
+	if !s.begunB {
+		s.begunB = true
+		v.b.begin(p.b, t.j0, t.j1, false)
+	}
+	v.a.need(i - t.i0)
+	v.b.need(j - t.j0)
+	p.sum(sum, &v.a, &v.b, i, j, t.i0, t.j0)
 }
 
 const specialMark = 1 << 63
