@@ -19,6 +19,7 @@ started once and stays as a process behind this package, which may be used by se
 and after a fork.
 """
 
+from ._audit import Audit, audit
 from ._command import CommandError
 from ._generate import cancelling, generate, operands
 from ._judge import Mismatch, Sample, Verdict, check, judge, multiply
@@ -28,6 +29,7 @@ from ._tensor import Encoded, Tensor, decode, dequantize, encode, quantize
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
     "CommandError",
     "CrashError",
     "Encoded",
@@ -36,6 +38,7 @@ __all__ = [
     "Sample",
     "Tensor",
     "Verdict",
+    "audit",
     "cancelling",
     "check",
     "decode",

@@ -96,18 +96,25 @@ def judge(
     b_format: Optional[str] = None,
     b_block: Optional[str] = None,
     sample: Union[None, bool, int, Sample] = None,
+    alarms: str = "warn",
     page: Union[None, str, "os.PathLike[str]"] = None,
     workers: int = 0,
     progress: Optional[Progress] = None,
 ) -> Verdict:
     """Returns the verdict on C, which a kernel is claimed to have made of A and B; raises
     nothing where it is wrong. Otherwise as check."""
-    arrays, options = _product(a, a_scales, b, b_scales, a_format, a_block, b_format, b_block, bias)
-    arrays["c"] = _result(c, "c", c_dtype)
+    arrays, options = product_of(a, a_scales, b, b_scales, a_format, a_block, b_format, b_block, bias)
+    arrays["c"] = result_of(c, "c", c_dtype)
     if old is not None:
-        arrays["old"] = _result(old, "old", c_dtype)
+        arrays["old"] = result_of(old, "old", c_dtype)
     options.update(
-        model=model, promote=promote, scale_order=scale_order, bound=bound, workers=workers, page=page is not None
+        model=model,
+        promote=promote,
+        scale_order=scale_order,
+        bound=bound,
+        alarms=alarms,
+        workers=workers,
+        page=page is not None,
     )
     if sample is not None and sample is not False:
         if not isinstance(sample, Sample):
@@ -151,6 +158,7 @@ def check(
     b_format: Optional[str] = None,
     b_block: Optional[str] = None,
     sample: Union[None, bool, int, Sample] = None,
+    alarms: str = "warn",
     page: Union[None, str, "os.PathLike[str]"] = None,
     workers: int = 0,
     progress: Optional[Progress] = None,
@@ -180,6 +188,10 @@ def check(
     old: [M, N], of the type of c, the C that the product was added to.
     c_dtype: "bfloat16" where c, and old, are the bits of bfloat16 in uint16.
     sample: looks at some elements of a large C: True, about how many, or a Sample.
+    alarms: what comes of a statistical alarm, where every element is within its bound but
+        all errors together are not what float32 in any order would give: "warn" in the
+        report, "fail" (a correct kernel raises one in a million results), or "ignore", which
+        is faster.
     page: a file to write the report to as a page with a map of the errors.
     workers: threads at most; 0 is one for each processor.
     progress: is called with the name of an operation, what is done of it, and its total,
@@ -209,6 +221,7 @@ def check(
         b_format=b_format,
         b_block=b_block,
         sample=sample,
+        alarms=alarms,
         page=page,
         workers=workers,
         progress=progress,
@@ -243,16 +256,16 @@ def multiply(
     dtype: of C: float32, float16 or bfloat16, which is returned as uint16.
     The others, and errors, are those of check. old is not changed.
     """
-    arrays, options = _product(a, a_scales, b, b_scales, a_format, a_block, b_format, b_block, bias)
+    arrays, options = product_of(a, a_scales, b, b_scales, a_format, a_block, b_format, b_block, bias)
     if old is not None:
-        arrays["old"] = _result(old, "old", dtype)
+        arrays["old"] = result_of(old, "old", dtype)
     kind = _c_type(dtype)
     options.update(model=model, promote=promote, scale_order=scale_order, type=kind, workers=workers)
     _, parts = _process.shared.ask("multiply", arrays, options, progress)
     return parts["c"].data
 
 
-def _product(
+def product_of(
     a: Any,
     a_scales: Any,
     b: Any,
@@ -281,7 +294,7 @@ def _c_type(dtype: str) -> str:
     return _C_TYPES[dtype]
 
 
-def _result(c: Any, name: str, dtype: Optional[str]) -> Array:
+def result_of(c: Any, name: str, dtype: Optional[str]) -> Array:
     """Returns C, of which dtype says that uint16 is bfloat16."""
     array = take(c, name)
     if dtype is None:

@@ -1,6 +1,7 @@
 """The process behind the package: one for many calls, threads, forks, crashes."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -224,3 +225,22 @@ def test_close_and_go_on():
     assert process.pid is None and gone(pid)
     _, arrays = process.ask("generate", {}, {"rows": 2, "cols": 1})
     assert arrays["values"].data.shape == (2, 1)
+
+
+def test_a_build_of_the_clone(tmp_path, monkeypatch):
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("there is no Go")
+    monkeypatch.delenv("OCTAVO", raising=False)
+    cache = subprocess.run([go, "env", "GOCACHE"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+    monkeypatch.setenv("GOCACHE", cache)  # which is in the next one otherwise
+    monkeypatch.setattr(_command.shutil, "which", lambda name: go if name == "go" else None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = _command.find()
+    assert str(tmp_path) in path
+    built = os.stat(path).st_ino
+    assert _command.find() == path and os.stat(path).st_ino == built  # nothing has changed
+    monkeypatch.setattr(_command, "find", lambda: path)
+    process = _process.Process()
+    process.ask("generate", {}, {"rows": 1, "cols": 1})
+    process.close()

@@ -45,9 +45,15 @@
 //
 //	check       a, a_scales, b, b_scales, c, bias if any, old if C was added to it;
 //	            options model, bound, promote, scale_order, sample (elements, suspects,
-//	            rows, cols, tiles, seed), workers, page.
+//	            rows, cols, tiles, seed), alarms, workers, page.
 //	            Result pass, failure, text and verdict, as octavo verify has them, and
 //	            the array page if it was asked for: HTML
+//	audit       a, a_scales, b, b_scales, bias, old; options those of check that are about
+//	            the kernel, type of C (float32, bfloat16 or float16), criteria of the test
+//	            (as package audit's Criterion), defaults (assert_close, allclose or
+//	            assert_allclose), reference (exact, canonical, dequantized, itself or a
+//	            GPU), wide, alone (without a proposal), all (faults in the text), seed.
+//	            Result verdict, text and report, as octavo audit has them
 //	multiply    a, a_scales, b, b_scales, bias if any, old if it is to be added to; options
 //	            model, promote, scale_order, type (F32, BF16 or F16), workers. Array c
 //	encode      x, of floats; options format, overflow, inf, nan, rounding, seed.

@@ -25,6 +25,7 @@ var operations map[string]operation
 
 func init() {
 	operations = map[string]operation{ // which name each other in errors
+		"audit":      auditTest,
 		"check":      check,
 		"multiply":   multiply,
 		"encode":     encode,

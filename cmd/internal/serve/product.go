@@ -104,8 +104,9 @@ type sample struct {
 func check(c *call) (any, []safetensors.Tensor, error) {
 	var o struct {
 		productOptions
-		Sample *sample `json:"sample"`
-		Page   bool    `json:"page"`
+		Sample *sample      `json:"sample"`
+		Alarms judge.Alarms `json:"alarms"`
+		Page   bool         `json:"page"`
 	}
 	if err := c.read(&o, "a", "a_scales", "b", "b_scales", "c", "bias", "old"); err != nil {
 		return nil, nil, err
@@ -114,6 +115,7 @@ func check(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	p.claim.Alarms = o.Alarms
 	options := judge.Options{Bias: p.bias, Workers: o.Workers, Progress: c, Sample: (*judge.Sample)(o.Sample)}
 	got, err := p.files.Result(p.a, p.b)
 	var v *judge.Verdict

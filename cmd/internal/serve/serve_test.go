@@ -17,6 +17,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/audit"
 	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/oracle/power"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -220,6 +221,42 @@ func TestCheck(t *testing.T) {
 	c.refused(`check wants tensors "b" and "b_scales"`, "check", options(), arrays[:3]...)
 	arrays[1] = floatArray("a_scales", []int{1, 1}, []float32{float32(-2)})
 	c.refused(`"a"`, "check", options(), with(want)...)
+}
+
+// TestAudit wants the report of package audit, of a test that lets a lost product pass and
+// of one that does not.
+func TestAudit(t *testing.T) {
+	c := start(t, t.Context())
+	arrays, _ := exactProduct(t, 5, 7, 64)
+	options := func(more ...any) map[string]any {
+		o := map[string]any{"a_format": "E4M3", "b_format": "E4M3", "alone": true}
+		for i := 0; i < len(more); i += 2 {
+			o[more[i].(string)] = more[i+1]
+		}
+		return o
+	}
+	survive := func(o map[string]any) float64 {
+		r := c.get("audit", o, arrays...)
+		require.Contains(t, r.Result["text"], r.Result["verdict"])
+		return r.Result["report"].(map[string]any)["survive"].(float64)
+	}
+	loose := survive(options("criteria", []audit.Criterion{{Rtol: 100, Atol: 100}}))
+	require.Positive(t, loose)
+	require.Less(t, survive(options("criteria", []audit.Criterion{{}})), loose)
+	for _, defaults := range []string{"assert_close", "allclose", "assert_allclose"} {
+		require.Less(t, survive(options("defaults", defaults)), loose)
+	}
+	for _, reference := range []string{"exact", "canonical", "dequantized", "itself", "hopper-wgmma"} {
+		r := c.get("audit", options("defaults", "allclose", "reference", reference), arrays...)
+		of := r.Result["report"].(map[string]any)["test"].(map[string]any)["reference"].(map[string]any)["of"]
+		require.Equal(t, strings.Replace(reference, "hopper-wgmma", "predicted", 1), of)
+	}
+	c.refused("without criteria", "audit", options(), arrays...)
+	c.refused("tpu", "audit", options("defaults", "allclose", "reference", "tpu"), arrays...)
+	c.refused("predicted", "audit", options("defaults", "allclose", "reference", "predicted"), arrays...)
+	c.refused(`no defaults "close"`, "audit", options("defaults", "close"), arrays...)
+	c.refused("unknown field", "audit", options("criteria", []map[string]any{{"tol": 1}}), arrays...)
+	c.refused("", "audit", options("criteria", []audit.Criterion{{Rtol: -1}}), arrays...)
 }
 
 // TestTypes judges C of every type.
