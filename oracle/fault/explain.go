@@ -91,12 +91,9 @@ type explainer[T gemm.Output] struct {
 const (
 	// chance is how improbable a false explanation must be, in bits: one in a million.
 	chance = 20
-	// A wrong element that a fault does not explain, and one that is right and would not
-	// be, count against it, in bits.
-	missed, contradicted = 32, 4
-	// That is the most that right ones count against it: what it takes to say where a
-	// fault holds.
-	partial = 40
+	// A right element that a fault would make wrong counts against it, in bits, and all of
+	// them up to partial: what it takes to say where a fault holds.
+	contradicted, partial = 4, 40
 	// fitted is what a fault whose factor was taken from the result has to make up for.
 	fitted = 24
 	// A fault that right elements contradict holds in some part of C only, which is easily
@@ -149,7 +146,6 @@ func (c *candidate) count(e *element, g guess, o outcome, evidence float64) {
 		c.score += evidence
 	case e.wrong && o == refuted:
 		c.missed++
-		c.score -= missed
 	case e.wrong:
 		c.open++
 	case o == refuted:

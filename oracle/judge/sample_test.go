@@ -32,7 +32,11 @@ func TestSampleIsOfTheWhole(t *testing.T) {
 
 func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	for i := range 30 {
+	cases := 30
+	if testing.Short() {
+		cases = 12
+	}
+	for i := range cases {
 		m, n, k := 1+r.IntN(60), 1+r.IntN(60), r.IntN(100)
 		a, b := operandOf(r, "a", m, k, i%2 == 1), operandOf(r, "b", n, k, i%3 == 2)
 		if i%5 == 0 {
@@ -308,8 +312,11 @@ func TestSampleErrors(t *testing.T) {
 // TestSuspects finds what is grossly wrong, whatever it is, wherever it is and whatever
 // is claimed, though no element is chosen at random.
 func TestSuspects(t *testing.T) {
-	t.Run("float32", testSuspects[float32])
 	t.Run("bfloat16", testSuspects[fp8.BFloat16])
+	if testing.Short() {
+		return
+	}
+	t.Run("float32", testSuspects[float32])
 	t.Run("float16", testSuspects[float16.Float16])
 }
 

@@ -30,6 +30,7 @@ func TestBlockInferred(t *testing.T) {
 		{[]int{3, 4}, []int{2, 3}, "no usual block fits: say which it is"},
 		{[]int{2, 2}, []int{3}, "no usual block fits"},
 		{[]int{0, 4}, []int{0, 2}, "no usual block fits"},
+		{[]int{0, 4}, []int{1, 2}, "no usual block fits"},
 		{[]int{100, 512}, []int{7, 1}, "16xall"}, // of 7 parts
 	} {
 		o := Operand{}
