@@ -14,6 +14,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -403,6 +404,47 @@ func TestExplained(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, v.Explanation.Findings)
 	require.Contains(t, text(t, v), "What explains them\n  no known fault explains")
+}
+
+// TestLargestBound compares with the bounds that follow from each claim.
+func TestLargestBound(t *testing.T) {
+	a, b, c := result(t, 30, 40)
+	kernel := oracle.Kernel{Model: oracle.HopperWGMMA(), Scales: oracle.AThenB}
+	for _, claim := range []Claim{{}, {Accumulation: oracle.Accumulation{Kernel: kernel}}, {Want: Canonical}, {Want: Predicted, Kernel: kernel}} {
+		bound := make([]float64, len(c))
+		switch claim.Want {
+		case Exact:
+			require.NoError(t, oracle.Bound[float32](t.Context(), bound, nil, a, b, claim.Accumulation, oracle.Options{}))
+		case Canonical:
+			require.NoError(t, oracle.Bound[float32](t.Context(), bound, nil, a, b, oracle.Accumulation{Scales: oracle.AThenB}, oracle.Options{}))
+		case Predicted:
+			require.NoError(t, oracle.Predict(t.Context(), slices.Clone(c), bound, a, b, kernel, oracle.Options{}))
+		}
+		v, err := Check(t.Context(), c, nil, a, b, claim, Options{})
+		require.NoError(t, err)
+		require.Equal(t, slices.Max(bound), float64(v.LargestBound), "%+v", claim)
+		require.NotEqual(t, bound[0], float64(v.LargestBound))
+	}
+}
+
+// TestSuspectHasTheFault has another error before those of a block that was lost in
+// some rows: that block is no suspect of the first element.
+func TestSuspectHasTheFault(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	a, b := operandOf(r, "a", 71, 96, false), operandOf(r, "b", 90, 96, false)
+	c := make([]float32, 71*90)
+	p := fault.Product{A: a, B: b}
+	for first, suspect := range map[bool]int{false: 1, true: -1} {
+		lost := fault.Fault{Kind: fault.KLost, From: 32, To: 64, Where: fault.Region{FromRow: 16}}
+		require.NoError(t, fault.Inject(t.Context(), c, lost, p, fault.Options{}))
+		if first {
+			c[3] += 1e6
+		}
+		v, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{})
+		require.NoError(t, err)
+		require.Equal(t, suspect, v.Report.First.Suspect, "%v", v.Explanation)
+		require.Equal(t, fault.KLost, v.Explanation.Findings[0].Fault.Kind)
+	}
 }
 
 func TestJSONOfSpecials(t *testing.T) {
