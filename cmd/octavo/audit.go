@@ -63,8 +63,8 @@ operands, so that octavo verify can look at it; --operands writes the operands
 that are proposed.
 
 The exit status is 0 if no fault passes and no correct kernel fails or, with
---case, if all that was reported is found; 1 if not or if what was read is wrong;
-2 if the command line is.
+--case, if all that was reported is found; 1 if not or if what was read is
+wrong; 2 if the command line is.
 
 ` + operandsHelp + `
 
@@ -76,7 +76,8 @@ octavo/oracle/audit Report says. Verdicts are survives, caught, rounding (all is
 within honest rounding) and unchanged.`
 
 const auditExample = `  octavo audit --generate 256x256x4096 --rtol 1e-2 --atol 1e-1 --type bf16
-  octavo audit layer.safetensors --a x --b w --calc-diff 1e-3 --worst worst.safetensors
+  octavo audit layer.safetensors --a x --b w --calc-diff 1e-3 \
+    --worst worst.safetensors
   octavo audit --case flashinfer-4685`
 
 // auditFlags are the flags of audit.
@@ -117,7 +118,7 @@ type source struct {
 func newAuditCommand() *cobra.Command {
 	var f auditFlags
 	cmd := &cobra.Command{
-		Use:     "audit [IN [IN-OF-B]] --a NAME --b NAME | audit --generate MxNxK | audit --case NAME | audit --list",
+		Use:     "audit [IN [IN-OF-B]] --a NAME --b NAME | --generate MxNxK",
 		Short:   "Say which faults of a kernel a test would let pass",
 		Long:    auditLong,
 		Example: auditExample,

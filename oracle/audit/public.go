@@ -24,11 +24,11 @@ var cases = []Case{
 			"the functional test's atol of 0.05 is far over the scale of the output, about 0.0025",
 		},
 		Assumed: []string{
-			"one product of [16, 512] by [512, 512] in place of a mixture of experts; normal data, weights scaled so that C has the size that is reported; C in bfloat16; rtol 0",
+			"one product of [16, 1024] and [256, 1024] in place of a mixture of experts; normal data, weights scaled so that C has the size that is reported; C in bfloat16; rtol 0",
 		},
 		Type: fault.BFloat16,
 		build: func(ctx context.Context) (fault.Product, Test, error) {
-			p, err := mxProduct(ctx, 16, 512, 512, 0.0025/math.Sqrt(512), 1)
+			p, err := mxProduct(ctx, 16, 256, 1024, 0.0025/math.Sqrt(1024), 1)
 			return p, Test{Criteria: []Criterion{{Atol: 0.05}}}, err
 		},
 		faults: []fault.Fault{misread},
@@ -50,7 +50,7 @@ var cases = []Case{
 		},
 		Type: fault.BFloat16,
 		build: func(ctx context.Context) (fault.Product, Test, error) {
-			p, err := mxProduct(ctx, 16, 512, 512, 0.0025/math.Sqrt(512), 1)
+			p, err := mxProduct(ctx, 16, 256, 1024, 0.0025/math.Sqrt(1024), 1)
 			return p, Test{Criteria: []Criterion{{}}, Reference: Reference{Of: Canonical, Fault: misread}}, err
 		},
 		faults: []fault.Fault{misread},

@@ -1,0 +1,557 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/fault"
+	"github.com/octavo-fp8/octavo/oracle/power"
+	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// exactProduct is a product whose sums are exact in float64 too, with a bias and an old C.
+func exactProduct(m, n, k int) fault.Product {
+	a, b := power.Operands(m, n, k, fp8.E4M3, tensor.Block{Rows: 1, Cols: 32}, 9)
+	p := fault.Product{A: a, B: b, Bias: make([]float32, n), Old: make([]float32, m*n)}
+	for j := range p.Bias {
+		p.Bias[j] = float32(j-3) * 0x1p-10
+	}
+	for i := range p.Old {
+		p.Old[i] = float32(i%11) * 0x1p-9
+	}
+	return p
+}
+
+// byHand is the product in float64, element by element.
+func byHand(p fault.Product) []float64 {
+	m, k := p.A.Dims()
+	n, _ := p.B.Dims()
+	c := make([]float64, m*n)
+	for i := range c {
+		for q := range k {
+			c[i] += float64(p.A.At(i/n, q)) * float64(p.B.At(i%n, q))
+		}
+		if p.Bias != nil {
+			c[i] += float64(p.Bias[i%n])
+		}
+		if p.Old != nil {
+			c[i] += float64(p.Old[i])
+		}
+	}
+	return c
+}
+
+// TestRun compares what is said of every fault with the same by hand: an exact product in
+// float64, the tolerance of each element, and the bound.
+func TestRun(t *testing.T) {
+	t.Run("float32", testRun[float32])
+	t.Run("bfloat16", testRun[fp8.BFloat16])
+}
+
+func testRun[T gemm.Output](t *testing.T) {
+	const m, n, k, rtol, atol = 24, 20, 96, 0.02, 0.01
+	p := exactProduct(m, n, k)
+	r, err := Run[T](t.Context(), p, Test{Criteria: []Criterion{{Rtol: rtol, Atol: atol}}}, Options{})
+	require.NoError(t, err)
+	want := byHand(p)
+	round := func(v float64) float64 {
+		c := make([]T, 1)
+		narrow(c, []float32{float32(v)})
+		return float64(widen(c[0]))
+	}
+	bound, err := bounds[T](t.Context(), p, 1)
+	require.NoError(t, err)
+	require.Greater(t, len(r.Faults), 100)
+	seen := map[Verdict]int{Survives: 0, Caught: 0, Rounding: 0, Unchanged: 0}
+	c, right := make([]T, m*n), make([]T, m*n)
+	require.NoError(t, fault.Inject(t.Context(), right, fault.Fault{}, p, fault.Options{}))
+	for _, o := range r.Faults {
+		require.NoError(t, fault.Inject(t.Context(), c, o.Fault, p, fault.Options{}))
+		var outside, different, far int
+		var errors, wants, worst float64
+		for i := range c {
+			g, w := float64(widen(c[i])), round(want[i])
+			e := math.Abs(g - w)
+			if e > bound[i] {
+				outside++
+			}
+			if c[i] != right[i] {
+				different++
+			}
+			if e > atol+rtol*math.Abs(w) {
+				far++
+			}
+			worst = max(worst, e/bound[i])
+			errors += e * e
+			wants += w * w
+		}
+		require.Equal(t, outside, o.Outside, "%v", o.Text)
+		require.Equal(t, different, o.Different, "%v", o.Text)
+		require.Equal(t, far == 0, o.Pass, "%v", o.Text)
+		require.InDelta(t, float64(far)/(m*n), float64(o.Values[0].Value), 1e-12)
+		require.InDelta(t, math.Sqrt(errors/wants), float64(o.RelativeL2), 1e-9)
+		if worst > 0 {
+			require.InDelta(t, worst, float64(o.Worst.Error), 1e-6*worst, "%v", o.Text)
+		}
+		verdict := Caught
+		switch {
+		case different == 0:
+			verdict = Unchanged
+		case outside == 0:
+			verdict = Rounding
+		case far == 0:
+			verdict = Survives
+		}
+		require.Equal(t, verdict, o.Verdict, "%v", o.Text)
+		seen[verdict]++
+	}
+	require.Equal(t, map[Verdict]int{Survives: r.Survive, Caught: r.Caught, Rounding: r.Rounding, Unchanged: r.Unchanged}, seen)
+	require.Zero(t, r.FalseFailures)
+	require.NotNil(t, r.Worst())
+	require.Equal(t, Survives, r.Worst().Verdict)
+	for i := range r.Survive {
+		require.LessOrEqual(t, float64(r.Faults[i].Worst.Error), float64(r.Worst().Worst.Error), "the worst is first")
+	}
+	var largest float64
+	for _, w := range want {
+		largest = max(largest, math.Abs(round(w)))
+	}
+	require.Equal(t, largest, float64(r.Largest))
+}
+
+// TestFaults has the faults that Run adds to those of the table.
+func TestFaults(t *testing.T) {
+	p := exactProduct(32, 40, 64)
+	all := Faults[float32](p)
+	unique := map[fault.Fault]bool{}
+	for _, f := range all {
+		require.False(t, unique[f], "%v twice", f)
+		unique[f] = true
+	}
+	for _, f := range append(fault.All[float32](p), fault.Fault{Kind: fault.KLost, To: 64}, fault.Fault{Kind: fault.Scaled, Factor: 1.01},
+		fault.Fault{Kind: fault.Unwritten, Where: fault.Region{FromRow: 16, ToRow: 17, FromCol: 20, ToCol: 21}}) {
+		require.True(t, unique[f], "%v", f)
+	}
+	require.Equal(t, Faults[fp8.BFloat16](p), FaultsOf(fault.BFloat16, p))
+	require.Nil(t, Faults[float32](fault.Product{A: p.A, B: &tensor.Tensor{Shape: []int{2, 3}}}))
+}
+
+// plainly is a product in one order, with roundings written out.
+func plainly(p fault.Product, backwards, scaled bool) []float32 {
+	m, k := p.A.Dims()
+	n, _ := p.B.Dims()
+	c := make([]float32, m*n)
+	value := func(x *tensor.Tensor, i, q int) float32 { return x.Format.Float32(x.Row(i)[q]) }
+	for at := range c {
+		i, j := at/n, at%n
+		var total float32
+		if scaled {
+			for q := range k {
+				x := float32(value(p.A, i, q) * p.A.Scale(i, q))
+				y := float32(value(p.B, j, q) * p.B.Scale(j, q))
+				total += float32(x * y)
+			}
+			c[at] = total
+			continue
+		}
+		var sums []float32 // of blocks of 32
+		var starts []int
+		for from := 0; from < k; from += 32 {
+			var order []int
+			for q := from; q < min(from+32, k); q++ {
+				order = append(order, q)
+			}
+			var sum float32
+			for s := range order {
+				q := order[s]
+				if backwards {
+					q = order[len(order)-1-s]
+				}
+				sum += float32(value(p.A, i, q) * value(p.B, j, q))
+			}
+			sums, starts = append(sums, sum), append(starts, from)
+		}
+		for s := range sums {
+			if backwards {
+				s = len(sums) - 1 - s
+			}
+			total += float32(float32(sums[s]*p.A.Scale(i, starts[s])) * p.B.Scale(j, starts[s]))
+		}
+		c[at] = total
+	}
+	return c
+}
+
+// random is a product of normal data with scales that are no powers of two, of ragged
+// blocks.
+func random(t *testing.T, m, n, k int) fault.Product {
+	t.Helper()
+	make := func(name string, rows int, seed uint64) *tensor.Tensor {
+		x, err := quantize(t.Context(), name, rows, normal(rows, k, 1, seed), scaling.DeepSeek, tensor.Block{Rows: 1, Cols: 32})
+		require.NoError(t, err)
+		return x
+	}
+	return fault.Product{A: make("a", m, 1), B: make("b", n, 2)}
+}
+
+// TestHonest compares correct kernels with plain loops, bit for bit.
+func TestHonest(t *testing.T) {
+	p := random(t, 5, 11, 80)
+	got := make([]float32, 5*11)
+	for _, backwards := range []bool{false, true} {
+		require.NoError(t, summed[float32](backwards)(t.Context(), got, p, 1))
+		require.Equal(t, plainly(p, backwards, false), got)
+	}
+	require.NotEqual(t, plainly(p, true, false), plainly(p, false, false))
+	require.NoError(t, scaled(t.Context(), got, p, 1))
+	require.Equal(t, plainly(p, false, true), got)
+	p.Bias, p.Old = make([]float32, 11), make([]float32, 55)
+	p.Bias[3], p.Old[14] = 5, 7
+	require.NoError(t, scaled(t.Context(), got, p, 1))
+	require.Equal(t, plainly(p, false, true)[14]+5+7, got[14])
+
+	names := func(p fault.Product) (claimed, all []string) {
+		for _, k := range corrects[float32](p) {
+			if all = append(all, k.name); k.claimed {
+				claimed = append(claimed, k.name)
+			}
+		}
+		return claimed, all
+	}
+	claimed, all := names(p)
+	require.Len(t, claimed, 3)
+	require.Contains(t, all, "hopper-wgmma, promoted every 128")
+	require.NotContains(t, all, "cdna3-mfma", "it takes no OCP formats")
+	p.Accumulation.Dequantized = true
+	claimed, _ = names(p)
+	require.Contains(t, claimed, "float32, scaled before they are multiplied")
+	p.Accumulation = oracle.Accumulation{}
+	p.Kernel = oracle.Kernel{Model: oracle.AdaMMA(), Promote: 128}
+	claimed, all = names(p)
+	require.Equal(t, []string{"ada-mma, promoted every 128"}, claimed)
+	require.Contains(t, all, "ada-mma")
+}
+
+// TestReferences has what each reference lets pass.
+func TestReferences(t *testing.T) {
+	p := random(t, 16, 16, 64)
+	ignored := fault.Fault{Kind: fault.ScalesIgnored, Of: fault.B}
+	o := Options{Faults: []fault.Fault{ignored, {Kind: fault.Unwritten}}, Alone: true}
+	run := func(r Reference) *Report {
+		report, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Rtol: 1e-5, Atol: 1e-5}}, Reference: r}, o)
+		require.NoError(t, err)
+		return report
+	}
+	for _, of := range []Source{Exact, Canonical} {
+		r := run(Reference{Of: of})
+		require.Zero(t, r.Survive, "%v", of)
+		require.Zero(t, r.FalseFailures)
+		require.Zero(t, r.Reference.Outside)
+	}
+	itself := run(Reference{Of: Itself})
+	require.Equal(t, 2, itself.Survive, "whatever is wrong is wrong in the reference")
+	require.Nil(t, itself.Reference)
+
+	same := run(Reference{Of: Canonical, Fault: ignored})
+	require.Equal(t, Survives, same.Find(ignored).Verdict)
+	require.Equal(t, 3, same.FalseFailures)
+	require.Positive(t, same.Reference.Outside)
+	require.Positive(t, float64(same.Reference.Worst.Error))
+
+	// By hand: each value rounded to bfloat16, and one sum in float32.
+	wide, err := (&Reference{Of: Dequantized}).values(t.Context(), fault.Float32, p, 1)
+	require.NoError(t, err)
+	var sum float32
+	for k := range 64 {
+		x, y := fp8.BFloat16FromFloat32(p.A.At(2, k)), fp8.BFloat16FromFloat32(p.B.At(3, k))
+		sum += float32(x.Float32() * y.Float32())
+	}
+	require.Equal(t, float64(sum), wide[2*16+3])
+	require.Positive(t, run(Reference{Of: Dequantized}).FalseFailures, "bfloat16 has fewer bits than the scales")
+
+	narrow, err := (&Reference{}).values(t.Context(), fault.BFloat16, p, 1)
+	require.NoError(t, err)
+	wide, err = (&Reference{Wide: true}).values(t.Context(), fault.BFloat16, p, 1)
+	require.NoError(t, err)
+	require.NotEqual(t, narrow, wide)
+	require.Equal(t, narrow[7], float64(fp8.BFloat16FromFloat32(float32(wide[7])).Float32()))
+
+	hopper := oracle.Kernel{Model: oracle.HopperWGMMA()}
+	predicted, err := (&Reference{Of: Predicted, Kernel: hopper}).values(t.Context(), fault.Float32, p, 1)
+	require.NoError(t, err)
+	c := make([]float32, 256)
+	require.NoError(t, oracle.Predict(t.Context(), c, nil, p.A, p.B, hopper, oracle.Options{}))
+	require.Equal(t, widened(c), predicted)
+
+	other := random(t, 16, 16, 64)
+	other.A.Codes[5] ^= 8
+	r := run(Reference{Of: Canonical, A: other.A, Note: "another A"})
+	require.Equal(t, 3, r.FalseFailures)
+	require.Equal(t, 16, r.Reference.Outside, "one row")
+	require.Contains(t, r.Test.Reference.String(), "another A")
+	_, err = Run[float32](t.Context(), p, Test{Criteria: []Criterion{{}}, Reference: Reference{A: random(t, 8, 16, 64).A}}, o)
+	require.ErrorContains(t, err, "the reference has 128 elements, C has 256")
+}
+
+// TestClaims has bits of a model demanded: float32 sums are a fault then.
+func TestClaims(t *testing.T) {
+	p := random(t, 16, 16, 256)
+	p.Kernel = oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128}
+	p.Bits = true
+	r, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Measure: CalcDiff, Limit: 1e-3}}}, Options{})
+	require.NoError(t, err)
+	require.Equal(t, Survives, r.Find(fault.Fault{Kind: fault.Float32Sums}).Verdict, "calc_diff does not see it")
+	require.Zero(t, r.Proposal.FalseFailures)
+	for _, s := range r.Proposal.Sets {
+		require.True(t, s.Bits)
+	}
+	for _, f := range r.Proposal.Faults {
+		require.NotEqual(t, Rounding, f.Verdict, "%v", f.Text)
+		if f.Fault.Kind == fault.Float32Sums {
+			require.Equal(t, Caught, f.Verdict)
+		}
+	}
+	p.Bits = false // a bound that follows from the model
+	r, err = Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Measure: CalcDiff, Limit: 1e-3}}}, Options{})
+	require.NoError(t, err)
+	require.Equal(t, Rounding, r.Find(fault.Fault{Kind: fault.Float32Sums}).Verdict)
+	require.Zero(t, r.Proposal.FalseFailures)
+	require.False(t, r.Proposal.Sets[0].Bits)
+}
+
+// TestProposal tries the proposal again: with its operands and tolerances correct kernels
+// pass, and each fault fails that is said to be caught, by an exact product in float64.
+func TestProposal(t *testing.T) {
+	t.Run("float32", testProposal[float32])
+	t.Run("bfloat16", testProposal[fp8.BFloat16])
+	t.Run("float16", func(t *testing.T) { testProposal[float16.Float16](t) })
+}
+
+func testProposal[T gemm.Output](t *testing.T) {
+	p := random(t, 40, 36, 160)
+	p.Bias, p.Old = make([]float32, 36), make([]float32, 40*36)
+	for i := range p.Old {
+		p.Old[i] = float32(i % 3)
+	}
+	p.Bias[1] = 1
+	r, err := Run[T](t.Context(), p, Test{Criteria: []Criterion{{Rtol: 10}}}, Options{Seed: 3})
+	require.NoError(t, err)
+	require.Len(t, r.Proposal.Sets, 3)
+	require.Zero(t, r.Proposal.FalseFailures)
+	require.Len(t, r.Proposal.Faults, r.Proposal.Caught+r.Proposal.Rounding+r.Proposal.Unchanged)
+	verdict := map[fault.Fault]Proposed{}
+	for _, f := range r.Proposal.Faults {
+		verdict[f.Fault] = f
+	}
+	for i := range r.Proposal.Sets {
+		s := &r.Proposal.Sets[i]
+		if s.Name == "given" {
+			require.False(t, s.Bits)
+			continue
+		}
+		require.True(t, s.Bits)
+		require.Len(t, s.Honest, 3)
+		q := p
+		q.A, q.B, q.Bias, q.Old = s.Operands()
+		right := make([]T, len(p.Old))
+		for j, v := range byHand(q) {
+			narrow(right[j:j+1], []float32{float32(v)})
+			require.True(t, v != v || float64(float32(v)) == v, "%v has more than 24 bits", v)
+		}
+		c := make([]T, len(right))
+		for _, f := range Faults[T](p) {
+			if fault.Inject(t.Context(), c, f, q, fault.Options{}) != nil {
+				continue // its operands cannot have the fault
+			}
+			changed := false
+			for j := range c {
+				g, w := widen(c[j]), widen(right[j])
+				changed = changed || math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w)
+			}
+			if changed {
+				require.Equal(t, Caught, verdict[f].Verdict, "%s: %v", s.Name, f)
+			}
+		}
+	}
+	require.Less(t, r.Proposal.Unchanged+r.Proposal.Rounding, 12, "%v", unseen(r.Proposal))
+}
+
+// unseen lists what no set catches.
+func unseen(p *Proposal) (all []string) {
+	for _, f := range p.Faults {
+		if f.Verdict != Caught {
+			all = append(all, fmt.Sprint(f.Verdict, ": ", f.Text))
+		}
+	}
+	return all
+}
+
+// TestSingleProducts checks that each element is one product and that every block of K and
+// the last product are among them.
+func TestSingleProducts(t *testing.T) {
+	p := random(t, 20, 48, 200)
+	s := singleProducts(p, fault.Float32, 1)
+	seen := map[int]bool{}
+	for j := range 48 {
+		var at []int
+		for k, c := range s.b.Row(j) {
+			if s.b.Format.Float32(c) != 0 {
+				at = append(at, k)
+			}
+		}
+		require.NotEmpty(t, at)
+		if j < 47 { // the last row has a NaN besides
+			require.Len(t, at, 1)
+			seen[at[0]/32] = true
+		}
+	}
+	require.Len(t, seen, 7, "every block of K")
+	require.NotZero(t, s.b.Row(0)[199], "the last product")
+	require.False(t, powersOfTwo(s.a.Scales))
+	for i := range p.A.Scales {
+		p.A.Scales[i] = 0.5
+	}
+	for i := range p.B.Scales {
+		p.B.Scales[i] = 2
+	}
+	s = singleProducts(p, fault.Float32, 1)
+	require.True(t, powersOfTwo(s.a.Scales))
+}
+
+// TestCases demands that every public failure is found.
+func TestCases(t *testing.T) {
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			if testing.Short() && (c.Name == "vllm-48847" || c.Name == "rocm-libraries-11115") {
+				t.Skip("it takes seconds")
+			}
+			r, err := c.Run(t.Context(), Options{Alone: testing.Short()})
+			require.NoError(t, err)
+			for _, claim := range r.Case.Claims {
+				require.True(t, claim.Holds, claim.Text)
+			}
+			require.True(t, r.Case.Reproduced())
+			require.NotEmpty(t, c.Says)
+			require.NotEmpty(t, c.Assumed)
+			if !testing.Short() {
+				require.Zero(t, r.Proposal.FalseFailures, "correct kernels pass the better test")
+				require.Zero(t, r.Proposal.Rounding, "%v", unseen(r.Proposal))
+			}
+		})
+	}
+	_, err := CaseNamed("none")
+	require.ErrorIs(t, err, ErrCase)
+}
+
+// TestMisread counts how many scales flashinfer's kernel read from a wrong address: 99.8 %
+// is what is reported.
+func TestMisread(t *testing.T) {
+	const rows, cols = 256, 1024 / 32
+	wrong := 0
+	for r := range rows {
+		for c := range cols {
+			if misread.Written.Index(r, c, rows, cols) != misread.Read.Index(r, c, rows, cols) {
+				wrong++
+			}
+		}
+	}
+	require.InDelta(t, 0.998, float64(wrong)/(rows*cols), 0.002)
+}
+
+// TestReport checks the text, and that JSON comes back as it went.
+func TestReport(t *testing.T) {
+	c, err := CaseNamed("onnxruntime-31155")
+	require.NoError(t, err)
+	r, err := c.Run(t.Context(), Options{})
+	require.NoError(t, err)
+	var short, long, text bytes.Buffer
+	require.NoError(t, r.WriteText(&short, false))
+	require.NoError(t, r.WriteText(&long, true))
+	require.Contains(t, long.String(), "C is not written: it holds 0")
+	require.Contains(t, short.String(), c.Issue)
+	require.Contains(t, short.String(), "found       an all-zeros kernel passes")
+	require.Less(t, short.Len(), long.Len())
+	require.Contains(t, long.String(), "these are caught:")
+	require.NotContains(t, short.String(), " \n")
+	require.NoError(t, r.WriteJSON(&text))
+	var back Report
+	require.NoError(t, json.Unmarshal(text.Bytes(), &back))
+	require.Equal(t, r.Survive, back.Survive)
+	require.Equal(t, r.Faults[0].Fault, back.Faults[0].Fault)
+	require.Equal(t, r.Faults[0].Verdict, back.Faults[0].Verdict)
+	var again bytes.Buffer
+	require.NoError(t, back.WriteJSON(&again))
+	require.Equal(t, text.String(), again.String())
+	require.True(t, strings.HasPrefix(short.String(), r.Verdict()))
+}
+
+// TestStop has errors, and a context that ends.
+func TestStop(t *testing.T) {
+	p := random(t, 8, 8, 64)
+	test := Test{Criteria: []Criterion{{}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run[float32](ctx, p, test, Options{})
+	require.ErrorIs(t, err, context.Canceled)
+	ctx, cancel = context.WithCancel(t.Context())
+	ops := map[string]bool{}
+	_, err = Run[float32](ctx, p, test, Options{Progress: progress.Func(func(op string, _, _ int64) {
+		if ops[op] = true; op == "proposal" {
+			cancel()
+		}
+	})})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, map[string]bool{"reference": true, "honest": true, "faults": true, "proposal": true}, ops)
+
+	_, err = Run[float32](t.Context(), p, Test{}, Options{})
+	require.ErrorIs(t, err, ErrTest)
+	_, err = Run[float32](t.Context(), p, test, Options{Workers: -1})
+	require.ErrorContains(t, err, "-1 workers")
+	p.B = random(t, 8, 8, 32).B
+	_, err = Run[float32](t.Context(), p, test, Options{})
+	require.ErrorIs(t, err, gemm.ErrOperands)
+	_, err = RunType(t.Context(), 99, p, test, Options{})
+	require.Error(t, err)
+}
+
+// TestWorkers demands the same report for any number of workers.
+func TestWorkers(t *testing.T) {
+	p := random(t, 33, 17, 96)
+	var first string
+	for _, workers := range []int{1, 2, 7} {
+		r, err := RunType(t.Context(), fault.BFloat16, p, Test{Criteria: []Criterion{{Rtol: 0.01}}}, Options{Workers: workers})
+		require.NoError(t, err)
+		var text bytes.Buffer
+		require.NoError(t, r.WriteJSON(&text))
+		if first == "" {
+			first = text.String()
+		}
+		require.Equal(t, first, text.String())
+	}
+}
+
+// TestEmpty has products without elements.
+func TestEmpty(t *testing.T) {
+	for _, size := range [][3]int{{0, 4, 32}, {4, 0, 32}, {4, 4, 0}} {
+		a := codes("a", fp8.E4M3, size[0], size[2], tensor.Block{}, func(int, int) byte { return 0 }, func(int, int) float32 { return 1 })
+		b := codes("b", fp8.E4M3, size[1], size[2], tensor.Block{}, func(int, int) byte { return 0 }, func(int, int) float32 { return 1 })
+		r, err := Run[float32](t.Context(), fault.Product{A: a, B: b}, Test{Criteria: []Criterion{{}}}, Options{})
+		require.NoError(t, err, "%v", size)
+		require.Zero(t, r.Survive)
+		require.Zero(t, r.FalseFailures)
+		require.NoError(t, r.WriteText(&bytes.Buffer{}, true))
+	}
+}
