@@ -21,6 +21,7 @@ and after a fork.
 
 from ._audit import Audit, audit
 from ._command import CommandError
+from ._command import find as find_command
 from ._generate import cancelling, generate, operands
 from ._judge import Mismatch, Sample, Verdict, check, judge, multiply
 from ._process import CrashError, InputError
@@ -44,6 +45,7 @@ __all__ = [
     "decode",
     "dequantize",
     "encode",
+    "find_command",
     "generate",
     "judge",
     "multiply",
