@@ -79,18 +79,33 @@ func checkCapture(file *safetensors.File, logf func(string, ...any)) (misses int
 
 // captured is a case of a capture.
 type captured struct {
-	model  Model
-	fa, fb fp8.Format
-	k      int
-	a, b   []byte   // [tiles, m, k] and [tiles, 8, k]
-	c, d   []uint32 // bits, [tiles, m, 8]
-	m      int
-	half   bool // results are float16
+	model   Model
+	fa, fb  fp8.Format
+	m, n, k int
+	a, b    []byte    // codes, [tiles, m, k] and [tiles, n, k]
+	x, y    []float32 // or numbers, where the model is of such
+	c, d    []uint32  // bits, [tiles, m, n]
+	half    bool      // results are float16
 }
 
-// modelOf returns the model of an instruction of a GPU of a compute capability.
-func modelOf(instruction, compute string) (Model, error) {
-	switch major, _, _ := strings.Cut(compute, "."); {
+// modelOf returns the model of an instruction of a GPU of a compute capability, for
+// operands of FP8 or of a format of floats.
+func modelOf(instruction, compute string, f Float) (Model, error) {
+	major, _, _ := strings.Cut(compute, ".")
+	known := instruction == "mma" || instruction == "wgmma" && major == "9" || instruction == "tcgen05" && major == "10"
+	switch {
+	case f != NoFloat && !known:
+	case f != NoFloat && compute == "8.9":
+		return Ada(f), nil
+	case f != NoFloat && major == "8":
+		return Ampere(f), nil
+	case f != NoFloat && major == "9":
+		return Hopper(f), nil
+	case f != NoFloat && (major == "10" || major == "12"):
+		return Blackwell(f), nil
+	case f != NoFloat:
+	case instruction == "tcgen05" && major == "10":
+		return BlackwellTCGen05(), nil
 	case instruction == "wgmma" && major == "9":
 		return HopperWGMMA(), nil
 	case instruction != "mma":
@@ -113,25 +128,26 @@ func readCaptured(file *safetensors.File, name string) (*captured, error) {
 	}
 	c := &captured{half: words[1] == "f16"}
 	var err error
-	if c.model, err = modelOf(words[0], file.Metadata()["compute"]); err != nil {
-		return nil, err
+	var f Float
+	if words[2] == words[3] {
+		f, _ = ParseFloat(words[2])
 	}
-	if c.fa, err = fp8.ParseFormat(words[2]); err != nil {
-		return nil, err
-	}
-	if c.fb, err = fp8.ParseFormat(words[3]); err != nil {
+	if c.model, err = modelOf(words[0], file.Metadata()["compute"], f); err != nil {
 		return nil, err
 	}
 	a, _ := file.Info(name + ".a")
+	b, _ := file.Info(name + ".b")
 	d, _ := file.Info(name + ".d")
-	if len(a.Shape) != 3 || !slices.Equal(d.Shape, []int{a.Shape[0], a.Shape[1], 8}) {
-		return nil, fmt.Errorf("shapes %v of a and %v of d", a.Shape, d.Shape)
+	if len(a.Shape) != 3 || len(b.Shape) != 3 || !slices.Equal(d.Shape, []int{a.Shape[0], a.Shape[1], b.Shape[1]}) {
+		return nil, fmt.Errorf("shapes %v of a, %v of b and %v of d", a.Shape, b.Shape, d.Shape)
 	}
-	c.m, c.k = a.Shape[1], a.Shape[2]
-	if c.a, err = file.Bytes(name + ".a"); err != nil {
-		return nil, err
+	c.m, c.n, c.k = a.Shape[1], b.Shape[1], a.Shape[2]
+	if f == NoFloat {
+		err = c.readCodes(file, name, words[2], words[3])
+	} else {
+		err = c.readFloats(file, name)
 	}
-	if c.b, err = file.Bytes(name + ".b"); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if c.c, err = c.bits(file, name+".c"); err != nil {
@@ -139,6 +155,28 @@ func readCaptured(file *safetensors.File, name string) (*captured, error) {
 	}
 	c.d, err = c.bits(file, name+".d")
 	return c, err
+}
+
+func (c *captured) readCodes(file *safetensors.File, name, fa, fb string) (err error) {
+	if c.fa, err = fp8.ParseFormat(fa); err != nil {
+		return err
+	}
+	if c.fb, err = fp8.ParseFormat(fb); err != nil {
+		return err
+	}
+	if c.a, err = file.Bytes(name + ".a"); err != nil {
+		return err
+	}
+	c.b, err = file.Bytes(name + ".b")
+	return err
+}
+
+func (c *captured) readFloats(file *safetensors.File, name string) (err error) {
+	if c.x, err = file.Float32s(name + ".a"); err != nil {
+		return err
+	}
+	c.y, err = file.Float32s(name + ".b")
+	return err
 }
 
 // bits reads results.
@@ -164,18 +202,30 @@ func (c *captured) misses(m Model) (misses int) {
 
 // result returns the bits of element i under a model.
 func (c *captured) result(m Model, i int) uint32 {
-	row, column, tile := i/8, i%8, i/8/c.m
-	a, b := c.a[row*c.k:(row+1)*c.k], c.b[(tile*8+column)*c.k:(tile*8+column+1)*c.k]
+	row := i / c.n
+	column := row/c.m*c.n + i%c.n
+	if c.model.Float != NoFloat {
+		return modelBits(m, c.half)(c.x[row*c.k:(row+1)*c.k], c.y[column*c.k:(column+1)*c.k], c.old(i))
+	}
+	a, b := c.a[row*c.k:(row+1)*c.k], c.b[column*c.k:(column+1)*c.k]
 	if c.half {
 		return uint32(m.DotFloat16(a, b, c.fa, c.fb, float16.Frombits(uint16(c.c[i]))).Bits())
 	}
 	return math.Float32bits(m.Dot(a, b, c.fa, c.fb, math.Float32frombits(c.c[i])))
 }
 
+// old is c of element i.
+func (c *captured) old(i int) float32 {
+	if c.half {
+		return float16.Frombits(uint16(c.c[i])).Float32()
+	}
+	return math.Float32frombits(c.c[i])
+}
+
 // TestCheckCapture makes a capture as capture.cu does, of the models' own results,
 // and damages it.
 func TestCheckCapture(t *testing.T) {
-	const tiles, m, k = 2, 16, 64
+	const tiles, m, n, k = 2, 16, 16, 64
 	random := rand.New(rand.NewPCG(8, 8))
 	codes := func(n int) (all []byte) {
 		for range n {
@@ -188,6 +238,11 @@ func TestCheckCapture(t *testing.T) {
 		fa, fb        fp8.Format
 		da, db        safetensors.DType
 	}{
+		{"mma-f32-bf16-bf16-wide-k64", "8.0", 0, 0, safetensors.BF16, safetensors.BF16},
+		{"mma-f16-fp16-fp16-near-k64", "8.9", 0, 0, safetensors.F16, safetensors.F16},
+		{"wgmma-f32-tf32-tf32-cancel-k64", "9.0", 0, 0, safetensors.F32, safetensors.F32},
+		{"tcgen05-f32-bf16-bf16-wide-k64", "10.0", 0, 0, safetensors.BF16, safetensors.BF16},
+		{"tcgen05-f16-e4m3-e5m2-wide-k64", "10.0", fp8.E4M3, fp8.E5M2, safetensors.F8E4M3, safetensors.F8E5M2},
 		{"wgmma-f32-e4m3-e5m2-wide-k64", "9.0", fp8.E4M3, fp8.E5M2, safetensors.F8E4M3, safetensors.F8E5M2},
 		{"wgmma-f16-e4m3-e4m3-near-k64", "9.0", fp8.E4M3, fp8.E4M3, safetensors.F8E4M3, safetensors.F8E4M3},
 		{"mma-f32-e5m2-e4m3-wide-k64", "8.9", fp8.E5M2, fp8.E4M3, safetensors.F8E5M2, safetensors.F8E4M3},
@@ -195,10 +250,18 @@ func TestCheckCapture(t *testing.T) {
 		{"mma-f32-e5m2-e5m2-wide-k64", "10.0", fp8.E5M2, fp8.E5M2, safetensors.F8E5M2, safetensors.F8E5M2},
 		{"mma-f32-e4m3-e4m3-wide-k64", "12.0", fp8.E4M3, fp8.E4M3, safetensors.F8E4M3, safetensors.F8E4M3},
 	} {
-		model, err := modelOf(test.name[:strings.Index(test.name, "-")], test.compute)
+		words := strings.Split(test.name, "-")
+		float, _ := ParseFloat(words[2])
+		model, err := modelOf(words[0], test.compute, float)
 		require.NoError(t, err)
-		c := captured{model: model, fa: test.fa, fb: test.fb, k: k, m: m, a: codes(tiles * m * k), b: codes(tiles * 8 * k), half: strings.Contains(test.name, "f16")}
-		for range tiles * m * 8 {
+		c := captured{model: model, fa: test.fa, fb: test.fb, m: m, n: n, k: k, half: words[1] == "f16"}
+		if float == NoFloat {
+			c.a, c.b = codes(tiles*m*k), codes(tiles*n*k)
+		} else {
+			c.x, c.a = capturedFloats(random, float, tiles*m*k)
+			c.y, c.b = capturedFloats(random, float, tiles*n*k)
+		}
+		for range tiles * m * n {
 			x := random.Float32()*8 - 4
 			bits := math.Float32bits(x)
 			if c.half {
@@ -219,8 +282,8 @@ func TestCheckCapture(t *testing.T) {
 				dtype = safetensors.F16
 			}
 			require.NoError(t, safetensors.WriteFile(path, []safetensors.Tensor{
-				{Info: info(".a", test.da, m, k), Data: c.a}, {Info: info(".b", test.db, 8, k), Data: c.b},
-				{Info: info(".c", dtype, m, 8), Data: c.raw(c.c)}, {Info: info(".d", dtype, m, 8), Data: c.raw(c.d)},
+				{Info: info(".a", test.da, m, k), Data: c.a}, {Info: info(".b", test.db, n, k), Data: c.b},
+				{Info: info(".c", dtype, m, n), Data: c.raw(c.c)}, {Info: info(".d", dtype, m, n), Data: c.raw(c.d)},
 			}, map[string]string{"device": "none", "compute": test.compute}))
 			file, err := safetensors.Open(path)
 			require.NoError(t, err)
@@ -231,14 +294,35 @@ func TestCheckCapture(t *testing.T) {
 		misses, log, err := check()
 		require.NoError(t, err)
 		require.Zero(t, misses, log)
-		c.d[tiles*m*8-1] ^= 1
+		c.d[tiles*m*n-1] ^= 1
 		misses, log, err = check()
 		require.NoError(t, err)
 		require.Equal(t, 1, misses)
-		require.Contains(t, log, fmt.Sprintf("%s, %v: 1 of 256 results differ; with F of %d: ", test.name, model, model.F-3))
+		require.Contains(t, log, fmt.Sprintf("%s, %v: 1 of 512 results differ; with F of %d: ", test.name, model, model.F-3))
 	}
-	_, err := modelOf("wgmma", "8.9")
+	_, err := modelOf("wgmma", "8.9", NoFloat)
 	require.EqualError(t, err, "no model of wgmma with compute capability 8.9")
+	for instruction, compute := range map[string]string{"wgmma": "10.0", "tcgen05": "9.0", "mma": "7.5"} {
+		_, err = modelOf(instruction, compute, BF16)
+		require.ErrorContains(t, err, "no model of "+instruction)
+	}
+}
+
+// capturedFloats are numbers and their bytes in a file.
+func capturedFloats(r *rand.Rand, f Float, n int) (values []float32, data []byte) {
+	for range n {
+		x := randomNumber(r, f, 6)
+		values = append(values, x)
+		switch f {
+		case TF32:
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+		case FP16:
+			data = binary.LittleEndian.AppendUint16(data, float16.Fromfloat32(x).Bits())
+		default:
+			data = binary.LittleEndian.AppendUint16(data, uint16(fp8.BFloat16FromFloat32(x)))
+		}
+	}
+	return values, data
 }
 
 // raw returns results as they are in a file.

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -30,12 +29,12 @@ func readFloatVectors(t testing.TB, chip string, f Float) floatVectors {
 	file, err := safetensors.Open(testutil.Shared(t, "silicon", chip+"_"+f.String()+".safetensors"))
 	require.NoError(t, err)
 	defer file.Close()
-	v := floatVectors{a: floatsOf(t, file, "a", f), b: floatsOf(t, file, "b", f),
-		c: floatsOf(t, file, "c", TF32), d32: floatsOf(t, file, "d_f32", TF32)}
+	v := floatVectors{a: floatsOf(t, file, "a"), b: floatsOf(t, file, "b"),
+		c: floatsOf(t, file, "c"), d32: floatsOf(t, file, "d_f32")}
 	require.Len(t, v.d32, 3500)
 	v.k = len(v.a) / len(v.c)
 	if f == FP16 {
-		for _, x := range floatsOf(t, file, "d_f16", FP16) {
+		for _, x := range floatsOf(t, file, "d_f16") {
 			v.d16 = append(v.d16, float16.Fromfloat32(x))
 		}
 		require.Len(t, v.d16, 3500)
@@ -43,23 +42,9 @@ func readFloatVectors(t testing.TB, chip string, f Float) floatVectors {
 	return v
 }
 
-// floatsOf reads a tensor of numbers of f; of TF32 any float32.
-func floatsOf(t testing.TB, file *safetensors.File, name string, f Float) (values []float32) {
-	if f == TF32 {
-		values, err := file.Float32s(name)
-		require.NoError(t, err)
-		return values
-	}
-	data, err := file.Bytes(name)
+func floatsOf(t testing.TB, file *safetensors.File, name string) []float32 {
+	values, err := file.Float32s(name)
 	require.NoError(t, err)
-	for ; len(data) > 0; data = data[2:] {
-		b := binary.LittleEndian.Uint16(data)
-		if f == BF16 {
-			values = append(values, fp8.BFloat16(b).Float32())
-		} else {
-			values = append(values, float16.Frombits(b).Float32())
-		}
-	}
 	return values
 }
 
@@ -371,7 +356,7 @@ func readMMAVectors(t *testing.T, chip string, f fp8.Format) (v vectors) {
 	require.NoError(t, err)
 	v.b, err = file.Bytes("b")
 	require.NoError(t, err)
-	v.c, v.d32 = floatsOf(t, file, "c", TF32), floatsOf(t, file, "d_f32", TF32)
+	v.c, v.d32 = floatsOf(t, file, "c"), floatsOf(t, file, "d_f32")
 	require.Len(t, v.d32, 3500)
 	return v
 }

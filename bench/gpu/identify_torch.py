@@ -1,4 +1,4 @@
-"""Answers the probes of octavo identify with torch._scaled_mm.
+"""Answers the probes of octavo identify with torch._scaled_mm, or torch.addmm and mm.
 
     octavo identify -o probes.safetensors
     python identify_torch.py probes.safetensors answers.safetensors [--out-type bf16] [--fast]
@@ -6,8 +6,14 @@
 
 Scales are per tensor, or per row of both operands (octavo identify --a-block row
 --b-block row). To ask another kernel, replace multiply: it gets the codes of A [M, K]
-and B [N, K] and their grids of scales, and returns C = A B^T, [M, N]. Needs a GPU with
-FP8, torch 2.5 or later, and safetensors.
+and B [N, K] and their grids of scales, and returns C = A B^T, [M, N].
+
+Probes in BF16, FP16 and TF32 (octavo identify --float) have no scales: multiply_floats
+asks torch.mm for them, and torch.addmm where there is an old C (--old), which
+torch._scaled_mm does not take. For C in float32 of 16-bit operands these have to take
+out_dtype, as those of torch 2.8 do.
+
+Needs a GPU with FP8, torch 2.5 or later, and safetensors. It has never run.
 """
 
 import argparse
@@ -31,6 +37,19 @@ def multiply(a, b, sa, sb, args):
                             out_dtype=TYPES[args.out_type], use_fast_accum=args.fast)
 
 
+def multiply_floats(a, b, old, args):
+    """Returns C of one product of numbers, added to the old C unless that is None."""
+    out = TYPES[args.out_type]
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    b = b.contiguous().t()
+    dtype = {} if out == a.dtype else {"out_dtype": out}
+    if old is None:
+        return torch.mm(a.contiguous(), b, **dtype)
+    return torch.addmm(old.to(out), a.contiguous(), b, **dtype)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("probes")
@@ -43,6 +62,12 @@ def main():
     with safe_open(args.probes, framework="pt", device="cpu") as file:
         for name in sorted(n[:-2] for n in file.keys() if n.endswith(".a")):
             a, b = (file.get_tensor(f"{name}.{x}").to("cuda") for x in "ab")
+            if a.dtype in TYPES.values():
+                old = file.get_tensor(f"{name}.old").to("cuda") if f"{name}.old" in file.keys() else None
+                answers[name + ".c"] = multiply_floats(a, b, old, args).cpu().contiguous()
+                continue
+            if f"{name}.old" in file.keys():
+                raise SystemExit("torch._scaled_mm adds no old C: write probes without --old")
             sa, sb = (file.get_tensor(f"{name}.{x}_scale_inv").to("cuda", torch.float32) for x in "ab")
             answers[name + ".c"] = multiply(a, b, sa, sb, args).cpu().contiguous()
     save_file(answers, args.answers)
