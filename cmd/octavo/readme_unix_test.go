@@ -123,7 +123,7 @@ func readmeLines(t *testing.T) (lines []string) {
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "```") {
 			fenced = !fenced
-			require.Regexp(t, "^```(go)?\n$", line, "command lines are indented, so that this test finds them")
+			require.Regexp(t, "^```(go|python)?\n$", line, "command lines are indented, so that this test finds them")
 		}
 		command, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
 		if !ok || fenced {

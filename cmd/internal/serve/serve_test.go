@@ -450,6 +450,18 @@ func TestNoFrame(t *testing.T) {
 		r := c.receive()
 		require.Nil(t, r.ID)
 		require.Equal(t, kindFrame, r.Error.Kind, "%q", b)
+		switch {
+		case bytes.HasPrefix(b, []byte("GET")):
+			require.Contains(t, r.Error.Message, `begins with "GET "`)
+		case len(b) < prefixSize:
+			require.Contains(t, r.Error.Message, "of the 16 bytes that begin one")
+		case b[7] == 0x7f:
+			require.Contains(t, r.Error.Message, "want 1048576 at most")
+		case b[15] == 0x7f:
+			require.Contains(t, r.Error.Message, "do not fit in memory")
+		default:
+			require.Regexp(t, "ends after [0-9]+ of the [0-9]+ bytes of its (header|data)", r.Error.Message)
+		}
 		require.ErrorIs(t, <-c.done, errFrame)
 	}
 	c := start(t, t.Context())
