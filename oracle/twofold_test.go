@@ -56,3 +56,35 @@ func TestTwofoldUnsure(t *testing.T) {
 	require.True(t, sure)
 	require.Equal(t, 1.0, x)
 }
+
+// TestTwofoldNearTies has rests that decide, of either sign, beside ties and one place
+// from them.
+func TestTwofoldNearTies(t *testing.T) {
+	const up, down = 1 + 0x1p-23 + 0x1p-24, 1 + 0x1p-24 // ties to even are rounded there
+	for _, c := range []struct {
+		hi, lo float64
+		want   float32
+	}{
+		{down, 0, 1}, {up, 0, 1 + 0x1p-22},
+		{down, 0x1p-60, 1 + 0x1p-23}, {down, -0x1p-60, 1},
+		{up, 0x1p-60, 1 + 0x1p-22}, {up, -0x1p-60, 1 + 0x1p-23},
+		{up - 0x1p-52, 0x1p-60, 1 + 0x1p-23}, {down + 0x1p-52, -0x1p-60, 1 + 0x1p-23},
+	} {
+		for _, sign := range []float64{1, -1} {
+			s := twofold{sign * c.hi, sign * c.lo, 0}
+			b, sure := s.bits(layout32)
+			require.True(t, sure)
+			require.Equal(t, float32(sign)*c.want, math.Float32frombits(uint32(b)), "%v", s)
+		}
+	}
+}
+
+// TestTwofoldLost loses what decides a tie.
+func TestTwofoldLost(t *testing.T) {
+	var s twofold
+	for _, x := range []float64{1 + 0x1p-24, 0x1p-70, 0x1p-150, -0x1p-70} {
+		s.add(x)
+	}
+	_, sure := s.bits(layout32)
+	require.False(t, sure)
+}

@@ -48,26 +48,30 @@ func check(t *testing.T, _ cpu.Level) {
 	}
 }
 
-// TestMost has the largest products and sums that kernels take, and the longest shifts.
+// TestMost has the largest products and sums that kernels take and larger ones, and the
+// longest shifts.
 func TestMost(t *testing.T) {
 	kernelstest.AtLevels(t, "aligned.", func(t *testing.T, _ cpu.Level) {
-		const n = 33
-		for _, significand := range []int16{1<<13 - 1, -(1<<13 - 1), 0} {
-			for _, exponent := range []int16{-4096, 8192, 0} {
-				x, y := make([]Term, n), make([]Term, n*Columns)
-				for i := range x {
-					x[i] = Term{1<<13 - 1, exponent}
+		const n, most = 33, 1<<13 - 1
+		for left := range 8 {
+			for _, significand := range []int16{most, -most, 0} {
+				for _, exponent := range []int16{-4096, 8192, 0} {
+					x, y := make([]Term, n), make([]Term, n*Columns)
+					for i := range x {
+						x[i] = Term{most, exponent}
+					}
+					for i := range y {
+						y[i] = Term{significand, exponent}
+					}
+					x[5].Exponent, y[7].Exponent = 8192, 8192
+					p := Places{Left: left}
+					var got, want Sums
+					for j := range want.Top {
+						want.define(x, y, Columns, j, p)
+					}
+					got.Multiply(x, y, Columns, p, 2*13+left)
+					require.Equal(t, want, got, "shifted by %d", left)
 				}
-				for i := range y {
-					y[i] = Term{significand, exponent}
-				}
-				x[5].Exponent, y[7].Exponent = 8192, 8192
-				var got, want Sums
-				for j := range want.Top {
-					want.define(x, y, Columns, j, Places{Left: 1})
-				}
-				got.Multiply(x, y, Columns, Places{Left: 1}, mostBits)
-				require.Equal(t, want, got)
 			}
 		}
 	})
