@@ -144,6 +144,11 @@ func newAuditCommand() *cobra.Command {
 			case err != nil:
 				return err
 			}
+			for _, wrong := range f.faults {
+				if found.Find(wrong) == nil {
+					return fmt.Errorf("the product cannot have the fault that %v", wrong)
+				}
+			}
 			return f.report(ctx, cmd, found)
 		},
 	}

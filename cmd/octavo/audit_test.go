@@ -124,6 +124,7 @@ func TestAuditMisuse(t *testing.T) {
 		fail(t, exitUsage, want, append([]string{"audit"}, args...)...)
 	}
 	dir := t.TempDir()
+	fail(t, exitData, "cannot have the fault that the bias is not added", "audit", "--generate", "8x8x32", "--rtol", "1", "--fault", `{"kind":"bias-lost"}`)
 	fail(t, exitData, "no such file", "audit", filepath.Join(dir, "x"), "--a", "a", "--b", "b", "--rtol", "1")
 	fail(t, exitData, "", "audit", "--generate", "8x8x32", "--rtol", "9", "--operands", filepath.Join(dir, "none", "x"))
 }

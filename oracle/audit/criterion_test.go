@@ -60,7 +60,7 @@ func TestClose(t *testing.T) {
 		{1.5, 1, 0.34, 0, false},
 		{-1.75, -1, 0.5, 0.25, true},
 		{-1.8, -1, 0.5, 0.25, false},
-		{0, -0.0, 0, 0, true},
+		{0, math.Copysign(0, -1), 0, 0, true},
 		{inf, inf, 0, 0, true},
 		{inf, -inf, 1, 1, false},
 		{1, inf, 1, 1, false}, // though the tolerance is infinite
