@@ -110,9 +110,7 @@ func (p *population) chunkOf(q int, f []float64, n *norms, product, code *top) {
 			continue // nothing is off
 		}
 		clear(sum)
-		for j := range p.n {
-			addSigned(sum, y[j*w:(j+1)*w], f[i*p.n+j])
-		}
+		addSigned(sum, y, f[i*p.n:(i+1)*p.n], 1)
 		near.clear()
 		for _, at := range p.ties.rows[i] {
 			near.add(y[at%p.n*w:][:w], p.ties.step[at])
@@ -136,9 +134,7 @@ func (p *population) chunkOf(q int, f []float64, n *norms, product, code *top) {
 			continue
 		}
 		clear(sum)
-		for i := range p.m {
-			addSigned(sum, x[i*w:(i+1)*w], f[i*p.n+j])
-		}
+		addSigned(sum, x, f[j:], p.n)
 		near.clear()
 		for _, at := range p.ties.cols[j] {
 			near.add(x[at/p.n*w:][:w], p.ties.step[at])
@@ -177,14 +173,22 @@ func signProducts(z, x, y []float64) {
 	}
 }
 
-// addSigned adds v times signs.
-func addSigned(sum, signs []float64, v float64) {
-	if v == 0 {
-		return
+// addSigned adds rows of signs, each times one of f's numbers, stride apart.
+func addSigned(sum, signs, f []float64, stride int) {
+	w := len(sum)
+	for len(signs) >= 4*w && len(f) > 3*stride {
+		v0, v1, v2, v3 := f[0], f[stride], f[2*stride], f[3*stride]
+		s0, s1, s2, s3 := signs[:w], signs[w:2*w], signs[2*w:3*w], signs[3*w:4*w]
+		for k := range sum {
+			sum[k] += (float64(v0*s0[k]) + float64(v1*s1[k])) + (float64(v2*s2[k]) + float64(v3*s3[k]))
+		}
+		signs, f = signs[4*w:], f[min(4*stride, len(f)):]
 	}
-	signs = signs[:len(sum)]
-	for k := range sum {
-		sum[k] += float64(v * signs[k])
+	for len(signs) >= w && len(f) > 0 {
+		for k, s := range signs[:w] {
+			sum[k] += float64(f[0] * s)
+		}
+		signs, f = signs[w:], f[min(stride, len(f)):]
 	}
 }
 

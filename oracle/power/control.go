@@ -69,11 +69,14 @@ func multiply[T gemm.Output](ctx context.Context, p *population, old []T, o *Opt
 	if c == nil {
 		c = make([]T, p.m*p.n)
 	}
+	columns := make([][]float32, p.n)
+	for j := range columns {
+		columns[j] = floats(p.b, j)
+	}
 	parallel.For(p.m, 1, o.Workers, func(lo, hi int) {
 		for i := lo; i < hi && meter.Err(ctx) == nil; i++ {
 			x := floats(p.a, i)
-			for j := range p.n {
-				y := floats(p.b, j)
+			for j, y := range columns {
 				var total float32
 				for k0 := 0; k0 < p.k; k0 += p.block {
 					k1 := min(k0+p.block, p.k)
