@@ -52,21 +52,24 @@
 // got. Of many elements the one of the largest λ counts, times their number.
 //
 // In a narrow result an element is on the wrong side if it is not the exact result
-// rounded. With d the distance of the exact result to the next tie, that happens with
-// probability at most q = min(1, 2·exp(-d²/2σ²)), and that c elements are, by Chernoff's inequality, with
-// probability at most exp(c - μ - c·ln(c/μ)), μ = Σq < c.
+// rounded. With d the distance of the exact result to the next tie, less the errors that
+// elements share, that happens with probability at most q = min(1, 2·exp(-d²/2σ²)), and
+// that c elements are, one of each class, by Chernoff's inequality, with probability at
+// most exp(c - μ - c·ln(c/μ)), μ = Σq < c.
 //
-// The squares of the errors of N elements, in units of their σ², have a sum of N·x or more
-// with a probability of at most exp(-N/2·(x - 1 - ln x)), x > 1, as if they were normal:
-// where E(exp(t·e)) <= exp(t²σ²/2), which is what Azuma's inequality follows from,
-// E(exp(s·e²/σ²)) <= (1-2s)^(-1/2).
+// The squares of the errors of N elements, one of each class and less what they share,
+// in units of their σ², have a sum of N·x or more with a probability of at most
+// exp(-N/2·(x - 1 - ln x)), x > 1, as if they were normal: where E(exp(t·e)) <=
+// exp(t²σ²/2), which is what Azuma's inequality follows from, E(exp(s·e²/σ²)) <=
+// (1-2s)^(-1/2).
 //
 // # Populations
 //
-// With e_ij the error, got less exact, of element (i, j), and f = e/σ, the statistics are sums of
-// w·f with weights that depend on the operands alone. Under S such a sum is one of signs
-// thrown independently, and by the inequality of Hoeffding, whatever the size of errors
-// and the order of additions (Efron, Journal of the American Statistical Association 64,
+// With e_ij what was got less the exact result rounded to the type of C, of element (i,
+// j), and f = e/σ, where σ is that of a sum and of the rounding to that type, the
+// statistics are sums of w·f with weights that depend on the operands alone. Under S such
+// a sum is one of signs thrown independently, and by the inequality of Hoeffding, whatever
+// the size of errors and the order of additions (Efron, Journal of the American Statistical Association 64,
 // 1969, is where sums are so normalized by themselves),
 //
 //	P(|Σwf| >= λ·norm) <= 2·exp(-λ²/2), norm² = Σ over classes (Σ|wf| in the class)².
@@ -85,6 +88,22 @@
 //
 // # Where S fails, and what is done
 //
+// In a narrow result f is 0, or an element was taken to the other side of the tie that
+// is next to its exact result: the side of that tie, which the operands alone decide, is
+// the sign of f. Where data have few distinct values, and scales are nearly powers of
+// two, all results may be next to ties, and all on one side. So what is known of the
+// sides beforehand is not left to S: under
+//
+//	(T) the probability with which an error exceeds a distance falls with the distance in
+//	    units of σ, by the same law for all elements of a sum,
+//
+// the mean of Σwf is Σ π(d)·w·s, s being the step from the exact result, rounded, over the
+// tie at distance d, and π falling. By Abel's summation that is no more than the largest
+// |Σw·s| over the elements nearer to ties than some distance, for any distance up to the
+// limit of the test of elements. That much is allowed. In common data it is about what a
+// walk of as many steps comes to, and in data where S would be wrong it is all that there
+// is: the test then says nothing.
+//
 // Some roundings are made once for many elements, and S knows nothing of them: that of
 // the product of two scales, where a kernel forms it, and that of a code times its scale,
 // where codes are scaled first. In one element they come to u·Σ|sa·sb·sum|, over the
@@ -94,10 +113,10 @@
 // be of the same sign in all elements, as where small products are swallowed. The
 // statistics of products and codes are allowed Σ|w|·u·P/σ besides.
 //
-// Data of few distinct values have residues, and ties, that go one way in many elements.
-// There correct kernels are controls: octavo's product, a plain loop in float32, and
-// where codes are scaled first loops that do so. Twice the larger one of a control's
-// statistics is allowed besides. Where a control by itself fails the tests of elements,
+// Data of few distinct values have residues that go one way in many elements. There
+// correct kernels are controls: octavo's product, a plain loop in float32, and where codes
+// are scaled first loops that do so. Twice the larger one of a control's statistics is
+// allowed besides. Where a control by itself fails the tests of elements,
 // variance, wrong sides, products or codes at a rate of one in a thousand, that test is
 // void for these operands, and says so.
 //
@@ -142,14 +161,60 @@
 // distinct values: S had a coin for each element. It has one for each class since, and
 // the seeds of the 10,000 products are 30,001 to 40,000.
 //
-// That trial is not complete, and its demand is not met: of the first 1,763 products one
-// raised the alarm at a rate of one in a million, seed 31,763, a bfloat16 or float16
-// result of operands of two values each, next to ties. Until that is understood an alarm
-// for a narrow result of data of few distinct values says little.
+// Of the first 1,763 of those one raised the alarm, seed 31,763: sums of two values times
+// scales of nearly a power of two, half of them next to ties of float16 and all on one
+// side of them, which correct kernels round either way. What is allowed for ties was
+// derived then, and the tests of variance and of wrong sides take one element of a class.
+//
+// # What came of it
+//
+// Of 10,000 products, seeds 50,001 to 60,000, of which no result had been looked at, none
+// raised the alarm at any of the rates 0.1, 0.01, 0.001 and one in a million; the smallest
+// P is 0.2. The tests' scores, in parts of their limits at one in a million, an alarm
+// being 1:
+//
+//	                median  9 in 10  99 in 100  999 in 1000  largest  void
+//	elements          0.00     0.04       0.12         0.20     0.49     0
+//	all of C          0.00     0.00       0.00         0.34     0.54     0
+//	parts of C        0.00     0.00       0.19         0.41     0.59     0
+//	products          0.00     0.00       0.00         0.02     0.44     7
+//	codes             0.00     0.00       0.10         0.25     0.44     0
+//	subnormals        0.00     0.00       0.00         0.16     0.26     0
+//
+// The probabilities of variance and of wrong sides are 1 in all but one product, in which
+// a control voids the variance. The allowances make the tests so careful: the true rate is
+// far below the one that is stated. Of 10,000 more, of operands of two to four values each,
+// which is where R and S are worst, one raised the alarm at the rate 0.1 and none at the
+// others; there controls void the products in 128, the variance in 38 and the elements in
+// one.
+//
+//	OCTAVO_EXHAUSTIVE=1 go test ./oracle/power -run TestHonest -v
+//
+// Faults of kernels, of 256x256 elements, normal data in E4M3: in how many of the products
+// that they change the alarm is raised, and, in parentheses, in how many an element is
+// outside of its worst-case bound.
+//
+//	                           last k     one bit  subnormals     Hopper,     Hopper,  BF16, the
+//	                          dropped     flipped     flushed  unpromoted   every 128  wrong way
+//	per tensor, 512           2/2 (2)  20/20 (19)     2/2 (0)     2/2 (2)     2/2 (2)    2/2 (0)
+//	per tensor, 4096          2/2 (2)   20/20 (0)     2/2 (0)     2/2 (2)     2/2 (0)    2/2 (0)
+//	per tensor, 8192          2/2 (2)   20/20 (0)     2/2 (0)     2/2 (0)     2/2 (0)    2/2 (0)
+//	per tensor, 16384         2/2 (1)   20/20 (0)     2/2 (0)     2/2 (0)     2/2 (0)    2/2 (0)
+//	1x128 by 128x128, 512     2/2 (2)  20/20 (19)     2/2 (0)     2/2 (2)     2/2 (2)    2/2 (0)
+//	1x128 by 128x128, 4096    2/2 (2)  20/20 (17)     2/2 (0)     2/2 (2)     2/2 (2)    2/2 (0)
+//	1x128 by 128x128, 8192    2/2 (2)  20/20 (14)     2/2 (0)     2/2 (0)     2/2 (0)    2/2 (0)
+//	1x128 by 128x128, 16384   2/2 (2)  20/20 (12)     2/2 (0)     2/2 (0)     2/2 (0)    2/2 (0)
+//
+// All that is by operands as they come: no fault needs those of [Operands], which are for
+// the codes so small that their lowest bit does not show (of codes at random, the report's
+// [Sight] says which part does).
+//
+//	OCTAVO_EXHAUSTIVE=1 go test ./oracle/power -run TestTable -v -timeout 30m
 //
 // # What is not judged
 //
-// Directed rounding is no subject of R or S: a claim of truncated sums, or of a model of
-// matrix instructions, is refused. Those have [oracle.Predict], whose bits leave nothing
-// unseen. Elements that are not finite are left to the worst-case judge.
+// Directed rounding is no subject of R or S: [Measure] refuses a claim of truncated sums,
+// or of the sums of a model of matrix instructions. Those have [oracle.Predict], whose
+// bits need no statistics: any change of one shows, and [Bits] says which faults change
+// any. Elements that are not finite are left to the worst-case judge.
 package power

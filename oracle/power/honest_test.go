@@ -136,8 +136,8 @@ func kernels(seed uint64) []kernel {
 	}
 }
 
-// honestPair makes operands of any kind.
-func honestPair(r *rand.Rand) (a, b *tensor.Tensor, name string) {
+// honestPair makes operands of any kind, or of few values.
+func honestPair(r *rand.Rand, few bool) (a, b *tensor.Tensor, name string) {
 	draws := []struct {
 		name string
 		row  func() func() float64 // for an operand
@@ -163,6 +163,12 @@ func honestPair(r *rand.Rand) (a, b *tensor.Tensor, name string) {
 		{"wide", func() func() float64 { return func() float64 { return math.Exp(3*r.NormFloat64()) * r.NormFloat64() } }},
 		{"few values", func() func() float64 { return func() float64 { return float64(1 + r.IntN(2)) } }},
 	}
+	if few {
+		values := [][]float64{{1, 2}, {1, -1}, {1, 2, 3}, {1, 1.5}, {0, 1}, {1, -2}, {0.5, 1, 2, 4}, {1, 3, 7}, {0, 1, 2, 3}}[r.IntN(9)]
+		draws = draws[:1]
+		draws[0].name = fmt.Sprint(values)
+		draws[0].row = func() func() float64 { return func() float64 { return values[r.IntN(len(values))] } }
+	}
 	m, n := 4+r.IntN(37), 4+r.IntN(37)
 	k := int(math.Exp(math.Log(16) + r.Float64()*math.Log(2048/16)))
 	blocks := [][2]tensor.Block{{}, {}, {{Rows: 1}, {Rows: 1}}, {{Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}}, {{Rows: 1, Cols: 32}, {Rows: 1, Cols: 32}}}
@@ -185,7 +191,10 @@ func honestPair(r *rand.Rand) (a, b *tensor.Tensor, name string) {
 
 // firstSeed begins seeds of which no result was looked at before the derivation was last
 // changed.
-const firstSeed = 50001
+const (
+	firstSeed = 50001
+	firstFew  = 700001
+)
 
 // scoresOf are those that tests of a name gave, in parts of their limits at Rate.
 type scoresOf struct {
@@ -202,6 +211,11 @@ func (s *scoresOf) quantile(x float64) float64 {
 
 // TestHonest demands the declared rates of false alarms of correct kernels.
 func TestHonest(t *testing.T) {
+	t.Run("any", func(t *testing.T) { testHonest(t, firstSeed, false) })
+	t.Run("few values", func(t *testing.T) { testHonest(t, firstFew, true) })
+}
+
+func testHonest(t *testing.T, first int, few bool) {
 	products := 300
 	switch {
 	case testing.Short():
@@ -213,9 +227,9 @@ func TestHonest(t *testing.T) {
 	var alarms [len(rates)]int
 	var smallest float64 = 1
 	tests := map[string]*scoresOf{}
-	for seed := firstSeed; seed < firstSeed+products; seed++ {
+	for seed := first; seed < first+products; seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 0))
-		a, b, name := honestPair(r)
+		a, b, name := honestPair(r, few)
 		all := kernels(uint64(seed))
 		kn := all[r.IntN(len(all))]
 		c := kn.multiply(t, a, b)

@@ -83,15 +83,16 @@ func (p *population) sights(s *scores, rate float64) []Sight {
 	return all
 }
 
-// oneElement is the error of one element of a median σ.
+// oneElement is the error of one element, of the usual σ and rounding.
 func (p *population) oneElement(s *scores, rate float64) Sight {
-	ratio, count := 0.0, 0
+	least, count := 0.0, 0
+	lambda := limit(s.elements, rate)
 	squares := 0.0
 	for i, x := range p.sigma {
 		if x == 0 {
 			continue
 		}
-		ratio += x
+		least += float64(lambda*x) + p.blind(i)
 		squares += float64(p.exact[i]) * float64(p.exact[i])
 		count++
 	}
@@ -99,7 +100,7 @@ func (p *population) oneElement(s *scores, rate float64) Sight {
 	if squares > 0 {
 		rms := math.Sqrt(squares / float64(count))
 		sight.Unit = "the root mean square of C"
-		sight.Least = oracle.Number(limit(s.elements, rate)*ratio/float64(count)/rms + u)
+		sight.Least = oracle.Number(least / float64(count) / rms)
 	}
 	return sight
 }
@@ -107,15 +108,21 @@ func (p *population) oneElement(s *scores, rate float64) Sight {
 // shrinking is the relative error of all elements, toward zero or away from it.
 func (p *population) shrinking(s *scores, n *norms, rate float64) Sight {
 	sight := Sight{Fault: "all of C too small or too large", Unit: "C"}
-	signal, shared := 0.0, p.ties.allowed(p.ties.near[0], p.signAt)
+	signal, steps, allowed := 0.0, 0.0, p.ties.allowed(p.ties.near[0], p.signAt)
 	for i := range p.spread {
 		if p.spread[i] > 0 {
-			shared += p.shared[i]
-			signal += math.Abs(float64(p.exact[i])) / p.spread[i]
+			x := math.Abs(float64(p.exact[i])) / p.spread[i]
+			allowed += p.shared[i]
+			signal += x
+			steps += float64(x * math.Abs(p.ties.step[i]))
 		}
 	}
 	if signal > 0 {
-		sight.Least = oracle.Number((shared + (limit(2, rate)+chance99)*math.Sqrt(n.all)) / signal)
+		// The x that solves x·signal - allowed = λ·sqrt(n.all + x·steps).
+		lambda := limit(2, rate) + chance99
+		half := float64(allowed*signal) + float64(lambda*lambda*steps)/2
+		rest := float64(half*half) - float64(signal*signal*(float64(allowed*allowed)-float64(lambda*lambda*n.all)))
+		sight.Least = oracle.Number((half + math.Sqrt(rest)) / float64(signal*signal))
 	}
 	return sight
 }

@@ -263,6 +263,9 @@ func testStatistics[T gemm.Output](t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 0))
 	positive := map[string]int{}
 	cases := 24
+	if testing.Short() {
+		cases = 12
+	}
 	for i := range cases {
 		block := [][2]tensor.Block{{}, {{Rows: 1, Cols: 32}, {Rows: 16, Cols: 32}}}[i%2]
 		draw, least := r.NormFloat64, 0.999
@@ -343,6 +346,9 @@ func testStatistics[T gemm.Output](t *testing.T) {
 				require.InDelta(t, f.lambda[0], f.again(s.deviations), 1e-9, name)
 			}
 		}
+	}
+	if testing.Short() {
+		return
 	}
 	if unitOf[T]() > 0 {
 		require.Positive(t, positive["wrong sides"])

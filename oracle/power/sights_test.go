@@ -1,0 +1,112 @@
+package power
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// TestSights puts faults into products, and demands that those are seen that are said to
+// be.
+func TestSights(t *testing.T) {
+	t.Run("float32", testSights[float32])
+	t.Run("bfloat16", testSights[fp8.BFloat16])
+}
+
+func testSights[T gemm.Output](t *testing.T) {
+	const m, n, k = 40, 48, 1024
+	a, b := normalPair(m, n, k, tensor.Block{}, 7, 8)
+	honest := octavo[T](t, a, b)
+	alarm := func(c []T) bool {
+		r, err := Measure(t.Context(), c, nil, a, b, Options{})
+		require.NoError(t, err)
+		return r.Alarm
+	}
+	r, err := Measure(t.Context(), honest, nil, a, b, Options{})
+	require.NoError(t, err)
+	require.False(t, r.Alarm)
+	require.Len(t, r.Sights, 5)
+	exact := make([]float32, m*n)
+	require.NoError(t, oracle.Exact(t.Context(), exact, a, b, oracle.Options{}))
+
+	// The smallest error of an element, of the mean magnitude.
+	one, squares := r.Sights[0], 0.0
+	for _, x := range exact {
+		squares += float64(x) * float64(x)
+	}
+	rms := math.Sqrt(squares / (m * n))
+	require.Equal(t, "the root mean square of C", one.Unit)
+	seenFrom := func(factor float64) bool {
+		for at, x := range exact {
+			if d := math.Abs(float64(x)) / rms; d > 0.75 && d < 0.85 {
+				c := slices.Clone(honest)
+				c[at] = narrowed[T](x + float32(factor*float64(one.Least)*rms))
+				return alarm(c)
+			}
+		}
+		panic("no such element")
+	}
+	require.True(t, seenFrom(1.5))
+	require.False(t, seenFrom(0.2))
+
+	scaled := func(factor float64) bool {
+		c := make([]T, m*n)
+		for i, x := range exact {
+			c[i] = narrowed[T](float32(float64(x) * (1 - factor*float64(r.Sights[1].Least))))
+		}
+		return alarm(c)
+	}
+	require.True(t, scaled(1.5))
+	require.False(t, scaled(0.2))
+
+	random := rand.New(rand.NewPCG(9, 0))
+	place := 0
+	seen := func(sight Sight, tries int, inject func(x *tensor.Tensor, codes []byte), first bool) {
+		if testing.Short() {
+			tries = 5
+		}
+		found, changes := 0, 0
+		for range tries {
+			x, y := a, b
+			if first {
+				x = changed(a, func(codes []byte) { inject(a, codes) })
+			} else {
+				y = changed(b, func(codes []byte) { inject(b, codes) })
+			}
+			c := octavo[T](t, x, y)
+			changes++
+			if alarm(c) {
+				found++
+			}
+		}
+		said, is := float64(sight.Seen)/float64(sight.Tried), float64(found)/float64(changes)
+		t.Logf("%s: %.2f, %.2f injected", sight.Fault, said, is)
+		require.GreaterOrEqual(t, is, said-2*math.Sqrt(0.25/float64(tries)), sight.Fault)
+		require.LessOrEqual(t, is, said+0.35, sight.Fault)
+	}
+	seen(r.Sights[2], 6, func(x *tensor.Tensor, codes []byte) {
+		place = random.IntN(k)
+		for i := place; i < len(codes); i += k {
+			codes[i] = 0
+		}
+	}, true)
+	flip := func(x *tensor.Tensor, codes []byte) {
+		for {
+			place = random.IntN(len(codes))
+			if !x.Format.IsNaN(codes[place] ^ 1) {
+				codes[place] ^= 1
+				return
+			}
+		}
+	}
+	seen(r.Sights[3], 40, flip, true)
+	seen(r.Sights[4], 40, flip, false)
+}
