@@ -253,6 +253,13 @@ func TestDeepGEMM(t *testing.T) {
 	}
 }
 
+// TestTallBlocks has rows of A that share a scale, more than are compared first.
+func TestTallBlocks(t *testing.T) {
+	p := setup(t, Setup{K: 64, BlockA: tensor.Block{Rows: 32, Cols: 32}})
+	r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true), Float32)
+	require.Equal(t, []string{"ada-mma, a-then-b"}, names(r))
+}
+
 // TestPromotion sees what sums of sums keep.
 func TestPromotion(t *testing.T) {
 	p := setup(t, Setup{K: 256})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // write writes a safetensors file in a directory of its own.
@@ -84,4 +85,34 @@ func TestIn(t *testing.T) {
 	p.C = "z"
 	_, err = files.Result(a, b)
 	require.ErrorIs(t, err, ErrName)
+}
+
+// TestBiasType refuses a bias of another type, and of another length.
+func TestBiasType(t *testing.T) {
+	file := write(t, raw("short", safetensors.I32, []int{1}, floats(1)...), raw("two", safetensors.F32, []int{2}, floats(1, 2)...))
+	p := Product{Files: []string{file}}
+	files, err := p.Open()
+	require.NoError(t, err)
+	defer files.Close()
+	for _, p.Bias = range []string{"short", "two"} {
+		_, err = files.Bias(1)
+		require.ErrorIs(t, err, ErrResult, p.Bias)
+	}
+}
+
+// TestEmptyRows refuses more rows of nothing than anyone multiplies: no data bounds the
+// work on them.
+func TestEmptyRows(t *testing.T) {
+	for rows, ok := range map[int]bool{maxEmptyRows: true, maxEmptyRows + 1: false} {
+		file := write(t, raw("x", safetensors.F8E4M3, []int{rows, 0}), raw("x_scale_inv", safetensors.F32, []int{0}))
+		p := Product{Files: []string{file}, A: Operand{Codes: "x", Block: &tensor.Block{}}}
+		files, err := p.Open()
+		require.NoError(t, err)
+		defer files.Close()
+		if _, err = files.A(); ok {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "has no elements and more than 1048576 rows")
+		}
+	}
 }

@@ -132,3 +132,32 @@ func TestNoVerdict(t *testing.T) {
 	require.Panics(t, func() { oracletest.Operand(r, "a", oracle.Generator{Rows: 1, Cols: 1}, scaling.Recipe{Epsilon: -1}) })
 	require.NotEmpty(t, r.fatal)
 }
+
+// TestOperand has the values that the generator makes for the recipe's blocks and format.
+func TestOperand(t *testing.T) {
+	recipe := scaling.Default(scaling.Weight)
+	recipe.Format, recipe.Block = fp8.E5M2, tensor.Block{Rows: 8, Cols: 16}
+	for _, pattern := range oracle.Patterns() {
+		g := oracle.Generator{Pattern: pattern, Rows: 20, Cols: 40, Seed: 3}
+		x := oracletest.Operand(t, "x", g, recipe)
+		g.Block, g.Format = recipe.Block, recipe.Format
+		want := &tensor.Tensor{Name: "x", Shape: []int{20, 40}}
+		require.NoError(t, scaling.Quantize(t.Context(), want, g.Values(), scaling.Quantizer{Recipe: recipe}))
+		require.Equal(t, want, x, pattern)
+	}
+}
+
+// TestLongName cuts the name of a page that a file system would not take.
+func TestLongName(t *testing.T) {
+	a, b, c := operands(t)
+	c[0]++
+	dir := t.TempDir()
+	r := run(t, "Test"+strings.Repeat("Long", 200), func(t testing.TB) {
+		oracletest.Check(t, c, a, b, judge.Claim{Want: judge.Canonical}, oracletest.Options{Pages: dir})
+	})
+	require.Len(t, r.errors, 1)
+	pages, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, pages, 1)
+	require.Len(t, pages[0].Name(), 100+len(".html"))
+}
