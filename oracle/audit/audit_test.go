@@ -282,6 +282,7 @@ func TestReferences(t *testing.T) {
 	require.Equal(t, float64(sum), wide[2*16+3])
 	require.Positive(t, run(Reference{Of: Dequantized}).FalseFailures, "bfloat16 has fewer bits than the scales")
 
+	require.Equal(t, "the exact product, in float32", (&Reference{Wide: true}).String())
 	narrow, err := (&Reference{}).values(t.Context(), fault.BFloat16, p, 1)
 	require.NoError(t, err)
 	wide, err = (&Reference{Wide: true}).values(t.Context(), fault.BFloat16, p, 1)
@@ -360,6 +361,7 @@ func testProposal[T gemm.Output](t *testing.T) {
 		s := &r.Proposal.Sets[i]
 		if s.Name == "given" {
 			require.False(t, s.Bits)
+			require.Equal(t, flatByHand[T](t, p, float64(s.Atol)), s.Flat)
 			continue
 		}
 		require.True(t, s.Bits)
@@ -387,6 +389,31 @@ func testProposal[T gemm.Output](t *testing.T) {
 		}
 	}
 	require.Less(t, r.Proposal.Unchanged+r.Proposal.Rounding, 12, "%v", unseen(r.Proposal))
+}
+
+// flatByHand counts faults that leave their bounds and are nowhere farther than atol from
+// the exact product.
+func flatByHand[T gemm.Output](t *testing.T, p fault.Product, atol float64) (n int) {
+	t.Helper()
+	c, want := make([]T, len(p.Old)), make([]T, len(p.Old))
+	require.NoError(t, exact(t.Context(), want, p, 1))
+	bound, err := bounds[T](t.Context(), p, 1)
+	require.NoError(t, err)
+	for _, f := range Faults[T](p) {
+		if fault.Inject(t.Context(), c, f, p, fault.Options{}) != nil {
+			continue
+		}
+		outside, far := false, false
+		for i := range c {
+			e := math.Abs(float64(widen(c[i])) - float64(widen(want[i])))
+			outside = outside || !(e <= bound[i])
+			far = far || !(e <= atol)
+		}
+		if outside && !far {
+			n++
+		}
+	}
+	return n
 }
 
 // unseen lists what no set catches.
