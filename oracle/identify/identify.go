@@ -83,8 +83,7 @@ func Identify(ctx context.Context, p *Probes, a *Answers, o Options) (*Report, e
 		if o.Progress != nil {
 			o.Progress.Progress("identify", int64(i), int64(len(candidates)))
 		}
-		limit := max(tasteRows, p.Setup.BlockA.Rows)
-		if err := c.compare(ctx, a, first, limit); err != nil {
+		if err := c.compare(ctx, a, first, tasteRows); err != nil {
 			return nil, err
 		}
 		if c.Differ > 0 {

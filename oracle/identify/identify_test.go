@@ -14,6 +14,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -77,6 +78,41 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, other.WriteFile(path))
 	_, err = ReadFile(path)
 	require.NoError(t, err)
+}
+
+// TestOtherCodes refuses probes of which one code is another: a kernel would have answered
+// something else.
+func TestOtherCodes(t *testing.T) {
+	p := setup(t, Setup{K: 64})
+	path := filepath.Join(t.TempDir(), "probes.safetensors")
+	p.Products[1].A.Codes[70] ^= 1
+	require.NoError(t, p.WriteFile(path))
+	_, err := ReadFile(path)
+	require.ErrorIs(t, err, ErrFile)
+	require.ErrorContains(t, err, "write the probes again")
+}
+
+// TestOtherAnswers refuses C of another shape, of as many elements, and of two types.
+func TestOtherAnswers(t *testing.T) {
+	p := setup(t, Setup{K: 64})
+	path := filepath.Join(t.TempDir(), "answers.safetensors")
+	for _, wrong := range []string{"shape", "type"} {
+		var tensors []safetensors.Tensor
+		for i := range p.Products {
+			m, n, _ := p.Products[i].Size()
+			x := safetensors.Tensor{Info: safetensors.Info{Name: p.Products[i].Name + ".c", DType: safetensors.F32, Shape: []int{m, n}}, Data: make([]byte, 4*m*n)}
+			switch {
+			case i == 1 && wrong == "shape":
+				x.Shape = []int{m * n, 1}
+			case i == 1:
+				x.DType, x.Data = safetensors.BF16, x.Data[:2*m*n]
+			}
+			tensors = append(tensors, x)
+		}
+		require.NoError(t, safetensors.WriteFile(path, tensors, nil))
+		_, err := p.ReadAnswers(path)
+		require.ErrorIs(t, err, ErrFile, wrong)
+	}
 }
 
 // FuzzFiles reads damaged probes and answers.
