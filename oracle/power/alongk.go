@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -102,7 +103,7 @@ func (p *population) norms(f []float64) *norms {
 func (p *population) chunkOf(q int, f []float64, n *norms, product, code *top) {
 	k0, k1 := q*chunk, min((q+1)*chunk, p.k)
 	w := k1 - k0
-	x, y := signs(p.a, k0, k1), signs(p.b, k0, k1)
+	x, y := p.signs(p.a, k0, k1), p.signs(p.b, k0, k1)
 	total, sum := make([]float64, w), make([]float64, w)
 	near := newPrefixes(w)
 	for i := range p.m {
@@ -192,14 +193,12 @@ func addSigned(sum, signs, f []float64, stride int) {
 	}
 }
 
-// signs returns the signs of columns [k0, k1) of t; a code that is 0 or not a number has
-// none.
-func signs(t *tensor.Tensor, k0, k1 int) []float64 {
-	var table [256]float64
-	for c := range table {
-		if v := float64(t.Format.Float32(byte(c))); v == v && v != 0 {
-			table[c] = math.Copysign(1, v)
-		}
+// signs returns the signs of columns [k0, k1) of t, which is p.a or p.b; a code that is 0
+// or not a number has none.
+func (p *population) signs(t *tensor.Tensor, k0, k1 int) []float64 {
+	table := &p.signsA
+	if t == p.b {
+		table = &p.signsB
 	}
 	rows, _ := t.Dims()
 	all := make([]float64, 0, rows*(k1-k0))
@@ -209,6 +208,16 @@ func signs(t *tensor.Tensor, k0, k1 int) []float64 {
 		}
 	}
 	return all
+}
+
+// signTable has the sign of each code.
+func signTable(f fp8.Format) (table [256]float64) {
+	for c := range table {
+		if v := float64(f.Float32(byte(c))); v == v && v != 0 {
+			table[c] = math.Copysign(1, v)
+		}
+	}
+	return table
 }
 
 // productAt is the statistic of product k.
@@ -227,7 +236,7 @@ func (p *population) productAt(f []float64, k int) float64 {
 
 // productWeight is the sign of product k of each element.
 func (p *population) productWeight(k int) func(at int) float64 {
-	x, y := signs(p.a, k, k+1), signs(p.b, k, k+1)
+	x, y := p.signs(p.a, k, k+1), p.signs(p.b, k, k+1)
 	return func(at int) float64 { return x[at/p.n] * y[at%p.n] }
 }
 
@@ -256,9 +265,9 @@ func (p *population) codeAt(f []float64, t top) float64 {
 // in each element of its row or column of C, and which of those are near ties.
 func (p *population) codeWeight(t top) (weight func(at int) float64, near []int) {
 	if t.column {
-		x := signs(p.a, t.k, t.k+1)
+		x := p.signs(p.a, t.k, t.k+1)
 		return func(at int) float64 { return x[at/p.n] }, p.ties.cols[t.at]
 	}
-	y := signs(p.b, t.k, t.k+1)
+	y := p.signs(p.b, t.k, t.k+1)
 	return func(at int) float64 { return y[at%p.n] }, p.ties.rows[t.at]
 }

@@ -26,10 +26,8 @@ func NewBlind[T gemm.Output](bound []float64, c []T, at []int, a, b *tensor.Tens
 	}
 	const tried = 64
 	var bounds, results, products mean
-	n, k := max(rowsOf(b), 1), 0
-	if a != nil {
-		_, k = a.Dims()
-	}
+	n := max(rowsOf(b), 1)
+	fromA, fromB := newMagnitudes(a), newMagnitudes(b)
 	every := max(len(c)/tried, 1)
 	for i, x := range c {
 		v := value(x)
@@ -45,8 +43,9 @@ func NewBlind[T gemm.Output](bound []float64, c []T, at []int, a, b *tensor.Tens
 		if at != nil {
 			place = at[i]
 		}
-		for q := range k {
-			products.add(magnitudeAt(a, place/n, q) * magnitudeAt(b, place%n, q))
+		row := fromB.row(place % n)
+		for k, v := range fromA.row(place / n) {
+			products.add(float64(v * row[k]))
 		}
 	}
 	return Blind{bounds.root(), results.root(), products.root()}
@@ -55,6 +54,41 @@ func NewBlind[T gemm.Output](bound []float64, c []T, at []int, a, b *tensor.Tens
 func rowsOf(t *tensor.Tensor) int {
 	rows, _ := t.Dims()
 	return rows
+}
+
+// magnitudes are those of the elements of a tensor; one that is not finite is 0.
+type magnitudes struct {
+	t      *tensor.Tensor
+	table  [256]float64
+	values []float64
+}
+
+func newMagnitudes(t *tensor.Tensor) *magnitudes {
+	m := &magnitudes{t: t}
+	for c := range m.table {
+		if v := math.Abs(float64(t.Format.Float32(byte(c)))); finite(v) {
+			m.table[c] = v
+		}
+	}
+	return m
+}
+
+// row returns those of row i, until the next call.
+func (m *magnitudes) row(i int) []float64 {
+	m.values = m.values[:0]
+	_, width := m.t.Block.Extents(m.t.Dims())
+	s := 0.0
+	for k, c := range m.t.Row(i) {
+		if k%width == 0 {
+			s = float64(m.t.Scale(i, k))
+		}
+		v := float64(m.table[c] * s)
+		if !finite(v) {
+			v = 0
+		}
+		m.values = append(m.values, v)
+	}
+	return m.values
 }
 
 // mean is a mean of squares.

@@ -21,6 +21,8 @@ type population struct {
 	m, n, k int
 	block   int // of K, with one pair of scales
 	a, b    *tensor.Tensor
+	signsA  [256]float64 // of codes
+	signsB  [256]float64
 	exact   []float32
 	right   []float64 // exact, rounded to the type of C
 	ties    *ties
@@ -60,6 +62,7 @@ func newPopulation[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Ten
 	for _, x := range []*[]float64{&p.sigma, &p.spread, &p.reach, &p.shared} {
 		*x = make([]float64, p.m*p.n)
 	}
+	p.signsA, p.signsB = signTable(a.Format), signTable(b.Format)
 	p.classify()
 	if err := p.spreads(ctx, before, unitOf[T](), old != nil, o); err != nil {
 		return nil, err

@@ -65,8 +65,8 @@ func (e *effect) seen(noise, lambda, one float64) bool {
 }
 
 const (
-	triedProducts = 64
-	triedCodes    = 512
+	triedProducts = 16
+	triedCodes    = 128
 )
 
 // sights says what would have been seen.
@@ -134,14 +134,16 @@ func (p *population) lostProducts(n *norms, rate float64) Sight {
 	for q := range min(triedProducts, p.k) {
 		k := (2*q + 1) * p.k / (2 * min(triedProducts, p.k))
 		var e effect
+		y := make([]float64, p.n)
+		for j := range y {
+			y[j] = magnitudeAt(p.b, j, k)
+		}
 		for i := range p.m {
 			x := magnitudeAt(p.a, i, k)
-			for j := range p.n {
-				at := i*p.n + j
-				if p.spread[at] == 0 {
-					continue
+			for j, y := range y {
+				if at := i*p.n + j; p.spread[at] > 0 {
+					e.add(p, at, float64(x*y))
 				}
-				e.add(p, at, float64(x*magnitudeAt(p.b, j, k)))
 			}
 		}
 		if e.signal == 0 {
