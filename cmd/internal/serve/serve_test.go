@@ -18,6 +18,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/audit"
+	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/oracle/power"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -165,6 +166,9 @@ func TestCheck(t *testing.T) {
 		require.Equal(t, true, c.get("check", options("model", model, "promote", 32*(len(model)-9)/3), with(want)...).Result["pass"])
 	}
 
+	require.Contains(t, r.Result["verdict"], "power")
+	require.NotContains(t, c.get("check", options("alarms", "ignore"), with(want)...).Result["verdict"], "power")
+
 	wrong := slices.Clone(want)
 	wrong[9]++
 	r = c.get("check", options("page", true), with(wrong)...)
@@ -245,6 +249,31 @@ func TestAudit(t *testing.T) {
 	require.Less(t, survive(options("criteria", []audit.Criterion{{}})), loose)
 	for _, defaults := range []string{"assert_close", "allclose", "assert_allclose"} {
 		require.Less(t, survive(options("defaults", defaults)), loose)
+	}
+	// The report is that of the package, whatever the options.
+	a, b := power.Operands(5, 7, 64, fp8.E4M3, tensor.Block{}, 1)
+	bias, old := make([]float32, 7), make([]float32, 35)
+	bias[3], old[4] = 3, 4
+	criteria := []audit.Criterion{{Measure: audit.RelativeL2, Limit: 1e-3}}
+	for _, model := range []string{"exact", "canonical", "hopper-wgmma"} {
+		p := fault.Product{A: a, B: b, Bias: bias, Old: old, Bits: model != "exact"}
+		switch model {
+		case "canonical":
+			p.Accumulation.Scales = oracle.AThenB
+		case "hopper-wgmma":
+			p.Kernel = oracle.Kernel{Model: oracle.HopperWGMMA()}
+		}
+		want, err := audit.RunType(t.Context(), fault.BFloat16, p, audit.Test{Criteria: criteria, Reference: audit.Reference{Wide: true}}, audit.Options{Seed: 5})
+		require.NoError(t, err)
+		text, err := json.Marshal(want)
+		require.NoError(t, err)
+		o := map[string]any{"a_format": "E4M3", "b_format": "E4M3", "criteria": criteria, "type": "bfloat16", "model": model, "seed": 5, "wide": true}
+		oldBits := make([]byte, 70)
+		binary.LittleEndian.PutUint16(oldBits[8:], 0x4080)
+		r := c.get("audit", o, append(slices.Clone(arrays), floatArray("bias", []int{7}, bias), array("old", safetensors.BF16, []int{5, 7}, oldBits))...)
+		got, err := json.Marshal(r.Result["report"])
+		require.NoError(t, err)
+		require.JSONEq(t, string(text), string(got), model)
 	}
 	for _, reference := range []string{"exact", "canonical", "dequantized", "itself", "hopper-wgmma"} {
 		r := c.get("audit", options("defaults", "allclose", "reference", reference), arrays...)
@@ -392,7 +421,7 @@ func TestGoesOn(t *testing.T) {
 		require.Equal(t, kindInput, r.Error.Kind)
 		require.Contains(t, r.Error.Message, text)
 	}
-	for _, header := range []string{"", "{", "{}{}", "\xff"} {
+	for _, header := range []string{"", "{", `{"protocol":1,"operation":"generate"}{}`, "\xff"} {
 		f := append([]byte(magic), byte(len(header)), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 		_, err := c.in.Write(append(f, header...))
 		require.NoError(t, err)
