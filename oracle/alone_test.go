@@ -90,3 +90,19 @@ func TestExactMixed(t *testing.T) {
 	}
 	checkExact[float32](t, fill(rows, negative), fill(columns, wide))
 }
+
+// TestExactLength has products of 52 bits, of which so many do not fit a float64.
+func TestExactLength(t *testing.T) {
+	fill := func(large, last byte) *tensor.Tensor {
+		x := &tensor.Tensor{Name: "long", Format: fp8.E5M2, Shape: []int{1, 17}, Scales: []float32{1}}
+		for range 8 {
+			x.Codes = append(x.Codes, large)
+		}
+		x.Codes = append(x.Codes, 1)
+		for range 8 {
+			x.Codes = append(x.Codes, last)
+		}
+		return x
+	}
+	checkExact[float32](t, fill(0x60, 0xE0), fill(0x64, 0x64))
+}

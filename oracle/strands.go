@@ -161,9 +161,25 @@ func (s *strands) emulated(m *Model, lo, hi int) {
 	middle := lo + m.firsts(hi-lo)
 	s.step(m, lo, middle)
 	s.step(m, middle, hi)
+	single := s.layout == layout32
 	for j := range s.results {
-		s.results[j] = m.addResults(s.results[j], before[j], s.layout)
+		r := &s.results[j]
+		if !single || !r.addSingle(before[j]) {
+			*r = m.addResults(*r, before[j], s.layout)
+		}
 	}
+}
+
+// addSingle is addResults for float32 that are finite.
+func (r *result) addSingle(c result) bool {
+	sum := float64(math.Float32frombits(uint32(r.bits))) + float64(math.Float32frombits(uint32(c.bits)))
+	if sum-sum != 0 {
+		return false
+	}
+	rounded := float32(sum)
+	r.bits = uint64(math.Float32bits(rounded))
+	r.err = r.err + c.err + (math.Abs(sum-float64(rounded)) + float64(math.Abs(sum)*0x1p-53))
+	return true
 }
 
 // addResults adds two results, rounded to nearest.
@@ -173,7 +189,7 @@ func (m *Model) addResults(d, c result, l layout) result {
 		return result{m.special(classOf(float32(sum)), l), d.err + c.err}
 	}
 	b := roundSum(sum, l)
-	err := math.Abs(sum-valueOf(b, l)) + math.Abs(sum)*0x1p-53
+	err := math.Abs(sum-valueOf(b, l)) + float64(math.Abs(sum)*0x1p-53)
 	return result{b, d.err + c.err + err}
 }
 
