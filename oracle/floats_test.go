@@ -404,3 +404,56 @@ func TestFloatsRefuse(t *testing.T) {
 	require.ErrorIs(t, PredictFloats(ended, c, nil, good(), good(), k, Options{}), stop)
 	require.ErrorIs(t, BoundFloats[float32](ended, bound, nil, good(), good(), Accumulation{}, Options{}), stop)
 }
+
+// TestBoundFloatsByHand has each term of the bound where it counts.
+func TestBoundFloatsByHand(t *testing.T) {
+	row := func(f Float, values ...float32) *Floats {
+		return &Floats{Name: "x", Format: f, Rows: 1, K: len(values), Values: values}
+	}
+	repeated := func(f Float, x float32, n, every int) *Floats {
+		m := row(f, make([]float32, n)...)
+		for i := 0; i < n; i += every {
+			m.Values[i] = x
+		}
+		return m
+	}
+	const u = 0x1p-24
+	gammaOf := func(n float64) float64 { return n * u / (1 - n*u) }
+	volta := Accumulation{Kernel: Kernel{Model: VoltaFP16()}}
+	hopper := Accumulation{Kernel: Kernel{Model: Hopper(BF16)}}
+	for name, test := range map[string]struct {
+		a, b      *Floats
+		acc       Accumulation
+		bias, old float32
+		want      float64
+	}{
+		"additions": {a: repeated(FP16, 1, 4, 1), b: repeated(FP16, 1, 4, 1), want: 4*gammaOf(3) + 4*u},
+		"epilogue":  {a: repeated(FP16, 1, 4, 1), b: repeated(FP16, 1, 4, 1), bias: 2, old: 3, want: 4*gammaOf(3)*(1+gammaOf(2)) + 9*gammaOf(2) + 9*u},
+		"truncated": {a: repeated(FP16, 1, 4, 1), b: repeated(FP16, 1, 4, 1), acc: Accumulation{Truncated: true}, want: 4*(6*u/(1-6*u)) + 4*u},
+		// 64 products that are 3/4 of the least float32 are rounded to it.
+		"underflow":           {a: repeated(BF16, 0x1.8p-75, 64, 1), b: repeated(BF16, 0x1p-75, 64, 1), want: 64*0x1p-150 + 0x1p-150},
+		"underflow truncated": {a: repeated(BF16, 0x1.8p-75, 64, 1), b: repeated(BF16, 0x1p-75, 64, 1), acc: Accumulation{Truncated: true}, want: 64*0x1p-149 + 0x1p-150},
+		"step":                {a: repeated(FP16, 1, 4, 1), b: repeated(FP16, 1, 4, 1), acc: volta, want: 4*6*0x1p-23 + 4*u},
+		// A subnormal is aligned as 2^-14.
+		"subnormal": {a: row(FP16, 0x1p-24), b: row(FP16, 1), acc: volta, want: 0x1p-14*6*0x1p-23 + 0x1p-24*u},
+		// Four steps of one product each, which all vanish.
+		"small": {a: repeated(BF16, 0x1.8p-75, 64, 16), b: repeated(BF16, 0x1p-75, 64, 1), acc: hopper, want: 5*(17*0x1p-151+0x1p-149) + 0x1p-150},
+		"large": {a: row(BF16, 0x1p64), b: row(BF16, 0x1p64), want: math.Inf(1)},
+		"zero":  {a: row(BF16, 0), b: row(BF16, 0x1p64), want: 0x1p-150},
+		"nan":   {a: row(BF16, float32(math.NaN())), b: row(BF16, 0x1p64), want: 0},
+	} {
+		bound := make([]float64, 1)
+		var old []float32
+		o := Options{}
+		if test.bias != 0 {
+			o.Bias, o.Accumulate, old = []float32{test.bias}, true, []float32{test.old}
+		}
+		require.NoError(t, BoundFloats(t.Context(), bound, old, test.a, test.b, test.acc, o), name)
+		if math.IsInf(test.want, 0) || test.want == 0 {
+			require.Equal(t, test.want, bound[0], name)
+			continue
+		}
+		require.GreaterOrEqual(t, bound[0], test.want*(1-1e-9), name)
+		require.LessOrEqual(t, bound[0], test.want*(1+1e-5), name)
+	}
+}
