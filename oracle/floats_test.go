@@ -457,3 +457,13 @@ func TestBoundFloatsByHand(t *testing.T) {
 		require.LessOrEqual(t, bound[0], test.want*(1+1e-5), name)
 	}
 }
+
+// TestFloatModelParameters has those that vectors do not pin, too: L of TF32.
+func TestFloatModelParameters(t *testing.T) {
+	for _, of := range []func(Float) Model{Ampere, Ada} {
+		require.Equal(t, []int{8, 8, 4, 24}, []int{of(FP16).L, of(BF16).L, of(TF32).L, of(TF32).F})
+	}
+	for _, of := range []func(Float) Model{Hopper, Blackwell} {
+		require.Equal(t, []int{16, 16, 8, 25}, []int{of(FP16).L, of(BF16).L, of(TF32).L, of(TF32).F})
+	}
+}
