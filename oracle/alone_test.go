@@ -106,3 +106,21 @@ func TestExactLength(t *testing.T) {
 	}
 	checkExact[float32](t, fill(0x60, 0xE0), fill(0x64, 0x64))
 }
+
+// TestPredictFloatsNothing has sums of nothing after others.
+func TestPredictFloatsNothing(t *testing.T) {
+	matrix := func(rows, k int) *Floats {
+		m := &Floats{Format: BF16, Rows: rows, K: k, Values: make([]float32, rows*k)}
+		for i := range m.Values {
+			m.Values[i] = 1
+		}
+		return m
+	}
+	for _, k := range []int{40, 0} {
+		c := make([]float32, 6)
+		require.NoError(t, PredictFloats(t.Context(), c, nil, matrix(2, k), matrix(3, k), Kernel{Model: Hopper(BF16)}, Options{Workers: 1}))
+		for _, x := range c {
+			require.Equal(t, float32(k), x)
+		}
+	}
+}

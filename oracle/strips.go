@@ -59,14 +59,14 @@ func (p *product) strips(t *tile, tables *[2][256]float64) *strips {
 	aligned := tables != nil
 	s.length = bits.Len(uint(max(min(p.block, p.k), 1) - 1))
 	if !again {
-		s.rowsA.scan(p.a, t.i0, t.i1, aligned)
+		s.rowsA.scan(p.a, t.i0, t.i1)
 		s.rowsA.values = decodeRows(s.rowsA.values, p.a, t.i0, t.i1, rows, &valueTables[p.a.Format])
 		if aligned {
 			s.x = decodeRows(s.x, p.a, t.i0, t.i1, rows, &tables[0])
 		}
 		s.scalesA = decodeScales(s.scalesA, p, &p.scalesA, t.i0, t.i1, p.blocks(), 1)
 	}
-	s.panelB.scan(p.b, t.j0, t.j1, aligned)
+	s.panelB.scan(p.b, t.j0, t.j1)
 	s.scalesB = decodeScales(s.scalesB, p, &p.scalesB, t.j0, t.j1, 1, dots.Columns)
 	if s.fits(slices.Min(s.rowsA.widths), slices.Min(s.panelB.widths)) {
 		s.panelB.values = decodePanel(s.panelB.values, p.b, t.j0, t.j1, &valueTables[p.b.Format])
@@ -185,13 +185,13 @@ func makeCodeTables() (marks [][256]uint64, values [][256]float64) {
 }
 
 // scan looks for special rows and how far codes spread.
-func (s *side) scan(t *tensor.Tensor, lo, hi int, aligned bool) {
+func (s *side) scan(t *tensor.Tensor, lo, hi int) {
 	table := &marks[t.Format]
 	s.special, s.widths = grow(s.special, hi-lo), grow(s.widths, hi-lo)
 	for i := lo; i < hi; i++ {
 		mark := scanCodes(t.Row(i), table)
 		s.special[i-lo] = mark&specialMark != 0
-		s.widths[i-lo] = spreadWidth(mark&^specialMark, t.Format, aligned)
+		s.widths[i-lo] = spreadWidth(mark &^ specialMark)
 	}
 }
 
@@ -203,14 +203,11 @@ func scanCodes(codes []byte, table *[256]uint64) (mark uint64) {
 	return mark
 }
 
-// spreadWidth is the number of bits from the highest to the lowest of a spread, in which
-// a subnormal may count as the least normal number.
-func spreadWidth(spread uint64, f fp8.Format, aligned bool) int {
+// spreadWidth is the number of bits from the highest to the lowest of a spread. Magnitudes
+// in which a subnormal is the least normal number have no more.
+func spreadWidth(spread uint64) int {
 	if spread == 0 {
 		return 0
-	}
-	if aligned {
-		spread |= 1 << f.Mantissa()
 	}
 	return bits.Len64(spread) - bits.TrailingZeros64(spread)
 }
