@@ -20,6 +20,7 @@ from ._arrays import Array
 PROTOCOL = 1
 _MAGIC = b"OCTF"
 _PREFIX = struct.Struct("<4sIQ")
+_MOST_HEADER = 1 << 20
 
 Progress = Callable[[str, int, int], None]
 
@@ -32,10 +33,15 @@ class CrashError(RuntimeError):
     """The process behind this package has ended, or has a fault. The next call starts another."""
 
 
+class _Lost(Exception):
+    """The process has closed a pipe, or does not speak the protocol."""
+
+
 class Process:
     """A process octavo serve, which starts with the first request and again after a crash.
 
-    Safe for use by several threads: requests wait for each other. After a fork the child
+    Safe for use by several threads: requests wait for each other. A callback of progress
+    may not ask: that is a RuntimeError. After a fork the child
     has a process of its own. The process ends when this one does, however that ends.
     """
 
@@ -44,6 +50,7 @@ class Process:
         self._child: Optional[subprocess.Popen[bytes]] = None
         self._stderr: Optional[IO[bytes]] = None
         self._id = 0
+        self._asker: Optional[int] = None  # the thread that asks
         self.version = ""
         _processes.add(self)
 
@@ -57,25 +64,27 @@ class Process:
         """Returns the result and the arrays of an operation. Options that are None are
         left out."""
         data = _pack(arrays)
+        given = _options(operation, options)
+        self._refuse_callback()
         with self._lock:
-            self._id += 1
-            header = {
-                "protocol": PROTOCOL,
-                "id": self._id,
-                "operation": operation,
-                "progress": progress is not None,
-                "options": {k: v for k, v in options.items() if v is not None},
-            }
-            if self._child is None or self._child.poll() is not None:
-                self._stop()
-                self._start()
+            self._asker = threading.get_ident()
             try:
-                answer, parts = self._exchange(header, data, progress)
-            except BaseException as err:  # the answer of a call that was broken off must not be the next one's
-                text = self._stop()
-                if isinstance(err, (OSError, EOFError)):
-                    raise CrashError(f"octavo ended in {operation}: {text or err}") from None
+                self._id += 1
+                header = (
+                    f'{{"protocol": {PROTOCOL}, "id": {self._id}, "operation": {json.dumps(operation)}, '
+                    f'"progress": {json.dumps(progress is not None)}, "options": {given}}}'
+                )
+                if self._child is None or self._child.poll() is not None:
+                    self._stop()
+                    self._start()
+                answer, parts = self._exchange(self._id, header.encode(), data, progress)
+            except _Lost as err:
+                raise CrashError(f"octavo ended in {operation}: {self._stop() or err}") from None
+            except BaseException:  # the answer of a call that was broken off must not be the next one's
+                self._stop()
                 raise
+            finally:
+                self._asker = None
         error = answer.get("error")
         if error is None:
             return answer.get("result", {}), parts
@@ -85,8 +94,14 @@ class Process:
 
     def close(self) -> None:
         """Ends the process. The next request starts another."""
+        self._refuse_callback()
         with self._lock:
             self._stop()
+
+    def _refuse_callback(self) -> None:
+        """Raises an error in a callback of progress, which would wait for itself."""
+        if self._asker == threading.get_ident():
+            raise RuntimeError("a callback of progress asks octavo, which is still at the call that it reports on")
 
     def _abandon(self) -> None:
         """Ends the process without waiting for a thread that still asks it something."""
@@ -102,15 +117,15 @@ class Process:
         return self._child.pid if self._child is not None else None
 
     def _exchange(
-        self, header: Mapping[str, Any], data: List[memoryview], progress: Optional[Progress]
+        self, id: int, header: bytes, data: List[memoryview], progress: Optional[Progress]
     ) -> Tuple[Dict[str, Any], Dict[str, Array]]:
         self._write(header, data)
         while True:
             answer, parts = self._read()
-            if answer.get("id") != header["id"]:
+            if answer.get("id") != id:
                 if "error" in answer:
-                    raise EOFError(answer["error"]["message"])
-                raise EOFError("it gave an answer to another request")
+                    raise _Lost(answer["error"]["message"])
+                raise _Lost("it gave an answer to another request")
             if "progress" not in answer:
                 return answer, parts
             if progress is not None:
@@ -133,7 +148,7 @@ class Process:
             raise _command.CommandError(f"{path} cannot be started: {err}") from None
         try:
             greeting, _ = self._read()
-        except (OSError, EOFError) as err:
+        except _Lost as err:
             text = self._stop()
             raise _command.CommandError(f"{path} serve does not answer: {text or err}") from None
         if greeting.get("protocol") != PROTOCOL:
@@ -170,6 +185,7 @@ class Process:
         """Leaves the process to the parent, of which this is a child by fork."""
         child = self._child
         self._lock = threading.Lock()
+        self._asker = None
         self._child = None
         if child is not None:
             for pipe in (child.stdin, child.stdout):
@@ -180,10 +196,9 @@ class Process:
             self._stderr.close()
             self._stderr = None
 
-    def _write(self, header: Mapping[str, Any], data: List[memoryview]) -> None:
-        text = json.dumps(header).encode()
+    def _write(self, header: bytes, data: List[memoryview]) -> None:
         size = sum(part.nbytes for part in data)
-        small = [_PREFIX.pack(_MAGIC, len(text), size), text]
+        small = [_PREFIX.pack(_MAGIC, len(header), size), header]
         if size < 1 << 16:
             self._write_all(memoryview(b"".join(small + [bytes(part) for part in data])))
             return
@@ -193,13 +208,16 @@ class Process:
     def _write_all(self, data: memoryview) -> None:
         assert self._child is not None and self._child.stdin is not None
         while data.nbytes > 0:
-            n = self._child.stdin.write(data)
+            try:
+                n = self._child.stdin.write(data)
+            except OSError as err:
+                raise _Lost(str(err)) from None
             data = data[n:]
 
     def _read(self) -> Tuple[Dict[str, Any], Dict[str, Array]]:
         magic, header, size = _PREFIX.unpack(self._read_all(_PREFIX.size))
         if magic != _MAGIC:
-            raise EOFError(f"it wrote {magic!r}, which is no frame")
+            raise _Lost(f"it wrote {magic!r}, which is no frame")
         answer = json.loads(bytes(self._read_all(header)))
         return answer, _unpack(self._read_all(size))
 
@@ -208,11 +226,40 @@ class Process:
         data = bytearray(size)
         view = memoryview(data)
         while view.nbytes > 0:
-            n = self._child.stdout.readinto(view)  # type: ignore[attr-defined]
+            try:
+                n = self._child.stdout.readinto(view)  # type: ignore[attr-defined]
+            except OSError as err:
+                raise _Lost(str(err)) from None
             if not n:
-                raise EOFError("it has closed its output")
+                raise _Lost("it has closed its output")
             view = view[n:]
         return data
+
+
+def _options(operation: str, options: Mapping[str, Any]) -> str:
+    """Returns options, but for those that are None, as JSON, which has no NaN and no
+    infinities."""
+    texts = []
+    for name, value in options.items():
+        if value is None:
+            continue
+        try:
+            texts.append(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_number)}")
+        except ValueError:
+            raise InputError(f"{name} of {operation} is {value}: want finite numbers") from None
+        except TypeError:
+            raise TypeError(f"{name} of {operation} is {value!r}, of type {type(value).__name__}") from None
+    text = "{" + ", ".join(texts) + "}"
+    if len(text) > _MOST_HEADER - 1024:  # of which the rest of the header has some
+        raise InputError(f"the options of {operation} are {len(text)} bytes: want {_MOST_HEADER - 1024} at most")
+    return text
+
+
+def _number(x: Any) -> Any:
+    """Returns a number of NumPy as one of Python."""
+    if isinstance(x, np.generic):
+        return x.item()
+    raise TypeError
 
 
 def _pack(arrays: Mapping[str, Array]) -> List[memoryview]:

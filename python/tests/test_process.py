@@ -110,6 +110,48 @@ def test_interrupted():
     assert time.monotonic() - begun < 60
 
 
+def test_interrupted_while_it_starts(monkeypatch):
+    process = _process.Process()
+    read = process._read
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process, "_read", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        process.ask("generate", {}, {"rows": 1, "cols": 1})
+    assert process.pid is None
+    monkeypatch.setattr(process, "_read", read)
+    process.ask("generate", {}, {"rows": 1, "cols": 1})  # and is not taken for the greeting
+    process.close()
+
+
+def test_errors_of_callbacks():
+    def fail(operation, done, total):
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="^no space left$"):
+        octavo.check(*large(), a_format="E4M3", b_format="E4M3", progress=fail)
+    for ask in (lambda *said: octavo.encode([1.0]), lambda *said: _process.shared.close()):
+        with pytest.raises(RuntimeError, match="a callback of progress asks octavo"):
+            octavo.check(*large(), a_format="E4M3", b_format="E4M3", progress=ask)
+    octavo.encode([1.0])
+
+
+def test_options():
+    octavo.encode([1.0])
+    pid = _process.shared.pid
+    assert octavo.generate(np.int64(2), np.uint8(3), seed=np.int32(4)).shape == (2, 3)
+    for value in (float("nan"), float("inf"), np.float32("nan")):
+        with pytest.raises(octavo.InputError, match="epsilon of quantize is (nan|inf): want finite numbers"):
+            octavo.quantize([1.0], epsilon=value)
+    with pytest.raises(TypeError, match="format of encode is <object .*, of type object"):
+        octavo.encode([1.0], object())
+    with pytest.raises(octavo.InputError, match="the options of check are [0-9]* bytes: want 1047552 at most"):
+        octavo.check(*large(), a_format="E4M3", b_format="E4M3", sample=octavo.Sample(rows=[0] * 400000))
+    assert _process.shared.pid == pid
+
+
 def test_progress():
     heard = []
     octavo.judge(*large(), a_format="E4M3", b_format="E4M3", progress=lambda *said: heard.append(said))
