@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,7 +78,7 @@ func (s *Server) Run(ctx context.Context) (answered int, err error) {
 		case f := <-frames:
 			err := s.answer(ctx, f)
 			if ctx.Err() != nil {
-				return answered, ended(ctx)
+				return answered, s.end(ctx)
 			}
 			if err != nil {
 				return answered, err
@@ -244,13 +246,36 @@ var noArrays = []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}")
 func strictly(text []byte, value any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(value); err != nil {
+	err := d.Decode(value)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
+		return fmt.Errorf("%s is %s: want %s", wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:], strings.TrimPrefix(wrong.Value, "number "), kindOf(wrong.Type))
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more behind the JSON object")
 	}
 	return nil
+}
+
+// kindOf returns what a value in JSON has to be that becomes one of a type.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Uint64:
+		return "a whole number that is not negative"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.String, reflect.Pointer, reflect.Uint8:
+		return "a text"
+	}
+	return "another type"
 }
 
 // read reads the options of an operation, and refuses arrays of other names.

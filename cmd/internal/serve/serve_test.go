@@ -201,17 +201,21 @@ func TestCheck(t *testing.T) {
 
 	for text, o := range map[string]map[string]any{
 		`tensor "a" is U8, which does not say an FP8 format: add the option a_format`: {},
-		`unknown field "rtol"`:            options("rtol", 1),
-		`unknown field \"elems\"`:         options("sample", map[string]any{"elems": 1}),
-		"model":                           options("model", "tpu"),
-		"bound is for model exact":        options("model", "canonical", "bound", "float32"),
-		"scale_order is not for model":    options("model", "canonical", "scale_order", "a-then-b"),
-		"promote is -1: want 0 to":        options("promote", -1),
-		"-1 workers":                      options("workers", -1),
-		"NVFP4":                           options("model", "blackwell-nvfp4"),
-		"row 5 of a sample: C has 5":      options("sample", map[string]any{"rows": []int{5}}),
-		"blocks of":                       options("a_block", "1x3"),
-		"cannot unmarshal string into Go": options("promote", "x"),
+		`unknown field "rtol"`:                   options("rtol", 1),
+		`unknown field \"elems\"`:                options("sample", map[string]any{"elems": 1}),
+		"model":                                  options("model", "tpu"),
+		"bound is for model exact":               options("model", "canonical", "bound", "float32"),
+		"scale_order is not for model":           options("model", "canonical", "scale_order", "a-then-b"),
+		"promote is -1: want 0 to":               options("promote", -1),
+		"-1 workers":                             options("workers", -1),
+		"NVFP4":                                  options("model", "blackwell-nvfp4"),
+		"row 5 of a sample: C has 5":             options("sample", map[string]any{"rows": []int{5}}),
+		"blocks of":                              options("a_block", "1x3"),
+		"promote is string: want a whole number": options("promote", "x"),
+		"promote is 1.5: want a whole number":    options("promote", 1.5),
+		"elements is 0.5: want a whole number":   options("sample", map[string]any{"elements": 0.5}),
+		"page is number: want true or false":     options("page", 1),
+		"a_format is number: want a text":        options("a_format", 3),
 	} {
 		text = strings.ReplaceAll(text, `\"`, `"`)
 		c.refused(text, "check", o, with(want)...)
@@ -398,6 +402,7 @@ func TestOperands(t *testing.T) {
 	c.refused("", "cancelling", map[string]any{"n": int64(1 << 60), "k": int64(1 << 60)})
 	c.refused("unknown field", "cancelling", map[string]any{"block": "1x16"})
 	c.refused("", "generate", map[string]any{"rows": -1})
+	c.refused("seed is -1: want a whole number that is not negative", "generate", map[string]any{"seed": -1})
 	c.refused("", "generate", map[string]any{"rows": int64(1 << 32), "cols": int64(1 << 32)})
 	c.refused("pattern", "generate", map[string]any{"pattern": "plaid"})
 	c.refused("takes no tensor", "generate", nil, floatArray("x", []int{0}, nil))
@@ -513,6 +518,14 @@ func TestEndOfInput(t *testing.T) {
 	<-begun
 	require.NoError(t, c.in.Close())
 	require.NoError(t, <-c.done)
+
+	c = start(t, ctx) // what follows a request is no frame
+	c.send(request{Protocol: 1, Operation: "wait"})
+	<-begun
+	_, err := c.in.Write([]byte("GET / HTTP/1.1\r\n"))
+	require.NoError(t, err)
+	require.Equal(t, kindFrame, c.receive().Error.Kind)
+	require.ErrorIs(t, <-c.done, errFrame)
 
 	c = start(t, ctx)
 	c.send(request{Protocol: 1, Operation: "wait"})
