@@ -290,15 +290,20 @@ func (d *derivation) underflow(t, sa, sb float64, n int) float64 {
 	case t == 0 || ab == 0:
 		return 0
 	case d.chained():
-		// c counts with exponent -126 even if it is 0, and results end at 2^-149.
 		steps := (n+m.K-1)/m.K*((m.K+m.L-1)/m.L) + 1
-		return float64(float64(steps) * (float64(m.L+1)*power2(-126-m.F) + 0x1p-149))
+		return float64(float64(steps) * m.stepUnderflow())
 	case min(sa, sb, ab)*d.quantum >= vanishing:
 		return 0
 	case d.acc.Dequantized:
 		return float64(float64(4*n) * d.least * (1 + float64(d.maxA*sa) + float64(d.maxB*sb)))
 	}
 	return float64(4 * d.least * (1 + max(t, sa, sb)))
+}
+
+// stepUnderflow is what a step loses at the end of float32's range: c counts with exponent
+// -126 even if it is 0, and a subnormal result has no more places than the least normal one.
+func (m *Model) stepUnderflow() float64 {
+	return float64(float64(m.L+1)*power2(-126-m.F)) + power2(-126-m.Keep)
 }
 
 // chained says that scales are inside the instructions.

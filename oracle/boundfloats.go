@@ -78,15 +78,14 @@ func newFloatDerivation(g grid, acc *Accumulation, o *Options, out layout) float
 	if g.k > 0 {
 		d.inside = acc.Kernel.coefficient(nil, g.k, u)
 	}
-	// c counts with exponent -126 even if it is 0, and results end at 2^-149.
 	m := &acc.Kernel.Model
 	chain := g.k
 	if p := acc.Kernel.Promote; p > 0 {
 		chain = min(chain, p)
 	}
 	chains := (g.k + chain - 1) / max(chain, 1)
-	steps := chains * ((chain+m.K-1)/m.K*((m.K+m.L-1)/m.L) + 1)
-	d.step = float64(float64(steps) * (float64(m.L+1)*power2(-126-m.F) + 0x1p-149))
+	steps := (chain+m.K-1)/m.K*((m.K+m.L-1)/m.L) + 1
+	d.step = float64(float64(float64(chains)*float64(steps)) * m.stepUnderflow())
 	return d
 }
 
@@ -101,9 +100,9 @@ func (d *floatDerivation) element(s *floatSums, i, j int, e ending) float64 {
 	switch {
 	case total == 0:
 	case d.modeled:
-		err += d.step
+		err += float64(d.step * (1 + d.inside))
 	case s.tileA.least[row]*s.tileB.least[column] < 0x1p-126:
-		err += float64(float64(d.k) * d.least)
+		err += float64(float64(float64(d.k)*d.least) * (1 + d.inside))
 	}
 	operations := 4*d.k + 64
 	total += math.Abs(float64(e.bias))

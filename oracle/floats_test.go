@@ -432,7 +432,7 @@ func TestBoundFloatsByHand(t *testing.T) {
 		"truncated": {a: repeated(FP16, 1, 4, 1), b: repeated(FP16, 1, 4, 1), acc: Accumulation{Truncated: true}, want: 4*(6*u/(1-6*u)) + 4*u},
 		// 64 products that are 3/4 of the least float32 are rounded to it.
 		"underflow":           {a: repeated(BF16, 0x1.8p-75, 64, 1), b: repeated(BF16, 0x1p-75, 64, 1), want: 64*0x1p-150 + 0x1p-150},
-		"underflow truncated": {a: repeated(BF16, 0x1.8p-75, 64, 1), b: repeated(BF16, 0x1p-75, 64, 1), acc: Accumulation{Truncated: true}, want: 64*0x1p-149 + 0x1p-150},
+		"underflow truncated": {a: repeated(BF16, 0x1.8p-75, 64, 1), b: repeated(BF16, 0x1p-75, 64, 1), acc: Accumulation{Truncated: true}, want: 64*0x1p-149*(1+63*0x1p-23) + 0x1p-150},
 		"step":                {a: repeated(FP16, 1, 4, 1), b: repeated(FP16, 1, 4, 1), acc: volta, want: 4*6*0x1p-23 + 4*u},
 		// A subnormal is aligned as 2^-14.
 		"subnormal": {a: row(FP16, 0x1p-24), b: row(FP16, 1), acc: volta, want: 0x1p-14*6*0x1p-23 + 0x1p-24*u},
