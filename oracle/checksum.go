@@ -178,8 +178,9 @@ func (p *product) partials(ctx context.Context, dst []uint64, q int, o *Options)
 // certain. The partial sums that it names are guesses, as few as possible: those of the
 // only wrong row, or of the only wrong column, by the other checksums, and one whose
 // error no other row and column have. They are right if no errors cancel in a row or a
-// column and no two are equal; one guess alone is right unless three or more are wrong.
-// It panics if there are not as many partial sums.
+// column, and either all are in one row or one column, or no two share one and no two are
+// equal; one guess alone is right unless three or more are wrong. It panics if there are
+// not as many partial sums.
 func (s Checksums) Locate(partials []uint64) []Fault {
 	m, n := len(s.Rows), len(s.Cols)
 	if len(partials) != m*n {

@@ -72,6 +72,7 @@ func TestChecksumsLocate(t *testing.T) {
 		{"rows alike, one column too", map[int]uint64{0: 1, 8: 3, 9: ^uint64(1)}, []Fault{{0, -1, 1, true}, {1, -1, 1, true}, {-1, 0, 1, true}, {-1, 1, 3, true}, {-1, 2, ^uint64(1), true}}},
 		{"a row's cancel", map[int]uint64{7: 1, 8: ^uint64(0)}, []Fault{{-1, 0, 1, true}, {-1, 1, ^uint64(0), true}}},
 		{"errors that cancel in a column", map[int]uint64{0: 7, 1: 5, 8: ^uint64(4)}, []Fault{guess(0, 0, 12), guess(1, 0, ^uint64(4))}},
+		{"a row's add up to another column's", map[int]uint64{0: 1, 1: 2, 9: 4, 16: ^uint64(0)}, []Fault{guess(0, 2, 3), {1, -1, 4, true}, {2, -1, ^uint64(0), true}, {-1, 0, 1, true}, {-1, 1, 2, true}}},
 		{"a rectangle's cancel", map[int]uint64{0: 1, 1: ^uint64(0), 7: ^uint64(0), 8: 1}, nil},
 	} {
 		got := append([]uint64(nil), right...)
