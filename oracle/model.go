@@ -22,7 +22,7 @@ import (
 //  1. Every term is s·2^e, where e is the sum of the exponents of its two codes:
 //     a product is not renormalized, and a subnormal has the exponent of the
 //     smallest normal number. Products that are zero are left out; c takes part
-//     even if zero, with exponent -126.
+//     even if zero, with exponent -126, or -14 where the result is a float16.
 //  2. All terms are cut, toward zero, to F fraction bits below the largest
 //     exponent, and added exactly.
 //  3. The sum is cut, toward zero, to Keep fraction bits of a float32, or rounded

@@ -13,8 +13,8 @@ import (
 )
 
 // strips are the operands of a tile, and the sums of products of every block of K. Those
-// are computed in float64 where they are exact there: always for the E4M3 formats, for the
-// others unless the codes of a row and a column differ by too many powers of two.
+// are computed in float64 where they are exact there: for the E4M3 formats in blocks of up to
+// 2^17 products, else unless the codes of a row and a column differ by too many powers of two.
 type strips struct {
 	p      *product
 	blocks int

@@ -43,14 +43,22 @@ func (s *Sums) Multiply(x, y []Term, columns int, p Places, bits int) {
 		panic(short)
 	}
 	if f, ok := multiply.For(cpu.Current()); ok && columns == Columns && len(x) > 0 && bits <= mostBits {
-		race.Read(x)
-		race.Read(y[:len(x)*Columns])
+		s.note(x, y[:len(x)*Columns])
 		f(kernels.NoEscape(&x[0]), kernels.NoEscape(&y[0]), len(x), kernels.NoEscape(&p), kernels.NoEscape(s))
 		return
 	}
 	for j := range columns {
 		s.column(x, y, columns, j, p)
 	}
+}
+
+// note tells the race detector what kernels touch.
+func (s *Sums) note(x, y []Term) {
+	race.Read(x)
+	race.Read(y)
+	race.Write(s.Top[:])
+	race.Write(s.Cut[:])
+	race.Write(s.Value[:])
 }
 
 // column is Multiply for one column.
