@@ -93,7 +93,9 @@ func elements[T gemm.Output](s *scores, got []T) family {
 		}
 		err := (g - want) / p.spread[i]
 		squares += float64(err * err)
-		s.deviations[i] = (g - p.right[i]) / p.spread[i]
+		if finite(p.right[i]) { // else it is next to the end of a narrow type's range
+			s.deviations[i] = (g - p.right[i]) / p.spread[i]
+		}
 		lambda := max(distance(x, want)-u*math.Abs(want), 0) / p.sigma[i]
 		if lambda > most {
 			most, at = lambda, i

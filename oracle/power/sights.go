@@ -45,10 +45,12 @@ func (e *effect) add(p *population, at int, change float64) {
 	e.largest = max(e.largest, (change-p.blind(at))/p.sigma[at])
 }
 
-// blind is what an element may be off by, in a narrow type, for reasons of rounding.
+// blind is what an element may be off by, in a narrow type, for reasons of rounding: twice
+// the unit roundoff or, of subnormals, the distance to the next number.
 func (p *population) blind(at int) float64 {
 	narrow := math.Sqrt(max(float64(p.spread[at]*p.spread[at])-float64(p.sigma[at]*p.sigma[at]), 0))
-	return 2*narrow + u*math.Abs(float64(p.exact[at]))
+	step := math.Abs(p.ties.step[at]) * p.spread[at]
+	return max(2*narrow, step) + u*math.Abs(float64(p.exact[at]))
 }
 
 // chance99 is the normal quantile of 99 in 100.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
@@ -109,4 +110,51 @@ func testSights[T gemm.Output](t *testing.T) {
 	}
 	seen(r.Sights[3], 40, flip, true)
 	seen(r.Sights[4], 40, flip, false)
+}
+
+// TestSightsOfSubnormals demands that an error of one element that is less than the
+// distance of two subnormals of float16 is not said to be seen.
+func TestSightsOfSubnormals(t *testing.T) {
+	a, b := normalPair(20, 20, 64, tensor.Block{}, 9, 10)
+	exact := make([]float32, 400)
+	require.NoError(t, oracle.Exact(t.Context(), exact, a, b, oracle.Options{}))
+	squares := 0.0
+	for _, x := range exact {
+		squares += float64(x) * float64(x)
+	}
+	// So that the root mean square of C is 16 subnormals.
+	scale := 16 * 0x1p-24 / math.Sqrt(squares/400)
+	a.Scales[0] = float32(float64(a.Scales[0]) * scale)
+	r, err := Measure(t.Context(), octavo[float16.Float16](t, a, b), nil, a, b, Options{})
+	require.NoError(t, err)
+	require.False(t, r.Alarm)
+	require.Equal(t, "the root mean square of C", r.Sights[0].Unit)
+	require.InDelta(t, 1./16, float64(r.Sights[0].Least), 1./1000)
+}
+
+// TestSaturated has an element beyond the range of float16, which the kernel saturates:
+// the others are judged as without it.
+func TestSaturated(t *testing.T) {
+	a, b := normalPair(60, 40, 256, tensor.Block{}, 11, 12)
+	bias := make([]float32, 40)
+	bias[3] = 70000
+	c := octavo[float32](t, a, b)
+	got := make([]float16.Float16, len(c))
+	for i, x := range c {
+		got[i] = narrowed[float16.Float16](x)
+		if i%40 == 3 {
+			got[i] = float16.Frombits(0x7BFF)
+			continue
+		}
+		got[i] = next(got[i], -1)
+	}
+	r, err := Measure(t.Context(), got, nil, a, b, Options{Bias: bias})
+	require.NoError(t, err)
+	for _, x := range r.Tests {
+		require.False(t, math.IsNaN(float64(x.Score)), x.Name)
+		if x.Name == "all of C" {
+			require.True(t, x.Alarm)
+		}
+	}
+	require.True(t, r.Alarm)
 }
