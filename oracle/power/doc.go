@@ -1,13 +1,48 @@
-// Package power judges a whole result at once, beside the worst case, and says what no
-// judge could have seen.
+// Package power looks at the errors of a whole result together. It finds faults of a
+// kernel that are too small for a bound of single elements, and says which faults it
+// would not have seen.
 //
-// The bound of [oracle.Bound] is never wrong, and grows as K times the sum of
-// magnitudes; the errors of a correct kernel grow as the square root of K times the
-// length of the sum. At K = 16,384 they are four powers of ten apart, and a lost product
-// fits in between. What follows is sharper and can be wrong, at a stated rate: a correct
-// kernel is accused less than once in a million results (or [Options].Rate), if the
-// hypotheses below hold. An alarm is therefore a suspicion with odds, and an element
-// outside of a worst-case bound remains a proof.
+// A worst-case bound, as [oracle.Bound] is, allows for all roundings of a sum going one
+// way, and grows as K times the sum of magnitudes. The errors of a correct kernel go both
+// ways, and grow as the square root of K times the length of the sum. At K = 16,384 four
+// powers of ten lie between: a kernel that drops the last k, flushes subnormals, or adds
+// in 14 bits, keeps every element within the bound. But its errors have something in
+// common, a sign, a row, a product, and that is what is tested here:
+//
+//	report, err := power.Measure(ctx, c, nil, a, b, power.Options{})
+//	...
+//	for _, t := range report.Tests {
+//		fmt.Println(t.Name+":", t.String())
+//	}
+//
+// Package judge and octavo verify do so for every result that is within its bound.
+//
+// # How to read an alarm
+//
+// An alarm says that a correct kernel that adds in float32 comes to such errors in less
+// than one result in a million (or [Options].Rate), if the hypotheses below hold. It is a
+// suspicion with odds; only an element outside of its worst-case bound is a proof.
+//
+// First see whether the claim is right. Tensor cores do not add in float32 (those of
+// Hopper and Ada keep 14 bits), and the alarm that their results raise is true: demand
+// the bits of their model, by [oracle.Predict]. A kernel that multiplies codes by scales
+// before it adds is Dequantized. Then see which test raised it, and where:
+//
+//	elements     one element is farther off than rounding takes it
+//	variance     errors are too large on the whole: sums of fewer bits, or rounded in between
+//	wrong sides  too many elements of a 16-bit C are not the nearest number: rounded twice,
+//	             or the wrong way
+//	all of C     all elements are too high, too low, too small or too large: truncation, a scale
+//	parts of C   so are those of a row, a column or a tile: an edge, or one block's part of C
+//	products     errors have the signs of product k: it was lost, or multiplied by another
+//	codes        errors of a row of C have the signs of what one code of A is multiplied by,
+//	             or those of a column of one of B: that code was another
+//	subnormals   errors are as if subnormal codes were zero
+//
+// One fault may raise several. Score and limit are in standard deviations, about; a void
+// test says nothing, since correct kernels fail it with these operands, as may be where
+// data have few distinct values. Where there is no alarm, Sights say how large a fault would
+// have had to be. Below are the derivation, and how it fared.
 //
 // # The hypotheses
 //
@@ -29,7 +64,9 @@
 //	    independently.
 //
 // So equal rows count once, and data of few distinct values, whose sums are few, throw
-// few coins.
+// few coins. The third is for counts and sums of squares:
+//
+//	(I) the errors of elements of different classes are independent.
 //
 // # Elements
 //
@@ -54,11 +91,11 @@
 // In a narrow result an element is on the wrong side if it is not the exact result
 // rounded. With d the distance of the exact result to the next tie, less the errors that
 // elements share, that happens with probability at most q = min(1, 2·exp(-d²/2σ²)), and
-// that c elements are, one of each class, by Chernoff's inequality, with probability at
+// that c elements are, one of each class, under I, by Chernoff's inequality, with probability at
 // most exp(c - μ - c·ln(c/μ)), μ = Σq < c.
 //
 // The squares of the errors of N elements, one of each class and less what they share,
-// in units of their σ², have a sum of N·x or more with a probability of at most
+// in units of their σ², have a sum of N·x or more, under I, with a probability of at most
 // exp(-N/2·(x - 1 - ln x)), x > 1, as if they were normal: where E(exp(t·e)) <=
 // exp(t²σ²/2), which is what Azuma's inequality follows from, E(exp(s·e²/σ²)) <=
 // (1-2s)^(-1/2).
@@ -102,7 +139,9 @@
 // |Σw·s| over the elements nearer to ties than some distance, for any distance up to the
 // limit of the test of elements. That much is allowed. In common data it is about what a
 // walk of as many steps comes to, and in data where S would be wrong it is all that there
-// is: the test then says nothing.
+// is: the test then says nothing. What is left, about that mean, is taken as S takes it.
+// That is no theorem where π is small on one side and large on the other: there the rate
+// rests on the products below.
 //
 // Some roundings are made once for many elements, and S knows nothing of them: that of
 // the product of two scales, where a kernel forms it, and that of a code times its scale,

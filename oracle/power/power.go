@@ -65,7 +65,7 @@ type Test struct {
 
 // String describes the test in a line.
 func (t *Test) String() string {
-	text := fmt.Sprintf("score %.3g of %d, limit %.3g", float64(t.Score), t.Statistics, float64(t.Limit))
+	text := fmt.Sprintf("score %.3g, limit %.3g, %d looked at", float64(t.Score), float64(t.Limit), t.Statistics)
 	if t.Where != "" {
 		text += ", " + t.Where
 	}
