@@ -155,7 +155,7 @@ func (p *part[T]) exact(ctx context.Context) error {
 func evenly(n, some int) []int {
 	at := make([]int, some)
 	for i := range at {
-		at[i] = (2*i + 1) * n / (2 * some)
+		at[i] = int((2*uint64(i) + 1) * uint64(n) / (2 * uint64(some)))
 	}
 	return at
 }

@@ -164,6 +164,7 @@ func TestPartOfC(t *testing.T) {
 	require.Zero(t, v.Power.Report.Left)
 	require.Equal(t, []int{1, 4, 7}, evenly(9, 3))
 	require.Equal(t, []int{0, 1, 2}, evenly(3, 3))
+	require.Equal(t, 511<<14, evenly(1<<23, 256)[255]) // of which int32 has not the double
 
 	for i := range c {
 		c[i] = math.Float32frombits(math.Float32bits(c[i]) + 1)

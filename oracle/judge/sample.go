@@ -19,8 +19,8 @@ import (
 // each of them as exactly as if it were all.
 //
 // C is cut into equal tiles, and in each one element is chosen at random, independently
-// of the others. So no region of the size of a tile goes without one, and k wrong
-// elements, wherever they are, are all missed with a probability of at most
+// of the others. So none of these tiles goes without one, nor does any region of twice
+// their height and width, and k wrong elements, wherever they are, are all missed with a probability of at most
 // (1 - 1/T)^k, T being the elements of a tile, if they do not depend on the seed. Rows,
 // columns and tiles that are named are looked at whole, besides.
 //
@@ -158,10 +158,10 @@ type Sampled struct {
 	Tiles    int    `json:"tiles"`
 	Seed     uint64 `json:"seed"`
 
-	// Rest is the largest distance to gemm's product of elements that are no suspects, as
-	// far as it is more than half of C's last place, in units of 2^-24 times the lengths
-	// of the element's rows of A and B: about what one rounding of float32 does. It is NaN
-	// where C was not compared with that product.
+	// Rest is the largest distance to gemm's product of elements that are no suspects, in
+	// units of half of C's last place and 2^-24 times the lengths of the element's rows of
+	// A and B, together: about what one rounding of a sum and that to C do. It is NaN where
+	// C was not compared with that product.
 	Rest oracle.Number `json:"rest"`
 
 	// Misses are probabilities, at most, with which so many wrong elements would all have
@@ -225,7 +225,7 @@ func (d *Sampled) missed() string {
 	case d.Rest == 0:
 		b.WriteString("only what equals octavo's product")
 	case d.Rest == d.Rest:
-		fmt.Fprintf(&b, "only what is within %s roundings of float32 of octavo's product", strconv.FormatFloat(float64(d.Rest), 'g', 3, 64))
+		fmt.Fprintf(&b, "only what is within %s roundings of octavo's product", strconv.FormatFloat(float64(d.Rest), 'g', 3, 64))
 	}
 	if d.Random == 0 {
 		return b.String()
@@ -243,7 +243,7 @@ func (d *Sampled) missed() string {
 		}
 		fmt.Fprintf(&b, " with probability %s", probability(miss.Probability))
 	}
-	fmt.Fprintf(&b, " at most, wherever they are; a row that is wrong throughout with %s, a column with %s; a tile that is, never",
+	fmt.Fprintf(&b, " at most, wherever they are; a row that is wrong throughout with %s, a column with %s; one of those tiles, never",
 		probability(d.Row), probability(d.Col))
 	return b.String()
 }

@@ -258,7 +258,7 @@ func TestSampleText(t *testing.T) {
 		want  string
 	}{
 		{0, "may be missed: only what equals octavo's product; of that, 1 wrong element with"},
-		{3, "may be missed: only what is within 629 roundings of float32 of octavo's product; of that, 1 wrong"},
+		{3, "may be missed: only what is within 629 roundings of octavo's product; of that, 1 wrong"},
 	} {
 		for i := range test.wrong {
 			c[i] *= 1 + 0x1p-10
