@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -90,12 +90,3 @@ def _viewed(array: npt.NDArray[Any], held: np.dtype[Any]) -> npt.NDArray[Any]:
     """Returns array, contiguous, as another type of the same size."""
     shape = array.shape  # ascontiguousarray makes a vector of a scalar
     return np.ascontiguousarray(array).reshape(-1).view(held).reshape(shape)
-
-
-#: Names of formats, for arrays of bytes.
-FORMATS = {"F8_E4M3": "E4M3", "F8_E5M2": "E5M2", "F8_E4M3FNUZ": "E4M3FNUZ", "F8_E5M2FNUZ": "E5M2FNUZ"}
-
-
-def format_of(array: Array, given: Optional[str]) -> Optional[str]:
-    """Returns the format of codes: what their type says or what is given."""
-    return FORMATS.get(array.dtype, given)

@@ -171,7 +171,8 @@ def check(
         with a_format and b_format, E4M3, E5M2, E4M3FNUZ or E5M2FNUZ. Or each an
         octavo.Tensor, which has its scales, format and block: check(c, a=x, b=w).
     a_scales, b_scales: multipliers that dequantize, a grid [rows, columns] of one for each
-        block: float32, or E8M0 as uint8 or PyTorch's float8_e8m0fnu; or one number.
+        block: float32, or E8M0 as uint8 or PyTorch's float8_e8m0fnu; or one number, which
+        is rounded to float32.
     a_block, b_block: rows and columns that share a scale, such as "1x128", "row" or
         "tensor", where several fit the shapes.
     model: what C has to be.

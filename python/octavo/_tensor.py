@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _process
-from ._arrays import FORMATS, Array, take
-
-_DTYPES = {name: dtype for dtype, name in FORMATS.items()}
+from ._arrays import Array, take
+from ._process import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ def encode(
     """
     result, arrays = _process.shared.ask(
         "encode",
-        {"x": take(values, "values")},
+        {"values": take(values, "values")},
         {"format": format, "overflow": overflow, "inf": inf, "nan": nan, "rounding": rounding, "seed": seed},
     )
     return Encoded(arrays["codes"].data, result["stats"])
@@ -89,7 +88,7 @@ def decode(codes: Any, format: Optional[str] = None) -> npt.NDArray[np.float32]:
     format: of codes that are uint8: E4M3, E5M2, E4M3FNUZ or E5M2FNUZ.
     Raises InputError where the format is missing or another than the type says.
     """
-    _, arrays = _process.shared.ask("decode", {"x": take(codes, "codes")}, {"format": format})
+    _, arrays = _process.shared.ask("decode", {"codes": take(codes, "codes")}, {"format": format})
     return arrays["values"].data
 
 
@@ -122,7 +121,7 @@ def quantize(
     """
     result, arrays = _process.shared.ask(
         "quantize",
-        {"x": take(values, "values")},
+        {"values": take(values, "values")},
         {
             "profile": profile,
             "format": format,
@@ -144,10 +143,11 @@ def dequantize(
     """Returns code times scale of each element, rounded once to float32.
 
     codes: a Tensor; or codes as decode takes them, with scales, a grid of float32 or of
-    E8M0, and the block where several fit the shapes.
+        E8M0 or one number, which is rounded to float32, and the block where several fit the
+        shapes.
     Raises InputError where they do not fit each other.
     """
-    arrays, options = operand("x", codes, scales, format, block)
+    arrays, options = operand("", codes, scales, format, block)
     _, arrays = _process.shared.ask("dequantize", arrays, options)
     return arrays["values"].data
 
@@ -155,18 +155,32 @@ def dequantize(
 def operand(
     name: str, codes: Any, scales: Any, format: Optional[str], block: Optional[str]
 ) -> Tuple[Dict[str, Array], Dict[str, Any]]:
-    """Returns the arrays and the options of an operand of a request."""
+    """Returns the arrays and the options of an operand of a request, which without a name
+    is the only one."""
+    prefix, name = (f"{name}_", name) if name else ("", "codes")
     if isinstance(codes, Tensor):
         if scales is not None or format is not None or block is not None:
             raise TypeError(f"{name} is an octavo.Tensor, which has its scales, format and block: leave those of {name} out")
         codes, scales, format, block = codes.codes, codes.scales, codes.format, codes.block
     if scales is None:
-        raise TypeError(f"{name}_scales is missing: an array, or 1.0 for one scale of the whole tensor")
+        raise TypeError(f"{prefix}scales is missing: an array, or 1.0 for one scale of the whole tensor")
     given = take(codes, name)
-    grid = take(np.float32(scales) if isinstance(scales, (int, float)) else scales, f"{name}_scales")
+    grid = take(_rounded(scales, f"{prefix}scales") if isinstance(scales, (int, float)) else scales, f"{prefix}scales")
     if grid.dtype == "U8":
         grid = Array("F8_E8M0", grid.data)
-    return {name: given, f"{name}_scales": grid}, {f"{name}_format": format, f"{name}_block": block}
+    return {name: given, f"{prefix}scales": grid}, {f"{prefix}format": format, f"{prefix}block": block}
+
+
+def _rounded(x: float, name: str) -> np.float32:
+    """Returns a number as float32, which has to hold it."""
+    try:
+        with np.errstate(all="ignore"):
+            rounded = np.float32(x)
+    except OverflowError:
+        rounded = np.float32("inf")
+    if rounded != x and (rounded == 0 or np.isinf(rounded)):
+        raise InputError(f"{name} is {x}, which float32 does not hold")
+    return rounded
 
 
 def tensors(result: Mapping[str, Any], arrays: Mapping[str, Array]) -> Tuple[Tensor, Tensor]:

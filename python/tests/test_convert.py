@@ -87,6 +87,17 @@ def test_quantize_refuses():
         octavo.quantize(x.astype(np.uint8))
     with pytest.raises(octavo.InputError, match="format is missing"):
         octavo.decode(x.astype(np.uint8))
+    with pytest.raises(octavo.InputError, match='tensor "values" is I64'):
+        octavo.encode([1, 2])
+    with pytest.raises(octavo.InputError, match='tensor "codes" is F32: want codes'):
+        octavo.decode(x)
+    with pytest.raises(octavo.InputError, match='tensor "codes" is U8, .*: add the option format, E4M3'):
+        octavo.dequantize(x.astype(np.uint8), 1.0)
+    with pytest.raises(TypeError, match="^scales is missing"):
+        octavo.dequantize(x.astype(np.uint8), format="E4M3")
+    for scale in (1e-50, 1e39, 10**400, -1e39):
+        with pytest.raises(octavo.InputError, match="^scales is .*, which float32 does not hold"):
+            octavo.dequantize(x.astype(np.uint8), scale, format="E4M3")
     with pytest.raises(octavo.InputError, match="in blocks of"):
         octavo.dequantize(x.astype(np.uint8), np.ones((3, 3), "f4"), format="E4M3", block="1x1")
 

@@ -41,7 +41,7 @@
 //
 // Codes are F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, or U8 with a format among the
 // options. Scales are F32 or F8_E8M0. Blocks are texts such as "1x128"; what
-// is left out follows from the shapes. Of an operand X the options are X_format and X_block.
+// is left out follows from the shapes. Of a and b the options are a_format, a_block and so on.
 //
 //	check       a, a_scales, b, b_scales, c, bias if any, old if C was added to it;
 //	            options model, bound, promote, scale_order, sample (elements, suspects,
@@ -56,12 +56,12 @@
 //	            Result verdict, text and report, as octavo audit has them
 //	multiply    a, a_scales, b, b_scales, bias if any, old if it is to be added to; options
 //	            model, promote, scale_order, type (F32, BF16 or F16), workers. Array c
-//	encode      x, of floats; options format, overflow, inf, nan, rounding, seed.
+//	encode      values, floats; options format, overflow, inf, nan, rounding, seed.
 //	            Array codes, result stats
-//	decode      x, of codes; option format. Array values, F32
-//	quantize    x, of floats; options profile, format, block, overflow and so on, epsilon.
+//	decode      codes; option format. Array values, F32
+//	quantize    values, floats; options profile, format, block, overflow and so on, epsilon.
 //	            Arrays codes and scales, result format, block, stats
-//	dequantize  x, x_scales; options x_format, x_block. Array values, F32
+//	dequantize  codes, scales; options format, block. Array values, F32
 //	operands    options m, n, k, format, block, seed: operands whose product is exact in
 //	            any order, as package power makes them. Arrays a, a_scales, b, b_scales
 //	cancelling  the same but for the block, as package oracle makes them

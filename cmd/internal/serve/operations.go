@@ -112,7 +112,7 @@ func encode(c *call) (any, []safetensors.Tensor, error) {
 		Format *fp8.Format `json:"format"`
 		policy
 	}
-	if err := c.read(&o, "x"); err != nil {
+	if err := c.read(&o, "values"); err != nil {
 		return nil, nil, err
 	}
 	format, err := formatOf(o.Format)
@@ -121,7 +121,7 @@ func encode(c *call) (any, []safetensors.Tensor, error) {
 	}
 	p, st := fp8.Policy(o.policy), fp8.Stats{}
 	var codes []byte
-	err = c.floats("x",
+	err = c.floats("values",
 		func(x []float32) error { codes = encodeAll(x, format, p, &st); return nil },
 		func(x []float64) error { codes = encodeAll(x, format, p, &st); return nil },
 		func(x []float16.Float16) error { codes = encodeAll(x, format, p, &st); return nil },
@@ -129,7 +129,7 @@ func encode(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	info, _ := c.file.Info("x")
+	info, _ := c.file.Info("values")
 	return map[string]any{"stats": statsOf(&st)}, []safetensors.Tensor{array("codes", operands.DTypeOf(format), info.Shape, codes)}, nil
 }
 
@@ -151,25 +151,25 @@ func decode(c *call) (any, []safetensors.Tensor, error) {
 	var o struct {
 		Format *fp8.Format `json:"format"`
 	}
-	if err := c.read(&o, "x"); err != nil {
+	if err := c.read(&o, "codes"); err != nil {
 		return nil, nil, err
 	}
-	info, err := c.find("x")
+	info, err := c.find("codes")
 	if err != nil {
 		return nil, nil, err
 	}
 	format, known := operands.FormatOf(info.DType)
 	switch {
 	case !known && info.DType != safetensors.U8:
-		return nil, nil, fmt.Errorf("tensor %q is %s: want codes", "x", info.DType)
+		return nil, nil, fmt.Errorf("tensor %q is %s: want codes", "codes", info.DType)
 	case known && o.Format != nil && *o.Format != format:
-		return nil, nil, fmt.Errorf("tensor %q is %s and not %v: leave format out", "x", info.DType, *o.Format)
+		return nil, nil, fmt.Errorf("tensor %q is %s and not %v: leave format out", "codes", info.DType, *o.Format)
 	case !known:
 		if format, err = formatOf(o.Format); err != nil {
 			return nil, nil, err
 		}
 	}
-	codes, err := c.file.Bytes("x")
+	codes, err := c.file.Bytes("codes")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -186,10 +186,10 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 		Epsilon float32         `json:"epsilon"`
 		policy
 	}
-	if err := c.read(&o, "x"); err != nil {
+	if err := c.read(&o, "values"); err != nil {
 		return nil, nil, err
 	}
-	info, err := c.find("x")
+	info, err := c.find("values")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,9 +201,9 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 		return nil, nil, fmt.Errorf("profile %s takes its scale from the amax of earlier steps, which an array does not hold: use te-current", o.Profile)
 	}
 	var st fp8.Stats
-	t := &tensor.Tensor{Name: "x", Shape: info.Shape}
+	t := &tensor.Tensor{Name: "values", Shape: info.Shape}
 	q := scaling.Quantizer{Recipe: r, Options: tensor.Options{Stats: &st, Progress: c}}
-	err = c.floats("x",
+	err = c.floats("values",
 		func(x []float32) error { return scaling.Quantize(c.ctx, t, x, q) },
 		func(x []float64) error { return scaling.Quantize(c.ctx, t, x, q) },
 		func(x []float16.Float16) error { return scaling.Quantize(c.ctx, t, x, q) },
@@ -217,7 +217,7 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 	}
 	scales, err := tensorfile.AppendScales(nil, t.Scales, dtype, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("tensor %q: %w", "x", err)
+		return nil, nil, fmt.Errorf("tensor %q: %w", "values", err)
 	}
 	rows, cols := t.Grid()
 	return map[string]any{"format": t.Format, "block": t.Block, "stats": statsOf(&st)}, []safetensors.Tensor{
@@ -227,13 +227,13 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 
 func dequantize(c *call) (any, []safetensors.Tensor, error) {
 	var o struct {
-		Format *fp8.Format   `json:"x_format"`
-		Block  *tensor.Block `json:"x_block"`
+		Format *fp8.Format   `json:"format"`
+		Block  *tensor.Block `json:"block"`
 	}
-	if err := c.read(&o, "x", "x_scales"); err != nil {
+	if err := c.read(&o, "codes", "scales"); err != nil {
 		return nil, nil, err
 	}
-	t, err := c.operand("x", o.Format, o.Block)
+	t, err := c.operand("", o.Format, o.Block)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -242,19 +242,22 @@ func dequantize(c *call) (any, []safetensors.Tensor, error) {
 	return nothing, []safetensors.Tensor{floatArray("values", t.Shape, values)}, nil
 }
 
-// operand reads an operand.
+// operand reads an operand. Without a name it is the only one.
 func (c *call) operand(name string, format *fp8.Format, block *tensor.Block) (*tensor.Tensor, error) {
-	o := operands.Operand{Codes: name, Scales: name + "_scales", Format: format, Block: block}
+	o, prefix := operands.Operand{Codes: "codes", Scales: "scales", Format: format, Block: block}, ""
+	if name != "" {
+		o.Codes, o.Scales, prefix = name, name+"_scales", name+"_"
+	}
 	t, err := o.Read(&operands.Source{File: c.file})
 	switch {
 	case errors.Is(err, operands.ErrFormat) && format != nil:
-		return nil, fmt.Errorf("%w: leave %s_format out", err, name)
+		return nil, fmt.Errorf("%w: leave %sformat out", err, prefix)
 	case errors.Is(err, operands.ErrFormat):
-		return nil, fmt.Errorf("%w: add the option %s_format, E4M3 or another", err, name)
+		return nil, fmt.Errorf("%w: add the option %sformat, E4M3 or another", err, prefix)
 	case errors.Is(err, operands.ErrFloats):
 		return nil, fmt.Errorf("%w: quantize makes them", err)
 	case errors.Is(err, operands.ErrBlock):
-		return nil, fmt.Errorf("%w with the option %s_block", err, name)
+		return nil, fmt.Errorf("%w with the option %sblock", err, prefix)
 	case errors.Is(err, operands.ErrName):
 		return nil, fmt.Errorf("%s wants tensors %q and %q: %w", c.request.Operation, o.Codes, o.Scales, err)
 	}

@@ -317,7 +317,7 @@ func TestEncodeDecode(t *testing.T) {
 	want := make([]byte, len(values))
 	for _, f := range fp8.Formats() {
 		fp8.Encode(want, values, f, fp8.Policy{Overflow: fp8.OverflowNonFinite}, nil)
-		r := c.get("encode", map[string]any{"format": f, "overflow": "non-finite"}, floatArray("x", []int{2, 3}, values))
+		r := c.get("encode", map[string]any{"format": f, "overflow": "non-finite"}, floatArray("values", []int{2, 3}, values))
 		require.Equal(t, want, r.bytes(t, "codes"))
 		require.Equal(t, float64(6), r.Result["stats"].(map[string]any)["elements"])
 		info, _ := r.file.Info("codes")
@@ -326,7 +326,7 @@ func TestEncodeDecode(t *testing.T) {
 		decoded := make([]float32, len(values))
 		fp8.Decode(decoded, want, f)
 		for _, dtype := range []safetensors.DType{info.DType, safetensors.U8} {
-			r = c.get("decode", map[string]any{"format": f}, array("x", dtype, []int{2, 3}, want))
+			r = c.get("decode", map[string]any{"format": f}, array("codes", dtype, []int{2, 3}, want))
 			require.Equal(t, fmt.Sprint(decoded), fmt.Sprint(r.floats(t, "values")))
 		}
 	}
@@ -334,15 +334,15 @@ func TestEncodeDecode(t *testing.T) {
 	for _, v := range values {
 		doubles = binary.LittleEndian.AppendUint64(doubles, uint64(0x3FF0000000000000)+uint64(v))
 	}
-	require.Equal(t, bytes.Repeat([]byte{0x38}, 6), c.get("encode", map[string]any{"format": "E4M3"}, array("x", safetensors.F64, []int{6}, doubles)).bytes(t, "codes"))
+	require.Equal(t, bytes.Repeat([]byte{0x38}, 6), c.get("encode", map[string]any{"format": "E4M3"}, array("values", safetensors.F64, []int{6}, doubles)).bytes(t, "codes"))
 
-	c.refused("format is missing", "encode", nil, floatArray("x", []int{1}, values[:1]))
-	c.refused("E9M9", "encode", map[string]any{"format": "E9M9"}, floatArray("x", []int{1}, values[:1]))
-	c.refused("is U8: want floats", "encode", map[string]any{"format": "E4M3"}, array("x", safetensors.U8, []int{1}, []byte{1}))
-	c.refused(`wants a tensor "x"`, "encode", map[string]any{"format": "E4M3"})
-	c.refused("format is missing", "decode", nil, array("x", safetensors.U8, []int{1}, []byte{1}))
-	c.refused("is F32: want codes", "decode", nil, floatArray("x", []int{1}, values[:1]))
-	c.refused("is F8_E4M3 and not E5M2", "decode", map[string]any{"format": "E5M2"}, array("x", safetensors.F8E4M3, []int{1}, []byte{1}))
+	c.refused("format is missing", "encode", nil, floatArray("values", []int{1}, values[:1]))
+	c.refused("E9M9", "encode", map[string]any{"format": "E9M9"}, floatArray("values", []int{1}, values[:1]))
+	c.refused("is U8: want floats", "encode", map[string]any{"format": "E4M3"}, array("values", safetensors.U8, []int{1}, []byte{1}))
+	c.refused(`wants a tensor "values"`, "encode", map[string]any{"format": "E4M3"})
+	c.refused("format is missing", "decode", nil, array("codes", safetensors.U8, []int{1}, []byte{1}))
+	c.refused("is F32: want codes", "decode", nil, floatArray("codes", []int{1}, values[:1]))
+	c.refused("is F8_E4M3 and not E5M2", "decode", map[string]any{"format": "E5M2"}, array("codes", safetensors.F8E4M3, []int{1}, []byte{1}))
 }
 
 func TestQuantize(t *testing.T) {
@@ -357,26 +357,29 @@ func TestQuantize(t *testing.T) {
 		}
 		want := &tensor.Tensor{Shape: []int{5, 300}}
 		require.NoError(t, scaling.Quantize(t.Context(), want, values, scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Block: tensor.Block{Rows: 1, Cols: 32}}}))
-		r := c.get("quantize", map[string]any{"profile": p, "block": "1x32"}, floatArray("x", []int{5, 300}, values))
+		r := c.get("quantize", map[string]any{"profile": p, "block": "1x32"}, floatArray("values", []int{5, 300}, values))
 		require.Equal(t, want.Codes, r.bytes(t, "codes"))
 		require.Equal(t, "1x32", r.Result["block"])
 		info, _ := r.file.Info("scales")
 		require.Equal(t, []int{5, 10}, info.Shape)
 		require.Equal(t, p.E8M0(), info.DType == safetensors.F8E8M0)
 
-		scales := array("x_scales", info.DType, info.Shape, r.bytes(t, "scales"))
+		scales := array("scales", info.DType, info.Shape, r.bytes(t, "scales"))
 		back := make([]float32, 1500)
 		tensor.Dequantize(back, want)
-		r = c.get("dequantize", map[string]any{"x_block": "1x32"}, array("x", safetensors.F8E4M3, []int{5, 300}, want.Codes), scales)
+		r = c.get("dequantize", map[string]any{"block": "1x32"}, array("codes", safetensors.F8E4M3, []int{5, 300}, want.Codes), scales)
 		require.Equal(t, back, r.floats(t, "values"))
 	}
-	x := floatArray("x", []int{5, 300}, values)
+	x := floatArray("values", []int{5, 300}, values)
 	r = c.get("quantize", map[string]any{"profile": "deepseek"}, x)
 	require.Equal(t, "128x128", r.Result["block"])
 	c.refused("earlier steps", "quantize", map[string]any{"profile": "te-delayed"}, x)
 	c.refused("profile", "quantize", map[string]any{"profile": "mine"}, x)
 	c.refused("epsilon", "quantize", map[string]any{"profile": "deepseek", "epsilon": -1}, x)
-	c.refused(`wants tensors "x" and "x_scales"`, "dequantize", nil, array("x", safetensors.F8E4M3, []int{1}, []byte{1}))
+	codes, one := array("codes", safetensors.U8, []int{2, 3}, make([]byte, 6)), floatArray("scales", []int{}, []float32{1})
+	c.refused("add the option format, E4M3", "dequantize", nil, codes, one)
+	c.refused("with the option block", "dequantize", map[string]any{"format": "E4M3"}, codes, floatArray("scales", []int{5}, make([]float32, 5)))
+	c.refused(`wants tensors "codes" and "scales"`, "dequantize", nil, array("codes", safetensors.F8E4M3, []int{1}, []byte{1}))
 }
 
 func TestOperands(t *testing.T) {
@@ -607,9 +610,9 @@ func FuzzAnswer(f *testing.F) {
 	formats := map[string]any{"a_format": "E4M3", "b_format": "E4M3"}
 	ask("check", formats, append(both, floatArray("c", []int{2, 3}, make([]float32, 6)))...)
 	ask("multiply", formats, both...)
-	ask("encode", map[string]any{"format": "E4M3"}, floatArray("x", []int{1}, []float32{1}))
-	ask("decode", nil, array("x", safetensors.F8E5M2, []int{1}, []byte{1}))
-	ask("quantize", map[string]any{"profile": "mx-floor", "block": "1x32"}, floatArray("x", []int{1, 2}, []float32{1, 2}))
+	ask("encode", map[string]any{"format": "E4M3"}, floatArray("values", []int{1}, []float32{1}))
+	ask("decode", nil, array("codes", safetensors.F8E5M2, []int{1}, []byte{1}))
+	ask("quantize", map[string]any{"profile": "mx-floor", "block": "1x32"}, floatArray("values", []int{1, 2}, []float32{1, 2}))
 	ask("operands", map[string]any{"m": 2, "n": 2, "k": 8, "block": "1x4"})
 	ask("cancelling", map[string]any{"m": 2, "n": 2, "k": 8})
 	ask("generate", map[string]any{"rows": 2, "cols": 8, "pattern": "ties"})
