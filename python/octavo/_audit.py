@@ -76,8 +76,8 @@ def audit(
     octavo knows is put into their product, and the test is asked.
 
     The test passes where all criteria hold that are given, of C against the reference:
-    rtol, atol: |C - R| <= atol + rtol |R| of each element, or, of those that are within,
-        such as 0.99 of them. NaN equal each other with equal_nan.
+    rtol, atol: |C - R| <= atol + rtol |R| for every element, or, with within=0.99, for 99 %
+        of them; that which is not given is 0. With equal_nan a NaN equals a NaN.
     mean_error, relative_mean, relative_l2, relative_max: the mean of |C - R|; the sum of it
         over that of |R|; the root of the sum of squares over that of R; the largest over
         that of |R|; at most.
@@ -97,6 +97,8 @@ def audit(
     if old is not None:
         arrays["old"] = result_of(old, "old", dtype)
     criteria: List[Dict[str, Any]] = []
+    if rtol is None and atol is None and (within != 1 or equal_nan):
+        raise TypeError("within and equal_nan are about rtol and atol, which are missing")
     if rtol is not None or atol is not None:
         criteria.append({"rtol": rtol or 0, "atol": atol or 0, "within": within, "equalNaN": equal_nan})
     limits = {

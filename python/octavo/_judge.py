@@ -41,7 +41,11 @@ class Sample:
     def _options(self) -> Dict[str, Any]:
         o = asdict(self)
         o["rows"], o["cols"] = [int(i) for i in self.rows], [int(j) for j in self.cols]
-        o["tiles"] = [dict(zip(("row", "col", "height", "width"), map(int, tile))) for tile in self.tiles]
+        o["tiles"] = []
+        for tile in self.tiles:
+            if len(tile) != 4:
+                raise InputError(f"tile {tile} of a sample: want row, column, height and width")
+            o["tiles"].append(dict(zip(("row", "col", "height", "width"), map(int, tile))))
         return o
 
 
@@ -75,6 +79,10 @@ class Mismatch(AssertionError):
         text = f"the kernel's C is wrong\n\n{verdict.text}"
         super().__init__(text + (f"\npage: {page}\n" if page else ""))
         self.verdict = verdict
+        self.page = page
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Mismatch, (self.verdict, self.page)  # to be raised in another process
 
 
 def judge(
@@ -306,5 +314,6 @@ def result_of(c: Any, name: str, dtype: Optional[str]) -> Array:
     if array.dtype == "U16" and want == "BF16":
         return Array("BF16", array.data)
     if array.dtype != want:
-        raise InputError(f"{name} is {array.data.dtype} and not {dtype}")
+        given = {of: known for known, of in _C_TYPES.items()}.get(array.dtype, array.data.dtype)
+        raise InputError(f"{name} is {given} and not {dtype}")
     return array

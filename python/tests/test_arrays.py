@@ -79,6 +79,8 @@ def test_a_product_of_tensors(torch):
     c = octavo.multiply(a=x, b=x, dtype="bfloat16")
     codes, scales = FakeTensor(x.codes, "float8_e4m3fn"), FakeTensor(x.scales, "float8_e8m0fnu")
     octavo.check(FakeTensor(c, "bfloat16"), codes, scales, codes, scales)
+    with pytest.raises(octavo.InputError, match="^c is bfloat16 and not float16$"):
+        octavo.check(FakeTensor(c, "bfloat16"), codes, scales, codes, scales, c_dtype="float16")
     with pytest.raises(octavo.InputError, match="is F8_E4M3 and not"):
         octavo.check(FakeTensor(c, "bfloat16"), codes, scales, codes, scales, a_format="E5M2")
     assert np.array_equal(octavo.dequantize(codes, scales), x.values())

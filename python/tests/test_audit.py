@@ -17,12 +17,13 @@ def test_a_loose_test_lets_faults_pass():
     loose = octavo.audit(a=x, b=w, rtol=1, atol=32, propose=False)
     assert not loose and loose.survivors and loose.json["survive"] == len(loose.survivors)
     assert loose.verdict in str(loose) and loose.verdict in repr(loose)
-    # What is said to survive passes such a test indeed: here, half of the scale.
+    # What is said of a C of zeros, and of one of twice the values, is so.
     c = octavo.multiply(a=x, b=w)
-    one = octavo.audit(a=x, b=w, rtol=10, propose=False)
-    texts = {f["text"]: f["verdict"] for f in one.json["faults"]}
-    assert np.all(np.abs(0.99 * c - c) <= 10 * np.abs(c))
-    assert any(verdict == "survives" for verdict in texts.values())
+    for test in (dict(rtol=1, atol=32), dict(rtol=0.9, atol=32), dict(rtol=0.9, atol=0.1), dict(rtol=1.5)):
+        said = octavo.audit(a=x, b=w, propose=False, **test).survivors
+        for wrong, fault in ((0 * c, "C is not written: it holds 0"), (2 * c, "each element is 2 times the right one")):
+            passes = np.all(np.abs(wrong - c) <= test.get("atol", 0) + test["rtol"] * np.abs(c))
+            assert (fault in said) == passes, (test, fault)
 
 
 def test_a_sharp_test_lets_fewer_pass():
@@ -39,6 +40,7 @@ def test_a_proposal():
     x, w = operands()
     heard = []
     got = octavo.audit(a=x, b=w, defaults="assert_close", dtype="bfloat16", progress=lambda *said: heard.append(said))
+    assert heard and all(0 <= done <= total for _, done, total in heard)
     proposal = got.json["proposal"]
     assert proposal["sets"] and proposal["caught"] > 0 and proposal["falseFailures"] == 0
     assert got.json["type"] == "bfloat16"
@@ -55,3 +57,6 @@ def test_refusals():
     ]:
         with pytest.raises(octavo.InputError, match=text):
             octavo.audit(a=x, b=w, propose=False, **wrong)
+    for wrong in (dict(within=0.9), dict(equal_nan=True)):
+        with pytest.raises(TypeError, match="rtol and atol, which are missing"):
+            octavo.audit(a=x, b=w, defaults="assert_close", **wrong)

@@ -1,5 +1,7 @@
 """The verdict on products, against products computed otherwise."""
 
+import pickle
+
 import numpy as np
 import pytest
 import reference
@@ -115,11 +117,6 @@ def shifted_scales(x, w):
     return honest(octavo.Tensor(x.codes, scales, x.format, x.block), w)
 
 
-def transposed(x, w):
-    c = honest(x, w)
-    return np.ascontiguousarray(c[:, : len(c)].T.repeat(2, 1))
-
-
 def test_honest_kernel_passes():
     x, w = quantized()
     octavo.check(honest(x, w), a=x, b=w, bound="dequantized")
@@ -140,6 +137,14 @@ def test_faults_are_named(kernel, named):
     assert causes, report
     assert named in report, report
     assert error.value.verdict.failure in report
+
+
+def test_a_mismatch_goes_to_another_process():
+    x, w = quantized()
+    with pytest.raises(octavo.Mismatch) as error:
+        octavo.check(lost_block(x, w), a=x, b=w)
+    copy = pickle.loads(pickle.dumps(error.value))
+    assert str(copy) == str(error.value) and copy.verdict == error.value.verdict
 
 
 def test_exact_operands_show_the_lowest_bit():
@@ -174,6 +179,9 @@ def test_sample():
         assert octavo.judge(c, a=x, b=w, sample=sample).passed is passed, sample
     with pytest.raises(octavo.InputError, match="row 64 of a sample: C has 64"):
         octavo.judge(c, a=x, b=w, sample=octavo.Sample(rows=[64]))
+    for tile in ((0, 0, 2), (0, 0, 2, 2, 2)):
+        with pytest.raises(octavo.InputError, match="want row, column, height and width"):
+            octavo.judge(c, a=x, b=w, sample=octavo.Sample(tiles=[tile]))
 
 
 def test_page(tmp_path):
