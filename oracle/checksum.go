@@ -31,8 +31,8 @@ type Checksums struct {
 }
 
 // Fault is a wrong partial sum, or a row or column that has one or more, of which the
-// other coordinate is -1. Delta is what was added to the right one, or to the right sum of the row or
-// column, modulo 2^64.
+// other coordinate is -1. Delta is what was added to the right one, or to the right sum of
+// the row or column, modulo 2^64.
 type Fault struct {
 	Row   int    `json:"row"`
 	Col   int    `json:"col"`

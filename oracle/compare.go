@@ -86,8 +86,8 @@ const (
 //
 // It returns an error if A and B are given and do not make a product of that
 // size, or one of them alone is, and when ctx ends. It panics if got, want or bound
-// are of another length, or places not in ascending order. The report depends on nothing but the arguments, which are
-// not kept. Safe for concurrent use.
+// are of another length, or places not in ascending order. The report depends on nothing
+// but the arguments, which are not kept. Safe for concurrent use.
 func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o Comparison) (Report, error) {
 	if !o.fits(len(got)) || len(want) != len(got) {
 		panic(unequalSides)

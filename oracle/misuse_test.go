@@ -74,6 +74,7 @@ func badModels() map[string]Model {
 		"Keep negative":     changed(hopper, func(m *Model) { m.Keep = -1 }),
 		"Keep 24":           changed(hopper, func(m *Model) { m.Keep = 24 }),
 		"emulated, K 33":    changed(HopperMMA(), func(m *Model) { m.K = 33 }),
+		"emulated, F 46":    changed(HopperMMA(), func(m *Model) { m.F, m.L = 46, 1 }),
 		"matrix core, K 17": changed(CDNA3MFMA(), func(m *Model) { m.K = 17 }),
 		"matrix core, F 32": changed(CDNA3MFMA(), func(m *Model) { m.F = 32 }),
 		"grouped, K 8":      changed(BlackwellNVFP4(), func(m *Model) { m.K = 8 }),

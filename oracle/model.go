@@ -10,10 +10,9 @@ import (
 )
 
 // Model is the arithmetic of a matrix instruction, bit for bit: of FP8 operands, or of
-// those that its Float says.
-// The models of this package are made by functions such as [HopperWGMMA] and [Hopper]; a Model
-// with other parameters describes hardware that does not exist, for tests. A Model is
-// comparable and safe for concurrent use.
+// those that its Float says. The models of this package are made by functions such as
+// [HopperWGMMA] and [Hopper]; a Model with other parameters describes hardware that does
+// not exist, for tests. A Model is comparable and safe for concurrent use.
 //
 // All but CDNA3 are variants of one fused step (T-FDPA of MMA-Sim, arXiv
 // 2511.10909; Khattak and Mikaitis, arXiv 2512.07004). It adds up to L products
@@ -174,7 +173,8 @@ func ParseModel(name string) (Model, error) {
 // Check returns an error unless the parameters are in the ranges in which a model
 // computes exactly what is documented: K and L from 1 to 65536, and K at most 32 for
 // Emulated, 16 for MatrixCore and a multiple of 16 up to 64 for Grouped; F from 0 to
-// 31 for MatrixCore, to 40 for Grouped and else to 50 less log2 of L; Keep from 0 to 23.
+// 31 for MatrixCore, to 40 for Grouped, to 45 for Emulated and else to 50 less log2 of L;
+// Keep from 0 to 23.
 func (m Model) Check() error {
 	if err := m.checkFields(); err != nil {
 		return fmt.Errorf("oracle: %w", err)
@@ -197,7 +197,7 @@ func (m *Model) checkFields() error {
 	mostK, mostF := 1<<16, 51-bits.Len(uint(max(m.L, 1)))
 	switch m.Unit {
 	case Emulated:
-		mostK = 32
+		mostK, mostF = 32, 45 // First may say that one sum has all products
 	case Grouped:
 		mostK, mostF = 64, 40
 	case MatrixCore:
