@@ -204,7 +204,8 @@ def check(
     page: a file to write the report to as a page with a map of the errors.
     workers: threads at most; 0 is one for each processor.
     progress: is called with the name of an operation, what is done of it, and its total,
-        at most ten times a second. An exception in it breaks the check off.
+        at most ten times a second. An exception in it breaks the check off. It may not
+        call octavo.
 
     Raises InputError for arrays that are no operands, which it names with the place and the
     value, TypeError for types that octavo has not, CommandError where there is no command

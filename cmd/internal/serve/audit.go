@@ -47,6 +47,9 @@ func auditTest(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.room(p.m, p.n, 4); err != nil {
+		return nil, nil, err
+	}
 	product := fault.Product{A: p.a, B: p.b, Bias: p.bias, Kernel: p.claim.Kernel, Accumulation: p.claim.Accumulation, Bits: p.claim.Want != judge.Exact}
 	if p.claim.Want == judge.Canonical {
 		product.Accumulation.Scales = oracle.AThenB

@@ -290,6 +290,11 @@ func TestAudit(t *testing.T) {
 	c.refused(`no defaults "close"`, "audit", options("defaults", "close"), arrays...)
 	c.refused("unknown field", "audit", options("criteria", []map[string]any{{"tol": 1}}), arrays...)
 	c.refused("", "audit", options("criteria", []audit.Criterion{{Rtol: -1}}), arrays...)
+	empty := func(name string) []safetensors.Tensor {
+		return []safetensors.Tensor{array(name, safetensors.U8, []int{1 << 20, 0}, nil), array(name+"_scales", safetensors.F32, []int{1, 0}, nil)}
+	}
+	none := append(empty("a"), empty("b")...)
+	c.refused("1048576x1048576 elements of 4 bytes do not fit in memory", "audit", options("defaults", "allclose", "a_block", "tensor", "b_block", "tensor"), none...)
 }
 
 // TestTypes judges C of every type.
@@ -610,6 +615,7 @@ func FuzzAnswer(f *testing.F) {
 	formats := map[string]any{"a_format": "E4M3", "b_format": "E4M3"}
 	ask("check", formats, append(both, floatArray("c", []int{2, 3}, make([]float32, 6)))...)
 	ask("multiply", formats, both...)
+	ask("audit", map[string]any{"a_format": "E4M3", "b_format": "E4M3", "alone": true, "defaults": "allclose"}, both...)
 	ask("encode", map[string]any{"format": "E4M3"}, floatArray("values", []int{1}, []float32{1}))
 	ask("decode", nil, array("codes", safetensors.F8E5M2, []int{1}, []byte{1}))
 	ask("quantize", map[string]any{"profile": "mx-floor", "block": "1x32"}, floatArray("values", []int{1, 2}, []float32{1, 2}))
