@@ -62,6 +62,8 @@ def take(x: Any, name: str) -> Array:
     dtype = str(getattr(x, "dtype", ""))
     if dtype.startswith("torch."):
         return _take_tensor(x, dtype[len("torch.") :], name)
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: hand over its data, or filled()")
     array = np.asarray(x)
     known = _TYPES.get(array.dtype.name)
     if known is None:
@@ -78,6 +80,9 @@ def _take_tensor(x: Any, dtype: str, name: str) -> Array:
     known = _TYPES.get(dtype)
     if known is None:
         raise TypeError(f"{name} is of type torch.{dtype}: octavo has no such tensors")
+    layout = str(getattr(x, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise TypeError(f"{name} is of layout {layout}: hand over to_dense()")
     x = x.detach().cpu().contiguous()
     if dtype.startswith("float8"):
         x = x.view(sys.modules["torch"].uint8)

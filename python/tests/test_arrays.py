@@ -70,6 +70,10 @@ def test_tensors_of_pytorch(torch):
     assert got.dtype == "BF16" and np.array_equal(got.data, bits)
     got = take(FakeTensor(np.float32(2.5).reshape(()), "float32"), "x")
     assert got.dtype == "F32" and got.data.shape == () and got.data == 2.5
+    sparse = FakeTensor(bits, "float16")
+    sparse.layout = "torch.sparse_csr"
+    with pytest.raises(TypeError, match="x is of layout torch.sparse_csr"):
+        take(sparse, "x")
     with pytest.raises(TypeError, match="x is of type torch.complex64"):
         take(FakeTensor(bits, "complex64"), "x")
 
@@ -95,6 +99,8 @@ def test_strides_and_byte_orders():
     w = octavo.generate(6, 4)
     assert np.array_equal(octavo.encode(w.T).codes, octavo.encode(w).codes.T)
     assert take(1.5, "x").data.shape == () and take([1.5], "x").dtype == "F64"
+    with pytest.raises(TypeError, match="x is a masked array"):
+        take(np.ma.array([1.0, 2.0], mask=[False, True]), "x")
     with pytest.raises(TypeError, match="x is of type <U3"):
         take("abc", "x")
     with pytest.raises(TypeError, match="x is of type object"):
