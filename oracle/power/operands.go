@@ -38,7 +38,7 @@ func Operands(m, n, k int, f fp8.Format, block tensor.Block, seed uint64) (a, b 
 		panic("power: unknown format")
 	}
 	most, scale := 15, 2
-	for k*most*most*scale*scale > 1<<24 {
+	for int64(k)*int64(most*most*scale*scale) > 1<<24 {
 		if scale > 1 && most < 8 {
 			scale = 1
 			most = 15

@@ -1,6 +1,7 @@
 package power
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,12 @@ func TestOperands(t *testing.T) {
 			require.NotEqual(t, narrowAll[fp8.BFloat16](want), wrongWay(want), "a rounding the wrong way")
 		}
 	}
+	a, b := Operands(1, 1, 1<<22, fp8.E4M3, tensor.Block{}, 1) // an int32 has not 900 times K
+	sum := 0.0
+	for k, c := range a.Codes {
+		sum += math.Abs(float64(a.Format.Float32(c)) * float64(b.Format.Float32(b.Codes[k])))
+	}
+	require.LessOrEqual(t, sum*float64(a.Scales[0])*float64(b.Scales[0]), 0x1p24*0x1p-18)
 	require.Panics(t, func() { Operands(-1, 1, 1, fp8.E4M3, tensor.Block{}, 0) })
 	require.Panics(t, func() { Operands(1, 1, 1<<25, fp8.E4M3, tensor.Block{}, 0) })
 	require.Panics(t, func() { Operands(1<<20, 1, 1<<20, fp8.E4M3, tensor.Block{}, 0) })

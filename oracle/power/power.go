@@ -65,7 +65,11 @@ type Test struct {
 
 // String describes the test in a line.
 func (t *Test) String() string {
-	text := fmt.Sprintf("score %.3g, limit %.3g, %d looked at", float64(t.Score), float64(t.Limit), t.Statistics)
+	text := fmt.Sprintf("score %.3g", float64(t.Score))
+	if t.Statistics > 1 {
+		text += fmt.Sprintf(", the largest of %d", t.Statistics)
+	}
+	text += fmt.Sprintf(", limit %.3g", float64(t.Limit))
 	if t.Where != "" {
 		text += ", " + t.Where
 	}
@@ -73,7 +77,7 @@ func (t *Test) String() string {
 	case t.Void:
 		text += "; says nothing: float32 sums do the same with these operands"
 	case t.Alarm:
-		text += fmt.Sprintf("; a correct kernel does that with a probability of %.2g at most", max(float64(t.P), 1e-300))
+		text += fmt.Sprintf("; a correct kernel does that with a probability of %.2g at most", max(float64(t.P), 1e-15))
 	}
 	return text
 }

@@ -320,7 +320,7 @@ func (s *scores) report(rate float64) *Report {
 		t := Test{Name: f.name, Statistics: f.n, Score: oracle.Number(lambda), Limit: oracle.Number(limit(f.n, rate)),
 			P: oracle.Number(f.probability()), Void: f.void}
 		if f.chance >= 0 {
-			t.Score = oracle.Number(math.Sqrt(2 * math.Log(2/max(f.chance, math.SmallestNonzeroFloat64))))
+			t.Score = oracle.Number(math.Sqrt(2 * (math.Ln2 - math.Log(max(f.chance, math.SmallestNonzeroFloat64)))))
 		}
 		if f.where != nil && float64(t.P) < 1 {
 			t.Where = f.where(at)

@@ -124,7 +124,7 @@ func (p *population) shrinking(s *scores, n *norms, rate float64) Sight {
 		lambda := limit(2, rate) + chance99
 		half := float64(allowed*signal) + float64(lambda*lambda*steps)/2
 		rest := float64(half*half) - float64(signal*signal*(float64(allowed*allowed)-float64(lambda*lambda*n.all)))
-		sight.Least = oracle.Number((half + math.Sqrt(rest)) / float64(signal*signal))
+		sight.Least = oracle.Number((half + math.Sqrt(max(rest, 0))) / float64(signal*signal))
 	}
 	return sight
 }
