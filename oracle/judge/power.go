@@ -170,8 +170,8 @@ func (v *Verdict) Together() string {
 	case p.Report == nil:
 		return "Errors were not tested together: " + p.Reason
 	case p.Report.Alarm:
-		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of a correct kernel, of whose results at most one in %s looks like this",
-			p.looked(v), count(1/max(float64(p.Report.P), 1e-300)))
+		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of sums in float32: of the results of correct kernels at most one in %s looks like this",
+			p.looked(v), count(1/max(float64(p.Report.P), 1e-15)))
 	}
 	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s does", p.looked(v), count(1/float64(p.Report.Rate)))
 }

@@ -74,14 +74,14 @@ func TestAlarm(t *testing.T) {
 	require.True(t, v.Pass)
 	require.True(t, v.Power.Alarm())
 	require.Contains(t, v.Verdict(), "PASS, with an alarm: all 12000 elements are within the bound of the exact result, but taken together")
-	require.Contains(t, v.Together(), "ALARM: taken together, the errors of all 12000 elements are not those of a correct kernel, of whose results at most one in ")
+	require.Contains(t, v.Together(), "ALARM: taken together, the errors of all 12000 elements are not those of sums in float32: of the results of correct kernels at most one in ")
 	require.Contains(t, texts(t, v), "a bias toward zero")
 	require.Equal(t, "all of C", v.Tests()[0].Name)
 
 	v = check(shrunk(c), Claim{Alarms: Fail})
 	require.False(t, v.Pass)
 	require.Nil(t, v.Explanation)
-	require.Equal(t, "FAIL: all 12000 elements are within the bound of the exact result, but taken together their errors are not those of a correct kernel", v.Verdict())
+	require.Equal(t, "FAIL: all 12000 elements are within the bound of the exact result, but taken together their errors are not those of sums in float32", v.Verdict())
 	require.Contains(t, texts(t, v), `class="alarm"`)
 
 	v = check(shrunk(c), Claim{Alarms: Ignore})

@@ -74,7 +74,7 @@ type Line struct{ Name, Value string }
 func (v *Verdict) Verdict() string {
 	switch {
 	case v.Pass && v.Power.Alarm():
-		return fmt.Sprintf("PASS, with an alarm: all %s are within the bound of %s, but taken together their errors are not those of a correct kernel", v.looked(), v.what())
+		return fmt.Sprintf("PASS, with an alarm: all %s are within the bound of %s, but taken together their errors are not those of sums in float32", v.looked(), v.what())
 	case v.Pass && v.Report.Equal:
 		return fmt.Sprintf("PASS: all %s are %s, bit for bit", v.looked(), v.what())
 	case v.Pass:
@@ -102,7 +102,7 @@ func (v *Verdict) looked() string {
 // Failure says in what a result failed.
 func (v *Verdict) Failure() string {
 	if v.Power.Alarm() {
-		return fmt.Sprintf("all %s are within the bound of %s, but taken together their errors are not those of a correct kernel", v.looked(), v.what())
+		return fmt.Sprintf("all %s are within the bound of %s, but taken together their errors are not those of sums in float32", v.looked(), v.what())
 	}
 	how := "are outside the bound of "
 	if v.Demand == "bits" {
