@@ -13,6 +13,6 @@
 //
 // The claim is checked as package oracle can: exactly, or under a bound that is derived
 // and not guessed. Errors that the bound allows one by one are tested together by
-// package power, whose alarm is a warning unless [Claim].Alarms says otherwise. In tests, package oracletest says the same in a line; files are read
-// by package operands.
+// package power, whose alarm is a warning unless [Claim].Alarms says otherwise. In
+// tests, package oracletest says the same in a line; files are read by package operands.
 package judge
