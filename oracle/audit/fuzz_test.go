@@ -17,7 +17,14 @@ func FuzzFault(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(text)
+		wrong.By, wrong.Of = 0, fault.Neither
+		if text, err = json.Marshal(wrong); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
 	}
+	f.Add([]byte(`{"kind":"codes-swapped","of":"A"}`))
+	f.Add([]byte(`{"kind":"scales-of-tile","of":"A"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var wrong fault.Fault
 		if json.Unmarshal(text, &wrong) != nil {

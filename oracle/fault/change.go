@@ -54,6 +54,9 @@ func newChange(p *problem, f Fault) (*change, error) {
 	if p.empty() {
 		return nil, notHere("an empty product")
 	}
+	if err := f.check(); err != nil {
+		return nil, err
+	}
 	if err := table[f.Kind].apply(f, p, c); err != nil {
 		return nil, err
 	}

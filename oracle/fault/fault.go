@@ -97,3 +97,28 @@ func (f Fault) String() string {
 // K returns the products [from, to) of K that the fault concerns; from == to where it
 // concerns none in particular.
 func (f Fault) K() (from, to int) { return f.From, f.To }
+
+// mostBy is the largest distance or size of a fault: no memory is asked for more.
+const mostBy = 1 << 20
+
+// check returns an [ErrNotHere] for operands, distances and sizes that the kind of fault
+// cannot have in any product.
+func (f Fault) check() error {
+	one := f.Of == A || f.Of == B
+	switch f.Kind {
+	case KOtherScale, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesFirstColumn,
+		ScalesOfTile, ResultsOff, ResultsExchanged, Stale, NeverCleared, EdgeGarbage:
+		if !one {
+			return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
+		}
+	case ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
+		WrongFormat, CodesRowsOff, CodesTransposed, CodesSwapped, CodesFlushed, NaNIsZero:
+		if !one && f.Of != Both {
+			return notHere("%v of operand %q: want A, B or both", f.Kind, f.Of)
+		}
+	}
+	if f.By < -mostBy || f.By > mostBy || f.By < 1 && (f.Kind == ScalesOfTile || f.Kind == CodesSwapped) {
+		return notHere("%v by %d", f.Kind, f.By)
+	}
+	return nil
+}
