@@ -296,7 +296,7 @@ func (s *subject[T]) size(v []float64) (largest, rms oracle.Number) {
 		}
 		n++
 		most = max(most, x)
-		sum += x * x
+		sum += float64(x * x)
 	}
 	return oracle.Number(most), oracle.Number(math.Sqrt(over(sum, float64(n))))
 }

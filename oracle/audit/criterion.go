@@ -157,11 +157,11 @@ func (s *sums) add(g, w float64) {
 	}
 	s.n++
 	s.errors += e
-	s.errors2 += e * e
+	s.errors2 += float64(e * e)
 	s.wants += math.Abs(w)
-	s.got2 += g * g
-	s.want2 += w * w
-	s.dot += g * w
+	s.got2 += float64(g * g)
+	s.want2 += float64(w * w)
+	s.dot += float64(g * w)
 	s.maxError = larger(s.maxError, e)
 	s.maxWanted = larger(s.maxWanted, math.Abs(w))
 }
@@ -199,7 +199,7 @@ func (s *sums) measure(m Measure) float64 {
 		}
 		return 1 - s.dot/(math.Sqrt(s.got2)*math.Sqrt(s.want2))
 	case CalcDiff:
-		return over(s.got2+s.want2-2*s.dot, s.got2+s.want2)
+		return over(s.got2+s.want2-float64(2*s.dot), s.got2+s.want2)
 	}
 	return 0
 }
@@ -211,7 +211,7 @@ func (c *Criterion) far(got, want []float64) (n int) {
 		if g == w {
 			continue
 		}
-		limit := c.Atol + c.Rtol*math.Abs(w)
+		limit := c.Atol + float64(c.Rtol*math.Abs(w))
 		e := math.Abs(g - w)
 		switch {
 		case g != g || w != w:

@@ -213,8 +213,7 @@ func (s *addition) row(dst []float32, i int, size gemm.Size, p fault.Product) []
 					total[q] = sum[q]
 					continue
 				}
-				v := float32(sum[q]*p.A.Scale(i, at)) * p.B.Scale(j+q, at)
-				total[q] += v
+				total[q] += float32(float32(sum[q]*p.A.Scale(i, at)) * p.B.Scale(j+q, at))
 			}
 		}
 		dst = append(dst, total[:n]...)

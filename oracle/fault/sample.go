@@ -84,8 +84,8 @@ func (p *problem) choose(wrong []int) (places []int) {
 	add := func(i, j int) { places = append(places, i*p.n+j) }
 	for n := range others {
 		// Two irrational numbers fill a square evenly (Roberts' R2 sequence).
-		i := int(float64(p.m) * frac(0.5+float64(n)*0.7548776662466927))
-		j := int(float64(p.n) * frac(0.5+float64(n)*0.5698402909980532))
+		i := int(float64(p.m) * frac(0.5+float64(float64(n)*0.7548776662466927)))
+		j := int(float64(p.n) * frac(0.5+float64(float64(n)*0.5698402909980532)))
 		near := 0
 		if chosen > 0 {
 			near = places[n%chosen]
@@ -127,7 +127,7 @@ func (p *problem) spread(all []int, n int) []int {
 	var places []int
 	for r := range taken {
 		row := rows[r*len(rows)/taken]
-		start := frac(float64(r) * 0.6180339887498949)
+		start := frac(float64(float64(r) * 0.6180339887498949))
 		for e := range min(each, len(row)) {
 			places = append(places, row[int(float64(len(row))*frac(start+float64(e)/float64(each)))])
 		}

@@ -18,7 +18,7 @@ var scalings = []scaling{
 
 // roundedOnce is p·sa·sb + c with p·sa·sb in float64, where it has up to 56 bits.
 func roundedOnce(p, sa, sb, c float32) float32 {
-	return float32(float64(p)*(float64(sa)*float64(sb)) + float64(c))
+	return float32(float64(float64(p)*(float64(sa)*float64(sb))) + float64(c))
 }
 
 // scaleOrders returns the names of the ways to apply scales that give all answers. In
