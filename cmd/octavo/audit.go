@@ -118,7 +118,7 @@ type source struct {
 func newAuditCommand() *cobra.Command {
 	var f auditFlags
 	cmd := &cobra.Command{
-		Use:     "audit [IN [IN-OF-B]] --a NAME --b NAME | --generate MxNxK",
+		Use:     "audit [IN...] --a A --b B | --generate MxNxK | --case NAME",
 		Short:   "Say which faults of a kernel a test would let pass",
 		Long:    auditLong,
 		Example: auditExample,
@@ -169,9 +169,9 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 	f.model.add(cmd)
 	f.test.add(cmd)
 	flags.Var(oneOf{&parsed[source]{&f.source, "exact", "NAME", parseSource}, append(claim.GPUs(), "exact", "canonical", "dequantized", "itself")}, "reference",
-		"what the test compares with: exact, canonical, dequantized,\nitself or a GPU model")
+		"what the test compares with: exact, canonical, dequantized, itself or a GPU model")
 	flags.Var(&parsed[fault.Fault]{&f.broken, "", "JSON", parseFault}, "reference-fault", "what is wrong with it")
-	flags.Var(&parsed[[]fault.Fault]{&f.faults, "", "JSON", f.parseFaults}, "fault", "a fault to try, in place of all or, with --case, besides; may be\ngiven several times")
+	flags.Var(&parsed[[]fault.Fault]{&f.faults, "", "JSON", f.parseFaults}, "fault", "a fault to try, in place of all or, with --case, besides; may be given several times")
 	flags.StringVar(&f.worst, "worst", "", "`FILE` to write the worst C that passes to, with its operands")
 	flags.StringVar(&f.operands, "operands", "", "`FILE` to write the proposed operands to")
 	flags.BoolVar(&f.all, "all", false, "list every fault, and not only the worst")
@@ -261,8 +261,8 @@ func (t *tolerance) criteria(cmd *cobra.Command, typ fault.Type) (all []audit.Cr
 	case t.defaults != "":
 		closeness = map[string]audit.Criterion{"assert-close": audit.AssertClose(typ), "allclose": audit.AllClose(), "assert-allclose": audit.AssertAllClose()}[t.defaults]
 		closeness.Within = t.within
-	case set("within") && !set("rtol") && !set("atol"):
-		return nil, usagef("--within is of --rtol, --atol or --default")
+	case (set("within") || set("equal-nan")) && !set("rtol") && !set("atol"):
+		return nil, usagef("--within and --equal-nan are of --rtol, --atol or --default")
 	}
 	if t.within > 1 || set("within") && t.within == 0 {
 		return nil, usagef("--within %v: want a share over 0 up to 1", t.within)
@@ -298,6 +298,11 @@ func (t *tolerance) criteria(cmd *cobra.Command, typ fault.Type) (all []audit.Cr
 	return all, nil
 }
 
+// ofCases are the flags of what a case says for itself.
+var ofCases = []string{"rtol", "atol", "within", "default", "cosine", "calc-diff", "relative-l2", "relative-max", "mean-error", "relative-mean",
+	"equal-nan", "nan-passes", "reference", "reference-fault", "type", "model", "bound", "promote", "scale-order", "pattern", "profile",
+	"bias", "accumulate", "a-scales", "b-scales", "a-block", "b-block", "a-format", "b-format", "npy-bf16"}
+
 // inputs says what is audited, if the flags go together.
 func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 	set := cmd.Flags().Changed
@@ -311,6 +316,11 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 	case f.kase != "" && (named || generated), named && generated:
 		return nil, usagef("want operands, --generate or --case: one of them")
 	case f.kase != "":
+		for _, name := range ofCases {
+			if set(name) {
+				return nil, usagef("--%s is not for --case, which has operands and a test of its own", name)
+			}
+		}
 		if _, err := audit.CaseNamed(f.kase); err != nil {
 			return nil, usagef("--case %q: want one of %s", f.kase, strings.Join(caseNames(), ", "))
 		}
@@ -321,6 +331,8 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 		return nil, usagef("want operands by --a and --b, --generate or --case")
 	case !generated && (set("pattern") || set("profile")):
 		return nil, usagef("--pattern and --profile are of what is drawn: add --generate")
+	case f.source.of == audit.Itself && f.broken.Kind != fault.None:
+		return nil, usagef("--reference-fault is of a reference that is not the kernel itself")
 	case generated && f.size.Profile == "":
 		in.Size.Profile = scaling.TEBlockPow2
 	}

@@ -38,13 +38,12 @@ What is measured: how many products one step adds, which they are, how many
 fraction bits of them are kept and how the others are rounded, the bits of a
 step's result, whether the sum so far is one more term of a step, after how many
 products sums are promoted to others, the order of scales, and where an old C
-enters. All known GPU
-models, under every promotion and order of scales, octavo's own product, exact
-sums and float32 sums are compared with every answer; those that give all of
-them are what the kernel is. Where there are several, these probes cannot tell
-them apart. If no model does but a kernel of the measured parameters, hardware
-is described that there is no model of. The report says as well which
-neighbouring parameters the answers exclude.
+enters. All known GPU models, under every promotion and order of scales,
+octavo's own product, exact sums and float32 sums are compared with every
+answer; those that give all of them are what the kernel is. Where there are
+several, these probes cannot tell them apart. If no model does but a kernel of
+the measured parameters, hardware is described that there is no model of. The
+report says as well which neighbouring parameters the answers exclude.
 
 octavo verify with the --model, --promote and --scale-order that were found
 demands the bits of whole products. A library may choose another kernel for

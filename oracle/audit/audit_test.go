@@ -513,6 +513,9 @@ func TestReport(t *testing.T) {
 	require.Less(t, short.Len(), long.Len())
 	require.Contains(t, long.String(), "these are caught:")
 	require.NotContains(t, short.String(), " \n")
+	require.Greater(t, r.Survive, mostSurvivors)
+	listed, _, _ := strings.Cut(short.String(), "\n\nthese are within")
+	require.True(t, strings.HasSuffix(listed, fmt.Sprintf("\n  and %d more", r.Survive-mostSurvivors)), "what is left out is said below its own list: %s", short.String())
 	require.NoError(t, r.WriteJSON(&text))
 	var back Report
 	require.NoError(t, json.Unmarshal(text.Bytes(), &back))

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // ErrCase is of a case that is not known.
-var ErrCase = fmt.Errorf("audit: no such case")
+var ErrCase = errors.New("audit: no such case")
 
 // Case is a test that was found in public to let a fault pass, or to fail a correct
 // kernel: what its source says, and what was assumed where that says nothing.

@@ -25,7 +25,7 @@ func ExampleRun() {
 	fmt.Println(r.Worst().Text)
 	fmt.Println(r.Proposal.Faults[0].Verdict, "by", r.Proposal.Faults[0].By[0])
 	// Output:
-	// the test lets 1 fault pass of 1
+	// the test lets 1 of 1 fault pass
 	// C is not written: it holds 0
 	// caught by exact-sums
 }

@@ -21,11 +21,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 
 // Verdict is the report in a line.
 func (r *Report) Verdict() string {
-	s := fmt.Sprintf("the test lets %s pass", count(r.Survive, "fault"))
+	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, count(len(r.Faults), "fault"))
 	if r.Survive == 0 {
-		s = "the test catches every fault that makes C wrong"
+		s = fmt.Sprintf("the test lets no fault pass: it catches all %d, of %d, that make C wrong", r.Caught, len(r.Faults))
 	}
-	s += fmt.Sprintf(" of %d", len(r.Faults))
 	if r.FalseFailures > 0 {
 		s += fmt.Sprintf(", and fails %s", count(r.FalseFailures, "correct kernel"))
 	}
@@ -160,19 +159,25 @@ func (r *Report) writeFaults(b *printer) {
 	listed := map[Verdict]int{}
 	for i := range r.Faults {
 		o := &r.Faults[i]
-		most := b.others
+		most, of := b.others, 0
 		switch o.Verdict {
 		case Survives:
-			most = b.survivors
+			most, of = b.survivors, r.Survive
+		case Rounding:
+			of = r.Rounding
 		case Caught, Unchanged:
 			if b.survivors < len(r.Faults) {
 				continue
 			}
 		}
-		if listed[o.Verdict]++; listed[o.Verdict] > most {
+		listed[o.Verdict]++
+		switch n := listed[o.Verdict]; {
+		case n == most+1:
+			b.line("  and %d more", of-most)
 			continue
-		}
-		if listed[o.Verdict] == 1 {
+		case n > most:
+			continue
+		case n == 1:
 			b.line("")
 			b.line("%s", [...]string{
 				"these pass unseen, the farthest beyond the bound first:",
@@ -184,11 +189,6 @@ func (r *Report) writeFaults(b *printer) {
 		b.line("  %s", o.Text)
 		if o.Verdict == Survives {
 			b.line("      %s beyond the bound, %s; error %s of C", elements(o.Outside, r.M*r.N), o.worst(), number(o.RelativeL2))
-		}
-	}
-	for v, n := range []int{r.Survive, 0, r.Rounding} {
-		if most := []int{b.survivors, 0, b.others}[v]; n > most {
-			b.line("  and %d more that %s", n-most, [...]string{"pass unseen", "", "are within honest rounding"}[v])
 		}
 	}
 }
