@@ -68,6 +68,17 @@ def test_gpu(product, model):
         octavo.check(c + np.float32(1), *product, model=model, promote=32, scale_order="b-then-a", **OPTIONS)
 
 
+def test_bounds_of_readme():
+    x = octavo.quantize(octavo.generate(64, 4096, seed=1), "deepseek", block="1x128")
+    w = octavo.quantize(octavo.generate(96, 4096, seed=2), "deepseek", block="128x128")
+    deepgemm = dict(model="hopper-wgmma", promote=128, scale_order="product-then-fma")
+    c = octavo.multiply(a=x, b=w, **deepgemm)
+    octavo.check(c, a=x, b=w, **deepgemm)
+    octavo.check(c, a=x, b=w, bound="hopper-wgmma", promote=128)
+    with pytest.raises(octavo.Mismatch):
+        octavo.check(c, a=x, b=w)
+
+
 def test_bias_and_old(product):
     bias = np.arange(N, dtype=np.float32) * 64
     old = np.arange(M * N, dtype=np.float32).reshape(M, N)
