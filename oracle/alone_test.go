@@ -124,3 +124,24 @@ func TestPredictFloatsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestPredictLargeSums has the largest products, whose sums fit 32 bits or not.
+func TestPredictLargeSums(t *testing.T) {
+	const columns, k = 16, 32
+	a := &tensor.Tensor{Name: "large", Format: fp8.E4M3, Shape: []int{1, k}, Scales: []float32{1}, Codes: make([]byte, k)}
+	b := &tensor.Tensor{Name: "large", Format: fp8.E4M3, Shape: []int{columns, k}, Scales: []float32{1}, Codes: make([]byte, columns*k)}
+	for i := range a.Codes {
+		a.Codes[i] = 0x7E
+	}
+	for i := range b.Codes {
+		b.Codes[i] = 0x7E | byte(i/k%2)<<7
+	}
+	for f := 4; f < 40; f++ { // a product has 4
+		m := Model{Name: "large", K: k, L: k, F: f, Keep: 23}
+		c := make([]float32, columns)
+		require.NoError(t, Predict(t.Context(), c, nil, a, b, Kernel{Model: m}, Options{}))
+		for j, x := range c {
+			require.Equal(t, float32(32*448*448*(1-2*(j%2))), x, "F=%d", f)
+		}
+	}
+}

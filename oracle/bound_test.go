@@ -143,6 +143,15 @@ func TestPosteriorByHand(t *testing.T) {
 	_, bound = of([]float32{128, 2}, []float32{127, 0.5}, 1.1, hopper)
 	require.Less(t, bound, 4.0)
 	require.Greater(t, bound, 1e-4)
+	// The second instruction cuts c, 1+2^-13, below 2^(5-13).
+	a, b := make([]float32, 33), make([]float32, 33)
+	a[0], b[0], a[1], b[1], a[32], b[32] = 1, 1, 0x1p-9, 0x1p-4, 32, 1
+	c, bound = of(a, b, 1, hopper)
+	require.Equal(t, float32(33), c)
+	require.InEpsilon(t, 0x1p-8+33*0x1p-24, bound, 1e-6, "c lost something")
+	// So does CDNA3 below 2^(10-24), of which a sum has 31 bits.
+	sum := matrixCore(fused{value: 1 << 24, unit: -14}, fused{unit: -14}, 24, addend{value: 1 + 0x1p-20})
+	require.Equal(t, fused{value: 1<<31 + 1<<21, unit: -21, cut: 1 << 7}, sum)
 	// A kernel that overflows need not have.
 	_, bound = of([]float32{448}, []float32{0.001953125}, math.MaxFloat32, Kernel{Model: HopperWGMMA(), Scales: AThenB})
 	require.Less(t, bound, 1e33)

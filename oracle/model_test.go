@@ -137,7 +137,7 @@ func codeModels() []Model {
 func TestModelsAgainstFloat64(t *testing.T) {
 	r := source(20)
 	for range rounds(20000) {
-		for _, m := range codeModels() {
+		for _, m := range append(codeModels(), Model{Name: "coarse", K: 32, L: 32, F: 3, Keep: 23}) {
 			n := 1 + r.IntN(m.K)
 			c := wideFloat32(r)
 			if r.IntN(3) == 0 {
