@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -142,6 +143,21 @@ func TestPredictLargeSums(t *testing.T) {
 		require.NoError(t, Predict(t.Context(), c, nil, a, b, Kernel{Model: m}, Options{}))
 		for j, x := range c {
 			require.Equal(t, float32(32*448*448*(1-2*(j%2))), x, "F=%d", f)
+		}
+	}
+}
+
+// TestAddSingle compares with the way for all layouts.
+func TestAddSingle(t *testing.T) {
+	r := source(43)
+	m := BlackwellMMA()
+	for range rounds(5000) {
+		d, c := result{uint64(r.Uint32()), r.Float64()}, result{uint64(r.Uint32()), r.Float64()}
+		got, want := d, m.addResults(d, c, layout32)
+		if got.addSingle(c) {
+			require.Equal(t, want, got)
+		} else {
+			require.NotEqual(t, finite, classOf(math.Float32frombits(uint32(want.bits))))
 		}
 	}
 }
