@@ -2,10 +2,12 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
 // FirstLine names the first element that diverges, or is "".
@@ -144,10 +146,28 @@ func (v *Verdict) Clusters() (lines []Line) {
 	return lines
 }
 
-// Explained says what explains the errors, a paragraph each, or that nothing does.
+// Explained says what explains the errors, a paragraph each, or that nothing does. After
+// sums of tensor cores it says how to demand those.
 func (v *Verdict) Explained() []string {
 	if v.Explanation == nil {
 		return nil
 	}
-	return strings.Split(v.Explanation.String(), "\n")
+	texts := strings.Split(v.Explanation.String(), "\n")
+	if text := v.meant(); text != "" {
+		texts = slices.Insert(texts, 1, text)
+	}
+	return texts
+}
+
+// meant says of which bits a kernel is right that is meant to sum as it does, where the
+// best explanation is the sums of tensor cores; else it is "".
+func (v *Verdict) meant() string {
+	if v.Demand != "bound" || len(v.Explanation.Findings) == 0 {
+		return ""
+	}
+	f := &v.Explanation.Findings[0].Fault
+	if f.Kind != fault.Unpromoted && f.Kind != fault.OtherPromotion || f.Where != (fault.Region{}) {
+		return ""
+	}
+	return fmt.Sprintf("a kernel that is meant to sum so is right if it has the bits of those sums: demand them with model %s, promote %d", f.Model, f.By)
 }

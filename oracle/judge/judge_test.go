@@ -406,6 +406,42 @@ func TestExplained(t *testing.T) {
 	require.Contains(t, text(t, v), "What explains them\n  no known fault explains")
 }
 
+// TestMeantSums: of a kernel that sums as tensor cores do, where the exact product is
+// demanded, the verdict says how to demand its bits, and under that claim it passes.
+func TestMeantSums(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	a, b := operandOf(r, "a", 40, 512, false), operandOf(r, "b", 48, 512, false)
+	for _, x := range []*tensor.Tensor{a, b} {
+		x.Block, x.Scales = tensor.Block{}, x.Scales[:1]
+	}
+	c := make([]float32, 40*48)
+	for promote, want := range map[int]string{0: "model hopper-wgmma, promote 0", 128: "model hopper-wgmma, promote 128"} {
+		kernel := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: promote}
+		require.NoError(t, oracle.Predict(t.Context(), c, nil, a, b, kernel, oracle.Options{}))
+		v, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{})
+		require.NoError(t, err)
+		require.False(t, v.Pass)
+		require.Contains(t, v.Explained()[0], "as hopper-wgmma sums them")
+		require.Contains(t, v.Explained()[1], "is meant to sum so")
+		require.Contains(t, v.Explained()[1], want)
+		require.Len(t, v.Explained(), 1+len(v.Explanation.Findings))
+		right, err := Check(t.Context(), c, nil, a, b, Claim{Want: Predicted, Kernel: kernel}, Options{})
+		require.NoError(t, err)
+		require.True(t, right.Pass)
+
+		// Not of some rows, and not where other bits are demanded.
+		exact := make([]float32, 40*48)
+		require.NoError(t, oracle.Exact(t.Context(), exact, a, b, oracle.Options{}))
+		copy(exact[16*48:], c[16*48:])
+		for want, got := range map[Want][]float32{Exact: exact, Canonical: c} {
+			v, err := Check(t.Context(), got, nil, a, b, Claim{Want: want}, Options{})
+			require.NoError(t, err)
+			require.False(t, v.Pass)
+			require.NotContains(t, strings.Join(v.Explained(), " "), "is meant to sum so")
+		}
+	}
+}
+
 // TestLargestBound compares with the bounds that follow from each claim.
 func TestLargestBound(t *testing.T) {
 	a, b, c := result(t, 30, 40)
