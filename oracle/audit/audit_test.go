@@ -3,12 +3,15 @@ package audit
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
@@ -481,6 +484,24 @@ func TestCases(t *testing.T) {
 	}
 	_, err := CaseNamed("none")
 	require.ErrorIs(t, err, ErrCase)
+}
+
+// TestSameOperands pins the operands of cases that compute SiLU: they are the same on every
+// machine.
+func TestSameOperands(t *testing.T) {
+	sum := func(x *tensor.Tensor) uint32 {
+		h := crc32.NewIEEE()
+		h.Write(x.Codes)
+		require.NoError(t, binary.Write(h, binary.LittleEndian, x.Scales))
+		return h.Sum32()
+	}
+	p, err := quantized(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, uint32(0x2fa642b4), sum(p.A), "vllm-29470")
+	p, other, err := requantized(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, uint32(0xcc71cae2), sum(p.A), "vllm-48847")
+	assert.Equal(t, uint32(0x18b47269), sum(other), "its reference")
 }
 
 // TestMisread counts how many scales flashinfer's kernel read from a wrong address: 99.8 %

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -286,7 +287,7 @@ func quantized(ctx context.Context) (fault.Product, error) {
 	r := rand.New(rand.NewPCG(29470, 1))
 	values := make([]float32, 128*128)
 	for i := range values {
-		values[i] = silu(r.Float64()) * float32(r.Float64())
+		values[i] = elementary.SiLU(float32(r.Float64())) * float32(r.Float64())
 	}
 	a, err := quantize(ctx, "a", 128, values, scaling.DeepSeek, tensor.Block{Rows: 1, Cols: 128})
 	if err != nil {
@@ -314,9 +315,9 @@ func requantized(ctx context.Context) (p fault.Product, other *tensor.Tensor, er
 	mine, theirs := make([]float32, rows*k), make([]float32, rows*k)
 	for i := range mine {
 		x, y := bfloat(g[i], 0), bfloat(u[i], 0)
-		mine[i] = silu(float64(x)) * y
+		mine[i] = elementary.SiLU(x) * y
 		x, y = bfloat(g[i], r.IntN(3)-1), bfloat(u[i], r.IntN(3)-1)
-		theirs[i] = bfloat(bfloat(silu(float64(x)), 0)*y, 0)
+		theirs[i] = bfloat(bfloat(elementary.SiLU(x), 0)*y, 0)
 	}
 	block := tensor.Block{Rows: 1, Cols: 128}
 	if p.A, err = quantize(ctx, "a", rows, mine, scaling.DeepSeek, block); err != nil {
@@ -328,8 +329,6 @@ func requantized(ctx context.Context) (p fault.Product, other *tensor.Tensor, er
 	p.B, err = quantize(ctx, "b", columns, normal(columns, k, 1.0/15, 7), scaling.DeepSeek, tensor.Block{Rows: 128, Cols: 128})
 	return p, other, err
 }
-
-func silu(x float64) float32 { return float32(x / (1 + math.Exp(-x))) }
 
 // bfloat rounds to bfloat16 and goes some units in the last place further.
 func bfloat(x float32, units int) float32 {
