@@ -1,11 +1,13 @@
 package identify
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/x448/float16"
 
@@ -31,7 +33,18 @@ func (p *Probes) WriteFile(path string) error {
 	if err != nil {
 		return fmt.Errorf("identify: %w", err)
 	}
-	var tensors []safetensors.Tensor
+	metadata := map[string]string{metadataKey: string(setup)}
+	for _, product := range p.Products {
+		metadata[product.Name] = product.Purpose
+	}
+	if err := safetensors.WriteFile(path, p.tensors(), metadata); err != nil {
+		return fmt.Errorf("identify: %w", err)
+	}
+	return nil
+}
+
+// tensors are what a file of the probes holds.
+func (p *Probes) tensors() (tensors []safetensors.Tensor) {
 	for _, product := range p.Products {
 		for _, t := range []*oracle.NVFP4{product.A4, product.B4} {
 			if t == nil {
@@ -64,26 +77,7 @@ func (p *Probes) WriteFile(path string) error {
 				p.Setup.scaleTensor(name+"_scale_inv", t))
 		}
 	}
-	metadata := map[string]string{metadataKey: string(setup)}
-	for _, product := range p.Products {
-		metadata[product.Name] = product.Purpose
-	}
-	if err := safetensors.WriteFile(path, tensors, metadata); err != nil {
-		return fmt.Errorf("identify: %w", err)
-	}
-	return nil
-}
-
-// codes returns the operands' codes by their names in a file.
-func (p *Product) codes() map[string][]byte {
-	if p.AFloats != nil {
-		f := p.AFloats.Format
-		return map[string][]byte{p.Name + ".a": floatBytes(f, p.AFloats.Values), p.Name + ".b": floatBytes(f, p.BFloats.Values)}
-	}
-	if p.A4 != nil {
-		return map[string][]byte{p.Name + ".a": p.A4.Codes, p.Name + ".b": p.B4.Codes}
-	}
-	return map[string][]byte{p.Name + ".a": p.A.Codes, p.Name + ".b": p.B.Codes}
+	return tensors
 }
 
 func (s Setup) scaleTensor(name string, t *tensor.Tensor) safetensors.Tensor {
@@ -122,11 +116,11 @@ func ReadFile(path string) (*Probes, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, product := range p.Products {
-		for name, want := range product.codes() {
-			if codes, err := f.Bytes(name); err != nil || string(codes) != string(want) {
-				return nil, sentinel.Errorf(ErrFile, "identify: %s: tensor %q is not what this version asks: write the probes again", path, name)
-			}
+	for _, want := range p.tensors() {
+		info, there := f.Info(want.Name)
+		data, err := f.Bytes(want.Name)
+		if !there || err != nil || info.DType != want.DType || !slices.Equal(info.Shape, want.Shape) || !bytes.Equal(data, want.Data) {
+			return nil, sentinel.Errorf(ErrFile, "identify: %s: tensor %q is not what this version asks: write the probes again", path, want.Name)
 		}
 	}
 	return p, nil

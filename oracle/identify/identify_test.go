@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,16 +82,30 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestOtherCodes refuses probes of which one code is another: a kernel would have answered
-// something else.
+// TestOtherCodes refuses probes of which one code, scale, number or element of the old C is
+// another: a kernel would have answered something else.
 func TestOtherCodes(t *testing.T) {
-	p := setup(t, Setup{K: 64})
-	path := filepath.Join(t.TempDir(), "probes.safetensors")
-	p.Products[1].A.Codes[70] ^= 1
-	require.NoError(t, p.WriteFile(path))
-	_, err := ReadFile(path)
-	require.ErrorIs(t, err, ErrFile)
-	require.ErrorContains(t, err, "write the probes again")
+	block := tensor.Block{Rows: 1, Cols: 32}
+	for name, c := range map[string]struct {
+		setup Setup
+		spoil func(p *Product)
+	}{
+		"order.a":           {Setup{K: 64}, func(p *Product) { p.A.Codes[70] ^= 1 }},
+		"order.a_scale_inv": {Setup{K: 64}, func(p *Product) { p.A.Scales[0] *= 2 }},
+		"order.b_scale_inv": {Setup{K: 64, BlockA: block, BlockB: block, E8M0: true}, func(p *Product) { p.B.Scales[1] *= 2 }},
+		"old.old":           {Setup{K: 64, Old: true}, func(p *Product) { p.Old[3]++ }},
+		"order.b":           {Setup{K: 64, Float: oracle.BF16}, func(p *Product) { p.BFloats.Values[5] = 3 }},
+	} {
+		p := setup(t, c.setup)
+		path := filepath.Join(t.TempDir(), "probes.safetensors")
+		at := slices.IndexFunc(p.Products, func(p Product) bool { return strings.HasPrefix(name, p.Name+".") })
+		c.spoil(&p.Products[at])
+		require.NoError(t, p.WriteFile(path))
+		_, err := ReadFile(path)
+		require.ErrorIs(t, err, ErrFile, name)
+		require.ErrorContains(t, err, "write the probes again")
+		require.ErrorContains(t, err, strconv.Quote(name))
+	}
 }
 
 // TestOtherAnswers refuses C of another shape, of as many elements, and of two types.
