@@ -28,7 +28,8 @@ type Candidate struct {
 	// Measured says that its parameters are those that were measured.
 	Measured bool `json:"measured"`
 
-	// Differ of Of elements of C that were compared have other bits.
+	// Differ of Of elements of C that were compared have other bits. Zeros are equal
+	// whatever their signs, and so is every NaN.
 	Differ int `json:"differ"`
 	Of     int `json:"of"`
 
@@ -321,7 +322,8 @@ func (s Setup) promotions(measured int) []int {
 
 // compare counts the elements of the products, rows of A limited to some unless 0, in
 // which the answers differ from the candidate's. A candidate that does not multiply such
-// operands differs everywhere.
+// operands differs everywhere. Zeros are equal whatever their signs: no vectors of real
+// hardware pin them.
 func (c *Candidate) compare(ctx context.Context, a *Answers, products []*Product, limit int) error {
 	c.Differ, c.Of = 0, 0
 	for _, p := range products {

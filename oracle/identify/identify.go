@@ -16,7 +16,8 @@ type Report struct {
 
 	Measured Measured `json:"measured"`
 
-	// Kernels give every answer, bit for bit, and cannot be told apart by these probes.
+	// Kernels give every answer, bit for bit but for signs of zeros, which models do not
+	// pin, and bits of NaN. They cannot be told apart by these probes.
 	// Where there are none, Nearest are those that differ in the fewest.
 	Kernels []Candidate `json:"kernels"`
 	Nearest []Candidate `json:"nearest,omitempty"`

@@ -196,6 +196,26 @@ func TestOneBit(t *testing.T) {
 	}
 }
 
+// TestSignsOfZero has answers in which every zero is negative: models do not pin that.
+func TestSignsOfZero(t *testing.T) {
+	p := setup(t, Setup{K: 64})
+	c := newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true)
+	a := answer(t, p, c, Float32)
+	zeros := 0
+	for _, answers := range a.C {
+		for i, x := range answers {
+			if x == 0 {
+				answers[i] = float32(math.Copysign(0, -1))
+				zeros++
+			}
+		}
+	}
+	require.NotZero(t, zeros)
+	r, err := Identify(t.Context(), p, a, Options{})
+	require.NoError(t, err)
+	require.Contains(t, names(r), c.Name)
+}
+
 // TestRoundings reads ladders that were rounded in a known way.
 func TestRoundings(t *testing.T) {
 	const bits = 9
