@@ -421,6 +421,14 @@ func (c *candidate) writing() int {
 	return 1
 }
 
+// plainness is 0 for results that were never written, and 1 for all others.
+func (c *candidate) plainness() int {
+	if c.Kind == Unwritten || c.Kind == OldKept {
+		return 0
+	}
+	return 1
+}
+
 // rank says which candidates come first: what holds everywhere, then what holds
 // somewhere, then what does not say what elements are.
 func (c *candidate) rank() int {
@@ -459,8 +467,11 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 			class = append(class, c)
 		}
 	}
-	// The one that comes first in the table; a factor that was fitted says least.
-	slices.SortStableFunc(class, func(a, b *candidate) int { return cmp.Compare(a.number, b.number) })
+	// What leaves no trace of the operands is likelier than what makes them look so; then the
+	// one that comes first in the table. A factor that was fitted says least.
+	slices.SortStableFunc(class, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(a.plainness(), b.plainness()), cmp.Compare(a.number, b.number))
+	})
 	best := class[0]
 	where := x.region(best)
 	if where.Scattered {

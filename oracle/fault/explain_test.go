@@ -412,3 +412,30 @@ func TestOneElement(t *testing.T) {
 	require.Equal(t, 1, e.Wrong)
 	require.Empty(t, e.Findings)
 }
+
+// TestUnwritten has results that were never written. Scales of which each byte is the
+// exponent of a number near 0, where they are read as packed UE8M0, would give zeros too.
+func TestUnwritten(t *testing.T) {
+	for _, kind := range operandKinds {
+		a := operandOf("a", 96, 512, tensor.Block{Rows: 1, Cols: 128}, kind, 1)
+		for _, rows := range []int{1, 128} {
+			b := operandOf("b", 256, 512, tensor.Block{Rows: rows, Cols: 128}, kind, 2)
+			if kind.powers {
+				for i := range b.Scales {
+					b.Scales[i] = 0x1p-9
+				}
+			}
+			p := Product{A: a, B: b}
+			e, err := Explain(t.Context(), make([]float32, 96*256), p, Options{})
+			require.NoError(t, err)
+			require.Equal(t, Unwritten, e.Findings[0].Fault.Kind, "%s: %v", kind.name, e)
+			p.Old = make([]float32, 96*256)
+			for i := range p.Old {
+				p.Old[i] = float32(i%7) / 8
+			}
+			e, err = Explain(t.Context(), p.Old, p, Options{})
+			require.NoError(t, err)
+			require.Equal(t, OldKept, e.Findings[0].Fault.Kind, "%s: %v", kind.name, e)
+		}
+	}
+}

@@ -96,7 +96,15 @@ def test_killed_in_a_call():
     octavo.encode([1.0])  # by another process
 
 
-def test_interrupted():
+@pytest.fixture
+def interruptible():
+    """What runs in the background may ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupted(interruptible):
     first = octavo.encode([1.0]) and _process.shared.pid
 
     def interrupt(operation, done, total):
