@@ -1,6 +1,7 @@
 package power
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -40,5 +41,56 @@ func TestControls(t *testing.T) {
 				require.InDelta(t, exact[at], x, bound[at], "control %d, element %d", i, at)
 			}
 		}
+	}
+}
+
+// TestControl demands that twice the most that a control shows is taken off each score,
+// and that a control which is suspicious itself voids a test of very many statistics.
+func TestControl(t *testing.T) {
+	scoresOf := func(few []float64, one float64) *scores {
+		return &scores{p: &population{}, tests: []family{
+			{name: "few", n: 3, lambda: few, chance: -1},
+			{name: "many", n: 1000, lambda: []float64{one}, chance: -1, many: true},
+			{name: "again", n: 1000, lambda: []float64{one}, chance: -1, many: true, again: func([]float64) float64 { return 1.5 }},
+		}}
+	}
+	s := scoresOf([]float64{20, 9, 3}, 20)
+	s.control(scoresOf([]float64{1, 4, 2}, 5.3))
+	s.control(scoresOf([]float64{3, 2, 2.5}, 5.3))
+	require.Equal(t, []float64{14, 1, 0}, s.tests[0].lambda)
+	require.Equal(t, []float64{20}, s.tests[1].lambda)
+	require.Equal(t, []float64{17}, s.tests[2].lambda)
+	for i, x := range s.report(Rate).Tests {
+		require.False(t, x.Void, x.Name)
+		require.True(t, x.Alarm, x.Name)
+		require.Equal(t, s.tests[i].lambda[0], float64(x.Score))
+	}
+
+	// 2·1000·exp(-5.4²/2) is just below 1 in 1000; a later control takes nothing back.
+	s = scoresOf([]float64{20, 3, 3}, 20)
+	s.control(scoresOf([]float64{8, 1, 1}, 5.4))
+	s.control(scoresOf([]float64{0, 0, 0}, 0))
+	r := s.report(Rate)
+	require.False(t, r.Alarm)
+	for i, x := range r.Tests {
+		require.Equal(t, i > 0, x.Void, x.Name)
+		require.False(t, x.Alarm, x.Name)
+	}
+	require.Equal(t, 1., float64(r.Tests[1].P))
+}
+
+// TestTestsShareTheRate demands that P and the limits are of all eight tests together.
+func TestTestsShareTheRate(t *testing.T) {
+	for _, test := range []struct {
+		lambda, rate float64
+		alarm        bool
+	}{{6, 7e-7, false}, {6, 7.4e-7, true}, {1, 0.5, false}} {
+		s := &scores{p: &population{}, tests: []family{{n: 3, lambda: []float64{0, test.lambda, 0}, chance: -1}, {n: 1, lambda: []float64{0}, chance: -1}}}
+		r := s.report(test.rate)
+		require.InDelta(t, min(1, 8*2*3*math.Exp(-test.lambda*test.lambda/2)), float64(r.P), 1e-15)
+		require.Equal(t, test.alarm, r.Alarm, test)
+		require.Equal(t, test.alarm, r.Tests[0].Alarm, test)
+		require.Equal(t, test.alarm, r.Tests[0].Score >= r.Tests[0].Limit, test)
+		require.Equal(t, test.alarm, float64(r.P) <= test.rate)
 	}
 }

@@ -158,3 +158,43 @@ func TestSaturated(t *testing.T) {
 	}
 	require.True(t, r.Alarm)
 }
+
+// TestEffect compares the effect of changes with its definition, of an element that rounds
+// in steps of three times its spread.
+func TestEffect(t *testing.T) {
+	p := &population{m: 1, n: 1, exact: []float32{0}, sigma: []float64{1}, spread: []float64{2}, ties: &ties{step: []float64{-3}}}
+	var e effect
+	e.add(p, 0, 4) // two times the spread: every other time by three times
+	require.Equal(t, effect{signal: 2, squares: 6, largest: 0}, e)
+	e.add(p, 0, 8)
+	require.Equal(t, effect{signal: 6, squares: 22, largest: 2}, e)
+}
+
+// TestSeen has a fault that the errors of a correct kernel hide.
+func TestSeen(t *testing.T) {
+	e := effect{signal: 20, squares: 9, allowed: 1, largest: 5}
+	// 20 - 1 - 2.33·4 is 9.68, and 5 the root of 9 + 16.
+	require.True(t, e.seen(16, 1.93, 9))
+	require.False(t, e.seen(16, 1.94, 9))
+	require.True(t, e.seen(0, 6.3, 9)) // 19 and 3
+	require.False(t, e.seen(0, 6.4, 9))
+	require.True(t, e.seen(16, 100, 2.66)) // an element by itself
+	require.False(t, e.seen(16, 100, 2.68))
+	require.False(t, (&effect{signal: 1, allowed: 2}).seen(0, 1, 9))
+}
+
+// TestShrinking demands that what all of C is off by, at the least, is seen by one of two
+// statistics with a probability of 99 in 100.
+func TestShrinking(t *testing.T) {
+	p := &population{
+		m: 1, n: 3, exact: []float32{300, -500, 7}, sigma: []float64{1, 1, 0}, spread: []float64{2, 4, 0},
+		shared: []float64{0.5, 0.25, 8}, ties: &ties{step: []float64{-3, 2, 0}, near: [][]int{{0, 1}}},
+	}
+	const all = 11.
+	x := float64(p.shrinking(nil, &norms{all: all}, Rate).Least)
+	const signal = 150. + 125
+	const allowed = 0.75 + 5 // a tie is 3 toward zero, another 2
+	const steps = 150*3 + 125*2
+	lambda := math.Sqrt(2*math.Log(2*8*2/Rate)) + 2.33
+	require.InEpsilon(t, lambda*math.Sqrt(all+x*steps), x*signal-allowed, 1e-12)
+}
