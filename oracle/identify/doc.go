@@ -16,9 +16,8 @@
 //     scales, octavo's own product, exact sums and float32 sums in known orders are
 //     eliminated by every answer that differs in a bit, signs of zeros and bits of NaN
 //     aside. Those that remain cannot be told apart by these probes and are reported
-//     together. A kernel of the measured
-//     parameters competes too, so that hardware of which there is no model is
-//     described as long as it is a chain of fused steps;
+//     together. A kernel of the measured parameters competes too, so that hardware of
+//     which there is no model is described as long as it is a chain of fused steps;
 //   - what is not pinned: which neighbours of that kernel give the same answers.
 //
 // The kernel that was found predicts the bits of whole products, by [oracle.Predict].
