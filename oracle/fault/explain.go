@@ -26,6 +26,9 @@ import (
 // elements, and is so much nearer than the right result that chance would not do it. If
 // it would make elements wrong that are right, the finding says where the fault holds.
 //
+// Nothing is looked at where there is no product: at K = 0, a C that is not the bias and
+// the old C is not explained.
+//
 // It returns an error if the operands make no product, and ctx's error if that ends. It
 // panics if got, the bias or the old C is not of the right length, or an element of
 // o.Wrong is none of C. Safe for concurrent use.

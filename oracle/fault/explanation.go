@@ -69,6 +69,8 @@ func (f Finding) String() string {
 // String returns the findings, a line each, or what was tried.
 func (e *Explanation) String() string {
 	switch {
+	case e.Sampled == 0:
+		return "no element was looked at, as there are no products"
 	case e.Wrong == 0:
 		return fmt.Sprintf("nothing is wrong in %d elements looked at", e.Sampled)
 	case len(e.Findings) > 0:
