@@ -131,7 +131,23 @@ func TestEmpty(t *testing.T) {
 		e, err := Explain(t.Context(), c, p, Options{})
 		require.NoError(t, err)
 		require.Empty(t, e.Findings)
+		require.Equal(t, "no element was looked at, as there are no products", e.String())
 	}
+}
+
+// TestPowers rounds scales to powers of two, subnormal ones too: E8M0 begins at 2^-127.
+func TestPowers(t *testing.T) {
+	for _, c := range []struct{ scale, down, up float32 }{
+		{0, 0, 0}, {1, 1, 1}, {1.5, 1, 2}, {0x1p-126, 0x1p-126, 0x1p-126}, {0x1p-127, 0x1p-127, 0x1p-127},
+		{0x1.8p-127, 0x1p-127, 0x1p-126}, {0x3p-149, 0x1p-148, 0x1p-147}, {0x1p-149, 0x1p-149, 0x1p-149},
+	} {
+		require.Equal(t, c.down, powerDown(Fault{}, c.scale), "%x", c.scale)
+		require.Equal(t, c.up, powerUp(Fault{}, c.scale), "%x", c.scale)
+	}
+	inf := float32(math.Inf(1))
+	require.Equal(t, inf, powerDown(Fault{}, inf))
+	require.Equal(t, inf, powerUp(Fault{}, inf))
+	require.True(t, math.IsNaN(float64(powerDown(Fault{}, float32(math.NaN())))))
 }
 
 // TestWorkers wants the same explanation of any number of goroutines.

@@ -155,8 +155,13 @@ func reciprocal(_ Fault, s float32) float32 { return 1 / s }
 
 func roundedScale(f Fault, s float32) float32 { return f.Type.narrow(s) }
 
+// powerDown returns the largest power of two up to s; zeros, infinities and NaN stay.
 func powerDown(_ Fault, s float32) float32 {
-	return math.Float32frombits(math.Float32bits(s) &^ (1<<23 - 1))
+	fraction, exponent := math.Frexp(float64(s))
+	if fraction == 0 || fraction != fraction || math.IsInf(fraction, 0) {
+		return s
+	}
+	return float32(math.Ldexp(math.Copysign(0.5, fraction), exponent))
 }
 
 func powerUp(f Fault, s float32) float32 {
