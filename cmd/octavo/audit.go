@@ -31,7 +31,10 @@ lost or doubled, codes of another format, accumulators that are not cleared,
 sums and results that are rounded too often, elements that are not written.
 
   --rtol X --atol X   |got - want| <= atol + rtol·|want|, as torch.allclose,
-                      in all elements or, with --within 0.95, in that share
+                      in all elements or, with --within 0.95, in that share.
+                      rtol belongs to the reference, want; a test that calls
+                      allclose(want, got) has it on got, and may judge elements
+                      near the limit otherwise
   --default NAME      the same with the defaults of assert-close (of
                       torch.testing, by the type of C), allclose (of torch and
                       numpy) or assert-allclose (of numpy.testing)

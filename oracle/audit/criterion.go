@@ -23,7 +23,9 @@ type Measure uint8
 
 const (
 	// Close is the share of elements with |g-w| > Atol + Rtol·|w|, as of torch.allclose,
-	// torch.testing.assert_close and numpy.allclose. Its limit is 1 - Within.
+	// torch.testing.assert_close and numpy.allclose with the reference as the second
+	// argument. A test that calls allclose(want, got) has Rtol·|g| in place of Rtol·|w|, and
+	// may judge elements near the limit otherwise. Its limit is 1 - Within.
 	Close Measure = iota
 	// MeanError is the mean of |g-w|.
 	MeanError
@@ -33,7 +35,7 @@ const (
 	RelativeL2
 	// RelativeMax is the largest |g-w| over the largest |w|.
 	RelativeMax
-	// CosineDistance is 1 - Σgw / sqrt(Σg²·Σw²).
+	// CosineDistance is 1 - Σgw / sqrt(Σg²·Σw²), and not less than 0.
 	CosineDistance
 	// CalcDiff is 1 - 2Σgw / Σ(g²+w²), DeepGEMM's calc_diff.
 	CalcDiff
@@ -53,7 +55,8 @@ func (m *Measure) UnmarshalText(text []byte) error { return measures.UnmarshalTe
 
 // Criterion is a condition of a test: that a measure is at most its limit. The zero
 // Criterion demands equal numbers. Where both sum to 0 a relative measure is 0, and a cosine
-// of zeros is 0, as PyTorch has it.
+// of zeros is 0, as PyTorch has it. Of a C without elements every measure is 0, but a
+// CosineDistance, which is 1, and all criteria hold.
 type Criterion struct {
 	Measure Measure `json:"measure"`
 	// Limit is the most that the measure may be. It does not count for Close.
@@ -197,7 +200,9 @@ func (s *sums) measure(m Measure) float64 {
 		if s.got2 == 0 || s.want2 == 0 {
 			return 1
 		}
-		return 1 - s.dot/(math.Sqrt(s.got2)*math.Sqrt(s.want2))
+		// The root of a square is exact, so that the cosine of equal numbers is 1. Squares of
+		// float32 numbers are far from the ends of float64.
+		return larger(0, 1-s.dot/math.Sqrt(s.got2*s.want2))
 	case CalcDiff:
 		return over(s.got2+s.want2-float64(2*s.dot), s.got2+s.want2)
 	}

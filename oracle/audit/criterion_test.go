@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,27 @@ func TestMeasures(t *testing.T) {
 	}
 	values, _ := apply([]Criterion{{Measure: CosineDistance, Limit: 1}}, zeros, want)
 	require.Equal(t, 1.0, float64(values[0].Value), "the cosine of zeros is 0")
+}
+
+// TestCosineOfEqual demands a cosine of 1 of equal numbers, whatever their roundings.
+func TestCosineOfEqual(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		got, twice := make([]float64, 7), make([]float64, 7)
+		for i := range got {
+			got[i] = float64(float32(r.NormFloat64()))
+			twice[i] = 2 * got[i]
+		}
+		for _, want := range [][]float64{got, twice} {
+			values, pass := apply([]Criterion{{Measure: CosineDistance}}, got, want)
+			require.True(t, pass, "%v: %v", got, values)
+			require.Zero(t, float64(values[0].Value))
+		}
+	}
+	for _, x := range []float64{math.MaxFloat32, math.SmallestNonzeroFloat32} {
+		_, pass := apply([]Criterion{{Measure: CosineDistance}}, []float64{x, x, x}, []float64{x, x, x})
+		require.True(t, pass, "%v", x)
+	}
 }
 
 // TestClose has the rules of torch.isclose, element by element.
@@ -100,8 +122,11 @@ func TestAll(t *testing.T) {
 		_, pass := apply(c.criteria, []float64{1.5}, []float64{1})
 		require.Equal(t, c.pass, pass)
 	}
-	_, pass := apply([]Criterion{far}, nil, nil)
-	require.True(t, pass, "of nothing")
+	for m := Close; m <= CalcDiff; m++ {
+		values, pass := apply([]Criterion{{Measure: m}}, nil, nil)
+		require.True(t, pass, "%v of nothing", m)
+		require.Equal(t, m == CosineDistance, values[0].Value == 1, "%v", values)
+	}
 }
 
 // TestDefaults has the documented tolerances of torch.testing.assert_close, torch.allclose,
