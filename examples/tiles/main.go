@@ -32,7 +32,7 @@
 //		OCTAVO_PAGES=pages go test ./examples/tiles
 //
 // A kernel on a GPU is tested in the same way, by its C and its operands from files: see
-// examples/kernel, octavo verify, or python/octavo for tests in Python.
+// examples/kernel, octavo verify, or the Python package octavo for tests in Python.
 package main
 
 import (
