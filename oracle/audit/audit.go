@@ -41,7 +41,9 @@ type Verdict uint8
 const (
 	// Survives: a C that no correct kernel computes passes the test.
 	Survives Verdict = iota
-	// Caught: a C that no correct kernel computes fails the test.
+	// Caught: a C that no correct kernel computes fails the test. That speaks for the test
+	// only where correct kernels pass it: one that fails all of them catches every fault. See
+	// FalseFailures of [Report].
 	Caught
 	// Rounding: every element is within the bound of what correct kernels compute, so that
 	// this C alone proves nothing.
@@ -366,8 +368,9 @@ func (s *subject[T]) referenceDistance() Distance {
 		if e > limit || e != e {
 			d.Outside++
 		}
-		if units := oracle.Number(e / limit); d.Worst == nil || units > d.Worst.Error {
-			d.Worst = &oracle.Place{Row: i / s.cols, Col: i % s.cols, Got: oracle.Number(v), Want: oracle.Number(w), Bound: oracle.Number(limit), Error: units}
+		at := Distance{Worst: &oracle.Place{Row: i / s.cols, Col: i % s.cols, Got: oracle.Number(v), Want: oracle.Number(w), Bound: oracle.Number(limit), Error: oracle.Number(e / limit)}}
+		if d.Worst == nil || at.units() > d.units() {
+			d.Worst = at.Worst
 		}
 	}
 	d.RelativeL2 = oracle.Number(all.measure(RelativeL2))

@@ -461,6 +461,17 @@ func TestSingleProducts(t *testing.T) {
 	require.True(t, powersOfTwo(s.a.Scales))
 }
 
+// TestNaNInReference has a NaN as the worst element of a reference, wherever it is.
+func TestNaNInReference(t *testing.T) {
+	for at := range 3 {
+		s := subject[float32]{rows: 1, cols: 3, right: []float64{1, 1, 1}, bound: []float64{0.1, 0.1, 0.1}, honest: []float32{1, 1, 1}, reference: []float64{2, 3, 4}}
+		s.reference[at] = math.NaN()
+		d := s.referenceDistance()
+		require.Equal(t, 3, d.Outside)
+		require.Equal(t, at, d.Worst.Col)
+	}
+}
+
 // TestCases demands that every public failure is found.
 func TestCases(t *testing.T) {
 	for _, c := range Cases() {
