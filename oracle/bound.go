@@ -180,7 +180,7 @@ func (d *derivation) element(s *strips, i, j int, e ending) float64 {
 	row, column := (i-s.tile.i0)*blocks, j-s.tile.j0
 	for q := range blocks {
 		sa, sb := s.scalesA[row+q], s.scalesB[q*dots.Columns+column]
-		t := s.absolute[(row+q)*dots.Columns+column]
+		t := s.magnitude(i-s.tile.i0, column, q)
 		lo, hi := d.p.span(q)
 		scaled := float64(float64(sa*sb) * t)
 		total += scaled

@@ -18,6 +18,7 @@ import (
 type strips struct {
 	p      *product
 	blocks int
+	kept   bool // sums of all blocks at once: else each is computed when it is asked for
 	tile   *tile
 	run    uint64 // of the product whose rows of A these are
 	i0     int
@@ -38,7 +39,7 @@ type strips struct {
 
 // side is one operand's part of a tile. Codes that are not finite are 0.
 type side struct {
-	values  []float64 // rows of A, or a panel of columns of B
+	values  []float64 // rows of A, or a panel of columns of B, rows where sums are not kept
 	widths  []int     // by row: bits from the highest to the lowest of magnitudes
 	special []bool    // by row: has a NaN or an infinity
 }
@@ -54,6 +55,7 @@ func (p *product) strips(t *tile, tables *[2][256]float64) *strips {
 	s := stripsPool.Get().(*strips)
 	again := s.run == p.run && s.i0 == t.i0
 	s.p, s.blocks, s.tile, s.run, s.i0 = p, p.blocks(), t, p.run, t.i0
+	s.kept = s.blocks <= mostKept
 	s.begunA, s.begunB = s.begunA && again, false
 	rows := (t.i1 - t.i0 + dots.Group - 1) / dots.Group * dots.Group
 	aligned := tables != nil
@@ -68,18 +70,55 @@ func (p *product) strips(t *tile, tables *[2][256]float64) *strips {
 	}
 	s.panelB.scan(p.b, t.j0, t.j1)
 	s.scalesB = decodeScales(s.scalesB, p, &p.scalesB, t.j0, t.j1, 1, dots.Columns)
+	if s.kept {
+		s.keep(tables, rows)
+	} else {
+		s.decodeColumns(tables)
+	}
+	return s
+}
+
+// mostKept is the number of blocks of K whose sums are kept: 16 MiB of them, and as much
+// of magnitudes.
+const mostKept = 4096
+
+// keep computes the sums of all blocks.
+func (s *strips) keep(tables *[2][256]float64, rows int) {
+	p, t := s.p, s.tile
 	if s.fits(slices.Min(s.rowsA.widths), slices.Min(s.panelB.widths)) {
 		s.panelB.values = decodePanel(s.panelB.values, p.b, t.j0, t.j1, &valueTables[p.b.Format])
 		s.sums = p.multiply(s.sums, s.rowsA.values, s.panelB.values, rows)
-		if aligned {
+		if tables != nil {
 			s.y = decodePanel(s.y, p.b, t.j0, t.j1, &tables[1])
 			s.absolute = p.multiply(s.absolute, s.x, s.y, rows)
 		}
 	}
-	if aligned {
+	if tables != nil {
 		s.addMagnitudes(&tables[1], rows)
 	}
-	return s
+}
+
+// decodeColumns decodes columns as rows of B, for sums that are not kept.
+func (s *strips) decodeColumns(tables *[2][256]float64) {
+	p, t := s.p, s.tile
+	s.panelB.values = decodeRows(s.panelB.values, p.b, t.j0, t.j1, t.j1-t.j0, &valueTables[p.b.Format])
+	if tables != nil {
+		s.y = decodeRows(s.y, p.b, t.j0, t.j1, t.j1-t.j0, &tables[1])
+	}
+}
+
+// dot is the sum of block q of row i of x and row j of y, which is not kept.
+func (s *strips) dot(x, y []float64, i, j, q int) float64 {
+	lo, hi := s.p.span(q)
+	return dotMagnitudes(x[i*s.p.k:][lo:hi], y[j*s.p.k:][lo:hi])
+}
+
+// magnitude is the sum of magnitudes of block q of the tile's row i and column j.
+func (s *strips) magnitude(i, j, q int) float64 {
+	if !s.kept {
+		return s.dot(s.x, s.y, i, j, q)
+	}
+	return s.absolute[(i*s.blocks+q)*dots.Columns+j]
 }
 
 // exact reports whether sums of the tile's row i and column j are.
@@ -137,6 +176,12 @@ func (s *strips) sum(i, j int) (sum twofold, sure bool) {
 	blocks := s.blocks
 	at := i * blocks
 	scales := s.scalesA[at : at+blocks]
+	if !s.kept {
+		for q, sa := range scales {
+			sum.addProduct(s.dot(s.rowsA.values, s.panelB.values, i, j, q), float64(sa*s.scalesB[q*dots.Columns+j]))
+		}
+		return sum, true
+	}
 	sums := s.sums[at*dots.Columns:][:blocks*dots.Columns]
 	others := s.scalesB[:len(sums)]
 	for _, sa := range scales {
