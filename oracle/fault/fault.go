@@ -94,8 +94,8 @@ func (f Fault) String() string {
 	return s
 }
 
-// K returns the products [from, to) of K that the fault concerns; from == to where it
-// concerns none in particular.
+// K returns the products [from, to) of K that the fault names; from == to where it names
+// none, as faults of the end of K, such as [KTailLost], which have a size only.
 func (f Fault) K() (from, to int) { return f.From, f.To }
 
 // mostBy is the largest distance or size of a fault: no memory is asked for more.

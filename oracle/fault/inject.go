@@ -111,7 +111,7 @@ func inject[T gemm.Output](ctx context.Context, c []T, f Fault, where Region, p 
 			return fmt.Errorf("fault: %w", err)
 		}
 		for j := range p.n {
-			if where.has(i, j) {
+			if where.Has(i, j) {
 				v := h.element(i, j, func(i, j int) float32 { return product[i*width+j] })
 				c[i*p.n+j] = narrow[T](h.finish(v, i, j))
 			}

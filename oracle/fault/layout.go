@@ -42,6 +42,9 @@ func (l *Layout) UnmarshalText(text []byte) error { return layouts.UnmarshalText
 
 // in says how people write a layout.
 func (l Layout) in() string {
+	if !layouts.Valid(l) {
+		return l.String()
+	}
 	return [...]string{
 		"row-major", "column-major", "column-major with columns aligned to four (TMA)", "packed UE8M0, four to a word",
 		"packed UE8M0, four to a word, in reverse", "tiles of 128x4", "tiles of 8x4",

@@ -96,3 +96,9 @@ func TestLayouts(t *testing.T) {
 		require.NotEmpty(t, l.in())
 	}
 }
+
+// TestUnknownLayout has a text.
+func TestUnknownLayout(t *testing.T) {
+	f := Fault{Kind: ScalesLayout, Of: A, Read: 99}
+	require.Equal(t, "the scales of A, row-major, are read as "+Layout(99).String(), f.String())
+}

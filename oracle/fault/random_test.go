@@ -145,7 +145,7 @@ func randomNoise[T gemm.Output](t *testing.T, seed uint64) {
 	}
 	var wrong []int
 	for i := range got {
-		if !where.has(i/n, i%n) || r.IntN(part) > 0 {
+		if !where.Has(i/n, i%n) || r.IntN(part) > 0 {
 			continue
 		}
 		v := wide[i]

@@ -22,12 +22,9 @@ type Region struct {
 	Scattered bool `json:"scattered,omitempty"`
 }
 
-// Has reports whether element (row, col) is in the region, as far as rows and columns
-// say it: not by Tile nor by Scattered.
-func (r Region) Has(row, col int) bool { return r.has(row, col) }
-
-// has reports whether element (i, j) is in the region, as far as that says it.
-func (r *Region) has(i, j int) bool {
+// Has reports whether element (i, j) is in the region, as far as rows and columns say it:
+// not by Tile nor by Scattered.
+func (r Region) Has(i, j int) bool {
 	switch {
 	case i < r.FromRow || r.ToRow > 0 && i >= r.ToRow, j < r.FromCol || r.ToCol > 0 && j >= r.ToCol:
 		return false
@@ -147,7 +144,7 @@ func tiled(in, out []*element) Region {
 
 func within(elements []*element, r Region) (some []*element) {
 	for _, e := range elements {
-		if r.has(e.i, e.j) {
+		if r.Has(e.i, e.j) {
 			some = append(some, e)
 		}
 	}
