@@ -76,14 +76,7 @@ func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *t
 		for i := t.i0; i < t.i1; i++ {
 			for j := t.j0; j < t.j1; j++ {
 				at := i*p.n + j
-				e := ending{}
-				if o.Bias != nil {
-					e.bias = o.Bias[j]
-				}
-				if o.Accumulate {
-					e.old = widen(old[at])
-				}
-				bound[at] = d.element(s, i, j, e)
+				bound[at] = d.element(s, i, j, newEnding(old, at, j, &o))
 				if err := t.done(); err != nil {
 					return err
 				}

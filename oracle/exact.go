@@ -40,14 +40,7 @@ func Exact[T gemm.Output](ctx context.Context, c []T, a, b *tensor.Tensor, o Opt
 		for i := t.i0; i < t.i1; i++ {
 			for j := t.j0; j < t.j1; j++ {
 				at := i*p.n + j
-				e := ending{}
-				if o.Bias != nil {
-					e.bias = o.Bias[j]
-				}
-				if o.Accumulate {
-					e.old = widen(c[at])
-				}
-				c[at] = fromBits[T](s.exactBits(i, j, e, l))
+				c[at] = fromBits[T](s.exactBits(i, j, newEnding(c, at, j, &o), l))
 				if err := t.done(); err != nil {
 					return err
 				}
@@ -64,6 +57,17 @@ func Exact[T gemm.Output](ctx context.Context, c []T, a, b *tensor.Tensor, o Opt
 
 // ending is what is added to an element at the end.
 type ending struct{ bias, old float32 }
+
+// newEnding is what the options add to element at of column j, whose old C is in c.
+func newEnding[T gemm.Output](c []T, at, j int, o *Options) (e ending) {
+	if o.Bias != nil {
+		e.bias = o.Bias[j]
+	}
+	if o.Accumulate {
+		e.old = widen(c[at])
+	}
+	return e
+}
 
 func (e ending) class() class { return classOf(e.bias).plus(classOf(e.old)) }
 

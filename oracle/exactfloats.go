@@ -39,17 +39,6 @@ func ExactFloats[T gemm.Output](ctx context.Context, c []T, a, b *Floats, o Opti
 	return nil
 }
 
-// newEnding is what the options add to element at of column j, whose old C is in c.
-func newEnding[T gemm.Output](c []T, at, j int, o *Options) (e ending) {
-	if o.Bias != nil {
-		e.bias = o.Bias[j]
-	}
-	if o.Accumulate {
-		e.old = widen(c[at])
-	}
-	return e
-}
-
 // floatSums are the rows of a tile, for its elements' sums.
 type floatSums struct {
 	rows, columns *Floats
