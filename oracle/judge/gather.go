@@ -45,9 +45,10 @@ func wantedAt[T gemm.Output](ctx context.Context, j *job, old []T, at []int) (*w
 	var m meter.Meter
 	m.Start(ctx, j.options.Progress, "sample", int64(len(at)))
 	var mu sync.Mutex
-	var first error
+	var first error // of the rows, in their order
+	failed := len(rows)
 	parallel.For(len(rows), 1, j.options.Workers, func(lo, hi int) {
-		for _, r := range rows[lo:hi] {
+		for at, r := range rows[lo:hi] {
 			err := w.row(ctx, j, old, r)
 			if err == nil {
 				err = m.Add(int64(r.hi - r.lo))
@@ -55,7 +56,9 @@ func wantedAt[T gemm.Output](ctx context.Context, j *job, old []T, at []int) (*w
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				first = err
+				if lo+at < failed {
+					first, failed = err, lo+at
+				}
 				return
 			}
 		}

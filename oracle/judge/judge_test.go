@@ -442,6 +442,16 @@ func TestMeantSums(t *testing.T) {
 	}
 }
 
+// TestNoTrailingSpaces has more blocks of K than are shown.
+func TestNoTrailingSpaces(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	a, b := operandOf(r, "a", 4, 2048, false), operandOf(r, "b", 5, 2048, false)
+	v, err := Check(t.Context(), make([]float32, 20), nil, a, b, Claim{}, Options{})
+	require.NoError(t, err)
+	require.Contains(t, text(t, v), "...52 more\n")
+	require.NotContains(t, text(t, v), " \n")
+}
+
 // TestLargestBound compares with the bounds that follow from each claim.
 func TestLargestBound(t *testing.T) {
 	a, b, c := result(t, 30, 40)

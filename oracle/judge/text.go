@@ -241,7 +241,8 @@ func (v *Verdict) writeFirst(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "\n%s\n", hanging("", v.FirstLine(), 2))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "  block\tK\tscale of A\tscale of B\tcodes\tscaled\trunning\t")
 	for _, b := range v.Blocks() {
 		if b.Left > 0 {
@@ -255,6 +256,9 @@ func (v *Verdict) writeFirst(w io.Writer) {
 		fmt.Fprint(t, "\t\n")
 	}
 	_ = t.Flush() // into a buffer
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
 	for _, c := range v.Codes() {
 		fmt.Fprintf(w, "  codes of %s\n", c.Name)
 		for _, line := range c.Lines {

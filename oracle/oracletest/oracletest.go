@@ -40,9 +40,9 @@ type Options struct {
 
 // Check marks the test as failed, with the verdict as text, unless got is what a kernel
 // is claimed to have made of a and b: see [judge.Check]. It ends the test where there is
-// no verdict, because a and b make no product or the test's context has ended. Otherwise
-// it returns the verdict, for further demands. A statistical alarm is logged, unless the
-// claim says that it fails.
+// no verdict, because a and b make no product or the test's context has ended, as it has in
+// functions of t.Cleanup. Otherwise it returns the verdict, for further demands. A
+// statistical alarm is logged, unless the claim says that it fails.
 func Check[T gemm.Output](t testing.TB, got []T, a, b *tensor.Tensor, claim judge.Claim, o Options) *judge.Verdict {
 	t.Helper()
 	return CheckAdded(t, got, nil, a, b, claim, o)

@@ -94,3 +94,13 @@ func TestTestsShareTheRate(t *testing.T) {
 		require.Equal(t, test.alarm, float64(r.P) <= test.rate)
 	}
 }
+
+// TestAllOfC demands that a part which is the whole is named so.
+func TestAllOfC(t *testing.T) {
+	a, b := normalPair(10, 12, 64, tensor.Block{}, 5, 6)
+	p, err := newPopulation[float32](t.Context(), nil, a, b, &Options{Rate: Rate})
+	require.NoError(t, err)
+	parts := p.parts(make([]float64, 120))
+	require.Equal(t, "a bias in the 1x12 at (9, 0)", parts.where(2*9))
+	require.Equal(t, "a bias in all of C", parts.where(2*22))
+}

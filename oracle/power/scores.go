@@ -268,6 +268,9 @@ func (p *population) parts(f []float64) family {
 	}
 	return family{name: "parts of C", n: len(lambda), lambda: lambda, chance: -1, where: func(i int) string {
 		r := regions[i/2]
+		if r.height == p.m && r.width == p.n {
+			return "a bias in all of C"
+		}
 		return fmt.Sprintf("a bias in the %dx%d at (%d, %d)", r.height, r.width, r.row, r.col)
 	}}
 }
