@@ -79,7 +79,39 @@ func checksummedOracles() (all []operation) {
 			}
 		}
 	}
+	x, y := narrowed(normals(35*300), fp8.BFloat16FromFloat32), narrowed(normals(19*300), fp8.BFloat16FromFloat32)
+	v, w := narrowed(normals(35*300), float16.Fromfloat32), narrowed(normals(19*300), float16.Fromfloat32)
+	all = append(all,
+		operation{"floats/bf16", func(b bits) error {
+			return checksumFloats(b, oracle.NewFloats("a", 35, 300, x), oracle.NewFloats("b", 19, 300, y))
+		}},
+		operation{"floats/fp16", func(b bits) error {
+			return checksumFloats(b, oracle.NewFloats("a", 35, 300, v), oracle.NewFloats("b", 19, 300, w))
+		}})
 	return all
+}
+
+// checksumFloats takes exact results, bounds and predictions of operands without scales.
+func checksumFloats(b bits, x, y *oracle.Floats) error {
+	ctx := context.Background()
+	c, bound := make([]float32, x.Rows*y.Rows), make([]float64, x.Rows*y.Rows)
+	if err := oracle.ExactFloats(ctx, c, x, y, oracle.Options{}); err != nil {
+		return err
+	}
+	if err := oracle.BoundFloats[float32](ctx, bound, nil, x, y, oracle.Accumulation{}, oracle.Options{}); err != nil {
+		return err
+	}
+	b.add(c, bound)
+	for _, m := range oracle.Models() {
+		if m.Float != x.Format {
+			continue
+		}
+		if err := oracle.PredictFloats(ctx, c, bound, x, y, oracle.Kernel{Model: m}, oracle.Options{}); err != nil {
+			return err
+		}
+		b.add(c, bound)
+	}
+	return nil
 }
 
 // checksumExact takes exact results and bounds of all kinds of kernels without a model.
