@@ -27,7 +27,7 @@ func (s *Sight) String() string {
 	case s.Tried == 0 && s.Unit == "":
 		return "these operands have none"
 	case s.Unit != "":
-		return fmt.Sprintf("seen from %.2g of %s on", float64(s.Least), s.Unit)
+		return fmt.Sprintf("seen if it is %.2g of %s or more", float64(s.Least), s.Unit)
 	}
 	return fmt.Sprintf("seen in %d of %d places", s.Seen, s.Tried)
 }
