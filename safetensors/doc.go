@@ -17,6 +17,13 @@
 // "__metadata__", may hold a map of strings instead. A shape of [] is a scalar;
 // a dimension of 0 makes a tensor without data.
 //
+// A shape counts elements also where they are less than a byte (F4, F6_E2M3, F6_E3M2):
+// those of a tensor lie one after the other, without gaps between rows, and must fill
+// whole bytes, so that [3, 6] of F4 takes 9 bytes and [3, 5] is an error. Of F4 the first
+// element is the low half of a byte, as in PyTorch's float4_e2m1fn_x2. The reference
+// implementation gives F6 no order within its bytes; octavo has the low bits first there
+// too. Many checkpoints hold such codes in U8, whose shape counts bytes.
+//
 // # Reading
 //
 // [Open] and [NewReader] read the header and nothing else; tensors are then read
@@ -43,10 +50,8 @@
 // reference implementation) or longer than the file; anything but one JSON object
 // in UTF-8; half of a surrogate pair; a key that is unknown, missing or repeated;
 // an unknown dtype; sizes that overflow 63 bits, even when another dimension is 0;
-// a dimension that does not fit an int; offsets that disagree with type and shape, overlap, leave a
-// hole, or do not end where the file ends. The reference implementation also has
-// types of less than a byte (F4, F6_E2M3, F6_E3M2) and C64; this package does
-// not read them.
+// a dimension that does not fit an int; elements that do not fill whole bytes; offsets that disagree
+// with type and shape, overlap, leave a hole, or do not end where the file ends.
 //
 // What is wrong with a file is [ErrFile]. A tensor that no memory of this machine could
 // hold is [ErrTooLarge], before anything is allocated: a sparse file of a terabyte takes

@@ -4,18 +4,21 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"unsafe"
 )
 
 // Element is a Go type that can hold an element of a file, bit for bit: any with
-// its size, so that F16 and BF16 may go to a uint16 or to a type made of one.
+// its size, so that F16 and BF16 may go to a uint16 or to a type made of one. C64 goes
+// to complex64 and nothing else does. Elements of less than a byte go to none: they are
+// read as bytes ([File.Bytes]), which hold several.
 type Element interface {
-	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
+	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~complex64
 }
 
 // Elements reads the named tensor into memory. Beyond the errors of [File.Bytes],
-// it is one if the tensor's elements are not of T's size.
+// it is one if T cannot hold the tensor's elements.
 func Elements[T Element](f *File, name string) ([]T, error) {
 	values, err := elements[T](f, name)
 	if err != nil {
@@ -39,8 +42,8 @@ func elements[T Element](f *File, name string) ([]T, error) {
 // ReadElements fills dst with consecutive elements of the named tensor, in
 // row-major order, from element first on. They go straight into dst and nothing is
 // kept, so goroutines may read parts of one tensor at once. It is an error if there
-// is no such tensor, if its elements are not of T's size, if it ends before dst is
-// full, or if reading fails; dst may then hold anything.
+// is no such tensor, if T cannot hold its elements, if it ends before dst is full, or
+// if reading fails; dst may then hold anything.
 func ReadElements[T Element](f *File, name string, first int64, dst []T) error {
 	info, section, err := lookupElements[T](f, name)
 	if err == nil {
@@ -52,11 +55,15 @@ func ReadElements[T Element](f *File, name string, first int64, dst []T) error {
 	return nil
 }
 
-// lookupElements is lookup of a tensor whose elements have T's size.
+// lookupElements is lookup of a tensor whose elements T can hold.
 func lookupElements[T Element](f *File, name string) (Info, *io.SectionReader, error) {
 	info, section, err := f.lookup(name)
-	if err == nil && info.DType.Size() != sizeOf[T]() {
+	switch {
+	case err != nil:
+	case info.DType.Size() != sizeOf[T]():
 		err = fmt.Errorf("tensor %q is %s: its elements do not have %d bytes", name, info.DType, sizeOf[T]())
+	case (info.DType == C64) != isComplex[T]():
+		err = fmt.Errorf("tensor %q is %s: complex64 holds elements of C64 and no others", name, info.DType)
 	}
 	return info, section, err
 }
@@ -71,9 +78,14 @@ func readElements[T Element](info Info, section *io.SectionReader, first int64, 
 		return err
 	}
 	if bigEndian {
-		reverseEach(data, unit)
+		reverseEach(data, info.DType.part())
 	}
 	return nil
+}
+
+func isComplex[T Element]() bool {
+	var zero T
+	return reflect.TypeOf(zero).Kind() == reflect.Complex64
 }
 
 func sizeOf[T Element]() int {

@@ -64,6 +64,9 @@ func TestElements(t *testing.T) {
 		checkElements(t, atOffset(t, I32, remainder), func(b []byte) int32 { return int32(le.Uint32(b)) })
 		checkElements(t, atOffset(t, F32, remainder), func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
 		checkElements(t, atOffset(t, F64, remainder), func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) })
+		checkElements(t, atOffset(t, C64, remainder), func(b []byte) complex64 {
+			return complex(math.Float32frombits(le.Uint32(b)), math.Float32frombits(le.Uint32(b[4:])))
+		})
 	}
 }
 
@@ -77,6 +80,9 @@ func TestElementsOnBigEndian(t *testing.T) {
 	checkElements(t, atOffset(t, F16, 1), be.Uint16)
 	checkElements(t, atOffset(t, F32, 1), func(b []byte) float32 { return math.Float32frombits(be.Uint32(b)) })
 	checkElements(t, atOffset(t, U64, 1), be.Uint64)
+	checkElements(t, atOffset(t, C64, 1), func(b []byte) complex64 {
+		return complex(math.Float32frombits(be.Uint32(b)), math.Float32frombits(be.Uint32(b[4:])))
+	})
 }
 
 func TestReverseEach(t *testing.T) {
@@ -99,6 +105,13 @@ func TestElementsErrors(t *testing.T) {
 	_, err := Elements[float64](f, "x")
 	require.EqualError(t, err, `safetensors: tensor "x" is F32: its elements do not have 8 bytes`)
 	require.EqualError(t, ReadElements(f, "x", 0, []int8{}), `safetensors: tensor "x" is F32: its elements do not have 1 bytes`)
+	_, err = Elements[complex64](atOffset(t, F64, 0), "x")
+	require.EqualError(t, err, `safetensors: tensor "x" is F64: complex64 holds elements of C64 and no others`)
+	require.EqualError(t, ReadElements(atOffset(t, C64, 0), "x", 0, []float64{}), `safetensors: tensor "x" is C64: complex64 holds elements of C64 and no others`)
+	narrow, err := read(validFiles["narrow"])
+	require.NoError(t, err)
+	_, err = Elements[uint8](narrow, "w")
+	require.EqualError(t, err, `safetensors: tensor "w" is F4: its elements do not have 1 bytes`)
 	_, err = Elements[int8](f, "y")
 	require.EqualError(t, err, `safetensors: there is no tensor "y"`)
 	require.EqualError(t, ReadElements(f, "y", 0, []int8{}), `safetensors: there is no tensor "y"`)

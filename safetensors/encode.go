@@ -61,7 +61,8 @@ func checkDeclared(info Info, seen map[string]bool) (int64, error) {
 		return 0, errors.New("the name is declared twice")
 	}
 	seen[info.Name] = true
-	return info.size()
+	_, size, err := info.size()
+	return size, err
 }
 
 // headerEncoder builds the JSON object of the header. Its members are written one

@@ -225,7 +225,7 @@ func checkEntry(info Info, span []int64, hasSpan bool) error {
 	case !hasSpan:
 		return errors.New("data_offsets is missing")
 	}
-	size, err := info.size()
+	_, size, err := info.size()
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,9 @@ var validFiles = map[string][]byte{
 	"matrix":         assemble(`{"a":{"dtype":"F16","shape":[2,3],"data_offsets":[0,12]}}`, 12),
 	"FP8 and scales": assemble(`{"w":{"dtype":"F8_E4M3","shape":[2,32],"data_offsets":[0,64]},`+
 		`"s":{"dtype":"F8_E8M0","shape":[2,1],"data_offsets":[64,66]}}`, 66),
+	"narrow": assemble(`{"w":{"dtype":"F4","shape":[3,6],"data_offsets":[0,9]},"v":{"dtype":"F6_E2M3","shape":[2,2],"data_offsets":[9,12]},`+
+		`"u":{"dtype":"F6_E3M2","shape":[1,8],"data_offsets":[12,18]},"none":{"dtype":"F4","shape":[0,3],"data_offsets":[18,18]}}`, 18),
+	"complex":       assemble(`{"a":{"dtype":"C64","shape":[2],"data_offsets":[0,16]}}`, 16),
 	"any key order": assemble(`{"a":{"data_offsets":[0,4],"shape":[2],"dtype":"I16"}}`, 4),
 	"any data order": assemble(`{"c":{"dtype":"U8","shape":[2],"data_offsets":[2,4]},`+
 		`"b":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}`, 4),
@@ -117,7 +120,15 @@ var malformedFiles = []struct {
 	{"no dtype", assemble(`{"a":{"shape":[1],"data_offsets":[0,1]}}`, 1), []string{`tensor "a"`, "dtype", "missing"}},
 	{"no shape", assemble(`{"a":{"dtype":"U8","data_offsets":[0,1]}}`, 1), []string{`tensor "a"`, "shape", "missing"}},
 	{"no offsets", assemble(`{"a":{"dtype":"U8","shape":[1]}}`, 1), []string{`tensor "a"`, "data_offsets", "missing"}},
-	{"unknown dtype", assemble(`{"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}`, 1), []string{`tensor "a"`, `unknown dtype "F4"`}},
+	{"unknown dtype", assemble(`{"a":{"dtype":"F2","shape":[4],"data_offsets":[0,1]}}`, 1), []string{`tensor "a"`, `unknown dtype "F2"`}},
+	{"odd number of nibbles", assemble(`{"a":{"dtype":"F4","shape":[3,5],"data_offsets":[0,8]}}`, 8), []string{`tensor "a"`, "F4 [3 5] has 15 elements of 4 bits", "do not fill whole bytes"}},
+	{"nibbles rounded down", assemble(`{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}}`, 1), []string{`tensor "a"`, "3 elements of 4 bits"}},
+	{"half a byte", assemble(`{"a":{"dtype":"F4","shape":[],"data_offsets":[0,1]}}`, 1), []string{`tensor "a"`, "1 elements of 4 bits"}},
+	{"F6 in half bytes", assemble(`{"a":{"dtype":"F6_E2M3","shape":[2,3],"data_offsets":[0,5]}}`, 5), []string{`tensor "a"`, "F6_E2M3 [2 3] has 6 elements of 6 bits"}},
+	{"F4 in bytes", assemble(`{"a":{"dtype":"F4","shape":[4],"data_offsets":[0,4]}}`, 4), []string{`tensor "a"`, "F4 [4] takes 2 bytes", "[0 4] span 4"}},
+	{"F6 in bytes", assemble(`{"a":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[0,4]}}`, 4), []string{`tensor "a"`, "F6_E3M2 [4] takes 3 bytes", "[0 4] span 4"}},
+	{"F4 overflows", assemble(`{"a":{"dtype":"F4","shape":[2147483647,2147483647,4],"data_offsets":[0,0]}}`, 0), []string{`tensor "a"`, "overflows", "shape[2]"}},
+	{"C64 in 4 bytes", assemble(`{"a":{"dtype":"C64","shape":[1],"data_offsets":[0,4]}}`, 4), []string{`tensor "a"`, "C64 [1] takes 8 bytes"}},
 	{"dtype in small letters", assemble(`{"a":{"dtype":"f32","shape":[1],"data_offsets":[0,4]}}`, 4), []string{`tensor "a"`, `unknown dtype "f32"`}},
 	{"dtype number", assemble(`{"a":{"dtype":32,"shape":[1],"data_offsets":[0,4]}}`, 4), []string{`tensor "a"`, "dtype is 32", "not a string"}},
 

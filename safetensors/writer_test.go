@@ -16,6 +16,7 @@ import (
 )
 
 var allDTypes = []DType{
+	F4, F6E2M3, F6E3M2, C64,
 	F8E4M3, F8E5M2, F8E8M0, F8E4M3FNUZ, F8E5M2FNUZ, BF16, F16, F32, F64,
 	I8, I16, I32, I64, U8, U16, U32, U64, Bool,
 }
@@ -72,7 +73,7 @@ func TestRoundTripValidFiles(t *testing.T) {
 func TestRoundTripEveryDType(t *testing.T) {
 	var tensors []Tensor
 	for i, d := range allDTypes {
-		info := Info{Name: "t." + string(d), DType: d, Shape: []int{3, i % 4}}
+		info := Info{Name: "t." + string(d), DType: d, Shape: []int{4, i % 4}}
 		data := bytes.Repeat([]byte{byte(i)}, int(info.Bytes()))
 		tensors = append(tensors, Tensor{info, data})
 	}
@@ -143,7 +144,8 @@ func TestWriterRefusesDeclarations(t *testing.T) {
 		{"reserved", []Info{{Name: "__metadata__", DType: U8}}, nil, `tensor "__metadata__": the name is reserved`},
 		{"name not UTF-8", []Info{{Name: "\xff", DType: U8}}, nil, `tensor "\xff": the name is not UTF-8`},
 		{"no dtype", []Info{{Name: "a"}}, nil, `tensor "a": unknown dtype ""`},
-		{"unknown dtype", []Info{{Name: "a", DType: "C64"}}, nil, `tensor "a": unknown dtype "C64"`},
+		{"unknown dtype", []Info{{Name: "a", DType: "F2"}}, nil, `tensor "a": unknown dtype "F2"`},
+		{"odd number of nibbles", []Info{{Name: "a", DType: F4, Shape: []int{3, 5}}}, nil, `tensor "a": F4 [3 5] has 15 elements of 4 bits, which do not fill whole bytes`},
 		{"negative", []Info{{Name: "a", DType: U8, Shape: []int{1, -1}}}, nil, `tensor "a": shape[1] is -1: negative`},
 		{"overflow", []Info{{Name: "a", DType: F64, Shape: []int{1 << 30, 1 << 30}}}, nil,
 			`tensor "a": the size of F64 [1073741824 1073741824] overflows 63 bits at shape[1]`},
@@ -363,10 +365,33 @@ func TestInfoSizes(t *testing.T) {
 		{Info{DType: U8, Shape: []int{1 << 30, 1 << 30}}, 1 << 60, 1 << 60},
 		{Info{DType: F64, Shape: []int{1 << 30, 1 << 30}}, -1, -1},
 		{Info{DType: U8, Shape: []int{-1, -1}}, -1, -1},
+		{Info{DType: F4}, -1, -1},
+		{Info{DType: F4, Shape: []int{3, 6}}, 18, 9},
+		{Info{DType: F4, Shape: []int{3, 5}}, -1, -1},
+		{Info{DType: F4, Shape: []int{3, 5, 0}}, 0, 0},
+		{Info{DType: F4, Shape: []int{1 << 30, 1 << 30, 4}}, 1 << 62, 1 << 61},
+		{Info{DType: F6E2M3, Shape: []int{1 << 30, 1 << 30, 4}}, 1 << 62, 3 << 60},
+		{Info{DType: F4, Shape: []int{1 << 30, 1 << 30, 8}}, -1, -1},
+		{Info{DType: C64, Shape: []int{2, 3}}, 6, 48},
 		{Info{Shape: []int{1}}, -1, -1},
 	} {
 		require.Equal(t, c.len, c.info.Len(), c.info)
 		require.Equal(t, c.bytes, c.info.Bytes(), c.info)
 	}
-	require.Zero(t, DType("F4").Size())
+	for d, n := range map[DType]int{"": 0, "F2": 0, "f4": 0, F4: 4, F6E2M3: 6, F6E3M2: 6, F8E8M0: 8, BF16: 16, F32: 32, C64: 64} {
+		require.Equal(t, n, d.Bits(), d)
+		require.Equal(t, n/8, d.Size(), d)
+	}
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12} {
+		four, six := int64(-1), int64(-1)
+		if n%2 == 0 {
+			four = int64(n / 2)
+		}
+		if n%4 == 0 {
+			six = int64(n / 4 * 3)
+		}
+		require.Equal(t, four, Info{DType: F4, Shape: []int{n}}.Bytes())
+		require.Equal(t, six, Info{DType: F6E2M3, Shape: []int{1, n}}.Bytes())
+		require.Equal(t, six, Info{DType: F6E3M2, Shape: []int{n, 1}}.Bytes())
+	}
 }

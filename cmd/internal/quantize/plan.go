@@ -44,7 +44,7 @@ func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 			return nil, err
 		}
 		if !quantizes {
-			parts = append(parts, part{info, info, copied, info.DType.Size()})
+			parts = append(parts, part{info, info, copied, max(info.DType.Size(), 1)})
 			continue
 		}
 		if m := newMatrix(info, j.Recipe, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(unitOf(info.DType))) {
