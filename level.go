@@ -29,6 +29,6 @@ func Level() (string, error) { return cpu.Current().String(), cpu.Check() }
 
 // Features returns the names, in lower case, of the extensions of this processor that
 // matter to 8-bit floats, whether this build uses them or not: of avx2, fma, avx512f,
-// avx512bw, avx512dq, avx512vl, avx512vbmi, avx512bf16 and amx-bf16 on amd64, of asimd,
-// asimdhp, asimddp, asimdfhm and sve on arm64.
+// avx512bw, avx512dq, avx512vl, avx512vbmi, avx512vnni, avx512bf16, avxvnni, amx-bf16 and
+// amx-int8 on amd64, of asimd, asimdhp, asimddp, asimdfhm and sve on arm64.
 func Features() []string { return cpu.Features() }

@@ -15,7 +15,7 @@ func TestPresent(t *testing.T) {
 }
 
 func TestExtensions(t *testing.T) {
-	require.Len(t, extensions("amd64"), 9)
+	require.Len(t, extensions("amd64"), 12)
 	require.Len(t, extensions("arm64"), 5)
 	require.Empty(t, extensions("riscv64"))
 	require.Empty(t, extensions("386"))
@@ -23,7 +23,9 @@ func TestExtensions(t *testing.T) {
 }
 
 // linuxNames are the names of /proc/cpuinfo that differ from ours.
-var linuxNames = map[string]string{"avx512bf16": "avx512_bf16", "amx-bf16": "amx_bf16"}
+var linuxNames = map[string]string{
+	"avx512bf16": "avx512_bf16", "avx512vnni": "avx512_vnni", "avxvnni": "avx_vnni", "amx-bf16": "amx_bf16", "amx-int8": "amx_int8",
+}
 
 // TestFeatures compares Features with what the kernel says where it says so
 // in the same words.

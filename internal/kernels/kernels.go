@@ -12,9 +12,14 @@
 // and dispatch is an array index by the level in use:
 //
 //	if f, ok := decode.For(level); ok { ... }
+//
+// An implementation may need a feature that not all processors of its level have:
+//
+//	kernels.At(cpu.AVX512, multiplyVNNI).With(cpu.VNNI)
 package kernels
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,22 +32,30 @@ import (
 // of type F.
 type Operation[F any] struct {
 	name   string
-	serves [cpu.NumLevels]F
-	found  [cpu.NumLevels]bool
+	serves [cpu.NumLevels][]Implementation[F] // the first that there is does
 }
 
 // Implementation is one of an operation, to be given to [New].
 type Implementation[F any] struct {
-	Level cpu.Level
-	Func  F
+	Level   cpu.Level
+	Feature cpu.Feature // needed too
+	Func    F
 }
 
 // At is an implementation that needs a level.
-func At[F any](l cpu.Level, f F) Implementation[F] { return Implementation[F]{l, f} }
+func At[F any](l cpu.Level, f F) Implementation[F] { return Implementation[F]{Level: l, Func: f} }
+
+// With is the implementation that needs a feature of its level too. It comes before one
+// that does not.
+func (x Implementation[F]) With(f cpu.Feature) Implementation[F] {
+	x.Feature = f
+	return x
+}
 
 // New registers an operation and its implementations. A level without one of its
-// own is served by that of the highest level below it. New is for the
-// initialization of packages, and panics where a name or a level comes twice.
+// own, or of which the processor lacks the feature that it needs, is served by that of
+// the highest level below it. New is for the initialization of packages, and panics where
+// a name, or a level with a feature, comes twice.
 func New[F any](name string, implementations ...Implementation[F]) *Operation[F] {
 	o := &Operation[F]{name: name}
 	for _, e := range registry {
@@ -50,14 +63,17 @@ func New[F any](name string, implementations ...Implementation[F]) *Operation[F]
 			panic(fmt.Sprintf("kernels: %s is registered twice", name))
 		}
 	}
-	slices.SortFunc(implementations, func(x, y Implementation[F]) int { return int(x.Level - y.Level) })
+	slices.SortFunc(implementations, func(x, y Implementation[F]) int {
+		return cmp.Or(cmp.Compare(x.Level, y.Level), cmp.Compare(x.Feature, y.Feature))
+	})
 	for i, x := range implementations {
-		if i > 0 && x.Level == implementations[i-1].Level {
-			panic(fmt.Sprintf("kernels: %s has two implementations for level %v", name, x.Level))
+		e := Entry{name, x.Level, x.Feature}
+		if i > 0 && x.Level == implementations[i-1].Level && x.Feature == implementations[i-1].Feature {
+			panic(fmt.Sprintf("kernels: %s has two implementations for level %v", name, e.Place()))
 		}
-		registry = append(registry, Entry{name, x.Level})
+		registry = append(registry, e)
 		for l := x.Level; l < cpu.NumLevels; l++ {
-			o.serves[l], o.found[l] = x.Func, true
+			o.serves[l] = slices.Insert(o.serves[l], 0, x)
 		}
 	}
 	return o
@@ -65,7 +81,14 @@ func New[F any](name string, implementations ...Implementation[F]) *Operation[F]
 
 // For returns what serves the operation at a level, and false if nothing does: then
 // the caller has a loop in plain Go.
-func (o *Operation[F]) For(l cpu.Level) (f F, ok bool) { return o.serves[l], o.found[l] }
+func (o *Operation[F]) For(l cpu.Level) (f F, ok bool) {
+	for i := range o.serves[l] {
+		if x := &o.serves[l][i]; cpu.Has(x.Feature) {
+			return x.Func, true
+		}
+	}
+	return f, false
+}
 
 // Name returns the operation's name: the package's and the function's.
 func (o *Operation[F]) Name() string { return o.name }
@@ -74,9 +97,18 @@ func (o *Operation[F]) Name() string { return o.name }
 type Entry struct {
 	Operation string
 	Level     cpu.Level
+	Feature   cpu.Feature
 }
 
-func (e Entry) String() string { return fmt.Sprintf("%s at level %v", e.Operation, e.Level) }
+// Place is the level, and the feature if there is one: avx512 or avx512+avx512vnni.
+func (e Entry) Place() string {
+	if e.Feature == cpu.NoFeature {
+		return e.Level.String()
+	}
+	return e.Level.String() + "+" + e.Feature.String()
+}
+
+func (e Entry) String() string { return e.Operation + " at level " + e.Place() }
 
 // registry is written to by the initialization of packages only.
 var registry []Entry

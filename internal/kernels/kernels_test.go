@@ -39,10 +39,41 @@ func TestEntries(t *testing.T) {
 	New("x.Add", At(cpu.AVX512, 1), At(cpu.Generic, 2))
 	New("x.Sub", At(cpu.AVX2, 1), At(cpu.AVX512, 2))
 	New("y.Add", At(cpu.AMX, 1))
-	require.Equal(t, []Entry{{"x.Add", cpu.Generic}, {"x.Add", cpu.AVX512}, {"x.Sub", cpu.AVX2}, {"x.Sub", cpu.AVX512}}, Entries("x."))
+	require.Equal(t, []Entry{{"x.Add", cpu.Generic, 0}, {"x.Add", cpu.AVX512, 0}, {"x.Sub", cpu.AVX2, 0}, {"x.Sub", cpu.AVX512, 0}}, Entries("x."))
 	require.Equal(t, []cpu.Level{cpu.Generic, cpu.AVX2, cpu.AVX512, cpu.AMX}, Levels(""))
 	require.Empty(t, Entries("z."))
 	require.Equal(t, "y.Add at level amx", Entries("y.")[0].String())
+}
+
+// TestFeatures has what serves with a feature and, at the same level, without.
+func TestFeatures(t *testing.T) {
+	alone(t)
+	o := New("x.Dot", At(cpu.AVX512, "avx512"), At(cpu.AVX512, "vnni").With(cpu.VNNI), At(cpu.AVX2, "avx2"), At(cpu.AMX, "int8").With(cpu.AMXInt8))
+	require.Equal(t, []Entry{{"x.Dot", cpu.AVX2, 0}, {"x.Dot", cpu.AVX512, 0}, {"x.Dot", cpu.AVX512, cpu.VNNI}, {"x.Dot", cpu.AMX, cpu.AMXInt8}}, Entries("x."))
+	require.Equal(t, []string{"avx2", "avx512", "avx512+avx512vnni", "amx+amx-int8"},
+		[]string{Entries("x.")[0].Place(), Entries("x.")[1].Place(), Entries("x.")[2].Place(), Entries("x.")[3].Place()})
+	serves := func(l cpu.Level, want string) {
+		t.Helper()
+		got, ok := o.For(l)
+		require.Equal(t, want != "", ok)
+		require.Equal(t, want, got)
+	}
+	with := "avx512"
+	if cpu.Has(cpu.VNNI) {
+		with = "vnni"
+	}
+	serves(cpu.Generic, "")
+	serves(cpu.AVX2, "avx2")
+	serves(cpu.AVX512, with)
+	defer cpu.EmulateAMX()()
+	serves(cpu.AMX, "int8")
+	restore := cpu.Without(cpu.AMXInt8)
+	serves(cpu.AMX, with)
+	defer cpu.Without(cpu.VNNI)()
+	serves(cpu.AVX512, "avx512")
+	serves(cpu.AMX, "avx512")
+	restore()
+	serves(cpu.AMX, "int8")
 }
 
 func TestTwice(t *testing.T) {

@@ -32,12 +32,27 @@ import (
 const LogVariable = "OCTAVO_KERNEL_LOG"
 
 // AtLevels runs a test at each level that an operation has an implementation for, as
-// a subtest named after the level, with that level in use. Names are those of
-// [kernels.Entries]. A level that this machine lacks is skipped.
+// a subtest named after the level, with that level in use; and so for each feature that
+// one of its implementations needs, with that and none of the others. Names are those of
+// [kernels.Entries]. A level or a feature that this machine lacks is skipped.
 func AtLevels(t *testing.T, name string, test func(t *testing.T, l cpu.Level)) {
 	t.Helper()
+	var features []cpu.Feature
+	places := map[cpu.Level][]cpu.Feature{}
+	for _, e := range kernels.Entries(name) {
+		features = append(features, e.Feature)
+		if !slices.Contains(places[e.Level], e.Feature) {
+			places[e.Level] = append(places[e.Level], e.Feature)
+		}
+	}
 	for _, l := range kernels.Levels(name) {
-		At(t, l, func(t *testing.T) { test(t, l) })
+		for _, f := range places[l] {
+			at(t, kernels.Entry{Level: l, Feature: f}, func(t *testing.T) {
+				others := slices.DeleteFunc(slices.Clone(features), func(other cpu.Feature) bool { return other == f })
+				defer cpu.Without(others...)()
+				test(t, l)
+			})
+		}
 	}
 }
 
@@ -57,9 +72,18 @@ func Compare(t *testing.T, name string, test func(t *testing.T, l cpu.Level)) {
 // this machine lacks it.
 func At(t *testing.T, l cpu.Level, test func(t *testing.T)) {
 	t.Helper()
-	t.Run(l.String(), func(t *testing.T) {
+	at(t, kernels.Entry{Level: l}, test)
+}
+
+func at(t *testing.T, e kernels.Entry, test func(t *testing.T)) {
+	t.Helper()
+	l := e.Level
+	t.Run(e.Place(), func(t *testing.T) {
 		if !slices.Contains(cpu.Levels(), l) {
 			t.Skipf("level %v not tested: this build and machine have %v", l, cpu.Levels())
+		}
+		if !cpu.Has(e.Feature) {
+			t.Skipf("level %v not tested: this build and machine have no %v", e.Place(), e.Feature)
 		}
 		restore, err := cpu.Force(l)
 		if err != nil {
@@ -75,14 +99,14 @@ var (
 	tested = map[kernels.Entry]bool{}
 )
 
-// Tested says that the implementations of operations for a level were compared with
-// what they must give.
+// Tested says that the implementations of operations for a level, with the features that
+// there are, were compared with what they must give.
 func Tested(t testing.TB, name string, l cpu.Level) {
 	t.Helper()
 	mutex.Lock()
 	defer mutex.Unlock()
-	for _, e := range kernels.Entries(name) {
-		if e.Level != l || tested[e] {
+	for _, e := range serving(kernels.Entries(name), l) {
+		if tested[e] {
 			continue
 		}
 		tested[e] = true
@@ -90,6 +114,24 @@ func Tested(t testing.TB, name string, l cpu.Level) {
 			t.Errorf("%s: %v", LogVariable, err)
 		}
 	}
+}
+
+// serving returns the entries of a level that serve: of each operation the one for the
+// last feature that there is.
+func serving(entries []kernels.Entry, l cpu.Level) (list []kernels.Entry) {
+	at := map[string]int{}
+	for _, e := range entries {
+		if e.Level != l || !cpu.Has(e.Feature) {
+			continue
+		}
+		if i, ok := at[e.Operation]; ok {
+			list[i] = e
+			continue
+		}
+		at[e.Operation] = len(list)
+		list = append(list, e)
+	}
+	return list
 }
 
 // log appends a line to the log. The working directory of a test is its package's.
@@ -106,7 +148,7 @@ func log(e kernels.Entry) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "%s %s %v\n", filepath.Base(directory), e.Operation, e.Level)
+	_, err = fmt.Fprintf(f, "%s %s %v\n", filepath.Base(directory), e.Operation, e.Place())
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
@@ -130,12 +172,13 @@ func Main(m *testing.M, name string) int {
 	return 1
 }
 
-// untested returns the entries for the given levels that were not tested.
+// untested returns the entries for the given levels, and features of this machine, that
+// were not tested.
 func untested(entries []kernels.Entry, levels []cpu.Level) []kernels.Entry {
 	mutex.Lock()
 	defer mutex.Unlock()
 	return slices.DeleteFunc(slices.Clone(entries), func(e kernels.Entry) bool {
-		return tested[e] || !slices.Contains(levels, e.Level)
+		return tested[e] || !slices.Contains(levels, e.Level) || !cpu.Has(e.Feature)
 	})
 }
 
