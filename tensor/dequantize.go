@@ -1,12 +1,19 @@
 package tensor
 
-import "github.com/octavo-fp8/octavo/fp8"
+import (
+	"math"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
 
 const shortDestination = "tensor: destination is not as long as the tensor's shape says"
 
 // Dequantize writes the values of t, row-major and dense, to dst: decode(code)
-// times scale, rounded once to float32 (float64 holds it exactly) and then to
-// T where that is narrower. It panics if t does not pass its Check or dst is not of
+// times scale, times or divided by the outer scale where there is one, rounded once to
+// float32 (to float64 for float64, which holds all without an outer scale exactly) and
+// then to T where that is narrower. It panics if t does not pass its Check or dst is not of
 // t's length. It takes no context: it reads one byte for each value, a few
 // milliseconds for a million; give it [Tensor.RowRange]s of a tensor of billions.
 func Dequantize[T fp8.Float](dst []T, t *Tensor) {
@@ -23,7 +30,69 @@ func Dequantize[T fp8.Float](dst []T, t *Tensor) {
 		codes, scales := t.Row(i), t.ScaleRow(i/blockRows)
 		for j := 0; j < cols; j += blockCols {
 			end := min(j+blockCols, cols)
-			fp8.DecodeScaled(dst[i*cols+j:i*cols+end], codes[j:end], t.Format, scales[j/blockCols])
+			decode(dst[i*cols+j:i*cols+end], t, codes[j:end], scales[j/blockCols], i)
 		}
 	}
+}
+
+// decode writes the values of codes of row i, which share a scale.
+func decode[T fp8.Float](dst []T, t *Tensor, codes []byte, scale float32, i int) {
+	if t.Outer.None() {
+		fp8.DecodeScaled(dst, codes, t.Format, scale)
+		return
+	}
+	outer, divide := float64(t.Outer.At(i)), t.Outer.Divide
+	var exact [64]float64
+	for len(codes) > 0 {
+		n := min(len(codes), len(exact))
+		fp8.DecodeScaled(exact[:n], codes[:n], t.Format, scale)
+		underOuter(dst[:n], exact[:n], outer, divide)
+		dst, codes = dst[n:], codes[n:]
+	}
+}
+
+// underOuter writes exact values times or divided by an outer scale to dst.
+func underOuter[T fp8.Float](dst []T, exact []float64, outer float64, divide bool) {
+	switch dst := any(dst).(type) {
+	case []float32:
+		for i, p := range exact {
+			dst[i] = outerValue32(p, outer, divide)
+		}
+	case []float64:
+		for i, p := range exact {
+			v := p * outer
+			if divide {
+				v = p / outer
+			}
+			if v != v {
+				v = math.Float64frombits(nanSign(p) | 0x7FF8<<48)
+			}
+			dst[i] = v
+		}
+	case []float16.Float16:
+		for i, p := range exact {
+			dst[i] = float16.Fromfloat32(outerValue32(p, outer, divide))
+		}
+	case []fp8.BFloat16:
+		for i, p := range exact {
+			dst[i] = fp8.BFloat16FromFloat32(outerValue32(p, outer, divide))
+		}
+	}
+}
+
+// outerValue32 is outerValue rounded to float32.
+func outerValue32(p, outer float64, divide bool) float32 {
+	if v := float32(outerValue(p, outer, divide)); v == v {
+		return v
+	}
+	return math.Float32frombits(uint32(nanSign(p)>>32) | 0x7FC00000)
+}
+
+// nanSign is the sign bit of a NaN whose sign is kept, that of a code; a NaN that arises
+// from p, as of infinity and 0, is positive, since hardware differs in its sign.
+func nanSign(p float64) uint64 {
+	if p == p {
+		return 0
+	}
+	return math.Float64bits(p) & (1 << 63)
 }

@@ -7,7 +7,8 @@ import "errors"
 var (
 	ErrShape = errors.New("tensor: shape, strides, block and lengths do not fit together")
 	ErrBlock = errors.New("tensor: view starts inside a block")
-	ErrScale = errors.New("tensor: scale is not a finite number of at least 0")
+	ErrScale = errors.New("tensor: scale is not one that its format holds")
+	ErrCode  = errors.New("tensor: code does not fit into its bits")
 )
 
 var errNil = errors.New("tensor: the tensor is nil")

@@ -78,8 +78,9 @@ const shortSource = "tensor: source is not as long as the tensor's shape says"
 // and Block say what to make of it: a scale is chosen for each block, and its
 // values are encoded under it. t's Codes and Scales are overwritten, and grown
 // where they are too short; where t is a view or has gaps between its rows, they are
-// new ones, and t is dense afterwards. With the same t, no larger shape and no
-// Reporter nothing is allocated. Element i of stochastic rounding is src[i].
+// new ones, and t is dense afterwards. Its ScaleFormat and Outer stay as they are: scales
+// must be such as go with them. With the same t, no larger shape and no Reporter nothing
+// is allocated. Element i of stochastic rounding is src[i].
 //
 // It returns an error, and changes nothing, if t is nil, its shape, block or format
 // or q is invalid, and panics if src is not of the shape's length. If ctx ends
@@ -90,6 +91,9 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 		return errNil
 	}
 	if err := t.CheckShape(); err != nil {
+		return err
+	}
+	if err := t.checkOuter(); err != nil {
 		return err
 	}
 	if err := q.check(); err != nil {

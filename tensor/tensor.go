@@ -8,7 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
-// Tensor is an array of FP8 values. It is built by [Quantize], or as a literal
+// Tensor is an array of values in a format of at most eight bits. It is built by [Quantize], or as a literal
 // from codes and scales that come from elsewhere; [Tensor.Check] tells whether
 // its parts fit together. The zero Tensor is a scalar without its code, ready to be
 // given a shape and quantized. A Tensor may be read by many goroutines at once.
@@ -19,6 +19,13 @@ type Tensor struct {
 	Block  Block
 	Codes  []byte    // row-major
 	Scales []float32 // dequantization scales, row-major over the grid of blocks
+
+	// ScaleFormat says how Scales are encoded where they are kept; here they are decoded
+	// in any case. The zero value is float32.
+	ScaleFormat ScaleFormat
+
+	// Outer are the scales above Scales, as of NVFP4. The zero value is none.
+	Outer Outer
 
 	// Stride is the distance, in Codes, from the start of one row of the matrix to
 	// the start of the next, and ScaleStride that from row to row of the grid in
@@ -107,8 +114,9 @@ func row[T any](s []T, i, n, cols, stride int) []T {
 	return s[first:][:cols:cols]
 }
 
-// Scale returns the scale of the element at row i, column j of the matrix. It panics
-// if there is no such element or t is too short for it.
+// Scale returns the scale of the block of the element at row i, column j of the matrix,
+// without that above it; see [Outer.At]. It panics if there is no such element or t is
+// too short for it.
 func (t *Tensor) Scale(i, j int) float32 {
 	rows, cols := t.Dims()
 	if i < 0 || i >= rows || j < 0 || j >= cols {
@@ -121,13 +129,14 @@ func (t *Tensor) Scale(i, j int) float32 {
 const noElement = "tensor: there is no such element"
 
 // At returns the value of the element at row i, column j of the matrix, rounded
-// to float32 once. It panics as [Tensor.Scale] does, and if t's format is unknown.
+// to float32 once. It panics as [Tensor.Scale] and [Outer.At] do, and if t's format is
+// unknown.
 func (t *Tensor) At(i, j int) float32 { return at[float32](t, i, j) }
 
 func at[T fp8.Float](t *Tensor, i, j int) T {
 	var v [1]T
 	scale := t.Scale(i, j)
-	fp8.DecodeScaled(v[:], t.Row(i)[j:j+1], t.Format, scale)
+	decode(v[:], t, t.Row(i)[j:j+1], scale, i)
 	return v[0]
 }
 
@@ -152,7 +161,7 @@ func (t *Tensor) Check() error {
 		return t.shapeError("shape %v in blocks of %v needs %dx%d scales, there are %d",
 			t.Shape, t.Block, gridRows, gridCols, len(t.Scales))
 	}
-	return nil
+	return t.checkOuter()
 }
 
 // checkStride checks the distance between n rows of codes or scales.
@@ -176,6 +185,9 @@ func (t *Tensor) shapeError(format string, args ...any) error {
 func (t *Tensor) CheckShape() error {
 	if !t.Format.Valid() {
 		return sentinel.Errorf(fp8.ErrFormat, "tensor %q: unknown format %v", t.Name, t.Format)
+	}
+	if !t.ScaleFormat.Valid() {
+		return sentinel.Errorf(ErrScale, "tensor %q: unknown format of scales %v", t.Name, t.ScaleFormat)
 	}
 	if t.Block.Rows < 0 || t.Block.Cols < 0 {
 		return t.shapeError("block %dx%d has a negative extent", t.Block.Rows, t.Block.Cols)
@@ -206,23 +218,25 @@ func span(rows, cols, stride int) int {
 	return (rows-1)*stride + cols
 }
 
-// CheckScales returns an error that names the first block whose scale is NaN,
-// infinite or negative, -0 included. A scale of +0 is allowed. First it checks what
-// [Tensor.Check] does.
+// CheckScales returns an error, [ErrScale], that names the first block whose scale
+// [ScaleFormat.Holds] says cannot be: a float32 scale that is NaN, infinite or negative,
+// -0 included, or an encoded one that its format lacks. A float32 scale of +0 is allowed,
+// and so is an encoded NaN. Then it checks outer scales: they are float32 scales, and a
+// divisor is not 0. First it checks what [Tensor.Check] does.
 func (t *Tensor) CheckScales() error {
 	if err := t.Check(); err != nil {
 		return err
 	}
 	rows, cols := t.Grid()
 	if cols == 0 {
-		return nil
+		rows = 0
 	}
 	for i := range rows {
 		for j, s := range t.ScaleRow(i)[:cols] {
-			if math.Float32bits(s) >= math.Float32bits(float32(math.Inf(1))) {
-				return sentinel.Errorf(ErrScale, "tensor %q: scale of block (%d, %d) is %v: want a finite number that is not negative", t.Name, i, j, s)
+			if !t.ScaleFormat.Holds(s) {
+				return sentinel.Errorf(ErrScale, "tensor %q: scale of block (%d, %d) is %v: want %s", t.Name, i, j, s, t.ScaleFormat.wants())
 			}
 		}
 	}
-	return nil
+	return t.checkOuterScales()
 }

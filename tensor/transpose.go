@@ -8,14 +8,22 @@ package tensor
 // do not allow it, quantize the transposed values instead. It panics if t does not
 // pass its Check. It takes no context, since it only moves bytes: a second is enough
 // for hundreds of megabytes.
+//
+// Outer scales belong to rows, so that it panics if there are several: one for the tensor
+// stays as it is.
 func (t *Tensor) Transpose() *Tensor {
 	t.mustBeWhole()
+	if !t.Outer.single() {
+		panic(outerOfRows)
+	}
 	rows, cols := t.Dims()
 	gridRows, gridCols := t.Grid()
 	v := &Tensor{
 		Name: t.Name, Format: t.Format, Shape: []int{cols, rows}, Block: t.Block.Transposed(),
 		Codes: make([]byte, rows*cols), Scales: make([]float32, gridRows*gridCols),
+		ScaleFormat: t.ScaleFormat, Outer: t.Outer.clone(),
 	}
+	v.Outer.Rows = 0
 	if len(v.Codes) == 0 {
 		return v
 	}
@@ -24,6 +32,8 @@ func (t *Tensor) Transpose() *Tensor {
 	transpose(v.Scales, t.Scales, gridRows, gridCols, scaleStride)
 	return v
 }
+
+const outerOfRows = "tensor: outer scales of rows cannot be transposed: requantize with one for the tensor"
 
 // transpose writes the columns of src, a matrix with rows a stride apart, to dst as
 // rows. It does so by way of a small square, so that lines of the cache are read and

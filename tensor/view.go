@@ -10,8 +10,13 @@ func (t *Tensor) RowRange(lo, hi int) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	outer, ok := t.Outer.slice(lo, hi)
+	if !ok {
+		return nil, sentinel.Errorf(ErrBlock, "tensor %q: row %d shares an outer scale with rows before it: views start at multiples of %d", t.Name, lo, t.Outer.Rows)
+	}
 	_, gridCols := t.Grid()
 	v := t.matrix(hi-lo, cols)
+	v.Outer = outer
 	v.Codes = window(t.Codes, lo, hi-lo, cols, v.Stride)
 	v.Scales = window(t.Scales, lo/block, ceilDiv(hi-lo, block), gridCols, v.ScaleStride)
 	return v, nil
@@ -78,6 +83,7 @@ func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 		return nil, err
 	}
 	_, cols := t.Dims()
+	oldCols := cols
 	_, newCols := v.Dims()
 	gridRows, gridCols := t.Grid()
 	if gridRows*gridCols == 1 && (t.Stride == 0 || t.Stride == cols) {
@@ -87,6 +93,14 @@ func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	if v.Len() != t.Len() || newCols != cols {
 		return nil, sentinel.Errorf(ErrShape, "tensor %q: cannot reshape %v in blocks of %v to %v: the last dimension and the number of elements must stay",
 			t.Name, t.Shape, t.Block, shape)
+	}
+	if v.Outer.single() {
+		v.Outer.Rows = 0
+	} else if newCols != oldCols {
+		return nil, sentinel.Errorf(ErrShape, "tensor %q: cannot reshape %v to %v: outer scales of rows go with the last dimension", t.Name, t.Shape, shape)
+	}
+	if err := v.checkOuter(); err != nil {
+		return nil, err
 	}
 	return &v, nil
 }
@@ -114,7 +128,7 @@ func (t *Tensor) cut(what string, lo, hi, size, extent int) (int, error) {
 // matrix returns a tensor like t of the given size, without codes and scales.
 func (t *Tensor) matrix(rows, cols int) *Tensor {
 	return &Tensor{Name: t.Name, Format: t.Format, Block: t.Block, Shape: []int{rows, cols},
-		Stride: t.Stride, ScaleStride: t.ScaleStride, shared: true}
+		Stride: t.Stride, ScaleStride: t.ScaleStride, ScaleFormat: t.ScaleFormat, Outer: t.Outer, shared: true}
 }
 
 // window is the part of s that holds n rows from the given one.
