@@ -65,6 +65,32 @@ func BenchmarkEncodeBFloat16(b *testing.B) {
 	})
 }
 
+// BenchmarkHadamard transforms groups of 16 along rows and along columns.
+func BenchmarkHadamard(b *testing.B) {
+	src := normals(mebi)
+	half := make([]fp8.BFloat16, mebi)
+	dst, halfDst := make([]float32, mebi), make([]fp8.BFloat16, mebi)
+	for i, x := range src {
+		half[i] = fp8.BFloat16FromFloat32(x)
+	}
+	for _, columns := range []bool{false, true} {
+		h := scaling.Hadamard{Signs: scaling.NVIDIASigns, Columns: columns, Workers: 1}
+		atLevels(b, fmt.Sprintf("columns=%t/type=float32", columns), func(b *testing.B) { hadamard(b, dst, src, h) })
+		atLevels(b, fmt.Sprintf("columns=%t/type=bfloat16", columns), func(b *testing.B) {
+			b.SetBytes(2 * mebi)
+			hadamard(b, halfDst, half, h)
+		})
+	}
+}
+
+func hadamard[T float32 | fp8.BFloat16](b *testing.B, dst, src []T, h scaling.Hadamard) {
+	for b.Loop() {
+		if err := scaling.HadamardTransform(b.Context(), dst, src, 1024, mebi/1024, h); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkEncodeFloat16(b *testing.B) {
 	src, dst := make([]float16.Float16, mebi), make([]byte, mebi)
 	for i, x := range normals(mebi) {

@@ -1,0 +1,159 @@
+//go:build !purego
+
+#include "go_asm.h" // made by the compiler: the fields of structures
+#include "textflag.h"
+
+// Each value of X, with its partner in T, becomes the sum or, where S is -1, the
+// difference. x times ±1 is exact, so that this rounds once.
+#define STEP(S, T, X) VFMADD213PS T, S, X
+
+#define CANONICAL(X, T) \
+	VCMPPS $3, X, X, T \
+	VBLENDVPS T, Y15, X, X
+
+// The steps of distances 4, 2 and 1 in a half of a group, and what follows.
+#define HALF(after, X, T) \
+	VPERM2F128 $0x01, X, X, T \
+	STEP(Y10, T, X) \
+	VPERMILPS $0x4E, X, T \
+	STEP(Y11, T, X) \
+	VPERMILPS $0xB1, X, T \
+	STEP(Y12, T, X) \
+	VMULPS after, X, X \
+	CANONICAL(X, T)
+
+// func rowsAVX2(dst, src *float32, n int, j *job)
+TEXT ·rowsAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVQ j+24(FP), AX
+	VMOVUPS job_Factors+Factors_Before(AX), Y8
+	VMOVUPS job_Factors+Factors_Before+32(AX), Y9
+	VMOVUPS job_signs+64(AX), Y10
+	VMOVUPS job_signs+128(AX), Y11
+	VMOVUPS job_signs+192(AX), Y12
+	VMOVUPS job_Factors+Factors_After(AX), Y13
+	VMOVUPS job_Factors+Factors_After+32(AX), Y14
+	VPBROADCASTD job_nan(AX), Y15
+
+group:
+	VMULPS (SI), Y8, Y0
+	VMULPS 32(SI), Y9, Y1
+	VADDPS Y1, Y0, Y2
+	VSUBPS Y1, Y0, Y3
+	HALF(Y13, Y2, Y4)
+	HALF(Y14, Y3, Y5)
+	VMOVUPS Y2, (DI)
+	VMOVUPS Y3, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ group
+	VZEROUPPER
+	RET
+
+// The sums and differences of A and B.
+#define PAIR(A, B, SUM, DIFFERENCE) \
+	VADDPS B, A, SUM \
+	VSUBPS B, A, DIFFERENCE
+
+#define BEFORE(i) (job_Factors+Factors_Before+4*(i))(DX)
+#define AFTER(i) (job_Factors+Factors_After+4*(i))(DX)
+
+// X and Y are the sum and the difference of rows i and i+8, which goes to the stack.
+#define DISTANCE8(lower, upper, i, X) \
+	VBROADCASTSS BEFORE(i), Y8 \
+	VBROADCASTSS BEFORE(i+8), Y9 \
+	VMULPS lower, Y8, Y8 \
+	VMULPS upper, Y9, Y9 \
+	VADDPS Y9, Y8, X \
+	VSUBPS Y9, Y8, Y8 \
+	VMOVUPS Y8, differences-(256-32*i)(SP)
+
+// The steps of distances 4, 2 and 1 of eight rows, from Y0 to Y7 to the same.
+#define REST \
+	PAIR(Y0, Y4, Y8, Y12) \
+	PAIR(Y1, Y5, Y9, Y13) \
+	PAIR(Y2, Y6, Y10, Y14) \
+	PAIR(Y3, Y7, Y11, Y15) \
+	PAIR(Y8, Y10, Y0, Y2) \
+	PAIR(Y9, Y11, Y1, Y3) \
+	PAIR(Y12, Y14, Y4, Y6) \
+	PAIR(Y13, Y15, Y5, Y7) \
+	PAIR(Y0, Y1, Y8, Y9) \
+	PAIR(Y2, Y3, Y10, Y11) \
+	PAIR(Y4, Y5, Y12, Y13) \
+	PAIR(Y6, Y7, Y14, Y15)
+
+#define STORE(i, X, at) \
+	VBROADCASTSS AFTER(i), Y1 \
+	VMULPS X, Y1, Y2 \
+	VCMPPS $3, Y2, Y2, Y3 \
+	VBLENDVPS Y3, Y0, Y2, Y2 \
+	VMOVUPS Y2, at
+
+// func columnsAVX2(dst, src *float32, dstStride, srcStride, n int, j *job)
+//
+// n is a multiple of 8.
+TEXT ·columnsAVX2(SB), NOSPLIT, $256-48
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ dstStride+16(FP), R8
+	MOVQ srcStride+24(FP), R9
+	MOVQ n+32(FP), CX
+	MOVQ j+40(FP), DX
+	LEAQ (R8)(R8*2), R10
+	LEAQ (R9)(R9*2), R11
+
+vector:
+	MOVQ SI, AX
+	LEAQ (SI)(R9*8), BX
+	DISTANCE8((AX), (BX), 0, Y0)
+	DISTANCE8((AX)(R9*1), (BX)(R9*1), 1, Y1)
+	DISTANCE8((AX)(R9*2), (BX)(R9*2), 2, Y2)
+	DISTANCE8((AX)(R11*1), (BX)(R11*1), 3, Y3)
+	LEAQ (AX)(R9*4), AX
+	LEAQ (BX)(R9*4), BX
+	DISTANCE8((AX), (BX), 4, Y4)
+	DISTANCE8((AX)(R9*1), (BX)(R9*1), 5, Y5)
+	DISTANCE8((AX)(R9*2), (BX)(R9*2), 6, Y6)
+	DISTANCE8((AX)(R11*1), (BX)(R11*1), 7, Y7)
+	REST
+	VPBROADCASTD job_nan(DX), Y0
+	MOVQ DI, AX
+	STORE(0, Y8, (AX))
+	STORE(1, Y9, (AX)(R8*1))
+	STORE(2, Y10, (AX)(R8*2))
+	STORE(3, Y11, (AX)(R10*1))
+	LEAQ (AX)(R8*4), AX
+	STORE(4, Y12, (AX))
+	STORE(5, Y13, (AX)(R8*1))
+	STORE(6, Y14, (AX)(R8*2))
+	STORE(7, Y15, (AX)(R10*1))
+	VMOVUPS differences-256(SP), Y0
+	VMOVUPS differences-224(SP), Y1
+	VMOVUPS differences-192(SP), Y2
+	VMOVUPS differences-160(SP), Y3
+	VMOVUPS differences-128(SP), Y4
+	VMOVUPS differences-96(SP), Y5
+	VMOVUPS differences-64(SP), Y6
+	VMOVUPS differences-32(SP), Y7
+	REST
+	VPBROADCASTD job_nan(DX), Y0
+	LEAQ (AX)(R8*4), AX
+	STORE(8, Y8, (AX))
+	STORE(9, Y9, (AX)(R8*1))
+	STORE(10, Y10, (AX)(R8*2))
+	STORE(11, Y11, (AX)(R10*1))
+	LEAQ (AX)(R8*4), AX
+	STORE(12, Y12, (AX))
+	STORE(13, Y13, (AX)(R8*1))
+	STORE(14, Y14, (AX)(R8*2))
+	STORE(15, Y15, (AX)(R10*1))
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ vector
+	VZEROUPPER
+	RET

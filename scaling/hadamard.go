@@ -1,0 +1,203 @@
+package scaling
+
+import (
+	"context"
+	"math"
+	"unsafe"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/convert"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/hadamard"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/race"
+	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/internal/rounding"
+)
+
+// HadamardSize is the number of values that [HadamardTransform] transforms together.
+const HadamardSize = hadamard.Size
+
+// NVIDIASigns are the signs that TransformerEngine uses by default (get_wgrad_sign_vector
+// in pytorch/tensor/nvfp4_tensor.py), the same for all tensors.
+const NVIDIASigns uint16 = 0xD7E8
+
+// Hadamard is a random Hadamard transform of groups of 16 values,
+//
+//	y = (x∘signs)·H/4, where H[i][j] = (-1)^popcount(i&j).
+//
+// It is a rotation: where both operands of a product are transformed along the dimension
+// that is summed, the product is what it was. A value that is far larger than the other 15
+// spreads over all 16, so that the block's scale leaves them more codes; NVIDIA's recipe
+// for NVFP4 does so to the operands of the weight gradient (arXiv 2509.25149, section 4.2).
+// The zero value changes no sign and transforms along rows.
+type Hadamard struct {
+	Signs   uint16 // value i of each group changes its sign where bit i is set
+	Columns bool   // groups are 16 rows of a column, not 16 neighbours in a row
+	Inverse bool   // x = (y·H/4)∘signs
+	Workers int    // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+}
+
+// RandomHadamard returns a transform whose signs are drawn from a seed.
+func RandomHadamard(seed uint64) Hadamard {
+	return Hadamard{Signs: uint16(random.Mix(seed))}
+}
+
+// factors returns what values are multiplied by before and after the sums.
+func (h Hadamard) factors() *hadamard.Factors {
+	f := new(hadamard.Factors)
+	for i := range f.Before {
+		f.Before[i], f.After[i] = 0.25, 1
+		if h.Signs>>i&1 == 0 {
+			continue
+		}
+		if h.Inverse {
+			f.After[i] = -1
+		} else {
+			f.Before[i] = -0.25
+		}
+	}
+	return f
+}
+
+const shortHadamard = "scaling: a matrix to transform is not of the size that is given"
+
+// HadamardTransform transforms src, a matrix [rows, cols], to dst, which may be src but
+// must not overlap it otherwise. At the end of a row, or a column, up to 15 values that
+// fill no group stay as they are.
+//
+// The arithmetic is float32, in one order: each value times ±1/4; then for the distances
+// 8, 4, 2 and 1 in turn, each two values a and b of the group so far apart become a+b and
+// a-b. Each operation rounds, and a NaN becomes the canonical one. The results of BFloat16
+// are rounded to it once, to nearest even. The order in which a GPU adds is not defined;
+// where every sum is exact it gives the same.
+//
+// It panics if a slice is not of that size. If ctx ends meanwhile it returns an error that
+// wraps its cause; dst is then unspecified.
+func HadamardTransform[T float32 | fp8.BFloat16](ctx context.Context, dst, src []T, rows, cols int, h Hadamard) error {
+	if rows < 0 || cols < 0 || cols > 0 && rows > math.MaxInt/cols || len(src) != rows*cols || len(dst) != len(src) {
+		panic(shortHadamard)
+	}
+	if err := meter.Err(ctx); err != nil {
+		return err
+	}
+	f, groupRows := h.factors(), 1
+	if h.Columns {
+		groupRows = HadamardSize
+	}
+	const grain = 1 << 15 // values
+	perPart := max(grain/(groupRows*max(cols, 1)), 1)
+	whole := rows / groupRows
+	parallel.For(whole, perPart, h.Workers, func(lo, hi int) {
+		for ; lo < hi && ctx.Err() == nil; lo += perPart {
+			from, to := lo*groupRows*cols, min(lo+perPart, hi)*groupRows*cols
+			if h.Columns {
+				transformColumns(dst[from:to], src[from:to], cols, f)
+			} else {
+				transformRows(dst[from:to], src[from:to], cols, f)
+			}
+		}
+	})
+	copy(dst[whole*groupRows*cols:], src[whole*groupRows*cols:])
+	return meter.Err(ctx)
+}
+
+// transformRows transforms groups of neighbours in rows of cols values.
+func transformRows[T float32 | fp8.BFloat16](dst, src []T, cols int, f *hadamard.Factors) {
+	if cols%HadamardSize == 0 {
+		cols = len(src) // rows follow each other
+	}
+	whole := cols - cols%HadamardSize
+	for len(src) > 0 {
+		switch to := any(dst).(type) {
+		case []float32:
+			hadamard.Rows(to[:whole], any(src).([]float32)[:whole], f)
+		case []fp8.BFloat16:
+			rowsBF16(to[:whole], any(src).([]fp8.BFloat16)[:whole], f)
+		}
+		copy(dst[whole:cols], src[whole:cols])
+		dst, src = dst[cols:], src[cols:]
+	}
+}
+
+// transformColumns transforms groups of 16 rows.
+func transformColumns[T float32 | fp8.BFloat16](dst, src []T, cols int, f *hadamard.Factors) {
+	for n := HadamardSize * cols; len(src) > 0; dst, src = dst[n:], src[n:] {
+		switch to := any(dst).(type) {
+		case []float32:
+			hadamard.Columns(to, cols, any(src).([]float32), cols, cols, f)
+		case []fp8.BFloat16:
+			columnsBF16(to, any(src).([]fp8.BFloat16), cols, f)
+		}
+	}
+}
+
+// wideColumns are columns of a group that stay in the nearest cache.
+const wideColumns = 256
+
+// wideGroups are values of BFloat16 as float32.
+type wideGroups [HadamardSize * wideColumns]float32
+
+func rowsBF16(dst, src []fp8.BFloat16, f *hadamard.Factors) {
+	var w wideGroups
+	for len(src) > 0 {
+		n := min(len(src), len(w))
+		widen(w[:n], src)
+		hadamard.Rows(w[:n], w[:n], f)
+		rounding.NearestBF16(w[:n], w[:n])
+		narrow(dst, w[:n])
+		dst, src = dst[n:], src[n:]
+	}
+}
+
+// columnsBF16 transforms 16 rows of cols values.
+func columnsBF16(dst, src []fp8.BFloat16, cols int, f *hadamard.Factors) {
+	var w wideGroups
+	for col := 0; col < cols; col += wideColumns {
+		n := min(cols-col, wideColumns)
+		for i := range HadamardSize {
+			widen(w[i*n:][:n], src[i*cols+col:])
+		}
+		hadamard.Columns(w[:], n, w[:], n, n, f)
+		all := w[:HadamardSize*n]
+		rounding.NearestBF16(all, all)
+		for i := range HadamardSize {
+			narrow(dst[i*cols+col:], w[i*n:][:n])
+		}
+	}
+}
+
+// widen fills dst with the first values of src.
+func widen(dst []float32, src []fp8.BFloat16) {
+	done := 0
+	if n := inKernels(len(dst)); n > 0 {
+		race.Read(src[:n])
+		convert.WidenBF16(cpu.Current(), &dst[0], (*uint16)(unsafe.Pointer(&src[0])), n)
+		done = n
+	}
+	for i := done; i < len(dst); i++ {
+		dst[i] = src[i].Float32()
+	}
+}
+
+// narrow writes src, which are values of BFloat16, to the first ones of dst.
+func narrow(dst []fp8.BFloat16, src []float32) {
+	done := 0
+	if n := inKernels(len(src)); n > 0 {
+		race.Write(dst[:n])
+		convert.TruncateBF16(cpu.Current(), (*uint16)(unsafe.Pointer(&dst[0])), &src[0], n)
+		done = n
+	}
+	for i := done; i < len(src); i++ {
+		dst[i] = fp8.BFloat16(math.Float32bits(src[i]) >> 16)
+	}
+}
+
+// inKernels returns how many of n values the kernels of package convert take.
+func inKernels(n int) int {
+	if !convert.Available(cpu.Current()) {
+		return 0
+	}
+	return n / convert.Step * convert.Step
+}
