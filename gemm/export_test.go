@@ -1,7 +1,9 @@
 package gemm
 
-// FMA32 is fma32, for tests against exact arithmetic.
-var FMA32 = fma32
+import "github.com/octavo-fp8/octavo/internal/canonical"
+
+// FMA32 is canonical.FMA, for tests against exact arithmetic.
+var FMA32 = canonical.FMA
 
 // AMXAlways has level AMX take tiles for all products, and write all results past the
 // caches, until restore is called.

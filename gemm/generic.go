@@ -44,12 +44,12 @@ func (p *part) addRow(c, x, b []float32, i, j0 int) {
 		j := 0
 		for ; j+1 < len(c); j += 2 {
 			p0, p1 := canonical.DotPair(x, b[j*p.k+k0:][:n], b[(j+1)*p.k+k0:][:n])
-			c[j] = fma32(float32(p0*sa), p.b.scales.at(j0+j, k0), c[j])
-			c[j+1] = fma32(float32(p1*sa), p.b.scales.at(j0+j+1, k0), c[j+1])
+			c[j] = canonical.FMA(float32(p0*sa), p.b.scales.at(j0+j, k0), c[j])
+			c[j+1] = canonical.FMA(float32(p1*sa), p.b.scales.at(j0+j+1, k0), c[j+1])
 		}
 		if j < len(c) {
 			p0 := canonical.Dot(x, b[j*p.k+k0:][:n])
-			c[j] = fma32(float32(p0*sa), p.b.scales.at(j0+j, k0), c[j])
+			c[j] = canonical.FMA(float32(p0*sa), p.b.scales.at(j0+j, k0), c[j])
 		}
 	}
 }

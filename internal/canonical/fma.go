@@ -1,13 +1,13 @@
-package gemm
+package canonical
 
 import "math"
 
-// fma32 returns x*y + z rounded once to float32.
+// FMA returns x*y + z rounded once to float32.
 //
 // The product is exact in float64; the sum is rounded there to odd, which keeps
 // what the second rounding needs to know (Boldo and Melquiond, "Emulation of
 // FMA and correctly rounded sums", IEEE Transactions on Computers 57(4), 2008).
-func fma32(x, y, z float32) float32 {
+func FMA(x, y, z float32) float32 {
 	p, c := float64(x)*float64(y), float64(z)
 	sum := p + c
 	// Knuth's TwoSum: sum + rest is p + c exactly. It is NaN where sum is not
