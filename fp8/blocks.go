@@ -143,7 +143,7 @@ func (b *BlockScales) setFactors(each int) (fit bool) {
 		case s.isOne():
 			factor = 1
 		case factor == 0:
-			factor = s.Stored
+			factor = s.divisor()
 			seen |= divides
 		default:
 			seen |= multiplies

@@ -99,7 +99,7 @@ func (s Scale) factor() (factor float32, divide uint32) {
 	case s.Multiplier != 0:
 		return s.Multiplier, 0
 	}
-	return s.Stored, 1
+	return s.divisor(), 1
 }
 
 // encode32 returns the code of x, the element of the given index. saturated

@@ -3,17 +3,27 @@ package fp8
 import "math"
 
 // Scale is how the values of a block reach the range of the format and come
-// back: a value x is encoded as x*Multiplier, or as x/Stored where Multiplier
-// is 0, and a code c stands for c*Stored. Either operation is one rounding to
-// float32 (float64 for float64 values). The zero Scale leaves values as they
-// are.
+// back: a value x is encoded as x*Multiplier, or where that is 0 as x/Divisor, or
+// where that is 0 too as x/Stored, and a code c stands for c*Stored. Each operation
+// is one rounding to float32 (float64 for float64 values). The zero Scale leaves
+// values as they are.
 //
-// Two fields are needed because libraries differ, to the bit, in whether they
+// Several fields are needed because libraries differ, to the bit, in whether they
 // divide by the stored scale, multiply by its rounded reciprocal, or store the
-// rounded reciprocal of what they multiplied by.
+// rounded reciprocal of what they multiplied by. With a scale above that of the block,
+// as in NVFP4, what is stored is only a part of what they divide by.
 type Scale struct {
 	Stored     float32 // dequantization scale
 	Multiplier float32
+	Divisor    float32
+}
+
+// divisor is what values are divided by where nothing multiplies them.
+func (s Scale) divisor() float32 {
+	if s.Divisor != 0 {
+		return s.Divisor
+	}
+	return s.Stored
 }
 
 // isOne reports whether s is the zero Scale or has the same effect.
@@ -30,7 +40,7 @@ func (s Scale) float32(x float32) float32 {
 	if s.Multiplier != 0 {
 		y = x * s.Multiplier
 	} else {
-		y = x / s.Stored
+		y = x / s.divisor()
 	}
 	switch {
 	case y != y:
@@ -50,7 +60,7 @@ func (s Scale) float64(x float64) float64 {
 	if s.Multiplier != 0 {
 		y = x * float64(s.Multiplier)
 	} else {
-		y = x / float64(s.Stored)
+		y = x / float64(s.divisor())
 	}
 	switch {
 	case y != y:

@@ -136,11 +136,15 @@ func (s *Stats) add(x float64, e *Encoder, code uint8, saturated bool, value flo
 		s.Subnormal++
 	}
 	if s.Detail != nil {
-		s.Detail.add(x, value)
+		s.Detail.Add(x, value)
 	}
 }
 
-func (d *Detail) add(x, value float64) {
+// Add counts a finite x, whose code stands for value; one that is not finite is left out.
+func (d *Detail) Add(x, value float64) {
+	if x-x != 0 {
+		return
+	}
 	e := x - value
 	d.SquaredError += float64(e * e)
 	d.SquaredSum += float64(x * x)

@@ -25,13 +25,18 @@ func Dequantize[T fp8.Float](dst []T, t *Tensor) {
 	if len(dst) == 0 {
 		return
 	}
-	blockRows, blockCols := t.Block.Extents(rows, cols)
 	for i := range rows {
-		codes, scales := t.Row(i), t.ScaleRow(i/blockRows)
-		for j := 0; j < cols; j += blockCols {
-			end := min(j+blockCols, cols)
-			decode(dst[i*cols+j:i*cols+end], t, codes[j:end], scales[j/blockCols], i)
-		}
+		dequantizeRow(dst[i*cols:][:cols], t, i)
+	}
+}
+
+// dequantizeRow writes the values of row i of the matrix.
+func dequantizeRow[T fp8.Float](dst []T, t *Tensor, i int) {
+	blockRows, blockCols := t.Block.Extents(t.Dims())
+	codes, scales := t.Row(i), t.ScaleRow(i/blockRows)
+	for j := 0; j < len(dst); j += blockCols {
+		end := min(j+blockCols, len(dst))
+		decode(dst[j:end], t, codes[j:end], scales[j/blockCols], i)
 	}
 }
 

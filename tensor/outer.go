@@ -86,9 +86,8 @@ func (o Outer) clone() Outer {
 	return o
 }
 
-// checkOuter makes sure that there are as many outer scales as the shape needs.
-func (t *Tensor) checkOuter() error {
-	o := t.Outer
+// checkOuter makes sure that o has as many outer scales as t's shape needs.
+func (t *Tensor) checkOuter(o Outer) error {
 	if o.Rows < 0 {
 		return t.shapeError("outer scales of %d rows each: want at least 0", o.Rows)
 	}

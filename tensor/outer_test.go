@@ -265,3 +265,57 @@ func TestOuterAt(t *testing.T) {
 	require.Equal(t, float32(1), tensor.Outer{Divide: true}.Factor(99))
 	require.Equal(t, float32(5), tensor.Outer{Scales: []float32{5}}.At(99))
 }
+
+// TestQuantizeUnderOuter: the tensor takes ScaleFormat and Outer from the Quantizer, in
+// memory of its own, and a Detail compares with values under the outer scale.
+func TestQuantizeUnderOuter(t *testing.T) {
+	src := []float32{1, 2, 3, 4, 10, 20, 30, 41, float32(math.Inf(1)), 0}
+	x := &tensor.Tensor{Name: "x", Shape: []int{2, 5}, Block: tensor.Block{Rows: 1}}
+	q := tensor.Quantizer{
+		Scale:       func(int, float32, bool) fp8.Scale { return fp8.Scale{Stored: 0.5, Multiplier: 1} },
+		ScaleFormat: tensor.UE4M3Scales, Outer: tensor.Outer{Scales: []float32{2, 4}, Rows: 1},
+	}
+	st := fp8.Stats{Detail: new(fp8.Detail)}
+	q.Stats = &st
+	require.NoError(t, tensor.Quantize(t.Context(), x, src, q))
+	require.Equal(t, tensor.UE4M3Scales, x.ScaleFormat)
+	require.Equal(t, q.Outer, x.Outer)
+	require.NoError(t, x.CheckScales())
+	q.Outer.Scales[0] = 99
+	require.Equal(t, float32(2), x.Outer.Scales[0])
+	require.Equal(t, int64(10), st.Elements)
+	var want float64
+	rows, cols := x.Dims()
+	for i := range rows {
+		for j := range cols {
+			if v := float64(src[i*cols+j]); v < math.MaxFloat32 {
+				want += (v - float64(x.At(i, j))) * (v - float64(x.At(i, j)))
+			}
+		}
+	}
+	require.Equal(t, want, st.Detail.SquaredError)
+	require.Positive(t, want)
+
+	// What a tensor was before leaves nothing behind.
+	require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{Scale: q.Scale}))
+	require.True(t, x.Outer.None())
+	require.Equal(t, tensor.Float32Scales, x.ScaleFormat)
+
+	before := *x
+	for _, wrong := range []tensor.Outer{{Scales: []float32{1, 2}}, {Scales: []float32{1}, Rows: 1}, {Rows: -1}} {
+		err := tensor.Quantize(t.Context(), x, src, tensor.Quantizer{Scale: q.Scale, Outer: wrong})
+		require.ErrorIs(t, err, tensor.ErrShape)
+	}
+	require.ErrorIs(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{Scale: q.Scale, ScaleFormat: 3}), tensor.ErrScale)
+	require.Equal(t, before, *x)
+
+	// A view's outer scales are not its own.
+	stack := &tensor.Tensor{Shape: []int{2, 2, 5}, Block: tensor.Block{Rows: 1}}
+	q.Outer = tensor.Outer{Scales: []float32{2, 4}, Rows: 2}
+	require.NoError(t, tensor.Quantize(t.Context(), stack, append(src, src...), q))
+	part, err := stack.Index(1)
+	require.NoError(t, err)
+	q.Outer = tensor.Outer{Scales: []float32{7}}
+	require.NoError(t, tensor.Quantize(t.Context(), part, src, q))
+	require.Equal(t, []float32{2, 4}, stack.Outer.Scales)
+}

@@ -56,6 +56,12 @@ type Quantizer struct {
 	Policy fp8.Policy
 	Options
 
+	// ScaleFormat and Outer become the tensor's: Scale must return what such scales can
+	// hold, and multiply or divide by what includes the outer scale. Outer.Scales are
+	// copied.
+	ScaleFormat ScaleFormat
+	Outer       Outer
+
 	// ScaleRow, unless nil, takes the place of Scale for up to 1024 blocks side by side,
 	// in one call. A single NaN in them has all of them go through Scale, and so do
 	// blocks of which a Reporter hears one by one.
@@ -69,6 +75,9 @@ func (q *Quantizer) check() error {
 	case q.Workers < 0:
 		return fmt.Errorf("%d workers: want at least 0", q.Workers)
 	}
+	if err := scaleFormats.Check(q.ScaleFormat); err != nil {
+		return err
+	}
 	return q.Policy.Check()
 }
 
@@ -78,9 +87,8 @@ const shortSource = "tensor: source is not as long as the tensor's shape says"
 // and Block say what to make of it: a scale is chosen for each block, and its
 // values are encoded under it. t's Codes and Scales are overwritten, and grown
 // where they are too short; where t is a view or has gaps between its rows, they are
-// new ones, and t is dense afterwards. Its ScaleFormat and Outer stay as they are: scales
-// must be such as go with them. With the same t, no larger shape and no Reporter nothing
-// is allocated. Element i of stochastic rounding is src[i].
+// new ones, and t is dense afterwards. With the same t, no larger shape and no
+// Reporter nothing is allocated. Element i of stochastic rounding is src[i].
 //
 // It returns an error, and changes nothing, if t is nil, its shape, block or format
 // or q is invalid, and panics if src is not of the shape's length. If ctx ends
@@ -93,11 +101,11 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	if err := t.CheckShape(); err != nil {
 		return err
 	}
-	if err := t.checkOuter(); err != nil {
-		return err
-	}
 	if err := q.check(); err != nil {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
+	}
+	if err := t.checkOuter(q.Outer); err != nil {
+		return err
 	}
 	if len(src) != t.Len() {
 		panic(shortSource)
@@ -105,7 +113,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	if err := meter.Err(ctx); err != nil {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
-	t.allocate()
+	t.allocate(&q)
 	if len(src) == 0 {
 		return nil
 	}
@@ -113,13 +121,13 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 		q.Op = "quantize"
 	}
 	if q.Reporter == nil {
-		return quantize(ctx, t, src, q)
+		return quantizeDetailed(ctx, t, src, q)
 	}
 	if q.Stats == nil {
 		q.Stats = new(fp8.Stats)
 	}
 	before := q.Stats.NonFinite()
-	if err := quantize(ctx, t, src, q); err != nil {
+	if err := quantizeDetailed(ctx, t, src, q); err != nil {
 		return err
 	}
 	if q.Stats.NonFinite() > before {
@@ -128,11 +136,39 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	return nil
 }
 
-func (t *Tensor) allocate() {
+// quantizeDetailed is quantize. A Detail compares values with what codes stand for, which
+// under outer scales only the whole tensor tells.
+func quantizeDetailed[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer) error {
+	if q.Outer.None() || q.Stats == nil || q.Stats.Detail == nil {
+		return quantize(ctx, t, src, q)
+	}
+	detail := q.Stats.Detail
+	q.Stats.Detail = nil
+	defer func() { q.Stats.Detail = detail }()
+	if err := quantize(ctx, t, src, q); err != nil {
+		return err
+	}
+	rows, cols := t.Dims()
+	values := make([]float64, cols)
+	for i := range rows {
+		if err := meter.Err(ctx); err != nil {
+			return fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
+		dequantizeRow(values, t, i)
+		for j, v := range values {
+			detail.Add(float64Of(src[i*cols+j]), v)
+		}
+	}
+	return nil
+}
+
+func (t *Tensor) allocate(q *Quantizer) {
 	if t.shared || t.Stride != 0 || t.ScaleStride != 0 {
 		// What lies between the rows, or in another block, is not t's to overwrite.
-		t.Codes, t.Scales = nil, nil
+		t.Codes, t.Scales, t.Outer.Scales = nil, nil, nil
 	}
+	t.ScaleFormat = q.ScaleFormat
+	t.Outer = Outer{append(t.Outer.Scales[:0], q.Outer.Scales...), q.Outer.Rows, q.Outer.Divide}
 	t.Stride, t.ScaleStride, t.shared = 0, 0, false
 	t.Codes = resize(t.Codes, t.Len())
 	rows, cols := t.Grid()

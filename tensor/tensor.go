@@ -161,7 +161,7 @@ func (t *Tensor) Check() error {
 		return t.shapeError("shape %v in blocks of %v needs %dx%d scales, there are %d",
 			t.Shape, t.Block, gridRows, gridCols, len(t.Scales))
 	}
-	return t.checkOuter()
+	return t.checkOuter(t.Outer)
 }
 
 // checkStride checks the distance between n rows of codes or scales.

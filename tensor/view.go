@@ -99,7 +99,7 @@ func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	} else if newCols != oldCols {
 		return nil, sentinel.Errorf(ErrShape, "tensor %q: cannot reshape %v to %v: outer scales of rows go with the last dimension", t.Name, t.Shape, shape)
 	}
-	if err := v.checkOuter(); err != nil {
+	if err := v.checkOuter(v.Outer); err != nil {
 		return nil, err
 	}
 	return &v, nil
