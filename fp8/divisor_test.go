@@ -69,6 +69,6 @@ func compareDivisor[T fp8.Float](t *testing.T, r *rand.Rand, src []T, f fp8.Form
 	require.Equal(t, fmt.Sprint(2.5*2.5), fmt.Sprint(st.Detail.SquaredError))
 
 	// A Multiplier goes before a Divisor.
-	fp8.EncodeScaled(code, []float32{3}, f, fp8.Policy{}, fp8.Scale{Stored: 1, Multiplier: 2, Divisor: 3}, 0, nil)
-	require.Equal(t, float32(6), f.Float32(code[0]))
+	fp8.EncodeScaled(code, []float32{0.75}, f, fp8.Policy{}, fp8.Scale{Stored: 1, Multiplier: 2, Divisor: 3}, 0, nil)
+	require.Equal(t, float32(1.5), f.Float32(code[0]))
 }

@@ -98,7 +98,7 @@ func (e *Encoder) encodeScaled32(x float32, index uint64, st *Stats) uint8 {
 	}
 	code, saturated := e.encode32(y, index)
 	if st != nil {
-		st.add(float64(x), e, code, saturated, e.valueOf(code, st))
+		st.add(float64(x), e, code, saturated, y != y, e.valueOf(code, st))
 	}
 	return code
 }
@@ -110,7 +110,7 @@ func (e *Encoder) encodeScaled64(x float64, index uint64, st *Stats) uint8 {
 	}
 	code, saturated := e.encode64(y, index)
 	if st != nil {
-		st.add(x, e, code, saturated, e.valueOf(code, st))
+		st.add(x, e, code, saturated, y != y, e.valueOf(code, st))
 	}
 	return code
 }

@@ -61,6 +61,7 @@ func TestEncodeFloat32(t *testing.T) {
 		{},
 		{Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate, NaN: fp8.NaNCanonical},
 		{Rounding: fp8.TowardZero},
+		{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroPositive},
 	}
 	for _, d := range definitions {
 		t.Run(d.format.String(), func(t *testing.T) {
@@ -116,7 +117,7 @@ func (k *float32Checker) check(src []float32) error {
 	fp8.Encode(k.got[1], negative, k.format, k.policy, nil)
 	for i, x := range src {
 		var plus, minus byte
-		if x <= math.MaxFloat32 {
+		if 0 < x && x <= math.MaxFloat32 {
 			c := k.cursor.at(float64(x))
 			plus, minus = k.codes[0][c], k.codes[1][c]
 		} else {

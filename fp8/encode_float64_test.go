@@ -35,7 +35,7 @@ func TestEncodeFloat64Boundaries(t *testing.T) {
 // would round twice.
 func TestEncodeFloat64RoundsOnce(t *testing.T) {
 	for _, d := range definitions {
-		for c := range d.max {
+		for c := range d.limit(0) {
 			midpoint := d.midpoint(c)
 			below, above := midpoint*(1-0x1p-40), midpoint*(1+0x1p-40)
 			require.Equal(t, float32(midpoint), float32(below))

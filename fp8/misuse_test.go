@@ -26,7 +26,7 @@ func refused(t *testing.T, name string, f func()) {
 
 // badPolicies have a value that is not defined, one each.
 var badPolicies = []fp8.Policy{
-	{Overflow: 2}, {Inf: 2}, {NaN: 2}, {Rounding: 3}, {Rounding: 9}, {Overflow: 255}, {Inf: 255}, {NaN: 255}, {Rounding: 255},
+	{Overflow: 2}, {Inf: 2}, {NaN: 4}, {Zero: 4}, {Rounding: 4}, {Rounding: 9}, {Overflow: 255}, {Inf: 255}, {NaN: 255}, {Zero: 255}, {Rounding: 255},
 }
 
 // TestUnknownPolicy checks that a policy with an undefined value is refused at every
@@ -43,9 +43,9 @@ func TestUnknownPolicy(t *testing.T) {
 			require.Equal(t, make([]byte, 100), dst)
 		}
 	}
-	require.EqualError(t, fp8.Policy{Rounding: 9}.Check(), "fp8: unknown rounding 9: want one of nearest-even, toward-zero, stochastic")
-	for _, rounding := range []fp8.Rounding{fp8.NearestEven, fp8.TowardZero, fp8.Stochastic} {
-		require.NoError(t, fp8.Policy{Overflow: 1, Inf: 1, NaN: 1, Rounding: rounding, Seed: math.MaxUint64}.Check())
+	require.EqualError(t, fp8.Policy{Rounding: 9}.Check(), "fp8: unknown rounding 9: want one of nearest-even, toward-zero, stochastic, nearest-toward-zero")
+	for _, rounding := range []fp8.Rounding{fp8.NearestEven, fp8.TowardZero, fp8.Stochastic, fp8.NearestTowardZero} {
+		require.NoError(t, fp8.Policy{Overflow: 1, Inf: 1, NaN: 3, Zero: 3, Rounding: rounding, Seed: math.MaxUint64}.Check())
 	}
 }
 
@@ -116,7 +116,7 @@ func misuseOf[T fp8.Float](t *testing.T) {
 		"Decode, format":                 func() { fp8.Decode(src, dst, 99) },
 		"DecodeScaled, short":            func() { fp8.DecodeScaled([]T(nil), dst, fp8.E4M3, 1) },
 		"DecodeScaled, short with src":   func() { fp8.DecodeScaled(src[:39], dst, fp8.E4M3, 1) },
-		"DecodeScaled, format":           func() { fp8.DecodeScaled(src, dst, 4, 1) },
+		"DecodeScaled, format":           func() { fp8.DecodeScaled(src, dst, 99, 1) },
 		"AmaxBlocks, block 0":            func() { fp8.AmaxBlocks(make([]float32, 40), src, 0) },
 		"AmaxBlocks, negative block":     func() { fp8.AmaxBlocks(make([]float32, 40), src, -3) },
 		"AmaxBlocks, too few amaxes":     func() { fp8.AmaxBlocks(make([]float32, 2), src, 16) },
@@ -142,6 +142,11 @@ func TestPolicyText(t *testing.T) {
 		{fp8.OverflowSaturate, new(fp8.Overflow), "saturate"}, {fp8.OverflowNonFinite, new(fp8.Overflow), "non-finite"},
 		{fp8.InfSaturate, new(fp8.Inf), "saturate"}, {fp8.InfPropagate, new(fp8.Inf), "propagate"},
 		{fp8.NaNKeepSign, new(fp8.NaN), "keep-sign"}, {fp8.NaNCanonical, new(fp8.NaN), "canonical"},
+		{fp8.NaNZero, new(fp8.NaN), "zero"}, {fp8.NaNOppositeZero, new(fp8.NaN), "opposite-zero"},
+		{fp8.ZeroKeepSign, new(fp8.Zero), "keep-sign"}, {fp8.ZeroPositive, new(fp8.Zero), "positive"},
+		{fp8.ZeroNegative, new(fp8.Zero), "negative"}, {fp8.ZeroUnsigned, new(fp8.Zero), "unsigned"},
+		{fp8.E8M0Down, new(fp8.E8M0Rounding), "down"}, {fp8.E8M0Up, new(fp8.E8M0Rounding), "up"}, {fp8.E8M0Nearest, new(fp8.E8M0Rounding), "nearest"},
+		{fp8.NearestTowardZero, new(fp8.Rounding), "nearest-toward-zero"},
 		{fp8.NearestEven, new(fp8.Rounding), "nearest-even"}, {fp8.TowardZero, new(fp8.Rounding), "toward-zero"}, {fp8.Stochastic, new(fp8.Rounding), "stochastic"},
 	} {
 		text, err := v.value.MarshalText()
@@ -155,7 +160,7 @@ func TestPolicyText(t *testing.T) {
 	for want, v := range map[string]interface {
 		MarshalText() ([]byte, error)
 		String() string
-	}{"Rounding(9)": fp8.Rounding(9), "Overflow(2)": fp8.Overflow(2), "Inf(2)": fp8.Inf(2), "NaN(3)": fp8.NaN(3)} {
+	}{"Rounding(9)": fp8.Rounding(9), "Overflow(2)": fp8.Overflow(2), "Inf(2)": fp8.Inf(2), "NaN(4)": fp8.NaN(4), "Zero(4)": fp8.Zero(4), "E8M0Rounding(3)": fp8.E8M0Rounding(3)} {
 		require.Equal(t, want, v.String())
 		_, err := v.MarshalText()
 		require.ErrorIs(t, err, fp8.ErrPolicy)

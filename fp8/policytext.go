@@ -6,8 +6,9 @@ import "github.com/octavo-fp8/octavo/internal/enum"
 var (
 	overflows = enum.Enum[Overflow]{Type: "Overflow", What: "overflow", Names: []string{"saturate", "non-finite"}, Err: ErrPolicy, Prefix: "fp8"}
 	infs      = enum.Enum[Inf]{Type: "Inf", What: "treatment of infinities", Names: []string{"saturate", "propagate"}, Err: ErrPolicy, Prefix: "fp8"}
-	nans      = enum.Enum[NaN]{Type: "NaN", What: "treatment of NaN", Names: []string{"keep-sign", "canonical"}, Err: ErrPolicy, Prefix: "fp8"}
-	roundings = enum.Enum[Rounding]{Type: "Rounding", What: "rounding", Names: []string{"nearest-even", "toward-zero", "stochastic"}, Err: ErrPolicy, Prefix: "fp8"}
+	nans      = enum.Enum[NaN]{Type: "NaN", What: "treatment of NaN", Names: []string{"keep-sign", "canonical", "zero", "opposite-zero"}, Err: ErrPolicy, Prefix: "fp8"}
+	zeros     = enum.Enum[Zero]{Type: "Zero", What: "sign of zeros", Names: []string{"keep-sign", "positive", "negative", "unsigned"}, Err: ErrPolicy, Prefix: "fp8"}
+	roundings = enum.Enum[Rounding]{Type: "Rounding", What: "rounding", Names: []string{"nearest-even", "toward-zero", "stochastic", "nearest-toward-zero"}, Err: ErrPolicy, Prefix: "fp8"}
 )
 
 // String returns the text of o, such as "saturate".
@@ -36,6 +37,15 @@ func (n NaN) MarshalText() ([]byte, error) { return nans.MarshalText(n) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (n *NaN) UnmarshalText(text []byte) error { return nans.UnmarshalText(n, text) }
+
+// String returns the text of z, such as "keep-sign".
+func (z Zero) String() string { return zeros.String(z) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (z Zero) MarshalText() ([]byte, error) { return zeros.MarshalText(z) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (z *Zero) UnmarshalText(text []byte) error { return zeros.UnmarshalText(z, text) }
 
 // String returns the text of r, such as "nearest-even".
 func (r Rounding) String() string { return roundings.String(r) }

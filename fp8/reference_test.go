@@ -3,6 +3,7 @@ package fp8_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -14,6 +15,7 @@ type grid struct {
 	max     int       // code of the largest finite magnitude
 	value   []float64 // of codes 0 to max+1, the last as if the exponent went on
 	nearest []float64 // first float64 that rounds to the code or above, ties to even
+	below   []float64 // the same, ties toward zero
 }
 
 func newGrid(mantissa, bias, max int) grid {
@@ -25,14 +27,16 @@ func newGrid(mantissa, bias, max int) grid {
 		} else {
 			g.value = append(g.value, math.Ldexp(fraction+math.Ldexp(1, mantissa), exponent-bias-mantissa))
 		}
-		first := 0.0
+		tie, after := 0.0, 0.0
 		if c > 0 {
-			first = g.midpoint(c - 1)
+			tie = g.midpoint(c - 1)
+			after = math.Nextafter(tie, math.Inf(1))
 		}
+		g.below = append(g.below, after)
 		if c%2 == 1 {
-			first = math.Nextafter(first, math.Inf(1)) // the tie is c-1's
+			tie = after // the tie is c-1's
 		}
-		g.nearest = append(g.nearest, first)
+		g.nearest = append(g.nearest, tie)
 	}
 	return g
 }
@@ -67,28 +71,52 @@ func (k *cursor) at(x float64) int {
 type definition struct {
 	grid
 	format   fp8.Format
+	sign     byte // what is above all magnitudes
 	zero     [2]byte
-	infinity [2]byte // what stands for it: Inf or NaN
+	infinity [2]byte // what stands for it: Inf, NaN or the largest value
 	nan      [2]byte
 	hasInf   bool
+	finite   bool // neither Inf nor NaN
+	integer  bool // two's complement, of which max is the largest negative magnitude
 }
 
 var definitions = []*definition{
-	{grid: newGrid(3, 7, 0x7E), format: fp8.E4M3,
+	{grid: newGrid(3, 7, 0x7E), format: fp8.E4M3, sign: 0x80,
 		zero: [2]byte{0x00, 0x80}, infinity: [2]byte{0x7F, 0xFF}, nan: [2]byte{0x7F, 0xFF}},
-	{grid: newGrid(2, 15, 0x7B), format: fp8.E5M2, hasInf: true,
+	{grid: newGrid(2, 15, 0x7B), format: fp8.E5M2, sign: 0x80, hasInf: true,
 		zero: [2]byte{0x00, 0x80}, infinity: [2]byte{0x7C, 0xFC}, nan: [2]byte{0x7F, 0xFF}},
-	{grid: newGrid(3, 8, 0x7F), format: fp8.E4M3FNUZ,
+	{grid: newGrid(3, 8, 0x7F), format: fp8.E4M3FNUZ, sign: 0x80,
 		zero: [2]byte{0x00, 0x00}, infinity: [2]byte{0x80, 0x80}, nan: [2]byte{0x80, 0x80}},
-	{grid: newGrid(2, 16, 0x7F), format: fp8.E5M2FNUZ,
+	{grid: newGrid(2, 16, 0x7F), format: fp8.E5M2FNUZ, sign: 0x80,
 		zero: [2]byte{0x00, 0x00}, infinity: [2]byte{0x80, 0x80}, nan: [2]byte{0x80, 0x80}},
+	{grid: newGrid(1, 1, 0x07), format: fp8.E2M1, sign: 0x08, finite: true,
+		zero: [2]byte{0x00, 0x08}, infinity: [2]byte{0x07, 0x0F}, nan: [2]byte{0x07, 0x07}},
+	{grid: newGrid(3, 1, 0x1F), format: fp8.E2M3, sign: 0x20, finite: true,
+		zero: [2]byte{0x00, 0x20}, infinity: [2]byte{0x1F, 0x3F}, nan: [2]byte{0x1F, 0x1F}},
+	{grid: newGrid(2, 3, 0x1F), format: fp8.E3M2, sign: 0x20, finite: true,
+		zero: [2]byte{0x00, 0x20}, infinity: [2]byte{0x1F, 0x3F}, nan: [2]byte{0x1F, 0x1F}},
+	{grid: newGrid(3, 7, 0x77), format: fp8.E4M3IEEE, sign: 0x80, hasInf: true,
+		zero: [2]byte{0x00, 0x80}, infinity: [2]byte{0x78, 0xF8}, nan: [2]byte{0x7C, 0xFC}},
+	{grid: newGrid(4, 3, 0x6F), format: fp8.E3M4, sign: 0x80, hasInf: true,
+		zero: [2]byte{0x00, 0x80}, infinity: [2]byte{0x70, 0xF0}, nan: [2]byte{0x78, 0xF8}},
+	{grid: newGrid(3, 11, 0x7F), format: fp8.E4M3B11FNUZ, sign: 0x80,
+		zero: [2]byte{0x00, 0x00}, infinity: [2]byte{0x80, 0x80}, nan: [2]byte{0x80, 0x80}},
+	// Its steps are those of a format's subnormals, up to 128 of them.
+	{grid: newGrid(8, -1, 0x80), format: fp8.MXINT8, sign: 0x80, finite: true, integer: true,
+		zero: [2]byte{0x00, 0x00}, infinity: [2]byte{0x7F, 0x80}, nan: [2]byte{0x7F, 0x7F}},
 }
 
 // decode returns the value of a code.
 func (d *definition) decode(code byte) float64 {
-	sign, c := 1-2*float64(code>>7), int(code&0x7F)
+	sign, c := 1.0, int(code&(d.sign-1))
+	if code&d.sign != 0 {
+		sign = -1
+	}
 	switch {
-	case d.hasInf && c == 0x7C:
+	case d.integer:
+		return float64(int8(code)) * 0x1p-6
+	case d.finite:
+	case d.hasInf && c == int(d.infinity[0]):
 		return math.Inf(int(sign))
 	case code == d.nan[0] || c > d.max: // the only NaN of FNUZ has the sign bit set
 		return signedNaN(sign < 0)
@@ -103,23 +131,65 @@ func (d *definition) encode(x float64, p fp8.Policy, index uint64) (code byte, s
 		sign = 1
 	}
 	switch {
-	case x != x && p.NaN == fp8.NaNCanonical:
+	case x != x && d.finite && p.NaN == fp8.NaNZero:
+		return d.zero[0], false
+	case x != x && d.finite && p.NaN == fp8.NaNOppositeZero:
+		return d.zero[1-sign], false
+	case x != x && p.NaN != fp8.NaNKeepSign:
 		return d.nan[0], false
 	case x != x:
 		return d.nan[sign], false
 	case math.IsInf(x, 0) && p.Inf == fp8.InfSaturate:
-		return byte(d.max | sign<<7), false
+		return d.signed(sign, d.limit(sign)), false
 	case math.IsInf(x, 0):
 		return d.infinity[sign], false
 	}
 	c := d.round(math.Abs(x), p, index)
-	return d.code(sign, c, p), c > d.max
+	if x == 0 {
+		return d.code(d.signOfZero(sign, p), 0, fp8.Policy{}), false
+	}
+	return d.code(sign, c, p), c > d.limit(sign)
+}
+
+// limit returns the largest magnitude of a sign.
+func (d *definition) limit(sign int) int {
+	if d.integer && sign == 0 {
+		return d.max - 1
+	}
+	return d.max
+}
+
+// signed returns the code of a magnitude with a sign.
+func (d *definition) signed(sign, c int) byte {
+	switch {
+	case sign == 0:
+		return byte(c)
+	case d.integer:
+		return byte(256 - c)
+	}
+	return byte(c) | d.sign
+}
+
+// magnitude returns the code without its sign.
+func (d *definition) magnitude(code byte) int {
+	if d.integer {
+		return max(int(int8(code)), -int(int8(code)))
+	}
+	return int(code & (d.sign - 1))
+}
+
+// signOfZero returns the sign that a zero gets.
+func (d *definition) signOfZero(sign int, p fp8.Policy) int {
+	return [...]int{fp8.ZeroKeepSign: sign, fp8.ZeroPositive: 0, fp8.ZeroNegative: 1, fp8.ZeroUnsigned: 0}[p.Zero]
 }
 
 // first returns what lookup needs for a deterministic rounding.
 func (d *definition) first(r fp8.Rounding) []float64 {
-	if r == fp8.NearestEven {
+	switch r {
+	case fp8.NearestEven:
 		return d.nearest
+	case fp8.NearestTowardZero:
+		return d.below
 	}
 	return d.value
 }
@@ -138,15 +208,17 @@ func (d *definition) round(magnitude float64, p fp8.Policy, index uint64) int {
 	return c
 }
 
-// code returns the code of a rounded magnitude.
+// code returns the code of the rounded magnitude of what is no zero.
 func (d *definition) code(sign, c int, p fp8.Policy) byte {
 	switch {
+	case c == 0 && p.Zero == fp8.ZeroUnsigned:
+		return d.zero[0]
 	case c == 0:
 		return d.zero[sign]
-	case c <= d.max:
-		return byte(c | sign<<7)
+	case c <= d.limit(sign):
+		return d.signed(sign, c)
 	case p.Overflow == fp8.OverflowSaturate:
-		return byte(d.max | sign<<7)
+		return d.signed(sign, d.limit(sign))
 	}
 	return d.infinity[sign]
 }
@@ -170,7 +242,8 @@ func randomBits(seed, index uint64) uint32 {
 	return bits
 }
 
-// policies returns every combination of the knobs under the given rounding.
+// policies returns every combination of the knobs that have two values in all formats
+// under the given rounding, and of the others each value once.
 func policies(r fp8.Rounding) (all []fp8.Policy) {
 	for i := range 8 {
 		all = append(all, fp8.Policy{
@@ -180,15 +253,21 @@ func policies(r fp8.Rounding) (all []fp8.Policy) {
 			Rounding: r,
 		})
 	}
+	for _, nan := range []fp8.NaN{fp8.NaNZero, fp8.NaNOppositeZero} {
+		all = append(all, fp8.Policy{NaN: nan, Rounding: r})
+	}
+	for _, zero := range []fp8.Zero{fp8.ZeroPositive, fp8.ZeroNegative, fp8.ZeroUnsigned} {
+		all = append(all, fp8.Policy{Zero: zero, Rounding: r})
+	}
 	return all
 }
 
 // checkEncode compares the codes of src, element i being of value value(src[i]),
-// with the definition, for all formats, knobs and both deterministic roundings.
+// with the definition, for all formats, knobs and deterministic roundings.
 func checkEncode[T fp8.Float](src []T, value func(T) float64) error {
 	codes := make([]byte, len(src))
 	for _, d := range definitions {
-		for _, p := range append(policies(fp8.NearestEven), policies(fp8.TowardZero)...) {
+		for _, p := range slices.Concat(policies(fp8.NearestEven), policies(fp8.TowardZero), policies(fp8.NearestTowardZero)) {
 			fp8.Encode(codes, src, d.format, p, nil)
 			for i, x := range src {
 				if want, _ := d.encode(value(x), p, 0); codes[i] != want {

@@ -21,6 +21,7 @@ type Encoder struct {
 
 	near   nearest
 	vector convert.Encoding // what kernels need
+	fit    bool             // kernels serve this format and policy
 }
 
 // nearest is how a float32 is rounded to nearest even: below the smallest normal
@@ -40,6 +41,10 @@ func NewEncoder(f Format, p Policy) Encoder {
 	p.mustBeKnown()
 	e := Encoder{layout: &layouts[f], table: &decodeTables[f], policy: p, near: nearests[f], vector: vectors[f]}
 	e.vector.Mode = convert.Mode(p.Rounding)
+	e.fit = e.fits() && p.Rounding <= Stochastic && (p.Zero == ZeroKeepSign || p.Zero == ZeroUnsigned)
+	if p.Zero == ZeroUnsigned {
+		e.vector.ZeroSign = 0
+	}
 	if p.Rounding == Stochastic {
 		e.random = newStream(p.Seed, 0)
 	}
@@ -53,6 +58,9 @@ func (e *Encoder) mustBeMade() {
 		panic(unmade)
 	}
 }
+
+// fits reports whether kernels convert the format.
+func (l *layout) fits() bool { return l.bits == 8 && !l.integer }
 
 var nearests, vectors = makeVectors()
 
@@ -106,9 +114,9 @@ func (s Scale) factor() (factor float32, divide uint32) {
 // says that x is finite and too large for the format.
 func (e *Encoder) encode32(x float32, index uint64) (code uint8, saturated bool) {
 	b := math.Float32bits(x)
-	sign, magnitude := uint8(b>>24)&0x80, b&0x7FFFFFFF
+	negative, magnitude := b>>31 != 0, b&0x7FFFFFFF
 	if magnitude >= 0x7F800000 {
-		return e.special(sign, magnitude > 0x7F800000), false
+		return e.special(negative, magnitude > 0x7F800000), false
 	}
 	var c uint32
 	if e.policy.Rounding == NearestEven {
@@ -116,21 +124,21 @@ func (e *Encoder) encode32(x float32, index uint64) (code uint8, saturated bool)
 	} else if magnitude >= 1<<23 { // a subnormal is below what Stochastic resolves
 		c = e.round(int(magnitude>>23)-127, uint64(magnitude&0x7FFFFF|1<<23), 23, index)
 	}
-	return e.finish(sign, c)
+	return e.finish(negative, c, magnitude == 0)
 }
 
 // encode64 is encode32 for float64.
 func (e *Encoder) encode64(x float64, index uint64) (code uint8, saturated bool) {
 	b := math.Float64bits(x)
-	sign, magnitude := uint8(b>>56)&0x80, b&(1<<63-1)
+	negative, magnitude := b>>63 != 0, b&(1<<63-1)
 	if magnitude >= 0x7FF<<52 {
-		return e.special(sign, magnitude > 0x7FF<<52), false
+		return e.special(negative, magnitude > 0x7FF<<52), false
 	}
 	var c uint32
 	if magnitude >= 1<<52 { // a subnormal is below what Stochastic resolves
 		c = e.round(int(magnitude>>52)-1023, magnitude&(1<<52-1)|1<<52, 52, index)
 	}
-	return e.finish(sign, c)
+	return e.finish(negative, c, magnitude == 0)
 }
 
 // nearest32 rounds a finite magnitude to nearest even, with an unlimited
@@ -173,35 +181,90 @@ func (e *Encoder) roundsUp(kept, fraction, index uint64) bool {
 	switch e.policy.Rounding {
 	case NearestEven:
 		return fraction > half || fraction == half && kept&1 == 1
+	case NearestTowardZero:
+		return fraction > half
 	case Stochastic:
 		return uint32(fraction>>32) > e.random.at(index)
 	}
 	return false
 }
 
-// finish applies the range of the format to a rounded magnitude.
-func (e *Encoder) finish(sign uint8, c uint32) (code uint8, saturated bool) {
-	if c > uint32(e.max) {
-		if e.policy.Overflow == OverflowSaturate {
-			return sign | e.max, true
-		}
-		return sign | e.overflow, true
+// finish applies the range of the format to the rounded magnitude of a finite value,
+// which was a zero or not.
+func (e *Encoder) finish(negative bool, c uint32, zero bool) (code uint8, saturated bool) {
+	limit := uint32(e.max)
+	if e.integer && negative {
+		limit++ // two's complement reaches one farther down
 	}
-	if c == 0 && e.fnuz {
-		return 0, false
+	switch {
+	case c > limit && e.policy.Overflow == OverflowSaturate:
+		return e.signed(negative, uint8(limit)), true
+	case c > limit:
+		return e.signed(negative, e.beyond(limit)), true
+	case c == 0:
+		return e.zero(negative, zero), false
 	}
-	return sign | uint8(c), false
+	return e.signed(negative, uint8(c)), false
+}
+
+// beyond returns the code of an infinity or of what stands for it. Formats that have
+// nothing beyond their values end at limit.
+func (e *Encoder) beyond(limit uint32) uint8 {
+	if e.overflow == e.max {
+		return uint8(limit)
+	}
+	return e.overflow
+}
+
+// signed returns the code of a magnitude, which is a code, of the given sign.
+func (l *layout) signed(negative bool, c uint8) uint8 {
+	switch {
+	case !negative:
+		return c
+	case l.integer:
+		return -c
+	}
+	return l.sign() | c
+}
+
+// zero returns the code of what became zero, and of what was a zero before.
+func (e *Encoder) zero(negative, was bool) uint8 {
+	switch e.policy.Zero {
+	case ZeroPositive:
+		negative = negative && !was
+	case ZeroNegative:
+		negative = negative || was
+	case ZeroUnsigned:
+		negative = false
+	}
+	if e.fnuz {
+		return 0
+	}
+	return e.signed(negative, 0)
 }
 
 // special encodes an infinity or a NaN.
-func (e *Encoder) special(sign uint8, nan bool) uint8 {
+func (e *Encoder) special(negative, nan bool) uint8 {
 	switch {
-	case !nan && e.policy.Inf == InfSaturate:
-		return sign | e.max
-	case !nan:
-		return sign | e.overflow
-	case e.policy.NaN == NaNCanonical:
+	case nan:
+		return e.encodeNaN(negative)
+	case e.policy.Inf == InfPropagate && e.overflow != e.max:
+		return e.signed(negative, e.overflow)
+	case e.integer && negative:
+		return e.max + 1
+	}
+	return e.signed(negative, e.max)
+}
+
+func (e *Encoder) encodeNaN(negative bool) uint8 {
+	without := e.nan == e.max
+	switch {
+	case without && e.policy.NaN == NaNZero:
+		return 0
+	case without && e.policy.NaN == NaNOppositeZero:
+		return e.signed(!negative, 0)
+	case without || e.policy.NaN != NaNKeepSign:
 		return e.nan
 	}
-	return sign | e.nan
+	return e.signed(negative, e.nan)
 }

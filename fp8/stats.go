@@ -100,9 +100,9 @@ func (d *Detail) merge(o *Detail) {
 	}
 }
 
-// add counts x, which got the given code from e; value is what that code stands
-// for.
-func (s *Stats) add(x float64, e *Encoder, code uint8, saturated bool, value float64) {
+// add counts x, which got the given code from e and may have been made NaN by its scale;
+// value is what that code stands for.
+func (s *Stats) add(x float64, e *Encoder, code uint8, saturated, nan bool, value float64) {
 	s.Elements++
 	magnitude := math.Abs(x)
 	switch {
@@ -123,16 +123,16 @@ func (s *Stats) add(x float64, e *Encoder, code uint8, saturated bool, value flo
 	if magnitude != 0 && (magnitude < s.Smallest || s.Smallest == 0) {
 		s.Smallest = magnitude
 	}
-	switch c := code & 0x7F; {
-	case e.broken || !saturated && e.isNaN(code):
+	switch {
+	case e.broken || nan:
 		s.BecameNonFinite++
 	case saturated && x > 0:
 		s.SaturatedPos++
 	case saturated:
 		s.SaturatedNeg++
-	case c == 0 && magnitude != 0:
+	case e.table[code] == 0 && magnitude != 0:
 		s.Flushed++
-	case c != 0 && c < 1<<e.mantissa:
+	case e.isSubnormal(code):
 		s.Subnormal++
 	}
 	if s.Detail != nil {

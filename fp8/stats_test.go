@@ -65,7 +65,7 @@ func recount[T float32 | float64](d *definition, src []T, p fp8.Policy, s fp8.Sc
 		st.Amax = math.Max(st.Amax, math.Abs(x))
 		smallest = math.Min(smallest, math.Abs(x))
 		value := d.decode(code)
-		minNormal := d.value[1<<d.format.Mantissa()]
+		minNormal := float64(d.format.MinNormal())
 		switch {
 		case saturated && x > 0:
 			st.SaturatedPos++
@@ -100,7 +100,7 @@ func edges(d *definition, random *rand.Rand, m float64, n int) []float32 {
 		case 2:
 			x = d.value[random.IntN(d.max+2)] / m
 		case 3:
-			x = d.midpoint([]int{0, 1<<d.format.Mantissa() - 1, d.max}[random.IntN(3)]) / m
+			x = d.midpoint([]int{0, int(1<<d.format.Mantissa() - 1), d.max}[random.IntN(3)]) / m
 		case 4, 5:
 			x = math.Ldexp(1+random.Float64(), random.IntN(50)-30) / m
 		case 6:

@@ -43,8 +43,11 @@ func (p *product) choose() backend {
 	return b
 }
 
-// suitsAMX reports whether tiles are faster than vectors of AVX-512.
+// suitsAMX reports whether tiles read both formats and are faster than vectors of AVX-512.
 func (p *product) suitsAMX() bool {
+	if bfloat16Codes[p.a.format] == nil || bfloat16Codes[p.b.format] == nil {
+		return false
+	}
 	from := amxFrom.rowsTimesBlock
 	if p.block%amx.Chunk != 0 && p.block < 2*amx.Chunk {
 		from = amxFrom.rowsTimesPadded

@@ -28,6 +28,9 @@ var float16Views = [...]float16View{
 	fp8.E5M2:     {0x0100_0100_0100_0100, 0xFFFF_FFFF_FFFF_FFFF, 1, 0, eight},
 	fp8.E4M3FNUZ: {0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, 1 << 7, 0xFF * eight, 0x80 * eight},
 	fp8.E5M2FNUZ: {unit: 1},
+
+	fp8.E2M1: {unit: 1}, fp8.E2M3: {unit: 1}, fp8.E3M2: {unit: 1},
+	fp8.E4M3IEEE: {unit: 1}, fp8.E3M4: {unit: 1}, fp8.E4M3B11FNUZ: {unit: 1}, fp8.MXINT8: {unit: 1},
 }
 
 // exact reports whether all of the codes, of whole rows of a panel, can be read so.

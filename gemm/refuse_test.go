@@ -126,7 +126,7 @@ func TestBrokenOperands(t *testing.T) {
 		return random(rand.New(rand.NewPCG(5, 5)), "whole", fp8.E4M3, tensor.Block{Rows: 1}, kind{}, 2, 3)
 	}
 	for want, change := range map[string]func(x *tensor.Tensor){
-		`gemm: tensor "broken": unknown format Format(9)`:                                   func(x *tensor.Tensor) { x.Format = 9 },
+		`gemm: tensor "broken": unknown format Format(99)`:                                  func(x *tensor.Tensor) { x.Format = 99 },
 		`gemm: tensor "broken": shape [2 3] needs 6 codes, there are 5`:                     func(x *tensor.Tensor) { x.Codes = x.Codes[:5] },
 		`gemm: tensor "broken": shape [2 3] in blocks of row needs 2x1 scales, there are 1`: func(x *tensor.Tensor) { x.Scales = x.Scales[:1] },
 		`gemm: tensor "broken": dimension 1 of shape [2 -3] is negative`:                    func(x *tensor.Tensor) { x.Shape = []int{2, -3} },

@@ -93,6 +93,7 @@ type savedRecipe struct {
 	Overflow fp8.Overflow          `json:"overflow"`
 	Inf      fp8.Inf               `json:"inf"`
 	NaN      fp8.NaN               `json:"nan"`
+	Zero     fp8.Zero              `json:"zero,omitempty"`
 	Rounding fp8.Rounding          `json:"rounding"`
 	Seed     uint64                `json:"seed,string"`
 	Length   int                   `json:"history_length"`
@@ -166,7 +167,7 @@ func (s savedOperands) operands() Operands { return Operands{s.A.recipe(), s.B.r
 func saveRecipe(r scaling.Recipe) savedRecipe {
 	return savedRecipe{
 		Profile: r.Profile, Format: r.Format, Block: [2]int{r.Block.Rows, r.Block.Cols}, Epsilon: r.Epsilon,
-		Overflow: r.Policy.Overflow, Inf: r.Policy.Inf, NaN: r.Policy.NaN, Rounding: r.Policy.Rounding, Seed: r.Policy.Seed,
+		Overflow: r.Policy.Overflow, Inf: r.Policy.Inf, NaN: r.Policy.NaN, Zero: r.Policy.Zero, Rounding: r.Policy.Rounding, Seed: r.Policy.Seed,
 		Length: r.Delayed.Length, Margin: r.Delayed.Margin, Amax: r.Delayed.Algorithm,
 	}
 }
@@ -174,7 +175,7 @@ func saveRecipe(r scaling.Recipe) savedRecipe {
 func (s savedRecipe) recipe() scaling.Recipe {
 	return scaling.Recipe{
 		Profile: s.Profile, Format: s.Format, Block: tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, Epsilon: s.Epsilon,
-		Policy:  fp8.Policy{Overflow: s.Overflow, Inf: s.Inf, NaN: s.NaN, Rounding: s.Rounding, Seed: s.Seed},
+		Policy:  fp8.Policy{Overflow: s.Overflow, Inf: s.Inf, NaN: s.NaN, Zero: s.Zero, Rounding: s.Rounding, Seed: s.Seed},
 		Delayed: scaling.Delayed{Length: s.Length, Margin: s.Margin, Algorithm: s.Amax},
 	}
 }

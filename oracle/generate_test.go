@@ -163,7 +163,7 @@ func TestTiesAreTies(t *testing.T) {
 
 // TestCancelling leaves 0, or the last product alone.
 func TestCancelling(t *testing.T) {
-	for _, f := range fp8.Formats() {
+	for _, f := range fp8.Formats()[:fp8.E2M1] {
 		a, b := Cancelling(5, 4, 96, f, 3)
 		c := make([]float32, 20)
 		require.NoError(t, Exact(t.Context(), c, a, b, Options{}))

@@ -221,7 +221,7 @@ func (m Model) Takes(f fp8.Format) bool {
 		return false
 	}
 	fnuz := f == fp8.E4M3FNUZ || f == fp8.E5M2FNUZ
-	return f.Valid() && m.Unit != Grouped && fnuz == (m.Unit == MatrixCore)
+	return f <= fp8.E5M2FNUZ && m.Unit != Grouped && fnuz == (m.Unit == MatrixCore)
 }
 
 // HasFloat16 reports whether there are float16 results.

@@ -49,8 +49,8 @@ func TestHistoryGoesWithItsRecipe(t *testing.T) {
 	_, err = scaling.Merge(state, before)
 	require.ErrorContains(t, err, `worker 1: scaling: history of "dy" is of E4M3 in 1x1 blocks of tensor, the other is of E5M2 in 1x1 blocks of tensor`)
 
-	state.Histories["dy"] = scaling.HistoryState{Format: 9}
-	require.ErrorContains(t, state.Check(), `history of "dy": unknown format Format(9)`)
+	state.Histories["dy"] = scaling.HistoryState{Format: 99}
+	require.ErrorContains(t, state.Check(), `history of "dy": unknown format Format(99)`)
 }
 
 func TestEpsilonOnlyWhereThereIsOne(t *testing.T) {

@@ -81,7 +81,7 @@ func TestMisuse(t *testing.T) {
 	refused(t, "zero history", func() error {
 		return scaling.Quantize(ctx, x, src, scaling.Quantizer{Recipe: delayed(3), History: new(scaling.History)})
 	})
-	for name, r := range map[string]scaling.Recipe{"delayed": delayed(1), "unknown profile": {Profile: "none"}, "unknown format": {Format: 9}} {
+	for name, r := range map[string]scaling.Recipe{"delayed": delayed(1), "unknown profile": {Profile: "none"}, "unknown format": {Format: 99}} {
 		refused(t, name, func() error { r.Scale(1); return nil })
 	}
 	for _, role := range []scaling.Role{3, 255} {

@@ -65,7 +65,7 @@ var outcomes = map[fp8.Format]map[string]string{
 
 func TestOutcomes(t *testing.T) {
 	outcomes[fp8.E5M2FNUZ] = outcomes[fp8.E5M2] // it has the same largest value
-	for _, f := range fp8.Formats() {
+	for _, f := range fp8.Formats()[:fp8.E2M1] {
 		tested := 0
 		for names, row := range outcomes[f] {
 			for _, name := range strings.Fields(names) {

@@ -79,7 +79,7 @@ func TestDefault(t *testing.T) {
 func TestRecipeCheck(t *testing.T) {
 	nan := float32(math.NaN())
 	for want, r := range map[string]scaling.Recipe{
-		`scaling: recipe te-block-pow2 Format(4) tensor: unknown format`:                                {Format: 4},
+		`scaling: recipe te-block-pow2 Format(99) tensor: unknown format`:                               {Format: 99},
 		`scaling: recipe deepseek: block -1x2 has a negative extent`:                                    {Profile: "deepseek", Block: tensor.Block{Rows: -1, Cols: 2}},
 		`scaling: recipe te-block E5M2 row: epsilon -1: want a finite number that is not negative`:      {Profile: "te-block", Format: fp8.E5M2, Block: tensor.Block{Rows: 1}, Epsilon: -1},
 		`scaling: recipe te-block E4M3 tensor: epsilon NaN: want a finite number that is not negative`:  {Profile: "te-block", Epsilon: nan},

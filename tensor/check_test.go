@@ -18,7 +18,7 @@ func TestCheck(t *testing.T) {
 	}
 	require.NoError(t, whole().Check())
 	for want, change := range map[string]func(x *tensor.Tensor){
-		`tensor "w": unknown format Format(4)`:                                        func(x *tensor.Tensor) { x.Format = 4 },
+		`tensor "w": unknown format Format(99)`:                                       func(x *tensor.Tensor) { x.Format = 99 },
 		`tensor "w": block -1x2 has a negative extent`:                                func(x *tensor.Tensor) { x.Block.Rows = -1 },
 		`tensor "w": block 4x-2 has a negative extent`:                                func(x *tensor.Tensor) { x.Block.Cols = -2 },
 		`tensor "w": dimension 1 of shape [2 -3 5] is negative`:                       func(x *tensor.Tensor) { x.Shape[1] = -3 },

@@ -208,7 +208,7 @@ func TestErrors(t *testing.T) {
 	bad := *x
 	bad.Codes = nil
 	unknown := *x
-	unknown.Format = 9
+	unknown.Format = 99
 	kinds := []error{tensor.ErrShape, tensor.ErrBlock, tensor.ErrScale, fp8.ErrFormat}
 	for i, err := range []error{outside, inside, x.CheckScales(), unknown.Check()} {
 		for k, kind := range kinds {

@@ -35,7 +35,7 @@ func narrowed(t *testing.T, f fp8.Format, code byte) uint16 {
 // TestPackRows has every code in every place, and no memory behind operands.
 func TestPackRows(t *testing.T) {
 	kernelstest.Compare(t, packRows.Name(), func(t *testing.T, _ cpu.Level) {
-		for _, f := range fp8.Formats() {
+		for _, f := range fp8.Formats()[:fp8.E2M1] {
 			c := codesOf(f)
 			next := byte(0)
 			for _, rows := range []int{1, 2, 15, 16, 17, 31, 32} {
@@ -67,7 +67,7 @@ func TestPackRows(t *testing.T) {
 
 func TestPackColumns(t *testing.T) {
 	kernelstest.Compare(t, packColumns.Name(), func(t *testing.T, _ cpu.Level) {
-		for _, f := range fp8.Formats() {
+		for _, f := range fp8.Formats()[:fp8.E2M1] {
 			c := codesOf(f)
 			for _, n := range []int{1, 2, 3, 30, 31, 32, 33, 34, 63, 64, 65, 100, 255, 256} {
 				codes := guarded(t, make([]byte, n*Size))
@@ -95,7 +95,7 @@ func TestPackColumns(t *testing.T) {
 // TestPackTransposed has every code in every place, and no memory behind operands.
 func TestPackTransposed(t *testing.T) {
 	kernelstest.Compare(t, packTransposed.Name(), func(t *testing.T, _ cpu.Level) {
-		for _, f := range fp8.Formats() {
+		for _, f := range fp8.Formats()[:fp8.E2M1] {
 			c := codesOf(f)
 			next := byte(0)
 			var s Scratch

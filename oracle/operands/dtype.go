@@ -45,7 +45,9 @@ func parseDType(name string) (safetensors.DType, bool) {
 func codeTypes() string {
 	var names []string
 	for _, f := range fp8.Formats() {
-		names = append(names, string(DTypeOf(f)))
+		if dtype := DTypeOf(f); dtype != "" {
+			names = append(names, string(dtype))
+		}
 	}
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]

@@ -46,6 +46,7 @@ type policy struct {
 	Overflow fp8.Overflow `json:"overflow"`
 	Inf      fp8.Inf      `json:"inf"`
 	NaN      fp8.NaN      `json:"nan"`
+	Zero     fp8.Zero     `json:"zero"`
 	Rounding fp8.Rounding `json:"rounding"`
 	Seed     uint64       `json:"seed"`
 }

@@ -198,7 +198,7 @@ func TestEncodeDecode(t *testing.T) {
 	c := start(t, t.Context())
 	values := []float32{0, 1.5, -500, 1e-9, 448, 0.3}
 	want := make([]byte, len(values))
-	for _, f := range fp8.Formats() {
+	for _, f := range fp8.Formats()[:fp8.E2M1] {
 		fp8.Encode(want, values, f, fp8.Policy{Overflow: fp8.OverflowNonFinite}, nil)
 		r := c.get("encode", map[string]any{"format": f, "overflow": "non-finite"}, floatArray("values", []int{2, 3}, values))
 		require.Equal(t, want, r.bytes(t, "codes"))

@@ -53,7 +53,7 @@ func lower(f fp8.Format) string { return strings.ToLower(f.String()) }
 func makeEncode(_ context.Context, seed uint64) (*tensors, any, error) {
 	e := encoder{tensors: &tensors{of: "encode"}, seed: seed}
 	e.halves()
-	for _, f := range fp8.Formats() {
+	for _, f := range fp8.Formats()[:fp8.E2M1] {
 		e.decode(f)
 		e.policies(f)
 		e.doubles(f)
@@ -92,7 +92,7 @@ func (e *encoder) halves() {
 	}
 	numbers(e.tensors, "x.f16", f16)
 	numbers(e.tensors, "x.bf16", bf16)
-	for _, f := range fp8.Formats() {
+	for _, f := range fp8.Formats()[:fp8.E2M1] {
 		for _, p := range []fp8.Policy{{}, {Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate}} {
 			encode(e, "x.f16", f16, f, p, fp8.Scale{})
 			encode(e, "x.bf16", bf16, f, p, fp8.Scale{})

@@ -98,7 +98,7 @@ func (s *scaler) scales() error {
 	s.index.Amax = numbers(s.tensors, "amax", amax)
 	s.index.HasNaN = s.add("amax.nan", "U8", []int{len(nan)}, nan)
 	for _, p := range justInTime() {
-		for _, f := range fp8.Formats() {
+		for _, f := range fp8.Formats()[:fp8.E2M1] {
 			r := scaling.Recipe{Profile: p, Format: f}
 			for _, scale := range []struct {
 				source string
