@@ -56,6 +56,10 @@ var amxForms = []amxForm{
 	{"tileloaddt1", 1, 0x4B, "rm"},
 	{"tilestored", 2, 0x4B, "mr"},
 	{"tdpbf16ps", 2, 0x5C, "rbv"},
+	{"tdpbssd", 3, 0x5E, "rbv"},
+	{"tdpbsud", 2, 0x5E, "rbv"},
+	{"tdpbusd", 1, 0x5E, "rbv"},
+	{"tdpbuud", 0, 0x5E, "rbv"},
 }
 
 func (f *amxForm) hasMemory() bool { return strings.ContainsAny(f.operands, "cm") }

@@ -94,6 +94,7 @@ func TestAMXKnown(t *testing.T) {
 		"tilestored [rdi+rcx*1-0x40],tmm0":    "C4 E2 7A 4B 44 0F C0",
 		"tileloadd tmm0,[r12+r12*4+0x400]":    "C4 82 7B 4B 84 A4 00 04 00 00",
 		"tdpbf16ps tmm0,tmm4,tmm6":            "C4 E2 4A 5C C4",
+		"tdpbssd tmm0,tmm4,tmm6":              "C4 E2 4B 5E C4",
 		"ldtilecfg [rax-0x80]":                "C4 E2 78 49 40 80",
 		"ldtilecfg [rsp+0x8]":                 "C4 E2 78 49 44 24 08",
 		"tilestored [rsp+r15*8-0x12345],tmm5": "C4 A2 7A 4B AC FC BB DC FE FF",
@@ -220,7 +221,11 @@ func TestSourcesAMD64(t *testing.T) {
 			for i, line := range strings.Split(string(source), "\n") {
 				if code, _, _ := strings.Cut(line, "//"); raw.MatchString(code) {
 					lines[filepath.ToSlash(path)]++
-					require.NoErrorf(t, checkByteLine(line), "%s:%d", path, i+1)
+					check := checkByteLine
+					if byteMacro.MatchString(line) {
+						check = checkByteMacro
+					}
+					require.NoErrorf(t, check(line), "%s:%d", path, i+1)
 				}
 			}
 		}

@@ -1,7 +1,7 @@
 // Package asmtable reads and writes the instructions that the assembly of this module
-// needs and Go's assembler lacks: some of arm64's, by their classes, and AMX. Its tests
-// hold each WORD and each row of BYTEs in the assembly against the text beside it, and
-// both against objdump.
+// needs and Go's assembler lacks: some of arm64's, by their classes, AMX, and one of
+// AVX-VNNI. Its tests hold each WORD and each row of BYTEs in the assembly against the
+// text beside it, and both against objdump.
 package asmtable
 
 import (
@@ -28,9 +28,13 @@ type kind int
 const (
 	register kind = iota // v3.4s
 	element              // v3.s[2], whose number has its own bits
+	group                // v3.4b[2], likewise: four bytes
 	zero                 // #0, without a field
 	eight                // #8, likewise
 )
+
+// lanes is how a register's elements are written.
+var lanes = map[kind]string{element: "v%d.s[%d]", group: "v%d.4b[%d]"}
 
 var (
 	threeSame   = class{0x4E200400, 11, []operand{{0, register}, {5, register}, {16, register}}}
@@ -41,6 +45,7 @@ var (
 	lowLong     = class{0x0E200000, 12, []operand{{0, register}, {5, register}, {16, register}}} // three different
 	topLong     = class{0x4E200000, 12, []operand{{0, register}, {5, register}, {16, register}}}
 	byElement   = class{0x4F000000, 12, []operand{{0, register}, {5, register}, {16, element}}}
+	byGroup     = class{0x4F000000, 12, []operand{{0, register}, {5, register}, {16, group}}}
 )
 
 // form is an instruction without its operands.
@@ -69,6 +74,7 @@ var (
 	narrowHigh = map[string]uint32{"8h": 0, "4s": 1}
 
 	fromBytes       = map[string]string{"8h": "8b"}
+	fromQuads       = map[string]string{"4s": "16b"}
 	fromHalves      = map[string]string{"8b": "8h", "16b": "8h"}
 	fromWider       = map[string]string{"4h": "4s", "2s": "2d", "8h": "4s", "4s": "2d"}
 	fromNarrower    = map[string]string{"4s": "4h", "2d": "2s"}
@@ -92,6 +98,7 @@ var forms = []form{
 	{"fmlal2", &threeSame, 1, 0b11001, fromHalf, fromNarrower},
 	{"fmul", &byElement, 0, 0b1001, singles, nil},
 	{"fmla", &byElement, 0, 0b0001, singles, nil},
+	{"sdot", &byGroup, 0, 0b1110, singles, fromQuads},
 	{"fcmeq", &threeSame, 0, 0b11100, floatLow, nil},
 	{"fmax", &threeSame, 0, 0b11110, floatLow, nil},
 	{"fmin", &threeSame, 0, 0b11110, floatHigh, nil},
@@ -129,8 +136,8 @@ func (f *form) text(w uint32, arrangement string) string {
 		case register:
 			operands = append(operands, fmt.Sprintf("v%d.%s", field, arrangement))
 			arrangement = others
-		case element:
-			operands = append(operands, fmt.Sprintf("v%d.s[%d]", field, w>>21&1|w>>11&1<<1))
+		case element, group:
+			operands = append(operands, fmt.Sprintf(lanes[o.kind], field, w>>21&1|w>>11&1<<1))
 		case zero:
 			operands = append(operands, "#0")
 		case eight:
@@ -143,11 +150,11 @@ func (f *form) text(w uint32, arrangement string) string {
 // mask returns the bits of the operands.
 func (c *class) mask() (m uint32) {
 	for _, o := range c.operands {
-		if o.kind == register || o.kind == element {
+		switch o.kind {
+		case register:
 			m |= 31 << o.at
-		}
-		if o.kind == element {
-			m |= 1<<21 | 1<<11
+		case element, group:
+			m |= 31<<o.at | 1<<21 | 1<<11
 		}
 	}
 	return m
@@ -184,8 +191,8 @@ func Encode(text string) (uint32, error) {
 			switch o.kind {
 			case register:
 				fmt.Sscanf(operands[i], "v%d", &n)
-			case element:
-				fmt.Sscanf(operands[i], "v%d.s[%d]", &n, &lane)
+			case element, group:
+				fmt.Sscanf(operands[i], lanes[o.kind], &n, &lane)
 			}
 			w |= n&31<<o.at | lane&1<<21 | lane>>1&1<<11
 		}
