@@ -130,7 +130,7 @@ func (s *scratch) multiplySquares(p *part, first, strips int, st step) {
 func (s *scratch) storeSquares(p *part, r area, first int, out *result) {
 	rows := r.i1 - r.i0
 	c := s.c[first*square:][:rows*amx.Size]
-	if r.j1-r.j0 < amx.Size || !out.plain() {
+	if r.j1-r.j0 < amx.Size || !out.plain(p) {
 		amx.CopyRows(c, amx.Size, c, false)
 		p.store(c, amx.Size, r, out)
 		return

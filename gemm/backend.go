@@ -36,6 +36,9 @@ var productLevel = cpu.Product
 // is asked for tiles when they pay for the first time.
 func (p *product) choose() backend {
 	level := cpu.Current()
+	if k := p.integers(level); k != nil {
+		return integerBackend{k}
+	}
 	if level == cpu.AMX && (!p.suitsAMX() || productLevel() != cpu.AMX) {
 		level = cpu.AVX512
 	}

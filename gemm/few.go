@@ -56,7 +56,7 @@ func (f fewBackend) compute(s *scratch, p *part, r area, out *result) {
 		}
 		lo = whole.hi
 	}
-	if out.plain() && rows == width {
+	if out.plain(p) && rows == width {
 		transpose.Matrix(out.float32s[p.at+r.i0*p.n+r.j0:], p.n, s.c, width, cols, rows)
 		return
 	}

@@ -40,16 +40,16 @@ func (genericBackend) compute(s *scratch, p *part, r area, out *result) {
 func (p *part) addRow(c, x, b []float32, i, j0 int) {
 	for k0 := 0; k0 < p.k; k0 += p.block {
 		n := min(p.block, p.k-k0)
-		x, sa := x[k0:k0+n], p.a.scales.at(i, k0)
+		x, sa := x[k0:k0+n], p.a.scale(i, k0)
 		j := 0
 		for ; j+1 < len(c); j += 2 {
 			p0, p1 := canonical.DotPair(x, b[j*p.k+k0:][:n], b[(j+1)*p.k+k0:][:n])
-			c[j] = canonical.FMA(float32(p0*sa), p.b.scales.at(j0+j, k0), c[j])
-			c[j+1] = canonical.FMA(float32(p1*sa), p.b.scales.at(j0+j+1, k0), c[j+1])
+			c[j] = canonical.FMA(float32(p0*sa), p.b.scale(j0+j, k0), c[j])
+			c[j+1] = canonical.FMA(float32(p1*sa), p.b.scale(j0+j+1, k0), c[j+1])
 		}
 		if j < len(c) {
 			p0 := canonical.Dot(x, b[j*p.k+k0:][:n])
-			c[j] = canonical.FMA(float32(p0*sa), p.b.scales.at(j0+j, k0), c[j])
+			c[j] = canonical.FMA(float32(p0*sa), p.b.scale(j0+j, k0), c[j])
 		}
 	}
 }
@@ -64,11 +64,14 @@ func (s *scratch) wholeRows(buf []float32, o *operand, lo, hi, k int) []float32 
 	return buf
 }
 
+// canonicalBits are those of every NaN.
+const canonicalBits = 0x7FC00000
+
 // canonicalNaN gives every NaN the same bits; processors differ in its sign.
 func canonicalNaN(c []float32) {
 	for j, v := range c {
 		if v != v {
-			c[j] = math.Float32frombits(0x7FC00000)
+			c[j] = math.Float32frombits(canonicalBits)
 		}
 	}
 }

@@ -17,16 +17,19 @@ type operand struct {
 	stride int    // between rows
 
 	packed     bool   // in panels
-	panels     []byte // each K-major, of microkernel.PanelWidth rows
-	depth      int    // of a panel: K, rounded up to pairs
-	allFloat16 bool   // all codes of the panels can be read as float16s
+	panels     []byte // each of microkernel.PanelWidth rows
+	layout     layout
+	depth      int  // of a panel: K, rounded up to what the layout needs
+	allFloat16 bool // all codes of the panels can be read as float16s
 
 	scales grid
+	bytes  scaleBytes // in place of scales, in packed weights
+	outer  tensor.Outer
 }
 
 func newOperand(t *tensor.Tensor) operand {
 	stride, _ := t.Strides()
-	return operand{format: t.Format, codes: t.Codes, stride: stride, scales: newGrid(t)}
+	return operand{format: t.Format, codes: t.Codes, stride: stride, scales: newGrid(t), outer: t.Outer}
 }
 
 // address is where a slice starts, of which only the processor's caches hear.
@@ -40,7 +43,7 @@ func (o *operand) row(buf []byte, i, k0, k1 int) []byte {
 	buf = grow(buf, k1-k0)
 	panel := o.panel(i / microkernel.PanelWidth)
 	for j := range buf {
-		buf[j] = panel[(k0+j)*microkernel.PanelWidth+i%microkernel.PanelWidth]
+		buf[j] = o.layout.code(panel, k0+j, i%microkernel.PanelWidth)
 	}
 	return buf
 }
@@ -51,7 +54,8 @@ func (o *operand) noteReads(lo, hi, k int) {
 	switch {
 	case !race.Enabled:
 	case o.packed:
-		race.Read(o.panels[lo*o.depth : min(roundUp(hi, microkernel.PanelWidth)*o.depth, len(o.panels))])
+		first, last := lo/microkernel.PanelWidth, ceilDiv(hi, microkernel.PanelWidth)
+		race.Read(o.panels[first*o.panelSize() : last*o.panelSize()])
 	default:
 		for i := lo; i < hi; i++ {
 			race.Read(o.codes[i*o.stride:][:k])
@@ -61,8 +65,23 @@ func (o *operand) noteReads(lo, hi, k int) {
 
 // panel returns a panel of packed weights.
 func (o *operand) panel(i int) []byte {
-	size := o.depth * microkernel.PanelWidth
+	size := o.panelSize()
 	return o.panels[i*size : (i+1)*size]
+}
+
+// panelPart returns what a panel, the one with column j, has from k on along so much of K.
+func (o *operand) panelPart(j, k, depth int) []byte {
+	return o.panel(j / microkernel.PanelWidth)[o.layout.size(k):o.layout.size(k+depth)]
+}
+
+func (o *operand) panelSize() int { return o.layout.size(o.depth) }
+
+// scale is the scale of row i at k.
+func (o *operand) scale(i, k int) float32 {
+	if o.bytes.codes != nil {
+		return o.bytes.at(i, k/o.scales.cols)
+	}
+	return o.scales.at(i, k)
 }
 
 // grid is the scales of an operand: of rows x cols values each, rows of scales
@@ -99,6 +118,13 @@ func (g *grid) across(dst []float32, width, i0, i1, k, block int) {
 	first, inBlock := i0/g.rows*g.stride, g.rows-i0%g.rows
 	for ; len(dst) > 0; dst = dst[width:] {
 		row, at, left := dst[:i1-i0], first+column, inBlock
+		if g.rows == 1 {
+			for j := range row {
+				row[j] = g.scales[at]
+				at += g.stride
+			}
+			row = nil
+		}
 		for len(row) > 0 {
 			n, scale := min(left, len(row)), g.scales[at]
 			for j := range row[:n] {

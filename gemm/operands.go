@@ -26,7 +26,7 @@ func CheckOperands(a, b *tensor.Tensor) (Size, error) {
 }
 
 // checkOperand checks everything about an operand by itself: that it is whole and
-// that no scale is NaN, infinite or negative.
+// that no scale is one that its format lacks.
 func checkOperand(t *tensor.Tensor) error {
 	if err := checkForm(t); err != nil {
 		return err
@@ -52,6 +52,9 @@ func sizeOf(a, b *tensor.Tensor) (Size, error) {
 	}
 	if high, low := bits.Mul64(uint64(m), uint64(n)); high != 0 || low > math.MaxInt {
 		return Size{}, sentinel.Errorf(ErrOperands, "tensor %q of %d rows and tensor %q of %d rows: a product has too many elements", a.Name, m, b.Name, n)
+	}
+	if err := checkAlpha(a, b); err != nil {
+		return Size{}, err
 	}
 	block, err := sumBlock(a, b, ka)
 	return Size{m, n, ka, block}, err

@@ -1,7 +1,10 @@
 package gemm
 
 import (
+	"slices"
+
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/integer"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -11,15 +14,19 @@ import (
 // It is made by [Pack]. A product with it has the bits of one with the tensor
 // that it was made of, at any level, and is faster where A has few rows.
 //
-// It has its own copy of codes and scales, one byte for each code, with N rounded
-// up to a multiple of 32 and K to one of 2, and four for each scale; later changes
-// of the tensor are not seen. It may be used by many goroutines at once.
+// It has its own copy of codes and scales; later changes of the tensor are not seen. A
+// code takes one byte, or half of one in a format of four bits, with N rounded up to a
+// multiple of 32 and K to one of 2, or of 8 in E2M1, E2M3 and MXINT8. A scale takes four
+// bytes, or one where it is encoded and each row has its own. It may be used by many
+// goroutines at once.
 type Packed struct {
 	header     tensor.Tensor // without codes
 	panels     []byte
+	layout     layout
 	depth      int
 	allFloat16 bool
-	made       bool // by Pack
+	bytes      scaleBytes // in place of the header's scales
+	made       bool       // by Pack
 }
 
 // Weights is what B of a product may be.
@@ -35,19 +42,53 @@ func Pack(t *tensor.Tensor) (*Packed, error) {
 	n, k := t.Dims()
 	w := &Packed{header: tensor.Tensor{
 		Name: t.Name, Format: t.Format, Shape: append([]int{}, t.Shape...), Block: t.Block,
+		ScaleFormat: t.ScaleFormat, Outer: t.Outer,
 	}}
+	w.header.Outer.Scales = slices.Clone(t.Outer.Scales)
 	w.made = true
 	if k == 0 { // nothing, of perhaps very many rows
 		return w, nil
 	}
 	gridRows, _ := t.Grid()
-	for i := range gridRows {
-		w.header.Scales = append(w.header.Scales, t.ScaleRow(i)...)
+	if t.ScaleFormat.Encoded() && gridRows == n {
+		w.bytes = newScaleBytes(t)
+	} else {
+		for i := range gridRows {
+			w.header.Scales = append(w.header.Scales, t.ScaleRow(i)...)
+		}
 	}
-	w.depth = roundUp(k, 2)
-	w.panels = make([]byte, roundUp(n, microkernel.PanelWidth)*w.depth)
-	w.fill(newOperand(t), n, k)
+	w.layout = layoutOf(t.Format)
+	w.depth = w.layout.depth(k)
+	w.panels = make([]byte, ceilDiv(n, microkernel.PanelWidth)*w.layout.size(w.depth))
+	if w.layout == kMajor {
+		w.fill(newOperand(t), n, k)
+	} else {
+		w.fillQuads(newOperand(t), n, k)
+	}
 	return w, nil
+}
+
+// fillQuads writes panels of quads or nibbles. Bits above the format's width stay behind.
+func (w *Packed) fillQuads(o operand, n, k int) {
+	const piece, width = 4096, microkernel.PanelWidth
+	o.noteReads(0, n, k)
+	buf := make([]byte, min(w.depth, piece)*width)
+	mask := byte(1<<o.format.Bits() - 1)
+	for j := 0; j < n; j += width {
+		panel := w.panels[j/width*w.layout.size(w.depth):]
+		for k0 := 0; k0 < k; k0 += piece {
+			codes := buf[:min(piece, w.depth-k0)*width]
+			clear(codes)
+			integer.PackQuads(codes, o.codes[j*o.stride+k0:], o.stride, min(width, n-j), min(piece, k-k0))
+			if w.layout == nibbles {
+				integer.PackNibbles(panel[w.layout.size(k0):], codes)
+				continue
+			}
+			for i, c := range codes {
+				panel[k0*width+i] = c & mask
+			}
+		}
+	}
 }
 
 // fill writes the panels, in pieces that do not keep an assembly routine, which
@@ -85,7 +126,7 @@ func (w *Packed) check() error {
 }
 
 func (w *Packed) operand() operand {
-	return operand{format: w.header.Format, panels: w.panels, depth: w.depth, packed: true, allFloat16: w.allFloat16, scales: newGrid(&w.header)}
+	return operand{format: w.header.Format, panels: w.panels, layout: w.layout, depth: w.depth, bytes: w.bytes, packed: true, allFloat16: w.allFloat16, scales: newGrid(&w.header), outer: w.header.Outer}
 }
 
 // headerOf returns the tensor, or what packed weights know of theirs, or an error if

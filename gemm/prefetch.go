@@ -21,7 +21,8 @@ func (p *part) prefetchPanel(r area, j int, st step) prefetch {
 	case n <= 0:
 		return prefetch{}
 	case p.b.packed:
-		return prefetch{address(p.b.panel(j / microkernel.PanelWidth)[k*microkernel.PanelWidth:]), n * microkernel.PanelWidth / 256, 256}
+		panel, size := p.b.panel(j/microkernel.PanelWidth), p.b.layout.size
+		return prefetch{address(panel[size(k):]), size(n) / 256, 256}
 	}
 	return prefetch{address(p.b.codes[j*p.b.stride+k:]), min(microkernel.PanelWidth, r.j1-j), p.b.stride}
 }

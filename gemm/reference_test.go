@@ -28,6 +28,7 @@ type matrix struct {
 	rows, k, blockRows, blockCols, gridCols int
 	values                                  []float32
 	scales                                  []float32
+	outer                                   func(row int) float32
 }
 
 func newMatrix(t *tensor.Tensor) matrix {
@@ -45,6 +46,21 @@ func newMatrix(t *tensor.Tensor) matrix {
 	for j := 0; j < k; j += m.blockCols {
 		m.gridCols++
 	}
+	m.outer = func(row int) float32 {
+		g := float32(1)
+		switch {
+		case len(t.Outer.Scales) == 0:
+			return 1
+		case t.Outer.Rows == 0:
+			g = t.Outer.Scales[0]
+		default:
+			g = t.Outer.Scales[row/t.Outer.Rows]
+		}
+		if t.Outer.Divide {
+			g = 1 / g
+		}
+		return g
+	}
 	for _, c := range t.Codes {
 		m.values = append(m.values, t.Format.Float32(c))
 	}
@@ -53,7 +69,8 @@ func newMatrix(t *tensor.Tensor) matrix {
 
 func (m matrix) scale(i, k int) float32 { return m.scales[i/m.blockRows*m.gridCols+k/m.blockCols] }
 
-// reference is steps 1 to 3 of the contract, as slow and as plain as can be.
+// reference is steps 1 to 3 of the contract, with the outer scales, as slow and as plain
+// as can be.
 func reference(x, y *tensor.Tensor) []float32 {
 	a, b := newMatrix(x), newMatrix(y)
 	block := min(a.blockCols, b.blockCols)
@@ -77,6 +94,9 @@ func reference(x, y *tensor.Tensor) []float32 {
 					}
 				}
 				sum = fmaExact(float32(p*a.scale(i, lo)), b.scale(j, lo), sum)
+			}
+			if len(x.Outer.Scales)+len(y.Outer.Scales) > 0 {
+				sum *= float32(a.outer(i) * b.outer(j))
 			}
 			c[i*b.rows+j] = canonical(sum)
 		}
@@ -109,9 +129,14 @@ type kind struct {
 	special bool // NaN and infinities too
 	sparse  bool // mostly zeros, of both signs
 	wide    bool // scales of any exponent, +0 too
+	encoded bool // scales of E8M0 or UE4M3
+	outer   bool // outer scales of some kind
 }
 
-var kinds = []kind{{}, {special: true}, {sparse: true}, {wide: true}, {special: true, sparse: true, wide: true}}
+var kinds = []kind{
+	{}, {special: true}, {sparse: true}, {wide: true}, {special: true, sparse: true, wide: true},
+	{encoded: true, outer: true}, {encoded: true, special: true, wide: true}, {encoded: true, wide: true, outer: true}, {encoded: true},
+}
 
 // random returns a whole dense tensor.
 func random(r *rand.Rand, name string, f fp8.Format, b tensor.Block, kd kind, shape ...int) *tensor.Tensor {
@@ -139,10 +164,54 @@ func random(r *rand.Rand, name string, f fp8.Format, b tensor.Block, kd kind, sh
 			}
 		}
 	}
+	if kd.encoded {
+		encodeScales(r, t, kd)
+	}
+	if kd.outer {
+		t.Outer = randomOuter(r, t)
+	}
 	return t
 }
 
-func anyFormat(r *rand.Rand) fp8.Format { return fp8.Formats()[r.IntN(4)] }
+// encodeScales gives a tensor scales of an encoded format.
+func encodeScales(r *rand.Rand, t *tensor.Tensor, kd kind) {
+	t.ScaleFormat = []tensor.ScaleFormat{tensor.E8M0Scales, tensor.UE4M3Scales}[r.IntN(2)]
+	for i := range t.Scales {
+		code := byte(r.IntN(254))
+		if !kd.wide {
+			code = byte(119 + r.IntN(16))
+		}
+		if kd.special && r.IntN(50) == 0 {
+			code = 0xFF
+		}
+		if t.Scales[i] = float32(math.Ldexp(1, int(code)-127)); t.ScaleFormat == tensor.UE4M3Scales {
+			t.Scales[i] = fp8.E4M3.Float32(code & 0x7F)
+		}
+		if code == 0xFF {
+			t.Scales[i] = float32(math.NaN())
+		}
+	}
+}
+
+func randomOuter(r *rand.Rand, t *tensor.Tensor) tensor.Outer {
+	rows, _ := t.Dims()
+	o := tensor.Outer{Rows: r.IntN(2), Divide: r.IntN(2) == 0, Scales: make([]float32, 1)}
+	if o.Rows == 1 {
+		o.Scales = make([]float32, rows)
+	}
+	for i := range o.Scales {
+		o.Scales[i] = float32(math.Ldexp(1+r.Float64(), r.IntN(9)-4))
+	}
+	return o
+}
+
+// anyFormat prefers those that integer units multiply.
+func anyFormat(r *rand.Rand) fp8.Format {
+	if r.IntN(2) == 0 {
+		return []fp8.Format{fp8.E2M1, fp8.E2M3, fp8.MXINT8}[r.IntN(3)]
+	}
+	return fp8.Formats()[r.IntN(len(fp8.Formats()))]
+}
 
 func anyKind(r *rand.Rand) kind { return kinds[r.IntN(len(kinds))] }
 

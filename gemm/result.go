@@ -28,9 +28,9 @@ func newResult[T Output](c []T, o Options) result {
 	return r
 }
 
-// plain reports whether sums go to C as they are.
-func (r *result) plain() bool {
-	return r.float32s != nil && r.bias == nil && !r.accumulate
+// plain reports whether a product's sums go to C as they are.
+func (r *result) plain(p *part) bool {
+	return r.float32s != nil && r.bias == nil && !r.accumulate && !p.outer()
 }
 
 // store hands the sums of an area, whose rows are width apart, to out.
@@ -44,6 +44,9 @@ func (p *part) store(sums []float32, width int, r area, out *result) {
 // storeRow hands the sums of row i, of columns j and following, to out.
 func (p *part) storeRow(sums []float32, i, j int, out *result) {
 	at, n := p.at+i*p.n+j, len(sums)
+	if p.outer() {
+		p.multiplyOuter(sums, i, j)
+	}
 	switch {
 	case out.float32s != nil:
 		epilogue(out.float32s[at:at+n], sums, j, out)

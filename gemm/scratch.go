@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/amx"
+	"github.com/octavo-fp8/octavo/internal/integer"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
 
@@ -16,6 +17,12 @@ type scratch struct {
 	codes            []byte                  // of B, transposed
 	c, p             []float32               // results, and sums of a block that is not over
 	scalesA, scalesB []float32
+
+	// For integers.
+	integers, call integer.Task
+	ints           []int8
+	starts         []int32
+	panel          []byte
 
 	// For tiles. Packs and sums are best aligned to cache lines, as the allocator
 	// aligns slices of their size.
@@ -29,7 +36,7 @@ var pool = sync.Pool{New: func() any { return new(scratch) }}
 
 // drop gives s back, without what it refers to of operands.
 func (s *scratch) drop() {
-	s.task = microkernel.Task{}
+	s.task, s.integers, s.call = microkernel.Task{}, integer.Task{}, integer.Task{}
 	pool.Put(s)
 }
 
@@ -105,5 +112,9 @@ func (s *scratch) gatherScales(p *part, i0, i1, rows int, st step) {
 // gatherPanelScales lists the scales of a panel of B, block by block.
 func (s *scratch) gatherPanelScales(p *part, j0, j1 int, st step) {
 	s.scalesB = grow(s.scalesB, st.blocks*microkernel.PanelWidth)
+	if p.b.bytes.codes != nil {
+		p.b.bytes.panel(s.scalesB, j0/microkernel.PanelWidth, st.lo, p.block, p.b.scales.cols)
+		return
+	}
 	p.b.scales.across(s.scalesB, microkernel.PanelWidth, j0, j1, st.lo, p.block)
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/geometry"
+	"github.com/octavo-fp8/octavo/internal/integer"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/race"
 )
@@ -31,8 +32,8 @@ func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 		s.p = grow(s.p, len(s.c))
 	}
 	written := area{}
-	if k.Direct && p.k > 0 && out.plain() {
-		written = r.direct(k)
+	if k.Direct && p.k > 0 && out.plain(p) {
+		written = r.direct(k.MR)
 	}
 	for lo := 0; lo < p.k; {
 		st := p.step(lo, p.depth)
@@ -103,9 +104,9 @@ func (s *scratch) multiplyRows(k *microkernel.Kernels, lo, hi, j, blocks int, ou
 }
 
 // direct returns the part of an area that kernels write to C themselves: whole register
-// blocks of whole panels.
-func (r area) direct(k *microkernel.Kernels) area {
-	r.i1 -= (r.i1 - r.i0) % k.MR
+// blocks, of so many rows, of whole panels.
+func (r area) direct(mr int) area {
+	r.i1 -= (r.i1 - r.i0) % mr
 	r.j1 -= (r.j1 - r.j0) % microkernel.PanelWidth
 	return r
 }
@@ -220,10 +221,28 @@ func (s *scratch) panelCodes(k *microkernel.Kernels, p *part, j0, j1 int, st ste
 	even := roundUp(n, 2)
 	if p.b.packed {
 		panel := p.b.panel(j0 / microkernel.PanelWidth)
+		if p.b.layout != kMajor {
+			return s.columns(p.b.layout, panel, st.lo, min(st.lo+even, p.b.depth))
+		}
 		return panel[st.lo*microkernel.PanelWidth:][:min(even, p.b.depth-st.lo)*microkernel.PanelWidth]
 	}
 	s.codes = grow(s.codes, even*microkernel.PanelWidth)
 	k.PackPanel(s.codes, p.b.codes[j0*p.b.stride+st.lo:], p.b.stride, j1-j0, n)
 	clear(s.codes[n*microkernel.PanelWidth:])
 	return s.codes
+}
+
+// columns returns codes [lo, hi) of a panel of quads or nibbles K-major.
+func (s *scratch) columns(l layout, panel []byte, lo, hi int) []byte {
+	const width = microkernel.PanelWidth
+	first, last := lo&^(integer.Octet-1), roundUp(hi, integer.Octet)
+	panel = panel[l.size(first):l.size(last)]
+	s.codes = grow(s.codes, (last-first)*width)
+	if l == nibbles {
+		s.panel = grow(s.panel, len(s.codes))
+		integer.SplitNibbles(s.panel, panel)
+		panel = s.panel
+	}
+	integer.Columns(s.codes, panel)
+	return s.codes[(lo-first)*width : (hi-first)*width]
 }

@@ -12,6 +12,9 @@ func guarded[T any](t *testing.T, n int) []T {
 	var zero T
 	size := n * int(unsafe.Sizeof(zero))
 	pages := kernelstest.Pages[byte](t, max(size, 1))
+	if n == 0 {
+		return nil
+	}
 	return unsafe.Slice((*T)(unsafe.Pointer(&pages[len(pages)-size])), n)
 }
 

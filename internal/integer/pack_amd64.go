@@ -1,0 +1,31 @@
+//go:build !purego
+
+package integer
+
+import (
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+)
+
+var (
+	lookupKernels  = []kernels.Implementation[lookupFunc]{kernels.At[lookupFunc](cpu.AVX2, lookupAVX2)}
+	quadsKernels   = []kernels.Implementation[quadsFunc]{kernels.At[quadsFunc](cpu.AVX2, quadsAVX2)}
+	columnsKernels = []kernels.Implementation[columnsFunc]{kernels.At[columnsFunc](cpu.AVX2, columnsAVX2)}
+	powersKernels  = []kernels.Implementation[powersFunc]{kernels.At[powersFunc](cpu.AVX2, powersAVX2)}
+	splitKernels   = []kernels.Implementation[splitFunc]{kernels.At[splitFunc](cpu.AVX2, splitAVX2)}
+)
+
+//go:noescape
+func lookupAVX2(dst, codes *byte, n int, table *[64]byte)
+
+//go:noescape
+func quadsAVX2(dst, src *byte, stride, rows, n int)
+
+//go:noescape
+func columnsAVX2(dst, panel *byte, n int)
+
+//go:noescape
+func powersAVX2(dst *float32, codes *byte, n int)
+
+//go:noescape
+func splitAVX2(dst, nibbles *byte, n int)

@@ -1,0 +1,13 @@
+//go:build purego || !amd64
+
+package integer
+
+import "github.com/octavo-fp8/octavo/internal/kernels"
+
+var (
+	lookupKernels  []kernels.Implementation[lookupFunc]
+	quadsKernels   []kernels.Implementation[quadsFunc]
+	columnsKernels []kernels.Implementation[columnsFunc]
+	powersKernels  []kernels.Implementation[powersFunc]
+	splitKernels   []kernels.Implementation[splitFunc]
+)
