@@ -45,3 +45,44 @@ func TestE8M0FromFloat32Refuses(t *testing.T) {
 	}
 	require.Equal(t, 255, accepted)
 }
+
+// TestE8M0Rounding compares with powers of two in float64, for values beside powers of
+// two, halfway between them and elsewhere.
+func TestE8M0Rounding(t *testing.T) {
+	for exponent := uint32(0); exponent < 255; exponent++ {
+		for _, mantissa := range []uint32{0, 1, 2, 0x200000, 0x3FFFFF, 0x400000, 0x400001, 0x5A5A5A, 0x7FFFFE, 0x7FFFFF} {
+			x := math.Float32frombits(exponent<<23 | mantissa)
+			down := -127 // the largest power of two that is not above x
+			for down < 127 && math.Ldexp(1, down+1) <= float64(x) {
+				down++
+			}
+			up := down
+			if math.Ldexp(1, down) < float64(x) {
+				up++
+			}
+			nearest := down
+			if float64(x) >= 1.5*math.Ldexp(1, down) || down == -127 {
+				nearest = up // below 2^-126 libraries round up
+			}
+			for r, want := range map[fp8.E8M0Rounding]int{fp8.E8M0Down: down, fp8.E8M0Up: up, fp8.E8M0Nearest: nearest} {
+				for _, y := range []float32{x, -x} {
+					nonFinite, saturated := fp8.E8M0(want+127), fp8.E8M0(min(want, 127)+127)
+					require.Equal(t, nonFinite, r.Encode(y, fp8.OverflowNonFinite), "%v of %v", r, y)
+					require.Equal(t, saturated, r.Encode(y, fp8.OverflowSaturate), "%v of %v", r, y)
+				}
+			}
+		}
+	}
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for r := range fp8.E8M0Nearest + 1 {
+		for sign := float32(-1); sign <= 1; sign += 2 {
+			require.Equal(t, fp8.E8M0NaN, r.Encode(sign*inf, fp8.OverflowNonFinite))
+			require.Equal(t, fp8.E8M0Max, r.Encode(sign*inf, fp8.OverflowSaturate))
+			require.Equal(t, fp8.E8M0NaN, r.Encode(sign*nan, fp8.OverflowNonFinite))
+			require.Equal(t, fp8.E8M0NaN, r.Encode(sign*nan, fp8.OverflowSaturate))
+		}
+	}
+	require.Equal(t, float32(0x1p127), fp8.E8M0Max.Float32())
+	require.Panics(t, func() { fp8.E8M0Rounding(3).Encode(1, fp8.OverflowSaturate) })
+	require.Panics(t, func() { fp8.E8M0Up.Encode(1, 2) })
+}
