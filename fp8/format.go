@@ -52,6 +52,7 @@ type layout struct {
 	nan      uint8 // positive NaN, or the only one; max where there is none
 	overflow uint8 // what a non-saturating overflow gives: Inf or NaN; max where there is neither
 	fnuz     bool  // a sign bit alone is NaN, not -0
+	unsigned bool  // all bits are the magnitude's, and -0 and negative values have no code
 
 	// Codes are integers in two's complement. They are rounded as if they were the
 	// subnormals of a format whose normal values are far above them.
@@ -72,11 +73,21 @@ var layouts = [...]layout{
 	MXINT8:      {name: "MXINT8", bits: 8, mantissa: 8, bias: -1, max: 0x7F, nan: 0x7F, overflow: 0x7F, integer: true},
 }
 
-// sign returns the bit of the sign.
-func (l *layout) sign() uint8 { return 1 << (l.bits - 1) }
+// sign returns the bit of the sign; 0 if there is none.
+func (l *layout) sign() uint8 {
+	if l.unsigned {
+		return 0
+	}
+	return 1 << (l.bits - 1)
+}
 
 // magnitude returns the bits below that of the sign.
-func (l *layout) magnitude() uint8 { return l.sign() - 1 }
+func (l *layout) magnitude() uint8 {
+	if l.unsigned {
+		return 1<<l.bits - 1
+	}
+	return l.sign() - 1
+}
 
 // Valid reports whether f is one of the formats of this package.
 func (f Format) Valid() bool { return int(f) < len(layouts) }
@@ -200,7 +211,7 @@ func (f Format) IsNaN(code byte) bool { return f.layout().isNaN(code) }
 
 func (l *layout) isNaN(code byte) bool {
 	if l.fnuz {
-		return code == l.nan
+		return code&(l.sign()|l.magnitude()) == l.nan
 	}
 	return code&l.magnitude() > l.max && !l.isInf(code)
 }

@@ -78,6 +78,7 @@ type definition struct {
 	hasInf   bool
 	finite   bool // neither Inf nor NaN
 	integer  bool // two's complement, of which max is the largest negative magnitude
+	unsigned bool // negative values have no codes; infinity[1] is what stands for theirs
 }
 
 var definitions = []*definition{
@@ -153,8 +154,11 @@ func (d *definition) encode(x float64, p fp8.Policy, index uint64) (code byte, s
 
 // limit returns the largest magnitude of a sign.
 func (d *definition) limit(sign int) int {
-	if d.integer && sign == 0 {
+	switch {
+	case d.integer && sign == 0:
 		return d.max - 1
+	case d.unsigned && sign == 1:
+		return 0
 	}
 	return d.max
 }

@@ -13,6 +13,8 @@ type Encoder struct {
 	table  *[256]float32
 	policy Policy
 	random stream
+	bits   []byte // given random bytes, in the place of random
+	added  bool   // as BitsAdded has it
 
 	scale  Scale
 	scaled bool    // scale changes values
@@ -121,6 +123,9 @@ func (e *Encoder) encode32(x float32, index uint64) (code uint8, saturated bool)
 	var c uint32
 	if e.policy.Rounding == NearestEven {
 		c = e.nearest32(magnitude)
+	} else if e.added {
+		sum := e.add(magnitude, index)
+		c = e.round(int(sum>>23)-127, uint64(sum&0x7FFFFF|1<<23), 23, index)
 	} else if magnitude >= 1<<23 { // a subnormal is below what Stochastic resolves
 		c = e.round(int(magnitude>>23)-127, uint64(magnitude&0x7FFFFF|1<<23), 23, index)
 	}
@@ -133,6 +138,9 @@ func (e *Encoder) encode64(x float64, index uint64) (code uint8, saturated bool)
 	negative, magnitude := b>>63 != 0, b&(1<<63-1)
 	if magnitude >= 0x7FF<<52 {
 		return e.special(negative, magnitude > 0x7FF<<52), false
+	}
+	if e.added {
+		return e.encode32(float32(x), index)
 	}
 	var c uint32
 	if magnitude >= 1<<52 { // a subnormal is below what Stochastic resolves
@@ -170,20 +178,27 @@ func (e *Encoder) round(exponent int, significand uint64, width int, index uint6
 	} else {
 		fraction = significand >> (shift - 64)
 	}
-	if e.roundsUp(kept, fraction, index) {
-		kept++
+	c := kept + uint64(above)<<e.mantissa
+	if e.roundsUp(c, fraction, index) {
+		c++
 	}
-	return uint32(kept + uint64(above)<<e.mantissa)
+	return uint32(c)
 }
 
-func (e *Encoder) roundsUp(kept, fraction, index uint64) bool {
+// roundsUp reports whether what lies a fraction of a step beyond a code is rounded to
+// the next.
+func (e *Encoder) roundsUp(code, fraction, index uint64) bool {
 	const half = 1 << 63
-	switch e.policy.Rounding {
-	case NearestEven:
-		return fraction > half || fraction == half && kept&1 == 1
-	case NearestTowardZero:
+	switch {
+	case e.policy.Rounding == NearestEven:
+		return fraction > half || fraction == half && code&1 == 1
+	case e.policy.Rounding == NearestTowardZero:
 		return fraction > half
-	case Stochastic:
+	case e.added: // it is rounded already
+		return false
+	case e.bits != nil:
+		return fraction>>56+uint64(e.bits[index]) >= 256
+	case e.policy.Rounding == Stochastic:
 		return uint32(fraction>>32) > e.random.at(index)
 	}
 	return false
@@ -192,28 +207,38 @@ func (e *Encoder) roundsUp(kept, fraction, index uint64) bool {
 // finish applies the range of the format to the rounded magnitude of a finite value,
 // which was a zero or not.
 func (e *Encoder) finish(negative bool, c uint32, zero bool) (code uint8, saturated bool) {
-	limit := uint32(e.max)
-	if e.integer && negative {
-		limit++ // two's complement reaches one farther down
-	}
+	limit := uint32(e.largest(negative))
 	switch {
 	case c > limit && e.policy.Overflow == OverflowSaturate:
 		return e.signed(negative, uint8(limit)), true
 	case c > limit:
-		return e.signed(negative, e.beyond(limit)), true
+		return e.signed(negative, e.beyond(negative)), true
 	case c == 0:
 		return e.zero(negative, zero), false
 	}
 	return e.signed(negative, uint8(c)), false
 }
 
-// beyond returns the code of an infinity or of what stands for it. Formats that have
-// nothing beyond their values end at limit.
-func (e *Encoder) beyond(limit uint32) uint8 {
-	if e.overflow == e.max {
-		return uint8(limit)
+// largest returns the magnitude of the last value of a sign.
+func (l *layout) largest(negative bool) uint8 {
+	switch {
+	case negative && l.unsigned:
+		return 0
+	case negative && l.integer:
+		return l.max + 1 // two's complement reaches one farther down
 	}
-	return e.overflow
+	return l.max
+}
+
+// beyond returns the code of an infinity or of what stands for it, without its sign.
+func (l *layout) beyond(negative bool) uint8 {
+	switch {
+	case negative && l.unsigned:
+		return l.nan
+	case l.overflow == l.max: // there is nothing
+		return l.largest(negative)
+	}
+	return l.overflow
 }
 
 // signed returns the code of a magnitude, which is a code, of the given sign.
@@ -248,12 +273,10 @@ func (e *Encoder) special(negative, nan bool) uint8 {
 	switch {
 	case nan:
 		return e.encodeNaN(negative)
-	case e.policy.Inf == InfPropagate && e.overflow != e.max:
-		return e.signed(negative, e.overflow)
-	case e.integer && negative:
-		return e.max + 1
+	case e.policy.Inf == InfPropagate:
+		return e.signed(negative, e.beyond(negative))
 	}
-	return e.signed(negative, e.max)
+	return e.signed(negative, e.largest(negative))
 }
 
 func (e *Encoder) encodeNaN(negative bool) uint8 {
