@@ -6,14 +6,10 @@ import (
 	"unsafe"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/convert"
-	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/hadamard"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
-	"github.com/octavo-fp8/octavo/internal/race"
 	"github.com/octavo-fp8/octavo/internal/random"
-	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
 // HadamardSize is the number of values that [HadamardTransform] transforms together.
@@ -79,9 +75,16 @@ func HadamardTransform[T float32 | fp8.BFloat16](ctx context.Context, dst, src [
 	if rows < 0 || cols < 0 || cols > 0 && rows > math.MaxInt/cols || len(src) != rows*cols || len(dst) != len(src) {
 		panic(shortHadamard)
 	}
-	if err := meter.Err(ctx); err != nil {
-		return err
+	switch dst := any(dst).(type) {
+	case []float32:
+		return transform(ctx, dst, any(src).([]float32), rows, cols, h)
+	case []fp8.BFloat16:
+		return transform(ctx, asBits(dst), asBits(any(src).([]fp8.BFloat16)), rows, cols, h)
 	}
+	return nil
+}
+
+func transform[T hadamard.Element](ctx context.Context, dst, src []T, rows, cols int, h Hadamard) error {
 	f, groupRows := h.factors(), 1
 	if h.Columns {
 		groupRows = HadamardSize
@@ -104,100 +107,25 @@ func HadamardTransform[T float32 | fp8.BFloat16](ctx context.Context, dst, src [
 }
 
 // transformRows transforms groups of neighbours in rows of cols values.
-func transformRows[T float32 | fp8.BFloat16](dst, src []T, cols int, f *hadamard.Factors) {
+func transformRows[T hadamard.Element](dst, src []T, cols int, f *hadamard.Factors) {
 	if cols%HadamardSize == 0 {
-		cols = len(src) // rows follow each other
+		hadamard.Rows(dst, src, f)
+		return
 	}
-	whole := cols - cols%HadamardSize
-	for len(src) > 0 {
-		switch to := any(dst).(type) {
-		case []float32:
-			hadamard.Rows(to[:whole], any(src).([]float32)[:whole], f)
-		case []fp8.BFloat16:
-			rowsBF16(to[:whole], any(src).([]fp8.BFloat16)[:whole], f)
-		}
+	for whole := cols - cols%HadamardSize; len(src) > 0; dst, src = dst[cols:], src[cols:] {
+		hadamard.Rows(dst[:whole], src[:whole], f)
 		copy(dst[whole:cols], src[whole:cols])
-		dst, src = dst[cols:], src[cols:]
 	}
 }
 
-// transformColumns transforms groups of 16 rows.
-func transformColumns[T float32 | fp8.BFloat16](dst, src []T, cols int, f *hadamard.Factors) {
+// transformColumns transforms groups of 16 rows of cols values.
+func transformColumns[T hadamard.Element](dst, src []T, cols int, f *hadamard.Factors) {
 	for n := HadamardSize * cols; len(src) > 0; dst, src = dst[n:], src[n:] {
-		switch to := any(dst).(type) {
-		case []float32:
-			hadamard.Columns(to, cols, any(src).([]float32), cols, cols, f)
-		case []fp8.BFloat16:
-			columnsBF16(to, any(src).([]fp8.BFloat16), cols, f)
-		}
+		hadamard.Columns(dst, cols, src, cols, cols, f)
 	}
 }
 
-// wideColumns are columns of a group that stay in the nearest cache.
-const wideColumns = 256
-
-// wideGroups are values of BFloat16 as float32.
-type wideGroups [HadamardSize * wideColumns]float32
-
-func rowsBF16(dst, src []fp8.BFloat16, f *hadamard.Factors) {
-	var w wideGroups
-	for len(src) > 0 {
-		n := min(len(src), len(w))
-		widen(w[:n], src)
-		hadamard.Rows(w[:n], w[:n], f)
-		rounding.NearestBF16(w[:n], w[:n])
-		narrow(dst, w[:n])
-		dst, src = dst[n:], src[n:]
-	}
-}
-
-// columnsBF16 transforms 16 rows of cols values.
-func columnsBF16(dst, src []fp8.BFloat16, cols int, f *hadamard.Factors) {
-	var w wideGroups
-	for col := 0; col < cols; col += wideColumns {
-		n := min(cols-col, wideColumns)
-		for i := range HadamardSize {
-			widen(w[i*n:][:n], src[i*cols+col:])
-		}
-		hadamard.Columns(w[:], n, w[:], n, n, f)
-		all := w[:HadamardSize*n]
-		rounding.NearestBF16(all, all)
-		for i := range HadamardSize {
-			narrow(dst[i*cols+col:], w[i*n:][:n])
-		}
-	}
-}
-
-// widen fills dst with the first values of src.
-func widen(dst []float32, src []fp8.BFloat16) {
-	done := 0
-	if n := inKernels(len(dst)); n > 0 {
-		race.Read(src[:n])
-		convert.WidenBF16(cpu.Current(), &dst[0], (*uint16)(unsafe.Pointer(&src[0])), n)
-		done = n
-	}
-	for i := done; i < len(dst); i++ {
-		dst[i] = src[i].Float32()
-	}
-}
-
-// narrow writes src, which are values of BFloat16, to the first ones of dst.
-func narrow(dst []fp8.BFloat16, src []float32) {
-	done := 0
-	if n := inKernels(len(src)); n > 0 {
-		race.Write(dst[:n])
-		convert.TruncateBF16(cpu.Current(), (*uint16)(unsafe.Pointer(&dst[0])), &src[0], n)
-		done = n
-	}
-	for i := done; i < len(src); i++ {
-		dst[i] = fp8.BFloat16(math.Float32bits(src[i]) >> 16)
-	}
-}
-
-// inKernels returns how many of n values the kernels of package convert take.
-func inKernels(n int) int {
-	if !convert.Available(cpu.Current()) {
-		return 0
-	}
-	return n / convert.Step * convert.Step
+// asBits returns BFloat16 as their bits.
+func asBits(s []fp8.BFloat16) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.SliceData(s)), len(s))
 }

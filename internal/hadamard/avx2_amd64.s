@@ -53,6 +53,58 @@ group:
 	VZEROUPPER
 	RET
 
+// BFloat16 at a place, as float32.
+#define WIDENED(at, X) \
+	VPMOVZXWD at, X \
+	VPSLLD $16, X, X
+
+// X rounded to BFloat16, in the lower halves. A NaN must be the canonical one, which
+// stays what it is. ONE are 1, BELOW 0x7FFF.
+#define ROUND(ONE, BELOW, X, T) \
+	VPSRLD $16, X, T \
+	VPAND ONE, T, T \
+	VPADDD BELOW, T, T \
+	VPADDD T, X, X \
+	VPSRLD $16, X, X
+
+// func rowsBF16AVX2(dst, src *uint16, n int, j *job)
+TEXT ·rowsBF16AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVQ j+24(FP), AX
+	VPBROADCASTD job_one(AX), Y6
+	VPBROADCASTD job_below(AX), Y7
+	VMOVUPS job_Factors+Factors_Before(AX), Y8
+	VMOVUPS job_Factors+Factors_Before+32(AX), Y9
+	VMOVUPS job_signs+64(AX), Y10
+	VMOVUPS job_signs+128(AX), Y11
+	VMOVUPS job_signs+192(AX), Y12
+	VMOVUPS job_Factors+Factors_After(AX), Y13
+	VMOVUPS job_Factors+Factors_After+32(AX), Y14
+	VPBROADCASTD job_nan(AX), Y15
+
+group:
+	WIDENED((SI), Y0)
+	WIDENED(16(SI), Y1)
+	VMULPS Y0, Y8, Y0
+	VMULPS Y1, Y9, Y1
+	VADDPS Y1, Y0, Y2
+	VSUBPS Y1, Y0, Y3
+	HALF(Y13, Y2, Y4)
+	HALF(Y14, Y3, Y5)
+	ROUND(Y6, Y7, Y2, Y4)
+	ROUND(Y6, Y7, Y3, Y5)
+	VPACKUSDW Y3, Y2, Y2
+	VPERMQ $0xD8, Y2, Y2
+	VMOVDQU Y2, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	DECQ CX
+	JNZ group
+	VZEROUPPER
+	RET
+
 // The sums and differences of A and B.
 #define PAIR(A, B, SUM, DIFFERENCE) \
 	VADDPS B, A, SUM \
@@ -67,6 +119,17 @@ group:
 	VBROADCASTSS BEFORE(i+8), Y9 \
 	VMULPS lower, Y8, Y8 \
 	VMULPS upper, Y9, Y9 \
+	VADDPS Y9, Y8, X \
+	VSUBPS Y9, Y8, Y8 \
+	VMOVUPS Y8, differences-(256-32*i)(SP)
+
+#define DISTANCE8BF16(lower, upper, i, X) \
+	VBROADCASTSS BEFORE(i), Y8 \
+	VBROADCASTSS BEFORE(i+8), Y9 \
+	WIDENED(lower, Y10) \
+	WIDENED(upper, Y11) \
+	VMULPS Y10, Y8, Y8 \
+	VMULPS Y11, Y9, Y9 \
 	VADDPS Y9, Y8, X \
 	VSUBPS Y9, Y8, Y8 \
 	VMOVUPS Y8, differences-(256-32*i)(SP)
@@ -86,12 +149,23 @@ group:
 	PAIR(Y4, Y5, Y12, Y13) \
 	PAIR(Y6, Y7, Y14, Y15)
 
-#define STORE(i, X, at) \
+// X, of row i, becomes the result in Y2. Y0 is the canonical NaN.
+#define FINISH(i, X) \
 	VBROADCASTSS AFTER(i), Y1 \
 	VMULPS X, Y1, Y2 \
 	VCMPPS $3, Y2, Y2, Y3 \
-	VBLENDVPS Y3, Y0, Y2, Y2 \
+	VBLENDVPS Y3, Y0, Y2, Y2
+
+#define STORE(i, X, at) \
+	FINISH(i, X) \
 	VMOVUPS Y2, at
+
+#define STOREBF16(i, X, at) \
+	FINISH(i, X) \
+	ROUND(Y4, Y5, Y2, Y3) \
+	VPACKUSDW Y2, Y2, Y2 \
+	VPERMQ $0x08, Y2, Y2 \
+	VMOVDQU X2, at
 
 // func columnsAVX2(dst, src *float32, dstStride, srcStride, n int, j *job)
 //
@@ -153,6 +227,75 @@ vector:
 	STORE(15, Y15, (AX)(R10*1))
 	ADDQ $32, SI
 	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ vector
+	VZEROUPPER
+	RET
+
+// func columnsBF16AVX2(dst, src *uint16, dstStride, srcStride, n int, j *job)
+//
+// n is a multiple of 8.
+TEXT ·columnsBF16AVX2(SB), NOSPLIT, $256-48
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ dstStride+16(FP), R8
+	MOVQ srcStride+24(FP), R9
+	MOVQ n+32(FP), CX
+	MOVQ j+40(FP), DX
+	LEAQ (R8)(R8*2), R10
+	LEAQ (R9)(R9*2), R11
+
+vector:
+	MOVQ SI, AX
+	LEAQ (SI)(R9*8), BX
+	DISTANCE8BF16((AX), (BX), 0, Y0)
+	DISTANCE8BF16((AX)(R9*1), (BX)(R9*1), 1, Y1)
+	DISTANCE8BF16((AX)(R9*2), (BX)(R9*2), 2, Y2)
+	DISTANCE8BF16((AX)(R11*1), (BX)(R11*1), 3, Y3)
+	LEAQ (AX)(R9*4), AX
+	LEAQ (BX)(R9*4), BX
+	DISTANCE8BF16((AX), (BX), 4, Y4)
+	DISTANCE8BF16((AX)(R9*1), (BX)(R9*1), 5, Y5)
+	DISTANCE8BF16((AX)(R9*2), (BX)(R9*2), 6, Y6)
+	DISTANCE8BF16((AX)(R11*1), (BX)(R11*1), 7, Y7)
+	REST
+	VPBROADCASTD job_nan(DX), Y0
+	VPBROADCASTD job_one(DX), Y4
+	VPBROADCASTD job_below(DX), Y5
+	MOVQ DI, AX
+	STOREBF16(0, Y8, (AX))
+	STOREBF16(1, Y9, (AX)(R8*1))
+	STOREBF16(2, Y10, (AX)(R8*2))
+	STOREBF16(3, Y11, (AX)(R10*1))
+	LEAQ (AX)(R8*4), AX
+	STOREBF16(4, Y12, (AX))
+	STOREBF16(5, Y13, (AX)(R8*1))
+	STOREBF16(6, Y14, (AX)(R8*2))
+	STOREBF16(7, Y15, (AX)(R10*1))
+	VMOVUPS differences-256(SP), Y0
+	VMOVUPS differences-224(SP), Y1
+	VMOVUPS differences-192(SP), Y2
+	VMOVUPS differences-160(SP), Y3
+	VMOVUPS differences-128(SP), Y4
+	VMOVUPS differences-96(SP), Y5
+	VMOVUPS differences-64(SP), Y6
+	VMOVUPS differences-32(SP), Y7
+	REST
+	VPBROADCASTD job_nan(DX), Y0
+	VPBROADCASTD job_one(DX), Y4
+	VPBROADCASTD job_below(DX), Y5
+	LEAQ (AX)(R8*4), AX
+	STOREBF16(8, Y8, (AX))
+	STOREBF16(9, Y9, (AX)(R8*1))
+	STOREBF16(10, Y10, (AX)(R8*2))
+	STOREBF16(11, Y11, (AX)(R10*1))
+	LEAQ (AX)(R8*4), AX
+	STOREBF16(12, Y12, (AX))
+	STOREBF16(13, Y13, (AX)(R8*1))
+	STOREBF16(14, Y14, (AX)(R8*2))
+	STOREBF16(15, Y15, (AX)(R10*1))
+	ADDQ $16, SI
+	ADDQ $16, DI
 	SUBQ $8, CX
 	JNZ vector
 	VZEROUPPER

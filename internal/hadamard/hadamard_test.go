@@ -61,6 +61,14 @@ var kinds = []func(r *rand.Rand) float32{
 	func(r *rand.Rand) float32 { return float32(r.IntN(2)) * 3 },
 }
 
+// repeats is how often each size is tried, which takes long under an emulator.
+func repeats() int {
+	if testing.Short() {
+		return 1
+	}
+	return 10
+}
+
 func draw(r *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
 	kind := kinds[r.IntN(len(kinds))]
@@ -96,7 +104,7 @@ func TestRows(t *testing.T) {
 func checkRows(t *testing.T, _ cpu.Level) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 40 {
-		for range 20 {
+		for range repeats() {
 			f, src := drawFactors(r), draw(r, n*Size)
 			want := make([]float32, 0, n*Size)
 			for i := range n {
@@ -120,6 +128,72 @@ func checkRows(t *testing.T, _ cpu.Level) {
 	}
 }
 
+// TestBF16 compares with results of float32, rounded once by package fp8's definition.
+func TestBF16(t *testing.T) {
+	kernelstest.At(t, cpu.Generic, func(t *testing.T) { checkBF16(t, cpu.Generic) })
+	kernelstest.Compare(t, "hadamard.RowsBF16", checkBF16)
+	kernelstest.Compare(t, "hadamard.ColumnsBF16", checkBF16)
+}
+
+func checkBF16(t *testing.T, _ cpu.Level) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for n := range 40 {
+		for range repeats() {
+			f, wide := drawFactors(r), draw(r, n*Size)
+			src := make([]uint16, len(wide))
+			for i, v := range wide {
+				src[i] = uint16(math.Float32bits(v) >> 16)
+				wide[i] = math.Float32frombits(uint32(src[i]) << 16)
+			}
+			byRows, byColumns := make([]uint16, len(src)), make([]uint16, len(src))
+			for i := range n {
+				group := make([]float32, Size)
+				for k := range group {
+					group[k] = wide[k*n+i]
+				}
+				for k, y := range definition(wide[i*Size:][:Size], f) {
+					byRows[i*Size+k] = toNearest(y)
+				}
+				for k, y := range definition(group, f) {
+					byColumns[k*n+i] = toNearest(y)
+				}
+			}
+			dst := make([]uint16, len(src))
+			Rows(dst, src, f)
+			require.Equal(t, byRows, dst, "%d groups", n)
+			Columns(dst, n, src, n, n, f)
+			require.Equal(t, byColumns, dst, "%d columns", n)
+			inPlace := slices.Clone(src)
+			Rows(inPlace, inPlace, f)
+			require.Equal(t, byRows, inPlace, "%d groups in place", n)
+			Columns(src, n, src, n, n, f)
+			require.Equal(t, byColumns, src, "%d columns in place", n)
+		}
+	}
+}
+
+// toNearest is the BFloat16 nearest to x, found by trying both sides.
+func toNearest(x float32) uint16 {
+	if x != x {
+		return canonicalNaN >> 16
+	}
+	down := uint16(math.Float32bits(x) >> 16)
+	value := func(b uint16) float64 {
+		if b&0x7FFF == 0x7F80 { // as if the exponent went on
+			return math.Copysign(0x1p128, float64(math.Float32frombits(uint32(b)<<16)))
+		}
+		return float64(math.Float32frombits(uint32(b) << 16))
+	}
+	if math.IsInf(float64(x), 0) {
+		return down
+	}
+	below, above := math.Abs(float64(x)-value(down)), math.Abs(value(down+1)-float64(x))
+	if above < below || above == below && down%2 == 1 {
+		return down + 1
+	}
+	return down
+}
+
 func TestColumns(t *testing.T) {
 	kernelstest.At(t, cpu.Generic, func(t *testing.T) { checkColumns(t, cpu.Generic) })
 	kernelstest.Compare(t, "hadamard.Columns", checkColumns)
@@ -128,7 +202,7 @@ func TestColumns(t *testing.T) {
 func checkColumns(t *testing.T, _ cpu.Level) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for cols := range 70 {
-		for range 10 {
+		for range repeats() {
 			f := drawFactors(r)
 			srcStride, dstStride := cols+r.IntN(2)*r.IntN(9), cols+r.IntN(2)*r.IntN(9)
 			src, dst := draw(r, Size*srcStride), make([]float32, Size*dstStride)
@@ -180,7 +254,7 @@ func TestError(t *testing.T) {
 	for i := range Size {
 		f.Before[i], f.After[i] = 0.25, 1
 	}
-	for range 1000 {
+	for range 50 * repeats() {
 		x := make([]float32, Size)
 		for i := range x {
 			x[i] = float32(r.NormFloat64())
@@ -210,14 +284,17 @@ func TestMisuse(t *testing.T) {
 	require.PanicsWithValue(t, short, func() { Columns(x, 20, x, 21, 20, f) })
 	require.PanicsWithValue(t, short, func() { Columns(x, 21, x, 20, 20, f) })
 	require.PanicsWithValue(t, short, func() { Columns(x, -1, x, 20, 20, f) })
-	Rows(nil, nil, f)
-	Columns(nil, 5, nil, 5, 0, f)
+	Rows[float32](nil, nil, f)
+	Columns[float32](nil, 5, nil, 5, 0, f)
 }
 
 func TestAllocations(t *testing.T) {
 	f, x := new(Factors), make([]float32, 20*Size)
+	halves := make([]uint16, 20*Size)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		Rows(x, x, f)
 		Columns(x, 20, x, 20, 20, f)
+		Rows(halves, halves, f)
+		Columns(halves, 20, halves, 20, 20, f)
 	}))
 }
