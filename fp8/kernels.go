@@ -151,8 +151,9 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 	}
 	l := &layouts[f]
 	d := convert.Decoding{
+		Bits:   uint32(l.bits),
 		Shift:  uint32(23 - l.mantissa),
-		Mask:   0x7F << (23 - l.mantissa),
+		Mask:   uint32(l.magnitude()) << (23 - l.mantissa),
 		Rebias: float32(math.Ldexp(1, 127-l.bias)),
 		Scale:  scale,
 		Max:    uint32(l.max),
@@ -161,8 +162,11 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 		Offset:   uint32(127-l.bias) << 23,
 		Smallest: uint32(128-l.bias) << 23,
 	}
+	if l.nan == l.max {
+		d.Max = 0x7F
+	}
 	if l.max>>l.mantissa < 0x1F { // the largest exponent is finite in float16 too
-		d.HalfRebias, d.HalfShift = float32(math.Ldexp(1, 15-l.bias)), uint32(l.mantissa-2)
+		d.HalfRebias, d.HalfShift = float32(math.Ldexp(1, 15-l.bias)), uint32(6+l.mantissa-l.bits)
 	}
 	if l.fnuz {
 		d.Lone = uint32(l.nan)

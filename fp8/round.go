@@ -62,7 +62,7 @@ func (e *Encoder) mustBeMade() {
 }
 
 // fits reports whether kernels convert the format.
-func (l *layout) fits() bool { return l.bits == 8 && !l.integer }
+func (l *layout) fits() bool { return !l.integer }
 
 var nearests, vectors = makeVectors()
 
@@ -82,7 +82,8 @@ func makeVectors() (nearests [len(layouts)]nearest, vectors [len(layouts)]conver
 			Shift:     shift,
 			MaxCode:   uint32(l.max),
 			Normal:    1 << l.mantissa,
-			ZeroSign:  0x80,
+			Sign:      uint32(l.sign()),
+			ZeroSign:  uint32(l.sign()),
 			Magic:     (127+shift)<<23 | -((uint32(127+1-l.bias)+shift)<<l.mantissa)&0xFFFF,
 		}
 		if l.fnuz {

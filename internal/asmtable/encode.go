@@ -104,6 +104,7 @@ var forms = []form{
 	{"fmin", &threeSame, 0, 0b11110, floatHigh, nil},
 	{"fdiv", &threeSame, 1, 0b11111, floatLow, nil},
 	{"cmeq", &compareZero, 0, 0b01001, integers, nil},
+	{"cmlt", &compareZero, 0, 0b01010, integers, nil},
 	{"shll", &longShift, 1, 0b10011, wide, fromBytes},
 	{"fabs", &twoMisc, 0, 0b01111, floatHigh, nil},
 	{"fneg", &twoMisc, 1, 0b01111, floatHigh, nil},

@@ -25,7 +25,7 @@
 // exponent's bias; unlike a product of subnormal float32s, its conversion is never slow.
 #define DECODEHALF(OP) \
 	VPMOVZXBW (SI), Y2 \
-	VPSLLW $8, Y2, Y0 \
+	VPMULLW Y6, Y2, Y0 \
 	VPAND Y9, Y0, Y1 \
 	VPAND Y8, Y0, Y0 \
 	VPSRLW X7, Y0, Y0 \
@@ -68,6 +68,13 @@ TEXT ·decodeAVX2(SB), NOSPLIT, $0-36
 	VBROADCASTSS Decoding_HalfRebias(AX), Y10
 	MOVL Decoding_HalfShift(AX), BX
 	VMOVD BX, X7
+	MOVL $16, BX
+	SUBL Decoding_Bits(AX), BX
+	XORL CX, CX
+	BTSL BX, CX
+	VMOVD CX, X6
+	VPBROADCASTW X6, Y6 // from a code's sign to that of 16 bits
+	MOVQ n+16(FP), CX
 	VPSLLW $8, Y14, Y8 // magnitude
 	VPCMPEQD Y9, Y9, Y9
 	VPSLLW $15, Y9, Y9 // sign

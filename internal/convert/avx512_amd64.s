@@ -10,7 +10,7 @@
 #define DECODE(From, To, OP) \
 	VPMOVZXBD From(SI), Z0 \
 	VPSLLVD Z16, Z0, Z1 \
-	VPSLLD $24, Z0, Z2 \
+	VPSLLVD Z22, Z0, Z2 \
 	VPANDD Z17, Z1, Z1 \
 	VPCMPUD $1, Z26, Z1, K3 \
 	VPADDD Z25, Z1, Z4 \
@@ -56,6 +56,10 @@ TEXT ·decodeAVX512(SB), NOSPLIT, $0-36
 	VPSRLD $25, Z22, Z24          // 0x7F
 	VPSRLD $31, Z22, Z26
 	VPSLLD $23, Z26, Z26          // the first with an exponent
+
+	MOVL $32, BX
+	SUBL Decoding_Bits(AX), BX
+	VPBROADCASTD BX, Z22          // from a code's sign to that of a float32
 
 	VPBROADCASTB X20, Z27
 	VPBROADCASTB X21, Z28

@@ -20,7 +20,8 @@ type Encoding struct {
 	Shift     uint32 // mantissa bits of float32 that the format drops
 	MaxCode   uint32 // code of the largest finite value
 	Normal    uint32 // code of the smallest normal value
-	ZeroSign  uint32 // 0x80 if a negative zero keeps its sign, else 0
+	Sign      uint32 // the sign's bit of a code
+	ZeroSign  uint32 // 0 if a negative zero has no sign
 	Magic     uint32 // bits of 2^Shift and, in the last 16, less what a sum has too much
 	Divide    uint32 // 1 to divide by scales, 0 to multiply
 	Mode      Mode
@@ -78,15 +79,16 @@ type Counts struct {
 
 // Decoding is what a kernel must know of a format and a scale to decode.
 type Decoding struct {
+	Bits   uint32  // of a code, the sign's first; bits above them are ignored
 	Shift  uint32  // from a code's place to that of a float32's exponent and mantissa
 	Mask   uint32  // the magnitude's bits after that shift
 	Rebias float32 // the power of two that corrects the exponent
 	Scale  float32 // of the block
-	Max    uint32  // code of the largest finite magnitude
+	Max    uint32  // code of the largest finite magnitude; 7F if all are finite
 	Lone   uint32  // a code that is not finite whatever its magnitude
 
-	// Where a code's bits, at HalfShift from the top, are those of a float16:
-	// the power of two that corrects its exponent. 0 where they are not.
+	// Where a code's bits below the sign, moved to the top and right by HalfShift, are those
+	// of a float16: the power of two that corrects its exponent. 0 where they are not.
 	HalfRebias float32
 	HalfShift  uint32
 

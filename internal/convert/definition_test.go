@@ -7,18 +7,34 @@ const infinity = 0x7F800000
 // format is an FP8 format by its parameters, and what package fp8 tells kernels
 // of it, from the documentation of Encoding and Decoding.
 type format struct {
-	name           string
-	bias, mantissa int
-	max            uint32
-	zeroSign       uint32
-	lone           uint32
+	name                 string
+	bits, bias, mantissa int
+	max                  uint32
+	unsignedZero         bool
+	lone                 uint32
 }
 
+func (f *format) sign() uint32 { return 1 << (f.bits - 1) }
+
+// special reports whether a code is not finite, as far as kernels say.
+func (f *format) special(code uint32) bool {
+	return f.bits == 8 && code&0x7F > f.max || code == f.lone
+}
+
+// negative and magnitude are what a code stands for.
+func (f *format) negative(code uint32) bool    { return code&f.sign() != 0 }
+func (f *format) magnitude(code uint32) uint32 { return code & (f.sign() - 1) }
+
 var formats = []format{
-	{"E4M3", 7, 3, 0x7E, 0x80, 0xFF},
-	{"E5M2", 15, 2, 0x7B, 0x80, 0xFF},
-	{"E4M3FNUZ", 8, 3, 0x7F, 0, 0x80},
-	{"E5M2FNUZ", 16, 2, 0x7F, 0, 0x80},
+	{"E4M3", 8, 7, 3, 0x7E, false, 0xFF},
+	{"E5M2", 8, 15, 2, 0x7B, false, 0xFF},
+	{"E4M3FNUZ", 8, 8, 3, 0x7F, true, 0x80},
+	{"E5M2FNUZ", 8, 16, 2, 0x7F, true, 0x80},
+	{"E2M1", 4, 1, 1, 0x07, false, 0xFF},
+	{"E2M3", 6, 1, 3, 0x1F, false, 0xFF},
+	{"E3M2", 6, 3, 2, 0x1F, false, 0xFF},
+	{"E3M4", 8, 3, 4, 0x6F, false, 0xFF},
+	{"E4M3B11FNUZ", 8, 11, 3, 0x7F, true, 0x80},
 }
 
 var modes = []Mode{NearestEven, TowardZero, Stochastic}
@@ -52,13 +68,18 @@ func (l Layout) scales(n int) int { return l.scaleOf(n-1) + 1 }
 
 func (f *format) encoding(divide uint32, m Mode) Encoding {
 	shift := 23 - f.mantissa
+	zeroSign := f.sign()
+	if f.unsignedZero {
+		zeroSign = 0
+	}
 	power := func(exponent int) float32 { return float32(math.Ldexp(1, exponent)) }
 	return Encoding{
 		MinNormal: math.Float32bits(power(1 - f.bias)),
 		Shift:     uint32(shift),
 		MaxCode:   f.max,
 		Normal:    1 << f.mantissa,
-		ZeroSign:  f.zeroSign,
+		Sign:      f.sign(),
+		ZeroSign:  zeroSign,
 		Magic:     uint32(127+shift)<<23 | -(uint32(128-f.bias+shift)<<f.mantissa)&0xFFFF,
 		Divide:    divide,
 		Mode:      m,
@@ -69,8 +90,9 @@ func (f *format) encoding(divide uint32, m Mode) Encoding {
 
 func (f *format) decoding(scale float32) Decoding {
 	d := Decoding{
+		Bits:   uint32(f.bits),
 		Shift:  uint32(23 - f.mantissa),
-		Mask:   0x7F << (23 - f.mantissa),
+		Mask:   (f.sign() - 1) << (23 - f.mantissa),
 		Rebias: float32(math.Ldexp(1, 127-f.bias)),
 		Scale:  scale,
 		Max:    f.max,
@@ -80,7 +102,11 @@ func (f *format) decoding(scale float32) Decoding {
 		Smallest: math.Float32bits(float32(math.Ldexp(1, 1-f.bias))),
 	}
 	if f.bias < 16 { // the exponents of the others reach beyond float16's
-		d.HalfRebias, d.HalfShift = float32(math.Ldexp(1, 15-f.bias)), uint32(f.mantissa-2)
+		exponents := f.bits - 1 - f.mantissa
+		d.HalfRebias, d.HalfShift = float32(math.Ldexp(1, 15-f.bias)), uint32(5-exponents)
+	}
+	if f.bits < 8 {
+		d.Max = 0x7F
 	}
 	return d
 }
@@ -168,8 +194,8 @@ func (f *format) expect(src []float32, e *Encoding, scales []float32, layout Lay
 			c.MinBits = min(c.MinBits, magnitude(x)-1)
 		}
 		code = min(code, f.max)
-		if code != 0 || f.zeroSign != 0 {
-			code |= sign << 7
+		if code != 0 || e.ZeroSign != 0 {
+			code |= sign * f.sign()
 		}
 		codes = append(codes, byte(code))
 	}

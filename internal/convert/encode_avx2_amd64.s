@@ -22,7 +22,6 @@ FILL(factor2, 0xC2B2AE35C2B2AE35)
 FILL(far, 0x0BFFFFFF0BFFFFFF)      // 24 binades, less 1
 FILL(farthest, 0xE4800000E4800000) // less 55 binades
 FILL(byte1, 0x0101010101010101)
-FILL(byteSign, 0x8080808080808080)
 
 // The upper halves of numbers, as numbers: x >> 16 without the ports of shifts.
 DATA upper<>+0(SB)/8, $0x8080070680800302
@@ -76,6 +75,7 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 #define RANDOM 640 // the random bits, inverted, of 32 elements
 #define HALVES 768 // 32 elements of 16 bits
 #define NEXT 832(R13) // where the next ones are
+#define SIGN 864(R13)
 
 // Y0 to Y3 scaled by one, by one for 16 each, or by one for every element; the
 // last two gather the largest.
@@ -239,7 +239,7 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 //
 // n is a positive multiple of 16. The loop takes 32 elements. Where they have 16 bits
 // they are where NEXT says, and SI is where they are as float32.
-TEXT ·encodeAVX2(SB), 0, $872-56
+TEXT ·encodeAVX2(SB), 0, $928-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
@@ -261,6 +261,8 @@ TEXT ·encodeAVX2(SB), 0, $872-56
 	VMOVDQU Y0, NORMAL
 	VPBROADCASTB Encoding_MaxCode(AX), Y0
 	VMOVDQU Y0, MAXCODE
+	VPBROADCASTB Encoding_Sign(AX), Y0
+	VMOVDQU Y0, SIGN
 	SHLQ $1, DX
 	ADDL Encoding_Divide(AX), DX
 	MOVL Encoding_Shift(AX), BX
@@ -348,7 +350,9 @@ rounded:
 	JNE rare // saturated or zero
 
 counted:
-	VPAND byteSign<>(SB), Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPCMPGTB Y1, Y2, Y1
+	VPAND SIGN, Y1, Y1
 	VPOR Y1, Y4, Y0
 	VMOVDQU order<>(SB), Y1
 	VPERMD Y0, Y1, Y0

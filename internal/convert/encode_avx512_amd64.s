@@ -252,8 +252,7 @@ TEXT ·encodeAVX512(SB), 0, $968-56
 	VMOVDQU64 lower<>(SB), Z21
 	VPBROADCASTB Encoding_MaxCode(AX), Z22
 	VPBROADCASTB Encoding_Normal(AX), Z23
-	MOVL $0x80, BX
-	VPBROADCASTB BX, Z26
+	VPBROADCASTB Encoding_Sign(AX), Z26
 	VMOVDQU64 unpacked<>(SB), Z27
 
 	VPXORD Z28, Z28, Z28   // largest |x*scale|
@@ -322,7 +321,8 @@ signed:
 	JNZ rare
 
 counted:
-	VPTERNLOGD $0xF8, Z26, Z0, Z8 // code | x & 0x80
+	VPMOVB2M Z0, K3
+	VPADDB Z26, Z8, K3, Z8 // the sign
 	VPERMD Z8, Z27, Z8
 	VMOVDQU64 Z8, (DI)
 	ADDQ $256, SI

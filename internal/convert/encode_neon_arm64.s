@@ -28,7 +28,7 @@
 #define normal V23
 #define maxCode V24
 #define one V25
-#define sign V26 // 0x80
+#define sign V26
 #define index V27
 #define factor1 V28
 #define factor2 V29
@@ -124,7 +124,8 @@ TEXT ·encodeNEON(SB), NOSPLIT, $0-56
 	VDUP tmp, maxCode.B16
 	MOVD $1, tmp
 	VDUP tmp, one.S4
-	VMOVI $0x80, sign.B16
+	MOVWU Encoding_Sign(params), tmp
+	VDUP tmp, sign.B16
 	VEOR maxScaled.B16, maxScaled.B16, maxScaled.B16
 	VEOR maxBits.B16, maxBits.B16, maxBits.B16
 	VSUB one.S4, maxBits.S4, minBits.S4
@@ -222,6 +223,7 @@ rounded:
 	CBNZ tmp, rare
 
 counted:
+	WORD $0x4E20A98C // cmlt v12.16b, v12.16b, #0
 	VBIT sign.B16, V12.B16, V4.B16
 	VST1.P [V4.B16], 16(to)
 	SUBS $16, left, left

@@ -13,7 +13,7 @@
 #define values1 V5
 #define values2 V6
 #define values3 V7
-#define place V16 // shift - 24
+#define place V16 // from the top of a lane to where the shift puts a code
 #define keep V17  // mask and sign
 #define rebias V18
 #define blockScale V19
@@ -23,6 +23,7 @@
 #define lones V23
 #define magnitude V24 // 0x7F
 #define zero V25
+#define top V26 // from a code's sign to a byte's
 
 // func decodeNEON(dst *float32, src *byte, n int, d *Decoding) uint32
 //
@@ -35,8 +36,13 @@ TEXT ·decodeNEON(SB), NOSPLIT, $0-36
 
 	SPLAT(Decoding_Rebias, rebias)
 	SPLAT(Decoding_Scale, blockScale)
+	MOVWU Decoding_Bits(params), flag
+	MOVD $8, tmp
+	SUB flag, tmp, tmp
+	VDUP tmp, top.B16
 	MOVWU Decoding_Shift(params), tmp
-	SUB $24, tmp, tmp
+	ADD flag, tmp, tmp
+	SUB $32, tmp, tmp
 	VDUP tmp, place.S4
 	MOVWU Decoding_Mask(params), tmp
 	ORR $0x80000000, tmp, tmp
@@ -58,6 +64,7 @@ decodeLoop:
 	VORR V1.B16, lones.B16, lones.B16
 
 	// Each code at the top of a lane, from where it is shifted with its sign.
+	WORD $0x6E3A4400 // ushl v0.16b, v0.16b, v26.16b
 	VZIP1 bytes.B16, zero.B16, halves.B16
 	VZIP1 halves.H8, zero.H8, values0.H8
 	VZIP2 halves.H8, zero.H8, values1.H8
