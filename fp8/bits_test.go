@@ -130,8 +130,8 @@ func checkBits[T fp8.Float](t *testing.T, d *definition, src []T, random []byte,
 func TestBitsAdded(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 16))
 	d := definitions[fp8.E2M1]
-	src := edges(d, r, 1, 200)
-	for range 150 {
+	src := edges(d, r, 1, 60)
+	for range 40 {
 		c := r.IntN(7)
 		low, step := d.value[c], d.value[c+1]-d.value[c]
 		src = append(src, near32(low+step*float64(r.IntN(257))/256, 2)...)
@@ -165,7 +165,7 @@ func TestBitsAdded(t *testing.T) {
 			differ++
 		}
 	}
-	require.Greater(t, differ, 20, "values at which the rules differ")
+	require.Greater(t, differ, 5, "values at which the rules differ")
 	narrowed := make([]byte, len(random)) // float64 is rounded to float32 first
 	double := make([]float64, len(src))
 	for i, x := range src {
