@@ -17,7 +17,7 @@ type integerBackend struct{ *integer.Kernels }
 
 // integerDepth is how much of K is done at once, at most: a panel of as much takes 32 KiB,
 // which is in the nearest cache beside some rows of A.
-const integerDepth = 1024
+const integerDepth = 512
 
 // integerRows is how many rows an area has at most: with the panel, 12 million
 // multiplications, which are one call of a kernel.
@@ -46,16 +46,20 @@ func (p *product) integers(l cpu.Level) *integer.Kernels {
 	return k
 }
 
-// integerDepth is how much of K one call sums up at most.
-func (p *product) integerDepth() int {
+// longest is how much of a block one call may sum up: a multiple of a chunk.
+func (p *product) longest() int {
 	most := integer.Limit / (stepsOf[p.a.format].largest * stepsOf[p.b.format].largest)
-	return min(integerDepth, most/canonical.Chunk*canonical.Chunk)
+	return most / canonical.Chunk * canonical.Chunk
 }
 
 func (b integerBackend) compute(s *scratch, p *part, r area, out *result) {
 	k := b.Kernels
+	if p.m == 1 && p.b.layout == nibbles && k.MultiplyNibbles != nil {
+		s.computeNibbles(k, p, r, out)
+		return
+	}
 	rows := roundUp(r.i1-r.i0, k.MR)
-	depth := p.integerDepth()
+	depth := min(integerDepth, p.longest())
 	s.c = grow(s.c, rows*roundUp(r.j1-r.j0, microkernel.PanelWidth))
 	if p.block > depth {
 		s.p = grow(s.p, len(s.c))
@@ -86,7 +90,7 @@ func (b integerBackend) compute(s *scratch, p *part, r area, out *result) {
 // describeIntegers tells the task of everything that all of a step shares.
 func (s *scratch) describeIntegers(k *integer.Kernels, p *part, st step) {
 	n, _ := st.length()
-	quads := ceilDiv(n, integer.Quad)
+	quads := roundUp(n, integer.Octet) / integer.Quad
 	a, b := &stepsOf[p.a.format], &stepsOf[p.b.format]
 	s.integers = integer.Task{
 		Blocks: st.blocks, Quads: quads,
@@ -135,7 +139,7 @@ func asBytes(s []int8) []byte {
 func (s *scratch) packIntegerPanel(k *integer.Kernels, p *part, j0, j1 int, st step) {
 	t := &s.integers
 	table, _ := stepsOf[p.b.format].panel(k)
-	depth := roundUp(t.Blocks*t.Quads*integer.Quad, integer.Octet)
+	depth := t.Blocks * t.Quads * integer.Quad
 	s.panel = grow(s.panel, depth*microkernel.PanelWidth)
 	from := s.panel
 	switch p.b.layout {
