@@ -51,8 +51,16 @@ func (f ScaleFormat) Holds(s float32) bool {
 		_, ok := fp8.E8M0FromFloat32(s)
 		return ok
 	case UE4M3Scales:
-		code := fp8.EncodeOne(s, fp8.E4M3, fp8.Policy{NaN: fp8.NaNCanonical})
-		return s != s || code < 0x80 && fp8.E4M3.Float32(code) == s
+		// Normal values have three bits of mantissa, subnormal ones are multiples of 2^-9.
+		const minNormal, largest = 0x3C800000, 0x43E00000 // bits of 2^-6 and of 448
+		switch bits := math.Float32bits(s); {
+		case bits < minNormal:
+			n := s * (1 << 9)
+			return n == float32(int(n))
+		case bits <= largest:
+			return bits&(1<<20-1) == 0
+		}
+		return s != s
 	}
 	return false
 }
