@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -38,11 +39,11 @@ func TestEncodeValues(t *testing.T) {
 
 // TestRoundTrip decodes and encodes all codes.
 func TestRoundTrip(t *testing.T) {
-	codes := make([]byte, 256)
-	for i := range codes {
-		codes[i] = byte(i)
-	}
 	for _, f := range fp8.Formats() {
+		codes := make([]byte, 1<<f.Bits())
+		for i := range codes {
+			codes[i] = byte(i)
+		}
 		t.Run(f.String(), func(t *testing.T) {
 			decoded := octavo(bytes.NewReader(codes), "decode", "--format", strings.ToLower(f.String()))
 			require.Equal(t, 0, decoded.status, decoded.stderr)
@@ -56,8 +57,7 @@ func TestRoundTrip(t *testing.T) {
 			require.Equal(t, 0, encoded.status, encoded.stderr)
 			again := bytes.Clone(codes)
 			for i, c := range again {
-				c &= 1<<f.Bits() - 1 // what is above a code is ignored
-				if again[i] = c; f.IsNaN(c) {
+				if f.IsNaN(c) {
 					again[i] = c&0x80 | f.NaNCode() // the payload is not kept
 				}
 			}
@@ -123,16 +123,93 @@ func TestEncodeStreamsThatFail(t *testing.T) {
 func TestEncodeUsage(t *testing.T) {
 	fail(t, 2, `required flag(s) "format" not set (see octavo encode --help)`, "encode")
 	fail(t, 2, `required flag(s) "format" not set (see octavo decode --help)`, "decode")
-	fail(t, 2, `E4M3B11FNUZ or MXINT8`, "encode", "--format", "e3m3")
+	fail(t, 2, `want e4m3, e5m2, e4m3fnuz, e5m2fnuz, e2m1, e2m3, e3m2, e4m3ieee, e3m4, e4m3b11fnuz, mxint8, e8m0, ue4m3`, "encode", "--format", "e3m3")
 	fail(t, 2, `invalid argument "wrap" for "--overflow" flag: want saturate or nonfinite`, "encode", "--format", "e4m3", "--overflow", "wrap")
 	fail(t, 2, `want saturate or propagate`, "encode", "--format", "e4m3", "--inf", "")
-	fail(t, 2, `want keep-sign or canonical`, "encode", "--format", "e4m3", "--nan", "payload")
-	fail(t, 2, `want nearest or zero or stochastic`, "encode", "--format", "e4m3", "--round", "up")
+	fail(t, 2, `want keep-sign or canonical or zero or opposite-zero`, "encode", "--format", "e4m3", "--nan", "payload")
+	fail(t, 2, `only e8m0 is rounded up or down`, "encode", "--format", "e4m3", "--round", "up")
 	fail(t, 2, `want a whole number from 0 to 18446744073709551615`, "encode", "--format", "e4m3", "--round", "stochastic", "--seed", "-1")
 	fail(t, 2, `--seed is for --round stochastic only`, "encode", "--format", "e4m3", "--seed", "1")
 	fail(t, 2, `unknown flag: --seed`, "decode", "--format", "e4m3", "--seed", "1")
 	fail(t, 2, `flag needs an argument: --format`, "decode", "--format")
 	fail(t, 2, `want no arguments, there is "values.f32"`, "encode", "--format", "e4m3", "values.f32")
+}
+
+// TestEncodeNarrow checks codes of less than a byte, scales and what knobs do to them,
+// against values that were looked up.
+func TestEncodeNarrow(t *testing.T) {
+	negativeZero := float32(math.Copysign(0, -1))
+	values := filetest.FloatBytes(0, negativeZero, 0.5, -0.2, 0.75, 2.5, 5, 7, -100, nan, inf(-1), 1.26)
+	for flags, want := range map[string]string{
+		"--format e2m1": "00 08 01 08 02 04 06 07 0F 07 0F 03",
+		"--format e2m1 --round nearest-toward-zero":     "00 08 01 08 01 04 06 07 0F 07 0F 03",
+		"--format e2m1 --zero unsigned --nan zero":      "00 00 01 00 02 04 06 07 0F 00 0F 03",
+		"--format e2m1 --zero positive":                 "00 00 01 08 02 04 06 07 0F 07 0F 03",
+		"--format e2m1 --nan opposite-zero":             "00 08 01 08 02 04 06 07 0F 08 0F 03",
+		"--format E2M3":                                 "00 20 04 22 06 12 1A 1E 3F 1F 3F 0A",
+		"--format e3m2":                                 "00 20 08 23 0A 11 15 17 3F 1F 3F 0D",
+		"--format mxint8":                               "00 00 20 F3 30 7F 7F 7F 80 7F 80 51",
+		"--format e2m1 --packed":                        "80 81 42 76 7F 3F",
+		"--format e2m3 --packed":                        "00 48 88 86 A4 79 FF F7 2B",
+		"--format e4m3ieee --overflow nonfinite":        "00 80 30 A5 34 42 4A 4E EC 7C F7 3A",
+		"--format e3m4":                                 "00 80 20 8D 28 44 54 5C EF 78 EF 34",
+		"--format e4m3b11fnuz --inf propagate":          "00 00 50 C5 54 62 6A 6E FF 80 80 5A",
+		"--format ue4m3":                                "00 00 30 00 34 42 4A 4E 00 7F 00 3A",
+		"--format e8m0":                                 "00 00 7E 7D 7F 80 81 82 86 FF FE 7F",
+		"--format e8m0 --round up --overflow nonfinite": "00 00 7E 7D 7F 81 82 82 86 FF FF 80",
+		"--format e8m0 --round down":                    "00 00 7E 7C 7E 80 81 81 85 FF FE 7F",
+	} {
+		r := octavo(bytes.NewReader(values), append([]string{"encode"}, strings.Fields(flags)...)...)
+		require.Equal(t, 0, r.status, "%s: %s", flags, r.stderr)
+		require.Equal(t, fmt.Sprintf("% X", hex(want)), fmt.Sprintf("% X", r.stdout), flags)
+	}
+	for flags, want := range map[string]string{
+		"--format e8m0 --round stochastic": "--format e8m0: e8m0 is rounded to nearest, up or down",
+		"--format ue4m3 --nan canonical":   "--format ue4m3: ue4m3 is rounded to nearest, ties to even, and saturates: it takes no other policy",
+		"--format e2m1 --round down":       "--format e2m1: only e8m0 is rounded up or down",
+	} {
+		fail(t, 2, want, append([]string{"encode"}, strings.Fields(flags)...)...)
+	}
+}
+
+// TestPacked encodes and decodes streams of many lengths side by side.
+func TestPacked(t *testing.T) {
+	for name, group := range map[string]int{"e2m1": 2, "e2m3": 4, "e3m2": 4, "e4m3": 1, "ue4m3": 1} {
+		var values []float32
+		for i := range 2*chunk + 8 {
+			values = append(values, float32(i%13)/2)
+		}
+		for _, n := range []int{0, group, chunk - group, chunk, chunk + group, 2*chunk + 8} {
+			in := filetest.FloatBytes(values[:n]...)
+			plain := octavo(bytes.NewReader(in), "encode", "--format", name)
+			packed := octavo(iotest.HalfReader(bytes.NewReader(in)), "encode", "--format", name, "--packed")
+			require.Equal(t, []int{0, 0}, []int{plain.status, packed.status}, packed.stderr)
+			want := octavo(strings.NewReader(plain.stdout), "decode", "--format", name)
+			got := octavo(iotest.HalfReader(strings.NewReader(packed.stdout)), "decode", "--format", name, "--packed")
+			require.Equal(t, 0, got.status, got.stderr)
+			require.True(t, want.stdout == got.stdout, "%d of %s", n, name)
+			if group == 2 {
+				require.Len(t, packed.stdout, n/2)
+			}
+		}
+	}
+	r := octavo(bytes.NewReader(filetest.FloatBytes(1, 2, 3)), "encode", "--format", "e2m1", "--packed")
+	require.Equal(t, result{1, "\x42", "octavo: standard input has 12 bytes, which is not a multiple of 8: packed codes of 4 bits fill whole bytes by 2\n"}, r)
+	r = octavo(strings.NewReader("1234"), "decode", "--format", "e3m2", "--packed")
+	require.Equal(t, 1, r.status)
+	require.Len(t, r.stdout, 16)
+	require.Equal(t, "octavo: standard input has 4 bytes, which is not a multiple of 3: packed codes of 6 bits fill whole bytes by 4\n", r.stderr)
+}
+
+// TestDecodeForeign names the first byte that is no code; what comes before it is decoded.
+func TestDecodeForeign(t *testing.T) {
+	for name, bits := range map[string]int{"e2m1": 4, "e2m3": 6, "ue4m3": 7} {
+		in := append(make([]byte, chunk+5), byte(1<<bits|1), 0)
+		r := octavo(bytes.NewReader(in), "decode", "--format", name)
+		require.Equal(t, 1, r.status)
+		require.Len(t, r.stdout, 4*(chunk+5))
+		require.Equal(t, fmt.Sprintf("octavo: byte %#02x at %d of standard input is no code of %s, which has %d bits\n", 1<<bits|1, chunk+5, strings.ToUpper(name), bits), r.stderr)
+	}
 }
 
 func hex(text string) (b []byte) {

@@ -61,11 +61,17 @@ func choiceFlag[T any](cmd *cobra.Command, value *T, name, usage string, choices
 	cmd.Flags().Var(oneOf{&parsed[T]{value, names[0], strings.Join(names, "|"), parse}, names}, name, usage)
 }
 
-const formatNames = "e4m3|e5m2|e4m3fnuz|e5m2fnuz"
+// formatNames lists the formats: "e4m3", "e5m2" and so on.
+func formatNames() (names []string) {
+	for _, f := range fp8.Formats() {
+		names = append(names, strings.ToLower(f.String()))
+	}
+	return names
+}
 
 // formatFlag adds --format; def is "" where there is no default.
 func formatFlag(cmd *cobra.Command, value *fp8.Format, def, usage string) {
-	cmd.Flags().Var(oneOf{&parsed[fp8.Format]{value, def, formatNames, fp8.ParseFormat}, strings.Split(formatNames, "|")}, "format", usage)
+	cmd.Flags().Var(oneOf{&parsed[fp8.Format]{value, def, "FORMAT", fp8.ParseFormat}, formatNames()}, "format", usage)
 }
 
 func blockFlag(cmd *cobra.Command, value *tensor.Block, name, usage string) {

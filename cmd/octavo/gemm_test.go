@@ -209,9 +209,9 @@ func TestGemmData(t *testing.T) {
 	}{
 		{`no tensor "y": octavo inspect lists the tensors`, "y", "x_s", "1x2", "w", "w_s", "1x2"},
 		{`no tensor "s"`, "x", "x_s", "1x2", "w", "s", "1x2"},
-		{`tensor "u8" is U8, which does not say an FP8 format: add --a-format e4m3 or another`, "u8", "x_s", "1x2", "w", "w_s", "1x2"},
-		{`tensor "x_s" is F32 and no FP8 codes: octavo quantize makes them`, "x", "x_s", "1x2", "x_s", "w_s", "1x2"},
-		{`tensor "int" is I32: scales are F32 or F8_E8M0`, "x", "int", "tensor", "w", "w_s", "1x2"},
+		{`tensor "u8" is U8, which does not say a format: add --a-format e4m3 or another`, "u8", "x_s", "1x2", "w", "w_s", "1x2"},
+		{`tensor "x_s" is F32 and no codes: octavo quantize makes them`, "x", "x_s", "1x2", "x_s", "w_s", "1x2"},
+		{`tensor "int" is I32: scales are F32, F8_E8M0 or F8_E4M3`, "x", "int", "tensor", "w", "w_s", "1x2"},
 		{`tensor "x": shape [2 4] in blocks of 1x1 needs 2x4 scales, there are 4 in tensor "x_s"`, "x", "x_s", "1x1", "w", "w_s", "1x2"},
 		{`tensor "w": shape [3 4] in blocks of row needs 3x1 scales, there are 6 in tensor "w_s"`, "x", "x_s", "1x2", "w", "w_s", "row"},
 		{`tensor "w_transposed" of shape [2 3] does not hold the scales of tensor "w": in blocks of 1x2 they are a grid of 3x2`, "x", "x_s", "1x2", "w", "w_transposed", "1x2"},

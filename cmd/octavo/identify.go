@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -110,7 +109,7 @@ func newIdentifyCommand() *cobra.Command {
 	flags.StringVarP(&f.out, "out", "o", "", "`FILE` to write probes to, replaced if it exists")
 	flags.StringVar(&f.got, "got", "", "`FILE` or directory with the kernel's answers")
 	formatFlag(cmd, &f.format, "e4m3", "of the operands")
-	flags.Var(oneOf{&parsed[fp8.Format]{&f.formatB, "", formatNames, fp8.ParseFormat}, strings.Split(formatNames, "|")}, "b-format", "of B, if it is another")
+	flags.Var(oneOf{&parsed[fp8.Format]{&f.formatB, "", "FORMAT", fp8.ParseFormat}, formatNames()}, "b-format", "of B, if it is another")
 	wholeFlag(cmd, &f.setup.K, 64, 1<<15, "k", "columns of the operands, a multiple of 32 up to 2048; promotion is seen after up to half as many products")
 	blockFlag(cmd, &f.setup.BlockA, "a-block", "rows and columns of A that share a scale (default tensor)")
 	blockFlag(cmd, &f.setup.BlockB, "b-block", "the same of B")

@@ -51,7 +51,7 @@ metadata odd: "a\nb"
   F8_E8M0              1                2        2 B
   BOOL                 1                1        1 B
 
-FP8 tensors: 1 with scales, 1 without.
+Tensors of codes: 1 with scales, 1 without.
 NaN or infinite: 6 values in 3 tensors.
 
 The float matrix encoded to E4M3, the best recipe first:
@@ -92,6 +92,7 @@ dB are under te-current-pow2:
   te-current              tensor         0      25%   145.83   0.00893   0.00893
   te-current-pow2         tensor         0      25%   152.11    0.0156    0.0156`, strings.Join(lines[:4], "\n"))
 	require.Equal(t, `  F8_E4M3 [1 2]  amax 448  smallest 0.001953  range 17.8 bits
+  of the codes 0 are zero and 50% the largest
   scales codes_scale_inv
     F8_E8M0 [1 2]  0.5 to 2
 
@@ -100,6 +101,7 @@ codes_scale_inv
 
 e5m2
   F8_E5M2 [4]  amax 1  smallest 1  range 0.0 bits
+  of the codes 0 are zero and 0 the largest
   1 NaN, 1 +Inf, 1 -Inf, the first at element 1
 
 vector
@@ -149,6 +151,7 @@ type jsonFile struct {
 			Elements, Zeros, NaN, PosInf, NegInf int64
 			Amax, Smallest, RangeBits            scaling.Float
 			FirstNonFinite                       *int
+			Largest                              *int64
 		}
 		Scales *struct {
 			Name, DType string

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,16 +14,19 @@ import (
 const operandsHelp = `IN is one safetensors file with both operands, or two: the first of A, the
 second of B. Instead of a tensor a flag may name a .npy file, or raw bytes with
 their type and shape, such as x.bin:E4M3:64x128; if all do, there is no IN.
-Operands are codes of type F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ, or
-bytes (U8, |u1) with --a-format. A tensor of any rank is a matrix whose columns
-are its last dimension.
+Operands are codes of type F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F4, which
+is E2M1, F6_E2M3 or F6_E3M2, or bytes (U8, |u1) with --a-format, one code each
+or, with --a-packed, several, as checkpoints hold E2M1. A tensor of any rank is
+a matrix whose columns are its last dimension.
 
-Scales are F32 or F8_E8M0 (|u1), a grid [rows, columns] of one for each block,
-value = decode(code) * scale. Those of NAME are by default NAME_scale_inv, as
-octavo quantize writes them. A block is RxC, such as 128x128, where R or C may
-be "all"; "row" is 1xall and "tensor" is allxall. By default it is the one of
-extents 1, a power of two, or equal parts that fits the shapes; if several fit,
-the error lists them.
+Scales are F32, F8_E8M0 (|u1) or F8_E4M3, which is then UE4M3: a grid [rows,
+columns] of one for each block, value = decode(code) * scale. Those of NAME are
+by default NAME_scale_inv, as octavo quantize writes them. Values may be times
+or divided by an outer scale, F32, of the tensor, of each row or of each matrix
+of a stack: by default NAME_outer_scale or NAME_outer_divisor, if there is one.
+A block is RxC, such as 128x128, where R or C may be "all"; "row" is 1xall and
+"tensor" is allxall. By default it is the one of extents 1, a power of two, or
+equal parts that fits the shapes; if several fit, the error lists them.
 
 --bias and --accumulate are looked for in B's file and then in A's.`
 
@@ -61,14 +63,23 @@ func addOperand(cmd *cobra.Command, o *operands.Operand, name, shape string) {
 		format, err := fp8.ParseFormat(text)
 		return &format, err
 	}
-	f.Var(oneOf{&parsed[*fp8.Format]{&o.Format, "", "FORMAT", parseFormat}, strings.Split(formatNames, "|")}, name+"-format",
-		"of codes that are bytes: e4m3, e5m2, e4m3fnuz or e5m2fnuz")
+	f.Var(oneOf{&parsed[*fp8.Format]{&o.Format, "", "FORMAT", parseFormat}, formatNames()}, name+"-format",
+		"of codes that are bytes: e4m3, e2m1 and so on")
+	f.BoolVar(&o.Packed, name+"-packed", false, "those bytes hold several codes of less than 8 bits, the first in the lowest\nbits")
+	f.StringVar(&o.Outer, name+"-outer", "", "`NAME` of its outer scales (default: that of the codes and _outer_scale or\n_outer_divisor)")
+	f.BoolVar(&o.OuterDivides, name+"-outer-divides", false, "they are divisors")
+	parseScaleFormat := func(text string) (*tensor.ScaleFormat, error) {
+		format, err := tensor.ParseScaleFormat(text)
+		return &format, err
+	}
+	f.Var(oneOf{&parsed[*tensor.ScaleFormat]{&o.ScaleFormat, "", "e8m0|ue4m3", parseScaleFormat}, []string{"e8m0", "ue4m3"}}, name+"-scale-format",
+		"of scales that are bytes (default e8m0)")
 }
 
 // read lists the files that are read.
 func (p *productFlags) read() []string {
 	files := append([]string{p.Got}, p.Files...)
-	for _, name := range []string{p.A.Codes, p.A.Scales, p.B.Codes, p.B.Scales, p.Bias, p.Accumulate, p.Got} {
+	for _, name := range []string{p.A.Codes, p.A.Scales, p.A.Outer, p.B.Codes, p.B.Scales, p.B.Outer, p.Bias, p.Accumulate, p.Got} {
 		if path, ok := operands.Path(name); ok {
 			files = append(files, path)
 		}

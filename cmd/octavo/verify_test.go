@@ -306,7 +306,7 @@ func TestVerifyNPY(t *testing.T) {
 	fail(t, 1, `c16.npy" is U16: C is F32, BF16 or F16; --npy-bf16 says that <u2 is bfloat16`, args(got16)...)
 	fail(t, 1, `tensor "w" is F8_E4M3 and not F8_E5M2: leave --b-format out`, args(got, l.path, "--b", "w", "--b-format", "e5m2")...)
 	fail(t, 1, `there is no safetensors file to find tensor "w" in: name one, or arrays that end in .npy`, args(got, "--b", "w")...)
-	fail(t, 1, `as.npy" is F32 and no FP8 codes: octavo quantize makes them`, args(got, "--a", as)...)
+	fail(t, 1, `as.npy" is F32 and no codes: octavo quantize makes them`, args(got, "--a", as)...)
 	fail(t, 1, "none.npy: no such file", args(got, "--a", filepath.Join(dir, "none.npy"))...)
 	fail(t, 2, "--c x: a .npy file has but one array", args(got, "--c", "x")...)
 	fail(t, 2, `invalid argument "int8" for "--a-format" flag`, args(got, "--a-format", "int8")...)

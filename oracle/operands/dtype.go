@@ -12,6 +12,9 @@ var dtypes = map[fp8.Format]safetensors.DType{
 	fp8.E5M2:     safetensors.F8E5M2,
 	fp8.E4M3FNUZ: safetensors.F8E4M3FNUZ,
 	fp8.E5M2FNUZ: safetensors.F8E5M2FNUZ,
+	fp8.E2M1:     safetensors.F4,
+	fp8.E2M3:     safetensors.F6E2M3,
+	fp8.E3M2:     safetensors.F6E3M2,
 }
 
 // DTypeOf returns the type of tensors of codes of a format, or "" for a format that no
@@ -32,16 +35,22 @@ func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) {
 // file, or a format's.
 func parseDType(name string) (safetensors.DType, bool) {
 	d := safetensors.DType(strings.ToUpper(name))
-	if d.Size() > 0 {
+	if d.Bits() > 0 {
 		return d, true
 	}
-	if d = "F8_" + d; d.Size() > 0 {
-		return d, true
+	if f, err := fp8.ParseFormat(name); err == nil {
+		return DTypeOf(f), DTypeOf(f) != ""
+	}
+	switch d {
+	case "E8M0":
+		return safetensors.F8E8M0, true
+	case "UE4M3":
+		return safetensors.F8E4M3, true
 	}
 	return "", false
 }
 
-// codeTypes lists the types of codes: "F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ".
+// codeTypes lists the types of codes: "F8_E4M3, ... or F6_E3M2".
 func codeTypes() string {
 	var names []string
 	for _, f := range fp8.Formats() {

@@ -2,17 +2,37 @@ package operands
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// ScaleSuffix is what is added to the name of a tensor of codes to name its
-// dequantization scales, as in DeepSeek's checkpoints.
-const ScaleSuffix = "_scale_inv"
+// What is added to the name of a tensor of codes to name its dequantization scales, as in
+// DeepSeek's checkpoints, and its outer scales, be they multipliers or divisors.
+const (
+	ScaleSuffix        = "_scale_inv"
+	OuterSuffix        = "_outer_scale"
+	OuterDivisorSuffix = "_outer_divisor"
+)
+
+// Keys of the metadata of a file that octavo quantize wrote. Their values are lists, with
+// ", " between, where some of its codes were quantized before.
+const (
+	FormatKey = "octavo.format"
+	OuterKey  = "octavo.outer" // what outer scales of UE4M3 scales are: see below
+)
+
+// Values of OuterKey.
+const (
+	NoOuter       = "none"
+	OuterFactor   = "multiplier"
+	OuterDivisors = "divisor"
+)
 
 // Operand says which tensors make up an operand. What is left out follows from the
 // file.
@@ -20,48 +40,69 @@ type Operand struct {
 	Codes  string        // name of a tensor
 	Scales string        // the same; "": that of the codes and ScaleSuffix
 	Block  *tensor.Block // that shares a scale; nil: the one that fits the shapes of both
-	Format *fp8.Format   // of codes of type U8; nil: the type says it
+	Format *fp8.Format   // of codes of type U8; nil: the type says it, or the metadata
+
+	// ScaleFormat is of scales of type U8; nil: E8M0.
+	ScaleFormat *tensor.ScaleFormat
+
+	// Packed says that codes of type U8 lie side by side, the first in the lowest bits,
+	// as checkpoints hold E2M1: the last dimension counts bytes.
+	Packed bool
+
+	// Outer names the outer scales, F32: one, one for each row, or one for each matrix of a
+	// stack. "": that of the codes and OuterSuffix or OuterDivisorSuffix, or none.
+	Outer        string
+	OuterDivides bool // those that Outer names are divisors
 }
 
 // Read returns the operand, whose scales are of the right number. Errors are [ErrName],
 // [ErrCodes], [ErrFloats], [ErrFormat], [ErrBlock], [ErrScales] and those of
-// [tensor.Tensor.Check].
+// [tensor.Tensor.CheckCodes]; [tensor.ErrScale] is of a byte that is no scale.
 func (o *Operand) Read(s *Source) (*tensor.Tensor, error) {
 	codes, err := s.Find(o.Codes)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.format(codes.Info); err != nil {
+	if _, err := o.format(codes); err != nil {
 		return nil, err
 	}
 	scales, err := o.findScales(s)
 	if err != nil {
 		return nil, err
 	}
-	return o.Join(codes, scales)
-}
-
-// Join returns the operand of the given codes and scales, of which bytes are E8M0. The
-// names in o do not count.
-func (o *Operand) Join(codes, scales Tensor) (*tensor.Tensor, error) {
-	format, err := o.format(codes.Info)
+	outer, divides, err := o.findOuter(s, scales)
 	if err != nil {
 		return nil, err
 	}
-	if scales.DType != safetensors.F32 && scales.DType != safetensors.F8E8M0 && scales.DType != safetensors.U8 {
-		return nil, noScales(scales)
+	t, err := o.Join(codes, scales)
+	if err == nil && outer.Name != "" {
+		err = addOuter(t, outer, divides)
 	}
-	t := &tensor.Tensor{Name: codes.Name, Format: format, Shape: codes.Shape}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Join returns the operand of the given codes and scales, of which bytes are E8M0 unless
+// o says otherwise. The names in o do not count, and there is no outer scale.
+func (o *Operand) Join(codes, scales Tensor) (*tensor.Tensor, error) {
+	format, err := o.format(codes)
+	if err != nil {
+		return nil, err
+	}
+	t := &tensor.Tensor{Name: codes.Name, Format: format}
+	if t.Codes, t.Shape, err = o.readCodes(codes, format); err != nil {
+		return nil, err
+	}
+	codes.Shape = t.Shape
+	if t.Scales, t.ScaleFormat, err = o.readScales(scales); err != nil {
+		return nil, err
+	}
 	if t.Block, err = o.block(codes.Info, scales.Info); err != nil {
 		return nil, err
 	}
-	if t.Codes, err = codes.File.Bytes(codes.Name); err != nil {
-		return nil, fmt.Errorf("operands: %w", err)
-	}
-	if t.Scales, err = readScales(scales); err != nil {
-		return nil, fmt.Errorf("operands: %w", err)
-	}
-	if err := t.Check(); err != nil {
+	if err := t.CheckCodes(); err != nil {
 		return nil, fmt.Errorf("operands: %w in tensor %q", err, scales.Name)
 	}
 	// The data of a file bounds the work, unless there is none.
@@ -71,18 +112,52 @@ func (o *Operand) Join(codes, scales Tensor) (*tensor.Tensor, error) {
 	return t, checkGrid(t, scales.Info)
 }
 
+// readCodes returns codes, one a byte, and their shape.
+func (o *Operand) readCodes(codes Tensor, f fp8.Format) ([]byte, []int, error) {
+	data, err := codes.File.Bytes(codes.Name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("operands: %w", err)
+	}
+	bits, shape := codes.DType.Bits(), codes.Shape
+	switch {
+	case !o.Packed:
+	case codes.DType != safetensors.U8:
+		return nil, nil, sentinel.Errorf(ErrFormat, "operands: tensor %q is %s, which says whether codes lie side by side: only those of U8 may", codes.Name, codes.DType)
+	case len(shape) == 0 || shape[len(shape)-1]*8%f.Bits() != 0:
+		return nil, nil, sentinel.Errorf(tensor.ErrShape, "operands: tensor %q of shape %v: its rows hold no whole number of codes of %d bits", codes.Name, shape, f.Bits())
+	default:
+		bits, shape = f.Bits(), slices.Clone(shape)
+		shape[len(shape)-1] = shape[len(shape)-1] * 8 / bits
+	}
+	if bits == 8 {
+		return data, shape, nil
+	}
+	n := int64(len(data)) * 8 / int64(bits)
+	if !memory.Fits(n, 1) {
+		return nil, nil, fmt.Errorf("operands: tensor %q: %d codes do not fit in memory", codes.Name, n)
+	}
+	all := make([]byte, n)
+	if err := tensor.UnpackCodes(all, data, bits, tensor.LowFirst); err != nil {
+		return nil, nil, fmt.Errorf("operands: tensor %q: %w", codes.Name, err)
+	}
+	return all, shape, nil
+}
+
 // format returns the format of codes.
-func (o *Operand) format(codes safetensors.Info) (fp8.Format, error) {
+func (o *Operand) format(codes Tensor) (fp8.Format, error) {
 	format, ok := FormatOf(codes.DType)
+	named, err := fp8.ParseFormat(codes.File.Metadata()[FormatKey])
 	switch {
 	case codes.DType == safetensors.U8 && o.Format != nil:
 		return *o.Format, nil
+	case codes.DType == safetensors.U8 && err == nil && DTypeOf(named) == "":
+		return named, nil
 	case codes.DType == safetensors.U8:
-		return 0, sentinel.Errorf(ErrFormat, "operands: tensor %q is U8, which does not say an FP8 format", codes.Name)
+		return 0, sentinel.Errorf(ErrFormat, "operands: tensor %q is U8, which does not say a format", codes.Name)
 	case !ok && isFloat(codes.DType):
-		return 0, sentinel.Errorf(ErrFloats, "operands: tensor %q is %s and no FP8 codes", codes.Name, codes.DType)
+		return 0, sentinel.Errorf(ErrFloats, "operands: tensor %q is %s and no codes", codes.Name, codes.DType)
 	case !ok:
-		return 0, sentinel.Errorf(ErrCodes, "operands: tensor %q is %s, which does not say an FP8 format: want %s", codes.Name, codes.DType, codeTypes())
+		return 0, sentinel.Errorf(ErrCodes, "operands: tensor %q is %s, which does not say a format: want %s", codes.Name, codes.DType, codeTypes())
 	case o.Format != nil && *o.Format != format:
 		return 0, sentinel.Errorf(ErrFormat, "operands: tensor %q is %s and not %s", codes.Name, codes.DType, DTypeOf(*o.Format))
 	}
@@ -119,20 +194,111 @@ func (o *Operand) findScales(s *Source) (Tensor, error) {
 }
 
 func noScales(t Tensor) error {
-	return sentinel.Errorf(ErrScales, "operands: tensor %q is %s: scales are F32 or F8_E8M0", t.Name, t.DType)
+	return sentinel.Errorf(ErrScales, "operands: tensor %q is %s: scales are F32, F8_E8M0 or F8_E4M3", t.Name, t.DType)
 }
 
 // readScales reads a tensor of scales.
-func readScales(t Tensor) ([]float32, error) {
-	if t.DType == safetensors.F32 {
-		return t.File.Float32s(t.Name)
+func (o *Operand) readScales(t Tensor) (scales []float32, f tensor.ScaleFormat, err error) {
+	switch {
+	case t.DType == safetensors.F32:
+		scales, err = t.File.Float32s(t.Name)
+		if err != nil {
+			err = fmt.Errorf("operands: %w", err)
+		}
+		return scales, tensor.Float32Scales, err
+	case t.DType == safetensors.F8E8M0:
+		f = tensor.E8M0Scales
+	case t.DType == safetensors.F8E4M3:
+		f = tensor.UE4M3Scales
+	case t.DType != safetensors.U8:
+		return nil, f, noScales(t)
+	case o.ScaleFormat == nil:
+		f = tensor.E8M0Scales
+	case !o.ScaleFormat.Encoded():
+		return nil, f, sentinel.Errorf(ErrScales, "operands: tensor %q is %s: it holds no scales in %v", t.Name, t.DType, *o.ScaleFormat)
+	default:
+		f = *o.ScaleFormat
 	}
 	data, err := t.File.Bytes(t.Name)
-	scales := make([]float32, len(data))
-	for i, b := range data {
-		scales[i] = fp8.E8M0(b).Float32()
+	if err != nil {
+		return nil, f, fmt.Errorf("operands: %w", err)
 	}
-	return scales, err
+	scales = make([]float32, len(data))
+	for i, b := range data {
+		if f == tensor.E8M0Scales {
+			scales[i] = fp8.E8M0(b).Float32()
+			continue
+		}
+		if !fp8.UE4M3(b).Valid() {
+			return nil, f, sentinel.Errorf(tensor.ErrScale, "operands: tensor %q: scale %d is the byte %#02x, which is no UE4M3: its top bit is set", t.Name, i, b)
+		}
+		scales[i] = fp8.UE4M3(b).Float32()
+	}
+	return scales, f, nil
+}
+
+// findOuter returns the description of the operand's outer scales, without a name if there
+// are none, and whether they are divisors.
+func (o *Operand) findOuter(s *Source, scales Tensor) (outer Tensor, divides bool, err error) {
+	if o.Outer != "" {
+		outer, err = s.Find(o.Outer)
+		return outer, o.OuterDivides, err
+	}
+	if _, file := Path(o.Codes); file || s.File == nil {
+		return outer, false, nil
+	}
+	factor, divisor, what := s.has(o.Codes+OuterSuffix), s.has(o.Codes+OuterDivisorSuffix), s.File.Metadata()[OuterKey]
+	switch {
+	case factor && divisor:
+		return outer, false, sentinel.Errorf(ErrScales, "operands: the file has outer scales %q and %q: it is not known which are those of tensor %q",
+			o.Codes+OuterSuffix, o.Codes+OuterDivisorSuffix, o.Codes)
+	case factor:
+		outer, err = s.Find(o.Codes + OuterSuffix)
+		return outer, false, err
+	case divisor:
+		outer, err = s.Find(o.Codes + OuterDivisorSuffix)
+		return outer, true, err
+	}
+	if scales.DType == safetensors.F8E4M3 && (what == OuterFactor || what == OuterDivisors) {
+		name := o.Codes + OuterSuffix
+		if what == OuterDivisors {
+			name = o.Codes + OuterDivisorSuffix
+		}
+		return outer, false, sentinel.Errorf(ErrScales, "operands: the file has no tensor %q, though its metadata say in %s that tensor %q has an outer scale", name, OuterKey, o.Codes)
+	}
+	return outer, false, nil
+}
+
+// addOuter gives t outer scales: one, one for each row, or one for each matrix of a stack.
+func addOuter(t *tensor.Tensor, outer Tensor, divides bool) error {
+	if outer.DType != safetensors.F32 {
+		return sentinel.Errorf(ErrScales, "operands: tensor %q is %s: outer scales are F32", outer.Name, outer.DType)
+	}
+	values, err := outer.File.Float32s(outer.Name)
+	if err != nil {
+		return fmt.Errorf("operands: %w", err)
+	}
+	rows, _ := t.Dims()
+	o := tensor.Outer{Scales: values, Divide: divides}
+	matrices := 1
+	for _, n := range t.Shape[:max(len(t.Shape)-2, 0)] {
+		matrices *= n
+	}
+	switch len(values) {
+	case 1:
+	case rows:
+		o.Rows = 1
+	case matrices:
+		o.Rows = rows / matrices
+	default:
+		return sentinel.Errorf(tensor.ErrShape, "operands: tensor %q of shape %v does not hold the outer scales of tensor %q of shape %v: want one, or one for each of %d rows",
+			outer.Name, outer.Shape, t.Name, t.Shape, rows)
+	}
+	t.Outer = o
+	if err := t.Check(); err != nil {
+		return fmt.Errorf("operands: %w in tensor %q", err, outer.Name)
+	}
+	return nil
 }
 
 const maxEmptyRows = 1 << 20

@@ -110,7 +110,7 @@ func TestProduct(t *testing.T) {
 // TestRawNames tells files of raw bytes from tensors and from arrays.
 func TestRawNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"x.bin:F32:64x128": "x.bin", "x:u8:0": "x", `C:\x.bin:bf16:1x2x3`: `C:\x.bin`, "a:b:E4M3FNUZ:7": "a:b", "x.npy": "x.npy", "x:E8M0:4": "x",
+		"x.bin:F32:64x128": "x.bin", "x:u8:0": "x", `C:\x.bin:bf16:1x2x3`: `C:\x.bin`, "a:b:E4M3FNUZ:7": "a:b", "x.npy": "x.npy", "x:E8M0:4": "x", "x:UE4M3:4": "x", "x:F4:4": "x", "x:e2m1:4": "x", "x:E3M2:4": "x", "x:C64:4": "x", "x:MXINT8:4": "",
 		"x": "", "": "", "x.bin:F32": "", "x.bin:F33:2": "", ":F32:2": "", "x:F32:": "", "x:F32:2x": "", "x:F32:-1": "", "model:layers:0": "", "x:F32:99999999999999999999": "",
 	} {
 		path, ok := Path(name)
@@ -157,14 +157,14 @@ func TestErrors(t *testing.T) {
 		text string
 	}{
 		{Operand{Codes: "none"}, ErrName, `operands: the file has no tensor "none"`},
-		{Operand{Codes: "f"}, ErrFloats, `operands: tensor "f" is F32 and no FP8 codes`},
-		{Operand{Codes: "i"}, ErrCodes, `want F8_E4M3, F8_E5M2, F8_E4M3FNUZ or F8_E5M2FNUZ`},
-		{Operand{Codes: "u"}, ErrFormat, `tensor "u" is U8, which does not say an FP8 format`},
+		{Operand{Codes: "f"}, ErrFloats, `operands: tensor "f" is F32 and no codes`},
+		{Operand{Codes: "i"}, ErrCodes, `want F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F4, F6_E2M3 or F6_E3M2`},
+		{Operand{Codes: "u"}, ErrFormat, `tensor "u" is U8, which does not say a format`},
 		{Operand{Codes: "x", Format: &e5m2}, ErrFormat, `tensor "x" is F8_E4M3 and not F8_E5M2`},
 		{Operand{Codes: "x", Scales: "three"}, ErrBlock, `has scales of shape [3], "three": no usual block fits: say which it is`},
 		{Operand{Codes: "x", Scales: "none"}, ErrName, `no tensor "none"`},
-		{Operand{Codes: "u", Format: &e5m2}, ErrScales, `tensor "u_scale_inv" is U8: scales are F32 or F8_E8M0`},
-		{Operand{Codes: "x", Scales: "i"}, ErrScales, `tensor "i" is I32: scales are F32 or F8_E8M0`},
+		{Operand{Codes: "u", Format: &e5m2}, ErrScales, `tensor "u_scale_inv" is U8: scales are F32, F8_E8M0 or F8_E4M3`},
+		{Operand{Codes: "x", Scales: "i"}, ErrScales, `tensor "i" is I32: scales are F32, F8_E8M0 or F8_E4M3`},
 		{Operand{Codes: "x", Block: &tensor.Block{Rows: 1, Cols: 1}}, tensor.ErrShape, `in tensor "x_scale_inv"`},
 		{Operand{Codes: "x", Scales: "across", Block: &square}, tensor.ErrShape, `does not hold the scales of tensor "x": in blocks of 1x2 they are a grid of 2x2`},
 	} {

@@ -19,13 +19,14 @@ started once and stays as a process behind this package, which may be used by se
 and after a fork.
 """
 
+from ._arrays import unpack
 from ._audit import Audit, audit
 from ._command import CommandError
 from ._command import find as find_command
 from ._generate import cancelling, generate, operands
 from ._judge import Mismatch, Sample, Verdict, check, judge, multiply
 from ._process import CrashError, InputError
-from ._tensor import Encoded, Tensor, decode, dequantize, encode, quantize
+from ._tensor import FORMATS, Encoded, Tensor, decode, dequantize, encode, quantize
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ __all__ = [
     "CommandError",
     "CrashError",
     "Encoded",
+    "FORMATS",
     "InputError",
     "Mismatch",
     "Sample",
@@ -51,4 +53,5 @@ __all__ = [
     "multiply",
     "operands",
     "quantize",
+    "unpack",
 ]

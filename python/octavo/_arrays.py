@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, NamedTuple, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,17 @@ _TYPES: Dict[str, str] = {
     "bool": "BOOL",
 }
 
+#: Types of ml_dtypes of which safetensors has none, or none of a byte for each code: such
+#: codes are bytes with the name of their format.
+_FORMATS: Dict[str, str] = {
+    "float4_e2m1fn": "E2M1",
+    "float6_e2m3fn": "E2M3",
+    "float6_e3m2fn": "E3M2",
+    "float8_e4m3": "E4M3IEEE",
+    "float8_e3m4": "E3M4",
+    "float8_e4m3b11fnuz": "E4M3B11FNUZ",
+}
+
 #: How the types are held that NumPy has not.
 _HELD: Dict[str, npt.DTypeLike] = {
     "F64": "<f8",
@@ -49,6 +60,7 @@ class Array(NamedTuple):
 
     dtype: str  # as safetensors names it
     data: npt.NDArray[Any]
+    format: Optional[str] = None  # of codes whose dtype does not say it
 
     @staticmethod
     def of_bytes(dtype: str, shape: Sequence[int], raw: npt.NDArray[np.uint8]) -> "Array":
@@ -65,30 +77,40 @@ def take(x: Any, name: str) -> Array:
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: hand over its data, or filled()")
     array = np.asarray(x)
-    known = _TYPES.get(array.dtype.name)
+    format = _FORMATS.get(array.dtype.name)
+    known = "U8" if format else _TYPES.get(array.dtype.name)
     if known is None:
         raise TypeError(f"{name} is of type {array.dtype}: octavo has no such arrays")
     held = np.dtype(_HELD.get(known, "u1"))
     if array.dtype.isbuiltin != 2:  # of NumPy itself, not of ml_dtypes
         array = array.astype(held, copy=False)  # in the order of bytes that is sent
-    return Array(known, _viewed(array, held))
+    return Array(known, _viewed(array, held), format)
 
 
 def _take_tensor(x: Any, dtype: str, name: str) -> Array:
     """Returns what a tensor of PyTorch is. One of FP8 or bfloat16, which NumPy has not, is
     viewed as integers first."""
-    known = _TYPES.get(dtype)
+    packed = dtype == "float4_e2m1fn_x2"
+    known = "U8" if packed else _TYPES.get(dtype)
     if known is None:
         raise TypeError(f"{name} is of type torch.{dtype}: octavo has no such tensors")
     layout = str(getattr(x, "layout", "torch.strided"))
     if layout != "torch.strided":
         raise TypeError(f"{name} is of layout {layout}: hand over to_dense()")
     x = x.detach().cpu().contiguous()
-    if dtype.startswith("float8"):
+    if packed or dtype.startswith("float8"):
         x = x.view(sys.modules["torch"].uint8)
     elif dtype == "bfloat16":
         x = x.view(sys.modules["torch"].int16)
-    return Array(known, _viewed(x.numpy(), np.dtype(_HELD.get(known, "u1"))))
+    data = _viewed(x.numpy(), np.dtype(_HELD.get(known, "u1")))
+    return Array(known, unpack(data), "E2M1") if packed else Array(known, data)
+
+
+def unpack(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Returns the codes of four bits that lie two in a byte, the first in the low half, one
+    a byte: the last dimension is twice as long."""
+    pairs = np.stack([packed & 15, packed >> 4], axis=-1)
+    return pairs.reshape(*packed.shape[:-1], 2 * packed.shape[-1])
 
 
 def _viewed(array: npt.NDArray[Any], held: np.dtype[Any]) -> npt.NDArray[Any]:

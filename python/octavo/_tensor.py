@@ -13,23 +13,48 @@ from ._arrays import Array, take
 from ._process import InputError
 
 
+#: The formats of codes: see octavo encode --help.
+FORMATS = (
+    "E4M3",
+    "E5M2",
+    "E4M3FNUZ",
+    "E5M2FNUZ",
+    "E2M1",
+    "E2M3",
+    "E3M2",
+    "E4M3IEEE",
+    "E3M4",
+    "E4M3B11FNUZ",
+    "MXINT8",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A matrix of FP8 codes and the scales that give them meaning: the value of an element
-    is that of its code times the scale of its block.
+    """A matrix of codes and the scales that give them meaning: the value of an element is
+    that of its code times the scale of its block and, where there are any, times or divided
+    by an outer scale.
 
     A tensor of any rank is seen as a matrix whose columns are its last dimension.
     """
 
     codes: npt.NDArray[np.uint8]
-    #: A grid [rows, columns] of one scale for each block: float32, or uint8 for E8M0.
+    #: A grid [rows, columns] of one scale for each block: float32, or uint8 for E8M0 and
+    #: UE4M3.
     scales: npt.NDArray[Any]
-    #: E4M3, E5M2, E4M3FNUZ or E5M2FNUZ.
+    #: E4M3, E2M1 and so on: see FORMATS.
     format: str
     #: Rows and columns that share a scale, such as "1x128", "row" or "tensor".
     block: str
     #: What quantizing did; empty where nothing was quantized. See :func:`encode`.
     stats: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    #: What scales that are uint8 are: "E8M0" or "UE4M3".
+    scale_format: str = "E8M0"
+    #: float32, of one scale for all blocks, one for each row, or one for each matrix of a
+    #: stack; None: there is none.
+    outer: Optional[npt.NDArray[np.float32]] = None
+    #: Whether outer scales are divisors, as those of compressed-tensors are.
+    outer_divides: bool = False
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -37,7 +62,7 @@ class Tensor:
         return self.codes.shape
 
     def values(self) -> npt.NDArray[np.float32]:
-        """Returns the values, code times scale, rounded once to float32."""
+        """Returns the values, code times scales, rounded once to float32."""
         return dequantize(self)
 
 
@@ -55,19 +80,24 @@ def encode(
     overflow: str = "saturate",
     inf: str = "saturate",
     nan: str = "keep-sign",
+    zero: str = "keep-sign",
     rounding: str = "nearest-even",
     seed: int = 0,
 ) -> Encoded:
     """Converts floats to FP8 codes, without a scale.
 
     values: float32, float64, float16 or bfloat16, of any shape; rounded once.
-    format: E4M3, E5M2, E4M3FNUZ or E5M2FNUZ.
+    format: one of FORMATS. A code of less than eight bits lies in the low bits of its byte.
     overflow: what becomes of a finite value beyond the largest code: "saturate" or
-        "non-finite" (Inf where the format has one, otherwise NaN).
+        "non-finite" (Inf where the format has one, otherwise NaN, if it has that).
     inf: what becomes of an infinity: "saturate" or "propagate".
-    nan: what becomes of a NaN's sign: "keep-sign" or "canonical".
-    rounding: "nearest-even", "toward-zero" or "stochastic", whose bits depend on seed and
-        on the element's place alone.
+    nan: what becomes of a NaN's sign: "keep-sign" or "canonical"; in a format that has no
+        NaN these give the largest value, "zero" gives +0 and "opposite-zero" a zero of the
+        other sign.
+    zero: the sign of zeros: "keep-sign", "positive", "negative", or "unsigned": +0 also of
+        what becomes zero.
+    rounding: "nearest-even", "nearest-toward-zero" (of ties), "toward-zero" or "stochastic",
+        whose bits depend on seed and on the element's place alone.
 
     Returns codes, uint8 of the shape of values, and stats: the numbers of elements that
     were saturated, flushed to zero, became subnormal, and so on.
@@ -76,32 +106,52 @@ def encode(
     result, arrays = _process.shared.ask(
         "encode",
         {"values": take(values, "values")},
-        {"format": format, "overflow": overflow, "inf": inf, "nan": nan, "rounding": rounding, "seed": seed},
+        {
+            "format": format,
+            "overflow": overflow,
+            "inf": inf,
+            "nan": nan,
+            "zero": zero,
+            "rounding": rounding,
+            "seed": seed,
+        },
     )
     return Encoded(arrays["codes"].data, result["stats"])
 
 
 def decode(codes: Any, format: Optional[str] = None) -> npt.NDArray[np.float32]:
-    """Returns the values of FP8 codes, exactly, as float32 of the same shape.
+    """Returns the values of codes, exactly, as float32 of the same shape; of PyTorch's
+    float4_e2m1fn_x2, two codes a byte, the last dimension is twice as long.
 
-    codes: uint8, or of an FP8 type of PyTorch or ml_dtypes, which says its format.
-    format: of codes that are uint8: E4M3, E5M2, E4M3FNUZ or E5M2FNUZ.
-    Raises InputError where the format is missing or another than the type says.
+    codes: uint8, or of a type of PyTorch or ml_dtypes, which says its format.
+    format: of codes that are uint8: one of FORMATS.
+    Raises InputError where the format is missing or another than the type says, and where a
+    byte has more bits than a code.
     """
-    _, arrays = _process.shared.ask("decode", {"codes": take(codes, "codes")}, {"format": format})
+    given = take(codes, "codes")
+    _, arrays = _process.shared.ask("decode", {"codes": given}, {"format": _format(format, given, "codes")})
     return arrays["values"].data
+
+
+def _format(said: Optional[str], codes: Array, name: str) -> Optional[str]:
+    """Returns the format of codes, which their type may say."""
+    if said is not None and codes.format is not None and said.upper() != codes.format:
+        raise InputError(f"{name} is of the type of {codes.format} and not {said}: leave the format out")
+    return said if codes.format is None else codes.format
 
 
 def quantize(
     values: Any,
     profile: str = "te-block-pow2",
     *,
-    format: str = "E4M3",
+    format: Optional[str] = None,
     block: Optional[str] = None,
+    outer_amax: Optional[float] = None,
     epsilon: float = 0,
     overflow: str = "saturate",
     inf: str = "saturate",
     nan: str = "keep-sign",
+    zero: str = "keep-sign",
     rounding: str = "nearest-even",
     seed: int = 0,
 ) -> Tensor:
@@ -110,13 +160,17 @@ def quantize(
     values: float32, float64, float16 or bfloat16, of any shape.
     profile: whose arithmetic of scales: te-current, te-block, torchao-tensorwise,
         torchao-rowwise, each also with -pow2, deepgemm and deepseek, each also with -ue8m0,
-        mtfp8, mx-floor or mx-rceil. go doc octavo/scaling says what each computes.
+        mtfp8, and the mx- and nvfp4- profiles. go doc octavo/scaling says what each computes.
+    format: one of FORMATS; by default the profile's.
     block: rows and columns that share a scale: "1x128", "128x128", "1x32", "row", "tensor"
         and so on; by default that which the profile's library gives to weights.
+    outer_amax: the largest magnitude that the outer scale of an nvfp4- profile is made of; by
+        default that of values.
     epsilon: a smaller largest magnitude is raised to it; te-current and te-block only.
-    The others are those of encode.
+    The others are those of encode; the default is the profile's.
 
-    Scales are multipliers that dequantize: float32, or uint8, E8M0, of the mx profiles.
+    Scales are multipliers that dequantize: float32, or uint8, E8M0 of the mx profiles and
+    UE4M3 of the nvfp4 ones, most of which have an outer scale as well.
     Raises InputError for a profile, block or format that is none.
     """
     result, arrays = _process.shared.ask(
@@ -134,17 +188,27 @@ def quantize(
             "seed": seed,
         },
     )
-    return Tensor(arrays["codes"].data, arrays["scales"].data, result["format"], result["block"], result["stats"])
+    outer = arrays.get("outer")
+    return Tensor(
+        arrays["codes"].data,
+        arrays["scales"].data,
+        result["format"],
+        result["block"],
+        result["stats"],
+        result["scale_format"],
+        None if outer is None else outer.data,
+        result["outer_divides"],
+    )
 
 
 def dequantize(
     codes: Any, scales: Any = None, *, format: Optional[str] = None, block: Optional[str] = None
 ) -> npt.NDArray[np.float32]:
-    """Returns code times scale of each element, rounded once to float32.
+    """Returns code times scales of each element, rounded once to float32.
 
-    codes: a Tensor; or codes as decode takes them, with scales, a grid of float32 or of
-        E8M0 or one number, which is rounded to float32, and the block where several fit the
-        shapes.
+    codes: a Tensor, which may have outer scales; or codes as decode takes them, with scales,
+        a grid of float32, of E8M0 or of PyTorch's float8_e4m3fn (which is UE4M3) or one
+        number, which is rounded to float32, and the block where several fit the shapes.
     Raises InputError where they do not fit each other.
     """
     arrays, options = operand("", codes, scales, format, block)
@@ -158,17 +222,27 @@ def operand(
     """Returns the arrays and the options of an operand of a request, which without a name
     is the only one."""
     prefix, name = (f"{name}_", name) if name else ("", "codes")
+    arrays: Dict[str, Array] = {}
+    options: Dict[str, Any] = {}
+    scale_type = "F8_E8M0"
     if isinstance(codes, Tensor):
         if scales is not None or format is not None or block is not None:
             raise TypeError(f"{name} is an octavo.Tensor, which has its scales, format and block: leave those of {name} out")
+        if codes.scale_format == "UE4M3":
+            scale_type = "F8_E4M3"
+        if codes.outer is not None:
+            arrays[f"{prefix}outer"] = take(np.asarray(codes.outer, np.float32), f"{prefix}outer")
+            options[f"{prefix}outer_divides"] = codes.outer_divides
         codes, scales, format, block = codes.codes, codes.scales, codes.format, codes.block
     if scales is None:
         raise TypeError(f"{prefix}scales is missing: an array, or 1.0 for one scale of the whole tensor")
     given = take(codes, name)
     grid = take(_rounded(scales, f"{prefix}scales") if isinstance(scales, (int, float)) else scales, f"{prefix}scales")
     if grid.dtype == "U8":
-        grid = Array("F8_E8M0", grid.data)
-    return {name: given, f"{prefix}scales": grid}, {f"{prefix}format": format, f"{prefix}block": block}
+        grid = Array(scale_type, grid.data)
+    arrays.update({name: given, f"{prefix}scales": grid})
+    options.update({f"{prefix}format": _format(format, given, name), f"{prefix}block": block})
+    return arrays, options
 
 
 def _rounded(x: float, name: str) -> np.float32:

@@ -216,7 +216,7 @@ def test_one_number_for_scales(product):
 
 
 BAD = [
-    (dict(a_format=None), 'tensor "a" is U8, which does not say an FP8 format: add the option a_format'),
+    (dict(a_format=None), 'tensor "a" is U8, which does not say a format: add the option a_format'),
     (dict(b_format="E9M9"), "E9M9"),
     (dict(a_block="1x50"), "in blocks of 1x50"),
     (dict(model="tpu"), "tpu"),
@@ -250,7 +250,7 @@ def test_bad_arrays(product):
         octavo.check(c.astype(np.float64), a, sa, b, sb, **OPTIONS)
     with pytest.raises(octavo.InputError, match="along which products are summed, differ"):
         octavo.check(c, a[:, :64], sa[:, :1], b, sb, **OPTIONS)
-    with pytest.raises(octavo.InputError, match='"a" is F32 and no FP8 codes'):
+    with pytest.raises(octavo.InputError, match='"a" is F32 and no codes'):
         octavo.check(c, a.astype(np.float32), sa, b, sb)
     with pytest.raises(TypeError, match="a_scales is missing"):
         octavo.check(c, a, None, b, sb)

@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // chunk is how many values are converted at a time.
@@ -23,52 +24,105 @@ type Stream struct {
 	R io.Reader
 	W io.Writer
 
+	Kind   Kind // of codes
+	Packed bool // codes lie side by side, the first in the lowest bits; otherwise each has a byte
+
 	Size     int64             // bytes of R, 0 if that is not known
 	Progress progress.Reporter // unless nil, hears of bytes read
 }
 
+// group is how many values are read and written together: where codes are packed, as many
+// as fill whole bytes.
+func (s *Stream) group() int {
+	if !s.Packed {
+		return 1
+	}
+	n := 1
+	for n*s.Kind.width%8 != 0 {
+		n++
+	}
+	return n
+}
+
+// width is how many bits a code takes.
+func (s *Stream) width() int {
+	if s.Packed {
+		return s.Kind.width
+	}
+	return 8
+}
+
 // Encode writes the codes of the little-endian float32 values of a stream, until it or
 // the context ends. It returns how many values were converted.
-func (s *Stream) Encode(ctx context.Context, f fp8.Format, p fp8.Policy) (int64, error) {
-	values, codes := make([]float32, chunk), make([]byte, chunk)
+func (s *Stream) Encode(ctx context.Context, p Policy) (int64, error) {
+	c, err := s.Kind.codec(p)
+	if err != nil {
+		return 0, err
+	}
+	values, codes, packed := make([]float32, chunk), make([]byte, chunk), make([]byte, chunk)
 	first := uint64(0)
-	return s.pump(ctx, "encoding", 4, func(in []byte) []byte {
+	return s.pump(ctx, "encoding", 4*s.group(), func(in []byte) ([]byte, error) {
 		n := len(in) / 4
 		for i := range values[:n] {
 			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(in[4*i:]))
 		}
-		fp8.EncodeScaled(codes, values[:n], f, p, fp8.Scale{}, first, nil)
+		c.encode(codes[:n], values[:n], first)
 		first += uint64(n)
-		return codes[:n]
+		out := packed[:tensor.PackedLen(n, s.width())]
+		return out, tensor.PackCodes(out, codes[:n], s.width(), tensor.LowFirst)
 	})
 }
 
 // Decode writes the values of the codes of a stream as little-endian float32, until it or
-// the context ends. It returns how many values were converted.
-func (s *Stream) Decode(ctx context.Context, f fp8.Format) (int64, error) {
-	values, out := make([]float32, chunk), make([]byte, 0, 4*chunk)
-	return s.pump(ctx, "decoding", 1, func(in []byte) []byte {
-		fp8.Decode(values, in, f)
+// the context ends. It returns how many values were converted. A byte that has more bits
+// than the codes is an error that says where it is.
+func (s *Stream) Decode(ctx context.Context) (int64, error) {
+	c, err := s.Kind.codec(Policy{})
+	if err != nil {
+		return 0, err
+	}
+	values, codes, out := make([]float32, chunk), make([]byte, chunk), make([]byte, 0, 4*chunk)
+	first := int64(0)
+	return s.pump(ctx, "decoding", tensor.PackedLen(s.group(), s.width()), func(in []byte) ([]byte, error) {
+		codes := codes[:len(in)*8/s.width()]
+		if err := tensor.UnpackCodes(codes, in, s.width(), tensor.LowFirst); err != nil {
+			return nil, err
+		}
+		valid := slices.IndexFunc(codes, func(code byte) bool { return code>>s.Kind.bits != 0 })
+		if valid < 0 {
+			valid = len(codes)
+		}
+		c.decode(values[:valid], codes[:valid])
 		out = out[:0]
-		for _, v := range values[:len(in)] {
+		for _, v := range values[:valid] {
 			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
 		}
-		return out
+		first += int64(valid)
+		if valid < len(codes) {
+			return out, fmt.Errorf("byte %#02x at %d of standard input is no code of %s, which has %d bits", codes[valid], first, s.Kind.Name, s.Kind.bits)
+		}
+		return out, nil
 	})
 }
 
-// pump writes what convert makes of the elements of the given size, chunk by chunk. An
-// incomplete element at the end is an error.
-func (s *Stream) pump(ctx context.Context, op string, size int, convert func(in []byte) []byte) (int64, error) {
-	in := make([]byte, chunk*size)
+// pump writes what convert makes of groups of values that take size bytes each, chunk by
+// chunk. An incomplete group at the end is an error, and so is what convert cannot
+// convert; what it could is written.
+func (s *Stream) pump(ctx context.Context, op string, size int, convert func(in []byte) ([]byte, error)) (int64, error) {
+	in := make([]byte, chunk/s.group()*size)
 	total := int64(0)
+	values := func() int64 { return total / int64(size) * int64(s.group()) }
 	for {
 		n, readErr := s.read(ctx, in)
 		if ctx.Err() != nil {
-			return total / int64(size), context.Cause(ctx)
+			return values(), context.Cause(ctx)
 		}
-		if err := s.write(ctx, convert(in[:n-n%size])); err != nil {
-			return total / int64(size), fmt.Errorf("writing standard output: %w", err)
+		out, convertErr := convert(in[:n-n%size])
+		if err := s.write(ctx, out); err != nil {
+			return values(), fmt.Errorf("writing standard output: %w", err)
+		}
+		if convertErr != nil {
+			return values(), convertErr
 		}
 		total += int64(n)
 		if s.Progress != nil {
@@ -77,12 +131,15 @@ func (s *Stream) pump(ctx context.Context, op string, size int, convert func(in 
 		switch {
 		case readErr == nil:
 		case !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF):
-			return total / int64(size), fmt.Errorf("reading standard input: %w", readErr)
+			return values(), fmt.Errorf("reading standard input: %w", readErr)
+		case n%size != 0 && s.group() > 1:
+			return values(), fmt.Errorf("standard input has %d bytes, which is not a multiple of %d: packed codes of %d bits fill whole bytes by %d",
+				total, size, s.Kind.bits, s.group())
 		case n%size != 0:
-			return total / int64(size), fmt.Errorf("standard input has %d bytes, which is not a multiple of %d: the last value lacks %d",
+			return values(), fmt.Errorf("standard input has %d bytes, which is not a multiple of %d: the last value lacks %d",
 				total, size, size-n%size)
 		default:
-			return total / int64(size), nil
+			return values(), nil
 		}
 	}
 }

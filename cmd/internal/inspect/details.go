@@ -49,6 +49,9 @@ func (v *ValuesReport) print(w io.Writer) {
 	case v.Elements == 0:
 		fmt.Fprint(w, "  empty")
 	}
+	if v.Largest != nil && v.Elements > 0 {
+		fmt.Fprintf(w, "\n  of the codes %s are zero and %s the largest", textout.Percent(v.Zeros, v.Elements), textout.Percent(*v.Largest, v.Elements))
+	}
 	if v.FirstNonFinite != nil {
 		fmt.Fprintf(w, "\n  %d NaN, %d +Inf, %d -Inf, the first at element %d", v.NaN, v.PosInf, v.NegInf, *v.FirstNonFinite)
 	}

@@ -129,6 +129,9 @@ func (in *inspector) survey(w *worker, m *measurement, i int, s span) error {
 		w.scratch = make([]byte, n)
 	}
 	found := &surveyed{stats: values.Measure(w.scratch[:n]), first: -1}
+	if format, ok := tensorfile.FormatOf(m.info.DType); ok {
+		found.countLargest(values, format)
+	}
 	if found.stats.NonFinite() > 0 {
 		k, _ := values.FirstNonFinite()
 		found.first = first + int64(k)
@@ -145,7 +148,7 @@ func (in *inspector) survey(w *worker, m *measurement, i int, s span) error {
 		found.recipes = append(found.recipes, e)
 	}
 	m.surveys.Add(i, found, m.survey)
-	in.read(m, n, len(m.plan.ready))
+	in.read(m, s, len(m.plan.ready))
 	return nil
 }
 
@@ -164,15 +167,16 @@ func (in *inspector) encodeLate(w *worker, m *measurement, i int, s span) error 
 		found = append(found, e)
 	}
 	m.late.Add(i, found, func(e []encoded) { m.merge(m.plan.late, e) })
-	_, n := m.plan.elements(s)
-	in.read(m, n, len(m.plan.late))
+	in.read(m, s, len(m.plan.late))
 	return nil
 }
 
-// read tells the progress that n elements were tried under some of a tensor's recipes:
-// what is read twice counts once.
-func (in *inspector) read(m *measurement, n, recipes int) {
-	bytes, all := int64(n*m.info.DType.Size()), int64(len(m.plan.ready)+len(m.plan.late))
+// read tells the progress that a strip was tried under some of a tensor's recipes: what is
+// read twice counts once.
+func (in *inspector) read(m *measurement, s span, recipes int) {
+	first, n := m.plan.elements(s)
+	bits := int64(m.info.DType.Bits())
+	bytes, all := (first+int64(n))*bits/8-first*bits/8, int64(len(m.plan.ready)+len(m.plan.late))
 	if all > 0 {
 		bytes = bytes * int64(recipes) / all
 	}

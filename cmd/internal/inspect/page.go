@@ -121,7 +121,7 @@ func (d pageData) TensorChart() *chart.Chart {
 	return c
 }
 
-// Histograms are those of all matrices together and of the riskiest.
+// Histograms are those of all matrices together and of the riskiest, and of codes.
 func (d pageData) Histograms() (all []chart.Chart) {
 	if c, ok := d.together(); ok {
 		all = append(all, c)
@@ -130,8 +130,12 @@ func (d pageData) Histograms() (all []chart.Chart) {
 		if len(all) > mostHistograms {
 			break
 		}
-		if len(t.Recipes) > 0 && len(t.binades) > 0 {
+		switch {
+		case len(t.binades) == 0:
+		case len(t.Recipes) > 0:
 			all = append(all, d.histogram(t))
+		case t.isCodes:
+			all = append(all, histogramOfCodes(t))
 		}
 	}
 	return all
@@ -147,6 +151,17 @@ func (d pageData) histogram(t *TensorReport) chart.Chart {
 			t.Values.Zeros, t.Values.nonFinite(), d.Format, float64(t.Values.Amax)),
 		Series: []chart.Series{bars(t.binades, t.lowest)},
 		Lines:  d.limits(top),
+	}
+}
+
+// histogramOfCodes has the magnitudes of codes, without their scales.
+func histogramOfCodes(t *TensorReport) chart.Chart {
+	v := t.Values
+	return chart.Chart{
+		Title: textout.Shorten(textout.Name(t.Name), 60), X: "log2 of the magnitude", Y: "codes", LogY: true,
+		Description: fmt.Sprintf("How many codes of %s stand for values in each power of two, without their scales; %d are zero, %d the largest and %d not finite.",
+			t.DType, v.Zeros, *v.Largest, v.nonFinite()),
+		Series: []chart.Series{bars(t.binades, t.lowest)},
 	}
 }
 

@@ -34,7 +34,7 @@ func newPlan(file *safetensors.File, info safetensors.Info, recipes, all []scali
 	if info.Len() > math.MaxInt {
 		return p, fmt.Errorf("tensor %q: this machine cannot count the elements of %s %v", info.Name, info.DType, info.Shape)
 	}
-	unit := int64(info.DType.Size())
+	unit := int64(max(info.DType.Size(), 1))
 	p.rows = int(info.Len())
 	if !tensorfile.IsMatrix(file, info) {
 		recipes = nil

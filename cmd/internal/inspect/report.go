@@ -42,7 +42,7 @@ type TensorReport struct {
 	Bytes   int64             `json:"bytes"`
 	Risk    RiskReport        `json:"risk"`
 	Values  *ValuesReport     `json:"values,omitempty"`  // of floating-point types
-	Scales  *ScalesReport     `json:"scales,omitempty"`  // of FP8 codes
+	Scales  *ScalesReport     `json:"scales,omitempty"`  // of codes
 	Recipes []RecipeReport    `json:"recipes,omitempty"` // of float matrices
 
 	isMatrix, isScale, isCodes bool
@@ -64,6 +64,7 @@ type ValuesReport struct {
 	NegInf   int64          `json:"negInf"`
 
 	FirstNonFinite *int64 `json:"firstNonFinite,omitempty"` // index, row-major
+	Largest        *int64 `json:"largest,omitempty"`        // of codes: how many have the largest finite magnitude
 }
 
 func (v *ValuesReport) nonFinite() int64 {
@@ -172,6 +173,9 @@ func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
 		found = &surveyed{first: -1}
 	}
 	t.Values = found.report()
+	if t.isCodes {
+		t.Values.Largest = &found.largest
+	}
 	t.binades, t.lowest = trim(&found.binades)
 	if !t.isMatrix {
 		return t

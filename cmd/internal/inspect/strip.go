@@ -13,6 +13,7 @@ type surveyed struct {
 	stats    fp8.Stats
 	extremes tensorfile.Extremes
 	first    int64      // element of the tensor that is not finite; -1: there is none
+	largest  int64      // of codes: how many have the largest finite magnitude
 	squares  float64    // sum of those of finite values
 	binades  [256]int64 // finite values by exponent, as those of fp8.Detail
 	recipes  []encoded  // of the plan's ready recipes
@@ -32,6 +33,7 @@ func (s *surveyed) merge(o *surveyed) {
 	if s.first < 0 {
 		s.first = o.first
 	}
+	s.largest += o.largest
 	s.squares += o.squares
 	for i, n := range o.binades {
 		s.binades[i] += n
@@ -46,6 +48,17 @@ func (e *encoded) merge(o encoded) {
 	e.subnormal += o.subnormal
 	e.noise += o.noise
 	e.scaleMin, e.scaleMax = min(e.scaleMin, o.scaleMin), max(e.scaleMax, o.scaleMax) // NaN if one is
+}
+
+// countLargest counts the codes that stand for the largest value of their format, of
+// either sign.
+func (s *surveyed) countLargest(values tensorfile.Array, f fp8.Format) {
+	decoded, _ := values.(tensorfile.Values[float32])
+	for _, v := range decoded {
+		if v == f.Max() || v == -f.Max() {
+			s.largest++
+		}
+	}
 }
 
 // spread counts finite values by their exponent, and sums their squares.

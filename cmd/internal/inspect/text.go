@@ -69,7 +69,7 @@ func (r *Report) printTotals(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	if t.FP8WithScales+t.FP8WithoutScales > 0 {
-		fmt.Fprintf(w, "FP8 tensors: %d with scales, %d without.\n", t.FP8WithScales, t.FP8WithoutScales)
+		fmt.Fprintf(w, "Tensors of codes: %d with scales, %d without.\n", t.FP8WithScales, t.FP8WithoutScales)
 	}
 	if t.NonFinite > 0 {
 		fmt.Fprintf(w, "NaN or infinite: %s.\n", t.nonFinite())

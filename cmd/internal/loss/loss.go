@@ -56,7 +56,8 @@ type run struct{ lo, hi int }
 // longestRun bounds a run: its values stay in the nearest cache.
 const longestRun = 512
 
-// runs yields all elements of t in their order, in runs that share the scale beside them.
+// runs yields all elements of t in their order, in runs that share the scale beside them,
+// in which the outer scale is.
 func runs(t *tensor.Tensor) iter.Seq2[run, float64] {
 	return func(yield func(run, float64) bool) { yieldRuns(t, yield) }
 }
@@ -65,17 +66,20 @@ func yieldRuns(t *tensor.Tensor, yield func(run, float64) bool) {
 	rows, cols := t.Dims()
 	blockRows, blockCols := t.Block.Extents(rows, cols)
 	_, gridCols := t.Grid()
-	if blockCols == cols { // rows of a block follow one another
+	if blockCols == cols && t.Outer.Rows == 0 { // rows of a block follow one another
 		cols *= blockRows
 		blockRows, blockCols = 1, cols
 	}
 	for row, size := 0, t.Len(); row*cols < size; row++ {
-		scales := t.Scales[row/blockRows*gridCols:]
+		scales, outer := t.Scales[row/blockRows*gridCols:], float64(t.Outer.At(row))
+		if t.Outer.Divide {
+			outer = 1 / outer
+		}
 		end := min((row+1)*cols, size)
 		for j, lo := 0, row*cols; lo < end; j, lo = j+1, lo+blockCols {
 			hi := min(lo+blockCols, end)
 			for at := lo; at < hi; at += longestRun {
-				if !yield(run{at, min(at+longestRun, hi)}, float64(scales[j])) {
+				if !yield(run{at, min(at+longestRun, hi)}, float64(scales[j])*outer) {
 					return
 				}
 			}

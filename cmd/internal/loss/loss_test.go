@@ -98,6 +98,9 @@ func TestRuns(t *testing.T) {
 		{Shape: []int{5, 1001}, Block: tensor.Block{Rows: 2, Cols: 700}},
 		{Shape: []int{5, 3}, Block: tensor.Block{Rows: 2, Cols: 128}},
 		{Shape: []int{0, 3}},
+		{Shape: []int{5, 1001}, Block: tensor.Block{Rows: 1}, Outer: tensor.Outer{Scales: []float32{3}}},
+		{Shape: []int{5, 1001}, Block: tensor.Block{Rows: 1}, Outer: tensor.Outer{Scales: []float32{4}, Divide: true}},
+		{Shape: []int{5, 101}, Block: tensor.Block{Rows: 2}, Outer: tensor.Outer{Scales: []float32{3, 5, 7, 9, 1}, Rows: 1}},
 	} {
 		rows, cols := x.Dims()
 		gridRows, gridCols := x.Grid()
@@ -111,7 +114,13 @@ func TestRuns(t *testing.T) {
 			require.Greater(t, r.hi, r.lo)
 			require.LessOrEqual(t, r.hi-r.lo, longestRun)
 			for i := r.lo; i < r.hi; i++ {
-				require.Equal(t, float64(x.Scale(i/cols, i%cols)), scale)
+				want := float64(x.Scale(i/cols, i%cols))
+				if x.Outer.Divide {
+					want /= float64(x.Outer.At(i / cols))
+				} else {
+					want *= float64(x.Outer.At(i / cols))
+				}
+				require.Equal(t, want, scale)
 			}
 			next, n = r.hi, n+1
 		}

@@ -111,7 +111,7 @@ func unitOf(d safetensors.DType) int {
 // quantizedParts returns the scales and the codes of a tensor. They stay side by
 // side, unless the size of the codes would misalign the scales of the next tensor.
 func quantizedParts(info safetensors.Info, r scaling.Recipe) []part {
-	s := safetensors.Info{Name: info.Name + tensorfile.ScaleSuffix, DType: scaleType(r), Shape: grid(info.Shape, r.Block)}
+	s := safetensors.Info{Name: info.Name + tensorfile.ScaleSuffix, DType: tensorfile.ScaleTypeOf(scaleFormat(r)), Shape: grid(info.Shape, r.Block)}
 	c := safetensors.Info{Name: info.Name, DType: tensorfile.DTypeOf(r.Format), Shape: info.Shape}
 	align := s.DType.Size()
 	if c.Bytes()%int64(align) != 0 {
@@ -120,12 +120,12 @@ func quantizedParts(info safetensors.Info, r scaling.Recipe) []part {
 	return []part{{s, info, scales, align}, {c, info, codes, align}}
 }
 
-// scaleType returns the type that scales are written in.
-func scaleType(r scaling.Recipe) safetensors.DType {
+// scaleFormat returns the format that scales are written in.
+func scaleFormat(r scaling.Recipe) tensor.ScaleFormat {
 	if r.Profile.E8M0() {
-		return safetensors.F8E8M0
+		return tensor.E8M0Scales
 	}
-	return safetensors.F32
+	return tensor.Float32Scales
 }
 
 func grid(shape []int, b tensor.Block) []int {

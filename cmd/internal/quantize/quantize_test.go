@@ -140,7 +140,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 		x := tensor.Tensor{Shape: info.Shape}
 		require.NoError(t, values.Quantize(t.Context(), &x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}))
 		data[info.Name] = x.Codes
-		data[info.Name+tensorfile.ScaleSuffix], err = tensorfile.AppendScales(nil, x.Scales, scaleType(recipe), 0)
+		data[info.Name+tensorfile.ScaleSuffix], err = tensorfile.AppendScales(nil, x.Scales, scaleFormat(recipe), 0)
 		require.NoError(t, err)
 		s.Elements += st.Elements
 		s.Saturated += st.Saturated()

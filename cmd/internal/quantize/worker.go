@@ -93,11 +93,11 @@ func (w *worker) judge(st *fp8.Stats, values tensorfile.Array, first int64) stri
 }
 
 func (w *worker) writeScales(m *matrix, s span) (err error) {
-	first, dtype := m.firstScale(s), scaleType(m.recipe)
-	if w.bytes, err = tensorfile.AppendScales(w.bytes[:0], w.tensor.Scales, dtype, first); err != nil {
+	first, format := m.firstScale(s), scaleFormat(m.recipe)
+	if w.bytes, err = tensorfile.AppendScales(w.bytes[:0], w.tensor.Scales, format, first); err != nil {
 		return fmt.Errorf("tensor %q: %w", m.Name, err)
 	}
-	return w.write(m.Name+tensorfile.ScaleSuffix, w.bytes, int64(first)*int64(dtype.Size()))
+	return w.write(m.Name+tensorfile.ScaleSuffix, w.bytes, int64(first)*int64(tensorfile.ScaleTypeOf(format).Size()))
 }
 
 // copy copies n bytes of a tensor as they are.

@@ -131,7 +131,7 @@ func encode(c *call) (any, []safetensors.Tensor, error) {
 		return nil, nil, err
 	}
 	info, _ := c.file.Info("values")
-	return map[string]any{"stats": statsOf(&st)}, []safetensors.Tensor{array("codes", operands.DTypeOf(format), info.Shape, codes)}, nil
+	return map[string]any{"stats": statsOf(&st)}, []safetensors.Tensor{codesArray("codes", format, info.Shape, codes)}, nil
 }
 
 func encodeAll[T fp8.Float](x []T, f fp8.Format, p fp8.Policy, st *fp8.Stats) []byte {
@@ -143,7 +143,7 @@ func encodeAll[T fp8.Float](x []T, f fp8.Format, p fp8.Policy, st *fp8.Stats) []
 // formatOf returns a format that has to be said.
 func formatOf(f *fp8.Format) (fp8.Format, error) {
 	if f == nil {
-		return 0, errors.New("the option format is missing: want E4M3, E5M2, E4M3FNUZ or E5M2FNUZ")
+		return 0, fmt.Errorf("the option format is missing: want one of %v", fp8.Formats())
 	}
 	return *f, nil
 }
@@ -170,8 +170,16 @@ func decode(c *call) (any, []safetensors.Tensor, error) {
 			return nil, nil, err
 		}
 	}
-	codes, err := c.file.Bytes("codes")
+	width := info.DType.Bits() // of a code in the array
+	if info.Len() > math.MaxInt32 {
+		return nil, nil, fmt.Errorf("tensor %q of shape %v has too many codes: decode it in parts", "codes", info.Shape)
+	}
+	codes, err := tensorfile.ReadCodes(c.file, "codes", width, 0, int(info.Len()), new([]byte), new([]byte))
 	if err != nil {
+		return nil, nil, err
+	}
+	t := &tensor.Tensor{Name: "codes", Format: format, Shape: info.Shape, Codes: codes, Scales: []float32{1}}
+	if err := t.CheckCodes(); len(codes) > 0 && err != nil {
 		return nil, nil, err
 	}
 	values := make([]float32, len(codes))
@@ -212,29 +220,35 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	dtype := safetensors.F32
 	if o.Profile.E8M0() {
-		dtype = safetensors.F8E8M0
+		t.ScaleFormat = tensor.E8M0Scales
 	}
-	scales, err := tensorfile.AppendScales(nil, t.Scales, dtype, 0)
+	scales, err := tensorfile.AppendScales(nil, t.Scales, t.ScaleFormat, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("tensor %q: %w", "values", err)
 	}
 	rows, cols := t.Grid()
-	return map[string]any{"format": t.Format, "block": t.Block, "stats": statsOf(&st)}, []safetensors.Tensor{
-		array("codes", operands.DTypeOf(t.Format), info.Shape, t.Codes), array("scales", dtype, []int{rows, cols}, scales),
-	}, nil
+	arrays := []safetensors.Tensor{
+		codesArray("codes", t.Format, info.Shape, t.Codes), array("scales", tensorfile.ScaleTypeOf(t.ScaleFormat), []int{rows, cols}, scales),
+	}
+	if !t.Outer.None() {
+		arrays = append(arrays, floatArray("outer", []int{len(t.Outer.Scales)}, t.Outer.Scales))
+	}
+	return map[string]any{
+		"format": t.Format, "block": t.Block, "scale_format": t.ScaleFormat, "outer_divides": t.Outer.Divide, "stats": statsOf(&st),
+	}, arrays, nil
 }
 
 func dequantize(c *call) (any, []safetensors.Tensor, error) {
 	var o struct {
-		Format *fp8.Format   `json:"format"`
-		Block  *tensor.Block `json:"block"`
+		Format       *fp8.Format   `json:"format"`
+		Block        *tensor.Block `json:"block"`
+		OuterDivides bool          `json:"outer_divides"`
 	}
-	if err := c.read(&o, "codes", "scales"); err != nil {
+	if err := c.read(&o, "codes", "scales", "outer"); err != nil {
 		return nil, nil, err
 	}
-	t, err := c.operand("", o.Format, o.Block)
+	t, err := c.operand("", o.Format, o.Block, o.OuterDivides)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -244,10 +258,15 @@ func dequantize(c *call) (any, []safetensors.Tensor, error) {
 }
 
 // operand reads an operand. Without a name it is the only one.
-func (c *call) operand(name string, format *fp8.Format, block *tensor.Block) (*tensor.Tensor, error) {
+func (c *call) operand(name string, format *fp8.Format, block *tensor.Block, outerDivides bool) (*tensor.Tensor, error) {
 	o, prefix := operands.Operand{Codes: "codes", Scales: "scales", Format: format, Block: block}, ""
 	if name != "" {
 		o.Codes, o.Scales, prefix = name, name+"_scales", name+"_"
+	}
+	if c.has(prefix + "outer") {
+		o.Outer, o.OuterDivides = prefix+"outer", outerDivides
+	} else if outerDivides {
+		return nil, fmt.Errorf("%souter_divides is of an array %q, which is missing", prefix, prefix+"outer")
 	}
 	t, err := o.Read(&operands.Source{File: c.file})
 	switch {
@@ -263,6 +282,15 @@ func (c *call) operand(name string, format *fp8.Format, block *tensor.Block) (*t
 		return nil, fmt.Errorf("%s wants tensors %q and %q: %w", c.request.Operation, o.Codes, o.Scales, err)
 	}
 	return t, err
+}
+
+// codesArray returns an array of codes, one a byte.
+func codesArray(name string, f fp8.Format, shape []int, codes []byte) safetensors.Tensor {
+	dtype := operands.DTypeOf(f)
+	if dtype.Size() != 1 {
+		dtype = safetensors.U8
+	}
+	return array(name, dtype, shape, codes)
 }
 
 // array returns an array of bytes.

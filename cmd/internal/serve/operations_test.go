@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 	}
 
 	for text, o := range map[string]map[string]any{
-		`tensor "a" is U8, which does not say an FP8 format: add the option a_format`: {},
+		`tensor "a" is U8, which does not say a format: add the option a_format`: {},
 		`unknown field "rtol"`:                   options("rtol", 1),
 		`unknown field \"elems\"`:                options("sample", map[string]any{"elems": 1}),
 		"model":                                  options("model", "tpu"),

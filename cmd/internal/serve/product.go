@@ -26,6 +26,8 @@ type productOptions struct {
 	ABlock     *tensor.Block     `json:"a_block"`
 	BFormat    *fp8.Format       `json:"b_format"`
 	BBlock     *tensor.Block     `json:"b_block"`
+	ADivides   bool              `json:"a_outer_divides"`
+	BDivides   bool              `json:"b_outer_divides"`
 	Model      string            `json:"model"`
 	Bound      string            `json:"bound"`
 	Promote    int               `json:"promote"`
@@ -71,10 +73,10 @@ func (c *call) product(o *productOptions) (p product, err error) {
 	if o.Workers < 0 {
 		return p, fmt.Errorf("%d workers: want 0 or more", o.Workers)
 	}
-	if p.a, err = c.operand("a", o.AFormat, o.ABlock); err != nil {
+	if p.a, err = c.operand("a", o.AFormat, o.ABlock, o.ADivides); err != nil {
 		return p, err
 	}
-	if p.b, err = c.operand("b", o.BFormat, o.BBlock); err != nil {
+	if p.b, err = c.operand("b", o.BFormat, o.BBlock, o.BDivides); err != nil {
 		return p, err
 	}
 	p.m, _ = p.a.Dims()
@@ -108,7 +110,7 @@ func check(c *call) (any, []safetensors.Tensor, error) {
 		Alarms judge.Alarms `json:"alarms"`
 		Page   bool         `json:"page"`
 	}
-	if err := c.read(&o, "a", "a_scales", "b", "b_scales", "c", "bias", "old"); err != nil {
+	if err := c.read(&o, "a", "a_scales", "a_outer", "b", "b_scales", "b_outer", "c", "bias", "old"); err != nil {
 		return nil, nil, err
 	}
 	p, err := c.product(&o.productOptions)
@@ -196,7 +198,7 @@ func multiply(c *call) (any, []safetensors.Tensor, error) {
 		productOptions
 		Type safetensors.DType `json:"type"`
 	}
-	if err := c.read(&o, "a", "a_scales", "b", "b_scales", "bias", "old"); err != nil {
+	if err := c.read(&o, "a", "a_scales", "a_outer", "b", "b_scales", "b_outer", "bias", "old"); err != nil {
 		return nil, nil, err
 	}
 	if o.Bound != "" {

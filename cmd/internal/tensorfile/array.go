@@ -125,15 +125,16 @@ type Buffer interface {
 	Read(file *safetensors.File, name string, first int64, n int) (Array, error)
 }
 
-// NewBuffer returns a buffer for tensors of a floating-point type; those of FP8 codes
-// and of E8M0 are decoded. It returns nil for any other type.
+// NewBuffer returns a buffer for tensors of a floating-point type; those of codes, of
+// which a byte may hold several, and of E8M0 are decoded. It returns nil for any other
+// type.
 func NewBuffer(d safetensors.DType) Buffer {
 	if format, ok := FormatOf(d); ok {
-		return &decodingBuffer{decode: func(dst []float32, src []byte) { fp8.Decode(dst, src, format) }}
+		return &decodingBuffer{bits: d.Bits(), decode: func(dst []float32, src []byte) { fp8.Decode(dst, src, format) }}
 	}
 	switch d {
 	case safetensors.F8E8M0:
-		return &decodingBuffer{decode: decodeE8M0}
+		return &decodingBuffer{bits: 8, decode: decodeE8M0}
 	case safetensors.F64:
 		return &bufferOf[float64]{}
 	case safetensors.F32:
@@ -154,19 +155,41 @@ func (b *bufferOf[T]) Read(file *safetensors.File, name string, first int64, n i
 	return Values[T](b.values), err
 }
 
-// decodingBuffer is for types of one byte.
+// decodingBuffer is for codes of a byte or less.
 type decodingBuffer struct {
 	decode func(dst []float32, src []byte)
-	bytes  []byte
+	bits   int // of a code
+	packed []byte
+	codes  []byte
 	values []float32
 }
 
 func (b *decodingBuffer) Read(file *safetensors.File, name string, first int64, n int) (Array, error) {
-	b.bytes = slices.Grow(b.bytes[:0], n)[:n]
-	b.values = slices.Grow(b.values[:0], n)[:n]
-	if err := file.ReadBytes(name, first, b.bytes); err != nil {
+	codes, err := ReadCodes(file, name, b.bits, first, n, &b.codes, &b.packed)
+	if err != nil {
 		return nil, err
 	}
-	b.decode(b.values, b.bytes)
+	b.values = slices.Grow(b.values[:0], n)[:n]
+	b.decode(b.values, codes)
 	return Values[float32](b.values), nil
+}
+
+// ReadCodes reads n codes of so many bits from code first on, one a byte, into one of two
+// buffers that grow.
+func ReadCodes(file *safetensors.File, name string, bits int, first int64, n int, codes, packed *[]byte) ([]byte, error) {
+	// So many codes fill whole bytes, and those of a tensor are a multiple.
+	group := map[int]int{4: 2, 6: 4, 8: 1}[bits]
+	before := int(first % int64(group))
+	all := (before + n + group - 1) / group * group
+	*codes = slices.Grow((*codes)[:0], all)[:all]
+	size := tensor.PackedLen(all, bits)
+	if bits == 8 {
+		return *codes, file.ReadBytes(name, first, *codes)
+	}
+	*packed = slices.Grow((*packed)[:0], size)[:size]
+	if err := file.ReadBytes(name, (first-int64(before))/int64(group)*int64(tensor.PackedLen(group, bits)), *packed); err != nil {
+		return nil, err
+	}
+	err := tensor.UnpackCodes(*codes, *packed, bits, tensor.LowFirst)
+	return (*codes)[before:][:n], err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // ScaleSuffix is what is added to the name of a tensor of codes to name its scales.
@@ -47,14 +48,33 @@ func IsScale(file *safetensors.File, name string) bool {
 	return ok
 }
 
+// ScaleTypeOf returns the type of tensors of scales of a format.
+func ScaleTypeOf(f tensor.ScaleFormat) safetensors.DType {
+	switch f {
+	case tensor.E8M0Scales:
+		return safetensors.F8E8M0
+	case tensor.UE4M3Scales:
+		return safetensors.F8E4M3
+	}
+	return safetensors.F32
+}
+
+func decodeUE4M3(dst []float32, src []byte) {
+	for i, b := range src {
+		dst[i] = fp8.UE4M3(b).Float32()
+	}
+}
+
 func decodeE8M0(dst []float32, src []byte) {
 	for i, b := range src {
 		dst[i] = fp8.E8M0(b).Float32()
 	}
 }
 
-// CanBeScales reports whether tensors of type d can be scales.
-func CanBeScales(d safetensors.DType) bool { return d == safetensors.F8E8M0 || IsFloat(d) }
+// CanBeScales reports whether tensors of type d can be scales. Those of F8_E4M3 are UE4M3.
+func CanBeScales(d safetensors.DType) bool {
+	return d == safetensors.F8E8M0 || d == safetensors.F8E4M3 || IsFloat(d)
+}
 
 // ScalesOf returns the description of the scales of a tensor of codes, if its file has
 // them.
@@ -66,30 +86,39 @@ func ScalesOf(file *safetensors.File, codes safetensors.Info) (scales safetensor
 	return scales, ok && CanBeScales(scales.DType)
 }
 
-// ReadScales reads a tensor of scales.
+// ReadScales reads a tensor of scales. A byte that is no UE4M3 is NaN.
 func ReadScales(file *safetensors.File, info safetensors.Info) ([]float32, error) {
-	if info.DType != safetensors.F8E8M0 {
+	decode := decodeE8M0
+	switch info.DType {
+	case safetensors.F8E8M0:
+	case safetensors.F8E4M3:
+		decode = decodeUE4M3
+	default:
 		return file.Float32s(info.Name)
 	}
 	data, err := file.Bytes(info.Name)
 	scales := make([]float32, len(data))
-	decodeE8M0(scales, data)
+	decode(scales, data)
 	return scales, err
 }
 
-// AppendScales appends the bytes of scales, of which the first is that of block
-// first; those of an E8M0 profile are powers of two or NaN.
-func AppendScales(b []byte, scales []float32, dtype safetensors.DType, first int) ([]byte, error) {
+// AppendScales appends the bytes of scales of a format, of which the first is that of block
+// first.
+func AppendScales(b []byte, scales []float32, f tensor.ScaleFormat, first int) ([]byte, error) {
 	for i, s := range scales {
-		if dtype != safetensors.F8E8M0 {
+		switch {
+		case f == tensor.Float32Scales:
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s))
 			continue
+		case !f.Holds(s):
+			return nil, fmt.Errorf("scale %d is %v, which %v does not have", first+i, s, f)
+		case f == tensor.UE4M3Scales:
+			code, _ := fp8.UE4M3FromFloat32(s)
+			b = append(b, byte(code))
+		default:
+			code, _ := fp8.E8M0FromFloat32(s)
+			b = append(b, byte(code))
 		}
-		e, ok := fp8.E8M0FromFloat32(s)
-		if !ok {
-			return nil, fmt.Errorf("scale %d is %v, which E8M0 does not have", first+i, s)
-		}
-		b = append(b, byte(e))
 	}
 	return b, nil
 }

@@ -1,0 +1,127 @@
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// Kind is a kind of codes: a format of package fp8, one of its formats of scales, or one of
+// IEEE P3109.
+type Kind struct {
+	Name string
+
+	bits  int // of a code; a byte that has more is none
+	width int // bits that a packed code takes
+	// codec returns the functions under a policy, or an error if it makes no sense of it.
+	codec func(Policy) (codec, error)
+}
+
+// Policy is what an encoder does where there is a choice.
+type Policy struct {
+	fp8.Policy
+	// Power is how a value between two powers of two becomes a scale in E8M0, which has
+	// nothing else; other kinds refuse it unless it is nil.
+	Power *fp8.E8M0Rounding
+}
+
+// Check returns an error if a policy makes no sense for the kind.
+func (k Kind) Check(p Policy) error {
+	_, err := k.codec(p)
+	return err
+}
+
+// codec converts between values and codes, one a byte. The index of the first value counts
+// where rounding is stochastic.
+type codec struct {
+	encode func(codes []byte, values []float32, first uint64)
+	decode func(values []float32, codes []byte)
+}
+
+// The names of the formats of scales.
+const (
+	e8m0  = "E8M0"
+	ue4m3 = "UE4M3"
+)
+
+// Names are those of all kinds but P3109's, in small letters.
+func Names() (names []string) {
+	for _, f := range fp8.Formats() {
+		names = append(names, strings.ToLower(f.String()))
+	}
+	return append(names, strings.ToLower(e8m0), strings.ToLower(ue4m3))
+}
+
+// ParseKind returns the kind of the given name, in any case. P3109's are written as there:
+// binary4p2se.
+func ParseKind(name string) (Kind, error) {
+	switch {
+	case strings.EqualFold(name, e8m0):
+		return Kind{e8m0, 8, 8, codecOfE8M0}, nil
+	case strings.EqualFold(name, ue4m3):
+		return Kind{ue4m3, 7, 8, codecOfUE4M3}, nil
+	}
+	f, err := fp8.ParseFormat(name)
+	if err != nil {
+		return Kind{}, fmt.Errorf("want %s", strings.Join(Names(), ", "))
+	}
+	return Kind{f.String(), f.Bits(), f.Bits(), func(p Policy) (codec, error) {
+		return codec{
+			func(codes []byte, values []float32, first uint64) {
+				fp8.EncodeScaled(codes, values, f, p.Policy, fp8.Scale{}, first, nil)
+			},
+			func(values []float32, codes []byte) { fp8.Decode(values, codes, f) },
+		}, p.noPower()
+	}}, nil
+}
+
+var errPower = errors.New("only e8m0 is rounded up or down")
+
+func (p Policy) noPower() error {
+	if p.Power != nil {
+		return errPower
+	}
+	return nil
+}
+
+func codecOfE8M0(p Policy) (codec, error) {
+	rounding := fp8.E8M0Nearest
+	switch {
+	case p.Power != nil:
+		rounding = *p.Power
+	case p.Rounding != fp8.NearestEven:
+		return codec{}, errors.New("e8m0 is rounded to nearest, up or down")
+	}
+	return codec{
+		func(codes []byte, values []float32, _ uint64) {
+			for i, x := range values {
+				codes[i] = byte(rounding.Encode(x, p.Overflow))
+			}
+		},
+		func(values []float32, codes []byte) {
+			for i, c := range codes {
+				values[i] = fp8.E8M0(c).Float32()
+			}
+		},
+	}, nil
+}
+
+func codecOfUE4M3(p Policy) (codec, error) {
+	if p.Policy != (fp8.Policy{}) || p.Power != nil {
+		return codec{}, errors.New("ue4m3 is rounded to nearest, ties to even, and saturates: it takes no other policy")
+	}
+	return codec{
+		func(codes []byte, values []float32, _ uint64) {
+			for i, x := range values {
+				codes[i] = byte(fp8.EncodeUE4M3(x))
+			}
+		},
+		func(values []float32, codes []byte) {
+			for i, c := range codes {
+				values[i] = fp8.UE4M3(c).Float32()
+			}
+		},
+	}, nil
+}
