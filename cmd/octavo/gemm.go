@@ -22,9 +22,10 @@ The sum is accumulated in float32 in one documented order, so its bits depend
 neither on the machine nor on --workers; the bias is added, then the old C, and
 the result is rounded once to the output type. Along K the larger extent of the
 blocks must be a multiple of the smaller or span all of K, and neither may be 1.
-A scale that is NaN, infinite or negative is refused, and so are more than 2^24
-results where K is 0. The first result that is NaN or infinite is named in a
-warning on standard error; the exit status is 0 all the same.
+A scale in F32 that is NaN, infinite or negative is refused (NaN in F8_E8M0 or
+F8_E4M3 makes its block NaN), and so are more than 2^24 results where K is 0.
+The first result that is NaN or infinite is named in a warning on standard
+error; the exit status is 0 all the same.
 
 JSON has the keys out (the file), bytes, type, m, n, k, a and b (name, format,
 shape, block), bias, accumulate, level, seconds and gflops (of the product,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"html"
 	"math"
@@ -263,6 +264,45 @@ func TestInspectScaleTypes(t *testing.T) {
 	for _, report := range got[1:] {
 		require.Nil(t, report.Scales, report.Name)
 	}
+}
+
+// TestInspectNarrow inspects codes of less than a byte, with the scales of NVFP4 beside
+// them, in files that hold them as their types and as bytes.
+func TestInspectNarrow(t *testing.T) {
+	// 6, -6, 0, 0.5 and so on in E2M1; 7.5, 0, 1, 0.125 in E2M3; 28, 28, 0, 0.0625 in E3M2.
+	path := filetest.Write(t, nil,
+		filetest.Raw("w", safetensors.F4, []int{2, 4}, 0xF7, 0x10, 0x42, 0x00), filetest.Raw("w_scale_inv", safetensors.F8E4M3, []int{2, 1}, 0x38, 0x40),
+		filetest.Raw("v", safetensors.F6E2M3, []int{4}, 0x1F, 0x80, 0x04), filetest.Raw("u", safetensors.F6E3M2, []int{1, 4}, 0xDF, 0x07, 0x04),
+		filetest.Raw("weight_packed", safetensors.U8, []int{2, 2}, 0xF7, 0x10, 0x42, 0x00), filetest.Raw("z", safetensors.C64, []int{1}, make([]byte, 8)...),
+	)
+	got := map[string]int{}
+	file := inspectJSON(t, path)
+	for i, report := range file.Tensors {
+		got[report.Name] = i
+	}
+	for name, want := range map[string][]float64{ // elements, amax, smallest, zeros, largest
+		"w": {8, 6, 0.5, 3, 2}, "v": {4, 7.5, 0.125, 1, 1}, "u": {4, 28, 0.0625, 1, 2},
+	} {
+		v := file.Tensors[got[name]].Values
+		require.Equal(t, want, []float64{float64(v.Elements), float64(v.Amax), float64(v.Smallest), float64(v.Zeros), float64(*v.Largest)}, name)
+	}
+	require.Equal(t, []scaling.Float{1, 2}, []scaling.Float{file.Tensors[got["w"]].Scales.Min, file.Tensors[got["w"]].Scales.Max})
+	for _, name := range []string{"weight_packed", "z"} {
+		require.Nil(t, file.Tensors[got[name]].Values, "%s is what it is in the file", name)
+	}
+	text := succeed(t, "inspect", path, "--detail", "--only", "^w$")
+	require.Contains(t, text, "F4 [2 4]  amax 6  smallest 0.5  range 3.6 bits\n  of the codes 38% are zero and 25% the largest\n  scales w_scale_inv\n    F8_E4M3 [2 1]  1 to 2\n")
+	page := filepath.Join(t.TempDir(), "page.html")
+	succeed(t, "inspect", path, "--html", page)
+	written, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(written), "How many codes of F4 stand for values in each power of two")
+
+	odd := filetest.Write(t, nil, filetest.Raw("w", safetensors.F4, []int{2, 4}, make([]byte, 4)...))
+	data, err := os.ReadFile(odd)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(odd, bytes.Replace(data, []byte("[2,4]"), []byte("[1,7]"), 1), 0o666))
+	fail(t, 1, `tensor "w": F4 [1 7] has 7 elements of 4 bits, which do not fill whole bytes`, "inspect", odd)
 }
 
 // TestInspectNonFiniteJSON checks that NaN and infinities survive JSON.

@@ -10,12 +10,12 @@ import (
 const versionLong = `Version prints octavo's version, the commit that it was built from and whether
 files were changed since, the Go version, operating system and architecture, how
 many threads it uses (GOMAXPROCS), and which of the processor's extensions for
-FP8 there are: avx2, fma, avx512f, bw, dq, vl, vbmi, vnni, bf16, avxvnni, amx-bf16
-and amx-int8 on amd64; asimd, asimdhp, asimddp, asimdfhm and sve on arm64; and the
-level of the kernels in use: generic, neon, avx2, avx512 or amx. The environment variable
-OCTAVO_LEVEL forces one. It also prints the model of the processor and the sizes
-of its caches, by which products are cut: from CPUID, from Linux's sysfs, or
-assumed. Results depend on none of these.`
+FP8 there are: avx2, fma, avx512f, bw, dq, vl, vbmi, vnni, bf16, avxvnni,
+amx-bf16 and amx-int8 on amd64; asimd, asimdhp, asimddp, asimdfhm and sve on
+arm64; and the level of the kernels in use: generic, neon, avx2, avx512 or amx.
+The environment variable OCTAVO_LEVEL forces one. It also prints the model of
+the processor and the sizes of its caches, by which products are cut: from
+CPUID, from Linux's sysfs, or assumed. Results depend on none of these.`
 
 // addVersionFlag adds --version.
 func addVersionFlag(root *cobra.Command) {
