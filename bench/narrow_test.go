@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -17,19 +18,31 @@ var narrowKinds = []struct {
 	name string
 	a, b func(rows, cols int) *tensor.Tensor
 }{
-	{"fp8", narrowTensors(fp8.E4M3, tensor.Block{Rows: 1, Cols: 128}, 0, false), narrowTensors(fp8.E4M3, tensor.Block{Rows: 128, Cols: 128}, 0, false)},
+	{"fp8", usual(scaling.Input), usual(scaling.Weight)},
 	{"mxfp4", narrowTensors(fp8.E2M1, mxBlock, tensor.E8M0Scales, false), narrowTensors(fp8.E2M1, mxBlock, tensor.E8M0Scales, false)},
 	{"nvfp4", narrowTensors(fp8.E2M1, nvBlock, tensor.UE4M3Scales, true), narrowTensors(fp8.E2M1, nvBlock, tensor.UE4M3Scales, true)},
 	{"mxfp6", narrowTensors(fp8.E2M3, mxBlock, tensor.E8M0Scales, false), narrowTensors(fp8.E2M3, mxBlock, tensor.E8M0Scales, false)},
 	{"mxfp8", narrowTensors(fp8.E4M3, mxBlock, tensor.E8M0Scales, false), narrowTensors(fp8.E4M3, mxBlock, tensor.E8M0Scales, false)},
 	{"mxint8", narrowTensors(fp8.MXINT8, mxBlock, tensor.E8M0Scales, false), narrowTensors(fp8.MXINT8, mxBlock, tensor.E8M0Scales, false)},
-	{"fp8xmxfp4", narrowTensors(fp8.E4M3, tensor.Block{Rows: 1, Cols: 128}, 0, false), narrowTensors(fp8.E2M1, mxBlock, tensor.E8M0Scales, false)},
+	{"fp8xmxfp4", usual(scaling.Input), narrowTensors(fp8.E2M1, mxBlock, tensor.E8M0Scales, false)},
 }
 
 var (
 	mxBlock = tensor.Block{Rows: 1, Cols: 32}
 	nvBlock = tensor.Block{Rows: 1, Cols: 16}
 )
+
+// usual returns what quantizes normally distributed values to E4M3, in the blocks of a role,
+// as [NewOperands] does.
+func usual(role scaling.Role) func(rows, cols int) *tensor.Tensor {
+	return func(rows, cols int) *tensor.Tensor {
+		t, err := quantized(rows, cols, role)
+		if err != nil {
+			panic(err)
+		}
+		return t
+	}
+}
 
 // narrowTensors returns what draws tensors of any finite codes, with scales about 1.
 func narrowTensors(f fp8.Format, b tensor.Block, s tensor.ScaleFormat, outer bool) func(rows, cols int) *tensor.Tensor {

@@ -19,12 +19,19 @@
 	VPMULLW Z28, Z26, Z26 \
 	VPANDQ Z29, Z24, Z24 \
 	VPANDQ Z29, Z26, Z26 \
-	VMOVDQU64 Z24, low-128(SP) \
-	VMOVDQU64 Z26, low1-64(SP) \
-	VCVTPH2PS low-128(SP), Z24 \
-	VCVTPH2PS high-96(SP), Z25 \
-	VCVTPH2PS low1-64(SP), Z26 \
-	VCVTPH2PS high1-32(SP), Z27
+	VMOVDQA64 Z24, (R9) \
+	VMOVDQA64 Z26, 64(R9) \
+	VCVTPH2PS (R9), Z24 \
+	VCVTPH2PS 32(R9), Z25 \
+	VCVTPH2PS 64(R9), Z26 \
+	VCVTPH2PS 96(R9), Z27
+
+// R9 = two cache lines of the stack. Where a register's halves lay in two of them, loads
+// would wait until the store is in the cache: a product of a row took five times as long.
+#define LINES \
+	LEAQ lines-192(SP), R9 \
+	ADDQ $63, R9 \
+	ANDQ $~63, R9
 
 #define ROW(OP, A, Zb, Zc, Zd, Ze) \
 	VBROADCASTSS A, Z30 \
@@ -35,6 +42,7 @@
 
 // Z28 is the multiplier, Z29 the mask, R10 is 3 rows of A.
 #define PREPARE \
+	LINES \
 	VPBROADCASTQ Task_Multiplier(AX), Z28 \
 	VPBROADCASTQ Task_Mask(AX), Z29 \
 	MOVQ Task_StrideA(AX), R10 \
@@ -55,7 +63,7 @@
 	ADDQ $64, DI
 
 // func multiplyCodesAVX512(t *Task)
-TEXT ·multiplyCodesAVX512(SB), NOSPLIT, $128-8
+TEXT ·multiplyCodesAVX512(SB), NOSPLIT, $192-8
 #include "codes_amd64.h"
 
 // Of a single row, Z0 and Z1 are e, Z8 and Z9 are o and Z16 and Z17 are p.
@@ -71,6 +79,7 @@ TEXT ·multiplyCodesAVX512(SB), NOSPLIT, $128-8
 #undef STOREC
 
 #define PREPARE \
+	LINES \
 	VPBROADCASTQ Task_Multiplier(AX), Z28 \
 	VPBROADCASTQ Task_Mask(AX), Z29
 
@@ -104,7 +113,7 @@ TEXT ·multiplyCodesAVX512(SB), NOSPLIT, $128-8
 #define STOREC STORE2((DX), Z16, Z17)
 
 // func multiplyCodesRowAVX512(t *Task)
-TEXT ·multiplyCodesRowAVX512(SB), NOSPLIT, $128-8
+TEXT ·multiplyCodesRowAVX512(SB), NOSPLIT, $192-8
 #include "codes_amd64.h"
 
 // func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
