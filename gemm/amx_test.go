@@ -32,7 +32,7 @@ func TestAMX(t *testing.T) {
 				t.Run(name, test)
 			}
 		})
-	}, "tdpbf16ps")
+	}, "tdpbf16ps", "tdpbssd")
 	kernelstest.Tested(t, "gemm.Multiply", cpu.AMX)
 }
 

@@ -8,7 +8,7 @@ var FMA32 = canonical.FMA
 // AMXAlways has level AMX take tiles for all products, and write all results past the
 // caches, until restore is called.
 func AMXAlways() (restore func()) {
-	from, results := amxFrom, streamFrom
-	amxFrom, streamFrom = thresholds{1, 1, 1, 1}, 0
-	return func() { amxFrom, streamFrom = from, results }
+	from, integers, results := amxFrom, amxIntegersFrom, streamFrom
+	amxFrom, amxIntegersFrom, streamFrom = thresholds{1, 1, 1, 1}, integerThresholds{1, 1, 1}, 0
+	return func() { amxFrom, amxIntegersFrom, streamFrom = from, integers, results }
 }

@@ -89,11 +89,15 @@ func (t *thread) execute(in asmtable.AMX) error {
 		t.tiles.load(in.Reg, rows)
 	case "tilestored":
 		return t.transfer(unix.ProcessVMWritev, t.tiles.store(in.Reg), base, index, s.rows)
-	case "tdpbf16ps":
+	default: // products
 		if !t.tiles.multiplies(in.Reg, in.RM, in.V) {
 			return errUndefined
 		}
-		t.tiles.multiply(in.Reg, in.RM, in.V)
+		if signs, ok := bytesSigned[in.Name]; ok {
+			t.tiles.multiplyBytes(in.Reg, in.RM, in.V, signs)
+		} else {
+			t.tiles.multiply(in.Reg, in.RM, in.V)
+		}
 	}
 	return nil
 }

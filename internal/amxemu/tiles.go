@@ -83,7 +83,7 @@ func (s *tiles) store(tile int) (rows []byte) {
 	return rows
 }
 
-// multiplies reports whether TDPBF16PS takes tiles of these shapes.
+// multiplies reports whether products take tiles of these shapes.
 func (s *tiles) multiplies(c, a, b int) bool {
 	sc, sa, sb := s.shapes[c], s.shapes[a], s.shapes[b]
 	return s.configured(c) && sc.colsb%4 == 0 && sa.colsb%4 == 0 &&
@@ -119,6 +119,39 @@ func (s *tiles) multiply(c, a, b int) {
 			old := math.Float32frombits(binary.LittleEndian.Uint32(row[4*n:]))
 			sum := round(normal(old) + float64(round(float64(even[n])+float64(odd[n]))))
 			binary.LittleEndian.PutUint32(row[4*n:], math.Float32bits(sum))
+		}
+		clear(row[4*columns:])
+	}
+}
+
+// bytesSigned is whether products of bytes take those of a, and of b, for signed.
+var bytesSigned = map[string][2]bool{
+	"tdpbssd": {true, true}, "tdpbsud": {true, false}, "tdpbusd": {false, true}, "tdpbuud": {false, false},
+}
+
+// multiplyBytes is TDPBSSD and its siblings: to each integer of 32 bits of c it adds the
+// products of a row of a with a column of b, which are groups of four bytes. Sums wrap
+// around.
+func (s *tiles) multiplyBytes(c, a, b int, signed [2]bool) {
+	groups, columns := s.shapes[a].colsb/4, s.shapes[c].colsb/4
+	wide := func(x byte, signed bool) uint32 {
+		if signed {
+			return uint32(int8(x))
+		}
+		return uint32(x)
+	}
+	for m := range maxRows {
+		row := &s.data[c][m]
+		if m >= s.shapes[c].rows {
+			*row = [bytesPerRow]byte{}
+			continue
+		}
+		for n := range columns {
+			sum := binary.LittleEndian.Uint32(row[4*n:])
+			for k := range 4 * groups {
+				sum += wide(s.data[a][m][k], signed[0]) * wide(s.data[b][k/4][4*n+k%4], signed[1])
+			}
+			binary.LittleEndian.PutUint32(row[4*n:], sum)
 		}
 		clear(row[4*columns:])
 	}

@@ -12,6 +12,7 @@ var byLevel = register(
 	kernels.At(cpu.AVX2, &avxVNNI).With(cpu.AVXVNNI),
 	kernels.At(cpu.AVX512, &avx512),
 	kernels.At(cpu.AVX512, &vnni).With(cpu.VNNI),
+	kernels.At(cpu.AMX, &amx).With(cpu.AMXInt8),
 )
 
 // vnni has AVX512_VNNI, which not all processors of level AVX512 have.
@@ -71,3 +72,22 @@ var avxVNNI = Kernels{MR: 6, Unsigned: true, Largest: 1 << 15, Multiply: multipl
 
 //go:noescape
 func multiplyAVXVNNI(t *Task)
+
+// amx has AMX_INT8, and may be used only where Linux permits it.
+var amx = Kernels{MR: 16, Largest: 1 << 15, Multiply: multiplyAMX}
+
+func multiplyAMX(t *Task) {
+	quads := min(t.Quads, maxTileQuads)
+	for t.Quads%quads != 0 {
+		quads--
+	}
+	multiplyTiles(t, quads)
+}
+
+// maxTileQuads is how many quads of a row of A a tile has at most.
+const maxTileQuads = 16
+
+// multiplyTiles is multiplyAMX, with tiles of so many quads, a divisor of the task's.
+//
+//go:noescape
+func multiplyTiles(t *Task, quads int)

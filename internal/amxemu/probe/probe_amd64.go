@@ -52,6 +52,19 @@ func Multiply012()
 // Multiply721 is TDPBF16PS: it adds the product of tiles 2 and 1 to tile 7.
 func Multiply721()
 
+// MultiplySigned012 is TDPBSSD: it adds the product of tiles 1 and 2, of signed bytes, to
+// tile 0, of integers.
+func MultiplySigned012()
+
+// MultiplySignedUnsigned012 is TDPBSUD, with unsigned bytes in tile 2.
+func MultiplySignedUnsigned012()
+
+// MultiplyUnsignedSigned012 is TDPBUSD, with unsigned bytes in tile 1.
+func MultiplyUnsignedSigned012()
+
+// MultiplyUnsigned012 is TDPBUUD, with unsigned bytes in both.
+func MultiplyUnsigned012()
+
 // Rounds configures, clears tile 0 and adds n times, which must be positive, the
 // product of a and b to it; writes it to c and releases. It leaves products of b
 // and a in tile 7. All three are full tiles, one row behind the other.

@@ -16,6 +16,10 @@
 #define TILESTORED7 BYTE $0xC4; BYTE $0x82; BYTE $0x7A; BYTE $0x4B; BYTE $0xBC; BYTE $0xA3; BYTE $0x00; BYTE $0x10; BYTE $0x00; BYTE $0x00 // tilestored [r11+r12*4+0x1000],tmm7
 #define TDPBF16PS012 BYTE $0xC4; BYTE $0xE2; BYTE $0x6A; BYTE $0x5C; BYTE $0xC1 // tdpbf16ps tmm0,tmm1,tmm2
 #define TDPBF16PS721 BYTE $0xC4; BYTE $0xE2; BYTE $0x72; BYTE $0x5C; BYTE $0xFA // tdpbf16ps tmm7,tmm2,tmm1
+#define TDPBSSD012 BYTE $0xC4; BYTE $0xE2; BYTE $0x6B; BYTE $0x5E; BYTE $0xC1 // tdpbssd tmm0,tmm1,tmm2
+#define TDPBSUD012 BYTE $0xC4; BYTE $0xE2; BYTE $0x6A; BYTE $0x5E; BYTE $0xC1 // tdpbsud tmm0,tmm1,tmm2
+#define TDPBUSD012 BYTE $0xC4; BYTE $0xE2; BYTE $0x69; BYTE $0x5E; BYTE $0xC1 // tdpbusd tmm0,tmm1,tmm2
+#define TDPBUUD012 BYTE $0xC4; BYTE $0xE2; BYTE $0x68; BYTE $0x5E; BYTE $0xC1 // tdpbuud tmm0,tmm1,tmm2
 
 // func Configure(config *[64]byte)
 TEXT ·Configure(SB), NOSPLIT, $0-8
@@ -87,6 +91,26 @@ TEXT ·Multiply012(SB), NOSPLIT, $0-0
 // func Multiply721()
 TEXT ·Multiply721(SB), NOSPLIT, $0-0
 	TDPBF16PS721
+	RET
+
+// func MultiplySigned012()
+TEXT ·MultiplySigned012(SB), NOSPLIT, $0-0
+	TDPBSSD012
+	RET
+
+// func MultiplySignedUnsigned012()
+TEXT ·MultiplySignedUnsigned012(SB), NOSPLIT, $0-0
+	TDPBSUD012
+	RET
+
+// func MultiplyUnsignedSigned012()
+TEXT ·MultiplyUnsignedSigned012(SB), NOSPLIT, $0-0
+	TDPBUSD012
+	RET
+
+// func MultiplyUnsigned012()
+TEXT ·MultiplyUnsigned012(SB), NOSPLIT, $0-0
+	TDPBUUD012
 	RET
 
 // func Rounds(c, a, b *byte, config *[64]byte, n int)
