@@ -2,6 +2,7 @@ package fp8
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/x448/float16"
@@ -86,10 +87,34 @@ func encodePart[T direct](e *Encoder, level cpu.Level, dst []byte, src []T, fact
 	if c.MaxScaled >= convert.Limit || c.Saturated > 0 && e.policy.Overflow != OverflowSaturate {
 		return false
 	}
+	if e.vector.Zeros >= convert.ZerosPositive && e.makesZero(c.MinBits, factors, layout, len(src)) {
+		return false
+	}
 	if st != nil {
 		st.addCounts(len(src), &c)
 	}
 	return true
+}
+
+// makesZero reports whether one of n values, the smallest of which but for zeros has bits
+// smallest+1, may become zero by being scaled. Factors are not negative.
+func (e *Encoder) makesZero(smallest uint32, factors *float32, layout convert.Layout, n int) bool {
+	if smallest == math.MaxUint32 {
+		return false // all are
+	}
+	count := 1
+	switch layout {
+	case convert.PerStep:
+		count = n / convert.StepLength
+	case convert.PerElement:
+		count = n
+	}
+	x := math.Float32frombits(smallest + 1)
+	all := unsafe.Slice(factors, count)
+	if e.vector.Divide != 0 {
+		return x/slices.Max(all) == 0
+	}
+	return x*slices.Min(all) == 0
 }
 
 // setIndex prepares the vector for n elements from the given one. It reports false where

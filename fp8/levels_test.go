@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"unsafe"
 
@@ -160,9 +158,12 @@ func TestEncodeLevels(t *testing.T) {
 	forLevels(t, func(t *testing.T, l cpu.Level) {
 		random := rand.New(rand.NewPCG(21, 22))
 		for _, d := range definitions {
-			all := slices.Concat(policies(fp8.NearestEven), policies(fp8.TowardZero), policies(fp8.Stochastic))
+			all := slices.Concat(policies(fp8.NearestEven), policies(fp8.TowardZero), policies(fp8.Stochastic), policies(fp8.NearestTowardZero))
 			for _, n := range lengths() {
 				for i, p := range all {
+					if (i+n/16)%4 != 0 { // the others have other lengths
+						continue
+					}
 					p.Seed = uint64(n)
 					s := levelScales[(i+n)%len(levelScales)]
 					first := []uint64{0, 1<<32 - uint64(n)/2, 1<<40 + 5}[n%3]
@@ -179,59 +180,6 @@ func TestEncodeLevels(t *testing.T) {
 				}
 			}
 		}
-	})
-}
-
-// TestEncodeLevelsEverywhere has all float32, or a sample, at all levels.
-func TestEncodeLevelsEverywhere(t *testing.T) {
-	var levels []cpu.Level // together, for the generic one takes the most time
-	forLevels(t, func(_ *testing.T, l cpu.Level) { levels = append(levels, l) })
-	const chunk = 1 << 22
-	buffer, wantBuffer, gotBuffer := make([]float32, chunk), make([]byte, chunk), make([]byte, chunk)
-	step := stride()
-	total := (1<<32 + step - 1) / step
-	for first := uint64(0); first < total && len(levels) > 0; first += chunk {
-		n := min(chunk, total-first)
-		src, want, got := buffer[:n], wantBuffer[:n], gotBuffer[:n]
-		for i := range src {
-			src[i] = math.Float32frombits(uint32((first + uint64(i)) * step))
-		}
-		for _, f := range fp8.Formats() {
-			for _, r := range []fp8.Rounding{fp8.NearestEven, fp8.TowardZero, fp8.Stochastic} {
-				p := fp8.Policy{Rounding: r, Seed: 7}
-				wantStats := encodeAll(cpu.Generic, want, src, f, p)
-				for _, l := range levels {
-					gotStats := encodeAll(l, got, src, f, p)
-					for i := range want {
-						if want[i] != got[i] {
-							t.Fatalf("%v, %v, %+v: %x gives %02x, want %02x", l, f, p, bitsOf(src[i]), got[i], want[i])
-						}
-					}
-					if gotStats != wantStats {
-						t.Fatalf("%v, %v, %+v, from %x by %d: %+v, want %+v", l, f, p, bitsOf(src[0]), step, gotStats, wantStats)
-					}
-				}
-			}
-		}
-	}
-}
-
-// encodeAll encodes with all processors at a level.
-func encodeAll(l cpu.Level, dst []byte, src []float32, f fp8.Format, p fp8.Policy) (total fp8.Stats) {
-	return at(l, func() fp8.Stats {
-		parts := make([]fp8.Stats, runtime.GOMAXPROCS(0))
-		var workers sync.WaitGroup
-		for i := range parts {
-			from, to := len(src)*i/len(parts), len(src)*(i+1)/len(parts)
-			workers.Go(func() {
-				fp8.EncodeScaled(dst[from:to], src[from:to], f, p, fp8.Scale{}, uint64(from), &parts[i])
-			})
-		}
-		workers.Wait()
-		for i := range parts {
-			total.Merge(&parts[i])
-		}
-		return total
 	})
 }
 

@@ -43,9 +43,13 @@ func NewEncoder(f Format, p Policy) Encoder {
 	p.mustBeKnown()
 	e := Encoder{layout: &layouts[f], table: &decodeTables[f], policy: p, near: nearests[f], vector: vectors[f]}
 	e.vector.Mode = convert.Mode(p.Rounding)
-	e.fit = e.fits() && p.Rounding <= Stochastic && (p.Zero == ZeroKeepSign || p.Zero == ZeroUnsigned)
-	if p.Zero == ZeroUnsigned {
-		e.vector.ZeroSign = 0
+	e.fit = e.fits()
+	e.vector.Zeros = [...]convert.Zeros{
+		ZeroKeepSign: convert.ZerosSigned, ZeroPositive: convert.ZerosPositive,
+		ZeroNegative: convert.ZerosNegative, ZeroUnsigned: convert.ZerosUnsigned,
+	}[p.Zero]
+	if e.fnuz {
+		e.vector.Zeros = convert.ZerosUnsigned
 	}
 	if p.Rounding == Stochastic {
 		e.random = newStream(p.Seed, 0)
@@ -83,11 +87,7 @@ func makeVectors() (nearests [len(layouts)]nearest, vectors [len(layouts)]conver
 			MaxCode:   uint32(l.max),
 			Normal:    1 << l.mantissa,
 			Sign:      uint32(l.sign()),
-			ZeroSign:  uint32(l.sign()),
 			Magic:     (127+shift)<<23 | -((uint32(127+1-l.bias)+shift)<<l.mantissa)&0xFFFF,
-		}
-		if l.fnuz {
-			vectors[f].ZeroSign = 0
 		}
 	}
 	return nearests, vectors
@@ -124,6 +124,10 @@ func (e *Encoder) encode32(x float32, index uint64) (code uint8, saturated bool)
 	var c uint32
 	if e.policy.Rounding == NearestEven {
 		c = e.nearest32(magnitude)
+	} else if e.policy.Rounding == NearestTowardZero {
+		// An odd number is no tie, and that before an even one is on the same side of all
+		// others; before a tie it is below it.
+		c = e.nearest32((max(magnitude, 1) - 1) | 1)
 	} else if e.added {
 		sum := e.add(magnitude, index)
 		c = e.round(int(sum>>23)-127, uint64(sum&0x7FFFFF|1<<23), 23, index)

@@ -7,7 +7,8 @@
 // is one straight loop and every special rule stands once, in package fp8. Kernels
 // take whole vectors, multiples of [Step].
 //
-// All levels compute the same. To nearest even, a number is added to a magnitude
+// All levels compute the same. For ties toward zero a magnitude is made odd first, by which a
+// tie comes before the tie, and nothing else changes its side. To nearest even, a number is added to a magnitude
 // whose last place is that of the codes about it, or of the format's smallest
 // subnormal: the processor then rounds. Toward zero and stochastically, the
 // mantissa is shifted, farther for each binade below the smallest normal value;
@@ -21,11 +22,11 @@ type Encoding struct {
 	MaxCode   uint32 // code of the largest finite value
 	Normal    uint32 // code of the smallest normal value
 	Sign      uint32 // the sign's bit of a code
-	ZeroSign  uint32 // 0 if a negative zero has no sign
 	Magic     uint32 // bits of 2^Shift and, in the last 16, less what a sum has too much
 	Divide    uint32 // 1 to divide by scales, 0 to multiply
 	Mode      Mode
 	Source    Source
+	Zeros     Zeros
 
 	// For Stochastic: the random bits of element i of src are those of fp8's
 	// stream with keys K0 and K1 at index Index+i, which must not exceed 32 bits.
@@ -39,6 +40,18 @@ const (
 	NearestEven Mode = iota
 	TowardZero
 	Stochastic
+	NearestTowardZero
+)
+
+// Zeros is which sign zeros get. A value counts as one before it is scaled: where one of
+// the last two rules matters, no value may become a zero by being scaled.
+type Zeros uint32
+
+const (
+	ZerosSigned   Zeros = iota // that of their values
+	ZerosUnsigned              // none
+	ZerosPositive              // of values that are zero, none; codes that become zero keep theirs
+	ZerosNegative              // of values that are zero, a sign; codes that become zero keep theirs
 )
 
 // Source is the type of the values that a kernel encodes.

@@ -77,8 +77,11 @@ func shuffled(values []float32) []float32 {
 func TestEncode(t *testing.T) {
 	everywhere := exponents()
 	kernelstest.Compare(t, encode.Name(), func(t *testing.T, l cpu.Level) {
-		for _, f := range formats {
-			for _, s := range scalings {
+		for i, f := range formats {
+			for j, s := range scalings {
+				if i > 3 && (i+j)%3 != 0 { // the first four have all
+					continue
+				}
 				values := slices.Concat(everywhere, f.edges(s))
 				values = slices.DeleteFunc(values, func(x float32) bool { return !encodable(s.of(x)) })
 				mixed := shuffled(values)
@@ -87,6 +90,7 @@ func TestEncode(t *testing.T) {
 					scales := []float32{s.scale}
 					check := func(first int, batch []float32) {
 						e.Index = uint32(first)
+						e.Zeros = Zeros(first/16) % 4
 						checkEncode(t, l, &f, batch, &e, scales, One)
 					}
 					// In their order batches are all normal or all not.
@@ -147,6 +151,7 @@ func TestEncodeLayouts(t *testing.T) {
 						e := f.encoding(divide, m)
 						lengths(func(n int) {
 							e.Index += 0x1000_0001
+							e.Zeros = Zeros(n/16) % 4
 							first := n * 3
 							codes, counts := f.expect(values[first:first+n], &e, scales, layout)
 							for at := range 64 {

@@ -37,7 +37,10 @@ var formats = []format{
 	{"E4M3B11FNUZ", 8, 11, 3, 0x7F, true, 0x80},
 }
 
-var modes = []Mode{NearestEven, TowardZero, Stochastic}
+// widths are formats of each width of the mantissa and of the code.
+var widths = []format{formats[0], formats[3], formats[4], formats[6], formats[7]}
+
+var modes = []Mode{NearestEven, TowardZero, Stochastic, NearestTowardZero}
 
 // scaling is how values are scaled.
 type scaling struct {
@@ -68,9 +71,9 @@ func (l Layout) scales(n int) int { return l.scaleOf(n-1) + 1 }
 
 func (f *format) encoding(divide uint32, m Mode) Encoding {
 	shift := 23 - f.mantissa
-	zeroSign := f.sign()
+	var zeros Zeros
 	if f.unsignedZero {
-		zeroSign = 0
+		zeros = ZerosUnsigned
 	}
 	power := func(exponent int) float32 { return float32(math.Ldexp(1, exponent)) }
 	return Encoding{
@@ -79,10 +82,10 @@ func (f *format) encoding(divide uint32, m Mode) Encoding {
 		MaxCode:   f.max,
 		Normal:    1 << f.mantissa,
 		Sign:      f.sign(),
-		ZeroSign:  zeroSign,
 		Magic:     uint32(127+shift)<<23 | -(uint32(128-f.bias+shift)<<f.mantissa)&0xFFFF,
 		Divide:    divide,
 		Mode:      m,
+		Zeros:     zeros,
 		K0:        0x89ABCDEF,
 		K1:        0x13579BDF,
 	}
@@ -147,6 +150,8 @@ func (f *format) code(y float64, m Mode, random uint32) uint32 {
 	switch m {
 	case NearestEven:
 		whole = math.RoundToEven(steps)
+	case NearestTowardZero:
+		whole = math.Ceil(steps - 0.5)
 	case Stochastic:
 		if math.Floor(math.Ldexp(steps-whole, 32)) > float64(random) {
 			whole++
@@ -194,9 +199,13 @@ func (f *format) expect(src []float32, e *Encoding, scales []float32, layout Lay
 			c.MinBits = min(c.MinBits, magnitude(x)-1)
 		}
 		code = min(code, f.max)
-		if code != 0 || e.ZeroSign != 0 {
-			code |= sign * f.sign()
+		switch {
+		case x == 0 && e.Zeros == ZerosPositive, code == 0 && e.Zeros == ZerosUnsigned:
+			sign = 0
+		case x == 0 && e.Zeros == ZerosNegative:
+			sign = 1
 		}
+		code |= sign * f.sign()
 		codes = append(codes, byte(code))
 	}
 	return codes, c

@@ -116,6 +116,17 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 	VFMADD231PS Y14, Yt, Yy \
 	VPMADDWD Y15, Yy, Yy
 
+// Yy = the odd magnitude that is Yy or before it; Y4 is 1.
+#define ODD(Yy) \
+	VPMAXUD Y4, Yy, Yy \
+	VPADDD minus1<>(SB), Yy, Yy \
+	VPOR Y4, Yy, Yy
+
+// Yx = all bits set where a value is zero; Y6 is 0.
+#define ZEROS(off, Yx) \
+	VPAND off(SI), Y11, Yx \
+	VPCMPEQD Y6, Yx, Yx
+
 // Yy = the mantissa of the magnitude Yy with its leading bit and above that, from
 // the format's smallest normal value on, how many binades Yy is higher. Yt = how
 // many of its bits do not fit a code: Shift, and one more for each binade below.
@@ -266,9 +277,12 @@ TEXT ·encodeAVX2(SB), 0, $928-56
 	SHLQ $1, DX
 	ADDL Encoding_Divide(AX), DX
 	MOVL Encoding_Shift(AX), BX
+	CMPL Encoding_Mode(AX), $const_NearestTowardZero
+	JEQ nearestMode
 	CMPL Encoding_Mode(AX), $0
 	JNE others
 
+nearestMode:
 	VMOVDQU exponent<>(SB), Y13
 	VPBROADCASTD Encoding_Magic(AX), Y14
 	XORL R8, R8
@@ -321,6 +335,8 @@ values:
 scaled:
 	CMPL Encoding_Mode(AX), $1
 	JAE directed
+
+nearest:
 	NEAREST(Y0, Y4)
 	NEAREST(Y1, Y5)
 	NEAREST(Y2, Y6)
@@ -478,9 +494,23 @@ rare:
 	MEETZERO(32)
 	MEETZERO(64)
 	MEETZERO(96)
-	CMPL Encoding_ZeroSign(AX), $0
-	JNE counted
-	VPANDN Y1, Y0, Y1 // a zero code has no sign
+	CMPL Encoding_Zeros(AX), $const_ZerosUnsigned
+	JB counted
+	JEQ unsigned
+	ZEROS(0, Y0)
+	ZEROS(32, Y2)
+	ZEROS(64, Y3)
+	ZEROS(96, Y5)
+	VPACKSSDW Y2, Y0, Y0
+	VPACKSSDW Y5, Y3, Y3
+	VPACKSSWB Y3, Y0, Y0
+	CMPL Encoding_Zeros(AX), $const_ZerosPositive
+	JEQ unsigned
+	VPOR Y0, Y1, Y1
+	JMP counted
+
+unsigned:
+	VPANDN Y1, Y0, Y1 // these zeros have no sign
 	JMP counted
 
 others:
@@ -514,7 +544,18 @@ pack:
 	VPACKSSDW Y3, Y2, Y2
 	JMP rounded
 
+downTies:
+	VPABSD minus1<>(SB), Y4
+	ODD(Y0)
+	ODD(Y1)
+	ODD(Y2)
+	ODD(Y3)
+	JMP nearest
+
 stochastic:
+	CMPL Encoding_Mode(AX), $const_NearestTowardZero
+	JEQ downTies
+
 	// Are there magnitudes of which 32 to 55 bits do not fit?
 	VPSUBD FARTHEST, Y0, Y4
 	VPSUBD FARTHEST, Y1, Y5

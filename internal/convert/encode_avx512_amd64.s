@@ -120,6 +120,17 @@ GLOBL upper<>(SB), RODATA|NOPTR, $64
 	VPSRLVD Z20, Zy, Zt \
 	VPADDD Zt, Zy, Zy
 
+// Zy = the odd magnitude that is Zy or before it; Z12 is 1.
+#define ODD(Zy) \
+	VPMAXUD Z12, Zy, Zy \
+	VPADDD Z24, Zy, Zy \
+	VPORD Z12, Zy, Zy
+
+// Zx = all bits set where a value is zero.
+#define ZEROS(at, Zx) \
+	VPTESTNMD at(SI), Z25, K4 \
+	VPMOVM2D K4, Zx
+
 // Zy = the mantissa of the magnitude Zy with its leading bit and above that, from
 // the format's smallest normal value on, how many binades Zy is higher. Zt = how
 // many of its bits do not fit a code: Shift, and one more for each binade below.
@@ -266,6 +277,8 @@ TEXT ·encodeAVX512(SB), 0, $968-56
 	XORQ R13, R13          // elements that are not there
 	SHLQ $1, DX
 	ADDL Encoding_Divide(AX), DX
+	CMPL Encoding_Mode(AX), $const_NearestTowardZero
+	JEQ start
 	CMPL Encoding_Mode(AX), $1
 	JAE others
 
@@ -296,6 +309,8 @@ loaded:
 scaled:
 	CMPL Encoding_Mode(AX), $1
 	JAE directed
+
+nearest:
 	ROUND(Z8, Z12)
 	ROUND(Z9, Z13)
 	ROUND(Z10, Z14)
@@ -432,9 +447,27 @@ rare:
 	COUNTZEROS(64, R12)
 	COUNTZEROS(128, R12)
 	COUNTZEROS(192, R12)
-	CMPL Encoding_ZeroSign(AX), $0
-	JNE counted
+	CMPL Encoding_Zeros(AX), $const_ZerosUnsigned
+	JB counted
+	JA zeroValues
 	VPSUBB Z0, Z0, K2, Z0 // a zero code has no sign
+	JMP counted
+
+zeroValues:
+	ZEROS(0, Z1)
+	ZEROS(64, Z2)
+	ZEROS(128, Z3)
+	ZEROS(192, Z9)
+	VPACKSSDW Z2, Z1, Z1
+	VPACKSSDW Z9, Z3, Z3
+	VPACKSSWB Z3, Z1, Z1
+	CMPL Encoding_Zeros(AX), $const_ZerosPositive
+	JNE negativeZeros
+	VPANDND Z0, Z1, Z0
+	JMP counted
+
+negativeZeros:
+	VPORD Z1, Z0, Z0
 	JMP counted
 
 others:
@@ -460,7 +493,18 @@ directed:
 	TOWARDZERO(Z11, Z15)
 	JMP packed
 
+downTies:
+	VPABSD Z24, Z12
+	ODD(Z8)
+	ODD(Z9)
+	ODD(Z10)
+	ODD(Z11)
+	JMP nearest
+
 stochastic:
+	CMPL Encoding_Mode(AX), $const_NearestTowardZero
+	JEQ downTies
+
 	// Are there magnitudes of which 32 to 55 bits do not fit?
 	VPSUBD Z18, Z8, Z0
 	VPSUBD Z18, Z9, Z1

@@ -9,7 +9,7 @@
 #define per R5
 #define divides R6
 #define mode R8
-#define zeroSign R9
+#define rule R9 // of zeros
 #define saturated R10
 #define saturatedNeg R11
 #define belowNormal R12
@@ -41,6 +41,12 @@
 	VUMAX minNormal.S4, y.S4, p.S4 \
 	VAND exponent.B16, p.B16, p.B16 \
 	VFMLA magic.S4, p.S4, y.S4
+
+// y = the odd magnitude that is y or before it.
+#define ODD(y) \
+	VUMAX one.S4, y.S4, y.S4 \
+	VSUB one.S4, y.S4, y.S4 \
+	VORR one.B16, y.B16, y.B16
 
 #define MUL_FACTOR1 WORD $0x4EBC9DCE // mul v14.4s, v14.4s, v28.4s
 #define MUL_FACTOR2 WORD $0x4EBD9DCE // mul v14.4s, v14.4s, v29.4s
@@ -134,12 +140,16 @@ TEXT ·encodeNEON(SB), NOSPLIT, $0-56
 	MOVD ZR, belowNormal
 	MOVD ZR, zeroCodes
 	MOVD ZR, zeros
-	MOVWU Encoding_ZeroSign(params), zeroSign
+	MOVWU Encoding_Zeros(params), rule
 	MOVWU Encoding_Divide(params), divides
 	MOVWU Encoding_Mode(params), mode
 	VLD1R (factors), [V8.S4]
 	MOVWU Encoding_Shift(params), tmp
+	CMP $const_NearestTowardZero, mode
+	BEQ nearestMode
 	CBNZ mode, others
+
+nearestMode:
 	SUB $16, tmp, tmp
 	NEG tmp, tmp
 	VDUP tmp, unshift.H8
@@ -190,6 +200,7 @@ scaled:
 	VUMAX V7.S4, maxScaled.S4, maxScaled.S4
 	CBNZ mode, directed
 
+nearest:
 	// A number is added whose last place is that of the codes about y, or of the
 	// subnormal ones, so that the sum's last bits are y in units of it; Magic has
 	// taken from them what the sum's exponent, moved to the place it has in a code
@@ -257,7 +268,8 @@ divide:
 rare:
 	// V13: saturated, V14: zero code.
 	VUMIN maxCode.B16, V4.B16, V4.B16
-	CBNZ zeroSign, signed
+	CMP $const_ZerosUnsigned, rule
+	BNE signed
 	VAND V14.B16, V12.B16, V15.B16
 	VEOR V15.B16, V12.B16, V12.B16 // a zero code has no sign
 
@@ -276,6 +288,16 @@ signed:
 	WORD $0x4EA09826 // cmeq v6.4s, v1.4s, #0
 	WORD $0x4EA09847 // cmeq v7.4s, v2.4s, #0
 	WORD $0x4EA0986D // cmeq v13.4s, v3.4s, #0
+	CMP $const_ZerosPositive, rule
+	BLT counting
+	VUZP1 V6.H8, V5.H8, V14.H8
+	VUZP1 V13.H8, V7.H8, V15.H8
+	VUZP1 V15.B16, V14.B16, V14.B16
+	VORR V14.B16, V12.B16, V12.B16
+	BNE counting
+	VEOR V14.B16, V12.B16, V12.B16 // no sign
+
+counting:
 	VADD V5.S4, V6.S4, V5.S4
 	VADD V7.S4, V13.S4, V7.S4
 	VADD V5.S4, V7.S4, V5.S4
@@ -322,7 +344,16 @@ packed:
 	VUZP1 V7.H8, V6.H8, V6.H8
 	B rounded
 
+downTies:
+	ODD(V4)
+	ODD(V5)
+	ODD(V6)
+	ODD(V7)
+	B nearest
+
 stochastic:
+	CMP $const_NearestTowardZero, mode
+	BEQ downTies
 	STOCHASTIC(V4)
 	STOCHASTIC(V5)
 	STOCHASTIC(V6)

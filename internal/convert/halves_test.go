@@ -34,14 +34,14 @@ func TestEncodeHalves(t *testing.T) {
 			}
 			mixed := append([]uint16(nil), halves...)
 			rand.New(rand.NewPCG(1, 2)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-			for i, f := range formats {
+			for i, f := range widths {
 				for _, m := range modes {
 					for divide := range uint32(2) {
 						// In their order pieces are all normal or all not.
 						for _, all := range [][]uint16{halves, mixed} {
 							layout := layouts[(i+int(m)+int(divide))%len(layouts)]
 							e := f.encoding(divide, m)
-							e.Source = s.source
+							e.Source, e.Zeros = s.source, Zeros(i+int(m))%4
 							for first, n := 0, 16; first+n <= len(all); n = n%272 + 16 {
 								e.Index = uint32(first)
 								checkHalves(t, l, &f, all[first:first+n], s.bits, &e, scales, layout)
