@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
@@ -15,16 +16,18 @@ import (
 // rounded to nearest, in an unknown order: within a block of K that has one pair
 // of scales products are added in any order, with or without fused
 // multiply-adds; the block's sum is scaled in any order of the scales; the
-// scaled sums are added in any order. Package gemm, pairwise and split sums are
-// such.
+// scaled sums are added in any order. Outer scales are applied to the whole sum, to
+// those of blocks or to scales, one after the other or as their product; a divisor may be
+// multiplied by as its reciprocal. Package gemm, pairwise and split sums are such.
 type Accumulation struct {
 	// Truncated says that additions and multiplications round toward zero.
 	Truncated bool `json:"truncated,omitempty"`
-	// Dequantized says that codes are multiplied by their scales, in float32,
-	// before products are formed and added, in any order.
+	// Dequantized says that codes are multiplied by their scales and outer scales, in
+	// float32, before products are formed and added, in any order.
 	Dequantized bool `json:"dequantized,omitempty"`
 	// Scales, where known, avoids bounds of +Inf for scales so extreme that only
-	// another order would overflow.
+	// another order would overflow. Outer scales are then applied to the whole sum, as
+	// their product.
 	Scales ScaleOrder `json:"scales"`
 	// Kernel, unless its Model is the zero Model, says that matrix instructions add
 	// the products of a block, in steps of the model's L, whichever products are in a
@@ -45,7 +48,10 @@ type Accumulation struct {
 // section 4.2); scaling and adding the sums of q blocks takes q+1 roundings more,
 // bias and old C one each. A matrix instruction is off, at every step, by no more
 // than (L+1)·2^-F + 2^-Keep of the sum of magnitudes, in which a subnormal code
-// counts as the least normal number, since it is aligned as one.
+// counts as the least normal number, since it is aligned as one. That of a Grouped model
+// is off by (G+1)·2^-F of the largest product of its scales' powers of two besides, G
+// being the groups of a step, since groups are aligned by these. Each outer scale is one
+// rounding more, and two if it is a divisor.
 //
 // Terms that apply only sometimes are counted only then: underflow of a product
 // with a scale where one could be subnormal, the rounding to T where T is not
@@ -121,6 +127,12 @@ func magnitudes(f fp8.Format, aligned bool) (table [256]float64) {
 	return table
 }
 
+// largestMagnitude is that of a finite code of f.
+func largestMagnitude(f fp8.Format) float64 {
+	table := magnitudes(f, false)
+	return slices.Max(table[:])
+}
+
 // derivation is what a bound's terms have in common.
 type derivation struct {
 	p        *product
@@ -137,6 +149,7 @@ type derivation struct {
 	whole    float64 // relative errors of the sum of a block, and of the last one
 	last     float64
 	final    float64 // and of what is done with the sums
+	outers   int     // roundings of outer scales
 }
 
 func newDerivation(p *product, acc Accumulation, o Options, out layout) derivation {
@@ -147,7 +160,8 @@ func newDerivation(p *product, acc Accumulation, o Options, out layout) derivati
 	if acc.modeled() && acc.Kernel.Scales != AnyOrder {
 		d.order = acc.Kernel.Scales
 	}
-	d.maxA, d.maxB = float64(p.a.Format.Max()), float64(p.b.Format.Max())
+	d.maxA, d.maxB = largestMagnitude(p.a.Format), largestMagnitude(p.b.Format)
+	d.outers = p.outers.roundings()
 	d.quantum = power2(unit(p.a.Format) + unit(p.b.Format))
 	if o.Bias != nil {
 		d.epilogue++
@@ -168,6 +182,8 @@ func newDerivation(p *product, acc Accumulation, o Options, out layout) derivati
 // element bounds element (i, j).
 func (d *derivation) element(s *strips, i, j int, e ending) float64 {
 	var total, err float64 // magnitudes, and errors before the last additions
+	outer := outerBound{d: d}
+	outer.begin(i, j)
 	blocks := s.blocks
 	special := s.special(i, j)
 	row, column := (i-s.tile.i0)*blocks, j-s.tile.j0
@@ -182,14 +198,18 @@ func (d *derivation) element(s *strips, i, j int, e ending) float64 {
 			inside = d.last
 		}
 		err += float64(float64(sa*sb)*float64(t*inside)) + d.underflow(t, sa, sb, hi-lo)
-		if d.breaks(t, sa, sb, special) {
+		if d.breaks(t, sa, sb, special) || outer.block(t, sa, sb, hi-lo, special) {
 			return math.Inf(1)
 		}
+	}
+	if d.grouped() {
+		err += d.p.groupErrors(&d.acc.Kernel, i, j)
 	}
 	operations := 4*d.p.k + 64
 	if raise(total+err, operations) >= layout32.overflow() {
 		return math.Inf(1)
 	}
+	total, err = outer.end(total, err)
 	total += math.Abs(float64(e.bias))
 	total += math.Abs(float64(e.old))
 	if e.class() != finite || special {
@@ -215,21 +235,19 @@ func (s *strips) exactFloat64(i, j int, e ending) float64 {
 			return x
 		}
 	}
-	var sum accumulator
-	s.accumulate(&sum, i, j)
-	sum.addFloat32(e.bias)
-	sum.addFloat32(e.old)
-	return sum.float64()
+	return math.Float64frombits(layout64.nearest(s.total(i, j, e)))
 }
 
 // after is the relative error of scaling and adding the sums of blocks, and of
 // the last additions.
 func (d *derivation) after(blocks int) float64 {
 	switch {
-	case d.chained(), d.acc.Dequantized:
+	case d.chained():
+		return gamma(d.outers+d.epilogue, d.u)
+	case d.acc.Dequantized:
 		return gamma(d.epilogue, d.u)
 	}
-	return gamma(blocks+1+d.epilogue, d.u)
+	return gamma(blocks+1+d.outers+d.epilogue, d.u)
 }
 
 // inside is the relative error of the sum of n products.
@@ -238,14 +256,14 @@ func (d *derivation) inside(n int) float64 {
 		return d.acc.Kernel.coefficient(d.p, n, d.u)
 	}
 	if d.acc.Dequantized {
-		return gamma(d.p.k+2, d.u)
+		return gamma(d.p.k+2+d.outers, d.u)
 	}
 	return gamma(n-1, d.u)
 }
 
 // coefficient is the relative error of a sum of n products by instructions.
 func (k *Kernel) coefficient(p *product, n int, u float64) float64 {
-	if k.Model.Unit == Scaled {
+	if k.Model.scalesInside() {
 		n = p.k // the chain does not end with the block
 	}
 	length := n
@@ -258,6 +276,8 @@ func (k *Kernel) coefficient(p *product, n int, u float64) float64 {
 	theta := float64(m.L+1)*power2(-m.F) + power2(-m.Keep)
 	growth := 0.0
 	switch m.Unit {
+	case Grouped:
+		theta = m.groupUnit() + power2(-m.Keep)
 	case Emulated:
 		theta += 0x1p-24 // the last addition, counted with every step
 		growth = gamma(steps, theta)
@@ -300,7 +320,10 @@ func (m *Model) stepUnderflow() float64 {
 }
 
 // chained says that scales are inside the instructions.
-func (d *derivation) chained() bool { return d.modeled && d.acc.Kernel.Model.Unit == Scaled }
+func (d *derivation) chained() bool { return d.modeled && d.acc.Kernel.Model.scalesInside() }
+
+// grouped says that groups of products are aligned by their scales.
+func (d *derivation) grouped() bool { return d.modeled && d.acc.Kernel.Model.Unit == Grouped }
 
 // breaks reports whether an intermediate result of a block may be infinite, or 0
 // times an infinity, where the exact one is not.

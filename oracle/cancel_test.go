@@ -31,7 +31,8 @@ func long() map[string]func(ctx context.Context, p progress.Reporter) error {
 	const size, k = 2048, 4096
 	a := plain("a", size, k)
 	c, bound := make([]float32, size*size), make([]float64, size*size)
-	q := &NVFP4{Name: "q", Rows: size, K: k, Codes: make([]byte, size*k), Scales: make([]byte, size*k/16)}
+	q := &tensor.Tensor{Name: "q", Format: fp8.E2M1, Shape: []int{size, k}, Block: tensor.Block{Rows: 1, Cols: 16},
+		ScaleFormat: tensor.UE4M3Scales, Codes: make([]byte, size*k), Scales: make([]float32, size*k/16)}
 	o := func(p progress.Reporter) Options { return Options{Progress: p} }
 	return map[string]func(ctx context.Context, p progress.Reporter) error{
 		"exact": func(ctx context.Context, p progress.Reporter) error { return Exact(ctx, c, a, a, o(p)) },
@@ -39,7 +40,7 @@ func long() map[string]func(ctx context.Context, p progress.Reporter) error {
 			return Predict(ctx, c, bound, a, a, Kernel{Model: HopperWGMMA()}, o(p))
 		},
 		"predict nvfp4": func(ctx context.Context, p progress.Reporter) error {
-			return PredictNVFP4(ctx, c, bound, q, q, BlackwellNVFP4(), o(p))
+			return Predict(ctx, c, bound, q, q, Kernel{Model: BlackwellNVFP4()}, o(p))
 		},
 		"bound": func(ctx context.Context, p progress.Reporter) error {
 			return Bound[float32](ctx, bound, nil, a, a, Accumulation{}, o(p))

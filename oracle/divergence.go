@@ -12,6 +12,9 @@ type Divergence struct {
 	// none is known. Compare knows of none: it is package judge that finds one.
 	Suspect int        `json:"suspect"`
 	Blocks  []BlockSum `json:"blocks,omitempty"`
+	// Alpha is what the sum of all blocks is multiplied by, the product of the outer scales
+	// or of their reciprocals; 0 where the operands have none.
+	Alpha Number `json:"alpha,omitempty"`
 	// CodesA and CodesB, in hexadecimal, are the codes of the suspect, or of the
 	// whole of K.
 	CodesA string `json:"codesA,omitempty"`
@@ -35,6 +38,9 @@ func newDivergence(p *product, at Place) *Divergence {
 	d := &Divergence{Place: at, Suspect: -1}
 	if p != nil {
 		d.Blocks = p.blockSums(at.Row, at.Col)
+		if !p.outers.none {
+			d.Alpha = Number(p.outers.at(at.Row, at.Col).float64())
+		}
 		d.CodesA = hex.EncodeToString(p.a.Row(at.Row))
 		d.CodesB = hex.EncodeToString(p.b.Row(at.Col))
 	}
@@ -56,13 +62,16 @@ func (p *product) blockSums(i, j int) []BlockSum {
 		sa, sb := p.a.Scale(i, lo), p.b.Scale(j, lo)
 		var sum, scaled accumulator
 		for from := lo; from < hi; from += pieceLength {
+			if sa != sa || sb != sb {
+				break // and no number
+			}
 			x := a.dot(&b, 0, 0, from, min(from+pieceLength, hi))
 			sum.addScaled(x, e, 1, 1)
 			scaled.addScaled(x, e, sa, sb)
 			running.addScaled(x, e, sa, sb)
 		}
 		class := finite
-		if a.special[0] || b.special[0] {
+		if a.special[0] || b.special[0] || sa != sa || sb != sb {
 			class = p.classOf(i, j, lo, hi)
 		}
 		special = special.plus(class)

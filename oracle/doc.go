@@ -1,13 +1,13 @@
-// Package oracle judges kernels that multiply FP8 matrices. It computes the exact
+// Package oracle judges kernels that multiply matrices of FP8 and narrower formats. It computes the exact
 // product, predicts bit for bit what a given GPU's tensor cores return, bounds how far a
 // correct kernel may be from the exact product, and says where a kernel first went wrong.
 //
-//   - [Exact] computes the exact product, under any scales and in any formats, rounded
-//     once.
+//   - [Exact] computes the exact product, under any scales, outer ones too, and in any
+//     formats, rounded once.
 //   - [Predict] computes what a tensor core returns, bit for bit, for a [Kernel]: the
 //     [Model] of an instruction, after how many products its sum is promoted to
 //     float32, and the order in which scales are applied. [Model.Dot] is one
-//     instruction, or a chain of them; [PredictNVFP4] is Predict for NVFP4 operands.
+//     instruction, or a chain of them, and [Model.DotScaled] one that applies scales.
 //   - [ExactFloats], [PredictFloats] and [BoundFloats] do the same for operands in BF16,
 //     FP16 or TF32, which are [Floats], with models such as [Hopper] of BF16.
 //   - [Bound] bounds the error of a correct kernel whose order of additions is not
@@ -54,6 +54,10 @@
 // operands in BF16 and TF32 among them: those are treated as in FP8, where a finite
 // result that is too large becomes an infinity. Subnormal FP16 operands are there, and
 // are not flushed. The table is in silicon.md.
+//
+// No vectors of block-scaled instructions are public: [BlackwellMXFP8], [BlackwellMXFP4]
+// and [BlackwellNVFP4], as well as [BlackwellTCGen05] for E2M1, E2M3 and E3M2, are pinned
+// by nothing. silicon.md says what would pin them.
 //
 // The other models follow published descriptions and code (MMA-Sim, arXiv 2511.10909) and are tested by cases
 // computed by hand. [Model.Evidence] says which is which. In none is the sign of a

@@ -6,20 +6,22 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 const (
 	unequalLengths = "oracle: a and b differ in length"
 	wrongFormat    = "oracle: the model does not take this format"
 	noFloat16      = "oracle: the model has no float16 results"
-	wrongScales    = "oracle: scales are not one for each block of codes, or the model takes none"
+	wrongScales    = "oracle: operands are not of a row each, or the model applies no scales such as theirs"
 	wrongModel     = "oracle: the model's parameters are out of range; see Model.Check"
 )
 
 // Dot returns c plus the sum of products of the codes a, of format fa, and b, of
 // format fb, as the hardware does: one instruction for K codes or fewer, a chain
 // of them for more. It panics if a and b differ in length, or the model does not
-// take the formats or fails [Model.Check]. For [BlackwellMXFP8] all scales are 1; see [Model.DotScaled].
+// take the formats or fails [Model.Check]. Of a model that applies scales itself all are 1;
+// see [Model.DotScaled].
 func (m Model) Dot(a, b []byte, fa, fb fp8.Format, c float32) float32 {
 	return math.Float32frombits(uint32(m.dot(a, b, fa, fb, uint64(math.Float32bits(c)), layout32)))
 }
@@ -35,6 +37,9 @@ func (m Model) DotFloat16(a, b []byte, fa, fb fp8.Format, c float16.Float16) flo
 
 func (m *Model) dot(a, b []byte, fa, fb fp8.Format, c uint64, l layout) uint64 {
 	x, y := m.operands(a, b, fa, fb)
+	if m.Unit == Grouped {
+		return m.dotGroups(a, b, c)
+	}
 	return m.dotElements(x, y, fa.Mantissa()+fb.Mantissa(), c, l)
 }
 
@@ -75,23 +80,21 @@ func (m *Model) operands(a, b []byte, fa, fb fp8.Format) (x, y []element) {
 	return decodeElements(nil, a, fa), decodeElements(nil, b, fb)
 }
 
-// DotScaled is [Model.Dot] for [BlackwellMXFP8]: sa and sb have a scale for each
-// 32 codes. A NaN among them makes the result NaN. It panics also if the model
-// takes no scales or their number is not right.
-func (m Model) DotScaled(a, b []byte, fa, fb fp8.Format, sa, sb []fp8.E8M0, c float32) float32 {
-	x, y := m.operands(a, b, fa, fb)
-	blocks := (len(x) + m.K - 1) / m.K
-	if m.Unit != Scaled || len(sa) != blocks || len(sb) != blocks {
+// DotScaled is [Model.Dot] for models that apply scales themselves, such as
+// [BlackwellMXFP8] and [BlackwellNVFP4]: a and b have one row each. A NaN among the scales
+// makes the result NaN. Outer scales are no part of an instruction and do not count. It
+// panics if a and b make no product of one element, or the model does not take their
+// formats and scales.
+func (m Model) DotScaled(a, b *tensor.Tensor, c float32) float32 {
+	m.mustCheck()
+	p, err := newProduct(a, b)
+	k := Kernel{Model: m}
+	if err != nil || p.m != 1 || p.n != 1 || !m.scalesInside() || k.check(&p) != nil {
 		panic(wrongScales)
 	}
-	s := newStrands(x, y, 1, 1, fa.Mantissa()+fb.Mantissa(), layout32)
-	s.results[0].bits = uint64(math.Float32bits(c))
-	for i := range blocks {
-		if sa[i] == fp8.E8M0NaN || sb[i] == fp8.E8M0NaN {
-			return math.Float32frombits(uint32(m.nan(layout32)))
-		}
-		s.scales[0] = int(sa[i]) + int(sb[i]) - 2*127
-		s.instruction(&m, i*m.K, min((i+1)*m.K, len(x)))
-	}
-	return math.Float32frombits(uint32(s.results[0].bits))
+	s := predictPool.Get().(*prediction)
+	defer predictPool.Put(s)
+	s.begin(&p, &k, codeRows{a}, codeRows{b}, a.Format.Mantissa()+b.Format.Mantissa(), &tile{i1: 1, j1: 1})
+	s.chainRow(0, c, s.totals[:1])
+	return s.totals[0].value
 }

@@ -13,8 +13,9 @@ import (
 // shape [M, K] and b of [N, K], plus bias and old C where the options ask for
 // them, all in exact arithmetic and rounded once, to nearest even.
 //
-// The value of a code is code·scale, never rounded, whatever the scales. A value
-// that is NaN, or infinite under a scale of 0, makes its result NaN; so does
+// The value of a code is code·scale, times or divided by the outer scale of its row where
+// the tensor has one, never rounded, whatever the scales. A value that is NaN, as all are
+// under a scale that is NaN, or infinite under a scale of 0, makes its result NaN; so does
 // infinity times zero, and infinities of both signs. Other infinities remain,
 // and a finite sum beyond the range of T becomes one. Every NaN is canonical
 // (7FC00000 in float32). An exact zero is +0, whatever the signs of its terms; a
@@ -86,11 +87,21 @@ func (s *strips) exactBits(i, j int, e ending, l layout) uint64 {
 			return b
 		}
 	}
-	var sum accumulator
+	return l.nearest(s.total(i, j, e))
+}
+
+// total adds all of element (i, j), which is finite, whatever it is.
+func (s *strips) total(i, j int, e ending) number {
+	var sum, addends accumulator
 	s.accumulate(&sum, i, j)
-	sum.addFloat32(e.bias)
-	sum.addFloat32(e.old)
-	return l.nearest(sum.number())
+	if s.p.outers.none {
+		sum.addFloat32(e.bias)
+		sum.addFloat32(e.old)
+		return sum.number()
+	}
+	addends.addFloat32(e.bias)
+	addends.addFloat32(e.old)
+	return sum.times(s.p.outers.at(i, j), &addends)
 }
 
 func (t *twofold) addEnding(e ending) {
@@ -113,8 +124,10 @@ func (p *product) sum(sum *accumulator, a, b *integers, i, j, i0, j0 int) {
 }
 
 // class is the class of element (i, j), one of whose rows has a code that is not
-// finite.
-func (p *product) class(i, j int) class { return p.classOf(i, j, 0, p.k) }
+// finite or a scale that is NaN.
+func (p *product) class(i, j int) class {
+	return p.classOf(i, j, 0, p.k).times(p.outers.at(i, j))
+}
 
 // classOf is the class of the sum of products [lo, hi) of element (i, j).
 func (p *product) classOf(i, j, lo, hi int) class {
@@ -131,8 +144,11 @@ func (p *product) classOf(i, j, lo, hi int) class {
 // times scale: 0, ±1, an infinity or a NaN.
 func signOf(t *tensor.Tensor, code byte, i, k int) float32 {
 	v := t.Format.Float32(code)
-	zero := t.Scale(i, k) == 0
+	scale := t.Scale(i, k)
+	zero := scale == 0
 	switch {
+	case scale != scale:
+		return scale
 	case classOf(v) != finite && zero:
 		return float32(math.NaN())
 	case classOf(v) != finite:

@@ -105,7 +105,7 @@ func TestExactCancels(t *testing.T) {
 		for i := range 2 {
 			for k := range 32 {
 				if c := &a.Row(i)[32+k]; !f.IsZero(*c) {
-					*c ^= 0x80
+					*c = opposite(f, *c)
 				}
 			}
 			a.Row(i)[32+r.IntN(32)] = 1

@@ -203,7 +203,7 @@ func Cancelling(m, n, k int, f fp8.Format, seed uint64) (a, b *tensor.Tensor) {
 	checkGenerated(n, k, f)
 	const width = 32
 	d := rng{rand.NewPCG(seed, uint64(len(patterns.Names)))}
-	operand := func(name string, rows int, sign byte) *tensor.Tensor {
+	operand := func(name string, rows int, negated bool) *tensor.Tensor {
 		t := &tensor.Tensor{Name: name, Format: f, Shape: []int{rows, k}, Block: tensor.Block{Rows: 1, Cols: width}}
 		t.Codes = make([]byte, rows*k)
 		if k == 0 {
@@ -218,7 +218,10 @@ func Cancelling(m, n, k int, f fp8.Format, seed uint64) (a, b *tensor.Tensor) {
 					if j < half || j == 2*half {
 						part[j] = byte(1 + d.below(int(f.MaxCode())))
 					} else {
-						part[j] = part[j-half] ^ sign
+						part[j] = part[j-half]
+						if negated {
+							part[j] = opposite(f, part[j])
+						}
 					}
 				}
 			}
@@ -230,7 +233,15 @@ func Cancelling(m, n, k int, f fp8.Format, seed uint64) (a, b *tensor.Tensor) {
 		}
 		return t
 	}
-	return operand("a", m, 0x80), operand("b", n, 0)
+	return operand("a", m, true), operand("b", n, false)
+}
+
+// opposite returns the code of the value of code, which is not 0, with the other sign.
+func opposite(f fp8.Format, code byte) byte {
+	if f == fp8.MXINT8 {
+		return -code
+	}
+	return code ^ 1<<(f.Bits()-1)
 }
 
 // rng draws integers from PCG, whose bits are defined, as is all of what follows.

@@ -17,6 +17,36 @@ import (
 type shuffled struct {
 	pairwise, fused, dequantized, truncated bool
 	order                                   ScaleOrder
+	outer                                   outerOrder
+}
+
+// outerOrder is where outer scales are applied.
+type outerOrder uint8
+
+const (
+	atOnce     outerOrder = iota // their product, to the sum of all blocks
+	oneByOne                     // one after the other, to the same
+	withScales                   // to the scales of blocks
+)
+
+// under multiplies or divides x by the outer scale of row i.
+func (s shuffled) under(r *rand.Rand, x float32, o *tensor.Outer, i int) float32 {
+	switch {
+	case o.None():
+		return x
+	case !o.Divide:
+		return s.multiply(x, o.At(i))
+	case r.IntN(2) == 0:
+		return s.multiply(x, s.divide(1, o.At(i)))
+	}
+	return s.divide(x, o.At(i))
+}
+
+func (s shuffled) divide(x, y float32) float32 {
+	if s.truncated {
+		return truncate32(float64(x)/float64(y), 0, 0)
+	}
+	return x / y
 }
 
 func (s shuffled) add(x, y float32) float32 {
@@ -71,12 +101,30 @@ func (s shuffled) tree(x []float32) float32 {
 }
 
 func (s shuffled) element(r *rand.Rand, a, b *tensor.Tensor, i, j int) float32 {
+	c := s.blocks(r, a, b, i, j)
+	if a.Outer.None() && b.Outer.None() {
+		return c
+	}
+	switch s.outer {
+	case atOnce:
+		return s.multiply(c, s.multiply(s.under(r, 1, &a.Outer, i), s.under(r, 1, &b.Outer, j)))
+	case oneByOne:
+		return s.under(r, s.under(r, c, &b.Outer, j), &a.Outer, i)
+	}
+	return c
+}
+
+// blocks is element without outer scales, but for those that are applied to scales.
+func (s shuffled) blocks(r *rand.Rand, a, b *tensor.Tensor, i, j int) float32 {
 	p, _ := newProduct(a, b)
 	var blocks []float32
 	var total float32
 	for _, q := range r.Perm(p.blocks()) {
 		lo, hi := p.span(q)
 		sa, sb := a.Scale(i, lo), b.Scale(j, lo)
+		if s.outer == withScales && !s.dequantized {
+			sa, sb = s.under(r, sa, &a.Outer, i), s.under(r, sb, &b.Outer, j)
+		}
 		var terms []float32
 		for k := lo; k < hi; k++ {
 			v, w := a.Format.Float32(a.Row(i)[k]), b.Format.Float32(b.Row(j)[k])
@@ -85,6 +133,9 @@ func (s shuffled) element(r *rand.Rand, a, b *tensor.Tensor, i, j int) float32 {
 				continue
 			}
 			v, w = s.multiply(v, sa), s.multiply(w, sb)
+			if s.outer == withScales {
+				v, w = s.under(r, v, &a.Outer, i), s.under(r, w, &b.Outer, j)
+			}
 			if s.fused {
 				total = fma32(v, w, total)
 			} else {
@@ -164,6 +215,9 @@ func TestHonestKernels(t *testing.T) {
 			{dequantized: true, fused: true}, {dequantized: true, pairwise: true}, {truncated: true}, {truncated: true, pairwise: true}} {
 			s.order = ScaleOrder(1 + r.IntN(3))
 			acc := Accumulation{Truncated: s.truncated, Dequantized: s.dequantized, Scales: []ScaleOrder{AnyOrder, s.order}[r.IntN(2)]}
+			if acc.Scales == AnyOrder || s.dequantized {
+				s.outer = outerOrder(r.IntN(3))
+			}
 			require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, acc, Options{}))
 			for i := range got {
 				got[i] = s.element(r, a, b, i/n, i%n)
@@ -203,17 +257,18 @@ func TestHonestModels(t *testing.T) {
 	r := source(41)
 	stats := ratios{}
 	for round := range rounds(300) {
-		for _, m := range append(tensorModels(), BlackwellMXFP8()) {
+		for _, m := range append(tensorModels(), BlackwellMXFP8(), BlackwellMXFP4()) {
 			f := modelFormats(m)
 			blocks := blockPairs[r.IntN(len(blockPairs))]
 			k := 1 + r.IntN(400)
 			kd := kinds[round%len(kinds)]
-			if m.Unit == Scaled {
+			if m.scalesInside() {
 				blocks = blockPairs[2]
+				kd.encoded = false
 			}
-			a := random(r, "a", f[r.IntN(2)], blocks[0], kd, 2, k)
-			b := random(r, "b", f[r.IntN(2)], blocks[1], kd, 2, k)
-			if m.Unit == Scaled {
+			a := random(r, "a", f[r.IntN(len(f))], blocks[0], kd, 2, k)
+			b := random(r, "b", f[r.IntN(len(f))], blocks[1], kd, 2, k)
+			if m.scalesInside() {
 				spread := 1 + r.IntN(126)
 				a, b = mxOperand(r, a, spread), mxOperand(r, b, spread)
 			}
@@ -253,7 +308,7 @@ func TestHonestEpilogues(t *testing.T) {
 		require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{Bias: bias, Accumulate: true}))
 		stats.check(t, "bfloat16", widenAll(got), widenAll(want), bound, func() string { return describe(a, b) })
 
-		if f := a.Format; f == fp8.E4M3FNUZ || f == fp8.E5M2FNUZ || !HopperWGMMA().Takes(b.Format) {
+		if !HopperWGMMA().Takes(a.Format) || !HopperWGMMA().Takes(b.Format) {
 			continue
 		}
 		copy(got, old)
@@ -276,26 +331,28 @@ func TestHonestNVFP4(t *testing.T) {
 	stats := ratios{}
 	for range rounds(2000) {
 		k := 1 + r.IntN(300)
-		operand := func(name string) *NVFP4 {
-			x := &NVFP4{Name: name, Rows: 1, K: k, Codes: make([]byte, k), Scales: make([]byte, (k+15)/16)}
-			for i := range x.Codes {
-				x.Codes[i] = byte(r.IntN(16))
+		operand := func() *tensor.Tensor {
+			codes, scales := make([]byte, k), make([]byte, (k+15)/16)
+			for i := range codes {
+				codes[i] = byte(r.IntN(16))
 			}
-			for i := range x.Scales {
-				x.Scales[i] = byte(r.IntN(0x7F))
+			for i := range scales {
+				scales[i] = byte(r.IntN(0x7F))
 			}
-			return x
+			return nvRow(codes, scales)
 		}
-		a, b := operand("a"), operand("b")
-		sum := int64(0) // in units of 2^-20
+		a, b := operand(), operand()
+		sum := 0.0 // in units of 2^-20, below 2^53
 		for i := range k {
-			sa, sb := integerTables[fp8.E4M3][a.Scales[i/16]], integerTables[fp8.E4M3][b.Scales[i/16]]
-			sum += halves[a.Codes[i]] * halves[b.Codes[i]] * sa * sb
+			sum += float64(a.At(0, i)) * float64(b.At(0, i))
 		}
-		got, want := make([]float32, 1), []float32{float32(math.Ldexp(float64(sum), -20))} // below 2^53
-		bound := make([]float64, 1)
-		require.NoError(t, PredictNVFP4(t.Context(), got, bound, a, b, BlackwellNVFP4(), Options{Workers: 1}))
+		got, want := make([]float32, 1), []float32{float32(sum)}
+		bound, before := make([]float64, 1), make([]float64, 1)
+		kernel := Kernel{Model: BlackwellNVFP4(), Promote: []int{0, 64, 100}[r.IntN(3)]}
+		require.NoError(t, Predict(t.Context(), got, bound, a, b, kernel, Options{Workers: 1}))
 		stats.check(t, "nvfp4", got, want, bound, func() string { return "" })
+		require.NoError(t, Bound[float32](t.Context(), before, nil, a, b, Accumulation{Kernel: kernel}, Options{Workers: 1}))
+		stats.check(t, "nvfp4 a priori", got, want, before, func() string { return "" })
 	}
 	t.Log(stats)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Every finite code is an integer times the least subnormal of its format: below
-// 2^18 for the E4M3 formats, below 2^33 for the E5M2 ones.
+// Every finite code is an integer times the least subnormal of its format, MXINT8's
+// being 2^-6: below 2^33 for the E5M2 formats, and up to 2^18 for all others.
 
 // unit returns the exponent of f's least subnormal.
 func unit(f fp8.Format) int { return 1 - f.Bias() - f.Mantissa() }

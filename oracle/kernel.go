@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -29,11 +28,14 @@ const (
 // Kernel describes how a library's kernel uses the instruction of a Model. Within a
 // block of K that has one pair of scales, instructions are chained from +0. After every
 // Promote products the chain's sum is added to a float32 sum, and a new chain begins at
-// +0. The block's sum is scaled and added to the result. Bias and old C are added last,
-// in float32, and the sum is rounded to the type of C.
+// +0. The block's sum is scaled and added to the result. Then the result is multiplied by
+// the product of the outer scales, rounded to float32, where operands have such, as the
+// alpha of CUTLASS and cuBLAS is. Bias and old C are added last, in float32, and the sum
+// is rounded to the type of C.
 //
-// The instruction of a Scaled model applies the scales itself, and the chain goes on
-// from block to block. Where K is no multiple of an instruction's, zeros fill the last.
+// The instruction of a Scaled or Grouped model applies the scales of blocks itself, and
+// the chain goes on from block to block. Where K is no multiple of an instruction's, zeros
+// fill the last.
 type Kernel struct {
 	Model   Model      `json:"model"`
 	Promote int        `json:"promote"` // 0: not within a block
@@ -59,6 +61,19 @@ func (k *Kernel) checkFields() error {
 	return checkScaleOrder(k.Scales)
 }
 
+// CheckOperands returns the error for which [Predict] would refuse the operands: an
+// [ErrModel] if the kernel does not multiply such, or that of [gemm.CheckOperands].
+func (k Kernel) CheckOperands(a, b *tensor.Tensor) error {
+	p, err := newProduct(a, b)
+	if err == nil {
+		err = k.check(&p)
+	}
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	return nil
+}
+
 func checkScaleOrder(s ScaleOrder) error {
 	if err := scaleOrders.Check(s); err != nil {
 		return sentinel.Errorf(ErrModel, "%w", err)
@@ -72,9 +87,6 @@ func (k *Kernel) check(p *product) error {
 		return err
 	}
 	m := &k.Model
-	if m.Unit == Grouped {
-		return sentinel.Errorf(ErrModel, "model %q multiplies NVFP4 operands, not tensors: see PredictNVFP4", m.Name)
-	}
 	for _, t := range []*tensor.Tensor{p.a, p.b} {
 		if !m.Takes(t.Format) {
 			return sentinel.Errorf(ErrModel, "tensor %q: model %q has no operands of format %v", t.Name, m.Name, t.Format)
@@ -83,33 +95,49 @@ func (k *Kernel) check(p *product) error {
 			return err
 		}
 	}
+	if m.Unit == Grouped {
+		_, err := m.scaleFormat(p.a, p.b)
+		return err
+	}
 	return nil
 }
 
-// checkScales demands E8M0 scales, one for an instruction, of a Scaled model.
+// checkScales demands blocks of whole instructions, or groups, and E8M0 scales of a Scaled
+// model.
 func (k *Kernel) checkScales(t *tensor.Tensor, p *product) error {
-	if k.Model.Unit != Scaled {
+	m := &k.Model
+	if !m.scalesInside() {
 		return nil
 	}
-	if p.block < p.k && p.block%k.Model.K != 0 {
+	least := m.K
+	if m.Unit == Grouped {
+		least = groupLength
+	}
+	if p.block < p.k && p.block%least != 0 {
 		return sentinel.Errorf(ErrModel, "tensor %q in blocks of %v: model %q needs blocks of a multiple of %d along K",
-			t.Name, t.Block, k.Model.Name, k.Model.K)
+			t.Name, t.Block, m.Name, least)
+	}
+	if m.Unit == Grouped {
+		return nil
+	}
+	return m.checkScaleValues(t, tensor.E8M0Scales)
+}
+
+// checkScaleValues demands that scales of format f may be those of t.
+func (m *Model) checkScaleValues(t *tensor.Tensor, f tensor.ScaleFormat) error {
+	if t.ScaleFormat == f {
+		return nil // they are, as gemm checked
 	}
 	rows, cols := t.Grid()
 	for i := range rows {
 		for j := range cols {
-			if s := t.ScaleRow(i)[j]; !isE8M0(s) {
-				return sentinel.Errorf(ErrModel, "tensor %q: scale of block (%d, %d) is %v: model %q needs powers of two from 2^-127 to 2^127",
-					t.Name, i, j, s, k.Model.Name)
+			if s := t.ScaleRow(i)[j]; !f.Holds(s) {
+				return sentinel.Errorf(ErrModel, "tensor %q: scale of block (%d, %d) is %v: model %q needs scales that %v has",
+					t.Name, i, j, s, m.Name, f)
 			}
 		}
 	}
 	return nil
-}
-
-func isE8M0(s float32) bool {
-	_, ok := fp8.E8M0FromFloat32(s)
-	return ok
 }
 
 // exponentOf returns the exponent of a power of two.

@@ -117,23 +117,23 @@ func TestMisuseOfOperands(t *testing.T) {
 func TestMisuseOfModels(t *testing.T) {
 	ctx := t.Context()
 	a := plain("a", 2, 32)
-	codes, scales := make([]byte, 32), make([]fp8.E8M0, 1)
-	q := &NVFP4{Name: "q", Rows: 1, K: 32, Codes: codes, Scales: make([]byte, 2)}
+	codes := make([]byte, 32)
+	q := nvRow(codes, make([]byte, 2))
 	c, bound := make([]float32, 4), make([]float64, 4)
 	for name, m := range badModels() {
 		require.ErrorIs(t, m.Check(), ErrModel, name)
 		require.ErrorIs(t, Kernel{Model: m}.Check(), ErrModel, name)
 		require.ErrorIs(t, Predict(ctx, c, nil, a, a, Kernel{Model: m}, Options{}), ErrModel, name)
-		require.ErrorIs(t, PredictNVFP4(ctx, c[:1], nil, q, q, m, Options{}), ErrModel, name)
+		require.ErrorIs(t, Predict(ctx, c[:1], nil, q, q, Kernel{Model: m}, Options{}), ErrModel, name)
 		if m != (Model{}) {
 			require.ErrorIs(t, Bound[float32](ctx, bound, nil, a, a, Accumulation{Kernel: Kernel{Model: m}}, Options{}), ErrModel, name)
 		}
 		for call, f := range map[string]func(){
 			"Dot":        func() { m.Dot(codes, codes, fp8.E4M3, fp8.E4M3, 0) },
 			"DotFloat16": func() { m.DotFloat16(codes, codes, fp8.E4M3, fp8.E4M3, float16.Float16(0)) },
-			"DotScaled":  func() { m.DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, scales, scales, 0) },
+			"DotScaled":  func() { m.DotScaled(mxRow(fp8.E4M3, codes, 127), mxRow(fp8.E4M3, codes, 127), 0) },
+			"DotGrouped": func() { m.DotScaled(q, q, 0) },
 			"DotFloats":  func() { m.DotFloats(make([]float32, 4), make([]float32, 4), 0) },
-			"DotNVFP4":   func() { m.DotNVFP4(codes, codes, q.Scales, q.Scales, 0) },
 		} {
 			require.True(t, refused(t, call+" "+name, func() error { f(); return nil }), "%s takes model %s", call, name)
 		}
@@ -160,31 +160,16 @@ func TestMisuseOfCodes(t *testing.T) {
 		"format":       func() { AdaMMA().Dot(codes, codes, 99, fp8.E4M3, 0) },
 		"other format": func() { AdaMMA().DotFloat16(codes, codes, fp8.E4M3, 99, 0) },
 		"no float16":   func() { CDNA3MFMA().DotFloat16(codes, codes, fp8.E4M3FNUZ, fp8.E4M3FNUZ, 0) },
-		"no scales":    func() { BlackwellMXFP8().DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, nil, nil, 0) },
+		"no scales":    func() { BlackwellMXFP8().DotScaled(mxRow(fp8.E4M3, codes), mxRow(fp8.E4M3, codes), 0) },
+		"nil":          func() { BlackwellMXFP8().DotScaled(nil, mxRow(fp8.E4M3, codes, 127), 0) },
 		"of another model": func() {
-			AdaMMA().DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, make([]fp8.E8M0, 1), make([]fp8.E8M0, 1), 0)
+			AdaMMA().DotScaled(mxRow(fp8.E4M3, codes, 127), mxRow(fp8.E4M3, codes, 127), 0)
 		},
-		"NVFP4, no scales": func() { BlackwellNVFP4().DotNVFP4(codes, codes, nil, nil, 0) },
-		"NVFP4, lengths":   func() { BlackwellNVFP4().DotNVFP4(codes, short, make([]byte, 2), make([]byte, 2), 0) },
-		"NVFP4, wide code": func() { BlackwellNVFP4().DotNVFP4([]byte{1}, []byte{16}, make([]byte, 1), make([]byte, 1), 0) },
+		"two rows":       func() { BlackwellMXFP8().DotScaled(mxRow(fp8.E4M3, codes, 127), plain("a", 2, 32), 0) },
+		"NVFP4, lengths": func() { BlackwellNVFP4().DotScaled(nvRow(codes, make([]byte, 2)), nvRow(short, make([]byte, 2)), 0) },
+		"NVFP4, scales":  func() { BlackwellNVFP4().DotScaled(nvRow(codes, make([]byte, 2)), mxRow(fp8.E2M1, codes, 127), 0) },
 	} {
 		require.True(t, refused(t, name, func() error { f(); return nil }), name)
-	}
-	ok := &NVFP4{Name: "ok", Rows: 1, K: 16, Codes: make([]byte, 16), Scales: make([]byte, 1)}
-	for name, bad := range map[string]*NVFP4{
-		"nil":      nil,
-		"K":        {},
-		"negative": {Rows: -1, K: 16},
-		"huge":     {Rows: math.MaxInt, K: math.MaxInt},
-		"wrapping": {Rows: 1 << (bits.UintSize / 2), K: 1 << (bits.UintSize / 2)},
-		"no codes": {Rows: 1, K: 16, Scales: make([]byte, 1)},
-		"wide":     {Rows: 1, K: 16, Codes: []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 99}, Scales: make([]byte, 1)},
-	} {
-		for _, x := range [][2]*NVFP4{{ok, bad}, {bad, ok}} {
-			require.True(t, refused(t, name, func() error {
-				return PredictNVFP4(t.Context(), make([]float32, 1), nil, x[0], x[1], BlackwellNVFP4(), Options{})
-			}), name)
-		}
 	}
 }
 
@@ -193,7 +178,6 @@ func TestMisuseOfLengths(t *testing.T) {
 	a := plain("a", 2, 32)
 	c, bound, sums := make([]float32, 4), make([]float64, 4), make([]uint64, 4)
 	k := Kernel{Model: AdaMMA()}
-	q := &NVFP4{Name: "q", Rows: 2, K: 16, Codes: make([]byte, 32), Scales: make([]byte, 2)}
 	for name, f := range map[string]func() error{
 		"exact c":             func() error { return Exact(ctx, c[1:], a, a, Options{}) },
 		"exact nil c":         func() error { return Exact[float32](ctx, nil, a, a, Options{}) },
@@ -203,10 +187,6 @@ func TestMisuseOfLengths(t *testing.T) {
 		"predict bound":       func() error { return Predict(ctx, c, bound[1:], a, a, k, Options{}) },
 		"predict bias":        func() error { return Predict(ctx, c, nil, a, a, k, Options{Bias: c}) },
 		"predict workers":     func() error { return Predict(ctx, c, nil, a, a, k, Options{Workers: math.MinInt}) },
-		"NVFP4 c":             func() error { return PredictNVFP4(ctx, c[1:], nil, q, q, BlackwellNVFP4(), Options{}) },
-		"NVFP4 bound":         func() error { return PredictNVFP4(ctx, c, bound[1:], q, q, BlackwellNVFP4(), Options{}) },
-		"NVFP4 bias":          func() error { return PredictNVFP4(ctx, c, nil, q, q, BlackwellNVFP4(), Options{Bias: c}) },
-		"NVFP4 workers":       func() error { return PredictNVFP4(ctx, c, nil, q, q, BlackwellNVFP4(), Options{Workers: -1}) },
 		"bound":               func() error { return Bound[float32](ctx, bound[1:], nil, a, a, Accumulation{}, Options{}) },
 		"bound old":           func() error { return Bound[float32](ctx, bound, nil, a, a, Accumulation{}, Options{Accumulate: true}) },
 		"bound workers":       func() error { return Bound[float32](ctx, bound, nil, a, a, Accumulation{}, Options{Workers: -1}) },

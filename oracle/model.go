@@ -46,6 +46,10 @@ type Model struct {
 	// a model is Fused.
 	Float Float `json:"float,omitempty"`
 
+	// Narrow says that operands may be E2M1, E2M3 and E3M2, too, in any pair with each other
+	// and with FP8.
+	Narrow bool `json:"narrow,omitempty"`
+
 	// First, for Emulated, says which products of an instruction the first step
 	// adds: product i where bit i is set.
 	First uint32 `json:"first,omitempty"`
@@ -66,7 +70,7 @@ const (
 	// Scaled is the step above with products that have the exponents of two E8M0
 	// scales as well (ST-FDPA).
 	Scaled
-	// Grouped adds groups of 16 products of E2M1 exactly, times two UE4M3 scales,
+	// Grouped adds groups of 16 products of E2M1 exactly, times two UE4M3 or E8M0 scales,
 	// and then aligns the groups by the exponents of their scales (GST-FDPA).
 	Grouped
 	// MatrixCore is AMD's: products of even and of odd offset are added as above,
@@ -113,29 +117,42 @@ func BlackwellMMA() Model {
 	return m
 }
 
-// BlackwellTCGen05 is tcgen05.mma kind::f8f6f4 on datacenter Blackwell, and FP8
-// mma.sync on RTX Blackwell: one step of 32, F=25, results in full float32.
-// Described by both papers; no public vectors.
+// BlackwellTCGen05 is tcgen05.mma kind::f8f6f4 on datacenter Blackwell, and mma.sync
+// kind::f8f6f4 on RTX Blackwell: one step of 32, F=25, results in full float32, of E4M3,
+// E5M2, E2M1, E2M3 and E3M2 in any pair. Described by both papers, but for E2M3 and E3M2,
+// which MMA-Sim leaves for later: they are taken to be as the others. No public vectors.
 func BlackwellTCGen05() Model {
-	return Model{Name: "blackwell-tcgen05", K: 32, L: 32, F: 25, Keep: 23,
-		Evidence: "described (MMA-Sim; Khattak and Mikaitis)"}
+	return Model{Name: "blackwell-tcgen05", K: 32, L: 32, F: 25, Keep: 23, Narrow: true,
+		Evidence: "described (MMA-Sim; Khattak and Mikaitis), but for E2M3 and E3M2; no vectors"}
 }
 
-// BlackwellMXFP8 is kind::mxf8f6f4 with one E8M0 scale for 32 codes on Blackwell:
-// one step of 32, F=25, results in full float32. Described by MMA-Sim. Where all
-// products are zero its simulator lets their exponents count; here they do not.
+// BlackwellMXFP8 is kind::mxf8f6f4 with one E8M0 scale for 32 codes on Blackwell, MXFP8,
+// MXFP6, MXFP4 and any pair of them: one step of 32, F=25, results in full float32.
+// Described by MMA-Sim, but for E2M3 and E3M2, which are taken to be as the others. Where
+// all products are zero its simulator lets their exponents count; here they do not. No
+// public vectors.
 func BlackwellMXFP8() Model {
-	return Model{Name: "blackwell-mxfp8", Unit: Scaled, K: 32, L: 32, F: 25, Keep: 23,
-		Evidence: "described (MMA-Sim)"}
+	return Model{Name: "blackwell-mxfp8", Unit: Scaled, K: 32, L: 32, F: 25, Keep: 23, Narrow: true,
+		Evidence: "described (MMA-Sim), but for E2M3 and E3M2; no vectors"}
 }
 
 // BlackwellNVFP4 is kind::mxf4nvf4 with one UE4M3 scale for 16 codes of E2M1 on
 // Blackwell: one step of 64 products in groups of 16, F=35, results in full
 // float32. A group counts for the largest exponent whatever its sum. Described by
-// MMA-Sim.
+// MMA-Sim; no public vectors. The outer scales of NVFP4 are no part of the instruction:
+// see [Kernel].
 func BlackwellNVFP4() Model {
 	return Model{Name: "blackwell-nvfp4", Unit: Grouped, K: 64, L: 64, F: 35, Keep: 23,
-		Evidence: "described (MMA-Sim)"}
+		Evidence: "described (MMA-Sim); no vectors"}
+}
+
+// BlackwellMXFP4 is kind::mxf4 with one E8M0 scale for 32 codes of E2M1 on Blackwell,
+// which is kind::mxf4nvf4 with other scales: the arithmetic of [BlackwellNVFP4] under
+// another name. MXFP4 by way of kind::mxf8f6f4 is [BlackwellMXFP8].
+func BlackwellMXFP4() Model {
+	m := BlackwellNVFP4()
+	m.Name = "blackwell-mxfp4"
+	return m
 }
 
 // CDNA3MFMA is v_mfma for FP8 on CDNA3 (MI300X), for the FNUZ formats: steps of
@@ -151,7 +168,7 @@ func CDNA3MFMA() Model {
 // Models returns the models of this package.
 func Models() []Model {
 	models := []Model{AdaMMA(), HopperWGMMA(), HopperMMA(), BlackwellMMA(), BlackwellTCGen05(),
-		BlackwellMXFP8(), BlackwellNVFP4(), CDNA3MFMA(), VoltaFP16()}
+		BlackwellMXFP8(), BlackwellNVFP4(), BlackwellMXFP4(), CDNA3MFMA(), VoltaFP16()}
 	for _, of := range []func(Float) Model{Ampere, Ada, Hopper, Blackwell} {
 		models = append(models, of(FP16), of(BF16), of(TF32))
 	}
@@ -189,6 +206,9 @@ func (m *Model) checkFields() error {
 	if err := floats.Check(m.Float); err != nil {
 		return sentinel.Errorf(ErrModel, "model %q: %w", m.Name, err)
 	}
+	if m.Narrow && (m.Float != NoFloat || m.Unit != Fused && m.Unit != Scaled) {
+		return sentinel.Errorf(ErrModel, "model %q of unit %v: narrow operands are of fused and scaled models of FP8 only", m.Name, m.Unit)
+	}
 	if m.Float != NoFloat && m.Unit != Fused {
 		return sentinel.Errorf(ErrModel, "model %q of unit %v: operands in %v are of fused models only", m.Name, m.Unit, m.Float)
 	}
@@ -204,7 +224,7 @@ func (m *Model) checkFields() error {
 		mostK, mostF = 16, 31
 	}
 	if m.K < 1 || m.K > mostK || m.L < 1 || m.L > 1<<16 || m.F < 0 || m.F > mostF || m.Keep < 0 || m.Keep > 23 ||
-		m.Unit == Grouped && m.K%nvfp4Block != 0 {
+		m.Unit == Grouped && m.K%groupLength != 0 {
 		return sentinel.Errorf(ErrModel, "model %q of unit %v: parameters K=%d, L=%d, F=%d, Keep=%d are out of range",
 			m.Name, m.Unit, m.K, m.L, m.F, m.Keep)
 	}
@@ -220,9 +240,21 @@ func (m Model) Takes(f fp8.Format) bool {
 	if m.Float != NoFloat {
 		return false
 	}
-	fnuz := f == fp8.E4M3FNUZ || f == fp8.E5M2FNUZ
-	return f <= fp8.E5M2FNUZ && m.Unit != Grouped && fnuz == (m.Unit == MatrixCore)
+	switch f {
+	case fp8.E4M3, fp8.E5M2:
+		return m.Unit != MatrixCore && m.Unit != Grouped
+	case fp8.E4M3FNUZ, fp8.E5M2FNUZ:
+		return m.Unit == MatrixCore
+	case fp8.E2M1:
+		return m.Narrow || m.Unit == Grouped
+	case fp8.E2M3, fp8.E3M2:
+		return m.Narrow
+	}
+	return false
 }
+
+// scalesInside reports whether instructions apply the scales themselves.
+func (m *Model) scalesInside() bool { return m.Unit == Scaled || m.Unit == Grouped }
 
 // HasFloat16 reports whether there are float16 results.
 func (m Model) HasFloat16() bool {

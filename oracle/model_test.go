@@ -11,6 +11,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // term is s·2^e as the papers have it: a float64 significand and an exponent.
@@ -109,6 +110,50 @@ func slowMatrixCore(a, b []byte, fa, fb fp8.Format, c float32) float32 {
 	return float32(math.Ldexp(s+sc, top))
 }
 
+// groupedRows are rows of E2M1 codes under UE4M3 scales for each 16, or E8M0 ones for
+// each 16 or 32.
+func groupedRows(r *rand.Rand, a, b []byte) (x, y *tensor.Tensor) {
+	width, format := 16<<r.IntN(2), tensor.E8M0Scales
+	if width == 16 && r.IntN(2) == 0 {
+		format = tensor.UE4M3Scales
+	}
+	row := func(codes []byte) *tensor.Tensor {
+		t := &tensor.Tensor{Format: fp8.E2M1, Shape: []int{1, len(codes)}, Block: tensor.Block{Rows: 1, Cols: width}, ScaleFormat: format, Codes: codes}
+		for range (len(codes) + width - 1) / width {
+			if format == tensor.UE4M3Scales {
+				t.Scales = append(t.Scales, fp8.E4M3.Float32(byte(r.IntN(0x7F))))
+			} else {
+				t.Scales = append(t.Scales, fp8.E8M0(107+r.IntN(40)).Float32())
+			}
+		}
+		return t
+	}
+	return row(a), row(b)
+}
+
+// slowGrouped is nv_fused_dot_add_with_block_scale of MMA-Sim's arithmetic.py, in float64,
+// but that a scale of 0 does not count.
+func slowGrouped(m Model, a, b *tensor.Tensor, c float32) float32 {
+	least := -127
+	if a.ScaleFormat == tensor.UE4M3Scales {
+		least = -6
+	}
+	terms := []term{split32Term(c)}
+	_, k := a.Dims()
+	for lo := 0; lo < k; lo += 16 {
+		sum := 0.0
+		for i := lo; i < min(lo+16, k); i++ {
+			sum += float64(fp8.E2M1.Float32(a.Row(0)[i])) * float64(fp8.E2M1.Float32(b.Row(0)[i]))
+		}
+		sa, sb := split(float64(a.Scale(0, lo)), least), split(float64(b.Scale(0, lo)), least)
+		if sa.s != 0 && sb.s != 0 {
+			terms = append(terms, term{sum * sa.s * sb.s, sa.e + sb.e})
+		}
+	}
+	s, e := sumTerms(terms, m.F, math.Trunc)
+	return cut32(math.Ldexp(s, e), m.Keep)
+}
+
 // wideFloat32 is a float32 that matters beside FP8 products.
 func wideFloat32(r *rand.Rand) float32 {
 	return float32(math.Ldexp(r.Float64()*2-1, r.IntN(80)-40))
@@ -121,7 +166,7 @@ func randomCodes(r *rand.Rand, f fp8.Format, n int) []byte {
 	for i := range codes {
 		codes[i] = randomCode(r, f, kd)
 		if near && !kd.sparse {
-			codes[i] = codes[i]&0x87 | 0x30
+			codes[i] = codes[i]&0x87 | 0x30&(1<<(f.Bits()-1)-1)
 		}
 	}
 	return codes
@@ -144,21 +189,21 @@ func TestModelsAgainstFloat64(t *testing.T) {
 				c = 0
 			}
 			var got, want float32
-			formats := []fp8.Format{fp8.E4M3, fp8.E5M2}
-			if m.Unit == MatrixCore {
-				formats = []fp8.Format{fp8.E4M3FNUZ, fp8.E5M2FNUZ}
-			}
-			fa, fb := formats[r.IntN(2)], formats[r.IntN(2)]
+			formats := modelFormats(m)
+			fa, fb := formats[r.IntN(len(formats))], formats[r.IntN(len(formats))]
 			a, b := randomCodes(r, fa, n), randomCodes(r, fb, n)
 			switch m.Unit {
 			case Fused:
 				got, want = m.Dot(a, b, fa, fb, c), slowFused(m, a, b, fa, fb, 0, c)
 			case Scaled:
 				sa, sb := fp8.E8M0(r.IntN(255)), fp8.E8M0(r.IntN(255))
-				got = m.DotScaled(a, b, fa, fb, []fp8.E8M0{sa}, []fp8.E8M0{sb}, c)
+				got = m.DotScaled(mxRow(fa, a, sa), mxRow(fb, b, sb), c)
 				want = slowFused(m, a, b, fa, fb, int(sa)+int(sb)-254, c)
 			case MatrixCore:
 				got, want = m.Dot(a, b, fa, fb, c), slowMatrixCore(a, b, fa, fb, c)
+			case Grouped:
+				x, y := groupedRows(r, a, b)
+				got, want = m.DotScaled(x, y, c), slowGrouped(m, x, y, c)
 			default:
 				continue
 			}
@@ -252,7 +297,7 @@ func TestMXByHand(t *testing.T) {
 	m := BlackwellMXFP8()
 	one := encode(fp8.E4M3, 1)
 	dot := func(sa, sb fp8.E8M0, c float32) float32 {
-		return m.DotScaled(one, one, fp8.E4M3, fp8.E4M3, []fp8.E8M0{sa}, []fp8.E8M0{sb}, c)
+		return m.DotScaled(mxRow(fp8.E4M3, one, sa), mxRow(fp8.E4M3, one, sb), c)
 	}
 	require.Equal(t, float32(1), dot(127, 127, 0))
 	require.Equal(t, float32(0x1p127), dot(254, 127, 0))
@@ -267,15 +312,34 @@ func TestMXByHand(t *testing.T) {
 	// Two blocks under different scales are a chain.
 	codes := make([]byte, 33)
 	codes[0], codes[32] = one[0], one[0]
-	got := m.DotScaled(codes, codes, fp8.E4M3, fp8.E4M3, []fp8.E8M0{127, 130}, []fp8.E8M0{127, 127}, 0)
+	got := m.DotScaled(mxRow(fp8.E4M3, codes, 127, 130), mxRow(fp8.E4M3, codes, 127, 127), 0)
 	require.Equal(t, float32(9), got)
 	require.Equal(t, m.Dot(codes, codes, fp8.E4M3, fp8.E4M3, 0), float32(2))
+}
+
+// mxRow is a row of codes under a scale for each 32.
+func mxRow(f fp8.Format, codes []byte, scales ...fp8.E8M0) *tensor.Tensor {
+	t := &tensor.Tensor{Format: f, Shape: []int{1, len(codes)}, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleFormat: tensor.E8M0Scales, Codes: codes}
+	for _, s := range scales {
+		t.Scales = append(t.Scales, s.Float32())
+	}
+	return t
+}
+
+// nvRow is a row of E2M1 codes under the scale of a UE4M3 code for each 16.
+func nvRow(codes, scales []byte) *tensor.Tensor {
+	t := &tensor.Tensor{Format: fp8.E2M1, Shape: []int{1, len(codes)}, Block: tensor.Block{Rows: 1, Cols: 16}, ScaleFormat: tensor.UE4M3Scales, Codes: codes}
+	for _, s := range scales {
+		t.Scales = append(t.Scales, fp8.E4M3.Float32(s))
+	}
+	return t
 }
 
 // TestNVFP4 compares with exact integers, where nothing is cut, and has cases by
 // hand where something is.
 func TestNVFP4(t *testing.T) {
 	m := BlackwellNVFP4()
+	dot := func(a, b, sa, sb []byte, c float32) float32 { return m.DotScaled(nvRow(a, sa), nvRow(b, sb), c) }
 	r := source(22)
 	values := [16]float64{0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6}
 	for range rounds(5000) {
@@ -286,40 +350,40 @@ func TestNVFP4(t *testing.T) {
 			a[i], b[i] = byte(r.IntN(16)), byte(r.IntN(16))
 		}
 		for g := range sa { // exponents in a range that 35 bits hold
-			sa[g], sb[g] = byte(0x38+r.IntN(16)), byte(0xB8+r.IntN(16))
+			sa[g], sb[g] = byte(0x38+r.IntN(16)), byte(0x38+r.IntN(16))
 		}
 		sum := 0.0
 		for i := range a {
-			x, y := fp8.E4M3.Float32(sa[i/16]), fp8.E4M3.Float32(sb[i/16]&0x7F)
+			x, y := fp8.E4M3.Float32(sa[i/16]), fp8.E4M3.Float32(sb[i/16])
 			sum += values[a[i]] * values[b[i]] * float64(x) * float64(y)
 		}
-		if got := m.DotNVFP4(a, b, sa, sb, 0); got != cut32(sum, 23) {
+		if got := dot(a, b, sa, sb, 0); got != cut32(sum, 23) {
 			t.Fatalf("%x times %x under %x, %x: got %v, want %v", a, b, sa, sb, got, sum)
 		}
 	}
 	// One group of 6·6 under scales of 2^16 in all, and c.
 	scale := encode(fp8.E4M3, 256)
 	six := []byte{7}
-	require.Equal(t, float32(36<<16), m.DotNVFP4(six, six, scale, scale, 0))
+	require.Equal(t, float32(36<<16), dot(six, six, scale, scale, 0))
 	// A group of sum 0 counts by its scales: F=35 keeps 2^-19 and not 2^-20.
 	zero := []byte{0}
-	require.Equal(t, float32(0x1p-19), m.DotNVFP4(zero, zero, scale, scale, 0x1p-19))
-	require.Equal(t, float32(0), m.DotNVFP4(zero, zero, scale, scale, 0x1p-20))
-	require.Equal(t, float32(0x1p-20), m.DotNVFP4(zero, zero, encode(fp8.E4M3, 128), scale, 0x1p-20))
+	require.Equal(t, float32(0x1p-19), dot(zero, zero, scale, scale, 0x1p-19))
+	require.Equal(t, float32(0), dot(zero, zero, scale, scale, 0x1p-20))
+	require.Equal(t, float32(0x1p-20), dot(zero, zero, encode(fp8.E4M3, 128), scale, 0x1p-20))
 	// A subnormal scale has the exponent of the least normal one.
 	least := encode(fp8.E4M3, 0x1p-9)
-	require.Equal(t, float32(0x1p-18), m.DotNVFP4([]byte{2}, []byte{2}, least, least, 0))
-	require.Equal(t, uint32(0x7FFFFFFF), math.Float32bits(m.DotNVFP4(six, six, []byte{0x7F}, scale, 0)))
-	require.True(t, math.IsInf(float64(m.DotNVFP4(six, six, scale, scale, float32(math.Inf(-1)))), -1))
+	require.Equal(t, float32(0x1p-18), dot([]byte{2}, []byte{2}, least, least, 0))
+	require.Equal(t, uint32(0x7FFFFFFF), math.Float32bits(dot(six, six, []byte{0x7F}, scale, 0)))
+	require.True(t, math.IsInf(float64(dot(six, six, scale, scale, float32(math.Inf(-1)))), -1))
 	// Groups are exact: 6·6 and -6·6 leave 0.25 whatever their size.
 	a := []byte{7, 15, 1}
 	b := []byte{7, 7, 1}
-	require.Equal(t, float32(0.25*65536), m.DotNVFP4(a, b, scale, scale, 0))
+	require.Equal(t, float32(0.25*65536), dot(a, b, scale, scale, 0))
 	// More than 64 are a chain.
 	long := make([]byte, 80)
 	long[0], long[79] = 7, 2
 	ones := encode(fp8.E4M3, 1, 1, 1, 1, 2)
-	require.Equal(t, float32(36+4), m.DotNVFP4(long, long, ones, ones, 0))
+	require.Equal(t, float32(36+4), dot(long, long, ones, ones, 0))
 }
 
 // TestSpecialCodes has NaN and infinities, of operands and of c.
@@ -328,7 +392,7 @@ func TestSpecialCodes(t *testing.T) {
 	nan32 := float32(math.NaN())
 	for _, m := range codeModels() {
 		if m.Unit == Grouped {
-			continue
+			continue // which has no such codes
 		}
 		f, g := fp8.E5M2, fp8.E4M3
 		wantNaN := uint32(0x7FFFFFFF)
@@ -406,7 +470,7 @@ func TestDotPanics(t *testing.T) {
 	require.PanicsWithValue(t, wrongFormat, func() { CDNA3MFMA().Dot(one, one, fp8.E4M3, fp8.E4M3FNUZ, 0) })
 	require.PanicsWithValue(t, wrongFormat, func() { BlackwellNVFP4().Dot(one, one, fp8.E4M3, fp8.E4M3, 0) })
 	require.PanicsWithValue(t, noFloat16, func() { BlackwellMXFP8().DotFloat16(one, one, fp8.E4M3, fp8.E4M3, 0) })
-	require.PanicsWithValue(t, wrongScales, func() { m.DotScaled(one, one, fp8.E4M3, fp8.E4M3, make([]fp8.E8M0, 1), make([]fp8.E8M0, 1), 0) })
-	require.PanicsWithValue(t, wrongScales, func() { BlackwellNVFP4().DotNVFP4(one, one, one, nil, 0) })
-	require.PanicsWithValue(t, unequalLengths, func() { BlackwellNVFP4().DotNVFP4(one, nil, one, one, 0) })
+	require.PanicsWithValue(t, wrongScales, func() { m.DotScaled(mxRow(fp8.E4M3, one, 127), mxRow(fp8.E4M3, one, 127), 0) })
+	require.PanicsWithValue(t, wrongScales, func() { BlackwellNVFP4().DotScaled(nvRow(one, one), nvRow(one, nil), 0) })
+	require.PanicsWithValue(t, wrongScales, func() { BlackwellNVFP4().DotScaled(nvRow(one, one), nvRow(nil, nil), 0) })
 }

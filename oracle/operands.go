@@ -10,6 +10,7 @@ type product struct {
 	grid
 	a, b             *tensor.Tensor
 	scalesA, scalesB scales
+	outers           outers
 	block            int    // products that share a pair of scales; at least 1
 	run              uint64 // tells products apart
 }
@@ -21,7 +22,7 @@ func newProduct(a, b *tensor.Tensor) (product, error) {
 	if err != nil {
 		return product{}, err
 	}
-	return product{grid{size.M, size.N, size.K}, a, b, scalesOf(a), scalesOf(b), size.Block, runs.Add(1)}, nil
+	return product{grid{size.M, size.N, size.K}, a, b, scalesOf(a), scalesOf(b), outersOf(a, b), size.Block, runs.Add(1)}, nil
 }
 
 // scales are those of an operand, to be read for each block of each element, for which

@@ -137,6 +137,10 @@ func (t *running) addScaled(p running, sa, sb float32, order ScaleOrder) {
 		err = float64(math.Abs(float64(v*a)-float64(x)) * b)
 	}
 	next := fma32(x, y, t.value)
+	if sa != sa || sb != sb {
+		t.value = next // NaN, as the exact result is
+		return
+	}
 	if classOf(p.value) != finite {
 		err = 0
 		if (x == 0 || y == 0) && sa != 0 && sb != 0 {
@@ -147,6 +151,20 @@ func (t *running) addScaled(p running, sa, sb float32, order ScaleOrder) {
 		err += float64(float64(a*b) * p.err)
 	}
 	t.err = orInf(t.err + err + sumError(float64(float64(x)*float64(y)), float64(t.value), next))
+	t.value = next
+}
+
+// times multiplies by alpha, which is f rounded.
+func (t *running) times(f factor, alpha float32) {
+	v, exact := float64(t.value), f.float64()
+	next := float32(v * float64(alpha)) // of two float32, exact before it is rounded
+	if classOf(t.value) == finite {
+		product := float64(v * exact)
+		t.err = float64(t.err*exact) + math.Abs(product-float64(next)) + float64(math.Abs(product)*0x1p-50)
+		if classOf(next) != finite {
+			t.err = math.Inf(1)
+		}
+	}
 	t.value = next
 }
 

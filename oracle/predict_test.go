@@ -69,12 +69,27 @@ func slowKernel(k Kernel, a, b *tensor.Tensor, i, j int) float32 {
 			total = bigFMA(float32(sum*sa), sb, total)
 		}
 	}
-	return total
+	if a.Outer.None() && b.Outer.None() {
+		return total
+	}
+	ga, gb := a.Outer.At(i), b.Outer.At(j)
+	if a.Outer.Divide {
+		ga = 1 / ga
+	}
+	if b.Outer.Divide {
+		gb = 1 / gb
+	}
+	return total * float32(ga*gb)
 }
 
 func modelFormats(m Model) []fp8.Format {
-	if m.Unit == MatrixCore {
+	switch {
+	case m.Unit == MatrixCore:
 		return []fp8.Format{fp8.E4M3FNUZ, fp8.E5M2FNUZ}
+	case m.Unit == Grouped:
+		return []fp8.Format{fp8.E2M1}
+	case m.Narrow:
+		return []fp8.Format{fp8.E4M3, fp8.E5M2, fp8.E2M1, fp8.E2M3, fp8.E3M2}
 	}
 	return []fp8.Format{fp8.E4M3, fp8.E5M2}
 }
@@ -142,25 +157,26 @@ func TestPredictScaled(t *testing.T) {
 	for range rounds(300) {
 		k := r.IntN(150)
 		spread := 3 + r.IntN(120)
-		a := mxOperand(r, random(r, "a", modelFormats(m)[r.IntN(2)], block, kind{}, 2, k), spread)
-		b := mxOperand(r, random(r, "b", modelFormats(m)[r.IntN(2)], block, kind{}, 3, k), spread)
+		a := mxOperand(r, random(r, "a", modelFormats(m)[r.IntN(5)], block, kind{}, 2, k), spread)
+		b := mxOperand(r, random(r, "b", modelFormats(m)[r.IntN(5)], block, kind{}, 3, k), spread)
 		c := make([]float32, 6)
 		promoted := make([]float32, 6)
 		require.NoError(t, Predict(t.Context(), c, nil, a, b, Kernel{Model: m}, Options{}))
 		require.NoError(t, Predict(t.Context(), promoted, nil, a, b, Kernel{Model: m, Promote: 64}, Options{}))
 		for i := range c {
-			var sa, sb []fp8.E8M0
-			for q := 0; q < k; q += 32 {
-				x, _ := fp8.E8M0FromFloat32(a.Scale(i/3, q))
-				y, _ := fp8.E8M0FromFloat32(b.Scale(i%3, q))
-				sa, sb = append(sa, x), append(sb, y)
-			}
-			x, y := a.Row(i/3), b.Row(i%3)
-			requireSame(t, m.DotScaled(x, y, a.Format, b.Format, sa, sb, 0), c[i])
+			x, err := a.RowRange(i/3, i/3+1)
+			require.NoError(t, err)
+			y, err := b.RowRange(i%3, i%3+1)
+			require.NoError(t, err)
+			requireSame(t, m.DotScaled(x, y, 0), c[i])
 			var sum float32
 			for lo := 0; lo < k; lo += 64 {
 				hi := min(lo+64, k)
-				sum += m.DotScaled(x[lo:hi], y[lo:hi], a.Format, b.Format, sa[lo/32:(hi+31)/32], sb[lo/32:(hi+31)/32], 0)
+				v, err := x.ColRange(lo, hi)
+				require.NoError(t, err)
+				w, err := y.ColRange(lo, hi)
+				require.NoError(t, err)
+				sum += m.DotScaled(v, w, 0)
 			}
 			requireSame(t, sum, promoted[i])
 		}
@@ -203,7 +219,7 @@ func TestPredictRefuses(t *testing.T) {
 	hopper := HopperWGMMA()
 	require.ErrorContains(t, predict(a, b, Kernel{Model: hopper}), `oracle: tensor "right": model "hopper-wgmma" has no operands of format E4M3FNUZ`)
 	require.ErrorContains(t, predict(a, a, Kernel{Model: CDNA3MFMA()}), `tensor "left"`)
-	require.ErrorContains(t, predict(a, a, Kernel{Model: BlackwellNVFP4()}), "NVFP4")
+	require.ErrorContains(t, predict(a, a, Kernel{Model: BlackwellNVFP4()}), `model "blackwell-nvfp4" has no operands of format E4M3`)
 	require.ErrorContains(t, predict(a, a, Kernel{Model: hopper, Promote: -1}), "promotion")
 	require.ErrorContains(t, predict(a, a, Kernel{Model: hopper, Scales: 7}), "oracle: unknown order of scales 7")
 	require.ErrorContains(t, predict(a, a, Kernel{}), "out of range")
@@ -214,16 +230,15 @@ func TestPredictRefuses(t *testing.T) {
 	require.PanicsWithValue(t, wrongC, func() { _ = Predict(t.Context(), c[:3], nil, a, a, Kernel{Model: hopper}, Options{}) })
 	require.PanicsWithValue(t, wrongBound, func() { _ = Predict(t.Context(), c, make([]float64, 3), a, a, Kernel{Model: hopper}, Options{}) })
 
-	x := &NVFP4{Name: "x", Rows: 1, K: 17, Codes: make([]byte, 17), Scales: make([]byte, 2)}
-	bad := *x
-	bad.Name, bad.Scales = "bad", bad.Scales[1:]
-	require.ErrorContains(t, PredictNVFP4(t.Context(), c[:1], nil, x, &bad, BlackwellNVFP4(), Options{}), `tensor "bad" of 1x17: 17 codes and 1 scales: want 17 for each row and 2`)
-	bad = *x
-	bad.Codes = append(make([]byte, 16), 16)
-	require.ErrorContains(t, PredictNVFP4(t.Context(), c[:1], nil, x, &bad, BlackwellNVFP4(), Options{}), "column 16")
-	require.ErrorContains(t, PredictNVFP4(t.Context(), c[:1], nil, x, x, hopper, Options{}), "hopper")
-	other := &NVFP4{Name: "other", Rows: 1, K: 1, Codes: make([]byte, 1), Scales: make([]byte, 1)}
-	require.ErrorContains(t, PredictNVFP4(t.Context(), c[:1], nil, x, other, BlackwellNVFP4(), Options{}), "K differs")
-	require.PanicsWithValue(t, wrongC, func() { _ = PredictNVFP4(t.Context(), c, nil, x, x, BlackwellNVFP4(), Options{}) })
-	require.PanicsWithValue(t, wrongBound, func() { _ = PredictNVFP4(t.Context(), c[:1], make([]float64, 2), x, x, BlackwellNVFP4(), Options{}) })
+	x, y := nvRow(make([]byte, 17), []byte{0x38, 0x38}), mxRow(fp8.E2M1, make([]byte, 17), 127)
+	x.Name, y.Name = "x", "y"
+	grouped := Kernel{Model: BlackwellNVFP4()}
+	require.ErrorContains(t, Predict(t.Context(), c[:1], nil, x, x, Kernel{Model: hopper}, Options{}), `"hopper-wgmma" has no operands of format E2M1`)
+	require.ErrorContains(t, Predict(t.Context(), c[:1], nil, x, y, grouped, Options{}),
+		`tensor "x" with scales in UE4M3 and tensor "y" with scales in E8M0: model "blackwell-nvfp4" needs both in one format`)
+	require.ErrorContains(t, Predict(t.Context(), c[:1], nil, x, x, Kernel{Model: BlackwellMXFP8()}, Options{}), "multiple of 32")
+	x.ScaleFormat, x.Scales[1] = tensor.Float32Scales, 3
+	require.NoError(t, Predict(t.Context(), c[:1], nil, x, x, grouped, Options{}))
+	x.Scales[1] = 0.3
+	require.ErrorContains(t, Predict(t.Context(), c[:1], nil, x, x, grouped, Options{}), `tensor "x": scale of block (0, 1) is 0.3: model "blackwell-nvfp4" needs scales that E8M0 has`)
 }

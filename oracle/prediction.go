@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/aligned"
@@ -25,6 +26,9 @@ type prediction struct {
 	tile    *tile
 	strands strands
 
+	// The scales of groups, of a Grouped model.
+	groupsA, groupsB groupScales
+
 	run    uint64 // of the product whose rows of A these are
 	i0     int
 	order  []int
@@ -40,6 +44,10 @@ var predictPool = sync.Pool{New: func() any { return new(prediction) }}
 // begin decodes the operands of a tile, whose products have mantissa fraction bits.
 func (s *prediction) begin(p *product, k *Kernel, a, b elementRows, mantissa int, t *tile) {
 	again := s.run == p.run && s.i0 == t.i0
+	if k.Model.Unit == Grouped {
+		s.beginGrouped(p, k, t, again)
+		return
+	}
 	if s.run != p.run {
 		s.order = k.appendOrder(s.order[:0], p)
 	}
@@ -57,6 +65,18 @@ func (s *prediction) begin(p *product, k *Kernel, a, b elementRows, mantissa int
 	r := &s.strands
 	r.y, r.stride, r.mantissa, r.layout = s.panel, aligned.Columns, mantissa, layout32
 	r.scales, r.results = [aligned.Columns]int{}, r.memory[:t.j1-t.j0]
+}
+
+// beginGrouped reads the scales of a tile, whose codes are read where they lie.
+func (s *prediction) beginGrouped(p *product, k *Kernel, t *tile, again bool) {
+	s.p, s.k, s.tile, s.run, s.i0 = p, k, t, p.run, t.i0
+	f, _ := k.Model.scaleFormat(p.a, p.b) // which was checked
+	if !again {
+		s.groupsA.decode(&p.scalesA, f, p.k, t.i0, t.i1)
+	}
+	s.groupsB.decode(&p.scalesB, f, p.k, t.j0, t.j1)
+	s.strands.layout = layout32
+	s.strands.results = s.strands.memory[:t.j1-t.j0]
 }
 
 // decode writes row i of t to dst from at on, in the order of steps.
@@ -103,15 +123,40 @@ func (s *prediction) floatRow(i int) []running {
 	return s.sums[:len(s.strands.results)]
 }
 
-// row is floatRow with scales.
+// row is floatRow with scales, and outer scales.
 func (s *prediction) row(i int) []running {
-	s.strands.x = s.rows[(i-s.i0)*s.p.k:][:s.p.k]
 	totals := s.totals[:len(s.strands.results)]
 	clear(totals)
-	if s.k.Model.Unit == Scaled {
-		s.scaledRow(i, totals)
-		return totals
+	switch s.k.Model.Unit {
+	case Scaled, Grouped:
+		s.chainRow(i, 0, totals)
+	default:
+		s.blocksRow(i, totals)
 	}
+	if o := &s.p.outers; !o.none {
+		for j := range totals {
+			totals[j].times(o.at(i, s.tile.j0+j), o.alpha(i, s.tile.j0+j))
+		}
+	}
+	return totals
+}
+
+// chainRow is row with scales inside the instructions, from c on.
+func (s *prediction) chainRow(i int, c float32, totals []running) {
+	results := s.strands.results
+	for j := range results {
+		results[j] = result{bits: uint64(math.Float32bits(c))}
+	}
+	if s.k.Model.Unit == Grouped {
+		s.groupedRow(i, totals)
+	} else {
+		s.scaledRow(i, totals)
+	}
+}
+
+// blocksRow is row with scales that are applied to the sums of blocks.
+func (s *prediction) blocksRow(i int, totals []running) {
+	s.strands.x = s.rows[(i-s.i0)*s.p.k:][:s.p.k]
 	for q := range s.p.blocks() {
 		lo, hi := s.p.span(q)
 		s.block(lo, hi)
@@ -120,7 +165,6 @@ func (s *prediction) row(i int) []running {
 			totals[j].addScaled(s.sums[j], sa, s.p.scalesB.at(s.tile.j0+j, lo), s.k.Scales)
 		}
 	}
-	return totals
 }
 
 // block adds the products of a block that has one pair of scales.
@@ -141,16 +185,19 @@ func (s *prediction) block(lo, hi int) {
 	}
 }
 
-// scaledRow is row with scales inside the instructions.
+// scaledRow is prediction.row of a Scaled model.
 func (s *prediction) scaledRow(i int, totals []running) {
 	m, r := &s.k.Model, &s.strands
-	clear(r.results)
+	r.x = s.rows[(i-s.i0)*s.p.k:][:s.p.k]
 	done := 0
 	for lo := 0; lo < s.p.k; lo += m.K {
 		hi := min(lo+m.K, s.p.k)
-		scale := exponentOf(s.p.scalesA.at(i, lo))
+		sa := s.p.scalesA.at(i, lo)
 		for j := range r.results {
-			r.scales[j] = scale + exponentOf(s.p.scalesB.at(s.tile.j0+j, lo))
+			sb := s.p.scalesB.at(s.tile.j0+j, lo)
+			if r.scales[j] = exponentOf(sa) + exponentOf(sb); sa != sa || sb != sb {
+				r.scales[j], r.results[j].bits = 0, m.nan(layout32) // as c, it remains
+			}
 		}
 		r.instruction(m, lo, hi)
 		if done += hi - lo; s.k.Promote > 0 && done >= s.k.Promote {
@@ -158,14 +205,18 @@ func (s *prediction) scaledRow(i int, totals []running) {
 			done = 0
 		}
 	}
-	if s.k.Promote == 0 {
-		clear(totals)
-		for j, v := range r.results {
-			totals[j] = newRunning(v)
-		}
+	s.promoteRest(totals)
+}
+
+// promoteRest ends the last chains, or the only ones.
+func (s *prediction) promoteRest(totals []running) {
+	if s.k.Promote > 0 {
+		s.promote(totals)
 		return
 	}
-	s.promote(totals)
+	for j, v := range s.strands.results {
+		totals[j] = newRunning(v)
+	}
 }
 
 // promote ends chains.

@@ -21,9 +21,12 @@ type kind struct {
 	sparse  bool // mostly zeros, of both signs
 	wide    bool // scales of any exponent, +0 too
 	narrow  bool // scales are powers of two near 1
+	encoded bool // scales are those of E8M0 or UE4M3, NaN too where special says so
+	outer   bool // there are outer scales
 }
 
-var kinds = []kind{{}, {special: true}, {sparse: true}, {wide: true}, {narrow: true}, {special: true, sparse: true, wide: true}}
+var kinds = []kind{{}, {special: true}, {sparse: true}, {wide: true}, {narrow: true}, {special: true, sparse: true, wide: true},
+	{encoded: true}, {outer: true}, {encoded: true, outer: true, sparse: true}, {encoded: true, outer: true, special: true}, {outer: true, wide: true}}
 
 // random returns a whole dense tensor.
 func random(r *rand.Rand, name string, f fp8.Format, b tensor.Block, kd kind, shape ...int) *tensor.Tensor {
@@ -34,8 +37,16 @@ func random(r *rand.Rand, name string, f fp8.Format, b tensor.Block, kd kind, sh
 	}
 	gridRows, gridCols := t.Grid()
 	t.Scales = make([]float32, gridRows*gridCols)
+	if kd.encoded {
+		t.ScaleFormat = []tensor.ScaleFormat{tensor.E8M0Scales, tensor.UE4M3Scales}[r.IntN(2)]
+	}
+	if kd.outer {
+		t.Outer = randomOuter(r, t, kd)
+	}
 	for i := range t.Scales {
 		switch {
+		case kd.encoded:
+			t.Scales[i] = randomEncoded(r, t.ScaleFormat, kd)
 		case kd.wide && r.IntN(10) == 0:
 			t.Scales[i] = 0
 		case kd.wide:
@@ -47,6 +58,36 @@ func random(r *rand.Rand, name string, f fp8.Format, b tensor.Block, kd kind, sh
 		}
 	}
 	return t
+}
+
+// randomEncoded draws a scale of an encoded format.
+func randomEncoded(r *rand.Rand, f tensor.ScaleFormat, kd kind) float32 {
+	code := byte(r.IntN(0x7F)) // NaN is 7F of UE4M3 and FF of E8M0
+	if kd.special && r.IntN(100) == 0 {
+		return float32(math.NaN())
+	}
+	if f == tensor.UE4M3Scales {
+		return fp8.E4M3.Float32(code)
+	}
+	return fp8.E8M0(64 + code).Float32()
+}
+
+// randomOuter draws one outer scale, or one for each row, or for some of them.
+func randomOuter(r *rand.Rand, t *tensor.Tensor, kd kind) tensor.Outer {
+	rows, _ := t.Dims()
+	o := tensor.Outer{Rows: r.IntN(3), Divide: r.IntN(2) == 0}
+	n := 1
+	if o.Rows > 0 {
+		n = (rows + o.Rows - 1) / o.Rows
+	}
+	for range n {
+		scale := float32(math.Ldexp(1+r.Float64(), r.IntN(40)-30))
+		if kd.wide { // a product of two stays within float32
+			scale = float32(math.Ldexp(1+r.Float64(), r.IntN(124)-62))
+		}
+		o.Scales = append(o.Scales, scale)
+	}
+	return o
 }
 
 func randomCode(r *rand.Rand, f fp8.Format, kd kind) byte {
@@ -61,7 +102,7 @@ func randomCode(r *rand.Rand, f fp8.Format, kd kind) byte {
 	}
 }
 
-func anyFormat(r *rand.Rand) fp8.Format { return fp8.Formats()[r.IntN(4)] }
+func anyFormat(r *rand.Rand) fp8.Format { return fp8.Formats()[r.IntN(len(fp8.Formats()))] }
 
 var blockPairs = [][2]tensor.Block{
 	{{}, {}},
@@ -95,6 +136,15 @@ func bigElement(a, b *tensor.Tensor, i, j int) (*big.Float, float64) {
 		if p := v * w; !math.IsNaN(p) && !math.IsInf(p, 0) {
 			x := bigFloat().Mul(new(big.Float).SetFloat64(v), new(big.Float).SetFloat64(w))
 			sum.Add(sum, x)
+		}
+	}
+	for side, t := range []*tensor.Tensor{a, b} {
+		outer := float64(t.Outer.At([]int{i, j}[side]))
+		plain *= outer // of 0 an infinity becomes NaN
+		if t.Outer.Divide {
+			sum.Quo(sum, big.NewFloat(outer))
+		} else {
+			sum.Mul(sum, big.NewFloat(outer))
 		}
 	}
 	if math.IsNaN(plain) || math.IsInf(plain, 0) {

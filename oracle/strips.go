@@ -13,7 +13,7 @@ import (
 )
 
 // strips are the operands of a tile, and the sums of products of every block of K. Those
-// are computed in float64 where they are exact there: for the E4M3 formats in blocks of up to
+// are computed in float64 where they are exact there: but for the E5M2 formats in blocks of up to
 // 2^17 products, else unless the codes of a row and a column differ by too many powers of two.
 type strips struct {
 	p      *product
@@ -41,7 +41,7 @@ type strips struct {
 type side struct {
 	values  []float64 // rows of A, or a panel of columns of B, rows where sums are not kept
 	widths  []int     // by row: bits from the highest to the lowest of magnitudes
-	special []bool    // by row: has a NaN or an infinity
+	special []bool    // by row: has a NaN or an infinity, or a scale that is NaN
 }
 
 var (
@@ -162,14 +162,24 @@ func (s *strips) addMagnitudes(table *[256]float64, rows int) {
 	}
 }
 
-// special reports whether element (i, j) has a code that is not finite.
+// special reports whether element (i, j) has a code that is not finite, or a scale that is
+// NaN.
 func (s *strips) special(i, j int) bool {
 	return s.rowsA.special[i-s.tile.i0] || s.panelB.special[j-s.tile.j0]
 }
 
-// sum adds all blocks of element (i, j). What it returns is sure only if it says so.
+// sum adds all blocks of element (i, j), under its outer scales. What it returns is sure
+// only if it says so.
 func (s *strips) sum(i, j int) (sum twofold, sure bool) {
-	i, j = i-s.tile.i0, j-s.tile.j0
+	sum, sure = s.sumOfBlocks(i-s.tile.i0, j-s.tile.j0)
+	if sure && !s.p.outers.none {
+		sum.times(s.p.outers.at(i, j))
+	}
+	return sum, sure
+}
+
+// sumOfBlocks is sum without outer scales, of the tile's row i and column j.
+func (s *strips) sumOfBlocks(i, j int) (sum twofold, sure bool) {
 	if !s.exact(i, j) {
 		return sum, false
 	}
@@ -235,9 +245,18 @@ func (s *side) scan(t *tensor.Tensor, lo, hi int) {
 	s.special, s.widths = grow(s.special, hi-lo), grow(s.widths, hi-lo)
 	for i := lo; i < hi; i++ {
 		mark := scanCodes(t.Row(i), table)
-		s.special[i-lo] = mark&specialMark != 0
+		s.special[i-lo] = mark&specialMark != 0 || hasNaN(t, i)
 		s.widths[i-lo] = spreadWidth(mark &^ specialMark)
 	}
+}
+
+// hasNaN reports whether a scale of row i is NaN, as only one that is encoded may be.
+func hasNaN(t *tensor.Tensor, i int) bool {
+	if !t.ScaleFormat.Encoded() {
+		return false
+	}
+	height, _ := t.Block.Extents(t.Dims())
+	return slices.ContainsFunc(t.ScaleRow(i/height), func(s float32) bool { return s != s })
 }
 
 // scanCodes returns all bits that magnitudes have, as integers.
@@ -288,13 +307,17 @@ func decodePanel(dst []float64, t *tensor.Tensor, lo, hi int, table *[256]float6
 }
 
 // decodeScales writes the scales of rows [lo, hi) for each block, that of row i and
-// block q at (i-lo)·rowStride + q·blockStride.
+// block q at (i-lo)·rowStride + q·blockStride. One that is NaN is 0.
 func decodeScales(dst []float64, p *product, s *scales, lo, hi, rowStride, blockStride int) []float64 {
 	blocks := p.blocks()
 	dst = grow(dst, max(rowStride*(hi-lo), blockStride*blocks))
 	for i := lo; i < hi; i++ {
 		for q := range blocks {
-			dst[(i-lo)*rowStride+q*blockStride] = float64(s.at(i, q*p.block))
+			scale := float64(s.at(i, q*p.block))
+			if scale != scale {
+				scale = 0
+			}
+			dst[(i-lo)*rowStride+q*blockStride] = scale
 		}
 	}
 	return dst

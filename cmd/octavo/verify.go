@@ -31,7 +31,11 @@ or F16 and shape [M, N], from GOT. --model says what C has to be:
              1x128 blocks of A; b-then-a: cuBLAS for 128x128 blocks of A)
 
 GPU models are ada-mma, hopper-wgmma, hopper-mma, blackwell-mma,
-blackwell-tcgen05, blackwell-mxfp8 and cdna3-mfma.
+blackwell-tcgen05, blackwell-mxfp8, blackwell-nvfp4, blackwell-mxfp4 and
+cdna3-mfma. blackwell-tcgen05 and blackwell-mxfp8 take E2M1, E2M3 and E3M2 in
+any pair with each other and with FP8. Where operands have outer scales, as
+those of NVFP4, a GPU's sum and that of octavo gemm is multiplied by their
+product, rounded to float32, before bias and old C are added.
 
 The exit status is 0 if C is what was demanded, 1 if not or if what was read is
 wrong, 2 if the command line is. An element fails where bits are demanded if its

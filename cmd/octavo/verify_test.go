@@ -403,7 +403,7 @@ func TestVerifyUsage(t *testing.T) {
 	got := writeC(t, l.canonical(t))
 	fail(t, 2, `required flag(s) "got" not set`, "verify", l.path, "--a", "x", "--a-scales", "xs", "--a-block", "row", "--b", "w", "--b-scales", "ws", "--b-block", "row")
 	fail(t, 2, `unknown model "h100": want one of ada-mma`, l.args(got, "--model", "h100")...)
-	fail(t, 2, `blackwell-nvfp4 multiplies NVFP4 operands`, l.args(got, "--model", "blackwell-nvfp4")...)
+	fail(t, 1, `"blackwell-nvfp4" has no operands of format E4M3`, l.args(got, "--model", "blackwell-nvfp4")...)
 	fail(t, 2, `unknown model "bf16"`, l.args(got, "--bound", "bf16")...)
 	fail(t, 2, `unknown order of scales "b"`, l.args(got, "--scale-order", "b")...)
 	fail(t, 2, `--bound is for --model exact`, l.args(got, "--model", "canonical", "--bound", "float32")...)

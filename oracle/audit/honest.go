@@ -39,7 +39,7 @@ func corrects[T gemm.Output](p fault.Product) (all []correct[T]) {
 		all = float
 	}
 	for i, k := range append([]oracle.Kernel{claim}, kernels()...) {
-		if k.Model == (oracle.Model{}) || i > 0 && k.Model == claim.Model && k.Promote == claim.Promote || !takes(k, p) {
+		if k.Model == (oracle.Model{}) || i > 0 && k.Model == claim.Model && k.Promote == claim.Promote || k.CheckOperands(p.A, p.B) != nil {
 			continue
 		}
 		name := k.Model.Name
@@ -74,20 +74,6 @@ func kernels() (all []oracle.Kernel) {
 // promotion is after how many products DeepGEMM promotes sums.
 const promotion = 128
 
-// takes reports whether a model takes the product: whether it predicts an element.
-func takes(k oracle.Kernel, p fault.Product) bool {
-	a, err := p.A.RowRange(0, 1)
-	if err != nil {
-		return false
-	}
-	b, err := p.B.RowRange(0, 1)
-	if err != nil {
-		return false
-	}
-	var c [1]float32
-	return oracle.Predict(context.Background(), c[:], nil, a, b, k, oracle.Options{Workers: 1}) == nil
-}
-
 // predicted computes what a model's kernel does, or package gemm.
 func predicted[T gemm.Output](k oracle.Kernel) func(context.Context, []T, fault.Product, int) error {
 	return func(ctx context.Context, c []T, p fault.Product, workers int) error {
@@ -103,19 +89,19 @@ func summed[T gemm.Output](backwards bool) func(context.Context, []T, fault.Prod
 		if err != nil {
 			return err
 		}
-		code := func(code, _ float32) float32 { return code }
+		code := func(code, _, _ float32) float32 { return code }
 		return loop(ctx, c, p, addition{x: matrix(p.A, code), y: matrix(p.B, code), block: size.Block, backwards: backwards}, workers)
 	}
 }
 
-// scaled adds the products of values that were scaled in float32.
+// scaled adds the products of values that were scaled in float32, under outer scales too.
 func scaled[T gemm.Output](ctx context.Context, c []T, p fault.Product, workers int) error {
-	value := func(code, scale float32) float32 { return code * scale }
+	value := func(code, scale, outer float32) float32 { return float32(code*scale) * outer }
 	return loop(ctx, c, p, addition{x: matrix(p.A, value), y: matrix(p.B, value)}, workers)
 }
 
-// matrix returns what f makes of each code and its scale.
-func matrix(t *tensor.Tensor, f func(code, scale float32) float32) []float32 {
+// matrix returns what f makes of each code, its scale and its outer scale.
+func matrix(t *tensor.Tensor, f func(code, scale, outer float32) float32) []float32 {
 	rows, k := t.Dims()
 	_, width := t.Block.Extents(rows, k)
 	var values [256]float32
@@ -124,11 +110,11 @@ func matrix(t *tensor.Tensor, f func(code, scale float32) float32) []float32 {
 	}
 	x := make([]float32, 0, rows*k)
 	for i := range rows {
-		row := t.Row(i)
+		row, outer := t.Row(i), t.Outer.Factor(i)
 		for from := 0; from < k; from += width {
 			scale := t.Scale(i, from)
 			for _, c := range row[from:min(from+width, k)] {
-				x = append(x, f(values[c], scale))
+				x = append(x, f(values[c], scale, outer))
 			}
 		}
 	}
@@ -214,6 +200,11 @@ func (s *addition) row(dst []float32, i int, size gemm.Size, p fault.Product) []
 					continue
 				}
 				total[q] += float32(float32(sum[q]*p.A.Scale(i, at)) * p.B.Scale(j+q, at))
+			}
+		}
+		if s.block > 0 && (!p.A.Outer.None() || !p.B.Outer.None()) {
+			for q := range n {
+				total[q] *= p.A.Outer.Factor(i) * p.B.Outer.Factor(j+q)
 			}
 		}
 		dst = append(dst, total[:n]...)

@@ -55,9 +55,6 @@ func kernelName(k oracle.Kernel, withScales bool) string {
 func newCandidate(k oracle.Kernel, withScales bool) Candidate {
 	return Candidate{Name: kernelName(k, withScales), Kernel: &k,
 		multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
-			if p.A4 != nil {
-				return predictNVFP4(ctx, t, k.Model, p)
-			}
 			c, o := p.result()
 			var err error
 			if p.AFloats != nil {
@@ -75,16 +72,6 @@ func (p *Product) result() ([]float32, oracle.Options) {
 	c := make([]float32, m*n)
 	copy(c, p.Old)
 	return c, oracle.Options{Accumulate: p.Old != nil}
-}
-
-func predictNVFP4(ctx context.Context, t Type, model oracle.Model, p *Product) ([]float32, error) {
-	m, n, _ := p.Size()
-	c := make([]float32, m*n)
-	err := oracle.PredictNVFP4(ctx, c, nil, p.A4, p.B4, model, oracle.Options{})
-	for i := range c {
-		c[i] = t.narrowed(c[i])
-	}
-	return c, err
 }
 
 // exact is the exact product, rounded once to T.
@@ -269,7 +256,7 @@ func (s Setup) kernels(promotions []int) (all []Candidate) {
 	}
 	seen := map[oracle.Model]int{}
 	for _, m := range oracle.Models() {
-		if s.NVFP4 && m.Unit == oracle.Grouped {
+		if s.NVFP4 && m == oracle.BlackwellNVFP4() {
 			all = append(all, newCandidate(oracle.Kernel{Model: m}, false))
 		}
 		takes := m.Takes(s.Format) && m.Takes(s.formatB())
@@ -364,12 +351,6 @@ func (p *Product) limit(rows int) (err error) {
 		p.AFloats = &top
 		return nil
 	}
-	if p.A4 == nil {
-		p.A, err = p.A.RowRange(0, rows)
-		return err
-	}
-	top := *p.A4
-	top.Rows, top.Codes, top.Scales = rows, top.Codes[:rows*top.K], top.Scales[:rows*(top.K/group)]
-	p.A4 = &top
-	return nil
+	p.A, err = p.A.RowRange(0, rows)
+	return err
 }

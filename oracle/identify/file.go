@@ -46,15 +46,6 @@ func (p *Probes) WriteFile(path string) error {
 // tensors are what a file of the probes holds.
 func (p *Probes) tensors() (tensors []safetensors.Tensor) {
 	for _, product := range p.Products {
-		for _, t := range []*oracle.NVFP4{product.A4, product.B4} {
-			if t == nil {
-				continue
-			}
-			name := product.Name + "." + t.Name
-			tensors = append(tensors,
-				safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.U8, Shape: []int{t.Rows, t.K}}, Data: t.Codes},
-				safetensors.Tensor{Info: safetensors.Info{Name: name + "_scale_inv", DType: safetensors.F8E4M3, Shape: []int{t.Rows, t.K / group}}, Data: t.Scales})
-		}
 		for _, m := range []*oracle.Floats{product.AFloats, product.BFloats} {
 			if m == nil {
 				continue
@@ -73,17 +64,31 @@ func (p *Probes) tensors() (tensors []safetensors.Tensor) {
 			}
 			name := product.Name + "." + t.Name
 			tensors = append(tensors,
-				safetensors.Tensor{Info: safetensors.Info{Name: name, DType: operands.DTypeOf(t.Format), Shape: t.Shape}, Data: t.Codes},
+				safetensors.Tensor{Info: safetensors.Info{Name: name, DType: codeType(t.Format), Shape: t.Shape}, Data: t.Codes},
 				p.Setup.scaleTensor(name+"_scale_inv", t))
 		}
 	}
 	return tensors
 }
 
+// codeType is the type of codes, one to a byte.
+func codeType(f fp8.Format) safetensors.DType {
+	if f.Bits() < 8 {
+		return safetensors.U8
+	}
+	return operands.DTypeOf(f)
+}
+
 func (s Setup) scaleTensor(name string, t *tensor.Tensor) safetensors.Tensor {
 	rows, cols := t.Grid()
 	info := safetensors.Info{Name: name, DType: safetensors.F32, Shape: []int{rows, cols}}
 	var data []byte
+	if t.ScaleFormat == tensor.UE4M3Scales {
+		info.DType = safetensors.F8E4M3
+		data = make([]byte, len(t.Scales))
+		fp8.Encode(data, t.Scales, fp8.E4M3, fp8.Policy{}, nil)
+		return safetensors.Tensor{Info: info, Data: data}
+	}
 	if s.E8M0 {
 		info.DType = safetensors.F8E8M0
 		for _, x := range t.Scales {

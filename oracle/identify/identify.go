@@ -59,9 +59,7 @@ func Identify(ctx context.Context, p *Probes, a *Answers, o Options) (*Report, e
 	r := &Report{Setup: p.Setup, Type: a.Type, Measured: p.measure(a), Kernels: []Candidate{}}
 	measured, described := p.measuredKernel(a, &r.Measured)
 	candidates := p.Setup.kernels(p.Setup.promotions(measured.Promote))
-	if !p.Setup.NVFP4 {
-		candidates = append(candidates, p.Setup.others()...)
-	}
+	candidates = append(candidates, p.Setup.others()...)
 	if described {
 		c := newCandidate(measured, p.Setup.scaled() && !p.Setup.E8M0)
 		c.Name, c.Measured = "a kernel of the measured parameters, of which there is no model", true

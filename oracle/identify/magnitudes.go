@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // magnitudes are what probes are made of: pairs of large products, 1.5 units and its
@@ -66,11 +67,12 @@ func exp2(e int) float32 { return float32(math.Ldexp(1, e)) }
 func (m *magnitudes) has(v float32, e int) bool { return e > m.coarse || v == 1 || v == -1 }
 
 // nvfp4 encodes rows of values, each as the first code of a group.
-func nvfp4(name string, values []float32, places int) *oracle.NVFP4 {
+func nvfp4(name string, values []float32, places int) *tensor.Tensor {
 	n := (len(values)/places + 15) / 16 * 16
-	t := &oracle.NVFP4{Name: name, Rows: n, K: places * group, Codes: make([]byte, n*places*group), Scales: make([]byte, n*places)}
+	t := &tensor.Tensor{Name: name, Format: fp8.E2M1, Shape: []int{n, places * group}, Block: tensor.Block{Rows: 1, Cols: group},
+		ScaleFormat: tensor.UE4M3Scales, Codes: make([]byte, n*places*group), Scales: make([]float32, n*places)}
 	for i := range t.Scales {
-		t.Scales[i] = 1 // 2^-9, so that a group of zeros does not count
+		t.Scales[i] = 0x1p-9 // the least, so that a group of zeros does not count
 	}
 	for i, v := range values {
 		if v == 0 {
@@ -84,7 +86,7 @@ func nvfp4(name string, values []float32, places int) *oracle.NVFP4 {
 		if v < 0 {
 			code |= 8
 		}
-		t.Codes[i*group], t.Scales[i] = code, fp8.EncodeOne(exp2(e), fp8.E4M3, fp8.Policy{})
+		t.Codes[i*group], t.Scales[i] = code, exp2(e)
 	}
 	return t
 }

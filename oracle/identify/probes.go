@@ -32,9 +32,6 @@ type Product struct {
 	Purpose string // in a sentence
 	A, B    *tensor.Tensor
 
-	// A4 and B4 stand in for A and B of NVFP4.
-	A4, B4 *oracle.NVFP4
-
 	// AFloats and BFloats stand in for A and B of BF16, FP16 and TF32.
 	AFloats, BFloats *oracle.Floats
 
@@ -44,9 +41,6 @@ type Product struct {
 
 // Size returns M, N and K.
 func (p *Product) Size() (m, n, k int) {
-	if p.A4 != nil {
-		return p.A4.Rows, p.B4.Rows, p.A4.K
-	}
 	if p.AFloats != nil {
 		return p.AFloats.Rows, p.BFloats.Rows, p.AFloats.K
 	}
@@ -118,7 +112,7 @@ func newRows(s Setup) *rows { return &rows{k: s.places()} }
 // product encodes the operands of a product.
 func (s Setup) product(name, purpose string, a, b *rows) Product {
 	if s.NVFP4 {
-		return Product{Name: name, Purpose: purpose, A4: nvfp4("a", a.values, a.k), B4: nvfp4("b", b.values, b.k)}
+		return Product{Name: name, Purpose: purpose, A: nvfp4("a", a.values, a.k), B: nvfp4("b", b.values, b.k)}
 	}
 	if s.Float != oracle.NoFloat {
 		return Product{Name: name, Purpose: purpose, AFloats: a.floats(s, "a"), BFloats: b.floats(s, "b")}
@@ -213,31 +207,32 @@ const randomPurpose = "random operands of wide and of narrow range, sparse ones 
 // randomNVFP4 is the same for NVFP4.
 func randomNVFP4(s Setup) Product {
 	random := rand.New(rand.NewPCG(15, 6))
-	operand := func(name string, negate byte) *oracle.NVFP4 {
+	operand := func(name string, negate byte) *tensor.Tensor {
 		t := nvfp4(name, make([]float32, 32*s.places()), s.places())
+		rows, k := t.Dims()
 		for i := range t.Codes {
-			if kind := i / t.K % 4; kind != 2 || random.IntN(16) == 0 {
+			if kind := i / k % 4; kind != 2 || random.IntN(16) == 0 {
 				t.Codes[i] = byte(random.IntN(16))
 			}
 		}
 		for i := range t.Scales {
 			switch kind := i / s.places() % 4; kind {
 			case 0:
-				t.Scales[i] = byte(random.IntN(0x7F))
+				t.Scales[i] = fp8.E4M3.Float32(byte(random.IntN(0x7F)))
 			default:
-				t.Scales[i] = byte(0x30 + random.IntN(0x10))
+				t.Scales[i] = fp8.E4M3.Float32(byte(0x30 + random.IntN(0x10)))
 			}
 		}
-		for i := 3; i < t.Rows; i += 4 { // rows that cancel
-			codes, scales := t.Codes[i*t.K:(i+1)*t.K], t.Scales[i*s.places():(i+1)*s.places()]
-			for k := range t.K / 2 {
-				codes[t.K/2+k] = codes[k] ^ negate
+		for i := 3; i < rows; i += 4 { // rows that cancel
+			codes, scales := t.Row(i), t.ScaleRow(i)
+			for j := range k / 2 {
+				codes[k/2+j] = codes[j] ^ negate
 			}
 			copy(scales[len(scales)/2:], scales)
 		}
 		return t
 	}
-	return Product{Name: "products", Purpose: randomPurpose, A4: operand("a", 8), B4: operand("b", 0)}
+	return Product{Name: "products", Purpose: randomPurpose, A: operand("a", 8), B: operand("b", 0)}
 }
 
 // randomCode returns a finite code of a row of the given kind.

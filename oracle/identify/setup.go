@@ -59,8 +59,14 @@ func (s Setup) Check() error {
 		}
 		return nil
 	}
-	if !s.Format.Valid() || !s.formatB().Valid() {
-		return sentinel.Errorf(ErrSetup, "identify: %w", fp8.ErrFormat)
+	for _, f := range []fp8.Format{s.Format, s.formatB()} {
+		if !f.Valid() {
+			return sentinel.Errorf(ErrSetup, "identify: %w", fp8.ErrFormat)
+		}
+		if most := float64(f.Max()); most < float64(magnitudesFP8.largeB) || f.MinSubnormal() > magnitudesFP8.smallB {
+			return sentinel.Errorf(ErrSetup, "identify: format %v, of values from %v to %v, does not have those of the probes, from %v to %v: E2M1 has some as NVFP4",
+				f, f.MinSubnormal(), most, magnitudesFP8.smallB, magnitudesFP8.largeB)
+		}
 	}
 	if k := s.k(); k < leastK || k > mostK || k%multipleOfK != 0 {
 		return sentinel.Errorf(ErrSetup, "identify: K = %d: want a multiple of %d from %d to %d", k, multipleOfK, leastK, mostK)

@@ -44,22 +44,19 @@ func ParseBound(name string) (a oracle.Accumulation, err error) {
 	return a, err
 }
 
-// GPUs returns the names of the models of FP8 operands.
+// GPUs returns the names of the models of FP8 and narrower operands.
 func GPUs() (names []string) {
 	for _, m := range oracle.Models() {
-		if m.Unit != oracle.Grouped && m.Float == oracle.NoFloat {
+		if m.Float == oracle.NoFloat {
 			names = append(names, m.Name)
 		}
 	}
 	return names
 }
 
-// parseGPU returns a model of FP8 operands.
+// parseGPU returns a model of FP8 or narrower operands.
 func parseGPU(name string) (oracle.Model, error) {
 	m, err := oracle.ParseModel(name)
-	if err == nil && m.Unit == oracle.Grouped {
-		return m, fmt.Errorf("%s multiplies NVFP4 operands, which are not read here", m)
-	}
 	if err == nil && m.Float != oracle.NoFloat {
 		return m, fmt.Errorf("%s multiplies operands in %v, which are not read here", m, m.Float)
 	}

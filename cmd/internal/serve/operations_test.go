@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 		"scale_order is not for model":           options("model", "canonical", "scale_order", "a-then-b"),
 		"promote is -1: want 0 to":               options("promote", -1),
 		"-1 workers":                             options("workers", -1),
-		"NVFP4":                                  options("model", "blackwell-nvfp4"),
+		"has no operands of format":              options("model", "blackwell-nvfp4"),
 		"row 5 of a sample: C has 5":             options("sample", map[string]any{"rows": []int{5}}),
 		"blocks of":                              options("a_block", "1x3"),
 		"promote is string: want a whole number": options("promote", "x"),

@@ -10,7 +10,6 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // gemmIndex is gemm.json.
@@ -161,7 +160,7 @@ func (g *multiplier) predict(ctx context.Context, p product, c *productCase) err
 	n, k := p.b.Dims()
 	c.Models = []prediction{}
 	for _, model := range oracle.Models() {
-		if !takes(model, p.a, p.b) {
+		if (oracle.Kernel{Model: model}).CheckOperands(p.a, p.b) != nil {
 			continue
 		}
 		for _, kernel := range []oracle.Kernel{
@@ -185,26 +184,4 @@ func (g *multiplier) predict(ctx context.Context, p product, c *productCase) err
 		}
 	}
 	return nil
-}
-
-// takes reports whether a model multiplies such operands.
-func takes(m oracle.Model, a, b *tensor.Tensor) bool {
-	if !m.Takes(a.Format) || !m.Takes(b.Format) {
-		return false
-	}
-	if m.Unit != oracle.Scaled {
-		return true
-	}
-	for _, t := range []*tensor.Tensor{a, b} {
-		_, cols := t.Block.Extents(t.Dims())
-		if _, k := t.Dims(); cols < k && cols%m.K != 0 {
-			return false
-		}
-		for _, s := range t.Scales {
-			if _, ok := fp8.E8M0FromFloat32(s); !ok {
-				return false
-			}
-		}
-	}
-	return true
 }
