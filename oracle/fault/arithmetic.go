@@ -22,10 +22,11 @@ func (p *problem) models() []oracle.Model {
 	return all
 }
 
-// knownModels are those of package oracle that multiply FP8 codes, each arithmetic under
-// one of its names.
+// knownModels are those of package oracle that multiply codes, each arithmetic under one
+// of its names.
 var knownModels = []oracle.Model{
 	oracle.HopperWGMMA(), oracle.AdaMMA(), oracle.BlackwellTCGen05(), oracle.HopperMMA(), oracle.CDNA3MFMA(), oracle.BlackwellMXFP8(),
+	oracle.BlackwellNVFP4(),
 }
 
 // suits reports whether a model multiplies operands of these formats and scales.
@@ -33,7 +34,13 @@ func (p *problem) suits(m oracle.Model) bool {
 	if !m.Takes(p.A.Format) || !m.Takes(p.B.Format) {
 		return false
 	}
-	return m.Unit != oracle.Scaled || p.gridA.powers() && p.gridB.powers() && (p.block >= p.k || p.block%m.K == 0)
+	switch m.Unit {
+	case oracle.Scaled:
+		return p.gridA.powers() && p.gridB.powers() && (p.block >= p.k || p.block%m.K == 0)
+	case oracle.Grouped:
+		return p.A.ScaleFormat == p.B.ScaleFormat && p.A.ScaleFormat.Encoded() && (p.block >= p.k || p.block%16 == 0)
+	}
+	return true
 }
 
 func textOfUnpromoted(f Fault) string {
@@ -209,7 +216,7 @@ func applyFloat16(f Fault, p *problem, c *change) error {
 				sum := m.DotFloat16(x[lo:hi], y[lo:hi], p.A.Format, p.B.Format, 0).Float32()
 				total += float32(float32(sum*c.a.rightScale(i, lo/c.a.width)) * c.b.rightScale(j, lo/c.b.width))
 			}
-			return total
+			return c.underOuter(total, i, j)
 		}
 		return nil
 	}

@@ -227,6 +227,14 @@ func narrowDot(t Type, every int, scaled bool) func(c *change, i, j int) float32
 				total += float32(float32(p*sa) * sb)
 			}
 		}
-		return total
+		return c.underOuter(total, i, j)
 	}
+}
+
+// underOuter multiplies the sum of element (i, j) by its outer scales.
+func (c *change) underOuter(sum float32, i, j int) float32 {
+	if !c.a.hasOuter() && !c.b.hasOuter() {
+		return sum
+	}
+	return sum * float32(float32(c.a.factor(i))*float32(c.b.factor(j)))
 }

@@ -78,10 +78,43 @@ func textOfSwapped(f Fault) string {
 	return fmt.Sprintf("every %d codes of %s are read in reverse", f.By, f.Of.words())
 }
 
-func listSwapped(*problem, bool) (all []Fault) {
+func listSwapped(p *problem, _ bool) (all []Fault) {
 	for _, s := range []Side{A, B} {
 		for _, n := range []int{2, 4, 8, 16} {
+			if n == 2 && (p.A.Format.Bits() == 4 || p.B.Format.Bits() == 4) {
+				continue // these are nibbles, or change what the other's nibbles do
+			}
 			all = append(all, Fault{Kind: CodesSwapped, Of: s, By: n})
+		}
+	}
+	return all
+}
+
+// nibblesSwapped reads the two codes of each byte in the other order. What is beyond the
+// end of an odd row is 0.
+func nibblesSwapped(_ Fault, was operand) func(dst []byte, i int) {
+	return func(dst []byte, i int) {
+		copy(dst, was.t.Row(i))
+		for k := 0; k+2 <= len(dst); k += 2 {
+			dst[k], dst[k+1] = dst[k+1], dst[k]
+		}
+		if len(dst)%2 == 1 {
+			dst[len(dst)-1] = 0
+		}
+	}
+}
+
+func applyNibbles(f Fault, p *problem, c *change) error {
+	if p.tensor(f.Of).Format.Bits() != 4 {
+		return notHere("codes of %v are no nibbles", p.tensor(f.Of).Format)
+	}
+	return applyCodes(nibblesSwapped)(f, p, c)
+}
+
+func listNibbles(p *problem, _ bool) (all []Fault) {
+	for _, s := range []Side{A, B} {
+		if p.tensor(s).Format.Bits() == 4 {
+			all = append(all, Fault{Kind: NibblesSwapped, Of: s})
 		}
 	}
 	return all
@@ -93,6 +126,12 @@ var mistaken = map[fp8.Format][]fp8.Format{
 	fp8.E5M2:     {fp8.E5M2FNUZ, fp8.E4M3},
 	fp8.E4M3FNUZ: {fp8.E4M3, fp8.E5M2FNUZ},
 	fp8.E5M2FNUZ: {fp8.E5M2, fp8.E4M3FNUZ},
+	fp8.E2M3:     {fp8.E3M2},
+	fp8.E3M2:     {fp8.E2M3},
+	fp8.E4M3IEEE: {fp8.E4M3, fp8.E4M3FNUZ},
+	fp8.E3M4:     {fp8.E4M3},
+
+	fp8.E4M3B11FNUZ: {fp8.E4M3FNUZ},
 }
 
 func textOfFormat(f Fault) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Explain says which faults of the table give the result got, of shape [M, N] and dense,
@@ -266,7 +267,7 @@ func (x *explainer[T]) equals(ctx context.Context, h *change, e *element) (equal
 
 // orNone returns nil for an error of a kernel that cannot multiply the changed operands.
 func orNone(err error) error {
-	if errors.Is(err, ErrNotHere) || errors.Is(err, oracle.ErrModel) || errors.Is(err, gemm.ErrBlocks) {
+	if errors.Is(err, ErrNotHere) || errors.Is(err, oracle.ErrModel) || errors.Is(err, gemm.ErrBlocks) || errors.Is(err, gemm.ErrOperands) || errors.Is(err, tensor.ErrScale) {
 		return nil
 	}
 	return err
@@ -489,7 +490,9 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 	f.Fault.Where = where
 	f.Text = f.Fault.String()
 	for _, c := range class[1:] {
-		f.Same = append(f.Same, c.Fault)
+		if best.change.fitted || !c.change.fitted { // a factor is what any fault comes to
+			f.Same = append(f.Same, c.Fault)
+		}
 	}
 	rows, known := map[int]bool{}, map[int]bool{}
 	for n := range x.elements[:x.wrong] {

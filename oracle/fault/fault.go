@@ -107,17 +107,17 @@ func (f Fault) check() error {
 	one := f.Of == A || f.Of == B
 	switch f.Kind {
 	case KOtherScale, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesFirstColumn,
-		ScalesOfTile, ResultsOff, ResultsExchanged, Stale, NeverCleared, EdgeGarbage:
+		ScalesOfTile, ScalesBlock, ScalesGrid, ScalesAsE8M0, ScalesAsE4M3, ScalesAsUE4M3, NibblesSwapped, ResultsOff, ResultsExchanged, Stale, NeverCleared, EdgeGarbage:
 		if !one {
 			return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
 		}
-	case ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
+	case OuterIgnored, OuterSquared, OuterReciprocal, ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
 		WrongFormat, CodesRowsOff, CodesTransposed, CodesSwapped, CodesFlushed, NaNIsZero:
 		if !one && f.Of != Both {
 			return notHere("%v of operand %q: want A, B or both", f.Kind, f.Of)
 		}
 	}
-	if f.By < -mostBy || f.By > mostBy || f.By < 1 && (f.Kind == ScalesOfTile || f.Kind == CodesSwapped) {
+	if f.By < -mostBy || f.By > mostBy || f.By < 1 && (f.Kind == ScalesOfTile || f.Kind == CodesSwapped || f.Kind == ScalesBlock || f.Kind == ScalesGrid) {
 		return notHere("%v by %d", f.Kind, f.By)
 	}
 	return nil

@@ -201,6 +201,8 @@ func TestFaultTable(t *testing.T) {
 	for i, r := range rows {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.text(), strings.Join(written[i], " | "))
 	}
+	fmt.Fprintf(&b, narrowHead, narrowRows, narrowCols)
+	b.WriteString(narrowTable(t, narrowKinds))
 	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o666))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Options of [Inject] and [Explain].
@@ -100,7 +101,7 @@ func inject[T gemm.Output](ctx context.Context, c []T, f Fault, where Region, p 
 	}
 	product, err := h.product(ctx, o)
 	switch {
-	case errors.Is(err, oracle.ErrModel), errors.Is(err, gemm.ErrBlocks):
+	case errors.Is(err, oracle.ErrModel), errors.Is(err, gemm.ErrBlocks), errors.Is(err, gemm.ErrOperands), errors.Is(err, tensor.ErrScale):
 		return sentinel.Errorf(ErrNotHere, "fault: %w", err)
 	case err != nil:
 		return fmt.Errorf("fault: %w", err)

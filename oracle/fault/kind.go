@@ -59,6 +59,26 @@ const (
 	ScalesPowerUp
 	// ScalesExponentOff takes the exponents of Of's scales for By more: a wrong bias of E8M0.
 	ScalesExponentOff
+	// ScalesBlock takes blocks of Of to be of By products of K, in a grid whose rows begin
+	// where they do.
+	ScalesBlock
+	// ScalesGrid takes blocks of Of to be of By products of K, and rows of the grid to be of
+	// as many scales.
+	ScalesGrid
+	// ScalesAsE8M0 takes the codes of Of's UE4M3 scales for E8M0.
+	ScalesAsE8M0
+	// ScalesAsE4M3 takes the codes of Of's E8M0 scales for E4M3, whose first bit is the sign.
+	ScalesAsE4M3
+	// ScalesAsUE4M3 takes the codes of Of's E8M0 scales for UE4M3, whose first bit does not
+	// count.
+	ScalesAsUE4M3
+	// OuterIgnored does not apply the outer scales of Of.
+	OuterIgnored
+	// OuterSquared applies the outer scales of Of twice.
+	OuterSquared
+	// OuterReciprocal divides by the outer scales of Of where they are multipliers, and
+	// multiplies by them where they are divisors.
+	OuterReciprocal
 
 	// Faults of codes.
 
@@ -70,6 +90,8 @@ const (
 	CodesTransposed
 	// CodesSwapped reads groups of By codes of Of in reverse.
 	CodesSwapped
+	// NibblesSwapped reads the two codes of a byte in the other order.
+	NibblesSwapped
 	// CodesFlushed takes subnormal codes of Of for 0.
 	CodesFlushed
 	// NaNIsZero takes NaN codes of Of for 0.
@@ -143,8 +165,9 @@ var kindNames = [...]string{
 	"none", "k-lost", "k-doubled", "k-other-scale", "k-factor", "k-tail-lost", "k-tail-twice", "k-tail-unmasked",
 	"scales-layout", "scales-transposed", "scales-rows-off", "scales-columns-off", "scales-first-row",
 	"scales-first-column", "scales-of-tile", "scales-ignored", "scales-squared", "scales-reciprocal",
-	"scales-exchanged", "scales-rounded", "scales-power-down", "scales-power-up", "scales-exponent-off", "wrong-format",
-	"codes-rows-off", "codes-transposed", "codes-swapped", "codes-flushed", "nan-is-zero", "operands-exchanged",
+	"scales-exchanged", "scales-rounded", "scales-power-down", "scales-power-up", "scales-exponent-off",
+	"scales-block", "scales-grid", "scales-as-e8m0", "scales-as-e4m3", "scales-as-ue4m3", "outer-ignored", "outer-squared", "outer-reciprocal", "wrong-format",
+	"codes-rows-off", "codes-transposed", "codes-swapped", "nibbles-swapped", "codes-flushed", "nan-is-zero", "operands-exchanged",
 	"codes-exchanged", "unpromoted", "other-promotion", "other-model", "other-scale-order", "float32-sums", "narrow-sums", "narrow-totals", "transposed",
 	"tiles-transposed", "results-off", "results-exchanged", "stale", "never-cleared", "unwritten", "old-kept",
 	"old-lost", "old-twice", "bias-lost", "bias-twice", "bias-by-row", "scaled", "clamped", "rounded", "truncated",

@@ -85,7 +85,7 @@ func (s *sample) product(c *change, e *element, i, j int, w *scratch) (sum magni
 	if !own || !right(&c.a, &s.p.a) || !right(&c.b, &s.p.b) {
 		return s.dot(&c.a, &c.b, i, j, w)
 	}
-	if c.a.scale == nil && c.b.scale == nil {
+	if c.a.scale == nil && c.b.scale == nil && c.a.sameOuter(&s.p.a) && c.b.sameOuter(&s.p.b) {
 		return e.all, true
 	}
 	if c.a.width != s.p.a.width || c.b.width != s.p.b.width {
@@ -96,12 +96,12 @@ func (s *sample) product(c *change, e *element, i, j int, w *scratch) (sum magni
 		at := q * s.p.block
 		sum.addBlock(e.sums[q], e.totals[q], c.a.scaleAt(i, at/c.a.width), c.b.scaleAt(j, at/c.b.width), &known)
 	}
-	return sum, known
+	return sum.times(c.a.factor(i) * c.b.factor(j)), known
 }
 
 // addBlock adds a block's sum and total, times its scales, unless one is not known.
 func (m *magnitude) addBlock(sum, total float64, sa, sb float32, known *bool) {
-	if sa != sa || sb != sb {
+	if isUnknown(sa) || isUnknown(sb) {
 		*known = false
 		return
 	}
@@ -121,7 +121,7 @@ func (s *sample) dot(a, b *operand, i, j int, w *scratch) (sum magnitude, known 
 		p, t := dot(x[lo:hi], y[lo:hi], u, v, mu, mv)
 		sum.addBlock(p, t, a.scaleAt(i, lo/a.width), b.scaleAt(j, lo/b.width), &known)
 	}
-	return sum, known
+	return sum.times(a.factor(i) * b.factor(j)), known
 }
 
 // exactly returns element (i, j) of the product as the kernel of c computes it, without
@@ -260,9 +260,11 @@ func (c *change) representable(e *element) bool {
 	return math.Abs(float64(c.rounded.narrow(float32(sum)))-sum) <= float64(0x1p-22*math.Abs(sum))
 }
 
-// scale is the product of an element's scales, where there is one pair.
+// scale is the product of an element's scales, where there is one pair, and of its outer
+// scales.
 func (c *change) scale(e *element) float64 {
-	return float64(c.p.a.rightScale(e.i, 0)) * float64(c.p.b.rightScale(e.j, 0))
+	p := c.p
+	return float64(p.a.rightScale(e.i, 0)) * float64(p.b.rightScale(e.j, 0)) * (p.a.factor(e.i) * p.b.factor(e.j))
 }
 
 // near reports whether got may be value, rounded to the type of C.

@@ -78,6 +78,14 @@ func (p *Product) hasModel() bool { return p.Kernel.Model != oracle.Model{} }
 // empty reports whether there is nothing to get wrong.
 func (p *problem) empty() bool { return p.m == 0 || p.n == 0 || p.k == 0 }
 
+// tensor returns an operand.
+func (p *problem) tensor(s Side) *tensor.Tensor {
+	if s == B {
+		return p.B
+	}
+	return p.A
+}
+
 // side returns an operand's grid.
 func (p *problem) side(s Side) *grid {
 	if s == B {

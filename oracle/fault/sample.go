@@ -32,7 +32,7 @@ type element struct {
 	// What follows belongs to the right product. Its blocks of K: sums of products of
 	// codes, and of their magnitudes.
 	sums, totals []float64
-	// Sums of scaled products between the sample's cuts, from 0 up to each, and from each
+	// Sums of scaled products, under outer scales too, between the sample's cuts, from 0 up to each, and from each
 	// to K.
 	parts, upTo, from []magnitude
 	all               magnitude // of the product, without addends
@@ -231,8 +231,12 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 func line(t *tensor.Tensor, i int) *tensor.Tensor {
 	rows, cols := t.Dims()
 	height, width := t.Block.Extents(rows, cols)
-	return &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{1, cols}, Block: tensor.Block{Rows: 1, Cols: width},
-		Codes: t.Row(i), Scales: t.ScaleRow(i / height)}
+	x := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{1, cols}, Block: tensor.Block{Rows: 1, Cols: width},
+		ScaleFormat: t.ScaleFormat, Codes: t.Row(i), Scales: t.ScaleRow(i / height)}
+	if !t.Outer.None() {
+		x.Outer = tensor.Outer{Scales: []float32{t.Outer.At(i)}, Divide: t.Outer.Divide}
+	}
+	return x
 }
 
 // relative returns the bound of a product of ones, of which as many are added as there
@@ -252,6 +256,9 @@ func (p *problem) relative(ctx context.Context, acc oracle.Accumulation) (float6
 		_, n := x.Grid()
 		for range n {
 			x.Scales = append(x.Scales, 1)
+		}
+		if !t.Outer.None() {
+			x.Outer = tensor.Outer{Scales: []float32{1}, Divide: t.Outer.Divide}
 		}
 		return x
 	}
@@ -300,6 +307,7 @@ func (s *sample) sum(e *element) {
 	last := len(s.cuts) - 1
 	parts := make([]magnitude, 3*(last+1))
 	e.parts, e.upTo, e.from = parts[:last], parts[last:2*last+1], parts[2*last+1:]
+	outer := p.a.factor(e.i) * p.b.factor(e.j)
 	for c := range last {
 		for lo, end := s.cuts[c], s.cuts[c+1]; lo < end; {
 			q := lo / p.block
@@ -307,7 +315,7 @@ func (s *sample) sum(e *element) {
 			sum, total := dot(x[lo:hi], y[lo:hi], u, v, mu, mv)
 			e.sums[q] += sum
 			e.totals[q] += total
-			scale := float64(p.a.rightScale(e.i, lo/p.a.width)) * float64(p.b.rightScale(e.j, lo/p.b.width))
+			scale := float64(p.a.rightScale(e.i, lo/p.a.width)) * float64(p.b.rightScale(e.j, lo/p.b.width)) * outer
 			e.parts[c] = e.parts[c].plus(magnitude{sum, total}.times(scale))
 			lo = hi
 		}

@@ -113,7 +113,7 @@ func readLayout(f Fault, g *grid, h *change) func(r, c int) float32 {
 			return memory[at]
 		}
 		if h.beyond == unknown {
-			return float32(math.NaN())
+			return unknownScale
 		}
 		return 0
 	}

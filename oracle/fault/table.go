@@ -1,6 +1,10 @@
 package fault
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/tensor"
+)
 
 // entry is a kind of fault: how it is put in words, with which parameters a product may
 // have it, and what it changes.
@@ -42,12 +46,21 @@ func init() {
 		ScalesRounded:     {text: textOfRoundedScales, list: listRoundedScales, apply: applyScale(roundedScale)},
 		ScalesPowerDown:   {text: scalesOf("cut down to powers of two"), list: listSides(ScalesPowerDown, A, B, Both), apply: applyScale(powerDown)},
 		ScalesPowerUp:     {text: scalesOf("rounded up to powers of two"), list: listSides(ScalesPowerUp, A, B, Both), apply: applyScale(powerUp)},
-		ScalesExponentOff: {text: textOfExponent, list: listOff(ScalesExponentOff, 1, -1), apply: applyScale(exponentOff)},
+		ScalesExponentOff: {text: textOfExponent, list: listExponents, apply: applyScale(exponentOff)},
+		ScalesBlock:       {text: textOfBlock("each row's beginning where it does"), list: listBlocks(ScalesBlock), apply: applyBlock(false)},
+		ScalesGrid:        {text: textOfBlock("row after row of as many scales"), list: listBlocks(ScalesGrid), apply: applyBlock(true)},
+		ScalesAsE8M0:      {text: scalesOf("read as E8M0, which they are not"), list: listSides(ScalesAsE8M0, A, B), apply: applyMisread(tensor.UE4M3Scales, asE8M0)},
+		ScalesAsE4M3:      {text: scalesOf("read as E4M3 with a sign, which they are not"), list: listSides(ScalesAsE4M3, A, B), apply: applyMisread(tensor.E8M0Scales, asE4M3)},
+		ScalesAsUE4M3:     {text: scalesOf("read as UE4M3, which they are not"), list: listSides(ScalesAsUE4M3, A, B), apply: applyMisread(tensor.E8M0Scales, asUE4M3)},
+		OuterIgnored:      {text: outerOf("not applied"), list: listSides(OuterIgnored, A, B, Both), apply: applyOuter},
+		OuterSquared:      {text: outerOf("applied twice"), list: listSides(OuterSquared, A, B, Both), apply: applyOuter},
+		OuterReciprocal:   {text: outerOf("applied as their reciprocals"), list: listSides(OuterReciprocal, A, B, Both), apply: applyOuter},
 
 		WrongFormat:       {text: textOfFormat, list: listFormats, apply: applyFormat},
 		CodesRowsOff:      {text: textOfOff("the codes of %s are read %s, with the right scales", "row"), list: listOff(CodesRowsOff, 1, -1), apply: applyCodes(codesRowsOff)},
 		CodesTransposed:   {text: textOf("the codes of %s are read as column-major, which they are not"), list: listSides(CodesTransposed, A, B), apply: applyCodes(codesTransposed)},
 		CodesSwapped:      {text: textOfSwapped, list: listSwapped, apply: applyCodes(codesSwapped)},
+		NibblesSwapped:    {text: textOf("the two codes of each byte of %s are exchanged"), list: listNibbles, apply: applyNibbles},
 		CodesFlushed:      {text: textOf("subnormal codes of %s count as 0"), list: listSides(CodesFlushed, A, B, Both), apply: applyCodes(codesFlushed)},
 		NaNIsZero:         {text: textOf("NaN in %s counts as 0"), list: listSides(NaNIsZero, A, B, Both), apply: applyCodes(nanIsZero)},
 		OperandsExchanged: {text: plainly("A and B are exchanged: C is B·Aᵀ"), list: once(OperandsExchanged), apply: applyOperandsExchanged},
