@@ -173,10 +173,13 @@ func exactSums[T gemm.Output](p fault.Product, seed uint64) Set {
 	n, _ := p.B.Dims()
 	a, _ := power.Operands(m, n, k, p.A.Format, p.A.Block, seed)
 	_, b := power.Operands(m, n, k, p.B.Format, p.B.Block, seed)
+	likeScales(a, p.A)
+	likeScales(b, p.B)
 	s := Set{Name: "exact-sums", a: a, b: b,
 		Text: "small integers with scales of 1 and 2: every sum is exact in float32, in any order"}
 	// An eighth of the least sum of magnitudes of C, or less.
 	unit := float64(p.A.Format.MinSubnormal()) * float64(p.B.Format.MinSubnormal())
+	unit *= float64(a.Outer.Factor(0)) * float64(b.Outer.Factor(0))
 	unit *= math.Ldexp(1, max(bits.Len(uint(k))-4, 0))
 	if p.Bias != nil {
 		s.bias = make([]float32, n)
@@ -207,7 +210,7 @@ func singleProducts(p fault.Product, t fault.Type, seed uint64) Set {
 	r := rand.New(rand.NewPCG(seed, 0x73696e676c65))
 	s := Set{Name: "single-products", Bits: true,
 		Text: "one product for each element, of codes that are powers of two with scales of 12 bits: exact in 24 bits"}
-	plain := powersOfTwo(p.A.Scales) && powersOfTwo(p.B.Scales)
+	plain := powersOfTwo(p.A.Scales) && powersOfTwo(p.B.Scales) || p.A.ScaleFormat.Encoded() || p.B.ScaleFormat.Encoded()
 	if plain {
 		s.Text = "one product for each element, of codes and scales that are powers of two: exact"
 	}
@@ -247,14 +250,25 @@ const fewRows = 8
 func likeOf(t *tensor.Tensor) *tensor.Tensor {
 	rows, cols := t.Dims()
 	x := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{rows, cols}, Block: t.Block, Codes: make([]byte, rows*cols)}
+	likeScales(x, t)
 	gridRows, gridCols := x.Grid()
 	x.Scales = make([]float32, gridRows*gridCols)
 	return x
 }
 
+// likeScales says that x keeps scales as t does, and gives it as many outer scales, which
+// are 2.
+func likeScales(x, t *tensor.Tensor) {
+	x.ScaleFormat = t.ScaleFormat
+	x.Outer = tensor.Outer{Rows: t.Outer.Rows, Divide: t.Outer.Divide}
+	for range t.Outer.Scales {
+		x.Outer.Scales = append(x.Outer.Scales, 2)
+	}
+}
+
 func powersOfTwo(scales []float32) bool {
 	for _, s := range scales {
-		if f, _ := math.Frexp(float64(s)); f != 0.5 && s != 0 {
+		if f, _ := math.Frexp(float64(s)); f != 0.5 && s != 0 && s == s {
 			return false
 		}
 	}

@@ -159,6 +159,8 @@ func exact[T gemm.Output](ctx context.Context, c []T, p fault.Product, workers i
 
 // dequantized multiplies values that were rounded to bfloat16.
 func dequantized[T gemm.Output](ctx context.Context, c []T, p fault.Product, workers int) error {
-	round := func(code, scale float32) float32 { return fp8.BFloat16FromFloat32(float32(code * scale)).Float32() }
+	round := func(code, scale, outer float32) float32 {
+		return fp8.BFloat16FromFloat32(float32(code*scale) * outer).Float32()
+	}
 	return loop(ctx, c, p, addition{x: matrix(p.A, round), y: matrix(p.B, round)}, workers)
 }

@@ -24,7 +24,14 @@ func gather[T any](c []T, at []int) []T {
 func gatherRows(t *tensor.Tensor, rows []int) *tensor.Tensor {
 	_, cols := t.Dims()
 	height, _ := t.Block.Extents(t.Dims())
-	part := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{len(rows), cols}, Block: tensor.Block{Rows: 1, Cols: t.Block.Cols}}
+	part := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{len(rows), cols}, Block: tensor.Block{Rows: 1, Cols: t.Block.Cols},
+		ScaleFormat: t.ScaleFormat, Outer: t.Outer}
+	if t.Outer.Rows > 0 {
+		part.Outer = tensor.Outer{Rows: 1, Divide: t.Outer.Divide}
+		for _, i := range rows {
+			part.Outer.Scales = append(part.Outer.Scales, t.Outer.At(i))
+		}
+	}
 	part.Codes = make([]byte, 0, len(rows)*cols)
 	for _, i := range rows {
 		part.Codes = append(part.Codes, t.Row(i)...)

@@ -73,7 +73,8 @@ func distance(got, c, lastPlace float64, u unitOf, i, j int) float64 {
 	return d
 }
 
-// norms returns the length of each row of t. Codes that are not finite do not count.
+// norms returns the length of each row of t. Codes and scales that are not finite do not
+// count.
 func norms(t *tensor.Tensor) []float64 {
 	rows, _ := t.Dims()
 	height, width := t.Block.Extents(t.Dims())
@@ -92,11 +93,12 @@ func norms(t *tensor.Tensor) []float64 {
 			for _, c := range part {
 				sum += squares[c]
 			}
-			s := float64(scales[q])
-			total += float64(float64(s*s) * sum)
+			if s := float64(scales[q]); s == s {
+				total += float64(float64(s*s) * sum)
+			}
 			codes = codes[len(part):]
 		}
-		n[i] = math.Sqrt(total)
+		n[i] = math.Sqrt(total) * float64(t.Outer.Factor(i))
 	}
 	return n
 }

@@ -77,10 +77,10 @@ func newMagnitudes(t *tensor.Tensor) *magnitudes {
 func (m *magnitudes) row(i int) []float64 {
 	m.values = m.values[:0]
 	_, width := m.t.Block.Extents(m.t.Dims())
-	s := 0.0
+	s, outer := 0.0, float64(m.t.Outer.Factor(i))
 	for k, c := range m.t.Row(i) {
 		if k%width == 0 {
-			s = float64(m.t.Scale(i, k))
+			s = float64(m.t.Scale(i, k)) * outer
 		}
 		v := float64(m.table[c] * s)
 		if !finite(v) {

@@ -83,6 +83,9 @@ func (p *population) check(o *Options) error {
 	if o.Accumulation.Kernel.Model != (oracle.Model{}) {
 		return refused("the sums of model %q are not those of float32, and oracle.Predict has their bits", o.Accumulation.Kernel.Model.Name)
 	}
+	if !p.a.Outer.None() || !p.b.Outer.None() {
+		return refused("outer scales, or their product, are rounded once for many elements, whose errors then go together")
+	}
 	if p.k >= 1<<20 {
 		return refused("K is %d: want less than %d", p.k, 1<<20)
 	}
@@ -105,7 +108,7 @@ func extremes(t *tensor.Tensor) (lo, hi float64) {
 	for i := range rows {
 		for _, s := range t.ScaleRow(i)[:cols] {
 			switch v := float64(s); {
-			case v == 0:
+			case v == 0 || v != v:
 			case first:
 				lo, hi, first = v, v, false
 			default:

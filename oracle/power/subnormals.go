@@ -22,7 +22,9 @@ func smalls(t *tensor.Tensor) [][]small {
 	for i := range rows {
 		for k, c := range t.Row(i) {
 			if v := float64(t.Format.Float32(c)); v != 0 && math.Abs(v) < float64(t.Format.MinNormal()) {
-				all[i] = append(all[i], small{k, v * float64(t.Scale(i, k))})
+				if scaled := v * float64(t.Scale(i, k)); finite(scaled) {
+					all[i] = append(all[i], small{k, scaled})
+				}
 			}
 		}
 	}
