@@ -2,15 +2,19 @@ package scaling
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
 // limits is what a scale depends on besides amax.
 type limits struct {
-	max     float32 // largest finite value of the format
-	source  float32 // largest finite value of the source type
-	epsilon float32 // a smaller amax is raised to it, where a profile has that
+	max      float32 // largest finite value of the format
+	mantissa int     // its bits of mantissa
+	source   float32 // largest finite value of the source type
+	epsilon  float32 // a smaller amax is raised to it, where a profile has that
+
+	level level // of the outer scale, where there is one
 }
 
 // arithmetic is how an amax becomes a scale.
@@ -18,6 +22,8 @@ type arithmetic func(amax float32, l limits) fp8.Scale
 
 func multiplyBy(m float32) fp8.Scale { return fp8.Scale{Stored: 1 / m, Multiplier: m} }
 
+// storeAndMultiply multiplies by the reciprocal of what is stored. That of infinity is 0,
+// by which fp8 divides instead: which comes to the same.
 func storeAndMultiply(stored float32) fp8.Scale {
 	return fp8.Scale{Stored: stored, Multiplier: 1 / stored}
 }
@@ -48,7 +54,11 @@ func floorPow2(scale arithmetic) arithmetic {
 }
 
 func floored(s fp8.Scale) fp8.Scale {
-	return multiplyBy(math.Float32frombits(math.Float32bits(s.Multiplier) & 0xFF800000))
+	m := math.Float32bits(s.Multiplier) & 0xFF800000
+	if m == 0 { // of a subnormal multiplier it is the highest bit
+		m = 1 << bits.Len32(math.Float32bits(s.Multiplier)) >> 1
+	}
+	return multiplyBy(math.Float32frombits(m))
 }
 
 // torchAO is amax_to_scale of torchao's float8_utils.py, which divides in
@@ -91,9 +101,9 @@ func deepGEMM(amax float32, l limits) fp8.Scale { return storeAndMultiply(deepGE
 
 // deepGEMMUE8M0 is ceil_to_ue8m0 of DeepGEMM's utils/math.py.
 func deepGEMMUE8M0(amax float32, l limits) fp8.Scale {
-	bits := math.Float32bits(deepGEMMScale(amax, l)) &^ (1 << 31)
-	exponent := bits >> 23
-	if bits&0x7FFFFF != 0 {
+	b := math.Float32bits(deepGEMMScale(amax, l)) &^ (1 << 31)
+	exponent := b >> 23
+	if b&0x7FFFFF != 0 {
 		exponent++
 	}
 	return storeAndMultiply(math.Float32frombits(min(max(exponent, 1), 254) << 23))
@@ -119,34 +129,6 @@ func deepSeekUE8M0(amax float32, l limits) fp8.Scale {
 func mtfp8(amax float32, l limits) fp8.Scale {
 	return storeAndMultiply(float32(atLeast(amax, 1e-30) * float32(1/l.max)))
 }
-
-// mxFloor is the scale of the OCP Microscaling specification, section 6.3. The
-// exponent is the float32's own, so a subnormal amax gives the smallest scale.
-func mxFloor(amax float32, l limits) fp8.Scale {
-	if !isFinite(amax) {
-		return e8m0Scale(fp8.E8M0NaN)
-	}
-	emax := int(math.Float32bits(l.max)>>23) - 127
-	exponent := int(math.Float32bits(amax)>>23) - emax
-	return e8m0Scale(fp8.E8M0(max(exponent, 0)))
-}
-
-// mxRCeil is float_to_e8m0 of TransformerEngine's ptx_arch_spec.cuh, which is
-// cvt.rp.satfinite.ue8m0x2.f32 of PTX.
-func mxRCeil(amax float32, l limits) fp8.Scale {
-	x := float32(amax * float32(1/l.max))
-	const largest = 0xFE
-	bits := math.Float32bits(x)
-	exponent, mantissa := bits>>23, bits&0x7FFFFF
-	halfOfSmallest := exponent == 0 && mantissa <= 1<<22
-	if mantissa > 0 && !halfOfSmallest {
-		exponent++
-	}
-	return e8m0Scale(fp8.E8M0(min(exponent, largest)))
-}
-
-// e8m0Scale stores e; the reciprocal of a power of two is exact.
-func e8m0Scale(e fp8.E8M0) fp8.Scale { return storeAndMultiply(e.Float32()) }
 
 // atLeast is max(x, least) but for the bits of a NaN: what the built-in function
 // makes of them depends on the processor.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +76,7 @@ func formula(p scaling.Profile, maximum, amax, source, epsilon float32) (stored,
 			m = pow2(int(math.Floor(float64(n))))
 		}
 		return quotient32(1, m), m
-	case "deepgemm", "deepseek":
+	case "deepgemm", "deepgemm-fp4", "deepseek":
 		s := quotient32(max(amax, 1e-4), maximum)
 		if isUE8M0 {
 			_, n := log2(rat(s))
@@ -98,10 +99,11 @@ func formula(p scaling.Profile, maximum, amax, source, epsilon float32) (stored,
 		if x := product32(amax, quotient32(1, maximum)); x > 0 {
 			_, n = log2(rat(x))
 		}
-		s := pow2(max(n, -127))
+		s := pow2(min(max(n, -127), 127))
 		return s, 1 / s
 	}
-	panic("no formula for " + string(p))
+	s := mxFormula(p, maximum, amax)
+	return s.Stored, s.Multiplier
 }
 
 // edgeAmax returns positive finite values of all magnitudes, many of them next
@@ -129,7 +131,7 @@ func TestFormulas(t *testing.T) {
 		n = 200
 	}
 	for _, p := range justInTime() {
-		for _, f := range fp8.Formats()[:fp8.E2M1] {
+		for _, f := range formatsOf(p) {
 			for range n {
 				amax := edgeAmax(r)
 				if err := compareFormula(scaling.Recipe{Profile: p, Format: f}, amax); err != nil {
@@ -143,6 +145,10 @@ func TestFormulas(t *testing.T) {
 func compareFormula(r scaling.Recipe, amax float32) error {
 	got := r.Scale(amax)
 	stored, multiplier := formula(r.Profile, r.Format.Max(), amax, math.MaxFloat32, r.Epsilon)
+	if stored != stored && got.Stored != got.Stored {
+		return nil
+	}
+	got.Divisor = 0 // see TestTinyFourOverSix
 	if got != (fp8.Scale{Stored: stored, Multiplier: multiplier}) {
 		return fmt.Errorf("%v, amax %v: got %+v, want stored %v, multiplier %v", r, amax, got, stored, multiplier)
 	}
@@ -153,6 +159,9 @@ func compareFormula(r scaling.Recipe, amax float32) error {
 // the others do not.
 func TestEpsilon(t *testing.T) {
 	for _, p := range justInTime() {
+		if p.Recipe(scaling.Input).Format != fp8.E4M3 {
+			continue
+		}
 		recipe := scaling.Recipe{Profile: p, Epsilon: 0.25}
 		for _, amax := range []float32{1e-30, 1e-3, 0.24999, 0.25, 0.250001, 3} {
 			want := scaling.Recipe{Profile: p}.Scale(amax)
@@ -201,8 +210,11 @@ func TestPowersOfTwo(t *testing.T) {
 		pow2 := p.E8M0() || strings.HasSuffix(string(p), "-pow2") || strings.HasSuffix(string(p), "-ue8m0")
 		others := 0
 		for range 3000 {
-			f := fp8.Formats()[r.IntN(4)]
+			f := formatsOf(p)[r.IntN(len(formatsOf(p)))]
 			s := scaling.Recipe{Profile: p, Format: f}.Scale(edgeAmax(r))
+			if s.Stored != s.Stored && p.E8M0() {
+				continue
+			}
 			if !isPow2(s.Stored) || s.Multiplier != 0 && !isPow2(s.Multiplier) {
 				others++
 			}
@@ -217,8 +229,10 @@ func TestPowersOfTwo(t *testing.T) {
 }
 
 // TestNoSaturation checks that no finite value saturates under a just-in-time
-// profile, however large or small: only mx-floor allows that.
+// profile, however large or small: only those allow that which may round the scale of MX
+// formats down, and nvfp4-torchao, whose scale is at most 448.
 func TestNoSaturation(t *testing.T) {
+	down := []scaling.Profile{scaling.MXFloor, scaling.MXEven, scaling.NVFP4TorchAO}
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, p := range justInTime() {
 		var st fp8.Stats
@@ -226,12 +240,12 @@ func TestNoSaturation(t *testing.T) {
 			amax := edgeAmax(r)
 			src := []float32{amax, -amax, amax * r.Float32(), -amax * r.Float32()}
 			x := tensorOf(len(src))
-			q := scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: fp8.Formats()[r.IntN(4)]}, Options: tensor.Options{Stats: &st}}
+			q := scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: formatsOf(p)[r.IntN(len(formatsOf(p)))]}, Options: tensor.Options{Stats: &st}}
 			if err := scaling.Quantize(t.Context(), x, src, q); err != nil {
 				t.Fatal(err)
 			}
 		}
-		require.Equal(t, p == scaling.MXFloor, st.Saturated() > 0, "%s: %d saturated", p, st.Saturated())
+		require.Equal(t, slices.Contains(down, p), st.Saturated() > 0, "%s: %d saturated", p, st.Saturated())
 		require.Zero(t, st.NonFinite())
 	}
 }

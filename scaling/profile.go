@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -33,6 +34,43 @@ const (
 	MXRCeil               Profile = "mx-rceil"
 )
 
+// Those of OCP's MX formats, blocks of 32 under a power of two.
+const (
+	MXRCeilTorchAO      Profile = "mx-rceil-torchao"
+	MXCeil              Profile = "mx-ceil"
+	MXEven              Profile = "mx-even"
+	MXCompressedTensors Profile = "mx-compressed-tensors"
+	MXModelOpt          Profile = "mx-modelopt"
+	MXTEPow2            Profile = "mx-te-pow2"
+	MXFourOverSix       Profile = "mx-fouroversix"
+	DeepGEMMFP4         Profile = "deepgemm-fp4"
+	DeepGEMMFP4UE8M0    Profile = "deepgemm-fp4-ue8m0"
+)
+
+// Those of NVFP4, blocks of 16 under a UE4M3 scale under one float32. 4over6 and
+// fouroversix choose between two scales of a block: arXiv 2512.02010.
+const (
+	NVFP4TE                 Profile = "nvfp4-te"
+	NVFP4TERow              Profile = "nvfp4-te-row"
+	NVFP4TE4Over6MAE448     Profile = "nvfp4-te-4over6-mae448"
+	NVFP4TE4Over6MAE256     Profile = "nvfp4-te-4over6-mae256"
+	NVFP4TE4Over6MSE448     Profile = "nvfp4-te-4over6-mse448"
+	NVFP4TE4Over6MSE256     Profile = "nvfp4-te-4over6-mse256"
+	NVFP4TE4Over6MAE448Fast Profile = "nvfp4-te-4over6-mae448-fast"
+	NVFP4TE4Over6MAE256Fast Profile = "nvfp4-te-4over6-mae256-fast"
+	NVFP4TE4Over6MSE448Fast Profile = "nvfp4-te-4over6-mse448-fast"
+	NVFP4TE4Over6MSE256Fast Profile = "nvfp4-te-4over6-mse256-fast"
+	NVFP4TorchAO            Profile = "nvfp4-torchao"
+	NVFP4TorchAOGlobal      Profile = "nvfp4-torchao-global"
+	NVFP4CompressedTensors  Profile = "nvfp4-compressed-tensors"
+	NVFP4ModelOpt           Profile = "nvfp4-modelopt"
+	NVFP4FourOverSixStatic6 Profile = "nvfp4-fouroversix-static6"
+	NVFP4FourOverSixStatic4 Profile = "nvfp4-fouroversix-static4"
+	NVFP4FourOverSixMAE     Profile = "nvfp4-fouroversix-mae"
+	NVFP4FourOverSixMSE     Profile = "nvfp4-fouroversix-mse"
+	NVFP4FourOverSixAbsMax  Profile = "nvfp4-fouroversix-absmax"
+)
+
 // traits is what a profile fixes. Blocks that are not given are the whole tensor.
 type traits struct {
 	profile    Profile
@@ -42,8 +80,13 @@ type traits struct {
 	activation tensor.Block  // inputs and gradients
 	weight     tensor.Block
 	epsilon    bool // Recipe.Epsilon applies
-	e8m0       bool // scales are E8M0 in memory
 	delayed    bool
+
+	scaleFormat tensor.ScaleFormat
+	formats     []fp8.Format // that it is for, its own first; nil: all
+	policy      fp8.Policy   // the library's own rounding, where that is E2M1's
+	outer       *outerRule   // scales on two levels
+	choice      *fourOverSix // between two scales, in place of scale
 }
 
 var (
@@ -51,6 +94,20 @@ var (
 	tile     = tensor.Block{Rows: 1, Cols: 128}
 	square   = tensor.Block{Rows: 128, Cols: 128}
 	micro    = tensor.Block{Rows: 1, Cols: 32}
+	sixteen  = tensor.Block{Rows: 1, Cols: 16}
+	square16 = tensor.Block{Rows: 16, Cols: 16}
+)
+
+// Formats that profiles are for, and how libraries round to E2M1.
+var (
+	e2m1        = []fp8.Format{fp8.E2M1}
+	e2m1AndE4M3 = []fp8.Format{fp8.E2M1, fp8.E4M3}
+	ocpFloats   = []fp8.Format{fp8.E2M1, fp8.E2M3, fp8.E3M2, fp8.E4M3, fp8.E5M2}
+
+	positiveZero = fp8.Policy{Zero: fp8.ZeroPositive}
+	teRounding   = fp8.Policy{Zero: fp8.ZeroPositive, NaN: fp8.NaNZero}
+	deepGEMMFP4  = fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroUnsigned}
+	modelOptFP4  = fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroNegative}
 )
 
 var profiles = []traits{
@@ -68,9 +125,81 @@ var profiles = []traits{
 	{profile: DeepSeek, scale: deepSeek, row: deepSeekRow, leavesNaN: true, activation: tile, weight: square},
 	{profile: DeepSeekUE8M0, scale: deepSeekUE8M0, leavesNaN: true, activation: tile, weight: square},
 	{profile: MTFP8, scale: mtfp8, leavesNaN: true, activation: tile, weight: square},
-	{profile: MXFloor, scale: mxFloor, activation: micro, weight: micro, e8m0: true},
-	{profile: MXRCeil, scale: mxRCeil, row: mxRCeilRow, leavesNaN: true, activation: micro, weight: micro, e8m0: true},
+	mx(traits{profile: MXFloor, scale: mxFloor}),
+	mx(traits{profile: MXRCeil, scale: mxRCeil, row: mxRCeilRow, leavesNaN: true}),
+	mx(traits{profile: MXRCeilTorchAO, scale: mxRCeilTorchAO, formats: ocpFloats}),
+	mx(traits{profile: MXCeil, scale: mxCeil, formats: ocpFloats}),
+	mx(traits{profile: MXEven, scale: mxEven, formats: ocpFloats}),
+	mx(traits{profile: MXCompressedTensors, scale: mxCompressedTensors, formats: e2m1AndE4M3, policy: positiveZero}),
+	mx(traits{profile: MXModelOpt, scale: mxModelOpt, formats: e2m1, policy: modelOptFP4}),
+	mx(traits{profile: MXTEPow2, scale: mxTEPow2, formats: e2m1, policy: fp8.Policy{NaN: fp8.NaNZero}}),
+	mx(traits{profile: MXFourOverSix, scale: mxFourOverSix, formats: e2m1, policy: positiveZero}),
+	{profile: DeepGEMMFP4, scale: deepGEMM, row: deepGEMMRow, activation: tile, weight: tile, formats: e2m1, policy: deepGEMMFP4},
+	mx(traits{profile: DeepGEMMFP4UE8M0, scale: deepGEMMUE8M0, formats: e2m1, policy: deepGEMMFP4}),
+	te(traits{profile: NVFP4TE, weight: square16}),
+	te(traits{profile: NVFP4TERow, outer: &outerRule{level: teOuter, rows: 1}}),
+	teChoice(NVFP4TE4Over6MAE448, meanAbsolute, 448, false),
+	teChoice(NVFP4TE4Over6MAE256, meanAbsolute, 256, false),
+	teChoice(NVFP4TE4Over6MSE448, meanSquare, 448, false),
+	teChoice(NVFP4TE4Over6MSE256, meanSquare, 256, false),
+	teChoice(NVFP4TE4Over6MAE448Fast, meanAbsolute, 448, true),
+	teChoice(NVFP4TE4Over6MAE256Fast, meanAbsolute, 256, true),
+	teChoice(NVFP4TE4Over6MSE448Fast, meanSquare, 448, true),
+	teChoice(NVFP4TE4Over6MSE256Fast, meanSquare, 256, true),
+	nvfp4(traits{profile: NVFP4TorchAO, scale: nvfp4TorchAO}),
+	nvfp4(traits{profile: NVFP4TorchAOGlobal, scale: nvfp4TorchAOGlobal, outer: &outerRule{level: torchAOOuter}}),
+	nvfp4(traits{profile: NVFP4CompressedTensors, scale: nvfp4CompressedTensors, policy: positiveZero,
+		outer: &outerRule{level: compressedTensorsOuter, divide: true}}),
+	nvfp4(traits{profile: NVFP4ModelOpt, scale: nvfp4ModelOpt, policy: positiveZero, outer: &outerRule{level: torchAOOuter}}),
+	nvfp4(traits{profile: NVFP4FourOverSixStatic6, scale: nvfp4FourOverSixStatic6, policy: positiveZero,
+		outer: &outerRule{level: fourOverSixOuter(6, 448)}}),
+	nvfp4(traits{profile: NVFP4FourOverSixStatic4, scale: nvfp4FourOverSixStatic4, policy: positiveZero,
+		outer: &outerRule{level: fourOverSixOuter(4, 448)}}),
+	fourOverSixOf(NVFP4FourOverSixMAE, meanAbsolute),
+	fourOverSixOf(NVFP4FourOverSixMSE, meanSquare),
+	fourOverSixOf(NVFP4FourOverSixAbsMax, largestError),
 }
+
+// mx completes the traits of a profile of MX formats.
+func mx(t traits) traits {
+	t.scaleFormat = tensor.E8M0Scales
+	t.activation, t.weight = micro, micro
+	return t
+}
+
+// nvfp4 completes the traits of a profile of NVFP4.
+func nvfp4(t traits) traits {
+	t.scaleFormat, t.formats, t.activation = tensor.UE4M3Scales, e2m1, sixteen
+	if t.weight == (tensor.Block{}) {
+		t.weight = sixteen
+	}
+	return t
+}
+
+// te completes the traits of TransformerEngine's NVFP4.
+func te(t traits) traits {
+	t.leavesNaN, t.policy = true, teRounding
+	if t.scale == nil {
+		t.scale = nvfp4TE
+	}
+	if t.outer == nil {
+		t.outer = &outerRule{level: teOuter}
+	}
+	return nvfp4(t)
+}
+
+func teChoice(p Profile, rule errorRule, largest float32, fast bool) traits {
+	outer := &outerRule{level: func(amax float32) level { return teLevel(amax, maxE2M1*largest) }}
+	return te(traits{profile: p, weight: square16, outer: outer, choice: teFourOverSix(rule, largest, fast)})
+}
+
+func fourOverSixOf(p Profile, rule errorRule) traits {
+	outer := &outerRule{level: fourOverSixOuter(maxE2M1, 256)}
+	return nvfp4(traits{profile: p, policy: positiveZero, outer: outer, choice: fourOverSixChoice(rule)})
+}
+
+// choiceBlock reports whether the error of a block has a defined order.
+func choiceBlock(b tensor.Block) bool { return b == sixteen || b == square16 }
 
 // Profiles returns all profiles, in a fixed order.
 func Profiles() []Profile {
@@ -111,12 +240,25 @@ func (p Profile) traits() *traits {
 	return nil
 }
 
+// amax is what the amax of values without NaN counts as.
+func (t *traits) amax(amax float32, nan bool) float32 {
+	if nan && !t.leavesNaN {
+		return float32(math.NaN())
+	}
+	return amax
+}
+
 // blockScale returns the scale of a block with the given amax, NaN left out.
 func (t *traits) blockScale(amax float32, nan bool, l limits) fp8.Scale {
-	if nan && !t.leavesNaN {
-		amax = float32(math.NaN())
+	return t.scale(t.amax(amax, nan), l)
+}
+
+// scaleOf is blockScale of an amax that is NaN where there is one in the block.
+func (t *traits) scaleOf(amax float32, l limits) fp8.Scale {
+	if amax != amax {
+		return t.blockScale(0, true, l)
 	}
-	return t.scale(amax, l)
+	return t.blockScale(amax, false, l)
 }
 
 // scaleRow sets scales[i] to the scale of a block with amax[i] and without NaN.
@@ -137,7 +279,34 @@ func (p Profile) Valid() bool { return p.traits() != nil }
 func (p Profile) Delayed() bool { t := p.traits(); return t != nil && t.delayed }
 
 // E8M0 reports whether p's scales are kept as E8M0, one byte each.
-func (p Profile) E8M0() bool { t := p.traits(); return t != nil && t.e8m0 }
+func (p Profile) E8M0() bool { return p.ScaleFormat() == tensor.E8M0Scales }
+
+// ScaleFormat returns how p's scales are kept, which is the ScaleFormat of a tensor that is
+// quantized by it: float32 for an unknown profile.
+func (p Profile) ScaleFormat() tensor.ScaleFormat {
+	if t := p.traits(); t != nil {
+		return t.scaleFormat
+	}
+	return tensor.Float32Scales
+}
+
+// Outer reports whether p gives a tensor scales above those of its blocks.
+func (p Profile) Outer() bool { t := p.traits(); return t != nil && t.outer != nil }
+
+// For reports whether p is for a format: the nvfp4- profiles, for one, are for E2M1 alone.
+func (p Profile) For(f fp8.Format) bool {
+	t := p.traits()
+	return t != nil && (t.formats == nil || slices.Contains(t.formats, f))
+}
+
+// Policy returns how p's library rounds to a format, in which libraries differ where that
+// is E2M1: ties, the sign of zero and what a NaN becomes. It is the zero Policy for others.
+func (p Profile) Policy(f fp8.Format) fp8.Policy {
+	if t := p.traits(); t != nil && f == fp8.E2M1 {
+		return t.policy
+	}
+	return fp8.Policy{}
+}
 
 // Block returns the block that p gives a tensor of the given role: the zero
 // Block, one scale for the tensor, for an unknown profile. It panics if the role is

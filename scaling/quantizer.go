@@ -27,6 +27,12 @@ type Quantizer struct {
 	// between training steps does. One whose grid is not known yet has scales of 1.
 	Frozen bool
 
+	// OuterAmax, unless nil, are the amaxes that outer scales follow from, one for each,
+	// where the recipe has such scales. Without it they are those of the values, which
+	// are read once more for it. It is for parts of a larger tensor, whose rows must
+	// begin and end with a block, and for an amax that is known from a calibration.
+	OuterAmax []float32
+
 	tensor.Options
 }
 
@@ -78,35 +84,53 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 			return err
 		}
 	}
-	encoding := tensor.Quantizer{Policy: q.Recipe.Policy, Options: q.Options}
+	if err := q.checkOuterAmax(&v); err != nil {
+		return err
+	}
+	encoding := tensor.Quantizer{
+		Policy: q.Recipe.policy(), ScaleFormat: q.Recipe.Profile.ScaleFormat(), Options: q.Options,
+	}
 	if q.Recipe.Profile.Delayed() {
 		encoding.Scale = q.delayedScales()
 		if err := tensor.Quantize(ctx, &v, src, encoding); err != nil {
 			return err
 		}
-	} else {
-		s := inTimes.Get().(*inTime)
-		s.traits, s.limits = q.Recipe.Profile.traits(), q.Recipe.limits(largest[T]())
-		encoding.Scale, encoding.ScaleRow = s.scale, s.scaleRow
-		err := tensor.Quantize(ctx, &v, src, encoding)
-		inTimes.Put(s)
-		if err != nil {
-			return err
-		}
+	} else if err := quantizeInTime(ctx, &v, src, &q, encoding); err != nil {
+		return err
 	}
 	*t = v
 	return nil
+}
+
+func quantizeInTime[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q *Quantizer, encoding tensor.Quantizer) error {
+	s := inTimes.Get().(*inTime)
+	defer s.put()
+	s.traits, s.limits = q.Recipe.Profile.traits(), q.Recipe.limits(largest[T]())
+	encoding.Scale, encoding.ScaleRow = s.scale, s.scaleRow
+	if s.traits.outer != nil && len(src) == t.Len() {
+		if err := setLevels(ctx, &s.levels, t, src, q); err != nil {
+			return err
+		}
+		encoding.Outer = tensor.Outer{Scales: s.levels.scales, Rows: s.levels.rows, Divide: s.traits.outer.divide}
+	}
+	if s.traits.choice != nil {
+		s.grid.set(t, sourceOf(src))
+	}
+	return tensor.Quantize(ctx, t, src, encoding)
 }
 
 // Scale returns the scale of a block of values of type T, for which r is just in
 // time: amax is the largest magnitude in it, infinities included and NaN left out;
 // nan says whether there was a NaN. With it a block can be encoded in parts, by
 // [tensor.Quantize], to the bits of the whole. It returns an error if r does not
-// pass its Check or is delayed.
+// pass its Check, is delayed or has outer scales.
 func Scale[T fp8.Float](r Recipe, amax float32, nan bool) (fp8.Scale, error) {
 	q := Quantizer{Recipe: r}
 	if err := q.Check(); err != nil {
 		return fp8.Scale{}, err
+	}
+	if r.Profile.Outer() {
+		return fp8.Scale{}, sentinel.Errorf(ErrRecipe, "scaling: recipe %v: the scale of a block depends on an outer one: give Quantize the OuterAmax", r)
 	}
 	return r.Profile.traits().blockScale(amax, nan, r.limits(largest[T]())), nil
 }
@@ -133,6 +157,8 @@ func (q *Quantizer) delayedScales() tensor.ScaleFunc {
 type inTime struct {
 	traits *traits
 	limits limits
+	levels levels // where there are outer scales
+	grid   grid   // where the choice needs values
 
 	// Of this inTime, made once: each would be allocated anew for a call of Quantize.
 	scale    tensor.ScaleFunc
@@ -142,10 +168,46 @@ type inTime struct {
 // inTimes are *inTime, reused from call to call.
 var inTimes = sync.Pool{New: func() any {
 	s := new(inTime)
-	s.scale = func(_ int, amax float32, nan bool) fp8.Scale { return s.traits.blockScale(amax, nan, s.limits) }
-	s.scaleRow = func(_ int, scales []fp8.Scale, amax []float32) { s.traits.scaleRow(scales, amax, s.limits) }
+	s.scale, s.scaleRow = s.blockScale, s.rowScales
 	return s
 }}
+
+// put returns s to the pool, without what belongs to the caller.
+func (s *inTime) put() {
+	s.grid = grid{}
+	inTimes.Put(s)
+}
+
+func (s *inTime) blockScale(block int, amax float32, nan bool) fp8.Scale {
+	l := s.limits
+	if s.traits.outer != nil {
+		l.level, _ = s.levels.of(block)
+	}
+	if s.traits.choice != nil {
+		return s.traits.choice.pick(s.grid.block(block), s.traits.amax(amax, nan), l.level)
+	}
+	return s.traits.blockScale(amax, nan, l)
+}
+
+func (s *inTime) rowScales(first int, scales []fp8.Scale, amax []float32) {
+	switch {
+	case s.traits.choice != nil:
+		for i, a := range amax {
+			scales[i] = s.blockScale(first+i, a, false)
+		}
+	case s.traits.outer != nil:
+		l := s.limits
+		for len(amax) > 0 {
+			var n int
+			l.level, n = s.levels.of(first)
+			n = min(n, len(amax))
+			s.traits.scaleRow(scales[:n], amax[:n], l)
+			first, scales, amax = first+n, scales[n:], amax[n:]
+		}
+	default:
+		s.traits.scaleRow(scales, amax, s.limits)
+	}
+}
 
 // largest is the largest finite value of T, as far as float32 goes.
 func largest[T fp8.Float]() float32 {

@@ -16,9 +16,14 @@ type Recipe struct {
 	Profile Profile
 	Format  fp8.Format
 	Block   tensor.Block
-	Policy  fp8.Policy
-	Epsilon float32 // a smaller amax is raised to it; te-current and te-block only
-	Delayed Delayed // te-delayed only
+	Policy  fp8.Policy // a field of value 0 is the profile's own, see [Profile.Policy]
+	Epsilon float32    // a smaller amax is raised to it; te-current and te-block only
+	Delayed Delayed    // te-delayed only
+
+	// OuterRows is the number of rows under each outer scale of an nvfp4- profile: 0 is
+	// as the profile has it, all of them or, for nvfp4-te-row, 1. The height of a stack's
+	// matrices gives each a scale of its own.
+	OuterRows int
 }
 
 // Default returns the granularity, timing and format of DeepSeek-V3 (arXiv 2412.19437,
@@ -31,9 +36,15 @@ type Recipe struct {
 // FP32.
 func Default(role Role) Recipe { return TEBlockPow2.Recipe(role) }
 
-// Recipe returns the recipe that p's library uses by default for a role: E4M3
-// in the profile's block. It panics if the role is unknown.
-func (p Profile) Recipe(role Role) Recipe { return Recipe{Profile: p, Block: p.Block(role)} }
+// Recipe returns the recipe that p's library uses by default for a role: E4M3, or the
+// format that p is for, in the profile's block. It panics if the role is unknown.
+func (p Profile) Recipe(role Role) Recipe {
+	r := Recipe{Profile: p, Block: p.Block(role)}
+	if t := p.traits(); t != nil && t.formats != nil {
+		r.Format = t.formats[0]
+	}
+	return r
+}
 
 // String returns the profile, format and block, such as
 // "te-block-pow2 E4M3 1x128".
@@ -58,6 +69,13 @@ func (r Recipe) Check() error {
 		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: epsilon %v: want a finite number that is not negative", r, r.Epsilon)
 	case r.Epsilon != 0 && !r.Profile.traits().epsilon:
 		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: epsilon %v: this arithmetic has none", r, r.Epsilon)
+	case !r.Profile.For(r.Format):
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: this arithmetic is for %v", r, r.Profile.traits().formats)
+	case r.Profile.traits().choice != nil && !choiceBlock(r.Block):
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: this arithmetic is for blocks of 1x16 or 16x16", r)
+	}
+	if err := r.checkOuter(); err != nil {
+		return err
 	}
 	if err := r.Policy.Check(); err != nil {
 		return fmt.Errorf("scaling: recipe %v: %w", r, err)
@@ -65,23 +83,72 @@ func (r Recipe) Check() error {
 	return r.Delayed.check()
 }
 
-const noScale = "scaling: recipe is delayed or unknown: amax alone gives no scale"
+const noScale = "scaling: recipe is delayed, has outer scales or is unknown: amax alone gives no scale"
 
 // Scale returns the scale of a block under a just-in-time recipe, from the
 // largest magnitude among its float32 values. A NaN amax stands for a block
-// with a NaN in it. It panics if the recipe is delayed or unknown.
+// with a NaN in it. It panics if the recipe is delayed, has outer scales or is unknown.
 func (r Recipe) Scale(amax float32) fp8.Scale {
 	t := r.Profile.traits()
-	if t == nil || t.delayed {
+	if t == nil || t.delayed || t.outer != nil {
 		panic(noScale)
 	}
-	nan := amax != amax
-	if nan {
+	return t.scaleOf(amax, r.limits(math.MaxFloat32))
+}
+
+const noOuterScale = "scaling: recipe has no outer scales"
+
+// OuterScale returns the outer scale of values with the given amax; NaN stands for values
+// with a NaN among them. It panics unless the recipe has outer scales.
+func (r Recipe) OuterScale(amax float32) float32 { return r.level(amax).stored }
+
+// ScaleUnder is Scale of a block under the outer scale of values of the given amax. It
+// panics unless the recipe has outer scales and the amax of a block determines its scale,
+// as it does not where a profile chooses between two.
+func (r Recipe) ScaleUnder(outerAmax, amax float32) fp8.Scale {
+	l := r.limits(math.MaxFloat32)
+	l.level = r.level(outerAmax)
+	t := r.Profile.traits()
+	if t.choice != nil {
+		panic(noScale)
+	}
+	return t.scaleOf(amax, l)
+}
+
+func (r Recipe) level(amax float32) level {
+	t := r.Profile.traits()
+	if t == nil || t.outer == nil {
+		panic(noOuterScale)
+	}
+	if amax != amax && t.leavesNaN {
 		amax = 0
 	}
-	return t.blockScale(amax, nan, r.limits(math.MaxFloat32))
+	l := t.outer.level(amax)
+	l.stored = canonical(l.stored)
+	return l
 }
 
 func (r Recipe) limits(source float32) limits {
-	return limits{max: r.Format.Max(), source: source, epsilon: r.Epsilon}
+	return limits{max: r.Format.Max(), mantissa: r.Format.Mantissa(), source: source, epsilon: r.Epsilon}
+}
+
+// policy returns r's Policy with the profile's own in fields of value 0.
+func (r Recipe) policy() fp8.Policy {
+	p, own := r.Policy, r.Profile.Policy(r.Format)
+	if p.Overflow == 0 {
+		p.Overflow = own.Overflow
+	}
+	if p.Inf == 0 {
+		p.Inf = own.Inf
+	}
+	if p.NaN == 0 {
+		p.NaN = own.NaN
+	}
+	if p.Zero == 0 {
+		p.Zero = own.Zero
+	}
+	if p.Rounding == 0 {
+		p.Rounding = own.Rounding
+	}
+	return p
 }

@@ -31,18 +31,24 @@ func TestRows(t *testing.T) {
 	for range 1000 {
 		amax = append(amax, math.Float32frombits(r.Uint32N(0x7F800000)))
 	}
-	bits := func(s fp8.Scale) [2]uint32 {
-		return [2]uint32{math.Float32bits(s.Stored), math.Float32bits(s.Multiplier)}
+	bits := func(s fp8.Scale) [3]uint32 {
+		return [3]uint32{math.Float32bits(s.Stored), math.Float32bits(s.Multiplier), math.Float32bits(s.Divisor)}
 	}
 	for i := range profiles {
 		tr := &profiles[i]
-		if tr.delayed {
+		if tr.delayed || tr.choice != nil {
 			continue
 		}
 		for _, f := range fp8.Formats() {
+			if !tr.profile.For(f) {
+				continue
+			}
 			for _, epsilon := range []float32{0, 0.01} {
 				for _, source := range []float32{65504, math.MaxFloat32} {
-					l := limits{max: f.Max(), source: source, epsilon: epsilon}
+					l := limits{max: f.Max(), mantissa: f.Mantissa(), source: source, epsilon: epsilon}
+					if tr.outer != nil {
+						l.level = tr.outer.level(source)
+					}
 					scales := make([]fp8.Scale, len(amax))
 					tr.scaleRow(scales, amax, l)
 					for k, a := range amax {

@@ -1,0 +1,127 @@
+package scaling
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+// e8m0Scale stores e; the reciprocal of a power of two is exact.
+func e8m0Scale(e fp8.E8M0) fp8.Scale { return storeAndMultiply(e.Float32()) }
+
+// mxExponent is the scale of an amax with the given exponent field, so that the largest
+// power of two in the block becomes the largest in the format.
+func mxExponent(field int, l limits) fp8.Scale {
+	emax := int(math.Float32bits(l.max)>>23) - 127
+	return e8m0Scale(fp8.E8M0(min(max(field-emax, 0), int(fp8.E8M0NaN)-1)))
+}
+
+// mxFloor is the scale of the OCP Microscaling specification, section 6.3. The
+// exponent is the float32's own, so a subnormal amax gives the smallest scale.
+func mxFloor(amax float32, l limits) fp8.Scale {
+	if !isFinite(amax) {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	return mxExponent(int(math.Float32bits(amax)>>23), l)
+}
+
+// mxCeil is ScaleCalculationMode.CEIL of torchao's mx_tensor.py: amax is rounded up to a
+// power of two first.
+func mxCeil(amax float32, l limits) fp8.Scale {
+	if !isFinite(amax) {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	return mxExponent(int((math.Float32bits(amax)+0x7FFFFF)>>23), l)
+}
+
+// mxEven is ScaleCalculationMode.EVEN of torchao's mx_tensor.py: amax is rounded to the
+// format's bits of mantissa first.
+func mxEven(amax float32, l limits) fp8.Scale { return mxNearest(amax, l.mantissa, l) }
+
+// mxCompressedTensors is generate_mx_scales of compressed-tensors' mxfp_utils.py, which
+// rounds to the one bit of mantissa of E2M1 whatever the format.
+func mxCompressedTensors(amax float32, l limits) fp8.Scale { return mxNearest(amax, 1, l) }
+
+// mxNearest adds half of what is behind the given bits of mantissa. What carries to 2^128
+// is not finite any more.
+func mxNearest(amax float32, mantissa int, l limits) fp8.Scale {
+	if !isFinite(amax) {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	return mxFloor(math.Float32frombits(math.Float32bits(amax)+1<<(22-mantissa)), l)
+}
+
+// mxRCeil is float_to_e8m0 of TransformerEngine's ptx_arch_spec.cuh, which is
+// cvt.rp.satfinite.ue8m0x2.f32 of PTX.
+func mxRCeil(amax float32, l limits) fp8.Scale {
+	x := float32(amax * float32(1/l.max))
+	const largest = 0xFE
+	bits := math.Float32bits(x)
+	exponent, mantissa := bits>>23, bits&0x7FFFFF
+	halfOfSmallest := exponent == 0 && mantissa <= 1<<22
+	if mantissa > 0 && !halfOfSmallest {
+		exponent++
+	}
+	return e8m0Scale(fp8.E8M0(min(exponent, largest)))
+}
+
+// mxRCeilTorchAO is ScaleCalculationMode.RCEIL of torchao's mx_tensor.py, which does not
+// saturate.
+func mxRCeilTorchAO(amax float32, l limits) fp8.Scale {
+	if !isFinite(amax) {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	return mxRCeil(amax, l)
+}
+
+// mxModelOpt is MXFP4QTensor.quantize of Model-Optimizer's mxfp4_tensor.py. What it makes
+// of an amax that is not finite is not defined there, and NaN here.
+func mxModelOpt(amax float32, l limits) fp8.Scale {
+	if !isFinite(amax) {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	return storeAndMultiply(exp2CeilLog2(float32(amax / l.max)))
+}
+
+// mxTEPow2 is cast_to_e8 of TransformerEngine's reference_nvfp4.py.
+func mxTEPow2(amax float32, l limits) fp8.Scale {
+	if amax != amax {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	return storeAndMultiply(exp2CeilLog2(float32(amax / l.max)))
+}
+
+// mxFourOverSix is quantize_to_mxfp4 of fouroversix' reference.py. Where amax is so small
+// that amax/max is 0, all codes are.
+func mxFourOverSix(amax float32, l limits) fp8.Scale {
+	if !isFinite(amax) {
+		return e8m0Scale(fp8.E8M0NaN)
+	}
+	bits := math.Float32bits(float32(amax / l.max))
+	if bits == 0 {
+		return fp8.Scale{Stored: fp8.E8M0(0).Float32(), Divisor: float32(math.Inf(1))}
+	}
+	return e8m0Scale(fp8.E8M0((bits + 0x7FFFFF) >> 23))
+}
+
+// exp2CeilLog2 returns 2^ceil(y), where y is log2 x rounded to the nearest float32, as
+// E8M0 holds it: from 2^-127 to 2^127. x must be at least 0.
+//
+// Rounding carries y down to an integer n where x is only just above 2^n, which
+// [exp2FloorLog2] explains: where x = 2^n * (1 + d) and d < h/2 * ln 2, h being the
+// distance from n to the float32 after it.
+func exp2CeilLog2(x float32) float32 {
+	switch {
+	case x <= 0x1p-127:
+		return 0x1p-127
+	case x >= 0x1p127:
+		return 0x1p127
+	}
+	fraction, n := math.Frexp(float64(x)) // x = fraction * 2^n, fraction in [1/2, 1)
+	y := float32(n - 1)
+	after := math.Nextafter32(y, float32(math.Inf(1)))
+	if 2*fraction-1 <= float64(after-y)/2*math.Ln2 {
+		n--
+	}
+	return float32(math.Ldexp(1, n))
+}

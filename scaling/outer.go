@@ -1,0 +1,164 @@
+package scaling
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// outerRule is what a profile with scales on two levels says of the outer ones.
+type outerRule struct {
+	level  outerArithmetic
+	rows   int  // under each, by default; 0: all
+	divide bool // they are divisors
+}
+
+// outerRows returns the number of rows under each outer scale, 0 for all.
+func (r Recipe) outerRows() int {
+	if t := r.Profile.traits(); r.OuterRows == 0 && t.outer != nil {
+		return t.outer.rows
+	}
+	return r.OuterRows
+}
+
+// checkOuter is the part of Check that is about outer scales.
+func (r Recipe) checkOuter() error {
+	rows := r.outerRows()
+	switch {
+	case r.OuterRows < 0:
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: outer scales of %d rows each: want at least 0", r, r.OuterRows)
+	case r.OuterRows > 0 && r.Profile.traits().outer == nil:
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: outer scales of %d rows each: this arithmetic has none", r, r.OuterRows)
+	case rows > 0 && (r.Block.Rows == 0 || rows%r.Block.Rows != 0):
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: outer scales of %d rows each: blocks lie under more than one", r, rows)
+	}
+	return nil
+}
+
+// checkOuterAmax makes sure that the given amaxes are those of t, if there are any.
+func (q *Quantizer) checkOuterAmax(t *tensor.Tensor) error {
+	if q.OuterAmax == nil {
+		return nil
+	}
+	if q.Recipe.Profile.traits().outer == nil {
+		return sentinel.Errorf(ErrRecipe, "tensor %q: scaling: recipe %v has no outer scales, %d amaxes are given for them", t.Name, q.Recipe, len(q.OuterAmax))
+	}
+	if want := outerCount(t, q.Recipe.outerRows()); len(q.OuterAmax) != want {
+		return sentinel.Errorf(ErrRecipe, "tensor %q: scaling: shape %v needs the amaxes of %d outer scales, %d are given", t.Name, t.Shape, want, len(q.OuterAmax))
+	}
+	for i, a := range q.OuterAmax {
+		if math.Signbit(float64(a)) && a == a {
+			return sentinel.Errorf(ErrRecipe, "tensor %q: scaling: amax %v of outer scale %d is negative", t.Name, a, i)
+		}
+	}
+	return nil
+}
+
+// outerCount returns how many outer scales t has.
+func outerCount(t *tensor.Tensor, rows int) int {
+	n, _ := t.Dims()
+	if rows == 0 {
+		return 1
+	}
+	return (n + rows - 1) / rows
+}
+
+// levels are the outer scales of a tensor at work.
+type levels struct {
+	all      []level
+	scales   []float32 // outer
+	amax     []float32
+	nan      []bool
+	rows     int // under each; 0: all
+	gridCols int
+	blocks   int // rows of a block
+}
+
+// setLevels finds out the levels of t from the amaxes in q or else from src, which is read
+// once for it.
+func setLevels[T fp8.Float](ctx context.Context, s *levels, t *tensor.Tensor, src []T, q *Quantizer) error {
+	rows, cols := t.Dims()
+	traits := q.Recipe.Profile.traits()
+	s.rows = q.Recipe.outerRows()
+	_, s.gridCols = t.Grid()
+	s.blocks, _ = t.Block.Extents(rows, cols)
+	n := outerCount(t, s.rows)
+	s.all, s.scales, s.amax, s.nan = s.all[:0], s.scales[:0], s.amax[:0], s.nan[:0]
+	for range n {
+		s.amax, s.nan = append(s.amax, 0), append(s.nan, false)
+	}
+	if q.OuterAmax != nil {
+		copy(s.amax, q.OuterAmax)
+	} else if err := outerAmax(ctx, s, src, cols, q.Workers); err != nil {
+		return fmt.Errorf("tensor %q: %w", t.Name, err)
+	}
+	for i, amax := range s.amax {
+		if s.nan[i] && !traits.leavesNaN {
+			amax = float32(math.NaN())
+		}
+		l := traits.outer.level(amax)
+		l.stored = canonical(l.stored)
+		s.all, s.scales = append(s.all, l), append(s.scales, l.stored)
+	}
+	return nil
+}
+
+// canonical returns x, and the canonical NaN for every NaN.
+func canonical(x float32) float32 {
+	if x != x {
+		return math.Float32frombits(canonicalNaN)
+	}
+	return x
+}
+
+// outerAmax finds the largest magnitude under each outer scale.
+func outerAmax[T fp8.Float](ctx context.Context, s *levels, src []T, cols, workers int) error {
+	const part = 1 << 17 // elements between two looks at the context
+	under := len(src)    // elements under an outer scale
+	if s.rows > 0 {
+		under = s.rows * cols
+	}
+	var mu sync.Mutex
+	var failed error
+	each := func(lo, hi int) {
+		for lo < hi {
+			i := 0
+			end := min(lo+part, hi)
+			if under > 0 {
+				i = lo / under
+				end = min(end, (i+1)*under)
+			}
+			amax, nan := fp8.Amax(src[lo:end])
+			err := meter.Err(ctx)
+			mu.Lock()
+			s.amax[i], s.nan[i] = max(s.amax[i], amax), s.nan[i] || nan
+			if err != nil {
+				failed = err
+			}
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+			lo = end
+		}
+	}
+	parallel.For(len(src), 1<<20, workers, each)
+	return failed
+}
+
+// of returns the level of a block, and how many blocks from it on share it.
+func (s *levels) of(block int) (l level, blocks int) {
+	if len(s.all) == 1 {
+		return s.all[0], math.MaxInt
+	}
+	i := block / s.gridCols * s.blocks / s.rows
+	next := (i + 1) * s.rows / s.blocks * s.gridCols
+	return s.all[i], next - block
+}
