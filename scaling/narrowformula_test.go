@@ -27,7 +27,7 @@ func mxFormula(p scaling.Profile, maximum, amax float32) fp8.Scale {
 	case scaling.MXCeil:
 		n = ceil - emax
 	case scaling.MXEven, scaling.MXCompressedTensors:
-		mantissa := map[float32]int{448: 3, 57344: 2, 7.5: 3, 28: 2, 6: 1}[maximum]
+		mantissa := map[float32]int{448: 3, 240: 3, 57344: 2, 7.5: 3, 28: 2, 6: 1}[maximum]
 		if p == scaling.MXCompressedTensors {
 			mantissa = 1
 		}

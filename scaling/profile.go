@@ -100,9 +100,7 @@ var (
 
 // Formats that profiles are for, and how libraries round to E2M1.
 var (
-	e2m1        = []fp8.Format{fp8.E2M1}
-	e2m1AndE4M3 = []fp8.Format{fp8.E2M1, fp8.E4M3}
-	ocpFloats   = []fp8.Format{fp8.E2M1, fp8.E2M3, fp8.E3M2, fp8.E4M3, fp8.E5M2}
+	e2m1 = []fp8.Format{fp8.E2M1}
 
 	positiveZero = fp8.Policy{Zero: fp8.ZeroPositive}
 	teRounding   = fp8.Policy{Zero: fp8.ZeroPositive, NaN: fp8.NaNZero}
@@ -127,10 +125,10 @@ var profiles = []traits{
 	{profile: MTFP8, scale: mtfp8, leavesNaN: true, activation: tile, weight: square},
 	mx(traits{profile: MXFloor, scale: mxFloor}),
 	mx(traits{profile: MXRCeil, scale: mxRCeil, row: mxRCeilRow, leavesNaN: true}),
-	mx(traits{profile: MXRCeilTorchAO, scale: mxRCeilTorchAO, formats: ocpFloats}),
-	mx(traits{profile: MXCeil, scale: mxCeil, formats: ocpFloats}),
-	mx(traits{profile: MXEven, scale: mxEven, formats: ocpFloats}),
-	mx(traits{profile: MXCompressedTensors, scale: mxCompressedTensors, formats: e2m1AndE4M3, policy: positiveZero}),
+	mx(traits{profile: MXRCeilTorchAO, scale: mxRCeilTorchAO}),
+	mx(traits{profile: MXCeil, scale: mxCeil}),
+	mx(traits{profile: MXEven, scale: mxEven}),
+	mx(traits{profile: MXCompressedTensors, scale: mxCompressedTensors, policy: positiveZero}),
 	mx(traits{profile: MXModelOpt, scale: mxModelOpt, formats: e2m1, policy: modelOptFP4}),
 	mx(traits{profile: MXTEPow2, scale: mxTEPow2, formats: e2m1, policy: fp8.Policy{NaN: fp8.NaNZero}}),
 	mx(traits{profile: MXFourOverSix, scale: mxFourOverSix, formats: e2m1, policy: positiveZero}),
@@ -208,6 +206,11 @@ func Profiles() []Profile {
 		names[i] = profiles[i].profile
 	}
 	return names
+}
+
+// ProfilesFor returns the profiles that are for a format, in the order of Profiles.
+func ProfilesFor(f fp8.Format) []Profile {
+	return slices.DeleteFunc(Profiles(), func(p Profile) bool { return !p.For(f) })
 }
 
 // ParseProfile returns the profile of the given name.

@@ -105,7 +105,7 @@ func TestRecipeCheck(t *testing.T) {
 		`scaling: margin -127: want -126 to 126`:                                                                {Delayed: scaling.Delayed{Margin: -127}},
 		`scaling: unknown amax algorithm 2: want one of max, most-recent`:                                       {Delayed: scaling.Delayed{Algorithm: 2}},
 		`scaling: recipe nvfp4-te E4M3 tensor: this arithmetic is for [E2M1]`:                                   {Profile: "nvfp4-te"},
-		`scaling: recipe mx-even MXINT8 tensor: this arithmetic is for [E2M1 E2M3 E3M2 E4M3 E5M2]`:              {Profile: "mx-even", Format: fp8.MXINT8},
+		`scaling: recipe mx-modelopt MXINT8 tensor: this arithmetic is for [E2M1]`:                              {Profile: "mx-modelopt", Format: fp8.MXINT8},
 		`scaling: recipe te-block E4M3 row: outer scales of 1 rows each: this arithmetic has none`:              {Profile: "te-block", Block: tensor.Block{Rows: 1}, OuterRows: 1},
 		`scaling: recipe nvfp4-te E2M1 row: outer scales of -1 rows each: want at least 0`:                      {Profile: "nvfp4-te", Format: fp8.E2M1, Block: tensor.Block{Rows: 1}, OuterRows: -1},
 		`scaling: recipe nvfp4-te E2M1 16x16: outer scales of 24 rows each: blocks lie under more than one`:     {Profile: "nvfp4-te", Format: fp8.E2M1, Block: tensor.Block{Rows: 16, Cols: 16}, OuterRows: 24},

@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
@@ -214,7 +213,7 @@ func (t *Tensor) CheckCodes() error {
 	if err := t.Check(); err != nil {
 		return err
 	}
-	bits := bitsOf(t.Format)
+	bits := t.Format.Bits()
 	rows, cols := t.Dims()
 	if bits == 8 || cols == 0 {
 		return nil
@@ -226,12 +225,4 @@ func (t *Tensor) CheckCodes() error {
 		}
 	}
 	return nil
-}
-
-// bitsOf is the number of bits of a code.
-func bitsOf(f fp8.Format) int {
-	if f, ok := any(f).(interface{ Bits() int }); ok {
-		return f.Bits()
-	}
-	return 8
 }

@@ -139,12 +139,13 @@ func amax(r *rand.Rand) []part {
 
 // quantize quantizes a matrix under a library's recipe and dequantizes it.
 func quantize(r *rand.Rand) []part {
-	p := anyOf(r, scaling.Profiles())
-	for p.Delayed() {
-		p = anyOf(r, scaling.Profiles())
+	f := anyFormat(r)
+	p := anyOf(r, scaling.ProfilesFor(f))
+	for p.Delayed() || p.Outer() {
+		p = anyOf(r, scaling.ProfilesFor(f))
 	}
 	rows, cols := 1+r.IntN(60), 1+r.IntN(400)
-	recipe := scaling.Recipe{Profile: p, Format: anyFormat(r), Policy: anyPolicy(r), Block: anyOf(r, []tensor.Block{
+	recipe := scaling.Recipe{Profile: p, Format: f, Policy: anyPolicy(r), Block: anyOf(r, []tensor.Block{
 		{}, {Rows: 1}, {Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}, {Rows: 1, Cols: 32}, {Rows: 128, Cols: 1}, {Rows: 1 + r.IntN(9), Cols: 1 + r.IntN(99)},
 	})}
 	x := anyValues(r, rows, cols, recipe.Format, recipe.Block)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -45,8 +46,8 @@ func Has(file *safetensors.File, name string) bool {
 // Selects reports whether a pattern, of which nil matches all, matches a name.
 func Selects(only *regexp.Regexp, name string) bool { return only == nil || only.MatchString(name) }
 
-// Profiles returns the profiles that can be applied to a file: all but those that
-// need the amax of earlier steps.
+// Profiles returns the profiles that can be applied to a file in FP8: all for E4M3 but
+// those that need the amax of earlier steps.
 func Profiles() []scaling.Profile {
-	return slices.DeleteFunc(scaling.Profiles(), scaling.Profile.Delayed)
+	return slices.DeleteFunc(scaling.ProfilesFor(fp8.E4M3), scaling.Profile.Delayed)
 }

@@ -68,7 +68,7 @@ type scaler struct {
 
 // justInTime are the profiles whose scale follows from a block's own amax.
 func justInTime() (all []scaling.Profile) {
-	for _, p := range scaling.Profiles() {
+	for _, p := range scaling.ProfilesFor(fp8.E4M3) {
 		if !p.Delayed() {
 			all = append(all, p)
 		}
@@ -99,6 +99,9 @@ func (s *scaler) scales() error {
 	s.index.HasNaN = s.add("amax.nan", "U8", []int{len(nan)}, nan)
 	for _, p := range justInTime() {
 		for _, f := range fp8.Formats()[:fp8.E2M1] {
+			if !p.For(f) {
+				continue
+			}
 			r := scaling.Recipe{Profile: p, Format: f}
 			for _, scale := range []struct {
 				source string

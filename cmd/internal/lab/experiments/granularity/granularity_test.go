@@ -37,7 +37,7 @@ func TestGranularity(t *testing.T) {
 	require.Len(t, labtest.Table(t, r, "scales-steps").Rows, 3*len(lookedAt)*len(schemes))
 	require.Len(t, labtest.Table(t, r, "amax").Rows, 2*7*3)
 	require.Len(t, labtest.Table(t, r, "amax-steps").Rows, 7*2*7*3)
-	require.Len(t, labtest.Table(t, r, "recipes").Rows, 2*len(compared)*(len(scaling.Profiles())+len(grains)))
+	require.Len(t, labtest.Table(t, r, "recipes").Rows, 2*len(compared)*(len(scaling.ProfilesFor(fp8.E4M3))+len(grains)))
 }
 
 // TestProbeInput: what goes into the first layer is the embedding, normalized.

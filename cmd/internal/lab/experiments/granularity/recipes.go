@@ -72,7 +72,7 @@ func encodeBy(ctx context.Context, o *operand, r scaling.Recipe) (recipeOutcome,
 // profileOutcomes encodes operands by the recipe of every profile, in both formats.
 func profileOutcomes(ctx context.Context, operands []*operand) (all []recipeOutcome, err error) {
 	for _, o := range operands {
-		for _, profile := range scaling.Profiles() {
+		for _, profile := range scaling.ProfilesFor(fp8.E4M3) {
 			for _, format := range recipeFormats {
 				r := profile.Recipe(o.role)
 				r.Format = format

@@ -56,7 +56,7 @@ func (g *study) profileTable() report.Table {
 	for _, o := range g.subjects {
 		t.Columns = append(t.Columns, shortName(o.name)+" SQNR dB", "flushed %", "saturated %")
 	}
-	for _, p := range scaling.Profiles() {
+	for _, p := range scaling.ProfilesFor(fp8.E4M3) {
 		row := []any{string(p), p.Block(scaling.Input).String(), p.Block(scaling.Weight).String()}
 		for _, o := range g.subjects {
 			e := g.profile(o, p, fp8.E4M3)
