@@ -65,7 +65,7 @@ func (b integerBackend) compute(s *scratch, p *part, r area, out *result) {
 		s.p = grow(s.p, len(s.c))
 	}
 	written := area{}
-	if out.plain(p) {
+	if out.bare() {
 		written = r.direct(k.MR)
 	}
 	for lo := 0; lo < p.k; {
@@ -81,6 +81,9 @@ func (b integerBackend) compute(s *scratch, p *part, r area, out *result) {
 				to = out.float32s[p.at+r.i0*p.n+j:]
 			}
 			s.multiplyIntegers(k, rows, written.i1-written.i0, (j-r.j0)*rows, to, p.n)
+			if to != nil && p.outer() {
+				s.multiplyPanelOuter(p, written, j, to)
+			}
 		}
 		lo = st.hi
 	}

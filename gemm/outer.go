@@ -3,6 +3,7 @@ package gemm
 import (
 	"math"
 
+	"github.com/octavo-fp8/octavo/internal/integer"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -56,6 +57,19 @@ func extremes(t *tensor.Tensor) (small, large outerScale) {
 
 // outer reports whether results are multiplied by outer scales.
 func (p *product) outer() bool { return !p.a.outer.None() || !p.b.outer.None() }
+
+// multiplyPanelOuter multiplies results of the area's rows, of a panel that begins with
+// column j, which lie where C has them.
+func (s *scratch) multiplyPanelOuter(p *part, r area, j int, c []float32) {
+	s.outerA = grow(s.outerA, r.i1-r.i0)
+	for i := range s.outerA {
+		s.outerA[i] = p.a.outer.Factor(r.i0 + i)
+	}
+	for i := range s.outerB {
+		s.outerB[i] = p.b.outer.Factor(j + i)
+	}
+	integer.MultiplyOuter(c, p.n, s.outerA, &s.outerB)
+}
 
 // multiplyOuter multiplies sums, of row i and columns j and following, by the product of
 // the outer scales of the row and of the column, rounded.

@@ -29,9 +29,10 @@ func newResult[T Output](c []T, o Options) result {
 }
 
 // plain reports whether a product's sums go to C as they are.
-func (r *result) plain(p *part) bool {
-	return r.float32s != nil && r.bias == nil && !r.accumulate && !p.outer()
-}
+func (r *result) plain(p *part) bool { return r.bare() && !p.outer() }
+
+// bare reports whether results have no epilogue, but for outer scales.
+func (r *result) bare() bool { return r.float32s != nil && r.bias == nil && !r.accumulate }
 
 // store hands the sums of an area, whose rows are width apart, to out.
 func (p *part) store(sums []float32, width int, r area, out *result) {

@@ -23,6 +23,8 @@ type scratch struct {
 	ints           []int8
 	starts         []int32
 	panel          []byte
+	outerA         []float32 // outer scales of rows, and of a panel's columns
+	outerB         [microkernel.PanelWidth]float32
 
 	// For tiles. Packs and sums are best aligned to cache lines, as the allocator
 	// aligns slices of their size.

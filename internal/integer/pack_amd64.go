@@ -12,6 +12,7 @@ var (
 	quadsKernels   = []kernels.Implementation[quadsFunc]{kernels.At[quadsFunc](cpu.AVX2, quadsAVX2)}
 	columnsKernels = []kernels.Implementation[columnsFunc]{kernels.At[columnsFunc](cpu.AVX2, columnsAVX2)}
 	powersKernels  = []kernels.Implementation[powersFunc]{kernels.At[powersFunc](cpu.AVX2, powersAVX2)}
+	outerKernels   = []kernels.Implementation[outerFunc]{kernels.At[outerFunc](cpu.AVX2, outerAVX2)}
 	splitKernels   = []kernels.Implementation[splitFunc]{kernels.At[splitFunc](cpu.AVX2, splitAVX2)}
 )
 
@@ -26,6 +27,9 @@ func columnsAVX2(dst, panel *byte, n int)
 
 //go:noescape
 func powersAVX2(dst *float32, codes *byte, n int)
+
+//go:noescape
+func outerAVX2(c *float32, stride int, rows *float32, n int, columns *[PanelWidth]float32)
 
 //go:noescape
 func splitAVX2(dst, nibbles *byte, n int)

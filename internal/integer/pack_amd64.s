@@ -224,3 +224,39 @@ powers:
 	JNZ powers
 	VZEROUPPER
 	RET
+
+// Eight results times the row's scale, in Y8, times the columns', in Y.
+#define OUTER(At, Y) \
+	VMULPS Y, Y8, Y9 \
+	VMULPS At(DI), Y9, Y9 \
+	VCMPPS $3, Y9, Y9, Y10 \
+	VBLENDVPS Y10, Y15, Y9, Y9 \
+	VMOVUPS Y9, At(DI)
+
+// func outerAVX2(c *float32, stride int, rows *float32, n int, columns *[PanelWidth]float32)
+TEXT ·outerAVX2(SB), NOSPLIT, $0-40
+	MOVQ c+0(FP), DI
+	MOVQ stride+8(FP), R8
+	MOVQ rows+16(FP), SI
+	MOVQ n+24(FP), CX
+	MOVQ columns+32(FP), AX
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	MOVL $0x7FC00000, AX
+	VMOVD AX, X15
+	VPBROADCASTD X15, Y15
+
+outer:
+	VBROADCASTSS (SI), Y8
+	OUTER(0, Y0)
+	OUTER(32, Y1)
+	OUTER(64, Y2)
+	OUTER(96, Y3)
+	ADDQ $4, SI
+	ADDQ R8, DI
+	DECQ CX
+	JNZ outer
+	VZEROUPPER
+	RET

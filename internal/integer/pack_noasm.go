@@ -9,5 +9,6 @@ var (
 	quadsKernels   []kernels.Implementation[quadsFunc]
 	columnsKernels []kernels.Implementation[columnsFunc]
 	powersKernels  []kernels.Implementation[powersFunc]
+	outerKernels   []kernels.Implementation[outerFunc]
 	splitKernels   []kernels.Implementation[splitFunc]
 )

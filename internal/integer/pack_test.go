@@ -141,3 +141,49 @@ func TestPowers(t *testing.T) {
 		}
 	})
 }
+
+func TestMultiplyOuter(t *testing.T) {
+	special := []float32{0, 1, float32(math.Inf(1)), float32(math.NaN()), math.MaxFloat32, math.SmallestNonzeroFloat32, -3}
+	forLevels(t, "MultiplyOuter", func(t *testing.T) {
+		r := rand.New(rand.NewPCG(6, 16))
+		draw := func() float32 {
+			if r.IntN(6) == 0 {
+				return special[r.IntN(len(special))]
+			}
+			return float32(math.Ldexp(1+r.Float64(), r.IntN(60)-30))
+		}
+		for n := range 6 {
+			stride := PanelWidth + r.IntN(4)
+			rows, columns := guarded[float32](t, n), (*[PanelWidth]float32)(guarded[float32](t, PanelWidth))
+			c := guarded[float32](t, max(0, (n-1)*stride+PanelWidth))
+			for _, s := range [][]float32{rows, columns[:], c} {
+				for i := range s {
+					s[i] = draw()
+				}
+			}
+			want := append([]float32{}, c...)
+			for i := range n {
+				for j := range PanelWidth {
+					alpha := float32(float64(rows[i]) * float64(columns[j]))
+					x := float32(float64(want[i*stride+j]) * float64(alpha))
+					if want[i*stride+j] = x; x != x {
+						want[i*stride+j] = math.Float32frombits(0x7FC00000)
+					}
+				}
+			}
+			if n == 0 {
+				c = nil
+			}
+			MultiplyOuter(c, stride, rows, columns)
+			compare(t, "outer", c, want[:len(c)], false)
+			for i := range c {
+				if j := i % stride; j < PanelWidth && c[i] != c[i] {
+					require.Equal(t, uint32(0x7FC00000), math.Float32bits(c[i]))
+				}
+			}
+		}
+	})
+	require.Panics(t, func() {
+		MultiplyOuter(make([]float32, PanelWidth), PanelWidth, make([]float32, 2), new([PanelWidth]float32))
+	})
+}
