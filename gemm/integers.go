@@ -24,7 +24,7 @@ const integerDepth = 512
 const integerRows = 384
 
 func (integerBackend) blocking() blocking {
-	return blocking{mc: integerRows, nc: 1024, minNC: 128, mcStep: 24}
+	return blocking{mc: integerRows, nc: 1024, minNC: 128, mcStep: 48}
 }
 
 // integers returns the integer kernels for the product, or nil if there are none that may

@@ -17,7 +17,7 @@ var byLevel = register(
 
 // vnni has AVX512_VNNI, which not all processors of level AVX512 have.
 var vnni = Kernels{
-	MR: 8, Unsigned: true, Largest: 1 << 15,
+	MR: 6, Unsigned: true, Largest: 1 << 15,
 	Multiply: multiplyVNNI, MultiplyNibbles: multiplyNibblesVNNI,
 }
 
