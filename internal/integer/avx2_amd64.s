@@ -191,7 +191,7 @@ TEXT ·addWideAVX2(SB), NOSPLIT, $16-8
 
 // With AVX-VNNI a quad's four products are added to the sum at once. The assembler has that
 // of AVX-512 only; package asmtable compares the bytes.
-#define DOT(m, n, d) BYTE $0xC4; BYTE $(0xE2 ^ (((d)&8)<<4) ^ (((m)&8)<<2)); BYTE $(0x7D ^ (n)<<3); BYTE $0x50; BYTE $(0xC0 | (((d)&7)<<3) | ((m)&7)) // {vex} vpdpbusd ymmd,ymmn,ymmm
+#define DOT(m, n, d) BYTE $0xC4; BYTE $(0xE2 ^ (((d)&8)<<4) ^ (((m)&8)<<2)); BYTE $(0x7D ^ ((n)<<3)); BYTE $0x50; BYTE $(0xC0 | (((d)&7)<<3) | ((m)&7)) // {vex} vpdpbusd ymmd,ymmn,ymmm
 
 #define DOTROW(A, d) \
 	VPBROADCASTD A, Y14 \

@@ -31,7 +31,7 @@ func multiplyNibblesVNNI(t *Task)
 // in which they are added: two by the instruction, which would saturate, and two quads.
 const largestOfBytes = 1<<15/4 - 1
 
-var avx512 = Kernels{MR: 8, Unsigned: true, Largest: largestOfBytes, Multiply: multiplyAVX512}
+var avx512 = Kernels{MR: 8, Unsigned: true, Largest: largestOfBytes, Multiply: multiplyAVX512, MultiplyNibbles: multiplyNibblesAVX2}
 
 func multiplyAVX512(t *Task) {
 	if t.Quads <= t.Run {
@@ -49,7 +49,7 @@ func addNarrowAVX512(t *Task)
 //go:noescape
 func addWideAVX512(t *Task)
 
-var avx2 = Kernels{MR: 6, Unsigned: true, Largest: largestOfBytes, Multiply: multiplyAVX2}
+var avx2 = Kernels{MR: 6, Unsigned: true, Largest: largestOfBytes, Multiply: multiplyAVX2, MultiplyNibbles: multiplyNibblesAVX2}
 
 func multiplyAVX2(t *Task) {
 	if t.Quads <= t.Run {
@@ -67,11 +67,17 @@ func addNarrowAVX2(t *Task)
 //go:noescape
 func addWideAVX2(t *Task)
 
+//go:noescape
+func multiplyNibblesAVX2(t *Task)
+
 // avxVNNI has AVX_VNNI, which processors with VNNI and without AVX-512 have.
-var avxVNNI = Kernels{MR: 6, Unsigned: true, Largest: 1 << 15, Multiply: multiplyAVXVNNI}
+var avxVNNI = Kernels{MR: 6, Unsigned: true, Largest: 1 << 15, Multiply: multiplyAVXVNNI, MultiplyNibbles: multiplyNibblesAVXVNNI}
 
 //go:noescape
 func multiplyAVXVNNI(t *Task)
+
+//go:noescape
+func multiplyNibblesAVXVNNI(t *Task)
 
 // amx has AMX_INT8, and may be used only where Linux permits it.
 var amx = Kernels{MR: 16, Largest: 1 << 15, Multiply: multiplyAMX}
