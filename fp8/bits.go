@@ -60,7 +60,7 @@ func EncodeBits[T Float](dst []byte, src []T, f Format, p Policy, s Scale, rando
 	if rule == BitsAdded && f != E2M1 {
 		panic(addedFormat)
 	}
-	e.bits, e.added = random, rule == BitsAdded
+	e.given, e.added = random, rule == BitsAdded
 	e.setScale(s)
 	dst = dst[:len(src)]
 	switch src := any(src).(type) {
@@ -92,5 +92,5 @@ func (e *Encoder) add(magnitude uint32, index uint64) uint32 {
 	case x < 4:
 		step = 1
 	}
-	return math.Float32bits(x + float32(e.bits[index])/256*step)
+	return math.Float32bits(x + float32(e.given[index])/256*step)
 }

@@ -231,6 +231,9 @@ func TestEncodeEverywhere(t *testing.T) {
 						beyond := fp8.Policy{Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate, NaN: fp8.NaNCanonical}
 						require.NoError(t, everywhere(d, beyond, sign, bitsOf(float32(d.value[d.max])), step, false))
 					}
+					if d.integer && l != cpu.Generic { // kernels do not serve it
+						step *= 17
+					}
 					require.NoError(t, everywhere(d, fp8.Policy{}, sign, 0, step, true))
 					require.NoError(t, everywhere(d, fp8.Policy{Rounding: fp8.TowardZero}, sign, 0, step, true))
 					require.NoError(t, everywhere(d, fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroPositive}, sign, 0, step, true))

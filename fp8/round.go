@@ -13,7 +13,7 @@ type Encoder struct {
 	table  *[256]float32
 	policy Policy
 	random stream
-	bits   []byte // given random bytes, in the place of random
+	given  []byte // random bytes, in the place of random
 	added  bool   // as BitsAdded has it
 
 	scale  Scale
@@ -48,6 +48,9 @@ func NewEncoder(f Format, p Policy) Encoder {
 		ZeroKeepSign: convert.ZerosSigned, ZeroPositive: convert.ZerosPositive,
 		ZeroNegative: convert.ZerosNegative, ZeroUnsigned: convert.ZerosUnsigned,
 	}[p.Zero]
+	if e.bits < 8 {
+		e.vector.Often = 1
+	}
 	if e.fnuz {
 		e.vector.Zeros = convert.ZerosUnsigned
 	}
@@ -201,8 +204,8 @@ func (e *Encoder) roundsUp(code, fraction, index uint64) bool {
 		return fraction > half
 	case e.added: // it is rounded already
 		return false
-	case e.bits != nil:
-		return fraction>>56+uint64(e.bits[index]) >= 256
+	case e.given != nil:
+		return fraction>>56+uint64(e.given[index]) >= 256
 	case e.policy.Rounding == Stochastic:
 		return uint32(fraction>>32) > e.random.at(index)
 	}

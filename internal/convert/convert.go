@@ -27,6 +27,7 @@ type Encoding struct {
 	Mode      Mode
 	Source    Source
 	Zeros     Zeros
+	Often     uint32 // 1 if many codes will be zero or saturated, for which a kernel then need not look
 
 	// For Stochastic: the random bits of element i of src are those of fp8's
 	// stream with keys K0 and K1 at index Index+i, which must not exceed 32 bits.

@@ -72,6 +72,10 @@ func (l Layout) scales(n int) int { return l.scaleOf(n-1) + 1 }
 func (f *format) encoding(divide uint32, m Mode) Encoding {
 	shift := 23 - f.mantissa
 	var zeros Zeros
+	var often uint32
+	if f.bits < 8 {
+		often = 1
+	}
 	if f.unsignedZero {
 		zeros = ZerosUnsigned
 	}
@@ -86,6 +90,7 @@ func (f *format) encoding(divide uint32, m Mode) Encoding {
 		Divide:    divide,
 		Mode:      m,
 		Zeros:     zeros,
+		Often:     often,
 		K0:        0x89ABCDEF,
 		K1:        0x13579BDF,
 	}

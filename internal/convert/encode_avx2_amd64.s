@@ -76,6 +76,7 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 #define HALVES 768 // 32 elements of 16 bits
 #define NEXT 832(R13) // where the next ones are
 #define SIGN 864(R13)
+#define SELDOM 896(R13) // -1, or 0 if zero codes and saturated ones come often
 
 // Y0 to Y3 scaled by one, by one for 16 each, or by one for every element; the
 // last two gather the largest.
@@ -121,11 +122,6 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 	VPMAXUD Y4, Yy, Yy \
 	VPADDD minus1<>(SB), Yy, Yy \
 	VPOR Y4, Yy, Yy
-
-// Yx = all bits set where a value is zero; Y6 is 0.
-#define ZEROS(off, Yx) \
-	VPAND off(SI), Y11, Yx \
-	VPCMPEQD Y6, Yx, Yx
 
 // Yy = the mantissa of the magnitude Yy with its leading bit and above that, from
 // the format's smallest normal value on, how many binades Yy is higher. Yt = how
@@ -236,21 +232,18 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 	POPCNTL BX, BX \
 	ADDQ BX, R
 
-// The value at off joins the zeros, and the smallest that is none.
-#define MEETZERO(off) \
-	VPAND off(SI), Y11, Y5 \
-	VPCMPEQD Y6, Y5, Y7 \
-	VPADDD minus1<>(SB), Y5, Y5 \
-	VPMINUD Y5, Y8, Y8 \
-	VMOVMSKPS Y7, BX \
-	POPCNTL BX, BX \
-	ADDQ BX, R12
+// The values at off join the smallest that is no zero. Yx = all bits set where one is zero.
+#define MEETZERO(off, Yx) \
+	VPAND off(SI), Y11, Yx \
+	VPADDD minus1<>(SB), Yx, Yx \
+	VPMINUD Yx, Y8, Y8 \
+	VPCMPEQD minus1<>(SB), Yx, Yx
 
 // func encodeAVX2(dst *byte, src *float32, n int, e *Encoding, scales *float32, layout Layout, c *Counts)
 //
 // n is a positive multiple of 16. The loop takes 32 elements. Where they have 16 bits
 // they are where NEXT says, and SI is where they are as float32.
-TEXT ·encodeAVX2(SB), 0, $928-56
+TEXT ·encodeAVX2(SB), 0, $936-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX
@@ -274,6 +267,9 @@ TEXT ·encodeAVX2(SB), 0, $928-56
 	VMOVDQU Y0, MAXCODE
 	VPBROADCASTB Encoding_Sign(AX), Y0
 	VMOVDQU Y0, SIGN
+	MOVL Encoding_Often(AX), BX
+	DECL BX
+	MOVL BX, SELDOM
 	SHLQ $1, DX
 	ADDL Encoding_Divide(AX), DX
 	MOVL Encoding_Shift(AX), BX
@@ -362,6 +358,7 @@ rounded:
 	VPMAXUB byte1<>(SB), Y4, Y5
 	VPCMPEQB Y0, Y5, Y5
 	VPMOVMSKB Y5, BX
+	ANDL SELDOM, BX
 	CMPL BX, $-1
 	JNE rare // saturated or zero
 
@@ -490,24 +487,21 @@ rare:
 	VPXOR Y6, Y6, Y6
 	VPCMPEQB Y6, Y0, Y0
 	COUNT(Y0, R11)
-	MEETZERO(0)
-	MEETZERO(32)
-	MEETZERO(64)
-	MEETZERO(96)
+	MEETZERO(0, Y2)
+	MEETZERO(32, Y3)
+	MEETZERO(64, Y5)
+	MEETZERO(96, Y6)
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSDW Y6, Y5, Y5
+	VPACKSSWB Y5, Y2, Y2
+	COUNT(Y2, R12)
 	CMPL Encoding_Zeros(AX), $const_ZerosUnsigned
 	JB counted
 	JEQ unsigned
-	ZEROS(0, Y0)
-	ZEROS(32, Y2)
-	ZEROS(64, Y3)
-	ZEROS(96, Y5)
-	VPACKSSDW Y2, Y0, Y0
-	VPACKSSDW Y5, Y3, Y3
-	VPACKSSWB Y3, Y0, Y0
+	VPOR Y2, Y1, Y1
 	CMPL Encoding_Zeros(AX), $const_ZerosPositive
-	JEQ unsigned
-	VPOR Y0, Y1, Y1
-	JMP counted
+	JNE counted
+	VMOVDQU Y2, Y0
 
 unsigned:
 	VPANDN Y1, Y0, Y1 // these zeros have no sign

@@ -15,6 +15,7 @@
 #define belowNormal R12
 #define zeroCodes R13
 #define zeros R14
+#define often R15
 
 // V0 to V3 are 16 values, V4 to V7 their scaled magnitudes and at last their
 // codes, V8 to V11 their scales, V12 to V15 for use at hand.
@@ -141,6 +142,7 @@ TEXT ·encodeNEON(SB), NOSPLIT, $0-56
 	MOVD ZR, zeroCodes
 	MOVD ZR, zeros
 	MOVWU Encoding_Zeros(params), rule
+	MOVWU Encoding_Often(params), often
 	MOVWU Encoding_Divide(params), divides
 	MOVWU Encoding_Mode(params), mode
 	VLD1R (factors), [V8.S4]
@@ -231,6 +233,7 @@ rounded:
 	VORR V13.B16, V14.B16, V15.B16
 	VADDV V15.B16, V15
 	VMOV V15.B[0], tmp
+	ORR often, tmp, tmp
 	CBNZ tmp, rare
 
 counted:
