@@ -27,6 +27,9 @@ func (v *Verdict) FirstLine() string {
 	if d.Suspect >= 0 {
 		text += fmt.Sprintf(", explained by block %d of K", d.Suspect)
 	}
+	if d.Alpha != 0 {
+		text += ", the sum of blocks times outer scales of " + short(d.Alpha)
+	}
 	return text
 }
 

@@ -1,0 +1,86 @@
+package judge
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/fault"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// nvfp4 is a matrix of NVFP4 with outer scales for some rows each, 0 for all.
+func nvfp4(r *rand.Rand, name string, rows, k, each int) *tensor.Tensor {
+	t := &tensor.Tensor{Name: name, Format: fp8.E2M1, Shape: []int{rows, k}, Block: tensor.Block{Rows: 1, Cols: 16},
+		ScaleFormat: tensor.UE4M3Scales, Outer: tensor.Outer{Rows: each}}
+	for range rows * k {
+		t.Codes = append(t.Codes, byte(r.IntN(16)))
+	}
+	_, across := t.Grid()
+	for range rows * across {
+		t.Scales = append(t.Scales, fp8.E4M3.Float32(byte(0x30+r.IntN(0x20))))
+	}
+	n := 1
+	if each > 0 {
+		n = (rows + each - 1) / each
+	}
+	for range n {
+		t.Outer.Scales = append(t.Outer.Scales, 0.001+r.Float32()/100)
+	}
+	return t
+}
+
+// TestNarrow judges products of NVFP4 with outer scales, whole and by a sample, and names
+// what is wrong.
+func TestNarrow(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 1))
+	const m, n, k = 40, 36, 90
+	for _, each := range []int{0, 1, 3} {
+		a, b := nvfp4(r, "a", m, k, each), nvfp4(r, "b", n, k, 0)
+		for _, claim := range []Claim{{Want: Exact}, {Want: Canonical}, {Want: Predicted, Kernel: oracle.Kernel{Model: oracle.BlackwellNVFP4()}}} {
+			p := fault.Product{A: a, B: b, Kernel: claim.Kernel}
+			for _, o := range []Options{{}, {Sample: &Sample{Elements: 200, Suspects: 50, Seed: 1}}} {
+				got := make([]float32, m*n)
+				require.NoError(t, fault.Inject(t.Context(), got, fault.Fault{}, p, fault.Options{}))
+				v, err := Check(t.Context(), got, nil, a, b, claim, o)
+				require.NoError(t, err)
+				require.True(t, v.Pass, "%v, outer scales of %d rows", claim.Want, each)
+				f := fault.Fault{Kind: fault.OuterReciprocal, Of: fault.A}
+				require.NoError(t, fault.Inject(t.Context(), got, f, p, fault.Options{}))
+				v, err = Check(t.Context(), got, nil, a, b, claim, o)
+				require.NoError(t, err)
+				require.False(t, v.Pass)
+				require.Equal(t, f, v.Explanation.Findings[0].Fault, "%v", v.Explanation)
+				require.Empty(t, v.Explanation.Findings[0].Same)
+			}
+		}
+	}
+	// A scale that is NaN is data, and its row NaN.
+	a, b := nvfp4(r, "a", m, k, 0), nvfp4(r, "b", n, k, 0)
+	a.Scales[7] = float32(math.NaN())
+	got := make([]float32, m*n)
+	require.NoError(t, fault.Inject(t.Context(), got, fault.Fault{}, fault.Product{A: a, B: b}, fault.Options{}))
+	v, err := Check(t.Context(), got, nil, a, b, Claim{Want: Canonical}, Options{})
+	require.NoError(t, err)
+	require.True(t, v.Pass)
+	require.Equal(t, n, v.Report.NonFinite.WantNaN)
+	require.Contains(t, v.Power.Reason, "every change of a bit fails")
+	got[3] *= 1.5
+	v, err = Check(t.Context(), got, nil, a, b, Claim{}, Options{})
+	require.NoError(t, err)
+	require.False(t, v.Pass)
+	var text bytes.Buffer
+	require.NoError(t, v.WriteText(&text))
+	require.Contains(t, text.String(), "the sum of blocks times outer scales of")
+	got[3] = float32(math.NaN())
+	require.NoError(t, oracle.Exact(t.Context(), got, a, b, oracle.Options{}))
+	v, err = Check(t.Context(), got, nil, a, b, Claim{}, Options{})
+	require.NoError(t, err)
+	require.True(t, v.Pass)
+	require.Contains(t, v.Power.Reason, "outer scales")
+}
