@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 func init() { levelTests["NoAllocation"] = TestNoAllocation }
@@ -31,6 +32,26 @@ func TestNoAllocation(t *testing.T) {
 				_ = gemm.Multiply(t.Context(), single, a, b, o)
 				_ = gemm.Multiply(t.Context(), half, a, b, o)
 				_ = gemm.Multiply(t.Context(), brain, a, w, o)
+			}))
+		}
+	})
+}
+
+// TestNoAllocationNarrow is the same for integer units, nibbles and outer scales.
+func TestNoAllocationNarrow(t *testing.T) {
+	forLevels(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(11, 9))
+		for _, m := range []int{1, 40} {
+			a := random(r, "a", fp8.E2M1, tensor.Block{Rows: 1, Cols: 16}, kind{encoded: true, outer: true}, m, 100)
+			b := random(r, "b", fp8.E2M1, tensor.Block{Rows: 1, Cols: 16}, kind{encoded: true, outer: true}, 100, 100)
+			x := random(r, "x", fp8.E4M3, tile128, kind{}, m, 100)
+			w, err := gemm.Pack(b)
+			require.NoError(t, err)
+			c := make([]float32, m*100)
+			require.Zero(t, testing.AllocsPerRun(10, func() {
+				_ = gemm.Multiply(t.Context(), c, a, b, gemm.Options{Workers: 2})
+				_ = gemm.Multiply(t.Context(), c, a, w, gemm.Options{Workers: 2})
+				_ = gemm.Multiply(t.Context(), c, x, w, gemm.Options{Workers: 2})
 			}))
 		}
 	})
