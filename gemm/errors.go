@@ -10,6 +10,7 @@ var (
 	ErrBlocks = errors.New("gemm: blocks cannot go together")
 
 	// ErrOperands: the operands are not those of one product, or not those of as many
-	// as there are groups; or packed weights were not made by [Pack].
+	// as there are groups; the product of their outer scales is infinite, or 0 where
+	// neither is; or packed weights were not made by [Pack].
 	ErrOperands = errors.New("gemm: operands cannot be multiplied")
 )

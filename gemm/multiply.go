@@ -47,7 +47,8 @@ const (
 //
 // It returns an error, and writes nothing, if a or b is nil or not whole, if their
 // last dimensions differ ([ErrOperands]) or their blocks cannot go together along it
-// ([ErrBlocks]), if a scale is NaN, infinite or negative ([tensor.ErrScale]), or if
+// ([ErrBlocks]), if a scale is none of its format's ([tensor.ErrScale]), if the product
+// of outer scales is not one to multiply results with ([ErrOperands]), or if
 // Workers is negative. It panics if c or the bias is not of the right length. If ctx
 // ends meanwhile it returns an error that wraps its cause, and c is unspecified. Safe
 // for concurrent use on distinct c.

@@ -33,7 +33,7 @@ type Packed struct {
 type Weights interface{ *tensor.Tensor | *Packed }
 
 // Pack packs a tensor of shape [N, K]. It returns an error if the tensor is not
-// whole or a scale is NaN, infinite or negative. It takes no context: weights are packed
+// whole or a scale is none of its format's. It takes no context: weights are packed
 // once, when they are loaded, and that only moves bytes.
 func Pack(t *tensor.Tensor) (*Packed, error) {
 	if err := checkOperand(t); err != nil {
