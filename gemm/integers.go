@@ -28,7 +28,8 @@ func (integerBackend) blocking() blocking {
 }
 
 // integers returns the integer kernels for the product, or nil if there are none that may
-// compute it, or that pay: blocks of 4 or less are not worth it.
+// compute it, or that pay: blocks of 4 or less are not worth it, and plain Go needs twice
+// the time of sums in float32.
 func (p *product) integers(l cpu.Level) *integer.Kernels {
 	a, b := &stepsOf[p.a.format], &stepsOf[p.b.format]
 	if a.largest == 0 || b.largest == 0 || p.k == 0 {
@@ -40,7 +41,7 @@ func (p *product) integers(l cpu.Level) *integer.Kernels {
 		return nil
 	}
 	k := integer.For(l)
-	if k == nil || a.largest*b.inPanel(k) > k.Largest {
+	if k == nil || k.Plain() || a.largest*b.inPanel(k) > k.Largest {
 		return nil
 	}
 	return k

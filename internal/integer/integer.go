@@ -112,6 +112,10 @@ func For(l cpu.Level) *Kernels {
 	return k
 }
 
+// Plain reports whether k is plain Go, which has all products but is slower than sums in
+// float32, in plain Go or with vectors: it is what the others are compared with.
+func (k *Kernels) Plain() bool { return k == &generic }
+
 // members are the functions of Kernels, which are registered one by one too.
 var members = []struct {
 	name string
