@@ -74,3 +74,26 @@ func TestExp2FloorLog2(t *testing.T) {
 	require.Zero(t, exp2FloorLog2(0))
 	require.True(t, math.IsNaN(float64(exp2FloorLog2(float32(math.NaN())))))
 }
+
+// TestExp2CeilLog2 is TestExp2FloorLog2 upwards, within what E8M0 holds.
+func TestExp2CeilLog2(t *testing.T) {
+	check := func(x float32) {
+		n := min(max(int(math.Ceil(float64(ExactLog2(x)))), -127), 127)
+		if got, want := exp2CeilLog2(x), float32(math.Ldexp(1, n)); got != want {
+			t.Fatalf("%x: got %x, want %x", x, got, want)
+		}
+	}
+	for n := -149; n < 128; n++ {
+		power := math.Float32bits(float32(math.Ldexp(1, n)))
+		for d := uint32(0); d < 40; d++ { // of which rounding takes 22 at most
+			check(math.Float32frombits(power + d))
+			check(math.Float32frombits(max(power, d+1) - d))
+		}
+	}
+	r := rand.New(rand.NewPCG(16, 40))
+	for range 3000 {
+		check(math.Float32frombits(1 + r.Uint32N(0x7F7FFFFF)))
+	}
+	require.Equal(t, float32(0x1p-127), exp2CeilLog2(0))
+	require.Equal(t, float32(0x1p127), exp2CeilLog2(float32(math.Inf(1))))
+}
