@@ -159,6 +159,12 @@ func BenchmarkQuantize(b *testing.B) {
 		{Profile: scaling.TEBlockPow2, Block: tensor.Block{Rows: 128, Cols: 1}},
 		scaling.DeepSeek.Recipe(scaling.Input),
 		scaling.MXRCeil.Recipe(scaling.Input),
+		{Profile: scaling.MXRCeil, Format: fp8.E2M1, Block: tensor.Block{Rows: 1, Cols: 32}},
+		scaling.NVFP4TE.Recipe(scaling.Input),
+		scaling.NVFP4TE.Recipe(scaling.Weight),
+		scaling.NVFP4TorchAOGlobal.Recipe(scaling.Input),
+		scaling.NVFP4CompressedTensors.Recipe(scaling.Input),
+		scaling.NVFP4TE4Over6MAE448.Recipe(scaling.Input),
 		scaling.TECurrent.Recipe(scaling.Input),
 	} {
 		atLevels(b, fmt.Sprintf("profile=%s/block=%v", r.Profile, r.Block), func(b *testing.B) {

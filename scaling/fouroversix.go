@@ -39,37 +39,81 @@ const (
 // tile16 is the largest extent of a block that fourOverSix takes.
 const tile16 = 16
 
-// pick returns the scale of a block of rows of at most 16 values.
-func (c *fourOverSix) pick(b block16, amax float32, l level) fp8.Scale {
+// pick returns the scale of a block of at most 16 rows of at most 16 values.
+func (c *fourOverSix) pick(g *grid, block int, amax float32, l level) fp8.Scale {
 	six, four := c.scales(amax, l)
-	if c.loss(&b, four, l) < c.loss(&b, six, l) {
+	of6, of4 := c.candidate(six, l), c.candidate(four, l)
+	var rows6, rows4 [tile16]float32
+	var buffer [tile16]float32
+	at := g.block(block)
+	for i := range at.rows {
+		row := g.row(at, i, &buffer)
+		rows6[i], rows4[i] = of6.loss(row, c.rule), of4.loss(row, c.rule)
+	}
+	if at.rows == 1 {
+		if rows4[0] < rows6[0] {
+			return four
+		}
+		return six
+	}
+	if c.rule.total(&rows4) < c.rule.total(&rows6) {
 		return four
 	}
 	return six
 }
 
-// loss is the error of a block under a scale.
-func (c *fourOverSix) loss(b *block16, s fp8.Scale, l level) float32 {
-	// What the magnitudes of E2M1 stand for, in units of what is compared.
-	var values [8]float32
-	for code := range values {
-		v := float32(fp8E2M1[code] * s.Stored)
+// candidate is one of the scales that fourOverSix chooses between.
+type candidate struct {
+	values     [8]float32 // what the magnitudes of E2M1 stand for, in units of what is compared
+	multiplier float32
+	unit       float32 // of what is compared
+}
+
+func (c *fourOverSix) candidate(s fp8.Scale, l level) (of candidate) {
+	of.multiplier, of.unit = s.Multiplier, 1 // multiplying by 0 is dividing by infinity
+	if c.fast {
+		of.unit = l.encode
+	}
+	for code, v := range e2m1Magnitudes {
+		v = float32(v * s.Stored)
 		if !c.fast {
 			v = float32(v*l.amax) / c.denominator
 		}
-		values[code] = v
+		of.values[code] = v
 	}
-	unit := float32(1)
-	if c.fast {
-		unit = l.encode
+	return of
+}
+
+// loss is the error of a row of a block.
+func (of *candidate) loss(row []float32, rule errorRule) (loss float32) {
+	var errors [tile16]float32
+	const magnitude = 1<<31 - 1
+	for i, x := range row[:min(len(row), tile16)] {
+		x = math.Float32frombits(math.Float32bits(x) & magnitude)
+		errors[i] = of.values[e2m1Code(x*of.multiplier)&7] - float32(x*of.unit)
 	}
-	var rows [tile16]float32
-	for i := range b.rows {
-		rows[i] = c.rowLoss(b.values[i][:b.cols], &values, s, unit)
+	switch rule {
+	case meanSquare:
+		for _, d := range errors {
+			loss += float32(d * d)
+		}
+	case meanAbsolute:
+		for _, d := range errors {
+			loss += math.Float32frombits(math.Float32bits(d) & magnitude)
+		}
+	default:
+		for _, d := range errors {
+			loss = max(loss, math.Float32frombits(math.Float32bits(d)&magnitude))
+		}
 	}
+	return loss
+}
+
+// total is the error of a block, from those of its rows, which it overwrites.
+func (r errorRule) total(rows *[tile16]float32) float32 {
 	for half := tile16 / 2; half > 0; half /= 2 {
 		for i := range half {
-			if c.rule == largestError {
+			if r == largestError {
 				rows[i] = max(rows[i], rows[i+half])
 			} else {
 				rows[i] += rows[i+half]
@@ -79,51 +123,19 @@ func (c *fourOverSix) loss(b *block16, s fp8.Scale, l level) float32 {
 	return rows[0]
 }
 
-func (c *fourOverSix) rowLoss(row []float32, values *[8]float32, s fp8.Scale, unit float32) (sum float32) {
-	for _, x := range row {
-		magnitude := math.Float32frombits(math.Float32bits(x) &^ (1 << 31))
-		y := magnitude * s.Multiplier
-		if s.Multiplier == 0 {
-			y = magnitude / s.Divisor
-		}
-		d := values[e2m1Magnitude(y)] - float32(magnitude*unit)
-		switch c.rule {
-		case meanSquare:
-			sum += float32(d * d)
-		case meanAbsolute:
-			sum += math.Float32frombits(math.Float32bits(d) &^ (1 << 31))
-		default:
-			sum = max(sum, math.Float32frombits(math.Float32bits(d)&^(1<<31)))
-		}
-	}
-	return sum
-}
+// e2m1Magnitudes are those of E2M1, by code.
+var e2m1Magnitudes = [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 
-// fp8E2M1 are the magnitudes of E2M1.
-var fp8E2M1 = [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
-
-// e2m1Magnitude rounds y, which is not negative, to the nearest magnitude of E2M1, ties to
-// even, and returns its code: 0 for a NaN.
-func e2m1Magnitude(y float32) int {
-	switch y = float32(y); {
-	case y >= 6:
-		return 7
-	case y < 1:
-		const magic = 0x1p22 // its last place is 0.5
-		return int(math.Float32bits(y+magic) - math.Float32bits(magic))
-	case y != y:
-		return 0
-	}
-	const dropped = 22
-	bits := math.Float32bits(y)
-	bits += 1<<(dropped-1) - 1 + bits>>dropped&1
-	return int(bits>>dropped) - 126<<1
-}
-
-// block16 is a block's values as float32.
-type block16 struct {
-	values     [tile16][tile16]float32
-	rows, cols int
+// e2m1Code rounds y, which is not negative, to the nearest magnitude of E2M1, ties to
+// even, and returns its code. What adding a number leaves in the last places counts steps:
+// of 0.5 below 2, of 1 below 4, and of 2.
+func e2m1Code(y float32) uint32 {
+	const one = 127 // exponent field
+	y = float32(y)
+	field := min(max(math.Float32bits(y)>>23, one), one+2)
+	magic := (field + 22) << 23
+	steps := math.Float32bits(y+math.Float32frombits(magic)) - magic
+	return min(steps+2*(field-one), 7)
 }
 
 // grid are a tensor's values and how they are cut into blocks.
@@ -142,14 +154,23 @@ func (g *grid) set(t *tensor.Tensor, s source) {
 	_, g.gridCols = t.Grid()
 }
 
-// block returns the values of a block.
-func (g *grid) block(index int) (b block16) {
+// region is where a block lies.
+type region struct{ i0, j0, rows, cols int }
+
+func (g *grid) block(index int) region {
 	i0, j0 := index/g.gridCols*g.blockRows, index%g.gridCols*g.blockCols
-	b.rows, b.cols = min(g.blockRows, g.rows-i0), min(g.blockCols, g.cols-j0)
-	for i := range b.rows {
-		g.source.copyTo(b.values[i][:b.cols], (i0+i)*g.cols+j0)
+	return region{i0, j0, min(g.blockRows, g.rows-i0), min(g.blockCols, g.cols-j0)}
+}
+
+// row returns row i of a block as float32: from the tensor's values, or in buffer.
+func (g *grid) row(at region, i int, buffer *[tile16]float32) []float32 {
+	first := (at.i0+i)*g.cols + at.j0
+	if g.source.float32s != nil {
+		return g.source.float32s[first:][:at.cols]
 	}
-	return b
+	row := buffer[:at.cols]
+	g.source.copyTo(row, first)
+	return row
 }
 
 // source are the values of a tensor, in one of four types.
@@ -176,19 +197,13 @@ func sourceOf[T fp8.Float](values []T) (s source) {
 
 // copyTo writes the values from the given one on to dst, rounded to float32.
 func (s *source) copyTo(dst []float32, at int) {
-	switch {
-	case s.float32s != nil:
-		copy(dst, s.float32s[at:])
-	case s.float64s != nil:
-		for i := range dst {
+	for i := range dst {
+		switch {
+		case s.float64s != nil:
 			dst[i] = float32(s.float64s[at+i])
-		}
-	case s.float16s != nil:
-		for i := range dst {
+		case s.float16s != nil:
 			dst[i] = s.float16s[at+i].Float32()
-		}
-	default:
-		for i := range dst {
+		default:
 			dst[i] = s.bfloat16s[at+i].Float32()
 		}
 	}

@@ -16,6 +16,18 @@ type level struct {
 // outerArithmetic is how the amax of all values under an outer scale becomes a level.
 type outerArithmetic func(amax float32) level
 
+// underLevel is how the amax of a block becomes a scale under an outer one.
+type underLevel func(amax float32, l level) fp8.Scale
+
+// arithmetic and row are of one block and of blocks side by side.
+func (u underLevel) arithmetic(amax float32, l limits) fp8.Scale { return u(amax, l.level) }
+
+func (u underLevel) row(scales []fp8.Scale, amax []float32, l limits) {
+	for i, a := range amax {
+		scales[i] = u(a, l.level)
+	}
+}
+
 // What UE4M3 and E2M1 hold.
 const (
 	maxUE4M3 = 448
@@ -83,8 +95,8 @@ func teOuter(amax float32) level {
 	return l
 }
 
-func nvfp4TE(amax float32, l limits) fp8.Scale {
-	return teScale(amax*l.level.encode, l.level)
+func nvfp4TE(amax float32, l level) fp8.Scale {
+	return teScale(amax*l.encode, l)
 }
 
 // teScale is the scale of a block that should have the scale s.
@@ -94,7 +106,7 @@ func teScale(s float32, l level) fp8.Scale {
 }
 
 // nvfp4TorchAO is _nvfp4_quantize of torchao's nvfp4_tensor.py.
-func nvfp4TorchAO(amax float32, _ limits) fp8.Scale {
+func nvfp4TorchAO(amax float32, _ level) fp8.Scale {
 	s := torchAOScale(amax / maxE2M1)
 	return fp8.Scale{Stored: s, Multiplier: 1 / s}
 }
@@ -111,9 +123,9 @@ func torchAOOuter(amax float32) level {
 	return level{amax: amax, stored: stored, encode: 1 / stored}
 }
 
-func nvfp4TorchAOGlobal(amax float32, l limits) fp8.Scale {
-	s := torchAOScale(amax / maxE2M1 / l.level.stored)
-	return multiplied(s, l.level.encode/s)
+func nvfp4TorchAOGlobal(amax float32, l level) fp8.Scale {
+	s := torchAOScale(amax / maxE2M1 / l.stored)
+	return multiplied(s, l.encode/s)
 }
 
 // compressedTensorsOuter is generate_gparam of compressed-tensors' helpers.py; PyTorch
@@ -128,23 +140,23 @@ func compressedTensorsOuter(amax float32) level {
 }
 
 // nvfp4CompressedTensors is calculate_qparams there, and _quantize of forward_helpers.py.
-func nvfp4CompressedTensors(amax float32, l limits) fp8.Scale {
-	s := ue4m3(min(l.level.encode*float32(amax/maxE2M1), maxUE4M3))
+func nvfp4CompressedTensors(amax float32, l level) fp8.Scale {
+	s := ue4m3(min(l.encode*float32(amax/maxE2M1), maxUE4M3))
 	if s == 0 {
 		s = 0.125
 	}
-	return divided(s, s/l.level.stored)
+	return divided(s, s/l.stored)
 }
 
 // nvfp4ModelOpt is get_weights_scaling_factor and quantize of Model-Optimizer's
 // nvfp4_tensor.py.
-func nvfp4ModelOpt(amax float32, l limits) fp8.Scale {
-	s := amax / float32(maxE2M1*l.level.stored)
+func nvfp4ModelOpt(amax float32, l level) fp8.Scale {
+	s := amax / float32(maxE2M1*l.stored)
 	if s == 0 {
 		s = 1
 	}
 	s = ue4m3(min(max(s, minUE4M3), maxUE4M3))
-	return divided(s, s*l.level.stored)
+	return divided(s, s*l.stored)
 }
 
 // fourOverSixOuter is compute_nv_scale_factors of fouroversix' reference.py, for blocks
@@ -169,10 +181,10 @@ func fourOverSixScale(amax, m, expand float32, l level) fp8.Scale {
 	return multiplied(s, 1/float32(decode*s))
 }
 
-func nvfp4FourOverSixStatic6(amax float32, l limits) fp8.Scale {
-	return fourOverSixScale(amax, 6, 1, l.level)
+func nvfp4FourOverSixStatic6(amax float32, l level) fp8.Scale {
+	return fourOverSixScale(amax, 6, 1, l)
 }
 
-func nvfp4FourOverSixStatic4(amax float32, l limits) fp8.Scale {
-	return fourOverSixScale(amax, 4, 1, l.level)
+func nvfp4FourOverSixStatic4(amax float32, l level) fp8.Scale {
+	return fourOverSixScale(amax, 4, 1, l)
 }

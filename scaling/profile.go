@@ -144,14 +144,14 @@ var profiles = []traits{
 	teChoice(NVFP4TE4Over6MAE256Fast, meanAbsolute, 256, true),
 	teChoice(NVFP4TE4Over6MSE448Fast, meanSquare, 448, true),
 	teChoice(NVFP4TE4Over6MSE256Fast, meanSquare, 256, true),
-	nvfp4(traits{profile: NVFP4TorchAO, scale: nvfp4TorchAO}),
-	nvfp4(traits{profile: NVFP4TorchAOGlobal, scale: nvfp4TorchAOGlobal, outer: &outerRule{level: torchAOOuter}}),
-	nvfp4(traits{profile: NVFP4CompressedTensors, scale: nvfp4CompressedTensors, policy: positiveZero,
+	nvfp4(nvfp4TorchAO, traits{profile: NVFP4TorchAO}),
+	nvfp4(nvfp4TorchAOGlobal, traits{profile: NVFP4TorchAOGlobal, outer: &outerRule{level: torchAOOuter}}),
+	nvfp4(nvfp4CompressedTensors, traits{profile: NVFP4CompressedTensors, policy: positiveZero,
 		outer: &outerRule{level: compressedTensorsOuter, divide: true}}),
-	nvfp4(traits{profile: NVFP4ModelOpt, scale: nvfp4ModelOpt, policy: positiveZero, outer: &outerRule{level: torchAOOuter}}),
-	nvfp4(traits{profile: NVFP4FourOverSixStatic6, scale: nvfp4FourOverSixStatic6, policy: positiveZero,
+	nvfp4(nvfp4ModelOpt, traits{profile: NVFP4ModelOpt, policy: positiveZero, outer: &outerRule{level: torchAOOuter}}),
+	nvfp4(nvfp4FourOverSixStatic6, traits{profile: NVFP4FourOverSixStatic6, policy: positiveZero,
 		outer: &outerRule{level: fourOverSixOuter(6, 448)}}),
-	nvfp4(traits{profile: NVFP4FourOverSixStatic4, scale: nvfp4FourOverSixStatic4, policy: positiveZero,
+	nvfp4(nvfp4FourOverSixStatic4, traits{profile: NVFP4FourOverSixStatic4, policy: positiveZero,
 		outer: &outerRule{level: fourOverSixOuter(4, 448)}}),
 	fourOverSixOf(NVFP4FourOverSixMAE, meanAbsolute),
 	fourOverSixOf(NVFP4FourOverSixMSE, meanSquare),
@@ -166,7 +166,8 @@ func mx(t traits) traits {
 }
 
 // nvfp4 completes the traits of a profile of NVFP4.
-func nvfp4(t traits) traits {
+func nvfp4(scale underLevel, t traits) traits {
+	t.scale, t.row = scale.arithmetic, scale.row
 	t.scaleFormat, t.formats, t.activation = tensor.UE4M3Scales, e2m1, sixteen
 	if t.weight == (tensor.Block{}) {
 		t.weight = sixteen
@@ -177,13 +178,10 @@ func nvfp4(t traits) traits {
 // te completes the traits of TransformerEngine's NVFP4.
 func te(t traits) traits {
 	t.leavesNaN, t.policy = true, teRounding
-	if t.scale == nil {
-		t.scale = nvfp4TE
-	}
 	if t.outer == nil {
 		t.outer = &outerRule{level: teOuter}
 	}
-	return nvfp4(t)
+	return nvfp4(nvfp4TE, t)
 }
 
 func teChoice(p Profile, rule errorRule, largest float32, fast bool) traits {
@@ -193,7 +191,7 @@ func teChoice(p Profile, rule errorRule, largest float32, fast bool) traits {
 
 func fourOverSixOf(p Profile, rule errorRule) traits {
 	outer := &outerRule{level: fourOverSixOuter(maxE2M1, 256)}
-	return nvfp4(traits{profile: p, policy: positiveZero, outer: outer, choice: fourOverSixChoice(rule)})
+	return nvfp4(nvfp4FourOverSixStatic6, traits{profile: p, policy: positiveZero, outer: outer, choice: fourOverSixChoice(rule)})
 }
 
 // choiceBlock reports whether the error of a block has a defined order.

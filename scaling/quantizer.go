@@ -184,7 +184,7 @@ func (s *inTime) blockScale(block int, amax float32, nan bool) fp8.Scale {
 		l.level, _ = s.levels.of(block)
 	}
 	if s.traits.choice != nil {
-		return s.traits.choice.pick(s.grid.block(block), s.traits.amax(amax, nan), l.level)
+		return s.traits.choice.pick(&s.grid, block, s.traits.amax(amax, nan), l.level)
 	}
 	return s.traits.blockScale(amax, nan, l)
 }
