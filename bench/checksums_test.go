@@ -228,10 +228,10 @@ func checksummedFunctions() []operation {
 // for more than an area of the caches serve, none a multiple of a vector.
 func checksummedProducts() (all []operation) {
 	tile, square := tensor.Block{Rows: 1, Cols: 128}, tensor.Block{Rows: 128, Cols: 128}
-	for _, s := range []Shape{{1, 300, 700, 1}, {5, 130, 515, 1}, {16, 97, 1030, 1}, {130, 140, 390, 1}, {300, 290, 300, 1}, {61, 33, 129, 1}} {
+	for _, s := range []Shape{{M: 1, N: 300, K: 700, Experts: 1}, {M: 5, N: 130, K: 515, Experts: 1}, {M: 16, N: 97, K: 1030, Experts: 1}, {M: 130, N: 140, K: 390, Experts: 1}, {M: 300, N: 290, K: 300, Experts: 1}, {M: 61, N: 33, K: 129, Experts: 1}} {
 		all = append(all, product(s, fp8.E4M3, fp8.E4M3, tile, square))
 	}
-	small := Shape{19, 70, 400, 1}
+	small := Shape{M: 19, N: 70, K: 400, Experts: 1}
 	for _, blocks := range [][2]tensor.Block{{tile, tile}, {{Rows: 1, Cols: 32}, {Rows: 1, Cols: 32}}, {{}, {}}, {{Rows: 1}, {Rows: 1}}, {{Rows: 3, Cols: 33}, {Rows: 1, Cols: 33}}} {
 		all = append(all, product(small, fp8.E4M3, fp8.E4M3, blocks[0], blocks[1]))
 	}

@@ -51,6 +51,9 @@ const (
 	// OneProduct is octavo's product of the same work with one matrix of weights, which
 	// grouped products are compared with.
 	OneProduct = "one product"
+	// InFP8 is octavo's product of the same shape in FP8, which those of narrow formats are
+	// compared with.
+	InFP8 = "octavo in FP8"
 )
 
 // contestant takes turns.
@@ -201,7 +204,7 @@ func (c *contestant) against(other *contestant) bool {
 		return false
 	case Roof, TileRoof:
 		return c.Level == other.Level && other.rates[0] > 0
-	case OneProduct:
+	case OneProduct, InFP8:
 		return c.Level == other.Level && c.Packed == other.Packed
 	}
 	return true

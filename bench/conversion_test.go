@@ -165,9 +165,10 @@ func BenchmarkQuantize(b *testing.B) {
 		scaling.NVFP4TorchAOGlobal.Recipe(scaling.Input),
 		scaling.NVFP4CompressedTensors.Recipe(scaling.Input),
 		scaling.NVFP4TE4Over6MAE448.Recipe(scaling.Input),
+		MXFP6.of().input,
 		scaling.TECurrent.Recipe(scaling.Input),
 	} {
-		atLevels(b, fmt.Sprintf("profile=%s/block=%v", r.Profile, r.Block), func(b *testing.B) {
+		atLevels(b, fmt.Sprintf("profile=%s/format=%s/block=%v", r.Profile, lower(r.Format), r.Block), func(b *testing.B) {
 			t := &tensor.Tensor{Shape: []int{1024, 1024}}
 			for b.Loop() {
 				if err := scaling.Quantize(b.Context(), t, src, scaling.Quantizer{Recipe: r}); err != nil {

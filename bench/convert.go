@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"fmt"
+
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -40,12 +42,37 @@ type task struct {
 	do   func(*converted) error
 }
 
-// byLevel are octavo's conversions, which have kernels for each level.
-var byLevel = []task{
+// byLevel are octavo's conversions, which have kernels for each level: of E4M3 unless the
+// name says another format.
+var byLevel = append([]task{
 	{"encode, with Stats", (*converted).encode},
 	{"decode", (*converted).decode},
 	{"amax", (*converted).amax},
 	{"amax, scale, encode: 1x128", (*converted).quantize},
+}, narrowTasks()...)
+
+// narrowTasks are conversions to and from narrower formats.
+func narrowTasks() (tasks []task) {
+	for _, f := range []fp8.Format{fp8.E2M1, fp8.E2M3, fp8.E3M2} {
+		tasks = append(tasks, task{fmt.Sprintf("encode %v, with Stats", f), func(v *converted) error {
+			fp8.Encode(v.dstCodes, v.floats, f, fp8.Policy{}, &v.stats)
+			return nil
+		}}, task{fmt.Sprintf("decode %v", f), func(v *converted) error {
+			fp8.Decode(v.dst, v.codes, f) // bits above a code's do not count
+			return nil
+		}})
+	}
+	for _, r := range NarrowRecipes() {
+		tasks = append(tasks, task{"amax, scale, encode: " + string(r), func(v *converted) error {
+			q := v.quantizer
+			q.Recipe = r.of().input
+			return scaling.Quantize(context.Background(), &v.tensor, v.floats, q)
+		}})
+	}
+	return append(tasks, task{"Hadamard transform of 16", func(v *converted) error {
+		h := scaling.Hadamard{Signs: scaling.NVIDIASigns, Workers: 1}
+		return scaling.HadamardTransform(context.Background(), v.dst, v.floats, len(v.floats)/1024, 1024, h)
+	}})
 }
 
 // comparisons are what octavo's conversions are compared with.

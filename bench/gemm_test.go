@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkGEMM is the block-scaled product in float32, of tensors and of packed
-// weights, plain and grouped.
+// weights, plain and grouped, in FP8 and in narrower formats.
 func BenchmarkGEMM(b *testing.B) {
 	memory := written(16 * mebi)
 	for _, s := range slices.Concat(Shapes(), LargeShapes()) {
@@ -20,10 +20,14 @@ func BenchmarkGEMM(b *testing.B) {
 		for _, l := range Levels() {
 			for _, workers := range []int{1, 2} {
 				for _, c := range o.Cases(l, workers) {
-					name := fmt.Sprintf("a=e4m3/b=e4m3/scales=1x128,128x128/level=%v/%v/packed=%t/workers=%d", l, key(s), c.Packed, workers)
+					of := s.Recipe.of()
+					name := fmt.Sprintf("a=%s/b=%s/scales=%v,%v/level=%v/%v/packed=%t/workers=%d", lower(of.input.Format), lower(of.weight.Format),
+						of.input.Block, of.weight.Block, l, key(s), c.Packed, workers)
 					b.Run(name, func(b *testing.B) {
 						s.report(b, c)
-						s.reportRoof(b, c, memory)
+						if !of.integer {
+							s.reportRoof(b, c, memory)
+						}
 					})
 				}
 			}
@@ -34,6 +38,9 @@ func BenchmarkGEMM(b *testing.B) {
 // BenchmarkPeers is the peers' float32 product of the same shapes.
 func BenchmarkPeers(b *testing.B) {
 	for _, s := range slices.Concat(Shapes(), LargeShapes()) {
+		if !s.hasPeers() {
+			continue
+		}
 		for _, workers := range []int{1, 2} {
 			for _, c := range peerCases(s, workers) {
 				b.Run(fmt.Sprintf("by=%s/%v/workers=%d", c.By, key(s), workers), func(b *testing.B) { s.report(b, c) })

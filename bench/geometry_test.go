@@ -13,7 +13,7 @@ import (
 // BenchmarkGeometry is one product, cut in many ways and as it is by default, in parts of
 // what the arithmetic could do meanwhile. Package geometry says why it is cut as it is.
 func BenchmarkGeometry(b *testing.B) {
-	s := Shape{1024, 1024, 1024, 1}
+	s := Shape{M: 1024, N: 1024, K: 1024, Experts: 1}
 	o, err := NewOperands(s)
 	if err != nil {
 		b.Fatal(err)

@@ -46,7 +46,7 @@ type panelProduct struct {
 
 // measure reports the part of the level's multiply-adds that it reached, too.
 func (m panelProduct) measure(b *testing.B, l cpu.Level) {
-	s := Shape{m.rows * m.rowBlocks, microkernel.PanelWidth, panelDepth, 1}
+	s := Shape{M: m.rows * m.rowBlocks, N: microkernel.PanelWidth, K: panelDepth, Experts: 1}
 	a, panel, c := normals(s.M*s.K), normals(s.K*s.N), make([]float32, s.M*s.N)
 	codes := make([]byte, s.K*s.N)
 	scales := normals(s.M + s.N)
@@ -92,7 +92,7 @@ func BenchmarkPackPanel(b *testing.B) {
 // BenchmarkRagged is a product of few rows with a tensor of sizes that kernels do not
 // divide, and packing that.
 func BenchmarkRagged(b *testing.B) {
-	s := Shape{16, 1000, 1000, 1}
+	s := Shape{M: 16, N: 1000, K: 1000, Experts: 1}
 	o, err := NewOperands(s)
 	if err != nil {
 		b.Fatal(err)

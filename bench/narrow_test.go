@@ -36,7 +36,7 @@ var (
 // as [NewOperands] does.
 func usual(role scaling.Role) func(rows, cols int) *tensor.Tensor {
 	return func(rows, cols int) *tensor.Tensor {
-		t, err := quantized(rows, cols, role)
+		t, err := quantized(rows, cols, scaling.Default(role))
 		if err != nil {
 			panic(err)
 		}
@@ -71,7 +71,7 @@ func narrowTensors(f fp8.Format, b tensor.Block, s tensor.ScaleFormat, outer boo
 // BenchmarkNarrow is products in the formats of MX and of NVFP4, beside the one in E4M3 and
 // the peers' in float32. A single row, and four, have weights that no cache holds.
 func BenchmarkNarrow(b *testing.B) {
-	for _, s := range []Shape{{1024, 1024, 1024, 1}, {1, 16384, 8192, 1}, {4, 8192, 8192, 1}} {
+	for _, s := range []Shape{{M: 1024, N: 1024, K: 1024, Experts: 1}, {M: 1, N: 16384, K: 8192, Experts: 1}, {M: 4, N: 8192, K: 8192, Experts: 1}} {
 		for _, kind := range narrowKinds {
 			b.Run(fmt.Sprintf("formats=%s/%v", kind.name, key(s)), func(b *testing.B) {
 				x, y := kind.a(s.M, s.K), kind.b(s.N, s.K)

@@ -15,8 +15,7 @@ import (
 // Octavo is who computes a [Case] that is no peer's.
 const Octavo = "octavo"
 
-// Operands are those of a product in E4M3, with scales for blocks of 1x128 of A
-// and of 128x128 of B.
+// Operands are those of a product, of its shape's recipe.
 type Operands struct {
 	shape  Shape
 	a      *tensor.Tensor
@@ -29,11 +28,11 @@ type Operands struct {
 // NewOperands returns operands of normally distributed values. Experts have the
 // same weights, each in memory of their own.
 func NewOperands(s Shape) (*Operands, error) {
-	a, err := quantized(s.M, s.K, scaling.Input)
+	a, err := quantized(s.M, s.K, s.Recipe.of().input)
 	if err != nil {
 		return nil, err
 	}
-	b, err := quantized(s.N, s.K, scaling.Weight)
+	b, err := quantized(s.N, s.K, s.Recipe.of().weight)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +49,9 @@ func NewOperands(s Shape) (*Operands, error) {
 	return o, nil
 }
 
-func quantized(rows, cols int, role scaling.Role) (*tensor.Tensor, error) {
+func quantized(rows, cols int, r scaling.Recipe) (*tensor.Tensor, error) {
 	t := &tensor.Tensor{Shape: []int{rows, cols}}
-	return t, scaling.Quantize(context.Background(), t, normals(rows*cols), scaling.Quantizer{Recipe: scaling.Default(role)})
+	return t, scaling.Quantize(context.Background(), t, normals(rows*cols), scaling.Quantizer{Recipe: r})
 }
 
 // normals returns values of a normal distribution, always the same.

@@ -8,7 +8,7 @@ import (
 // TestOperands compares all ways to compute a product with the first: the bits are
 // those of any level, and of packed weights.
 func TestOperands(t *testing.T) {
-	for _, s := range []Shape{{3, 40, 200, 1}, {6, 33, 130, 3}} {
+	for _, s := range []Shape{{M: 3, N: 40, K: 200, Experts: 1}, {M: 6, N: 33, K: 130, Experts: 3}} {
 		o, err := NewOperands(s)
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestOperands(t *testing.T) {
 }
 
 func TestCaseString(t *testing.T) {
-	o, err := NewOperands(Shape{2, 4, 8, 1})
+	o, err := NewOperands(Shape{M: 2, N: 4, K: 8, Experts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

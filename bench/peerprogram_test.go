@@ -41,7 +41,7 @@ func fakeProgram(behaviour string) {
 		if err != nil {
 			os.Exit(1)
 		}
-		p.shape(Shape{1, 1, 1, 1}, 1)
+		p.shape(Shape{M: 1, N: 1, K: 1, Experts: 1}, 1)
 		fmt.Println("it runs")
 		p.run("openblas-sgemm", 1)
 		os.Exit(1)
@@ -134,7 +134,7 @@ func useFake(t *testing.T, behaviour string, patience time.Duration) (time.Durat
 		return 0, err
 	}
 	p.patience = patience
-	s := Shape{2, 3, 40, 1}
+	s := Shape{M: 2, N: 3, K: 40, Experts: 1}
 	if _, err := p.shape(s, 1); err != nil {
 		return 0, err
 	}
@@ -220,7 +220,7 @@ func TestPeerProgramInterrupted(t *testing.T) {
 	p.stop, p.grace = ctx.Done(), time.Millisecond
 	time.AfterFunc(10*time.Millisecond, cancel)
 	for _, says := range []string{`has not answered "shape 1 1 1 1" for 1ms`, `has not answered "shape 1 1 1 1": `} {
-		if _, err := p.shape(Shape{1, 1, 1, 1}, 1); !errors.Is(err, ErrPeers) || !strings.Contains(err.Error(), says) {
+		if _, err := p.shape(Shape{M: 1, N: 1, K: 1, Experts: 1}, 1); !errors.Is(err, ErrPeers) || !strings.Contains(err.Error(), says) {
 			t.Errorf("want %q, got %v", says, err)
 		}
 		p.grace = time.Minute // for its end, which is not at once
@@ -230,7 +230,7 @@ func TestPeerProgramInterrupted(t *testing.T) {
 // smallPeers is a suite that takes little time.
 func smallPeers(program string) PeerSuite {
 	s := NewPeerSuite(program, Levels()[:1])
-	s.Shapes = []Shape{{3, 40, 200, 1}, {1, 40, 200, 1}, {4, 33, 130, 2}}
+	s.Shapes = []Shape{{M: 3, N: 40, K: 200, Experts: 1}, {M: 1, N: 40, K: 200, Experts: 1}, {M: 4, N: 33, K: 130, Experts: 2}}
 	s.Workers, s.Elements, s.Turn, s.Limit = []int{1, 2}, 1024, time.Microsecond, 5*time.Millisecond
 	return s
 }
@@ -494,7 +494,7 @@ func TestBuiltPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	for _, s := range []Shape{{1, 1, 1, 1}, {1, 70, 33, 1}, {5, 70, 33, 1}, {64, 48, 256, 1}, {1, 4096, 1, 1}} {
+	for _, s := range []Shape{{M: 1, N: 1, K: 1, Experts: 1}, {M: 1, N: 70, K: 33, Experts: 1}, {M: 5, N: 70, K: 33, Experts: 1}, {M: 64, N: 48, K: 256, Experts: 1}, {M: 1, N: 4096, K: 1, Experts: 1}} {
 		for _, threads := range []int{1, 2} {
 			if used, err := p.shape(s, threads); err != nil || used != threads {
 				t.Fatalf("%d threads of %d: %v", used, threads, err)
@@ -530,7 +530,7 @@ func TestBuiltPeers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.shape(Shape{1, 1, 1, 1}, 1); err != nil {
+	if _, err := p.shape(Shape{M: 1, N: 1, K: 1, Experts: 1}, 1); err != nil {
 		t.Errorf("it has had enough: %v", err)
 	}
 }
@@ -539,7 +539,7 @@ func TestBuiltPeers(t *testing.T) {
 // operands, but for one that is another routine's home.
 func TestCoresByTurns(t *testing.T) {
 	needProcesses(t)
-	s := Shape{2, 3, 40, 1}
+	s := Shape{M: 2, N: 3, K: 40, Experts: 1}
 	p := &peering{PeerSuite: PeerSuite{Turn: time.Millisecond}, ctx: t.Context(), report: &PeerReport{}}
 	for _, seconds := range []string{"0.002", "0.001", "0.003", "0.004"} {
 		program, err := fake(t, `run:{"seconds":`+seconds+`}`, time.Minute)
@@ -576,14 +576,14 @@ func TestMemory(t *testing.T) {
 		t.Error(got)
 	}
 	// The operands alone: A, B and their copies in bfloat16 and reordered.
-	if got := (Shape{1024, 1024, 1024, 1}).peerBytes(); got < 40<<20 || got > 100<<20 {
+	if got := (Shape{M: 1024, N: 1024, K: 1024, Experts: 1}).peerBytes(); got < 40<<20 || got > 100<<20 {
 		t.Error(got)
 	}
-	huge := Shape{mostExtent, mostExtent, mostExtent, 1}
-	if err := enoughMemory([]Shape{{1, 1, 1, 1}, huge}); freeMemory() > 0 && freeMemory() < huge.peerBytes() && !errors.Is(err, ErrMemory) {
+	huge := Shape{M: mostExtent, N: mostExtent, K: mostExtent, Experts: 1}
+	if err := enoughMemory([]Shape{{M: 1, N: 1, K: 1, Experts: 1}, huge}); freeMemory() > 0 && freeMemory() < huge.peerBytes() && !errors.Is(err, ErrMemory) {
 		t.Error(err)
 	}
-	if err := enoughMemory([]Shape{{1, 1, 1, 1}}); err != nil {
+	if err := enoughMemory([]Shape{{M: 1, N: 1, K: 1, Experts: 1}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -324,7 +324,7 @@ func (p *peering) forget(program *peerProgram, homes []*peerProgram) {
 	if slices.Contains(homes, program) || !slices.Contains(p.programs, program) {
 		return
 	}
-	if _, err := program.shape(Shape{1, 1, 1, 1}, 1); err != nil && program != p.programs[0] {
+	if _, err := program.shape(Shape{M: 1, N: 1, K: 1, Experts: 1}, 1); err != nil && program != p.programs[0] {
 		p.dropFailed(program, err)
 	}
 }
@@ -394,23 +394,37 @@ func (p *peering) multiply(s Shape, workers int) error {
 		memory = written(int(s.Bytes()))
 	}
 	for _, l := range p.Levels {
+		if s.Recipe.of().integer {
+			break // there is no roof of theirs
+		}
 		all = append(all, roof(l, workers, s, memory))
 		if l == cpu.AMX {
 			all = append(all, tileRoof(workers))
 		}
 	}
-	var others []*contestant
-	if s.Experts > 1 {
-		one := s
-		one.Experts = 1
-		others, err = p.products(one, workers, OneProduct)
-	} else {
-		others, err = p.peers(s, workers)
-	}
+	others, err := p.others(s, workers)
 	if err != nil {
 		return err
 	}
 	return p.contest(Comparison{What: s.String(), Unit: "GFLOP/s", Workers: workers}, append(all, others...))
+}
+
+// others returns whom octavo's products of a shape are compared with: peers, or of grouped
+// ones one product of the same work, and of narrow ones octavo's in FP8 too.
+func (p *peering) others(s Shape, workers int) ([]*contestant, error) {
+	if s.Experts > 1 {
+		one := s
+		one.Experts = 1
+		return p.products(one, workers, OneProduct)
+	}
+	peers, err := p.peers(s, workers)
+	if err != nil || s.Recipe == "" {
+		return peers, err
+	}
+	wide := s
+	wide.Recipe = ""
+	inFP8, err := p.products(wide, workers, InFP8)
+	return append(inFP8, peers...), err
 }
 
 // products returns who computes octavo's products of a shape.
@@ -434,11 +448,19 @@ type conversionContest struct {
 	routines []string
 }
 
-var conversionContests = []conversionContest{
+var conversionContests = append([]conversionContest{
 	{"encode, with Stats", (*converted).encode, []string{"memcpy", "onednn-f32-to-bf16", "onednn-f32-to-fp8"}},
 	{"amax, scale, encode: 1x128", (*converted).quantize, []string{"memcpy", "onednn-f32-to-bf16", "onednn-f32-to-fp8"}},
 	{"decode", (*converted).decode, []string{"memcpy", "onednn-bf16-to-f32", "onednn-fp8-to-f32"}},
 	{"amax", (*converted).amax, []string{"memcpy"}},
+}, narrowContests()...)
+
+// narrowContests compare conversions of narrower formats with a copy.
+func narrowContests() (all []conversionContest) {
+	for _, t := range narrowTasks() {
+		all = append(all, conversionContest{t.name, t.do, []string{"memcpy"}})
+	}
+	return all
 }
 
 // convert compares a conversion on one processor.
@@ -449,7 +471,7 @@ func (p *peering) convert(c conversionContest) error {
 	for _, one := range (task{c.what, c.do}).cases(v, p.Levels, Octavo) {
 		all = append(all, one.contestant(Octavo, amount))
 	}
-	s := Shape{1, p.Elements, 1, 1}
+	s := Shape{M: 1, N: p.Elements, K: 1, Experts: 1}
 	if _, err := p.programs[0].shape(s, 1); err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func TestChanges(t *testing.T) {
 }
 
 func TestParseShape(t *testing.T) {
-	for _, s := range append(append(Shapes(), LargeShapes()...), Shape{6, 5, 4, 3}) {
+	for _, s := range append(append(Shapes(), LargeShapes()...), Shape{M: 6, N: 5, K: 4, Experts: 3}) {
 		if got, err := ParseShape(s.String()); err != nil || got != s {
 			t.Errorf("%v: got %v, %v", s, got, err)
 		}

@@ -44,7 +44,7 @@ var recipes = []ingredients{
 	{MXFP8, mx(fp8.E4M3), mx(fp8.E4M3), 1, false},
 	{MXFP6, mx(fp8.E2M3), mx(fp8.E2M3), 1, true},
 	{MXFP4, mx(fp8.E2M1), mx(fp8.E2M1), 1, true},
-	{NVFP4, scaling.Profile("nvfp4-te").Recipe(scaling.Input), scaling.Profile("nvfp4-te").Recipe(scaling.Weight), 1, true},
+	{NVFP4, scaling.NVFP4TE.Recipe(scaling.Input), scaling.NVFP4TE.Recipe(scaling.Weight), 1, true},
 }
 
 // of returns what follows from a recipe, which must be one of this package.

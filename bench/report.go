@@ -68,6 +68,9 @@ func (r *Report) addConversion(c Case, n int, t Timing) {
 func (r *Report) finish() {
 	for i := range r.Products {
 		p := &r.Products[i]
+		if p.Shape.Recipe.of().integer {
+			continue // there is no roof of theirs
+		}
 		p.Roof = r.Limits.Roof(p.Level, p.Workers, p.Intensity)
 	}
 }

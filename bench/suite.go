@@ -49,7 +49,7 @@ func (s Suite) Cases() int {
 	}
 	for _, shape := range s.Shapes {
 		perWorkers := 2 * len(s.Levels)
-		if shape.Experts == 1 {
+		if shape.hasPeers() {
 			perWorkers += len(Peers())
 		}
 		n += len(s.Workers) * perWorkers
@@ -148,7 +148,9 @@ func (m *measuring) cases(s Shape) (cases []Case, err error) {
 		for _, l := range m.Levels {
 			cases = append(cases, o.Cases(l, workers)...)
 		}
-		cases = append(cases, peerCases(s, workers)...)
+		if s.hasPeers() {
+			cases = append(cases, peerCases(s, workers)...)
+		}
 	}
 	return cases, nil
 }

@@ -13,7 +13,7 @@ import (
 // small is a suite that takes no time.
 func small() Suite {
 	return Suite{
-		Shapes:   []Shape{{3, 40, 200, 1}, {4, 33, 130, 2}},
+		Shapes:   []Shape{{M: 3, N: 40, K: 200, Experts: 1}, {M: 4, N: 33, K: 130, Experts: 2}},
 		Levels:   Levels(),
 		Workers:  []int{1, 2},
 		Elements: 1024,
@@ -123,8 +123,8 @@ func TestShape(t *testing.T) {
 		name        string
 		flop, bytes float64
 	}{
-		{Shape{1, 256, 384, 1}, "1x256x384", 2 * 256 * 384, 384 + 256*384 + 4*(3+2*3) + 4*256},
-		{Shape{6, 129, 129, 3}, "3 of 2x129x129", 2 * 6 * 129 * 129, 6*129 + 3*129*129 + 4*(6*2+3*4) + 4*6*129},
+		{Shape{M: 1, N: 256, K: 384, Experts: 1}, "1x256x384", 2 * 256 * 384, 384 + 256*384 + 4*(3+2*3) + 4*256},
+		{Shape{M: 6, N: 129, K: 129, Experts: 3}, "3 of 2x129x129", 2 * 6 * 129 * 129, 6*129 + 3*129*129 + 4*(6*2+3*4) + 4*6*129},
 	} {
 		if got := c.shape.String(); got != c.name {
 			t.Errorf("%s, want %s", got, c.name)
@@ -153,7 +153,7 @@ func TestTiming(t *testing.T) {
 
 // TestPeers compares the peers' products with the definition.
 func TestPeers(t *testing.T) {
-	for _, s := range []Shape{{1, 40, 50, 1}, {70, 80, 90, 1}} {
+	for _, s := range []Shape{{M: 1, N: 40, K: 50, Experts: 1}, {M: 70, N: 80, K: 90, Experts: 1}} {
 		f := newFloats(s)
 		f.gonum()
 		f.compare(t, "gonum", func(j, k int) float32 { return f.b[j*s.K+k] })

@@ -121,10 +121,10 @@ func TestBenchJSONAndFiles(t *testing.T) {
 	require.Equal(t, machine.Current(), got.Machine)
 	require.Equal(t, "octavo bench --level generic --time 1µs", got.Command)
 	require.Equal(t, 1e-6, got.SecondsPerCase)
-	require.Equal(t, 2*(2+2)+2*2+2+4, got.Done)
+	require.Equal(t, 2*(2+2)+2*2+2+4+11, got.Done)
 	require.Equal(t, got.Done, got.Cases)
 	require.Len(t, got.Products, 12)
-	require.Len(t, got.Conversions, 6)
+	require.Len(t, got.Conversions, 17)
 	for _, p := range got.Products {
 		require.True(t, p.Median > 0 && p.Best >= p.Median && p.Runs > 0 && p.Intensity == p.Shape.Intensity(), "%+v", p)
 		require.Zero(t, p.Roof)

@@ -24,13 +24,13 @@ twice counts once.
 
 First come totals, and the recipes ranked for these files: each float matrix
 (two or more dimensions: F64, F32, F16 or BF16) is quantized under every recipe
-but te-delayed, which needs the amax of earlier steps, in the block that the
-recipe's library gives to weights. The best recipe loses the smallest share of
-values, saturated or flushed, to 0.1%; where that is the same, it has the
-highest SQNR in its worst matrix, to 0.1 dB; then the highest median, to 0.1 dB;
-then the fewest bytes of scales. Recipes that are equal in all that are as good
-as each other, whichever stands first. One that makes finite values NaN or
-infinite comes after those that do not.
+that is for --format but te-delayed, which needs the amax of earlier steps, in
+the block that the recipe's library gives to weights. The best recipe loses the
+smallest share of values, saturated or flushed, to 0.1%; where that is the same,
+it has the highest SQNR in its worst matrix, to 0.1 dB; then the highest median,
+to 0.1 dB; then the fewest bytes of scales. Recipes that are equal in all that
+are as good as each other, whichever stands first. One that makes finite values
+NaN or infinite comes after those that do not.
 
   SQNR     signal-to-quantization-noise ratio in decibels, over finite values
   satur.   finite values too large for their scale (saturated)
@@ -56,9 +56,10 @@ first:
   6. all others, matrices before the rest, the lowest SQNR first
 
 With --detail each tensor has a table of all recipes, with the smallest and
-largest dequantization scale, instead of a line. The values of FP8 codes are
-those of the codes alone; where the tensor NAME has scales in NAME_scale_inv,
-their shape and range are printed.
+largest dequantization scale, instead of a line. The values of codes (F8, F6 and
+F4) are those of the codes alone, with the shares that are zero and that are the
+largest; where the tensor NAME has scales in NAME_scale_inv, their shape and
+range are printed. Codes that a file holds as U8 are bytes here too.
 
 With --json everything is one object, with the tensors in the order of their
 files unless --sort says otherwise. NaN and infinities are the strings "NaN",
@@ -103,11 +104,14 @@ func newInspectCommand() *cobra.Command {
 					return err
 				}
 			}
+			if err := chooseFormat(cmd, &job); err != nil {
+				return err
+			}
 			job.Only, out.view, out.command = only, view, commandLine(cmd, args)
 			return runInspect(cmd, job, out)
 		},
 	}
-	formatFlag(cmd, &job.Format, "e4m3", "format that the recipes encode to")
+	formatFlag(cmd, &job.Format, "", "format that the recipes encode to (default e4m3, or that of the first --profile)")
 	profilesFlag(cmd, &job.Profiles, "try only this recipe; may be repeated, or list several with commas")
 	onlyFlag(cmd, &only, "inspect only the tensors whose name matches")
 	sortFlag(cmd, &view.Sort)
@@ -117,6 +121,20 @@ func newInspectCommand() *cobra.Command {
 	jsonFlag(cmd, &out.asJSON)
 	htmlFlag(cmd, &out.html, "with charts")
 	return cmd
+}
+
+// chooseFormat makes the format that of the first recipe, unless it was given, and refuses
+// recipes that are not for it.
+func chooseFormat(cmd *cobra.Command, job *inspect.Job) error {
+	if !cmd.Flags().Changed("format") && len(job.Profiles) > 0 {
+		job.Format = job.Profiles[0].Recipe(scaling.Weight).Format
+	}
+	for _, p := range job.Profiles {
+		if !p.For(job.Format) {
+			return usagef("--profile %s is not for %v: it encodes to %v", p, job.Format, p.Recipe(scaling.Weight).Format)
+		}
+	}
+	return nil
 }
 
 // inspectOutput says what to do with a report.

@@ -87,7 +87,7 @@ dB are under te-current-pow2:
 	_, detail, _ = strings.Cut(detail, "\n\nw\n")
 	first, rest, _ := strings.Cut(detail, "\n\ncodes\n")
 	lines := strings.Split(first, "\n")
-	require.Len(t, lines, 2+len(tensorfile.Profiles()))
+	require.Len(t, lines, 2+len(tensorfile.ProfilesFor(fp8.E4M3)))
 	require.Equal(t, `  F32 [2 2]  amax 4  smallest 1e-07  range 25.3 bits
   recipe                  block     satur.  flushed  SQNR dB scale min       max
   te-current              tensor         0      25%   145.83   0.00893   0.00893
@@ -208,7 +208,7 @@ func TestInspectModel(t *testing.T) {
 			require.Empty(t, report.Recipes)
 			continue
 		}
-		require.Len(t, report.Recipes, len(tensorfile.Profiles()))
+		require.Len(t, report.Recipes, len(tensorfile.ProfilesFor(fp8.E5M2)))
 		for _, r := range report.Recipes {
 			recipe := scaling.Profile(r.Profile).Recipe(scaling.Weight)
 			recipe.Format = fp8.E5M2

@@ -11,20 +11,27 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-const quantizeLong = `Quantize replaces the float matrices of a safetensors file by FP8 codes and
-scales. A matrix is a tensor of two or more dimensions, F64, F32, F16 or BF16;
-its columns are the last dimension and its rows all others together. For NAME
-the output has
+const quantizeLong = `Quantize replaces the float matrices of a safetensors file by codes of eight
+bits or fewer and scales. A matrix is a tensor of two or more dimensions, F64,
+F32, F16 or BF16; its columns are the last dimension and its rows all others
+together. For NAME the output has
 
-  NAME            codes, of the same shape: F8_E4M3, F8_E5M2, F8_E4M3FNUZ or
-                  F8_E5M2FNUZ
-  NAME_scale_inv  the grid of scales, [rows, columns] of blocks: F32, or F8_E8M0
-                  for the mx profiles
+  NAME            codes, of the same shape: F8_E4M3, F8_E5M2, F8_E4M3FNUZ,
+                  F8_E5M2FNUZ, F4 for e2m1, F6_E2M3 or F6_E3M2, side by side; U8
+                  for the formats that have no type
+  NAME_scale_inv  the grid of scales, [rows, columns] of blocks: F32, F8_E8M0
+                  for the mx profiles, or F8_E4M3 (UE4M3) for the nvfp4 ones
 
-and value = decode(code) * scale. All other tensors are copied byte for byte, as
-is the metadata, to which octavo.profile, octavo.format and octavo.block are
-added. Large tensors are read in strips of whole rows of blocks, and twice if
-they have but one scale.
+and for most nvfp4 profiles, in F32, one for the matrix or one for each row,
+
+  NAME_outer_scale    which values are multiplied by, or
+  NAME_outer_divisor  which they are divided by (compressed-tensors)
+
+Value = decode(code) * scale, times or divided by the outer scale. All other
+tensors are copied byte for byte, as is the metadata, to which octavo.profile,
+octavo.format, octavo.block and, where there are any, octavo.outer are added.
+Large tensors are read in strips of whole rows of blocks, and twice if they have
+but one scale, or one outer scale.
 
 A profile is the arithmetic of a library's scales, and brings the block that the
 library gives to weights. Profiles:
@@ -56,7 +63,8 @@ const quantizeExample = `  octavo quantize model.safetensors -o model-fp8.safete
   octavo quantize model.safetensors -o out.safetensors --profile te-block \
     --block 1x128 --format e5m2
   octavo quantize model.safetensors -o out.safetensors --profile mx-rceil \
-    --only 'mlp\..*_proj'`
+    --format e2m1 --only 'mlp\..*_proj'
+  octavo quantize model.safetensors -o out.safetensors --profile nvfp4-te`
 
 func newQuantizeCommand() *cobra.Command {
 	var job quantize.Job
@@ -65,7 +73,7 @@ func newQuantizeCommand() *cobra.Command {
 	top := 10
 	cmd := &cobra.Command{
 		Use:     "quantize IN.safetensors -o OUT.safetensors --profile NAME",
-		Short:   "Quantize the matrices of a checkpoint to FP8",
+		Short:   "Quantize the matrices of a checkpoint to FP8, FP6 or FP4",
 		Long:    quantizeLong + textout.Wrap(profileNames(), 78, "  ") + quantizeNotes,
 		Example: quantizeExample,
 		Args:    oneFile,
@@ -74,7 +82,13 @@ func newQuantizeCommand() *cobra.Command {
 			if err := sameFile(job.In, job.Out); err != nil {
 				return err
 			}
-			job.Recipe.Block = job.Recipe.Profile.Block(scaling.Weight)
+			usual := job.Recipe.Profile.Recipe(scaling.Weight)
+			if job.Recipe.Block = usual.Block; !cmd.Flags().Changed("format") {
+				job.Recipe.Format = usual.Format
+			}
+			if !job.Recipe.Profile.For(job.Recipe.Format) {
+				return usagef("--profile %s is not for %v: it encodes to %v", job.Recipe.Profile, job.Recipe.Format, usual.Format)
+			}
 			if cmd.Flags().Changed("block") {
 				job.Recipe.Block = block
 			}
@@ -103,7 +117,7 @@ func newQuantizeCommand() *cobra.Command {
 	outFlag(cmd, &job.Out)
 	profileFlag(cmd, &job.Recipe.Profile, "arithmetic of the scales, one of the above (required)")
 	markRequired(cmd, "profile")
-	formatFlag(cmd, &job.Recipe.Format, "e4m3", "format of the codes")
+	formatFlag(cmd, &job.Recipe.Format, "", "format of the codes (default the profile's: e4m3, or e2m1)")
 	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the profile's for weights)")
 	onlyFlag(cmd, &job.Only, "quantize only the matrices whose name matches, copy the others")
 	cmd.Flags().BoolVar(&job.Requantize, "requantize", false, "decode matrices that are FP8 already, and encode them anew")

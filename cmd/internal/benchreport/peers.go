@@ -317,7 +317,7 @@ func putFull(t *crossTable, c bench.Comparison, own bench.Rate) {
 	t.put(row, bench.Octavo, "median", textout.Rate(own.Median))
 	for _, ratio := range ratiosOf(c, own) {
 		other := c.Rates[slices.IndexFunc(c.Rates, func(o bench.Rate) bool {
-			return o.By == ratio.To && (o.Level == "" || o.Level == own.Level) && (o.By != bench.OneProduct || o.Packed == own.Packed)
+			return o.By == ratio.To && (o.Level == "" || o.Level == own.Level) && (o.By != bench.OneProduct && o.By != bench.InFP8 || o.Packed == own.Packed)
 		})]
 		t.put(row, ratio.To, "best", textout.Rate(other.Best))
 		t.put(row, ratio.To, "ratio", ratioText(ratio.Ratio))

@@ -30,7 +30,7 @@ func (r Result) printProducts(w io.Writer) error {
 	if len(r.Products) == 0 {
 		return nil
 	}
-	fmt.Fprint(w, "\nProducts, E4M3, scales 1x128 by 128x128, C in float32. GFLOP/s: best and median.\n")
+	fmt.Fprint(w, "\nProducts, C in float32; without a name in E4M3 with scales 1x128 by 128x128.\nGFLOP/s: best and median.\n")
 	if len(r.Limits.FMA) > 0 {
 		fmt.Fprint(w, "Roof: best in % of what arithmetic and reading allow.\n")
 	}

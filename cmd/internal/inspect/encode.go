@@ -13,9 +13,10 @@ import (
 // attempt encodes values into t.
 type attempt func(ctx context.Context, values tensorfile.Array, t *tensor.Tensor, o tensor.Options) error
 
-func tryRecipe(r scaling.Recipe) attempt {
+// tryRecipe quantizes, under an outer scale of the given amax unless that is nil.
+func tryRecipe(r scaling.Recipe, outer []float32) attempt {
 	return func(ctx context.Context, values tensorfile.Array, t *tensor.Tensor, o tensor.Options) error {
-		return values.Quantize(ctx, t, scaling.Quantizer{Recipe: r, Options: o})
+		return values.Quantize(ctx, t, scaling.Quantizer{Recipe: r, OuterAmax: outer, Options: o})
 	}
 }
 
@@ -24,9 +25,10 @@ func tryScale(r scaling.Recipe, s fp8.Scale) attempt {
 	return func(ctx context.Context, values tensorfile.Array, t *tensor.Tensor, o tensor.Options) error {
 		t.Format, t.Block = r.Format, tensor.Block{}
 		return values.Encode(ctx, t, tensor.Quantizer{
-			Scale:   func(int, float32, bool) fp8.Scale { return s },
-			Policy:  r.Policy,
-			Options: o,
+			Scale:       func(int, float32, bool) fp8.Scale { return s },
+			ScaleFormat: r.Profile.ScaleFormat(),
+			Policy:      tensorfile.Policy(r),
+			Options:     o,
 		})
 	}
 }

@@ -38,10 +38,10 @@ type Job struct {
 // were finished, and there is an error too.
 func (j Job) Run(ctx context.Context) (*Report, error) {
 	if len(j.Profiles) == 0 {
-		j.Profiles = tensorfile.Profiles()
+		j.Profiles = tensorfile.ProfilesFor(j.Format)
 	}
 	in := &inspector{ctx: ctx, strip: cmp.Or(j.strip, stripBytes), decoder: loss.NewDecoder(j.Format)}
-	in.recipes, in.all = j.recipes(j.Profiles), j.recipes(tensorfile.Profiles())
+	in.recipes, in.all = j.recipes(j.Profiles), j.recipes(tensorfile.ProfilesFor(j.Format))
 	all, total := j.selected()
 	if j.Only != nil && len(all) == 0 {
 		return nil, fmt.Errorf("no tensor has a name that matches --only %q", j.Only)

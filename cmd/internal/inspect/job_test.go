@@ -99,7 +99,7 @@ func TestAsWhole(t *testing.T) {
 func TestDigitsOfAProfile(t *testing.T) {
 	in := inputs(t, ragged(t, safetensors.F32))
 	all := run(t, Job{Inputs: in, strip: 1})
-	for _, p := range tensorfile.Profiles() {
+	for _, p := range tensorfile.ProfilesFor(fp8.E4M3) {
 		one := run(t, Job{Inputs: in, strip: 1, Profiles: []scaling.Profile{p}})
 		for i := range one.Tensors {
 			require.Equal(t, all.Tensors[i].binades, one.Tensors[i].binades)
@@ -155,8 +155,8 @@ func requireWhole(t *testing.T, file *safetensors.File, got *TensorReport) {
 		require.Empty(t, got.Recipes)
 		return
 	}
-	require.Len(t, got.Recipes, len(tensorfile.Profiles()))
-	for i, p := range tensorfile.Profiles() {
+	require.Len(t, got.Recipes, len(tensorfile.ProfilesFor(fp8.E4M3)))
+	for i, p := range tensorfile.ProfilesFor(fp8.E4M3) {
 		want := fp8.Stats{Detail: new(fp8.Detail)}
 		x := tensor.Tensor{Shape: info.Shape}
 		require.NoError(t, values.Quantize(t.Context(), &x, scaling.Quantizer{Recipe: p.Recipe(scaling.Weight), Options: tensor.Options{Stats: &want}}))

@@ -5,7 +5,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/loss"
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -22,9 +21,9 @@ type measurement struct {
 	whole   *surveyed // all strips' so far; nil if there are none
 
 	late    loss.InOrder[[]encoded]
-	one     []fp8.Scale // of the plan's late recipes
-	recipes []encoded   // by place in the job's list
-	begun   []bool      // recipes that have a first strip
+	one     []attempt // of the plan's late recipes
+	recipes []encoded // by place in the job's list
+	begun   []bool    // recipes that have a first strip
 	scales  *ScalesReport
 }
 
@@ -69,11 +68,15 @@ func (m *measurement) settle(recipes []scaling.Recipe) error {
 		return err
 	}
 	for _, r := range m.plan.late {
+		if recipe := recipes[r]; recipe.Profile.Outer() {
+			m.one = append(m.one, tryRecipe(recipe, tensorfile.OuterAmax(recipe, m.whole.extremes)))
+			continue
+		}
 		scale, err := none.Scale(recipes[r], m.whole.extremes)
 		if err != nil {
 			return err
 		}
-		m.one = append(m.one, scale)
+		m.one = append(m.one, tryScale(recipes[r], scale))
 	}
 	return nil
 }
@@ -141,7 +144,7 @@ func (in *inspector) survey(w *worker, m *measurement, i int, s span) error {
 	}
 	found.spread(wide)
 	for _, r := range m.plan.ready {
-		e, err := in.encode(w, m, s, values, wide, tryRecipe(in.recipes[r]))
+		e, err := in.encode(w, m, s, values, wide, tryRecipe(in.recipes[r], nil))
 		if err != nil {
 			return err
 		}
@@ -159,8 +162,8 @@ func (in *inspector) encodeLate(w *worker, m *measurement, i int, s span) error 
 		return err
 	}
 	var found []encoded
-	for k, r := range m.plan.late {
-		e, err := in.encode(w, m, s, values, wide, tryScale(in.recipes[r], m.one[k]))
+	for k := range m.plan.late {
+		e, err := in.encode(w, m, s, values, wide, m.one[k])
 		if err != nil {
 			return err
 		}

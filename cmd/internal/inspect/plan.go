@@ -50,7 +50,7 @@ func newPlan(file *safetensors.File, info safetensors.Info, recipes, all []scali
 	}
 	p.height = min(blockRows*int(max(strip/(rowOfBlocks*unit), 1)), max(p.rows, 1))
 	for i, r := range recipes {
-		if p.height < p.rows && oneScale(r, p.rows, p.cols) {
+		if p.height < p.rows && (oneScale(r, p.rows, p.cols) || oneOuter(r)) {
 			p.late = append(p.late, i)
 		} else {
 			p.ready = append(p.ready, i)
@@ -84,6 +84,9 @@ func oneScale(r scaling.Recipe, rows, cols int) bool {
 	gridRows, gridCols := r.Block.Grid(rows, cols)
 	return gridRows == 1 && gridCols == 1
 }
+
+// oneOuter reports whether a recipe has one scale above those of all blocks.
+func oneOuter(r scaling.Recipe) bool { return r.Profile.Outer() && r.Profile != scaling.NVFP4TERow }
 
 // strips calls yield with the place of each strip, its first row and their number.
 func (p *plan) strips() iter.Seq2[int, span] {

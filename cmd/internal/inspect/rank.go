@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -72,11 +73,13 @@ func overMatrices(tensors []TensorReport, i int, recipe scaling.Recipe) (of Rank
 		of.Flushed += r.Flushed
 		of.BecameNonFinite += r.BecameNonFinite
 		rows, cols := (&tensor.Tensor{Shape: t.Shape, Block: recipe.Block}).Grid()
-		size := int64(4)
-		if recipe.Profile.E8M0() {
-			size = 1
+		of.ScaleBytes += int64(rows) * int64(cols) * int64(tensorfile.ScaleTypeOf(recipe.Profile.ScaleFormat()).Size())
+		switch {
+		case oneOuter(recipe):
+			of.ScaleBytes += 4
+		case recipe.Profile.Outer():
+			of.ScaleBytes += 4 * int64(rows)
 		}
-		of.ScaleBytes += int64(rows) * int64(cols) * size
 		s := float64(r.SQNR)
 		switch {
 		case t.Values.Amax == 0: // nothing to lose

@@ -33,6 +33,9 @@ func TestAsDetail(t *testing.T) {
 		}
 		for _, p := range tensorfile.Profiles() {
 			for _, f := range fp8.Formats() {
+				if !p.For(f) {
+					continue
+				}
 				recipe := p.Recipe(scaling.Weight)
 				recipe.Format = f
 				st := fp8.Stats{Detail: new(fp8.Detail)}

@@ -19,8 +19,9 @@ type matrix struct {
 	rows, cols int
 	height     int // rows of a strip, but for the last
 
-	oneScale bool      // for several strips
-	scale    fp8.Scale // that one, once it is known
+	outer    *outerScales // above the scales of blocks; nil: none
+	oneScale bool         // for several strips
+	scale    fp8.Scale    // that one, once it is known
 
 	codes *codesSource // where the matrix is FP8 already
 	result
@@ -32,12 +33,13 @@ func newMatrix(info safetensors.Info, r scaling.Recipe, bytes int64) *matrix {
 	t := tensor.Tensor{Shape: info.Shape, Block: r.Block}
 	m := &matrix{Info: info, recipe: r}
 	m.rows, m.cols = t.Dims()
+	m.outer, _ = newOuterScales(r)
 	blockRows, blockCols := r.Block.Extents(m.rows, m.cols)
 	unit := int64(unitOf(info.DType))
 	switch {
 	case info.Len()*unit <= bytes, r.Policy.Rounding == fp8.Stochastic: // whose bits depend on the place in the whole
 		m.height = m.rows
-	case blockRows == m.rows && blockCols == m.cols:
+	case blockRows == m.rows && blockCols == m.cols && m.outer == nil:
 		m.oneScale = true
 		m.rows, m.cols = m.rows*m.cols, 1
 		m.height = int(max(bytes/unit, 1))
@@ -45,7 +47,25 @@ func newMatrix(info safetensors.Info, r scaling.Recipe, bytes int64) *matrix {
 		rowOfBlocks := int64(blockRows) * int64(m.cols) * unit
 		m.height = blockRows * int(max(bytes/rowOfBlocks, 1))
 	}
+	for bits := r.Format.Bits(); m.height < m.rows && m.height*m.cols*bits%8 != 0; {
+		m.height *= 2 // codes of a strip fill whole bytes
+	}
 	return m
+}
+
+// surveyed reports whether a matrix of several strips is read once before it is quantized:
+// for the one scale of all of them.
+func (m *matrix) surveyed() bool {
+	return m.oneScale || m.outer != nil && !m.outer.byRow && m.height < m.rows
+}
+
+// outerAmax returns what the outer scale of the strips of a matrix that was surveyed
+// follows from, or nil.
+func (m *matrix) outerAmax() []float32 {
+	if m.outer == nil || !m.surveyed() {
+		return nil
+	}
+	return tensorfile.OuterAmax(m.recipe, m.extremes)
 }
 
 // span is rows [lo, hi) of a matrix.
@@ -81,14 +101,15 @@ func (m *matrix) firstScale(s span) int {
 func (m *matrix) quantize(ctx context.Context, t *tensor.Tensor, values tensorfile.Array, s span) (st fp8.Stats, err error) {
 	t.Name, t.Shape = m.Name, append(t.Shape[:0], s.hi-s.lo, m.cols)
 	if !m.oneScale {
-		err = values.Quantize(ctx, t, scaling.Quantizer{Recipe: m.recipe, Options: tensor.Options{Stats: &st, Workers: 1}})
+		err = values.Quantize(ctx, t, scaling.Quantizer{Recipe: m.recipe, OuterAmax: m.outerAmax(), Options: tensor.Options{Stats: &st, Workers: 1}})
 		return st, err
 	}
 	t.Format, t.Block = m.recipe.Format, tensor.Block{}
 	err = values.Encode(ctx, t, tensor.Quantizer{
-		Scale:   func(int, float32, bool) fp8.Scale { return m.scale },
-		Policy:  m.recipe.Policy,
-		Options: tensor.Options{Stats: &st, Workers: 1},
+		Scale:       func(int, float32, bool) fp8.Scale { return m.scale },
+		ScaleFormat: m.recipe.Profile.ScaleFormat(),
+		Policy:      tensorfile.Policy(m.recipe),
+		Options:     tensor.Options{Stats: &st, Workers: 1},
 	})
 	return st, err
 }

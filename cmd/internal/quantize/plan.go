@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/memory"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -50,15 +52,21 @@ func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 		if m := newMatrix(info, j.Recipe, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(unitOf(info.DType))) {
 			return nil, fmt.Errorf("tensor %q: a row of blocks of %s %v does not fit in memory", info.Name, info.DType, info.Shape)
 		}
-		switch name := info.Name + tensorfile.ScaleSuffix; {
-		case isCodes(info):
-			dropped[name] = true
-		case tensorfile.Has(file, name):
-			return nil, fmt.Errorf("tensor %q cannot be quantized, since the file already has a tensor %q: leave it out with --only",
-				info.Name, name)
+		for _, suffix := range tensorfile.ScaleSuffixes() {
+			switch name := info.Name + suffix; {
+			case isCodes(info):
+				dropped[name] = true
+			case tensorfile.Has(file, name):
+				return nil, fmt.Errorf("tensor %q cannot be quantized, since the file already has a tensor %q: leave it out with --only",
+					info.Name, name)
+			}
 		}
 		selected = true
-		parts = append(parts, quantizedParts(info, j.Recipe)...)
+		made, err := quantizedParts(info, j.Recipe)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, made...)
 	}
 	if !selected {
 		return nil, j.nothing()
@@ -82,7 +90,7 @@ func (j *Job) quantizes(file *safetensors.File, info safetensors.Info) (bool, er
 	if !tensorfile.Selects(j.Only, info.Name) {
 		return false, nil
 	}
-	if !isCodes(info) {
+	if !isCodes(info) || tensorfile.IsScale(file, info.Name) {
 		return tensorfile.IsMatrix(file, info), nil
 	}
 	if !j.Requantize {
@@ -108,24 +116,35 @@ func unitOf(d safetensors.DType) int {
 	return d.Size()
 }
 
-// quantizedParts returns the scales and the codes of a tensor. They stay side by
-// side, unless the size of the codes would misalign the scales of the next tensor.
-func quantizedParts(info safetensors.Info, r scaling.Recipe) []part {
-	s := safetensors.Info{Name: info.Name + tensorfile.ScaleSuffix, DType: tensorfile.ScaleTypeOf(scaleFormat(r)), Shape: grid(info.Shape, r.Block)}
-	c := safetensors.Info{Name: info.Name, DType: tensorfile.DTypeOf(r.Format), Shape: info.Shape}
-	align := s.DType.Size()
-	if c.Bytes()%int64(align) != 0 {
-		return []part{{s, info, scales, align}, {c, info, codes, c.DType.Size()}}
+// quantizedParts returns the outer scales, if there are any, the scales and the codes of a
+// tensor. They stay side by side, unless the size of the codes would misalign the scales of
+// the next tensor.
+func quantizedParts(info safetensors.Info, r scaling.Recipe) ([]part, error) {
+	s := safetensors.Info{Name: info.Name + tensorfile.ScaleSuffix, DType: tensorfile.ScaleTypeOf(r.Profile.ScaleFormat()), Shape: grid(info.Shape, r.Block)}
+	c := safetensors.Info{Name: info.Name, DType: typeOf(r.Format), Shape: info.Shape}
+	if c.Bytes() < 0 {
+		return nil, fmt.Errorf("tensor %q of shape %v has %d elements, which do not fill whole bytes in %v: leave it out with --only", info.Name, info.Shape, info.Len(), r.Format)
 	}
-	return []part{{s, info, scales, align}, {c, info, codes, align}}
+	align := s.DType.Size()
+	parts := []part{{s, info, scales, align}, {c, info, codes, align}}
+	if c.Bytes()%int64(align) != 0 {
+		parts[1].align = 1
+	}
+	outer, err := newOuterScales(r)
+	if outer == nil || err != nil {
+		return parts, err
+	}
+	rows, _ := (&tensor.Tensor{Shape: info.Shape}).Dims()
+	o := safetensors.Info{Name: info.Name + outer.suffix(), DType: safetensors.F32, Shape: []int{outer.count(rows)}}
+	return append([]part{{o, info, scales, o.DType.Size()}}, parts...), nil
 }
 
-// scaleFormat returns the format that scales are written in.
-func scaleFormat(r scaling.Recipe) tensor.ScaleFormat {
-	if r.Profile.E8M0() {
-		return tensor.E8M0Scales
+// typeOf returns the type that codes are written in: bytes where there is none of theirs.
+func typeOf(f fp8.Format) safetensors.DType {
+	if d := tensorfile.DTypeOf(f); d != "" {
+		return d
 	}
-	return tensor.Float32Scales
+	return safetensors.U8
 }
 
 func grid(shape []int, b tensor.Block) []int {
@@ -153,15 +172,19 @@ func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[
 		all = map[string]string{}
 	}
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && isCodes(p.Info) }) {
-		for _, key := range []string{"octavo.profile", "octavo.format", blockKey} {
+		for _, key := range []string{"octavo.profile", operands.FormatKey, blockKey, operands.OuterKey} {
 			delete(all, key)
 		}
 	}
 	for key, value := range map[string]string{
-		"octavo.profile": string(r.Profile),
-		"octavo.format":  r.Format.String(),
-		blockKey:         r.Block.String(),
+		"octavo.profile":   string(r.Profile),
+		operands.FormatKey: r.Format.String(),
+		blockKey:           r.Block.String(),
+		operands.OuterKey:  outerName(r),
 	} {
+		if key == operands.OuterKey && value == operands.NoOuter && all[key] == "" {
+			continue // as files that know of none
+		}
 		switch before := all[key]; {
 		case before == "":
 			all[key] = value

@@ -165,11 +165,13 @@ func (q *quantizer) quantize(m *matrix) {
 			return
 		}
 	}
-	if m.oneScale {
+	if m.surveyed() {
 		q.eachStrip(m, (*worker).survey)
 		if q.pool.Wait() != nil {
 			return
 		}
+	}
+	if m.oneScale {
 		q.give(func(w *worker) error { return w.settle(m) })
 		if q.pool.Wait() != nil {
 			return

@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -18,6 +19,7 @@ type codesSource struct {
 	rows, cols int
 	block      tensor.Block
 	scales     []float32 // row-major
+	outer      tensor.Outer
 }
 
 // newCodesSource returns the source of a tensor of codes that passes checkCodes.
@@ -29,14 +31,35 @@ func newCodesSource(file *safetensors.File, info safetensors.Info) (*codesSource
 	s := &codesSource{file: file, name: info.Name, block: block}
 	s.format, _ = tensorfile.FormatOf(info.DType)
 	s.rows, s.cols = (&tensor.Tensor{Shape: info.Shape}).Dims()
-	s.scales, err = tensorfile.ReadScales(file, scales)
-	return s, err
+	if s.scales, err = tensorfile.ReadScales(file, scales); err != nil {
+		return nil, err
+	}
+	for suffix, divide := range map[string]bool{operands.OuterSuffix: false, operands.OuterDivisorSuffix: true} {
+		if !tensorfile.Has(file, info.Name+suffix) {
+			continue
+		}
+		s.outer.Divide = divide
+		if s.outer.Scales, err = file.Float32s(info.Name + suffix); err != nil {
+			return nil, err
+		}
+		switch len(s.outer.Scales) {
+		case 1:
+		case s.rows:
+			s.outer.Rows = 1
+		default:
+			return nil, fmt.Errorf("tensor %q has %d outer scales: want one, or one for each of %d rows of tensor %q", info.Name+suffix, len(s.outer.Scales), s.rows, info.Name)
+		}
+	}
+	return s, nil
 }
 
-// read fills dst with elements from the given one on, using codes for as many bytes.
-// Each is the exact product of a code's value and its scale.
-func (s *codesSource) read(dst []float64, codes []byte, first int64) error {
-	if err := s.file.ReadBytes(s.name, first, codes); err != nil {
+// read fills a buffer with n elements from the given one on. Each is the exact product of a
+// code's value and its scales, or its quotient by an outer one, in float64.
+func (s *codesSource) read(b *exactBuffer, first int64, n int) error {
+	b.values = slices.Grow(b.values[:0], n)[:n]
+	dst := b.values
+	codes, err := tensorfile.ReadCodes(s.file, s.name, tensorfile.DTypeOf(s.format).Bits(), first, n, &b.codes, &b.packed)
+	if err != nil {
 		return err
 	}
 	blockRows, blockCols := s.block.Extents(s.rows, s.cols)
@@ -45,6 +68,9 @@ func (s *codesSource) read(dst []float64, codes []byte, first int64) error {
 	for len(codes) > 0 {
 		n := min(blockCols-col%blockCols, s.cols-col, len(codes))
 		fp8.DecodeScaled(dst[:n], codes[:n], s.format, s.scales[row/blockRows*gridCols+col/blockCols])
+		if !s.outer.None() {
+			under(dst[:n], float64(s.outer.At(row)), s.outer.Divide)
+		}
 		dst, codes = dst[n:], codes[n:]
 		if col += n; col == s.cols {
 			row, col = row+1, 0
@@ -53,8 +79,22 @@ func (s *codesSource) read(dst []float64, codes []byte, first int64) error {
 	return nil
 }
 
+// under multiplies or divides values by their outer scale.
+func under(values []float64, outer float64, divide bool) {
+	for i := range values {
+		if divide {
+			values[i] /= outer
+		} else {
+			values[i] *= outer
+		}
+	}
+}
+
 // usualBlocks are those that libraries have.
 var usualBlocks = []tensor.Block{{}, {Rows: 1}, {Rows: 128, Cols: 128}, {Rows: 1, Cols: 128}, {Rows: 1, Cols: 32}}
+
+// usualOfUE4M3 are those under scales in UE4M3.
+var usualOfUE4M3 = []tensor.Block{{Rows: 1, Cols: 16}, {Rows: 16, Cols: 16}}
 
 // blockOf returns the block of a tensor of codes, which follows from the shape of its
 // scales: one that the metadata name, as octavo quantize does, or a usual one.
@@ -69,6 +109,9 @@ func blockOf(file *safetensors.File, codes safetensors.Info) (b tensor.Block, sc
 	}
 	rows, cols := (&tensor.Tensor{Shape: codes.Shape}).Dims()
 	candidates := slices.Concat(namedBlocks(file), usualBlocks)
+	if scales.DType == safetensors.F8E4M3 {
+		candidates = slices.Concat(namedBlocks(file), usualOfUE4M3)
+	}
 	fits := slices.DeleteFunc(candidates, func(b tensor.Block) bool { return !isGrid(scales.Shape, b, rows, cols) })
 	if len(fits) == 0 {
 		return b, scales, fmt.Errorf("tensor %q of shape %v does not hold scales of tensor %q of shape %v in blocks of %v, nor in others that the metadata name in octavo.block",
@@ -96,12 +139,11 @@ func isGrid(shape []int, b tensor.Block, rows, cols int) bool {
 
 // exactBuffer holds what a part of some codes stands for. It grows to the largest.
 type exactBuffer struct {
-	values []float64
-	codes  []byte
+	values        []float64
+	codes, packed []byte
 }
 
 func (b *exactBuffer) read(s *codesSource, first int64, n int) (tensorfile.Array, error) {
-	b.values, b.codes = slices.Grow(b.values[:0], n)[:n], slices.Grow(b.codes[:0], n)[:n]
-	err := s.read(b.values, b.codes, first)
+	err := s.read(b, first, n)
 	return tensorfile.Values[float64](b.values), err
 }

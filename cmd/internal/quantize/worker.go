@@ -77,7 +77,21 @@ func (w *worker) encode(m *matrix, s span) error {
 			return err
 		}
 	}
-	return w.write(m.Name, w.tensor.Codes[:n], first)
+	return w.writeCodes(m, w.tensor.Codes[:n], first)
+}
+
+// writeCodes writes the codes of a strip, of which the first is the given element.
+func (w *worker) writeCodes(m *matrix, codes []byte, first int64) error {
+	bits := typeOf(m.recipe.Format).Bits()
+	if bits == 8 {
+		return w.write(m.Name, codes, first)
+	}
+	size := tensor.PackedLen(len(codes), bits)
+	w.bytes = slices.Grow(w.bytes[:0], size)[:size]
+	if err := tensor.PackCodes(w.bytes, codes, bits, tensor.LowFirst); err != nil {
+		return fmt.Errorf("tensor %q: %w", m.Name, err)
+	}
+	return w.write(m.Name, w.bytes, first/8*int64(bits)+first%8*int64(bits)/8)
 }
 
 // judge says what became of values, of which the first is the given element of the
@@ -93,7 +107,15 @@ func (w *worker) judge(st *fp8.Stats, values tensorfile.Array, first int64) stri
 }
 
 func (w *worker) writeScales(m *matrix, s span) (err error) {
-	first, format := m.firstScale(s), scaleFormat(m.recipe)
+	if m.outer != nil && (m.outer.byRow || s.lo == 0) {
+		if w.bytes, err = tensorfile.AppendScales(w.bytes[:0], w.tensor.Outer.Scales, tensor.Float32Scales, s.lo); err != nil {
+			return fmt.Errorf("tensor %q: %w", m.Name, err)
+		}
+		if err := w.write(m.Name+m.outer.suffix(), w.bytes, int64(s.lo)*4); err != nil {
+			return err
+		}
+	}
+	first, format := m.firstScale(s), m.recipe.Profile.ScaleFormat()
 	if w.bytes, err = tensorfile.AppendScales(w.bytes[:0], w.tensor.Scales, format, first); err != nil {
 		return fmt.Errorf("tensor %q: %w", m.Name, err)
 	}

@@ -46,6 +46,15 @@ func (e *Extremes) Merge(o Extremes) {
 	e.Amax, e.NaN = max(e.Amax, o.Amax), e.NaN || o.NaN
 }
 
+// OuterAmax returns what the outer scale of a tensor with such extremes follows from.
+func OuterAmax(r scaling.Recipe, e Extremes) []float32 {
+	amax := e.Amax
+	if nan := float32(math.NaN()); e.NaN && r.OuterScale(nan) != r.OuterScale(nan) {
+		amax = nan // which the profile does not leave out
+	}
+	return []float32{amax}
+}
+
 // Values are values in memory as an [Array].
 type Values[T fp8.Float] []T
 

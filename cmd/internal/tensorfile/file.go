@@ -46,8 +46,22 @@ func Has(file *safetensors.File, name string) bool {
 // Selects reports whether a pattern, of which nil matches all, matches a name.
 func Selects(only *regexp.Regexp, name string) bool { return only == nil || only.MatchString(name) }
 
-// Profiles returns the profiles that can be applied to a file in FP8: all for E4M3 but
-// those that need the amax of earlier steps.
+// Profiles returns the profiles that can be applied to a file: all but those that need the
+// amax of earlier steps.
 func Profiles() []scaling.Profile {
-	return slices.DeleteFunc(scaling.ProfilesFor(fp8.E4M3), scaling.Profile.Delayed)
+	return slices.DeleteFunc(scaling.Profiles(), scaling.Profile.Delayed)
+}
+
+// ProfilesFor returns those of Profiles that are for a format.
+func ProfilesFor(f fp8.Format) []scaling.Profile {
+	return slices.DeleteFunc(scaling.ProfilesFor(f), scaling.Profile.Delayed)
+}
+
+// Policy returns how a recipe without a policy of its own encodes: as its profile's
+// library.
+func Policy(r scaling.Recipe) fp8.Policy {
+	if r.Policy != (fp8.Policy{}) {
+		return r.Policy
+	}
+	return r.Profile.Policy(r.Format)
 }

@@ -39,13 +39,19 @@ func IsMatrix(file *safetensors.File, info safetensors.Info) bool {
 
 // IsScale reports whether a tensor of a file holds the scales of codes.
 func IsScale(file *safetensors.File, name string) bool {
-	base, ok := strings.CutSuffix(name, ScaleSuffix)
-	if !ok {
-		return false
+	for _, suffix := range ScaleSuffixes() {
+		if base, ok := strings.CutSuffix(name, suffix); ok {
+			info, _ := file.Info(base)
+			_, ok = FormatOf(info.DType)
+			return ok
+		}
 	}
-	info, _ := file.Info(base)
-	_, ok = FormatOf(info.DType)
-	return ok
+	return false
+}
+
+// ScaleSuffixes are what may be added to the name of codes to name their scales.
+func ScaleSuffixes() []string {
+	return []string{ScaleSuffix, operands.OuterSuffix, operands.OuterDivisorSuffix}
 }
 
 // ScaleTypeOf returns the type of tensors of scales of a format.
