@@ -58,11 +58,13 @@ func BenchmarkEncodeBFloat16(b *testing.B) {
 	for i, x := range normals(mebi) {
 		src[i] = fp8.BFloat16FromFloat32(x)
 	}
-	atLevels(b, "format=e4m3", func(b *testing.B) {
-		for b.Loop() {
-			fp8.Encode(dst, src, fp8.E4M3, fp8.Policy{}, nil)
-		}
-	})
+	for _, f := range []fp8.Format{fp8.E4M3, fp8.E2M1} {
+		atLevels(b, "format="+lower(f), func(b *testing.B) {
+			for b.Loop() {
+				fp8.Encode(dst, src, f, fp8.Policy{}, nil)
+			}
+		})
+	}
 }
 
 // BenchmarkHadamard transforms groups of 16 along rows and along columns.
@@ -96,11 +98,13 @@ func BenchmarkEncodeFloat16(b *testing.B) {
 	for i, x := range normals(mebi) {
 		src[i] = float16.Fromfloat32(x)
 	}
-	atLevels(b, "format=e4m3", func(b *testing.B) {
-		for b.Loop() {
-			fp8.Encode(dst, src, fp8.E4M3, fp8.Policy{}, nil)
-		}
-	})
+	for _, f := range []fp8.Format{fp8.E4M3, fp8.E2M1} {
+		atLevels(b, "format="+lower(f), func(b *testing.B) {
+			for b.Loop() {
+				fp8.Encode(dst, src, f, fp8.Policy{}, nil)
+			}
+		})
+	}
 }
 
 func BenchmarkDecode(b *testing.B) {

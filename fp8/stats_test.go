@@ -154,6 +154,7 @@ func TestStats(t *testing.T) {
 		{Stored: 0.0123, Multiplier: 1 / float32(0.0123)},
 		{Stored: 0.0123},
 		{Stored: 0x1p-100},
+		{Stored: 0x1p60}, // by which small values become zero
 		{Stored: 0x1p60, Multiplier: 0x1p-60},
 	}
 	for _, d := range definitions {
