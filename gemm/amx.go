@@ -3,6 +3,7 @@ package gemm
 import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/amx"
+	"github.com/octavo-fp8/octavo/internal/integer"
 	"github.com/octavo-fp8/octavo/internal/race"
 )
 
@@ -87,9 +88,9 @@ func (s *scratch) packStrips(p *part, r area, strips int, st step) {
 	to, scales := s.packA, s.scalesA
 	for i := r.i0; i < r.i1; i += amx.Size {
 		i1 := min(i+amx.Size, r.i1)
-		codes := p.a.codes[i*p.a.stride+st.lo:]
+		codes, stride := s.tileRows(&p.a, i, i1, st)
 		for c := range count {
-			amx.PackRows(to[:piece], codes[c*n:], p.a.stride, i1-i, n, bfloat16Codes[p.a.format])
+			amx.PackRows(to[:piece], codes[c*n:], stride, i1-i, n, bfloat16Codes[p.a.format].decoder)
 			to = to[piece:]
 		}
 		p.a.scales.across(scales[:st.blocks*amx.Size], amx.Size, i, i1, st.lo, p.block)
@@ -102,15 +103,50 @@ func (s *scratch) packPanel(p *part, j0, j1 int, st step) {
 	count, n := st.pieces()
 	piece := ceilDiv(n, amx.Chunk) * amx.Pack
 	s.packB = grow(s.packB, count*piece)
-	for c := range count {
-		to, lo := s.packB[c*piece:(c+1)*piece], st.lo+c*n
-		if p.b.packed {
-			amx.PackColumns(to, p.b.panel(j0 / amx.Size)[lo*amx.Size:(lo+n)*amx.Size], bfloat16Codes[p.b.format])
-		} else {
-			amx.PackTransposed(to, p.b.codes[j0*p.b.stride+lo:], p.b.stride, j1-j0, n, bfloat16Codes[p.b.format], &s.within)
+	decoder := bfloat16Codes[p.b.format].decoder
+	if p.b.packed {
+		columns := s.tileColumns(&p.b, j0, st)
+		for c := range count {
+			amx.PackColumns(s.packB[c*piece:(c+1)*piece], columns[c*n*amx.Size:(c+1)*n*amx.Size], decoder)
+		}
+	} else {
+		codes, stride := s.tileRows(&p.b, j0, j1, st)
+		for c := range count {
+			amx.PackTransposed(s.packB[c*piece:(c+1)*piece], codes[c*n:], stride, j1-j0, n, decoder, &s.within)
 		}
 	}
 	s.gatherPanelScales(p, j0, j1, st)
+}
+
+// tileRows returns rows [i0, i1) of codes for a step, and what they are apart.
+func (s *scratch) tileRows(o *operand, i0, i1 int, st step) (codes []byte, stride int) {
+	codes, stride = o.codes[i0*o.stride+st.lo:], o.stride
+	table, n := bfloat16Codes[o.format].table, st.hi-st.lo
+	if table == nil {
+		return codes, stride
+	}
+	s.codes = grow(s.codes, (i1-i0)*n)
+	for i := range i1 - i0 {
+		table.Lookup(s.codes[i*n:][:n], codes[i*stride:][:n])
+	}
+	return s.codes, n
+}
+
+// tileColumns returns the packed panel with column j of codes for a step, K-major.
+func (s *scratch) tileColumns(o *operand, j int, st step) []byte {
+	codes, table := o.panel(j/amx.Size), bfloat16Codes[o.format].table
+	if o.layout != kMajor {
+		codes = s.columns(o.layout, codes, st.lo, st.hi)
+		table.Lookup(codes, codes)
+		return codes
+	}
+	codes = codes[st.lo*amx.Size : st.hi*amx.Size]
+	if table == nil {
+		return codes
+	}
+	s.codes = grow(s.codes, len(codes))
+	table.Lookup(s.codes, codes)
+	return s.codes
 }
 
 // multiplySquares adds the products of the strips and the panel to its squares, of which
@@ -144,15 +180,24 @@ func (s *scratch) storeSquares(p *part, r area, first int, out *result) {
 	amx.CopyRows(to, p.n, c, len(out.float32s) >= streamFrom)
 }
 
-// bfloat16Codes is how codes become bfloat16, by format; nil of formats that the backend
-// for AMX does not read.
-var bfloat16Codes = func() (all [len(float16Views)]*amx.Decoder) {
+// toBFloat16 is how codes become bfloat16: those of formats of fewer bits become codes of
+// E4M3 first, which has all of their values.
+type toBFloat16 struct {
+	table   *integer.Table // nil: none
+	decoder *amx.Decoder   // nil: the backend for AMX does not read the format
+}
+
+var bfloat16Codes = func() (all [len(float16Views)]toBFloat16) {
 	for _, f := range []fp8.Format{fp8.E4M3, fp8.E5M2, fp8.E4M3FNUZ, fp8.E5M2FNUZ} {
 		special := 0
 		for code := byte(0x7F); f.IsNaN(code) || f.IsInf(code, 0); code-- {
 			special++
 		}
-		all[f] = amx.NewDecoder(f.Mantissa(), f.Bias(), special, f.Float32)
+		all[f].decoder = amx.NewDecoder(f.Mantissa(), f.Bias(), special, f.Float32)
+	}
+	for _, f := range []fp8.Format{fp8.E2M1, fp8.E2M3, fp8.E3M2} {
+		all[f].decoder = all[fp8.E4M3].decoder
+		all[f].table = integer.NewTable(func(code byte) byte { return fp8.EncodeOne(f.Float32(code), fp8.E4M3, fp8.Policy{}) })
 	}
 	return all
 }()

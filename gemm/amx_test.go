@@ -32,6 +32,12 @@ func TestAMX(t *testing.T) {
 				t.Run(name, test)
 			}
 		})
+		t.Run("floats", func(t *testing.T) {
+			defer gemm.AMXAlways()()
+			defer gemm.AMXFloats()()
+			t.Run("GoldenNarrow", TestGoldenNarrow)
+			testNarrow(t)
+		})
 	}, "tdpbf16ps", "tdpbssd")
 	kernelstest.Tested(t, "gemm.Multiply", cpu.AMX)
 }

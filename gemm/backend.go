@@ -36,7 +36,7 @@ var productLevel = cpu.Product
 // is asked for tiles when they pay for the first time.
 func (p *product) choose() backend {
 	level := cpu.Current()
-	if p.integers(level) != nil {
+	if p.integers(level) != nil && !p.prefersFloats(level) {
 		if k := p.integers(p.integerLevel(level)); k != nil {
 			return integerBackend{k}
 		}
@@ -46,6 +46,12 @@ func (p *product) choose() backend {
 	}
 	b, _ := backends.For(level)
 	return b
+}
+
+// prefersFloats reports whether tiles of bfloat16 are faster than integers.
+func (p *product) prefersFloats(level cpu.Level) bool {
+	from := &floatsFrom
+	return level == cpu.AMX && p.m >= from.rows && p.block%amx.Chunk == 0 && p.block < from.block && p.suitsAMX() && productLevel() == cpu.AMX
 }
 
 // integerLevel returns the level whose integer kernels pay: at level AMX those of tiles, or
@@ -60,16 +66,22 @@ func (p *product) integerLevel(level cpu.Level) cpu.Level {
 
 // amxIntegersFrom is from where on tiles of integers pay. Tests lower it. Measured on a
 // Sapphire Rapids, 1024 columns and K of 1024, E2M1 with one worker, the rate of tiles in
-// that of VNNI: in blocks of 16 0.9 to 1.1 for 1024 rows; of 32 1.04 to 1.2 for 16 rows, 1.1
-// to 1.4 for 32, 1.05 to 1.5 for 64, 1.3 to 1.4 for 256; of 64 1.06 to 1.35 for 16 rows, 1.3
-// to 1.8 for 32, 1.7 to 1.9 for 256; of 128 and more 1.4 to 2 for 1024.
-var amxIntegersFrom = integerThresholds{rows: 16, block: 32, products: 32 * 32 * 32}
+// that of VNNI: in blocks of 32 0.85 to 1.1, but 1.2 to 1.6 for 128 rows; of 64 0.75 to 1.3
+// for 16 rows, 1.15 to 1.3 for 32, 1.3 to 1.4 for 64, 1.4 to 1.7 for 128, 1.3 to 1.4 for 512; of
+// 128 and more 1.2 to 2 for 1024. In blocks of 16 they have 1 at most.
+var amxIntegersFrom = integerThresholds{rows: 32, block: 64, products: 32 * 32 * 32}
+
+// floatsFrom is from how many rows on, and for blocks shorter than which, tiles of bfloat16
+// are faster than integers. Measured likewise, in blocks of 32, in the rate of VNNI: 0.85 to
+// 1.2 for 256 rows, 1.1 to 1.6 for 512 and for 1024. In blocks of 64 tiles of integers are
+// faster, for 1024 rows by a fifth. Tests change it.
+var floatsFrom = integerThresholds{rows: 512, block: 64}
 
 type integerThresholds struct{ rows, block, products int }
 
 // suitsAMX reports whether tiles read both formats and are faster than vectors of AVX-512.
 func (p *product) suitsAMX() bool {
-	if bfloat16Codes[p.a.format] == nil || bfloat16Codes[p.b.format] == nil {
+	if bfloat16Codes[p.a.format].decoder == nil || bfloat16Codes[p.b.format].decoder == nil {
 		return false
 	}
 	from := amxFrom.rowsTimesBlock

@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/amx"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/integer"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -64,6 +65,26 @@ func TestChoice(t *testing.T) {
 			require.Equal(t, vectorBackend{microkernel.For(cpu.AVX512)}, p.choose(), "%v", s)
 		}
 		require.Equal(t, want, *asked, "%v", s)
+	}
+}
+
+// TestIntegerChoice has products at level AMX whose sums integers give.
+func TestIntegerChoice(t *testing.T) {
+	atAMX(t, cpu.AMX)
+	vnni, tiles := integerBackend{integer.For(cpu.AVX512)}, integerBackend{integer.For(cpu.AMX)}
+	for _, s := range []struct {
+		m, block int
+		a, b     fp8.Format
+		want     backend
+	}{
+		{1024, 16, fp8.E2M1, fp8.E2M1, vnni}, {511, 32, fp8.E2M1, fp8.E2M3, vnni}, {512, 32, fp8.E2M1, fp8.E2M1, amxBackend{}},
+		{31, 64, fp8.E2M1, fp8.E2M1, vnni}, {32, 64, fp8.E2M1, fp8.E2M1, tiles}, {1024, 128, fp8.MXINT8, fp8.MXINT8, tiles},
+		{1024, 32, fp8.E4M3, fp8.E2M1, amxBackend{}}, {1024, 32, fp8.E3M2, fp8.E3M2, amxBackend{}}, {1024, 32, fp8.MXINT8, fp8.E2M1, vnni},
+		{1024, 32, fp8.MXINT8, fp8.E4M3, vectorBackend{microkernel.For(cpu.AVX512)}},
+	} {
+		p := product{m: s.m, n: 1024, k: 1024, block: s.block}
+		p.a.format, p.b.format = s.a, s.b
+		require.Equal(t, s.want, p.choose(), "%v", s)
 	}
 }
 
@@ -120,12 +141,17 @@ func TestBFloat16Codes(t *testing.T) {
 	if !slices.Contains(cpu.Levels(), cpu.AVX512) {
 		t.Skipf("level amx not tested: this build and machine have %v", cpu.Levels())
 	}
-	for _, f := range fp8.Formats()[:fp8.E2M1] {
+	for _, f := range fp8.Formats()[:fp8.E4M3IEEE] {
 		codes, packed := make([]byte, 256), make([]uint16, 8*amx.Pack)
 		for i := range codes {
 			codes[i] = byte(i)
 		}
-		amx.PackRows(packed, codes, 256, 1, 256, bfloat16Codes[f])
+		read := codes
+		if table := bfloat16Codes[f].table; table != nil {
+			read = make([]byte, len(codes))
+			table.Lookup(read, codes)
+		}
+		amx.PackRows(packed, read, 256, 1, 256, bfloat16Codes[f].decoder)
 		for i, code := range codes {
 			require.Equal(t, math.Float32bits(f.Float32(code)), uint32(packed[i/32*amx.Pack+i%32])<<16, "%v %02x", f, code)
 		}

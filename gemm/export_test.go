@@ -1,9 +1,21 @@
 package gemm
 
-import "github.com/octavo-fp8/octavo/internal/canonical"
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/canonical"
+)
 
 // FMA32 is canonical.FMA, for tests against exact arithmetic.
 var FMA32 = canonical.FMA
+
+// AMXFloats has level AMX take tiles of bfloat16, where it takes tiles and formats and blocks
+// allow it, until restore is called.
+func AMXFloats() (restore func()) {
+	before := floatsFrom
+	floatsFrom = integerThresholds{rows: 1, block: math.MaxInt}
+	return func() { floatsFrom = before }
+}
 
 // AMXAlways has level AMX take tiles for all products, and write all results past the
 // caches, until restore is called.

@@ -15,15 +15,7 @@ func TestWithoutFeatures(t *testing.T) {
 	for _, features := range [][]cpu.Feature{{cpu.VNNI}, {cpu.VNNI, cpu.AVXVNNI, cpu.AMXInt8, cpu.DotProd}} {
 		defer cpu.Without(features...)()
 		t.Run("GoldenNarrow", TestGoldenNarrow)
-		r := rand.New(rand.NewPCG(16, 5))
-		formats := []fp8.Format{fp8.E2M1, fp8.E2M3, fp8.MXINT8}
-		for range trials(24) {
-			block := tensor.Block{Rows: 1, Cols: pick(r, []int{8, 16, 24, 32, 64, 128, 1000})}
-			m, n, k := pick(r, []int{1, 5, 8, 17, 50}), pick(r, []int{1, 31, 32, 70}), pick(r, []int{16, 64, 100, 300})
-			a := random(r, "a", formats[r.IntN(3)], block, anyKind(r), m, k)
-			b := random(r, "b", formats[r.IntN(3)], block, anyKind(r), n, k)
-			compareLevels(t, r, a, b)
-		}
+		r := testNarrow(t)
 		// Only the largest codes, in blocks as long as sums in 16 bits would overflow in.
 		for format, block := range map[fp8.Format]int{fp8.E2M1: 448, fp8.E2M3: 16} {
 			a := random(r, "a", format, tensor.Block{Rows: 1, Cols: block}, kind{}, 17, 2*block)
@@ -36,4 +28,19 @@ func TestWithoutFeatures(t *testing.T) {
 			compareLevels(t, r, a, b)
 		}
 	}
+}
+
+// testNarrow compares products of formats that integer units multiply, and of others of
+// fewer than 8 bits.
+func testNarrow(t *testing.T) *rand.Rand {
+	r := rand.New(rand.NewPCG(16, 5))
+	formats := []fp8.Format{fp8.E2M1, fp8.E2M3, fp8.MXINT8, fp8.E2M1, fp8.E3M2}
+	for range trials(32) {
+		block := tensor.Block{Rows: 1, Cols: pick(r, []int{8, 16, 24, 32, 32, 64, 128, 1000})}
+		m, n, k := pick(r, []int{1, 5, 8, 17, 50}), pick(r, []int{1, 31, 32, 70}), pick(r, []int{16, 64, 100, 300})
+		a := random(r, "a", formats[r.IntN(5)], block, anyKind(r), m, k)
+		b := random(r, "b", formats[r.IntN(5)], block, anyKind(r), n, k)
+		compareLevels(t, r, a, b)
+	}
+	return r
 }
