@@ -172,3 +172,28 @@ func TestNarrowFaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(file), narrowTable(t, narrowKinds), "run TestFaultTable with -update")
 }
+
+// TestNarrowInjected computes some faults a second time, from what is read.
+func TestNarrowInjected(t *testing.T) {
+	products := narrowProducts()
+	at := func(name string, f Fault) (got, right float32) {
+		c := make([]float32, narrowRows*narrowCols)
+		require.NoError(t, Inject(t.Context(), c, Fault{}, products[name], Options{}))
+		right = c[0]
+		require.NoError(t, Inject(t.Context(), c, f, products[name], Options{}))
+		return c[0], right
+	}
+	g := products["NVFP4"].A.Outer.Scales[0]
+	for kind, factor := range map[Kind]float32{OuterIgnored: 1 / g, OuterSquared: g, OuterReciprocal: 1 / (g * g)} {
+		got, right := at("NVFP4", Fault{Kind: kind, Of: A})
+		require.InEpsilon(t, right*factor, got, 1e-5, "%v", kind)
+	}
+	p := products["MXFP4"]
+	var signed float64
+	for k, x := range p.A.Row(0) {
+		code, _ := fp8.E8M0FromFloat32(p.A.Scale(0, k))
+		signed += float64(p.A.Format.Float32(x)) * float64(fp8.E4M3.Float32(byte(code))) * float64(p.B.At(0, k))
+	}
+	got, _ := at("MXFP4", Fault{Kind: ScalesAsE4M3, Of: A})
+	require.InEpsilon(t, signed, got, 1e-5)
+}
