@@ -15,6 +15,7 @@ type loop struct {
 
 const (
 	microkernel = "internal/microkernel"
+	integer     = "internal/integer"
 	convert     = "internal/convert"
 	elementary  = "internal/elementary"
 	rounding    = "internal/rounding"
@@ -30,6 +31,7 @@ var loops = []loop{
 	{"arm64", microkernel, "multiplyCodesRowFHM", "chunk", map[string]int{"pair": 15}, nil, 32 * 32, "MAC", 1},
 	{"arm64", microkernel, "decodeFloat16NEON", "decode", nil, nil, 32, "value", 5},
 	{"arm64", microkernel, "containsNEON", "look", nil, nil, 32, "code", 1},
+	{"arm64", integer, "multiplyDotProd", "block", map[string]int{"four": 2}, []string{"sum", "resumed", "store"}, 4 * 16 * 32, "product", 0},
 	{"arm64", microkernel, "transposeNEON", "piece", nil, nil, 8 * 16, "code", 2},
 	{"arm64", transpose, "transposeNEON", "square", nil, nil, 16, "value", 8},
 	{"arm64", rounding, "nearestNEON", "loop", nil, nil, 8, "value", 8},
