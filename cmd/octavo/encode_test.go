@@ -157,6 +157,7 @@ func TestEncodeNarrow(t *testing.T) {
 		"--format ue4m3":                                "00 00 30 00 34 42 4A 4E 00 7F 00 3A",
 		"--format e8m0":                                 "00 00 7E 7D 7F 80 81 82 86 FF FE 7F",
 		"--format e8m0 --round up --overflow nonfinite": "00 00 7E 7D 7F 81 82 82 86 FF FF 80",
+		"--format binary4p2se":                          "00 00 02 09 03 06 06 06 0E 08 0E 05",
 		"--format e8m0 --round down":                    "00 00 7E 7C 7E 80 81 81 85 FF FE 7F",
 	} {
 		r := octavo(bytes.NewReader(values), append([]string{"encode"}, strings.Fields(flags)...)...)

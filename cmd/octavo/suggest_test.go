@@ -12,7 +12,7 @@ func TestDidYouMean(t *testing.T) {
 	fail(t, 2, `unknown flag: --fromat: did you mean --format? (see octavo encode --help)`, "encode", "--fromat", "e4m3")
 	fail(t, 2, `unknown flag: --frobnicate (see octavo encode --help)`, "encode", "--frobnicate")
 	fail(t, 2, `unknown flag: --quite: did you mean --quiet? (see octavo encode --help)`, "encode", "--quite")
-	fail(t, 2, `ue4m3: did you mean e5m2fnuz? (see octavo encode --help)`, "encode", "--format", "e5m2fnu")
+	fail(t, 2, `did you mean e5m2fnuz? (see octavo encode --help)`, "encode", "--format", "e5m2fnu")
 	fail(t, 2, `want nearest or nearest-toward-zero or zero or stochastic or up or down: did you mean nearest?`, "encode", "--format", "e4m3", "--round", "neerest")
 	fail(t, 2, `did you mean te-block-pow2?`, "train", "--profile", "te-block-pow")
 	fail(t, 2, `did you mean hopper-wgmma?`, "verify", "--model", "hoper-wgmma")

@@ -146,7 +146,6 @@ def quantize(
     *,
     format: Optional[str] = None,
     block: Optional[str] = None,
-    outer_amax: Optional[float] = None,
     epsilon: float = 0,
     overflow: str = "saturate",
     inf: str = "saturate",
@@ -164,8 +163,6 @@ def quantize(
     format: one of FORMATS; by default the profile's.
     block: rows and columns that share a scale: "1x128", "128x128", "1x32", "row", "tensor"
         and so on; by default that which the profile's library gives to weights.
-    outer_amax: the largest magnitude that the outer scale of an nvfp4- profile is made of; by
-        default that of values.
     epsilon: a smaller largest magnitude is raised to it; te-current and te-block only.
     The others are those of encode; the default is the profile's.
 

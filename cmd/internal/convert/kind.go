@@ -63,9 +63,12 @@ func ParseKind(name string) (Kind, error) {
 	case strings.EqualFold(name, ue4m3):
 		return Kind{ue4m3, 7, 8, codecOfUE4M3}, nil
 	}
+	if p, err := fp8.ParseP3109(p3109Name(name)); err == nil {
+		return kindOfP3109(p), nil
+	}
 	f, err := fp8.ParseFormat(name)
 	if err != nil {
-		return Kind{}, fmt.Errorf("want %s", strings.Join(Names(), ", "))
+		return Kind{}, fmt.Errorf("want %s, or one of P3109 such as binary4p2se", strings.Join(Names(), ", "))
 	}
 	return Kind{f.String(), f.Bits(), f.Bits(), func(p Policy) (codec, error) {
 		return codec{
@@ -124,4 +127,30 @@ func codecOfUE4M3(p Policy) (codec, error) {
 			}
 		},
 	}, nil
+}
+
+// p3109Name spells a name of P3109's as fp8 does.
+func p3109Name(name string) string {
+	if rest, ok := strings.CutPrefix(strings.ToLower(name), "binary"); ok {
+		return "Binary" + rest
+	}
+	return name
+}
+
+func kindOfP3109(f fp8.P3109) Kind {
+	return Kind{f.String(), f.Bits, f.Bits, func(p Policy) (codec, error) {
+		if p.Rounding == fp8.Stochastic {
+			return codec{}, errors.New("formats of P3109 are not rounded stochastically here")
+		}
+		wide := make([]float64, chunk)
+		return codec{
+			func(codes []byte, values []float32, _ uint64) {
+				for i, x := range values {
+					wide[i] = float64(x)
+				}
+				f.Encode(codes, wide[:len(values)], p.Policy)
+			},
+			f.Decode,
+		}, p.noPower()
+	}}
 }

@@ -39,9 +39,12 @@
 //
 // # Operations
 //
-// Codes are F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, or U8 with a format among the
-// options. Scales are F32 or F8_E8M0. Blocks are texts such as "1x128"; what
-// is left out follows from the shapes. Of a and b the options are a_format, a_block and so on.
+// Codes are F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F4, F6_E2M3, F6_E3M2, or U8, one a
+// byte, with a format among the options; those of an answer have a byte each. Scales are
+// F32, F8_E8M0 or F8_E4M3, which is UE4M3; there may be outer scales, F32, in a_outer,
+// b_outer or, where there is one operand, outer, which divide with the option
+// a_outer_divides and so on. Blocks are texts such as "1x128"; what is left out follows from
+// the shapes. Of a and b the options are a_format, a_block and so on.
 //
 //	check       a, a_scales, b, b_scales, c, bias if any, old if C was added to it;
 //	            options model, bound, promote, scale_order, sample (elements, suspects,
@@ -60,7 +63,8 @@
 //	            Array codes, result stats
 //	decode      codes; option format. Array values, F32
 //	quantize    values, floats; options profile, format, block, overflow and so on, epsilon.
-//	            Arrays codes and scales, result format, block, stats
+//	            Arrays codes, scales and, if there are any, outer; result format, block,
+//	            scale_format, outer_divides, stats
 //	dequantize  codes, scales; options format, block. Array values, F32
 //	operands    options m, n, k, format, block, seed: operands whose product is exact in
 //	            any order, as package power makes them. Arrays a, a_scales, b, b_scales

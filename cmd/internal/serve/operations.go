@@ -190,7 +190,7 @@ func decode(c *call) (any, []safetensors.Tensor, error) {
 func quantize(c *call) (any, []safetensors.Tensor, error) {
 	var o struct {
 		Profile scaling.Profile `json:"profile"`
-		Format  fp8.Format      `json:"format"`
+		Format  *fp8.Format     `json:"format"`
 		Block   *tensor.Block   `json:"block"`
 		Epsilon float32         `json:"epsilon"`
 		policy
@@ -202,7 +202,11 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := scaling.Recipe{Profile: o.Profile, Format: o.Format, Block: o.Profile.Block(scaling.Weight), Policy: fp8.Policy(o.policy), Epsilon: o.Epsilon}
+	r := o.Profile.Recipe(scaling.Weight)
+	r.Policy, r.Epsilon = fp8.Policy(o.policy), o.Epsilon
+	if o.Format != nil {
+		r.Format = *o.Format
+	}
 	if o.Block != nil {
 		r.Block = *o.Block
 	}
@@ -219,9 +223,6 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 		func(x []fp8.BFloat16) error { return scaling.Quantize(c.ctx, t, x, q) })
 	if err != nil {
 		return nil, nil, err
-	}
-	if o.Profile.E8M0() {
-		t.ScaleFormat = tensor.E8M0Scales
 	}
 	scales, err := tensorfile.AppendScales(nil, t.Scales, t.ScaleFormat, 0)
 	if err != nil {
