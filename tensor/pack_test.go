@@ -114,3 +114,13 @@ func TestCheckCodes(t *testing.T) {
 	x.Codes = x.Codes[:3]
 	require.ErrorIs(t, x.CheckCodes(), tensor.ErrShape)
 }
+
+// TestCheckNarrowCodes: bits above a format's, which decoding ignores, are found.
+func TestCheckNarrowCodes(t *testing.T) {
+	x := &tensor.Tensor{Name: "w", Format: fp8.E2M1, Shape: []int{2, 2}, Codes: []byte{15, 0, 7, 0x1A}, Scales: []float32{1}}
+	require.ErrorIs(t, x.CheckCodes(), tensor.ErrCode)
+	require.EqualError(t, x.CheckCodes(), `tensor "w": code 0x1a at (1, 1) has more than the 4 bits of E2M1`)
+	require.Equal(t, fp8.E2M1.Float32(0xA), x.At(1, 1))
+	x.Format = fp8.E3M2
+	require.NoError(t, x.CheckCodes())
+}
