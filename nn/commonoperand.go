@@ -39,7 +39,7 @@ type commonOperand struct {
 // quantizes them, and the others report the same under their names. Their recipes are
 // the same, since layers with a common input have the same options; a Reporter may be
 // set meanwhile, by a Tap. The values are asked for only where they are needed.
-func (c *commonOperand) quantize(ctx context.Context, q *quantized, s *Shared, values func() []float32, rows, cols int) (*tensor.Tensor, error) {
+func (c *commonOperand) quantize(ctx context.Context, q *quantized, s *Shared, values func() ([]float32, error), rows, cols int) (*tensor.Tensor, error) {
 	r := s.reporter()
 	if !c.filled || r != nil && !c.recorded {
 		c.filled, c.recorded = false, r != nil
@@ -48,7 +48,11 @@ func (c *commonOperand) quantize(ctx context.Context, q *quantized, s *Shared, v
 			c.recording.begin(q.quantizer.Recipe.Block.Grid(rows, cols))
 			listener = c.recording
 		}
-		if _, err := q.quantizeFor(ctx, s, listener, c.tensor, values(), rows, cols); err != nil {
+		made, err := values()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := q.quantizeFor(ctx, s, listener, c.tensor, made, rows, cols); err != nil {
 			return nil, err
 		}
 		c.filled = true

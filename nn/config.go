@@ -28,6 +28,11 @@ type Config struct {
 	Rounding  *Rounding         // of the linear layers' operands, without FP8; nil: none
 	Smoothing *swiglu.Smoothing // of the MLPs' SwiGLU; nil: plain SwiGLU
 
+	// BF16First and BF16Last of the layers, the first and the last, multiply as
+	// [DefaultRounding] of BF16 says and keep activations in FP32, instead of FP8: the last
+	// are the most sensitive (arXiv 2509.25149, section 4.1). They need FP8.
+	BF16First, BF16Last int
+
 	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
 }
 
@@ -62,6 +67,10 @@ func (c Config) Validate() error {
 		return configError("Config.Context is %d: it must be at most %d", c.Context, int(elementary.SinCosLimit))
 	case c.Layers > maxLayers:
 		return configError("Config.Layers is %d: it must be at most %d", c.Layers, maxLayers)
+	case c.BF16First < 0 || c.BF16Last < 0 || c.BF16First > c.Layers || c.BF16Last > c.Layers-c.BF16First:
+		return configError("Config.BF16First is %d and Config.BF16Last %d: they must not be negative, and together at most Layers = %d", c.BF16First, c.BF16Last, c.Layers)
+	case c.BF16First+c.BF16Last > 0 && c.FP8 == nil:
+		return configError("Config.BF16First is %d and Config.BF16Last %d: without FP8 there is nothing that they are left out of", c.BF16First, c.BF16Last)
 	case !validTheta(c.RopeTheta):
 		return configError("Config.RopeTheta is %v: it must be from 1 to 1e12", c.RopeTheta)
 	case !validEps(c.NormEps):
@@ -197,6 +206,16 @@ func (c Config) options(s *Shared) Options {
 		Shared: s, FP8: c.FP8, Rounding: c.Rounding, Smoothing: c.Smoothing,
 		Activations: c.Activations, Workers: c.Workers,
 	}
+}
+
+// layerOptions returns those of a layer.
+func (c Config) layerOptions(layer int, s *Shared) Options {
+	o := c.options(s)
+	if layer < c.BF16First || layer >= c.Layers-c.BF16Last {
+		bf16 := DefaultRounding(NarrowBF16)
+		o.FP8, o.Rounding, o.Activations = nil, &bf16, ActivationsFP32
+	}
+	return o
 }
 
 func (c Config) headDim() int { return c.Dim / c.Heads }

@@ -67,6 +67,8 @@ type savedConfig struct {
 	NormEps     float64          `json:"norm_eps"`
 	TieHead     bool             `json:"tie_head"`
 	FP8         *savedFP8        `json:"fp8"`
+	BF16First   int              `json:"bf16_first,omitempty"` // absent in files of before
+	BF16Last    int              `json:"bf16_last,omitempty"`
 	Rounding    *savedRounding   `json:"rounding"`
 	Smoothing   *savedSmoothing  `json:"smoothing"`
 	Activations ActivationFormat `json:"activations"`
@@ -78,6 +80,8 @@ type savedFP8 struct {
 	WeightGradient savedOperands `json:"weight_gradient"`
 	Stochastic     bool          `json:"stochastic"`
 	Seed           uint64        `json:"seed,string"`
+	Hadamard       bool          `json:"hadamard,omitempty"` // absent in files of before
+	Signs          uint16        `json:"signs,omitempty"`
 }
 
 type savedOperands struct {
@@ -99,6 +103,8 @@ type savedRecipe struct {
 	Length   int                   `json:"history_length"`
 	Margin   int                   `json:"margin"`
 	Amax     scaling.AmaxAlgorithm `json:"amax"`
+
+	OuterRows int `json:"outer_rows,omitempty"` // absent in files of before
 }
 
 type savedRounding struct {
@@ -125,11 +131,11 @@ type savedSmoothing struct {
 func newSavedConfig(c Config) (s savedConfig) {
 	s = savedConfig{
 		Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, Hidden: c.Hidden,
-		Context: c.Context, RopeTheta: c.RopeTheta, NormEps: c.NormEps, TieHead: c.TieHead, Activations: c.Activations,
+		Context: c.Context, RopeTheta: c.RopeTheta, NormEps: c.NormEps, TieHead: c.TieHead, BF16First: c.BF16First, BF16Last: c.BF16Last, Activations: c.Activations,
 	}
 	if f := c.FP8; f != nil {
 		s.FP8 = &savedFP8{
-			saveOperands(f.Forward), saveOperands(f.InputGradient), saveOperands(f.WeightGradient), f.Stochastic, f.Seed,
+			saveOperands(f.Forward), saveOperands(f.InputGradient), saveOperands(f.WeightGradient), f.Stochastic, f.Seed, f.Hadamard, f.Signs,
 		}
 	}
 	if r := c.Rounding; r != nil {
@@ -146,10 +152,10 @@ func newSavedConfig(c Config) (s savedConfig) {
 func (s savedConfig) config() (c Config) {
 	c = Config{
 		Vocab: s.Vocab, Dim: s.Dim, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, Hidden: s.Hidden,
-		Context: s.Context, RopeTheta: s.RopeTheta, NormEps: s.NormEps, TieHead: s.TieHead, Activations: s.Activations,
+		Context: s.Context, RopeTheta: s.RopeTheta, NormEps: s.NormEps, TieHead: s.TieHead, BF16First: s.BF16First, BF16Last: s.BF16Last, Activations: s.Activations,
 	}
 	if f := s.FP8; f != nil {
-		c.FP8 = &FP8{f.Forward.operands(), f.InputGradient.operands(), f.WeightGradient.operands(), f.Stochastic, f.Seed}
+		c.FP8 = &FP8{f.Forward.operands(), f.InputGradient.operands(), f.WeightGradient.operands(), f.Stochastic, f.Seed, f.Hadamard, f.Signs}
 	}
 	if r := s.Rounding; r != nil {
 		c.Rounding = &Rounding{r.Input.narrowing(), r.Weight.narrowing(), r.Gradient.narrowing(), r.BF16Results, r.Stochastic, r.Seed}
@@ -169,14 +175,16 @@ func saveRecipe(r scaling.Recipe) savedRecipe {
 		Profile: r.Profile, Format: r.Format, Block: [2]int{r.Block.Rows, r.Block.Cols}, Epsilon: r.Epsilon,
 		Overflow: r.Policy.Overflow, Inf: r.Policy.Inf, NaN: r.Policy.NaN, Zero: r.Policy.Zero, Rounding: r.Policy.Rounding, Seed: r.Policy.Seed,
 		Length: r.Delayed.Length, Margin: r.Delayed.Margin, Amax: r.Delayed.Algorithm,
+		OuterRows: r.OuterRows,
 	}
 }
 
 func (s savedRecipe) recipe() scaling.Recipe {
 	return scaling.Recipe{
 		Profile: s.Profile, Format: s.Format, Block: tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, Epsilon: s.Epsilon,
-		Policy:  fp8.Policy{Overflow: s.Overflow, Inf: s.Inf, NaN: s.NaN, Zero: s.Zero, Rounding: s.Rounding, Seed: s.Seed},
-		Delayed: scaling.Delayed{Length: s.Length, Margin: s.Margin, Algorithm: s.Amax},
+		Policy:    fp8.Policy{Overflow: s.Overflow, Inf: s.Inf, NaN: s.NaN, Zero: s.Zero, Rounding: s.Rounding, Seed: s.Seed},
+		Delayed:   scaling.Delayed{Length: s.Length, Margin: s.Margin, Algorithm: s.Amax},
+		OuterRows: s.OuterRows,
 	}
 }
 

@@ -30,6 +30,13 @@ type FP8 struct {
 	// is stochastic would repeat the same numbers in every pass.
 	Stochastic bool
 	Seed       uint64
+
+	// Hadamard transforms both operands of the weight gradient along the tokens that it
+	// sums over, by [scaling.HadamardTransform] with these Signs, before they are
+	// quantized. The product stays what it is, but for rounding; an outlier spreads over
+	// its group of 16. Tokens at the end that fill no group stay as they are.
+	Hadamard bool
+	Signs    uint16
 }
 
 // DefaultFP8 returns the recipes of DeepSeek-V3 (arXiv 2412.19437, section 3.3):

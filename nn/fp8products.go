@@ -17,6 +17,8 @@ type fp8Products struct {
 	seeds   *gradientSeeds
 	shared  *Shared
 
+	hadamard *scaling.Hadamard // of the weight gradient's operands; nil: none
+
 	// The operands A and B of each product.
 	forwardA, forwardB               quantized
 	inputGradientA, inputGradientB   quantized
@@ -50,6 +52,9 @@ func newFP8Products(layer string, recipes FP8, o Options) (*fp8Products, error) 
 	if recipes.Stochastic {
 		p.seeds = newGradientSeeds(layer, recipes.Seed, &o.Shared.scaling)
 	}
+	if recipes.Hadamard {
+		p.hadamard = &scaling.Hadamard{Signs: recipes.Signs, Workers: o.Workers}
+	}
 	return p, nil
 }
 
@@ -79,7 +84,7 @@ func (p *fp8Products) forwardInput(ctx context.Context, x []float32, s shape, co
 	if common == nil || p.forwardA.hasCodesOfItsOwn() {
 		return p.forwardA.quantize(ctx, p.shared, &p.shared.scratch.a, x, s.rows, s.in)
 	}
-	return common.forward.quantize(ctx, &p.forwardA, p.shared, func() []float32 { return x }, s.rows, s.in)
+	return common.forward.quantize(ctx, &p.forwardA, p.shared, func() ([]float32, error) { return x, nil }, s.rows, s.in)
 }
 
 func (p *fp8Products) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
@@ -98,7 +103,10 @@ func (p *fp8Products) inputGradient(ctx context.Context, dx, dy, w []float32, s 
 }
 
 func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, kept *tensor.Tensor, s shape, common *commonInput) error {
-	dyT := transposed(&p.shared.scratch.dyT, dy, s.rows, s.out, p.workers)
+	dyT, err := p.alongTokens(ctx, &p.shared.scratch.dyT, dy, s.rows, s.out)
+	if err != nil {
+		return err
+	}
 	p.weightGradientA.seed(p.seeds)
 	a, err := p.weightGradientA.quantize(ctx, p.shared, &p.shared.scratch.a, dyT, s.out, s.rows)
 	if err != nil {
@@ -128,11 +136,25 @@ func (q *quantized) hasCodesOfItsOwn() bool {
 // transposedInput quantizes xᵀ for the weight gradient, to t or to what layers have in
 // common, unless the codes of each may differ.
 func (p *fp8Products) transposedInput(ctx context.Context, t *tensor.Tensor, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
-	xT := func() []float32 { return transposed(&p.shared.scratch.xT, x, s.rows, s.in, p.workers) }
+	xT := func() ([]float32, error) { return p.alongTokens(ctx, &p.shared.scratch.xT, x, s.rows, s.in) }
 	if common == nil || p.weightGradientB.hasCodesOfItsOwn() {
-		return p.weightGradientB.quantize(ctx, p.shared, t, xT(), s.in, s.rows)
+		values, err := xT()
+		if err != nil {
+			return nil, err
+		}
+		return p.weightGradientB.quantize(ctx, p.shared, t, values, s.in, s.rows)
 	}
 	return common.transposed.quantize(ctx, &p.weightGradientB, p.shared, xT, s.in, s.rows)
+}
+
+// alongTokens returns the transpose of values, [rows, cols], for a product that sums over
+// rows: transformed, where the recipes say so.
+func (p *fp8Products) alongTokens(ctx context.Context, buf *[]float32, values []float32, rows, cols int) ([]float32, error) {
+	t := transposed(buf, values, rows, cols, p.workers)
+	if p.hadamard == nil {
+		return t, nil
+	}
+	return t, scaling.HadamardTransform(ctx, t, t, cols, rows, *p.hadamard)
 }
 
 // product writes the product of operands to c.

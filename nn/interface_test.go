@@ -209,10 +209,17 @@ func TestDescriptions(t *testing.T) {
 	}
 	set(reflect.ValueOf(&recipes.Stochastic).Elem())
 	recipes.Seed = math.MaxUint64
+	recipes.Hadamard, recipes.Signs = true, 0x1234
 	delayed := cfg
 	delayed.FP8 = &recipes
+	delayed.BF16First, delayed.BF16Last = 0, 1
 	set(reflect.ValueOf(delayed.Smoothing).Elem())
-	for _, c := range []Config{cfg, rounded, delayed} {
+	rows := cfg
+	row, err := ParseRecipe("nvfp4")
+	require.NoError(t, err)
+	row.Apply(&rows, 3)
+	rows.FP8.InputGradient.A.OuterRows = 5
+	for _, c := range []Config{cfg, rounded, delayed, rows} {
 		require.NoError(t, c.Validate())
 		text, err := json.Marshal(Description{llamaKind, llamaVersion, newSavedConfig(c)})
 		require.NoError(t, err)
@@ -224,10 +231,10 @@ func TestDescriptions(t *testing.T) {
 		require.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	}
 	// Fields that are added must be saved too.
-	for typ, n := range map[any]int{Config{}: 15, FP8{}: 5, Rounding{}: 6, Narrowing{}: 3, scaling.Recipe{}: 6, fp8.Policy{}: 5, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
+	for typ, n := range map[any]int{Config{}: 17, FP8{}: 7, Rounding{}: 6, Narrowing{}: 3, scaling.Recipe{}: 7, fp8.Policy{}: 6, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
 		require.Equal(t, n, reflect.TypeOf(typ).NumField(), "%T", typ)
 	}
-	_, err := ParseConfig(Description{Kind: "mixer", Version: 1})
+	_, err = ParseConfig(Description{Kind: "mixer", Version: 1})
 	require.ErrorIs(t, err, ErrConfig)
 }
 

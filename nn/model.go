@@ -65,7 +65,7 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 	rotary := newRotary(cfg.headDim(), cfg.Context, cfg.RopeTheta)
 	attention := AttentionConfig{Dim: cfg.Dim, Heads: cfg.Heads, KVHeads: cfg.KVHeads, Rotary: rotary}
 	for layer := range cfg.Layers {
-		b, err := newBlock(layerPrefix(layer), BlockConfig{attention, cfg.Hidden, cfg.NormEps}, o)
+		b, err := newBlock(layerPrefix(layer), BlockConfig{attention, cfg.Hidden, cfg.NormEps}, cfg.layerOptions(layer, &m.shared))
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,12 @@ step side by side: from the same weights, on the same batches of text. In FP8
 the linear layers of attention and MLP multiply in FP8, forward and backward;
 embedding, norms, attention scores, softmax and output head stay FP32 in both,
 and so do the master weights.
+
+--recipe takes a published recipe, those with four bits among them, which what
+a run prints and writes calls FP8 all the same: mxfp8, mxfp4, nvfp4 (E2M1 in
+blocks of 16, and of 16x16 for weights; a random Hadamard transform of the
+operands of the weight gradient; gradients rounded at random; the last of the
+layers, but never all, in BF16) and nvfp4-4over6. --without leaves parts out.
 
 The text is the source of the Go standard library, which the go command finds,
 or any file. Its end is held out, to judge both models on what they have not
@@ -75,6 +82,8 @@ const trainExample = `  octavo train
   octavo train --text shakespeare.txt --steps 500
   octavo train --profile te-delayed --gradient-format e5m2
   octavo train --profile te-current --smooth channel --json > result.json
+  octavo train --recipe nvfp4
+  octavo train --recipe mxfp4 --without hadamard,stochastic
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
   octavo train --steps 5000 --checkpoint-every 100
   octavo train --resume
@@ -139,6 +148,7 @@ func newTrainCommand() *cobra.Command {
 	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, texts(scaling.Profiles())}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
+	recipeFlags(cmd, &options)
 	f.BoolVar(&options.Stochastic, "stochastic", false, "round gradients of the FP8 model at random, without bias")
 	choiceFlag(cmd, &options.Moments, "moments", "how AdamW keeps the moments of the FP8 model", named(optim.MomentFormats())...)
 	choiceFlag(cmd, &options.Activations, "activations", "how the FP8 model keeps activations for the backward pass", named(nn.ActivationFormats())...)
@@ -147,6 +157,53 @@ func newTrainCommand() *cobra.Command {
 		choice[*swiglu.Smoothing]{"channel", &swiglu.Smoothing{}},
 		choice[*swiglu.Smoothing]{"token", &swiglu.Smoothing{Axis: swiglu.PerToken}})
 	return cmd
+}
+
+// recipeFlags adds the flags of a recipe that has a name.
+func recipeFlags(cmd *cobra.Command, o *comparison.Options) {
+	var names, parts []string
+	for _, r := range nn.Recipes() {
+		names = append(names, r.Name)
+	}
+	for _, p := range nn.Parts() {
+		parts = append(parts, p.String())
+	}
+	parseRecipe := func(name string) (string, error) {
+		_, err := nn.ParseRecipe(name)
+		return name, err
+	}
+	parseParts := func(list string) (parts []nn.Part, err error) {
+		for name := range strings.SplitSeq(list, ",") {
+			var p nn.Part
+			if err := p.UnmarshalText([]byte(name)); err != nil {
+				return nil, err
+			}
+			if !slices.Contains(parts, p) {
+				parts = append(parts, p)
+			}
+		}
+		return parts, nil
+	}
+	f := cmd.Flags()
+	f.Var(oneOf{&parsed[string]{&o.Recipe, "", "NAME", parseRecipe}, names}, "recipe",
+		"a published recipe, instead of --profile, --gradient-format and --stochastic:\n"+strings.Join(names, ", "))
+	f.Var(oneOf{&parsed[[]nn.Part]{&o.Without, "", "PART,...", parseParts}, parts}, "without",
+		"leave parts out of --recipe:\n"+strings.Join(parts, ", "))
+}
+
+// checkRecipe refuses flags of a recipe that do not go together.
+func checkRecipe(cmd *cobra.Command, o comparison.Options) error {
+	if o.Recipe != "" {
+		for _, name := range []string{"profile", "gradient-format", "stochastic"} {
+			if cmd.Flags().Changed(name) {
+				return usagef("--recipe %s says what --%s is: give one of them", o.Recipe, name)
+			}
+		}
+	}
+	if err := o.CheckRecipe(); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
 }
 
 // named returns values as the choices of a flag.

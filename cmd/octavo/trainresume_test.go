@@ -40,6 +40,19 @@ func TestTrainRecipe(t *testing.T) {
 		require.NotContains(t, curves, string(data), "%q and %q", c.says, curves[string(data)])
 		curves[string(data)] = c.says
 	}
+	for says, args := range map[string][]string{
+		"nvfp4, moments fp32, activations fp32":                   {"--recipe", "nvfp4"},
+		"nvfp4 without stochastic, moments fp32, activations fp8": {"--recipe", "nvfp4", "--without", "stochastic", "--activations", "fp8"},
+		"mxfp4, moments fp32, activations fp32":                   {"--recipe", "mxfp4"},
+	} {
+		status, out, stdout, stderr := trainSmall(t, args...)
+		require.Zero(t, status, stderr)
+		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " FP8: "+says+" FP32 FP8 gap")
+		data, err := os.ReadFile(filepath.Join(out, "curves.csv"))
+		require.NoError(t, err)
+		require.NotContains(t, curves, string(data))
+		curves[string(data)] = says
+	}
 	_, out, _, _ := trainSmall(t, "--activations", "fp8")
 	data, err := os.ReadFile(filepath.Join(out, "curves.csv"))
 	require.NoError(t, err)

@@ -51,6 +51,9 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 			return err
 		}
 	}
+	if err := checkRecipe(cmd, *o); err != nil {
+		return err
+	}
 	if err := checkTrain(*o); err != nil {
 		return err
 	}

@@ -103,6 +103,9 @@ type differs struct{ error }
 func (r *runner) check(dir string, flags []Flag, notes map[string]string) error {
 	now := r.result.Options.Flags()
 	sameName := func(a, b Flag) bool { return a.Name == b.Name }
+	if is, was := recipeOf(now), recipeOf(flags); is != was {
+		return differs{fmt.Errorf("the recipe is %s, but %s was saved with %s: leave --recipe and --without out, or give the same", is, dir, was)}
+	}
 	if !slices.EqualFunc(now, flags, sameName) {
 		return errors.New("it is of another version of octavo, which has other options")
 	}
@@ -119,6 +122,20 @@ func (r *runner) check(dir string, flags []Flag, notes map[string]string) error 
 			text.Source, text.SHA256, dir, notes[sourceNote], notes[textNote])}
 	}
 	return nil
+}
+
+// recipeOf returns the recipe that flags ask for, in words.
+func recipeOf(flags []Flag) string {
+	text := "that of a profile"
+	for _, f := range flags {
+		switch f.Name {
+		case recipeFlag:
+			text = f.Value
+		case withoutFlag:
+			text += " without " + f.Value
+		}
+	}
+	return text
 }
 
 // stepsOf returns the number of steps that flags ask for, 0 if none does.

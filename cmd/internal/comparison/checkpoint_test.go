@@ -81,7 +81,7 @@ func TestResume(t *testing.T) {
 	if testing.Short() {
 		steps = 5
 	}
-	for name, o := range map[string]Options{"everything": everything(steps), "defaults": options(5)} {
+	for name, o := range map[string]Options{"everything": everything(steps), "defaults": options(5), "recipe": named("nvfp4")} {
 		whole, err := Run(context.Background(), o, rhyme(), Checkpoints{}, quiet)
 		require.NoError(t, err)
 
@@ -280,6 +280,8 @@ func TestResumeWithOtherOptions(t *testing.T) {
 		{"--profile is te-delayed, but DIR was saved with te-block-pow2", func(o *Options) { o.Profile = scaling.TEDelayed }},
 		{"--gradient-format is e5m2, but DIR was saved with e4m3", func(o *Options) { o.GradientFormat = fp8.E5M2 }},
 		{"--stochastic is true, but DIR was saved with false", func(o *Options) { o.Stochastic = true }},
+		{"the recipe is nvfp4, but DIR was saved with that of a profile: leave --recipe and --without out, or give the same", func(o *Options) { o.Recipe = "nvfp4" }},
+		{"the recipe is nvfp4 without hadamard, but DIR was saved with that of a profile", func(o *Options) { o.Recipe, o.Without = "nvfp4", []nn.Part{nn.PartHadamard} }},
 		{"--smooth is token, but DIR was saved with none", func(o *Options) { o.Smoothing = &swiglu.Smoothing{Axis: swiglu.PerToken} }},
 		{"--moments is bf16, but DIR was saved with fp32", func(o *Options) { o.Moments = optim.MomentsBF16 }},
 		{"--activations is fp8, but DIR was saved with fp32", func(o *Options) { o.Activations = nn.ActivationsFP8 }},

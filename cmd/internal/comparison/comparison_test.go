@@ -29,6 +29,13 @@ func options(steps int) Options {
 	}
 }
 
+// named returns options with a recipe that has a name.
+func named(recipe string, without ...nn.Part) Options {
+	o := options(6)
+	o.Recipe, o.Without = recipe, without
+	return o
+}
+
 func rhyme() text.Text {
 	return text.New("a rhyme", []byte(strings.Repeat("one two, buckle my shoe; three four, knock at the door; ", 100)))
 }
@@ -63,7 +70,7 @@ func TestSameBitsTwice(t *testing.T) {
 		o := options(6)
 		o.Profile, o.GradientFormat, o.Smoothing = scaling.TEDelayed, fp8.E5M2, &swiglu.Smoothing{}
 		return o
-	}()} {
+	}(), named("nvfp4"), named("mxfp4", nn.PartBF16Last)} {
 		a, err := Run(context.Background(), o, rhyme(), Checkpoints{}, quiet)
 		require.NoError(t, err)
 		o.Workers = 3
@@ -88,6 +95,37 @@ func TestModels(t *testing.T) {
 	fp8.FP8, fp8.Activations, fp8.Smoothing = nil, nn.ActivationsFP32, nil
 	require.Equal(t, fp32, fp8)
 	require.Zero(t, r.fp32.Optimizer.Moments)
+}
+
+// TestNamedRecipes: a recipe is what package nn says, and described where a run is.
+func TestNamedRecipes(t *testing.T) {
+	o := named("nvfp4", nn.PartHadamard, nn.PartBF16Last)
+	o.Seed = 5
+	_, config := o.models()
+	r, err := nn.ParseRecipe("nvfp4")
+	require.NoError(t, err)
+	want := nn.Config{Layers: 2}
+	r.Without(o.Without...).Apply(&want, 5)
+	require.Equal(t, want.FP8, config.FP8)
+	require.Zero(t, config.BF16Last)
+	require.Equal(t, "nvfp4 without hadamard without bf16-last, moments fp32, activations fp32", o.recipe())
+	var line []string
+	for _, f := range o.Flags() {
+		line = append(line, f.String())
+	}
+	require.Contains(t, strings.Join(line, " "), "--seed 5 --recipe nvfp4 --without hadamard,bf16-last --smooth none")
+	require.NotContains(t, strings.Join(line, " "), "--profile")
+
+	require.NoError(t, o.CheckRecipe())
+	require.NoError(t, options(1).CheckRecipe())
+	for says, o := range map[string]Options{
+		"unknown recipe \"fp3\"":                           named("fp3"),
+		"recipe mxfp8 has no such part: it has none":       named("mxfp8", nn.PartHadamard),
+		"it has hadamard,stochastic,bf16-last":             named("mxfp4", nn.PartSquareWeights),
+		"--without leaves parts out of a recipe: name one": named("", nn.PartHadamard),
+	} {
+		require.ErrorContains(t, o.CheckRecipe(), says)
+	}
 }
 
 func TestStopsBetweenSteps(t *testing.T) {

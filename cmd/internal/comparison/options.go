@@ -1,7 +1,9 @@
 package comparison
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -30,8 +32,10 @@ type Options struct {
 	// Of the FP8 model alone; the zero values are those of the FP32 model.
 	Profile        scaling.Profile     `json:"profile"`
 	GradientFormat fp8.Format          `json:"gradientFormat"`
-	Stochastic     bool                `json:"stochastic"` // gradients are rounded at random
-	Smoothing      *swiglu.Smoothing   `json:"-"`          // nil: plain SwiGLU
+	Stochastic     bool                `json:"stochastic"`        // gradients are rounded at random
+	Recipe         string              `json:"recipe,omitempty"`  // takes the place of the three above; "": they hold
+	Without        []nn.Part           `json:"without,omitempty"` // parts that are left out of the recipe
+	Smoothing      *swiglu.Smoothing   `json:"-"`                 // nil: plain SwiGLU
 	Moments        optim.MomentFormat  `json:"moments"`
 	Activations    nn.ActivationFormat `json:"activations"`
 
@@ -48,16 +52,74 @@ func (f Flag) String() string {
 	return "--" + f.Name + " " + f.Value
 }
 
+// namedRecipe returns the recipe that is asked for by name.
+func (o Options) namedRecipe() (nn.Recipe, error) {
+	r, err := nn.ParseRecipe(o.Recipe)
+	return r.Without(o.Without...), err
+}
+
+// CheckRecipe returns an error if there is no recipe of the name, or if it has not the
+// parts that are to be left out.
+func (o Options) CheckRecipe() error {
+	if o.Recipe == "" {
+		if len(o.Without) > 0 {
+			return errors.New("--without leaves parts out of a recipe: name one with --recipe")
+		}
+		return nil
+	}
+	r, err := nn.ParseRecipe(o.Recipe)
+	if err != nil {
+		return err
+	}
+	for _, p := range o.Without {
+		if !r.Has(p) {
+			return fmt.Errorf("--without %v: recipe %s has no such part: it has %s", p, r, joined(r.Parts(), "none"))
+		}
+	}
+	return nil
+}
+
+// joined returns parts as --without takes them, or a word for none.
+func joined(parts []nn.Part, none string) string {
+	if len(parts) == 0 {
+		return none
+	}
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ",")
+}
+
+// Flags of the recipe. They are listed where there is one only, so that what was saved
+// before there were any can be resumed.
+const (
+	recipeFlag  = "recipe"
+	withoutFlag = "without"
+)
+
 // stepsFlag is the flag of the one option that a run which resumes may have raised.
 const stepsFlag = "steps"
 
 // Flags returns all options on which results depend, but for the text.
 func (o Options) Flags() []Flag {
-	var flags []Flag
-	for _, f := range []struct {
+	type option struct {
 		name  string
 		value any
-	}{
+	}
+	how := []option{
+		{"profile", o.Profile},
+		{"gradient-format", strings.ToLower(o.GradientFormat.String())},
+		{"stochastic", o.Stochastic},
+	}
+	if o.Recipe != "" {
+		how = []option{{recipeFlag, o.Recipe}}
+		if len(o.Without) > 0 {
+			how = append(how, option{withoutFlag, joined(o.Without, "")})
+		}
+	}
+	var flags []Flag
+	for _, f := range slices.Concat([]option{
 		{stepsFlag, o.Steps},
 		{"batch", o.Batch},
 		{"context", o.Context},
@@ -67,14 +129,12 @@ func (o Options) Flags() []Flag {
 		{"hidden", o.Hidden},
 		{"lr", o.LearningRate},
 		{"seed", o.Seed},
-		{"profile", o.Profile},
-		{"gradient-format", strings.ToLower(o.GradientFormat.String())},
-		{"stochastic", o.Stochastic},
+	}, how, []option{
 		{"smooth", o.smoothing()},
 		{"moments", o.Moments},
 		{"activations", o.Activations},
 		{"telemetry-every", o.TelemetryEvery},
-	} {
+	}) {
 		flags = append(flags, Flag{f.name, fmt.Sprint(f.value)})
 	}
 	return flags
@@ -97,6 +157,9 @@ func (o Options) recipe() string {
 	if o.Stochastic {
 		text += " rounded at random"
 	}
+	if r, err := o.namedRecipe(); err == nil {
+		text = r.String()
+	}
 	if o.Smoothing != nil {
 		text += ", Smooth-SwiGLU per " + o.smoothing()
 	}
@@ -108,16 +171,19 @@ func (o Options) schedule() optim.Schedule {
 	return optim.Schedule{Peak: o.LearningRate, Final: 0.1, Warmup: max(o.Steps/10, 1), Steps: o.Steps}
 }
 
-// models returns the configurations of the FP32 and of the FP8 model.
+// models returns the configurations of the FP32 and of the FP8 model. The recipe must be
+// one that there is.
 func (o Options) models() (fp32, fp8 nn.Config) {
 	fp32 = nn.Config{
 		Vocab: 256, Dim: o.Dim, Layers: o.Layers, Heads: o.Heads, Hidden: o.Hidden, Context: o.Context, Workers: o.Workers,
 	}
-	recipes := nn.ProfileFP8(o.Profile, o.GradientFormat)
-	if o.Stochastic {
-		recipes.Stochastic, recipes.Seed = true, o.Seed
+	recipe, err := o.namedRecipe()
+	if err != nil {
+		recipe = nn.Recipe{FP8: nn.ProfileFP8(o.Profile, o.GradientFormat)}
+		recipe.FP8.Stochastic = o.Stochastic
 	}
 	fp8 = fp32
-	fp8.FP8, fp8.Smoothing, fp8.Activations = &recipes, o.Smoothing, o.Activations
+	recipe.Apply(&fp8, o.Seed)
+	fp8.Smoothing, fp8.Activations = o.Smoothing, o.Activations
 	return fp32, fp8
 }

@@ -21,7 +21,7 @@ func TestNamesAreUniqueAndFound(t *testing.T) {
 		found, err := Find(e.Name)
 		require.NoError(t, err)
 		require.Equal(t, e.Title, found.Title)
-		require.Regexp(t, `^[a-z]+$`, e.Name)
+		require.Regexp(t, `^[a-z][a-z0-9]*$`, e.Name)
 		require.NotEmpty(t, e.Claim)
 	}
 	_, err := Find("alchemy")

@@ -118,7 +118,8 @@ func (g *study) recipeGoals() []report.Goal {
 		report.NewGoal("SQNR of E4M3 above that of E5M2: the median of all tensors and granularities",
 			"a bit of mantissa, 6.02 dB: from 5.5 to 6.5", report.Decibels(bit), bit > 5.5 && bit < 6.5),
 		report.NewGoal("Just-in-time profiles under which a value saturates",
-			"mx-floor alone, whose scale leaves up to 512 where 448 is the largest code", strings.Join(saturating, ", "), slices.Equal(saturating, []string{string(scaling.MXFloor)})),
+			"mx-floor and mx-even, whose scales leave up to 512 and 496 where 448 is the largest code", strings.Join(saturating, ", "),
+			slices.Equal(saturating, []string{string(scaling.MXFloor), string(scaling.MXEven)})),
 	}
 }
 

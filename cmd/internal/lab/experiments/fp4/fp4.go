@@ -1,0 +1,126 @@
+// Package fp4 asks which part of the recipes for training with four bits matters. What it
+// would ask, how long and with which margins was declared before it was run: see
+// DECLARATION.md.
+package fp4
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
+	"github.com/octavo-fp8/octavo/nn"
+)
+
+// Experiment is octavo lab fp4.
+var Experiment = lab.Experiment{
+	Name:  "fp4",
+	Title: "What does training with four bits need?",
+	Claim: "NVFP4 trains within 1 to 1.5 % of the loss of higher precision, with weights scaled in blocks of 16x16, a random Hadamard transform of the weight gradient's operands, " +
+		"gradients rounded at random and the last layers in higher precision, all of which it needs (NVIDIA, arXiv 2509.25149). " +
+		"Stochastic rounding loses more than twice what an unbiased way of rounding to nearest does (Quartet II, arXiv 2601.22813). " +
+		"Multiplying by the reciprocal of a scale instead of dividing changes no code of random data, and 4.76 % of those on boundaries of rounding (arch-com, issue 905).",
+	Measure: measure,
+}
+
+// way is a way to multiply in linear layers.
+type way struct {
+	name string
+	use  func(c *nn.Config, seed uint64)
+}
+
+// The ways, by their places in ways.
+const (
+	bf16Way = iota
+	fp8Way
+	mxfp8Way
+	nvfp4Way
+	firstPart // nvfp4 without a part, for each of nn.Parts
+
+	partCount = 4
+)
+
+// Further ways.
+const (
+	plainWay = firstPart + partCount + iota // nvfp4 without all parts
+	fourOverSixWay
+	mxfp4Way
+	plainMXFP4Way
+)
+
+func ways() []way {
+	bf16 := training.BF16()
+	list := []way{{bf16.Name, func(c *nn.Config, _ uint64) { bf16.Use(c) }}}
+	add := func(recipe string, without ...nn.Part) {
+		r, err := nn.ParseRecipe(recipe)
+		if err != nil {
+			panic(err) // of a name in this file
+		}
+		all := r.Parts()
+		r = r.Without(without...)
+		if len(without) > 1 && len(without) >= len(all) {
+			r.Name = recipe + " without all parts"
+		}
+		list = append(list, way{r.Name, r.Apply})
+	}
+	add("fp8")
+	add("mxfp8")
+	add("nvfp4")
+	for _, p := range nn.Parts() {
+		add("nvfp4", p)
+	}
+	add("nvfp4", nn.Parts()...)
+	add("nvfp4-4over6")
+	add("mxfp4")
+	add("mxfp4", nn.Parts()...)
+	return list
+}
+
+// study is what came of all runs, and of rounding by itself.
+type study struct {
+	setup  training.Setup
+	ways   []way
+	seeds  []uint64
+	curves []training.Curve // by seed, and for each by way
+
+	roundings []rounding
+	divisions []division
+}
+
+func (s *study) curve(seed, way int) training.Curve { return s.curves[seed*len(s.ways)+way] }
+
+func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
+	s := &study{ways: ways(), setup: training.Setup{
+		Steps: lab.Pick(o, 120, 6), Batch: lab.Pick(o, 4, 2), Seq: lab.Pick(o, 64, 32),
+		Rate: lab.Pick(o, 3e-3, 4e-3), Judged: lab.Pick(o, 32, 2),
+	}}
+	var jobs []training.Job
+	for i := range lab.Pick(o, 6, 2) {
+		seed := o.Seed + uint64(i)
+		l, err := training.NewSetup(o, seed, s.setup)
+		if err != nil {
+			return nil, err
+		}
+		s.seeds = append(s.seeds, seed)
+		for _, w := range s.ways {
+			config := training.Llama(lab.Pick(o, 64, 32), lab.Pick(o, 4, 2), l.Seq)
+			w.use(&config, seed)
+			jobs = append(jobs, training.Job{Name: fmt.Sprintf("%s, seed %d", w.name, seed), Config: config, Seed: seed, Setup: l})
+		}
+	}
+	values := lab.Pick(o, 1<<16, 1<<11)
+	draws := lab.Pick(o, 64, 16)
+	p.Expect(training.Work(jobs) + roundingWork(values, draws) + divisionWork(lab.Pick(o, 4000, 40)))
+	var err error
+	if s.roundings, err = measureRoundings(ctx, p, o.Seed, values, draws); err != nil {
+		return nil, err
+	}
+	if s.divisions, err = measureDivisions(ctx, p, o.Seed, lab.Pick(o, 4000, 40)); err != nil {
+		return nil, err
+	}
+	if s.curves, err = training.All(ctx, o, p, jobs); err != nil {
+		return nil, err
+	}
+	return s.report(), nil
+}

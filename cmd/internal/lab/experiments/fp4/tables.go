@@ -1,0 +1,139 @@
+package fp4
+
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
+)
+
+// reference returns the way that another is compared with beside BF16: NVFP4 or MXFP4
+// with all their parts.
+func reference(way int) int {
+	switch {
+	case way == plainMXFP4Way:
+		return mxfp4Way
+	case way > nvfp4Way:
+		return nvfp4Way
+	}
+	return bf16Way
+}
+
+func (s *study) effectTable() report.Table {
+	t := report.Table{
+		Name: "effects", Title: "Held-out loss, differences paired by seed",
+		Columns: []string{"way", "loss, mean", "above BF16 %", "standard error", "above", "%", "standard error ", "seen", "matters"},
+	}
+	for i, w := range s.ways {
+		var losses []float64
+		for seed := range s.seeds {
+			losses = append(losses, s.curve(seed, i).HeldOut)
+		}
+		of, e := s.over(i, bf16Way), s.over(i, reference(i))
+		t.Add(w.name, statistics.Mean(losses), of.mean, of.ofMean, s.ways[reference(i)].name, e.mean, e.ofMean, e.seen(), e.worse() || e.better())
+	}
+	return t
+}
+
+func (s *study) lossTable() report.Table {
+	t := report.Table{Name: "losses", Title: "Loss in nats per byte", Columns: []string{"seed", "way", "held-out", "last tenth"}}
+	for seed, number := range s.seeds {
+		for i, w := range s.ways {
+			t.Add(fmt.Sprint(number), w.name, s.curve(seed, i).HeldOut, s.curve(seed, i).Last())
+		}
+	}
+	return t
+}
+
+func (s *study) roundingTable() report.Table {
+	t := report.Table{
+		Name: "rounding", Title: "What rounding to NVFP4 loses, of the sum of squares",
+		Columns: []string{"values", "rounding", "one rounding %", "mean of many %", "roundings"},
+	}
+	for _, r := range s.roundings {
+		t.Add(r.values, r.way, 100*r.once, 100*r.ofMean, r.draws)
+	}
+	return t
+}
+
+func (s *study) divisionTable() report.Table {
+	t := report.Table{
+		Name: "division", Title: "Codes of E2M1 that differ between v/s and v·(1/s), for all 126 scales",
+		Columns: []string{"values", "number", "differ", "%", "example"},
+	}
+	for _, d := range s.divisions {
+		t.Add(d.of, d.values, d.differ, 100*d.share(), d.example)
+	}
+	return t
+}
+
+func (s *study) curveTable() report.Table {
+	t := report.Table{Name: "curves", Raw: true, Columns: []string{"seed", "way", "step", "loss"}}
+	for seed, number := range s.seeds {
+		for i, w := range s.ways {
+			for step, loss := range s.curve(seed, i).Losses {
+				t.Add(fmt.Sprint(number), w.name, step, loss)
+			}
+		}
+	}
+	return t
+}
+
+// effectChart shows the means and three standard errors of them.
+func (s *study) effectChart() chart.Chart {
+	c := chart.Chart{Title: fmt.Sprintf("Held-out loss above that of BF16, mean of the seeds, with bars of %v standard errors", errorsToSee), Y: "percent", Zero: true}
+	mean := chart.Series{Name: "mean", Mark: chart.Dots}
+	for i, w := range s.ways {
+		e := s.over(i, bf16Way)
+		c.Labels = append(c.Labels, w.name)
+		mean.Points = append(mean.Points, chart.Point{X: float64(i), Y: e.mean, Spread: errorsToSee * e.ofMean})
+	}
+	c.Series = []chart.Series{mean}
+	return c
+}
+
+// seedChart shows the differences of each seed.
+func (s *study) seedChart() chart.Chart {
+	c := chart.Chart{Title: "Held-out loss above that with all parts, by seed", X: "seed", Y: "percent", Zero: true}
+	for _, number := range s.seeds {
+		c.Labels = append(c.Labels, fmt.Sprint(number))
+	}
+	for way := firstPart; way <= fourOverSixWay; way++ {
+		of := chart.Series{Name: s.ways[way].name, Mark: chart.Joined}
+		for i, percent := range s.over(way, nvfp4Way).bySeed {
+			of.Points = append(of.Points, chart.Point{X: float64(i), Y: percent})
+		}
+		c.Series = append(c.Series, of)
+	}
+	return c
+}
+
+// gapChart shows how far training losses are apart over the steps.
+func (s *study) gapChart() chart.Chart {
+	c := chart.Chart{Title: "Training loss above that of BF16 on the same batch, mean of the seeds", X: "step", Y: "percent", Zero: true, Smooth: true}
+	for way, w := range s.ways[1:] {
+		of := chart.Series{Name: w.name}
+		for step := range s.setup.Steps {
+			var percents []float64
+			for seed := range s.seeds {
+				percents = append(percents, 100*(s.curve(seed, 1+way).Losses[step]/s.curve(seed, bf16Way).Losses[step]-1))
+			}
+			of.Points = append(of.Points, chart.Point{X: float64(step), Y: statistics.Mean(percents)})
+		}
+		c.Series = append(c.Series, of)
+	}
+	return c
+}
+
+func (s *study) roundingChart() chart.Chart {
+	c := chart.Chart{Title: "What rounding to NVFP4 loses, of the sum of squares", Y: "percent", LogY: true}
+	once, many := chart.Series{Name: "one rounding", Mark: chart.Dots}, chart.Series{Name: "mean of many", Mark: chart.Rings}
+	for i, r := range s.roundings {
+		c.Labels = append(c.Labels, r.way+", "+r.values)
+		once.Points = append(once.Points, chart.Point{X: float64(i), Y: 100 * r.once})
+		many.Points = append(many.Points, chart.Point{X: float64(i), Y: 100 * r.ofMean})
+	}
+	c.Series = []chart.Series{once, many}
+	return c
+}
