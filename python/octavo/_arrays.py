@@ -109,8 +109,10 @@ def _take_tensor(x: Any, dtype: str, name: str) -> Array:
 def unpack(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Returns the codes of four bits that lie two in a byte, the first in the low half, one
     a byte: the last dimension is twice as long."""
-    pairs = np.stack([packed & 15, packed >> 4], axis=-1)
-    return pairs.reshape(*packed.shape[:-1], 2 * packed.shape[-1])
+    codes: npt.NDArray[np.uint8] = np.repeat(packed, 2, axis=-1)
+    codes[..., ::2] &= 15
+    codes[..., 1::2] >>= 4
+    return codes
 
 
 def _viewed(array: npt.NDArray[Any], held: np.dtype[Any]) -> npt.NDArray[Any]:
