@@ -1,6 +1,6 @@
 // Package nn has the layers of a transformer, each with a forward and a backward pass,
-// and a [Llama] made of them. Linear layers multiply in FP32, in FP8, or operands that
-// were rounded to a narrow format.
+// and a [Llama] made of them. Linear layers multiply in FP32, in FP8 and narrower formats,
+// or operands that were rounded to a narrow format.
 //
 // # Layers
 //
@@ -56,6 +56,15 @@
 // [DefaultFP8] is the recipe of DeepSeek-V3, [ProfileFP8] that of a named profile.
 // FP8.Stochastic rounds gradients without bias, by random numbers that are new in each
 // backward pass. [Options.Smoothing] makes an MLP's activation Smooth-SwiGLU.
+//
+// The recipes need not have eight bits. [Recipes] lists published ones that have names,
+// those with four bits among them, whose parts can be left out one by one:
+//
+//	r, err := nn.ParseRecipe("nvfp4")
+//	r.Without(nn.PartHadamard).Apply(&cfg, seed)
+//
+// FP8.Hadamard transforms the operands of the weight gradient, and Config.BF16Last leaves
+// the last layers of a [Llama] in BF16.
 //
 // # Rounding
 //

@@ -123,6 +123,11 @@ func TestRecipes(t *testing.T) {
 			require.NoError(t, less.FP8.check())
 		}
 		require.Empty(t, r.Without(Parts()...).Parts())
+		if r.Has(PartSquareWeights) {
+			for _, o := range r.Without(PartSquareWeights).FP8.operands() {
+				require.Less(t, o.recipe.Block.Rows, 2, "%s, %s", r.Name, o.field)
+			}
+		}
 	}
 	_, err := ParseRecipe("nvfp5")
 	require.ErrorIs(t, err, ErrConfig)
