@@ -24,6 +24,10 @@ var (
 	// scales of a type that has none.
 	ErrScales = errors.New("operands: no scales")
 
+	// ErrOuter is of codes of which it is not known where their outer scales are, and of
+	// outer scales of a type that has none.
+	ErrOuter = errors.New("operands: no outer scales")
+
 	// ErrResult is of a C, a bias or an old C of another type or shape than the
 	// product's.
 	ErrResult = errors.New("operands: not of the product")

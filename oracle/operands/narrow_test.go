@@ -92,12 +92,13 @@ func TestNarrowErrors(t *testing.T) {
 		{Operand{Codes: "w", Scales: "half"}, ErrScales, `tensor "half" is F16: scales are F32, F8_E8M0 or F8_E4M3`},
 		{Operand{Codes: "w", Outer: "none"}, ErrName, `no tensor "none"`},
 		{Operand{Codes: "w", Outer: "two"}, tensor.ErrShape, `tensor "two" of shape [2] does not hold the outer scales of tensor "w" of shape [1 4]: want one, or one for each of 1 rows`},
-		{Operand{Codes: "w", Outer: "outer16"}, ErrScales, `tensor "outer16" is BF16: outer scales are F32`},
-		{Operand{Codes: "both"}, ErrScales, `the file has outer scales "both_outer_scale" and "both_outer_divisor": it is not known which are those of tensor "both"`},
+		{Operand{Codes: "w", Outer: "outer16"}, ErrOuter, `tensor "outer16" is BF16: outer scales are F32`},
+		{Operand{Codes: "both"}, ErrOuter, `the file has outer scales "both_outer_scale" and "both_outer_divisor": it is not known which are those of tensor "both"`},
 	} {
 		_, err := test.o.Read(&files.a)
 		require.ErrorIs(t, err, test.kind, "%+v", test.o)
 		require.ErrorContains(t, err, test.text)
+		require.NotContains(t, err.Error(), test.o.Codes+ScaleSuffix, "which is not what is wrong")
 	}
 	ue4m3 := tensor.UE4M3Scales
 	codes, err := files.a.Find("w")
@@ -130,7 +131,7 @@ func TestMetadata(t *testing.T) {
 		if test.text == "" {
 			require.NoError(t, err)
 		} else {
-			require.ErrorIs(t, err, ErrScales)
+			require.ErrorIs(t, err, ErrOuter)
 			require.ErrorContains(t, err, test.text)
 		}
 		b, err := files.B()

@@ -1,6 +1,7 @@
 package operands
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -56,7 +57,7 @@ type Operand struct {
 }
 
 // Read returns the operand, whose scales are of the right number. Errors are [ErrName],
-// [ErrCodes], [ErrFloats], [ErrFormat], [ErrBlock], [ErrScales] and those of
+// [ErrCodes], [ErrFloats], [ErrFormat], [ErrBlock], [ErrScales], [ErrOuter] and those of
 // [tensor.Tensor.CheckCodes]; [tensor.ErrScale] is of a byte that is no scale.
 func (o *Operand) Read(s *Source) (*tensor.Tensor, error) {
 	codes, err := s.Find(o.Codes)
@@ -70,16 +71,17 @@ func (o *Operand) Read(s *Source) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	outer, divides, err := o.findOuter(s, scales)
+	outer, err := o.readOuter(s, codes, scales)
 	if err != nil {
 		return nil, err
 	}
 	t, err := o.Join(codes, scales)
-	if err == nil && outer.Name != "" {
-		err = addOuter(t, outer, divides)
-	}
 	if err != nil {
 		return nil, err
+	}
+	t.Outer = outer
+	if err := t.Check(); err != nil {
+		return nil, fmt.Errorf("operands: %w", err)
 	}
 	return t, nil
 }
@@ -103,6 +105,9 @@ func (o *Operand) Join(codes, scales Tensor) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	if err := t.CheckCodes(); err != nil {
+		if errors.Is(err, tensor.ErrCode) {
+			return nil, fmt.Errorf("operands: %w", err)
+		}
 		return nil, fmt.Errorf("operands: %w in tensor %q", err, scales.Name)
 	}
 	// The data of a file bounds the work, unless there is none.
@@ -237,51 +242,78 @@ func (o *Operand) readScales(t Tensor) (scales []float32, f tensor.ScaleFormat, 
 	return scales, f, nil
 }
 
-// findOuter returns the description of the operand's outer scales, without a name if there
-// are none, and whether they are divisors.
-func (o *Operand) findOuter(s *Source, scales Tensor) (outer Tensor, divides bool, err error) {
+// readOuter returns the operand's outer scales, of which there may be none.
+func (o *Operand) readOuter(s *Source, codes, scales Tensor) (tensor.Outer, error) {
 	if o.Outer != "" {
-		outer, err = s.Find(o.Outer)
-		return outer, o.OuterDivides, err
+		outer, err := s.Find(o.Outer)
+		if err != nil {
+			return tensor.Outer{}, err
+		}
+		return outerOf(codes.Info, outer, o.OuterDivides)
 	}
 	if _, file := Path(o.Codes); file || s.File == nil {
-		return outer, false, nil
+		return tensor.Outer{}, nil
 	}
-	factor, divisor, what := s.has(o.Codes+OuterSuffix), s.has(o.Codes+OuterDivisorSuffix), s.File.Metadata()[OuterKey]
-	switch {
-	case factor && divisor:
-		return outer, false, sentinel.Errorf(ErrScales, "operands: the file has outer scales %q and %q: it is not known which are those of tensor %q",
-			o.Codes+OuterSuffix, o.Codes+OuterDivisorSuffix, o.Codes)
-	case factor:
-		outer, err = s.Find(o.Codes + OuterSuffix)
-		return outer, false, err
-	case divisor:
-		outer, err = s.Find(o.Codes + OuterDivisorSuffix)
-		return outer, true, err
-	}
-	if scales.DType == safetensors.F8E4M3 && (what == OuterFactor || what == OuterDivisors) {
-		name := o.Codes + OuterSuffix
-		if what == OuterDivisors {
-			name = o.Codes + OuterDivisorSuffix
-		}
-		return outer, false, sentinel.Errorf(ErrScales, "operands: the file has no tensor %q, though its metadata say in %s that tensor %q has an outer scale", name, OuterKey, o.Codes)
-	}
-	return outer, false, nil
+	return findOuter(s.File, codes.Info, scales.Info)
 }
 
-// addOuter gives t outer scales: one, one for each row, or one for each matrix of a stack.
-func addOuter(t *tensor.Tensor, outer Tensor, divides bool) error {
+// ReadOuter returns the outer scales of codes whose blocks have the given scales: those
+// that [Operand.Read] finds where an Operand names none, and of which
+// [tensor.Tensor.CheckScales] has nothing to say. There may be none. Errors are [ErrOuter],
+// [tensor.ErrShape] and [tensor.ErrScale].
+func ReadOuter(f *safetensors.File, codes, scales safetensors.Info) (tensor.Outer, error) {
+	outer, err := findOuter(f, codes, scales)
+	if err != nil || outer.None() {
+		return tensor.Outer{}, err
+	}
+	shape := slices.Clone(codes.Shape)
+	shape[len(shape)-1] = 0 // rows without codes
+	return outer, (&tensor.Tensor{Name: codes.Name, Shape: shape, Outer: outer}).CheckScales()
+}
+
+// findOuter reads the outer scales whose names follow from that of the codes.
+func findOuter(f *safetensors.File, codes, scales safetensors.Info) (tensor.Outer, error) {
+	factor, divisor := codes.Name+OuterSuffix, codes.Name+OuterDivisorSuffix
+	factors, multiplies := f.Info(factor)
+	divisors, divides := f.Info(divisor)
+	switch {
+	case multiplies && divides:
+		return tensor.Outer{}, sentinel.Errorf(ErrOuter, "operands: the file has outer scales %q and %q: it is not known which are those of tensor %q",
+			factor, divisor, codes.Name)
+	case multiplies:
+		return outerOf(codes, Tensor{factors, f}, false)
+	case divides:
+		return outerOf(codes, Tensor{divisors, f}, true)
+	case scales.DType != safetensors.F8E4M3:
+		return tensor.Outer{}, nil
+	}
+	switch f.Metadata()[OuterKey] {
+	case OuterFactor:
+		return tensor.Outer{}, noOuter(codes, factor)
+	case OuterDivisors:
+		return tensor.Outer{}, noOuter(codes, divisor)
+	}
+	return tensor.Outer{}, nil
+}
+
+func noOuter(codes safetensors.Info, name string) error {
+	return sentinel.Errorf(ErrOuter, "operands: the file has no tensor %q, though its metadata say in %s that tensor %q has an outer scale", name, OuterKey, codes.Name)
+}
+
+// outerOf reads the outer scales of codes: one, one for each row, or one for each matrix of
+// a stack.
+func outerOf(codes safetensors.Info, outer Tensor, divides bool) (o tensor.Outer, err error) {
 	if outer.DType != safetensors.F32 {
-		return sentinel.Errorf(ErrScales, "operands: tensor %q is %s: outer scales are F32", outer.Name, outer.DType)
+		return o, sentinel.Errorf(ErrOuter, "operands: tensor %q is %s: outer scales are F32", outer.Name, outer.DType)
 	}
 	values, err := outer.File.Float32s(outer.Name)
 	if err != nil {
-		return fmt.Errorf("operands: %w", err)
+		return o, fmt.Errorf("operands: %w", err)
 	}
-	rows, _ := t.Dims()
-	o := tensor.Outer{Scales: values, Divide: divides}
+	rows, _ := (&tensor.Tensor{Shape: codes.Shape}).Dims()
+	o = tensor.Outer{Scales: values, Divide: divides}
 	matrices := 1
-	for _, n := range t.Shape[:max(len(t.Shape)-2, 0)] {
+	for _, n := range codes.Shape[:max(len(codes.Shape)-2, 0)] {
 		matrices *= n
 	}
 	switch len(values) {
@@ -291,14 +323,10 @@ func addOuter(t *tensor.Tensor, outer Tensor, divides bool) error {
 	case matrices:
 		o.Rows = rows / matrices
 	default:
-		return sentinel.Errorf(tensor.ErrShape, "operands: tensor %q of shape %v does not hold the outer scales of tensor %q of shape %v: want one, or one for each of %d rows",
-			outer.Name, outer.Shape, t.Name, t.Shape, rows)
+		return tensor.Outer{}, sentinel.Errorf(tensor.ErrShape, "operands: tensor %q of shape %v does not hold the outer scales of tensor %q of shape %v: want one, or one for each of %d rows",
+			outer.Name, outer.Shape, codes.Name, codes.Shape, rows)
 	}
-	t.Outer = o
-	if err := t.Check(); err != nil {
-		return fmt.Errorf("operands: %w in tensor %q", err, outer.Name)
-	}
-	return nil
+	return o, nil
 }
 
 const maxEmptyRows = 1 << 20

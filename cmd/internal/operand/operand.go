@@ -47,6 +47,8 @@ func Hint(p *operands.Product, flag string, o *operands.Operand, err error) erro
 		return fmt.Errorf("%w with --%s-block", err, flag)
 	case errors.Is(err, operands.ErrScales) && o.Scales == "":
 		return fmt.Errorf("%w with --%s-scales", err, flag)
+	case errors.Is(err, operands.ErrOuter) && o.Outer == "":
+		return fmt.Errorf("%w: name them with --%s-outer", err, flag)
 	case errors.Is(err, operands.ErrName):
 		return Missing(p, err)
 	}

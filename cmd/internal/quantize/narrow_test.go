@@ -131,3 +131,42 @@ func TestOddNibbles(t *testing.T) {
 	require.EqualError(t, err, `tensor "w" of shape [3 5] has 15 elements, which do not fill whole bytes in E2M1: leave it out with --only`)
 	filetest.RequireNothing(t, out)
 }
+
+// TestRequantizeOuter refuses outer scales that are missing, ambiguous or no numbers to
+// multiply or divide by, as products do.
+func TestRequantizeOuter(t *testing.T) {
+	matrix := []safetensors.Tensor{
+		filetest.Raw("w", safetensors.F4, []int{2, 2, 4}, make([]byte, 8)...), filetest.Raw("w_scale_inv", safetensors.F8E4M3, []int{4, 1}, 0x38, 0x38, 0x38, 0x38),
+	}
+	multiplier := func(values ...float32) safetensors.Tensor {
+		return filetest.F32("w_outer_scale", []int{len(values)}, values...)
+	}
+	divisor := func(values ...float32) safetensors.Tensor {
+		return filetest.F32("w_outer_divisor", []int{len(values)}, values...)
+	}
+	for _, test := range []struct {
+		name, text string
+		outer      []safetensors.Tensor
+	}{
+		{"missing", `the file has no tensor "w_outer_divisor", though its metadata say in octavo.outer that tensor "w" has an outer scale`, nil},
+		{"both", `the file has outer scales "w_outer_scale" and "w_outer_divisor": it is not known which are those of tensor "w"`, []safetensors.Tensor{multiplier(1), divisor(1)}},
+		{"NaN", `tensor "w": outer scale 0 is NaN: want a finite number that is not negative`, []safetensors.Tensor{divisor(float32(math.NaN()))}},
+		{"negative", `tensor "w": outer scale 1 is -1: want a finite number that is not negative`, []safetensors.Tensor{multiplier(1, -1)}},
+		{"zero", `tensor "w": outer scale 0 is 0 and a divisor`, []safetensors.Tensor{divisor(0)}},
+		{"three", `tensor "w_outer_scale" of shape [3] does not hold the outer scales of tensor "w" of shape [2 2 4]: want one, or one for each of 4 rows`, []safetensors.Tensor{multiplier(1, 1, 1)}},
+		{"bytes", `tensor "w_outer_scale" is U8: outer scales are F32`, []safetensors.Tensor{filetest.Raw("w_outer_scale", safetensors.U8, []int{1}, 1)}},
+		{"of matrices", "", []safetensors.Tensor{multiplier(1, 2)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in := filetest.Write(t, map[string]string{operands.OuterKey: operands.OuterDivisors}, append(slices.Clip(matrix), test.outer...)...)
+			out := filetest.Output(t)
+			_, err := Job{In: in, Out: out, Recipe: scaling.Recipe{Profile: scaling.TEBlock, Block: tensor.Block{Rows: 1}}, Requantize: true}.Run(t.Context())
+			if test.text == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, test.text)
+			filetest.RequireNothing(t, out)
+		})
+	}
+}

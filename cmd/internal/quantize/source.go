@@ -34,21 +34,8 @@ func newCodesSource(file *safetensors.File, info safetensors.Info) (*codesSource
 	if s.scales, err = tensorfile.ReadScales(file, scales); err != nil {
 		return nil, err
 	}
-	for suffix, divide := range map[string]bool{operands.OuterSuffix: false, operands.OuterDivisorSuffix: true} {
-		if !tensorfile.Has(file, info.Name+suffix) {
-			continue
-		}
-		s.outer.Divide = divide
-		if s.outer.Scales, err = file.Float32s(info.Name + suffix); err != nil {
-			return nil, err
-		}
-		switch len(s.outer.Scales) {
-		case 1:
-		case s.rows:
-			s.outer.Rows = 1
-		default:
-			return nil, fmt.Errorf("tensor %q has %d outer scales: want one, or one for each of %d rows of tensor %q", info.Name+suffix, len(s.outer.Scales), s.rows, info.Name)
-		}
+	if s.outer, err = operands.ReadOuter(file, info, scales); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
