@@ -14,8 +14,8 @@ import (
 // scales for blocks of 1x128 of A and 128x128 of B.
 type Recipe string
 
-// The recipes of narrow formats. MX blocks are 1x32 under a scale of a byte, those of NVFP4
-// are 1x16 under a scale of a byte and one in float32 for the tensor.
+// The recipes of narrow formats. MX blocks are 1x32 under a scale of a byte; those of NVFP4
+// are 1x16, of weights 16x16, under a scale of a byte and one in float32 for the tensor.
 const (
 	MXFP8 Recipe = "mxfp8" // E4M3
 	MXFP6 Recipe = "mxfp6" // E2M3

@@ -28,8 +28,8 @@ func (integerBackend) blocking() blocking {
 }
 
 // integers returns the integer kernels for the product, or nil if there are none that may
-// compute it, or that pay: blocks of 4 or less are not worth it, and plain Go needs twice
-// the time of sums in float32.
+// compute it, or that pay: packed weights are cut at octets, so that blocks must be, and
+// plain Go needs twice the time of sums in float32.
 func (p *product) integers(l cpu.Level) *integer.Kernels {
 	a, b := &stepsOf[p.a.format], &stepsOf[p.b.format]
 	if a.largest == 0 || b.largest == 0 || p.k == 0 {

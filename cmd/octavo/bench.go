@@ -27,8 +27,11 @@ run.
 Products are E4M3 with scales for blocks of 1x128 by 128x128 and C in float32:
 squares, thin ones as in decoding one or a few tokens, and 64 experts beside one
 product of the same work; with weights as a tensor and packed; on one processor
-and on all. Peers multiply matrices of float32 of the same shape: gonum's
-blas32.Gemm, and vek32.MatMul_Into of viterin/vek, which has kernels for AVX2.
+and on all. A square and one token are in mxfp8, mxfp6, mxfp4 and nvfp4 too:
+E4M3, E2M3 and E2M1 in blocks of 32 under scales of a byte, and E2M1 in blocks
+of 16, those of weights 16x16, under scales of a byte and one for the tensor.
+Peers multiply matrices of float32 of the same shape: gonum's blas32.Gemm, and
+vek32.MatMul_Into of viterin/vek, which has kernels for AVX2.
 
 A rate is the best of a case's runs, and beside it is the median. The roof of a
 product is what its level's fused multiply-adds reach in registers alone, or
@@ -93,9 +96,10 @@ The JSON is an object:
   secondsPerCase
   limits       fma: [{level, workers, gflops}]
                read: [{bytes, workers, gigabytesPerSecond}]
-  products     [{shape: {m, n, k, experts}, by, level, packed, workers, runs,
-               best, median, intensity, roof}]; rates in GFLOP/s; m counts the
-               rows of all experts; by is octavo, gonum or vek; level is "" for
+  products     [{shape: {m, n, k, experts, recipe}, by, level, packed, workers,
+               runs, best, median, intensity, roof}]; rates in GFLOP/s; m counts
+               the rows of all experts; recipe is mxfp8, mxfp6, mxfp4 or nvfp4,
+               and absent for FP8; by is octavo, gonum or vek; level is "" for
                peers; roof is 0 where there is none
   conversions  [{name, level, elements, runs, best, median}]; rates in GB/s;
                level is "" for what octavo is compared with
@@ -198,7 +202,7 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, levelNames(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
-	f.Var(&parsed[[]bench.Shape]{&flags.shapes, "", "MxNxK,...", parseShapes}, "shapes", "only these products, and no conversions; 64 of 32x2048x1024 is grouped")
+	f.Var(&parsed[[]bench.Shape]{&flags.shapes, "", "MxNxK,...", parseShapes}, "shapes", "only these products, and no conversions; 64 of 32x2048x1024 is grouped, mxfp4 1024x1024x1024 in MXFP4")
 	f.StringVar(&flags.peers, "peers", "", "compare with OpenBLAS and oneDNN, in the program `FILE` (of --peers alone: "+builtPeers+")")
 	f.Lookup("peers").NoOptDefVal = builtPeers
 	rateFlag(cmd, &flags.spread, "spread", "with --peers: what every ratio is to be known to")
