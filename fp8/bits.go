@@ -21,7 +21,7 @@ const (
 	// float32, ties to even, and drops what does not fit: the software form of
 	// Blackwell's cvt.rs in TransformerEngine (common/util/ptx.cuh). Steps are those
 	// about the magnitude before; from 4 on they are 2. It is defined for E2M1.
-	// A float64 is rounded to float32 first.
+	// A float64 is rounded to float32 first, to a finite one if it is finite.
 	BitsAdded
 )
 

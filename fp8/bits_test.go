@@ -179,6 +179,17 @@ func TestBitsAdded(t *testing.T) {
 	}
 }
 
+// TestBitsHuge: a float64 beyond float32 is saturated, not an infinity.
+func TestBitsHuge(t *testing.T) {
+	for _, rule := range []fp8.BitRule{fp8.BitsExact, fp8.BitsAdded} {
+		var st fp8.Stats
+		codes := make([]byte, 2)
+		fp8.EncodeBits(codes, []float64{1e300, -1e300}, fp8.E2M1, fp8.Policy{}, fp8.Scale{}, make([]byte, 2), rule, &st)
+		require.Equal(t, []byte{0x07, 0x0F}, codes)
+		require.Equal(t, fp8.Stats{Elements: 2, Amax: 1e300, Smallest: 1e300, SaturatedPos: 1, SaturatedNeg: 1}, st)
+	}
+}
+
 // TestBitsMean: the mean over all bytes is the value, to within the 256th of a step that
 // they resolve.
 func TestBitsMean(t *testing.T) {

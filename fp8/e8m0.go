@@ -59,9 +59,9 @@ func (r *E8M0Rounding) UnmarshalText(text []byte) error { return e8m0Roundings.U
 // Encode returns |x| rounded to a power of two from 2^-127 on: below that, and of zero, it
 // is 2^-127. A NaN is [E8M0NaN]; an infinity, and what rounds above 2^127, is [E8M0Max] or,
 // with [OverflowNonFinite], NaN. Torchao's scales round so, torch's cast to float8_e8m0fnu
-// is E8M0Nearest; ml_dtypes makes zeros and negative values NaN, besides. In all of them
-// what lies between 2^-127 and 2^-126 is rounded up to nearest. It panics if r or o is
-// not defined.
+// is E8M0Nearest; ml_dtypes makes zeros and negative values NaN, besides. As in
+// all of them, E8M0Nearest rounds up whatever lies between 2^-127 and 2^-126. It panics
+// if r or o is not defined.
 func (r E8M0Rounding) Encode(x float32, o Overflow) E8M0 {
 	if r > E8M0Nearest || o > OverflowNonFinite {
 		panic(unknownPolicy)

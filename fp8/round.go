@@ -148,7 +148,7 @@ func (e *Encoder) encode64(x float64, index uint64) (code uint8, saturated bool)
 		return e.special(negative, magnitude > 0x7FF<<52), false
 	}
 	if e.added {
-		return e.encode32(float32(x), index)
+		return e.encode32(float32(min(max(x, -math.MaxFloat32), math.MaxFloat32)), index)
 	}
 	var c uint32
 	if magnitude >= 1<<52 { // a subnormal is below what Stochastic resolves

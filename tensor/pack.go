@@ -36,12 +36,12 @@ const (
 	notAWidth   = "tensor: codes are of 1 to 8 bits"
 	packedShort = "tensor: packed codes are not as long as PackedLen says"
 	badOrder    = "tensor: unknown order of packed codes"
-	badCount    = "tensor: there cannot be so many codes"
+	badCount    = "tensor: the number of codes is negative"
 )
 
 // PackedLen returns the number of bytes that n codes of the given number of bits take
 // side by side: two codes of 4 bits a byte, four of 6 bits in three. The last byte may
-// have bits to spare. It panics if n is negative or too large, or bits is not from 1 to 8.
+// have bits to spare. It panics if n is negative or bits is not from 1 to 8.
 func PackedLen(n, bits int) int {
 	if bits < 1 || bits > 8 {
 		panic(notAWidth)

@@ -77,7 +77,7 @@ func TestPackErrors(t *testing.T) {
 		"tensor: packed codes are not as long as PackedLen says": func() { _ = tensor.PackCodes(packed, codes[:2], 4, tensor.LowFirst) },
 		"tensor: codes are of 1 to 8 bits":                       func() { _ = tensor.UnpackCodes(codes, packed, 9, tensor.LowFirst) },
 		"tensor: unknown order of packed codes":                  func() { _ = tensor.UnpackCodes(codes, packed, 4, 2) },
-		"tensor: there cannot be so many codes":                  func() { tensor.PackedLen(-1, 4) },
+		"tensor: the number of codes is negative":                func() { tensor.PackedLen(-1, 4) },
 	} {
 		require.PanicsWithValue(t, message, f)
 	}
