@@ -85,6 +85,9 @@ func HadamardTransform[T float32 | fp8.BFloat16](ctx context.Context, dst, src [
 }
 
 func transform[T hadamard.Element](ctx context.Context, dst, src []T, rows, cols int, h Hadamard) error {
+	if len(src) == 0 { // of however many rows or columns
+		return meter.Err(ctx)
+	}
 	f, groupRows := h.factors(), 1
 	if h.Columns {
 		groupRows = HadamardSize

@@ -205,6 +205,15 @@ func TestHadamardNaN(t *testing.T) {
 	}
 }
 
+// TestHadamardEmpty: a matrix without values may have any number of rows or columns.
+func TestHadamardEmpty(t *testing.T) {
+	for _, columns := range []bool{false, true} {
+		for _, size := range [][2]int{{0, 0}, {0, math.MaxInt/8 + 1}, {math.MaxInt, 0}} {
+			require.NoError(t, scaling.HadamardTransform[float32](t.Context(), nil, nil, size[0], size[1], scaling.Hadamard{Columns: columns}))
+		}
+	}
+}
+
 func TestRandomHadamard(t *testing.T) {
 	seen := map[uint16]bool{}
 	for seed := range uint64(100) {

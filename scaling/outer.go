@@ -67,7 +67,11 @@ func outerCount(t *tensor.Tensor, rows int) int {
 	if rows == 0 {
 		return 1
 	}
-	return (n + rows - 1) / rows
+	count := n / rows
+	if n%rows > 0 {
+		count++
+	}
+	return count
 }
 
 // levels are the outer scales of a tensor at work.
@@ -122,7 +126,7 @@ func canonical(x float32) float32 {
 func outerAmax[T fp8.Float](ctx context.Context, s *levels, src []T, cols, workers int) error {
 	const part = 1 << 17 // elements between two looks at the context
 	under := len(src)    // elements under an outer scale
-	if s.rows > 0 {
+	if len(s.amax) > 1 {
 		under = s.rows * cols
 	}
 	var mu sync.Mutex

@@ -113,6 +113,24 @@ func TestOuterRows(t *testing.T) {
 	}
 }
 
+// TestOuterRowsBeyond: an outer scale may be said to be of more rows than there are, or
+// than can be counted.
+func TestOuterRowsBeyond(t *testing.T) {
+	recipe := scaling.NVFP4TE.Recipe(scaling.Input)
+	want := tensorOf(2, 16)
+	src := make([]float32, 32)
+	src[17] = 3
+	require.NoError(t, scaling.Quantize(t.Context(), want, src, scaling.Quantizer{Recipe: recipe}))
+	for _, rows := range []int{3, math.MaxInt, math.MaxInt/8 + 2} {
+		recipe.OuterRows = rows
+		x := tensorOf(2, 16)
+		require.NoError(t, scaling.Quantize(t.Context(), x, src, scaling.Quantizer{Recipe: recipe}))
+		require.NoError(t, x.CheckScales())
+		require.Equal(t, want.Scales, x.Scales)
+		require.Equal(t, want.Outer.Scales, x.Outer.Scales)
+	}
+}
+
 // TestOuterAmaxRefused: amaxes that are not those of the outer scales.
 func TestOuterAmaxRefused(t *testing.T) {
 	nvfp4 := scaling.NVFP4TE.Recipe(scaling.Input)
