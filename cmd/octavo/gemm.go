@@ -11,7 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-const gemmLong = `Gemm multiplies two block-scaled FP8 matrices, C = A·Bᵀ with A [M, K] and
+const gemmLong = `Gemm multiplies two block-scaled matrices, C = A·Bᵀ with A [M, K] and
 B [N, K], adds a bias and an old C where asked to, and writes C [M, N] to a
 safetensors file as tensor c. It says what it did in two lines, or with --json
 as an object.

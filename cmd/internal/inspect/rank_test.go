@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -178,4 +179,18 @@ func TestTotals(t *testing.T) {
 		Tensors: 5, Parameters: 1007, Bytes: 4022, Matrices: 1, FP8WithScales: 1, FP8WithoutScales: 1, NonFinite: 2, NonFiniteTensors: 1,
 		ByType: []TypeTotal{{safetensors.F32, 2, 1002, 4008}, {safetensors.I64, 1, 1, 8}, {safetensors.F8E4M3, 2, 6, 6}},
 	}, got)
+}
+
+// TestScalesAreNoCodes counts scales in UE4M3, which are F8_E4M3 too, as scales only.
+func TestScalesAreNoCodes(t *testing.T) {
+	file := filetest.Open(t, filetest.Write(t, nil,
+		filetest.Raw("w", safetensors.F4, []int{1, 16}, make([]byte, 8)...), filetest.Raw("w_scale_inv", safetensors.F8E4M3, []int{1, 1}, 0x38)))
+	var all []TensorReport
+	for _, info := range file.Tensors() {
+		r := TensorReport{Name: info.Name, DType: info.DType, Shape: info.Shape, Bytes: info.Bytes()}
+		r.classify(file)
+		all = append(all, r)
+	}
+	sum := totals(all)
+	require.Equal(t, []int64{0, 1, 16}, []int64{int64(sum.FP8WithScales), int64(sum.FP8WithoutScales), sum.Parameters})
 }

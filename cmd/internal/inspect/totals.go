@@ -35,8 +35,9 @@ type TypeTotal struct {
 // classify says what kind of tensor of a file t is.
 func (t *TensorReport) classify(file *safetensors.File) {
 	info := safetensors.Info{Name: t.Name, DType: t.DType, Shape: t.Shape}
-	_, t.isCodes = tensorfile.FormatOf(t.DType)
 	t.isScale = tensorfile.IsScale(file, t.Name)
+	_, hasFormat := tensorfile.FormatOf(t.DType)
+	t.isCodes = hasFormat && !t.isScale // those in UE4M3 are F8_E4M3
 	t.isMatrix = tensorfile.IsMatrix(file, info)
 }
 
