@@ -72,13 +72,14 @@ func checksummedOracles() (all []operation) {
 				x, y := drawn(35, 300, f, blocks[0]), drawn(19, 300, g, blocks[1])
 				all = append(all, operation{"exact/" + name, func(b bits) error { return checksumExact(b, x, y) }})
 				for _, m := range oracle.Models() {
-					if m.Takes(f) && m.Takes(g) {
+					if m.Unit != oracle.Grouped && m.Takes(f) && m.Takes(g) {
 						all = append(all, operation{"predict/model=" + m.Name + "/" + name, func(b bits) error { return checksumModel(b, m, x, y) }})
 					}
 				}
 			}
 		}
 	}
+	all = append(all, checksummedScaled()...)
 	x, y := narrowed(normals(35*300), fp8.BFloat16FromFloat32), narrowed(normals(19*300), fp8.BFloat16FromFloat32)
 	v, w := narrowed(normals(35*300), float16.Fromfloat32), narrowed(normals(19*300), float16.Fromfloat32)
 	all = append(all,
@@ -88,6 +89,19 @@ func checksummedOracles() (all []operation) {
 		operation{"floats/fp16", func(b bits) error {
 			return checksumFloats(b, oracle.NewFloats("a", 35, 300, v), oracle.NewFloats("b", 19, 300, w))
 		}})
+	return all
+}
+
+// checksummedScaled are of the models that apply the encoded scales of E2M1 themselves.
+func checksummedScaled() (all []operation) {
+	x, y := drawn(35, 300, fp8.E2M1, tensor.Block{Rows: 1, Cols: 32}), drawn(19, 300, fp8.E2M1, tensor.Block{Rows: 1, Cols: 32})
+	x, y = powers(x), powers(y)
+	x.ScaleFormat, y.ScaleFormat = tensor.E8M0Scales, tensor.E8M0Scales
+	for _, m := range oracle.Models() {
+		if m.Unit == oracle.Grouped {
+			all = append(all, operation{"predict/model=" + m.Name + "/E8M0 1x32", func(b bits) error { return checksumModel(b, m, x, y) }})
+		}
+	}
 	return all
 }
 

@@ -126,14 +126,24 @@ func (s *study) gapChart() chart.Chart {
 	return c
 }
 
+// roundingChart has the ways to round as labels, and for each kind of values what one
+// rounding loses and what the mean of many does.
 func (s *study) roundingChart() chart.Chart {
 	c := chart.Chart{Title: "What rounding to NVFP4 loses, of the sum of squares", Y: "percent", LogY: true}
-	once, many := chart.Series{Name: "one rounding", Mark: chart.Dots}, chart.Series{Name: "mean of many", Mark: chart.Rings}
-	for i, r := range s.roundings {
-		c.Labels = append(c.Labels, r.way+", "+r.values)
-		once.Points = append(once.Points, chart.Point{X: float64(i), Y: 100 * r.once})
-		many.Points = append(many.Points, chart.Point{X: float64(i), Y: 100 * r.ofMean})
+	for _, values := range valueNames {
+		once := chart.Series{Name: "one rounding, " + values, Mark: chart.Dots}
+		many := chart.Series{Name: "mean of many, " + values, Mark: chart.Rings}
+		c.Labels = nil
+		for _, r := range s.roundings {
+			if r.values != values {
+				continue
+			}
+			x := float64(len(c.Labels))
+			c.Labels = append(c.Labels, r.way)
+			once.Points = append(once.Points, chart.Point{X: x, Y: 100 * r.once})
+			many.Points = append(many.Points, chart.Point{X: x, Y: 100 * r.ofMean})
+		}
+		c.Series = append(c.Series, once, many)
 	}
-	c.Series = []chart.Series{once, many}
 	return c
 }
