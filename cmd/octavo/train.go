@@ -145,7 +145,7 @@ func newTrainCommand() *cobra.Command {
 	wholeFlag(cmd, &flags.keepCheckpoints, 1, math.MaxInt32, "keep-checkpoints", "how many of the newest checkpoints are kept")
 	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out, or without that in the octavo-train, octavo-train-2, ... that has the newest")
 	seedFlag(cmd, &options.Seed, "of the first weights, of the batches and of --stochastic")
-	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, texts(scaling.Profiles())}, "profile", "how scales are chosen:\n"+allProfileNames())
+	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, texts(scaling.ProfilesFor(fp8.E4M3))}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
 	recipeFlags(cmd, &options)
@@ -215,10 +215,10 @@ func named[T fmt.Stringer](values []T) []choice[T] {
 	return choices
 }
 
-// allProfileNames lists the profiles for --help, four to a line.
+// allProfileNames lists the profiles that are for E4M3 for --help, four to a line.
 func allProfileNames() string {
 	var text strings.Builder
-	for i, p := range scaling.Profiles() {
+	for i, p := range scaling.ProfilesFor(fp8.E4M3) {
 		switch {
 		case i == 0:
 		case i%4 == 0:

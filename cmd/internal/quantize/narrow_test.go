@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -169,4 +170,27 @@ func TestRequantizeOuter(t *testing.T) {
 			filetest.RequireNothing(t, out)
 		})
 	}
+}
+
+// TestTwoFormatsOfBytes quantizes one matrix to MXINT8 and then another to E3M4: the file
+// does not say which bytes are which, and nobody takes the first for the second.
+func TestTwoFormatsOfBytes(t *testing.T) {
+	in := filetest.Write(t, nil, filetest.F32("a", []int{1, 4}, 1, 2, 3, 4), filetest.F32("b", []int{1, 4}, 1, 2, 3, 4))
+	for _, step := range []struct {
+		format fp8.Format
+		only   string
+	}{{fp8.MXINT8, "^a$"}, {fp8.E3M4, "^b$"}} {
+		out := filetest.Output(t)
+		recipe := scaling.MXFloor.Recipe(scaling.Weight)
+		recipe.Format = step.format
+		_, err := Job{In: in, Out: out, Recipe: recipe, Only: regexp.MustCompile(step.only)}.Run(t.Context())
+		require.NoError(t, err)
+		in = out
+	}
+	require.Equal(t, "MXINT8, E3M4", filetest.Open(t, in).Metadata()[operands.FormatKey])
+	files, err := (&operands.Product{Files: []string{in}, A: operands.Operand{Codes: "a"}}).Open()
+	require.NoError(t, err)
+	defer files.Close()
+	_, err = files.A()
+	require.ErrorIs(t, err, operands.ErrFormat)
 }

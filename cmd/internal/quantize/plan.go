@@ -152,6 +152,12 @@ func grid(shape []int, b tensor.Block) []int {
 	return []int{rows, cols}
 }
 
+// isScaledBytes reports whether a tensor is of bytes that have scales: codes of a format
+// that only the metadata say.
+func isScaledBytes(info safetensors.Info, parts []part) bool {
+	return info.DType == safetensors.U8 && slices.ContainsFunc(parts, func(p part) bool { return p.Name == info.Name+tensorfile.ScaleSuffix })
+}
+
 const blockKey = "octavo.block"
 
 // namedBlocks returns the blocks that a file's metadata name.
@@ -171,7 +177,7 @@ func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[
 	if all == nil {
 		all = map[string]string{}
 	}
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && isCodes(p.Info) }) {
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && (isCodes(p.Info) || isScaledBytes(p.Info, parts)) }) {
 		for _, key := range []string{"octavo.profile", operands.FormatKey, blockKey, operands.OuterKey} {
 			delete(all, key)
 		}
