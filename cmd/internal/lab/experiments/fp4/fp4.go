@@ -92,8 +92,8 @@ func (s *study) curve(seed, way int) training.Curve { return s.curves[seed*len(s
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	s := &study{ways: ways(), setup: training.Setup{
-		Steps: lab.Pick(o, 120, 6), Batch: lab.Pick(o, 4, 2), Seq: lab.Pick(o, 64, 32),
-		Rate: lab.Pick(o, 3e-3, 4e-3), Judged: lab.Pick(o, 32, 2),
+		Steps: lab.Pick(o, 240, 6), Batch: lab.Pick(o, 4, 2), Seq: lab.Pick(o, 64, 32),
+		Rate: lab.Pick(o, 2e-3, 4e-3), Judged: lab.Pick(o, 32, 2),
 	}}
 	var jobs []training.Job
 	for i := range lab.Pick(o, 6, 2) {
