@@ -30,7 +30,7 @@ type Config struct {
 
 	// BF16First and BF16Last of the layers, the first and the last, multiply as
 	// [DefaultRounding] of BF16 says and keep activations in FP32, instead of FP8: the last
-	// are the most sensitive (arXiv 2509.25149, section 4.1). They need FP8.
+	// are the most sensitive (arXiv 2509.25149). They need FP8.
 	BF16First, BF16Last int
 
 	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8

@@ -81,8 +81,8 @@ func Recipes() []Recipe {
 	}
 }
 
-// bf16Share is about the share of layers that the 12 billion parameters of arXiv 2509.25149,
-// section 4.1, have in BF16.
+// bf16Share is about the share of layers that the 12 billion parameters of arXiv 2509.25149
+// have in BF16.
 const bf16Share = 0.15
 
 func nvfp4(forward scaling.Profile) FP8 {

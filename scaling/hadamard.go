@@ -26,7 +26,7 @@ const NVIDIASigns uint16 = 0xD7E8
 // It is a rotation: where both operands of a product are transformed along the dimension
 // that is summed, the product is what it was. A value that is far larger than the other 15
 // spreads over all 16, so that the block's scale leaves them more codes; NVIDIA's recipe
-// for NVFP4 does so to the operands of the weight gradient (arXiv 2509.25149, section 4.2).
+// for NVFP4 does so to the operands of the weight gradient (arXiv 2509.25149).
 // The zero value changes no sign and transforms along rows.
 type Hadamard struct {
 	Signs   uint16 // value i of each group changes its sign where bit i is set

@@ -16,7 +16,7 @@ and key:
 
   encode   values at ties and edges, encoded to every format under every policy,
            and the values of all codes
-  scaling  the scale of amax at edges, by every profile, delayed scaling, and
+  scaling  the scale of amax at edges, by FP8's profiles, delayed scaling, and
            matrices quantized in blocks
   stats    what was counted while values were encoded, and how counts merge
   gemm     products in several formats and blocks: exact, canonical, how far
