@@ -123,7 +123,9 @@
 // Model-Optimizer's NVFP4 and fouroversix, also what became zero in DeepGEMM, and -0 in
 // Model-Optimizer's MXFP4; torchao keeps its sign. mx-te-pow2 keeps it as well, as its
 // reference vectors do, though the cast of TransformerEngine's reference gives +0. A NaN in
-// a block whose scale is a number is +0 in TransformerEngine, and 6 elsewhere.
+// a block whose scale is a number is +0 in TransformerEngine, and so is what a scale that is
+// no number makes NaN in TransformerEngine, compressed-tensors and DeepGEMM. It is 6
+// elsewhere, as in Model-Optimizer; torchao and fouroversix make other codes of it.
 //
 // # Delayed scales
 //

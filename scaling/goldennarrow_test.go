@@ -2,7 +2,9 @@ package scaling_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +52,53 @@ func TestGoldenNarrow(t *testing.T) {
 		}
 	}
 	require.Zero(t, unseen, "cases without scales")
+}
+
+// TestGoldenCasts compares what profiles round to E2M1 with what the casts of their libraries
+// give, NaN included, but for values that no rule of [fp8.Policy] makes.
+func TestGoldenCasts(t *testing.T) {
+	text, err := os.ReadFile(testutil.Shared(t, "golden", "narrow", "codes.json"))
+	require.NoError(t, err)
+	var golden struct {
+		E2M1 struct {
+			Libraries struct {
+				Values []string             `json:"float32_bits"`
+				Codes  map[string][]*string `json:"codes"`
+			} `json:"libraries"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &golden))
+	casts := golden.E2M1.Libraries
+	const torchAO = "mx-floor mx-ceil mx-even mx-rceil-torchao nvfp4-torchao nvfp4-torchao-global"
+	const te = "nvfp4-te nvfp4-te-row nvfp4-te-4over6-mae448 nvfp4-te-4over6-mse256-fast"
+	const compressedTensors = "mx-compressed-tensors nvfp4-compressed-tensors"
+	const fourOverSix = "mx-fouroversix nvfp4-fouroversix-static6 nvfp4-fouroversix-mae"
+	const nan, over = "7fc00000", "40e00000 41000000 7149f2ca 7f800000 ff800000"
+	for library, of := range map[string]struct{ profiles, apart string }{
+		"torchao f32_to_f4_unpacked":                 {torchAO, nan},
+		"TransformerEngine reference cast_to_fp4x2":  {te, ""},
+		"Model-Optimizer NVFP4QTensor":               {"nvfp4-modelopt", ""},
+		"Model-Optimizer MXFP4QTensor":               {"mx-modelopt", ""},
+		"compressed-tensors cast_to_fp4 after clamp": {compressedTensors, ""},
+		"DeepGEMM _quantize_to_fp4_e2m1":             {"deepgemm-fp4 deepgemm-fp4-ue8m0", ""},
+		"fouroversix":                                {fourOverSix, over + " " + nan},
+	} {
+		require.Len(t, casts.Codes[library], len(casts.Values), library)
+		for _, name := range strings.Fields(of.profiles) {
+			p, err := scaling.ParseProfile(name)
+			require.NoError(t, err)
+			for i, want := range casts.Codes[library] {
+				if want == nil || strings.Contains(of.apart, casts.Values[i]) {
+					continue
+				}
+				bits, err := strconv.ParseUint(casts.Values[i], 16, 32)
+				require.NoError(t, err)
+				x := math.Float32frombits(uint32(bits))
+				code := fp8.EncodeOne(x, fp8.E2M1, p.Policy(fp8.E2M1))
+				require.Equal(t, *want, fmt.Sprintf("%02x", code), "%s: %v", name, x)
+			}
+		}
+	}
 }
 
 // narrowProfiles returns the profiles that a case is of, by the name of which its own

@@ -276,15 +276,15 @@ func TestNarrowOutcomeCodes(t *testing.T) {
 		"mx-floor mx-rceil-torchao mx-ceil mx-even": {"07 07 07", "07 07 07", "00 08 00", ""},
 		"mx-rceil":                  {"07 00 08", "07 04 0e", "00 08 00", "07 00 08 08 04 06"},
 		"mx-te-pow2":                {"07 00 08", "00 00 00", "00 08 00", "07 00 08 08 04 06"},
-		"mx-compressed-tensors":     {"07 07 07", "07 07 07", "00 00 00", ""},
+		"mx-compressed-tensors":     {"00 00 00", "00 00 00", "00 00 00", ""},
 		"mx-modelopt":               {"07 07 07", "07 07 07", "08 08 08", "07 00 08 08 04 05"},
 		"mx-fouroversix":            {"07 07 07", "07 07 07", "00 00 00", "07 00 08 00 04 06"},
-		"deepgemm-fp4":              {"07 00 00", "07 07 07", "00 00 00", "07 00 00 00 04 05"},
+		"deepgemm-fp4":              {"00 00 00", "00 00 00", "00 00 00", "07 00 00 00 04 05"},
 		"nvfp4-te nvfp4-te-row":     {"07 00 08", "00 05 0f", "00 00 00", "07 00 08 00 04 06"},
 		"nvfp4-te-4over6-mae448":    {"07 00 08", "00 05 0f", "00 00 00", "07 00 08 00 04 06"},
 		"nvfp4-torchao":             {"07 00 08", "07 07 07", "00 08 00", "07 00 08 08 04 06"},
 		"nvfp4-torchao-global":      {"07 07 07", "07 07 07", "07 07 07", "07 00 08 08 04 05"}, // (1/g)/s is just below 1
-		"nvfp4-compressed-tensors":  {"07 07 07", "07 07 07", "00 00 00", "07 00 08 00 04 06"},
+		"nvfp4-compressed-tensors":  {"00 00 00", "00 00 00", "00 00 00", "07 00 08 00 04 06"},
 		"nvfp4-modelopt":            {"07 07 07", "07 07 07", "07 07 07", "07 00 08 00 04 06"},
 		"nvfp4-fouroversix-static6": {"07 07 07", "07 07 07", "00 00 00", "07 00 08 00 04 06"},
 		"nvfp4-fouroversix-mse":     {"07 07 07", "07 07 07", "00 00 00", "06 00 08 00 03 04"}, // its largest code is 4
@@ -310,6 +310,6 @@ func TestPolicyOfProfile(t *testing.T) {
 	r.Policy.Zero = fp8.ZeroPositive
 	require.Equal(t, []byte{7, 5, 8}, quantizeBlock(t, r, float32(6), 3.9, -0.1).Codes)
 	require.Equal(t, fp8.Policy{}, scaling.MXCompressedTensors.Policy(fp8.E4M3))
-	require.Equal(t, fp8.Policy{Zero: fp8.ZeroPositive}, scaling.MXCompressedTensors.Policy(fp8.E2M1))
+	require.Equal(t, fp8.Policy{Zero: fp8.ZeroPositive, NaN: fp8.NaNZero}, scaling.MXCompressedTensors.Policy(fp8.E2M1))
 	require.Equal(t, fp8.Policy{}, scaling.Profile("none").Policy(fp8.E2M1))
 }

@@ -103,8 +103,8 @@ var (
 	e2m1 = []fp8.Format{fp8.E2M1}
 
 	positiveZero = fp8.Policy{Zero: fp8.ZeroPositive}
-	teRounding   = fp8.Policy{Zero: fp8.ZeroPositive, NaN: fp8.NaNZero}
-	deepGEMMFP4  = fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroUnsigned}
+	castFP4      = fp8.Policy{Zero: fp8.ZeroPositive, NaN: fp8.NaNZero}
+	deepGEMMFP4  = fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroUnsigned, NaN: fp8.NaNZero}
 	modelOptFP4  = fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroNegative}
 )
 
@@ -128,7 +128,7 @@ var profiles = []traits{
 	mx(traits{profile: MXRCeilTorchAO, scale: mxRCeilTorchAO}),
 	mx(traits{profile: MXCeil, scale: mxCeil}),
 	mx(traits{profile: MXEven, scale: mxEven}),
-	mx(traits{profile: MXCompressedTensors, scale: mxCompressedTensors, policy: positiveZero}),
+	mx(traits{profile: MXCompressedTensors, scale: mxCompressedTensors, policy: castFP4}),
 	mx(traits{profile: MXModelOpt, scale: mxModelOpt, formats: e2m1, policy: modelOptFP4}),
 	mx(traits{profile: MXTEPow2, scale: mxTEPow2, formats: e2m1, policy: fp8.Policy{NaN: fp8.NaNZero}}),
 	mx(traits{profile: MXFourOverSix, scale: mxFourOverSix, formats: e2m1, policy: positiveZero}),
@@ -146,7 +146,7 @@ var profiles = []traits{
 	teChoice(NVFP4TE4Over6MSE256Fast, meanSquare, 256, true),
 	nvfp4(nvfp4TorchAO, traits{profile: NVFP4TorchAO}),
 	nvfp4(nvfp4TorchAOGlobal, traits{profile: NVFP4TorchAOGlobal, outer: &outerRule{level: torchAOOuter}}),
-	nvfp4(nvfp4CompressedTensors, traits{profile: NVFP4CompressedTensors, policy: positiveZero,
+	nvfp4(nvfp4CompressedTensors, traits{profile: NVFP4CompressedTensors, policy: castFP4,
 		outer: &outerRule{level: compressedTensorsOuter, divide: true}}),
 	nvfp4(nvfp4ModelOpt, traits{profile: NVFP4ModelOpt, policy: positiveZero, outer: &outerRule{level: torchAOOuter}}),
 	nvfp4(nvfp4FourOverSixStatic6, traits{profile: NVFP4FourOverSixStatic6, policy: positiveZero,
@@ -177,7 +177,7 @@ func nvfp4(scale underLevel, t traits) traits {
 
 // te completes the traits of TransformerEngine's NVFP4.
 func te(t traits) traits {
-	t.leavesNaN, t.policy = true, teRounding
+	t.leavesNaN, t.policy = true, castFP4
 	if t.outer == nil {
 		t.outer = &outerRule{level: teOuter}
 	}
