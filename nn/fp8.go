@@ -34,7 +34,8 @@ type FP8 struct {
 	// Hadamard transforms both operands of the weight gradient along the tokens that it
 	// sums over, by [scaling.HadamardTransform] with these Signs, before they are
 	// quantized. The product stays what it is, but for rounding; an outlier spreads over
-	// its group of 16. Tokens at the end that fill no group stay as they are.
+	// its group of 16. Tokens at the end that fill no group stay as they are. Signs without
+	// Hadamard are an error.
 	Hadamard bool
 	Signs    uint16
 }
@@ -58,8 +59,8 @@ func ProfileFP8(profile scaling.Profile, gradient fp8.Format) FP8 {
 	}
 }
 
-// check returns an error that names the first recipe that cannot be used, or the
-// first product whose operands cannot be multiplied.
+// check returns an error that names the first recipe that cannot be used, the first
+// product whose operands cannot be multiplied, or a field that nothing would come of.
 func (f FP8) check() error {
 	for _, o := range f.operands() {
 		if err := o.recipe.Check(); err != nil {
@@ -75,6 +76,9 @@ func (f FP8) check() error {
 		if err := gemm.CheckBlocks(p.A.Block, p.B.Block); err != nil {
 			return configError("FP8.%s: %w", p.field, err)
 		}
+	}
+	if f.Signs != 0 && !f.Hadamard {
+		return configError("FP8.Signs is %#04x: without FP8.Hadamard nothing is transformed", f.Signs)
 	}
 	return nil
 }

@@ -120,3 +120,27 @@ func TestConfigNamesTheBadRecipe(t *testing.T) {
 	_, err := NewLlama(withFP8(small(), f), 1)
 	require.ErrorContains(t, err, `FP8.WeightGradient.B: scaling: unknown profile "no-such"`)
 }
+
+func TestConfigRefusesSignsWithoutHadamard(t *testing.T) {
+	for _, test := range []struct {
+		hadamard bool
+		signs    uint16
+		text     string
+	}{
+		{false, 0, ""},
+		{true, 0, ""},
+		{true, 0xD7E8, ""},
+		{false, 0xD7E8, "FP8.Signs is 0xd7e8: without FP8.Hadamard nothing is transformed"},
+		{false, 1, "FP8.Signs is 0x0001: without FP8.Hadamard nothing is transformed"},
+	} {
+		f := DefaultFP8()
+		f.Hadamard, f.Signs = test.hadamard, test.signs
+		err := withFP8(small(), f).Validate()
+		if test.text == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrConfig)
+		require.ErrorContains(t, err, test.text)
+	}
+}
