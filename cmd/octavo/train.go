@@ -22,11 +22,12 @@ the linear layers of attention and MLP multiply in FP8, forward and backward;
 embedding, norms, attention scores, softmax and output head stay FP32 in both,
 and so do the master weights.
 
---recipe takes a published recipe, those with four bits among them, which what
-a run prints and writes calls FP8 all the same: mxfp8, mxfp4, nvfp4 (E2M1 in
-blocks of 16, and of 16x16 for weights; a random Hadamard transform of the
-operands of the weight gradient; gradients rounded at random; the last of the
-layers, but never all, in BF16) and nvfp4-4over6. --without leaves parts out.
+--recipe takes a published recipe, those with four bits among them: mxfp8,
+mxfp4, nvfp4 (E2M1 in blocks of 16, and of 16x16 for weights; a random Hadamard
+transform of the operands of the weight gradient; gradients rounded at random;
+the last of the layers, but never all, in BF16) and nvfp4-4over6. --without
+leaves parts out. FP8 stands for all of them here, and in the keys of CSV, JSON
+and metrics; tables and charts have their names.
 
 The text is the source of the Go standard library, which the go command finds,
 or any file. Its end is held out, to judge both models on what they have not
@@ -145,7 +146,7 @@ func newTrainCommand() *cobra.Command {
 	wholeFlag(cmd, &flags.keepCheckpoints, 1, math.MaxInt32, "keep-checkpoints", "how many of the newest checkpoints are kept")
 	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out, or without that in the octavo-train, octavo-train-2, ... that has the newest")
 	seedFlag(cmd, &options.Seed, "of the first weights, of the batches and of --stochastic")
-	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", scaling.ParseProfile}, texts(scaling.ProfilesFor(fp8.E4M3))}, "profile", "how scales are chosen:\n"+allProfileNames())
+	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", parseTrainProfile}, texts(scaling.ProfilesFor(fp8.E4M3))}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
 	recipeFlags(cmd, &options)
@@ -157,6 +158,20 @@ func newTrainCommand() *cobra.Command {
 		choice[*swiglu.Smoothing]{"channel", &swiglu.Smoothing{}},
 		choice[*swiglu.Smoothing]{"token", &swiglu.Smoothing{Axis: swiglu.PerToken}})
 	return cmd
+}
+
+// parseTrainProfile refuses profiles of other formats than E4M3's: those are parts of
+// recipes.
+func parseTrainProfile(name string) (scaling.Profile, error) {
+	p, err := scaling.ParseProfile(name)
+	if err == nil && !p.For(fp8.E4M3) {
+		var names []string
+		for _, r := range nn.Recipes() {
+			names = append(names, r.Name)
+		}
+		return "", fmt.Errorf("it is not for E4M3: --recipe takes formats of four bits, by one of %s", strings.Join(names, ", "))
+	}
+	return p, err
 }
 
 // recipeFlags adds the flags of a recipe that has a name.

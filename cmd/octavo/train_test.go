@@ -54,6 +54,27 @@ func TestTrain(t *testing.T) {
 	require.Contains(t, string(page), "octavo train --text "+filepath.Join(out, "..", "..", "text")+" --steps 4")
 }
 
+// TestTrainSaysWhatItMultipliesIn finds no FP8 where a recipe is of four bits.
+func TestTrainSaysWhatItMultipliesIn(t *testing.T) {
+	for recipe, model := range map[string]string{"fp8": "FP8", "mxfp8": "MXFP8", "mxfp4": "MXFP4", "nvfp4-4over6": "NVFP4"} {
+		status, out, stdout, stderr := trainSmall(t, "--recipe", recipe, "--layers", "2")
+		require.Zero(t, status, stderr)
+		page, err := os.ReadFile(filepath.Join(out, "index.html"))
+		require.NoError(t, err)
+		picture, err := os.ReadFile(filepath.Join(out, "loss.svg"))
+		require.NoError(t, err)
+		for place, text := range map[string]string{"table": stdout, "page": string(page), "picture": string(picture)} {
+			require.Contains(t, text, model, "%s of %s", place, recipe)
+			if !strings.HasSuffix(model, "FP8") {
+				require.NotContains(t, text, "FP8", "%s of %s", place, recipe)
+			}
+		}
+		curves, err := os.ReadFile(filepath.Join(out, "curves.csv"))
+		require.NoError(t, err)
+		require.Contains(t, string(curves), "fp8", "keys stay what they are")
+	}
+}
+
 // TestTrainCommandLine reads back the command that repeats a run.
 func TestTrainCommandLine(t *testing.T) {
 	o := comparison.Options{
@@ -128,6 +149,7 @@ func TestTrainRefuses(t *testing.T) {
 		{[]string{"--dim", "18", "--heads", "4"}, 2, "--dim is 18: want a multiple of 2·heads = 8"},
 		{[]string{"--lr", "NaN"}, 2, `invalid argument "NaN" for "--lr" flag: want a number between 0 and 1`},
 		{[]string{"--profile", "fp9"}, 2, `unknown profile "fp9"`},
+		{[]string{"--profile", "nvfp4-te"}, 2, `invalid argument "nvfp4-te" for "--profile" flag: it is not for E4M3: --recipe takes formats of four bits, by one of fp8, mxfp8, mxfp4, nvfp4, nvfp4-4over6`},
 		{[]string{"--recipe", "nvfp5"}, 2, `unknown recipe "nvfp5"`},
 		{[]string{"--recipe", "nvfp4", "--profile", "te-current"}, 2, "--recipe nvfp4 says what --profile is: give one of them"},
 		{[]string{"--recipe", "nvfp4", "--stochastic"}, 2, "--recipe nvfp4 says what --stochastic is: give one of them"},

@@ -142,7 +142,7 @@ func train(ctx context.Context, cmd *cobra.Command, dir string, flags trainFlags
 		Warn: func(err error) { warn(bar, "%v", err) },
 	}
 	return comparison.Run(ctx, o, text, checkpoints, func(p comparison.Point) {
-		bar.Note(fmt.Sprintf("loss FP32 %.3f FP8 %.3f", p.FP32.Loss, p.FP8.Loss))
+		bar.Note(fmt.Sprintf("loss FP32 %.3f %s %.3f", p.FP32.Loss, o.Model(), p.FP8.Loss))
 		bar.Progress("training", int64(p.Step+1), int64(o.Steps))
 	})
 }

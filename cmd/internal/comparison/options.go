@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -164,6 +165,27 @@ func (o Options) recipe() string {
 		text += ", Smooth-SwiGLU per " + o.smoothing()
 	}
 	return fmt.Sprintf("%s, moments %v, activations %v", text, o.Moments, o.Activations)
+}
+
+// Model is what people call the numbers of the model that is compared with FP32: FP8 or,
+// where a recipe is named, what that multiplies in. Keys of files say FP8 for all of them.
+func (o Options) Model() string {
+	name, _, _ := strings.Cut(cmp.Or(o.Recipe, fp8Model), "-")
+	return strings.ToUpper(name)
+}
+
+// fp8Model and fp32Model are the keys of the models.
+const (
+	fp8Model  = "FP8"
+	fp32Model = "FP32"
+)
+
+// Called returns what people call the model of a key.
+func (r *Result) Called(model string) string {
+	if model == fp8Model {
+		return r.Options.Model()
+	}
+	return model
 }
 
 // schedule returns the learning rate of each step.

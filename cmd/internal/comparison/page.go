@@ -24,9 +24,9 @@ var pages = page.New("train", pageSource, template.FuncMap{
 // WritePage writes the result as one HTML page that needs nothing else: tables and
 // charts. command is what repeats the run.
 func (r *Result) WritePage(w io.Writer, command, machine string) error {
-	return pages.Write(w, "octavo train: FP8 against FP32", map[string]any{
+	return pages.Write(w, "octavo train: "+r.Options.Model()+" against FP32", map[string]any{
 		"Result": r, "First": r.Points[0], "Layers": r.Layers(), "Charts": r.charts(), "SpikeCharts": r.spikeCharts(),
-		"Command": command, "Machine": machine, "Recipe": r.Options.recipe(), "Skips": r.skipLines(),
+		"Command": command, "Machine": machine, "Recipe": r.Options.recipe(), "Model": r.Options.Model(), "Skips": r.skipLines(),
 	})
 }
 

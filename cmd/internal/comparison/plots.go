@@ -29,24 +29,25 @@ func (r *Result) heldOut(figures func(Point) Figures) (judged []chart.Point) {
 
 // LossChart shows the losses of both models.
 func (r *Result) LossChart() chart.Chart {
+	model := r.Options.Model()
 	return chart.Chart{Title: "Loss", X: "step", Y: "nats per byte", Smooth: true, Series: []chart.Series{
 		{Name: "FP32", Points: r.curve(func(p Point) float64 { return p.FP32.Loss })},
-		{Name: "FP8", Points: r.curve(func(p Point) float64 { return p.FP8.Loss })},
+		{Name: model, Color: fp8Model, Points: r.curve(func(p Point) float64 { return p.FP8.Loss })},
 		{Name: "FP32, held out", Points: r.heldOut(func(p Point) Figures { return p.FP32 }), Mark: chart.Crosses},
-		{Name: "FP8, held out", Points: r.heldOut(func(p Point) Figures { return p.FP8 }), Mark: chart.Rings},
+		{Name: model + ", held out", Color: fp8Model, Points: r.heldOut(func(p Point) Figures { return p.FP8 }), Mark: chart.Rings},
 	}}
 }
 
 func (r *Result) gapChart() chart.Chart {
-	return chart.Chart{Title: "FP8's loss above FP32's, same batch", X: "step", Y: "percent", Zero: true, Smooth: true, Series: []chart.Series{
-		{Name: "gap", Color: "FP8", Points: r.curve(func(p Point) float64 { return Gap(p.FP32.Loss, p.FP8.Loss) })},
+	return chart.Chart{Title: r.Options.Model() + "'s loss above FP32's, same batch", X: "step", Y: "percent", Zero: true, Smooth: true, Series: []chart.Series{
+		{Name: "gap", Color: fp8Model, Points: r.curve(func(p Point) float64 { return Gap(p.FP32.Loss, p.FP8.Loss) })},
 	}}
 }
 
 func (r *Result) normChart() chart.Chart {
 	return chart.Chart{Title: "Norm of the gradient, before clipping", X: "step", Y: "norm", LogY: true, Smooth: true, Series: []chart.Series{
 		{Name: "FP32", Points: r.curve(func(p Point) float64 { return p.FP32.GradientNorm })},
-		{Name: "FP8", Points: r.curve(func(p Point) float64 { return p.FP8.GradientNorm })},
+		{Name: r.Options.Model(), Color: fp8Model, Points: r.curve(func(p Point) float64 { return p.FP8.GradientNorm })},
 	}}
 }
 

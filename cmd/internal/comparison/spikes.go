@@ -71,11 +71,11 @@ func (s Spike) rank() float64 {
 }
 
 // Whose says which models have a spike.
-func (s Spike) Whose() string {
+func (r *Result) Whose(s Spike) string {
 	if s.Shared {
 		return "both"
 	}
-	return s.Model + " alone"
+	return r.Called(s.Model) + " alone"
 }
 
 // Suspected names the operand that clearly lost more than before, and what it lost, or
@@ -95,6 +95,7 @@ func (s Spike) Suspected() string {
 
 // spikeCharts show the series that have spikes, with each marked.
 func (r *Result) spikeCharts() (charts []chart.Chart) {
+	model := r.Options.Model()
 	for _, c := range r.SpikeCounts() {
 		value := func(f Figures) float64 { return f.Loss }
 		if c.Series == normSeries {
@@ -104,10 +105,10 @@ func (r *Result) spikeCharts() (charts []chart.Chart) {
 			Title: "Spikes of the " + c.Series, X: "step", Y: c.Series, LogY: c.Series == normSeries,
 			Series: []chart.Series{
 				{Name: "FP32", Points: r.curve(func(p Point) float64 { return value(p.FP32) })},
-				{Name: "FP8", Points: r.curve(func(p Point) float64 { return value(p.FP8) })},
+				{Name: model, Color: fp8Model, Points: r.curve(func(p Point) float64 { return value(p.FP8) })},
 				{Name: "FP32, alone", Mark: chart.Crosses, Points: r.marks(c.Series, func(s Spike) bool { return !s.Shared && s.Model == "FP32" })},
-				{Name: "FP8, alone", Mark: chart.Rings, Points: r.marks(c.Series, func(s Spike) bool { return !s.Shared && s.Model == "FP8" })},
-				{Name: "both, at FP8's value", Color: "ink", Mark: chart.Rings, Points: r.marks(c.Series, func(s Spike) bool { return s.Shared && s.Model == "FP8" })},
+				{Name: model + ", alone", Color: fp8Model, Mark: chart.Rings, Points: r.marks(c.Series, func(s Spike) bool { return !s.Shared && s.Model == "FP8" })},
+				{Name: "both, at " + model + "'s value", Color: "ink", Mark: chart.Rings, Points: r.marks(c.Series, func(s Spike) bool { return s.Shared && s.Model == "FP8" })},
 			},
 		})
 	}

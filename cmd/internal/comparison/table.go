@@ -19,7 +19,7 @@ const lineWidth = 80
 func (r *Result) WriteTable(w io.Writer) error {
 	paragraph(w, fmt.Sprintf("%s, %d bytes; %d parameters; %d of %d steps of %d x %d bytes",
 		r.Text.Source, r.Text.Bytes, r.Params, len(r.Points), r.Options.Steps, r.Options.Batch, r.Options.Context))
-	paragraph(w, "FP8: "+r.Options.recipe())
+	paragraph(w, r.Options.Model()+": "+r.Options.recipe())
 	for _, e := range r.Extensions {
 		paragraph(w, e.String())
 	}
@@ -42,7 +42,7 @@ func paragraph(w io.Writer, text string) error {
 func (r *Result) writeOutcomes(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	defer t.Flush()
-	fmt.Fprintln(t, "\tFP32\tFP8\tgap\t")
+	fmt.Fprintf(t, "\tFP32\t%s\tgap\t\n", r.Options.Model())
 	first := r.Points[0]
 	fmt.Fprintf(t, "first loss\t%.4f\t%.4f\t%+.3f %%\t\n", first.FP32.Loss, first.FP8.Loss, Gap(first.FP32.Loss, first.FP8.Loss))
 	fmt.Fprintf(t, "final loss, last tenth\t%.4f\t%.4f\t%+.3f %%\t\n", r.FP32.Loss, r.FP8.Loss, Gap(r.FP32.Loss, r.FP8.Loss))
@@ -55,7 +55,7 @@ func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecon
 // writeLayers writes a line for each layer, which fits as long as its name is not very
 // long.
 func (r *Result) writeLayers(w io.Writer) {
-	const title = "FP8 layer"
+	title := r.Options.Model() + " layer"
 	layers := r.Layers()
 	width := len(title)
 	for _, l := range layers {
@@ -78,14 +78,14 @@ func fiveDigits(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64)[:5
 func (r *Result) writeNonFinite(w io.Writer) (err error) {
 	became := r.BecameNonFinite()
 	if r.NonFinite == nil && became == 0 {
-		_, err = fmt.Fprintln(w, "\nNo NaN or infinity met any FP8 product.")
+		_, err = fmt.Fprintf(w, "\nNo NaN or infinity met any %s product.\n", r.Options.Model())
 	}
 	if n := r.NonFinite; n != nil {
 		fmt.Fprintln(w)
 		err = paragraph(w, fmt.Sprintf("First non-finite value: %v at element %d of %s, %s, step %d.", n.Value, n.Index, n.Tensor, n.Op, n.Step))
 	}
 	if became > 0 {
-		_, err = fmt.Fprintf(w, "\n%d finite values became NaN or infinite in FP8.\n", became)
+		_, err = fmt.Fprintf(w, "\n%d finite values became NaN or infinite in %s.\n", became, r.Options.Model())
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (r *Result) writeTrouble(w io.Writer) error {
 
 func (r *Result) writeSpikeCounts(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "spikes of\tFP32 alone\tFP8 alone\twith a suspect\tboth\t")
+	fmt.Fprintf(t, "spikes of\tFP32 alone\t%s alone\twith a suspect\tboth\t\n", r.Options.Model())
 	for _, c := range r.SpikeCounts() {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t\n", c.Series, c.FP32, c.FP8, c.Suspects, c.Shared)
 	}
@@ -43,7 +43,7 @@ func (r *Result) writeLargestSpikes(w io.Writer) error {
 	fmt.Fprintln(t, "step\tmodel\tof\tvalue\tmedian before\tspike of")
 	var suspects []string
 	for _, s := range largest {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%.3g\t%.3g\t%s\n", s.Step, s.Model, s.Series, s.Value, s.Median, s.Whose())
+		fmt.Fprintf(t, "%d\t%s\t%s\t%.3g\t%.3g\t%s\n", s.Step, r.Called(s.Model), s.Series, s.Value, s.Median, r.Whose(s))
 		if s.Suspect != nil {
 			suspects = append(suspects, fmt.Sprintf("Suspect in step %d: %s.", s.Step, s.Suspected()))
 		}
@@ -62,7 +62,7 @@ func (r *Result) writeLargestSpikes(w io.Writer) error {
 // skipLines says of each run that skipped steps how many there are, and what was
 // wrong with the first.
 func (r *Result) skipLines() (lines []string) {
-	for _, model := range []string{"FP32", "FP8"} {
+	for _, model := range []string{fp32Model, fp8Model} {
 		var first *Skip
 		n := 0
 		for i := range r.Skips {
@@ -74,7 +74,7 @@ func (r *Result) skipLines() (lines []string) {
 		}
 		if n > 0 {
 			lines = append(lines, fmt.Sprintf("%s skipped %d of %d steps, since a gradient was not finite. The first is step %d: %s.",
-				model, n, len(r.Points), first.Step, first.reason()))
+				r.Called(model), n, len(r.Points), first.Step, first.reason()))
 		}
 	}
 	return lines
