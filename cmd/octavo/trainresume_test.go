@@ -47,7 +47,8 @@ func TestTrainRecipe(t *testing.T) {
 	} {
 		status, out, stdout, stderr := trainSmall(t, args...)
 		require.Zero(t, status, stderr)
-		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " FP8: "+says+" FP32 NVFP4 gap")
+		model := strings.ToUpper(says[:len("nvfp4")])
+		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " "+model+": "+says+" FP32 "+model+" gap")
 		data, err := os.ReadFile(filepath.Join(out, "curves.csv"))
 		require.NoError(t, err)
 		require.NotContains(t, curves, string(data))
