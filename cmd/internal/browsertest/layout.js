@@ -104,11 +104,11 @@
     problems.push(`overflow: the page is ${whole} pixels wide: ${wide.slice(0, 3).map(name).join(' ')}`);
   }
 
-  // Text of HTML.
+  // Text of HTML. That of pictures, whose size the picture may set, is below.
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode());) {
     const element = node.parentElement;
-    if (!node.data.trim() || element.closest('script,style,noscript,template,svg') && !element.closest('noscript') || !visible(element)) continue;
+    if (!node.data.trim() || element.closest('script,style,template,svg') || !visible(element)) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     const boxes = [...range.getClientRects()].filter(r => r.width > 0 && r.height > 0);

@@ -255,3 +255,21 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, img.Bounds().Dx(), 1000)
 }
+
+// TestTextFits checks that each text of a picture says how wide it is, for machines that
+// have none of the fonts it was laid out for.
+func TestTextFits(t *testing.T) {
+	wide, narrow := strings.Repeat("W", 20), strings.Repeat("i", 20)
+	svg := svgOf(t, Chart{Title: wide, X: narrow, Series: []Series{{Points: points(0, 1, 1, 2)}}})
+	require.Equal(t, strings.Count(svg, "<text "), strings.Count(svg, `lengthAdjust="spacingAndGlyphs"`))
+	length := func(text string) (points float64) {
+		before, _, found := strings.Cut(svg, ">"+text+"</text>")
+		require.True(t, found)
+		_, err := fmt.Sscanf(before[strings.LastIndex(before, "textLength="):], `textLength="%f"`, &points)
+		require.NoError(t, err)
+		return points
+	}
+	// Arial's W is 1933/2048 of the size wide, its i 455/2048.
+	require.InDelta(t, 20*titleSize*1933/2048., length(wide), 0.5)
+	require.InDelta(t, 20*10.5*455/2048., length(narrow), 0.5)
+}

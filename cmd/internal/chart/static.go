@@ -55,17 +55,17 @@ func (c Chart) writeElement(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	canvas := vgsvg.New(width, s.height())
+	canvas := &svgCanvas{Canvas: vgsvg.New(width, s.height())}
 	s.draw(draw.New(canvas))
 	var svg bytes.Buffer
 	if _, err := canvas.WriteTo(&svg); err != nil {
 		return err
 	}
-	_, element, _ := bytes.Cut(svg.Bytes(), []byte("<svg"))
-	attributes, rest, _ := bytes.Cut(element, []byte(">"))
-	text := strings.ReplaceAll(string(rest), "font-family:Liberation Sans", families)
+	_, element, _ := strings.Cut(svg.String(), "<svg")
+	attributes, rest, _ := strings.Cut(element, ">")
+	rest = canvas.fitText(strings.ReplaceAll(rest, "font-family:Liberation Sans", families))
 	_, err = fmt.Fprintf(w, "<svg role=\"img\"%s>\n<title>%s</title>\n<desc>%s</desc>%s", attributes,
-		html.EscapeString(c.Title), html.EscapeString(f.description()), text)
+		html.EscapeString(c.Title), html.EscapeString(f.description()), rest)
 	return err
 }
 
