@@ -1,11 +1,10 @@
 package scaling
 
 import (
-	"math"
-
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/fouroversix"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -18,8 +17,8 @@ import (
 // added as a tree: row i and i+8, then i+4, i+2, i+1. That is TransformerEngine's order;
 // that of fouroversix is PyTorch's, which is not defined.
 type fourOverSix struct {
-	scales func(amax float32, l level) (six, four fp8.Scale)
-	rule   errorRule
+	scales func(amax float32, l *level) (six, four fp8.Scale)
+	rule   fouroversix.Rule
 
 	// Of v, a code's value, and x: ((v*s)*amax)/denominator - x or, with fast, v*s -
 	// x*encode.
@@ -27,115 +26,97 @@ type fourOverSix struct {
 	fast        bool
 }
 
-// errorRule is how the errors of values become that of a block.
-type errorRule uint8
+// error is how errors are found under an outer scale.
+func (c *fourOverSix) error(l level) fouroversix.Error {
+	if c.fast {
+		return fouroversix.Error{Rule: c.rule, Amax: 1, Denominator: 1, Unit: l.encode}
+	}
+	return fouroversix.Error{Rule: c.rule, Amax: l.amax, Denominator: c.denominator, Unit: 1}
+}
 
-const (
-	meanAbsolute errorRule = iota // sums of magnitudes
-	meanSquare
-	largestError
-)
+// candidates are the scales between which a block's is chosen.
+type candidates struct{ six, four fp8.Scale }
+
+// numbers are what errors follow from.
+func (of *candidates) numbers() fouroversix.Scales {
+	return fouroversix.Scales{
+		Stored:     [2]float32{of.six.Stored, of.four.Stored},
+		Multiplier: [2]float32{of.six.Multiplier, of.four.Multiplier}, // by 0 is to divide by infinity
+	}
+}
+
+func (of *candidates) choose(errors fouroversix.Losses) fp8.Scale {
+	if errors[1] < errors[0] {
+		return of.four
+	}
+	return of.six
+}
 
 // tile16 is the largest extent of a block that fourOverSix takes.
-const tile16 = 16
+const tile16 = fouroversix.Size
 
 // pick returns the scale of a block of at most 16 rows of at most 16 values.
 func (c *fourOverSix) pick(g *grid, block int, amax float32, l level) fp8.Scale {
-	six, four := c.scales(amax, l)
-	of6, of4 := c.candidate(six, l), c.candidate(four, l)
-	var rows6, rows4 [tile16]float32
-	var buffer [tile16]float32
-	at := g.block(block)
-	for i := range at.rows {
-		row := g.row(at, i, &buffer)
-		rows6[i], rows4[i] = of6.loss(row, c.rule), of4.loss(row, c.rule)
+	at, e := g.block(block), c.error(l)
+	var of candidates
+	of.six, of.four = c.scales(amax, &l)
+	var errors [tile16]fouroversix.Losses
+	var buffer [tile16 * tile16]float32
+	values, stride := g.values(at, &buffer)
+	fouroversix.Rows(errors[:at.rows], values, stride, at.cols, []fouroversix.Scales{of.numbers()}, &e)
+	if at.rows > 1 {
+		errors[0] = total(&errors, c.rule)
 	}
-	if at.rows == 1 {
-		if rows4[0] < rows6[0] {
-			return four
-		}
-		return six
-	}
-	if c.rule.total(&rows4) < c.rule.total(&rows6) {
-		return four
-	}
-	return six
+	return of.choose(errors[0])
 }
 
-// candidate is one of the scales that fourOverSix chooses between.
-type candidate struct {
-	values     [8]float32 // what the magnitudes of E2M1 stand for, in units of what is compared
-	multiplier float32
-	unit       float32 // of what is compared
+// pickRow sets scales to those of blocks from the given one on, with those amaxes.
+func (c *fourOverSix) pickRow(g *grid, block int, scales []fp8.Scale, amax []float32, l level) {
+	for len(amax) > 0 {
+		n := min(g.inLine(block), len(amax), tile16)
+		if n < 2 {
+			scales[0], n = c.pick(g, block, amax[0], l), 1
+		} else {
+			c.pickLine(g, block, scales[:n], amax[:n], l)
+		}
+		block, scales, amax = block+n, scales[n:], amax[n:]
+	}
 }
 
-func (c *fourOverSix) candidate(s fp8.Scale, l level) (of candidate) {
-	of.multiplier, of.unit = s.Multiplier, 1 // multiplying by 0 is dividing by infinity
-	if c.fast {
-		of.unit = l.encode
+// pickLine is pickRow of at most 16 blocks of one row, of 16 values each, that lie behind
+// each other.
+func (c *fourOverSix) pickLine(g *grid, block int, scales []fp8.Scale, amax []float32, l level) {
+	var of [tile16]candidates
+	var both [tile16]fouroversix.Scales
+	for i, a := range amax {
+		of[i].six, of[i].four = c.scales(a, &l)
+		both[i] = of[i].numbers()
 	}
-	for code, v := range e2m1Magnitudes {
-		v = float32(v * s.Stored)
-		if !c.fast {
-			v = float32(v*l.amax) / c.denominator
-		}
-		of.values[code] = v
+	at, e, n := g.block(block), c.error(l), len(amax)
+	at.cols *= n
+	var errors [tile16]fouroversix.Losses
+	var buffer [tile16 * tile16]float32
+	values, _ := g.values(at, &buffer)
+	fouroversix.Rows(errors[:n], values, tile16, tile16, both[:n], &e)
+	for i := range scales {
+		scales[i] = of[i].choose(errors[i])
 	}
-	return of
-}
-
-// loss is the error of a row of a block.
-func (of *candidate) loss(row []float32, rule errorRule) (loss float32) {
-	var errors [tile16]float32
-	const magnitude = 1<<31 - 1
-	for i, x := range row[:min(len(row), tile16)] {
-		x = math.Float32frombits(math.Float32bits(x) & magnitude)
-		errors[i] = of.values[e2m1Code(x*of.multiplier)&7] - float32(x*of.unit)
-	}
-	switch rule {
-	case meanSquare:
-		for _, d := range errors {
-			loss += float32(d * d)
-		}
-	case meanAbsolute:
-		for _, d := range errors {
-			loss += math.Float32frombits(math.Float32bits(d) & magnitude)
-		}
-	default:
-		for _, d := range errors {
-			loss = max(loss, math.Float32frombits(math.Float32bits(d)&magnitude))
-		}
-	}
-	return loss
 }
 
 // total is the error of a block, from those of its rows, which it overwrites.
-func (r errorRule) total(rows *[tile16]float32) float32 {
+func total(rows *[tile16]fouroversix.Losses, rule fouroversix.Rule) fouroversix.Losses {
 	for half := tile16 / 2; half > 0; half /= 2 {
 		for i := range half {
-			if r == largestError {
-				rows[i] = max(rows[i], rows[i+half])
-			} else {
-				rows[i] += rows[i+half]
+			for k, other := range rows[i+half] {
+				if rule == fouroversix.Largest {
+					rows[i][k] = max(rows[i][k], other)
+				} else {
+					rows[i][k] += other
+				}
 			}
 		}
 	}
 	return rows[0]
-}
-
-// e2m1Magnitudes are those of E2M1, by code.
-var e2m1Magnitudes = [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
-
-// e2m1Code rounds y, which is not negative, to the nearest magnitude of E2M1, ties to
-// even, and returns its code. What adding a number leaves in the last places counts steps:
-// of 0.5 below 2, of 1 below 4, and of 2.
-func e2m1Code(y float32) uint32 {
-	const one = 127 // exponent field
-	y = float32(y)
-	field := min(max(math.Float32bits(y)>>23, one), one+2)
-	magic := (field + 22) << 23
-	steps := math.Float32bits(y+math.Float32frombits(magic)) - magic
-	return min(steps+2*(field-one), 7)
 }
 
 // grid are a tensor's values and how they are cut into blocks.
@@ -162,15 +143,29 @@ func (g *grid) block(index int) region {
 	return region{i0, j0, min(g.blockRows, g.rows-i0), min(g.blockCols, g.cols-j0)}
 }
 
-// row returns row i of a block as float32: from the tensor's values, or in buffer.
-func (g *grid) row(at region, i int, buffer *[tile16]float32) []float32 {
-	first := (at.i0+i)*g.cols + at.j0
-	if g.source.float32s != nil {
-		return g.source.float32s[first:][:at.cols]
+// inLine returns how many blocks of one row, from the given one on, have 16 values each and
+// lie behind each other.
+func (g *grid) inLine(block int) int {
+	switch {
+	case g.blockRows != 1 || g.blockCols != tile16:
+		return 0
+	case g.cols%tile16 == 0:
+		return g.rows*g.gridCols - block
 	}
-	row := buffer[:at.cols]
-	g.source.copyTo(row, first)
-	return row
+	return g.cols/tile16 - block%g.gridCols // the last of a row is shorter
+}
+
+// values returns those of a region, of at most 256, as float32, and how far its rows are
+// apart: from the tensor's values, or in buffer.
+func (g *grid) values(at region, buffer *[tile16 * tile16]float32) (values []float32, stride int) {
+	first := at.i0*g.cols + at.j0
+	if g.source.float32s != nil {
+		return g.source.float32s[first:], g.cols
+	}
+	for i := range at.rows {
+		g.source.copyTo(buffer[i*at.cols:][:at.cols], first+i*g.cols)
+	}
+	return buffer[:], at.cols
 }
 
 // source are the values of a tensor, in one of four types.
@@ -197,31 +192,37 @@ func sourceOf[T fp8.Float](values []T) (s source) {
 
 // copyTo writes the values from the given one on to dst, rounded to float32.
 func (s *source) copyTo(dst []float32, at int) {
-	for i := range dst {
-		switch {
-		case s.float64s != nil:
-			dst[i] = float32(s.float64s[at+i])
-		case s.float16s != nil:
-			dst[i] = s.float16s[at+i].Float32()
-		default:
-			dst[i] = s.bfloat16s[at+i].Float32()
+	switch n := len(dst); {
+	case s.float64s != nil:
+		for i, x := range s.float64s[at:][:n] {
+			dst[i] = float32(x)
+		}
+	case s.float16s != nil:
+		for i, x := range s.float16s[at:][:n] {
+			dst[i] = x.Float32()
+		}
+	default:
+		for i, x := range s.bfloat16s[at:][:n] {
+			dst[i] = x.Float32()
 		}
 	}
 }
 
 // teFourOverSix is _quantize_blockwise_4over6_reference of TransformerEngine's
 // reference_nvfp4.py.
-func teFourOverSix(rule errorRule, largest float32, fast bool) *fourOverSix {
-	return &fourOverSix{rule: rule, fast: fast, denominator: maxE2M1 * largest, scales: func(amax float32, l level) (six, four fp8.Scale) {
+func teFourOverSix(rule fouroversix.Rule, largest float32, fast bool) *fourOverSix {
+	scales := func(amax float32, l *level) (six, four fp8.Scale) {
 		s := float32(amax/maxE2M1) * l.encode
 		return teScale(s, l), teScale(float32(s)*1.5, l)
-	}}
+	}
+	return &fourOverSix{scales, rule, maxE2M1 * largest, fast}
 }
 
 // fourOverSixChoice is select_fouroversix of fouroversix' reference.py, where a code above
 // 6 does not saturate; here it does.
-func fourOverSixChoice(rule errorRule) *fourOverSix {
-	return &fourOverSix{rule: rule, denominator: maxE2M1 * 256, scales: func(amax float32, l level) (six, four fp8.Scale) {
+func fourOverSixChoice(rule fouroversix.Rule) *fourOverSix {
+	scales := func(amax float32, l *level) (six, four fp8.Scale) {
 		return fourOverSixScale(amax, maxE2M1, 1, l), fourOverSixScale(amax, maxE2M1, 1.5, l)
-	}}
+	}
+	return &fourOverSix{scales, rule, maxE2M1 * 256, false}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/fouroversix"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -136,14 +137,14 @@ var profiles = []traits{
 	mx(traits{profile: DeepGEMMFP4UE8M0, scale: deepGEMMUE8M0, formats: e2m1, policy: deepGEMMFP4}),
 	te(traits{profile: NVFP4TE, weight: square16}),
 	te(traits{profile: NVFP4TERow, outer: &outerRule{level: teOuter, rows: 1}}),
-	teChoice(NVFP4TE4Over6MAE448, meanAbsolute, 448, false),
-	teChoice(NVFP4TE4Over6MAE256, meanAbsolute, 256, false),
-	teChoice(NVFP4TE4Over6MSE448, meanSquare, 448, false),
-	teChoice(NVFP4TE4Over6MSE256, meanSquare, 256, false),
-	teChoice(NVFP4TE4Over6MAE448Fast, meanAbsolute, 448, true),
-	teChoice(NVFP4TE4Over6MAE256Fast, meanAbsolute, 256, true),
-	teChoice(NVFP4TE4Over6MSE448Fast, meanSquare, 448, true),
-	teChoice(NVFP4TE4Over6MSE256Fast, meanSquare, 256, true),
+	teChoice(NVFP4TE4Over6MAE448, fouroversix.Absolute, 448, false),
+	teChoice(NVFP4TE4Over6MAE256, fouroversix.Absolute, 256, false),
+	teChoice(NVFP4TE4Over6MSE448, fouroversix.Square, 448, false),
+	teChoice(NVFP4TE4Over6MSE256, fouroversix.Square, 256, false),
+	teChoice(NVFP4TE4Over6MAE448Fast, fouroversix.Absolute, 448, true),
+	teChoice(NVFP4TE4Over6MAE256Fast, fouroversix.Absolute, 256, true),
+	teChoice(NVFP4TE4Over6MSE448Fast, fouroversix.Square, 448, true),
+	teChoice(NVFP4TE4Over6MSE256Fast, fouroversix.Square, 256, true),
 	nvfp4(nvfp4TorchAO, traits{profile: NVFP4TorchAO}),
 	nvfp4(nvfp4TorchAOGlobal, traits{profile: NVFP4TorchAOGlobal, outer: &outerRule{level: torchAOOuter}}),
 	nvfp4(nvfp4CompressedTensors, traits{profile: NVFP4CompressedTensors, policy: castFP4,
@@ -153,9 +154,9 @@ var profiles = []traits{
 		outer: &outerRule{level: fourOverSixOuter(6, 448)}}),
 	nvfp4(nvfp4FourOverSixStatic4, traits{profile: NVFP4FourOverSixStatic4, policy: positiveZero,
 		outer: &outerRule{level: fourOverSixOuter(4, 448)}}),
-	fourOverSixOf(NVFP4FourOverSixMAE, meanAbsolute),
-	fourOverSixOf(NVFP4FourOverSixMSE, meanSquare),
-	fourOverSixOf(NVFP4FourOverSixAbsMax, largestError),
+	fourOverSixOf(NVFP4FourOverSixMAE, fouroversix.Absolute),
+	fourOverSixOf(NVFP4FourOverSixMSE, fouroversix.Square),
+	fourOverSixOf(NVFP4FourOverSixAbsMax, fouroversix.Largest),
 }
 
 // mx completes the traits of a profile of MX formats.
@@ -184,12 +185,12 @@ func te(t traits) traits {
 	return nvfp4(nvfp4TE, t)
 }
 
-func teChoice(p Profile, rule errorRule, largest float32, fast bool) traits {
+func teChoice(p Profile, rule fouroversix.Rule, largest float32, fast bool) traits {
 	outer := &outerRule{level: func(amax float32) level { return teLevel(amax, maxE2M1*largest) }}
 	return te(traits{profile: p, weight: square16, outer: outer, choice: teFourOverSix(rule, largest, fast)})
 }
 
-func fourOverSixOf(p Profile, rule errorRule) traits {
+func fourOverSixOf(p Profile, rule fouroversix.Rule) traits {
 	outer := &outerRule{level: fourOverSixOuter(maxE2M1, 256)}
 	return nvfp4(nvfp4FourOverSixStatic6, traits{profile: p, policy: positiveZero, outer: outer, choice: fourOverSixChoice(rule)})
 }

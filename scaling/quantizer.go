@@ -190,22 +190,21 @@ func (s *inTime) blockScale(block int, amax float32, nan bool) fp8.Scale {
 }
 
 func (s *inTime) rowScales(first int, scales []fp8.Scale, amax []float32) {
-	switch {
-	case s.traits.choice != nil:
-		for i, a := range amax {
-			scales[i] = s.blockScale(first+i, a, false)
-		}
-	case s.traits.outer != nil:
-		l := s.limits
-		for len(amax) > 0 {
-			var n int
-			l.level, n = s.levels.of(first)
-			n = min(n, len(amax))
-			s.traits.scaleRow(scales[:n], amax[:n], l)
-			first, scales, amax = first+n, scales[n:], amax[n:]
-		}
-	default:
+	if s.traits.outer == nil {
 		s.traits.scaleRow(scales, amax, s.limits)
+		return
+	}
+	l := s.limits
+	for len(amax) > 0 {
+		var n int
+		l.level, n = s.levels.of(first)
+		n = min(n, len(amax))
+		if s.traits.choice != nil {
+			s.traits.choice.pickRow(&s.grid, first, scales[:n], amax[:n], l.level)
+		} else {
+			s.traits.scaleRow(scales[:n], amax[:n], l)
+		}
+		first, scales, amax = first+n, scales[n:], amax[n:]
 	}
 }
 
