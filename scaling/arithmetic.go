@@ -10,7 +10,7 @@ import (
 // limits is what a scale depends on besides amax.
 type limits struct {
 	max      float32 // largest finite value of the format
-	mantissa int     // its bits of mantissa
+	mantissa int     // its bits of mantissa, of the largest values
 	source   float32 // largest finite value of the source type
 	epsilon  float32 // a smaller amax is raised to it, where a profile has that
 

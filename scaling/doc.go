@@ -45,7 +45,7 @@
 // OCP's Microscaling formats have blocks of 32 under a power of two, E8M0. Any format of
 // elements goes with mx-floor, mx-rceil, mx-rceil-torchao, mx-ceil, mx-even and
 // mx-compressed-tensors; the others are for E2M1. With E the exponent field of amax and m
-// its mantissa, s is 2^(field-127), field being cut to 0..254, and NaN field FF:
+// its mantissa, s is 2^(field-127), field being at least 0, and NaN field FF:
 //
 //	                      field                                         zero, tiny   Inf amax   NaN in block
 //	mx-floor              E - emax                                      00           FF         FF
@@ -65,6 +65,11 @@
 // mx-te-pow2 and goes to 2^(n+1) in mx-rceil. mx-floor and mx-even may saturate values.
 // Model-Optimizer leaves undefined what Inf and NaN become, and compressed-tensors what a
 // NaN does: it is FF here.
+//
+// MXINT8 has a reference for mx-floor alone. For the others, here, its max is 127/64, its
+// emax 0 and its mantissa the 6 bits behind the point, so that mx-even saturates nothing. A
+// huge amax, which mx-ceil and mx-rceil-torchao would round up to 2^128, gives FF in it, and
+// the smallest amaxes, which are subnormal, field 01 in mx-ceil.
 //
 // mx-rceil is what TransformerEngine and PTX's cvt.rp.satfinite.ue8m0x2.f32 compute; what
 // torchao calls RCEIL differs from it in Inf and NaN alone.
@@ -89,6 +94,7 @@
 //
 //	                          A = 0            A below 2^-117          A = Inf               NaN             block of zeros
 //	nvfp4-te                  s = 0            S = MAX                 S = g = 1, s is cut   left out        s = 0
+//	nvfp4-te-4over6-          s = 0            S = MAX                 S = g = 1, s is cut   left out        s = 0
 //	nvfp4-torchao             s = 2^-6         s = 2^-6                s = 448               s NaN           s = 2^-6
 //	nvfp4-torchao-global      s NaN            codes of 6, or s NaN    g = Inf               all NaN         s = 2^-6
 //	nvfp4-compressed-tensors  s = 0.125, g = 1 s = 0.125, g = 1        g = 0                 all NaN         s = 0.125

@@ -10,10 +10,11 @@ import (
 func e8m0Scale(e fp8.E8M0) fp8.Scale { return storeAndMultiply(e.Float32()) }
 
 // mxExponent is the scale of an amax with the given exponent field, so that the largest
-// power of two in the block becomes the largest in the format.
+// power of two in the block becomes the largest in the format. That of 2^128 is NaN where
+// the latter is 1, as in MXINT8.
 func mxExponent(field int, l limits) fp8.Scale {
 	emax := int(math.Float32bits(l.max)>>23) - 127
-	return e8m0Scale(fp8.E8M0(min(max(field-emax, 0), int(fp8.E8M0NaN)-1)))
+	return e8m0Scale(fp8.E8M0(max(field-emax, 0)))
 }
 
 // mxFloor is the scale of the OCP Microscaling specification, section 6.3. The
@@ -54,15 +55,8 @@ func mxNearest(amax float32, mantissa int, l limits) fp8.Scale {
 // mxRCeil is float_to_e8m0 of TransformerEngine's ptx_arch_spec.cuh, which is
 // cvt.rp.satfinite.ue8m0x2.f32 of PTX.
 func mxRCeil(amax float32, l limits) fp8.Scale {
-	x := float32(amax * float32(1/l.max))
 	const largest = 0xFE
-	bits := math.Float32bits(x)
-	exponent, mantissa := bits>>23, bits&0x7FFFFF
-	halfOfSmallest := exponent == 0 && mantissa <= 1<<22
-	if mantissa > 0 && !halfOfSmallest {
-		exponent++
-	}
-	return e8m0Scale(fp8.E8M0(min(exponent, largest)))
+	return e8m0Scale(min(mxRoundedUp(amax, l), largest))
 }
 
 // mxRCeilTorchAO is ScaleCalculationMode.RCEIL of torchao's mx_tensor.py, which does not
@@ -71,7 +65,19 @@ func mxRCeilTorchAO(amax float32, l limits) fp8.Scale {
 	if !isFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
-	return mxRCeil(amax, l)
+	return e8m0Scale(mxRoundedUp(amax, l))
+}
+
+// mxRoundedUp is amax*(1/max) rounded up to a power of two: NaN above 2^127.
+func mxRoundedUp(amax float32, l limits) fp8.E8M0 {
+	x := float32(amax * float32(1/l.max))
+	bits := math.Float32bits(x)
+	exponent, mantissa := bits>>23, bits&0x7FFFFF
+	halfOfSmallest := exponent == 0 && mantissa <= 1<<22
+	if mantissa > 0 && exponent < 0xFF && !halfOfSmallest {
+		exponent++
+	}
+	return fp8.E8M0(exponent)
 }
 
 // mxModelOpt is MXFP4QTensor.quantize of Model-Optimizer's mxfp4_tensor.py. What it makes

@@ -25,9 +25,10 @@ func mxFormula(p scaling.Profile, maximum, amax float32) fp8.Scale {
 			_, n = log2(rat(x))
 		}
 	case scaling.MXCeil:
-		n = ceil - emax
+		n = max(ceil, -126) - emax // a subnormal amax, too, has an exponent field to raise
 	case scaling.MXEven, scaling.MXCompressedTensors:
-		mantissa := map[float32]int{448: 3, 240: 3, 57344: 2, 7.5: 3, 28: 2, 6: 1}[maximum]
+		// Of the largest values. MXINT8, the last, has steps of 1/64 between 1 and 2.
+		mantissa := map[float32]int{448: 3, 240: 3, 57344: 2, 7.5: 3, 28: 2, 6: 1, 15.5: 4, 30: 3, 127. / 64: 6}[maximum]
 		if p == scaling.MXCompressedTensors {
 			mantissa = 1
 		}
@@ -233,22 +234,13 @@ func scaleText(outer float32, s fp8.Scale) string {
 // after another stroke, divided by. A NaN is left out where that is written in the package's
 // documentation, so that the amax is 0.
 func TestNVFP4Outcomes(t *testing.T) {
-	amaxes := []float32{0, math.SmallestNonzeroFloat32, 0x1p-130, 1e-30, 1.7, math.MaxFloat32, float32(math.Inf(1)), float32(math.NaN())}
-	outcomes := map[string]string{
-		"nvfp4-te nvfp4-te-row":     "00200000/00000000/7f7fffff 00200000/00000000/7f7fffff 00200000/3d300000/7f7fffff 07f74093/43e00000/72977617 3a25ca5d/43e00000/4061e1e2 79c30c30/43e00000/00c00001 3f800000/43e00000/3b124925 00200000/00000000/7f7fffff",
-		"nvfp4-torchao-global":      "00000000/7fc00000/7fc00000 00000000/7fc00000/7fc00000 000000c3/43e00000/7f800000 07f74092/43e00000/72977618 3a25ca5d/43e00000/4061e1e1 79c30c30/43e00000/00c00001 7f800000/7fc00000/7fc00000 7fc00000/7fc00000/7fc00000",
-		"nvfp4-compressed-tensors":  "3f800000/3e000000//3e000000 3f800000/3e000000//3e000000 3f800000/3e000000//3e000000 77048755/43e00000//0c58587f 44c5a5a5/43e00000//3e911112 05280000/43e00000//7e2aaaab 00000000/7fc00000//7fc00000 7fc00000/7fc00000//7fc00000",
-		"nvfp4-modelopt":            "00000000/7fc00000//7fc00000 00000000/43e00000/7f800000 000000c3/43e00000//00015540 07f74092/43e00000//0c585880 3a25ca5d/43e00000//3e911111 79c30c30/43e00000//7e2aaaaa 7f800000/7fc00000//7fc00000 7fc00000/7fc00000//7fc00000",
-		"nvfp4-fouroversix-static6": "00000000/00000000//7f800000 00000000/7fc00000/7fc00000 000000c3/7fc00000/7fc00000 07f74092/43e00000/72977617 3a25ca5d/43e00000/4061e1e2 79c30c30/43e00000/00c00001 7f800000/7fc00000/7fc00000 7fc00000/7fc00000/7fc00000",
-		"nvfp4-fouroversix-static4": "00000000/00000000//7f800000 00000000/7fc00000/7fc00000 00000125/7fc00000/7fc00000 0839706e/43e00000/7249f2cb 3a78af8b/43e00000/40169696 7a124924/43e00000/00800001 7f800000/7fc00000/7fc00000 7fc00000/7fc00000/7fc00000",
-	}
 	tested := 0
-	for names, row := range outcomes {
+	for names, row := range nvfp4Outcomes {
 		for _, name := range strings.Fields(names) {
 			tested++
 			recipe := scaling.Profile(name).Recipe(scaling.Input)
 			var got []string
-			for _, amax := range amaxes {
+			for _, amax := range outerAmaxes {
 				s := recipe.ScaleUnder(amax, amax)
 				text := scaleText(recipe.OuterScale(amax), s)
 				got = append(got, text)
@@ -265,6 +257,20 @@ func TestNVFP4Outcomes(t *testing.T) {
 		}
 	}
 	require.Len(t, nvfp4Profiles(), tested)
+}
+
+// outerAmaxes are the amaxes that the columns of nvfp4Outcomes belong to.
+var outerAmaxes = []float32{
+	0, math.SmallestNonzeroFloat32, 0x1p-130, 1e-30, 1.7, math.MaxFloat32, float32(math.Inf(1)), float32(math.NaN()),
+}
+
+var nvfp4Outcomes = map[string]string{
+	"nvfp4-te nvfp4-te-row":     "00200000/00000000/7f7fffff 00200000/00000000/7f7fffff 00200000/3d300000/7f7fffff 07f74093/43e00000/72977617 3a25ca5d/43e00000/4061e1e2 79c30c30/43e00000/00c00001 3f800000/43e00000/3b124925 00200000/00000000/7f7fffff",
+	"nvfp4-torchao-global":      "00000000/7fc00000/7fc00000 00000000/7fc00000/7fc00000 000000c3/43e00000/7f800000 07f74092/43e00000/72977618 3a25ca5d/43e00000/4061e1e1 79c30c30/43e00000/00c00001 7f800000/7fc00000/7fc00000 7fc00000/7fc00000/7fc00000",
+	"nvfp4-compressed-tensors":  "3f800000/3e000000//3e000000 3f800000/3e000000//3e000000 3f800000/3e000000//3e000000 77048755/43e00000//0c58587f 44c5a5a5/43e00000//3e911112 05280000/43e00000//7e2aaaab 00000000/7fc00000//7fc00000 7fc00000/7fc00000//7fc00000",
+	"nvfp4-modelopt":            "00000000/7fc00000//7fc00000 00000000/43e00000/7f800000 000000c3/43e00000//00015540 07f74092/43e00000//0c585880 3a25ca5d/43e00000//3e911111 79c30c30/43e00000//7e2aaaaa 7f800000/7fc00000//7fc00000 7fc00000/7fc00000//7fc00000",
+	"nvfp4-fouroversix-static6": "00000000/00000000//7f800000 00000000/7fc00000/7fc00000 000000c3/7fc00000/7fc00000 07f74092/43e00000/72977617 3a25ca5d/43e00000/4061e1e2 79c30c30/43e00000/00c00001 7f800000/7fc00000/7fc00000 7fc00000/7fc00000/7fc00000",
+	"nvfp4-fouroversix-static4": "00000000/00000000//7f800000 00000000/7fc00000/7fc00000 00000125/7fc00000/7fc00000 0839706e/43e00000/7249f2cb 3a78af8b/43e00000/40169696 7a124924/43e00000/00800001 7f800000/7fc00000/7fc00000 7fc00000/7fc00000/7fc00000",
 }
 
 // TestNarrowOutcomeCodes: codes of E2M1 of blocks with an infinity, with a NaN, and of

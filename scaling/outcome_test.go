@@ -66,6 +66,13 @@ var outcomes = map[fp8.Format]map[string]string{
 		"deepgemm-fp4":                  "378bcf65/476a6000 378bcf65/476a6000 378bcf65/476a6000 3e911111/4061e1e2 7e2aaaaa/00c00001 7f800000/0 7fc00000/7fc00000",
 		"deepgemm-fp4-ue8m0":            "38000000/47000000 38000000/47000000 38000000/47000000 3f000000/40000000 7e800000/00800000 7f000000/00400000 7f000000/00400000",
 	},
+	fp8.MXINT8: {
+		"mx-floor":                      "00400000/7f000000 00400000/7f000000 0d800000/71800000 3f800000/3f800000 7f000000/00400000 7fc00000/7fc00000 7fc00000/7fc00000",
+		"mx-rceil":                      "00400000/7f000000 00400000/7f000000 0d800000/71800000 3f800000/3f800000 7f000000/00400000 7f000000/00400000 00400000/7f000000",
+		"mx-rceil-torchao":              "00400000/7f000000 00400000/7f000000 0d800000/71800000 3f800000/3f800000 7fc00000/7fc00000 7fc00000/7fc00000 7fc00000/7fc00000",
+		"mx-ceil":                       "00400000/7f000000 00800000/7e800000 0e000000/71000000 40000000/3f000000 7fc00000/7fc00000 7fc00000/7fc00000 7fc00000/7fc00000",
+		"mx-even mx-compressed-tensors": "00400000/7f000000 00400000/7f000000 0d800000/71800000 3f800000/3f800000 7fc00000/7fc00000 7fc00000/7fc00000 7fc00000/7fc00000",
+	},
 	fp8.E4M3FNUZ: {
 		"te-current te-block":                          "3f800000/3f800000 00200000/7f7fffff 09ad139a/753d539d 3be81b4f/430d2d2d 7b888888/03700001 3f800000/3f800000 3f800000/3f800000",
 		"te-current-pow2 te-block-pow2":                "3f800000/3f800000 00400000/7f000000 0a000000/75000000 3c000000/43000000 7c000000/03000000 3f800000/3f800000 3f800000/3f800000",
@@ -115,8 +122,9 @@ func TestOutcomes(t *testing.T) {
 			}
 		}
 		want := 0
+		blocksOf32 := f == fp8.E2M1 || f == fp8.MXINT8 // or fewer
 		for _, p := range justInTime() {
-			if p.For(f) && (f != fp8.E2M1 || strings.HasPrefix(string(p), "mx-") || !p.For(fp8.E4M3)) {
+			if p.For(f) && (!blocksOf32 || strings.HasPrefix(string(p), "mx-") || !p.For(fp8.E4M3)) {
 				want++
 			}
 		}
@@ -186,12 +194,32 @@ func justInTime() []scaling.Profile {
 	return slices.DeleteFunc(scaling.Profiles(), func(p scaling.Profile) bool { return p.Delayed() || p.Outer() })
 }
 
-// formatsOf returns the formats that a profile is for; of those that are for any format,
-// the ones that its scales have been compared in with other implementations.
+// formatsOf returns the formats that a profile is for.
 func formatsOf(p scaling.Profile) []fp8.Format {
-	all := []fp8.Format{fp8.E4M3, fp8.E5M2, fp8.E4M3FNUZ, fp8.E5M2FNUZ, fp8.E2M1, fp8.E2M3, fp8.E3M2, fp8.MXINT8}
-	other := []scaling.Profile{scaling.MXRCeilTorchAO, scaling.MXCeil, scaling.MXEven, scaling.MXCompressedTensors}
-	return slices.DeleteFunc(all, func(f fp8.Format) bool {
-		return !p.For(f) || f == fp8.MXINT8 && slices.Contains(other, p)
-	})
+	return slices.DeleteFunc(fp8.Formats(), func(f fp8.Format) bool { return !p.For(f) })
+}
+
+// TestEveryProfileHasOutcomes: what becomes of an amax that is zero, tiny, huge, infinite or
+// NaN is tested of every profile.
+func TestEveryProfileHasOutcomes(t *testing.T) {
+	tested := []scaling.Profile{scaling.TEDelayed} // TestHistory and TestUnusedStep
+	add := func(names string) {
+		for _, name := range strings.Fields(names) {
+			tested = append(tested, scaling.Profile(name))
+		}
+	}
+	for names := range outcomes[fp8.E4M3] {
+		add(names)
+	}
+	for names := range outcomes[fp8.E2M1] {
+		add(names)
+	}
+	for names := range nvfp4Outcomes {
+		add(names)
+	}
+	for _, p := range scaling.Profiles() {
+		if !slices.Contains(tested, p) {
+			require.True(t, chooses(p), "%s", p) // TestFourOverSixOutcomes
+		}
+	}
 }

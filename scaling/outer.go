@@ -54,7 +54,10 @@ func (q *Quantizer) checkOuterAmax(t *tensor.Tensor) error {
 		return sentinel.Errorf(ErrRecipe, "tensor %q: scaling: shape %v needs the amaxes of %d outer scales, %d are given", t.Name, t.Shape, want, len(q.OuterAmax))
 	}
 	for i, a := range q.OuterAmax {
-		if math.Signbit(float64(a)) && a == a {
+		switch {
+		case a != a && q.Recipe.Profile.traits().leavesNaN:
+			return sentinel.Errorf(ErrRecipe, "tensor %q: scaling: amax of outer scale %d is NaN: this arithmetic leaves NaN out", t.Name, i)
+		case a == a && math.Signbit(float64(a)):
 			return sentinel.Errorf(ErrRecipe, "tensor %q: scaling: amax %v of outer scale %d is negative", t.Name, a, i)
 		}
 	}

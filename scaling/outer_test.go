@@ -138,6 +138,9 @@ func TestOuterAmaxRefused(t *testing.T) {
 		`tensor "x": scaling: shape [2 16] needs the amaxes of 1 outer scales, 2 are given`:                      {Recipe: nvfp4, OuterAmax: []float32{1, 2}},
 		`tensor "x": scaling: shape [2 16] needs the amaxes of 2 outer scales, 0 are given`:                      {Recipe: scaling.NVFP4TERow.Recipe(scaling.Input), OuterAmax: []float32{}},
 		`tensor "x": scaling: amax -1 of outer scale 0 is negative`:                                              {Recipe: nvfp4, OuterAmax: []float32{-1}},
+		`tensor "x": scaling: amax -0 of outer scale 0 is negative`:                                              {Recipe: nvfp4, OuterAmax: []float32{float32(math.Copysign(0, -1))}},
+		`tensor "x": scaling: amax -Inf of outer scale 0 is negative`:                                            {Recipe: scaling.NVFP4ModelOpt.Recipe(scaling.Input), OuterAmax: []float32{float32(math.Inf(-1))}},
+		`tensor "x": scaling: amax of outer scale 1 is NaN: this arithmetic leaves NaN out`:                      {Recipe: scaling.NVFP4TERow.Recipe(scaling.Input), OuterAmax: []float32{1, float32(math.NaN())}},
 		`tensor "x": scaling: recipe te-block-pow2 E4M3 tensor has no outer scales, 1 amaxes are given for them`: {OuterAmax: []float32{1}},
 	} {
 		x := tensorOf(2, 16)
@@ -162,6 +165,97 @@ func TestOuterAmaxRefused(t *testing.T) {
 			require.NoError(t, x.Check(), "%v %v", recipe, shape)
 		}
 	}
+}
+
+// TestOuterAmaxOutOfTheOrdinary: an amax that is given does what the same amax of values
+// does.
+func TestOuterAmaxOutOfTheOrdinary(t *testing.T) {
+	nan := 0
+	for _, recipe := range nvfp4Of(tensor.Block{Rows: 1, Cols: 16}) {
+		for _, amax := range outerAmaxes {
+			if amax != amax && recipe.OuterScale(amax) == recipe.OuterScale(amax) {
+				nan++
+				continue // refused: TestOuterAmaxRefused
+			}
+			want, got := tensorOf(1, 32), tensorOf(1, 32)
+			src := make([]float32, 32)
+			src[20] = -amax
+			q := scaling.Quantizer{Recipe: recipe}
+			require.NoError(t, scaling.Quantize(t.Context(), want, src, q))
+			q.OuterAmax = []float32{amax}
+			require.NoError(t, scaling.Quantize(t.Context(), got, src, q))
+			require.Equal(t, want.Codes, got.Codes)
+			require.Equal(t, scaleBits(want.Scales), scaleBits(got.Scales))
+			require.Equal(t, scaleBits(want.Outer.Scales), scaleBits(got.Outer.Scales), "%v %v", recipe, amax)
+			require.Equal(t, scaleBits([]float32{recipe.OuterScale(amax)}), scaleBits(got.Outer.Scales))
+		}
+	}
+	require.Equal(t, 9, nan) // TransformerEngine's
+}
+
+// scaleBits tells scales apart by their bits.
+func scaleBits(scales []float32) (bits []uint32) {
+	for _, s := range scales {
+		bits = append(bits, math.Float32bits(s))
+	}
+	return bits
+}
+
+// TestFourOverSixOutcomes is TestNVFP4Outcomes of the profiles that choose.
+func TestFourOverSixOutcomes(t *testing.T) {
+	tested := 0
+	for _, p := range scaling.Profiles() {
+		if !chooses(p) {
+			continue
+		}
+		tested++
+		te := strings.HasPrefix(string(p), "nvfp4-te")
+		recipe := p.Recipe(scaling.Input)
+		for _, amax := range outerAmaxes {
+			x := quantizeBlock(t, recipe, 0, -amax, 0)
+			a, zero := amax, float32(0)
+			if te && amax != amax {
+				a = 0 // it is left out
+			}
+			want, _ := bestOf(p, [][]float32{{0, amax, 0}}, a, a)
+			require.Equal(t, scaleBits([]float32{want}), scaleBits(x.Scales), "%s %v", p, amax)
+			switch { // as documented
+			case a == 0:
+				require.Equal(t, zero, x.Scales[0])
+			case math.IsInf(float64(a), 0) && te:
+				require.Equal(t, float32(1), x.Outer.Scales[0])
+			case math.IsInf(float64(a), 0):
+				require.Equal(t, a, x.Outer.Scales[0])
+			case a != a || a < 0x1p-120 && !te:
+				require.True(t, x.Scales[0] != x.Scales[0], "%s %v", p, amax)
+			}
+		}
+	}
+	require.Equal(t, 11, tested)
+}
+
+// TestEvenIntegers: under mx-even the largest magnitude of a block in MXINT8, rounded to
+// steps of 1/64, is at least 1 and less than 2; under mx-floor it may saturate.
+func TestEvenIntegers(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 47))
+	saturated := map[scaling.Profile]int64{}
+	for range 3000 {
+		amax := float32(math.Ldexp(1+r.Float64(), r.IntN(60)-30))
+		if r.IntN(2) == 0 { // beside the last tie of a binade
+			amax = math.Float32frombits(uint32(100+r.IntN(60))<<23 + 0x7F0000 + uint32(r.IntN(5)) - 2)
+		}
+		for _, p := range []scaling.Profile{scaling.MXEven, scaling.MXFloor} {
+			var st fp8.Stats
+			x := tensorOf(1, 2)
+			q := scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: fp8.MXINT8, Block: tensor.Block{Rows: 1, Cols: 32}}, Options: tensor.Options{Stats: &st}}
+			require.NoError(t, scaling.Quantize(t.Context(), x, []float32{0, amax}, q))
+			require.GreaterOrEqual(t, x.Codes[1], byte(64), "%v", amax)
+			require.Less(t, x.Codes[1], byte(128))
+			saturated[p] += st.Saturated()
+		}
+	}
+	require.Zero(t, saturated[scaling.MXEven])
+	require.Positive(t, saturated[scaling.MXFloor])
 }
 
 // TestSquareBlocksTransposed: a weight in square blocks has the same codes as its
@@ -234,6 +328,9 @@ func bestOf(p scaling.Profile, x [][]float32, a, amax float32) (stored float32, 
 	if te {
 		encode = min(encode, math.MaxFloat32)
 	}
+	if te && encode == 0 {
+		encode = 1
+	}
 	decode := exactly('/', 1, encode)
 	scaleOf := func(expand float32) (s, m float32) {
 		v := exactly('*', exactly('*', exactly('/', amax, 6), encode), expand)
@@ -242,7 +339,7 @@ func bestOf(p scaling.Profile, x [][]float32, a, amax float32) (stored float32, 
 			return s, min(exactly('/', 1, exactly('*', s, decode)), math.MaxFloat32)
 		}
 		s = nearestUE4M3(v)
-		if s == 0 {
+		if s == 0 || a == 0 {
 			return 0, 0
 		}
 		return s, exactly('/', 1, exactly('*', decode, s))

@@ -30,7 +30,10 @@ type Quantizer struct {
 	// OuterAmax, unless nil, are the amaxes that outer scales follow from, one for each,
 	// where the recipe has such scales. Without it they are those of the values, which
 	// are read once more for it. It is for parts of a larger tensor, whose rows must
-	// begin and end with a block, and for an amax that is known from a calibration.
+	// begin and end with a block, and for an amax that is known from a calibration. A
+	// negative one, -0 included, is an error. Zero and infinity are what the package
+	// documentation says, and so is a NaN, as of values with a NaN among them; where the
+	// profile leaves NaN out, no amax is NaN, and one is an error.
 	OuterAmax []float32
 
 	tensor.Options

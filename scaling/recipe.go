@@ -129,7 +129,11 @@ func (r Recipe) level(amax float32) level {
 }
 
 func (r Recipe) limits(source float32) limits {
-	return limits{max: r.Format.Max(), mantissa: r.Format.Mantissa(), source: source, epsilon: r.Epsilon}
+	mantissa := r.Format.Mantissa()
+	if r.Format == fp8.MXINT8 {
+		mantissa-- // the first of its seven bits is before the point
+	}
+	return limits{max: r.Format.Max(), mantissa: mantissa, source: source, epsilon: r.Epsilon}
 }
 
 // policy returns r's Policy with the profile's own in fields of value 0.
