@@ -123,7 +123,7 @@ func further(by int, what string) string {
 }
 
 func listOtherScales(p *problem, few bool) (all []Fault) {
-	for _, s := range []Side{A, B} {
+	for _, s := range p.sidesAlike() {
 		o := &p.a
 		if s == B {
 			o = &p.b
@@ -149,16 +149,18 @@ func applyOtherScale(f Fault, p *problem, c *change) error {
 	if err := checkRange(f, p); err != nil {
 		return err
 	}
-	o := c.operand(f.Of)
-	was := *o
-	if q := f.From/o.width + f.By; q < 0 || (f.To-1)/o.width+f.By >= o.blocks() {
-		return notHere("there is no block %d of K", q)
-	}
-	o.scale = func(i, q int) float32 {
-		if at := q * was.width; at >= f.From && at < f.To {
-			q += f.By
+	for _, side := range f.Of.each() {
+		o := c.operand(side)
+		was := *o
+		if q := f.From/o.width + f.By; q < 0 || (f.To-1)/o.width+f.By >= o.blocks() {
+			return notHere("there is no block %d of K", q)
 		}
-		return was.scaleAt(i, q)
+		o.scale = func(i, q int) float32 {
+			if at := q * was.width; at >= f.From && at < f.To {
+				q += f.By
+			}
+			return was.scaleAt(i, q)
+		}
 	}
 	return nil
 }

@@ -105,19 +105,12 @@ func nibblesSwapped(_ Fault, was operand) func(dst []byte, i int) {
 }
 
 func applyNibbles(f Fault, p *problem, c *change) error {
-	if p.tensor(f.Of).Format.Bits() != 4 {
-		return notHere("codes of %v are no nibbles", p.tensor(f.Of).Format)
-	}
-	return applyCodes(nibblesSwapped)(f, p, c)
-}
-
-func listNibbles(p *problem, _ bool) (all []Fault) {
-	for _, s := range []Side{A, B} {
-		if p.tensor(s).Format.Bits() == 4 {
-			all = append(all, Fault{Kind: NibblesSwapped, Of: s})
+	for _, side := range f.Of.each() {
+		if format := p.tensor(side).Format; format.Bits() != 4 {
+			return notHere("codes of %v are no nibbles", format)
 		}
 	}
-	return all
+	return applyCodes(nibblesSwapped)(f, p, c)
 }
 
 // mistaken lists what a format's codes are taken for.

@@ -51,6 +51,17 @@ const (
 	Both
 )
 
+// each returns the operands that s names.
+func (s Side) each() []Side {
+	switch s {
+	case A, B:
+		return []Side{s}
+	case Both:
+		return []Side{A, B}
+	}
+	return nil
+}
+
 var sides = enum.Enum[Side]{Type: "Side", What: "operand", Prefix: "fault", Names: []string{"", "A", "B", "both"}}
 
 // String returns "A", "B", "both" or, for Neither, "".
@@ -106,13 +117,14 @@ const mostBy = 1 << 20
 func (f Fault) check() error {
 	one := f.Of == A || f.Of == B
 	switch f.Kind {
-	case KOtherScale, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesFirstColumn,
-		ScalesOfTile, ScalesBlock, ScalesGrid, ScalesAsE8M0, ScalesAsE4M3, ScalesAsUE4M3, NibblesSwapped, ResultsOff, ResultsExchanged, Stale, NeverCleared, EdgeGarbage:
+	case ResultsOff, ResultsExchanged, Stale, NeverCleared, EdgeGarbage:
 		if !one {
 			return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
 		}
-	case OuterIgnored, OuterSquared, OuterReciprocal, ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
-		WrongFormat, CodesRowsOff, CodesTransposed, CodesSwapped, CodesFlushed, NaNIsZero:
+	case KOtherScale, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesFirstColumn, ScalesOfTile,
+		ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
+		ScalesBlock, ScalesGrid, ScalesAsE8M0, ScalesAsE4M3, ScalesAsUE4M3, ScalesNaNNumber, OuterIgnored, OuterSquared, OuterReciprocal,
+		WrongFormat, CodesRowsOff, CodesTransposed, CodesSwapped, NibblesSwapped, CodesFlushed, NaNIsZero:
 		if !one && f.Of != Both {
 			return notHere("%v of operand %q: want A, B or both", f.Kind, f.Of)
 		}

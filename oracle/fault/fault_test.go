@@ -73,7 +73,7 @@ func TestRefused(t *testing.T) {
 		{Kind: Stale, Of: A, By: 71}, {Kind: OldLost}, {Kind: BiasLost}, {Kind: Scaled}, {Kind: Clamped}, {Kind: Rounded}, {Kind: EdgeGarbage, Of: B, By: 8},
 		{Kind: Unwritten, Where: Region{Scattered: true}},
 		{Kind: CodesSwapped, Of: A}, {Kind: ScalesOfTile, Of: A}, {Kind: ScalesOfTile, Of: B, By: -2}, {Kind: KTailUnmasked, By: 1 << 30},
-		{Kind: ScalesTransposed, Of: Both}, {Kind: ScalesFirstRow}, {Kind: ResultsOff, Of: Both, By: 1}, {Kind: ResultsExchanged, By: 1},
+		{Kind: ScalesTransposed}, {Kind: ScalesFirstRow}, {Kind: ScalesNaNNumber, Of: A}, {Kind: ResultsOff, Of: Both, By: 1}, {Kind: ResultsExchanged, By: 1},
 		{Kind: ScalesIgnored}, {Kind: CodesFlushed}, {Kind: WrongFormat, Format: 1}, {Kind: NarrowSums, Type: Float16, By: math.MaxInt},
 	} {
 		require.ErrorIs(t, Inject(t.Context(), c, f, p, Options{}), ErrNotHere, "%+v", f)

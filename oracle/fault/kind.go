@@ -72,6 +72,9 @@ const (
 	// ScalesAsUE4M3 takes the codes of Of's E8M0 scales for UE4M3, whose first bit does not
 	// count.
 	ScalesAsUE4M3
+	// ScalesNaNNumber takes Of's encoded scales that are NaN for numbers: FF of E8M0 for
+	// infinity, as its exponent says in float32, and 7F of UE4M3 for 480.
+	ScalesNaNNumber
 	// OuterIgnored does not apply the outer scales of Of.
 	OuterIgnored
 	// OuterSquared applies the outer scales of Of twice.
@@ -166,7 +169,8 @@ var kindNames = [...]string{
 	"scales-layout", "scales-transposed", "scales-rows-off", "scales-columns-off", "scales-first-row",
 	"scales-first-column", "scales-of-tile", "scales-ignored", "scales-squared", "scales-reciprocal",
 	"scales-exchanged", "scales-rounded", "scales-power-down", "scales-power-up", "scales-exponent-off",
-	"scales-block", "scales-grid", "scales-as-e8m0", "scales-as-e4m3", "scales-as-ue4m3", "outer-ignored", "outer-squared", "outer-reciprocal", "wrong-format",
+	"scales-block", "scales-grid", "scales-as-e8m0", "scales-as-e4m3", "scales-as-ue4m3", "scales-nan-number",
+	"outer-ignored", "outer-squared", "outer-reciprocal", "wrong-format",
 	"codes-rows-off", "codes-transposed", "codes-swapped", "nibbles-swapped", "codes-flushed", "nan-is-zero", "operands-exchanged",
 	"codes-exchanged", "unpromoted", "other-promotion", "other-model", "other-scale-order", "float32-sums", "narrow-sums", "narrow-totals", "transposed",
 	"tiles-transposed", "results-off", "results-exchanged", "stale", "never-cleared", "unwritten", "old-kept",

@@ -2,8 +2,10 @@ package fault
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +35,7 @@ func narrowOperand(name string, rows, k int, f fp8.Format, scales tensor.ScaleFo
 	return t
 }
 
-const narrowRows, narrowCols = 140, 24 // more rows than a tile of scales has
+const narrowRows, narrowCols = 140, 136 // more than the rows of a tile of scales
 
 // narrowKinds are the names of narrowProducts, in the order of the table.
 var narrowKinds = []string{"NVFP4", "NVFP4, outer by row, divisor", "MXFP4", "MXFP6", "FP8 by FP4"}
@@ -70,24 +72,49 @@ func narrowFaults() []Fault {
 		{Kind: OuterSquared, Of: A}, {Kind: OuterSquared, Of: Both},
 		{Kind: OuterReciprocal, Of: A}, {Kind: OuterReciprocal, Of: B}, {Kind: OuterReciprocal, Of: Both},
 		{Kind: ScalesExponentOff, Of: A, By: 1}, {Kind: ScalesExponentOff, Of: Both, By: 1}, {Kind: ScalesExponentOff, Of: Both, By: -1},
-		{Kind: ScalesAsE8M0, Of: A}, {Kind: ScalesAsE4M3, Of: A}, {Kind: ScalesAsUE4M3, Of: A},
+		{Kind: ScalesAsE8M0, Of: A}, {Kind: ScalesAsE8M0, Of: Both},
+		{Kind: ScalesAsE4M3, Of: A}, {Kind: ScalesAsE4M3, Of: Both},
+		{Kind: ScalesAsUE4M3, Of: A}, {Kind: ScalesAsUE4M3, Of: Both},
+		{Kind: ScalesNaNNumber, Of: A}, {Kind: ScalesNaNNumber, Of: B}, {Kind: ScalesNaNNumber, Of: Both},
 		{Kind: ScalesLayout, Of: A, Written: RowMajor, Read: Tiles128x4}, {Kind: ScalesLayout, Of: A, Written: Tiles128x4, Read: RowMajor},
-		{Kind: ScalesTransposed, Of: A},
-		{Kind: ScalesBlock, Of: A, By: 16}, {Kind: ScalesBlock, Of: A, By: 32},
-		{Kind: ScalesGrid, Of: A, By: 16}, {Kind: ScalesGrid, Of: A, By: 32},
+		{Kind: ScalesLayout, Of: B, Written: RowMajor, Read: Tiles128x4}, {Kind: ScalesLayout, Of: Both, Written: RowMajor, Read: Tiles128x4},
+		{Kind: ScalesLayout, Of: Both, Written: ColumnMajor, Read: RowMajor},
+		{Kind: ScalesTransposed, Of: A}, {Kind: ScalesTransposed, Of: Both},
+		{Kind: ScalesColumnsOff, Of: Both, By: 1}, {Kind: ScalesFirstColumn, Of: Both}, {Kind: ScalesFirstRow, Of: Both},
+		{Kind: ScalesSquared, Of: Both}, {Kind: ScalesReciprocal, Of: Both}, {Kind: ScalesIgnored, Of: Both},
+		{Kind: ScalesBlock, Of: A, By: 16}, {Kind: ScalesBlock, Of: A, By: 32}, {Kind: ScalesBlock, Of: Both, By: 16}, {Kind: ScalesBlock, Of: Both, By: 32},
+		{Kind: ScalesGrid, Of: A, By: 16}, {Kind: ScalesGrid, Of: A, By: 32}, {Kind: ScalesGrid, Of: Both, By: 16}, {Kind: ScalesGrid, Of: Both, By: 32},
 	}
+}
+
+// withNaNScales returns p with a scale of each operand that is NaN.
+func withNaNScales(p Product) Product {
+	for _, t := range []**tensor.Tensor{&p.A, &p.B} {
+		x := **t
+		x.Scales = slices.Clone(x.Scales)
+		x.ScaleRow(3)[1] = float32(math.NaN())
+		*t = &x
+	}
+	return p
 }
 
 // narrowCell says whether a fault is named.
 func narrowCell(t *testing.T, p Product, f Fault) string {
 	t.Helper()
+	if f.Kind == ScalesNaNNumber {
+		p = withNaNScales(p)
+	}
 	got := make([]float32, narrowRows*narrowCols)
 	if _, err := newChangeOf(p, f); err != nil {
 		require.ErrorIs(t, err, ErrNotHere)
 		return "cannot be"
 	}
 	require.NoError(t, Inject(t.Context(), got, f, p, Options{}), f)
-	e, err := Explain(t.Context(), got, p, Options{})
+	var o Options
+	if f.Kind == ScalesNaNNumber { // of which a row and a column are too few to be met
+		o.Wrong = wrongOf(t, got, p)
+	}
+	e, err := Explain(t.Context(), got, p, o)
 	require.NoError(t, err)
 	switch {
 	case !e.has(f):
@@ -113,7 +140,8 @@ const narrowHead = `
 
 Products of %dx%d elements with K = 160, of random codes under encoded scales and, in
 NVFP4, outer scales, that are wrong because of what is said; whether Explain names it.
-"1 of 2" are faults that are one: twice the scales of A, or of B.
+"1 of 2" are faults that are one: twice the scales of A, or of B. Where NaN scales are
+read as numbers a scale of each operand is NaN.
 
 UE4M3 read as E4M3 with a sign is none: codes of UE4M3 have no sign, and the others are
 the same numbers. Nor is rounding of E2M1 ties toward zero, which is done before codes
@@ -160,7 +188,7 @@ func TestNarrowFaults(t *testing.T) {
 		require.Zero(t, e.Wrong, name)
 	}
 	if testing.Short() {
-		for _, f := range []Fault{{Kind: NibblesSwapped, Of: B}, {Kind: OuterReciprocal, Of: A}, {Kind: ScalesAsE8M0, Of: A}} {
+		for _, f := range []Fault{{Kind: NibblesSwapped, Of: B}, {Kind: OuterReciprocal, Of: A}, {Kind: ScalesAsE8M0, Of: Both}, {Kind: ScalesNaNNumber, Of: A}} {
 			require.NotContains(t, []string{"no", "cannot be"}, narrowCell(t, narrowProducts()["NVFP4"], f), "%v", f)
 		}
 		return
@@ -171,6 +199,15 @@ func TestNarrowFaults(t *testing.T) {
 	file, err := os.ReadFile("FAULTS.md")
 	require.NoError(t, err)
 	require.Contains(t, string(file), narrowTable(t, narrowKinds), "run TestFaultTable with -update")
+}
+
+// TestOtherScaleOfBoth names a block of K whose scales are those of the next, in both.
+func TestOtherScaleOfBoth(t *testing.T) {
+	for _, name := range []string{"NVFP4", "MXFP4", "FP8 by FP4"} {
+		p := narrowProducts()[name]
+		width := p.A.Block.Cols
+		require.Equal(t, "yes", narrowCell(t, p, Fault{Kind: KOtherScale, Of: Both, From: 64, To: 64 + width, By: 1}), name)
+	}
 }
 
 // TestNarrowInjected computes some faults a second time, from what is read.
@@ -188,6 +225,36 @@ func TestNarrowInjected(t *testing.T) {
 		got, right := at("NVFP4", Fault{Kind: kind, Of: A})
 		require.InEpsilon(t, right*factor, got, 1e-5, "%v", kind)
 	}
+	// A NaN scale of row 3 that is a number.
+	nan := withNaNScales(products["NVFP4"])
+	c := make([]float32, narrowRows*narrowCols)
+	require.NoError(t, Inject(t.Context(), c, Fault{}, nan, Options{}))
+	require.True(t, math.IsNaN(float64(c[3*narrowCols])))
+	before := slices.Clone(c)
+	require.NoError(t, Inject(t.Context(), c, Fault{Kind: ScalesNaNNumber, Of: A}, nan, Options{}))
+	var sum float64
+	for k, x := range nan.A.Row(3) {
+		s := float64(nan.A.Scale(3, k))
+		if s != s {
+			s = 480
+		}
+		sum += float64(fp8.E2M1.Float32(x)) * s * float64(g) * float64(nan.B.At(0, k))
+	}
+	require.InEpsilon(t, sum, c[3*narrowCols], 1e-5)
+	for i := range 3 * narrowCols { // rows without NaN
+		require.Equal(t, math.Float32bits(before[i]), math.Float32bits(c[i]), "%d", i)
+	}
+	nan = withNaNScales(products["MXFP4"])
+	require.NoError(t, Inject(t.Context(), c, Fault{Kind: ScalesNaNNumber, Of: A}, nan, Options{}))
+	for j := range narrowCols {
+		var part float64
+		for k := 32; k < 64; k++ {
+			part += float64(fp8.E2M1.Float32(nan.A.Row(3)[k])) * float64(nan.B.At(j, k))
+		}
+		want := math.Inf(1) * part // NaN where nothing is under the infinite scale, or that of B is NaN
+		require.Equal(t, fmt.Sprint(want), fmt.Sprint(c[3*narrowCols+j]), "%d", j)
+	}
+
 	p := products["MXFP4"]
 	var signed float64
 	for k, x := range p.A.Row(0) {

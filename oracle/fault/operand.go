@@ -215,6 +215,16 @@ func (g *grid) read(n int, out beyond) float32 {
 	return g.t.ScaleRow(n / g.cols)[n%g.cols]
 }
 
+// hasNaN reports whether a scale is NaN.
+func (g *grid) hasNaN() bool {
+	for r := range g.rows {
+		if slices.ContainsFunc(g.t.ScaleRow(r), func(s float32) bool { return s != s }) {
+			return true
+		}
+	}
+	return false
+}
+
 // uniform reports whether all scales are equal.
 func (g *grid) uniform() bool {
 	first := g.t.ScaleRow(0)[0]

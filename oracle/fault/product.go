@@ -86,6 +86,15 @@ func (p *problem) tensor(s Side) *tensor.Tensor {
 	return p.A
 }
 
+// sidesAlike returns the operands that a fault of blocks along K may be of: both at once
+// where their blocks have one length.
+func (p *problem) sidesAlike() []Side {
+	if p.a.width == p.b.width {
+		return []Side{A, B, Both}
+	}
+	return []Side{A, B}
+}
+
 // side returns an operand's grid.
 func (p *problem) side(s Side) *grid {
 	if s == B {

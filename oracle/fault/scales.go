@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
 )
@@ -11,12 +12,14 @@ import (
 // row r and column c.
 func applyGrid(read func(f Fault, g *grid, h *change) func(r, c int) float32) func(Fault, *problem, *change) error {
 	return func(f Fault, p *problem, c *change) error {
-		g, o := p.side(f.Of), c.operand(f.Of)
-		if g.uniform() {
-			return notHere("all scales of %v are equal", f.Of)
+		for _, side := range f.Of.each() {
+			g, o := p.side(side), c.operand(side)
+			if g.uniform() {
+				return notHere("all scales of %v are equal", side)
+			}
+			at := read(f, g, c)
+			o.scale = func(i, q int) float32 { return at(i/g.height, q) }
 		}
-		at := read(f, g, c)
-		o.scale = func(i, q int) float32 { return at(i/g.height, q) }
 		return nil
 	}
 }
@@ -56,9 +59,9 @@ func textOfTileScale(f Fault) string {
 }
 
 func listTileScales(p *problem, _ bool) (all []Fault) {
-	for _, s := range []Side{A, B} {
+	for _, s := range []Side{A, B, Both} {
 		for _, n := range []int{2, 4, 8, 16, 32, 64, 128} {
-			if n < p.side(s).rows {
+			if !slices.ContainsFunc(s.each(), func(s Side) bool { return n >= p.side(s).rows }) {
 				all = append(all, Fault{Kind: ScalesOfTile, Of: s, By: n})
 			}
 		}
@@ -71,8 +74,8 @@ func textOfLayout(f Fault) string {
 }
 
 func listLayouts(p *problem, _ bool) (all []Fault) {
-	for _, s := range []Side{A, B} {
-		if g := p.side(s); g.rows*g.cols < 2 {
+	for _, s := range []Side{A, B, Both} {
+		if slices.ContainsFunc(s.each(), func(s Side) bool { g := p.side(s); return g.rows*g.cols < 2 }) {
 			continue
 		}
 		for written := range layouts.Names {
@@ -87,13 +90,15 @@ func listLayouts(p *problem, _ bool) (all []Fault) {
 }
 
 func applyLayout(f Fault, p *problem, c *change) error {
-	g := p.side(f.Of)
 	if layouts.Check(f.Written) != nil || layouts.Check(f.Read) != nil || f.Written == f.Read {
 		return notHere("%v read as %v", f.Written, f.Read)
 	}
 	// Packed words hold exponents.
-	if packed := func(l Layout) bool { return l == Packed || l == PackedReversed }; (packed(f.Written) || packed(f.Read)) && !g.powers() {
-		return notHere("scales of %v that are not powers of two are not packed", f.Of)
+	packed := func(l Layout) bool { return l == Packed || l == PackedReversed }
+	for _, side := range f.Of.each() {
+		if (packed(f.Written) || packed(f.Read)) && !p.side(side).powers() {
+			return notHere("scales of %v that are not powers of two are not packed", side)
+		}
 	}
 	return applyGrid(readLayout)(f, p, c)
 }

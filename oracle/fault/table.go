@@ -33,11 +33,11 @@ func init() {
 		KTailUnmasked: {text: sized("K is padded to a multiple of %d with the codes of the next rows"), list: listRagged(KTailUnmasked), apply: applyUnmasked},
 
 		ScalesLayout:      {text: textOfLayout, list: listLayouts, apply: applyLayout},
-		ScalesTransposed:  {text: scalesOf("transposed"), list: listSides(ScalesTransposed, A, B), apply: applyGrid(readTransposed)},
+		ScalesTransposed:  {text: scalesOf("transposed"), list: listSides(ScalesTransposed, A, B, Both), apply: applyGrid(readTransposed)},
 		ScalesRowsOff:     {text: textOfOff("the scales of %s are read %s", "row"), list: listOff(ScalesRowsOff, 1, -1, 2), apply: applyGrid(readRowsOff)},
 		ScalesColumnsOff:  {text: textOfOff("the scales of %s are read %s", "place"), list: listOff(ScalesColumnsOff, 1, -1), apply: applyGrid(readColumnsOff)},
-		ScalesFirstRow:    {text: textOfFirst("of the first row", "all rows"), list: listSides(ScalesFirstRow, A, B), apply: applyGrid(readFirstRow)},
-		ScalesFirstColumn: {text: textOfFirst("of the first block of K", "all of K"), list: listSides(ScalesFirstColumn, A, B), apply: applyGrid(readFirstColumn)},
+		ScalesFirstRow:    {text: textOfFirst("of the first row", "all rows"), list: listSides(ScalesFirstRow, A, B, Both), apply: applyGrid(readFirstRow)},
+		ScalesFirstColumn: {text: textOfFirst("of the first block of K", "all of K"), list: listSides(ScalesFirstColumn, A, B, Both), apply: applyGrid(readFirstColumn)},
 		ScalesOfTile:      {text: textOfTileScale, list: listTileScales, apply: applyGrid(readTile)},
 		ScalesIgnored:     {text: scalesOf("ignored"), list: listSides(ScalesIgnored, A, B, Both), apply: applyScale(ignored)},
 		ScalesSquared:     {text: scalesOf("applied twice"), list: listSides(ScalesSquared, A, B, Both), apply: applyScale(squared)},
@@ -49,18 +49,19 @@ func init() {
 		ScalesExponentOff: {text: textOfExponent, list: listExponents, apply: applyScale(exponentOff)},
 		ScalesBlock:       {text: textOfBlock("each row's beginning where it does"), list: listBlocks(ScalesBlock), apply: applyBlock(false)},
 		ScalesGrid:        {text: textOfBlock("row after row of as many scales"), list: listBlocks(ScalesGrid), apply: applyBlock(true)},
-		ScalesAsE8M0:      {text: scalesOf("read as E8M0, which they are not"), list: listSides(ScalesAsE8M0, A, B), apply: applyMisread(tensor.UE4M3Scales, asE8M0)},
-		ScalesAsE4M3:      {text: scalesOf("read as E4M3 with a sign, which they are not"), list: listSides(ScalesAsE4M3, A, B), apply: applyMisread(tensor.E8M0Scales, asE4M3)},
-		ScalesAsUE4M3:     {text: scalesOf("read as UE4M3, which they are not"), list: listSides(ScalesAsUE4M3, A, B), apply: applyMisread(tensor.E8M0Scales, asUE4M3)},
+		ScalesAsE8M0:      {text: scalesOf("read as E8M0, which they are not"), list: listSides(ScalesAsE8M0, A, B, Both), apply: applyMisread(tensor.UE4M3Scales, asE8M0)},
+		ScalesAsE4M3:      {text: scalesOf("read as E4M3 with a sign, which they are not"), list: listSides(ScalesAsE4M3, A, B, Both), apply: applyMisread(tensor.E8M0Scales, asE4M3)},
+		ScalesAsUE4M3:     {text: scalesOf("read as UE4M3, which they are not"), list: listSides(ScalesAsUE4M3, A, B, Both), apply: applyMisread(tensor.E8M0Scales, asUE4M3)},
+		ScalesNaNNumber:   {text: textOf("encoded scales of %s that are NaN are read as numbers"), list: listSides(ScalesNaNNumber, A, B, Both), apply: applyNaNNumber},
 		OuterIgnored:      {text: outerOf("not applied"), list: listSides(OuterIgnored, A, B, Both), apply: applyOuter},
 		OuterSquared:      {text: outerOf("applied twice"), list: listSides(OuterSquared, A, B, Both), apply: applyOuter},
 		OuterReciprocal:   {text: outerOf("applied as their reciprocals"), list: listSides(OuterReciprocal, A, B, Both), apply: applyOuter},
 
 		WrongFormat:       {text: textOfFormat, list: listFormats, apply: applyFormat},
 		CodesRowsOff:      {text: textOfOff("the codes of %s are read %s, with the right scales", "row"), list: listOff(CodesRowsOff, 1, -1), apply: applyCodes(codesRowsOff)},
-		CodesTransposed:   {text: textOf("the codes of %s are read as column-major, which they are not"), list: listSides(CodesTransposed, A, B), apply: applyCodes(codesTransposed)},
+		CodesTransposed:   {text: textOf("the codes of %s are read as column-major, which they are not"), list: listSides(CodesTransposed, A, B, Both), apply: applyCodes(codesTransposed)},
 		CodesSwapped:      {text: textOfSwapped, list: listSwapped, apply: applyCodes(codesSwapped)},
-		NibblesSwapped:    {text: textOf("the two codes of each byte of %s are exchanged"), list: listNibbles, apply: applyNibbles},
+		NibblesSwapped:    {text: textOf("the two codes of each byte of %s are exchanged"), list: listSides(NibblesSwapped, A, B, Both), apply: applyNibbles},
 		CodesFlushed:      {text: textOf("subnormal codes of %s count as 0"), list: listSides(CodesFlushed, A, B, Both), apply: applyCodes(codesFlushed)},
 		NaNIsZero:         {text: textOf("NaN in %s counts as 0"), list: listSides(NaNIsZero, A, B, Both), apply: applyCodes(nanIsZero)},
 		OperandsExchanged: {text: plainly("A and B are exchanged: C is B·Aᵀ"), list: once(OperandsExchanged), apply: applyOperandsExchanged},
@@ -153,7 +154,7 @@ func listSides(k Kind, of ...Side) func(*problem, bool) []Fault {
 
 func listOff(k Kind, by ...int) func(*problem, bool) []Fault {
 	return func(*problem, bool) (all []Fault) {
-		for _, s := range []Side{A, B} {
+		for _, s := range []Side{A, B, Both} {
 			for _, n := range by {
 				all = append(all, Fault{Kind: k, Of: s, By: n})
 			}
