@@ -28,8 +28,9 @@ The first result that is NaN or infinite is named in a warning on standard
 error; the exit status is 0 all the same.
 
 JSON has the keys out (the file), bytes, type, m, n, k, a and b (name, format,
-shape, block), bias, accumulate, level, seconds and gflops (of the product,
-without reading and writing), nan and infinite (how many results are).`
+shape, block, scaleFormat, outer), bias, accumulate, level, seconds and gflops
+(of the product, without reading and writing), nan and infinite (how many
+results are).`
 
 const gemmExample = `  octavo gemm layer.safetensors --a x --b w -o c.safetensors
   octavo gemm activations.safetensors weights.safetensors -o c.safetensors \

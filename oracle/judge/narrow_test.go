@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -33,6 +34,30 @@ func nvfp4(r *rand.Rand, name string, rows, k, each int) *tensor.Tensor {
 		t.Outer.Scales = append(t.Outer.Scales, 0.001+r.Float32()/100)
 	}
 	return t
+}
+
+// TestOperands names the formats of scales, and outer scales, in text and in JSON.
+func TestOperands(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 2))
+	a, b := nvfp4(r, "a", 6, 32, 0), nvfp4(r, "b", 4, 32, 2)
+	a.Outer.Scales[0], b.Outer.Scales[0], b.Outer.Divide = 0.25, 8, true
+	got := make([]float32, 24)
+	require.NoError(t, fault.Inject(t.Context(), got, fault.Fault{}, fault.Product{A: a, B: b}, fault.Options{}))
+	v, err := Check(t.Context(), got, nil, a, b, Claim{}, Options{})
+	require.NoError(t, err)
+	require.Equal(t, `"a", E2M1 [6 32], one scale for 1x16, UE4M3, times an outer scale of 0.25`, v.A.String())
+	require.Equal(t, `"b", E2M1 [4 32], one scale for 1x16, UE4M3, divided by an outer scale for every 2 rows`, v.B.String())
+	text, err := json.Marshal([]Operand{v.A, v.B})
+	require.NoError(t, err)
+	require.JSONEq(t, `[
+		{"name": "a", "format": "E2M1", "shape": [6, 32], "block": "1x16", "scaleFormat": "UE4M3",
+			"outer": {"scales": 1, "rows": 0, "divide": false, "first": 0.25}},
+		{"name": "b", "format": "E2M1", "shape": [4, 32], "block": "1x16", "scaleFormat": "UE4M3",
+			"outer": {"scales": 2, "rows": 2, "divide": true, "first": 8}}]`, string(text))
+	b.ScaleFormat, b.Outer = tensor.Float32Scales, tensor.Outer{}
+	require.Equal(t, `"b", E2M1 [4 32], one scale for 1x16`, NewOperand(b).String())
+	b.Outer = tensor.Outer{Scales: []float32{1, 2, 3, 4}, Rows: 1}
+	require.Equal(t, `"b", E2M1 [4 32], one scale for 1x16, times an outer scale for each row`, NewOperand(b).String())
 }
 
 // TestNarrow judges products of NVFP4 with outer scales, whole and by a sample, and names

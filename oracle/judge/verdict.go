@@ -63,16 +63,53 @@ type Operand struct {
 	Format string `json:"format"`
 	Shape  []int  `json:"shape"`
 	Block  string `json:"block"`
+	// ScaleFormat is that of the scales of blocks, and Outer the scales above them, if any.
+	ScaleFormat tensor.ScaleFormat `json:"scaleFormat"`
+	Outer       *Outer             `json:"outer,omitempty"`
+}
+
+// Outer says what the outer scales of an operand are.
+type Outer struct {
+	Scales int           `json:"scales"` // their number
+	Rows   int           `json:"rows"`   // of the matrix under each; 0 is all
+	Divide bool          `json:"divide"` // they are divisors
+	First  oracle.Number `json:"first"`  // of them
 }
 
 // NewOperand describes t.
 func NewOperand(t *tensor.Tensor) Operand {
-	return Operand{t.Name, t.Format.String(), t.Shape, t.Block.String()}
+	o := Operand{Name: t.Name, Format: t.Format.String(), Shape: t.Shape, Block: t.Block.String(), ScaleFormat: t.ScaleFormat}
+	if !t.Outer.None() {
+		o.Outer = &Outer{len(t.Outer.Scales), t.Outer.Rows, t.Outer.Divide, oracle.Number(t.Outer.Scales[0])}
+	}
+	return o
 }
 
 // String describes the operand in one line.
 func (o Operand) String() string {
-	return fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.Block)
+	text := fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.Block)
+	if o.ScaleFormat != tensor.Float32Scales {
+		text += ", " + o.ScaleFormat.String()
+	}
+	if o.Outer != nil {
+		text += ", " + o.Outer.String()
+	}
+	return text
+}
+
+// String says how many outer scales there are, such as "times an outer scale of 0.0117".
+func (o *Outer) String() string {
+	how := "times"
+	if o.Divide {
+		how = "divided by"
+	}
+	switch {
+	case o.Scales == 1:
+		return fmt.Sprintf("%s an outer scale of %s", how, full(o.First))
+	case o.Rows == 1:
+		return how + " an outer scale for each row"
+	}
+	return fmt.Sprintf("%s an outer scale for every %d rows", how, o.Rows)
 }
 
 // describe returns a verdict that says what was claimed.
