@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -304,7 +305,12 @@ func (t *tolerance) criteria(cmd *cobra.Command, typ fault.Type) (all []audit.Cr
 // ofCases are the flags of what a case says for itself.
 var ofCases = []string{"rtol", "atol", "within", "default", "cosine", "calc-diff", "relative-l2", "relative-max", "mean-error", "relative-mean",
 	"equal-nan", "nan-passes", "reference", "reference-fault", "type", "model", "bound", "promote", "scale-order", "pattern", "profile",
-	"bias", "accumulate", "a-scales", "b-scales", "a-block", "b-block", "a-format", "b-format", "npy-bf16"}
+	"bias", "accumulate", "a-scales", "b-scales", "a-block", "b-block", "a-format", "b-format", "a-packed", "b-packed",
+	"a-outer", "b-outer", "a-outer-divides", "b-outer-divides", "a-scale-format", "b-scale-format", "npy-bf16"}
+
+// ofFiles are the flags of operands that are read.
+var ofFiles = []string{"bias", "accumulate", "a-scales", "b-scales", "a-packed", "b-packed", "a-outer", "b-outer",
+	"a-outer-divides", "b-outer-divides", "a-scale-format", "b-scale-format", "npy-bf16"}
 
 // inputs says what is audited, if the flags go together.
 func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
@@ -328,8 +334,9 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 			return nil, usagef("--case %q: want one of %s", f.kase, strings.Join(caseNames(), ", "))
 		}
 		return in, f.checkFiles()
-	case generated && (f.Bias != "" || f.Accumulate != "" || f.A.Scales != "" || f.B.Scales != ""):
-		return nil, usagef("--generate draws operands alone: leave out names of tensors")
+	case generated && slices.ContainsFunc(ofFiles, set):
+		name := ofFiles[slices.IndexFunc(ofFiles, set)]
+		return nil, usagef("--%s is of operands that are read: --generate draws them", name)
 	case !generated && (f.A.Codes == "" || f.B.Codes == ""):
 		return nil, usagef("want operands by --a and --b, --generate or --case")
 	case !generated && (set("pattern") || set("profile")):

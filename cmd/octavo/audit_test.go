@@ -50,6 +50,28 @@ func TestAuditFiles(t *testing.T) {
 	require.Len(t, codes, 40*64)
 }
 
+// TestAuditNarrow audits a test of NVFP4 in a file, and hands the worst C that passes, with
+// its encoded and outer scales, to verify.
+func TestAuditNarrow(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"nvfp4-global", "nvfp4-2d", "mxfp6", "e4m3-nvfp4"} {
+		golden := goldenNarrow(t, name)
+		worst, better := filepath.Join(dir, name), filepath.Join(dir, name+".better")
+		args := append(append([]string{"audit"}, golden...), "--rtol", "1e-2", "--atol", "9e9", "--fault", `{"kind":"unwritten"}`)
+		r := octavo(strings.NewReader(""), append(args, "--worst", worst, "--operands", better)...)
+		require.Equal(t, exitData, r.status, r.stderr)
+		same := []string{"verify", worst, "--a", "a", "--b", "b", "--got", worst}
+		for i, flag := range golden {
+			if strings.HasSuffix(flag, "-block") || strings.HasSuffix(flag, "-format") {
+				same = append(same, flag, golden[i+1])
+			}
+		}
+		v := octavo(strings.NewReader(""), same...)
+		require.Equal(t, exitData, v.status, "%s", v.stderr)
+		require.Contains(t, v.stdout, "C is not written: it holds 0", name)
+	}
+}
+
 // TestAuditTolerances has a tolerance of each kind that no fault passes, and one that all
 // pass.
 func TestAuditTolerances(t *testing.T) {
@@ -120,7 +142,11 @@ func TestAuditMisuse(t *testing.T) {
 		"want a number of 0 or more":          {"--generate", "8x8x32", "--rtol", "-1"},
 		"want a fault as --json prints it":    {"--generate", "8x8x32", "--rtol", "1", "--fault", "scaled"},
 		"--pattern and --profile are of what": {"x", "--a", "a", "--b", "b", "--rtol", "1", "--pattern", "bell"},
-		"--generate draws operands alone":     {"--generate", "8x8x32", "--rtol", "1", "--bias", "b"},
+		"--bias is of operands that are read": {"--generate", "8x8x32", "--rtol", "1", "--bias", "b"},
+		"--b-outer is of operands that are":   {"--generate", "8x8x32", "--rtol", "1", "--b-outer", "b"},
+		"--a-packed is not for --case":        {"--case", "vllm-29470", "--a-packed"},
+		"--b-outer-divides is not for --case": {"--case", "vllm-29470", "--b-outer-divides"},
+		"--a-scale-format is not for --case":  {"--case", "vllm-29470", "--a-scale-format", "ue4m3"},
 		"are the same file":                   {"--generate", "8x8x32", "--rtol", "1", "--worst", "x", "--operands", "x"},
 		"--bound is for --model exact":        {"--generate", "8x8x32", "--rtol", "1", "--model", "ada-mma", "--bound", "float32"},
 		"want two files at most":              {"a", "b", "c", "--rtol", "1"},

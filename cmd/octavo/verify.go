@@ -73,7 +73,8 @@ C may be a .npy file too, <f4, <f2 or, with --npy-bf16, <u2, or raw bytes.
 
 JSON has the keys pass, demand (bits or bound), model, evidence, promote,
 scaleOrder, bound, largestBound, blind, type, m, n, k, a and b (name, format,
-shape, block), bias, accumulate, report, exact where bits are demanded, sample
+shape, block, scaleFormat and, if there is one, outer: scales, rows, divide,
+first), bias, accumulate, report, exact where bits are demanded, sample
 (elements, of, random, height, width, suspects, rows, cols, tiles, seed, rest,
 misses (wrong, probability), row, col) where not all was looked at, explanation
 (as go doc octavo/oracle/fault Explanation says) where C is wrong, and power, as

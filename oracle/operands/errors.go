@@ -24,8 +24,11 @@ var (
 	// scales of a type that has none.
 	ErrScales = errors.New("operands: no scales")
 
-	// ErrOuter is of codes of which it is not known where their outer scales are, and of
-	// outer scales of a type that has none.
+	// ErrScaleFormat is of scales whose type says another format than the operand.
+	ErrScaleFormat = errors.New("operands: another format of scales")
+
+	// ErrOuter is of codes of which it is not known where their outer scales are, of outer
+	// scales of a type that has none, and of divisors that are not named.
 	ErrOuter = errors.New("operands: no outer scales")
 
 	// ErrResult is of a C, a bias or an old C of another type or shape than the

@@ -72,12 +72,15 @@ func TestNarrowErrors(t *testing.T) {
 		raw("two", safetensors.F32, []int{2}, floats(1, 1)...), raw("outer16", safetensors.BF16, []int{1}, 0, 0),
 		raw("both", safetensors.F4, []int{1, 4}, 0xC2, 0x71), raw("both_scale_inv", safetensors.F8E4M3, []int{1, 1}, 0x38),
 		raw("both_outer_scale", safetensors.F32, []int{1}, floats(1)...), raw("both_outer_divisor", safetensors.F32, []int{1}, floats(1)...),
+		raw("one", safetensors.F32, []int{1, 1}, floats(1)...),
+		raw("divisor", safetensors.F4, []int{1, 4}, 0xC2, 0x71), raw("divisor_scale_inv", safetensors.F8E4M3, []int{1, 1}, 0x38),
+		raw("divisor_outer_divisor", safetensors.F32, []int{1}, floats(1)...),
 		raw("zero", safetensors.F32, []int{1}, floats(0)...),
 	)
 	files, err := (&Product{Files: []string{file}}).Open()
 	require.NoError(t, err)
 	defer files.Close()
-	e2m1, e2m3 := fp8.E2M1, fp8.E2M3
+	e2m1, e2m3, e8m0, ue4m3 := fp8.E2M1, fp8.E2M3, tensor.E8M0Scales, tensor.UE4M3Scales
 	for _, test := range []struct {
 		o    Operand
 		kind error
@@ -90,6 +93,11 @@ func TestNarrowErrors(t *testing.T) {
 		{Operand{Codes: "w", Format: &e2m3}, ErrFormat, `tensor "w" is F4 and not F6_E2M3`},
 		{Operand{Codes: "w", Scales: "negative"}, tensor.ErrScale, `tensor "negative": scale 0 is the byte 0xb8, which is no UE4M3: its top bit is set`},
 		{Operand{Codes: "w", Scales: "half"}, ErrScales, `tensor "half" is F16: scales are F32, F8_E8M0 or F8_E4M3`},
+		{Operand{Codes: "w", ScaleFormat: &e8m0}, ErrScaleFormat, `tensor "w_scale_inv" is F8_E4M3: its scales are in UE4M3 and not in E8M0`},
+		{Operand{Codes: "w", Scales: "one", ScaleFormat: &e8m0}, ErrScaleFormat, `tensor "one" is F32: its scales are in float32 and not in E8M0`},
+		{Operand{Codes: "u", Format: &e2m1, Packed: true, ScaleFormat: &ue4m3}, ErrScaleFormat, `tensor "u_scale_inv" is F8_E8M0: its scales are in E8M0 and not in UE4M3`},
+		{Operand{Codes: "w", OuterDivides: true}, ErrOuter, `the outer scales of "w" that are said to be divisors have no name`},
+		{Operand{Codes: "divisor", OuterDivides: true}, ErrOuter, `the outer scales of "divisor" that are said to be divisors have no name`},
 		{Operand{Codes: "w", Outer: "none"}, ErrName, `no tensor "none"`},
 		{Operand{Codes: "w", Outer: "two"}, tensor.ErrShape, `tensor "two" of shape [2] does not hold the outer scales of tensor "w" of shape [1 4]: want one, or one for each of 1 rows`},
 		{Operand{Codes: "w", Outer: "outer16"}, ErrOuter, `tensor "outer16" is BF16: outer scales are F32`},
@@ -98,9 +106,10 @@ func TestNarrowErrors(t *testing.T) {
 		_, err := test.o.Read(&files.a)
 		require.ErrorIs(t, err, test.kind, "%+v", test.o)
 		require.ErrorContains(t, err, test.text)
-		require.NotContains(t, err.Error(), test.o.Codes+ScaleSuffix, "which is not what is wrong")
+		if test.kind != ErrScaleFormat {
+			require.NotContains(t, err.Error(), test.o.Codes+ScaleSuffix, "which is not what is wrong")
+		}
 	}
-	ue4m3 := tensor.UE4M3Scales
 	codes, err := files.a.Find("w")
 	require.NoError(t, err)
 	scales, err := files.a.Find("bytes")
@@ -108,6 +117,8 @@ func TestNarrowErrors(t *testing.T) {
 	x, err := (&Operand{ScaleFormat: &ue4m3}).Join(codes, scales)
 	require.NoError(t, err)
 	require.Equal(t, []float32{0x1p-9}, x.Scales)
+	_, err = (&Operand{Codes: "w", ScaleFormat: &ue4m3}).Read(&files.a) // what the type says too
+	require.NoError(t, err)
 	plain := tensor.Float32Scales
 	_, err = (&Operand{ScaleFormat: &plain}).Join(codes, scales)
 	require.ErrorContains(t, err, "it holds no scales in float32")

@@ -43,7 +43,8 @@ type Operand struct {
 	Block  *tensor.Block // that shares a scale; nil: the one that fits the shapes of both
 	Format *fp8.Format   // of codes of type U8; nil: the type says it, or the metadata
 
-	// ScaleFormat is of scales of type U8; nil: E8M0.
+	// ScaleFormat is of scales of type U8; nil: E8M0. Where the type says the format it has
+	// to be the same.
 	ScaleFormat *tensor.ScaleFormat
 
 	// Packed says that codes of type U8 lie side by side, the first in the lowest bits,
@@ -53,7 +54,7 @@ type Operand struct {
 	// Outer names the outer scales, F32: one, one for each row, or one for each matrix of a
 	// stack. "": that of the codes and OuterSuffix or OuterDivisorSuffix, or none.
 	Outer        string
-	OuterDivides bool // those that Outer names are divisors
+	OuterDivides bool // those that Outer names are divisors; an error without Outer
 }
 
 // Read returns the operand, whose scales are of the right number. Errors are [ErrName],
@@ -204,6 +205,11 @@ func noScales(t Tensor) error {
 
 // readScales reads a tensor of scales.
 func (o *Operand) readScales(t Tensor) (scales []float32, f tensor.ScaleFormat, err error) {
+	defer func() {
+		if err == nil && o.ScaleFormat != nil && *o.ScaleFormat != f {
+			err = sentinel.Errorf(ErrScaleFormat, "operands: tensor %q is %s: its scales are in %v and not in %v", t.Name, t.DType, f, *o.ScaleFormat)
+		}
+	}()
 	switch {
 	case t.DType == safetensors.F32:
 		scales, err = t.File.Float32s(t.Name)
@@ -250,6 +256,9 @@ func (o *Operand) readOuter(s *Source, codes, scales Tensor) (tensor.Outer, erro
 			return tensor.Outer{}, err
 		}
 		return outerOf(codes.Info, outer, o.OuterDivides)
+	}
+	if o.OuterDivides {
+		return tensor.Outer{}, sentinel.Errorf(ErrOuter, "operands: the outer scales of %s that are said to be divisors have no name", textout.Quoted(o.Codes))
 	}
 	if _, file := Path(o.Codes); file || s.File == nil {
 		return tensor.Outer{}, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle/fault"
@@ -20,8 +21,8 @@ import (
 var ErrNone = errors.New("no fault survives")
 
 // WriteWorst writes the C of the fault that survives with the largest error, beside the
-// operands, as octavo verify reads them: a, b, their scales, c and, if there are any, bias
-// and old. It returns an ErrNone if there is no such fault.
+// operands, as octavo verify reads them: a, b, their scales, outer ones too, c and, if there
+// are any, bias and old. It returns an ErrNone if there is no such fault.
 func (f *Found) WriteWorst(ctx context.Context, path string) error {
 	worst := f.Worst()
 	if worst == nil {
@@ -31,7 +32,11 @@ func (f *Found) WriteWorst(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	tensors := append(product("", f.Product.A, f.Product.B, f.Product.Bias, f.Product.Old),
+	tensors, err := product("", f.Product.A, f.Product.B, f.Product.Bias, f.Product.Old)
+	if err != nil {
+		return err
+	}
+	tensors = append(tensors,
 		safetensors.Tensor{Info: safetensors.Info{Name: "c", DType: dtype, Shape: []int{f.M, f.N}}, Data: c})
 	return safetensors.WriteFile(path, tensors, map[string]string{"fault": worst.Text})
 }
@@ -70,46 +75,74 @@ func (f *Found) WriteOperands(path string) error {
 			continue
 		}
 		a, b, bias, old := s.Operands()
-		tensors = append(tensors, product(s.Name+".", a, b, bias, old)...)
+		of, err := product(s.Name+".", a, b, bias, old)
+		if err != nil {
+			return err
+		}
+		tensors = append(tensors, of...)
 		text[s.Name] = s.Text
 	}
 	return safetensors.WriteFile(path, tensors, text)
 }
 
 // product returns the tensors of a product, their names after a prefix.
-func product(prefix string, a, b *tensor.Tensor, bias, old []float32) (tensors []safetensors.Tensor) {
+func product(prefix string, a, b *tensor.Tensor, bias, old []float32) (tensors []safetensors.Tensor, err error) {
 	m, _ := a.Dims()
 	n, _ := b.Dims()
-	tensors = append(codesAndScales(prefix+"a", a), codesAndScales(prefix+"b", b)...)
+	for i, t := range []*tensor.Tensor{a, b} {
+		of, err := codesAndScales(prefix+string("ab"[i]), t)
+		if err != nil {
+			return nil, fmt.Errorf("audit: %w", err)
+		}
+		tensors = append(tensors, of...)
+	}
 	if bias != nil {
 		tensors = append(tensors, floats(prefix+"bias", bias, n))
 	}
 	if old != nil {
 		tensors = append(tensors, floats(prefix+"old", old, m, n))
 	}
-	return tensors
+	return tensors, nil
 }
 
-// codesAndScales returns the codes and the scales of an operand.
-func codesAndScales(name string, t *tensor.Tensor) []safetensors.Tensor {
+// codesAndScales returns the codes and the scales of an operand. Codes of less than a byte
+// that do not fill whole bytes are U8.
+func codesAndScales(name string, t *tensor.Tensor) ([]safetensors.Tensor, error) {
 	rows, cols := t.Dims()
 	var codes []byte
 	for i := range rows {
 		codes = append(codes, t.Row(i)...)
 	}
-	dtype := operands.DTypeOf(t.Format)
-	if dtype == "" {
+	dtype, bits := operands.DTypeOf(t.Format), t.Format.Bits()
+	if dtype == "" || len(codes)*bits%8 != 0 {
 		dtype = safetensors.U8
+	} else if bits < 8 {
+		packed := make([]byte, tensor.PackedLen(len(codes), bits))
+		if err := tensor.PackCodes(packed, codes, bits, tensor.LowFirst); err != nil {
+			return nil, err
+		}
+		codes = packed
 	}
 	gridRows, gridCols := t.Grid()
-	var scales []float32
+	var scales []byte
+	var err error
 	for r := range gridRows {
-		scales = append(scales, t.ScaleRow(r)...)
+		if scales, err = tensorfile.AppendScales(scales, t.ScaleRow(r), t.ScaleFormat, r*gridCols); err != nil {
+			return nil, err
+		}
 	}
-	return []safetensors.Tensor{
+	tensors := []safetensors.Tensor{
 		{Info: safetensors.Info{Name: name, DType: dtype, Shape: []int{rows, cols}}, Data: codes},
-		floats(name+operands.ScaleSuffix, scales, gridRows, gridCols),
+		{Info: safetensors.Info{Name: name + operands.ScaleSuffix, DType: tensorfile.ScaleTypeOf(t.ScaleFormat), Shape: []int{gridRows, gridCols}}, Data: scales},
 	}
+	if t.Outer.None() {
+		return tensors, nil
+	}
+	suffix := operands.OuterSuffix
+	if t.Outer.Divide {
+		suffix = operands.OuterDivisorSuffix
+	}
+	return append(tensors, floats(name+suffix, t.Outer.Scales, len(t.Outer.Scales))), nil
 }
 
 func floats(name string, values []float32, shape ...int) safetensors.Tensor {

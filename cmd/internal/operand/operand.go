@@ -18,7 +18,29 @@ func Read(p *operands.Product, files *operands.Files) (a, b *tensor.Tensor, err 
 	if b, err = files.B(); err != nil {
 		return nil, nil, Hint(p, "b", &p.B, err)
 	}
+	if err := checkPacked(p, a, b); err != nil {
+		return nil, nil, err
+	}
 	return a, b, checkEmpty(a, b)
+}
+
+// checkPacked refuses bytes that have as many rows of the other operand's codes as if each
+// held several.
+func checkPacked(p *operands.Product, a, b *tensor.Tensor) error {
+	_, ka := a.Dims()
+	_, kb := b.Dims()
+	for _, x := range []struct {
+		o        *operands.Operand
+		t        *tensor.Tensor
+		flag     string
+		k, other int
+	}{{&p.A, a, "a", ka, kb}, {&p.B, b, "b", kb, ka}} {
+		if bits := x.t.Format.Bits(); bits < 8 && !x.o.Packed && x.o.Format != nil && x.k > 0 && x.k*8 == x.other*bits {
+			return fmt.Errorf("tensor %q has rows of %d codes of %v and that of the other operand of %d: --%s-packed says that a byte holds several",
+				x.t.Name, x.k, x.t.Format, x.other, x.flag)
+		}
+	}
+	return nil
 }
 
 const maxEmptyResults = 1 << 24
@@ -41,6 +63,10 @@ func Hint(p *operands.Product, flag string, o *operands.Operand, err error) erro
 		return fmt.Errorf("%w: leave --%s-format out", err, flag)
 	case errors.Is(err, operands.ErrFormat):
 		return fmt.Errorf("%w: add --%s-format e4m3 or another", err, flag)
+	case errors.Is(err, tensor.ErrCode) && !o.Packed:
+		return fmt.Errorf("%w; --%s-packed says that a byte holds several", err, flag)
+	case errors.Is(err, operands.ErrScaleFormat):
+		return fmt.Errorf("%w: leave --%s-scale-format out", err, flag)
 	case errors.Is(err, operands.ErrFloats):
 		return fmt.Errorf("%w: octavo quantize makes them", err)
 	case errors.Is(err, operands.ErrBlock):
