@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -144,60 +145,55 @@ func (s *span) count(st *fp8.Stats, sign int, first, last uint32, n int64) {
 	}
 }
 
-// everywhere compares the codes of every step-th float32 of a sign from bits from on, and
-// where stats says so what is counted, with the definition.
-func everywhere(d *definition, p fp8.Policy, sign int, from uint32, step uint64, stats bool) error {
+// magnitudes are float32 of a sign whose other bits are from, from+step, ... below to.
+type magnitudes struct {
+	sign           int
+	from, to, step uint64
+}
+
+// beyondKernels is the magnitude, 2^100, from which on kernels leave values to plain Go.
+const beyondKernels = (127 + 100) << 23
+
+// expectation is what the definition says of a policy.
+type expectation struct {
+	policy fp8.Policy
+	stats  bool // are compared too
+	spans  []span
+}
+
+func (d *definition) expect(stats bool, policies ...fp8.Policy) (all []expectation) {
+	for _, p := range policies {
+		all = append(all, expectation{p, stats, d.spans(p)})
+	}
+	return all
+}
+
+// everywhere compares the codes of magnitudes, and what is counted, with the definition.
+func everywhere(d *definition, m magnitudes, expected []expectation) error {
 	const chunk = 1 << 14
-	all := d.spans(p)
-	patterns := (1<<31-uint64(from)-1)/step + 1
+	count := (m.to - m.from + m.step - 1) / m.step
 	var next atomic.Uint64
 	errs := make([]error, runtime.GOMAXPROCS(0))
 	var failed atomic.Bool
 	var workers sync.WaitGroup
 	for w := range errs {
 		workers.Go(func() {
-			buffer, codes, at := make([]float32, chunk), make([]byte, chunk), 0
+			buffer, codes := make([]float32, chunk), make([]byte, chunk)
 			for !failed.Load() {
 				first := (next.Add(1) - 1) * chunk
-				if first >= patterns {
+				if first >= count {
 					return
 				}
-				src := buffer[:min(chunk, patterns-first)]
-				bits := from + uint32(first*step)
+				src := buffer[:min(chunk, count-first)]
+				bits := uint32(m.from + first*m.step)
 				for i := range src {
-					src[i] = math.Float32frombits(bits + uint32(i)*uint32(step) | uint32(sign)<<31)
+					src[i] = math.Float32frombits(bits + uint32(i)*uint32(m.step) | uint32(m.sign)<<31)
 				}
-				var got, want fp8.Stats
-				st := &got
-				if !stats {
-					st = nil
-				}
-				fp8.Encode(codes, src, d.format, p, st)
-				for i := 0; i < len(src); {
-					b := bits + uint32(i)*uint32(step)
-					for at+1 < len(all) && all[at+1].first <= b {
-						at++
-					}
-					n := len(src) - i
-					if at+1 < len(all) {
-						n = min(n, int((uint64(all[at+1].first-b)-1)/step)+1)
-					}
-					s := &all[at]
-					if bytes.Count(codes[i:i+n], s.code[sign:sign+1]) != n {
-						for codes[i] == s.code[sign] {
-							i++
-						}
-						errs[w] = fmt.Errorf("%v of %v (%08x), %+v: %02x, want %02x", d.format, src[i], bitsOf(src[i]), p, codes[i], s.code[sign])
+				for i := range expected {
+					if errs[w] = expected[i].compare(d.format, codes, src, m.step); errs[w] != nil {
 						failed.Store(true)
 						return
 					}
-					s.count(&want, sign, b, b+uint32(n-1)*uint32(step), int64(n))
-					i += n
-				}
-				if stats && got != want {
-					errs[w] = fmt.Errorf("%v from %08x by %d, %+v: %+v, want %+v", d.format, bitsOf(src[0]), step, p, got, want)
-					failed.Store(true)
-					return
 				}
 			}
 		})
@@ -211,41 +207,90 @@ func everywhere(d *definition, p fp8.Policy, sign int, from uint32, step uint64,
 	return nil
 }
 
-// TestEncodeEverywhere encodes all float32, or a sample, in every format, at every level and
-// in plain Go, to nearest and rounded otherwise, with what is counted. Plain Go, which takes
-// the most time, has a sample of its own but for the codes of the zero policy; there, above
-// the largest value, finite overflow and infinities are not saturated either.
-func TestEncodeEverywhere(t *testing.T) {
-	levels := []cpu.Level{cpu.Generic}
-	forLevels(t, func(_ *testing.T, l cpu.Level) { levels = append(levels, l) })
-	for _, l := range levels {
-		restore, err := cpu.Force(l)
-		require.NoError(t, err)
-		for _, d := range definitions {
-			t.Run(fmt.Sprintf("%v/%v", l, d.format), func(t *testing.T) {
-				for sign := range 2 {
-					step := stride()
-					if l == cpu.Generic {
-						require.NoError(t, everywhere(d, fp8.Policy{}, sign, 0, step, false))
-						step *= 17
-						beyond := fp8.Policy{Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate, NaN: fp8.NaNCanonical}
-						require.NoError(t, everywhere(d, beyond, sign, bitsOf(float32(d.value[d.max])), step, false))
-					}
-					if d.integer && l != cpu.Generic { // kernels do not serve it
-						step *= 17
-					}
-					require.NoError(t, everywhere(d, fp8.Policy{}, sign, 0, step, true))
-					require.NoError(t, everywhere(d, fp8.Policy{Rounding: fp8.TowardZero}, sign, 0, step, true))
-					require.NoError(t, everywhere(d, fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroPositive}, sign, 0, step, true))
-				}
-			})
+// compare encodes src, whose bits ascend by step, to codes.
+func (e *expectation) compare(f fp8.Format, codes []byte, src []float32, step uint64) error {
+	first, sign := bitsOf(src[0])&math.MaxInt32, int(bitsOf(src[0])>>31)
+	var got, want fp8.Stats
+	st := &got
+	if !e.stats {
+		st = nil
+	}
+	fp8.Encode(codes, src, f, e.policy, st)
+	at := sort.Search(len(e.spans), func(i int) bool { return e.spans[i].first > first }) - 1
+	for i := 0; i < len(src); {
+		b := first + uint32(i)*uint32(step)
+		for at+1 < len(e.spans) && e.spans[at+1].first <= b {
+			at++
 		}
-		restore()
+		n := len(src) - i
+		if at+1 < len(e.spans) {
+			n = min(n, int((uint64(e.spans[at+1].first-b)-1)/step)+1)
+		}
+		s := &e.spans[at]
+		if bytes.Count(codes[i:i+n], s.code[sign:sign+1]) != n {
+			for codes[i] == s.code[sign] {
+				i++
+			}
+			return fmt.Errorf("%v of %v (%08x), %+v: %02x, want %02x", f, src[i], bitsOf(src[i]), e.policy, codes[i], s.code[sign])
+		}
+		s.count(&want, sign, b, b+uint32(n-1)*uint32(step), int64(n))
+		i += n
+	}
+	if e.stats && got != want {
+		return fmt.Errorf("%v from %08x by %d, %+v: %+v, want %+v", f, bitsOf(src[0]), step, e.policy, got, want)
+	}
+	return nil
+}
+
+// TestEncodeEverywhere encodes all float32, or a sample, in every format at the machine's
+// highest level, to nearest and rounded otherwise, with what is counted.
+func TestEncodeEverywhere(t *testing.T) {
+	levels := cpu.Levels()
+	encodeEverywhere(t, levels[len(levels)-1])
+}
+
+// TestEncodeLevelsEverywhere is the same at the other levels and in plain Go.
+func TestEncodeLevelsEverywhere(t *testing.T) {
+	levels := cpu.Levels()
+	for _, l := range levels[:len(levels)-1] {
+		encodeEverywhere(t, l)
 	}
 }
 
-// TestStochasticEverywhere compares levels with plain Go for all float32, or a sample. On
-// request, formats whose mantissas have as many bits as another's have a sample then, too.
+// encodeEverywhere leaves out most of what takes the most time, in plain Go: there, codes
+// of the zero policy alone are compared everywhere, and at other levels what kernels leave
+// to it is a sample.
+func encodeEverywhere(t *testing.T, l cpu.Level) {
+	restore, err := cpu.Force(l)
+	require.NoError(t, err)
+	defer restore()
+	beyond := fp8.Policy{Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate, NaN: fp8.NaNCanonical}
+	for _, d := range definitions {
+		t.Run(fmt.Sprintf("%v/%v", l, d.format), func(t *testing.T) {
+			nearest := d.expect(false, fp8.Policy{})
+			counted := d.expect(true, fp8.Policy{}, fp8.Policy{Rounding: fp8.TowardZero},
+				fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroPositive})
+			notSaturated := d.expect(false, beyond)
+			for sign := range 2 {
+				step := stride()
+				if l == cpu.Generic {
+					require.NoError(t, everywhere(d, magnitudes{sign, 0, 1 << 31, step}, nearest))
+				}
+				sample := step * 17
+				if l == cpu.Generic || d.integer { // kernels do not serve it
+					step = sample
+				}
+				require.NoError(t, everywhere(d, magnitudes{sign, 0, beyondKernels, step}, counted))
+				require.NoError(t, everywhere(d, magnitudes{sign, beyondKernels, 1 << 31, sample}, counted))
+				largest := uint64(bitsOf(float32(d.value[d.max])))
+				require.NoError(t, everywhere(d, magnitudes{sign, largest, 1 << 31, sample}, notSaturated))
+			}
+		})
+	}
+}
+
+// TestStochasticEverywhere compares levels with plain Go for all float32, or a sample; of
+// most formats a sample in either case.
 func TestStochasticEverywhere(t *testing.T) {
 	var levels []cpu.Level // together, for the generic one takes the most time
 	forLevels(t, func(_ *testing.T, l cpu.Level) { levels = append(levels, l) })
@@ -255,7 +300,7 @@ func TestStochasticEverywhere(t *testing.T) {
 	for _, f := range fp8.Formats() {
 		step := stride()
 		switch f {
-		case fp8.E4M3, fp8.E5M2, fp8.E2M1, fp8.E3M4:
+		case fp8.E4M3, fp8.E2M1:
 		default:
 			step *= 17
 		}
