@@ -175,12 +175,13 @@ def check(
     claimed to have made of A and B: C = A Bᵀ. Otherwise it returns the verdict.
 
     c: [M, N], float32, float16 or bfloat16.
-    a, b: [M, K] and [N, K], FP8 codes: of an FP8 type of PyTorch or ml_dtypes, or uint8
-        with a_format and b_format, E4M3, E5M2, E4M3FNUZ or E5M2FNUZ. Or each an
-        octavo.Tensor, which has its scales, format and block: check(c, a=x, b=w).
+    a, b: [M, K] and [N, K], codes: of an FP8 type of PyTorch or ml_dtypes, of PyTorch's
+        float4_e2m1fn_x2, or uint8, one code a byte, with a_format and b_format, one of
+        FORMATS. Or each an octavo.Tensor, which has its scales, outer ones too, format and
+        block: check(c, a=x, b=w).
     a_scales, b_scales: multipliers that dequantize, a grid [rows, columns] of one for each
-        block: float32, or E8M0 as uint8 or PyTorch's float8_e8m0fnu; or one number, which
-        is rounded to float32.
+        block: float32, E8M0 as uint8 or PyTorch's float8_e8m0fnu, or PyTorch's
+        float8_e4m3fn, which is UE4M3; or one number, which is rounded to float32.
     a_block, b_block: rows and columns that share a scale, such as "1x128", "row" or
         "tensor", where several fit the shapes.
     model: what C has to be.

@@ -167,7 +167,9 @@ def quantize(
     The others are those of encode; the default is the profile's.
 
     Scales are multipliers that dequantize: float32, or uint8, E8M0 of the mx profiles and
-    UE4M3 of the nvfp4 ones, most of which have an outer scale as well.
+    UE4M3 of the nvfp4 ones, most of which have an outer scale as well. Of a tensor of zeros
+    values are zeros, but for nvfp4-torchao-global and nvfp4-modelopt, whose scales are then
+    0/0 and values NaN.
     Raises InputError for a profile, block or format that is none.
     """
     result, arrays = _process.shared.ask(
@@ -181,6 +183,7 @@ def quantize(
             "overflow": overflow,
             "inf": inf,
             "nan": nan,
+            "zero": zero,
             "rounding": rounding,
             "seed": seed,
         },

@@ -26,6 +26,23 @@ def table(format):
     return np.array(values)
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+
+def encode_e2m1(x):
+    """The nearest codes of E2M1, of two as near the even one, saturated; zeros keep their sign."""
+    magnitude = np.minimum(np.abs(x), 6)
+    distance = np.abs(E2M1 - magnitude[..., None])
+    near = distance == distance.min(-1, keepdims=True)
+    first, last = near.argmax(-1), 7 - near[..., ::-1].argmax(-1)
+    return (np.where(first % 2 == 0, first, last) | np.where(np.signbit(x), 8, 0)).astype(np.uint8)
+
+
+def decode_e2m1(codes):
+    """The values of codes of E2M1."""
+    return E2M1[codes & 7] * np.where(codes & 8, -1.0, 1.0)
+
+
 def encode(x, format):
     """The nearest codes of finite float64 values; of two as near the even one, beyond the
     largest that."""

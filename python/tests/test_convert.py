@@ -71,6 +71,76 @@ def test_quantize(block, shape):
     octavo.check(octavo.multiply(a=q, b=q), a=q, b=q)
 
 
+def test_quantize_mxfp4():
+    x = octavo.generate(6, 80, seed=8)
+    amax = np.stack([np.abs(x[:, k : k + 32]).max(1) for k in range(0, 80, 32)], 1)
+    scales = np.floor(np.log2(amax)) - 2  # 4 is the largest power of two of E2M1
+    wide = reference.spread(2.0**scales, (1, 32), x.shape)
+    q = octavo.quantize(x, "mx-floor", format="E2M1", block="1x32")
+    assert (q.format, q.scale_format, q.outer) == ("E2M1", "E8M0", None)
+    assert q.scales.dtype == np.uint8 and np.array_equal(q.scales, scales + 127)
+    assert np.array_equal(q.codes, reference.encode_e2m1(x / wide))
+    assert np.array_equal(q.values(), reference.decode_e2m1(q.codes) * wide)
+    octavo.check(octavo.multiply(a=q, b=q, model="canonical"), a=q, b=q)
+
+
+def nvfp4(x, divisor):
+    """Codes, scales and the outer scale of NVFP4 in float32: those of TransformerEngine or,
+    with a divisor, of compressed-tensors."""
+    f = np.float32
+    largest = np.abs(x).max()
+    amax = np.abs(x).reshape(len(x), -1, 16).max(2)
+    encode = f(f(1) / largest * f(2688)) if divisor else f(2688) / largest
+    scales = encode * (amax / f(6)) if divisor else amax * (encode * (f(1) / f(6)))
+    codes = reference.encode(np.minimum(scales, f(448)), "E4M3")
+    scales = reference.table("E4M3").astype("f4")[codes]
+    outer = encode if divisor else f(1) / encode
+    over = scales / encode if divisor else f(1) / (scales * outer)
+    over = np.repeat(over, 16, 1)
+    y = x / over if divisor else x * over
+    return reference.encode_e2m1(y), codes, outer
+
+
+@pytest.mark.parametrize("profile", ["nvfp4-te", "nvfp4-compressed-tensors"])
+def test_quantize_nvfp4(profile):
+    x = octavo.generate(6, 96, seed=9)
+    divides = profile != "nvfp4-te"
+    codes, scales, outer = nvfp4(x, divides)
+    q = octavo.quantize(x, profile, block="1x16")
+    assert (q.format, q.scale_format, q.outer_divides) == ("E2M1", "UE4M3", divides)
+    assert np.array_equal(q.scales, scales)
+    assert np.array_equal(q.outer, [outer])
+    assert np.array_equal(q.codes, codes)
+    wide = reference.decode_e2m1(codes) * reference.spread(reference.table("E4M3")[scales], (1, 16), x.shape)
+    want = wide / np.float64(outer) if divides else wide * np.float64(outer)
+    assert np.array_equal(q.values(), want.astype(np.float32))
+    product = octavo.multiply(a=q, b=q)
+    verdict = octavo.check(product, a=q, b=q)
+    of_a = verdict.json["a"]
+    assert (of_a["scaleFormat"], of_a["outer"]["divide"], of_a["outer"]["first"]) == ("UE4M3", divides, outer)
+    factor = np.float32(1) / outer if divides else outer
+    with pytest.raises(octavo.Mismatch, match="outer scales of A(?: and B)? are not applied"):
+        octavo.check(product / factor, a=q, b=q)
+
+
+@pytest.mark.parametrize(
+    "profile", ["mx-floor", "mx-rceil", "nvfp4-te", "nvfp4-torchao", "nvfp4-compressed-tensors", "nvfp4-fouroversix-mse"]
+)
+def test_quantize_zeros(profile):
+    x = np.array([[0.0, -0.0] * 16] * 4, np.float32)
+    q = octavo.quantize(x, profile, format="E2M1")
+    assert not q.values().any() and q.stats["zeros"] == 128 and q.stats["nan"] == 0
+    assert np.isfinite(q.values()).all()
+    w = octavo.quantize(octavo.generate(4, 32, seed=1), profile, format="E2M1")
+    assert not octavo.multiply(a=q, b=w).any()
+
+
+def test_quantize_sign_of_zero():
+    x = np.array([[6, -0.0, 0.0, -0.1] * 8], np.float32)
+    for zero, codes in {"keep-sign": [7, 8, 0, 8], "positive": [7, 0, 0, 8], "negative": [7, 8, 8, 8], "unsigned": [7, 0, 0, 0]}.items():
+        assert octavo.quantize(x, "mx-floor", format="E2M1", zero=zero).codes[0, :4].tolist() == codes, zero
+
+
 def test_quantize_refuses():
     x = np.ones((2, 2), np.float32)
     for wrong, text in [
