@@ -34,7 +34,11 @@ func TestOuterValueHalfWay(t *testing.T) {
 // TestOuterValue compares quotients and products of random operands with exact arithmetic.
 func TestOuterValue(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 5))
-	for range 100000 {
+	n := 100000
+	if testing.Short() {
+		n = 20000
+	}
+	for range n {
 		p := math.Ldexp(float64(r.Int64N(1<<32)-1<<31), r.IntN(250)-160)
 		outer := float64(math.Float32frombits(1 + r.Uint32N(0x7F7FFFFF)))
 		exact, divisor := new(big.Rat).SetFloat64(p), new(big.Rat).SetFloat64(outer)
