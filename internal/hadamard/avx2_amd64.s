@@ -67,7 +67,35 @@ group:
 	VPADDD T, X, X \
 	VPSRLD $16, X, X
 
+// Each value of Y0 and Y1, with its partner that SHUFFLE finds, becomes the sum or the
+// difference.
+#define BOTH(SHUFFLE, IMM, S) \
+	SHUFFLE(IMM, Y0, Y2) \
+	SHUFFLE(IMM, Y1, Y3) \
+	STEP(S, Y2, Y0) \
+	STEP(S, Y3, Y1)
+
+#define LANES(IMM, X, T) VPERM2F128 IMM, X, X, T
+#define INLANE(IMM, X, T) VPERMILPS IMM, X, T
+
+// TO is every second factor, of even places where IMM is 0x88, of odd ones where it is 0xDD.
+#define EVERYSECOND(at, IMM, T, TO) \
+	VMOVUPS at(AX), TO \
+	VMOVUPS (at+32)(AX), T \
+	VSHUFPS IMM, T, TO, TO \
+	VPERMPD $0xD8, TO, TO
+
+// The upper half of X becomes X rounded to BFloat16. A NaN must be the canonical one.
+#define ROUNDUPPER(X, T) \
+	VPSRLD $16, X, T \
+	VPAND Y6, T, T \
+	VPADDD Y7, T, T \
+	VPADDD T, X, X
+
 // func rowsBF16AVX2(dst, src *uint16, n int, j *job)
+//
+// Y0 are the values of a group at even places, Y1 those at odd ones: widening and packing
+// then need no shuffles.
 TEXT ·rowsBF16AVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
@@ -75,28 +103,40 @@ TEXT ·rowsBF16AVX2(SB), NOSPLIT, $0-32
 	MOVQ j+24(FP), AX
 	VPBROADCASTD job_one(AX), Y6
 	VPBROADCASTD job_below(AX), Y7
-	VMOVUPS job_Factors+Factors_Before(AX), Y8
-	VMOVUPS job_Factors+Factors_Before+32(AX), Y9
-	VMOVUPS job_signs+64(AX), Y10
+	VPCMPEQD Y5, Y5, Y5
+	VPSLLD $16, Y5, Y5 // upper halves
+	EVERYSECOND(job_Factors+Factors_Before, $0x88, Y0, Y8)
+	EVERYSECOND(job_Factors+Factors_Before, $0xDD, Y0, Y9)
+	VMOVUPS job_signs+64(AX), Y10 // in steps of one, two and four of these places
 	VMOVUPS job_signs+128(AX), Y11
 	VMOVUPS job_signs+192(AX), Y12
-	VMOVUPS job_Factors+Factors_After(AX), Y13
-	VMOVUPS job_Factors+Factors_After+32(AX), Y14
+	EVERYSECOND(job_Factors+Factors_After, $0x88, Y0, Y13)
+	EVERYSECOND(job_Factors+Factors_After, $0xDD, Y0, Y14)
 	VPBROADCASTD job_nan(AX), Y15
 
 group:
-	WIDENED((SI), Y0)
-	WIDENED(16(SI), Y1)
-	VMULPS Y0, Y8, Y0
-	VMULPS Y1, Y9, Y1
+	VMOVDQU (SI), Y1
+	VPSLLD $16, Y1, Y0
+	VPAND Y5, Y1, Y1
+	VMULPS Y8, Y0, Y0
+	VMULPS Y9, Y1, Y1
+	BOTH(LANES, $0x01, Y10)
+	BOTH(INLANE, $0x4E, Y11)
+	BOTH(INLANE, $0xB1, Y12)
 	VADDPS Y1, Y0, Y2
 	VSUBPS Y1, Y0, Y3
-	HALF(Y13, Y2, Y4)
-	HALF(Y14, Y3, Y5)
-	ROUND(Y6, Y7, Y2, Y4)
-	ROUND(Y6, Y7, Y3, Y5)
-	VPACKUSDW Y3, Y2, Y2
-	VPERMQ $0xD8, Y2, Y2
+	VMULPS Y13, Y2, Y2
+	VMULPS Y14, Y3, Y3
+	VCMPPS $3, Y2, Y3, Y4 // is one a NaN?
+	VMOVMSKPS Y4, R8
+	TESTL R8, R8
+	JNZ canonical
+
+round:
+	ROUNDUPPER(Y2, Y4)
+	ROUNDUPPER(Y3, Y4)
+	VPSRLD $16, Y2, Y2
+	VPBLENDW $0xAA, Y3, Y2, Y2
 	VMOVDQU Y2, (DI)
 	ADDQ $32, SI
 	ADDQ $32, DI
@@ -104,6 +144,11 @@ group:
 	JNZ group
 	VZEROUPPER
 	RET
+
+canonical:
+	CANONICAL(Y2, Y4)
+	CANONICAL(Y3, Y4)
+	JMP round
 
 // The sums and differences of A and B.
 #define PAIR(A, B, SUM, DIFFERENCE) \
