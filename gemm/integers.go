@@ -19,12 +19,16 @@ type integerBackend struct{ *integer.Kernels }
 // which is in the nearest cache beside some rows of A.
 const integerDepth = 512
 
+// outerRows is how many rows of results are multiplied by outer scales at a time: rows of C
+// are often powers of two apart, and more of them than this would not stay in a cache.
+const outerRows = 96
+
 // integerRows is how many rows an area has at most: with the panel, 12 million
 // multiplications, which are one call of a kernel.
 const integerRows = 384
 
 func (integerBackend) blocking() blocking {
-	return blocking{mc: integerRows, nc: 1024, minNC: 128, mcStep: 48}
+	return blocking{mc: integerRows, nc: 1024, minNC: 512, mcStep: 48}
 }
 
 // integers returns the integer kernels for the product, or nil if there are none that may
@@ -81,10 +85,7 @@ func (b integerBackend) compute(s *scratch, p *part, r area, out *result) {
 			if st.hi == p.k && j < written.j1 {
 				to = out.float32s[p.at+r.i0*p.n+j:]
 			}
-			s.multiplyIntegers(k, rows, written.i1-written.i0, (j-r.j0)*rows, to, p.n)
-			if to != nil && p.outer() {
-				s.multiplyPanelOuter(p, written, j, to)
-			}
+			s.multiplyIntegers(k, p, r, rows, written, j, to)
 		}
 		lo = st.hi
 	}
@@ -118,7 +119,6 @@ func (s *scratch) packIntegers(k *integer.Kernels, p *part, r area, rows int, st
 	t.StrideScaleA = 4 * rows
 	s.ints = grow(s.ints, rows*t.StrideA)
 	s.starts = grow(s.starts, t.Blocks*rows)
-	start := int32(math.Float32bits(t.Magic))
 	for i := range rows {
 		row := s.ints[i*t.StrideA:][:used]
 		if i >= r.i1-r.i0 {
@@ -127,10 +127,9 @@ func (s *scratch) packIntegers(k *integer.Kernels, p *part, r area, rows int, st
 			table.Lookup(asBytes(row), p.a.codes[(r.i0+i)*p.a.stride+st.lo:][:n])
 			clear(row[n:])
 		}
-		for b := range t.Blocks {
-			s.starts[b*rows+i] = start - int32(bias*integer.Sum(row[b*t.Quads*integer.Quad:][:t.Quads*integer.Quad]))
-		}
 	}
+	start := int32(math.Float32bits(t.Magic))
+	integer.Starts(s.starts, s.ints, t.StrideA, rows, t.Blocks, t.Quads*integer.Quad, start, int32(bias))
 	s.scalesA = grow(s.scalesA, t.Blocks*rows)
 	p.a.scales.across(s.scalesA, rows, r.i0, r.i1, st.lo, p.block)
 }
@@ -157,13 +156,25 @@ func (s *scratch) packIntegerPanel(k *integer.Kernels, p *part, j0, j1 int, st s
 	table.Lookup(s.panel, from)
 }
 
-// multiplyIntegers multiplies the rows of A with the panel; the results are at c of the
-// area's. Of so many rows they go to out, if that is not nil, in rows of the given stride.
-func (s *scratch) multiplyIntegers(k *integer.Kernels, rows, direct, c int, out []float32, stride int) {
-	if out == nil {
-		direct = 0
+// multiplyIntegers multiplies the area's rows of A, padded to so many, with the panel of
+// column j. The results of rows that are written go to out, if that is not nil, and what
+// has outer scales is multiplied by them while it is near.
+func (s *scratch) multiplyIntegers(k *integer.Kernels, p *part, r area, rows int, written area, j int, out []float32) {
+	c, direct := (j-r.j0)*rows, 0
+	if out != nil {
+		direct = written.i1 - written.i0
 	}
-	s.multiplyIntegerRows(k, 0, direct, c, rows, out, stride)
+	piece := max(direct, 1)
+	if p.outer() {
+		piece = outerRows
+	}
+	for lo := 0; lo < direct; lo += piece {
+		hi := min(lo+piece, direct)
+		s.multiplyIntegerRows(k, lo, hi, c, rows, out, p.n)
+		if p.outer() {
+			s.multiplyPanelOuter(p, area{r.i0 + lo, r.i0 + hi, j, j + microkernel.PanelWidth}, out[lo*p.n:])
+		}
+	}
 	s.multiplyIntegerRows(k, direct, rows, c, rows, nil, 0)
 }
 

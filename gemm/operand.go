@@ -6,6 +6,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/race"
+	"github.com/octavo-fp8/octavo/internal/transpose"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -116,6 +117,13 @@ func (g *grid) along(dst []float32, i, k, block int) {
 func (g *grid) across(dst []float32, width, i0, i1, k, block int) {
 	column, offset := k/g.cols, k%g.cols
 	first, inBlock := i0/g.rows*g.stride, g.rows-i0%g.rows
+	if blocks := len(dst) / width; g.rows == 1 && block == g.cols && blocks > 1 {
+		transpose.Matrix(dst, width, g.scales[first+column:], g.stride, i1-i0, blocks)
+		for ; len(dst) > 0 && i1-i0 < width; dst = dst[width:] {
+			clear(dst[i1-i0 : width])
+		}
+		return
+	}
 	for ; len(dst) > 0; dst = dst[width:] {
 		row, at, left := dst[:i1-i0], first+column, inBlock
 		if g.rows == 1 {

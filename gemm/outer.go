@@ -58,17 +58,24 @@ func extremes(t *tensor.Tensor) (small, large outerScale) {
 // outer reports whether results are multiplied by outer scales.
 func (p *product) outer() bool { return !p.a.outer.None() || !p.b.outer.None() }
 
-// multiplyPanelOuter multiplies results of the area's rows, of a panel that begins with
-// column j, which lie where C has them.
-func (s *scratch) multiplyPanelOuter(p *part, r area, j int, c []float32) {
+// multiplyPanelOuter multiplies results of an area, a panel's columns, which lie where C
+// has them.
+func (s *scratch) multiplyPanelOuter(p *part, r area, c []float32) {
 	s.outerA = grow(s.outerA, r.i1-r.i0)
-	for i := range s.outerA {
-		s.outerA[i] = p.a.outer.Factor(r.i0 + i)
-	}
-	for i := range s.outerB {
-		s.outerB[i] = p.b.outer.Factor(j + i)
-	}
+	factors(s.outerA, p.a.outer, r.i0)
+	factors(s.outerB[:], p.b.outer, r.j0)
 	integer.MultiplyOuter(c, p.n, s.outerA, &s.outerB)
+}
+
+// factors writes the outer scales of row first and of those that follow, as factors.
+func factors(dst []float32, o tensor.Outer, first int) {
+	for i := range dst {
+		if i > 0 && (o.Rows == 0 || (first+i)%o.Rows != 0) {
+			dst[i] = dst[i-1]
+			continue
+		}
+		dst[i] = o.Factor(first + i)
+	}
 }
 
 // multiplyOuter multiplies sums, of row i and columns j and following, by the product of

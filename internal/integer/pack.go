@@ -156,7 +156,31 @@ var (
 	lookups = kernels.New("integer.Lookup", lookupKernels...)
 	quads   = kernels.New("integer.PackQuads", quadsKernels...)
 	splits  = kernels.New("integer.SplitNibbles", splitKernels...)
+	starts  = kernels.New("integer.Starts", startsKernels...)
 )
+
+// Starts writes what the sums of rows of A begin from, for each of some blocks of n values,
+// whole octets: start less bias times the sum of the row's values in the block. The rows
+// are stride values apart. dst has all rows for a block, then those for the next.
+func Starts(dst []int32, values []int8, stride, rows, blocks, n int, start, bias int32) {
+	done := 0
+	if f, ok := starts.For(cpu.Current()); ok && rows >= 8 {
+		done = rows &^ 7
+		_, _ = dst[blocks*rows-1], values[(rows-1)*stride+blocks*n-1]
+		all := start + 128*int32(n)*bias // values are 128 more in the kernel
+		f(&dst[0], 4*rows, &values[0], stride, done, blocks, n/Octet, all, bias)
+	}
+	for i := done; i < rows; i++ {
+		row := values[i*stride:][:blocks*n]
+		for b := range blocks {
+			dst[b*rows+i] = start - bias*int32(Sum(row[b*n:][:n]))
+		}
+	}
+}
+
+// startsFunc is [Starts] of a multiple of 8 rows, of blocks of so many octets. Rows of dst
+// are dstStride bytes apart. start is for values that are 128 more than they are.
+type startsFunc func(dst *int32, dstStride int, values *int8, stride, rows, blocks, octets int, start, bias int32)
 
 // Sum adds up integers, eight at a time where there are as many: as unsigned bytes in
 // pairs of a word, which a multiplication then adds up in its upper sixteen bits.

@@ -14,6 +14,7 @@ var (
 	powersKernels  = []kernels.Implementation[powersFunc]{kernels.At[powersFunc](cpu.AVX2, powersAVX2)}
 	outerKernels   = []kernels.Implementation[outerFunc]{kernels.At[outerFunc](cpu.AVX2, outerAVX2)}
 	splitKernels   = []kernels.Implementation[splitFunc]{kernels.At[splitFunc](cpu.AVX2, splitAVX2)}
+	startsKernels  = []kernels.Implementation[startsFunc]{kernels.At[startsFunc](cpu.AVX2, startsAVX2)}
 )
 
 //go:noescape
@@ -33,3 +34,6 @@ func outerAVX2(c *float32, stride int, rows *float32, n int, columns *[PanelWidt
 
 //go:noescape
 func splitAVX2(dst, nibbles *byte, n int)
+
+//go:noescape
+func startsAVX2(dst *int32, dstStride int, values *int8, stride, rows, blocks, octets int, start, bias int32)

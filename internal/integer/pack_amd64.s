@@ -260,3 +260,75 @@ outer:
 	JNZ outer
 	VZEROUPPER
 	RET
+
+// X = 8 bytes each of two rows.
+#define TWOROWS(A, B, X) \
+	VMOVQ A, X \
+	VMOVHPS B, X, X
+
+// Y = 8 bytes each of the rows from At on, 128 more each, so that none is negative.
+#define FOURROWS(At, X, Y) \
+	TWOROWS((At), (At)(R8*1), X) \
+	TWOROWS((At)(R8*2), (At)(R10*1), X2) \
+	VINSERTI128 $1, X2, Y, Y \
+	VPXOR Y15, Y, Y
+
+// func startsAVX2(dst *int32, dstStride int, values *int8, stride, rows, blocks, octets int, start, bias int32)
+//
+// Y0 and Y1 are the sums of four rows each.
+TEXT ·startsAVX2(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), R9
+	MOVQ dstStride+8(FP), R12
+	MOVQ values+16(FP), AX
+	MOVQ stride+24(FP), R8
+	MOVQ rows+32(FP), DX
+	LEAQ (R8)(R8*2), R10
+	MOVL start+56(FP), BX
+	VMOVD BX, X13
+	VPBROADCASTD X13, Y13
+	MOVL bias+60(FP), BX
+	VMOVD BX, X12
+	VPBROADCASTD X12, Y12
+	MOVL $0x80808080, BX
+	VMOVD BX, X15
+	VPBROADCASTD X15, Y15
+	VPXOR X14, X14, X14
+
+rows:
+	MOVQ R9, DI
+	MOVQ AX, SI
+	LEAQ (AX)(R8*4), R11
+	MOVQ blocks+40(FP), BX
+
+block:
+	VPXOR X0, X0, X0
+	VPXOR X1, X1, X1
+	MOVQ octets+48(FP), CX
+
+octet:
+	FOURROWS(SI, X3, Y3)
+	FOURROWS(R11, X4, Y4)
+	VPSADBW Y14, Y3, Y3
+	VPSADBW Y14, Y4, Y4
+	VPADDQ Y3, Y0, Y0
+	VPADDQ Y4, Y1, Y1
+	ADDQ $8, SI
+	ADDQ $8, R11
+	DECQ CX
+	JNZ octet
+
+	VSHUFPS $0x88, Y1, Y0, Y0
+	VPERMQ $0xD8, Y0, Y0
+	VPMULLD Y12, Y0, Y0
+	VPSUBD Y0, Y13, Y0
+	VMOVDQU Y0, (DI)
+	ADDQ R12, DI
+	DECQ BX
+	JNZ block
+
+	ADDQ $32, R9
+	LEAQ (AX)(R8*8), AX
+	SUBQ $8, DX
+	JNZ rows
+	VZEROUPPER
+	RET

@@ -11,4 +11,5 @@ var (
 	powersKernels  []kernels.Implementation[powersFunc]
 	outerKernels   []kernels.Implementation[outerFunc]
 	splitKernels   []kernels.Implementation[splitFunc]
+	startsKernels  []kernels.Implementation[startsFunc]
 )

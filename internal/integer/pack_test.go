@@ -107,6 +107,33 @@ func TestSum(t *testing.T) {
 	}
 }
 
+func TestStarts(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 17))
+	forLevels(t, "Starts", func(t *testing.T) {
+		for _, rows := range []int{1, 6, 7, 8, 9, 12, 16, 18, 24} {
+			for _, shape := range []struct{ blocks, n int }{{1, 8}, {1, 512}, {2, 16}, {7, 24}, {3, 32}, {16, 8}} {
+				start, bias := int32(r.Uint32()), int32(r.IntN(256))
+				used := shape.blocks * shape.n
+				stride := used + r.IntN(9)
+				values, dst := guarded[int8](t, (rows-1)*stride+used), guarded[int32](t, shape.blocks*rows)
+				for i := range values {
+					values[i] = int8(r.IntN(256) - 128)
+				}
+				Starts(dst, values, stride, rows, shape.blocks, shape.n, start, bias)
+				for at, got := range dst {
+					b, i, want := at/rows, at%rows, int64(start)
+					for k := range shape.n {
+						want -= int64(bias) * int64(values[i*stride+b*shape.n+k])
+					}
+					require.Equal(t, int32(want), got, "%d rows, %v, block %d of row %d", rows, shape, b, i)
+				}
+			}
+		}
+		require.Panics(t, func() { Starts(make([]int32, 15), make([]int8, 128), 16, 8, 2, 8, 0, 0) })
+		require.Panics(t, func() { Starts(make([]int32, 16), make([]int8, 127), 16, 8, 2, 8, 0, 0) })
+	})
+}
+
 func TestColumns(t *testing.T) {
 	forLevels(t, "Columns", func(t *testing.T) {
 		for quads := range 9 {
