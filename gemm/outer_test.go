@@ -96,3 +96,30 @@ func TestNaNScale(t *testing.T) {
 		}
 	})
 }
+
+// TestAlphaByRow has outer scales of a few rows each, for more rows than are multiplied at
+// a time, and than an area has.
+func TestAlphaByRow(t *testing.T) {
+	const m, n, k = 500, 140, 16
+	scales := func(rows, each int) (o tensor.Outer) {
+		o.Rows = each
+		for i := range ceilDiv(rows, each) {
+			o.Scales = append(o.Scales, float32(1+i))
+		}
+		return o
+	}
+	forLevels(t, func(t *testing.T) {
+		for _, each := range []int{1, 7, 96, m} {
+			a, b := ones("a", m, k, scales(m, each)), ones("b", n, k, scales(n, 5))
+			got := make([]float32, m*n)
+			require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{Workers: 2}))
+			for at, x := range got {
+				if want := float32(k * (1 + at/n/each) * (1 + at%n/5)); x != want {
+					t.Fatalf("%d rows each, row %d, column %d: %v, want %v", each, at/n, at%n, x, want)
+				}
+			}
+		}
+	})
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
