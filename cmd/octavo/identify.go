@@ -21,7 +21,9 @@ const identifyLong = `Identify finds out how a kernel adds products. It works in
   operands of --format, or of B of --b-format, and of --k columns, with scales
   by --a-block and --b-block, powers of two with --e8m0; or those of --nvfp4;
   or numbers without scales in BF16, FP16 or TF32 with --float. With --old
-  there is an old C too, that the product is added to.
+  there is an old C too, that the product is added to. MXFP8 is --e8m0 with
+  blocks of 1x32. MXFP6 and MXFP4 have too few values for probes of their own:
+  ask the instruction that takes them by MXFP8, or by --nvfp4.
 
   The kernel, on any GPU, computes C = A·Bᵀ of each: of order.a [M, K],
   order.b [N, K] and their scales order.a_scale_inv and order.b_scale_inv the

@@ -14,6 +14,24 @@ import (
 	"github.com/octavo-fp8/octavo/oracle/identify"
 )
 
+// TestIdentifyFormats writes probes of every format of eight bits that has their values, and
+// says what to ask in place of the others.
+func TestIdentifyFormats(t *testing.T) {
+	dir := t.TempDir()
+	for _, format := range []string{"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e4m3ieee"} {
+		path := filepath.Join(dir, format)
+		succeed(t, "identify", "-o", path, "--format", format, "--k", "64", "--e8m0", "--a-block", "1x32", "--b-block", "1x32")
+		p, err := identify.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, format, strings.ToLower(p.Setup.Format.String()))
+	}
+	for format, want := range map[string]string{
+		"e2m1": "ask by NVFP4, whose steps have four", "e2m3": "ask by E4M3 with E8M0 scales", "e3m2": "ask by E4M3 with E8M0 scales",
+	} {
+		fail(t, exitUsage, want, "identify", "-o", filepath.Join(dir, "none"), "--format", format)
+	}
+}
+
 // TestIdentify writes probes, answers them as a GPU does, and as nothing does.
 func TestIdentify(t *testing.T) {
 	dir := t.TempDir()

@@ -25,8 +25,9 @@ const metadataKey = "octavo.identify"
 // WriteFile writes the probes as a safetensors file: of each product, such as order,
 // order.a and order.b are codes of shape [M, K] and [N, K], and order.a_scale_inv and
 // order.b_scale_inv grids of scales, F32 or F8_E8M0. value = decode(code)·scale. The
-// answer that belongs there is order.c of shape [M, N]. Codes of NVFP4 are U8, one to a
-// byte, and their scales F8_E4M3. Numbers are BF16, F16 or, of TF32, F32, and have no
+// answer that belongs there is order.c of shape [M, N]. Codes of NVFP4, and of formats of
+// eight bits that safetensors has no type for, are U8, one to a byte; scales of NVFP4 are
+// F8_E4M3. Numbers are BF16, F16 or, of TF32, F32, and have no
 // scales. The C that a product is added to is old.old, F32, if the setup has one.
 func (p *Probes) WriteFile(path string) error {
 	setup, err := json.Marshal(p.Setup)
@@ -71,12 +72,12 @@ func (p *Probes) tensors() (tensors []safetensors.Tensor) {
 	return tensors
 }
 
-// codeType is the type of codes, one to a byte.
+// codeType is the type of codes, one to a byte: U8 of formats that have none of their own.
 func codeType(f fp8.Format) safetensors.DType {
-	if f.Bits() < 8 {
-		return safetensors.U8
+	if d := operands.DTypeOf(f); d != "" && f.Bits() == 8 {
+		return d
 	}
-	return operands.DTypeOf(f)
+	return safetensors.U8
 }
 
 func (s Setup) scaleTensor(name string, t *tensor.Tensor) safetensors.Tensor {

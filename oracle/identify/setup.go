@@ -64,8 +64,8 @@ func (s Setup) Check() error {
 			return sentinel.Errorf(ErrSetup, "identify: %w", fp8.ErrFormat)
 		}
 		if most := float64(f.Max()); most < float64(magnitudesFP8.largeB) || f.MinSubnormal() > magnitudesFP8.smallB {
-			return sentinel.Errorf(ErrSetup, "identify: format %v, of values from %v to %v, does not have those of the probes, from %v to %v: E2M1 has some as NVFP4",
-				f, f.MinSubnormal(), most, magnitudesFP8.smallB, magnitudesFP8.largeB)
+			return sentinel.Errorf(ErrSetup, "identify: format %v, of values from %v to %v, does not have those of the probes, from %v to %v, and a step of an instruction "+
+				"for MX formats has one or two scales to make up for it: %s", f, f.MinSubnormal(), most, magnitudesFP8.smallB, magnitudesFP8.largeB, instead(f))
 		}
 	}
 	if k := s.k(); k < leastK || k > mostK || k%multipleOfK != 0 {
@@ -77,6 +77,14 @@ func (s Setup) Check() error {
 		}
 	}
 	return nil
+}
+
+// instead says what to ask in place of a format that has no probes.
+func instead(f fp8.Format) string {
+	if f == fp8.E2M1 {
+		return "ask by NVFP4, whose steps have four, as the instruction for MXFP4 alone has the same arithmetic, or by E4M3 with E8M0 scales, which the one for all MX formats takes too"
+	}
+	return "ask by E4M3 with E8M0 scales, which the instruction for it takes too"
 }
 
 const mostBlockRows = 128
