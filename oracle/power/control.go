@@ -82,6 +82,7 @@ func multiply[T gemm.Output](ctx context.Context, p *population, old []T, o *Opt
 					k1 := min(k0+p.block, p.k)
 					total = add(total, x[k0:k1], y[k0:k1], p.a.Scale(i, k0), p.b.Scale(j, k0))
 				}
+				total = float32(total * float32(p.a.Outer.Factor(i)*p.b.Outer.Factor(j)))
 				if o.Bias != nil {
 					total += o.Bias[j]
 				}

@@ -146,7 +146,11 @@
 // Some roundings are made once for many elements, and S knows nothing of them: that of
 // the product of two scales, where a kernel forms it, and that of a code times its scale,
 // where codes are scaled first. In one element they come to u·Σ|sa·sb·sum|, over the
-// blocks of K, or to 2u·Σ|p|. Σ|w| times that over σ is allowed in all statistics.
+// blocks of K, or to 2u·Σ|p|. Σ|w| times that over σ is allowed in all statistics. Outer
+// scales, or their product or reciprocals, are rounded once for rows or for all of C, and
+// may be applied to scales, to blocks or to the sum: each operand that has them, and each
+// that has divisors, is allowed once more of that, and has one rounding more of each block
+// and of C, as if it were an addition.
 //
 // A product p enters a sum by one addition, whose error is at most min(|p|, u·P) and may
 // be of the same sign in all elements, as where small products are swallowed. The

@@ -83,9 +83,6 @@ func (p *population) check(o *Options) error {
 	if o.Accumulation.Kernel.Model != (oracle.Model{}) {
 		return refused("the sums of model %q are not those of float32, and oracle.Predict has their bits", o.Accumulation.Kernel.Model.Name)
 	}
-	if !p.a.Outer.None() || !p.b.Outer.None() {
-		return refused("outer scales, or their product, are rounded once for many elements, whose errors then go together")
-	}
 	if p.k >= 1<<20 {
 		return refused("K is %d: want less than %d", p.k, 1<<20)
 	}
@@ -100,7 +97,8 @@ func (p *population) check(o *Options) error {
 	return nil
 }
 
-// extremes returns the smallest and the largest scale that is not 0.
+// extremes returns the smallest and the largest scale that is not 0, be it with its outer
+// scale, without it or that alone.
 func extremes(t *tensor.Tensor) (lo, hi float64) {
 	lo, hi = 1, 1
 	rows, cols := t.Grid()
@@ -114,6 +112,12 @@ func extremes(t *tensor.Tensor) (lo, hi float64) {
 			default:
 				lo, hi = min(lo, v), max(hi, v)
 			}
+		}
+	}
+	least, most := lo, hi
+	for i := range t.Outer.Scales {
+		if g := outerOf(t, i*t.Outer.Rows); g != 0 {
+			lo, hi = min(lo, g, least*g), max(hi, g, most*g)
 		}
 	}
 	return lo, hi
@@ -227,25 +231,26 @@ func (p *population) element(at int, x, y []float64, addends [2]float64, narrow 
 		return
 	}
 	i, j := at/p.n, at%p.n
+	outer, roundings := outerOf(p.a, i)*outerOf(p.b, j), float64(p.outerRoundings())
 	var variance, sums, magnitudes, all, reach float64
 	blocks := 0
 	for lo := 0; lo < p.k; lo += p.block {
 		hi := min(lo+p.block, p.k)
-		s := float64(p.a.Scale(i, lo)) * float64(p.b.Scale(j, lo))
+		s := float64(p.a.Scale(i, lo)) * float64(p.b.Scale(j, lo)) * outer
 		sum, magnitude := sumsOf(x[lo:hi], y[lo:hi])
 		most := float64(s * (magnitude + math.Abs(sum)) / 2)
-		variance += float64(float64(hi-lo+1) * float64(most*most))
+		variance += float64((float64(hi-lo+1) + roundings) * float64(most*most))
 		reach = max(reach, most)
 		sums += float64(s * sum)
 		magnitudes += math.Abs(float64(s * sum))
 		all += float64(s * magnitude)
 		blocks++
 	}
-	shared := magnitudes
+	shared := float64((1 + roundings) * magnitudes)
 	if dequantized {
 		reach = (all + math.Abs(sums)) / 2
-		variance = float64(float64(p.k-1)*float64(reach*reach)) + 3*float64(all*all)
-		shared = 2 * all
+		variance = float64(float64(p.k-1)*float64(reach*reach)) + float64((3+roundings)*float64(all*all))
+		shared = float64((2 + roundings) * all)
 	} else if blocks > 1 {
 		most := (magnitudes + math.Abs(sums)) / 2
 		variance += float64(float64(blocks-1) * float64(most*most))
@@ -253,6 +258,7 @@ func (p *population) element(at int, x, y []float64, addends [2]float64, narrow 
 	if all == 0 {
 		return
 	}
+	variance += float64(roundings * float64(sums*sums))
 	most := all
 	for _, x := range addends {
 		if x > 0 {
@@ -260,7 +266,7 @@ func (p *population) element(at int, x, y []float64, addends [2]float64, narrow 
 			variance += float64(most * most)
 		}
 	}
-	n := float64(p.k + blocks + 4)
+	n := float64(p.k+blocks+4) + 2*roundings
 	grown := 1 + 2*n*u/(1-n*u)
 	p.sigma[at] = u * grown * math.Sqrt(variance)
 	p.spread[at] = math.Hypot(p.sigma[at], float64(narrow*c))

@@ -162,7 +162,7 @@ func (p *population) lostProducts(n *norms, rate float64) Sight {
 
 // magnitudeAt is the magnitude of an element of an operand, 0 if it is not finite.
 func magnitudeAt(t *tensor.Tensor, i, k int) float64 {
-	v := math.Abs(float64(t.Format.Float32(t.Row(i)[k]))) * float64(t.Scale(i, k))
+	v := math.Abs(float64(t.Format.Float32(t.Row(i)[k]))) * scaleOf(t, i, k)
 	if !finite(v) {
 		return 0
 	}
@@ -180,7 +180,7 @@ func (p *population) flippedBits(n *norms, rate float64, t, other *tensor.Tensor
 		place := int(uint64(q) * 0x9E3779B1 % uint64(total))
 		row, k := place/p.k, place%p.k
 		c := t.Row(row)[k]
-		change := math.Abs(float64(t.Format.Float32(c))-float64(t.Format.Float32(c^1))) * float64(t.Scale(row, k))
+		change := math.Abs(float64(t.Format.Float32(c))-float64(t.Format.Float32(c^1))) * scaleOf(t, row, k)
 		if !finite(change) || change == 0 {
 			continue
 		}

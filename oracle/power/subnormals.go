@@ -22,7 +22,7 @@ func smalls(t *tensor.Tensor) [][]small {
 	for i := range rows {
 		for k, c := range t.Row(i) {
 			if v := float64(t.Format.Float32(c)); v != 0 && math.Abs(v) < float64(t.Format.MinNormal()) {
-				if scaled := v * float64(t.Scale(i, k)); finite(scaled) {
+				if scaled := v * scaleOf(t, i, k); finite(scaled) {
 					all[i] = append(all[i], small{k, scaled})
 				}
 			}
@@ -48,7 +48,7 @@ func (p *population) flushes(ctx context.Context) (changes [3][]float64, err err
 		changes[i] = make([]float64, p.m*p.n)
 	}
 	at := func(t *tensor.Tensor, i, k int) float64 {
-		v := float64(t.Format.Float32(t.Row(i)[k])) * float64(t.Scale(i, k))
+		v := float64(t.Format.Float32(t.Row(i)[k])) * scaleOf(t, i, k)
 		if !finite(v) {
 			return 0
 		}
