@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -101,59 +100,5 @@ func TestBF16LayersRefused(t *testing.T) {
 		_, err := NewLlama(cfg, 1)
 		require.ErrorIs(t, err, ErrConfig)
 		require.ErrorContains(t, err, c.says)
-	}
-}
-
-// TestRecipes: every recipe makes a model, and says what it is by its parts.
-func TestRecipes(t *testing.T) {
-	for _, r := range Recipes() {
-		got, err := ParseRecipe(r.Name)
-		require.NoError(t, err)
-		require.Equal(t, r, got)
-		cfg := small()
-		r.Apply(&cfg, 7)
-		require.NoError(t, cfg.Validate(), r.Name)
-		require.Equal(t, r.FP8.Stochastic, cfg.FP8.Seed == 7)
-		for _, p := range r.Parts() {
-			less := r.Without(p)
-			require.False(t, less.Has(p))
-			require.Len(t, less.Parts(), len(r.Parts())-1, p)
-			require.Equal(t, r.Name+" without "+p.String(), less.Name)
-			require.Equal(t, less, less.Without(p), "it is out already")
-			require.NoError(t, less.FP8.check())
-		}
-		require.Empty(t, r.Without(Parts()...).Parts())
-		if r.Has(PartSquareWeights) {
-			for _, o := range r.Without(PartSquareWeights).FP8.operands() {
-				require.Less(t, o.recipe.Block.Rows, 2, "%s, %s", r.Name, o.field)
-			}
-		}
-	}
-	_, err := ParseRecipe("nvfp5")
-	require.ErrorIs(t, err, ErrConfig)
-	require.ErrorContains(t, err, "want one of fp8, mxfp8, mxfp4, nvfp4, nvfp4-4over6")
-}
-
-// TestNVFP4Recipe is what arXiv 2509.25149 says of its recipe.
-func TestNVFP4Recipe(t *testing.T) {
-	r, err := ParseRecipe("nvfp4")
-	require.NoError(t, err)
-	require.Equal(t, Parts(), r.Parts())
-	require.EqualValues(t, 0xD7E8, r.FP8.Signs)
-	for _, o := range r.FP8.operands() {
-		require.Equal(t, fp8.E2M1, o.recipe.Format)
-		rows := 1
-		if o.tensor == "weight" {
-			rows = 16
-		}
-		require.Equal(t, rows, o.recipe.Block.Rows, o.field)
-		require.Equal(t, 16, o.recipe.Block.Cols, o.field)
-		require.Zero(t, o.recipe.Policy)
-	}
-	for layers, want := range map[int]int{0: 0, 1: 0, 2: 1, 4: 1, 7: 2, 62: 10} {
-		cfg := small()
-		cfg.Layers = layers
-		r.Apply(&cfg, 1)
-		require.Equal(t, want, cfg.BF16Last, "%d layers", layers)
 	}
 }
