@@ -32,7 +32,7 @@ those of the models they train. The text is cut into pieces of 4096 bytes, which
 the seed puts in another order, so that the held-out end of the text is like the
 rest.
 
-"all" takes some 12 minutes on two processors with AVX-512. --short does smaller
+"all" takes a quarter of an hour or more on two processors. --short does smaller
 versions in a few seconds, which show that the experiments work and little more:
 goals that only a run of full length can meet are not judged. Losses, codes and
 products do not depend on the machine or on --workers. Ctrl-C, SIGTERM or SIGHUP

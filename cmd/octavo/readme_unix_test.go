@@ -30,7 +30,7 @@ var notPasted = []readmeLine{
 	{"go test ./... ./cmd/... ./bench/...", "that is what runs this test"},
 	{"go get github.com/octavo-fp8/octavo@latest", "it needs a release"},
 	{"go install github.com/octavo-fp8/octavo/cmd/octavo@latest", "it needs a release; the test has its own octavo"},
-	{"octavo lab all", "it takes 12 minutes; the experiments have tests of their own"},
+	{"octavo lab all", "it takes many minutes; the experiments have tests of their own"},
 }
 
 // pastedOnRequest are the lines that take minutes: OCTAVO_README=all runs them as well.

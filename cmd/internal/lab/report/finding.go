@@ -6,6 +6,8 @@ import "strings"
 type Finding struct {
 	Measured string // in words that are true whatever the numbers in them are
 	Follows  []Conclusion
+
+	atLength bool // something follows at full length only
 }
 
 // Conclusion is a sentence that the numbers choose.
@@ -18,6 +20,13 @@ type Conclusion struct {
 // NewFinding returns a finding.
 func NewFinding(measured string, follows ...Conclusion) Finding {
 	return Finding{Measured: measured, Follows: follows}
+}
+
+// AtLength returns the finding as one from which nothing follows in a short run: what does
+// is about models that have been trained for a while, or more values than a short run has.
+func (f Finding) AtLength() Finding {
+	f.atLength = true
+	return f
 }
 
 // If returns a conclusion. A condition on a figure that is not a number does not hold.

@@ -26,12 +26,17 @@ type Report struct {
 }
 
 // Shorten makes the report one of a short run, which does not judge the goals that make
-// sense at full length only.
+// sense at full length only, and concludes nothing from findings of that kind.
 func (r *Report) Shorten() {
 	r.Short = true
 	for i, g := range r.Goals {
 		if g.atLength {
 			r.Goals[i].Outcome = NotJudged
+		}
+	}
+	for i, f := range r.Findings {
+		if f.atLength {
+			r.Findings[i].Follows = nil
 		}
 	}
 }

@@ -109,6 +109,19 @@ func shortExample() *Report {
 	return r
 }
 
+// TestShortRunConcludesNothing: it says what was measured, and what follows where that
+// takes no full length.
+func TestShortRunConcludesNothing(t *testing.T) {
+	finding := func(measured string) Finding {
+		return NewFinding(measured, If(true, measured+" holds.", measured+" does not."))
+	}
+	r := &Report{Findings: []Finding{finding("This"), finding("That").AtLength()}}
+	require.Equal(t, "That That holds.", r.Findings[1].String())
+	r.Shorten()
+	require.Equal(t, "This This holds.", r.Findings[0].String())
+	require.Equal(t, "That", r.Findings[1].String())
+}
+
 // TestShortRunSaysSo: on the page, on the index, in text and in JSON, where nothing is
 // missed that was not judged.
 func TestShortRunSaysSo(t *testing.T) {

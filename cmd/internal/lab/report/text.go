@@ -14,7 +14,8 @@ const Columns = 80
 
 // ShortNotice is what people are told of a short run before anything else.
 const ShortNotice = "This is a short run (--short): it shows that the experiments work, and little more. " +
-	"Its models are small and hardly trained. Goals that only a run of full length can meet are not judged."
+	"Its models are small and hardly trained. Goals that only a run of full length can meet are not judged, " +
+	"and nothing is concluded from figures that need one."
 
 // WriteText writes the goals and findings for a terminal.
 func (r *Report) WriteText(w io.Writer) error {

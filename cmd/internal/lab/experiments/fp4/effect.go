@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
 
@@ -37,6 +38,18 @@ func (e effect) better() bool { return e.seen() && e.mean < -percentToMatter }
 
 func (e effect) String() string {
 	return fmt.Sprintf("%+.2f %% (standard error %.2f)", e.mean, e.ofMean)
+}
+
+// verdict says how a loss is beside another, after words that say which they are.
+func (e effect) verdict(which string) report.Conclusion {
+	otherwise := fmt.Sprintf("%s the loss is not seen to be different: %v.", which, e)
+	switch {
+	case e.better():
+		otherwise = fmt.Sprintf("%s the loss is lower: %v.", which, e)
+	case e.seen():
+		otherwise = fmt.Sprintf("%s the loss differs by no more than %v %%: %v.", which, percentToMatter, e)
+	}
+	return report.If(e.worse(), fmt.Sprintf("%s the loss is higher: %v.", which, e), otherwise)
 }
 
 // over returns how far a way's loss is above that of another.

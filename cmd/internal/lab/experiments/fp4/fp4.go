@@ -26,8 +26,9 @@ var Experiment = lab.Experiment{
 
 // way is a way to multiply in linear layers.
 type way struct {
-	name string
-	use  func(c *nn.Config, seed uint64)
+	name  string
+	means string
+	use   func(c *nn.Config, seed uint64)
 }
 
 // The ways, by their places in ways.
@@ -51,8 +52,8 @@ const (
 
 func ways() []way {
 	bf16 := training.BF16()
-	list := []way{{bf16.Name, func(c *nn.Config, _ uint64) { bf16.Use(c) }}}
-	add := func(recipe string, without ...nn.Part) {
+	list := []way{{bf16.Name, "operands and results of linear layers rounded to BF16", func(c *nn.Config, _ uint64) { bf16.Use(c) }}}
+	add := func(means, recipe string, without ...nn.Part) {
 		r, err := nn.ParseRecipe(recipe)
 		if err != nil {
 			panic(err) // of a name in this file
@@ -62,24 +63,33 @@ func ways() []way {
 		if len(without) > 1 && len(without) >= len(all) {
 			r.Name = recipe + " without all parts"
 		}
-		list = append(list, way{r.Name, r.Apply})
+		list = append(list, way{r.Name, means, r.Apply})
 	}
-	add("fp8")
-	add("mxfp8")
-	add("nvfp4")
+	add("E4M3, scales of 1x128 and of 128x128 for weights (DeepSeek-V3)", "fp8")
+	add("E4M3, E8M0 scales of 32 values", "mxfp8")
+	add("E2M1, UE4M3 scales of 16 values under one float32 of the tensor, with the four parts below", "nvfp4")
 	for _, p := range nn.Parts() {
-		add("nvfp4", p)
+		add(withoutPart[p], "nvfp4", p)
 	}
-	add("nvfp4", nn.Parts()...)
-	add("nvfp4-4over6")
-	add("mxfp4")
-	add("mxfp4", nn.Parts()...)
+	add("none of the four", "nvfp4", nn.Parts()...)
+	add("nvfp4, inputs and weights under the better of two scales, by which the largest value of a block becomes 4 or 6", "nvfp4-4over6")
+	add("E2M1, E8M0 scales of 32 values, with hadamard, stochastic and bf16-last", "mxfp4")
+	add("none of the three", "mxfp4", nn.Parts()...)
 	return list
+}
+
+// withoutPart says what a recipe does instead of a part.
+var withoutPart = [partCount]string{
+	nn.PartHadamard:      "operands of the weight gradient are quantized as they are, not after a random Hadamard transform of 16 tokens",
+	nn.PartStochastic:    "gradients are rounded to nearest, not at random",
+	nn.PartSquareWeights: "weights are scaled by rows of 16 values along each product's sum, not by squares of 16x16 that are the same for both",
+	nn.PartBF16Last:      "the last layers multiply in four bits too, not in BF16",
 }
 
 // study is what came of all runs, and of rounding by itself.
 type study struct {
 	setup  training.Setup
+	model  nn.Config // of all ways, but for what they multiply in
 	ways   []way
 	seeds  []uint64
 	curves []training.Curve // by seed, and for each by way
@@ -95,6 +105,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 		Steps: lab.Pick(o, 240, 6), Batch: lab.Pick(o, 4, 2), Seq: lab.Pick(o, 64, 32),
 		Rate: lab.Pick(o, 2e-3, 4e-3), Judged: lab.Pick(o, 32, 2),
 	}}
+	s.model = training.Llama(lab.Pick(o, 64, 32), lab.Pick(o, 4, 2), s.setup.Seq)
 	var jobs []training.Job
 	for i := range lab.Pick(o, 6, 2) {
 		seed := o.Seed + uint64(i)
@@ -104,7 +115,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 		}
 		s.seeds = append(s.seeds, seed)
 		for _, w := range s.ways {
-			config := training.Llama(lab.Pick(o, 64, 32), lab.Pick(o, 4, 2), l.Seq)
+			config := s.model
 			w.use(&config, seed)
 			jobs = append(jobs, training.Job{Name: fmt.Sprintf("%s, seed %d", w.name, seed), Config: config, Seed: seed, Setup: l})
 		}

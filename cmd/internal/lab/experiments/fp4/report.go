@@ -3,30 +3,44 @@ package fp4
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
 func (s *study) report() *report.Report {
-	r := &report.Report{
+	return &report.Report{
+		Goals: slices.Concat(s.trainingGoals(), s.roundingGoals(), s.divisionGoals()),
+		Findings: []report.Finding{
+			s.partsFinding(), s.formatsFinding(), s.sizeFinding(), s.roundingFinding(), s.biasFinding(), s.divisionFinding(),
+		},
+		Limits: s.limits(),
 		Charts: []chart.Chart{s.effectChart(), s.seedChart(), s.gapChart(), s.roundingChart()},
-		Tables: []report.Table{s.effectTable(), s.lossTable(), s.roundingTable(), s.divisionTable(), s.curveTable()},
+		Tables: []report.Table{
+			s.nameTable(), s.effectTable(), s.lossTable(), s.roundingTable(), s.divisionTable(), s.curveTable(),
+		},
 	}
-	r.Goals = append(s.trainingGoals(), append(s.roundingGoals(), s.divisionGoals()...)...)
-	r.Findings = []report.Finding{s.partsFinding(), s.formatsFinding(), s.noiseFinding(), s.roundingFinding(), s.divisionFinding()}
-	c := s.curves[0]
-	r.Limits = []string{
-		fmt.Sprintf("Models have %d parameters in four layers or fewer and see %d bytes. NVIDIA's figures are for 12 billion and ten trillion tokens; what helps against outliers, which take long training to grow, cannot show here. A part that is not seen here may matter there.",
-			c.Params, s.setup.Steps*s.setup.Batch*s.setup.Seq),
-		"One layer of four in BF16 is a larger share than the 15 % that NVIDIA keeps, so what that part is worth is not what it is worth there.",
+}
+
+func (s *study) limits() []string {
+	model := s.model
+	s.ways[nvfp4Way].use(&model, 0)
+	others := len(s.ways) - 1
+	chance := statistics.ByChance(len(s.seeds), errorsToSee)
+	return []string{
+		fmt.Sprintf("Models have %d parameters in %d layers, and see %d bytes in %d steps. NVIDIA's figures are for 12 billion parameters and ten trillion tokens. Outliers grow in long training, so what helps against them may not show here: a part whose effect is not seen here may matter there.",
+			s.curves[0].Params, model.Layers, s.setup.Steps*s.setup.Batch*s.setup.Seq, s.setup.Steps),
+		fmt.Sprintf("With bf16-last %d of %d layers multiply in BF16 (%.0f %%); NVIDIA keeps about 15 %% of its linear layers in it. What that part is worth there may be more or less.",
+			model.BF16Last, model.Layers, 100*float64(model.BF16Last)/float64(model.Layers)),
 		"Operands are quantized from FP32 and products accumulate in FP32; attention, norms, embedding and head are FP32 in all runs. A GPU's kernels differ in these.",
-		fmt.Sprintf("%d seeds see what is some three standard errors large. Of eleven comparisons about one in three labs would have one that passes by chance.", len(s.seeds)),
-		"MS-EDEN is measured by itself and not trained with.",
+		fmt.Sprintf("With %d seeds, a mean is more than %v standard errors from zero in %.2g %% of cases although nothing differs (Student's t). Of %d comparisons with BF16, were they independent, at least one would be so in %.0f %% of labs.",
+			len(s.seeds), errorsToSee, 100*chance, others, 100*(1-math.Pow(1-chance, float64(others)))),
+		"Of Quartet II, what MS-EDEN loses in one rounding and in the mean of many is tested, on normal values alone and with outliers. Its forward pass, what it says of training with MS-EDEN and of speed is not: no model here is trained with it.",
 	}
-	return r
 }
 
 // goal is one of a difference in loss, which only runs of full length are judged by.
@@ -97,73 +111,77 @@ func (s *study) partsFinding() report.Finding {
 	for i, p := range nn.Parts() {
 		e := s.over(firstPart+i, nvfp4Way)
 		all = append(all, fmt.Sprintf("%s %v", p, e))
-		follows = append(follows, report.If(e.worse(),
-			fmt.Sprintf("Training here needs %s.", p),
-			fmt.Sprintf("That training here needs %s is not shown.", p)))
+		follows = append(follows, e.verdict(fmt.Sprintf("Without %s", p)))
 	}
-	e := s.over(plainWay, nvfp4Way)
-	follows = append(follows, report.If(e.worse(),
-		fmt.Sprintf("Without all parts the loss is higher by %v.", e),
-		fmt.Sprintf("Even without all parts the loss is not shown to be higher: %v.", e)))
-	return report.NewFinding("Held-out loss of NVFP4 above that with all parts, without one of them: "+strings.Join(all, ", ")+".", follows...)
+	together := s.over(plainWay, nvfp4Way)
+	all = append(all, fmt.Sprintf("all of them %v", together))
+	follows = append(follows, together.verdict("Without all of them"))
+	return report.NewFinding("Held-out loss of nvfp4 without a part, above that with all parts: "+strings.Join(all, ", ")+".", follows...).AtLength()
 }
 
 func (s *study) formatsFinding() report.Finding {
-	four, mx := s.over(nvfp4Way, bf16Way), s.over(mxfp4Way, bf16Way)
-	six, between, plain := s.over(fourOverSixWay, nvfp4Way), s.over(mxfp4Way, nvfp4Way), s.over(plainMXFP4Way, mxfp4Way)
-	return report.NewFinding(fmt.Sprintf("Above BF16, FP8 has a loss of %v, MXFP8 of %v, NVFP4 of %v and MXFP4 of %v.", s.over(fp8Way, bf16Way), s.over(mxfp8Way, bf16Way), four, mx),
-		report.If(four.worse(),
-			"Four bits cost loss, with all parts of the recipe too.",
-			"With all parts of the recipe it is not shown that four bits cost loss."),
-		report.If(six.better(),
-			fmt.Sprintf("Four over six lowers the loss: %v.", six),
-			fmt.Sprintf("That four over six lowers the loss is not shown: %v.", six)),
-		report.If(between.worse(),
-			fmt.Sprintf("MXFP4's loss is higher than NVFP4's: %v.", between),
-			fmt.Sprintf("That MXFP4's loss is higher than NVFP4's is not shown: %v.", between)),
-		report.If(plain.worse(),
-			fmt.Sprintf("MXFP4 needs its parts: without them its loss is higher by %v.", plain),
-			fmt.Sprintf("That MXFP4 needs its parts is not shown: without them its loss is higher by %v.", plain)))
+	var all []string
+	for _, way := range []int{fp8Way, mxfp8Way, nvfp4Way, mxfp4Way} {
+		all = append(all, fmt.Sprintf("%s %v", s.ways[way].name, s.over(way, bf16Way)))
+	}
+	return report.NewFinding("Held-out loss above that of BF16: "+strings.Join(all, ", ")+".",
+		s.over(nvfp4Way, bf16Way).verdict("In nvfp4 instead of BF16"),
+		s.over(fourOverSixWay, nvfp4Way).verdict("With four over six in nvfp4"),
+		s.over(mxfp4Way, nvfp4Way).verdict("In mxfp4 instead of nvfp4"),
+		s.over(plainMXFP4Way, mxfp4Way).verdict("In mxfp4 without all parts")).AtLength()
 }
 
-// noiseFinding says how large an effect would have to be.
-func (s *study) noiseFinding() report.Finding {
+// sizeFinding says how large an observed effect has to be.
+func (s *study) sizeFinding() report.Finding {
 	most := 0.0
 	for i := range nn.Parts() {
 		most = max(most, s.over(firstPart+i, nvfp4Way).ofMean)
 	}
-	return report.NewFinding(fmt.Sprintf("With %d seeds the largest standard error of what a part is worth is %.2f %%.", len(s.seeds), most),
+	return report.NewFinding(fmt.Sprintf("With %d seeds, the largest standard error of the difference that a part makes is %.2f %%.", len(s.seeds), most),
 		report.If(errorsToSee*most > fourBitGap,
-			fmt.Sprintf("So an effect of %v %% may not be seen here.", fourBitGap),
-			fmt.Sprintf("So every effect of %v %% would be seen here.", fourBitGap)))
+			fmt.Sprintf("So an observed effect of %v %% need not be more than %v standard errors.", fourBitGap, errorsToSee),
+			fmt.Sprintf("So every observed effect of more than %v %% is more than %v standard errors.", fourBitGap, errorsToSee))).AtLength()
 }
 
+// roundingFinding says what one rounding loses.
 func (s *study) roundingFinding() report.Finding {
-	nearest, six := s.rounding(normalValues, nearestRounding), s.rounding(normalValues, fourOverSixRounding)
-	random, eden := s.rounding(normalValues, stochasticRounding), s.rounding(normalValues, edenRounding)
-	room := s.rounding(normalValues, roomyRounding)
-	outlying, outlyingEden := s.rounding(valuesWithOutliers, stochasticRounding), s.rounding(valuesWithOutliers, edenRounding)
-	return report.NewFinding(fmt.Sprintf("Of the squares of normal values, NVFP4 loses %s to nearest, %s with four over six, %s at random, %s at random under scales so large that nothing saturates, and %s by MS-EDEN; of values with outliers %s at random and %s by MS-EDEN.",
-		report.Percent(nearest.once), report.Percent(six.once), report.Percent(random.once), report.Percent(room.once), report.Percent(eden.once), report.Percent(outlying.once), report.Percent(outlyingEden.once)),
-		report.If(random.once > 2*eden.once,
-			"Quartet II's claim holds under TransformerEngine's scales: stochastic rounding loses more than twice as much as unbiased rounding need lose.",
-			fmt.Sprintf("Under TransformerEngine's scales, which let values saturate, Quartet II's claim is not confirmed: stochastic rounding loses %.2f times as much.", random.once/eden.once)),
-		report.If(room.once > 2*eden.once,
-			fmt.Sprintf("With the room that Quartet II gives it, which keeps it unbiased, it loses more than twice as much: %.2f times.", room.once/eden.once),
-			fmt.Sprintf("With the room that Quartet II gives it, it does not lose more than twice as much: %.2f times.", room.once/eden.once)),
+	once := func(kind, way int) float64 { return s.rounding(kind, way).once }
+	share := func(kind, way int) string { return report.Percent(once(kind, way)) }
+	random, room := once(normalValues, stochasticRounding)/once(normalValues, edenRounding), once(normalValues, roomyRounding)/once(normalValues, edenRounding)
+	outlying := once(valuesWithOutliers, stochasticRounding) / once(valuesWithOutliers, edenRounding)
+	return report.NewFinding(fmt.Sprintf("Of the squares of normal values, one rounding to NVFP4 loses %s to nearest, %s to nearest with four over six, %s at random, %s at random with room (under scales so large that nothing saturates) and %s by MS-EDEN; of values with outliers, %s at random and %s by MS-EDEN.",
+		share(normalValues, nearestRounding), share(normalValues, fourOverSixRounding), share(normalValues, stochasticRounding), share(normalValues, roomyRounding), share(normalValues, edenRounding),
+		share(valuesWithOutliers, stochasticRounding), share(valuesWithOutliers, edenRounding)),
+		report.If(random > 2,
+			fmt.Sprintf("Under TransformerEngine's scales, rounding at random loses more than twice what MS-EDEN does, as Quartet II claims: %.2f times.", random),
+			fmt.Sprintf("Under TransformerEngine's scales, under which the largest value of a block may saturate, rounding at random does not lose more than twice what MS-EDEN does, as Quartet II claims, but %.2f times.", random)),
+		report.If(room > 2,
+			fmt.Sprintf("With the room that Quartet II's code gives it, it loses more than twice as much: %.2f times.", room),
+			fmt.Sprintf("With the room that Quartet II's code gives it, it does not lose more than twice as much, but %.2f times.", room)),
+		report.If(outlying > 1,
+			fmt.Sprintf("Of values with outliers it loses more than MS-EDEN: %.2f times.", outlying),
+			fmt.Sprintf("Of values with outliers it does not lose more than MS-EDEN, but %.2f times.", outlying))).AtLength()
+}
+
+// biasFinding says what is left in the mean of many roundings.
+func (s *study) biasFinding() report.Finding {
+	nearest, random := s.rounding(normalValues, nearestRounding), s.rounding(normalValues, stochasticRounding)
+	eden, room := s.rounding(normalValues, edenRounding), s.rounding(normalValues, roomyRounding)
+	return report.NewFinding(fmt.Sprintf("Of the squares of normal values, the mean of %d roundings loses %s to nearest, %s at random, %s at random with room and %s by MS-EDEN.",
+		random.draws, report.Percent(nearest.ofMean), report.Percent(random.ofMean), report.Percent(room.ofMean), report.Percent(eden.ofMean)),
 		report.If(nearest.ofMean > 0.9*nearest.once && random.ofMean < nearest.ofMean,
-			"Rounding to nearest repeats its error, however often it is done; the mean of many roundings at random is closer.",
-			"The mean of many roundings at random is no closer than rounding to nearest."),
-		report.If(outlying.once > outlyingEden.once,
-			"With outliers MS-EDEN loses less too.",
-			"With outliers the rotation spreads them, and MS-EDEN does not lose less."))
+			"Rounding to nearest has the same error each time; the mean of roundings at random is closer.",
+			"The mean of roundings at random is no closer than rounding to nearest."))
 }
 
 func (s *study) divisionFinding() report.Finding {
 	random, exact, near := s.divisions[randomDivision], s.divisions[boundaryDivision], s.divisions[besideDivision]
-	return report.NewFinding(fmt.Sprintf("Codes differ between division and the reciprocal in %d of %d random values, in %d of %d (%s) on boundaries and in %d of %d within %d float32 of them.",
-		random.differ, random.values, exact.differ, exact.values, report.Percent(exact.share()), near.differ, near.values, beside),
+	otherwise := fmt.Sprintf("Random values as these tell one from the other too: %s of their codes differ.", report.Percent(random.share()))
+	if exact.differ == 0 {
+		otherwise = "Values on boundaries do not tell one from the other."
+	}
+	return report.NewFinding(fmt.Sprintf("For all %d positive scales s of UE4M3, codes of E2M1 differ between v/s and v·(1/s), each rounded to float32, in %d of %d values v that are spread evenly from 0 to 6 s, in %d of %d (%s) that are s times a boundary of rounding, and in %d of %d that are within %d float32 of one of these.",
+		scaleCount, random.differ, random.values, exact.differ, exact.values, report.Percent(exact.share()), near.differ, near.values, beside),
 		report.If(random.differ == 0 && exact.differ > 0,
-			"So random data cannot tell one from the other, and data on boundaries can. For example, "+exact.example+".",
-			"So random data tell one from the other as well as data on boundaries do."))
+			"So random values as these do not tell one from the other, and values on boundaries do. For example, "+exact.example+".", otherwise))
 }

@@ -25,6 +25,7 @@ type rounding struct {
 // roundingWay rounds values, [1, len]; draw is the number of the attempt.
 type roundingWay struct {
 	name  string
+	means string
 	round func(ctx context.Context, values []float32, draw uint64) ([]float32, error)
 }
 
@@ -62,11 +63,11 @@ func roundingWays() []roundingWay {
 		}
 	}
 	return []roundingWay{
-		{"to nearest", at(recipe("nvfp4"), false)},
-		{"to nearest, four over six", at(recipe("nvfp4-4over6"), false)},
-		{"at random", at(recipe("nvfp4"), true)},
-		{"MS-EDEN", inFloats(eden)},
-		{"at random, with room", inFloats(roomy)},
+		{"to nearest", "under the scales of TransformerEngine, as nvfp4 has them", at(recipe("nvfp4"), false)},
+		{"to nearest, four over six", "under the better of two scales", at(recipe("nvfp4-4over6"), false)},
+		{"at random", "up or down, so that the mean is right, under the scales of TransformerEngine", at(recipe("nvfp4"), true)},
+		{"MS-EDEN", "to nearest, after a random rotation of 128 values, under scales that are corrected and rounded at random", inFloats(eden)},
+		{"at random, with room", "under scales 17/16 as large, so that nothing saturates", inFloats(roomy)},
 	}
 }
 

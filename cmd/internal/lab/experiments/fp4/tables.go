@@ -2,6 +2,7 @@ package fp4
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
@@ -20,10 +21,27 @@ func reference(way int) int {
 	return bf16Way
 }
 
+// rowsOf returns a table with a row for each of a list.
+func rowsOf[T any](t report.Table, list []T, row func(T) []any) report.Table {
+	for _, of := range list {
+		t.Add(row(of)...)
+	}
+	return t
+}
+
+// nameTable says what ways and roundings are.
+func (s *study) nameTable() report.Table {
+	t := report.Table{Name: "names", Title: "What the names mean", Columns: []string{"name", "meaning"}}
+	t = rowsOf(t, s.ways, func(w way) []any { return []any{w.name, w.means} })
+	return rowsOf(t, roundingWays(), func(w roundingWay) []any { return []any{"rounding " + w.name, w.means} })
+}
+
 func (s *study) effectTable() report.Table {
 	t := report.Table{
-		Name: "effects", Title: "Held-out loss, differences paired by seed",
-		Columns: []string{"way", "loss, mean", "above BF16 %", "standard error", "above", "%", "standard error ", "seen", "matters"},
+		Name: "effects",
+		Title: fmt.Sprintf("Held-out loss, differences paired by seed: seen if more than %v standard errors from zero, and matters if moreover more than %v %%",
+			errorsToSee, percentToMatter),
+		Columns: []string{"way", "loss, nats per byte", "above BF16 %", "standard error %", "compared with", "above that %", "standard error of that %", "seen", "matters"},
 	}
 	for i, w := range s.ways {
 		var losses []float64
@@ -37,7 +55,7 @@ func (s *study) effectTable() report.Table {
 }
 
 func (s *study) lossTable() report.Table {
-	t := report.Table{Name: "losses", Title: "Loss in nats per byte", Columns: []string{"seed", "way", "held-out", "last tenth"}}
+	t := report.Table{Name: "losses", Title: "Loss in nats per byte", Columns: []string{"seed", "way", "held-out", "training, last tenth of steps"}}
 	for seed, number := range s.seeds {
 		for i, w := range s.ways {
 			t.Add(fmt.Sprint(number), w.name, s.curve(seed, i).HeldOut, s.curve(seed, i).Last())
@@ -47,25 +65,21 @@ func (s *study) lossTable() report.Table {
 }
 
 func (s *study) roundingTable() report.Table {
-	t := report.Table{
+	return rowsOf(report.Table{
 		Name: "rounding", Title: "What rounding to NVFP4 loses, of the sum of squares",
 		Columns: []string{"values", "rounding", "one rounding %", "mean of many %", "roundings"},
-	}
-	for _, r := range s.roundings {
-		t.Add(r.values, r.way, 100*r.once, 100*r.ofMean, r.draws)
-	}
-	return t
+	}, s.roundings, func(r rounding) []any {
+		return []any{r.values, r.way, 100 * r.once, 100 * r.ofMean, r.draws}
+	})
 }
 
 func (s *study) divisionTable() report.Table {
-	t := report.Table{
-		Name: "division", Title: "Codes of E2M1 that differ between v/s and v·(1/s), for all 126 scales",
+	return rowsOf(report.Table{
+		Name: "division", Title: fmt.Sprintf("Codes of E2M1 that differ between v/s and v·(1/s), for the %d positive scales of UE4M3", scaleCount),
 		Columns: []string{"values", "number", "differ", "%", "example"},
-	}
-	for _, d := range s.divisions {
-		t.Add(d.of, d.values, d.differ, 100*d.share(), d.example)
-	}
-	return t
+	}, s.divisions, func(d division) []any {
+		return []any{d.of, d.values, d.differ, 100 * d.share(), d.example}
+	})
 }
 
 func (s *study) curveTable() report.Table {
@@ -82,11 +96,11 @@ func (s *study) curveTable() report.Table {
 
 // effectChart shows the means and three standard errors of them.
 func (s *study) effectChart() chart.Chart {
-	c := chart.Chart{Title: fmt.Sprintf("Held-out loss above that of BF16, mean of the seeds, with bars of %v standard errors", errorsToSee), Y: "percent", Zero: true}
+	c := chart.Chart{Y: "percent", Zero: true, Title: fmt.Sprintf("Held-out loss above that of BF16, mean of the seeds, with bars of %v standard errors; nvfp4 where only what it is without is named", errorsToSee)}
 	mean := chart.Series{Name: "mean", Mark: chart.Dots}
 	for i, w := range s.ways {
 		e := s.over(i, bf16Way)
-		c.Labels = append(c.Labels, w.name)
+		c.Labels = append(c.Labels, strings.TrimPrefix(w.name, "nvfp4 "))
 		mean.Points = append(mean.Points, chart.Point{X: float64(i), Y: e.mean, Spread: errorsToSee * e.ofMean})
 	}
 	c.Series = []chart.Series{mean}
@@ -95,7 +109,7 @@ func (s *study) effectChart() chart.Chart {
 
 // seedChart shows the differences of each seed.
 func (s *study) seedChart() chart.Chart {
-	c := chart.Chart{Title: "Held-out loss above that with all parts, by seed", X: "seed", Y: "percent", Zero: true}
+	c := chart.Chart{Title: "Held-out loss above that of nvfp4, by seed", X: "seed", Y: "percent", Zero: true}
 	for _, number := range s.seeds {
 		c.Labels = append(c.Labels, fmt.Sprint(number))
 	}
