@@ -91,7 +91,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 		return err
 	}
 	encoding := tensor.Quantizer{
-		Policy: q.Recipe.policy(), ScaleFormat: q.Recipe.Profile.ScaleFormat(), Options: q.Options,
+		Policy: q.Recipe.EncodePolicy(), ScaleFormat: q.Recipe.Profile.ScaleFormat(), Options: q.Options,
 	}
 	if q.Recipe.Profile.Delayed() {
 		encoding.Scale = q.delayedScales()

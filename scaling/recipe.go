@@ -136,8 +136,8 @@ func (r Recipe) limits(source float32) limits {
 	return limits{max: r.Format.Max(), mantissa: mantissa, source: source, epsilon: r.Epsilon}
 }
 
-// policy returns r's Policy with the profile's own in fields of value 0.
-func (r Recipe) policy() fp8.Policy {
+// EncodePolicy returns how r encodes: its Policy, with the profile's own in fields of value 0.
+func (r Recipe) EncodePolicy() fp8.Policy {
 	p, own := r.Policy, r.Profile.Policy(r.Format)
 	if p.Overflow == 0 {
 		p.Overflow = own.Overflow

@@ -52,7 +52,7 @@ func newGemmCommand() *cobra.Command {
 	var g gemmFlags
 	cmd := &cobra.Command{
 		Use:     "gemm [IN [IN-OF-B]] --a NAME --b NAME -o OUT",
-		Short:   "Multiply two block-scaled FP8 matrices",
+		Short:   "Multiply two block-scaled matrices of codes",
 		Long:    gemmLong,
 		Example: gemmExample,
 		Args:    twoFilesAtMost,

@@ -142,6 +142,7 @@ type jsonFile struct {
 	Ranking []inspect.RankedRecipe
 	Tensors []struct {
 		File, Name, DType string
+		Format            string
 		Shape             []int
 		Bytes             int64
 		Risk              struct {
@@ -158,6 +159,7 @@ type jsonFile struct {
 			Name, DType string
 			Shape       []int
 			Min, Max    scaling.Float
+			NaN, None   *inspect.FaultyScales
 		}
 		Recipes []struct {
 			Profile, Block                string

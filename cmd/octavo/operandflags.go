@@ -19,11 +19,12 @@ is E2M1, F6_E2M3 or F6_E3M2, or bytes (U8, |u1) with --a-format, one code each
 or, with --a-packed, several, as checkpoints hold E2M1. A tensor of any rank is
 a matrix whose columns are its last dimension.
 
-Scales are F32, F8_E8M0 (|u1) or F8_E4M3, which is then UE4M3: a grid [rows,
-columns] of one for each block, value = decode(code) * scale. Those of NAME are
-by default NAME_scale_inv, as octavo quantize writes them. Values may be times
-or divided by an outer scale, F32, of the tensor, of each row or of each matrix
-of a stack: by default NAME_outer_scale or NAME_outer_divisor, if there is one.
+Scales are F32, F8_E8M0, F8_E4M3, which is then UE4M3, or bytes (U8, |u1) with
+--a-scale-format, as checkpoints hold E8M0: a grid [rows, columns] of one for
+each block, value = decode(code) * scale. Those of NAME are by default
+NAME_scale_inv, as octavo quantize writes them. Values may be times or divided
+by an outer scale, F32, of the tensor, of each row or of each matrix of a stack:
+by default NAME_outer_scale or NAME_outer_divisor, if there is one.
 A block is RxC, such as 128x128, where R or C may be "all"; "row" is 1xall and
 "tensor" is allxall. By default it is the one of extents 1, a power of two, or
 equal parts that fits the shapes; if several fit, the error lists them.
@@ -73,7 +74,7 @@ func addOperand(cmd *cobra.Command, o *operands.Operand, name, shape string) {
 		return &format, err
 	}
 	f.Var(oneOf{&parsed[*tensor.ScaleFormat]{&o.ScaleFormat, "", "e8m0|ue4m3", parseScaleFormat}, []string{"e8m0", "ue4m3"}}, name+"-scale-format",
-		"of scales that are bytes (default e8m0)")
+		"of scales that are bytes (default what metadata say, or of a file of their\nown e8m0)")
 }
 
 // read lists the files that are read.

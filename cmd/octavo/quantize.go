@@ -42,8 +42,8 @@ const quantizeNotes = `
 
 te-delayed is not among them: it needs the amax of earlier steps.
 
-A matrix that is FP8 already is an error, unless --only leaves it out, which
-copies it, or with --requantize: it is then decoded with its scales in
+A matrix of codes is an error, unless --only leaves it out, which copies it, or
+with --requantize: it is then decoded with its scales in
 NAME_scale_inv, each value the exact product of code and scale, and encoded anew
 as a matrix of F64 is, rounded once. New scales take the place of the old ones.
 Of what the first quantization lost nothing comes back. Where there is nothing
@@ -120,7 +120,7 @@ func newQuantizeCommand() *cobra.Command {
 	formatFlag(cmd, &job.Recipe.Format, "", "format of the codes (default the profile's: e4m3, or e2m1)")
 	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the profile's for weights)")
 	onlyFlag(cmd, &job.Only, "quantize only the matrices whose name matches, copy the others")
-	cmd.Flags().BoolVar(&job.Requantize, "requantize", false, "decode matrices that are FP8 already, and encode them anew")
+	cmd.Flags().BoolVar(&job.Requantize, "requantize", false, "decode matrices of codes, and encode them anew")
 	wholeFlag(cmd, &top, 0, 1<<30, "top", "show the `N` tensors that lost most; 0 is all")
 	cmd.Flags().BoolVar(&detail, "detail", false, "show all tensors")
 	jsonFlag(cmd, &asJSON)

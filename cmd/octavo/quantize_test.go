@@ -150,7 +150,7 @@ func TestQuantizeKinds(t *testing.T) {
 			require.Equal(t, want.Codes, filetest.Bytes(t, got, name))
 			scales, err := tensorfile.ReadScales(got, filetest.Info(t, got, name+"_scale_inv"))
 			require.NoError(t, err)
-			require.Equal(t, want.Scales, scales)
+			require.Equal(t, want.Scales, scales.Values)
 			require.Equal(t, test.scaleType, filetest.Info(t, got, name+"_scale_inv").DType)
 		}
 		rows, cols := recipe.Block.Grid(3, 5)

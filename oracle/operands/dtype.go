@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 var dtypes = map[fp8.Format]safetensors.DType{
@@ -29,6 +30,42 @@ func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// FormatIn returns the format of a tensor of codes: that of its type or, of bytes, the one
+// format without a type that the metadata of its file name in [FormatKey].
+func FormatIn(file *safetensors.File, info safetensors.Info) (f fp8.Format, ok bool) {
+	if info.DType != safetensors.U8 {
+		return FormatOf(info.DType)
+	}
+	for name := range strings.SplitSeq(file.Metadata()[FormatKey], ", ") {
+		named, err := fp8.ParseFormat(name)
+		switch {
+		case err != nil || DTypeOf(named) != "":
+		case ok && named != f:
+			return 0, false // which of both is not known
+		default:
+			f, ok = named, true
+		}
+	}
+	return f, ok
+}
+
+// ScaleFormatIn returns the format of a tensor of scales: that of its type or, of bytes, the
+// one that the metadata of its file name in [ScaleFormatKey].
+func ScaleFormatIn(file *safetensors.File, info safetensors.Info) (f tensor.ScaleFormat, ok bool) {
+	switch info.DType {
+	case safetensors.F32:
+		return tensor.Float32Scales, true
+	case safetensors.F8E8M0:
+		return tensor.E8M0Scales, true
+	case safetensors.F8E4M3:
+		return tensor.UE4M3Scales, true
+	case safetensors.U8:
+		f, err := tensor.ParseScaleFormat(file.Metadata()[ScaleFormatKey])
+		return f, err == nil && f.Encoded()
+	}
+	return f, false
 }
 
 // parseDType returns the type of the given name, in any case: that of a safetensors

@@ -24,8 +24,9 @@ var (
 	// scales of a type that has none.
 	ErrScales = errors.New("operands: no scales")
 
-	// ErrScaleFormat is of scales whose type says another format than the operand.
-	ErrScaleFormat = errors.New("operands: another format of scales")
+	// ErrScaleFormat is of scales that are bytes of which a safetensors file does not say the
+	// format, and of scales whose type says another than the operand.
+	ErrScaleFormat = errors.New("operands: the format of scales is not known")
 
 	// ErrOuter is of codes of which it is not known where their outer scales are, of outer
 	// scales of a type that has none, and of divisors that are not named.

@@ -151,3 +151,40 @@ func TestMetadata(t *testing.T) {
 		files.Close()
 	}
 }
+
+// TestByteScales reads scales that are bytes in a safetensors file as the operand or the
+// metadata say.
+func TestByteScales(t *testing.T) {
+	e8m0, ue4m3, plain := tensor.E8M0Scales, tensor.UE4M3Scales, tensor.Float32Scales
+	for _, test := range []struct {
+		metadata string
+		format   *tensor.ScaleFormat
+		want     float32
+		kind     error
+	}{
+		{"", nil, 0, ErrScaleFormat},
+		{"float32", nil, 0, ErrScaleFormat},
+		{"MXFP4", nil, 0, ErrScaleFormat},
+		{"E8M0", nil, 0x1p-71, nil},
+		{"ue4m3", nil, 1, nil},
+		{"", &e8m0, 0x1p-71, nil},
+		{"", &ue4m3, 1, nil},
+		{"E8M0", &ue4m3, 1, nil},
+		{"E8M0", &plain, 0, ErrScales},
+	} {
+		path := t.TempDir() + "/f.safetensors"
+		require.NoError(t, safetensors.WriteFile(path, []safetensors.Tensor{
+			raw("w", safetensors.F4, []int{1, 4}, 0xC2, 0x71), raw("w_scale_inv", safetensors.U8, []int{1, 1}, 0x38),
+		}, map[string]string{ScaleFormatKey: test.metadata}))
+		files, err := (&Product{Files: []string{path}, A: Operand{Codes: "w", ScaleFormat: test.format}}).Open()
+		require.NoError(t, err)
+		x, err := files.A()
+		files.Close()
+		if test.kind != nil {
+			require.ErrorIs(t, err, test.kind, "%+v", test)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, []float32{test.want}, x.Scales, "%+v", test)
+	}
+}

@@ -28,6 +28,10 @@ const (
 	OuterKey  = "octavo.outer" // what outer scales of UE4M3 scales are: see below
 )
 
+// ScaleFormatKey is the key of the metadata that says of scales that are bytes (U8) what
+// they are: E8M0 or UE4M3.
+const ScaleFormatKey = "octavo.scale_format"
+
 // Values of OuterKey.
 const (
 	NoOuter       = "none"
@@ -43,8 +47,8 @@ type Operand struct {
 	Block  *tensor.Block // that shares a scale; nil: the one that fits the shapes of both
 	Format *fp8.Format   // of codes of type U8; nil: the type says it, or the metadata
 
-	// ScaleFormat is of scales of type U8; nil: E8M0. Where the type says the format it has
-	// to be the same.
+	// ScaleFormat is of scales of type U8; nil: the metadata say it or, of a file of their
+	// own, E8M0. Where the type says the format it has to be the same.
 	ScaleFormat *tensor.ScaleFormat
 
 	// Packed says that codes of type U8 lie side by side, the first in the lowest bits,
@@ -151,13 +155,12 @@ func (o *Operand) readCodes(codes Tensor, f fp8.Format) ([]byte, []int, error) {
 
 // format returns the format of codes.
 func (o *Operand) format(codes Tensor) (fp8.Format, error) {
-	format, ok := FormatOf(codes.DType)
-	named, err := fp8.ParseFormat(codes.File.Metadata()[FormatKey])
+	format, ok := FormatIn(codes.File, codes.Info)
 	switch {
 	case codes.DType == safetensors.U8 && o.Format != nil:
 		return *o.Format, nil
-	case codes.DType == safetensors.U8 && err == nil && DTypeOf(named) == "":
-		return named, nil
+	case codes.DType == safetensors.U8 && ok:
+		return format, nil
 	case codes.DType == safetensors.U8:
 		return 0, sentinel.Errorf(ErrFormat, "operands: tensor %q is U8, which does not say a format", codes.Name)
 	case !ok && isFloat(codes.DType):
@@ -193,8 +196,10 @@ func (o *Operand) findScales(s *Source) (Tensor, error) {
 	switch _, file := Path(name); {
 	case err != nil && o.Scales == "":
 		return scales, sentinel.Errorf(ErrScales, "%w; name the scales of %s", err, textout.Quoted(o.Codes))
-	case err == nil && scales.DType == safetensors.U8 && !file:
-		return scales, noScales(scales)
+	case err == nil && scales.DType == safetensors.U8 && !file && o.ScaleFormat == nil:
+		if _, ok := ScaleFormatIn(scales.File, scales.Info); !ok {
+			return scales, sentinel.Errorf(ErrScaleFormat, "operands: tensor %q is U8, which does not say a format of scales", scales.Name)
+		}
 	}
 	return scales, err
 }
@@ -210,19 +215,17 @@ func (o *Operand) readScales(t Tensor) (scales []float32, f tensor.ScaleFormat, 
 			err = sentinel.Errorf(ErrScaleFormat, "operands: tensor %q is %s: its scales are in %v and not in %v", t.Name, t.DType, f, *o.ScaleFormat)
 		}
 	}()
+	f, ok := ScaleFormatIn(t.File, t.Info)
 	switch {
 	case t.DType == safetensors.F32:
 		scales, err = t.File.Float32s(t.Name)
 		if err != nil {
 			err = fmt.Errorf("operands: %w", err)
 		}
-		return scales, tensor.Float32Scales, err
-	case t.DType == safetensors.F8E8M0:
-		f = tensor.E8M0Scales
-	case t.DType == safetensors.F8E4M3:
-		f = tensor.UE4M3Scales
-	case t.DType != safetensors.U8:
+		return scales, f, err
+	case !ok && t.DType != safetensors.U8:
 		return nil, f, noScales(t)
+	case t.DType != safetensors.U8 || ok && o.ScaleFormat == nil:
 	case o.ScaleFormat == nil:
 		f = tensor.E8M0Scales
 	case !o.ScaleFormat.Encoded():
@@ -293,7 +296,8 @@ func findOuter(f *safetensors.File, codes, scales safetensors.Info) (tensor.Oute
 		return outerOf(codes, Tensor{factors, f}, false)
 	case divides:
 		return outerOf(codes, Tensor{divisors, f}, true)
-	case scales.DType != safetensors.F8E4M3:
+	}
+	if format, _ := ScaleFormatIn(f, scales); format != tensor.UE4M3Scales {
 		return tensor.Outer{}, nil
 	}
 	switch f.Metadata()[OuterKey] {

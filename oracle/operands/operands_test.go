@@ -163,7 +163,7 @@ func TestErrors(t *testing.T) {
 		{Operand{Codes: "x", Format: &e5m2}, ErrFormat, `tensor "x" is F8_E4M3 and not F8_E5M2`},
 		{Operand{Codes: "x", Scales: "three"}, ErrBlock, `has scales of shape [3], "three": no usual block fits: say which it is`},
 		{Operand{Codes: "x", Scales: "none"}, ErrName, `no tensor "none"`},
-		{Operand{Codes: "u", Format: &e5m2}, ErrScales, `tensor "u_scale_inv" is U8: scales are F32, F8_E8M0 or F8_E4M3`},
+		{Operand{Codes: "u", Format: &e5m2}, ErrScaleFormat, `tensor "u_scale_inv" is U8, which does not say a format of scales`},
 		{Operand{Codes: "x", Scales: "i"}, ErrScales, `tensor "i" is I32: scales are F32, F8_E8M0 or F8_E4M3`},
 		{Operand{Codes: "x", Block: &tensor.Block{Rows: 1, Cols: 1}}, tensor.ErrShape, `in tensor "x_scale_inv"`},
 		{Operand{Codes: "x", Scales: "across", Block: &square}, tensor.ErrShape, `does not hold the scales of tensor "x": in blocks of 1x2 they are a grid of 2x2`},

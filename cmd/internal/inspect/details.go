@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // printDetails prints all that is known of each tensor.
@@ -19,13 +20,18 @@ func (t *TensorReport) print(w io.Writer) {
 	if t.File != "" {
 		fmt.Fprintf(w, "%s\n", textout.Name(t.File))
 	}
-	fmt.Fprintf(w, "%s\n  %s %v", textout.Name(t.Name), t.DType, t.Shape)
+	fmt.Fprintf(w, "%s\n  %s", textout.Name(t.Name), t.DType)
+	if t.isCodes && t.DType == safetensors.U8 {
+		fmt.Fprintf(w, " of %s", t.Format)
+	}
+	fmt.Fprintf(w, " %v", t.Shape)
 	if t.Values != nil {
 		t.Values.print(w)
 	}
 	fmt.Fprintln(w)
 	if s := t.Scales; s != nil {
 		fmt.Fprintf(w, "  scales %s\n    %s %v  %.4g to %.4g\n", textout.Name(s.Name), s.DType, s.Shape, s.Min, s.Max)
+		s.printFaults(w)
 	}
 	if len(t.Recipes) == 0 {
 		return

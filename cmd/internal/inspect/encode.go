@@ -27,7 +27,7 @@ func tryScale(r scaling.Recipe, s fp8.Scale) attempt {
 		return values.Encode(ctx, t, tensor.Quantizer{
 			Scale:       func(int, float32, bool) fp8.Scale { return s },
 			ScaleFormat: r.Profile.ScaleFormat(),
-			Policy:      tensorfile.Policy(r),
+			Policy:      r.EncodePolicy(),
 			Options:     o,
 		})
 	}

@@ -140,7 +140,7 @@ func requireWhole(t *testing.T, file *safetensors.File, got *TensorReport) {
 		require.Nil(t, got.Values)
 		return
 	}
-	values, err := tensorfile.NewBuffer(info.DType).Read(file, info.Name, 0, int(info.Len()))
+	values, err := tensorfile.NewBuffer(tensorfile.TypeIn(file, info)).Read(file, info.Name, 0, int(info.Len()))
 	require.NoError(t, err)
 	st := values.Measure(make([]byte, info.Len()))
 	v := got.Values

@@ -63,7 +63,7 @@ func (m *measurement) merge(recipes []int, strip []encoded) {
 
 // settle chooses the one scale of each late recipe.
 func (m *measurement) settle(recipes []scaling.Recipe) error {
-	none, err := tensorfile.NewBuffer(m.info.DType).Read(m.input.File, m.info.Name, 0, 0)
+	none, err := tensorfile.NewBuffer(m.plan.of).Read(m.input.File, m.info.Name, 0, 0)
 	if err != nil {
 		return err
 	}
@@ -92,26 +92,26 @@ func (m *measurement) readScales() error {
 		return err
 	}
 	m.scales = &ScalesReport{Name: info.Name, DType: info.DType, Shape: info.Shape}
-	m.scales.Min, m.scales.Max = tensorfile.ScaleRange(scales)
+	m.scales.describe(&scales)
 	return nil
 }
 
 // worker inspects strips one at a time, in memory that it keeps.
 type worker struct {
-	buffers map[safetensors.DType]tensorfile.Buffer
+	buffers map[tensorfile.Type]tensorfile.Buffer
 	wide    []float32
 	scratch []byte
 	tensor  tensor.Tensor
 }
 
-func newWorker() *worker { return &worker{buffers: map[safetensors.DType]tensorfile.Buffer{}} }
+func newWorker() *worker { return &worker{buffers: map[tensorfile.Type]tensorfile.Buffer{}} }
 
 // read returns the values of a strip, in their own type and widened.
 func (w *worker) read(m *measurement, s span) (values, wide tensorfile.Array, err error) {
-	b := w.buffers[m.info.DType]
+	b := w.buffers[m.plan.of]
 	if b == nil {
-		b = tensorfile.NewBuffer(m.info.DType)
-		w.buffers[m.info.DType] = b
+		b = tensorfile.NewBuffer(m.plan.of)
+		w.buffers[m.plan.of] = b
 	}
 	first, n := m.plan.elements(s)
 	if values, err = b.Read(m.input.File, m.info.Name, first, n); err != nil {
@@ -132,8 +132,8 @@ func (in *inspector) survey(w *worker, m *measurement, i int, s span) error {
 		w.scratch = make([]byte, n)
 	}
 	found := &surveyed{stats: values.Measure(w.scratch[:n]), first: -1}
-	if format, ok := tensorfile.FormatOf(m.info.DType); ok {
-		found.countLargest(values, format)
+	if m.plan.of.Codes {
+		found.countLargest(values, m.plan.of.Format)
 	}
 	if found.stats.NonFinite() > 0 {
 		k, _ := values.FirstNonFinite()

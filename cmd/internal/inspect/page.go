@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 //go:embed page.html
@@ -230,11 +231,19 @@ type pageRow struct {
 
 func (r *Report) pageRow(t *TensorReport) pageRow {
 	row := pageRow{
-		Name: textout.Name(t.Name), File: textout.Name(filepath.Base(t.File)), Type: string(t.DType), Shape: shape(t.Shape), Amax: amax(t), Range: rangeBits(t),
+		Name: textout.Name(t.Name), File: textout.Name(filepath.Base(t.File)), Type: t.pageType(), Shape: shape(t.Shape), Amax: amax(t), Range: rangeBits(t),
 		Saturated: "-", Flushed: "-", SQNR: textout.Decibels(r.sqnr(t)), Best: textout.Decibels(t.bestSQNR()), Risk: string(t.Risk.Reason),
 	}
 	if of := t.under(r.Judge); of != nil {
 		row.Saturated, row.Flushed = textout.Percent(of.Saturated, t.Values.Elements), textout.Percent(of.Flushed, t.Values.Elements)
 	}
 	return row
+}
+
+// pageType is the type of a tensor, and the format of codes that are bytes.
+func (t *TensorReport) pageType() string {
+	if t.isCodes && t.DType == safetensors.U8 {
+		return t.Format + " in U8"
+	}
+	return string(t.DType)
 }

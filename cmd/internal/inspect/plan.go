@@ -19,6 +19,7 @@ type plan struct {
 	rows, cols int
 	height     int // rows of a strip, but for the last
 
+	of       tensorfile.Type
 	readable bool  // as floating-point values; what is not has no strips
 	ready    []int // recipes whose scales a strip has all values of, by place in the job's list
 	late     []int // recipes with one scale for several strips: that is known when all were read
@@ -27,8 +28,8 @@ type plan struct {
 // newPlan returns the plan of a tensor. Its strips are those for all recipes, of which
 // some are tried, so that sums have the same digits whichever are.
 func newPlan(file *safetensors.File, info safetensors.Info, recipes, all []scaling.Recipe, strip int64) (plan, error) {
-	p := plan{cols: 1}
-	if p.readable = tensorfile.NewBuffer(info.DType) != nil; !p.readable {
+	p := plan{cols: 1, of: tensorfile.TypeIn(file, info)}
+	if p.readable = tensorfile.NewBuffer(p.of) != nil; !p.readable {
 		return p, nil
 	}
 	if info.Len() > math.MaxInt {

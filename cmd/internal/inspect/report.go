@@ -38,6 +38,7 @@ type TensorReport struct {
 	File    string            `json:"file,omitempty"` // where there are several
 	Name    string            `json:"name"`
 	DType   safetensors.DType `json:"dtype"`
+	Format  string            `json:"format,omitempty"` // of codes
 	Shape   []int             `json:"shape"`
 	Bytes   int64             `json:"bytes"`
 	Risk    RiskReport        `json:"risk"`
@@ -79,8 +80,11 @@ type ScalesReport struct {
 	Name  string            `json:"name"`
 	DType safetensors.DType `json:"dtype"`
 	Shape []int             `json:"shape"`
-	Min   scaling.Float     `json:"min"`
+	Min   scaling.Float     `json:"min"` // without those below; NaN if there are no others
 	Max   scaling.Float     `json:"max"`
+
+	NaN  *FaultyScales `json:"nan,omitempty"`  // bytes: their blocks are NaN
+	None *FaultyScales `json:"none,omitempty"` // that nothing can be multiplied by
 }
 
 // RecipeReport says what a recipe would do to a matrix.

@@ -55,7 +55,7 @@ func (e *encoded) merge(o encoded) {
 func (s *surveyed) countLargest(values tensorfile.Array, f fp8.Format) {
 	decoded, _ := values.(tensorfile.Values[float32])
 	for _, v := range decoded {
-		if v == f.Max() || v == -f.Max() {
+		if v = max(v, -v); v >= f.Max() && v-v == 0 {
 			s.largest++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // WriteText prints the report in lines of at most 80 characters, but for names that v
@@ -70,6 +71,9 @@ func (r *Report) printTotals(w io.Writer) {
 	fmt.Fprintln(w)
 	if t.FP8WithScales+t.FP8WithoutScales > 0 {
 		fmt.Fprintf(w, "Tensors of codes: %d with scales, %d without.\n", t.FP8WithScales, t.FP8WithoutScales)
+	}
+	if t.FaultyScales > 0 {
+		fmt.Fprintf(w, "Scales that are NaN or no scales: of %s.\n", count(t.FaultyScales, "tensor"))
 	}
 	if t.NonFinite > 0 {
 		fmt.Fprintf(w, "NaN or infinite: %s.\n", t.nonFinite())
@@ -170,6 +174,7 @@ func (r *Report) printLines(w io.Writer, tensors []*TensorReport, v View) {
 		if n := t.Values; n.nonFinite() > 0 {
 			fmt.Fprintf(w, "    ^ %d NaN, %d +Inf, %d -Inf, the first at element %d\n", n.NaN, n.PosInf, n.NegInf, *n.FirstNonFinite)
 		}
+		t.Scales.printFaults(w)
 	}
 	if len(r.Files) > 1 {
 		fmt.Fprintln(w)
@@ -217,7 +222,7 @@ func (r *Report) columns() []string {
 
 // cells are what stands in columns.
 func (r *Report) cells(t *TensorReport) []string {
-	cells := []string{strings.TrimPrefix(string(t.DType), "F8_"), shape(t.Shape), amax(t), rangeBits(t)}
+	cells := []string{t.typeName(), shape(t.Shape), amax(t), rangeBits(t)}
 	if len(r.Ranking) > 0 {
 		lost := "-"
 		if of := t.under(r.Judge); of != nil {
@@ -232,6 +237,14 @@ func (r *Report) cells(t *TensorReport) []string {
 		cells = append(cells, strconv.Itoa(t.file+1))
 	}
 	return cells
+}
+
+// typeName is the type of a tensor, or the format of codes that are bytes.
+func (t *TensorReport) typeName() string {
+	if t.isCodes && t.DType == safetensors.U8 {
+		return t.Format
+	}
+	return strings.TrimPrefix(string(t.DType), "F8_")
 }
 
 // amax writes the largest magnitude of a tensor, "-" where it has no finite value.

@@ -20,6 +20,8 @@ type Totals struct {
 	FP8WithScales    int `json:"fp8WithScales"` // tensors of codes
 	FP8WithoutScales int `json:"fp8WithoutScales"`
 
+	FaultyScales int `json:"faultyScales"` // tensors of codes with scales that are NaN or none
+
 	NonFinite        int64 `json:"nonFinite"` // values
 	NonFiniteTensors int   `json:"nonFiniteTensors"`
 }
@@ -36,8 +38,10 @@ type TypeTotal struct {
 func (t *TensorReport) classify(file *safetensors.File) {
 	info := safetensors.Info{Name: t.Name, DType: t.DType, Shape: t.Shape}
 	t.isScale = tensorfile.IsScale(file, t.Name)
-	_, hasFormat := tensorfile.FormatOf(t.DType)
-	t.isCodes = hasFormat && !t.isScale // those in UE4M3 are F8_E4M3
+	format, ok := tensorfile.FormatIn(file, info)
+	if t.isCodes = ok && !t.isScale; t.isCodes { // scales in UE4M3 are F8_E4M3
+		t.Format = format.String()
+	}
 	t.isMatrix = tensorfile.IsMatrix(file, info)
 }
 
@@ -61,6 +65,9 @@ func totals(tensors []TensorReport) Totals {
 		}
 		if t.isMatrix {
 			sum.Matrices++
+		}
+		if t.Scales.faulty() {
+			sum.FaultyScales++
 		}
 		switch {
 		case t.isCodes && t.Scales != nil:

@@ -65,12 +65,14 @@ func Hint(p *operands.Product, flag string, o *operands.Operand, err error) erro
 		return fmt.Errorf("%w: add --%s-format e4m3 or another", err, flag)
 	case errors.Is(err, tensor.ErrCode) && !o.Packed:
 		return fmt.Errorf("%w; --%s-packed says that a byte holds several", err, flag)
-	case errors.Is(err, operands.ErrScaleFormat):
+	case errors.Is(err, operands.ErrScaleFormat) && o.ScaleFormat != nil:
 		return fmt.Errorf("%w: leave --%s-scale-format out", err, flag)
 	case errors.Is(err, operands.ErrFloats):
 		return fmt.Errorf("%w: octavo quantize makes them", err)
 	case errors.Is(err, operands.ErrBlock):
 		return fmt.Errorf("%w with --%s-block", err, flag)
+	case errors.Is(err, operands.ErrScaleFormat):
+		return fmt.Errorf("%w: add --%s-scale-format e8m0 or ue4m3", err, flag)
 	case errors.Is(err, operands.ErrScales) && o.Scales == "":
 		return fmt.Errorf("%w with --%s-scales", err, flag)
 	case errors.Is(err, operands.ErrOuter) && o.Outer == "":

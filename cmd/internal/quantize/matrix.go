@@ -23,19 +23,19 @@ type matrix struct {
 	oneScale bool         // for several strips
 	scale    fp8.Scale    // that one, once it is known
 
-	codes *codesSource // where the matrix is FP8 already
+	codes *codesSource // where the matrix is one of codes
 	result
 }
 
 // newMatrix cuts a tensor into strips of the given bytes, or of one row of blocks
 // where that is more.
-func newMatrix(info safetensors.Info, r scaling.Recipe, bytes int64) *matrix {
+func newMatrix(info safetensors.Info, isCodes bool, r scaling.Recipe, bytes int64) *matrix {
 	t := tensor.Tensor{Shape: info.Shape, Block: r.Block}
 	m := &matrix{Info: info, recipe: r}
 	m.rows, m.cols = t.Dims()
 	m.outer, _ = newOuterScales(r)
 	blockRows, blockCols := r.Block.Extents(m.rows, m.cols)
-	unit := int64(unitOf(info.DType))
+	unit := int64(unitOf(info.DType, isCodes))
 	switch {
 	case info.Len()*unit <= bytes, r.Policy.Rounding == fp8.Stochastic: // whose bits depend on the place in the whole
 		m.height = m.rows
@@ -108,7 +108,7 @@ func (m *matrix) quantize(ctx context.Context, t *tensor.Tensor, values tensorfi
 	err = values.Encode(ctx, t, tensor.Quantizer{
 		Scale:       func(int, float32, bool) fp8.Scale { return m.scale },
 		ScaleFormat: m.recipe.Profile.ScaleFormat(),
-		Policy:      tensorfile.Policy(m.recipe),
+		Policy:      m.recipe.EncodePolicy(),
 		Options:     tensor.Options{Stats: &st, Workers: 1},
 	})
 	return st, err

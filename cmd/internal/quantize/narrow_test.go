@@ -194,3 +194,76 @@ func TestTwoFormatsOfBytes(t *testing.T) {
 	_, err = files.A()
 	require.ErrorIs(t, err, operands.ErrFormat)
 }
+
+// TestRequantizeBytes decodes codes of the formats that have no type, of which the metadata
+// say which they are, and refuses them where that is not asked for.
+func TestRequantizeBytes(t *testing.T) {
+	path, shapes := narrowFile(t)
+	wide := scaling.Recipe{Profile: scaling.TEBlock, Block: tensor.Block{Rows: 1}}
+	for _, f := range fp8.Formats() {
+		if tensorfile.DTypeOf(f) != "" {
+			continue
+		}
+		t.Run(f.String(), func(t *testing.T) {
+			first, second := filetest.Output(t), filetest.Output(t)
+			recipe := scaling.MXFloor.Recipe(scaling.Weight)
+			recipe.Format = f
+			_, err := Job{In: path, Out: first, Recipe: recipe}.Run(t.Context())
+			require.NoError(t, err)
+			_, err = Job{In: first, Out: second, Recipe: wide}.Run(t.Context())
+			require.ErrorContains(t, err, fmt.Sprintf("is %v already: --requantize decodes such tensors", f))
+			s, err := Job{In: first, Out: second, Recipe: wide, Requantize: true, strip: 1000}.Run(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, len(shapes), s.Requantized)
+			for name := range shapes {
+				x := operandOf(t, first, name, &recipe.Block)
+				require.Equal(t, f, x.Format)
+				exact := make([]float64, x.Len())
+				tensor.Dequantize(exact, x)
+				want := tensor.Tensor{Shape: x.Shape}
+				require.NoError(t, scaling.Quantize(t.Context(), &want, exact, scaling.Quantizer{Recipe: wide}))
+				require.Equal(t, want.Codes, operandOf(t, second, name, &wide.Block).Codes, name)
+			}
+			require.Len(t, filetest.Open(t, second).Tensors(), 2*len(shapes))
+			require.Equal(t, "E4M3", filetest.Open(t, second).Metadata()[operands.FormatKey])
+		})
+	}
+}
+
+// TestRequantizeScales reads scales that are bytes as the metadata say, and refuses a byte
+// that is none.
+func TestRequantizeScales(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		dtype     safetensors.DType
+		data      byte
+		metadata  string
+		text      string
+		wantScale float32
+	}{
+		{"E8M0 bytes", safetensors.U8, 129, "E8M0", "", 4},
+		{"UE4M3 bytes", safetensors.U8, 0x48, "UE4M3", "", 4},
+		{"in small letters", safetensors.U8, 129, "e8m0", "", 4},
+		{"not said", safetensors.U8, 129, "", `tensor "w" is F4 and has no scales in a tensor "w_scale_inv" to decode it with`, 0},
+		{"float32 in bytes", safetensors.U8, 129, "float32", `has no scales`, 0},
+		{"type says it", safetensors.F8E8M0, 129, "UE4M3", "", 4},
+		{"top bit", safetensors.F8E4M3, 0xC8, "", `tensor "w_scale_inv": scale 0 is the byte 0xc8, which is no UE4M3: its top bit is set`, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in := filetest.Write(t, map[string]string{operands.ScaleFormatKey: test.metadata},
+				filetest.Raw("w", safetensors.F4, []int{1, 4}, 0x12, 0x34), filetest.Raw("w_scale_inv", test.dtype, []int{1, 1}, test.data))
+			out := filetest.Output(t)
+			_, err := Job{In: in, Out: out, Recipe: scaling.Recipe{Profile: scaling.MXFloor, Block: tensor.Block{Rows: 1}}, Requantize: true}.Run(t.Context())
+			if test.text != "" {
+				require.ErrorContains(t, err, test.text)
+				filetest.RequireNothing(t, out)
+				return
+			}
+			require.NoError(t, err)
+			x := operandOf(t, out, "w", &tensor.Block{})
+			values := make([]float32, 4)
+			tensor.Dequantize(values, x)
+			require.Equal(t, []float32{test.wantScale * 1, test.wantScale * 0.5, test.wantScale * 2, test.wantScale * 1.5}, values)
+		})
+	}
+}

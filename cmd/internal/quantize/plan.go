@@ -23,7 +23,8 @@ type part struct {
 	safetensors.Info
 	source  safetensors.Info // what it is made from
 	content content
-	align   int // what its offset and that of the next part are a multiple of
+	ofCodes bool // whether source is
+	align   int  // what its offset and that of the next part are a multiple of
 }
 
 type content int
@@ -46,15 +47,16 @@ func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 			return nil, err
 		}
 		if !quantizes {
-			parts = append(parts, part{info, info, copied, max(info.DType.Size(), 1)})
+			parts = append(parts, part{info, info, copied, isCodes(file, info), max(info.DType.Size(), 1)})
 			continue
 		}
-		if m := newMatrix(info, j.Recipe, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(unitOf(info.DType))) {
+		ofCodes := isCodes(file, info)
+		if m := newMatrix(info, ofCodes, j.Recipe, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(unitOf(info.DType, ofCodes))) {
 			return nil, fmt.Errorf("tensor %q: a row of blocks of %s %v does not fit in memory", info.Name, info.DType, info.Shape)
 		}
 		for _, suffix := range tensorfile.ScaleSuffixes() {
 			switch name := info.Name + suffix; {
-			case isCodes(info):
+			case ofCodes:
 				dropped[name] = true
 			case tensorfile.Has(file, name):
 				return nil, fmt.Errorf("tensor %q cannot be quantized, since the file already has a tensor %q: leave it out with --only",
@@ -65,6 +67,9 @@ func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 		made, err := quantizedParts(info, j.Recipe)
 		if err != nil {
 			return nil, err
+		}
+		for i := range made {
+			made[i].ofCodes = ofCodes
 		}
 		parts = append(parts, made...)
 	}
@@ -84,33 +89,33 @@ func (j *Job) nothing() error {
 	return errors.New("there is no float matrix to quantize, which is a tensor of two or more dimensions, F64, F32, F16 or BF16: octavo inspect lists the tensors")
 }
 
-// quantizes reports whether a tensor is to be quantized. One that is FP8 already must be
-// meant to be.
+// quantizes reports whether a tensor is to be quantized. One of codes must be meant to be.
 func (j *Job) quantizes(file *safetensors.File, info safetensors.Info) (bool, error) {
 	if !tensorfile.Selects(j.Only, info.Name) {
 		return false, nil
 	}
-	if !isCodes(info) || tensorfile.IsScale(file, info.Name) {
+	if !isCodes(file, info) || tensorfile.IsScale(file, info.Name) {
 		return tensorfile.IsMatrix(file, info), nil
 	}
 	if !j.Requantize {
-		return false, fmt.Errorf("tensor %q is %s already: --requantize decodes such tensors and encodes them anew; with --only, those that it does not match are copied",
-			info.Name, info.DType)
+		format, _ := tensorfile.FormatIn(file, info)
+		return false, fmt.Errorf("tensor %q is %v already: --requantize decodes such tensors and encodes them anew; with --only, those that it does not match are copied",
+			info.Name, format)
 	}
 	_, _, err := blockOf(file, info)
 	return true, err
 }
 
-// isCodes reports whether a tensor is a matrix of FP8 codes.
-func isCodes(info safetensors.Info) bool {
-	_, ok := tensorfile.FormatOf(info.DType)
+// isCodes reports whether a tensor is a matrix of codes.
+func isCodes(file *safetensors.File, info safetensors.Info) bool {
+	_, ok := tensorfile.FormatIn(file, info)
 	return ok && len(info.Shape) >= 2 && info.Len() > 0
 }
 
 // unitOf returns the bytes that a value of a matrix has in memory: that of a code is a
 // float64.
-func unitOf(d safetensors.DType) int {
-	if _, ok := tensorfile.FormatOf(d); ok {
+func unitOf(d safetensors.DType, isCodes bool) int {
+	if isCodes {
 		return 8
 	}
 	return d.Size()
@@ -126,7 +131,7 @@ func quantizedParts(info safetensors.Info, r scaling.Recipe) ([]part, error) {
 		return nil, fmt.Errorf("tensor %q of shape %v has %d elements, which do not fill whole bytes in %v: leave it out with --only", info.Name, info.Shape, info.Len(), r.Format)
 	}
 	align := s.DType.Size()
-	parts := []part{{s, info, scales, align}, {c, info, codes, align}}
+	parts := []part{{s, info, scales, false, align}, {c, info, codes, false, align}}
 	if c.Bytes()%int64(align) != 0 {
 		parts[1].align = 1
 	}
@@ -136,7 +141,7 @@ func quantizedParts(info safetensors.Info, r scaling.Recipe) ([]part, error) {
 	}
 	rows, _ := (&tensor.Tensor{Shape: info.Shape}).Dims()
 	o := safetensors.Info{Name: info.Name + outer.suffix(), DType: safetensors.F32, Shape: []int{outer.count(rows)}}
-	return append([]part{{o, info, scales, o.DType.Size()}}, parts...), nil
+	return append([]part{{o, info, scales, false, o.DType.Size()}}, parts...), nil
 }
 
 // typeOf returns the type that codes are written in: bytes where there is none of theirs.
@@ -177,8 +182,8 @@ func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[
 	if all == nil {
 		all = map[string]string{}
 	}
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && (isCodes(p.Info) || isScaledBytes(p.Info, parts)) }) {
-		for _, key := range []string{"octavo.profile", operands.FormatKey, blockKey, operands.OuterKey} {
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && (p.ofCodes || isScaledBytes(p.Info, parts)) }) {
+		for _, key := range []string{"octavo.profile", operands.FormatKey, blockKey, operands.OuterKey, operands.ScaleFormatKey} {
 			delete(all, key)
 		}
 	}

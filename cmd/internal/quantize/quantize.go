@@ -1,5 +1,5 @@
 // Package quantize is what octavo quantize does: it writes a safetensors file whose
-// float matrices are those of another file in FP8.
+// float matrices are those of another file in FP8, FP6 or FP4.
 package quantize
 
 import (
@@ -32,8 +32,8 @@ type Job struct {
 	Recipe  scaling.Recipe
 	Only    *regexp.Regexp // matches the names of the matrices to quantize; nil: all
 
-	// Requantize has matrices that are FP8 already decoded with their scales, exactly,
-	// and encoded anew. Without it they are an error.
+	// Requantize has matrices of codes decoded with their scales, exactly, and encoded
+	// anew. Without it they are an error.
 	Requantize bool
 
 	Progress progress.Reporter // hears of bytes written; nil: silent
@@ -91,7 +91,7 @@ func (j Job) summary(file *safetensors.File, parts []part, results map[string]*r
 			s.Quantized.BytesAfter += p.Bytes()
 		case codes:
 			s.Quantized.add(p)
-			if isCodes(p.source) {
+			if p.ofCodes {
 				s.Requantized++
 				old, _ := tensorfile.ScalesOf(file, p.source)
 				s.Quantized.BytesBefore += old.Bytes()
@@ -136,9 +136,9 @@ func (q *quantizer) write(parts []part) (map[string]*result, error) {
 		case copied:
 			q.copy(p)
 		case codes:
-			m := newMatrix(p.source, q.recipe, q.strip)
+			m := newMatrix(p.source, p.ofCodes, q.recipe, q.strip)
 			results[p.Name] = &m.result
-			q.quantize(m)
+			q.quantize(m, p.ofCodes)
 		}
 	}
 	return results, q.pool.Finish()
@@ -155,8 +155,8 @@ func (q *quantizer) copy(p part) {
 
 // quantize has a tensor quantized: read twice where the first scale depends on the
 // last value.
-func (q *quantizer) quantize(m *matrix) {
-	if isCodes(m.Info) {
+func (q *quantizer) quantize(m *matrix, ofCodes bool) {
+	if ofCodes {
 		q.give(func(*worker) (err error) {
 			m.codes, err = newCodesSource(q.file, m.Info)
 			return err

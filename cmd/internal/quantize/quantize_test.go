@@ -134,7 +134,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 			data[info.Name] = filetest.Bytes(t, file, info.Name)
 			continue
 		}
-		values, err := tensorfile.NewBuffer(info.DType).Read(file, info.Name, 0, int(info.Len()))
+		values, err := tensorfile.NewBuffer(tensorfile.TypeIn(file, info)).Read(file, info.Name, 0, int(info.Len()))
 		require.NoError(t, err)
 		st := fp8.Stats{Detail: new(fp8.Detail)}
 		x := tensor.Tensor{Shape: info.Shape}
@@ -192,7 +192,7 @@ func TestMatrixStrips(t *testing.T) {
 		{[]int{10, 8}, tensor.Block{}, 1, fp8.Policy{Rounding: fp8.Stochastic}, []int{80}, false},
 	} {
 		recipe := scaling.Recipe{Block: c.block, Policy: c.policy}
-		m := newMatrix(safetensors.Info{DType: safetensors.F32, Shape: c.shape}, recipe, c.bytes)
+		m := newMatrix(safetensors.Info{DType: safetensors.F32, Shape: c.shape}, false, recipe, c.bytes)
 		var got []int
 		next := int64(0)
 		for s := range m.strips() {
@@ -227,7 +227,7 @@ func TestOneScaleStats(t *testing.T) {
 				recipe := scaling.Recipe{Profile: p, Format: f, Policy: fp8.Policy{Inf: fp8.InfPropagate}}
 				require.NoError(t, values.Quantize(t.Context(), &x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &want}}))
 
-				m := newMatrix(safetensors.Info{DType: safetensors.F32, Shape: x.Shape}, recipe, 12)
+				m := newMatrix(safetensors.Info{DType: safetensors.F32, Shape: x.Shape}, false, recipe, 12)
 				m.survey(values[:3].Extremes())
 				m.survey(values[3:].Extremes())
 				var err error

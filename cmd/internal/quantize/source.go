@@ -11,11 +11,12 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// codesSource reads what FP8 codes and their scales stand for.
+// codesSource reads what codes and their scales stand for.
 type codesSource struct {
 	file       *safetensors.File
 	name       string
 	format     fp8.Format
+	bits       int // that a code takes
 	rows, cols int
 	block      tensor.Block
 	scales     []float32 // row-major
@@ -28,12 +29,17 @@ func newCodesSource(file *safetensors.File, info safetensors.Info) (*codesSource
 	if err != nil {
 		return nil, err
 	}
-	s := &codesSource{file: file, name: info.Name, block: block}
-	s.format, _ = tensorfile.FormatOf(info.DType)
+	s := &codesSource{file: file, name: info.Name, bits: info.DType.Bits(), block: block}
+	s.format, _ = tensorfile.FormatIn(file, info)
 	s.rows, s.cols = (&tensor.Tensor{Shape: info.Shape}).Dims()
-	if s.scales, err = tensorfile.ReadScales(file, scales); err != nil {
+	read, err := tensorfile.ReadScales(file, scales)
+	if err != nil {
 		return nil, err
 	}
+	if err := read.Check(scales.Name); err != nil {
+		return nil, err
+	}
+	s.scales = read.Values
 	if s.outer, err = operands.ReadOuter(file, info, scales); err != nil {
 		return nil, err
 	}
@@ -45,7 +51,7 @@ func newCodesSource(file *safetensors.File, info safetensors.Info) (*codesSource
 func (s *codesSource) read(b *exactBuffer, first int64, n int) error {
 	b.values = slices.Grow(b.values[:0], n)[:n]
 	dst := b.values
-	codes, err := tensorfile.ReadCodes(s.file, s.name, tensorfile.DTypeOf(s.format).Bits(), first, n, &b.codes, &b.packed)
+	codes, err := tensorfile.ReadCodes(s.file, s.name, s.bits, first, n, &b.codes, &b.packed)
 	if err != nil {
 		return err
 	}
@@ -96,7 +102,7 @@ func blockOf(file *safetensors.File, codes safetensors.Info) (b tensor.Block, sc
 	}
 	rows, cols := (&tensor.Tensor{Shape: codes.Shape}).Dims()
 	candidates := slices.Concat(namedBlocks(file), usualBlocks)
-	if scales.DType == safetensors.F8E4M3 {
+	if format, _ := operands.ScaleFormatIn(file, scales); format == tensor.UE4M3Scales {
 		candidates = slices.Concat(namedBlocks(file), usualOfUE4M3)
 	}
 	fits := slices.DeleteFunc(candidates, func(b tensor.Block) bool { return !isGrid(scales.Shape, b, rows, cols) })

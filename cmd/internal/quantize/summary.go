@@ -18,7 +18,7 @@ type Summary struct {
 	Format          string          `json:"format"`
 	Block           string          `json:"block"`
 	Quantized       TensorCount     `json:"quantized"`
-	Requantized     int             `json:"requantized"` // of the quantized tensors, that were FP8
+	Requantized     int             `json:"requantized"` // of the quantized tensors, that were codes
 	Copied          TensorCount     `json:"copied"`
 	Elements        int64           `json:"elements"`  // quantized
 	Saturated       int64           `json:"saturated"` // of Elements, as the two below

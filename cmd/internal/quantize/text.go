@@ -45,7 +45,7 @@ func (s *Summary) writeTotals(w io.Writer) {
 	all.print(table, "all")
 	table.Flush()
 	if s.Requantized > 0 {
-		fmt.Fprintf(w, "\n%d of the quantized tensors were FP8: their losses are those of the second time.\n", s.Requantized)
+		fmt.Fprintf(w, "\n%d of the quantized tensors were codes before: their losses are those of the second time.\n", s.Requantized)
 	}
 	fmt.Fprintln(w)
 }

@@ -6,21 +6,20 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // worker does a quantizer's strips one at a time, in memory that it keeps.
 type worker struct {
 	*quantizer
-	buffers map[safetensors.DType]tensorfile.Buffer
+	buffers map[tensorfile.Type]tensorfile.Buffer
 	exact   exactBuffer
 	tensor  tensor.Tensor
 	bytes   []byte // scales as they are written, or what is copied
 }
 
 func newWorker(q *quantizer) *worker {
-	return &worker{quantizer: q, buffers: map[safetensors.DType]tensorfile.Buffer{}}
+	return &worker{quantizer: q, buffers: map[tensorfile.Type]tensorfile.Buffer{}}
 }
 
 func (w *worker) read(m *matrix, s span) (tensorfile.Array, error) {
@@ -28,10 +27,11 @@ func (w *worker) read(m *matrix, s span) (tensorfile.Array, error) {
 		first, n := m.elements(s)
 		return w.exact.read(m.codes, first, n)
 	}
-	b := w.buffers[m.DType]
+	t := tensorfile.TypeIn(w.file, m.Info)
+	b := w.buffers[t]
 	if b == nil {
-		b = tensorfile.NewBuffer(m.DType)
-		w.buffers[m.DType] = b
+		b = tensorfile.NewBuffer(t)
+		w.buffers[t] = b
 	}
 	first, n := m.elements(s)
 	return b.Read(w.file, m.Name, first, n)

@@ -134,14 +134,27 @@ type Buffer interface {
 	Read(file *safetensors.File, name string, first int64, n int) (Array, error)
 }
 
+// Type is what the elements of a tensor are.
+type Type struct {
+	DType  safetensors.DType
+	Codes  bool
+	Format fp8.Format // of codes
+}
+
+// TypeIn returns the type of a tensor of a file.
+func TypeIn(file *safetensors.File, info safetensors.Info) Type {
+	f, ok := FormatIn(file, info)
+	return Type{info.DType, ok, f}
+}
+
 // NewBuffer returns a buffer for tensors of a floating-point type; those of codes, of
 // which a byte may hold several, and of E8M0 are decoded. It returns nil for any other
 // type.
-func NewBuffer(d safetensors.DType) Buffer {
-	if format, ok := FormatOf(d); ok {
-		return &decodingBuffer{bits: d.Bits(), decode: func(dst []float32, src []byte) { fp8.Decode(dst, src, format) }}
+func NewBuffer(t Type) Buffer {
+	if t.Codes {
+		return &decodingBuffer{bits: t.DType.Bits(), decode: func(dst []float32, src []byte) { fp8.Decode(dst, src, t.Format) }}
 	}
-	switch d {
+	switch t.DType {
 	case safetensors.F8E8M0:
 		return &decodingBuffer{bits: 8, decode: decodeE8M0}
 	case safetensors.F64:

@@ -56,12 +56,3 @@ func Profiles() []scaling.Profile {
 func ProfilesFor(f fp8.Format) []scaling.Profile {
 	return slices.DeleteFunc(scaling.ProfilesFor(f), scaling.Profile.Delayed)
 }
-
-// Policy returns how a recipe without a policy of its own encodes: as its profile's
-// library.
-func Policy(r scaling.Recipe) fp8.Policy {
-	if r.Policy != (fp8.Policy{}) {
-		return r.Policy
-	}
-	return r.Profile.Policy(r.Format)
-}

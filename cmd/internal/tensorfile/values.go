@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -22,6 +23,15 @@ func DTypeOf(f fp8.Format) safetensors.DType { return operands.DTypeOf(f) }
 
 // FormatOf returns the format of a tensor of codes.
 func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) { return operands.FormatOf(d) }
+
+// FormatIn returns the format of a tensor of codes in a file: that of its type or, of bytes
+// with scales, the one that the metadata name, as octavo quantize does.
+func FormatIn(file *safetensors.File, info safetensors.Info) (f fp8.Format, ok bool) {
+	if info.DType == safetensors.U8 && !Has(file, info.Name+ScaleSuffix) {
+		return f, false
+	}
+	return operands.FormatIn(file, info)
+}
 
 // IsFloat reports whether tensors of type d can be quantized.
 func IsFloat(d safetensors.DType) bool {
@@ -42,7 +52,7 @@ func IsScale(file *safetensors.File, name string) bool {
 	for _, suffix := range ScaleSuffixes() {
 		if base, ok := strings.CutSuffix(name, suffix); ok {
 			info, _ := file.Info(base)
-			_, ok = FormatOf(info.DType)
+			_, ok = FormatIn(file, info)
 			return ok
 		}
 	}
@@ -65,47 +75,92 @@ func ScaleTypeOf(f tensor.ScaleFormat) safetensors.DType {
 	return safetensors.F32
 }
 
-func decodeUE4M3(dst []float32, src []byte) {
-	for i, b := range src {
-		dst[i] = fp8.UE4M3(b).Float32()
-	}
-}
-
 func decodeE8M0(dst []float32, src []byte) {
 	for i, b := range src {
 		dst[i] = fp8.E8M0(b).Float32()
 	}
 }
 
-// CanBeScales reports whether tensors of type d can be scales. Those of F8_E4M3 are UE4M3.
-func CanBeScales(d safetensors.DType) bool {
-	return d == safetensors.F8E8M0 || d == safetensors.F8E4M3 || IsFloat(d)
+// CanBeScales reports whether a tensor of a file can be scales. Those of F8_E4M3 are UE4M3,
+// and of bytes the metadata say what they are.
+func CanBeScales(file *safetensors.File, info safetensors.Info) bool {
+	_, ok := operands.ScaleFormatIn(file, info)
+	return ok || IsFloat(info.DType)
 }
 
 // ScalesOf returns the description of the scales of a tensor of codes, if its file has
 // them.
 func ScalesOf(file *safetensors.File, codes safetensors.Info) (scales safetensors.Info, ok bool) {
-	if _, isFP8 := FormatOf(codes.DType); !isFP8 {
+	if _, ok := FormatIn(file, codes); !ok {
 		return scales, false
 	}
 	scales, ok = file.Info(codes.Name + ScaleSuffix)
-	return scales, ok && CanBeScales(scales.DType)
+	return scales, ok && CanBeScales(file, scales)
 }
 
-// ReadScales reads a tensor of scales. A byte that is no UE4M3 is NaN.
-func ReadScales(file *safetensors.File, info safetensors.Info) ([]float32, error) {
-	decode := decodeE8M0
-	switch info.DType {
-	case safetensors.F8E8M0:
-	case safetensors.F8E4M3:
-		decode = decodeUE4M3
-	default:
-		return file.Float32s(info.Name)
+// Scales are those of a tensor of codes, as a file holds them.
+type Scales struct {
+	Values []float32 // NaN where a byte is no scale
+	Format tensor.ScaleFormat
+	bytes  []byte // where the format is encoded
+}
+
+// ReadScales reads a tensor of scales, which may be wrong.
+func ReadScales(file *safetensors.File, info safetensors.Info) (s Scales, err error) {
+	if s.Format, _ = operands.ScaleFormatIn(file, info); !s.Format.Encoded() {
+		s.Values, err = file.Float32s(info.Name)
+		return s, err
 	}
-	data, err := file.Bytes(info.Name)
-	scales := make([]float32, len(data))
-	decode(scales, data)
-	return scales, err
+	s.bytes, err = file.Bytes(info.Name)
+	s.Values = make([]float32, len(s.bytes))
+	for i, b := range s.bytes {
+		if s.Format == tensor.E8M0Scales {
+			s.Values[i] = fp8.E8M0(b).Float32()
+		} else {
+			s.Values[i] = fp8.UE4M3(b).Float32()
+		}
+	}
+	return s, err
+}
+
+// Check returns an error that names the first byte that is no scale.
+func (s *Scales) Check(name string) error {
+	for i := range s.Values {
+		if fault := s.Fault(i); fault.Kind == NoScale && s.Format.Encoded() {
+			return fmt.Errorf("tensor %q: scale %d is %s", name, i, fault.Value)
+		}
+	}
+	return nil
+}
+
+// FaultKind is what may be wrong with a scale.
+type FaultKind int
+
+// The kinds of faults.
+const (
+	NoFault  FaultKind = iota
+	NaNScale           // encoded: data, which makes the values of its block NaN
+	NoScale            // nothing to multiply by: products refuse it
+)
+
+// Fault is what is wrong with a scale, and the value in words.
+type Fault struct {
+	Kind  FaultKind
+	Value string
+}
+
+// Fault returns what is wrong with scale i.
+func (s *Scales) Fault(i int) Fault {
+	v := s.Values[i]
+	switch {
+	case s.Format == tensor.UE4M3Scales && !fp8.UE4M3(s.bytes[i]).Valid():
+		return Fault{NoScale, fmt.Sprintf("the byte %#02x, which is no UE4M3: its top bit is set", s.bytes[i])}
+	case s.Format.Encoded() && v != v:
+		return Fault{NaNScale, fmt.Sprintf("the byte %#02x, which is NaN in %v", s.bytes[i], s.Format)}
+	case !s.Format.Holds(v):
+		return Fault{NoScale, strconv.FormatFloat(float64(v), 'g', -1, 32)}
+	}
+	return Fault{}
 }
 
 // AppendScales appends the bytes of scales of a format, of which the first is that of block
