@@ -15,7 +15,8 @@ import (
 type Recipe string
 
 // The recipes of narrow formats. MX blocks are 1x32 under a scale of a byte; those of NVFP4
-// are 1x16, of weights 16x16, under a scale of a byte and one in float32 for the tensor.
+// are 1x16, of weights too, as they are served, under a scale of a byte and one in float32
+// for the tensor.
 const (
 	MXFP8 Recipe = "mxfp8" // E4M3
 	MXFP6 Recipe = "mxfp6" // E2M3
@@ -44,7 +45,7 @@ var recipes = []ingredients{
 	{MXFP8, mx(fp8.E4M3), mx(fp8.E4M3), 1, false},
 	{MXFP6, mx(fp8.E2M3), mx(fp8.E2M3), 1, true},
 	{MXFP4, mx(fp8.E2M1), mx(fp8.E2M1), 1, true},
-	{NVFP4, scaling.NVFP4TE.Recipe(scaling.Input), scaling.NVFP4TE.Recipe(scaling.Weight), 1, true},
+	{NVFP4, scaling.NVFP4TE.Recipe(scaling.Input), scaling.NVFP4TE.Recipe(scaling.Input), 1, true},
 }
 
 // of returns what follows from a recipe, which must be one of this package.

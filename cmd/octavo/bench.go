@@ -29,7 +29,7 @@ squares, thin ones as in decoding one or a few tokens, and 64 experts beside one
 product of the same work; with weights as a tensor and packed; on one processor
 and on all. A square and one token are in mxfp8, mxfp6, mxfp4 and nvfp4 too:
 E4M3, E2M3 and E2M1 in blocks of 32 under scales of a byte, and E2M1 in blocks
-of 16, those of weights 16x16, under scales of a byte and one for the tensor.
+of 16, of weights too, under scales of a byte and one for the tensor.
 Peers multiply matrices of float32 of the same shape: gonum's blas32.Gemm, and
 vek32.MatMul_Into of viterin/vek, which has kernels for AVX2.
 
