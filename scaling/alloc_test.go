@@ -22,6 +22,9 @@ func TestQuantizeAllocates(t *testing.T) {
 		scaling.Quantizer
 	}{
 		{1, scaling.Quantizer{Recipe: scaling.Default(scaling.Input)}},
+		// Three more find the outer amax.
+		{4, scaling.Quantizer{Recipe: scaling.NVFP4TE4Over6MSE448.Recipe(scaling.Input)}},
+		{4, scaling.Quantizer{Recipe: scaling.NVFP4FourOverSixMAE.Recipe(scaling.Weight)}},
 		{2, scaling.Quantizer{Recipe: delayed(2), History: h}},
 		{2, scaling.Quantizer{Recipe: delayed(2), History: h, Frozen: true}},
 	} {

@@ -17,7 +17,7 @@ import (
 // added as a tree: row i and i+8, then i+4, i+2, i+1. That is TransformerEngine's order;
 // that of fouroversix is PyTorch's, which is not defined.
 type fourOverSix struct {
-	scales func(amax float32, l *level) (six, four fp8.Scale)
+	scales func(amax float32, l level) (six, four fp8.Scale)
 	rule   fouroversix.Rule
 
 	// Of v, a code's value, and x: ((v*s)*amax)/denominator - x or, with fast, v*s -
@@ -59,7 +59,7 @@ const tile16 = fouroversix.Size
 func (c *fourOverSix) pick(g *grid, block int, amax float32, l level) fp8.Scale {
 	at, e := g.block(block), c.error(l)
 	var of candidates
-	of.six, of.four = c.scales(amax, &l)
+	of.six, of.four = c.scales(amax, l)
 	var errors [tile16]fouroversix.Losses
 	var buffer [tile16 * tile16]float32
 	values, stride := g.values(at, &buffer)
@@ -89,7 +89,7 @@ func (c *fourOverSix) pickLine(g *grid, block int, scales []fp8.Scale, amax []fl
 	var of [tile16]candidates
 	var both [tile16]fouroversix.Scales
 	for i, a := range amax {
-		of[i].six, of[i].four = c.scales(a, &l)
+		of[i].six, of[i].four = c.scales(a, l)
 		both[i] = of[i].numbers()
 	}
 	at, e, n := g.block(block), c.error(l), len(amax)
@@ -211,7 +211,7 @@ func (s *source) copyTo(dst []float32, at int) {
 // teFourOverSix is _quantize_blockwise_4over6_reference of TransformerEngine's
 // reference_nvfp4.py.
 func teFourOverSix(rule fouroversix.Rule, largest float32, fast bool) *fourOverSix {
-	scales := func(amax float32, l *level) (six, four fp8.Scale) {
+	scales := func(amax float32, l level) (six, four fp8.Scale) {
 		s := float32(amax/maxE2M1) * l.encode
 		return teScale(s, l), teScale(float32(s)*1.5, l)
 	}
@@ -221,7 +221,7 @@ func teFourOverSix(rule fouroversix.Rule, largest float32, fast bool) *fourOverS
 // fourOverSixChoice is select_fouroversix of fouroversix' reference.py, where a code above
 // 6 does not saturate; here it does.
 func fourOverSixChoice(rule fouroversix.Rule) *fourOverSix {
-	scales := func(amax float32, l *level) (six, four fp8.Scale) {
+	scales := func(amax float32, l level) (six, four fp8.Scale) {
 		return fourOverSixScale(amax, maxE2M1, 1, l), fourOverSixScale(amax, maxE2M1, 1.5, l)
 	}
 	return &fourOverSix{scales, rule, maxE2M1 * 256, false}

@@ -96,11 +96,11 @@ func teOuter(amax float32) level {
 }
 
 func nvfp4TE(amax float32, l level) fp8.Scale {
-	return teScale(amax*l.encode, &l)
+	return teScale(amax*l.encode, l)
 }
 
 // teScale is the scale of a block that should have the scale s.
-func teScale(s float32, l *level) fp8.Scale {
+func teScale(s float32, l level) fp8.Scale {
 	stored := ue4m3(min(s, maxUE4M3))
 	return fp8.Scale{Stored: stored, Multiplier: min(1/float32(stored*l.stored), math.MaxFloat32)}
 }
@@ -169,7 +169,7 @@ func fourOverSixOuter(m, largest float32) outerArithmetic {
 
 // fourOverSixScale is the scale of a block whose largest code is m; its scale is expanded
 // by another factor for a smaller one.
-func fourOverSixScale(amax, m, expand float32, l *level) fp8.Scale {
+func fourOverSixScale(amax, m, expand float32, l level) fp8.Scale {
 	var s float32
 	if l.amax != 0 {
 		s = ue4m3OrNaN(float32(float32(amax/m)*l.encode) * expand)
@@ -182,9 +182,9 @@ func fourOverSixScale(amax, m, expand float32, l *level) fp8.Scale {
 }
 
 func nvfp4FourOverSixStatic6(amax float32, l level) fp8.Scale {
-	return fourOverSixScale(amax, 6, 1, &l)
+	return fourOverSixScale(amax, 6, 1, l)
 }
 
 func nvfp4FourOverSixStatic4(amax float32, l level) fp8.Scale {
-	return fourOverSixScale(amax, 4, 1, &l)
+	return fourOverSixScale(amax, 4, 1, l)
 }
