@@ -40,6 +40,14 @@ func TestVectors(t *testing.T) {
 	succeed(t, append(args, "--c", "deepseek.exact.f32")...)
 	succeed(t, append(args, "--c", "deepseek.hopper-wgmma.promoted", "--model", "hopper-wgmma", "--promote", "64", "--scale-order", "product-then-fma")...)
 
+	args = []string{"verify", set, "--got", set, "--a", "nvfp4-divisors.a", "--a-format", "e2m1", "--a-scales", "nvfp4-divisors.a.scales", "--a-block", "1x16",
+		"--a-outer", "nvfp4-divisors.a.outer", "--a-outer-divides", "--b", "nvfp4-divisors.b", "--b-format", "e2m1", "--b-scales", "nvfp4-divisors.b.scales",
+		"--b-block", "1x16", "--b-outer", "nvfp4-divisors.b.outer", "--b-outer-divides"}
+	succeed(t, append(args, "--c", "nvfp4-divisors.canonical.f32", "--model", "canonical")...)
+	succeed(t, append(args, "--c", "nvfp4-divisors.blackwell-nvfp4", "--model", "blackwell-nvfp4")...)
+	succeed(t, "verify", set, "--got", set, "--a", "mxint8.a", "--a-format", "mxint8", "--a-scales", "mxint8.a.scales", "--a-block", "1x32",
+		"--b", "mxint8.b", "--b-format", "mxint8", "--b-scales", "mxint8.b.scales", "--b-block", "1x32", "--c", "mxint8.canonical.bf16", "--model", "canonical")
+
 	mine := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(mine, "README.md"), []byte("# Mine"), 0o666))
 	fail(t, 1, "README.md is there and is of no run: move it away, or name another directory with -o", "vectors", "-o", mine, "--overwrite")

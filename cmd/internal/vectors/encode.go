@@ -15,8 +15,10 @@ import (
 
 // encodeIndex is encode.json.
 type encodeIndex struct {
-	Decode []decodeCase `json:"decode"`
-	Encode []encodeCase `json:"encode"`
+	Decode      []decodeCase      `json:"decode"`
+	Encode      []encodeCase      `json:"encode"`
+	EncodeBits  []bitsCase        `json:"encodeBits"`
+	EncodeScale []encodeScaleCase `json:"encodeScale"`
 }
 
 type decodeCase struct {
@@ -25,17 +27,19 @@ type decodeCase struct {
 }
 
 type encodeCase struct {
-	Format     string      `json:"format"`
-	Overflow   string      `json:"overflow"`
-	Inf        string      `json:"inf"`
-	NaN        string      `json:"nan"`
-	Rounding   string      `json:"rounding"`
-	Seed       uint64      `json:"seed"`
-	Stored     scaleNumber `json:"stored"`
-	Multiplier scaleNumber `json:"multiplier"`
-	Input      string      `json:"input"`
-	Codes      string      `json:"codes"`
-	Stats      stats       `json:"stats"`
+	Format     string       `json:"format"`
+	Overflow   string       `json:"overflow"`
+	Inf        string       `json:"inf"`
+	NaN        fp8.NaN      `json:"nan"`
+	Zero       fp8.Zero     `json:"zero"`
+	Rounding   fp8.Rounding `json:"rounding"`
+	Seed       uint64       `json:"seed"`
+	Stored     scaleNumber  `json:"stored"`
+	Multiplier scaleNumber  `json:"multiplier"`
+	Divisor    scaleNumber  `json:"divisor"`
+	Input      string       `json:"input"`
+	Codes      string       `json:"codes"`
+	Stats      stats        `json:"stats"`
 }
 
 // scaleNumber is a float32, whose bits JSON's shortest digits give back.
@@ -44,8 +48,6 @@ type scaleNumber float32
 var (
 	overflows = []string{"saturate", "nonfinite"}
 	infs      = []string{"saturate", "propagate"}
-	nans      = []string{"keep-sign", "canonical"}
-	roundings = []string{"nearest-even", "toward-zero", "stochastic"}
 )
 
 func lower(f fp8.Format) string { return strings.ToLower(f.String()) }
@@ -53,12 +55,14 @@ func lower(f fp8.Format) string { return strings.ToLower(f.String()) }
 func makeEncode(_ context.Context, seed uint64) (*tensors, any, error) {
 	e := encoder{tensors: &tensors{of: "encode"}, seed: seed}
 	e.halves()
-	for _, f := range fp8.Formats()[:fp8.E2M1] {
+	for _, f := range fp8.Formats() {
 		e.decode(f)
 		e.policies(f)
 		e.doubles(f)
 		e.scaled(f)
+		e.bits(f)
 	}
+	e.scales()
 	return e.tensors, e.index, nil
 }
 
@@ -71,17 +75,11 @@ type encoder struct {
 
 // decode adds the values of all codes.
 func (e *encoder) decode(f fp8.Format) {
-	values := make([]float32, 256)
-	fp8.Decode(values, everyByte(), f)
-	e.index.Decode = append(e.index.Decode, decodeCase{f.String(), numbers(e.tensors, "decode."+lower(f), values)})
-}
-
-func everyByte() []byte {
-	all := make([]byte, 256)
-	for i := range all {
-		all[i] = byte(i)
+	values := make([]float32, 1<<f.Bits())
+	for c := range values {
+		values[c] = f.Float32(byte(c))
 	}
-	return all
+	e.index.Decode = append(e.index.Decode, decodeCase{f.String(), numbers(e.tensors, "decode."+lower(f), values)})
 }
 
 // halves adds all float16 and all bfloat16, in order of their bits.
@@ -92,8 +90,15 @@ func (e *encoder) halves() {
 	}
 	numbers(e.tensors, "x.f16", f16)
 	numbers(e.tensors, "x.bf16", bf16)
-	for _, f := range fp8.Formats()[:fp8.E2M1] {
-		for _, p := range []fp8.Policy{{}, {Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate}} {
+	for _, f := range fp8.Formats() {
+		policies := []fp8.Policy{{}, {Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate}}
+		switch {
+		case !f.HasNaN():
+			policies = policies[:1] // the other gives the same
+		case !isFP8(f):
+			policies = policies[1:] // what ml_dtypes does
+		}
+		for _, p := range policies {
 			encode(e, "x.f16", f16, f, p, fp8.Scale{})
 			encode(e, "x.bf16", bf16, f, p, fp8.Scale{})
 		}
@@ -104,8 +109,7 @@ func (e *encoder) halves() {
 func (e *encoder) policies(f fp8.Format) {
 	x, name := e.edges(f), "x.f32."+lower(f)
 	numbers(e.tensors, name, x)
-	for i := range 2 * 2 * 2 * 3 {
-		p := fp8.Policy{Overflow: fp8.Overflow(i & 1), Inf: fp8.Inf(i >> 1 & 1), NaN: fp8.NaN(i >> 2 & 1), Rounding: fp8.Rounding(i >> 3)}
+	for _, p := range policiesOf(f) {
 		if p.Rounding == fp8.Stochastic {
 			p.Seed = e.seed
 		}
@@ -113,12 +117,41 @@ func (e *encoder) policies(f fp8.Format) {
 	}
 }
 
+// policiesOf returns, for every rounding, the policies that differ in overflow, infinities
+// and NaN, and those that differ in the sign of zeros. Formats without a NaN overflow in
+// one way, which has two names.
+func policiesOf(f fp8.Format) (all []fp8.Policy) {
+	nans := fp8.NaNCanonical
+	if !f.HasNaN() {
+		nans = fp8.NaNOppositeZero
+	}
+	for r := fp8.NearestEven; r <= fp8.NearestTowardZero; r++ {
+		for o := fp8.OverflowSaturate; o <= fp8.OverflowNonFinite; o++ {
+			for i := fp8.InfSaturate; i <= fp8.InfPropagate; i++ {
+				if !f.HasNaN() && int(o) != int(i) {
+					continue
+				}
+				for n := fp8.NaNKeepSign; n <= nans; n++ {
+					all = append(all, fp8.Policy{Overflow: o, Inf: i, NaN: n, Rounding: r})
+				}
+			}
+		}
+		for z := fp8.ZeroPositive; z <= fp8.ZeroUnsigned && hasMinusZero(f); z++ {
+			all = append(all, fp8.Policy{Zero: z, Rounding: r})
+		}
+	}
+	return all
+}
+
+// hasMinusZero reports whether a sign alone is a zero.
+func hasMinusZero(f fp8.Format) bool { return f.IsZero(1 << (f.Bits() - 1)) }
+
 // edges are values at which encoders go wrong: all ties between codes and their
 // neighbours, all codes' own values, specials, and some values of any bits.
 func (e *encoder) edges(f fp8.Format) []float32 {
 	n := 6*(int(f.MaxCode())+1) + 1 // see oracle.Ties
 	x := oracle.Generator{Pattern: oracle.Ties, Rows: 1, Cols: n, Block: tensor.Block{}, Format: f}.Values()
-	for c := range 256 {
+	for c := range 1 << f.Bits() {
 		x = append(x, f.Float32(byte(c)))
 	}
 	for _, bits := range []uint32{
@@ -157,11 +190,14 @@ func (e *encoder) scaled(f fp8.Format) {
 		x[i] = float32(math.Ldexp(float64(int32(d.bits())), -28))
 	}
 	name := numbers(e.tensors, "x.scaled."+lower(f), x)
+	_, exponent := math.Frexp(float64(f.Max()))
+	by := float32(math.Ldexp(1, exponent-3)) // values are below 8
 	for _, s := range []fp8.Scale{
-		{Stored: 0x1p-6, Multiplier: 0x1p6},
-		{Stored: 0.017857144, Multiplier: 56},
-		{Stored: 0.0178},
-		{Stored: 1e-3, Multiplier: 999.99994},
+		{Stored: 1 / by, Multiplier: by},
+		{Stored: 1.1428572 / by, Multiplier: 0.875 * by},
+		{Stored: 1.1392 / by},
+		{Stored: 0.064 / by, Multiplier: 15.624999 * by},
+		{Stored: 1, Divisor: 1.1392 / by},
 	} {
 		encode(e, name, x, f, fp8.Policy{}, s)
 	}
@@ -174,8 +210,8 @@ func encode[T fp8.Float](e *encoder, input string, x []T, f fp8.Format, p fp8.Po
 	fp8.EncodeScaled(codes, x, f, p, s, 0, &st)
 	name := fmt.Sprintf("codes.%03d", len(e.index.Encode))
 	e.index.Encode = append(e.index.Encode, encodeCase{
-		Format: f.String(), Overflow: overflows[p.Overflow], Inf: infs[p.Inf], NaN: nans[p.NaN], Rounding: roundings[p.Rounding],
-		Seed: p.Seed, Stored: scaleNumber(s.Stored), Multiplier: scaleNumber(s.Multiplier),
+		Format: f.String(), Overflow: overflows[p.Overflow], Inf: infs[p.Inf], NaN: p.NaN, Zero: p.Zero, Rounding: p.Rounding,
+		Seed: p.Seed, Stored: scaleNumber(s.Stored), Multiplier: scaleNumber(s.Multiplier), Divisor: scaleNumber(s.Divisor),
 		Input: input, Codes: e.codes(name, f, []int{len(x)}, codes), Stats: newStats(&st),
 	})
 }

@@ -15,7 +15,6 @@ import (
 // gemmIndex is gemm.json.
 type gemmIndex struct {
 	Products []productCase `json:"products"`
-	NVFP4    nvfp4Case     `json:"nvfp4"`
 }
 
 type productCase struct {
@@ -38,15 +37,6 @@ type prediction struct {
 	Bound      string `json:"bound"`
 }
 
-type nvfp4Case struct {
-	Model   string `json:"model"`
-	ACodes  string `json:"aCodes"`
-	AScales string `json:"aScales"`
-	BCodes  string `json:"bCodes"`
-	BScales string `json:"bScales"`
-	Result  string `json:"result"`
-}
-
 func makeGemm(ctx context.Context, seed uint64) (*tensors, any, error) {
 	g := multiplier{tensors: &tensors{of: "gemm"}}
 	products, err := makeProducts(ctx, seed)
@@ -57,9 +47,6 @@ func makeGemm(ctx context.Context, seed uint64) (*tensors, any, error) {
 		if err := g.product(ctx, p); err != nil {
 			return nil, nil, err
 		}
-	}
-	if err := g.nvfp4(ctx, seed); err != nil {
-		return nil, nil, err
 	}
 	return g.tensors, g.index, nil
 }

@@ -2,6 +2,7 @@ package vectors
 
 import (
 	"context"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -26,6 +27,9 @@ var (
 	tile   = tensor.Block{Rows: 1, Cols: 128}
 	square = tensor.Block{Rows: 128, Cols: 128}
 	micro  = tensor.Block{Rows: 1, Cols: 32}
+
+	sixteen  = tensor.Block{Rows: 1, Cols: 16}
+	square16 = tensor.Block{Rows: 16, Cols: 16}
 )
 
 // makeProducts returns all products: of many formats, blocks and patterns.
@@ -59,34 +63,46 @@ func makeProducts(ctx context.Context, seed uint64) ([]product, error) {
 		{"one", scaling.TECurrent, fp8.E4M3, fp8.E4M3, whole, whole, 1, 1, 1, oracle.Bell},
 		{"no-k", scaling.TECurrent, fp8.E4M3, fp8.E4M3, whole, whole, 3, 2, 0, oracle.Bell},
 	} {
-		a, err := quantized(ctx, "a", s.profile, s.formatA, s.blockA, s.pattern, seed, s.m, s.k)
+		p, err := makeProduct(ctx, seed, s.name, s.pattern, s.m, s.n, s.k,
+			scaling.Recipe{Profile: s.profile, Format: s.formatA, Block: s.blockA},
+			scaling.Recipe{Profile: s.profile, Format: s.formatB, Block: s.blockB})
 		if err != nil {
 			return nil, err
 		}
-		b, err := quantized(ctx, "b", s.profile, s.formatB, s.blockB, oracle.Bell, seed+1, s.n, s.k)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, product{name: s.name, a: a, b: b})
+		all = append(all, p)
 	}
-	return append(all, special(seed)...), nil
+	narrow, err := narrowProducts(ctx, seed)
+	return slices.Concat(all, narrow, special(seed), narrowSpecial(seed)), err
+}
+
+// makeProduct returns a product of a pattern and of values that are nothing special.
+func makeProduct(ctx context.Context, seed uint64, name string, pattern oracle.Pattern, m, n, k int, a, b scaling.Recipe) (product, error) {
+	ta, err := quantized(ctx, "a", a, pattern, seed, m, k)
+	if err != nil {
+		return product{}, err
+	}
+	tb, err := quantized(ctx, "b", b, oracle.Bell, seed+1, n, k)
+	return product{name: name, a: ta, b: tb}, err
 }
 
 // quantized returns a tensor of a pattern.
-func quantized(ctx context.Context, name string, p scaling.Profile, f fp8.Format, b tensor.Block, pattern oracle.Pattern, seed uint64, rows, cols int) (*tensor.Tensor, error) {
-	x := oracle.Generator{Pattern: pattern, Rows: rows, Cols: cols, Block: b, Format: f, Seed: seed}.Values()
+func quantized(ctx context.Context, name string, r scaling.Recipe, pattern oracle.Pattern, seed uint64, rows, cols int) (*tensor.Tensor, error) {
+	x := oracle.Generator{Pattern: pattern, Rows: rows, Cols: cols, Block: r.Block, Format: r.Format, Seed: seed}.Values()
 	t := &tensor.Tensor{Name: name, Shape: []int{rows, cols}}
-	return t, scaling.Quantize(ctx, t, x, scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: f, Block: b}})
+	return t, scaling.Quantize(ctx, t, x, scaling.Quantizer{Recipe: r})
 }
 
 // special returns products whose codes are not those of a quantizer.
 func special(seed uint64) []product {
 	var all []product
-	for _, f := range fp8.Formats()[:fp8.E2M1] {
+	for _, f := range fp8.Formats() {
 		a, b := oracle.Cancelling(12, 12, 128, f, seed)
 		all = append(all, product{name: "cancelling-" + lower(f), a: a, b: b})
 		all = append(all, product{name: "any-codes-" + lower(f),
 			a: anyCodes("a", f, seed, 16, 96, false), b: anyCodes("b", f, seed+1, 16, 96, false)})
+		if !f.HasNaN() {
+			continue
+		}
 		all = append(all, product{name: "specials-" + lower(f),
 			a: anyCodes("a", f, seed+2, 16, 64, true), b: anyCodes("b", f, seed+3, 16, 64, false)})
 	}
@@ -105,9 +121,9 @@ func anyCodes(name string, f fp8.Format, seed uint64, rows, k int, specials bool
 	d := newRNG(seed, uint64(f))
 	t := &tensor.Tensor{Name: name, Format: f, Shape: []int{rows, k}, Block: micro, Codes: make([]byte, rows*k)}
 	for i := range t.Codes {
-		c := d.code()
+		c := d.codeOf(f)
 		for f.IsNaN(c) || f.IsInf(c, 0) {
-			c = d.code()
+			c = d.codeOf(f)
 		}
 		t.Codes[i] = c
 	}

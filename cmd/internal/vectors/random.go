@@ -3,6 +3,8 @@ package vectors
 import (
 	"math/bits"
 	"math/rand/v2"
+
+	"github.com/octavo-fp8/octavo/fp8"
 )
 
 // rng draws from PCG, whose bits are defined, in ways that are the same on every
@@ -18,5 +20,8 @@ func (d rng) below(n int) int {
 }
 
 func (d rng) bits() uint32 { return uint32(d.Uint64() >> 32) }
+
+// codeOf returns any code of a format.
+func (d rng) codeOf(f fp8.Format) byte { return d.code() >> (8 - f.Bits()) }
 
 func (d rng) code() byte { return byte(d.Uint64() >> 56) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -26,13 +27,14 @@ func (ts *tensors) add(name string, dtype safetensors.DType, shape []int, data [
 	return name
 }
 
-var codeTypes = map[fp8.Format]safetensors.DType{
-	fp8.E4M3: safetensors.F8E4M3, fp8.E5M2: safetensors.F8E5M2,
-	fp8.E4M3FNUZ: safetensors.F8E4M3FNUZ, fp8.E5M2FNUZ: safetensors.F8E5M2FNUZ,
-}
-
+// codes adds codes, one to a byte: in the type of their format if that has one of a byte,
+// else as bytes.
 func (ts *tensors) codes(name string, f fp8.Format, shape []int, codes []byte) string {
-	return ts.add(name, codeTypes[f], shape, slices.Clone(codes))
+	dtype := operands.DTypeOf(f)
+	if dtype.Bits() != 8 {
+		dtype = safetensors.U8
+	}
+	return ts.add(name, dtype, shape, slices.Clone(codes))
 }
 
 // number is a type of values.
@@ -75,19 +77,47 @@ func numbers[T number](ts *tensors, name string, values []T, shape ...int) strin
 
 // operand names the tensors of codes and scales of a quantized one.
 type operand struct {
-	Format string `json:"format"`
-	Shape  []int  `json:"shape"`
-	Block  string `json:"block"`
-	Codes  string `json:"codes"`
-	Scales string `json:"scales"`
+	Format       string             `json:"format"`
+	Shape        []int              `json:"shape"`
+	Block        string             `json:"block"`
+	Codes        string             `json:"codes"`
+	Scales       string             `json:"scales"`
+	ScaleFormat  tensor.ScaleFormat `json:"scaleFormat"`
+	Outer        string             `json:"outer,omitempty"`
+	OuterRows    int                `json:"outerRows,omitempty"`
+	OuterDivides bool               `json:"outerDivides,omitempty"`
 }
 
 func (ts *tensors) operand(name string, t *tensor.Tensor) operand {
-	rows, cols := t.Grid()
-	return operand{
+	o := operand{
 		Format: t.Format.String(), Shape: t.Shape, Block: t.Block.String(),
-		Codes: ts.codes(name, t.Format, t.Shape, t.Codes), Scales: numbers(ts, name+".scales", t.Scales, rows, cols),
+		Codes: ts.codes(name, t.Format, t.Shape, t.Codes), Scales: ts.scales(name+".scales", t), ScaleFormat: t.ScaleFormat,
 	}
+	if !t.Outer.None() {
+		o.Outer = numbers(ts, name+".outer", t.Outer.Scales)
+		o.OuterRows, o.OuterDivides = t.Outer.Rows, t.Outer.Divide
+	}
+	return o
+}
+
+// scales adds the scales of t's blocks, encoded ones as a byte each.
+func (ts *tensors) scales(name string, t *tensor.Tensor) string {
+	rows, cols := t.Grid()
+	bytes := make([]byte, len(t.Scales))
+	switch t.ScaleFormat {
+	case tensor.E8M0Scales:
+		for i, s := range t.Scales {
+			e, _ := fp8.E8M0FromFloat32(s)
+			bytes[i] = byte(e)
+		}
+		return ts.add(name, safetensors.F8E8M0, []int{rows, cols}, bytes)
+	case tensor.UE4M3Scales:
+		for i, s := range t.Scales {
+			bytes[i] = byte(fp8.EncodeUE4M3(s))
+		}
+		return ts.add(name, safetensors.F8E4M3, []int{rows, cols}, bytes)
+	}
+	return numbers(ts, name, t.Scales, rows, cols)
 }
 
 // file returns a safetensors file. Tensors of large elements come first, so that

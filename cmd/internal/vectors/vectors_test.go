@@ -2,24 +2,36 @@ package vectors
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
+
+// set returns a set of seed 1, of whose files nothing may be changed.
+var set = sync.OnceValue(func() map[string][]byte {
+	files, err := Make(context.Background(), 1, nil)
+	if err != nil {
+		panic(err)
+	}
+	all := make(map[string][]byte)
+	for _, f := range files {
+		all[f.Name] = f.Data
+	}
+	return all
+})
 
 func makeSet(t *testing.T, seed uint64) map[string][]byte {
 	files, err := Make(t.Context(), seed, nil)
@@ -33,7 +45,7 @@ func makeSet(t *testing.T, seed uint64) map[string][]byte {
 }
 
 // sumOfSeed1 pins the set of seed 1 on every machine.
-const sumOfSeed1 = "3cf303ce5c8ecbd354ccd25fadc99fe43ca40b1dbf908b67ff368a4734c637ce"
+const sumOfSeed1 = "95cc394b8748b7458f1afb281680d7a32a3058caba0a02e7541cad3aab52cc70"
 
 // TestReproducible makes the set at every level, and demands the same bytes, and
 // those that are pinned.
@@ -128,107 +140,6 @@ func TestNothingPrivate(t *testing.T) {
 			require.NotRegexp(t, `20[0-9][0-9]-[01][0-9]|/(home|tmp|root)/`, string(data), name)
 		}
 	}
-}
-
-// TestEncodeVectors encodes again, by an independent search for the nearest code.
-func TestEncodeVectors(t *testing.T) {
-	set := makeSet(t, 1)
-	file := tensorsOf(t, set, "encode")
-	var index struct{ Encode []encodeCase }
-	require.NoError(t, json.Unmarshal(set["encode.json"], &index))
-	cases := 0
-	for _, c := range index.Encode {
-		if c.Rounding != "nearest-even" || c.Stored != 0 || !strings.HasPrefix(c.Input, "x.f32") || c.Overflow != "saturate" || c.Inf != "saturate" {
-			continue
-		}
-		cases++
-		f, err := fp8.ParseFormat(c.Format)
-		require.NoError(t, err)
-		x, err := file.Float32s(c.Input)
-		require.NoError(t, err)
-		codes, err := file.Bytes(c.Codes)
-		require.NoError(t, err)
-		require.EqualValues(t, len(x), c.Stats.Elements)
-		for i, v := range x {
-			if v == v {
-				require.Equal(t, nearest(f, float64(v)), f.Float32(codes[i]), "%v of %v", f, v)
-			} else {
-				require.True(t, f.IsNaN(codes[i]))
-			}
-		}
-	}
-	require.Equal(t, 4*2, cases)
-	policies := 0
-	for _, c := range index.Encode {
-		if strings.HasPrefix(c.Input, "x.f32") {
-			policies++
-		}
-	}
-	require.Equal(t, 4*24, policies)
-}
-
-// nearest returns the value nearest to x, ties to the code that is even.
-func nearest(f fp8.Format, x float64) float32 {
-	best, distance := byte(0), math.Inf(1)
-	for c := range int(f.MaxCode()) + 1 {
-		d := math.Abs(math.Min(math.Abs(x), float64(f.Max())) - float64(f.Float32(byte(c))))
-		if d < distance || d == distance && c%2 == 0 {
-			best, distance = byte(c), d
-		}
-	}
-	return float32(math.Copysign(float64(f.Float32(best)), x)) + 0 // -0 is 0 in the FNUZ formats
-}
-
-// TestGemmVectors demands that what is canonical is within the bound, and that
-// every model and format has its cases.
-func TestGemmVectors(t *testing.T) {
-	set := makeSet(t, 1)
-	file := tensorsOf(t, set, "gemm")
-	var index gemmIndex
-	require.NoError(t, json.Unmarshal(set["gemm.json"], &index))
-	models, formats := make(map[string]int), make(map[string]int)
-	specials := 0
-	for _, p := range index.Products {
-		exact, err := file.Float32s(p.Exact["f32"])
-		require.NoError(t, err)
-		canonical, err := file.Float32s(p.Canonical["f32"])
-		require.NoError(t, err)
-		bound, err := safetensors.Elements[float64](file, p.Bound)
-		require.NoError(t, err)
-		for i, x := range exact {
-			if x-x != 0 {
-				specials++
-			}
-			if d := math.Abs(float64(x) - float64(canonical[i])); d > bound[i] {
-				t.Errorf("%s, element %d: %v and %v are farther apart than %v", p.Name, i, x, canonical[i], bound[i])
-			}
-		}
-		for _, m := range p.Models {
-			models[m.Model]++
-			result, err := file.Float32s(m.Result)
-			require.NoError(t, err)
-			bound, err := safetensors.Elements[float64](file, m.Bound)
-			require.NoError(t, err)
-			for i, x := range exact {
-				if d := math.Abs(float64(x) - float64(result[i])); d > bound[i] {
-					t.Errorf("%s, %s, element %d: %v and %v are farther apart than %v", p.Name, m.Model, i, x, result[i], bound[i])
-				}
-			}
-		}
-		formats[p.A.Format+p.B.Format]++
-	}
-	require.Len(t, models, 7)
-	require.GreaterOrEqual(t, slices.Min(values(models)), 4, "%v", models)
-	require.GreaterOrEqual(t, len(formats), 7, "%v", formats)
-	require.Positive(t, specials)
-	require.Equal(t, "nvfp4.blackwell-nvfp4", index.NVFP4.Result)
-}
-
-func values(m map[string]int) (all []int) {
-	for _, n := range m {
-		all = append(all, n)
-	}
-	return all
 }
 
 func TestSums(t *testing.T) {
