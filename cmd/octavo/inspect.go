@@ -60,8 +60,9 @@ largest dequantization scale, instead of a line. The values of codes (F8, F6 and
 F4) are those of the codes alone, with the shares that are zero and that are the
 largest; where the tensor NAME has scales in NAME_scale_inv, their shape and
 range are printed. U8 with such scales are codes of the format that the metadata
-name as octavo.format, and scales of U8 are what they name as
-octavo.scale_format, e8m0 or ue4m3. Scales that are NaN or none are named.
+name as octavo.format.NAME or for the whole file as octavo.format, and scales of
+U8 are what they name as octavo.scale_format, e8m0 or ue4m3. Scales that are NaN
+or none are named.
 
 With --json everything is one object, with the tensors in the order of their
 files unless --sort says otherwise. NaN and infinities are the strings "NaN",

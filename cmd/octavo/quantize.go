@@ -30,8 +30,9 @@ and for most nvfp4 profiles, in F32, one for the matrix or one for each row,
 Value = decode(code) * scale, times or divided by the outer scale. All other
 tensors are copied byte for byte, as is the metadata, to which octavo.profile,
 octavo.format, octavo.block and, where there are any, octavo.outer are added.
-Large tensors are read in strips of whole rows of blocks, and twice if they have
-but one scale, or one outer scale.
+Codes of formats that safetensors has no type for are U8; octavo.format.NAME
+says what they are. Large tensors are read in strips of whole rows of blocks,
+and twice if they have but one scale, or one outer scale.
 
 A profile is the arithmetic of a library's scales, and brings the block that the
 library gives to weights. Profiles:

@@ -32,13 +32,19 @@ func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) {
 	return 0, false
 }
 
-// FormatIn returns the format of a tensor of codes: that of its type or, of bytes, the one
-// format without a type that the metadata of its file name in [FormatKey].
+// FormatIn returns the format of a tensor of codes: that of its type or, of bytes, the
+// format without a type that the metadata of its file name for the tensor, by
+// [FormatKeyOf], or else the only one that they name in [FormatKey].
 func FormatIn(file *safetensors.File, info safetensors.Info) (f fp8.Format, ok bool) {
 	if info.DType != safetensors.U8 {
 		return FormatOf(info.DType)
 	}
-	for name := range strings.SplitSeq(file.Metadata()[FormatKey], ", ") {
+	names, ok := file.Metadata()[FormatKeyOf(info.Name)]
+	if !ok {
+		names = file.Metadata()[FormatKey]
+	}
+	ok = false
+	for name := range strings.SplitSeq(names, ", ") {
 		named, err := fp8.ParseFormat(name)
 		switch {
 		case err != nil || DTypeOf(named) != "":

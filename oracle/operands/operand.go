@@ -28,6 +28,10 @@ const (
 	OuterKey  = "octavo.outer" // what outer scales of UE4M3 scales are: see below
 )
 
+// FormatKeyOf is the key of the metadata that says the format of one tensor of bytes (U8).
+// For that tensor it takes the place of [FormatKey].
+func FormatKeyOf(name string) string { return FormatKey + "." + name }
+
 // ScaleFormatKey is the key of the metadata that says of scales that are bytes (U8) what
 // they are: E8M0 or UE4M3.
 const ScaleFormatKey = "octavo.scale_format"

@@ -172,27 +172,52 @@ func TestRequantizeOuter(t *testing.T) {
 	}
 }
 
-// TestTwoFormatsOfBytes quantizes one matrix to MXINT8 and then another to E3M4: the file
-// does not say which bytes are which, and nobody takes the first for the second.
-func TestTwoFormatsOfBytes(t *testing.T) {
-	in := filetest.Write(t, nil, filetest.F32("a", []int{1, 4}, 1, 2, 3, 4), filetest.F32("b", []int{1, 4}, 1, 2, 3, 4))
-	for _, step := range []struct {
-		format fp8.Format
-		only   string
-	}{{fp8.MXINT8, "^a$"}, {fp8.E3M4, "^b$"}} {
+// TestFormatsOfBytes quantizes one matrix to MXINT8 and then another to E3M4, beside bytes
+// of another program: each matrix is read in its own format, and the bytes in none.
+func TestFormatsOfBytes(t *testing.T) {
+	in := filetest.Write(t, nil, filetest.F32("a", []int{1, 4}, 1, 2, 3, 4), filetest.F32("b", []int{1, 4}, 1, 2, 3, 4),
+		filetest.Raw("other", safetensors.U8, []int{1, 4}, 1, 2, 3, 4), filetest.F32("other_scale_inv", []int{1, 1}, 1))
+	quantize := func(f fp8.Format, only string) {
+		t.Helper()
 		out := filetest.Output(t)
 		recipe := scaling.MXFloor.Recipe(scaling.Weight)
-		recipe.Format = step.format
-		_, err := Job{In: in, Out: out, Recipe: recipe, Only: regexp.MustCompile(step.only)}.Run(t.Context())
+		recipe.Format = f
+		_, err := Job{In: in, Out: out, Recipe: recipe, Only: regexp.MustCompile(only), Requantize: true}.Run(t.Context())
 		require.NoError(t, err)
 		in = out
 	}
-	require.Equal(t, "MXINT8, E3M4", filetest.Open(t, in).Metadata()[operands.FormatKey])
-	files, err := (&operands.Product{Files: []string{in}, A: operands.Operand{Codes: "a"}}).Open()
+	quantize(fp8.MXINT8, "^a$")
+	quantize(fp8.E3M4, "^b$")
+	for name, want := range map[string]fp8.Format{"a": fp8.MXINT8, "b": fp8.E3M4} {
+		x := operandOf(t, in, name, nil)
+		values := make([]float32, 4)
+		tensor.Dequantize(values, x)
+		require.Equal(t, want, x.Format)
+		require.Equal(t, []float32{1, 2, 3, 4}, values)
+	}
+	files, err := (&operands.Product{Files: []string{in}, A: operands.Operand{Codes: "other"}}).Open()
 	require.NoError(t, err)
 	defer files.Close()
 	_, err = files.A()
 	require.ErrorIs(t, err, operands.ErrFormat)
+
+	quantize(fp8.E4M3, "^a$")
+	metadata := filetest.Open(t, in).Metadata()
+	require.Equal(t, "E3M4", metadata["octavo.format.b"])
+	require.NotContains(t, metadata, "octavo.format.a")
+}
+
+// TestOuterBesideNone quantizes with an outer scale beside codes without one, which can be
+// read after that too.
+func TestOuterBesideNone(t *testing.T) {
+	in := filetest.Write(t, nil, filetest.F32("w", []int{1, 16}, make([]float32, 16)...),
+		filetest.Raw("other", safetensors.F4, []int{1, 16}, make([]byte, 8)...), filetest.Raw("other_scale_inv", safetensors.F8E4M3, []int{1, 1}, 0x38))
+	out := filetest.Output(t)
+	_, err := Job{In: in, Out: out, Recipe: scaling.NVFP4TE.Recipe(scaling.Input), Only: regexp.MustCompile("^w$")}.Run(t.Context())
+	require.NoError(t, err)
+	block := tensor.Block{Rows: 1, Cols: 16}
+	require.True(t, operandOf(t, out, "other", &block).Outer.None())
+	require.False(t, operandOf(t, out, "w", &block).Outer.None())
 }
 
 // TestRequantizeBytes decodes codes of the formats that have no type, of which the metadata

@@ -157,12 +157,6 @@ func grid(shape []int, b tensor.Block) []int {
 	return []int{rows, cols}
 }
 
-// isScaledBytes reports whether a tensor is of bytes that have scales: codes of a format
-// that only the metadata say.
-func isScaledBytes(info safetensors.Info, parts []part) bool {
-	return info.DType == safetensors.U8 && slices.ContainsFunc(parts, func(p part) bool { return p.Name == info.Name+tensorfile.ScaleSuffix })
-}
-
 const blockKey = "octavo.block"
 
 // namedBlocks returns the blocks that a file's metadata name.
@@ -176,32 +170,57 @@ func namedBlocks(file *safetensors.File) (blocks []tensor.Block) {
 }
 
 // withRecipe adds the recipe to a file's metadata. Where some codes of the file were
-// quantized before, the keys list both recipes.
+// quantized before, the keys list both recipes. A format that has no type is said of the
+// tensors that are in it and of no other: there may be bytes of another program beside them.
 func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[string]string {
 	all := maps.Clone(metadata)
 	if all == nil {
 		all = map[string]string{}
 	}
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && (p.ofCodes || isScaledBytes(p.Info, parts)) }) {
+	hasOther := slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && p.ofCodes })
+	if !hasOther {
 		for _, key := range []string{"octavo.profile", operands.FormatKey, blockKey, operands.OuterKey, operands.ScaleFormatKey} {
 			delete(all, key)
 		}
+	} else if all[operands.OuterKey] == "" {
+		all[operands.OuterKey] = operands.NoOuter
 	}
+	setFormats(all, r.Format, parts)
 	for key, value := range map[string]string{
-		"octavo.profile":   string(r.Profile),
-		operands.FormatKey: r.Format.String(),
-		blockKey:           r.Block.String(),
-		operands.OuterKey:  outerName(r),
+		"octavo.profile":  string(r.Profile),
+		blockKey:          r.Block.String(),
+		operands.OuterKey: outerName(r),
 	} {
-		if key == operands.OuterKey && value == operands.NoOuter && all[key] == "" {
-			continue // as files that know of none
-		}
-		switch before := all[key]; {
-		case before == "":
-			all[key] = value
-		case !slices.Contains(strings.Split(before, ", "), value):
-			all[key] = before + ", " + value
-		}
+		all[key] = listed(all[key], value)
+	}
+	if all[operands.OuterKey] == operands.NoOuter {
+		delete(all, operands.OuterKey) // as in files that know of none
 	}
 	return all
+}
+
+// setFormats says in a file's metadata what its codes are in.
+func setFormats(all map[string]string, f fp8.Format, parts []part) {
+	for _, p := range parts {
+		if p.content != codes {
+			continue
+		}
+		key := operands.FormatKeyOf(p.Name)
+		if delete(all, key); p.DType == safetensors.U8 {
+			all[key] = f.String()
+		} else {
+			all[operands.FormatKey] = listed(all[operands.FormatKey], f.String())
+		}
+	}
+}
+
+// listed adds a value to a list in metadata, unless it is there.
+func listed(before, value string) string {
+	switch {
+	case before == "":
+		return value
+	case slices.Contains(strings.Split(before, ", "), value):
+		return before
+	}
+	return before + ", " + value
 }
