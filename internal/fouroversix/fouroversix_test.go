@@ -129,6 +129,21 @@ func testRows(t *testing.T) {
 	}
 }
 
+// TestNaNProducts: 0 times an infinity is a NaN, whose sign processors choose, and is rounded
+// to 6.
+func TestNaNProducts(t *testing.T) {
+	kernelstest.AtLevels(t, "fouroversix.Rows", func(t *testing.T, _ cpu.Level) {
+		inf := float32(math.Inf(1))
+		src := make([]float32, Size)
+		scales := []Scales{{[2]float32{0.5, 0.25}, [2]float32{inf, 1}}}
+		for rule, want := range []Losses{{48, 0}, {144, 0}, {3, 0}} {
+			var got [1]Losses
+			Rows(got[:], src, Size, Size, scales, &Error{Rule(rule), 1, 1, 1})
+			require.Equal(t, want, got[0])
+		}
+	})
+}
+
 func TestMisuse(t *testing.T) {
 	x, s := make([]float32, 40), make([]Scales, 3)
 	for i, f := range []func(){

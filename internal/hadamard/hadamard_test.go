@@ -172,6 +172,30 @@ func checkBF16(t *testing.T, _ cpu.Level) {
 	}
 }
 
+// TestHalfNaN has groups whose results are NaN at even places, or at odd ones, alone: those
+// of two infinities side by side.
+func TestHalfNaN(t *testing.T) {
+	const inf, minus, nan = 0x7F80, 0xFF80, canonicalNaN >> 16
+	f := new(Factors)
+	for i := range Size {
+		f.Before[i], f.After[i] = 1, 1
+	}
+	kernelstest.AtLevels(t, "hadamard.", func(t *testing.T, _ cpu.Level) {
+		for i, at := range [][2]uint16{{inf, minus}, {inf, inf}} {
+			x := make([]uint16, Size)
+			x[0], x[1] = at[0], at[1]
+			Rows(x, x, f)
+			for k, y := range x {
+				want := uint16(inf)
+				if k%2 == i {
+					want = nan
+				}
+				require.Equal(t, want, y, "%x, %d", at, k)
+			}
+		}
+	})
+}
+
 // toNearest is the BFloat16 nearest to x, found by trying both sides.
 func toNearest(x float32) uint16 {
 	if x != x {
