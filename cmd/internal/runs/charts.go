@@ -9,7 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 )
 
-// mostUnder is the number of FP32 curves that lie under those of FP8 at most. More would
+// mostUnder is the number of FP32 curves that lie under the others at most. More would
 // hide them, and have a chart of their own.
 const mostUnder = 4
 
@@ -18,8 +18,8 @@ func (s *Set) charts() []chart.Chart {
 	if len(s.Train) == 0 {
 		return nil
 	}
-	fp8 := lossChart("Loss in FP8")
-	gap := chart.Chart{Title: "FP8's loss above FP32's, same batch", X: "step", Y: "percent", Zero: true, Smooth: true}
+	fp8 := lossChart("Loss in " + s.MultipliesIn())
+	gap := chart.Chart{Title: s.gapTitle(), X: "step", Y: "percent", Zero: true, Smooth: true}
 	for i, t := range s.Train {
 		fp8.Series = append(fp8.Series, look(i, chart.Series{Name: s.fp8Name(t), Points: points(t.Curves.FP8)}))
 		gap.Series = append(gap.Series, look(i, chart.Series{Name: t.Name, Points: points(t.Curves.Gap)}))
@@ -31,6 +31,13 @@ func (s *Set) charts() []chart.Chart {
 	both := lossChart("Loss")
 	both.Series = append(fp32.Series, fp8.Series...)
 	return []chart.Chart{both, gap}
+}
+
+func (s *Set) gapTitle() string {
+	if in := s.MultipliesIn(); in != narrow {
+		return in + "'s loss above FP32's, same batch"
+	}
+	return "Loss above FP32's, same batch"
 }
 
 func lossChart(title string) chart.Chart {
@@ -56,7 +63,7 @@ func (s *Set) fp32Chart() chart.Chart {
 
 func (s *Set) fp8Name(t Train) string {
 	if len(s.Train) == 1 {
-		return "FP8"
+		return s.MultipliesIn()
 	}
 	return t.Name
 }

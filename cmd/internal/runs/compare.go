@@ -35,6 +35,39 @@ func (s *Set) optionNames() (list []string) {
 	return slices.Compact(list)
 }
 
+// narrow is what the numbers beside FP32 are called where they are not the same in all runs.
+const narrow = "narrow"
+
+// MultipliesIn is what the runs of train multiply in beside FP32.
+func (s *Set) MultipliesIn() string {
+	for _, t := range s.Train {
+		if t.MultipliesIn() != s.Train[0].MultipliesIn() {
+			return narrow
+		}
+	}
+	return textout.Name(s.Train[0].MultipliesIn())
+}
+
+// narrowText says which numbers each run multiplies in where they are not the same in all.
+func (s *Set) narrowText() string {
+	if s.MultipliesIn() != narrow {
+		return ""
+	}
+	of := map[string][]string{}
+	var all []string
+	for _, t := range s.Train {
+		name := t.MultipliesIn()
+		if of[name] == nil {
+			all = append(all, name)
+		}
+		of[name] = append(of[name], textout.Name(t.Name))
+	}
+	for i, name := range all {
+		all[i] = textout.Name(name) + " in " + strings.Join(of[name], ", ")
+	}
+	return "What is narrow is " + strings.Join(all, "; ") + "."
+}
+
 // setBaselines gives runs with the same FP32 curve the same number, from 0 up. A run that
 // was stopped has the curve of a longer one that it is the beginning of.
 func (s *Set) setBaselines() {
@@ -214,6 +247,9 @@ func (c *Comparison) setGoals() {
 
 // Notes says what is to be kept in mind when the runs of train are compared.
 func (s *Set) Notes() (notes []string) {
+	if text := s.narrowText(); text != "" {
+		notes = append(notes, text)
+	}
 	var stopped []string
 	for _, t := range s.Train {
 		if t.Stopped() {

@@ -3,6 +3,7 @@ package runs
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -54,8 +56,8 @@ What differs:
   octavo-train-3  profile=te-block, seed=2
 The same in all: activations=fp32, batch=2, context=8, dim=8,
 gradient-format=E4M3, heads=1, hidden=8, layers=1, lr=0.001, moments=fp32,
-smooth=none, stochastic=false, telemetry-every=0, text=a rhyme (b94f6f12),
-workers=0.
+recipe=none, smooth=none, stochastic=false, telemetry-every=0, text=a rhyme
+(b94f6f12), without=none, workers=0.
 
 lab           experiment  goals met  not judged  length  seed  time
 octavo-lab    law            1 of 1           0    full     7  2.5s
@@ -117,6 +119,39 @@ func TestOneRun(t *testing.T) {
 	require.NotContains(t, text, "What differs")
 	require.Equal(t, []string{"FP32", "FP8"}, seriesNames(s.charts()[0].Series))
 	require.Contains(t, pageOf(t, s, dir), "<title>One run</title>")
+}
+
+// TestMultipliesIn: a run of a recipe is called what it multiplies in, and what the recipe
+// takes the place of is not listed as if it held.
+func TestMultipliesIn(t *testing.T) {
+	dir := t.TempDir()
+	r := trained(2, 2, 1, scaling.TEBlock)
+	r.Options.Recipe, r.Options.Without = "nvfp4-4over6", []nn.Part{nn.PartHadamard, nn.PartStochastic}
+	writeTrain(t, filepath.Join(dir, "b"), r)
+	s := read(t, dir)
+	page, text := pageOf(t, s, dir), textOf(t, s)
+	require.Equal(t, []string{"FP32", "NVFP4"}, seriesNames(s.charts()[0].Series))
+	for _, said := range []string{page, text} {
+		require.Contains(t, said, "NVFP4")
+		require.NotContains(t, said, "FP8")
+		said = strings.Join(strings.Fields(html.UnescapeString(said)), " ")
+		require.Contains(t, said, "gradient-format=the recipe's, heads=1, hidden=8, layers=1, lr=0.001, moments=fp32, profile=the recipe's, recipe=nvfp4-4over6")
+		require.Contains(t, said, "without=hadamard,stochastic")
+	}
+
+	writeTrain(t, filepath.Join(dir, "a"), trained(2, 2, 1, scaling.TEBlock))
+	writeTrain(t, filepath.Join(dir, "c"), trained(2, 2, 1, scaling.TEBlock))
+	s = read(t, dir)
+	page, text = pageOf(t, s, dir), textOf(t, s)
+	require.Contains(t, text, "    FP32  narrow  ")
+	for _, said := range []string{page, text} {
+		require.Contains(t, said, "What is narrow is FP8 in a, c; NVFP4 in b.")
+		require.NotContains(t, said, "FP32/FP8")
+	}
+	require.Contains(t, text, "recipe=none")
+	require.NotContains(t, text, "not known")
+	charts := s.charts()
+	require.Equal(t, []string{"Loss", "Loss above FP32's, same batch"}, []string{charts[0].Title, charts[1].Title})
 }
 
 func TestBaselines(t *testing.T) {

@@ -26,12 +26,12 @@ func (s *Set) WriteText(w io.Writer) error {
 }
 
 func (s *Set) trainText() string {
-	g := grid{left: 1, header: []string{"train", "steps", "FP32", "FP8", "gap %", "held out %", "spikes", "skips", "time"}}
+	g := grid{left: 1, header: []string{"train", "steps", "FP32", s.MultipliesIn(), "gap %", "held out %", "spikes", "skips", "time"}}
 	for _, t := range s.Train {
 		g.add(textout.Name(t.Name), t.StepsText(), loss(t.FP32.Loss), loss(t.FP8.Loss), gap(t.Gap), gap(t.HeldOutGap),
 			fmt.Sprintf("%d/%d", t.FP32.Spikes, t.FP8.Spikes), fmt.Sprintf("%d/%d", t.FP32.Skips, t.FP8.Skips), short(t.FP32.Time+t.FP8.Time))
 	}
-	text := g.String() + "\n" + wrapped("", "Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/FP8, the time is that of both.")
+	text := g.String() + "\n" + wrapped("", "Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/"+s.MultipliesIn()+", the time is that of both.")
 	for _, note := range s.Notes() {
 		text += wrapped("", note)
 	}

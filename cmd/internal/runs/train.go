@@ -37,8 +37,14 @@ type Train struct {
 	Curves      Curves
 	Extensions  []comparison.Extension
 
+	recipe string // "" if none is named
+
 	Baseline int // runs of the same number have the same FP32 curve
 }
+
+// MultipliesIn is what people call the numbers of the model beside FP32: FP8 or, by a
+// recipe, others.
+func (t Train) MultipliesIn() string { return comparison.Options{Recipe: t.recipe}.Model() }
 
 // Option is what a flag of octavo train was.
 type Option struct{ Name, Value string }
@@ -152,7 +158,7 @@ func parseResult(data []byte) (t Train, err error) {
 	if math.IsNaN(t.FP8.HeldOut) || math.IsNaN(t.FP32.HeldOut) {
 		t.HeldOutGap = math.NaN()
 	}
-	t.Options, t.Extensions = f.options(), f.Extensions
+	t.Options, t.Extensions, t.recipe = f.options(), f.Extensions, valueOf(f.Options["recipe"])
 	return t, nil
 }
 
@@ -188,10 +194,20 @@ func (f *resultFile) options() []Option {
 		smooth = "none"
 	}
 	list := []Option{{"text", textName(f.Text.Source, f.Text.SHA256)}, {"smooth", smooth}}
-	for key, raw := range f.Options {
-		if key != "steps" {
-			list = append(list, Option{flagOf(key), valueOf(raw)})
+	said := map[string]string{"recipe": "none", "without": "none"} // of what is not written, or not in use
+	if f.Options["recipe"] != nil {
+		for _, key := range []string{"profile", "gradientFormat", "stochastic"} {
+			f.Options[key] = nil
+			said[key] = "the recipe's"
 		}
+	}
+	for key, raw := range f.Options {
+		if raw != nil && key != "steps" {
+			said[key] = valueOf(raw)
+		}
+	}
+	for key, value := range said {
+		list = append(list, Option{flagOf(key), value})
 	}
 	slices.SortFunc(list, func(a, b Option) int { return strings.Compare(a.Name, b.Name) })
 	return list
@@ -229,6 +245,10 @@ func valueOf(raw json.RawMessage) string {
 	var text string
 	if err := json.Unmarshal(raw, &text); err == nil {
 		return text
+	}
+	var list []string
+	if err := json.Unmarshal(raw, &list); err == nil {
+		return strings.Join(list, ",")
 	}
 	return string(raw)
 }
