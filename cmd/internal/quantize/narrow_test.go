@@ -207,6 +207,19 @@ func TestFormatsOfBytes(t *testing.T) {
 	require.NotContains(t, metadata, "octavo.format.a")
 }
 
+// TestScalesOfBytes copies the scales of bytes that nobody knows: they are no weights.
+func TestScalesOfBytes(t *testing.T) {
+	scales := filetest.F32("other_scale_inv", []int{2, 2}, 1, 2, 3, 4.0625)
+	in := filetest.Write(t, nil, filetest.F32("w", []int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8),
+		filetest.Raw("other", safetensors.U8, []int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8), scales)
+	out := filetest.Output(t)
+	_, err := Job{In: in, Out: out, Recipe: scaling.TECurrent.Recipe(scaling.Weight)}.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, safetensors.F8E4M3, filetest.Info(t, filetest.Open(t, out), "w").DType)
+	require.Equal(t, safetensors.F32, filetest.Info(t, filetest.Open(t, out), "other_scale_inv").DType)
+	require.Equal(t, scales.Data, filetest.Bytes(t, filetest.Open(t, out), "other_scale_inv"))
+}
+
 // TestOuterBesideNone quantizes with an outer scale beside codes without one, which can be
 // read after that too.
 func TestOuterBesideNone(t *testing.T) {

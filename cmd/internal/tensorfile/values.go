@@ -47,13 +47,14 @@ func IsMatrix(file *safetensors.File, info safetensors.Info) bool {
 	return IsFloat(info.DType) && len(info.Shape) >= 2 && info.Len() > 0 && !IsScale(file, info.Name)
 }
 
-// IsScale reports whether a tensor of a file holds the scales of codes.
+// IsScale reports whether a tensor of a file holds the scales of codes, or of bytes of which
+// nothing says what they are.
 func IsScale(file *safetensors.File, name string) bool {
 	for _, suffix := range ScaleSuffixes() {
 		if base, ok := strings.CutSuffix(name, suffix); ok {
 			info, _ := file.Info(base)
 			_, ok = FormatIn(file, info)
-			return ok
+			return ok || info.DType == safetensors.U8
 		}
 	}
 	return false
