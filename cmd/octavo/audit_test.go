@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/oracle/audit"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -70,6 +72,28 @@ func TestAuditNarrow(t *testing.T) {
 		require.Equal(t, exitData, v.status, "%s", v.stderr)
 		require.Contains(t, v.stdout, "C is not written: it holds 0", name)
 	}
+}
+
+// TestAuditStack hands operands to verify that are stacks of matrices with an outer scale
+// each, and such as say their format in the metadata.
+func TestAuditStack(t *testing.T) {
+	ones := func(n int) []byte { return bytes.Repeat([]byte{0x22}, n) } // 1 and 1 of E2M1, 34/64 of MXINT8
+	scales := func(n int) []byte { return bytes.Repeat([]byte{0x38}, n) }
+	in := filetest.Write(t, map[string]string{"octavo.format.b": "MXINT8"},
+		filetest.Raw("a", safetensors.F4, []int{2, 3, 32}, ones(96)...), filetest.Raw("a_scale_inv", safetensors.F8E4M3, []int{6, 2}, scales(12)...),
+		filetest.F32("a_outer_divisor", []int{2}, 2, 4),
+		filetest.Raw("b", safetensors.U8, []int{5, 32}, ones(160)...), filetest.Raw("b_scale_inv", safetensors.F8E8M0, []int{5, 1}, 127, 127, 127, 127, 127))
+	worst := filepath.Join(t.TempDir(), "worst")
+	r := octavo(strings.NewReader(""), "audit", in, "--a", "a", "--b", "b", "--rtol", "1e-2", "--atol", "9e9",
+		"--fault", `{"kind":"unwritten"}`, "--worst", worst)
+	require.Equal(t, exitData, r.status, r.stderr)
+	file := filetest.Open(t, worst)
+	outer, err := file.Float32s("a_outer_divisor")
+	require.NoError(t, err)
+	require.Equal(t, []float32{2, 2, 2, 4, 4, 4}, outer, "of a matrix of six rows")
+	v := octavo(strings.NewReader(""), "verify", worst, "--a", "a", "--b", "b", "--got", worst)
+	require.Equal(t, exitData, v.status, "%s", v.stderr)
+	require.Contains(t, v.stdout, "C is not written: it holds 0")
 }
 
 // TestAuditTolerances has a tolerance of each kind that no fault passes, and one that all

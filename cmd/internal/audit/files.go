@@ -32,13 +32,14 @@ func (f *Found) WriteWorst(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	tensors, err := product("", f.Product.A, f.Product.B, f.Product.Bias, f.Product.Old)
+	metadata := map[string]string{"fault": worst.Text}
+	tensors, err := product("", f.Product.A, f.Product.B, f.Product.Bias, f.Product.Old, metadata)
 	if err != nil {
 		return err
 	}
 	tensors = append(tensors,
 		safetensors.Tensor{Info: safetensors.Info{Name: "c", DType: dtype, Shape: []int{f.M, f.N}}, Data: c})
-	return safetensors.WriteFile(path, tensors, map[string]string{"fault": worst.Text})
+	return safetensors.WriteFile(path, tensors, metadata)
 }
 
 // faulty returns the bytes of the C that a fault makes.
@@ -68,31 +69,36 @@ func injected[T gemm.Output](ctx context.Context, f *Found, wrong fault.Fault) (
 // exact-sums.old, and so on.
 func (f *Found) WriteOperands(path string) error {
 	var tensors []safetensors.Tensor
-	text := map[string]string{}
+	metadata := map[string]string{}
 	for i := range f.Proposal.Sets {
 		s := &f.Proposal.Sets[i]
 		if s.Name == "given" {
 			continue
 		}
 		a, b, bias, old := s.Operands()
-		of, err := product(s.Name+".", a, b, bias, old)
+		of, err := product(s.Name+".", a, b, bias, old, metadata)
 		if err != nil {
 			return err
 		}
 		tensors = append(tensors, of...)
-		text[s.Name] = s.Text
+		metadata[s.Name] = s.Text
 	}
-	return safetensors.WriteFile(path, tensors, text)
+	return safetensors.WriteFile(path, tensors, metadata)
 }
 
-// product returns the tensors of a product, their names after a prefix.
-func product(prefix string, a, b *tensor.Tensor, bias, old []float32) (tensors []safetensors.Tensor, err error) {
+// product returns the tensors of a product, their names after a prefix. It adds to a file's
+// metadata what their types do not say.
+func product(prefix string, a, b *tensor.Tensor, bias, old []float32, metadata map[string]string) (tensors []safetensors.Tensor, err error) {
 	m, _ := a.Dims()
 	n, _ := b.Dims()
 	for i, t := range []*tensor.Tensor{a, b} {
-		of, err := codesAndScales(prefix+string("ab"[i]), t)
+		name := prefix + string("ab"[i])
+		of, err := codesAndScales(name, t)
 		if err != nil {
 			return nil, fmt.Errorf("audit: %w", err)
+		}
+		if operands.DTypeOf(t.Format) == "" {
+			metadata[operands.FormatKeyOf(name)] = t.Format.String()
 		}
 		tensors = append(tensors, of...)
 	}
@@ -142,7 +148,14 @@ func codesAndScales(name string, t *tensor.Tensor) ([]safetensors.Tensor, error)
 	if t.Outer.Divide {
 		suffix = operands.OuterDivisorSuffix
 	}
-	return append(tensors, floats(name+suffix, t.Outer.Scales, len(t.Outer.Scales))), nil
+	outer := t.Outer.Scales
+	if len(outer) > 1 { // of rows: what is written is one matrix, also of a stack
+		outer = make([]float32, rows)
+		for i := range outer {
+			outer[i] = t.Outer.At(i)
+		}
+	}
+	return append(tensors, floats(name+suffix, outer, len(outer))), nil
 }
 
 func floats(name string, values []float32, shape ...int) safetensors.Tensor {
