@@ -188,3 +188,30 @@ func TestByteScales(t *testing.T) {
 		require.Equal(t, []float32{test.want}, x.Scales, "%+v", test)
 	}
 }
+
+// TestFormatOfOne: what the metadata say of one tensor goes before what they say of the file.
+func TestFormatOfOne(t *testing.T) {
+	path := t.TempDir() + "/f.safetensors"
+	names := []string{"own", "files", "wrong", "typed"}
+	var tensors []safetensors.Tensor
+	for _, name := range names {
+		tensors = append(tensors, raw(name, safetensors.U8, []int{1, 1}, 0x40))
+	}
+	require.NoError(t, safetensors.WriteFile(path, append(tensors, raw("e5m2", safetensors.F8E5M2, []int{1, 1}, 0x40)), map[string]string{
+		"octavo.format": "E5M2, MXINT8", "octavo.format.own": "E3M4", "octavo.format.wrong": "E9M9", "octavo.format.typed": "E4M3", "octavo.format.e5m2": "E3M4",
+	}))
+	file, err := safetensors.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	for name, want := range map[string]fp8.Format{"own": fp8.E3M4, "files": fp8.MXINT8, "e5m2": fp8.E5M2} {
+		info, _ := file.Info(name)
+		f, ok := FormatIn(file, info)
+		require.True(t, ok, name)
+		require.Equal(t, want, f, name)
+	}
+	for _, name := range []string{"wrong", "typed"} {
+		info, _ := file.Info(name)
+		_, ok := FormatIn(file, info)
+		require.False(t, ok, name)
+	}
+}
