@@ -433,7 +433,7 @@ func TestFourOverSix(t *testing.T) {
 // TestFourOverSixTypes: of narrower types the choice is that of their values in float32.
 func TestFourOverSixTypes(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 35))
-	const rows, cols = 120, 38
+	const rows, cols = 600, 38
 	src := uneven(r, rows, cols)
 	half, brain, double := make([]float16.Float16, len(src)), make([]fp8.BFloat16, len(src)), make([]float64, len(src))
 	for i, v := range src {
