@@ -18,7 +18,9 @@
 //     cores will say, and how far a kernel may stray
 //   - [github.com/octavo-fp8/octavo/plan]: before a run, what fewer bits cost in
 //     loss, by published scaling laws
-//   - [github.com/octavo-fp8/octavo/safetensors]: checkpoints
+//   - [github.com/octavo-fp8/octavo/safetensors]: one file of tensors
+//   - [github.com/octavo-fp8/octavo/checkpoint]: a model's files, in the layouts of
+//     others
 //   - [github.com/octavo-fp8/octavo/progress]: how long operations say how far they are
 //
 // Imports point one way: fp8, then tensor, then scaling, then gemm and swiglu,

@@ -1,0 +1,336 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Arithmetic is how values become codes and scales, to the bit: the name of a profile of
+// package scaling, whose arithmetic is float32, or one of the constants here, of libraries
+// that compute in the type of the weight. Where that is BF16 a quotient is rounded to BF16
+// before it is rounded to a code. "c over x" in PyTorch, of a constant and a tensor, is the
+// rounded reciprocal of x times c.
+type Arithmetic string
+
+const (
+	// CompressedTensors is llm-compressor's of FP8 and NVFP4. FP8: s = amax/448, or the
+	// type's epsilon where that is 0; x/s. NVFP4: the divisor g = 2688 over amax, 1 where
+	// that is infinite; s = UE4M3(g*(amax/6)), 0.125 where that is 0, of amax/6 in the type
+	// of the weight; x/(s/g) in float32. Its MX formats are mx-compressed-tensors.
+	CompressedTensors Arithmetic = "compressed-tensors"
+
+	// AutoFP8 is AutoFP8's: m = 448 over max(amax, 1e-12); x*m; stored is 1/m in float32.
+	AutoFP8 Arithmetic = "autofp8"
+
+	// ModelOpt is Model-Optimizer's of FP8: s = amax/448 in float32, 1 for zeros; x/s.
+	ModelOpt Arithmetic = "modelopt-fp8"
+)
+
+// profile returns the profile that a names, and whether it names one.
+func (a Arithmetic) profile() (scaling.Profile, bool) {
+	switch a {
+	case CompressedTensors, AutoFP8, ModelOpt, "":
+		return "", false
+	}
+	return scaling.Profile(a), true
+}
+
+// Check returns an error, ErrLayout, if weights in a scheme cannot come of the arithmetic.
+func (a Arithmetic) Check(s *Scheme) error {
+	outer := !s.Parts[Outer].None()
+	p, ok := a.profile()
+	var why string
+	switch {
+	case a == "":
+		why = "it can be read, not written"
+	case !ok && a == CompressedTensors && outer && s.Format == fp8.E2M1:
+		return nil
+	case !ok && (s.Format != fp8.E4M3 || outer || s.ScaleFormat != tensor.Float32Scales && s != fp8Block):
+		why = "this arithmetic is for E4M3 under float scales"
+	case !ok:
+		return nil
+	case !p.Valid() || p.Delayed():
+		why = "there is no such arithmetic without a history"
+	case !p.For(s.Format):
+		why = fmt.Sprintf("this arithmetic is not for %v", s.Format)
+	case p.Outer() != outer:
+		why = "one of them has an outer scale"
+	case outer && s.Divide != (p == scaling.NVFP4CompressedTensors):
+		why = "one of them divides by the outer scale"
+	case p.ScaleFormat() == tensor.UE4M3Scales != (s.ScaleFormat == tensor.UE4M3Scales):
+		why = "one of them has scales in UE4M3"
+	default:
+		return nil
+	}
+	return sentinel.Errorf(ErrLayout, "scheme %s by %q: %s", s.Name, string(a), why)
+}
+
+// recipe returns the recipe of a profile's arithmetic.
+func recipeOf(p scaling.Profile, s *Scheme, b tensor.Block) scaling.Recipe {
+	return scaling.Recipe{Profile: p, Format: s.Format, Block: b}
+}
+
+// encoder quantizes strips of rows of one weight, each of whole blocks.
+type encoder struct {
+	scheme     *Scheme
+	block      tensor.Block
+	arithmetic Arithmetic
+
+	// amax is the largest magnitude of all that shares an outer scale or an only one, NaN
+	// where there is a NaN. Others do not need it.
+	amax float32
+}
+
+// needsAmax reports whether amax must be known before the first strip.
+func (e *encoder) needsAmax() bool {
+	return e.block.Rows == 0 || !e.scheme.Parts[Outer].None()
+}
+
+// quantize encodes a strip into t, whose Name and Shape are set.
+func quantize[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Tensor, src []T, scratch *[]T, o tensor.Options) error {
+	t.Format, t.Block = e.scheme.Format, e.block
+	p, isProfile := e.arithmetic.profile()
+	switch {
+	case isProfile && e.block.Rows == 0 && !p.Outer():
+		return e.underOne(ctx, t, p, o, src)
+	case isProfile:
+		q := scaling.Quantizer{Recipe: recipeOf(p, e.scheme, e.block), Options: o}
+		if p.Outer() {
+			q.OuterAmax = []float32{e.amax}
+		}
+		return scaling.Quantize(ctx, t, src, q)
+	case !e.scheme.Parts[Outer].None():
+		return quantizeCTNVFP4(ctx, e, t, src, o)
+	}
+	return quantizeOwnType(ctx, e, t, src, scratch, o)
+}
+
+// underOne quantizes a strip of a tensor that has one scale.
+func (e *encoder) underOne(ctx context.Context, t *tensor.Tensor, p scaling.Profile, o tensor.Options, src any) error {
+	r := recipeOf(p, e.scheme, e.block)
+	var s fp8.Scale
+	var err error
+	nan := e.amax != e.amax
+	q := tensor.Quantizer{
+		Policy: p.Policy(e.scheme.Format), ScaleFormat: p.ScaleFormat(), Options: o,
+		Scale: func(int, float32, bool) fp8.Scale { return s },
+	}
+	switch src := src.(type) {
+	case []float32:
+		if s, err = scaling.Scale[float32](r, e.amax, nan); err == nil {
+			err = tensor.Quantize(ctx, t, src, q)
+		}
+	case []float16.Float16:
+		if s, err = scaling.Scale[float16.Float16](r, e.amax, nan); err == nil {
+			err = tensor.Quantize(ctx, t, src, q)
+		}
+	case []fp8.BFloat16:
+		if s, err = scaling.Scale[fp8.BFloat16](r, e.amax, nan); err == nil {
+			err = tensor.Quantize(ctx, t, src, q)
+		}
+	}
+	return err
+}
+
+// ownScale returns the scale of a block by libraries that compute in the type T of weights:
+// what is stored, and what values are multiplied or divided by.
+func ownScale[T fp8.Float](a Arithmetic, amax, top float32) (stored, by float32, divide bool) {
+	switch a {
+	case AutoFP8:
+		m := over[T](top, max(amax, round[T](1e-12)))
+		return 1 / m, m, false
+	case ModelOpt:
+		s := amax / top
+		if s == 0 {
+			s = 1
+		}
+		return s, s, true
+	}
+	s := round[T](amax / top)
+	if s == 0 {
+		s = epsilon[T]()
+	}
+	return s, s, true
+}
+
+// over returns c over x as PyTorch divides a number by a tensor.
+func over[T fp8.Float](c, x float32) float32 { return round[T](float32(round[T](1/x) * c)) }
+
+// round rounds x to T.
+func round[T fp8.Float](x float32) float32 {
+	var t T
+	switch any(t).(type) {
+	case float16.Float16:
+		return float16.Fromfloat32(x).Float32()
+	case fp8.BFloat16:
+		return fp8.BFloat16FromFloat32(x).Float32()
+	}
+	return x
+}
+
+// epsilon returns the distance from 1 to the next larger T.
+func epsilon[T fp8.Float]() float32 {
+	var t T
+	switch any(t).(type) {
+	case float16.Float16:
+		return 0x1p-10
+	case fp8.BFloat16:
+		return 0x1p-7
+	}
+	return 0x1p-23
+}
+
+// quantizeOwnType rounds each quotient to T before it becomes a code.
+func quantizeOwnType[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Tensor, src []T, scratch *[]T, o tensor.Options) error {
+	rows, cols := t.Dims()
+	blockRows, blockCols := e.block.Extents(rows, cols)
+	gridRows, gridCols := e.block.Grid(rows, cols)
+	scales := make([]float32, gridRows*gridCols)
+	amax := make([]float32, gridCols)
+	*scratch = grow(*scratch, len(src))
+	quotients := *scratch
+	var before fp8.Stats // of what went in
+	for i := range gridRows {
+		lo, hi := i*blockRows, min((i+1)*blockRows, rows)
+		clear(amax)
+		if e.block.Rows == 0 {
+			amax[0] = e.amax
+		} else {
+			for r := lo; r < hi; r++ {
+				fp8.AmaxBlocks(amax, src[r*cols:][:cols], blockCols)
+			}
+		}
+		for j, a := range amax {
+			stored, by, divide := ownScale[T](e.arithmetic, a, e.scheme.Format.Max())
+			scales[i*gridCols+j] = stored
+			for r := lo; r < hi; r++ {
+				from, to := r*cols+j*blockCols, r*cols+min((j+1)*blockCols, cols)
+				divideBy(quotients[from:to], src[from:to], by, divide)
+			}
+		}
+	}
+	st := o.Stats
+	if st != nil {
+		o.Stats = new(fp8.Stats)
+	}
+	err := tensor.Quantize(ctx, t, quotients, tensor.Quantizer{Options: o, Scale: func(block int, _ float32, _ bool) fp8.Scale {
+		return fp8.Scale{Stored: scales[block], Multiplier: 1}
+	}})
+	if st != nil && err == nil {
+		correct(&before, o.Stats, src, quotients)
+		st.Merge(&before)
+	}
+	return err
+}
+
+// divideBy writes src divided, or multiplied, by a number and rounded to T.
+func divideBy[T fp8.Float](dst, src []T, by float32, divide bool) {
+	switch src := any(src).(type) {
+	case []float32:
+		dst := any(dst).([]float32)
+		for i, x := range src {
+			if divide {
+				dst[i] = x / by
+			} else {
+				dst[i] = x * by
+			}
+		}
+	case []float16.Float16:
+		dst := any(dst).([]float16.Float16)
+		for i, x := range src {
+			if divide {
+				dst[i] = float16.Fromfloat32(x.Float32() / by)
+			} else {
+				dst[i] = float16.Fromfloat32(x.Float32() * by)
+			}
+		}
+	case []fp8.BFloat16:
+		dst := any(dst).([]fp8.BFloat16)
+		if divide {
+			for i, x := range src {
+				dst[i] = fp8.BFloat16FromFloat32(x.Float32() / by)
+			}
+			return
+		}
+		for i, x := range src {
+			dst[i] = fp8.BFloat16FromFloat32(x.Float32() * by)
+		}
+	}
+}
+
+// correct sets st to what happened to values of which only the quotients were encoded.
+func correct[T fp8.Float](st, quotients *fp8.Stats, src, q []T) {
+	*st = *quotients
+	st.Amax, st.Smallest = 0, math.Inf(1)
+	for i, v := range src {
+		x := abs32(v)
+		if !(x <= math.MaxFloat32) {
+			continue
+		}
+		st.Amax = max(st.Amax, float64(x))
+		if x != 0 {
+			st.Smallest = min(st.Smallest, float64(x))
+			if abs32(q[i]) == 0 { // which was no zero
+				st.Zeros--
+				st.Flushed++
+			}
+		}
+	}
+	if math.IsInf(st.Smallest, 1) {
+		st.Smallest = 0
+	}
+}
+
+// abs32 returns the magnitude of a value of up to 32 bits.
+func abs32[T fp8.Float](v T) float32 {
+	switch v := any(v).(type) {
+	case float32:
+		return math.Float32frombits(math.Float32bits(v) &^ (1 << 31))
+	case float16.Float16:
+		return float16.Frombits(v.Bits() &^ (1 << 15)).Float32()
+	case fp8.BFloat16:
+		return (v &^ (1 << 15)).Float32()
+	}
+	return 0
+}
+
+// ctOuter returns compressed-tensors' divisor of a tensor with the given amax, whose values
+// are of type T, as its generate_gparam computes it.
+func ctOuter[T fp8.Float](amax float32) float32 {
+	g := over[T](448*6, max(amax, 0x1p-126))
+	if math.IsInf(float64(g), 1) {
+		return 1
+	}
+	return g
+}
+
+// quantizeCTNVFP4 is NVFP4 as compressed-tensors computes it in the type of the weight.
+func quantizeCTNVFP4[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Tensor, src []T, o tensor.Options) error {
+	g := ctOuter[T](e.amax)
+	if g != g || g == 0 {
+		return sentinel.Errorf(ErrLayout, "tensor %q: its largest magnitude is %v: there is no outer scale for it", t.Name, e.amax)
+	}
+	p := scaling.NVFP4CompressedTensors
+	return tensor.Quantize(ctx, t, src, tensor.Quantizer{
+		Policy: p.Policy(e.scheme.Format), ScaleFormat: tensor.UE4M3Scales, Options: o,
+		Outer: tensor.Outer{Scales: []float32{g}, Divide: true},
+		Scale: func(_ int, amax float32, nan bool) fp8.Scale {
+			if nan {
+				amax = float32(math.NaN())
+			}
+			s := fp8.EncodeUE4M3(g * round[T](amax/6)).Float32()
+			if s == 0 {
+				s = 0.125
+			}
+			return fp8.Scale{Stored: s, Divisor: s / g}
+		},
+	})
+}

@@ -1,0 +1,17 @@
+package checkpoint
+
+import "errors"
+
+// What an error of this package is about, for [errors.Is]; its text names the file, the
+// tensor, the place and the value.
+var (
+	// ErrIndex is what is wrong where the index, the shards and the directory disagree.
+	ErrIndex = errors.New("checkpoint: index and shards do not agree")
+
+	// ErrConfig is what is wrong with config.json or hf_quant_config.json.
+	ErrConfig = errors.New("checkpoint: configuration cannot be used")
+
+	// ErrLayout is what is wrong with a tensor that its layout does not allow: a missing
+	// companion, a wrong type or shape, a scale that cannot be.
+	ErrLayout = errors.New("checkpoint: tensor does not fit its layout")
+)

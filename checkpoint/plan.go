@@ -1,0 +1,379 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// PlanOptions say what of a model is quantized, and how. The zero value is the layout's
+// defaults.
+type PlanOptions struct {
+	// Arithmetic, unless "", takes the place of the layout's.
+	Arithmetic Arithmetic
+
+	// Only and Except, unless nil, choose among the weights that the layout quantizes, by
+	// their names. Only may choose some that are left as they are by default, such as a
+	// router.
+	Only, Except func(weight string) bool
+
+	// Share gives weights that loaders fuse one scale where the layout does not ask for it.
+	Share bool
+
+	// Amax are the largest magnitudes of layers' inputs by the names of their modules, and
+	// of cached keys and values by those of their scales, such as
+	// "model.layers.0.self_attn.k_scale".
+	Amax map[string]float32
+}
+
+// Plan says what becomes of every tensor of a model in another layout, and in which file it
+// will be: files have the tensors of the files of the source.
+type Plan struct {
+	Layout  *Layout
+	Shards  []Shard
+	Ignored []string // modules that stay as they are and that the configuration lists
+
+	source *Checkpoint
+	static bool
+	kv     bool
+	listed bool // an ignored module is not among those that loaders leave alone
+}
+
+// Shard is a file that will be written.
+type Shard struct {
+	Name    string
+	Targets []*Target
+}
+
+// Infos returns the tensors of the file, in their order.
+func (s *Shard) Infos() (infos []safetensors.Info) {
+	for _, t := range s.Targets {
+		infos = append(infos, t.Parts...)
+	}
+	return infos
+}
+
+// Metadata returns the metadata of files of models: without it older versions of
+// transformers refuse them.
+func Metadata() map[string]string { return map[string]string{"format": "pt"} }
+
+// NewPlan plans the conversion of a checkpoint. It reads no data. It is an error, ErrLayout,
+// if the layout cannot be written, if tensors of the checkpoint lack their scales or codes, if
+// the layout cannot hold a weight or if it needs the maxima of inputs that are not there.
+func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
+	if !l.Writable() {
+		return nil, sentinel.Errorf(ErrLayout, "layout %s can be read, not written", l)
+	}
+	if problems := c.Problems(); len(problems) > 0 {
+		return nil, problems[0]
+	}
+	p := &Plan{Layout: l, source: c}
+	p.static = l.Calibrated == Calibrated || l.Calibrated == Optional && len(o.Amax) > 0
+	files := c.Files()
+	shards := map[string]*Shard{}
+	p.Shards = make([]Shard, len(files))
+	for i, file := range files {
+		p.Shards[i].Name = shardName(i, len(files))
+		shards[file] = &p.Shards[i]
+	}
+	groups := map[string]*group{}
+	for _, w := range c.weights {
+		t, err := p.target(w, o, groups)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			continue
+		}
+		s := shards[w.Parts[Codes].File]
+		s.Targets = append(s.Targets, t)
+	}
+	if err := p.addKV(o, shards); err != nil {
+		return nil, err
+	}
+	p.shareInputs()
+	slices.Sort(p.Ignored)
+	return p, p.check()
+}
+
+func shardName(i, n int) string {
+	if n == 1 {
+		return "model" + suffix
+	}
+	return fmt.Sprintf("model-%05d-of-%05d%s", i+1, n, suffix)
+}
+
+// target says what becomes of a weight: nil for nothing.
+func (p *Plan) target(w *Weight, o PlanOptions, groups map[string]*group) (*Target, error) {
+	if w.Scheme == nil && kvScale.MatchString(w.Name) {
+		module := w.Name[:strings.LastIndexByte(w.Name, '.')]
+		if p.Layout.KV == ([2]string{}) || strings.HasSuffix(module, "_proj") != strings.Contains(p.Layout.KV[0], ".") {
+			return nil, nil // no loader would find it
+		}
+		p.kv = true
+	}
+	rule := p.quantizes(w, o)
+	if rule == nil {
+		return p.plain(w), nil
+	}
+	t := &Target{Weight: w, Scheme: rule.Scheme, Arithmetic: rule.Arithmetic}
+	if o.Arithmetic != "" {
+		t.Arithmetic = o.Arithmetic
+	}
+	if err := t.Arithmetic.Check(t.Scheme); err != nil {
+		return nil, err
+	}
+	var with []Role
+	module, _ := stem(w.Name)
+	if p.static && !t.Scheme.Parts[Input].None() {
+		amax, ok := o.Amax[module]
+		if !ok || !(amax > 0) || math.IsInf(float64(amax), 1) {
+			return nil, sentinel.Errorf(ErrLayout, "tensor %q: layout %s needs the largest magnitude of its input, which is %v: calibrate it first", w.Name, p.Layout, amax)
+		}
+		t.InputAmax = amax
+		with = append(with, Input)
+	}
+	var err error
+	if t.Parts, t.Roles, err = t.Scheme.Infos(w.Name, w.Shape, valuesOf(w), with...); err != nil {
+		return nil, err
+	}
+	if e := (encoder{scheme: t.Scheme, block: t.Scheme.Block}); e.needsAmax() {
+		name := module
+		if p.Layout.Share || o.Share {
+			name = fusedName(module)
+		}
+		if groups[name] == nil {
+			groups[name] = new(group)
+		}
+		t.group = groups[name]
+		t.group.weights = append(t.group.weights, w)
+	}
+	return t, nil
+}
+
+// plain is the target of a weight that is not quantized: what is quantized becomes values of
+// the layout's type, or BF16, and what has values keeps their type but where the layout is one
+// of values of a type, which all matrices then have.
+func (p *Plan) plain(w *Weight) *Target {
+	t := &Target{Weight: w, Roles: []Role{Codes}}
+	e := w.Parts[Codes]
+	d := e.DType
+	switch {
+	case w.Scheme != nil && p.Layout.Plain != "":
+		d = p.Layout.Plain
+	case w.Scheme != nil:
+		d = safetensors.BF16
+	case p.Layout.Plain != "" && isFloat(d) && len(w.Shape) > 1:
+		d = p.Layout.Plain
+	}
+	t.Parts = []safetensors.Info{{Name: w.Name, DType: d, Shape: w.Shape}}
+	return t
+}
+
+// quantizes returns the rule by which a weight is quantized, nil if it is not, and notes the
+// modules of which configurations have to say so.
+func (p *Plan) quantizes(w *Weight, o PlanOptions) *Rule {
+	module, isModule := stem(w.Name)
+	if p.Layout.Plain != "" || w.Scheme == nil && !isFloat(w.Parts[Codes].DType) || w.Len() == 0 {
+		return nil
+	}
+	rule := p.Layout.rule(w.Name)
+	stack := len(w.Shape) == 3 && !isModule && stackedExpert.MatchString(w.Name)
+	if len(w.Shape) != 2 && !stack || len(w.Shape) == 2 && !isModule {
+		return nil
+	}
+	keep, listed := kept(module)
+	chosen := !keep
+	if o.Only != nil {
+		chosen = o.Only(w.Name)
+	}
+	if o.Except != nil && o.Except(w.Name) {
+		chosen = false
+	}
+	if chosen && rule != nil && (!stack || rule.Scheme.Stacks) {
+		return rule
+	}
+	if listed {
+		p.Ignored = append(p.Ignored, module)
+		p.listed = p.listed || !keep
+	}
+	return nil
+}
+
+// addKV adds scales of cached keys and values that calibration has found.
+func (p *Plan) addKV(o PlanOptions, shards map[string]*Shard) error {
+	if p.Layout.KV == ([2]string{}) {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Amax)) {
+		which := slices.Index([]string{".k_scale", ".v_scale"}, name[max(strings.LastIndexByte(name, '.'), 0):])
+		if which < 0 {
+			continue
+		}
+		module := name[:strings.LastIndexByte(name, '.')]
+		beside := p.source.Weight(module + ".k_proj.weight")
+		if beside == nil {
+			return sentinel.Errorf(ErrLayout, "%q: there is no module %q of whose keys this could be the scale", name, module+".k_proj")
+		}
+		shard := shards[beside.Parts[Codes].File]
+		shard.Targets = append(shard.Targets, &Target{
+			Roles: []Role{Input}, extra: o.Amax[name] / 448,
+			Parts: []safetensors.Info{{Name: module + "." + p.Layout.KV[which], DType: safetensors.F32, Shape: []int{}}},
+		})
+		p.kv = true
+	}
+	return nil
+}
+
+// shareInputs gives the inputs of weights that share a scale one maximum: they are the same
+// input.
+func (p *Plan) shareInputs() {
+	amax := map[*group]float32{}
+	for _, s := range p.Shards {
+		for _, t := range s.Targets {
+			if t.group != nil {
+				amax[t.group] = max(amax[t.group], t.InputAmax)
+			}
+		}
+	}
+	for _, s := range p.Shards {
+		for _, t := range s.Targets {
+			if t.group != nil {
+				t.InputAmax = amax[t.group]
+			}
+		}
+	}
+}
+
+// check makes sure that no two tensors have one name.
+func (p *Plan) check() error {
+	names := map[string]string{}
+	for _, s := range p.Shards {
+		for _, info := range s.Infos() {
+			if other, twice := names[info.Name]; twice {
+				return sentinel.Errorf(ErrLayout, "tensor %q would be in %s and in %s", info.Name, other, s.Name)
+			}
+			names[info.Name] = s.Name
+		}
+	}
+	return nil
+}
+
+// Index returns the index of the files; nil if there is only one, which needs none.
+func (p *Plan) Index() *Index {
+	if len(p.Shards) == 1 {
+		return nil
+	}
+	x := &Index{Files: map[string]string{}}
+	for _, s := range p.Shards {
+		for _, info := range s.Infos() {
+			x.Files[info.Name] = s.Name
+			x.TotalSize += info.Bytes()
+		}
+	}
+	return x
+}
+
+// Documents returns the files of the configuration, by their names: the index, config.json
+// and, for ModelOpt, hf_quant_config.json. Of a model without config.json there is no such
+// file, but for what is the whole of one.
+func (p *Plan) Documents() (map[string][]byte, error) {
+	files := map[string]any{}
+	if x := p.Index(); x != nil {
+		files[IndexName] = x
+	}
+	model := maps.Clone(p.source.Config.Model)
+	if model != nil {
+		delete(model, quantizationKey)
+		delete(model, "expert_dtype")
+		p.setType(model)
+		files[ConfigName] = model
+	}
+	for key, value := range p.Layout.Top {
+		if model != nil {
+			model[key], _ = json.Marshal(value)
+		}
+	}
+	for _, d := range p.Layout.Documents {
+		content, err := p.fill(d)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case d.Key == "":
+			files[d.File] = content
+		case model != nil:
+			if model[d.Key], err = json.Marshal(content); err != nil {
+				return nil, err
+			}
+		}
+	}
+	texts := map[string][]byte{}
+	for name, content := range files {
+		text, err := encodeJSON(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		texts[name] = text
+	}
+	return texts, nil
+}
+
+// setType says which type values have where the layout changes it.
+func (p *Plan) setType(model map[string]json.RawMessage) {
+	name := map[safetensors.DType]string{safetensors.BF16: "bfloat16", safetensors.F16: "float16", safetensors.F32: "float32"}[p.Layout.Plain]
+	for _, key := range []string{"torch_dtype", "dtype"} {
+		if _, ok := model[key]; ok && name != "" {
+			model[key], _ = json.Marshal(name)
+		}
+	}
+}
+
+// fill returns the content of a document.
+func (p *Plan) fill(d Document) (map[string]any, error) {
+	text := d.JSON
+	if p.static && d.Static != "" {
+		text = d.Static
+	}
+	var content map[string]any
+	if err := json.Unmarshal([]byte(text), &content); err != nil {
+		return nil, fmt.Errorf("layout %s: %s: %w", p.Layout, d.File, err)
+	}
+	ignored := p.Ignored
+	if d.Ignored != nil {
+		ignored = d.Ignored
+	}
+	if d.Ignore != "" && (!d.Unlisted || p.listed) {
+		if ignored == nil {
+			ignored = []string{}
+		}
+		set(content, d.Ignore, ignored)
+	}
+	if d.KV != "" && p.kv {
+		set(content, d.KV, json.RawMessage(d.KVJSON))
+	}
+	return content, nil
+}
+
+// set sets the value at a path of keys with dots between them.
+func set(object map[string]any, path string, value any) {
+	for {
+		key, rest, deeper := strings.Cut(path, ".")
+		if !deeper {
+			object[key] = value
+			return
+		}
+		inner, _ := object[key].(map[string]any)
+		if inner == nil {
+			inner = map[string]any{}
+			object[key] = inner
+		}
+		object, path = inner, rest
+	}
+}

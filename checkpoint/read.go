@@ -1,0 +1,281 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Reader reads rows of a weight into memory of its own. The zero Reader is ready; a
+// goroutine that reads many parts of weights keeps one. Not safe for concurrent use, but
+// several Readers may read one weight.
+type Reader struct {
+	t      tensor.Tensor
+	packed []byte
+	bytes  []byte
+}
+
+// Tensor returns rows [lo, hi) of a matrix of a quantized weight; lo must be where a block
+// starts. What it returns is valid until the next call, and its shape is [hi-lo, columns].
+// Outer scales are in it, and have been checked as all scales have been.
+//
+// An error is ErrLayout where a scale is none, and names its place. It panics if there are no
+// such rows.
+func (r *Reader) Tensor(w *Weight, matrix, lo, hi int) (*tensor.Tensor, error) {
+	matrices, rows, cols := w.Dims()
+	if matrix < 0 || matrix >= matrices || lo < 0 || hi < lo || hi > rows {
+		panic("checkpoint: the weight has no such rows")
+	}
+	if w.Scheme == nil {
+		if err := w.unscaled(); err != nil {
+			return nil, err
+		}
+		return nil, sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: it is not quantized", w.Parts[Codes].File, w.Name, w.Parts[Codes].DType)
+	}
+	blockRows, _ := w.Block.Extents(rows, cols)
+	if w.Block.Rows == 0 {
+		blockRows = max(hi-lo, 1) // of the strip, which then is one row of blocks
+	} else if lo%blockRows != 0 {
+		panic("checkpoint: rows begin inside a block")
+	}
+	t := &r.t
+	*t = tensor.Tensor{
+		Name: w.Name, Format: w.Scheme.Format, Shape: append(t.Shape[:0], hi-lo, cols),
+		Block: w.Block, Codes: t.Codes, Scales: t.Scales,
+	}
+	if err := r.readCodes(w, int64(matrix)*int64(rows)+int64(lo), hi-lo, cols); err != nil {
+		return nil, err
+	}
+	gridRows, gridCols := w.Grid()
+	first := matrix * gridRows
+	if w.Block.Rows > 0 {
+		first += lo / blockRows
+	}
+	if err := r.readScales(w, first*gridCols, (hi-lo+blockRows-1)/blockRows*gridCols); err != nil {
+		return nil, err
+	}
+	if err := r.readOuter(w); err != nil {
+		return nil, err
+	}
+	if err := t.CheckScales(); err != nil {
+		return nil, sentinel.Errorf(ErrLayout, "%s: rows from %d of matrix %d: %w", w.Parts[Scales].File, lo, matrix, err)
+	}
+	return t, nil
+}
+
+func (r *Reader) readCodes(w *Weight, row int64, rows, cols int) error {
+	n := rows * cols
+	r.t.Codes = grow(r.t.Codes, n)
+	if !w.Scheme.Packed() {
+		return w.from.ReadBytes(w.Parts[Codes], row*int64(cols), r.t.Codes)
+	}
+	r.packed = grow(r.packed, n/2)
+	if err := w.from.ReadBytes(w.Parts[Codes], row*int64(cols/2), r.packed); err != nil {
+		return err
+	}
+	return tensor.UnpackCodes(r.t.Codes, r.packed, 4, tensor.LowFirst)
+}
+
+// readScales reads n scales from the given one on.
+func (r *Reader) readScales(w *Weight, first, n int) error {
+	part := w.Parts[Scales]
+	size := part.DType.Size()
+	r.bytes = grow(r.bytes, n*size)
+	if err := w.from.ReadBytes(part, int64(first)*int64(size), r.bytes); err != nil {
+		return err
+	}
+	r.t.Scales = grow(r.t.Scales, n)
+	if size == 1 {
+		r.t.ScaleFormat = w.Scheme.ScaleFormat
+	}
+	decodeScales(r.t.Scales, r.bytes, part.DType, w.Scheme.ScaleFormat)
+	if r.t.ScaleFormat == tensor.UE4M3Scales {
+		for i, b := range r.bytes {
+			if !fp8.UE4M3(b).Valid() {
+				return sentinel.Errorf(ErrLayout, "%s: tensor %q: scale %d is %#02x, a negative E4M3: want UE4M3", filepath.Join(w.from.dir, part.File), part.Name, first+i, b)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reader) readOuter(w *Weight) error {
+	if !w.Has(Outer) {
+		return nil
+	}
+	g, err := w.scalar(Outer)
+	r.t.Outer = tensor.Outer{Scales: []float32{g}, Divide: w.Scheme.Divide}
+	return err
+}
+
+// InputScale returns the scale of the layer's input that calibration found, as it is stored;
+// ok is false if there is none.
+func (w *Weight) InputScale() (scale float32, ok bool, err error) {
+	if !w.Has(Input) {
+		return 0, false, nil
+	}
+	scale, err = w.scalar(Input)
+	return scale, err == nil, err
+}
+
+// scalar reads the only number of a part.
+func (w *Weight) scalar(r Role) (float32, error) {
+	part := w.Parts[r]
+	if part.Len() != 1 {
+		return 0, sentinel.Errorf(ErrLayout, "%s: tensor %q has shape %v: want one number", part.File, part.Name, part.Shape)
+	}
+	data := make([]byte, part.Bytes())
+	if err := w.from.ReadBytes(part, 0, data); err != nil {
+		return 0, err
+	}
+	var x [1]float32
+	decodeScales(x[:], data, part.DType, tensor.Float32Scales)
+	return x[0], nil
+}
+
+// decodeScales decodes numbers of a type in files. Bytes are of the given format.
+func decodeScales(dst []float32, src []byte, d safetensors.DType, f tensor.ScaleFormat) {
+	switch {
+	case d == safetensors.F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+		}
+	case d == safetensors.BF16:
+		for i := range dst {
+			dst[i] = fp8.BFloat16(binary.LittleEndian.Uint16(src[2*i:])).Float32()
+		}
+	case d == safetensors.F16:
+		for i := range dst {
+			dst[i] = float16.Frombits(binary.LittleEndian.Uint16(src[2*i:])).Float32()
+		}
+	case f == tensor.UE4M3Scales:
+		for i := range dst {
+			dst[i] = fp8.UE4M3(src[i]).Float32()
+		}
+	default:
+		for i := range dst {
+			dst[i] = fp8.E8M0(src[i]).Float32()
+		}
+	}
+}
+
+// ReadValues fills dst with the values of whole rows of a matrix of a weight, from row lo on,
+// which must be where a block starts. Values of a quantized weight are decode(code)*scale,
+// times or divided by the outer scale, rounded to float32 once, and then to T where that is
+// narrower: what fp8_cast_bf16.py of DeepSeek-V3 computes. Values that are not quantized are
+// converted to T, exactly or rounded once.
+//
+// It is an error if the weight holds no numbers of up to 32 bits.
+func ReadValues[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) error {
+	matrices, rows, cols := w.Dims()
+	if cols == 0 || len(dst) == 0 {
+		return nil
+	}
+	n := len(dst) / cols
+	if len(dst)%cols != 0 || matrix < 0 || matrix >= matrices || lo < 0 || n > rows-lo {
+		panic("checkpoint: the weight has no such rows")
+	}
+	if w.Scheme != nil {
+		t, err := r.Tensor(w, matrix, lo, lo+n)
+		if err != nil {
+			return err
+		}
+		tensor.Dequantize(dst, t)
+		return nil
+	}
+	e := w.Parts[Codes]
+	if !isFloat(e.DType) {
+		if err := w.unscaled(); err != nil {
+			return err
+		}
+		return sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: want values of F32, F16 or BF16", e.File, e.Name, e.DType)
+	}
+	first := (int64(matrix)*int64(rows) + int64(lo)) * int64(cols)
+	if typeOf[T]() == e.DType {
+		file := w.from.files[e.File]
+		if err := safetensors.ReadElements(file, e.Name, first, dst); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(w.from.dir, e.File), err)
+		}
+		return nil
+	}
+	r.bytes = grow(r.bytes, len(dst)*e.DType.Size())
+	if err := w.from.ReadBytes(e, first*int64(e.DType.Size()), r.bytes); err != nil {
+		return err
+	}
+	wide := make([]float32, min(len(dst), 1<<14))
+	for size, i := e.DType.Size(), 0; i < len(dst); i += len(wide) {
+		wide = wide[:min(len(wide), len(dst)-i)]
+		decodeScales(wide, r.bytes[i*size:], e.DType, tensor.Float32Scales)
+		narrow(dst[i:], wide)
+	}
+	return nil
+}
+
+// typeOf returns the type in files of the values that T is.
+func typeOf[T fp8.Float]() safetensors.DType {
+	var x T
+	switch any(x).(type) {
+	case float32:
+		return safetensors.F32
+	case float16.Float16:
+		return safetensors.F16
+	case fp8.BFloat16:
+		return safetensors.BF16
+	}
+	return safetensors.F64
+}
+
+// narrow converts values to T, rounding to nearest even.
+func narrow[T fp8.Float](dst []T, src []float32) {
+	switch dst := any(dst).(type) {
+	case []float32:
+		copy(dst, src)
+	case []float64:
+		for i, x := range src {
+			dst[i] = float64(x)
+		}
+	case []float16.Float16:
+		for i, x := range src {
+			dst[i] = float16.Fromfloat32(x)
+		}
+	case []fp8.BFloat16:
+		for i, x := range src {
+			dst[i] = fp8.BFloat16FromFloat32(x)
+		}
+	}
+}
+
+// widen converts values of up to 32 bits, exactly.
+func widen[T fp8.Float](dst []float32, src []T) {
+	switch src := any(src).(type) {
+	case []float32:
+		copy(dst, src)
+	case []float16.Float16:
+		for i, x := range src {
+			dst[i] = x.Float32()
+		}
+	case []fp8.BFloat16:
+		for i, x := range src {
+			dst[i] = x.Float32()
+		}
+	}
+}
+
+// Matrix returns a whole matrix of a quantized weight in memory of its own.
+func (w *Weight) Matrix(matrix int) (*tensor.Tensor, error) {
+	_, rows, _ := w.Dims()
+	return new(Reader).Tensor(w, matrix, 0, rows)
+}
+
+// grow returns a slice of n elements, the given one where it is large enough. What it holds
+// is unspecified.
+func grow[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }

@@ -1,0 +1,117 @@
+package checkpoint
+
+import (
+	"math"
+	"sync"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Target is what becomes of a weight in another layout.
+type Target struct {
+	Weight *Weight
+
+	// Scheme is how it will be stored, and Arithmetic how it is quantized; nil for values,
+	// and for what is copied as it is.
+	Scheme     *Scheme
+	Arithmetic Arithmetic
+
+	// Parts are the tensors that it becomes, and Roles what they are to it. Their order is
+	// that of a file.
+	Parts []safetensors.Info
+	Roles []Role
+
+	// InputAmax is the largest magnitude of the layer's input, from which the scale of the
+	// input follows where Roles have one.
+	InputAmax float32
+
+	group *group
+
+	// extra is the value of a scalar that no weight has become: a scale of cached keys or
+	// values.
+	extra float32
+}
+
+// Group returns the weights that share a scale with this one, itself included, where loaders
+// fuse them: nil where there is no such scale.
+func (t *Target) Group() []*Weight {
+	if t.group == nil {
+		return nil
+	}
+	return t.group.weights
+}
+
+// Copied reports whether the bytes stay as they are.
+func (t *Target) Copied() bool {
+	return t.Weight != nil && t.Scheme == nil && t.Weight.Scheme == nil && t.Parts[0].DType == t.Weight.Parts[Codes].DType
+}
+
+// group are weights that share an amax.
+type group struct {
+	weights []*Weight
+	mu      sync.Mutex
+	known   bool
+	amax    float32
+}
+
+// Result is what happened when a weight was written.
+type Result struct {
+	Name   string
+	Scheme string // "" where nothing was quantized
+	Bytes  int64  // written
+
+	// Stats counts what was quantized.
+	Stats fp8.Stats
+
+	// Error is what it lost, where [Options] asked for it.
+	Error *Error
+}
+
+// Error is how far a weight is from what it was quantized from.
+type Error struct {
+	Squared float64 // sum of squares of the errors of finite values
+	Signal  float64 // sum of their squares
+	Largest float64 // error
+	Where   int64   // index of the element with the largest error
+}
+
+// SQNR returns the signal-to-quantization-noise ratio in decibels: +Inf if nothing was lost,
+// NaN if there was no signal.
+func (e *Error) SQNR() float64 {
+	if e.Signal == 0 {
+		return math.NaN()
+	}
+	return 10 * math.Log10(e.Signal/e.Squared)
+}
+
+// Merge adds o, of other elements, to e.
+func (e *Error) Merge(o *Error) {
+	e.Squared += o.Squared
+	e.Signal += o.Signal
+	if o.Largest > e.Largest {
+		e.Largest, e.Where = o.Largest, o.Where
+	}
+}
+
+// measure returns the error of t, whose values were src; the first of them is element first.
+// Both buffers are overwritten.
+func measure[T fp8.Float](t *tensor.Tensor, src []T, first int64, values, before *[]float32) (e Error) {
+	*values, *before = grow(*values, len(src)), grow(*before, len(src))
+	tensor.Dequantize(*values, t)
+	widen(*before, src)
+	for i, v := range *values {
+		x := float64((*before)[i])
+		if x-x != 0 {
+			continue // NaN or infinite
+		}
+		d := float64(v) - x
+		e.Squared += float64(d * d)
+		e.Signal += float64(x * x)
+		if d = math.Abs(d); d > e.Largest {
+			e.Largest, e.Where = d, first+int64(i)
+		}
+	}
+	return e
+}

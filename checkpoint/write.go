@@ -1,0 +1,515 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Sink is where the bytes of tensors go, in any order and by several goroutines at once. A
+// [safetensors.WriterAt] is one.
+type Sink interface {
+	WriteAt(name string, p []byte, off int64) error
+}
+
+// Write converts targets and writes their parts to w. It reads and writes strips of rows,
+// several at once: memory is a few times [Options.Strip] for each worker, whatever the size
+// of a weight. Weights that share a scale are read twice, and so is one with a single scale.
+// What is written does not depend on options.
+//
+// Results are in the order of targets. After an error, or the end of ctx, w has a part of the
+// bytes.
+func Write(ctx context.Context, targets []*Target, w Sink, o Options) ([]Result, error) {
+	if err := surveyAll(ctx, targets, o); err != nil {
+		return nil, err
+	}
+	j := &writing{ctx: ctx, sink: w, o: o}
+	for _, t := range targets {
+		if err := j.add(t); err != nil {
+			return nil, err
+		}
+	}
+	total := int64(0)
+	for _, s := range j.strips {
+		total += s.size
+	}
+	j.meter.Start(ctx, o.Progress, "write", total)
+	if err := j.run(o.Workers, len(j.strips), func(s *scratch, i int) error { return j.strip(s, i) }); err != nil {
+		return nil, err
+	}
+	return j.results(targets), nil
+}
+
+// Amax returns the largest magnitude of all weights, infinities included, and NaN if there is
+// a NaN.
+func Amax(ctx context.Context, weights []*Weight, o Options) (float32, error) {
+	g := &group{weights: weights}
+	err := survey(ctx, []*group{g}, o)
+	return g.amax, err
+}
+
+// span are rows of a matrix of a weight, or bytes of what is copied.
+type span struct {
+	target         int
+	matrix, lo, hi int
+	from, size     int64 // of the weight's stored bytes
+}
+
+// pool runs jobs on several goroutines until one fails.
+type pool struct {
+	mu     sync.Mutex
+	err    error
+	failed bool
+}
+
+// scratch is what a goroutine needs for a strip.
+type scratch struct {
+	reader Reader
+	t      tensor.Tensor
+	bytes  []byte
+
+	halves, halves2     []fp8.BFloat16
+	floats16, floats162 []float16.Float16
+	floats, floats2     []float32
+	values, before      []float32
+}
+
+type work struct {
+	p  *pool
+	do func(s *scratch, i int) error
+}
+
+// Work does jobs until none is left or one has failed.
+func (w work) Work(q *parallel.Queue) {
+	var s scratch
+	for i, ok := q.Next(); ok; i, ok = q.Next() {
+		w.p.mu.Lock()
+		failed := w.p.failed
+		w.p.mu.Unlock()
+		if failed {
+			return
+		}
+		if err := w.do(&s, i); err != nil {
+			w.p.mu.Lock()
+			if !w.p.failed {
+				w.p.err, w.p.failed = err, true
+			}
+			w.p.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (p *pool) run(workers, jobs int, do func(s *scratch, i int) error) error {
+	new(parallel.Queue).Run(jobs, workers, work{p, do})
+	return p.err
+}
+
+// spansOf cuts a weight into strips of whole blocks.
+func spansOf(w *Weight, block tensor.Block, strip int) (spans []span) {
+	matrices, rows, cols := w.Dims()
+	if cols == 0 {
+		return nil
+	}
+	blockRows := 1
+	if block.Rows > 0 {
+		blockRows, _ = block.Extents(rows, cols)
+	}
+	if w.Scheme != nil && w.Block.Rows > 0 { // which has to be read by whole blocks, too
+		own, _ := w.Block.Extents(rows, cols)
+		blockRows = leastCommonMultiple(blockRows, own)
+	}
+	step := max(strip/2/cols/blockRows, 1) * blockRows
+	size := w.Parts[Codes].Bytes()
+	all := int64(matrices) * int64(rows)
+	for m := range matrices {
+		for lo := 0; lo < rows; lo += step {
+			hi := min(lo+step, rows)
+			spans = append(spans, span{matrix: m, lo: lo, hi: hi, size: size / all * int64(hi-lo)})
+		}
+	}
+	return spans
+}
+
+func leastCommonMultiple(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+// surveyAll finds the amax of every group of targets that needs one.
+func surveyAll(ctx context.Context, targets []*Target, o Options) error {
+	var groups []*group
+	seen := map[*group]bool{}
+	for _, t := range targets {
+		if g := t.group; g != nil && !seen[g] && t.Scheme != nil {
+			seen[g] = true
+			g.mu.Lock()
+			if !g.known {
+				groups = append(groups, g)
+			}
+			g.mu.Unlock()
+		}
+	}
+	return survey(ctx, groups, o)
+}
+
+// survey finds the amax of groups.
+func survey(ctx context.Context, groups []*group, o Options) error {
+	type part struct {
+		span
+		w     *Weight
+		group int
+	}
+	var parts []part
+	total := int64(0)
+	for i, g := range groups {
+		for _, w := range g.weights {
+			for _, s := range spansOf(w, tensor.Block{Rows: 1}, o.strip()) {
+				parts = append(parts, part{s, w, i})
+				total += s.size
+			}
+		}
+	}
+	amaxes := make([]float32, len(groups))
+	var mu sync.Mutex
+	var m meter.Meter
+	m.Start(ctx, o.Progress, "survey", total)
+	err := new(pool).run(o.Workers, len(parts), func(s *scratch, i int) error {
+		p := parts[i]
+		a, err := s.amax(p.w, p.matrix, p.lo, p.hi)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		amaxes[p.group] = larger(amaxes[p.group], a)
+		mu.Unlock()
+		return m.Add(p.size)
+	})
+	if err != nil {
+		return err
+	}
+	for i, g := range groups {
+		g.mu.Lock()
+		g.amax, g.known = amaxes[i], true
+		g.mu.Unlock()
+	}
+	return nil
+}
+
+// larger returns the larger of two magnitudes, NaN if one is NaN.
+func larger(a, b float32) float32 {
+	if a != a || b != b {
+		return float32(math.NaN())
+	}
+	return max(a, b)
+}
+
+// amax returns the largest magnitude in rows of a weight, NaN if there is a NaN.
+func (s *scratch) amax(w *Weight, matrix, lo, hi int) (float32, error) {
+	switch valuesOf(w) {
+	case safetensors.BF16:
+		return amaxOf(s, w, matrix, lo, hi, &s.halves)
+	case safetensors.F16:
+		return amaxOf(s, w, matrix, lo, hi, &s.floats16)
+	}
+	return amaxOf(s, w, matrix, lo, hi, &s.floats)
+}
+
+func amaxOf[T fp8.Float](s *scratch, w *Weight, matrix, lo, hi int, buffer *[]T) (float32, error) {
+	_, _, cols := w.Dims()
+	*buffer = grow(*buffer, (hi-lo)*cols)
+	if err := ReadValues(&s.reader, w, matrix, lo, *buffer); err != nil {
+		return 0, err
+	}
+	a, nan := fp8.Amax(*buffer)
+	if nan {
+		a = float32(math.NaN())
+	}
+	return a, nil
+}
+
+// valuesOf returns the type that the values of a weight are read in: their own, and float32
+// for those that are quantized.
+func valuesOf(w *Weight) safetensors.DType {
+	if w.Scheme != nil {
+		return safetensors.F32
+	}
+	return w.Parts[Codes].DType
+}
+
+// writing is the work of one call of Write.
+type writing struct {
+	pool
+	ctx    context.Context
+	sink   Sink
+	o      Options
+	meter  meter.Meter
+	jobs   []job
+	strips []span
+	stats  []fp8.Stats
+	errors []Error
+}
+
+// job is a target at work.
+type job struct {
+	*Target
+	encoder
+	first int // of its strips
+}
+
+// add plans the strips of a target, and writes what is one number.
+func (j *writing) add(t *Target) error {
+	one := job{Target: t, first: len(j.strips)}
+	if t.Scheme != nil {
+		one.encoder = encoder{scheme: t.Scheme, block: t.Scheme.Block, arithmetic: t.Arithmetic}
+		if t.group != nil {
+			one.amax = t.group.amax
+		}
+	}
+	j.jobs = append(j.jobs, one)
+	if err := j.scalars(t, &one.encoder); err != nil {
+		return err
+	}
+	if t.Weight == nil {
+		return nil
+	}
+	if t.Copied() {
+		size := t.Weight.Parts[Codes].Bytes()
+		for at := int64(0); at < size; at += int64(j.o.strip()) {
+			j.strips = append(j.strips, span{target: len(j.jobs) - 1, from: at, size: min(int64(j.o.strip()), size-at)})
+		}
+	} else {
+		for _, s := range spansOf(t.Weight, one.block, j.o.strip()) {
+			s.target = len(j.jobs) - 1
+			j.strips = append(j.strips, s)
+		}
+	}
+	j.stats = append(j.stats, make([]fp8.Stats, len(j.strips)-len(j.stats))...)
+	j.errors = append(j.errors, make([]Error, len(j.strips)-len(j.errors))...)
+	return nil
+}
+
+// scalars writes the scale of a layer's input, and one that belongs to no weight.
+func (j *writing) scalars(t *Target, e *encoder) error {
+	for i, role := range t.Roles {
+		if role != Input {
+			continue
+		}
+		x := t.extra
+		if t.Weight != nil {
+			x = inputScale(e, t.InputAmax, valuesOf(t.Weight))
+		}
+		data, err := appendNumbers(nil, []float32{x}, t.Parts[i].DType, tensor.Float32Scales, t.Parts[i].Name)
+		if err != nil {
+			return err
+		}
+		if err := j.sink.WriteAt(t.Parts[i].Name, data, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strip writes a strip.
+func (j *writing) strip(s *scratch, i int) error {
+	if err := j.meter.Err(); err != nil {
+		return err
+	}
+	p := j.strips[i]
+	t := &j.jobs[p.target]
+	var err error
+	switch {
+	case t.Copied():
+		err = j.copy(s, t, p)
+	case t.Scheme == nil:
+		err = j.convert(s, t, p)
+	default:
+		switch valuesOf(t.Weight) {
+		case safetensors.BF16:
+			err = encode(j, s, t, i, &s.halves, &s.halves2)
+		case safetensors.F16:
+			err = encode(j, s, t, i, &s.floats16, &s.floats162)
+		default:
+			err = encode(j, s, t, i, &s.floats, &s.floats2)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return j.meter.Add(p.size)
+}
+
+func (j *writing) copy(s *scratch, t *job, p span) error {
+	s.bytes = grow(s.bytes, int(p.size))
+	if err := t.Weight.from.ReadBytes(t.Weight.Parts[Codes], p.from, s.bytes); err != nil {
+		return err
+	}
+	return j.sink.WriteAt(t.Parts[0].Name, s.bytes, p.from)
+}
+
+// convert writes values in another type, or those of a quantized weight.
+func (j *writing) convert(s *scratch, t *job, p span) error {
+	switch t.Parts[0].DType {
+	case safetensors.BF16:
+		return convert(j, s, t, p, &s.halves)
+	case safetensors.F16:
+		return convert(j, s, t, p, &s.floats16)
+	}
+	return convert(j, s, t, p, &s.floats)
+}
+
+func convert[T fp8.Float](j *writing, s *scratch, t *job, p span, buffer *[]T) error {
+	_, rows, cols := t.Weight.Dims()
+	*buffer = grow(*buffer, (p.hi-p.lo)*cols)
+	if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, *buffer); err != nil {
+		return err
+	}
+	s.bytes = appendValues(s.bytes[:0], *buffer)
+	at := (int64(p.matrix)*int64(rows) + int64(p.lo)) * int64(cols) * int64(t.Parts[0].DType.Size())
+	return j.sink.WriteAt(t.Parts[0].Name, s.bytes, at)
+}
+
+// appendValues appends values as files have them.
+func appendValues[T fp8.Float](b []byte, values []T) []byte {
+	switch values := any(values).(type) {
+	case []float32:
+		for _, x := range values {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	case []float16.Float16:
+		for _, x := range values {
+			b = binary.LittleEndian.AppendUint16(b, x.Bits())
+		}
+	case []fp8.BFloat16:
+		for _, x := range values {
+			b = binary.LittleEndian.AppendUint16(b, uint16(x))
+		}
+	}
+	return b
+}
+
+// encode quantizes a strip and writes what it becomes.
+func encode[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer, second *[]T) error {
+	p := j.strips[i]
+	_, rows, cols := t.Weight.Dims()
+	*buffer = grow(*buffer, (p.hi-p.lo)*cols)
+	src := *buffer
+	if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, src); err != nil {
+		return err
+	}
+	s.t.Name, s.t.Shape = t.Weight.Name, append(s.t.Shape[:0], p.hi-p.lo, cols)
+	o := tensor.Options{Op: "convert", Workers: 1, Stats: &j.stats[i], Reporter: j.o.Reporter}
+	if err := quantize(j.ctx, &t.encoder, &s.t, src, second, o); err != nil {
+		return err
+	}
+	if err := s.t.CheckScales(); err != nil {
+		return fmt.Errorf("rows from %d of matrix %d: %w", p.lo, p.matrix, err)
+	}
+	first := int64(p.matrix)*int64(rows) + int64(p.lo)
+	if j.o.Errors {
+		j.errors[i] = measure(&s.t, src, first*int64(cols), &s.values, &s.before)
+	}
+	for k, role := range t.Roles {
+		if err := j.writePart(s, t, p, role, t.Parts[k], first); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePart writes a strip's share of a part; first is its first row in the whole stack.
+func (j *writing) writePart(s *scratch, t *job, p span, role Role, part safetensors.Info, first int64) error {
+	_, rows, cols := t.Weight.Dims()
+	alone := p.matrix == 0 && p.lo == 0 // the first strip, which writes what all share
+	var at int64
+	switch {
+	case role == Input:
+		return nil
+	case role == Codes:
+		at = first * int64(tensor.PackedLen(cols, t.Scheme.Format.Bits()))
+	case role == Scales && t.block.Rows > 0:
+		blockRows, _ := t.block.Extents(rows, cols)
+		gridRows, gridCols := t.block.Grid(rows, cols)
+		at = (int64(p.matrix)*int64(gridRows) + int64(p.lo/blockRows)) * int64(gridCols) * int64(part.DType.Size())
+	case !alone:
+		return nil
+	}
+	var err error
+	if s.bytes, err = t.Scheme.AppendPart(s.bytes[:0], role, part.DType, &s.t); err != nil {
+		return err
+	}
+	return j.sink.WriteAt(part.Name, s.bytes, at)
+}
+
+// results merges what strips counted, in their order.
+func (j *writing) results(targets []*Target) []Result {
+	results := make([]Result, len(targets))
+	for i, t := range j.jobs {
+		r := &results[i]
+		r.Name = t.Parts[0].Name
+		for _, part := range t.Parts {
+			r.Bytes += part.Bytes()
+		}
+		if t.Weight == nil {
+			continue
+		}
+		r.Name = t.Weight.Name
+		if t.Scheme == nil {
+			continue
+		}
+		r.Scheme = t.Scheme.Name
+		if j.o.Errors {
+			r.Error = new(Error)
+		}
+		end := len(j.strips)
+		if i+1 < len(j.jobs) {
+			end = j.jobs[i+1].first
+		}
+		for k := t.first; k < end; k++ {
+			r.Stats.Merge(&j.stats[k])
+			if j.o.Errors {
+				r.Error.Merge(&j.errors[k])
+			}
+		}
+	}
+	return results
+}
+
+// inputScale returns the scale of a layer's input of the given largest magnitude, for a
+// weight that is read in a type.
+func inputScale(e *encoder, amax float32, d safetensors.DType) float32 {
+	top := e.scheme.Format.Max()
+	switch {
+	case e.scheme.Divide && d == safetensors.BF16:
+		return ctOuter[fp8.BFloat16](amax)
+	case e.scheme.Divide && d == safetensors.F16:
+		return ctOuter[float16.Float16](amax)
+	case e.scheme.Divide:
+		return ctOuter[float32](amax)
+	case !e.scheme.Parts[Outer].None():
+		return amax / (448 * top)
+	case e.scheme.Parts[Input].DTypes[0] != "":
+		return amax / top
+	case d == safetensors.BF16:
+		s, _, _ := ownScale[fp8.BFloat16](CompressedTensors, amax, top)
+		return s
+	case d == safetensors.F16:
+		s, _, _ := ownScale[float16.Float16](CompressedTensors, amax, top)
+		return s
+	}
+	s, _, _ := ownScale[float32](CompressedTensors, amax, top)
+	return s
+}
