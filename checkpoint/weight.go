@@ -136,9 +136,15 @@ func (c *Checkpoint) likelySchemes() (order []*Scheme) {
 	return order
 }
 
+// misfit is why codes and scales are no weight of a scheme.
+type misfit struct {
+	error
+	near int // how much of it fits
+}
+
 // assemble makes a weight of a tensor of codes as a scheme has it. It returns nil if it
 // cannot, and why, unless these are no codes of the scheme at all.
-func (c *Checkpoint) assemble(codes Entry, s *Scheme) (*Weight, error) {
+func (c *Checkpoint) assemble(codes Entry, s *Scheme) (*Weight, *misfit) {
 	name, ok := s.weightName(codes.Name)
 	if !ok || !s.Parts[Codes].reads(codes.DType) {
 		return nil, nil
@@ -159,21 +165,22 @@ func (c *Checkpoint) assemble(codes Entry, s *Scheme) (*Weight, error) {
 			continue
 		}
 		e, ok := c.Entry(own)
+		if !ok && part.Optional {
+			continue
+		}
+		near := 3 * int(r)
 		if !ok {
-			if part.Optional {
-				continue
-			}
-			return nil, fmt.Errorf("there is no %q", own)
+			return nil, &misfit{fmt.Errorf("there is no %q", own), near}
 		}
 		want, err := part.Shape.Of(shape, w.Block)
+		switch {
+		case !part.reads(e.DType):
+			return nil, &misfit{fmt.Errorf("%q is %s", own, e.DType), near + 1}
+		case err == nil && !part.Shape.fits(e.Shape, want):
+			err = fmt.Errorf("%q has shape %v: want %v for blocks of %v", own, e.Shape, want, w.Block)
+		}
 		if err != nil {
-			return nil, err
-		}
-		if !part.reads(e.DType) {
-			return nil, fmt.Errorf("%q is %s", own, e.DType)
-		}
-		if !part.Shape.fits(e.Shape, want) {
-			return nil, fmt.Errorf("%q has shape %v: want %v for blocks of %v", own, e.Shape, want, w.Block)
+			return nil, &misfit{err, near + 2}
 		}
 		w.Parts[r] = e
 	}
@@ -200,30 +207,37 @@ func (c *Checkpoint) Problems() (problems []error) {
 // unscaled returns an error if a weight that is stored as it is has codes.
 func (w *Weight) unscaled() error {
 	e := w.Parts[Codes]
-	if e.DType != safetensors.F8E4M3 && !isCodesName(e.Name) {
+	if !hasCodesName(e) {
 		return nil
 	}
-	why := errors.New("no layout has codes of this name, type and shape")
+	why := error(errors.New("no layout has codes of this name, type and shape"))
+	near := -1
 	for _, s := range w.from.likelySchemes() {
-		if _, err := w.from.assemble(e, s); err != nil {
-			why = fmt.Errorf("as %s: %w", s.Name, err)
-			break
+		if _, m := w.from.assemble(e, s); m != nil && m.near > near {
+			why, near = fmt.Errorf("as %s: %w", s.Name, m.error), m.near
 		}
 	}
 	return sentinel.Errorf(ErrLayout, "%s: tensor %q, %s %v, has codes without scales: %w", e.File, e.Name, e.DType, e.Shape, why)
 }
 
-// isCodesName reports whether a name is one that only codes have.
-func isCodesName(name string) bool {
-	return slices.ContainsFunc(schemes, func(s *Scheme) bool {
-		suffix := s.Parts[Codes].Suffix
-		return suffix != ".weight" && strings.HasSuffix(name, strings.TrimPrefix(suffix, ".weight"))
-	})
+// hasCodesName reports whether a tensor can only be codes: its name is one that nothing else
+// has, or it has their type and is not named as scales are.
+func hasCodesName(e Entry) bool {
+	own := false
+	for _, s := range schemes {
+		codes := s.Parts[Codes].Suffix
+		own = own || codes != ".weight" && s.Parts[Codes].reads(e.DType) && strings.HasSuffix(e.Name, strings.TrimPrefix(codes, ".weight"))
+		if scales := s.Parts[Scales].Suffix; strings.HasSuffix(e.Name, strings.TrimPrefix(scales, ".weight")) {
+			return false
+		}
+	}
+	return own || e.DType == safetensors.F8E4M3
 }
 
 // orphan returns an error if a tensor is the scales of codes that are not there, or not
 // where its name says.
 func (c *Checkpoint) orphan(e Entry) error {
+	var err error
 	for _, s := range schemes {
 		for r := Scales; r < roles; r++ {
 			suffix := s.Parts[r].Suffix
@@ -231,11 +245,13 @@ func (c *Checkpoint) orphan(e Entry) error {
 				continue
 			}
 			name := strings.TrimSuffix(e.Name, suffix) + ".weight"
-			if w := c.whose[name]; w != nil && w.Scheme == nil && w.unscaled() != nil {
+			if w := c.whose[s.PartName(name, Codes)]; w != nil && w.Scheme == nil && w.unscaled() != nil {
 				return nil // which is said of the codes
 			}
-			return sentinel.Errorf(ErrLayout, "%s: tensor %q looks like the %v of a weight %q, which has none in any layout that is known", e.File, e.Name, r, name)
+			if err == nil {
+				err = sentinel.Errorf(ErrLayout, "%s: tensor %q looks like the %v of a weight %q, which has none in any layout that is known", e.File, e.Name, r, name)
+			}
 		}
 	}
-	return nil
+	return err
 }
