@@ -1,0 +1,258 @@
+package checkpoint_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// random returns a tensor of BF16 values, about normal with a few large ones.
+func random(name string, seed uint64, shape ...int) safetensors.Tensor {
+	v := stored(name, safetensors.BF16, 0, shape...)
+	r := rand.New(rand.NewPCG(seed, 17))
+	for i := 0; i < len(v.Data); i += 2 {
+		x := r.NormFloat64() * 0.02
+		if r.IntN(500) == 0 {
+			x *= 40
+		}
+		binary.LittleEndian.PutUint16(v.Data[i:], uint16(fp8.BFloat16FromFloat32(float32(x))))
+	}
+	return v
+}
+
+// model opens a model of one file.
+func model(t *testing.T, config string, tensors ...safetensors.Tensor) *checkpoint.Checkpoint {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "model.safetensors", tensors...)
+	text(t, dir, "config.json", config)
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func layout(t *testing.T, name string) *checkpoint.Layout {
+	t.Helper()
+	l, err := checkpoint.ParseLayout(name)
+	require.NoError(t, err)
+	return l
+}
+
+// planned converts a model.
+func planned(t *testing.T, c *checkpoint.Checkpoint, to string, o checkpoint.PlanOptions) (*checkpoint.Plan, map[string]safetensors.Tensor) {
+	t.Helper()
+	p, err := checkpoint.NewPlan(c, layout(t, to), o)
+	require.NoError(t, err)
+	got, _ := convert(t, p, checkpoint.Options{Strip: 1 << 14})
+	return p, got
+}
+
+// TestStacks compares each matrix of a stack of experts, whose rows are no multiple of 128,
+// with the same matrix by itself.
+func TestStacks(t *testing.T) {
+	const name = "model.layers.0.mlp.experts.gate_up_proj"
+	stack := random(name, 1, 3, 200, 160)
+	c := model(t, `{}`, stack)
+	for _, to := range []string{"deepseek-v3", "deepseek-v3-ue8m0"} {
+		_, got := planned(t, c, to, checkpoint.PlanOptions{})
+		require.Equal(t, []int{3, 200, 160}, got[name].Shape)
+		require.Equal(t, []int{3, 2, 2}, got[name+"_scale_inv"].Shape)
+		for e := range 3 {
+			size := len(stack.Data) / 3
+			alone := stored("m.weight", safetensors.BF16, 0, 200, 160)
+			copy(alone.Data, stack.Data[e*size:])
+			_, want := planned(t, model(t, `{}`, alone), to, checkpoint.PlanOptions{})
+			require.Equal(t, want["m.weight"].Data, got[name].Data[e*200*160:][:200*160])
+			require.Equal(t, want["m.weight_scale_inv"].Data, got[name+"_scale_inv"].Data[e*16:][:16])
+		}
+		dir := t.TempDir()
+		write(t, dir, "model.safetensors", got[name], got[name+"_scale_inv"])
+		again, err := checkpoint.Open(dir)
+		require.NoError(t, err)
+		defer again.Close()
+		w := again.Weight(name)
+		require.NotNil(t, w.Scheme)
+		require.Equal(t, []int{3, 200, 160}, w.Shape)
+		_, back := planned(t, again, "bf16", checkpoint.PlanOptions{})
+		require.Equal(t, []int{3, 200, 160}, back[name].Shape)
+		near(t, stack, back[name], 0.07)
+	}
+	// Layouts that have no stacks leave them.
+	p, got := planned(t, c, "ct-fp8-dynamic", checkpoint.PlanOptions{})
+	require.Equal(t, stack.Data, got[name].Data)
+	require.Equal(t, []string{name}, p.Ignored)
+}
+
+// near fails unless values differ by less than a part of the larger.
+func near(t *testing.T, a, b safetensors.Tensor, part float64) {
+	t.Helper()
+	require.Equal(t, len(a.Data), len(b.Data))
+	for i := 0; i < len(a.Data); i += 2 {
+		x := float64(fp8.BFloat16(binary.LittleEndian.Uint16(a.Data[i:])).Float32())
+		y := float64(fp8.BFloat16(binary.LittleEndian.Uint16(b.Data[i:])).Float32())
+		require.InDelta(t, x, y, part*math.Abs(x)+1e-3, i/2)
+	}
+}
+
+// TestCalibrated writes the layouts that have scales of inputs and no golden checkpoint, and
+// compares what is not golden elsewhere with its definition.
+func TestCalibrated(t *testing.T) {
+	const q, k, o = "model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj", "model.layers.0.self_attn.o_proj"
+	c := model(t, `{}`, random(q+".weight", 1, 48, 64), random(k+".weight", 2, 16, 64), random(o+".weight", 3, 64, 48),
+		random("lm_head.weight", 4, 8, 64), stored("model.norm.weight", safetensors.BF16, 0x3f, 64))
+	amax := map[string]float32{q: 3, k: 5, o: 7, "model.layers.0.self_attn.k_scale": 448, "model.layers.0.self_attn.v_scale": 896}
+	number := func(v safetensors.Tensor) float32 {
+		switch len(v.Data) {
+		case 2:
+			return fp8.BFloat16(binary.LittleEndian.Uint16(v.Data)).Float32()
+		case 4:
+			return math.Float32frombits(binary.LittleEndian.Uint32(v.Data))
+		}
+		t.Fatal(v.Name)
+		return 0
+	}
+	round := func(x float32) float32 { return fp8.BFloat16FromFloat32(x).Float32() }
+	for _, l := range []struct {
+		name, input, kv string
+		scale           func(amax float32) float32
+	}{
+		{"ct-fp8", ".input_scale", "k_scale", func(a float32) float32 { return round(a / 448) }},
+		{"ct-nvfp4", ".input_global_scale", "k_scale", func(a float32) float32 { return round(round(1/a) * 2688) }},
+		{"modelopt-fp8", ".input_scale", "k_proj.k_scale", func(a float32) float32 { return a / 448 }},
+		{"modelopt-nvfp4", ".input_scale", "k_proj.k_scale", func(a float32) float32 { return a / 2688 }},
+	} {
+		t.Run(l.name, func(t *testing.T) {
+			_, err := checkpoint.NewPlan(c, layout(t, l.name), checkpoint.PlanOptions{})
+			require.ErrorContains(t, err, "calibrate it first")
+			p, got := planned(t, c, l.name, checkpoint.PlanOptions{Amax: amax})
+			require.Equal(t, l.scale(5), number(got[q+l.input]), "what q and k share")
+			require.Equal(t, l.scale(5), number(got[k+l.input]))
+			require.Equal(t, l.scale(7), number(got[o+l.input]))
+			require.Equal(t, float32(1), number(got["model.layers.0.self_attn."+l.kv]))
+			require.Equal(t, []string{"lm_head"}, p.Ignored)
+			documents, err := p.Documents()
+			require.NoError(t, err)
+			for name, d := range documents {
+				require.True(t, json.Valid(d), name)
+				require.Contains(t, string(d), `"lm_head"`, name)
+			}
+			dir := t.TempDir()
+			var tensors []safetensors.Tensor
+			for _, v := range got {
+				tensors = append(tensors, v)
+			}
+			write(t, dir, "model.safetensors", tensors...)
+			for name, d := range documents {
+				text(t, dir, name, string(d))
+			}
+			again, err := checkpoint.Open(dir)
+			require.NoError(t, err)
+			defer again.Close()
+			require.Empty(t, again.Problems())
+			found, err := again.Detect()
+			require.NoError(t, err)
+			require.Equal(t, l.name, found[0].Name)
+			_, back := planned(t, again, "bf16", checkpoint.PlanOptions{})
+			require.Len(t, back, 5, "scales are gone")
+			for _, e := range c.Entries() {
+				data := make([]byte, e.Bytes())
+				require.NoError(t, c.ReadBytes(e, 0, data))
+				near(t, safetensors.Tensor{Info: e.Info, Data: data}, back[e.Name], map[bool]float64{true: 1, false: 0.07}[strings.Contains(l.name, "nvfp4")])
+			}
+		})
+	}
+}
+
+// TestModelOptFP8 compares codes with their definition: the quotient by the float32 scale,
+// rounded to BF16 first.
+func TestModelOptFP8(t *testing.T) {
+	const name = "model.layers.0.mlp.down_proj"
+	source := random(name+".weight", 9, 40, 72)
+	_, got := planned(t, model(t, `{}`, source), "modelopt-fp8", checkpoint.PlanOptions{Amax: map[string]float32{name: 1}})
+	values := make([]float32, 40*72)
+	amax := float32(0)
+	for i := range values {
+		values[i] = fp8.BFloat16(binary.LittleEndian.Uint16(source.Data[2*i:])).Float32()
+		amax = max(amax, float32(math.Abs(float64(values[i]))))
+	}
+	scale := amax / 448
+	require.Equal(t, math.Float32bits(scale), binary.LittleEndian.Uint32(got[name+".weight_scale"].Data))
+	require.Empty(t, got[name+".weight_scale"].Shape)
+	for i, x := range values {
+		q := fp8.BFloat16FromFloat32(x / scale)
+		require.Equal(t, fp8.EncodeOne(q, fp8.E4M3, fp8.Policy{}), got[name+".weight"].Data[i], i)
+	}
+}
+
+// TestDefaults has what stays as it is, and what configurations list.
+func TestDefaults(t *testing.T) {
+	var tensors []safetensors.Tensor
+	for _, name := range []string{
+		"model.embed_tokens", "lm_head", "model.layers.0.mlp.gate", "model.layers.0.mlp.shared_expert_gate",
+		"model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj", "model.layers.1.eh_proj",
+		"model.layers.0.self_attn.indexer.weights_proj", "visual.blocks.0.attn.qkv", "model.layers.0.block_sparse_moe.router.layer",
+	} {
+		tensors = append(tensors, random(name+".weight", 1, 32, 64))
+	}
+	tensors = append(tensors, random("model.norm.weight", 2, 64), random("model.layers.0.mlp.up_proj.bias", 2, 32), random("visual.patch_embed.proj.weight", 3, 4, 4, 2, 2))
+	c := model(t, `{"torch_dtype":"bfloat16"}`, tensors...)
+	quantized := func(p *checkpoint.Plan) (names []string) {
+		for _, target := range p.Shards[0].Targets {
+			if target.Scheme != nil {
+				names = append(names, target.Weight.Name)
+			}
+		}
+		return names
+	}
+	p, err := checkpoint.NewPlan(c, layout(t, "ct-mxfp4"), checkpoint.PlanOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"}, quantized(p))
+	require.Equal(t, []string{
+		"lm_head", "model.layers.0.block_sparse_moe.router.layer", "model.layers.0.mlp.gate", "model.layers.0.mlp.shared_expert_gate",
+		"model.layers.0.self_attn.indexer.weights_proj", "model.layers.1.eh_proj", "visual.blocks.0.attn.qkv",
+	}, p.Ignored)
+
+	up := regexp.MustCompile(`up_proj`)
+	p, err = checkpoint.NewPlan(c, layout(t, "deepseek-v3"), checkpoint.PlanOptions{Except: up.MatchString})
+	require.NoError(t, err)
+	require.Equal(t, []string{"model.layers.0.mlp.gate_proj.weight"}, quantized(p))
+	d, err := p.Documents()
+	require.NoError(t, err)
+	require.Contains(t, string(d["config.json"]), `"model.layers.0.mlp.up_proj"`, "which loaders would not know")
+
+	_, err = checkpoint.NewPlan(c, layout(t, "ct-mxfp4"), checkpoint.PlanOptions{Arithmetic: "te-delayed"})
+	require.ErrorContains(t, err, "no such arithmetic without a history")
+	_, err = checkpoint.NewPlan(c, layout(t, "ct-mxfp4"), checkpoint.PlanOptions{Arithmetic: "nvfp4-te"})
+	require.ErrorContains(t, err, "outer scale")
+	_, err = checkpoint.NewPlan(c, layout(t, "torchao"), checkpoint.PlanOptions{})
+	require.ErrorContains(t, err, "can be read, not written")
+	_, err = checkpoint.ParseLayout("fp9")
+	require.ErrorContains(t, err, `layout "fp9" is unknown: want one of bf16, f16`)
+	_, err = checkpoint.NewPlan(model(t, `{}`, random("a.up_proj.weight", 1, 4, 40)), layout(t, "ct-mxfp4"), checkpoint.PlanOptions{})
+	require.ErrorContains(t, err, `tensor "a.up_proj.weight": shape [4 40] in ct-mxfp4: 40 columns are no multiple of 32`)
+}
+
+// TestNonFinite has an infinity in a weight: there is no scale for its block.
+func TestNonFinite(t *testing.T) {
+	v := random("a.up_proj.weight", 1, 300, 160)
+	binary.LittleEndian.PutUint16(v.Data[2*(200*160+130):], 0x7F80)
+	c := model(t, `{}`, v)
+	for _, to := range []string{"deepseek-v3", "ct-fp8-block", "ct-nvfp4a16"} {
+		p, err := checkpoint.NewPlan(c, layout(t, to), checkpoint.PlanOptions{})
+		require.NoError(t, err)
+		_, err = checkpoint.Write(t.Context(), p.Shards[0].Targets, newMemory(p.Shards[0].Infos()), checkpoint.Options{})
+		require.ErrorContains(t, err, `"a.up_proj.weight"`, to)
+		require.ErrorContains(t, err, "Inf", to)
+	}
+}
