@@ -197,7 +197,6 @@ func quantizeOwnType[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Ten
 	amax := make([]float32, gridCols)
 	*scratch = grow(*scratch, len(src))
 	quotients := *scratch
-	var before fp8.Stats // of what went in
 	for i := range gridRows {
 		lo, hi := i*blockRows, min((i+1)*blockRows, rows)
 		clear(amax)
@@ -217,16 +216,21 @@ func quantizeOwnType[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Ten
 			}
 		}
 	}
+	var in fp8.Stats
 	st := o.Stats
 	if st != nil {
 		o.Stats = new(fp8.Stats)
+		t.Codes = grow(t.Codes, len(src)) // which are overwritten next
+		fp8.Encode(t.Codes, src, e.scheme.Format, fp8.Policy{}, &in)
 	}
-	err := tensor.Quantize(ctx, t, quotients, tensor.Quantizer{Options: o, Scale: func(block int, _ float32, _ bool) fp8.Scale {
-		return fp8.Scale{Stored: scales[block], Multiplier: 1}
-	}})
+	err := tensor.Quantize(ctx, t, quotients, tensor.Quantizer{
+		Options: o,
+		Scale: func(block int, _ float32, _ bool) fp8.Scale {
+			return fp8.Scale{Stored: scales[block], Multiplier: 1}
+		},
+	})
 	if st != nil && err == nil {
-		correct(&before, o.Stats, src, quotients)
-		st.Merge(&before)
+		st.Merge(before(o.Stats, &in))
 	}
 	return err
 }
@@ -253,53 +257,40 @@ func divideBy[T fp8.Float](dst, src []T, by float32, divide bool) {
 			}
 		}
 	case []fp8.BFloat16:
-		dst := any(dst).([]fp8.BFloat16)
-		if divide {
-			for i, x := range src {
-				dst[i] = fp8.BFloat16FromFloat32(x.Float32() / by)
-			}
-			return
+		divideHalves(any(dst).([]fp8.BFloat16), src, by, divide)
+	}
+}
+
+// divideHalves is divideBy of BF16, which most weights are. It rounds in integers: a NaN of the
+// quotient, which has one of two patterns, and an infinity stay what they are. A NaN that went
+// in may become another, or an infinity: then by is NaN or everything is.
+func divideHalves(dst, src []fp8.BFloat16, by float32, divide bool) {
+	dst = dst[:len(src)]
+	if by != by {
+		for i := range dst {
+			dst[i] = 0x7FC0
 		}
+		return
+	}
+	if !divide {
 		for i, x := range src {
-			dst[i] = fp8.BFloat16FromFloat32(x.Float32() * by)
+			b := math.Float32bits(math.Float32frombits(uint32(x)<<16) * by)
+			dst[i] = fp8.BFloat16((b + 0x7FFF + b>>16&1) >> 16)
 		}
+		return
+	}
+	for i, x := range src {
+		b := math.Float32bits(math.Float32frombits(uint32(x)<<16) / by)
+		dst[i] = fp8.BFloat16((b + 0x7FFF + b>>16&1) >> 16)
 	}
 }
 
-// correct sets st to what happened to values of which only the quotients were encoded.
-func correct[T fp8.Float](st, quotients *fp8.Stats, src, q []T) {
-	*st = *quotients
-	st.Amax, st.Smallest = 0, math.Inf(1)
-	for i, v := range src {
-		x := abs32(v)
-		if !(x <= math.MaxFloat32) {
-			continue
-		}
-		st.Amax = max(st.Amax, float64(x))
-		if x != 0 {
-			st.Smallest = min(st.Smallest, float64(x))
-			if abs32(q[i]) == 0 { // which was no zero
-				st.Zeros--
-				st.Flushed++
-			}
-		}
-	}
-	if math.IsInf(st.Smallest, 1) {
-		st.Smallest = 0
-	}
-}
-
-// abs32 returns the magnitude of a value of up to 32 bits.
-func abs32[T fp8.Float](v T) float32 {
-	switch v := any(v).(type) {
-	case float32:
-		return math.Float32frombits(math.Float32bits(v) &^ (1 << 31))
-	case float16.Float16:
-		return float16.Frombits(v.Bits() &^ (1 << 15)).Float32()
-	case fp8.BFloat16:
-		return (v &^ (1 << 15)).Float32()
-	}
-	return 0
+// before makes of what was counted of quotients what happened to the values that were
+// divided, of which in was counted: those that were no zeros and became some were flushed.
+func before(quotients, in *fp8.Stats) *fp8.Stats {
+	quotients.Flushed += quotients.Zeros - in.Zeros
+	quotients.Amax, quotients.Smallest, quotients.Zeros = in.Amax, in.Smallest, in.Zeros
+	return quotients
 }
 
 // ctOuter returns compressed-tensors' divisor of a tensor with the given amax, whose values

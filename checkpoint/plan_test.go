@@ -256,3 +256,46 @@ func TestNonFinite(t *testing.T) {
 		require.ErrorContains(t, err, "Inf", to)
 	}
 }
+
+// TestStats compares what was counted with a count of the values and their codes, in a type
+// of arithmetic in which small values become zeros before they are encoded.
+func TestStats(t *testing.T) {
+	v := random("a.up_proj.weight", 3, 16, 64)
+	for i, bits := range []uint16{0x0001, 0x8001, 0x0000, 0x8000, 0x7F00, 0x3F80} { // 0x7F00 is 2^127
+		binary.LittleEndian.PutUint16(v.Data[2*64*3+2*i:], bits)
+	}
+	p, err := checkpoint.NewPlan(model(t, `{}`, v), layout(t, "ct-fp8-dynamic"), checkpoint.PlanOptions{})
+	require.NoError(t, err)
+	got, results := convert(t, p, checkpoint.Options{Errors: true})
+	var want fp8.Stats
+	var e checkpoint.Error
+	want.Smallest = math.Inf(1)
+	for i, code := range got["a.up_proj.weight"].Data {
+		s := fp8.BFloat16(binary.LittleEndian.Uint16(got["a.up_proj.weight_scale"].Data[i/64*2:])).Float32()
+		x := float64(fp8.BFloat16(binary.LittleEndian.Uint16(v.Data[2*i:])).Float32())
+		d := math.Abs(float64(fp8.E4M3.Float32(code)*s) - x)
+		want.Elements++
+		want.Amax = max(want.Amax, math.Abs(x))
+		if x != 0 {
+			want.Smallest = min(want.Smallest, math.Abs(x))
+		}
+		switch {
+		case x == 0:
+			want.Zeros++
+		case code&0x7F == 0:
+			want.Flushed++
+		case code&0x7F < 8:
+			want.Subnormal++
+		}
+		e.Squared += d * d
+		e.Signal += x * x
+		if d > e.Largest {
+			e.Largest, e.Where = d, int64(i)
+		}
+	}
+	require.Equal(t, want, results[0].Stats)
+	require.Equal(t, e.Largest, results[0].Error.Largest)
+	require.Equal(t, e.Where, results[0].Error.Where)
+	require.InEpsilon(t, e.SQNR(), results[0].Error.SQNR(), 1e-12)
+	require.GreaterOrEqual(t, want.Flushed, int64(2))
+}

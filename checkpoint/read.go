@@ -22,6 +22,7 @@ type Reader struct {
 	t      tensor.Tensor
 	packed []byte
 	bytes  []byte
+	wide   []float32
 }
 
 // Tensor returns rows [lo, hi) of a matrix of a quantized weight; lo must be where a block
@@ -211,7 +212,8 @@ func ReadValues[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) erro
 	if err := w.from.ReadBytes(e, first*int64(e.DType.Size()), r.bytes); err != nil {
 		return err
 	}
-	wide := make([]float32, min(len(dst), 1<<14))
+	r.wide = grow(r.wide, min(len(dst), 1<<14))
+	wide := r.wide
 	for size, i := e.DType.Size(), 0; i < len(dst); i += len(wide) {
 		wide = wide[:min(len(wide), len(dst)-i)]
 		decodeScales(wide, r.bytes[i*size:], e.DType, tensor.Float32Scales)

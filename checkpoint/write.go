@@ -377,25 +377,28 @@ func convert[T fp8.Float](j *writing, s *scratch, t *job, p span, buffer *[]T) e
 	if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, *buffer); err != nil {
 		return err
 	}
-	s.bytes = appendValues(s.bytes[:0], *buffer)
+	s.bytes = valuesBytes(s.bytes, *buffer)
 	at := (int64(p.matrix)*int64(rows) + int64(p.lo)) * int64(cols) * int64(t.Parts[0].DType.Size())
 	return j.sink.WriteAt(t.Parts[0].Name, s.bytes, at)
 }
 
-// appendValues appends values as files have them.
-func appendValues[T fp8.Float](b []byte, values []T) []byte {
+// valuesBytes writes values to b, which grows, as files have them.
+func valuesBytes[T fp8.Float](b []byte, values []T) []byte {
 	switch values := any(values).(type) {
 	case []float32:
-		for _, x := range values {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		b = grow(b, 4*len(values))
+		for i, x := range values {
+			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
 		}
 	case []float16.Float16:
-		for _, x := range values {
-			b = binary.LittleEndian.AppendUint16(b, x.Bits())
+		b = grow(b, 2*len(values))
+		for i, x := range values {
+			binary.LittleEndian.PutUint16(b[2*i:], x.Bits())
 		}
 	case []fp8.BFloat16:
-		for _, x := range values {
-			b = binary.LittleEndian.AppendUint16(b, uint16(x))
+		b = grow(b, 2*len(values))
+		for i, x := range values {
+			binary.LittleEndian.PutUint16(b[2*i:], uint16(x))
 		}
 	}
 	return b
