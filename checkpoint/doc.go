@@ -36,16 +36,16 @@
 //	modelopt-fp8       weight E4M3         weight_scale F32 [], input_scale F32 []     modelopt-fp8
 //	modelopt-nvfp4     weight U8 [o,i/2]   weight_scale F8_E4M3 [o,i/16],              nvfp4-modelopt
 //	                                       weight_scale_2 F32 [], input_scale F32 []
-//	gpt-oss            _blocks U8          _scales U8 [E,o,i/32]                       read only
+//	gpt-oss            _blocks U8          _scales U8 [E,o,i/32]                       mx-rceil
 //	torchao            _weight_qdata E4M3  _weight_scale                               read only
 //
 // bf16, f16 and f32 are layouts without codes. Scales are multipliers but where it says
 // otherwise. Of two codes in a byte the first is the low half. Types left out are those of the
 // weight before.
 //
-// gpt-oss has experts as [E,o,i], the transpose of what transformers has in BF16 under the
-// same name, and cannot be written yet; no more can what torchao keeps in the metadata of its
-// files.
+// gpt-oss has experts as [E,o,i], with rows of gate and up in turn, which in values are
+// [E,i,o] under the same name. What made its codes is not published: mx-rceil rounds scales up,
+// as Triton's kernels do. What torchao has in the metadata of its files cannot be written.
 //
 // # Converting
 //

@@ -136,7 +136,11 @@ var layouts = []*Layout{
 	{
 		Name: "gpt-oss", About: "gpt-oss MXFP4: stacks of experts in E2M1, E8M0 scales for 1x32",
 		When:  []Condition{{"quant_method", "mxfp4"}},
-		Rules: []Rule{{Match: stackedExpert, Scheme: gptOSS}},
+		Rules: []Rule{{Match: stackedExpert, Scheme: gptOSS, Arithmetic: Arithmetic(scaling.MXRCeil)}},
+		Documents: []Document{{
+			File: ConfigName, Key: quantizationKey, JSON: `{"quant_method":"mxfp4"}`, Ignore: "modules_to_not_convert",
+			Ignored: []string{"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"},
+		}},
 	},
 	{
 		Name: "torchao", About: "torchao Float8Tensor: E4M3, one scale for each row or weight; is read only",

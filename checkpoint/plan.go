@@ -139,8 +139,15 @@ func (p *Plan) target(w *Weight, o PlanOptions, groups map[string]*group) (*Targ
 		t.InputAmax = amax
 		with = append(with, Input)
 	}
+	if t.crosses() && w.Scheme != nil {
+		return nil, sentinel.Errorf(ErrLayout, "tensor %q: %s and %s have it transposed: convert it to values first", w.Name, w.Scheme.Name, t.Scheme.Name)
+	}
+	shape := w.Shape
+	if t.crosses() {
+		shape = swapped(shape)
+	}
 	var err error
-	if t.Parts, t.Roles, err = t.Scheme.Infos(w.Name, w.Shape, valuesOf(w), with...); err != nil {
+	if t.Parts, t.Roles, err = t.Scheme.Infos(w.Name, shape, valuesOf(w), with...); err != nil {
 		return nil, err
 	}
 	if e := (encoder{scheme: t.Scheme, block: t.Scheme.Block}); e.needsAmax() {
@@ -172,8 +179,20 @@ func (p *Plan) plain(w *Weight) *Target {
 	case p.Layout.Plain != "" && isFloat(d) && len(w.Shape) > 1:
 		d = p.Layout.Plain
 	}
-	t.Parts = []safetensors.Info{{Name: w.Name, DType: d, Shape: w.Shape}}
+	shape := w.Shape
+	if t.crosses() {
+		shape = swapped(shape)
+	}
+	t.Parts = []safetensors.Info{{Name: w.Name, DType: d, Shape: shape}}
 	return t
+}
+
+// swapped returns a shape with its last two dimensions exchanged.
+func swapped(shape []int) []int {
+	shape = slices.Clone(shape)
+	n := len(shape)
+	shape[n-1], shape[n-2] = shape[n-2], shape[n-1]
+	return shape
 }
 
 // quantizes returns the rule by which a weight is quantized, nil if it is not, and notes the

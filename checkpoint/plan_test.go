@@ -299,3 +299,61 @@ func TestStats(t *testing.T) {
 	require.InEpsilon(t, e.SQNR(), results[0].Error.SQNR(), 1e-12)
 	require.GreaterOrEqual(t, want.Flushed, int64(2))
 }
+
+// TestTransposed has experts as gpt-oss has them: [experts, inputs, outputs] in BF16, and in
+// MXFP4 the blocks of 32 inputs of each output. Every value of a block is worked out from its
+// bytes.
+func TestTransposed(t *testing.T) {
+	const name = "model.layers.0.mlp.experts.gate_up_proj"
+	const experts, inputs, outputs = 2, 96, 50
+	v := random(name, 5, experts, inputs, outputs)
+	bias := random(name+"_bias", 6, experts, outputs)
+	value := func(v safetensors.Tensor, i int) float32 {
+		return fp8.BFloat16(binary.LittleEndian.Uint16(v.Data[2*i:])).Float32()
+	}
+	p, got := planned(t, model(t, `{"model_type":"gpt_oss"}`, v, bias), "gpt-oss", checkpoint.PlanOptions{})
+	blocks, scales := got[name+"_blocks"], got[name+"_scales"]
+	require.Len(t, got, 3)
+	require.Equal(t, []int{experts, outputs, 3, 16}, blocks.Shape)
+	require.Equal(t, []int{experts, outputs, 3}, scales.Shape)
+	values := make([]float32, experts*inputs*outputs)
+	for e := range experts {
+		for o := range outputs {
+			for i := range inputs {
+				block := (e*outputs+o)*3 + i/32
+				code := blocks.Data[block*16+i%32/2] >> (i % 2 * 4) & 15
+				scale := math.Ldexp(1, int(scales.Data[block])-127)
+				at := (e*inputs+i)*outputs + o
+				values[at] = float32(float64(fp8.E2M1.Float32(code)) * scale)
+				require.InDelta(t, value(v, at), values[at], scale)
+				if math.Abs(float64(value(v, at))) > 0.25*scale {
+					require.NotZero(t, code&7)
+				}
+			}
+		}
+	}
+	dir := t.TempDir()
+	write(t, dir, "model.safetensors", blocks, scales, got[name+"_bias"])
+	documents, err := p.Documents()
+	require.NoError(t, err)
+	text(t, dir, "config.json", string(documents["config.json"]))
+	again, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer again.Close()
+	found, err := again.Detect()
+	require.NoError(t, err)
+	require.Equal(t, "gpt-oss", found[0].Name)
+	_, back := planned(t, again, "bf16", checkpoint.PlanOptions{})
+	require.Equal(t, bias.Data, back[name+"_bias"].Data)
+	require.Equal(t, []int{experts, inputs, outputs}, back[name].Shape)
+	for i, x := range values {
+		require.Equal(t, x, value(back[name], i), i)
+	}
+	_, err = checkpoint.NewPlan(again, layout(t, "deepseek-v3"), checkpoint.PlanOptions{})
+	require.ErrorContains(t, err, "convert it to values first")
+
+	// What comes from such codes goes into the same values.
+	_, twice := planned(t, model(t, `{}`, back[name]), "gpt-oss", checkpoint.PlanOptions{})
+	_, last := planned(t, model(t, `{}`, twice[name+"_blocks"], twice[name+"_scales"]), "bf16", checkpoint.PlanOptions{})
+	require.Equal(t, back[name].Data, last[name].Data)
+}

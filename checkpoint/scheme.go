@@ -138,6 +138,10 @@ type Scheme struct {
 	// Stacks says that a weight may have more than two dimensions, such as the experts of a
 	// layer; each matrix has a grid of its own.
 	Stacks bool
+
+	// Transposed says that matrices are stored as the transposes of what they are in a model
+	// of values.
+	Transposed bool
 }
 
 // Packed reports whether two codes share a byte.

@@ -130,7 +130,7 @@ var (
 	// gptOSS is of experts alone, [experts, rows, columns] with rows of gate and up in turn:
 	// the transpose of what transformers calls the same parameter in BF16.
 	gptOSS = &Scheme{
-		Name: "gpt-oss-mxfp4", Format: fp8.E2M1, Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true, Stacks: true,
+		Name: "gpt-oss-mxfp4", Format: fp8.E2M1, Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true, Stacks: true, Transposed: true,
 		Parts: [roles]Part{
 			Codes:  {Suffix: ".weight_blocks", DTypes: u8, Shape: Chunks},
 			Scales: {Suffix: ".weight_scales", DTypes: byteScales, Shape: Grid},

@@ -48,6 +48,22 @@ func (t *Target) Copied() bool {
 	return t.Weight != nil && t.Scheme == nil && t.Weight.Scheme == nil && t.Parts[0].DType == t.Weight.Parts[Codes].DType
 }
 
+// crosses reports whether rows become columns: the weight is stored as the transpose of what
+// it will be.
+func (t *Target) crosses() bool { return transposed(t.Weight.Scheme) != transposed(t.Scheme) }
+
+func transposed(s *Scheme) bool { return s != nil && s.Transposed }
+
+// dims returns the size of the stack of matrices that is read from the weight: as it will be
+// stored, but for values, which are read as codes are.
+func (t *Target) dims() (matrices, rows, cols int) {
+	matrices, rows, cols = t.Weight.Dims()
+	if t.Scheme != nil && t.crosses() {
+		rows, cols = cols, rows
+	}
+	return matrices, rows, cols
+}
+
 // group are weights that share an amax.
 type group struct {
 	weights []*Weight

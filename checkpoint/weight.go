@@ -15,8 +15,8 @@ import (
 // the scales that give them meaning. It must not be changed.
 type Weight struct {
 	// Name is that of the model without quantization, such as
-	// "model.layers.0.mlp.up_proj.weight", and Shape the one that it has there. (gpt-oss has
-	// experts transposed; their shape is the stored one.)
+	// "model.layers.0.mlp.up_proj.weight", and Shape the one that it has there, but for
+	// schemes that are Transposed: there it is that of the transpose, which is stored.
 	Name  string
 	Shape []int
 

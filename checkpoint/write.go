@@ -115,9 +115,8 @@ func (p *pool) run(workers, jobs int, do func(s *scratch, i int) error) error {
 	return p.err
 }
 
-// spansOf cuts a weight into strips of whole blocks.
-func spansOf(w *Weight, block tensor.Block, strip int) (spans []span) {
-	matrices, rows, cols := w.Dims()
+// spansOf cuts a weight, seen as matrices of the given size, into strips of whole blocks.
+func spansOf(w *Weight, matrices, rows, cols int, block tensor.Block, strip int) (spans []span) {
 	if cols == 0 {
 		return nil
 	}
@@ -177,7 +176,8 @@ func survey(ctx context.Context, groups []*group, o Options) error {
 	total := int64(0)
 	for i, g := range groups {
 		for _, w := range g.weights {
-			for _, s := range spansOf(w, tensor.Block{Rows: 1}, o.strip()) {
+			matrices, rows, cols := w.Dims()
+			for _, s := range spansOf(w, matrices, rows, cols, tensor.Block{Rows: 1}, o.strip()) {
 				parts = append(parts, part{s, w, i})
 				total += s.size
 			}
@@ -292,7 +292,12 @@ func (j *writing) add(t *Target) error {
 			j.strips = append(j.strips, span{target: len(j.jobs) - 1, from: at, size: min(int64(j.o.strip()), size-at)})
 		}
 	} else {
-		for _, s := range spansOf(t.Weight, one.block, j.o.strip()) {
+		matrices, rows, cols := t.dims()
+		strip := j.o.strip()
+		if t.crosses() {
+			strip *= 8 // since what is read or written at a time is a piece of a row
+		}
+		for _, s := range spansOf(t.Weight, matrices, rows, cols, one.block, strip) {
 			s.target = len(j.jobs) - 1
 			j.strips = append(j.strips, s)
 		}
@@ -378,8 +383,23 @@ func convert[T fp8.Float](j *writing, s *scratch, t *job, p span, buffer *[]T) e
 		return err
 	}
 	s.bytes = valuesBytes(s.bytes, *buffer)
-	at := (int64(p.matrix)*int64(rows) + int64(p.lo)) * int64(cols) * int64(t.Parts[0].DType.Size())
-	return j.sink.WriteAt(t.Parts[0].Name, s.bytes, at)
+	size := int64(t.Parts[0].DType.Size())
+	at := (int64(p.matrix)*int64(rows) + int64(p.lo)) * int64(cols) * size
+	if !t.crosses() {
+		return j.sink.WriteAt(t.Parts[0].Name, s.bytes, at)
+	}
+	n := int64(p.hi - p.lo)
+	column := make([]byte, n*size)
+	for c := range int64(cols) {
+		for r := range n {
+			copy(column[r*size:][:size], s.bytes[(r*int64(cols)+c)*size:])
+		}
+		at := ((int64(p.matrix)*int64(cols)+c)*int64(rows) + int64(p.lo)) * size
+		if err := j.sink.WriteAt(t.Parts[0].Name, column, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // valuesBytes writes values to b, which grows, as files have them.
@@ -407,10 +427,14 @@ func valuesBytes[T fp8.Float](b []byte, values []T) []byte {
 // encode quantizes a strip and writes what it becomes.
 func encode[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer, second *[]T) error {
 	p := j.strips[i]
-	_, rows, cols := t.Weight.Dims()
+	_, rows, cols := t.dims()
 	*buffer = grow(*buffer, (p.hi-p.lo)*cols)
 	src := *buffer
-	if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, src); err != nil {
+	read := ReadValues[T]
+	if t.crosses() {
+		read = readColumns[T]
+	}
+	if err := read(&s.reader, t.Weight, p.matrix, p.lo, src); err != nil {
 		return err
 	}
 	s.t.Name, s.t.Shape = t.Weight.Name, append(s.t.Shape[:0], p.hi-p.lo, cols)
@@ -433,9 +457,27 @@ func encode[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer, second *
 	return nil
 }
 
+// readColumns is ReadValues of the transpose of a matrix of values.
+func readColumns[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) error {
+	_, rows, cols := w.Dims()
+	n := len(dst) / rows
+	e := w.Parts[Codes]
+	piece := make([]T, n)
+	for i := range rows {
+		first := (int64(matrix)*int64(rows)+int64(i))*int64(cols) + int64(lo)
+		if err := safetensors.ReadElements(w.from.files[e.File], e.Name, first, piece); err != nil {
+			return fmt.Errorf("%s: %w", e.File, err)
+		}
+		for k, x := range piece {
+			dst[k*rows+i] = x
+		}
+	}
+	return nil
+}
+
 // writePart writes a strip's share of a part; first is its first row in the whole stack.
 func (j *writing) writePart(s *scratch, t *job, p span, role Role, part safetensors.Info, first int64) error {
-	_, rows, cols := t.Weight.Dims()
+	_, rows, cols := t.dims()
 	alone := p.matrix == 0 && p.lo == 0 // the first strip, which writes what all share
 	var at int64
 	switch {
