@@ -3,11 +3,13 @@ package checkpoint_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -333,27 +335,57 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestStripsDoNotMatter converts in small strips by one goroutine and in large ones by four,
+// from values and from codes in blocks.
 func TestStripsDoNotMatter(t *testing.T) {
-	source := golden(t, "llama-bf16")
-	for _, l := range checkpoint.Layouts() {
-		if !l.Writable() {
-			continue
-		}
-		o := checkpoint.PlanOptions{Amax: readCalibration(t)}
-		plan, err := checkpoint.NewPlan(source, l, o)
-		require.NoError(t, err, l.Name)
-		a, first := convert(t, plan, checkpoint.Options{Strip: 1, Workers: 1, Errors: true})
-		b, second := convert(t, plan, checkpoint.Options{Workers: 4, Errors: true})
-		for name := range a {
-			require.True(t, bytes.Equal(a[name].Data, b[name].Data), "%s: %s", l, name)
-		}
-		for i := range first {
-			require.Equal(t, first[i].Stats, second[i].Stats, first[i].Name)
-			if e := first[i].Error; e != nil {
-				require.Equal(t, e.Largest, second[i].Error.Largest)
-				require.Equal(t, e.Where, second[i].Error.Where)
-				require.InEpsilon(t, 1+e.Squared, 1+second[i].Error.Squared, 1e-12)
+	for _, from := range []string{"llama-bf16", "llama-deepseek-fp8"} {
+		source := golden(t, from)
+		for _, l := range checkpoint.Layouts() {
+			if l.Writable() {
+				compareStrips(t, source, l)
 			}
 		}
+	}
+}
+
+func compareStrips(t *testing.T, source *checkpoint.Checkpoint, l *checkpoint.Layout) {
+	t.Helper()
+	plan, err := checkpoint.NewPlan(source, l, checkpoint.PlanOptions{Amax: readCalibration(t)})
+	require.NoError(t, err, l.Name)
+	a, first := convert(t, plan, checkpoint.Options{Strip: 1 << 11, Workers: 1, Errors: true})
+	b, second := convert(t, plan, checkpoint.Options{Workers: 4, Errors: true})
+	for name := range a {
+		require.True(t, bytes.Equal(a[name].Data, b[name].Data), "%s: %s", l, name)
+	}
+	for i := range first {
+		require.Equal(t, first[i].Stats, second[i].Stats, first[i].Name)
+		if e := first[i].Error; e != nil {
+			require.Equal(t, e.Largest, second[i].Error.Largest)
+			require.Equal(t, e.Where, second[i].Error.Where)
+			require.InEpsilon(t, 1+e.Squared, 1+second[i].Error.Squared, 1e-12)
+		}
+	}
+}
+
+// TestMemory converts a weight of 256 MiB, of which a file has no byte on disk, within a
+// fraction of its size.
+func TestMemory(t *testing.T) {
+	const rows, cols = 1 << 14, 1 << 13
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	header := fmt.Sprintf(`{"a.up_proj.weight":{"dtype":"BF16","shape":[%d,%d],"data_offsets":[0,%d]}}`, rows, cols, 2*rows*cols)
+	require.NoError(t, os.WriteFile(path, append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), 0o600))
+	require.NoError(t, os.Truncate(path, int64(8+len(header)+2*rows*cols)))
+	c, err := checkpoint.Open(path)
+	require.NoError(t, err)
+	defer c.Close()
+	for _, name := range []string{"deepseek-v3", "ct-fp8-dynamic"} {
+		plan, err := checkpoint.NewPlan(c, layout(t, name), checkpoint.PlanOptions{})
+		require.NoError(t, err)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = checkpoint.Write(t.Context(), plan.Shards[0].Targets, nowhere{}, checkpoint.Options{Workers: 2})
+		require.NoError(t, err)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), name)
 	}
 }

@@ -111,7 +111,7 @@ func TestCalibrated(t *testing.T) {
 	const q, k, o = "model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj", "model.layers.0.self_attn.o_proj"
 	c := model(t, `{}`, random(q+".weight", 1, 48, 64), random(k+".weight", 2, 16, 64), random(o+".weight", 3, 64, 48),
 		random("lm_head.weight", 4, 8, 64), stored("model.norm.weight", safetensors.BF16, 0x3f, 64))
-	amax := map[string]float32{q: 3, k: 5, o: 7, "model.layers.0.self_attn.k_scale": 448, "model.layers.0.self_attn.v_scale": 896}
+	amax := map[string]float32{q: 5, k: 3, o: 7, "model.layers.0.self_attn.k_scale": 448, "model.layers.0.self_attn.v_scale": 896}
 	number := func(v safetensors.Tensor) float32 {
 		switch len(v.Data) {
 		case 2:

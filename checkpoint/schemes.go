@@ -36,6 +36,7 @@ var (
 		Parts: [roles]Part{
 			Codes:  {Suffix: ".weight", DTypes: f8, Shape: Elements},
 			Scales: {Suffix: ".weight_scale_inv", DTypes: append(f32, safetensors.F8E8M0), Shape: Grid},
+			Input:  {Suffix: ".activation_scale", DTypes: f32, Shape: Scalar, Optional: true},
 		},
 	}
 

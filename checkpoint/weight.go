@@ -240,9 +240,12 @@ func (c *Checkpoint) orphan(e Entry) error {
 	var err error
 	for _, s := range schemes {
 		for r := Scales; r < roles; r++ {
-			suffix := s.Parts[r].Suffix
-			if suffix == "" || !strings.HasSuffix(e.Name, suffix) {
-				continue
+			part := s.Parts[r]
+			suffix := part.Suffix
+			grid := part.Shape == Grid
+			if suffix == "" || !strings.HasSuffix(e.Name, suffix) || !part.reads(e.DType) ||
+				grid && len(e.Shape) < 2 && !strings.HasPrefix(suffix, ".weight") || !grid && e.Len() != 1 {
+				continue // such as a norm's .scale
 			}
 			name := strings.TrimSuffix(e.Name, suffix) + ".weight"
 			if w := c.whose[s.PartName(name, Codes)]; w != nil && w.Scheme == nil && w.unscaled() != nil {
