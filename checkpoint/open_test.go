@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // stored returns a tensor whose bytes are all the same.
@@ -273,4 +274,30 @@ func FuzzConfig(f *testing.F) {
 			require.NoError(t, err)
 		}
 	})
+}
+
+// TestInexactScale has a scale that the type of its tensor cannot hold.
+func TestInexactScale(t *testing.T) {
+	for _, c := range []struct {
+		scheme string
+		d      safetensors.DType
+		ok     bool
+	}{
+		{"ct-fp8-channel", safetensors.BF16, false}, {"ct-fp8-channel", safetensors.F16, false}, {"ct-fp8-channel", safetensors.F32, true},
+		{"ct-mxfp8", safetensors.U8, false}, {"ct-nvfp4", safetensors.F8E4M3, false},
+	} {
+		for _, s := range checkpoint.Schemes() {
+			if s.Name != c.scheme {
+				continue
+			}
+			v := &tensor.Tensor{Name: "a", Shape: []int{1, 1}, Codes: []byte{1}, Scales: []float32{1.0001}}
+			_, err := s.AppendPart(nil, checkpoint.Scales, c.d, v)
+			if c.ok {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, checkpoint.ErrLayout)
+			require.ErrorContains(t, err, `tensor "a": scale 0 is 1.0001, which `+string(c.d)+" cannot hold")
+		}
+	}
 }
