@@ -95,7 +95,9 @@ func (e *encoder) needsAmax() bool {
 }
 
 // quantize encodes a strip into t, whose Name and Shape are set.
-func quantize[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Tensor, src []T, scratch *[]T, o tensor.Options) error {
+func quantize[T fp8.Float](
+	ctx context.Context, e *encoder, t *tensor.Tensor, src []T, scratch *[]T, o tensor.Options,
+) error {
 	t.Format, t.Block = e.scheme.Format, e.block
 	p, isProfile := e.arithmetic.profile()
 	switch {
@@ -114,7 +116,9 @@ func quantize[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Tensor, sr
 }
 
 // underOne quantizes a strip of a tensor that has one scale.
-func (e *encoder) underOne(ctx context.Context, t *tensor.Tensor, p scaling.Profile, o tensor.Options, src any) error {
+func (e *encoder) underOne(
+	ctx context.Context, t *tensor.Tensor, p scaling.Profile, o tensor.Options, src any,
+) error {
 	r := recipeOf(p, e.scheme, e.block)
 	var s fp8.Scale
 	var err error
@@ -189,7 +193,9 @@ func epsilon[T fp8.Float]() float32 {
 }
 
 // quantizeOwnType rounds each quotient to T before it becomes a code.
-func quantizeOwnType[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Tensor, src []T, scratch *[]T, o tensor.Options) error {
+func quantizeOwnType[T fp8.Float](
+	ctx context.Context, e *encoder, t *tensor.Tensor, src []T, scratch *[]T, o tensor.Options,
+) error {
 	rows, cols := t.Dims()
 	blockRows, blockCols := e.block.Extents(rows, cols)
 	gridRows, gridCols := e.block.Grid(rows, cols)
@@ -304,10 +310,13 @@ func ctOuter[T fp8.Float](amax float32) float32 {
 }
 
 // quantizeCTNVFP4 is NVFP4 as compressed-tensors computes it in the type of the weight.
-func quantizeCTNVFP4[T fp8.Float](ctx context.Context, e *encoder, t *tensor.Tensor, src []T, o tensor.Options) error {
+func quantizeCTNVFP4[T fp8.Float](
+	ctx context.Context, e *encoder, t *tensor.Tensor, src []T, o tensor.Options,
+) error {
 	g := ctOuter[T](e.amax)
 	if g != g || g == 0 {
-		return sentinel.Errorf(ErrLayout, "tensor %q: its largest magnitude is %v: there is no outer scale for it", t.Name, e.amax)
+		return sentinel.Errorf(ErrLayout, "tensor %q: its largest magnitude is %v: there is no outer scale for it",
+			t.Name, e.amax)
 	}
 	p := scaling.NVFP4CompressedTensors
 	return tensor.Quantize(ctx, t, src, tensor.Quantizer{

@@ -132,7 +132,8 @@ func findIndex(dir string) (string, error) {
 		return "", err
 	}
 	if len(others) > 1 {
-		return "", sentinel.Errorf(ErrIndex, "%s: it has %d indexes, %s and %s among them: name one of them", dir, len(others), filepath.Base(others[0]), filepath.Base(others[1]))
+		return "", sentinel.Errorf(ErrIndex, "%s: it has %d indexes, %s and %s among them: name one of them",
+			dir, len(others), filepath.Base(others[0]), filepath.Base(others[1]))
 	}
 	return others[0], nil
 }
@@ -164,7 +165,8 @@ func (c *Checkpoint) openFiles() (problems []error) {
 		file, err := safetensors.Open(filepath.Join(c.dir, filepath.FromSlash(name)))
 		switch {
 		case err != nil && c.Index != nil && errors.Is(err, fs.ErrNotExist):
-			problems = append(problems, sentinel.Errorf(ErrIndex, "%s: the index names it, for tensor %q: %w", name, c.firstOf(name), err))
+			problems = append(problems, sentinel.Errorf(ErrIndex, "%s: the index names it, for tensor %q: %w",
+				name, c.firstOf(name), err))
 		case err != nil:
 			problems = append(problems, err)
 		default:
@@ -203,7 +205,8 @@ func (c *Checkpoint) collect() (problems []error) {
 			continue // which has been said
 		}
 		if _, ok := c.files[file].Info(name); !ok {
-			problems = append(problems, sentinel.Errorf(ErrIndex, "%s: it lacks tensor %q, which the index has in it", file, name))
+			problems = append(problems, sentinel.Errorf(ErrIndex, "%s: it lacks tensor %q, which the index has in it",
+				file, name))
 		}
 	}
 	return problems
@@ -214,13 +217,16 @@ func (c *Checkpoint) collectOne(e Entry) error {
 	if c.Index != nil {
 		switch file, ok := c.Index.Files[e.Name]; {
 		case !ok:
-			err = sentinel.Errorf(ErrIndex, "%s: tensor %q is not in the index; loaders read it all the same", e.File, e.Name)
+			err = sentinel.Errorf(ErrIndex, "%s: tensor %q is not in the index; loaders read it all the same",
+				e.File, e.Name)
 		case file != e.File:
-			return sentinel.Errorf(ErrIndex, "%s: tensor %q is here, and the index has it in %s", e.File, e.Name, file)
+			return sentinel.Errorf(ErrIndex, "%s: tensor %q is here, and the index has it in %s",
+				e.File, e.Name, file)
 		}
 	}
 	if i, twice := c.byName[e.Name]; twice {
-		return sentinel.Errorf(ErrIndex, "%s: tensor %q is in %s, too", e.File, e.Name, c.entries[i].File)
+		return sentinel.Errorf(ErrIndex, "%s: tensor %q is in %s, too",
+			e.File, e.Name, c.entries[i].File)
 	}
 	c.byName[e.Name] = len(c.entries)
 	c.entries = append(c.entries, e)

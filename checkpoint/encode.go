@@ -37,7 +37,9 @@ func (s *Scheme) AppendPart(b []byte, r Role, d safetensors.DType, t *tensor.Ten
 }
 
 // appendNumbers appends scales as numbers of a type. Bytes are of the given format.
-func appendNumbers(b []byte, numbers []float32, d safetensors.DType, f tensor.ScaleFormat, name string) ([]byte, error) {
+func appendNumbers(
+	b []byte, numbers []float32, d safetensors.DType, f tensor.ScaleFormat, name string,
+) ([]byte, error) {
 	for i, x := range numbers {
 		exact := true
 		switch {
@@ -61,7 +63,8 @@ func appendNumbers(b []byte, numbers []float32, d safetensors.DType, f tensor.Sc
 			exact = false
 		}
 		if !exact {
-			return nil, sentinel.Errorf(ErrLayout, "tensor %q: scale %d is %v, which %s cannot hold%s", name, i, x, d, map[bool]string{true: " as " + fmt.Sprint(f)}[d.Size() == 1])
+			return nil, sentinel.Errorf(ErrLayout, "tensor %q: scale %d is %v, which %s cannot hold%s",
+				name, i, x, d, map[bool]string{true: " as " + fmt.Sprint(f)}[d.Size() == 1])
 		}
 	}
 	return b, nil

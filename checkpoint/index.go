@@ -135,5 +135,6 @@ func parseWeightMap(data []byte) (map[string]string, error) {
 // isFileName reports whether a name from an index is one of a file in its directory or
 // below.
 func isFileName(name string) bool {
-	return name != "." && !strings.ContainsAny(name, "\\\x00") && path.Clean(name) == name && filepath.IsLocal(filepath.FromSlash(name))
+	return name != "." && !strings.ContainsAny(name, "\\\x00") && path.Clean(name) == name &&
+		filepath.IsLocal(filepath.FromSlash(name))
 }

@@ -17,13 +17,15 @@ type keepRule struct {
 // keepRules are modules that stay as they are by default: what loaders do not expect to be
 // quantized, and what is small and hurts.
 var keepRules = []keepRule{
-	{regexp.MustCompile(`(^|\.)(embed|embed_tokens|embed_in|tok_embeddings|word_embeddings|position_embeddings|wte|wpe|embeddings?)$`), false},
+	{regexp.MustCompile(`(^|\.)(embed|embed_tokens|embed_in|wte|wpe)$`), false},
+	{regexp.MustCompile(`(^|[._])embeddings?$`), false},
 	{regexp.MustCompile(`norm[0-9]*$`), false},
 	{regexp.MustCompile(`(^|\.)(lm_head|head|embed_out|output|score|classifier|shared_head\.head)$`), true},
 	{regexp.MustCompile(`(^|\.)(gate|router|shared_expert_gate)$`), true},
 	{regexp.MustCompile(`(^|\.)router\.`), true},
 	{regexp.MustCompile(`(^|\.)(eh_proj|indexer\.weights_proj)$`), true},
-	{regexp.MustCompile(`(^|\.)(visual|vision_tower|vision_model|vision_encoder|audio_tower|multi_modal_projector)\.`), true},
+	{regexp.MustCompile(`(^|\.)(visual|vision_(tower|model|encoder)|audio_tower)\.`), true},
+	{regexp.MustCompile(`(^|\.)multi_modal_projector\.`), true},
 }
 
 // kept reports whether a module stays as it is by default, and whether configurations have to
@@ -60,4 +62,4 @@ func fusedName(module string) string {
 }
 
 // kvScale matches scales of cached keys and values.
-var kvScale = regexp.MustCompile(`\.([kv]_scale|[kv]_proj\.[kv]_scale|k_proj\.output_scale|v_proj\.output_scale|kv_scale)$`)
+var kvScale = regexp.MustCompile(`\.([kv]_scale|[kv]_proj\.([kv]|output)_scale|kv_scale)$`)

@@ -106,7 +106,8 @@ func ParseLayout(name string) (*Layout, error) {
 		}
 		names = append(names, l.Name)
 	}
-	return nil, sentinel.Errorf(ErrLayout, "layout %q is unknown: want one of %s", name, strings.Join(names, ", "))
+	return nil, sentinel.Errorf(ErrLayout, "layout %q is unknown: want one of %s",
+		name, strings.Join(names, ", "))
 }
 
 // String returns the name of the layout.

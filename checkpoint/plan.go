@@ -134,13 +134,15 @@ func (p *Plan) target(w *Weight, o PlanOptions, groups map[string]*group) (*Targ
 	if p.static && !t.Scheme.Parts[Input].None() {
 		amax, ok := o.Amax[module]
 		if !ok || !(amax > 0) || math.IsInf(float64(amax), 1) {
-			return nil, sentinel.Errorf(ErrLayout, "tensor %q: layout %s needs the largest magnitude of its input, which is %v: calibrate it first", w.Name, p.Layout, amax)
+			return nil, sentinel.Errorf(ErrLayout, "tensor %q: layout %s needs the largest magnitude of its input, which is %v: calibrate it first",
+				w.Name, p.Layout, amax)
 		}
 		t.InputAmax = amax
 		with = append(with, Input)
 	}
 	if t.crosses() && w.Scheme != nil {
-		return nil, sentinel.Errorf(ErrLayout, "tensor %q: %s and %s have it transposed: convert it to values first", w.Name, w.Scheme.Name, t.Scheme.Name)
+		return nil, sentinel.Errorf(ErrLayout, "tensor %q: %s and %s have it transposed: convert it to values first",
+			w.Name, w.Scheme.Name, t.Scheme.Name)
 	}
 	shape := w.Shape
 	if t.crosses() {
@@ -238,7 +240,8 @@ func (p *Plan) addKV(o PlanOptions, shards map[string]*Shard) error {
 		module := name[:strings.LastIndexByte(name, '.')]
 		beside := p.source.Weight(module + ".k_proj.weight")
 		if beside == nil {
-			return sentinel.Errorf(ErrLayout, "%q: there is no module %q of whose keys this could be the scale", name, module+".k_proj")
+			return sentinel.Errorf(ErrLayout, "%q: there is no module %q of whose keys this could be the scale",
+				name, module+".k_proj")
 		}
 		shard := shards[beside.Parts[Codes].File]
 		shard.Targets = append(shard.Targets, &Target{
@@ -276,7 +279,8 @@ func (p *Plan) check() error {
 	for _, s := range p.Shards {
 		for _, info := range s.Infos() {
 			if other, twice := names[info.Name]; twice {
-				return sentinel.Errorf(ErrLayout, "tensor %q would be in %s and in %s", info.Name, other, s.Name)
+				return sentinel.Errorf(ErrLayout, "tensor %q would be in %s and in %s",
+					info.Name, other, s.Name)
 			}
 			names[info.Name] = s.Name
 		}
@@ -346,7 +350,9 @@ func (p *Plan) Documents() (map[string][]byte, error) {
 
 // setType says which type values have where the layout changes it.
 func (p *Plan) setType(model map[string]json.RawMessage) {
-	name := map[safetensors.DType]string{safetensors.BF16: "bfloat16", safetensors.F16: "float16", safetensors.F32: "float32"}[p.Layout.Plain]
+	name := map[safetensors.DType]string{
+		safetensors.BF16: "bfloat16", safetensors.F16: "float16", safetensors.F32: "float32",
+	}[p.Layout.Plain]
 	for _, key := range []string{"torch_dtype", "dtype"} {
 		if _, ok := model[key]; ok && name != "" {
 			model[key], _ = json.Marshal(name)

@@ -40,7 +40,8 @@ func (r *Reader) Tensor(w *Weight, matrix, lo, hi int) (*tensor.Tensor, error) {
 		if err := w.unscaled(); err != nil {
 			return nil, err
 		}
-		return nil, sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: it is not quantized", w.Parts[Codes].File, w.Name, w.Parts[Codes].DType)
+		return nil, sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: it is not quantized",
+			w.Parts[Codes].File, w.Name, w.Parts[Codes].DType)
 	}
 	blockRows, _ := w.Block.Extents(rows, cols)
 	if w.Block.Rows == 0 {
@@ -68,7 +69,8 @@ func (r *Reader) Tensor(w *Weight, matrix, lo, hi int) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	if err := t.CheckScales(); err != nil {
-		return nil, sentinel.Errorf(ErrLayout, "%s: rows from %d of matrix %d: %w", w.Parts[Scales].File, lo, matrix, err)
+		return nil, sentinel.Errorf(ErrLayout, "%s: rows from %d of matrix %d: %w",
+			w.Parts[Scales].File, lo, matrix, err)
 	}
 	return t, nil
 }
@@ -102,7 +104,8 @@ func (r *Reader) readScales(w *Weight, first, n int) error {
 	if r.t.ScaleFormat == tensor.UE4M3Scales {
 		for i, b := range r.bytes {
 			if !fp8.UE4M3(b).Valid() {
-				return sentinel.Errorf(ErrLayout, "%s: tensor %q: scale %d is %#02x, a negative E4M3: want UE4M3", filepath.Join(w.from.dir, part.File), part.Name, first+i, b)
+				return sentinel.Errorf(ErrLayout, "%s: tensor %q: scale %d is %#02x, a negative E4M3: want UE4M3",
+					filepath.Join(w.from.dir, part.File), part.Name, first+i, b)
 			}
 		}
 	}
@@ -132,7 +135,8 @@ func (w *Weight) InputScale() (scale float32, ok bool, err error) {
 func (w *Weight) scalar(r Role) (float32, error) {
 	part := w.Parts[r]
 	if part.Len() != 1 {
-		return 0, sentinel.Errorf(ErrLayout, "%s: tensor %q has shape %v: want one number", part.File, part.Name, part.Shape)
+		return 0, sentinel.Errorf(ErrLayout, "%s: tensor %q has shape %v: want one number",
+			part.File, part.Name, part.Shape)
 	}
 	data := make([]byte, part.Bytes())
 	if err := w.from.ReadBytes(part, 0, data); err != nil {
@@ -198,7 +202,8 @@ func ReadValues[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) erro
 		if err := w.unscaled(); err != nil {
 			return err
 		}
-		return sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: want values of F32, F16 or BF16", e.File, e.Name, e.DType)
+		return sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: want values of F32, F16 or BF16",
+			e.File, e.Name, e.DType)
 	}
 	first := (int64(matrix)*int64(rows) + int64(lo)) * int64(cols)
 	if typeOf[T]() == e.DType {

@@ -212,9 +212,12 @@ func (s *Scheme) weightShape(codes []int) (shape []int, ok bool) {
 // and shape becomes, and which roles they have. from is the type that it was quantized from.
 // Parts that are optional are left out but for those in with. It is an error, ErrLayout, if
 // the scheme cannot hold such a weight.
-func (s *Scheme) Infos(weight string, shape []int, from safetensors.DType, with ...Role) (infos []safetensors.Info, which []Role, err error) {
+func (s *Scheme) Infos(
+	weight string, shape []int, from safetensors.DType, with ...Role,
+) (infos []safetensors.Info, which []Role, err error) {
 	fail := func(err error) error {
-		return sentinel.Errorf(ErrLayout, "tensor %q: shape %v in %s: %w", weight, shape, s.Name, err)
+		return sentinel.Errorf(ErrLayout, "tensor %q: shape %v in %s: %w",
+			weight, shape, s.Name, err)
 	}
 	if len(shape) < 2 || len(shape) > 2 && !s.Stacks {
 		return nil, nil, fail(fmt.Errorf("want a matrix%s", map[bool]string{true: " or a stack of them"}[s.Stacks]))

@@ -45,7 +45,8 @@ func (t *Target) Group() []*Weight {
 
 // Copied reports whether the bytes stay as they are.
 func (t *Target) Copied() bool {
-	return t.Weight != nil && t.Scheme == nil && t.Weight.Scheme == nil && t.Parts[0].DType == t.Weight.Parts[Codes].DType
+	return t.Weight != nil && t.Scheme == nil && t.Weight.Scheme == nil &&
+		t.Parts[0].DType == t.Weight.Parts[Codes].DType
 }
 
 // crosses reports whether rows become columns: the weight is stored as the transpose of what

@@ -217,7 +217,8 @@ func (w *Weight) unscaled() error {
 			why, near = fmt.Errorf("as %s: %w", s.Name, m.error), m.near
 		}
 	}
-	return sentinel.Errorf(ErrLayout, "%s: tensor %q, %s %v, has codes without scales: %w", e.File, e.Name, e.DType, e.Shape, why)
+	return sentinel.Errorf(ErrLayout, "%s: tensor %q, %s %v, has codes without scales: %w",
+		e.File, e.Name, e.DType, e.Shape, why)
 }
 
 // hasCodesName reports whether a tensor can only be codes: its name is one that nothing else
@@ -226,7 +227,8 @@ func hasCodesName(e Entry) bool {
 	own := false
 	for _, s := range schemes {
 		codes := s.Parts[Codes].Suffix
-		own = own || codes != ".weight" && s.Parts[Codes].reads(e.DType) && strings.HasSuffix(e.Name, strings.TrimPrefix(codes, ".weight"))
+		own = own || codes != ".weight" && s.Parts[Codes].reads(e.DType) &&
+			strings.HasSuffix(e.Name, strings.TrimPrefix(codes, ".weight"))
 		if scales := s.Parts[Scales].Suffix; strings.HasSuffix(e.Name, strings.TrimPrefix(scales, ".weight")) {
 			return false
 		}
@@ -252,7 +254,8 @@ func (c *Checkpoint) orphan(e Entry) error {
 				return nil // which is said of the codes
 			}
 			if err == nil {
-				err = sentinel.Errorf(ErrLayout, "%s: tensor %q looks like the %v of a weight %q, which has none in any layout that is known", e.File, e.Name, r, name)
+				err = sentinel.Errorf(ErrLayout, "%s: tensor %q looks like the %v of a weight %q, which has none in any layout that is known",
+					e.File, e.Name, r, name)
 			}
 		}
 	}

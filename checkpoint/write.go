@@ -44,7 +44,7 @@ func Write(ctx context.Context, targets []*Target, w Sink, o Options) ([]Result,
 		total += s.size
 	}
 	j.meter.Start(ctx, o.Progress, "write", total)
-	if err := j.run(o.Workers, len(j.strips), func(s *scratch, i int) error { return j.strip(s, i) }); err != nil {
+	if err := j.run(o.Workers, len(j.strips), j.strip); err != nil {
 		return nil, err
 	}
 	return j.results(targets), nil
@@ -289,7 +289,8 @@ func (j *writing) add(t *Target) error {
 	if t.Copied() {
 		size := t.Weight.Parts[Codes].Bytes()
 		for at := int64(0); at < size; at += int64(j.o.strip()) {
-			j.strips = append(j.strips, span{target: len(j.jobs) - 1, from: at, size: min(int64(j.o.strip()), size-at)})
+			n := min(int64(j.o.strip()), size-at)
+			j.strips = append(j.strips, span{target: len(j.jobs) - 1, from: at, size: n})
 		}
 	} else {
 		matrices, rows, cols := t.dims()
@@ -476,7 +477,9 @@ func readColumns[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) err
 }
 
 // writePart writes a strip's share of a part; first is its first row in the whole stack.
-func (j *writing) writePart(s *scratch, t *job, p span, role Role, part safetensors.Info, first int64) error {
+func (j *writing) writePart(
+	s *scratch, t *job, p span, role Role, part safetensors.Info, first int64,
+) error {
 	_, rows, cols := t.dims()
 	alone := p.matrix == 0 && p.lo == 0 // the first strip, which writes what all share
 	var at int64
@@ -488,7 +491,8 @@ func (j *writing) writePart(s *scratch, t *job, p span, role Role, part safetens
 	case role == Scales && t.block.Rows > 0:
 		blockRows, _ := t.block.Extents(rows, cols)
 		gridRows, gridCols := t.block.Grid(rows, cols)
-		at = (int64(p.matrix)*int64(gridRows) + int64(p.lo/blockRows)) * int64(gridCols) * int64(part.DType.Size())
+		row := int64(p.matrix)*int64(gridRows) + int64(p.lo/blockRows)
+		at = row * int64(gridCols) * int64(part.DType.Size())
 	case !alone:
 		return nil
 	}
