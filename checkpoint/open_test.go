@@ -24,7 +24,7 @@ func stored(name string, d safetensors.DType, fill byte, shape ...int) safetenso
 }
 
 // write makes a file of tensors in a directory.
-func write(t *testing.T, dir, name string, tensors ...safetensors.Tensor) {
+func write(t testing.TB, dir, name string, tensors ...safetensors.Tensor) {
 	t.Helper()
 	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, name), tensors, checkpoint.Metadata()))
 }

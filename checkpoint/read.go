@@ -194,7 +194,13 @@ func ReadValues[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) erro
 		if err != nil {
 			return err
 		}
-		tensor.Dequantize(dst, t)
+		if typeOf[T]() == safetensors.F32 || typeOf[T]() == safetensors.F64 {
+			tensor.Dequantize(dst, t)
+			return nil
+		}
+		r.wide = grow(r.wide, len(dst)) // which is faster, and the same
+		tensor.Dequantize(r.wide, t)
+		narrow(dst, r.wide)
 		return nil
 	}
 	e := w.Parts[Codes]
@@ -255,8 +261,14 @@ func narrow[T fp8.Float](dst []T, src []float32) {
 			dst[i] = float16.Fromfloat32(x)
 		}
 	case []fp8.BFloat16:
+		dst = dst[:len(src)]
 		for i, x := range src {
-			dst[i] = fp8.BFloat16FromFloat32(x)
+			b := math.Float32bits(x)
+			if b<<1 > 0xFF<<24 { // NaN
+				dst[i] = fp8.BFloat16FromFloat32(x)
+				continue
+			}
+			dst[i] = fp8.BFloat16((b + 0x7FFF + b>>16&1) >> 16)
 		}
 	}
 }
