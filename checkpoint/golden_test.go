@@ -3,13 +3,11 @@ package checkpoint_test
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -364,28 +362,5 @@ func compareStrips(t *testing.T, source *checkpoint.Checkpoint, l *checkpoint.La
 			require.Equal(t, e.Where, second[i].Error.Where)
 			require.InEpsilon(t, 1+e.Squared, 1+second[i].Error.Squared, 1e-12)
 		}
-	}
-}
-
-// TestMemory converts a weight of 256 MiB, of which a file has no byte on disk, within a
-// fraction of its size.
-func TestMemory(t *testing.T) {
-	const rows, cols = 1 << 14, 1 << 13
-	path := filepath.Join(t.TempDir(), "model.safetensors")
-	header := fmt.Sprintf(`{"a.up_proj.weight":{"dtype":"BF16","shape":[%d,%d],"data_offsets":[0,%d]}}`, rows, cols, 2*rows*cols)
-	require.NoError(t, os.WriteFile(path, append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), 0o600))
-	require.NoError(t, os.Truncate(path, int64(8+len(header)+2*rows*cols)))
-	c, err := checkpoint.Open(path)
-	require.NoError(t, err)
-	defer c.Close()
-	for _, name := range []string{"deepseek-v3", "ct-fp8-dynamic"} {
-		plan, err := checkpoint.NewPlan(c, layout(t, name), checkpoint.PlanOptions{})
-		require.NoError(t, err)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err = checkpoint.Write(t.Context(), plan.Shards[0].Targets, nowhere{}, checkpoint.Options{Workers: 2})
-		require.NoError(t, err)
-		runtime.ReadMemStats(&after)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), name)
 	}
 }

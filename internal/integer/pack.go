@@ -159,12 +159,12 @@ var (
 	starts  = kernels.New("integer.Starts", startsKernels...)
 )
 
-// Starts writes what the sums of rows of A begin from, for each of some blocks of n values,
-// whole octets: start less bias times the sum of the row's values in the block. The rows
+// Starts writes what the sums of rows of A begin from, for each of some blocks of n values:
+// start less bias times the sum of the row's values in the block. The rows
 // are stride values apart. dst has all rows for a block, then those for the next.
 func Starts(dst []int32, values []int8, stride, rows, blocks, n int, start, bias int32) {
 	done := 0
-	if f, ok := starts.For(cpu.Current()); ok && rows >= 8 {
+	if f, ok := starts.For(cpu.Current()); ok && rows >= 8 && n > 0 && n%Octet == 0 {
 		done = rows &^ 7
 		_, _ = dst[blocks*rows-1], values[(rows-1)*stride+blocks*n-1]
 		all := start + 128*int32(n)*bias // values are 128 more in the kernel

@@ -111,7 +111,7 @@ func TestStarts(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 17))
 	forLevels(t, "Starts", func(t *testing.T) {
 		for _, rows := range []int{1, 6, 7, 8, 9, 12, 16, 18, 24} {
-			for _, shape := range []struct{ blocks, n int }{{1, 8}, {1, 512}, {2, 16}, {7, 24}, {3, 32}, {16, 8}} {
+			for _, shape := range []struct{ blocks, n int }{{1, 8}, {1, 512}, {2, 16}, {7, 24}, {3, 32}, {16, 8}, {3, 0}, {2, 5}, {4, 12}} {
 				start, bias := int32(r.Uint32()), int32(r.IntN(256))
 				used := shape.blocks * shape.n
 				stride := used + r.IntN(9)
