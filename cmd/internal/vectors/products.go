@@ -28,8 +28,7 @@ var (
 	square = tensor.Block{Rows: 128, Cols: 128}
 	micro  = tensor.Block{Rows: 1, Cols: 32}
 
-	sixteen  = tensor.Block{Rows: 1, Cols: 16}
-	square16 = tensor.Block{Rows: 16, Cols: 16}
+	sixteen = tensor.Block{Rows: 1, Cols: 16}
 )
 
 // makeProducts returns all products: of many formats, blocks and patterns.
