@@ -33,9 +33,10 @@ func mxFormula(p scaling.Profile, maximum, amax float32) fp8.Scale {
 			mantissa = 1
 		}
 		// What is at least a half of the last place of mantissa below the next power of
-		// two belongs to that.
-		if fraction := float64(amax) / math.Ldexp(1, floor); fraction >= 2-math.Ldexp(1, -mantissa-1) {
-			floor++
+		// two belongs to that. Of subnormal values places are those of the smallest normal.
+		half := math.Ldexp(1, max(floor, -126)-mantissa-1)
+		if float64(amax)+half >= math.Ldexp(1, floor+1) && float64(amax)+half >= 0x1p-126 {
+			floor = max(floor+1, -126)
 		}
 		n = floor - emax
 		if floor == 128 {

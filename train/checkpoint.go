@@ -46,7 +46,7 @@ const CheckpointVersion = 2
 // hears of progress, as it does of that of [LoadCheckpoint].
 func SaveCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW, position Position) error {
 	if err := save(ctx, path, m, o, position); err != nil {
-		return fmt.Errorf("train: checkpoint: %w", err)
+		return fmt.Errorf("train: saving a checkpoint: %w", err)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ type Checkpoint struct {
 func OpenCheckpoint(path string) (*Checkpoint, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("train: checkpoint: %w", fileError(err))
+		return nil, fmt.Errorf("train: reading a checkpoint: %w", fileError(err))
 	}
 	c, err := newCheckpoint(f)
 	if err != nil {
@@ -107,15 +107,15 @@ func OpenCheckpoint(path string) (*Checkpoint, error) {
 // returns.
 func ReadCheckpoint(r io.ReaderAt, size int64) (*Checkpoint, error) {
 	if r == nil {
-		return nil, inputError("train: checkpoint: there is no reader: it is nil")
+		return nil, inputError("train: reading a checkpoint: there is no reader: it is nil")
 	}
 	f, err := safetensors.NewReader(r, size)
 	if err != nil {
-		return nil, fmt.Errorf("train: checkpoint: %w", fileError(err))
+		return nil, fmt.Errorf("train: reading a checkpoint: %w", fileError(err))
 	}
 	c, err := newCheckpoint(f)
 	if err != nil {
-		return nil, fmt.Errorf("train: checkpoint: %w", err)
+		return nil, fmt.Errorf("train: reading a checkpoint: %w", err)
 	}
 	return c, nil
 }
@@ -148,17 +148,17 @@ func (c *Checkpoint) CheckShapes(shapes iter.Seq[nn.Shape]) error {
 	for s := range shapes {
 		info, ok := c.file.Info(s.Name)
 		if !ok {
-			return damaged("train: checkpoint: there is no tensor %q, which the model that it describes has", s.Name)
+			return damaged("train: reading a checkpoint: there is no tensor %q, which the model that it describes has", s.Name)
 		}
 		vector := s.Rows == 1 && slices.Equal(info.Shape, []int{s.Cols})
 		if info.DType != safetensors.F32 || !vector && !slices.Equal(info.Shape, []int{s.Rows, s.Cols}) {
-			return damaged("train: checkpoint: tensor %q is %s %v: the model that it describes has F32 [%d %d]", s.Name, info.DType, info.Shape, s.Rows, s.Cols)
+			return damaged("train: reading a checkpoint: tensor %q is %s %v: the model that it describes has F32 [%d %d]", s.Name, info.DType, info.Shape, s.Rows, s.Cols)
 		}
 		known[s.Name] = true
 	}
 	for _, info := range c.file.Tensors() {
 		if !known[info.Name] && !isMoment(info.Name) {
-			return damaged("train: checkpoint: tensor %q: the model that it describes has none of that name", info.Name)
+			return damaged("train: reading a checkpoint: tensor %q: the model that it describes has none of that name", info.Name)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (c *Checkpoint) CheckShapes(shapes iter.Seq[nn.Shape]) error {
 func (c *Checkpoint) NewLlama(workers int) (*nn.Llama, error) {
 	cfg, err := nn.ParseConfig(c.Model)
 	if err != nil {
-		return nil, fmt.Errorf("train: checkpoint: %w", err)
+		return nil, fmt.Errorf("train: reading a checkpoint: %w", err)
 	}
 	if err := c.CheckShapes(cfg.Shapes()); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (c *Checkpoint) NewLlama(workers int) (*nn.Llama, error) {
 // index and the value ([ErrCheckpoint]); if reading fails or ctx ends.
 func (c *Checkpoint) Restore(ctx context.Context, m Model, o *optim.AdamW) error {
 	if err := c.restore(ctx, m, o); err != nil {
-		return fmt.Errorf("train: checkpoint: %w", err)
+		return fmt.Errorf("train: restoring a checkpoint: %w", err)
 	}
 	return nil
 }
