@@ -316,7 +316,7 @@ func TestRestoreRefuses(t *testing.T) {
 	} {
 		_, err := LoadCheckpoint(t.Context(), forge(t, path, change), model, optimizer)
 		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "train: restoring a checkpoint")
+		require.Regexp(t, "^train: (restoring a )?checkpoint", err.Error())
 		require.True(t, reflect.DeepEqual(before, bitsOf(model, optimizer)), want)
 	}
 	tokens := []int32{1, 2}
