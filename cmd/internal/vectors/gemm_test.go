@@ -152,7 +152,7 @@ func exactProduct(a, b *decoded, i, j int) (c float32, ok bool) {
 	term, factor := new(big.Float).SetPrec(1000), new(big.Float).SetPrec(1000)
 	for k := range a.cols {
 		va, vb, sa, sb := a.values[i*a.cols+k], b.values[j*b.cols+k], a.scale(i, k), b.scale(j, k)
-		if v := va * vb * sa * sb; v-v != 0 {
+		if v := va * vb * sa * sb; math.IsNaN(v) || math.IsInf(v, 0) {
 			return 0, false
 		}
 		term.SetFloat64(va * vb)
