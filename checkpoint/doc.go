@@ -66,6 +66,13 @@
 // float32 once and then to the type that is asked for, which is what DeepSeek's
 // fp8_cast_bf16.py computes.
 //
+// # Comparing and proving
+//
+// [Diff] compares the values of two checkpoints in whatever layouts, weight by weight.
+// [ProveLossless] says by codes and scales alone whether weights such as MXFP4's lose anything
+// in another layout, and which block is the first that does. The two agree: what is proved of a
+// conversion with its arithmetic is what Diff finds of its result.
+//
 // # Errors
 //
 // What is wrong with files is an error that names the file, the tensor, the place and the
