@@ -131,6 +131,38 @@ func TestProveEnds(t *testing.T) {
 	}
 }
 
+// TestProveFullRange proves pairs of codes of E4M3 that have all of its range between them,
+// under every two scales that are close, at the lower end of scales too.
+func TestProveFullRange(t *testing.T) {
+	var tensors []safetensors.Tensor
+	values := map[string][]float64{}
+	for _, low := range []byte{1, 2, 3, 4, 7, 8} {
+		for code := byte(0x70); code < 0x7F; code++ {
+			for scale := range byte(4) {
+				name := fmt.Sprintf("m.%d.%d.%d", low, code, scale)
+				codes := stored(name+".weight", safetensors.F8E4M3, 0, 1, 64)
+				codes.Data[5], codes.Data[63] = low, code
+				scales := stored(name+".weight_scale", safetensors.U8, 0, 1, 2)
+				scales.Data[1] = scale
+				tensors = append(tensors, codes, scales)
+				values[name+".weight"] = []float64{math.Ldexp(float64(fp8.E4M3.Float32(low)), -127), math.Ldexp(float64(fp8.E4M3.Float32(code)), int(scale)-127)}
+			}
+		}
+	}
+	c := opened(t, tensors...)
+	for least, to := range map[int]*checkpoint.Scheme{-127: fp8Blocks(t), -126: layout(t, "deepseek-v3").Rules[0].Scheme} {
+		broken := 0
+		for _, p := range prove(t, c, to, to.Block) {
+			require.Equal(t, representable(values[p.Weight.Name], fp8.E4M3, least, 127), p.Broken == nil, "%s %v", p.Weight.Name, p.Broken)
+			if p.Broken != nil {
+				broken++
+			}
+		}
+		require.Positive(t, broken)
+		require.Less(t, broken, len(values))
+	}
+}
+
 // TestProveRandom proves blocks of all kinds of codes, FP8 as well, to every format, as
 // searching does.
 func TestProveRandom(t *testing.T) {
