@@ -54,6 +54,10 @@
 // config.json and the index. The bytes depend on the source, the layout and [PlanOptions] and
 // on nothing else.
 //
+// [Convert] does all of it: it writes the shards of a plan, configuration, index and other
+// files into a directory, goes on where it was cut off, and ends with a [Certificate] of what
+// every weight lost, or of the proof that nothing was.
+//
 // By default a layout leaves alone what loaders do not expect to be quantized: everything that
 // is not a matrix, embeddings, the head, routers, norms, towers of other senses. Those of them
 // that loaders would take for quantized are listed in the configuration. Each expert of a stack

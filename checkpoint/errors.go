@@ -14,4 +14,7 @@ var (
 	// ErrLayout is what is wrong with a tensor that its layout does not allow: a missing
 	// companion, a wrong type or shape, a scale that cannot be.
 	ErrLayout = errors.New("checkpoint: tensor does not fit its layout")
+
+	// ErrPlan is what is wrong with a directory in which another conversion has begun.
+	ErrPlan = errors.New("checkpoint: directory holds another conversion")
 )

@@ -22,8 +22,8 @@ type Options struct {
 	// blocks; 0 means 1 MiB.
 	Strip int
 
-	// Errors asks for the error of every weight that is quantized, which takes about as long
-	// again.
+	// Errors asks for the error of every weight that is not copied, which takes about as long
+	// again. [Convert] always finds them.
 	Errors bool
 
 	// Reporter, unless nil, hears of every block that is quantized. Rows of blocks are

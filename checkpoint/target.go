@@ -82,7 +82,7 @@ type Result struct {
 	// Stats counts what was quantized.
 	Stats fp8.Stats
 
-	// Error is what it lost, where [Options] asked for it.
+	// Error is what it lost, where [Options] asked for it; nil for what was copied.
 	Error *Error
 }
 
@@ -118,17 +118,27 @@ func measure[T fp8.Float](t *tensor.Tensor, src []T, first int64, values, before
 	*values, *before = grow(*values, len(src)), grow(*before, len(src))
 	tensor.Dequantize(*values, t)
 	widen(*before, src)
-	for i, v := range *values {
-		x := float64((*before)[i])
+	return errorOf(*values, *before, first)
+}
+
+// errorOf returns the error of values; the first of them is element first.
+func errorOf(values, before []float32, first int64) (e Error) {
+	before = before[:len(values)]
+	largest, where := 0.0, -1
+	for i, v := range values {
+		x := float64(before[i])
 		if x-x != 0 {
 			continue // NaN or infinite
 		}
 		d := float64(v) - x
 		e.Squared += float64(d * d)
 		e.Signal += float64(x * x)
-		if d = math.Abs(d); d > e.Largest {
-			e.Largest, e.Where = d, first+int64(i)
+		if d = math.Abs(d); d > largest {
+			largest, where = d, i
 		}
+	}
+	if where >= 0 {
+		e.Largest, e.Where = largest, first+int64(where)
 	}
 	return e
 }

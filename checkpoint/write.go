@@ -209,6 +209,22 @@ func survey(ctx context.Context, groups []*group, o Options) error {
 	return nil
 }
 
+// size returns how many bytes it takes to survey a group; 0 if that was done.
+func (g *group) size(strip int) (n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.known {
+		return 0
+	}
+	for _, w := range g.weights {
+		matrices, rows, cols := w.Dims()
+		for _, s := range spansOf(w, matrices, rows, cols, tensor.Block{Rows: 1}, strip) {
+			n += s.size
+		}
+	}
+	return n
+}
+
 // larger returns the larger of two magnitudes, NaN if one is NaN.
 func larger(a, b float32) float32 {
 	if a != a || b != b {
@@ -286,26 +302,35 @@ func (j *writing) add(t *Target) error {
 	if t.Weight == nil {
 		return nil
 	}
-	if t.Copied() {
-		size := t.Weight.Parts[Codes].Bytes()
-		for at := int64(0); at < size; at += int64(j.o.strip()) {
-			n := min(int64(j.o.strip()), size-at)
-			j.strips = append(j.strips, span{target: len(j.jobs) - 1, from: at, size: n})
-		}
-	} else {
-		matrices, rows, cols := t.dims()
-		strip := j.o.strip()
-		if t.crosses() {
-			strip *= 8 // since what is read or written at a time is a piece of a row
-		}
-		for _, s := range spansOf(t.Weight, matrices, rows, cols, one.block, strip) {
-			s.target = len(j.jobs) - 1
-			j.strips = append(j.strips, s)
-		}
+	for _, s := range t.spans(j.o.strip()) {
+		s.target = len(j.jobs) - 1
+		j.strips = append(j.strips, s)
 	}
 	j.stats = append(j.stats, make([]fp8.Stats, len(j.strips)-len(j.stats))...)
 	j.errors = append(j.errors, make([]Error, len(j.strips)-len(j.errors))...)
 	return nil
+}
+
+// spans cuts the work of a target into strips.
+func (t *Target) spans(strip int) (spans []span) {
+	switch {
+	case t.Weight == nil:
+		return nil
+	case t.Copied():
+		size := t.Weight.Parts[Codes].Bytes()
+		for at := int64(0); at < size; at += int64(strip) {
+			spans = append(spans, span{from: at, size: min(int64(strip), size-at)})
+		}
+		return spans
+	case t.crosses():
+		strip *= 8 // since what is read or written at a time is a piece of a row
+	}
+	var block tensor.Block
+	if t.Scheme != nil {
+		block = t.Scheme.Block
+	}
+	matrices, rows, cols := t.dims()
+	return spansOf(t.Weight, matrices, rows, cols, block, strip)
 }
 
 // scalars writes the scale of a layer's input, and one that belongs to no weight.
@@ -341,7 +366,7 @@ func (j *writing) strip(s *scratch, i int) error {
 	case t.Copied():
 		err = j.copy(s, t, p)
 	case t.Scheme == nil:
-		err = j.convert(s, t, p)
+		err = j.convert(s, t, i)
 	default:
 		switch valuesOf(t.Weight) {
 		case safetensors.BF16:
@@ -367,21 +392,32 @@ func (j *writing) copy(s *scratch, t *job, p span) error {
 }
 
 // convert writes values in another type, or those of a quantized weight.
-func (j *writing) convert(s *scratch, t *job, p span) error {
+func (j *writing) convert(s *scratch, t *job, i int) error {
 	switch t.Parts[0].DType {
 	case safetensors.BF16:
-		return convert(j, s, t, p, &s.halves)
+		return convert(j, s, t, i, &s.halves)
 	case safetensors.F16:
-		return convert(j, s, t, p, &s.floats16)
+		return convert(j, s, t, i, &s.floats16)
 	}
-	return convert(j, s, t, p, &s.floats)
+	return convert(j, s, t, i, &s.floats)
 }
 
-func convert[T fp8.Float](j *writing, s *scratch, t *job, p span, buffer *[]T) error {
+func convert[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer *[]T) error {
+	p := j.strips[i]
 	_, rows, cols := t.Weight.Dims()
 	*buffer = grow(*buffer, (p.hi-p.lo)*cols)
 	if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, *buffer); err != nil {
 		return err
+	}
+	if j.o.Errors {
+		s.before = grow(s.before, len(*buffer))
+		if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, s.before); err != nil {
+			return err
+		}
+		s.values = grow(s.values, len(*buffer))
+		widen(s.values, *buffer)
+		first := (int64(p.matrix)*int64(rows) + int64(p.lo)) * int64(cols)
+		j.errors[i] = errorOf(s.values, s.before, first)
 	}
 	s.bytes = valuesBytes(s.bytes, *buffer)
 	size := int64(t.Parts[0].DType.Size())
@@ -516,10 +552,12 @@ func (j *writing) results(targets []*Target) []Result {
 			continue
 		}
 		r.Name = t.Weight.Name
-		if t.Scheme == nil {
+		if t.Copied() {
 			continue
 		}
-		r.Scheme = t.Scheme.Name
+		if t.Scheme != nil {
+			r.Scheme = t.Scheme.Name
+		}
 		if j.o.Errors {
 			r.Error = new(Error)
 		}

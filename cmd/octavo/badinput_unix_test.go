@@ -38,6 +38,7 @@ func readers(t *testing.T, path string) map[string][]string {
 	return map[string][]string{
 		"inspect":          {"inspect", path},
 		"quantize":         {"quantize", path, "-o", filepath.Join(dir, "out"), "--profile", "te-block"},
+		"convert":          {"convert", path, "-o", filepath.Join(dir, "model"), "--to", "bf16"},
 		"gemm":             append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
 		"verify":           append([]string{"verify", path, "--got", good}, named...),
 		"verify --got":     append([]string{"verify", good, "--got", path}, named...),
@@ -83,6 +84,9 @@ func TestSpecialFiles(t *testing.T) {
 					want := ": it is " + kind + ", not a regular file"
 					if name == "inspect" && kind == "a directory" {
 						want = "has no file that ends in .safetensors"
+					}
+					if name == "convert" && kind == "a directory" {
+						want = "it has no index and no .safetensors file"
 					}
 					if name == "identify --got" && kind == "a directory" {
 						want = filepath.Join(path, "order.npy") + ": no such file"
@@ -204,6 +208,7 @@ func TestOddTensorNames(t *testing.T) {
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block"},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", name + "(("},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", name},
+			{"convert", path, "-o", t.TempDir(), "--to", "bf16"}, {"convert", path, "-o", name, "--to", name},
 			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands("x"+name, "x"+name+"_scale_inv")...),
 			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands(name, "s")...),
 			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands("absent"+name, "s")...),
@@ -271,6 +276,7 @@ func TestOddFileNames(t *testing.T) {
 			{"quantize", path, "-o", path + "out", "--profile", "te-block", "--json"},
 			{"quantize", path, "-o", path, "--profile", "te-block"},
 			{"quantize", path, "-o", path + "absent/out", "--profile", "te-block"},
+			{"convert", path, "-o", path, "--to", "f16"}, {"convert", path, "-o", path + "dir", "--to", "f16"},
 			{"vectors", "-o", path},
 			{"bench", "-o", path},
 			{"train", "--text", path, "-o", path},

@@ -78,6 +78,7 @@ func newRoot() *cobra.Command {
 		newEncodeCommand(),
 		newDecodeCommand(),
 		newQuantizeCommand(),
+		newConvertCommand(),
 		newGemmCommand(),
 		newVerifyCommand(),
 		newIdentifyCommand(),

@@ -36,6 +36,7 @@ func endless(t *testing.T) map[string][]string {
 		"encode":   {"encode", "--format", "e4m3"},
 		"decode":   {"decode", "--format", "e4m3"},
 		"quantize": {"quantize", large, "-o", "out.safetensors", "--profile", "deepseek"},
+		"convert":  {"convert", large, "-o", "run", "--to", "bf16"},
 		"gemm":     append([]string{"gemm", product, "-o", "out.safetensors"}, operands...),
 		"inspect":  {"inspect", large},
 		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),

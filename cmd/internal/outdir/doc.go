@@ -7,5 +7,5 @@
 //
 // While a run goes on, its directory is locked, so that no two write into the same.
 // The lock is the system's and ends with the process: what a process that was killed
-// left behind is tidied up by the next run in that directory.
+// left behind is tidied up by the next run in that directory, or is where that goes on.
 package outdir

@@ -13,10 +13,12 @@ import (
 const replacedName = "replaced.json"
 
 // recover ends what a process that was killed had begun: files that were complete go
-// to their places, others are removed.
-func (r *Run) recover() error {
-	if err := os.RemoveAll(filepath.Join(r.dir, partialName)); err != nil {
-		return r.about(r.dir, err)
+// to their places, others are removed unless they are kept.
+func (r *Run) recover(keep bool) error {
+	if !keep {
+		if err := os.RemoveAll(filepath.Join(r.dir, partialName)); err != nil {
+			return r.about(r.dir, err)
+		}
 	}
 	if _, err := os.Lstat(filepath.Join(r.dir, commitName)); err != nil {
 		return nil

@@ -31,6 +31,9 @@ type Manifest struct {
 	Command string   `json:"command"` // what repeats the run
 	Machine string   `json:"machine"` // what it ran on
 	Files   []string `json:"files"`   // of this directory, but for the manifest
+
+	// Sums are CRC-32C of files, in hexadecimal, where the command has them.
+	Sums map[string]string `json:"crc32c,omitempty"`
 }
 
 // ErrNoRun is the error of a directory without a run.

@@ -78,8 +78,70 @@ func TestFilesAppearTogether(t *testing.T) {
 	require.Equal(t, map[string]string{"/a.csv": "a", "/b.csv": "b", "/" + ManifestName: "run"}, contents(t, dir))
 	m, err := Read(dir)
 	require.NoError(t, err)
-	require.Equal(t, Manifest{1, "train", "octavo train --seed 1", "a machine", []string{"a.csv", "b.csv"}}, m)
+	require.Equal(t, Manifest{
+		Version: 1, Kind: "train", Command: "octavo train --seed 1", Machine: "a machine", Files: []string{"b.csv", "a.csv"},
+	}, m)
 	require.Error(t, r.Commit(Manifest{}), "it has ended")
+}
+
+func requireStaged(t *testing.T, r *Run) {
+	t.Helper()
+	require.FileExists(t, filepath.Join(r.Dir(), partialName, "a"))
+}
+
+func requireNothingStaged(t *testing.T, r *Run) {
+	t.Helper()
+	require.NoDirExists(t, filepath.Join(r.Dir(), partialName))
+}
+
+// TestPausedRun: what was staged is there for a run that goes on, and for no other.
+func TestPausedRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	r, err := Create(dir, Options{Resume: true})
+	require.NoError(t, err)
+	requireNothingStaged(t, r)
+	stage, err := r.Stage()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(stage, "a"), []byte("a"), 0o666))
+	requireStaged(t, r)
+	require.ErrorContains(t, r.Adopt("b"), "no such file")
+	require.ErrorContains(t, r.Adopt("../a"), "is no name of a file of a run")
+	r.Pause()
+	r.Abort() // in vain
+	require.Equal(t, map[string]string{"/" + partialName + "/a": "a"}, contents(t, dir))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b"), nil, 0o666))
+	_, err = Create(dir, Options{Resume: true, Files: []string{"b"}})
+	require.ErrorContains(t, err, "move it away")
+	require.NoError(t, os.Remove(filepath.Join(dir, "b")))
+
+	r, err = Create(dir, Options{Resume: true})
+	require.NoError(t, err)
+	requireStaged(t, r)
+	require.NoError(t, r.Add("b", text("b")))
+	require.NoError(t, r.Adopt("a"))
+	sums := map[string]string{"a": "01234567"}
+	require.NoError(t, r.Commit(Manifest{Kind: "convert", Sums: sums}))
+	require.Equal(t, map[string]string{"/a": "a", "/b": "b", "/" + ManifestName: "run"}, contents(t, dir))
+	m, err := Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b", "a"}, m.Files)
+	require.Equal(t, sums, m.Sums)
+
+	for _, o := range []Options{{Overwrite: true, Resume: true}, {Overwrite: true}} {
+		r, err = Create(dir, o)
+		require.NoError(t, err)
+		requireNothingStaged(t, r)
+		_, err = r.Stage()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, partialName, "c"), nil, 0o666))
+		r.Pause()
+	}
+	r, err = Create(dir, Options{Overwrite: true})
+	require.NoError(t, err)
+	requireNothingStaged(t, r)
+	r.Pause()
+	require.Equal(t, map[string]string{"/a": "a", "/b": "b", "/" + ManifestName: "run"}, contents(t, dir))
 }
 
 // TestAbortLeavesNothing: no file, no lock, and no directory that was not there.

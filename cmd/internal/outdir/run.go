@@ -18,6 +18,10 @@ import (
 type Options struct {
 	Overwrite bool     // the run that is there is replaced by the new one when that is complete
 	Files     []string // names that the run is going to add, as far as they are known
+
+	// Resume keeps what is in [Run.Stage] of a run that was killed or has paused. Otherwise
+	// it is removed.
+	Resume bool
 }
 
 // Run is a run that writes into a directory. Whoever creates one calls Abort in any
@@ -52,7 +56,11 @@ func Create(dir string, o Options) (*Run, error) {
 		return nil, err
 	}
 	if err := r.begin(o); err != nil {
-		r.Abort()
+		if o.Resume {
+			r.Pause()
+		} else {
+			r.Abort()
+		}
 		return nil, err
 	}
 	return r, nil
@@ -81,7 +89,7 @@ func (r *Run) claim() error {
 
 // begin tidies up after a run that was killed, and checks what is in the directory.
 func (r *Run) begin(o Options) error {
-	if err := r.recover(); err != nil {
+	if err := r.recover(o.Resume); err != nil {
 		return err
 	}
 	old, err := Read(r.dir)
@@ -134,17 +142,47 @@ func (r *Run) Add(name string, write func(io.Writer) error) error {
 	if err := r.stage(name, write); err != nil {
 		return err
 	}
+	r.added(name)
+	return nil
+}
+
+// Stage returns the hidden directory in which files of the run lie until Commit, for one that
+// writes them by itself and then calls [Run.Adopt].
+func (r *Run) Stage() (string, error) {
+	partial := filepath.Join(r.dir, partialName)
+	if err := os.Mkdir(partial, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", r.about(r.dir, err)
+	}
+	return partial, nil
+}
+
+// Adopt makes a file in [Run.Stage], complete and on disk, one of the run.
+func (r *Run) Adopt(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if err := r.checkFree(name); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(r.dir, partialName, name)); err != nil {
+		return r.about(filepath.Join(r.dir, name), err)
+	}
+	r.added(name)
+	return nil
+}
+
+// added counts a file as one of the run.
+func (r *Run) added(name string) {
 	if !slices.Contains(r.names, name) {
 		r.names = append(r.names, name)
 	}
-	return nil
 }
 
 // stage writes a file into the hidden directory, and sees it on disk.
 func (r *Run) stage(name string, write func(io.Writer) error) error {
-	partial := filepath.Join(r.dir, partialName)
-	if err := os.Mkdir(partial, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return r.about(r.dir, err)
+	partial, err := r.Stage()
+	if err != nil {
+		return err
 	}
 	file, err := os.Create(filepath.Join(partial, name))
 	if err != nil {
@@ -181,13 +219,13 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Commit puts the files of the run into their places, removes those of the run that it
-// replaces, and writes the manifest. It ends the run.
+// Commit puts the files of the run into their places, in the order in which they were added,
+// removes those of the run that it replaces, and writes the manifest. It ends the run.
 func (r *Run) Commit(m Manifest) error {
 	if r.done {
 		return errors.New("the run has ended")
 	}
-	m.Version, m.Files = manifestVersion, slices.Sorted(slices.Values(r.names))
+	m.Version, m.Files = manifestVersion, r.names
 	if err := r.stage(ManifestName, m.write); err != nil {
 		return err
 	}
@@ -208,8 +246,18 @@ func (r *Run) Abort() {
 	if r.done {
 		return
 	}
-	r.done = true
 	os.RemoveAll(filepath.Join(r.dir, partialName))
+	r.Pause()
+}
+
+// Pause ends the run unless it has ended, and leaves what is in [Run.Stage] for another with
+// [Options.Resume].
+func (r *Run) Pause() {
+	if r.done {
+		return
+	}
+	r.done = true
+	os.Remove(filepath.Join(r.dir, partialName)) // if it is empty
 	unlock(r.lock)
 	r.removeMade()
 }

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
+)
+
+const convertLong = `Convert writes a model in another layout: one in which DeepSeek, vLLM,
+transformers, compressed-tensors, ModelOpt or OpenAI keep quantized weights, or
+plain values, for which codes are dequantized. What is there is recognized by
+config.json and by the names, types and shapes of tensors. The argument is a
+directory with an index or with safetensors files, an index, or one file.
+Layouts:
+
+`
+
+const convertNotes = `
+A layout leaves alone what loaders do not expect to be quantized: embeddings,
+the head, norms, routers, what is not a matrix. --only chooses others by the
+names of weights, and --except leaves out some. config.json, which says how the
+model is quantized, and the index are written anew; the tokenizer and other
+files are copied, but for hidden ones and for weights in other forms. Layouts
+with scales of activations take the largest magnitudes of layers' inputs from
+--amax: a JSON object of numbers by the names of modules.
+
+Shards are converted one after another, in strips of rows, in less than 1 GiB of
+memory whatever their size. Until all are complete they lie in a hidden
+directory in --out. Then they go to their places, and octavo-run.json, with
+CRC-32C of every shard, comes last: who finds it finds a whole model. Where a
+conversion was stopped or killed, or the disk was full, --resume checks the
+shards that are complete and goes on from there; the bytes are the same. While
+it is at work, no other can write into --out.
+
+certificate.json says of every weight what it was and became, and what it lost:
+the signal-to-quantization-noise ratio (SQNR), the largest error and its place,
+finite values too large for their scale (saturated) and values that were not
+zero and became zero (flushed). Where no value has changed, every weight is read
+back from the files and compared with the source, and the certificate says so.
+The summary shows those that lost most. The rate is in 10^9 bytes of the source
+a second.`
+
+const convertExample = `  octavo convert Qwen3-8B -o Qwen3-8B-FP8 --to deepseek-v3
+  octavo convert Qwen3-8B -o Qwen3-8B-FP4 --to ct-nvfp4a16 --except 'down_proj'
+  octavo convert Qwen3-8B -o Qwen3-8B-FP4 --to ct-nvfp4a16 --resume
+  octavo convert DeepSeek-V3 -o DeepSeek-V3-bf16 --to bf16`
+
+// convertFlags are the flags of convert.
+type convertFlags struct {
+	out, amax         string
+	layout            *checkpoint.Layout
+	arithmetic        checkpoint.Arithmetic
+	only, except      *regexp.Regexp
+	jobs, top         int
+	resume, overwrite bool
+	json, detail      bool
+}
+
+func newConvertCommand() *cobra.Command {
+	f := convertFlags{top: 10}
+	cmd := &cobra.Command{
+		Use:     "convert DIR -o DIR --to LAYOUT",
+		Short:   "Convert a model to the layout that a loader wants, or back",
+		Long:    convertLong + layoutList() + convertNotes,
+		Example: convertExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("want one model, there are %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runConvert(cmd, args, &f) },
+	}
+	outDirFlag(cmd, &f.out, "the model", "required")
+	to := &parsed[*checkpoint.Layout]{&f.layout, "", "LAYOUT", parseWritable}
+	cmd.Flags().Var(oneOf{to, writableLayouts()}, "to", "layout to convert to, one of the above (required)")
+	markRequired(cmd, "out", "to")
+	profile := &parsed[checkpoint.Arithmetic]{&f.arithmetic, "", "NAME", parseArithmetic}
+	cmd.Flags().Var(oneOf{profile, arithmetics()}, "profile", "arithmetic of the scales in place of the layout's")
+	onlyFlag(cmd, &f.only, "quantize only the weights whose name matches")
+	cmd.Flags().Var(&parsed[*regexp.Regexp]{&f.except, "", "REGEXP", regexp.Compile}, "except", "quantize no weight whose name matches")
+	cmd.Flags().StringVar(&f.amax, "amax", "", "`FILE` with the largest magnitudes of layers' inputs, in JSON")
+	wholeFlag(cmd, &f.jobs, 0, mostWorkers, "jobs", "strips converted at once; 0 is one for each processor (default 0)")
+	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on with a conversion that was cut off")
+	overwriteFlag(cmd, &f.overwrite)
+	wholeFlag(cmd, &f.top, 0, 1<<30, "top", "show the `N` weights that lost most; 0 is all")
+	cmd.Flags().BoolVar(&f.detail, "detail", false, "show all weights that lost anything")
+	jsonFlag(cmd, &f.json)
+	return cmd
+}
+
+// layoutList lists the layouts that can be written, a line for each.
+func layoutList() string {
+	var text strings.Builder
+	for _, l := range checkpoint.Layouts() {
+		if l.Writable() {
+			about := textout.Wrap(l.About, 78-20, "")
+			fmt.Fprintf(&text, "  %-18s%s\n", l.Name, strings.ReplaceAll(about, "\n", "\n"+strings.Repeat(" ", 20)))
+		}
+	}
+	return text.String()
+}
+
+func writableLayouts() (names []string) {
+	for _, l := range checkpoint.Layouts() {
+		if l.Writable() {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+func parseWritable(name string) (*checkpoint.Layout, error) {
+	l, err := checkpoint.ParseLayout(name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("want one of %s", strings.Join(writableLayouts(), ", "))
+	case !l.Writable():
+		return nil, errors.New("it can be read, not written")
+	}
+	return l, nil
+}
+
+// arithmetics lists the profiles of package scaling and the arithmetic of libraries.
+func arithmetics() []string {
+	libraries := []checkpoint.Arithmetic{checkpoint.CompressedTensors, checkpoint.AutoFP8, checkpoint.ModelOpt}
+	return append(texts(libraries), texts(tensorfile.Profiles())...)
+}
+
+func parseArithmetic(name string) (checkpoint.Arithmetic, error) {
+	if !slices.Contains(arithmetics(), name) {
+		return "", fmt.Errorf("want one of %s", strings.Join(arithmetics(), ", "))
+	}
+	return checkpoint.Arithmetic(name), nil
+}

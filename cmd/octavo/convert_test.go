@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// TestConvertGoldens converts the golden models and compares them with what the libraries
+// made: tensors by their bytes, configurations as JSON values.
+func TestConvertGoldens(t *testing.T) {
+	shared := testutil.Shared(t, "golden", "checkpoints")
+	calibration := filepath.Join(shared, "llama-fp8-static", "calibration.json")
+	for to, args := range map[string][]string{
+		"llama-deepseek-fp8":            {"llama-bf16", "deepseek-v3"},
+		"moe-deepseek-fp8":              {"moe-bf16", "deepseek-v3", "--jobs", "3"},
+		"moe-layer1-deepseek-fp8-ue8m0": {"moe-bf16", "deepseek-v3-ue8m0"},
+		"moe-experts-v4style-fp4":       {"moe-bf16", "deepseek-v4", "--only", `\.experts\.`},
+		"llama-fp8-static":              {"llama-bf16", "fp8", "--amax", calibration},
+		"llama-layer0-fp8-static-f32":   {"llama-bf16", "fp8", "--profile", "deepgemm"},
+		"llama-ct-fp8-dynamic":          {"llama-bf16", "ct-fp8-dynamic"},
+		"tied-ct-fp8-dynamic":           {"tied-bf16", "ct-fp8-dynamic"},
+		"llama-layer0-ct-fp8-block":     {"llama-bf16", "ct-fp8-block", "--except", `layers\.1\.`},
+		"llama-layer0-ct-mxfp8":         {"llama-bf16", "ct-mxfp8"},
+		"llama-ct-mxfp4":                {"llama-bf16", "ct-mxfp4"},
+		"llama-ct-nvfp4a16":             {"llama-bf16", "ct-nvfp4a16"},
+		"moe-ct-nvfp4a16":               {"moe-bf16", "ct-nvfp4a16"},
+		"llama-dequant-bf16":            {"llama-deepseek-fp8", "bf16"},
+	} {
+		t.Run(to, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			line := append([]string{"convert", filepath.Join(shared, args[0]), "-o", out, "--to"}, args[1:]...)
+			require.Contains(t, succeed(t, line...), out+": "+args[1])
+			requireModel(t, filepath.Join(shared, to), out)
+		})
+	}
+}
+
+// requireModel compares a model with a golden one, which may be a part of it.
+func requireModel(t *testing.T, golden, out string) {
+	t.Helper()
+	want, err := checkpoint.Open(golden)
+	require.NoError(t, err)
+	defer want.Close()
+	got, err := checkpoint.Open(out)
+	require.NoError(t, err)
+	defer got.Close()
+	compared := 0
+	for _, e := range want.Entries() {
+		own, ok := got.Entry(e.Name)
+		require.True(t, ok, e.Name)
+		require.Equal(t, e.DType, own.DType, e.Name)
+		require.Equal(t, fmt.Sprint(e.Shape), fmt.Sprint(own.Shape), e.Name)
+		a, b := make([]byte, e.Bytes()), make([]byte, e.Bytes())
+		require.NoError(t, want.ReadBytes(e, 0, a))
+		require.NoError(t, got.ReadBytes(own, 0, b))
+		require.True(t, bytes.Equal(a, b), e.Name)
+		compared++
+	}
+	require.Positive(t, compared)
+	for _, file := range got.Files() {
+		require.Equal(t, map[string]string{"format": "pt"}, got.File(file).Metadata())
+	}
+	m, err := outdir.Read(out)
+	require.NoError(t, err)
+	require.Equal(t, "convert", m.Kind)
+	for _, file := range got.Files() {
+		require.Contains(t, m.Sums, file)
+	}
+	require.ElementsMatch(t, append(m.Files, outdir.ManifestName), entriesOf(t, out))
+	if want.Config.Model == nil {
+		return
+	}
+	require.Len(t, got.Entries(), len(want.Entries()))
+	config, err := os.ReadFile(filepath.Join(golden, checkpoint.ConfigName))
+	require.NoError(t, err)
+	own, err := os.ReadFile(filepath.Join(out, checkpoint.ConfigName))
+	require.NoError(t, err)
+	require.JSONEq(t, string(config), string(own))
+	if want.Index != nil {
+		require.Equal(t, want.Index.TotalSize, got.Index.TotalSize)
+	}
+}
+
+// smallModel writes a model of three shards, each with weights of rows x 256 in BF16.
+func smallModel(t *testing.T, weights, rows int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	index := checkpoint.Index{Files: map[string]string{}}
+	for s := range 3 {
+		file := fmt.Sprintf("model-%05d-of-00003.safetensors", s+1)
+		var all []safetensors.Tensor
+		for w := range weights {
+			name := fmt.Sprintf("model.layers.%d.mlp.%s_proj.weight", s*weights+w, []string{"up", "gate"}[w%2])
+			data := make([]byte, 0, 2*rows*256)
+			for i := range rows * 256 {
+				data = binary.LittleEndian.AppendUint16(data, uint16(0x3c00+(i*i*7+i*13+w*31+s)%0x180))
+			}
+			all = append(all, safetensors.Tensor{
+				Info: safetensors.Info{Name: name, DType: safetensors.BF16, Shape: []int{rows, 256}}, Data: data,
+			})
+			index.Files[name] = file
+			index.TotalSize += int64(len(data))
+		}
+		require.NoError(t, safetensors.WriteFile(filepath.Join(dir, file), all, checkpoint.Metadata()))
+	}
+	text, err := json.Marshal(&index)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.IndexName), text, 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type":"llama","torch_dtype":"bfloat16"}`), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{}`), 0o666))
+	return dir
+}
+
+// TestConvertBadInput damages a model in every way that is known. Each is a line that says
+// what it is about, and nothing is written.
+func TestConvertBadInput(t *testing.T) {
+	const second = "model-00002-of-00003.safetensors"
+	edit := func(name string, change func(text string) string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(change(string(data))), 0o666))
+		}
+	}
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, dir string)
+		says   string
+		args   []string
+		status int
+	}{
+		"missing shard": {
+			damage: func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, second))) },
+			says:   second + ": the index names it", status: exitData,
+		},
+		"truncated shard": {
+			damage: edit(second, func(s string) string { return s[:len(s)-1] }),
+			says:   "it is damaged or cut off: get it again", status: exitData,
+		},
+		"truncated header": {
+			damage: edit(second, func(s string) string { return s[:20] }),
+			says:   "get it again", status: exitData,
+		},
+		"index with a tensor in another shard": {
+			damage: edit(checkpoint.IndexName, func(s string) string {
+				return strings.Replace(s, "00002-of", "00001-of", 1)
+			}),
+			says: "the index has", status: exitData,
+		},
+		"index with a tensor too many": {
+			damage: edit(checkpoint.IndexName, func(s string) string {
+				return strings.Replace(s, `"weight_map":{`, `"weight_map":{"x":"`+second+`",`, 1)
+			}),
+			says: `lacks tensor "x"`, status: exitData,
+		},
+		"index with a tensor too few": {
+			damage: edit(checkpoint.IndexName, func(s string) string {
+				return strings.Replace(s, `"model.layers.0.mlp.up_proj.weight":"model-00001-of-00003.safetensors",`, "", 1)
+			}),
+			says: "is not in the index", status: exitData,
+		},
+		"index that is none": {
+			damage: edit(checkpoint.IndexName, func(string) string { return "{" }), says: "index.json", status: exitData,
+		},
+		"index that leads elsewhere": {
+			damage: edit(checkpoint.IndexName, func(s string) string { return strings.Replace(s, second, "../"+second, 1) }),
+			says:   "does not lie in the checkpoint's directory", status: exitData,
+		},
+		"config that is none": {
+			damage: edit("config.json", func(string) string { return "[" }), says: "config.json", status: exitData,
+		},
+		"scale without its weight": {
+			damage: func(t *testing.T, dir string) {
+				require.NoError(t, os.Remove(filepath.Join(dir, checkpoint.IndexName)))
+				require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "x.safetensors"), []safetensors.Tensor{{
+					Info: safetensors.Info{Name: "model.layers.9.mlp.up_proj.weight_scale_inv", DType: safetensors.F32, Shape: []int{1, 1}},
+					Data: make([]byte, 4),
+				}}, nil))
+			},
+			says: "model.layers.9.mlp.up_proj.weight", status: exitData,
+		},
+		"calibration is missing":      {args: []string{"--to", "modelopt-fp8"}, says: "--amax", status: exitData},
+		"calibration is none":         {args: []string{"--to", "fp8", "--amax", "convert_test.go"}, says: "JSON object of numbers", status: exitData},
+		"layout is unknown":           {args: []string{"--to", "deepseek"}, says: "deepseek-v3", status: exitUsage},
+		"layout is read only":         {args: []string{"--to", "torchao"}, says: "it can be read, not written", status: exitUsage},
+		"arithmetic is of another":    {args: []string{"--to", "ct-mxfp4", "--profile", "autofp8"}, says: "autofp8", status: exitData},
+		"arithmetic is unknown":       {args: []string{"--profile", "fp9"}, says: "want one of", status: exitUsage},
+		"resume and overwrite":        {args: []string{"--resume", "--overwrite"}, says: "give one of them", status: exitUsage},
+		"pattern is none":             {args: []string{"--except", "("}, says: "--except", status: exitUsage},
+		"number of jobs is not whole": {args: []string{"--jobs", "-1"}, says: "whole number", status: exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := smallModel(t, 2, 64)
+			if c.damage != nil {
+				c.damage(t, dir)
+			}
+			out := filepath.Join(t.TempDir(), "out")
+			fail(t, c.status, c.says, append([]string{"convert", dir, "-o", out, "--to", "deepseek-v3"}, c.args...)...)
+			require.NoDirExists(t, out)
+		})
+	}
+	dir := smallModel(t, 2, 64)
+	fail(t, exitUsage, "name another directory with -o", "convert", dir, "-o", dir+"/.", "--to", "bf16")
+	fail(t, exitUsage, "want one model", "convert", dir, dir, "-o", "x", "--to", "bf16")
+	fail(t, exitUsage, "required", "convert", dir)
+	fail(t, exitData, "no such file", "convert", dir+"x", "-o", dir+"y", "--to", "bf16")
+}
+
+// TestConvertTwice: a model is not written over another, nor a conversion that is complete
+// done again.
+func TestConvertTwice(t *testing.T) {
+	dir, out := smallModel(t, 2, 64), filepath.Join(t.TempDir(), "out")
+	line := []string{"convert", dir, "-o", out, "--to", "deepseek-v3"}
+	succeed(t, append(line, "--resume")...)
+	fail(t, exitUsage, "it holds a run already", line...)
+	before := modelOf(t, out)
+	r := octavo(strings.NewReader(""), append(line, "--resume")...)
+	require.Equal(t, exitOK, r.status)
+	require.Equal(t, "octavo: the conversion in "+out+" is complete\n", r.stderr)
+	require.Equal(t, before, modelOf(t, out))
+	fail(t, exitUsage, "none that was cut off", append(line, "--resume", "--to", "ct-mxfp4")...)
+	succeed(t, append(line, "--overwrite", "--to", "ct-mxfp4")...)
+	require.NotEqual(t, before, modelOf(t, out))
+	require.Empty(t, succeed(t, append(line, "--overwrite", "--quiet")...))
+	require.Equal(t, before, modelOf(t, out))
+	text := succeed(t, append(line, "--overwrite", "--json")...)
+	var cert checkpoint.Certificate
+	require.NoError(t, json.Unmarshal([]byte(text), &cert))
+	require.Len(t, cert.Tensors, 6)
+
+	extra := filepath.Join(dir, "extra.safetensors")
+	require.NoError(t, safetensors.WriteFile(extra, nil, nil))
+	r = octavo(strings.NewReader(""), append(line, "--overwrite", "--quiet")...)
+	require.Equal(t, exitOK, r.status)
+	require.Equal(t, "octavo: warning: extra.safetensors was not converted, since it is not in the index: mend the index if it is of the model\n", r.stderr)
+	other := filepath.Join(t.TempDir(), "other")
+	require.NoError(t, os.Mkdir(other, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte("mine"), 0o666))
+	fail(t, exitData, "move it away", "convert", dir, "-o", other, "--to", "bf16", "--quiet")
+	require.Equal(t, map[string]string{"config.json": "mine"}, modelOf(t, other))
+}
+
+// modelOf returns the content of all files of a directory but for the list of the run.
+func modelOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range entriesOf(t, dir) {
+		if name != outdir.ManifestName {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			files[name] = string(data)
+		}
+	}
+	return files
+}

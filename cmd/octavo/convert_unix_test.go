@@ -1,0 +1,133 @@
+//go:build unix
+
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// TestKilledConvert kills conversions at random times until they are complete. Nobody finds
+// half a model meanwhile, and in the end it has the bytes of one that was not killed.
+func TestKilledConvert(t *testing.T) {
+	dir := smallModel(t, 4, 4096) // 8 MiB a shard
+	whole := filepath.Join(t.TempDir(), "whole")
+	line := []string{"convert", dir, "--to", "ct-nvfp4a16", "--quiet", "--resume", "-o"}
+	p := start(t, "", append(line, whole)...)
+	begun := time.Now()
+	require.Zero(t, p.wait(t), "%s", &p.stderr)
+	took := time.Since(begun)
+	want := modelOf(t, whole)
+	rounds := 6
+	if testing.Short() {
+		rounds = 2
+	}
+	random := rand.New(rand.NewPCG(17, 3))
+	kills := 0
+	for range rounds {
+		out := filepath.Join(t.TempDir(), "out")
+		for {
+			p := start(t, "", append(line, out)...)
+			time.AfterFunc(time.Duration(random.Int64N(int64(took))), func() { _ = p.Process.Kill() })
+			status := p.wait(t)
+			if status == 0 {
+				break
+			}
+			require.Equal(t, -int(syscall.SIGKILL), status, "%s", &p.stderr)
+			kills++
+			if _, err := outdir.Read(out); err == nil {
+				require.Equal(t, want, withoutHidden(modelOfFiles(t, out)))
+				continue
+			}
+			require.NoFileExists(t, filepath.Join(out, checkpoint.CertificateName))
+		}
+		require.Equal(t, want, modelOf(t, out))
+	}
+	require.Greater(t, kills, rounds/2)
+	t.Logf("%d kills, %v for a conversion", kills, took)
+}
+
+// modelOfFiles is modelOf without directories.
+func modelOfFiles(t *testing.T, dir string) map[string]string {
+	files := map[string]string{}
+	for _, name := range entriesOf(t, dir) {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil && name != outdir.ManifestName {
+			files[name] = string(data)
+		}
+	}
+	return files
+}
+
+func withoutHidden(files map[string]string) map[string]string {
+	for name := range files {
+		if strings.HasPrefix(name, ".") {
+			delete(files, name)
+		}
+	}
+	return files
+}
+
+// TestConvertIsResumed stops a conversion after its first shard: by a signal, by a limit of
+// the size of files, as a full disk does, and while another wants the directory.
+func TestConvertIsResumed(t *testing.T) {
+	dir := smallModel(t, 2, 64)
+	large := safetensors.Tensor{
+		Info: safetensors.Info{Name: "model.layers.9.mlp.down_proj.weight", DType: safetensors.BF16, Shape: []int{1 << 12, 1 << 12}},
+		Data: make([]byte, 2<<24),
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, checkpoint.IndexName)))
+	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "z.safetensors"), []safetensors.Tensor{large}, nil))
+	whole, out := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "out")
+	succeed(t, "convert", dir, "-o", whole, "--to", "deepseek-v3")
+	line := []string{"convert", dir, "-o", out, "--to", "deepseek-v3"}
+
+	p := start(t, "ulimit -f 2000; ", line...) // blocks of 512 or 1024 bytes
+	require.Equal(t, exitData, p.wait(t))
+	last := filepath.Join(out, "model-00004-of-00004.safetensors")
+	require.Equal(t, "octavo: write "+last+": file too large: 3 of 4 shards are complete: go on with --resume\n", p.stderr.String())
+	require.Equal(t, []string{".octavo-partial"}, entriesOf(t, out))
+
+	fail(t, exitUsage, "go on with --resume, or start again with --overwrite", line...)
+	fail(t, exitUsage, "other options", append(line, "--resume", "--to", "ct-mxfp4")...)
+	require.Len(t, matches(t, out, ".octavo-partial", "*.safetensors"), 3)
+
+	first, err := outdir.Create(out, outdir.Options{Resume: true})
+	require.NoError(t, err)
+	fail(t, exitData, "another octavo is writing into it", append(line, "--resume")...)
+	first.Pause()
+
+	r := octavo(strings.NewReader(""), append(line, "--resume")...)
+	require.Equal(t, exitOK, r.status, r.stderr)
+	require.Equal(t, "octavo: 3 of 4 shards are complete\n", r.stderr)
+	require.Equal(t, modelOf(t, whole), modelOf(t, out))
+}
+
+// TestConvertMemory converts a weight that is larger than the memory that it may take.
+func TestConvertMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems count memory in other units")
+	}
+	in := sparse(t, safetensors.Info{Name: "model.layers.0.mlp.up_proj.weight", DType: safetensors.BF16, Shape: []int{1 << 15, 1 << 14}}) // 1 GiB
+	for _, to := range []string{"ct-fp8-dynamic", "ct-nvfp4a16"} {
+		p := start(t, "", "convert", in, "-o", filepath.Join(t.TempDir(), "out"), "--to", to, "--jobs", "4")
+		require.Zero(t, p.wait(t), "%s", &p.stderr)
+		peak := p.ProcessState.SysUsage().(*syscall.Rusage).Maxrss // in KiB
+		t.Logf("%s: %d MiB", to, peak>>10)
+		require.Less(t, peak, int64(256<<10))
+		if testing.Short() {
+			break
+		}
+	}
+}

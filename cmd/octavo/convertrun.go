@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/certificate"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// conversion is a run of convert.
+type conversion struct {
+	source *checkpoint.Checkpoint
+	plan   *checkpoint.Plan
+	files  []string
+	out    string
+	begun  time.Time
+	before int // shards that were complete when it began
+}
+
+// runConvert does a conversion.
+func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
+	if f.resume && f.overwrite {
+		return usagef("--resume goes on with a conversion and --overwrite replaces it: give one of them")
+	}
+	c := &conversion{out: f.out, begun: time.Now()}
+	var err error
+	if c.source, err = checkpoint.Open(args[0]); err != nil {
+		return mendSource(err)
+	}
+	defer c.source.Close()
+	if err := c.planIt(f); err != nil {
+		return err
+	}
+	cert, err := c.complete(f.resume)
+	if err != nil {
+		return err
+	}
+	if cert == nil {
+		if cert, err = c.run(cmd, args, f); err != nil {
+			return err
+		}
+	} else {
+		note(cmd, "the conversion in %s is complete", textout.Name(c.out))
+		c.before = len(c.plan.Shards)
+	}
+	for _, name := range c.source.Others() {
+		if strings.HasSuffix(name, ".safetensors") {
+			warn(cmd.ErrOrStderr(), "%s was not converted, since it is not in the index: mend the index if it is of the model", textout.Name(name))
+		}
+	}
+	return c.print(cmd, f, cert)
+}
+
+// planIt plans the conversion.
+func (c *conversion) planIt(f *convertFlags) error {
+	if a, err := os.Stat(c.source.Dir()); err == nil {
+		if b, err := os.Stat(c.out); err == nil && os.SameFile(a, b) {
+			return usagef("the model is in %s: name another directory with -o", textout.Name(c.out))
+		}
+	}
+	o := checkpoint.PlanOptions{Arithmetic: f.arithmetic}
+	if f.only != nil {
+		o.Only = f.only.MatchString
+	}
+	if f.except != nil {
+		o.Except = f.except.MatchString
+	}
+	var err error
+	if f.amax != "" {
+		if o.Amax, err = readAmax(f.amax); err != nil {
+			return err
+		}
+	}
+	if c.plan, err = checkpoint.NewPlan(c.source, f.layout, o); err != nil {
+		if f.layout.Calibrated == checkpoint.Calibrated && f.amax == "" {
+			return fmt.Errorf("%w and give what that found with --amax", err)
+		}
+		return err
+	}
+	c.files, err = c.plan.Files()
+	return err
+}
+
+// readAmax reads the largest magnitudes of layers' inputs.
+func readAmax(path string) (amax map[string]float32, err error) {
+	data, err := inputfile.ReadAll(path, 64<<20)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &amax); err != nil {
+		return nil, fmt.Errorf("%s: want a JSON object of numbers by the names of modules: %w", textout.Name(path), err)
+	}
+	return amax, nil
+}
+
+// complete returns the certificate of a conversion that is to be resumed and is complete;
+// nil if there is none.
+func (c *conversion) complete(resume bool) (*checkpoint.Certificate, error) {
+	if !resume {
+		return nil, nil
+	}
+	if _, err := outdir.Read(c.out); err != nil {
+		return nil, nil // what is wrong is said later
+	}
+	cert, err := checkpoint.ReadCertificate(c.out)
+	if err != nil {
+		return nil, nil
+	}
+	digest, err := c.plan.Digest()
+	if err != nil || cert.Plan != digest {
+		return nil, err
+	}
+	return cert, nil
+}
+
+// run converts what is missing and puts all files into their places.
+func (c *conversion) run(cmd *cobra.Command, args []string, f *convertFlags) (*checkpoint.Certificate, error) {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	run, err := c.directory(f)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Pause()
+	stage, err := run.Stage()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.resume(cmd, stage, f); err != nil {
+		return nil, err
+	}
+	bar := newDisplay(cmd)
+	bar.Unit(display.Bytes)
+	cert, err := checkpoint.Convert(ctx, c.plan, stage, checkpoint.Options{Workers: f.jobs, Progress: bar})
+	bar.Finish()
+	if err != nil {
+		return nil, c.cutOff(ctx, run, stage, err)
+	}
+	for _, name := range c.files {
+		if err := run.Adopt(name); err != nil {
+			return nil, err
+		}
+	}
+	m := outdir.Manifest{Kind: "convert", Command: commandLine(cmd, args), Machine: trainMachine(), Sums: map[string]string{}}
+	for _, file := range cert.Files {
+		m.Sums[file.Name] = file.CRC32
+	}
+	return cert, run.Commit(m)
+}
+
+// directory claims the directory of the model.
+func (c *conversion) directory(f *convertFlags) (*outdir.Run, error) {
+	return givenDirectory(c.out, outdir.Options{
+		Files:     c.files,
+		Overwrite: f.overwrite || f.resume, // which began with --overwrite if there is a model: see resume
+		Resume:    !f.overwrite,
+	})
+}
+
+// resume looks for what a conversion that was cut off has left.
+func (c *conversion) resume(cmd *cobra.Command, stage string, f *convertFlags) (err error) {
+	c.before, err = c.plan.Done(stage)
+	out := textout.Name(c.out)
+	switch {
+	case !f.resume && (c.before > 0 || errors.Is(err, checkpoint.ErrPlan)):
+		return usagef("%s has a conversion that was cut off: go on with --resume, or start again with --overwrite", out)
+	case errors.Is(err, checkpoint.ErrPlan):
+		return usagef("%s has a conversion from another source, to another layout or with other options: give those, or start again with --overwrite", out)
+	case err != nil:
+		return err
+	case c.before > 0:
+		note(cmd, "%d of %d shards are complete", c.before, len(c.plan.Shards))
+	case f.resume:
+		if _, err := outdir.Read(c.out); err == nil {
+			return usagef("%s: %w, and none that was cut off: name another directory with -o, or replace it with --overwrite", out, outdir.ErrHasRun)
+		}
+	}
+	return nil
+}
+
+// cutOff says what is left of a conversion that has failed or was stopped. A run of which no
+// shard is complete is given up.
+func (c *conversion) cutOff(ctx context.Context, run *outdir.Run, stage string, err error) error {
+	done, _ := c.plan.Done(stage)
+	if done == 0 {
+		run.Abort()
+	}
+	left := fmt.Sprintf("%d of %d shards are complete: go on with --resume", done, len(c.plan.Shards))
+	var system *fs.PathError
+	written := errors.As(err, &system) && strings.HasPrefix(system.Path, stage)
+	if written {
+		path := filepath.Join(c.out, filepath.Base(system.Path))
+		err = fmt.Errorf("%s %s: %w", system.Op, textout.Name(path), system.Err)
+	}
+	switch {
+	case errors.Is(err, context.Canceled) && done == 0:
+		return stopped(ctx, "no shard was complete, nothing was written")
+	case errors.Is(err, context.Canceled):
+		return stopped(ctx, left)
+	case errors.Is(err, syscall.ENOSPC) && done == 0:
+		return fmt.Errorf("%w: make room, or name another directory with -o", err)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%w: make room; %s", err, left)
+	case done > 0:
+		return fmt.Errorf("%w: %s", err, left)
+	}
+	return mendSource(err)
+}
+
+// mendSource adds what to do to an error about the model that is read.
+func mendSource(err error) error {
+	switch {
+	case errors.Is(err, checkpoint.ErrIndex) && errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: get that file", err)
+	case errors.Is(err, safetensors.ErrFile):
+		return fmt.Errorf("%w: it is damaged or cut off: get it again", err)
+	}
+	return err
+}
+
+// print prints what became of the model.
+func (c *conversion) print(cmd *cobra.Command, f *convertFlags, cert *checkpoint.Certificate) error {
+	stdout := cmd.OutOrStdout()
+	switch {
+	case f.json:
+		return jsonout.Print(stdout, cert)
+	case quiet(cmd):
+		return nil
+	}
+	if err := certificate.WriteText(stdout, cert, c.out, shownTensors(f.top, f.detail)); err != nil {
+		return err
+	}
+	if c.before > 0 {
+		return nil
+	}
+	took := time.Since(c.begun).Seconds()
+	bytes := c.source.TotalSize()
+	_, err := fmt.Fprintf(stdout, "\n%d bytes read in %.3g s: %.3g GB/s\n", bytes, took, float64(bytes)/took/1e9)
+	return err
+}
