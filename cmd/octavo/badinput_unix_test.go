@@ -37,6 +37,8 @@ func readers(t *testing.T, path string) map[string][]string {
 	succeed(t, "identify", "-o", probes, "--k", "64", "--quiet")
 	return map[string][]string{
 		"inspect":          {"inspect", path},
+		"diff":             {"diff", path, good},
+		"diff B":           {"diff", good, path},
 		"quantize":         {"quantize", path, "-o", filepath.Join(dir, "out"), "--profile", "te-block"},
 		"convert":          {"convert", path, "-o", filepath.Join(dir, "model"), "--to", "bf16"},
 		"gemm":             append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
@@ -85,7 +87,7 @@ func TestSpecialFiles(t *testing.T) {
 					if name == "inspect" && kind == "a directory" {
 						want = "has no file that ends in .safetensors"
 					}
-					if name == "convert" && kind == "a directory" {
+					if (name == "convert" || strings.HasPrefix(name, "diff")) && kind == "a directory" {
 						want = "it has no index and no .safetensors file"
 					}
 					if name == "identify --got" && kind == "a directory" {
@@ -205,6 +207,7 @@ func TestOddTensorNames(t *testing.T) {
 		}
 		for _, args := range [][]string{
 			{"inspect", path},
+			{"diff", path, path}, {"diff", path, filetest.Write(t, nil, filetest.F32(name, []int{2, 1}, 1, 2))}, {"diff", path, name},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block"},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", name + "(("},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", name},
@@ -233,6 +236,7 @@ func TestOddTensorNames(t *testing.T) {
 		}
 		for _, args := range [][]string{
 			{"inspect", path, "--json"},
+			{"diff", path, path, "--json"},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", "^[^x]|^$", "--json"},
 			append([]string{"verify", path, "--got", path, "--c", "c", "--json"}, operands("x"+name, "x"+name+"_scale_inv")...),
 			append([]string{"audit", path, "--rtol", "1", "--json"}, operands("x"+name, "x"+name+"_scale_inv")...),

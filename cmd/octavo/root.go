@@ -84,6 +84,7 @@ func newRoot() *cobra.Command {
 		newIdentifyCommand(),
 		newAuditCommand(),
 		newInspectCommand(),
+		newDiffCommand(),
 		newTrainCommand(),
 		newLabCommand(),
 		newReportCommand(),

@@ -39,6 +39,8 @@ func endless(t *testing.T) map[string][]string {
 		"convert":  {"convert", large, "-o", "run", "--to", "bf16"},
 		"gemm":     append([]string{"gemm", product, "-o", "out.safetensors"}, operands...),
 		"inspect":  {"inspect", large},
+		"diff": {"diff", sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 21, 1 << 13}}),
+			sparse(t, safetensors.Info{Name: "w", DType: safetensors.BF16, Shape: []int{1 << 21, 1 << 13}})},
 		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),
 		"identify": slowIdentify(t),
 		"audit":    append([]string{"audit", product, "--rtol", "1", "--operands", "out.safetensors"}, operands...),

@@ -1,0 +1,123 @@
+package diff
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/textout"
+)
+
+// WriteText writes the report for people, with the given number of tensors that differ most; 0
+// is all that are not the same.
+func (r *Report) WriteText(stdout io.Writer, top int) error {
+	w := bufio.NewWriter(stdout)
+	for _, s := range []struct {
+		name string
+		Side
+	}{{"A", r.A}, {"B", r.B}} {
+		layout := s.Layout
+		if layout == "" {
+			layout = "no known layout"
+		}
+		fmt.Fprintf(w, "%s: %s, %s, tensors: %d\n", s.name, textout.Name(s.Path), layout, s.Weights)
+	}
+	fmt.Fprintln(w)
+	for _, line := range []struct {
+		n    int
+		what string
+	}{
+		{r.Counts.Bytes, "the same bytes"},
+		{r.Counts.Values, "the same values"},
+		{r.Counts.Rounded, "the same values once they are rounded to the narrower type"},
+		{r.Counts.Different, "different"},
+		{r.Counts.Incomparable, "in one alone, or not to be compared"},
+	} {
+		fmt.Fprintf(w, "%8d  %s\n", line.n, line.what)
+	}
+	r.writeDifferences(w, top)
+	r.writeProofs(w)
+	return w.Flush()
+}
+
+const nameWidth = 80 - 9 - 10 - 8 - 3*2
+
+func (r *Report) writeDifferences(w io.Writer, top int) {
+	n := 0
+	for n < len(r.differences) && r.differences[n].Same < checkpoint.SameValues {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	if top > 0 && top < n {
+		fmt.Fprintf(w, "The %d of %d tensors that differ most (--top 0 shows all):\n\n", top, n)
+		n = top
+	}
+	fmt.Fprintf(w, "%9s  %10s  %8s  %s\n", "differ", "largest", "SQNR dB", "tensor")
+	for i := range n {
+		d := &r.differences[i]
+		name := textout.Shorten(textout.Name(d.Name), nameWidth)
+		if d.Why != "" {
+			fmt.Fprintf(w, "%9s  %10s  %8s  %s\n", "-", "-", "-", name)
+			fmt.Fprintln(w, textout.Wrap("^ "+textout.Line(d.Why), 78, "    "))
+			continue
+		}
+		fmt.Fprintf(w, "%9s  %10.4g  %8s  %s\n",
+			textout.Percent(d.Differ, d.Elements), d.Error.Largest, decibels(d), name)
+		for _, note := range notes(d) {
+			fmt.Fprintln(w, textout.Wrap("^ "+note, 78, "    "))
+		}
+	}
+}
+
+func decibels(d *checkpoint.Difference) string {
+	if x := d.SQNR(); !math.IsInf(x, -1) {
+		return textout.Decibels(x)
+	}
+	return "-inf"
+}
+
+// notes say where a tensor differs.
+func notes(d *checkpoint.Difference) (notes []string) {
+	if d.NonFinite > 0 {
+		notes = append(notes, fmt.Sprintf("%d NaN or infinite in one alone, the first at %v", d.NonFinite, d.Index(d.FirstNonFinite)))
+	}
+	if d.Same == checkpoint.RoundedValues {
+		return append(notes, fmt.Sprintf("the same in %s", d.Type))
+	}
+	if d.Differ > 0 {
+		where := fmt.Sprintf("the first at %v", d.Index(d.First))
+		if d.Error.Largest > 0 {
+			where += fmt.Sprintf(", the largest at %v", d.Index(d.Error.Where))
+		}
+		notes = append(notes, where)
+	}
+	if d.Inputs {
+		notes = append(notes, fmt.Sprintf("the scale of the input is %v and %v", d.InputA, d.InputB))
+	}
+	return notes
+}
+
+func (r *Report) writeProofs(w io.Writer) {
+	if r.Proofs == nil {
+		return
+	}
+	holds := 0
+	for _, p := range r.Proofs {
+		if p.Holds {
+			holds++
+		}
+	}
+	fmt.Fprintf(w, "\n%d of %d tensors of codes of A can be stored as those of B without loss.\n", holds, len(r.Proofs))
+	for _, p := range r.Proofs {
+		if p.Holds {
+			continue
+		}
+		fmt.Fprintf(w, "  %s\n", textout.Shorten(textout.Name(p.Name), 78))
+		fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("^ %s: block [%d, %d] of matrix %d: %s", p.To, p.Block[1], p.Block[2], p.Block[0], p.Why), 78, "    "))
+	}
+}
