@@ -24,7 +24,7 @@ func (c *Checkpoint) Detect() ([]*Layout, error) {
 	}
 	var found []*Layout
 	for _, l := range layouts {
-		if l.declared(c.Config) && l.holds(used) {
+		if l.Declared(c.Config) && l.holds(used) {
 			found = append(found, l)
 		}
 	}

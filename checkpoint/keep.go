@@ -28,9 +28,9 @@ var keepRules = []keepRule{
 	{regexp.MustCompile(`(^|\.)multi_modal_projector\.`), true},
 }
 
-// kept reports whether a module stays as it is by default, and whether configurations have to
+// Kept reports whether a module stays as it is by default, and whether configurations have to
 // list it then.
-func kept(module string) (keep, listed bool) {
+func Kept(module string) (keep, listed bool) {
 	for _, rule := range keepRules {
 		if rule.match.MatchString(module) {
 			return true, rule.listed
@@ -47,9 +47,9 @@ var fused = [][]string{
 	{"w1", "w3"},
 }
 
-// fusedName returns one name for all modules that a loader fuses with the given one: its own
+// FusedName returns one name for all modules that a loader fuses with the given one: its own
 // if it is fused with none.
-func fusedName(module string) string {
+func FusedName(module string) string {
 	at := strings.LastIndexByte(module, '.') + 1
 	for _, names := range fused {
 		for _, name := range names {

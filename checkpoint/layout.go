@@ -128,8 +128,8 @@ func (l *Layout) rule(weight string) *Rule {
 	return nil
 }
 
-// declared reports whether a configuration says that the model is in the layout.
-func (l *Layout) declared(c Config) bool {
+// Declared reports whether a configuration says that the model is in the layout.
+func (l *Layout) Declared(c Config) bool {
 	declaration := c.Quantization
 	if declaration == nil && c.ModelOpt != nil {
 		declaration = map[string]any{"quant_method": "modelopt"}

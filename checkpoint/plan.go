@@ -155,7 +155,7 @@ func (p *Plan) target(w *Weight, o PlanOptions, groups map[string]*group) (*Targ
 	if e := (encoder{scheme: t.Scheme, block: t.Scheme.Block}); e.needsAmax() {
 		name := module
 		if p.Layout.Share || o.Share {
-			name = fusedName(module)
+			name = FusedName(module)
 		}
 		if groups[name] == nil {
 			groups[name] = new(group)
@@ -209,7 +209,7 @@ func (p *Plan) quantizes(w *Weight, o PlanOptions) *Rule {
 	if len(w.Shape) != 2 && !stack || len(w.Shape) == 2 && !isModule {
 		return nil
 	}
-	keep, listed := kept(module)
+	keep, listed := Kept(module)
 	chosen := !keep
 	if o.Only != nil {
 		chosen = o.Only(w.Name)

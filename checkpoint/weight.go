@@ -122,7 +122,7 @@ func (c *Checkpoint) join() {
 // some tensors may be of one scheme or another.
 func (c *Checkpoint) likelySchemes() (order []*Scheme) {
 	for _, l := range layouts {
-		if l.declared(c.Config) {
+		if l.Declared(c.Config) {
 			for _, rule := range l.Rules {
 				order = append(order, rule.Scheme)
 			}

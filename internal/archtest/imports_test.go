@@ -45,6 +45,7 @@ var beside = map[string][]string{
 	"telemetry/expvars":    {"telemetry"},
 	"telemetry/prometheus": {"telemetry"},
 	"checkpoint":           {"safetensors", "scaling and below"},
+	"checkpoint/lint":      {"checkpoint", "safetensors", "scaling and below"},
 	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
 	"oracle":               {"attention and below"},
 	"oracle/fault":         {"oracle", "attention and below"},

@@ -1,0 +1,341 @@
+package lint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+func checkConfigReadable(m *model, found func(Finding)) {
+	for _, err := range m.problems {
+		if errors.Is(err, checkpoint.ErrConfig) {
+			found(Finding{What: err.Error()})
+		}
+	}
+}
+
+// hasCodes reports whether there is anything quantized.
+func (m *model) hasCodes() bool {
+	return len(m.quantized()) > 0 || slices.ContainsFunc(m.entries, func(e checkpoint.Entry) bool {
+		return isCodes(e) || strings.HasSuffix(e.Name, ".weight") && !isValues(e.DType)
+	})
+}
+
+func checkLeftover(m *model, found func(Finding)) {
+	if q := m.declaration(); q != nil && m.known && !m.hasCodes() && text(q, "format") != "dense" {
+		found(Finding{File: checkpoint.ConfigName, What: fmt.Sprintf("the method is %q, and no tensor has codes", m.c.Config.Method())})
+	}
+}
+
+func checkUndeclared(m *model, found func(Finding)) {
+	if !m.hasConfig() || m.declaration() != nil {
+		return
+	}
+	var names []string
+	for _, e := range m.entries {
+		if isCodes(e) {
+			names = append(names, e.Name)
+		}
+	}
+	if len(names) > 0 {
+		found(Finding{File: checkpoint.ConfigName, Tensors: names, What: fmt.Sprintf("%d tensors have codes", len(names))})
+	}
+}
+
+const compressedTensors = "compressed-tensors"
+
+func checkStatus(m *model, found func(Finding)) {
+	q := m.declaration()
+	if m.c.Config.Method() != compressedTensors {
+		return
+	}
+	if status, ok := q["quantization_status"].(string); ok && status != "compressed" {
+		found(Finding{File: checkpoint.ConfigName, What: fmt.Sprintf("quantization_status is %q", status)})
+	}
+}
+
+// checkFormat compares a format of compressed-tensors, and the type of codes that methods
+// imply, with the tensors.
+func checkFormat(m *model, found func(Finding)) {
+	format := text(m.declaration(), "format")
+	if m.c.Config.Method() == compressedTensors && slices.Contains(floatFormats, format) {
+		packed := strings.HasSuffix(format, "pack-quantized")
+		var wrong []string
+		for _, e := range m.entries {
+			if isCodes(e) && (strings.HasSuffix(e.Name, ".weight_packed") != packed || format == "dense") {
+				wrong = append(wrong, e.Name)
+			}
+		}
+		if len(wrong) > 0 {
+			found(Finding{File: checkpoint.ConfigName, Tensors: wrong, What: fmt.Sprintf("format is %q, and %d tensors are of another", format, len(wrong))})
+			return
+		}
+	}
+	if len(m.wanted) == 0 {
+		return
+	}
+	var wrong []string
+	for _, w := range m.quantized() {
+		if !slices.Contains(m.wanted, w.Scheme) && m.wantsName(w) {
+			wrong = append(wrong, w.Parts[checkpoint.Codes].Name)
+		}
+	}
+	if len(wrong) > 0 {
+		found(Finding{File: checkpoint.ConfigName, Tensors: wrong, What: fmt.Sprintf("%d weights are stored as no layout of that configuration has them", len(wrong))})
+	}
+}
+
+// wantsName reports whether scales of a weight have the name that the configuration implies,
+// whatever their type and shape.
+func (m *model) wantsName(w *checkpoint.Weight) bool {
+	return slices.ContainsFunc(m.wanted, func(s *checkpoint.Scheme) bool {
+		return s.PartName(w.Name, checkpoint.Scales) == w.Parts[checkpoint.Scales].Name
+	})
+}
+
+// checkConfigs compares ModelOpt's two files.
+func checkConfigs(m *model, found func(Finding)) {
+	q := m.c.Config.Quantization
+	other, _ := m.c.Config.ModelOpt["quantization"].(map[string]any)
+	if q == nil || other == nil {
+		return
+	}
+	differ := func(what string, a, b any) {
+		found(Finding{File: checkpoint.ModelOptName, What: fmt.Sprintf("%s: %v in config.json, %v in hf_quant_config.json", what, a, b)})
+	}
+	if a, b := text(q, "quant_algo"), text(other, "quant_algo"); a != "" && a != b {
+		differ("quant_algo", a, b)
+	}
+	a, b := texts(q["ignore"]), texts(other["exclude_modules"])
+	slices.Sort(a)
+	slices.Sort(b)
+	if !slices.Equal(a, b) {
+		differ("modules that are not quantized", a, b)
+	}
+	if a, b := q["kv_cache_scheme"], other["kv_cache_quant_algo"]; (a == nil) != (b == nil) {
+		differ("scheme of cached keys and values", a, b)
+	}
+}
+
+// Names of modules that are no Linear, or that loaders never quantize.
+var (
+	embedding = regexp.MustCompile(`(^|\.)(embed|embed_tokens|embed_in|wte|wpe|word_embeddings|position_embeddings)$|(^|[._])embeddings?$`)
+	norm      = regexp.MustCompile(`norm[0-9]*$|(^|\.)ln_[a-z0-9]+$`)
+	router    = regexp.MustCompile(`(^|\.)(gate|router|shared_expert_gate)$|(^|\.)router\.`)
+	head      = regexp.MustCompile(`(^|\.)(lm_head|embed_out)$`)
+	conv      = regexp.MustCompile(`(^|[._])conv[0-9a-z]*$`)
+)
+
+// linear returns the module of a weight that a loader takes for a Linear layer of values.
+func linear(w *checkpoint.Weight) (module string, ok bool) {
+	e := w.Parts[checkpoint.Codes]
+	module, ok = strings.CutSuffix(w.Name, ".weight")
+	return module, ok && w.Scheme == nil && len(w.Shape) == 2 && isValues(e.DType) &&
+		!embedding.MatchString(module) && !norm.MatchString(module) && !conv.MatchString(module)
+}
+
+// checkIgnoreMissing has modules of values that the configuration does not list. Those of
+// method fp8 may be what its loaders never quantize: heads, routers and the like.
+func checkIgnoreMissing(m *model, found func(Finding)) {
+	if len(m.wanted) == 0 || !m.hasCodes() {
+		return
+	}
+	for _, w := range m.weights {
+		module, ok := linear(w)
+		if !ok || m.ignored(module) || m.targetsExperts() || m.untargeted(module) {
+			continue
+		}
+		if keep, _ := checkpoint.Kept(module); keep && m.c.Config.Method() == "fp8" {
+			continue
+		}
+		found(Finding{File: w.Parts[checkpoint.Codes].File, Tensors: []string{w.Name}, What: fmt.Sprintf("%s is %s and not listed", module, w.Parts[checkpoint.Codes].DType)})
+	}
+}
+
+// targetsExperts reports whether the method quantizes stacks of experts alone.
+func (m *model) targetsExperts() bool {
+	method := m.c.Config.Method()
+	return method == "mxfp4" || method == "torchao"
+}
+
+// untargeted reports whether compressed-tensors' targets leave a module out.
+func (m *model) untargeted(module string) bool {
+	groups, _ := m.declaration()["config_groups"].(map[string]any)
+	if len(groups) == 0 {
+		return false
+	}
+	for _, group := range groups {
+		object, _ := group.(map[string]any)
+		for _, target := range texts(object["targets"]) {
+			if target == "Linear" || newPattern(target).matches(module) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// modules returns the names of all modules that have tensors, and of what they are in.
+func (m *model) modules() map[string]bool {
+	all := map[string]bool{}
+	for _, e := range m.entries {
+		name := moduleOf(e.Name)
+		if module, _, ok := scaleOf(e.Name); ok {
+			name = module
+		}
+		for name != "" && !all[name] {
+			all[name] = true
+			name = name[:max(strings.LastIndexByte(name, '.'), 0)]
+		}
+	}
+	return all
+}
+
+func checkIgnoreUnmatched(m *model, found func(Finding)) {
+	if !m.known {
+		return
+	}
+	all := m.modules()
+	for _, name := range m.ignore {
+		p := newPattern(name)
+		if m.c.Config.TiedHead() && (head.MatchString(name) || p.matches("lm_head")) {
+			continue // which needs no tensor
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), p.matches) {
+			found(Finding{File: checkpoint.ConfigName, What: fmt.Sprintf("%q matches no module", name)})
+		}
+	}
+}
+
+func checkIgnoreQuantized(m *model, found func(Finding)) {
+	for _, w := range m.quantized() {
+		if module := moduleOf(w.Name); m.ignored(module) && !m.targetsExperts() {
+			found(Finding{File: w.Parts[checkpoint.Codes].File, Tensors: []string{w.Parts[checkpoint.Codes].Name}, What: module + " is listed and quantized"})
+		}
+	}
+}
+
+func checkFusedMixed(m *model, found func(Finding)) {
+	for _, group := range m.groups() {
+		var codes, values []string
+		for _, w := range group {
+			if w.Scheme != nil || isCodes(w.Parts[checkpoint.Codes]) {
+				codes = append(codes, w.Name)
+			} else if isValues(w.Parts[checkpoint.Codes].DType) {
+				values = append(values, w.Name)
+			}
+		}
+		if len(codes) > 0 && len(values) > 0 {
+			found(Finding{Tensors: append(codes, values...), What: fmt.Sprintf("%s: quantized; %s: not", strings.Join(codes, ", "), strings.Join(values, ", "))})
+		}
+	}
+}
+
+// quantizedAs reports of each quantized module whether its name matches.
+func (m *model) quantizedAs(re *regexp.Regexp, found func(Finding)) {
+	for _, w := range m.weights {
+		e := w.Parts[checkpoint.Codes]
+		module := moduleOf(w.Name)
+		if w.Scheme == nil && !isCodes(e) || !re.MatchString(module) {
+			continue
+		}
+		found(Finding{File: e.File, Tensors: []string{e.Name}, What: fmt.Sprintf("%s is %s", module, e.DType)})
+	}
+}
+
+func checkQuantizedEmbedding(m *model, found func(Finding)) { m.quantizedAs(embedding, found) }
+
+func checkQuantizedRouter(m *model, found func(Finding)) {
+	m.quantizedAs(router, found)
+	m.quantizedAs(norm, found)
+}
+
+// ends returns the weights of the embedding and of the head, nil where they are absent.
+func (m *model) ends() (embed, out *checkpoint.Weight) {
+	for _, w := range m.weights {
+		switch module := moduleOf(w.Name); {
+		case embedding.MatchString(module) && strings.Contains(module, "embed_tokens") && embed == nil:
+			embed = w
+		case module == "lm_head" || module == "model.lm_head":
+			out = w
+		}
+	}
+	return embed, out
+}
+
+func checkTiedHead(m *model, found func(Finding)) {
+	embed, out := m.ends()
+	if !m.c.Config.TiedHead() || out == nil {
+		return
+	}
+	what := "tie_word_embeddings is true"
+	if embed != nil {
+		a, b := embed.Parts[checkpoint.Codes], out.Parts[checkpoint.Codes]
+		switch same, compared := m.same(a, b); {
+		case (embed.Scheme != nil || isCodes(a)) != (out.Scheme != nil || isCodes(b)):
+			what += "; only one of head and embedding is quantized"
+		case !compared:
+		case same:
+			what += "; the head has the bytes of the embedding"
+		default:
+			what += "; the head has other bytes than the embedding"
+		}
+	}
+	found(Finding{File: out.Parts[checkpoint.Codes].File, Tensors: []string{out.Name}, What: what})
+}
+
+// same compares the data of two tensors, unless it is not to be read.
+func (m *model) same(a, b checkpoint.Entry) (equal, compared bool) {
+	if m.stats == nil || m.err != nil {
+		return false, false
+	}
+	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
+		return false, true
+	}
+	x, y := make([]byte, strip), make([]byte, strip)
+	for at := int64(0); at < a.Bytes(); at += strip {
+		n := min(strip, a.Bytes()-at)
+		if m.err = errors.Join(m.c.ReadBytes(a, at, x[:n]), m.c.ReadBytes(b, at, y[:n])); m.err != nil {
+			return false, false
+		}
+		if !bytes.Equal(x[:n], y[:n]) {
+			return false, true
+		}
+	}
+	return true, true
+}
+
+func checkHeadAbsent(m *model, found func(Finding)) {
+	tied, said := member[bool](m, "tie_word_embeddings")
+	architectures, _ := member[[]string](m, "architectures")
+	embed, out := m.ends()
+	if !said || tied || embed == nil || out != nil || len(architectures) != 1 || !strings.HasSuffix(architectures[0], "ForCausalLM") {
+		return
+	}
+	found(Finding{File: checkpoint.ConfigName, Tensors: []string{"lm_head.weight"}, What: "tie_word_embeddings is false, and there is no lm_head"})
+}
+
+// rareTypes are those that many readers lack.
+var rareTypes = []safetensors.DType{
+	safetensors.F4, safetensors.F6E2M3, safetensors.F6E3M2, safetensors.F8E8M0,
+	safetensors.F8E4M3FNUZ, safetensors.F8E5M2FNUZ,
+}
+
+// checkRareTypes leaves out scales in F8_E8M0 of layouts that have them so.
+func checkRareTypes(m *model, found func(Finding)) {
+	for _, e := range m.entries {
+		w := m.c.Weight(e.Name)
+		expected := e.DType == safetensors.F8E8M0 && w != nil && w.Scheme != nil &&
+			w.Scheme.Parts[checkpoint.Scales].DTypes[0] == safetensors.F8E8M0
+		if slices.Contains(rareTypes, e.DType) && !expected {
+			found(Finding{File: e.File, Tensors: []string{e.Name}, What: fmt.Sprintf("it is %s", e.DType)})
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package lint
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// model is what rules look at.
+type model struct {
+	path     string
+	c        *checkpoint.Checkpoint // nil if no file can be read
+	problems []error                // of opening
+	parallel int                    // devices that share a weight
+
+	entries []checkpoint.Entry
+	weights []*checkpoint.Weight
+	wanted  []*checkpoint.Scheme // of layouts that the configuration declares
+	known   bool                 // whether the method of quantization is
+	ignore  []string             // modules that are not quantized, as the configuration has them
+	stats   map[*checkpoint.Weight]*stats
+	err     error // of reading
+}
+
+func newModel(path string, c *checkpoint.Checkpoint, problems []error, o Options) *model {
+	m := &model{path: path, c: c, problems: problems, parallel: max(o.TensorParallel, 1)}
+	if c == nil {
+		return m
+	}
+	m.entries, m.weights = c.Entries(), c.Weights()
+	for _, l := range checkpoint.Layouts() {
+		if !l.Declared(c.Config) {
+			continue
+		}
+		for _, rule := range l.Rules {
+			if !slices.Contains(m.wanted, rule.Scheme) {
+				m.wanted = append(m.wanted, rule.Scheme)
+			}
+		}
+	}
+	m.known = m.declaration() == nil || len(m.wanted) > 0 || slices.Contains(floatFormats, text(m.declaration(), "format"))
+	m.ignore = m.listed()
+	return m
+}
+
+// floatFormats are those of compressed-tensors whose codes are floats.
+var floatFormats = []string{
+	"dense", "naive-quantized", "float-quantized", "mxfp8-quantized", "mxfp4-pack-quantized",
+	"nvfp4-pack-quantized",
+}
+
+// hasConfig reports whether the model says what it is.
+func (m *model) hasConfig() bool { return m.c.Config.Model != nil }
+
+// declaration returns what the configuration says of quantization, nil if nothing.
+func (m *model) declaration() map[string]any {
+	if q := m.c.Config.Quantization; q != nil {
+		return q
+	}
+	q, _ := m.c.Config.ModelOpt["quantization"].(map[string]any)
+	return q
+}
+
+// listed returns all modules that configurations leave out.
+func (m *model) listed() (all []string) {
+	other, _ := m.c.Config.ModelOpt["quantization"].(map[string]any)
+	for _, q := range []map[string]any{m.c.Config.Quantization, other} {
+		for _, key := range []string{"ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules"} {
+			for _, name := range texts(q[key]) {
+				if !slices.Contains(all, name) {
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func text(object map[string]any, key string) string {
+	s, _ := object[key].(string)
+	return s
+}
+
+func texts(value any) (list []string) {
+	items, _ := value.([]any)
+	for _, item := range items {
+		if s, ok := item.(string); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// member returns a member of config.json, if it is a T.
+func member[T any](m *model, key string) (value T, ok bool) {
+	raw, ok := m.c.Config.Model[key]
+	return value, ok && json.Unmarshal(raw, &value) == nil
+}
+
+// pattern is an entry of a list of modules. Loaders read it in their own ways: as the whole
+// name (vLLM), as the beginning or the end of one (transformers), as a regular expression
+// after "re:" (compressed-tensors) or with wildcards (ModelOpt). One that any of them would
+// read as the name of a module matches it.
+type pattern struct {
+	name string
+	re   *regexp.Regexp
+}
+
+func newPattern(name string) pattern {
+	p := pattern{name: name}
+	expression, isRE := strings.CutPrefix(name, "re:")
+	switch {
+	case isRE:
+		p.re, _ = regexp.Compile("^(?:" + expression + ")") // one that is wrong matches nothing
+	case strings.ContainsAny(name, "*?"):
+		wild := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name))
+		p.re = regexp.MustCompile("^(?:model\\.)?(?:" + wild + `)(\.|$)`)
+	}
+	return p
+}
+
+func (p pattern) matches(module string) bool {
+	switch {
+	case p.re != nil:
+		return p.re.MatchString(module)
+	case strings.HasPrefix(p.name, "re:"):
+		return false
+	}
+	return module == p.name || strings.HasPrefix(module, p.name+".") || strings.HasSuffix(module, "."+p.name) ||
+		strings.Contains(module, "."+p.name+".")
+}
+
+func (m *model) ignored(module string) bool {
+	for _, name := range m.ignore {
+		if newPattern(name).matches(module) {
+			return true
+		}
+	}
+	return false
+}
+
+// scaleSuffixes are what follows the name of a module in names of scales, the longer ones
+// first.
+var scaleSuffixes = []string{
+	".weight_global_scale", ".input_global_scale", ".weight_scale_inv", ".activation_scale",
+	".weight_scale_2", ".weight_scales", ".weight_scale", ".scale_weight", ".input_scale",
+	".scale_input", "._weight_scale", "_scale_inv", "_scales", ".scale",
+}
+
+// scaleOf returns the module that a name of a scale begins with.
+func scaleOf(name string) (module, suffix string, ok bool) {
+	for _, s := range scaleSuffixes {
+		if module, ok := strings.CutSuffix(name, s); ok {
+			return module, s, true
+		}
+	}
+	return "", "", false
+}
+
+// codeSuffixes are what follows the name of a module in names that only codes have.
+var codeSuffixes = []string{".weight_packed", "._weight_qdata", "_blocks"}
+
+// moduleOf returns the module of a tensor of codes or values.
+func moduleOf(name string) string {
+	for _, s := range append(codeSuffixes, ".weight") {
+		if module, ok := strings.CutSuffix(name, s); ok {
+			return module
+		}
+	}
+	return name
+}
+
+// isCodes reports whether a tensor can only be codes.
+func isCodes(e checkpoint.Entry) bool {
+	if _, _, ok := scaleOf(e.Name); ok {
+		return false
+	}
+	switch e.DType {
+	case safetensors.F8E4M3, safetensors.F8E5M2, safetensors.F8E4M3FNUZ, safetensors.F8E5M2FNUZ, safetensors.F4:
+		return len(e.Shape) > 0 && !kvName.MatchString(e.Name)
+	case safetensors.U8, safetensors.I8:
+		return slices.ContainsFunc(codeSuffixes, func(s string) bool { return strings.HasSuffix(e.Name, s) })
+	}
+	return false
+}
+
+// isValues reports whether a tensor is numbers that are not quantized.
+func isValues(d safetensors.DType) bool {
+	return d == safetensors.BF16 || d == safetensors.F16 || d == safetensors.F32
+}
+
+// quantized returns the weights that have codes and scales.
+func (m *model) quantized() (list []*checkpoint.Weight) {
+	for _, w := range m.weights {
+		if w.Scheme != nil {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// unscaled returns the codes that no scheme finds scales for.
+func (m *model) unscaled() (list []checkpoint.Entry) {
+	for _, w := range m.weights {
+		if w.Scheme == nil && isCodes(w.Parts[checkpoint.Codes]) {
+			list = append(list, w.Parts[checkpoint.Codes])
+		}
+	}
+	return list
+}
+
+// groups returns the weights that loaders fuse, by the name that they have together: those
+// of two or more.
+func (m *model) groups() (list [][]*checkpoint.Weight) {
+	at := map[string]int{}
+	for _, w := range m.weights {
+		module, ok := strings.CutSuffix(w.Name, ".weight")
+		if !ok || len(w.Shape) != 2 {
+			continue
+		}
+		name := checkpoint.FusedName(module)
+		if name == module {
+			continue
+		}
+		i, ok := at[name]
+		if !ok {
+			i = len(list)
+			at[name] = i
+			list = append(list, nil)
+		}
+		list[i] = append(list[i], w)
+	}
+	return slices.DeleteFunc(list, func(g []*checkpoint.Weight) bool { return len(g) < 2 })
+}
+
+// isGrid reports whether a weight has scales for blocks of several rows.
+func isGrid(b tensor.Block) bool { return b.Rows > 1 }

@@ -1,0 +1,213 @@
+package lint
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// surveyed calls do for the quantized weights that have been read.
+func (m *model) surveyed(do func(w *checkpoint.Weight, st *stats)) {
+	for _, w := range m.quantized() {
+		if st := m.stats[w]; st != nil && st.scales > 0 {
+			do(w, st)
+		}
+	}
+}
+
+// of is a finding at a part of a weight.
+func of(w *checkpoint.Weight, r checkpoint.Role, format string, args ...any) Finding {
+	e := w.Parts[r]
+	return Finding{File: e.File, Tensors: []string{e.Name}, What: fmt.Sprintf(format, args...)}
+}
+
+func isScale(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
+
+func checkScaleInvalid(m *model, found func(Finding)) {
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if st.bad.count > 0 {
+			found(of(w, checkpoint.Scales, "scale %d is %v; %d of %d are NaN, infinite or negative", st.bad.first, st.bad.value, st.bad.count, st.scales))
+		}
+		if w.Has(checkpoint.Outer) && !isScale(st.outer) {
+			found(of(w, checkpoint.Outer, "it is %v", st.outer))
+		}
+		if w.Has(checkpoint.Input) && !isScale(st.input) {
+			found(of(w, checkpoint.Input, "it is %v", st.input))
+		}
+	})
+}
+
+// checkScaleZero warns of the E8M0 byte 0, which is a number, if an unlikely one.
+func checkScaleZero(m *model, found func(Finding)) {
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if st.zero.count == 0 {
+			return
+		}
+		f := of(w, checkpoint.Scales, "scale %d is %v; so are %d of %d over codes that are not zero", st.zero.first, st.zero.value, st.zero.count, st.scales)
+		if hasE8M0(w) {
+			f.Severity = Warning
+		}
+		found(f)
+	})
+}
+
+// checkOuterEqual compares global scales, and those of inputs, of weights that are fused.
+// Those of experts are worse: loaders do not even warn.
+func checkOuterEqual(m *model, found func(Finding)) {
+	for _, group := range m.groups() {
+		for _, r := range []checkpoint.Role{checkpoint.Outer, checkpoint.Input} {
+			var names []string
+			least, most := math.Inf(1), 0.0
+			for _, w := range group {
+				st := m.stats[w]
+				if st == nil || !w.Has(r) || !w.Has(checkpoint.Outer) {
+					continue
+				}
+				x := st.outer
+				if r == checkpoint.Input {
+					x = st.input
+				}
+				if isScale(x) { // others have been found
+					names = append(names, w.Parts[r].Name)
+					least, most = min(least, x), max(most, x)
+				}
+			}
+			if len(names) < 2 || least == most {
+				continue
+			}
+			f := Finding{File: group[0].Parts[r].File, Tensors: names, What: fmt.Sprintf("%.6g to %.6g: a factor of %.4g", least, most, most/least)}
+			if strings.Contains(names[0], "experts.") {
+				f.Severity = Error
+			}
+			found(f)
+		}
+	}
+}
+
+// checkReciprocal looks whether the largest weight that a global scale admits is one that
+// models have, and whether that of its reciprocal is.
+func checkReciprocal(m *model, found func(Finding)) {
+	sane := func(x float64) bool { return x >= 1e-4 && x <= 1e3 }
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if !w.Has(checkpoint.Outer) || !isScale(st.outer) || st.largest == 0 {
+			return
+		}
+		read, other := 6*st.largest*st.outer, 6*st.largest/st.outer
+		if w.Scheme.Divide {
+			read, other = other, read
+		}
+		if !sane(read) && sane(other) {
+			found(of(w, checkpoint.Outer, "it is %.6g: weights would be up to %.3g, and %.3g with the reciprocal", st.outer, read, other))
+		}
+	})
+}
+
+// checkBias looks at the exponent in the middle of all of a weight's.
+func checkBias(m *model, found func(Finding)) {
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if !hasE8M0(w) {
+			return
+		}
+		k, top := st.median(), math.Log2(float64(w.Scheme.Format.Max()))
+		if st.exponents[0] == st.scales { // all zero
+			return
+		}
+		if e := float64(k) + top; e < -20 || e > 8 {
+			found(of(w, checkpoint.Scales, "half of the scales are below 2^%d: weights would be about 2^%.0f", k+1, e))
+		}
+	})
+}
+
+func checkOldWriter(m *model, found func(Finding)) {
+	q := m.declaration()
+	version := text(q, "version")
+	if m.c.Config.Method() != compressedTensors || text(q, "format") != "mxfp4-pack-quantized" || version == "" {
+		return
+	}
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	if err1 == nil && err2 == nil && major == 0 && minor < 13 {
+		found(Finding{File: checkpoint.ConfigName, What: "version is " + version})
+	}
+}
+
+func checkNumbers(m *model, found func(Finding)) {
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if isValues(w.Parts[checkpoint.Scales].DType) && st.counts == st.scales {
+			found(of(w, checkpoint.Scales, "all %d scales are whole numbers from 90 to 140", st.scales))
+		}
+	})
+}
+
+func checkPowersOfTwo(m *model, found func(Finding)) {
+	if text(m.declaration(), "scale_fmt") != "ue8m0" {
+		return
+	}
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if isValues(w.Parts[checkpoint.Scales].DType) && st.uneven.count > 0 {
+			found(of(w, checkpoint.Scales, "scale %d is %.6g; %d of %d are no powers of two", st.uneven.first, st.uneven.value, st.uneven.count, st.scales))
+		}
+	})
+}
+
+// checkPowersUndeclared has models of at least a few scales, all of them powers of two.
+func checkPowersUndeclared(m *model, found func(Finding)) {
+	q := m.declaration()
+	if m.c.Config.Method() != "fp8" || q["scale_fmt"] != nil {
+		return
+	}
+	scales, uneven := int64(0), int64(0)
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if w.Parts[checkpoint.Scales].DType == safetensors.F32 && isGrid(w.Block) {
+			scales += st.scales
+			uneven += st.uneven.count + st.bad.count
+		}
+	})
+	if scales >= 16 && uneven == 0 {
+		found(Finding{File: checkpoint.ConfigName, What: fmt.Sprintf("all %d scales are powers of two", scales)})
+	}
+}
+
+func checkCodesNaN(m *model, found func(Finding)) {
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if n := st.notNumbers; n.count > 0 {
+			found(of(w, checkpoint.Codes, "element %d is NaN; so are %d in all", n.first, n.count))
+		}
+	})
+}
+
+// checkCodesLow looks at weights that loaders fuse together where each has one scale: that of
+// the largest may have been given to all.
+func checkCodesLow(m *model, found func(Finding)) {
+	shared := map[*checkpoint.Weight]bool{}
+	for _, group := range m.groups() {
+		if slices.ContainsFunc(group, func(w *checkpoint.Weight) bool { return m.stats[w] != nil && m.stats[w].top >= half }) {
+			for _, w := range group {
+				shared[w] = w.Block == tensor.Block{}
+			}
+		}
+	}
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if st.low.count > 0 && !shared[w] {
+			found(of(w, checkpoint.Codes, "under scale %d the largest code is %.4g; so it is under %d of %d scales", st.low.first, st.low.value, st.low.count, st.units))
+		}
+	})
+}
+
+func checkCodesClipped(m *model, found func(Finding)) {
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if c := st.clipped; c.count > 0 {
+			found(of(w, checkpoint.Codes, "under scale %d %.1f%% of the codes are the largest; so it is under %d of %d scales", c.first, 100*c.value, c.count, st.units))
+		}
+	})
+}
