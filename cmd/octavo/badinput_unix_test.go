@@ -206,7 +206,7 @@ func TestOddTensorNames(t *testing.T) {
 			return []string{"--a", a, "--a-scales", s, "--a-block", "row", "--b", "x", "--b-scales", "s", "--b-block", "row"}
 		}
 		for _, args := range [][]string{
-			{"inspect", path},
+			{"inspect", path}, {"lint", path}, {"lint", path, "--skip", name},
 			{"diff", path, path}, {"diff", path, filetest.Write(t, nil, filetest.F32(name, []int{2, 1}, 1, 2))}, {"diff", path, name},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block"},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", name + "(("},
@@ -275,7 +275,7 @@ func TestOddFileNames(t *testing.T) {
 			continue
 		}
 		for _, args := range [][]string{
-			{"inspect", path}, {"inspect", path, "--json"}, {"inspect", path + "absent"},
+			{"inspect", path}, {"inspect", path, "--json"}, {"inspect", path + "absent"}, {"lint", path}, {"lint", path, "--json"},
 			{"quantize", path, "-o", path + "out", "--profile", "te-block"},
 			{"quantize", path, "-o", path + "out", "--profile", "te-block", "--json"},
 			{"quantize", path, "-o", path, "--profile", "te-block"},

@@ -122,18 +122,22 @@ func matches(t *testing.T, pattern ...string) []string {
 	return names
 }
 
-// sparse writes a file with one tensor of zeros that takes no room on disk.
-func sparse(t *testing.T, info safetensors.Info) (path string) {
+// sparse writes a file with tensors of zeros that takes no room on disk.
+func sparse(t *testing.T, infos ...safetensors.Info) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "sparse.safetensors")
 	file, err := os.Create(path)
 	require.NoError(t, err)
 	defer file.Close()
-	_, err = safetensors.NewWriter(file, []safetensors.Info{info}, nil)
+	_, err = safetensors.NewWriter(file, infos, nil)
 	require.NoError(t, err)
 	stat, err := file.Stat()
 	require.NoError(t, err)
-	require.NoError(t, file.Truncate(stat.Size()+info.Bytes()))
+	size := stat.Size()
+	for _, info := range infos {
+		size += info.Bytes()
+	}
+	require.NoError(t, file.Truncate(size))
 	return path
 }
 

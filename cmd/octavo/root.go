@@ -85,6 +85,7 @@ func newRoot() *cobra.Command {
 		newAuditCommand(),
 		newInspectCommand(),
 		newDiffCommand(),
+		newLintCommand(),
 		newTrainCommand(),
 		newLabCommand(),
 		newReportCommand(),

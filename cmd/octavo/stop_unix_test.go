@@ -41,6 +41,7 @@ func endless(t *testing.T) map[string][]string {
 		"inspect":  {"inspect", large},
 		"diff": {"diff", sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 21, 1 << 13}}),
 			sparse(t, safetensors.Info{Name: "w", DType: safetensors.BF16, Shape: []int{1 << 21, 1 << 13}})},
+		"lint":     {"lint", manyCodes(t)},
 		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),
 		"identify": slowIdentify(t),
 		"audit":    append([]string{"audit", product, "--rtol", "1", "--operands", "out.safetensors"}, operands...),
@@ -50,6 +51,14 @@ func endless(t *testing.T) map[string][]string {
 		"bench":    {"bench", "-o", "run"},
 		"selftest": {"selftest", "--time", "1h"},
 	}
+}
+
+// manyCodes has codes of 8 GiB, all zeros, and their scales.
+func manyCodes(t *testing.T) string {
+	t.Helper()
+	return sparse(t,
+		safetensors.Info{Name: "w.weight", DType: safetensors.F8E4M3, Shape: []int{1 << 18, 1 << 15}},
+		safetensors.Info{Name: "w.weight_scale_inv", DType: safetensors.F32, Shape: []int{1 << 11, 1 << 8}})
 }
 
 // slowIdentify has answers that are a model's to the small probes, and zeros to the large

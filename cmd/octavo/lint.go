@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/checkpoint/lint"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	show "github.com/octavo-fp8/octavo/cmd/internal/lint"
+)
+
+const lintLong = `Lint finds what is wrong with a checkpoint before a loader does: an index that
+lies, shards of two versions, scales that are absent, misnamed, of the wrong
+shape, NaN, zero or reciprocal, modules that the configuration forgets, codes
+that no quantizer writes, and more. --rules lists all that it looks for, with
+reports of models that had it.
+
+DIR is a directory, whose index counts if it has one; or an index, or one file.
+Of a part of a model without config.json only what is in it is judged.
+
+Each finding has the tensors, what was seen there, its consequence, the mend,
+and the loaders that it concerns. Its severity is one of
+
+  E  error    wrong numbers, or loading fails
+  W  warning  accuracy or portability is at risk
+  I  info     to be tidied up
+
+The exit status is 1 if there is an error or a warning, so that a check before
+publishing fails; --fail-on error lets warnings pass, --fail-on info lets
+nothing pass, and --fail-on none fails only where there is nothing to check.
+What is known and meant is left out with --skip.
+
+Scales are read, and codes of 8 bits, once, on all processors; codes of 4 bits
+only where scales are zero. --headers reads no data: it takes seconds for any
+model and leaves out the rules that --rules marks with a star.
+
+With --tensor-parallel blocks must not be cut where loaders split weights over
+that many devices.
+
+With --json everything is one object, with all findings.`
+
+const lintExample = `  octavo lint model/
+  octavo lint model/ --headers --fail-on error
+  octavo lint model/ --tensor-parallel 8 --skip total-size
+  octavo lint model/ --json | jq '.findings[] | {rule, tensors}'`
+
+func newLintCommand() *cobra.Command {
+	o := lint.Options{TensorParallel: 1}
+	var out lintOutput
+	cmd := &cobra.Command{
+		Use:     "lint DIR|INDEX.json|FILE.safetensors",
+		Short:   "Find what is wrong with a checkpoint",
+		Long:    lintLong,
+		Example: lintExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if !out.rules && len(args) != 1 {
+				return fmt.Errorf("want one checkpoint, a directory or a file, and have %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out.rules {
+				return show.WriteRules(soleOutputOf(cmd))
+			}
+			return runLint(cmd, args[0], o, out)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Headers, "headers", false, "read headers and configurations alone, no data")
+	cmd.Flags().Var(ruleList{&o.Skip}, "skip", "leave this rule out; may be repeated, or list several with commas")
+	wholeFlag(cmd, &o.TensorParallel, 1, 1<<20, "tensor-parallel", "number of devices that weights are split over")
+	choiceFlag(cmd, &out.failOn, "fail-on", "severity from which on the exit status is 1",
+		choice[lint.Severity]{"warning", lint.Warning}, choice[lint.Severity]{"error", lint.Error},
+		choice[lint.Severity]{"info", lint.Info}, choice[lint.Severity]{"none", lint.Error + 1})
+	cmd.Flags().BoolVar(&out.all, "all", false, "print all findings of a rule, not the first few")
+	cmd.Flags().BoolVar(&out.rules, "rules", false, "list the rules and do nothing else")
+	jsonFlag(cmd, &out.asJSON)
+	return cmd
+}
+
+// lintOutput says what to do with findings.
+type lintOutput struct {
+	failOn             lint.Severity
+	all, rules, asJSON bool
+}
+
+func runLint(cmd *cobra.Command, path string, o lint.Options, out lintOutput) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	shown := newDisplay(cmd)
+	shown.Unit(display.Bytes)
+	o.Progress = shown
+	r, err := lint.Check(ctx, path, o)
+	shown.Finish()
+	if err != nil {
+		if ctx.Err() != nil {
+			return stopped(ctx, "nothing was printed")
+		}
+		return err
+	}
+	if out.asJSON {
+		err = jsonout.Print(cmd.OutOrStdout(), r)
+	} else {
+		err = show.WriteText(cmd.OutOrStdout(), r, out.all)
+	}
+	if err != nil {
+		return err
+	}
+	for s := out.failOn; s <= lint.Error; s++ {
+		if r.Count(s) > 0 {
+			return errors.New(path + ": " + show.Verdict(r))
+		}
+	}
+	return nil
+}
+
+// ruleList is a flag that takes IDs of rules, again and again.
+type ruleList struct{ ids *[]string }
+
+func (l ruleList) Type() string { return "RULE" }
+
+func (l ruleList) String() string {
+	if l.ids == nil {
+		return ""
+	}
+	return strings.Join(*l.ids, ",")
+}
+
+func (l ruleList) Set(text string) error {
+	for id := range strings.SplitSeq(text, ",") {
+		if !lint.Known(id) {
+			return fmt.Errorf("there is no rule %q: octavo lint --rules lists them", id)
+		}
+		*l.ids = append(*l.ids, id)
+	}
+	return nil
+}

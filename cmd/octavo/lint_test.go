@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// TestLint checks statuses and what is printed, of a model with one defect of each severity.
+func TestLint(t *testing.T) {
+	sound := filetest.Write(t, map[string]string{"format": "pt"}, filetest.F32("a.weight", []int{1, 1}, 1))
+	require.Contains(t, succeed(t, "lint", sound), ": nothing found\n1 tensors in 1 files, f32, by ")
+
+	warned := filetest.Write(t, nil, filetest.F32("a.weight", []int{1, 1}, 1))
+	fail(t, 1, ": 1 warning", "lint", warned)
+	succeed(t, "lint", warned, "--fail-on", "error")
+	succeed(t, "lint", warned, "--skip", "metadata-format")
+
+	wrong := filetest.Write(t, nil, filetest.Raw("a.weight", safetensors.F8E4M3, []int{1, 2}, 0x7E, 2))
+	fail(t, 1, ": 1 error, 1 warning", "lint", wrong, "--headers")
+	succeed(t, "lint", wrong, "--fail-on", "none")
+	require.Contains(t, succeed(t, "lint", wrong, "--fail-on", "none"), `E scale-missing
+  a.weight in `+filepath.Base(wrong)+`
+    F8_E4M3 [1 2] has no scale
+  so:   the loader takes 1, or what happens to be in memory, for the scale
+  mend: quantize the weight again, or restore the scale
+  in:   vLLM, SGLang, transformers
+`)
+	var report struct {
+		Rules    []string
+		Findings []struct {
+			Rule, Severity, Consequence, Mend string
+			Tensors, Loaders                  []string
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "lint", wrong, "--json", "--fail-on", "none")), &report))
+	require.Len(t, report.Findings, 2)
+	require.Equal(t, "E", report.Findings[0].Severity)
+	require.Equal(t, []string{"a.weight"}, report.Findings[0].Tensors)
+	require.Contains(t, report.Rules, "codes-nan")
+
+	require.Contains(t, succeed(t, "lint", "--rules"), "E* scale-invalid\n     a scale is NaN")
+	fail(t, 2, "want one checkpoint", "lint")
+	fail(t, 2, "want one checkpoint", "lint", sound, wrong)
+	fail(t, 2, `there is no rule "none"`, "lint", sound, "--skip", "none")
+	fail(t, 2, "want warning or error or info or none", "lint", sound, "--fail-on", "W")
+	fail(t, 2, "want a whole number", "lint", sound, "--tensor-parallel", "0")
+	fail(t, 1, "no such file", "lint", sound+"absent")
+	fail(t, 1, "it has no index and no .safetensors file", "lint", t.TempDir())
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("text"), 0o600))
+	fail(t, 1, ": 1 error", "lint", dir)
+}
