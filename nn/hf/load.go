@@ -270,8 +270,7 @@ func (l *loader) compareHead(head *checkpoint.Weight, embedding *nn.Param) error
 		}
 		for i, x := range values {
 			if y := s.dst[i]; x != y && (x == x || y == y) {
-				return tensorError(
-					"%s: %s[%d, %d] is %v and %s has %v there: tie_word_embeddings says they are one",
+				return tensorError("%s: %s[%d, %d] is %v, and %s, to which it is tied, has %v there",
 					fileOf(l.c, head), headName, s.lo+i/embedding.Cols, i%embedding.Cols, x,
 					embedding.Name, y)
 			}

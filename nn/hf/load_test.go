@@ -170,7 +170,8 @@ func TestOrders(t *testing.T) {
 func TestGolden(t *testing.T) {
 	for _, name := range []string{
 		"llama-bf16", "llama-ct-fp8-dynamic", "llama-ct-mxfp4", "llama-ct-nvfp4a16",
-		"llama-deepseek-fp8", "llama-dequant-bf16", "llama-fp8-static", "tied-bf16", "tied-ct-fp8-dynamic",
+		"llama-deepseek-fp8", "llama-dequant-bf16", "llama-fp8-static",
+		"tied-bf16", "tied-ct-fp8-dynamic",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t, testutil.Shared(t, "golden", "checkpoints", name))
@@ -251,7 +252,7 @@ func TestRefusedConfigs(t *testing.T) {
 		{`, "num_key_value_heads": 3`,
 			`Config.KVHeads is 3: it must divide Heads = 8`},
 		{`, "num_hidden_layers": 65536`,
-			`input_layernorm.weight is missing, which a model of 65536 layers as in config.json has`},
+			`input_layernorm.weight is missing, which a model of 65536 layers as in config.json`},
 		{`, "num_hidden_layers": 4`,
 			`model.layers.4.input_layernorm.weight, [64], is no part of a model as in config.json`},
 		{`, "intermediate_size": 176`,
@@ -344,7 +345,7 @@ func TestTiedHeadThatIsThere(t *testing.T) {
 	load(t, write(t, head(t, -1), nil, config))
 	_, err := hf.Load(t.Context(), open(t, write(t, head(t, 511*64+3), nil, config)), hf.Options{})
 	require.ErrorIs(t, err, hf.ErrTensor)
-	require.ErrorContains(t, err, "lm_head.weight[511, 3] is 7 and model.embed_tokens.weight has ")
+	require.ErrorContains(t, err, "lm_head.weight[511, 3] is 7, and model.embed_tokens.weight, to which it is ")
 }
 
 // TestNaNIsData loads a NaN and an infinity as they are.

@@ -1,0 +1,112 @@
+package hf
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/progress"
+)
+
+// CalibrationOptions are those of [Calibrate].
+type CalibrationOptions struct {
+	// Cache also finds the largest keys, with their positions, and values that attention
+	// would cache.
+	Cache bool
+
+	// Progress, unless nil, hears of tokens, as "calibrate".
+	Progress progress.Reporter
+}
+
+// Calibrate runs sequences of tokens through a model in inference and returns the largest
+// magnitude of the input of every linear layer, the head included, by the name of its
+// module, such as "model.layers.0.mlp.up_proj"; those of keys and values are under the names
+// of their scales, such as "model.layers.0.self_attn.k_scale". It is what
+// [checkpoint.PlanOptions] takes as Amax. Of several results the larger counts of each name.
+//
+// Inputs are what the layers are given, before a recipe of the model rounds them; what
+// earlier layers have rounded is in them. A Tap that the model has still sees everything.
+//
+// The error is [nn.ErrInput] for a sequence that the model cannot have, and for none at all,
+// [ErrNotFinite] for an input that has no largest magnitude, or that of the context.
+func Calibrate(
+	ctx context.Context, m *nn.Llama, sequences [][]int32, o CalibrationOptions,
+) (amax map[string]float32, err error) {
+	total := 0
+	for _, s := range sequences {
+		total += len(s)
+	}
+	if total == 0 {
+		return nil, inputError("there is no token to calibrate with")
+	}
+	count := meter.New(ctx, o.Progress, "calibrate", int64(total))
+	r := recorder{names: inputNames(m, o.Cache), amax: map[string]float32{}}
+	before := m.Shared().Tap
+	defer func() { m.Shared().Tap = before }()
+	m.Shared().Tap = func(name string, values []float32, rows, cols int) {
+		r.record(name, values, cols)
+		if before != nil {
+			before(name, values, rows, cols)
+		}
+	}
+	for i, s := range sequences {
+		if r.sequence = i; len(s) == 0 {
+			continue
+		}
+		if _, err := m.Logits(ctx, s, 1, len(s)); err != nil {
+			return nil, err
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		if err := count.Add(int64(len(s))); err != nil {
+			return nil, err
+		}
+	}
+	return r.amax, nil
+}
+
+// inputNames returns the names under which maxima are kept by those of activations.
+func inputNames(m *nn.Llama, cache bool) map[string]string {
+	names := map[string]string{"lm_head.input": "lm_head"}
+	for s := range m.Config().Shapes() {
+		module := strings.TrimSuffix(s.Name, ".weight")
+		if !strings.HasSuffix(module, "_proj") {
+			continue
+		}
+		names[module+".input"] = module
+		if attention, ok := strings.CutSuffix(module, ".k_proj"); ok && cache {
+			names[attention+".key"] = attention + ".k_scale"
+			names[attention+".value"] = attention + ".v_scale"
+		}
+	}
+	return names
+}
+
+// recorder keeps the largest magnitudes of activations.
+type recorder struct {
+	names    map[string]string
+	amax     map[string]float32
+	sequence int
+	err      error
+}
+
+func (r *recorder) record(name string, values []float32, cols int) {
+	key, ok := r.names[name]
+	if !ok || r.err != nil {
+		return
+	}
+	most := r.amax[key]
+	for i, x := range values {
+		// A NaN is not less than anything.
+		if x = float32(math.Abs(float64(x))); !(x <= math.MaxFloat32) {
+			r.err = notFinite("%s is %v in sequence %d, at token %d and channel %d",
+				name, values[i], r.sequence, i/cols, i%cols)
+			return
+		}
+		most = max(most, x)
+	}
+	r.amax[key] = most
+}
