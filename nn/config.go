@@ -188,7 +188,7 @@ func (c Config) withDefaults() Config {
 
 // clone returns a copy that shares nothing with c.
 func (c Config) clone() Config {
-	c.FP8, c.Rounding, c.Smoothing = copied(c.FP8), copied(c.Rounding), copied(c.Smoothing)
+	c.FP8, c.Rounding, c.Smoothing = copied(c.FP8), c.Rounding.clone(), copied(c.Smoothing)
 	return c
 }
 

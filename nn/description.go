@@ -120,6 +120,7 @@ type savedNarrowing struct {
 	Format     NarrowFormat `json:"format"`
 	Block      [2]int       `json:"block"`
 	ExactScale bool         `json:"exact_scale"`
+	Recipe     *savedRecipe `json:"recipe,omitempty"` // absent in files of before
 }
 
 type savedSmoothing struct {
@@ -189,9 +190,19 @@ func (s savedRecipe) recipe() scaling.Recipe {
 }
 
 func saveNarrowing(n Narrowing) savedNarrowing {
-	return savedNarrowing{n.Format, [2]int{n.Block.Rows, n.Block.Cols}, n.ExactScale}
+	s := savedNarrowing{n.Format, [2]int{n.Block.Rows, n.Block.Cols}, n.ExactScale, nil}
+	if n.Recipe != nil {
+		r := saveRecipe(*n.Recipe)
+		s.Recipe = &r
+	}
+	return s
 }
 
 func (s savedNarrowing) narrowing() Narrowing {
-	return Narrowing{s.Format, tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, s.ExactScale}
+	n := Narrowing{s.Format, tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, s.ExactScale, nil}
+	if s.Recipe != nil {
+		r := s.Recipe.recipe()
+		n.Recipe = &r
+	}
+	return n
 }

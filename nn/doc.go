@@ -75,6 +75,9 @@
 //	six := nn.DefaultRounding(nn.NarrowE3M2)
 //	model, err := nn.NewLlama(nn.Config{..., Rounding: &six}, seed)
 //
+// Narrowing.Recipe rounds under a recipe of package scaling instead, one operand where only
+// one is to be: what weights alone cost, or activations alone.
+//
 // # Training and inference
 //
 // Delayed scales follow from what training saw: [Scaling] holds their histories, and

@@ -201,6 +201,8 @@ func TestDescriptions(t *testing.T) {
 	set(reflect.ValueOf(&rounding).Elem())
 	rounded := cfg
 	rounded.FP8, rounded.Rounding, rounded.Activations = nil, &rounding, ActivationsFP32
+	decoded := rounded
+	decoded.Rounding = &Rounding{Weight: Narrowing{Recipe: &scaling.Recipe{Profile: scaling.MXFloor, Format: fp8.E2M1, Block: tensor.Block{Rows: 1, Cols: 32}}}}
 	recipes := *cfg.FP8
 	for _, o := range []*Operands{&recipes.Forward, &recipes.InputGradient, &recipes.WeightGradient} {
 		set(reflect.ValueOf(&o.A.Delayed).Elem())
@@ -219,7 +221,7 @@ func TestDescriptions(t *testing.T) {
 	require.NoError(t, err)
 	row.Apply(&rows, 3)
 	rows.FP8.InputGradient.A.OuterRows = 5
-	for _, c := range []Config{cfg, rounded, delayed, rows} {
+	for _, c := range []Config{cfg, rounded, decoded, delayed, rows} {
 		require.NoError(t, c.Validate())
 		text, err := json.Marshal(Description{llamaKind, llamaVersion, newSavedConfig(c)})
 		require.NoError(t, err)
@@ -231,7 +233,7 @@ func TestDescriptions(t *testing.T) {
 		require.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	}
 	// Fields that are added must be saved too.
-	for typ, n := range map[any]int{Config{}: 17, FP8{}: 7, Rounding{}: 6, Narrowing{}: 3, scaling.Recipe{}: 7, fp8.Policy{}: 6, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
+	for typ, n := range map[any]int{Config{}: 17, FP8{}: 7, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 6, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
 		require.Equal(t, n, reflect.TypeOf(typ).NumField(), "%T", typ)
 	}
 	_, err = ParseConfig(Description{Kind: "mixer", Version: 1})

@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/rounding"
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -24,14 +25,16 @@ type roundedProducts struct {
 // newRoundedProducts returns the products of a layer under a Rounding that passes
 // check.
 func newRoundedProducts(layer string, r Rounding, o Options) *roundedProducts {
+	s := &o.Shared.scratch
 	p := &roundedProducts{
 		input:       newRounder(r.Input, o.Workers),
 		weight:      newRounder(r.Weight, o.Workers),
 		gradient:    newRounder(r.Gradient, o.Workers),
 		bf16Results: r.BF16Results,
 		workers:     o.Workers,
-		scratch:     &o.Shared.scratch,
+		scratch:     s,
 	}
+	p.input.decoded, p.weight.decoded, p.gradient.decoded = &s.roundedInput, &s.roundedWeight, &s.roundedGradient
 	if r.Stochastic {
 		p.seeds = newGradientSeeds(layer, r.Seed, &o.Shared.scaling)
 	}
@@ -39,21 +42,39 @@ func newRoundedProducts(layer string, r Rounding, o Options) *roundedProducts {
 }
 
 func (p *roundedProducts) forward(ctx context.Context, y, x, w []float32, s shape, _ *commonInput) error {
-	a := p.input.operand(x, s.rows, s.in, fp8.Policy{})
-	b := p.weight.operand(w, s.out, s.in, fp8.Policy{})
+	a, err := p.input.operand(ctx, x, s.rows, s.in, fp8.Policy{})
+	if err != nil {
+		return err
+	}
+	b, err := p.weight.operand(ctx, w, s.out, s.in, fp8.Policy{})
+	if err != nil {
+		return err
+	}
 	return p.multiply(ctx, y, a, b, s.rows, s.out, s.in)
 }
 
 func (p *roundedProducts) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
 	p.seeds.begin()
-	a := p.gradient.operand(dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
-	b := p.weight.operandT(&p.scratch.wT, w, s.out, s.in, fp8.Policy{})
+	a, err := p.gradient.operand(ctx, dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opInputGradient))
+	if err != nil {
+		return err
+	}
+	b, err := p.weight.operandT(ctx, &p.scratch.wT, w, s.out, s.in, fp8.Policy{})
+	if err != nil {
+		return err
+	}
 	return p.multiply(ctx, dx, a, b, s.rows, s.in, s.out)
 }
 
 func (p *roundedProducts) weightGradient(ctx context.Context, dw, dy, x []float32, _ *tensor.Tensor, s shape, _ *commonInput) error {
-	a := p.gradient.operandT(&p.scratch.dyT, dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opWeightGradient))
-	b := p.input.operandT(&p.scratch.xT, x, s.rows, s.in, fp8.Policy{})
+	a, err := p.gradient.operandT(ctx, &p.scratch.dyT, dy, s.rows, s.out, p.seeds.policy(fp8.Policy{}, opWeightGradient))
+	if err != nil {
+		return err
+	}
+	b, err := p.input.operandT(ctx, &p.scratch.xT, x, s.rows, s.in, fp8.Policy{})
+	if err != nil {
+		return err
+	}
 	return p.multiply(ctx, dw, a, b, s.out, s.in, s.rows)
 }
 
@@ -121,6 +142,8 @@ type rounder struct {
 	mantissa int // bits of what it returns
 	workers  int
 
+	decoded *decodedOperand // memory of what a Recipe gives
+
 	scales  []fp8.Scale // of the blocks
 	rounded []float32
 	found   *sharedMagnitudes // in rounded, where that is of use
@@ -142,24 +165,31 @@ func newRounder(n Narrowing, workers int) rounder {
 }
 
 // operand returns values, [rows, cols], as round does.
-func (r *rounder) operand(values []float32, rows, cols int, p fp8.Policy) roundedOperand {
+func (r *rounder) operand(ctx context.Context, values []float32, rows, cols int, p fp8.Policy) (roundedOperand, error) {
+	if r.Recipe != nil {
+		decoded, err := r.decode(ctx, values, rows, cols, p)
+		return roundedOperand{Matrix: canonical.Dense(decoded, cols), mantissa: inFloat32}, err
+	}
 	m := canonical.Dense(r.round(values, rows, cols, p), cols)
-	return roundedOperand{m, r.mantissa, r.found.magnitudes}
+	return roundedOperand{m, r.mantissa, r.found.magnitudes}, nil
 }
 
 // operandT returns the transpose of values, [rows, cols], rounded. It may need memory.
-func (r *rounder) operandT(buf *[]float32, values []float32, rows, cols int, p fp8.Policy) roundedOperand {
+func (r *rounder) operandT(ctx context.Context, buf *[]float32, values []float32, rows, cols int, p fp8.Policy) (roundedOperand, error) {
 	if r.roundsAlike(p) {
-		o := r.operand(values, rows, cols, p)
+		o, err := r.operand(ctx, values, rows, cols, p)
 		o.Matrix = o.T()
-		return o
+		return o, err
 	}
-	return r.operand(transposed(buf, values, rows, cols, r.workers), cols, rows, p)
+	return r.operand(ctx, transposed(buf, values, rows, cols, r.workers), cols, rows, p)
 }
 
 // roundsAlike reports whether a matrix and its transpose become the same values: their
 // blocks are the same, and no numbers are drawn, which would depend on the place.
 func (r *rounder) roundsAlike(p fp8.Policy) bool {
+	if r.Recipe != nil {
+		return false
+	}
 	return r.Format == "" ||
 		p.Rounding != fp8.Stochastic && (r.Format == NarrowBF16 || r.Block.Rows == r.Block.Cols)
 }
@@ -183,6 +213,33 @@ func (r *rounder) round(values []float32, rows, cols int, p fp8.Policy) []float3
 		}
 	})
 	return r.rounded
+}
+
+// decode returns what the codes of values under the recipe stand for, in memory that layers
+// share.
+func (r *rounder) decode(ctx context.Context, values []float32, rows, cols int, p fp8.Policy) ([]float32, error) {
+	recipe := *r.Recipe
+	if p.Rounding == fp8.Stochastic {
+		recipe.Policy.Rounding, recipe.Policy.Seed = p.Rounding, p.Seed
+	}
+	t := &r.decoded.codes
+	t.Shape = append(t.Shape[:0], rows, cols)
+	q := scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Workers: r.workers}}
+	if err := scaling.Quantize(ctx, t, values, q); err != nil {
+		return nil, err
+	}
+	decoded := sized(&r.decoded.values, len(values))
+	gridRows, _ := t.Grid()
+	blockRows, _ := recipe.Block.Extents(rows, cols)
+	parallel.For(gridRows, max(elementGrain/max(blockRows*cols, 1), 1), r.workers, func(lo, hi int) {
+		lo, hi = lo*blockRows, min(hi*blockRows, rows)
+		part, err := t.RowRange(lo, hi)
+		if err != nil {
+			panic(err) // lo is where a block starts
+		}
+		tensor.Dequantize(decoded[lo*cols:hi*cols], part)
+	})
+	return decoded, nil
 }
 
 // parts has f round each part of so many rows, and then looks at what it made of it, which

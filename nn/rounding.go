@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/scaling"
@@ -41,6 +42,11 @@ type Narrowing struct {
 	Format     NarrowFormat
 	Block      tensor.Block // shares a scale
 	ExactScale bool         // m = max/amax, as Sun et al. scale; else the power of two at or below
+
+	// Recipe, unless nil, takes the place of the others: values become what their codes under
+	// it stand for, as [tensor.Dequantize] gives them. It must not be a delayed one. Gradients
+	// that are rounded at random are so under its Policy.
+	Recipe *scaling.Recipe
 }
 
 // DefaultRounding returns a Rounding of all operands to one format. For BF16 that is
@@ -79,9 +85,39 @@ func (n Narrowing) check() error {
 	if n.Block.Rows < 0 || n.Block.Cols < 0 {
 		return fmt.Errorf("block %dx%d has a negative extent", n.Block.Rows, n.Block.Cols)
 	}
+	if n.Recipe != nil {
+		return n.checkRecipe()
+	}
 	if n.Format == "" {
 		return nil
 	}
 	_, _, err := n.Format.bits()
 	return err
+}
+
+// checkRecipe returns an error if operands cannot be rounded under the recipe.
+func (n Narrowing) checkRecipe() error {
+	switch {
+	case n.Format != "" || n.Block != tensor.Block{} || n.ExactScale:
+		return errors.New("Recipe says what Format, Block and ExactScale are: leave them out")
+	case n.Recipe.Profile.Delayed():
+		return fmt.Errorf("Recipe is %s: delayed scales need FP8", n.Recipe.Profile)
+	}
+	return n.Recipe.Check()
+}
+
+// clone returns a copy that shares nothing with n.
+func (n Narrowing) clone() Narrowing {
+	n.Recipe = copied(n.Recipe)
+	return n
+}
+
+// clone returns a copy that shares nothing with r; nil of nil.
+func (r *Rounding) clone() *Rounding {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.Input, c.Weight, c.Gradient = r.Input.clone(), r.Weight.clone(), r.Gradient.clone()
+	return &c
 }

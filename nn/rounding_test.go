@@ -10,6 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/rounding"
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -320,7 +321,8 @@ func TestMagnitudesOfOperands(t *testing.T) {
 				for _, workers := range []int{1, 3} {
 					r := newRounder(Narrowing{Format: f, Block: tensor.Block{Rows: 1, Cols: 1}}, workers)
 					for range 2 { // the second time finds the same
-						o := r.operand(values, rows, cols, policy)
+						o, err := r.operand(t.Context(), values, rows, cols, policy)
+						require.NoError(t, err)
 						var want magnitudes
 						if canonical.ExactIsFaster() {
 							want.least, want.greatest = rounding.Magnitudes(o.Data)
@@ -328,7 +330,9 @@ func TestMagnitudesOfOperands(t *testing.T) {
 						}
 						require.Equal(t, want, o.magnitudes, "%s, %+v, %d, %d workers", f, policy, at, workers)
 						clear(values)
-						require.Zero(t, r.operand(values, rows, cols, policy).magnitudes)
+						o, err = r.operand(t.Context(), values, rows, cols, policy)
+						require.NoError(t, err)
+						require.Zero(t, o.magnitudes)
 						values[at], values[rows*cols/2-1] = 1e-30, -1e30
 					}
 				}
@@ -336,5 +340,69 @@ func TestMagnitudesOfOperands(t *testing.T) {
 		}
 	}
 	r := newRounder(Narrowing{Format: NarrowE4M3, ExactScale: true}, 1)
-	require.Zero(t, r.operand([]float32{1}, 1, 1, fp8.Policy{}).magnitudes, "of 24 bits")
+	o, err := r.operand(t.Context(), []float32{1}, 1, 1, fp8.Policy{})
+	require.NoError(t, err)
+	require.Zero(t, o.magnitudes, "of 24 bits")
+}
+
+// TestRecipeRounding compares a layer whose operands are rounded under recipes with the FP32
+// layer of what the codes of those recipes stand for, and with the one that multiplies in FP8.
+func TestRecipeRounding(t *testing.T) {
+	const rows, out, in = 37, 48, 160
+	x, w, dy := randoms(2, rows*in), randoms(1, out*in), randoms(3, rows*out)
+	four, err := ParseRecipe("nvfp4")
+	require.NoError(t, err)
+	mx, err := ParseRecipe("mxfp4")
+	require.NoError(t, err)
+	for _, f := range []FP8{DefaultFP8(), ProfileFP8(scaling.TECurrent, fp8.E4M3), four.FP8, mx.FP8} {
+		input, weight := f.Forward.A, f.Forward.B
+		value := func(r scaling.Recipe, v []float32, cols int) []float32 {
+			q := tensor.Tensor{Shape: []int{len(v) / cols, cols}}
+			require.NoError(t, scaling.Quantize(t.Context(), &q, v, scaling.Quantizer{Recipe: r}))
+			values := make([]float32, len(v))
+			tensor.Dequantize(values, &q)
+			return values
+		}
+		product := func(a, b []float32, m, n, k int) []float32 {
+			c := make([]float32, m*n)
+			canonical.MultiplyDense(c, a, b, m, n, k, 1)
+			return c
+		}
+		results := func(o Options) (y, dx []float32, l *Linear) {
+			l, err := NewLinear("layer.weight", out, in, o)
+			require.NoError(t, err)
+			copy(l.Weight.Value, w)
+			y, dx = make([]float32, rows*out), make([]float32, rows*in)
+			require.NoError(t, l.Forward(t.Context(), y, x, rows))
+			require.NoError(t, l.Backward(t.Context(), dx, dy))
+			return y, dx, l
+		}
+		both := Rounding{Input: Narrowing{Recipe: &input}, Weight: Narrowing{Recipe: &weight}}
+		for _, workers := range []int{1, 3} {
+			y, dx, l := results(Options{Rounding: &both, Workers: workers})
+			require.Equal(t, product(value(input, x, in), value(weight, w, in), rows, out, in), y)
+			require.Equal(t, product(dy, value(weight, flip(w, out), out), rows, in, out), dx)
+			require.Equal(t, product(flip(dy, rows), value(input, flip(x, rows), rows), out, in, rows), l.Weight.Grad)
+		}
+		y, _, _ := results(Options{Rounding: &Rounding{Weight: Narrowing{Recipe: &weight}}})
+		require.Equal(t, product(x, value(weight, w, in), rows, out, in), y)
+
+		y, _, _ = results(Options{Rounding: &both})
+		eight, _, _ := results(Options{FP8: &FP8{Operands{input, weight}, Operands{input, weight}, Operands{input, input}, false, 0, false, 0}})
+		for i := range y {
+			sum := 0.0
+			for k := range in {
+				sum += math.Abs(float64(x[i/out*in+k]) * float64(w[i%out*in+k]))
+			}
+			require.InDelta(t, eight[i], y[i], sum*in*0x1p-24, "%v, element %d", input, i)
+		}
+	}
+	delayed := scaling.Recipe{Profile: scaling.TEDelayed}
+	for want, n := range map[string]Narrowing{
+		"Recipe is te-delayed: delayed scales need FP8": {Recipe: &delayed},
+		"Recipe says what Format":                       {Recipe: new(scaling.Recipe), Format: NarrowE2M1},
+	} {
+		_, err := NewLinear("w", 2, 2, Options{Rounding: &Rounding{Weight: n}})
+		require.ErrorContains(t, err, "Rounding.Weight: "+want)
+	}
 }

@@ -10,6 +10,9 @@ type scratch struct {
 	folded, dWeight []float32
 	a, b            tensor.Tensor // operands in FP8
 
+	// Inputs, weights and gradients that are rounded under recipes.
+	roundedInput, roundedWeight, roundedGradient decodedOperand
+
 	// An input that layers have in common, also transposed.
 	input, inputT                   tensor.Tensor
 	inputRecording, inputTRecording recording
@@ -31,3 +34,9 @@ type scratch struct {
 // branches are what SwiGLU multiplies, in FP32: the linear branch u and g, to
 // which the gate is applied.
 type branches struct{ u, g []float32 }
+
+// decodedOperand is an operand that was quantized and decoded.
+type decodedOperand struct {
+	codes  tensor.Tensor
+	values []float32
+}
