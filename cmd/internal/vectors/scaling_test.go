@@ -46,7 +46,9 @@ func TestBlockVectors(t *testing.T) {
 				}
 			}
 			got := math.Abs(q.values[i] - math.Copysign(a, ratio))
-			require.LessOrEqual(t, got, best+a*0x1p-20, "%s: element %d, %v, is %v under %v", c.Output.Codes, i, v, q.values[i], unit)
+			if !(got <= best+a*0x1p-20) { // require would take most of the time
+				require.Failf(t, "value", "%s: element %d, %v, is %v under %v", c.Output.Codes, i, v, q.values[i], unit)
+			}
 		}
 	}
 	require.Greater(t, compared, 100_000)
