@@ -34,7 +34,7 @@ func BenchmarkWrite(b *testing.B) {
 			b.SetBytes(int64(len(v.Data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := checkpoint.Write(b.Context(), p.Shards[0].Targets, nowhere{}, checkpoint.Options{})
+				_, err := checkpoint.Write(b.Context(), p.Shards[0].Targets, nowhere{}, checkpoint.Options{Errors: true})
 				require.NoError(b, err)
 			}
 		})
@@ -68,7 +68,7 @@ func BenchmarkDequantize(b *testing.B) {
 			require.NoError(b, err)
 			b.SetBytes(int64(len(v.Data)))
 			for b.Loop() {
-				_, err := checkpoint.Write(b.Context(), back.Shards[0].Targets, nowhere{}, checkpoint.Options{})
+				_, err := checkpoint.Write(b.Context(), back.Shards[0].Targets, nowhere{}, checkpoint.Options{Errors: true})
 				require.NoError(b, err)
 			}
 		})

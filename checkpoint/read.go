@@ -10,6 +10,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -23,6 +24,11 @@ type Reader struct {
 	packed []byte
 	bytes  []byte
 	wide   []float32
+
+	// Values as they are stored.
+	halves   []fp8.BFloat16
+	floats16 []float16.Float16
+	floats   []float32
 }
 
 // Tensor returns rows [lo, hi) of a matrix of a quantized weight; lo must be where a block
@@ -189,48 +195,83 @@ func ReadValues[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) erro
 	if len(dst)%cols != 0 || matrix < 0 || matrix >= matrices || lo < 0 || n > rows-lo {
 		panic("checkpoint: the weight has no such rows")
 	}
-	if w.Scheme != nil {
-		t, err := r.Tensor(w, matrix, lo, lo+n)
-		if err != nil {
-			return err
-		}
-		if typeOf[T]() == safetensors.F32 || typeOf[T]() == safetensors.F64 {
-			tensor.Dequantize(dst, t)
-			return nil
-		}
-		r.wide = grow(r.wide, len(dst)) // which is faster, and the same
-		tensor.Dequantize(r.wide, t)
-		narrow(dst, r.wide)
-		return nil
+	if w.Scheme == nil && typeOf[T]() == w.Parts[Codes].DType {
+		return readStored(w, matrix, lo, dst)
 	}
+	if err := r.load(w, matrix, lo, n); err != nil {
+		return err
+	}
+	step := rowsAtATime(cols)
+	for i := 0; i < n; i += step {
+		piece := dst[i*cols : min(i+step, n)*cols]
+		if wide, ok := any(piece).([]float32); ok {
+			r.rows(w, wide, i)
+			continue
+		}
+		r.wide = grow(r.wide, len(piece))
+		r.rows(w, r.wide, i)
+		narrow(piece, r.wide)
+	}
+	return nil
+}
+
+// mostAtATime is how many elements are converted, or compared, at a time, but for longer
+// rows: what stays in a core's nearest cache.
+const mostAtATime = 1 << 12
+
+func rowsAtATime(cols int) int { return max(mostAtATime/cols, 1) }
+
+// readStored reads whole rows of a matrix of values in their own type.
+func readStored[T fp8.Float](w *Weight, matrix, lo int, dst []T) error {
+	_, rows, cols := w.Dims()
 	e := w.Parts[Codes]
-	if !isFloat(e.DType) {
+	first := (int64(matrix)*int64(rows) + int64(lo)) * int64(cols)
+	if err := safetensors.ReadElements(w.from.files[e.File], e.Name, first, dst); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(w.from.dir, e.File), err)
+	}
+	return nil
+}
+
+// load reads n rows of a matrix as they are stored, of which rows gives the values.
+func (r *Reader) load(w *Weight, matrix, lo, n int) error {
+	if w.Scheme != nil {
+		_, err := r.Tensor(w, matrix, lo, lo+n)
+		return err
+	}
+	_, _, cols := w.Dims()
+	switch e := w.Parts[Codes]; e.DType {
+	case safetensors.BF16:
+		r.halves = grow(r.halves, n*cols)
+		return readStored(w, matrix, lo, r.halves)
+	case safetensors.F16:
+		r.floats16 = grow(r.floats16, n*cols)
+		return readStored(w, matrix, lo, r.floats16)
+	case safetensors.F32:
+		r.floats = grow(r.floats, n*cols)
+		return readStored(w, matrix, lo, r.floats)
+	default:
 		if err := w.unscaled(); err != nil {
 			return err
 		}
 		return sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: want values of F32, F16 or BF16",
 			e.File, e.Name, e.DType)
 	}
-	first := (int64(matrix)*int64(rows) + int64(lo)) * int64(cols)
-	if typeOf[T]() == e.DType {
-		file := w.from.files[e.File]
-		if err := safetensors.ReadElements(file, e.Name, first, dst); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(w.from.dir, e.File), err)
-		}
-		return nil
+}
+
+// rows writes the values of rows that were loaded, from the given one of them on.
+func (r *Reader) rows(w *Weight, dst []float32, row int) {
+	_, _, cols := w.Dims()
+	at := row * cols
+	switch {
+	case w.Scheme != nil:
+		tensor.DequantizeRows(dst, &r.t, row)
+	case w.Parts[Codes].DType == safetensors.BF16:
+		halves.Widen(dst, r.halves[at:][:len(dst)])
+	case w.Parts[Codes].DType == safetensors.F16:
+		halves.Widen(dst, r.floats16[at:][:len(dst)])
+	default:
+		copy(dst, r.floats[at:])
 	}
-	r.bytes = grow(r.bytes, len(dst)*e.DType.Size())
-	if err := w.from.ReadBytes(e, first*int64(e.DType.Size()), r.bytes); err != nil {
-		return err
-	}
-	r.wide = grow(r.wide, min(len(dst), 1<<14))
-	wide := r.wide
-	for size, i := e.DType.Size(), 0; i < len(dst); i += len(wide) {
-		wide = wide[:min(len(wide), len(dst)-i)]
-		decodeScales(wide, r.bytes[i*size:], e.DType, tensor.Float32Scales)
-		narrow(dst[i:], wide)
-	}
-	return nil
 }
 
 // typeOf returns the type in files of the values that T is.
@@ -247,7 +288,7 @@ func typeOf[T fp8.Float]() safetensors.DType {
 	return safetensors.F64
 }
 
-// narrow converts values to T, rounding to nearest even.
+// narrow converts values, which it may overwrite, to T, rounding to nearest even.
 func narrow[T fp8.Float](dst []T, src []float32) {
 	switch dst := any(dst).(type) {
 	case []float32:
@@ -261,15 +302,7 @@ func narrow[T fp8.Float](dst []T, src []float32) {
 			dst[i] = float16.Fromfloat32(x)
 		}
 	case []fp8.BFloat16:
-		dst = dst[:len(src)]
-		for i, x := range src {
-			b := math.Float32bits(x)
-			if b<<1 > 0xFF<<24 { // NaN
-				dst[i] = fp8.BFloat16FromFloat32(x)
-				continue
-			}
-			dst[i] = fp8.BFloat16((b + 0x7FFF + b>>16&1) >> 16)
-		}
+		halves.NarrowBF16(dst, src)
 	}
 }
 
@@ -279,13 +312,9 @@ func widen[T fp8.Float](dst []float32, src []T) {
 	case []float32:
 		copy(dst, src)
 	case []float16.Float16:
-		for i, x := range src {
-			dst[i] = x.Float32()
-		}
+		halves.Widen(dst, src)
 	case []fp8.BFloat16:
-		for i, x := range src {
-			dst[i] = x.Float32()
-		}
+		halves.Widen(dst, src)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/deviation"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -113,32 +114,34 @@ func (e *Error) Merge(o *Error) {
 }
 
 // measure returns the error of t, whose values were src; the first of them is element first.
-// Both buffers are overwritten.
-func measure[T fp8.Float](t *tensor.Tensor, src []T, first int64, values, before *[]float32) (e Error) {
-	*values, *before = grow(*values, len(src)), grow(*before, len(src))
-	tensor.Dequantize(*values, t)
-	widen(*before, src)
-	return errorOf(*values, *before, first)
-}
-
-// errorOf returns the error of values; the first of them is element first.
-func errorOf(values, before []float32, first int64) (e Error) {
-	before = before[:len(values)]
-	largest, where := 0.0, -1
-	for i, v := range values {
-		x := float64(before[i])
-		if x-x != 0 {
-			continue // NaN or infinite
-		}
-		d := float64(v) - x
-		e.Squared += float64(d * d)
-		e.Signal += float64(x * x)
-		if d = math.Abs(d); d > largest {
-			largest, where = d, i
-		}
-	}
-	if where >= 0 {
-		e.Largest, e.Where = largest, first+int64(where)
+func measure[T fp8.Float](s *scratch, t *tensor.Tensor, src []T, first int64) (e Error) {
+	rows, cols := t.Dims()
+	step := rowsAtATime(cols)
+	for lo := 0; lo < rows; lo += step {
+		piece := src[lo*cols : min(lo+step, rows)*cols]
+		s.values = grow(s.values, len(piece))
+		tensor.DequantizeRows(s.values, t, lo)
+		e.add(s.values, wide(piece, &s.before), first+int64(lo*cols))
 	}
 	return e
+}
+
+// add adds the error of values; the first of them is element first.
+func (e *Error) add(values, before []float32, first int64) {
+	sums := deviation.Of(values, before)
+	e.Squared += sums.Squared
+	e.Signal += sums.Signal
+	if sums.Largest > e.Largest {
+		e.Largest, e.Where = sums.Largest, first+int64(deviation.Where(values, before, sums.Largest))
+	}
+}
+
+// wide returns values as float32: themselves, or exactly converted to a buffer.
+func wide[T fp8.Float](values []T, buffer *[]float32) []float32 {
+	if same, ok := any(values).([]float32); ok {
+		return same
+	}
+	*buffer = grow(*buffer, len(values))
+	widen(*buffer, values)
+	return *buffer
 }

@@ -406,24 +406,20 @@ func convert[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer *[]T) er
 	p := j.strips[i]
 	_, rows, cols := t.Weight.Dims()
 	*buffer = grow(*buffer, (p.hi-p.lo)*cols)
-	if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, *buffer); err != nil {
-		return err
-	}
+	first := (int64(p.matrix)*int64(rows) + int64(p.lo)) * int64(cols)
 	if j.o.Errors {
-		s.before = grow(s.before, len(*buffer))
-		if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, s.before); err != nil {
+		e, err := convertMeasured(s, t.Weight, p, *buffer, first)
+		if err != nil {
 			return err
 		}
-		s.values = grow(s.values, len(*buffer))
-		widen(s.values, *buffer)
-		first := (int64(p.matrix)*int64(rows) + int64(p.lo)) * int64(cols)
-		j.errors[i] = errorOf(s.values, s.before, first)
+		j.errors[i] = e
+	} else if err := ReadValues(&s.reader, t.Weight, p.matrix, p.lo, *buffer); err != nil {
+		return err
 	}
 	s.bytes = valuesBytes(s.bytes, *buffer)
 	size := int64(t.Parts[0].DType.Size())
-	at := (int64(p.matrix)*int64(rows) + int64(p.lo)) * int64(cols) * size
 	if !t.crosses() {
-		return j.sink.WriteAt(t.Parts[0].Name, s.bytes, at)
+		return j.sink.WriteAt(t.Parts[0].Name, s.bytes, first*size)
 	}
 	n := int64(p.hi - p.lo)
 	column := make([]byte, n*size)
@@ -437,6 +433,29 @@ func convert[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer *[]T) er
 		}
 	}
 	return nil
+}
+
+// convertMeasured is ReadValues of a strip, and returns the error of what it reads; the first
+// element of the strip is element first.
+func convertMeasured[T fp8.Float](
+	s *scratch, w *Weight, p span, dst []T, first int64,
+) (e Error, err error) {
+	n := p.hi - p.lo
+	if err := s.reader.load(w, p.matrix, p.lo, n); err != nil {
+		return e, err
+	}
+	_, _, cols := w.Dims()
+	step := rowsAtATime(cols)
+	for i := 0; i < n; i += step {
+		piece := dst[i*cols : min(i+step, n)*cols]
+		s.before, s.values = grow(s.before, len(piece)), grow(s.values, len(piece))
+		s.reader.rows(w, s.before, i)
+		copy(s.values, s.before)
+		narrow(piece, s.values)
+		widen(s.values, piece)
+		e.add(s.values, s.before, first+int64(i*cols))
+	}
+	return e, nil
 }
 
 // valuesBytes writes values to b, which grows, as files have them.
@@ -484,7 +503,7 @@ func encode[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer, second *
 	}
 	first := int64(p.matrix)*int64(rows) + int64(p.lo)
 	if j.o.Errors {
-		j.errors[i] = measure(&s.t, src, first*int64(cols), &s.values, &s.before)
+		j.errors[i] = measure(s, &s.t, src, first*int64(cols))
 	}
 	for k, role := range t.Roles {
 		if err := j.writePart(s, t, p, role, t.Parts[k], first); err != nil {

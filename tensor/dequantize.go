@@ -10,6 +10,8 @@ import (
 
 const shortDestination = "tensor: destination is not as long as the tensor's shape says"
 
+const noSuchRows = "tensor: destination is not that of whole rows of the tensor"
+
 // Dequantize writes the values of t, row-major and dense, to dst: decode(code)
 // times scale, times or divided by the outer scale where there is one, rounded once to
 // float32 (to float64 for float64, which holds all without an outer scale exactly) and
@@ -22,11 +24,29 @@ func Dequantize[T fp8.Float](dst []T, t *Tensor) {
 	if len(dst) != rows*cols {
 		panic(shortDestination)
 	}
-	if len(dst) == 0 {
-		return
+	dequantizeRows(dst, t, 0)
+}
+
+// DequantizeRows is [Dequantize] of rows of the matrix from row lo on, as many as dst holds:
+// lo need not be where a block starts. It panics, too, if those are not whole rows of t.
+func DequantizeRows[T fp8.Float](dst []T, t *Tensor, lo int) {
+	t.mustBeWhole()
+	rows, cols := t.Dims()
+	n := 0
+	if cols > 0 {
+		n = len(dst) / cols
 	}
-	for i := range rows {
-		dequantizeRow(dst[i*cols:][:cols], t, i)
+	if n*cols != len(dst) || lo < 0 || lo > rows-n {
+		panic(noSuchRows)
+	}
+	dequantizeRows(dst, t, lo)
+}
+
+func dequantizeRows[T fp8.Float](dst []T, t *Tensor, lo int) {
+	_, cols := t.Dims()
+	for i := lo; len(dst) > 0; i++ {
+		dequantizeRow(dst[:cols], t, i)
+		dst = dst[cols:]
 	}
 }
 

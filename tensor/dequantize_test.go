@@ -142,3 +142,29 @@ func TestTransposeView(t *testing.T) {
 		require.NoError(t, differ(v.Transpose(), func(i, j int) float32 { return value(j+16, i+64) }))
 	}
 }
+
+// TestDequantizeRows compares rows that begin anywhere in a block with those of the whole.
+func TestDequantizeRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 1))
+	for _, block := range []tensor.Block{{}, {Rows: 1}, {Rows: 3, Cols: 4}, {Rows: 128, Cols: 128}} {
+		x := tensor.Tensor{Name: "x", Format: fp8.E4M3, Shape: []int{10, 7}, Block: block}
+		src := make([]float32, 70)
+		for i := range src {
+			src[i] = float32(r.NormFloat64())
+		}
+		scale := func(int, float32, bool) fp8.Scale { return fp8.Scale{Stored: r.Float32() + 0.5} }
+		require.NoError(t, tensor.Quantize(t.Context(), &x, src, tensor.Quantizer{Scale: scale, Options: tensor.Options{Workers: 1}}))
+		want := make([]float32, 70)
+		tensor.Dequantize(want, &x)
+		for lo := range 11 {
+			for n := range 11 - lo {
+				got := make([]float32, 7*n)
+				tensor.DequantizeRows(got, &x, lo)
+				require.Equal(t, want[7*lo:][:7*n], got)
+			}
+		}
+		for _, bad := range []struct{ n, lo int }{{8, 0}, {7, 10}, {77, 0}, {7, -1}} {
+			require.PanicsWithValue(t, "tensor: destination is not that of whole rows of the tensor", func() { tensor.DequantizeRows(make([]float32, bad.n), &x, bad.lo) })
+		}
+	}
+}
