@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -106,7 +107,8 @@ func quantize[T fp8.Float](
 	case isProfile:
 		q := scaling.Quantizer{Recipe: recipeOf(p, e.scheme, e.block), Options: o}
 		if p.Outer() {
-			q.OuterAmax = []float32{e.amax}
+			// Above zeros the outer scale is 1: of an amax of 0 it would be 0, and scales NaN.
+			q.OuterAmax = []float32{cmp.Or(e.amax, 448*e.scheme.Format.Max())}
 		}
 		return scaling.Quantize(ctx, t, src, q)
 	case !e.scheme.Parts[Outer].None():

@@ -339,7 +339,7 @@ func TestStripsDoNotMatter(t *testing.T) {
 	for _, from := range []string{"llama-bf16", "llama-deepseek-fp8"} {
 		source := golden(t, from)
 		for _, l := range checkpoint.Layouts() {
-			if l.Writable() {
+			if l.Writable() && l.Name != "gpt-oss" { // which is for stacks of experts
 				compareStrips(t, source, l)
 			}
 		}

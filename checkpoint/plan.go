@@ -65,7 +65,8 @@ func Metadata() map[string]string { return map[string]string{"format": "pt"} }
 
 // NewPlan plans the conversion of a checkpoint. It reads no data. It is an error, ErrLayout,
 // if the layout cannot be written, if tensors of the checkpoint lack their scales or codes, if
-// the layout cannot hold a weight or if it needs the maxima of inputs that are not there.
+// the layout cannot hold a weight, if it needs the maxima of inputs that are not there or if
+// there is nothing that it quantizes, since a configuration that says otherwise is refused.
 func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	if !l.Writable() {
 		return nil, sentinel.Errorf(ErrLayout, "layout %s can be read, not written", l)
@@ -273,10 +274,13 @@ func (p *Plan) shareInputs() {
 	}
 }
 
-// check makes sure that no two tensors have one name.
+// check makes sure that no two tensors have one name, and that something is quantized in a
+// layout whose configuration says so.
 func (p *Plan) check() error {
 	names := map[string]string{}
+	quantized := p.Layout.Plain != ""
 	for _, s := range p.Shards {
+		quantized = quantized || slices.ContainsFunc(s.Targets, func(t *Target) bool { return t.Scheme != nil })
 		for _, info := range s.Infos() {
 			if other, twice := names[info.Name]; twice {
 				return sentinel.Errorf(ErrLayout, "tensor %q would be in %s and in %s",
@@ -284,6 +288,10 @@ func (p *Plan) check() error {
 			}
 			names[info.Name] = s.Name
 		}
+	}
+	if !quantized {
+		return sentinel.Errorf(ErrLayout, "layout %s finds no weight to quantize: it is for %s",
+			p.Layout, p.Layout.About)
 	}
 	return nil
 }

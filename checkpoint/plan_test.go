@@ -89,9 +89,31 @@ func TestStacks(t *testing.T) {
 		near(t, stack, back[name], 0.07)
 	}
 	// Layouts that have no stacks leave them.
+	_, err := checkpoint.NewPlan(c, layout(t, "ct-fp8-dynamic"), checkpoint.PlanOptions{})
+	require.ErrorIs(t, err, checkpoint.ErrLayout)
+	require.ErrorContains(t, err, "finds no weight to quantize")
+	c = model(t, `{}`, stack, random("m.weight", 2, 8, 8))
 	p, got := planned(t, c, "ct-fp8-dynamic", checkpoint.PlanOptions{})
 	require.Equal(t, stack.Data, got[name].Data)
 	require.Equal(t, []string{name}, p.Ignored)
+}
+
+// TestZerosUnderOuter converts a weight of zeros, such as a dead expert's, in layouts with an
+// outer scale: scales must be numbers that loaders can divide by.
+func TestZerosUnderOuter(t *testing.T) {
+	c := model(t, `{}`, stored("m.weight", safetensors.BF16, 0, 4, 32), random("n.weight", 1, 4, 32))
+	amax := map[string]float32{"m": 1, "n": 1}
+	for _, to := range []string{"ct-nvfp4a16", "ct-nvfp4", "modelopt-nvfp4"} {
+		_, got := planned(t, c, to, checkpoint.PlanOptions{Amax: amax})
+		outer := got["m.weight_scale_2"]
+		if to != "modelopt-nvfp4" {
+			outer = got["m.weight_global_scale"]
+		}
+		require.Equal(t, float32(1), math.Float32frombits(binary.LittleEndian.Uint32(outer.Data)), to)
+		for _, code := range got["m.weight_scale"].Data {
+			require.True(t, code > 0 && code < 0x7F, "%s: %#x", to, code)
+		}
+	}
 }
 
 // near fails unless values differ by less than a part of the larger.
