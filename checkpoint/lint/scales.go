@@ -280,7 +280,7 @@ func checkStraddle(m *model, found func(Finding)) {
 		_, rows, cols := w.Dims()
 		module := moduleOf(w.Name)
 		e := w.Parts[checkpoint.Codes]
-		if stack := len(w.Shape) > 2 && strings.HasSuffix(module, "gate_up_proj"); stack && isGrid(w.Block) {
+		if isGrid(w.Block) && m.stacksGate(w, module) {
 			if half := rows / 2; half%w.Block.Rows != 0 {
 				found(Finding{File: e.File, Tensors: []string{e.Name}, What: fmt.Sprintf("gate and up have %d rows each, in blocks of %d: a block has rows of both", half, w.Block.Rows)})
 			}
@@ -296,6 +296,18 @@ func checkStraddle(m *model, found func(Finding)) {
 			found(Finding{Severity: Error, File: e.File, Tensors: []string{e.Name}, What: fmt.Sprintf("%d %s over %d devices, in blocks of %d", n, what, m.parallel, size)})
 		}
 	}
+}
+
+// stacksGate reports whether rows of a stack of experts are those of gate and up. Models such
+// as gpt-oss have them as columns, which is seen where down_proj's are not half as many.
+func (m *model) stacksGate(w *checkpoint.Weight, module string) bool {
+	experts, ok := strings.CutSuffix(module, "gate_up_proj")
+	if !ok || len(w.Shape) < 3 {
+		return false
+	}
+	_, rows, _ := w.Dims()
+	down := m.c.Weight(experts + "down_proj")
+	return down == nil || len(down.Shape) == 0 || 2*down.Shape[len(down.Shape)-1] == rows
 }
 
 // rowParallel reports whether loaders split the columns of a module among devices, rather

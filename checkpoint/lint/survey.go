@@ -307,9 +307,9 @@ func countNibbles(units []unit, codes []byte, width int) {
 	}
 }
 
-// tiny is the scale of a block whose largest magnitude is DeepSeek's least, 1e-4: of smaller
-// ones codes stay small. BF16 has it a little larger.
-const tiny = 1e-4 / 448 * 1.01
+// tiny is the scale of a block whose largest magnitude is DeepSeek's least, 1e-4, where it is
+// rounded up to a power of two: of smaller ones codes stay small.
+const tiny = 0x1p-22
 
 // judge adds what the codes of a row of units are beside their scales, which are in b. The
 // first has the given index.

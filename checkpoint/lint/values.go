@@ -108,18 +108,24 @@ func checkReciprocal(m *model, found func(Finding)) {
 	})
 }
 
-// checkBias looks at the exponent in the middle of all of a weight's.
+// checkBias looks at the exponent in the middle of all of a weight's. A single weight may be
+// rather large or small; where the middle of all weights is, bounds are those of models.
 func checkBias(m *model, found func(Finding)) {
+	all := new(stats)
+	about := map[*checkpoint.Weight]float64{}
 	m.surveyed(func(w *checkpoint.Weight, st *stats) {
-		if !hasE8M0(w) {
-			return
+		if hasE8M0(w) && st.exponents[0] < st.scales { // not all zero
+			all.merge(st)
+			about[w] = float64(st.median()) + math.Log2(float64(w.Scheme.Format.Max()))
 		}
-		k, top := st.median(), math.Log2(float64(w.Scheme.Format.Max()))
-		if st.exponents[0] == st.scales { // all zero
-			return
-		}
-		if e := float64(k) + top; e < -20 || e > 8 {
-			found(of(w, checkpoint.Scales, "half of the scales are below 2^%d: weights would be about 2^%.0f", k+1, e))
+	})
+	low, high := -30.0, 16.0
+	if e := all.median(); e+9 < -20 || e+2 > 8 {
+		low, high = -20, 8
+	}
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if e, ok := about[w]; ok && (e < low || e > high) {
+			found(of(w, checkpoint.Scales, "half of the scales are below 2^%d: weights would be about 2^%.0f", st.median()+1, e))
 		}
 	})
 }

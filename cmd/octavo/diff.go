@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 
@@ -108,7 +109,7 @@ func newDiffCommand() *cobra.Command {
 func positiveFlag(cmd *cobra.Command, value *float64, name, usage string) {
 	parse := func(text string) (float64, error) {
 		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x > 0) || x-x != 0 {
+		if err != nil || !(x > 0) || math.IsInf(x, 1) {
 			return 0, errors.New("want a positive number")
 		}
 		return x, nil

@@ -50,7 +50,7 @@ func TestDiffText(t *testing.T) {
 		filetest.Raw("rounded", safetensors.BF16, []int{2}, 0x80, 0x3F, 0, 0x40),
 	)
 	stdout, stderr := diffOf(t, 1, a, b)
-	require.Equal(t, "A: "+a+", f32, tensors: 6\nB: "+b+`, bf16, tensors: 5
+	require.Equal(t, "A: "+a+", f32, tensors: 6\nB: "+b+`, f32, tensors: 5
 
        1  the same bytes
        1  the same values
