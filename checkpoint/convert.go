@@ -28,13 +28,6 @@ import (
 // doneSuffix follows the name of a shard in that of the file which says that it is complete.
 const doneSuffix = ".done"
 
-// done is what is kept of a shard that is complete.
-type done struct {
-	Plan    string       `json:"plan"`
-	File    FileSum      `json:"file"`
-	Tensors []WeightLoss `json:"tensors"`
-}
-
 // Convert writes the model of a plan into a directory, which is made if need be and must
 // otherwise hold nothing but what an earlier call left: shards, each of which appears when it
 // is complete, what belongs to the tokenizer and other files of the source
@@ -53,13 +46,27 @@ type done struct {
 // Where no weight has lost anything, all are read back from the files and compared with the
 // source before the certificate says so; it is an error if one differs.
 func Convert(ctx context.Context, p *Plan, dir string, o Options) (*Certificate, error) {
-	digest, err := p.Digest()
+	return makeModel(ctx, p, dir, o, func(c *converting) (shards []*ShardResult, err error) {
+		if shards, err = c.checkDone(ctx); err != nil {
+			return nil, err
+		}
+		return shards, c.convert(ctx, shards)
+	})
+}
+
+// completer returns what became of all shards of a plan.
+type completer func(c *converting) ([]*ShardResult, error)
+
+// makeModel is Convert of shards that are completed in one way or another.
+func makeModel(
+	ctx context.Context, p *Plan, dir string, o Options, complete completer,
+) (*Certificate, error) {
+	c, err := newConverting(p, dir, o)
 	if err != nil {
 		return nil, err
 	}
-	c := &converting{p: p, dir: dir, digest: digest, o: o}
 	if cert, err := ReadCertificate(dir); err == nil {
-		if err := samePlan(dir, cert.Plan, digest); err != nil {
+		if err := samePlan(dir, cert.Plan, c.digest); err != nil {
 			return nil, err
 		}
 		return cert, c.forget()
@@ -69,11 +76,10 @@ func Convert(ctx context.Context, p *Plan, dir string, o Options) (*Certificate,
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	c.o.Errors, c.o.Workers = true, p.workers(o)
 	if err := c.clean(); err != nil {
 		return nil, err
 	}
-	return c.run(ctx)
+	return c.run(ctx, complete)
 }
 
 // Done returns how many shards Convert has completed in a directory where it was cut off; 0
@@ -107,7 +113,7 @@ func samePlan(dir, found, want string) error {
 }
 
 // readDone returns what is kept of a shard, nil if it is not complete.
-func readDone(dir, shard string) (*done, error) {
+func readDone(dir, shard string) (*ShardResult, error) {
 	data, err := inputfile.ReadAll(filepath.Join(dir, shard+doneSuffix), mostCertificate)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -115,7 +121,7 @@ func readDone(dir, shard string) (*done, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := new(done)
+	d := new(ShardResult)
 	if json.Unmarshal(data, d) != nil {
 		return nil, nil // it is written anew
 	}
@@ -229,6 +235,15 @@ type converting struct {
 	buffer []byte
 }
 
+func newConverting(p *Plan, dir string, o Options) (*converting, error) {
+	digest, err := p.Digest()
+	if err != nil {
+		return nil, err
+	}
+	o.Errors, o.Workers = true, p.workers(o)
+	return &converting{p: p, dir: dir, digest: digest, o: o}, nil
+}
+
 // clean removes files that were being written when an earlier call was cut off.
 func (c *converting) clean() error {
 	entries, err := os.ReadDir(c.dir)
@@ -242,12 +257,9 @@ func (c *converting) clean() error {
 	return err
 }
 
-func (c *converting) run(ctx context.Context) (*Certificate, error) {
-	shards, err := c.checkDone(ctx)
+func (c *converting) run(ctx context.Context, complete completer) (*Certificate, error) {
+	shards, err := complete(c)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.convert(ctx, shards); err != nil {
 		return nil, err
 	}
 	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.digest}
@@ -292,23 +304,32 @@ func (c *converting) forget() error {
 	return nil
 }
 
+// known returns what is kept of a shard if that is complete by its size, nil if not.
+func (c *converting) known(s *Shard) (*ShardResult, error) {
+	d, err := readDone(c.dir, s.Name)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	if err := samePlan(c.dir, d.Plan, c.digest); err != nil {
+		return nil, err
+	}
+	stat, err := os.Stat(filepath.Join(c.dir, s.Name))
+	if err != nil || stat.Size() != d.File.Bytes {
+		return nil, nil
+	}
+	return d, nil
+}
+
 // checkDone returns what there is of shards that are complete and undamaged, nil for others.
-func (c *converting) checkDone(ctx context.Context) ([]*done, error) {
-	shards := make([]*done, len(c.p.Shards))
+func (c *converting) checkDone(ctx context.Context) ([]*ShardResult, error) {
+	shards := make([]*ShardResult, len(c.p.Shards))
 	total := int64(0)
-	for i, s := range c.p.Shards {
-		d, err := readDone(c.dir, s.Name)
+	for i := range c.p.Shards {
+		d, err := c.known(&c.p.Shards[i])
 		if err != nil {
 			return nil, err
 		}
-		if d == nil {
-			continue
-		}
-		if err := samePlan(c.dir, d.Plan, c.digest); err != nil {
-			return nil, err
-		}
-		stat, err := os.Stat(filepath.Join(c.dir, s.Name))
-		if err == nil && stat.Size() == d.File.Bytes {
+		if d != nil {
 			shards[i] = d
 			total += d.File.Bytes
 		}
@@ -330,7 +351,7 @@ func (c *converting) checkDone(ctx context.Context) ([]*done, error) {
 }
 
 // convert writes the shards that are not there.
-func (c *converting) convert(ctx context.Context, shards []*done) error {
+func (c *converting) convert(ctx context.Context, shards []*ShardResult) error {
 	var missing []*Shard
 	for i := range c.p.Shards {
 		if shards[i] == nil {
@@ -355,7 +376,7 @@ func (c *converting) convert(ctx context.Context, shards []*done) error {
 }
 
 // shard writes a shard.
-func (c *converting) shard(ctx context.Context, s *Shard, o Options) (*done, error) {
+func (c *converting) shard(ctx context.Context, s *Shard, o Options) (*ShardResult, error) {
 	var results []Result
 	write := func(w *safetensors.WriterAt) (err error) {
 		results, err = Write(ctx, s.Targets, w, o)
@@ -369,10 +390,11 @@ func (c *converting) shard(ctx context.Context, s *Shard, o Options) (*done, err
 	if err != nil {
 		return nil, err
 	}
-	d := &done{Plan: c.digest, File: file}
+	d := &ShardResult{Plan: c.digest, File: file}
 	for i, t := range s.Targets {
 		if t.Weight != nil {
 			d.Tensors = append(d.Tensors, lossOf(t, &results[i], s.Name))
+			d.Stats = append(d.Stats, results[i].Stats)
 		}
 	}
 	text, err := json.Marshal(d)
