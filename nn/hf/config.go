@@ -73,6 +73,14 @@ func findFields(c *checkpoint.Checkpoint) (f *fields, fromMetadata bool, err err
 		"there is no %s, and no metadata says how the model is built", checkpoint.ConfigName)
 }
 
+// Models that package nn runs, as transformers names them.
+const (
+	llamaArchitecture   = "LlamaForCausalLM"
+	mistralArchitecture = "MistralForCausalLM"
+	llamaType           = "llama"
+	mistralType         = "mistral"
+)
+
 // Defaults of transformers.
 const (
 	llamaPositions   = 2048
@@ -103,22 +111,21 @@ func (d *described) readConfig(f *fields) {
 // readArchitecture refuses models of other structure and reports whether it is a Mistral.
 func readArchitecture(f *fields) (mistral bool) {
 	const why = "package nn has no other model"
-	const llama, other = "LlamaForCausalLM", "MistralForCausalLM"
-	const want = `["` + llama + `"] or ["` + other + `"]: ` + why
+	const want = `["` + llamaArchitecture + `"] or ["` + mistralArchitecture + `"]: ` + why
 	var names []string
 	if !f.read("architectures", want, &names) {
-		f.only("model_type", why, "llama", "mistral")
+		f.only("model_type", why, llamaType, mistralType)
 		var kind string
 		if !f.read("model_type", "", &kind) && f.err == nil {
 			f.err = configError(f.file, "architectures is absent: want %s", want)
 		}
-		return kind == "mistral"
+		return kind == mistralType
 	}
-	if len(names) != 1 || names[0] != llama && names[0] != other {
+	if len(names) != 1 || names[0] != llamaArchitecture && names[0] != mistralArchitecture {
 		f.refuse("architectures", want)
 		return false
 	}
-	return names[0] == other
+	return names[0] == mistralArchitecture
 }
 
 func (d *described) readSizes(f *fields) {

@@ -1,0 +1,150 @@
+package hf
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// SaveOptions are those of [Save]. The zero value writes FP32.
+type SaveOptions struct {
+	// Type is that of the values, F32 or BF16, to which they are rounded once, to nearest
+	// even; "" is F32.
+	Type safetensors.DType
+
+	// Bytes says that tokens are bytes: a tokenizer is written that takes them so. The
+	// model must have a vocabulary of 256.
+	Bytes bool
+
+	// Progress, unless nil, hears of values that were written, as "save".
+	Progress progress.Reporter
+}
+
+// WeightsName is the name of the file that [Save] writes weights to.
+const WeightsName = "model.safetensors"
+
+// SavedFiles returns the names of the files that [Save] writes, in their order:
+// model.safetensors, tokenizer.json and tokenizer_config.json where tokens are bytes, and
+// config.json.
+func SavedFiles(o SaveOptions) []string {
+	files := []string{WeightsName}
+	if o.Bytes {
+		files = append(files, tokenizerName, tokenizerConfigName)
+	}
+	return append(files, checkpoint.ConfigName)
+}
+
+// Save writes a model into a directory, which is made if need be, as transformers does: a
+// LlamaForCausalLM with rows of q_proj and k_proj in the order of rotated halves. Each file
+// takes the place of one of its name when it is complete, and config.json comes last. [Load]
+// then gives the same values, to the bit where Type is F32.
+//
+// What is written are the weights: not gradients, nor what scales remember, nor recipes.
+// A Smoothing of the model is a way of quantizing, which leaves weights as they are: what is
+// written computes what the model does but for that rounding.
+//
+// The error is [ErrConfig] for options that do not fit the model, or one of the file system
+// or of the context.
+func Save(ctx context.Context, m *nn.Llama, dir string, o SaveOptions) error {
+	if err := o.complete(m.Config()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if err := saveWeights(ctx, m, filepath.Join(dir, WeightsName), o); err != nil {
+		return err
+	}
+	documents := map[string]any{checkpoint.ConfigName: configOf(m.Config(), o.Type)}
+	if o.Bytes {
+		documents[tokenizerName] = byteTokenizer()
+		documents[tokenizerConfigName] = tokenizerConfig(m.Config().Context)
+	}
+	for _, name := range SavedFiles(o)[1:] {
+		err := atomicfile.Write(filepath.Join(dir, name), func(w io.Writer) error {
+			return writeJSON(w, documents[name])
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *SaveOptions) complete(c nn.Config) error {
+	switch o.Type {
+	case "":
+		o.Type = safetensors.F32
+	case safetensors.F32, safetensors.BF16:
+	default:
+		return configError("SaveOptions", "Type is %q: want F32 or BF16", o.Type)
+	}
+	if o.Bytes && c.Vocab != byteValues {
+		return configError("SaveOptions", "tokens are bytes and the vocabulary is %d: want %d",
+			c.Vocab, byteValues)
+	}
+	return nil
+}
+
+// saveWeights writes the parameters in their order.
+func saveWeights(ctx context.Context, m *nn.Llama, path string, o SaveOptions) error {
+	var infos []safetensors.Info
+	total := int64(0)
+	for s := range m.Config().Shapes() {
+		infos = append(infos, safetensors.Info{Name: s.Name, DType: o.Type, Shape: shapeOf(s)})
+		total += int64(s.Rows) * int64(s.Cols)
+	}
+	count := meter.New(ctx, o.Progress, "save", total)
+	head := m.Config().Dim / m.Config().Heads
+	write := func(w *safetensors.Writer) error {
+		for _, p := range m.Params() {
+			if err := w.Next(p.Name); err != nil {
+				return err
+			}
+			values := p.Value
+			if rotated(p.Name) {
+				values = slices.Clone(values)
+				halve(values, head, p.Cols, make([]float32, head*p.Cols))
+			}
+			if err := writeValues(w, values, o.Type, count); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return safetensors.WriteFileFunc(path, infos, checkpoint.Metadata(), write)
+}
+
+// writeValues writes values as numbers of a type.
+func writeValues(w io.Writer, values []float32, d safetensors.DType, count *meter.Meter) error {
+	var data []byte
+	for some := range slices.Chunk(values, stripValues) {
+		data = data[:0]
+		for _, x := range some {
+			if d == safetensors.BF16 {
+				data = binary.LittleEndian.AppendUint16(data, uint16(fp8.BFloat16FromFloat32(x)))
+			} else {
+				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+			}
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+		if err := count.Add(int64(len(some))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
