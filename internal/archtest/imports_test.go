@@ -46,6 +46,7 @@ var beside = map[string][]string{
 	"telemetry/prometheus": {"telemetry"},
 	"checkpoint":           {"safetensors", "scaling and below"},
 	"checkpoint/lint":      {"checkpoint", "safetensors", "scaling and below"},
+	"nn/evaluate":          {"nn and below"},
 	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
 	"oracle":               {"attention and below"},
 	"oracle/fault":         {"oracle", "attention and below"},

@@ -1,0 +1,147 @@
+package evaluate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/internal/elementary"
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
+)
+
+// Number is a float64 in JSON, which has no NaN and no infinities: those are the strings
+// "NaN", "+Inf" and "-Inf".
+type Number float64
+
+// MarshalJSON implements [json.Marshaler].
+func (n Number) MarshalJSON() ([]byte, error) { return jsonfloat.Append(nil, float64(n), 64), nil }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *Number) UnmarshalJSON(text []byte) error {
+	x, err := jsonfloat.Parse(text, 64)
+	*n = Number(x)
+	return err
+}
+
+// Mean is a mean over targets, and its standard error, NaN of a single window.
+type Mean struct {
+	Mean  Number `json:"mean"`
+	Error Number `json:"standardError"`
+}
+
+// Report says what recipes cost a model on a text.
+type Report struct {
+	Tokens  int `json:"tokens"`  // of the text
+	Targets int `json:"targets"` // tokens that were predicted
+	Windows int `json:"windows"`
+	Context int `json:"context"` // tokens in a window, with the prefix
+	Stride  int `json:"stride"`
+
+	// LayerTargets and LayerWindows are those of the runs layer by layer: the first ones.
+	LayerTargets int `json:"layerTargets"`
+	LayerWindows int `json:"layerWindows"`
+
+	Loss       Mean   `json:"loss"` // of FP32, in nats a token
+	Perplexity Number `json:"perplexity"`
+
+	Results []Result `json:"results"` // the modes of each recipe in turn
+}
+
+// Result is what a recipe costs in one mode.
+type Result struct {
+	Recipe   string `json:"recipe"`
+	Operands string `json:"operands"` // in words
+	Mode     Mode   `json:"mode"`
+	Cost
+	Loss       Mean   `json:"loss"`
+	Perplexity Number `json:"perplexity"`
+
+	// SameTop is the share of targets for which the most likely token is that of FP32.
+	SameTop Number `json:"sameTop"`
+
+	// LargestKL and LargestLogit are the largest divergence of a target and the largest
+	// difference of a logit.
+	LargestKL    Largest `json:"largestKL"`
+	LargestLogit Largest `json:"largestLogit"`
+
+	// Layers and Kinds are what a layer, or all linear layers of a kind, cost alone, and
+	// Linears what each linear layer loses of its output; empty without LayerTokens.
+	Layers  []Part   `json:"layers"`
+	Kinds   []Part   `json:"kinds"`
+	Linears []Linear `json:"linears"`
+}
+
+// Cost is what quantizing changes.
+type Cost struct {
+	KL         Mean `json:"kl"`         // divergence from FP32, in nats a token
+	Difference Mean `json:"difference"` // of the loss from FP32's, in nats a token
+	NonFinite  int  `json:"nonFinite"`  // targets for which a logit is not finite
+}
+
+// Largest is the largest value of something, and its place.
+type Largest struct {
+	Value Number `json:"value"`
+	Place int    `json:"place"`           // of the target in the text
+	Token int32  `json:"token,omitempty"` // whose logit it is
+}
+
+// Part is what a part of the model costs where it alone is quantized.
+type Part struct {
+	Name string `json:"name"`
+	Cost
+}
+
+// Linear is what a linear layer loses where it alone is quantized and has the inputs that it
+// has in FP32.
+type Linear struct {
+	Name  string `json:"name"`
+	Layer int    `json:"layer"`
+	Kind  string `json:"kind"`
+
+	// SQNR is that of the output, in decibels: +Inf if nothing was lost, NaN if all is 0 or
+	// something is not finite.
+	SQNR Number `json:"sqnrDecibels"`
+}
+
+// WorstLayers returns the layers that cost the most alone, those whose divergence is NaN
+// first, at most n.
+func (r *Result) WorstLayers(n int) []Part { return worst(r.Layers, n) }
+
+// WorstKinds is WorstLayers of kinds of linear layers.
+func (r *Result) WorstKinds(n int) []Part { return worst(r.Kinds, n) }
+
+func worst(parts []Part, n int) []Part {
+	parts = slices.Clone(parts)
+	slices.SortStableFunc(parts, func(a, b Part) int {
+		return cmp.Compare(orFirst(-a.KL.Mean), orFirst(-b.KL.Mean))
+	})
+	return parts[:min(n, len(parts))]
+}
+
+// WorstLinears returns the linear layers that lose the most, those without an SQNR first, at
+// most n.
+func (r *Result) WorstLinears(n int) []Linear {
+	all := slices.Clone(r.Linears)
+	slices.SortStableFunc(all, func(a, b Linear) int { return cmp.Compare(orFirst(a.SQNR), orFirst(b.SQNR)) })
+	return all[:min(n, len(all))]
+}
+
+// orFirst returns x, or what sorts first for NaN.
+func orFirst(x Number) float64 {
+	if math.IsNaN(float64(x)) {
+		return math.Inf(-1)
+	}
+	return float64(x)
+}
+
+// perplexity returns e to the mean loss.
+func perplexity(loss Number) Number {
+	x := float64(loss)
+	switch {
+	case math.IsNaN(x):
+		return loss
+	case x > 700:
+		return Number(math.Inf(1))
+	}
+	return Number(elementary.Pow(math.E, x))
+}

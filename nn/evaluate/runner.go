@@ -1,0 +1,136 @@
+package evaluate
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/nn"
+)
+
+// slot is the place of a linear layer in a model.
+type slot struct {
+	layer int
+	kind  string // such as "q_proj"
+	name  string // that of the layer, such as "model.layers.0.self_attn.q_proj"
+	of    **nn.Linear
+	plain *nn.Linear // what the model had there
+}
+
+// runner runs a model of which some linear layers have been replaced.
+type runner struct {
+	model  *nn.Llama
+	config nn.Config
+	blocks []*nn.Block
+	slots  []slot
+	kinds  []string // in the order of a block
+	table  *nn.Param
+	norm   *nn.RMSNorm
+	head   *nn.Linear
+
+	streams [][]float32 // the residual stream before each block, and after the last
+	scratch [2][]float32
+	normed  []float32
+}
+
+func newRunner(m *nn.Llama) (*runner, error) {
+	r := &runner{model: m, config: m.Config(), blocks: m.Blocks(), table: m.Param("model.embed_tokens.weight")}
+	for layer, b := range r.blocks {
+		a, mlp := b.Attention, b.MLP
+		for _, l := range []**nn.Linear{&a.Query, &a.Key, &a.Value, &a.Output, &mlp.Gate, &mlp.Up, &mlp.Down} {
+			name := strings.TrimSuffix((*l).Weight.Name, ".weight")
+			kind := name[strings.LastIndexByte(name, '.')+1:]
+			r.slots = append(r.slots, slot{layer, kind, name, l, *l})
+			if layer == 0 {
+				r.kinds = append(r.kinds, kind)
+			}
+		}
+	}
+	o := nn.Options{Shared: m.Shared(), Workers: r.config.Workers}
+	gain := m.Param("model.norm.weight")
+	var err error
+	if r.norm, err = nn.NewRMSNorm(gain.Name, r.config.Dim, r.config.NormEps, o); err != nil {
+		return nil, err
+	}
+	r.norm.Gain = gain
+	table := m.Param("lm_head.weight")
+	if table == nil {
+		table = r.table
+	}
+	if r.head, err = nn.NewLinearOf("lm_head.weight", table, o); err != nil {
+		return nil, err
+	}
+	return r, r.plain(func(slot) bool { return true })
+}
+
+// plain puts FP32 layers into slots.
+func (r *runner) plain(which func(slot) bool) error { return r.put(nn.Options{}, which) }
+
+// put replaces the linear layers of some slots by ones with other options.
+func (r *runner) put(o nn.Options, which func(slot) bool) error {
+	o.Shared, o.Workers = r.model.Shared(), r.config.Workers
+	for _, s := range r.slots {
+		if !which(s) {
+			continue
+		}
+		l, err := nn.NewLinearOf(s.plain.Weight.Name, s.plain.Weight, o)
+		if err != nil {
+			return err
+		}
+		*s.of = l
+	}
+	return nil
+}
+
+// restore gives the model what it had.
+func (r *runner) restore() {
+	for _, s := range r.slots {
+		*s.of = s.plain
+	}
+}
+
+// reference runs a sequence through the model, keeping the residual stream before each
+// block, and writes its logits.
+func (r *runner) reference(ctx context.Context, logits *[]float32, tokens []int32) error {
+	n := len(tokens) * r.config.Dim
+	if r.streams == nil {
+		r.streams = make([][]float32, len(r.blocks)+1)
+	}
+	first := sized(&r.streams[0], n)
+	for i, t := range tokens {
+		copy(first[i*r.config.Dim:(i+1)*r.config.Dim], r.table.Value[int(t)*r.config.Dim:])
+	}
+	for i, b := range r.blocks {
+		if err := b.Forward(ctx, sized(&r.streams[i+1], n), r.streams[i], 1, len(tokens)); err != nil {
+			return err
+		}
+	}
+	return r.finish(ctx, logits, r.streams[len(r.blocks)], len(tokens))
+}
+
+// from runs the last sequence of reference from a block on, and writes its logits.
+func (r *runner) from(ctx context.Context, logits *[]float32, block, rows int) error {
+	x := r.streams[block]
+	for i, b := range r.blocks[block:] {
+		y := sized(&r.scratch[i%2], len(x))
+		if err := b.Forward(ctx, y, x, 1, rows); err != nil {
+			return err
+		}
+		x = y
+	}
+	return r.finish(ctx, logits, x, rows)
+}
+
+func (r *runner) finish(ctx context.Context, logits *[]float32, x []float32, rows int) error {
+	normed := sized(&r.normed, len(x))
+	if err := r.norm.Forward(ctx, normed, x); err != nil {
+		return err
+	}
+	return r.head.Forward(ctx, sized(logits, rows*r.config.Vocab), normed, rows)
+}
+
+// sized returns memory of n values, which is that of buf where it is large enough.
+func sized(buf *[]float32, n int) []float32 {
+	*buf = slices.Grow((*buf)[:0], n)[:n]
+	return *buf
+}
