@@ -23,8 +23,9 @@ func checkConfigReadable(m *model, found func(Finding)) {
 
 // hasCodes reports whether there is anything quantized.
 func (m *model) hasCodes() bool {
-	return len(m.quantized()) > 0 || slices.ContainsFunc(m.entries, func(e checkpoint.Entry) bool {
-		return isCodes(e) || strings.HasSuffix(e.Name, ".weight") && !isValues(e.DType)
+	return slices.ContainsFunc(m.weights, func(w *checkpoint.Weight) bool {
+		e := w.Parts[checkpoint.Codes]
+		return w.Scheme != nil || m.isCodes(e) || strings.HasSuffix(e.Name, ".weight") && !isValues(e.DType)
 	})
 }
 
@@ -39,8 +40,8 @@ func checkUndeclared(m *model, found func(Finding)) {
 		return
 	}
 	var names []string
-	for _, e := range m.entries {
-		if isCodes(e) {
+	for _, w := range m.weights {
+		if e := w.Parts[checkpoint.Codes]; w.Scheme != nil || m.isCodes(e) {
 			names = append(names, e.Name)
 		}
 	}
@@ -69,7 +70,7 @@ func checkFormat(m *model, found func(Finding)) {
 		packed := strings.HasSuffix(format, "pack-quantized")
 		var wrong []string
 		for _, e := range m.entries {
-			if isCodes(e) && (strings.HasSuffix(e.Name, ".weight_packed") != packed || format == "dense") {
+			if m.isCodes(e) && (strings.HasSuffix(e.Name, ".weight_packed") != packed || format == "dense") {
 				wrong = append(wrong, e.Name)
 			}
 		}
@@ -133,12 +134,16 @@ var (
 	conv      = regexp.MustCompile(`(^|[._])conv[0-9a-z]*$`)
 )
 
+// table matches names of modules that are tables of vectors, if not of tokens, and of nothing
+// that is multiplied.
+var table = regexp.MustCompile(`(?i)embed[a-z0-9_]*$|(^|\.)(relative_attention_bias|shared|codebook|lut)$`)
+
 // linear returns the module of a weight that a loader takes for a Linear layer of values.
 func linear(w *checkpoint.Weight) (module string, ok bool) {
 	e := w.Parts[checkpoint.Codes]
 	module, ok = strings.CutSuffix(w.Name, ".weight")
 	return module, ok && w.Scheme == nil && len(w.Shape) == 2 && isValues(e.DType) &&
-		!embedding.MatchString(module) && !norm.MatchString(module) && !conv.MatchString(module)
+		!embedding.MatchString(module) && !table.MatchString(module) && !norm.MatchString(module) && !conv.MatchString(module)
 }
 
 // checkIgnoreMissing has modules of values that the configuration does not list. Those of
@@ -149,7 +154,10 @@ func checkIgnoreMissing(m *model, found func(Finding)) {
 	}
 	for _, w := range m.weights {
 		module, ok := linear(w)
-		if !ok || m.ignored(module) || m.targetsExperts() || m.untargeted(module) {
+		if !ok || m.targetsExperts() || m.untargeted(module) {
+			continue
+		}
+		if listed, unknown := m.ignored(module); listed || unknown {
 			continue
 		}
 		if keep, _ := checkpoint.Kept(module); keep && m.c.Config.Method() == "fp8" {
@@ -167,19 +175,9 @@ func (m *model) targetsExperts() bool {
 
 // untargeted reports whether compressed-tensors' targets leave a module out.
 func (m *model) untargeted(module string) bool {
-	groups, _ := m.declaration()["config_groups"].(map[string]any)
-	if len(groups) == 0 {
-		return false
-	}
-	for _, group := range groups {
-		object, _ := group.(map[string]any)
-		for _, target := range texts(object["targets"]) {
-			if target == "Linear" || newPattern(target).matches(module) {
-				return false
-			}
-		}
-	}
-	return true
+	return len(m.targets) > 0 && !slices.ContainsFunc(m.targets, func(p pattern) bool {
+		return p.name == "Linear" || p.matches(module)
+	})
 }
 
 // modules returns the names of all modules that have tensors, and of what they are in.
@@ -198,25 +196,30 @@ func (m *model) modules() map[string]bool {
 	return all
 }
 
+// checkIgnoreUnmatched leaves out heads, which need no tensor where they are tied. Patterns may
+// be of a recipe for several models.
 func checkIgnoreUnmatched(m *model, found func(Finding)) {
 	if !m.known {
 		return
 	}
 	all := m.modules()
-	for _, name := range m.ignore {
-		p := newPattern(name)
-		if m.c.Config.TiedHead() && (head.MatchString(name) || p.matches("lm_head")) {
-			continue // which needs no tensor
+	names := slices.Collect(maps.Keys(all))
+	for _, p := range m.ignore {
+		if p.unknown || all[p.name] || head.MatchString(p.name) || p.matches("lm_head") || slices.ContainsFunc(names, p.matches) {
+			continue
 		}
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), p.matches) {
-			found(Finding{File: checkpoint.ConfigName, What: fmt.Sprintf("%q matches no module", name)})
+		f := Finding{File: checkpoint.ConfigName, What: fmt.Sprintf("%q matches no module", p.name)}
+		if p.re != nil {
+			f.Severity = Info
 		}
+		found(f)
 	}
 }
 
 func checkIgnoreQuantized(m *model, found func(Finding)) {
 	for _, w := range m.quantized() {
-		if module := moduleOf(w.Name); m.ignored(module) && !m.targetsExperts() {
+		module := moduleOf(w.Name)
+		if listed, _ := m.ignored(module); listed && !m.targetsExperts() {
 			found(Finding{File: w.Parts[checkpoint.Codes].File, Tensors: []string{w.Parts[checkpoint.Codes].Name}, What: module + " is listed and quantized"})
 		}
 	}
@@ -226,7 +229,7 @@ func checkFusedMixed(m *model, found func(Finding)) {
 	for _, group := range m.groups() {
 		var codes, values []string
 		for _, w := range group {
-			if w.Scheme != nil || isCodes(w.Parts[checkpoint.Codes]) {
+			if w.Scheme != nil || m.isCodes(w.Parts[checkpoint.Codes]) {
 				codes = append(codes, w.Name)
 			} else if isValues(w.Parts[checkpoint.Codes].DType) {
 				values = append(values, w.Name)
@@ -243,7 +246,7 @@ func (m *model) quantizedAs(re *regexp.Regexp, found func(Finding)) {
 	for _, w := range m.weights {
 		e := w.Parts[checkpoint.Codes]
 		module := moduleOf(w.Name)
-		if w.Scheme == nil && !isCodes(e) || !re.MatchString(module) {
+		if w.Scheme == nil && !m.isCodes(e) || !re.MatchString(module) {
 			continue
 		}
 		found(Finding{File: e.File, Tensors: []string{e.Name}, What: fmt.Sprintf("%s is %s", module, e.DType)})
@@ -279,7 +282,7 @@ func checkTiedHead(m *model, found func(Finding)) {
 	if embed != nil {
 		a, b := embed.Parts[checkpoint.Codes], out.Parts[checkpoint.Codes]
 		switch same, compared := m.same(a, b); {
-		case (embed.Scheme != nil || isCodes(a)) != (out.Scheme != nil || isCodes(b)):
+		case (embed.Scheme != nil || m.isCodes(a)) != (out.Scheme != nil || m.isCodes(b)):
 			what += "; only one of head and embedding is quantized"
 		case !compared:
 		case same:

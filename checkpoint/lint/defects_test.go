@@ -31,7 +31,12 @@ type edited struct {
 
 func load(t *testing.T, name string) *edited {
 	t.Helper()
-	c, err := checkpoint.Open(testutil.Shared(t, "golden", "checkpoints", name))
+	return loadDir(t, testutil.Shared(t, "golden", "checkpoints", name))
+}
+
+func loadDir(t *testing.T, dir string) *edited {
+	t.Helper()
+	c, err := checkpoint.Open(dir)
 	require.NoError(t, err)
 	defer c.Close()
 	e := &edited{t: t, shards: map[string][]safetensors.Tensor{}, metadata: map[string]map[string]string{}, index: c.Index, more: map[string]string{}}
@@ -283,7 +288,7 @@ var defects = []struct {
 		e.metadata[name] = checkpoint.Metadata()
 	}, []string{"E shard-count", "E shard-unlisted"}, "there are files of 00001 and of 00003"},
 	{"twin", "llama-ct-mxfp4", 13, func(e *edited) { e.add(o0+"weight", safetensors.BF16, []int{160, 160}) },
-		[]string{"E ignore-missing", "E tensor-twin"}, "as BF16 and .weight_packed"},
+		[]string{"E ignore-missing", "E tensor-twin"}, "as BF16 and as U8 in .weight_packed"},
 	{"no metadata", "llama-bf16", 14, func(e *edited) { e.metadata[shard2] = nil }, []string{"W metadata-format"}, "no format"},
 	{"odd format", "llama-bf16", 14, func(e *edited) { e.metadata[shard2] = map[string]string{"format": "np"} }, []string{"W metadata-format"}, `format is "np"`},
 	{"rare type", "llama-bf16", 15, func(e *edited) { e.add("table", safetensors.F4, []int{4}) }, []string{"W dtype-rare", "E config-absent", "E scale-missing"}, ""},

@@ -220,41 +220,55 @@ func (m *model) unlisted() (names []string) {
 	if m.c.Index == nil {
 		return nil
 	}
+	listed := map[string]bool{}
+	for _, name := range m.c.Index.Files {
+		listed[name] = true
+	}
 	for _, name := range m.c.Others() {
-		if strings.HasSuffix(name, ".safetensors") && !slices.Contains(slices.Collect(maps.Values(m.c.Index.Files)), name) {
+		if strings.HasSuffix(name, ".safetensors") && !listed[name] {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
+// checkUnlisted only notes files that no loader takes for shards and that have no tensor of
+// theirs: an adapter, or the same weights under the names of another program.
 func checkUnlisted(m *model, found func(Finding)) {
 	for _, name := range m.unlisted() {
 		f := Finding{File: name, What: "the index does not name it"}
-		if file, err := safetensors.Open(filepath.Join(m.c.Dir(), name)); err == nil {
-			for _, info := range file.Tensors() {
-				if _, ok := m.c.Index.Files[info.Name]; ok {
-					f.Tensors = append(f.Tensors, info.Name)
-				}
+		file, err := safetensors.Open(filepath.Join(m.c.Dir(), name))
+		if err != nil {
+			f.What += ", and it cannot be read"
+			found(f)
+			continue
+		}
+		for _, info := range file.Tensors() {
+			if _, ok := m.c.Index.Files[info.Name]; ok {
+				f.Tensors = append(f.Tensors, info.Name)
 			}
-			file.Close()
-			f.What += fmt.Sprintf("; %d of its tensors are in the shards, too", len(f.Tensors))
+		}
+		file.Close()
+		f.What += fmt.Sprintf("; %d of its tensors are in the shards, too", len(f.Tensors))
+		if len(f.Tensors) == 0 && !strings.HasPrefix(name, "model") {
+			f.Severity = Info
+			f.Consequence = "tools that read every safetensors file take its tensors for the model's"
 		}
 		found(f)
 	}
 }
 
-// checkTwins has weights of which values are there beside codes of another name.
+// checkTwins has weights that are there under their own name beside codes of another.
 func checkTwins(m *model, found func(Finding)) {
 	for _, e := range m.entries {
 		for _, s := range codeSuffixes {
 			module, ok := strings.CutSuffix(e.Name, s)
-			if !ok || !isCodes(e) {
+			if !ok || !m.isCodes(e) {
 				continue
 			}
 			for _, name := range []string{module + ".weight", module} {
-				if twin, ok := m.c.Entry(name); ok && isValues(twin.DType) {
-					found(Finding{File: twin.File, Tensors: []string{name, e.Name}, What: fmt.Sprintf("%s as %s and %s", module, twin.DType, s)})
+				if twin, ok := m.c.Entry(name); ok {
+					found(Finding{File: twin.File, Tensors: []string{name, e.Name}, What: fmt.Sprintf("%s as %s and as %s in %s", module, twin.DType, e.DType, s)})
 				}
 			}
 		}

@@ -58,14 +58,7 @@ func convertAndCheck(t *testing.T, name, dir string, without ...string) {
 	r, err := lint.Check(t.Context(), dir, lint.Options{})
 	require.NoError(t, err)
 	require.Empty(t, r.Findings, name)
-	amax := map[string]float32{}
-	for _, w := range c.Weights() {
-		module := strings.TrimSuffix(w.Name, ".weight")
-		amax[module] = 3.5
-		if attention, ok := strings.CutSuffix(module, ".k_proj"); ok {
-			amax[attention+".k_scale"], amax[attention+".v_scale"] = 2, 3
-		}
-	}
+	amax := amaxOf(c)
 	for _, l := range checkpoint.Layouts() {
 		few := []string{"deepseek-v3", "fp8", "ct-nvfp4", "gpt-oss"}
 		if !l.Writable() || testing.Short() && !slices.Contains(few, l.Name) {
@@ -91,6 +84,19 @@ func convertAndCheck(t *testing.T, name, dir string, without ...string) {
 			})
 		}
 	}
+}
+
+// amaxOf returns the largest magnitudes of all layers' inputs, keys and values, made up.
+func amaxOf(c *checkpoint.Checkpoint) map[string]float32 {
+	amax := map[string]float32{}
+	for _, w := range c.Weights() {
+		module := strings.TrimSuffix(w.Name, ".weight")
+		amax[module] = 3.5
+		if attention, ok := strings.CutSuffix(module, ".k_proj"); ok {
+			amax[attention+".k_scale"], amax[attention+".v_scale"] = 2, 3
+		}
+	}
+	return amax
 }
 
 // architecture is the names and shapes of a model of some family, with one layer.

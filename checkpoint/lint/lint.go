@@ -12,23 +12,23 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-// Severity is how much a finding hurts.
+// Severity is how much a finding hurts. The zero value is none.
 type Severity uint8
 
 const (
-	Info    Severity = iota // to be tidied up
-	Warning                 // accuracy or portability is at risk
-	Error                   // wrong numbers, or loading fails
+	Info    Severity = iota + 1 // to be tidied up
+	Warning                     // accuracy or portability is at risk
+	Error                       // wrong numbers, or loading fails
 )
 
 // String returns the severity in a word.
 func (s Severity) String() string {
-	return [...]string{"info", "warning", "error"}[s]
+	return [...]string{"none", "info", "warning", "error"}[s]
 }
 
 // MarshalText gives the letter of the severity: I, W or E.
 func (s Severity) MarshalText() ([]byte, error) {
-	return []byte{"IWE"[s]}, nil
+	return []byte{"-IWE"[s]}, nil
 }
 
 // Finding is a defect at one place.
@@ -191,8 +191,7 @@ func (m *model) report(o Options) (*Report, error) {
 	return r, nil
 }
 
-// complete fills in what a rule says of all its findings. A finding's own severity is one
-// that is not Info.
+// complete fills in what a rule says of all findings that say nothing else.
 func (r *Rule) complete(f Finding) Finding {
 	f.Rule = r.ID
 	f.Severity = cmp.Or(f.Severity, r.Severity)

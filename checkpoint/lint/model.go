@@ -2,6 +2,7 @@ package lint
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,9 @@ type model struct {
 	weights []*checkpoint.Weight
 	wanted  []*checkpoint.Scheme // of layouts that the configuration declares
 	known   bool                 // whether the method of quantization is
-	ignore  []string             // modules that are not quantized, as the configuration has them
+	ignore  []pattern            // modules that are not quantized, as the configuration has them
+	names   map[string]bool      // those of ignore that are names
+	targets []pattern            // modules that are, if the configuration says it of some alone
 	stats   map[*checkpoint.Weight]*stats
 	err     error // of reading
 }
@@ -33,18 +36,19 @@ func newModel(path string, c *checkpoint.Checkpoint, problems []error, o Options
 		return m
 	}
 	m.entries, m.weights = c.Entries(), c.Weights()
-	for _, l := range checkpoint.Layouts() {
-		if !l.Declared(c.Config) {
-			continue
-		}
-		for _, rule := range l.Rules {
-			if !slices.Contains(m.wanted, rule.Scheme) {
-				m.wanted = append(m.wanted, rule.Scheme)
-			}
+	m.wanted = m.declared()
+	m.known = m.declaration() == nil || len(m.wanted) > 0 || m.hasFloats()
+	m.names = map[string]bool{}
+	for _, name := range m.listed() {
+		p := newPattern(name)
+		m.ignore = append(m.ignore, p)
+		m.names[name] = p.re == nil && !p.unknown
+	}
+	for _, group := range m.configGroups() {
+		for _, target := range texts(group["targets"]) {
+			m.targets = append(m.targets, newPattern(target))
 		}
 	}
-	m.known = m.declaration() == nil || len(m.wanted) > 0 || slices.Contains(floatFormats, text(m.declaration(), "format"))
-	m.ignore = m.listed()
 	return m
 }
 
@@ -52,6 +56,57 @@ func newModel(path string, c *checkpoint.Checkpoint, problems []error, o Options
 var floatFormats = []string{
 	"dense", "naive-quantized", "float-quantized", "mxfp8-quantized", "mxfp4-pack-quantized",
 	"nvfp4-pack-quantized",
+}
+
+// declared returns the schemes of the layout that the configuration declares: where it allows
+// several, of those that most weights are in.
+func (m *model) declared() (schemes []*checkpoint.Scheme) {
+	most := 0
+	for _, l := range checkpoint.Layouts() {
+		if !l.Declared(m.c.Config) {
+			continue
+		}
+		var own []*checkpoint.Scheme
+		for _, rule := range l.Rules {
+			own = append(own, rule.Scheme)
+		}
+		n := 0
+		for _, w := range m.quantized() {
+			if slices.Contains(own, w.Scheme) {
+				n++
+			}
+		}
+		if n > most {
+			schemes, most = nil, n
+		}
+		if n == most {
+			schemes = append(schemes, own...)
+		}
+	}
+	return schemes
+}
+
+// hasFloats reports whether compressed-tensors' format, or each where they are mixed, has
+// codes that are floats.
+func (m *model) hasFloats() bool {
+	format := text(m.declaration(), "format")
+	if format != "mixed-precision" {
+		return slices.Contains(floatFormats, format)
+	}
+	return !slices.ContainsFunc(m.configGroups(), func(group map[string]any) bool {
+		return !slices.Contains(floatFormats, text(group, "format"))
+	})
+}
+
+// configGroups returns compressed-tensors' groups of modules.
+func (m *model) configGroups() (list []map[string]any) {
+	groups, _ := m.declaration()["config_groups"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		if group, ok := groups[key].(map[string]any); ok {
+			list = append(list, group)
+		}
+	}
+	return list
 }
 
 // hasConfig reports whether the model says what it is.
@@ -107,8 +162,9 @@ func member[T any](m *model, key string) (value T, ok bool) {
 // after "re:" (compressed-tensors) or with wildcards (ModelOpt). One that any of them would
 // read as the name of a module matches it.
 type pattern struct {
-	name string
-	re   *regexp.Regexp
+	name    string
+	re      *regexp.Regexp
+	unknown bool // an expression that Python may understand and Go does not
 }
 
 func newPattern(name string) pattern {
@@ -116,32 +172,66 @@ func newPattern(name string) pattern {
 	expression, isRE := strings.CutPrefix(name, "re:")
 	switch {
 	case isRE:
-		p.re, _ = regexp.Compile("^(?:" + expression + ")") // one that is wrong matches nothing
-	case strings.ContainsAny(name, "*?"):
-		wild := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name))
-		p.re = regexp.MustCompile("^(?:model\\.)?(?:" + wild + `)(\.|$)`)
+		var err error
+		p.re, err = regexp.Compile("^(?:" + expression + ")")
+		p.unknown = err != nil
+	case strings.ContainsAny(name, "*?["):
+		p.re = regexp.MustCompile(`^(?:model\.)?(?:` + wildcards(name) + `)(\.|$)`)
 	}
 	return p
 }
 
-func (p pattern) matches(module string) bool {
-	switch {
-	case p.re != nil:
-		return p.re.MatchString(module)
-	case strings.HasPrefix(p.name, "re:"):
-		return false
+// wildcards returns the regular expression of a pattern as Python's fnmatch has it. A bracket
+// that is never closed is itself.
+func wildcards(name string) string {
+	wild := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(name))
+	set := strings.NewReplacer(`\[!`, "[^", `\[`, "[", `\]`, "]").Replace(wild)
+	if _, err := regexp.Compile(set); err != nil {
+		return wild
 	}
-	return module == p.name || strings.HasPrefix(module, p.name+".") || strings.HasSuffix(module, "."+p.name) ||
-		strings.Contains(module, "."+p.name+".")
+	return set
 }
 
-func (m *model) ignored(module string) bool {
-	for _, name := range m.ignore {
-		if newPattern(name).matches(module) {
-			return true
+func (p pattern) matches(module string) bool {
+	switch {
+	case p.unknown:
+		return false
+	case p.re != nil:
+		return p.re.MatchString(module)
+	}
+	return slices.Contains(runs(module), p.name)
+}
+
+// runs returns the parts of a name that begin and end with components of it, the whole first.
+func runs(name string) (list []string) {
+	for from := 0; ; {
+		rest := name[from:]
+		for to := len(rest); to >= 0; to = strings.LastIndexByte(rest[:to], '.') {
+			list = append(list, rest[:to])
+		}
+		dot := strings.IndexByte(rest, '.')
+		if dot < 0 {
+			return list
+		}
+		from += dot + 1
+	}
+}
+
+// ignored reports whether a module is listed as not quantized, or may be for all that can be
+// read.
+func (m *model) ignored(module string) (listed, unknown bool) {
+	for _, name := range runs(module) {
+		if m.names[name] {
+			return true, false
 		}
 	}
-	return false
+	for _, p := range m.ignore {
+		if p.re != nil && p.matches(module) {
+			return true, false
+		}
+		unknown = unknown || p.unknown
+	}
+	return false, unknown
 }
 
 // scaleSuffixes are what follows the name of a module in names of scales, the longer ones
@@ -176,17 +266,33 @@ func moduleOf(name string) string {
 }
 
 // isCodes reports whether a tensor can only be codes.
-func isCodes(e checkpoint.Entry) bool {
-	if _, _, ok := scaleOf(e.Name); ok {
+func (m *model) isCodes(e checkpoint.Entry) bool {
+	if _, _, ok := scaleOf(e.Name); ok || len(e.Shape) == 0 || kvName.MatchString(e.Name) {
 		return false
 	}
 	switch e.DType {
 	case safetensors.F8E4M3, safetensors.F8E5M2, safetensors.F8E4M3FNUZ, safetensors.F8E5M2FNUZ, safetensors.F4:
-		return len(e.Shape) > 0 && !kvName.MatchString(e.Name)
+		return true
 	case safetensors.U8, safetensors.I8:
-		return slices.ContainsFunc(codeSuffixes, func(s string) bool { return strings.HasSuffix(e.Name, s) })
+		return slices.ContainsFunc(codeSuffixes, func(s string) bool { return strings.HasSuffix(e.Name, s) }) ||
+			strings.HasSuffix(e.Name, ".weight") && m.isPacked(e)
 	}
 	return false
+}
+
+// isPacked reports whether bytes that have the name of a weight are packed codes: as the
+// configuration says, or where there is none, since scales are beside them. Integers have
+// scales, too, but none in E8M0.
+func (m *model) isPacked(e checkpoint.Entry) bool {
+	if m.declaration() != nil {
+		return slices.ContainsFunc(m.wanted, func(s *checkpoint.Scheme) bool {
+			return s.Parts[checkpoint.Codes].Suffix == ".weight" && slices.Contains(s.Parts[checkpoint.Codes].DTypes, e.DType)
+		})
+	}
+	return slices.ContainsFunc(m.otherScales(e.Name, nil), func(name string) bool {
+		scale, _ := m.c.Entry(name)
+		return e.DType == safetensors.U8 || scale.DType == safetensors.F8E8M0
+	})
 }
 
 // isValues reports whether a tensor is numbers that are not quantized.
@@ -207,7 +313,7 @@ func (m *model) quantized() (list []*checkpoint.Weight) {
 // unscaled returns the codes that no scheme finds scales for.
 func (m *model) unscaled() (list []checkpoint.Entry) {
 	for _, w := range m.weights {
-		if w.Scheme == nil && isCodes(w.Parts[checkpoint.Codes]) {
+		if w.Scheme == nil && m.isCodes(w.Parts[checkpoint.Codes]) {
 			list = append(list, w.Parts[checkpoint.Codes])
 		}
 	}

@@ -69,8 +69,8 @@ var rules = []*Rule{
 		Loaders: everyone, Sources: []string{"vllm-project/vllm#54230", "Blaizzy/mlx-vlm#1827"}, check: checkDuplicates,
 	},
 	{
-		ID: "tensor-twin", Title: "a weight is there both as values and as codes", Severity: Error,
-		Consequence: "loaders take one of them, or stop at the other", Mend: "remove the values, or the codes with their scales",
+		ID: "tensor-twin", Title: "a weight is there twice, once as codes", Severity: Error,
+		Consequence: "loaders take one of them, or stop at the other", Mend: "remove one of them, codes with their scales",
 		Loaders: everyone, Sources: []string{"vllm-project/vllm#54230", "vllm-project/vllm#40765"}, check: checkTwins,
 	},
 	{

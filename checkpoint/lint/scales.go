@@ -39,6 +39,7 @@ func (m *model) diagnose(e checkpoint.Entry) diagnosis {
 		if !ok {
 			continue
 		}
+		lacks := false
 		for _, r := range []checkpoint.Role{checkpoint.Scales, checkpoint.Outer} {
 			own := s.PartName(name, r)
 			if own == "" {
@@ -46,10 +47,11 @@ func (m *model) diagnose(e checkpoint.Entry) diagnosis {
 			}
 			scale, ok := m.c.Entry(own)
 			if !ok {
-				if !slices.Contains(absent, own) {
+				if !lacks && !slices.Contains(absent, own) {
 					absent = append(absent, own)
 				}
-				break
+				lacks = true
+				continue
 			}
 			present = append(present, own)
 			part := s.Parts[r]
@@ -73,11 +75,11 @@ func (m *model) diagnose(e checkpoint.Entry) diagnosis {
 		return best
 	}
 	if others := m.otherScales(e.Name, present); len(others) > 0 {
-		want := "another"
+		what := fmt.Sprintf("no layout has %s with codes in %s", strings.Join(others, " and "), e.DType)
 		if len(m.wanted) > 0 && len(absent) > 0 {
-			want = strings.Join(absent, " or ")
+			what = fmt.Sprintf("there is %s: want %s", strings.Join(others, " and "), strings.Join(absent, " or "))
 		}
-		return diagnosis{misnamed, append(others, e.Name), fmt.Sprintf("there is %s: want %s", strings.Join(others, " and "), want)}
+		return diagnosis{misnamed, append(others, e.Name), what}
 	}
 	if len(m.wanted) > 0 && len(absent) > 0 {
 		best.what = "there is no " + strings.Join(absent, " or ")
@@ -193,7 +195,7 @@ func (m *model) orphans(beside bool, found func(Finding)) {
 	}
 	for _, e := range m.entries {
 		module, suffix, ok := scaleOf(e.Name)
-		if w := m.c.Weight(e.Name); !ok || w == nil || w.Scheme != nil || suffix == ".scale" && e.DType != safetensors.F8E8M0 {
+		if w := m.c.Weight(e.Name); !ok || w == nil || w.Scheme != nil || isValues(e.DType) && (suffix == ".scale" || suffix == "_scales") {
 			continue // such as a norm's .scale
 		}
 		codes, state := m.codesOf(module)

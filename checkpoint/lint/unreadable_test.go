@@ -1,11 +1,14 @@
 package lint_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,17 +86,49 @@ func TestUnreadable(t *testing.T) {
 
 // TestMethodsOfOthers checks that nothing is said of what package checkpoint does not know.
 func TestMethodsOfOthers(t *testing.T) {
-	e := load(t, "tied-bf16")
-	e.rename(o0+"weight", o0+"qweight")
-	s, _ := e.find(o0 + "qweight")
-	s.DType, s.Shape = safetensors.U8, []int{64, 128}
-	e.add(o0+"scales", safetensors.F16, []int{4, 64})
-	e.config["quantization_config"] = map[string]any{"quant_method": "gptq", "bits": 4, "modules_to_not_convert": []string{"none"}}
-	dir := t.TempDir()
-	e.save(dir)
-	r, err := lint.Check(t.Context(), dir, lint.Options{})
-	require.NoError(t, err)
-	require.Empty(t, r.Findings)
+	for name, c := range map[string]struct {
+		quantization string                      // in config.json
+		add          map[string]safetensors.Info // in place of a weight, by what follows its module
+	}{
+		"gptq": {`{"quant_method":"gptq","bits":4,"modules_to_not_convert":["none"]}`, map[string]safetensors.Info{
+			"qweight": {DType: safetensors.I32, Shape: []int{8, 64}}, "qzeros": {DType: safetensors.I32, Shape: []int{1, 8}}, "scales": {DType: safetensors.F16, Shape: []int{1, 64}}, "g_idx": {DType: safetensors.I32, Shape: []int{64}}}},
+		"awq": {`{"quant_method":"awq","bits":4}`, map[string]safetensors.Info{
+			"qweight": {DType: safetensors.I32, Shape: []int{64, 8}}, "qzeros": {DType: safetensors.I32, Shape: []int{1, 8}}, "scales": {DType: safetensors.F16, Shape: []int{1, 64}}}},
+		"bitsandbytes": {`{"quant_method":"bitsandbytes","load_in_4bit":true,"llm_int8_skip_modules":["lm_head"]}`, map[string]safetensors.Info{
+			"weight": {DType: safetensors.U8, Shape: []int{2048, 1}}, "weight.absmax": {DType: safetensors.U8, Shape: []int{64}}, "weight.quant_map": {DType: safetensors.F32, Shape: []int{16}}, "weight.quant_state.bitsandbytes__nf4": {DType: safetensors.U8, Shape: []int{90}}}},
+		"int8 without configuration": {``, map[string]safetensors.Info{
+			"weight": {DType: safetensors.I8, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 1}}, "SCB": {DType: safetensors.F32, Shape: []int{64}}}},
+		"int8 of compressed-tensors": {`{"quant_method":"compressed-tensors","format":"int-quantized","quantization_status":"compressed","ignore":["none"]}`, map[string]safetensors.Info{
+			"weight": {DType: safetensors.I8, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 1}}}},
+		"int4 of compressed-tensors": {`{"quant_method":"compressed-tensors","format":"pack-quantized","quantization_status":"compressed"}`, map[string]safetensors.Info{
+			"weight_packed": {DType: safetensors.I32, Shape: []int{64, 8}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 2}}, "weight_shape": {DType: safetensors.I64, Shape: []int{2}}}},
+		"fbgemm": {`{"quant_method":"fbgemm_fp8","activation_scale_ub":1200,"modules_to_not_convert":["lm_head"]}`, map[string]safetensors.Info{
+			"weight": {DType: safetensors.F8E4M3, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.F32, Shape: []int{64, 1}}}},
+		"quark": {`{"quant_method":"quark","exclude":["lm_head"]}`, map[string]safetensors.Info{
+			"weight": {DType: safetensors.F8E4M3, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.F32, Shape: []int{}}, "input_scale": {DType: safetensors.F32, Shape: []int{}}}},
+		"mlx": {``, map[string]safetensors.Info{
+			"weight": {DType: safetensors.U32, Shape: []int{64, 8}}, "scales": {DType: safetensors.BF16, Shape: []int{64, 1}}, "biases": {DType: safetensors.BF16, Shape: []int{64, 1}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := load(t, "tied-bf16")
+			e.remove(o0 + "weight")
+			for suffix, info := range c.add {
+				data := make([]byte, info.Bytes())
+				if strings.Contains(suffix, "_scale") {
+					data = bytes.Repeat([]byte{0, 0x3F, 0, 0x3F}, len(data))[:len(data)]
+				}
+				e.add(o0+suffix, info.DType, info.Shape, data...)
+			}
+			if c.quantization != "" {
+				e.config["quantization_config"] = json.RawMessage(c.quantization)
+			}
+			dir := t.TempDir()
+			e.save(dir)
+			r, err := lint.Check(t.Context(), dir, lint.Options{})
+			require.NoError(t, err)
+			require.Empty(t, r.Findings)
+		})
+	}
 }
 
 // TestOptions checks what leaves rules out, and what more devices add.
