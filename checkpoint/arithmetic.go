@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -97,7 +98,7 @@ func (e *encoder) needsAmax() bool {
 
 // quantize encodes a strip into t, whose Name and Shape are set.
 func quantize[T fp8.Float](
-	ctx context.Context, e *encoder, t *tensor.Tensor, src []T, scratch *[]T, o tensor.Options,
+	ctx context.Context, e *encoder, t *tensor.Tensor, src []T, o tensor.Options,
 ) error {
 	t.Format, t.Block = e.scheme.Format, e.block
 	p, isProfile := e.arithmetic.profile()
@@ -114,7 +115,7 @@ func quantize[T fp8.Float](
 	case !e.scheme.Parts[Outer].None():
 		return quantizeCTNVFP4(ctx, e, t, src, o)
 	}
-	return quantizeOwnType(ctx, e, t, src, scratch, o)
+	return quantizeOwnType(ctx, e, t, src, o)
 }
 
 // underOne quantizes a strip of a tensor that has one scale.
@@ -196,109 +197,34 @@ func epsilon[T fp8.Float]() float32 {
 
 // quantizeOwnType rounds each quotient to T before it becomes a code.
 func quantizeOwnType[T fp8.Float](
-	ctx context.Context, e *encoder, t *tensor.Tensor, src []T, scratch *[]T, o tensor.Options,
+	ctx context.Context, e *encoder, t *tensor.Tensor, src []T, o tensor.Options,
 ) error {
-	rows, cols := t.Dims()
-	blockRows, blockCols := e.block.Extents(rows, cols)
-	gridRows, gridCols := e.block.Grid(rows, cols)
-	scales := make([]float32, gridRows*gridCols)
-	amax := make([]float32, gridCols)
-	*scratch = grow(*scratch, len(src))
-	quotients := *scratch
-	for i := range gridRows {
-		lo, hi := i*blockRows, min((i+1)*blockRows, rows)
-		clear(amax)
-		if e.block.Rows == 0 {
-			amax[0] = e.amax
-		} else {
-			for r := lo; r < hi; r++ {
-				fp8.AmaxBlocks(amax, src[r*cols:][:cols], blockCols)
+	return tensor.Quantize(ctx, t, src, tensor.Quantizer{
+		Policy: fp8.Policy{Quotient: quotient[T]()}, Options: o,
+		Scale: func(_ int, amax float32, nan bool) fp8.Scale {
+			if e.block.Rows == 0 {
+				amax = e.amax
+			} else if nan {
+				amax = float32(math.NaN())
 			}
-		}
-		for j, a := range amax {
-			stored, by, divide := ownScale[T](e.arithmetic, a, e.scheme.Format.Max())
-			scales[i*gridCols+j] = stored
-			for r := lo; r < hi; r++ {
-				from, to := r*cols+j*blockCols, r*cols+min((j+1)*blockCols, cols)
-				divideBy(quotients[from:to], src[from:to], by, divide)
+			stored, by, divide := ownScale[T](e.arithmetic, amax, e.scheme.Format.Max())
+			if divide {
+				return fp8.Scale{Stored: stored, Divisor: by}
 			}
-		}
-	}
-	var in fp8.Stats
-	st := o.Stats
-	if st != nil {
-		o.Stats = new(fp8.Stats)
-		t.Codes = grow(t.Codes, len(src)) // which are overwritten next
-		fp8.Encode(t.Codes, src, e.scheme.Format, fp8.Policy{}, &in)
-	}
-	err := tensor.Quantize(ctx, t, quotients, tensor.Quantizer{
-		Options: o,
-		Scale: func(block int, _ float32, _ bool) fp8.Scale {
-			return fp8.Scale{Stored: scales[block], Multiplier: 1}
+			return fp8.Scale{Stored: stored, Multiplier: by}
 		},
 	})
-	if st != nil && err == nil {
-		st.Merge(before(o.Stats, &in))
-	}
-	return err
 }
 
-// divideBy writes src divided, or multiplied, by a number and rounded to T.
-func divideBy[T fp8.Float](dst, src []T, by float32, divide bool) {
-	switch src := any(src).(type) {
-	case []float32:
-		dst := any(dst).([]float32)
-		for i, x := range src {
-			if divide {
-				dst[i] = x / by
-			} else {
-				dst[i] = x * by
-			}
-		}
-	case []float16.Float16:
-		dst := any(dst).([]float16.Float16)
-		for i, x := range src {
-			if divide {
-				dst[i] = float16.Fromfloat32(x.Float32() / by)
-			} else {
-				dst[i] = float16.Fromfloat32(x.Float32() * by)
-			}
-		}
-	case []fp8.BFloat16:
-		divideHalves(any(dst).([]fp8.BFloat16), src, by, divide)
+// quotient returns the type that values of type T are divided in.
+func quotient[T fp8.Float]() fp8.Quotient {
+	switch typeOf[T]() {
+	case safetensors.BF16:
+		return fp8.QuotientBFloat16
+	case safetensors.F16:
+		return fp8.QuotientFloat16
 	}
-}
-
-// divideHalves is divideBy of BF16, which most weights are. It rounds in integers: a NaN of the
-// quotient, which has one of two patterns, and an infinity stay what they are. A NaN that went
-// in may become another, or an infinity: then by is NaN or everything is.
-func divideHalves(dst, src []fp8.BFloat16, by float32, divide bool) {
-	dst = dst[:len(src)]
-	if by != by {
-		for i := range dst {
-			dst[i] = 0x7FC0
-		}
-		return
-	}
-	if !divide {
-		for i, x := range src {
-			b := math.Float32bits(math.Float32frombits(uint32(x)<<16) * by)
-			dst[i] = fp8.BFloat16((b + 0x7FFF + b>>16&1) >> 16)
-		}
-		return
-	}
-	for i, x := range src {
-		b := math.Float32bits(math.Float32frombits(uint32(x)<<16) / by)
-		dst[i] = fp8.BFloat16((b + 0x7FFF + b>>16&1) >> 16)
-	}
-}
-
-// before makes of what was counted of quotients what happened to the values that were
-// divided, of which in was counted: those that were no zeros and became some were flushed.
-func before(quotients, in *fp8.Stats) *fp8.Stats {
-	quotients.Flushed += quotients.Zeros - in.Zeros
-	quotients.Amax, quotients.Smallest, quotients.Zeros = in.Amax, in.Smallest, in.Zeros
-	return quotients
+	return fp8.QuotientWide
 }
 
 // ctOuter returns compressed-tensors' divisor of a tensor with the given amax, whose values

@@ -78,10 +78,10 @@ type scratch struct {
 	t      tensor.Tensor
 	bytes  []byte
 
-	halves, halves2     []fp8.BFloat16
-	floats16, floats162 []float16.Float16
-	floats, floats2     []float32
-	values, before      []float32
+	halves          []fp8.BFloat16
+	floats16        []float16.Float16
+	floats, floats2 []float32
+	values, before  []float32
 }
 
 type work struct {
@@ -370,11 +370,11 @@ func (j *writing) strip(s *scratch, i int) error {
 	default:
 		switch valuesOf(t.Weight) {
 		case safetensors.BF16:
-			err = encode(j, s, t, i, &s.halves, &s.halves2)
+			err = encode(j, s, t, i, &s.halves)
 		case safetensors.F16:
-			err = encode(j, s, t, i, &s.floats16, &s.floats162)
+			err = encode(j, s, t, i, &s.floats16)
 		default:
-			err = encode(j, s, t, i, &s.floats, &s.floats2)
+			err = encode(j, s, t, i, &s.floats)
 		}
 	}
 	if err != nil {
@@ -481,7 +481,7 @@ func valuesBytes[T fp8.Float](b []byte, values []T) []byte {
 }
 
 // encode quantizes a strip and writes what it becomes.
-func encode[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer, second *[]T) error {
+func encode[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer *[]T) error {
 	p := j.strips[i]
 	_, rows, cols := t.dims()
 	*buffer = grow(*buffer, (p.hi-p.lo)*cols)
@@ -495,7 +495,7 @@ func encode[T fp8.Float](j *writing, s *scratch, t *job, i int, buffer, second *
 	}
 	s.t.Name, s.t.Shape = t.Weight.Name, append(s.t.Shape[:0], p.hi-p.lo, cols)
 	o := tensor.Options{Op: "convert", Workers: 1, Stats: &j.stats[i], Reporter: j.o.Reporter}
-	if err := quantize(j.ctx, &t.encoder, &s.t, src, second, o); err != nil {
+	if err := quantize(j.ctx, &t.encoder, &s.t, src, o); err != nil {
 		return err
 	}
 	if err := s.t.CheckScales(); err != nil {
@@ -550,6 +550,9 @@ func (j *writing) writePart(
 		at = row * int64(gridCols) * int64(part.DType.Size())
 	case !alone:
 		return nil
+	}
+	if role == Codes && !t.Scheme.Packed() {
+		return j.sink.WriteAt(part.Name, s.t.Codes, at)
 	}
 	var err error
 	if s.bytes, err = t.Scheme.AppendPart(s.bytes[:0], role, part.DType, &s.t); err != nil {

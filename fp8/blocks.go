@@ -218,7 +218,7 @@ func encodeRow[T direct](e *Encoder, dst []byte, src []T, b *BlockScales, at int
 	level := cpu.Current()
 	const step = convert.Step
 	done := 0
-	if b.fit && e.fit && encodesDirectly[T](level, st) {
+	if b.fit && e.serves(level) && encodesDirectly[T](level, st) {
 		for done+step <= len(src) {
 			n := min(len(src)-done, part) / step * step
 			e.vector.Divide = b.divide

@@ -96,6 +96,7 @@ func (e *Encoder) encodeScaled32(x float32, index uint64, st *Stats) uint8 {
 	if e.scaled {
 		y = e.scale.float32(x)
 	}
+	y = e.policy.Quotient.float32(y)
 	code, saturated := e.encode32(y, index)
 	if st != nil {
 		st.add(float64(x), e, code, saturated, y != y, e.valueOf(code, st))
@@ -108,6 +109,7 @@ func (e *Encoder) encodeScaled64(x float64, index uint64, st *Stats) uint8 {
 	if e.scaled {
 		y = e.scale.float64(x)
 	}
+	y = e.policy.Quotient.float64(y)
 	code, saturated := e.encode64(y, index)
 	if st != nil {
 		st.add(x, e, code, saturated, y != y, e.valueOf(code, st))

@@ -39,6 +39,11 @@ func source[T direct]() convert.Source {
 	return convert.Float32
 }
 
+// serves reports whether kernels of a level encode with the format and policy.
+func (e *Encoder) serves(level cpu.Level) bool {
+	return e.fit && (e.vector.Mode != convert.NearestEvenOfBF16 || convert.HalvesAvailable(level))
+}
+
 // encodesDirectly reports whether kernels encode T at a level. A Detail takes float32.
 func encodesDirectly[T direct](level cpu.Level, st *Stats) bool {
 	if source[T]() == convert.Float32 {
@@ -52,7 +57,7 @@ func encodesDirectly[T direct](level cpu.Level, st *Stats) bool {
 func encodeKernels[T direct](e *Encoder, dst []byte, src []T, first uint64, st *Stats) (done int) {
 	level := cpu.Current()
 	const step = convert.Step
-	if len(src) < step || !e.fit || !encodesDirectly[T](level, st) || e.broken || math.Signbit(float64(e.factor)) {
+	if len(src) < step || !e.serves(level) || !encodesDirectly[T](level, st) || e.broken || math.Signbit(float64(e.factor)) {
 		return 0
 	}
 	for done+step <= len(src) {

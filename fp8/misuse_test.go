@@ -146,6 +146,7 @@ func TestPolicyText(t *testing.T) {
 		{fp8.ZeroKeepSign, new(fp8.Zero), "keep-sign"}, {fp8.ZeroPositive, new(fp8.Zero), "positive"},
 		{fp8.ZeroNegative, new(fp8.Zero), "negative"}, {fp8.ZeroUnsigned, new(fp8.Zero), "unsigned"},
 		{fp8.E8M0Down, new(fp8.E8M0Rounding), "down"}, {fp8.E8M0Up, new(fp8.E8M0Rounding), "up"}, {fp8.E8M0Nearest, new(fp8.E8M0Rounding), "nearest"},
+		{fp8.QuotientWide, new(fp8.Quotient), "wide"}, {fp8.QuotientBFloat16, new(fp8.Quotient), "bfloat16"}, {fp8.QuotientFloat16, new(fp8.Quotient), "float16"},
 		{fp8.NearestTowardZero, new(fp8.Rounding), "nearest-toward-zero"},
 		{fp8.NearestEven, new(fp8.Rounding), "nearest-even"}, {fp8.TowardZero, new(fp8.Rounding), "toward-zero"}, {fp8.Stochastic, new(fp8.Rounding), "stochastic"},
 	} {
@@ -160,7 +161,7 @@ func TestPolicyText(t *testing.T) {
 	for want, v := range map[string]interface {
 		MarshalText() ([]byte, error)
 		String() string
-	}{"Rounding(9)": fp8.Rounding(9), "Overflow(2)": fp8.Overflow(2), "Inf(2)": fp8.Inf(2), "NaN(4)": fp8.NaN(4), "Zero(4)": fp8.Zero(4), "E8M0Rounding(3)": fp8.E8M0Rounding(3)} {
+	}{"Rounding(9)": fp8.Rounding(9), "Overflow(2)": fp8.Overflow(2), "Inf(2)": fp8.Inf(2), "NaN(4)": fp8.NaN(4), "Zero(4)": fp8.Zero(4), "Quotient(3)": fp8.Quotient(3), "E8M0Rounding(3)": fp8.E8M0Rounding(3)} {
 		require.Equal(t, want, v.String())
 		_, err := v.MarshalText()
 		require.ErrorIs(t, err, fp8.ErrPolicy)

@@ -10,6 +10,7 @@ type Policy struct {
 	Zero     Zero
 	Rounding Rounding
 	Seed     uint64 // of stochastic rounding; ignored by the others
+	Quotient Quotient
 }
 
 // Check returns an error, which is [ErrPolicy], if a field has a value that this
@@ -27,6 +28,9 @@ func (p Policy) Check() error {
 	if err := zeros.Check(p.Zero); err != nil {
 		return err
 	}
+	if err := quotients.Check(p.Quotient); err != nil {
+		return err
+	}
 	return roundings.Check(p.Rounding)
 }
 
@@ -34,7 +38,7 @@ const unknownPolicy = "fp8: policy has an unknown value"
 
 // mustBeKnown is Check for functions that return no error.
 func (p *Policy) mustBeKnown() {
-	if p.Overflow > OverflowNonFinite || p.Inf > InfPropagate || p.NaN > NaNOppositeZero || p.Zero > ZeroUnsigned || p.Rounding > NearestTowardZero {
+	if p.Overflow > OverflowNonFinite || p.Inf > InfPropagate || p.NaN > NaNOppositeZero || p.Zero > ZeroUnsigned || p.Rounding > NearestTowardZero || p.Quotient > QuotientFloat16 {
 		panic(unknownPolicy)
 	}
 }
@@ -96,4 +100,15 @@ const (
 	Stochastic
 	// NearestTowardZero rounds to the nearest code, a tie toward zero.
 	NearestTowardZero
+)
+
+// Quotient is what a value is rounded to, to nearest even, once it is divided or multiplied
+// by its scale and before it becomes a code: libraries that compute in the type of a 16-bit
+// weight round twice. A finite value that is too large for the type counts as finite overflow.
+type Quotient uint8
+
+const (
+	QuotientWide     Quotient = iota // float32; float64 for float64 values
+	QuotientBFloat16                 // bfloat16
+	QuotientFloat16                  // IEEE binary16
 )

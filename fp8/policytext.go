@@ -9,6 +9,7 @@ var (
 	nans      = enum.Enum[NaN]{Type: "NaN", What: "treatment of NaN", Names: []string{"keep-sign", "canonical", "zero", "opposite-zero"}, Err: ErrPolicy, Prefix: "fp8"}
 	zeros     = enum.Enum[Zero]{Type: "Zero", What: "sign of zeros", Names: []string{"keep-sign", "positive", "negative", "unsigned"}, Err: ErrPolicy, Prefix: "fp8"}
 	roundings = enum.Enum[Rounding]{Type: "Rounding", What: "rounding", Names: []string{"nearest-even", "toward-zero", "stochastic", "nearest-toward-zero"}, Err: ErrPolicy, Prefix: "fp8"}
+	quotients = enum.Enum[Quotient]{Type: "Quotient", What: "type of quotients", Names: []string{"wide", "bfloat16", "float16"}, Err: ErrPolicy, Prefix: "fp8"}
 )
 
 // String returns the text of o, such as "saturate".
@@ -55,3 +56,12 @@ func (r Rounding) MarshalText() ([]byte, error) { return roundings.MarshalText(r
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (r *Rounding) UnmarshalText(text []byte) error { return roundings.UnmarshalText(r, text) }
+
+// String returns the text of q, such as "bfloat16".
+func (q Quotient) String() string { return quotients.String(q) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (q Quotient) MarshalText() ([]byte, error) { return quotients.MarshalText(q) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (q *Quotient) UnmarshalText(text []byte) error { return quotients.UnmarshalText(q, text) }

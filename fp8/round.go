@@ -44,6 +44,11 @@ func NewEncoder(f Format, p Policy) Encoder {
 	e := Encoder{layout: &layouts[f], table: &decodeTables[f], policy: p, near: nearests[f], vector: vectors[f]}
 	e.vector.Mode = convert.Mode(p.Rounding)
 	e.fit = e.fits()
+	if p.Quotient != QuotientWide {
+		e.vector.Mode = convert.NearestEvenOfBF16
+		e.fit = e.fit && p.Quotient == QuotientBFloat16 && p.Rounding == NearestEven &&
+			(p.Zero == ZeroKeepSign || p.Zero == ZeroUnsigned)
+	}
 	e.vector.Zeros = [...]convert.Zeros{
 		ZeroKeepSign: convert.ZerosSigned, ZeroPositive: convert.ZerosPositive,
 		ZeroNegative: convert.ZerosNegative, ZeroUnsigned: convert.ZerosUnsigned,

@@ -99,6 +99,7 @@ type savedRecipe struct {
 	NaN      fp8.NaN               `json:"nan"`
 	Zero     fp8.Zero              `json:"zero,omitempty"`
 	Rounding fp8.Rounding          `json:"rounding"`
+	Quotient fp8.Quotient          `json:"quotient,omitempty"`
 	Seed     uint64                `json:"seed,string"`
 	Length   int                   `json:"history_length"`
 	Margin   int                   `json:"margin"`
@@ -175,6 +176,7 @@ func saveRecipe(r scaling.Recipe) savedRecipe {
 	return savedRecipe{
 		Profile: r.Profile, Format: r.Format, Block: [2]int{r.Block.Rows, r.Block.Cols}, Epsilon: r.Epsilon,
 		Overflow: r.Policy.Overflow, Inf: r.Policy.Inf, NaN: r.Policy.NaN, Zero: r.Policy.Zero, Rounding: r.Policy.Rounding, Seed: r.Policy.Seed,
+		Quotient: r.Policy.Quotient,
 		Length: r.Delayed.Length, Margin: r.Delayed.Margin, Amax: r.Delayed.Algorithm,
 		OuterRows: r.OuterRows,
 	}
@@ -183,7 +185,7 @@ func saveRecipe(r scaling.Recipe) savedRecipe {
 func (s savedRecipe) recipe() scaling.Recipe {
 	return scaling.Recipe{
 		Profile: s.Profile, Format: s.Format, Block: tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, Epsilon: s.Epsilon,
-		Policy:    fp8.Policy{Overflow: s.Overflow, Inf: s.Inf, NaN: s.NaN, Zero: s.Zero, Rounding: s.Rounding, Seed: s.Seed},
+		Policy:    fp8.Policy{Overflow: s.Overflow, Inf: s.Inf, NaN: s.NaN, Zero: s.Zero, Rounding: s.Rounding, Seed: s.Seed, Quotient: s.Quotient},
 		Delayed:   scaling.Delayed{Length: s.Length, Margin: s.Margin, Algorithm: s.Amax},
 		OuterRows: s.OuterRows,
 	}

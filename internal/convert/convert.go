@@ -42,6 +42,7 @@ const (
 	TowardZero
 	Stochastic
 	NearestTowardZero
+	NearestEvenOfBF16 // of the nearest bfloat16, ties to even; only where HalvesAvailable
 )
 
 // Zeros is which sign zeros get. A value counts as one before it is scaled: where one of

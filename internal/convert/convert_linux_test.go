@@ -25,7 +25,7 @@ func TestBounds(t *testing.T) {
 				"end":   func(page []byte, size int) []byte { return page[len(page)-size:] },
 			} {
 				note := fmt.Sprintf("%d elements at the %s of memory", n, name)
-				for _, m := range modes {
+				for _, m := range modes(l) {
 					for _, layout := range layouts {
 						for divide := range uint32(2) {
 							e := f.encoding(divide, m)

@@ -89,7 +89,7 @@ func TestEncode(t *testing.T) {
 				values := slices.Concat(everywhere, f.edges(s))
 				values = slices.DeleteFunc(values, func(x float32) bool { return !encodable(s.of(x)) })
 				mixed := shuffled(values)
-				for _, m := range modes {
+				for _, m := range modes(l) {
 					e := f.encoding(s.divide, m)
 					scales := []float32{s.scale}
 					check := func(first int, batch []float32) {
@@ -150,7 +150,7 @@ func TestEncodeLayouts(t *testing.T) {
 				values = append(values, values...)
 			}
 			for _, layout := range layouts {
-				for _, m := range modes {
+				for _, m := range modes(l) {
 					for divide := range uint32(2) {
 						e := f.encoding(divide, m)
 						lengths(func(n int) {
@@ -202,7 +202,7 @@ func TestEncodeRefused(t *testing.T) {
 	kernelstest.AtLevels(t, encode.Name(), func(t *testing.T, l cpu.Level) {
 		for _, f := range formats {
 			for _, v := range cases {
-				for _, m := range modes {
+				for _, m := range modes(l) {
 					e := f.encoding(v.divide, m)
 					for _, layout := range layouts {
 						for i := range 80 {

@@ -1,6 +1,10 @@
 package convert
 
-import "math"
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/cpu"
+)
 
 const infinity = 0x7F800000
 
@@ -40,7 +44,14 @@ var formats = []format{
 // widths are formats of each width of the mantissa and of the code.
 var widths = []format{formats[0], formats[3], formats[4], formats[6], formats[7]}
 
-var modes = []Mode{NearestEven, TowardZero, Stochastic, NearestTowardZero}
+// modes returns those that a level has kernels for.
+func modes(l cpu.Level) []Mode {
+	all := []Mode{NearestEven, TowardZero, Stochastic, NearestTowardZero, NearestEvenOfBF16}
+	if !HalvesAvailable(l) {
+		return all[:NearestEvenOfBF16]
+	}
+	return all
+}
 
 // scaling is how values are scaled.
 type scaling struct {
@@ -145,6 +156,9 @@ func (f *format) value(code uint32) float64 {
 
 // code rounds a magnitude with an unlimited exponent. All steps are exact.
 func (f *format) code(y float64, m Mode, random uint32) uint32 {
+	if m == NearestEvenOfBF16 {
+		y, m = bfloat16(y), NearestEven
+	}
 	if y == 0 {
 		return 0
 	}
@@ -163,6 +177,14 @@ func (f *format) code(y float64, m Mode, random uint32) uint32 {
 		}
 	}
 	return uint32(whole) + uint32(binade-(1-f.bias))<<f.mantissa
+}
+
+// bfloat16 returns the nearest number of eight bits, ties to even, that is a multiple of the
+// smallest bfloat16.
+func bfloat16(y float64) float64 {
+	_, exponent := math.Frexp(y)
+	step := max(exponent-8, -133)
+	return math.Ldexp(math.RoundToEven(math.Ldexp(y, -step)), step)
 }
 
 // random returns the bits of stochastic rounding for an element: twice the

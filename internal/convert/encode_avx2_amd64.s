@@ -17,6 +17,8 @@ FILL(minus1, 0xFFFFFFFFFFFFFFFF)
 FILL(minus32, 0xFFFFFFE0FFFFFFE0)
 FILL(exponent, 0x7F8000007F800000)
 FILL(leading, 0x0080000000800000) // the bit before a mantissa
+FILL(belowHalf, 0x00007FFF00007FFF) // of a bfloat16's last place, less 1
+FILL(bfloat16, 0xFFFF0000FFFF0000)  // what a bfloat16 has of a float32
 FILL(factor1, 0x85EBCA6B85EBCA6B)
 FILL(factor2, 0xC2B2AE35C2B2AE35)
 FILL(far, 0x0BFFFFFF0BFFFFFF)      // 24 binades, less 1
@@ -122,6 +124,14 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 	VPMAXUD Y4, Yy, Yy \
 	VPADDD minus1<>(SB), Yy, Yy \
 	VPOR Y4, Yy, Yy
+
+// Yy = the bfloat16 nearest to the magnitude Yy, ties to even; Yt is lost.
+#define TOBF16(Yy, Yt) \
+	VPSLLD $15, Yy, Yt \
+	VPSRLD $31, Yt, Yt \
+	VPADDD belowHalf<>(SB), Yy, Yy \
+	VPADDD Yt, Yy, Yy \
+	VPAND bfloat16<>(SB), Yy, Yy
 
 // Yy = the mantissa of the magnitude Yy with its leading bit and above that, from
 // the format's smallest normal value on, how many binades Yy is higher. Yt = how
@@ -274,7 +284,7 @@ TEXT ·encodeAVX2(SB), 0, $936-56
 	ADDL Encoding_Divide(AX), DX
 	MOVL Encoding_Shift(AX), BX
 	CMPL Encoding_Mode(AX), $const_NearestTowardZero
-	JEQ nearestMode
+	JAE nearestMode
 	CMPL Encoding_Mode(AX), $0
 	JNE others
 
@@ -546,9 +556,17 @@ downTies:
 	ODD(Y3)
 	JMP nearest
 
+ofBF16:
+	TOBF16(Y0, Y4)
+	TOBF16(Y1, Y5)
+	TOBF16(Y2, Y6)
+	TOBF16(Y3, Y7)
+	JMP nearest
+
 stochastic:
 	CMPL Encoding_Mode(AX), $const_NearestTowardZero
 	JEQ downTies
+	JA ofBF16
 
 	// Are there magnitudes of which 32 to 55 bits do not fit?
 	VPSUBD FARTHEST, Y0, Y4

@@ -17,6 +17,8 @@ CONSTANT(count64, 64)
 CONSTANT(exponent, 0x7F800000)
 CONSTANT(far, 0x0C000000)     // 24 binades
 CONSTANT(farthest, 0xE4800000) // less 55 binades
+CONSTANT(belowHalf, 0x7FFF)    // of a bfloat16's last place, less 1
+CONSTANT(bfloat16, 0xFFFF0000) // what a bfloat16 has of a float32
 CONSTANT(mix1, 0x85EBCA6B)
 CONSTANT(mix2, 0xC2B2AE35)
 
@@ -125,6 +127,14 @@ GLOBL upper<>(SB), RODATA|NOPTR, $64
 	VPMAXUD Z12, Zy, Zy \
 	VPADDD Z24, Zy, Zy \
 	VPORD Z12, Zy, Zy
+
+// Zy = the bfloat16 nearest to the magnitude Zy, ties to even; Zt is lost.
+#define TOBF16(Zy, Zt) \
+	VPSLLD $15, Zy, Zt \
+	VPSRLD $31, Zt, Zt \
+	VPADDD.BCST belowHalf<>(SB), Zy, Zy \
+	VPADDD Zt, Zy, Zy \
+	VPANDD.BCST bfloat16<>(SB), Zy, Zy
 
 // Zx = all bits set where a value is zero.
 #define ZEROS(at, Zx) \
@@ -278,7 +288,7 @@ TEXT ·encodeAVX512(SB), 0, $968-56
 	SHLQ $1, DX
 	ADDL Encoding_Divide(AX), DX
 	CMPL Encoding_Mode(AX), $const_NearestTowardZero
-	JEQ start
+	JAE start
 	CMPL Encoding_Mode(AX), $1
 	JAE others
 
@@ -501,9 +511,17 @@ downTies:
 	ODD(Z11)
 	JMP nearest
 
+ofBF16:
+	TOBF16(Z8, Z12)
+	TOBF16(Z9, Z13)
+	TOBF16(Z10, Z14)
+	TOBF16(Z11, Z15)
+	JMP nearest
+
 stochastic:
 	CMPL Encoding_Mode(AX), $const_NearestTowardZero
 	JEQ downTies
+	JA ofBF16
 
 	// Are there magnitudes of which 32 to 55 bits do not fit?
 	VPSUBD Z18, Z8, Z0

@@ -35,7 +35,7 @@ func TestEncodeHalves(t *testing.T) {
 			mixed := append([]uint16(nil), halves...)
 			rand.New(rand.NewPCG(1, 2)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
 			for i, f := range widths {
-				for _, m := range modes {
+				for _, m := range modes(l) {
 					for divide := range uint32(2) {
 						// In their order pieces are all normal or all not.
 						at := i + int(m) + int(divide)

@@ -35,8 +35,8 @@ func Encode(l cpu.Level, dst *byte, src *float32, n int, e *Encoding, scales *fl
 	f(kernels.NoEscape(dst), kernels.NoEscape(src), n, kernels.NoEscape(e), kernels.NoEscape(scales), layout, kernels.NoEscape(c))
 }
 
-// HalvesAvailable reports whether level l has kernels for [EncodeHalves]. Elsewhere
-// 16-bit floats are widened first.
+// HalvesAvailable reports whether level l has kernels for [EncodeHalves], and for
+// [NearestEvenOfBF16]. Elsewhere 16-bit floats are widened first.
 func HalvesAvailable(l cpu.Level) bool {
 	_, ok := encodeHalves.For(l)
 	return ok
