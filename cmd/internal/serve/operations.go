@@ -49,6 +49,7 @@ type policy struct {
 	Zero     fp8.Zero     `json:"zero"`
 	Rounding fp8.Rounding `json:"rounding"`
 	Seed     uint64       `json:"seed"`
+	Quotient fp8.Quotient `json:"quotient"`
 }
 
 // stats are [fp8.Stats] in JSON.
