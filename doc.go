@@ -12,6 +12,7 @@
 //     non-finite first
 //   - [github.com/octavo-fp8/octavo/nn]: layers with forward and backward, linear in
 //     FP8, and a small Llama
+//   - [github.com/octavo-fp8/octavo/nn/hf]: a Llama of Hugging Face, loaded and saved
 //   - [github.com/octavo-fp8/octavo/optim]: AdamW with moments in FP8, schedules
 //   - [github.com/octavo-fp8/octavo/train]: a run: data, parallel workers, checkpoints
 //   - [github.com/octavo-fp8/octavo/oracle]: the right answer, what a GPU's tensor

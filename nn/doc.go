@@ -34,9 +34,9 @@
 // [Llama] is the decoder of Touvron et al. (arXiv 2302.13971). The seven projections of
 // a block are linear layers with the options of its [Config]; embedding, norms,
 // attention scores, softmax and output head are FP32. Parameters have the names of a
-// Hugging Face Llama checkpoint, so that one can be loaded by copying values into
-// [Llama.Param]; the rows of q_proj and k_proj must be in the order of interleaved
-// pairs, as Meta's and llama2.c's are, and not in that of rotated halves.
+// Hugging Face Llama checkpoint, which package nn/hf loads; here the rows of q_proj and
+// k_proj are in the order of interleaved pairs, as Meta's and llama2.c's are, and not in
+// that of rotated halves.
 //
 //	loss, err := model.Loss(ctx, tokens, targets, batch, seq)
 //	err = model.Backward(ctx)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -203,12 +202,7 @@ func (c *conversion) cutOff(ctx context.Context, run *outdir.Run, stage string, 
 		run.Abort()
 	}
 	left := fmt.Sprintf("%d of %d shards are complete: go on with --resume", done, len(c.plan.Shards))
-	var system *fs.PathError
-	written := errors.As(err, &system) && strings.HasPrefix(system.Path, stage)
-	if written {
-		path := filepath.Join(c.out, filepath.Base(system.Path))
-		err = fmt.Errorf("%s %s: %w", system.Op, textout.Name(path), system.Err)
-	}
+	err = inPlace(err, stage, c.out)
 	switch {
 	case errors.Is(err, context.Canceled) && done == 0:
 		return stopped(ctx, "no shard was complete, nothing was written")

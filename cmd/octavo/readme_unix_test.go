@@ -43,6 +43,7 @@ var pastedOnRequest = []readmeLine{
 // notPastedShort are the lines that take seconds, which go test -short leaves out.
 var notPastedShort = []readmeLine{
 	{"octavo train --text", "trains"},
+	{"octavo convert model", "has nothing to convert then"},
 	{"octavo lab accumulation", "takes seconds"},
 	{"octavo report", "has nothing to report then"},
 	{"octavo vectors", "computes exact products"},

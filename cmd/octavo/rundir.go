@@ -2,9 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // runDirectory claims the directory of a run: the one given by -o, or without that the
@@ -31,4 +36,15 @@ func addData(run *outdir.Run, name string, data []byte) error {
 		_, err := w.Write(data)
 		return err
 	})
+}
+
+// inPlace makes an error about a file in the stage of a run, which nobody knows, one about the
+// place that it is for.
+func inPlace(err error, stage, dir string) error {
+	var system *fs.PathError
+	if !errors.As(err, &system) || !strings.HasPrefix(system.Path, stage) {
+		return err
+	}
+	path := filepath.Join(dir, filepath.Base(system.Path))
+	return fmt.Errorf("%s %s: %w", system.Op, textout.Name(path), system.Err)
 }

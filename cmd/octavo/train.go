@@ -53,6 +53,15 @@ They appear together when the run ends. A run in -o is replaced with --overwrite
 only, and then when the new one ends; files that are of no run are never
 touched.
 
+--save writes one of both models at the end, the FP32 one unless --save-model
+fp8 asks for the other, as transformers writes a Llama: config.json,
+model.safetensors with the FP32 master weights, and a tokenizer.json to which
+tokens are bytes. octavo convert, evaluate and lint take its directory.
+Smooth-SwiGLU is no part of it: that is how activations are quantized, and
+weights are the same without. Of a run that breaks down no model is written; one
+that is stopped writes what there is, and with --resume and --save again the
+whole one in its place.
+
 A step whose gradient is not finite is skipped: the table says how many there
 were and where the first bad value was. A spike is a loss or gradient norm far
 above the median of those before. One that FP32 has in the same step is shared:
@@ -87,12 +96,14 @@ const trainExample = `  octavo train
   octavo train --recipe mxfp4 --without hadamard,stochastic
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
   octavo train --steps 5000 --checkpoint-every 100
+  octavo train --steps 2000 --save model
   octavo train --resume
   octavo train --resume -o octavo-train-2 --steps 8000`
 
 // trainFlags are the flags of train that are not options of the run.
 type trainFlags struct {
-	text, out       string
+	text, out, save string
+	saveFP8         bool
 	asJSON          bool
 	checkpointEvery int
 	keepCheckpoints int
@@ -113,7 +124,7 @@ func newTrainCommand() *cobra.Command {
 		Example: trainExample,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.check(); err != nil {
+			if err := flags.check(cmd); err != nil {
 				return err
 			}
 			return runTrain(cmd, &flags, &options)
@@ -124,6 +135,8 @@ func newTrainCommand() *cobra.Command {
 	outDirFlag(cmd, &flags.out, "the files", "default: the first of octavo-train, octavo-train-2, ... that is absent or empty")
 	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
+	f.StringVar(&flags.save, "save", "", "`DIR` for the trained model as a Hugging Face Llama, made if need be (default: it is not kept)")
+	choiceFlag(cmd, &flags.saveFP8, "save-model", "model that --save writes", choice[bool]{"fp32", false}, choice[bool]{"fp8", true})
 	for _, size := range []struct {
 		value       *int
 		most        int
@@ -247,11 +260,14 @@ func allProfileNames() string {
 }
 
 // check refuses flags that do not go together.
-func (f trainFlags) check() error {
+func (f trainFlags) check(cmd *cobra.Command) error {
+	save := cmd.Flags().Changed("save")
 	switch {
+	case cmd.Flags().Changed("save-model") && !save:
+		return usagef("--save-model says which model --save writes: give that too")
 	case f.overwrite && f.resume:
 		return usagef("--resume goes on with a run and --overwrite replaces it: give one of them")
-	case f.overwrite && f.out == "":
+	case f.overwrite && f.out == "" && !save:
 		return usagef("--overwrite wants the directory of the run to replace: name it with -o")
 	}
 	return nil

@@ -43,6 +43,13 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 		return err
 	}
 	defer run.Abort()
+	model, err := modelDirectory(cmd, *flags, run)
+	if err != nil {
+		return err
+	}
+	if model != nil {
+		defer model.Abort()
+	}
 	if flags.resume {
 		if flags.out == "" {
 			note(cmd, "going on with the run in %s", run.Dir())
@@ -64,7 +71,7 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 	if err != nil {
 		return err
 	}
-	return trainAndReport(ctx, cmd, run, *flags, *o, text)
+	return trainAndReport(ctx, cmd, run, model, *flags, *o, text)
 }
 
 // noStep is what a run comes to that is stopped at once.
@@ -90,8 +97,9 @@ func takeSavedFlags(cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// trainAndReport trains, and writes and prints what there is.
-func trainAndReport(ctx context.Context, cmd *cobra.Command, run *outdir.Run, flags trainFlags, o comparison.Options, text text.Text) error {
+// trainAndReport trains, and writes and prints what there is. The model is not kept where its
+// directory is nil.
+func trainAndReport(ctx context.Context, cmd *cobra.Command, run, model *outdir.Run, flags trainFlags, o comparison.Options, text text.Text) error {
 	result, failure := train(ctx, cmd, run.Dir(), flags, o, text)
 	if result == nil {
 		return failure
@@ -107,6 +115,11 @@ func trainAndReport(ctx context.Context, cmd *cobra.Command, run *outdir.Run, fl
 	}
 	if err := printTrain(cmd.OutOrStdout(), run.Dir(), flags, result); err != nil {
 		return err
+	}
+	if model != nil && failure == nil {
+		if err := saveModel(cmd, model, flags, result); err != nil {
+			return err
+		}
 	}
 	if done := len(result.Points); done < o.Steps && failure == nil {
 		return stopped(ctx, fmt.Sprintf("%d of %d steps were done and written to %s", done, o.Steps, textout.Name(run.Dir())))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -31,12 +32,13 @@ type Result struct {
 
 	Extensions []Extension // of the number of steps, in order
 
-	FP32, FP8 Outcome
-	Totals    []telemetry.Summary // of every operand of FP8's linear layers
-	Events    []telemetry.Event   // of every TelemetryEvery-th step
-	NonFinite *telemetry.NonFinite
-	Skips     []Skip  // of both runs, by step
-	Spikes    []Spike // of both runs, by step
+	FP32, FP8           Outcome
+	ModelFP32, ModelFP8 *nn.Llama           // as the last step has left them
+	Totals              []telemetry.Summary // of every operand of FP8's linear layers
+	Events              []telemetry.Event   // of every TelemetryEvery-th step
+	NonFinite           *telemetry.NonFinite
+	Skips               []Skip  // of both runs, by step
+	Spikes              []Spike // of both runs, by step
 }
 
 // Extension is that of a run to more steps, when it was resumed. Points before stay as

@@ -72,6 +72,7 @@ func newRunner(o Options, text text.Text) (*runner, error) {
 	r.fp8.suspects = new(train.Suspects)
 	r.fp8.sinks = []telemetry.Sink{keepEvery{r.result}, r.fp8.suspects, &r.totals}
 	r.result.Params = r.fp8.Params()
+	r.result.ModelFP32, r.result.ModelFP8 = r.fp32.Model, r.fp8.Model
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package outdir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 type Options struct {
 	Overwrite bool     // the run that is there is replaced by the new one when that is complete
 	Files     []string // names that the run is going to add, as far as they are known
+	Flag      string   // that names the directory on the command line; "" is -o
 
 	// Resume keeps what is in [Run.Stage] of a run that was killed or has paused. Otherwise
 	// it is removed.
@@ -28,6 +30,7 @@ type Options struct {
 // case, and Commit before that if the run is complete. Not safe for concurrent use.
 type Run struct {
 	dir   string
+	flag  string // that names it
 	lock  *flock.Flock
 	made  []string  // directories that were not there before, the outermost first
 	old   *Manifest // of the run to be replaced; nil: there is none
@@ -38,19 +41,17 @@ type Run struct {
 // ErrHasRun is the error of [Create] for a directory that holds a run.
 var ErrHasRun = errors.New("it holds a run already")
 
-const (
-	anotherDirectory = "name another directory with -o"
-	overwriteIt      = "name another directory with -o, or replace that run with --overwrite"
-)
+// another says what to do about a directory that cannot be used.
+func (r *Run) another() string { return "name another directory with " + r.flag }
 
 // Create begins a run in a directory, which is made if need be. It is an error if the
 // directory holds a run that is not to be replaced, if another run is at work there, or
 // if one of the files to be added is there and is no run's.
 func Create(dir string, o Options) (*Run, error) {
+	r := &Run{dir: dir, flag: cmp.Or(o.Flag, "-o")}
 	if dir == "" {
-		return nil, errors.New("the name of the directory is empty: name one with -o")
+		return nil, fmt.Errorf("the name of the directory is empty: name one with %s", r.flag)
 	}
-	r := &Run{dir: dir}
 	if err := r.claim(); err != nil {
 		r.removeMade()
 		return nil, err
@@ -75,16 +76,16 @@ func (r *Run) claim() error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %s", err, anotherDirectory)
+			return fmt.Errorf("%w: %s", err, r.another())
 		}
 		if r.lock, err = lock(r.dir); err == nil {
 			return nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %w: %s", textout.Name(r.dir), withoutPath(err), anotherDirectory)
+			return fmt.Errorf("%s: %w: %s", textout.Name(r.dir), withoutPath(err), r.another())
 		}
 	}
-	return fmt.Errorf("%s: others keep removing it: %s", textout.Name(r.dir), anotherDirectory)
+	return fmt.Errorf("%s: others keep removing it: %s", textout.Name(r.dir), r.another())
 }
 
 // begin tidies up after a run that was killed, and checks what is in the directory.
@@ -96,9 +97,9 @@ func (r *Run) begin(o Options) error {
 	switch {
 	case errors.Is(err, ErrNoRun):
 	case err != nil:
-		return fmt.Errorf("%w: %s", err, anotherDirectory)
+		return fmt.Errorf("%w: %s", err, r.another())
 	case !o.Overwrite:
-		return fmt.Errorf("%s: %w: %s", textout.Name(r.dir), ErrHasRun, overwriteIt)
+		return fmt.Errorf("%s: %w: %s, or replace that run with --overwrite", textout.Name(r.dir), ErrHasRun, r.another())
 	default:
 		r.old = &old
 	}
@@ -121,11 +122,11 @@ func (r *Run) checkFree(name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w: %s", err, anotherDirectory)
+		return fmt.Errorf("%w: %s", err, r.another())
 	case stat.IsDir():
-		return fmt.Errorf("%s is a directory, but the run has a file of that name: %s", textout.Name(path), anotherDirectory)
+		return fmt.Errorf("%s is a directory, but the run has a file of that name: %s", textout.Name(path), r.another())
 	case r.old == nil || !slices.Contains(r.old.Files, name):
-		return fmt.Errorf("%s is there and is of no run: move it away, or %s", textout.Name(path), anotherDirectory)
+		return fmt.Errorf("%s is there and is of no run: move it away, or %s", textout.Name(path), r.another())
 	}
 	return nil
 }
@@ -205,7 +206,7 @@ func (r *Run) stage(name string, write func(io.Writer) error) error {
 func (r *Run) about(path string, err error) error {
 	var system *fs.PathError
 	if errors.As(err, &system) {
-		return fmt.Errorf("%s %s: %w: %s", system.Op, textout.Name(path), system.Err, anotherDirectory)
+		return fmt.Errorf("%s %s: %w: %s", system.Op, textout.Name(path), system.Err, r.another())
 	}
 	return err
 }
