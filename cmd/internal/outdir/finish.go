@@ -28,7 +28,8 @@ func (r *Run) recover(keep bool) error {
 
 // finish puts the files of a commit into their places. It may be called again where an
 // earlier call was cut off at any point. A manifest is there before and after, not
-// between.
+// between, and files of two runs are never there together: those of the run that is
+// replaced go first, in the reverse of the order in which they came.
 func finish(dir string) error {
 	commit := filepath.Join(dir, commitName)
 	next, err := readManifest(filepath.Join(commit, ManifestName))
@@ -42,13 +43,13 @@ func finish(dir string) error {
 	if err := move(filepath.Join(dir, ManifestName), replaced); err != nil {
 		return err
 	}
+	if old, err := readManifest(replaced); err == nil {
+		removeOld(dir, old.Files, next.Files)
+	}
 	for _, name := range next.Files {
 		if err := move(filepath.Join(commit, name), filepath.Join(dir, name)); err != nil {
 			return err
 		}
-	}
-	if old, err := readManifest(replaced); err == nil {
-		removeFiles(dir, old.Files, next.Files)
 	}
 	if err := move(filepath.Join(commit, ManifestName), filepath.Join(dir, ManifestName)); err != nil {
 		return err
@@ -65,12 +66,16 @@ func move(from, to string) error {
 	return err
 }
 
-// removeFiles removes files of a run, but for those to keep. One that cannot be removed
-// does no harm: no manifest names it any more.
-func removeFiles(dir string, names, keep []string) {
-	for _, name := range names {
-		if !slices.Contains(keep, name) {
-			os.Remove(filepath.Join(dir, name))
+// removeOld removes the files of a run that is replaced, unless they are of the next one and
+// have reached their places. One that cannot be removed does no harm: no manifest names it
+// any more, or it is replaced as it is.
+func removeOld(dir string, old, next []string) {
+	for _, name := range slices.Backward(old) {
+		if slices.Contains(next, name) {
+			if _, err := os.Lstat(filepath.Join(dir, commitName, name)); err != nil {
+				continue
+			}
 		}
+		os.Remove(filepath.Join(dir, name))
 	}
 }

@@ -231,7 +231,7 @@ func TestLockIsOfThePath(t *testing.T) {
 // TestCutOff stops a commit at each of its steps, as a process that is killed does. The
 // next run finds the complete one.
 func TestCutOff(t *testing.T) {
-	const steps = 6
+	const steps = 7
 	want := map[string]string{"/a": "new a", "/c": "c", "/mine": "mine", "/" + ManifestName: "run"}
 	for cut := range steps {
 		dir := t.TempDir()
@@ -248,9 +248,10 @@ func TestCutOff(t *testing.T) {
 			func() error {
 				return os.Rename(filepath.Join(dir, ManifestName), filepath.Join(commit, replacedName))
 			},
+			func() error { return os.Remove(filepath.Join(dir, "b")) },
+			func() error { return os.Remove(filepath.Join(dir, "a")) },
 			func() error { return os.Rename(filepath.Join(commit, "a"), filepath.Join(dir, "a")) },
 			func() error { return os.Rename(filepath.Join(commit, "c"), filepath.Join(dir, "c")) },
-			func() error { return os.Remove(filepath.Join(dir, "b")) },
 			func() error {
 				return os.Rename(filepath.Join(commit, ManifestName), filepath.Join(dir, ManifestName))
 			},
@@ -268,6 +269,49 @@ func TestCutOff(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "lab", m.Kind)
 	}
+}
+
+// TestOneRunInADirectory follows a run on its way into its place through the eyes of who reads
+// files without asking for a manifest: at no time there are files of two runs, and the last
+// files of each are there only with all others.
+func TestOneRunInADirectory(t *testing.T) {
+	dir := t.TempDir()
+	order := []string{"shard-1", "shard-2", "config"}
+	begin := func(run string) *Run {
+		r, err := Create(dir, Options{Overwrite: true})
+		require.NoError(t, err)
+		for _, name := range order {
+			require.NoError(t, r.Add(name, text(run)))
+		}
+		return r
+	}
+	require.NoError(t, begin("old").Commit(Manifest{Kind: "convert"}))
+	r := begin("new")
+	require.NoError(t, r.stage(ManifestName, Manifest{Version: 1, Kind: "convert", Files: order}.write))
+	commit := filepath.Join(dir, commitName)
+	require.NoError(t, os.Rename(filepath.Join(dir, partialName), commit))
+	seen := func() (runs []string) {
+		for _, name := range order {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				data = []byte("none")
+			}
+			runs = append(runs, string(data))
+		}
+		return runs
+	}
+	want := []string{"none", "none", "none"}
+	for i, name := range order {
+		_ = os.Remove(filepath.Join(dir, name))
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name, "in the way"), 0o777))
+		require.Error(t, finish(dir))
+		require.Equal(t, want, seen())
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, name)))
+		want[i] = "new"
+	}
+	require.NoError(t, finish(dir))
+	require.Equal(t, want, seen())
+	r.Abort()
 }
 
 // TestKilledBefore: of files that were not complete nothing is left.
