@@ -10,8 +10,12 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
-// CertificateName is the name of the file that says what a conversion lost.
-const CertificateName = "certificate.json"
+// CertificateName is the name of the file that says what a conversion lost. CertificatePage is
+// that of a page for people with the same, which octavo's command writes beside it.
+const (
+	CertificateName = "certificate.json"
+	CertificatePage = "certificate.html"
+)
 
 // mostCertificate bounds what is read of a certificate: a kilobyte for each of a million
 // tensors.
@@ -54,6 +58,10 @@ type WeightLoss struct {
 
 	// Exact says that no value changed.
 	Exact bool `json:"exact"`
+
+	// Claim is the proof that codes under scales that are powers of two lose nothing, or what
+	// breaks it; nil where there was nothing to claim.
+	Claim *Verdict `json:"claim,omitempty"`
 
 	SQNR    Number `json:"sqnrDecibels"` // +Inf if nothing was lost, NaN if all values are 0
 	Largest Number `json:"largestError"`

@@ -43,8 +43,13 @@ const doneSuffix = ".done"
 // goroutines than [Options.Workers] where that takes it, unless a single row of blocks is
 // larger, beside headers and about a kilobyte for each tensor.
 //
-// Where no weight has lost anything, all are read back from the files and compared with the
-// source before the certificate says so; it is an error if one differs.
+// What the plan claims to keep ([Plan.Claims]) is proved first, and the certificate has for each
+// such weight the proof, or the first block that breaks it. Where no weight has lost anything,
+// all are read back from the files and compared with the source before the certificate says
+// so; it is an error if one differs.
+//
+// It is an error, ErrChanged, if a file of the source changes meanwhile: what was written is
+// then of no model, and of no use to a later call.
 func Convert(ctx context.Context, p *Plan, dir string, o Options) (*Certificate, error) {
 	return makeModel(ctx, p, dir, o, func(c *converting) (shards []*ShardResult, err error) {
 		if shards, err = c.checkDone(ctx); err != nil {
@@ -69,6 +74,9 @@ func makeModel(
 		if err := samePlan(dir, cert.Plan, c.digest); err != nil {
 			return nil, err
 		}
+		if err := p.checkLossless(cert); err != nil {
+			return nil, err
+		}
 		return cert, c.forget()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -79,7 +87,11 @@ func makeModel(
 	if err := c.clean(); err != nil {
 		return nil, err
 	}
-	return c.run(ctx, complete)
+	cert, err := c.run(ctx, complete)
+	if changed := c.checkSource(); err != nil && changed != nil {
+		err = changed // that is why
+	}
+	return cert, err
 }
 
 // Done returns how many shards Convert has completed in a directory where it was cut off; 0
@@ -88,6 +100,9 @@ func (p *Plan) Done(dir string) (shards int, err error) {
 	digest, err := p.Digest()
 	if err != nil {
 		return 0, err
+	}
+	if cert, err := ReadCertificate(dir); err == nil {
+		return len(p.Shards), samePlan(dir, cert.Plan, digest)
 	}
 	for _, s := range p.Shards {
 		d, err := readDone(dir, s.Name)
@@ -128,16 +143,54 @@ func readDone(dir, shard string) (*ShardResult, error) {
 	return d, nil
 }
 
+// fileState is what tells whether a file of the source has changed.
+type fileState struct {
+	name        string
+	size, nanos int64
+}
+
+func (p *Plan) states() (all []fileState, err error) {
+	for _, name := range append(p.source.Files(), p.CopiedFiles()...) {
+		stat, err := os.Stat(p.path(name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, fileState{name, stat.Size(), stat.ModTime().UnixNano()})
+	}
+	return all, nil
+}
+
+// path returns that of a file of the source.
+func (p *Plan) path(name string) string {
+	return filepath.Join(p.source.dir, filepath.FromSlash(name))
+}
+
+// checkSource makes sure that the files of the source are what they were.
+func (c *converting) checkSource() error {
+	for _, s := range c.states {
+		stat, err := os.Stat(c.p.path(s.name))
+		if err != nil || stat.Size() != s.size || stat.ModTime().UnixNano() != s.nanos {
+			return sentinel.Errorf(ErrChanged, "%s: it has changed since the conversion began",
+				c.p.path(s.name))
+		}
+	}
+	return nil
+}
+
 // Digest returns what tells plans apart: a checksum of the names, sizes and times of the
 // source's files, of what becomes of every tensor, and of the configuration.
 func (p *Plan) Digest() (string, error) {
+	states, err := p.states()
+	if err != nil {
+		return "", err
+	}
+	return p.digest(states)
+}
+
+func (p *Plan) digest(states []fileState) (string, error) {
 	h := sha256.New()
-	for _, name := range append(p.source.Files(), p.CopiedFiles()...) {
-		stat, err := os.Stat(filepath.Join(p.source.dir, filepath.FromSlash(name)))
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(h, "%q %d %d\n", name, stat.Size(), stat.ModTime().UnixNano())
+	for _, s := range states {
+		fmt.Fprintf(h, "%q %d %d\n", s.name, s.size, s.nanos)
 	}
 	for _, s := range p.Shards {
 		fmt.Fprintf(h, "%q\n", s.Name)
@@ -175,7 +228,7 @@ var notCopied = []string{
 func (p *Plan) CopiedFiles() (names []string) {
 	for _, name := range p.source.others {
 		ours := name == ConfigName || name == ModelOptName || name == CertificateName ||
-			name == "octavo-run.json" || strings.HasSuffix(name, doneSuffix)
+			name == "octavo-run.json" || name == CertificatePage || strings.HasSuffix(name, doneSuffix)
 		weights := slices.ContainsFunc(notCopied, func(end string) bool {
 			return strings.HasSuffix(name, end)
 		})
@@ -230,18 +283,23 @@ func (p *Plan) workers(o Options) int {
 type converting struct {
 	p      *Plan
 	dir    string
+	states []fileState
 	digest string
 	o      Options
 	buffer []byte
 }
 
 func newConverting(p *Plan, dir string, o Options) (*converting, error) {
-	digest, err := p.Digest()
+	states, err := p.states()
+	if err != nil {
+		return nil, err
+	}
+	digest, err := p.digest(states)
 	if err != nil {
 		return nil, err
 	}
 	o.Errors, o.Workers = true, p.workers(o)
-	return &converting{p: p, dir: dir, digest: digest, o: o}, nil
+	return &converting{p: p, dir: dir, states: states, digest: digest, o: o}, nil
 }
 
 // clean removes files that were being written when an earlier call was cut off.
@@ -258,6 +316,10 @@ func (c *converting) clean() error {
 }
 
 func (c *converting) run(ctx context.Context, complete completer) (*Certificate, error) {
+	verdicts, err := c.claims(ctx)
+	if err != nil {
+		return nil, err
+	}
 	shards, err := complete(c)
 	if err != nil {
 		return nil, err
@@ -265,7 +327,10 @@ func (c *converting) run(ctx context.Context, complete completer) (*Certificate,
 	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.digest}
 	for _, d := range shards {
 		cert.Files = append(cert.Files, d.File)
-		cert.Tensors = append(cert.Tensors, d.Tensors...)
+		for _, t := range d.Tensors {
+			t.Claim = verdicts[t.Name]
+			cert.Tensors = append(cert.Tensors, t)
+		}
 	}
 	others, err := c.copyFiles(ctx)
 	if err != nil {
@@ -282,6 +347,12 @@ func (c *converting) run(ctx context.Context, complete completer) (*Certificate,
 			return nil, err
 		}
 		cert.Lossless, cert.Proof = true, proved
+	}
+	if err := c.p.checkLossless(cert); err != nil {
+		return nil, err
+	}
+	if err := c.checkSource(); err != nil {
+		return nil, err
 	}
 	text, err := encodeJSON(cert)
 	if err != nil {
@@ -386,6 +457,9 @@ func (c *converting) shard(ctx context.Context, s *Shard, o Options) (*ShardResu
 	if err := safetensors.WriteFileAtFunc(path, s.Infos(), Metadata(), write); err != nil {
 		return nil, err
 	}
+	if err := c.checkSource(); err != nil {
+		return nil, err
+	}
 	file, err := c.sum(s.Name, meter.New(ctx, nil, "", 0))
 	if err != nil {
 		return nil, err
@@ -456,7 +530,7 @@ func (c *converting) sumAll(name string, r io.Reader, w io.Writer, m *meter.Mete
 func (c *converting) copyFiles(ctx context.Context) (sums []FileSum, err error) {
 	m := meter.New(ctx, nil, "", 0)
 	for _, name := range c.p.CopiedFiles() {
-		file, _, err := inputfile.Open(filepath.Join(c.p.source.dir, name))
+		file, _, err := inputfile.Open(c.p.path(name))
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Detect returns the layouts that the checkpoint may be in: those that its configuration
@@ -99,21 +100,29 @@ func (c *Checkpoint) detectPlain() (found []*Layout) {
 
 // powersOfTwo reports whether all scales are.
 func (c *Checkpoint) powersOfTwo() (bool, error) {
-	var r Reader
 	for _, w := range c.weights {
 		if w.Scheme == nil {
 			continue
 		}
-		matrices, _, _ := w.Dims()
-		rows, cols := w.Grid()
-		if err := r.readScales(w, 0, matrices*rows*cols); err != nil {
+		if ok, err := powersOfTwo(w); !ok || err != nil {
 			return false, err
-		}
-		for _, s := range r.t.Scales {
-			if math.Float32bits(s)&(1<<23-1) != 0 {
-				return false, nil
-			}
 		}
 	}
 	return true, nil
+}
+
+// powersOfTwo reports whether all scales of a weight are, which those in bytes have to be.
+func powersOfTwo(w *Weight) (bool, error) {
+	if w.Parts[Scales].DType.Size() == 1 {
+		return w.Scheme.ScaleFormat == tensor.E8M0Scales, nil
+	}
+	var r Reader
+	matrices, _, _ := w.Dims()
+	rows, cols := w.Grid()
+	if err := r.readScales(w, 0, matrices*rows*cols); err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(r.t.Scales, func(s float32) bool {
+		return math.Float32bits(s)&(1<<23-1) != 0
+	}), nil
 }

@@ -17,4 +17,10 @@ var (
 
 	// ErrPlan is what is wrong with a directory in which another conversion has begun.
 	ErrPlan = errors.New("checkpoint: directory holds another conversion")
+
+	// ErrLossy is a weight that loses something where [PlanOptions] allow no loss.
+	ErrLossy = errors.New("checkpoint: conversion loses something")
+
+	// ErrChanged is a file of the source that is no longer what it was.
+	ErrChanged = errors.New("checkpoint: source has changed")
 )

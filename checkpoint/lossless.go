@@ -94,6 +94,10 @@ type Break struct {
 	Largest, Lowest []int
 
 	Why string
+
+	// Chosen says that there is a scale that loses nothing, and that the claim's arithmetic
+	// has chosen another.
+	Chosen bool
 }
 
 // String says where the block is, and why.
@@ -417,6 +421,7 @@ func (j *proofJob) judge(c *cell, matrix, row, col int) {
 		if b.Why = j.chosen(c, least, most); b.Why == "" {
 			return
 		}
+		b.Chosen = true
 	default:
 		return
 	}

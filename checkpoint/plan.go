@@ -30,6 +30,11 @@ type PlanOptions struct {
 	// of cached keys and values by those of their scales, such as
 	// "model.layers.0.self_attn.k_scale".
 	Amax map[string]float32
+
+	// Lossless allows no loss: it is an error, ErrLossy, to quantize values; [Convert] refuses,
+	// before it writes anything, a claim that does not hold ([Plan.Claims]), and in the end
+	// what has lost something nevertheless.
+	Lossless bool
 }
 
 // Plan says what becomes of every tensor of a model in another layout, and in which file it
@@ -43,6 +48,8 @@ type Plan struct {
 	static bool
 	kv     bool
 	listed bool // an ignored module is not among those that loaders leave alone
+
+	lossless bool
 }
 
 // Shard is a file that will be written.
@@ -74,7 +81,7 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	if problems := c.Problems(); len(problems) > 0 {
 		return nil, problems[0]
 	}
-	p := &Plan{Layout: l, source: c}
+	p := &Plan{Layout: l, source: c, lossless: o.Lossless}
 	p.static = l.Calibrated == Calibrated || l.Calibrated == Optional && len(o.Amax) > 0
 	files := c.Files()
 	shards := map[string]*Shard{}
@@ -129,6 +136,10 @@ func (p *Plan) target(w *Weight, o PlanOptions, groups map[string]*group) (*Targ
 	}
 	if err := t.Arithmetic.Check(t.Scheme); err != nil {
 		return nil, err
+	}
+	if o.Lossless && w.Scheme == nil {
+		return nil, sentinel.Errorf(ErrLossy, "tensor %q: values of %s lose something in %s",
+			w.Name, w.Parts[Codes].DType, t.Scheme.Name)
 	}
 	var with []Role
 	module, _ := stem(w.Name)

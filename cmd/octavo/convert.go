@@ -40,18 +40,24 @@ conversion was stopped or killed, or the disk was full, --resume checks the
 shards that are complete and goes on from there; the bytes are the same. While
 it is at work, no other can write into --out.
 
-certificate.json says of every weight what it was and became, and what it lost:
-the signal-to-quantization-noise ratio (SQNR), the largest error and its place,
-finite values too large for their scale (saturated) and values that were not
-zero and became zero (flushed). Where no value has changed, every weight is read
-back from the files and compared with the source, and the certificate says so.
-The summary shows those that lost most. The rate is in 10^9 bytes of the source
-a second.`
+certificate.json, and certificate.html with charts, say of every weight what it
+was and became, and what it lost: the signal-to-quantization-noise ratio (SQNR),
+the largest error and its place, finite values too large for their scale
+(saturated) and values that were not zero and became zero (flushed). The summary
+shows those that lost most. The rate is in 10^9 bytes of the source a second.
+
+Codes under scales that are powers of two, such as MXFP4's, can become FP8 in
+larger blocks without loss where scales in a block are not too far apart: the
+certificate has the proof for each weight, or the first block that breaks it.
+Where no value has changed, every weight is read back from the files and
+compared with the source, and the certificate says so. With --lossless nothing
+is written unless that is so.`
 
 const convertExample = `  octavo convert Qwen3-8B -o Qwen3-8B-FP8 --to deepseek-v3
   octavo convert Qwen3-8B -o Qwen3-8B-FP4 --to ct-nvfp4a16 --except 'down_proj'
   octavo convert Qwen3-8B -o Qwen3-8B-FP4 --to ct-nvfp4a16 --resume
-  octavo convert DeepSeek-V3 -o DeepSeek-V3-bf16 --to bf16`
+  octavo convert DeepSeek-V3 -o DeepSeek-V3-bf16 --to bf16
+  octavo convert DeepSeek-V4 -o V4-FP8 --to deepseek-v3-ue8m0 --lossless`
 
 // convertFlags are the flags of convert.
 type convertFlags struct {
@@ -61,6 +67,7 @@ type convertFlags struct {
 	only, except      *regexp.Regexp
 	jobs, top         int
 	resume, overwrite bool
+	lossless          bool
 	json, detail      bool
 }
 
@@ -91,6 +98,7 @@ func newConvertCommand() *cobra.Command {
 	wholeFlag(cmd, &f.jobs, 0, mostWorkers, "jobs", "strips converted at once; 0 is one for each processor (default 0)")
 	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on with a conversion that was cut off")
 	overwriteFlag(cmd, &f.overwrite)
+	cmd.Flags().BoolVar(&f.lossless, "lossless", false, "write nothing if any weight would lose anything")
 	wholeFlag(cmd, &f.top, 0, 1<<30, "top", "show the `N` weights that lost most; 0 is all")
 	cmd.Flags().BoolVar(&f.detail, "detail", false, "show all weights that lost anything")
 	jsonFlag(cmd, &f.json)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -247,6 +248,11 @@ func TestConvertTwice(t *testing.T) {
 	require.Equal(t, "octavo: warning: extra.safetensors was not converted, since it is not in the index: mend the index if it is of the model\n", r.stderr)
 	other := filepath.Join(t.TempDir(), "other")
 	require.NoError(t, os.Mkdir(other, 0o777))
+	stray := filepath.Join(other, "stray.safetensors")
+	require.NoError(t, os.WriteFile(stray, nil, 0o666))
+	fail(t, exitData, "stray.safetensors is there and is of no run, and loaders would take it for a part of the model: move it away",
+		"convert", dir, "-o", other, "--to", "bf16", "--quiet")
+	require.NoError(t, os.Remove(stray))
 	require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte("mine"), 0o666))
 	fail(t, exitData, "move it away", "convert", dir, "-o", other, "--to", "bf16", "--quiet")
 	require.Equal(t, map[string]string{"config.json": "mine"}, modelOf(t, other))
@@ -264,4 +270,62 @@ func modelOf(t *testing.T, dir string) map[string]string {
 		}
 	}
 	return files
+}
+
+// mxfp4Model writes a model of two weights in MXFP4, the scales of which differ in one block by
+// 2^14 and by 2^15, which is one step too far for a block of FP8.
+func mxfp4Model(t *testing.T) string {
+	t.Helper()
+	var all []safetensors.Tensor
+	for layer, scale := range []byte{134, 135} {
+		codes, scales := make([]byte, 4*32), bytes.Repeat([]byte{120}, 4*2)
+		for i := range codes {
+			codes[i] = byte(i) | byte(i)<<4 // every code in every block
+		}
+		scales[5] = scale
+		name := fmt.Sprintf("model.layers.%d.mlp.up_proj", layer)
+		all = append(all,
+			filetest.Raw(name+".weight_packed", safetensors.U8, []int{4, 32}, codes...),
+			filetest.Raw(name+".weight_scale", safetensors.U8, []int{4, 2}, scales...))
+	}
+	return filetest.Write(t, nil, all...)
+}
+
+// TestConvertLossless says which weights keep their values, and which block keeps the others
+// from it.
+func TestConvertLossless(t *testing.T) {
+	model, out := mxfp4Model(t), filepath.Join(t.TempDir(), "out")
+	line := []string{"convert", model, "-o", out, "--to", "deepseek-v3-ue8m0", "--overwrite"}
+	stdout := succeed(t, line...)
+	require.Contains(t, stdout, `
+Codes under scales that are powers of two: 1 of 2 weights keep all their values.
+In each of their blocks the highest bit of a value is at most 17 above the
+lowest bit of one, of the 17 that their new type allows under one scale, and the
+scale is one that can be stored. Of the others this is the first block that
+keeps them from it:
+  model.layers.1.mlp.up_proj.weight
+    ^ block [0, 0] of matrix 0: from 1536 down to 2^-8 it spans 2^18: one
+    scale of E4M3 allows 2^17; its scales differ by 2^15
+To keep them, leave them out with --except, or convert to a layout of values,
+such as bf16.
+
+ SQNR dB       worst  saturated    flushed  weight
+`)
+	const says = `tensor "model.layers.1.mlp.up_proj.weight": block [0, 0] of matrix 0: from 1536 down to 2^-8 it ` +
+		`spans 2^18: one scale of E4M3 allows 2^17; its scales differ by 2^15: nothing was written: leave out --lossless`
+	before := modelOf(t, out)
+	fail(t, exitData, says, append(line, "--lossless")...)
+	require.Equal(t, before, modelOf(t, out))
+	stdout = succeed(t, append(line, "--lossless", "--except", `layers\.1\.`)...)
+	require.Contains(t, stdout, "\nNothing was lost: every weight was read back from the files and compared with\nthe source: all values are the same.\n")
+	require.Contains(t, stdout, "\nCodes under scales that are powers of two: 2 of 2 weights keep all their values.\n")
+
+	stdout = succeed(t, "convert", model, "-o", out, "--to", "deepseek-v3", "--overwrite")
+	require.Contains(t, stdout, "\nCodes under scales that are powers of two: 0 of 2 weights keep all their values.\n")
+	require.Contains(t, stdout, "Where there is a scale that loses nothing, --profile te-block-pow2 finds it.\n")
+	stdout = succeed(t, "convert", model, "-o", out, "--to", "deepseek-v3", "--overwrite", "--profile", "te-block-pow2")
+	require.Contains(t, stdout, ": 1 of 2 weights keep all their values.\n")
+	fail(t, exitData, "values of BF16 lose something in fp8-block: nothing was written: leave out --lossless",
+		"convert", smallModel(t, 2, 64), "-o", out+"2", "--to", "deepseek-v3", "--lossless")
+	require.NoDirExists(t, out+"2")
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -74,7 +77,7 @@ func (c *conversion) planIt(f *convertFlags) error {
 			return usagef("the model is in %s: name another directory with -o", textout.Name(c.out))
 		}
 	}
-	o := checkpoint.PlanOptions{Arithmetic: f.arithmetic}
+	o := checkpoint.PlanOptions{Arithmetic: f.arithmetic, Lossless: f.lossless}
 	if f.only != nil {
 		o.Only = f.only.MatchString
 	}
@@ -91,7 +94,7 @@ func (c *conversion) planIt(f *convertFlags) error {
 		if f.layout.Calibrated == checkpoint.Calibrated && f.amax == "" {
 			return fmt.Errorf("%w and give what that found with --amax", err)
 		}
-		return err
+		return mendSource(err)
 	}
 	c.files, err = c.plan.Files()
 	return err
@@ -152,25 +155,65 @@ func (c *conversion) run(cmd *cobra.Command, args []string, f *convertFlags) (*c
 	if err != nil {
 		return nil, c.cutOff(ctx, run, stage, err)
 	}
+	if err := c.commit(run, cert, commandLine(cmd, args)); err != nil {
+		if errors.Is(err, syscall.ENOSPC) {
+			err = fmt.Errorf("%w, or make room and go on with --resume", err)
+		}
+		return nil, err
+	}
+	return cert, nil
+}
+
+// commit puts a model that is complete into its place.
+func (c *conversion) commit(run *outdir.Run, cert *checkpoint.Certificate, command string) error {
 	for _, name := range c.files {
 		if err := run.Adopt(name); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	m := outdir.Manifest{Kind: "convert", Command: commandLine(cmd, args), Machine: trainMachine(), Sums: map[string]string{}}
+	err := run.Add(checkpoint.CertificatePage, func(w io.Writer) error { return certificate.WritePage(w, cert) })
+	if err != nil {
+		return err
+	}
+	m := outdir.Manifest{Kind: "convert", Command: command, Machine: trainMachine(), Sums: map[string]string{}}
 	for _, file := range cert.Files {
 		m.Sums[file.Name] = file.CRC32
 	}
-	return cert, run.Commit(m)
+	return run.Commit(m)
 }
 
 // directory claims the directory of the model.
 func (c *conversion) directory(f *convertFlags) (*outdir.Run, error) {
-	return givenDirectory(c.out, outdir.Options{
-		Files:     c.files,
+	run, err := givenDirectory(c.out, outdir.Options{
+		Files:     append(slices.Clone(c.files), checkpoint.CertificatePage),
 		Overwrite: f.overwrite || f.resume, // which began with --overwrite if there is a model: see resume
 		Resume:    !f.overwrite,
 	})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkAlone(); err != nil {
+		run.Pause()
+		return nil, err
+	}
+	return run, nil
+}
+
+// checkAlone refuses a directory with weights that are of no run: a loader that takes all
+// files there are would take them for a part of the model.
+func (c *conversion) checkAlone() error {
+	entries, err := os.ReadDir(c.out)
+	if err != nil {
+		return err
+	}
+	old, _ := outdir.Read(c.out)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".safetensors") && !slices.Contains(old.Files, e.Name()) {
+			return fmt.Errorf("%s is there and is of no run, and loaders would take it for a part of the model: "+
+				"move it away, or name another directory with -o", textout.Name(filepath.Join(c.out, e.Name())))
+		}
+	}
+	return nil
 }
 
 // resume looks for what a conversion that was cut off has left.
@@ -198,12 +241,17 @@ func (c *conversion) resume(cmd *cobra.Command, stage string, f *convertFlags) (
 // shard is complete is given up.
 func (c *conversion) cutOff(ctx context.Context, run *outdir.Run, stage string, err error) error {
 	done, _ := c.plan.Done(stage)
-	if done == 0 {
+	changed := errors.Is(err, checkpoint.ErrChanged)
+	if done == 0 || changed {
 		run.Abort()
 	}
 	left := fmt.Sprintf("%d of %d shards are complete: go on with --resume", done, len(c.plan.Shards))
 	err = inPlace(err, stage, c.out)
 	switch {
+	case changed:
+		return fmt.Errorf("%w: nothing was written: convert it again when it stays as it is", err)
+	case errors.Is(err, checkpoint.ErrLossy) && done > 0:
+		return fmt.Errorf("%w: --resume without --lossless goes on nevertheless", err)
 	case errors.Is(err, context.Canceled) && done == 0:
 		return stopped(ctx, "no shard was complete, nothing was written")
 	case errors.Is(err, context.Canceled):
@@ -225,6 +273,8 @@ func mendSource(err error) error {
 		return fmt.Errorf("%w: get that file", err)
 	case errors.Is(err, safetensors.ErrFile):
 		return fmt.Errorf("%w: it is damaged or cut off: get it again", err)
+	case errors.Is(err, checkpoint.ErrLossy):
+		return fmt.Errorf("%w: nothing was written: leave out --lossless, or try another --profile or --except", err)
 	}
 	return err
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/browsertest"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
 // TestPages opens pages of the kinds that commands write in a browser. That of inspect has
@@ -28,6 +30,7 @@ func TestPages(t *testing.T) {
 	check("verify-failed", verifyPage(t, true))
 	check("verify-sampled", verifyPage(t, true, "--sample=500"))
 	check("train", trainPage(t))
+	check("convert", convertPage(t))
 	lab := labPages(t)
 	check("lab", filepath.Join(lab, "index.html"))
 	for _, e := range experiments.All() {
@@ -85,6 +88,14 @@ func trainPage(t *testing.T) string {
 	status, out, _, stderr := trainSmall(t, "--steps", "40")
 	require.Zero(t, status, stderr)
 	return filepath.Join(out, "index.html")
+}
+
+// convertPage returns the page about a conversion that could have lost nothing.
+func convertPage(t *testing.T) string {
+	out := filepath.Join(t.TempDir(), "out")
+	fp4 := testutil.Shared(t, "golden", "checkpoints", "llama-ct-mxfp4")
+	succeed(t, "convert", fp4, "-o", out, "--to", "deepseek-v3")
+	return filepath.Join(out, checkpoint.CertificatePage)
 }
 
 func labPages(t *testing.T) string {

@@ -1,13 +1,10 @@
-// Package certificate prints what a conversion of a checkpoint lost.
+// Package certificate shows what a conversion of a checkpoint lost, as text and as a page.
 package certificate
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
@@ -26,7 +23,9 @@ func WriteText(stdout io.Writer, c *checkpoint.Certificate, dir string, top int)
 	writeTotals(w, c)
 	if c.Lossless {
 		fmt.Fprintln(w, textout.Wrap("Nothing was lost: "+c.Proof+".", 80, ""))
-	} else {
+	}
+	writeClaims(w, c, top)
+	if !c.Lossless {
 		writeLosses(w, c, top)
 	}
 	return w.Flush()
@@ -34,38 +33,49 @@ func WriteText(stdout io.Writer, c *checkpoint.Certificate, dir string, top int)
 
 // writeTotals counts weights by what they were and became.
 func writeTotals(w io.Writer, c *checkpoint.Certificate) {
-	type kind struct{ from, to string }
-	weights, elements := map[kind]int{}, map[kind]int64{}
-	var kinds []kind
-	for _, t := range c.Tensors {
-		k := kind{t.From, t.To}
-		if t.Copied {
-			k.to = "copied"
-		}
-		if weights[k] == 0 {
-			kinds = append(kinds, k)
-		}
-		weights[k]++
-		elements[k] += t.Elements
-	}
-	slices.SortFunc(kinds, func(a, b kind) int {
-		return cmp.Or(cmp.Compare(elements[b], elements[a]), cmp.Compare(a.from+a.to, b.from+b.to))
-	})
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "from\tto\tweights\telements")
-	for _, k := range kinds {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\n", k.from, k.to, weights[k], elements[k])
+	for _, k := range totals(c) {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\n", k.From, k.To, k.Weights, k.Elements)
 	}
 	table.Flush()
 	fmt.Fprintln(w)
+}
+
+// mostBroken is how many claims that do not hold are shown where not all are.
+const mostBroken = 3
+
+// writeClaims says which claims hold, and what breaks the others: all of them if top is 0.
+func writeClaims(w io.Writer, c *checkpoint.Certificate, top int) {
+	a := newClaims(c)
+	if a.All == 0 {
+		return
+	}
+	fmt.Fprintln(w, textout.Wrap(a.String(), 80, ""))
+	broken := a.Broken
+	if top > 0 {
+		broken = broken[:min(mostBroken, len(broken))]
+	}
+	for _, t := range broken {
+		fmt.Fprintf(w, "  %s\n", textout.Shorten(textout.Name(t.Name), 78))
+		fmt.Fprintln(w, textout.Wrap("^ "+reason(t.Claim), 78, "    "))
+	}
+	if n := len(a.Broken) - len(broken); n > 0 {
+		fmt.Fprintf(w, "  and %d more (--detail shows all)\n", n)
+	}
+	if advice := a.Advice(); advice != "" {
+		fmt.Fprintln(w, textout.Wrap(advice, 80, ""))
+	}
+	if !c.Lossless {
+		fmt.Fprintln(w)
+	}
 }
 
 const nameWidth = 80 - 8 - 10 - 9 - 9 - 4*2
 
 // writeLosses writes a line for each of the weights that lost most.
 func writeLosses(w io.Writer, c *checkpoint.Certificate, top int) {
-	tensors := slices.DeleteFunc(slices.Clone(c.Tensors), func(t checkpoint.WeightLoss) bool { return t.Exact })
-	slices.SortStableFunc(tensors, func(a, b checkpoint.WeightLoss) int { return cmp.Compare(rank(&a), rank(&b)) })
+	tensors := losers(c)
 	if top > 0 && top < len(tensors) {
 		fmt.Fprintf(w, "The %d of %d weights that lost most (--detail shows all):\n\n", top, len(tensors))
 		tensors = tensors[:top]
@@ -82,16 +92,4 @@ func writeLosses(w io.Writer, c *checkpoint.Certificate, top int) {
 			fmt.Fprintf(w, "    ^ %s were NaN or infinite\n", textout.Share(t.NonFinite, t.Elements))
 		}
 	}
-}
-
-// rank orders weights by what they lost: those with values that became NaN first, then by
-// SQNR; those that had nothing to lose last.
-func rank(t *checkpoint.WeightLoss) float64 {
-	switch {
-	case t.BecameNonFinite > 0:
-		return math.Inf(-1)
-	case t.SQNR != t.SQNR:
-		return math.Inf(1)
-	}
-	return float64(t.SQNR)
 }

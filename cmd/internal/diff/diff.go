@@ -69,15 +69,9 @@ type Stored struct {
 
 // Proof is what was proved of a tensor.
 type Proof struct {
-	Name   string `json:"name"`
-	To     string `json:"to"`
-	Holds  bool   `json:"holds"`
-	Blocks int64  `json:"blocks"`
-	Spread int    `json:"spread"`
-	Reach  int    `json:"reach"`
-	Limit  int    `json:"limit"`
-	Why    string `json:"why,omitempty"`
-	Block  []int  `json:"block,omitempty"` // matrix, row and column of the first that breaks it
+	Name string `json:"name"`
+	To   string `json:"to"`
+	checkpoint.Verdict
 }
 
 // Report is the result.
@@ -184,15 +178,9 @@ func stored(w *checkpoint.Weight) *Stored {
 }
 
 func proofOf(p *checkpoint.Proof) Proof {
-	j := Proof{
-		Name: p.Weight.Name, To: string(p.Type), Holds: p.Broken == nil,
-		Blocks: p.Blocks, Spread: p.Spread, Reach: p.Reach, Limit: p.Limit,
-	}
+	j := Proof{Name: p.Weight.Name, To: string(p.Type), Verdict: *p.Verdict()}
 	if p.Scheme != nil {
 		j.To = p.Scheme.Name
-	}
-	if b := p.Broken; b != nil {
-		j.Why, j.Block = b.Why, []int{b.Matrix, b.Row, b.Col}
 	}
 	return j
 }
