@@ -1,0 +1,40 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+)
+
+// TestWrite writes a small model of the kind, which is then sound and large enough.
+func TestWrite(t *testing.T) {
+	z := sizes{hidden: 64, intermediate: 96, heads: 4, keys: 2, vocabulary: 100, experts: 2, shard: 1 << 16}
+	dir := filepath.Join(t.TempDir(), "model")
+	const size = 500_000
+	if err := z.write(dir, size); err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if n := c.TotalSize(); n < size || n > 2*size || n != c.Index.TotalSize {
+		t.Errorf("%d bytes, the index has %d", n, c.Index.TotalSize)
+	}
+	if len(c.Files()) < 4 {
+		t.Errorf("%d files", len(c.Files()))
+	}
+	w := c.Weight("model.layers.4.mlp.experts.gate_up_proj")
+	if w == nil || w.Len() != 2*2*96*64 {
+		t.Error(w)
+	}
+	layout, err := checkpoint.ParseLayout("deepseek-v3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkpoint.NewPlan(c, layout, checkpoint.PlanOptions{}); err != nil {
+		t.Error(err)
+	}
+}
