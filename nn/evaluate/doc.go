@@ -4,7 +4,8 @@
 // linear layer alone.
 //
 //	fp8, err := evaluate.ParseRecipe("fp8")
-//	report, err := evaluate.Run(ctx, model, tokens, evaluate.Options{Recipes: []evaluate.Recipe{fp8}})
+//	o := evaluate.Options{Recipes: []evaluate.Recipe{fp8}}
+//	report, err := evaluate.Run(ctx, model, tokens, o)
 //
 // # What is quantized
 //

@@ -58,9 +58,11 @@ func (o Options) complete(c nn.Config) (Options, error) {
 	case o.Context < 1 || o.Context > c.Context:
 		return o, optionError("Context is %d: it must be from 1 to the model's %d", o.Context, c.Context)
 	case length < 1:
-		return o, optionError("Context is %d: the prefix has %d tokens, which leaves none for the text", o.Context, len(o.Prefix))
+		return o, optionError("Context is %d: the prefix has %d tokens, which leaves none for the text",
+			o.Context, len(o.Prefix))
 	case o.Stride < 1 || o.Stride > length:
-		return o, optionError("Stride is %d: it must be from 1 to %d, the tokens of the text in a window", o.Stride, length)
+		return o, optionError("Stride is %d: it must be from 1 to %d, the tokens of the text in a window",
+			o.Stride, length)
 	}
 	for _, m := range o.Modes {
 		if err := modes.Check(m); err != nil {
@@ -173,7 +175,8 @@ func (e *evaluation) prepare(ctx context.Context) {
 	blocks := len(e.blocks)
 	passes := int64(blocks) * int64(1+len(e.runs))
 	layered := int64(blocks*(blocks+1)/2+len(e.kinds)*blocks) * int64(len(e.runs))
-	e.meter = meter.New(ctx, e.Progress, "evaluate", passes*int64(len(e.windows))+layered*int64(e.layered))
+	total := passes*int64(len(e.windows)) + layered*int64(e.layered)
+	e.meter = meter.New(ctx, e.Progress, "evaluate", total)
 	if e.layered > 0 {
 		e.local = newLocal(e.runner, options)
 	}
@@ -186,7 +189,7 @@ func (e *evaluation) run(ctx context.Context) error {
 		}
 		for k := range e.runs {
 			r := &e.runs[k]
-			if err := e.quantized(ctx, w, r.options, &r.whole, 0, func(slot) bool { return true }); err != nil {
+			if err := e.quantized(ctx, w, r.options, &r.whole, 0, every); err != nil {
 				return err
 			}
 			if i >= e.layered {
@@ -203,12 +206,14 @@ func (e *evaluation) run(ctx context.Context) error {
 // apart quantizes each layer alone, and each kind of linear layer.
 func (e *evaluation) apart(ctx context.Context, w window, r *run) error {
 	for layer := range r.layers {
-		if err := e.quantized(ctx, w, r.options, &r.layers[layer], layer, func(s slot) bool { return s.layer == layer }); err != nil {
+		only := func(s slot) bool { return s.layer == layer }
+		if err := e.quantized(ctx, w, r.options, &r.layers[layer], layer, only); err != nil {
 			return err
 		}
 	}
 	for i, kind := range e.kinds {
-		if err := e.quantized(ctx, w, r.options, &r.kinds[i], 0, func(s slot) bool { return s.kind == kind }); err != nil {
+		only := func(s slot) bool { return s.kind == kind }
+		if err := e.quantized(ctx, w, r.options, &r.kinds[i], 0, only); err != nil {
 			return err
 		}
 	}
@@ -244,7 +249,8 @@ func (e *evaluation) reference(ctx context.Context, w window, measure bool) erro
 			loss = e.ref.logSums[row] - float64(e.ref.row(row)[target])
 		}
 		if math.IsNaN(loss) {
-			return modelError("the logits for token %d are not finite in FP32: look for NaN and infinities with octavo inspect", w.place(row, len(e.Prefix)))
+			return modelError("the logits for token %d are not finite in FP32: "+
+				"look for NaN and infinities with octavo inspect", w.place(row, len(e.Prefix)))
 		}
 		e.refLoss = append(e.refLoss, loss)
 		sum += loss
@@ -255,7 +261,9 @@ func (e *evaluation) reference(ctx context.Context, w window, measure bool) erro
 
 // quantized runs the window of the last reference, from a layer on, with other linear layers
 // in some slots, and adds how far that is from FP32.
-func (e *evaluation) quantized(ctx context.Context, w window, o nn.Options, f *found, from int, which func(slot) bool) error {
+func (e *evaluation) quantized(
+	ctx context.Context, w window, o nn.Options, f *found, from int, which func(slot) bool,
+) error {
 	if err := e.put(o, which); err != nil {
 		return err
 	}

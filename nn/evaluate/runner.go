@@ -17,6 +17,9 @@ type slot struct {
 	plain *nn.Linear // what the model had there
 }
 
+// every is every slot.
+func every(slot) bool { return true }
+
 // runner runs a model of which some linear layers have been replaced.
 type runner struct {
 	model  *nn.Llama
@@ -34,7 +37,10 @@ type runner struct {
 }
 
 func newRunner(m *nn.Llama) (*runner, error) {
-	r := &runner{model: m, config: m.Config(), blocks: m.Blocks(), table: m.Param("model.embed_tokens.weight")}
+	r := &runner{
+		model: m, config: m.Config(), blocks: m.Blocks(),
+		table: m.Param("model.embed_tokens.weight"),
+	}
 	for layer, b := range r.blocks {
 		a, mlp := b.Attention, b.MLP
 		for _, l := range []**nn.Linear{&a.Query, &a.Key, &a.Value, &a.Output, &mlp.Gate, &mlp.Up, &mlp.Down} {
@@ -60,7 +66,7 @@ func newRunner(m *nn.Llama) (*runner, error) {
 	if r.head, err = nn.NewLinearOf("lm_head.weight", table, o); err != nil {
 		return nil, err
 	}
-	return r, r.plain(func(slot) bool { return true })
+	return r, r.plain(every)
 }
 
 // plain puts FP32 layers into slots.
