@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"maps"
@@ -18,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/checksum"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
@@ -453,15 +453,11 @@ func (c *converting) shard(ctx context.Context, s *Shard, o Options) (*ShardResu
 		results, err = Write(ctx, s.Targets, w, o)
 		return err
 	}
-	path := filepath.Join(c.dir, s.Name)
-	if err := safetensors.WriteFileAtFunc(path, s.Infos(), Metadata(), write); err != nil {
+	file, err := c.writeShard(ctx, s, write)
+	if err != nil {
 		return nil, err
 	}
 	if err := c.checkSource(); err != nil {
-		return nil, err
-	}
-	file, err := c.sum(s.Name, meter.New(ctx, nil, "", 0))
-	if err != nil {
 		return nil, err
 	}
 	d := &ShardResult{Plan: c.digest, File: file}
@@ -479,17 +475,45 @@ func (c *converting) shard(ctx context.Context, s *Shard, o Options) (*ShardResu
 	return d, err
 }
 
+// writeShard makes a file of what write writes, and sums it up meanwhile.
+func (c *converting) writeShard(
+	ctx context.Context, s *Shard, write func(w *safetensors.WriterAt) error,
+) (sum FileSum, err error) {
+	f, err := atomicfile.Create(filepath.Join(c.dir, s.Name))
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	sums := &checksum.Writer{WriterAt: f}
+	w, err := safetensors.NewWriterAt(sums, s.Infos(), Metadata())
+	if err != nil {
+		return sum, err
+	}
+	if err := write(w); err != nil {
+		return sum, err
+	}
+	if err := w.Close(); err != nil {
+		return sum, err
+	}
+	if err := f.Commit(); err != nil {
+		return sum, err
+	}
+	size, crc, ok := sums.Sum()
+	if !ok {
+		return c.sum(s.Name, meter.New(ctx, nil, "", 0))
+	}
+	return FileSum{Name: s.Name, Bytes: size, CRC32: hexSum(crc)}, nil
+}
+
 // write writes a file that is in memory.
 func (c *converting) write(name string, data []byte) (FileSum, error) {
 	err := atomicfile.Write(filepath.Join(c.dir, name), func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
-	sum := crc32.Checksum(data, castagnoli)
+	sum := checksum.Of(data)
 	return FileSum{Name: name, Bytes: int64(len(data)), CRC32: hexSum(sum)}, err
 }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func hexSum(sum uint32) string { return fmt.Sprintf("%08x", sum) }
 
@@ -509,7 +533,7 @@ func (c *converting) sumAll(name string, r io.Reader, w io.Writer, m *meter.Mete
 	size, sum := int64(0), uint32(0)
 	for {
 		n, err := r.Read(c.buffer)
-		sum = crc32.Update(sum, castagnoli, c.buffer[:n])
+		sum = checksum.Update(sum, c.buffer[:n])
 		size += int64(n)
 		if _, e := w.Write(c.buffer[:n]); e != nil {
 			return FileSum{}, e
