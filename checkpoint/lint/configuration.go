@@ -115,14 +115,34 @@ func checkConfigs(m *model, found func(Finding)) {
 		differ("quant_algo", a, b)
 	}
 	a, b := texts(q["ignore"]), texts(other["exclude_modules"])
-	slices.Sort(a)
-	slices.Sort(b)
-	if !slices.Equal(a, b) {
-		differ("modules that are not quantized", a, b)
+	if a, b := without(a, b), without(b, a); len(a)+len(b) > 0 {
+		differ("modules that are not quantized, but for those in both", few(a), few(b))
 	}
 	if a, b := q["kv_cache_scheme"], other["kv_cache_quant_algo"]; (a == nil) != (b == nil) {
 		differ("scheme of cached keys and values", a, b)
 	}
+}
+
+// without returns the names in a that are not in b, in order.
+func without(a, b []string) []string {
+	in := map[string]bool{}
+	for _, name := range b {
+		in[name] = true
+	}
+	a = slices.DeleteFunc(slices.Clone(a), func(name string) bool { return in[name] })
+	slices.Sort(a)
+	return slices.Compact(a)
+}
+
+// few says the first of some names.
+func few(names []string) string {
+	switch n := len(names); {
+	case n == 0:
+		return "none"
+	case n > 4:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), n-3)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Names of modules that are no Linear, or that loaders never quantize.

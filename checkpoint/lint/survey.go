@@ -58,7 +58,7 @@ type stats struct {
 	units        int64   // that share a scale, and hold more than zeros
 	low          place   // units whose largest code is less than half of the largest there is
 	clipped      place   // units of which more than 5% are the largest code
-	top          byte    // the largest code of all
+	top          byte    // the largest code of all, or one of half of the largest there is
 }
 
 // scan is a strip of rows of a matrix of a weight.
@@ -173,7 +173,7 @@ type buffers struct {
 
 // unit is what is counted of the codes that share a scale.
 type unit struct {
-	top     byte // magnitude
+	top     byte // the largest magnitude, or one of half of the largest there is
 	codes   int64
 	topmost int64 // codes of the largest magnitude there is
 }
@@ -226,14 +226,14 @@ func (m *model) scanScales(b *buffers, st *stats, w *checkpoint.Weight, at int64
 			continue
 		}
 		st.largest = max(st.largest, x)
-		fraction, exponent := math.Frexp(x)
-		if x == 0 || fraction != 0.5 {
+		bits := math.Float64bits(x) // which is normal, or 0
+		if x == 0 || bits<<12 != 0 {
 			st.uneven.add(at+int64(i), x)
 		}
 		if x >= 90 && x <= 140 && x == math.Trunc(x) {
 			st.counts++
 		}
-		st.exponents[min(max(exponent-1+127, 0), 255)]++
+		st.exponents[min(max(int(bits>>52)-1023+127, 0), 255)]++
 	}
 	return nil
 }
@@ -278,19 +278,39 @@ func countBytes(units []unit, codes []byte, width int, notNumbers *place, at int
 	for i := range units {
 		lo := i * width
 		part := codes[lo:min(lo+width, len(codes))]
-		u := &units[i]
-		u.codes += int64(len(part))
-		for j, c := range part {
-			c &= 0x7F
-			if c > u.top && c <= largest {
+		units[i].codes += int64(len(part))
+		units[i].count(part, notNumbers, at+int64(lo))
+	}
+}
+
+// eight is a word of eight bytes that are 1.
+const eight = 0x0101010101010101
+
+// count counts codes, of which the first has the given index. Most units soon have one of half
+// of the largest: then only the largest and NaN matter, which few words hold.
+func (u *unit) count(codes []byte, notNumbers *place, at int64) {
+	for i := 0; i < len(codes); {
+		end := len(codes)
+		if u.top >= half && i+8 <= end {
+			x := binary.LittleEndian.Uint64(codes[i:]) & (0x7F * eight)
+			if (x+(0x80-largest)*eight)&(0x80*eight) == 0 {
+				i += 8
+				continue
+			}
+			end = i + 8
+		}
+		for ; i < end; i++ {
+			switch c := codes[i] & 0x7F; {
+			case c == nan:
+				notNumbers.add(at+int64(i), math.NaN())
+			case c == largest:
+				u.topmost++
+				u.top = c
+			case c > u.top:
 				u.top = c
 			}
-			if c >= largest {
-				if c == nan {
-					notNumbers.add(at+int64(lo+j), math.NaN())
-				} else {
-					u.topmost++
-				}
+			if u.top >= half && i+8 < end {
+				end = i + 1
 			}
 		}
 	}
