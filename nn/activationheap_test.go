@@ -53,3 +53,29 @@ func TestHeapHoldsActivationBytes(t *testing.T) {
 	require.Less(t, totals[ActivationsFP8], totals[ActivationsFP32]*7/10)
 	require.Less(t, totals[ActivationsFP8SwiGLU], totals[ActivationsFP32]*45/100)
 }
+
+// TestInferenceKeepsNothing compares the memory that Logits takes in models of two depths:
+// layers take turns in it, but for two numbers a token and layer of the norms.
+func TestInferenceKeepsNothing(t *testing.T) {
+	const batch, seq, dim = 4, 32, 64
+	tokens := someTokens(1, batch*seq, 64)
+	bf16 := DefaultRounding(NarrowBF16)
+	for name, cfg := range map[string]Config{
+		"FP32": {}, "BF16": {Rounding: &bf16}, "FP8": withFP8(Config{}, DefaultFP8()),
+	} {
+		cfg.Vocab, cfg.Dim, cfg.Heads, cfg.Hidden, cfg.Context = 64, dim, 4, 172, seq
+		measure := func(layers int) int {
+			cfg.Layers = layers
+			m, err := NewLlama(cfg, 1)
+			require.NoError(t, err)
+			before := heapBytes()
+			_, err = m.Logits(t.Context(), tokens, batch, seq)
+			require.NoError(t, err)
+			taken := heapBytes() - before
+			runtime.KeepAlive(m)
+			return taken
+		}
+		// What else there may be is less than one activation.
+		require.Less(t, measure(9)-measure(1), 8*2*4*batch*seq+4*batch*seq*dim, name)
+	}
+}

@@ -57,15 +57,20 @@ type Attention struct {
 	workers  int
 	shared   *Shared
 	scratch  *scratch
-	mixed    *[]float32 // the values that attention has weighted
-	keepsAll bool       // probabilities too, which are otherwise computed again
+	keepsAll bool // probabilities too, which are otherwise computed again
 
 	input      *commonInput // of query, key and value
 	batch, seq int
-	q, k, v    []float32 // [batch·seq, heads·headDim] or kvHeads·headDim; q and k rotated
-	probs      []float32 // [batch, heads, seq, seq], zero above the diagonal
-	hasProbs   bool      // of the last Forward
-	ready      bool
+	*projections
+	mixed    *[]float32 // the values that attention has weighted
+	probs    []float32  // [batch, heads, seq, seq], zero above the diagonal
+	hasProbs bool       // of the last Forward
+	ready    bool
+
+	own struct { // memory
+		projections
+		mixed []float32
+	}
 }
 
 // NewAttention returns an attention whose weights are zero, to be filled in. They are
@@ -91,12 +96,8 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 		workers:  o.Workers,
 		shared:   o.Shared,
 		scratch:  &o.Shared.scratch,
-		mixed:    new([]float32),
 		keepsAll: o.Activations.keepsInputs(),
 		input:    newCommonInput(o),
-	}
-	if !a.keepsAll {
-		a.mixed = &a.scratch.mixed
 	}
 	for _, p := range []struct {
 		layer **Linear
@@ -129,6 +130,9 @@ func (a *Attention) Forward(ctx context.Context, y, x []float32, batch, seq int)
 		return err
 	}
 	a.batch, a.seq = batch, seq
+	training := a.shared.training()
+	a.projections = choose(training, &a.own.projections, &a.scratch.projections)
+	a.mixed = choose(training && a.keepsAll, &a.own.mixed, &a.scratch.mixed)
 	rows := batch * seq
 	q := sized(&a.q, rows*a.config.Dim)
 	k := sized(&a.k, rows*a.config.kvDim())
@@ -157,7 +161,7 @@ func (a *Attention) Forward(ctx context.Context, y, x []float32, batch, seq int)
 	if err := a.Output.Forward(ctx, y, *a.mixed, rows); err != nil {
 		return err
 	}
-	a.ready = a.shared.training()
+	a.ready = training
 	return nil
 }
 

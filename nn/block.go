@@ -22,7 +22,10 @@ type Block struct {
 	scratch *scratch
 
 	attentionInput, mlpInput *[]float32 // normalized
-	middle                   []float32  // the residual stream between attention and MLP
+	middle                   *[]float32 // the residual stream between attention and MLP
+
+	keepsInputs bool
+	own         struct{ attentionInput, mlpInput, middle []float32 } // memory
 }
 
 // BlockConfig is the shape of a [Block].
@@ -63,10 +66,7 @@ func newBlock(prefix string, c BlockConfig, o Options) (b *Block, err error) {
 		MLPNorm:       newRMSNorm(prefix+"post_attention_layernorm.weight", c.Dim, c.NormEps, o),
 		layer:         strings.TrimSuffix(prefix, "."),
 		dim:           c.Dim, workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
-		attentionInput: new([]float32), mlpInput: new([]float32),
-	}
-	if !o.Activations.keepsInputs() {
-		b.attentionInput, b.mlpInput = &b.scratch.normed, &b.scratch.normed
+		keepsInputs: o.Activations.keepsInputs(),
 	}
 	if b.Attention, err = newAttention(prefix+"self_attn.", c.AttentionConfig, o); err != nil {
 		return nil, err
@@ -94,6 +94,10 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	if err := b.Attention.check(y, x, batch, seq); err != nil {
 		return err
 	}
+	training, s := b.shared.training(), b.scratch
+	b.attentionInput = choose(training && b.keepsInputs, &b.own.attentionInput, &s.normed)
+	b.mlpInput = choose(training && b.keepsInputs, &b.own.mlpInput, &s.normed)
+	b.middle = choose(training, &b.own.middle, &s.middle)
 	rows := batch * seq
 	branch := sized(&b.scratch.branch, len(x))
 	normed := sized(b.attentionInput, len(x))
@@ -103,7 +107,7 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	if err := b.Attention.Forward(ctx, branch, normed, batch, seq); err != nil {
 		return err
 	}
-	middle := sized(&b.middle, len(x))
+	middle := sized(b.middle, len(x))
 	add(middle, x, branch, b.workers)
 	b.shared.tap(b.layer, ".middle", middle, rows)
 
@@ -152,7 +156,7 @@ func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
 
 func (b *Block) countActivations(n *ActivationBytes) {
 	a, m := b.Attention, b.MLP
-	n.floats(b.AttentionNorm.inverse, a.q, a.k, a.v, a.probs, b.middle, b.MLPNorm.inverse, m.scales.Values)
+	n.floats(b.AttentionNorm.inverse, a.q, a.k, a.v, a.probs, *b.middle, b.MLPNorm.inverse, m.scales.Values)
 	if a.keepsAll {
 		n.floats(*b.attentionInput, *a.mixed, *b.mlpInput, *m.product)
 	}

@@ -139,6 +139,8 @@
 //	attention probabilities    hT FP32       computed again      computed again
 //	inputs of SwiGLU           2H FP32       2H FP32             2H FP8
 //
+// In inference nothing of this is kept: blocks take turns in the memory of one.
+//
 // FP8 values also have their scales. Layers of a block that read the same input share
 // what is kept of it; with delayed scales, whose history is each layer's own, and with
 // stochastic rounding each keeps its own.

@@ -32,6 +32,12 @@ type MLP struct {
 	inFP8    *keptBranches
 	rows     int
 	ready    bool
+
+	keepsProduct bool
+	own          struct { // memory
+		branches
+		product []float32
+	}
 }
 
 // NewMLP returns an MLP whose weights are zero, to be filled in. They are named
@@ -52,7 +58,7 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 	m := &MLP{
 		layer: strings.TrimSuffix(prefix, "."), dim: dim, hidden: hidden,
 		workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
-		branches: new(branches), product: new([]float32), input: newCommonInput(o),
+		input: newCommonInput(o), keepsProduct: o.Activations.keepsInputs(),
 	}
 	for _, p := range []struct {
 		layer   **Linear
@@ -66,11 +72,7 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 			return nil, err
 		}
 	}
-	if !o.Activations.keepsInputs() {
-		m.product = &m.scratch.product
-	}
 	if !o.Activations.keepsBranches() {
-		m.branches = &m.scratch.branches
 		m.inFP8 = newKeptBranches(m.Up, m.Gate)
 	}
 	if o.Smoothing != nil {
@@ -94,6 +96,9 @@ func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
 	if !ok || !fits(rows, m.dim, x) || len(y) != len(x) {
 		return inputError("%s: an input of %d and an output of %d elements are not %d rows of %d", m.layer, len(x), len(y), rows, m.dim)
 	}
+	training := m.shared.training()
+	m.branches = choose(training && m.inFP8 == nil, &m.own.branches, &m.scratch.branches)
+	m.product = choose(training && m.keepsProduct, &m.own.product, &m.scratch.product)
 	g, u := sized(&m.branches.g, int(n)), sized(&m.branches.u, int(n))
 	m.input.begin()
 	if err := m.Gate.forward(ctx, g, x, rows, m.input); err != nil {
@@ -113,7 +118,7 @@ func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
 	}
 	err := m.keep(ctx)
 	swiglu.Unscale(y, m.scales)
-	m.ready = err == nil && m.shared.training()
+	m.ready = err == nil && training
 	return err
 }
 

@@ -20,7 +20,7 @@ type Llama struct {
 	head      *Linear
 	loss      CrossEntropy
 
-	stream         [][]float32 // the residual stream before each block, and after the last
+	stream         [][]float32 // the residual stream before each block, and after the last, in training
 	normed, logits []float32
 	dStream        []float32
 	dLogits        []float32
@@ -176,18 +176,26 @@ func (m *Llama) forward(ctx context.Context, tokens []int32, batch, seq int) ([]
 		return nil, err
 	}
 	rows, n := batch*seq, batch*seq*m.cfg.Dim
-	if err := m.embedding.Forward(ctx, sized(&m.stream[0], n), tokens); err != nil {
+	stream := sized(m.streamAt(0), n)
+	if err := m.embedding.Forward(ctx, stream, tokens); err != nil {
 		return nil, err
 	}
 	for i, b := range m.blocks {
-		if err := b.Forward(ctx, sized(&m.stream[i+1], n), m.stream[i], batch, seq); err != nil {
+		before := stream
+		stream = sized(m.streamAt(i+1), n)
+		if err := b.Forward(ctx, stream, before, batch, seq); err != nil {
 			return nil, err
 		}
 	}
-	if err := m.norm.Forward(ctx, sized(&m.normed, n), m.stream[len(m.blocks)]); err != nil {
+	if err := m.norm.Forward(ctx, sized(&m.normed, n), stream); err != nil {
 		return nil, err
 	}
 	return m.logits, m.head.Forward(ctx, sized(&m.logits, rows*m.cfg.Vocab), m.normed, rows)
+}
+
+// streamAt returns the memory of the residual stream before a block, or after the last.
+func (m *Llama) streamAt(block int) *[]float32 {
+	return choose(m.shared.training(), &m.stream[block], &m.shared.scratch.stream[block%2])
 }
 
 // Loss runs tokens forward as [Llama.Forward] does and returns the mean cross-entropy,

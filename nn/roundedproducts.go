@@ -142,18 +142,17 @@ type rounder struct {
 	mantissa int // bits of what it returns
 	workers  int
 
-	decoded *decodedOperand // memory of what a Recipe gives
+	decoded *decodedOperand // memory of what it returns, which layers share
 
-	scales  []fp8.Scale // of the blocks
-	rounded []float32
-	found   *sharedMagnitudes // in rounded, where that is of use
+	scales []fp8.Scale       // of the blocks
+	found  *sharedMagnitudes // in what was rounded, where that is of use
 }
 
 // inFloat32 are the bits of its mantissa.
 const inFloat32 = 23
 
 func newRounder(n Narrowing, workers int) rounder {
-	r := rounder{Narrowing: n, workers: workers, found: new(sharedMagnitudes)}
+	r := rounder{Narrowing: n, workers: workers, decoded: new(decodedOperand), found: new(sharedMagnitudes)}
 	r.mantissa = inFloat32
 	if n.Format == NarrowBF16 || n.Format != "" && !n.ExactScale {
 		_, r.mantissa, _ = n.Format.bits() // scales are powers of two
@@ -195,16 +194,16 @@ func (r *rounder) roundsAlike(p fp8.Policy) bool {
 }
 
 // round returns values, [rows, cols], rounded under a policy to nearest or at random,
-// in memory that stays valid until the next call, or values where FP32 stays.
+// in memory that layers share, or values where FP32 stays.
 func (r *rounder) round(values []float32, rows, cols int, p fp8.Policy) []float32 {
 	if r.Format == "" {
 		return values
 	}
-	sized(&r.rounded, len(values))
+	sized(&r.decoded.values, len(values))
 	r.found.magnitudes = magnitudes{}
 	if r.Format == NarrowBF16 {
 		r.parts(len(values), 1, func(lo, hi int) { r.roundBF16(values[lo:hi], lo, p) })
-		return r.rounded
+		return r.decoded.values
 	}
 	r.chooseScales(values, rows, cols)
 	r.parts(rows, cols, func(lo, hi int) {
@@ -212,7 +211,7 @@ func (r *rounder) round(values []float32, rows, cols int, p fp8.Policy) []float3
 			r.roundRow(values, row, rows, cols, p)
 		}
 	})
-	return r.rounded
+	return r.decoded.values
 }
 
 // decode returns what the codes of values under the recipe stand for, in memory that layers
@@ -252,7 +251,7 @@ func (r *rounder) parts(rows, cols int, f func(lo, hi int)) {
 			end := min(lo+grain, hi)
 			f(lo, end)
 			if look {
-				r.found.add(r.rounded[lo*cols : end*cols])
+				r.found.add(r.decoded.values[lo*cols : end*cols])
 			}
 		}
 	})
@@ -261,10 +260,10 @@ func (r *rounder) parts(rows, cols int, f func(lo, hi int)) {
 // roundBF16 rounds values that begin at element lo.
 func (r *rounder) roundBF16(values []float32, lo int, p fp8.Policy) {
 	if p.Rounding == fp8.Stochastic {
-		rounding.RandomBF16(r.rounded[lo:], values, p.Seed, uint64(lo))
+		rounding.RandomBF16(r.decoded.values[lo:], values, p.Seed, uint64(lo))
 		return
 	}
-	rounding.NearestBF16(r.rounded[lo:], values)
+	rounding.NearestBF16(r.decoded.values[lo:], values)
 }
 
 // roundRow rounds the pieces of a row that lie in different blocks.
@@ -276,9 +275,9 @@ func (r *rounder) roundRow(values []float32, row, rows, cols int, p fp8.Policy) 
 		lo, hi := row*cols+col, row*cols+min(col+blockCols, cols)
 		scale := scales[col/blockCols]
 		if p.Rounding == fp8.Stochastic {
-			rounding.Stochastic(r.rounded[lo:hi], values[lo:hi], &r.lattice, scale, p.Seed, uint64(lo))
+			rounding.Stochastic(r.decoded.values[lo:hi], values[lo:hi], &r.lattice, scale, p.Seed, uint64(lo))
 		} else {
-			rounding.Nearest(r.rounded[lo:hi], values[lo:hi], &r.lattice, scale)
+			rounding.Nearest(r.decoded.values[lo:hi], values[lo:hi], &r.lattice, scale)
 		}
 	}
 }

@@ -10,7 +10,7 @@ type scratch struct {
 	folded, dWeight []float32
 	a, b            tensor.Tensor // operands in FP8
 
-	// Inputs, weights and gradients that are rounded under recipes.
+	// Inputs, weights and gradients that are rounded.
 	roundedInput, roundedWeight, roundedGradient decodedOperand
 
 	// An input that layers have in common, also transposed.
@@ -26,16 +26,33 @@ type scratch struct {
 	// it was given, and that of what the norm before it was given.
 	branch, dBranch, dNormed []float32
 
-	// What layers keep in FP8, or compute again, and so need in FP32 for a moment only.
-	normed, mixed, product []float32
+	// What layers keep in FP8, compute again, or need in inference, and so in FP32 for a
+	// moment only.
+	normed, mixed, product, middle []float32
+	projections
 	branches
+
+	stream [2][]float32 // before and after a block, in inference
 }
+
+// projections are the queries, keys and values of attention, [batch·seq, heads·headDim] or
+// kvHeads·headDim; queries and keys are rotated.
+type projections struct{ q, k, v []float32 }
 
 // branches are what SwiGLU multiplies, in FP32: the linear branch u and g, to
 // which the gate is applied.
 type branches struct{ u, g []float32 }
 
-// decodedOperand is an operand that was quantized and decoded.
+// choose returns own memory of a layer where it keeps what is in it until Backward, and
+// otherwise shared memory.
+func choose[T any](keeps bool, own, shared *T) *T {
+	if keeps {
+		return own
+	}
+	return shared
+}
+
+// decodedOperand is an operand that was rounded, or quantized and decoded.
 type decodedOperand struct {
 	codes  tensor.Tensor
 	values []float32

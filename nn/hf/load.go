@@ -44,6 +44,10 @@ const defaultContext = 4096
 // and values, frequencies of rotary positions, and, where the head is tied, a copy of the
 // embedding as head.
 //
+// A model takes four bytes for each weight. Gradients have their place in its address space;
+// where the system gives out memory when it is first written to, as Linux does, they take none
+// before there are any.
+//
 // The error is [ErrConfig], [ErrTensor] or one of package checkpoint, nn or of the context.
 func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, error) {
 	d, err := describe(c)
