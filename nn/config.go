@@ -24,6 +24,8 @@ type Config struct {
 	TieHead   bool    // use the embedding as the output head
 	Workers   int     // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
+	RopeScaling RopeScaling // of the rotary frequencies
+
 	FP8       *FP8              // recipes of the linear layers; nil: FP32
 	Rounding  *Rounding         // of the linear layers' operands, without FP8; nil: none
 	Smoothing *swiglu.Smoothing // of the MLPs' SwiGLU; nil: plain SwiGLU
@@ -75,6 +77,9 @@ func (c Config) Validate() error {
 		return configError("Config.RopeTheta is %v: it must be from 1 to 1e12", c.RopeTheta)
 	case !validEps(c.NormEps):
 		return configError("Config.NormEps is %v: it must be above 0 and at most 1", c.NormEps)
+	}
+	if err := c.RopeScaling.check("Config.RopeScaling"); err != nil {
+		return err
 	}
 	if err := c.checkSizes(); err != nil {
 		return err

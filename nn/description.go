@@ -72,6 +72,15 @@ type savedConfig struct {
 	Rounding    *savedRounding   `json:"rounding"`
 	Smoothing   *savedSmoothing  `json:"smoothing"`
 	Activations ActivationFormat `json:"activations"`
+
+	RopeScaling *savedRopeScaling `json:"rope_scaling,omitempty"` // absent in files of before
+}
+
+type savedRopeScaling struct {
+	Factor   float64 `json:"factor"`
+	Original int     `json:"original"`
+	Low      float64 `json:"low"`
+	High     float64 `json:"high"`
 }
 
 type savedFP8 struct {
@@ -135,6 +144,10 @@ func newSavedConfig(c Config) (s savedConfig) {
 		Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, Hidden: c.Hidden,
 		Context: c.Context, RopeTheta: c.RopeTheta, NormEps: c.NormEps, TieHead: c.TieHead, BF16First: c.BF16First, BF16Last: c.BF16Last, Activations: c.Activations,
 	}
+	if c.RopeScaling != (RopeScaling{}) {
+		r := savedRopeScaling(c.RopeScaling)
+		s.RopeScaling = &r
+	}
 	if f := c.FP8; f != nil {
 		s.FP8 = &savedFP8{
 			saveOperands(f.Forward), saveOperands(f.InputGradient), saveOperands(f.WeightGradient), f.Stochastic, f.Seed, f.Hadamard, f.Signs,
@@ -155,6 +168,9 @@ func (s savedConfig) config() (c Config) {
 	c = Config{
 		Vocab: s.Vocab, Dim: s.Dim, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, Hidden: s.Hidden,
 		Context: s.Context, RopeTheta: s.RopeTheta, NormEps: s.NormEps, TieHead: s.TieHead, BF16First: s.BF16First, BF16Last: s.BF16Last, Activations: s.Activations,
+	}
+	if r := s.RopeScaling; r != nil {
+		c.RopeScaling = RopeScaling(*r)
 	}
 	if f := s.FP8; f != nil {
 		c.FP8 = &FP8{f.Forward.operands(), f.InputGradient.operands(), f.WeightGradient.operands(), f.Stochastic, f.Seed, f.Hadamard, f.Signs}
@@ -177,7 +193,7 @@ func saveRecipe(r scaling.Recipe) savedRecipe {
 		Profile: r.Profile, Format: r.Format, Block: [2]int{r.Block.Rows, r.Block.Cols}, Epsilon: r.Epsilon,
 		Overflow: r.Policy.Overflow, Inf: r.Policy.Inf, NaN: r.Policy.NaN, Zero: r.Policy.Zero, Rounding: r.Policy.Rounding, Seed: r.Policy.Seed,
 		Quotient: r.Policy.Quotient,
-		Length: r.Delayed.Length, Margin: r.Delayed.Margin, Amax: r.Delayed.Algorithm,
+		Length:   r.Delayed.Length, Margin: r.Delayed.Margin, Amax: r.Delayed.Algorithm,
 		OuterRows: r.OuterRows,
 	}
 }

@@ -203,6 +203,7 @@ func TestDescriptions(t *testing.T) {
 	rounded.FP8, rounded.Rounding, rounded.Activations = nil, &rounding, ActivationsFP32
 	decoded := rounded
 	decoded.Rounding = &Rounding{Weight: Narrowing{Recipe: &scaling.Recipe{Profile: scaling.MXFloor, Format: fp8.E2M1, Block: tensor.Block{Rows: 1, Cols: 32}}}}
+	decoded.RopeScaling = RopeScaling{Factor: 8, Original: 8192, Low: 1, High: 4}
 	recipes := *cfg.FP8
 	for _, o := range []*Operands{&recipes.Forward, &recipes.InputGradient, &recipes.WeightGradient} {
 		set(reflect.ValueOf(&o.A.Delayed).Elem())
@@ -233,7 +234,7 @@ func TestDescriptions(t *testing.T) {
 		require.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	}
 	// Fields that are added must be saved too.
-	for typ, n := range map[any]int{Config{}: 17, FP8{}: 7, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
+	for typ, n := range map[any]int{Config{}: 18, RopeScaling{}: 4, FP8{}: 7, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
 		require.Equal(t, n, reflect.TypeOf(typ).NumField(), "%T", typ)
 	}
 	_, err = ParseConfig(Description{Kind: "mixer", Version: 1})

@@ -62,7 +62,7 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 	m.embedding = newEmbedding(embeddingName, cfg.Vocab, cfg.Dim, o)
 	m.params = append(m.params, m.embedding.Table)
 
-	rotary := newRotary(cfg.headDim(), cfg.Context, cfg.RopeTheta)
+	rotary := newRotary(cfg.headDim(), cfg.Context, cfg.RopeTheta, cfg.RopeScaling)
 	attention := AttentionConfig{Dim: cfg.Dim, Heads: cfg.Heads, KVHeads: cfg.KVHeads, Rotary: rotary}
 	for layer := range cfg.Layers {
 		b, err := newBlock(layerPrefix(layer), BlockConfig{attention, cfg.Hidden, cfg.NormEps}, cfg.layerOptions(layer, &m.shared))

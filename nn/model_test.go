@@ -139,6 +139,11 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"Config.KVHeads is 3: it must divide":    func(c *Config) { c.KVHeads = 3 },
 		"Config.Context is 2000000":              func(c *Config) { c.Context = 2e6 },
 		"Config.RopeTheta is 0.5":                func(c *Config) { c.RopeTheta = 0.5 },
+		"Config.RopeScaling.Factor is 0.5":       func(c *Config) { c.RopeScaling.Factor = 0.5 },
+		"Config.RopeScaling.Factor is NaN":       func(c *Config) { c.RopeScaling.Factor = math.NaN() },
+		"Config.RopeScaling.Factor is 0:":        func(c *Config) { c.RopeScaling.Original = 8 },
+		"Config.RopeScaling.Original is 0:":      func(c *Config) { c.RopeScaling = RopeScaling{Factor: 2, Low: 1, High: 2} },
+		"Config.RopeScaling.Low is 2 and High 2": func(c *Config) { c.RopeScaling = RopeScaling{2, 9, 2, 2} },
 		"Config.NormEps is NaN":                  func(c *Config) { c.NormEps = math.NaN() },
 		"Config.Workers is -2: it must not be n": func(c *Config) { c.Workers = -2 },
 	} {

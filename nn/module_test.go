@@ -63,6 +63,51 @@ func TestRotaryAngles(t *testing.T) {
 	}
 }
 
+// TestScaledRotary compares angles with those of published configurations: Llama 3.1's,
+// by wavelengths as the model's authors have it, and linear ones.
+func TestScaledRotary(t *testing.T) {
+	const headDim, theta, position = 128, 5e5, 3
+	kept, divided, between := 0, 0, 0
+	llama3 := func(f float64) float64 {
+		wavelength, smooth := 2*math.Pi/f, 0.0
+		switch {
+		case wavelength < 8192./4:
+			kept++
+			return f
+		case wavelength > 8192./1:
+			divided++
+			return f / 8
+		default:
+			between++
+			smooth = (8192/wavelength - 1) / (4 - 1)
+			return (1-smooth)*f/8 + smooth*f
+		}
+	}
+	for _, c := range []struct {
+		scaling RopeScaling
+		want    func(float64) float64
+	}{
+		{RopeScaling{}, func(f float64) float64 { return f }},
+		{RopeScaling{Factor: 4}, func(f float64) float64 { return f / 4 }},
+		{RopeScaling{Factor: 8, Original: 8192, Low: 1, High: 4}, llama3},
+	} {
+		x := make([]float32, (position+1)*headDim)
+		for i := range x {
+			x[i] = float32(1 - i%2)
+		}
+		r, err := NewScaledRotary(headDim, position+1, theta, c.scaling)
+		require.NoError(t, err)
+		require.NoError(t, r.Rotate(x, 1, position+1, 0))
+		for i := range headDim / 2 {
+			angle := position * c.want(math.Pow(theta, -2*float64(i)/headDim))
+			// Of small angles the sine tells more.
+			require.InEpsilon(t, math.Sin(angle), x[position*headDim+2*i+1], 1e-6)
+			require.InDelta(t, math.Cos(angle), x[position*headDim+2*i], 1e-7)
+		}
+	}
+	require.Equal(t, []int{29, 6, 29}, []int{kept, between, divided})
+}
+
 // someAttention has random weights and grouped heads with rotary positions.
 func someAttention(t *testing.T) *Attention {
 	t.Helper()

@@ -17,9 +17,14 @@ type Rotary struct {
 const defaultRopeTheta = 1e4
 
 // NewRotary returns the rotations of heads of headDim elements, which must be even,
-// for positions below context, at most 2^20. A theta of 0 is 10000. The error is
+// for positions below context, at most 10^6. A theta of 0 is 10000. The error is
 // [ErrConfig].
 func NewRotary(headDim, context int, theta float64) (*Rotary, error) {
+	return NewScaledRotary(headDim, context, theta, RopeScaling{})
+}
+
+// NewScaledRotary is [NewRotary] with frequencies that are scaled.
+func NewScaledRotary(headDim, context int, theta float64, s RopeScaling) (*Rotary, error) {
 	if theta == 0 {
 		theta = defaultRopeTheta
 	}
@@ -34,12 +39,15 @@ func NewRotary(headDim, context int, theta float64) (*Rotary, error) {
 	if _, ok := product(context, headDim); !ok {
 		return nil, configError("rotary positions of %d elements in a context of %d: that is too large", headDim, context)
 	}
-	return newRotary(headDim, context, theta), nil
+	if err := s.check("RopeScaling"); err != nil {
+		return nil, err
+	}
+	return newRotary(headDim, context, theta, s), nil
 }
 
 func validTheta(theta float64) bool { return theta >= 1 && theta <= 1e12 }
 
-func newRotary(headDim, context int, theta float64) *Rotary {
+func newRotary(headDim, context int, theta float64, s RopeScaling) *Rotary {
 	half := headDim / 2
 	r := &Rotary{
 		headDim: headDim, context: context,
@@ -47,7 +55,7 @@ func newRotary(headDim, context int, theta float64) *Rotary {
 		sin: make([]float32, context*half),
 	}
 	for i := range half {
-		frequency := elementary.Pow(theta, -float64(i)/float64(half))
+		frequency := s.frequency(elementary.Pow(theta, -float64(i)/float64(half)))
 		for position := range context {
 			sin, cos := elementary.SinCos(float64(float64(position) * frequency))
 			r.sin[position*half+i], r.cos[position*half+i] = float32(sin), float32(cos)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/cmd/internal/tokenizer"
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/hf"
@@ -59,6 +60,18 @@ func TestTrainSave(t *testing.T) {
 	require.Contains(t, manifest.Command, " --save "+shellQuote(dir))
 	require.ElementsMatch(t, append(manifest.Files, outdir.ManifestName), entriesOf(t, dir))
 	require.NotContains(t, entriesOf(t, out), "model.safetensors")
+
+	tokens, err := tokenizer.Read(filepath.Join(dir, "tokenizer.json"))
+	require.NoError(t, err)
+	text := "\x00\t 'twas  caf\u00e9\n\n\U0001f600\x7f"
+	got, err := tokens.Encode(text)
+	require.NoError(t, err)
+	var want []int32
+	for _, b := range []byte(text) {
+		want = append(want, int32(b))
+	}
+	require.Equal(t, want, got)
+	require.Empty(t, tokens.Prefix())
 
 	for _, to := range []string{"deepseek-v3", "ct-mxfp8", "bf16"} {
 		converted := filepath.Join(t.TempDir(), to)

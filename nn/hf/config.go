@@ -41,7 +41,9 @@ func describe(c *checkpoint.Checkpoint) (d described, err error) {
 	if f.err != nil {
 		return described{}, f.err
 	}
-	if err := d.Validate(); err != nil {
+	usual := d.Config
+	usual.Context = min(usual.Context, defaultContext)
+	if err := usual.Validate(); err != nil {
 		return described{}, configError(f.file, "%w", err)
 	}
 	return d, nil
@@ -88,6 +90,9 @@ const (
 	mistralWindow    = 4096
 	configNormEps    = 1e-6
 )
+
+// mostPositions is what package nn has angles for.
+const mostPositions = 1_000_000
 
 func (d *described) readConfig(f *fields) {
 	mistral := readArchitecture(f)
@@ -151,22 +156,46 @@ func (d *described) readSizes(f *fields) {
 	}
 }
 
-// readRope reads the angles of rotary positions, which newer configurations keep in an
+// readRope reads the frequencies of rotary positions, which newer configurations keep in an
 // object of their own.
 func (d *described) readRope(f *fields) {
-	const why = "package nn has no scaled rotary positions"
 	d.RopeTheta = f.number("rope_theta", 0)
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
 		o := f.object(key)
-		o.only("rope_type", why, "default")
-		o.only("type", why, "default")
 		d.RopeTheta = o.number("rope_theta", d.RopeTheta)
 		o.wholeHead()
+		if s := o.ropeScaling(); s != (nn.RopeScaling{}) {
+			d.RopeScaling = s
+		}
 		if f.err == nil {
 			f.err = o.err
 		}
 	}
 	f.wholeHead()
+}
+
+// ropeScaling reads how frequencies are scaled, by the names of transformers
+// (modeling_rope_utils.py).
+func (f *fields) ropeScaling() (s nn.RopeScaling) {
+	const want = `"default", "linear" or "llama3": package nn scales rotary positions in no other way`
+	kind, key := "default", "type" // as it was called at first
+	if _, ok := f.values["rope_type"]; ok {
+		key = "rope_type"
+	}
+	f.read(key, want, &kind)
+	switch kind {
+	case "default":
+		return s
+	case "linear":
+		s.Factor = f.needed("factor")
+	case "llama3":
+		s.Factor = f.needed("factor")
+		s.Original = f.size("original_max_position_embeddings")
+		s.Low, s.High = f.needed("low_freq_factor"), f.needed("high_freq_factor")
+	default:
+		f.refuse(key, want)
+	}
+	return s
 }
 
 // wholeHead refuses heads of which only a part is rotated.
@@ -179,6 +208,9 @@ func (f *fields) wholeHead() {
 func (d *described) readContext(f *fields, otherwise int) {
 	d.limit = "max_position_embeddings"
 	d.Context = f.sizeOr(d.limit, otherwise)
+	if d.Context > mostPositions {
+		d.limit, d.Context = "the accuracy of angles", mostPositions
+	}
 }
 
 // readWindow makes no sequence longer than the sliding window.

@@ -6,9 +6,10 @@
 // A model is a [checkpoint.Checkpoint] whose config.json describes a Llama: that of
 // LlamaForCausalLM, or of MistralForCausalLM, which is the same within its sliding window.
 // Its weights may be in any layout that package checkpoint reads; they become FP32 values.
-// Grouped keys and values, a tied head and every rope_theta are fine. What package nn does
-// not compute is refused by its name: biases, activations other than silu, heads whose size
-// is not hidden_size/num_attention_heads, scaled rotary positions, other architectures.
+// Grouped keys and values, a tied head, every rope_theta, and rotary positions that are
+// scaled as in Llama 3 or linearly are fine. What package nn does not compute is refused by
+// its name: biases, activations other than silu, heads whose size is not
+// hidden_size/num_attention_heads, other scaling of positions, other architectures.
 // Scales of inputs that calibration found play no part.
 //
 // # The order of rotary positions
@@ -35,5 +36,6 @@
 // # Sources
 //
 // transformers (models/llama/configuration_llama.py, modeling_llama.py and
-// convert_llama_weights_to_hf.py, models/mistral/configuration_mistral.py).
+// convert_llama_weights_to_hf.py, models/mistral/configuration_mistral.py,
+// modeling_rope_utils.py).
 package hf

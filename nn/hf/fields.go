@@ -76,6 +76,15 @@ func (f *fields) number(key string, otherwise float64) float64 {
 	return x
 }
 
+// needed reads a positive number that must be there.
+func (f *fields) needed(key string) float64 {
+	x := f.number(key, 0)
+	if x == 0 && f.err == nil {
+		f.err = configError(f.file, "%s is absent: want a positive number", f.within+key)
+	}
+	return x
+}
+
 // never refuses a member that is true.
 func (f *fields) never(key string) {
 	const want = "false: package nn has no biases"

@@ -80,6 +80,8 @@ func TestSaveAndLoad(t *testing.T) {
 	fp8Recipe := nn.DefaultFP8()
 	for name, c := range map[string]nn.Config{
 		"plain": {}, "tied": {TieHead: true}, "theta": {RopeTheta: 5e5, NormEps: 1e-6},
+		"linear": {RopeScaling: nn.RopeScaling{Factor: 4}},
+		"llama3": {RopeScaling: nn.RopeScaling{Factor: 8, Original: 64, Low: 1, High: 4}},
 		"recipe": {FP8: &fp8Recipe, Smoothing: &smoothing},
 	} {
 		for _, d := range []safetensors.DType{"", safetensors.F32, safetensors.BF16} {

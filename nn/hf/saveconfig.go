@@ -25,7 +25,7 @@ type savedConfig struct {
 	HiddenLayers      int      `json:"num_hidden_layers"`
 	KeyValueHeads     int      `json:"num_key_value_heads"`
 	NormEps           float64  `json:"rms_norm_eps"`
-	RopeScaling       *int     `json:"rope_scaling"`
+	RopeScaling       any      `json:"rope_scaling"`
 	RopeTheta         float64  `json:"rope_theta"`
 	TieWordEmbeddings bool     `json:"tie_word_embeddings"`
 	TorchDType        string   `json:"torch_dtype"`
@@ -38,8 +38,22 @@ func configOf(c nn.Config, d safetensors.DType) savedConfig {
 		HiddenSize: c.Dim, IntermediateSize: c.Hidden, HiddenLayers: c.Layers, VocabSize: c.Vocab,
 		AttentionHeads: c.Heads, KeyValueHeads: c.KVHeads, HeadDim: c.Dim / c.Heads,
 		Positions: c.Context, NormEps: c.NormEps, RopeTheta: c.RopeTheta,
-		TieWordEmbeddings: c.TieHead,
-		TorchDType:        map[safetensors.DType]string{"F32": "float32", "BF16": "bfloat16"}[d],
+		RopeScaling: ropeScalingOf(c.RopeScaling), TieWordEmbeddings: c.TieHead,
+		TorchDType: map[safetensors.DType]string{"F32": "float32", "BF16": "bfloat16"}[d],
+	}
+}
+
+// ropeScalingOf is what readRope reads; nil for none.
+func ropeScalingOf(s nn.RopeScaling) any {
+	switch {
+	case s == (nn.RopeScaling{}):
+		return nil
+	case s.Original == 0:
+		return map[string]any{"rope_type": "linear", "factor": s.Factor}
+	}
+	return map[string]any{
+		"rope_type": "llama3", "factor": s.Factor, "low_freq_factor": s.Low,
+		"high_freq_factor": s.High, "original_max_position_embeddings": s.Original,
 	}
 }
 
