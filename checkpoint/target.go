@@ -117,23 +117,32 @@ func (e *Error) Merge(o *Error) {
 func measure[T fp8.Float](s *scratch, t *tensor.Tensor, src []T, first int64) (e Error) {
 	rows, cols := t.Dims()
 	step := rowsAtATime(cols)
-	for lo := 0; lo < rows; lo += step {
+	pair := func(lo int) (values, before []float32) {
 		piece := src[lo*cols : min(lo+step, rows)*cols]
 		s.values = grow(s.values, len(piece))
 		tensor.DequantizeRows(s.values, t, lo)
-		e.add(s.values, wide(piece, &s.before), first+int64(lo*cols))
+		return s.values, wide(piece, &s.before)
 	}
+	worst := 0
+	for lo := 0; lo < rows; lo += step {
+		if e.add(pair(lo)) {
+			worst = lo
+		}
+	}
+	values, before := pair(worst)
+	e.Where = first + int64(worst*cols) + int64(max(deviation.Where(values, before, e.Largest), 0))
 	return e
 }
 
-// add adds the error of values; the first of them is element first.
-func (e *Error) add(values, before []float32, first int64) {
+// add adds the error of values, but for where the largest is, and reports whether that is
+// among them.
+func (e *Error) add(values, before []float32) (largest bool) {
 	sums := deviation.Of(values, before)
 	e.Squared += sums.Squared
 	e.Signal += sums.Signal
-	if sums.Largest > e.Largest {
-		e.Largest, e.Where = sums.Largest, first+int64(deviation.Where(values, before, sums.Largest))
-	}
+	largest = sums.Largest > e.Largest
+	e.Largest = max(e.Largest, sums.Largest)
+	return largest
 }
 
 // wide returns values as float32: themselves, or exactly converted to a buffer.

@@ -10,6 +10,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/deviation"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -453,7 +454,9 @@ func convertMeasured[T fp8.Float](
 		copy(s.values, s.before)
 		narrow(piece, s.values)
 		widen(s.values, piece)
-		e.add(s.values, s.before, first+int64(i*cols))
+		if e.add(s.values, s.before) {
+			e.Where = first + int64(i*cols) + int64(deviation.Where(s.values, s.before, e.Largest))
+		}
 	}
 	return e, nil
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/internal/convert"
 )
 
 // Amax returns the largest magnitude in src, from which a scale is chosen, and
@@ -23,6 +25,7 @@ func Amax[T Float](src []T) (amax float32, nan bool) {
 			amax, nan = max(amax, a), nan || n
 		}
 	case []BFloat16:
+		amax, src = amaxOfHalves(src)
 		var w wide
 		for done := 0; done < len(src); done += wideLength {
 			a, n := amax32(widened(&w, src[done:]))
@@ -30,6 +33,20 @@ func Amax[T Float](src []T) (amax float32, nan bool) {
 		}
 	}
 	return amax, nan
+}
+
+// amaxOfHalves returns the largest magnitude in as much of src as kernels can do without
+// meeting a NaN, and the rest.
+func amaxOfHalves(src []BFloat16) (amax float32, rest []BFloat16) {
+	for len(src) >= convert.Step {
+		n := min(len(src), longest) / convert.Step * convert.Step
+		var most [1]float32
+		if amaxHalves(most[:], src[:n], n) == 0 || most[0] != most[0] {
+			break
+		}
+		amax, src = max(amax, most[0]), src[n:]
+	}
+	return amax, src
 }
 
 func amax32(src []float32) (amax float32, nan bool) {

@@ -2,6 +2,7 @@ package fp8
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/x448/float16"
 
@@ -42,6 +43,10 @@ func AmaxBlocks[T Float](amax []float32, src []T, block int) {
 		amaxBlocks32(amax[:n], values, block)
 		return
 	}
+	if values, ok := any(src).([]BFloat16); ok {
+		done := amaxHalves(amax, values, block)
+		amax, src, n = amax[done:], src[done*block:], n-done
+	}
 	if _, ok := any(src).([]float64); ok || block > wideLength {
 		amaxEach(amax[:n], src, block)
 		return
@@ -58,6 +63,26 @@ func AmaxBlocks[T Float](amax []float32, src []T, block int) {
 		}
 		amaxBlocks32(amax[i:], values, block)
 	}
+}
+
+// amaxHalves is AmaxBlocks of as many whole blocks as kernels can do, and returns how many
+// those are.
+func amaxHalves(amax []float32, src []BFloat16, block int) (done int) {
+	if block%convert.Step != 0 || block > longest {
+		return 0
+	}
+	level := cpu.Current()
+	for n := len(src) / block; done < n; {
+		count := min(n-done, longest/block)
+		race.Read(src[done*block : (done+count)*block])
+		race.Write(amax[done : done+count])
+		from := (*uint16)(unsafe.Pointer(&src[done*block]))
+		if !convert.MaxBlocksBF16(level, &amax[done], from, count, block) {
+			return 0
+		}
+		done += count
+	}
+	return done
 }
 
 func amaxEach[T Float](amax []float32, src []T, block int) {

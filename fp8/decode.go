@@ -4,6 +4,10 @@ import (
 	"math"
 
 	"github.com/x448/float16"
+
+	"github.com/octavo-fp8/octavo/internal/convert"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 // Decode writes the values of src, codes of format f, to dst[:len(src)]. Every
@@ -60,6 +64,55 @@ func DecodeScaled[T Float](dst []T, src []byte, f Format, scale float32) {
 	case []BFloat16:
 		decodeHalf(dst, src, func(code byte) BFloat16 { return BFloat16FromFloat32(scaled32(table[code], scale)) })
 	}
+}
+
+// DecodeBlocks is [DecodeScaled] of each block of a row: of the given number of consecutive
+// codes, the last perhaps of fewer, under its scale. It panics, too, if there are fewer scales
+// than blocks or blocks are of no codes.
+func DecodeBlocks[T Float](dst []T, src []byte, f Format, scales []float32, block int) {
+	if len(dst) < len(src) {
+		panic(shortDestination)
+	}
+	if len(scales) < blocksIn(len(src), block) {
+		panic(shortBlocks)
+	}
+	f.mustBeKnown()
+	done := 0
+	if wide, ok := any(dst).([]float32); ok {
+		done = decodeBlocks(wide, src, f, scales, block)
+	}
+	for ; done < len(src); done += block {
+		end := min(done+block, len(src))
+		DecodeScaled(dst[done:end], src[done:end], f, scales[done/block])
+	}
+}
+
+// decodeBlocks decodes as many whole blocks as kernels can, and returns of how many codes
+// those are. What is decoded is exact until it is scaled, and infinities, whose products with
+// zero are positive NaN, are left to others.
+func decodeBlocks(dst []float32, src []byte, f Format, scales []float32, block int) int {
+	if block%convert.Step != 0 || block >= convert.LongBlock || layouts[f].hasInf() {
+		return 0
+	}
+	level := cpu.Current()
+	n := len(src) / block
+	for i, s := range scales[:n] {
+		if math.Float32bits(s) >= infinityBits {
+			n = i
+		}
+	}
+	for done := 0; done < n; {
+		count := min(n-done, max(part/block, 1))
+		lo, hi := done*block, (done+count)*block
+		DecodeScaled(dst[lo:hi], src[lo:hi], f, 1)
+		race.Write(dst[lo:hi])
+		race.Read(scales[done : done+count])
+		if !convert.ScaleBlocks(level, &dst[lo], count, block, &scales[done], 0) {
+			return 0
+		}
+		done += count
+	}
+	return n * block
 }
 
 // decodeHalf writes the values of src, which value returns for a code. Where there are

@@ -3,10 +3,12 @@ package fp8_test
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 )
@@ -181,5 +183,47 @@ func TestRoundTrip(t *testing.T) {
 				require.Equal(t, code, again[i], "%v, rounding %v", f, r)
 			}
 		}
+	}
+}
+
+// TestDecodeBlocks compares blocks of a row with DecodeScaled of each.
+func TestDecodeBlocks(t *testing.T) {
+	forLevels(t, func(t *testing.T, _ cpu.Level) {
+		r := rand.New(rand.NewPCG(17, 4))
+		special := []float32{0, float32(math.Inf(1)), float32(math.NaN()), 0x1p-140, 0x1p120}
+		for _, f := range fp8.Formats() {
+			for _, block := range []int{1, 7, 16, 32, 128, 1024} {
+				src := make([]byte, 1+r.IntN(5000))
+				for i := range src {
+					src[i] = byte(r.Uint32()) & byte(1<<f.Bits()-1)
+				}
+				scales := make([]float32, (len(src)+block-1)/block)
+				for i := range scales {
+					scales[i] = r.Float32() + 0.5
+					if r.IntN(100) == 0 {
+						scales[i] = special[r.IntN(len(special))]
+					}
+				}
+				got, want := make([]float32, len(src)+1), make([]float32, len(src)+1)
+				got[len(src)], want[len(src)] = 77, 77
+				half, wantHalf := make([]fp8.BFloat16, len(src)), make([]fp8.BFloat16, len(src))
+				fp8.DecodeBlocks(got, src, f, scales, block)
+				fp8.DecodeBlocks(half, src, f, scales, block)
+				for i, s := range scales {
+					lo, hi := i*block, min((i+1)*block, len(src))
+					fp8.DecodeScaled(want[lo:hi], src[lo:hi], f, s)
+					fp8.DecodeScaled(wantHalf[lo:hi], src[lo:hi], f, s)
+				}
+				require.Equal(t, patterns(want), patterns(got), "%v, blocks of %d", f, block)
+				require.Equal(t, wantHalf, half)
+			}
+		}
+	})
+	for want, call := range map[string]func(){
+		"fp8: destination shorter than source":             func() { fp8.DecodeBlocks(make([]float32, 1), make([]byte, 2), fp8.E4M3, make([]float32, 2), 1) },
+		"fp8: fewer scales or places for amax than blocks": func() { fp8.DecodeBlocks(make([]float32, 2), make([]byte, 2), fp8.E4M3, make([]float32, 1), 1) },
+		"fp8: blocks must have at least one value":         func() { fp8.DecodeBlocks(make([]float32, 2), make([]byte, 2), fp8.E4M3, make([]float32, 1), 0) },
+	} {
+		require.PanicsWithValue(t, want, call)
 	}
 }

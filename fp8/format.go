@@ -59,6 +59,9 @@ type layout struct {
 	integer bool
 }
 
+// hasInf reports whether a code is an infinity.
+func (l *layout) hasInf() bool { return l.overflow != l.max && l.overflow != l.nan }
+
 var layouts = [...]layout{
 	E4M3:        {name: "E4M3", bits: 8, mantissa: 3, bias: 7, max: 0x7E, nan: 0x7F, overflow: 0x7F},
 	E5M2:        {name: "E5M2", bits: 8, mantissa: 2, bias: 15, max: 0x7B, nan: 0x7F, overflow: 0x7C},

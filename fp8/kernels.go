@@ -179,28 +179,8 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 	if len(src) < step || !layouts[f].fits() || !convert.Available(level) || math.Float32bits(scale) >= infinityBits {
 		return 0
 	}
-	l := &layouts[f]
-	d := convert.Decoding{
-		Bits:   uint32(l.bits),
-		Shift:  uint32(23 - l.mantissa),
-		Mask:   uint32(l.magnitude()) << (23 - l.mantissa),
-		Rebias: float32(math.Ldexp(1, 127-l.bias)),
-		Scale:  scale,
-		Max:    uint32(l.max),
-		Lone:   0xFF,
-
-		Offset:   uint32(127-l.bias) << 23,
-		Smallest: uint32(128-l.bias) << 23,
-	}
-	if l.nan == l.max {
-		d.Max = 0x7F
-	}
-	if l.max>>l.mantissa < 0x1F { // the largest exponent is finite in float16 too
-		d.HalfRebias, d.HalfShift = float32(math.Ldexp(1, 15-l.bias)), uint32(6+l.mantissa-l.bits)
-	}
-	if l.fnuz {
-		d.Lone = uint32(l.nan)
-	}
+	d := decodings[f]
+	d.Scale = scale
 	length := part
 	if at := int(uintptr(unsafe.Pointer(&dst[0]))); at%4 == 0 && convert.Streams(4*len(src)) {
 		d.Stream, length = 1, 4*part // at the end of which a kernel waits for memory
@@ -218,6 +198,34 @@ func decodeKernels(dst []float32, src []byte, f Format, scale float32) (done int
 	}
 	return done
 }
+
+// decodings are what kernels must know of formats.
+var decodings = func() (all [len(layouts)]convert.Decoding) {
+	for f := range layouts {
+		l, d := &layouts[f], &all[f]
+		*d = convert.Decoding{
+			Bits:   uint32(l.bits),
+			Shift:  uint32(23 - l.mantissa),
+			Mask:   uint32(l.magnitude()) << (23 - l.mantissa),
+			Rebias: float32(math.Ldexp(1, 127-l.bias)),
+			Max:    uint32(l.max),
+			Lone:   0xFF,
+
+			Offset:   uint32(127-l.bias) << 23,
+			Smallest: uint32(128-l.bias) << 23,
+		}
+		if l.nan == l.max {
+			d.Max = 0x7F
+		}
+		if l.max>>l.mantissa < 0x1F { // the largest exponent is finite in float16 too
+			d.HalfRebias, d.HalfShift = float32(math.Ldexp(1, 15-l.bias)), uint32(6+l.mantissa-l.bits)
+		}
+		if l.fnuz {
+			d.Lone = uint32(l.nan)
+		}
+	}
+	return all
+}()
 
 // decodeEach writes the values of the first codes of src times scale to dst.
 func decodeEach(dst []float32, src []byte, f Format, scale float32) {

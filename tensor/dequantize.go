@@ -6,6 +6,9 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/convert"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 const shortDestination = "tensor: destination is not as long as the tensor's shape says"
@@ -54,9 +57,44 @@ func dequantizeRows[T fp8.Float](dst []T, t *Tensor, lo int) {
 func dequantizeRow[T fp8.Float](dst []T, t *Tensor, i int) {
 	blockRows, blockCols := t.Block.Extents(t.Dims())
 	codes, scales := t.Row(i), t.ScaleRow(i/blockRows)
+	if t.Outer.None() {
+		fp8.DecodeBlocks(dst, codes, t.Format, scales, blockCols)
+		return
+	}
+	outer, divide := t.Outer.At(i), t.Outer.Divide
+	if wide, ok := any(dst).([]float32); ok && t.productsFit() {
+		fp8.DecodeBlocks(wide, codes, t.Format, scales, blockCols)
+		underOuter32(wide, outer, divide)
+		return
+	}
 	for j := 0; j < len(dst); j += blockCols {
 		end := min(j+blockCols, len(dst))
 		decode(dst[j:end], t, codes[j:end], scales[j/blockCols], i)
+	}
+}
+
+// productsFit reports whether float32 has the products of codes and scales, exactly.
+func (t *Tensor) productsFit() bool {
+	return t.ScaleFormat == UE4M3Scales && (t.Format == fp8.E2M1 || t.Format == fp8.E4M3)
+}
+
+// underOuter32 multiplies or divides exact values by an outer scale.
+func underOuter32(values []float32, outer float32, divide bool) {
+	level := cpu.Current()
+	by := uint32(0)
+	if divide {
+		by = 1
+	}
+	for len(values) >= convert.Step && outer > 0 && outer <= math.MaxFloat32 {
+		n := min(len(values), jobSize) / convert.Step * convert.Step
+		race.Write(values[:n])
+		if !convert.ScaleBlocks(level, &values[0], 1, n, &outer, by) {
+			break
+		}
+		values = values[n:]
+	}
+	for i, p := range values {
+		values[i] = outerValue32(float64(p), float64(outer), divide)
 	}
 }
 

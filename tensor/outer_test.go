@@ -10,6 +10,8 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -322,4 +324,48 @@ func TestQuantizeUnderOuter(t *testing.T) {
 	q.Outer = tensor.Outer{Scales: []float32{7}}
 	require.NoError(t, tensor.Quantize(t.Context(), part, src, q))
 	require.Equal(t, []float32{2, 4}, stack.Outer.Scales)
+}
+
+// TestDequantizeUnderOuter compares long rows, at every level, with the exact value of each
+// element, rounded once.
+func TestDequantizeUnderOuter(t *testing.T) {
+	for _, l := range cpu.Levels() {
+		kernelstest.At(t, l, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(17, 5))
+			for i := range 40 {
+				x := tensor.Tensor{
+					Name: "x", Format: []fp8.Format{fp8.E2M1, fp8.E4M3}[i%2], Shape: []int{3, 1 + r.IntN(100)},
+					Block: tensor.Block{Rows: 1, Cols: 16}, ScaleFormat: tensor.UE4M3Scales,
+				}
+				outer := float32(math.Ldexp(1+r.Float64(), r.IntN(270)-140)) // some results are subnormal, or too large
+				x.Outer = tensor.Outer{Scales: []float32{outer}, Divide: i%4 < 2}
+				for range x.Len() {
+					x.Codes = append(x.Codes, byte(r.Uint32())&byte(1<<x.Format.Bits()-1))
+				}
+				rows, cols := x.Grid()
+				for range rows * cols {
+					x.Scales = append(x.Scales, fp8.UE4M3(r.IntN(0x7F)).Float32())
+				}
+				got := make([]float32, x.Len())
+				tensor.Dequantize(got, &x)
+				_, width := x.Dims()
+				for k, v := range got {
+					code := x.Format.Float32(x.Codes[k])
+					if code != code {
+						require.True(t, v != v && math.Signbit(float64(v)) == math.Signbit(float64(code)))
+						continue
+					}
+					s := x.Scales[k/width*cols+k%width/16]
+					exact := new(big.Rat).Mul(new(big.Rat).SetFloat64(float64(code)), new(big.Rat).SetFloat64(float64(s)))
+					if g := new(big.Rat).SetFloat64(float64(outer)); x.Outer.Divide {
+						exact.Quo(exact, g)
+					} else {
+						exact.Mul(exact, g)
+					}
+					want, _ := exact.Float32()
+					require.Equal(t, want, v, "%v*%v, %v", code, s, x.Outer)
+				}
+			}
+		})
+	}
 }

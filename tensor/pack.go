@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"encoding/binary"
+
 	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
@@ -114,6 +116,17 @@ func packNibbles(dst, codes []byte, order PackOrder) {
 	if order == HighFirst {
 		first, second = 4, 0
 	}
+	for ; len(codes) >= 8; codes, dst = codes[8:], dst[4:] {
+		x := binary.LittleEndian.Uint64(codes)
+		if order == LowFirst {
+			x |= x >> 4
+		} else {
+			x = x<<4 | x>>8
+		}
+		x &= 0x00FF00FF00FF00FF
+		x = (x | x>>8) & 0x0000FFFF0000FFFF
+		binary.LittleEndian.PutUint32(dst, uint32(x|x>>16))
+	}
 	pairs := len(codes) / 2
 	for i := range pairs {
 		pair := codes[2*i:][:2]
@@ -128,6 +141,18 @@ func unpackNibbles(dst, packed []byte, order PackOrder) {
 	first, second := 0, 4
 	if order == HighFirst {
 		first, second = 4, 0
+	}
+	for ; len(dst) >= 8; dst, packed = dst[8:], packed[4:] {
+		x := uint64(binary.LittleEndian.Uint32(packed))
+		x = (x | x<<16) & 0x0000FFFF0000FFFF
+		x = (x | x<<8) & 0x00FF00FF00FF00FF
+		low, high := x&0x000F000F000F000F, x>>4&0x000F000F000F000F
+		if order == LowFirst {
+			x = low | high<<8
+		} else {
+			x = high | low<<8
+		}
+		binary.LittleEndian.PutUint64(dst, x)
 	}
 	pairs := len(dst) / 2
 	for i := range pairs {
@@ -198,9 +223,15 @@ func unpackBits(dst, packed []byte, bits int, order PackOrder) {
 // bits, or -1.
 func firstWide(codes []byte, bits int) int {
 	above := byte(0xFF) << bits
-	for i, c := range codes {
+	done := 0
+	for eight := 0x0101010101010101 * uint64(above); len(codes)-done >= 8; done += 8 {
+		if binary.LittleEndian.Uint64(codes[done:])&eight != 0 {
+			break
+		}
+	}
+	for i, c := range codes[done:] {
 		if c&above != 0 {
-			return i
+			return done + i
 		}
 	}
 	return -1

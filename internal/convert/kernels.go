@@ -19,6 +19,8 @@ type (
 	maxElementsFunc func(dst, src *float32, n int)
 	widenFunc       func(dst *float32, src *uint16, n int)
 	truncateFunc    func(dst *uint16, src *float32, n int)
+	maxHalvesFunc   func(dst *float32, src *uint16, blocks, block int)
+	scaleFunc       func(dst *float32, blocks, block int, scales *float32, divide uint32)
 )
 
 // Available reports whether level l has kernels. The functions below panic at one
@@ -95,4 +97,25 @@ func WidenF16(l cpu.Level, dst *float32, src *uint16, n int) {
 func TruncateBF16(l cpu.Level, dst *uint16, src *float32, n int) {
 	f, _ := truncateBF16.For(l)
 	f(kernels.NoEscape(dst), kernels.NoEscape(src), n)
+}
+
+// MaxBlocksBF16 is [MaxBlocks] of bfloat16 values. ok is false, and nothing is done, where
+// level l has no kernel.
+func MaxBlocksBF16(l cpu.Level, dst *float32, src *uint16, blocks, block int) (ok bool) {
+	f, ok := maxBlocksBF16.For(l)
+	if ok {
+		f(kernels.NoEscape(dst), kernels.NoEscape(src), blocks, block)
+	}
+	return ok
+}
+
+// ScaleBlocks multiplies each block of dst, of a positive multiple of [Step] elements, by its
+// scale, or divides it where divide is 1. ok is false, and nothing is done, where level l has
+// no kernel.
+func ScaleBlocks(l cpu.Level, dst *float32, blocks, block int, scales *float32, divide uint32) (ok bool) {
+	f, ok := scaleBlocks.For(l)
+	if ok {
+		f(kernels.NoEscape(dst), blocks, block, kernels.NoEscape(scales), divide)
+	}
+	return ok
 }

@@ -4,7 +4,8 @@
 #include "textflag.h"
 
 // Four elements at a place in memory join the lanes of two sums, and of the largest, which
-// are in memory.
+// are in memory. Squares of others are exact, so that they are added as if they were rounded
+// first.
 #define FOUR(at, Ysquared, Ysignal) \
 	VMOVUPS at(SI), X8 \
 	VPAND X14, X8, X9 \
@@ -14,8 +15,7 @@
 	VCVTPS2PD X8, Y8 \
 	VCVTPS2PD X9, Y9 \
 	VSUBPD Y8, Y9, Y9 \
-	VMULPD Y8, Y8, Y8 \
-	VADDPD Y8, Ysignal, Ysignal \
+	VFMADD231PD Y8, Y8, Ysignal \
 	VMULPD Y9, Y9, Y8 \
 	VADDPD Y8, Ysquared, Ysquared \
 	VANDPD Y15, Y9, Y9 \

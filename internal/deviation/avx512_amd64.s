@@ -4,12 +4,12 @@
 #include "textflag.h"
 
 // Eight elements at a place in memory, those of a mask, join the lanes of three sums.
+// Squares of others are exact, so that they are added as if they were rounded first.
 #define EIGHT(at, K, Zsquared, Zsignal, Zlargest, Zx, Zd) \
 	VCVTPS2PD.Z at(SI), K, Zx \
 	VCVTPS2PD.Z at(DI), K, Zd \
 	VSUBPD Zx, Zd, Zd \
-	VMULPD Zx, Zx, Zx \
-	VADDPD Zx, Zsignal, Zsignal \
+	VFMADD231PD Zx, Zx, Zsignal \
 	VMULPD Zd, Zd, Zx \
 	VADDPD Zx, Zsquared, Zsquared \
 	VPANDQ Z17, Zd, Zd \
