@@ -141,6 +141,7 @@ func TestConvertBadInput(t *testing.T) {
 		says   string
 		args   []string
 		status int
+		lint   bool // octavo lint says more
 	}{
 		"missing shard": {
 			damage: func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, second))) },
@@ -158,19 +159,19 @@ func TestConvertBadInput(t *testing.T) {
 			damage: edit(checkpoint.IndexName, func(s string) string {
 				return strings.Replace(s, "00002-of", "00001-of", 1)
 			}),
-			says: "the index has", status: exitData,
+			says: "the index has it in model-00001-of-00003.safetensors", status: exitData, lint: true,
 		},
 		"index with a tensor too many": {
 			damage: edit(checkpoint.IndexName, func(s string) string {
 				return strings.Replace(s, `"weight_map":{`, `"weight_map":{"x":"`+second+`",`, 1)
 			}),
-			says: `lacks tensor "x"`, status: exitData,
+			says: `lacks tensor "x"`, status: exitData, lint: true,
 		},
 		"index with a tensor too few": {
 			damage: edit(checkpoint.IndexName, func(s string) string {
 				return strings.Replace(s, `"model.layers.0.mlp.up_proj.weight":"model-00001-of-00003.safetensors",`, "", 1)
 			}),
-			says: "is not in the index", status: exitData,
+			says: "is not in the index", status: exitData, lint: true,
 		},
 		"index that is none": {
 			damage: edit(checkpoint.IndexName, func(string) string { return "{" }), says: "index.json", status: exitData,
@@ -180,7 +181,7 @@ func TestConvertBadInput(t *testing.T) {
 			says:   "does not lie in the checkpoint's directory", status: exitData,
 		},
 		"config that is none": {
-			damage: edit("config.json", func(string) string { return "[" }), says: "config.json", status: exitData,
+			damage: edit("config.json", func(string) string { return "[" }), says: "config.json", status: exitData, lint: true,
 		},
 		"scale without its weight": {
 			damage: func(t *testing.T, dir string) {
@@ -190,7 +191,7 @@ func TestConvertBadInput(t *testing.T) {
 					Data: make([]byte, 4),
 				}}, nil))
 			},
-			says: "model.layers.9.mlp.up_proj.weight", status: exitData,
+			says: "model.layers.9.mlp.up_proj.weight", status: exitData, lint: true,
 		},
 		"calibration is missing":      {args: []string{"--to", "modelopt-fp8"}, says: "--amax", status: exitData},
 		"calibration is none":         {args: []string{"--to", "fp8", "--amax", "convert_test.go"}, says: "JSON object of numbers", status: exitData},
@@ -208,7 +209,11 @@ func TestConvertBadInput(t *testing.T) {
 				c.damage(t, dir)
 			}
 			out := filepath.Join(t.TempDir(), "out")
-			fail(t, c.status, c.says, append([]string{"convert", dir, "-o", out, "--to", "deepseek-v3"}, c.args...)...)
+			line := append([]string{"convert", dir, "-o", out, "--to", "deepseek-v3"}, c.args...)
+			fail(t, c.status, c.says, line...)
+			if c.lint {
+				fail(t, c.status, "octavo lint "+dir+" says all that is wrong", line...)
+			}
 			require.NoDirExists(t, out)
 		})
 	}
@@ -256,6 +261,11 @@ func TestConvertTwice(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte("mine"), 0o666))
 	fail(t, exitData, "move it away", "convert", dir, "-o", other, "--to", "bf16", "--quiet")
 	require.Equal(t, map[string]string{"config.json": "mine"}, modelOf(t, other))
+
+	require.NoError(t, os.Remove(extra))
+	require.NoError(t, os.Remove(filepath.Join(dir, "config.json")))
+	r = octavo(strings.NewReader(""), append(line, "--overwrite", "--quiet")...)
+	require.Equal(t, "octavo: warning: "+dir+" has no config.json, and so none was written, which would tell loaders how weights are quantized\n", r.stderr)
 }
 
 // modelOf returns the content of all files of a directory but for the list of the run.

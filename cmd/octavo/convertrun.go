@@ -44,7 +44,7 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 	c := &conversion{out: f.out, begun: time.Now()}
 	var err error
 	if c.source, err = checkpoint.Open(args[0]); err != nil {
-		return mendSource(err)
+		return mendModel(args[0], err)
 	}
 	defer c.source.Close()
 	if err := c.planIt(f); err != nil {
@@ -61,6 +61,10 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 	} else {
 		note(cmd, "the conversion in %s is complete", textout.Name(c.out))
 		c.before = len(c.plan.Shards)
+	}
+	if f.layout.Plain == "" && c.source.Config.Model == nil && !strings.HasSuffix(args[0], ".safetensors") {
+		warn(cmd.ErrOrStderr(), "%s has no config.json, and so none was written, which would tell loaders how weights are quantized",
+			textout.Name(c.source.Dir()))
 	}
 	for _, name := range c.source.Others() {
 		if strings.HasSuffix(name, ".safetensors") {
@@ -89,6 +93,9 @@ func (c *conversion) planIt(f *convertFlags) error {
 		if o.Amax, err = readAmax(f.amax); err != nil {
 			return err
 		}
+	}
+	if problems := c.source.Problems(); len(problems) > 0 {
+		return fmt.Errorf("%w: octavo lint %s says all that is wrong", problems[0], shellQuote(c.source.Dir()))
 	}
 	if c.plan, err = checkpoint.NewPlan(c.source, f.layout, o); err != nil {
 		if f.layout.Calibrated == checkpoint.Calibrated && f.amax == "" {
@@ -264,6 +271,19 @@ func (c *conversion) cutOff(ctx context.Context, run *outdir.Run, stage string, 
 		return fmt.Errorf("%w: %s", err, left)
 	}
 	return mendSource(err)
+}
+
+// mendModel is mendSource of a model that cannot be opened.
+func mendModel(path string, err error) error {
+	mended := mendSource(err)
+	if mended != err {
+		return mended
+	}
+	if c, _, e := checkpoint.OpenLenient(path); e == nil {
+		c.Close()
+		return fmt.Errorf("%w: octavo lint %s says all that is wrong", err, shellQuote(path))
+	}
+	return err
 }
 
 // mendSource adds what to do to an error about the model that is read.
