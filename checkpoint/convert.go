@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/checksum"
@@ -286,7 +287,6 @@ type converting struct {
 	states []fileState
 	digest string
 	o      Options
-	buffer []byte
 }
 
 func newConverting(p *Plan, dir string, o Options) (*converting, error) {
@@ -421,43 +421,71 @@ func (c *converting) checkDone(ctx context.Context) ([]*ShardResult, error) {
 	return shards, nil
 }
 
-// convert writes the shards that are not there.
+// convert writes the shards that are not there. While one is put on disk, the next is
+// converted.
 func (c *converting) convert(ctx context.Context, shards []*ShardResult) error {
-	var missing []*Shard
+	var missing []int
 	for i := range c.p.Shards {
 		if shards[i] == nil {
-			missing = append(missing, &c.p.Shards[i])
+			missing = append(missing, i)
 		}
 	}
 	o := c.o
 	if o.Progress != nil {
-		o.Progress = &whole{r: o.Progress, op: "convert", total: workOf(missing, o.strip())}
+		o.Progress = &whole{r: o.Progress, op: "convert", total: c.workOf(missing)}
 	}
-	for i := range c.p.Shards {
-		if shards[i] != nil {
-			continue
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(missing))
+	before := make(chan struct{}) // closed when the shard before is on disk
+	close(before)
+	for k, i := range missing {
+		if errs[k] = ctx.Err(); errs[k] != nil {
+			break
 		}
-		d, err := c.shard(ctx, &c.p.Shards[i], o)
-		if err != nil {
-			return err
-		}
-		shards[i] = d
+		converted, finished := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(finished)
+			once := sync.OnceFunc(func() { close(converted) })
+			defer once()
+			if shards[i], errs[k] = c.shard(ctx, &c.p.Shards[i], o, once); errs[k] != nil {
+				cancel()
+			}
+		}()
+		<-converted
+		<-before
+		before = finished
 	}
-	return nil
+	<-before
+	return firstCause(errs)
 }
 
-// shard writes a shard.
-func (c *converting) shard(ctx context.Context, s *Shard, o Options) (*ShardResult, error) {
+// firstCause returns the first error that is not about a context that was cancelled because of
+// another, nil if there is none.
+func firstCause(errs []error) (first error) {
+	for _, err := range errs {
+		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
+			first = err
+		}
+	}
+	return first
+}
+
+// shard writes a shard. It calls converted when all is done but what the disk has to do.
+func (c *converting) shard(
+	ctx context.Context, s *Shard, o Options, converted func(),
+) (*ShardResult, error) {
 	var results []Result
 	write := func(w *safetensors.WriterAt) (err error) {
 		results, err = Write(ctx, s.Targets, w, o)
+		if err == nil {
+			err = c.checkSource()
+		}
+		converted()
 		return err
 	}
 	file, err := c.writeShard(ctx, s, write)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.checkSource(); err != nil {
 		return nil, err
 	}
 	d := &ShardResult{Plan: c.digest, File: file}
@@ -529,13 +557,13 @@ func (c *converting) sum(name string, m *meter.Meter) (FileSum, error) {
 
 // sumAll copies what r has to w and sums it up.
 func (c *converting) sumAll(name string, r io.Reader, w io.Writer, m *meter.Meter) (FileSum, error) {
-	c.buffer = grow(c.buffer, 1<<20)
+	buffer := make([]byte, 1<<20)
 	size, sum := int64(0), uint32(0)
 	for {
-		n, err := r.Read(c.buffer)
-		sum = checksum.Update(sum, c.buffer[:n])
+		n, err := r.Read(buffer)
+		sum = checksum.Update(sum, buffer[:n])
 		size += int64(n)
-		if _, e := w.Write(c.buffer[:n]); e != nil {
+		if _, e := w.Write(buffer[:n]); e != nil {
 			return FileSum{}, e
 		}
 		if e := m.Add(int64(n)); e != nil {
@@ -604,10 +632,11 @@ func (w *whole) Progress(_ string, done, total int64) {
 }
 
 // workOf returns how many bytes Write reads, all in all, for shards that it has not seen.
-func workOf(shards []*Shard, strip int) (n int64) {
+func (c *converting) workOf(shards []int) (n int64) {
 	seen := map[*group]bool{}
-	for _, s := range shards {
-		for _, t := range s.Targets {
+	strip := c.o.strip()
+	for _, i := range shards {
+		for _, t := range c.p.Shards[i].Targets {
 			for _, s := range t.spans(strip) {
 				n += s.size
 			}

@@ -53,7 +53,7 @@ func ConvertShard(
 			return r, nil
 		}
 	}
-	return c.shard(ctx, s, c.o)
+	return c.shard(ctx, s, c.o, func() {})
 }
 
 // Finish writes what makes shards that [ConvertShard] has completed a model: all else that
