@@ -33,24 +33,28 @@ func readers(t *testing.T, path string) map[string][]string {
 		return []string{"--a", a, "--a-scales", sa, "--a-block", "row", "--b", b, "--b-scales", sb, "--b-block", "row"}
 	}
 	named := operands("a", "s", "a", "s")
+	_, model, _ := byteModel(t)
 	probes := filepath.Join(dir, "probes")
 	succeed(t, "identify", "-o", probes, "--k", "64", "--quiet")
 	return map[string][]string{
-		"inspect":          {"inspect", path},
-		"diff":             {"diff", path, good},
-		"diff B":           {"diff", good, path},
-		"quantize":         {"quantize", path, "-o", filepath.Join(dir, "out"), "--profile", "te-block"},
-		"convert":          {"convert", path, "-o", filepath.Join(dir, "model"), "--to", "bf16"},
-		"gemm":             append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
-		"verify":           append([]string{"verify", path, "--got", good}, named...),
-		"verify --got":     append([]string{"verify", good, "--got", path}, named...),
-		"verify --a":       append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
-		"identify":         {"identify", path, "--got", good},
-		"identify --got":   {"identify", probes, "--got", path},
-		"audit":            append([]string{"audit", path, "--rtol", "1"}, named...),
-		"train --text":     {"train", "--text", path, "-o", dir},
-		"lab --text":       {"lab", "memory", "--short", "--text", path, "-o", dir},
-		"lab --activation": {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
+		"inspect":           {"inspect", path},
+		"diff":              {"diff", path, good},
+		"diff B":            {"diff", good, path},
+		"quantize":          {"quantize", path, "-o", filepath.Join(dir, "out"), "--profile", "te-block"},
+		"convert":           {"convert", path, "-o", filepath.Join(dir, "model"), "--to", "bf16"},
+		"evaluate":          {"evaluate", path, "--tokens", good},
+		"evaluate --text":   {"evaluate", model, "--text", path},
+		"evaluate --tokens": {"evaluate", model, "--tokens", path},
+		"gemm":              append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
+		"verify":            append([]string{"verify", path, "--got", good}, named...),
+		"verify --got":      append([]string{"verify", good, "--got", path}, named...),
+		"verify --a":        append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
+		"identify":          {"identify", path, "--got", good},
+		"identify --got":    {"identify", probes, "--got", path},
+		"audit":             append([]string{"audit", path, "--rtol", "1"}, named...),
+		"train --text":      {"train", "--text", path, "-o", dir},
+		"lab --text":        {"lab", "memory", "--short", "--text", path, "-o", dir},
+		"lab --activation":  {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
 	}
 }
 
@@ -87,13 +91,13 @@ func TestSpecialFiles(t *testing.T) {
 					if name == "inspect" && kind == "a directory" {
 						want = "has no file that ends in .safetensors"
 					}
-					if (name == "convert" || strings.HasPrefix(name, "diff")) && kind == "a directory" {
+					if (name == "convert" || name == "evaluate" || strings.HasPrefix(name, "diff")) && kind == "a directory" {
 						want = "it has no index and no .safetensors file"
 					}
 					if name == "identify --got" && kind == "a directory" {
 						want = filepath.Join(path, "order.npy") + ": no such file"
 					}
-					if kind == "a pipe" && strings.HasSuffix(name, "--text") {
+					if kind == "a pipe" && (strings.HasSuffix(name, "--text") || name == "evaluate --tokens") {
 						want = ": it is a pipe that nobody writes to"
 					}
 					fail(t, exitData, want, args...)
@@ -211,6 +215,7 @@ func TestOddTensorNames(t *testing.T) {
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block"},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", name + "(("},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", name},
+			{"evaluate", path, "--tokens", name}, {"evaluate", name, "--text", path}, {"evaluate", path, "--tokens", path, "--recipe", name},
 			{"convert", path, "-o", t.TempDir(), "--to", "bf16"}, {"convert", path, "-o", name, "--to", name},
 			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands("x"+name, "x"+name+"_scale_inv")...),
 			append([]string{"gemm", path, "-o", filetest.Output(t)}, operands(name, "s")...),

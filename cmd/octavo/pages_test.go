@@ -37,6 +37,7 @@ func TestPages(t *testing.T) {
 		check("lab-"+e.Name, filepath.Join(lab, e.Name+".html"))
 	}
 	check("report", reportPage(t))
+	check("evaluate", evaluatePage(t))
 	t.Run("download", func(t *testing.T) { saveTable(t, b, lab, "law") })
 }
 
@@ -108,5 +109,12 @@ func reportPage(t *testing.T) string {
 	dir := threeRuns(t)
 	file := filepath.Join(dir, "page.html")
 	succeed(t, "report", dir, "-o", file)
+	return file
+}
+
+func evaluatePage(t *testing.T) string {
+	_, dir, text := byteModel(t)
+	file := filepath.Join(t.TempDir(), "page.html")
+	succeed(t, "evaluate", dir, "--text", text, "--max-tokens", "200", "--recipe", "fp8,mxfp4,nvfp4", "--html", file)
 	return file
 }

@@ -44,6 +44,7 @@ var pastedOnRequest = []readmeLine{
 var notPastedShort = []readmeLine{
 	{"octavo train --text", "trains"},
 	{"octavo convert model", "has nothing to convert then"},
+	{"octavo evaluate model", "has nothing to evaluate then"},
 	{"octavo lab accumulation", "takes seconds"},
 	{"octavo report", "has nothing to report then"},
 	{"octavo vectors", "computes exact products"},

@@ -86,6 +86,7 @@ func newRoot() *cobra.Command {
 		newInspectCommand(),
 		newDiffCommand(),
 		newLintCommand(),
+		newEvaluateCommand(),
 		newTrainCommand(),
 		newLabCommand(),
 		newReportCommand(),

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/identify"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -29,6 +30,7 @@ func endless(t *testing.T) map[string][]string {
 	product := filetest.Write(t, nil,
 		filetest.Raw("x", safetensors.F8E4M3, []int{n, n}, codes...), filetest.F32("s", []int{1, 1}, 1))
 	got := sparse(t, safetensors.Info{Name: "c", DType: safetensors.F32, Shape: []int{n, n}})
+	_, model, question := byteModel(t)
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("to be or not to be, ", 3000)), 0o666))
 	operands := []string{"--a", "x", "--a-scales", "s", "--a-block", "tensor", "--b", "x", "--b-scales", "s", "--b-block", "tensor"}
@@ -42,6 +44,7 @@ func endless(t *testing.T) map[string][]string {
 		"diff": {"diff", sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 21, 1 << 13}}),
 			sparse(t, safetensors.Info{Name: "w", DType: safetensors.BF16, Shape: []int{1 << 21, 1 << 13}})},
 		"lint":     {"lint", manyCodes(t)},
+		"evaluate": {"evaluate", model, "--text", question, "--recipe", strings.Join(evaluate.Names(), ","), "--layer-tokens", "10000"},
 		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),
 		"identify": slowIdentify(t),
 		"audit":    append([]string{"audit", product, "--rtol", "1", "--operands", "out.safetensors"}, operands...),

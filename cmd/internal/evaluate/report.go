@@ -1,0 +1,95 @@
+// Package evaluate shows what recipes cost a model on a text, and reads the tokens of the text.
+package evaluate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/nn/evaluate"
+)
+
+// Report is a report with what it is of.
+type Report struct {
+	Model     string `json:"model"`
+	Text      string `json:"text"`
+	Available int    `json:"available"` // tokens of the text, of which the first were taken
+	*evaluate.Report
+}
+
+// Judged returns the result in which layers are shown of a recipe: that of both operands, or
+// else of the mode that comes last.
+func (r *Report) Judged() (judged []*evaluate.Result) {
+	for i := range r.Results {
+		of := &r.Results[i]
+		last := len(judged) - 1
+		switch {
+		case last < 0 || judged[last].Recipe != of.Recipe:
+			judged = append(judged, of)
+		case judged[last].Mode != evaluate.Both:
+			judged[last] = of
+		}
+	}
+	return judged
+}
+
+// change returns what a difference of losses makes of a perplexity, in percent, and the
+// standard error of that.
+func change(d evaluate.Mean) (percent, deviation float64) {
+	ratio := math.Exp(float64(d.Mean))
+	return 100 * math.Expm1(float64(d.Mean)), 100 * ratio * float64(d.Error)
+}
+
+// plusMinus writes a number with its standard error, where that is one.
+func plusMinus(x, deviation float64, format string) string {
+	if math.IsNaN(deviation) {
+		return fmt.Sprintf(format, x)
+	}
+	if deviation >= 1 && deviation < 1e6 {
+		return fmt.Sprintf(format+" ± %.0f", x, deviation)
+	}
+	return fmt.Sprintf(format+" ± %.1g", x, deviation)
+}
+
+// small writes a positive number in three digits.
+func small(x float64) string { return fmt.Sprintf("%.3g", x) }
+
+// changeText writes the change of the perplexity.
+func changeText(d evaluate.Mean) string {
+	x, deviation := change(d)
+	return plusMinus(x, deviation, "%+.2f") + "%"
+}
+
+// klText writes a divergence.
+func klText(m evaluate.Mean) string { return plusMinus(float64(m.Mean), float64(m.Error), "%.3g") }
+
+// sameText writes the share of targets whose most likely token stayed.
+func sameText(share evaluate.Number) string { return fmt.Sprintf("%.2f%%", 100*float64(share)) }
+
+// perplexityText writes a perplexity.
+func perplexityText(x evaluate.Number) string { return fmt.Sprintf("%.5g", float64(x)) }
+
+// Summary says what was evaluated.
+func (r *Report) Summary() string {
+	text := fmt.Sprintf("%d tokens of %s were predicted, in %s of %d", r.Targets, r.Text, many(r.Windows, "window"), r.Context)
+	if r.Stride < r.Context {
+		text += fmt.Sprintf(" with stride %d", r.Stride)
+	}
+	if r.Tokens < r.Available {
+		text += fmt.Sprintf("; the text has %d", r.Available)
+	}
+	return text + "."
+}
+
+// many counts things.
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// PerplexityText writes the perplexity of FP32 with its standard error.
+func (r *Report) PerplexityText() string {
+	p := float64(r.Perplexity)
+	return plusMinus(p, p*float64(r.Loss.Error), "%.5g")
+}

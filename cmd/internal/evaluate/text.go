@@ -1,0 +1,91 @@
+package evaluate
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
+)
+
+// WriteText prints a report for people, with the given number of layers that cost most; 0 is
+// all.
+func (r *Report) WriteText(stdout io.Writer, top int) error {
+	w := bufio.NewWriter(stdout)
+	fmt.Fprintln(w, textout.Wrap(r.Model+": "+r.Summary(), 80, ""))
+	fmt.Fprintf(w, "Perplexity in FP32: %s\n", r.PerplexityText())
+	if r.Windows == 1 {
+		fmt.Fprintln(w, "One window has no standard errors: a smaller --context makes several.")
+	}
+	if len(r.Results) == 0 {
+		return w.Flush()
+	}
+	fmt.Fprintln(w)
+	r.writeResults(w)
+	r.writeNonFinite(w)
+	if r.LayerWindows > 0 {
+		for _, of := range r.Judged() {
+			r.writeWorst(w, of, top)
+		}
+	}
+	return w.Flush()
+}
+
+// resultLine has the columns of results, beneath the names of recipes.
+const resultLine = "  %-11s  %10s  %18s  %20s  %8s\n"
+
+func (r *Report) writeResults(w io.Writer) {
+	fmt.Fprintf(w, resultLine, "quantized", "perplexity", "change", "KL", "same top")
+	before := ""
+	for i := range r.Results {
+		of := &r.Results[i]
+		if of.Recipe != before {
+			before = of.Recipe
+			fmt.Fprintln(w, before)
+		}
+		fmt.Fprintf(w, resultLine, of.Mode, perplexityText(of.Perplexity), changeText(of.Difference), klText(of.KL), sameText(of.SameTop))
+	}
+}
+
+// writeNonFinite says where logits are not finite.
+func (r *Report) writeNonFinite(w io.Writer) {
+	for i := range r.Results {
+		if of := &r.Results[i]; of.NonFinite > 0 {
+			fmt.Fprintf(w, "%s, %v: logits are NaN or infinite for %d of %d tokens.\n",
+				of.Recipe, of.Mode, of.NonFinite, r.Targets)
+		}
+	}
+}
+
+const (
+	layerWidth  = 28
+	linearWidth = 36
+)
+
+// writeWorst prints where a recipe costs the most.
+func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
+	if top == 0 {
+		top = len(of.Linears)
+	}
+	layers, linears := of.WorstLayers(top), of.WorstLinears(top)
+	fmt.Fprintf(w, "\n%s, %v, each alone on %s:\n  %s\n", of.Recipe, of.Mode, many(r.LayerTargets, "token"), of.Operands)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "layer\tKL\tlinear layer\tSQNR, dB")
+	for i := range linears {
+		layer, kl := "", ""
+		if i < len(layers) {
+			layer, kl = textout.Shorten(layers[i].Name, layerWidth), small(float64(layers[i].KL.Mean))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", layer, kl,
+			textout.Shorten(linears[i].Name, linearWidth), textout.Decibels(float64(linears[i].SQNR)))
+	}
+	t.Flush()
+	var kinds []string
+	for _, k := range of.WorstKinds(len(of.Kinds)) {
+		kinds = append(kinds, fmt.Sprintf("%s %s", k.Name, small(float64(k.KL.Mean))))
+	}
+	fmt.Fprintln(w, textout.Wrap("KL of kinds: "+strings.Join(kinds, ", "), 80, ""))
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
+	"github.com/octavo-fp8/octavo/nn/hf"
+)
+
+const evaluateLong = `Evaluate says what recipes cost a model on a text, before a GPU is rented: the
+perplexity, and the divergence of the distribution of each next token from that
+of FP32, with weights, activations or both quantized. The model is a Hugging
+Face Llama in any layout that convert reads, and is run in memory: weights take
+4 bytes each. Without --recipe there is the perplexity alone, such as of a
+model that was converted.
+
+Tokens are made of --text by the tokenizer.json beside the model: BPE over
+bytes, as in Llama 3, or with byte fallback, as in Llama 2; other kinds are
+refused. --tokens takes IDs instead: whole numbers in a text, or a tensor of
+I32 or I64 in a safetensors file. The text is cut into windows of --context
+tokens. What the tokenizer puts before texts is put before each window.
+
+A recipe is one of train's --recipe, a profile as in inspect, with a format such
+as mx-floor:e3m2 if it is another than the profile's, or bf16. It is for the
+seven linear layers of each block: q, k, v, o, gate, up and down; embedding,
+norms, attention scores and head stay FP32. With weights or activations alone
+what their codes stand for is multiplied in FP32; with both, codes are
+multiplied as octavo gemm does. A scale for a whole activation is one for a
+window.
+
+  change    of the perplexity from that in FP32
+  KL        divergence from FP32, in nats a token
+  same top  tokens for which the most likely one is that of FP32
+
+Standard errors stand behind ±: those of changes are of the differences,
+window by window, and say how sure the text is, not how much a token varies.
+
+Then comes where that is from, for both, on the first --layer-tokens tokens: the
+KL where one layer alone, or one kind of linear layer, is quantized, and the
+signal-to-quantization-noise ratio (SQNR) of the output of each linear layer
+whose input is that of FP32. The worst come first. With L layers each token of
+these costs as much as L/2+8 of the others.
+
+With --json everything is one object, of all modes and layers. With --html a
+page has the same with charts. Results do not depend on --workers.`
+
+const evaluateExample = `  octavo evaluate Llama-3.2-1B --text book.txt --recipe fp8,mxfp4,nvfp4
+  octavo evaluate model --text book.txt --recipe te-current --mode weights \
+    --max-tokens 0 --context 1024 --stride 512
+  octavo evaluate model --tokens ids.txt --recipe mx-floor:e2m3 --html cost.html
+  octavo evaluate converted --text book.txt`
+
+// evaluateFlags are the flags of evaluate.
+type evaluateFlags struct {
+	text, tokens      string
+	html, command     string
+	maxTokens, layers int
+	context, stride   int
+	workers, top      int
+	recipes           []evaluate.Recipe
+	modes             []evaluate.Mode
+	asJSON            bool
+}
+
+func newEvaluateCommand() *cobra.Command {
+	f := evaluateFlags{maxTokens: 8192, layers: 2048, top: 5}
+	cmd := &cobra.Command{
+		Use:     "evaluate DIR|FILE.safetensors",
+		Short:   "Say what recipes cost a model on a text",
+		Long:    evaluateLong,
+		Example: evaluateExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("want one model, there are %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (f.text == "") == (f.tokens == "") {
+				return usagef("want a text to evaluate the model on: give --text or --tokens, one of them")
+			}
+			for _, in := range []string{args[0], f.text, f.tokens} {
+				if err := sameFile(in, f.html); err != nil {
+					return err
+				}
+			}
+			f.command = commandLine(cmd, args)
+			return runEvaluate(cmd, args[0], &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.text, "text", "", "`FILE` with the text")
+	flags.StringVar(&f.tokens, "tokens", "", "`FILE` with IDs of tokens instead")
+	recipes := listOf[evaluate.Recipe]{&f.recipes, "NAME", evaluate.ParseRecipe, func(r evaluate.Recipe) string { return r.Name }}
+	flags.Var(oneOf{recipes, evaluate.Names()}, "recipe", "recipe to try; may be repeated, or list several with commas")
+	modes := listOf[evaluate.Mode]{&f.modes, "weights|activations|both", evaluate.ParseMode, evaluate.Mode.String}
+	flags.Var(oneOf{modes, namesOf(evaluate.Modes())}, "mode", "what is quantized; may be repeated, or list several with commas (default all)")
+	wholeFlag(cmd, &f.context, 0, 1<<20, "context", "tokens in a window; 0 is the model's, at most 512 (default 0)")
+	wholeFlag(cmd, &f.stride, 0, 1<<20, "stride", "tokens from one window to the next; 0 is a window (default 0)")
+	wholeFlag(cmd, &f.maxTokens, 0, 1<<30, "max-tokens", "tokens of the text, the first ones; 0 is all")
+	wholeFlag(cmd, &f.layers, 0, 1<<30, "layer-tokens", "tokens for the runs layer by layer; 0 is none")
+	workersFlag(cmd, &f.workers)
+	wholeFlag(cmd, &f.top, 0, 1<<30, "top", "show the `N` worst layers; 0 is all")
+	jsonFlag(cmd, &f.asJSON)
+	htmlFlag(cmd, &f.html, "with charts")
+	return cmd
+}
+
+// namesOf returns the names of values.
+func namesOf[T fmt.Stringer](values []T) (names []string) {
+	for _, v := range values {
+		names = append(names, v.String())
+	}
+	return names
+}
+
+// listOf is a flag that takes values of one kind, again and again.
+type listOf[T any] struct {
+	values *[]T
+	kind   string // what --help calls a value
+	parse  func(string) (T, error)
+	name   func(T) string
+}
+
+func (l listOf[T]) Type() string { return l.kind }
+
+func (l listOf[T]) String() string {
+	if l.values == nil {
+		return ""
+	}
+	var names []string
+	for _, v := range *l.values {
+		names = append(names, l.name(v))
+	}
+	return strings.Join(names, ",")
+}
+
+func (l listOf[T]) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		v, err := l.parse(name)
+		if err != nil {
+			return err
+		}
+		same := func(other T) bool { return l.name(other) == l.name(v) }
+		if !slices.ContainsFunc(*l.values, same) {
+			*l.values = append(*l.values, v)
+		}
+	}
+	return nil
+}
+
+func runEvaluate(cmd *cobra.Command, path string, f *evaluateFlags) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	report, err := evaluated(ctx, cmd, path, f)
+	if errors.Is(err, context.Canceled) {
+		return stopped(ctx, "nothing was printed")
+	}
+	if err != nil {
+		return err
+	}
+	if f.html != "" {
+		m := machine.Current()
+		on := fmt.Sprintf("octavo %s, %s, %s/%s", m.Version, m.Go, m.OS, m.Arch)
+		if err := atomicfile.Write(f.html, func(w io.Writer) error {
+			return report.WritePage(w, f.command, on)
+		}); err != nil {
+			return fmt.Errorf("%w: name another file with --html", err)
+		}
+	}
+	if f.asJSON {
+		return jsonout.Print(cmd.OutOrStdout(), report)
+	}
+	return report.WriteText(cmd.OutOrStdout(), f.top)
+}
+
+// evaluated reads the model and the text and evaluates.
+func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluateFlags) (*show.Report, error) {
+	c, err := checkpoint.Open(path)
+	if err != nil {
+		return nil, mendSource(err)
+	}
+	defer c.Close()
+	tokens, err := f.read(path)
+	if err != nil {
+		return nil, err
+	}
+	available := tokens.Cut(f.maxTokens)
+	o := evaluate.Options{
+		Recipes: f.recipes, Modes: f.modes, Prefix: tokens.Prefix,
+		Context: f.context, Stride: f.stride, LayerTokens: f.layers,
+	}
+	if f.layers == 0 {
+		o.LayerTokens = -1
+	}
+	bar := newDisplay(cmd)
+	defer bar.Finish()
+	model, err := hf.Load(ctx, c, hf.Options{Context: f.context, Workers: f.workers, Progress: bar})
+	if err != nil {
+		return nil, err
+	}
+	bar.Unit("layers")
+	o.Progress = bar
+	report, err := evaluate.Run(ctx, model, tokens.IDs, o)
+	if err != nil {
+		if errors.Is(err, evaluate.ErrTokens) {
+			return nil, fmt.Errorf("%s: %w", tokens.From, err)
+		}
+		return nil, err
+	}
+	return &show.Report{Model: textout.Name(path), Text: tokens.From, Available: available, Report: report}, nil
+}
+
+// read returns the tokens.
+func (f *evaluateFlags) read(path string) (show.Tokens, error) {
+	if f.tokens != "" {
+		return show.FromIDs(f.tokens)
+	}
+	return show.FromText(show.Dir(path), f.text)
+}

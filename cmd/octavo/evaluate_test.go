@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/hf"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// byteModel writes a model over bytes, and a text of some 5,000.
+func byteModel(t *testing.T) (m *nn.Llama, dir, text string) {
+	t.Helper()
+	m, err := nn.NewLlama(nn.Config{Vocab: 256, Dim: 32, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 48, Context: 64}, 1)
+	require.NoError(t, err)
+	for i, p := range m.Params() {
+		if p.Decay {
+			p.Randomize(1, uint64(i), 0.2)
+		}
+	}
+	dir = filepath.Join(t.TempDir(), "model")
+	require.NoError(t, hf.Save(t.Context(), m, dir, hf.SaveOptions{Bytes: true}))
+	text = filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("to be, or not to be: that is the question. ", 120)), 0o666))
+	return m, dir, text
+}
+
+// evaluation is what a test reads of the JSON.
+type evaluation struct {
+	Available, Tokens, Targets, Windows int
+	Perplexity                          float64
+	Results                             []struct {
+		Recipe, Mode string
+		Perplexity   float64
+		KL           struct{ Mean float64 }
+		Layers       []struct{ Name string }
+	}
+}
+
+func evaluateJSON(t *testing.T, args ...string) (e evaluation) {
+	t.Helper()
+	out := succeed(t, append([]string{"evaluate", "--json"}, args...)...)
+	require.NoError(t, json.Unmarshal([]byte(out), &e), out)
+	return e
+}
+
+// TestEvaluate compares perplexities with the model's own loss, and one under a recipe with
+// that of the model which convert quantized by the same arithmetic.
+func TestEvaluate(t *testing.T) {
+	m, dir, text := byteModel(t)
+	data, err := os.ReadFile(text)
+	require.NoError(t, err)
+	var tokens, targets []int32
+	for i, b := range data[:257] {
+		if i < 256 {
+			tokens = append(tokens, int32(b))
+		}
+		if i > 0 {
+			targets = append(targets, int32(b))
+		}
+	}
+	loss, err := m.Evaluate(t.Context(), tokens, targets, 4, 64)
+	require.NoError(t, err)
+	few := []string{"--text", text, "--max-tokens", "257", "--layer-tokens", "64"}
+	e := evaluateJSON(t, append(few, dir, "--recipe", "deepseek,mxfp4", "--recipe", "mxfp8")...)
+	require.Equal(t, []int{len(data), 257, 256, 4}, []int{e.Available, e.Tokens, e.Targets, e.Windows})
+	require.InEpsilon(t, math.Exp(float64(loss)), e.Perplexity, 1e-6)
+	require.Len(t, e.Results, 9)
+	require.Equal(t, "deepseek weights", e.Results[0].Recipe+" "+e.Results[0].Mode)
+	require.Len(t, e.Results[0].Layers, 2)
+	require.Greater(t, e.Results[5].KL.Mean, 5*e.Results[8].KL.Mean, "four bits cost more than eight")
+
+	converted := filepath.Join(t.TempDir(), "converted")
+	succeed(t, "convert", dir, "-o", converted, "--to", "deepseek-v3", "--profile", "deepseek")
+	got := evaluateJSON(t, append(few, converted)...)
+	require.InEpsilon(t, e.Results[0].Perplexity, got.Perplexity, 1e-12)
+	require.NotEqual(t, e.Perplexity, got.Perplexity)
+	require.Empty(t, got.Results)
+
+	out := succeed(t, append([]string{"evaluate", dir, "--recipe", "mxfp4", "--top", "2", "--mode", "weights,both"}, few...)...)
+	for line := range strings.Lines(out) {
+		require.LessOrEqual(t, len([]rune(line)), 81, line)
+	}
+	require.Regexp(t, `(?s): 256 tokens of text were predicted, in\s4\swindows\sof\s64;\sthe\stext\shas \d+\.
+Perplexity in FP32: [\d.]+ ± [\d.]+\n
+  quantized +perplexity +change +KL +same top
+mxfp4
+  weights .*%
+  both .*%
+
+mxfp4, both, each alone on 64 tokens:
+  E2M1 1x32 mx-rceil
+layer +KL +linear layer +SQNR, dB
+model.layers.[01] .*KL of kinds: `, out)
+	require.NotContains(t, succeed(t, append([]string{"evaluate", dir, "--recipe", "bf16", "--layer-tokens", "0"}, few[:4]...)...), "alone")
+}
+
+// TestEvaluateTokens gives the same tokens in all forms.
+func TestEvaluateTokens(t *testing.T) {
+	_, dir, _ := byteModel(t)
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+		return path
+	}
+	want := evaluateJSON(t, dir, "--text", write("text", "ab\nc"))
+	require.Equal(t, 4, want.Tokens)
+	i32 := filetest.Write(t, nil, filetest.Raw("ids", safetensors.I32, []int{4}, 97, 0, 0, 0, 98, 0, 0, 0, 10, 0, 0, 0, 99, 0, 0, 0))
+	i64 := filetest.Write(t, nil, filetest.Raw("input_ids", safetensors.I64, []int{1, 4}, append([]byte{97, 0, 0, 0, 0, 0, 0, 0, 98, 0, 0, 0, 0, 0, 0, 0, 10},
+		0, 0, 0, 0, 0, 0, 0, 99, 0, 0, 0, 0, 0, 0, 0)...), filetest.Raw("other", safetensors.I32, []int{1}, 1, 2, 3, 4))
+	for _, path := range []string{write("ids", "97 98\n10\t99\n"), write("list", "[97, 98,10 ,99]"), i32, i64} {
+		got := evaluateJSON(t, dir, "--tokens", path)
+		require.Equal(t, want.Perplexity, got.Perplexity, path)
+	}
+
+	ids := write("wrong", "97 98 256 1")
+	fail(t, 1, "wrong: token 2 of the text is 256: the model has those from 0 to 255", "evaluate", dir, "--tokens", ids)
+	fail(t, 1, "token 1 is \"x\": want whole numbers", "evaluate", dir, "--tokens", write("words", "1 x"))
+	fail(t, 1, "token 0 is \"4294967296\"", "evaluate", dir, "--tokens", write("large", "4294967296"))
+	fail(t, 1, "1 tokens: at least one must follow another", "evaluate", dir, "--tokens", write("one", "1"))
+	fail(t, 1, "0 tensors are I32 or I64", "evaluate", dir, "--tokens", filetest.Write(t, nil, filetest.F32("x", []int{1}, 1)))
+	fail(t, 1, `tensor "t": token 0 is -1`, "evaluate", dir, "--tokens",
+		filetest.Write(t, nil, filetest.Raw("t", safetensors.I64, []int{1}, 255, 255, 255, 255, 255, 255, 255, 255)))
+	fail(t, 1, "without a tokenizer.json give the tokens as IDs with --tokens", "evaluate",
+		filetest.Write(t, nil, filetest.F32("x", []int{1}, 1)), "--text", ids)
+	fail(t, 2, "want a text to evaluate the model on", "evaluate", dir)
+	fail(t, 2, "one of them", "evaluate", dir, "--tokens", ids, "--text", ids)
+	fail(t, 2, "want one model", "evaluate", "--tokens", ids)
+	fail(t, 2, "use te-current", "evaluate", dir, "--tokens", ids, "--recipe", "fp8,te-delayed")
+	fail(t, 2, "unknown mode", "evaluate", dir, "--tokens", ids, "--mode", "gradients")
+	fail(t, 1, "a context of 65: it must be at most 64", "evaluate", dir, "--tokens", ids, "--context", "65")
+	fail(t, 1, "Stride is 9", "evaluate", dir, "--tokens", write("few", "1 2"), "--context", "8", "--stride", "9")
+	fail(t, 2, "are the same file", "evaluate", dir, "--tokens", ids, "--html", ids)
+}
+
+// TestEvaluateStories evaluates a real model on its own text.
+func TestEvaluateStories(t *testing.T) {
+	model := testutil.Shared(t, "data", "stories260K.safetensors")
+	tokens := testutil.Shared(t, "data", "stories260K_activations.safetensors")
+	e := evaluateJSON(t, model, "--tokens", tokens, "--recipe", "bf16,fp8,mx-floor:e3m2,mxfp4", "--mode", "both", "--layer-tokens", "0")
+	require.InEpsilon(t, storiesPerplexity(t, tokens), e.Perplexity, 1e-5)
+	for i := 1; i < len(e.Results); i++ {
+		require.Greater(t, e.Results[i].KL.Mean, 3*e.Results[i-1].KL.Mean, e.Results[i].Recipe)
+	}
+}
+
+// storiesPerplexity computes the perplexity from the logits that came with the model.
+func storiesPerplexity(t *testing.T, path string) float64 {
+	file, err := safetensors.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	logits, err := file.Float32s("logits")
+	require.NoError(t, err)
+	tokens, err := file.Bytes("tokens")
+	require.NoError(t, err)
+	n := len(tokens) / 4
+	vocab := len(logits) / n
+	loss := 0.0
+	for i := range n - 1 {
+		row, sum := logits[i*vocab:(i+1)*vocab], 0.0
+		for _, x := range row {
+			sum += math.Exp(float64(x))
+		}
+		target := int(tokens[4*i+4]) | int(tokens[4*i+5])<<8
+		loss += math.Log(sum) - float64(row[target])
+	}
+	return math.Exp(loss / float64(n-1))
+}
