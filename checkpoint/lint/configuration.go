@@ -16,7 +16,7 @@ import (
 func checkConfigReadable(m *model, found func(Finding)) {
 	for _, err := range m.problems {
 		if errors.Is(err, checkpoint.ErrConfig) {
-			found(Finding{What: err.Error()})
+			found(m.problem(err))
 		}
 	}
 }
@@ -284,7 +284,7 @@ func checkQuantizedRouter(m *model, found func(Finding)) {
 func (m *model) ends() (embed, out *checkpoint.Weight) {
 	for _, w := range m.weights {
 		switch module := moduleOf(w.Name); {
-		case embedding.MatchString(module) && strings.Contains(module, "embed_tokens") && embed == nil:
+		case embed == nil && (module == "embed_tokens" || strings.HasSuffix(module, ".embed_tokens")):
 			embed = w
 		case module == "lm_head" || module == "model.lm_head":
 			out = w

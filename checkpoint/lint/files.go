@@ -23,7 +23,7 @@ import (
 func checkReadable(m *model, found func(Finding)) {
 	for _, err := range m.problems {
 		if errors.Is(err, safetensors.ErrFile) && !strings.Contains(err.Error(), "__metadata__") {
-			found(Finding{What: strings.TrimPrefix(err.Error(), "safetensors: ")})
+			found(m.problem(err))
 		}
 	}
 	if m.c == nil || m.c.Index == nil {
@@ -40,6 +40,17 @@ func checkReadable(m *model, found func(Finding)) {
 	}
 }
 
+// problem is a finding of an error of opening, whose text begins with the path of a file.
+func (m *model) problem(err error) Finding {
+	text := strings.TrimPrefix(err.Error(), "safetensors: ")
+	for _, suffix := range []string{".safetensors", ".json"} {
+		if path, what, ok := strings.Cut(text, suffix+": "); ok {
+			return Finding{File: filepath.Base(path) + suffix, What: what}
+		}
+	}
+	return Finding{What: text}
+}
+
 // blamed reports whether opening has said what is wrong with a file.
 func (m *model) blamed(path string) bool {
 	return slices.ContainsFunc(m.problems, func(err error) bool {
@@ -50,7 +61,7 @@ func (m *model) blamed(path string) bool {
 func checkMetadataValues(m *model, found func(Finding)) {
 	for _, err := range m.problems {
 		if errors.Is(err, safetensors.ErrFile) && strings.Contains(err.Error(), "__metadata__") {
-			found(Finding{What: strings.TrimPrefix(err.Error(), "safetensors: ")})
+			found(m.problem(err))
 		}
 	}
 	if m.c == nil {

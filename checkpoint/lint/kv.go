@@ -13,12 +13,17 @@ import (
 )
 
 var (
-	// kvName matches what can only be a scale of cached keys or values.
+	// kvName matches names of scales of cached keys or values.
 	kvName = regexp.MustCompile(`(^|[._])(k|v|kv|key|value)(_cache)?(_output|\.output)?_scale(_inv)?$|[kv]_proj\.output_scale$`)
 
 	// kvKnown matches those that loaders map.
 	kvKnown = regexp.MustCompile(`\.(self_attn|attn|attention)\.((attn\.)?[kv]_scale|[kv]_proj\.([kv]|output)_scale|qkv_proj\.[kv]_scale|kv_scale)$`)
 )
+
+// isKV reports whether a name can only be that of a scale of cached keys or values.
+func isKV(name string) bool {
+	return strings.Contains(name[max(len(name)-len("_scale_inv"), 0):], "_scale") && kvName.MatchString(name)
+}
 
 // kvDeclared reports whether the configuration promises scales of cached keys and values.
 func (m *model) kvDeclared() bool {
@@ -36,7 +41,7 @@ func (m *model) kvDeclared() bool {
 // kvScales returns the tensors that are scales of cached keys or values.
 func (m *model) kvScales() (list []checkpoint.Entry) {
 	for _, e := range m.entries {
-		if kvName.MatchString(e.Name) {
+		if isKV(e.Name) {
 			list = append(list, e)
 		}
 	}

@@ -148,7 +148,7 @@ func Check(ctx context.Context, path string, o Options) (*Report, error) {
 			}
 		}
 	}
-	return m.report(o)
+	return m.report(ctx, o)
 }
 
 func unjoin(err error) []error {
@@ -159,7 +159,7 @@ func unjoin(err error) []error {
 }
 
 // report applies the rules.
-func (m *model) report(o Options) (*Report, error) {
+func (m *model) report(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Path: m.path, Findings: []Finding{}}
 	if m.c != nil {
 		r.Files, r.Tensors, r.Bytes = len(m.c.Files()), len(m.entries), m.c.TotalSize()
@@ -176,6 +176,9 @@ func (m *model) report(o Options) (*Report, error) {
 		r.Rules = append(r.Rules, rule.ID)
 		if m.c == nil && rule.ID != unreadable && rule.ID != metadataValues {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		rule.check(m, func(f Finding) {
 			r.Findings = append(r.Findings, rule.complete(f))

@@ -255,9 +255,11 @@ func scaleOf(name string) (module, suffix string, ok bool) {
 // codeSuffixes are what follows the name of a module in names that only codes have.
 var codeSuffixes = []string{".weight_packed", "._weight_qdata", "_blocks"}
 
+var nameSuffixes = append([]string{".weight"}, codeSuffixes...)
+
 // moduleOf returns the module of a tensor of codes or values.
 func moduleOf(name string) string {
-	for _, s := range append(codeSuffixes, ".weight") {
+	for _, s := range nameSuffixes {
 		if module, ok := strings.CutSuffix(name, s); ok {
 			return module
 		}
@@ -267,17 +269,18 @@ func moduleOf(name string) string {
 
 // isCodes reports whether a tensor can only be codes.
 func (m *model) isCodes(e checkpoint.Entry) bool {
-	if _, _, ok := scaleOf(e.Name); ok || len(e.Shape) == 0 || kvName.MatchString(e.Name) {
-		return false
-	}
 	switch e.DType {
 	case safetensors.F8E4M3, safetensors.F8E5M2, safetensors.F8E4M3FNUZ, safetensors.F8E5M2FNUZ, safetensors.F4:
-		return true
+		_, _, scale := scaleOf(e.Name)
+		return len(e.Shape) > 0 && !scale && !isKV(e.Name)
 	case safetensors.U8, safetensors.I8:
-		return slices.ContainsFunc(codeSuffixes, func(s string) bool { return strings.HasSuffix(e.Name, s) }) ||
-			strings.HasSuffix(e.Name, ".weight") && m.isPacked(e)
+		return len(e.Shape) > 0 && (hasSuffix(e.Name, codeSuffixes) || strings.HasSuffix(e.Name, ".weight") && m.isPacked(e))
 	}
 	return false
+}
+
+func hasSuffix(name string, suffixes []string) bool {
+	return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
 // isPacked reports whether bytes that have the name of a weight are packed codes: as the
