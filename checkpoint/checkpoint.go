@@ -57,19 +57,23 @@ func Open(path string) (*Checkpoint, error) {
 	}
 	if len(problems) > 0 {
 		c.Close()
-		err = problems[0]
-		if more := len(problems) - 1; more > 0 {
-			err = fmt.Errorf("%w (and %d problems more)", err, more)
-		}
-		return nil, err
+		return nil, summary(problems)
 	}
 	return c, nil
+}
+
+// summary returns the first of several problems, and how many more there are.
+func summary(problems []error) error {
+	if more := len(problems) - 1; more > 0 {
+		return fmt.Errorf("%w (and %d problems more)", problems[0], more)
+	}
+	return problems[0]
 }
 
 // OpenLenient is Open of a checkpoint that may be damaged: what is wrong is returned beside
 // what can be read. A tensor that is in several files is read from the one that the index
 // names, or else from the first. The error is for a path at which there is no checkpoint, and
-// for files that cannot be read at all.
+// for one of which no file can be read: then the checkpoint is nil, and problems are all.
 func OpenLenient(path string) (c *Checkpoint, problems []error, err error) {
 	c = &Checkpoint{files: map[string]*safetensors.File{}, byName: map[string]int{}}
 	if err := c.find(path); err != nil {
@@ -80,7 +84,7 @@ func OpenLenient(path string) (c *Checkpoint, problems []error, err error) {
 	}
 	problems = append(problems, c.openFiles()...)
 	if len(c.files) == 0 {
-		return nil, nil, errors.Join(problems...)
+		return nil, problems, summary(problems)
 	}
 	problems = append(problems, c.collect()...)
 	c.listOthers()

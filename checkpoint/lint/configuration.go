@@ -286,7 +286,7 @@ func (m *model) ends() (embed, out *checkpoint.Weight) {
 		switch module := moduleOf(w.Name); {
 		case embed == nil && (module == "embed_tokens" || strings.HasSuffix(module, ".embed_tokens")):
 			embed = w
-		case module == "lm_head" || module == "model.lm_head":
+		case module == "lm_head" || module == "model.lm_head" || module == "language_model.lm_head":
 			out = w
 		}
 	}

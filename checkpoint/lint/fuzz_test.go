@@ -39,6 +39,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(config, "", "", header(shard)+data[1:])
 	}
 	f.Add("{}", "{}", "", "\xff\xff\xff\xff\xff\xff\xff\xff{}")
+	f.Add("{", "", `{"weight_map":{"a":"x.safetensors","b":"y.safetensors"}}`, "")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, config, modelOpt, index, file string) {
 		for path, text := range map[string]string{

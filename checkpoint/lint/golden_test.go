@@ -92,7 +92,7 @@ func amaxOf(c *checkpoint.Checkpoint) map[string]float32 {
 	for _, w := range c.Weights() {
 		module := strings.TrimSuffix(w.Name, ".weight")
 		amax[module] = 3.5
-		if attention, ok := strings.CutSuffix(module, ".k_proj"); ok {
+		if attention, ok := strings.CutSuffix(module, ".k_proj"); ok && !strings.Contains(module, "vision") {
 			amax[attention+".k_scale"], amax[attention+".v_scale"] = 2, 3
 		}
 	}
@@ -172,7 +172,7 @@ var architectures = []architecture{
 	), []string{"gpt-oss"}},
 	{"llava, a tower beside", `{"architectures":["LlavaForConditionalGeneration"],"vision_config":{},"text_config":{"tie_word_embeddings":false}}`, join(
 		layer("language_model.", endsOf), layer("language_model.model.layers.0.", attn), layer("language_model.model.layers.0.mlp.", swiglu),
-		map[string][]int{"vision_tower.vision_model.embeddings.patch_embedding.weight": {64, 3, 14, 14}, "vision_tower.vision_model.embeddings.position_embedding.weight": {10, 64}, "vision_tower.vision_model.encoder.layers.0.mlp.fc1.weight": {128, 64}, "multi_modal_projector.linear_1.weight": {128, 64}},
+		map[string][]int{"vision_tower.vision_model.embeddings.patch_embedding.weight": {64, 3, 14, 14}, "vision_tower.vision_model.embeddings.position_embedding.weight": {10, 64}, "vision_tower.vision_model.encoder.layers.0.mlp.fc1.weight": {128, 64}, "vision_tower.vision_model.encoder.layers.0.self_attn.k_proj.weight": {64, 64}, "vision_tower.vision_model.encoder.layers.0.self_attn.v_proj.weight": {64, 64}, "multi_modal_projector.linear_1.weight": {128, 64}},
 	), []string{"gpt-oss"}},
 	{"phi-3, fused by name", `{"architectures":["Phi3ForCausalLM"],"tie_word_embeddings":false}`, join(
 		endsOf, layer("model.layers.0.", map[string][]int{"self_attn.qkv_proj.weight": {256, 128}, "self_attn.o_proj.weight": {128, 128}, "mlp.gate_up_proj.weight": {384, 128}, "mlp.down_proj.weight": {128, 192}}),

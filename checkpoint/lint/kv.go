@@ -48,12 +48,13 @@ func (m *model) kvScales() (list []checkpoint.Entry) {
 	return list
 }
 
-// attentions returns the modules of attention whose keys are cached, from whose names layers
-// are told.
+// attentions returns the modules of attention whose keys are cached: all but those of towers,
+// which loaders never quantize.
 func (m *model) attentions() []string {
 	all := map[string]bool{}
 	for _, w := range m.weights {
-		if module, ok := strings.CutSuffix(moduleOf(w.Name), ".k_proj"); ok {
+		module, ok := strings.CutSuffix(moduleOf(w.Name), ".k_proj")
+		if keep, _ := checkpoint.Kept(module + ".k_proj"); ok && !keep {
 			all[module] = true
 		}
 	}

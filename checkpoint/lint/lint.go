@@ -67,6 +67,8 @@ type Rule struct {
 	Sources []string
 
 	check func(m *model, found func(Finding))
+
+	broken bool // it holds of a checkpoint of which no file can be read, too
 }
 
 // Rules returns all rules. They must not be changed.
@@ -133,11 +135,9 @@ func Check(ctx context.Context, path string, o Options) (*Report, error) {
 		}
 	}
 	c, problems, err := checkpoint.OpenLenient(path)
-	if err != nil {
-		if !errors.Is(err, safetensors.ErrFile) {
-			return nil, err
-		}
-		c, problems = nil, unjoin(err)
+	malformed := func(err error) bool { return errors.Is(err, safetensors.ErrFile) }
+	if err != nil && !slices.ContainsFunc(problems, malformed) {
+		return nil, err
 	}
 	m := newModel(path, c, problems, o)
 	if c != nil {
@@ -149,13 +149,6 @@ func Check(ctx context.Context, path string, o Options) (*Report, error) {
 		}
 	}
 	return m.report(ctx, o)
-}
-
-func unjoin(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }
 
 // report applies the rules.
@@ -174,7 +167,7 @@ func (m *model) report(ctx context.Context, o Options) (*Report, error) {
 			continue
 		}
 		r.Rules = append(r.Rules, rule.ID)
-		if m.c == nil && rule.ID != unreadable && rule.ID != metadataValues {
+		if m.c == nil && !rule.broken {
 			continue
 		}
 		if err := ctx.Err(); err != nil {

@@ -9,24 +9,18 @@ var (
 	allReaders   = []string{"every reader of safetensors"}
 )
 
-// Rules that also hold of a checkpoint of which no file can be read.
-const (
-	unreadable     = "file-malformed"
-	metadataValues = "metadata-not-strings"
-)
-
 // rules are all rules: files and their index, the configuration, tensors and scales by their
 // headers, and what needs data.
 var rules = []*Rule{
 	{
-		ID: unreadable, Title: "a file is not a whole safetensors file", Severity: Error,
+		ID: "file-malformed", Title: "a file is not a whole safetensors file", Severity: Error,
 		Consequence: "its tensors cannot be read", Mend: "copy or download the file again, and compare its checksum",
-		Loaders: allReaders, Sources: []string{"huggingface/huggingface_hub#4725"}, check: checkReadable,
+		Loaders: allReaders, Sources: []string{"huggingface/huggingface_hub#4725"}, check: checkReadable, broken: true,
 	},
 	{
-		ID: metadataValues, Title: "__metadata__ is null or has values that are no strings", Severity: Error,
+		ID: "metadata-not-strings", Title: "__metadata__ is null or has values that are no strings", Severity: Error,
 		Consequence: "the file is refused, or the reader fails with a type error", Mend: "write every value of __metadata__ as a string",
-		Loaders: allReaders, Sources: []string{"safetensors/safetensors#278", "safetensors/safetensors#549"}, check: checkMetadataValues,
+		Loaders: allReaders, Sources: []string{"safetensors/safetensors#278", "safetensors/safetensors#549"}, check: checkMetadataValues, broken: true,
 	},
 	{
 		ID: "metadata-format", Title: "__metadata__ has no format", Severity: Warning,
@@ -86,7 +80,7 @@ var rules = []*Rule{
 	{
 		ID: "config-malformed", Title: "config.json or hf_quant_config.json cannot be read", Severity: Error,
 		Consequence: "the model cannot be loaded", Mend: "write the file again as a JSON object",
-		Loaders: everyone, Sources: []string{"sgl-project/sglang#6054"}, check: checkConfigReadable,
+		Loaders: everyone, Sources: []string{"sgl-project/sglang#6054"}, check: checkConfigReadable, broken: true,
 	},
 	{
 		ID: "config-leftover", Title: "quantization_config of a model that is not quantized", Severity: Error,

@@ -45,6 +45,11 @@ func TestUnreadable(t *testing.T) {
 			clear(e.shards)
 			e.index, e.more["model.safetensors"] = nil, "text"
 		}, nil, []string{"file-malformed"}},
+		"nothing can be read": {func(e *edited) {
+			clear(e.shards)
+			e.index, e.more["model.safetensors"] = nil, "text"
+			e.config, e.more[checkpoint.ConfigName] = nil, "{"
+		}, nil, []string{"file-malformed", "config-malformed"}},
 		"one truncated": {func(e *edited) {
 			delete(e.shards, shard2)
 			e.more[shard2] = header(`{"x":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`)

@@ -162,6 +162,11 @@ var variants = []struct {
 		e.remove(layer0 + "self_attn.k_scale")
 		e.remove(layer0 + "self_attn.v_scale")
 	}, []string{"W kv-scale-missing"}},
+	{17, "mixed precision", "llama-bf16", "ct-nvfp4a16", func(e *edited) { e.quantization()["format"] = "mixed-precision" }, nil},
+	{1, "mixed precision, scale removed", "llama-bf16", "ct-nvfp4a16", func(e *edited) {
+		e.quantization()["format"] = "mixed-precision"
+		e.remove(o0 + "weight_scale")
+	}, []string{"E scale-missing"}},
 	{17, "dense", "llama-bf16", "ct-fp8-dynamic", func(e *edited) { e.quantization()["format"] = "dense" }, []string{"E config-format"}},
 	{17, "naive", "llama-bf16", "ct-mxfp4", func(e *edited) { e.quantization()["format"] = "naive-quantized" }, []string{"E config-format"}},
 	{17, "exclude differs", "llama-bf16", "modelopt-nvfp4", func(e *edited) {

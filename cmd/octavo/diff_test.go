@@ -61,9 +61,8 @@ func TestDiffText(t *testing.T) {
    differ     largest   SQNR dB  tensor
         -           -         -  gone
     ^ it is only in the first
-      50%           0     exact  bad
+      50%           0         -  bad
     ^ 1 NaN or infinite in one alone, the first at [1]
-    ^ the first at [1]
       25%         0.5     20.00  w
     ^ the first at [1 0], the largest at [1 0]
       50%      0.0001     86.99  rounded
@@ -72,6 +71,11 @@ func TestDiffText(t *testing.T) {
 	require.Equal(t, "octavo: 4 of 6 tensors differ\n", stderr)
 	stdout, _ = diffOf(t, 1, a, b, "--top", "1")
 	require.Contains(t, stdout, "The 1 of 4 tensors that differ most (--top 0 shows all):\n")
+	stdout, stderr = diffOf(t, 1, a, b, "--sqnr", "80")
+	require.Contains(t, stdout, "\n       3  more different than is allowed\n")
+	require.Contains(t, stdout, "  w\n    ^ the first at [1 0], the largest at [1 0]\n")
+	require.Contains(t, stdout, "  rounded\n    ^ the same in BF16: allowed\n")
+	require.Equal(t, "octavo: 3 of 6 tensors differ by more than is allowed\n", stderr)
 
 	for status, lines := range map[int][][]string{
 		0: {

@@ -85,6 +85,7 @@ type Report struct {
 	Proofs  []Proof  `json:"proofs,omitempty"`
 
 	differences []checkpoint.Difference
+	tolerant    bool // more than the same values is allowed
 }
 
 // Run compares. When ctx ends it returns an error.
@@ -106,7 +107,7 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 	if len(all) == 0 && (j.Only != nil || j.Except != nil) {
 		return nil, errors.New("no tensor has a name that --only and --except choose: octavo inspect lists them")
 	}
-	r := &Report{A: side(j.A, a), B: side(j.B, b), differences: all}
+	r := &Report{A: side(j.A, a), B: side(j.B, b), differences: all, tolerant: j.Tolerance != checkpoint.Tolerance{}}
 	for i := range all {
 		r.add(&all[i], j.Tolerance)
 	}
@@ -185,7 +186,10 @@ func proofOf(p *checkpoint.Proof) Proof {
 	return j
 }
 
-// Failure says how much is not the same.
+// Failure says how much is not the same, or not within the tolerance.
 func (r *Report) Failure() string {
+	if r.tolerant {
+		return fmt.Sprintf("%d of %d tensors differ by more than is allowed", r.Outside, len(r.Weights))
+	}
 	return fmt.Sprintf("%d of %d tensors differ", r.Outside, len(r.Weights))
 }

@@ -37,6 +37,9 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 	} {
 		fmt.Fprintf(w, "%8d  %s\n", line.n, line.what)
 	}
+	if r.tolerant {
+		fmt.Fprintf(w, "%8d  more different than is allowed\n", r.Outside)
+	}
 	r.writeDifferences(w, top)
 	r.writeProofs(w)
 	return w.Flush()
@@ -68,31 +71,42 @@ func (r *Report) writeDifferences(w io.Writer, top int) {
 		}
 		fmt.Fprintf(w, "%9s  %10.4g  %8s  %s\n",
 			textout.Percent(d.Differ, d.Elements), d.Error.Largest, decibels(d), name)
-		for _, note := range notes(d) {
+		for _, note := range r.notes(i) {
 			fmt.Fprintln(w, textout.Wrap("^ "+note, 78, "    "))
 		}
 	}
 }
 
+// decibels says nothing of what has no noise but NaN or infinities.
 func decibels(d *checkpoint.Difference) string {
-	if x := d.SQNR(); !math.IsInf(x, -1) {
+	switch x := d.SQNR(); {
+	case math.IsInf(x, -1):
+		return "-inf"
+	case math.IsInf(x, 1) && d.NonFinite > 0:
+		return "-"
+	default:
 		return textout.Decibels(x)
 	}
-	return "-inf"
 }
 
 // notes say where a tensor differs.
-func notes(d *checkpoint.Difference) (notes []string) {
+func (r *Report) notes(i int) (notes []string) {
+	d := &r.differences[i]
 	if d.NonFinite > 0 {
 		notes = append(notes, fmt.Sprintf("%d NaN or infinite in one alone, the first at %v", d.NonFinite, d.Index(d.FirstNonFinite)))
 	}
-	if d.Same == checkpoint.RoundedValues {
-		return append(notes, fmt.Sprintf("the same in %s", d.Type))
+	where := ""
+	switch {
+	case d.Same == checkpoint.RoundedValues:
+		where = fmt.Sprintf("the same in %s", d.Type)
+	case d.Error.Largest > 0:
+		where = fmt.Sprintf("the first at %v, the largest at %v", d.Index(d.First), d.Index(d.Error.Where))
+	case d.Differ > d.NonFinite:
+		where = fmt.Sprintf("the first at %v", d.Index(d.First))
 	}
-	if d.Differ > 0 {
-		where := fmt.Sprintf("the first at %v", d.Index(d.First))
-		if d.Error.Largest > 0 {
-			where += fmt.Sprintf(", the largest at %v", d.Index(d.Error.Where))
+	if where != "" {
+		if r.Weights[i].Within {
+			where += ": allowed"
 		}
 		notes = append(notes, where)
 	}
