@@ -359,6 +359,7 @@ func TestDefects(t *testing.T) {
 	for _, d := range defects {
 		rows[d.row] = true
 		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
 			e := load(t, d.model)
 			d.edit(e)
 			dir := t.TempDir()

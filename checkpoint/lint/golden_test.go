@@ -44,13 +44,29 @@ func TestGolden(t *testing.T) {
 // TestConverted checks that what conversions write gives no alarm, whatever the layout.
 func TestConverted(t *testing.T) {
 	for _, model := range []string{"llama-bf16", "moe-bf16", "tied-bf16"} {
-		convertAndCheck(t, model, testutil.Shared(t, "golden", "checkpoints", model), "gpt-oss")
+		layouts := writable()
+		if testing.Short() {
+			layouts = fewLayouts
+		}
+		convertAndCheck(t, model, testutil.Shared(t, "golden", "checkpoints", model), layouts, "gpt-oss")
 	}
 }
 
-// convertAndCheck converts a model to every layout and wants nothing found, neither of it nor
-// of what becomes of it. There are some layouts for which it has nothing to quantize.
-func convertAndCheck(t *testing.T, name, dir string, without ...string) {
+// fewLayouts are of codes of eight bits and of four, in each kind of block.
+var fewLayouts = []string{"deepseek-v3", "fp8", "ct-nvfp4", "gpt-oss"}
+
+func writable() (names []string) {
+	for _, l := range checkpoint.Layouts() {
+		if l.Writable() {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// convertAndCheck converts a model to layouts and wants nothing found, neither of it nor of
+// what becomes of it. There are some layouts for which it has nothing to quantize.
+func convertAndCheck(t *testing.T, name, dir string, layouts []string, without ...string) {
 	t.Helper()
 	c, err := checkpoint.Open(dir)
 	require.NoError(t, err)
@@ -59,16 +75,15 @@ func convertAndCheck(t *testing.T, name, dir string, without ...string) {
 	require.NoError(t, err)
 	require.Empty(t, r.Findings, name)
 	amax := amaxOf(c)
-	for _, l := range checkpoint.Layouts() {
-		few := []string{"deepseek-v3", "fp8", "ct-nvfp4", "gpt-oss"}
-		if !l.Writable() || testing.Short() && !slices.Contains(few, l.Name) {
-			continue
-		}
+	for _, to := range layouts {
+		l, err := checkpoint.ParseLayout(to)
+		require.NoError(t, err)
 		for _, o := range []checkpoint.PlanOptions{{Amax: amax}, {}} {
 			if o.Amax == nil && l.Calibrated != checkpoint.Optional {
 				continue
 			}
 			t.Run(name+" to "+l.Name, func(t *testing.T) {
+				t.Parallel()
 				p, err := checkpoint.NewPlan(c, l, o)
 				if slices.Contains(without, l.Name) {
 					require.ErrorContains(t, err, "finds no weight to quantize")
@@ -214,6 +229,6 @@ func TestArchitectures(t *testing.T) {
 		for name, text := range map[string]string{checkpoint.ConfigName: a.config, "tokenizer.json": "{}", "pytorch_model.bin": "", "README.md": "a model"} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
-		convertAndCheck(t, a.name, dir, a.without...)
+		convertAndCheck(t, a.name, dir, fewLayouts, a.without...)
 	}
 }

@@ -270,6 +270,7 @@ func TestVariants(t *testing.T) {
 			converted(t, v.model, v.to, dirs[from])
 		}
 		t.Run(v.name+" in "+v.to, func(t *testing.T) {
+			t.Parallel()
 			e := loadDir(t, dirs[from])
 			if text, err := os.ReadFile(filepath.Join(dirs[from], checkpoint.ModelOptName)); err == nil {
 				e.more[checkpoint.ModelOptName] = string(text)
