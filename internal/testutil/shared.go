@@ -33,8 +33,8 @@ func Shared(t testing.TB, elem ...string) string {
 	return path
 }
 
-// repositoryRoot walks up from the working directory. The nested modules have a
-// go.mod of their own, so only the root's counts.
+// repositoryRoot walks up from the working directory. The nested modules have a go.mod of
+// their own, and one a go.work, so only the root's go.mod counts.
 func repositoryRoot() (directory string, ok bool) {
 	directory, err := os.Getwd()
 	if err != nil {
@@ -51,10 +51,8 @@ func repositoryRoot() (directory string, ok bool) {
 }
 
 func isRoot(directory string) bool {
-	for _, name := range []string{"go.work", ".git"} {
-		if _, err := os.Stat(filepath.Join(directory, name)); err == nil {
-			return true
-		}
+	if _, err := os.Stat(filepath.Join(directory, ".git")); err == nil {
+		return true
 	}
 	mod, err := os.ReadFile(filepath.Join(directory, "go.mod"))
 	first, _, _ := bytes.Cut(mod, []byte("\n"))
