@@ -21,6 +21,9 @@ type Job struct {
 	// [checkpoint.PlanOptions].
 	Only, Except string
 
+	// Lossless allows no loss: the first shard that loses anything ends the pipeline.
+	Lossless bool
+
 	// Amax are the largest magnitudes of layers' inputs, for layouts with static scales.
 	Amax map[string]float32
 
@@ -56,7 +59,7 @@ func (j *Job) open() (c *checkpoint.Checkpoint, p *checkpoint.Plan, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	o := checkpoint.PlanOptions{Arithmetic: j.Arithmetic, Amax: j.Amax}
+	o := checkpoint.PlanOptions{Arithmetic: j.Arithmetic, Amax: j.Amax, Lossless: j.Lossless}
 	if o.Only, err = matcher(j.Only); err != nil {
 		return nil, nil, err
 	}

@@ -28,7 +28,8 @@ type ShardResult struct {
 // give the same bytes, and the file is whole at any moment. After an error or a crash there is
 // the shard as it was before, or none.
 //
-// Weights that share a scale with others are read wherever these lie, also in other shards.
+// Weights that share a scale with others are read wherever these lie, also in other shards. It
+// is an error, ErrLossy, if the plan allows no loss and a weight of the shard has lost something.
 func ConvertShard(
 	ctx context.Context, p *Plan, dir string, shard int, o Options,
 ) (*ShardResult, error) {
@@ -39,7 +40,15 @@ func ConvertShard(
 	if err != nil {
 		return nil, err
 	}
-	s := &p.Shards[shard]
+	r, err := c.again(ctx, &p.Shards[shard])
+	if err != nil {
+		return nil, err
+	}
+	return r, p.checkLossless(&Certificate{Tensors: r.Tensors})
+}
+
+// again returns what became of a shard if it is complete and undamaged, and else converts it.
+func (c *converting) again(ctx context.Context, s *Shard) (*ShardResult, error) {
 	r, err := c.known(s)
 	if err != nil {
 		return nil, err

@@ -60,6 +60,13 @@ func TestConvertShard(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, os.SameFile(before, after), "it was written again")
 				checkStats(t, source, again)
+				data, err := os.ReadFile(path)
+				require.NoError(t, err)
+				data[len(data)/2] ^= 1
+				require.NoError(t, os.WriteFile(path, data, 0o666))
+				again, err = checkpoint.ConvertShard(t.Context(), planOf(t, source, test.layout, o), dir, i, checkpoint.Options{})
+				require.NoError(t, err)
+				require.Equal(t, asText(t, results[0]), asText(t, again), "a bit was lost")
 			}
 			cert, err := checkpoint.Finish(t.Context(), planOf(t, source, test.layout, o), dir, checkpoint.Options{})
 			require.NoError(t, err)
@@ -125,6 +132,9 @@ func TestConvertShardRefuses(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = checkpoint.ConvertShard(t.Context(), p, dir, 0, checkpoint.Options{})
 	require.NoError(t, err)
+	lossy := planOf(t, golden(t, "llama-ct-nvfp4a16"), "bf16", checkpoint.PlanOptions{Lossless: true})
+	_, err = checkpoint.ConvertShard(t.Context(), lossy, t.TempDir(), 0, checkpoint.Options{})
+	require.ErrorIs(t, err, checkpoint.ErrLossy)
 	other := planOf(t, source, "f32", checkpoint.PlanOptions{})
 	_, err = checkpoint.ConvertShard(t.Context(), other, dir, 0, checkpoint.Options{})
 	require.ErrorIs(t, err, checkpoint.ErrPlan)

@@ -281,3 +281,16 @@ func TestRequires(t *testing.T) {
 		}
 	}
 }
+
+// TestBeamApart: Apache Beam's modules are those of module beam alone.
+func TestBeamApart(t *testing.T) {
+	for _, name := range []string{"go.mod", "cmd/go.mod", "bench/go.mod", "go.work"} {
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "beam", name)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "beam", "go.mod"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\tgithub.com/apache/beam/sdks/v2 v")
+	require.NotContains(t, string(text), "replace")
+}

@@ -36,7 +36,7 @@ was stopped it goes on where it was.
 `
 
 // ownFlags are the flags that are not Beam's.
-var ownFlags = []string{"o", "to", "profile", "only", "except", "amax", "jobs", "statistics", "log"}
+var ownFlags = []string{"o", "to", "profile", "only", "except", "lossless", "amax", "jobs", "statistics", "log"}
 
 func main() {
 	job, amax, level := new(beam.Job), "", ""
@@ -46,6 +46,7 @@ func main() {
 		func(name string) error { job.Arithmetic = checkpoint.Arithmetic(name); return nil })
 	flag.StringVar(&job.Only, "only", "", "quantize only the weights whose name matches a `REGEXP`")
 	flag.StringVar(&job.Except, "except", "", "quantize no weight whose name matches a `REGEXP`")
+	flag.BoolVar(&job.Lossless, "lossless", false, "write no model if any weight would lose anything")
 	flag.StringVar(&amax, "amax", "", "`FILE` with the largest magnitudes of layers' inputs, in JSON")
 	flag.IntVar(&job.Workers, "jobs", 0, "`N` goroutines for each shard; 0 is one for each processor")
 	flag.StringVar(&job.Statistics, "statistics", "", "`FILE` for what was quantized of each layer, in JSON lines")
