@@ -30,6 +30,8 @@ var notPasted = []readmeLine{
 	{"go test ./... ./cmd/... ./bench/...", "that is what runs this test"},
 	{"go get github.com/octavo-fp8/octavo@latest", "it needs a release"},
 	{"go install github.com/octavo-fp8/octavo/cmd/octavo@latest", "it needs a release; the test has its own octavo"},
+	{"go install github.com/octavo-fp8/octavo/beam/cmd/octavo-beam@latest", "it needs a release"},
+	{"octavo-beam", "it is of another module, which has tests of it"},
 	{"octavo lab all", "it takes many minutes; the experiments have tests of their own"},
 }
 
