@@ -58,7 +58,7 @@ func saveModel(
 	err = hf.Save(context.WithoutCancel(cmd.Context()), model, stage, o)
 	bar.Finish()
 	if err != nil {
-		return inPlace(err, stage, dir.Dir())
+		return unsaved(inPlace(err, stage, dir.Dir()), flags)
 	}
 	for _, name := range hf.SavedFiles(o) {
 		if err := dir.Adopt(name); err != nil {
@@ -73,6 +73,14 @@ func saveModel(
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The model: %s\n", textout.Name(dir.Dir()))
 	return err
+}
+
+// unsaved says what to do where a model cannot be written.
+func unsaved(err error, flags trainFlags) error {
+	if flags.checkpointEvery > 0 {
+		return fmt.Errorf("%w: make room or name another directory with --save, and add --resume", err)
+	}
+	return fmt.Errorf("%w: make room, or name another directory with --save, and train again", err)
 }
 
 // saveCommandLine is what repeats a run and saves its model.
