@@ -301,7 +301,7 @@ func (p *Plan) check() error {
 		}
 	}
 	if !quantized {
-		return sentinel.Errorf(ErrLayout, "layout %s finds no weight to quantize: it is for %s",
+		return sentinel.Errorf(ErrLayout, "layout %s finds no weight to quantize among those chosen: it is for %s",
 			p.Layout, p.Layout.About)
 	}
 	return nil
