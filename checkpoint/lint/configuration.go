@@ -163,7 +163,7 @@ func linear(w *checkpoint.Weight) (module string, ok bool) {
 	e := w.Parts[checkpoint.Codes]
 	module, ok = strings.CutSuffix(w.Name, ".weight")
 	return module, ok && w.Scheme == nil && len(w.Shape) == 2 && isValues(e.DType) &&
-		!embedding.MatchString(module) && !table.MatchString(module) && !norm.MatchString(module) && !conv.MatchString(module)
+		!embedding.MatchString(module) && (!table.MatchString(module) || head.MatchString(module)) && !norm.MatchString(module) && !conv.MatchString(module)
 }
 
 // checkIgnoreMissing has modules of values that the configuration does not list. Those of

@@ -101,6 +101,7 @@ var variants = []struct {
 		e.remove(o0 + "input_scale")
 		values(e, o0+"weight")
 	}, []string{"E ignore-missing"}},
+	{7, "head of another name", "llama-bf16", "ct-fp8-dynamic", func(e *edited) { e.rename("lm_head.weight", "embed_out.weight") }, []string{"E ignore-missing", "W head-absent"}},
 	{7, "lookahead", "llama-bf16", "ct-fp8-dynamic", func(e *edited) { e.quantization()["ignore"] = []string{"re:^(?!model).*"} }, nil},
 	{7, "re unmatched", "llama-bf16", "ct-fp8-dynamic", func(e *edited) { e.quantization()["ignore"] = []string{"lm_head", "re:.*vision.*"} }, []string{"I ignore-unmatched"}},
 	{8, "norm quantized", "llama-bf16", "fp8", func(e *edited) {
