@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
@@ -50,7 +51,7 @@ func main() {
 	flag.StringVar(&amax, "amax", "", "`FILE` with the largest magnitudes of layers' inputs, in JSON")
 	flag.IntVar(&job.Workers, "jobs", 0, "`N` goroutines for each shard; 0 is one for each processor")
 	flag.StringVar(&job.Statistics, "statistics", "", "`FILE` for what was quantized of each layer, in JSON lines")
-	flag.StringVar(&level, "log", "warn", "what Beam tells: debug, info, warn or error")
+	flag.StringVar(&level, "log", "error", "what Beam tells: debug, info, warn or error")
 	flag.Usage = printUsage
 	arguments := parse(flag.CommandLine, os.Args[1:])
 	log.SetupLogging(level, "text")
@@ -98,6 +99,13 @@ func printUsage() {
 	others.PrintDefaults()
 }
 
+// cause returns the last line of an error of Beam, which is what a DoFn returned; lines before
+// it are the plan of the bundle.
+func cause(err error) string {
+	text := strings.TrimSpace(err.Error())
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
 // run converts a model and says what became of it.
 func run(ctx context.Context, job *beam.Job, amax string, arguments []string) error {
 	switch {
@@ -123,7 +131,7 @@ func run(ctx context.Context, job *beam.Job, amax string, arguments []string) er
 	}
 	if shards > 0 {
 		if err := beamx.Run(ctx, p); err != nil {
-			return fmt.Errorf("%w: what is complete is kept: start it again", err)
+			return fmt.Errorf("%s: what is complete is kept: start it again", cause(err))
 		}
 	}
 	cert, err := checkpoint.ReadCertificate(job.Out)

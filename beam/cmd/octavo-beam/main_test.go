@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -36,6 +37,11 @@ func TestRun(t *testing.T) {
 	cert, err := checkpoint.ReadCertificate(job.Out)
 	require.NoError(t, err)
 	require.Equal(t, "ct-fp8", cert.Layout)
+}
+
+func TestCause(t *testing.T) {
+	require.Equal(t, "the disk is full", cause(errors.New("job failed:\n1: DataSource\n\tcaused by:\nthe disk is full\n")))
+	require.Equal(t, "one line", cause(errors.New("one line")))
 }
 
 func TestParse(t *testing.T) {
