@@ -31,7 +31,8 @@
 //
 // Until all of them are, everything lies in a hidden directory in Out. Then the last step
 // writes configuration, index and certificate and renames all files to their places. That step
-// is one element: where nothing was lost it reads the model back to prove it, on one worker.
+// is one element: what is claimed to lose nothing, or did not, is proved there, by one worker
+// that reads source and model again.
 //
 // # Statistics
 //
