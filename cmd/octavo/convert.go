@@ -28,9 +28,14 @@ A layout leaves alone what loaders do not expect to be quantized: embeddings,
 the head, norms, routers, what is not a matrix. --only chooses others by the
 names of weights, and --except leaves out some. config.json, which says how the
 model is quantized, and the index are written anew; the tokenizer and other
-files are copied, but for hidden ones and for weights in other forms. Layouts
-with scales of activations take the largest magnitudes of layers' inputs from
---amax: a JSON object of numbers by the names of modules.
+files are copied, but for hidden ones and for weights in other forms.
+
+Layouts with scales of activations need the largest magnitudes of layers'
+inputs. --calibrate runs a text through the model, which has to be a Hugging
+Face Llama and fit in memory as FP32: in windows of 512 tokens by the
+tokenizer.json beside it, or lists of token IDs in a file that ends in .json.
+--amax takes what was recorded elsewhere: a JSON object of numbers by the names
+of modules. --resume calibrates again, with the same result.
 
 Shards are converted one after another, in strips of rows, in less than 1 GiB of
 memory whatever their size. Until all are complete they lie in a hidden
@@ -62,6 +67,8 @@ const convertExample = `  octavo convert Qwen3-8B -o Qwen3-8B-FP8 --to deepseek-
 // convertFlags are the flags of convert.
 type convertFlags struct {
 	out, amax         string
+	calibrate         string
+	calibrateTokens   int
 	layout            *checkpoint.Layout
 	arithmetic        checkpoint.Arithmetic
 	only, except      *regexp.Regexp
@@ -72,7 +79,7 @@ type convertFlags struct {
 }
 
 func newConvertCommand() *cobra.Command {
-	f := convertFlags{top: 10}
+	f := convertFlags{top: 10, calibrateTokens: 16384}
 	cmd := &cobra.Command{
 		Use:     "convert DIR -o DIR --to LAYOUT",
 		Short:   "Convert a model to the layout that a loader wants, or back",
@@ -95,6 +102,8 @@ func newConvertCommand() *cobra.Command {
 	onlyFlag(cmd, &f.only, "quantize only the weights whose name matches")
 	cmd.Flags().Var(&parsed[*regexp.Regexp]{&f.except, "", "REGEXP", regexp.Compile}, "except", "quantize no weight whose name matches")
 	cmd.Flags().StringVar(&f.amax, "amax", "", "`FILE` with the largest magnitudes of layers' inputs, in JSON")
+	cmd.Flags().StringVar(&f.calibrate, "calibrate", "", "`FILE` with a text whose largest inputs of layers are looked for, or with token IDs")
+	wholeFlag(cmd, &f.calibrateTokens, 0, 1<<30, "calibrate-tokens", "calibrate with the first `N` tokens; 0 is all")
 	wholeFlag(cmd, &f.jobs, 0, mostWorkers, "jobs", "strips converted at once; 0 is one for each processor (default 0)")
 	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on with a conversion that was cut off")
 	overwriteFlag(cmd, &f.overwrite)

@@ -47,7 +47,9 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 		return mendModel(args[0], err)
 	}
 	defer c.source.Close()
-	if err := c.planIt(f); err != nil {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	if err := c.planIt(ctx, cmd, f); err != nil {
 		return err
 	}
 	cert, err := c.complete(f.resume)
@@ -55,7 +57,7 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 		return err
 	}
 	if cert == nil {
-		if cert, err = c.run(cmd, args, f); err != nil {
+		if cert, err = c.run(ctx, cmd, args, f); err != nil {
 			return err
 		}
 	} else {
@@ -75,7 +77,7 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 }
 
 // planIt plans the conversion.
-func (c *conversion) planIt(f *convertFlags) error {
+func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertFlags) error {
 	if a, err := os.Stat(c.source.Dir()); err == nil {
 		if b, err := os.Stat(c.out); err == nil && os.SameFile(a, b) {
 			return usagef("the model is in %s: name another directory with -o", textout.Name(c.out))
@@ -88,18 +90,22 @@ func (c *conversion) planIt(f *convertFlags) error {
 	if f.except != nil {
 		o.Except = f.except.MatchString
 	}
-	var err error
-	if f.amax != "" {
-		if o.Amax, err = readAmax(f.amax); err != nil {
-			return err
-		}
-	}
 	if problems := c.source.Problems(); len(problems) > 0 {
 		return fmt.Errorf("%w: octavo lint %s says all that is wrong", problems[0], shellQuote(c.source.Dir()))
 	}
+	var err error
+	switch {
+	case f.calibrate != "":
+		o.Amax, err = c.calibrate(ctx, cmd, f)
+	case f.amax != "":
+		o.Amax, err = readAmax(f.amax)
+	}
+	if err != nil {
+		return err
+	}
 	if c.plan, err = checkpoint.NewPlan(c.source, f.layout, o); err != nil {
-		if f.layout.Calibrated == checkpoint.Calibrated && f.amax == "" {
-			return fmt.Errorf("%w and give what that found with --amax", err)
+		if f.layout.Calibrated == checkpoint.Calibrated && o.Amax == nil {
+			return fmt.Errorf("%w with --calibrate TEXT, or give what that found elsewhere with --amax", err)
 		}
 		return mendSource(err)
 	}
@@ -140,9 +146,9 @@ func (c *conversion) complete(resume bool) (*checkpoint.Certificate, error) {
 }
 
 // run converts what is missing and puts all files into their places.
-func (c *conversion) run(cmd *cobra.Command, args []string, f *convertFlags) (*checkpoint.Certificate, error) {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
+func (c *conversion) run(
+	ctx context.Context, cmd *cobra.Command, args []string, f *convertFlags,
+) (*checkpoint.Certificate, error) {
 	run, err := c.directory(f)
 	if err != nil {
 		return nil, err
