@@ -66,6 +66,10 @@
 // layouts that say so ([Layout.Share]): vLLM takes the largest of several divisors of NVFP4 for
 // all, without rescaling.
 //
+// A weight that is in the scheme of the layout already, and so is all that loaders fuse with
+// it, is copied with its scales rather than quantized again, unless [PlanOptions] name an
+// arithmetic.
+//
 // Values of codes are decode(code)*scale, times or divided by the outer scale, rounded to
 // float32 once and then to the type that is asked for, which is what DeepSeek's
 // fp8_cast_bf16.py computes.

@@ -35,7 +35,7 @@ type Claim struct {
 // made: for codes under scales that may be powers of two, which become codes or values of
 // which each shares its scale with none of another weight.
 func (t *Target) Claim() (c Claim, ok bool) {
-	if t.Weight == nil || t.Weight.Scheme == nil || len(t.Group()) > 1 {
+	if t.Weight == nil || t.Weight.Scheme == nil || t.Copied() || len(t.Group()) > 1 {
 		return Claim{}, false
 	}
 	c = Claim{Weight: t.Weight, Scheme: t.Scheme, Arithmetic: t.Arithmetic}

@@ -15,7 +15,9 @@ import (
 // PlanOptions say what of a model is quantized, and how. The zero value is the layout's
 // defaults.
 type PlanOptions struct {
-	// Arithmetic, unless "", takes the place of the layout's.
+	// Arithmetic, unless "", takes the place of the layout's. Weights that are in the scheme
+	// already are quantized again then, and otherwise copied, codes and scales, unless Amax
+	// has their inputs.
 	Arithmetic Arithmetic
 
 	// Only and Except, unless nil, choose among the weights that the layout quantizes, by
@@ -91,8 +93,9 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 		shards[file] = &p.Shards[i]
 	}
 	groups := map[string]*group{}
+	alike := alikes(c.weights)
 	for _, w := range c.weights {
-		t, err := p.target(w, o, groups)
+		t, err := p.target(w, o, groups, alike)
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +113,53 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	return p, p.check()
 }
 
+// alikes returns the scheme that weights are in, by the names of what loaders fuse; those of
+// which some are in another, or none, are absent.
+func alikes(weights []*Weight) map[string]*Scheme {
+	alike := map[string]*Scheme{}
+	for _, w := range weights {
+		if len(w.Shape) < 2 {
+			continue
+		}
+		module, _ := stem(w.Name)
+		name := FusedName(module)
+		if s, ok := alike[name]; ok && s != w.Scheme {
+			alike[name] = nil
+		} else {
+			alike[name] = w.Scheme
+		}
+	}
+	return alike
+}
+
+// keep returns the target of a weight that is in the scheme of a rule already, as all are that
+// loaders fuse with it: codes and scales are copied. It returns nil if it has to be quantized.
+func (p *Plan) keep(w *Weight, rule *Rule, o PlanOptions, alike map[string]*Scheme) *Target {
+	module, _ := stem(w.Name)
+	s := rule.Scheme
+	_, calibrated := o.Amax[module]
+	switch {
+	case w.Scheme != s || w.Block != s.Block || alike[FusedName(module)] != s:
+		return nil
+	case o.Arithmetic != "" || calibrated || p.static && !s.Parts[Input].None() && !w.Has(Input):
+		return nil
+	case p.Layout.PowersOfTwo && !p.Layout.Declared(p.source.Config):
+		return nil // its scales may be others
+	}
+	t := &Target{Weight: w, Scheme: s, kept: true}
+	for r, part := range w.Parts {
+		role := Role(r)
+		if part.Name == "" || role == Input && !p.static && s.Parts[Input].Optional {
+			continue
+		}
+		if want := s.Parts[r].DTypes[0]; want != "" && want != part.DType {
+			return nil
+		}
+		t.Parts, t.Roles = append(t.Parts, part.Info), append(t.Roles, role)
+	}
+	return t
+}
+
 func shardName(i, n int) string {
 	if n == 1 {
 		return "model" + suffix
@@ -118,7 +168,9 @@ func shardName(i, n int) string {
 }
 
 // target says what becomes of a weight: nil for nothing.
-func (p *Plan) target(w *Weight, o PlanOptions, groups map[string]*group) (*Target, error) {
+func (p *Plan) target(
+	w *Weight, o PlanOptions, groups map[string]*group, alike map[string]*Scheme,
+) (*Target, error) {
 	if w.Scheme == nil && kvScale.MatchString(w.Name) {
 		module := w.Name[:strings.LastIndexByte(w.Name, '.')]
 		if p.Layout.KV == ([2]string{}) || strings.HasSuffix(module, "_proj") != strings.Contains(p.Layout.KV[0], ".") {
@@ -129,6 +181,9 @@ func (p *Plan) target(w *Weight, o PlanOptions, groups map[string]*group) (*Targ
 	rule := p.quantizes(w, o)
 	if rule == nil {
 		return p.plain(w), nil
+	}
+	if kept := p.keep(w, rule, o, alike); kept != nil {
+		return kept, nil
 	}
 	t := &Target{Weight: w, Scheme: rule.Scheme, Arithmetic: rule.Arithmetic}
 	if o.Arithmetic != "" {

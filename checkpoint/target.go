@@ -30,6 +30,9 @@ type Target struct {
 
 	group *group
 
+	// kept says that codes and scales are what they were: the weight is in the scheme already.
+	kept bool
+
 	// extra is the value of a scalar that no weight has become: a scale of cached keys or
 	// values.
 	extra float32
@@ -46,8 +49,16 @@ func (t *Target) Group() []*Weight {
 
 // Copied reports whether the bytes stay as they are.
 func (t *Target) Copied() bool {
-	return t.Weight != nil && t.Scheme == nil && t.Weight.Scheme == nil &&
+	return t.kept || t.Weight != nil && t.Scheme == nil && t.Weight.Scheme == nil &&
 		t.Parts[0].DType == t.Weight.Parts[Codes].DType
+}
+
+// copies returns what the parts of a weight that is copied are to it.
+func (t *Target) copies() []Role {
+	if t.Scheme == nil {
+		return []Role{Codes}
+	}
+	return t.Roles
 }
 
 // crosses reports whether rows become columns: the weight is stored as the transpose of what

@@ -62,6 +62,7 @@ func Amax(ctx context.Context, weights []*Weight, o Options) (float32, error) {
 // span are rows of a matrix of a weight, or bytes of what is copied.
 type span struct {
 	target         int
+	part           int // of what is copied
 	matrix, lo, hi int
 	from, size     int64 // of the weight's stored bytes
 }
@@ -318,9 +319,11 @@ func (t *Target) spans(strip int) (spans []span) {
 	case t.Weight == nil:
 		return nil
 	case t.Copied():
-		size := t.Weight.Parts[Codes].Bytes()
-		for at := int64(0); at < size; at += int64(strip) {
-			spans = append(spans, span{from: at, size: min(int64(strip), size-at)})
+		for part, role := range t.copies() {
+			size := t.Weight.Parts[role].Bytes()
+			for at := int64(0); at < size; at += int64(strip) {
+				spans = append(spans, span{part: part, from: at, size: min(int64(strip), size-at)})
+			}
 		}
 		return spans
 	case t.crosses():
@@ -337,7 +340,7 @@ func (t *Target) spans(strip int) (spans []span) {
 // scalars writes the scale of a layer's input, and one that belongs to no weight.
 func (j *writing) scalars(t *Target, e *encoder) error {
 	for i, role := range t.Roles {
-		if role != Input {
+		if role != Input || t.kept {
 			continue
 		}
 		x := t.extra
@@ -386,10 +389,11 @@ func (j *writing) strip(s *scratch, i int) error {
 
 func (j *writing) copy(s *scratch, t *job, p span) error {
 	s.bytes = grow(s.bytes, int(p.size))
-	if err := t.Weight.from.ReadBytes(t.Weight.Parts[Codes], p.from, s.bytes); err != nil {
+	from := t.Weight.Parts[t.copies()[p.part]]
+	if err := t.Weight.from.ReadBytes(from, p.from, s.bytes); err != nil {
 		return err
 	}
-	return j.sink.WriteAt(t.Parts[0].Name, s.bytes, p.from)
+	return j.sink.WriteAt(t.Parts[p.part].Name, s.bytes, p.from)
 }
 
 // convert writes values in another type, or those of a quantized weight.
