@@ -38,6 +38,7 @@ type Checkpoint struct {
 	entries []Entry
 	byName  map[string]int
 	others  []string
+	single  bool // one file was opened, which lies in that directory
 	weights []*Weight
 	whose   map[string]*Weight // by the name of a part or of the whole
 }
@@ -109,6 +110,7 @@ func (c *Checkpoint) find(path string) error {
 		c.dir, index = filepath.Dir(path), path
 	default:
 		c.dir, c.names = filepath.Dir(path), []string{filepath.Base(path)}
+		c.single = true
 		return nil
 	}
 	if index == "" {

@@ -225,8 +225,12 @@ var notCopied = []string{
 
 // CopiedFiles returns the names of the source's files that Convert copies: those beside weights
 // and configuration but for hidden ones, weights in other forms, and what octavo wrote about an
-// earlier conversion.
+// earlier conversion. Where a single file was opened, in a directory without config.json, there
+// are none: what else lies there need not be of the model.
 func (p *Plan) CopiedFiles() (names []string) {
+	if p.source.single && p.source.Config.Model == nil {
+		return nil
+	}
 	for _, name := range p.source.others {
 		ours := name == ConfigName || name == ModelOptName || name == CertificateName ||
 			name == "octavo-run.json" || name == CertificatePage || strings.HasSuffix(name, doneSuffix)

@@ -240,4 +240,16 @@ func TestCopiedFiles(t *testing.T) {
 	require.True(t, got["tokenizer.json"] == string(long))
 	require.Equal(t, "free", got["LICENSE"])
 	require.Len(t, got, 6) // with the model, its configuration and the certificate
+
+	path := filepath.Join(source, c.Files()[0])
+	one, err := checkpoint.Open(path)
+	require.NoError(t, err)
+	defer one.Close()
+	require.Equal(t, p.CopiedFiles(), planOf(t, one, "ct-fp8-dynamic", checkpoint.PlanOptions{}).CopiedFiles())
+	require.NoError(t, os.Remove(filepath.Join(source, checkpoint.ConfigName)))
+	alone, err := checkpoint.Open(path)
+	require.NoError(t, err)
+	defer alone.Close()
+	require.Empty(t, planOf(t, alone, "ct-fp8-dynamic", checkpoint.PlanOptions{}).CopiedFiles(),
+		"what lies beside a file need not be of its model")
 }

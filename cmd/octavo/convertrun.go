@@ -68,12 +68,19 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 		warn(cmd.ErrOrStderr(), "%s has no config.json, and so none was written, which would tell loaders how weights are quantized",
 			textout.Name(c.source.Dir()))
 	}
+	if c.source.Index != nil {
+		c.warnOfOthers(cmd)
+	}
+	return c.print(cmd, f, cert)
+}
+
+// warnOfOthers warns of weights that the index does not name.
+func (c *conversion) warnOfOthers(cmd *cobra.Command) {
 	for _, name := range c.source.Others() {
 		if strings.HasSuffix(name, ".safetensors") {
 			warn(cmd.ErrOrStderr(), "%s was not converted, since it is not in the index: mend the index if it is of the model", textout.Name(name))
 		}
 	}
-	return c.print(cmd, f, cert)
 }
 
 // planIt plans the conversion.
