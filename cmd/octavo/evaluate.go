@@ -104,12 +104,19 @@ func newEvaluateCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.text, "text", "", "`FILE` with the text")
 	flags.StringVar(&f.tokens, "tokens", "", "`FILE` with IDs of tokens instead")
-	recipes := listOf[evaluate.Recipe]{&f.recipes, "NAME", evaluate.ParseRecipe, func(r evaluate.Recipe) string { return r.Name }}
-	flags.Var(oneOf{recipes, evaluate.Names()}, "recipe", "recipe to try; may be repeated, or list several with commas")
-	modes := listOf[evaluate.Mode]{&f.modes, "weights|activations|both", evaluate.ParseMode, evaluate.Mode.String}
-	flags.Var(oneOf{modes, namesOf(evaluate.Modes())}, "mode", "what is quantized; may be repeated, or list several with commas (default all)")
-	wholeFlag(cmd, &f.context, 0, 1<<20, "context", "tokens in a window; 0 is the model's, at most 512 (default 0)")
-	wholeFlag(cmd, &f.stride, 0, 1<<20, "stride", "tokens from one window to the next; 0 is a window (default 0)")
+	nameOf := func(r evaluate.Recipe) string { return r.Name }
+	recipes := listOf[evaluate.Recipe]{&f.recipes, "NAME", evaluate.ParseRecipe, nameOf}
+	flags.Var(oneOf{recipes, evaluate.Names()}, "recipe",
+		"recipe to try; may be repeated, or list several with commas")
+	modes := listOf[evaluate.Mode]{
+		&f.modes, "weights|activations|both", evaluate.ParseMode, evaluate.Mode.String,
+	}
+	flags.Var(oneOf{modes, namesOf(evaluate.Modes())}, "mode",
+		"what is quantized; may be repeated, or list several with commas (default all)")
+	wholeFlag(cmd, &f.context, 0, 1<<20, "context",
+		"tokens in a window; 0 is the model's, at most 512 (default 0)")
+	wholeFlag(cmd, &f.stride, 0, 1<<20, "stride",
+		"tokens from one window to the next; 0 is a window (default 0)")
 	wholeFlag(cmd, &f.maxTokens, 0, 1<<30, "max-tokens", "tokens of the text, the first ones; 0 is all")
 	wholeFlag(cmd, &f.layers, 0, 1<<30, "layer-tokens", "tokens for the runs layer by layer; 0 is none")
 	workersFlag(cmd, &f.workers)
@@ -221,7 +228,9 @@ func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluate
 		}
 		return nil, err
 	}
-	return &show.Report{Model: textout.Name(path), Text: tokens.From, Available: available, Report: report}, nil
+	return &show.Report{
+		Model: textout.Name(path), Text: tokens.From, Available: available, Report: report,
+	}, nil
 }
 
 // read returns the tokens.

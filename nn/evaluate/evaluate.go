@@ -284,7 +284,8 @@ func (e *evaluation) quantized(
 // report sums up.
 func (e *evaluation) report(tokens int) *Report {
 	r := &Report{
-		Tokens: tokens, Windows: len(e.windows), Context: e.Context, Stride: e.Stride, LayerWindows: e.layered,
+		Tokens: tokens, Windows: len(e.windows), LayerWindows: e.layered,
+		Context: e.Context, Prefix: len(e.Prefix), Stride: e.Stride,
 		Loss: e.loss.mean(), Results: make([]Result, 0, len(e.runs)),
 	}
 	r.Perplexity = perplexity(r.Loss.Mean)
@@ -315,12 +316,14 @@ func (e *evaluation) report(tokens int) *Report {
 
 func (e *evaluation) reportParts(i int, of *run, out *Result) {
 	for layer := range of.layers {
-		out.Layers = append(out.Layers, Part{"model.layers." + strconv.Itoa(layer), of.layers[layer].cost()})
+		name := "model.layers." + strconv.Itoa(layer)
+		out.Layers = append(out.Layers, Part{name, of.layers[layer].cost()})
 	}
 	for k, kind := range e.kinds {
 		out.Kinds = append(out.Kinds, Part{kind, of.kinds[k].cost()})
 	}
 	for k, s := range e.slots {
-		out.Linears = append(out.Linears, Linear{s.name, s.layer, s.kind, e.local.ratios[i][k].decibels()})
+		sqnr := e.local.ratios[i][k].decibels()
+		out.Linears = append(out.Linears, Linear{s.name, s.layer, s.kind, sqnr})
 	}
 }

@@ -181,6 +181,7 @@ func TestPlain(t *testing.T) {
 		report, err := Run(t.Context(), m, tokens, Options{Recipes: []Recipe{r}, Context: plainLength + 1, Prefix: []int32{plainPrefix}, LayerTokens: 11})
 		require.NoError(t, err)
 		require.Equal(t, []int{37, 37, 4, 2}, []int{report.Tokens, report.Targets, report.Windows, report.LayerWindows})
+		require.Equal(t, []int{plainLength + 1, 1, plainLength}, []int{report.Context, report.Prefix, report.Stride})
 		require.Len(t, report.Results, 3)
 		for _, got := range report.Results {
 			quantized := c

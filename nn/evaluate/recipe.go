@@ -23,7 +23,8 @@ const (
 )
 
 var modes = enum.Enum[Mode]{
-	Type: "Mode", What: "mode", Err: ErrOptions, Prefix: "evaluate", Names: []string{"both", "weights", "activations"},
+	Type: "Mode", What: "mode", Err: ErrOptions, Prefix: "evaluate",
+	Names: []string{"both", "weights", "activations"},
 }
 
 // Modes returns all modes.
@@ -84,9 +85,11 @@ func ParseRecipe(name string) (Recipe, error) {
 	p := scaling.Profile(profile)
 	switch {
 	case p.Delayed() && p != "":
-		return Recipe{}, optionError("recipe %s takes its scale from the amax of earlier steps, which a model does not hold: use %s", p, scaling.TECurrent)
+		return Recipe{}, optionError("recipe %s takes its scale from the amax of earlier steps, "+
+			"which a model does not hold: use %s", p, scaling.TECurrent)
 	case p == "" || !slices.Contains(scaling.Profiles(), p):
-		return Recipe{}, optionError("there is no recipe %.80q: want one of %s, or a profile and a format, such as mx-floor:e3m2", name, strings.Join(Names(), ", "))
+		return Recipe{}, optionError("there is no recipe %.80q: want one of %s, "+
+			"or a profile and a format, such as mx-floor:e3m2", name, strings.Join(Names(), ", "))
 	}
 	input, weight := p.Recipe(scaling.Input), p.Recipe(scaling.Weight)
 	if found {
@@ -116,8 +119,9 @@ func (r Recipe) String() string {
 	if in == w {
 		return in
 	}
-	if r.Input.Recipe.Profile == r.Weight.Recipe.Profile && r.Input.Recipe.Format == r.Weight.Recipe.Format {
-		return in + ", weights " + r.Weight.Recipe.Block.String()
+	x, y := r.Input.Recipe, r.Weight.Recipe
+	if x.Profile == y.Profile && x.Format == y.Format {
+		return in + ", weights " + y.Block.String()
 	}
 	return in + ", weights " + w
 }
@@ -140,11 +144,15 @@ func (r Recipe) options(m Mode) nn.Options {
 	case m == Activations:
 		return nn.Options{Rounding: &nn.Rounding{Input: r.Input}}
 	case r.Input.Recipe == nil || r.Weight.Recipe == nil:
-		return nn.Options{Rounding: &nn.Rounding{Input: r.Input, Weight: r.Weight, BF16Results: r.BF16Results}}
+		return nn.Options{Rounding: &nn.Rounding{
+			Input: r.Input, Weight: r.Weight, BF16Results: r.BF16Results,
+		}}
 	}
 	x, w := *r.Input.Recipe, *r.Weight.Recipe
 	forward := nn.Operands{A: x, B: w}
-	return nn.Options{FP8: &nn.FP8{Forward: forward, InputGradient: forward, WeightGradient: nn.Operands{A: x, B: x}}}
+	return nn.Options{FP8: &nn.FP8{
+		Forward: forward, InputGradient: forward, WeightGradient: nn.Operands{A: x, B: x},
+	}}
 }
 
 // check returns an error unless a layer can have the options of every mode.

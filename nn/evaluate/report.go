@@ -35,6 +35,7 @@ type Report struct {
 	Targets int `json:"targets"` // tokens that were predicted
 	Windows int `json:"windows"`
 	Context int `json:"context"` // tokens in a window, with the prefix
+	Prefix  int `json:"prefix"`  // tokens before those of the text in each window
 	Stride  int `json:"stride"`
 
 	// LayerTargets and LayerWindows are those of the runs layer by layer: the first ones.
@@ -122,7 +123,9 @@ func worst(parts []Part, n int) []Part {
 // most n.
 func (r *Result) WorstLinears(n int) []Linear {
 	all := slices.Clone(r.Linears)
-	slices.SortStableFunc(all, func(a, b Linear) int { return cmp.Compare(orFirst(a.SQNR), orFirst(b.SQNR)) })
+	slices.SortStableFunc(all, func(a, b Linear) int {
+		return cmp.Compare(orFirst(a.SQNR), orFirst(b.SQNR))
+	})
 	return all[:min(n, len(all))]
 }
 

@@ -43,7 +43,9 @@ func newRunner(m *nn.Llama) (*runner, error) {
 	}
 	for layer, b := range r.blocks {
 		a, mlp := b.Attention, b.MLP
-		for _, l := range []**nn.Linear{&a.Query, &a.Key, &a.Value, &a.Output, &mlp.Gate, &mlp.Up, &mlp.Down} {
+		for _, l := range []**nn.Linear{
+			&a.Query, &a.Key, &a.Value, &a.Output, &mlp.Gate, &mlp.Up, &mlp.Down,
+		} {
 			name := strings.TrimSuffix((*l).Weight.Name, ".weight")
 			kind := name[strings.LastIndexByte(name, '.')+1:]
 			r.slots = append(r.slots, slot{layer, kind, name, l, *l})

@@ -64,8 +64,8 @@ func (r *Report) PerplexityChart() chart.Chart {
 func (r *Report) DivergenceChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Divergence from FP32", Y: "KL, nats a token", LogY: true,
-		Description: "The mean divergence of the distribution of the next token from that of FP32, under each recipe " +
-			"with weights, activations or both quantized.",
+		Description: "The mean divergence of the distribution of the next token from that of FP32, " +
+			"under each recipe with weights, activations or both quantized.",
 	}
 	r.byMode(&c, func(of *evaluate.Result) (y, spread float64) { return float64(of.KL.Mean), 0 })
 	return c
@@ -76,7 +76,7 @@ func (r *Report) byMode(c *chart.Chart, value func(*evaluate.Result) (y, spread 
 	marks := map[evaluate.Mode]chart.Mark{
 		evaluate.Weights: chart.Crosses, evaluate.Activations: chart.Rings, evaluate.Both: chart.Dots,
 	}
-	beside := map[evaluate.Mode]float64{evaluate.Weights: -0.15, evaluate.Both: 0.15} // bars must not overlap
+	beside := map[evaluate.Mode]float64{evaluate.Weights: -0.15, evaluate.Both: 0.15} // for the bars
 	series := map[evaluate.Mode]*chart.Series{}
 	var order []evaluate.Mode
 	for i := range r.Results {
@@ -116,8 +116,8 @@ func (r *Report) LayerChart() chart.Chart {
 func (r *Report) KindChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Each kind of linear layer alone", Y: "KL, nats a token", LogY: true,
-		Description: "The mean divergence from FP32 where linear layers of one kind alone are quantized, in all layers, " +
-			"under each recipe.",
+		Description: "The mean divergence from FP32 where linear layers of one kind alone " +
+			"are quantized, in all layers, under each recipe.",
 	}
 	for _, k := range r.Results[0].Kinds {
 		c.Labels = append(c.Labels, k.Name)
@@ -140,8 +140,9 @@ func (r *Report) parts(c *chart.Chart, parts func(*evaluate.Result) []evaluate.P
 func (r *Report) LinearChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Output of each linear layer", X: "layer", Y: "SQNR, dB",
-		Description: "The signal-to-quantization-noise ratio of the output of each linear layer where it alone is quantized, " +
-			"with the inputs that it has in FP32: q, k, v, o, gate, up and down of each layer in turn.",
+		Description: "The signal-to-quantization-noise ratio of the output of each linear layer " +
+			"where it alone is quantized, with the inputs that it has in FP32: " +
+			"q, k, v, o, gate, up and down of each layer in turn.",
 	}
 	for _, of := range r.Judged() {
 		s := chart.Series{Name: of.Recipe, Mark: chart.Dots}

@@ -70,8 +70,12 @@ func perplexityText(x evaluate.Number) string { return fmt.Sprintf("%.5g", float
 
 // Summary says what was evaluated.
 func (r *Report) Summary() string {
-	text := fmt.Sprintf("%d tokens of %s were predicted, in %s of %d", r.Targets, r.Text, many(r.Windows, "window"), r.Context)
-	if r.Stride < r.Context {
+	text := fmt.Sprintf("%d tokens of %s were predicted, in %s of %d",
+		r.Targets, r.Text, many(r.Windows, "window"), r.Context)
+	if r.Prefix > 0 {
+		text += fmt.Sprintf(", each behind %s that the tokenizer puts before a text", many(r.Prefix, "token"))
+	}
+	if r.Stride < r.Context-r.Prefix {
 		text += fmt.Sprintf(" with stride %d", r.Stride)
 	}
 	if r.Tokens < r.Available {

@@ -46,7 +46,8 @@ func (r *Report) writeResults(w io.Writer) {
 			before = of.Recipe
 			fmt.Fprintln(w, before)
 		}
-		fmt.Fprintf(w, resultLine, of.Mode, perplexityText(of.Perplexity), changeText(of.Difference), klText(of.KL), sameText(of.SameTop))
+		fmt.Fprintf(w, resultLine, of.Mode, perplexityText(of.Perplexity),
+			changeText(of.Difference), klText(of.KL), sameText(of.SameTop))
 	}
 }
 
@@ -71,7 +72,8 @@ func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
 		top = len(of.Linears)
 	}
 	layers, linears := of.WorstLayers(top), of.WorstLinears(top)
-	fmt.Fprintf(w, "\n%s, %v, each alone on %s:\n  %s\n", of.Recipe, of.Mode, many(r.LayerTargets, "token"), of.Operands)
+	fmt.Fprintf(w, "\n%s, %v, each alone on %s:\n  %s\n",
+		of.Recipe, of.Mode, many(r.LayerTargets, "token"), of.Operands)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "layer\tKL\tlinear layer\tSQNR, dB")
 	for i := range linears {

@@ -71,8 +71,8 @@ func readNumbers(path string) (ids []int32, err error) {
 	for word := range strings.FieldsFuncSeq(string(text), apart) {
 		id, err := strconv.ParseInt(word, 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("%s: token %d is %.40q: want whole numbers, or a name that ends in .safetensors",
-				textout.Name(path), len(ids), word)
+			return nil, fmt.Errorf("%s: token %d is %.40q: "+
+				"want whole numbers, or a file whose name ends in .safetensors", textout.Name(path), len(ids), word)
 		}
 		ids = append(ids, int32(id))
 	}
@@ -126,7 +126,8 @@ func findTensor(file *safetensors.File) (info safetensors.Info, err error) {
 		}
 	}
 	if len(found) != 1 {
-		return info, fmt.Errorf("%d tensors are I32 or I64 and none is called tokens or input_ids: name one so", len(found))
+		return info, fmt.Errorf("%d tensors are I32 or I64 and none is called tokens or input_ids: "+
+			"name one so", len(found))
 	}
 	return found[0], nil
 }

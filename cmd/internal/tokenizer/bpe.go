@@ -78,7 +78,8 @@ func newBPE(data json.RawMessage) (*bpe, error) {
 	case m.Dropout != nil && *m.Dropout != 0:
 		return nil, errors.New("model has a dropout, with which tokens are random: remove it")
 	case set(m.Prefix) || set(m.Suffix):
-		return nil, errors.New("model has a continuing_subword_prefix or end_of_word_suffix, which are not supported" + asIDs)
+		return nil, errors.New("model has a continuing_subword_prefix or end_of_word_suffix, " +
+			"which are not supported" + asIDs)
 	}
 	b := &bpe{
 		vocab: m.Vocab, merges: make(map[[2]int32]merge, len(m.Merges)),
@@ -148,8 +149,8 @@ func (b *bpe) characters(word string) (symbols []int32, err error) {
 			continue
 		}
 		if b.unknown < 0 {
-			return nil, fmt.Errorf("byte %d of %.40q begins a character that the vocabulary lacks, and there is no unk_token",
-				i, word)
+			return nil, fmt.Errorf("byte %d of %.40q begins a character that the vocabulary lacks, "+
+				"and there is no unk_token", i, word)
 		}
 		if !b.fuse {
 			flush()

@@ -160,8 +160,8 @@ func preTokenizers(data json.RawMessage) (steps []step, characters bool, err err
 // splitAt isolates what matches a pattern.
 func splitAt(p *part) (step, error) {
 	if p.Behavior != "Isolated" || p.Invert || p.Pattern == nil {
-		return nil, fmt.Errorf("pre_tokenizer Split has behavior %.40q and invert %v: only Isolated is supported"+asIDs,
-			p.Behavior, p.Invert)
+		return nil, fmt.Errorf("pre_tokenizer Split has behavior %.40q and invert %v: "+
+			"only Isolated is supported"+asIDs, p.Behavior, p.Invert)
 	}
 	var expression string
 	switch {
