@@ -92,7 +92,7 @@ func newEvaluateCommand() *cobra.Command {
 			if (f.text == "") == (f.tokens == "") {
 				return usagef("want a text to evaluate the model on: give --text or --tokens, one of them")
 			}
-			for _, in := range []string{args[0], f.text, f.tokens} {
+			for _, in := range append(show.Files(args[0]), f.text, f.tokens) {
 				if err := sameFile(in, f.html); err != nil {
 					return err
 				}

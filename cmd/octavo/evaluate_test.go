@@ -140,7 +140,9 @@ func TestEvaluateTokens(t *testing.T) {
 	fail(t, 2, "unknown mode", "evaluate", dir, "--tokens", ids, "--mode", "gradients")
 	fail(t, 1, "a context of 65: it must be at most 64", "evaluate", dir, "--tokens", ids, "--context", "65")
 	fail(t, 1, "Stride is 9", "evaluate", dir, "--tokens", write("few", "1 2"), "--context", "8", "--stride", "9")
-	fail(t, 2, "are the same file", "evaluate", dir, "--tokens", ids, "--html", ids)
+	for _, html := range []string{ids, filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "tokenizer.json")} {
+		fail(t, 2, "are the same file", "evaluate", dir, "--tokens", ids, "--html", html)
+	}
 }
 
 // TestEvaluateStories evaluates a real model on its own text.

@@ -64,7 +64,7 @@ func (m *mergeText) UnmarshalJSON(data []byte) error {
 func newBPE(data json.RawMessage) (*bpe, error) {
 	var kind part
 	if err := json.Unmarshal(data, &kind); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, errors.New("want a tokenizer.json: there is no model that is an object")
 	}
 	if kind.Type != "BPE" {
 		return nil, unknown("model", &kind)

@@ -76,7 +76,7 @@ func TestRefused(t *testing.T) {
 	bpe := `"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []`
 	for text, want := range map[string]string{
 		`[]`: "want a tokenizer.json",
-		`{}`: "model: unexpected end",
+		`{}`: "there is no model that is an object",
 		`{"model": {"type": "WordPiece", "vocab": {"a": 0}}}`:                                                   `model is "WordPiece", which is not supported: give the tokens as IDs with --tokens`,
 		`{"model": {"type": "Unigram", "vocab": [["a", 0.5]]}}`:                                                 `model is "Unigram"`,
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}}`:                                        `merge "a" is not of two tokens`,
@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokenizer.json")
 	require.NoError(t, os.WriteFile(path, []byte("{}"), 0o666))
 	_, err = Read(path)
-	require.ErrorContains(t, err, path+": model")
+	require.ErrorContains(t, err, path+": want a tokenizer.json")
 }
 
 // TestLong joins a long word: as many tokens as there are pairs.
