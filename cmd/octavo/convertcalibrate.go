@@ -77,7 +77,8 @@ func calibrationTokens(dir, path string, window int) ([][]int32, error) {
 	}
 	file := filepath.Join(dir, "tokenizer.json")
 	if _, err := os.Stat(file); err != nil {
-		return nil, fmt.Errorf("%w: without a tokenizer give lists of token IDs, in a file that ends in .json", err)
+		return nil, fmt.Errorf("%w: without a tokenizer give lists of token IDs, "+
+			"in a file that ends in .json", err)
 	}
 	by, err := tokenizer.Read(file)
 	if err != nil {
@@ -103,7 +104,8 @@ func tokenIDs(path string, data []byte) (sequences [][]int32, err error) {
 		return [][]int32{one}, nil
 	}
 	if err := json.Unmarshal(data, &sequences); err != nil {
-		return nil, fmt.Errorf("%s: want a JSON array of token IDs, or of such arrays: %w", textout.Name(path), err)
+		return nil, fmt.Errorf("%s: want a JSON array of token IDs, or of such arrays: %w",
+			textout.Name(path), err)
 	}
 	return sequences, nil
 }

@@ -37,12 +37,12 @@ func newClaims(c *checkpoint.Certificate) (a claims) {
 // String says in words how many claims hold, and why.
 func (a claims) String() string {
 	held := a.All - len(a.Broken)
-	text := fmt.Sprintf("Codes under scales that are powers of two: %d of %d weights keep all their values.",
-		held, a.All)
+	text := fmt.Sprintf("Codes under scales that are powers of two: "+
+		"%d of %d weights keep all their values.", held, a.All)
 	if held > 0 {
-		text += fmt.Sprintf(" In each of their blocks the highest bit of a value is at most %d above the lowest bit of"+
-			" one, of the %d that their new type allows under one scale, and the scale is one that can be stored.",
-			a.Reach, a.Limit)
+		text += fmt.Sprintf(" In each of their blocks the highest bit of a value is at most %d above "+
+			"the lowest bit of one, of the %d that their new type allows under one scale, "+
+			"and the scale is one that can be stored.", a.Reach, a.Limit)
 	}
 	if len(a.Broken) > 0 {
 		text += " Of the others this is the first block that keeps them from it:"
@@ -59,7 +59,8 @@ func (a claims) Advice() string {
 	case slices.ContainsFunc(a.Broken, chosen):
 		return "Where there is a scale that loses nothing, --profile te-block-pow2 finds it."
 	}
-	return "To keep them, leave them out with --except, or convert to a layout of values, such as bf16."
+	return "To keep them, leave them out with --except, or convert to a layout of values, " +
+		"such as bf16."
 }
 
 // reason says which block breaks a claim, and why.

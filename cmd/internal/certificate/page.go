@@ -69,8 +69,8 @@ func (d pageData) FileRows() []checkpoint.FileSum { return d.Files[:min(len(d.Fi
 func (d pageData) KindChart() *chart.Chart {
 	c := &chart.Chart{
 		Title: "SQNR by kind of module", Y: "SQNR in dB",
-		Description: "For each kind of module, the worst first, the signal-to-quantization-noise ratio of the weight" +
-			" that lost most, and the median of all.",
+		Description: "For each kind of module, the worst first, the signal-to-quantization-noise " +
+			"ratio of the weight that lost most, and the median of all.",
 	}
 	worst := chart.Series{Name: "worst weight", Mark: chart.Crosses, Color: "vermilion"}
 	middle := chart.Series{Name: "median", Mark: chart.Rings, Color: "blue"}
@@ -79,8 +79,9 @@ func (d pageData) KindChart() *chart.Chart {
 		x := float64(i)
 		label := textout.Shorten(textout.Name(shortest(k.name, d.kinds)), 40)
 		c.Labels = append(c.Labels, strings.ReplaceAll(label, ".", " ")) // so that lines can end there
-		worst.Points = append(worst.Points, chart.Point{X: x, Y: lowest.sqnr, Name: textout.Name(lowest.name)})
-		middle.Points = append(middle.Points, chart.Point{X: x, Y: median, Name: textout.Name(k.name)})
+		at, of := chart.Point{X: x, Y: lowest.sqnr}, chart.Point{X: x, Y: median}
+		at.Name, of.Name = textout.Name(lowest.name), textout.Name(k.name)
+		worst.Points, middle.Points = append(worst.Points, at), append(middle.Points, of)
 	}
 	if len(c.Labels) == 0 {
 		return nil
@@ -100,15 +101,16 @@ const mostLines = 8
 func (d pageData) LayerChart() *chart.Chart {
 	c := &chart.Chart{
 		Title: "SQNR by layer", X: "layer", Y: "SQNR in dB",
-		Description: "For each layer and kind of module the signal-to-quantization-noise ratio; of several weights of" +
-			" one kind in a layer, such as experts, that of the one that lost most.",
+		Description: "For each layer and kind of module the signal-to-quantization-noise ratio; of " +
+			"several weights of one kind in a layer, such as experts, that of the one that lost most.",
 	}
 	layers := map[int]bool{}
 	for _, k := range d.kinds {
 		s := chart.Series{Name: textout.Shorten(textout.Name(k.name), 40), Mark: chart.Joined}
 		for _, w := range k.byLayer() {
 			layers[w.layer] = true
-			s.Points = append(s.Points, chart.Point{X: float64(w.layer), Y: w.sqnr, Name: textout.Name(w.name)})
+			at := chart.Point{X: float64(w.layer), Y: w.sqnr, Name: textout.Name(w.name)}
+			s.Points = append(s.Points, at)
 		}
 		if len(s.Points) > 0 {
 			c.Series = append(c.Series, s)
