@@ -122,7 +122,7 @@ func newEvaluateCommand() *cobra.Command {
 	workersFlag(cmd, &f.workers)
 	wholeFlag(cmd, &f.top, 0, 1<<30, "top", "show the `N` worst layers; 0 is all")
 	jsonFlag(cmd, &f.asJSON)
-	htmlFlag(cmd, &f.html, "with charts")
+	htmlFlag(cmd, &f.html, "charts")
 	return cmd
 }
 

@@ -122,7 +122,7 @@ func newInspectCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&view.Detail, "detail", false, "show every recipe of each tensor")
 	cmd.Flags().BoolVar(&view.Wide, "wide", false, "do not shorten names")
 	jsonFlag(cmd, &out.asJSON)
-	htmlFlag(cmd, &out.html, "with charts")
+	htmlFlag(cmd, &out.html, "charts")
 	return cmd
 }
 
