@@ -232,6 +232,8 @@ func TestConvertTwice(t *testing.T) {
 	succeed(t, append(line, "--resume")...)
 	fail(t, exitUsage, "it holds a run already", line...)
 	before := modelOf(t, out)
+	require.NoError(t, os.WriteFile(filepath.Join(out, ".octavo-lock"), nil, 0o666)) // as a kill leaves it
+	require.NoError(t, os.Mkdir(filepath.Join(out, ".octavo-commit"), 0o777))
 	r := octavo(strings.NewReader(""), append(line, "--resume")...)
 	require.Equal(t, exitOK, r.status)
 	require.Equal(t, "octavo: the conversion in "+out+" is complete\n", r.stderr)

@@ -62,6 +62,7 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 		}
 	} else {
 		note(cmd, "the conversion in %s is complete", textout.Name(c.out))
+		c.tidy()
 		c.before = len(c.plan.Shards)
 	}
 	if f.layout.Plain == "" && c.source.Config.Model == nil && !strings.HasSuffix(args[0], ".safetensors") {
@@ -72,6 +73,13 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 		c.warnOfOthers(cmd)
 	}
 	return c.print(cmd, f, cert)
+}
+
+// tidy removes what a process has left that was killed when the model was in its place.
+func (c *conversion) tidy() {
+	if run, err := outdir.Create(c.out, outdir.Options{Overwrite: true, Resume: true}); err == nil {
+		run.Pause()
+	}
 }
 
 // warnOfOthers warns of weights that the index does not name.
