@@ -20,8 +20,15 @@ const (
 	ModelOptName = "hf_quant_config.json" // of NVIDIA's ModelOpt, beside config.json
 )
 
-// quantizationKey is where config.json says how weights are quantized.
-const quantizationKey = "quantization_config"
+// quantizationKey is where config.json says how weights are quantized, and compressionKey
+// where compressed-tensors said so at first.
+const (
+	quantizationKey = "quantization_config"
+	compressionKey  = "compression_config"
+)
+
+// textKey is where config.json of a model of more than text has what is of text.
+const textKey = "text_config"
 
 // Config is what a checkpoint says of itself. Its maps are nil where a file, or that part
 // of it, is absent.
@@ -30,7 +37,8 @@ type Config struct {
 	// written as it was.
 	Model map[string]json.RawMessage
 
-	// Quantization is its quantization_config, or that of its text_config.
+	// Quantization is its quantization_config, or compression_config, as compressed-tensors
+	// called it at first, or one of its text_config.
 	Quantization map[string]any
 
 	// ModelOpt is hf_quant_config.json.
@@ -70,20 +78,34 @@ func readJSON[V any](path string, to *map[string]V) error {
 }
 
 func quantizationOf(model map[string]json.RawMessage) (q map[string]any, err error) {
-	if raw, ok := model[quantizationKey]; ok {
-		if err := json.Unmarshal(raw, &q); err != nil {
-			return nil, fmt.Errorf("%s: %w", quantizationKey, err)
+	for _, key := range []string{quantizationKey, compressionKey} {
+		if raw, ok := model[key]; ok {
+			if err := json.Unmarshal(raw, &q); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			return q, nil
 		}
-		return q, nil
 	}
-	if raw, ok := model["text_config"]; ok {
-		var text map[string]json.RawMessage
-		if json.Unmarshal(raw, &text) == nil {
-			delete(text, "text_config")
-			return quantizationOf(text)
-		}
+	if text := textOf(model); text != nil {
+		delete(text, textKey)
+		return quantizationOf(text)
 	}
 	return nil, nil
+}
+
+// textOf returns the text_config of a configuration, nil for none.
+func textOf(model map[string]json.RawMessage) (text map[string]json.RawMessage) {
+	if json.Unmarshal(model[textKey], &text) != nil {
+		return nil
+	}
+	return text
+}
+
+// forgetQuantization removes what a configuration says of how weights are quantized.
+func forgetQuantization(model map[string]json.RawMessage) {
+	for _, key := range []string{quantizationKey, compressionKey, "expert_dtype"} {
+		delete(model, key)
+	}
 }
 
 // TiedHead reports whether the head is the embedding, so that there is no tensor of it.

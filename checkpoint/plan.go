@@ -387,9 +387,16 @@ func (p *Plan) Documents() (map[string][]byte, error) {
 	}
 	model := maps.Clone(p.source.Config.Model)
 	if model != nil {
-		delete(model, quantizationKey)
-		delete(model, "expert_dtype")
+		forgetQuantization(model)
 		p.setType(model)
+		if text := textOf(model); text != nil {
+			before := maps.Clone(text)
+			forgetQuantization(text)
+			p.setType(text)
+			if !maps.EqualFunc(text, before, slices.Equal) {
+				model[textKey], _ = json.Marshal(text)
+			}
+		}
 		files[ConfigName] = model
 	}
 	for key, value := range p.Layout.Top {

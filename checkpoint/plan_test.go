@@ -14,6 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // random returns a tensor of BF16 values, about normal with a few large ones.
@@ -378,4 +379,30 @@ func TestTransposed(t *testing.T) {
 	_, twice := planned(t, model(t, `{}`, back[name]), "gpt-oss", checkpoint.PlanOptions{})
 	_, last := planned(t, model(t, `{}`, twice[name+"_blocks"], twice[name+"_scales"]), "bf16", checkpoint.PlanOptions{})
 	require.Equal(t, back[name].Data, last[name].Data)
+}
+
+// TestOldDeclarations: what config.json says of quantization is read where other programs wrote
+// it, and does not outlive a conversion there.
+func TestOldDeclarations(t *testing.T) {
+	const fp8 = `{"quant_method":"fp8","weight_block_size":[64,64]}`
+	for name, config := range map[string]string{
+		"new":           `{"quantization_config":` + fp8 + `,"n":1}`,
+		"old":           `{"compression_config":` + fp8 + `,"n":1}`,
+		"of text":       `{"text_config":{"quantization_config":` + fp8 + `,"dtype":"float32","x":1e3},"n":1}`,
+		"of text, once": `{"text_config":{"compression_config":` + fp8 + `,"dtype":"float32","x":1e3},"n":1}`,
+	} {
+		c := model(t, config, stored("m.up_proj.weight", safetensors.F8E4M3, 1, 130, 4),
+			stored("m.up_proj.weight_scale_inv", safetensors.F32, 0, 3, 1))
+		require.Equal(t, "fp8", c.Config.Method(), name)
+		require.Equal(t, tensor.Block{Rows: 64, Cols: 64}, c.Weight("m.up_proj.weight").Block, name)
+		p, err := checkpoint.NewPlan(c, layout(t, "bf16"), checkpoint.PlanOptions{})
+		require.NoError(t, err)
+		documents, err := p.Documents()
+		require.NoError(t, err)
+		want := `{"n":1}`
+		if strings.Contains(name, "text") {
+			want = `{"text_config":{"dtype":"bfloat16","x":1e3},"n":1}`
+		}
+		require.JSONEq(t, want, string(documents["config.json"]), name)
+	}
 }
