@@ -50,21 +50,21 @@ type Finding struct {
 
 // Rule is a kind of defect.
 type Rule struct {
-	ID    string // in kebab case
-	Title string
+	ID    string `json:"id"` // in kebab case
+	Title string `json:"title"`
 
 	// Severity is that of most findings. Others have their own.
-	Severity Severity
+	Severity Severity `json:"severity"`
 
 	// Data says that headers and configurations do not suffice.
-	Data bool
+	Data bool `json:"data"`
 
-	Consequence string
-	Mend        string
-	Loaders     []string
+	Consequence string   `json:"consequence"`
+	Mend        string   `json:"mend"`
+	Loaders     []string `json:"loaders"`
 
 	// Sources are reports of the defect: owner/repository#number.
-	Sources []string
+	Sources []string `json:"sources"`
 
 	check func(m *model, found func(Finding))
 

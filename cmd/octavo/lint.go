@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,8 @@ model and leaves out the rules that --rules marks with a star.
 With --tensor-parallel blocks must not be cut where loaders split weights over
 that many devices.
 
-With --json everything is one object, with all findings.`
+With --json everything is one object, with all findings, or with --rules all
+rules.`
 
 const lintExample = `  octavo lint model/
   octavo lint model/ --headers --fail-on error
@@ -64,7 +66,7 @@ func newLintCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out.rules {
-				return show.WriteRules(soleOutputOf(cmd))
+				return writeRules(soleOutputOf(cmd), out.asJSON)
 			}
 			return runLint(cmd, args[0], o, out)
 		},
@@ -85,6 +87,16 @@ func newLintCommand() *cobra.Command {
 type lintOutput struct {
 	failOn             lint.Severity
 	all, rules, asJSON bool
+}
+
+// writeRules writes the table of rules.
+func writeRules(w io.Writer, asJSON bool) error {
+	if !asJSON {
+		return show.WriteRules(w)
+	}
+	return jsonout.Print(w, struct {
+		Rules []*lint.Rule `json:"rules"`
+	}{lint.Rules()})
 }
 
 func runLint(cmd *cobra.Command, path string, o lint.Options, out lintOutput) error {

@@ -56,6 +56,25 @@ func TestLint(t *testing.T) {
 	require.Contains(t, report.Rules, "codes-nan")
 
 	require.Contains(t, succeed(t, "lint", "--rules"), "E* scale-invalid\n     a scale is NaN")
+	var table struct {
+		Rules []struct {
+			ID, Title, Severity, Consequence, Mend string
+			Data                                   bool
+			Loaders, Sources                       []string
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "lint", "--rules", "--json")), &table))
+	require.Len(t, table.Rules, strings.Count(succeed(t, "lint", "--rules"), "seen in "))
+	reads := map[string]bool{}
+	for _, r := range table.Rules {
+		require.NotContains(t, []string{r.Title, r.Consequence, r.Mend}, "", r.ID)
+		require.Regexp(t, "^[EWI]$", r.Severity, r.ID)
+		require.NotEmpty(t, r.Sources, r.ID)
+		require.NotEmpty(t, r.Loaders, r.ID)
+		reads[r.ID] = r.Data
+	}
+	require.True(t, reads["scale-invalid"])
+	require.False(t, reads["scale-missing"])
 	fail(t, 2, "want one checkpoint", "lint")
 	fail(t, 2, "want one checkpoint", "lint", sound, wrong)
 	fail(t, 2, `there is no rule "none"`, "lint", sound, "--skip", "none")
