@@ -12,7 +12,7 @@ import (
 )
 
 // stagePrefix begins the name of the directory in which shards lie until all are complete; the
-// digest of the plan follows.
+// digest of the plan follows. Command octavo convert refuses a directory where it finds that name.
 const stagePrefix = ".octavo-beam-"
 
 func (j *Job) stage() string { return filepath.Join(j.Out, stagePrefix+j.Plan[:16]) }

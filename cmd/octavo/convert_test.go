@@ -260,6 +260,14 @@ func TestConvertTwice(t *testing.T) {
 	fail(t, exitData, "stray.safetensors is there and is of no run, and loaders would take it for a part of the model: move it away",
 		"convert", dir, "-o", other, "--to", "bf16", "--quiet")
 	require.NoError(t, os.Remove(stray))
+	stage := filepath.Join(other, ".octavo-beam-0123456789abcdef")
+	require.NoError(t, os.Mkdir(stage, 0o777))
+	for _, flag := range []string{"--quiet", "--resume", "--overwrite"} {
+		fail(t, exitData, ".octavo-beam-0123456789abcdef is of octavo-beam, which is at work there or was cut off: start that again",
+			"convert", dir, "-o", other, "--to", "bf16", flag)
+	}
+	require.Equal(t, []string{filepath.Base(stage)}, entriesOf(t, other))
+	require.NoError(t, os.Remove(stage))
 	require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte("mine"), 0o666))
 	fail(t, exitData, "move it away", "convert", dir, "-o", other, "--to", "bf16", "--quiet")
 	require.Equal(t, map[string]string{"config.json": "mine"}, modelOf(t, other))

@@ -227,8 +227,12 @@ func (c *conversion) directory(f *convertFlags) (*outdir.Run, error) {
 	return run, nil
 }
 
-// checkAlone refuses a directory with weights that are of no run: a loader that takes all
-// files there are would take them for a part of the model.
+// beamStage begins the name of a directory of octavo-beam, which has its own module: there lie
+// shards of a conversion that is not complete.
+const beamStage = ".octavo-beam-"
+
+// checkAlone refuses a directory in which octavo-beam is at work, or with weights that are of
+// no run: a loader that takes all files there are would take them for a part of the model.
 func (c *conversion) checkAlone() error {
 	entries, err := os.ReadDir(c.out)
 	if err != nil {
@@ -236,6 +240,10 @@ func (c *conversion) checkAlone() error {
 	}
 	old, _ := outdir.Read(c.out)
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), beamStage) {
+			return fmt.Errorf("%s is of octavo-beam, which is at work there or was cut off: start that again, "+
+				"remove that directory, or name another one with -o", textout.Name(filepath.Join(c.out, e.Name())))
+		}
 		if strings.HasSuffix(e.Name(), ".safetensors") && !slices.Contains(old.Files, e.Name()) {
 			return fmt.Errorf("%s is there and is of no run, and loaders would take it for a part of the model: "+
 				"move it away, or name another directory with -o", textout.Name(filepath.Join(c.out, e.Name())))
