@@ -2,6 +2,7 @@ package fp8
 
 import (
 	"math"
+	"slices"
 
 	"github.com/x448/float16"
 
@@ -96,10 +97,9 @@ func decodeBlocks(dst []float32, src []byte, f Format, scales []float32, block i
 	}
 	level := cpu.Current()
 	n := len(src) / block
-	for i, s := range scales[:n] {
-		if math.Float32bits(s) >= infinityBits {
-			n = i
-		}
+	broken := func(s float32) bool { return math.Float32bits(s) >= infinityBits }
+	if first := slices.IndexFunc(scales[:n], broken); first >= 0 {
+		n = first
 	}
 	for done := 0; done < n; {
 		count := min(n-done, max(part/block, 1))

@@ -8,7 +8,7 @@ import (
 
 // float32 rounds a scaled value. What is finite becomes at most the largest float32.
 func (q Quotient) float32(y float32) float32 {
-	if q == QuotientWide || y-y != 0 {
+	if q == QuotientWide || !(math.Abs(float64(y)) <= math.MaxFloat32) {
 		return y
 	}
 	rounded := BFloat16FromFloat32(y).Float32()
@@ -23,7 +23,7 @@ func (q Quotient) float32(y float32) float32 {
 
 // float64 is float32 for float64. Rounded to odd first, a value is rounded once.
 func (q Quotient) float64(y float64) float64 {
-	if q == QuotientWide || y-y != 0 {
+	if q == QuotientWide || !(math.Abs(y) <= math.MaxFloat64) {
 		return y
 	}
 	narrow := float32(y)
