@@ -67,7 +67,10 @@ func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, 
 		return nil, err
 	}
 	l := loader{c: c, d: d, workers: cfg.Workers}
-	return m, l.fill(ctx, m, weights, o.Progress)
+	if err := l.fill(ctx, m, weights, o.Progress); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // choose returns the configuration of the model that options ask for.

@@ -380,7 +380,7 @@ func TestLoadStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := int64(0)
 	c := open(t, testutil.Shared(t, "data", "stories260K.safetensors"))
-	_, err := hf.Load(ctx, c, hf.Options{Workers: 1, Progress: progress.Func(
+	m, err := hf.Load(ctx, c, hf.Options{Workers: 1, Progress: progress.Func(
 		func(op string, n, total int64) {
 			cancel()
 			done = n
@@ -388,6 +388,7 @@ func TestLoadStops(t *testing.T) {
 		},
 	)})
 	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, m, "of which a part was read")
 	require.Less(t, done, int64(100_000))
 }
 
