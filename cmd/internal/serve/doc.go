@@ -59,8 +59,8 @@
 //	            Result verdict, text and report, as octavo audit has them
 //	multiply    a, a_scales, b, b_scales, bias if any, old if it is to be added to; options
 //	            model, promote, scale_order, type (F32, BF16 or F16), workers. Array c
-//	encode      values, floats; options format, overflow, inf, nan, rounding, seed.
-//	            Array codes, result stats
+//	encode      values, floats; options format, overflow, inf, nan, zero, rounding, seed,
+//	            quotient. Array codes, result stats
 //	decode      codes; option format. Array values, F32
 //	quantize    values, floats; options profile, format, block, overflow and so on, epsilon.
 //	            Arrays codes, scales and, if there are any, outer; result format, block,
