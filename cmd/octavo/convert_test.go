@@ -232,12 +232,19 @@ func TestConvertTwice(t *testing.T) {
 	succeed(t, append(line, "--resume")...)
 	fail(t, exitUsage, "it holds a run already", line...)
 	before := modelOf(t, out)
-	require.NoError(t, os.WriteFile(filepath.Join(out, ".octavo-lock"), nil, 0o666)) // as a kill leaves it
-	require.NoError(t, os.Mkdir(filepath.Join(out, ".octavo-commit"), 0o777))
-	r := octavo(strings.NewReader(""), append(line, "--resume")...)
-	require.Equal(t, exitOK, r.status)
-	require.Equal(t, "octavo: the conversion in "+out+" is complete\n", r.stderr)
-	require.Equal(t, before, modelOf(t, out))
+	// Kills while files go to their places: none, or the last of them, are still to do.
+	commit := filepath.Join(out, ".octavo-commit")
+	for _, left := range [][]string{nil, {outdir.ManifestName}, {"config.json", checkpoint.CertificateName, outdir.ManifestName}} {
+		require.NoError(t, os.WriteFile(filepath.Join(out, ".octavo-lock"), nil, 0o666))
+		require.NoError(t, os.Mkdir(commit, 0o777))
+		for _, name := range left {
+			require.NoError(t, os.Rename(filepath.Join(out, name), filepath.Join(commit, name)))
+		}
+		r := octavo(strings.NewReader(""), append(line, "--resume")...)
+		require.Equal(t, exitOK, r.status, "%s", r.stderr)
+		require.Equal(t, "octavo: the conversion in "+out+" is complete\n", r.stderr)
+		require.Equal(t, before, modelOf(t, out))
+	}
 	fail(t, exitUsage, "none that was cut off", append(line, "--resume", "--to", "ct-mxfp4")...)
 	succeed(t, append(line, "--overwrite", "--to", "ct-mxfp4")...)
 	require.NotEqual(t, before, modelOf(t, out))
@@ -250,7 +257,7 @@ func TestConvertTwice(t *testing.T) {
 
 	extra := filepath.Join(dir, "extra.safetensors")
 	require.NoError(t, safetensors.WriteFile(extra, nil, nil))
-	r = octavo(strings.NewReader(""), append(line, "--overwrite", "--quiet")...)
+	r := octavo(strings.NewReader(""), append(line, "--overwrite", "--quiet")...)
 	require.Equal(t, exitOK, r.status)
 	require.Equal(t, "octavo: warning: extra.safetensors was not converted, since it is not in the index: mend the index if it is of the model\n", r.stderr)
 	other := filepath.Join(t.TempDir(), "other")

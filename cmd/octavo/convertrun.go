@@ -62,7 +62,6 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 		}
 	} else {
 		note(cmd, "the conversion in %s is complete", textout.Name(c.out))
-		c.tidy()
 		c.before = len(c.plan.Shards)
 	}
 	if f.layout.Plain == "" && c.source.Config.Model == nil && !strings.HasSuffix(args[0], ".safetensors") {
@@ -75,7 +74,7 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 	return c.print(cmd, f, cert)
 }
 
-// tidy removes what a process has left that was killed when the model was in its place.
+// tidy ends what a process had begun that was killed while it put the model into its place.
 func (c *conversion) tidy() {
 	if run, err := outdir.Create(c.out, outdir.Options{Overwrite: true, Resume: true}); err == nil {
 		run.Pause()
@@ -146,6 +145,7 @@ func (c *conversion) complete(resume bool) (*checkpoint.Certificate, error) {
 	if !resume {
 		return nil, nil
 	}
+	c.tidy()
 	if _, err := outdir.Read(c.out); err != nil {
 		return nil, nil // what is wrong is said later
 	}
