@@ -121,7 +121,7 @@ func (f *finishFn) ProcessElement(ctx context.Context, all Result) error {
 		return err
 	}
 	if cert == nil {
-		cert, err = checkpoint.Finish(ctx, plan, f.Job.stage(), f.Job.options())
+		cert, err = f.finish(ctx, plan)
 	}
 	if err != nil {
 		return err
@@ -132,6 +132,18 @@ func (f *finishFn) ProcessElement(ctx context.Context, all Result) error {
 		}
 	}
 	return f.Job.adopt(cert)
+}
+
+// finish makes the model in the stage. Where another worker has moved it meanwhile, which
+// fails here and may leave an empty stage, its certificate is as good.
+func (f *finishFn) finish(ctx context.Context, p *checkpoint.Plan) (*checkpoint.Certificate, error) {
+	cert, err := checkpoint.Finish(ctx, p, f.Job.stage(), f.Job.options())
+	if err != nil {
+		if moved, _ := f.Job.complete(); moved != nil {
+			return moved, nil
+		}
+	}
+	return cert, err
 }
 
 // writeStatistics writes the file of statistics.

@@ -191,3 +191,17 @@ func TestHalfMoved(t *testing.T) {
 		same(t, job)
 	}
 }
+
+// TestMovedMeanwhile: a worker that comes to finish a model which another has moved leaves no
+// stage behind.
+func TestMovedMeanwhile(t *testing.T) {
+	job := newJob(t, "moe-bf16", "ct-nvfp4a16")
+	require.NoError(t, run(t.Context(), job, new(convertFn), new(finishFn)))
+	source, plan, err := job.open() // which sets its digest
+	require.NoError(t, err)
+	defer source.Close()
+	cert, err := (&finishFn{Job: job}).finish(t.Context(), plan)
+	require.NoError(t, err)
+	require.NoError(t, job.adopt(cert))
+	same(t, job)
+}
