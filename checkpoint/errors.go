@@ -18,6 +18,10 @@ var (
 	// ErrPlan is what is wrong with a directory in which another conversion has begun.
 	ErrPlan = errors.New("checkpoint: directory holds another conversion")
 
+	// ErrUncalibrated is a weight of which [PlanOptions] lack the largest magnitude of the
+	// input, which its layout needs.
+	ErrUncalibrated = errors.New("checkpoint: input is not calibrated")
+
 	// ErrLossy is a weight that loses something where [PlanOptions] allow no loss.
 	ErrLossy = errors.New("checkpoint: conversion loses something")
 

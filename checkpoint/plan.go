@@ -200,9 +200,13 @@ func (p *Plan) target(
 	module, _ := stem(w.Name)
 	if p.static && !t.Scheme.Parts[Input].None() {
 		amax, ok := o.Amax[module]
-		if !ok || !(amax > 0) || math.IsInf(float64(amax), 1) {
-			return nil, sentinel.Errorf(ErrLayout, "tensor %q: layout %s needs the largest magnitude of its input, which is %v: calibrate it first",
-				w.Name, p.Layout, amax)
+		if !ok {
+			return nil, sentinel.Errorf(ErrUncalibrated, "tensor %q: layout %s needs the largest magnitude of its input, "+
+				"which is not known: calibrate it first", w.Name, p.Layout)
+		}
+		if !(amax > 0) || math.IsInf(float64(amax), 1) {
+			return nil, sentinel.Errorf(ErrLayout, "tensor %q: layout %s needs the largest magnitude of its input, "+
+				"which is %v: calibrate it with other inputs, or leave it out", w.Name, p.Layout, amax)
 		}
 		t.InputAmax = amax
 		with = append(with, Input)

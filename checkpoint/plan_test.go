@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -157,7 +158,12 @@ func TestCalibrated(t *testing.T) {
 	} {
 		t.Run(l.name, func(t *testing.T) {
 			_, err := checkpoint.NewPlan(c, layout(t, l.name), checkpoint.PlanOptions{})
-			require.ErrorContains(t, err, "calibrate it first")
+			require.ErrorIs(t, err, checkpoint.ErrUncalibrated)
+			require.ErrorContains(t, err, "which is not known: calibrate it first")
+			dead := maps.Clone(amax)
+			dead[q] = 0
+			_, err = checkpoint.NewPlan(c, layout(t, l.name), checkpoint.PlanOptions{Amax: dead})
+			require.ErrorContains(t, err, "which is 0: calibrate it with other inputs, or leave it out")
 			p, got := planned(t, c, l.name, checkpoint.PlanOptions{Amax: amax})
 			require.Equal(t, l.scale(5), number(got[q+l.input]), "what q and k share")
 			require.Equal(t, l.scale(5), number(got[k+l.input]))

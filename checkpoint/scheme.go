@@ -223,7 +223,7 @@ func (s *Scheme) Infos(
 		return nil, nil, fail(fmt.Errorf("want a matrix%s", map[bool]string{true: " or a stack of them"}[s.Stacks]))
 	}
 	if cols := shape[len(shape)-1]; s.Whole && cols%s.Block.Cols != 0 {
-		return nil, nil, fail(fmt.Errorf("%d columns are no multiple of %d", cols, s.Block.Cols))
+		return nil, nil, fail(fmt.Errorf("%d columns are no multiple of %d: leave it out", cols, s.Block.Cols))
 	}
 	for r := range roles {
 		part := s.Parts[r]

@@ -118,7 +118,7 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 		return err
 	}
 	if c.plan, err = checkpoint.NewPlan(c.source, f.layout, o); err != nil {
-		if f.layout.Calibrated == checkpoint.Calibrated && o.Amax == nil {
+		if errors.Is(err, checkpoint.ErrUncalibrated) && o.Amax == nil {
 			return fmt.Errorf("%w with --calibrate TEXT, or give what that found elsewhere with --amax", err)
 		}
 		return mendSource(err)

@@ -55,14 +55,22 @@ func SavedFiles(o SaveOptions) []string {
 // A Smoothing of the model is a way of quantizing, which leaves weights as they are: what is
 // written computes what the model does but for that rounding.
 //
-// The error is [ErrConfig] for options that do not fit the model, or one of the file system
-// or of the context.
+// max_position_embeddings is Config.Context: of a model that [Load] has read with a shorter
+// one, that.
+//
+// The error is [ErrConfig] for options that do not fit the model and for a directory with the
+// index of another one, which loaders would read instead, or one of the file system or of the
+// context.
 func Save(ctx context.Context, m *nn.Llama, dir string, o SaveOptions) error {
 	if err := o.complete(m.Config()); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
+	}
+	index := filepath.Join(dir, checkpoint.IndexName)
+	if _, err := os.Lstat(index); err == nil {
+		return configError(index, "it is of another model, which loaders would read: save to another directory")
 	}
 	if err := saveWeights(ctx, m, filepath.Join(dir, WeightsName), o); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/hf"
@@ -167,6 +168,14 @@ func TestSaveRefuses(t *testing.T) {
 	err = hf.Save(t.Context(), m, dir, hf.SaveOptions{Type: safetensors.F16})
 	require.ErrorContains(t, err, `Type is "F16": want F32 or BF16`)
 	require.NoDirExists(t, dir)
+
+	other := t.TempDir()
+	index := filepath.Join(other, checkpoint.IndexName)
+	require.NoError(t, os.WriteFile(index, []byte("{}"), 0o600))
+	err = hf.Save(t.Context(), m, other, hf.SaveOptions{})
+	require.ErrorIs(t, err, hf.ErrConfig)
+	require.ErrorContains(t, err, index+": it is of another model")
+	require.NoFileExists(t, filepath.Join(other, hf.WeightsName))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
