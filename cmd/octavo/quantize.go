@@ -3,9 +3,10 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/checkpoint/quantize"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/quantize"
+	show "github.com/octavo-fp8/octavo/cmd/internal/quantize"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -68,7 +69,8 @@ const quantizeExample = `  octavo quantize model.safetensors -o model-fp8.safete
   octavo quantize model.safetensors -o out.safetensors --profile nvfp4-te`
 
 func newQuantizeCommand() *cobra.Command {
-	var job quantize.Job
+	var o quantize.Options
+	var out string
 	var block tensor.Block
 	var asJSON, detail bool
 	top := 10
@@ -79,29 +81,28 @@ func newQuantizeCommand() *cobra.Command {
 		Example: quantizeExample,
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			job.In = args[0]
-			if err := sameFile(job.In, job.Out); err != nil {
+			if err := sameFile(args[0], out); err != nil {
 				return err
 			}
-			usual := job.Recipe.Profile.Recipe(scaling.Weight)
-			if job.Recipe.Block = usual.Block; !cmd.Flags().Changed("format") {
-				job.Recipe.Format = usual.Format
+			usual := o.Recipe.Profile.Recipe(scaling.Weight)
+			if o.Recipe.Block = usual.Block; !cmd.Flags().Changed("format") {
+				o.Recipe.Format = usual.Format
 			}
-			if !job.Recipe.Profile.For(job.Recipe.Format) {
-				return usagef("--profile %s is not for %v: it encodes to %v", job.Recipe.Profile, job.Recipe.Format, usual.Format)
+			if !o.Recipe.Profile.For(o.Recipe.Format) {
+				return usagef("--profile %s is not for %v: it encodes to %v", o.Recipe.Profile, o.Recipe.Format, usual.Format)
 			}
 			if cmd.Flags().Changed("block") {
-				job.Recipe.Block = block
+				o.Recipe.Block = block
 			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newDisplay(cmd)
 			bar.Unit(display.Bytes)
-			job.Progress = bar
-			summary, err := job.Run(ctx)
+			o.Progress = bar
+			summary, err := quantize.File(ctx, args[0], out, o)
 			bar.Finish()
 			if err != nil {
-				return unwritten(ctx, job.Out, err)
+				return unwritten(ctx, out, err)
 			}
 			for _, n := range summary.NonFinite {
 				warn(cmd.ErrOrStderr(), "%v", n)
@@ -112,16 +113,16 @@ func newQuantizeCommand() *cobra.Command {
 			case quiet(cmd):
 				return nil
 			}
-			return summary.WriteText(cmd.OutOrStdout(), shownTensors(top, detail))
+			return show.WriteText(cmd.OutOrStdout(), summary, shownTensors(top, detail))
 		},
 	}
-	outFlag(cmd, &job.Out)
-	profileFlag(cmd, &job.Recipe.Profile, "arithmetic of the scales, one of the above (required)")
+	outFlag(cmd, &out)
+	profileFlag(cmd, &o.Recipe.Profile, "arithmetic of the scales, one of the above (required)")
 	markRequired(cmd, "profile")
-	formatFlag(cmd, &job.Recipe.Format, "", "format of the codes (default the profile's: e4m3, or e2m1)")
+	formatFlag(cmd, &o.Recipe.Format, "", "format of the codes (default the profile's: e4m3, or e2m1)")
 	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the profile's for weights)")
-	onlyFlag(cmd, &job.Only, "quantize only the matrices whose name matches, copy the others")
-	cmd.Flags().BoolVar(&job.Requantize, "requantize", false, "decode matrices of codes, and encode them anew")
+	onlyFlag(cmd, &o.Only, "quantize only the matrices whose name matches, copy the others")
+	cmd.Flags().BoolVar(&o.Requantize, "requantize", false, "decode matrices of codes, and encode them anew")
 	wholeFlag(cmd, &top, 0, 1<<30, "top", "show the `N` tensors that lost most; 0 is all")
 	cmd.Flags().BoolVar(&detail, "detail", false, "show all tensors")
 	jsonFlag(cmd, &asJSON)

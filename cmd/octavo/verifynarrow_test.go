@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )

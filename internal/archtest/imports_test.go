@@ -46,6 +46,7 @@ var beside = map[string][]string{
 	"telemetry/prometheus": {"telemetry"},
 	"checkpoint":           {"safetensors", "scaling and below"},
 	"checkpoint/lint":      {"checkpoint", "safetensors", "scaling and below"},
+	"checkpoint/quantize":  {"oracle/operands", "safetensors", "scaling and below"},
 	"nn/evaluate":          {"nn and below"},
 	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
 	"oracle":               {"attention and below"},
@@ -79,6 +80,10 @@ var internals = map[string][]string{
 	"internal/halves":             {"fp8"},
 	"internal/arrays":             {"fp8", "safetensors"},
 	"internal/kernels/levelcheck": {"gemm"}, // a command
+	"internal/counter":            {"progress"},
+	"internal/filetest":           {"fp8", "safetensors"},
+	"internal/loss":               {"fp8", "tensor"},
+	"internal/tensorfile":         {"fp8", "oracle/operands", "safetensors", "scaling", "tensor"},
 }
 
 // exporters are the only packages that may import net/http and expvar, of which the

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/browsertest"
-	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 

@@ -9,11 +9,11 @@ import (
 	"regexp"
 	"runtime"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/counter"
-	"github.com/octavo-fp8/octavo/cmd/internal/loss"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
-	"github.com/octavo-fp8/octavo/cmd/internal/workpool"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/counter"
+	"github.com/octavo-fp8/octavo/internal/loss"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/workpool"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 )

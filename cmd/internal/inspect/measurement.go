@@ -3,8 +3,8 @@ package inspect
 import (
 	"sync/atomic"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/loss"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/loss"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"

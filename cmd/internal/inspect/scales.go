@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/scaling"
 )

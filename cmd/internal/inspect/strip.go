@@ -3,9 +3,9 @@ package inspect
 import (
 	"math"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/loss"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/loss"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 )
 
 // surveyed is what a strip of a tensor shows by itself.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 

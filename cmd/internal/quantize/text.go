@@ -1,3 +1,4 @@
+// Package quantize is what octavo quantize prints of a summary.
 package quantize
 
 import (
@@ -9,16 +10,17 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/octavo-fp8/octavo/checkpoint/quantize"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
-// WriteText writes the summary for people, with the given number of tensors that lost
+// WriteText writes a summary for people, with the given number of tensors that lost
 // most; 0 is all.
-func (s *Summary) WriteText(stdout io.Writer, top int) error {
+func WriteText(stdout io.Writer, s *quantize.Summary, top int) error {
 	w := bufio.NewWriter(stdout)
 	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", textout.Name(s.Output), s.Profile, s.Format, s.Block)
-	s.writeTotals(w)
-	s.writeTensors(w, top)
+	writeTotals(w, s)
+	writeTensors(w, s.Tensors, top)
 	became := ""
 	if s.BecameNonFinite > 0 {
 		became = fmt.Sprintf(", %s became NaN or infinite", textout.Share(s.BecameNonFinite, s.Elements))
@@ -29,20 +31,20 @@ func (s *Summary) WriteText(stdout io.Writer, top int) error {
 	return w.Flush()
 }
 
-func (s *Summary) writeTotals(w io.Writer) {
+func writeTotals(w io.Writer, s *quantize.Summary) {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\ttensors\tbytes before\tbytes after\t")
-	all := TensorCount{}
+	all := quantize.TensorCount{}
 	for _, row := range []struct {
 		name  string
-		count TensorCount
+		count quantize.TensorCount
 	}{{"quantized", s.Quantized}, {"copied", s.Copied}} {
-		row.count.print(table, row.name)
+		writeCount(table, row.name, row.count)
 		all.Tensors += row.count.Tensors
 		all.BytesBefore += row.count.BytesBefore
 		all.BytesAfter += row.count.BytesAfter
 	}
-	all.print(table, "all")
+	writeCount(table, "all", all)
 	table.Flush()
 	if s.Requantized > 0 {
 		fmt.Fprintf(w, "\n%d of the quantized tensors were codes before: their losses are those of the second time.\n", s.Requantized)
@@ -50,14 +52,14 @@ func (s *Summary) writeTotals(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-func (c TensorCount) print(w io.Writer, name string) {
+func writeCount(w io.Writer, name string, c quantize.TensorCount) {
 	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t\n", name, c.Tensors, c.BytesBefore, c.BytesAfter)
 }
 
 // writeTensors writes a line for each of the tensors that lost most.
-func (s *Summary) writeTensors(w io.Writer, top int) {
-	tensors := slices.Clone(s.Tensors)
-	slices.SortStableFunc(tensors, func(a, b TensorLoss) int { return cmp.Compare(a.rank(), b.rank()) })
+func writeTensors(w io.Writer, tensors []quantize.TensorLoss, top int) {
+	tensors = slices.Clone(tensors)
+	slices.SortStableFunc(tensors, func(a, b quantize.TensorLoss) int { return cmp.Compare(rank(a), rank(b)) })
 	if top > 0 && top < len(tensors) {
 		fmt.Fprintf(w, "The %d of %d tensors that lost most (--detail shows all):\n\n", top, len(tensors))
 		tensors = tensors[:top]
@@ -77,7 +79,7 @@ const nameWidth = 80 - 8 - 9 - 9 - 7 - 4*2
 
 // rank orders tensors by what they lost: those with values that became NaN first, then by
 // SQNR; those that had nothing to lose last.
-func (t *TensorLoss) rank() float64 {
+func rank(t quantize.TensorLoss) float64 {
 	switch {
 	case t.BecameNonFinite > 0:
 		return math.Inf(-1)

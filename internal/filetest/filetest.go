@@ -1,5 +1,5 @@
-// Package filetest makes safetensors files for tests of commands, and looks into those
-// that commands wrote.
+// Package filetest makes safetensors files for tests, and looks into those that were
+// written.
 package filetest
 
 import (
@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -62,7 +61,7 @@ func Raw(name string, dtype safetensors.DType, shape []int, data ...byte) safete
 func Write(t *testing.T, metadata map[string]string, tensors ...safetensors.Tensor) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "in.safetensors")
-	require.NoError(t, safetensors.WriteFile(path, tensors, metadata))
+	must(t, safetensors.WriteFile(path, tensors, metadata))
 	return path
 }
 
@@ -73,15 +72,17 @@ func Output(t *testing.T) string { return filepath.Join(t.TempDir(), "out.safete
 func RequireNothing(t *testing.T, out string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(out))
-	require.NoError(t, err)
-	require.Empty(t, entries)
+	must(t, err)
+	if len(entries) > 0 {
+		t.Fatalf("there is a %s, want nothing", entries[0].Name())
+	}
 }
 
 // Open opens a file until the test ends.
 func Open(t *testing.T, path string) *safetensors.File {
 	t.Helper()
 	file, err := safetensors.Open(path)
-	require.NoError(t, err)
+	must(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -90,7 +91,7 @@ func Open(t *testing.T, path string) *safetensors.File {
 func Bytes(t *testing.T, file *safetensors.File, name string) []byte {
 	t.Helper()
 	data, err := file.Bytes(name)
-	require.NoError(t, err)
+	must(t, err)
 	return data
 }
 
@@ -98,6 +99,15 @@ func Bytes(t *testing.T, file *safetensors.File, name string) []byte {
 func Info(t *testing.T, file *safetensors.File, name string) safetensors.Info {
 	t.Helper()
 	info, ok := file.Info(name)
-	require.True(t, ok, "no tensor %q", name)
+	if !ok {
+		t.Fatalf("no tensor %q", name)
+	}
 	return info
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/loss"
+	"github.com/octavo-fp8/octavo/internal/loss"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -27,8 +26,8 @@ type Summary struct {
 	NonFinite       []NonFinite     `json:"nonFinite"`
 	Tensors         []TensorLoss    `json:"tensors"`   // quantized, in the order of the output
 	BytesRead       int64           `json:"bytesRead"` // tensor data, each byte counted once
-	Seconds         jsonout.Number  `json:"seconds"`
-	Rate            jsonout.Number  `json:"gigabytesPerSecond"` // BytesRead / Seconds / 1e9
+	Seconds         Number          `json:"seconds"`
+	Rate            Number          `json:"gigabytesPerSecond"` // BytesRead / Seconds / 1e9
 }
 
 // TensorCount counts tensors and the bytes of their data.
@@ -45,7 +44,7 @@ type TensorLoss struct {
 	Shape           []int             `json:"shape"`
 	Elements        int64             `json:"elements"`
 	Block           string            `json:"block"`
-	SQNR            jsonout.Number    `json:"sqnrDecibels"` // over finite values; NaN if all are 0 or one became NaN
+	SQNR            Number            `json:"sqnrDecibels"` // over finite values; NaN if all are 0 or one became NaN
 	Saturated       int64             `json:"saturated"`
 	Flushed         int64             `json:"flushed"`
 	BecameNonFinite int64             `json:"becameNonFinite"`
@@ -54,11 +53,11 @@ type TensorLoss struct {
 
 // NonFinite names the first value of a tensor that is NaN or infinite.
 type NonFinite struct {
-	Tensor string         `json:"tensor"`
-	Shape  []int          `json:"shape"`
-	Index  int            `json:"index"` // row-major
-	Value  jsonout.Number `json:"value"`
-	Count  int64          `json:"count"` // of values that are not finite
+	Tensor string `json:"tensor"`
+	Shape  []int  `json:"shape"`
+	Index  int    `json:"index"` // row-major
+	Value  Number `json:"value"`
+	Count  int64  `json:"count"` // of values that are not finite
 }
 
 func (n NonFinite) String() string {
@@ -74,16 +73,16 @@ func (s *Summary) addTensor(p part, r *result) {
 	s.Flushed += st.Flushed
 	s.BecameNonFinite += st.BecameNonFinite
 	if n := st.NonFinite(); n > 0 {
-		s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.index, jsonout.Number(r.first.value), n})
+		s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.index, Number(r.first.value), n})
 	}
 	s.Tensors = append(s.Tensors, TensorLoss{
 		Name: p.Name, From: p.source.DType, Shape: p.Shape, Elements: st.Elements, Block: s.Block,
-		SQNR:      jsonout.Number(loss.SQNR(r.sums.Signal, r.sums.Noise)),
+		SQNR:      Number(loss.SQNR(r.sums.Signal, r.sums.Noise)),
 		Saturated: st.Saturated(), Flushed: st.Flushed, BecameNonFinite: st.BecameNonFinite, NonFinite: st.NonFinite(),
 	})
 }
 
 func (s *Summary) took(d time.Duration) {
-	s.Seconds = jsonout.Number(d.Seconds())
-	s.Rate = jsonout.Number(float64(s.BytesRead) / d.Seconds() / 1e9)
+	s.Seconds = Number(d.Seconds())
+	s.Rate = Number(float64(s.BytesRead) / d.Seconds() / 1e9)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -25,8 +25,7 @@ func TestQuantizeMemory(t *testing.T) {
 	for _, b := range []tensor.Block{{Rows: 1, Cols: 128}, {Rows: 1, Cols: 32}, {Rows: 1}, {}} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		job := Job{In: path, Out: filetest.Output(t), Recipe: scaling.Recipe{Block: b}, strip: 64 << 10}
-		_, err := job.Run(t.Context())
+		_, err := File(t.Context(), path, filetest.Output(t), Options{Recipe: scaling.Recipe{Block: b}, strip: 64 << 10})
 		require.NoError(t, err)
 		runtime.ReadMemStats(&after)
 		strips := uint64(min(runtime.GOMAXPROCS(0), mostWorkers)) * 64 << 10

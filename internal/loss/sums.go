@@ -3,8 +3,8 @@ package loss
 import (
 	"github.com/x448/float16"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 

@@ -15,11 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/counter"
-	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -92,9 +90,9 @@ func TestStripsEqualWhole(t *testing.T) {
 
 func checkStrips(t *testing.T, path string, recipe scaling.Recipe) {
 	want, summary := wholeOf(t, path, recipe)
-	for _, strip := range []int64{1, 100, 1000, 1 << 30} {
-		job := Job{In: path, Out: filetest.Output(t), Recipe: recipe, strip: strip}
-		got, err := job.Run(t.Context())
+	for workers, strip := range []int64{1, 100, 1000, 1 << 30} {
+		out := filetest.Output(t)
+		got, err := File(t.Context(), path, out, Options{Recipe: recipe, Workers: workers, strip: strip})
 		require.NoError(t, err)
 		require.Equal(t, summary.Elements, got.Elements)
 		require.Equal(t, summary.Saturated, got.Saturated)
@@ -103,7 +101,7 @@ func checkStrips(t *testing.T, path string, recipe scaling.Recipe) {
 		slices.SortFunc(got.NonFinite, func(a, b NonFinite) int { return strings.Compare(a.Tensor, b.Tensor) })
 		require.Equal(t, fmt.Sprint(summary.NonFinite), fmt.Sprint(got.NonFinite)) // NaN is not equal to itself
 		requireLosses(t, summary.Tensors, got.Tensors)
-		file := filetest.Open(t, job.Out)
+		file := filetest.Open(t, out)
 		for name, data := range want {
 			require.Equal(t, data, filetest.Bytes(t, file, name), "%s in strips of %d bytes", name, strip)
 		}
@@ -146,7 +144,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 		s.Saturated += st.Saturated()
 		s.Flushed += st.Flushed
 		s.BecameNonFinite += st.BecameNonFinite
-		s.Tensors = append(s.Tensors, TensorLoss{Name: info.Name, Saturated: st.Saturated(), Flushed: st.Flushed, SQNR: jsonout.Number(st.Detail.SQNR())})
+		s.Tensors = append(s.Tensors, TensorLoss{Name: info.Name, Saturated: st.Saturated(), Flushed: st.Flushed, SQNR: Number(st.Detail.SQNR())})
 	}
 	for _, name := range []string{"first", "last", "many"} {
 		info := filetest.Info(t, file, name)
@@ -158,7 +156,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 				continue
 			}
 			if n.Count++; n.Index < 0 {
-				n.Index, n.Value = i, jsonout.Number(v)
+				n.Index, n.Value = i, Number(v)
 			}
 		}
 		s.NonFinite = append(s.NonFinite, n)
@@ -250,11 +248,11 @@ func TestOneScaleStats(t *testing.T) {
 
 // quantizeOpen writes what becomes of an open file to out.
 func quantizeOpen(t *testing.T, file *safetensors.File, out string, recipe scaling.Recipe, strip int64) error {
-	parts, err := (&Job{Recipe: recipe}).planParts(file)
+	parts, err := Options{Recipe: recipe}.planParts(file)
 	require.NoError(t, err)
 	infos, total := declare(parts)
 	return safetensors.WriteFileAtFunc(out, infos, nil, func(w *safetensors.WriterAt) error {
-		q := newQuantizer(t.Context(), file, recipe, strip, counter.New(nil, "", total))
+		q := newQuantizer(t.Context(), file, Options{Recipe: recipe, strip: strip}, total)
 		q.out = w
 		_, err := q.write(parts)
 		return err
@@ -289,7 +287,7 @@ func TestQuantizeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	out := filetest.Output(t)
-	_, err := Job{In: ragged(t, safetensors.F32), Out: out, Recipe: scaling.Default(scaling.Weight)}.Run(ctx)
+	_, err := File(ctx, ragged(t, safetensors.F32), out, Options{Recipe: scaling.Default(scaling.Weight)})
 	require.ErrorIs(t, err, context.Canceled)
 	filetest.RequireNothing(t, out)
 }
@@ -299,8 +297,8 @@ func TestQuantizeInterruptedLater(t *testing.T) {
 	for _, b := range []tensor.Block{{Rows: 1}, {}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := filetest.Output(t)
-		job := Job{In: ragged(t, safetensors.F32), Out: out, Recipe: scaling.Recipe{Block: b}, strip: 1}
-		_, err := job.Run(countdown{ctx, cancel, new(atomic.Int64)})
+		o := Options{Recipe: scaling.Recipe{Block: b}, strip: 1}
+		_, err := File(countdown{ctx, cancel, new(atomic.Int64)}, ragged(t, safetensors.F32), out, o)
 		require.ErrorIs(t, err, context.Canceled)
 		filetest.RequireNothing(t, out)
 	}

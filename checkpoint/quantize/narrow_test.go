@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/filetest"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -54,7 +54,7 @@ func TestNarrow(t *testing.T) {
 				recipe.Format = f
 				for _, strip := range []int64{1, 3000, 1 << 30} {
 					out := filetest.Output(t)
-					s, err := Job{In: path, Out: out, Recipe: recipe, strip: strip}.Run(t.Context())
+					s, err := File(t.Context(), path, out, Options{Recipe: recipe, strip: strip})
 					require.NoError(t, err)
 					for name, shape := range shapes {
 						values, err := in.Float32s(name)
@@ -104,10 +104,10 @@ func TestRequantizeNarrow(t *testing.T) {
 	for _, p := range []scaling.Profile{scaling.NVFP4TE, scaling.NVFP4TERow, scaling.NVFP4CompressedTensors, scaling.NVFP4TorchAO} {
 		first, second := filetest.Output(t), filetest.Output(t)
 		recipe := p.Recipe(scaling.Input)
-		_, err := Job{In: path, Out: first, Recipe: recipe}.Run(t.Context())
+		_, err := File(t.Context(), path, first, Options{Recipe: recipe})
 		require.NoError(t, err)
 		wide := scaling.Recipe{Profile: scaling.TEBlock, Block: tensor.Block{Rows: 1}}
-		_, err = Job{In: first, Out: second, Recipe: wide, Requantize: true, strip: 1000}.Run(t.Context())
+		_, err = File(t.Context(), first, second, Options{Recipe: wide, Requantize: true, strip: 1000})
 		require.NoError(t, err)
 		for name := range shapes {
 			x := operandOf(t, first, name, &recipe.Block)
@@ -128,7 +128,7 @@ func TestOddNibbles(t *testing.T) {
 	path := filetest.Write(t, nil, filetest.F32("w", []int{3, 5}, make([]float32, 15)...))
 	recipe := scaling.NVFP4TE.Recipe(scaling.Weight)
 	out := filetest.Output(t)
-	_, err := Job{In: path, Out: out, Recipe: recipe}.Run(t.Context())
+	_, err := File(t.Context(), path, out, Options{Recipe: recipe})
 	require.EqualError(t, err, `tensor "w" of shape [3 5] has 15 elements, which do not fill whole bytes in E2M1: leave it out with --only`)
 	filetest.RequireNothing(t, out)
 }
@@ -161,7 +161,7 @@ func TestRequantizeOuter(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			in := filetest.Write(t, map[string]string{operands.OuterKey: operands.OuterDivisors}, append(slices.Clip(matrix), test.outer...)...)
 			out := filetest.Output(t)
-			_, err := Job{In: in, Out: out, Recipe: scaling.Recipe{Profile: scaling.TEBlock, Block: tensor.Block{Rows: 1}}, Requantize: true}.Run(t.Context())
+			_, err := File(t.Context(), in, out, Options{Recipe: scaling.Recipe{Profile: scaling.TEBlock, Block: tensor.Block{Rows: 1}}, Requantize: true})
 			if test.text == "" {
 				require.NoError(t, err)
 				return
@@ -182,7 +182,7 @@ func TestFormatsOfBytes(t *testing.T) {
 		out := filetest.Output(t)
 		recipe := scaling.MXFloor.Recipe(scaling.Weight)
 		recipe.Format = f
-		_, err := Job{In: in, Out: out, Recipe: recipe, Only: regexp.MustCompile(only), Requantize: true}.Run(t.Context())
+		_, err := File(t.Context(), in, out, Options{Recipe: recipe, Only: regexp.MustCompile(only), Requantize: true})
 		require.NoError(t, err)
 		in = out
 	}
@@ -213,7 +213,7 @@ func TestScalesOfBytes(t *testing.T) {
 	in := filetest.Write(t, nil, filetest.F32("w", []int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8),
 		filetest.Raw("other", safetensors.U8, []int{2, 4}, 1, 2, 3, 4, 5, 6, 7, 8), scales)
 	out := filetest.Output(t)
-	_, err := Job{In: in, Out: out, Recipe: scaling.TECurrent.Recipe(scaling.Weight)}.Run(t.Context())
+	_, err := File(t.Context(), in, out, Options{Recipe: scaling.TECurrent.Recipe(scaling.Weight)})
 	require.NoError(t, err)
 	require.Equal(t, safetensors.F8E4M3, filetest.Info(t, filetest.Open(t, out), "w").DType)
 	require.Equal(t, safetensors.F32, filetest.Info(t, filetest.Open(t, out), "other_scale_inv").DType)
@@ -226,7 +226,7 @@ func TestOuterBesideNone(t *testing.T) {
 	in := filetest.Write(t, nil, filetest.F32("w", []int{1, 16}, make([]float32, 16)...),
 		filetest.Raw("other", safetensors.F4, []int{1, 16}, make([]byte, 8)...), filetest.Raw("other_scale_inv", safetensors.F8E4M3, []int{1, 1}, 0x38))
 	out := filetest.Output(t)
-	_, err := Job{In: in, Out: out, Recipe: scaling.NVFP4TE.Recipe(scaling.Input), Only: regexp.MustCompile("^w$")}.Run(t.Context())
+	_, err := File(t.Context(), in, out, Options{Recipe: scaling.NVFP4TE.Recipe(scaling.Input), Only: regexp.MustCompile("^w$")})
 	require.NoError(t, err)
 	block := tensor.Block{Rows: 1, Cols: 16}
 	require.True(t, operandOf(t, out, "other", &block).Outer.None())
@@ -246,11 +246,11 @@ func TestRequantizeBytes(t *testing.T) {
 			first, second := filetest.Output(t), filetest.Output(t)
 			recipe := scaling.MXFloor.Recipe(scaling.Weight)
 			recipe.Format = f
-			_, err := Job{In: path, Out: first, Recipe: recipe}.Run(t.Context())
+			_, err := File(t.Context(), path, first, Options{Recipe: recipe})
 			require.NoError(t, err)
-			_, err = Job{In: first, Out: second, Recipe: wide}.Run(t.Context())
+			_, err = File(t.Context(), first, second, Options{Recipe: wide})
 			require.ErrorContains(t, err, fmt.Sprintf("is %v already: --requantize decodes such tensors", f))
-			s, err := Job{In: first, Out: second, Recipe: wide, Requantize: true, strip: 1000}.Run(t.Context())
+			s, err := File(t.Context(), first, second, Options{Recipe: wide, Requantize: true, strip: 1000})
 			require.NoError(t, err)
 			require.Equal(t, len(shapes), s.Requantized)
 			for name := range shapes {
@@ -291,7 +291,7 @@ func TestRequantizeScales(t *testing.T) {
 			in := filetest.Write(t, map[string]string{operands.ScaleFormatKey: test.metadata},
 				filetest.Raw("w", safetensors.F4, []int{1, 4}, 0x12, 0x34), filetest.Raw("w_scale_inv", test.dtype, []int{1, 1}, test.data))
 			out := filetest.Output(t)
-			_, err := Job{In: in, Out: out, Recipe: scaling.Recipe{Profile: scaling.MXFloor, Block: tensor.Block{Rows: 1}}, Requantize: true}.Run(t.Context())
+			_, err := File(t.Context(), in, out, Options{Recipe: scaling.Recipe{Profile: scaling.MXFloor, Block: tensor.Block{Rows: 1}}, Requantize: true})
 			if test.text != "" {
 				require.ErrorContains(t, err, test.text)
 				filetest.RequireNothing(t, out)

@@ -3,9 +3,9 @@ package quantize
 import (
 	"sync"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/loss"
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/loss"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 )
 
 // result is what is known of a matrix from the strips done so far.

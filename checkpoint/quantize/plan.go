@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/memory"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -37,12 +37,12 @@ const (
 
 // planParts lists the tensors of the output by falling alignment, so that each
 // lies at a multiple of its element size, as the reference implementation has it.
-func (j *Job) planParts(file *safetensors.File) ([]part, error) {
+func (o Options) planParts(file *safetensors.File) ([]part, error) {
 	var parts []part
 	selected := false
 	dropped := map[string]bool{} // scales of codes that get others
 	for _, info := range file.Tensors() {
-		quantizes, err := j.quantizes(file, info)
+		quantizes, err := o.quantizes(file, info)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 			continue
 		}
 		ofCodes := isCodes(file, info)
-		if m := newMatrix(info, ofCodes, j.Recipe, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(unitOf(info.DType, ofCodes))) {
+		if m := newMatrix(info, ofCodes, o.Recipe, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(unitOf(info.DType, ofCodes))) {
 			return nil, fmt.Errorf("tensor %q: a row of blocks of %s %v does not fit in memory", info.Name, info.DType, info.Shape)
 		}
 		for _, suffix := range tensorfile.ScaleSuffixes() {
@@ -64,7 +64,7 @@ func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 			}
 		}
 		selected = true
-		made, err := quantizedParts(info, j.Recipe)
+		made, err := quantizedParts(info, o.Recipe)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 		parts = append(parts, made...)
 	}
 	if !selected {
-		return nil, j.nothing()
+		return nil, o.nothing()
 	}
 	parts = slices.DeleteFunc(parts, func(p part) bool { return p.content == copied && dropped[p.Name] })
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.align, a.align) })
@@ -82,22 +82,22 @@ func (j *Job) planParts(file *safetensors.File) ([]part, error) {
 }
 
 // nothing is the error where there is nothing to quantize.
-func (j *Job) nothing() error {
-	if j.Only != nil {
-		return fmt.Errorf("no float matrix has a name that matches --only %q: octavo inspect lists the tensors", j.Only)
+func (o Options) nothing() error {
+	if o.Only != nil {
+		return fmt.Errorf("no float matrix has a name that matches --only %q: octavo inspect lists the tensors", o.Only)
 	}
 	return errors.New("there is no float matrix to quantize, which is a tensor of two or more dimensions, F64, F32, F16 or BF16: octavo inspect lists the tensors")
 }
 
 // quantizes reports whether a tensor is to be quantized. One of codes must be meant to be.
-func (j *Job) quantizes(file *safetensors.File, info safetensors.Info) (bool, error) {
-	if !tensorfile.Selects(j.Only, info.Name) {
+func (o Options) quantizes(file *safetensors.File, info safetensors.Info) (bool, error) {
+	if !tensorfile.Selects(o.Only, info.Name) {
 		return false, nil
 	}
 	if !isCodes(file, info) || tensorfile.IsScale(file, info.Name) {
 		return tensorfile.IsMatrix(file, info), nil
 	}
-	if !j.Requantize {
+	if !o.Requantize {
 		format, _ := tensorfile.FormatIn(file, info)
 		return false, fmt.Errorf("tensor %q is %v already: --requantize decodes such tensors and encodes them anew; with --only, those that it does not match are copied",
 			info.Name, format)
