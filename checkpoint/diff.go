@@ -95,9 +95,11 @@ func (d *Difference) Within(t Tolerance) bool {
 }
 
 // SQNR returns the signal-to-quantization-noise ratio in decibels: +Inf if nothing differs, -Inf
-// where there is noise alone.
+// where there is noise alone, NaN where what differs has none, as bytes and infinities.
 func (d *Difference) SQNR() float64 {
 	switch {
+	case d.Error.Squared == 0 && d.Differ > 0:
+		return math.NaN()
 	case d.Error.Squared == 0:
 		return math.Inf(1)
 	case d.Error.Signal == 0:
@@ -310,8 +312,9 @@ func (j *comparing) compareBytes() error {
 			if p.A.Has(r) {
 				size = p.A.Parts[r].Bytes()
 			}
-			for at := int64(0); at < size; at += int64(j.o.strip()) {
-				n := min(int64(j.o.strip()), size-at)
+			step := wholeElements(j.o.strip(), p.A.Parts[r].DType)
+			for at := int64(0); at < size; at += step {
+				n := min(step, size-at)
 				pieces = append(pieces, piece{span{target: i, from: at, size: n}, r})
 				total += 2 * n
 			}
@@ -338,7 +341,7 @@ func (j *comparing) compareBytes() error {
 			p.unlike.Store(true)
 		}
 		if !p.numbers {
-			tallies[i] = tallyBytes(one, other, x.from, max(p.A.Parts[Codes].DType.Size(), 1))
+			tallies[i] = tallyBytes(one, other, x.from, p.A.Parts[Codes].DType)
 		}
 		return j.meter.Add(2 * x.size)
 	})
@@ -350,17 +353,54 @@ func (j *comparing) compareBytes() error {
 	return err
 }
 
-// tallyBytes counts elements of a size, of which the first byte is the given one.
-func tallyBytes(a, b []byte, from int64, size int) tally {
+// wholeElements returns the number of bytes, at most so many if possible, that whole elements
+// fill.
+func wholeElements(strip int, d safetensors.DType) int64 {
+	unit := 1
+	for unit*8%elementBits(d) != 0 {
+		unit++
+	}
+	return int64(max(strip-strip%unit, unit))
+}
+
+// elementBits is the width of an element; of types that are not known, bytes are compared.
+func elementBits(d safetensors.DType) int {
+	if bits := d.Bits(); bits > 0 {
+		return bits
+	}
+	return 8
+}
+
+// tallyBytes counts elements of a type that differ in their bits, the first of which begins at
+// byte from. The first element in a byte is in its low bits.
+func tallyBytes(a, b []byte, from int64, d safetensors.DType) tally {
 	t := tally{first: -1, firstNonFinite: -1}
-	for i := 0; i < len(a); i += size {
-		if end := min(i+size, len(a)); !bytes.Equal(a[i:end], b[i:end]) {
-			if t.differ++; t.first < 0 {
-				t.first = (from + int64(i)) / int64(size)
-			}
+	if bytes.Equal(a, b) {
+		return t
+	}
+	bits := elementBits(d)
+	for i := range len(a) * 8 / bits {
+		if sameBits(a, b, i*bits, bits) {
+			continue
+		}
+		if t.differ++; t.first < 0 {
+			t.first = from*8/int64(bits) + int64(i)
 		}
 	}
 	return t
+}
+
+// sameBits compares elements of whole bytes, or of less than one.
+func sameBits(a, b []byte, at, bits int) bool {
+	if bits%8 == 0 {
+		return bytes.Equal(a[at/8:][:bits/8], b[at/8:][:bits/8])
+	}
+	for i := at; i < at+bits; i++ {
+		if (a[i/8]^b[i/8])>>(i%8)&1 != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // compareValues compares the values of what differs in bytes, or is not stored alike.

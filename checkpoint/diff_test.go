@@ -334,6 +334,7 @@ func TestDiffOdd(t *testing.T) {
 	require.Equal(t, checkpoint.Different, found["ids"].Same)
 	ints := found["ids"]
 	require.False(t, ints.Within(checkpoint.Tolerance{SQNR: 1}), "bytes have no error")
+	require.True(t, math.IsNaN(ints.SQNR()))
 	require.Equal(t, checkpoint.SameValues, found["zero"].Same)
 	require.EqualValues(t, 1, found["zero"].ZeroSigns)
 	require.EqualValues(t, 1, found["nan"].NonFinite)
@@ -345,6 +346,26 @@ func TestDiffOdd(t *testing.T) {
 	require.Equal(t, "it is I32 and F32", found["type"].Why)
 	require.Equal(t, checkpoint.SameBytes, found["empty"].Same)
 	require.Equal(t, checkpoint.SameValues, found["one"].Same, "one scale may be [] or [1]")
+}
+
+// TestDiffNibbles counts elements of less than a byte, wherever strips end.
+func TestDiffNibbles(t *testing.T) {
+	for _, c := range []struct {
+		safetensors.DType
+		at, bit int // a bit of a byte that differs
+		first   int64
+	}{
+		{safetensors.F4, 5, 3, 10}, {safetensors.F4, 5, 4, 11}, {safetensors.F6E2M3, 2, 1, 2}, {safetensors.F6E3M2, 4, 5, 6},
+	} {
+		a, b := stored("w", c.DType, 0, 2, 8), stored("w", c.DType, 0, 2, 8)
+		b.Data[c.at] ^= 1 << c.bit
+		last := len(b.Data) - 1
+		b.Data[last] ^= 1 << 7 // of the last element
+		for _, strip := range []int{1, 4, 1 << 20} {
+			d := differ(t, opened(t, a), opened(t, b), checkpoint.Options{Strip: strip})["w"]
+			require.Equal(t, []int64{16, 2, c.first}, []int64{d.Elements, d.Differ, d.First}, "%v, strips of %d", c.DType, strip)
+		}
+	}
 }
 
 // TestDiffInputs compares scales of inputs.

@@ -77,16 +77,12 @@ func (r *Report) writeDifferences(w io.Writer, top int) {
 	}
 }
 
-// decibels says nothing of what has no noise but NaN or infinities.
+// decibels says nothing of what differs in NaN or infinities, or in bytes that are no numbers.
 func decibels(d *checkpoint.Difference) string {
-	switch x := d.SQNR(); {
-	case math.IsInf(x, -1):
-		return "-inf"
-	case math.IsInf(x, 1) && d.NonFinite > 0:
-		return "-"
-	default:
+	if x := d.SQNR(); !math.IsInf(x, -1) {
 		return textout.Decibels(x)
 	}
+	return "-inf"
 }
 
 // notes say where a tensor differs.
