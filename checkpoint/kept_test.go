@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // TestKept converts the golden model to each layout, and the result to the same layout: all
@@ -19,39 +20,73 @@ func TestKept(t *testing.T) {
 		}
 		t.Run(l.Name, func(t *testing.T) {
 			t.Parallel()
-			once, twice := t.TempDir(), t.TempDir()
-			var o checkpoint.PlanOptions
-			if l.Calibrated == checkpoint.Calibrated {
-				o.Amax = readCalibration(t)
-			}
-			first, err := checkpoint.NewPlan(source, l, o)
-			require.NoError(t, err)
-			_, err = checkpoint.Convert(t.Context(), first, once, checkpoint.Options{})
-			require.NoError(t, err)
-			c, err := checkpoint.Open(once)
-			require.NoError(t, err)
-			defer c.Close()
-			p, err := checkpoint.NewPlan(c, l, checkpoint.PlanOptions{})
-			require.NoError(t, err)
-			cert, err := checkpoint.Convert(t.Context(), p, twice, checkpoint.Options{Strip: 1 << 10})
-			require.NoError(t, err)
-			quantized := 0
-			for _, w := range cert.Tensors {
-				require.True(t, w.Copied, w.Name)
-				require.True(t, w.Exact)
-				if w.To != "BF16" {
-					quantized++
-					require.Equal(t, w.From, w.To)
-				}
-			}
-			require.Positive(t, quantized)
-			want, got := files(t, once), files(t, twice)
-			for name := range want {
-				if filepath.Ext(name) == ".safetensors" {
-					require.True(t, want[name] == got[name], name)
-				}
+			testKept(t, source, l, l.Calibrated == checkpoint.Calibrated)
+			if l.Calibrated == checkpoint.Optional {
+				testKept(t, source, l, true)
 			}
 		})
+	}
+}
+
+func testKept(t *testing.T, source *checkpoint.Checkpoint, l *checkpoint.Layout, calibrated bool) {
+	once, twice := t.TempDir(), t.TempDir()
+	var o checkpoint.PlanOptions
+	if calibrated {
+		o.Amax = readCalibration(t)
+	}
+	first, err := checkpoint.NewPlan(source, l, o)
+	require.NoError(t, err)
+	_, err = checkpoint.Convert(t.Context(), first, once, checkpoint.Options{})
+	require.NoError(t, err)
+	c, err := checkpoint.Open(once)
+	require.NoError(t, err)
+	defer c.Close()
+	p, err := checkpoint.NewPlan(c, l, checkpoint.PlanOptions{})
+	require.NoError(t, err)
+	cert, err := checkpoint.Convert(t.Context(), p, twice, checkpoint.Options{Strip: 1 << 10})
+	require.NoError(t, err)
+	quantized := 0
+	for _, w := range cert.Tensors {
+		require.True(t, w.Copied, w.Name)
+		require.True(t, w.Exact)
+		if w.To != "BF16" {
+			quantized++
+			require.Equal(t, w.From, w.To)
+		}
+	}
+	require.Positive(t, quantized)
+	want, got := files(t, once), files(t, twice)
+	for name := range want {
+		if filepath.Ext(name) == ".safetensors" || name == checkpoint.ConfigName {
+			require.True(t, want[name] == got[name], name)
+		}
+	}
+}
+
+// TestInputsKept keeps scales of inputs where all weights have one, and none otherwise.
+func TestInputsKept(t *testing.T) {
+	const name = "model.layers.0.mlp.down_proj"
+	weight := stored(name+".weight", safetensors.F8E4M3, 0x38, 16, 16)
+	scale, input := stored(name+".weight_scale", safetensors.F32, 0x3C), stored(name+".input_scale", safetensors.F32, 0x3C)
+	for _, other := range []safetensors.Tensor{
+		stored("model.norm.weight", safetensors.BF16, 0, 16), stored("model.layers.0.mlp.up_proj.weight", safetensors.BF16, 0, 16, 16),
+	} {
+		static := other.Name == "model.norm.weight"
+		config := `{"quantization_config":{"quant_method":"fp8","activation_scheme":"static"}}`
+		p := planOf(t, model(t, config, weight, scale, input, other), "fp8", checkpoint.PlanOptions{})
+		roles := []checkpoint.Role{checkpoint.Codes, checkpoint.Scales}
+		scheme := "dynamic"
+		if static {
+			roles, scheme = append(roles, checkpoint.Input), "static"
+		}
+		for _, target := range p.Shards[0].Targets {
+			if target.Weight.Name == weight.Name {
+				require.ElementsMatch(t, roles, target.Roles)
+			}
+		}
+		documents, err := p.Documents()
+		require.NoError(t, err)
+		require.Contains(t, string(documents[checkpoint.ConfigName]), `"activation_scheme": "`+scheme+`"`)
 	}
 }
 

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -83,8 +84,21 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	if problems := c.Problems(); len(problems) > 0 {
 		return nil, problems[0]
 	}
-	p := &Plan{Layout: l, source: c, lossless: o.Lossless}
-	p.static = l.Calibrated == Calibrated || l.Calibrated == Optional && len(o.Amax) > 0
+	static := l.Calibrated == Calibrated || l.Calibrated == Optional && len(o.Amax) > 0
+	if !static && l.Calibrated == Optional && slices.ContainsFunc(c.weights, hasInput) {
+		// Scales of inputs stay where those of all weights do.
+		if p, err := newPlan(c, l, o, true); !errors.Is(err, ErrUncalibrated) {
+			return p, err
+		}
+	}
+	return newPlan(c, l, o, static)
+}
+
+func hasInput(w *Weight) bool { return w.Has(Input) }
+
+// newPlan plans a conversion with scales of inputs, or without.
+func newPlan(c *Checkpoint, l *Layout, o PlanOptions, static bool) (*Plan, error) {
+	p := &Plan{Layout: l, source: c, lossless: o.Lossless, static: static}
 	files := c.Files()
 	shards := map[string]*Shard{}
 	p.Shards = make([]Shard, len(files))
