@@ -23,11 +23,17 @@ const (
 
 // String returns the severity in a word.
 func (s Severity) String() string {
+	if s > Error {
+		return fmt.Sprintf("Severity(%d)", uint8(s))
+	}
 	return [...]string{"none", "info", "warning", "error"}[s]
 }
 
-// MarshalText gives the letter of the severity: I, W or E.
+// MarshalText gives the letter of the severity: I, W or E. It is an error if there is none.
 func (s Severity) MarshalText() ([]byte, error) {
+	if s > Error {
+		return nil, fmt.Errorf("lint: there is no %v", s)
+	}
 	return []byte{"-IWE"[s]}, nil
 }
 

@@ -223,3 +223,15 @@ func TestStrips(t *testing.T) {
 		require.Contains(t, r.Findings[1].What, "element 532489 is NaN; so are 2 in all")
 	}
 }
+
+// TestSeverities: those that are defined have a word and a letter, and others do no harm.
+func TestSeverities(t *testing.T) {
+	for s, want := range map[lint.Severity]string{lint.Info: "info I", lint.Warning: "warning W", lint.Error: "error E"} {
+		letter, err := s.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, want, s.String()+" "+string(letter))
+	}
+	require.Equal(t, "Severity(9)", lint.Severity(9).String())
+	_, err := lint.Severity(9).MarshalText()
+	require.ErrorContains(t, err, "Severity(9)")
+}
