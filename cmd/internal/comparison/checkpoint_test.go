@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,13 +57,29 @@ func requireSame(t *testing.T, want, got *Result) {
 	w, g := *want, *got
 	w.FP32.Time, w.FP8.Time, g.FP32.Time, g.FP8.Time = 0, 0, 0, 0
 	w.Options.Workers, g.Options.Workers = 0, 0
-	require.Equal(t, w, g)
+	requireSameValues(t, w.ModelFP32, g.ModelFP32)
+	requireSameValues(t, w.ModelFP8, g.ModelFP8)
+	require.Equal(t, withoutModels(w), withoutModels(g))
 	for _, write := range []func(*Result, io.Writer) error{(*Result).WriteCurves, (*Result).WriteTelemetry} {
 		var a, b bytes.Buffer
 		require.NoError(t, write(want, &a))
 		require.NoError(t, write(got, &b))
 		require.Equal(t, a.String(), b.String())
 	}
+}
+
+// requireSameValues compares the parameters of two models, without printing them.
+func requireSameValues(t *testing.T, want, got *nn.Llama) {
+	t.Helper()
+	for i, p := range want.Params() {
+		require.True(t, slices.Equal(p.Value, got.Params()[i].Value), p.Name)
+	}
+}
+
+// withoutModels leaves out what remembers how it came about, too.
+func withoutModels(r Result) Result {
+	r.ModelFP32, r.ModelFP8 = nil, nil
+	return r
 }
 
 func entries(t *testing.T, dir string) (names []string) {
@@ -135,7 +152,7 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 
 	b := newTestRunner(t, o)
 	require.NoError(t, load(t.Context(), dir, b))
-	require.Equal(t, a.result, b.result)
+	require.Equal(t, withoutModels(*a.result), withoutModels(*b.result))
 	require.Equal(t, a.summaries(), b.summaries())
 	known, err := json.Marshal(a.fp8.suspects)
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -58,7 +59,7 @@ func Read(ctx context.Context, dirs []string, reporter progress.Reporter) (*Set,
 
 // add reads the run at a place.
 func (s *Set) add(at place) error {
-	r := Run{Name: at.name, Dir: at.dir, Command: at.manifest.Command, Machine: at.manifest.Machine, Files: at.manifest.Files}
+	r := Run{Name: at.name, Dir: at.dir, Command: at.manifest.Command, Machine: at.manifest.Machine, Files: slices.Sorted(slices.Values(at.manifest.Files))}
 	switch at.manifest.Kind {
 	case kindTrain:
 		t, err := readTrain(r)
