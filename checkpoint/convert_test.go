@@ -64,8 +64,11 @@ func TestConvertCutOff(t *testing.T) {
 			names, err := planOf(t, source, name, o).Files()
 			require.NoError(t, err)
 			require.Len(t, want, len(names))
-			resumed := 0
-			for stop := 1; stop < reports; stop += 1 + reports/60 {
+			resumed, stops := 0, 60
+			if testing.Short() {
+				stops = 20
+			}
+			for stop := 1; stop < reports; stop += 1 + reports/stops {
 				dir := t.TempDir()
 				ctx, cancel := context.WithCancel(t.Context())
 				heard := 0
@@ -100,7 +103,7 @@ func TestConvertCutOff(t *testing.T) {
 				}
 				require.Len(t, files(t, dir), len(want))
 			}
-			require.Greater(t, resumed, 10)
+			require.Greater(t, resumed, stops/6)
 		})
 	}
 }

@@ -18,6 +18,9 @@ import (
 // TestDiffMemory compares a weight of 256 MiB with one of 512, of which files have no byte on
 // disk, within a fraction of their size.
 func TestDiffMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("768 MiB are long under emulators")
+	}
 	var both []*checkpoint.Checkpoint
 	for _, d := range []struct {
 		name  string
