@@ -33,9 +33,9 @@ files are copied, but for hidden ones and for weights in other forms.
 Layouts with scales of activations need the largest magnitudes of layers'
 inputs. --calibrate runs a text through the model, which has to be a Hugging
 Face Llama and fit in memory as FP32: in windows of 512 tokens by the
-tokenizer.json beside it, or lists of token IDs in a file that ends in .json.
---amax takes what was recorded elsewhere: a JSON object of numbers by the names
-of modules. --resume calibrates again, with the same result.
+tokenizer.json beside it. --tokens takes IDs instead, as evaluate does. --amax
+takes what was recorded elsewhere: a JSON object of numbers by the names of
+modules. --resume calibrates again, with the same result.
 
 Shards are converted one after another, in strips of rows, in less than 1 GiB of
 memory whatever their size. Until all are complete they lie in a hidden
@@ -67,7 +67,7 @@ const convertExample = `  octavo convert Qwen3-8B -o Qwen3-8B-FP8 --to deepseek-
 // convertFlags are the flags of convert.
 type convertFlags struct {
 	out, amax         string
-	calibrate         string
+	calibrate, tokens string
 	calibrateTokens   int
 	layout            *checkpoint.Layout
 	arithmetic        checkpoint.Arithmetic
@@ -102,7 +102,8 @@ func newConvertCommand() *cobra.Command {
 	onlyFlag(cmd, &f.only, "quantize only the weights whose name matches")
 	cmd.Flags().Var(&parsed[*regexp.Regexp]{&f.except, "", "REGEXP", regexp.Compile}, "except", "quantize no weight whose name matches")
 	cmd.Flags().StringVar(&f.amax, "amax", "", "`FILE` with the largest magnitudes of layers' inputs, in JSON")
-	cmd.Flags().StringVar(&f.calibrate, "calibrate", "", "`FILE` with a text whose largest inputs of layers are looked for, or with token IDs")
+	cmd.Flags().StringVar(&f.calibrate, "calibrate", "", "`FILE` with a text whose largest inputs of layers are looked for")
+	cmd.Flags().StringVar(&f.tokens, "tokens", "", "`FILE` with IDs of tokens to calibrate with instead")
 	wholeFlag(cmd, &f.calibrateTokens, 0, 1<<30, "calibrate-tokens", "calibrate with the first `N` tokens; 0 is all")
 	wholeFlag(cmd, &f.jobs, 0, mostWorkers, "jobs", "strips converted at once; 0 is one for each processor (default 0)")
 	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on with a conversion that was cut off")

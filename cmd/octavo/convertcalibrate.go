@@ -1,19 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
-	"github.com/octavo-fp8/octavo/cmd/internal/tokenizer"
-	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn/hf"
 )
@@ -27,19 +23,20 @@ func (c *conversion) calibrate(
 ) (map[string]float32, error) {
 	switch {
 	case f.amax != "":
-		return nil, usagef("--amax has what --calibrate would find: give one of them")
+		return nil, usagef("--amax has what calibration would find: give one of them")
+	case f.calibrate != "" && f.tokens != "":
+		return nil, usagef("--calibrate and --tokens are both to calibrate with: give one of them")
 	case f.layout.Calibrated == checkpoint.Dynamic:
-		return nil, usagef("layout %s has no scales of layers' inputs: leave out --calibrate", f.layout)
+		return nil, usagef("layout %s has no scales of layers' inputs: leave out --calibrate and --tokens", f.layout)
 	}
 	config, err := hf.Config(c.source)
 	if err != nil {
 		return nil, fmt.Errorf("%w: record the largest inputs elsewhere and give them with --amax", err)
 	}
-	sequences, err := calibrationTokens(c.source.Dir(), f.calibrate, min(window, config.Context))
+	sequences, err := c.calibrationTokens(f, min(window, config.Context))
 	if err != nil {
 		return nil, err
 	}
-	sequences = firstTokens(sequences, f.calibrateTokens)
 	longest := 1
 	for _, s := range sequences {
 		longest = max(longest, len(s))
@@ -53,7 +50,7 @@ func (c *conversion) calibrate(
 	bar.Unit("tokens")
 	amax, err := hf.Calibrate(ctx, model, sequences, hf.CalibrationOptions{Progress: bar})
 	if err != nil {
-		return nil, stoppedCalibration(ctx, fmt.Errorf("%s: %w", textout.Name(f.calibrate), err))
+		return nil, stoppedCalibration(ctx, fmt.Errorf("%s: %w", textout.Name(cmp.Or(f.tokens, f.calibrate)), err))
 	}
 	return amax, nil
 }
@@ -65,61 +62,18 @@ func stoppedCalibration(ctx context.Context, err error) error {
 	return err
 }
 
-// calibrationTokens reads sequences of tokens: those of a text, by the tokenizer.json of the
-// model in dir, cut into windows, or IDs in JSON.
-func calibrationTokens(dir, path string, window int) ([][]int32, error) {
-	data, err := inputfile.ReadAll(path, 1<<30)
+// calibrationTokens returns the sequences of a text, or of token IDs.
+func (c *conversion) calibrationTokens(f *convertFlags, window int) ([][]int32, error) {
+	var read tokens.Tokens
+	var err error
+	if f.tokens != "" {
+		read, err = tokens.FromIDs(f.tokens)
+	} else {
+		read, err = tokens.FromText(c.source.Dir(), f.calibrate)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasSuffix(path, ".json") {
-		return tokenIDs(path, data)
-	}
-	file := filepath.Join(dir, "tokenizer.json")
-	if _, err := os.Stat(file); err != nil {
-		return nil, fmt.Errorf("%w: without a tokenizer give lists of token IDs, "+
-			"in a file that ends in .json", err)
-	}
-	by, err := tokenizer.Read(file)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := by.Encode(string(data))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", textout.Name(path), err)
-	}
-	step := max(window-len(by.Prefix()), 1)
-	var sequences [][]int32
-	for lo := 0; lo < len(ids); lo += step {
-		s := append([]int32(nil), by.Prefix()...)
-		sequences = append(sequences, append(s, ids[lo:min(lo+step, len(ids))]...))
-	}
-	return sequences, nil
-}
-
-// tokenIDs returns the lists of IDs in a file, or the one that it is.
-func tokenIDs(path string, data []byte) (sequences [][]int32, err error) {
-	var one []int32
-	if json.Unmarshal(data, &one) == nil {
-		return [][]int32{one}, nil
-	}
-	if err := json.Unmarshal(data, &sequences); err != nil {
-		return nil, fmt.Errorf("%s: want a JSON array of token IDs, or of such arrays: %w",
-			textout.Name(path), err)
-	}
-	return sequences, nil
-}
-
-// firstTokens returns the first so many tokens; 0 is all.
-func firstTokens(sequences [][]int32, most int) (first [][]int32) {
-	if most == 0 {
-		return sequences
-	}
-	for _, s := range sequences {
-		s = s[:min(len(s), most)]
-		if most -= len(s); len(s) > 0 {
-			first = append(first, s)
-		}
-	}
-	return first
+	read.Cut(f.calibrateTokens)
+	return read.Windows(window), nil
 }

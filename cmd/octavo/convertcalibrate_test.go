@@ -68,7 +68,7 @@ func TestConvertCalibrate(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2*7, scales)
-	succeed(t, append(line, listed)...)
+	succeed(t, append(line[:len(line)-1], "--tokens", listed)...)
 	require.Equal(t, want, modelOf(t, out))
 	succeed(t, append(line, file, "--calibrate-tokens", "100")...)
 	require.NotEqual(t, want, modelOf(t, out))
@@ -90,8 +90,9 @@ func TestConvertCalibrateBad(t *testing.T) {
 		args   []string
 	}{
 		{"there is no token to calibrate with", exitData, []string{"--calibrate", write("empty", "")}},
-		{"want a JSON array of token IDs", exitData, []string{"--calibrate", write("x.json", `{"a":1}`)}},
-		{"y.json: ", exitData, []string{"--calibrate", write("y.json", `[[1, 256]]`)}},
+		{"want whole numbers", exitData, []string{"--tokens", write("x.json", `{"a":1}`)}},
+		{"y.json: ", exitData, []string{"--tokens", write("y.json", `[[1, 256]]`)}},
+		{"are both to calibrate with", exitUsage, []string{"--calibrate", text, "--tokens", text}},
 		{"no such file", exitData, []string{"--calibrate", filepath.Join(scratch, "absent")}},
 		{"give one of them", exitUsage, []string{"--calibrate", text, "--amax", text}},
 		{"layout ct-mxfp4 has no scales of layers' inputs", exitUsage, []string{"--calibrate", text, "--to", "ct-mxfp4"}},
@@ -101,7 +102,7 @@ func TestConvertCalibrateBad(t *testing.T) {
 		require.NoDirExists(t, out)
 	}
 	require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json")))
-	fail(t, exitData, "without a tokenizer give lists of token IDs, in a file that ends in .json",
+	fail(t, exitData, "without a tokenizer.json give the tokens as IDs with --tokens",
 		"convert", dir, "-o", out, "--to", "modelopt-fp8", "--calibrate", text)
 	fail(t, exitData, "record the largest inputs elsewhere and give them with --amax",
 		"convert", smallModel(t, 2, 64), "-o", out, "--to", "modelopt-fp8", "--calibrate", text)

@@ -109,7 +109,7 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 	}
 	var err error
 	switch {
-	case f.calibrate != "":
+	case f.calibrate != "" || f.tokens != "":
 		o.Amax, err = c.calibrate(ctx, cmd, f)
 	case f.amax != "":
 		o.Amax, err = readAmax(f.amax)

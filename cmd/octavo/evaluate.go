@@ -14,6 +14,7 @@ import (
 	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
@@ -201,13 +202,13 @@ func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluate
 		return nil, mendSource(err)
 	}
 	defer c.Close()
-	tokens, err := f.read(path)
+	read, err := f.read(path)
 	if err != nil {
 		return nil, err
 	}
-	available := tokens.Cut(f.maxTokens)
+	available := read.Cut(f.maxTokens)
 	o := evaluate.Options{
-		Recipes: f.recipes, Modes: f.modes, Prefix: tokens.Prefix,
+		Recipes: f.recipes, Modes: f.modes, Prefix: read.Prefix,
 		Context: f.context, Stride: f.stride, LayerTokens: f.layers,
 	}
 	if f.layers == 0 {
@@ -221,22 +222,22 @@ func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluate
 	}
 	bar.Unit("layers")
 	o.Progress = bar
-	report, err := evaluate.Run(ctx, model, tokens.IDs, o)
+	report, err := evaluate.Run(ctx, model, read.IDs, o)
 	if err != nil {
 		if errors.Is(err, evaluate.ErrTokens) {
-			return nil, fmt.Errorf("%s: %w", tokens.From, err)
+			return nil, fmt.Errorf("%s: %w", read.From, err)
 		}
 		return nil, err
 	}
 	return &show.Report{
-		Model: textout.Name(path), Text: tokens.From, Available: available, Report: report,
+		Model: textout.Name(path), Text: read.From, Available: available, Report: report,
 	}, nil
 }
 
 // read returns the tokens.
-func (f *evaluateFlags) read(path string) (show.Tokens, error) {
+func (f *evaluateFlags) read(path string) (tokens.Tokens, error) {
 	if f.tokens != "" {
-		return show.FromIDs(f.tokens)
+		return tokens.FromIDs(f.tokens)
 	}
-	return show.FromText(show.Dir(path), f.text)
+	return tokens.FromText(show.Dir(path), f.text)
 }

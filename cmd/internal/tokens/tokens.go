@@ -1,4 +1,6 @@
-package evaluate
+// Package tokens reads the tokens that commands run through a model: --text or --calibrate
+// by its tokenizer.json, or IDs from --tokens.
+package tokens
 
 import (
 	"encoding/binary"
@@ -35,7 +37,7 @@ func FromText(dir, path string) (t Tokens, err error) {
 	}
 	text, err := inputfile.ReadAll(path, mostText)
 	if err != nil {
-		return t, fmt.Errorf("%w: --text wants a text", err)
+		return t, fmt.Errorf("%w: want a text", err)
 	}
 	by, err := tokenizer.Read(file)
 	if err != nil {
@@ -131,6 +133,16 @@ func findTensor(file *safetensors.File) (info safetensors.Info, err error) {
 	return found[0], nil
 }
 
+// Windows cuts the tokens into sequences of at most so many, the prefix at the start of each.
+func (t *Tokens) Windows(size int) (sequences [][]int32) {
+	step := max(size-len(t.Prefix), 1)
+	for lo := 0; lo < len(t.IDs); lo += step {
+		s := slices.Clone(t.Prefix)
+		sequences = append(sequences, append(s, t.IDs[lo:min(lo+step, len(t.IDs))]...))
+	}
+	return sequences
+}
+
 // Cut leaves the first tokens, at most n; 0 is all. It returns how many there were.
 func (t *Tokens) Cut(n int) (had int) {
 	had = len(t.IDs)
@@ -138,23 +150,4 @@ func (t *Tokens) Cut(n int) (had int) {
 		t.IDs = t.IDs[:n]
 	}
 	return had
-}
-
-// Dir returns the directory of a model that is named by its path.
-func Dir(path string) string {
-	if stat, err := os.Stat(path); err == nil && !stat.IsDir() {
-		return filepath.Dir(path)
-	}
-	return path
-}
-
-// Files returns the files of a model that may be read.
-func Files(path string) (files []string) {
-	entries, _ := os.ReadDir(Dir(path)) // a path that is wrong is complained about later
-	for _, e := range entries {
-		if kind := filepath.Ext(e.Name()); kind == ".safetensors" || kind == ".json" {
-			files = append(files, filepath.Join(Dir(path), e.Name()))
-		}
-	}
-	return append(files, path)
 }
