@@ -90,6 +90,41 @@ last:
 	VZEROUPPER
 	RET
 
+// func exp2AVX2(dst, src *float32, n int, minus, plus float32, v *numbers)
+//
+// n is positive.
+TEXT ·exp2AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	VBROADCASTSS minus+24(FP), Y11
+	VBROADCASTSS plus+28(FP), Y12
+	MOVQ v+32(FP), AX
+
+loop:
+	LANES
+	VMASKMOVPS (SI), Y15, Y0
+	VSUBPS Y11, Y0, Y0
+	VADDPS Y12, Y0, Y0
+	WIDEN
+	EXP2(Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7, Y0, Y1, Y8, Y9)
+	NARROW(Y2, X2, Y3, X3)
+	NAN(Y2)
+	CMPQ CX, $8
+	JLT last
+	VMOVUPS Y2, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
+last:
+	VMASKMOVPS Y2, Y15, (DI)
+	VZEROUPPER
+	RET
+
 // func swigluAVX2(z, u, gate, s *float32, n int, each bool, v *numbers)
 //
 // n is positive.

@@ -102,6 +102,35 @@ loop:
 	VZEROUPPER
 	RET
 
+// func exp2AVX512(dst, src *float32, n int, minus, plus float32, v *numbers)
+//
+// n is positive.
+TEXT ·exp2AVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	VBROADCASTSS minus+24(FP), Z12
+	VBROADCASTSS plus+28(FP), Z13
+	MOVQ v+32(FP), AX
+	LOADNUMBERS
+
+loop:
+	LANES
+	VMOVUPS.Z (SI), K1, Z0
+	VSUBPS Z12, Z0, Z0
+	VADDPS Z13, Z0, Z0
+	WIDEN
+	EXP2(Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z0, Z1, Z8, Z9)
+	NARROW(Z2, Y2, Z3, Y3)
+	NAN(Z2)
+	VMOVUPS Z2, K1, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JG loop
+	VZEROUPPER
+	RET
+
 // func swigluAVX512(z, u, gate, s *float32, n int, each bool, v *numbers)
 //
 // n is positive.

@@ -8,7 +8,7 @@
 //
 // Functions of float32 compute in float64 and round once at the end, so they are
 // within 0.5001 ulp of the true value. Every NaN result is the same quiet NaN,
-// 7FC00000. [ExpTo], [SwiGLU] and [SwiGLUGrad] are loops over them, which have
+// 7FC00000. [ExpTo], [Exp2To], [SwiGLU] and [SwiGLUGrad] are loops over them, which have
 // kernels: these do to several elements at once what the functions do to one,
 // operation by operation, so that the bits are the same.
 //

@@ -42,7 +42,9 @@ func TestErrorIsHalfAnUlp(t *testing.T) {
 		ok   func(float64) bool
 	}{
 		{"Exp", Exp, math.Exp, inExpRange},
+		{"Exp2", Exp2, math.Exp2, func(x float64) bool { return x > -155 && x < 128 }},
 		{"Log", Log, math.Log, positive},
+		{"Log2", Log2, math.Log2, positive},
 		{"Sigmoid", Sigmoid, wantSigmoid, inExpRange},
 		{"SiLU", SiLU, func(x float64) float64 { return x * wantSigmoid(x) }, inExpRange},
 	} {
@@ -111,6 +113,24 @@ func TestSpecialValues(t *testing.T) {
 		{"Exp", Exp, 88.72284, inf},
 		{"Exp", Exp, -103.97208, smallest}, // the last that rounds up from 2**-150
 		{"Exp", Exp, -103.97209, 0},
+		{"Exp2", Exp2, inf, inf},
+		{"Exp2", Exp2, -inf, 0},
+		{"Exp2", Exp2, negZero, 1},
+		{"Exp2", Exp2, 8, 256},
+		{"Exp2", Exp2, -126, 0x1p-126},
+		{"Exp2", Exp2, -149, smallest},
+		{"Exp2", Exp2, -150, 0}, // half the smallest, to even
+		{"Exp2", Exp2, math.Nextafter32(-150, 0), smallest},
+		{"Exp2", Exp2, 128, inf},
+		{"Exp2", Exp2, math.MaxFloat32, inf},
+		{"Exp2", Exp2, -math.MaxFloat32, 0},
+		{"Log2", Log2, 0, -inf},
+		{"Log2", Log2, negZero, -inf},
+		{"Log2", Log2, inf, inf},
+		{"Log2", Log2, 1, 0},
+		{"Log2", Log2, smallest, -149},
+		{"Log2", Log2, 0x1p127, 127},
+		{"Log2", Log2, -1, nan32},
 		{"Log", Log, 0, -inf},
 		{"Log", Log, negZero, -inf},
 		{"Log", Log, inf, inf},
@@ -128,7 +148,7 @@ func TestSpecialValues(t *testing.T) {
 	} {
 		require.Equal(t, math.Float32bits(test.want), math.Float32bits(test.f(test.x)), "%s(%v)", test.name, test.x)
 	}
-	for _, f := range []func(float32) float32{Exp, Log, Sigmoid, SiLU, SiLUGrad} {
+	for _, f := range []func(float32) float32{Exp, Exp2, Log, Log2, Sigmoid, SiLU, SiLUGrad} {
 		require.Equal(t, math.Float32bits(nan32), math.Float32bits(f(float32(math.NaN()))))
 	}
 	require.Zero(t, SiLUGrad(-inf))

@@ -10,20 +10,14 @@
 	OP a, x, x \
 	OP A, X, X
 
-// e = exp(y), as exp.go has it; n, o, r and s are lost. y is cut at the limit,
-// and NaN is taken for it; r may be y.
-#define EXP(y, Y, e, E, n, N, o, O, r, R, s, S) \
+// r = y cut at the limit, and NaN is taken for it; r may be y, and y is lost.
+#define CUT(y, Y, r, R) \
 	BOTH(VMINPD, LIMIT, y, Y) \
 	VMAXPD MINUSLIMIT, y, r \
-	VMAXPD MINUSLIMIT, Y, R \
-	VMULPD LOG2E, r, n \
-	VMULPD LOG2E, R, N \
-	BOTH(VADDPD, HALF, n, N) \
-	FLOOR $9, n, n \
-	FLOOR $9, N, N \
-	VMULPD LN2, n, s \
-	VMULPD LN2, N, S \
-	EACH(VSUBPD, s, S, r, R) \
+	VMAXPD MINUSLIMIT, Y, R
+
+// e = (1 + term1·r + term2·r·r + ...)·2**n; n, o and s are lost.
+#define SERIES(term1, e, E, n, N, o, O, r, R, s, S) \
 	VMULPD r, r, s \
 	VMULPD R, R, S \
 	VMULPD TERM10, s, e \
@@ -47,13 +41,37 @@
 	EACH(VMULPD, s, S, e, E) \
 	EACH(VMULPD, s, S, o, O) \
 	BOTH(VADDPD, ONE, e, E) \
-	BOTH(VADDPD, ONE, o, O) \
+	BOTH(VADDPD, term1, o, O) \
 	EACH(VMULPD, r, R, o, O) \
 	EACH(VADDPD, o, O, e, E) \
 	BOTH(VADDPD, POWER, n, N) \
 	VPSLLQ $52, n, n \
 	VPSLLQ $52, N, N \
 	EACH(VMULPD, n, N, e, E)
+
+// e = exp(y), as exp.go has it; n, o, r and s are lost. y is cut; r may be y.
+#define EXP(y, Y, e, E, n, N, o, O, r, R, s, S) \
+	CUT(y, Y, r, R) \
+	VMULPD LOG2E, r, n \
+	VMULPD LOG2E, R, N \
+	BOTH(VADDPD, HALF, n, N) \
+	FLOOR $9, n, n \
+	FLOOR $9, N, N \
+	VMULPD LN2, n, s \
+	VMULPD LN2, N, S \
+	EACH(VSUBPD, s, S, r, R) \
+	SERIES(ONE, e, E, n, N, o, O, r, R, s, S)
+
+// e = exp2(y), as exp2.go has it, with its numbers, of which TERM1 is LN2; n, o, r and s
+// are lost. y is cut; r may be y.
+#define EXP2(y, Y, e, E, n, N, o, O, r, R, s, S) \
+	CUT(y, Y, r, R) \
+	VADDPD HALF, r, n \
+	VADDPD HALF, R, N \
+	FLOOR $9, n, n \
+	FLOOR $9, N, N \
+	EACH(VSUBPD, n, N, r, R) \
+	SERIES(LN2, e, E, n, N, o, O, r, R, s, S)
 
 // With y = -x: e = sigmoid(x) and n = 1; the rest as for EXP.
 #define SIGMOID(y, Y, e, E, n, N, o, O, r, R, s, S) \

@@ -44,16 +44,14 @@
 	FMOVQ number(constants), F31 \
 	WITH(OP, 31, n, d)
 
-// V8 to V11 = exp of V0 to V3, as exp.go has it; V4 to V7 and V12 to V23 are lost, V16 to
-// V19 are 2**n. V0 to V3 are cut at the limit. NaN stays NaN, of some kind.
-#define EXP \
+// V4 to V7 = V0 to V3 cut at the limit, and so are these. NaN stays NaN, of some kind.
+#define CUT \
 	NUMBER(FMIND, numbers_limit, 0, 0) \
-	NUMBER(FMAXD, numbers_minusLimit, 0, 4) \
-	NUMBER(FMULD, numbers_log2E, 4, 16) \
-	NUMBER(FADDD, numbers_half, 16, 16) \
-	UNARY(FRINTMD, 16, 16) \
-	NUMBER(FMULD, numbers_ln2, 16, 20) \
-	EACH(FSUBD, 20, 4, 4) \
+	NUMBER(FMAXD, numbers_minusLimit, 0, 4)
+
+// V8 to V11 = (1 + term1·r + term2·r·r + ...)·2**n, with r in V4 to V7 and n in V16 to V19,
+// which become 2**n; V12 to V15 and V20 to V23 are lost.
+#define SERIES(term1) \
 	EACH(FMULD, 4, 4, 20) \
 	NUMBER(FMULD, numbers_term10, 20, 8) \
 	NUMBER(FMULD, numbers_term11, 20, 12) \
@@ -74,7 +72,7 @@
 	EACH(FMULD, 20, 8, 8) \
 	EACH(FMULD, 20, 12, 12) \
 	NUMBER(FADDD, numbers_one, 8, 8) \
-	WITH(FADDD, 31, 12, 12) \
+	NUMBER(FADDD, term1, 12, 12) \
 	EACH(FMULD, 4, 12, 12) \
 	EACH(FADDD, 12, 8, 8) \
 	NUMBER(FADDD, numbers_power, 16, 16) \
@@ -83,6 +81,26 @@
 	VSHL $52, V18.D2, V18.D2 \
 	VSHL $52, V19.D2, V19.D2 \
 	EACH(FMULD, 16, 8, 8)
+
+// V8 to V11 = exp of V0 to V3, as exp.go has it; V4 to V7 and V12 to V23 are lost, V16 to
+// V19 are 2**n. V0 to V3 are cut.
+#define EXP \
+	CUT \
+	NUMBER(FMULD, numbers_log2E, 4, 16) \
+	NUMBER(FADDD, numbers_half, 16, 16) \
+	UNARY(FRINTMD, 16, 16) \
+	NUMBER(FMULD, numbers_ln2, 16, 20) \
+	EACH(FSUBD, 20, 4, 4) \
+	SERIES(numbers_one)
+
+// V8 to V11 = exp2 of V0 to V3, as exp2.go has it, with its numbers, of which the first
+// term's is ln2; otherwise as EXP.
+#define EXP2 \
+	CUT \
+	NUMBER(FADDD, numbers_half, 4, 16) \
+	UNARY(FRINTMD, 16, 16) \
+	EACH(FSUBD, 16, 4, 4) \
+	SERIES(numbers_ln2)
 
 // With V0 to V3 = -x: V8 to V11 = sigmoid(x), V16 to V19 = 1; the rest as for EXP.
 #define SIGMOID \

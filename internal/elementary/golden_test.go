@@ -21,6 +21,11 @@ func TestGoldenBits(t *testing.T) {
 		{"Exp", Exp, -0.1, 0x3F67A36D},
 		{"Exp", Exp, 88.5, 0x7F4CDCC4},
 		{"Exp", Exp, -95.3, 0x00000B67},
+		{"Exp2", Exp2, 0.5, 0x3FB504F3},
+		{"Exp2", Exp2, -1.3, 0x3ECFEFC6},
+		{"Exp2", Exp2, -140.7, 0x0000013B},
+		{"Log2", Log2, 10, 0x40549A78},
+		{"Log2", Log2, 0.99, 0xBC6D8F8B},
 		{"Log", Log, 2, 0x3F317218},
 		{"Log", Log, 0.99, 0xBC24AA20},
 		{"Log", Log, 1e-41, 0xC2BCCFE2},
@@ -46,7 +51,9 @@ func TestGoldenSweeps(t *testing.T) {
 		want uint64
 	}{
 		{"Exp", Exp, 0x74C28C8576B8BEE1},
+		{"Exp2", Exp2, 0xFE25787F0AF333CA},
 		{"Log", Log, 0x5F3A74DAA4FEC9E},
+		{"Log2", Log2, 0xB4293AE4A64F94C1},
 		{"Sigmoid", Sigmoid, 0x229E7348418B3303},
 		{"SiLU", SiLU, 0x3F2CCAB92BF5CB16},
 		{"SiLUGrad", SiLUGrad, 0xCAEFEAC5EC9485AC},

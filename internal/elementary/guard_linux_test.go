@@ -37,6 +37,7 @@ func TestBounds(t *testing.T) {
 					requireSame(t, du, at(4, n))
 					requireSame(t, dg, at(5, n))
 					ExpTo(at(4, n), at(0, n), 0, 1, 1)
+					Exp2To(at(4, n), at(0, n), 0, 0)
 				})
 			}
 		}

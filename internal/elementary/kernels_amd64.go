@@ -35,6 +35,17 @@ var vector = numbers{
 	lanes: [16]int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 }
 
+// vector2 are those of 2**x: ln2 is the factor of the first term.
+var vector2 = func() numbers {
+	v := vector
+	v.ln2 = four(two1)
+	v.term2, v.term3, v.term4 = four(two2), four(two3), four(two4)
+	v.term5, v.term6, v.term7 = four(two5), four(two6), four(two7)
+	v.term8, v.term9, v.term10 = four(two8), four(two9), four(two10)
+	v.term11 = four(two11)
+	return v
+}()
+
 func four(x float64) [4]float64 { return [4]float64{x, x, x, x} }
 
 func eight(x float32) [8]float32 { return [8]float32{x, x, x, x, x, x, x, x} }
@@ -46,6 +57,13 @@ var (
 		}),
 		kernels.At[expFunc](cpu.AVX512, func(dst, src []float32, minus, times, factor float32) {
 			expAVX512(&dst[0], &src[0], len(src), minus, times, factor, &vector)
+		}))
+	exp2To = kernels.New("elementary.Exp2To", kernels.At[exp2Func](cpu.Generic, exp2Generic),
+		kernels.At[exp2Func](cpu.AVX2, func(dst, src []float32, minus, plus float32) {
+			exp2AVX2(&dst[0], &src[0], len(src), minus, plus, &vector2)
+		}),
+		kernels.At[exp2Func](cpu.AVX512, func(dst, src []float32, minus, plus float32) {
+			exp2AVX512(&dst[0], &src[0], len(src), minus, plus, &vector2)
 		}))
 	swiglu = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric),
 		kernels.At[swigluFunc](cpu.AVX2, func(z, u, g, s []float32) {
@@ -67,6 +85,9 @@ var (
 func expAVX512(dst, src *float32, n int, minus, times, factor float32, v *numbers)
 
 //go:noescape
+func exp2AVX512(dst, src *float32, n int, minus, plus float32, v *numbers)
+
+//go:noescape
 func swigluAVX512(z, u, gate, s *float32, n int, each bool, v *numbers)
 
 //go:noescape
@@ -74,6 +95,9 @@ func swigluGradAVX512(du, dg, dz, u, gate, s *float32, n int, each bool, v *numb
 
 //go:noescape
 func expAVX2(dst, src *float32, n int, minus, times, factor float32, v *numbers)
+
+//go:noescape
+func exp2AVX2(dst, src *float32, n int, minus, plus float32, v *numbers)
 
 //go:noescape
 func swigluAVX2(z, u, gate, s *float32, n int, each bool, v *numbers)

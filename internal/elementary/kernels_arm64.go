@@ -32,6 +32,17 @@ var vector = numbers{
 	nan:   [4]float32{nan32, nan32, nan32, nan32},
 }
 
+// vector2 are those of 2**x: ln2 is the factor of the first term.
+var vector2 = func() numbers {
+	v := vector
+	v.ln2 = two(two1)
+	v.term2, v.term3, v.term4 = two(two2), two(two3), two(two4)
+	v.term5, v.term6, v.term7 = two(two5), two(two6), two(two7)
+	v.term8, v.term9, v.term10 = two(two8), two(two9), two(two10)
+	v.term11 = two(two11)
+	return v
+}()
+
 func two(x float64) [2]float64 { return [2]float64{x, x} }
 
 // The kernels take whole vectors; what is left is done without them.
@@ -43,6 +54,14 @@ var (
 				expNEON(&dst[0], &src[0], n, minus, times, factor, &vector)
 			}
 			expGeneric(dst[n:], src[n:], minus, times, factor)
+		}))
+	exp2To = kernels.New("elementary.Exp2To", kernels.At[exp2Func](cpu.Generic, exp2Generic),
+		kernels.At[exp2Func](cpu.NEON, func(dst, src []float32, minus, plus float32) {
+			n := len(src) &^ 7
+			if n > 0 {
+				exp2NEON(&dst[0], &src[0], n, minus, plus, &vector2)
+			}
+			exp2Generic(dst[n:], src[n:], minus, plus)
 		}))
 	swiglu = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric),
 		kernels.At[swigluFunc](cpu.NEON, func(z, u, g, s []float32) {
@@ -68,6 +87,9 @@ var (
 
 //go:noescape
 func expNEON(dst, src *float32, n int, minus, times, factor float32, v *numbers)
+
+//go:noescape
+func exp2NEON(dst, src *float32, n int, minus, plus float32, v *numbers)
 
 //go:noescape
 func swigluNEON(z, u, gate, s *float32, n int, each bool, v *numbers)

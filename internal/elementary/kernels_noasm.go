@@ -9,6 +9,7 @@ import (
 
 var (
 	expTo      = kernels.New("elementary.ExpTo", kernels.At[expFunc](cpu.Generic, expGeneric))
+	exp2To     = kernels.New("elementary.Exp2To", kernels.At[exp2Func](cpu.Generic, exp2Generic))
 	swiglu     = kernels.New("elementary.SwiGLU", kernels.At[swigluFunc](cpu.Generic, swigluGeneric))
 	swigluGrad = kernels.New("elementary.SwiGLUGrad", kernels.At[swigluGradFunc](cpu.Generic, swigluGradGeneric))
 )

@@ -22,16 +22,21 @@ func log(x float64) float64 {
 	if !(x >= 0x1p-1022 && x <= math.MaxFloat64) {
 		return nan64
 	}
-	// x = m·2**e with m between √½ and √2.
+	m, e := split(x)
+	return float64(e*math.Ln2) + logNear1(m)
+}
+
+// split returns m and e with x = m·2**e, m between √½ and √2, for a positive normal x.
+func split(x float64) (m, e float64) {
 	const fraction = 1<<52 - 1
 	bits := math.Float64bits(x)
-	e := int64(bits>>52) - 1023
-	m := math.Float64frombits(bits&fraction | 1023<<52)
+	n := int64(bits>>52) - 1023
+	m = math.Float64frombits(bits&fraction | 1023<<52)
 	if m > math.Sqrt2 {
 		m /= 2
-		e++
+		n++
 	}
-	return float64(float64(e)*math.Ln2) + logNear1(m)
+	return m, float64(n)
 }
 
 // logNear1 returns the first 9 terms of ln(m) = 2·artanh(s), s = (m-1)/(m+1), for

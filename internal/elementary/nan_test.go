@@ -69,11 +69,13 @@ func TestCanonicalNaN(t *testing.T) {
 			minus, times, factor := parameters[0][i], parameters[1][i], parameters[2][i]
 			ExpTo(z[:len(specials)], src[0], minus, times, factor)
 			compare(t, "ExpTo", src, z[:len(specials)], func(i int) float32 { return Exp(float32((src[0][i]-minus)*times)) * factor })
+			Exp2To(z[:len(specials)], src[0], minus, times)
+			compare(t, "Exp2To", src, z[:len(specials)], func(i int) float32 { return Exp2(src[0][i] - minus + times) })
 		}
 	})
 	for _, bits := range specials {
 		y := math.Float32frombits(bits)
-		for name, f := range map[string]func(float32) float32{"Exp": Exp, "Log": Log, "Sigmoid": Sigmoid, "SiLU": SiLU, "SiLUGrad": SiLUGrad} {
+		for name, f := range map[string]func(float32) float32{"Exp": Exp, "Exp2": Exp2, "Log": Log, "Log2": Log2, "Sigmoid": Sigmoid, "SiLU": SiLU, "SiLUGrad": SiLUGrad} {
 			if v := f(y); v != v && math.Float32bits(v) != 0x7FC00000 {
 				t.Errorf("%s(%08x) is %08x", name, bits, math.Float32bits(v))
 			}

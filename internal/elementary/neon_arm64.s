@@ -41,6 +41,36 @@ loop:
 	BNE loop
 	RET
 
+// func exp2NEON(dst, src *float32, n int, minus, plus float32, v *numbers)
+//
+// n is a positive multiple of 8.
+TEXT ·exp2NEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVWU minus+24(FP), R3
+	VDUP R3, V24.S4
+	MOVWU plus+28(FP), R3
+	VDUP R3, V25.S4
+	MOVD v+32(FP), constants
+	FMOVQ numbers_nan(constants), F30
+
+loop:
+	VLD1.P 32(R1), [V28.S4, V29.S4]
+	FSUBS(24, 28, 28)
+	FSUBS(24, 29, 29)
+	FADDS(25, 28, 28)
+	FADDS(25, 29, 29)
+	WIDEN(28, 0)
+	EXP2
+	NARROW(8, 28)
+	CANONICAL(V28, 28)
+	CANONICAL(V29, 29)
+	VST1.P [V28.S4, V29.S4], 32(R0)
+	SUBS $8, R2
+	BNE loop
+	RET
+
 // func swigluNEON(z, u, gate, s *float32, n int, each bool, v *numbers)
 //
 // n is a positive multiple of 8.

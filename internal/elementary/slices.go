@@ -9,6 +9,7 @@ import (
 // The types of kernels, whose slices are not empty. Each keeps no pointer.
 type (
 	expFunc        func(dst, src []float32, minus, times, factor float32)
+	exp2Func       func(dst, src []float32, minus, plus float32)
 	swigluFunc     func(z, u, g, s []float32)
 	swigluGradFunc func(du, dg, dz, u, g, s []float32)
 )
@@ -34,6 +35,26 @@ func ExpTo(dst, src []float32, minus, times, factor float32) {
 func expGeneric(dst, src []float32, minus, times, factor float32) {
 	for i, x := range src {
 		dst[i] = canonical(Exp(float32((x-minus)*times)) * factor)
+	}
+}
+
+// Exp2To writes Exp2((x-minus)+plus) of every x of src to dst[:len(src)], which may be
+// src. Every operation is rounded to float32.
+func Exp2To(dst, src []float32, minus, plus float32) {
+	dst = dst[:len(src)]
+	race.Read(src)
+	race.Write(dst)
+	kernel, _ := exp2To.For(cpu.Current())
+	dst, src = kernels.NoEscapeSlice(dst), kernels.NoEscapeSlice(src)
+	for lo := 0; lo < len(src); lo += longest {
+		hi := min(lo+longest, len(src))
+		kernel(dst[lo:hi], src[lo:hi], minus, plus)
+	}
+}
+
+func exp2Generic(dst, src []float32, minus, plus float32) {
+	for i, x := range src {
+		dst[i] = Exp2(x - minus + plus)
 	}
 }
 

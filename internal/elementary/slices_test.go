@@ -21,10 +21,11 @@ import (
 func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "elementary.")) }
 
 // results are what each loop makes of one argument, one factor being 1.
-type results struct{ exp, silu, du, dg []float32 }
+type results struct{ exp, exp2, silu, du, dg []float32 }
 
 func newResults(n int) *results {
-	return &results{make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)}
+	of := func() []float32 { return make([]float32, n) }
+	return &results{of(), of(), of(), of(), of()}
 }
 
 // check compares the loops with the functions, at every x.
@@ -32,6 +33,7 @@ func (r *results) check(x, ones []float32) error {
 	n := len(x)
 	ones = ones[:n]
 	ExpTo(r.exp, x, 0, 1, 1)
+	Exp2To(r.exp2, x, 0, 0)
 	SwiGLU(r.silu, ones, x, ones)
 	SwiGLUGrad(r.du, r.dg, ones, ones, x, ones[:1])
 	for i, v := range x {
@@ -39,7 +41,7 @@ func (r *results) check(x, ones []float32) error {
 		for _, c := range []struct {
 			name      string
 			got, want float32
-		}{{"Exp", r.exp[i], Exp(v)}, {"SiLU", r.silu[i], silu}, {"du", r.du[i], silu}, {"SiLUGrad", r.dg[i], SiLUGrad(v)}} {
+		}{{"Exp", r.exp[i], Exp(v)}, {"Exp2", r.exp2[i], Exp2(v)}, {"SiLU", r.silu[i], silu}, {"du", r.du[i], silu}, {"SiLUGrad", r.dg[i], SiLUGrad(v)}} {
 			if math.Float32bits(c.got) != math.Float32bits(c.want) {
 				return fmt.Errorf("%s(%v = %08x): %08x, want %08x", c.name, v, math.Float32bits(v), math.Float32bits(c.got), math.Float32bits(c.want))
 			}
@@ -93,6 +95,7 @@ func TestEdges(t *testing.T) {
 	}
 	for _, at := range []float32{
 		88.72284, -88.72284, 87.33655, -87.33655, 103.97208, -103.97208, 104, -104, // of Exp's results
+		128, -126, -149, -150, 0.5, -0.5, // of Exp2's
 		expLimit, -expLimit, 16, -16, -1.2784645, math.Ln2 / 2, -math.Ln2 / 2,
 	} {
 		lo, hi := at, at
@@ -199,6 +202,31 @@ func TestExpTo(t *testing.T) {
 	})
 }
 
+func TestExp2To(t *testing.T) {
+	kernelstest.Compare(t, exp2To.Name(), func(t *testing.T, _ cpu.Level) {
+		r := rand.New(rand.NewPCG(4, 4))
+		lengths(func(n, at int) {
+			x, f := operands(r, n), operands(r, 2)
+			if n%2 == 0 { // a softmax
+				f = []float32{2.5, 8}
+			}
+			want := make([]float32, n)
+			for i, v := range x {
+				shifted := v - f[0]
+				want[i] = Exp2(shifted + f[1])
+			}
+			note := fmt.Sprintf("at %d, %v", at, f)
+			memory, dst := guarded(n, at)
+			_, src := placed(x, at/3)
+			Exp2To(dst, src, f[0], f[1])
+			requireGuards(t, memory, at, want, note)
+			memory, dst = placed(x, at)
+			Exp2To(dst, dst, f[0], f[1])
+			requireGuards(t, memory, at, want, note+", in place")
+		})
+	})
+}
+
 // gateOperands returns operands of a SwiGLU, with a factor for each element or
 // one for all, and what the definition makes of them.
 func gateOperands(r *rand.Rand, n int) (dz, u, g, s, z, du, dg []float32) {
@@ -276,6 +304,7 @@ func TestShort(t *testing.T) {
 		dst := slices.Repeat([]float32{canary}, n)
 		for _, f := range []func(){
 			func() { ExpTo(short, x, 0, 1, 1) },
+			func() { Exp2To(short, x, 0, 0) },
 			func() { SwiGLU(short, x, x, x) }, func() { SwiGLU(dst, x, short, x) }, func() { SwiGLU(dst, x, x, short) },
 			func() { SwiGLUGrad(short, dst, x, x, x, x) }, func() { SwiGLUGrad(dst, short, x, x, x, x) },
 			func() { SwiGLUGrad(dst, dst, x, short, x, x) }, func() { SwiGLUGrad(dst, dst, x, x, short, x) },
