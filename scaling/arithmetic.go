@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
 // limits is what a scale depends on besides amax.
@@ -72,27 +73,7 @@ func torchAO(amax float32, l limits) fp8.Scale {
 // torchAOPow2 is _round_scale_down_to_power_of_2 of torchao's float8_utils.py,
 // exp2(floor(log2(m))) of a float32 m.
 func torchAOPow2(amax float32, l limits) fp8.Scale {
-	return multiplyBy(exp2FloorLog2(torchAO(amax, l).Multiplier))
-}
-
-// exp2FloorLog2 returns 2^floor(y), where y is log2 x rounded to the nearest
-// float32. x must be finite and at least 0, or NaN, which it then returns.
-//
-// Rounding carries y up to an integer n where x is only just below 2^n. With x =
-// 2^n * (1 - d), that is where -log2(1-d) is less than half the distance h from n
-// to the float32 before it: d < h/2 * ln 2, since d is too small for its square
-// to matter. Everywhere else 2^floor(y) is the power of two in x.
-func exp2FloorLog2(x float32) float32 {
-	if !(x > 0) {
-		return x
-	}
-	fraction, n := math.Frexp(float64(x)) // x = fraction * 2^n, fraction in [1/2, 1)
-	y := float32(n)
-	before := math.Nextafter32(y, float32(math.Inf(-1)))
-	if 1-fraction >= float64(y-before)/2*math.Ln2 {
-		n--
-	}
-	return float32(math.Ldexp(1, n))
+	return multiplyBy(rounding.Exp2FloorLog2(torchAO(amax, l).Multiplier))
 }
 
 func deepGEMMScale(amax float32, l limits) float32 { return atLeast(amax, 1e-4) / l.max }

@@ -13,6 +13,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -72,7 +73,7 @@ func formula(p scaling.Profile, maximum, amax, source, epsilon float32) (stored,
 		q, _ := new(big.Rat).Quo(rat(maximum), new(big.Rat).SetFloat64(max(float64(amax), 1e-12))).Float64()
 		m := float32(q)
 		if isPow2 {
-			n := scaling.ExactLog2(m)
+			n := testutil.ExactLog2(m)
 			m = pow2(int(math.Floor(float64(n))))
 		}
 		return quotient32(1, m), m

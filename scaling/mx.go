@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
 // e8m0Scale stores e; the reciprocal of a power of two is exact.
@@ -86,7 +87,7 @@ func mxModelOpt(amax float32, l limits) fp8.Scale {
 	if !isFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
-	return storeAndMultiply(exp2CeilLog2(float32(amax / l.max)))
+	return storeAndMultiply(rounding.Exp2CeilLog2(float32(amax / l.max)))
 }
 
 // mxTEPow2 is cast_to_e8 of TransformerEngine's reference_nvfp4.py.
@@ -94,7 +95,7 @@ func mxTEPow2(amax float32, l limits) fp8.Scale {
 	if amax != amax {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
-	return storeAndMultiply(exp2CeilLog2(float32(amax / l.max)))
+	return storeAndMultiply(rounding.Exp2CeilLog2(float32(amax / l.max)))
 }
 
 // mxFourOverSix is quantize_to_mxfp4 of fouroversix' reference.py. Where amax is so small
@@ -108,26 +109,4 @@ func mxFourOverSix(amax float32, l limits) fp8.Scale {
 		return fp8.Scale{Stored: fp8.E8M0(0).Float32(), Divisor: float32(math.Inf(1))}
 	}
 	return e8m0Scale(fp8.E8M0((bits + 0x7FFFFF) >> 23))
-}
-
-// exp2CeilLog2 returns 2^ceil(y), where y is log2 x rounded to the nearest float32, as
-// E8M0 holds it: from 2^-127 to 2^127. x must be at least 0.
-//
-// Rounding carries y down to an integer n where x is only just above 2^n, which
-// [exp2FloorLog2] explains: where x = 2^n * (1 + d) and d < h/2 * ln 2, h being the
-// distance from n to the float32 after it.
-func exp2CeilLog2(x float32) float32 {
-	switch {
-	case x <= 0x1p-127:
-		return 0x1p-127
-	case x >= 0x1p127:
-		return 0x1p127
-	}
-	fraction, n := math.Frexp(float64(x)) // x = fraction * 2^n, fraction in [1/2, 1)
-	y := float32(n - 1)
-	after := math.Nextafter32(y, float32(math.Inf(1)))
-	if 2*fraction-1 <= float64(after-y)/2*math.Ln2 {
-		n--
-	}
-	return float32(math.Ldexp(1, n))
 }

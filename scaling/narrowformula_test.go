@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -45,7 +46,7 @@ func mxFormula(p scaling.Profile, maximum, amax float32) fp8.Scale {
 	case scaling.MXModelOpt, scaling.MXTEPow2:
 		n = -127
 		if s := quotient32(amax, maximum); s > 0 {
-			n = int(math.Ceil(float64(scaling.ExactLog2(s))))
+			n = int(math.Ceil(float64(testutil.ExactLog2(s))))
 		}
 	case scaling.MXFourOverSix:
 		s := quotient32(amax, maximum)

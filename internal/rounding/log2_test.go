@@ -1,44 +1,19 @@
-package scaling
+package rounding
 
 import (
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-// ExactLog2 is log2 x, for x > 0, rounded to the nearest float32: its bits come
-// one by one from squaring, in big arithmetic.
-func ExactLog2(x float32) float32 {
-	const fractionBits, precision = 64, 400
-	mantissa := new(big.Float).SetPrec(precision)
-	exponent := new(big.Float).SetFloat64(float64(x)).MantExp(mantissa) - 1
-	mantissa.SetMantExp(mantissa, 1) // in [1, 2)
-	fraction, two := uint64(0), big.NewFloat(2)
-	power := mantissa.Cmp(big.NewFloat(1)) == 0
-	for range fractionBits {
-		mantissa.Mul(mantissa, mantissa)
-		fraction <<= 1
-		if mantissa.Cmp(two) >= 0 {
-			mantissa.SetMantExp(mantissa, -1)
-			fraction |= 1
-		}
-	}
-	y := new(big.Float).SetPrec(precision).SetUint64(fraction)
-	if !power { // what follows those bits is not zero
-		y.Add(y, big.NewFloat(0.5))
-	}
-	y.SetMantExp(y, -fractionBits)
-	rounded, _ := y.Add(y, new(big.Float).SetInt64(int64(exponent))).Float32()
-	return rounded
-}
+	"github.com/octavo-fp8/octavo/internal/testutil"
+)
 
 func checkExp2FloorLog2(t *testing.T, x float32) {
 	t.Helper()
-	want := float32(math.Ldexp(1, int(math.Floor(float64(ExactLog2(x))))))
-	if got := exp2FloorLog2(x); got != want {
+	want := float32(math.Ldexp(1, int(math.Floor(float64(testutil.ExactLog2(x))))))
+	if got := Exp2FloorLog2(x); got != want {
 		t.Fatalf("%x: got %x, want %x", x, got, want)
 	}
 }
@@ -71,15 +46,15 @@ func TestExp2FloorLog2(t *testing.T) {
 	for range n {
 		checkExp2FloorLog2(t, math.Float32frombits(1+r.Uint32N(0x7F7FFFFF)))
 	}
-	require.Zero(t, exp2FloorLog2(0))
-	require.True(t, math.IsNaN(float64(exp2FloorLog2(float32(math.NaN())))))
+	require.Zero(t, Exp2FloorLog2(0))
+	require.True(t, math.IsNaN(float64(Exp2FloorLog2(float32(math.NaN())))))
 }
 
 // TestExp2CeilLog2 is TestExp2FloorLog2 upwards, within what E8M0 holds.
 func TestExp2CeilLog2(t *testing.T) {
 	check := func(x float32) {
-		n := min(max(int(math.Ceil(float64(ExactLog2(x)))), -127), 127)
-		if got, want := exp2CeilLog2(x), float32(math.Ldexp(1, n)); got != want {
+		n := min(max(int(math.Ceil(float64(testutil.ExactLog2(x)))), -127), 127)
+		if got, want := Exp2CeilLog2(x), float32(math.Ldexp(1, n)); got != want {
 			t.Fatalf("%x: got %x, want %x", x, got, want)
 		}
 	}
@@ -94,6 +69,6 @@ func TestExp2CeilLog2(t *testing.T) {
 	for range 3000 {
 		check(math.Float32frombits(1 + r.Uint32N(0x7F7FFFFF)))
 	}
-	require.Equal(t, float32(0x1p-127), exp2CeilLog2(0))
-	require.Equal(t, float32(0x1p127), exp2CeilLog2(float32(math.Inf(1))))
+	require.Equal(t, float32(0x1p-127), Exp2CeilLog2(0))
+	require.Equal(t, float32(0x1p127), Exp2CeilLog2(float32(math.Inf(1))))
 }
