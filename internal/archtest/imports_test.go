@@ -51,6 +51,7 @@ var beside = map[string][]string{
 	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
 	"oracle":               {"attention and below"},
 	"oracle/fault":         {"oracle", "attention and below"},
+	"oracle/flash":         {"oracle", "progress", "attention and below"},
 	"oracle/oracletest":    {"oracle/judge", "oracle", "attention and below"},
 	"oracle/identify":      {"oracle", "oracle/operands", "progress", "safetensors", "gemm and below"},
 	"oracle/operands":      {"safetensors", "tensor and below"},

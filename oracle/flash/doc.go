@@ -1,0 +1,14 @@
+// Package flash gives the answer of a flash kernel for attention, bit for bit.
+//
+// [Predict] computes what a kernel returns that works tile by tile with an online softmax.
+// A [Kernel] says, as data, everything that decides its bits: tile and order of keys, how
+// scores are scaled, the exponential, the cast of P and its lift, lazy rescaling, sums and
+// products (exact, in the order of package gemm, or by a model of a tensor core), splits
+// and what divides in the end.
+//
+// Hardware's ex2.approx and lg2.approx have published bounds but no published bits: their
+// places are taken by the correctly rounded functions.
+//
+// All functions may be called by many goroutines at once, and no result depends on the
+// number of workers or on the machine.
+package flash

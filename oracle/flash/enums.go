@@ -1,0 +1,96 @@
+package flash
+
+import "github.com/octavo-fp8/octavo/internal/enum"
+
+var (
+	orders = enum.Enum[Order]{Type: "Order", What: "order of additions", Err: ErrKernel, Prefix: "flash",
+		Names: []string{"exact", "contract", "instruction"}}
+	scalings = enum.Enum[Scaling]{Type: "Scaling", What: "place of the scales", Err: ErrKernel, Prefix: "flash",
+		Names: []string{"folded", "folded-left", "in-product"}}
+	frames = enum.Enum[Frame]{Type: "Frame", What: "frame of the maximum", Err: ErrKernel, Prefix: "flash",
+		Names: []string{"separate", "fused", "raw", "raw-contracted", "lifted"}}
+	methods = enum.Enum[Exp2Method]{Type: "Exp2Method", What: "exponential", Err: ErrKernel, Prefix: "flash",
+		Names: []string{"rounded", "flushed"}}
+	sums = enum.Enum[SumOrder]{Type: "SumOrder", What: "order of the sum of p", Err: ErrKernel, Prefix: "flash",
+		Names: []string{"exact", "lanes", "quads", "pairs"}}
+	casts = enum.Enum[Cast]{Type: "Cast", What: "format of P", Err: ErrKernel, Prefix: "flash",
+		Names: []string{"float32", "bf16", "fp16", "E4M3", "E5M2"}}
+	endings = enum.Enum[Ending]{Type: "Ending", What: "ending", Err: ErrKernel, Prefix: "flash",
+		Names: []string{"reciprocal-first", "quotient", "scale-last"}}
+)
+
+func (k *Kernel) checkEnums() error {
+	for _, err := range []error{
+		orders.Check(k.Scores.Product.Order), orders.Check(k.Values.Order),
+		scalings.Check(k.Scores.Scaling), frames.Check(k.Scores.Frame),
+		methods.Check(k.Exp2.Method), sums.Check(k.Sum), casts.Check(k.P), endings.Check(k.Ending),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// String returns a name such as "contract".
+func (o Order) String() string { return orders.String(o) }
+
+// MarshalText returns the name, and an [ErrKernel] for an unknown order.
+func (o Order) MarshalText() ([]byte, error) { return orders.MarshalText(o) }
+
+// UnmarshalText takes a name in any case. Another is an [ErrKernel].
+func (o *Order) UnmarshalText(text []byte) error { return orders.UnmarshalText(o, text) }
+
+// String returns a name such as "folded".
+func (s Scaling) String() string { return scalings.String(s) }
+
+// MarshalText returns the name, and an [ErrKernel] for an unknown place.
+func (s Scaling) MarshalText() ([]byte, error) { return scalings.MarshalText(s) }
+
+// UnmarshalText takes a name in any case. Another is an [ErrKernel].
+func (s *Scaling) UnmarshalText(text []byte) error { return scalings.UnmarshalText(s, text) }
+
+// String returns a name such as "fused".
+func (f Frame) String() string { return frames.String(f) }
+
+// MarshalText returns the name, and an [ErrKernel] for an unknown frame.
+func (f Frame) MarshalText() ([]byte, error) { return frames.MarshalText(f) }
+
+// UnmarshalText takes a name in any case. Another is an [ErrKernel].
+func (f *Frame) UnmarshalText(text []byte) error { return frames.UnmarshalText(f, text) }
+
+// String returns a name such as "rounded".
+func (m Exp2Method) String() string { return methods.String(m) }
+
+// MarshalText returns the name, and an [ErrKernel] for an unknown method.
+func (m Exp2Method) MarshalText() ([]byte, error) { return methods.MarshalText(m) }
+
+// UnmarshalText takes a name in any case. Another is an [ErrKernel].
+func (m *Exp2Method) UnmarshalText(text []byte) error { return methods.UnmarshalText(m, text) }
+
+// String returns a name such as "lanes".
+func (s SumOrder) String() string { return sums.String(s) }
+
+// MarshalText returns the name, and an [ErrKernel] for an unknown order.
+func (s SumOrder) MarshalText() ([]byte, error) { return sums.MarshalText(s) }
+
+// UnmarshalText takes a name in any case. Another is an [ErrKernel].
+func (s *SumOrder) UnmarshalText(text []byte) error { return sums.UnmarshalText(s, text) }
+
+// String returns a name such as "E4M3".
+func (c Cast) String() string { return casts.String(c) }
+
+// MarshalText returns the name, and an [ErrKernel] for an unknown format.
+func (c Cast) MarshalText() ([]byte, error) { return casts.MarshalText(c) }
+
+// UnmarshalText takes a name in any case. Another is an [ErrKernel].
+func (c *Cast) UnmarshalText(text []byte) error { return casts.UnmarshalText(c, text) }
+
+// String returns a name such as "quotient".
+func (e Ending) String() string { return endings.String(e) }
+
+// MarshalText returns the name, and an [ErrKernel] for an unknown ending.
+func (e Ending) MarshalText() ([]byte, error) { return endings.MarshalText(e) }
+
+// UnmarshalText takes a name in any case. Another is an [ErrKernel].
+func (e *Ending) UnmarshalText(text []byte) error { return endings.UnmarshalText(e, text) }
