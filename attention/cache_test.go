@@ -1,0 +1,301 @@
+package attention_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/attention"
+	"github.com/octavo-fp8/octavo/fp8"
+)
+
+func newCache(t testing.TB, config attention.CacheConfig) *attention.Cache {
+	c, err := attention.NewCache(config)
+	require.NoError(t, err)
+	return c
+}
+
+// TestCacheGolden appends what kv.safetensors has under generic and compares every code
+// and scale, of every case there.
+func TestCacheGolden(t *testing.T) {
+	file := kvGolden(t)
+	x, err := file.Float32s("generic.x")
+	require.NoError(t, err)
+	info, _ := file.Info("generic.x")
+	tokens, heads, dim := info.Shape[0], info.Shape[1], info.Shape[2]
+	for _, info := range file.Tensors() {
+		name, ok := strings.CutSuffix(info.Name, ".codes")
+		if !ok || !strings.HasPrefix(name, "generic.") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			codes, err := file.Bytes(name + ".codes")
+			require.NoError(t, err)
+			scales, err := file.Float32s(name + ".scale")
+			require.NoError(t, err)
+			scale := attention.CacheScale{Scales: scales}
+			switch len(scales) {
+			case heads:
+				scale.Per = attention.CachePerHead
+			case tokens:
+				scale = attention.CacheScale{Per: attention.CachePerToken}
+			case tokens * heads:
+				scale = attention.CacheScale{Per: attention.CachePerTokenHead}
+			default:
+				require.Len(t, scales, 1)
+			}
+			c := newCache(t, attention.CacheConfig{Pages: 1, KVHeads: heads, Dim: dim, K: scale, V: scale})
+			s := c.NewSequence("")
+			for i := range tokens {
+				row := x[i*heads*dim : (i+1)*heads*dim]
+				require.NoError(t, attention.Append(s, row, row))
+			}
+			k, v := s.Codes(0, tokens)
+			require.Equal(t, codes, k.Codes)
+			require.Equal(t, codes, v.Codes)
+			if scale.Scales == nil {
+				require.Equal(t, scales, k.Scales)
+				require.Equal(t, scales, v.Scales)
+			}
+		})
+	}
+}
+
+// numbers are some, the same for the same place.
+func numbers(n, seed int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.Sin(float64(i*(seed+3))*0.7)) * 3
+	}
+	return x
+}
+
+// TestCachePages follows tokens through pages that are taken and given back.
+func TestCachePages(t *testing.T) {
+	for _, dims := range [][2]int{{8, 8}, {33, 40}, {64, 7}} {
+		for _, page := range []int{64, 128} {
+			one := attention.CacheScale{Scales: []float32{1}}
+			c := newCache(t, attention.CacheConfig{
+				Pages: 10, PageTokens: page, KVHeads: 2, Dim: dims[0], ValueDim: dims[1], Format: fp8.E5M2,
+				K: one, V: attention.CacheScale{Per: attention.CachePerTokenHead},
+			})
+			k, v := numbers(300*2*dims[0], 1), numbers(300*2*dims[1], 2)
+			appendTo := func(s *attention.Sequence, n int) {
+				lo := s.Len()
+				require.NoError(t, attention.Append(s, k[lo*2*dims[0]:(lo+n)*2*dims[0]], v[lo*2*dims[1]:(lo+n)*2*dims[1]]))
+			}
+			a, b := c.NewSequence("a"), c.NewSequence("b")
+			for _, n := range []int{1, 70, 0, 57, 2} { // in turns, over the ends of pages
+				appendTo(a, n)
+				appendTo(b, n)
+			}
+			b.Truncate(65)
+			require.Equal(t, 65, b.Len())
+			appendTo(b, 90)
+			a.Free()
+			appendTo(a, 130)
+			for _, s := range []*attention.Sequence{a, b} {
+				checkCodes(t, s, k, v, dims, 2)
+				require.NoError(t, s.Check())
+			}
+			require.Equal(t, 10-(130+page-1)/page-(155+page-1)/page, c.FreePages())
+			a.Free()
+			b.Free()
+			require.Equal(t, 10, c.FreePages())
+		}
+	}
+}
+
+// checkCodes compares a sequence with codes of its first tokens' values.
+func checkCodes(t *testing.T, s *attention.Sequence, k, v []float32, dims [2]int, heads int) {
+	n := s.Len()
+	gotK, gotV := s.Codes(0, n)
+	wantK := make([]byte, n*heads*dims[0])
+	fp8.Encode(wantK, k[:len(wantK)], fp8.E5M2, fp8.Policy{}, nil)
+	require.Equal(t, wantK, gotK.Codes)
+	for row := range n * heads {
+		x := v[row*dims[1] : (row+1)*dims[1]]
+		amax := float32(0)
+		for _, x := range x {
+			amax = max(amax, float32(math.Abs(float64(x))))
+		}
+		scale := max(amax/57344, 1e-6)
+		require.Equal(t, scale, gotV.Scales[row])
+		for d, x := range x {
+			require.Equal(t, fp8.EncodeOne(x/scale, fp8.E5M2, fp8.Policy{}), gotV.Codes[row*dims[1]+d])
+		}
+	}
+	ko, vo := s.Operands()
+	for row, h := 0, 0; h < heads; h++ {
+		for i := range n {
+			require.Equal(t, gotK.Codes[(i*heads+h)*dims[0]:][:dims[0]], ko.Codes.Codes[row*dims[0]:][:dims[0]])
+			require.Equal(t, gotV.Codes[(i*heads+h)*dims[1]:][:dims[1]], vo.Codes.Codes[row*dims[1]:][:dims[1]])
+			require.Equal(t, gotV.Scales[i*heads+h], vo.Codes.Scales[row])
+			row++
+		}
+	}
+	require.NoError(t, ko.Codes.CheckScales())
+	require.NoError(t, vo.Codes.CheckScales())
+}
+
+func TestCacheFull(t *testing.T) {
+	one := attention.CacheScale{Scales: []float32{1}}
+	c := newCache(t, attention.CacheConfig{Pages: 3, KVHeads: 1, Dim: 2, K: one, V: one})
+	require.Equal(t, 3*(2+32)*64, c.Bytes())
+	s, other := c.NewSequence("chat 7"), c.NewSequence("")
+	require.NoError(t, attention.Append(other, numbers(2, 1), numbers(2, 1)))
+	require.NoError(t, attention.Append(s, numbers(200, 1), numbers(200, 1)))
+	before, _ := s.Codes(0, 100)
+	err := attention.Append(s, numbers(60, 1), numbers(60, 1))
+	require.ErrorIs(t, err, attention.ErrFull)
+	require.ErrorContains(t, err, `sequence "chat 7"`)
+	require.ErrorContains(t, err, "130 tokens needs 1 more pages of 64 tokens, and of 3 pages 0 are free")
+	require.Equal(t, 100, s.Len())
+	after, _ := s.Codes(0, 100)
+	require.Equal(t, before, after)
+	other.Free()
+	require.NoError(t, attention.Append(s, numbers(60, 1), numbers(60, 1)))
+}
+
+func TestCacheEvict(t *testing.T) {
+	one := attention.CacheScale{Scales: []float32{1}}
+	c := newCache(t, attention.CacheConfig{Pages: 8, KVHeads: 1, Dim: 2, K: one, V: one})
+	s := c.NewSequence("")
+	require.NoError(t, attention.Append(s, numbers(2*400, 1), numbers(2*400, 1)))
+	require.Equal(t, 0, s.Evict(0, 400))
+	require.Equal(t, 0, s.Evict(1000, 0))
+	require.Equal(t, 3, s.Evict(4, 100)) // pages 1 to 3 of tokens 64 to 255; page 4 has token 300
+	require.Equal(t, 0, s.Evict(4, 100))
+	require.Equal(t, 4, c.FreePages())
+	for i := -1; i < 402; i++ {
+		require.Equal(t, i >= 0 && i < 64 || i >= 256 && i < 400, s.Has(i), i)
+	}
+	require.Equal(t, []int32{-1, -1, -1}, s.Pages()[1:4])
+	require.Equal(t, 400, s.Len())
+	k, _ := s.Codes(0, 400)
+	require.Equal(t, make([]byte, 2*192), k.Codes[2*64:2*256])
+	require.Equal(t, fp8.EncodeOne(numbers(800, 1)[2*399], fp8.E4M3, fp8.Policy{}), k.Codes[2*399])
+	require.NoError(t, attention.Append(s, numbers(2*112, 1), numbers(2*112, 1)))
+	require.Equal(t, 5, s.Evict(0, 0)) // the last page is full now
+	s.Truncate(70)
+	require.Equal(t, 8, c.FreePages())
+	require.NoError(t, s.Check())
+}
+
+func TestCacheNaN(t *testing.T) {
+	one := attention.CacheScale{Scales: []float32{1}}
+	for _, f := range []fp8.Format{fp8.E4M3, fp8.E5M2} {
+		c := newCache(t, attention.CacheConfig{Pages: 3, KVHeads: 3, Dim: 4, Format: f, K: one, V: one})
+		s := c.NewSequence("chat 7")
+		k, v := numbers(3*4*100, 1), numbers(3*4*100, 2)
+		v[(80*3+2)*4+1] = float32(math.NaN())
+		require.NoError(t, attention.Append(s, k, v))
+		err := s.Check()
+		require.ErrorIs(t, err, attention.ErrValue)
+		require.ErrorContains(t, err, `sequence "chat 7": V of token 80, head 2, element 1 is NaN`)
+		s.Truncate(80)
+		require.NoError(t, s.Check())
+	}
+	kind := attention.VLLMDeepSeek
+	c := newCache(t, attention.CacheConfig{Pages: 2, Record: &kind})
+	s := c.NewSequence("b")
+	rows := numbers(70*576, 1)
+	rows[69*576+3] = float32(math.Inf(1))
+	require.NoError(t, attention.Append(s, rows, nil))
+	require.ErrorContains(t, s.Check(), `sequence "b": token 69, element 0 of its record is NaN`)
+}
+
+func TestCacheScalesThatAreNone(t *testing.T) {
+	c := newCache(t, attention.CacheConfig{
+		Pages: 1, KVHeads: 2, Dim: 2, K: attention.CacheScale{Per: attention.CachePerTokenHead},
+		V: attention.CacheScale{Per: attention.CachePerToken},
+	})
+	s := c.NewSequence("x")
+	x := []float32{1, 2, 3, 4, 5, 6, 7, float32(math.Inf(-1))}
+	err := attention.Append(s, x, numbers(8, 1))
+	require.ErrorIs(t, err, attention.ErrScales)
+	require.ErrorContains(t, err, `sequence "x": K of token 1, head 1 has a value that is infinite`)
+	require.Equal(t, 0, s.Len())
+	for _, bad := range []float32{0, float32(math.NaN()), float32(math.Inf(1)), -1} {
+		err := s.AppendCodes(attention.TokenCodes{make([]byte, 4), []float32{1, 1}}, attention.TokenCodes{make([]byte, 4), []float32{bad}})
+		require.ErrorIs(t, err, attention.ErrScales)
+		require.ErrorContains(t, err, fmt.Sprintf("the scale of V of token 0, head 0 is %v", bad))
+	}
+	require.Equal(t, 1, c.FreePages())
+}
+
+func TestCacheConfigCheck(t *testing.T) {
+	one := attention.CacheScale{Scales: []float32{1}}
+	whole := attention.CacheConfig{Pages: 1, KVHeads: 2, Dim: 2, K: one, V: one}
+	require.NoError(t, whole.Check())
+	indexer, unknown := attention.DeepGEMMIndexer, attention.Record(9)
+	for _, test := range []struct {
+		change func(c *attention.CacheConfig)
+		is     error
+		text   string
+	}{
+		{func(c *attention.CacheConfig) { c.Pages = 0 }, attention.ErrShape, "a cache of 0 pages"},
+		{func(c *attention.CacheConfig) { c.PageTokens = 16 }, attention.ErrShape, "pages of 16 tokens: give a multiple of 64"},
+		{func(c *attention.CacheConfig) { c.Dim = 0 }, attention.ErrShape, "keys of 0"},
+		{func(c *attention.CacheConfig) { c.Dim = math.MaxInt }, attention.ErrShape, "too large"},
+		{func(c *attention.CacheConfig) { c.Pages = math.MaxInt }, attention.ErrShape, "too large"},
+		{func(c *attention.CacheConfig) { c.Format = fp8.E2M1 }, attention.ErrShape, "a cache of E2M1: give E4M3 or E5M2"},
+		{func(c *attention.CacheConfig) { c.Record = &indexer }, attention.ErrShape, "deepgemm-indexer has no values"},
+		{func(c *attention.CacheConfig) { c.Record = &unknown }, attention.ErrShape, "unknown record 9"},
+		{func(c *attention.CacheConfig) { c.V.Scales = nil }, attention.ErrScales, "V has 0 scales, and per tensor there must be 1"},
+		{func(c *attention.CacheConfig) { c.K.Per = attention.CachePerHead }, attention.ErrScales, "K has 1 scales, and per head there must be 2"},
+		{func(c *attention.CacheConfig) { c.K.Per = attention.CachePerToken }, attention.ErrScales, "per token there must be 0"},
+		{func(c *attention.CacheConfig) { c.K.Per = 9 }, attention.ErrScales, "unknown granularity 9"},
+		{func(c *attention.CacheConfig) { c.K.Scales = []float32{0} }, attention.ErrScales, "scale 0 of K is 0"},
+		{func(c *attention.CacheConfig) { c.V.Scales = []float32{float32(math.NaN())} }, attention.ErrScales, "scale 0 of V is NaN"},
+	} {
+		c := whole
+		test.change(&c)
+		_, err := attention.NewCache(c)
+		require.ErrorIs(t, err, test.is, test.text)
+		require.ErrorContains(t, err, test.text)
+	}
+}
+
+func TestCacheRecords(t *testing.T) {
+	for _, kind := range []attention.Record{attention.FlashMLAV32, attention.FlashMLAModel1, attention.VLLMDeepSeek} {
+		c := newCache(t, attention.CacheConfig{Pages: 4, Record: &kind})
+		require.Equal(t, 4*kind.BlockBytes(64), c.Bytes())
+		rows := numbers(150*kind.Dim(), int(kind))
+		plain := attention.Records{Kind: kind, Tokens: 150, Data: make([]byte, kind.BlockBytes(150))}
+		attention.PutRecords(&plain, 0, rows)
+		want := make([]fp8.BFloat16, len(rows))
+		plain.Values(want, 0)
+		s, copied := c.NewSequence(""), c.NewSequence("")
+		for lo := 0; lo < 150; lo += 50 {
+			require.NoError(t, attention.Append(s, rows[lo*kind.Dim():(lo+50)*kind.Dim()], nil))
+		}
+		k, v := s.Operands()
+		require.Equal(t, want, k.BFloat16)
+		require.Equal(t, want[149*kind.Dim():][:512], v.BFloat16[149*512:])
+		s.Truncate(20)
+		require.NoError(t, copied.AppendRecords(&plain, 3, 100))
+		k, _ = copied.Operands()
+		require.Equal(t, want[3*kind.Dim():103*kind.Dim()], k.BFloat16)
+		require.NoError(t, copied.Check())
+	}
+}
+
+func TestCacheMisuse(t *testing.T) {
+	one := attention.CacheScale{Scales: []float32{1}}
+	s := newCache(t, attention.CacheConfig{Pages: 1, KVHeads: 2, Dim: 2, K: one, V: one}).NewSequence("")
+	const tokens = "attention: keys and values are not of the same number of whole tokens"
+	require.PanicsWithValue(t, tokens, func() { _ = attention.Append(s, make([]float32, 3), make([]float32, 3)) })
+	require.PanicsWithValue(t, tokens, func() { _ = attention.Append(s, make([]float32, 4), make([]float32, 8)) })
+	require.PanicsWithValue(t, tokens, func() {
+		_ = s.AppendCodes(attention.TokenCodes{Codes: make([]byte, 4), Scales: make([]float32, 1)}, attention.TokenCodes{Codes: make([]byte, 4)})
+	})
+	for _, n := range []int{-1, 1} {
+		require.PanicsWithValue(t, "attention: no such number of tokens", func() { s.Truncate(n) })
+	}
+	require.PanicsWithValue(t, "attention: no such number of tokens", func() { s.Evict(-1, 0) })
+	require.PanicsWithValue(t, "attention: no such number of tokens", func() { s.Codes(0, 1) })
+}

@@ -1,0 +1,471 @@
+package attention
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// ErrValue: a value in a cache is not finite.
+var ErrValue = errors.New("attention: a value is not finite")
+
+// Sequence is the tokens of one request in a [Cache]; see there for what may be used at
+// once. [Cache.NewSequence] makes one.
+type Sequence struct {
+	Name string // for errors
+
+	cache *Cache
+	pages []int32
+	n     int
+}
+
+// Len returns the number of tokens, those that were evicted too.
+func (s *Sequence) Len() int { return s.n }
+
+// Pages returns the page table: the cache's number of the page of tokens i·PageTokens and
+// following, or -1 for one that was evicted. It must not be changed.
+func (s *Sequence) Pages() []int32 { return s.pages }
+
+// Has reports whether token i is there and was not evicted.
+func (s *Sequence) Has(i int) bool {
+	return i >= 0 && i < s.n && s.pages[i/s.cache.config.PageTokens] != evicted
+}
+
+// Truncate drops the tokens from n on, and gives back pages. It panics unless n is from 0
+// to Len.
+func (s *Sequence) Truncate(n int) {
+	if n < 0 || n > s.n {
+		panic(badLength)
+	}
+	tokens := s.cache.config.PageTokens
+	pages := (n + tokens - 1) / tokens
+	s.cache.give(s.pages[pages:])
+	s.pages, s.n = s.pages[:pages], n
+}
+
+// Free drops all tokens.
+func (s *Sequence) Free() { s.Truncate(0) }
+
+const badLength = "attention: no such number of tokens"
+
+// Evict gives back the pages of which no token is among the first or the last so many, and
+// returns how many those are. The tokens keep their numbers, and take no part in attention
+// any more: what a window no longer sees, or with some first tokens kept, StreamingLLM's
+// attention sinks (Xiao et al., arXiv 2309.17453). It panics if first or last is negative.
+func (s *Sequence) Evict(first, last int) int {
+	if first < 0 || last < 0 {
+		panic(badLength)
+	}
+	tokens, n := s.cache.config.PageTokens, 0
+	for p := (min(first, s.n) + tokens - 1) / tokens; p < max(s.n-last, 0)/tokens; p++ {
+		if s.pages[p] != evicted {
+			s.cache.give(s.pages[p : p+1])
+			s.pages[p] = evicted
+			n++
+		}
+	}
+	return n
+}
+
+// Append encodes keys and values, [tokens, KVHeads, Dim] and [tokens, KVHeads, ValueDim],
+// as the next tokens. Of a cache of records, v must be nil.
+//
+// It returns an error, and appends nothing, if there are too few pages, [ErrFull], or a
+// scale that is to be computed is not finite, [ErrScales], and panics if the lengths are
+// not those of whole tokens.
+func Append[T float32 | fp8.BFloat16](s *Sequence, k, v []T) error {
+	c := &s.cache.config
+	if c.Record != nil {
+		tokens := wholeTokens(len(k), c.Dim, len(v), 0)
+		return s.extend(tokens, func(at, n, done int) {
+			r := s.cache.records(s.pages[at/c.PageTokens])
+			PutRecords(&r, at%c.PageTokens, k[done*c.Dim:(done+n)*c.Dim])
+		})
+	}
+	tokens := wholeTokens(len(k), c.KVHeads*c.Dim, len(v), c.KVHeads*c.ValueDim)
+	kScales, err := computeScales(s, "K", c.K, c.Format, k, tokens)
+	if err != nil {
+		return err
+	}
+	vScales, err := computeScales(s, "V", c.V, c.Format, v, tokens)
+	if err != nil {
+		return err
+	}
+	kCodes, vCodes := make([]byte, len(k)), make([]byte, len(v))
+	encodeRows(kCodes, k, c.K, kScales, c.Format, tokens, c.KVHeads)
+	encodeRows(vCodes, v, c.V, vScales, c.Format, tokens, c.KVHeads)
+	return s.AppendCodes(TokenCodes{kCodes, kScales}, TokenCodes{vCodes, vScales})
+}
+
+// wholeTokens returns how many tokens k and v are of, and panics unless they are whole
+// ones and equally many.
+func wholeTokens(k, kSize, v, vSize int) int {
+	if k%kSize != 0 || v != k/kSize*vSize {
+		panic(badTokens)
+	}
+	return k / kSize
+}
+
+const badTokens = "attention: keys and values are not of the same number of whole tokens"
+
+// computeScales returns the scales of tokens where they are to be computed.
+func computeScales[T float32 | fp8.BFloat16](s *Sequence, name string, scale CacheScale, f fp8.Format, x []T, tokens int) ([]float32, error) {
+	const least = 1e-6
+	perToken := scale.perToken(s.cache.config.KVHeads)
+	if perToken == 0 || tokens == 0 {
+		return nil, nil
+	}
+	scales := make([]float32, tokens*perToken)
+	size := len(x) / len(scales)
+	for i := range scales {
+		amax, _ := fp8.Amax(x[i*size : (i+1)*size])
+		scales[i] = max(amax/f.Max(), least)
+		if math.IsInf(float64(scales[i]), 0) {
+			return nil, fmt.Errorf("%w: %s%s of token %d, head %d has a value that is infinite", ErrScales,
+				s.prefix(), name, s.n+i/perToken, i%perToken)
+		}
+	}
+	return scales, nil
+}
+
+// prefix names the sequence in an error.
+func (s *Sequence) prefix() string {
+	if s.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("sequence %q: ", s.Name)
+}
+
+func encodeRows[T float32 | fp8.BFloat16](dst []byte, src []T, scale CacheScale, computed []float32, f fp8.Format, tokens, heads int) {
+	if tokens == 0 {
+		return
+	}
+	e := fp8.NewEncoder(f, fp8.Policy{})
+	rows, dim := tokens*heads, len(src)/(tokens*heads)
+	perToken := scale.perToken(heads)
+	for row := range rows {
+		stored := float32(0)
+		if perToken > 0 {
+			stored = computed[row*perToken/heads]
+		} else {
+			stored = scale.given(row % heads)
+		}
+		fp8.EncodeBlock(&e, dst[row*dim:], src[row*dim:(row+1)*dim], fp8.Scale{Stored: stored}, 0, nil)
+	}
+}
+
+// TokenCodes are codes of tokens, [tokens, KVHeads, Dim], and their scales where the cache
+// does not have them: [tokens] per token, [tokens, KVHeads] per token and head.
+type TokenCodes struct {
+	Codes  []byte
+	Scales []float32
+}
+
+// AppendCodes is [Append] of keys and values that are encoded already.
+//
+// It returns an error, and appends nothing, as Append does or if a scale is not one,
+// [ErrScales], and panics likewise, or if the cache is one of records.
+func (s *Sequence) AppendCodes(k, v TokenCodes) error {
+	c := &s.cache.config
+	if c.Record != nil {
+		panic(noCodes)
+	}
+	tokens := wholeTokens(len(k.Codes), c.KVHeads*c.Dim, len(v.Codes), c.KVHeads*c.ValueDim)
+	if len(k.Scales) != tokens*c.K.perToken(c.KVHeads) || len(v.Scales) != tokens*c.V.perToken(c.KVHeads) {
+		panic(badTokens)
+	}
+	if err := s.checkScales("K", k.Scales, c.K); err != nil {
+		return err
+	}
+	if err := s.checkScales("V", v.Scales, c.V); err != nil {
+		return err
+	}
+	return s.extend(tokens, func(at, n, done int) { s.putCodes(at, n, done, k, v) })
+}
+
+const noCodes = "attention: a cache of records has no codes of keys and values"
+
+func (s *Sequence) checkScales(name string, scales []float32, of CacheScale) error {
+	for i, x := range scales {
+		if !(x > 0) || !tensor.Float32Scales.Holds(x) {
+			per := of.perToken(s.cache.config.KVHeads)
+			return fmt.Errorf("%w: %sthe scale of %s of token %d, head %d is %v: it must be finite and above 0", ErrScales,
+				s.prefix(), name, s.n+i/per, i%per, x)
+		}
+	}
+	return nil
+}
+
+// extend adds tokens, and has put write them, page by page: n of them at token at of the
+// sequence, the first of which is done'th of the new ones.
+func (s *Sequence) extend(tokens int, put func(at, n, done int)) error {
+	size := s.cache.config.PageTokens
+	pages, err := s.cache.take(s.pages, (s.n+tokens+size-1)/size-len(s.pages), s.n+tokens)
+	if err != nil {
+		if s.Name != "" {
+			return fmt.Errorf("sequence %q: %w", s.Name, err)
+		}
+		return err
+	}
+	s.pages = pages
+	for done := 0; done < tokens; {
+		at := s.n + done
+		n := min(tokens-done, size-at%size)
+		put(at, n, done)
+		done += n
+	}
+	s.n += tokens
+	return nil
+}
+
+// putCodes writes codes and scales of n tokens, all of one page, from the done'th on.
+func (s *Sequence) putCodes(at, n, done int, k, v TokenCodes) {
+	const width = microkernel.PanelWidth
+	c, size := s.cache, s.cache.config.PageTokens
+	page, slot := s.pages[at/size], at%size
+	dim, valueDim, heads := c.config.Dim, c.config.ValueDim, c.config.KVHeads
+	depth := dim + dim%2
+	for h := range heads {
+		keys, values := c.keys(page, h), c.values(page, h)
+		for i := slot; i < slot+n; i++ {
+			row := (done+i-slot)*heads + h
+			column := keys[i/width*width*depth+i%width:]
+			for d, code := range k.Codes[row*dim : (row+1)*dim] {
+				column[d*width] = code
+			}
+			codes := v.Codes[row*valueDim : (row+1)*valueDim]
+			for d := 0; d < valueDim; d += width {
+				copy(values[d*size+i*width:][:width], codes[d:])
+			}
+		}
+	}
+	copyScales(c.config.K, k.Scales, heads, n, done, func(h int) []float32 { return c.keyScales(page, h)[slot:] })
+	copyScales(c.config.V, v.Scales, heads, n, done, func(h int) []float32 { return c.valueScales(page, h)[slot:] })
+	f := c.config.Format
+	for i := done; i < done+n && !c.special[page]; i++ {
+		c.special[page] = anySpecial(f, k.Codes[i*heads*dim:(i+1)*heads*dim]) ||
+			anySpecial(f, v.Codes[i*heads*valueDim:(i+1)*heads*valueDim])
+	}
+}
+
+// copyScales writes the scales of n tokens from the done'th on, to what to returns of
+// each head.
+func copyScales(s CacheScale, scales []float32, heads, n, done int, to func(head int) []float32) {
+	per := s.perToken(heads)
+	for h := range per {
+		dst := to(h)
+		for i := range n {
+			dst[i] = scales[(done+i)*per+h]
+		}
+	}
+}
+
+// anySpecial reports whether a code is NaN or infinite.
+func anySpecial(f fp8.Format, codes []byte) bool { return firstSpecial(f, codes) >= 0 }
+
+func firstSpecial(f fp8.Format, codes []byte) int {
+	least := byte(0x7F) // of E4M3; E5M2 has its infinity at 7C
+	if f == fp8.E5M2 {
+		least = 0x7C
+	}
+	for i, c := range codes {
+		if c&0x7F >= least {
+			return i
+		}
+	}
+	return -1
+}
+
+// AppendRecords is [Append] of records that are encoded already: tokens from, and
+// following, of r, n of them. It panics if the cache's records are of another kind, or r
+// does not have those.
+func (s *Sequence) AppendRecords(r *Records, from, n int) error {
+	c := &s.cache.config
+	if c.Record == nil || *c.Record != r.Kind || n < 0 || from < 0 || from > r.Len()-n {
+		panic(badRows)
+	}
+	return s.extend(n, func(at, n, done int) {
+		to := s.cache.records(s.pages[at/c.PageTokens])
+		l := r.Kind.layout()
+		for i := range n {
+			inner, scales := to.token(l, at%c.PageTokens+i)
+			fromInner, fromScales := r.token(l, from+done+i)
+			copy(inner, fromInner)
+			copy(scales, fromScales)
+		}
+	})
+}
+
+// Codes returns the codes and scales of tokens [lo, hi) as [Sequence.AppendCodes] takes
+// them; of those that were evicted, zeros and scales of 1. It panics unless there are such tokens, or if the
+// cache is one of records.
+func (s *Sequence) Codes(lo, hi int) (k, v TokenCodes) {
+	c := &s.cache.config
+	if lo < 0 || hi < lo || hi > s.n {
+		panic(badLength)
+	}
+	if c.Record != nil {
+		panic(noCodes)
+	}
+	n := hi - lo
+	k = TokenCodes{make([]byte, n*c.KVHeads*c.Dim), make([]float32, n*c.K.perToken(c.KVHeads))}
+	v = TokenCodes{make([]byte, n*c.KVHeads*c.ValueDim), make([]float32, n*c.V.perToken(c.KVHeads))}
+	for i := range n {
+		kPer, vPer := k.Scales[i*c.K.perToken(c.KVHeads):], v.Scales[i*c.V.perToken(c.KVHeads):]
+		for h := range c.KVHeads {
+			row := i*c.KVHeads + h
+			kScale, vScale := s.codesOf(lo+i, h, k.Codes[row*c.Dim:][:c.Dim], v.Codes[row*c.ValueDim:][:c.ValueDim])
+			if h < c.K.perToken(c.KVHeads) {
+				kPer[h] = kScale
+			}
+			if h < c.V.perToken(c.KVHeads) {
+				vPer[h] = vScale
+			}
+		}
+	}
+	return k, v
+}
+
+// codesOf writes the codes of a head of a token, and returns their scales.
+func (s *Sequence) codesOf(i, head int, k, v []byte) (kScale, vScale float32) {
+	const width = microkernel.PanelWidth
+	c, size := s.cache, s.cache.config.PageTokens
+	page, slot := s.pages[i/size], i%size
+	if page == evicted {
+		return 1, 1
+	}
+	keys, values := c.keys(page, head), c.values(page, head)
+	column := keys[slot/width*width*(c.config.Dim+c.config.Dim%2)+slot%width:]
+	for d := range k {
+		k[d] = column[d*width]
+	}
+	for d := 0; d < len(v); d += width {
+		copy(v[d:min(d+width, len(v))], values[d*size+slot*width:])
+	}
+	return scaleOf(c.config.K, c.keyScales(page, head), head, slot), scaleOf(c.config.V, c.valueScales(page, head), head, slot)
+}
+
+func scaleOf(s CacheScale, computed []float32, head, slot int) float32 {
+	if computed != nil {
+		return computed[slot]
+	}
+	return s.given(head)
+}
+
+// Operands returns the keys and the values of all tokens as a [Problem] takes them, in
+// memory of their own: codes and scales, or a record's values. Tokens that were evicted
+// are zeros.
+func (s *Sequence) Operands() (k, v Operand) {
+	c := &s.cache.config
+	if c.Record != nil {
+		return s.recordOperands()
+	}
+	kt := &tensor.Tensor{Name: "K", Format: c.Format, Shape: []int{c.KVHeads, s.n, c.Dim}, Codes: make([]byte, c.KVHeads*s.n*c.Dim)}
+	vt := &tensor.Tensor{Name: "V", Format: c.Format, Shape: []int{c.KVHeads, s.n, c.ValueDim}, Codes: make([]byte, c.KVHeads*s.n*c.ValueDim)}
+	kt.Block, kt.Scales = c.K.grid(c.KVHeads, s.n)
+	vt.Block, vt.Scales = c.V.grid(c.KVHeads, s.n)
+	for h := range c.KVHeads {
+		for i := range s.n {
+			row := h*s.n + i
+			kScale, vScale := s.codesOf(i, h, kt.Codes[row*c.Dim:][:c.Dim], vt.Codes[row*c.ValueDim:][:c.ValueDim])
+			if c.K.Per.computed() {
+				kt.Scales[row] = kScale
+			}
+			if c.V.Per.computed() {
+				vt.Scales[row] = vScale
+			}
+		}
+	}
+	return Operand{Codes: kt}, Operand{Codes: vt}
+}
+
+// grid returns the block of scales of [heads, tokens, dim], and the scales, where they are
+// given.
+func (s CacheScale) grid(heads, tokens int) (tensor.Block, []float32) {
+	switch s.Per {
+	case CachePerTensor:
+		return tensor.Block{}, append([]float32(nil), s.Scales...)
+	case CachePerHead:
+		return tensor.Block{Rows: tokens}, append([]float32(nil), s.Scales...)
+	default:
+		return tensor.Block{Rows: 1}, make([]float32, heads*tokens)
+	}
+}
+
+func (s *Sequence) recordOperands() (k, v Operand) {
+	c := &s.cache.config
+	k = Operand{BFloat16: make([]fp8.BFloat16, s.n*c.Dim), Shape: [3]int{1, s.n, c.Dim}}
+	v = Operand{BFloat16: make([]fp8.BFloat16, s.n*c.ValueDim), Shape: [3]int{1, s.n, c.ValueDim}}
+	for i := range s.n {
+		row := k.BFloat16[i*c.Dim : (i+1)*c.Dim]
+		if page := s.pages[i/c.PageTokens]; page != evicted {
+			r := s.cache.records(page)
+			r.Values(row, i%c.PageTokens)
+		}
+		copy(v.BFloat16[i*c.ValueDim:(i+1)*c.ValueDim], row)
+	}
+	return k, v
+}
+
+// Check returns an error, [ErrValue], that names the first token and head whose keys or
+// values are not finite; of records, a scale makes them so, too. What was evicted is not
+// looked at.
+func (s *Sequence) Check() error {
+	c := &s.cache.config
+	check := s.checkToken
+	if c.Record != nil {
+		check = s.checkRecord
+	}
+	for i := range s.n {
+		if page := s.pages[i/c.PageTokens]; page != evicted {
+			if err := check(page, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Sequence) checkRecord(page int32, i int) error {
+	c := &s.cache.config
+	row := make([]fp8.BFloat16, c.Dim)
+	r := s.cache.records(page)
+	r.Values(row, i%c.PageTokens)
+	for d, x := range row {
+		if v := float64(x.Float32()); math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%w: %stoken %d, element %d of its record is %v", ErrValue, s.prefix(), i, d, v)
+		}
+	}
+	return nil
+}
+
+func (s *Sequence) checkToken(page int32, i int) error {
+	if !s.cache.special[page] {
+		return nil
+	}
+	c := &s.cache.config
+	k, v := make([]byte, c.Dim), make([]byte, c.ValueDim)
+	for h := range c.KVHeads {
+		s.codesOf(i, h, k, v)
+		if err := s.checkCodes("K", i, h, k); err != nil {
+			return err
+		}
+		if err := s.checkCodes("V", i, h, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Sequence) checkCodes(name string, token, head int, codes []byte) error {
+	f := s.cache.config.Format
+	if d := firstSpecial(f, codes); d >= 0 {
+		return fmt.Errorf("%w: %s%s of token %d, head %d, element %d is %v", ErrValue,
+			s.prefix(), name, token, head, d, f.Float32(codes[d]))
+	}
+	return nil
+}
