@@ -66,7 +66,7 @@ func TestConvertCutOff(t *testing.T) {
 			require.Len(t, want, len(names))
 			resumed, stops := 0, 60
 			if testing.Short() {
-				stops = 20
+				stops = 8
 			}
 			for stop := 1; stop < reports; stop += 1 + reports/stops {
 				dir := t.TempDir()

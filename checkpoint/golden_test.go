@@ -338,7 +338,10 @@ func TestValues(t *testing.T) {
 func TestStripsDoNotMatter(t *testing.T) {
 	for _, from := range []string{"llama-bf16", "llama-deepseek-fp8"} {
 		source := golden(t, from)
-		for _, l := range checkpoint.Layouts() {
+		for i, l := range checkpoint.Layouts() {
+			if testing.Short() && i%4 != 0 {
+				continue
+			}
 			if l.Writable() && l.Name != "gpt-oss" { // which is for stacks of experts
 				compareStrips(t, source, l)
 			}

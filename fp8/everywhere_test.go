@@ -243,7 +243,8 @@ func (e *expectation) compare(f fp8.Format, codes []byte, src []float32, step ui
 }
 
 // TestEncodeEverywhere encodes all float32, or a sample, in every format at the machine's
-// highest level, to nearest and rounded otherwise, with what is counted.
+// highest level, to nearest with what is counted; rounded otherwise, some of them: what is
+// next to thresholds has a test of its own, TestEncodeFloat32Boundaries.
 func TestEncodeEverywhere(t *testing.T) {
 	levels := cpu.Levels()
 	encodeEverywhere(t, levels[len(levels)-1])
@@ -268,7 +269,8 @@ func encodeEverywhere(t *testing.T, l cpu.Level) {
 	for _, d := range definitions {
 		t.Run(fmt.Sprintf("%v/%v", l, d.format), func(t *testing.T) {
 			nearest := d.expect(false, fp8.Policy{})
-			counted := d.expect(true, fp8.Policy{}, fp8.Policy{Rounding: fp8.TowardZero},
+			counted := d.expect(true, fp8.Policy{})
+			otherwise := d.expect(true, fp8.Policy{Rounding: fp8.TowardZero},
 				fp8.Policy{Rounding: fp8.NearestTowardZero, Zero: fp8.ZeroPositive})
 			notSaturated := d.expect(false, beyond)
 			for sign := range 2 {
@@ -282,6 +284,7 @@ func encodeEverywhere(t *testing.T, l cpu.Level) {
 				}
 				require.NoError(t, everywhere(d, magnitudes{sign, 0, beyondKernels, step}, counted))
 				require.NoError(t, everywhere(d, magnitudes{sign, beyondKernels, 1 << 31, sample}, counted))
+				require.NoError(t, everywhere(d, magnitudes{sign, 0, 1 << 31, sample}, otherwise))
 				largest := uint64(bitsOf(float32(d.value[d.max])))
 				require.NoError(t, everywhere(d, magnitudes{sign, largest, 1 << 31, sample}, notSaturated))
 			}
@@ -290,7 +293,7 @@ func encodeEverywhere(t *testing.T, l cpu.Level) {
 }
 
 // TestStochasticEverywhere compares levels with plain Go for a sample of all float32, on
-// request every seventh, since plain Go takes the most time.
+// request every 31st, since plain Go takes the most time.
 func TestStochasticEverywhere(t *testing.T) {
 	var levels []cpu.Level // together, for the generic one takes the most time
 	forLevels(t, func(_ *testing.T, l cpu.Level) { levels = append(levels, l) })
@@ -300,7 +303,7 @@ func TestStochasticEverywhere(t *testing.T) {
 	for _, f := range fp8.Formats() {
 		step := stride()
 		if testutil.Full() {
-			step = 7
+			step = 31
 		}
 		switch f {
 		case fp8.E4M3, fp8.E2M1:

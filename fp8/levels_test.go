@@ -155,7 +155,7 @@ var levelScales = []fp8.Scale{
 }
 
 func TestEncodeLevels(t *testing.T) {
-	each := 4
+	each := 10
 	if testing.Short() {
 		each = 13
 	}

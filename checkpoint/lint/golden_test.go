@@ -24,13 +24,17 @@ func TestGolden(t *testing.T) {
 	root := testutil.Shared(t, "golden", "checkpoints")
 	dirs, err := os.ReadDir(root)
 	require.NoError(t, err)
+	options := []lint.Options{{}, {Headers: true}, {Workers: 1}}
+	if testing.Short() {
+		options = options[:1]
+	}
 	n := 0
 	for _, d := range dirs {
 		if !d.IsDir() {
 			continue
 		}
 		n++
-		for _, o := range []lint.Options{{}, {Headers: true}, {Workers: 1}} {
+		for _, o := range options {
 			r, err := lint.Check(t.Context(), filepath.Join(root, d.Name()), o)
 			require.NoError(t, err)
 			require.Empty(t, r.Findings, "%s", d.Name())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -52,12 +53,16 @@ var operandKinds = []operandKind{
 	{name: "wide scales, powers of two", pattern: oracle.Bell, wide: true, powers: true},
 }
 
-// kindsOfOperands are all kinds or, in short tests, one of them.
+// kindsOfOperands are those that most tests take: each pattern of values, and scales of both
+// kinds; in short tests one of them, and in full tests all.
 func kindsOfOperands() []operandKind {
-	if testing.Short() {
+	switch {
+	case testutil.Full():
+		return operandKinds
+	case testing.Short():
 		return operandKinds[4:5]
 	}
-	return operandKinds
+	return []operandKind{operandKinds[0], operandKinds[2], operandKinds[4]}
 }
 
 // TestInjectAll injects every fault that the table lists.

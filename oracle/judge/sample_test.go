@@ -332,21 +332,19 @@ func testSuspects[T gemm.Output](t *testing.T) {
 		"zero": func(float64) float64 { return 0 }, "sign": func(x float64) float64 { return -x }, "NaN": func(float64) float64 { return math.NaN() },
 		"infinite": func(float64) float64 { return math.Inf(1) }, "twice": func(x float64) float64 { return 2 * x }, "a tenth more": func(x float64) float64 { return 1.1 * x },
 	} {
-		for range 2 {
-			at := r.IntN(len(right))
-			if math.Abs(value(right[at])) < 1 {
-				continue // near 0 a tenth is within the bound
-			}
-			got := slices.Clone(right)
-			got[at] = output[T](float32(damage(value(got[at]))))
-			for i, claim := range []Claim{{Accumulation: oracle.Accumulation{Kernel: claims[2].Kernel}}, claims[2]} {
-				v, err := Check(t.Context(), got, nil, a, b, claim, Options{Sample: &Sample{Elements: -1, Suspects: 10}})
-				require.NoError(t, err)
-				require.Equal(t, 10, v.Sample.Elements)
-				require.Equal(t, 1, v.Report.Outside, "%s at %d, claim %d: %v", name, at, i, v.Explained())
-				require.Equal(t, at, v.Report.First.Row*130+v.Report.First.Col)
-				require.Contains(t, v.Sample.String(), "10 of 13000 elements: the 10 farthest from octavo's product")
-			}
+		at := r.IntN(len(right))
+		for math.Abs(value(right[at])) < 1 { // near 0 a tenth is within the bound
+			at = r.IntN(len(right))
+		}
+		got := slices.Clone(right)
+		got[at] = output[T](float32(damage(value(got[at]))))
+		for i, claim := range []Claim{{Accumulation: oracle.Accumulation{Kernel: claims[2].Kernel}}, claims[2]} {
+			v, err := Check(t.Context(), got, nil, a, b, claim, Options{Sample: &Sample{Elements: -1, Suspects: 10}})
+			require.NoError(t, err)
+			require.Equal(t, 10, v.Sample.Elements)
+			require.Equal(t, 1, v.Report.Outside, "%s at %d, claim %d: %v", name, at, i, v.Explained())
+			require.Equal(t, at, v.Report.First.Row*130+v.Report.First.Col)
+			require.Contains(t, v.Sample.String(), "10 of 13000 elements: the 10 farthest from octavo's product")
 		}
 	}
 }

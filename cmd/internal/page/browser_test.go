@@ -30,7 +30,9 @@ func fileOf(t *testing.T, charts ...chart.Chart) string {
 }
 
 func TestAtlasInBrowser(t *testing.T) {
-	browsertest.Start(t).Check(t, "charts", fileOf(t, atlas()...))
+	b, file := browsertest.Start(t), fileOf(t, atlas()...)
+	b.Check(t, "charts", file)
+	b.Answers(t, file)
 }
 
 // TestMarksAreNotDashed, whatever line was drawn before them.
