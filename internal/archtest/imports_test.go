@@ -82,6 +82,7 @@ var internals = map[string][]string{
 	"internal/arrays":             {"fp8", "safetensors"},
 	"internal/kernels/levelcheck": {"gemm"}, // a command
 	"internal/counter":            {"progress"},
+	"internal/attentiontest":      {"attention", "fp8", "safetensors", "tensor"},
 	"internal/filetest":           {"fp8", "safetensors"},
 	"internal/loss":               {"fp8", "tensor"},
 	"internal/tensorfile":         {"fp8", "oracle/operands", "safetensors", "scaling", "tensor"},

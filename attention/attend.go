@@ -1,0 +1,179 @@
+package attention
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// The natural logarithms of the order's description.
+const (
+	log2E = float32(1.4426950408889634)
+	ln2   = float32(0.6931471805599453)
+)
+
+// tile is the number of keys of a tile.
+const tile = 64
+
+// attend is one attention that a run computes, whatever Q, K and V come from.
+type attend struct {
+	q, k, v source
+	sizes   Sizes
+	scale   float32 // SL
+	mask    Mask
+	sinks   []float32
+
+	out32    []float32 // the result, in one of its types
+	out16    []fp8.BFloat16
+	lse, max []float32 // or nil
+
+	block            int  // of dim that share scales of Q and K
+	exactQK, exactPV bool // products are float32s
+	outer            bool // scores are multiplied by outer scales
+	tokenScales      bool // of V
+	vmax             []float32
+
+	group     int // query heads of a head of K and V
+	rowsOnce  int // of the group's, that a job has
+	rowJobs   int
+	jobs      int
+	firstJob  int
+	firstPart int // of the partial results of splits, in rows and in elements
+	partAt    int
+
+	own [3]operandSource // memory for q, k and v
+}
+
+// ofProblem sets what a problem says, once it is checked.
+func (a *attend) ofProblem(p *Problem) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	a.own = [3]operandSource{newOperandSource(p.Q), newOperandSource(p.K), newOperandSource(p.V)}
+	a.q, a.k, a.v = &a.own[0], &a.own[1], &a.own[2]
+	if err := checkBlocks(p); err != nil {
+		return err
+	}
+	a.sizes, a.mask, a.sinks = p.Sizes(), p.Mask, p.Sinks
+	return a.begin(p.SoftmaxScale())
+}
+
+// checkBlocks reports whether scales of Q and K cannot be factored out of their products.
+func checkBlocks(p *Problem) error {
+	q, k := p.Q.Codes, p.K.Codes
+	if q != nil && k != nil {
+		if _, err := gemm.CheckOperands(q, k); err != nil {
+			return fmt.Errorf("attention: Q and K: %w", err)
+		}
+		return nil
+	}
+	for _, t := range []*tensor.Tensor{q, k} {
+		if t == nil {
+			continue
+		}
+		if err := gemm.CheckBlocks(t.Block, tensor.Block{}); err != nil {
+			return fmt.Errorf("attention: Q and K: %w", err)
+		}
+	}
+	return nil
+}
+
+// begin sets everything that follows from the sources, the sizes and the scale.
+func (a *attend) begin(scale float32) error {
+	s := a.sizes
+	a.scale = float32(float64(scale) * 1.4426950408889634)
+	a.block = max(1, min(a.q.block(), a.k.block()))
+	a.outer = !a.q.outer().None() || !a.k.outer().None()
+	a.group = s.Heads / s.KVHeads
+	_, codesQ := a.q.format()
+	_, codesK := a.k.format()
+	a.exactQK = codesQ && codesK
+	f, codesV := a.v.format()
+	a.exactPV = codesV && f.MinSubnormal() >= 0x1p-16 // P is a multiple of 2^-133
+	a.tokenScales = a.v.byToken()
+	switch {
+	case !a.v.outer().None():
+		return fmt.Errorf("%w: V has outer scales: requantize it with scales of blocks only", ErrScales)
+	case a.tokenScales && a.v.block() < s.ValueDim:
+		return fmt.Errorf("%w: scales of V vary from token to token and along a token's %d elements (one for %d): requantize V with one of the two",
+			ErrScales, s.ValueDim, a.v.block())
+	}
+	if a.tokenScales {
+		a.findLargest()
+	}
+	return nil
+}
+
+// findLargest sets vmax of every head. A NaN among the scales is not the largest.
+func (a *attend) findLargest() {
+	a.vmax = grow(a.vmax, a.sizes.KVHeads)
+	var scales [tile]float32
+	for h := range a.vmax {
+		largest := float32(0)
+		for lo := 0; lo < a.sizes.Keys; lo += tile {
+			hi := min(lo+tile, a.sizes.Keys)
+			a.v.scales(scales[:], h, lo, hi)
+			for _, x := range scales[:hi-lo] {
+				if x > largest {
+					largest = x
+				}
+			}
+		}
+		a.vmax[h] = largest
+	}
+}
+
+// share returns what p of a token with this scale of V is multiplied with.
+func share(scale, largest float32) float32 {
+	if largest == 0 && scale == 0 {
+		return 1
+	}
+	return scale / largest
+}
+
+// rows is the number of rows of queries of a head of K and V: row r is query r/group of its
+// query head r%group.
+func (a *attend) rows() int { return a.group * a.sizes.Queries }
+
+// place returns where a row is among heads·queries.
+func (a *attend) place(kvHead, row int) int {
+	return (kvHead*a.group+row%a.group)*a.sizes.Queries + row/a.group
+}
+
+// sees returns the keys that a row sees.
+func (a *attend) sees(row int) (lo, hi int) {
+	return a.mask.Range(row/a.group, a.sizes.Queries, a.sizes.Keys)
+}
+
+// canonicalNaN returns x, or the canonical NaN for any other.
+func canonicalNaN(x float32) float32 {
+	if x != x {
+		return math.Float32frombits(0x7FC00000)
+	}
+	return x
+}
+
+// store writes a row of the result.
+func (a *attend) store(place int, row []float32) {
+	at := place * a.sizes.ValueDim
+	for d, x := range row {
+		if a.out32 != nil {
+			a.out32[at+d] = canonicalNaN(x)
+		} else {
+			a.out16[at+d] = fp8.BFloat16FromFloat32(canonicalNaN(x))
+		}
+	}
+}
+
+// storeSums writes the log-sum-exp and the largest score of a row, where wanted.
+func (a *attend) storeSums(place int, lse, largest float32) {
+	if a.lse != nil {
+		a.lse[place] = canonicalNaN(lse)
+	}
+	if a.max != nil {
+		a.max[place] = canonicalNaN(largest)
+	}
+}
