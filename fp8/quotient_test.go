@@ -51,6 +51,9 @@ func TestQuotient(t *testing.T) {
 		formats := []fp8.Format{fp8.E4M3, fp8.E5M2, fp8.E2M1, fp8.E4M3FNUZ, fp8.MXINT8}
 		for i, q := range []fp8.Quotient{fp8.QuotientBFloat16, fp8.QuotientBFloat16, fp8.QuotientFloat16} {
 			for k, f := range formats {
+				if testing.Short() && (i+k)%3 != 0 {
+					continue
+				}
 				s := fp8.Scale{Stored: float32(math.Ldexp(1+r.Float64(), r.IntN(120)-60))}
 				if i == 1 { // three times which is half way between bfloat16s, the upper between codes
 					s.Multiplier = float32(math.Ldexp(101./64, r.IntN(120)-60))

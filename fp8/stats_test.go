@@ -142,9 +142,9 @@ func requireStats(t *testing.T, want, got fp8.Stats, tolerance float64, note ...
 
 func TestStats(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
-	n := 4000
+	n, each := 4000, 1
 	if testing.Short() {
-		n = 500
+		n, each = 500, 5
 	}
 	scales := []fp8.Scale{
 		{},
@@ -157,11 +157,14 @@ func TestStats(t *testing.T) {
 		{Stored: 0x1p60}, // by which small values become zero
 		{Stored: 0x1p60, Multiplier: 0x1p-60},
 	}
-	for _, d := range definitions {
-		for _, s := range scales {
+	for k, d := range definitions {
+		for j, s := range scales {
 			m := scaled(1, s, false)
 			for _, r := range []fp8.Rounding{fp8.NearestEven, fp8.TowardZero, fp8.Stochastic} {
-				for _, p := range policies(r) {
+				for i, p := range policies(r) {
+					if (i+j+k)%each != 0 { // the others have other scales and formats
+						continue
+					}
 					first := uint64(1<<32 - 50)
 					single := edges(d, random, m, n/8)
 					checkStats(t, d, single, p, s, first)

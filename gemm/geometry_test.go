@@ -17,6 +17,9 @@ func TestGeometry(t *testing.T) {
 		{30, 161, 301, tensor.Block{Rows: 1, Cols: 33}, tensor.Block{Rows: 1, Cols: 33}},
 		{53, 96, 700, tensor.Block{}, tensor.Block{Rows: 7}},
 	}
+	if testing.Short() {
+		shapes = shapes[:1]
+	}
 	for i, s := range shapes {
 		a := random(r, "a", anyFormat(r), s.a, anyKind(r), s.m, s.k)
 		b := random(r, "b", anyFormat(r), s.b, anyKind(r), s.n, s.k)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/race"
 )
 
 // tracerVariable is the environment variable that tells a process which other
@@ -28,7 +29,8 @@ func emulated() bool { return os.Getenv(tracerVariable) == strconv.Itoa(os.Getpp
 // each of the named instructions must have been executed, and one at least. Without
 // AVX-512 the test is skipped, as for any level that is absent; where the system
 // permits no emulator too, unless the environment variable CI is "true": then it
-// fails.
+// fails. Under the race detector, which slows the emulator down a hundred times and does
+// not see assembly, only a machine with AMX runs it.
 func Test(t *testing.T, f func(t *testing.T), instructions ...string) {
 	t.Helper()
 	if emulated() {
@@ -39,6 +41,9 @@ func Test(t *testing.T, f func(t *testing.T), instructions ...string) {
 	if slices.Contains(cpu.Levels(), cpu.AMX) && cpu.AMXPermitted() {
 		f(t)
 		return
+	}
+	if race.Enabled {
+		t.Skip("the emulator of AMX is not run under the race detector")
 	}
 	report(t, again(t), instructions)
 }
