@@ -98,8 +98,8 @@ func (a *attend) begin(scale float32) error {
 	case !a.v.outer().None():
 		return fmt.Errorf("%w: V has outer scales: requantize it with scales of blocks only", ErrScales)
 	case a.tokenScales && a.v.block() < s.ValueDim:
-		return fmt.Errorf("%w: scales of V vary from token to token and along a token's %d elements (one for %d): requantize V with one of the two",
-			ErrScales, s.ValueDim, a.v.block())
+		return fmt.Errorf("%w: scales of V vary from token to token and along a token's %d elements, "+
+			"one for %d: requantize V with one of the two", ErrScales, s.ValueDim, a.v.block())
 	}
 	if a.tokenScales {
 		a.findLargest()
@@ -146,6 +146,15 @@ func (a *attend) place(kvHead, row int) int {
 // sees returns the keys that a row sees.
 func (a *attend) sees(row int) (lo, hi int) {
 	return a.mask.Range(row/a.group, a.sizes.Queries, a.sizes.Keys)
+}
+
+// alpha returns a score times the outer scales of a row of queries and of a key.
+func (a *attend) alpha(score float32, kvHead, row, key int) float32 {
+	if !a.outer {
+		return score
+	}
+	_, keys, _ := a.k.dims()
+	return score * (a.q.outer().Factor(a.place(kvHead, row)) * a.k.outer().Factor(kvHead*keys+key))
 }
 
 // canonicalNaN returns x, or the canonical NaN for any other.

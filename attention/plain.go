@@ -16,7 +16,7 @@ func (s *scratch) scores(a *attend, z []float32, kvHead, i, k0 int) {
 			hi := min(lo+a.block, dim)
 			c = canonical.FMA(dot(q[lo:hi], k[lo:hi], a.exactQK)*scalesQ[lo/blockQ], scalesK[lo/blockK], c)
 		}
-		z[j] = a.scale * c
+		z[j] = a.scale * a.alpha(c, kvHead, s.firstRow+i, k0+j)
 	}
 }
 
@@ -43,7 +43,7 @@ func fma(x, y, z float32) float32 { return float32(float64(z) + float64(x)*float
 // weigh adds the tile's values times P to O of row i: step 6.
 func (s *scratch) weigh(a *attend, i int) {
 	r, width := &s.row[i], a.sizes.ValueDim
-	o, p := s.o[i*width:][:width], s.p[i*tile:][:tile]
+	o, p := s.o[i*s.width:][:width], s.p[i*tile:][:tile]
 	s.even, s.odd = grow(s.even, 2*width), grow(s.odd, width)
 	even, odd, sums := s.even[:width], s.odd, s.even[width:2*width]
 	clear(sums)

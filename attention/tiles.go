@@ -4,7 +4,9 @@ import (
 	"math"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/elementary"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
 
 // scratch is what one worker works with, reused from job to job.
@@ -15,10 +17,15 @@ type scratch struct {
 	shares           [tile]float32 // of p, where V has scales by token
 
 	z, p []float32 // scores and rounded numerators, [rows, tile]
-	o    []float32 // [rows, DV]
+	o    []float32 // [rows, width]
 	row  []rowState
 
+	firstRow int // of the rows, among those of the head of K and V
+	width    int // of a row of o: DV in whole panels
+
 	even, odd []float32
+
+	vectors vectors
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -40,6 +47,7 @@ func (r *run) job(a *attend, job int, s *scratch) {
 	r1 := min(r0+a.rowsOnce, a.rows())
 	tiles := ceilDiv(a.sizes.Keys, tile)
 	each := ceilDiv(tiles, r.splits)
+	s.firstRow = r0
 	s.begin(a, kvHead, r0, r1)
 	first, last := min(split*each, tiles), min((split+1)*each, tiles)
 	lo, hi := s.keys()
@@ -57,9 +65,10 @@ func (s *scratch) begin(a *attend, kvHead, r0, r1 int) {
 	n, dim := r1-r0, a.sizes.Dim
 	blocks := ceilDiv(dim, a.q.block())
 	s.q, s.scalesQ = grow(s.q, n*dim), grow(s.scalesQ, n*blocks)
-	s.o = grow(s.o, n*a.sizes.ValueDim)
+	s.width = ceilDiv(a.sizes.ValueDim, panel) * panel
+	s.o = grow(s.o, (n+mostRegisterRows)*s.width)
 	clear(s.o)
-	s.z, s.p = grow(s.z, n*tile), grow(s.p, n*tile)
+	s.z, s.p = grow(s.z, (n+mostRegisterRows)*tile), grow(s.p, (n+mostRegisterRows)*tile)
 	s.row = grow(s.row, n)
 	for i := range s.row {
 		row := r0 + i
@@ -69,7 +78,13 @@ func (s *scratch) begin(a *attend, kvHead, r0, r1 int) {
 		lo, hi := a.sees(row)
 		s.row[i] = rowState{lo: lo, hi: hi, m: float32(math.Inf(-1))}
 	}
+	if s.vectors.kernels = microkernel.For(cpu.Current()); s.vectors.kernels != nil {
+		s.vectors.begin(s, a)
+	}
 }
+
+// mostRegisterRows is what rows may need to come to whole register blocks, at most.
+const mostRegisterRows = 8
 
 // keys returns the keys that any of the rows sees.
 func (s *scratch) keys() (lo, hi int) {
@@ -85,6 +100,10 @@ func (s *scratch) keys() (lo, hi int) {
 // tile does steps 1 to 6 for keys [k0, k1).
 func (s *scratch) tile(a *attend, f PFormat, kvHead, k0, k1 int) {
 	s.load(a, kvHead, k0, k1)
+	if s.vectors.kernels != nil {
+		s.vectors.tile(s, a, f, kvHead, k0, k1-k0)
+		return
+	}
 	for i := range s.row {
 		r := &s.row[i]
 		if r.from, r.to = max(r.lo, k0)-k0, min(r.hi, k1)-k0; r.from >= r.to {
@@ -161,7 +180,7 @@ func (s *scratch) round(a *attend, f PFormat, p []float32, r *rowState) {
 
 // finish does steps 7 and 8 for a row: in a split for its merge.
 func (r *run) finish(a *attend, s *scratch, kvHead, row, i, split int) {
-	state, o := &s.row[i], s.o[i*a.sizes.ValueDim:][:a.sizes.ValueDim]
+	state, o := &s.row[i], s.o[i*s.width:][:a.sizes.ValueDim]
 	place := a.place(kvHead, row)
 	lse2 := float32(math.Inf(-1))
 	if state.begun {

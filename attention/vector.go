@@ -1,0 +1,203 @@
+package attention
+
+import (
+	"math"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/internal/transpose"
+)
+
+const (
+	panel  = microkernel.PanelWidth
+	panels = tile / panel // of a tile's keys
+)
+
+var ones = [panel]float32(slices.Repeat([]float32{1}, panel))
+
+// vectors is what one worker multiplies with micro-kernels: rows of queries by the keys of a
+// tile, and numerators by its values. Rows come to whole register blocks.
+type vectors struct {
+	kernels *microkernel.Kernels // nil: plain Go does the work
+	task    microkernel.Task
+
+	q, k, v       []float32         // rows, panels of keys K-major, panels of values
+	scalesQ       []float32         // [rows, blocks]
+	scalesK       [panels][]float32 // [blocks, panel]
+	depth, rows   int               // of a row of q with its padding, and whole register blocks of them
+	blocks, whole int               // that share scales, and those of full length
+	padded        int               // length of one of those, in whole pairs
+	first, last   int               // rows that see keys of the tile
+	unsafe        bool              // values are not all finite
+}
+
+// begin lays out the rows of queries that s has decoded.
+func (x *vectors) begin(s *scratch, a *attend) {
+	n, dim := len(s.row), a.sizes.Dim
+	x.blocks, x.whole = ceilDiv(dim, a.block), dim/a.block
+	x.padded = a.block + a.block%2
+	x.depth = x.whole * x.padded
+	if rest := dim % a.block; rest > 0 {
+		x.depth += rest + rest%2
+	}
+	x.rows = ceilDiv(n, x.kernels.MR) * x.kernels.MR
+	x.q, x.scalesQ = grow(x.q, x.rows*x.depth), grow(x.scalesQ, x.rows*x.blocks)
+	clear(x.q)
+	clear(x.scalesQ)
+	block := a.q.block()
+	held := ceilDiv(dim, block)
+	for i := range n {
+		for b := range x.blocks {
+			lo := b * a.block
+			hi := min(lo+a.block, dim)
+			copy(x.q[i*x.depth+b*x.padded:], s.q[i*dim+lo:i*dim+hi])
+			x.scalesQ[i*x.blocks+b] = s.scalesQ[i*held+lo/block]
+		}
+	}
+}
+
+// load lays out the tile that s has decoded, of n keys.
+func (x *vectors) load(s *scratch, a *attend, n int) {
+	dim, width := a.sizes.Dim, a.sizes.ValueDim
+	x.k = grow(x.k, panels*x.depth*panel)
+	block := a.k.block()
+	held := ceilDiv(dim, block)
+	for i := range panels {
+		lo, hi := i*panel, min((i+1)*panel, n)
+		if lo >= hi {
+			break
+		}
+		to := x.k[i*x.depth*panel:][:x.depth*panel]
+		if hi-lo < panel || x.depth != dim {
+			clear(to)
+		}
+		x.scalesK[i] = grow(x.scalesK[i], x.blocks*panel)
+		for b := range x.blocks {
+			d0 := b * a.block
+			d1 := min(d0+a.block, dim)
+			transpose.Matrix(to[b*x.padded*panel:], panel, s.k[lo*dim+d0:], dim, hi-lo, d1-d0)
+			scales := x.scalesK[i][b*panel:][:panel]
+			for j := range scales {
+				scales[j] = 0
+				if lo+j < hi {
+					scales[j] = s.scalesK[(lo+j)*held+d0/block]
+				}
+			}
+		}
+	}
+	x.loadValues(s, width, n)
+}
+
+func (x *vectors) loadValues(s *scratch, width, n int) {
+	amax, nan := fp8.Amax(s.v[:n*width])
+	if x.unsafe = nan || amax > math.MaxFloat32; x.unsafe {
+		return
+	}
+	depth := n + n%2
+	x.v = grow(x.v, tile*s.width)
+	for d := 0; d < width; d += panel {
+		to, cols := x.v[d*tile:][:depth*panel], min(panel, width-d)
+		if cols < panel || n < depth {
+			clear(to)
+		}
+		for j := range n {
+			copy(to[j*panel:][:cols], s.v[j*width+d:])
+		}
+	}
+}
+
+// tile does steps 1 to 6 for the n keys of a tile that are loaded.
+func (x *vectors) tile(s *scratch, a *attend, f PFormat, kvHead, k0, n int) {
+	x.first, x.last = len(s.row), 0
+	for i := range s.row {
+		r := &s.row[i]
+		if r.from, r.to = max(r.lo, k0)-k0, min(r.hi, k0+n)-k0; r.from < r.to {
+			x.first, x.last = min(x.first, i), i+1
+		}
+	}
+	if x.first >= x.last {
+		return
+	}
+	x.load(s, a, n)
+	x.multiplyKeys(s, n)
+	for i := x.first; i < x.last; i++ {
+		r := &s.row[i]
+		p := s.p[i*tile:][:tile]
+		if r.from >= r.to {
+			clear(p)
+			continue
+		}
+		z := s.z[i*tile:][:tile]
+		x.finishScores(a, z[r.from:r.to], kvHead, s.firstRow+i, k0+r.from)
+		r.softmax(p, z, f.Offset())
+		s.round(a, f, p, r)
+		if x.unsafe {
+			s.weigh(a, i)
+		} else if r.alpha != 1 {
+			o := s.o[i*s.width:][:s.width]
+			for d := range o {
+				o[d] *= r.alpha
+			}
+		}
+	}
+	if !x.unsafe {
+		x.multiplyValues(s, n)
+	}
+}
+
+// multiplyKeys writes the scores of the rows that see keys to z.
+func (x *vectors) multiplyKeys(s *scratch, n int) {
+	mr, nr := x.kernels.MR, x.kernels.NR
+	t := &x.task
+	*t = microkernel.Task{
+		StrideA: 4 * x.depth, StrideC: 4 * tile, StrideScaleA: 4 * x.blocks,
+		RowBlocks: ceilDiv(x.last-x.first, mr),
+	}
+	for column := 0; column < n; column += nr {
+		i, at := column/panel, column%panel
+		t.C = &s.z[x.first*tile+column]
+		if x.whole > 0 {
+			t.Blocks, t.Pairs = x.whole, x.padded/2
+			t.Flags = microkernel.First | microkernel.Last | microkernel.Zero
+			t.A, t.ScaleA = &x.q[x.first*x.depth], &x.scalesQ[x.first*x.blocks]
+			t.B, t.ScaleB = &x.k[i*x.depth*panel+at], &x.scalesK[i][at]
+			x.kernels.Multiply(t)
+		}
+		if lo := x.whole * x.padded; lo < x.depth {
+			t.Blocks, t.Pairs = 1, (x.depth-lo)/2
+			t.Flags = microkernel.First | microkernel.Last
+			if x.whole == 0 {
+				t.Flags |= microkernel.Zero
+			}
+			t.A, t.ScaleA = &x.q[x.first*x.depth+lo], &x.scalesQ[x.first*x.blocks+x.whole]
+			t.B, t.ScaleB = &x.k[(i*x.depth+lo)*panel+at], &x.scalesK[i][x.whole*panel+at]
+			x.kernels.Multiply(t)
+		}
+	}
+}
+
+// finishScores makes z of the scores of a row and of keys from one on.
+func (x *vectors) finishScores(a *attend, z []float32, kvHead, row, key int) {
+	for j := range z {
+		z[j] = a.scale * a.alpha(z[j], kvHead, row, key+j)
+	}
+}
+
+// multiplyValues adds the tile's values times P to O.
+func (x *vectors) multiplyValues(s *scratch, n int) {
+	mr, nr := x.kernels.MR, x.kernels.NR
+	rows := ceilDiv(x.last-x.first, mr) * mr
+	clear(s.p[x.last*tile : (x.first+rows)*tile])
+	t := &x.task
+	*t = microkernel.Task{
+		StrideA: 4 * tile, StrideC: 4 * s.width,
+		RowBlocks: rows / mr, Blocks: 1, Pairs: (n + 1) / 2,
+		Flags: microkernel.First | microkernel.Last,
+		A:     &s.p[x.first*tile], ScaleA: &ones[0], ScaleB: &ones[0],
+	}
+	for column := 0; column < s.width; column += nr {
+		t.B, t.C = &x.v[column/panel*panel*tile+column%panel], &s.o[x.first*s.width+column]
+		x.kernels.Multiply(t)
+	}
+}
