@@ -44,6 +44,8 @@ type attend struct {
 	firstPart int // of the partial results of splits, in rows and in elements
 	partAt    int
 
+	cached *Sequence // that keys and values are of, some of which may have been evicted; or nil
+
 	own [3]operandSource // memory for q, k and v
 }
 
@@ -106,6 +108,9 @@ func (a *attend) begin(scale float32) error {
 	}
 	return nil
 }
+
+// gone reports whether a key, and its whole tile, was evicted.
+func (a *attend) gone(key int) bool { return a.cached != nil && a.cached.gone(key) }
 
 // findLargest sets vmax of every head. A NaN among the scales is not the largest.
 func (a *attend) findLargest() {

@@ -94,7 +94,10 @@ func (c *Cache) take(pages []int32, n, tokens int) ([]int32, error) {
 	for range n {
 		page := c.free[len(c.free)-1]
 		c.free = c.free[:len(c.free)-1]
-		c.special[page] = false
+		if c.special[page] { // kernels multiply what is behind the last token by 0
+			clear(c.codes[int(page)*c.pageSize:][:c.pageSize])
+			c.special[page] = false
+		}
 		pages = append(pages, page)
 	}
 	return pages, nil

@@ -71,7 +71,7 @@ func (g CacheGranularity) computed() bool { return g >= CachePerToken }
 // withDefaults fills in what zeros stand for.
 func (c CacheConfig) withDefaults() CacheConfig {
 	if c.PageTokens == 0 {
-		c.PageTokens = keyTile
+		c.PageTokens = tile
 	}
 	if c.Record != nil && c.Record.Valid() {
 		kind := *c.Record
@@ -87,18 +87,14 @@ func (c CacheConfig) withDefaults() CacheConfig {
 	return c
 }
 
-// keyTile is the number of keys that one step of the softmax takes: see the package
-// documentation.
-const keyTile = 64
-
 // Check reports, as [ErrShape] or [ErrScales], what is wrong with the configuration.
 func (c CacheConfig) Check() error {
 	c = c.withDefaults()
 	switch {
 	case c.Pages < 1:
 		return fmt.Errorf("%w: a cache of %d pages", ErrShape, c.Pages)
-	case c.PageTokens < 0 || c.PageTokens%keyTile != 0:
-		return fmt.Errorf("%w: pages of %d tokens: give a multiple of %d", ErrShape, c.PageTokens, keyTile)
+	case c.PageTokens < 0 || c.PageTokens%tile != 0:
+		return fmt.Errorf("%w: pages of %d tokens: give a multiple of %d", ErrShape, c.PageTokens, tile)
 	case c.Record != nil && !c.Record.Valid():
 		return fmt.Errorf("%w: unknown record %d", ErrShape, *c.Record)
 	case c.Record != nil && c.ValueDim == 0:

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
 // Records is memory that holds records of tokens in blocks, as kernels with a paged cache
@@ -150,27 +151,32 @@ func (l *recordLayout) scaleAt(scales []byte, t int) float32 {
 // code times scale in float32, rounded to bfloat16, as FlashMLA's tests/quant.py and its
 // kernels compute with. It panics if dst is not whole rows of tokens that are there.
 func (r *Records) Values(dst []fp8.BFloat16, at int) {
-	tokens, l := r.span(at, len(dst)), r.Kind.layout()
-	dim := r.Kind.Dim()
+	tokens, dim := r.span(at, len(dst)), r.Kind.Dim()
+	row := make([]float32, dim)
 	for i := range tokens {
-		r.values(l, dst[i*dim:(i+1)*dim], at+i)
+		r.floats(row, at+i)
+		for j, x := range row {
+			dst[i*dim+j] = fp8.BFloat16FromFloat32(x)
+		}
 	}
 }
 
-func (r *Records) values(l *recordLayout, dst []fp8.BFloat16, i int) {
+// floats writes the first values of token i to dst, those of whole tiles at least.
+func (r *Records) floats(dst []float32, i int) {
+	l := r.Kind.layout()
 	inner, scales := r.token(l, i)
-	for t := range l.tiles() {
+	n := min(l.codes, len(dst))
+	for t := 0; t*l.tile < n; t++ {
 		s := l.scaleAt(scales, t)
 		if r.ScaleBFloat16 {
 			s = fp8.BFloat16FromFloat32(s).Float32()
 		}
-		for j, c := range inner[t*l.tile : (t+1)*l.tile] {
-			dst[t*l.tile+j] = fp8.BFloat16FromFloat32(fp8.E4M3.Float32(c) * s)
-		}
+		fp8.DecodeScaled(dst[t*l.tile:n], inner[t*l.tile:][:min(l.tile, n-t*l.tile)], fp8.E4M3, s)
 	}
+	rounding.NearestBF16(dst[:n], dst[:n])
 	wide := inner[len(inner)-2*l.wide:]
-	for j := range l.wide {
-		dst[l.codes+j] = fp8.BFloat16(binary.LittleEndian.Uint16(wide[2*j:]))
+	for j := range dst[n:] {
+		dst[n+j] = fp8.BFloat16(binary.LittleEndian.Uint16(wide[2*j:])).Float32()
 	}
 }
 

@@ -109,3 +109,5 @@ func (s *operandSource) format() (fp8.Format, bool) {
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+func roundUp(a, b int) int { return ceilDiv(a, b) * b }

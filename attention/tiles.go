@@ -53,6 +53,9 @@ func (r *run) job(a *attend, job int, s *scratch) {
 	lo, hi := s.keys()
 	first, last = max(first, lo/tile), min(last, ceilDiv(hi, tile))
 	for t := first; t < last && r.ctx.Err() == nil; t++ {
+		if a.gone(t * tile) {
+			continue
+		}
 		s.tile(a, r.format, kvHead, t*tile, min((t+1)*tile, a.sizes.Keys))
 	}
 	for i := range s.row {

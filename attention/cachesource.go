@@ -1,0 +1,161 @@
+package attention
+
+import (
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// cachedKeys, cachedValues and cachedRecords are what a sequence has in its cache, as
+// sources: keys and values that were evicted are zeros.
+type (
+	cachedKeys   struct{ *Sequence }
+	cachedValues struct{ *Sequence }
+
+	cachedRecords struct {
+		*Sequence
+		dim int // of keys, or of values
+	}
+)
+
+// sources returns a sequence's keys and values.
+func (s *Sequence) sources() (k, v source) {
+	c := &s.cache.config
+	if c.Record != nil {
+		return cachedRecords{s, c.Dim}, cachedRecords{s, c.ValueDim}
+	}
+	return cachedKeys{s}, cachedValues{s}
+}
+
+// gone reports whether the page of token i was evicted.
+func (s *Sequence) gone(i int) bool { return s.pages[i/s.cache.config.PageTokens] == evicted }
+
+// at returns the page of a token and its slot there.
+func (s *Sequence) at(i int) (page int32, slot int) {
+	size := s.cache.config.PageTokens
+	return s.pages[i/size], i % size
+}
+
+func (s *Sequence) heads() int { return s.cache.config.KVHeads }
+
+func (s *Sequence) codeFormat() fp8.Format { return s.cache.config.Format }
+
+func (c cachedKeys) dims() (heads, tokens, dim int) { return c.heads(), c.n, c.cache.config.Dim }
+
+func (c cachedKeys) decode(dst []float32, stride, head, lo, hi int) {
+	const width = microkernel.PanelWidth
+	f, dim := c.codeFormat(), c.cache.config.Dim
+	for i := lo; i < hi; i++ {
+		row := dst[(i-lo)*stride:][:dim]
+		if c.gone(i) {
+			clear(row)
+			continue
+		}
+		page, slot := c.at(i)
+		column := c.cache.keys(page, head)[slot/width*width*(dim+dim%2)+slot%width:]
+		for d := range row {
+			row[d] = f.Float32(column[d*width])
+		}
+	}
+}
+
+func (c cachedKeys) block() int                 { return c.cache.config.Dim }
+func (c cachedKeys) byToken() bool              { return c.cache.config.K.Per.computed() }
+func (c cachedKeys) outer() tensor.Outer        { return tensor.Outer{} }
+func (c cachedKeys) format() (fp8.Format, bool) { return c.codeFormat(), true }
+
+func (c cachedKeys) scales(dst []float32, head, lo, hi int) {
+	c.scalesOf(dst, c.cache.config.K, c.cache.keyScales, head, lo, hi)
+}
+
+// scalesOf writes scales of tokens; of those that were evicted, zeros.
+func (s *Sequence) scalesOf(dst []float32, of CacheScale, computed func(page int32, head int) []float32, head, lo, hi int) {
+	if !of.Per.computed() {
+		for i := range hi - lo {
+			dst[i] = of.given(head)
+		}
+		return
+	}
+	for i := lo; i < hi; {
+		page, slot := s.at(i)
+		n := min(hi-i, s.cache.config.PageTokens-slot)
+		if page == evicted {
+			clear(dst[i-lo:][:n])
+		} else {
+			copy(dst[i-lo:][:n], computed(page, head)[slot:])
+		}
+		i += n
+	}
+}
+
+// panel returns the codes of PanelWidth tokens from a multiple of that on, K-major.
+func (c cachedKeys) panel(head, from, _ int) (codes []byte, plain bool) {
+	page, slot := c.at(from)
+	size := microkernel.PanelWidth * roundUp(c.cache.config.Dim, 2)
+	return c.cache.keys(page, head)[slot/microkernel.PanelWidth*size:][:size], !c.cache.special[page]
+}
+
+func (c cachedValues) dims() (heads, tokens, dim int) {
+	return c.heads(), c.n, c.cache.config.ValueDim
+}
+
+func (c cachedValues) decode(dst []float32, stride, head, lo, hi int) {
+	const width = microkernel.PanelWidth
+	f, dim, size := c.codeFormat(), c.cache.config.ValueDim, c.cache.config.PageTokens
+	for i := lo; i < hi; i++ {
+		row := dst[(i-lo)*stride:][:dim]
+		if c.gone(i) {
+			clear(row)
+			continue
+		}
+		page, slot := c.at(i)
+		values := c.cache.values(page, head)
+		for d := 0; d < dim; d += width {
+			part := row[d:min(d+width, dim)]
+			fp8.Decode(part, values[d*size+slot*width:][:len(part)], f)
+		}
+	}
+}
+
+func (c cachedValues) block() int                 { return c.cache.config.ValueDim }
+func (c cachedValues) byToken() bool              { return c.cache.config.V.Per.computed() }
+func (c cachedValues) outer() tensor.Outer        { return tensor.Outer{} }
+func (c cachedValues) format() (fp8.Format, bool) { return c.codeFormat(), true }
+
+func (c cachedValues) scales(dst []float32, head, lo, hi int) {
+	c.scalesOf(dst, c.cache.config.V, c.cache.valueScales, head, lo, hi)
+}
+
+// panel returns the codes of columns column and following, of a tile of tokens from one on.
+func (c cachedValues) panel(head, from, column int) (codes []byte, plain bool) {
+	page, slot := c.at(from)
+	at := column*c.cache.config.PageTokens + slot*microkernel.PanelWidth
+	return c.cache.values(page, head)[at:][:tile*microkernel.PanelWidth], !c.cache.special[page]
+}
+
+func (c cachedRecords) dims() (heads, tokens, dim int) { return 1, c.n, c.dim }
+
+// decode is [Records.Values], of float32s.
+func (c cachedRecords) decode(dst []float32, stride, _, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		row := dst[(i-lo)*stride:][:c.dim]
+		if c.gone(i) {
+			clear(row)
+			continue
+		}
+		page, slot := c.at(i)
+		r := c.cache.records(page)
+		r.floats(row, slot)
+	}
+}
+
+func (c cachedRecords) block() int                 { return c.dim }
+func (c cachedRecords) byToken() bool              { return false }
+func (c cachedRecords) outer() tensor.Outer        { return tensor.Outer{} }
+func (c cachedRecords) format() (fp8.Format, bool) { return 0, false }
+
+func (c cachedRecords) scales(dst []float32, _, lo, hi int) {
+	for i := range hi - lo {
+		dst[i] = 1
+	}
+}
