@@ -21,3 +21,19 @@ func TestAllocates(t *testing.T) {
 		}))
 	}
 }
+
+// TestAttendAllocates: likewise.
+func TestAttendAllocates(t *testing.T) {
+	record := attention.FlashMLAV32
+	for _, config := range []attention.CacheConfig{cacheConfigs()["token-head[64 64]"], {Record: &record}} {
+		s := cached(t, config, 200)
+		k, v := s.Operands()
+		heads, _, dim := k.Dims()
+		_, _, valueDim := v.Dims()
+		q := attention.Query{Sequence: s, Q: queries(2*heads, 1, dim, true)}
+		out := make([]float32, 2*heads*valueDim)
+		require.Zero(t, testing.AllocsPerRun(20, func() {
+			_ = attention.Attend(t.Context(), out, &q, attention.Options{Workers: 2})
+		}))
+	}
+}

@@ -46,7 +46,8 @@ type attend struct {
 
 	cached *Sequence // that keys and values are of, some of which may have been evicted; or nil
 
-	own [3]operandSource // memory for q, k and v
+	own        [3]operandSource // memory for q, k and v
+	ownRecords [2]cachedRecords
 }
 
 // ofProblem sets what a problem says, once it is checked.

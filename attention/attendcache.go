@@ -47,7 +47,7 @@ func (a *attend) ofQuery(q *Query) error {
 	s, c := q.Sequence, &q.Sequence.cache.config
 	a.own[0] = newOperandSource(q.Q)
 	a.q = &a.own[0]
-	a.k, a.v = s.sources()
+	a.k, a.v = s.sources(&a.ownRecords)
 	a.cached = s
 	heads, queries, _ := q.Q.Dims()
 	a.sizes = Sizes{

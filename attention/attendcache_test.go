@@ -78,7 +78,7 @@ func cacheConfigs() map[string]attention.CacheConfig {
 	}
 	for per := attention.CachePerTensor; per <= attention.CachePerTokenHead; per++ {
 		for i, dims := range [][2]int{{64, 64}, {33, 40}} {
-			configs[fmt.Sprint(per, dims)] = attention.CacheConfig{
+			configs[fmt.Sprintf("%v%v", per, dims)] = attention.CacheConfig{
 				KVHeads: 2, Dim: dims[0], ValueDim: dims[1], Format: fp8.Format(i), K: given(per), V: given(per), PageTokens: 64 << i,
 			}
 		}

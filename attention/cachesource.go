@@ -18,11 +18,12 @@ type (
 	}
 )
 
-// sources returns a sequence's keys and values.
-func (s *Sequence) sources() (k, v source) {
+// sources returns a sequence's keys and values. Records lie in own.
+func (s *Sequence) sources(own *[2]cachedRecords) (k, v source) {
 	c := &s.cache.config
 	if c.Record != nil {
-		return cachedRecords{s, c.Dim}, cachedRecords{s, c.ValueDim}
+		*own = [2]cachedRecords{{s, c.Dim}, {s, c.ValueDim}}
+		return &own[0], &own[1]
 	}
 	return cachedKeys{s}, cachedValues{s}
 }
@@ -88,11 +89,13 @@ func (s *Sequence) scalesOf(dst []float32, of CacheScale, computed func(page int
 	}
 }
 
-// panel returns the codes of PanelWidth tokens from a multiple of that on, K-major.
-func (c cachedKeys) panel(head, from, _ int) (codes []byte, plain bool) {
-	page, slot := c.at(from)
+func (c cachedKeys) panel(head, key, _ int) []byte {
+	page, slot := c.at(key)
+	if c.cache.special[page] {
+		return nil
+	}
 	size := microkernel.PanelWidth * roundUp(c.cache.config.Dim, 2)
-	return c.cache.keys(page, head)[slot/microkernel.PanelWidth*size:][:size], !c.cache.special[page]
+	return c.cache.keys(page, head)[slot/microkernel.PanelWidth*size:][:size]
 }
 
 func (c cachedValues) dims() (heads, tokens, dim int) {
@@ -126,11 +129,13 @@ func (c cachedValues) scales(dst []float32, head, lo, hi int) {
 	c.scalesOf(dst, c.cache.config.V, c.cache.valueScales, head, lo, hi)
 }
 
-// panel returns the codes of columns column and following, of a tile of tokens from one on.
-func (c cachedValues) panel(head, from, column int) (codes []byte, plain bool) {
-	page, slot := c.at(from)
+func (c cachedValues) panel(head, key, column int) []byte {
+	page, slot := c.at(key)
+	if c.cache.special[page] {
+		return nil
+	}
 	at := column*c.cache.config.PageTokens + slot*microkernel.PanelWidth
-	return c.cache.values(page, head)[at:][:tile*microkernel.PanelWidth], !c.cache.special[page]
+	return c.cache.values(page, head)[at:][:tile*microkernel.PanelWidth]
 }
 
 func (c cachedRecords) dims() (heads, tokens, dim int) { return 1, c.n, c.dim }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
 // Output is the set of types of results. A result of bfloat16 is that of float32 rounded.
@@ -70,6 +71,29 @@ func (f PFormat) Round(p float32) float32 {
 		return fp8.E5M2.Float32(fp8.EncodeOne(p, fp8.E5M2, fp8.Policy{}))
 	}
 	return fp8.BFloat16FromFloat32(p).Float32()
+}
+
+// The numbers of the formats of 8 bits.
+var (
+	latticeE4M3 = rounding.Lattice{Mantissa: 3, MinNormal: 121 << 23, Max: 448}
+	latticeE5M2 = rounding.Lattice{Mantissa: 2, MinNormal: 113 << 23, Max: 57344}
+)
+
+// roundAll is Round of all of p, times a power of two.
+func (f PFormat) roundAll(p []float32, unit float32) {
+	switch s := (fp8.Scale{Stored: unit, Multiplier: 1}); f {
+	case PE4M3:
+		rounding.Nearest(p, p, &latticeE4M3, s)
+	case PE5M2:
+		rounding.Nearest(p, p, &latticeE5M2, s)
+	default:
+		rounding.NearestBF16(p, p)
+		if unit != 1 {
+			for i := range p {
+				p[i] *= unit
+			}
+		}
+	}
 }
 
 // check reports what is wrong with the options, and panics if results are of a wrong length.

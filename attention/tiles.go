@@ -115,7 +115,7 @@ func (s *scratch) tile(a *attend, f PFormat, kvHead, k0, k1 int) {
 		z, p := s.z[i*tile:][:tile], s.p[i*tile:][:tile]
 		s.scores(a, z, kvHead, i, k0)
 		r.softmax(p, z, f.Offset())
-		s.round(a, f, p, r)
+		s.round(a, f, p, r, 1)
 		s.weigh(a, i)
 	}
 }
@@ -125,9 +125,14 @@ func (s *scratch) load(a *attend, kvHead, k0, k1 int) {
 	n, dim, width := k1-k0, a.sizes.Dim, a.sizes.ValueDim
 	s.k, s.v = grow(s.k, tile*dim), grow(s.v, tile*width)
 	s.scalesK = grow(s.scalesK, tile*ceilDiv(dim, a.k.block()))
-	a.k.decode(s.k, dim, kvHead, k0, k1)
+	if !s.vectors.takeKeys(a, kvHead, k0, k1) {
+		a.k.decode(s.k, dim, kvHead, k0, k1)
+		s.vectors.divideKeys(s.k[:n*dim])
+	}
 	a.k.scales(s.scalesK, kvHead, k0, k1)
-	a.v.decode(s.v, width, kvHead, k0, k1)
+	if !s.vectors.takeValues(a, kvHead, k0) {
+		a.v.decode(s.v, width, kvHead, k0, k1)
+	}
 	if a.tokenScales {
 		s.scalesV = grow(s.scalesV, tile)
 		a.v.scales(s.scalesV, kvHead, k0, k1)
@@ -171,14 +176,15 @@ func sum(p []float32) float32 {
 	return lanes[0]
 }
 
-// round does step 5.
-func (s *scratch) round(a *attend, f PFormat, p []float32, r *rowState) {
-	for j := r.from; j < r.to; j++ {
-		if a.tokenScales {
-			p[j] *= s.shares[j]
+// round does step 5, and then multiplies with a power of two.
+func (s *scratch) round(a *attend, f PFormat, p []float32, r *rowState, unit float32) {
+	p = p[r.from:r.to]
+	if a.tokenScales {
+		for j, share := range s.shares[r.from:r.to] {
+			p[j] *= share
 		}
-		p[j] = f.Round(p[j])
 	}
+	f.roundAll(p, unit)
 }
 
 // finish does steps 7 and 8 for a row: in a split for its merge.

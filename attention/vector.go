@@ -30,6 +30,10 @@ type vectors struct {
 	padded        int               // length of one of those, in whole pairs
 	first, last   int               // rows that see keys of the tile
 	unsafe        bool              // values are not all finite
+
+	codesK [panels][]byte // of panels of keys, where they are read as they lie
+	codesV panelSource    // of panels of values, likewise
+	codes  codePanels
 }
 
 // begin lays out the rows of queries that s has decoded.
@@ -45,6 +49,7 @@ func (x *vectors) begin(s *scratch, a *attend) {
 	x.q, x.scalesQ = grow(x.q, x.rows*x.depth), grow(x.scalesQ, x.rows*x.blocks)
 	clear(x.q)
 	clear(x.scalesQ)
+	x.beginCodes(s, a, n)
 	block := a.q.block()
 	held := ceilDiv(dim, block)
 	for i := range n {
@@ -69,14 +74,18 @@ func (x *vectors) load(s *scratch, a *attend, n int) {
 			break
 		}
 		to := x.k[i*x.depth*panel:][:x.depth*panel]
-		if hi-lo < panel || x.depth != dim {
+		if x.codesK[i] != nil {
+			x.decodeKeys(to, i)
+		} else if hi-lo < panel || x.depth != dim {
 			clear(to)
 		}
 		x.scalesK[i] = grow(x.scalesK[i], x.blocks*panel)
 		for b := range x.blocks {
 			d0 := b * a.block
 			d1 := min(d0+a.block, dim)
-			transpose.Matrix(to[b*x.padded*panel:], panel, s.k[lo*dim+d0:], dim, hi-lo, d1-d0)
+			if x.codesK[i] == nil {
+				transpose.Matrix(to[b*x.padded*panel:], panel, s.k[lo*dim+d0:], dim, hi-lo, d1-d0)
+			}
 			scales := x.scalesK[i][b*panel:][:panel]
 			for j := range scales {
 				scales[j] = 0
@@ -90,6 +99,9 @@ func (x *vectors) load(s *scratch, a *attend, n int) {
 }
 
 func (x *vectors) loadValues(s *scratch, width, n int) {
+	if x.unsafe = false; x.codesV != nil {
+		return
+	}
 	amax, nan := fp8.Amax(s.v[:n*width])
 	if x.unsafe = nan || amax > math.MaxFloat32; x.unsafe {
 		return
@@ -131,7 +143,7 @@ func (x *vectors) tile(s *scratch, a *attend, f PFormat, kvHead, k0, n int) {
 		z := s.z[i*tile:][:tile]
 		x.finishScores(a, z[r.from:r.to], kvHead, s.firstRow+i, k0+r.from)
 		r.softmax(p, z, f.Offset())
-		s.round(a, f, p, r)
+		s.round(a, f, p, r, x.unitV())
 		if x.unsafe {
 			s.weigh(a, i)
 		} else if r.alpha != 1 {
@@ -142,7 +154,7 @@ func (x *vectors) tile(s *scratch, a *attend, f PFormat, kvHead, k0, n int) {
 		}
 	}
 	if !x.unsafe {
-		x.multiplyValues(s, n)
+		x.multiplyValues(s, f, kvHead, k0, n)
 	}
 }
 
@@ -156,6 +168,12 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 	}
 	for column := 0; column < n; column += nr {
 		i, at := column/panel, column%panel
+		if x.codesK[i] != nil && x.direct() {
+			if at == 0 {
+				x.multiplyKeyCodes(s, i)
+			}
+			continue
+		}
 		t.C = &s.z[x.first*tile+column]
 		if x.whole > 0 {
 			t.Blocks, t.Pairs = x.whole, x.padded/2
@@ -185,7 +203,7 @@ func (x *vectors) finishScores(a *attend, z []float32, kvHead, row, key int) {
 }
 
 // multiplyValues adds the tile's values times P to O.
-func (x *vectors) multiplyValues(s *scratch, n int) {
+func (x *vectors) multiplyValues(s *scratch, f PFormat, kvHead, k0, n int) {
 	mr, nr := x.kernels.MR, x.kernels.NR
 	rows := ceilDiv(x.last-x.first, mr) * mr
 	clear(s.p[x.last*tile : (x.first+rows)*tile])
@@ -195,6 +213,10 @@ func (x *vectors) multiplyValues(s *scratch, n int) {
 		RowBlocks: rows / mr, Blocks: 1, Pairs: (n + 1) / 2,
 		Flags: microkernel.First | microkernel.Last,
 		A:     &s.p[x.first*tile], ScaleA: &ones[0], ScaleB: &ones[0],
+	}
+	if x.codesV != nil {
+		x.multiplyValueCodes(s, f, kvHead, k0, n)
+		return
 	}
 	for column := 0; column < s.width; column += nr {
 		t.B, t.C = &x.v[column/panel*panel*tile+column%panel], &s.o[x.first*s.width+column]

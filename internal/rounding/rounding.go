@@ -55,12 +55,13 @@ type roundFunc func(dst, src []float32, j *job)
 // interrupted.
 const longest = 1 << 14
 
-func run(o *kernels.Operation[roundFunc], dst, src []float32, j *job) {
+func run(o *kernels.Operation[roundFunc], dst, src []float32, work job) {
 	dst = dst[:len(src)]
 	race.Read(src)
 	race.Write(dst)
 	kernel, _ := o.For(cpu.Current())
-	dst, src, j = kernels.NoEscapeSlice(dst), kernels.NoEscapeSlice(src), kernels.NoEscape(j)
+	dst, src = kernels.NoEscapeSlice(dst), kernels.NoEscapeSlice(src)
+	j := kernels.NoEscape(&work)
 	for len(src) > 0 {
 		n := min(len(src), longest)
 		kernel(dst[:n], src[:n], j)
@@ -73,7 +74,7 @@ func run(o *kernels.Operation[roundFunc], dst, src []float32, j *job) {
 // that; NaN and infinities stay what they are. dst may be src.
 func Nearest(dst, src []float32, l *Lattice, s fp8.Scale) {
 	j := newJob(l, s, 0, 0)
-	run(nearest, dst, src, &j)
+	run(nearest, dst, src, j)
 }
 
 func nearestGeneric(dst, src []float32, j *job) {
@@ -98,7 +99,7 @@ func nearestGeneric(dst, src []float32, j *job) {
 // upper half of random.Mix(random.Mix(seed) + index), where src[0] has the index first.
 func Stochastic(dst, src []float32, l *Lattice, s fp8.Scale, seed, first uint64) {
 	j := newJob(l, s, seed, first)
-	run(stochastic, dst, src, &j)
+	run(stochastic, dst, src, j)
 }
 
 func stochasticGeneric(dst, src []float32, j *job) {
@@ -123,8 +124,7 @@ func stochasticGeneric(dst, src []float32, j *job) {
 // NearestBF16 writes the BF16 nearest to each value of src to dst, which may be src.
 // A NaN stays one, quiet and of the same sign.
 func NearestBF16(dst, src []float32) {
-	var j job
-	run(nearestBF16, dst, src, &j)
+	run(nearestBF16, dst, src, job{})
 }
 
 func nearestBF16Generic(dst, src []float32, _ *job) {
@@ -137,7 +137,7 @@ func nearestBF16Generic(dst, src []float32, _ *job) {
 // 2^-16; NaN and infinities stay what they are.
 func RandomBF16(dst, src []float32, seed, first uint64) {
 	j := job{index: random.Mix(seed) + first}
-	run(randomBF16, dst, src, &j)
+	run(randomBF16, dst, src, j)
 }
 
 func randomBF16Generic(dst, src []float32, j *job) {

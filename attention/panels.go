@@ -1,0 +1,174 @@
+package attention
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+)
+
+// panelSource is a source that has panels of codes as micro-kernels read them.
+type panelSource interface {
+	source
+
+	// panel returns a panel of the tile that begins at a key: of K, panel keys from one on,
+	// K-major; of V, all keys of the tile and panel columns from one on. It is nil where a
+	// code of it may be NaN or infinite.
+	panel(head, key, column int) []byte
+}
+
+// codePanels is what is known of codes that are read as they lie: as float16s, whose values
+// are those of the codes divided by a unit. Rows of A are multiplied with that.
+type codePanels struct {
+	k, v         panelSource // or nil
+	viewK, viewV codeView
+	rowQ         bool // there is one row of queries, whose values are float16s
+	one          bool // there is one row
+	buffer       []float32
+}
+
+// codeView is how codes of a format are read as float16s: see [microkernel.Float16View].
+type codeView struct {
+	factor, mask uint64
+	unit         float32
+}
+
+func viewOf(f fp8.Format) codeView {
+	if f == fp8.E5M2 {
+		return codeView{0x0100_0100_0100_0100, 0xFFFF_FFFF_FFFF_FFFF, 1}
+	}
+	return codeView{0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, 1 << 8}
+}
+
+// largestQuery is what rows of bfloat16 may have to be multiplied with a unit.
+const largestQuery = math.MaxFloat32 / (1 << 16)
+
+// beginCodes decides whether panels of codes are used, and multiplies n rows of queries
+// with their unit, in s, where they are.
+func (x *vectors) beginCodes(s *scratch, a *attend, n int) {
+	x.codesK, x.codesV = [panels][]byte{}, nil
+	c := &x.codes
+	c.k, c.v, c.one, c.rowQ = nil, nil, n == 1, false
+	if x.kernels.MultiplyCodes == nil || x.kernels.DecodeFloat16 == nil {
+		return
+	}
+	if v, ok := a.v.(panelSource); ok {
+		f, _ := v.format()
+		c.v, c.viewV = v, viewOf(f)
+	}
+	q := s.q[:n*a.sizes.Dim]
+	amax, nan := fp8.Amax(q)
+	k, ok := a.k.(panelSource)
+	if !ok || x.blocks > 1 || nan || amax > largestQuery {
+		return
+	}
+	f, _ := k.format()
+	c.k, c.viewK = k, viewOf(f)
+	_, codes := a.q.format()
+	c.rowQ = c.one && codes
+	for i := range q {
+		q[i] *= c.viewK.unit
+	}
+}
+
+// takeKeys reports whether the codes of a tile's keys are read as they lie, and finds them.
+func (x *vectors) takeKeys(a *attend, kvHead, k0, k1 int) bool {
+	if x.kernels == nil || x.codes.k == nil {
+		return false
+	}
+	for i := range panels {
+		x.codesK[i] = nil
+		if key := k0 + i*panel; key < k1 {
+			if x.codesK[i] = x.codes.k.panel(kvHead, key, 0); x.codesK[i] == nil {
+				x.codesK = [panels][]byte{}
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// divideKeys makes decoded keys, which were not taken, what rows of queries are laid out for.
+func (x *vectors) divideKeys(k []float32) {
+	if x.kernels == nil || x.codes.k == nil || x.codes.viewK.unit == 1 {
+		return
+	}
+	for i := range k {
+		k[i] /= x.codes.viewK.unit
+	}
+}
+
+// takeValues reports whether the codes of a tile's values are read as they lie.
+func (x *vectors) takeValues(a *attend, kvHead, k0 int) bool {
+	x.codesV = nil
+	if x.kernels != nil && x.codes.v != nil && x.codes.v.panel(kvHead, k0, 0) != nil {
+		x.codesV = x.codes.v
+	}
+	return x.codesV != nil
+}
+
+// unitV is what P is multiplied with for values that are divided by it.
+func (x *vectors) unitV() float32 {
+	if x.codesV == nil {
+		return 1
+	}
+	return x.codes.viewV.unit
+}
+
+// direct reports whether all rows are one register block, so that codes need not be decoded
+// for more.
+func (x *vectors) direct() bool { return x.rows == x.kernels.MR }
+
+// decodeKeys decodes a panel of keys where it is read more than once.
+func (x *vectors) decodeKeys(to []float32, i int) {
+	if !x.direct() {
+		v := &x.codes.viewK
+		x.kernels.DecodeFloat16(&to[0], &x.codesK[i][0], len(to), v.factor, v.mask)
+	}
+}
+
+// multiplyKeyCodes writes the scores of all rows, of a panel of keys.
+func (x *vectors) multiplyKeyCodes(s *scratch, i int) {
+	for row := range x.rows {
+		clear(s.z[row*tile+i*panel:][:panel])
+	}
+	t := &x.task
+	t.Blocks, t.Pairs, t.RowBlocks = 1, x.depth/2, 1
+	t.Flags = microkernel.First | microkernel.Last
+	t.A, t.ScaleA = &x.q[0], &x.scalesQ[0]
+	x.multiplyCodes(s.z[i*panel:], x.scalesK[i], x.codesK[i], &x.codes.viewK, x.codes.rowQ)
+}
+
+// multiplyCodes runs the task for a panel of codes. row says that there is one row, whose
+// values are float16s.
+func (x *vectors) multiplyCodes(c, scales []float32, codes []byte, v *codeView, row bool) {
+	t, kernel, columns := &x.task, x.kernels.MultiplyCodes, x.kernels.NR
+	if row {
+		kernel, columns = x.kernels.MultiplyCodesRow, panel
+	}
+	t.Multiplier, t.Mask = v.factor, v.mask
+	for at := 0; at < panel; at += columns {
+		t.Codes, t.C, t.ScaleB = &codes[at], &c[at], &scales[at]
+		kernel(t)
+	}
+}
+
+// multiplyValueCodes adds P times the tile's values to O, as the task for the first column
+// says.
+func (x *vectors) multiplyValueCodes(s *scratch, f PFormat, kvHead, k0, n int) {
+	t, nr, v := &x.task, x.kernels.NR, &x.codes.viewV
+	depth := (n + n%2) * panel
+	for d := 0; d < s.width; d += panel {
+		codes := x.codesV.panel(kvHead, k0, d)
+		if x.direct() {
+			x.multiplyCodes(s.o[x.first*s.width+d:], ones[:], codes, v, x.codes.one && f != PBFloat16)
+			continue
+		}
+		x.codes.buffer = grow(x.codes.buffer, tile*panel)
+		x.kernels.DecodeFloat16(&x.codes.buffer[0], &codes[0], depth, v.factor, v.mask)
+		for at := 0; at < panel; at += nr {
+			t.B, t.C = &x.codes.buffer[at], &s.o[x.first*s.width+d+at]
+			x.kernels.Multiply(t)
+		}
+	}
+}
