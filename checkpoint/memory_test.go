@@ -47,6 +47,9 @@ func TestDiffMemory(t *testing.T) {
 // TestMemory converts a weight of 256 MiB, of which a file has no byte on disk, within a
 // fraction of its size.
 func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds")
+	}
 	const rows, cols = 1 << 14, 1 << 13
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	header := fmt.Sprintf(`{"a.up_proj.weight":{"dtype":"BF16","shape":[%d,%d],"data_offsets":[0,%d]}}`, rows, cols, 2*rows*cols)

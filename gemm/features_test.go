@@ -35,7 +35,11 @@ func TestWithoutFeatures(t *testing.T) {
 func testNarrow(t *testing.T) *rand.Rand {
 	r := rand.New(rand.NewPCG(16, 5))
 	formats := []fp8.Format{fp8.E2M1, fp8.E2M3, fp8.MXINT8, fp8.E2M1, fp8.E3M2}
-	for range trials(32) {
+	tries := trials(32)
+	if testing.Short() {
+		tries = trials(12)
+	}
+	for range tries {
 		block := tensor.Block{Rows: 1, Cols: pick(r, []int{8, 16, 24, 32, 32, 64, 128, 1000})}
 		m, n, k := pick(r, []int{1, 5, 8, 17, 50}), pick(r, []int{1, 31, 32, 70}), pick(r, []int{16, 64, 100, 300})
 		a := random(r, "a", formats[r.IntN(5)], block, anyKind(r), m, k)

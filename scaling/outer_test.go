@@ -391,7 +391,10 @@ func bestOf(p scaling.Profile, x [][]float32, a, amax float32) (stored float32, 
 // errors of values that are tiny are 0, but for profiles that compare under the outer scale.
 func TestFourOverSix(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 34))
-	const rows, cols = 34, 70
+	rows, cols := 34, 70
+	if testing.Short() {
+		rows = 17
+	}
 	for _, p := range scaling.Profiles() {
 		if !chooses(p) {
 			continue

@@ -1,4 +1,6 @@
-//go:build !js
+//go:build !js && !race
+
+// Browsers have no races of ours, and what drives them takes a minute to compile.
 
 package inspect
 
