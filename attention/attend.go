@@ -35,6 +35,7 @@ type attend struct {
 	outer            bool // scores are multiplied by outer scales
 	tokenScales      bool // of V
 	vmax             []float32
+	tileScales       [tile]float32 // where they are looked for
 
 	group     int // query heads of a head of K and V
 	rowsOnce  int // of the group's, that a job has
@@ -116,12 +117,12 @@ func (a *attend) gone(key int) bool { return a.cached != nil && a.cached.gone(ke
 // findLargest sets vmax of every head. A NaN among the scales is not the largest.
 func (a *attend) findLargest() {
 	a.vmax = grow(a.vmax, a.sizes.KVHeads)
-	var scales [tile]float32
+	scales := a.tileScales[:]
 	for h := range a.vmax {
 		largest := float32(0)
 		for lo := 0; lo < a.sizes.Keys; lo += tile {
 			hi := min(lo+tile, a.sizes.Keys)
-			a.v.scales(scales[:], h, lo, hi)
+			a.v.scales(scales, h, lo, hi)
 			for _, x := range scales[:hi-lo] {
 				if x > largest {
 					largest = x
