@@ -1,10 +1,13 @@
-// Package flash gives the answer of a flash kernel for attention, bit for bit.
+// Package flash gives the right answer for attention, and the answer of a flash kernel
+// bit for bit.
 //
-// [Predict] computes what a kernel returns that works tile by tile with an online softmax.
-// A [Kernel] says, as data, everything that decides its bits: tile and order of keys, how
-// scores are scaled, the exponential, the cast of P and its lift, lazy rescaling, sums and
-// products (exact, in the order of package gemm, or by a model of a tensor core), splits
-// and what divides in the end.
+//   - [Exact] computes attention of the operands as they are (codes times scales), with
+//     every output correctly rounded, and the row's maximum and log-sum-exp.
+//   - [Predict] computes what a kernel returns that works tile by tile with an online
+//     softmax. A [Kernel] says, as data, everything that decides its bits: tile and order
+//     of keys, how scores are scaled, the exponential, the cast of P and its lift, lazy
+//     rescaling, sums and products (exact, in the order of package gemm, or by a model of
+//     a tensor core), splits and what divides in the end.
 //
 // Hardware's ex2.approx and lg2.approx have published bounds but no published bits: their
 // places are taken by the correctly rounded functions.

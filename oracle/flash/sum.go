@@ -89,7 +89,7 @@ func twoSum(a, b float64) (sum, rest float64) {
 // twoProduct returns a·b rounded, and what that lost. It is exact unless the second is
 // below 2^-1074.
 func twoProduct(a, b float64) (product, rest float64) {
-	product = a * b
+	product = float64(a * b)
 	return product, math.FMA(a, b, -product)
 }
 
@@ -97,6 +97,9 @@ func twoProduct(a, b float64) (product, rest float64) {
 // high, to float32 once: the sum is rounded to odd in float64 before, which keeps what the
 // second rounding needs to know (Boldo and Melquiond).
 func roundPair(high, low float64) float32 {
+	if high == 0 {
+		return float32(low)
+	}
 	bits := math.Float64bits(high)
 	if low != 0 && bits&1 == 0 {
 		if (low > 0) == (high > 0) {
