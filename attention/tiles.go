@@ -115,7 +115,10 @@ func (s *scratch) tile(a *attend, f PFormat, kvHead, k0, k1 int) {
 		z, p := s.z[i*tile:][:tile], s.p[i*tile:][:tile]
 		s.scores(a, z, kvHead, i, k0)
 		r.softmax(p, z, f.Offset())
-		s.round(a, f, p, r, 1)
+		if a.tokenScales {
+			s.weighShares(p, r)
+		}
+		f.roundAll(p, 1)
 		s.weigh(a, i)
 	}
 }
@@ -145,10 +148,7 @@ func (s *scratch) load(a *attend, kvHead, k0, k1 int) {
 // softmax does steps 3 and 4 for a row of z, and writes p, 0 where the row sees no key.
 func (r *rowState) softmax(p, z []float32, offset float32) {
 	kept := z[r.from:r.to]
-	m := r.m
-	for _, x := range kept {
-		m = max(m, x)
-	}
+	m := largest(r.m, kept)
 	r.alpha = 1
 	if r.begun {
 		r.alpha = elementary.Exp2(r.m - m)
@@ -160,15 +160,27 @@ func (r *rowState) softmax(p, z []float32, offset float32) {
 	r.l = float32(r.l*r.alpha) + sum(p)
 }
 
-// sum adds up a tile's p in the order of step 4.
-func sum(p []float32) float32 {
-	var lanes [16]float32
-	for lo := 0; lo < tile; lo += len(lanes) {
-		for t, x := range p[lo:][:len(lanes)] {
-			lanes[t] += x
-		}
+// largest returns the largest of m and x, NaN if there is one.
+func largest(m float32, x []float32) float32 {
+	m0, m1, m2, m3 := m, m, m, m
+	for ; len(x) >= 4; x = x[4:] {
+		m0, m1, m2, m3 = max(m0, x[0]), max(m1, x[1]), max(m2, x[2]), max(m3, x[3])
 	}
-	for n := len(lanes) / 2; n > 0; n /= 2 {
+	for _, x := range x {
+		m0 = max(m0, x)
+	}
+	return max(m0, m1, m2, m3)
+}
+
+// sum adds up a tile's p, of which none is -0, in the order of step 4.
+func sum(p []float32) float32 {
+	const n = 16
+	var lanes [n]float32
+	tile := (*[tile]float32)(p)
+	for t := range n {
+		lanes[t] = tile[t] + tile[t+n] + tile[t+2*n] + tile[t+3*n]
+	}
+	for n := n / 2; n > 0; n /= 2 {
 		for t := range n {
 			lanes[t] += lanes[t+n]
 		}
@@ -176,15 +188,12 @@ func sum(p []float32) float32 {
 	return lanes[0]
 }
 
-// round does step 5, and then multiplies with a power of two.
-func (s *scratch) round(a *attend, f PFormat, p []float32, r *rowState, unit float32) {
+// weighShares multiplies p with the shares of the tokens' scales, in step 5.
+func (s *scratch) weighShares(p []float32, r *rowState) {
 	p = p[r.from:r.to]
-	if a.tokenScales {
-		for j, share := range s.shares[r.from:r.to] {
-			p[j] *= share
-		}
+	for j, share := range s.shares[r.from:r.to] {
+		p[j] *= share
 	}
-	f.roundAll(p, unit)
 }
 
 // finish does steps 7 and 8 for a row: in a split for its merge.

@@ -143,8 +143,15 @@ func (x *vectors) tile(s *scratch, a *attend, f PFormat, kvHead, k0, n int) {
 		z := s.z[i*tile:][:tile]
 		x.finishScores(a, z[r.from:r.to], kvHead, s.firstRow+i, k0+r.from)
 		r.softmax(p, z, f.Offset())
-		s.round(a, f, p, r, x.unitV())
-		if x.unsafe {
+		if a.tokenScales {
+			s.weighShares(p, r)
+		}
+	}
+	f.roundAll(s.p[x.first*tile:x.last*tile], x.unitV())
+	for i := x.first; i < x.last; i++ {
+		if r := &s.row[i]; r.from >= r.to {
+			continue
+		} else if x.unsafe {
 			s.weigh(a, i)
 		} else if r.alpha != 1 {
 			o := s.o[i*s.width:][:s.width]
@@ -197,6 +204,12 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 
 // finishScores makes z of the scores of a row and of keys from one on.
 func (x *vectors) finishScores(a *attend, z []float32, kvHead, row, key int) {
+	if !a.outer {
+		for j := range z {
+			z[j] *= a.scale
+		}
+		return
+	}
 	for j := range z {
 		z[j] = a.scale * a.alpha(z[j], kvHead, row, key+j)
 	}
