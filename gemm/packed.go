@@ -116,6 +116,16 @@ func (w *Packed) Dims() (n, k int) {
 	return w.header.Dims()
 }
 
+// Bytes returns how much memory codes and scales take, all of which a product with one row
+// reads; 0 for weights that were not made by [Pack].
+func (w *Packed) Bytes() int64 {
+	if w.check() != nil {
+		return 0
+	}
+	scales := len(w.header.Scales) + len(w.header.Outer.Scales)
+	return int64(len(w.panels)) + int64(len(w.bytes.codes)) + 4*int64(scales)
+}
+
 var errNotPacked = sentinel.Errorf(ErrOperands, "packed weights that were not made by Pack")
 
 func (w *Packed) check() error {

@@ -479,6 +479,7 @@ func TestMisuse(t *testing.T) {
 		norm.Forward(ctx, x2, x4), norm.Forward(ctx, make([]float32, 3), make([]float32, 3)), norm.Backward(ctx, x2, x2),
 		embed.Forward(ctx, x2, []int32{3}), embed.Forward(ctx, x4, []int32{0}), embed.Backward(ctx, x2),
 		rotary.Rotate(x2, 0, 1, 0), rotary.Rotate(x2, -1, 1, 0), rotary.Rotate(x2, 1, 0, 0), rotary.Rotate(x2, 1, 4, 0), rotary.Rotate(x2, huge, 1, 0), rotary.RotateBack(x2, 1, 1, -1), new(Rotary).Rotate(x2, 1, 1, 0), new(Rotary).RotateBack(nil, 1, 0, 0),
+		rotary.RotateFrom(x2, 0, 0, 0), rotary.RotateFrom(x2, 1, -1, 0), rotary.RotateFrom(x2, 1, huge, 0), rotary.RotateFrom(x2, 1, 0, -1),
 		attention.Forward(ctx, x4, x4, 0, 2), attention.Forward(ctx, x4, x4, huge, huge), attention.Forward(ctx, x4, x4, -1, -2),
 		attention.Forward(ctx, make([]float32, 8), make([]float32, 8), 1, 4), attention.Backward(ctx, x4, x4),
 		mlp.Forward(ctx, x4, x2, 1), mlp.Forward(ctx, x4, x4, -2), mlp.Backward(ctx, x4, x4),

@@ -3,6 +3,7 @@ package nn
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -284,4 +285,19 @@ func TestLinearRefusesWrongLengths(t *testing.T) {
 	require.ErrorContains(t, l.Forward(t.Context(), make([]float32, 6), make([]float32, 5), 2), "w, [3, 2]")
 	require.NoError(t, l.Forward(t.Context(), make([]float32, 6), make([]float32, 4), 2))
 	require.ErrorContains(t, l.Backward(t.Context(), make([]float32, 4), make([]float32, 5)), "w, [3, 2]")
+}
+
+// TestRotateFrom rotates the rows of a sequence in parts.
+func TestRotateFrom(t *testing.T) {
+	const heads, dim, seq = 2, 6, 9
+	r, err := NewRotary(dim, seq, 0)
+	require.NoError(t, err)
+	whole := randoms(1, seq*heads*dim)
+	parts := slices.Clone(whole)
+	require.NoError(t, r.Rotate(whole, heads, seq, 0))
+	for first, end := range map[int]int{0: 4, 4: 5, 5: 9, 9: 9} {
+		require.NoError(t, r.RotateFrom(parts[first*heads*dim:end*heads*dim], heads, first, 1))
+	}
+	require.Equal(t, whole, parts)
+	require.ErrorContains(t, r.RotateFrom(whole[:2*heads*dim], heads, 8, 0), "2 rows from position 8 on: there are positions for 9")
 }

@@ -70,6 +70,27 @@ func (r *Rotary) Rotate(x []float32, heads, seq, workers int) error {
 	return r.checked(x, heads, seq, workers, 1)
 }
 
+// RotateFrom rotates x, [rows, heads·headDim], in place: rows of one sequence, the first of
+// them at position first. Workers 0 is GOMAXPROCS. The error is [ErrInput].
+func (r *Rotary) RotateFrom(x []float32, heads, first, workers int) error {
+	width, ok := product(heads, r.headDim)
+	switch {
+	case !ok || width == 0 || uint64(len(x))%width != 0:
+		return inputError("rotary positions: %d elements are not rows of %d heads of %d",
+			len(x), heads, r.headDim)
+	case first < 0 || first > r.context-int(uint64(len(x))/width):
+		return inputError("rotary positions: %d rows from position %d on: there are positions for %d",
+			uint64(len(x))/width, first, r.context)
+	case workers < 0:
+		return inputError("rotary positions: workers are %d: they must not be negative", workers)
+	}
+	half := r.headDim / 2
+	at := &Rotary{headDim: r.headDim, context: r.context - first}
+	at.cos, at.sin = r.cos[first*half:], r.sin[first*half:]
+	at.rotate(x, heads, max(at.context, 1), workers, 1)
+	return nil
+}
+
 // RotateBack undoes Rotate. It is its backward pass: the transpose of a rotation is
 // the rotation back.
 func (r *Rotary) RotateBack(x []float32, heads, seq, workers int) error {

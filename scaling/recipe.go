@@ -56,6 +56,19 @@ func (r Recipe) String() string {
 	return fmt.Sprintf("%s %v %v", profile, r.Format, r.Block)
 }
 
+// PerRow reports whether the codes and scales of a row follow from its values alone, so that
+// they are the same whatever rows are quantized with it: blocks and outer scales are of one
+// row, nothing comes from earlier steps, and nothing is rounded at random, which goes by an
+// element's place.
+func (r Recipe) PerRow() bool {
+	if r.Check() != nil {
+		return false
+	}
+	outer := r.Profile.traits().outer == nil || r.outerRows() == 1
+	random := r.EncodePolicy().Rounding == fp8.Stochastic
+	return r.Block.Rows == 1 && outer && !random && !r.Profile.Delayed()
+}
+
 // Check reports whether r can be used.
 func (r Recipe) Check() error {
 	switch {
