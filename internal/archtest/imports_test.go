@@ -48,6 +48,7 @@ var beside = map[string][]string{
 	"checkpoint/lint":      {"checkpoint", "safetensors", "scaling and below"},
 	"checkpoint/quantize":  {"oracle/operands", "safetensors", "scaling and below"},
 	"nn/evaluate":          {"nn and below"},
+	"nn/generate":          {"progress", "nn and below"},
 	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
 	"oracle":               {"attention and below"},
 	"oracle/fault":         {"oracle", "attention and below"},

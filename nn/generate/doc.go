@@ -1,0 +1,43 @@
+// Package generate runs a [nn.Llama] token by token: with its weights in FP8, and with the
+// keys and values of the tokens so far in a cache in FP8.
+//
+//	r, err := nn.ParseRecipe("fp8")
+//	g, err := generate.New(ctx, model, generate.Options{FP8: &r.FP8.Forward})
+//	s, err := g.NewSequence(0)
+//	logits, err := g.Prefill(ctx, []*generate.Sequence{s}, [][]int32{prompt})
+//	for {
+//		token, err := sampling.Choose(logits, s.Len())
+//		logits, err = g.Step(ctx, []*generate.Sequence{s}, []int32{token})
+//	}
+//
+// [Generator.Generate] is that loop, until a text ends or there is no more room.
+//
+// # Definition
+//
+// Layers are those of package nn. Weights are quantized once and packed; the product is that
+// of package gemm, so that linear layers have the bits of [nn.Options.FP8]. Embedding, norms,
+// SwiGLU and head are FP32. Attention is that of package attention, in its canonical order with
+// P in bfloat16 and without splits, of
+//
+//	queries      with their positions, rounded to bfloat16
+//	E4M3 cache   keys with their positions and values, as code·scale: codes of x/scale, rounded
+//	             once; the scale is max(amax/448, 1e-6) of the head and token, or given
+//	BF16 cache   keys and values rounded to bfloat16
+//
+// Each token sees the cache as it is when it comes last: the largest scale of the values, which
+// the order depends on, is that of the tokens up to it.
+//
+// # Bits
+//
+// Under a recipe that quantizes each token's inputs by themselves, [CheckBatchInvariant], the
+// logits of a token are the same bits whether tokens come one by one or at once, whatever other
+// sequences are run with them, for any number of workers and on every machine.
+// [Options.BatchInvariant] refuses other recipes: under those, a scale is that of all tokens of
+// one call.
+//
+// # Memory
+//
+// A sequence has room for all its tokens from the start: in E4M3 (D+4) bytes for each key and
+// value of D elements, D with scales that are given, and 2D in BF16. A generator keeps what
+// [Generator.WeightBytes] counts, and the embedding.
+package generate

@@ -1,0 +1,443 @@
+package generate_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/attention"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/generate"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// model returns a model whose keys and values are far from alike from token to token.
+func model(t *testing.T) *nn.Llama {
+	t.Helper()
+	m, err := nn.NewLlama(nn.Config{
+		Vocab: 37, Dim: 32, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 40, Context: 96,
+	}, 1)
+	require.NoError(t, err)
+	for i, p := range m.Params() {
+		if p.Decay {
+			p.Randomize(1, uint64(i), 0.3)
+		}
+	}
+	return m
+}
+
+func tokensOf(r *rand.Rand, n, vocab int) []int32 {
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = int32(r.IntN(vocab))
+	}
+	return tokens
+}
+
+func generator(t *testing.T, m *nn.Llama, o generate.Options) *generate.Generator {
+	t.Helper()
+	g, err := generate.New(t.Context(), m, o)
+	require.NoError(t, err)
+	return g
+}
+
+func sequence(t *testing.T, g *generate.Generator) *generate.Sequence {
+	t.Helper()
+	s, err := g.NewSequence(0)
+	require.NoError(t, err)
+	return s
+}
+
+// bitsOf tells NaN and zeros apart.
+func bitsOf(values []float32) []uint32 {
+	bits := make([]uint32, len(values))
+	for i, x := range values {
+		bits[i] = math.Float32bits(x)
+	}
+	return bits
+}
+
+func operandsOf(t *testing.T, name string) *nn.Operands {
+	t.Helper()
+	if name == "" {
+		return nil
+	}
+	if r, err := nn.ParseRecipe(name); err == nil {
+		return &r.FP8.Forward
+	}
+	p := scaling.Profile(name)
+	require.True(t, p.Valid(), name)
+	return &nn.Operands{A: p.Recipe(scaling.Input), B: p.Recipe(scaling.Weight)}
+}
+
+// perToken are options whose scales belong to one token.
+func perToken(t *testing.T) map[string]generate.Options {
+	static := generate.Options{
+		FP8: operandsOf(t, "fp8"), KeyScales: []float32{0.01, 0.02}, ValueScales: []float32{0.03, 0.004},
+	}
+	return map[string]generate.Options{
+		"FP32":             {},
+		"FP32, BF16 cache": {Cache: generate.CacheBF16},
+		"fp8":              {FP8: operandsOf(t, "fp8"), BatchInvariant: true},
+		"fp8, BF16 cache":  {FP8: operandsOf(t, "fp8"), Cache: generate.CacheBF16},
+		"fp8, static":      static,
+		"mxfp8":            {FP8: operandsOf(t, "mxfp8"), BatchInvariant: true},
+		"nvfp4-te-row":     {FP8: operandsOf(t, "nvfp4-te-row"), BatchInvariant: true},
+	}
+}
+
+// definition returns the logits of all tokens: the layers of package nn, of which each token
+// sees the keys and values of those up to it as they are in a cache.
+func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) []float32 {
+	t.Helper()
+	ctx, c, rows := t.Context(), m.Config(), len(tokens)
+	linear := func(w *nn.Param, x []float32, o nn.Options) []float32 {
+		l, err := nn.NewLinearOf(w.Name, w, o)
+		require.NoError(t, err)
+		y := make([]float32, rows*w.Rows)
+		require.NoError(t, l.Forward(ctx, y, x, rows))
+		return y
+	}
+	norm := func(gain *nn.Param, x []float32) []float32 {
+		n, err := nn.NewRMSNorm(gain.Name, gain.Cols, c.NormEps, nn.Options{})
+		require.NoError(t, err)
+		n.Gain = gain
+		y := make([]float32, len(x))
+		require.NoError(t, n.Forward(ctx, y, x))
+		return y
+	}
+	var with nn.Options
+	if o.FP8 != nil {
+		r := nn.DefaultFP8()
+		r.Forward = *o.FP8
+		with.FP8 = &r
+	}
+	rotary, err := nn.NewRotary(c.Dim/c.Heads, c.Context, c.RopeTheta)
+	require.NoError(t, err)
+	var stream []float32
+	for _, id := range tokens {
+		stream = append(stream, m.Params()[0].Value[int(id)*c.Dim:][:c.Dim]...)
+	}
+	add := func(x []float32) {
+		for i := range x {
+			stream[i] += x[i]
+		}
+	}
+	for layer, b := range m.Blocks() {
+		x := norm(b.AttentionNorm.Gain, stream)
+		q, k, v := linear(b.Attention.Query.Weight, x, with), linear(b.Attention.Key.Weight, x, with), linear(b.Attention.Value.Weight, x, with)
+		require.NoError(t, rotary.Rotate(q, c.Heads, rows, 0))
+		require.NoError(t, rotary.Rotate(k, c.KVHeads, rows, 0))
+		keys, values := cached(c, o, k, o.KeyScales, layer), cached(c, o, v, o.ValueScales, layer)
+		var mixed []float32
+		for i := range rows {
+			mixed = append(mixed, sees(t, c, q[i*c.Dim:][:c.Dim], first(keys, i+1), first(values, i+1))...)
+		}
+		add(linear(b.Attention.Output.Weight, mixed, with))
+		x = norm(b.MLPNorm.Gain, stream)
+		g, u := linear(b.MLP.Gate.Weight, x, with), linear(b.MLP.Up.Weight, x, with)
+		swiglu.Forward(u, u, g, swiglu.Scales{})
+		add(linear(b.MLP.Down.Weight, u, with))
+	}
+	return linear(m.Param("lm_head.weight"), norm(m.Param("model.norm.weight"), stream), nn.Options{})
+}
+
+// cached returns keys or values as they are in a cache.
+func cached(c nn.Config, o generate.Options, x, static []float32, layer int) (to attention.Operand) {
+	d := c.Dim / c.Heads
+	rows := len(x) / (c.KVHeads * d)
+	codes := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{c.KVHeads, rows, d}, Block: tensor.Block{Rows: 1}}
+	to.Shape = [3]int{c.KVHeads, rows, d}
+	for h := range c.KVHeads {
+		for i := range rows {
+			row := x[(i*c.KVHeads+h)*d:][:d]
+			scale := float32(1e-6)
+			for _, v := range row {
+				scale = max(scale, float32(math.Abs(float64(v)))/448)
+			}
+			if static != nil {
+				scale = static[layer]
+			}
+			codes.Scales = append(codes.Scales, scale)
+			for _, v := range row {
+				codes.Codes = append(codes.Codes, fp8.EncodeOne(v/scale, fp8.E4M3, fp8.Policy{}))
+				to.BFloat16 = append(to.BFloat16, fp8.BFloat16FromFloat32(v))
+			}
+		}
+	}
+	switch {
+	case o.Cache == generate.CacheBF16:
+		return to
+	case static != nil:
+		codes.Block, codes.Scales = tensor.Block{}, static[layer:layer+1]
+	}
+	return attention.Operand{Codes: codes}
+}
+
+// first returns the first so many tokens of an operand.
+func first(o attention.Operand, n int) (to attention.Operand) {
+	heads, tokens, d := o.Dims()
+	if o.Codes == nil {
+		to.Shape = [3]int{heads, n, d}
+		for h := range heads {
+			to.BFloat16 = append(to.BFloat16, o.BFloat16[h*tokens*d:][:n*d]...)
+		}
+		return to
+	}
+	t := *o.Codes
+	t.Shape, t.Codes = []int{heads, n, d}, nil
+	if t.Block.Rows == 1 {
+		t.Scales = nil
+	}
+	for h := range heads {
+		t.Codes = append(t.Codes, o.Codes.Codes[h*tokens*d:][:n*d]...)
+		if t.Block.Rows == 1 {
+			t.Scales = append(t.Scales, o.Codes.Scales[h*tokens:][:n]...)
+		}
+	}
+	return attention.Operand{Codes: &t}
+}
+
+// sees returns what one token's queries see of keys and values.
+func sees(t *testing.T, c nn.Config, q []float32, keys, values attention.Operand) []float32 {
+	queries := attention.Operand{Shape: [3]int{c.Heads, 1, c.Dim / c.Heads}}
+	for _, x := range q {
+		queries.BFloat16 = append(queries.BFloat16, fp8.BFloat16FromFloat32(x))
+	}
+	out := make([]float32, c.Dim)
+	p := attention.Problem{Q: queries, K: keys, V: values}
+	require.NoError(t, attention.Forward(t.Context(), out, &p, attention.Options{}))
+	return out
+}
+
+// TestDefinition compares with the definition, to the bit.
+func TestDefinition(t *testing.T) {
+	m := model(t)
+	tokens := tokensOf(rand.New(rand.NewPCG(1, 1)), 80, 37)
+	for name, o := range perToken(t) {
+		want := definition(t, m, tokens, o)
+		g := generator(t, m, o)
+		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
+		require.NoError(t, err)
+		require.Equal(t, bitsOf(want), bitsOf(got), name)
+	}
+}
+
+// TestIncremental cuts a sequence anywhere: all parts at once, or token by token.
+func TestIncremental(t *testing.T) {
+	m, r := model(t), rand.New(rand.NewPCG(2, 2))
+	tokens, vocab := tokensOf(r, 80, 37), m.Config().Vocab
+	for name, o := range perToken(t) {
+		g := generator(t, m, o)
+		logits, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
+		require.NoError(t, err)
+		want := bitsOf(logits)
+		for trial := range 3 {
+			o.Workers = trial
+			g := generator(t, m, o)
+			s := sequence(t, g)
+			for lo := 0; lo < len(tokens); {
+				hi := lo + 1
+				if trial > 0 && r.IntN(2) == 0 {
+					hi = min(lo+1+r.IntN(30), len(tokens))
+				}
+				var got []float32
+				if hi == lo+1 {
+					got, err = g.Step(t.Context(), []*generate.Sequence{s}, tokens[lo:hi])
+				} else {
+					got, err = g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[lo:hi]})
+				}
+				require.NoError(t, err)
+				require.Equal(t, want[(hi-1)*vocab:hi*vocab], bitsOf(got), "%s: tokens %d to %d", name, lo, hi)
+				if lo = hi; trial == 2 && r.IntN(4) == 0 {
+					lo = r.IntN(hi + 1)
+					s.Truncate(lo)
+				}
+				require.Equal(t, lo, s.Len())
+			}
+		}
+	}
+}
+
+// TestBatch runs requests of different lengths in random batches, and each of them alone.
+func TestBatch(t *testing.T) {
+	m, r := model(t), rand.New(rand.NewPCG(3, 3))
+	vocab := m.Config().Vocab
+	for name, o := range perToken(t) {
+		g := generator(t, m, o)
+		const requests = 5
+		var all [requests][]int32
+		var alone [requests][]uint32
+		var s [requests]*generate.Sequence
+		for i := range requests {
+			all[i] = tokensOf(r, 1+r.IntN(80), vocab)
+			got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{all[i]})
+			require.NoError(t, err)
+			alone[i], s[i] = bitsOf(got), sequence(t, g)
+		}
+		for left := requests; left > 0; {
+			var batch []*generate.Sequence
+			var parts [][]int32
+			var which []int
+			for _, i := range r.Perm(requests) {
+				n := len(all[i]) - s[i].Len()
+				if n > 0 && (r.IntN(2) == 0 || len(batch) == 0) {
+					if r.IntN(3) > 0 {
+						n = 1 + r.IntN(n)
+					}
+					batch, which = append(batch, s[i]), append(which, i)
+					parts = append(parts, all[i][s[i].Len():][:n])
+				}
+			}
+			got, err := g.Prefill(t.Context(), batch, parts)
+			require.NoError(t, err)
+			left = 0
+			for j, i := range which {
+				end := s[i].Len()
+				require.Equal(t, alone[i][(end-1)*vocab:end*vocab], bitsOf(got[j*vocab:(j+1)*vocab]), "%s: request %d", name, i)
+			}
+			for i := range requests {
+				if s[i].Len() < len(all[i]) {
+					left++
+				}
+			}
+		}
+	}
+}
+
+// TestSpanning checks that a recipe which is refused does depend on what is run together.
+func TestSpanning(t *testing.T) {
+	m, r := model(t), rand.New(rand.NewPCG(4, 4))
+	for _, name := range []string{"te-current", "nvfp4", "torchao-tensorwise"} {
+		o := generate.Options{FP8: operandsOf(t, name)}
+		g := generator(t, m, o)
+		a, b := tokensOf(r, 9, 37), tokensOf(r, 5, 37)
+		got, err := g.Prefill(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{a})
+		require.NoError(t, err)
+		alone := bitsOf(got)
+		got, err = g.Prefill(t.Context(), []*generate.Sequence{sequence(t, g), sequence(t, g)}, [][]int32{a, b})
+		require.NoError(t, err)
+		require.NotEqual(t, alone, bitsOf(got[:37]), name)
+
+		o.BatchInvariant = true
+		_, err = generate.New(t.Context(), m, o)
+		require.ErrorIs(t, err, generate.ErrBatch)
+		require.ErrorContains(t, err, "such as fp8, mxfp8 or torchao-rowwise")
+	}
+}
+
+// TestModel compares with the model itself, whose attention is FP32.
+func TestModel(t *testing.T) {
+	m := model(t)
+	tokens := tokensOf(rand.New(rand.NewPCG(5, 5)), 80, 37)
+	want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
+	require.NoError(t, err)
+	energy := 0.0
+	for _, x := range want {
+		energy += float64(x) * float64(x)
+	}
+	last := 0.0
+	for _, o := range []struct {
+		name        string
+		least, most float64 // of the noise, relative
+		options     generate.Options
+	}{
+		{"bf16", 1e-4, 0.01, generate.Options{Cache: generate.CacheBF16}},
+		{"e4m3", 2e-3, 0.1, generate.Options{}},
+		{"fp8", 2e-3, 0.3, generate.Options{FP8: operandsOf(t, "fp8")}},
+	} {
+		g := generator(t, m, o.options)
+		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
+		require.NoError(t, err)
+		noise := 0.0
+		for i, x := range want {
+			noise += math.Pow(float64(x)-float64(got[i]), 2)
+		}
+		relative := math.Sqrt(noise / energy)
+		t.Log(o.name, relative)
+		require.Greater(t, relative, max(o.least, last), o.name)
+		require.Less(t, relative, o.most, o.name)
+		last = relative
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	m := model(t)
+	for text, o := range map[string]generate.Options{
+		"Workers is -1":                                          {Workers: -1},
+		"unknown format of a cache 7":                            {Cache: 7},
+		"KeyScales are 1 and ValueScales 0":                      {KeyScales: []float32{1}},
+		"KeyScales are 1: the model has 2 layers":                {KeyScales: []float32{1}, ValueScales: []float32{1, 1}},
+		"ValueScales[1] is NaN: it must be positive":             {KeyScales: []float32{1, 1}, ValueScales: []float32{1, float32(math.NaN())}},
+		"KeyScales are for a cache in e4m3: this one is in bf16": {KeyScales: []float32{1, 1}, ValueScales: []float32{1, 1}, Cache: generate.CacheBF16},
+		"takes its scale from the amax of earlier steps":         {FP8: operandsOf(t, "te-delayed")},
+		"unknown profile":                                        {FP8: &nn.Operands{A: scaling.Recipe{Profile: "none"}}},
+	} {
+		_, err := generate.New(t.Context(), m, o)
+		require.ErrorIs(t, err, generate.ErrOptions, text)
+		require.ErrorContains(t, err, text)
+	}
+	g, other := generator(t, m, generate.Options{}), generator(t, m, generate.Options{})
+	s, foreign := sequence(t, g), sequence(t, other)
+	short, err := g.NewSequence(3)
+	require.NoError(t, err)
+	_, err = g.NewSequence(97)
+	require.ErrorIs(t, err, generate.ErrInput)
+	list := func(s ...*generate.Sequence) []*generate.Sequence { return s }
+	for _, c := range []struct {
+		sequences []*generate.Sequence
+		tokens    [][]int32
+		says      string
+	}{
+		{nil, nil, "there is no sequence"},
+		{list(s), nil, "1 sequences are given tokens for 0"},
+		{list(s, s), [][]int32{{1}, {1}}, "sequence 1 is there twice"},
+		{list(foreign), [][]int32{{1}}, "sequence 0 is of another generator"},
+		{list(s), [][]int32{{}}, "sequence 0 is given no token"},
+		{list(s, short), [][]int32{{1}, {1, 2, 3, 4}}, "sequence 1 has 0 tokens and would get 4 more: it is for 3"},
+		{list(s), [][]int32{{1, 37}}, "token 1 for sequence 0 is 37: the model has those from 0 to 36"},
+		{list(s), [][]int32{{-1}}, "is -1"},
+	} {
+		_, err := g.Prefill(t.Context(), c.sequences, c.tokens)
+		require.ErrorIs(t, err, generate.ErrInput)
+		require.ErrorContains(t, err, c.says)
+		require.Zero(t, s.Len())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = g.Prefill(ctx, list(s), [][]int32{{1, 2}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, s.Len())
+	require.Panics(t, func() { s.Truncate(1) })
+}
+
+// TestNotFinite names the layer, the head and the position of a key without a scale.
+func TestNotFinite(t *testing.T) {
+	m := model(t)
+	m.Param("model.layers.1.self_attn.v_proj.weight").Value[9*32] = math.MaxFloat32
+	m.Param("model.layers.1.input_layernorm.weight").Value[0] = 1e9
+	g := generator(t, m, generate.Options{})
+	s := sequence(t, g)
+	_, err := g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{{1, 2, 3}})
+	require.ErrorIs(t, err, generate.ErrNotFinite)
+	require.ErrorContains(t, err, "values of layer 1: one of head 1 at position 0 is not finite")
+	require.Zero(t, s.Len())
+}
+
+func TestBytes(t *testing.T) {
+	m := model(t)
+	weights := int64(0)
+	for _, p := range m.Params()[1:] {
+		weights += int64(len(p.Value))
+	}
+	require.Equal(t, 4*weights, generator(t, m, generate.Options{}).WeightBytes())
+	fp8 := generator(t, m, generate.Options{FP8: operandsOf(t, "fp8")}).WeightBytes()
+	require.Less(t, fp8, 2*weights+4*37*32)
+	require.Greater(t, fp8, weights)
+}

@@ -1,0 +1,136 @@
+package generate
+
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/scaling"
+)
+
+// CacheFormat is how keys and values are kept.
+type CacheFormat uint8
+
+// The formats of a cache.
+const (
+	// CacheE4M3 keeps E4M3 codes, by default with a scale for each token and head.
+	CacheE4M3 CacheFormat = iota
+	// CacheBF16 keeps bfloat16.
+	CacheBF16
+)
+
+var cacheFormats = enum.Enum[CacheFormat]{
+	Type: "CacheFormat", What: "format of a cache", Err: ErrOptions, Prefix: "generate",
+	Names: []string{"e4m3", "bf16"},
+}
+
+// CacheFormats returns all formats of a cache.
+func CacheFormats() []CacheFormat { return []CacheFormat{CacheE4M3, CacheBF16} }
+
+// ParseCacheFormat returns the format of a name, such as "e4m3".
+func ParseCacheFormat(name string) (CacheFormat, error) { return cacheFormats.Parse(name) }
+
+// String returns the name of f.
+func (f CacheFormat) String() string { return cacheFormats.String(f) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (f CacheFormat) MarshalText() ([]byte, error) { return cacheFormats.MarshalText(f) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (f *CacheFormat) UnmarshalText(text []byte) error { return cacheFormats.UnmarshalText(f, text) }
+
+// Options are those of a [Generator]. The zero value multiplies weights in FP32, as they are
+// in the model, and keeps keys and values in E4M3.
+type Options struct {
+	// FP8, unless nil, are the recipes of the inputs, A, and of the weights, B, of all linear
+	// layers but the head, which stays FP32. Weights are quantized once and packed; of a
+	// tensor with one scale for many rows the rows are those of one call.
+	FP8 *nn.Operands
+
+	Cache CacheFormat
+
+	// KeyScales and ValueScales, unless nil, are those of each layer in an E4M3 cache, in place
+	// of one for each token and head: code·scale is the value, as in vLLM.
+	KeyScales, ValueScales []float32
+
+	// BatchInvariant refuses recipes under which the bits of a request depend on how many
+	// tokens it is run with, its own or another's: [ErrBatch].
+	BatchInvariant bool
+
+	Workers int // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+
+	// Progress, unless nil, hears of weights that were packed, as "pack".
+	Progress progress.Reporter
+}
+
+// check returns an error that names the first option that cannot be used with a model of so
+// many layers.
+func (o Options) check(layers int) error {
+	if err := cacheFormats.Check(o.Cache); err != nil {
+		return err
+	}
+	switch {
+	case o.Workers < 0:
+		return optionError("Options.Workers is %d: it must not be negative", o.Workers)
+	case (o.KeyScales == nil) != (o.ValueScales == nil):
+		return optionError("Options.KeyScales are %d and ValueScales %d: give both or none",
+			len(o.KeyScales), len(o.ValueScales))
+	}
+	for _, list := range []struct {
+		name   string
+		scales []float32
+	}{{"KeyScales", o.KeyScales}, {"ValueScales", o.ValueScales}} {
+		switch {
+		case list.scales == nil:
+			continue
+		case o.Cache != CacheE4M3:
+			return optionError("Options.%s are for a cache in e4m3: this one is in %v", list.name, o.Cache)
+		case len(list.scales) != layers:
+			return optionError("Options.%s are %d: the model has %d layers",
+				list.name, len(list.scales), layers)
+		}
+		for i, x := range list.scales {
+			if !(x > 0) || math.IsInf(float64(x), 0) {
+				return optionError("Options.%s[%d] is %v: it must be positive and finite", list.name, i, x)
+			}
+		}
+	}
+	if o.FP8 == nil {
+		return nil
+	}
+	return o.checkRecipes()
+}
+
+func (o Options) checkRecipes() error {
+	for _, r := range []scaling.Recipe{o.FP8.A, o.FP8.B} {
+		if err := r.Check(); err != nil {
+			return optionError("Options.FP8: %w", err)
+		}
+		if r.Profile.Delayed() {
+			return optionError("Options.FP8: recipe %s takes its scale from the amax of earlier "+
+				"steps, which a model does not hold: use %s", r.Profile, scaling.TECurrent)
+		}
+	}
+	if err := gemm.CheckBlocks(o.FP8.A.Block, o.FP8.B.Block); err != nil {
+		return optionError("Options.FP8: %w", err)
+	}
+	if o.BatchInvariant {
+		return CheckBatchInvariant(o.FP8.A)
+	}
+	return nil
+}
+
+// CheckBatchInvariant returns an error, [ErrBatch], unless a recipe quantizes each token's
+// input of a linear layer by itself, so that its bits are the same whatever else is multiplied
+// with it. The error says which recipe would do.
+func CheckBatchInvariant(input scaling.Recipe) error {
+	if input.PerRow() {
+		return nil
+	}
+	return sentinel.Errorf(ErrBatch, "generate: inputs by %v: a token's codes depend on what is "+
+		"multiplied with it: use a recipe whose inputs have scales of their own for each token, "+
+		"such as fp8, mxfp8 or torchao-rowwise", input)
+}

@@ -1,0 +1,240 @@
+package generate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/swiglu"
+)
+
+// memory is what a pass works in, reused from call to call.
+type memory struct {
+	stream, normed, branch []float32      // [rows, dim]
+	query, mixed           []float32      // [rows, dim]
+	key, value             []float32      // [rows, KVHeads·headDim]
+	gate, up               []float32      // [rows, hidden]
+	queries                []fp8.BFloat16 // [heads, rows, headDim]
+	seen                   []float32      // likewise
+	last, logits           []float32
+	input                  input
+}
+
+// grow returns memory of n values, which is that of buf where it is large enough.
+func grow[T any](buf *[]T, n int) []T {
+	*buf = slices.Grow((*buf)[:0], n)[:n]
+	return *buf
+}
+
+// Prefill appends tokens to sequences, tokens[i] to sequences[i], in one pass, and returns the
+// logits of what follows the last token of each, [len(sequences), vocab]. The result is the
+// generator's own and valid until its next call.
+//
+// The error is [ErrInput] for tokens out of the vocabulary, a sequence without any, one that is
+// there twice, is of another generator or would become longer than it can be, or that of the
+// context; sequences are then as they were.
+func (g *Generator) Prefill(ctx context.Context, sequences []*Sequence, tokens [][]int32) ([]float32, error) {
+	return g.extend(ctx, sequences, tokens, false)
+}
+
+// Step is [Prefill] of one token each.
+func (g *Generator) Step(ctx context.Context, sequences []*Sequence, tokens []int32) ([]float32, error) {
+	parts := make([][]int32, len(tokens))
+	for i := range tokens {
+		parts[i] = tokens[i : i+1]
+	}
+	return g.extend(ctx, sequences, parts, false)
+}
+
+// Logits is [Prefill], but returns the logits of what follows each token: [tokens, vocab],
+// those of sequences[0] first.
+func (g *Generator) Logits(ctx context.Context, sequences []*Sequence, tokens [][]int32) ([]float32, error) {
+	return g.extend(ctx, sequences, tokens, true)
+}
+
+// extend appends tokens to sequences and returns logits, of all tokens or of the last ones.
+func (g *Generator) extend(
+	ctx context.Context, sequences []*Sequence, tokens [][]int32, all bool,
+) ([]float32, error) {
+	rows, err := g.check(sequences, tokens)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.pass(ctx, sequences, tokens, rows); err != nil {
+		return nil, err
+	}
+	logits, err := g.finish(ctx, tokens, rows, all)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range sequences {
+		s.tokens += len(tokens[i])
+	}
+	return logits, nil
+}
+
+// check returns the number of tokens.
+func (g *Generator) check(sequences []*Sequence, tokens [][]int32) (rows int, err error) {
+	if len(sequences) != len(tokens) {
+		return 0, inputError("%d sequences are given tokens for %d", len(sequences), len(tokens))
+	}
+	if len(sequences) == 0 {
+		return 0, inputError("there is no sequence")
+	}
+	for i, s := range sequences {
+		switch n := len(tokens[i]); {
+		case s.generator != g:
+			return 0, inputError("sequence %d is of another generator", i)
+		case slices.Contains(sequences[:i], s):
+			return 0, inputError("sequence %d is there twice", i)
+		case n == 0:
+			return 0, inputError("sequence %d is given no token", i)
+		case n > s.limit-s.tokens:
+			return 0, inputError("sequence %d has %d tokens and would get %d more: it is for %d",
+				i, s.tokens, n, s.limit)
+		}
+		for j, t := range tokens[i] {
+			if t < 0 || int(t) >= g.config.Vocab {
+				return 0, inputError("token %d for sequence %d is %d: the model has those from 0 to %d",
+					j, i, t, g.config.Vocab-1)
+			}
+		}
+		rows += len(tokens[i])
+	}
+	return rows, nil
+}
+
+// pass makes the residual stream after the last block.
+func (g *Generator) pass(
+	ctx context.Context, sequences []*Sequence, tokens [][]int32, rows int,
+) error {
+	dim := g.config.Dim
+	stream := grow(&g.memory.stream, rows*dim)[:0]
+	for _, part := range tokens {
+		for _, t := range part {
+			stream = append(stream, g.table.Value[int(t)*dim:(int(t)+1)*dim]...)
+		}
+	}
+	for layer := range g.blocks {
+		if err := g.attention(ctx, layer, sequences, tokens, rows); err != nil {
+			return err
+		}
+		if err := g.mlp(ctx, &g.blocks[layer], rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attention adds what a layer's attention makes of the stream to it.
+func (g *Generator) attention(
+	ctx context.Context, layer int, sequences []*Sequence, tokens [][]int32, rows int,
+) error {
+	m, b, c := &g.memory, &g.blocks[layer], &g.config
+	kv := c.Dim / c.Heads * c.KVHeads
+	if err := g.normalize(ctx, b.attentionNorm, rows); err != nil {
+		return err
+	}
+	query := grow(&m.query, rows*c.Dim)
+	key, value := grow(&m.key, rows*kv), grow(&m.value, rows*kv)
+	for _, p := range []struct {
+		to   []float32
+		from *linear
+	}{{query, &b.query}, {key, &b.key}, {value, &b.value}} {
+		if err := p.from.multiply(ctx, p.to, &m.input, c.Workers); err != nil {
+			return err
+		}
+	}
+	mixed := grow(&m.mixed, rows*c.Dim)
+	lo := 0
+	for i, s := range sequences {
+		hi := lo + len(tokens[i])
+		q, k, v := query[lo*c.Dim:hi*c.Dim], key[lo*kv:hi*kv], value[lo*kv:hi*kv]
+		if err := g.rotary.RotateFrom(q, c.Heads, s.tokens, c.Workers); err != nil {
+			return err
+		}
+		if err := g.rotary.RotateFrom(k, c.KVHeads, s.tokens, c.Workers); err != nil {
+			return err
+		}
+		if err := s.attend(ctx, layer, mixed[lo*c.Dim:hi*c.Dim], q, k, v); err != nil {
+			return err
+		}
+		lo = hi
+	}
+	return g.project(ctx, &b.mixed, mixed, rows)
+}
+
+// mlp adds what a layer's MLP makes of the stream to it.
+func (g *Generator) mlp(ctx context.Context, b *block, rows int) error {
+	m, c := &g.memory, &g.config
+	if err := g.normalize(ctx, b.mlpNorm, rows); err != nil {
+		return err
+	}
+	gate, up := grow(&m.gate, rows*c.Hidden), grow(&m.up, rows*c.Hidden)
+	if err := b.gate.multiply(ctx, gate, &m.input, c.Workers); err != nil {
+		return err
+	}
+	if err := b.up.multiply(ctx, up, &m.input, c.Workers); err != nil {
+		return err
+	}
+	parallel.For(len(up), elementGrain, c.Workers, func(lo, hi int) {
+		swiglu.Forward(up[lo:hi], up[lo:hi], gate[lo:hi], swiglu.Scales{})
+	})
+	return g.project(ctx, &b.down, up, rows)
+}
+
+// elementGrain is the least number of elements worth a goroutine.
+const elementGrain = 4096
+
+// normalize makes the input of linear layers of the normalized stream.
+func (g *Generator) normalize(ctx context.Context, norm *nn.RMSNorm, rows int) error {
+	m := &g.memory
+	if err := norm.Forward(ctx, grow(&m.normed, len(m.stream)), m.stream); err != nil {
+		return err
+	}
+	return m.input.set(ctx, m.normed, rows, &g.options)
+}
+
+// project adds a linear layer of x to the stream.
+func (g *Generator) project(ctx context.Context, l *linear, x []float32, rows int) error {
+	m := &g.memory
+	if err := m.input.set(ctx, x, rows, &g.options); err != nil {
+		return err
+	}
+	branch := grow(&m.branch, len(m.stream))
+	if err := l.multiply(ctx, branch, &m.input, g.config.Workers); err != nil {
+		return err
+	}
+	parallel.For(len(branch), elementGrain, g.config.Workers, func(lo, hi int) {
+		for i, x := range branch[lo:hi] {
+			m.stream[lo+i] += x
+		}
+	})
+	return nil
+}
+
+// finish returns the logits of all rows of the stream, or of the last one of each sequence.
+func (g *Generator) finish(
+	ctx context.Context, tokens [][]int32, rows int, all bool,
+) ([]float32, error) {
+	m, dim := &g.memory, g.config.Dim
+	x := m.stream
+	if !all {
+		x = grow(&m.last, len(tokens)*dim)[:0]
+		end := 0
+		for _, part := range tokens {
+			end += len(part)
+			x = append(x, m.stream[(end-1)*dim:end*dim]...)
+		}
+		rows = len(tokens)
+	}
+	normed := grow(&m.normed, len(x))
+	if err := g.norm.Forward(ctx, normed, x); err != nil {
+		return nil, err
+	}
+	in := input{rows: rows, values: normed}
+	logits := grow(&m.logits, rows*g.config.Vocab)
+	return logits, g.head.multiply(ctx, logits, &in, g.config.Workers)
+}
