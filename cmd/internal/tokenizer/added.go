@@ -13,6 +13,7 @@ type addedToken struct {
 	Strip      bool   `json:"lstrip"`
 	StripRight bool   `json:"rstrip"`
 	Normalized bool   `json:"normalized"`
+	Special    bool   `json:"special"` // no part of the text
 }
 
 // vocabulary finds added tokens, by their first byte.
@@ -35,6 +36,18 @@ func (t *Tokenizer) addTokens(all []addedToken) error {
 		v[a.Content[0]] = append(v[a.Content[0]], a)
 	}
 	return nil
+}
+
+// addTexts says what tokens stand for.
+func (t *Tokenizer) addTexts(all []addedToken) {
+	t.texts, t.special = make(map[int32]string, len(t.model.vocab)), map[int32]bool{}
+	for text, id := range t.model.vocab {
+		t.texts[id] = text
+	}
+	for _, a := range all {
+		t.texts[a.ID] = a.Content
+		t.special[a.ID] = a.Special
+	}
 }
 
 // at returns the longest added token that text begins with, or nil.

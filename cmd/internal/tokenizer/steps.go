@@ -17,6 +17,7 @@ type part struct {
 	Normalizers   []json.RawMessage `json:"normalizers"`
 	PreTokenizers []json.RawMessage `json:"pretokenizers"`
 	Processors    []json.RawMessage `json:"processors"`
+	Decoders      []json.RawMessage `json:"decoders"`
 
 	Prepend string   `json:"prepend"`
 	Pattern *pattern `json:"pattern"`
@@ -31,6 +32,9 @@ type part struct {
 	Replacement    string `json:"replacement"`
 	Scheme         string `json:"prepend_scheme"`
 	Split          *bool  `json:"split"`
+
+	Start int `json:"start"`
+	Stop  int `json:"stop"`
 
 	Single  []templatePiece         `json:"single"`
 	Special map[string]specialToken `json:"special_tokens"`

@@ -26,6 +26,10 @@ type Tokenizer struct {
 	model     *bpe
 	prefix    []int32
 	bytes     bool // text need not be UTF-8
+
+	decoder json.RawMessage // for text of tokens
+	texts   map[int32]string
+	special map[int32]bool
 }
 
 // piece is a part of a text.
@@ -46,6 +50,7 @@ type file struct {
 	Normalizer    json.RawMessage `json:"normalizer"`
 	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
 	PostProcessor json.RawMessage `json:"post_processor"`
+	Decoder       json.RawMessage `json:"decoder"`
 	AddedTokens   []addedToken    `json:"added_tokens"`
 }
 
@@ -85,6 +90,8 @@ func parse(data []byte) (*Tokenizer, error) {
 	if t.prefix, err = prefix(f.PostProcessor); err != nil {
 		return nil, err
 	}
+	t.decoder = f.Decoder
+	t.addTexts(f.AddedTokens)
 	return t, t.addTokens(f.AddedTokens)
 }
 
