@@ -70,8 +70,9 @@ type Limits struct {
 //     the exponents of the rescales that follow: no more than
 //     δ_j = E_j + u·(6|t_j| + 2·max|t| + 3·(max t - t_j) + ln2·(3·offset + 2·tau)) + e + R·a
 //     to first order, with e and a the errors of the exponentials of weights and of the
-//     R = tiles-1 rescales. Such errors move weights in O and in l alike, so that the output moves by Σ w_j·δ_j·|v_jd - o_d|, to first
-//     order; the factor 1/(1-Σ w·δ) is the rest, and a constant V does not see them.
+//     R = tiles-1 rescales. Such errors move weights in O and in l alike, so that the
+//     output moves by Σ w_j·δ_j·|v_jd - o_d|, to first order; the factor 1/(1-Σ w·δ) is the
+//     rest, and a constant V does not see them.
 //   - P's cast moves O alone: by 2^-4/(1+2^-4) of a normal weight in E4M3, and by 2^-10
 //     below, relative to the largest weight times 2^offset·PScale, but never by more than the
 //     weight. Where offset + tau exceed the format, 1 - max/2^(offset+tau) of a weight may
@@ -161,9 +162,9 @@ func newDerivation(c Claim, s attention.Sizes) *derivation {
 	lift := math.Exp2(d.Offset) * d.PScale
 	switch c.P {
 	case BFloat16:
-		d.unit = 0x1p-9 / (1 + 0x1p-9)
+		d.unit = 0x1p-8 / (1 + 0x1p-8)
 	case Float16:
-		d.unit, d.least = 0x1p-12/(1+0x1p-12), max(0x1p-25/lift, d.least)
+		d.unit, d.least = 0x1p-11/(1+0x1p-11), max(0x1p-25/lift, d.least)
 	case E4M3:
 		d.casts(fp8.E4M3, lift)
 	case E5M2:
@@ -382,7 +383,7 @@ func (r *rowBound) finish(out []float64, moved float64) {
 		size := math.Abs(r.out[c]) + err
 		err += (r.sum + r.last) * size
 		if r.BFloat16 {
-			err += max(0x1p-9*(size+err), 0x1p-134)
+			err += max(0x1p-8*(size+err), 0x1p-134)
 		}
 		out[c] = raise(err + r.underflow*(1+r.head.largest))
 	}

@@ -35,6 +35,9 @@ func (c *caster) of(u float32) (float32, byte) {
 	case Float16:
 		return float16.Fromfloat32(u).Float32(), 0
 	case E4M3, E5M2:
+		if u > c.limit {
+			u = c.format.Max() // infinity, too, as cvt.satfinite has it
+		}
 		code := fp8.EncodeOne(u, c.format, fp8.Policy{})
 		return c.format.Float32(code), code
 	}

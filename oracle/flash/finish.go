@@ -31,10 +31,16 @@ func (w *worker) finish(s *state, sink *float32) {
 	}
 	top, offset := m.frame(s)
 	l := s.total()
-	s.lse2 = top + float32(m.Exp2.Method.log2(l)-offset)
+	if sink != nil && m.sinkInLSE() {
+		l += m.Exp2.Method.exp2(float32(*sink-top) + offset)
+		sink = nil
+	}
+	s.lse2 = top + float32(m.Exp2.Method.log2(l)-m.taken(offset))
 	if sink != nil {
 		l += m.Exp2.Method.exp2(float32(*sink-top) + offset)
 	}
+	l = m.divisor(l)
+	s.divisor = l
 	for d, o := range s.out {
 		f := w.head.factor[d]
 		switch m.Ending {
@@ -54,7 +60,9 @@ func (w *worker) merge(parts []state, sink *float32, out []float32) float32 {
 	m := w.m
 	exp2, log2 := m.Exp2.Method.exp2, m.Exp2.Method.log2
 	any, top := false, low32
-	for _, s := range parts {
+	for n := range parts {
+		s := &parts[n]
+		m.misread(s, n)
 		any = any || s.any
 		if s.lse2 > top {
 			top = s.lse2
@@ -73,11 +81,16 @@ func (w *worker) merge(parts []state, sink *float32, out []float32) float32 {
 	if sink != nil {
 		whole = g + log2(1+exp2(*sink-g))
 	}
-	for _, s := range parts {
-		weight := exp2(s.lse2 - whole)
+	for n := range parts {
+		s := &parts[n]
+		s.weight = m.weight(exp2(s.lse2 - whole))
+		weight := s.weight
 		for d, o := range s.out {
 			out[d] = quiet(out[d] + float32(weight*o))
 		}
+	}
+	if m.sinkInLSE() {
+		g = whole
 	}
 	return m.logSum(g)
 }

@@ -54,12 +54,16 @@ func Predict(ctx context.Context, p *attention.Problem, k Kernel, o Options) (*P
 	if err != nil {
 		return nil, err
 	}
+	return m.predict(ctx, o)
+}
+
+func (m *model) predict(ctx context.Context, o Options) (*Prediction, error) {
 	rows, err := o.rows(m.s)
 	if err != nil {
 		return nil, err
 	}
 	r := &Prediction{Out: make([]float32, len(rows)*m.s.ValueDim), LSE: make([]float32, len(rows))}
-	if k.splits() == 1 {
+	if m.splits() == 1 {
 		r.Max, r.Sum = make([]float32, len(rows)), make([]float32, len(rows))
 	}
 	count := meter.New(ctx, o.Progress, "predict", int64(len(rows)))
@@ -100,6 +104,8 @@ type model struct {
 	cast     caster
 	plainQK  bool
 	plainPV  bool
+	fault    Fault // what is computed in another way; see hooks.go
+	tail     int   // keys that are not padding, where the fault pads them
 	byTokenV bool
 }
 

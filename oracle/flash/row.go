@@ -27,6 +27,7 @@ type worker struct {
 
 	saturated, flushed int64
 	trace              *Trace
+	parts              []state // of the last row
 }
 
 func newWorker(m *model, h *head) *worker {
@@ -41,25 +42,28 @@ type ending struct{ lse, max, sum float32 }
 // row computes query row (h, i).
 func (w *worker) row(h, i int, out []float32) ending {
 	m := w.m
-	lo, hi := m.p.Mask.Range(i, m.s.Queries, m.s.Keys)
+	lo, hi := m.kept(i)
 	w.scores(h, i, lo, hi)
+	w.padScores(h, i, hi)
 	w.traceScores(lo, hi)
 	splits := m.splits()
 	if splits == 1 {
 		s := w.split(0, 0, m.s.Keys, lo, hi, out)
 		w.finish(&s, m.sink(h))
+		w.parts = append(w.parts[:0], s)
 		return ending{m.logSum(s.lse2), quiet(m.inBase2(&s)), quiet(s.total())}
 	}
 	tile := m.tile(m.s.Keys)
 	tiles := (m.s.Keys + tile - 1) / tile
 	each := (tiles + splits - 1) / splits * tile
 	parts := make([]state, splits)
+	w.parts = parts
 	for n := range parts {
 		from := min(n*each, m.s.Keys)
 		parts[n] = w.split(n, from, min(from+each, m.s.Keys), lo, hi, make([]float32, len(out)))
-		w.finish(&parts[n], nil)
+		w.finish(&parts[n], m.splitSink(h))
 	}
-	return ending{lse: w.merge(parts, m.sink(h), out)}
+	return ending{lse: w.merge(parts, m.mergeSink(h), out)}
 }
 
 // sink returns the sink of head h in base 2, or nil.
@@ -86,6 +90,8 @@ type state struct {
 	sum  [4]float32
 	out  []float32
 	lse2 float32
+
+	divisor, weight float32 // of O, and of the output in a merge
 }
 
 // split takes the tiles of keys [from, to), of which [lo, hi) are kept.
@@ -103,18 +109,24 @@ func (w *worker) split(number, from, to, lo, hi int, out []float32) state {
 			t0 = from + ((to-from-1)/tile-n)*tile
 		}
 		t1 := min(t0+tile, to)
-		if a, b := max(t0, lo), min(t1, hi); a < b {
-			alpha := w.tile(&s, t0, t1, a, b)
-			w.traceTile(&s, number, t0, t1, alpha)
+		a, b := w.keptIn(t0, t1, lo, hi)
+		if a >= b {
+			w.passOver(&s)
+			continue
 		}
+		alpha := w.tile(&s, t0, t1, a, b)
+		w.traceTile(&s, number, t0, t1, alpha)
 	}
 	return s
 }
 
 // tile takes keys [t0, t1), of which [a, b) are kept, and returns alpha.
 func (w *worker) tile(s *state, t0, t1, a, b int) float32 {
+	m, before := w.m, s.max
 	alpha := w.advance(s, a, b)
 	n := t1 - t0
+	kept := s.max
+	s.max = w.pMax(s, before, a, b)
 	clear(w.p[:n])
 	clear(w.cast[:n])
 	clear(w.codes[:n])
@@ -122,9 +134,11 @@ func (w *worker) tile(s *state, t0, t1, a, b int) float32 {
 		w.p[j-t0] = w.m.Exp2.of(w.exponent(s, j), j-t0, n)
 		w.quantize(j, j-t0)
 	}
-	w.addSum(s, alpha, n, a-t0, b-t0)
+	s.max = kept
+	w.addSum(s, m.rescalesSum(alpha), n, a-t0, b-t0)
+	rescale := m.rescales(alpha)
 	for d := range s.out {
-		s.out[d] = w.addValues(float32(s.out[d]*alpha), d, t0, t1, a, b)
+		s.out[d] = w.addValues(float32(s.out[d]*rescale), d, t0, t1, a, b)
 	}
 	return alpha
 }
@@ -132,7 +146,7 @@ func (w *worker) tile(s *state, t0, t1, a, b int) float32 {
 // advance takes the maximum over keys [a, b), and returns alpha.
 func (w *worker) advance(s *state, a, b int) float32 {
 	m := w.m
-	first := !s.any && m.FirstMax == 0
+	first := !s.any && s.max == low32
 	s.any, s.c = true, w.c[a]
 	old, top := s.max, s.max
 	for j := a; j < b; j++ {
