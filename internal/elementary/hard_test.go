@@ -1,6 +1,6 @@
 package elementary
 
-// hard are arguments where what Exp, SiLU and SiLUGrad compute in float64 is next
+// hard are arguments where what Exp, Exp2, SiLU and SiLUGrad compute in float64 is next
 // to the middle of two float32, found by trying all: an error in one of the last
 // bits of the float64 changes the result.
 var hard = []uint32{
@@ -16,4 +16,5 @@ var hard = []uint32{
 	0x3C50E9B3, 0xC02EC3DF, 0x4089B6FA, 0x3D20C681, 0xBEDE3DC5, 0x3DFA5C4F, 0xBBE624BC, 0x3DA42E92,
 	0xBC322286, 0x3F9D78A6, 0xC16C3D91, 0x3CBF2B11, 0x3CB1F1B5, 0xC17D652D, 0xBD5916FA, 0x40BA76E8,
 	0x3CB5EDF4, 0x3F59BA53, 0x3EDB1959, 0x40C927D9, 0xC0AA88D7, 0x3F86F3AD, 0xC1F5BB1A, 0x3F249142,
+	0xB52D1F9A, 0xB8D3D026, 0x3B429D37, 0xBAEC2B40, 0xBCF3A937, // the hardest of Exp2
 }
