@@ -48,7 +48,7 @@ func (r *run) drop() {
 
 // mostRows is how many rows of queries a job has at most: the more, the more often a tile of
 // K and V that is decoded is used.
-const mostRows = 64
+const mostRows = 128
 
 // cut cuts all attentions into jobs, a few for each worker if there are so many rows, and
 // makes room for what splits leave. It returns the number of jobs.
