@@ -7,10 +7,12 @@
 //     softmax. A [Kernel] says, as data, everything that decides its bits: tile and order
 //     of keys, how scores are scaled, the exponential, the cast of P and its lift, lazy
 //     rescaling, sums and products (exact, in the order of package gemm, or by a model of
-//     a tensor core), splits and what divides in the end.
+//     a tensor core), splits and what divides in the end. [Kernels] is a table of some.
 //
-// Hardware's ex2.approx and lg2.approx have published bounds but no published bits: their
-// places are taken by the correctly rounded functions.
+// Package attention's own order is a row of the table, and the model gives its bits. The
+// other rows are described from published code; nobody has compared them with hardware, and
+// what they leave out their Evidence says. Hardware's ex2.approx and lg2.approx have
+// published bounds but no published bits: the correctly rounded functions take their places.
 //
 // All functions may be called by many goroutines at once, and no result depends on the
 // number of workers or on the machine.

@@ -10,9 +10,9 @@ var (
 	frames = enum.Enum[Frame]{Type: "Frame", What: "frame of the maximum", Err: ErrKernel, Prefix: "flash",
 		Names: []string{"separate", "fused", "raw", "raw-contracted", "lifted"}}
 	methods = enum.Enum[Exp2Method]{Type: "Exp2Method", What: "exponential", Err: ErrKernel, Prefix: "flash",
-		Names: []string{"rounded", "flushed"}}
+		Names: []string{"rounded", "flushed", "elementary"}}
 	sums = enum.Enum[SumOrder]{Type: "SumOrder", What: "order of the sum of p", Err: ErrKernel, Prefix: "flash",
-		Names: []string{"exact", "lanes", "quads", "pairs"}}
+		Names: []string{"exact", "lanes", "quads", "quad-tiles", "pairs"}}
 	casts = enum.Enum[Cast]{Type: "Cast", What: "format of P", Err: ErrKernel, Prefix: "flash",
 		Names: []string{"float32", "bf16", "fp16", "E4M3", "E5M2"}}
 	endings = enum.Enum[Ending]{Type: "Ending", What: "ending", Err: ErrKernel, Prefix: "flash",

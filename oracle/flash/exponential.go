@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 )
 
 const leastNormal = 0x1p-126
@@ -16,15 +17,21 @@ func flush(x float32) float32 {
 }
 
 func (m Exp2Method) exp2(x float32) float32 {
-	if m == Flushed {
+	switch m {
+	case Flushed:
 		return flush(exp2Rounded(flush(x)))
+	case Elementary:
+		return elementary.Exp2(x)
 	}
 	return exp2Rounded(x)
 }
 
 func (m Exp2Method) log2(x float32) float32 {
-	if m == Flushed {
+	switch m {
+	case Flushed:
 		return log2Rounded(flush(x))
+	case Elementary:
+		return elementary.Log2(x)
 	}
 	return log2Rounded(x)
 }

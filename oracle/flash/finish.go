@@ -30,7 +30,7 @@ func (w *worker) finish(s *state, sink *float32) {
 		return
 	}
 	top, offset := m.frame(s)
-	l := s.total()
+	l := m.total(s)
 	if sink != nil && m.sinkInLSE() {
 		l += m.Exp2.Method.exp2(float32(*sink-top) + offset)
 		sink = nil

@@ -51,8 +51,9 @@ func (h *head) scaleValues(m *model, kv int) {
 		}
 		h.ratios = make([]float32, m.s.Keys)
 		for j := range h.ratios {
-			if s := m.v.scale(first+j, 0); s != 0 {
-				h.ratios[j] = s / most
+			h.ratios[j] = 1
+			if most != 0 {
+				h.ratios[j] = m.v.scale(first+j, 0) / most
 			}
 		}
 		for d := range h.factor {

@@ -150,6 +150,8 @@ const (
 	// Flushed is correctly rounded, with subnormal operands and results replaced by 0, as
 	// ex2.approx.ftz does.
 	Flushed
+	// Elementary is that of package attention: computed in float64, and rounded.
+	Elementary
 )
 
 // SumOrder is how the p of a tile are added to l. Masked keys count as +0.
@@ -165,6 +167,9 @@ const (
 	// lives as long as the row; in the end rn(rn(l0+l2)+rn(l1+l3)). Hopper's accumulators
 	// lie so.
 	SumQuads
+	// SumQuadTiles is SumQuads, but that each thread adds up a tile from +0 and then adds that
+	// to rn(l·alpha); in the end rn(rn(l0+l1)+rn(l2+l3)). FlashMLA's.
+	SumQuadTiles
 	// SumPairs has eight lanes, key k in lane k mod 8, lane 0 beginning at rn(l·alpha); then
 	// lanes t+2 of every four, t+4 and t+1 are added. FlashAttention-4's.
 	SumPairs

@@ -16,9 +16,8 @@ import (
 type Prediction struct {
 	Out []float32 // [rows, ValueDim]
 	LSE []float32 // [rows], without the sink; -Inf where a row has no keys
-	// Max and Sum are M, in base 2, and l of each row without the sink, in the end. Nil
-	// where there are several splits, which have one each.
-	Max, Sum []float32
+	Max []float32 // [rows], the largest M of all splits, in base 2
+	Sum []float32 // [rows], l without the sink; nil where there are several splits
 
 	Saturated int64 // u that was too large for P's format
 	Flushed   int64 // u above 0 whose P is 0
@@ -62,9 +61,9 @@ func (m *model) predict(ctx context.Context, o Options) (*Prediction, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Prediction{Out: make([]float32, len(rows)*m.s.ValueDim), LSE: make([]float32, len(rows))}
+	r := &Prediction{Out: make([]float32, len(rows)*m.s.ValueDim), LSE: make([]float32, len(rows)), Max: make([]float32, len(rows))}
 	if m.splits() == 1 {
-		r.Max, r.Sum = make([]float32, len(rows)), make([]float32, len(rows))
+		r.Sum = make([]float32, len(rows))
 	}
 	count := meter.New(ctx, o.Progress, "predict", int64(len(rows)))
 	var saturated, flushed atomic.Int64
@@ -79,9 +78,9 @@ func (m *model) predict(ctx context.Context, o Options) (*Prediction, error) {
 			}
 			w.saturated, w.flushed = 0, 0
 			end := w.row(h, i, r.Out[at*m.s.ValueDim:][:m.s.ValueDim])
-			r.LSE[at] = end.lse
-			if r.Max != nil {
-				r.Max[at], r.Sum[at] = end.max, end.sum
+			r.LSE[at], r.Max[at] = end.lse, end.max
+			if r.Sum != nil {
+				r.Sum[at] = end.sum
 			}
 			saturated.Add(w.saturated)
 			flushed.Add(w.flushed)

@@ -48,14 +48,22 @@ func contractDot(a, b []float32, lo, hi int) (p float32) {
 		var even, odd float32
 		for i := max(from, lo); i < min(from+chunk, hi); i++ {
 			if i%2 == 0 {
-				even += float32(a[i] * b[i])
+				even = plusProduct(even, a[i], b[i])
 			} else {
-				odd += float32(a[i] * b[i])
+				odd = plusProduct(odd, a[i], b[i])
 			}
 		}
 		p += even + odd
 	}
 	return p
+}
+
+// plusProduct is a fused multiply-add. Most products are float32.
+func plusProduct(sum, a, b float32) float32 {
+	if t := float64(a) * float64(b); float64(float32(t)) == t {
+		return sum + float32(t)
+	}
+	return canonical.FMA(a, b, sum)
 }
 
 // contractScaled is the element of C that package gemm computes of a row of Q and one of K:

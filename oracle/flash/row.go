@@ -51,19 +51,20 @@ func (w *worker) row(h, i int, out []float32) ending {
 		s := w.split(0, 0, m.s.Keys, lo, hi, out)
 		w.finish(&s, m.sink(h))
 		w.parts = append(w.parts[:0], s)
-		return ending{m.logSum(s.lse2), quiet(m.inBase2(&s)), quiet(s.total())}
+		return ending{m.logSum(s.lse2), quiet(m.inBase2(&s)), quiet(m.total(&s))}
 	}
 	tile := m.tile(m.s.Keys)
 	tiles := (m.s.Keys + tile - 1) / tile
 	each := (tiles + splits - 1) / splits * tile
-	parts := make([]state, splits)
+	parts, top := make([]state, splits), low32
 	w.parts = parts
 	for n := range parts {
 		from := min(n*each, m.s.Keys)
 		parts[n] = w.split(n, from, min(from+each, m.s.Keys), lo, hi, make([]float32, len(out)))
 		w.finish(&parts[n], m.splitSink(h))
+		top = max(top, m.inBase2(&parts[n]))
 	}
-	return ending{lse: w.merge(parts, m.mergeSink(h), out)}
+	return ending{lse: w.merge(parts, m.mergeSink(h), out), max: quiet(top)}
 }
 
 // sink returns the sink of head h in base 2, or nil.
@@ -150,9 +151,7 @@ func (w *worker) advance(s *state, a, b int) float32 {
 	s.any, s.c = true, w.c[a]
 	old, top := s.max, s.max
 	for j := a; j < b; j++ {
-		if x := w.height(j); x > top {
-			top = x
-		}
+		top = max(top, w.height(j)) // NaN where one is
 	}
 	if first {
 		s.max = top
@@ -244,6 +243,14 @@ func (w *worker) addSum(s *state, alpha float32, n, a, b int) {
 		for k, p := range w.p[:n] {
 			s.sum[k/2%4] += p
 		}
+	case SumQuadTiles:
+		var tile [4]float32
+		for k, p := range w.p[:n] {
+			tile[k/2%4] += p
+		}
+		for t := range s.sum {
+			s.sum[t] = float32(s.sum[t]*alpha) + tile[t]
+		}
 	case SumPairs:
 		lanes := [8]float32{old}
 		for k, p := range w.p[:n] {
@@ -261,7 +268,10 @@ func pairs(l [8]float32) float32 {
 }
 
 // total is l.
-func (s *state) total() float32 {
+func (m *model) total(s *state) float32 {
+	if m.Sum == SumQuadTiles {
+		return (s.sum[0] + s.sum[1]) + (s.sum[2] + s.sum[3])
+	}
 	return (s.sum[0] + s.sum[2]) + (s.sum[1] + s.sum[3])
 }
 

@@ -20,5 +20,5 @@ func (w *worker) traceTile(s *state, split, t0, t1 int, alpha float32) {
 	}
 	w.trace.Tiles = append(w.trace.Tiles, Tile{Split: split, From: t0, To: t1,
 		P: slices.Clone(w.p[:t1-t0]), Cast: slices.Clone(w.cast[:t1-t0]), Alpha: alpha,
-		Max: s.max, Sum: s.total(), Out: slices.Clone(s.out)})
+		Max: s.max, Sum: w.m.total(s), Out: slices.Clone(s.out)})
 }
