@@ -123,13 +123,14 @@ func (c *Cache) NewSequence(name string) *Sequence { return &Sequence{Name: name
 // keys returns the codes of a head's keys in a page: panels of PanelWidth tokens, each
 // K-major, so that kernels of package microkernel read them as they lie.
 func (c *Cache) keys(page int32, head int) []byte {
-	return c.codes[int(page)*c.pageSize+head*c.kSize:][:c.kSize]
+	return c.codes[int(page)*c.pageSize+head*(c.kSize+c.vSize):][:c.kSize]
 }
 
 // values returns the codes of a head's values in a page: panels of PanelWidth columns,
-// each of all tokens, one after the other.
+// each of all tokens, one after the other. They follow the keys, so that a head's memory
+// is read without a break.
 func (c *Cache) values(page int32, head int) []byte {
-	return c.codes[int(page)*c.pageSize+c.config.KVHeads*c.kSize+head*c.vSize:][:c.vSize]
+	return c.codes[int(page)*c.pageSize+head*(c.kSize+c.vSize)+c.kSize:][:c.vSize]
 }
 
 // records returns a page of records.

@@ -299,3 +299,56 @@ func TestCacheMisuse(t *testing.T) {
 	require.PanicsWithValue(t, "attention: no such number of tokens", func() { s.Evict(-1, 0) })
 	require.PanicsWithValue(t, "attention: no such number of tokens", func() { s.Codes(0, 1) })
 }
+
+// FuzzCache does what bytes say to two sequences, and follows every token.
+func FuzzCache(f *testing.F) {
+	f.Add([]byte{0, 100, 1, 70, 2, 50, 3, 64, 0, 255, 4, 9, 1, 200})
+	f.Fuzz(func(t *testing.T, does []byte) {
+		one := attention.CacheScale{Scales: []float32{1}}
+		c := newCache(t, attention.CacheConfig{Pages: 7, KVHeads: 1, Dim: 1, ValueDim: 1, K: one, V: one})
+		sequences := []*attention.Sequence{c.NewSequence("a"), c.NewSequence("b")}
+		want := [2][]byte{}
+		for next := byte(0); len(does) >= 2 && next < 200; does = does[2:] {
+			which, n := does[0]/8%2, int(does[1])
+			s, tokens := sequences[which], &want[which]
+			switch does[0] % 8 {
+			case 0, 1, 2:
+				codes := make([]byte, n)
+				for i := range codes {
+					next = (next + 1) % 100
+					codes[i] = next
+				}
+				if s.AppendCodes(attention.TokenCodes{Codes: codes}, attention.TokenCodes{Codes: codes}) == nil {
+					*tokens = append(*tokens, codes...)
+				}
+			case 3:
+				n = min(n, s.Len())
+				s.Truncate(n)
+				*tokens = (*tokens)[:n]
+			case 4:
+				s.Evict(n, 70)
+			default:
+				s.Free()
+				*tokens = nil
+			}
+			used := 0
+			for i, s := range sequences {
+				require.Equal(t, len(want[i]), s.Len())
+				k, v := s.Codes(0, s.Len())
+				require.Equal(t, k.Codes, v.Codes)
+				for j, code := range want[i] {
+					require.Equal(t, s.Has(j), s.Pages()[j/64] >= 0)
+					if s.Has(j) {
+						require.Equal(t, code, k.Codes[j])
+					}
+				}
+				for _, page := range s.Pages() {
+					if page >= 0 {
+						used++
+					}
+				}
+			}
+			require.Equal(t, 7, used+c.FreePages())
+		}
+	})
+}

@@ -150,7 +150,7 @@ func (r *rowState) softmax(p, z []float32, offset float32) {
 	kept := z[r.from:r.to]
 	m := largest(r.m, kept)
 	r.alpha = 1
-	if r.begun {
+	if r.begun && (m > r.m || isNaNOrInf(m)) { // exp2(0) is 1
 		r.alpha = elementary.Exp2(r.m - m)
 	}
 	r.begun, r.m = true, m
@@ -159,6 +159,8 @@ func (r *rowState) softmax(p, z []float32, offset float32) {
 	elementary.Exp2To(p[r.from:r.to], kept, m, offset)
 	r.l = float32(r.l*r.alpha) + sum(p)
 }
+
+func isNaNOrInf(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
 
 // largest returns the largest of m and x, NaN if there is one.
 func largest(m float32, x []float32) float32 {
