@@ -119,7 +119,7 @@ func (c CacheConfig) Check() error {
 	return c.V.check("V", c.KVHeads)
 }
 
-const maxCacheBytes = 1 << (20 + 20*(^uint(0)>>63)) // a terabyte, where int has 64 bits
+const maxCacheBytes = 1 << (30 + 10*(^uint(0)>>63)) // a terabyte where int has 64 bits, a gigabyte elsewhere
 
 func (s CacheScale) check(name string, heads int) error {
 	want := 0

@@ -70,7 +70,9 @@ func (c cachedKeys) scales(dst []float32, head, lo, hi int) {
 }
 
 // scalesOf writes scales of tokens; of those that were evicted, zeros.
-func (s *Sequence) scalesOf(dst []float32, of CacheScale, computed func(page int32, head int) []float32, head, lo, hi int) {
+func (s *Sequence) scalesOf(
+	dst []float32, of CacheScale, computed func(page int32, head int) []float32, head, lo, hi int,
+) {
 	if !of.Per.computed() {
 		for i := range hi - lo {
 			dst[i] = of.given(head)

@@ -79,9 +79,15 @@ type recordLayout struct {
 }
 
 var recordLayouts = [...]recordLayout{
-	FlashMLAV32:     {codes: 512, tile: 128, wide: 64, multiple: 1, valueDim: 512, scale: powerScale},
-	FlashMLAModel1:  {codes: 448, tile: 64, e8m0: true, wide: 64, behind: true, spare: 1, multiple: 576, valueDim: 512, scale: powerScale},
-	VLLMDeepSeek:    {codes: 512, tile: 128, wide: 64, multiple: 1, valueDim: 512, scale: vllmScale, policy: fp8.Policy{NaN: fp8.NaNCanonical}},
+	FlashMLAV32: {codes: 512, tile: 128, wide: 64, multiple: 1, valueDim: 512, scale: powerScale},
+	FlashMLAModel1: {
+		codes: 448, tile: 64, e8m0: true, wide: 64, behind: true, spare: 1, multiple: 576, valueDim: 512,
+		scale: powerScale,
+	},
+	VLLMDeepSeek: {
+		codes: 512, tile: 128, wide: 64, multiple: 1, valueDim: 512,
+		scale: vllmScale, policy: fp8.Policy{NaN: fp8.NaNCanonical},
+	},
 	DeepGEMMIndexer: {codes: 128, tile: 128, behind: true, multiple: 1, scale: indexerScale},
 }
 

@@ -113,7 +113,9 @@ func wholeTokens(k, kSize, v, vSize int) int {
 const badTokens = "attention: keys and values are not of the same number of whole tokens"
 
 // computeScales returns the scales of tokens where they are to be computed.
-func computeScales[T float32 | fp8.BFloat16](s *Sequence, name string, scale CacheScale, f fp8.Format, x []T, tokens int) ([]float32, error) {
+func computeScales[T float32 | fp8.BFloat16](
+	s *Sequence, name string, scale CacheScale, f fp8.Format, x []T, tokens int,
+) ([]float32, error) {
 	const least = 1e-6
 	perToken := scale.perToken(s.cache.config.KVHeads)
 	if perToken == 0 || tokens == 0 {
@@ -140,7 +142,9 @@ func (s *Sequence) prefix() string {
 	return fmt.Sprintf("sequence %q: ", s.Name)
 }
 
-func encodeRows[T float32 | fp8.BFloat16](dst []byte, src []T, scale CacheScale, computed []float32, f fp8.Format, tokens, heads int) {
+func encodeRows[T float32 | fp8.BFloat16](
+	dst []byte, src []T, scale CacheScale, computed []float32, f fp8.Format, tokens, heads int,
+) {
 	if tokens == 0 {
 		return
 	}
@@ -301,8 +305,8 @@ func (s *Sequence) AppendRecords(r *Records, from, n int) error {
 }
 
 // Codes returns the codes and scales of tokens [lo, hi) as [Sequence.AppendCodes] takes
-// them; of those that were evicted, zeros and scales of 1. It panics unless there are such tokens, or if the
-// cache is one of records.
+// them; of those that were evicted, zeros and scales of 1. It panics unless there are such
+// tokens, or if the cache is one of records.
 func (s *Sequence) Codes(lo, hi int) (k, v TokenCodes) {
 	c := &s.cache.config
 	if lo < 0 || hi < lo || hi > s.n {
@@ -318,7 +322,8 @@ func (s *Sequence) Codes(lo, hi int) (k, v TokenCodes) {
 		kPer, vPer := k.Scales[i*c.K.perToken(c.KVHeads):], v.Scales[i*c.V.perToken(c.KVHeads):]
 		for h := range c.KVHeads {
 			row := i*c.KVHeads + h
-			kScale, vScale := s.codesOf(lo+i, h, k.Codes[row*c.Dim:][:c.Dim], v.Codes[row*c.ValueDim:][:c.ValueDim])
+			kScale, vScale := s.codesOf(lo+i, h,
+				k.Codes[row*c.Dim:][:c.Dim], v.Codes[row*c.ValueDim:][:c.ValueDim])
 			if h < c.K.perToken(c.KVHeads) {
 				kPer[h] = kScale
 			}
@@ -346,7 +351,8 @@ func (s *Sequence) codesOf(i, head int, k, v []byte) (kScale, vScale float32) {
 	for d := 0; d < len(v); d += width {
 		copy(v[d:min(d+width, len(v))], values[d*size+slot*width:])
 	}
-	return scaleOf(c.config.K, c.keyScales(page, head), head, slot), scaleOf(c.config.V, c.valueScales(page, head), head, slot)
+	return scaleOf(c.config.K, c.keyScales(page, head), head, slot),
+		scaleOf(c.config.V, c.valueScales(page, head), head, slot)
 }
 
 func scaleOf(s CacheScale, computed []float32, head, slot int) float32 {
@@ -364,14 +370,17 @@ func (s *Sequence) Operands() (k, v Operand) {
 	if c.Record != nil {
 		return s.recordOperands()
 	}
-	kt := &tensor.Tensor{Name: "K", Format: c.Format, Shape: []int{c.KVHeads, s.n, c.Dim}, Codes: make([]byte, c.KVHeads*s.n*c.Dim)}
-	vt := &tensor.Tensor{Name: "V", Format: c.Format, Shape: []int{c.KVHeads, s.n, c.ValueDim}, Codes: make([]byte, c.KVHeads*s.n*c.ValueDim)}
+	kt := &tensor.Tensor{Name: "K", Format: c.Format, Shape: []int{c.KVHeads, s.n, c.Dim}}
+	vt := &tensor.Tensor{Name: "V", Format: c.Format, Shape: []int{c.KVHeads, s.n, c.ValueDim}}
+	kt.Codes = make([]byte, c.KVHeads*s.n*c.Dim)
+	vt.Codes = make([]byte, c.KVHeads*s.n*c.ValueDim)
 	kt.Block, kt.Scales = c.K.grid(c.KVHeads, s.n)
 	vt.Block, vt.Scales = c.V.grid(c.KVHeads, s.n)
 	for h := range c.KVHeads {
 		for i := range s.n {
 			row := h*s.n + i
-			kScale, vScale := s.codesOf(i, h, kt.Codes[row*c.Dim:][:c.Dim], vt.Codes[row*c.ValueDim:][:c.ValueDim])
+			kScale, vScale := s.codesOf(i, h,
+				kt.Codes[row*c.Dim:][:c.Dim], vt.Codes[row*c.ValueDim:][:c.ValueDim])
 			if c.K.Per.computed() {
 				kt.Scales[row] = kScale
 			}
