@@ -45,16 +45,20 @@ func readers(t *testing.T, path string) map[string][]string {
 		"evaluate":          {"evaluate", path, "--tokens", good},
 		"evaluate --text":   {"evaluate", model, "--text", path},
 		"evaluate --tokens": {"evaluate", model, "--tokens", path},
-		"gemm":              append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
-		"verify":            append([]string{"verify", path, "--got", good}, named...),
-		"verify --got":      append([]string{"verify", good, "--got", path}, named...),
-		"verify --a":        append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
-		"identify":          {"identify", path, "--got", good},
-		"identify --got":    {"identify", probes, "--got", path},
-		"audit":             append([]string{"audit", path, "--rtol", "1"}, named...),
-		"train --text":      {"train", "--text", path, "-o", dir},
-		"lab --text":        {"lab", "memory", "--short", "--text", path, "-o", dir},
-		"lab --activation":  {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
+		"generate":          {"generate", "--model", path, "--ids", "--prompt", "1"},
+
+		"generate --prompt-file": {"generate", "--model", model, "--prompt-file", path},
+
+		"gemm":             append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
+		"verify":           append([]string{"verify", path, "--got", good}, named...),
+		"verify --got":     append([]string{"verify", good, "--got", path}, named...),
+		"verify --a":       append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
+		"identify":         {"identify", path, "--got", good},
+		"identify --got":   {"identify", probes, "--got", path},
+		"audit":            append([]string{"audit", path, "--rtol", "1"}, named...),
+		"train --text":     {"train", "--text", path, "-o", dir},
+		"lab --text":       {"lab", "memory", "--short", "--text", path, "-o", dir},
+		"lab --activation": {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
 	}
 }
 
@@ -91,13 +95,13 @@ func TestSpecialFiles(t *testing.T) {
 					if name == "inspect" && kind == "a directory" {
 						want = "has no file that ends in .safetensors"
 					}
-					if (name == "convert" || name == "evaluate" || strings.HasPrefix(name, "diff")) && kind == "a directory" {
+					if (name == "convert" || name == "evaluate" || name == "generate" || strings.HasPrefix(name, "diff")) && kind == "a directory" {
 						want = "it has no index and no .safetensors file"
 					}
 					if name == "identify --got" && kind == "a directory" {
 						want = filepath.Join(path, "order.npy") + ": no such file"
 					}
-					if kind == "a pipe" && (strings.HasSuffix(name, "--text") || name == "evaluate --tokens") {
+					if kind == "a pipe" && (strings.HasSuffix(name, "--text") || name == "evaluate --tokens" || name == "generate --prompt-file") {
 						want = ": it is a pipe that nobody writes to"
 					}
 					fail(t, exitData, want, args...)

@@ -87,6 +87,7 @@ func newRoot() *cobra.Command {
 		newDiffCommand(),
 		newLintCommand(),
 		newEvaluateCommand(),
+		newGenerateCommand(),
 		newTrainCommand(),
 		newLabCommand(),
 		newReportCommand(),

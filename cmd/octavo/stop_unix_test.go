@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
+	"github.com/octavo-fp8/octavo/nn/hf"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/identify"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -45,6 +47,7 @@ func endless(t *testing.T) map[string][]string {
 			sparse(t, safetensors.Info{Name: "w", DType: safetensors.BF16, Shape: []int{1 << 21, 1 << 13}})},
 		"lint":     {"lint", manyCodes(t)},
 		"evaluate": {"evaluate", model, "--text", question, "--recipe", strings.Join(evaluate.Names(), ","), "--layer-tokens", "10000"},
+		"generate": {"generate", "--model", longModel(t), "--prompt", "a", "--tokens", "0", "--context", "262144"},
 		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),
 		"identify": slowIdentify(t),
 		"audit":    append([]string{"audit", product, "--rtol", "1", "--operands", "out.safetensors"}, operands...),
@@ -54,6 +57,16 @@ func endless(t *testing.T) map[string][]string {
 		"bench":    {"bench", "-o", "run"},
 		"selftest": {"selftest", "--time", "1h"},
 	}
+}
+
+// longModel writes a model over bytes with a context that is not full for minutes.
+func longModel(t *testing.T) string {
+	t.Helper()
+	m, err := nn.NewLlama(nn.Config{Vocab: 256, Dim: 32, Layers: 2, Heads: 4, Hidden: 48, Context: 1 << 18}, 1)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "long")
+	require.NoError(t, hf.Save(t.Context(), m, dir, hf.SaveOptions{Bytes: true}))
+	return dir
 }
 
 // manyCodes has codes of 8 GiB, all zeros, and their scales.

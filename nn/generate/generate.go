@@ -131,7 +131,7 @@ func (g *Generator) checkRequest(r Request) error {
 	case len(r.Prompt) == 0:
 		return inputError("the prompt has no tokens: at least one must be there to continue")
 	case len(r.Prompt) > g.config.Context:
-		return inputError("the prompt has %d tokens: the context of the model is %d",
+		return inputError("the prompt has %d tokens: the context of the model is %d: give a shorter one",
 			len(r.Prompt), g.config.Context)
 	case r.Tokens < 0:
 		return inputError("Request.Tokens is %d: it must not be negative", r.Tokens)

@@ -35,9 +35,9 @@ func FromText(dir, path string) (t Tokens, err error) {
 	if _, err := os.Stat(file); err != nil {
 		return t, fmt.Errorf("%w: without a tokenizer.json give the tokens as IDs with --tokens", err)
 	}
-	text, err := inputfile.ReadAll(path, mostText)
+	text, err := ReadFile(path, "a text")
 	if err != nil {
-		return t, fmt.Errorf("%w: want a text", err)
+		return t, err
 	}
 	by, err := tokenizer.Read(file)
 	if err != nil {
@@ -64,16 +64,32 @@ func FromIDs(path string) (t Tokens, err error) {
 }
 
 func readNumbers(path string) (ids []int32, err error) {
-	text, err := inputfile.ReadAll(path, mostText)
+	text, err := ReadFile(path, "a file of token IDs, as --tokens has it")
 	if err != nil {
-		return nil, fmt.Errorf("%w: --tokens wants a file of token IDs", err)
+		return nil, err
 	}
+	if ids, err = Numbers(string(text)); err != nil {
+		return nil, fmt.Errorf("%s: %w, or a file whose name ends in .safetensors", textout.Name(path), err)
+	}
+	return ids, nil
+}
+
+// ReadFile reads a file of at most 1 GiB that is to be something.
+func ReadFile(path, what string) ([]byte, error) {
+	data, err := inputfile.ReadAll(path, mostText)
+	if err != nil {
+		return nil, fmt.Errorf("%w: want %s", err, what)
+	}
+	return data, nil
+}
+
+// Numbers reads whole numbers apart by spaces, commas, brackets or line ends.
+func Numbers(text string) (ids []int32, err error) {
 	apart := func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }
-	for word := range strings.FieldsFuncSeq(string(text), apart) {
+	for word := range strings.FieldsFuncSeq(text, apart) {
 		id, err := strconv.ParseInt(word, 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("%s: token %d is %.40q: "+
-				"want whole numbers, or a file whose name ends in .safetensors", textout.Name(path), len(ids), word)
+			return nil, fmt.Errorf("token %d is %.40q: want whole numbers", len(ids), word)
 		}
 		ids = append(ids, int32(id))
 	}
