@@ -8,6 +8,12 @@
 //     of keys, how scores are scaled, the exponential, the cast of P and its lift, lazy
 //     rescaling, sums and products (exact, in the order of package gemm, or by a model of
 //     a tensor core), splits and what divides in the end. [Kernels] is a table of some.
+//   - [Bound] derives how far a correct kernel may be from exact attention, from what is
+//     claimed of it; [Compare] compares a result under such bounds.
+//   - [Inject] gives the bits of a kernel with a [Fault]; [Explain] says from a result alone
+//     which fault gives it.
+//   - [RunAudit] gives the verdict on a kernel that is a Go function, from problems that
+//     show faults best.
 //
 // Package attention's own order is a row of the table, and the model gives its bits. The
 // other rows are described from published code; nobody has compared them with hardware, and

@@ -1,0 +1,140 @@
+package flash
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/attention"
+)
+
+// runs returns a kernel under test that is k but for a fault.
+func runs(k Kernel, f Fault) Run {
+	return func(ctx context.Context, p *attention.Problem) (Got, error) {
+		r, err := Inject(ctx, p, k, f, Options{})
+		if errors.Is(err, ErrNotHere) { // what the fault cannot change it leaves
+			r, err = Predict(ctx, p, k, Options{})
+		}
+		if err != nil {
+			return Got{}, err
+		}
+		return Got{Out: r.Out, LSE: r.LSE}, nil
+	}
+}
+
+// small are sizes at which an audit is fast.
+var small = AuditOptions{Dim: 32, ValueDim: 16}
+
+func TestAuditNamesFaults(t *testing.T) {
+	plain := Kernel{Tile: 16, Offset: 8, P: E4M3}
+	split, scaled := plain, plain
+	split.Splits, scaled.PScale, scaled.Offset = 3, 448, 0
+	for i, test := range []struct {
+		k Kernel
+		f Fault
+	}{
+		{plain, Fault{Kind: RescaleDropped}}, // the ten of attention.md, section 8
+		{plain, Fault{Kind: StaleMax}},
+		{plain, Fault{Kind: TailUnmasked}},
+		{plain, Fault{Kind: ScaleDropped, Of: OfK}},
+		{split, Fault{Kind: SplitMean}},
+		{plain, Fault{Kind: TopLeft}},
+		{scaled, Fault{Kind: PScaleKept}},
+		{split, Fault{Kind: LSEBase2}},
+		{plain, Fault{Kind: HeadModulo}},
+		{split, Fault{Kind: SinkPerSplit}},
+
+		{plain, Fault{Kind: MaskedMax}}, // and more
+		{plain, Fault{Kind: ScaleDropped, Of: OfV}},
+		{plain, Fault{Kind: ScaleTwice, Of: OfQ}},
+		{plain, Fault{Kind: ScaleOfHead0, Of: OfKV}},
+		{split, Fault{Kind: EmptySplit}},
+		{plain, Fault{Kind: RightOff, By: 1}},
+		{plain, Fault{Kind: PSaturated}},
+		{plain, Fault{Kind: PNotLifted}},
+		{plain, Fault{Kind: LSEBase2}},
+		{plain, Fault{Kind: SinkOmitted}},
+		{plain, Fault{Kind: FiniteMax, Factor: -5e4}},
+		{plain, Fault{Kind: KeysSwapped, By: 2}},
+	} {
+		if testing.Short() && i >= 10 {
+			break
+		}
+		a, err := RunAudit(context.Background(), runs(test.k, test.f), test.k, small)
+		require.NoError(t, err)
+		require.False(t, a.OK(), "%v", test.f)
+		require.NotEmpty(t, a.Faults, "%v", test.f)
+		require.Equal(t, test.f, a.Faults[0], "%v of %v\n%s", test.f, a.Faults, a)
+		require.Contains(t, a.String(), "wrong: "+test.f.String())
+	}
+}
+
+func TestAuditAccusesNoHonestKernel(t *testing.T) {
+	names := []string{"exact", "scaled P", "canonical", "promoted", "polynomial"}
+	for name, k := range honest {
+		if testing.Short() && !slices.Contains(names, name) {
+			continue
+		}
+		a, err := RunAudit(context.Background(), runs(k, Fault{}), k, small)
+		require.NoError(t, err)
+		require.True(t, a.OK(), "%s: %s", name, a)
+		require.Equal(t, "nothing is wrong in 10 problems\n", a.String())
+	}
+}
+
+// TestAuditOfAnotherKernel claims what is true of a kernel but for how it is made: its
+// tiles, the order of its additions and what its exponentials are.
+func TestAuditOfAnotherKernel(t *testing.T) {
+	claim := Kernel{Tile: 16, Offset: 8, P: E4M3, Exp2: Exponential{Degree: 3},
+		Scores: Scores{Product: wgmma}, Values: Product{Order: Instruction, Model: wgmma.Model, Carry: true}}
+	for _, name := range []string{"exact", "canonical", "promoted", "polynomial", "hopper"} {
+		a, err := RunAudit(context.Background(), runs(honest[name], Fault{}), claim, small)
+		require.NoError(t, err)
+		require.True(t, a.OK(), "%s: %s", name, a)
+	}
+}
+
+func TestAuditOfWhatIsNotSupported(t *testing.T) {
+	k := Kernel{Tile: 16, Offset: 8, P: E4M3}
+	a, err := RunAudit(context.Background(), func(ctx context.Context, p *attention.Problem) (Got, error) {
+		if p.Sinks != nil {
+			return Got{}, errors.ErrUnsupported
+		}
+		r, err := runs(k, Fault{})(ctx, p)
+		return Got{Out: r.Out}, err
+	}, k, small)
+	require.NoError(t, err)
+	require.True(t, a.OK())
+	require.Contains(t, a.String(), "causal chunk with sinks: not supported\n")
+
+	_, err = RunAudit(context.Background(), func(context.Context, *attention.Problem) (Got, error) {
+		return Got{}, nil
+	}, k, small)
+	require.EqualError(t, err, "flash: audit, rising: 0 outputs and 0 log-sum-exps for 2 heads, 3 queries and 16 columns")
+	lost := errors.New("lost")
+	_, err = RunAudit(context.Background(), func(context.Context, *attention.Problem) (Got, error) { return Got{}, lost }, k, small)
+	require.ErrorIs(t, err, lost)
+}
+
+// TestAuditRelations has a kernel that is right about every problem but those that are
+// asked again in another way.
+func TestAuditRelations(t *testing.T) {
+	k := Kernel{Tile: 16, Offset: 8, P: E4M3}
+	problems := map[int]bool{}
+	for _, c := range auditCases {
+		problems[c.shape.problem(16, 32, 16, 0).Sizes().Keys] = true
+	}
+	a, err := RunAudit(context.Background(), func(ctx context.Context, p *attention.Problem) (Got, error) {
+		r, err := runs(k, Fault{})(ctx, p)
+		if !problems[p.Sizes().Keys] {
+			r.LSE[0]++
+		}
+		return r, err
+	}, k, small)
+	require.NoError(t, err)
+	require.False(t, a.OK())
+	require.Contains(t, a.String(), "all keys twice change the output")
+}

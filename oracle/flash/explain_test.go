@@ -1,0 +1,109 @@
+package flash
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// names reports whether a fault is what explains a result, alone or with others.
+func names(e *Explanation, f Fault) bool {
+	return len(e.Findings) == 1 && (e.Findings[0].Fault == f || slices.Contains(e.Findings[0].Same, f))
+}
+
+func TestMutantsAreNamed(t *testing.T) {
+	shows := func(m mutant) bool {
+		return math.Abs(m.RelL2-m.Unmutated) > 1e-3 || m.LSE == nil || *m.LSE > 1e-3 && m.c.name != "huge"
+	}
+	file, variants, all := mutants(t, shows)
+	for _, m := range all {
+		p := m.c.problem(t, file)
+		k, f := m.kernel(t, variants)
+		got, err := Inject(context.Background(), p, k, f, Options{})
+		require.NoError(t, err)
+		e, err := Explain(context.Background(), p, Got{Out: got.Out, LSE: got.LSE}, k, Options{})
+		require.NoError(t, err)
+		require.True(t, names(e, f), "%s %s: %s", m.c.name, m.name, e)
+		require.LessOrEqual(t, len(e.Findings[0].Same), 1)
+		require.True(t, e.Findings[0].Bits)
+	}
+}
+
+// TestInjectedFaultsAreNamed injects what may be of random problems.
+func TestInjectedFaultsAreNamed(t *testing.T) {
+	n := 12
+	if testing.Short() {
+		n = 1
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range n {
+		p := smallProblem(r)
+		if testing.Short() {
+			p = auditCases[3].shape.problem(16, 32, 16, 1)
+		}
+		k := Kernel{Tile: 16, Offset: 8, P: E4M3, Splits: 1 + r.IntN(3)}
+		for _, f := range Faults(p, k) {
+			got, err := Inject(context.Background(), p, k, f, Options{})
+			require.NoError(t, err, "%v", f)
+			e, err := Explain(context.Background(), p, Got{Out: got.Out, LSE: got.LSE}, k, Options{})
+			require.NoError(t, err)
+			if e.Wrong > 4 {
+				require.True(t, names(e, f), "%v: %d wrong, %s", f, e.Wrong, e)
+			}
+		}
+	}
+}
+
+// TestHonestVectorsAreNotAccused explains each variant's result by the kernels of the others
+// that claim the same of P.
+func TestHonestVectorsAreNotAccused(t *testing.T) {
+	file, cases, variants := golden(t)
+	slices.SortFunc(cases, func(a, b goldenCase) int { return a.work() - b.work() })
+	if testing.Short() {
+		cases = cases[:4]
+	}
+	for _, c := range cases {
+		p := c.problem(t, file)
+		for _, v := range c.Variants {
+			name := c.flash() + "." + string(v)
+			got := Got{Out: elements[float32](t, file, name+".out"), LSE: elements[float32](t, file, name+".lse")}
+			for _, w := range c.Variants {
+				a, b := variants[string(v)], variants[string(w)]
+				if a.Offset != b.Offset || a.PScale != b.PScale || a.Tau > b.Tau {
+					continue
+				}
+				e, err := Explain(context.Background(), p, got, b.kernel(c.P), Options{})
+				require.NoError(t, err)
+				require.Empty(t, e.Findings, "%s as %c: %s", name, w, e)
+				require.Zero(t, e.Outside)
+				if v == w {
+					require.Zero(t, e.Wrong)
+				}
+			}
+		}
+	}
+}
+
+// TestExplainOfNonsense disturbs results at random.
+func TestExplainOfNonsense(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	p := auditCases[3].shape.problem(16, 32, 16, 1)
+	k := Kernel{Tile: 16, Offset: 8, P: E4M3, Splits: 2}
+	for range 4 {
+		got, err := Predict(context.Background(), p, k, Options{})
+		require.NoError(t, err)
+		for i := range got.Out {
+			got.Out[i] *= float32(1 + 0.5*r.NormFloat64())
+		}
+		e, err := Explain(context.Background(), p, Got{Out: got.Out, LSE: got.LSE}, k, Options{})
+		require.NoError(t, err)
+		require.Positive(t, e.Outside)
+		require.Empty(t, e.Findings)
+		require.Contains(t, e.String(), "no known fault explains")
+	}
+	require.Panics(t, func() { _, _ = Explain(context.Background(), p, Got{}, k, Options{}) })
+}
