@@ -85,6 +85,30 @@ func TestAuditAccusesNoHonestKernel(t *testing.T) {
 	}
 }
 
+func TestAuditAccusesNoNamedKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds")
+	}
+	for _, k := range Kernels() {
+		a, err := RunAudit(context.Background(), runs(k, Fault{}), k, AuditOptions{ValueDim: 16})
+		require.NoError(t, err, k.Name)
+		require.True(t, a.OK(), "%s: %s", k.Name, a)
+	}
+}
+
+func TestAuditOfPackageAttention(t *testing.T) {
+	run := func(ctx context.Context, p *attention.Problem) (Got, error) {
+		s := p.Sizes()
+		rows := s.Heads * s.Queries
+		g := Got{Out: make([]float32, rows*s.ValueDim), LSE: make([]float32, rows)}
+		o := attention.Options{P: attention.PE4M3, Splits: 2, LSE: g.LSE}
+		return g, attention.Forward(ctx, g.Out, p, o)
+	}
+	a, err := RunAudit(context.Background(), run, Octavo(attention.PE4M3, 2), small)
+	require.NoError(t, err)
+	require.True(t, a.OK(), "%s", a)
+}
+
 // TestAuditOfAnotherKernel claims what is true of a kernel but for how it is made: its
 // tiles, the order of its additions and what its exponentials are.
 func TestAuditOfAnotherKernel(t *testing.T) {
