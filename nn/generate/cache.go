@@ -1,122 +1,139 @@
 package generate
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// cache is the keys and values of a layer of a sequence.
-type cache struct{ k, v store }
-
-// store is keys or values, [heads, limit, dim]: codes with scales, or bfloat16.
-type store struct {
+// cache is the keys and values of a layer of a sequence: codes, or bfloat16.
+type cache struct {
 	heads, limit, dim int
-	codes             tensor.Tensor
-	values            []fp8.BFloat16 // in place of codes
-	perToken          bool           // scales: one for each head and token
+
+	codes    *attention.Sequence
+	perToken bool      // scales of codes: one for each head and token
+	largest  []float32 // [heads, limit]: the largest value up to each token, in magnitude
+
+	keys, values []fp8.BFloat16 // [heads, limit, dim], in place of codes
 }
+
+// pageTokens is how many tokens a page of package attention's caches has.
+const pageTokens = 64
 
 // newCache returns the cache of a layer for so many tokens.
-func (g *Generator) newCache(layer, limit int) cache {
-	return cache{
-		g.newStore("K", limit, g.options.KeyScales, layer),
-		g.newStore("V", limit, g.options.ValueScales, layer),
+func (g *Generator) newCache(layer, limit int) (c cache, err error) {
+	o := &g.options
+	c = cache{heads: g.config.KVHeads, limit: limit, dim: g.config.Dim / g.config.Heads}
+	n := c.heads * limit
+	if o.Cache == CacheBF16 {
+		c.keys, c.values = make([]fp8.BFloat16, n*c.dim), make([]fp8.BFloat16, n*c.dim)
+		return c, nil
 	}
+	config := attention.CacheConfig{
+		Pages: (limit + pageTokens - 1) / pageTokens, PageTokens: pageTokens,
+		KVHeads: c.heads, Dim: c.dim, Format: fp8.E4M3,
+		K: attention.CacheScale{Per: attention.CachePerTokenHead},
+		V: attention.CacheScale{Per: attention.CachePerTokenHead},
+	}
+	if c.perToken = o.KeyScales == nil; c.perToken {
+		c.largest = make([]float32, n)
+	} else {
+		config.K = attention.CacheScale{Scales: o.KeyScales[layer : layer+1]}
+		config.V = attention.CacheScale{Scales: o.ValueScales[layer : layer+1]}
+	}
+	pages, err := attention.NewCache(config)
+	if err != nil {
+		return c, err
+	}
+	c.codes = pages.NewSequence("")
+	return c, nil
 }
 
-func (g *Generator) newStore(name string, limit int, scales []float32, layer int) store {
-	c := &g.config
-	s := store{heads: c.KVHeads, limit: limit, dim: c.Dim / c.Heads}
-	n := s.heads * s.limit * s.dim
-	if g.options.Cache == CacheBF16 {
-		s.values = make([]fp8.BFloat16, n)
-		return s
-	}
-	s.codes = tensor.Tensor{Name: name, Format: fp8.E4M3, Shape: []int{s.heads, s.limit, s.dim}}
-	s.codes.Codes = make([]byte, n)
-	if s.perToken = scales == nil; s.perToken {
-		s.codes.Block = tensor.Block{Rows: 1}
-		s.codes.Scales = make([]float32, s.heads*s.limit)
-		return s
-	}
-	s.codes.Scales = []float32{scales[layer]}
-	return s
-}
-
-// operand returns all of the store.
-func (s *store) operand() attention.Operand {
-	if s.values != nil {
-		return attention.Operand{BFloat16: s.values, Shape: [3]int{s.heads, s.limit, s.dim}}
-	}
-	return attention.Operand{Codes: &s.codes}
-}
-
-// tokenBytes returns the bytes of a token.
-func (s *store) tokenBytes() int {
+// tokenBytes returns the bytes of the keys and values of a token.
+func (c *cache) tokenBytes() int {
 	switch {
-	case s.values != nil:
-		return 2 * s.heads * s.dim
-	case s.perToken:
-		return s.heads * (s.dim + 4)
+	case c.codes == nil:
+		return 2 * 2 * c.heads * c.dim
+	case c.perToken:
+		return 2 * c.heads * (c.dim + 4)
 	}
-	return s.heads * s.dim
+	return 2 * c.heads * c.dim
 }
 
-// leastScale is the smallest scale that is computed, as in FlashInfer's tests.
-const leastScale = 1e-6
+// truncate removes the tokens from n on.
+func (c *cache) truncate(n int) {
+	if c.codes != nil && c.codes.Len() > n {
+		c.codes.Truncate(n)
+	}
+}
 
-// put writes the rows of tokens from one on, [tokens, heads·dim]. What is not finite is an
-// error.
-func (s *store) put(first int, x []float32) error {
-	e := fp8.NewEncoder(fp8.E4M3, fp8.Policy{})
-	for i := range len(x) / (s.heads * s.dim) {
-		for h := range s.heads {
-			row, at := x[(i*s.heads+h)*s.dim:][:s.dim], h*s.limit+first+i
-			amax, nan := fp8.Amax(row)
-			if nan || math.IsInf(float64(amax), 0) {
-				return fmt.Errorf("one of head %d at position %d is not finite", h, first+i)
-			}
-			if s.values != nil {
-				for j, v := range row {
-					s.values[at*s.dim+j] = fp8.BFloat16FromFloat32(v)
-				}
-				continue
-			}
-			scale := s.codes.Scales[0]
-			if s.perToken {
-				scale = max(amax/fp8.E4M3.Max(), leastScale)
-				s.codes.Scales[at] = scale
-			}
-			fp8.EncodeBlock(&e, s.codes.Codes[at*s.dim:], row, fp8.Scale{Stored: scale}, 0, nil)
+// check returns an error that names the first of keys or values, [tokens, heads·dim], that is
+// not finite.
+func (c *cache) check(what string, first int, x []float32) error {
+	for row := range len(x) / c.dim {
+		amax, nan := fp8.Amax(x[row*c.dim:][:c.dim])
+		if nan || math.IsInf(float64(amax), 0) {
+			return fmt.Errorf("one of the %s of head %d at position %d is not finite",
+				what, row%c.heads, first+row/c.heads)
 		}
 	}
 	return nil
 }
 
-// sameLargest returns the end of the longest run of tokens from lo on, at most hi, in which
-// every token has the same largest scale of the tokens up to it, in each head. What attention
-// makes of a token depends on that scale, which for a token alone is that of the tokens before
-// it and its own.
-func (s *store) sameLargest(lo, hi int) int {
-	if !s.perToken {
-		return hi
+// together returns how many of the tokens from position first on, whose values are given, come
+// into the cache before the first of them looks at it. What a token sees depends on the
+// largest scale of the values up to it: those that follow must not have a larger one.
+func (c *cache) together(first int, values []float32) int {
+	tokens := len(values) / (c.heads * c.dim)
+	if !c.perToken {
+		return tokens
 	}
-	end := hi
-	for h := range s.heads {
-		scales := s.codes.Scales[h*s.limit:][:hi]
-		largest := float32(0)
-		for _, x := range scales[:lo+1] {
-			largest = max(largest, x)
-		}
-		for i := lo + 1; i < end; i++ {
-			if scales[i] > largest {
-				end = i
+	for i := range tokens {
+		for h := range c.heads {
+			amax, _ := fp8.Amax(values[(i*c.heads+h)*c.dim:][:c.dim])
+			at := h*c.limit + first + i
+			if first+i > 0 {
+				amax = max(amax, c.largest[at-1])
+			}
+			if c.largest[at] = amax; i > 0 && amax > c.largest[at-1] {
+				return i
 			}
 		}
 	}
-	return end
+	return tokens
+}
+
+// put appends keys and values of tokens, the first of them at a position.
+func (c *cache) put(first int, keys, values []float32) error {
+	if c.codes != nil {
+		return attention.Append(c.codes, keys, values)
+	}
+	for row := range len(keys) / c.dim {
+		to := (row%c.heads*c.limit + first + row/c.heads) * c.dim
+		for j := range c.dim {
+			c.keys[to+j] = fp8.BFloat16FromFloat32(keys[row*c.dim+j])
+			c.values[to+j] = fp8.BFloat16FromFloat32(values[row*c.dim+j])
+		}
+	}
+	return nil
+}
+
+// attend writes what queries, [Heads, queries, dim], see, the last of them of all so many
+// tokens.
+func (c *cache) attend(
+	ctx context.Context, out []float32, q attention.Operand, tokens, workers int,
+) error {
+	causal, o := attention.Mask{Causal: true}, attention.Options{Workers: workers}
+	if c.codes != nil {
+		return attention.Attend(ctx, out, &attention.Query{Sequence: c.codes, Q: q, Mask: causal}, o)
+	}
+	shape := [3]int{c.heads, c.limit, c.dim}
+	p := attention.Problem{
+		Q: q, K: attention.Operand{BFloat16: c.keys, Shape: shape},
+		V: attention.Operand{BFloat16: c.values, Shape: shape}, Keys: tokens, Mask: causal,
+	}
+	return attention.Forward(ctx, out, &p, o)
 }

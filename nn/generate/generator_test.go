@@ -426,7 +426,7 @@ func TestNotFinite(t *testing.T) {
 	s := sequence(t, g)
 	_, err := g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{{1, 2, 3}})
 	require.ErrorIs(t, err, generate.ErrNotFinite)
-	require.ErrorContains(t, err, "values of layer 1: one of head 1 at position 0 is not finite")
+	require.ErrorContains(t, err, "layer 1: one of the values of head 1 at position 0 is not finite")
 	require.Zero(t, s.Len())
 }
 

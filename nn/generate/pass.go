@@ -57,16 +57,19 @@ func (g *Generator) Logits(ctx context.Context, sequences []*Sequence, tokens []
 // extend appends tokens to sequences and returns logits, of all tokens or of the last ones.
 func (g *Generator) extend(
 	ctx context.Context, sequences []*Sequence, tokens [][]int32, all bool,
-) ([]float32, error) {
+) (logits []float32, err error) {
 	rows, err := g.check(sequences, tokens)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.pass(ctx, sequences, tokens, rows); err != nil {
-		return nil, err
+	err = g.pass(ctx, sequences, tokens, rows)
+	if err == nil {
+		logits, err = g.finish(ctx, tokens, rows, all)
 	}
-	logits, err := g.finish(ctx, tokens, rows, all)
 	if err != nil {
+		for _, s := range sequences {
+			s.drop()
+		}
 		return nil, err
 	}
 	for i, s := range sequences {

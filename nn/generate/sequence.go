@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/octavo-fp8/octavo/attention"
@@ -28,7 +29,11 @@ func (g *Generator) NewSequence(limit int) (*Sequence, error) {
 	}
 	s := &Sequence{generator: g, limit: limit}
 	for layer := range g.blocks {
-		s.layers = append(s.layers, g.newCache(layer, limit))
+		c, err := g.newCache(layer, limit)
+		if err != nil {
+			return nil, err
+		}
+		s.layers = append(s.layers, c)
 	}
 	return s, nil
 }
@@ -46,13 +51,21 @@ func (s *Sequence) Truncate(n int) {
 		panic("generate: no such number of tokens")
 	}
 	s.tokens = n
+	s.drop()
+}
+
+// drop removes what layers have beyond the tokens that all have.
+func (s *Sequence) drop() {
+	for i := range s.layers {
+		s.layers[i].truncate(s.tokens)
+	}
 }
 
 // bytes returns how many bytes of keys and values a step reads, those of its own token
 // included.
 func (s *Sequence) bytes() (n int64) {
 	for i := range s.layers {
-		n += int64(s.tokens) * int64(s.layers[i].k.tokenBytes()+s.layers[i].v.tokenBytes())
+		n += int64(s.tokens) * int64(s.layers[i].tokenBytes())
 	}
 	return n
 }
@@ -61,25 +74,26 @@ func (s *Sequence) bytes() (n int64) {
 // follow, to a layer's, and writes what its queries, [rows, Heads·headDim], see to out, which
 // is as long.
 func (s *Sequence) attend(ctx context.Context, layer int, out, q, k, v []float32) error {
-	c := &s.layers[layer]
-	if err := c.k.put(s.tokens, k); err != nil {
-		return notFinite("keys of layer %d: %w", layer, err)
+	c, dim := &s.layers[layer], s.generator.config.Dim
+	kv := c.heads * c.dim
+	if err := cmp.Or(c.check("keys", s.tokens, k), c.check("values", s.tokens, v)); err != nil {
+		return notFinite("layer %d: %w", layer, err)
 	}
-	if err := c.v.put(s.tokens, v); err != nil {
-		return notFinite("values of layer %d: %w", layer, err)
-	}
-	rows := len(q) / s.generator.config.Dim
+	rows := len(q) / dim
 	for lo := 0; lo < rows; {
-		hi := c.v.sameLargest(s.tokens+lo, s.tokens+rows) - s.tokens
-		if err := s.attendRows(ctx, c, out, q, lo, hi); err != nil {
+		n := c.together(s.tokens+lo, v[lo*kv:])
+		if err := c.put(s.tokens+lo, k[lo*kv:(lo+n)*kv], v[lo*kv:(lo+n)*kv]); err != nil {
 			return err
 		}
-		lo = hi
+		if err := s.attendRows(ctx, c, out, q, lo, lo+n); err != nil {
+			return err
+		}
+		lo += n
 	}
 	return nil
 }
 
-// attendRows is attend of rows [lo, hi) once keys and values are there.
+// attendRows is attend of rows [lo, hi) once their keys and values are there, and no others.
 func (s *Sequence) attendRows(ctx context.Context, c *cache, out, q []float32, lo, hi int) error {
 	m, heads, dim := &s.generator.memory, s.generator.config.Heads, s.generator.config.Dim
 	d, rows := dim/heads, hi-lo
@@ -92,14 +106,9 @@ func (s *Sequence) attendRows(ctx context.Context, c *cache, out, q []float32, l
 			}
 		}
 	}
-	p := attention.Problem{
-		Q: attention.Operand{BFloat16: queries, Shape: [3]int{heads, rows, d}},
-		K: c.k.operand(), V: c.v.operand(),
-		Keys: s.tokens + hi, Mask: attention.Mask{Causal: true},
-	}
-	o := attention.Options{Workers: s.generator.options.Workers}
+	operand := attention.Operand{BFloat16: queries, Shape: [3]int{heads, rows, d}}
 	seen := grow(&m.seen, rows*dim)
-	if err := attention.Forward(ctx, seen, &p, o); err != nil {
+	if err := c.attend(ctx, seen, operand, s.tokens+hi, s.generator.options.Workers); err != nil {
 		return err
 	}
 	for h := range heads {
