@@ -107,32 +107,37 @@ func TestKernelCheck(t *testing.T) {
 	require.ErrorIs(t, err, ErrKernel)
 }
 
-// TestPowersAreCorrectlyRounded compares with 200 bits, among them arguments whose result
+// TestPowersAreCorrectlyRounded compares with 250 bits, among them arguments whose result
 // is so near the middle of two numbers that float64 does not decide.
 func TestPowersAreCorrectlyRounded(t *testing.T) {
-	r := rand.New(rand.NewPCG(9, 9))
-	check := func(x float32) {
-		n := math.Floor(float64(x))
-		y := bigExp(new(big.Float).SetPrec(300).Mul(bigLn2(300), big.NewFloat(float64(x)-n)), 250)
-		want, _ := y.SetMantExp(y, int(n)).Float32()
+	power := func(x float64) *big.Float {
+		n := math.Floor(x)
+		y := bigExp(new(big.Float).SetPrec(300).Mul(bigLn2(300), big.NewFloat(x-n)), 250)
+		return y.SetMantExp(y, int(n))
+	}
+	checkExp2 := func(x float32) {
+		want, _ := power(float64(x)).Float32()
 		require.Equal(t, want, exp2Rounded(x), "exp2(%v)", x)
-		if l := float32(math.Abs(float64(x))); l > 0 {
-			want := bigLn(new(big.Float).SetPrec(300).SetFloat64(float64(l)))
-			require.Equal(t, float32(want/math.Ln2), log2Rounded(l), "log2(%v)", l)
-		}
 	}
-	for range 3000 {
-		check(float32(r.NormFloat64() * 40))
-		check(float32(r.Float64()))
+	// The power of 2 of what is halfway to its neighbours encloses the argument.
+	checkLog2 := func(x float32) {
+		y := log2Rounded(x)
+		below, above := math.Nextafter32(y, -1000), math.Nextafter32(y, 1000)
+		require.Negative(t, power((float64(y)+float64(below))/2).Cmp(big.NewFloat(float64(x))), "log2(%v)", x)
+		require.Positive(t, power((float64(y)+float64(above))/2).Cmp(big.NewFloat(float64(x))), "log2(%v)", x)
 	}
-	near := 0
-	for bits := uint32(0x3E000000); near < 3; bits += 7 {
-		x := math.Float32frombits(bits)
-		y := near0(float64(x) * math.Ln2)
-		if float32(y*(1-margin)) != float32(y*(1+margin)) {
-			near++
-			check(x)
-		}
+	r := rand.New(rand.NewPCG(9, 9))
+	for range 300 {
+		checkExp2(float32(r.NormFloat64() * 40))
+		checkExp2(float32(r.Float64()))
+		checkLog2(float32(math.Exp(20 * r.NormFloat64())))
+		checkLog2(1 + float32(r.NormFloat64()*1e-3))
+	}
+	for _, bits := range []uint32{0xBE0E371B, 0xBE1F29DE, 0xBE5E17C2, 0xBE62E434} {
+		checkExp2(math.Float32frombits(bits))
+	}
+	for _, bits := range []uint32{0x40207AB9, 0x410D64DE, 0x43FFC006, 0x447FC006} {
+		checkLog2(math.Float32frombits(bits))
 	}
 	for x, want := range map[float32]float32{-150: 0, -149.9999: 0x1p-149, -149: 0x1p-149, 127: 0x1p127, 128: float32(math.Inf(1)), 0: 1} {
 		require.Equal(t, want, exp2Rounded(x))
