@@ -7,6 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/accumulation"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/attention"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/fp4"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/granularity"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/law"
@@ -28,6 +29,7 @@ func All() []lab.Experiment {
 		memory.Experiment,
 		reduction.Experiment,
 		fp4.Experiment,
+		attention.Experiment,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/accumulation"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/attention"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/parity"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
@@ -63,7 +64,7 @@ func TestShortText(t *testing.T) {
 	o := labtest.Short()
 	o.Text = text.New("a word", []byte("word"))
 	for _, e := range All() {
-		if e.Name == accumulation.Experiment.Name { // which trains nothing
+		if e.Name == accumulation.Experiment.Name || e.Name == attention.Experiment.Name { // which train nothing
 			continue
 		}
 		_, err := e.Run(t.Context(), o)

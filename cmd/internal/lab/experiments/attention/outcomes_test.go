@@ -1,0 +1,85 @@
+package attention
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
+)
+
+// madeUp is a study in which everything is as claimed, or the opposite.
+func madeUp(claimed bool) *study {
+	pick := func(as, not float64) float64 {
+		if claimed {
+			return as
+		}
+		return not
+	}
+	s := &study{o: lab.Options{}}
+	for i, of := range deviations {
+		s.spreads = append(s.spreads,
+			spread{of: of, lift: highLazy, relative: pick(published2694[highLazy][i], 0.01)},
+			spread{of: of, lift: lowLazy, relative: pick(published2694[lowLazy][i], 0.9)},
+			spread{of: of, lift: highStrict, relative: pick(0.01, 1)},
+			spread{of: of, lift: highBarely, relative: pick(0.011, 2)})
+	}
+	for _, factor := range []float64{1, 256} {
+		for _, delta := range flushDeltas {
+			f := flush{factor: factor, delta: delta, ratio: pick(4, 1)}
+			f.expected = f.formula()
+			f.forward, f.reverse = pick(f.formula(), 0.3), pick(0, 0.3)
+			s.flushes = append(s.flushes, f)
+		}
+	}
+	for _, values := range []string{centred, oneSign} {
+		for i, keys := range s.lengths() {
+			for adder := range adders() {
+				d := deviation{relative: 0.01}
+				if adder == carried {
+					d.relative, d.bias = pick(0.01*float64(1+10*i), 0.01), pick(-0.1, 0.1)
+				} else if adder == promoted {
+					d.relative = pick(0.01, 0.1)
+				}
+				s.growths = append(s.growths, growth{values, keys, adder, d})
+			}
+		}
+	}
+	for recipe := range fa3Recipes() {
+		s.rotations = append(s.rotations, rotation{128, 8192, recipe, []float64{[]float64{
+			pick(publishedTensor, 1), pick(0.02, 0.2), pick(publishedFA3, 1), pick(publishedFA3, 2)}[recipe]}})
+	}
+	for _, bias := range biases {
+		s.smoothing = append(s.smoothing, smoothed{bias, pick(0.02*(1+bias), 0.02), pick(0.02, 0.5), pick(0.1, 0.02)})
+	}
+	for _, kind := range kinds() {
+		for _, r := range granularities() {
+			x := scaled{kind, r.name, pick(0.03, 0.1)}
+			if r.name == "token" {
+				x.relative = pick(0.03, 0.01)
+			}
+			switch {
+			case kind == valueKind:
+				x.relative = pick(1, 0.1)
+			case kind == keyKind && r.name == "token":
+				x.relative = pick(0.003, 1)
+			}
+			s.scales = append(s.scales, x)
+		}
+	}
+	return s
+}
+
+func TestGoals(t *testing.T) {
+	for _, g := range madeUp(true).report().Goals {
+		require.True(t, g.Met(), "%s: %s (wanted: %s)", g.What, g.Got, g.Want)
+	}
+	for _, g := range madeUp(false).report().Goals {
+		require.False(t, g.Met(), "%s: %s (wanted: %s)", g.What, g.Got, g.Want)
+	}
+}
+
+func TestSentencesFollow(t *testing.T) {
+	labtest.Outcomes(t, madeUp(true).report(), madeUp(false).report())
+}
