@@ -35,7 +35,7 @@ func TestSignalsStopLab(t *testing.T) {
 		require.NotContains(t, run.Files, "reduction.html")
 		index, err := os.ReadFile(filepath.Join(dir, "index.html"))
 		require.NoError(t, err)
-		require.Regexp(t, `not done: .*reduction, fp4\.`, string(index))
+		require.Regexp(t, `not done: .*reduction, fp4, attention\.`, string(index))
 		require.Empty(t, matches(t, dir, ".octavo-*"))
 		require.Regexp(t, `\n\d+ of \d+ goals met.*\.\n$`, p.stdout.String())
 	}
