@@ -60,7 +60,7 @@ func (s *study) lengths() []int {
 
 // growthJobs: P·V over more and more keys, with scores from N(0, 1).
 func (s *study) growthJobs() []job {
-	rows, dim, valueDim := lab.Pick(s.o, 16, 4), 64, lab.Pick(s.o, 32, 8)
+	rows, dim, valueDim := lab.Pick(s.o, 8, 4), 64, lab.Pick(s.o, 32, 8)
 	var jobs []job
 	for _, values := range []string{centred, oneSign} {
 		for _, keys := range s.lengths() {

@@ -41,7 +41,6 @@ const (
 	forRotations
 	forSmoothing
 	forScales
-	forSigns
 )
 
 // products is how many an attention has.

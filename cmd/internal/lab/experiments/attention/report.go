@@ -180,11 +180,11 @@ func (s *study) otherGoals() []report.Goal {
 	key := s.scaledBy(keyKind, "token") / s.scaledBy(keyKind, "tensor")
 	value := min(s.scaledBy(valueKind, "token"), s.scaledBy(valueKind, "tensor"))
 	return []report.Goal{
-		report.NewGoal("K with a bias of 64: error with smoothing over that without", "at most 0.15", fmt.Sprintf("%.3f", steep.smooth/steep.plain), steep.smooth <= 0.15*steep.plain),
+		report.NewGoal("K with a bias of 64: error with smoothing over that without", "at most 0.15", fmt.Sprintf("%.3f", steep.smooth/steep.plain), steep.smooth <= 0.15*steep.plain).AtLength(),
 		within("K without a bias: what smoothing changes", 0.1, off(flat.smooth, flat.plain)).AtLength(),
-		report.NewGoal("Three kinds of operands: error with scales per token over that per tensor, at least", "0.67", fmt.Sprintf("%.2f", least), least >= 0.67),
+		report.NewGoal("Three kinds of operands: error with scales per token over that per tensor, at least", "0.67", fmt.Sprintf("%.2f", least), least >= 0.67).AtLength(),
 		report.NewGoal("A key 2^16 times larger that no query sees: the same", "at most 0.5", fmt.Sprintf("%.2f", key), key <= 0.5),
-		report.NewGoal("Such a value: the smaller error", "above 50 %", report.Percent(value), value > 0.5),
+		report.NewGoal("Such a value: the smaller error", "above 50 %", report.Percent(value), value > 0.5).AtLength(),
 	}
 }
 

@@ -22,9 +22,9 @@ const (
 func fa3Recipes() []recipe {
 	return []recipe{
 		{name: "tensor scales, P not lifted"},
-		{name: "scales of 128 tokens", tokens: 128, offset: 8},
-		{name: "tensor scales, rotated", rotate: true, offset: 8},
-		{name: "scales of 128 tokens, rotated", tokens: 128, rotate: true, offset: 8},
+		{"scales of 128 tokens", blocks(), 8},
+		{"tensor scales, rotated", rotated(attention.Recipe{}), 8},
+		{"scales of 128 tokens, rotated", rotated(blocks()), 8},
 	}
 }
 
@@ -45,7 +45,7 @@ func (r rotation) mean() float64 { return statistics.Mean(r.roots) }
 
 // rotationSizes are heads' dimensions and lengths; the last is compared with the paper.
 func (s *study) rotationSizes() [][2]int {
-	return lab.Pick(s.o, [][2]int{{64, 2048}, {64, 8192}, {128, 2048}, {128, 4096}, {128, 8192}}, [][2]int{{64, 512}, {128, 1024}})
+	return lab.Pick(s.o, [][2]int{{64, 2048}, {128, 2048}, {128, 4096}, {128, 8192}}, [][2]int{{64, 512}, {128, 1024}})
 }
 
 // outliers draws from N(0, 1) + N(0, 100)·Bernoulli(0.001).
@@ -60,7 +60,7 @@ func outliers(next *rand.Rand) func() float64 {
 }
 
 func (s *study) rotationJobs() []job {
-	rows, seeds := lab.Pick(s.o, 128, 8), lab.Pick(s.o, 4, 1)
+	rows, seeds := lab.Pick(s.o, 64, 16), lab.Pick(s.o, 3, 1)
 	recipes := fa3Recipes()
 	var jobs []job
 	for _, size := range s.rotationSizes() {

@@ -23,8 +23,8 @@ func kinds() []string { return []string{plainKind, outlierKind, tokenKind, keyKi
 func granularities() []recipe {
 	return []recipe{
 		{name: "tensor", offset: 8},
-		{name: "128 tokens", tokens: 128, offset: 8},
-		{name: "token", tokens: 1, offset: 8},
+		{"128 tokens", blocks(), 8},
+		{"token", tokens(), 8},
 	}
 }
 

@@ -37,8 +37,8 @@ func (s *study) smoothingJobs() []job {
 				recipe recipe
 			}{
 				{&found.plain, recipe{offset: 8}},
-				{&found.smooth, recipe{offset: 8, smooth: true}},
-				{&found.rotated, recipe{offset: 8, rotate: true}},
+				{&found.smooth, recipe{offset: 8, of: attention.Recipe{SmoothK: true}}},
+				{&found.rotated, recipe{offset: 8, of: rotated(attention.Recipe{})}},
 			} {
 				d, err := s.loss(ctx, way.recipe, a, scale, attention.Mask{}, exact, s.o.Seed)
 				if err != nil {
