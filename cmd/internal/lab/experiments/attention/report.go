@@ -125,7 +125,7 @@ func (s *study) flushFinding() report.Finding {
 	return report.NewFinding(fmt.Sprintf("Four sinks that are 8 above the other scores and come first let %s of P vanish, and %s where they come last; multiplied by 256, %s and %s.",
 		report.Percent(plain.forward), report.Percent(plain.reverse), report.Percent(lifted.forward), report.Percent(lifted.reverse)),
 		report.If(plain.forward > 100*lifted.forward, "The lift is what P needs.", "The lift does not help much."),
-		report.If(plain.reverse < plain.forward/2, "So does another order: keys before the sinks are then rounded relative to their own maximum.", "The order makes no great difference."))
+		report.If(plain.reverse < plain.forward/2, "Another order helps, too: keys that come before the sinks are rounded relative to a maximum of their own.", "The order makes no great difference."))
 }
 
 func (s *study) growthGoals() []report.Goal {
@@ -166,7 +166,7 @@ func (s *study) rotationGoals() []report.Goal {
 
 func (s *study) rotationFinding() report.Finding {
 	plain, blocks, rotated, both := s.compared(tensorScales), s.compared(blockScales), s.compared(tensorRotated), s.compared(blockRotated)
-	return report.NewFinding(fmt.Sprintf("With outliers scales of 128 tokens make the error of tensor scales %.2f times smaller, rotation %.2f times, both %.2f times.", plain/blocks, plain/rotated, plain/both),
+	return report.NewFinding(fmt.Sprintf("With outliers the error of tensor scales is %.2f times that of scales of 128 tokens, %.2f times that after a rotation, and %.2f times that of both.", plain/blocks, plain/rotated, plain/both),
 		report.If(plain/rotated > plain/blocks, "Rotation is the larger part.", "Rotation is not the larger part."),
 		report.If(math.Abs(rotated/both-1) < 0.1, "With it, blocks make no difference to speak of.", "With it, blocks make a difference.")).AtLength()
 }

@@ -2,9 +2,9 @@ package attention
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
 
 func (s *study) tables() []report.Table {
@@ -39,7 +39,9 @@ func (s *study) publishedTable() report.Table {
 		add(fmt.Sprintf("Δ at which half of P vanishes, S = %v", factor), "arXiv 2606.06521", halfPublished(factor), half(s.flushOf(factor)), "read between two Δ in proportion")
 	}
 	plain, best := s.compared(tensorScales), s.compared(blockRotated)
-	const unstated = "length of K and dimension of the head were not in what was read of the paper; both change the error (table rotation)"
+	roots := s.comparedSize(tensorScales).roots
+	unstated := fmt.Sprintf("length of K, dimension of the head and number of rows were not in what was read of the paper; all change the error (table rotation), "+
+		"and so does chance: few outliers make most of it, and seeds have from %.2g to %.2g with tensor scales", slices.Min(roots), slices.Max(roots))
 	add("root mean square error with outliers, tensor scales", "arXiv 2407.08608, Table 3", publishedTensor, plain, unstated)
 	add("root mean square error with outliers, blocks and rotation", "arXiv 2407.08608, Table 3", publishedFA3, best, unstated)
 	add("the first over the second", "arXiv 2407.08608", publishedRatio, plain/best, unstated)
@@ -75,11 +77,7 @@ func (s *study) growthTable() report.Table {
 func (s *study) rotationTable() report.Table {
 	t := report.Table{Name: "rotation", Title: "Root mean square error with outliers", Columns: []string{"keys", "dim", "recipe", "error", "seeds", "largest", "smallest"}}
 	for _, r := range s.rotations {
-		largest, smallest := r.roots[0], r.roots[0]
-		for _, x := range r.roots {
-			largest, smallest = max(largest, x), min(smallest, x)
-		}
-		t.Add(r.keys, r.dim, fa3Recipes()[r.recipe].name, statistics.Mean(r.roots), len(r.roots), largest, smallest)
+		t.Add(r.keys, r.dim, fa3Recipes()[r.recipe].name, r.mean(), len(r.roots), slices.Max(r.roots), slices.Min(r.roots))
 	}
 	return t
 }
