@@ -147,17 +147,17 @@ func TestPowersAreCorrectlyRounded(t *testing.T) {
 	require.True(t, math.IsNaN(float64(log2Rounded(-1))))
 }
 
-// TestPolynomials: FlashAttention-4's are near powers of 2, degree 3 to 1 in 10,000, and
-// equal to them at whole numbers.
+// TestPolynomials: FlashAttention-4's are the best of their degree, whose largest error is
+// known: another coefficient would make it larger. At whole numbers they are exact.
 func TestPolynomials(t *testing.T) {
-	for degree, limit := range map[int]float64{3: 1e-4, 4: 5e-6, 5: 3e-7} {
+	for degree, limit := range map[int]float64{3: 8.8e-5, 4: 3.1e-6, 5: 1.5e-7} {
 		var worst float64
 		for x := -126.0; x < 10; x += 0.0137 {
 			got := float64(emulatedExp2(float32(x), degree))
 			worst = max(worst, math.Abs(got/math.Exp2(float64(float32(x)))-1))
 		}
 		require.Less(t, worst, limit)
-		require.Greater(t, worst, limit/10)
+		require.Greater(t, worst, 0.9*limit)
 		require.Equal(t, float32(0x1p-20), emulatedExp2(-20, degree))
 	}
 	e := Exponential{Degree: 3, Every: 10, Some: 4, Start: 1}
