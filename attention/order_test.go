@@ -322,8 +322,6 @@ type shape struct {
 	mask    attention.Mask
 	sinks   bool
 	valid   int // Keys
-	special bool
-	e8m0    bool
 }
 
 // random makes an operand.

@@ -43,9 +43,6 @@ const (
 	forScales
 )
 
-// products is how many an attention has.
-func (a *operands) products() int { return a.queries * a.keys * (a.dim + a.valueDim) }
-
 // round makes values those of E4M3, and returns their codes under the scale 1.
 func round(values []float32, tokens int) attention.Operand {
 	t := &tensor.Tensor{Shape: []int{1, tokens, len(values) / tokens}, Codes: make([]byte, len(values)), Scales: []float32{1}}
