@@ -22,7 +22,7 @@ type auditShape struct {
 	heads, kv, queries int
 	tiles              float64 // keys
 	causal             bool
-	window             *attention.Window
+	window             float64 // keys before its own that a query sees; 0: all
 	sinks              bool
 	padding            int // tokens after the keys that count, all NaN
 
@@ -40,7 +40,7 @@ var auditCases = []auditCase{
 	{"causal chunk with sinks", "masks and sinks", auditShape{heads: 4, kv: 2, queries: 5, tiles: 2.05, causal: true, sinks: true, spread: 1}},
 	{"more queries than keys", "alignment of masks, rows without keys", auditShape{heads: 2, kv: 1, queries: 21, tiles: 0.2, causal: true, sinks: true, spread: 1}},
 	{"window of negative scores", "maxima of masked tiles, tails", auditShape{heads: 2, kv: 2, queries: 5, tiles: 3.1, causal: true,
-		window: &attention.Window{Left: 40, Right: 0}, center: -30, spread: 1}},
+		window: 0.6, center: -30, spread: 1}},
 	{"far below zero", "a finite maximum in the place of -Inf", auditShape{heads: 1, kv: 1, queries: 2, tiles: 1.2, center: -40000, spread: 1}},
 	{"V of ones", "weights that are lost", auditShape{heads: 2, kv: 2, queries: 2, tiles: 4.7, growth: -5, spread: 1.5, ones: true}},
 	{"NaN after the last key", "what is read beyond the keys", auditShape{heads: 2, kv: 1, queries: 3, tiles: 2.3, causal: true, padding: 42, spread: 1}},
@@ -51,7 +51,10 @@ var auditCases = []auditCase{
 func (a auditShape) problem(tile, dim, valueDim int, seed uint64) *attention.Problem {
 	r := rand.New(rand.NewPCG(seed, 8))
 	keys := max(int(math.Ceil(a.tiles*float64(tile))), 2)
-	p := &attention.Problem{Mask: attention.Mask{Causal: a.causal, Window: a.window}, Scale: float32(1 / math.Sqrt(float64(dim)))}
+	p := &attention.Problem{Mask: attention.Mask{Causal: a.causal}, Scale: float32(1 / math.Sqrt(float64(dim)))}
+	if a.window > 0 {
+		p.Mask.Window = &attention.Window{Left: int(a.window * float64(tile))}
+	}
 	if a.padding > 0 {
 		p.Keys = keys
 	}
