@@ -2,12 +2,15 @@ package flash
 
 import (
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
 // names reports whether a fault is what explains a result, alone or with others.
@@ -15,11 +18,16 @@ func names(e *Explanation, f Fault) bool {
 	return len(e.Findings) == 1 && (e.Findings[0].Fault == f || slices.Contains(e.Findings[0].Same, f))
 }
 
+// TestMutantsAreNamed explains two mutants of each fault, or all in full tests.
 func TestMutantsAreNamed(t *testing.T) {
+	most := 2
+	if testutil.Full() {
+		most = math.MaxInt
+	}
 	shows := func(m mutant) bool {
 		return math.Abs(m.RelL2-m.Unmutated) > 1e-3 || m.LSE == nil || *m.LSE > 1e-3 && m.c.name != "huge"
 	}
-	file, variants, all := mutants(t, shows)
+	file, variants, all := mutants(t, most, shows)
 	for _, m := range all {
 		p := m.c.problem(t, file)
 		k, f := m.kernel(t, variants)
@@ -33,28 +41,44 @@ func TestMutantsAreNamed(t *testing.T) {
 	}
 }
 
-// TestInjectedFaultsAreNamed injects what may be of random problems.
+// TestInjectedFaultsAreNamed injects what may be of random problems, each fault until it was
+// named twice, or in full tests in all of them.
 func TestInjectedFaultsAreNamed(t *testing.T) {
-	n := 12
+	n, most := 12, 2
 	if testing.Short() {
 		n = 1
 	}
+	if testutil.Full() {
+		most = n
+	}
+	named := map[Fault]int{}
 	r := rand.New(rand.NewPCG(3, 4))
-	for range n {
+	for i := range n {
 		p := smallProblem(r)
 		if testing.Short() {
 			p = auditCases[3].shape.problem(16, 32, 16, 1)
 		}
 		k := Kernel{Tile: 16, Offset: 8, P: E4M3, Splits: 1 + r.IntN(3)}
+		if i%6 == 4 {
+			k.Offset, k.PScale = 0, 448
+		}
 		for _, f := range Faults(p, k) {
+			if named[f] == most {
+				continue
+			}
 			got, err := Inject(context.Background(), p, k, f, Options{})
 			require.NoError(t, err, "%v", f)
 			e, err := Explain(context.Background(), p, Got{Out: got.Out, LSE: got.LSE}, k, Options{})
 			require.NoError(t, err)
 			if e.Wrong > 4 {
 				require.True(t, names(e, f), "%v: %d wrong, %s", f, e.Wrong, e)
+				named[f]++
 			}
 		}
+	}
+	for _, kind := range Kinds() {
+		found := slices.ContainsFunc(slices.Collect(maps.Keys(named)), func(f Fault) bool { return f.Kind == kind })
+		require.True(t, found || testing.Short(), "%v is wrong in no problem", kind)
 	}
 }
 
