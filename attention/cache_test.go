@@ -179,10 +179,18 @@ func TestCacheEvict(t *testing.T) {
 	require.Equal(t, make([]byte, 2*192), k.Codes[2*64:2*256])
 	require.Equal(t, fp8.EncodeOne(numbers(800, 1)[2*399], fp8.E4M3, fp8.Policy{}), k.Codes[2*399])
 	require.NoError(t, attention.Append(s, numbers(2*112, 1), numbers(2*112, 1)))
-	require.Equal(t, 5, s.Evict(0, 0)) // the last page is full now
-	s.Truncate(70)
+	require.Equal(t, 5, s.Evict(0, 0))     // the last page is full now
+	for _, n := range []int{65, 70, 511} { // what is appended there would have no page
+		require.PanicsWithValue(t, "attention: the last token that is to stay is in a page that was evicted",
+			func() { s.Truncate(n) })
+	}
+	require.Equal(t, 512, s.Len())
+	s.Truncate(64)
 	require.Equal(t, 8, c.FreePages())
 	require.NoError(t, s.Check())
+	require.NoError(t, attention.Append(s, numbers(2*3, 1), numbers(2*3, 1)))
+	require.False(t, s.Has(63))
+	require.True(t, s.Has(66))
 }
 
 func TestCacheNaN(t *testing.T) {
@@ -322,7 +330,9 @@ func FuzzCache(f *testing.F) {
 					*tokens = append(*tokens, codes...)
 				}
 			case 3:
-				n = min(n, s.Len())
+				if n = min(n, s.Len()); n%64 != 0 && !s.Has(n-1) {
+					n -= n % 64
+				}
 				s.Truncate(n)
 				*tokens = (*tokens)[:n]
 			case 4:

@@ -36,12 +36,15 @@ func (s *Sequence) Has(i int) bool {
 }
 
 // Truncate drops the tokens from n on, and gives back pages. It panics unless n is from 0
-// to Len.
+// to Len, or if n is inside a page that was evicted: nothing could follow the tokens before.
 func (s *Sequence) Truncate(n int) {
 	if n < 0 || n > s.n {
 		panic(badLength)
 	}
 	tokens := s.cache.config.PageTokens
+	if n%tokens != 0 && s.gone(n) {
+		panic(badEnd)
+	}
 	pages := (n + tokens - 1) / tokens
 	s.cache.give(s.pages[pages:])
 	s.pages, s.n = s.pages[:pages], n
@@ -50,10 +53,13 @@ func (s *Sequence) Truncate(n int) {
 // Free drops all tokens.
 func (s *Sequence) Free() { s.Truncate(0) }
 
-const badLength = "attention: no such number of tokens"
+const (
+	badLength = "attention: no such number of tokens"
+	badEnd    = "attention: the last token that is to stay is in a page that was evicted"
+)
 
-// Evict gives back the pages of which no token is among the first or the last so many, and
-// returns how many those are. The tokens keep their numbers, and take no part in attention
+// Evict gives back the full pages of which no token is among the first or the last so many,
+// and returns how many those are. The tokens keep their numbers, and take no part in attention
 // any more: what a window no longer sees, or with some first tokens kept, StreamingLLM's
 // attention sinks (Xiao et al., arXiv 2309.17453). It panics if first or last is negative.
 func (s *Sequence) Evict(first, last int) int {
