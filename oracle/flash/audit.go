@@ -62,9 +62,12 @@ func (a *Audit) OK() bool {
 // Without any reference it asks that keys in another order, with the same masks, change
 // nothing beyond the bounds, and that all keys twice add ln 2 to log-sum-exps.
 //
-// Errors are those of [Predict] of k, those of run that are not [errors.ErrUnsupported], a
+// Errors are those of [Kernel.Check] and [Predict] of k, those of run that are not [errors.ErrUnsupported], a
 // result of another size, and that of ctx.
 func RunAudit(ctx context.Context, run Run, k Kernel, o AuditOptions) (*Audit, error) {
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
 	a := &Audit{}
 	dim, valueDim, tile := 64, 64, 64
 	if o.Dim > 0 {

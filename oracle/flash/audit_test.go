@@ -141,6 +141,10 @@ func TestAuditOfWhatIsNotSupported(t *testing.T) {
 	lost := errors.New("lost")
 	_, err = RunAudit(context.Background(), func(context.Context, *attention.Problem) (Got, error) { return Got{}, lost }, k, small)
 	require.ErrorIs(t, err, lost)
+	for _, bad := range []Kernel{{Tile: -1}, {Exp2: Exponential{Degree: 7}}, {Values: Product{Order: 9}}} {
+		_, err = RunAudit(context.Background(), runs(k, Fault{}), bad, small)
+		require.ErrorIs(t, err, ErrKernel)
+	}
 }
 
 // TestAuditRelations has a kernel that is right about every problem but those that are
