@@ -28,7 +28,7 @@ type vectors struct {
 	depth, rows   int               // of a row of q with its padding, and whole register blocks of them
 	blocks, whole int               // that share scales, and those of full length
 	padded        int               // length of one of those, in whole pairs
-	first, last   int               // rows that see keys of the tile
+	first, last   int               // rows that see keys of the tile, from a whole block on
 	unsafe        bool              // values are not all finite
 
 	codesK [panels][]byte // of panels of keys, where they are read as they lie
@@ -131,6 +131,7 @@ func (x *vectors) tile(s *scratch, a *attend, f PFormat, kvHead, k0, n int) {
 	if x.first >= x.last {
 		return
 	}
+	x.first -= x.first % x.kernels.MR // so that register blocks from there on end within rows
 	x.load(s, a, n)
 	x.multiplyKeys(s, n)
 	for i := x.first; i < x.last; i++ {

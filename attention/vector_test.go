@@ -1,0 +1,76 @@
+package attention
+
+import (
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/kernels"
+	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
+	"github.com/octavo-fp8/octavo/internal/microkernel"
+)
+
+// within fails the test unless n elements from p on are of the slice.
+func within(t *testing.T, what string, of []float32, p *float32, n int) {
+	t.Helper()
+	at := (int(uintptr(unsafe.Pointer(p))) - int(uintptr(unsafe.Pointer(&of[0])))) / 4
+	require.GreaterOrEqual(t, at, 0, what)
+	require.LessOrEqual(t, at+n, len(of), what)
+}
+
+// TestWithin has tiles that only some of the rows see, from any row on: the register blocks of
+// these lie within what was laid out.
+func TestWithin(t *testing.T) {
+	const dim = 8
+	for _, level := range kernels.Levels("elementary.Exp2To") {
+		kernelstest.At(t, level, func(t *testing.T) {
+			for queries := 1; queries <= 12; queries++ {
+				for seen := range queries {
+					keys := tile + seen + 1
+					values := make([]fp8.BFloat16, keys*dim)
+					p := &Problem{Mask: Mask{Causal: true}}
+					p.Q = Operand{BFloat16: values[:queries*dim], Shape: [3]int{1, queries, dim}}
+					p.K = Operand{BFloat16: values, Shape: [3]int{1, keys, dim}}
+					p.V = p.K
+					r, s := newRun(), new(scratch)
+					a := r.add()
+					require.NoError(t, a.ofProblem(p))
+					s.begin(a, 0, 0, queries)
+					x := &s.vectors
+					if x.kernels == nil {
+						return
+					}
+					checked, calls := *x.kernels, 0
+					checked.Multiply = func(k *microkernel.Task) {
+						calls++
+						what := fmt.Sprint(queries, " queries, of which see the tile: ", seen+1)
+						rows := k.RowBlocks * checked.MR
+						if k.StrideA == 4*x.depth {
+							within(t, what+": Q", x.q, k.A, rows*x.depth)
+							within(t, what+": scales of Q", x.scalesQ, k.ScaleA, rows*x.blocks)
+							within(t, what+": scores", s.z, k.C, (rows-1)*tile+checked.NR)
+						} else {
+							within(t, what+": P", s.p, k.A, rows*tile)
+							within(t, what+": O", s.o, k.C, (rows-1)*s.width+checked.NR)
+						}
+						x.kernels.Multiply(k)
+					}
+					original := x.kernels
+					x.kernels = &checked
+					multiply := checked.Multiply
+					checked.Multiply = func(k *microkernel.Task) {
+						x.kernels = original
+						multiply(k)
+						x.kernels = &checked
+					}
+					s.tile(a, PBFloat16, 0, tile, keys)
+					require.Positive(t, calls)
+					r.drop()
+				}
+			}
+		})
+	}
+}
