@@ -52,7 +52,7 @@ func (r *run) compute(ctx context.Context, o Options) error {
 	if err := meter.Err(ctx); err != nil {
 		return inPackage(err)
 	}
-	r.ctx, r.format, r.splits = ctx, o.P, max(o.Splits, 1)
+	r.ctx, r.format, r.splits = ctx, o.P, r.useful(o.Splits)
 	jobs := r.cut(o.Workers)
 	r.merging = false
 	r.queue.Run(jobs, o.Workers, r)
@@ -64,4 +64,14 @@ func (r *run) compute(ctx context.Context, o Options) error {
 		return inPackage(err)
 	}
 	return nil
+}
+
+// useful returns how many splits there are to compute: those beyond the number of tiles have
+// no keys and change nothing, but that two are merged and one is not.
+func (r *run) useful(splits int) int {
+	most := 2
+	for i := range r.all {
+		most = max(most, ceilDiv(r.all[i].sizes.Keys, tile))
+	}
+	return min(max(splits, 1), most)
 }

@@ -381,6 +381,7 @@ var shapes = map[string]shape{
 	"no keys":            {heads: 2, kvHeads: 1, queries: 3, keys: 0, dim: 8, valueDim: 4},
 	"no queries":         {heads: 2, kvHeads: 1, queries: 0, keys: 3, dim: 8, valueDim: 4},
 	"no values":          {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0},
+	"no bfloat16 values": {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0, bf16: true},
 }
 
 func TestOrder(t *testing.T) {
@@ -397,5 +398,14 @@ func TestOrder(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestSplitsBeyondTiles: splits without keys change nothing, however many there are.
+func TestSplitsBeyondTiles(t *testing.T) {
+	for _, name := range []string{"one token", "chunk", "more queries", "no keys"} {
+		p := shapes[name].problem(7)
+		want := newOrder(t, p, attention.Options{Splits: 9}).result()
+		requireBits(t, want, forward(t, p, attention.Options{Splits: math.MaxInt}), name)
 	}
 }

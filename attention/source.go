@@ -87,7 +87,7 @@ func (s *operandSource) scales(dst []float32, head, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		to := dst[(i-lo)*n:][:n]
 		if s.Codes == nil {
-			to[0] = 1
+			copy(to, ones[:1]) // none where rows are empty
 			continue
 		}
 		copy(to, s.Codes.Scales[(head*s.tokens+i)/s.rows*s.scaleStride:])
