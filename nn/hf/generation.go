@@ -99,7 +99,7 @@ func CacheScales(c *checkpoint.Checkpoint, layers int) (keys, values []float32, 
 func cachedInFP8(c *checkpoint.Checkpoint) bool {
 	if scheme, ok := c.Config.Quantization["kv_cache_scheme"].(map[string]any); ok {
 		bits, ok := scheme["num_bits"].(float64)
-		return !ok || bits == 8
+		return (!ok || bits == 8) && scheme["type"] != "int"
 	}
 	if q, ok := c.Config.ModelOpt["quantization"].(map[string]any); ok {
 		algo, ok := q["kv_cache_quant_algo"].(string)

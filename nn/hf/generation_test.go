@@ -74,8 +74,16 @@ func TestCacheScales(t *testing.T) {
 	require.Nil(t, keys)
 	require.Nil(t, values)
 
-	c.Config.Quantization["kv_cache_scheme"] = map[string]any{"num_bits": 4.0}
+	for _, scheme := range []map[string]any{
+		{"num_bits": 4.0}, {"num_bits": 4.0, "type": "float"}, {"num_bits": 8.0, "type": "int"},
+	} {
+		c.Config.Quantization["kv_cache_scheme"] = scheme
+		keys, _, err = hf.CacheScales(c, config.Layers)
+		require.NoError(t, err)
+		require.Nil(t, keys, "of another format: %v", scheme)
+	}
+	c.Config.Quantization["kv_cache_scheme"] = map[string]any{"num_bits": 8.0, "type": "float"}
 	keys, _, err = hf.CacheScales(c, config.Layers)
 	require.NoError(t, err)
-	require.Nil(t, keys, "of another format")
+	require.Len(t, keys, config.Layers)
 }
