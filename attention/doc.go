@@ -23,7 +23,7 @@
 //     l becomes rn(rn(l·alpha)+sum).
 //  5. P_j is p_j in P's format, to nearest even. Where scales of V vary from token to token,
 //     it is rn(p_j·rn(vs_j/vmax)) in that format, vs_j the scale of the token and vmax the
-//     largest of the head's keys; where vmax is 0 the quotient is 1.
+//     largest of the head's keys that is not NaN; where both are 0 the quotient is 1.
 //  6. O_d becomes rn(rn(O_d·alpha)+sum), the sum that of P_j·v_jd, v the decoded codes, in
 //     the order of gemm's step 2: chunks of 32 keys from the tile's start, even and odd keys
 //     by themselves, as fused multiply-adds.
@@ -40,9 +40,10 @@
 // rn(G+log2(rn(1+exp2(rn(rn(sink·L)-G))))), out_d the sum from +0 of
 // rn(exp2(rn(lse2_s-G'))·out_sd), and the log-sum-exp is rn(G·float32(ln 2)).
 //
-// A NaN result is always the canonical one, 7FC00000. A NaN that is not masked, and a score
-// that is +Inf, or -Inf where no score is larger, make the row NaN. So do infinities of V
-// whose P is 0.
+// A NaN result is always the canonical one, 7FC00000. A NaN of Q, or of a key that is not
+// masked, makes the row and its log-sum-exp NaN, and so does a score that is +Inf, or -Inf
+// where none up to the end of its tile is larger. A NaN of a value that is not masked, and an
+// infinity whose P is 0, make that column of the row NaN.
 //
 // K and V come to the loop through the interface source of source.go, which caches of keys
 // and values implement too.

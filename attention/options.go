@@ -62,7 +62,7 @@ func (f PFormat) Offset() float32 {
 	return 0
 }
 
-// Round returns p in the format: to nearest even, saturating.
+// Round returns p in the format: to nearest even; formats of 8 bits saturate.
 func (f PFormat) Round(p float32) float32 {
 	switch f {
 	case PE4M3:

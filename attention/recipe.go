@@ -84,8 +84,9 @@ func (r Recipe) Check() error {
 }
 
 // Quantize sets p's Q, K and V to codes of q, [Heads, Queries, Dim], k, [KVHeads, Keys, Dim],
-// and v, [KVHeads, Keys, ValueDim], whose memory it reuses where p has any, and sets Keys to
-// all. Mask, Scale and Sinks stay as they are. q, k and v are only read.
+// and v, [KVHeads, Keys, ValueDim], and sets Keys to all. Mask, Scale and Sinks stay as they
+// are. Tensors that p has, which must not be one and the same, are reused with their memory.
+// q, k and v are only read.
 //
 // It returns an error, and changes nothing, if the recipe is none, if its blocks do not divide
 // a head's tokens ([ErrShape]), or if p has sinks and K is to be smoothed ([ErrMask]). It

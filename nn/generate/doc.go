@@ -37,7 +37,7 @@
 //
 // # Memory
 //
-// A sequence has room for all its tokens from the start: in E4M3, in a [attention.Cache],
+// A sequence has room for all its tokens from the start: in E4M3, in an [attention.Cache],
 // D+4 bytes for each key and value of D elements, D with scales that are given, rounded up to
 // whole panels and pages; in BF16 2D. A generator keeps what [Generator.WeightBytes] counts,
 // and the embedding.

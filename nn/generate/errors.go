@@ -18,7 +18,7 @@ var (
 	// ErrInput is a request that does not fit: tokens out of range, none, or too many.
 	ErrInput = errors.New("generate: input")
 
-	// ErrNotFinite is logits of which no token can be chosen.
+	// ErrNotFinite is keys, values or logits that are NaN or infinite.
 	ErrNotFinite = errors.New("generate: logits are not finite")
 )
 

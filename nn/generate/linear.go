@@ -50,7 +50,7 @@ type input struct {
 	codes  tensor.Tensor
 }
 
-// set makes in the rows of x, which is quantized unless there is no recipe.
+// set takes rows of x, and quantizes them unless there is no recipe.
 func (in *input) set(ctx context.Context, x []float32, rows int, o *Options) error {
 	in.rows, in.values = rows, x
 	if o.FP8 == nil {

@@ -33,8 +33,9 @@ func grow[T any](buf *[]T, n int) []T {
 // generator's own and valid until its next call.
 //
 // The error is [ErrInput] for tokens out of the vocabulary, a sequence without any, one that is
-// there twice, is of another generator or would become longer than it can be, or that of the
-// context; sequences are then as they were.
+// there twice, is of another generator or would become longer than it can be, [ErrNotFinite]
+// for keys and values that cannot be kept, or that of the context; all sequences are then as
+// they were.
 func (g *Generator) Prefill(ctx context.Context, sequences []*Sequence, tokens [][]int32) ([]float32, error) {
 	return g.extend(ctx, sequences, tokens, false)
 }
