@@ -41,8 +41,7 @@ func (g *Generator) newCache(layer, limit int) (c cache, err error) {
 	if c.perToken = o.KeyScales == nil; c.perToken {
 		c.largest = make([]float32, n)
 	} else {
-		config.K = attention.CacheScale{Scales: o.KeyScales[layer : layer+1]}
-		config.V = attention.CacheScale{Scales: o.ValueScales[layer : layer+1]}
+		config.K, config.V = g.given(o.KeyScales, layer), g.given(o.ValueScales, layer)
 	}
 	pages, err := attention.NewCache(config)
 	if err != nil {
@@ -50,6 +49,16 @@ func (g *Generator) newCache(layer, limit int) (c cache, err error) {
 	}
 	c.codes = pages.NewSequence("")
 	return c, nil
+}
+
+// given returns a layer's part of the scales of all layers, or of all heads of them.
+func (g *Generator) given(scales []float32, layer int) attention.CacheScale {
+	n := len(scales) / g.config.Layers
+	c := attention.CacheScale{Scales: scales[layer*n:][:n]}
+	if n > 1 {
+		c.Per = attention.CachePerHead
+	}
+	return c
 }
 
 // tokenBytes returns the bytes of the keys and values of a token.

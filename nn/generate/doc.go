@@ -21,7 +21,8 @@
 //
 //	queries      with their positions, rounded to bfloat16
 //	E4M3 cache   keys with their positions and values, as code·scale: codes of x/scale, rounded
-//	             once; the scale is max(amax/448, 1e-6) of the head and token, or given
+//	             once; the scale is max(amax/448, 1e-6) of the head and token, or given for
+//	             the layer or the head
 //	BF16 cache   keys and values rounded to bfloat16
 //
 // Each token sees the cache as it is when it comes last: the largest scale of the values, which

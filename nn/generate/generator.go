@@ -36,7 +36,7 @@ type block struct {
 // The error is [ErrOptions], [ErrBatch], or that of the context.
 func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
 	c := m.Config()
-	if err := o.check(c.Layers); err != nil {
+	if err := o.check(c.Layers, c.KVHeads); err != nil {
 		return nil, err
 	}
 	g := &Generator{config: c, options: o, table: m.Param(embeddingName)}

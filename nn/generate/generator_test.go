@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,8 +82,12 @@ func perToken(t *testing.T) map[string]generate.Options {
 	static := generate.Options{
 		FP8: operandsOf(t, "fp8"), KeyScales: []float32{0.01, 0.02}, ValueScales: []float32{0.03, 0.004},
 	}
+	perHead := generate.Options{
+		KeyScales: []float32{0.01, 0.02, 0.003, 0.04}, ValueScales: []float32{0.03, 0.004, 0.02, 0.01},
+	}
 	return map[string]generate.Options{
 		"FP32":             {},
+		"FP32, per head":   perHead,
 		"FP32, BF16 cache": {Cache: generate.CacheBF16},
 		"fp8":              {FP8: operandsOf(t, "fp8"), BatchInvariant: true},
 		"fp8, BF16 cache":  {FP8: operandsOf(t, "fp8"), Cache: generate.CacheBF16},
@@ -152,6 +157,11 @@ func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) [
 func cached(c nn.Config, o generate.Options, x, static []float32, layer int) (to attention.Operand) {
 	d := c.Dim / c.Heads
 	rows := len(x) / (c.KVHeads * d)
+	if len(static) == c.Layers { // the same for all heads
+		static = slices.Repeat(static[layer:layer+1], c.KVHeads)
+	} else if static != nil {
+		static = static[layer*c.KVHeads:][:c.KVHeads]
+	}
 	codes := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{c.KVHeads, rows, d}, Block: tensor.Block{Rows: 1}}
 	to.Shape = [3]int{c.KVHeads, rows, d}
 	for h := range c.KVHeads {
@@ -162,7 +172,7 @@ func cached(c nn.Config, o generate.Options, x, static []float32, layer int) (to
 				scale = max(scale, float32(math.Abs(float64(v)))/448)
 			}
 			if static != nil {
-				scale = static[layer]
+				scale = static[h]
 			}
 			codes.Scales = append(codes.Scales, scale)
 			for _, v := range row {
@@ -175,7 +185,7 @@ func cached(c nn.Config, o generate.Options, x, static []float32, layer int) (to
 	case o.Cache == generate.CacheBF16:
 		return to
 	case static != nil:
-		codes.Block, codes.Scales = tensor.Block{}, static[layer:layer+1]
+		codes.Block.Rows, codes.Scales = rows, static
 	}
 	return attention.Operand{Codes: codes}
 }
@@ -192,12 +202,13 @@ func first(o attention.Operand, n int) (to attention.Operand) {
 	}
 	t := *o.Codes
 	t.Shape, t.Codes = []int{heads, n, d}, nil
-	if t.Block.Rows == 1 {
-		t.Scales = nil
+	perToken := len(t.Scales) == heads*tokens
+	if t.Block.Rows = n; perToken {
+		t.Block.Rows, t.Scales = 1, nil
 	}
 	for h := range heads {
 		t.Codes = append(t.Codes, o.Codes.Codes[h*tokens*d:][:n*d]...)
-		if t.Block.Rows == 1 {
+		if perToken {
 			t.Scales = append(t.Scales, o.Codes.Scales[h*tokens:][:n]...)
 		}
 	}
@@ -373,7 +384,8 @@ func TestRefuses(t *testing.T) {
 		"Workers is -1":                                          {Workers: -1},
 		"unknown format of a cache 7":                            {Cache: 7},
 		"KeyScales are 1 and ValueScales 0":                      {KeyScales: []float32{1}},
-		"KeyScales are 1: the model has 2 layers":                {KeyScales: []float32{1}, ValueScales: []float32{1, 1}},
+		"KeyScales are 1: the model has 2 layers of 2 heads":     {KeyScales: []float32{1}, ValueScales: []float32{1, 1}},
+		"ValueScales are 3: the model has 2 layers of 2 heads":   {KeyScales: []float32{1, 1}, ValueScales: []float32{1, 1, 1}},
 		"ValueScales[1] is NaN: it must be positive":             {KeyScales: []float32{1, 1}, ValueScales: []float32{1, float32(math.NaN())}},
 		"KeyScales are for a cache in e4m3: this one is in bf16": {KeyScales: []float32{1, 1}, ValueScales: []float32{1, 1}, Cache: generate.CacheBF16},
 		"takes its scale from the amax of earlier steps":         {FP8: operandsOf(t, "te-delayed")},

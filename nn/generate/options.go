@@ -52,8 +52,9 @@ type Options struct {
 
 	Cache CacheFormat
 
-	// KeyScales and ValueScales, unless nil, are those of each layer in an E4M3 cache, in place
-	// of one for each token and head: code·scale is the value, as in vLLM.
+	// KeyScales and ValueScales, unless nil, are those of each layer in an E4M3 cache, or of
+	// each head of it, [layers, KVHeads], in place of one for each token and head: code·scale is
+	// the value, as in vLLM.
 	KeyScales, ValueScales []float32
 
 	// BatchInvariant refuses recipes under which the bits of a request depend on how many
@@ -67,8 +68,8 @@ type Options struct {
 }
 
 // check returns an error that names the first option that cannot be used with a model of so
-// many layers.
-func (o Options) check(layers int) error {
+// many layers and heads of keys in each.
+func (o Options) check(layers, heads int) error {
 	if err := cacheFormats.Check(o.Cache); err != nil {
 		return err
 	}
@@ -88,9 +89,9 @@ func (o Options) check(layers int) error {
 			continue
 		case o.Cache != CacheE4M3:
 			return optionError("Options.%s are for a cache in e4m3: this one is in %v", list.name, o.Cache)
-		case len(list.scales) != layers:
-			return optionError("Options.%s are %d: the model has %d layers",
-				list.name, len(list.scales), layers)
+		case len(list.scales) != layers && len(list.scales) != layers*heads:
+			return optionError("Options.%s are %d: the model has %d layers of %d heads: give one for "+
+				"each layer or one for each head", list.name, len(list.scales), layers, heads)
 		}
 		for i, x := range list.scales {
 			if !(x > 0) || math.IsInf(float64(x), 0) {
