@@ -10,11 +10,13 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
+	"github.com/octavo-fp8/octavo/nn"
 )
 
 func TestAttention(t *testing.T) {
 	r := labtest.Run(t, Experiment, labtest.Short())
-	labtest.Judged(t, r, 4, 17)
+	labtest.Judged(t, r, 4, 26)
 	require.Len(t, labtest.Table(t, r, "spread").Rows, 5*4, "spreads, lifts")
 	require.Len(t, labtest.Table(t, r, "vanishing").Rows, 2*8, "S, deltas")
 	require.Len(t, labtest.Table(t, r, "length").Rows, 2*2*5, "values, lengths, adders")
@@ -34,6 +36,7 @@ func TestDeclared(t *testing.T) {
 	for i, want := range []string{
 		"within 10 %", "within 10 %", "within 25 %", "1.2", "within 10 %", "at most 0.1", "5.93 within 10 %", "11.48 within 10 %", "3 to 10", "below 0.01 %",
 		"at least 10", "1.5", "below -5 %", "0.024 within 10 %", "0.0091 within 15 %", "at least 2", "at most 0.15", "within 10 %", "0.67", "at most 0.5", "above 50 %",
+		"at least 0.05", "at most 0.002", "at most 0.002", "at most 0.002", "at most 0.002", "at most 0.001", "at most 0.001", "at least 0.01", "at least 0.01",
 	} {
 		require.Equal(t, want, goals[i].Want, goals[i].What)
 	}
@@ -80,4 +83,43 @@ func TestHalf(t *testing.T) {
 	}
 	require.InDelta(t, 3, half(of(0, 0.25, 0.75)), 1e-12)
 	require.True(t, math.IsNaN(half(of(0, 0.25))))
+}
+
+// TestCaching: figures of losses that are known.
+func TestCaching(t *testing.T) {
+	c := &caching{config: training.Llama(32, 2, 8)}
+	require.Equal(t, []float64{1, 2, 3.5, 6.5, 4.5}, c.means([]float64{1, 2, 3, 4, 5, 6, 7, 8}), "positions 1, 2, 3 and 4, 5 to 8, all")
+	for part, want := range [][2]int{{1, 1}, {2, 2}, {3, 4}, {5, 8}, {1, 8}} {
+		first, last := c.between(part)
+		require.Equal(t, want, [2]int{first, last})
+	}
+	of := func(bf16, e4m3 [][]float64) *cachedModel { return &cachedModel{losses: [][][]float64{bf16, e4m3}} }
+	c.models = []*cachedModel{
+		of([][]float64{{2, 0, 0, 1, 0}, {3, 0, 0, 1, 0}}, [][]float64{{2.1, 0, 0, 1.3, 0}, {3.3, 0, 0, 1.7, 0}}),
+		of([][]float64{{4, 0, 0, 1, 0}, {5, 0, 0, 1, 0}}, [][]float64{{4.3, 0, 0, 1.5, 0}, {5.5, 0, 0, 1.9, 0}}),
+	}
+	mean, twice := c.cost(byToken, inBF16, 0)
+	require.InDelta(t, 0.3, mean, 1e-12, "0.2 and 0.4, of two models each")
+	require.InDelta(t, 0.2, twice, 1e-12, "two times the root of 0.02/2")
+	mean, twice = c.growth(byToken)
+	require.InDelta(t, 0.3, mean, 1e-12, "0.6 less 0.3")
+	require.InDelta(t, 0.2, twice, 1e-12, "0.4 less 0.2, 0.8 less 0.4")
+	mean, _ = c.gain()
+	require.InDelta(t, 2.5, mean, 1e-12)
+	require.InDelta(t, 1, c.most(byToken), 1e-12, "of 0.4 and 0.8: 0.6, and 0.4")
+}
+
+func TestLosses(t *testing.T) {
+	got := lossesOf([]float32{0, 0, 1000, 1000 - float32(math.Ln2)}, []int32{1, 0})
+	require.InDeltaSlice(t, []float64{math.Ln2, math.Log(1.5)}, got, 1e-4)
+}
+
+// TestScalesSeen: the largest magnitude of each head, which scales make the format's.
+func TestScalesSeen(t *testing.T) {
+	a := newAmaxes(nn.Config{Layers: 2, KVHeads: 2})
+	a.see(1, []float32{1, -2, 3, 4, -7, 0, 0, 1}, 4) // two tokens of two heads of two
+	a.see(0, []float32{448, 0, 0, 0}, 4)
+	require.Equal(t, amaxes{{448, 0}, {7, 4}}, a)
+	require.Equal(t, []float32{1, 1e-6, 7. / 448, 4. / 448}, a.scales(1))
+	require.Equal(t, []float32{2, 14. / 448}, a.layers().scales(2))
 }

@@ -2,9 +2,11 @@ package attention
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 )
 
 func (s *study) spreadChart() chart.Chart {
@@ -93,4 +95,35 @@ func (s *study) scaleChart() chart.Chart {
 		c.Series = append(c.Series, of)
 	}
 	return c
+}
+
+func (c *caching) perplexityChart() chart.Chart {
+	all := chart.Chart{Title: "Perplexity of bytes by how many come before", Y: "perplexity"}
+	c.byRange(&all, keepings(), func(way, part int) (y, spread float64) { return math.Exp(c.loss(way, part)), 0 })
+	return all
+}
+
+func (c *caching) costChart() chart.Chart {
+	all := chart.Chart{Title: "Loss above that with a cache in BF16, and two standard errors", Y: "nats per byte", Zero: true}
+	c.byRange(&all, keepings()[:tooLarge], func(way, part int) (mean, twice float64) { return c.cost(way, inBF16, part) })
+	all.Series = all.Series[1:]
+	return report.WithLimit(all, "allowed", allowedCost)
+}
+
+// byRange adds a series for each way.
+func (c *caching) byRange(to *chart.Chart, ways []keeping, y func(way, part int) (y, spread float64)) {
+	to.X = "bytes of a window"
+	for part := range c.whole() {
+		first, last := c.between(part)
+		to.Labels = append(to.Labels, fmt.Sprintf("%d to %d", first, last))
+	}
+	for way, k := range ways {
+		of := chart.Series{Name: k.name, Mark: chart.Joined}
+		for part := range c.whole() {
+			at := chart.Point{X: float64(part)}
+			at.Y, at.Spread = y(way, part)
+			of.Points = append(of.Points, at)
+		}
+		to.Series = append(to.Series, of)
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 )
 
 // madeUp is a study in which everything is as claimed, or the opposite.
@@ -17,7 +18,7 @@ func madeUp(claimed bool) *study {
 		}
 		return not
 	}
-	s := &study{o: lab.Options{}}
+	s := &study{o: lab.Options{}, caching: madeUpCaching(claimed)}
 	for i, of := range deviations {
 		s.spreads = append(s.spreads,
 			spread{of: of, lift: highLazy, relative: pick(published2694[highLazy][i], 0.01)},
@@ -69,6 +70,40 @@ func madeUp(claimed bool) *study {
 		}
 	}
 	return s
+}
+
+// madeUpCaching has two windows of two models, whose costs differ by 1e-5.
+func madeUpCaching(claimed bool) *caching {
+	c := &caching{config: training.Llama(32, 2, 512)}
+	for model := range 2 {
+		m := &cachedModel{seed: uint64(model + 1)}
+		for way := range keepings() {
+			var windows [][]float64
+			for w := range 2 {
+				losses := []float64{2, 1.9, 1.8, 1.7, 1.75}
+				for part := range losses {
+					cost := 1e-4 + 1e-5*float64(w) - 1e-6*float64(part)
+					switch {
+					case way == inBF16 && claimed:
+						cost = 0
+					case way == inBF16:
+						cost = 0.5 * float64(part) // no easier
+					case way >= tooLarge && claimed:
+						cost = 0.1
+					case way >= tooLarge:
+						cost = 0.5 * float64(part)
+					case !claimed:
+						cost = 0.003 + 0.5*float64(part) + 0.01*float64(part*way)
+					}
+					losses[part] += cost
+				}
+				windows = append(windows, losses)
+			}
+			m.losses = append(m.losses, windows)
+		}
+		c.models = append(c.models, m)
+	}
+	return c
 }
 
 func TestGoals(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
@@ -11,14 +12,15 @@ import (
 
 func (s *study) report() *report.Report {
 	return &report.Report{
-		Goals: slices.Concat(s.spreadGoals(), s.flushGoals(), s.growthGoals(), s.rotationGoals(), s.otherGoals()),
+		Goals: slices.Concat(s.spreadGoals(), s.flushGoals(), s.growthGoals(), s.rotationGoals(), s.otherGoals(), s.caching.goals()),
 		Findings: []report.Finding{
-			s.spreadFinding(), s.flushFinding(), s.growthFinding(), s.rotationFinding(), s.smoothingFinding(), s.scaleFinding(),
+			s.spreadFinding(), s.flushFinding(), s.growthFinding(), s.rotationFinding(), s.smoothingFinding(), s.scaleFinding(), s.caching.finding(),
 		},
 		Limits: []string{
-			"All operands are random numbers of our own: nothing is said of a model, and nothing of its perplexity. The needle test of vLLM, which is beside our figures, asks a language model; what is compared is that P·V alone goes the same way.",
+			"All operands but those of the last part are random numbers of our own: nothing is said of a model there. The needle test of vLLM, which is beside our figures, asks a language model; what is compared is that P·V alone goes the same way.",
 			"Kernels are computed as package oracle/flash describes them, with exact scores and correctly rounded exponentials. Promotion every n keys is done by tiles of n keys, which also have maxima of their own.",
 			"Hopper's accumulator is a model. It gives every bit of the vectors that were published for single instructions from zero; that a chain goes on from the old sum follows descriptions.",
+			fmt.Sprintf("What a cache costs is asked of models of two layers and %d bytes of context. Large models have channels of K with outliers and contexts of 100000 tokens and more, of which this says nothing.", s.caching.config.Context),
 			"How pull request 2694 made K, V and the softmax's scale, and how long K is in FlashAttention-3's Table 3, was not in what was read.",
 		},
 		Charts: s.charts(),
@@ -203,6 +205,58 @@ func (s *study) scaleFinding() report.Finding {
 		report.If(s.scaledBy(valueKind, "token") > 0.5, "Scales of V by token do not save a head from one huge value: they go into P, relative to the largest.", "Scales of V by token bear one huge value."))
 }
 
+// What a cache may cost, in nats per byte, and what a control must.
+const (
+	allowedCost       = 0.002
+	allowedDifference = 0.001
+	leastControl      = 0.01
+	leastGain         = 0.05
+)
+
+func (c *caching) goals() []report.Goal {
+	atMost := func(what string, limit, got float64) report.Goal {
+		return report.NewGoal(what, fmt.Sprintf("at most %v", limit), fmt.Sprintf("%.2g", got), got <= limit).AtLength()
+	}
+	atLeast := func(what string, limit, got float64) report.Goal {
+		return report.NewGoal(what, fmt.Sprintf("at least %v", limit), fmt.Sprintf("%.2g", got), got >= limit).AtLength()
+	}
+	ways := keepings()
+	gain, twice := c.gain()
+	goals := []report.Goal{atLeast("Cache in BF16: nats per byte by which the last half of a window is easier than the first eighth, less two standard errors", leastGain, gain-twice)}
+	for way := byToken; way <= unscaled; way++ {
+		goals = append(goals, atMost("Cache in "+ways[way].name+": nats per byte above BF16 and two standard errors, in the range where that is most", allowedCost, c.most(way)))
+	}
+	mean, twice := c.growth(byToken)
+	goals = append(goals, atMost("Scales for each token and head: what they cost more in the last half of a window than in the first eighth, and two standard errors", allowedDifference, mean+twice))
+	mean, twice = c.cost(byLayer, byToken, c.whole())
+	goals = append(goals, atMost("One scale for each layer against those: difference, and two standard errors", allowedDifference, math.Abs(mean)+twice))
+	for way := tooLarge; way <= tooSmall; way++ {
+		mean, twice := c.cost(way, inBF16, c.whole())
+		goals = append(goals, atLeast("Nats per byte above BF16 less two standard errors, "+ways[way].name, leastControl, mean-twice))
+	}
+	return goals
+}
+
+func (c *caching) finding() report.Finding {
+	last := c.whole() - 1
+	text := fmt.Sprintf("Models of %d bytes of context have a perplexity of %.3f in the first eighth of it and of %.3f in the last half with a cache in BF16. There a cache in E4M3 raises perplexity by",
+		c.config.Context, math.Exp(c.loss(inBF16, 0)), math.Exp(c.loss(inBF16, last)))
+	most := math.Inf(-1)
+	for way := byToken; way <= unscaled; way++ {
+		mean, _ := c.cost(way, inBF16, last)
+		text += fmt.Sprintf(" %s (%s),", report.Percent(math.Expm1(mean)), strings.TrimPrefix(keepings()[way].name, "E4M3, "))
+		most = max(most, c.most(way))
+	}
+	large, _ := c.cost(tooLarge, inBF16, last)
+	small, _ := c.cost(tooSmall, inBF16, last)
+	growth, twice := c.growth(byToken)
+	between, error := c.cost(byLayer, byToken, c.whole())
+	return report.NewFinding(fmt.Sprintf("%s and scales that are 2^17 too large or 2^4 too small by %s and %s.", text, report.Percent(math.Expm1(large)), report.Percent(math.Expm1(small))),
+		report.If(most <= allowedCost, "Such a cache costs next to nothing, whatever shares a scale.", "Such a cache has a cost that is seen."),
+		report.If(growth <= twice, "That it would cost more with length is not seen.", "It costs more with length."),
+		report.If(math.Abs(between) <= error, "Scales for each token and head are not seen to be better than one for each layer.", "One scale for each layer and those for each token and head are not the same.")).AtLength()
+}
+
 func (s *study) charts() []chart.Chart {
-	return []chart.Chart{s.spreadChart(), s.flushChart(), s.growthChart(centred), s.growthChart(oneSign), s.rotationChart(), s.smoothingChart(), s.scaleChart()}
+	return []chart.Chart{s.spreadChart(), s.flushChart(), s.growthChart(centred), s.growthChart(oneSign), s.rotationChart(), s.smoothingChart(), s.scaleChart(), s.caching.perplexityChart(), s.caching.costChart()}
 }

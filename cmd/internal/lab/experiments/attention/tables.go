@@ -2,13 +2,14 @@ package attention
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 )
 
 func (s *study) tables() []report.Table {
-	return []report.Table{s.publishedTable(), s.spreadTable(), s.flushTable(), s.growthTable(), s.rotationTable(), s.smoothingTable(), s.scaleTable()}
+	return []report.Table{s.publishedTable(), s.spreadTable(), s.flushTable(), s.growthTable(), s.rotationTable(), s.smoothingTable(), s.scaleTable(), s.caching.costTable(), s.caching.modelTable()}
 }
 
 // publishedTable has our figures beside the published ones, and why they may differ.
@@ -94,6 +95,32 @@ func (s *study) scaleTable() report.Table {
 	t := report.Table{Name: "scales", Title: "Error by what shares a scale", Columns: []string{"operands", "a scale for each", "relative error %"}}
 	for _, x := range s.scales {
 		t.Add(x.kind, x.of, 100*x.relative)
+	}
+	return t
+}
+
+func (c *caching) costTable() report.Table {
+	t := report.Table{Name: "cache", Title: "What a cache costs a model: perplexity of bytes, mean of the models",
+		Columns: []string{"cache", "first byte", "last byte", "perplexity", "loss", "above BF16", "two standard errors", "perplexity above BF16 %"}}
+	for way, k := range keepings() {
+		for part := range c.whole() + 1 {
+			first, last := c.between(part)
+			loss := c.loss(way, part)
+			mean, twice := c.cost(way, inBF16, part)
+			t.Add(k.name, first, last, math.Exp(loss), loss, mean, twice, 100*math.Expm1(mean))
+		}
+	}
+	return t
+}
+
+func (c *caching) modelTable() report.Table {
+	t := report.Table{Name: "models", Title: "Each model, all bytes", Columns: []string{"seed", "cache", "loss", "above BF16"}}
+	for i, m := range c.models {
+		one := &caching{config: c.config, models: c.models[i : i+1]}
+		for way, k := range keepings() {
+			mean, _ := one.cost(way, inBF16, c.whole())
+			t.Add(int(m.seed), k.name, one.loss(way, c.whole()), mean)
+		}
 	}
 	return t
 }
