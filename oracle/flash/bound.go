@@ -32,9 +32,8 @@ type Claim struct {
 	// last place, as ex2.approx of NVIDIA's PTX has. Alpha's is that at most.
 	Exp2 float64 `json:"exp2,omitempty"`
 
-	// BFloat16 says that the output is rounded to bfloat16. LSE is float32 always.
-	BFloat16 bool `json:"bfloat16,omitempty"`
-	Base2    bool `json:"base2,omitempty"` // LSE is in base 2
+	Out   Cast `json:"out,omitempty"`   // format of the output; LSE is float32 always
+	Base2 bool `json:"base2,omitempty"` // LSE is in base 2
 }
 
 // Claim returns what bounds depend on.
@@ -42,7 +41,7 @@ func (k Kernel) Claim() Claim {
 	return Claim{
 		P: k.P, Offset: float64(k.Offset), PScale: float64(k.pScale()), Threshold: float64(k.Threshold),
 		Tile: k.Tile, Splits: k.Splits, Scores: k.Scores.Product, Values: k.Values,
-		Exp2: k.Exp2.relative(), Base2: k.Base2,
+		Exp2: k.Exp2.relative(), Out: k.Out, Base2: k.Base2,
 	}
 }
 
@@ -382,9 +381,7 @@ func (r *rowBound) finish(out []float64, moved float64) {
 		err += r.values * (r.total[c]*(1+2*moved) + r.cast[c])
 		size := math.Abs(r.out[c]) + err
 		err += (r.sum + r.last) * size
-		if r.BFloat16 {
-			err += max(0x1p-8*(size+err), 0x1p-134)
-		}
+		err += r.Out.rounding(size + err)
 		out[c] = raise(err + r.underflow*(1+r.head.largest))
 	}
 }

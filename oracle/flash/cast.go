@@ -43,3 +43,26 @@ func (c *caster) of(u float32) (float32, byte) {
 	}
 	return u, 0
 }
+
+// round rounds an output to its format.
+func (c Cast) round(out []float32) {
+	if c == Float32 {
+		return
+	}
+	to := newCaster(c)
+	for i, x := range out {
+		out[i], _ = to.of(x)
+	}
+}
+
+// rounding bounds the error of an output of the given size when it is rounded to its
+// format.
+func (c Cast) rounding(size float64) float64 {
+	switch c {
+	case BFloat16:
+		return max(0x1p-8*size, 0x1p-134)
+	case Float16:
+		return max(0x1p-11*size, 0x1p-25)
+	}
+	return 0
+}

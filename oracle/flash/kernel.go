@@ -21,7 +21,7 @@ import (
 //     token, vmax being the largest of the head's valid keys; P_j is u_j in P's format.
 //  6. O = rn(rn(O·alpha) + ΣP_j·v_j), v the decoded codes, added as Values says.
 //  7. In the end l' = rn(l + sink), out = O/l'·F, as Ending says, with F the scale of V,
-//     rn(F/PScale) if PScale is not 1; log-sum-exp = rn(M + rn(log2(l)-Offset)), natural
+//     rn(F/PScale) if PScale is not 1, and rounded to the format Out; log-sum-exp = rn(M + rn(log2(l)-Offset)), natural
 //     after one product with float32(ln 2).
 //  8. Splits of consecutive tiles are such rows of their own, without sink, and merged by
 //     weights exp2(rn(lse_s-G)), G the log-sum-exp of all, in ascending order.
@@ -52,6 +52,7 @@ type Kernel struct {
 	Values Product `json:"values"`
 
 	Ending Ending `json:"ending"`
+	Out    Cast   `json:"out,omitempty"`   // format of the output: Float32, BFloat16 or Float16
 	Base2  bool   `json:"base2,omitempty"` // the log-sum-exp is in base 2
 
 	// Evidence says where the description is from, and what it leaves out.
@@ -222,6 +223,8 @@ func (k Kernel) Check() error {
 		return bad("no polynomial of degree %d: 3, 4 and 5 are there", e.Degree)
 	case e.Every < 0 || e.Some < 0 || e.Some > e.Every || e.Start < 0:
 		return bad("%d of every %d exponentials from piece %d on", e.Some, e.Every, e.Start)
+	case k.Out > Float16:
+		return bad("the output is in %v: want float32, bf16 or fp16", k.Out)
 	case k.Scores.Scaling == InProduct && k.Scores.Product.Order != Contract:
 		return bad("scales are in the product only with the order of package gemm")
 	case k.Scores.Product.Carry:

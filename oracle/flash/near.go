@@ -44,7 +44,12 @@ func (m *model) near(ctx context.Context, o Options, anyCast bool) (*vicinity, e
 			out := v.Out[at*dv : (at+1)*dv]
 			r.w.trace = &Trace{Place: Place{h, i}}
 			v.LSE[at] = r.w.row(h, i, out).lse
-			v.lse[at] = r.tolerances(v.out[at*dv:(at+1)*dv], out, h, i)
+			tol := v.out[at*dv : (at+1)*dv]
+			v.lse[at] = r.tolerances(tol, out, h, i)
+			m.Out.round(out)
+			for c, x := range out { // either was rounded
+				tol[c] += 2 * m.Out.rounding(math.Abs(float64(x))+tol[c])
+			}
 		})
 	})
 	return v, err

@@ -77,7 +77,9 @@ func (m *model) predict(ctx context.Context, o Options) (*Prediction, error) {
 				r.Trace = w.trace
 			}
 			w.saturated, w.flushed = 0, 0
-			end := w.row(h, i, r.Out[at*m.s.ValueDim:][:m.s.ValueDim])
+			out := r.Out[at*m.s.ValueDim:][:m.s.ValueDim]
+			end := w.row(h, i, out)
+			m.Out.round(out)
 			r.LSE[at], r.Max[at] = end.lse, end.max
 			if r.Sum != nil {
 				r.Sum[at] = end.sum
