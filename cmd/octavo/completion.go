@@ -19,6 +19,12 @@ func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		completeFlags(c)
+		for _, child := range c.Commands() {
+			if c.Name() != "completion" {
+				completeFlags(child)
+				child.ValidArgsFunction = completeArguments(child)
+			}
+		}
 		if c.Name() == "completion" {
 			c.Args, c.RunE = noCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			markUsageErrors(c)

@@ -154,6 +154,7 @@ func newVerifyCommand() *cobra.Command {
 	workersFlag(cmd, &v.workers)
 	htmlFlag(cmd, &v.html, "a map of the errors")
 	jsonFlag(cmd, &v.asJSON)
+	cmd.AddCommand(newVerifyAttentionCommand())
 	return cmd
 }
 

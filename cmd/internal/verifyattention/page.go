@@ -1,0 +1,83 @@
+package verifyattention
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/page"
+)
+
+//go:embed page.html
+var pageSource string
+
+var pages = page.New("verify-attention", pageSource, nil)
+
+// WritePage writes the verdict as an HTML page that needs nothing else.
+func (v *Verdict) WritePage(w io.Writer) error { return pages.Write(w, v.Title(), v) }
+
+// bound is the line that errors may not cross.
+var bound = []chart.Reference{{Name: "bound", Value: 1}}
+
+// HeadChart has the largest error of each head.
+func (v *Verdict) HeadChart() chart.Chart {
+	c := chart.Chart{Title: "Largest error of each head", X: "query head", Y: "in units of the bound", LogY: true, Lines: bound,
+		Description: "The largest error of an element or a log-sum-exp of each query head in units of its bound; above 1 it is wrong. Errors of 0 and infinite ones are not shown."}
+	for b := range v.Sequences {
+		s := chart.Series{Name: "largest error", Mark: chart.Dots}
+		if v.Batch > 1 {
+			s.Name = fmt.Sprintf("sequence %d", b)
+		}
+		for h, rows := range v.Sequences[b].worst {
+			s.Points = append(s.Points, chart.Point{X: float64(h), Y: slices.Max(rows), Name: fmt.Sprintf("head %d", h)})
+		}
+		c.Series = append(c.Series, s)
+		if len(c.Series) == mostSeries {
+			break
+		}
+	}
+	return c
+}
+
+// mostSeries is how many a chart has.
+const mostSeries = 8
+
+// RowChart has the largest error of each row of those heads that are the worst, of the
+// sequence that is.
+func (v *Verdict) RowChart() chart.Chart {
+	b := v.worstSequence()
+	c := chart.Chart{Title: "Largest error of each row", X: "query", Y: "in units of the bound", LogY: true, Lines: bound,
+		Description: fmt.Sprintf("The largest error of each row in units of the bound, of the %d heads at most that are the worst. Errors of 0 and infinite ones are not shown.", mostSeries)}
+	if v.Batch > 1 {
+		c.Title += fmt.Sprintf(", sequence %d", b)
+	}
+	worst := v.Sequences[b].worst
+	heads := make([]int, len(worst))
+	for h := range heads {
+		heads[h] = h
+	}
+	slices.SortStableFunc(heads, func(x, y int) int {
+		if a, b := slices.Max(worst[x]), slices.Max(worst[y]); a > b {
+			return -1
+		} else if a < b {
+			return 1
+		}
+		return 0
+	})
+	heads = heads[:min(len(heads), mostSeries)]
+	slices.Sort(heads)
+	for _, h := range heads {
+		s := chart.Series{Name: fmt.Sprintf("head %d", h), Mark: chart.Joined}
+		for i, y := range worst[h] {
+			query := i
+			if v.Looked != nil {
+				query = v.Looked[i]
+			}
+			s.Points = append(s.Points, chart.Point{X: float64(query), Y: y})
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
