@@ -33,6 +33,7 @@ func readers(t *testing.T, path string) map[string][]string {
 		return []string{"--a", a, "--a-scales", sa, "--a-block", "row", "--b", b, "--b-scales", sb, "--b-block", "row"}
 	}
 	named := operands("a", "s", "a", "s")
+	a := attend(t)
 	_, model, _ := byteModel(t)
 	probes := filepath.Join(dir, "probes")
 	succeed(t, "identify", "-o", probes, "--k", "64", "--quiet")
@@ -49,11 +50,16 @@ func readers(t *testing.T, path string) map[string][]string {
 
 		"generate --prompt-file": {"generate", "--model", model, "--prompt-file", path},
 
-		"gemm":             append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
-		"verify":           append([]string{"verify", path, "--got", good}, named...),
-		"verify --got":     append([]string{"verify", good, "--got", path}, named...),
-		"verify --a":       append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
-		"identify":         {"identify", path, "--got", good},
+		"gemm":         append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
+		"verify":       append([]string{"verify", path, "--got", good}, named...),
+		"verify --got": append([]string{"verify", good, "--got", path}, named...),
+		"verify --a":   append([]string{"verify", "--got", good, "--a-format", "e4m3"}, operands(path+".npy", path+".npy", path+".npy", path+".npy")...),
+		"identify":     {"identify", path, "--got", good},
+
+		"verify attention":       {"verify", "attention", path},
+		"verify attention --got": {"verify", "attention", a.write(t), "--got", path},
+		"verify attention --q":   {"verify", "attention", good, "--q", path + ".npy", "--q-format", "e4m3"},
+
 		"identify --got":   {"identify", probes, "--got", path},
 		"audit":            append([]string{"audit", path, "--rtol", "1"}, named...),
 		"train --text":     {"train", "--text", path, "-o", dir},

@@ -34,6 +34,10 @@ func TestCompletions(t *testing.T) {
 		"vectors -o ":         {":16"},
 		"gemm --a-scales ":    {"npy", ":8"},
 		"verify --model ":     {"hopper-wgmma", "exact", ":4"},
+		"verify attention ":   {"safetensors", ":8"},
+
+		"verify attention --inject ": {"rescale-dropped", "none", ":4"},
+
 		"lab ":                {"parity", "all", ":4"},
 		"report ":             {":16"},
 		"version ":            {":4"},

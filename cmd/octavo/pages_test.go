@@ -31,6 +31,8 @@ func TestPages(t *testing.T) {
 	check("verify-passed", verifyPage(t, false))
 	check("verify-failed", verifyPage(t, true))
 	check("verify-sampled", verifyPage(t, true, "--sample=500"))
+	check("verify-attention-wrong", verifyAttentionPage(t, "split-mean"))
+	check("verify-attention-right", verifyAttentionPage(t, "none"))
 	check("train", trainPage(t))
 	check("convert", convertPage(t))
 	lab := labPages(t)
@@ -83,6 +85,14 @@ func verifyPage(t *testing.T, wrong bool, more ...string) string {
 	}
 	file := filepath.Join(t.TempDir(), "errors.html")
 	r := octavo(nil, l.args(writeC(t, c), append(more, "--html", file)...)...)
+	require.LessOrEqual(t, r.status, 1, r.stderr)
+	return file
+}
+
+// verifyAttentionPage returns the page about a result that is made up.
+func verifyAttentionPage(t *testing.T, fault string) string {
+	file := filepath.Join(t.TempDir(), "attention.html")
+	r := octavo(nil, "verify", "attention", "--inject", fault, "--html", file)
 	require.LessOrEqual(t, r.status, 1, r.stderr)
 	return file
 }

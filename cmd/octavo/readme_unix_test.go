@@ -56,6 +56,7 @@ var notPastedShort = []readmeLine{
 // pastedWithStatus1 are the lines whose exit status is 1.
 var pastedWithStatus1 = []readmeLine{
 	{"octavo verify demo/layer.safetensors --a x --b w --got demo/wrong.safetensors", "the kernel is wrong"},
+	{"octavo verify attention --inject", "so is this one"},
 }
 
 // TestReadmePasted runs the command lines of README.md in order in a shell in an empty

@@ -50,7 +50,10 @@ func endless(t *testing.T) map[string][]string {
 		"generate": {"generate", "--model", longModel(t), "--prompt", "a", "--tokens", "0", "--context", "262144"},
 		"verify":   append([]string{"verify", product, "--got", got, "--html", "page.html"}, operands...),
 		"identify": slowIdentify(t),
-		"audit":    append([]string{"audit", product, "--rtol", "1", "--operands", "out.safetensors"}, operands...),
+
+		"verify attention": {"verify", "attention", manyQueries(t), "--html", "page.html"},
+
+		"audit": append([]string{"audit", product, "--rtol", "1", "--operands", "out.safetensors"}, operands...),
 		"train": {"train", "--text", text, "-o", "run", "--steps", "1000000", "--dim", "16", "--heads", "2",
 			"--layers", "1", "--hidden", "16", "--context", "16", "--batch", "2", "--checkpoint-every", "1000"},
 		"lab":      {"lab", "parity", "--text", text, "-o", "run"},
@@ -67,6 +70,16 @@ func longModel(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "long")
 	require.NoError(t, hf.Save(t.Context(), m, dir, hf.SaveOptions{Bytes: true}))
 	return dir
+}
+
+// manyQueries has attention of 2^30 scores in one head, all zeros.
+func manyQueries(t *testing.T) string {
+	t.Helper()
+	n := 1 << 15
+	zeros := make([]byte, 64*n)
+	return filetest.Write(t, nil,
+		filetest.Raw("q", safetensors.BF16, []int{1, n, 32}, zeros...), filetest.Raw("k", safetensors.BF16, []int{1, n, 32}, zeros...),
+		filetest.Raw("v", safetensors.BF16, []int{1, n, 32}, zeros...), filetest.Raw("out", safetensors.BF16, []int{1, n, 32}, zeros...))
 }
 
 // manyCodes has codes of 8 GiB, all zeros, and their scales.
