@@ -90,7 +90,7 @@ func newVerifyAttentionCommand() *cobra.Command {
 	var v verifyAttentionFlags
 	cmd := &cobra.Command{
 		Use:     "attention [IN.safetensors] | --inject FAULT",
-		Short:   "Say whether a flash attention kernel's result is right, and why not",
+		Short:   "Say whether a flash attention kernel is right, and why not",
 		Long:    verifyAttentionLong,
 		Example: verifyAttentionExample,
 		Args: func(_ *cobra.Command, args []string) error {
