@@ -29,8 +29,6 @@ func ParseLayout(name string) (Layout, error) {
 // extents are [batch, heads, tokens, dim] of an array.
 type extents [4]int
 
-func (e extents) len() int { return e[0] * e[1] * e[2] * e[3] }
-
 // of reads a shape of three or four dimensions.
 func (l Layout) of(shape []int) (extents, bool) {
 	if len(shape) < 3 || len(shape) > 4 {
