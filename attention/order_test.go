@@ -190,7 +190,7 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 				continue
 			}
 			kept = true
-			z[j] = sl * r.scores[(head*r.s.Queries+query)*r.s.KVHeads*r.tokens+kv*r.tokens+t*64+j]
+			z[j] = float32(sl * r.scores[(head*r.s.Queries+query)*r.s.KVHeads*r.tokens+kv*r.tokens+t*64+j])
 			m2 = max(m2, z[j])
 		}
 		if !kept {
@@ -215,7 +215,7 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 				lanes[i] += lanes[i+n]
 			}
 		}
-		l *= alpha
+		l = float32(l * alpha)
 		l += lanes[0]
 		for j := range z {
 			if byToken {
@@ -231,7 +231,7 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 			sum := fusedSum(64, func(j int) (x, y float32) {
 				return p[j], r.v[(kv*r.tokens+t*64+j)*r.s.ValueDim+d]
 			}, sees)
-			o[d] *= alpha
+			o[d] = float32(o[d] * alpha)
 			o[d] += sum
 		}
 	}
@@ -241,7 +241,7 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 	lse2 := log2(l) - offset
 	lse2 += m
 	if sink && r.p.Sinks != nil {
-		x := r.p.Sinks[head] * log2OfE
+		x := float32(r.p.Sinks[head] * log2OfE)
 		x -= m
 		l += exp2(x + offset)
 	}
@@ -299,13 +299,13 @@ func (r *order) merge(all *result, head int, parts []split) {
 	g := m + log2(t)
 	with := g
 	if r.p.Sinks != nil {
-		x := r.p.Sinks[head] * log2OfE
+		x := float32(r.p.Sinks[head] * log2OfE)
 		with = g + log2(1+exp2(x-g))
 	}
 	for _, s := range parts {
 		w := exp2(s.lse2 - with)
 		for d, x := range s.out {
-			product := w * x
+			product := float32(w * x)
 			out[d] += product
 		}
 	}
