@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/attention"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -203,7 +204,7 @@ func (r *Report) String() string {
 			continue
 		}
 		fmt.Fprintf(&b, "head %d: %d elements and %d log-sum-exps outside, queries %s; relative L2 %.3g, cosine %.6f\n",
-			h, head.Outside, head.LSEOutside, ranges(head.Rows), float64(head.RelL2), float64(head.Cosine))
+			h, head.Outside, head.LSEOutside, textout.Ranges(head.Rows), float64(head.RelL2), float64(head.Cosine))
 	}
 	return b.String()
 }
@@ -216,28 +217,6 @@ func (w *Worst) String() string {
 		place = fmt.Sprintf("worst log-sum-exp: head %d, query %d", w.Head, w.Query)
 	}
 	return fmt.Sprintf("%s: %.6g for %.6g, %.3g times the bound %.3g", place, float64(w.Got), float64(w.Want), float64(w.Ratio), float64(w.Bound))
-}
-
-// ranges writes ascending numbers as "0-3, 7", and what is more as "and N others".
-func ranges(all []int) string {
-	const most = 4
-	var parts []string
-	for from := 0; from < len(all); {
-		to := from + 1
-		for to < len(all) && all[to] == all[to-1]+1 {
-			to++
-		}
-		if len(parts) == most {
-			return fmt.Sprintf("%s and %d others", strings.Join(parts, ", "), len(all)-from)
-		}
-		part := fmt.Sprint(all[from])
-		if to > from+1 {
-			part = fmt.Sprintf("%d-%d", all[from], all[to-1])
-		}
-		parts = append(parts, part)
-		from = to
-	}
-	return strings.Join(parts, ", ")
 }
 
 // inBase returns natural log-sum-exps, in base 2 where two says so.

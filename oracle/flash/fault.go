@@ -168,7 +168,7 @@ var kinds = [...]struct {
 	Unnormalized:         {"unnormalized", "the output is not divided by the row sum", nil},
 	HeadModulo:           {"head-modulo", "query heads use head h mod KVHeads of K and V", []string{"PSAL-POSTECH/ONNXim#34", "ekzhang/jax-js#180"}},
 	SinkOmitted:          {"sink-omitted", "the sink is left out", []string{"modular/modular#6198"}},
-	SinkPerSplit:         {"sink-per-split", "the sink is counted once for every split", []string{"imp#1345", "ROCm/rocm-libraries#12227"}},
+	SinkPerSplit:         {"sink-per-split", "the sink is counted once for every split", []string{"ROCm/rocm-libraries#12227"}},
 	SinkInLSE:            {"sink-in-lse", "log-sum-exps count the sink", nil},
 	SinkScaled:           {"sink-scaled", "the sink is scaled as a score", nil},
 	SinkBase2:            {"sink-base-2", "the sink is taken for a score in base 2", nil},

@@ -105,7 +105,7 @@ type model struct {
 	cast     caster
 	plainQK  bool
 	plainPV  bool
-	fault    Fault // what is computed in another way; see hooks.go
+	fault    Fault // what is computed in another way; see faultmodel.go
 	tail     int   // keys that are not padding, where the fault pads them
 	byTokenV bool
 }

@@ -182,7 +182,7 @@ func (v *Verdict) HeadLines() (lines []HeadLine) {
 	for b := range v.Sequences {
 		for h, r := range v.Sequences[b].Report.Heads {
 			if len(r.Rows) > 0 && len(lines) < mostHeads {
-				lines = append(lines, HeadLine{b, h, r.Outside, r.LSEOutside, ranges(r.Rows),
+				lines = append(lines, HeadLine{b, h, r.Outside, r.LSEOutside, textout.Ranges(r.Rows),
 					fmt.Sprintf("%.3g", float64(r.RelL2)), fmt.Sprintf("%.6f", float64(r.Cosine)), fmt.Sprintf("%.3g", float64(r.Worst))})
 			}
 		}
@@ -201,28 +201,6 @@ func (v *Verdict) MoreHeads() int {
 		}
 	}
 	return max(n-mostHeads, 0)
-}
-
-// ranges writes ascending numbers as "0-3, 7", and what is more as "and N others".
-func ranges(all []int) string {
-	const most = 4
-	var parts []string
-	for from := 0; from < len(all); {
-		to := from + 1
-		for to < len(all) && all[to] == all[to-1]+1 {
-			to++
-		}
-		if len(parts) == most {
-			return fmt.Sprintf("%s and %d others", strings.Join(parts, ", "), len(all)-from)
-		}
-		part := fmt.Sprint(all[from])
-		if to > from+1 {
-			part = fmt.Sprintf("%d-%d", all[from], all[to-1])
-		}
-		parts = append(parts, part)
-		from = to
-	}
-	return strings.Join(parts, ", ")
 }
 
 // WriteText writes the verdict for people.
