@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/softmax"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -16,7 +17,7 @@ const (
 )
 
 // tile is the number of keys of a tile.
-const tile = 64
+const tile = softmax.Keys
 
 // attend is one attention that a run computes, whatever Q, K and V come from.
 type attend struct {

@@ -79,21 +79,15 @@ var (
 	latticeE5M2 = rounding.Lattice{Mantissa: 2, MinNormal: 113 << 23, Max: 57344}
 )
 
-// roundAll is Round of all of p, times a power of two.
-func (f PFormat) roundAll(p []float32, unit float32) {
-	switch s := (fp8.Scale{Stored: unit, Multiplier: 1}); f {
+// lattice is the format's numbers, or nil for bfloat16.
+func (f PFormat) lattice() *rounding.Lattice {
+	switch f {
 	case PE4M3:
-		rounding.Nearest(p, p, &latticeE4M3, s)
+		return &latticeE4M3
 	case PE5M2:
-		rounding.Nearest(p, p, &latticeE5M2, s)
-	default:
-		rounding.NearestBF16(p, p)
-		if unit != 1 {
-			for i := range p {
-				p[i] *= unit
-			}
-		}
+		return &latticeE5M2
 	}
+	return nil
 }
 
 // check reports what is wrong with the options, and panics if results are of a wrong length.

@@ -130,13 +130,13 @@ func (x *vectors) decodeKeys(to []float32, i int) {
 // multiplyKeyCodes writes the scores of all rows, of a panel of keys.
 func (x *vectors) multiplyKeyCodes(s *scratch, i int) {
 	for row := range x.rows {
-		clear(s.z[row*tile+i*panel:][:panel])
+		clear(s.p[row*tile+i*panel:][:panel])
 	}
 	t := &x.task
 	t.Blocks, t.Pairs, t.RowBlocks = 1, x.depth/2, 1
 	t.Flags = microkernel.First | microkernel.Last
 	t.A, t.ScaleA = &x.q[0], &x.scalesQ[0]
-	x.multiplyCodes(s.z[i*panel:], x.scalesK[i], x.codesK[i], &x.codes.viewK, x.codes.rowQ)
+	x.multiplyCodes(s.p[i*panel:], x.scalesK[i], x.codesK[i], &x.codes.viewK, x.codes.rowQ)
 }
 
 // multiplyCodes runs the task for a panel of codes. row says that there is one row, whose
@@ -155,13 +155,13 @@ func (x *vectors) multiplyCodes(c, scales []float32, codes []byte, v *codeView, 
 
 // multiplyValueCodes adds P times the tile's values to O, as the task for the first column
 // says.
-func (x *vectors) multiplyValueCodes(s *scratch, f PFormat, kvHead, k0, n int) {
+func (x *vectors) multiplyValueCodes(s *scratch, kvHead, k0, n int) {
 	t, nr, v := &x.task, x.kernels.NR, &x.codes.viewV
 	depth := (n + n%2) * panel
 	for d := 0; d < s.width; d += panel {
 		codes := x.codesV.panel(kvHead, k0, d)
 		if x.direct() {
-			x.multiplyCodes(s.o[x.first*s.width+d:], ones[:], codes, v, x.codes.one && f != PBFloat16)
+			x.multiplyCodes(s.o[x.first*s.width+d:], ones[:], codes, v, x.codes.one && s.softmax.Lattice != nil)
 			continue
 		}
 		x.codes.buffer = grow(x.codes.buffer, tile*panel)

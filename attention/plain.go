@@ -4,9 +4,9 @@ import (
 	"github.com/octavo-fp8/octavo/internal/canonical"
 )
 
-// scores writes z of row i and the keys of a tile that it sees, those from k0 on.
-func (s *scratch) scores(a *attend, z []float32, kvHead, i, k0 int) {
-	r, dim := &s.row[i], a.sizes.Dim
+// scores writes the scores of row i and the keys of a tile that it sees, those from k0 on.
+func (s *scratch) scores(a *attend, kvHead, i, k0 int) {
+	r, dim, to := &s.row[i], a.sizes.Dim, s.p[i*tile:][:tile]
 	blockQ, blockK := a.q.block(), a.k.block()
 	q, scalesQ := s.q[i*dim:][:dim], s.scalesQ[i*ceilDiv(dim, blockQ):]
 	for j := r.from; j < r.to; j++ {
@@ -16,7 +16,7 @@ func (s *scratch) scores(a *attend, z []float32, kvHead, i, k0 int) {
 			hi := min(lo+a.block, dim)
 			c = canonical.FMA(dot(q[lo:hi], k[lo:hi], a.exactQK)*scalesQ[lo/blockQ], scalesK[lo/blockK], c)
 		}
-		z[j] = a.scale * a.alpha(c, kvHead, s.firstRow+i, k0+j)
+		to[j] = a.alpha(c, kvHead, s.firstRow+i, k0+j)
 	}
 }
 
@@ -61,8 +61,9 @@ func (s *scratch) weigh(a *attend, i int) {
 			sums[d] += even[d] + odd[d]
 		}
 	}
+	alpha := s.state[i].Alpha
 	for d := range o {
-		o[d] = float32(o[d]*r.alpha) + sums[d]
+		o[d] = float32(o[d]*alpha) + sums[d]
 	}
 }
 

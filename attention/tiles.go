@@ -7,6 +7,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/internal/softmax"
 )
 
 // scratch is what one worker works with, reused from job to job.
@@ -16,9 +17,11 @@ type scratch struct {
 	scalesV          []float32
 	shares           [tile]float32 // of p, where V has scales by token
 
-	z, p []float32 // scores and rounded numerators, [rows, tile]
-	o    []float32 // [rows, width]
-	row  []rowState
+	p       []float32 // scores and then rounded numerators, [rows, tile]
+	o       []float32 // [rows, width]
+	row     []rowState
+	state   []softmax.Row
+	softmax softmax.Tile
 
 	firstRow int // of the rows, among those of the head of K and V
 	width    int // of a row of o: DV in whole panels
@@ -30,15 +33,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// rowState is how far a row of queries is.
-type rowState struct {
-	lo, hi int // keys that it sees
-	m, l   float32
-	begun  bool // there was a key
-	alpha  float32
-	from   int // keys of the tile that it sees
-	to     int
-}
+// rowState is what a row of queries sees: keys [lo, hi), and [from, to) of the tile.
+type rowState struct{ lo, hi, from, to int }
 
 // job computes one of an attention's jobs.
 func (r *run) job(a *attend, job int, s *scratch) {
@@ -48,7 +44,7 @@ func (r *run) job(a *attend, job int, s *scratch) {
 	tiles := ceilDiv(a.sizes.Keys, tile)
 	each := ceilDiv(tiles, r.splits)
 	s.firstRow = r0
-	s.begin(a, kvHead, r0, r1)
+	s.begin(a, r.format, kvHead, r0, r1)
 	first, last := min(split*each, tiles), min((split+1)*each, tiles)
 	lo, hi := s.keys()
 	first, last = max(first, lo/tile), min(last, ceilDiv(hi, tile))
@@ -56,7 +52,7 @@ func (r *run) job(a *attend, job int, s *scratch) {
 		if a.gone(t * tile) {
 			continue
 		}
-		s.tile(a, r.format, kvHead, t*tile, min((t+1)*tile, a.sizes.Keys))
+		s.tile(a, kvHead, t*tile, min((t+1)*tile, a.sizes.Keys))
 	}
 	for i := range s.row {
 		r.finish(a, s, kvHead, r0+i, i, split)
@@ -64,22 +60,27 @@ func (r *run) job(a *attend, job int, s *scratch) {
 }
 
 // begin prepares rows [r0, r1) of queries.
-func (s *scratch) begin(a *attend, kvHead, r0, r1 int) {
+func (s *scratch) begin(a *attend, f PFormat, kvHead, r0, r1 int) {
 	n, dim := r1-r0, a.sizes.Dim
 	blocks := ceilDiv(dim, a.q.block())
 	s.q, s.scalesQ = grow(s.q, n*dim), grow(s.scalesQ, n*blocks)
 	s.width = ceilDiv(a.sizes.ValueDim, panel) * panel
 	s.o = grow(s.o, (n+mostRegisterRows)*s.width)
 	clear(s.o)
-	s.z, s.p = grow(s.z, (n+mostRegisterRows)*tile), grow(s.p, (n+mostRegisterRows)*tile)
-	s.row = grow(s.row, n)
+	s.p = grow(s.p, (n+mostRegisterRows)*tile)
+	s.row, s.state = grow(s.row, n), grow(s.state, n)
+	s.softmax = softmax.Tile{Scale: a.scale, Offset: f.Offset(), Lattice: f.lattice(), Unit: 1}
+	if a.tokenScales {
+		s.softmax.Shares = &s.shares
+	}
 	for i := range s.row {
 		row := r0 + i
 		h, query := kvHead*a.group+row%a.group, row/a.group
 		a.q.decode(s.q[i*dim:], dim, h, query, query+1)
 		a.q.scales(s.scalesQ[i*blocks:], h, query, query+1)
 		lo, hi := a.sees(row)
-		s.row[i] = rowState{lo: lo, hi: hi, m: float32(math.Inf(-1))}
+		s.row[i] = rowState{lo: lo, hi: hi}
+		s.state[i] = softmax.Row{Max: float32(math.Inf(-1))}
 	}
 	if s.vectors.kernels = microkernel.For(cpu.Current()); s.vectors.kernels != nil {
 		s.vectors.begin(s, a)
@@ -101,26 +102,40 @@ func (s *scratch) keys() (lo, hi int) {
 }
 
 // tile does steps 1 to 6 for keys [k0, k1).
-func (s *scratch) tile(a *attend, f PFormat, kvHead, k0, k1 int) {
-	s.load(a, kvHead, k0, k1)
-	if s.vectors.kernels != nil {
-		s.vectors.tile(s, a, f, kvHead, k0, k1-k0)
+func (s *scratch) tile(a *attend, kvHead, k0, k1 int) {
+	first, last := s.see(k0, k1)
+	if first >= last {
 		return
 	}
+	s.load(a, kvHead, k0, k1)
+	if s.vectors.kernels != nil {
+		s.vectors.tile(s, a, kvHead, k0, k1-k0, first, last)
+		return
+	}
+	for i := first; i < last; i++ {
+		s.scores(a, kvHead, i, k0)
+	}
+	s.softmax.Update(s.p[first*tile:], s.state[first:last])
+	for i := first; i < last; i++ {
+		if s.state[i].Kept != 0 {
+			s.weigh(a, i)
+		}
+	}
+}
+
+// see says what keys of [k0, k1) the rows see, and returns the first and the last that see
+// one.
+func (s *scratch) see(k0, k1 int) (first, last int) {
+	first = len(s.row)
 	for i := range s.row {
 		r := &s.row[i]
-		if r.from, r.to = max(r.lo, k0)-k0, min(r.hi, k1)-k0; r.from >= r.to {
-			continue
+		r.from, r.to = max(r.lo, k0)-k0, min(r.hi, k1)-k0
+		if s.state[i].Kept = 0; r.from < r.to {
+			s.state[i].Kept = ^uint64(0) << r.from & (^uint64(0) >> (tile - r.to))
+			first, last = min(first, i), i+1
 		}
-		z, p := s.z[i*tile:][:tile], s.p[i*tile:][:tile]
-		s.scores(a, z, kvHead, i, k0)
-		r.softmax(p, z, f.Offset())
-		if a.tokenScales {
-			s.weighShares(p, r)
-		}
-		f.roundAll(p, 1)
-		s.weigh(a, i)
 	}
+	return first, last
 }
 
 // load decodes a tile of K and V.
@@ -145,80 +160,27 @@ func (s *scratch) load(a *attend, kvHead, k0, k1 int) {
 	}
 }
 
-// softmax does steps 3 and 4 for a row of z, and writes p, 0 where the row sees no key.
-func (r *rowState) softmax(p, z []float32, offset float32) {
-	kept := z[r.from:r.to]
-	m := largest(r.m, kept)
-	r.alpha = 1
-	if r.begun && (m > r.m || isNaNOrInf(m)) { // exp2(0) is 1
-		r.alpha = elementary.Exp2(r.m - m)
-	}
-	r.begun, r.m = true, m
-	clear(p[:r.from])
-	clear(p[r.to:tile])
-	elementary.Exp2To(p[r.from:r.to], kept, m, offset)
-	r.l = float32(r.l*r.alpha) + sum(p)
-}
-
-func isNaNOrInf(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
-
-// largest returns the largest of m and x, NaN if there is one.
-func largest(m float32, x []float32) float32 {
-	m0, m1, m2, m3 := m, m, m, m
-	for ; len(x) >= 4; x = x[4:] {
-		m0, m1, m2, m3 = max(m0, x[0]), max(m1, x[1]), max(m2, x[2]), max(m3, x[3])
-	}
-	for _, x := range x {
-		m0 = max(m0, x)
-	}
-	return max(m0, m1, m2, m3)
-}
-
-// sum adds up a tile's p, of which none is -0, in the order of step 4.
-func sum(p []float32) float32 {
-	const n = 16
-	var lanes [n]float32
-	tile := (*[tile]float32)(p)
-	for t := range n {
-		lanes[t] = tile[t] + tile[t+n] + tile[t+2*n] + tile[t+3*n]
-	}
-	for n := n / 2; n > 0; n /= 2 {
-		for t := range n {
-			lanes[t] += lanes[t+n]
-		}
-	}
-	return lanes[0]
-}
-
-// weighShares multiplies p with the shares of the tokens' scales, in step 5.
-func (s *scratch) weighShares(p []float32, r *rowState) {
-	p = p[r.from:r.to]
-	for j, share := range s.shares[r.from:r.to] {
-		p[j] *= share
-	}
-}
-
 // finish does steps 7 and 8 for a row: in a split for its merge.
 func (r *run) finish(a *attend, s *scratch, kvHead, row, i, split int) {
-	state, o := &s.row[i], s.o[i*s.width:][:a.sizes.ValueDim]
+	state, o := &s.state[i], s.o[i*s.width:][:a.sizes.ValueDim]
 	place := a.place(kvHead, row)
 	lse2 := float32(math.Inf(-1))
-	if state.begun {
+	if state.Begun {
 		offset := r.format.Offset()
-		lse2 = state.m + (elementary.Log2(state.l) - offset)
-		l := state.l
+		lse2 = state.Max + (elementary.Log2(state.Sum) - offset)
+		l := state.Sum
 		if a.sinks != nil && r.splits == 1 {
-			l += elementary.Exp2(float32(a.sinks[place/a.sizes.Queries]*log2E) - state.m + offset)
+			l += elementary.Exp2(float32(a.sinks[place/a.sizes.Queries]*log2E) - state.Max + offset)
 		}
 		s.scaleValues(a, o, kvHead, 1/l)
 	}
 	if r.splits == 1 {
 		a.store(place, o)
-		a.storeSums(place, lse2*ln2, state.m)
+		a.storeSums(place, lse2*ln2, state.Max)
 		return
 	}
 	at := split*r.partRows + a.firstPart + place
-	r.partLSE[at], r.partMax[at] = lse2, state.m
+	r.partLSE[at], r.partMax[at] = lse2, state.Max
 	copy(r.parts[a.partAt+(split*a.sizes.Heads*a.sizes.Queries+place)*a.sizes.ValueDim:], o)
 }
 

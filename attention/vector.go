@@ -119,54 +119,36 @@ func (x *vectors) loadValues(s *scratch, width, n int) {
 	}
 }
 
-// tile does steps 1 to 6 for the n keys of a tile that are loaded.
-func (x *vectors) tile(s *scratch, a *attend, f PFormat, kvHead, k0, n int) {
-	x.first, x.last = len(s.row), 0
-	for i := range s.row {
-		r := &s.row[i]
-		if r.from, r.to = max(r.lo, k0)-k0, min(r.hi, k0+n)-k0; r.from < r.to {
-			x.first, x.last = min(x.first, i), i+1
-		}
-	}
-	if x.first >= x.last {
-		return
-	}
-	x.first -= x.first % x.kernels.MR // so that register blocks from there on end within rows
+// tile does steps 1 to 6 for the n keys of a tile that are loaded, and the rows from first
+// on that see some.
+func (x *vectors) tile(s *scratch, a *attend, kvHead, k0, n, first, last int) {
+	first -= first % x.kernels.MR // so that register blocks from there on end within rows
+	x.first, x.last = first, last
 	x.load(s, a, n)
 	x.multiplyKeys(s, n)
-	for i := x.first; i < x.last; i++ {
-		r := &s.row[i]
-		p := s.p[i*tile:][:tile]
-		if r.from >= r.to {
-			clear(p)
-			continue
-		}
-		z := s.z[i*tile:][:tile]
-		x.finishScores(a, z[r.from:r.to], kvHead, s.firstRow+i, k0+r.from)
-		r.softmax(p, z, f.Offset())
-		if a.tokenScales {
-			s.weighShares(p, r)
-		}
+	if a.outer {
+		x.multiplyOuter(s, a, kvHead, k0)
 	}
-	f.roundAll(s.p[x.first*tile:x.last*tile], x.unitV())
-	for i := x.first; i < x.last; i++ {
-		if r := &s.row[i]; r.from >= r.to {
-			continue
+	s.softmax.Unit = x.unitV()
+	s.softmax.Update(s.p[first*tile:], s.state[first:last])
+	for i := first; i < last; i++ {
+		if r := &s.state[i]; r.Kept == 0 {
+			clear(s.p[i*tile:][:tile])
 		} else if x.unsafe {
 			s.weigh(a, i)
-		} else if r.alpha != 1 {
+		} else if r.Alpha != 1 {
 			o := s.o[i*s.width:][:s.width]
 			for d := range o {
-				o[d] *= r.alpha
+				o[d] *= r.Alpha
 			}
 		}
 	}
 	if !x.unsafe {
-		x.multiplyValues(s, f, kvHead, k0, n)
+		x.multiplyValues(s, kvHead, k0, n)
 	}
 }
 
-// multiplyKeys writes the scores of the rows that see keys to z.
+// multiplyKeys writes the scores of the rows that see keys to p.
 func (x *vectors) multiplyKeys(s *scratch, n int) {
 	mr, nr := x.kernels.MR, x.kernels.NR
 	t := &x.task
@@ -182,7 +164,7 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 			}
 			continue
 		}
-		t.C = &s.z[x.first*tile+column]
+		t.C = &s.p[x.first*tile+column]
 		if x.whole > 0 {
 			t.Blocks, t.Pairs = x.whole, x.padded/2
 			t.Flags = microkernel.First | microkernel.Last | microkernel.Zero
@@ -203,21 +185,18 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 	}
 }
 
-// finishScores makes z of the scores of a row and of keys from one on.
-func (x *vectors) finishScores(a *attend, z []float32, kvHead, row, key int) {
-	if !a.outer {
-		for j := range z {
-			z[j] *= a.scale
+// multiplyOuter multiplies scores with the outer scales, for keys from k0 on.
+func (x *vectors) multiplyOuter(s *scratch, a *attend, kvHead, k0 int) {
+	for i := x.first; i < x.last; i++ {
+		r, scores := &s.row[i], s.p[i*tile:][:tile]
+		for j := r.from; j < r.to; j++ {
+			scores[j] = a.alpha(scores[j], kvHead, s.firstRow+i, k0+j)
 		}
-		return
-	}
-	for j := range z {
-		z[j] = a.scale * a.alpha(z[j], kvHead, row, key+j)
 	}
 }
 
 // multiplyValues adds the tile's values times P to O.
-func (x *vectors) multiplyValues(s *scratch, f PFormat, kvHead, k0, n int) {
+func (x *vectors) multiplyValues(s *scratch, kvHead, k0, n int) {
 	mr, nr := x.kernels.MR, x.kernels.NR
 	rows := ceilDiv(x.last-x.first, mr) * mr
 	clear(s.p[x.last*tile : (x.first+rows)*tile])
@@ -229,7 +208,7 @@ func (x *vectors) multiplyValues(s *scratch, f PFormat, kvHead, k0, n int) {
 		A:     &s.p[x.first*tile], ScaleA: &ones[0], ScaleB: &ones[0],
 	}
 	if x.codesV != nil {
-		x.multiplyValueCodes(s, f, kvHead, k0, n)
+		x.multiplyValueCodes(s, kvHead, k0, n)
 		return
 	}
 	for column := 0; column < s.width; column += nr {

@@ -38,7 +38,7 @@ func TestWithin(t *testing.T) {
 					r, s := newRun(), new(scratch)
 					a := r.add()
 					require.NoError(t, a.ofProblem(p))
-					s.begin(a, 0, 0, queries)
+					s.begin(a, PBFloat16, 0, 0, queries)
 					x := &s.vectors
 					if x.kernels == nil {
 						return
@@ -51,7 +51,7 @@ func TestWithin(t *testing.T) {
 						if k.StrideA == 4*x.depth {
 							within(t, what+": Q", x.q, k.A, rows*x.depth)
 							within(t, what+": scales of Q", x.scalesQ, k.ScaleA, rows*x.blocks)
-							within(t, what+": scores", s.z, k.C, (rows-1)*tile+checked.NR)
+							within(t, what+": scores", s.p, k.C, (rows-1)*tile+checked.NR)
 						} else {
 							within(t, what+": P", s.p, k.A, rows*tile)
 							within(t, what+": O", s.o, k.C, (rows-1)*s.width+checked.NR)
@@ -66,7 +66,7 @@ func TestWithin(t *testing.T) {
 						multiply(k)
 						x.kernels = &checked
 					}
-					s.tile(a, PBFloat16, 0, tile, keys)
+					s.tile(a, 0, tile, keys)
 					require.Positive(t, calls)
 					r.drop()
 				}

@@ -79,6 +79,7 @@ var internals = map[string][]string{
 	"internal/meter":              {"progress"},
 	"internal/random":             {"fp8"},
 	"internal/rounding":           {"fp8"},
+	"internal/softmax":            {"fp8"},
 	"internal/halves":             {"fp8"},
 	"internal/arrays":             {"fp8", "safetensors"},
 	"internal/kernels/levelcheck": {"gemm"}, // a command
