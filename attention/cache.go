@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
 
@@ -51,6 +52,7 @@ func NewCache(config CacheConfig) (*Cache, error) {
 		c.vScales = config.V.perToken(config.KVHeads) * tokens
 	}
 	c.codes = make([]byte, config.Pages*c.pageSize)
+	memory.UseLargePages(c.codes)
 	c.scales = make([]float32, config.Pages*(c.kScales+c.vScales))
 	for i := range config.Pages {
 		c.free = append(c.free, int32(config.Pages-1-i))

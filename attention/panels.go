@@ -22,8 +22,9 @@ type panelSource interface {
 type codePanels struct {
 	k, v         panelSource // or nil
 	viewK, viewV codeView
-	rowQ         bool // there is one row of queries, whose values are float16s
-	one          bool // there is one row
+	rowQ         bool   // there is one row of queries, whose values are float16s
+	one          bool   // there is one row
+	values, next []byte // the first panels of the tile's values, and of the next tile's keys; or nil
 	buffer       []float32
 }
 
@@ -76,6 +77,10 @@ func (x *vectors) takeKeys(a *attend, kvHead, k0, k1 int) bool {
 	if x.kernels == nil || x.codes.k == nil {
 		return false
 	}
+	x.codes.next = nil
+	if k1 < a.sizes.Keys && !a.gone(k1) {
+		x.codes.next = x.codes.k.panel(kvHead, k1, 0)
+	}
 	for i := range panels {
 		x.codesK[i] = nil
 		if key := k0 + i*panel; key < k1 {
@@ -100,11 +105,24 @@ func (x *vectors) divideKeys(k []float32) {
 
 // takeValues reports whether the codes of a tile's values are read as they lie.
 func (x *vectors) takeValues(a *attend, kvHead, k0 int) bool {
-	x.codesV = nil
-	if x.kernels != nil && x.codes.v != nil && x.codes.v.panel(kvHead, k0, 0) != nil {
+	x.codesV, x.codes.values = nil, nil
+	if x.kernels != nil && x.codes.v != nil {
+		x.codes.values = x.codes.v.panel(kvHead, k0, 0)
+	}
+	if x.codes.values != nil {
 		x.codesV = x.codes.v
 	}
 	return x.codesV != nil
+}
+
+// ahead returns how far it is from a panel to what will be needed about half a tile later:
+// for a panel of keys so much of the values, for one of values so much of the next tile's
+// keys as lies that many bytes behind the first of them. Panels lie in one array.
+func ahead(panel, later []byte, offset int) int {
+	if later == nil {
+		return 0
+	}
+	return cap(panel) - cap(later) + offset
 }
 
 // unitV is what P is multiplied with for values that are divided by it.
@@ -123,8 +141,12 @@ func (x *vectors) direct() bool { return x.rows == x.kernels.MR }
 func (x *vectors) decodeKeys(to []float32, i int) {
 	if !x.direct() {
 		v := &x.codes.viewK
-		x.kernels.DecodeFloat16(&to[0], &x.codesK[i][0], len(to), v.factor, v.mask)
+		x.kernels.DecodeFloat16(&to[0], &x.codesK[i][0], len(to), v.factor, v.mask, x.aheadOfKeys(i))
 	}
+}
+
+func (x *vectors) aheadOfKeys(i int) int {
+	return ahead(x.codesK[i], x.codes.values, i*len(x.codesK[i]))
 }
 
 // multiplyKeyCodes writes the scores of all rows, of a panel of keys.
@@ -136,6 +158,7 @@ func (x *vectors) multiplyKeyCodes(s *scratch, i int) {
 	t.Blocks, t.Pairs, t.RowBlocks = 1, x.depth/2, 1
 	t.Flags = microkernel.First | microkernel.Last
 	t.A, t.ScaleA = &x.q[0], &x.scalesQ[0]
+	t.Ahead = x.aheadOfKeys(i)
 	x.multiplyCodes(s.p[i*panel:], x.scalesK[i], x.codesK[i], &x.codes.viewK, x.codes.rowQ)
 }
 
@@ -160,12 +183,13 @@ func (x *vectors) multiplyValueCodes(s *scratch, kvHead, k0, n int) {
 	depth := (n + n%2) * panel
 	for d := 0; d < s.width; d += panel {
 		codes := x.codesV.panel(kvHead, k0, d)
+		t.Ahead = ahead(codes, x.codes.next, d*tile)
 		if x.direct() {
 			x.multiplyCodes(s.o[x.first*s.width+d:], ones[:], codes, v, x.codes.one && s.softmax.Lattice != nil)
 			continue
 		}
 		x.codes.buffer = grow(x.codes.buffer, tile*panel)
-		x.kernels.DecodeFloat16(&x.codes.buffer[0], &codes[0], depth, v.factor, v.mask)
+		x.kernels.DecodeFloat16(&x.codes.buffer[0], &codes[0], depth, v.factor, v.mask, t.Ahead)
 		for at := 0; at < panel; at += nr {
 			t.B, t.C = &x.codes.buffer[at], &s.o[x.first*s.width+d+at]
 			x.kernels.Multiply(t)

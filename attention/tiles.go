@@ -147,10 +147,10 @@ func (s *scratch) load(a *attend, kvHead, k0, k1 int) {
 		a.k.decode(s.k, dim, kvHead, k0, k1)
 		s.vectors.divideKeys(s.k[:n*dim])
 	}
-	a.k.scales(s.scalesK, kvHead, k0, k1)
 	if !s.vectors.takeValues(a, kvHead, k0) {
 		a.v.decode(s.v, width, kvHead, k0, k1)
 	}
+	a.k.scales(s.scalesK, kvHead, k0, k1)
 	if a.tokenScales {
 		s.scalesV = grow(s.scalesV, tile)
 		a.v.scales(s.scalesV, kvHead, k0, k1)

@@ -87,6 +87,10 @@ func (x *vectors) load(s *scratch, a *attend, n int) {
 				transpose.Matrix(to[b*x.padded*panel:], panel, s.k[lo*dim+d0:], dim, hi-lo, d1-d0)
 			}
 			scales := x.scalesK[i][b*panel:][:panel]
+			if held == 1 {
+				clear(scales[copy(scales, s.scalesK[lo:hi]):])
+				continue
+			}
 			for j := range scales {
 				scales[j] = 0
 				if lo+j < hi {

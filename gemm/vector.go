@@ -138,7 +138,7 @@ func (s *scratch) describe(p *part, rowBlocks, width int, st step) {
 	t.StrideA, t.StrideC, t.StrideScaleA = 4*padded*st.blocks, 4*width, 4*st.blocks
 	t.RowBlocks, t.Blocks, t.Pairs = rowBlocks, st.blocks, padded/2
 	view := &float16Views[p.b.format]
-	t.Multiplier, t.Mask = view.factor, view.mask
+	t.Multiplier, t.Mask, t.Ahead = view.factor, view.mask, microkernel.Ahead
 	t.Flags = p.flags(st)
 }
 
@@ -208,7 +208,7 @@ func (s *scratch) decodePanel(k *microkernel.Kernels, p *part, codes []byte, asF
 func (s *scratch) decode(k *microkernel.Kernels, dst []float32, codes []byte, f fp8.Format, asFloat16 bool) {
 	view := &float16Views[f]
 	if asFloat16 && k.DecodeFloat16 != nil {
-		k.DecodeFloat16(&dst[0], &codes[0], len(codes), view.factor, view.mask)
+		k.DecodeFloat16(&dst[0], &codes[0], len(codes), view.factor, view.mask, 0)
 	} else {
 		fp8.DecodeScaled(dst, codes, f, 1/view.unit)
 	}

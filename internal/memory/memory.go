@@ -1,5 +1,5 @@
 // Package memory says how much memory there is, so that a size from a file is an error
-// where it cannot be had, rather than the end of the process.
+// where it cannot be had, rather than the end of the process; and asks for large pages.
 package memory
 
 import (
@@ -23,3 +23,8 @@ const most = min(math.MaxInt, int64(1)<<47)
 func Fits(n, size int64) bool {
 	return n >= 0 && n <= min(most, Total())/size
 }
+
+// UseLargePages asks the system for large pages for b, which must not have been written to
+// yet: memory that is much larger than the caches is then read faster, since fewer addresses
+// of pages are looked up. Where there are none it does nothing.
+func UseLargePages(b []byte) { useLargePages(b) }

@@ -6,11 +6,13 @@
 //	AX   the task                 SI   A here, rows R8 apart
 //	BX   blocks left              DI   codes here
 //	R13  pairs left in the chunk  R14  pairs left in the block
+//	CX   how far to fetch ahead
 	MOVQ t+0(FP), AX
 	PREPARE
 	MOVQ Task_StrideA(AX), R8
 	MOVQ Task_A(AX), SI
 	MOVQ Task_Codes(AX), DI
+	MOVQ Task_Ahead(AX), CX
 	MOVQ Task_C(AX), DX
 	MOVQ Task_ScaleA(AX), R11
 	MOVQ Task_ScaleB(AX), R12

@@ -274,10 +274,10 @@ TEXT ·multiplyCodesRowFHM(SB), NOSPLIT, $0-8
 TEXT ·multiplyCodesNEON(SB), NOSPLIT, $0-8
 #include "codes_arm64.h"
 
-// func decodeFloat16NEON(dst *float32, codes *byte, n int, multiplier, mask uint64)
+// func decodeFloat16NEON(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
 //
 // n is a positive multiple of PanelWidth.
-TEXT ·decodeFloat16NEON(SB), NOSPLIT, $0-40
+TEXT ·decodeFloat16NEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD codes+8(FP), R1
 	MOVD n+16(FP), R2

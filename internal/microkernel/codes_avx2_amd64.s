@@ -5,10 +5,6 @@
 
 #include "vectors_avx2_amd64.h"
 
-// How many bytes of codes are fetched before they are needed: what memory delivers
-// while it is waited for.
-#define AHEAD 4096
-
 // Y15 is the multiplier, the mask is on the stack.
 #define PREPARE \
 	VPBROADCASTQ Task_Mask(AX), Y15 \
@@ -50,7 +46,7 @@
 	ROW(OP, 4(SI)(R8*1), Y8, Y9) \
 	ROW(OP, 4(SI)(R8*2), Y10, Y11) \
 	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
+	PREFETCHT0 (DI)(CX*1) \
 	ADDQ $64, DI
 
 // func multiplyCodesAVX2(t *Task)
@@ -80,7 +76,7 @@ TEXT ·multiplyCodesAVX2(SB), NOSPLIT, $288-8
 	COLUMNS(OP, f0-96(SP), f1-80(SP), Y4, Y5) \
 	COLUMNS(OP, f2-64(SP), f3-48(SP), Y6, Y7) \
 	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
+	PREFETCHT0 (DI)(CX*1) \
 	ADDQ $64, DI
 
 #define CLEARP \
@@ -125,17 +121,18 @@ TEXT ·multiplyCodesAVX2(SB), NOSPLIT, $288-8
 TEXT ·multiplyCodesRowAVX2(SB), NOSPLIT, $224-8
 #include "codes_amd64.h"
 
-// func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)
+// func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
 //
 // The float16s lie where their values will: on the stack, whose place in a page the
 // values pass again and again, they would wait for stores of those.
-TEXT ·decodeFloat16AVX2(SB), NOSPLIT, $32-40
+TEXT ·decodeFloat16AVX2(SB), NOSPLIT, $32-48
 	MOVQ dst+0(FP), SI
 	MOVQ codes+8(FP), DI
 	MOVQ n+16(FP), CX
 	VPBROADCASTQ mask+32(FP), Y15
 	VMOVDQU Y15, mask-32(SP)
 	VPBROADCASTQ multiplier+24(FP), Y15
+	MOVQ ahead+40(FP), AX
 
 decode:
 	FLOAT16S((DI), (SI))
@@ -146,6 +143,7 @@ decode:
 	VCVTPH2PS 48(SI), Y11
 	STORE2((SI), 32(SI), Y8, Y9)
 	STORE2(64(SI), 96(SI), Y10, Y11)
+	PREFETCHT0 (DI)(AX*1)
 	ADDQ $32, DI
 	ADDQ $128, SI
 	SUBQ $32, CX

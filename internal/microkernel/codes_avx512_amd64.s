@@ -5,10 +5,6 @@
 
 #include "vectors_avx512_amd64.h"
 
-// How many bytes of codes are fetched before they are needed: what memory delivers
-// while it is waited for.
-#define AHEAD 4096
-
 // Z24 and Z25 = the values of a panel of codes for one k, Z26 and Z27 for the next. The
 // float16s go through memory: conversion of what lies there needs less of the ports
 // that multiply than conversion of halves of a register does.
@@ -59,7 +55,7 @@
 	ROW(OP, 4(SI)(R8*2), Z26, Z27, Z12, Z13) \
 	ROW(OP, 4(SI)(R10*1), Z26, Z27, Z14, Z15) \
 	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
+	PREFETCHT0 (DI)(CX*1) \
 	ADDQ $64, DI
 
 // func multiplyCodesAVX512(t *Task)
@@ -88,7 +84,7 @@ TEXT ·multiplyCodesAVX512(SB), NOSPLIT, $192-8
 	ROW(OP, (SI), Z24, Z25, Z0, Z1) \
 	ROW(OP, 4(SI), Z26, Z27, Z8, Z9) \
 	ADDQ $8, SI \
-	PREFETCHT0 AHEAD(DI) \
+	PREFETCHT0 (DI)(CX*1) \
 	ADDQ $64, DI
 
 #define CLEARP CLEAR2(Z16, Z17)
@@ -116,13 +112,14 @@ TEXT ·multiplyCodesAVX512(SB), NOSPLIT, $192-8
 TEXT ·multiplyCodesRowAVX512(SB), NOSPLIT, $192-8
 #include "codes_amd64.h"
 
-// func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
-TEXT ·decodeFloat16AVX512(SB), NOSPLIT, $0-40
+// func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
+TEXT ·decodeFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), SI
 	MOVQ codes+8(FP), DI
 	MOVQ n+16(FP), CX
 	VPBROADCASTQ multiplier+24(FP), Z28
 	VPBROADCASTQ mask+32(FP), Z29
+	MOVQ ahead+40(FP), AX
 
 // Of a register: with all these stores, others of memory would wait for them.
 decode:
@@ -133,6 +130,7 @@ decode:
 	VCVTPH2PS Y24, Z24
 	VCVTPH2PS Y25, Z25
 	STORE2((SI), Z24, Z25)
+	PREFETCHT0 (DI)(AX*1)
 	ADDQ $32, DI
 	ADDQ $128, SI
 	SUBQ $32, CX

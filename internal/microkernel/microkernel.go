@@ -44,6 +44,7 @@ type Task struct {
 	Codes      *byte
 	Multiplier uint64 // four times a factor of the code, extended by its sign to 16 bits
 	Mask       uint64 // four times the bits that count then
+	Ahead      int    // bytes from each code to one to be fetched into the caches meanwhile
 
 	ScaleA *float32 // of a row, by block
 	ScaleB *float32 // of all columns, by block
@@ -63,11 +64,15 @@ type Task struct {
 	// Codes that will be needed next, to be fetched into the caches meanwhile:
 	// Prefetches times 256 bytes from Prefetch on, PrefetchStep apart. Kernels count
 	// Prefetches down. Prefetch is an address, not a pointer, since it may end up
-	// beyond the codes. Those of arm64 do not fetch.
+	// beyond the codes. Those of arm64 do not fetch, nor do they know Ahead.
 	Prefetch     uintptr
 	PrefetchStep int
 	Prefetches   int
 }
+
+// Ahead is how many bytes of codes that lie one after the other are fetched before they are
+// needed: what memory delivers while it is waited for.
+const Ahead = 4096
 
 // Flags of a Task.
 const (
@@ -117,8 +122,8 @@ type Kernels struct {
 	MultiplyFew func(*Task)
 
 	// DecodeFloat16 writes the values of n codes, a multiple of [PanelWidth], to dst,
-	// reading them as float16s.
-	DecodeFloat16 func(dst *float32, codes *byte, n int, multiplier, mask uint64)
+	// reading them as float16s. Meanwhile it fetches what lies ahead bytes after each.
+	DecodeFloat16 func(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
 
 	// DecodeRows writes the values, times v.Unit, of rows of n codes, a multiple of
 	// [PanelWidth], to rows of dst, strides apart, which are in bytes.

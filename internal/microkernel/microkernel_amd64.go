@@ -34,7 +34,7 @@ func multiplyCodesRowAVX512(t *Task)
 func multiplyFewAVX512(t *Task)
 
 //go:noescape
-func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64)
+func decodeFloat16AVX512(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
 
 //go:noescape
 func decodeRowsAVX512(dst *float32, dstStride int, codes *byte, stride, rows, n int, v *Float16View)
@@ -67,7 +67,7 @@ func multiplyCodesRowAVX2(t *Task)
 func multiplyFewAVX2(t *Task)
 
 //go:noescape
-func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64)
+func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
 
 //go:noescape
 func decodeRowsAVX2(dst *float32, dstStride int, codes *byte, stride, rows, n int, v *Float16View)

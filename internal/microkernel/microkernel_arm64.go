@@ -44,7 +44,7 @@ func multiplyCodesRowNEON(t *Task)
 func multiplyCodesRowFHM(t *Task)
 
 //go:noescape
-func decodeFloat16NEON(dst *float32, codes *byte, n int, multiplier, mask uint64)
+func decodeFloat16NEON(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
 
 //go:noescape
 func containsNEON(codes *byte, n int, mask, value uint64) bool

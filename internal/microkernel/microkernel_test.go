@@ -89,7 +89,7 @@ func TestDecodeFloat16(t *testing.T) {
 			for n := PanelWidth; n <= 512; n += PanelWidth {
 				part, to := codes[512-n:], dst[512-n:]
 				clear(dst)
-				k.DecodeFloat16(&to[0], &part[0], n, c.multiplier, c.mask)
+				k.DecodeFloat16(&to[0], &part[0], n, c.multiplier, c.mask, 64)
 				for i := range part {
 					require.True(t, same(to[i], float32(c.value(part[i]))), "%02x: %v", part[i], to[i])
 				}

@@ -174,7 +174,10 @@ func (t *Tile) prepare() {
 	if shares == nil {
 		shares = &ones
 	}
-	t.job = job{shares: &shares[0], offset: t.Offset, unit: t.Unit, minNormal: l.MinNormal, drop: (23 - l.Mantissa) << 23}
+	t.job = job{
+		shares: &shares[0], offset: t.Offset, unit: t.Unit,
+		minNormal: l.MinNormal, drop: (23 - l.Mantissa) << 23,
+	}
 }
 
 // The types of kernels, which keep no pointer.
