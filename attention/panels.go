@@ -137,12 +137,10 @@ func (x *vectors) unitV() float32 {
 // for more.
 func (x *vectors) direct() bool { return x.rows == x.kernels.MR }
 
-// decodeKeys decodes a panel of keys where it is read more than once.
+// decodeKeys decodes a panel of keys, which is read more than once.
 func (x *vectors) decodeKeys(to []float32, i int) {
-	if !x.direct() {
-		v := &x.codes.viewK
-		x.kernels.DecodeFloat16(&to[0], &x.codesK[i][0], len(to), v.factor, v.mask, x.aheadOfKeys(i))
-	}
+	v := &x.codes.viewK
+	x.kernels.DecodeFloat16(&to[0], &x.codesK[i][0], len(to), v.factor, v.mask, x.aheadOfKeys(i))
 }
 
 func (x *vectors) aheadOfKeys(i int) int {

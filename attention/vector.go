@@ -74,9 +74,7 @@ func (x *vectors) load(s *scratch, a *attend, n int) {
 			break
 		}
 		to := x.k[i*x.depth*panel:][:x.depth*panel]
-		if x.codesK[i] != nil {
-			x.decodeKeys(to, i)
-		} else if hi-lo < panel || x.depth != dim {
+		if x.codesK[i] == nil && (hi-lo < panel || x.depth != dim) {
 			clear(to)
 		}
 		x.scalesK[i] = grow(x.scalesK[i], x.blocks*panel)
@@ -168,12 +166,18 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 			}
 			continue
 		}
+		keys := x.k[i*x.depth*panel:]
+		if x.codesK[i] != nil { // which lie in the nearest cache then
+			if keys = x.k; at == 0 {
+				x.decodeKeys(keys[:x.depth*panel], i)
+			}
+		}
 		t.C = &s.p[x.first*tile+column]
 		if x.whole > 0 {
 			t.Blocks, t.Pairs = x.whole, x.padded/2
 			t.Flags = microkernel.First | microkernel.Last | microkernel.Zero
 			t.A, t.ScaleA = &x.q[x.first*x.depth], &x.scalesQ[x.first*x.blocks]
-			t.B, t.ScaleB = &x.k[i*x.depth*panel+at], &x.scalesK[i][at]
+			t.B, t.ScaleB = &keys[at], &x.scalesK[i][at]
 			x.kernels.Multiply(t)
 		}
 		if lo := x.whole * x.padded; lo < x.depth {
@@ -183,7 +187,7 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 				t.Flags |= microkernel.Zero
 			}
 			t.A, t.ScaleA = &x.q[x.first*x.depth+lo], &x.scalesQ[x.first*x.blocks+x.whole]
-			t.B, t.ScaleB = &x.k[(i*x.depth+lo)*panel+at], &x.scalesK[i][x.whole*panel+at]
+			t.B, t.ScaleB = &keys[lo*panel+at], &x.scalesK[i][x.whole*panel+at]
 			x.kernels.Multiply(t)
 		}
 	}
