@@ -35,6 +35,7 @@ type attend struct {
 	exactQK, exactPV bool // products are float32s
 	outer            bool // scores are multiplied by outer scales
 	tokenScales      bool // of V
+	oneRow           bool // a token's values are the first elements of its key
 	vmax             []float32
 	tileScales       [tile]float32 // where they are looked for
 

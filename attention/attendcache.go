@@ -53,7 +53,7 @@ func (a *attend) ofQuery(q *Query) error {
 	a.sizes = Sizes{
 		Heads: heads, KVHeads: c.KVHeads, Queries: queries, Keys: s.n, Dim: c.Dim, ValueDim: c.ValueDim,
 	}
-	a.mask, a.sinks = q.Mask, q.Sinks
+	a.mask, a.sinks, a.oneRow = q.Mask, q.Sinks, c.Record != nil
 	p := Problem{Q: q.Q, Scale: q.Scale}
 	return a.begin(p.SoftmaxScale())
 }

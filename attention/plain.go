@@ -55,7 +55,7 @@ func (s *scratch) weigh(a *attend, i int) {
 			if j%2 != 0 {
 				to = odd
 			}
-			addProducts(to, p[j], s.v[j*width:][:width], a.exactPV)
+			addProducts(to, p[j], s.values[j*s.stride:][:width], a.exactPV)
 		}
 		for d := range sums {
 			sums[d] += even[d] + odd[d]

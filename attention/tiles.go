@@ -13,6 +13,8 @@ import (
 // scratch is what one worker works with, reused from job to job.
 type scratch struct {
 	q, k, v          []float32 // decoded rows of queries, and of keys and values of a tile
+	values           []float32 // v, or k where values are the first elements of keys
+	stride           int       // of values
 	scalesQ, scalesK []float32
 	scalesV          []float32
 	shares           [tile]float32 // of p, where V has scales by token
@@ -147,7 +149,9 @@ func (s *scratch) load(a *attend, kvHead, k0, k1 int) {
 		a.k.decode(s.k, dim, kvHead, k0, k1)
 		s.vectors.divideKeys(s.k[:n*dim])
 	}
-	if !s.vectors.takeValues(a, kvHead, k0) {
+	if s.values, s.stride = s.v, width; a.oneRow {
+		s.values, s.stride = s.k, dim
+	} else if !s.vectors.takeValues(a, kvHead, k0) {
 		a.v.decode(s.v, width, kvHead, k0, k1)
 	}
 	a.k.scales(s.scalesK, kvHead, k0, k1)

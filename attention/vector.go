@@ -23,6 +23,7 @@ type vectors struct {
 	task    microkernel.Task
 
 	q, k, v       []float32         // rows, panels of keys K-major, panels of values
+	sums          []float32         // of parts of a block of scores, laid out as these
 	scalesQ       []float32         // [rows, blocks]
 	scalesK       [panels][]float32 // [blocks, panel]
 	depth, rows   int               // of a row of q with its padding, and whole register blocks of them
@@ -46,6 +47,9 @@ func (x *vectors) begin(s *scratch, a *attend) {
 		x.depth += rest + rest%2
 	}
 	x.rows = ceilDiv(n, x.kernels.MR) * x.kernels.MR
+	if x.padded > deepest {
+		x.sums = grow(x.sums, len(s.p))
+	}
 	x.q, x.scalesQ = grow(x.q, x.rows*x.depth), grow(x.scalesQ, x.rows*x.blocks)
 	clear(x.q)
 	clear(x.scalesQ)
@@ -104,7 +108,7 @@ func (x *vectors) loadValues(s *scratch, width, n int) {
 	if x.unsafe = false; x.codesV != nil {
 		return
 	}
-	amax, nan := fp8.Amax(s.v[:n*width])
+	amax, nan := fp8.Amax(s.values[:(n-1)*s.stride+width])
 	if x.unsafe = nan || amax > math.MaxFloat32; x.unsafe {
 		return
 	}
@@ -116,7 +120,7 @@ func (x *vectors) loadValues(s *scratch, width, n int) {
 			clear(to)
 		}
 		for j := range n {
-			copy(to[j*panel:][:cols], s.v[j*width+d:])
+			copy(to[j*panel:][:cols], s.values[j*s.stride+d:])
 		}
 	}
 }
@@ -173,22 +177,41 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 			}
 		}
 		t.C = &s.p[x.first*tile+column]
-		if x.whole > 0 {
-			t.Blocks, t.Pairs = x.whole, x.padded/2
-			t.Flags = microkernel.First | microkernel.Last | microkernel.Zero
-			t.A, t.ScaleA = &x.q[x.first*x.depth], &x.scalesQ[x.first*x.blocks]
-			t.B, t.ScaleB = &keys[at], &x.scalesK[i][at]
-			x.kernels.Multiply(t)
+		x.multiplyDepth(keys[at:], x.scalesK[i][at:], x.first*tile+column)
+	}
+}
+
+// deepest is how many values of rows are multiplied at once: so much of a panel lies in the
+// nearest cache.
+const deepest = 192
+
+// multiplyDepth multiplies rows with a panel of keys for the task, whose C it has, at a place
+// of p: some blocks at once, or a block in parts.
+func (x *vectors) multiplyDepth(keys, scales []float32, place int) {
+	t := &x.task
+	for b := 0; b < x.blocks; b += t.Blocks {
+		t.Blocks = 1
+		length := x.depth - x.whole*x.padded
+		if b < x.whole {
+			t.Blocks, length = min(x.whole-b, max(1, deepest/x.padded)), x.padded
 		}
-		if lo := x.whole * x.padded; lo < x.depth {
-			t.Blocks, t.Pairs = 1, (x.depth-lo)/2
-			t.Flags = microkernel.First | microkernel.Last
-			if x.whole == 0 {
+		t.ScaleA, t.ScaleB = &x.scalesQ[x.first*x.blocks+b], &scales[b*panel]
+		if t.P = nil; length > deepest {
+			t.P = &x.sums[place]
+		}
+		t.Flags = microkernel.First
+		for lo := 0; lo < length; lo += deepest {
+			at := b*x.padded + lo
+			if b == 0 {
 				t.Flags |= microkernel.Zero
 			}
-			t.A, t.ScaleA = &x.q[x.first*x.depth+lo], &x.scalesQ[x.first*x.blocks+x.whole]
-			t.B, t.ScaleB = &keys[lo*panel+at], &x.scalesK[i][x.whole*panel+at]
+			if lo+deepest >= length {
+				t.Flags |= microkernel.Last
+			}
+			t.Pairs = min(deepest, length-lo) / 2
+			t.A, t.B = &x.q[x.first*x.depth+at], &keys[at*panel]
 			x.kernels.Multiply(t)
+			t.Flags = 0
 		}
 	}
 }
