@@ -177,7 +177,7 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 			}
 		}
 		t.C = &s.p[x.first*tile+column]
-		x.multiplyDepth(keys[at:], x.scalesK[i][at:], x.first*tile+column)
+		x.multiplyDepth(keys[at:], x.scalesK[i][at:])
 	}
 }
 
@@ -185,9 +185,9 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 // nearest cache.
 const deepest = 192
 
-// multiplyDepth multiplies rows with a panel of keys for the task, whose C it has, at a place
-// of p: some blocks at once, or a block in parts.
-func (x *vectors) multiplyDepth(keys, scales []float32, place int) {
+// multiplyDepth multiplies rows with a panel of keys for the task, which has C: some blocks
+// at once, or a block in parts.
+func (x *vectors) multiplyDepth(keys, scales []float32) {
 	t := &x.task
 	for b := 0; b < x.blocks; b += t.Blocks {
 		t.Blocks = 1
@@ -197,7 +197,7 @@ func (x *vectors) multiplyDepth(keys, scales []float32, place int) {
 		}
 		t.ScaleA, t.ScaleB = &x.scalesQ[x.first*x.blocks+b], &scales[b*panel]
 		if t.P = nil; length > deepest {
-			t.P = &x.sums[place]
+			t.P = &x.sums[0]
 		}
 		t.Flags = microkernel.First
 		for lo := 0; lo < length; lo += deepest {
