@@ -22,6 +22,7 @@ import (
 	_ "github.com/octavo-fp8/octavo/internal/canonical"
 	_ "github.com/octavo-fp8/octavo/internal/dots"
 	_ "github.com/octavo-fp8/octavo/internal/elementary"
+	_ "github.com/octavo-fp8/octavo/internal/softmax"
 )
 
 func main() {
