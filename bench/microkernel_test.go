@@ -53,7 +53,7 @@ func (m panelProduct) measure(b *testing.B, l cpu.Level) {
 	t := &microkernel.Task{
 		P:          &c[0],
 		Multiplier: 0x0080_0080_0080_0080, Mask: 0xBFFF_BFFF_BFFF_BFFF, // E4M3 as float16
-		Ahead: microkernel.Ahead,
+		Ahead:  microkernel.Ahead,
 		ScaleA: &scales[0], StrideA: 4 * s.K, StrideC: 4 * s.N, StrideScaleA: 4,
 		RowBlocks: m.rowBlocks, Blocks: 1, Pairs: s.K / 2,
 		Flags: microkernel.First | microkernel.Last | microkernel.Canonical,
