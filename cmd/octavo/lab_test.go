@@ -24,7 +24,7 @@ func labText(t *testing.T) string {
 func TestLabWritesPageAndTables(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "new", "out")
 	stdout := succeed(t, "lab", "accumulation", "--short", "--seed", "5", "--text", labText(t), "-o", out)
-	require.Contains(t, stdout, "met        Normal operands")
+	require.Contains(t, stdout, "not judged largest-error: ")
 	requireShortAndNarrow(t, stdout)
 	require.Contains(t, stdout, filepath.Join(out, "accumulation.html"))
 	page, err := os.ReadFile(filepath.Join(out, "accumulation.html"))
@@ -38,7 +38,7 @@ func TestLabWritesPageAndTables(t *testing.T) {
 	run, err := outdir.Read(out)
 	require.NoError(t, err)
 	require.Equal(t, "lab", run.Kind)
-	require.Equal(t, []string{"accumulation-errors.csv", "accumulation.html", "accumulation.json"}, run.Files)
+	require.Equal(t, []string{"accumulation-errors.csv", "accumulation-seeds.csv", "accumulation.html", "accumulation.json"}, run.Files)
 }
 
 // requireShortAndNarrow requires that what a short run prints says in its first line and
@@ -47,7 +47,7 @@ func requireShortAndNarrow(t *testing.T, stdout string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	require.Contains(t, lines[0], "This is a short run")
-	require.Regexp(t, `^\d+ of \d+ goals met.* short`, lines[len(lines)-1])
+	require.Regexp(t, `\n\d+ of \d+ goals met[^.]*\sshort\srun\.\n$`, stdout)
 	require.NotContains(t, stdout, "MISSED")
 	for _, line := range lines {
 		if !strings.HasPrefix(line, "Plots, tables") { // and a path of any length
@@ -96,8 +96,10 @@ func TestLabJSON(t *testing.T) {
 	out := t.TempDir()
 	stdout := succeed(t, "lab", "accumulation", "--short", "--text", labText(t), "-o", out, "--json")
 	var got struct {
-		Short       bool
+		Length      string
 		Met, Missed int
+		NotJudged   int
+		Controls    struct{ NotJudged int }
 		Experiments []struct {
 			Name  string
 			Goals []struct {
@@ -107,13 +109,14 @@ func TestLabJSON(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
-	require.True(t, got.Short)
-	require.Equal(t, 6, got.Met)
-	require.Zero(t, got.Missed)
+	require.Equal(t, "short", got.Length)
+	require.Equal(t, 4, got.NotJudged)
+	require.Equal(t, 2, got.Controls.NotJudged)
+	require.Zero(t, got.Met+got.Missed)
 	require.Len(t, got.Experiments, 1)
 	require.Equal(t, "accumulation", got.Experiments[0].Name)
 	require.Len(t, got.Experiments[0].Goals, 6)
-	require.Equal(t, "met", got.Experiments[0].Goals[0].Outcome)
+	require.Equal(t, "not judged", got.Experiments[0].Goals[0].Outcome)
 	require.Positive(t, got.Experiments[0].Seconds)
 	file, err := os.ReadFile(filepath.Join(out, "accumulation.json"))
 	require.NoError(t, err)
@@ -154,6 +157,7 @@ func TestLabUsage(t *testing.T) {
 	fail(t, 2, "there are 2 names: want parity, ", "lab", "parity", "all")
 	fail(t, 2, `there is no experiment "alchemy": want parity, `, "lab", "alchemy")
 	fail(t, 2, "want a whole number", "lab", "parity", "--seed", "-1")
+	fail(t, 2, "--full and --short exclude each other", "lab", "parity", "--full", "--short")
 }
 
 func TestLabBadFiles(t *testing.T) {

@@ -102,8 +102,8 @@ func (r *labRun) print(report *labreport.Report) error {
 	if r.flags.asJSON {
 		return nil
 	}
-	if report.Short && len(r.reports) == 1 {
-		if _, err := fmt.Fprintf(r.stdout, "%s\n\n", textout.Wrap(labreport.ShortNotice, labreport.Columns, "")); err != nil {
+	if notice := report.Length.Notice(); notice != "" && len(r.reports) == 1 {
+		if _, err := fmt.Fprintf(r.stdout, "%s\n\n", textout.Wrap(notice, labreport.Columns, "")); err != nil {
 			return err
 		}
 	}
@@ -187,12 +187,15 @@ func (r *labRun) conclude() error {
 	if r.name == allExperiments {
 		page = "index.html"
 	}
-	tally := labreport.TallyOf(r.reports...)
-	outcome := tally.String()
-	if r.options.Short && tally.NotJudged == 0 {
-		outcome += " in a short run"
+	outcome := labreport.TallyOf(r.reports...).String()
+	switch r.options.Length {
+	case lab.Short:
+		outcome += ", in a short run"
+	case lab.Look:
+		outcome += ", in a look"
 	}
-	_, err := fmt.Fprintf(r.stdout, "Plots, tables and how to repeat it: %s\n%s.\n", textout.Name(filepath.Join(r.files.Dir(), page)), outcome)
+	_, err := fmt.Fprintf(r.stdout, "Plots, tables and how to repeat it: %s\n%s\n",
+		textout.Name(filepath.Join(r.files.Dir(), page)), textout.Wrap(outcome+".", labreport.Columns, ""))
 	return err
 }
 
@@ -208,8 +211,8 @@ func (r *labRun) setting(name string) labreport.Setting {
 		command += " --activations " + shellQuote(r.flags.activations)
 		inputs = append(inputs, fmt.Sprintf("Activations: %s.", textout.Name(filepath.Base(r.flags.activations))))
 	}
-	if o.Short {
-		command += " --short"
+	if o.Length != lab.Look {
+		command += " --" + o.Length.String()
 	}
 	return labreport.Setting{
 		Command: command,

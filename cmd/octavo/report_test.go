@@ -31,7 +31,7 @@ func TestReport(t *testing.T) {
 	text := succeed(t, "report", dir, "-o", page)
 	for _, want := range []string{
 		"train  steps    FP32     FP8", "\na          3  ", "\nb          3  ", "  a  profile=te-block\n  b  profile=te-current\n",
-		"lab  experiment    goals met  not judged  length  seed", "c    accumulation", "  short     1  ", "Curves and tables: " + page + "\n",
+		"lab  experiment    goals met  open  caught  length  seed", "c    accumulation", "  short     1  ", "Curves and tables: " + page + "\n",
 	} {
 		require.Contains(t, text, want)
 	}
@@ -61,9 +61,9 @@ func TestReportJSON(t *testing.T) {
 		Train       []struct{ Name string }
 		Lab         []struct {
 			Experiments []struct {
-				Name  string
-				Short bool
-				Goals []any
+				Name   string
+				Length string
+				Goals  []any
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestReportJSON(t *testing.T) {
 	require.Equal(t, []string{"profile"}, got.Differences)
 	require.Len(t, got.Train, 2)
 	require.Equal(t, "accumulation", got.Lab[0].Experiments[0].Name)
-	require.True(t, got.Lab[0].Experiments[0].Short)
+	require.Equal(t, "short", got.Lab[0].Experiments[0].Length)
 	require.NotEmpty(t, got.Lab[0].Experiments[0].Goals)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/declaration"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/progress"
@@ -20,6 +21,9 @@ type Experiment struct {
 	Title string
 	Claim string // what is claimed, by whom and where
 
+	// Declaration is what the goals are judged by; nil where none has been written yet.
+	Declaration *declaration.Declaration
+
 	// Measure does the experiment. It says to steps how far it is, and returns an error
 	// soon after ctx has ended.
 	Measure func(ctx context.Context, o Options, steps *Steps) (*report.Report, error)
@@ -29,8 +33,8 @@ type Experiment struct {
 // else, except for times.
 type Options struct {
 	Seed    uint64
-	Workers int  // 0: all processors; results do not depend on it
-	Short   bool // smaller and shorter, to see that it works
+	Workers int // 0: all processors; results do not depend on it
+	Length  Length
 
 	Text text.Text // to train on
 
@@ -50,16 +54,31 @@ func (e Experiment) Run(ctx context.Context, o Options) (*report.Report, error) 
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	r.Name, r.Title, r.Claim, r.Time = e.Name, e.Title, e.Claim, time.Since(start)
-	if o.Short {
-		r.Shorten()
+	if e.Declaration != nil {
+		r.Plan = e.Declaration.Plan()
 	}
+	r.SetLength(o.Length)
 	return r, nil
 }
 
-// Pick returns the size of a part of an experiment, in full or in short.
-func Pick[T any](o Options, full, short T) T {
-	if o.Short {
+// Length is how much of an experiment a run does. The zero value is a look.
+type Length = report.Length
+
+// The lengths of a run.
+const (
+	Look  = report.Look
+	Short = report.Short
+	Full  = report.Full
+)
+
+// Pick returns the size of a part of an experiment, of which a full run does what was
+// declared, a look at most two minutes on two cores, and a short run a second or two.
+func Pick[T any](o Options, full, look, short T) T {
+	switch o.Length {
+	case Full:
+		return full
+	case Short:
 		return short
 	}
-	return full
+	return look
 }

@@ -208,8 +208,8 @@ func (g GoalOfRuns) Want() string {
 func (g GoalOfRuns) Differ() bool {
 	var met, missed bool
 	for _, of := range g.Of {
-		met = met || of != nil && of.Outcome == Met
-		missed = missed || of != nil && of.Outcome == Missed
+		met = met || of != nil && (of.Outcome == Met || of.Outcome == Caught)
+		missed = missed || of != nil && (of.Outcome == Missed || of.Outcome == NotCaught)
 	}
 	return met && missed
 }
@@ -235,10 +235,10 @@ func (c *Comparison) setGoals() {
 	for i, e := range c.Done {
 		for j := range e.Goals {
 			g := &e.Goals[j]
-			at := slices.IndexFunc(c.Goals, func(other GoalOfRuns) bool { return other.What == g.What && other.Of[i] == nil })
+			at := slices.IndexFunc(c.Goals, func(other GoalOfRuns) bool { return other.What == g.Title() && other.Of[i] == nil })
 			if at < 0 {
 				at = len(c.Goals)
-				c.Goals = append(c.Goals, GoalOfRuns{What: g.What, Of: make([]*Goal, len(c.Done))})
+				c.Goals = append(c.Goals, GoalOfRuns{What: g.Title(), Of: make([]*Goal, len(c.Done))})
 			}
 			c.Goals[at].Of[i] = g
 		}

@@ -47,12 +47,15 @@ type labJSON struct {
 type experimentJSON struct {
 	Name      string  `json:"name"`
 	Title     string  `json:"title"`
-	Short     bool    `json:"short"`
+	Length    string  `json:"length"`
 	Seed      uint64  `json:"seed"`
 	Seconds   float64 `json:"seconds"`
 	Met       int     `json:"met"`
 	Missed    int     `json:"missed"`
+	Undecided int     `json:"undecided"`
 	NotJudged int     `json:"notJudged"`
+	Caught    int     `json:"controlsCaught"`
+	Controls  int     `json:"controls"`
 	Goals     []Goal  `json:"goals"`
 }
 
@@ -90,7 +93,7 @@ func (l Lab) json() labJSON {
 	j := labJSON{Name: l.Name, Dir: l.Dir, Command: l.Command, Machine: l.Machine}
 	for _, e := range l.Experiments {
 		j.Experiments = append(j.Experiments, experimentJSON{
-			e.Name, e.Title, e.Short, e.Seed, e.Time.Seconds(), e.Count(Met), e.Count(Missed), e.Count(NotJudged), append([]Goal{}, e.Goals...),
+			e.Name, e.Title, e.Length, e.Seed, e.Time.Seconds(), e.Count(Met), e.Count(Missed), e.Count(Undecided), e.Count(NotJudged), e.CountControls(Caught), e.controls(), append([]Goal{}, e.Goals...),
 		})
 	}
 	return j

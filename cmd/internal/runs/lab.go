@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/octavo-fp8/octavo/internal/inputfile"
@@ -24,7 +25,7 @@ type Lab struct {
 // Experiment is what came out of one.
 type Experiment struct {
 	Name, Title string
-	Short       bool
+	Length      string // look, short or full
 	Seed        uint64
 	Time        time.Duration
 	Goals       []Goal
@@ -35,8 +36,13 @@ type Experiment struct {
 const (
 	Met       = "met"
 	Missed    = "missed"
+	Undecided = "undecided"
 	NotJudged = "not judged"
+	Caught    = "caught" // these two are of controls
+	NotCaught = "not caught"
 )
+
+var outcomes = []string{Met, Missed, Undecided, NotJudged, Caught, NotCaught}
 
 // Goal is what was wanted of an experiment, and what became of it.
 type Goal struct {
@@ -44,12 +50,28 @@ type Goal struct {
 	Want    string `json:"want"`
 	Got     string `json:"got"`
 	Outcome string `json:"outcome"`
+
+	Name    string `json:"name,omitempty"` // of a goal that was declared
+	Control bool   `json:"control,omitempty"`
 }
 
-// Count returns how many goals had an outcome.
-func (e Experiment) Count(outcome string) (n int) {
+// Title is what the goal is called beside others.
+func (g Goal) Title() string {
+	if g.Name != "" {
+		return g.Name + ": " + g.What
+	}
+	return g.What
+}
+
+// Count returns how many goals other than controls had an outcome.
+func (e Experiment) Count(outcome string) int { return e.count(false, outcome) }
+
+// CountControls returns how many controls had an outcome.
+func (e Experiment) CountControls(outcome string) int { return e.count(true, outcome) }
+
+func (e Experiment) count(controls bool, outcome string) (n int) {
 	for _, g := range e.Goals {
-		if g.Outcome == outcome {
+		if g.Control == controls && g.Outcome == outcome {
 			n++
 		}
 	}
@@ -109,7 +131,7 @@ func readLab(r Run) (l Lab, err error) {
 
 // resultsFile is what is read of NAME.json.
 type resultsFile struct {
-	Short       bool          `json:"short"`
+	Length      string        `json:"length"`
 	Seed        *uint64       `json:"seed"`
 	Experiments []summaryFile `json:"experiments"`
 }
@@ -127,21 +149,21 @@ func parseExperiments(data []byte) (list []Experiment, err error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("it is not what octavo lab writes: %w", err)
 	}
-	if len(f.Experiments) == 0 || f.Seed == nil {
-		return nil, errors.New("it is not what octavo lab writes: it lacks experiments or seed")
+	if len(f.Experiments) == 0 || f.Seed == nil || f.Length == "" {
+		return nil, errors.New("it is not what octavo lab writes: it lacks experiments, seed or length")
 	}
 	for _, s := range f.Experiments {
 		if s.Name == "" || s.Seconds == nil {
 			return nil, errors.New("it is not what octavo lab writes: an experiment lacks name or seconds")
 		}
-		e := Experiment{Name: s.Name, Title: s.Title, Short: f.Short, Seed: *f.Seed, Goals: s.Goals}
+		e := Experiment{Name: s.Name, Title: s.Title, Length: f.Length, Seed: *f.Seed, Goals: s.Goals}
 		if e.Time, err = duration(*s.Seconds); err != nil {
 			return nil, err
 		}
 		for i, g := range e.Goals {
-			if g.Outcome != Met && g.Outcome != Missed && g.Outcome != NotJudged {
-				return nil, fmt.Errorf("the outcome of goal %d of %s is %s: want %s, %s or %s",
-					i+1, textout.Name(e.Name), textout.Quoted(g.Outcome), Met, Missed, NotJudged)
+			if !slices.Contains(outcomes, g.Outcome) {
+				return nil, fmt.Errorf("the outcome of goal %d of %s is %s: want one of %s",
+					i+1, textout.Name(e.Name), textout.Quoted(g.Outcome), strings.Join(outcomes, ", "))
 			}
 		}
 		list = append(list, e)

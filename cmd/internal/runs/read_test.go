@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
+	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -70,7 +71,7 @@ func TestReadLab(t *testing.T) {
 	short := experiment("law", true)
 	short.Goals = append(short.Goals, short.Goals[0])
 	short.Goals[1] = short.Goals[1].AtLength()
-	short.Shorten()
+	short.SetLength(labreport.Short)
 	writeLab(t, filepath.Join(dir, "a"), experiment("parity", true, false, true), experiment("law"))
 	writeLab(t, filepath.Join(dir, "b"), short)
 	s := read(t, dir)
@@ -79,12 +80,15 @@ func TestReadLab(t *testing.T) {
 	parity := s.Lab[0].Experiment("parity")
 	require.Equal(t, "2 of 3", parity.MetOf())
 	require.Equal(t, Experiment{
-		Name: "parity", Title: "About parity", Seed: 7, Time: 2500 * time.Millisecond, Page: "parity.html",
-		Goals: []Goal{{"figure 1", "1", "0", Met}, {"figure 2", "1", "1", Missed}, {"figure 3", "1", "2", Met}},
+		Name: "parity", Title: "About parity", Length: "full", Seed: 7, Time: 2500 * time.Millisecond, Page: "parity.html",
+		Goals: []Goal{
+			{What: "figure 1", Want: "1", Got: "0", Outcome: Met}, {What: "figure 2", Want: "1", Got: "1", Outcome: Missed},
+			{What: "figure 3", Want: "1", Got: "2", Outcome: Met},
+		},
 	}, *parity)
 	require.Equal(t, 5*time.Second, s.Lab[0].Time())
 	law := s.Lab[1].Experiment("law")
-	require.Equal(t, "short", law.Length())
+	require.Equal(t, "short", law.Length)
 	require.Equal(t, 1, law.NotJudged())
 	require.Nil(t, s.Lab[1].Experiment("parity"))
 }
@@ -145,13 +149,13 @@ func TestBrokenLab(t *testing.T) {
 	for text, says := range map[string]string{
 		"":   "it is not what octavo lab writes",
 		"[]": "it is not what octavo lab writes",
-		"{}": "it lacks experiments or seed",
-		`{"experiments":[{"name":"a","seconds":1}]}`:                                                 "it lacks experiments or seed",
-		`{"seed":1,"experiments":[{}]}`:                                                              "an experiment lacks name or seconds",
-		`{"seed":1,"experiments":[{"name":"a","seconds":1e300}]}`:                                    "seconds is 1e+300",
-		`{"seed":1,"experiments":[{"name":"a","seconds":1,"goals":[{"outcome":"won"}]}]}`:            `the outcome of goal 1 of a is "won": want met, missed or not judged`,
-		`{"seed":1,"experiments":[{"name":"a","seconds":1},{"name":"a","seconds":1}]}`:               "experiment a is in another file too",
-		`{"seed":1,"experiments":[{"name":"parity","seconds":1},{"name":"a","seconds":1,"goals":3}]`: "it is not what octavo lab writes",
+		"{}": "it lacks experiments, seed or length",
+		`{"experiments":[{"name":"a","seconds":1}]}`:                                                                 "it lacks experiments, seed or length",
+		`{"seed":1,"length":"look","experiments":[{}]}`:                                                              "an experiment lacks name or seconds",
+		`{"seed":1,"length":"look","experiments":[{"name":"a","seconds":1e300}]}`:                                    "seconds is 1e+300",
+		`{"seed":1,"length":"look","experiments":[{"name":"a","seconds":1,"goals":[{"outcome":"won"}]}]}`:            `the outcome of goal 1 of a is "won": want one of met, missed, undecided, not judged, caught, not caught`,
+		`{"seed":1,"length":"look","experiments":[{"name":"a","seconds":1},{"name":"a","seconds":1}]}`:               "experiment a is in another file too",
+		`{"seed":1,"length":"look","experiments":[{"name":"parity","seconds":1},{"name":"a","seconds":1,"goals":3}]`: "it is not what octavo lab writes",
 	} {
 		dir := t.TempDir()
 		writeLab(t, dir, experiment("parity", true))

@@ -59,10 +59,13 @@ gradient-format=E4M3, heads=1, hidden=8, layers=1, lr=0.001, moments=fp32,
 recipe=none, smooth=none, stochastic=false, telemetry-every=0, text=a rhyme
 (b94f6f12), without=none, workers=0.
 
-lab           experiment  goals met  not judged  length  seed  time
-octavo-lab    law            1 of 1           0    full     7  2.5s
-octavo-lab    parity         1 of 2           0    full     7  2.5s
-octavo-lab-2  parity         1 of 3           0    full     7  2.5s
+lab           experiment  goals met  open  caught  length  seed  time
+octavo-lab    law            1 of 1     0       -    full     7  2.5s
+octavo-lab    parity         1 of 2     0       -    full     7  2.5s
+octavo-lab-2  parity         1 of 3     0       -    full     7  2.5s
+
+Open are goals that are undecided, the interval being on both sides of a limit,
+or not judged, for too small a sample. Caught are controls.
 
 parity: About parity
   figure 1

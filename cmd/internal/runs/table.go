@@ -94,16 +94,20 @@ func hanging(name string, width int, text string) string {
 
 func wrapped(indent, text string) string { return textout.Wrap(text, lineWidth, indent) + "\n" }
 
+// openNote says what the columns of experiments mean.
+const openNote = "Open are goals that are undecided, the interval being on both sides of a limit, or not " +
+	"judged, for too small a sample. Caught are controls."
+
 func (s *Set) labText() string {
-	g := grid{left: 2, header: []string{"lab", "experiment", "goals met", "not judged", "length", "seed", "time"}}
+	g := grid{left: 2, header: []string{"lab", "experiment", "goals met", "open", "caught", "length", "seed", "time"}}
 	for _, name := range s.experiments() {
 		for _, l := range s.Lab {
 			if e := l.Experiment(name); e != nil {
-				g.add(textout.Name(l.Name), textout.Name(e.Name), e.MetOf(), fmt.Sprint(e.NotJudged()), e.Length(), fmt.Sprint(e.Seed), short(e.Time))
+				g.add(textout.Name(l.Name), textout.Name(e.Name), e.MetOf(), fmt.Sprint(e.Undecided()+e.NotJudged()), e.CaughtOf(), e.Length, fmt.Sprint(e.Seed), short(e.Time))
 			}
 		}
 	}
-	text := g.String()
+	text := g.String() + "\n" + wrapped("", openNote)
 	for _, c := range s.Comparisons() {
 		if len(c.Runs) > 1 {
 			text += "\n" + c.text()
@@ -112,18 +116,30 @@ func (s *Set) labText() string {
 	return text
 }
 
-// Length is "short" or "full".
-func (e Experiment) Length() string {
-	if e.Short {
-		return "short"
-	}
-	return "full"
-}
-
 // MetOf says how many of the goals that were judged were met.
 func (e Experiment) MetOf() string {
-	return fmt.Sprintf("%d of %d", e.Count(Met), e.Count(Met)+e.Count(Missed))
+	return fmt.Sprintf("%d of %d", e.Count(Met), e.Count(Met)+e.Count(Missed)+e.Count(Undecided))
 }
+
+// CaughtOf says how many of the controls were caught; "-" if there are none.
+func (e Experiment) CaughtOf() string {
+	if e.controls() == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", e.CountControls(Caught), e.controls())
+}
+
+func (e Experiment) controls() (n int) {
+	for _, g := range e.Goals {
+		if g.Control {
+			n++
+		}
+	}
+	return n
+}
+
+// Undecided returns how many goals' intervals were on both sides of a limit.
+func (e Experiment) Undecided() int { return e.Count(Undecided) }
 
 // NotJudged returns how many goals the run was too short for.
 func (e Experiment) NotJudged() int { return e.Count(NotJudged) }
@@ -151,8 +167,9 @@ func (c Comparison) text() string {
 
 // Shown returns the outcome as the pages of experiments have it.
 func (g Goal) Shown() string {
-	if g.Outcome == Missed {
-		return "MISSED"
+	switch g.Outcome {
+	case Missed, NotCaught:
+		return strings.ToUpper(g.Outcome)
 	}
 	return g.Outcome
 }
@@ -160,9 +177,9 @@ func (g Goal) Shown() string {
 // Class is the style of the outcome on a page.
 func (g Goal) Class() string {
 	switch g.Outcome {
-	case Met:
+	case Met, Caught:
 		return "met"
-	case Missed:
+	case Missed, NotCaught:
 		return "missed"
 	}
 	return "note"

@@ -67,7 +67,7 @@ func commit(t *testing.T, dir, kind string, files map[string]func(io.Writer) err
 
 // experiment returns a report with goals: of each, whether it was met.
 func experiment(name string, goals ...bool) *labreport.Report {
-	r := &labreport.Report{Name: name, Title: "About " + name, Time: 2500 * time.Millisecond}
+	r := &labreport.Report{Name: name, Title: "About " + name, Length: labreport.Full, Time: 2500 * time.Millisecond}
 	for i, met := range goals {
 		r.Goals = append(r.Goals, labreport.NewGoal(fmt.Sprintf("figure %d", i+1), "1", fmt.Sprint(i), met))
 	}

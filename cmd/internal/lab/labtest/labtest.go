@@ -17,19 +17,19 @@ import (
 )
 
 // Rhymes returns options with a text that can be learnt.
-func Rhymes(short bool) lab.Options {
-	return lab.Options{Seed: 1, Short: short, Text: text.New("a rhyme", []byte(strings.Repeat("one two, buckle my shoe; three four, knock at the door; ", 400)))}
+func Rhymes(l lab.Length) lab.Options {
+	return lab.Options{Seed: 1, Length: l, Text: text.New("a rhyme", []byte(strings.Repeat("one two, buckle my shoe; three four, knock at the door; ", 400)))}
 }
 
 // Short returns options of a short version.
-func Short() lab.Options { return Rhymes(true) }
+func Short() lab.Options { return Rhymes(lab.Short) }
 
 // Shakespeare returns options of a short version with a longer text.
 func Shakespeare(t *testing.T) lab.Options {
 	t.Helper()
 	source, err := text.Read(testutil.Shared(t, "data", "tinyshakespeare.txt"))
 	require.NoError(t, err)
-	return lab.Options{Seed: 1, Short: true, Text: source}
+	return lab.Options{Seed: 1, Length: lab.Short, Text: source}
 }
 
 // Run does an experiment and requires what holds of every report: it is whole, and its
@@ -47,6 +47,9 @@ func Run(t *testing.T, e lab.Experiment, o lab.Options) *report.Report {
 	require.Positive(t, done)
 	require.Equal(t, total, done, "progress ends at its total")
 	require.NotEmpty(t, r.Goals)
+	if e.Declaration != nil {
+		Declared(t, e, r)
+	}
 	require.NotEmpty(t, r.Findings)
 	require.NotEmpty(t, r.Limits)
 	require.NotEmpty(t, r.Charts)
@@ -63,15 +66,29 @@ func Run(t *testing.T, e lab.Experiment, o lab.Options) *report.Report {
 	return r
 }
 
-// Judged requires that a short run met the goals that it judged, and how many it did and
-// did not judge.
+// Judged requires that a short run met or caught the goals that it judged, and how many it
+// did and did not judge, controls among them.
 func Judged(t *testing.T, r *report.Report, judged, not int) {
 	t.Helper()
-	require.True(t, r.Short)
+	require.Equal(t, lab.Short, r.Length)
 	for _, g := range r.Goals {
-		require.NotEqual(t, report.Missed, g.Outcome, "%s: %s (wanted: %s)", g.What, g.Got, g.Want)
+		require.Contains(t, []report.Outcome{report.Met, report.Caught, report.NotJudged}, g.Outcome, "%s: %s (wanted: %s)", g.Title(), g.Got, g.Want)
 	}
-	require.Equal(t, report.Tally{Met: judged, NotJudged: not}, report.TallyOf(r))
+	tally := report.TallyOf(r)
+	require.Equal(t, []int{judged, not}, []int{tally.Met + tally.Controls.Caught, tally.NotJudged + tally.Controls.NotJudged})
+}
+
+// Declared requires that a report judges each hypothesis and control of its experiment's
+// declaration once, and nothing else.
+func Declared(t *testing.T, e lab.Experiment, r *report.Report) {
+	t.Helper()
+	require.Equal(t, e.Name, e.Declaration.Experiment)
+	var judged []string
+	for _, g := range r.Goals {
+		require.NotNil(t, g.Declared, "not declared: %s", g.What)
+		judged = append(judged, g.Name)
+	}
+	require.ElementsMatch(t, e.Declaration.Names(), judged)
 }
 
 // Tables returns all tables as CSV, in which a NaN equals another.

@@ -22,8 +22,9 @@ func NewFinding(measured string, follows ...Conclusion) Finding {
 	return Finding{Measured: measured, Follows: follows}
 }
 
-// AtLength returns the finding as one from which nothing follows in a short run: what does
-// is about models that have been trained for a while, or more values than a short run has.
+// AtLength returns the finding as one from which nothing follows but in a run of full length:
+// what does is about models that have been trained for a while, or more values than others
+// have.
 func (f Finding) AtLength() Finding {
 	f.atLength = true
 	return f

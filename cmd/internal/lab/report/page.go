@@ -37,10 +37,10 @@ var functions = template.FuncMap{
 	"all":     func(reports []*Report) Tally { return TallyOf(reports...) },
 	"finding": func(text fmt.Stringer) string { return withUnits(text.String()) },
 	"units":   withUnits,
-	"missed":  func(g Goal) bool { return g.Outcome == Missed },
-	"notice":  func() string { return ShortNotice },
+	"missed":  func(g Goal) bool { return g.Outcome == Missed || g.Outcome == NotCaught },
+	"join":    func(names []string) string { return strings.Join(names, ", ") },
 	"class": func(o Outcome) string {
-		return [...]string{NotJudged: "unjudged", Met: "met", Missed: "missed"}[o]
+		return [...]string{NotJudged: "unjudged", Met: "met", Missed: "missed", Undecided: "undecided", Caught: "met", NotCaught: "missed"}[o]
 	},
 }
 
@@ -78,7 +78,7 @@ func (r *Report) WritePage(w io.Writer, s Setting) error {
 // theirs, which are beside it, and the names of others that were not done.
 func WriteIndex(w io.Writer, reports []*Report, unfinished []string, s Setting) error {
 	return indexPage.Write(w, "octavo lab", map[string]any{
-		"Reports": reports, "Unfinished": strings.Join(unfinished, ", "), "Setting": s, "Short": ResultsOf(s.Seed, reports...).Short,
+		"Reports": reports, "Unfinished": strings.Join(unfinished, ", "), "Setting": s, "Length": ResultsOf(s.Seed, reports...).Length,
 	})
 }
 

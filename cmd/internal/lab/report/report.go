@@ -11,10 +11,11 @@ import (
 
 // Report is what came out of an experiment.
 type Report struct {
-	Name  string // of the experiment
-	Title string
-	Claim string // that was checked
-	Short bool   // it was a short run, which shows that the experiment works and little more
+	Name   string // of the experiment
+	Title  string
+	Claim  string // that was checked
+	Length Length // of the run
+	Plan   *Plan  // nil: nothing was declared
 
 	Goals    []Goal
 	Findings []Finding
@@ -25,10 +26,14 @@ type Report struct {
 	Time time.Duration // that it took
 }
 
-// Shorten makes the report one of a short run, which does not judge the goals that make
-// sense at full length only, and concludes nothing from findings of that kind.
-func (r *Report) Shorten() {
-	r.Short = true
+// SetLength makes the report one of a run of that length. One that is not full does not judge
+// the goals that make sense at full length only, and concludes nothing from findings of that
+// kind.
+func (r *Report) SetLength(l Length) {
+	r.Length = l
+	if l == Full {
+		return
+	}
 	for i, g := range r.Goals {
 		if g.atLength {
 			r.Goals[i].Outcome = NotJudged

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 )
 
 func example() *Report {
@@ -22,7 +24,7 @@ func example() *Report {
 	raw := Table{Name: "raw", Title: "Too long", Columns: []string{"x"}, Raw: true}
 	raw.Add(12345)
 	return &Report{
-		Name: "example", Title: "An example", Claim: "It is claimed.",
+		Name: "example", Title: "An example", Claim: "It is claimed.", Length: Full,
 		Goals:    []Goal{NewGoal("this", "1", "1", true), NewGoal("that", "2", "3", false)},
 		Findings: []Finding{NewFinding("Something was found.")},
 		Limits:   []string{"Much was not."},
@@ -61,7 +63,7 @@ func TestPageNeedsNothingElse(t *testing.T) {
 		require.Contains(t, html, want)
 	}
 	require.NotContains(t, html, "<h3>Too long", "a raw table is for download only")
-	require.NotContains(t, html, "Short run")
+	require.NotContains(t, html, "short run")
 	require.NotRegexp(t, `(src|href)="[^d]`, html)
 	data := regexp.MustCompile(`download="example-raw.csv" href="data:text/csv;base64,([^"]*)"`).FindStringSubmatch(html)
 	require.Len(t, data, 2)
@@ -79,7 +81,7 @@ func TestIndexLinksPages(t *testing.T) {
 	} {
 		require.Contains(t, page.String(), want)
 	}
-	require.NotContains(t, page.String(), "Short run")
+	require.NotContains(t, page.String(), "short run")
 	require.NotContains(t, page.String(), "not done")
 }
 
@@ -105,7 +107,7 @@ func TestText(t *testing.T) {
 func shortExample() *Report {
 	r := example()
 	r.Goals[1] = r.Goals[1].AtLength()
-	r.Shorten()
+	r.SetLength(Short)
 	return r
 }
 
@@ -117,7 +119,7 @@ func TestShortRunConcludesNothing(t *testing.T) {
 	}
 	r := &Report{Findings: []Finding{finding("This"), finding("That").AtLength()}}
 	require.Equal(t, "That That holds.", r.Findings[1].String())
-	r.Shorten()
+	r.SetLength(Short)
 	require.Equal(t, "This This holds.", r.Findings[0].String())
 	require.Equal(t, "That", r.Findings[1].String())
 }
@@ -126,17 +128,16 @@ func TestShortRunConcludesNothing(t *testing.T) {
 // missed that was not judged.
 func TestShortRunSaysSo(t *testing.T) {
 	r := shortExample()
-	const tally = "1 of 1 goals met, 1 not judged: the run is short"
+	const tally = "1 of 1 goals met, 1 not judged"
 	html := pageOf(t, r)
-	require.Contains(t, html, "Short run")
-	require.Contains(t, html, ShortNotice)
+	require.Contains(t, html, Short.Notice())
 	require.Contains(t, html, tally)
 	require.Contains(t, html, `class="unjudged">not judged`)
 	require.NotContains(t, html, `class="missed"`)
 
 	var index bytes.Buffer
 	require.NoError(t, WriteIndex(&index, []*Report{r}, []string{"another", "last"}, Setting{}))
-	require.Contains(t, index.String(), ShortNotice)
+	require.Contains(t, index.String(), Short.Notice())
 	require.Contains(t, index.String(), tally)
 	require.NotContains(t, index.String(), `class="missed"`)
 	require.Contains(t, index.String(), "not done: another, last.")
@@ -149,7 +150,7 @@ func TestShortRunSaysSo(t *testing.T) {
 
 	got, err := json.Marshal(ResultsOf(7, r))
 	require.NoError(t, err)
-	require.Contains(t, string(got), `{"short":true,"seed":7,"met":1,"missed":0,"notJudged":1,"experiments":[{"name":"example"`)
+	require.Contains(t, string(got), `{"length":"short","seed":7,"met":1,"missed":0,"undecided":0,"notJudged":1,"controls":{"caught":0,"notCaught":0,"undecided":0,"notJudged":0},"experiments":[{"name":"example"`)
 	require.Contains(t, string(got), `"got":"3","outcome":"not judged"`)
 }
 
@@ -162,7 +163,7 @@ func TestAtLength(t *testing.T) {
 			want = Met
 		}
 		require.Equal(t, []Outcome{want, want}, []Outcome{r.Goals[0].Outcome, r.Goals[1].Outcome})
-		r.Shorten()
+		r.SetLength(Short)
 		require.Equal(t, []Outcome{NotJudged, want}, []Outcome{r.Goals[0].Outcome, r.Goals[1].Outcome})
 	}
 }
@@ -170,10 +171,91 @@ func TestAtLength(t *testing.T) {
 func TestResults(t *testing.T) {
 	all := ResultsOf(7, example(), example())
 	require.Equal(t, Tally{Met: 2, Missed: 2}, all.Tally)
-	require.False(t, all.Short)
+	require.Equal(t, Full, all.Length)
 	require.Len(t, all.Experiments, 2)
 	require.Equal(t, "example", all.Experiments[0].Name)
 	require.Equal(t, 1.234, all.Experiments[0].Seconds)
 	require.Equal(t, Tally{Met: 1, Missed: 1}, all.Experiments[0].Tally)
 	require.Equal(t, []string{"Something was found."}, all.Experiments[0].Findings)
+}
+
+// declaredExample is a report on goals that were declared, one of each outcome.
+func declaredExample() *Report {
+	r := example()
+	r.Plan = &Plan{Date: "2026-11-23", SHA256: "abc", Known: "A pilot.", Changes: []Change{
+		{Date: "2026-11-24", Of: []string{"gap", "coarse"}, What: "wider.", Why: "A slip.", Seen: true},
+	}}
+	r.Goals = nil
+	add := func(name string, control bool, o Outcome, undecided string) {
+		d := &Declared{
+			Name: name, Control: control, Hypothesis: "It is so.", Refuted: "More than that.", Unit: "%", Test: "equivalent",
+			Family: "loss", Compared: 3, Sample: 12, Power: "0.9 if so", Reproduces: "0.25 % (a paper)",
+			Found: &Found{Mean: 1, Low: 0, High: jsonout.Number(math.Inf(1)), Values: 12}, Undecided: undecided,
+		}
+		r.Goals = append(r.Goals, Goal{What: "the gap", Want: "within 1 %", Got: "0.5 %", Outcome: o, Declared: d})
+	}
+	add("gap", false, Met, "")
+	add("wide", false, Undecided, "It may be anywhere.")
+	add("late", false, NotJudged, "It wants 12 values.")
+	add("bad", false, Missed, "")
+	add("coarse", true, Caught, "")
+	add("fine", true, NotCaught, "")
+	add("odd", true, Undecided, "It may be there.")
+	return r
+}
+
+const declaredTally = "1 of 3 goals met, 1 undecided, 1 not judged; 1 of 3 controls caught, 1 undecided"
+
+// TestDeclaredPage has what was declared beside what was found.
+func TestDeclaredPage(t *testing.T) {
+	html := pageOf(t, declaredExample())
+	for _, want := range []string{
+		declaredTally, "Declared and found", "What could not be decided at this scale", "<strong>gap</strong>: It is so.", "Published: 0.25\u00a0% (a paper)",
+		"12 values, one of 3 compared; power 0.9 if so", "More than that.", `class="met">caught`, `class="missed">not caught`, `class="undecided">undecided`,
+		"wide: It may be anywhere.", "late: It wants 12 values.", "odd: It may be there.", "<code>abc</code>", "A pilot.",
+		"2026-11-24, gap, coarse: wider. Why: A slip. A result was known by then.",
+	} {
+		require.Contains(t, html, want)
+	}
+	controls := html[strings.Index(html, "<h3>Controls"):]
+	require.Contains(t, controls, "<strong>fine</strong>")
+	require.NotContains(t, controls, "<strong>gap</strong>")
+	none := declaredExample()
+	none.Goals, none.Plan.Changes = none.Goals[:1], nil
+	html = pageOf(t, none)
+	require.Contains(t, html, "Nothing was changed since.")
+	require.NotContains(t, html, "<h3>Controls")
+	require.NotContains(t, html, "What could not be decided")
+
+	var index bytes.Buffer
+	require.NoError(t, WriteIndex(&index, []*Report{declaredExample()}, nil, Setting{}))
+	require.Contains(t, index.String(), "bad: 0.5\u00a0%; wanted: within 1\u00a0%.")
+	require.Contains(t, index.String(), "fine: 0.5\u00a0%")
+	require.Contains(t, index.String(), declaredTally)
+}
+
+func TestDeclaredText(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, declaredExample().WriteText(&b))
+	for _, want := range []string{
+		"  met        gap: 0.5 %\n             wanted: within 1 %\n",
+		"  undecided  wide: 0.5 %\n             wanted: within 1 %\n             It may be anywhere.\n",
+		"  NOT CAUGHT control fine: 0.5 %\n",
+	} {
+		require.Contains(t, b.String(), want)
+	}
+}
+
+func TestDeclaredJSON(t *testing.T) {
+	text, err := json.Marshal(ResultsOf(7, declaredExample()))
+	require.NoError(t, err)
+	for _, want := range []string{
+		`"length":"full","seed":7,"met":1,"missed":1,"undecided":1,"notJudged":1,"controls":{"caught":1,"notCaught":1,"undecided":1,"notJudged":0}`,
+		`"declaration":{"declared":"2026-11-23","sha256":"abc","known":"A pilot.","changes":[{"date":"2026-11-24","of":["gap","coarse"],"what":"wider.","why":"A slip.","seen":true}]}`,
+		`"outcome":"not caught","name":"fine","control":true,`, `"found":{"mean":1,"low":0,"high":"+Inf","values":12}`, `"sample":12`,
+	} {
+		require.Contains(t, string(text), want)
+	}
+	require.Equal(t, "", Full.Notice())
+	require.Contains(t, Look.Notice(), "--full")
 }

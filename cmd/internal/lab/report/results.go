@@ -2,8 +2,8 @@ package report
 
 // Results are reports without their charts and tables, for a program.
 type Results struct {
-	Short bool   `json:"short"` // of a short run
-	Seed  uint64 `json:"seed"`
+	Length Length `json:"length"`
+	Seed   uint64 `json:"seed"`
 	Tally
 	Experiments []Summary `json:"experiments"`
 }
@@ -14,17 +14,19 @@ type Summary struct {
 	Title string `json:"title"`
 	Claim string `json:"claim"`
 	Tally
+	Declaration *Plan `json:"declaration,omitempty"`
+
 	Goals    []Goal   `json:"goals"`
 	Findings []string `json:"findings"`
 	Limits   []string `json:"limits"`
 	Seconds  float64  `json:"seconds"`
 }
 
-// ResultsOf returns the results of the reports of a run, which has one seed.
+// ResultsOf returns the results of the reports of a run, which has one seed and one length.
 func ResultsOf(seed uint64, reports ...*Report) Results {
 	all := Results{Seed: seed, Tally: TallyOf(reports...), Experiments: []Summary{}}
 	for _, r := range reports {
-		all.Short = all.Short || r.Short
+		all.Length = r.Length
 		all.Experiments = append(all.Experiments, r.summary())
 	}
 	return all
@@ -35,5 +37,5 @@ func (r *Report) summary() Summary {
 	for _, f := range r.Findings {
 		findings = append(findings, f.String())
 	}
-	return Summary{r.Name, r.Title, r.Claim, TallyOf(r), r.Goals, findings, r.Limits, r.Time.Seconds()}
+	return Summary{r.Name, r.Title, r.Claim, TallyOf(r), r.Plan, r.Goals, findings, r.Limits, r.Time.Seconds()}
 }

@@ -12,20 +12,13 @@ import (
 // Columns of a terminal, at which text is wrapped.
 const Columns = 80
 
-// ShortNotice is what people are told of a short run before anything else.
-const ShortNotice = "This is a short run (--short): it shows that the experiments work, and little more. " +
-	"Its models are small and hardly trained. Goals that only a run of full length can meet are not judged, " +
-	"and nothing is concluded from figures that need one."
-
 // WriteText writes the goals and findings for a terminal.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	title := fmt.Sprintf("%s (%v)", r.Title, r.Time.Round(100*time.Millisecond))
 	b.WriteString(textout.Wrap(title, Columns, "") + "\n  " + TallyOf(r).String() + "\n")
-	const widest = len("not judged")
 	for _, g := range r.Goals {
-		b.WriteString(hanging(g.label(), widest, g.What+": "+g.Got))
-		b.WriteString(hanging("", widest, "wanted: "+g.Want))
+		b.WriteString(g.text())
 	}
 	for _, f := range r.Findings {
 		b.WriteString(hanging("-", 1, f.String()))
@@ -42,10 +35,28 @@ func hanging(label string, width int, text string) string {
 	return margin + lines[len(margin):] + "\n"
 }
 
+// text is the goal for a terminal.
+func (g Goal) text() string {
+	const widest = len("not judged")
+	what, want := g.What, g.Want
+	if g.Declared != nil {
+		what = g.Name
+		if g.Control {
+			what = "control " + what
+		}
+	}
+	text := hanging(g.label(), widest, what+": "+g.Got) + hanging("", widest, "wanted: "+want)
+	if g.Declared != nil && g.Undecided != "" {
+		text += hanging("", widest, g.Undecided)
+	}
+	return text
+}
+
 // label is the outcome as people see it from afar.
 func (g Goal) label() string {
-	if g.Outcome == Missed {
-		return "MISSED"
+	switch g.Outcome {
+	case Missed, NotCaught:
+		return strings.ToUpper(g.Outcome.String())
 	}
 	return g.Outcome.String()
 }

@@ -3,9 +3,11 @@ package accumulation
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/declaration"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -19,36 +21,44 @@ var Experiment = lab.Experiment{
 	Claim: "Hopper's tensor cores keep about 14 bits while they add, so that for K = 4096 the largest relative error is nearly 2 %; " +
 		"adding partial sums in FP32 every 128 products mends it (DeepSeek-V3, arXiv 2412.19437, section 3.3.2). " +
 		"What is cut off is cut toward zero, which makes sums of one sign too small.",
-	Measure: measure,
+	Declaration: declared,
+	Measure:     measure,
 }
 
+//go:embed declaration.toml
+var declarationFile []byte
+
+var declared = declaration.MustParse(declarationFile)
+
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
-	lengths := lab.Pick(o, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 4096})
-	side := lab.Pick(o, 64, 32)
+	lengths := lab.Pick(o, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 4096})
+	side, seeds := lab.Pick(o, 64, 64, 32), lab.Pick(o, 12, 12, 2)
 	kinds := []operandKind{bell, uniform}
 	var products int64 // of one result
 	for _, k := range lengths {
 		products += int64(k)
 	}
-	p.Expect(products * int64(len(kinds)))
+	p.Expect(products * int64(len(kinds)*seeds))
 	a := newAccumulations()
-	for _, kind := range kinds {
-		for _, k := range lengths {
-			if err := a.measure(ctx, kind, side, k, o); err != nil {
-				return nil, err
-			}
-			if err := p.Done(ctx, fmt.Sprintf("%s, K = %d", kind.name, k), int64(k)); err != nil {
-				return nil, err
+	for seed := range seeds {
+		for _, kind := range kinds {
+			for _, k := range lengths {
+				if err := a.measure(ctx, kind, side, k, o.Seed+uint64(seed), o.Workers); err != nil {
+					return nil, err
+				}
+				if err := p.Done(ctx, fmt.Sprintf("seed %d, %s, K = %d", seed+1, kind.name, k), int64(k)); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
 	return a.report(side, lengths), nil
 }
 
-// accumulations are the deviations of all adders.
+// accumulations are the deviations of all adders, one of each seed: results of one product
+// have operands in common, those of two seeds have none.
 type accumulations struct {
-	table report.Table
-	found map[place]deviation
+	found map[place][]deviation
 }
 
 type place struct {
@@ -56,39 +66,29 @@ type place struct {
 	k           int
 }
 
-func newAccumulations() *accumulations {
-	return &accumulations{
-		table: report.Table{
-			Name:    "errors",
-			Title:   "Distance from the exact product, relative to it",
-			Columns: []string{"operands", "adder", "K", "median %", "largest of 60 %", "bias %", "root mean square %", "too small %"},
-		},
-		found: make(map[place]deviation),
-	}
-}
+func newAccumulations() *accumulations { return &accumulations{found: make(map[place][]deviation)} }
 
 // measure multiplies two matrices of side rows, [side, k], in every way.
-func (a *accumulations) measure(ctx context.Context, kind operandKind, side, k int, o lab.Options) error {
+func (a *accumulations) measure(ctx context.Context, kind operandKind, side, k int, seed uint64, workers int) error {
 	var operands [2]*tensor.Tensor
 	for i := range operands {
 		operands[i] = &tensor.Tensor{Name: "operand", Shape: []int{side, k}}
-		values := kind.values(side, k, 2*o.Seed+uint64(i))
+		values := kind.values(side, k, 2*seed+uint64(i))
 		recipe := scaling.TECurrent.Recipe(scaling.Input)
 		if err := scaling.Quantize(ctx, operands[i], values, scaling.Quantizer{Recipe: recipe}); err != nil {
 			return err
 		}
 	}
 	exact, got := make([]float32, side*side), make([]float32, side*side)
-	if err := oracle.Exact(ctx, exact, operands[0], operands[1], oracle.Options{Workers: o.Workers}); err != nil {
+	if err := oracle.Exact(ctx, exact, operands[0], operands[1], oracle.Options{Workers: workers}); err != nil {
 		return err
 	}
 	for _, way := range adders() {
-		if err := way.multiply(ctx, got, operands[0], operands[1], o.Workers); err != nil {
+		if err := way.multiply(ctx, got, operands[0], operands[1], workers); err != nil {
 			return err
 		}
-		d := deviationOf(got, exact)
-		a.found[place{kind.name, way.name, k}] = d
-		a.table.Add(kind.name, way.name, k, 100*d.median, 100*d.ofSixty, 100*d.bias, 100*d.root, 100*d.tooSmall)
+		at := place{kind.name, way.name, k}
+		a.found[at] = append(a.found[at], deviationOf(got, exact))
 	}
 	return nil
 }

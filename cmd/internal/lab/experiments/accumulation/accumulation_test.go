@@ -13,7 +13,7 @@ import (
 
 func TestAccumulation(t *testing.T) {
 	r := labtest.Run(t, Experiment, labtest.Short())
-	labtest.Judged(t, r, 6, 0)
+	labtest.Judged(t, r, 0, 6)
 	require.Len(t, r.Tables[0].Rows, 3*2*4, "K, operands, adders")
 }
 

@@ -21,10 +21,10 @@ func adders() []adder {
 		}
 	}
 	return []adder{
-		{"Hopper, no promotion", predict(oracle.Kernel{Model: oracle.HopperWGMMA()})},
-		{"Hopper, every 128", predict(oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128})},
+		{unpromoted, predict(oracle.Kernel{Model: oracle.HopperWGMMA()})},
+		{promoted, predict(oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128})},
 		{"Blackwell tcgen05", predict(oracle.Kernel{Model: oracle.BlackwellTCGen05()})},
-		{"FP32, octavo's order", func(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
+		{ownOrder, func(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
 			return gemm.Multiply(ctx, c, a, b, gemm.Options{Workers: workers})
 		}},
 	}

@@ -112,11 +112,11 @@ type cachedModel struct {
 }
 
 func newCaching(o lab.Options) (*caching, error) {
-	c := &caching{config: training.Llama(lab.Pick(o, 64, 32), 2, lab.Pick(o, 512, 128)), calibrated: lab.Pick(o, 8, 2)}
-	c.early = training.Setup{Steps: lab.Pick(o, 3000, 4), Batch: 1, Seq: lab.Pick(o, 128, 32)}
-	for i := range lab.Pick(o, uint64(2), 1) {
+	c := &caching{config: training.Llama(lab.Pick(o, 64, 64, 32), 2, lab.Pick(o, 512, 512, 128)), calibrated: lab.Pick(o, 8, 8, 2)}
+	c.early = training.Setup{Steps: lab.Pick(o, 3000, 3000, 4), Batch: 1, Seq: lab.Pick(o, 128, 128, 32)}
+	for i := range lab.Pick(o, uint64(2), uint64(2), 1) {
 		s, err := training.NewSetup(o, o.Seed+i, training.Setup{
-			Steps: c.early.Steps + lab.Pick(o, 500, 4), Batch: 1, Seq: c.config.Context, Rate: 3e-3, Judged: lab.Pick(o, 64, 4)})
+			Steps: c.early.Steps + lab.Pick(o, 500, 500, 4), Batch: 1, Seq: c.config.Context, Rate: 3e-3, Judged: lab.Pick(o, 64, 64, 4)})
 		if err != nil {
 			return nil, err
 		}

@@ -53,7 +53,7 @@ func expectedFlush(delta, factor float64) (share float64) {
 // flushJobs: rows of scores from N(0, 1), and N(Δ, 1) for the first four keys. Q is the
 // identity, so that K has the scores themselves.
 func (s *study) flushJobs() []job {
-	rows, keys := lab.Pick(s.o, 64, 16), lab.Pick(s.o, 4096, 1024)
+	rows, keys := lab.Pick(s.o, 64, 64, 16), lab.Pick(s.o, 4096, 4096, 1024)
 	var jobs []job
 	for _, factor := range []float64{1, 256} {
 		for _, delta := range flushDeltas {

@@ -55,12 +55,12 @@ type growth struct {
 }
 
 func (s *study) lengths() []int {
-	return lab.Pick(s.o, []int{1024, 4096, 16384, 65536, 131072}, []int{1024, 4096})
+	return lab.Pick(s.o, []int{1024, 4096, 16384, 65536, 131072}, []int{1024, 4096, 16384, 65536, 131072}, []int{1024, 4096})
 }
 
 // growthJobs: P·V over more and more keys, with scores from N(0, 1).
 func (s *study) growthJobs() []job {
-	rows, dim, valueDim := lab.Pick(s.o, 8, 4), 64, lab.Pick(s.o, 32, 8)
+	rows, dim, valueDim := lab.Pick(s.o, 8, 8, 4), 64, lab.Pick(s.o, 32, 32, 8)
 	var jobs []job
 	for _, values := range []string{centred, oneSign} {
 		for _, keys := range s.lengths() {

@@ -45,7 +45,7 @@ func (r rotation) mean() float64 { return statistics.Mean(r.roots) }
 
 // rotationSizes are heads' dimensions and lengths; the last is compared with the paper.
 func (s *study) rotationSizes() [][2]int {
-	return lab.Pick(s.o, [][2]int{{64, 2048}, {128, 2048}, {128, 8192}}, [][2]int{{64, 512}, {128, 1024}})
+	return lab.Pick(s.o, [][2]int{{64, 2048}, {128, 2048}, {128, 8192}}, [][2]int{{64, 2048}, {128, 2048}, {128, 8192}}, [][2]int{{64, 512}, {128, 1024}})
 }
 
 // outliers draws from N(0, 1) + N(0, 100)·Bernoulli(0.001).
@@ -60,7 +60,7 @@ func outliers(next *rand.Rand) func() float64 {
 }
 
 func (s *study) rotationJobs() []job {
-	rows, seeds := lab.Pick(s.o, 128, 16), lab.Pick(s.o, 8, 1)
+	rows, seeds := lab.Pick(s.o, 128, 128, 16), lab.Pick(s.o, 8, 8, 1)
 	recipes := fa3Recipes()
 	var jobs []job
 	for _, size := range s.rotationSizes() {

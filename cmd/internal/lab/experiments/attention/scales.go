@@ -35,7 +35,7 @@ type scaled struct {
 }
 
 func (s *study) scaleJobs() []job {
-	rows, keys := lab.Pick(s.o, 64, 8), lab.Pick(s.o, 2048, 256)
+	rows, keys := lab.Pick(s.o, 64, 64, 8), lab.Pick(s.o, 2048, 2048, 256)
 	const dim = 128
 	scale := 1 / math.Sqrt(dim)
 	var jobs []job

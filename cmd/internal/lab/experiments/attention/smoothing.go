@@ -22,7 +22,7 @@ type smoothed struct {
 }
 
 func (s *study) smoothingJobs() []job {
-	rows, keys := lab.Pick(s.o, 64, 8), lab.Pick(s.o, 2048, 256)
+	rows, keys := lab.Pick(s.o, 64, 64, 8), lab.Pick(s.o, 2048, 2048, 256)
 	const dim = 128
 	scale := 1 / math.Sqrt(dim)
 	var jobs []job

@@ -45,7 +45,7 @@ type spread struct {
 
 // spreadJobs: rows of one head over 8192 keys, as in pull request 2694.
 func (s *study) spreadJobs() []job {
-	rows, keys := lab.Pick(s.o, 128, 16), lab.Pick(s.o, 8192, 1024)
+	rows, keys := lab.Pick(s.o, 128, 128, 16), lab.Pick(s.o, 8192, 8192, 1024)
 	const dim = 128
 	var jobs []job
 	for _, of := range deviations {

@@ -102,12 +102,12 @@ func (s *study) curve(seed, way int) training.Curve { return s.curves[seed*len(s
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	s := &study{ways: ways(), setup: training.Setup{
-		Steps: lab.Pick(o, 240, 6), Batch: lab.Pick(o, 4, 2), Seq: lab.Pick(o, 64, 32),
-		Rate: lab.Pick(o, 2e-3, 4e-3), Judged: lab.Pick(o, 32, 2),
+		Steps: lab.Pick(o, 240, 240, 6), Batch: lab.Pick(o, 4, 4, 2), Seq: lab.Pick(o, 64, 64, 32),
+		Rate: lab.Pick(o, 2e-3, 2e-3, 4e-3), Judged: lab.Pick(o, 32, 32, 2),
 	}}
-	s.model = training.Llama(lab.Pick(o, 64, 32), lab.Pick(o, 4, 2), s.setup.Seq)
+	s.model = training.Llama(lab.Pick(o, 64, 64, 32), lab.Pick(o, 4, 4, 2), s.setup.Seq)
 	var jobs []training.Job
-	for i := range lab.Pick(o, 6, 2) {
+	for i := range lab.Pick(o, 6, 6, 2) {
 		seed := o.Seed + uint64(i)
 		l, err := training.NewSetup(o, seed, s.setup)
 		if err != nil {
@@ -120,14 +120,14 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 			jobs = append(jobs, training.Job{Name: fmt.Sprintf("%s, seed %d", w.name, seed), Config: config, Seed: seed, Setup: l})
 		}
 	}
-	values := lab.Pick(o, 1<<16, 1<<11)
-	draws := lab.Pick(o, 64, 16)
-	p.Expect(training.Work(jobs) + roundingWork(values, draws) + divisionWork(lab.Pick(o, 4000, 40)))
+	values := lab.Pick(o, 1<<16, 1<<16, 1<<11)
+	draws := lab.Pick(o, 64, 64, 16)
+	p.Expect(training.Work(jobs) + roundingWork(values, draws) + divisionWork(lab.Pick(o, 4000, 4000, 40)))
 	var err error
 	if s.roundings, err = measureRoundings(ctx, p, o.Seed, values, draws); err != nil {
 		return nil, err
 	}
-	if s.divisions, err = measureDivisions(ctx, p, o.Seed, lab.Pick(o, 4000, 40)); err != nil {
+	if s.divisions, err = measureDivisions(ctx, p, o.Seed, lab.Pick(o, 4000, 4000, 40)); err != nil {
 		return nil, err
 	}
 	if s.curves, err = training.All(ctx, o, p, jobs); err != nil {

@@ -75,7 +75,7 @@ func contrary() *study {
 // shortened is the report of a study as that of a short run.
 func shortened(s *study) *report.Report {
 	r := s.report()
-	r.Shorten()
+	r.SetLength(report.Short)
 	return r
 }
 
@@ -151,7 +151,7 @@ func TestDeclared(t *testing.T) {
 	}
 	for _, g := range madeUp(asClaimed).report().Goals[:10] {
 		g := report.Report{Goals: []report.Goal{g}}
-		g.Shorten()
+		g.SetLength(report.Short)
 		require.Equal(t, report.NotJudged, g.Goals[0].Outcome)
 	}
 }

@@ -83,8 +83,9 @@ type study struct {
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	size := lab.Pick(o,
-		scope{steps: 300, batch: 4, looked: 2, warm: 20, every: 5},
+		scope{steps: 300, batch: 4, looked: 2, warm: 20, every: 5}, scope{steps: 300, batch: 4, looked: 2, warm: 20, every: 5},
 		scope{steps: 25, batch: 2, looked: 1, warm: 16, every: 4})
+
 	g, err := newStudy(o, size)
 	if err != nil {
 		return nil, err

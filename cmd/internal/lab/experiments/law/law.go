@@ -68,13 +68,13 @@ type sweep struct {
 }
 
 func newSweep(o lab.Options) (*sweep, error) {
-	s := &sweep{widths: widths(lab.Pick(o, 128, 32)), seeds: lab.Pick(o, 2, 1)}
+	s := &sweep{widths: widths(lab.Pick(o, 128, 128, 32)), seeds: lab.Pick(o, 2, 2, 1)}
 	form := training.Setup{
-		Steps: lab.Pick(o, 200, 16), Batch: lab.Pick(o, 8, 2), Seq: lab.Pick(o, 128, 64),
-		Rate: lab.Pick(o, 1e-3, 4e-3), Judged: lab.Pick(o, 16, 4),
+		Steps: lab.Pick(o, 200, 200, 16), Batch: lab.Pick(o, 8, 8, 2), Seq: lab.Pick(o, 128, 128, 64),
+		Rate: lab.Pick(o, 1e-3, 1e-3, 4e-3), Judged: lab.Pick(o, 16, 16, 4),
 	}
 	s.batchSize = form.Batch * form.Seq
-	layers := lab.Pick(o, 4, 1)
+	layers := lab.Pick(o, 4, 4, 1)
 	reference := training.Llama(s.widths[2].dim, layers, form.Seq)
 	size := linearParams(reference) * s.widths[2].bits
 	for i := range s.seeds {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
@@ -33,8 +34,8 @@ func TestLaw(t *testing.T) {
 // TestEqualCost: parameters, bits and tokens of all models make the same product, to
 // what whole steps allow.
 func TestEqualCost(t *testing.T) {
-	for _, short := range []bool{false, true} {
-		o := labtest.Rhymes(short)
+	for _, l := range []lab.Length{lab.Full, lab.Look, lab.Short} {
+		o := labtest.Rhymes(l)
 		s, err := newSweep(o)
 		require.NoError(t, err)
 		n := len(s.widths) * s.seeds
@@ -53,7 +54,7 @@ func TestEqualCost(t *testing.T) {
 
 // TestLargestSeed: the number of runs does not depend on the seed.
 func TestLargestSeed(t *testing.T) {
-	o := labtest.Rhymes(false)
+	o := labtest.Rhymes(lab.Full)
 	want, err := newSweep(o)
 	require.NoError(t, err)
 	o.Seed = math.MaxUint64

@@ -48,15 +48,15 @@ func economies() []economy {
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	l, err := training.NewSetup(o, o.Seed, training.Setup{
-		Steps: lab.Pick(o, 200, 16), Batch: lab.Pick(o, 8, 2), Seq: lab.Pick(o, 128, 64),
-		Rate: lab.Pick(o, 1e-3, 4e-3), Judged: lab.Pick(o, 16, 4),
+		Steps: lab.Pick(o, 200, 200, 16), Batch: lab.Pick(o, 8, 8, 2), Seq: lab.Pick(o, 128, 128, 64),
+		Rate: lab.Pick(o, 1e-3, 1e-3, 4e-3), Judged: lab.Pick(o, 16, 16, 4),
 	})
 	if err != nil {
 		return nil, err
 	}
 	var jobs []training.Job
 	for _, e := range economies() {
-		config := training.Llama(lab.Pick(o, 96, 32), lab.Pick(o, 4, 1), l.Seq)
+		config := training.Llama(lab.Pick(o, 96, 96, 32), lab.Pick(o, 4, 4, 1), l.Seq)
 		training.FP8().Use(&config)
 		config.Activations = e.activations
 		jobs = append(jobs, training.Job{Name: e.name, Config: config, Seed: o.Seed, Setup: l, Moments: e.moments})

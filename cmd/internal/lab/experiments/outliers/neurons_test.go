@@ -259,7 +259,7 @@ func TestCosineAtRandom(t *testing.T) {
 }
 
 func TestGrowthOfPlan(t *testing.T) {
-	for _, o := range []lab.Options{{}, {Short: true}} {
+	for _, o := range []lab.Options{{}, {Length: lab.Short}} {
 		p := newPlan(o)
 		steps, judgedLate := 0, 0
 		for step := range p.steps() {

@@ -15,7 +15,7 @@ import (
 // madeUp is a report on figures that bear out the claim, but for what change does to them.
 func madeUp(t *testing.T, change func(s *study)) *report.Report {
 	t.Helper()
-	s := &study{options: lab.Options{Short: true}, plan: newPlan(lab.Options{Short: true}), setup: training.Setup{Batch: 1, Seq: 8}}
+	s := &study{options: lab.Options{Length: lab.Short}, plan: newPlan(lab.Options{Length: lab.Short}), setup: training.Setup{Batch: 1, Seq: 8}}
 	var err error
 	s.base, err = trial.New("FP32", training.Llama(s.plan.dim, s.plan.layers, 8), 1)
 	require.NoError(t, err)

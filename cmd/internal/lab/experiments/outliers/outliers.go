@@ -48,7 +48,7 @@ const (
 )
 
 func newPlan(o lab.Options) plan {
-	if o.Short {
+	if o.Length == lab.Short {
 		return plan{dim: 32, layers: 1, neurons: 6, base: 40, heal: 4, window: 8, growth: 6, windows: 3, every: 4}
 	}
 	return plan{dim: 128, layers: 2, neurons: 16, base: 400, heal: 30, window: 24, growth: 16, windows: 3, every: 4}
@@ -96,7 +96,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 func doStudy(ctx context.Context, o lab.Options, p *lab.Steps) (*study, error) {
 	s := &study{options: o, progress: p, plan: newPlan(o), runs: continuations(newPlan(o))}
 	var err error
-	s.setup, err = training.NewSetup(o, o.Seed, training.Setup{Batch: lab.Pick(o, 16, 4), Seq: lab.Pick(o, 64, 32), Judged: 4})
+	s.setup, err = training.NewSetup(o, o.Seed, training.Setup{Batch: lab.Pick(o, 16, 16, 4), Seq: lab.Pick(o, 64, 64, 32), Judged: 4})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func ownStudy(t *testing.T) *study {
 
 func outlierOptions() lab.Options {
 	data := strings.Repeat("one two, buckle my shoe; three four, knock at the door; ", 400)
-	return lab.Options{Seed: 1, Short: true, Workers: 1, Text: text.New("a rhyme", []byte(data))}
+	return lab.Options{Seed: 1, Length: lab.Short, Workers: 1, Text: text.New("a rhyme", []byte(data))}
 }
 
 // TestOutliers: what the theory says of a delayed scale, of smoothing and of scales just in

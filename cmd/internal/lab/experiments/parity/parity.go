@@ -23,13 +23,13 @@ var Experiment = lab.Experiment{
 const gradeOfGap = 0.25 // percent
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
-	c := &comparison{ways: []training.Arithmetic{training.FP32(), training.BF16(), training.FP8()}, dim: lab.Pick(o, 128, 32), layers: lab.Pick(o, 4, 1)}
+	c := &comparison{ways: []training.Arithmetic{training.FP32(), training.BF16(), training.FP8()}, dim: lab.Pick(o, 128, 128, 32), layers: lab.Pick(o, 4, 4, 1)}
 	form := training.Setup{
-		Steps: lab.Pick(o, 300, 20), Batch: lab.Pick(o, 8, 2), Seq: lab.Pick(o, 128, 64),
-		Rate: lab.Pick(o, 1e-3, 4e-3), Judged: lab.Pick(o, 32, 4),
+		Steps: lab.Pick(o, 300, 300, 20), Batch: lab.Pick(o, 8, 8, 2), Seq: lab.Pick(o, 128, 128, 64),
+		Rate: lab.Pick(o, 1e-3, 1e-3, 4e-3), Judged: lab.Pick(o, 32, 32, 4),
 	}
 	var jobs []training.Job
-	for i := range lab.Pick(o, 8, 2) {
+	for i := range lab.Pick(o, 8, 8, 2) {
 		seed := o.Seed + uint64(i)
 		l, err := training.NewSetup(o, seed, form)
 		if err != nil {

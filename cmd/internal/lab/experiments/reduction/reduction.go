@@ -60,8 +60,9 @@ type team struct {
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	size := lab.Pick(o,
-		scope{worlds: []int{2, 4, 8, 16, 32, 64}, steps: 12, team: 8, teamSteps: 48, sawtooth: 3500},
+		scope{worlds: []int{2, 4, 8, 16, 32, 64}, steps: 12, team: 8, teamSteps: 48, sawtooth: 3500}, scope{worlds: []int{2, 4, 8, 16, 32, 64}, steps: 12, team: 8, teamSteps: 48, sawtooth: 3500},
 		scope{worlds: []int{2, 8}, steps: 3, team: 2, teamSteps: 4, sawtooth: 2100})
+
 	r := &study{scope: size, o: o}
 	var err error
 	if r.corpus, err = training.Corpus(o); err != nil {
