@@ -28,7 +28,7 @@ var plainMoments = map[MomentFormat]plainMoment{
 			if policy.Rounding == fp8.Stochastic {
 				bits += uint32(random.Hash(policy.Seed, uint64(i), 0) >> 48)
 			} else {
-				bits = uint32(fp8.BFloat16FromFloat32(v)) << 16
+				bits = math.Float32bits(nearestBF16(v))
 			}
 			kept[i] = math.Float32frombits(bits &^ 0xFFFF)
 		}
@@ -50,6 +50,16 @@ var plainMoments = map[MomentFormat]plainMoment{
 		return plainKeep(&q, values, second)
 	},
 	MomentsFP8Expanded: plainExpanded,
+}
+
+// nearestBF16 rounds a finite value to 8 significant bits, ties to even.
+func nearestBF16(v float32) float32 {
+	if v == 0 {
+		return v
+	}
+	exponent := math.Ilogb(float64(v))
+	step := math.Ldexp(1, max(exponent, -126)-7)
+	return float32(math.RoundToEven(float64(v)/step) * step)
 }
 
 // plainKeep decodes q, of which a second moment has no zeros but those of values.
