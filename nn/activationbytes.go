@@ -7,7 +7,7 @@ import "github.com/octavo-fp8/octavo/tensor"
 // part of it, nor are tokens and targets.
 type ActivationBytes struct {
 	Float32 int // what is kept in FP32
-	Codes   int // FP8 values
+	Codes   int // FP8 values of 1 byte, and with ActivationsDeepSeekV3 E5M6 ones of 12 bits
 	Scales  int // theirs, in FP32
 }
 

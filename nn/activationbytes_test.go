@@ -37,6 +37,11 @@ func TestActivationBytes(t *testing.T) {
 			Codes:   layers * (rows*3*dim + branches),
 			Scales:  4 * layers * (3*dim*blocksOfRows + 2*rows*blocksOfHidden),
 		},
+		ActivationsDeepSeekV3: {
+			Float32: 4 * always,
+			Codes:   layers * (rows*2*dim + rows*dim*12/8 + branches),
+			Scales:  4 * layers * rows * (2 + 1 + 2*blocksOfHidden),
+		},
 	} {
 		m := livelyModel(t, kept(cfg, f))
 		require.Zero(t, m.ActivationBytes())

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // ActivationFormat is how activations are kept from the forward to the backward
@@ -30,16 +31,37 @@ const (
 	// the recipe scaling.Default(scaling.Input). Gradients are those of rounded
 	// inputs, and so have other bits.
 	ActivationsFP8SwiGLU
+
+	// ActivationsDeepSeekV3 keeps what DeepSeek-V3 keeps (arXiv 2412.19437, sections 3.3.3
+	// and 3.5.2). The input of a linear layer is kept as the codes that the forward product
+	// multiplied, under scales along channels; in the backward pass they are decoded,
+	// transposed, transformed where FP8.Hadamard says so, and quantized anew along tokens,
+	// as FP8.WeightGradient.B says. Two are kept in other ways:
+	//
+	//   - the input of the layer after attention in E5M6: 1 bit of sign, 5 of exponent
+	//     with a bias of 15, 6 of mantissa, the largest exponent for Inf and NaN, packed to
+	//     12 bits, in tiles of 1x128 under the largest power of two that carries none past
+	//     65024. The paper does not say where its bits are. The weight gradient
+	//     multiplies what was kept, and so does the backward pass of attention: the mean
+	//     that it subtracts from gradients of scores is the dot product of a row with its
+	//     gradient, as in Dao et al. (arXiv 2205.14135, appendix B.2).
+	//   - the input of the down projection not at all: both inputs of SwiGLU are kept in
+	//     E4M3 in tiles of 1x128 under the scale max/amax, the profile te-block, and its
+	//     result is computed again from those.
+	//
+	// Probabilities of attention are computed again, as with ActivationsFP8. Gradients are
+	// those of what was kept, and so have other bits.
+	ActivationsDeepSeekV3
 )
 
 var activationFormats = enum.Enum[ActivationFormat]{
-	Type: "ActivationFormat", What: "activation format", Names: []string{"fp32", "fp8", "fp8-swiglu"},
+	Type: "ActivationFormat", What: "activation format", Names: []string{"fp32", "fp8", "fp8-swiglu", "deepseek-v3"},
 	Err: ErrConfig, Prefix: "nn",
 }
 
 // ActivationFormats returns all formats.
 func ActivationFormats() []ActivationFormat {
-	return []ActivationFormat{ActivationsFP32, ActivationsFP8, ActivationsFP8SwiGLU}
+	return []ActivationFormat{ActivationsFP32, ActivationsFP8, ActivationsFP8SwiGLU, ActivationsDeepSeekV3}
 }
 
 // String returns the name that [ParseActivationFormat] reads, such as "fp8-swiglu".
@@ -62,8 +84,22 @@ func (f *ActivationFormat) UnmarshalText(text []byte) error {
 // kept in FP32.
 func (f ActivationFormat) keepsInputs() bool { return f == ActivationsFP32 }
 
-// keepsBranches reports whether the inputs of SwiGLU are kept in FP32.
-func (f ActivationFormat) keepsBranches() bool { return f != ActivationsFP8SwiGLU }
+// keepsTiles reports whether inputs of linear layers are kept as the forward product
+// multiplies them, and that of the layer after attention in E5M6.
+func (f ActivationFormat) keepsTiles() bool { return f == ActivationsDeepSeekV3 }
+
+// branchRecipe returns how the inputs of SwiGLU are kept, or nil where that is FP32.
+func (f ActivationFormat) branchRecipe() *scaling.Recipe {
+	r := scaling.Default(scaling.Input)
+	switch f {
+	case ActivationsFP8SwiGLU:
+	case ActivationsDeepSeekV3:
+		r.Profile = scaling.TEBlock
+	default:
+		return nil
+	}
+	return &r
+}
 
 // check returns an error if a layer with the given recipes cannot keep activations so.
 func (f ActivationFormat) check(what string, recipes *FP8) error {

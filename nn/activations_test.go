@@ -86,11 +86,22 @@ func TestKeptInput(t *testing.T) {
 }
 
 // TestCachedBranches compares the backward pass of an MLP with formulas in which u
-// and g were rounded in blocks of 1x128, under scales of powers of two.
+// and g were rounded in blocks of 1x128: under scales of powers of two, or of amax/448
+// where x, too, was rounded before it is quantized for the weight gradient.
 func TestCachedBranches(t *testing.T) {
+	for _, f := range []ActivationFormat{ActivationsFP8SwiGLU, ActivationsDeepSeekV3} {
+		t.Run(f.String(), func(t *testing.T) { testCachedBranches(t, f) })
+	}
+}
+
+func testCachedBranches(t *testing.T, f ActivationFormat) {
 	const rows = 21
-	cfg := kept(withFP8(ragged(), sixRecipes()), ActivationsFP8SwiGLU)
+	cfg := kept(withFP8(ragged(), sixRecipes()), f)
 	recipes, dim, hidden := *cfg.FP8, cfg.Dim, cfg.Hidden
+	multiplier := powerOfTwoMultiplier
+	if f == ActivationsDeepSeekV3 {
+		multiplier = exactMultiplier
+	}
 	for _, smoothing := range []*swiglu.Smoothing{nil, {}, {Axis: swiglu.PerToken, Exact: true}} {
 		cfg.Smoothing = smoothing
 		m := livelyModel(t, cfg).blocks[0].MLP
@@ -107,7 +118,7 @@ func TestCachedBranches(t *testing.T) {
 
 		exactG := quantizedProduct(t, recipes.Forward, x, m.Gate.Weight.Value, rows, hidden, dim)
 		exactU := quantizedProduct(t, recipes.Forward, x, m.Up.Weight.Value, rows, hidden, dim)
-		g, u := roundedBy128(exactG, hidden), roundedBy128(exactU, hidden)
+		g, u := roundedTo(fp8E4M3, 128, multiplier, exactG, hidden), roundedTo(fp8E4M3, 128, multiplier, exactU, hidden)
 		scale := func(token, channel int) float64 { // of what was not rounded
 			switch {
 			case smoothing == nil:
@@ -140,6 +151,9 @@ func TestCachedBranches(t *testing.T) {
 		}
 
 		dg, du := m.scratch.dg, m.scratch.du
+		if f == ActivationsDeepSeekV3 {
+			x = roundedTo(fp8E4M3, 4, exactMultiplier, x, dim) // as recipes.Forward.A
+		}
 		require.Equal(t, quantizedProduct(t, recipes.WeightGradient, flip(dg, rows), flip(x, rows), hidden, dim, rows), m.Gate.Weight.Grad)
 		require.Equal(t, quantizedProduct(t, recipes.WeightGradient, flip(du, rows), flip(x, rows), hidden, dim, rows), m.Up.Weight.Grad)
 		want := quantizedProduct(t, recipes.WeightGradient, flip(dScaled, rows), flip(*m.product, rows), dim, hidden, rows)
@@ -169,18 +183,47 @@ func largestOf(x []float32) (amax float64) {
 	return amax
 }
 
-// roundedBy128 rounds blocks of 128 of each row to E4M3 under the largest power of
-// two that carries none past 448.
-func roundedBy128(x []float32, cols int) []float32 {
+// format is a format by its definition: its numbers have so many bits of mantissa, no
+// exponent below the smallest normal one's, and no larger magnitude.
+type format struct {
+	mantissa, least int
+	largest         float64
+}
+
+var (
+	fp8E4M3 = format{3, -6, 448}
+	e5m6    = format{6, -14, 65024}
+)
+
+// nearest returns the number of the format that is nearest to x, ties to even.
+func (f format) nearest(x float64) float64 {
+	if x == 0 {
+		return x
+	}
+	step := math.Ldexp(1, max(math.Ilogb(x), f.least)-f.mantissa)
+	return math.Copysign(min(math.RoundToEven(math.Abs(x)/step)*step, f.largest), x)
+}
+
+// powerOfTwoMultiplier is the largest that carries none past the largest number.
+func powerOfTwoMultiplier(f format, amax float64) float32 {
+	return float32(math.Exp2(math.Floor(math.Log2(f.largest / amax))))
+}
+
+func exactMultiplier(f format, amax float64) float32 { return float32(f.largest / amax) }
+
+// roundedTo rounds blocks of each row to a format, in FP32: multiplied, rounded, and divided
+// by what they were multiplied by, as a product with its reciprocal.
+func roundedTo(f format, block int, multiplier func(format, float64) float32, x []float32, cols int) []float32 {
 	rounded := make([]float32, len(x))
 	for row := 0; row < len(x); row += cols {
-		for lo := row; lo < row+cols; lo += 128 {
-			hi := min(lo+128, row+cols)
-			up := math.Exp2(math.Floor(math.Log2(448 / largestOf(x[lo:hi]))))
+		for lo := row; lo < row+cols; lo += block {
+			hi := min(lo+block, row+cols)
+			if largestOf(x[lo:hi]) == 0 {
+				continue
+			}
+			up := multiplier(f, largestOf(x[lo:hi]))
 			for i := lo; i < hi; i++ {
-				exponent := math.Floor(math.Log2(math.Abs(float64(x[i]) * up)))
-				step := math.Exp2(max(exponent, -6) - 3)
-				rounded[i] = float32(math.RoundToEven(float64(x[i])*up/step) * step / up)
+				rounded[i] = float32(f.nearest(float64(float32(x[i]*up)))) * float32(1/up)
 			}
 		}
 	}
@@ -274,7 +317,7 @@ func TestActivationFormats(t *testing.T) {
 		require.Equal(t, f, back)
 	}
 	_, err := ParseActivationFormat("fp4")
-	require.ErrorContains(t, err, `unknown activation format "fp4": want one of fp32, fp8, fp8-swiglu`)
+	require.ErrorContains(t, err, `unknown activation format "fp4": want one of fp32, fp8, fp8-swiglu, deepseek-v3`)
 	require.Error(t, json.Unmarshal([]byte(`"fp4"`), new(ActivationFormat)))
 }
 
@@ -283,6 +326,6 @@ func TestConfigRefusesActivations(t *testing.T) {
 		_, err := NewLlama(kept(small(), f), 1)
 		require.ErrorContains(t, err, "Config.Activations is "+f.String()+" and Config.FP8 is nil")
 	}
-	_, err := NewLlama(kept(withFP8(small(), DefaultFP8()), 3), 1)
-	require.ErrorContains(t, err, "Config.Activations is ActivationFormat(3): want one of")
+	_, err := NewLlama(kept(withFP8(small(), DefaultFP8()), 4), 1)
+	require.ErrorContains(t, err, "Config.Activations is ActivationFormat(4): want one of")
 }

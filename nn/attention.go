@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/swiglu"
 )
 
 // AttentionConfig is the shape of an [Attention].
@@ -59,6 +60,8 @@ type Attention struct {
 	scratch  *scratch
 	keepsAll bool // probabilities too, which are otherwise computed again
 
+	inE5M6 *keptE5M6 // mixed, where that is so kept
+
 	input      *commonInput // of query, key and value
 	batch, seq int
 	*projections
@@ -99,16 +102,20 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 		keepsAll: o.Activations.keepsInputs(),
 		input:    newCommonInput(o),
 	}
+	if o.Activations.keepsTiles() {
+		a.inE5M6 = &keptE5M6{workers: o.Workers}
+	}
 	for _, p := range []struct {
-		layer **Linear
-		name  string
-		out   int
+		layer   **Linear
+		name    string
+		out     int
+		options Options
 	}{
-		{&a.Query, "q_proj.weight", c.Dim}, {&a.Key, "k_proj.weight", c.kvDim()},
-		{&a.Value, "v_proj.weight", c.kvDim()}, {&a.Output, "o_proj.weight", c.Dim},
+		{&a.Query, "q_proj.weight", c.Dim, o}, {&a.Key, "k_proj.weight", c.kvDim(), o},
+		{&a.Value, "v_proj.weight", c.kvDim(), o}, {&a.Output, "o_proj.weight", c.Dim, o.roundInput()},
 	} {
 		var err error
-		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, c.Dim), o); err != nil {
+		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, c.Dim), p.options); err != nil {
 			return nil, err
 		}
 	}
@@ -158,10 +165,22 @@ func (a *Attention) Forward(ctx context.Context, y, x []float32, batch, seq int)
 		return err
 	}
 	a.shared.tap(a.layer, ".mixed", *a.mixed, rows)
-	if err := a.Output.Forward(ctx, y, *a.mixed, rows); err != nil {
+	if err := a.Output.multiply(ctx, y, *a.mixed, rows, swiglu.Scales{}, nil); err != nil {
 		return err
 	}
-	a.ready = training
+	err := a.keep(ctx, rows)
+	a.ready = err == nil && training
+	return err
+}
+
+// keep keeps, in training, the input of the output projection.
+func (a *Attention) keep(ctx context.Context, rows int) error {
+	switch {
+	case a.inE5M6 == nil:
+		return a.Output.keep(ctx, *a.mixed, rows, nil)
+	case a.shared.training():
+		a.inE5M6.keep(*a.mixed, rows, a.config.Dim)
+	}
 	return nil
 }
 
@@ -222,6 +241,10 @@ func (a *Attention) Backward(ctx context.Context, dx, dy []float32) error {
 	}
 	a.ready = false
 	s := a.scratch
+	if a.inE5M6 != nil {
+		a.inE5M6.restore(sized(a.mixed, len(a.q)))
+		a.Output.restore(*a.mixed, rows)
+	}
 	if err := a.Output.Backward(ctx, sized(&s.dMixed, len(a.q)), dy); err != nil {
 		return err
 	}

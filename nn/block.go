@@ -157,6 +157,10 @@ func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
 func (b *Block) countActivations(n *ActivationBytes) {
 	a, m := b.Attention, b.MLP
 	n.floats(b.AttentionNorm.inverse, a.q, a.k, a.v, a.probs, *b.middle, b.MLPNorm.inverse, m.scales.Values)
+	if a.inE5M6 != nil {
+		n.Codes += len(a.inE5M6.codes)
+		n.Scales += 4 * len(a.inE5M6.scales)
+	}
 	if a.keepsAll {
 		n.floats(*b.attentionInput, *a.mixed, *b.mlpInput, *m.product)
 	}

@@ -9,7 +9,8 @@ import (
 
 // commonInput is the input of several layers, which is quantized once for all of them.
 type commonInput struct {
-	kept                tensor.Tensor // xᵀ, where it is kept for the backward pass
+	kept                tensor.Tensor // what is kept of it for the backward pass in FP8
+	isKept              bool          // in tiles, from this pass
 	forward, transposed commonOperand // x of y = x·Wᵀ, and xᵀ of dW = dyᵀ·x
 }
 
@@ -18,14 +19,25 @@ func newCommonInput(o Options) *commonInput {
 	s, c := &o.Shared.scratch, new(commonInput)
 	c.forward = commonOperand{tensor: &s.input, recording: &s.inputRecording}
 	c.transposed = commonOperand{tensor: &s.inputT, recording: &s.inputTRecording}
-	if !o.Activations.keepsInputs() {
+	if !o.Activations.keepsInputs() && !o.Activations.keepsTiles() {
 		c.transposed.tensor = &c.kept
 	}
 	return c
 }
 
 // begin begins a pass: there is a new input, or what was made of it is gone.
-func (c *commonInput) begin() { c.forward.filled, c.transposed.filled = false, false }
+func (c *commonInput) begin() {
+	c.forward.filled, c.transposed.filled, c.isKept = false, false, false
+}
+
+// keepForward returns a copy of x of y = x·Wᵀ, which must have been made.
+func (c *commonInput) keepForward() *tensor.Tensor {
+	if !c.isKept {
+		copyTensor(&c.kept, c.forward.tensor)
+		c.isKept = true
+	}
+	return &c.kept
+}
 
 // commonOperand is an operand that several layers make of the same values.
 type commonOperand struct {

@@ -91,6 +91,7 @@ type savedFP8 struct {
 	Seed           uint64        `json:"seed,string"`
 	Hadamard       bool          `json:"hadamard,omitempty"` // absent in files of before
 	Signs          uint16        `json:"signs,omitempty"`
+	RoundScales    bool          `json:"round_scales,omitempty"`
 }
 
 type savedOperands struct {
@@ -151,6 +152,7 @@ func newSavedConfig(c Config) (s savedConfig) {
 	if f := c.FP8; f != nil {
 		s.FP8 = &savedFP8{
 			saveOperands(f.Forward), saveOperands(f.InputGradient), saveOperands(f.WeightGradient), f.Stochastic, f.Seed, f.Hadamard, f.Signs,
+			f.RoundScales,
 		}
 	}
 	if r := c.Rounding; r != nil {
@@ -173,7 +175,10 @@ func (s savedConfig) config() (c Config) {
 		c.RopeScaling = RopeScaling(*r)
 	}
 	if f := s.FP8; f != nil {
-		c.FP8 = &FP8{f.Forward.operands(), f.InputGradient.operands(), f.WeightGradient.operands(), f.Stochastic, f.Seed, f.Hadamard, f.Signs}
+		c.FP8 = &FP8{
+			f.Forward.operands(), f.InputGradient.operands(), f.WeightGradient.operands(), f.Stochastic, f.Seed, f.Hadamard, f.Signs,
+			f.RoundScales,
+		}
 	}
 	if r := s.Rounding; r != nil {
 		c.Rounding = &Rounding{r.Input.narrowing(), r.Weight.narrowing(), r.Gradient.narrowing(), r.BF16Results, r.Stochastic, r.Seed}

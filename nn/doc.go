@@ -53,7 +53,8 @@
 // With [Options.FP8] each of a linear layer's three products, forward, input gradient
 // and weight gradient, multiplies in FP8 under recipes of its own for both operands,
 // accumulates in FP32 and gives FP32. Master weights and gradients stay FP32.
-// [DefaultFP8] is the recipe of DeepSeek-V3, [ProfileFP8] that of a named profile.
+// [DefaultFP8] has the formats and blocks of DeepSeek-V3, [ProfileFP8] those of a named
+// profile.
 // FP8.Stochastic rounds gradients without bias, by random numbers that are new in each
 // backward pass. [Options.Smoothing] makes an MLP's activation Smooth-SwiGLU.
 //
@@ -65,6 +66,39 @@
 //
 // FP8.Hadamard transforms the operands of the weight gradient, and Config.BF16Last leaves
 // the last layers of a [Llama] in BF16.
+//
+// # DeepSeek-V3
+//
+// The recipe deepseek-v3 is that of arXiv 2412.19437, section 3.3, as far as the paper says
+// it. All operands are E4M3. s is a scale max/amax of float32 (te-block), p a power of two
+// (te-block-pow2); a block of 1x128 lies along the sum of the product: along channels in
+// both first products, along tokens in the third.
+//
+//	y = x·Wᵀ     x of 1x128; W of 128x128, s
+//	dx = dy·W    dy of 1x128; W of 128x128, s
+//	dW = dyᵀ·x   dy of 1x128; x, as it was kept, of 1x128
+//
+//	                           x in y   kept of x for dW           x in dW   dy
+//	q_proj, k_proj, v_proj     s        its codes and s            s         s
+//	o_proj                     p        E5M6 of FP32 x, p          p         s
+//	gate_proj, up_proj         p        its codes and p            p         s
+//	down_proj                  s        both inputs of SwiGLU,     s         p
+//	                                    E4M3, s
+//
+// The gradient dy is quantized from FP32 for both of its products, and so is the input of
+// down_proj, which is computed from what was kept. The backward pass of attention reads the
+// kept input of o_proj. Powers of two are where the paper has them: where a tile is kept in
+// E5M6, and in what its experts are sent, which here is the input of every MLP and the
+// gradient of its output. Moments are BF16 (optim.MomentsBF16), master weights and their
+// gradients FP32, as there; embedding, head, norms and attention, which are BF16 or FP32
+// there, are FP32.
+//
+// The default, fp8, has the same formats and blocks, p everywhere, x of dW quantized from
+// FP32, attention whose backward pass reads nothing that was rounded, and moments in FP32.
+// What the paper does not say is: where E5M6 has its bits; how a scale is rounded that is
+// no power of two, and whether an amax has a floor; whether dy of dW was quantized before;
+// and the accumulation is FP32 here, in the order of package gemm, where the tensor cores
+// keep 14 bits for 128 products.
 //
 // # Rounding
 //
@@ -132,12 +166,15 @@
 // sequence, [Options.Activations] has a block keep for each token, in values of FP32
 // and of FP8:
 //
-//	                           fp32          fp8                 fp8-swiglu
+//	                           fp32          fp8                 fp8-swiglu, deepseek-v3
 //	residual stream            2D FP32       2D FP32             2D FP32
 //	inputs of linear layers    3D+H FP32     3D+H FP8            3D FP8
 //	queries, keys, values      D+2K FP32     D+2K FP32           D+2K FP32
 //	attention probabilities    hT FP32       computed again      computed again
 //	inputs of SwiGLU           2H FP32       2H FP32             2H FP8
+//
+// of which deepseek-v3 keeps D, the input of the layer after attention, in 12 bits instead
+// of 8.
 //
 // In inference nothing of this is kept: blocks take turns in the memory of one.
 //
@@ -149,10 +186,9 @@
 // multiply anyway, quantized earlier, so that fp8 gives the bits of fp32, delayed
 // scales included. In fp8-swiglu gradients differ: as in DeepSeek-V3 (arXiv 2412.19437,
 // section 3.3.3) the inputs of SwiGLU are kept in blocks of 1x128, and its result is
-// computed from them in the backward pass. DeepSeek-V3 also keeps the input of the
-// linear layer after attention in E5M6 and in blocks along channels, since the backward
-// pass of attention reads it, and quantizes it anew along tokens. Attention here does
-// not read it, and it is kept as the others are.
+// computed from them in the backward pass. In deepseek-v3 so do all that come of an input
+// that was kept: as the operand of the forward product, along channels, to be quantized
+// anew along tokens.
 //
 // # Concurrency
 //

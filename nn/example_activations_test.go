@@ -9,7 +9,7 @@ import (
 )
 
 // What a model keeps for its backward pass takes less memory in FP8, and gives the
-// same bits as long as it is operands of products.
+// same bits as long as it is the operands of products that FP32 would give.
 func ExampleLlama_ActivationBytes() {
 	recipes := nn.DefaultFP8()
 	cfg := nn.Config{Vocab: 256, Dim: 64, Layers: 4, Heads: 4, Hidden: 172, Context: 128, FP8: &recipes}
@@ -33,11 +33,12 @@ func ExampleLlama_ActivationBytes() {
 			sum += float64(g)
 		}
 		b := model.ActivationBytes()
-		fmt.Printf("%-10v %7d bytes, %6d of them codes and %5d scales; sum of a gradient: %.9f\n",
+		fmt.Printf("%-11v %7d bytes, %6d of them codes and %5d scales; sum of a gradient: %.9f\n",
 			cfg.Activations, b.Total(), b.Codes, b.Scales, sum)
 	}
 	// Output:
-	// fp32       6711296 bytes,      0 of them codes and     0 scales; sum of a gradient: 0.032061010
-	// fp8        3507584 bytes, 372736 of them codes and 11648 scales; sum of a gradient: 0.032061010
-	// fp8-swiglu 2285568 bytes, 548864 of them codes and 22528 scales; sum of a gradient: 0.045078895
+	// fp32        6711296 bytes,      0 of them codes and     0 scales; sum of a gradient: 0.032061010
+	// fp8         3507584 bytes, 372736 of them codes and 11648 scales; sum of a gradient: 0.032061010
+	// fp8-swiglu  2285568 bytes, 548864 of them codes and 22528 scales; sum of a gradient: 0.045078895
+	// deepseek-v3 2324480 bytes, 581632 of them codes and 28672 scales; sum of a gradient: 0.031253024
 }

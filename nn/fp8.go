@@ -2,6 +2,7 @@ package nn
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
@@ -38,13 +39,21 @@ type FP8 struct {
 	// Hadamard are an error.
 	Hadamard bool
 	Signs    uint16
+
+	// RoundScales makes scales powers of two where DeepSeek-V3 does (arXiv 2412.19437,
+	// section 3.3.3), by the variant of a recipe's profile that has "-pow2" or "-ue8m0"
+	// behind its name: those of the input of the layer after attention, of the input of
+	// an MLP, and of the gradient of an MLP's output, in all products. There the last two
+	// are what is sent to experts and back. It is of no effect on a layer by itself.
+	RoundScales bool
 }
 
-// DefaultFP8 returns the recipes of DeepSeek-V3 (arXiv 2412.19437, section 3.3):
-// E4M3 throughout, 1x128 for activations and gradients, 128x128 for weights,
-// just in time, with power-of-two scales. DeepSeek-V3 makes the operands of its weight
-// gradients from FP8 activations that it kept; here they are quantized from FP32, as
-// all are.
+// DefaultFP8 returns the formats and blocks of DeepSeek-V3 (arXiv 2412.19437, section
+// 3.3): E4M3 throughout, 1x128 for activations and gradients, 128x128 for weights, just
+// in time; and power-of-two scales for all, as TransformerEngine has them by default. It is
+// not DeepSeek-V3's recipe as it is: that makes the inputs of its weight gradients from
+// FP8 activations that it kept, and here they are quantized from FP32, as all are, which
+// is easier. [Recipes] has the other under the name deepseek-v3.
 func DefaultFP8() FP8 { return ProfileFP8("", fp8.E4M3) }
 
 // ProfileFP8 returns the recipes that a profile's library would use, with
@@ -77,10 +86,50 @@ func (f FP8) check() error {
 			return configError("FP8.%s: %w", p.field, err)
 		}
 	}
+	if err := f.checkRoundScales(); err != nil {
+		return err
+	}
 	if f.Signs != 0 && !f.Hadamard {
 		return configError("FP8.Signs is %#04x: without FP8.Hadamard nothing is transformed", f.Signs)
 	}
 	return nil
+}
+
+// checkRoundScales returns an error that names the first operand whose scales have no
+// powers of two to be rounded to.
+func (f FP8) checkRoundScales() error {
+	for _, o := range f.operands() {
+		if f.RoundScales && o.tensor != "weight" && powerOfTwo(o.recipe.Profile) == noProfile {
+			return configError("FP8.RoundScales: %s has profile %s, of which there is no variant with powers of two: leave RoundScales out, or take %s",
+				o.field, o.recipe.Profile, scaling.TEBlock)
+		}
+	}
+	return nil
+}
+
+// roundScales returns r with scales of powers of two.
+func roundScales(r scaling.Recipe) scaling.Recipe {
+	r.Profile = powerOfTwo(r.Profile)
+	return r
+}
+
+const noProfile scaling.Profile = "none"
+
+// powerOfTwo returns the variant of a profile whose scales are powers of two, which may be
+// itself, or noProfile.
+func powerOfTwo(p scaling.Profile) scaling.Profile {
+	if p == "" || p.E8M0() {
+		return p
+	}
+	for _, ending := range []string{"-pow2", "-ue8m0"} {
+		if strings.HasSuffix(string(p), ending) {
+			return p
+		}
+		if q := p + scaling.Profile(ending); q.Valid() {
+			return q
+		}
+	}
+	return noProfile
 }
 
 // delayed reports whether any operand's recipe is.

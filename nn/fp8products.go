@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -24,8 +25,12 @@ type fp8Products struct {
 	inputGradientA, inputGradientB   quantized
 	weightGradientA, weightGradientB quantized
 
-	// The operand B of the weight gradient where it is quantized in the forward pass.
+	// What is kept of the input: the operand B of the weight gradient or, in tiles, the
+	// operand A of the forward product.
 	input tensor.Tensor
+
+	tiles bool           // as ActivationsDeepSeekV3 says
+	made  *tensor.Tensor // operand A of the last forward product
 }
 
 // quantized is what quantizes an operand.
@@ -36,7 +41,7 @@ type quantized struct {
 
 // newFP8Products returns the products of a layer under recipes that pass check.
 func newFP8Products(layer string, recipes FP8, o Options) (*fp8Products, error) {
-	p := &fp8Products{layer: layer, workers: o.Workers, shared: o.Shared}
+	p := &fp8Products{layer: layer, workers: o.Workers, shared: o.Shared, tiles: o.Activations.keepsTiles()}
 	for i, operand := range recipes.operands() {
 		name := layer + "." + operand.tensor
 		q := p.operand(i)
@@ -72,6 +77,7 @@ func (p *fp8Products) forward(ctx context.Context, y, x, w []float32, s shape, c
 	if err != nil {
 		return err
 	}
+	p.made = a
 	b, err := p.forwardB.quantize(ctx, p.shared, &p.shared.scratch.b, w, s.out, s.in)
 	if err != nil {
 		return err
@@ -112,18 +118,66 @@ func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, k
 	if err != nil {
 		return err
 	}
-	if kept == nil {
-		if kept, err = p.transposedInput(ctx, &p.shared.scratch.b, x, s, common); err != nil {
-			return err
-		}
+	b, err := p.inputAlongTokens(ctx, x, kept, s, common)
+	if err != nil {
+		return err
 	}
-	kept.Name = p.weightGradientB.name // it may be what layers have in common
-	return p.product(ctx, dw, "weight_gradient", a, kept)
+	b.Name = p.weightGradientB.name // it may be what layers have in common
+	return p.product(ctx, dw, "weight_gradient", a, b)
 }
 
-// keep quantizes the input for the weight gradient in the forward pass.
+// inputAlongTokens returns xᵀ, which is made of x or of what was kept of it.
+func (p *fp8Products) inputAlongTokens(ctx context.Context, x []float32, kept *tensor.Tensor, s shape, common *commonInput) (*tensor.Tensor, error) {
+	values := func() []float32 { return x }
+	switch {
+	case kept != nil && !p.tiles:
+		return kept, nil
+	case kept != nil:
+		values = func() []float32 {
+			decoded := sized(&p.shared.scratch.decoded, kept.Len())
+			dequantize(decoded, kept, p.workers)
+			return decoded
+		}
+	}
+	return p.transposedInput(ctx, &p.shared.scratch.b, values, s, common)
+}
+
+// keep returns what is kept of the input of the last forward product: a copy of that
+// product's operand, or the input quantized for the weight gradient.
 func (p *fp8Products) keep(ctx context.Context, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
-	return p.transposedInput(ctx, &p.input, x, s, common)
+	switch {
+	case !p.tiles:
+		return p.transposedInput(ctx, &p.input, func() []float32 { return x }, s, common)
+	case common == nil || p.forwardA.hasCodesOfItsOwn():
+		copyTensor(&p.input, p.made)
+		return &p.input, nil
+	}
+	return common.keepForward(), nil
+}
+
+// copyTensor makes dst a copy of src in memory of its own, which it may have already.
+func copyTensor(dst, src *tensor.Tensor) {
+	memory := *dst
+	*dst = *src
+	dst.Shape = append(memory.Shape[:0], src.Shape...)
+	dst.Codes = append(memory.Codes[:0], src.Codes...)
+	dst.Scales = append(memory.Scales[:0], src.Scales...)
+	dst.Outer.Scales = append(memory.Outer.Scales[:0], src.Outer.Scales...)
+}
+
+// dequantize writes the values of t to dst.
+func dequantize(dst []float32, t *tensor.Tensor, workers int) {
+	rows, cols := t.Dims()
+	gridRows, _ := t.Grid()
+	blockRows, _ := t.Block.Extents(rows, cols)
+	parallel.For(gridRows, max(elementGrain/max(blockRows*cols, 1), 1), workers, func(lo, hi int) {
+		lo, hi = lo*blockRows, min(hi*blockRows, rows)
+		part, err := t.RowRange(lo, hi)
+		if err != nil {
+			panic(err) // lo is where a block starts
+		}
+		tensor.Dequantize(dst[lo*cols:hi*cols], part)
+	})
 }
 
 // hasCodesOfItsOwn reports whether layers with the same recipe may make different
@@ -135,8 +189,8 @@ func (q *quantized) hasCodesOfItsOwn() bool {
 
 // transposedInput quantizes xᵀ for the weight gradient, to t or to what layers have in
 // common, unless the codes of each may differ.
-func (p *fp8Products) transposedInput(ctx context.Context, t *tensor.Tensor, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
-	xT := func() ([]float32, error) { return p.alongTokens(ctx, &p.shared.scratch.xT, x, s.rows, s.in) }
+func (p *fp8Products) transposedInput(ctx context.Context, t *tensor.Tensor, x func() []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
+	xT := func() ([]float32, error) { return p.alongTokens(ctx, &p.shared.scratch.xT, x(), s.rows, s.in) }
 	if common == nil || p.weightGradientB.hasCodesOfItsOwn() {
 		values, err := xT()
 		if err != nil {

@@ -104,9 +104,19 @@ func (g *headGroup) scoresBackward(h int) {
 	probs := g.probsOf(h)
 	g.scores(g.dScores, g.queryHead(g.scratch.dMixed, h), g.sharedHead(g.v))
 	for i := range g.seq {
-		softmaxBackward(g.dScores[i*g.seq:][:i+1], probs[i*g.seq:][:i+1], g.scale)
+		d, p := g.dScores[i*g.seq:][:i+1], probs[i*g.seq:][:i+1]
+		softmaxBackward(d, p, g.meanGradient(h, i, d, p), g.scale)
 	}
 	g.weigh(g.queryHead(g.scratch.dq, h), g.dScores, g.sharedHead(g.k))
+}
+
+// meanGradient returns the mean of d, the gradients of the probabilities p of row i: that of
+// what attention gave for it where that was kept to be read here.
+func (g *headGroup) meanGradient(h, i int, d, p []float32) float32 {
+	if g.inE5M6 == nil {
+		return canonical.Dot(d, p)
+	}
+	return canonical.Dot(g.rowOf(g.queryHead(g.scratch.dMixed, h), i), g.rowOf(g.queryHead(*g.mixed, h), i))
 }
 
 // bandRows is the number of rows of scores that are computed together, up to the

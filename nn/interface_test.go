@@ -213,6 +213,10 @@ func TestDescriptions(t *testing.T) {
 	set(reflect.ValueOf(&recipes.Stochastic).Elem())
 	recipes.Seed = math.MaxUint64
 	recipes.Hadamard, recipes.Signs = true, 0x1234
+	rounded8 := cfg
+	deepSeek, err := ParseRecipe("deepseek-v3")
+	require.NoError(t, err)
+	deepSeek.Apply(&rounded8, 3)
 	delayed := cfg
 	delayed.FP8 = &recipes
 	delayed.BF16First, delayed.BF16Last = 0, 1
@@ -222,7 +226,7 @@ func TestDescriptions(t *testing.T) {
 	require.NoError(t, err)
 	row.Apply(&rows, 3)
 	rows.FP8.InputGradient.A.OuterRows = 5
-	for _, c := range []Config{cfg, rounded, decoded, delayed, rows} {
+	for _, c := range []Config{cfg, rounded, decoded, delayed, rows, rounded8} {
 		require.NoError(t, c.Validate())
 		text, err := json.Marshal(Description{llamaKind, llamaVersion, newSavedConfig(c)})
 		require.NoError(t, err)
@@ -234,7 +238,7 @@ func TestDescriptions(t *testing.T) {
 		require.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	}
 	// Fields that are added must be saved too.
-	for typ, n := range map[any]int{Config{}: 18, RopeScaling{}: 4, FP8{}: 7, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
+	for typ, n := range map[any]int{Config{}: 18, RopeScaling{}: 4, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
 		require.Equal(t, n, reflect.TypeOf(typ).NumField(), "%T", typ)
 	}
 	_, err = ParseConfig(Description{Kind: "mixer", Version: 1})
@@ -386,9 +390,9 @@ func TestMergeScalingChecksVersions(t *testing.T) {
 // TestMessages: one prefix is enough.
 func TestMessages(t *testing.T) {
 	_, err := NewLinear("w", 1, 1, Options{Activations: 9})
-	require.EqualError(t, err, "nn: Options.Activations is ActivationFormat(9): want one of fp32, fp8, fp8-swiglu")
+	require.EqualError(t, err, "nn: Options.Activations is ActivationFormat(9): want one of fp32, fp8, fp8-swiglu, deepseek-v3")
 	_, err = ParseActivationFormat("fp4")
-	require.EqualError(t, err, `nn: unknown activation format "fp4": want one of fp32, fp8, fp8-swiglu`)
+	require.EqualError(t, err, `nn: unknown activation format "fp4": want one of fp32, fp8, fp8-swiglu, deepseek-v3`)
 	_, err = ParseConfig(Description{Kind: llamaKind, Version: llamaVersion, Config: map[string]any{"activations": "fp4"}})
 	require.ErrorIs(t, err, ErrConfig)
 	require.NotContains(t, err.Error(), "nn: nn:")

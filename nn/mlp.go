@@ -64,16 +64,19 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 		layer   **Linear
 		name    string
 		out, in int
+		options Options
 	}{
-		{&m.Gate, "gate_proj.weight", hidden, dim}, {&m.Up, "up_proj.weight", hidden, dim}, {&m.Down, "down_proj.weight", dim, hidden},
+		{&m.Gate, "gate_proj.weight", hidden, dim, o.roundInput()},
+		{&m.Up, "up_proj.weight", hidden, dim, o.roundInput()},
+		{&m.Down, "down_proj.weight", dim, hidden, o.roundGradient()},
 	} {
 		var err error
-		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), o); err != nil {
+		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), p.options); err != nil {
 			return nil, err
 		}
 	}
-	if !o.Activations.keepsBranches() {
-		m.inFP8 = newKeptBranches(m.Up, m.Gate)
+	if r := o.Activations.branchRecipe(); r != nil {
+		m.inFP8 = newKeptBranches(m.Up, m.Gate, *r)
 	}
 	if o.Smoothing != nil {
 		var err error
@@ -209,15 +212,15 @@ type keptBranches struct {
 }
 
 // newKeptBranches keeps the results of up and gate.
-func newKeptBranches(up, gate *Linear) *keptBranches {
-	return &keptBranches{quantizeU: keptOutput(up), quantizeG: keptOutput(gate)}
+func newKeptBranches(up, gate *Linear, r scaling.Recipe) *keptBranches {
+	return &keptBranches{quantizeU: keptOutput(up, r), quantizeG: keptOutput(gate, r)}
 }
 
-// keptOutput quantizes the result of a layer in DeepSeek's blocks.
-func keptOutput(l *Linear) quantized {
+// keptOutput quantizes the result of a layer.
+func keptOutput(l *Linear, r scaling.Recipe) quantized {
 	return quantized{
 		name:      l.layer + ".output",
-		quantizer: scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Options: tensor.Options{Op: opSwiGLU, Workers: l.workers}},
+		quantizer: scaling.Quantizer{Recipe: r, Options: tensor.Options{Op: opSwiGLU, Workers: l.workers}},
 	}
 }
 

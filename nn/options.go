@@ -36,8 +36,8 @@ type Shared struct {
 	// that are not finite. It must be safe for concurrent use. Tensors are named after
 	// the weight: "up_proj.input", "up_proj.weight" and "up_proj.gradient", under the
 	// operations "forward", "input-gradient" and "weight-gradient"; with
-	// [ActivationsFP8SwiGLU] also "up_proj.output" and "gate_proj.output", under
-	// "swiglu". Products in FP32 and those of a [Rounding] have nothing to report.
+	// [ActivationsFP8SwiGLU] and [ActivationsDeepSeekV3] also "up_proj.output" and
+	// "gate_proj.output", under "swiglu". Products in FP32 and those of a [Rounding] have nothing to report.
 	Reporter tensor.Reporter
 
 	// Tap, unless nil, is called with every activation, by the goroutine that called
@@ -111,6 +111,26 @@ func (o Options) check(what string) error {
 		}
 	}
 	return o.Activations.check(what, o.FP8)
+}
+
+// roundInput returns o for a layer the scales of whose input [FP8.RoundScales] rounds.
+func (o Options) roundInput() Options {
+	if o.FP8 != nil && o.FP8.RoundScales {
+		f := *o.FP8
+		f.Forward.A, f.WeightGradient.B = roundScales(f.Forward.A), roundScales(f.WeightGradient.B)
+		o.FP8 = &f
+	}
+	return o
+}
+
+// roundGradient is roundInput of a layer's output gradient.
+func (o Options) roundGradient() Options {
+	if o.FP8 != nil && o.FP8.RoundScales {
+		f := *o.FP8
+		f.InputGradient.A, f.WeightGradient.A = roundScales(f.InputGradient.A), roundScales(f.WeightGradient.A)
+		o.FP8 = &f
+	}
+	return o
 }
 
 // inFP32 returns o for a layer that multiplies in FP32 and keeps FP32.

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -22,6 +23,14 @@ type Recipe struct {
 	// BF16Last is the share of a model's layers, the last ones, that stay in BF16, rounded
 	// up to whole layers, but never all of them.
 	BF16Last float64
+
+	// Activations is how the recipe keeps them for the backward pass. ActivationsFP32: it
+	// does not say.
+	Activations ActivationFormat
+
+	// BF16Moments says that the optimizer keeps its moments in BF16: set the Moments of
+	// optim.AdamW, which are no part of a Config, to optim.MomentsBF16.
+	BF16Moments bool
 }
 
 // Part is something that a recipe does beyond choosing formats and scales.
@@ -37,15 +46,27 @@ const (
 	PartSquareWeights
 	// PartBF16Last leaves the last layers in BF16, [Recipe.BF16Last].
 	PartBF16Last
+	// PartRequantized makes the operands of weight gradients from activations that were
+	// kept in FP8, and not from FP32, [Recipe.Activations].
+	PartRequantized
+	// PartRoundScales makes some scales powers of two, [FP8.RoundScales].
+	PartRoundScales
+	// PartBF16Moments keeps moments in BF16, [Recipe.BF16Moments].
+	PartBF16Moments
 )
 
 var parts = enum.Enum[Part]{
 	Type: "Part", What: "part of a recipe", Err: ErrConfig, Prefix: "nn",
-	Names: []string{"hadamard", "stochastic", "square-weights", "bf16-last"},
+	Names: []string{"hadamard", "stochastic", "square-weights", "bf16-last", "requantized", "round-scales", "bf16-moments"},
 }
 
 // Parts returns all parts, in a fixed order.
-func Parts() []Part { return []Part{PartHadamard, PartStochastic, PartSquareWeights, PartBF16Last} }
+func Parts() []Part {
+	return []Part{
+		PartHadamard, PartStochastic, PartSquareWeights, PartBF16Last,
+		PartRequantized, PartRoundScales, PartBF16Moments,
+	}
+}
 
 // String returns the text of p, such as "square-weights".
 func (p Part) String() string { return parts.String(p) }
@@ -58,7 +79,7 @@ func (p *Part) UnmarshalText(text []byte) error { return parts.UnmarshalText(p, 
 
 // Recipes returns the recipes that have names:
 //
-//	fp8           DeepSeek-V3's, which is [DefaultFP8] (arXiv 2412.19437)
+//	fp8           [DefaultFP8]: formats and blocks of DeepSeek-V3, powers of two
 //	mxfp8         E4M3 under E8M0 scales of 32 that are rounded up (arXiv 2506.08027)
 //	mxfp4         E2M1 under the same scales, with the parts of nvfp4 but square weights,
 //	              which would take them from what MX defines
@@ -67,9 +88,14 @@ func (p *Part) UnmarshalText(text []byte) error { return parts.UnmarshalText(p, 
 //	              rounded at random, the last layers in BF16 (arXiv 2509.25149)
 //	nvfp4-4over6  the same, inputs and weights under the better of two scales, by which
 //	              their largest value becomes 4 or 6 (arXiv 2512.02010)
+//	deepseek-v3   DeepSeek-V3's as it is (arXiv 2412.19437), which the package documentation
+//	              describes: E4M3 under scales max/amax of 1x128, and of 128x128 for weights,
+//	              some of them powers of two, weight gradients of activations that were kept
+//	              in FP8 and quantized anew, moments in BF16
 //
-// As in all of this package, operands are quantized from FP32, and products accumulate in
-// FP32 in the canonical order, where the papers' have BF16 and what their GPUs do.
+// As in all of this package, activations and gradients are FP32 before they are quantized,
+// and products accumulate in FP32 in the canonical order, where the papers' have BF16 and
+// what their GPUs do.
 func Recipes() []Recipe {
 	wide := tensor.Block{Rows: 1, Cols: 32}
 	return []Recipe{
@@ -78,7 +104,16 @@ func Recipes() []Recipe {
 		{Name: "mxfp4", FP8: withParts(narrowFP8(scaling.MXRCeil, scaling.MXRCeil, fp8.E2M1, wide, wide)), BF16Last: bf16Share},
 		{Name: "nvfp4", FP8: withParts(nvfp4(scaling.NVFP4TE)), BF16Last: bf16Share},
 		{Name: "nvfp4-4over6", FP8: withParts(nvfp4(scaling.NVFP4TE4Over6MSE256)), BF16Last: bf16Share},
+		deepSeekV3(),
 	}
+}
+
+// deepSeekV3 has scales of float32 but where RoundScales has powers of two. Blocks are the
+// profile's.
+func deepSeekV3() Recipe {
+	f := ProfileFP8(scaling.TEBlock, fp8.E4M3)
+	f.RoundScales = true
+	return Recipe{Name: "deepseek-v3", FP8: f, Activations: ActivationsDeepSeekV3, BF16Moments: true}
 }
 
 // bf16Share is about the share of layers that the 12 billion parameters of arXiv 2509.25149
@@ -129,6 +164,12 @@ func (r Recipe) Has(p Part) bool {
 		return b.Rows > 1 && b.Rows == b.Cols
 	case PartBF16Last:
 		return r.BF16Last > 0
+	case PartRequantized:
+		return r.Activations.keepsTiles()
+	case PartRoundScales:
+		return r.FP8.RoundScales
+	case PartBF16Moments:
+		return r.BF16Moments
 	}
 	return false
 }
@@ -150,6 +191,12 @@ func (r Recipe) Without(parts ...Part) Recipe {
 			r.FP8.Forward.B.Block.Rows, r.FP8.InputGradient.B.Block.Rows = 1, 1
 		case PartBF16Last:
 			r.BF16Last = 0
+		case PartRequantized:
+			r.Activations = ActivationsFP32
+		case PartRoundScales:
+			r.FP8.RoundScales = false
+		case PartBF16Moments:
+			r.BF16Moments = false
 		}
 	}
 	return r
@@ -160,13 +207,16 @@ func (r Recipe) Parts() []Part {
 	return slices.DeleteFunc(Parts(), func(p Part) bool { return !r.Has(p) })
 }
 
-// Apply makes c train by r. The seed is that of gradients which are rounded at random.
+// Apply makes c train by r. The seed is that of gradients which are rounded at random. It
+// leaves how activations are kept to c where r does not say, and the optimizer to the
+// caller, as BF16Moments says.
 func (r Recipe) Apply(c *Config, seed uint64) {
 	f := r.FP8
 	if f.Stochastic {
 		f.Seed = seed
 	}
 	c.FP8, c.Rounding = &f, nil
+	c.Activations = cmp.Or(r.Activations, c.Activations)
 	c.BF16First = 0
 	c.BF16Last = max(min(int(math.Ceil(r.BF16Last*float64(c.Layers))), c.Layers-1), 0)
 }

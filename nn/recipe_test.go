@@ -156,14 +156,14 @@ func TestRecipes(t *testing.T) {
 	}
 	_, err := ParseRecipe("nvfp5")
 	require.ErrorIs(t, err, ErrConfig)
-	require.ErrorContains(t, err, "want one of fp8, mxfp8, mxfp4, nvfp4, nvfp4-4over6")
+	require.ErrorContains(t, err, "want one of fp8, mxfp8, mxfp4, nvfp4, nvfp4-4over6, deepseek-v3")
 }
 
 // TestNVFP4Recipe is what arXiv 2509.25149 says of its recipe.
 func TestNVFP4Recipe(t *testing.T) {
 	r, err := ParseRecipe("nvfp4")
 	require.NoError(t, err)
-	require.Equal(t, Parts(), r.Parts())
+	require.Equal(t, []Part{PartHadamard, PartStochastic, PartSquareWeights, PartBF16Last}, r.Parts())
 	require.EqualValues(t, 0xD7E8, r.FP8.Signs)
 	for _, o := range r.FP8.operands() {
 		require.Equal(t, fp8.E2M1, o.recipe.Format)

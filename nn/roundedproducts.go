@@ -228,16 +228,7 @@ func (r *rounder) decode(ctx context.Context, values []float32, rows, cols int, 
 		return nil, err
 	}
 	decoded := sized(&r.decoded.values, len(values))
-	gridRows, _ := t.Grid()
-	blockRows, _ := recipe.Block.Extents(rows, cols)
-	parallel.For(gridRows, max(elementGrain/max(blockRows*cols, 1), 1), r.workers, func(lo, hi int) {
-		lo, hi = lo*blockRows, min(hi*blockRows, rows)
-		part, err := t.RowRange(lo, hi)
-		if err != nil {
-			panic(err) // lo is where a block starts
-		}
-		tensor.Dequantize(decoded[lo*cols:hi*cols], part)
-	})
+	dequantize(decoded, t, r.workers)
 	return decoded, nil
 }
 
@@ -311,15 +302,21 @@ func (r *rounder) blockAmax(values []float32, rows, cols, i, j int) (amax float3
 	return amax
 }
 
-// scale returns the scale of a block: te-block's of package scaling, for any largest
-// number.
+// scale returns the scale of a block.
 func (r *rounder) scale(amax float32) fp8.Scale {
+	return blockScale(r.lattice.Max, amax, r.ExactScale)
+}
+
+// blockScale returns the scale that carries amax to the largest number of a format or, if
+// it is not exact, the power of two below: te-block's of package scaling, for any largest
+// number.
+func blockScale(largest, amax float32, exact bool) fp8.Scale {
 	const infinityBits, smallestNormal = 0x7F800000, 0x1p-126
 	m := float32(1)
 	if amax <= math.MaxFloat32 {
-		m = min(max(r.lattice.Max/amax, smallestNormal), math.MaxFloat32)
+		m = min(max(largest/amax, smallestNormal), math.MaxFloat32)
 	}
-	if !r.ExactScale {
+	if !exact {
 		m = math.Float32frombits(math.Float32bits(m) & infinityBits)
 	}
 	return fp8.Scale{Stored: 1 / m, Multiplier: m}

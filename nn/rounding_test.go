@@ -388,7 +388,7 @@ func TestRecipeRounding(t *testing.T) {
 		require.Equal(t, product(x, value(weight, w, in), rows, out, in), y)
 
 		y, _, _ = results(Options{Rounding: &both})
-		eight, _, _ := results(Options{FP8: &FP8{Operands{input, weight}, Operands{input, weight}, Operands{input, input}, false, 0, false, 0}})
+		eight, _, _ := results(Options{FP8: &FP8{Operands{input, weight}, Operands{input, weight}, Operands{input, input}, false, 0, false, 0, false}})
 		for i := range y {
 			sum := 0.0
 			for k := range in {

@@ -9,6 +9,7 @@ type scratch struct {
 	wT, xT, dyT     []float32
 	folded, dWeight []float32
 	a, b            tensor.Tensor // operands in FP8
+	decoded         []float32     // an input that was kept in FP8
 
 	// Inputs, weights and gradients that are rounded.
 	roundedInput, roundedWeight, roundedGradient decodedOperand

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/elementary"
 )
 
@@ -19,10 +18,9 @@ func softmax(row []float32, scale float32) {
 }
 
 // softmaxBackward replaces d, the gradient of the probabilities p, by that of
-// the row that softmax was given.
-func softmaxBackward(d, p []float32, scale float32) {
+// the row that softmax was given. The mean is that of d, weighted with p.
+func softmaxBackward(d, p []float32, mean, scale float32) {
 	p = p[:len(d)]
-	mean := canonical.Dot(d, p)
 	for i, v := range p {
 		d[i] = (d[i] - mean) * v * scale
 	}

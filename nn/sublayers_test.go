@@ -63,7 +63,7 @@ func TestSublayersAlone(t *testing.T) {
 		x, dy := randoms(54, rows*dim), randoms(55, rows*dim)
 		require.NoError(t, mlp.Forward(t.Context(), y, x, rows))
 		err = mlp.Down.Backward(t.Context(), make([]float32, rows*hidden), dy)
-		if f == ActivationsFP8SwiGLU {
+		if f == ActivationsFP8SwiGLU || f == ActivationsDeepSeekV3 {
 			require.ErrorIs(t, err, ErrInput)
 			require.NoError(t, mlp.Backward(t.Context(), make([]float32, len(x)), dy))
 		} else {

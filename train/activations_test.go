@@ -101,11 +101,27 @@ func TestKeptIsHeard(t *testing.T) {
 	}
 }
 
-// TestFP8SwiGLUTrains and gives the same bits everywhere: the losses were computed
+// TestRoundedActivationsTrain and give the same bits everywhere: the losses were computed
 // once, on amd64.
-func TestFP8SwiGLUTrains(t *testing.T) {
-	cfg := kept(withFP8(small(), nn.ProfileFP8(scaling.TEBlock, fp8.E5M2)), nn.ActivationsFP8SwiGLU)
-	cfg.Smoothing = &swiglu.Smoothing{Exact: true}
+func TestRoundedActivationsTrain(t *testing.T) {
+	swiGLU := kept(withFP8(small(), nn.ProfileFP8(scaling.TEBlock, fp8.E5M2)), nn.ActivationsFP8SwiGLU)
+	swiGLU.Smoothing = &swiglu.Smoothing{Exact: true}
+	r, err := nn.ParseRecipe("deepseek-v3")
+	require.NoError(t, err)
+	deepSeek := small()
+	r.Apply(&deepSeek, 0)
+	for _, test := range []struct {
+		cfg  nn.Config
+		bits []uint32
+	}{
+		{swiGLU, []uint32{0x409bb99c, 0x40979f2f, 0x409214fc, 0x408d64a2}},
+		{deepSeek, []uint32{0x409bb8e4, 0x40979c86, 0x40921399, 0x408d6061}},
+	} {
+		t.Run(test.cfg.Activations.String(), func(t *testing.T) { testRoundedActivations(t, test.cfg, test.bits) })
+	}
+}
+
+func testRoundedActivations(t *testing.T, cfg nn.Config, wantBits []uint32) {
 	n := 20
 	if testing.Short() {
 		n = 6
@@ -115,7 +131,7 @@ func TestFP8SwiGLUTrains(t *testing.T) {
 	for _, l := range losses[:4] {
 		bits = append(bits, math.Float32bits(l))
 	}
-	require.Equal(t, []uint32{0x409bb99c, 0x40979f2f, 0x409214fc, 0x408d64a2}, bits)
+	require.Equal(t, wantBits, bits)
 	_, want := steps(t, kept(cfg, nn.ActivationsFP32), n, nil)
 	require.Equal(t, want[0], losses[0], "the forward pass rounds nothing")
 	require.NotEqual(t, want[1:], losses[1:], "the backward pass does")

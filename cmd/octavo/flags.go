@@ -46,10 +46,24 @@ type choice[T any] struct {
 
 // choiceFlag adds a flag that takes one of a few names, by default the first.
 func choiceFlag[T any](cmd *cobra.Command, value *T, name, usage string, choices ...choice[T]) {
-	var names []string
+	addChoice(cmd, value, name, strings.Join(choiceNames(choices), "|"), usage, choices)
+}
+
+// nameFlag is choiceFlag with names that are listed behind the usage: together they are too
+// long for the column of flags.
+func nameFlag[T any](cmd *cobra.Command, value *T, name, usage string, choices ...choice[T]) {
+	addChoice(cmd, value, name, "NAME", usage+":\n"+strings.Join(choiceNames(choices), ", "), choices)
+}
+
+func choiceNames[T any](choices []choice[T]) (names []string) {
 	for _, c := range choices {
 		names = append(names, c.name)
 	}
+	return names
+}
+
+func addChoice[T any](cmd *cobra.Command, value *T, name, kind, usage string, choices []choice[T]) {
+	names := choiceNames(choices)
 	parse := func(text string) (T, error) {
 		i := slices.Index(names, text)
 		if i < 0 {
@@ -58,7 +72,7 @@ func choiceFlag[T any](cmd *cobra.Command, value *T, name, usage string, choices
 		return choices[i].value, nil
 	}
 	*value = choices[0].value
-	cmd.Flags().Var(oneOf{&parsed[T]{value, names[0], strings.Join(names, "|"), parse}, names}, name, usage)
+	cmd.Flags().Var(oneOf{&parsed[T]{value, names[0], kind, parse}, names}, name, usage)
 }
 
 // formatNames lists the formats: "e4m3", "e5m2" and so on.

@@ -25,9 +25,13 @@ and so do the master weights.
 --recipe takes a published recipe, those with four bits among them: mxfp8,
 mxfp4, nvfp4 (E2M1 in blocks of 16, and of 16x16 for weights; a random Hadamard
 transform of the operands of the weight gradient; gradients rounded at random;
-the last of the layers, but never all, in BF16) and nvfp4-4over6. --without
-leaves parts out. FP8 stands for all of them here, and in the keys of CSV, JSON
-and metrics; tables and charts have their names.
+the last of the layers, but never all, in BF16) and nvfp4-4over6; and
+deepseek-v3, which is DeepSeek-V3's as it is: activations kept as FP8 tiles of
+1x128 and quantized anew along tokens for the weight gradient, that of
+attention's output in E5M6, moments in BF16, some scales powers of two; fp8 has
+its formats and blocks alone. --without leaves parts out. FP8 stands for all of
+them here, and in the keys of CSV, JSON and metrics; tables and charts have
+their names.
 
 The text is the source of the Go standard library, which the go command finds,
 or any file. Its end is held out, to judge both models on what they have not
@@ -92,6 +96,7 @@ const trainExample = `  octavo train
   octavo train --text shakespeare.txt --steps 500
   octavo train --profile te-delayed --gradient-format e5m2
   octavo train --profile te-current --smooth channel --json > result.json
+  octavo train --recipe deepseek-v3
   octavo train --recipe nvfp4
   octavo train --recipe mxfp4 --without hadamard,stochastic
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
@@ -165,7 +170,7 @@ func newTrainCommand() *cobra.Command {
 	recipeFlags(cmd, &options)
 	f.BoolVar(&options.Stochastic, "stochastic", false, "round gradients of the FP8 model at random, without bias")
 	choiceFlag(cmd, &options.Moments, "moments", "how AdamW keeps the moments of the FP8 model", named(optim.MomentFormats())...)
-	choiceFlag(cmd, &options.Activations, "activations", "how the FP8 model keeps activations for the backward pass", named(nn.ActivationFormats())...)
+	nameFlag(cmd, &options.Activations, "activations", "how the FP8 model keeps activations for the backward pass", named(nn.ActivationFormats())...)
 	choiceFlag(cmd, &options.Smoothing, "smooth", "Smooth-SwiGLU in the FP8 model",
 		choice[*swiglu.Smoothing]{"none", nil},
 		choice[*swiglu.Smoothing]{"channel", &swiglu.Smoothing{}},
@@ -230,6 +235,19 @@ func checkRecipe(cmd *cobra.Command, o comparison.Options) error {
 	}
 	if err := o.CheckRecipe(); err != nil {
 		return usagef("%w", err)
+	}
+	complete := o.Complete()
+	for _, f := range []struct {
+		name       string
+		given, has fmt.Stringer
+		part       nn.Part
+	}{
+		{"moments", o.Moments, complete.Moments, nn.PartBF16Moments},
+		{"activations", o.Activations, complete.Activations, nn.PartRequantized},
+	} {
+		if cmd.Flags().Changed(f.name) && f.given != f.has {
+			return usagef("--recipe %s says --%s %v: leave --%s out, or give --without %v too", o.Recipe, f.name, f.has, f.name, f.part)
+		}
 	}
 	return nil
 }

@@ -19,8 +19,9 @@
 //	             gemm: what [nn.Options.FP8] computes in training
 //
 // A recipe that only rounds, such as bf16, multiplies what was rounded in FP32 in all modes,
-// and in both modes together rounds results where it says so. What a recipe says of gradients
-// and of layers that stay in BF16 plays no part: all layers are quantized.
+// and in both modes together rounds results where it says so. What a recipe says of gradients,
+// of layers that stay in BF16 and of layers whose scales are rounded plays no part: all layers
+// are quantized, and alike.
 //
 // An activation's scale is chosen from the rows of one window, which are multiplied
 // together: a scale for the whole tensor is one for the window. As package nn/hf says, the

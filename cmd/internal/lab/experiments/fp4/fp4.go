@@ -37,7 +37,7 @@ const (
 	fp8Way
 	mxfp8Way
 	nvfp4Way
-	firstPart // nvfp4 without a part, for each of nn.Parts
+	firstPart // nvfp4 without a part, for each of fourParts
 
 	partCount = 4
 )
@@ -68,15 +68,18 @@ func ways() []way {
 	add("E4M3, scales of 1x128 and of 128x128 for weights (DeepSeek-V3)", "fp8")
 	add("E4M3, E8M0 scales of 32 values", "mxfp8")
 	add("E2M1, UE4M3 scales of 16 values under one float32 of the tensor, with the four parts below", "nvfp4")
-	for _, p := range nn.Parts() {
+	for _, p := range fourParts {
 		add(withoutPart[p], "nvfp4", p)
 	}
-	add("none of the four", "nvfp4", nn.Parts()...)
+	add("none of the four", "nvfp4", fourParts...)
 	add("nvfp4, inputs and weights under the better of two scales, by which the largest value of a block becomes 4 or 6", "nvfp4-4over6")
 	add("E2M1, E8M0 scales of 32 values, with hadamard, stochastic and bf16-last", "mxfp4")
-	add("none of the three", "mxfp4", nn.Parts()...)
+	add("none of the three", "mxfp4", fourParts...)
 	return list
 }
+
+// fourParts are those of nvfp4.
+var fourParts = []nn.Part{nn.PartHadamard, nn.PartStochastic, nn.PartSquareWeights, nn.PartBF16Last}
 
 // withoutPart says what a recipe does instead of a part.
 var withoutPart = [partCount]string{

@@ -30,7 +30,7 @@ func TestFP4(t *testing.T) {
 func TestWays(t *testing.T) {
 	list := ways()
 	require.Len(t, list, plainMXFP4Way+1)
-	require.Len(t, nn.Parts(), partCount)
+	require.Len(t, fourParts, partCount)
 	names := map[string]bool{}
 	for i, w := range list {
 		require.False(t, names[w.name], w.name)
@@ -59,7 +59,7 @@ func TestWays(t *testing.T) {
 		}
 		require.Equal(t, f.Stochastic, f.Seed == 9, w.name)
 	}
-	for i, p := range nn.Parts() {
+	for i, p := range fourParts {
 		require.Equal(t, "nvfp4 without "+p.String(), list[firstPart+i].name)
 	}
 	require.Equal(t, "nvfp4 without all parts", list[plainWay].name)

@@ -9,7 +9,6 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
-	"github.com/octavo-fp8/octavo/nn"
 )
 
 func (s *study) report() *report.Report {
@@ -67,7 +66,7 @@ func (s *study) trainingGoals() (goals []report.Goal) {
 	within(fp8Way, eightBitGap)
 	within(mxfp8Way, eightBitGap)
 	within(nvfp4Way, fourBitGap)
-	for i := range nn.Parts() {
+	for i := range fourParts {
 		worse(firstPart+i, nvfp4Way)
 	}
 	worse(plainWay, nvfp4Way)
@@ -108,7 +107,7 @@ func (s *study) divisionGoals() []report.Goal {
 func (s *study) partsFinding() report.Finding {
 	var all []string
 	follows := []report.Conclusion{}
-	for i, p := range nn.Parts() {
+	for i, p := range fourParts {
 		e := s.over(firstPart+i, nvfp4Way)
 		all = append(all, fmt.Sprintf("%s %v", p, e))
 		follows = append(follows, e.verdict(fmt.Sprintf("Without %s", p)))
@@ -134,7 +133,7 @@ func (s *study) formatsFinding() report.Finding {
 // sizeFinding says how large an observed effect has to be.
 func (s *study) sizeFinding() report.Finding {
 	most := 0.0
-	for i := range nn.Parts() {
+	for i := range fourParts {
 		most = max(most, s.over(firstPart+i, nvfp4Way).ofMean)
 	}
 	return report.NewFinding(fmt.Sprintf("With %d seeds, the largest standard error of the difference that a part makes is %.2f %%.", len(s.seeds), most),
