@@ -156,6 +156,8 @@ func TestTrainRefuses(t *testing.T) {
 		{[]string{"--recipe", "nvfp4", "--without", "scales"}, 2, "part of a recipe"},
 		{[]string{"--recipe", "mxfp4", "--without", "square-weights"}, 2, "recipe mxfp4 has no such part: it has hadamard,stochastic,bf16-last"},
 		{[]string{"--without", "hadamard"}, 2, "name one with --recipe"},
+		{[]string{"--recipe", "deepseek-v3", "--moments", "fp8"}, 2, "--recipe deepseek-v3 says --moments bf16: leave --moments out, or give --without bf16-moments too"},
+		{[]string{"--recipe", "deepseek-v3", "--activations", "fp8"}, 2, "--recipe deepseek-v3 says --activations deepseek-v3: leave --activations out, or give --without requantized too"},
 		{[]string{"--smooth", "both"}, 2, "want none or channel or token"},
 		{[]string{"--moments", "fp4"}, 2, "want fp32 or bf16 or fp8 or fp8-expanded"},
 		{[]string{"--activations", "bf16"}, 2, "want fp32 or fp8 or fp8-swiglu"},

@@ -44,10 +44,15 @@ func TestTrainRecipe(t *testing.T) {
 		"nvfp4, moments fp32, activations fp32":                   {"--recipe", "nvfp4"},
 		"nvfp4 without stochastic, moments fp32, activations fp8": {"--recipe", "nvfp4", "--without", "stochastic", "--activations", "fp8"},
 		"mxfp4, moments fp32, activations fp32":                   {"--recipe", "mxfp4"},
+		"deepseek-v3, moments bf16, activations deepseek-v3":      {"--recipe", "deepseek-v3", "--moments", "bf16"},
+
+		"deepseek-v3 without requantized without bf16-moments, moments fp8, activations fp8": {
+			"--recipe", "deepseek-v3", "--without", "requantized,bf16-moments", "--moments", "fp8", "--activations", "fp8",
+		},
 	} {
 		status, out, stdout, stderr := trainSmall(t, args...)
 		require.Zero(t, status, stderr)
-		model := strings.ToUpper(says[:len("nvfp4")])
+		model := strings.ToUpper(strings.FieldsFunc(says, func(r rune) bool { return r == ',' || r == '-' || r == ' ' })[0])
 		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " "+model+": "+says+" FP32 "+model+" gap")
 		data, err := os.ReadFile(filepath.Join(out, "curves.csv"))
 		require.NoError(t, err)

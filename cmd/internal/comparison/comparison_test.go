@@ -116,6 +116,15 @@ func TestNamedRecipes(t *testing.T) {
 	require.Contains(t, strings.Join(line, " "), "--seed 5 --recipe nvfp4 --without hadamard,bf16-last --smooth none")
 	require.NotContains(t, strings.Join(line, " "), "--profile")
 
+	o = named("deepseek-v3").Complete()
+	require.Equal(t, "deepseek-v3, moments bf16, activations deepseek-v3", o.recipe())
+	_, config = o.models()
+	require.Equal(t, nn.ActivationsDeepSeekV3, config.Activations)
+	o = named("deepseek-v3", nn.PartBF16Moments, nn.PartRequantized)
+	o.Activations = nn.ActivationsFP8
+	require.Equal(t, o, o.Complete(), "the recipe does not say")
+
+	o = named("nvfp4", nn.PartHadamard, nn.PartBF16Last)
 	require.NoError(t, o.CheckRecipe())
 	require.NoError(t, options(1).CheckRecipe())
 	for says, o := range map[string]Options{

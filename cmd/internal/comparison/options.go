@@ -34,7 +34,7 @@ type Options struct {
 	Profile        scaling.Profile     `json:"profile"`
 	GradientFormat fp8.Format          `json:"gradientFormat"`
 	Stochastic     bool                `json:"stochastic"`        // gradients are rounded at random
-	Recipe         string              `json:"recipe,omitempty"`  // takes the place of the three above; "": they hold
+	Recipe         string              `json:"recipe,omitempty"`  // takes the place of the three above, and of Moments and Activations if it has any; "": they hold
 	Without        []nn.Part           `json:"without,omitempty"` // parts that are left out of the recipe
 	Smoothing      *swiglu.Smoothing   `json:"-"`                 // nil: plain SwiGLU
 	Moments        optim.MomentFormat  `json:"moments"`
@@ -78,6 +78,20 @@ func (o Options) CheckRecipe() error {
 		}
 	}
 	return nil
+}
+
+// Complete returns o with what its recipe says of moments and activations. The recipe must
+// be one that there is.
+func (o Options) Complete() Options {
+	r, err := o.namedRecipe()
+	if err != nil {
+		return o
+	}
+	if r.BF16Moments {
+		o.Moments = optim.MomentsBF16
+	}
+	o.Activations = cmp.Or(r.Activations, o.Activations)
+	return o
 }
 
 // joined returns parts as --without takes them, or a word for none.

@@ -55,6 +55,7 @@ type runner struct {
 }
 
 func newRunner(o Options, text text.Text) (*runner, error) {
+	o = o.Complete()
 	r := &runner{result: &Result{Options: o, Text: text}, schedule: o.schedule()}
 	var err error
 	heldOut := heldOutBatches*o.Batch*o.Context + 1
