@@ -49,6 +49,7 @@ func readers(t *testing.T, path string) map[string][]string {
 		"generate":          {"generate", "--model", path, "--ids", "--prompt", "1"},
 
 		"generate --prompt-file": {"generate", "--model", model, "--prompt-file", path},
+		"generate --prompts":     {"generate", "--model", model, "--prompts", path},
 
 		"gemm":         append([]string{"gemm", path, "-o", filepath.Join(dir, "out")}, named...),
 		"verify":       append([]string{"verify", path, "--got", good}, named...),
@@ -107,7 +108,7 @@ func TestSpecialFiles(t *testing.T) {
 					if name == "identify --got" && kind == "a directory" {
 						want = filepath.Join(path, "order.npy") + ": no such file"
 					}
-					if kind == "a pipe" && (strings.HasSuffix(name, "--text") || name == "evaluate --tokens" || name == "generate --prompt-file") {
+					if kind == "a pipe" && (strings.HasSuffix(name, "--text") || name == "evaluate --tokens" || strings.HasPrefix(name, "generate --prompt")) {
 						want = ": it is a pipe that nobody writes to"
 					}
 					fail(t, exitData, want, args...)

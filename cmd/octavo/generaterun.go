@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/generate"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/tokenizer"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
@@ -25,6 +27,16 @@ import (
 func runGenerate(cmd *cobra.Command, f *generateFlags) error {
 	ctx, stop := untilSignal(cmd)
 	defer stop()
+	given := 0
+	for _, name := range []string{"prompt", "prompt-file", "prompts"} {
+		if cmd.Flags().Changed(name) {
+			given++
+		}
+	}
+	if given > 1 {
+		return usagef("--prompt, --prompt-file and --prompts all say what to continue: give one " +
+			"of them")
+	}
 	c, err := checkpoint.Open(f.model)
 	if err != nil {
 		return mendSource(err)
@@ -33,37 +45,37 @@ func runGenerate(cmd *cobra.Command, f *generateFlags) error {
 	t := &continuation{cmd: cmd, flags: f, source: c}
 	if err := t.generate(ctx); err != nil {
 		if errors.Is(err, context.Canceled) {
-			return stopped(ctx, fmt.Sprintf("%d tokens were generated", len(t.result.Tokens)))
+			return stopped(ctx, fmt.Sprintf("%d tokens were generated", t.emitted))
 		}
 		return err
 	}
 	return t.report()
 }
 
-// continuation is a prompt and what follows it.
+// continuation is prompts and what follows them.
 type continuation struct {
 	cmd    *cobra.Command
 	flags  *generateFlags
 	source *checkpoint.Checkpoint
 
 	generator *generate.Generator
-	text      *tokens.Text // nil: tokens are printed as IDs
-	prompt    []int32
-	ends      []int32
-	printed   strings.Builder // as text, where it is printed at the end
-	open      bool            // a line that was begun
-	result    generate.Result
+	requests  []generate.Request
+	streams   []*tokenizer.Stream // of each request; none where tokens are printed as IDs
+	texts     []strings.Builder   // likewise, for JSON
+	emitted   int
+	results   []generate.Result
+	timing    generate.Timing
 }
 
 func (t *continuation) generate(ctx context.Context) error {
-	var err error
-	if t.ends, err = hf.Ends(t.source); err != nil {
-		return err
-	}
 	if err := t.checkRecipe(); err != nil {
 		return err
 	}
-	if err := t.readPrompt(ctx); err != nil {
+	prompts, err := t.readPrompts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.begin(prompts); err != nil {
 		return err
 	}
 	bar := newDisplay(t.cmd)
@@ -72,16 +84,12 @@ func (t *continuation) generate(ctx context.Context) error {
 		return err
 	}
 	bar.Unit("tokens")
-	request := generate.Request{
-		Prompt: t.prompt, Tokens: t.flags.tokens, Ends: t.ends, Sampling: t.flags.sampling,
-		Progress: bar, Emit: t.emit(bar),
-	}
-	t.result, err = t.generator.Generate(ctx, request)
+	printer := t.print(prompts, bar)
+	t.results, t.timing, err = t.generator.GenerateBatch(ctx, generate.Batch{
+		Requests: t.requests, Together: t.flags.batch, Progress: bar,
+	})
 	bar.Finish()
-	if flushed := t.flush(); err == nil {
-		err = flushed
-	}
-	return err
+	return cmp.Or(err, t.flush(printer))
 }
 
 // operands returns the recipes of inputs and weights; nil is none.
@@ -96,7 +104,9 @@ func (f *generateFlags) operands() *nn.Operands {
 func (t *continuation) checkRecipe() error {
 	if r := t.flags.operands(); r != nil && t.flags.invariant {
 		if err := generate.CheckBatchInvariant(r.A); err != nil {
-			return usageError{fmt.Errorf("--recipe %s --batch-invariant: %w", t.flags.recipe.Name, err)}
+			return usageError{
+				fmt.Errorf("--recipe %s --batch-invariant: %w", t.flags.recipe.Name, err),
+			}
 		}
 	}
 	return nil
@@ -105,7 +115,9 @@ func (t *continuation) checkRecipe() error {
 // load reads the model and packs its weights.
 func (t *continuation) load(ctx context.Context, bar *display.Display) error {
 	f := t.flags
-	model, err := hf.Load(ctx, t.source, hf.Options{Context: f.context, Workers: f.workers, Progress: bar})
+	model, err := hf.Load(ctx, t.source, hf.Options{
+		Context: f.context, Workers: f.workers, Progress: bar,
+	})
 	if err != nil {
 		return err
 	}
@@ -120,45 +132,96 @@ func (t *continuation) load(ctx context.Context, bar *display.Display) error {
 	return err
 }
 
-// readPrompt reads the prompt and makes tokens of it.
-func (t *continuation) readPrompt(ctx context.Context) error {
+// readPrompts reads what is to be continued.
+func (t *continuation) readPrompts(ctx context.Context) ([]show.Prompt, error) {
 	f := t.flags
-	if !f.ids {
-		var err error
-		if t.text, err = tokens.NewText(t.source.Dir()); err != nil {
+	usual := show.Prompt{Tokens: f.tokens, Sampling: f.sampling}
+	switch {
+	case f.promptsFile != "":
+		return show.ReadPrompts(f.promptsFile, usual)
+	case f.promptFile != "":
+		data, err := tokens.ReadFile(f.promptFile, "a prompt")
+		usual.Text, usual.From = string(data), textout.Name(f.promptFile)
+		return []show.Prompt{usual}, err
+	case !t.cmd.Flags().Changed("prompt"):
+		data, err := t.readInput(ctx)
+		usual.Text, usual.From = string(data), "standard input"
+		return []show.Prompt{usual}, err
+	}
+	var prompts []show.Prompt
+	for i, text := range f.prompts {
+		p := usual
+		if p.Text, p.From = text, "--prompt"; len(f.prompts) > 1 {
+			p.From = fmt.Sprintf("--prompt %d", i+1)
+		}
+		prompts = append(prompts, p)
+	}
+	return prompts, nil
+}
+
+// begin makes requests of prompts, before the model is loaded.
+func (t *continuation) begin(prompts []show.Prompt) error {
+	ends, err := hf.Ends(t.source)
+	if err != nil {
+		return err
+	}
+	model, err := hf.Config(t.source)
+	if err != nil {
+		return err
+	}
+	longest := model.Context
+	model.Context = cmp.Or(t.flags.context, min(usualContext, longest))
+	var text *tokens.Text
+	if !t.flags.ids {
+		if text, err = tokens.NewText(t.source.Dir()); err != nil {
 			return fmt.Errorf("%w: without text give and print IDs of tokens with --ids", err)
 		}
 	}
-	text, from := f.prompt, "--prompt"
-	switch {
-	case t.cmd.Flags().Changed("prompt"):
-	case f.promptFile != "":
-		data, err := tokens.ReadFile(f.promptFile, "a prompt")
-		if err != nil {
-			return err
+	for i := range prompts {
+		p := &prompts[i]
+		r := generate.Request{
+			Name: p.From, Tokens: p.Tokens, Ends: ends, Sampling: p.Sampling,
+			LogProbs: t.flags.asJSON,
 		}
-		text, from = string(data), textout.Name(f.promptFile)
-	default:
-		data, err := t.readInput(ctx)
-		if err != nil {
-			return err
+		if r.Prompt, err = t.encode(p, text); err == nil {
+			err = r.Check(model)
 		}
-		text, from = string(data), "standard input"
-	}
-	var err error
-	if f.ids {
-		t.prompt, err = tokens.Numbers(text)
-	} else {
-		t.prompt, err = t.text.Begin(text)
-	}
-	if err == nil && len(t.prompt) == 0 {
-		err = errors.New("the prompt is empty, and the model has no token that begins texts: " +
-			"give it something to continue")
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
+		if n := len(r.Prompt); n > model.Context && n <= longest {
+			err = fmt.Errorf("%w, or --context %d or more: the model is for %d", err, n, longest)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.From, err)
+		}
+		t.requests = append(t.requests, r)
 	}
 	return nil
+}
+
+// usualContext is the longest context that package hf gives a model by itself.
+const usualContext = 4096
+
+// encode returns the tokens of a prompt, and keeps what makes text of those that follow.
+func (t *continuation) encode(p *show.Prompt, text *tokens.Text) (ids []int32, err error) {
+	var stream *tokenizer.Stream
+	switch ids = p.IDs; {
+	case text == nil && ids == nil:
+		ids, err = tokens.Numbers(p.Text)
+	case text != nil && ids == nil:
+		ids, stream, err = text.Begin(p.Text)
+	case text != nil:
+		stream, err = text.Stream(len(ids) == 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("the prompt is empty, and the model has no token that begins " +
+			"texts: give it something to continue")
+	}
+	if text != nil {
+		t.streams = append(t.streams, stream)
+	}
+	return ids, nil
 }
 
 // mostPrompt is more bytes than the longest prompt has.
@@ -191,93 +254,142 @@ func (t *continuation) readInput(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// emit returns what prints tokens. A bar is shown unless text on a terminal shows how far it
-// is.
-func (t *continuation) emit(bar *display.Display) func(int32) error {
-	done, total := 0, t.flags.tokens
-	onTerminal := display.IsTerminal(t.cmd.OutOrStdout()) && !t.flags.asJSON
-	return func(token int32) error {
-		if done++; onTerminal && done == 1 {
-			bar.Finish()
-		} else if !onTerminal {
-			bar.Progress("generate", int64(done), int64(total))
-		}
-		if t.text == nil {
-			return t.print(strconv.Itoa(int(token)) + "\n")
-		}
-		return t.print(t.text.Add(token))
+// print has the requests tell what to print. A bar is shown unless text on a terminal shows
+// how far it is.
+func (t *continuation) print(prompts []show.Prompt, bar *display.Display) *show.Printer {
+	var labels []string
+	for i := range prompts {
+		labels = append(labels, fmt.Sprintf("%d: %s", i+1, prompts[i].Excerpt()))
 	}
+	total := t.most()
+	t.texts = make([]strings.Builder, len(prompts))
+	printer := show.NewPrinter(soleOutputOf(t.cmd), labels)
+	onTerminal := display.IsTerminal(t.cmd.OutOrStdout()) && !t.flags.asJSON
+	write := func(i int, text string) error {
+		if t.flags.asJSON {
+			t.texts[i].WriteString(text)
+			return nil
+		}
+		return printer.Print(i, text)
+	}
+	for i := range t.requests {
+		t.requests[i].Emit = func(token int32) error {
+			if t.emitted++; onTerminal && t.emitted == 1 {
+				bar.Finish()
+			} else if !onTerminal {
+				bar.Progress("generate", int64(t.emitted), int64(total))
+			}
+			if t.streams == nil {
+				return write(i, strconv.Itoa(int(token))+"\n")
+			}
+			return write(i, t.streams[i].Add(token))
+		}
+		t.requests[i].Done = func() error {
+			if t.streams != nil {
+				if err := write(i, t.streams[i].End()); err != nil {
+					return err
+				}
+			}
+			if t.flags.asJSON {
+				return nil
+			}
+			return printer.Done(i)
+		}
+	}
+	return printer
 }
 
-// print writes text, or keeps it for the report.
-func (t *continuation) print(text string) error {
-	if text == "" {
-		return nil
+// most returns how many tokens there will be at most, or 0 if some prompts have no limit but
+// the context.
+func (t *continuation) most() (n int) {
+	for i := range t.requests {
+		r := &t.requests[i]
+		if r.Tokens == 0 {
+			return 0
+		}
+		n += min(r.Tokens, t.generator.Config().Context-len(r.Prompt)+1)
 	}
-	t.open = !strings.HasSuffix(text, "\n")
-	if t.flags.asJSON {
-		t.printed.WriteString(text)
-		return nil
-	}
-	_, err := io.WriteString(soleOutputOf(t.cmd), text)
-	return err
+	return n
 }
 
 // flush prints what was held back, and ends the line on a terminal.
-func (t *continuation) flush() error {
-	if t.text != nil {
-		if err := t.print(t.text.End()); err != nil {
-			return err
-		}
+func (t *continuation) flush(printer *show.Printer) error {
+	if t.flags.asJSON {
+		return nil
 	}
-	if t.open && !t.flags.asJSON && display.IsTerminal(t.cmd.OutOrStdout()) {
-		return t.print("\n")
+	if err := printer.Flush(); err != nil {
+		return err
+	}
+	if printer.Open() && display.IsTerminal(t.cmd.OutOrStdout()) {
+		_, err := io.WriteString(t.cmd.OutOrStdout(), "\n")
+		return err
 	}
 	return nil
 }
 
 // report says why it ended and how fast it went.
 func (t *continuation) report() error {
-	f, r := t.flags, &t.result
+	f, timing := t.flags, &t.timing
 	workers := f.workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
+	together := len(t.requests)
+	if f.batch > 0 {
+		together = min(together, f.batch)
+	}
 	report := show.Report{
-		Model: textout.Name(f.model), Recipe: noRecipe, Cache: f.cache.String(),
-		Temperature: f.sampling.Temperature, TopK: f.sampling.TopK, TopP: f.sampling.TopP,
-		Seed: f.sampling.Seed, Prompt: t.prompt, Tokens: r.Tokens, Stop: r.Stop, Why: t.why(),
-		Prefill: show.Took(len(t.prompt), r.Prefill), Decode: show.Took(r.Steps, r.Decode),
+		Model: textout.Name(f.model), Recipe: noRecipe, Cache: f.cache.String(), Together: together,
+		Prefill: show.Took(timing.PromptTokens, timing.Prefill),
+		Decode:  show.Took(timing.Tokens, timing.Decode), Steps: timing.Steps,
 		WeightBytes: t.generator.WeightBytes(), Workers: workers,
 	}
 	if f.recipe != nil {
 		report.Recipe = f.recipe.Name
 	}
-	if r.Steps > 0 {
-		report.CacheBytes = r.CacheBytes / int64(r.Steps)
-		if f.asJSON || !quiet(t.cmd) {
+	for i := range t.requests {
+		report.Requests = append(report.Requests, t.reportOf(i))
+	}
+	if timing.Steps > 0 {
+		report.CacheBytes = timing.CacheBytes / int64(timing.Steps)
+		if !quiet(t.cmd) {
 			report.ReadRate = show.Read(workers)
 		}
 	}
 	if !f.asJSON {
-		note(t.cmd, "%s; %s", report.Why, report.Summary())
+		note(t.cmd, "%s", report.Summary())
 		return nil
-	}
-	if t.text != nil {
-		text := t.printed.String()
-		report.Text = &text
 	}
 	return jsonout.Print(t.cmd.OutOrStdout(), report)
 }
 
+// reportOf returns what became of a request.
+func (t *continuation) reportOf(i int) show.Request {
+	request, result := &t.requests[i], &t.results[i]
+	s := request.Sampling
+	r := show.Request{
+		Prompt: request.Prompt, Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP,
+		Seed:   s.Seed,
+		Tokens: result.Tokens, LogProbs: result.LogProbs, Stop: result.Stop, Why: t.why(result),
+	}
+	if t.streams != nil {
+		text := t.texts[i].String()
+		r.Text = &text
+	}
+	return r
+}
+
 // why says why no more tokens came.
-func (t *continuation) why() string {
-	n := len(t.result.Tokens)
-	switch t.result.Stop {
+func (t *continuation) why(r *generate.Result) string {
+	n := len(r.Tokens)
+	switch r.Stop {
 	case generate.StopEnd:
-		return fmt.Sprintf("the text ended with token %d", t.result.Tokens[n-1])
+		return fmt.Sprintf("the text ended with token %d", r.Tokens[n-1])
 	case generate.StopContext:
 		return fmt.Sprintf("the context of %d tokens is full", t.generator.Config().Context)
 	}
-	return fmt.Sprintf("%d tokens, as --tokens says", n)
+	if n == 1 {
+		return "1 token, as was asked for"
+	}
+	return fmt.Sprintf("%d tokens, as were asked for", n)
 }

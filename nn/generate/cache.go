@@ -137,7 +137,8 @@ func (c *cache) attend(
 ) error {
 	causal, o := attention.Mask{Causal: true}, attention.Options{Workers: workers}
 	if c.codes != nil {
-		return attention.Attend(ctx, out, &attention.Query{Sequence: c.codes, Q: q, Mask: causal}, o)
+		return attention.Attend(ctx, out, &attention.Query{Sequence: c.codes, Q: q, Mask: causal},
+			o)
 	}
 	shape := [3]int{c.heads, c.limit, c.dim}
 	p := attention.Problem{

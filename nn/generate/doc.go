@@ -10,7 +10,8 @@
 //		logits, err = g.Step(ctx, []*generate.Sequence{s}, []int32{token})
 //	}
 //
-// [Generator.Generate] is that loop, until a text ends or there is no more room.
+// [Generator.Generate] is that loop, until a text ends or there is no more room, and
+// [Generator.GenerateBatch] that of many requests, which are run together.
 //
 // # Definition
 //

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
@@ -28,4 +29,12 @@ func optionError(format string, args ...any) error {
 
 func inputError(format string, args ...any) error {
 	return sentinel.Errorf(ErrInput, "generate: "+format, args...)
+}
+
+// named puts the name of a request or a sequence, if it has one, in front of an error.
+func named(name string, err error) error {
+	if name == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }

@@ -2,27 +2,26 @@ package generate
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/octavo-fp8/octavo/internal/enum"
-	"github.com/octavo-fp8/octavo/internal/meter"
-	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/nn"
 )
 
-// Request is what [Generator.Generate] continues.
+// Request is a prompt and how it is continued.
 type Request struct {
+	Name string // for errors
+
 	Prompt   []int32
 	Tokens   int     // at most so many follow; 0: until the context is full
 	Ends     []int32 // tokens that end a text
 	Sampling Sampling
+	LogProbs bool // those of the result are wanted
 
 	// Emit, unless nil, is called with each token that follows, but not with one of Ends, as
-	// soon as it is known. Its error ends the request.
+	// soon as it is known, and Done after the last one. An error of theirs ends all requests
+	// that are run together.
 	Emit func(token int32) error
-
-	// Progress, unless nil, hears of tokens of the prompt, as "prefill".
-	Progress progress.Reporter
+	Done func() error
 }
 
 // Stop is why a request ended.
@@ -52,109 +51,37 @@ func (s *Stop) UnmarshalText(text []byte) error { return stops.UnmarshalText(s, 
 // Result is what became of a request.
 type Result struct {
 	Tokens []int32 // that follow the prompt, with the one that ended the text, if one did
-	Stop   Stop
 
-	Prefill time.Duration // from the start until the first token was chosen
-	Decode  time.Duration // of the steps after that
-	Steps   int           // how many those were
+	// LogProbs are the logarithms of the tokens' probabilities under the softmax of their
+	// logits, whatever the Sampling; nil unless the request wants them.
+	LogProbs []float32
 
-	// CacheBytes is how many bytes of keys and values these steps have read.
-	CacheBytes int64
+	Stop Stop // says nothing where an error came before the end
 }
 
-// prefillTokens is how many tokens of a prompt are run in one pass.
-const prefillTokens = 256
-
-// Generate continues a prompt, token by token. The result is of what there was when an error
-// came, too. The prompt is run in parts of 256 tokens, which changes no bit under a recipe that
-// [CheckBatchInvariant] accepts.
-//
-// The error is [ErrInput] for a prompt that is empty, does not fit the context or has tokens
-// out of the vocabulary, [ErrOptions] for a Sampling, [ErrNotFinite], that of Emit or of the
-// context.
-func (g *Generator) Generate(ctx context.Context, r Request) (Result, error) {
-	var result Result
-	if err := g.checkRequest(r); err != nil {
-		return result, err
-	}
-	limit := g.config.Context
-	if room := limit - len(r.Prompt); r.Tokens > 0 && r.Tokens < room {
-		limit = len(r.Prompt) + r.Tokens
-	}
-	s, err := g.NewSequence(limit)
-	if err != nil {
-		return result, err
-	}
-	begun := time.Now()
-	logits, err := g.prompt(ctx, s, r)
-	if err != nil {
-		return result, err
-	}
-	for {
-		token, err := r.Sampling.Choose(logits, s.Len())
-		if err != nil {
-			return result, err
-		}
-		if now := time.Now(); result.Prefill == 0 {
-			result.Prefill, begun = max(now.Sub(begun), 1), now
-		} else {
-			result.Decode = now.Sub(begun)
-		}
-		result.Tokens = append(result.Tokens, token)
-		if slices.Contains(r.Ends, token) {
-			result.Stop = StopEnd
-			return result, nil
-		}
-		if r.Emit != nil {
-			if err := r.Emit(token); err != nil {
-				return result, err
-			}
-		}
-		switch {
-		case len(result.Tokens) == r.Tokens:
-			result.Stop = StopTokens
-			return result, nil
-		case s.Len() == s.Limit():
-			result.Stop = StopContext
-			return result, nil
-		}
-		if logits, err = g.Step(ctx, []*Sequence{s}, []int32{token}); err != nil {
-			return result, err
-		}
-		result.Steps++
-		result.CacheBytes += s.bytes()
-	}
+// Generate continues a prompt, token by token: it is [Generator.GenerateBatch] of one request.
+func (g *Generator) Generate(ctx context.Context, r Request) (Result, Timing, error) {
+	results, timing, err := g.GenerateBatch(ctx, Batch{Requests: []Request{r}})
+	return results[0], timing, err
 }
 
-func (g *Generator) checkRequest(r Request) error {
+// Check returns the first thing for which a generator of a model cannot run the request:
+// [ErrInput] or [ErrOptions]. Of the configuration Vocab and Context count.
+func (r *Request) Check(model nn.Config) error {
 	switch {
 	case len(r.Prompt) == 0:
 		return inputError("the prompt has no tokens: at least one must be there to continue")
-	case len(r.Prompt) > g.config.Context:
-		return inputError("the prompt has %d tokens: the context of the model is %d: give a shorter one",
-			len(r.Prompt), g.config.Context)
+	case len(r.Prompt) > model.Context:
+		return inputError("the prompt has %d tokens and the context room for %d: "+
+			"give a shorter prompt", len(r.Prompt), model.Context)
 	case r.Tokens < 0:
 		return inputError("Request.Tokens is %d: it must not be negative", r.Tokens)
 	}
 	for i, t := range r.Prompt {
-		if t < 0 || int(t) >= g.config.Vocab {
+		if t < 0 || int(t) >= model.Vocab {
 			return inputError("token %d of the prompt is %d: the model has those from 0 to %d",
-				i, t, g.config.Vocab-1)
+				i, t, model.Vocab-1)
 		}
 	}
 	return r.Sampling.Check()
-}
-
-// prompt runs the prompt and returns the logits of what follows it.
-func (g *Generator) prompt(ctx context.Context, s *Sequence, r Request) (logits []float32, err error) {
-	count := meter.New(ctx, r.Progress, "prefill", int64(len(r.Prompt)))
-	for part := range slices.Chunk(r.Prompt, prefillTokens) {
-		if logits, err = g.Prefill(ctx, []*Sequence{s}, [][]int32{part}); err != nil {
-			return nil, err
-		}
-		if err := count.Add(int64(len(part))); err != nil {
-			return nil, err
-		}
-	}
-	return logits, nil
 }

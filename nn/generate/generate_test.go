@@ -14,7 +14,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/nn/generate"
-	"github.com/octavo-fp8/octavo/progress"
 )
 
 // TestGenerate takes the largest logit of the whole sequence so far, again and again.
@@ -30,38 +29,36 @@ func TestGenerate(t *testing.T) {
 	}
 	want = want[len(prompt):]
 	var emitted []int32
-	done := int64(0)
 	r := generate.Request{
 		Prompt: prompt, Tokens: 12,
-		Emit:     func(token int32) error { emitted = append(emitted, token); return nil },
-		Progress: progress.Func(func(op string, n, total int64) { done = n - total }),
+		Emit: func(token int32) error { emitted = append(emitted, token); return nil },
 	}
-	result, err := g.Generate(t.Context(), r)
+	result, timing, err := g.Generate(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, want, result.Tokens)
 	require.Equal(t, want, emitted)
 	require.Equal(t, generate.StopTokens, result.Stop)
-	require.Equal(t, 11, result.Steps)
-	require.Zero(t, done)
-	require.Positive(t, result.Prefill)
-	require.Positive(t, result.Decode)
+	require.Nil(t, result.LogProbs)
+	require.Equal(t, []int{7, 11, 11}, []int{timing.PromptTokens, timing.Steps, timing.Tokens})
+	require.Positive(t, timing.Prefill)
+	require.Positive(t, timing.Decode)
 	tokens := int64(0) // that steps read: 8 after the first, and so on
 	for n := 8; n <= 18; n++ {
 		tokens += int64(n)
 	}
-	require.Equal(t, tokens*2*2*2*(8+4), result.CacheBytes) // layers, keys and values, heads
+	require.Equal(t, tokens*2*2*2*(8+4), timing.CacheBytes) // layers, keys and values, heads
 
 	emitted = nil
 	r.Ends = []int32{99, want[3]}
 	first := slices.Index(want, want[3])
-	result, err = g.Generate(t.Context(), r)
+	result, _, err = g.Generate(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, generate.StopEnd, result.Stop)
 	require.Equal(t, want[:first+1], result.Tokens)
 	require.Equal(t, want[:first], slices.Concat([]int32{}, emitted))
 
 	r.Ends, r.Tokens, r.Emit = nil, 0, nil
-	result, err = g.Generate(t.Context(), r)
+	result, _, err = g.Generate(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, generate.StopContext, result.Stop)
 	require.Len(t, result.Tokens, 96-7+1, "the last one need not be taken")
@@ -71,16 +68,18 @@ func TestGenerate(t *testing.T) {
 func TestGenerateRefuses(t *testing.T) {
 	g := generator(t, model(t), generate.Options{})
 	for says, r := range map[string]generate.Request{
-		"the prompt has no tokens":                                 {},
-		"the prompt has 97 tokens: the context of the model is 96": {Prompt: make([]int32, 97)},
-		"token 1 of the prompt is 37":                              {Prompt: []int32{1, 37}},
-		"Request.Tokens is -1":                                     {Prompt: []int32{1}, Tokens: -1},
+		"the prompt has no tokens":                             {},
+		"the prompt has 97 tokens and the context room for 96": {Prompt: make([]int32, 97)},
+		"token 1 of the prompt is 37":                          {Prompt: []int32{1, 37}},
+		"Request.Tokens is -1":                                 {Prompt: []int32{1}, Tokens: -1},
 	} {
-		_, err := g.Generate(t.Context(), r)
+		_, _, err := g.Generate(t.Context(), r)
 		require.ErrorIs(t, err, generate.ErrInput, says)
 		require.ErrorContains(t, err, says)
 	}
-	_, err := g.Generate(t.Context(), generate.Request{Prompt: []int32{1}, Sampling: generate.Sampling{TopP: 2}})
+	_, _, err := g.Generate(t.Context(), generate.Request{
+		Prompt: []int32{1}, Sampling: generate.Sampling{TopP: 2},
+	})
 	require.ErrorIs(t, err, generate.ErrOptions)
 	full := errors.New("the disk is full")
 	n := 0
@@ -90,11 +89,13 @@ func TestGenerateRefuses(t *testing.T) {
 		}
 		return nil
 	}
-	result, err := g.Generate(t.Context(), generate.Request{Prompt: []int32{1}, Emit: emit})
+	result, _, err := g.Generate(t.Context(), generate.Request{Prompt: []int32{1}, Emit: emit})
 	require.ErrorIs(t, err, full)
 	require.Len(t, result.Tokens, 3)
 	ctx, cancel := context.WithCancel(t.Context())
-	result, err = g.Generate(ctx, generate.Request{Prompt: []int32{1}, Emit: func(int32) error { cancel(); return nil }})
+	result, _, err = g.Generate(ctx, generate.Request{
+		Prompt: []int32{1}, Emit: func(int32) error { cancel(); return nil },
+	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Len(t, result.Tokens, 1)
 }
@@ -109,7 +110,8 @@ func choose(t *testing.T, s generate.Sampling, logits []float32, position int) i
 // TestChoose counts what is chosen at many positions.
 func TestChoose(t *testing.T) {
 	logits := []float32{1, 3, -2, 3, 0.5, float32(math.Inf(-1)), 2}
-	require.Equal(t, int32(1), choose(t, generate.Sampling{TopK: 9, Seed: 5}, logits, 0), "the first of the largest")
+	require.Equal(t, int32(1), choose(t, generate.Sampling{TopK: 9, Seed: 5}, logits, 0),
+		"the first of the largest")
 	for _, c := range []struct {
 		s    generate.Sampling
 		kept []int
@@ -163,7 +165,8 @@ func TestChooseEverywhere(t *testing.T) {
 	slices.SortStableFunc(ids, func(a, b int) int { return cmp.Compare(logits[b], logits[a]) })
 	cumulative := []float64{0}
 	for i, id := range ids[:s.TopK] {
-		cumulative = append(cumulative, cumulative[i]+math.Exp((float64(logits[id])-14)/s.Temperature))
+		cumulative = append(cumulative,
+			cumulative[i]+math.Exp((float64(logits[id])-14)/s.Temperature))
 	}
 	kept, _ := slices.BinarySearch(cumulative, s.TopP*cumulative[s.TopK])
 	stream := binary.BigEndian.Uint64([]byte("generate"))
@@ -176,7 +179,8 @@ func TestChooseEverywhere(t *testing.T) {
 
 func TestChooseRefuses(t *testing.T) {
 	for _, s := range []generate.Sampling{
-		{Temperature: -1}, {Temperature: math.NaN()}, {Temperature: math.Inf(1)}, {TopK: -1}, {TopP: -0.1}, {TopP: 1.1}, {TopP: math.NaN()},
+		{Temperature: -1}, {Temperature: math.NaN()}, {Temperature: math.Inf(1)}, {TopK: -1},
+		{TopP: -0.1}, {TopP: 1.1}, {TopP: math.NaN()},
 	} {
 		_, err := s.Choose([]float32{1}, 0)
 		require.ErrorIs(t, err, generate.ErrOptions, "%+v", s)

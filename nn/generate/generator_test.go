@@ -80,10 +80,12 @@ func operandsOf(t *testing.T, name string) *nn.Operands {
 // perToken are options whose scales belong to one token.
 func perToken(t *testing.T) map[string]generate.Options {
 	static := generate.Options{
-		FP8: operandsOf(t, "fp8"), KeyScales: []float32{0.01, 0.02}, ValueScales: []float32{0.03, 0.004},
+		FP8: operandsOf(t, "fp8"), KeyScales: []float32{0.01, 0.02},
+		ValueScales: []float32{0.03, 0.004},
 	}
 	perHead := generate.Options{
-		KeyScales: []float32{0.01, 0.02, 0.003, 0.04}, ValueScales: []float32{0.03, 0.004, 0.02, 0.01},
+		KeyScales:   []float32{0.01, 0.02, 0.003, 0.04},
+		ValueScales: []float32{0.03, 0.004, 0.02, 0.01},
 	}
 	return map[string]generate.Options{
 		"FP32":             {},
@@ -136,13 +138,15 @@ func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) [
 	}
 	for layer, b := range m.Blocks() {
 		x := norm(b.AttentionNorm.Gain, stream)
-		q, k, v := linear(b.Attention.Query.Weight, x, with), linear(b.Attention.Key.Weight, x, with), linear(b.Attention.Value.Weight, x, with)
+		q, k, v := linear(b.Attention.Query.Weight, x, with),
+			linear(b.Attention.Key.Weight, x, with), linear(b.Attention.Value.Weight, x, with)
 		require.NoError(t, rotary.Rotate(q, c.Heads, rows, 0))
 		require.NoError(t, rotary.Rotate(k, c.KVHeads, rows, 0))
 		keys, values := cached(c, o, k, o.KeyScales, layer), cached(c, o, v, o.ValueScales, layer)
 		var mixed []float32
 		for i := range rows {
-			mixed = append(mixed, sees(t, c, q[i*c.Dim:][:c.Dim], first(keys, i+1), first(values, i+1))...)
+			mixed = append(mixed,
+				sees(t, c, q[i*c.Dim:][:c.Dim], first(keys, i+1), first(values, i+1))...)
 		}
 		add(linear(b.Attention.Output.Weight, mixed, with))
 		x = norm(b.MLPNorm.Gain, stream)
@@ -150,11 +154,14 @@ func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) [
 		swiglu.Forward(u, u, g, swiglu.Scales{})
 		add(linear(b.MLP.Down.Weight, u, with))
 	}
-	return linear(m.Param("lm_head.weight"), norm(m.Param("model.norm.weight"), stream), nn.Options{})
+	return linear(m.Param("lm_head.weight"), norm(m.Param("model.norm.weight"), stream),
+		nn.Options{})
 }
 
 // cached returns keys or values as they are in a cache.
-func cached(c nn.Config, o generate.Options, x, static []float32, layer int) (to attention.Operand) {
+func cached(
+	c nn.Config, o generate.Options, x, static []float32, layer int,
+) (to attention.Operand) {
 	d := c.Dim / c.Heads
 	rows := len(x) / (c.KVHeads * d)
 	if len(static) == c.Layers { // the same for all heads
@@ -162,7 +169,8 @@ func cached(c nn.Config, o generate.Options, x, static []float32, layer int) (to
 	} else if static != nil {
 		static = static[layer*c.KVHeads:][:c.KVHeads]
 	}
-	codes := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{c.KVHeads, rows, d}, Block: tensor.Block{Rows: 1}}
+	codes := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{c.KVHeads, rows, d},
+		Block: tensor.Block{Rows: 1}}
 	to.Shape = [3]int{c.KVHeads, rows, d}
 	for h := range c.KVHeads {
 		for i := range rows {
@@ -246,7 +254,8 @@ func TestIncremental(t *testing.T) {
 	tokens, vocab := tokensOf(r, 80, 37), m.Config().Vocab
 	for name, o := range perToken(t) {
 		g := generator(t, m, o)
-		logits, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
+		logits, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)},
+			[][]int32{tokens})
 		require.NoError(t, err)
 		want := bitsOf(logits)
 		for trial := range 3 {
@@ -262,10 +271,12 @@ func TestIncremental(t *testing.T) {
 				if hi == lo+1 {
 					got, err = g.Step(t.Context(), []*generate.Sequence{s}, tokens[lo:hi])
 				} else {
-					got, err = g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[lo:hi]})
+					got, err = g.Prefill(t.Context(), []*generate.Sequence{s},
+						[][]int32{tokens[lo:hi]})
 				}
 				require.NoError(t, err)
-				require.Equal(t, want[(hi-1)*vocab:hi*vocab], bitsOf(got), "%s: tokens %d to %d", name, lo, hi)
+				require.Equal(t, want[(hi-1)*vocab:hi*vocab], bitsOf(got), "%s: tokens %d to %d",
+					name, lo, hi)
 				if lo = hi; trial == 2 && r.IntN(4) == 0 {
 					lo = r.IntN(hi + 1)
 					s.Truncate(lo)
@@ -288,7 +299,8 @@ func TestBatch(t *testing.T) {
 		var s [requests]*generate.Sequence
 		for i := range requests {
 			all[i] = tokensOf(r, 1+r.IntN(80), vocab)
-			got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{all[i]})
+			got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)},
+				[][]int32{all[i]})
 			require.NoError(t, err)
 			alone[i], s[i] = bitsOf(got), sequence(t, g)
 		}
@@ -311,7 +323,8 @@ func TestBatch(t *testing.T) {
 			left = 0
 			for j, i := range which {
 				end := s[i].Len()
-				require.Equal(t, alone[i][(end-1)*vocab:end*vocab], bitsOf(got[j*vocab:(j+1)*vocab]), "%s: request %d", name, i)
+				require.Equal(t, alone[i][(end-1)*vocab:end*vocab],
+					bitsOf(got[j*vocab:(j+1)*vocab]), "%s: request %d", name, i)
 			}
 			for i := range requests {
 				if s[i].Len() < len(all[i]) {
@@ -332,7 +345,8 @@ func TestSpanning(t *testing.T) {
 		got, err := g.Prefill(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{a})
 		require.NoError(t, err)
 		alone := bitsOf(got)
-		got, err = g.Prefill(t.Context(), []*generate.Sequence{sequence(t, g), sequence(t, g)}, [][]int32{a, b})
+		got, err = g.Prefill(t.Context(), []*generate.Sequence{sequence(t, g), sequence(t, g)},
+			[][]int32{a, b})
 		require.NoError(t, err)
 		require.NotEqual(t, alone, bitsOf(got[:37]), name)
 
@@ -381,15 +395,20 @@ func TestModel(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	m := model(t)
 	for text, o := range map[string]generate.Options{
-		"Workers is -1":                                          {Workers: -1},
-		"unknown format of a cache 7":                            {Cache: 7},
-		"KeyScales are 1 and ValueScales 0":                      {KeyScales: []float32{1}},
-		"KeyScales are 1: the model has 2 layers of 2 heads":     {KeyScales: []float32{1}, ValueScales: []float32{1, 1}},
-		"ValueScales are 3: the model has 2 layers of 2 heads":   {KeyScales: []float32{1, 1}, ValueScales: []float32{1, 1, 1}},
-		"ValueScales[1] is NaN: it must be positive":             {KeyScales: []float32{1, 1}, ValueScales: []float32{1, float32(math.NaN())}},
-		"KeyScales are for a cache in e4m3: this one is in bf16": {KeyScales: []float32{1, 1}, ValueScales: []float32{1, 1}, Cache: generate.CacheBF16},
-		"takes its scale from the amax of earlier steps":         {FP8: operandsOf(t, "te-delayed")},
-		"unknown profile":                                        {FP8: &nn.Operands{A: scaling.Recipe{Profile: "none"}}},
+		"Workers is -1":                     {Workers: -1},
+		"unknown format of a cache 7":       {Cache: 7},
+		"KeyScales are 1 and ValueScales 0": {KeyScales: []float32{1}},
+		"KeyScales are 1: the model has 2 layers of 2 heads": {KeyScales: []float32{1},
+			ValueScales: []float32{1, 1}},
+		"ValueScales are 3: the model has 2 layers of 2 heads": {KeyScales: []float32{1, 1},
+			ValueScales: []float32{1, 1, 1}},
+		"ValueScales[1] is NaN: it must be positive": {KeyScales: []float32{1, 1},
+			ValueScales: []float32{1, float32(math.NaN())}},
+		"KeyScales are for a cache in e4m3: this one is in bf16": {KeyScales: []float32{1, 1},
+			ValueScales: []float32{1, 1}, Cache: generate.CacheBF16},
+		"takes its scale from the amax of earlier steps": {FP8: operandsOf(t,
+			"te-delayed")},
+		"unknown profile": {FP8: &nn.Operands{A: scaling.Recipe{Profile: "none"}}},
 	} {
 		_, err := generate.New(t.Context(), m, o)
 		require.ErrorIs(t, err, generate.ErrOptions, text)
@@ -412,8 +431,10 @@ func TestRefuses(t *testing.T) {
 		{list(s, s), [][]int32{{1}, {1}}, "sequence 1 is there twice"},
 		{list(foreign), [][]int32{{1}}, "sequence 0 is of another generator"},
 		{list(s), [][]int32{{}}, "sequence 0 is given no token"},
-		{list(s, short), [][]int32{{1}, {1, 2, 3, 4}}, "sequence 1 has 0 tokens and would get 4 more: it is for 3"},
-		{list(s), [][]int32{{1, 37}}, "token 1 for sequence 0 is 37: the model has those from 0 to 36"},
+		{list(s, short), [][]int32{{1}, {1, 2, 3, 4}},
+			"sequence 1 has 0 tokens and would get 4 more: it is for 3"},
+		{list(s), [][]int32{{1, 37}},
+			"token 1 for sequence 0 is 37: the model has those from 0 to 36"},
 		{list(s), [][]int32{{-1}}, "is -1"},
 	} {
 		_, err := g.Prefill(t.Context(), c.sequences, c.tokens)
@@ -438,7 +459,8 @@ func TestNotFinite(t *testing.T) {
 	s := sequence(t, g)
 	_, err := g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{{1, 2, 3}})
 	require.ErrorIs(t, err, generate.ErrNotFinite)
-	require.ErrorContains(t, err, "layer 1: one of the values of head 1 at position 0 is not finite")
+	require.ErrorContains(t, err,
+		"layer 1: one of the values of head 1 at position 0 is not finite")
 	require.Zero(t, s.Len())
 }
 

@@ -68,5 +68,6 @@ func (l *linear) multiply(ctx context.Context, y []float32, in *input, workers i
 		return gemm.Multiply(ctx, y, &in.codes, l.packed, gemm.Options{Workers: workers})
 	}
 	a, b := canonical.Dense(in.values, l.in), canonical.Dense(l.values, l.in)
-	return canonical.MultiplyContext(ctx, canonical.Dense(y, l.out), a, b, in.rows, l.out, l.in, workers)
+	return canonical.MultiplyContext(ctx, canonical.Dense(y, l.out), a, b, in.rows, l.out, l.in,
+		workers)
 }

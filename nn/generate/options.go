@@ -40,7 +40,9 @@ func (f CacheFormat) String() string { return cacheFormats.String(f) }
 func (f CacheFormat) MarshalText() ([]byte, error) { return cacheFormats.MarshalText(f) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (f *CacheFormat) UnmarshalText(text []byte) error { return cacheFormats.UnmarshalText(f, text) }
+func (f *CacheFormat) UnmarshalText(text []byte) error {
+	return cacheFormats.UnmarshalText(f, text)
+}
 
 // Options are those of a [Generator]. The zero value multiplies weights in FP32, as they are
 // in the model, and keeps keys and values in E4M3.
@@ -88,14 +90,16 @@ func (o Options) check(layers, heads int) error {
 		case list.scales == nil:
 			continue
 		case o.Cache != CacheE4M3:
-			return optionError("Options.%s are for a cache in e4m3: this one is in %v", list.name, o.Cache)
+			return optionError("Options.%s are for a cache in e4m3: this one is in %v", list.name,
+				o.Cache)
 		case len(list.scales) != layers && len(list.scales) != layers*heads:
-			return optionError("Options.%s are %d: the model has %d layers of %d heads: give one for "+
-				"each layer or one for each head", list.name, len(list.scales), layers, heads)
+			return optionError("Options.%s are %d: the model has %d layers of %d heads: give one "+
+				"for each layer or one for each head", list.name, len(list.scales), layers, heads)
 		}
 		for i, x := range list.scales {
 			if !(x > 0) || math.IsInf(float64(x), 0) {
-				return optionError("Options.%s[%d] is %v: it must be positive and finite", list.name, i, x)
+				return optionError("Options.%s[%d] is %v: it must be positive and finite",
+					list.name, i, x)
 			}
 		}
 	}

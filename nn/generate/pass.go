@@ -36,12 +36,16 @@ func grow[T any](buf *[]T, n int) []T {
 // there twice, is of another generator or would become longer than it can be, [ErrNotFinite]
 // for keys and values that cannot be kept, or that of the context; all sequences are then as
 // they were.
-func (g *Generator) Prefill(ctx context.Context, sequences []*Sequence, tokens [][]int32) ([]float32, error) {
+func (g *Generator) Prefill(
+	ctx context.Context, sequences []*Sequence, tokens [][]int32,
+) ([]float32, error) {
 	return g.extend(ctx, sequences, tokens, false)
 }
 
 // Step is [Prefill] of one token each.
-func (g *Generator) Step(ctx context.Context, sequences []*Sequence, tokens []int32) ([]float32, error) {
+func (g *Generator) Step(
+	ctx context.Context, sequences []*Sequence, tokens []int32,
+) ([]float32, error) {
 	parts := make([][]int32, len(tokens))
 	for i := range tokens {
 		parts[i] = tokens[i : i+1]
@@ -51,7 +55,9 @@ func (g *Generator) Step(ctx context.Context, sequences []*Sequence, tokens []in
 
 // Logits is [Prefill], but returns the logits of what follows each token: [tokens, vocab],
 // those of sequences[0] first.
-func (g *Generator) Logits(ctx context.Context, sequences []*Sequence, tokens [][]int32) ([]float32, error) {
+func (g *Generator) Logits(
+	ctx context.Context, sequences []*Sequence, tokens [][]int32,
+) ([]float32, error) {
 	return g.extend(ctx, sequences, tokens, true)
 }
 
@@ -101,8 +107,8 @@ func (g *Generator) check(sequences []*Sequence, tokens [][]int32) (rows int, er
 		}
 		for j, t := range tokens[i] {
 			if t < 0 || int(t) >= g.config.Vocab {
-				return 0, inputError("token %d for sequence %d is %d: the model has those from 0 to %d",
-					j, i, t, g.config.Vocab-1)
+				return 0, inputError("token %d for sequence %d is %d: the model has those from 0 "+
+					"to %d", j, i, t, g.config.Vocab-1)
 			}
 		}
 		rows += len(tokens[i])

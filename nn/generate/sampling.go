@@ -135,3 +135,13 @@ func nucleus(list []candidate, p float64) []candidate {
 	}
 	return list
 }
+
+// logProb returns the logarithm of a token's probability under the softmax of logits.
+func logProb(logits []float32, token int32) float32 {
+	most := slices.Max(logits)
+	sum := 0.0
+	for _, x := range logits {
+		sum += float64(elementary.Exp(x - most))
+	}
+	return logits[token] - most - elementary.Log(float32(sum))
+}

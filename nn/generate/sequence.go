@@ -11,6 +11,8 @@ import (
 // Sequence is one request: the tokens that a generator has taken for it, as keys and values of
 // every layer.
 type Sequence struct {
+	Name string // for errors
+
 	generator *Generator
 	tokens    int // that every layer has
 	limit     int
@@ -24,8 +26,8 @@ func (g *Generator) NewSequence(limit int) (*Sequence, error) {
 		limit = g.config.Context
 	}
 	if limit < 0 || limit > g.config.Context {
-		return nil, inputError("a sequence for %d tokens: it must be for 1 to %d, the context of the model",
-			limit, g.config.Context)
+		return nil, inputError("a sequence for %d tokens: it must be for 1 to %d, the context of "+
+			"the model", limit, g.config.Context)
 	}
 	s := &Sequence{generator: g, limit: limit}
 	for layer := range g.blocks {
@@ -77,7 +79,7 @@ func (s *Sequence) attend(ctx context.Context, layer int, out, q, k, v []float32
 	c, dim := &s.layers[layer], s.generator.config.Dim
 	kv := c.heads * c.dim
 	if err := cmp.Or(c.check("keys", s.tokens, k), c.check("values", s.tokens, v)); err != nil {
-		return notFinite("layer %d: %w", layer, err)
+		return named(s.Name, notFinite("layer %d: %w", layer, err))
 	}
 	rows := len(q) / dim
 	for lo := 0; lo < rows; {

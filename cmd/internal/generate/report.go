@@ -11,33 +11,42 @@ import (
 	"github.com/octavo-fp8/octavo/nn/generate"
 )
 
-// Report is what became of a prompt.
+// Report is what became of prompts.
 type Report struct {
 	Model  string `json:"model"`
 	Recipe string `json:"recipe"` // of the weights and of what they are multiplied with
 	Cache  string `json:"cache"`
+
+	Requests []Request `json:"requests"`
+	Together int       `json:"together"` // at most so many were run at once
+
+	Prefill Speed `json:"prefill"` // of prompts, until the first tokens are known
+	Decode  Speed `json:"decode"`  // of the tokens after that
+	Steps   int   `json:"steps"`   // in which those came, one for each request that went on
+
+	WeightBytes int64 `json:"weightBytes"` // that each step reads
+	CacheBytes  int64 `json:"cacheBytes"`  // that steps read on average
+
+	// ReadRate is how many bytes a second so many workers read of 256 MiB of memory; 0 where
+	// that was not measured or cannot be.
+	ReadRate float64 `json:"readRate"`
+	Workers  int     `json:"workers"`
+}
+
+// Request is what became of a prompt.
+type Request struct {
+	Prompt []int32 `json:"prompt"`
 
 	Temperature float64 `json:"temperature"`
 	TopK        int     `json:"topK"`
 	TopP        float64 `json:"topP"`
 	Seed        uint64  `json:"seed"`
 
-	Prompt []int32       `json:"prompt"`
-	Tokens []int32       `json:"tokens"` // that follow, with the one that ended the text
-	Text   *string       `json:"text,omitempty"`
-	Stop   generate.Stop `json:"stop"`
-	Why    string        `json:"why"` // in words
-
-	Prefill Speed `json:"prefill"` // of the prompt, until the first token is known
-	Decode  Speed `json:"decode"`  // of the tokens after that
-
-	WeightBytes int64 `json:"weightBytes"` // that each step reads
-	CacheBytes  int64 `json:"cacheBytes"`  // that steps read on average
-
-	// ReadRate is how many bytes a second so many workers read of 256 MiB of memory; 0 where
-	// that cannot be measured.
-	ReadRate float64 `json:"readRate"`
-	Workers  int     `json:"workers"`
+	Tokens   []int32       `json:"tokens"` // that follow, with the one that ended the text
+	LogProbs []float32     `json:"logProbs"`
+	Text     *string       `json:"text,omitempty"`
+	Stop     generate.Stop `json:"stop"`
+	Why      string        `json:"why"` // in words
 }
 
 // Speed is how long tokens took.
@@ -68,24 +77,61 @@ func Read(workers int) float64 {
 	return bench.PeakRead(memory, workers) * 1e9
 }
 
-// Summary says how fast it went, in a line.
+// Summary says why requests ended and how fast it went, in a line.
 func (r *Report) Summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "prefill %s", r.Prefill)
-	if r.Decode.Tokens == 0 {
+	fmt.Fprintf(&b, "%s; prefill %s", r.why(), r.Prefill)
+	if r.Steps == 0 {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "; decode %s, which read %s each", r.Decode, size(r.WeightBytes+r.CacheBytes))
-	rate := float64(r.WeightBytes+r.CacheBytes) * r.Decode.Rate
+	each := r.WeightBytes + r.CacheBytes
+	fmt.Fprintf(&b, "; decode %s, in %s that read %s each", r.Decode, count(r.Steps, "step"),
+		size(each))
 	if r.ReadRate > 0 {
+		rate := float64(each) * float64(r.Steps) / r.Decode.Seconds
 		fmt.Fprintf(&b, ": %.2g%% of the %s GB/s at which %d threads read 256 MiB here",
 			100*rate/r.ReadRate, textout.Rate(r.ReadRate/1e9), r.Workers)
 	}
 	return b.String()
 }
 
+// why says why the only request ended, or how many did for which reason.
+func (r *Report) why() string {
+	if len(r.Requests) == 1 {
+		return r.Requests[0].Why
+	}
+	var reasons []string
+	for _, of := range []struct {
+		stop generate.Stop
+		says string
+	}{
+		{generate.StopEnd, "ended"}, {generate.StopTokens, "had all tokens that were asked for"},
+		{generate.StopContext, "filled the context"},
+	} {
+		n := 0
+		for i := range r.Requests {
+			if r.Requests[i].Stop == of.stop {
+				n++
+			}
+		}
+		if n > 0 {
+			reasons = append(reasons, fmt.Sprintf("%d %s", n, of.says))
+		}
+	}
+	return fmt.Sprintf("%d requests: %s", len(r.Requests), strings.Join(reasons, ", "))
+}
+
+// count writes a number of things.
+func count(n int, of string) string {
+	if n != 1 {
+		of += "s"
+	}
+	return fmt.Sprintf("%d %s", n, of)
+}
+
 func (s Speed) String() string {
-	return fmt.Sprintf("%d tokens in %.2g s, %s a second", s.Tokens, s.Seconds, textout.Rate(s.Rate))
+	return fmt.Sprintf("%s in %.2g s, %s a second", count(s.Tokens, "token"), s.Seconds,
+		textout.Rate(s.Rate))
 }
 
 // size writes a number of bytes.

@@ -1,18 +1,14 @@
 package tokens
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/tokenizer"
 )
 
-// Text is a text that is continued: tokens of its beginning, and text of those that follow.
-type Text struct {
-	by     *tokenizer.Tokenizer
-	stream *tokenizer.Stream
-}
+// Text makes tokens of the beginnings of texts, and text of the tokens that follow.
+type Text struct{ by *tokenizer.Tokenizer }
 
 // NewText reads the tokenizer.json in the directory of a model.
 func NewText(dir string) (*Text, error) {
@@ -24,25 +20,22 @@ func NewText(dir string) (*Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Text{by: by}
-	t.stream, err = by.Stream(true)
+	t := &Text{by}
+	_, err = t.Stream(true)
 	return t, err
 }
 
-// Begin returns the tokens of the beginning of a text, with those that begin texts.
-func (t *Text) Begin(text string) ([]int32, error) {
+// Begin returns the tokens of the beginning of a text, with those that begin texts, and what
+// makes text of those that follow.
+func (t *Text) Begin(text string) ([]int32, *tokenizer.Stream, error) {
 	ids, err := t.by.Encode(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w", err)
+		return nil, nil, err
 	}
-	if t.stream, err = t.by.Stream(len(ids) == 0); err != nil {
-		return nil, err
-	}
-	return append(append([]int32{}, t.by.Prefix()...), ids...), nil
+	stream, err := t.Stream(len(ids) == 0)
+	return append(append([]int32{}, t.by.Prefix()...), ids...), stream, err
 }
 
-// Add returns the text that a token completes, and End what is left of it then.
-func (t *Text) Add(token int32) string { return t.stream.Add(token) }
-
-// End returns what is left of a character that is not complete.
-func (t *Text) End() string { return t.stream.End() }
+// Stream returns what makes text of tokens, of those that begin one or of those that follow
+// others.
+func (t *Text) Stream(begins bool) (*tokenizer.Stream, error) { return t.by.Stream(begins) }

@@ -1,0 +1,226 @@
+package generate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/progress"
+)
+
+// Batch is requests that are run together.
+type Batch struct {
+	Requests []Request
+
+	// Together is how many are run at once, 0 for all: when one ends, the next one begins.
+	Together int
+
+	// Progress, unless nil, hears of tokens of prompts, as "prefill".
+	Progress progress.Reporter
+}
+
+// Timing is what the passes of requests took.
+type Timing struct {
+	Prefill      time.Duration // of the passes of prompts, with the choice of what follows
+	PromptTokens int           // of those passes
+
+	Decode time.Duration // of the steps: passes of one token of each request that goes on
+	Steps  int
+	Tokens int // that were chosen in steps
+
+	// CacheBytes is how many bytes of keys and values these steps have read. Each of them has
+	// read the weights once.
+	CacheBytes int64
+}
+
+// prefillTokens is how many tokens of prompts are run in one pass.
+const prefillTokens = 256
+
+// GenerateBatch continues prompts together, token by token, and returns a result for each
+// request; those are of what there was when an error came, too. Prompts are run in parts, 256
+// tokens in a pass, before other requests go on. Under a recipe that [CheckBatchInvariant]
+// accepts no bit of a result depends on that, nor on the other requests.
+//
+// The error is [ErrInput] for a prompt that is empty, does not fit the context or has tokens
+// out of the vocabulary, [ErrOptions] for a Sampling or a negative number, [ErrNotFinite],
+// that of Emit or of the context. It ends all requests.
+func (g *Generator) GenerateBatch(ctx context.Context, b Batch) ([]Result, Timing, error) {
+	r := run{generator: g, results: make([]Result, len(b.Requests))}
+	err := r.batch(ctx, b)
+	return r.results, r.timing, err
+}
+
+// run is a batch that is being run.
+type run struct {
+	generator *Generator
+	active    []*running
+	results   []Result
+	timing    Timing
+	prompts   *meter.Meter
+}
+
+// running is a request that is being run.
+type running struct {
+	*Request
+	result   *Result
+	sequence *Sequence
+	left     []int32 // of the prompt, then the token that was chosen last
+	decodes  bool    // the prompt has been run
+	ended    bool
+}
+
+func (r *run) batch(ctx context.Context, b Batch) error {
+	if b.Together < 0 {
+		return optionError("Batch.Together is %d: it must not be negative", b.Together)
+	}
+	total := 0
+	for i := range b.Requests {
+		request := &b.Requests[i]
+		if err := request.Check(r.generator.config); err != nil {
+			return named(request.Name, err)
+		}
+		total += len(request.Prompt)
+	}
+	r.prompts = meter.New(ctx, b.Progress, "prefill", int64(total))
+	for next := 0; ; {
+		for ; next < len(b.Requests) && (b.Together == 0 || len(r.active) < b.Together); next++ {
+			if err := r.begin(&b.Requests[next], &r.results[next]); err != nil {
+				return err
+			}
+		}
+		if len(r.active) == 0 {
+			return nil
+		}
+		if err := r.pass(ctx); err != nil {
+			return err
+		}
+		r.active = slices.DeleteFunc(r.active, func(a *running) bool { return a.ended })
+	}
+}
+
+// begin makes a request one of those that are run.
+func (r *run) begin(request *Request, result *Result) error {
+	limit := r.generator.config.Context
+	if n := request.Tokens; n > 0 && n < limit-len(request.Prompt) {
+		limit = len(request.Prompt) + n
+	}
+	s, err := r.generator.NewSequence(limit)
+	if err != nil {
+		return named(request.Name, err)
+	}
+	s.Name = request.Name
+	r.active = append(r.active, &running{
+		Request: request, result: result, sequence: s, left: request.Prompt,
+	})
+	return nil
+}
+
+// pass runs prompts, where there are any, or else a step of all requests.
+func (r *run) pass(ctx context.Context) error {
+	begun := time.Now()
+	prefill := slices.ContainsFunc(r.active, func(a *running) bool { return !a.decodes })
+	taken, parts, sequences := r.take(prefill)
+	logits, err := r.generator.Prefill(ctx, sequences, parts)
+	if err != nil {
+		return err
+	}
+	vocab := r.generator.config.Vocab
+	var chose []*running
+	for i, a := range taken {
+		if len(a.left) > 0 {
+			continue // with the prompt
+		}
+		if err := a.choose(logits[i*vocab : (i+1)*vocab]); err != nil {
+			return named(a.Name, err)
+		}
+		chose = append(chose, a)
+	}
+	tokens := 0
+	for _, part := range parts {
+		tokens += len(part)
+	}
+	r.count(max(time.Since(begun), 1), prefill, tokens, sequences)
+	for _, a := range chose {
+		if err := a.tell(); err != nil {
+			return err
+		}
+	}
+	if prefill {
+		return r.prompts.Add(int64(tokens))
+	}
+	return nil
+}
+
+// take returns what comes into a pass: parts of prompts, or one token of each request.
+func (r *run) take(prefill bool) (taken []*running, parts [][]int32, sequences []*Sequence) {
+	room := prefillTokens
+	for _, a := range r.active {
+		n := len(a.left)
+		if prefill {
+			if n = min(n, room); n == 0 || a.decodes {
+				continue
+			}
+			room -= n
+		}
+		taken, sequences = append(taken, a), append(sequences, a.sequence)
+		parts, a.left = append(parts, a.left[:n]), a.left[n:]
+	}
+	return taken, parts, sequences
+}
+
+// count counts a pass.
+func (r *run) count(took time.Duration, prefill bool, tokens int, sequences []*Sequence) {
+	t := &r.timing
+	if prefill {
+		t.Prefill += took
+		t.PromptTokens += tokens
+		return
+	}
+	t.Decode += took
+	t.Steps++
+	t.Tokens += tokens
+	for _, s := range sequences {
+		t.CacheBytes += s.bytes()
+	}
+}
+
+// choose appends the token that follows.
+func (a *running) choose(logits []float32) error {
+	token, err := a.Sampling.Choose(logits, a.sequence.Len())
+	if err != nil {
+		return err
+	}
+	a.result.Tokens = append(a.result.Tokens, token)
+	if a.LogProbs {
+		a.result.LogProbs = append(a.result.LogProbs, logProb(logits, token))
+	}
+	a.left, a.decodes = []int32{token}, true
+	return nil
+}
+
+// tell emits the token that was chosen last, and sees whether it is the last of all.
+func (a *running) tell() error {
+	result := a.result
+	token := result.Tokens[len(result.Tokens)-1]
+	ended := slices.Contains(a.Ends, token)
+	if !ended && a.Emit != nil {
+		if err := a.Emit(token); err != nil {
+			return err
+		}
+	}
+	switch {
+	case ended:
+		result.Stop = StopEnd
+	case len(result.Tokens) == a.Tokens:
+		result.Stop = StopTokens
+	case a.sequence.Len() == a.sequence.Limit():
+		result.Stop = StopContext
+	default:
+		return nil
+	}
+	if a.ended = true; a.Done != nil {
+		return a.Done()
+	}
+	return nil
+}
