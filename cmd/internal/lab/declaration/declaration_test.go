@@ -247,6 +247,7 @@ func TestWants(t *testing.T) {
 		"within ±2 dB":    {Test: Equivalent, Margin: at(2), Unit: "dB"},
 		"from 1 to 2.5 %": {Test: Within, Lower: at(1), Upper: at(2.5), Unit: "%"},
 		"above 1e-6":      {Test: Above, Bound: at(1e-6)},
+		"above 12346":     {Test: Above, Bound: at(12345.6)},
 		"below 0":         {Test: Below, Bound: at(math.Copysign(0, -1))},
 		"42":              {Test: Exact, Lower: at(42), Upper: at(42)},
 		"at least 3":      {Test: Exact, Lower: at(3)},

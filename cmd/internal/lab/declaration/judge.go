@@ -175,12 +175,12 @@ func (g *Goal) reproduces() string {
 // amount returns a figure with its unit.
 func (g *Goal) amount(x float64) string { return strings.TrimSpace(number(x) + " " + g.Unit) }
 
-// number returns a figure with four digits, or all that a whole number has.
+// number returns a figure with four digits, or all that it has before the point.
 func number(x float64) string {
 	if x == 0 {
 		return "0" // and no -0
 	}
-	if x == math.Trunc(x) && math.Abs(x) < 1e9 {
+	if a := math.Abs(x); a < 1e9 && (x == math.Trunc(x) || a >= 1e4) {
 		return fmt.Sprintf("%.0f", x)
 	}
 	return strings.Replace(fmt.Sprintf("%.4g", x), "e-0", "e-", 1)
