@@ -36,25 +36,32 @@ func (b branches) smooth(s swiglu.Scales) []float32 {
 	return z
 }
 
-// branchesOf returns the inputs of all SwiGLUs of a model for tokens, [batch, seq]. It
-// takes the model's tap.
-func branchesOf(ctx context.Context, m *nn.Llama, tokens []int32, batch, seq int) ([]branches, error) {
-	all := make([]branches, m.Config().Layers)
+// watch returns the inputs of all SwiGLUs of a model, which are those of its last forward
+// pass. It takes the model's tap.
+func watch(m *nn.Llama) []branches {
+	layers := make([]branches, m.Config().Layers)
 	taken := make(map[string]*[]float32)
-	for layer := range all {
-		b := &all[layer]
+	for layer := range layers {
+		b := &layers[layer]
 		b.name, b.channels = fmt.Sprintf("layer %d", layer), m.Config().Hidden
-		taken[fmt.Sprintf("model.layers.%d.mlp.gate_proj.output", layer)] = &b.gate
-		taken[fmt.Sprintf("model.layers.%d.mlp.up_proj.output", layer)] = &b.up
+		taken[fmt.Sprintf("model.layers.%d.mlp.swiglu.gate", layer)] = &b.gate
+		taken[fmt.Sprintf("model.layers.%d.mlp.swiglu.up", layer)] = &b.up
 	}
 	m.Shared().Tap = func(name string, values []float32, _, _ int) {
 		if of := taken[name]; of != nil {
-			*of = slices.Clone(values)
+			*of = append((*of)[:0], values...)
 		}
 	}
+	return layers
+}
+
+// branchesOf returns the inputs of all SwiGLUs of a model for tokens, [batch, seq]. It
+// takes the model's tap for that time.
+func branchesOf(ctx context.Context, m *nn.Llama, tokens []int32, batch, seq int) ([]branches, error) {
+	layers := watch(m)
 	defer func() { m.Shared().Tap = nil }()
 	_, err := m.Logits(ctx, tokens, batch, seq)
-	return all, err
+	return layers, err
 }
 
 // branchesIn returns those of a file, "layers.N.gate" and "layers.N.up" for N from 0

@@ -3,164 +3,75 @@ package outliers
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
-
-const (
-	// lossAllowed is the gap in loss, in percent, that DeepSeek-V3 reports for training in
-	// FP8; a run that loses twice as much fails.
-	lossAllowed = 0.25
-	lossFailed  = 2 * lossAllowed
-
-	// signalOfE4M3 is about what rounding to E4M3 leaves, in decibels: an error of at most
-	// half of 2^-3 in a significand, uniform, so 2^-6/12 on average in the square, of a
-	// significand that is spread evenly on a logarithmic scale, 3/(2 ln 2) in the square.
-	signalOfE4M3 = 32.2
-
-	// signalLost is, in decibels, an error of a third of the amplitude.
-	signalLost = 10
-)
-
-// rescued are the runs that are to do without the loss of the delayed one.
-var rescued = []int{channelRun, tokenRun, currentRun, blockRun}
 
 func (s *study) report() *report.Report {
 	return &report.Report{
-		Goals:    slices.Concat(s.lawGoals(), s.runGoals(), s.realGoals()),
-		Findings: slices.Concat(s.lawFindings(), s.runFindings(), s.realFindings()),
+		Goals:    s.goals(),
+		Findings: []report.Finding{s.alignmentFinding(), s.growthFinding(), s.smoothingFinding(), s.blockFinding(), s.lossFinding()},
 		Limits:   s.limits(),
-		Charts: []chart.Chart{
-			s.heldOutChart(), s.trainingChart(), s.amaxChart(), s.reachChart(), s.saturatedChart(),
-			s.lawChart(), s.jumpChart(), s.channelChart(), s.signalChart(),
-		},
-		Tables: []report.Table{s.runTable(), s.jumpTable(), s.naturalTable(), s.lawTable(), s.realTable(), s.curveTable()},
+		Charts:   []chart.Chart{s.alignmentChart(), s.amaxChart(), s.errorChart(), s.gapChart(), s.trainedChart()},
+		Tables:   s.tables(),
 	}
 }
 
-func (s *study) lawGoals() []report.Goal {
-	random := cosineAtRandom(s.plan.dim)
-	last := s.lastNatural()
-	got, met := "", true
-	for _, n := range last {
-		got += fmt.Sprintf("layer %d: %.2f and %.2f; ", n.layer, n.cosineTop, n.cosine)
-		met = met && n.cosineTop > n.cosine && n.cosine > random
-	}
-	goals := []report.Goal{report.NewGoal(
-		"Branches after training alone: median |cosine| of the twentieth of the neurons with the largest gain, and of all",
-		fmt.Sprintf("the first larger, and both above %.2f, that of random directions", random),
-		got[:max(len(got)-2, 0)], met).AtLength()}
-	for i, how := range smoothings {
-		want, name := 1.0, "Smooth-SwiGLU "+how.name
-		if how.way == nil {
-			want, name = 2, "plain SwiGLU"
-		}
-		power := slope(s.law, i)
-		goals = append(goals, report.NewGoal(
-			"Power of the gain that the largest |z| of aligned neurons grows with, "+name,
-			fmt.Sprintf("%.0f within 0.05", want), fmt.Sprintf("%.3f", power), math.Abs(power-want) < 0.05).AtLength())
+// goals are what is declared, each by a value of each seed.
+func (s *study) goals() (goals []report.Goal) {
+	for _, g := range []struct {
+		name   string
+		values []float64
+	}{
+		{"alignment", s.atEnd(freeOf, alignment.top)},
+		{"alignment-by-decay", s.byDecay(alignment.top)},
+		{"outlier-by-decay", s.byDecay(alignment.logOutlier)},
+		{"growth", s.growth(growingOf)},
+		{"stale", s.ratio(growingOf, plainLate, plainNow)},
+		{"stale-blocks", s.ratio(growingOf, blocksLate, blocksNow)},
+		{"stale-calm", s.ratio(calmOf, plainLate, plainNow)},
+		{"smoothing-late", s.ratio(growingOf, channelLate, plainLate)},
+		{"smoothing-token-late", s.ratio(growingOf, tokenLate, plainLate)},
+		{"smoothing-fresh", s.ratio(growingOf, channelFresh, plainLate)},
+		{"smoothing-each-step", s.ratio(growingOf, channelEach, plainEach)},
+		{"smoothing-now", s.ratio(growingOf, channelNow, plainNow)},
+		{"each-step", s.ratio(growingOf, plainEach, plainNow)},
+		{"blocks-now", s.ratio(growingOf, blocksNow, plainNow)},
+		{"loss-late", s.gaps(plainLate)},
+		{"loss-smoothing-late", statistics.Differences(s.gaps(channelLate), s.gaps(plainLate))},
+		{"loss-smoothing-fresh", statistics.Differences(s.gaps(channelFresh), s.gaps(plainLate))},
+		{"loss-each-step", s.gaps(plainEach)},
+		{"loss-now", s.gaps(plainNow)},
+		{"loss-smoothing-now", s.gaps(channelNow)},
+		{"loss-blocks-now", s.gaps(blocksNow)},
+		{"trained-late", statistics.Differences(s.trainedGaps(plainLate), s.trainedGaps(plainNow))},
+		{"trained-each-step", statistics.Differences(s.trainedGaps(plainEach), s.trainedGaps(plainNow))},
+		{"trained-now", s.trainedGaps(plainNow)},
+	} {
+		goals = append(goals, declared.Judge(g.name, g.values))
 	}
 	return goals
-}
-
-// grows reports whether a measured power is the one that theory has.
-func grows(power, theory float64) bool { return math.Abs(power-theory) < 0.05 }
-
-func (s *study) lastNatural() []naturalFigures {
-	return s.natural[len(s.natural)-s.plan.layers:]
-}
-
-// room is how much larger than the amax before a value may be under a margin.
-const room = 1 << lateMargin
-
-func (s *study) runGoals() []report.Goal {
-	fp32, delayed := s.runs[fp32Run], s.runs[delayedRun]
-	square := grownGain * grownGain / float64(room)
-	reach := delayed.largest(anyStep, stepFigures.reach)
-	saturated := delayed.largest(anyStep, saturatedOf)
-	lost := delayed.largestGap(fp32, s.plan.late)
-	goals := []report.Goal{
-		report.NewGoal("Delayed: largest input of a down projection over what its scale can hold",
-			fmt.Sprintf("%d² / 2^%d = %.1f within a factor of 2", grownGain, lateMargin, square),
-			fmt.Sprintf("%.2f", reach), reach > square/2 && reach < square*2).AtLength(),
-		report.NewGoal("Delayed: largest gap in held-out loss over FP32 while the scale is late",
-			fmt.Sprintf("above %.2g %%, twice what FP8 training is allowed", lossFailed),
-			fmt.Sprintf("%+.2f %%", lost), lost > lossFailed).AtLength(),
-	}
-	for _, i := range rescued {
-		r := s.runs[i]
-		share := r.largest(anyStep, saturatedOf)
-		saturates := report.NewGoal(
-			"Largest saturated share of a down projection's input: "+r.name,
-			fmt.Sprintf("at most a hundredth of the delayed run's %.2g %%", 100*saturated),
-			report.Percent(share), share <= saturated/100)
-		gap := r.largestGap(fp32, s.plan.late)
-		loses := report.NewGoal(
-			"Largest gap in held-out loss over FP32 while a delayed scale is late: "+r.name,
-			fmt.Sprintf("at most %.2f %%", lossAllowed), fmt.Sprintf("%+.2f %%", gap), gap <= lossAllowed)
-		if r.window > 0 { // its scales are late, and made for what grows in the full run
-			saturates, loses = saturates.AtLength(), loses.AtLength()
-		}
-		goals = append(goals, saturates, loses)
-	}
-	return goals
-}
-
-func (s *study) realGoals() []report.Goal {
-	names, worst := "", math.Inf(1)
-	lost, kept := math.Inf(-1), math.Inf(1)
-	for _, f := range s.real {
-		for i, e := range f.asIs {
-			if e.sqnr < worst {
-				names, worst = f.name+", "+realSchemes()[i].name, e.sqnr
-			}
-		}
-		lost = max(lost, f.grown[0].sqnr)
-		for _, e := range f.grown[1:] {
-			kept = min(kept, e.sqnr)
-		}
-	}
-	const short = 3
-	goals := []report.Goal{
-		report.NewGoal("Activations "+s.whose()+", as they are: lowest signal to noise of all layers and ways",
-			fmt.Sprintf("%v dB, that of rounding to E4M3, or at most %d less", signalOfE4M3, short),
-			fmt.Sprintf("%.1f dB (%s)", worst, names), worst > signalOfE4M3-short),
-		report.NewGoal(fmt.Sprintf("The same, the gain of one channel grown to %d since the scale: highest of all layers, plain and delayed", grownGain),
-			fmt.Sprintf("below %d dB", signalLost), fmt.Sprintf("%.1f dB", lost), lost < signalLost),
-		report.NewGoal("The same, smoothed or just in time: lowest of all layers",
-			fmt.Sprintf("above %d dB", signalLost), fmt.Sprintf("%.1f dB", kept), kept > signalLost),
-	}
-	if s.options.Activations == nil { // those of a model that a short run hardly trains have no channel that stands out
-		goals[1], goals[2] = goals[1].AtLength(), goals[2].AtLength()
-	}
-	return goals
-}
-
-// whose are the activations that were looked at.
-func (s *study) whose() string {
-	if s.options.Activations != nil {
-		return "of --activations"
-	}
-	return "of the model trained here"
 }
 
 func (s *study) limits() []string {
+	p := s.plan
+	tokens := p.batch * p.seq
 	lines := []string{
-		fmt.Sprintf("The outliers are made by hand: in Fishman et al. they come by themselves after 200 billion tokens of a model of 7 billion parameters, here from an intervention in one of %s. %d of %d neurons of each layer are aligned, and their gains grow %d-fold in %d steps, their columns of the down projection shrinking with the square.",
-			s.where(), s.plan.neurons, s.base.Model.Config().Hidden, grownGain, s.plan.growth),
-		fmt.Sprintf("The delayed runs refresh their scales once in a window of %d steps, as Fishman et al. do; weights are scaled just in time, since their rows grow too. The margin of 2^%d is chosen to lie between the gain and its square, where by theory Smooth-SwiGLU holds and plain SwiGLU does not; the table of jumps has other choices.",
-			s.plan.window, lateMargin),
-		"All runs go on at a hundredth of the largest learning rate and with fresh moments of the optimizer, from one seed.",
+		fmt.Sprintf("%d seeds of weights and batches of one text, in a model of %d layers of width %d trained on %d bytes. In Fishman et al. outliers appear after 200 billion tokens in one of 7 billion parameters, at a weight decay of 0.1 and a rate of 3e-4; here neurons align by themselves in %d steps at a decay of %v and a rate of %v, both higher so that weights come to an equilibrium in that time.",
+			p.seeds, p.layers, p.dim, p.base*tokens, p.base, trainingDecay, trainingRate),
+		fmt.Sprintf("What makes outliers grow while scales are late is fine-tuning at a rate of %v, warmed up in %d steps, without weight decay and with new moments of the optimizer: nobody multiplies weights, but the rate is chosen so that they grow within the %d steps.",
+			tuningRate, tuningWarmup, p.window),
+		fmt.Sprintf("A late scale is the largest of %d steps and stays for %d, without margin. Smoothing that is late takes its scales from the same steps. Only inputs of linear layers are delayed; weights and gradients are scaled just in time by tensor in all runs.",
+			history, p.window),
+		"Errors of outputs are of all ways on the same tensors, those of training in FP32, with weights that are not quantized. Losses under a way are first those of the same weights, and then those of runs of their own, in which errors come back and which any difference sets on another course.",
 	}
 	if s.options.Activations == nil {
-		lines = append(lines, "--activations was not given: the last part uses the model that was trained here.")
+		lines = append(lines, "--activations was not given: what a real model's are like is not shown.")
 	}
 	return lines
 }
 
-// jumpGap is by how many percent the loss of a case is above that of FP32.
-func (s *study) jumpGap(index, gain int) float64 {
-	return 100 * (s.jumps[index].at[gain].loss/s.jumps[0].at[gain].loss - 1)
-}
+// factor is 2 to the mean of logarithms.
+func factor(logarithms []float64) float64 { return math.Exp2(statistics.Mean(logarithms)) }
