@@ -1,8 +1,10 @@
 package runs
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -91,6 +93,40 @@ func TestReadLab(t *testing.T) {
 	require.Equal(t, "short", law.Length)
 	require.Equal(t, 1, law.NotJudged())
 	require.Nil(t, s.Lab[1].Experiment("parity"))
+}
+
+// TestReadDeclared has goals of every outcome, by name, and controls, which are counted apart.
+func TestReadDeclared(t *testing.T) {
+	dir := t.TempDir()
+	r := experiment("parity")
+	for i, o := range []labreport.Outcome{labreport.Met, labreport.Missed, labreport.Undecided, labreport.NotJudged, labreport.Caught, labreport.NotCaught} {
+		declared := &labreport.Declared{Name: fmt.Sprint("goal-", i), Control: i > 3}
+		r.Goals = append(r.Goals, labreport.Goal{What: "it", Outcome: o, Declared: declared})
+	}
+	writeLab(t, dir, r)
+	s := read(t, dir)
+	e := s.Lab[0].Experiment("parity")
+	require.Equal(t, "1 of 3", e.MetOf())
+	require.Equal(t, "1 of 2", e.CaughtOf())
+	require.Equal(t, 1, e.Undecided())
+	require.Equal(t, 1, e.NotJudged())
+	require.Equal(t, "goal-0: it", s.Comparisons()[0].Goals[0].What)
+	require.Equal(t, "NOT CAUGHT", e.Goals[5].Shown())
+	require.Equal(t, []string{"met", "missed", "note", "note", "met", "missed"}, classes(e.Goals))
+	require.Regexp(t, `parity +1 of 3 +2 +1 of 2 +full`, textOf(t, s))
+	html := pageOf(t, s, dir)
+	require.Contains(t, html, `<td class="number">1 of 3</td><td class="number">1</td><td class="number">1</td><td class="number">1 of 2</td>`)
+	var out bytes.Buffer
+	require.NoError(t, s.WriteJSON(&out))
+	require.Contains(t, out.String(), `"undecided": 1`)
+	require.Contains(t, out.String(), `"controlsCaught": 1,`)
+}
+
+func classes(goals []Goal) (list []string) {
+	for _, g := range goals {
+		list = append(list, g.Class())
+	}
+	return list
 }
 
 // TestBroken damages each file of a run. The error names the file and what is wrong.
