@@ -49,7 +49,7 @@ func (c Clusters) Interval(family int) Interval {
 	a := c.acceleration(order)
 	end := func(tail float64) float64 {
 		z := shift + distuv.UnitNormal.Quantile(tail)
-		return Quantile(figures, distuv.UnitNormal.CDF(shift+z/(1-a*z)))
+		return Quantile(figures, distuv.UnitNormal.CDF(shift+z/(1-float64(a*z))))
 	}
 	tail := Tail(family)
 	return Interval{at, end(tail), end(1 - tail)}

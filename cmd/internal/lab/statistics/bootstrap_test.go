@@ -103,3 +103,16 @@ func TestUniform(t *testing.T) {
 	require.NotEqual(t, uniform(1, 2, 3), uniform(1, 3, 2))
 	require.NotEqual(t, uniform(1, 2, 3), uniform(2, 1, 3))
 }
+
+// TestAcceleration: that of a mean is a sixth of the skewness over the root of the number
+// (Efron 1987, section 6).
+func TestAcceleration(t *testing.T) {
+	values := []float64{1, 2, 3, 4, 20}
+	c := Clusters{Count: 5, Statistic: meanOf(values)}
+	var squares, cubes float64
+	for _, x := range values {
+		squares += (x - 6) * (x - 6)
+		cubes += (x - 6) * (x - 6) * (x - 6)
+	}
+	require.InDelta(t, cubes/(6*math.Pow(squares, 1.5)), c.acceleration([]int{0, 1, 2, 3, 4}), 1e-12)
+}

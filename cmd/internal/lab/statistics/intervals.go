@@ -39,7 +39,7 @@ func OfMean(values []float64, family int) Interval {
 		return Interval{m, math.Inf(-1), math.Inf(1)}
 	}
 	_, ofMean := Spread(values)
-	half := StandardErrors(len(values), family) * ofMean
+	half := float64(StandardErrors(len(values), family) * ofMean)
 	return Interval{m, m - half, m + half}
 }
 

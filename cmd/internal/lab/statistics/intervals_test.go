@@ -66,14 +66,14 @@ func TestPowerBySimulation(t *testing.T) {
 		{Plan{Sample: 5, Family: 2, Mean: -1, SD: 1}, math.Inf(-1), 1},
 	} {
 		const draws = 20000
-		inside := 0
+		inside, k := 0, StandardErrors(c.plan.Sample, c.plan.Family)
 		values := make([]float64, c.plan.Sample)
 		for i := range draws {
 			for j := range values {
 				u, v := 1-uniform(9, uint64(i), uint64(2*j)), uniform(9, uint64(i), uint64(2*j+1))
 				values[j] = c.plan.Mean + c.plan.SD*math.Sqrt(-2*math.Log(u))*math.Cos(2*math.Pi*v)
 			}
-			if got := OfMean(values, c.plan.Family); got.Low > c.lower && got.High < c.upper {
+			if _, ofMean := Spread(values); Mean(values)-k*ofMean > c.lower && Mean(values)+k*ofMean < c.upper {
 				inside++
 			}
 		}
