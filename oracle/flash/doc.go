@@ -14,7 +14,6 @@
 //     which fault gives it.
 //   - [RunAudit] gives the verdict on a kernel that is a Go function, from problems that
 //     show faults best.
-//   - [Probes] makes problems whose answers are known without a reference.
 //
 // Package attention's own order is a row of the table, and the model gives its bits. The
 // other rows are described from published code; nobody has compared them with hardware, and
