@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/attention"
+	"github.com/octavo-fp8/octavo/internal/meter"
 )
 
 // Explanation is what [Explain] found.
@@ -95,7 +96,9 @@ func (e *Explanation) String() string {
 // nearly as sums allow.
 //
 // It looks at the rows of o, or at up to 96 that are spread over the result where o has
-// none. Errors are those of [Predict]. It panics if got is not of the problem's size.
+// none. Where something is wrong it takes about as long as [Predict] of one row for each
+// fault, and of all rows for those that fit that one; progress is told in faults then. Errors
+// are those of Predict. It panics if got is not of the problem's size.
 func Explain(ctx context.Context, p *attention.Problem, got Got, k Kernel, o Options) (*Explanation, error) {
 	m, err := newFaulty(p, k, Fault{})
 	if err != nil {
@@ -202,11 +205,11 @@ func (x *explainer) explain(ctx context.Context, m *model) (*Explanation, error)
 
 // outside counts the elements that no correct kernel returns.
 func (x *explainer) outside(ctx context.Context) (n int, err error) {
-	want, err := Exact[float64](ctx, x.p, Options{Rows: x.o.Rows, Workers: x.o.Workers})
+	want, err := Exact[float64](ctx, x.p, x.o)
 	if err != nil {
 		return 0, err
 	}
-	l, err := Bound(ctx, x.p, x.k.Claim(), Options{Rows: x.o.Rows, Workers: x.o.Workers})
+	l, err := Bound(ctx, x.p, x.k.Claim(), x.o)
 	if err != nil {
 		return 0, err
 	}
@@ -241,9 +244,13 @@ type candidate struct {
 // compete returns the faults that fit all elements: those that give every bit first, and
 // then in the order of the table.
 func (x *explainer) compete(ctx context.Context, faults []Fault, anyCast bool) (fits []candidate, err error) {
+	tried := meter.New(ctx, x.o.Progress, "explain", int64(len(faults)))
 	for _, f := range faults {
 		c, err := x.fit(ctx, f, anyCast, len(faults))
 		if err != nil {
+			return nil, err
+		}
+		if err := tried.Add(1); err != nil {
 			return nil, err
 		}
 		if c != nil {
@@ -275,6 +282,7 @@ func (x *explainer) fit(ctx context.Context, f Fault, anyCast bool, of int) (*ca
 	c := &candidate{fault: f, bits: true, anyCast: anyCast}
 	for _, rows := range [][]int{{x.worst}, nil} {
 		o := x.o
+		o.Progress = nil // it is told in faults
 		if rows != nil {
 			o.Rows = []int{x.o.Rows[rows[0]]}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/progress"
 )
 
 // names reports whether a fault is what explains a result, alone or with others.
@@ -130,4 +131,32 @@ func TestExplainOfNonsense(t *testing.T) {
 		require.Contains(t, e.String(), "no known fault explains")
 	}
 	require.Panics(t, func() { _, _ = Explain(context.Background(), p, Got{}, k, Options{}) })
+}
+
+// TestExplainTellsProgress hears of every fault that is tried, and stops when it is told to.
+func TestExplainTellsProgress(t *testing.T) {
+	p := auditCases[3].shape.problem(16, 32, 16, 1)
+	k := Kernel{Tile: 16, Offset: 8, P: E4M3, Splits: 2}
+	got, err := Inject(t.Context(), p, k, Fault{Kind: SplitMean}, Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last, stop int64
+	hear := progress.Func(func(op string, done, total int64) {
+		if op == "explain" {
+			require.Equal(t, int64(len(Faults(p, k))), total)
+			require.Equal(t, last+1, done)
+			if last = done; last == stop {
+				cancel()
+			}
+		}
+	})
+	_, err = Explain(ctx, p, Got{Out: got.Out, LSE: got.LSE}, k, Options{Progress: hear})
+	require.NoError(t, err)
+	require.Len(t, Faults(p, k), int(last))
+
+	last, stop = 0, 3
+	_, err = Explain(ctx, p, Got{Out: got.Out, LSE: got.LSE}, k, Options{Progress: hear})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, stop, last)
 }

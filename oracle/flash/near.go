@@ -29,7 +29,7 @@ func (m *model) near(ctx context.Context, o Options, anyCast bool) (*vicinity, e
 	v := &vicinity{Prediction: Prediction{Out: make([]float32, n*dv), LSE: make([]float32, n)}, out: make([]float64, n*dv), lse: make([]float64, n)}
 	d := newDerivation(m.Claim(), m.s)
 	heads := newHeads(m.p, m.Scores.Product.modeled(), m.Values.modeled())
-	count := meter.New(ctx, o.Progress, "explain", int64(n))
+	count := meter.New(ctx, o.Progress, "predict", int64(n))
 	err = byHead(rows, m.s, func(kv, from, to int) error {
 		head, exact := m.head(kv), heads.head(kv)
 		state := func() *nearRow {

@@ -11,7 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/progress"
 )
 
-// Options of [Exact] and [Predict]. The zero value computes all rows on all processors.
+// Options of what computes rows. The zero value computes all rows on all processors.
 type Options struct {
 	// Rows are the rows to compute, in ascending order: row i of query head h is
 	// h·Queries+i. Results have only those. Nil is all.
