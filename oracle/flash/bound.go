@@ -2,11 +2,13 @@ package flash
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -22,7 +24,7 @@ type Claim struct {
 	// Threshold, log2, is how far the maximum may grow before sums are rescaled.
 	Threshold float64 `json:"threshold,omitempty"`
 
-	Tile   int `json:"tile,omitempty"`   // keys; 0: any, 16 or more
+	Tile   int `json:"tile,omitempty"`   // keys; 0: any number from 16 on
 	Splits int `json:"splits,omitempty"` // parts of the keys that are merged; 0 is 1
 
 	Scores Product `json:"scores,omitzero"` // of Q·Kᵀ; Contract is float32 in any order
@@ -36,7 +38,8 @@ type Claim struct {
 	Base2 bool `json:"base2,omitempty"` // LSE is in base 2
 }
 
-// Claim returns what bounds depend on.
+// Claim returns what bounds depend on. That of a kernel that [Kernel.Check] refuses is one
+// that [Claim.Check] refuses, where they depend on what is wrong.
 func (k Kernel) Claim() Claim {
 	return Claim{
 		P: k.P, Offset: float64(k.Offset), PScale: float64(k.pScale()), Threshold: float64(k.Threshold),
@@ -46,10 +49,60 @@ func (k Kernel) Claim() Claim {
 }
 
 // relative bounds the relative error of an exponential of a weight: the roundings of
-// float32, and the polynomials' own errors.
+// float32, and the polynomials' own errors. It is NaN of a degree that there is not.
 func (e Exponential) relative() float64 {
-	return [...]float64{0x1p-23, 0, 0, 9e-5, 4.5e-6, 5e-7}[e.Degree]
+	limit, ok := map[int]float64{0: 0x1p-23, 3: 9e-5, 4: 4.5e-6, 5: 5e-7}[e.Degree]
+	if !ok {
+		return math.NaN()
+	}
+	return limit
 }
+
+// mostParts is more than the keys of any kernel's tile and more splits than any makes.
+const mostParts = 1 << 16
+
+// Check returns an [ErrKernel] unless the claim's fields are in range and go together.
+func (c Claim) Check() error {
+	if err := c.checkEnums(); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return fmt.Errorf("flash: claim: %w", err)
+	}
+	return nil
+}
+
+func (c Claim) check() error {
+	bad := func(format string, args ...any) error {
+		return sentinel.Errorf(ErrKernel, format, args...)
+	}
+	switch {
+	case c.Tile < 0 || c.Tile > mostParts:
+		return bad("tile %d must be from 0 to %d keys", c.Tile, mostParts)
+	case c.Splits < 0 || c.Splits > mostParts:
+		return bad("splits %d must be from 0 to %d", c.Splits, mostParts)
+	case !notNegative(c.Threshold):
+		return bad("threshold %v must be a number that is not negative", c.Threshold)
+	case !(math.Abs(c.Offset) <= 128):
+		return bad("offset %v must be within 128", c.Offset)
+	case !notNegative(c.PScale):
+		return bad("pScale %v must be a number that is not negative", c.PScale)
+	case !(c.Exp2 >= 0 && c.Exp2 < 1):
+		return bad("the error %v of an exponential must be from 0 to below 1", c.Exp2)
+	case c.Out > Float16:
+		return bad("the output is in %v: want float32, bf16 or fp16", c.Out)
+	case c.Scores.Carry:
+		return bad("only P·V can be carried on")
+	}
+	for _, p := range []Product{c.Scores, c.Values} {
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func notNegative(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
 
 // Limits are bounds of errors, of the rows that were asked for.
 type Limits struct {
@@ -90,10 +143,13 @@ type Limits struct {
 // and six roundings of max|t|, lse, log l and the offset.
 //
 // A bound is 0 where the exact result is not finite or no key is seen, and +Inf where
-// nothing can be said. It is rounded up. Errors are those of [attention.Problem.Check] and
-// of the context.
+// nothing can be said. It is rounded up. Errors are those of [attention.Problem.Check], of
+// [Claim.Check], [ErrRows] and that of the context.
 func Bound(ctx context.Context, p *attention.Problem, c Claim, o Options) (*Limits, error) {
 	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	s := p.Sizes()
@@ -154,10 +210,12 @@ func newDerivation(c Claim, s attention.Sizes) *derivation {
 	if d.PScale == 0 {
 		d.PScale = 1
 	}
-	if d.Tile == 0 {
-		d.Tile = 16
-	}
 	d.Splits = max(d.Splits, 1)
+	// Of any tile the smallest has the most rescales, and the largest the longest sums.
+	least, most := d.Tile, d.Tile
+	if d.Tile == 0 {
+		least, most = 16, s.Keys
+	}
 	lift := math.Exp2(d.Offset) * d.PScale
 	switch c.P {
 	case BFloat16:
@@ -169,19 +227,21 @@ func newDerivation(c Claim, s attention.Sizes) *derivation {
 	case E5M2:
 		d.casts(fp8.E5M2, lift)
 	}
-	tiles := (s.Keys+d.Tile-1)/d.Tile + d.Splits - 1
+	tiles := (s.Keys+least-1)/least + d.Splits - 1
 	d.rescales = max(tiles-1, 0)
 	d.underflow = 0x1p-149 * float64(3*d.rescales+16)
 	d.scores = c.Scores.relative(s.Dim)
-	d.sum = gamma(min(d.Tile, s.Keys) + 2*tiles)
+	most = min(most, s.Keys)
+	d.sum = gamma(most + 2*tiles)
 	d.last = gamma(8)
 	if d.Splits > 1 {
 		d.last = gamma(12 + 2*d.Splits)
 	}
 	if c.Values.Carry {
-		d.values = c.Values.relative(tiles*d.Tile) + gamma(2*tiles)
+		// The last tile of a split may be filled up.
+		d.values = c.Values.relative(s.Keys+most*d.Splits) + gamma(2*tiles)
 	} else {
-		d.values = c.Values.relative(min(d.Tile, s.Keys)) + gamma(2*tiles)
+		d.values = c.Values.relative(most) + gamma(2*tiles)
 	}
 	return d
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -142,5 +143,99 @@ func TestBoundHoldsForModels(t *testing.T) {
 			worst, _, _ = inside(got.LSE, want.LSE, l.LSE)
 			require.LessOrEqual(t, worst, 1.0, name)
 		}
+	}
+}
+
+// TestBoundChecksTheClaim has everything that is out of range refused, and nothing panic.
+func TestBoundChecksTheClaim(t *testing.T) {
+	p := smallProblem(rand.New(rand.NewPCG(1, 1)))
+	nan, inf := math.NaN(), math.Inf(1)
+	for want, c := range map[string]Claim{
+		"tile -1":                      {Tile: -1},
+		"tile 9223372036854775807":     {Tile: math.MaxInt},
+		"splits -1":                    {Splits: -1},
+		"splits 70000":                 {Splits: 70000},
+		"threshold NaN":                {Threshold: nan},
+		"threshold -1":                 {Threshold: -1},
+		"offset NaN":                   {Offset: nan},
+		"offset 129":                   {Offset: 129},
+		"pScale -1":                    {PScale: -1},
+		"pScale +Inf":                  {PScale: inf},
+		"error NaN of an exponential":  {Exp2: nan},
+		"error 1 of an exponential":    {Exp2: 1},
+		"error -0.5 of an exponential": {Exp2: -0.5},
+		"output is in E4M3":            {Out: E4M3},
+		"unknown format of P 9":        {P: 9},
+		"unknown format of P 8":        {Out: 8},
+		"unknown order of additions 7": {Scores: Product{Order: 7}},
+		"unknown order of additions 6": {Values: Product{Order: 6}},
+		"only P·V can be carried on":   {Scores: Product{Order: Instruction, Model: oracle.AdaMMA(), Carry: true}},
+		"are of instructions only":     {Values: Product{Promote: 4}},
+		"promotion after -1":           {Values: Product{Order: Instruction, Model: oracle.AdaMMA(), Promote: -1}},
+		"has scales inside":            {Values: Product{Order: Instruction, Model: oracle.BlackwellMXFP8()}},
+		`model "" of unit fused`:       {Values: Product{Order: Instruction}},
+	} {
+		_, err := Bound(t.Context(), p, c, Options{})
+		require.ErrorIs(t, err, ErrKernel, want)
+		require.ErrorContains(t, err, want)
+	}
+	for _, degree := range []int{-1, 1, 2, 6, math.MaxInt} {
+		k := Kernel{Exp2: Exponential{Degree: degree}}
+		require.ErrorIs(t, k.Check(), ErrKernel)
+		require.ErrorContains(t, k.Check(), "polynomial")
+		require.ErrorIs(t, k.Claim().Check(), ErrKernel)
+	}
+	for _, k := range append(Kernels(), Kernel{}) {
+		require.NoError(t, k.Claim().Check(), k.Name)
+	}
+}
+
+// TestBoundOfAnyTile is no smaller than that of every tile.
+func TestBoundOfAnyTile(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 7))
+	for range 5 {
+		p := smallProblem(r)
+		for _, values := range []Product{{}, {Order: Contract}, {Order: Instruction, Model: oracle.HopperWGMMA(), Carry: true}} {
+			c := Claim{Values: values, P: E4M3, Splits: 1 + r.IntN(3)}
+			any, err := Bound(t.Context(), p, c, Options{})
+			require.NoError(t, err)
+			for c.Tile = 16; c.Tile < 200; c.Tile += 1 + r.IntN(30) {
+				l, err := Bound(t.Context(), p, c, Options{})
+				require.NoError(t, err)
+				for i, x := range l.Out {
+					require.LessOrEqual(t, x, any.Out[i], "tile %d", c.Tile)
+				}
+				for i, x := range l.LSE {
+					require.LessOrEqual(t, x, any.LSE[i], "tile %d", c.Tile)
+				}
+			}
+		}
+	}
+}
+
+// TestRoundingOfOutputs rounds all numbers that are halfway between two of an output's
+// format, where errors are the largest: within the bound, which half of it is not, as the
+// unit roundoff of 8 significant bits is 2^-8 and not 2^-9.
+func TestRoundingOfOutputs(t *testing.T) {
+	for cast, unit := range map[Cast]float64{BFloat16: 0x1p-8, Float16: 0x1p-11} {
+		c, worst := newCaster(cast), 0.0
+		number := func(code uint32) float64 {
+			if cast == BFloat16 {
+				return float64(fp8.BFloat16(code).Float32())
+			}
+			return float64(float16.Frombits(uint16(code)).Float32())
+		}
+		for code := uint32(0); !math.IsInf(number(code+1), 0); code++ {
+			middle := (number(code) + number(code+1)) / 2
+			for _, x := range []float32{float32(middle), -float32(middle)} {
+				y, _ := c.of(x)
+				off := math.Abs(float64(y) - float64(x))
+				require.LessOrEqual(t, off, cast.rounding(math.Abs(float64(x))), "%v", x)
+				if number(code) >= 0x1p-14 { // normal
+					worst = max(worst, off/math.Abs(float64(x)))
+				}
+			}
+		}
+		require.InEpsilon(t, unit/(1+unit), worst, 1e-12, "%v", cast)
 	}
 }

@@ -1,6 +1,10 @@
 package flash
 
-import "github.com/octavo-fp8/octavo/internal/enum"
+import (
+	"cmp"
+
+	"github.com/octavo-fp8/octavo/internal/enum"
+)
 
 var (
 	orders = enum.Enum[Order]{Type: "Order", What: "order of additions", Err: ErrKernel, Prefix: "flash",
@@ -19,17 +23,15 @@ var (
 		Names: []string{"reciprocal-first", "quotient", "scale-last"}}
 )
 
+func (c Claim) checkEnums() error {
+	return cmp.Or(orders.Check(c.Scores.Order), orders.Check(c.Values.Order),
+		casts.Check(c.P), casts.Check(c.Out))
+}
+
 func (k *Kernel) checkEnums() error {
-	for _, err := range []error{
-		orders.Check(k.Scores.Product.Order), orders.Check(k.Values.Order),
+	return cmp.Or(k.Claim().checkEnums(),
 		scalings.Check(k.Scores.Scaling), frames.Check(k.Scores.Frame),
-		methods.Check(k.Exp2.Method), sums.Check(k.Sum), casts.Check(k.P), endings.Check(k.Ending),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		methods.Check(k.Exp2.Method), sums.Check(k.Sum), endings.Check(k.Ending))
 }
 
 // String returns a name such as "contract".

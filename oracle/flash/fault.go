@@ -275,7 +275,7 @@ func candidates(p *attention.Problem, k Kernel) (all []Fault) {
 				all = append(all, Fault{Kind: kind, Of: of})
 			}
 		case SplitLost:
-			for n := range k.splits() {
+			for n := range k.filledSplits(p.Sizes().Keys) {
 				all = append(all, Fault{Kind: kind, By: n})
 			}
 		case KeysSwapped, ColumnsSwapped:

@@ -119,7 +119,9 @@ const (
 	// Fused: M is a maximum of z, the exponent fma(s, c, -rn(M-Offset)).
 	Fused
 	// Raw: M is a maximum of s; alpha = exp2(rn(rn(M-M')·c)), the exponent
-	// fma(s, c, -rn(rn(M·c)-Offset)). All keys of a row must have one c.
+	// fma(s, c, -rn(rn(M·c)-Offset)). All keys of a row must have one c: the largest s is
+	// not that of the largest score else. So kernels that do this take no scales of tokens of
+	// K, and [Predict] refuses them.
 	Raw
 	// RawContracted is Raw with fma(M, c, -Offset) for rn(rn(M·c)-Offset).
 	RawContracted
@@ -209,31 +211,17 @@ func (k Kernel) Check() error {
 		return sentinel.Errorf(ErrKernel, "flash: kernel %q: "+format, append([]any{k.Name}, args...)...)
 	}
 	switch e := k.Exp2; {
-	case k.Tile < 0 || k.Splits < 0:
-		return bad("tile %d and splits %d must not be negative", k.Tile, k.Splits)
-	case !(k.Threshold >= 0) || math.IsInf(float64(k.Threshold), 0):
-		return bad("threshold %v must be a number that is not negative", k.Threshold)
-	case !(math.Abs(float64(k.Offset)) <= 128):
-		return bad("offset %v must be within 128", k.Offset)
-	case !(k.PScale >= 0) || math.IsInf(float64(k.PScale), 0):
-		return bad("pScale %v must be a number that is not negative", k.PScale)
 	case math.IsNaN(float64(k.FirstMax)) || math.IsInf(float64(k.FirstMax), 0):
 		return bad("firstMax is %v", k.FirstMax)
 	case e.Degree != 0 && (e.Degree < 3 || e.Degree > 5):
 		return bad("no polynomial of degree %d: 3, 4 and 5 are there", e.Degree)
 	case e.Every < 0 || e.Some < 0 || e.Some > e.Every || e.Start < 0:
 		return bad("%d of every %d exponentials from piece %d on", e.Some, e.Every, e.Start)
-	case k.Out > Float16:
-		return bad("the output is in %v: want float32, bf16 or fp16", k.Out)
 	case k.Scores.Scaling == InProduct && k.Scores.Product.Order != Contract:
 		return bad("scales are in the product only with the order of package gemm")
-	case k.Scores.Product.Carry:
-		return bad("only P·V can be carried on")
 	}
-	for _, p := range []Product{k.Scores.Product, k.Values} {
-		if err := p.check(); err != nil {
-			return bad("%w", err)
-		}
+	if err := k.Claim().check(); err != nil {
+		return bad("%w", err)
 	}
 	return nil
 }
@@ -251,7 +239,10 @@ func (p Product) check() error {
 	case p.Model.Float == oracle.TF32:
 		return sentinel.Errorf(ErrKernel, "model %q is of TF32", p.Model.Name)
 	}
-	return p.Model.Check()
+	if err := p.Model.Check(); err != nil {
+		return sentinel.Errorf(ErrKernel, "%w", err)
+	}
+	return nil
 }
 
 // tile returns the number of keys of a tile, at least 1.
@@ -263,6 +254,19 @@ func (k *Kernel) tile(keys int) int {
 }
 
 func (k *Kernel) splits() int { return max(k.Splits, 1) }
+
+// keysOfSplit is how many keys a split has, or the last one at most.
+func (k *Kernel) keysOfSplit(keys int) int {
+	tile := k.tile(keys)
+	tiles := (keys + tile - 1) / tile
+	return (tiles + k.splits() - 1) / k.splits() * tile
+}
+
+// filledSplits is how many splits have keys.
+func (k *Kernel) filledSplits(keys int) int {
+	each := max(k.keysOfSplit(keys), 1)
+	return (keys + each - 1) / each
+}
 
 func (k *Kernel) pScale() float32 {
 	if k.PScale == 0 {

@@ -152,7 +152,8 @@ func (m *model) checkScales() error {
 	}
 	raw := m.Scores.Frame == Raw || m.Scores.Frame == RawContracted
 	if raw && !inside && m.k.byToken() {
-		return bad("scales of K vary by token, and its maximum is of unscaled scores")
+		return bad("scales of K vary by token, and it compares scores before they are scaled, " +
+			"which is right under one scale for a head only")
 	}
 	if m.byTokenV && m.v.extent() < m.s.ValueDim {
 		return bad("scales of V vary by token and along its rows")

@@ -53,9 +53,7 @@ func (w *worker) row(h, i int, out []float32) ending {
 		w.parts = append(w.parts[:0], s)
 		return ending{m.logSum(s.lse2), quiet(m.inBase2(&s)), quiet(m.total(&s))}
 	}
-	tile := m.tile(m.s.Keys)
-	tiles := (m.s.Keys + tile - 1) / tile
-	each := (tiles + splits - 1) / splits * tile
+	each := m.keysOfSplit(m.s.Keys)
 	parts, top := make([]state, splits), low32
 	w.parts = parts
 	for n := range parts {
