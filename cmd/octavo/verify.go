@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/progress"
 )
 
 const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right: it reads
@@ -94,12 +90,10 @@ const verifyExample = `  octavo verify layer.safetensors --got kernel.safetensor
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
 	productFlags
-	model   modelFlags
-	sample  sampleFlags
-	alarms  judge.Alarms
-	workers uint64
-	html    string
-	asJSON  bool
+	verdictFlags
+	model  modelFlags
+	sample sampleFlags
+	alarms judge.Alarms
 }
 
 func newVerifyCommand() *cobra.Command {
@@ -110,83 +104,48 @@ func newVerifyCommand() *cobra.Command {
 		Long:    verifyLong,
 		Example: verifyExample,
 		Args:    twoFilesAtMost,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			v.Files = args
-			claim, err := v.model.claim()
-			if err != nil {
-				return err
-			}
-			claim.Alarms = v.alarms
-			if err := v.checkPage(); err != nil {
-				return err
-			}
-			if _, alone := operands.Path(v.Got); alone && v.C != "" {
-				return usagef("--c %s: a .npy file has but one array", v.C)
-			}
-			sample, err := v.sample.sample(cmd)
-			if err != nil {
-				return err
-			}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar := newDisplay(cmd)
-			in := verify.Inputs{Product: v.Product, Claim: claim, Options: judge.Options{Workers: int(min(v.workers, 1<<16)), Progress: bar, Sample: sample}}
-			r, err := in.Run(ctx)
-			bar.Finish()
-			switch {
-			case errors.Is(err, context.Canceled):
-				return stopped(ctx, "there is no verdict")
-			case err != nil:
-				return err
-			}
-			return v.report(cmd, r)
-		},
+		RunE:    v.run,
 	}
 	f := cmd.Flags()
 	f.StringVar(&v.Got, "got", "", "`FILE` with the kernel's C: safetensors or .npy (required)")
 	markRequired(cmd, "got")
 	f.StringVar(&v.C, "c", "", "`NAME` of C in it (default: c, or the only tensor)")
-	v.add(cmd)
+	v.productFlags.add(cmd)
 	v.model.add(cmd)
 	v.sample.add(cmd)
-	choiceFlag(cmd, &v.alarms, "alarms", "what comes of a statistical alarm, where C is within the bound; ignore\nleaves out what would have been seen, too",
-		choice[judge.Alarms]{"warn", judge.Warn}, choice[judge.Alarms]{"fail", judge.Fail}, choice[judge.Alarms]{"ignore", judge.Ignore})
-	workersFlag(cmd, &v.workers)
-	htmlFlag(cmd, &v.html, "a map of the errors")
-	jsonFlag(cmd, &v.asJSON)
+	choiceFlag(cmd, &v.alarms, "alarms", "what comes of a statistical alarm, where C is within the bound; ignore\n"+
+		"leaves out what would have been seen, too",
+		choice[judge.Alarms]{"warn", judge.Warn}, choice[judge.Alarms]{"fail", judge.Fail},
+		choice[judge.Alarms]{"ignore", judge.Ignore})
+	v.verdictFlags.add(cmd, "a map of the errors")
 	cmd.AddCommand(newVerifyAttentionCommand())
 	return cmd
 }
 
-// checkPage refuses to write the page over what is read.
-func (v *verifyFlags) checkPage() error {
-	if v.html == "" {
-		return nil
-	}
-	for _, in := range v.read() {
-		if err := sameFile(in, v.html); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// report writes the result, and returns an error unless it passed.
-func (v *verifyFlags) report(cmd *cobra.Command, r *judge.Verdict) error {
-	if v.html != "" {
-		if err := atomicfile.Write(v.html, r.WritePage); err != nil {
-			return fmt.Errorf("%w: name another file with --html", err)
-		}
-	}
-	write := r.WriteText
-	if v.asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, r) }
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+func (v *verifyFlags) run(cmd *cobra.Command, args []string) error {
+	v.Files = args
+	claim, err := v.model.claim()
+	if err != nil {
 		return err
 	}
-	if !r.Pass {
-		return errors.New(v.Got + ": " + r.Failure())
+	claim.Alarms = v.alarms
+	if err := v.check(v.read()); err != nil {
+		return err
 	}
-	return nil
+	if _, alone := operands.Path(v.Got); alone && v.C != "" {
+		return usagef("--c %s: a .npy file has but one array", v.C)
+	}
+	sample, err := v.sample.sample(cmd)
+	if err != nil {
+		return err
+	}
+	return v.give(cmd, func(ctx context.Context, p progress.Reporter) (verdict, string, error) {
+		o := judge.Options{Workers: int(min(v.workers, mostWorkers)), Progress: p, Sample: sample}
+		in := verify.Inputs{Product: v.Product, Claim: claim, Options: o}
+		r, err := in.Run(ctx)
+		if err != nil || r.Pass {
+			return r, "", err
+		}
+		return r, v.Got + ": " + r.Failure(), nil
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -12,12 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/attention"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/verifyattention"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/oracle/flash"
 	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/progress"
 )
 
 const verifyAttentionLong = `Attention says whether what a flash attention kernel computed is right. It reads
@@ -35,11 +33,19 @@ Scales are F32 or F8_E8M0, value = decode(code) * scale: one, or a number for
 the name of a tensor; one for each head, [heads] or [batch, heads], where those
 of Q may be for the heads of K, as FlashAttention-3's q_descale; or a tensor in
 the order of the codes' dimensions with one for each token or block of tokens,
-and with the last dimension left out or one for each block of it. Those of NAME
-are by default NAME_scale_inv. V may be the first columns of K, as MLA decodes:
+and with the last dimension left out or one for each block of it, or those of V
+for columns with tokens left out, if that can only be meant. Those of NAME are
+by default NAME_scale_inv. V may be the first columns of K, as MLA decodes:
 --value-dim. The output is F32, BF16 or F16 in the same layout, log-sum-exps are
 F32, [batch, heads, tokens] or, where only that fits, [batch, tokens, heads].
-All sequences of a batch have the same mask and as many keys.
+
+All sequences of a batch have the same mask. They may have different lengths:
+--seqlens-k names how many keys of each count (FlashAttention's seqused_k or
+cache_seqlens), --cu-seqlens-q and --cu-seqlens-k where sequences begin among
+tokens that are packed, without a batch, with the end last; scales are then one,
+of heads, [heads] or [sequences, heads], or of every token. Of a paged cache,
+whose first dimension is pages, --block-table names [batch, pages]. All three
+are I32, I64 or whole numbers in F32.
 
 The mask is aligned to the last query and key: query i of n stands at key i +
 keys - n. --kernel names a kernel whose bits are compared, too; its description
@@ -51,22 +57,26 @@ are reported and fail with --bits only. The kernels are
 Other flags say what is known where no name does, or what is different: the
 format of P, what it is multiplied by before its cast (2^offset and --p-scale),
 how far the maximum may lag before sums are rescaled (--threshold, base 2),
-tiles and splits of keys, and how products are added: in float32, in any order,
-or as a GPU's tensor cores do, which are less exact. By default P is E4M3 times
-2^8, or BF16 where V is, and sums are in float32.
+tiles, their order and splits of keys, and how products are added: in float32,
+in any order, or as a GPU's tensor cores do, which are less exact: FP8's on Ada
+and Hopper keep 14 bits. By default P is E4M3 times 2^8, or BF16 where V is, and
+sums are in float32. If a result is wrong so and nothing is said of sums, but is
+right for those of a GPU, the verdict is "undecided" and says which: then --sums
+has to be said. A fault that needs other tiles or sums than those that are
+claimed is named with them.
 
 --inject makes up a problem that shows a fault, computes it by the kernel with
 that fault, and judges the result as if it were read: "none" is honest.
 
-The exit status is 0 if the result is right, 1 if not or if what was read is
-wrong, 2 if the command line is. A result is wrong if an element is farther from
-the exact one than its bound, or if a fault explains it better than the kernel
-that is claimed.
+The exit status is 0 if the result is right, 1 if not, if that is undecided or
+if what was read is wrong, 2 if the command line is. A result is wrong if an
+element is farther from the exact one than its bound, or if a fault explains it
+better than the kernel that is claimed.
 
 JSON has the keys pass, batch, heads, kvHeads, queries, keys, dim, valueDim, q,
-k, v, scale, causal, window, sinks, injected, type, kernel, bits, looked and
-sequences (report, sameBits, explanation), as go doc octavo/oracle/flash Report,
-Kernel and Explanation say.`
+k, v, scale, causal, window, sinks, injected, type, kernel, bits, supposed,
+undecided and sequences (queries, keys, looked, report, sameBits, explanation),
+as go doc octavo/oracle/flash Report, Kernel and Explanation say.`
 
 const verifyAttentionExample = `  octavo verify attention --inject rescale-dropped --html attention.html
   octavo verify attention step.safetensors --causal --kernel fa3-hopper
@@ -75,15 +85,13 @@ const verifyAttentionExample = `  octavo verify attention --inject rescale-dropp
 
 // verifyAttentionFlags are the flags of verify attention.
 type verifyAttentionFlags struct {
+	verdictFlags
 	verifyattention.Inputs
 	claim   verifyattention.Claim
 	options verifyattention.Options
 	example verifyattention.Example
 	inject  bool
 	window  *attention.Window
-	workers uint64
-	html    string
-	asJSON  bool
 }
 
 func newVerifyAttentionCommand() *cobra.Command {
@@ -99,68 +107,106 @@ func newVerifyAttentionCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := v.check(cmd, args); err != nil {
-				return err
-			}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar := newDisplay(cmd)
-			v.options.Progress, v.options.Workers = bar, int(min(v.workers, mostWorkers))
-			found, err := v.run(ctx)
-			bar.Finish()
-			switch {
-			case errors.Is(err, context.Canceled):
-				return stopped(ctx, "there is no verdict")
-			case err != nil:
-				return err
-			}
-			return v.report(cmd, found)
-		},
+		RunE: v.run,
 	}
-	v.add(cmd)
+	v.addReading(cmd)
+	v.addProblem(cmd)
+	v.addClaim(cmd)
+	v.addExample(cmd)
+	wholeFlag(cmd, &v.options.Queries, 0, math.MaxInt32, "queries",
+		"look at so many queries of each head; 0 is all (default 0)")
+	v.verdictFlags.add(cmd, "charts of the errors")
 	return cmd
 }
 
-func (v *verifyAttentionFlags) add(cmd *cobra.Command) {
+func (v *verifyAttentionFlags) run(cmd *cobra.Command, args []string) error {
+	if err := v.check(cmd, args); err != nil {
+		return err
+	}
+	return v.give(cmd, func(ctx context.Context, p progress.Reporter) (verdict, string, error) {
+		v.options.Progress, v.options.Workers = p, int(min(v.workers, mostWorkers))
+		r, err := v.judge(ctx)
+		if err != nil || r.Pass {
+			return r, "", err
+		}
+		what := "the result"
+		for _, name := range []string{v.File, v.Got} {
+			if name != "" {
+				what = name
+			}
+		}
+		return r, what + ": " + strings.TrimPrefix(r.Title(), "wrong: "), nil
+	})
+}
+
+func (v *verifyAttentionFlags) judge(ctx context.Context) (*verifyattention.Verdict, error) {
+	if !v.inject {
+		return v.Inputs.Run(ctx, v.claim, v.options)
+	}
+	v.example.Scale, v.example.Mask = v.Scale, v.Mask
+	return v.example.Run(ctx, v.claim, v.options)
+}
+
+// addReading adds the flags that say what is read.
+func (v *verifyAttentionFlags) addReading(cmd *cobra.Command) {
 	f := cmd.Flags()
 	for _, o := range []struct {
 		name string
 		of   *verifyattention.Operand
 	}{{"q", &v.Q}, {"k", &v.K}, {"v", &v.V}} {
 		f.StringVar(&o.of.Values, o.name, o.name, "`NAME` of the tensor of "+strings.ToUpper(o.name))
-		f.StringVar(&o.of.Scales, o.name+"-scales", "", "`NAME` of its scales, or a number (default: that of the codes and _scale_inv)")
+		f.StringVar(&o.of.Scales, o.name+"-scales", "",
+			"`NAME` of its scales, or a number (default: that of the codes and _scale_inv)")
 		parseFormat := func(text string) (*fp8.Format, error) {
 			format, err := fp8.ParseFormat(text)
 			return &format, err
 		}
-		f.Var(oneOf{&parsed[*fp8.Format]{&o.of.Format, "", "FORMAT", parseFormat}, formatNames()}, o.name+"-format", "of codes that are bytes: e4m3 and so on")
-		wholeFlag(cmd, &o.of.Block, 0, math.MaxInt32, o.name+"-block", "tokens that share a scale; 0 is what fits the shapes (default 0)")
+		format := &parsed[*fp8.Format]{&o.of.Format, "", "FORMAT", parseFormat}
+		f.Var(oneOf{format, formatNames()}, o.name+"-format", "of codes that are bytes: e4m3 and so on")
+		wholeFlag(cmd, &o.of.Block, 0, math.MaxInt32, o.name+"-block",
+			"tokens that share a scale; 0 is what fits the shapes (default 0)")
 	}
-	wholeFlag(cmd, &v.ValueDim, 0, math.MaxInt32, "value-dim", "V is the first N columns of K (MLA); 0 is none (default 0)")
+	wholeFlag(cmd, &v.ValueDim, 0, math.MaxInt32, "value-dim",
+		"V is the first N columns of K (MLA); 0 is none (default 0)")
 	f.StringVar(&v.Got, "got", "", "`FILE` with the kernel's results (default: IN)")
 	f.StringVar(&v.Out, "out", "out", "`NAME` of the output in it")
 	f.StringVar(&v.LSE, "lse", "", "`NAME` of the log-sum-exps in it (default: lse, if there is one)")
 	f.StringVar(&v.Sinks, "sinks", "", "`NAME` of the sinks, one for each query head")
+	f.StringVar(&v.Lengths.Queries, "cu-seqlens-q", "",
+		"`NAME` of where sequences begin in Q, if they are packed")
+	f.StringVar(&v.Lengths.Keys, "cu-seqlens-k", "", "`NAME` of where they begin in K and V")
+	f.StringVar(&v.Used, "seqlens-k", "", "`NAME` of how many keys of each sequence count")
+	f.StringVar(&v.Pages, "block-table", "",
+		"`NAME` of which pages of K and V, their first dimension, are whose")
 	f.BoolVar(&v.BFloat16, "npy-bf16", false, "arrays of type <u2 are bfloat16")
-	f.Var(oneOf{&parsed[verifyattention.Layout]{&v.Layout, verifyattention.BHSD.String(), strings.Join(verifyattention.Layouts(), "|"), verifyattention.ParseLayout},
-		verifyattention.Layouts()}, "layout", "order of dimensions: batch, heads, tokens, dim or batch, tokens,\nheads, dim")
+	layout := &parsed[verifyattention.Layout]{&v.Layout, verifyattention.BHSD.String(),
+		strings.Join(verifyattention.Layouts(), "|"), verifyattention.ParseLayout}
+	f.Var(oneOf{layout, verifyattention.Layouts()}, "layout",
+		"order of dimensions: batch, heads, tokens, dim or batch, tokens,\nheads, dim")
+	wholeFlag(cmd, &v.Keys, 0, math.MaxInt32, "keys",
+		"keys that count, of those there are; 0 is all (default 0)")
+}
+
+// addProblem adds the flags of what is computed.
+func (v *verifyAttentionFlags) addProblem(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.BoolVar(&v.Mask.Causal, "causal", false, "later keys are masked")
-	f.Var(&parsed[*attention.Window]{&v.window, "", "LEFT,RIGHT", parseWindow}, "window", "keys before and after a query's place that it sees; -1 is all")
-	f.Var(&parsed[float32]{&v.Scale, "", "X", parseScale}, "scale", "what scores are multiplied by (default 1/sqrt(dim))")
-	wholeFlag(cmd, &v.Keys, 0, math.MaxInt32, "keys", "keys that count, of those there are; 0 is all (default 0)")
-	v.addClaim(cmd)
+	f.Var(&parsed[*attention.Window]{&v.window, "", "LEFT,RIGHT", parseWindow}, "window",
+		"keys before and after a query's place that it sees; -1 is all")
+	f.Var(&parsed[float32]{&v.Scale, "", "X", parseScale}, "scale",
+		"what scores are multiplied by (default 1/sqrt(dim))")
+}
+
+// addExample adds the flags of what is made up.
+func (v *verifyAttentionFlags) addExample(cmd *cobra.Command) {
 	kinds := []string{flash.None.String()}
 	for _, k := range flash.Kinds() {
 		kinds = append(kinds, k.String())
 	}
 	parseKind := func(text string) (k flash.Kind, err error) { return k, k.UnmarshalText([]byte(text)) }
-	f.Var(oneOf{&parsed[flash.Kind]{&v.example.Fault, "", "FAULT", parseKind}, kinds}, "inject", "make up a problem and a result with a fault: rescale-dropped, none and\nso on, in place of reading them")
+	cmd.Flags().Var(oneOf{&parsed[flash.Kind]{&v.example.Fault, "", "FAULT", parseKind}, kinds}, "inject",
+		"make up a problem and a result with a fault: rescale-dropped, none and\nso on, in place of reading them")
 	seedFlag(cmd, &v.example.Seed, "of what is made up")
-	wholeFlag(cmd, &v.options.Queries, 0, math.MaxInt32, "queries", "look at so many queries of each head; 0 is all (default 0)")
-	workersFlag(cmd, &v.workers)
-	htmlFlag(cmd, &v.html, "charts of the errors")
-	jsonFlag(cmd, &v.asJSON)
 }
 
 // addClaim adds the flags that say what is known of the kernel.
@@ -174,38 +220,48 @@ func (v *verifyAttentionFlags) addClaim(cmd *cobra.Command) {
 		k, err := flash.ParseKernel(text)
 		return &k, err
 	}
-	f.Var(oneOf{&parsed[*flash.Kernel]{&c.Kernel, "", "NAME", parseKernel}, names}, "kernel", "the kernel, whose bits are compared, too")
+	f.Var(oneOf{&parsed[*flash.Kernel]{&c.Kernel, "", "NAME", parseKernel}, names}, "kernel",
+		"the kernel, whose bits are compared, too")
 	parseCast := func(text string) (*flash.Cast, error) {
 		p := new(flash.Cast)
 		return p, p.UnmarshalText([]byte(text))
 	}
-	f.Var(oneOf{&parsed[*flash.Cast]{&c.P, "", "FORMAT", parseCast}, []string{"float32", "bf16", "fp16", "e4m3", "e5m2"}}, "p-format", "that P is cast to: float32, bf16, fp16, e4m3 or e5m2")
+	casts := []string{"float32", "bf16", "fp16", "e4m3", "e5m2"}
+	f.Var(oneOf{&parsed[*flash.Cast]{&c.P, "", "FORMAT", parseCast}, casts}, "p-format",
+		"that P is cast to: float32, bf16, fp16, e4m3 or e5m2")
 	for _, x := range []struct {
 		to          **float64
 		name, usage string
 	}{
-		{&c.Offset, "offset", "P is multiplied by 2^`X` before its cast"},
-		{&c.PScale, "p-scale", "P is multiplied by `X` before its cast"},
+		{&c.Offset, "offset", "P is multiplied by 2^X before its cast"},
+		{&c.PScale, "p-scale", "P is multiplied by X before its cast"},
 		{&c.Threshold, "threshold", "how far the maximum may lag, base 2"},
 	} {
-		f.Var(&parsed[*float64]{x.to, "", "X", parseFinite}, x.name, strings.ReplaceAll(x.usage, "`", ""))
+		f.Var(&parsed[*float64]{x.to, "", "X", parseFinite}, x.name, x.usage)
 	}
 	for _, x := range []struct {
 		to          **int
 		name, usage string
-	}{{&c.Tile, "tile", "keys of a tile (default 64)"}, {&c.Splits, "splits", "parts of the keys that are merged (default 1)"}} {
+	}{
+		{&c.Tile, "tile", "keys of a tile (default: any)"},
+		{&c.Splits, "splits", "parts of the keys that are merged (default 1)"},
+	} {
 		f.Var(&parsed[*int]{x.to, "", "N", parseCount}, x.name, x.usage)
 	}
-	parseSums := func(text string) (string, error) {
-		for _, name := range verifyattention.Sums() {
-			if name == text {
-				return text, nil
-			}
+	parseBool := func(text string) (*bool, error) {
+		yes, err := strconv.ParseBool(text)
+		if err != nil {
+			err = errors.New("want true or false")
 		}
-		return "", fmt.Errorf("want one of %s", strings.Join(verifyattention.Sums(), ", "))
+		return &yes, err
 	}
-	f.Var(oneOf{&parsed[string]{&c.Sums, "", "NAME", parseSums}, verifyattention.Sums()}, "sums", "how products are added: float32, exact or a GPU model (default float32)")
-	wholeFlag(cmd, &c.Promote, 0, math.MaxInt32, "promote", "products of P·V that a GPU adds before the sum is added in float32; 0 is\nall (default 0)")
+	f.Var(oneOf{&parsed[*bool]{&c.Descending, "", "true|false", parseBool}, []string{"true", "false"}},
+		"descending", "the last tile of a split is the first that is taken, as in\nFlashAttention-3 (default: either)")
+	sums := &parsed[string]{&c.Sums, "", "NAME", verifyattention.ParseSums}
+	f.Var(oneOf{sums, verifyattention.Sums()}, "sums",
+		"how products are added: float32, exact or a GPU model (default float32)")
+	wholeFlag(cmd, &c.Promote, 0, math.MaxInt32, "promote",
+		"products of P·V that a GPU adds before the sum is added in float32; 0 is\nall (default 0)")
 	f.BoolVar(&c.Base2, "lse-base-2", false, "log-sum-exps are in base 2")
 	f.BoolVar(&c.Bits, "bits", false, "other bits than those of --kernel are wrong")
 }
@@ -246,8 +302,9 @@ func parseCount(text string) (*int, error) {
 }
 
 // ofReading are the flags of what is read.
-var ofReading = []string{"q", "k", "v", "q-scales", "k-scales", "v-scales", "q-format", "k-format", "v-format", "q-block", "k-block", "v-block",
-	"value-dim", "got", "out", "lse", "sinks", "npy-bf16", "layout", "keys"}
+var ofReading = []string{"q", "k", "v", "q-scales", "k-scales", "v-scales", "q-format", "k-format", "v-format",
+	"q-block", "k-block", "v-block", "value-dim", "got", "out", "lse", "sinks", "npy-bf16", "layout", "keys",
+	"cu-seqlens-q", "cu-seqlens-k", "seqlens-k", "block-table"}
 
 // check refuses flags that do not go together.
 func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
@@ -261,6 +318,12 @@ func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
 		return usagef("--bits are those of --kernel: name one")
 	case v.ValueDim > 0 && (set("v") || set("v-scales") || set("v-format") || set("v-block")):
 		return usagef("with --value-dim V is of K: leave out --v and what is said of it")
+	case set("cu-seqlens-k") && set("block-table"):
+		return usagef("K and V are packed with --cu-seqlens-k, and in pages with --block-table: leave one out")
+	case set("block-table") && !set("seqlens-k"):
+		return usagef("--block-table says which pages of keys there are: name how many keys count with --seqlens-k")
+	case set("seqlens-k") && set("keys"):
+		return usagef("--keys is of all sequences and --seqlens-k of each: leave one out")
 	case v.inject && v.File != "":
 		return usagef("--inject makes up what is judged: leave %s out", v.File)
 	case !v.inject && set("seed"):
@@ -276,14 +339,7 @@ func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
 	if v.File == "" && v.missing() {
 		return usagef("want a safetensors file with Q, K and V, names of .npy files for all of them, or --inject")
 	}
-	if v.html != "" {
-		for _, in := range v.read() {
-			if err := sameFile(in, v.html); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return v.verdictFlags.check(v.read())
 }
 
 // missing reports whether a name says no file of its own.
@@ -303,44 +359,11 @@ func (v *verifyAttentionFlags) missing() bool {
 // read lists the files that are read.
 func (v *verifyAttentionFlags) read() []string {
 	files := []string{v.File, v.Got}
-	for _, name := range []string{v.Q.Values, v.Q.Scales, v.K.Values, v.K.Scales, v.V.Values, v.V.Scales, v.Out, v.LSE, v.Sinks} {
+	for _, name := range []string{v.Q.Values, v.Q.Scales, v.K.Values, v.K.Scales, v.V.Values, v.V.Scales,
+		v.Out, v.LSE, v.Sinks, v.Lengths.Queries, v.Lengths.Keys, v.Used, v.Pages} {
 		if path, ok := operands.Path(name); ok {
 			files = append(files, path)
 		}
 	}
 	return files
-}
-
-func (v *verifyAttentionFlags) run(ctx context.Context) (*verifyattention.Verdict, error) {
-	if !v.inject {
-		return v.Inputs.Run(ctx, v.claim, v.options)
-	}
-	v.example.Scale, v.example.Mask = v.Scale, v.Mask
-	return v.example.Run(ctx, v.claim, v.options)
-}
-
-// report writes the verdict, and returns an error unless it passed.
-func (v *verifyAttentionFlags) report(cmd *cobra.Command, r *verifyattention.Verdict) error {
-	if v.html != "" {
-		if err := atomicfile.Write(v.html, r.WritePage); err != nil {
-			return fmt.Errorf("%w: name another file with --html", err)
-		}
-	}
-	write := r.WriteText
-	if v.asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, r) }
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
-		return err
-	}
-	if r.Pass {
-		return nil
-	}
-	what := "the result"
-	for _, name := range []string{v.File, v.Got} {
-		if name != "" {
-			what = name
-		}
-	}
-	return fmt.Errorf("%s: %s", what, strings.TrimPrefix(r.Title(), "wrong: "))
 }

@@ -132,13 +132,13 @@ func TestVerifyAttentionFindsTheWrongElement(t *testing.T) {
 	r = octavo(nil, verifyAttention(a.write(t), "--json", "--queries", "2")...)
 	require.Equal(t, 0, r.status, "queries 0 and 2 are right: %s", r.stderr)
 	var v struct {
-		Pass   bool
-		Looked []int
-		Batch  int
+		Pass      bool
+		Batch     int
+		Sequences []struct{ Looked []int }
 	}
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &v))
 	require.True(t, v.Pass)
-	require.Equal(t, []int{0, 2}, v.Looked)
+	require.Equal(t, []int{0, 2}, v.Sequences[1].Looked)
 	require.Equal(t, 2, v.Batch)
 }
 
@@ -186,7 +186,7 @@ func TestVerifyAttentionRefuses(t *testing.T) {
 		{1, `the scale of head 0, token 0, column 0 is 0`, verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{2, attKV}, zero...)))},
 		{1, `does not hold the scales of tensor "k"`, verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{3}, 1, 1, 1)))},
 		{1, `tensor "out" has shape [2 4 5 15]`, verifyAttention(a.write(t, filetest.F32("out", []int{2, 4, 5, 15}, make([]float32, 600)...)))},
-		{1, `Keys is 71 of 70`, verifyAttention(path, "--keys", "71")},
+		{1, `--keys 71: sequence 0 of tensor "k" has 70 keys`, verifyAttention(path, "--keys", "71")},
 		{1, `log-sum-exps are [2 4 5]`, verifyAttention(a.write(t, filetest.F32("lse", []int{2, 4, 4}, make([]float32, 32)...)))},
 		{1, `want FP8 or BF16`, verifyAttention(path, "--k", "out")},
 	} {

@@ -81,7 +81,7 @@ func (e *Example) try(ctx context.Context, d drawing, c Claim, o Options) (*Verd
 		return nil, err
 	}
 	t := &task{problems: []*attention.Problem{p}, got: []flash.Got{{Out: r.Out, LSE: r.LSE}}}
-	v, err := t.judge(ctx, k, c, o)
+	v, err := t.judge(ctx, c, o)
 	if err == nil {
 		v.Injected = &f
 	}

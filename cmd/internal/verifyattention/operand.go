@@ -23,7 +23,8 @@ type Operand struct {
 	Block  int         // tokens that share a scale; 0: what fits
 }
 
-// array is an operand that was read: its codes or values with heads before tokens.
+// array is an operand that was read: its codes or values with heads before tokens, and a
+// grid of scales.
 type array struct {
 	flag, name string
 	rank       int
@@ -32,14 +33,15 @@ type array struct {
 	format   fp8.Format
 	bfloat16 []fp8.BFloat16
 
-	// one scale, or a grid of them for each head: of all its tokens or of each token, and of
-	// parts of a token's row.
-	scales     []float32
-	down, over int
+	scales []float32
+	grid
 }
 
 // read reads an operand whose flags begin with a name.
-func (o *Operand) read(s *operands.Source, l Layout, flag string) (*array, error) {
+//
+// n is how many sequences there are of which its first dimension does not say how many; 0 is
+// as many as that has.
+func (o *Operand) read(s *operands.Source, l Layout, flag string, n int) (*array, error) {
 	values, err := s.Find(o.Values)
 	if err != nil {
 		return nil, fmt.Errorf("%w: name %s with --%s", err, upper(flag), flag)
@@ -63,7 +65,7 @@ func (o *Operand) read(s *operands.Source, l Layout, flag string) (*array, error
 	if err := o.readCodes(a, values, l); err != nil {
 		return nil, err
 	}
-	return a, o.readScales(a, s, l)
+	return a, o.readScales(a, s, l, n)
 }
 
 // readCodes reads codes without their scales.
@@ -86,8 +88,8 @@ func (o *Operand) readCodes(a *array, values operands.Tensor, l Layout) error {
 	return nil
 }
 
-// readScales reads scales and repeats them so that each head has one, or each token.
-func (o *Operand) readScales(a *array, s *operands.Source, l Layout) error {
+// readScales reads scales.
+func (o *Operand) readScales(a *array, s *operands.Source, l Layout, n int) error {
 	name := o.Scales
 	if x, err := strconv.ParseFloat(name, 32); err == nil {
 		a.scales = []float32{float32(x)}
@@ -98,31 +100,25 @@ func (o *Operand) readScales(a *array, s *operands.Source, l Layout) error {
 	}
 	t, err := s.Find(name)
 	if err != nil {
-		return fmt.Errorf("%w: name the scales of %s with --%s-scales, or say one as a number", err, upper(a.flag), a.flag)
+		return fmt.Errorf("%w: name the scales of %s with --%s-scales, or say one as a number",
+			err, upper(a.flag), a.flag)
 	}
-	values, err := scaleValues(t)
+	a.scales, err = scaleValues(t)
 	if err != nil {
 		return err
 	}
-	for i, x := range values {
+	for i, x := range a.scales {
 		if err := a.checkScale(fmt.Sprintf("tensor %q", t.Name), i, x); err != nil {
 			return err
 		}
 	}
-	if len(values) == 1 {
-		a.scales = values
+	if len(a.scales) == 1 {
 		return nil
 	}
-	g, ok := a.grid(t.Shape, l)
-	if !ok {
-		return fmt.Errorf("tensor %q of shape %v does not hold the scales of tensor %q of shape %v: want one, one for each head, or, in the order of its dimensions, for tokens or blocks of them",
-			t.Name, t.Shape, a.name, l.shape(a.extents, a.rank))
-	}
-	block, err := o.tokens(a, t, g[2])
-	if err != nil {
+	if a.grid, err = a.gridOf(t, l, n, o.Block); err != nil {
 		return err
 	}
-	a.spread(inOrder(l, values, g), g, block)
+	a.scales = inOrder(l, a.scales, a.grid.extents)
 	return nil
 }
 
@@ -131,7 +127,7 @@ func scaleValues(t operands.Tensor) ([]float32, error) {
 	switch t.DType {
 	case safetensors.F32:
 		return t.File.Float32s(t.Name)
-	case safetensors.F8E8M0:
+	case safetensors.F8E8M0, safetensors.U8:
 		data, err := t.File.Bytes(t.Name)
 		r := make([]float32, len(data))
 		for i, b := range data {
@@ -139,7 +135,7 @@ func scaleValues(t operands.Tensor) ([]float32, error) {
 		}
 		return r, err
 	}
-	return nil, fmt.Errorf("tensor %q is %s: scales are F32 or F8_E8M0", t.Name, t.DType)
+	return nil, fmt.Errorf("tensor %q is %s: scales are F32, F8_E8M0 or its bytes", t.Name, t.DType)
 }
 
 func (a *array) checkScale(of string, at int, x float32) error {
@@ -149,106 +145,38 @@ func (a *array) checkScale(of string, at int, x float32) error {
 	return nil
 }
 
-// grid reads the shape of scales as that of parts of [batch, heads, tokens, dim].
-func (a *array) grid(shape []int, l Layout) (extents, bool) {
-	e, fits := extents{}, func(e extents) bool {
-		return (e[0] == a.extents[0] || e[0] == 1) && a.extents[1]%e[1] == 0 && (e[1] == a.extents[1] || a.flag == "q" || e[1] == 1) &&
-			e[2] <= a.extents[2] && a.extents[3]%e[3] == 0
-	}
-	if slices.Contains(shape, 0) {
-		return e, false
-	}
-	for _, whole := range [][]int{shape, append(slices.Clone(shape), 1)} { // the last dimension may be left out
-		if e, ok := l.of(whole); ok && len(whole) == a.rank && fits(e) {
-			return e, true
-		}
-	}
-	switch len(shape) { // of heads
-	case 1:
-		e = extents{1, shape[0], 1, 1}
-	case 2:
-		e = extents{shape[0], shape[1], 1, 1}
-	default:
-		return e, false
-	}
-	return e, fits(e)
-}
-
-// tokens returns how many tokens share a scale where there are some number of parts.
-func (o *Operand) tokens(a *array, t operands.Tensor, parts int) (int, error) {
-	n := a.extents[2]
-	if o.Block > 0 {
-		if (n-1)/o.Block+1 != parts {
-			return 0, fmt.Errorf("tensor %q of shape %v has %d scales for %d tokens, and not one for %d tokens each: change --%s-block", t.Name, t.Shape, parts, n, o.Block, a.flag)
-		}
-		return o.Block, nil
-	}
-	var fitting []int
-	for b := 1; b < 2*n; b *= 2 {
-		if (n-1)/b+1 == parts && (parts > 1 || len(fitting) == 0) {
-			fitting = append(fitting, b)
-		}
-	}
-	if b := n / parts; n%parts == 0 && !slices.Contains(fitting, b) && parts > 1 {
-		fitting = append(fitting, b)
-	}
-	if len(fitting) != 1 {
-		return 0, fmt.Errorf("tensor %q of shape %v has %d scales for %d tokens: say with --%s-block how many tokens share one", t.Name, t.Shape, parts, n, a.flag)
-	}
-	return fitting[0], nil
-}
-
-// spread repeats a grid of scales, of so many tokens each.
-func (a *array) spread(grid []float32, g extents, block int) {
-	a.down, a.over = 1, g[3]
-	if g[2] > 1 {
-		a.down = a.extents[2]
-	}
-	for b := range a.extents[0] {
-		for h := range a.extents[1] {
-			h = h / (a.extents[1] / g[1])
-			for t := range a.down {
-				row := ((min(b, g[0]-1)*g[1]+h)*g[2] + min(t/block, g[2]-1)) * g[3]
-				a.scales = append(a.scales, grid[row:row+g[3]]...)
-			}
-		}
-	}
-}
-
-// sequence returns the operand of one sequence of the batch.
-func (a *array) sequence(b int) attention.Operand {
-	h, s, d := a.extents[1], a.extents[2], a.extents[3]
-	n := h * s * d
+// sequence returns the operand of sequence b, whose tokens are those of the given places in
+// the file.
+func (a *array) sequence(b int, places []place) attention.Operand {
+	h, d := a.extents[1], a.extents[3]
+	shape := [3]int{h, len(places), d}
 	if a.codes == nil {
-		return attention.Operand{BFloat16: a.bfloat16[b*n : (b+1)*n], Shape: [3]int{h, s, d}}
+		return attention.Operand{BFloat16: gather(a.bfloat16, a.extents, places), Shape: shape}
 	}
-	t := &tensor.Tensor{Name: a.name, Format: a.format, Shape: []int{h, s, d}, Codes: a.codes[b*n : (b+1)*n], Scales: a.scales}
+	t := &tensor.Tensor{Name: a.name, Format: a.format, Shape: shape[:],
+		Codes: gather(a.codes, a.extents, places), Scales: a.scales}
 	if len(a.scales) > 1 {
-		m := h * a.down * a.over
-		t.Scales = a.scales[b*m : (b+1)*m]
-		t.Block = tensor.Block{Rows: s / a.down}
-		if a.over > 1 {
-			t.Block.Cols = d / a.over
-		}
+		t.Scales, t.Block = a.scalesOf(b, places)
 	}
 	return attention.Operand{Codes: t}
 }
 
 // columns returns the first n columns of every row, as absorbed MLA takes V from K.
 func (a *array) columns(n int, flag string) (*array, error) {
-	d := a.extents[3]
+	d, parts := a.extents[3], max(a.grid.extents[3], 1)
 	switch {
 	case n > d:
 		return nil, fmt.Errorf("--value-dim %d: rows of K have %d elements", n, d)
-	case a.over > 1 && n%(d/a.over) != 0:
-		return nil, fmt.Errorf("--value-dim %d is no multiple of the %d elements of K that share a scale", n, d/a.over)
+	case n%(d/parts) != 0 && parts > 1:
+		return nil, fmt.Errorf("--value-dim %d is no multiple of the %d elements of K that share a scale",
+			n, d/parts)
 	}
 	r := *a
 	r.flag, r.extents[3] = flag, n
 	r.codes, r.bfloat16 = firstColumns(a.codes, d, n), firstColumns(a.bfloat16, d, n)
-	if a.over > 1 {
-		r.over = a.over * n / d
-		r.scales = firstColumns(a.scales, a.over, r.over)
+	if parts > 1 {
+		r.grid.extents[3] = parts * n / d
+		r.scales = firstColumns(a.scales, parts, r.grid.extents[3])
 	}
 	return &r, nil
 }
@@ -260,22 +188,18 @@ func firstColumns[T any](x []T, of, n int) (r []T) {
 	return r
 }
 
-// checkZeros refuses a scale of 0 whose codes are not all 0. Keys from the given number on
-// do not count.
-func (a *array) checkZeros(tokens int) error {
-	if a.codes == nil || !slices.Contains(a.scales, 0) {
+// checkZeros refuses a scale of 0 whose codes are not all 0.
+func checkZeros(o attention.Operand) error {
+	t := o.Codes
+	if t == nil || !slices.Contains(t.Scales, 0) {
 		return nil
 	}
-	d := a.extents[3]
-	for i, c := range a.codes {
+	_, tokens, d := o.Dims()
+	for i, c := range t.Codes {
 		row, col := i/d, i%d
-		at := 0
-		if len(a.scales) > 1 {
-			at = row/(a.extents[2]/a.down)*a.over + col/(d/a.over)
-		}
-		if token := row % a.extents[2]; token < tokens && a.scales[at] == 0 && a.format.Float32(c) != 0 {
-			head := row / a.extents[2] % a.extents[1]
-			return fmt.Errorf("tensor %q: the scale of head %d, token %d, column %d is 0 and the code there %#02x", a.name, head, token, col, c)
+		if t.Scale(row, col) == 0 && t.Format.Float32(c) != 0 {
+			return fmt.Errorf("tensor %q: the scale of head %d, token %d, column %d is 0 and the code there %#02x",
+				t.Name, row/tokens, row%tokens, col, c)
 		}
 	}
 	return nil

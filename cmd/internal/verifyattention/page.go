@@ -1,6 +1,7 @@
 package verifyattention
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ func (v *Verdict) HeadChart() chart.Chart {
 			s.Name = fmt.Sprintf("sequence %d", b)
 		}
 		for h, rows := range v.Sequences[b].worst {
-			s.Points = append(s.Points, chart.Point{X: float64(h), Y: slices.Max(rows), Name: fmt.Sprintf("head %d", h)})
+			s.Points = append(s.Points, chart.Point{X: float64(h), Y: most(rows), Name: fmt.Sprintf("head %d", h)})
 		}
 		c.Series = append(c.Series, s)
 		if len(c.Series) == mostSeries {
@@ -59,12 +60,7 @@ func (v *Verdict) RowChart() chart.Chart {
 		heads[h] = h
 	}
 	slices.SortStableFunc(heads, func(x, y int) int {
-		if a, b := slices.Max(worst[x]), slices.Max(worst[y]); a > b {
-			return -1
-		} else if a < b {
-			return 1
-		}
-		return 0
+		return cmp.Compare(most(worst[y]), most(worst[x]))
 	})
 	heads = heads[:min(len(heads), mostSeries)]
 	slices.Sort(heads)
@@ -72,12 +68,20 @@ func (v *Verdict) RowChart() chart.Chart {
 		s := chart.Series{Name: fmt.Sprintf("head %d", h), Mark: chart.Joined}
 		for i, y := range worst[h] {
 			query := i
-			if v.Looked != nil {
-				query = v.Looked[i]
+			if looked := v.Sequences[b].Looked; looked != nil {
+				query = looked[i]
 			}
 			s.Points = append(s.Points, chart.Point{X: float64(query), Y: y})
 		}
 		c.Series = append(c.Series, s)
 	}
 	return c
+}
+
+// most is the largest error, or 0 of no rows.
+func most(rows []float64) (x float64) {
+	for _, r := range rows {
+		x = max(x, r)
+	}
+	return x
 }

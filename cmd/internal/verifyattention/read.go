@@ -30,7 +30,8 @@ type Inputs struct {
 
 	Scale float32
 	Mask  attention.Mask
-	Keys  int
+	Keys  int // that count of each sequence; 0: all
+	Lengths
 }
 
 // task is what is judged: sequences, each with what the kernel made of it.
@@ -38,6 +39,11 @@ type task struct {
 	problems []*attention.Problem
 	got      []flash.Got
 	out      flash.Cast
+	want     []*flash.Result[float64] // of what is looked at
+
+	queries [][]place // where in the output sequences are
+	heads   int
+	tokens  [2]int // entries and tokens of Q in the file
 }
 
 // read reads everything.
@@ -89,11 +95,15 @@ func of(path string, err error) error {
 }
 
 func (i *Inputs) readProblems(s *operands.Source) (*task, error) {
-	q, err := i.Q.read(s, i.Layout, "q")
+	lengths, err := i.Lengths.read(s)
 	if err != nil {
 		return nil, err
 	}
-	k, err := i.K.read(s, i.Layout, "k")
+	q, err := i.Q.read(s, i.Layout, "q", lengths.count(true))
+	if err != nil {
+		return nil, err
+	}
+	k, err := i.K.read(s, i.Layout, "k", lengths.count(false))
 	if err != nil {
 		return nil, err
 	}
@@ -101,35 +111,39 @@ func (i *Inputs) readProblems(s *operands.Source) (*task, error) {
 	if i.ValueDim > 0 {
 		v, err = k.columns(i.ValueDim, "v")
 	} else {
-		v, err = i.V.read(s, i.Layout, "v")
+		v, err = i.V.read(s, i.Layout, "v", lengths.count(false))
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, x := range []*array{k, v} {
-		if x.extents[0] != q.extents[0] {
-			return nil, fmt.Errorf("tensor %q has %d sequences and tensor %q %d", x.name, x.extents[0], q.name, q.extents[0])
-		}
+	t := &task{heads: q.extents[1], tokens: [2]int{q.extents[0], q.extents[2]}}
+	if t.queries, err = lengths.ofQueries(q); err != nil {
+		return nil, err
 	}
-	for _, x := range []*array{q, k, v} {
-		keys := i.Keys
-		if keys == 0 || x == q {
-			keys = x.extents[2]
-		}
-		if err := x.checkZeros(keys); err != nil {
+	var places [2][][]place
+	for n, x := range []*array{k, v} {
+		if places[n], err = lengths.ofKeys(x, i.Keys); err != nil {
 			return nil, err
+		}
+		if len(places[n]) != len(t.queries) {
+			return nil, fmt.Errorf("tensor %q has %d sequences and tensor %q %d",
+				x.name, len(places[n]), q.name, len(t.queries))
 		}
 	}
 	sinks, err := i.readSinks(s, q.extents[1])
 	if err != nil {
 		return nil, err
 	}
-	t := &task{}
-	for b := range q.extents[0] {
-		p := &attention.Problem{Q: q.sequence(b), K: k.sequence(b), V: v.sequence(b),
-			Scale: i.Scale, Mask: i.Mask, Keys: i.Keys, Sinks: sinks}
+	for b := range t.queries {
+		p := &attention.Problem{Q: q.sequence(b, t.queries[b]), K: k.sequence(b, places[0][b]),
+			V: v.sequence(b, places[1][b]), Scale: i.Scale, Mask: i.Mask, Sinks: sinks}
 		if err := p.Check(); err != nil {
 			return nil, err
+		}
+		for _, o := range []attention.Operand{p.Q, p.K, p.V} {
+			if err := checkZeros(o); err != nil {
+				return nil, err
+			}
 		}
 		t.problems = append(t.problems, p)
 	}
@@ -153,18 +167,18 @@ func (i *Inputs) readSinks(s *operands.Source, heads int) ([]float32, error) {
 
 // readResults reads out and, if there are some, log-sum-exps.
 func (i *Inputs) readResults(t *task, s *operands.Source) error {
-	size, batch := t.problems[0].Sizes(), len(t.problems)
 	found, err := s.Find(i.Out)
 	if err != nil {
 		return fmt.Errorf("%w: name the kernel's output with --out", err)
 	}
-	want := extents{batch, size.Heads, size.Queries, size.ValueDim}
+	want := extents{t.tokens[0], t.heads, t.tokens[1], t.problems[0].Sizes().ValueDim}
 	if e, ok := i.Layout.of(found.Shape); !ok || e != want {
 		rank := 4
-		if batch == 1 {
+		if want[0] == 1 {
 			rank = 3
 		}
-		return fmt.Errorf("tensor %q has shape %v: the output of Q, K and V is %s, %v", found.Name, found.Shape, i.Layout.text(rank), i.Layout.shape(want, rank))
+		return fmt.Errorf("tensor %q has shape %v: the output of Q, K and V is %s, %v",
+			found.Name, found.Shape, i.Layout.text(rank), i.Layout.shape(want, rank))
 	}
 	out, cast, err := floats(found)
 	if err != nil {
@@ -175,11 +189,12 @@ func (i *Inputs) readResults(t *task, s *operands.Source) error {
 		return err
 	}
 	out, t.out = inOrder(i.Layout, out, want), cast
-	n, rows := size.Heads*size.Queries*size.ValueDim, size.Heads*size.Queries
-	for b := range t.problems {
-		got := flash.Got{Out: out[b*n : (b+1)*n]}
+	rows := want
+	rows[3] = 1
+	for _, places := range t.queries {
+		got := flash.Got{Out: gather(out, want, places)}
 		if lse != nil {
-			got.LSE = lse[b*rows : (b+1)*rows]
+			got.LSE = gather(lse, rows, places)
 		}
 		t.got = append(t.got, got)
 	}

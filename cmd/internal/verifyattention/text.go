@@ -19,6 +19,9 @@ func (v *Verdict) Title() string {
 	lse := v.total(func(r *flash.Report) int { return r.LSEOutside })
 	elements := v.total(func(r *flash.Report) int { return r.Elements })
 	switch {
+	case v.Undecided != "":
+		return fmt.Sprintf("undecided: %d of %d elements and %d log-sum-exps are outside of the bounds of sums in float32, and none of those of %s: "+
+			"say with --sums how the kernel adds", outside, elements, lse, v.Undecided)
 	case outside+lse > 0:
 		return fmt.Sprintf("wrong: %d of %d elements and %d log-sum-exps are outside of their bounds, in %d rows",
 			outside, elements, lse, v.total(func(r *flash.Report) int { return r.Rows }))
@@ -32,8 +35,16 @@ func (v *Verdict) Title() string {
 
 // Cause says what explains what is wrong; "" where nothing is.
 func (v *Verdict) Cause() string {
+	if v.Undecided != "" {
+		return fmt.Sprintf("with --sums %s the result is right, and with --sums float32 wrong; "+
+			"if the GPU's sums are added to others in float32, --promote says after how many products", v.Undecided)
+	}
 	if f := v.Fault(); f != nil {
-		return fmt.Sprintf("fault %v: %v", f.Fault.Kind, *f)
+		text := fmt.Sprintf("fault %v: %v", f.Fault.Kind, *f)
+		if v.Supposed != "" {
+			text += fmt.Sprintf("; this supposes %s, which nobody claimed", v.Supposed)
+		}
+		return text
 	}
 	for i := range v.Sequences {
 		if q := &v.Sequences[i]; q.Explanation != nil && !q.Report.OK() {
@@ -49,6 +60,10 @@ func (v *Verdict) Terms() []Line {
 	if v.Batch > 1 {
 		batch = fmt.Sprintf("%d sequences of ", v.Batch)
 	}
+	least := [2]int{v.Queries, v.Keys}
+	for _, q := range v.Sequences {
+		least = [2]int{min(least[0], q.Queries), min(least[1], q.Keys)}
+	}
 	mask := "none"
 	if v.Causal {
 		mask = "causal"
@@ -58,7 +73,8 @@ func (v *Verdict) Terms() []Line {
 		mask = strings.TrimPrefix(mask, ", ")
 	}
 	lines := []Line{
-		{"attention", fmt.Sprintf("%s%d query heads and %d of K and V, %d queries, %d keys, dim %d and %d", batch, v.Heads, v.KVHeads, v.Queries, v.Keys, v.Dim, v.ValueDim)},
+		{"attention", fmt.Sprintf("%s%d query heads and %d of K and V, %s queries, %s keys, dim %d and %d",
+			batch, v.Heads, v.KVHeads, numbers(least[0], v.Queries), numbers(least[1], v.Keys), v.Dim, v.ValueDim)},
 		{"Q", v.Q}, {"K", v.K}, {"V", v.V},
 		{"scale", fmt.Sprint(v.Scale)}, {"mask", mask},
 	}
@@ -69,6 +85,14 @@ func (v *Verdict) Terms() []Line {
 		lines = append(lines, Line{"example", fmt.Sprintf("made up; injected fault %v: %v", v.Injected.Kind, *v.Injected)})
 	}
 	return append(lines, Line{"output", v.Type.String()}, Line{"claimed", v.claim()})
+}
+
+// numbers is a number, or the least and the most.
+func numbers(least, most int) string {
+	if least == most {
+		return fmt.Sprint(most)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
 }
 
 func windowText(left, right int) string {
@@ -96,6 +120,9 @@ func (v *Verdict) claim() string {
 		p += fmt.Sprintf(" times %v", k.PScale)
 	}
 	parts = append(parts, p, fmt.Sprintf("tiles of %d keys", k.Tile))
+	if k.Descending {
+		parts[len(parts)-1] += ", the last one first"
+	}
 	if k.Splits > 1 {
 		parts = append(parts, fmt.Sprintf("%d splits", k.Splits))
 	}
@@ -129,8 +156,8 @@ func (v *Verdict) Findings() (lines []Line) {
 	if v.Batch > 1 {
 		place = fmt.Sprintf("sequence %d, ", b)
 	}
-	if v.Looked != nil {
-		lines = append(lines, Line{"looked at", fmt.Sprintf("%d of %d queries of each head", len(v.Looked), v.Queries)})
+	if looked := v.Sequences[b].Looked; looked != nil {
+		lines = append(lines, Line{"looked at", fmt.Sprintf("%s%d of %d queries of each head", place, len(looked), v.Sequences[b].Queries)})
 	}
 	largest := Line{"largest error", "none"}
 	if w := r.Worst; w != nil {

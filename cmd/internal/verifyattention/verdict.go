@@ -2,8 +2,10 @@ package verifyattention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/oracle/flash"
@@ -23,8 +25,8 @@ type Verdict struct {
 	Batch    int  `json:"batch"`
 	Heads    int  `json:"heads"`
 	KVHeads  int  `json:"kvHeads"`
-	Queries  int  `json:"queries"`
-	Keys     int  `json:"keys"`
+	Queries  int  `json:"queries"` // of the sequence with the most
+	Keys     int  `json:"keys"`    // likewise
 	Dim      int  `json:"dim"`
 	ValueDim int  `json:"valueDim"`
 
@@ -40,13 +42,21 @@ type Verdict struct {
 	Type     flash.Cast   `json:"type"`               // of the output
 	Kernel   flash.Kernel `json:"kernel"`             // what is claimed
 	Bits     bool         `json:"bits"`               // those of Kernel are demanded
-	Looked   []int        `json:"looked,omitempty"`   // queries that were looked at, if not all
+
+	// Supposed is what is not claimed, and has to be so for the fault that was found.
+	Supposed string `json:"supposed,omitempty"`
+	// Undecided is a GPU with whose sums the result is right, where nothing is claimed of sums
+	// and it is not with those in float32.
+	Undecided string `json:"undecided,omitempty"`
 
 	Sequences []Sequence `json:"sequences"`
 }
 
 // Sequence is what is said of a sequence of the batch.
 type Sequence struct {
+	Queries     int                `json:"queries"`
+	Keys        int                `json:"keys"`
+	Looked      []int              `json:"looked,omitempty"` // queries that were looked at, if not all
 	Report      flash.Report       `json:"report"`
 	SameBits    *Same              `json:"sameBits,omitempty"` // as a kernel that has a name
 	Explanation *flash.Explanation `json:"explanation,omitempty"`
@@ -70,30 +80,202 @@ func (i *Inputs) Run(ctx context.Context, c Claim, o Options) (*Verdict, error) 
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.kernel(t.problems[0], t.out)
+	return t.judge(ctx, c, o)
+}
+
+// judge gives the verdict on all sequences. Where the result is wrong and nothing explains it,
+// it asks whether something does that is not claimed: other tiles, or a GPU's sums.
+func (t *task) judge(ctx context.Context, c Claim, o Options) (*Verdict, error) {
+	if err := t.exactly(ctx, o); err != nil {
+		return nil, err
+	}
+	v, err := t.claimed(ctx, c, o)
+	if errors.Is(err, flash.ErrKernel) && (c.Kernel != nil || c.Sums != "") {
+		err = fmt.Errorf("%w: leave --kernel and --sums out, and bounds are those of sums in float32", err)
+	}
+	if err != nil || v.within() {
+		return v, err
+	}
+	// A fault that fits whichever way weights are cast may be what truncated sums look like.
+	if f := v.Fault(); f != nil && !f.AnyCast {
+		return v, nil
+	}
+	all, err := c.sums(ctx, t.problems[0], t.out)
 	if err != nil {
 		return nil, err
 	}
-	return t.judge(ctx, k, c, o)
-}
-
-// judge gives the verdict on all sequences.
-func (t *task) judge(ctx context.Context, k flash.Kernel, c Claim, o Options) (*Verdict, error) {
-	p, s := t.problems[0], t.problems[0].Sizes()
-	v := &Verdict{Pass: true, Batch: len(t.problems), Heads: s.Heads, KVHeads: s.KVHeads, Queries: s.Queries, Keys: s.Keys,
-		Dim: s.Dim, ValueDim: s.ValueDim, Q: describe(p.Q), K: describe(p.K), V: describe(p.V), Scale: p.SoftmaxScale(),
-		Causal: p.Mask.Causal, Window: p.Mask.Window, Sinks: p.Sinks != nil, Type: t.out, Kernel: k, Bits: c.Bits}
-	if o.Queries > 0 && o.Queries < s.Queries {
-		for i := range o.Queries {
-			v.Looked = append(v.Looked, i*s.Queries/o.Queries)
+	for _, g := range all {
+		ok, err := t.covered(ctx, g, o)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			v.Undecided = g.Sums
+			for b := range v.Sequences {
+				v.Sequences[b].Explanation = nil
+			}
+			return v, nil
 		}
 	}
-	for b, p := range t.problems {
-		q, err := v.sequence(ctx, p, t.got[b], c.Kernel != nil, o)
+	if v.Fault() != nil {
+		return v, nil
+	}
+	guesses := c.tilings()
+	if len(all) > 0 {
+		guesses = append(guesses, all[len(all)-1])
+	}
+	for _, g := range guesses {
+		if err := t.explain(ctx, v, g, o); err != nil || v.Fault() != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// covered reports whether the results are within the bounds of a guess.
+func (t *task) covered(ctx context.Context, g guess, o Options) (bool, error) {
+	for b := range t.problems {
+		k, err := g.kernel(t.problems[b], t.out)
+		if err != nil {
+			return false, err
+		}
+		r, _, _, err := t.compare(ctx, b, g.bound(k), o)
+		if err != nil || !r.OK() {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// compare compares the result of sequence b with the exact one under the bounds of a claim. It
+// returns the largest errors of rows, in units of their bounds, and the part that was looked at.
+func (t *task) compare(ctx context.Context, b int, c flash.Claim, o Options) (
+	r flash.Report, worst [][]float64, part flash.Got, err error,
+) {
+	p, s := t.problems[b], t.problems[b].Sizes()
+	fo := o.flash(s)
+	if part = t.got[b]; fo.Rows != nil {
+		part, s.Queries = pick(part, fo.Rows, s.ValueDim), len(fo.Rows)/max(s.Heads, 1)
+	}
+	want := *t.want[b]
+	if c.Base2 {
+		want.LSE = slices.Clone(want.LSE)
+		for i := range want.LSE {
+			want.LSE[i] *= math.Log2E
+		}
+	}
+	limits, err := flash.Bound(ctx, p, c, fo)
+	if err != nil {
+		return r, nil, part, err
+	}
+	return flash.Compare(part, &want, limits, s), ratios(part, &want, limits, s), part, nil
+}
+
+// flash are the options of what looks at a sequence.
+func (o *Options) flash(s attention.Sizes) flash.Options {
+	fo := flash.Options{Workers: o.Workers, Progress: o.Progress}
+	if looked := o.looked(s.Queries); looked != nil {
+		fo.Rows = rowsOf(looked, s)
+	}
+	return fo
+}
+
+// within reports whether nothing is outside of its bound.
+func (v *Verdict) within() bool {
+	return !slices.ContainsFunc(v.Sequences, func(q Sequence) bool { return !q.Report.OK() })
+}
+
+// mostGuessed is how many rows a guess has to explain of those that are wrong, and of all.
+const mostGuessed = 16
+
+// evenly returns so many of some numbers at most.
+func evenly(all []int, most int) (some []int) {
+	n := min(len(all), most)
+	for i := range n {
+		some = append(some, all[i*len(all)/n])
+	}
+	return some
+}
+
+// explain asks what explains the sequence that is the most wrong, if a guess is true.
+func (t *task) explain(ctx context.Context, v *Verdict, g guess, o Options) error {
+	b := v.worstSequence()
+	k, err := g.kernel(t.problems[b], t.out)
+	if err != nil {
+		return err
+	}
+	q, s := &v.Sequences[b], t.problems[b].Sizes()
+	var wrong, all []int
+	for h, r := range q.Report.Heads {
+		for _, i := range r.Rows {
+			wrong = append(wrong, h*s.Queries+i)
+		}
+	}
+	for row := range s.Heads * s.Queries {
+		all = append(all, row)
+	}
+	rows := append(evenly(wrong, mostGuessed), evenly(all, mostGuessed)...)
+	slices.Sort(rows)
+	rows = slices.Compact(rows)
+	e, err := flash.Explain(ctx, t.problems[b], t.got[b], k,
+		flash.Options{Rows: rows, Workers: o.Workers, Progress: o.Progress})
+	if err == nil && len(e.Findings) > 0 {
+		q.Explanation, v.Supposed = e, g.text
+	}
+	return err
+}
+
+// exactly computes exact attention of what is looked at.
+func (t *task) exactly(ctx context.Context, o Options) error {
+	for _, p := range t.problems {
+		want, err := flash.Exact[float64](ctx, p, o.flash(p.Sizes()))
+		if err != nil {
+			return err
+		}
+		t.want = append(t.want, want)
+	}
+	return nil
+}
+
+// looked returns the queries of n to look at, or nil for all.
+func (o *Options) looked(n int) (queries []int) {
+	if o.Queries == 0 || o.Queries >= n {
+		return nil
+	}
+	for i := range n {
+		queries = append(queries, i)
+	}
+	return evenly(queries, o.Queries)
+}
+
+// rowsOf returns the rows of some queries of every head.
+func rowsOf(looked []int, s attention.Sizes) (rows []int) {
+	for h := range s.Heads {
+		for _, i := range looked {
+			rows = append(rows, h*s.Queries+i)
+		}
+	}
+	return rows
+}
+
+// claimed gives the verdict as a claim has it.
+func (t *task) claimed(ctx context.Context, c Claim, o Options) (*Verdict, error) {
+	p, s := t.problems[0], t.problems[0].Sizes()
+	k, err := c.kernel(p, t.out)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verdict{Pass: true, Batch: len(t.problems), Heads: s.Heads, KVHeads: s.KVHeads,
+		Dim: s.Dim, ValueDim: s.ValueDim, Q: describe(p.Q), K: describe(p.K), V: describe(p.V),
+		Scale: p.SoftmaxScale(), Causal: p.Mask.Causal, Window: p.Mask.Window, Sinks: p.Sinks != nil,
+		Type: t.out, Kernel: k, Bits: c.Bits}
+	for b := range t.problems {
+		q, err := v.sequence(ctx, t, b, c, o)
 		if err != nil {
 			return nil, err
 		}
 		v.Sequences = append(v.Sequences, *q)
+		v.Queries, v.Keys = max(v.Queries, q.Queries), max(v.Keys, q.Keys)
 		v.Pass = v.Pass && q.ok() && (!c.Bits || q.SameBits.all())
 	}
 	return v, nil
@@ -105,37 +287,22 @@ func (q *Sequence) ok() bool {
 }
 
 // sequence judges one.
-func (v *Verdict) sequence(ctx context.Context, p *attention.Problem, got flash.Got, bits bool, o Options) (*Sequence, error) {
-	s := p.Sizes()
-	fo := flash.Options{Workers: o.Workers, Progress: o.Progress}
-	part, looked := got, s
-	if v.Looked != nil {
-		fo.Rows = v.rows(s)
-		part, looked.Queries = pick(got, fo.Rows, s.ValueDim), len(v.Looked)
-	}
-	want, err := flash.Exact[float64](ctx, p, fo)
+func (v *Verdict) sequence(ctx context.Context, t *task, b int, c Claim, o Options) (*Sequence, error) {
+	p, s := t.problems[b], t.problems[b].Sizes()
+	r, worst, part, err := t.compare(ctx, b, c.bound(v.Kernel), o)
 	if err != nil {
 		return nil, err
 	}
-	if v.Kernel.Base2 {
-		for i := range want.LSE {
-			want.LSE[i] *= math.Log2E
-		}
-	}
-	limits, err := flash.Bound(ctx, p, v.Kernel.Claim(), fo)
-	if err != nil {
-		return nil, err
-	}
-	q := &Sequence{Report: flash.Compare(part, want, limits, looked), worst: ratios(part, want, limits, looked)}
-	v.restore(&q.Report)
-	if bits {
-		is, err := flash.Predict(ctx, p, v.Kernel, fo)
+	q := &Sequence{Queries: s.Queries, Keys: s.Keys, Looked: o.looked(s.Queries), Report: r, worst: worst}
+	q.restore()
+	if c.Kernel != nil {
+		is, err := flash.Predict(ctx, p, v.Kernel, o.flash(s))
 		if err != nil {
 			return nil, err
 		}
 		q.SameBits = compareBits(part, is)
 	}
-	e, err := flash.Explain(ctx, p, got, v.Kernel, flash.Options{Workers: o.Workers})
+	e, err := flash.Explain(ctx, p, t.got[b], v.Kernel, flash.Options{Workers: o.Workers, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -143,16 +310,6 @@ func (v *Verdict) sequence(ctx context.Context, p *attention.Problem, got flash.
 		q.Explanation = e
 	}
 	return q, nil
-}
-
-// rows are those that are looked at.
-func (v *Verdict) rows(s attention.Sizes) (rows []int) {
-	for h := range s.Heads {
-		for _, i := range v.Looked {
-			rows = append(rows, h*s.Queries+i)
-		}
-	}
-	return rows
 }
 
 // pick returns some rows of a result.
@@ -167,18 +324,18 @@ func pick(got flash.Got, rows []int, dim int) (part flash.Got) {
 }
 
 // restore gives queries the numbers that they have among all.
-func (v *Verdict) restore(r *flash.Report) {
-	if v.Looked == nil {
+func (q *Sequence) restore() {
+	if q.Looked == nil {
 		return
 	}
-	for _, w := range []*flash.Worst{r.Worst, r.WorstLSE} {
+	for _, w := range []*flash.Worst{q.Report.Worst, q.Report.WorstLSE} {
 		if w != nil {
-			w.Query = v.Looked[w.Query]
+			w.Query = q.Looked[w.Query]
 		}
 	}
-	for h := range r.Heads {
-		for n, i := range r.Heads[h].Rows {
-			r.Heads[h].Rows[n] = v.Looked[i]
+	for h := range q.Report.Heads {
+		for n, i := range q.Report.Heads[h].Rows {
+			q.Report.Heads[h].Rows[n] = q.Looked[i]
 		}
 	}
 }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/progress"
+)
+
+// verdict is what is said of a kernel's result. It is JSON, too.
+type verdict interface {
+	WriteText(w io.Writer) error
+	WritePage(w io.Writer) error
+}
+
+// verdictFlags are the flags of commands that give one.
+type verdictFlags struct {
+	workers uint64
+	html    string
+	asJSON  bool
+}
+
+func (f *verdictFlags) add(cmd *cobra.Command, onPage string) {
+	workersFlag(cmd, &f.workers)
+	htmlFlag(cmd, &f.html, onPage)
+	jsonFlag(cmd, &f.asJSON)
+}
+
+// check refuses to write the page over what is read.
+func (f *verdictFlags) check(read []string) error {
+	if f.html == "" {
+		return nil
+	}
+	for _, in := range read {
+		if err := sameFile(in, f.html); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// give writes the verdict that judge gives, which says in what the result failed if it did:
+// then that is the error.
+func (f *verdictFlags) give(cmd *cobra.Command,
+	judge func(ctx context.Context, p progress.Reporter) (v verdict, failure string, err error),
+) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	bar := newDisplay(cmd)
+	v, failure, err := judge(ctx, bar)
+	bar.Finish()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return stopped(ctx, "there is no verdict")
+	case err != nil:
+		return err
+	}
+	if f.html != "" {
+		if err := atomicfile.Write(f.html, v.WritePage); err != nil {
+			return fmt.Errorf("%w: name another file with --html", err)
+		}
+	}
+	write := v.WriteText
+	if f.asJSON {
+		write = func(w io.Writer) error { return jsonout.Print(w, v) }
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if failure != "" {
+		return errors.New(failure)
+	}
+	return nil
+}
