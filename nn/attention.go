@@ -60,7 +60,9 @@ type Attention struct {
 	scratch  *scratch
 	keepsAll bool // probabilities too, which are otherwise computed again
 
-	inE5M6 *keptE5M6 // mixed, where that is so kept
+	inE5M6  *keptE5M6      // mixed, where that is so kept
+	rounder *resultRounder // of softmax
+	sums    sums
 
 	input      *commonInput // of query, key and value
 	batch, seq int
@@ -101,6 +103,8 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 		scratch:  &o.Shared.scratch,
 		keepsAll: o.Activations.keepsInputs(),
 		input:    newCommonInput(o),
+		rounder:  newResultRounder(o.Operators.Softmax, 1),
+		sums:     newSums(o.Operators.Reductions),
 	}
 	if o.Activations.keepsTiles() {
 		a.inE5M6 = &keptE5M6{workers: o.Workers}

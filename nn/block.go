@@ -20,6 +20,7 @@ type Block struct {
 	workers int
 	shared  *Shared
 	scratch *scratch
+	rounder *resultRounder // of the residual stream
 
 	attentionInput, mlpInput *[]float32 // normalized
 	middle                   *[]float32 // the residual stream between attention and MLP
@@ -67,6 +68,7 @@ func newBlock(prefix string, c BlockConfig, o Options) (b *Block, err error) {
 		layer:         strings.TrimSuffix(prefix, "."),
 		dim:           c.Dim, workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
 		keepsInputs: o.Activations.keepsInputs(),
+		rounder:     newResultRounder(o.Operators.Residual, o.Workers),
 	}
 	if b.Attention, err = newAttention(prefix+"self_attn.", c.AttentionConfig, o); err != nil {
 		return nil, err
@@ -109,6 +111,7 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	}
 	middle := sized(b.middle, len(x))
 	add(middle, x, branch, b.workers)
+	b.rounder.round(middle, b.dim)
 	b.shared.tap(b.layer, ".middle", middle, rows)
 
 	normed = sized(b.mlpInput, len(x))
@@ -119,6 +122,7 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 		return err
 	}
 	add(y, middle, branch, b.workers)
+	b.rounder.round(y, b.dim)
 	b.shared.tap(b.layer, ".output", y, rows)
 	return nil
 }
@@ -142,6 +146,7 @@ func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
 		return err
 	}
 	add(dx, dy, dNormed, b.workers)
+	b.rounder.round(dx, b.dim)
 	b.shared.tap(b.layer, ".middle_gradient", dx, rows)
 
 	if err := b.Attention.Backward(ctx, dBranch, dx); err != nil {
@@ -151,6 +156,7 @@ func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
 		return err
 	}
 	add(dx, dx, dNormed, b.workers)
+	b.rounder.round(dx, b.dim)
 	return nil
 }
 

@@ -36,6 +36,8 @@ type Config struct {
 	BF16First, BF16Last int
 
 	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
+
+	Operators Operators // formats of what is not a product of linear layers; the zero value: FP32
 }
 
 // Limits of a Config beyond which its memory, in any case, is not to be had. They are
@@ -209,7 +211,7 @@ func copied[T any](p *T) *T {
 func (c Config) options(s *Shared) Options {
 	return Options{
 		Shared: s, FP8: c.FP8, Rounding: c.Rounding, Smoothing: c.Smoothing,
-		Activations: c.Activations, Workers: c.Workers,
+		Activations: c.Activations, Operators: c.Operators, Workers: c.Workers,
 	}
 }
 

@@ -19,6 +19,7 @@ const IgnoreIndex int32 = -100
 type CrossEntropy struct {
 	Workers int // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
+	sums    sums // of exponentials
 	logits  []float32
 	targets []int32
 	logSums []float32 // of the exponentials of each row
@@ -55,7 +56,7 @@ func (c *CrossEntropy) Forward(ctx context.Context, logits []float32, targets []
 				continue
 			}
 			row := logits[r*vocab : (r+1)*vocab]
-			logSums[r] = logSumExp(row)
+			logSums[r] = logSumExp(row, c.sums)
 			losses[r] = logSums[r] - row[c.targets[r]]
 		}
 	})

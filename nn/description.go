@@ -74,6 +74,16 @@ type savedConfig struct {
 	Activations ActivationFormat `json:"activations"`
 
 	RopeScaling *savedRopeScaling `json:"rope_scaling,omitempty"` // absent in files of before
+	Operators   *savedOperators   `json:"operators,omitempty"`
+}
+
+type savedOperators struct {
+	Reductions    NarrowFormat `json:"reductions,omitempty"`
+	Normalization NarrowFormat `json:"normalization,omitempty"`
+	Softmax       NarrowFormat `json:"softmax,omitempty"`
+	Embedding     NarrowFormat `json:"embedding,omitempty"`
+	Head          NarrowFormat `json:"head,omitempty"`
+	Residual      NarrowFormat `json:"residual,omitempty"`
 }
 
 type savedRopeScaling struct {
@@ -149,6 +159,10 @@ func newSavedConfig(c Config) (s savedConfig) {
 		r := savedRopeScaling(c.RopeScaling)
 		s.RopeScaling = &r
 	}
+	if c.Operators != (Operators{}) {
+		o := savedOperators(c.Operators)
+		s.Operators = &o
+	}
 	if f := c.FP8; f != nil {
 		s.FP8 = &savedFP8{
 			saveOperands(f.Forward), saveOperands(f.InputGradient), saveOperands(f.WeightGradient), f.Stochastic, f.Seed, f.Hadamard, f.Signs,
@@ -173,6 +187,9 @@ func (s savedConfig) config() (c Config) {
 	}
 	if r := s.RopeScaling; r != nil {
 		c.RopeScaling = RopeScaling(*r)
+	}
+	if o := s.Operators; o != nil {
+		c.Operators = Operators(*o)
 	}
 	if f := s.FP8; f != nil {
 		c.FP8 = &FP8{

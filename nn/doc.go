@@ -33,10 +33,10 @@
 //
 // [Llama] is the decoder of Touvron et al. (arXiv 2302.13971). The seven projections of
 // a block are linear layers with the options of its [Config]; embedding, norms,
-// attention scores, softmax and output head are FP32. Parameters have the names of a
-// Hugging Face Llama checkpoint, which package nn/hf loads; here the rows of q_proj and
-// k_proj are in the order of interleaved pairs, as Meta's and llama2.c's are, and not in
-// that of rotated halves.
+// attention scores, softmax and output head are FP32, unless Config.Operators rounds what
+// they compute. Parameters have the names of a Hugging Face Llama checkpoint, which package
+// nn/hf loads; here the rows of q_proj and k_proj are in the order of interleaved pairs, as
+// Meta's and llama2.c's are, and not in that of rotated halves.
 //
 //	loss, err := model.Loss(ctx, tokens, targets, batch, seq)
 //	err = model.Backward(ctx)
@@ -54,9 +54,8 @@
 // and weight gradient, multiplies in FP8 under recipes of its own for both operands,
 // accumulates in FP32 and gives FP32. Master weights and gradients stay FP32.
 // [DefaultFP8] has the formats and blocks of DeepSeek-V3, [ProfileFP8] those of a named
-// profile.
-// FP8.Stochastic rounds gradients without bias, by random numbers that are new in each
-// backward pass. [Options.Smoothing] makes an MLP's activation Smooth-SwiGLU.
+// profile. FP8.Stochastic rounds gradients without bias, by random numbers that are new in
+// each backward pass. [Options.Smoothing] makes an MLP's activation Smooth-SwiGLU.
 //
 // The recipes need not have eight bits. [Recipes] lists published ones that have names,
 // those with four bits among them, whose parts can be left out one by one:
@@ -108,6 +107,15 @@
 //
 //	six := nn.DefaultRounding(nn.NarrowE3M2)
 //	model, err := nn.NewLlama(nn.Config{..., Rounding: &six}, seed)
+//
+// [Options.Operators] rounds what other classes of operators compute, one by one: sums along
+// rows, norms, softmax, embedding, output head and residual stream, to see which of them
+// needs how much. [OperatorClass.Round] is for going through the classes:
+//
+//	for _, class := range nn.OperatorClasses() {
+//		cfg := cfg
+//		class.Round(&cfg, nn.NarrowE4M3)
+//		...
 //
 // Narrowing.Recipe rounds under a recipe of package scaling instead, one operand where only
 // one is to be: what weights alone cost, or activations alone.

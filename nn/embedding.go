@@ -11,10 +11,13 @@ import (
 type Embedding struct {
 	Table *Param // [vocab, dim]
 
-	layer  string
-	shared *Shared
-	tokens []int32
-	ready  bool
+	layer   string
+	shared  *Shared
+	rounder *resultRounder // of results and gradients
+	tokens  []int32
+	ready   bool
+
+	rounded []float32 // gradient of a row
 }
 
 // NewEmbedding returns an embedding whose table is zero, to be filled in. Name is that
@@ -31,7 +34,10 @@ func NewEmbedding(name string, vocab, dim int, o Options) (*Embedding, error) {
 }
 
 func newEmbedding(name string, vocab, dim int, o Options) *Embedding {
-	return &Embedding{Table: newParam(name, vocab, dim), layer: strings.TrimSuffix(name, ".weight"), shared: o.Shared}
+	return &Embedding{
+		Table: newParam(name, vocab, dim), layer: strings.TrimSuffix(name, ".weight"), shared: o.Shared,
+		rounder: newResultRounder(o.Operators.Embedding, o.Workers),
+	}
 }
 
 // Forward writes the row of each token to y, [len(tokens), dim]. It keeps a copy of
@@ -53,6 +59,7 @@ func (e *Embedding) Forward(ctx context.Context, y []float32, tokens []int32) er
 	for i, t := range tokens {
 		copy(y[i*dim:(i+1)*dim], e.Table.Value[int(t)*dim:])
 	}
+	e.rounder.round(y, dim)
 	e.shared.tap(e.layer, ".output", y, len(tokens))
 	e.ready = e.shared.training()
 	return nil
@@ -86,7 +93,17 @@ func (e *Embedding) Backward(ctx context.Context, dy []float32) error {
 	dim := e.Table.Cols
 	for i, t := range e.tokens {
 		grad := e.Table.Grad[int(t)*dim : (int(t)+1)*dim]
-		addTo(grad, grad, dy[i*dim:(i+1)*dim])
+		addTo(grad, grad, e.roundedGradient(dy[i*dim:(i+1)*dim]))
 	}
 	return nil
+}
+
+// roundedGradient returns a row of gradients, rounded in memory of its own where it is to be.
+func (e *Embedding) roundedGradient(row []float32) []float32 {
+	if e.rounder == nil {
+		return row
+	}
+	copy(sized(&e.rounded, len(row)), row)
+	e.rounder.roundRow(e.rounded)
+	return e.rounded
 }

@@ -80,7 +80,9 @@ func (g *headGroup) attend(h int) {
 	probs := g.probsOf(h)
 	g.scores(probs, g.queryHead(g.q, h), g.sharedHead(g.k))
 	for i := range g.seq {
-		softmax(probs[i*g.seq:][:i+1], g.scale)
+		row := probs[i*g.seq:][:i+1]
+		softmax(row, g.scale, g.sums)
+		g.rounder.roundRow(row)
 	}
 }
 
@@ -106,6 +108,7 @@ func (g *headGroup) scoresBackward(h int) {
 	for i := range g.seq {
 		d, p := g.dScores[i*g.seq:][:i+1], probs[i*g.seq:][:i+1]
 		softmaxBackward(d, p, g.meanGradient(h, i, d, p), g.scale)
+		g.rounder.roundRow(d)
 	}
 	g.weigh(g.queryHead(g.scratch.dq, h), g.dScores, g.sharedHead(g.k))
 }
@@ -114,9 +117,9 @@ func (g *headGroup) scoresBackward(h int) {
 // what attention gave for it where that was kept to be read here.
 func (g *headGroup) meanGradient(h, i int, d, p []float32) float32 {
 	if g.inE5M6 == nil {
-		return canonical.Dot(d, p)
+		return g.sums.dot(d, p)
 	}
-	return canonical.Dot(g.rowOf(g.queryHead(g.scratch.dMixed, h), i), g.rowOf(g.queryHead(*g.mixed, h), i))
+	return g.sums.dot(g.rowOf(g.queryHead(g.scratch.dMixed, h), i), g.rowOf(g.queryHead(*g.mixed, h), i))
 }
 
 // bandRows is the number of rows of scores that are computed together, up to the

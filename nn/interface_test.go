@@ -217,6 +217,7 @@ func TestDescriptions(t *testing.T) {
 	deepSeek, err := ParseRecipe("deepseek-v3")
 	require.NoError(t, err)
 	deepSeek.Apply(&rounded8, 3)
+	rounded8.Operators = Operators{"E4M3", "E8M7", "E5M2", "E3M2", "E2M1", "E2M3"}
 	delayed := cfg
 	delayed.FP8 = &recipes
 	delayed.BF16First, delayed.BF16Last = 0, 1
@@ -238,7 +239,7 @@ func TestDescriptions(t *testing.T) {
 		require.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	}
 	// Fields that are added must be saved too.
-	for typ, n := range map[any]int{Config{}: 18, RopeScaling{}: 4, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
+	for typ, n := range map[any]int{Config{}: 19, Operators{}: 6, RopeScaling{}: 4, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
 		require.Equal(t, n, reflect.TypeOf(typ).NumField(), "%T", typ)
 	}
 	_, err = ParseConfig(Description{Kind: "mixer", Version: 1})

@@ -80,8 +80,8 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 		m.params = append(m.params, table)
 	}
 	var err error
-	m.head, err = newLinear(headName, table, o.inFP32())
-	m.loss.Workers = cfg.Workers
+	m.head, err = newLinear(headName, table, o.ofHead())
+	m.loss.Workers, m.loss.sums = cfg.Workers, newSums(cfg.Operators.Reductions)
 	m.stream = make([][]float32, cfg.Layers+1)
 	return m, err
 }

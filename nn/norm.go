@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
@@ -19,6 +18,8 @@ type RMSNorm struct {
 	eps     float64
 	shared  *Shared
 	workers int
+	rounder *resultRounder // of results and gradients
+	sums    sums
 
 	x       []float32 // what Forward was given
 	inverse []float32 // 1/r of each row
@@ -52,6 +53,7 @@ func newRMSNorm(name string, dim int, eps float64, o Options) *RMSNorm {
 	return &RMSNorm{
 		Gain: newGain(name, dim), layer: strings.TrimSuffix(name, ".weight"),
 		eps: eps, shared: o.Shared, workers: o.Workers,
+		rounder: newResultRounder(o.Operators.Normalization, 1), sums: newSums(o.Operators.Reductions),
 	}
 }
 
@@ -72,9 +74,11 @@ func (n *RMSNorm) Forward(ctx context.Context, y, x []float32) error {
 	parallel.For(rows, 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			row := x[r*dim : (r+1)*dim]
-			mean := float64(canonical.Dot(row, row)) / float64(dim)
+			mean := float64(n.sums.dot(row, row)) / float64(dim)
 			inverse[r] = float32(1 / math.Sqrt(mean+n.eps))
-			normalizeRow(y[r*dim:(r+1)*dim], row, n.Gain.Value, inverse[r])
+			to := y[r*dim : (r+1)*dim]
+			normalizeRow(to, row, n.Gain.Value, inverse[r])
+			n.rounder.roundRow(to)
 		}
 	})
 	n.shared.tap(n.layer, ".output", y, rows)
@@ -107,19 +111,20 @@ func (n *RMSNorm) Backward(ctx context.Context, dx, dy []float32) error {
 	parallel.For(len(n.inverse), 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			a, b := r*dim, (r+1)*dim
-			normalizeRowBackward(dx[a:b], dy[a:b], n.x[a:b], n.Gain.Value, n.inverse[r])
+			normalizeRowBackward(dx[a:b], dy[a:b], n.x[a:b], n.Gain.Value, n.inverse[r], n.sums)
+			n.rounder.roundRow(dx[a:b])
 		}
 	})
 	return nil
 }
 
 // normalizeRowBackward writes (g - x·Σ(g·x)/(dim·r²))/r with g = gain·dy to dx.
-func normalizeRowBackward(dx, dy, x, gain []float32, inverse float32) {
+func normalizeRowBackward(dx, dy, x, gain []float32, inverse float32, s sums) {
 	dx, dy, gain = dx[:len(x)], dy[:len(x)], gain[:len(x)]
 	for i, g := range gain {
 		dx[i] = g * dy[i]
 	}
-	along := canonical.Dot(dx, x) * inverse * inverse / float32(len(x))
+	along := s.dot(dx, x) * inverse * inverse / float32(len(x))
 	for i, v := range x {
 		dx[i] = (dx[i] - float32(v*along)) * inverse
 	}

@@ -19,6 +19,7 @@ type Options struct {
 	Smoothing *swiglu.Smoothing // of the SwiGLU in an MLP; nil: plain SwiGLU
 
 	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
+	Operators   Operators        // formats of other operators than linear layers; the zero value: FP32
 	Workers     int              // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 }
 
@@ -110,6 +111,9 @@ func (o Options) check(what string) error {
 			return configError("%s.Smoothing: %w", what, err)
 		}
 	}
+	if err := o.Operators.check(what); err != nil {
+		return err
+	}
 	return o.Activations.check(what, o.FP8)
 }
 
@@ -133,7 +137,13 @@ func (o Options) roundGradient() Options {
 	return o
 }
 
-// inFP32 returns o for a layer that multiplies in FP32 and keeps FP32.
-func (o Options) inFP32() Options {
-	return Options{Shared: o.Shared, Workers: o.Workers}
+// ofHead returns o for the output head, which multiplies in FP32 unless Operators say
+// otherwise, and keeps FP32.
+func (o Options) ofHead() Options {
+	head := Options{Shared: o.Shared, Workers: o.Workers}
+	if f := o.Operators.Head; f != "" {
+		r := DefaultRounding(f)
+		head.Rounding = &r
+	}
+	return head
 }

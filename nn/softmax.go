@@ -5,13 +5,9 @@ import (
 )
 
 // softmax replaces row by the softmax of scale·row.
-func softmax(row []float32, scale float32) {
+func softmax(row []float32, scale float32, s sums) {
 	elementary.ExpTo(row, row, maximum(row), scale, 1)
-	var sum float32
-	for _, e := range row {
-		sum += e
-	}
-	inverse := 1 / sum
+	inverse := 1 / s.total(0, row)
 	for i := range row {
 		row[i] *= inverse
 	}
@@ -27,16 +23,14 @@ func softmaxBackward(d, p []float32, mean, scale float32) {
 }
 
 // logSumExp returns the logarithm of the sum of the exponentials of row.
-func logSumExp(row []float32) float32 {
+func logSumExp(row []float32, s sums) float32 {
 	largest := maximum(row)
 	var sum float32
 	var part [128]float32
 	for len(row) > 0 {
 		n := min(len(row), len(part))
 		elementary.ExpTo(part[:n], row[:n], largest, 1, 1)
-		for _, e := range part[:n] {
-			sum += e
-		}
+		sum = s.total(sum, part[:n])
 		row = row[n:]
 	}
 	return largest + elementary.Log(sum)

@@ -31,6 +31,14 @@ func randomFP8() nn.FP8 {
 	return f
 }
 
+// withOperators rounds what every class of operators computes.
+func withOperators(cfg nn.Config) nn.Config {
+	for _, c := range nn.OperatorClasses() {
+		c.Round(&cfg, nn.NarrowE4M3)
+	}
+	return cfg
+}
+
 func kept(cfg nn.Config, f nn.ActivationFormat) nn.Config {
 	cfg.Activations = f
 	return cfg

@@ -56,6 +56,7 @@ func runs() map[string]struct {
 		"gradients at random": {withFP8(small(), stochasticFP8(delayed, math.MaxUint64)), optim.Moments{}},
 		"rounded":             {withRounding(small(), nn.DefaultRounding(nn.NarrowBF16)), optim.Moments{}},
 		"rounded at random":   {withRounding(small(), random), optim.Moments{}},
+		"rounded operators":   {withOperators(small()), optim.Moments{}},
 	}
 	for _, f := range nn.ActivationFormats()[1:] {
 		all["activations in "+f.String()] = run{smoothed(withFP8(kept(small(), f), delayed), swiglu.Smoothing{Delay: 1}), optim.Moments{}}
