@@ -113,8 +113,9 @@ func newVerifyCommand() *cobra.Command {
 	v.productFlags.add(cmd)
 	v.model.add(cmd)
 	v.sample.add(cmd)
-	choiceFlag(cmd, &v.alarms, "alarms", "what comes of a statistical alarm, where C is within the bound; ignore\n"+
-		"leaves out what would have been seen, too",
+	choiceFlag(cmd, &v.alarms, "alarms",
+		"what comes of a statistical alarm, where C is within the bound; ignore\n"+
+			"leaves out what would have been seen, too",
 		choice[judge.Alarms]{"warn", judge.Warn}, choice[judge.Alarms]{"fail", judge.Fail},
 		choice[judge.Alarms]{"ignore", judge.Ignore})
 	v.verdictFlags.add(cmd, "a map of the errors")

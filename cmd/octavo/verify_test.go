@@ -48,16 +48,20 @@ func newLayer(t *testing.T) layer {
 	}
 	gridA, _ := l.a.Grid()
 	l.path = filetest.Write(t, nil,
-		filetest.Raw("x", safetensors.F8E4M3, l.a.Shape, l.a.Codes...), filetest.F32("xs", []int{gridA, 2}, l.a.Scales...),
-		filetest.Raw("w", safetensors.F8E4M3, l.b.Shape, l.b.Codes...), filetest.F32("ws", []int{2, 2}, l.b.Scales...),
+		filetest.Raw("x", safetensors.F8E4M3, l.a.Shape, l.a.Codes...), filetest.F32("xs",
+			[]int{gridA, 2}, l.a.Scales...),
+		filetest.Raw("w", safetensors.F8E4M3, l.b.Shape, l.b.Codes...), filetest.F32("ws", []int{2, 2},
+			l.b.Scales...),
 		filetest.Raw("bytes", safetensors.U8, l.a.Shape, l.a.Codes...),
-		filetest.F32("bias", []int{layerN}, l.bias...), filetest.F32("old", []int{layerM, layerN}, l.old...),
+		filetest.F32("bias", []int{layerN}, l.bias...), filetest.F32("old", []int{layerM, layerN},
+			l.old...),
 	)
 	return l
 }
 
 func (l *layer) args(got string, more ...string) []string {
-	return append([]string{"verify", l.path, "--got", got, "--a", "x", "--a-scales", "xs", "--a-block", "1x128",
+	return append([]string{"verify", l.path, "--got", got, "--a", "x", "--a-scales", "xs",
+		"--a-block", "1x128",
 		"--b", "w", "--b-scales", "ws", "--b-block", "128x128"}, more...)
 }
 
@@ -83,7 +87,8 @@ func failing(t *testing.T, args ...string) string {
 	t.Helper()
 	r := octavo(nil, args...)
 	require.Equal(t, 1, r.status, r.stderr)
-	require.Regexp(t, `^octavo: .*: \d+ of \d+ elements (differ from|are outside the bound of) .*\n$`, r.stderr)
+	require.Regexp(t, `^octavo: .*: \d+ of \d+ elements (differ from|are outside the bound of) .*\n$`,
+		r.stderr)
 	return r.stdout
 }
 
@@ -95,7 +100,9 @@ func TestVerifyPass(t *testing.T) {
 	c := l.canonical(t)
 	got := writeC(t, c)
 	text := succeed(t, l.args(got)...)
-	require.Contains(t, text, "PASS: all 10500 elements are within the bound of the exact result\nC = A·Bᵀ, 70x150 F32, K = 256\n")
+	require.Contains(t, text,
+		"PASS: all 10500 elements are within the bound of the exact result\nC = A·Bᵀ, 70x150 F32, K = "+
+			"256\n")
 	require.Contains(t, text, `A: "x", E4M3 [70 256], one scale for 1x128`)
 	require.Contains(t, text, "for sums in float32 in any order; the largest is ")
 	require.Regexp(t, `outside the bound +0 of 10500`, text)
@@ -109,9 +116,12 @@ func TestVerifyPass(t *testing.T) {
 
 	promoted := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 64, Scales: oracle.ProductThenFMA}
 	got = writeC(t, l.predicted(t, promoted))
-	text = succeed(t, l.args(got, "--model", "hopper-wgmma", "--promote", "64", "--scale-order", "product-then-fma")...)
-	require.Contains(t, text, "PASS: all 10500 elements are the prediction of hopper-wgmma, bit for bit\n")
-	require.Contains(t, unbroken(text), "promoted to float32 every 64 products, scales product-then-fma")
+	text = succeed(t, l.args(got, "--model", "hopper-wgmma", "--promote", "64", "--scale-order",
+		"product-then-fma")...)
+	require.Contains(t, text,
+		"PASS: all 10500 elements are the prediction of hopper-wgmma, bit for bit\n")
+	require.Contains(t, unbroken(text),
+		"promoted to float32 every 64 products, scales product-then-fma")
 	require.Contains(t, text, "model: verified on H100 vectors")
 	require.Contains(t, text, "bound: a posteriori")
 	succeed(t, l.args(got, "--bound", "hopper-wgmma", "--promote", "64")...)
@@ -120,7 +130,8 @@ func TestVerifyPass(t *testing.T) {
 	failing(t, l.args(got, "--bound", "dequantized")...)
 	failing(t, l.args(got, "--model", "hopper-wgmma", "--promote", "64")...)
 	failing(t, l.args(got, "--model", "hopper-wgmma", "--scale-order", "product-then-fma")...)
-	failing(t, l.args(got, "--model", "blackwell-tcgen05", "--promote", "64", "--scale-order", "product-then-fma")...)
+	failing(t, l.args(got, "--model", "blackwell-tcgen05", "--promote", "64", "--scale-order",
+		"product-then-fma")...)
 }
 
 // TestVerifyTypes narrows results, and names them in several ways.
@@ -136,10 +147,14 @@ func TestVerifyTypes(t *testing.T) {
 		b = binary.LittleEndian.AppendUint16(b, uint16(c16[i]))
 		h = binary.LittleEndian.AppendUint16(h, half[i].Bits())
 	}
-	got := filetest.Write(t, nil, filetest.Raw("out", safetensors.BF16, shape, b...), filetest.Raw("half", safetensors.F16, shape, h...),
-		filetest.Raw("u", safetensors.U16, shape, h...), filetest.Raw("flat", safetensors.BF16, []int{layerM * layerN}, b...))
-	require.Contains(t, succeed(t, l.args(got, "--c", "out", "--model", "canonical")...), "70x150 BF16")
-	require.Contains(t, succeed(t, l.args(got, "--c", "half", "--model", "canonical")...), "70x150 F16")
+	got := filetest.Write(t, nil, filetest.Raw("out", safetensors.BF16, shape, b...),
+		filetest.Raw("half", safetensors.F16, shape, h...),
+		filetest.Raw("u", safetensors.U16, shape, h...), filetest.Raw("flat", safetensors.BF16,
+			[]int{layerM * layerN}, b...))
+	require.Contains(t, succeed(t, l.args(got, "--c", "out", "--model", "canonical")...),
+		"70x150 BF16")
+	require.Contains(t, succeed(t, l.args(got, "--c", "half", "--model", "canonical")...),
+		"70x150 F16")
 	succeed(t, l.args(got, "--c", "out")...)
 	succeed(t, l.args(filetest.Write(t, nil, filetest.Raw("any", safetensors.F16, shape, h...)))...)
 
@@ -153,7 +168,8 @@ func TestVerifyTypes(t *testing.T) {
 func TestVerifyEpilogue(t *testing.T) {
 	l := newLayer(t)
 	c := append([]float32{}, l.old...)
-	require.NoError(t, gemm.Multiply(t.Context(), c, l.a, l.b, gemm.Options{Bias: l.bias, Accumulate: true}))
+	require.NoError(t, gemm.Multiply(t.Context(), c, l.a, l.b,
+		gemm.Options{Bias: l.bias, Accumulate: true}))
 	got := writeC(t, c)
 	text := succeed(t, l.args(got, "--model", "canonical", "--bias", "bias", "--accumulate", "old")...)
 	require.Contains(t, text, "octavo's canonical result with bias added to the old C")
@@ -162,12 +178,15 @@ func TestVerifyEpilogue(t *testing.T) {
 	failing(t, l.args(got, "--accumulate", "old", "--model", "canonical")...)
 	k := oracle.Kernel{Model: oracle.AdaMMA()}
 	copy(c, l.old)
-	require.NoError(t, oracle.Predict(t.Context(), c, nil, l.a, l.b, k, oracle.Options{Bias: l.bias, Accumulate: true}))
+	require.NoError(t, oracle.Predict(t.Context(), c, nil, l.a, l.b, k,
+		oracle.Options{Bias: l.bias, Accumulate: true}))
 	succeed(t, l.args(writeC(t, c), "--model", "ada-mma", "--bias", "bias", "--accumulate", "old")...)
 
-	fail(t, 1, `tensor "old", the bias, is F32 of shape [70 150]: want F32 and 150 values`, l.args(got, "--bias", "old")...)
+	fail(t, 1, `tensor "old", the bias, is F32 of shape [70 150]: want F32 and 150 values`,
+		l.args(got, "--bias", "old")...)
 	fail(t, 1, `tensor "bias" of shape [150] is not C`, l.args(got, "--accumulate", "bias")...)
-	fail(t, 1, `tensor "x", the old C, is F8_E4M3: want F32, BF16 or F16`, l.args(got, "--accumulate", "x")...)
+	fail(t, 1, `tensor "x", the old C, is F8_E4M3: want F32, BF16 or F16`,
+		l.args(got, "--accumulate", "x")...)
 	fail(t, 1, `no tensor "none"`, l.args(got, "--accumulate", "none")...)
 	fail(t, 1, `no tensor "none"`, l.args(got, "--bias", "none")...)
 }
@@ -205,7 +224,8 @@ func TestVerifyFailures(t *testing.T) {
 		}, []string{`columns +1 of 150; column 7 has 70 of its 70 elements`, `rows +70 of 70; row 0 has 1 of its 150`}},
 		{"one element", func(c []float32) { c[12*layerN+34] = float32(math.Inf(1)) }, []string{
 			`FAIL: 1 of 10500`, `\+Inf at \(12, 34\): got \+Inf, want `, `infinite +1 in the result, 0 wanted`, `not finite though wanted so +1`}},
-		{"NaN", func(c []float32) { c[5] = nan }, []string{`NaN +1 in the result, 0 wanted`, `row 0, column 5: got NaN, want`}},
+		{"NaN", func(c []float32) { c[5] = nan }, []string{`NaN +1 in the result, 0 wanted`,
+			`row 0, column 5: got NaN, want`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := append([]float32{}, good...)
@@ -236,7 +256,8 @@ func TestVerifyJSON(t *testing.T) {
 	require.Equal(t, 1, r.status)
 	var top map[string]any
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &top))
-	for _, key := range []string{"explanation", "pass", "demand", "model", "promote", "scaleOrder", "bound", "largestBound", "type",
+	for _, key := range []string{"explanation", "pass", "demand", "model", "promote", "scaleOrder",
+		"bound", "largestBound", "type",
 		"m", "n", "k", "a", "b", "bias", "accumulate", "report", "exact", "blind", "power"} {
 		require.Contains(t, top, key)
 		require.Contains(t, verifyLong, key)
@@ -246,7 +267,8 @@ func TestVerifyJSON(t *testing.T) {
 	require.Equal(t, "bits", top["demand"])
 	require.Equal(t, "F32", top["type"])
 	report := top["report"].(map[string]any)
-	for _, key := range []string{"rows", "cols", "equal", "different", "outside", "maxULP", "maxBound", "first", "clusters", "nonFinite"} {
+	for _, key := range []string{"rows", "cols", "equal", "different", "outside", "maxULP",
+		"maxBound", "first", "clusters", "nonFinite"} {
 		require.Contains(t, report, key)
 		require.Contains(t, verifyLong, key)
 	}
@@ -256,7 +278,8 @@ func TestVerifyJSON(t *testing.T) {
 	require.EqualValues(t, 3, first["col"])
 	require.EqualValues(t, 1, top["exact"].(map[string]any)["outside"])
 
-	out := succeed(t, l.args(writeC(t, l.predicted(t, oracle.Kernel{Model: oracle.AdaMMA()})), "--model", "ada-mma", "--json")...)
+	out := succeed(t, l.args(writeC(t, l.predicted(t, oracle.Kernel{Model: oracle.AdaMMA()})),
+		"--model", "ada-mma", "--json")...)
 	require.NoError(t, json.Unmarshal([]byte(out), &top))
 	require.Equal(t, true, top["pass"])
 	require.Equal(t, "ada-mma", top["model"])
@@ -294,17 +317,21 @@ func TestVerifyNPY(t *testing.T) {
 	got := saveNPY(t, dir, "c", "<f4", shape, filetest.FloatBytes(c...))
 	got16 := saveNPY(t, dir, "c16", "<u2", shape, bf16)
 	args := func(got string, more ...string) []string {
-		return append([]string{"verify", "--got", got, "--a", a, "--a-scales", as, "--a-block", "1x128", "--a-format", "e4m3",
+		return append([]string{"verify", "--got", got, "--a", a, "--a-scales", as, "--a-block", "1x128",
+			"--a-format", "e4m3",
 			"--b", b, "--b-scales", bs, "--b-block", "128x128", "--b-format", "e4m3", "--model", "canonical"}, more...)
 	}
 	succeed(t, args(got)...)
 	require.Contains(t, succeed(t, args(got16, "--npy-bf16")...), "70x150 BF16")
-	succeed(t, args(got, l.path, "--b", "w", "--b-scales", "ws", "--b-format", "")[:len(args(got))+5]...)
+	succeed(t, args(got, l.path, "--b", "w", "--b-scales", "ws", "--b-format",
+		"")[:len(args(got))+5]...)
 	succeed(t, args(writeC(t, c), l.path, "--a", "bytes")...)
 	failing(t, args(got, "--b-format", "e5m2")...)
 
-	fail(t, 1, `c16.npy" is U16: C is F32, BF16 or F16; --npy-bf16 says that <u2 is bfloat16`, args(got16)...)
-	fail(t, 1, `tensor "w" is F8_E4M3 and not F8_E5M2: leave --b-format out`, args(got, l.path, "--b", "w", "--b-format", "e5m2")...)
+	fail(t, 1, `c16.npy" is U16: C is F32, BF16 or F16; --npy-bf16 says that <u2 is bfloat16`,
+		args(got16)...)
+	fail(t, 1, `tensor "w" is F8_E4M3 and not F8_E5M2: leave --b-format out`,
+		args(got, l.path, "--b", "w", "--b-format", "e5m2")...)
 	fail(t, 1, `there is no safetensors file to find tensor "w" in: name one, or arrays that end in .npy`, args(got, "--b", "w")...)
 	fail(t, 1, `as.npy" is F32 and no codes: octavo quantize makes them`, args(got, "--a", as)...)
 	fail(t, 1, "none.npy: no such file", args(got, "--a", filepath.Join(dir, "none.npy"))...)
@@ -326,17 +353,20 @@ func TestVerifySample(t *testing.T) {
 	text := succeed(t, l.args(writeC(t, c), "--sample=100", "--seed", "4", "--model", "canonical")...)
 	require.Regexp(t, `PASS: all \d+ elements looked at are octavo's canonical result`, text)
 	require.Contains(t, unbroken(text), "one at random in each tile of 11x10, seed 4")
-	require.Contains(t, succeed(t, l.args(writeC(t, c), "--sample")...), "PASS: all 10500 elements looked at")
+	require.Contains(t, succeed(t, l.args(writeC(t, c), "--sample")...),
+		"PASS: all 10500 elements looked at")
 
 	c[12*layerN+34] = 1000
 	got := writeC(t, c)
 	text = failingSample(t, l.args(got, "--sample-rows", "3,12", "--sample-cols", "7")...)
-	require.Contains(t, unbroken(text), "looked at: 368 of 10500 elements: 2 whole rows; 1 whole column")
+	require.Contains(t, unbroken(text),
+		"looked at: 368 of 10500 elements: 2 whole rows; 1 whole column")
 	require.Contains(t, text, "may be missed: anything elsewhere")
 	text = failingSample(t, l.args(got, "--sample-tiles", "2x2+12+34,1x1+0+0", "--json")...)
 	var top map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &top))
-	for key, want := range map[string]int{"elements": 5, "of": 10500, "random": 0, "height": 0, "width": 0, "rows": 0, "cols": 0, "tiles": 2, "suspects": 0, "seed": 0, "row": 1, "col": 1} {
+	for key, want := range map[string]int{"elements": 5, "of": 10500, "random": 0, "height": 0,
+		"width": 0, "rows": 0, "cols": 0, "tiles": 2, "suspects": 0, "seed": 0, "row": 1, "col": 1} {
 		require.EqualValues(t, want, top["sample"].(map[string]any)[key], key)
 		require.Contains(t, verifyLong, key)
 	}
@@ -354,7 +384,8 @@ func failingSample(t *testing.T, args ...string) string {
 	t.Helper()
 	r := octavo(nil, args...)
 	require.Equal(t, 1, r.status, r.stderr)
-	require.Regexp(t, `^octavo: .*: 1 of \d+ elements looked at are outside the bound of .*\n$`, r.stderr)
+	require.Regexp(t, `^octavo: .*: 1 of \d+ elements looked at are outside the bound of .*\n$`,
+		r.stderr)
 	return r.stdout
 }
 
@@ -366,14 +397,19 @@ func TestVerifyRaw(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, data, 0o666))
 		return path + what
 	}
-	args := []string{"verify", "--model", "canonical", "--got", put("c", filetest.FloatBytes(l.canonical(t)...), ":f32:70x150"),
-		"--a", put("a", l.a.Codes, ":e4m3:70x256"), "--a-scales", put("as", filetest.FloatBytes(l.a.Scales...), ":f32:70x2"),
-		"--b", put("b", l.b.Codes, ":e4m3:150x256"), "--b-scales", put("bs", filetest.FloatBytes(l.b.Scales...), ":f32:2x2"), "--b-block", "128x128"}
+	args := []string{"verify", "--model", "canonical", "--got",
+		put("c", filetest.FloatBytes(l.canonical(t)...), ":f32:70x150"),
+		"--a", put("a", l.a.Codes, ":e4m3:70x256"), "--a-scales", put("as",
+			filetest.FloatBytes(l.a.Scales...), ":f32:70x2"),
+		"--b", put("b", l.b.Codes, ":e4m3:150x256"), "--b-scales", put("bs",
+			filetest.FloatBytes(l.b.Scales...), ":f32:2x2"), "--b-block", "128x128"}
 	require.Contains(t, succeed(t, args...), "PASS: all 10500 elements")
 	for _, name := range []string{"c", "a", "bs"} {
-		fail(t, 2, "are the same file: write another one", append(args, "--html", filepath.Join(dir, name))...)
+		fail(t, 2, "are the same file: write another one",
+			append(args, "--html", filepath.Join(dir, name))...)
 	}
-	fail(t, 1, "has 17920 bytes: F8_E4M3 of shape [70 255] has 17850", append(args, "--a", filepath.Join(dir, "a")+":e4m3:70x255")...)
+	fail(t, 1, "has 17920 bytes: F8_E4M3 of shape [70 255] has 17850",
+		append(args, "--a", filepath.Join(dir, "a")+":e4m3:70x255")...)
 }
 
 // TestVerifyPage writes the page, of a failure too.
@@ -401,18 +437,26 @@ func TestVerifyPage(t *testing.T) {
 func TestVerifyUsage(t *testing.T) {
 	l := newLayer(t)
 	got := writeC(t, l.canonical(t))
-	fail(t, 2, `required flag(s) "got" not set`, "verify", l.path, "--a", "x", "--a-scales", "xs", "--a-block", "row", "--b", "w", "--b-scales", "ws", "--b-block", "row")
+	fail(t, 2, `required flag(s) "got" not set`, "verify", l.path, "--a", "x", "--a-scales", "xs",
+		"--a-block", "row", "--b", "w", "--b-scales", "ws", "--b-block", "row")
 	fail(t, 2, `unknown model "h100": want one of ada-mma`, l.args(got, "--model", "h100")...)
-	fail(t, 1, `"blackwell-nvfp4" has no operands of format E4M3`, l.args(got, "--model", "blackwell-nvfp4")...)
+	fail(t, 1, `"blackwell-nvfp4" has no operands of format E4M3`,
+		l.args(got, "--model", "blackwell-nvfp4")...)
 	fail(t, 2, `unknown model "bf16"`, l.args(got, "--bound", "bf16")...)
 	fail(t, 2, `unknown order of scales "b"`, l.args(got, "--scale-order", "b")...)
-	fail(t, 2, `--bound is for --model exact`, l.args(got, "--model", "canonical", "--bound", "float32")...)
+	fail(t, 2, `--bound is for --model exact`, l.args(got, "--model", "canonical", "--bound",
+		"float32")...)
 	fail(t, 2, `--promote is for GPU models`, l.args(got, "--promote", "128")...)
-	fail(t, 2, `--promote is for GPU models`, l.args(got, "--promote", "128", "--bound", "dequantized")...)
-	fail(t, 2, `--scale-order is not for --model canonical`, l.args(got, "--model", "canonical", "--scale-order", "b-then-a")...)
+	fail(t, 2, `--promote is for GPU models`, l.args(got, "--promote", "128", "--bound",
+		"dequantized")...)
+	fail(t, 2, `--scale-order is not for --model canonical`,
+		l.args(got, "--model", "canonical", "--scale-order", "b-then-a")...)
 	fail(t, 2, `want a whole number`, l.args(got, "--promote", "-1")...)
-	fail(t, 2, `want two files at most, of A and of B, there are 3 arguments`, l.args(got, l.path, l.path)...)
-	fail(t, 1, `model "cdna3-mfma" has no operands of format E4M3`, l.args(got, "--model", "cdna3-mfma")...)
+	fail(t, 2, `want two files at most, of A and of B, there are 3 arguments`,
+		l.args(got, l.path, l.path)...)
+	fail(t, 1, `model "cdna3-mfma" has no operands of format E4M3`,
+		l.args(got, "--model", "cdna3-mfma")...)
 	fail(t, 1, `no such file or directory: name a safetensors file`, l.args(got+"x")...)
-	fail(t, 1, `tensor "x": shape [70 256] in blocks of 1x1 needs`, append(l.args(got), "--a-block", "1x1", "--model", "exact")...)
+	fail(t, 1, `tensor "x": shape [70 256] in blocks of 1x1 needs`,
+		append(l.args(got), "--a-block", "1x1", "--model", "exact")...)
 }

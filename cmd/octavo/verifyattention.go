@@ -203,9 +203,14 @@ func (v *verifyAttentionFlags) addExample(cmd *cobra.Command) {
 	for _, k := range flash.Kinds() {
 		kinds = append(kinds, k.String())
 	}
-	parseKind := func(text string) (k flash.Kind, err error) { return k, k.UnmarshalText([]byte(text)) }
-	cmd.Flags().Var(oneOf{&parsed[flash.Kind]{&v.example.Fault, "", "FAULT", parseKind}, kinds}, "inject",
-		"make up a problem and a result with a fault: rescale-dropped, none and\nso on, in place of reading them")
+	parseKind := func(text string) (k flash.Kind, err error) {
+		return k,
+			k.UnmarshalText([]byte(text))
+	}
+	cmd.Flags().Var(oneOf{&parsed[flash.Kind]{&v.example.Fault, "", "FAULT", parseKind}, kinds},
+		"inject",
+		"make up a problem and a result with a fault: rescale-dropped, none and\nso on, in place of "+
+			"reading them")
 	seedFlag(cmd, &v.example.Seed, "of what is made up")
 }
 
@@ -256,7 +261,8 @@ func (v *verifyAttentionFlags) addClaim(cmd *cobra.Command) {
 		return &yes, err
 	}
 	f.Var(oneOf{&parsed[*bool]{&c.Descending, "", "true|false", parseBool}, []string{"true", "false"}},
-		"descending", "the last tile of a split is the first that is taken, as in\nFlashAttention-3 (default: either)")
+		"descending", "the last tile of a split is the first that is taken, as in\nFlashAttention-3 "+
+			"(default: either)")
 	sums := &parsed[string]{&c.Sums, "", "NAME", verifyattention.ParseSums}
 	f.Var(oneOf{sums, verifyattention.Sums()}, "sums",
 		"how products are added: float32, exact or a GPU model (default float32)")
@@ -302,7 +308,8 @@ func parseCount(text string) (*int, error) {
 }
 
 // ofReading are the flags of what is read.
-var ofReading = []string{"q", "k", "v", "q-scales", "k-scales", "v-scales", "q-format", "k-format", "v-format",
+var ofReading = []string{"q", "k", "v", "q-scales", "k-scales", "v-scales", "q-format", "k-format",
+	"v-format",
 	"q-block", "k-block", "v-block", "value-dim", "got", "out", "lse", "sinks", "npy-bf16", "layout", "keys",
 	"cu-seqlens-q", "cu-seqlens-k", "seqlens-k", "block-table"}
 
@@ -319,9 +326,11 @@ func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
 	case v.ValueDim > 0 && (set("v") || set("v-scales") || set("v-format") || set("v-block")):
 		return usagef("with --value-dim V is of K: leave out --v and what is said of it")
 	case set("cu-seqlens-k") && set("block-table"):
-		return usagef("K and V are packed with --cu-seqlens-k, and in pages with --block-table: leave one out")
+		return usagef("K and V are packed with --cu-seqlens-k, and in pages with --block-table: leave " +
+			"one out")
 	case set("block-table") && !set("seqlens-k"):
-		return usagef("--block-table says which pages of keys there are: name how many keys count with --seqlens-k")
+		return usagef("--block-table says which pages of keys there are: name how many keys count " +
+			"with --seqlens-k")
 	case set("seqlens-k") && set("keys"):
 		return usagef("--keys is of all sequences and --seqlens-k of each: leave one out")
 	case v.inject && v.File != "":
@@ -337,7 +346,8 @@ func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if v.File == "" && v.missing() {
-		return usagef("want a safetensors file with Q, K and V, names of .npy files for all of them, or --inject")
+		return usagef("want a safetensors file with Q, K and V, names of .npy files for all of them, " +
+			"or --inject")
 	}
 	return v.verdictFlags.check(v.read())
 }
@@ -359,7 +369,8 @@ func (v *verifyAttentionFlags) missing() bool {
 // read lists the files that are read.
 func (v *verifyAttentionFlags) read() []string {
 	files := []string{v.File, v.Got}
-	for _, name := range []string{v.Q.Values, v.Q.Scales, v.K.Values, v.K.Scales, v.V.Values, v.V.Scales,
+	for _, name := range []string{v.Q.Values, v.Q.Scales, v.K.Values, v.K.Scales, v.V.Values,
+		v.V.Scales,
 		v.Out, v.LSE, v.Sinks, v.Lengths.Queries, v.Lengths.Keys, v.Used, v.Pages} {
 		if path, ok := operands.Path(name); ok {
 			files = append(files, path)

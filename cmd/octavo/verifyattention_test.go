@@ -34,7 +34,8 @@ func attend(t *testing.T) attended {
 	t.Helper()
 	var a attended
 	r := rand.New(rand.NewPCG(1, 2))
-	s := attention.Sizes{Heads: attHeads, KVHeads: attKV, Queries: attQueries, Keys: attKeys, Dim: attDim, ValueDim: attValueDim}
+	s := attention.Sizes{Heads: attHeads, KVHeads: attKV, Queries: attQueries, Keys: attKeys,
+		Dim: attDim, ValueDim: attValueDim}
 	a.sinks = []float32{0.5, 1, 1.5, 2}
 	for range 2 {
 		normal := func(n int) []float32 {
@@ -45,13 +46,18 @@ func attend(t *testing.T) attended {
 			return x
 		}
 		p := &attention.Problem{Mask: attention.Mask{Causal: true}, Sinks: a.sinks}
-		recipe := attention.Recipe{Q: attention.PerHead, K: attention.PerHead, V: attention.PerHead, Profile: "te-block"}
-		require.NoError(t, recipe.Quantize(t.Context(), p, normal(attHeads*attQueries*attDim), normal(attKV*attKeys*attDim),
+		recipe := attention.Recipe{Q: attention.PerHead, K: attention.PerHead, V: attention.PerHead,
+			Profile: "te-block"}
+		require.NoError(t, recipe.Quantize(t.Context(), p, normal(attHeads*attQueries*attDim),
+			normal(attKV*attKeys*attDim),
 			normal(attKV*attKeys*attValueDim), s, tensor.Options{}))
 		out, lse := make([]float32, attHeads*attQueries*attValueDim), make([]float32, attHeads*attQueries)
-		require.NoError(t, attention.Forward(t.Context(), out, p, attention.Options{P: attention.PE4M3, LSE: lse}))
-		a.q, a.k, a.v = append(a.q, p.Q.Codes.Codes...), append(a.k, p.K.Codes.Codes...), append(a.v, p.V.Codes.Codes...)
-		a.qs, a.ks, a.vs = append(a.qs, p.Q.Codes.Scales...), append(a.ks, p.K.Codes.Scales...), append(a.vs, p.V.Codes.Scales...)
+		require.NoError(t, attention.Forward(t.Context(), out, p,
+			attention.Options{P: attention.PE4M3, LSE: lse}))
+		a.q, a.k, a.v = append(a.q, p.Q.Codes.Codes...), append(a.k, p.K.Codes.Codes...), append(a.v,
+			p.V.Codes.Codes...)
+		a.qs, a.ks, a.vs = append(a.qs, p.Q.Codes.Scales...), append(a.ks,
+			p.K.Codes.Scales...), append(a.vs, p.V.Codes.Scales...)
 		a.out, a.lse = append(a.out, out...), append(a.lse, lse...)
 	}
 	return a
@@ -74,8 +80,10 @@ func (a *attended) write(t *testing.T, other ...safetensors.Tensor) string {
 		filetest.Raw("q", safetensors.F8E4M3, []int{2, attHeads, attQueries, attDim}, a.q...),
 		filetest.Raw("k", safetensors.F8E4M3, []int{2, attKV, attKeys, attDim}, a.k...),
 		filetest.Raw("v", safetensors.F8E4M3, []int{2, attKV, attKeys, attValueDim}, a.v...),
-		filetest.F32("q_scale_inv", []int{2, attHeads}, a.qs...), filetest.F32("k_scale_inv", []int{2, attKV}, a.ks...),
-		filetest.F32("v_scale_inv", []int{2, attKV}, a.vs...), filetest.F32("sinks", []int{attHeads}, a.sinks...),
+		filetest.F32("q_scale_inv", []int{2, attHeads}, a.qs...), filetest.F32("k_scale_inv",
+			[]int{2, attKV}, a.ks...),
+		filetest.F32("v_scale_inv", []int{2, attKV}, a.vs...), filetest.F32("sinks", []int{attHeads},
+			a.sinks...),
 		filetest.F32("out", []int{2, attHeads, attQueries, attValueDim}, a.out...),
 		filetest.F32("lse", []int{2, attHeads, attQueries}, a.lse...),
 	}
@@ -90,7 +98,8 @@ func (a *attended) write(t *testing.T, other ...safetensors.Tensor) string {
 }
 
 func verifyAttention(path string, more ...string) []string {
-	return append([]string{"verify", "attention", path, "--causal", "--sinks", "sinks", "--quiet"}, more...)
+	return append([]string{"verify", "attention", path, "--causal", "--sinks", "sinks", "--quiet"},
+		more...)
 }
 
 func TestVerifyAttentionInAnyLayout(t *testing.T) {
@@ -101,10 +110,14 @@ func TestVerifyAttentionInAnyLayout(t *testing.T) {
 	require.Contains(t, text, "bits: 640 of 640 elements and 40 of 40 log-sum-exps")
 
 	tokens := a.write(t,
-		filetest.Raw("q", safetensors.F8E4M3, []int{2, attQueries, attHeads, attDim}, turned(a.q, attHeads, attQueries, attDim)...),
-		filetest.Raw("k", safetensors.F8E4M3, []int{2, attKeys, attKV, attDim}, turned(a.k, attKV, attKeys, attDim)...),
-		filetest.Raw("v", safetensors.F8E4M3, []int{2, attKeys, attKV, attValueDim}, turned(a.v, attKV, attKeys, attValueDim)...),
-		filetest.F32("out", []int{2, attQueries, attHeads, attValueDim}, turned(a.out, attHeads, attQueries, attValueDim)...),
+		filetest.Raw("q", safetensors.F8E4M3, []int{2, attQueries, attHeads, attDim},
+			turned(a.q, attHeads, attQueries, attDim)...),
+		filetest.Raw("k", safetensors.F8E4M3, []int{2, attKeys, attKV, attDim},
+			turned(a.k, attKV, attKeys, attDim)...),
+		filetest.Raw("v", safetensors.F8E4M3, []int{2, attKeys, attKV, attValueDim},
+			turned(a.v, attKV, attKeys, attValueDim)...),
+		filetest.F32("out", []int{2, attQueries, attHeads, attValueDim},
+			turned(a.out, attHeads, attQueries, attValueDim)...),
 	)
 	succeed(t, verifyAttention(tokens, append(bits, "--layout", "bshd")...)...)
 
@@ -114,7 +127,8 @@ func TestVerifyAttentionInAnyLayout(t *testing.T) {
 			each = append(each, s)
 		}
 	}
-	succeed(t, verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{2, attKV, attKeys, 1}, each...)), bits...)...)
+	succeed(t, verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{2, attKV, attKeys, 1},
+		each...)), bits...)...)
 }
 
 func TestVerifyAttentionFindsTheWrongElement(t *testing.T) {
@@ -159,7 +173,8 @@ func TestVerifyAttentionNamesFaults(t *testing.T) {
 			require.Contains(t, first, issue)
 		}
 	}
-	require.Contains(t, succeed(t, "verify", "attention", "--inject", "none", "--kernel", "fa3-hopper", "--bits", "--quiet"), "right: ")
+	require.Contains(t, succeed(t, "verify", "attention", "--inject", "none", "--kernel",
+		"fa3-hopper", "--bits", "--quiet"), "right: ")
 }
 
 func TestVerifyAttentionRefuses(t *testing.T) {
@@ -177,17 +192,23 @@ func TestVerifyAttentionRefuses(t *testing.T) {
 		{2, "want a safetensors file", []string{"verify", "attention"}},
 		{2, "--bits are those of --kernel", verifyAttention(path, "--bits")},
 		{2, "leave", []string{"verify", "attention", path, "--inject", "none"}},
-		{2, "--keys is of what is read", []string{"verify", "attention", "--inject", "none", "--keys", "3"}},
+		{2, "--keys is of what is read", []string{"verify", "attention", "--inject", "none", "--keys",
+			"3"}},
 		{2, "want two whole numbers", verifyAttention(path, "--window", "3")},
 		{2, "did you mean split-mean", []string{"verify", "attention", "--inject", "split-maen"}},
 		{1, `no tensor "x"`, verifyAttention(path, "--k", "x")},
 		{1, "--k-scales", verifyAttention(path, "--k-scales", "x")},
-		{1, `scale 3 of K is NaN`, verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{2, attKV}, nan...)))},
-		{1, `the scale of head 0, token 0, column 0 is 0`, verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{2, attKV}, zero...)))},
-		{1, `does not hold the scales of tensor "k"`, verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{3}, 1, 1, 1)))},
-		{1, `tensor "out" has shape [2 4 5 15]`, verifyAttention(a.write(t, filetest.F32("out", []int{2, 4, 5, 15}, make([]float32, 600)...)))},
+		{1, `scale 3 of K is NaN`,
+			verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{2, attKV}, nan...)))},
+		{1, `the scale of head 0, token 0, column 0 is 0`,
+			verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{2, attKV}, zero...)))},
+		{1, `does not hold the scales of tensor "k"`,
+			verifyAttention(a.write(t, filetest.F32("k_scale_inv", []int{3}, 1, 1, 1)))},
+		{1, `tensor "out" has shape [2 4 5 15]`,
+			verifyAttention(a.write(t, filetest.F32("out", []int{2, 4, 5, 15}, make([]float32, 600)...)))},
 		{1, `--keys 71: sequence 0 of tensor "k" has 70 keys`, verifyAttention(path, "--keys", "71")},
-		{1, `log-sum-exps are [2 4 5]`, verifyAttention(a.write(t, filetest.F32("lse", []int{2, 4, 4}, make([]float32, 32)...)))},
+		{1, `log-sum-exps are [2 4 5]`,
+			verifyAttention(a.write(t, filetest.F32("lse", []int{2, 4, 4}, make([]float32, 32)...)))},
 		{1, `want FP8 or BF16`, verifyAttention(path, "--k", "out")},
 	} {
 		fail(t, test.status, test.want, test.args...)
@@ -202,8 +223,10 @@ func TestVerifyAttentionRounded(t *testing.T) {
 		b := fp8.BFloat16FromFloat32(x)
 		out = append(out, byte(b), byte(b>>8))
 	}
-	path := a.write(t, filetest.Raw("out", safetensors.BF16, []int{2, attHeads, attQueries, attValueDim}, out...))
-	require.Contains(t, succeed(t, verifyAttention(path, "--kernel", "octavo-e4m3", "--bits")...), "output: bf16")
+	path := a.write(t, filetest.Raw("out", safetensors.BF16,
+		[]int{2, attHeads, attQueries, attValueDim}, out...))
+	require.Contains(t, succeed(t, verifyAttention(path, "--kernel", "octavo-e4m3", "--bits")...),
+		"output: bf16")
 	r := octavo(nil, verifyAttention(path, "--value-dim", "16", "--quiet")...)
 	require.Equal(t, 1, r.status, "V is not K")
 }

@@ -24,7 +24,8 @@ import (
 
 // attentionCodes are random codes of [heads, tokens, dim] with blocks of scales; pow2 is of scales
 // that are powers of 2.
-func attentionCodes(r *rand.Rand, heads, tokens, dim int, b tensor.Block, pow2 bool) attention.Operand {
+func attentionCodes(r *rand.Rand, heads, tokens, dim int, b tensor.Block,
+	pow2 bool) attention.Operand {
 	x := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{heads, tokens, dim}, Block: b}
 	for range heads * tokens * dim {
 		x.Codes = append(x.Codes, fp8.EncodeOne(r.NormFloat64(), fp8.E4M3, fp8.Policy{}))
@@ -66,7 +67,8 @@ func canonically(t *testing.T, p *attention.Problem) (out, lse []float32) {
 	t.Helper()
 	s := p.Sizes()
 	out, lse = make([]float32, s.Heads*s.Queries*s.ValueDim), make([]float32, s.Heads*s.Queries)
-	require.NoError(t, attention.Forward(t.Context(), out, p, attention.Options{P: attention.PE4M3, LSE: lse}))
+	require.NoError(t, attention.Forward(t.Context(), out, p,
+		attention.Options{P: attention.PE4M3, LSE: lse}))
 	return out, lse
 }
 
@@ -89,21 +91,30 @@ func TestVerifyAttentionReadsScales(t *testing.T) {
 		more, without []string
 	}{
 		{q: whole, k: whole, v: whole, qs: []int{1}, ks: []int{}, vs: []int{1, 1, 1}},
-		{q: head(queries), k: head(keys), v: head(keys), qs: []int{heads}, ks: []int{kv, 1, 1}, vs: []int{kv, 1}},
-		{q: token, k: token, v: token, qs: []int{heads, queries}, ks: []int{kv, keys, 1}, vs: []int{kv, keys}},
-		{q: parts, k: parts, v: whole, qs: []int{heads, queries, 2}, ks: []int{kv, keys, 2}, vs: []int{1}},
-		{q: whole, k: tensor.Block{Rows: 16, Cols: 32}, v: tensor.Block{Rows: 16}, qs: []int{1}, ks: []int{kv, 3, 2},
+		{q: head(queries), k: head(keys), v: head(keys), qs: []int{heads}, ks: []int{kv, 1, 1},
+			vs: []int{kv, 1}},
+		{q: token, k: token, v: token, qs: []int{heads, queries}, ks: []int{kv, keys, 1},
+			vs: []int{kv, keys}},
+		{q: parts, k: parts, v: whole, qs: []int{heads, queries, 2}, ks: []int{kv, keys, 2},
+			vs: []int{1}},
+		{q: whole, k: tensor.Block{Rows: 16, Cols: 32}, v: tensor.Block{Rows: 16}, qs: []int{1},
+			ks: []int{kv, 3, 2},
 			vs: []int{kv, 3}},
-		{q: whole, k: tensor.Block{Rows: 12}, v: head(keys), qs: []int{1}, ks: []int{kv, 4, 1}, vs: []int{kv},
+		{q: whole, k: tensor.Block{Rows: 12}, v: head(keys), qs: []int{1}, ks: []int{kv, 4, 1},
+			vs:   []int{kv},
 			more: []string{"--k-block", "12"}},
-		{q: whole, k: whole, v: tensor.Block{Rows: keys, Cols: 1}, qs: []int{1}, ks: []int{1}, vs: []int{kv, 1, valueDim}},
-		{q: whole, k: whole, v: tensor.Block{Rows: keys, Cols: 1}, qs: []int{1}, ks: []int{1}, vs: []int{kv, valueDim}},
-		{q: whole, k: whole, v: tensor.Block{Rows: keys, Cols: 8}, qs: []int{1}, ks: []int{1}, vs: []int{kv, 1, 4}},
+		{q: whole, k: whole, v: tensor.Block{Rows: keys, Cols: 1}, qs: []int{1}, ks: []int{1},
+			vs: []int{kv, 1, valueDim}},
+		{q: whole, k: whole, v: tensor.Block{Rows: keys, Cols: 1}, qs: []int{1}, ks: []int{1},
+			vs: []int{kv, valueDim}},
+		{q: whole, k: whole, v: tensor.Block{Rows: keys, Cols: 8}, qs: []int{1}, ks: []int{1},
+			vs: []int{kv, 1, 4}},
 	} {
 		for _, e8m0 := range []bool{false, true} {
 			what := fmt.Sprintf("%v %v %v", test.qs, test.ks, test.vs)
 			p := &attention.Problem{Q: attentionCodes(r, heads, queries, dim, test.q, e8m0),
-				K: attentionCodes(r, kv, keys, dim, test.k, e8m0), V: attentionCodes(r, kv, keys, valueDim, test.v, e8m0)}
+				K: attentionCodes(r, kv, keys, dim, test.k, e8m0), V: attentionCodes(r, kv, keys, valueDim,
+					test.v, e8m0)}
 			out, lse := canonically(t, p)
 			path := filetest.Write(t, nil,
 				codesIn("q", []int{heads, queries, dim}, p.Q), codesIn("k", []int{kv, keys, dim}, p.K),
@@ -111,7 +122,8 @@ func TestVerifyAttentionReadsScales(t *testing.T) {
 				scalesIn("q_scale_inv", test.qs, e8m0, p.Q.Codes.Scales...),
 				scalesIn("k_scale_inv", test.ks, e8m0, p.K.Codes.Scales...),
 				scalesIn("v_scale_inv", test.vs, e8m0, p.V.Codes.Scales...),
-				filetest.F32("out", []int{heads, queries, valueDim}, out...), filetest.F32("lse", []int{heads, queries}, lse...))
+				filetest.F32("out", []int{heads, queries, valueDim}, out...), filetest.F32("lse",
+					[]int{heads, queries}, lse...))
 			text := succeed(t, attentionBits(path, test.more...)...)
 			require.Contains(t, text, "right: all 384 elements", what)
 			require.Contains(t, text, "bits: 384 of 384", what)
@@ -123,7 +135,8 @@ func TestVerifyAttentionReadsScales(t *testing.T) {
 func TestVerifyAttentionAmbiguousScales(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 18))
 	b := tensor.Block{}
-	p := &attention.Problem{Q: attentionCodes(r, 2, 3, 32, b, true), K: attentionCodes(r, 2, 64, 32, b, true),
+	p := &attention.Problem{Q: attentionCodes(r, 2, 3, 32, b, true),
+		K: attentionCodes(r, 2, 64, 32, b, true),
 		V: attentionCodes(r, 2, 64, 64, b, true)}
 	out, _ := canonically(t, p)
 	for _, test := range []struct {
@@ -132,19 +145,27 @@ func TestVerifyAttentionAmbiguousScales(t *testing.T) {
 		want  string
 		more  []string
 	}{
-		{"v_scale_inv", []int{2, 64}, "tensor \"v_scale_inv\" of shape [2 64] may hold scales of tokens or columns of tensor \"v\": " +
-			"reshape it to [2 64 1] or [2 1 64]", nil},
+		{"v_scale_inv", []int{2, 64},
+			"tensor \"v_scale_inv\" of shape [2 64] may hold scales of tokens or columns of tensor \"v\": " +
+				"reshape it to [2 64 1] or [2 1 64]", nil},
 		{"v_scale_inv", []int{2, 16}, "may hold scales of tokens or columns", nil},
-		{"v_scale_inv", []int{3, 5}, "tensor \"v_scale_inv\" of shape [3 5] does not hold the scales of tensor \"v\" of shape [2 64 64]: want " +
-			"[1] for all, [2] for heads, [2 64 1] for tokens, [2 1 64] for columns, or fewer tokens or columns for blocks of them", nil},
-		{"k_scale_inv", []int{2, 64, 3}, "want [1] for all, [2] for heads, [2 64 1] for tokens, or fewer", nil},
+		{"v_scale_inv", []int{3, 5},
+			"tensor \"v_scale_inv\" of shape [3 5] does not hold the scales of tensor \"v\" of shape [2 " +
+				"64 64]: want " +
+				"[1] for all, [2] for heads, [2 64 1] for tokens, [2 1 64] for columns, or fewer tokens or " +
+				"columns for blocks of them", nil},
+		{"k_scale_inv", []int{2, 64, 3},
+			"want [1] for all, [2] for heads, [2 64 1] for tokens, or fewer", nil},
 		{"k_scale_inv", []int{2, 13}, "has 13 scales for 64 tokens: say with --k-block", nil},
-		{"k_scale_inv", []int{2, 13}, "and not one for 4 tokens each: change --k-block", []string{"--k-block", "4"}},
-		{"q_scale_inv", []int{1, 2}, "may hold scales of tokens or heads of tensor \"q\": reshape it to [1 2 1] or [2]", nil},
+		{"k_scale_inv", []int{2, 13}, "and not one for 4 tokens each: change --k-block",
+			[]string{"--k-block", "4"}},
+		{"q_scale_inv", []int{1, 2},
+			"may hold scales of tokens or heads of tensor \"q\": reshape it to [1 2 1] or [2]", nil},
 	} {
 		shapes := map[string][]int{"q_scale_inv": {1}, "k_scale_inv": {1}, "v_scale_inv": {1}}
 		shapes[test.name] = test.shape
-		all := []safetensors.Tensor{codesIn("q", []int{2, 3, 32}, p.Q), codesIn("k", []int{2, 64, 32}, p.K),
+		all := []safetensors.Tensor{codesIn("q", []int{2, 3, 32}, p.Q),
+			codesIn("k", []int{2, 64, 32}, p.K),
 			codesIn("v", []int{2, 64, 64}, p.V), filetest.F32("out", []int{2, 3, 64}, out...)}
 		for name, shape := range shapes {
 			n := 1
@@ -153,7 +174,8 @@ func TestVerifyAttentionAmbiguousScales(t *testing.T) {
 			}
 			all = append(all, filetest.F32(name, shape, slices.Repeat([]float32{1}, n)...))
 		}
-		fail(t, 1, test.want, append([]string{"verify", "attention", filetest.Write(t, nil, all...)}, test.more...)...)
+		fail(t, 1, test.want, append([]string{"verify", "attention", filetest.Write(t, nil, all...)},
+			test.more...)...)
 	}
 }
 
@@ -188,7 +210,8 @@ func TestVerifyAttentionOutputs(t *testing.T) {
 			numbers = append(numbers, float64(x))
 		}
 		out := filetest.Raw("out", dtype, []int{2, 5, 32}, filetest.Values(dtype, numbers)...)
-		path := filetest.Write(t, nil, files[0], files[1], files[2], out, filetest.F32("lse", []int{2, 5}, got.LSE...))
+		path := filetest.Write(t, nil, files[0], files[1], files[2], out,
+			filetest.F32("lse", []int{2, 5}, got.LSE...))
 		text := succeed(t, "verify", "attention", path, "--kernel", "octavo-bf16", "--bits", "--quiet")
 		require.Contains(t, text, "right: all 320 elements")
 		require.Contains(t, text, "output: "+cast.String())
@@ -209,7 +232,8 @@ func TestVerifyAttentionOutputs(t *testing.T) {
 		}
 		args[2] = write()
 		succeed(t, args...)
-		step := map[flash.Cast]float64{flash.Float32: 0x1p-14, flash.BFloat16: 0x1p-6, flash.Float16: 0x1p-9}[cast]
+		step := map[flash.Cast]float64{flash.Float32: 0x1p-14, flash.BFloat16: 0x1p-6,
+			flash.Float16: 0x1p-9}[cast]
 		numbers[17] *= 1 + step
 		args[2] = write()
 		require.Contains(t, octavo(nil, args...).stdout, "wrong: 1 of 320 elements", cast.String())
@@ -219,7 +243,8 @@ func TestVerifyAttentionOutputs(t *testing.T) {
 // gpuCase is a problem and what a kernel with the sums of a GPU makes of it.
 func gpuCase(t *testing.T, r *rand.Rand, keys int, sums string, promote int) (path string) {
 	const heads, queries, dim = 1, 2, 16
-	p := &attention.Problem{Q: attentionCodes(r, heads, queries, dim, tensor.Block{Rows: queries}, false),
+	p := &attention.Problem{Q: attentionCodes(r, heads, queries, dim, tensor.Block{Rows: queries},
+		false),
 		K: attentionCodes(r, heads, keys, dim, tensor.Block{Rows: keys}, false),
 		V: attentionCodes(r, heads, keys, dim, tensor.Block{Rows: keys}, false), Scale: 0.02}
 	for i := range p.V.Codes.Codes {
@@ -228,7 +253,8 @@ func gpuCase(t *testing.T, r *rand.Rand, keys int, sums string, promote int) (pa
 	m, err := oracle.ParseModel(sums)
 	require.NoError(t, err)
 	core := flash.Product{Order: flash.Instruction, Model: m}
-	k := flash.Kernel{Tile: 128, Descending: true, Offset: 8, P: flash.E4M3, Scores: flash.Scores{Product: core}, Values: core}
+	k := flash.Kernel{Tile: 128, Descending: true, Offset: 8, P: flash.E4M3,
+		Scores: flash.Scores{Product: core}, Values: core}
 	k.Values.Promote, k.Values.Carry = promote, promote == 0
 	got, err := flash.Predict(t.Context(), p, k, flash.Options{})
 	require.NoError(t, err)
@@ -238,7 +264,8 @@ func gpuCase(t *testing.T, r *rand.Rand, keys int, sums string, promote int) (pa
 		filetest.F32("q_scale_inv", []int{heads}, p.Q.Codes.Scales...),
 		filetest.F32("k_scale_inv", []int{heads}, p.K.Codes.Scales...),
 		filetest.F32("v_scale_inv", []int{heads}, p.V.Codes.Scales...),
-		filetest.F32("out", []int{heads, queries, dim}, got.Out...), filetest.F32("lse", []int{heads, queries}, got.LSE...))
+		filetest.F32("out", []int{heads, queries, dim}, got.Out...), filetest.F32("lse",
+			[]int{heads, queries}, got.LSE...))
 }
 
 func onGPU(path string, more ...string) []string {
@@ -318,7 +345,8 @@ func TestVerifyAttentionOfDifferentLengths(t *testing.T) {
 	var outs, lses [][]float32
 	cuQ, cuK, used := []int32{0}, []int32{0}, []int32{}
 	for _, n := range lengths {
-		p := &attention.Problem{Q: attentionCodes(r, heads, max(n[0], 1), dim, tensor.Block{Rows: max(n[0], 1)}, false),
+		p := &attention.Problem{Q: attentionCodes(r, heads, max(n[0], 1), dim,
+			tensor.Block{Rows: max(n[0], 1)}, false),
 			K: attentionCodes(r, kv, max(n[1], 1), dim, tensor.Block{Rows: max(n[1], 1)}, false),
 			V: attentionCodes(r, kv, max(n[1], 1), valueDim, tensor.Block{Rows: max(n[1], 1)}, false)}
 		p.Mask.Causal = true
@@ -334,7 +362,8 @@ func TestVerifyAttentionOfDifferentLengths(t *testing.T) {
 			}
 		}
 		q, k, v = append(q, p.Q.Codes.Codes), append(k, p.K.Codes.Codes), append(v, p.V.Codes.Codes)
-		qs, ks, vs = append(qs, p.Q.Codes.Scales...), append(ks, p.K.Codes.Scales...), append(vs, p.V.Codes.Scales...)
+		qs, ks, vs = append(qs, p.Q.Codes.Scales...), append(ks, p.K.Codes.Scales...), append(vs,
+			p.V.Codes.Scales...)
 		outs, lses = append(outs, out), append(lses, lse)
 		cuQ, cuK = append(cuQ, cuQ[len(cuQ)-1]+int32(n[0])), append(cuK, cuK[len(cuK)-1]+int32(n[1]))
 		used = append(used, int32(n[1]))
@@ -354,10 +383,12 @@ func TestVerifyAttentionOfDifferentLengths(t *testing.T) {
 	queries, keys := int(cuQ[n]), int(cuK[n])
 	ofQ := []safetensors.Tensor{raw("q", []int{queries, heads, dim}, joined(heads, dim, q...)),
 		filetest.F32("q_scale_inv", []int{n, heads}, qs...),
-		filetest.F32("k_scale_inv", []int{n, kv}, ks...), filetest.F32("v_scale_inv", []int{n, kv}, vs...),
+		filetest.F32("k_scale_inv", []int{n, kv}, ks...), filetest.F32("v_scale_inv", []int{n, kv},
+			vs...),
 		filetest.F32("out", []int{queries, heads, valueDim}, joined(heads, valueDim, outs...)...),
 		filetest.F32("lse", []int{queries, heads}, lse...),
-		ints("cuq", []int{n + 1}, cuQ...), ints("cuk", []int{n + 1}, cuK...), ints("used", []int{n}, used...)}
+		ints("cuq", []int{n + 1}, cuQ...), ints("cuk", []int{n + 1}, cuK...), ints("used", []int{n},
+			used...)}
 	args := []string{"--layout", "bshd", "--causal", "--cu-seqlens-q", "cuq"}
 
 	packed := filetest.Write(t, nil, append(ofQ, raw("k", []int{keys, kv, dim}, joined(kv, dim, k...)),
@@ -373,7 +404,8 @@ func TestVerifyAttentionOfDifferentLengths(t *testing.T) {
 		order := rand.New(rand.NewPCG(1, 1)).Perm(n * most / page)
 		pages = slices.Repeat([]byte{nan}, n*most*kv*dim)
 		for b := range n {
-			one := slices.Concat(joined(kv, dim, x[b]), slices.Repeat([]byte{nan}, most*kv*dim))[:most*kv*dim]
+			one := slices.Concat(joined(kv, dim, x[b]), slices.Repeat([]byte{nan},
+				most*kv*dim))[:most*kv*dim]
 			batch = append(batch, one...)
 			for i := range most / page {
 				at := order[b*(most/page)+i]
@@ -403,14 +435,18 @@ func TestVerifyAttentionOfDifferentLengths(t *testing.T) {
 	ofQ[4] = filetest.F32("out", []int{queries, heads, valueDim}, joined(heads, valueDim, outs...)...)
 	res := octavo(nil, attentionBits(paged(table), more...)...)
 	require.Equal(t, 1, res.status)
-	require.Contains(t, strings.Join(strings.Fields(res.stdout), " "), "sequence 1, head 2, row 0, column 5: got")
+	require.Contains(t, strings.Join(strings.Fields(res.stdout), " "),
+		"sequence 1, head 2, row 0, column 5: got")
 
 	table[1] = 20
-	fail(t, 1, `tensor "pages": page 1 of sequence 0 is number 20: tensor "k" has 20 pages`, attentionBits(paged(table), more...)...)
-	fail(t, 2, "name how many keys count with --seqlens-k", attentionBits(padded, "--block-table", "x")...)
+	fail(t, 1, `tensor "pages": page 1 of sequence 0 is number 20: tensor "k" has 20 pages`,
+		attentionBits(paged(table), more...)...)
+	fail(t, 2, "name how many keys count with --seqlens-k",
+		attentionBits(padded, "--block-table", "x")...)
 	fail(t, 2, "leave one out", attentionBits(padded, "--seqlens-k", "used", "--keys", "3")...)
 	fail(t, 2, "leave one out", attentionBits(padded, "--block-table", "x", "--cu-seqlens-k", "y")...)
-	fail(t, 1, `tensor "cuk" has the lengths of 5 sequences: there are 4`, attentionBits(padded, append(args, "--seqlens-k", "cuk")...)...)
+	fail(t, 1, `tensor "cuk" has the lengths of 5 sequences: there are 4`,
+		attentionBits(padded, append(args, "--seqlens-k", "cuk")...)...)
 	fail(t, 1, `has 1 sequences and tensor "q" 4`, attentionBits(packed, args...)...)
 	fail(t, 1, `tensor "cuk" says where sequences begin, and tensor "k" of 4 dimensions has a batch`,
 		attentionBits(padded, append(args, "--cu-seqlens-k", "cuk")...)...)
@@ -428,9 +464,12 @@ func TestVerifyAttentionOfDifferentLengths(t *testing.T) {
 		if len(cu) != n+1 { // scales of sequences are of other ones
 			more = []string{"--k-scales", "1", "--v-scales", "1"}
 		}
-		fail(t, 1, want, attentionBits(path, slices.Concat(args, []string{"--cu-seqlens-k", "cuk"}, more)...)...)
+		fail(t, 1, want, attentionBits(path, slices.Concat(args, []string{"--cu-seqlens-k", "cuk"},
+			more)...)...)
 	}
 	ofQ[8] = ints("used", []int{n}, 40, 81, 20, 0)
-	path := filetest.Write(t, nil, append(ofQ, raw("k", []int{n, most, kv, dim}, kBatch), raw("v", []int{n, most, kv, valueDim}, vBatch))...)
-	fail(t, 1, `the length of sequence 1 is 81: tensor "k" has room for 80 keys of it`, attentionBits(path, append(args, "--seqlens-k", "used")...)...)
+	path := filetest.Write(t, nil, append(ofQ, raw("k", []int{n, most, kv, dim}, kBatch),
+		raw("v", []int{n, most, kv, valueDim}, vBatch))...)
+	fail(t, 1, `the length of sequence 1 is 81: tensor "k" has room for 80 keys of it`,
+		attentionBits(path, append(args, "--seqlens-k", "used")...)...)
 }

@@ -16,11 +16,18 @@ type modelFlags struct{ claim.Terms }
 
 func (m *modelFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(oneOf{&parsed[claim.Model]{&m.Model, "exact", "NAME", claim.ParseModel}, append(claim.GPUs(), "exact", "canonical")}, "model", "what C has to be: exact, canonical or a GPU model")
-	f.Var(oneOf{&parsed[oracle.Accumulation]{&m.Bound, "", "NAME", m.parseBound}, append(claim.GPUs(), "float32", "float32-truncated", "dequantized")}, "bound", "how the kernel adds, for the bound of exact (default float32)")
-	wholeFlag(cmd, &m.Promote, 0, math.MaxInt32, "promote", "products of a GPU model's sum that is added in float32; 0 is a whole block")
-	f.Var(oneOf{&parsed[oracle.ScaleOrder]{&m.Order, "any", "NAME", oracle.ParseScaleOrder}, []string{"product-then-fma", "a-then-b", "b-then-a", "any"}}, "scale-order",
-		"how scales are applied: product-then-fma, a-then-b, b-then-a or any,\nwhich is a-then-b where bits are demanded")
+	f.Var(oneOf{&parsed[claim.Model]{&m.Model, "exact", "NAME", claim.ParseModel},
+		append(claim.GPUs(), "exact",
+			"canonical")}, "model", "what C has to be: exact, canonical or a GPU model")
+	f.Var(oneOf{&parsed[oracle.Accumulation]{&m.Bound, "", "NAME", m.parseBound},
+		append(claim.GPUs(), "float32", "float32-truncated",
+			"dequantized")}, "bound", "how the kernel adds, for the bound of exact (default float32)")
+	wholeFlag(cmd, &m.Promote, 0, math.MaxInt32, "promote",
+		"products of a GPU model's sum that is added in float32; 0 is a whole block")
+	f.Var(oneOf{&parsed[oracle.ScaleOrder]{&m.Order, "any", "NAME", oracle.ParseScaleOrder},
+		[]string{"product-then-fma", "a-then-b", "b-then-a", "any"}}, "scale-order",
+		"how scales are applied: product-then-fma, a-then-b, b-then-a or any,\nwhich is a-then-b "+
+			"where bits are demanded")
 }
 
 func (m *modelFlags) parseBound(name string) (oracle.Accumulation, error) {
@@ -30,7 +37,10 @@ func (m *modelFlags) parseBound(name string) (oracle.Accumulation, error) {
 
 // claim returns what a kernel is said to compute, if the flags go together.
 func (m *modelFlags) claim() (judge.Claim, error) {
-	c, err := m.Claim(func(option string) string { return "--" + strings.ReplaceAll(option, " ", "-") })
+	c, err := m.Claim(func(option string) string {
+		return "--" +
+			strings.ReplaceAll(option, " ", "-")
+	})
 	if err != nil {
 		return c, usageError{err}
 	}

@@ -18,12 +18,15 @@ func TestModelFlags(t *testing.T) {
 	}{
 		{nil, judge.Claim{}},
 		{[]string{"--bound", "float32"}, judge.Claim{}},
-		{[]string{"--bound", "float32-truncated"}, judge.Claim{Accumulation: oracle.Accumulation{Truncated: true}}},
-		{[]string{"--bound", "dequantized"}, judge.Claim{Accumulation: oracle.Accumulation{Dequantized: true}}},
+		{[]string{"--bound", "float32-truncated"},
+			judge.Claim{Accumulation: oracle.Accumulation{Truncated: true}}},
+		{[]string{"--bound", "dequantized"},
+			judge.Claim{Accumulation: oracle.Accumulation{Dequantized: true}}},
 		{[]string{"--bound", "hopper-wgmma", "--promote", "128", "--scale-order", "b-then-a"},
 			judge.Claim{Accumulation: oracle.Accumulation{Scales: oracle.BThenA, Kernel: hopper}}},
 		{[]string{"--model", "canonical"}, judge.Claim{Want: judge.Canonical}},
-		{[]string{"--model", "hopper-wgmma", "--promote", "128", "--scale-order", "b-then-a"}, judge.Claim{Want: judge.Predicted, Kernel: hopper}},
+		{[]string{"--model", "hopper-wgmma", "--promote", "128", "--scale-order", "b-then-a"},
+			judge.Claim{Want: judge.Predicted, Kernel: hopper}},
 	} {
 		var d modelFlags
 		cmd := newVersionCommand()

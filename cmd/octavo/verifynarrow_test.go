@@ -60,18 +60,28 @@ func TestVerifyNarrow(t *testing.T) {
 func TestVerifyNarrowHints(t *testing.T) {
 	one := filetest.FloatBytes(1)
 	path := filetest.Write(t, nil,
-		filetest.Raw("a", safetensors.U8, []int{1, 32}, bytes.Repeat([]byte{2}, 32)...), filetest.Raw("a_scale_inv", safetensors.F8E4M3, []int{1, 2}, 0x38, 0x38),
-		filetest.Raw("b", safetensors.U8, []int{1, 16}, bytes.Repeat([]byte{0x22}, 16)...), filetest.Raw("b_scale_inv", safetensors.F8E4M3, []int{1, 2}, 0x38, 0x38),
-		filetest.Raw("small", safetensors.U8, []int{1, 16}, bytes.Repeat([]byte{2}, 16)...), filetest.Raw("small_scale_inv", safetensors.F8E4M3, []int{1, 2}, 0x38, 0x38),
+		filetest.Raw("a", safetensors.U8, []int{1, 32},
+			bytes.Repeat([]byte{2}, 32)...), filetest.Raw("a_scale_inv", safetensors.F8E4M3, []int{1,
+			2}, 0x38, 0x38),
+		filetest.Raw("b", safetensors.U8, []int{1, 16},
+			bytes.Repeat([]byte{0x22}, 16)...), filetest.Raw("b_scale_inv", safetensors.F8E4M3, []int{1,
+			2}, 0x38, 0x38),
+		filetest.Raw("small", safetensors.U8, []int{1, 16},
+			bytes.Repeat([]byte{2}, 16)...), filetest.Raw("small_scale_inv", safetensors.F8E4M3, []int{1,
+			2}, 0x38, 0x38),
 		filetest.Raw("g", safetensors.F32, []int{1}, one...), filetest.F32("c", []int{1, 1}, 32),
 	)
-	args := []string{"verify", path, "--got", path, "--a", "a", "--a-format", "e2m1", "--a-block", "1x16", "--b-format", "e2m1"}
+	args := []string{"verify", path, "--got", path, "--a", "a", "--a-format", "e2m1", "--a-block",
+		"1x16", "--b-format", "e2m1"}
 	packed := append(args, "--b", "b", "--b-block", "1x16", "--b-packed")
 	succeed(t, packed...)
 	succeed(t, append(packed, "--b-scale-format", "ue4m3", "--b-outer", "g", "--b-outer-divides")...)
-	fail(t, exitData, "4 bits of E2M1; --b-packed says that a byte holds several", append(args, "--b", "b", "--b-block", "1x8")...)
+	fail(t, exitData, "4 bits of E2M1; --b-packed says that a byte holds several",
+		append(args, "--b", "b", "--b-block", "1x8")...)
 	fail(t, exitData, `tensor "small" has rows of 16 codes of E2M1 and that of the other operand of 32: --b-packed says that a byte holds several`,
 		append(args, "--b", "small", "--b-block", "1x8")...)
-	fail(t, exitData, "F8_E4M3: its scales are in UE4M3 and not in E8M0: leave --a-scale-format out", append(packed, "--a-scale-format", "e8m0")...)
-	fail(t, exitData, "are said to be divisors have no name: name them with --b-outer", append(packed, "--b-outer-divides")...)
+	fail(t, exitData, "F8_E4M3: its scales are in UE4M3 and not in E8M0: leave --a-scale-format out",
+		append(packed, "--a-scale-format", "e8m0")...)
+	fail(t, exitData, "are said to be divisors have no name: name them with --b-outer",
+		append(packed, "--b-outer-divides")...)
 }

@@ -45,7 +45,8 @@ type AuditCase struct {
 
 // OK reports whether nothing is wrong with the result.
 func (c *AuditCase) OK() bool {
-	return c.Unsupported || c.Report.OK() && len(c.Relations) == 0 && (c.Explanation == nil || len(c.Explanation.Findings) == 0)
+	return c.Unsupported || c.Report.OK() && len(c.Relations) == 0 && (c.Explanation == nil ||
+		len(c.Explanation.Findings) == 0)
 }
 
 // OK reports whether nothing is wrong.
@@ -62,7 +63,8 @@ func (a *Audit) OK() bool {
 // Without any reference it asks that keys in another order, with the same masks, change
 // nothing beyond the bounds, and that all keys twice add ln 2 to log-sum-exps.
 //
-// Errors are those of [Kernel.Check] and [Predict] of k, those of run that are not [errors.ErrUnsupported], a
+// Errors are those of [Kernel.Check] and [Predict] of k, those of run that are not
+// [errors.ErrUnsupported], a
 // result of another size, and that of ctx.
 func RunAudit(ctx context.Context, run Run, k Kernel, o AuditOptions) (*Audit, error) {
 	if err := k.Check(); err != nil {
@@ -92,7 +94,8 @@ func RunAudit(ctx context.Context, run Run, k Kernel, o AuditOptions) (*Audit, e
 	return a, nil
 }
 
-func auditOne(ctx context.Context, run Run, p *attention.Problem, k Kernel, workers int) (*AuditCase, error) {
+func auditOne(ctx context.Context, run Run, p *attention.Problem, k Kernel,
+	workers int) (*AuditCase, error) {
 	r := &AuditCase{}
 	got, err := run(ctx, p)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -129,16 +132,19 @@ func auditOne(ctx context.Context, run Run, p *attention.Problem, k Kernel, work
 }
 
 // relations returns what does not hold of the kernel's own results.
-func relations(ctx context.Context, run Run, p *attention.Problem, got Got, l *Limits, base2 bool) (broken []string, err error) {
+func relations(ctx context.Context, run Run, p *attention.Problem, got Got, l *Limits,
+	base2 bool) (broken []string, err error) {
 	if p.Mask != (attention.Mask{}) || p.Keys != 0 {
 		return nil, nil // keys have places
 	}
 	s := p.Sizes()
 	reversed, doubled := *p, *p
 	back := func(h, t int) (int, int) { row := h*s.Keys + s.Keys - 1 - t; return row, row }
-	reversed.K, reversed.V = rebuilt(p.K, s.KVHeads, s.Keys, back, nil), rebuilt(p.V, s.KVHeads, s.Keys, back, nil)
+	reversed.K, reversed.V = rebuilt(p.K, s.KVHeads, s.Keys, back, nil), rebuilt(p.V, s.KVHeads,
+		s.Keys, back, nil)
 	again := func(h, t int) (int, int) { row := h*s.Keys + t%s.Keys; return row, row }
-	doubled.K, doubled.V = rebuilt(p.K, s.KVHeads, 2*s.Keys, again, nil), rebuilt(p.V, s.KVHeads, 2*s.Keys, again, nil)
+	doubled.K, doubled.V = rebuilt(p.K, s.KVHeads, 2*s.Keys, again, nil), rebuilt(p.V, s.KVHeads,
+		2*s.Keys, again, nil)
 	if p.Sinks != nil { // twice as much, too
 		doubled.Sinks = nil
 		for _, x := range p.Sinks {
@@ -155,7 +161,8 @@ func relations(ctx context.Context, run Run, p *attention.Problem, got Got, l *L
 		text string
 	}{
 		{&reversed, 0, "keys in reverse change the result beyond its bounds"},
-		{&doubled, more, "all keys twice change the output, or log-sum-exps by another number than ln 2, beyond their bounds"},
+		{&doubled, more, "all keys twice change the output, or log-sum-exps by another number than ln " +
+			"2, beyond their bounds"},
 	} {
 		r, err := run(ctx, other.p)
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {

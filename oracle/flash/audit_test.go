@@ -113,7 +113,8 @@ func TestAuditOfPackageAttention(t *testing.T) {
 // tiles, the order of its additions and what its exponentials are.
 func TestAuditOfAnotherKernel(t *testing.T) {
 	claim := Kernel{Tile: 16, Offset: 8, P: E4M3, Exp2: Exponential{Degree: 3},
-		Scores: Scores{Product: wgmma}, Values: Product{Order: Instruction, Model: wgmma.Model, Carry: true}}
+		Scores: Scores{Product: wgmma}, Values: Product{Order: Instruction, Model: wgmma.Model,
+			Carry: true}}
 	for _, name := range []string{"exact", "canonical", "promoted", "polynomial", "hopper"} {
 		a, err := RunAudit(context.Background(), runs(honest[name], Fault{}), claim, small)
 		require.NoError(t, err)
@@ -123,7 +124,8 @@ func TestAuditOfAnotherKernel(t *testing.T) {
 
 func TestAuditOfWhatIsNotSupported(t *testing.T) {
 	k := Kernel{Tile: 16, Offset: 8, P: E4M3}
-	a, err := RunAudit(context.Background(), func(ctx context.Context, p *attention.Problem) (Got, error) {
+	a, err := RunAudit(context.Background(), func(ctx context.Context, p *attention.Problem) (Got,
+		error) {
 		if p.Sinks != nil {
 			return Got{}, errors.ErrUnsupported
 		}
@@ -137,11 +139,16 @@ func TestAuditOfWhatIsNotSupported(t *testing.T) {
 	_, err = RunAudit(context.Background(), func(context.Context, *attention.Problem) (Got, error) {
 		return Got{}, nil
 	}, k, small)
-	require.EqualError(t, err, "flash: audit, rising: 0 outputs and 0 log-sum-exps for 2 heads, 3 queries and 16 columns")
+	require.EqualError(t, err,
+		"flash: audit, rising: 0 outputs and 0 log-sum-exps for 2 heads, 3 queries and 16 columns")
 	lost := errors.New("lost")
-	_, err = RunAudit(context.Background(), func(context.Context, *attention.Problem) (Got, error) { return Got{}, lost }, k, small)
+	_, err = RunAudit(context.Background(), func(context.Context, *attention.Problem) (Got,
+		error) {
+		return Got{}, lost
+	}, k, small)
 	require.ErrorIs(t, err, lost)
-	for _, bad := range []Kernel{{Tile: -1}, {Exp2: Exponential{Degree: 7}}, {Values: Product{Order: 9}}} {
+	for _, bad := range []Kernel{{Tile: -1}, {Exp2: Exponential{Degree: 7}},
+		{Values: Product{Order: 9}}} {
 		_, err = RunAudit(context.Background(), runs(k, Fault{}), bad, small)
 		require.ErrorIs(t, err, ErrKernel)
 	}
@@ -155,7 +162,8 @@ func TestAuditRelations(t *testing.T) {
 	for _, c := range auditCases {
 		problems[c.shape.problem(16, 32, 16, 0).Sizes().Keys] = true
 	}
-	a, err := RunAudit(context.Background(), func(ctx context.Context, p *attention.Problem) (Got, error) {
+	a, err := RunAudit(context.Background(), func(ctx context.Context, p *attention.Problem) (Got,
+		error) {
 		r, err := runs(k, Fault{})(ctx, p)
 		if !problems[p.Sizes().Keys] {
 			r.LSE[0]++

@@ -11,7 +11,8 @@ import (
 
 // bell is codes of normal numbers under one scale for each head.
 func bell(r *rand.Rand, heads, tokens, dim int) attention.Operand {
-	x := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{heads, tokens, dim}, Block: tensor.Block{Rows: tokens}}
+	x := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{heads, tokens, dim},
+		Block: tensor.Block{Rows: tokens}}
 	for range heads * tokens * dim {
 		x.Codes = append(x.Codes, fp8.EncodeOne(r.NormFloat64(), x.Format, fp8.Policy{}))
 	}
@@ -23,7 +24,8 @@ func bell(r *rand.Rand, heads, tokens, dim int) attention.Operand {
 
 func bellProblem(queries, keys, dim int) *attention.Problem {
 	r := rand.New(rand.NewPCG(3, 4))
-	return &attention.Problem{Q: bell(r, 1, queries, dim), K: bell(r, 1, keys, dim), V: bell(r, 1, keys, dim)}
+	return &attention.Problem{Q: bell(r, 1, queries, dim), K: bell(r, 1, keys, dim),
+		V: bell(r, 1, keys, dim)}
 }
 
 func BenchmarkExact(b *testing.B) {

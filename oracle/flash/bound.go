@@ -360,7 +360,8 @@ func (r *rowBound) bound(out []float64, h, i int) float64 {
 	}
 	r.sums(w, delta, sink, lse, lo)
 	r.finish(out, moved)
-	limit := inner/(1-inner) + r.sum + gamma(6)*(reach+math.Abs(lse)+math.Log(float64(n))+r.Offset+1) + r.alpha
+	limit := inner/(1-inner) + r.sum +
+		gamma(6)*(reach+math.Abs(lse)+math.Log(float64(n))+r.Offset+1) + r.alpha
 	if r.Splits > 1 {
 		limit += roundoff*(12*max(reach, math.Abs(lse))+16+r.Offset+float64(2*r.Splits)) + 4*r.alpha
 	}

@@ -37,7 +37,8 @@ func inside(got []float32, want, bound []float64) (worst, norm, relative float64
 
 // requireInside fails if an error is beyond its bound, or where casts of P, all but exact
 // elsewhere, make errors that the bounds are far too wide for.
-func requireInside(t *testing.T, got, lse []float32, out, sums []float64, l *Limits, saturates bool, what string) {
+func requireInside(t *testing.T, got, lse []float32, out, sums []float64, l *Limits,
+	saturates bool, what string) {
 	t.Helper()
 	worst, norm, relative := inside(got, out, l.Out)
 	require.LessOrEqual(t, worst, 1.0, what)
@@ -60,7 +61,8 @@ func TestBoundHoldsForVectors(t *testing.T) {
 			l, err := Bound(context.Background(), p, k.Claim(), Options{})
 			require.NoError(t, err)
 			name := c.flash() + "." + string(v)
-			requireInside(t, elements[float32](t, file, name+".out"), elements[float32](t, file, name+".lse"), out, lse, l,
+			requireInside(t, elements[float32](t, file, name+".out"),
+				elements[float32](t, file, name+".lse"), out, lse, l,
 				k.Offset+k.Threshold > 8.8, name)
 		}
 	}
@@ -73,7 +75,8 @@ func smallProblem(r *rand.Rand) *attention.Problem {
 	dim, valueDim := 32*(1+r.IntN(3)), 16*(1+r.IntN(3))
 	p := &attention.Problem{
 		Q: smallOperand(r, heads, queries, dim, 1), K: smallOperand(r, kv, keys, dim, 1+r.IntN(3)),
-		V: smallOperand(r, kv, keys, valueDim, 1), Scale: float32(math.Exp2(4*r.Float64()-5) / math.Sqrt(float64(dim))),
+		V: smallOperand(r, kv, keys, valueDim,
+			1), Scale: float32(math.Exp2(4*r.Float64()-5) / math.Sqrt(float64(dim))),
 	}
 	p.Mask.Causal = r.IntN(2) == 0
 	if r.IntN(3) == 0 {
@@ -89,7 +92,8 @@ func smallProblem(r *rand.Rand) *attention.Problem {
 
 // smallOperand has one scale for each head, and grows by a factor from head to tail.
 func smallOperand(r *rand.Rand, heads, tokens, dim, growth int) attention.Operand {
-	x := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{heads, tokens, dim}, Block: tensor.Block{Rows: tokens}}
+	x := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{heads, tokens, dim},
+		Block: tensor.Block{Rows: tokens}}
 	for h := range heads {
 		x.Scales = append(x.Scales, float32(0.25+r.Float64()))
 		for i := range tokens {
@@ -105,20 +109,26 @@ func smallOperand(r *rand.Rand, heads, tokens, dim, growth int) attention.Operan
 
 // honest are kernels that are correct.
 var honest = map[string]Kernel{
-	"exact":      {Tile: 64, Offset: 8, P: E4M3},
-	"scaled P":   {Tile: 32, Descending: true, PScale: 448, P: E4M3, Splits: 3},
-	"lazy":       {Tile: 16, Offset: 4, Threshold: 4, P: E4M3},
-	"E5M2":       {Tile: 48, Offset: 15, P: E5M2, Scores: Scores{Frame: Fused}, Ending: Quotient},
-	"FP16":       {Tile: 64, P: Float16, Scores: Scores{Frame: Lifted}, Sum: SumPairs},
-	"canonical":  {Tile: 64, P: E4M3, Offset: 8, Exp2: Exponential{Method: Elementary}, Scores: Scores{Product: Product{Order: Contract}, Scaling: InProduct}, Sum: SumLanes, Values: Product{Order: Contract}},
-	"not cast":   {Tile: 16, Splits: 2, Exp2: Exponential{Method: Flushed}, Values: Product{Order: Contract}, Sum: SumQuads},
-	"polynomial": {Tile: 128, Offset: 8, P: E4M3, Exp2: Exponential{Degree: 3}, Scores: Scores{Frame: Raw}},
+	"exact":    {Tile: 64, Offset: 8, P: E4M3},
+	"scaled P": {Tile: 32, Descending: true, PScale: 448, P: E4M3, Splits: 3},
+	"lazy":     {Tile: 16, Offset: 4, Threshold: 4, P: E4M3},
+	"E5M2":     {Tile: 48, Offset: 15, P: E5M2, Scores: Scores{Frame: Fused}, Ending: Quotient},
+	"FP16":     {Tile: 64, P: Float16, Scores: Scores{Frame: Lifted}, Sum: SumPairs},
+	"canonical": {Tile: 64, P: E4M3, Offset: 8, Exp2: Exponential{Method: Elementary},
+		Scores: Scores{Product: Product{Order: Contract},
+			Scaling: InProduct}, Sum: SumLanes, Values: Product{Order: Contract}},
+	"not cast": {Tile: 16, Splits: 2, Exp2: Exponential{Method: Flushed},
+		Values: Product{Order: Contract}, Sum: SumQuads},
+	"polynomial": {Tile: 128, Offset: 8, P: E4M3, Exp2: Exponential{Degree: 3},
+		Scores: Scores{Frame: Raw}},
 	"hopper": {Tile: 64, Offset: 8, P: E4M3, Scores: Scores{Product: wgmma, Frame: Raw},
 		Values: Product{Order: Instruction, Model: oracle.HopperWGMMA(), Carry: true}, Ending: ScaleLast},
 	"promoted": {Tile: 64, Offset: 8, P: E4M3, Scores: Scores{Product: wgmma},
 		Values: Product{Order: Instruction, Model: oracle.HopperWGMMA(), Promote: 32}, Sum: SumQuads},
-	"blackwell": {Tile: 128, Offset: 8, Threshold: 0.75, P: E4M3, Scores: Scores{Product: Product{Order: Instruction, Model: oracle.BlackwellTCGen05()}},
-		Values: Product{Order: Instruction, Model: oracle.BlackwellTCGen05()}, Exp2: Exponential{Degree: 5}, Sum: SumPairs},
+	"blackwell": {Tile: 128, Offset: 8, Threshold: 0.75, P: E4M3,
+		Scores: Scores{Product: Product{Order: Instruction, Model: oracle.BlackwellTCGen05()}},
+		Values: Product{Order: Instruction,
+			Model: oracle.BlackwellTCGen05()}, Exp2: Exponential{Degree: 5}, Sum: SumPairs},
 }
 
 var wgmma = Product{Order: Instruction, Model: oracle.HopperWGMMA()}
@@ -169,11 +179,14 @@ func TestBoundChecksTheClaim(t *testing.T) {
 		"unknown format of P 8":        {Out: 8},
 		"unknown order of additions 7": {Scores: Product{Order: 7}},
 		"unknown order of additions 6": {Values: Product{Order: 6}},
-		"only P·V can be carried on":   {Scores: Product{Order: Instruction, Model: oracle.AdaMMA(), Carry: true}},
-		"are of instructions only":     {Values: Product{Promote: 4}},
-		"promotion after -1":           {Values: Product{Order: Instruction, Model: oracle.AdaMMA(), Promote: -1}},
-		"has scales inside":            {Values: Product{Order: Instruction, Model: oracle.BlackwellMXFP8()}},
-		`model "" of unit fused`:       {Values: Product{Order: Instruction}},
+		"only P·V can be carried on": {Scores: Product{Order: Instruction, Model: oracle.AdaMMA(),
+			Carry: true}},
+		"are of instructions only": {Values: Product{Promote: 4}},
+		"promotion after -1": {Values: Product{Order: Instruction, Model: oracle.AdaMMA(),
+			Promote: -1}},
+		"has scales inside": {Values: Product{Order: Instruction,
+			Model: oracle.BlackwellMXFP8()}},
+		`model "" of unit fused`: {Values: Product{Order: Instruction}},
 	} {
 		_, err := Bound(t.Context(), p, c, Options{})
 		require.ErrorIs(t, err, ErrKernel, want)
@@ -195,7 +208,8 @@ func TestBoundOfAnyTile(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 7))
 	for range 5 {
 		p := smallProblem(r)
-		for _, values := range []Product{{}, {Order: Contract}, {Order: Instruction, Model: oracle.HopperWGMMA(), Carry: true}} {
+		for _, values := range []Product{{}, {Order: Contract},
+			{Order: Instruction, Model: oracle.HopperWGMMA(), Carry: true}} {
 			c := Claim{Values: values, P: E4M3, Splits: 1 + r.IntN(3)}
 			any, err := Bound(t.Context(), p, c, Options{})
 			require.NoError(t, err)

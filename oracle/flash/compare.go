@@ -97,7 +97,8 @@ func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Repor
 			}
 			r.Outside += outside
 			head.Outside += outside
-			if got.LSE != nil && r.logSum(&head, Worst{Head: h, Query: i, Column: -1}, float64(got.LSE[at]), want.LSE[at], l.LSE[at]) || outside > 0 {
+			if got.LSE != nil && r.logSum(&head, Worst{Head: h, Query: i, Column: -1}, float64(got.LSE[at]),
+				want.LSE[at], l.LSE[at]) || outside > 0 {
 				head.Rows = append(head.Rows, i)
 			}
 		}
@@ -190,7 +191,8 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "%d of %d elements and %d log-sum-exps are outside of their bounds, in %d rows",
 			r.Outside, r.Elements, r.LSEOutside, r.Rows)
 	}
-	fmt.Fprintf(&b, "; relative L2 error %.3g, cosine %.6f, largest error of a log-sum-exp %.3g\n", float64(r.RelL2), float64(r.Cosine), float64(r.MaxLSE))
+	fmt.Fprintf(&b, "; relative L2 error %.3g, cosine %.6f, largest error of a log-sum-exp %.3g\n",
+		float64(r.RelL2), float64(r.Cosine), float64(r.MaxLSE))
 	if r.NonFinite > 0 {
 		fmt.Fprintf(&b, "%d elements are finite on one side only\n", r.NonFinite)
 	}
@@ -203,8 +205,10 @@ func (r *Report) String() string {
 		if len(head.Rows) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "head %d: %d elements and %d log-sum-exps outside, queries %s; relative L2 %.3g, cosine %.6f\n",
-			h, head.Outside, head.LSEOutside, textout.Ranges(head.Rows), float64(head.RelL2), float64(head.Cosine))
+		fmt.Fprintf(&b, "head %d: %d elements and %d log-sum-exps outside, queries %s; relative L2 "+
+			"%.3g, cosine %.6f\n",
+			h, head.Outside, head.LSEOutside, textout.Ranges(head.Rows),
+			float64(head.RelL2), float64(head.Cosine))
 	}
 	return b.String()
 }
@@ -216,7 +220,8 @@ func (w *Worst) String() string {
 	if w.Column < 0 {
 		place = fmt.Sprintf("worst log-sum-exp: head %d, query %d", w.Head, w.Query)
 	}
-	return fmt.Sprintf("%s: %.6g for %.6g, %.3g times the bound %.3g", place, float64(w.Got), float64(w.Want), float64(w.Ratio), float64(w.Bound))
+	return fmt.Sprintf("%s: %.6g for %.6g, %.3g times the bound %.3g", place, float64(w.Got),
+		float64(w.Want), float64(w.Ratio), float64(w.Bound))
 }
 
 // inBase returns natural log-sum-exps, in base 2 where two says so.

@@ -15,24 +15,29 @@ func TestCompare(t *testing.T) {
 	s := attention.Sizes{Heads: 2, KVHeads: 1, Queries: 2, ValueDim: 2}
 	want := &Result[float64]{Out: []float64{1, 2, 0, 0, 3, nan, 4, 5}, LSE: []float64{1, -inf, 2, 3}}
 	l := &Limits{Out: []float64{.5, .5, 0, 0, .5, 0, .5, inf}, LSE: []float64{.1, 0, .1, .1}}
-	same := Got{Out: []float32{1, 2, 0, 0, 3, float32(nan), 4, 5}, LSE: []float32{1, float32(-inf), 2, 3}}
+	same := Got{Out: []float32{1, 2, 0, 0, 3, float32(nan), 4, 5},
+		LSE: []float32{1, float32(-inf), 2, 3}}
 	r := Compare(same, want, l, s)
 	require.True(t, r.OK())
 	require.Nil(t, r.Worst)
 	require.Zero(t, r.MaxLSE)
 
-	got := Got{Out: []float32{1.5, 2, 0, 0, 3.75, float32(nan), 4, 99}, LSE: []float32{1, float32(-inf), 2.5, 3}}
+	got := Got{Out: []float32{1.5, 2, 0, 0, 3.75, float32(nan), 4, 99},
+		LSE: []float32{1, float32(-inf), 2.5, 3}}
 	r = Compare(got, want, l, s)
 	require.Equal(t, []int{8, 1, 1, 1}, []int{r.Elements, r.Outside, r.LSEOutside, r.Rows})
-	require.Equal(t, Worst{Head: 1, Query: 0, Column: 0, Got: 3.75, Want: 3, Bound: .5, Ratio: 1.5}, *r.Worst)
+	require.Equal(t, Worst{Head: 1, Query: 0, Column: 0, Got: 3.75, Want: 3, Bound: .5, Ratio: 1.5},
+		*r.Worst)
 	require.Equal(t, -1, r.WorstLSE.Column)
 	require.InDelta(t, 5, float64(r.WorstLSE.Ratio), 1e-9)
 	require.InDelta(t, .5, float64(r.MaxLSE), 1e-9)
 	require.Empty(t, r.Heads[0].Rows)
 	require.Equal(t, []int{0}, r.Heads[1].Rows)
 	require.InDelta(t, math.Sqrt(.25/5), float64(r.Heads[0].RelL2), 1e-12)
-	require.Contains(t, r.String(), "1 of 8 elements and 1 log-sum-exps are outside of their bounds, in 1 rows")
-	require.Contains(t, r.String(), "worst: head 1, query 0, column 0: 3.75 for 3, 1.5 times the bound 0.5")
+	require.Contains(t, r.String(),
+		"1 of 8 elements and 1 log-sum-exps are outside of their bounds, in 1 rows")
+	require.Contains(t, r.String(),
+		"worst: head 1, query 0, column 0: 3.75 for 3, 1.5 times the bound 0.5")
 
 	got.Out[2], got.Out[5] = float32(nan), 1
 	r = Compare(got, want, l, s)

@@ -7,16 +7,21 @@ import (
 )
 
 var (
-	orders = enum.Enum[Order]{Type: "Order", What: "order of additions", Err: ErrKernel, Prefix: "flash",
-		Names: []string{"exact", "contract", "instruction"}}
-	scalings = enum.Enum[Scaling]{Type: "Scaling", What: "place of the scales", Err: ErrKernel, Prefix: "flash",
-		Names: []string{"folded", "folded-left", "in-product"}}
-	frames = enum.Enum[Frame]{Type: "Frame", What: "frame of the maximum", Err: ErrKernel, Prefix: "flash",
-		Names: []string{"separate", "fused", "raw", "raw-contracted", "lifted"}}
-	methods = enum.Enum[Exp2Method]{Type: "Exp2Method", What: "exponential", Err: ErrKernel, Prefix: "flash",
-		Names: []string{"rounded", "flushed", "elementary"}}
-	sums = enum.Enum[SumOrder]{Type: "SumOrder", What: "order of the sum of p", Err: ErrKernel, Prefix: "flash",
-		Names: []string{"exact", "lanes", "quads", "quad-tiles", "pairs"}}
+	orders = enum.Enum[Order]{Type: "Order", What: "order of additions", Err: ErrKernel,
+		Prefix: "flash",
+		Names:  []string{"exact", "contract", "instruction"}}
+	scalings = enum.Enum[Scaling]{Type: "Scaling", What: "place of the scales", Err: ErrKernel,
+		Prefix: "flash",
+		Names:  []string{"folded", "folded-left", "in-product"}}
+	frames = enum.Enum[Frame]{Type: "Frame", What: "frame of the maximum", Err: ErrKernel,
+		Prefix: "flash",
+		Names:  []string{"separate", "fused", "raw", "raw-contracted", "lifted"}}
+	methods = enum.Enum[Exp2Method]{Type: "Exp2Method", What: "exponential", Err: ErrKernel,
+		Prefix: "flash",
+		Names:  []string{"rounded", "flushed", "elementary"}}
+	sums = enum.Enum[SumOrder]{Type: "SumOrder", What: "order of the sum of p", Err: ErrKernel,
+		Prefix: "flash",
+		Names:  []string{"exact", "lanes", "quads", "quad-tiles", "pairs"}}
 	casts = enum.Enum[Cast]{Type: "Cast", What: "format of P", Err: ErrKernel, Prefix: "flash",
 		Names: []string{"float32", "bf16", "fp16", "E4M3", "E5M2"}}
 	endings = enum.Enum[Ending]{Type: "Ending", What: "ending", Err: ErrKernel, Prefix: "flash",

@@ -44,21 +44,23 @@ func Exact[T Output](ctx context.Context, p *attention.Problem, o Options) (*Res
 	if err != nil {
 		return nil, err
 	}
-	r := &Result[T]{Out: make([]T, len(rows)*x.s.ValueDim), Max: make([]float64, len(rows)), LSE: make([]float64, len(rows))}
+	r := &Result[T]{Out: make([]T, len(rows)*x.s.ValueDim), Max: make([]float64, len(rows)),
+		LSE: make([]float64, len(rows))}
 	if p.Sinks != nil {
 		r.SinkLSE = make([]float64, len(rows))
 	}
 	count := meter.New(ctx, o.Progress, "exact", int64(len(rows)))
 	err = byHead(rows, x.s, func(kv, from, to int) error {
 		head := x.head(kv)
-		return each(ctx, from, to, o.Workers, count, func() *exactRow { return newExactRow(x, head) }, func(w *exactRow, at int) {
-			e := w.begin(rows[at]/x.s.Queries, rows[at]%x.s.Queries)
-			r.Max[at], r.LSE[at] = e.max, e.lse
-			if r.SinkLSE != nil {
-				r.SinkLSE[at] = e.sinkLSE
-			}
-			exactOut(w, r.Out[at*x.s.ValueDim:][:x.s.ValueDim])
-		})
+		return each(ctx, from, to, o.Workers, count, func() *exactRow { return newExactRow(x, head) },
+			func(w *exactRow, at int) {
+				e := w.begin(rows[at]/x.s.Queries, rows[at]%x.s.Queries)
+				r.Max[at], r.LSE[at] = e.max, e.lse
+				if r.SinkLSE != nil {
+					r.SinkLSE[at] = e.sinkLSE
+				}
+				exactOut(w, r.Out[at*x.s.ValueDim:][:x.s.ValueDim])
+			})
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +79,8 @@ type exactly struct {
 }
 
 func newExactly(p *attention.Problem) *exactly {
-	x := &exactly{p: p, s: p.Sizes(), q: newOperand(p.Q), k: newOperand(p.K), v: newOperand(p.V), scale: float64(p.SoftmaxScale())}
+	x := &exactly{p: p, s: p.Sizes(), q: newOperand(p.Q), k: newOperand(p.K), v: newOperand(p.V),
+		scale: float64(p.SoftmaxScale())}
 	x.step = common(x.q.extent(), x.k.extent(), x.s.Dim)
 	if q, k := x.q.Codes, x.k.Codes; q != nil && k != nil {
 		x.plain = plain(q.Format, k.Format, x.s.Dim)
@@ -111,7 +114,8 @@ type exactHead struct {
 }
 
 func (x *exactly) head(kv int) *exactHead {
-	h := &exactHead{keys: x.k.head(kv, x.s.Keys), values: x.v.head(kv, x.s.Keys), norms: make([]float64, x.s.Keys),
+	h := &exactHead{keys: x.k.head(kv, x.s.Keys), values: x.v.head(kv, x.s.Keys),
+		norms:  make([]float64, x.s.Keys),
 		firstK: x.k.row(kv, 0), firstV: x.v.row(kv, 0), finite: true}
 	for j := range h.norms {
 		h.norms[j] = norm(&x.k, h.keys[j*x.s.Dim:][:x.s.Dim], h.firstK+j, x.step)

@@ -40,7 +40,8 @@ func TestGoldenExact(t *testing.T) {
 					require.Equal(t, want[i], got[i])
 					continue
 				}
-				require.InDelta(t, want[i], got[i], 2e-16*max(1, math.Abs(want[i])), "%s %s %d", c.name, what, i)
+				require.InDelta(t, want[i], got[i], 2e-16*max(1, math.Abs(want[i])), "%s %s %d", c.name, what,
+					i)
 			}
 		}
 		near(elements[float64](t, file, c.name+".exact.max"), got.Max, "max")
@@ -100,7 +101,8 @@ func randomProblem(r *rand.Rand) *attention.Problem {
 			return values(heads, tokens, dim, func(_, _, _ int) float32 { return float32(r.NormFloat64()) })
 		}
 		b := blocks[r.IntN(len(blocks))]
-		x := &tensor.Tensor{Format: []fp8.Format{fp8.E4M3, fp8.E5M2}[r.IntN(2)], Shape: []int{heads, tokens, dim}, Block: b}
+		x := &tensor.Tensor{Format: []fp8.Format{fp8.E4M3, fp8.E5M2}[r.IntN(2)],
+			Shape: []int{heads, tokens, dim}, Block: b}
 		for range heads * tokens * dim {
 			x.Codes = append(x.Codes, fp8.EncodeOne(r.NormFloat64(), x.Format, fp8.Policy{}))
 		}
@@ -111,9 +113,12 @@ func randomProblem(r *rand.Rand) *attention.Problem {
 		return attention.Operand{Codes: x}
 	}
 	p := &attention.Problem{
-		Q: operand(hq, m, dim, tensor.Block{}, tensor.Block{Rows: m}, tensor.Block{Rows: 1}, tensor.Block{Rows: 1, Cols: 8}),
-		K: operand(hkv, n, dim, tensor.Block{}, tensor.Block{Rows: n}, tensor.Block{Rows: 1}, tensor.Block{Rows: 1, Cols: 8}),
-		V: operand(hkv, n, dv, tensor.Block{}, tensor.Block{Rows: n}, tensor.Block{Rows: 1}, tensor.Block{Rows: n, Cols: 1}),
+		Q: operand(hq, m, dim, tensor.Block{}, tensor.Block{Rows: m}, tensor.Block{Rows: 1},
+			tensor.Block{Rows: 1, Cols: 8}),
+		K: operand(hkv, n, dim, tensor.Block{}, tensor.Block{Rows: n}, tensor.Block{Rows: 1},
+			tensor.Block{Rows: 1, Cols: 8}),
+		V: operand(hkv, n, dv, tensor.Block{}, tensor.Block{Rows: n}, tensor.Block{Rows: 1},
+			tensor.Block{Rows: n, Cols: 1}),
 	}
 	p.Mask.Causal = r.IntN(2) == 0
 	if r.IntN(3) == 0 {

@@ -22,9 +22,10 @@ func line(scores, v []float32, scaleV float32) *attention.Problem {
 	}
 	n := len(scores)
 	return &attention.Problem{
-		Q:     values(1, 1, 1, func(_, _, _ int) float32 { return 1 }),
-		K:     values(1, n, 1, func(_, j, _ int) float32 { return scores[j] }),
-		V:     attention.Operand{Codes: &tensor.Tensor{Format: fp8.E4M3, Shape: []int{1, n, 1}, Codes: codes(v), Scales: []float32{scaleV}}},
+		Q: values(1, 1, 1, func(_, _, _ int) float32 { return 1 }),
+		K: values(1, n, 1, func(_, j, _ int) float32 { return scores[j] }),
+		V: attention.Operand{Codes: &tensor.Tensor{Format: fp8.E4M3, Shape: []int{1, n, 1},
+			Codes: codes(v), Scales: []float32{scaleV}}},
 		Scale: 1,
 	}
 }
@@ -83,8 +84,10 @@ func TestExactEdges(t *testing.T) {
 		{"zero by cancellation", []float32{1, 1}, []float32{1, -1}, nil, 0, 1, 1 + math.Ln2, 0},
 		{"values of zero", []float32{1, -900}, []float32{0, 0}, nil, 0, 1, 1, 0},
 		{"negative underflow", []float32{0, -1e4}, []float32{0, -1}, nil, math.Copysign(0, -1), 0, 0, 0},
-		{"huge scores", []float32{1e30, -1e30}, []float32{2, 3}, nil, 2, float64(bf(1e30)), float64(bf(1e30)), 0},
-		{"a sink alone", []float32{-1e30}, []float32{2}, []float32{0}, 0, -float64(bf(1e30)), -float64(bf(1e30)), 0},
+		{"huge scores", []float32{1e30, -1e30}, []float32{2, 3}, nil, 2, float64(bf(1e30)),
+			float64(bf(1e30)), 0},
+		{"a sink alone", []float32{-1e30}, []float32{2}, []float32{0}, 0, -float64(bf(1e30)),
+			-float64(bf(1e30)), 0},
 		{"a large sink", []float32{0, 0}, []float32{2, 2}, []float32{800}, 0, 0, math.Ln2, 800},
 		{"a sink like the key", []float32{5}, []float32{2}, []float32{5}, 1, 5, 5, 5 + math.Ln2},
 		{"a sink of -Inf", []float32{5}, []float32{2}, []float32{-inf}, 2, 5, 5, 5},
@@ -92,8 +95,10 @@ func TestExactEdges(t *testing.T) {
 		{"score of +Inf", []float32{5, inf}, []float32{2, 2}, nil, math.NaN(), infinite, infinite, 0},
 		{"score of -Inf", []float32{5, -inf}, []float32{2, 3}, nil, 2, 5, 5, 0},
 		{"scores of -Inf", []float32{-inf, -inf}, []float32{2, 3}, nil, math.NaN(), none, none, 0},
-		{"scores of -Inf and a sink", []float32{-inf, -inf}, []float32{2, 3}, []float32{1}, 0, none, none, 1},
-		{"NaN value", []float32{5, 1}, []float32{2, nan}, nil, math.NaN(), 5, 5 + math.Log1p(math.Exp(-4)), 0},
+		{"scores of -Inf and a sink", []float32{-inf, -inf}, []float32{2, 3}, []float32{1}, 0, none,
+			none, 1},
+		{"NaN value", []float32{5, 1}, []float32{2, nan}, nil, math.NaN(), 5, 5 +
+			math.Log1p(math.Exp(-4)), 0},
 		{"NaN value without weight", []float32{5, -inf}, []float32{2, nan}, nil, math.NaN(), 5, 5, 0},
 	} {
 		p := line(test.scores, test.v, 1)
@@ -115,7 +120,8 @@ func same64(t *testing.T, what string, want, got float64) {
 		require.True(t, got != got, "%s: %v", what, got)
 		return
 	}
-	require.Equal(t, math.Float64bits(want), math.Float64bits(got), "%s: want %v, got %v", what, want, got)
+	require.Equal(t, math.Float64bits(want), math.Float64bits(got), "%s: want %v, got %v", what, want,
+		got)
 }
 
 func bf(x float32) float32 { return fp8.BFloat16FromFloat32(x).Float32() }

@@ -8,7 +8,8 @@ func exactOut[T Output](w *exactRow, out []T) {
 	switch {
 	case w.special == noKeys:
 		return
-	case w.special == noWeights && w.x.p.Sinks != nil && !math.IsInf(float64(w.x.p.Sinks[w.h]), -1) && w.head.finite:
+	case w.special == noWeights && w.x.p.Sinks != nil && !math.IsInf(float64(w.x.p.Sinks[w.h]),
+		-1) && w.head.finite:
 		return
 	case w.special == noWeights && w.x.p.Sinks != nil && !math.IsInf(float64(w.x.p.Sinks[w.h]), -1):
 		for d := range out {
@@ -86,7 +87,8 @@ func (w *exactRow) addPlainly() {
 	clear(w.abs)
 	for from := w.lo; from < w.hi; from += sumPiece {
 		clear(w.part)
-		w.eachBlock(from, min(from+sumPiece, w.hi), func(weight twofold, scale float64, values []float32, c int) {
+		w.eachBlock(from, min(from+sumPiece, w.hi), func(weight twofold, scale float64, values []float32,
+			c int) {
 			scaled := weight.hi * scale
 			part, abs := w.part[c:][:len(values)], w.abs[c:][:len(values)]
 			for d, v := range values {
@@ -122,7 +124,8 @@ func (w *exactRow) addWidely() {
 
 // eachBlock calls do for each block of columns of keys [from, to), with the weight of the
 // key, outer scale included, the scale, the codes' numbers and the block's first column.
-func (w *exactRow) eachBlock(from, to int, do func(weight twofold, scale float64, values []float32, c int)) {
+func (w *exactRow) eachBlock(from, to int, do func(weight twofold, scale float64, values []float32,
+	c int)) {
 	x := w.x
 	dv, step, outer := x.s.ValueDim, x.v.extent(), x.v.outer()
 	for j := from; j < to; j++ {

@@ -78,9 +78,11 @@ func (e *Explanation) String() string {
 		}
 		return strings.Join(lines, "\n")
 	case e.Outside == 0:
-		return "no bit need be as the claimed kernel has it: all elements are within the bound of what is claimed"
+		return "no bit need be as the claimed kernel has it: all elements are within the bound of " +
+			"what is claimed"
 	}
-	return fmt.Sprintf("no known fault explains the %d elements that are wrong; %d were tried, each alone", e.Wrong, len(e.Tried))
+	return fmt.Sprintf("no known fault explains the %d elements that are wrong; %d were tried, "+
+		"each alone", e.Wrong, len(e.Tried))
 }
 
 // Explain says which fault gives the result got where kernel k was meant to compute p.
@@ -99,12 +101,14 @@ func (e *Explanation) String() string {
 // none. Where something is wrong it takes about as long as [Predict] of one row for each
 // fault, and of all rows for those that fit that one; progress is told in faults then. Errors
 // are those of Predict. It panics if got is not of the problem's size.
-func Explain(ctx context.Context, p *attention.Problem, got Got, k Kernel, o Options) (*Explanation, error) {
+func Explain(ctx context.Context, p *attention.Problem, got Got, k Kernel,
+	o Options) (*Explanation, error) {
 	m, err := newFaulty(p, k, Fault{})
 	if err != nil {
 		return nil, err
 	}
-	if len(got.Out) != m.s.Heads*m.s.Queries*m.s.ValueDim || got.LSE != nil && len(got.LSE) != m.s.Heads*m.s.Queries {
+	if len(got.Out) != m.s.Heads*m.s.Queries*m.s.ValueDim || got.LSE != nil &&
+		len(got.LSE) != m.s.Heads*m.s.Queries {
 		panic("flash: the result is not of the problem's size")
 	}
 	if o.Rows == nil {
@@ -195,7 +199,8 @@ func (x *explainer) explain(ctx context.Context, m *model) (*Explanation, error)
 		return e, err
 	}
 	best := fits[0]
-	f := Finding{Fault: best.fault, Text: best.fault.String(), Seen: best.fault.Kind.Seen(), Bits: best.bits, AnyCast: best.anyCast}
+	f := Finding{Fault: best.fault, Text: best.fault.String(), Seen: best.fault.Kind.Seen(),
+		Bits: best.bits, AnyCast: best.anyCast}
 	for _, c := range fits[1:] {
 		f.Same = append(f.Same, c.fault)
 	}
@@ -243,7 +248,8 @@ type candidate struct {
 
 // compete returns the faults that fit all elements: those that give every bit first, and
 // then in the order of the table.
-func (x *explainer) compete(ctx context.Context, faults []Fault, anyCast bool) (fits []candidate, err error) {
+func (x *explainer) compete(ctx context.Context, faults []Fault, anyCast bool) (fits []candidate,
+	err error) {
 	tried := meter.New(ctx, x.o.Progress, "explain", int64(len(faults)))
 	for _, f := range faults {
 		c, err := x.fit(ctx, f, anyCast, len(faults))

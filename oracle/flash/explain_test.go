@@ -78,7 +78,8 @@ func TestInjectedFaultsAreNamed(t *testing.T) {
 		}
 	}
 	for _, kind := range Kinds() {
-		found := slices.ContainsFunc(slices.Collect(maps.Keys(named)), func(f Fault) bool { return f.Kind == kind })
+		found := slices.ContainsFunc(slices.Collect(maps.Keys(named)),
+			func(f Fault) bool { return f.Kind == kind })
 		require.True(t, found || testing.Short(), "%v is wrong in no problem", kind)
 	}
 }
@@ -95,7 +96,8 @@ func TestHonestVectorsAreNotAccused(t *testing.T) {
 		p := c.problem(t, file)
 		for _, v := range c.Variants {
 			name := c.flash() + "." + string(v)
-			got := Got{Out: elements[float32](t, file, name+".out"), LSE: elements[float32](t, file, name+".lse")}
+			got := Got{Out: elements[float32](t, file, name+".out"),
+				LSE: elements[float32](t, file, name+".lse")}
 			for _, w := range c.Variants {
 				a, b := variants[string(v)], variants[string(w)]
 				if a.Offset != b.Offset || a.PScale != b.PScale || a.Tau > b.Tau {

@@ -136,50 +136,78 @@ var kinds = [...]struct {
 	name, text string
 	seen       []string
 }{
-	None:                 {name: "none", text: "nothing is wrong"},
-	RescaleDropped:       {"rescale-dropped", "O is not rescaled when the maximum grows", []string{"ROCm/rocm-libraries#7194"}},
-	SumRescaleDropped:    {"sum-rescale-dropped", "the row sum is not rescaled when the maximum grows", nil},
-	StaleMax:             {"stale-max", "P is taken against the maximum before its tile", []string{"Dao-AILab/flash-attention#2082"}},
-	TileMax:              {"tile-max", "P is taken against the maximum of its own tile, not the running one", []string{"ROCm/rocm-libraries#7194"}},
-	MaskedMax:            {"masked-max", "the maximum is left at 0 by a first tile without keys", []string{"Dao-AILab/flash-attention#2082", "Dao-AILab/flash-attention#2174"}},
-	FiniteMax:            {"finite-max", "the maximum begins at a number in place of -Inf", []string{"flashinfer-ai/flashinfer#4267"}},
-	TailUnmasked:         {"tail-unmasked", "the keys that fill the last tile are not masked", []string{"flashinfer-ai/flashinfer#5090", "Dao-AILab/flash-attention#1745", "Dao-AILab/flash-attention#2374", "vllm-project/vllm#47305"}},
-	LastKeysLost:         {"last-keys-lost", "the last keys are left out", nil},
-	RightOff:             {"right-off", "the mask ends at another key", []string{"NVIDIA/cutlass#2336"}},
-	LeftOff:              {"left-off", "the window begins at another key", nil},
-	TopLeft:              {"top-left", "the mask is aligned to the first query and key, not the last", []string{"Dao-AILab/flash-attention#1778"}},
-	CausalIgnored:        {"causal-ignored", "later keys are not masked", nil},
-	WindowIgnored:        {"window-ignored", "the window is not applied", nil},
-	ScaleDropped:         {"scale-dropped", "scales are not applied", []string{"vllm-project/vllm#51363", "vllm-project/vllm#42580", "flashinfer-ai/flashinfer#1023"}},
-	ScaleTwice:           {"scale-twice", "scales are applied twice", []string{"vllm-project/vllm#48016"}},
-	ScaleOfHead0:         {"scale-of-head-0", "scales of head 0 are read for all heads", []string{"vllm-project/vllm#53754", "flashinfer-ai/flashinfer#4979"}},
-	ScaleOfNext:          {"scale-of-next", "scales of the next head are read", nil},
-	SoftmaxScaleDropped:  {"softmax-scale-dropped", "scores are not scaled", nil},
-	SoftmaxScaleOfValues: {"softmax-scale-of-values", "scores are scaled by 1/sqrt of V's dimension, not of K's", nil},
-	SplitMean:            {"split-mean", "splits are averaged, without their weights", []string{"flashinfer-ai/flashinfer#50"}},
-	SplitLost:            {"split-lost", "a split is left out of the merge", nil},
-	EmptySplit:           {"empty-split", "a split without keys counts in the merge", []string{"Dao-AILab/flash-attention#2842", "FlagOpen/FlagGems#5235"}},
-	LSEBase2:             {"lse-base-2", "log-sum-exps in base 2 are taken for natural ones", []string{"vllm-project/vllm#47079", "vllm-project/vllm#52796", "sgl-project/sglang#35045", "sgl-project/sglang#40903"}},
-	LSEReported:          {"lse-reported", "log-sum-exps are returned in the other base", nil},
-	OffsetKept:           {"offset-kept", "the lift of P is left in log-sum-exps", nil},
-	PScaleKept:           {"p-scale-kept", "the scale of P is not divided out", []string{"Dao-AILab/flash-attention#2577"}},
-	PSaturated:           {"p-saturated", "P exceeds its format and is cut, as rescaling is put off too long", []string{"Dao-AILab/flash-attention#2577", "Dao-AILab/flash-attention#2694", "Dao-AILab/flash-attention#2716"}},
-	PNotLifted:           {"p-not-lifted", "P is not lifted before its cast and underflows", []string{"ROCm/FlyDSL#1020"}},
-	Unnormalized:         {"unnormalized", "the output is not divided by the row sum", nil},
-	HeadModulo:           {"head-modulo", "query heads use head h mod KVHeads of K and V", []string{"PSAL-POSTECH/ONNXim#34", "ekzhang/jax-js#180"}},
-	SinkOmitted:          {"sink-omitted", "the sink is left out", []string{"modular/modular#6198"}},
-	SinkPerSplit:         {"sink-per-split", "the sink is counted once for every split", []string{"ROCm/rocm-libraries#12227"}},
-	SinkInLSE:            {"sink-in-lse", "log-sum-exps count the sink", nil},
-	SinkScaled:           {"sink-scaled", "the sink is scaled as a score", nil},
-	SinkBase2:            {"sink-base-2", "the sink is taken for a score in base 2", nil},
-	KeysSwapped:          {"keys-swapped", "V's keys are read in reverse in groups", nil},
-	KeysInterleaved:      {"keys-interleaved", "V's keys are read as two halves by turns", nil},
-	ColumnsSwapped:       {"columns-swapped", "columns of the output are in reverse in groups", nil},
+	None: {name: "none", text: "nothing is wrong"},
+	RescaleDropped: {"rescale-dropped", "O is not rescaled when the maximum grows",
+		[]string{"ROCm/rocm-libraries#7194"}},
+	SumRescaleDropped: {"sum-rescale-dropped",
+		"the row sum is not rescaled when the maximum grows", nil},
+	StaleMax: {"stale-max", "P is taken against the maximum before its tile",
+		[]string{"Dao-AILab/flash-attention#2082"}},
+	TileMax: {"tile-max",
+		"P is taken against the maximum of its own tile, not the running " +
+			"one", []string{"ROCm/rocm-libraries#7194"}},
+	MaskedMax: {"masked-max", "the maximum is left at 0 by a first tile without keys",
+		[]string{"Dao-AILab/flash-attention#2082", "Dao-AILab/flash-attention#2174"}},
+	FiniteMax: {"finite-max", "the maximum begins at a number in place of -Inf",
+		[]string{"flashinfer-ai/flashinfer#4267"}},
+	TailUnmasked: {"tail-unmasked", "the keys that fill the last tile are not masked",
+		[]string{"flashinfer-ai/flashinfer#5090", "Dao-AILab/flash-attention#1745",
+			"Dao-AILab/flash-attention#2374", "vllm-project/vllm#47305"}},
+	LastKeysLost: {"last-keys-lost", "the last keys are left out", nil},
+	RightOff: {"right-off", "the mask ends at another key",
+		[]string{"NVIDIA/cutlass#2336"}},
+	LeftOff: {"left-off", "the window begins at another key", nil},
+	TopLeft: {"top-left", "the mask is aligned to the first query and key, not the last",
+		[]string{"Dao-AILab/flash-attention#1778"}},
+	CausalIgnored: {"causal-ignored", "later keys are not masked", nil},
+	WindowIgnored: {"window-ignored", "the window is not applied", nil},
+	ScaleDropped: {"scale-dropped", "scales are not applied",
+		[]string{"vllm-project/vllm#51363", "vllm-project/vllm#42580", "flashinfer-ai/flashinfer#1023"}},
+	ScaleTwice: {"scale-twice", "scales are applied twice",
+		[]string{"vllm-project/vllm#48016"}},
+	ScaleOfHead0: {"scale-of-head-0", "scales of head 0 are read for all heads",
+		[]string{"vllm-project/vllm#53754", "flashinfer-ai/flashinfer#4979"}},
+	ScaleOfNext:         {"scale-of-next", "scales of the next head are read", nil},
+	SoftmaxScaleDropped: {"softmax-scale-dropped", "scores are not scaled", nil},
+	SoftmaxScaleOfValues: {"softmax-scale-of-values",
+		"scores are scaled by 1/sqrt of V's dimension, not of K's", nil},
+	SplitMean: {"split-mean", "splits are averaged, without their weights",
+		[]string{"flashinfer-ai/flashinfer#50"}},
+	SplitLost: {"split-lost", "a split is left out of the merge", nil},
+	EmptySplit: {"empty-split", "a split without keys counts in the merge",
+		[]string{"Dao-AILab/flash-attention#2842", "FlagOpen/FlagGems#5235"}},
+	LSEBase2: {"lse-base-2", "log-sum-exps in base 2 are taken for natural ones",
+		[]string{"vllm-project/vllm#47079", "vllm-project/vllm#52796", "sgl-project/sglang#35045",
+			"sgl-project/sglang#40903"}},
+	LSEReported: {"lse-reported", "log-sum-exps are returned in the other base", nil},
+	OffsetKept:  {"offset-kept", "the lift of P is left in log-sum-exps", nil},
+	PScaleKept: {"p-scale-kept", "the scale of P is not divided out",
+		[]string{"Dao-AILab/flash-attention#2577"}},
+	PSaturated: {"p-saturated",
+		"P exceeds its format and is cut, as rescaling is put off too " +
+			"long", []string{"Dao-AILab/flash-attention#2577", "Dao-AILab/flash-attention#2694",
+			"Dao-AILab/flash-attention#2716"}},
+	PNotLifted: {"p-not-lifted", "P is not lifted before its cast and underflows",
+		[]string{"ROCm/FlyDSL#1020"}},
+	Unnormalized: {"unnormalized", "the output is not divided by the row sum", nil},
+	HeadModulo: {"head-modulo", "query heads use head h mod KVHeads of K and V",
+		[]string{"PSAL-POSTECH/ONNXim#34", "ekzhang/jax-js#180"}},
+	SinkOmitted: {"sink-omitted", "the sink is left out", []string{"modular/modular#6198"}},
+	SinkPerSplit: {"sink-per-split", "the sink is counted once for every split",
+		[]string{"ROCm/rocm-libraries#12227"}},
+	SinkInLSE:       {"sink-in-lse", "log-sum-exps count the sink", nil},
+	SinkScaled:      {"sink-scaled", "the sink is scaled as a score", nil},
+	SinkBase2:       {"sink-base-2", "the sink is taken for a score in base 2", nil},
+	KeysSwapped:     {"keys-swapped", "V's keys are read in reverse in groups", nil},
+	KeysInterleaved: {"keys-interleaved", "V's keys are read as two halves by turns", nil},
+	ColumnsSwapped:  {"columns-swapped", "columns of the output are in reverse in groups", nil},
 }
 
-var kindNames = enum.Enum[Kind]{Type: "Kind", What: "kind of fault", Err: ErrNotHere, Prefix: "flash", Names: namesOf()}
+var kindNames = enum.Enum[Kind]{Type: "Kind", What: "kind of fault", Err: ErrNotHere,
+	Prefix: "flash", Names: namesOf()}
 
-var sides = enum.Enum[Side]{Type: "Side", What: "operand", Err: ErrNotHere, Prefix: "flash", Names: []string{"", "Q", "K", "V", "K and V"}}
+var sides = enum.Enum[Side]{Type: "Side", What: "operand", Err: ErrNotHere, Prefix: "flash",
+	Names: []string{"", "Q", "K", "V", "K and V"}}
 
 func namesOf() (names []string) {
 	for _, k := range kinds {
@@ -269,7 +297,8 @@ func candidates(p *attention.Problem, k Kernel) (all []Fault) {
 		case RightOff, LeftOff:
 			all = append(all, Fault{Kind: kind, By: 1}, Fault{Kind: kind, By: -1})
 		case ScaleDropped, ScaleTwice:
-			all = append(all, Fault{Kind: kind, Of: OfQ}, Fault{Kind: kind, Of: OfK}, Fault{Kind: kind, Of: OfV})
+			all = append(all, Fault{Kind: kind, Of: OfQ}, Fault{Kind: kind, Of: OfK},
+				Fault{Kind: kind, Of: OfV})
 		case ScaleOfHead0, ScaleOfNext:
 			for _, of := range []Side{OfQ, OfK, OfV, OfKV} {
 				all = append(all, Fault{Kind: kind, Of: of})
@@ -279,9 +308,11 @@ func candidates(p *attention.Problem, k Kernel) (all []Fault) {
 				all = append(all, Fault{Kind: kind, By: n})
 			}
 		case KeysSwapped, ColumnsSwapped:
-			all = append(all, Fault{Kind: kind, By: 2}, Fault{Kind: kind, By: 4}, Fault{Kind: kind, By: 8}, Fault{Kind: kind, By: 16})
+			all = append(all, Fault{Kind: kind, By: 2}, Fault{Kind: kind, By: 4}, Fault{Kind: kind, By: 8},
+				Fault{Kind: kind, By: 16})
 		case KeysInterleaved:
-			all = append(all, Fault{Kind: kind, By: 4}, Fault{Kind: kind, By: 8}, Fault{Kind: kind, By: 16}, Fault{Kind: kind, By: 32})
+			all = append(all, Fault{Kind: kind, By: 4}, Fault{Kind: kind, By: 8}, Fault{Kind: kind, By: 16},
+				Fault{Kind: kind, By: 32})
 		default:
 			all = append(all, Fault{Kind: kind})
 		}
@@ -292,7 +323,8 @@ func candidates(p *attention.Problem, k Kernel) (all []Fault) {
 // Inject returns what a kernel that has fault f and is k otherwise returns for p, bit for
 // bit, as [Predict] does for an honest one. Errors are those of Predict, and [ErrNotHere]
 // where such a problem or kernel cannot have the fault.
-func Inject(ctx context.Context, p *attention.Problem, k Kernel, f Fault, o Options) (*Prediction, error) {
+func Inject(ctx context.Context, p *attention.Problem, k Kernel, f Fault, o Options) (*Prediction,
+	error) {
 	m, err := newFaulty(p, k, f)
 	if err != nil {
 		return nil, err

@@ -162,7 +162,8 @@ func TestFaultsThatCannotBe(t *testing.T) {
 	for _, f := range Faults(p, k) {
 		_, err := Inject(context.Background(), p, k, f, Options{})
 		require.NoError(t, err, "%v", f)
-		require.NotContains(t, []Kind{RescaleDropped, TailUnmasked, RightOff, SplitMean, PScaleKept, PNotLifted, HeadModulo, SinkOmitted}, f.Kind)
+		require.NotContains(t, []Kind{RescaleDropped, TailUnmasked, RightOff, SplitMean, PScaleKept,
+			PNotLifted, HeadModulo, SinkOmitted}, f.Kind)
 	}
 	_, err := Inject(context.Background(), p, k, Fault{Kind: SinkOmitted}, Options{})
 	require.ErrorIs(t, err, ErrNotHere)

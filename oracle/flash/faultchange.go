@@ -89,17 +89,19 @@ func (f Fault) lacks(p *attention.Problem, k Kernel, s attention.Sizes) string {
 		lacks bool
 		why   string
 	}{
-		RescaleDropped:       {s.Keys <= tile, "there is one tile"},
-		SumRescaleDropped:    {s.Keys <= tile, "there is one tile"},
-		StaleMax:             {s.Keys <= tile, "there is one tile"},
-		TileMax:              {s.Keys <= tile, "there is one tile"},
-		MaskedMax:            {s.Keys <= tile || p.Mask == (attention.Mask{}), "no tile is masked"},
-		FiniteMax:            {k.FirstMax != 0, "the maximum begins at a number"},
-		TailUnmasked:         {s.Keys%tile == 0, "the last tile is full"},
-		LastKeysLost:         {f.By < 1 || f.By >= s.Keys, "there are no such keys"},
-		RightOff:             {!ends(p.Mask), "the mask does not end before the last key"},
-		LeftOff:              {p.Mask.Window == nil || p.Mask.Window.Left < 0, "there is no window to the left"},
-		TopLeft:              {p.Mask == (attention.Mask{}) || s.Queries == s.Keys, "the mask has one alignment"},
+		RescaleDropped:    {s.Keys <= tile, "there is one tile"},
+		SumRescaleDropped: {s.Keys <= tile, "there is one tile"},
+		StaleMax:          {s.Keys <= tile, "there is one tile"},
+		TileMax:           {s.Keys <= tile, "there is one tile"},
+		MaskedMax:         {s.Keys <= tile || p.Mask == (attention.Mask{}), "no tile is masked"},
+		FiniteMax:         {k.FirstMax != 0, "the maximum begins at a number"},
+		TailUnmasked:      {s.Keys%tile == 0, "the last tile is full"},
+		LastKeysLost:      {f.By < 1 || f.By >= s.Keys, "there are no such keys"},
+		RightOff:          {!ends(p.Mask), "the mask does not end before the last key"},
+		LeftOff: {p.Mask.Window == nil || p.Mask.Window.Left < 0,
+			"there is no window to the left"},
+		TopLeft: {p.Mask == (attention.Mask{}) || s.Queries == s.Keys,
+			"the mask has one alignment"},
 		CausalIgnored:        {!p.Mask.Causal, "the mask is not causal"},
 		WindowIgnored:        {p.Mask.Window == nil, "there is no window"},
 		SoftmaxScaleDropped:  {p.SoftmaxScale() == 1, "the softmax's scale is 1"},
@@ -159,7 +161,10 @@ func (f Fault) changeScales(p *attention.Problem) error {
 		var scale func(row, col int, s float32) float32
 		switch f.Kind {
 		case ScaleDropped:
-			scale = func(row, col int, s float32) float32 { return s / largestScale(codes, row, col, tokens, keys) }
+			scale = func(row, col int, s float32) float32 {
+				return s / largestScale(codes, row, col, tokens,
+					keys)
+			}
 			if side.o != &p.V {
 				scale = func(int, int, float32) float32 { return 1 }
 			}
@@ -237,10 +242,12 @@ func (f Fault) permuted(tokens, keys int) func(h, t int) (int, int) {
 // rebuilt returns an operand of the given heads and tokens. read says of which row of o, head
 // times tokens plus token, a token's codes are and its scales; codes of row -1 are 0. scale,
 // unless nil, changes scales; it takes outer ones away.
-func rebuilt(o attention.Operand, heads, tokens int, read func(h, t int) (codes, scales int), scale func(row, col int, s float32) float32) attention.Operand {
+func rebuilt(o attention.Operand, heads, tokens int, read func(h, t int) (codes, scales int),
+	scale func(row, col int, s float32) float32) attention.Operand {
 	_, had, dim := o.Dims()
 	if o.Codes == nil {
-		r := attention.Operand{BFloat16: make([]fp8.BFloat16, heads*tokens*dim), Shape: [3]int{heads, tokens, dim}}
+		r := attention.Operand{BFloat16: make([]fp8.BFloat16, heads*tokens*dim),
+			Shape: [3]int{heads, tokens, dim}}
 		for i := range heads * tokens {
 			if from, _ := read(i/tokens, i%tokens); from >= 0 {
 				copy(r.BFloat16[i*dim:][:dim], o.BFloat16[from*dim:][:dim])
@@ -251,8 +258,9 @@ func rebuilt(o attention.Operand, heads, tokens int, read func(h, t int) (codes,
 	t := o.Codes
 	all, _ := t.Dims()
 	high, width := t.Block.Extents(all, dim)
-	r := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{heads, tokens, dim}, ScaleFormat: t.ScaleFormat,
-		Block: tensor.Block{Rows: 1, Cols: width}, Codes: make([]byte, heads*tokens*dim)}
+	r := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{heads, tokens, dim},
+		ScaleFormat: t.ScaleFormat,
+		Block:       tensor.Block{Rows: 1, Cols: width}, Codes: make([]byte, heads*tokens*dim)}
 	byHead := high%max(had, 1) == 0
 	if byHead {
 		r.Block.Rows = tokens
@@ -285,7 +293,8 @@ func rebuilt(o attention.Operand, heads, tokens int, read func(h, t int) (codes,
 // columnsSwapped reads groups of columns of V in reverse.
 func columnsSwapped(o attention.Operand, by int) attention.Operand {
 	heads, tokens, dim := o.Dims()
-	r := rebuilt(o, heads, tokens, func(h, t int) (int, int) { return h*tokens + t, h*tokens + t }, nil)
+	r := rebuilt(o, heads, tokens, func(h, t int) (int, int) { return h*tokens + t, h*tokens + t },
+		nil)
 	for i := range heads * tokens {
 		for from := 0; from < dim; from += by {
 			to := min(from+by, dim)

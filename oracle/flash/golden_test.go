@@ -46,8 +46,9 @@ type goldenVariant struct {
 }
 
 func (v goldenVariant) kernel(p string) Kernel {
-	return Kernel{Tile: v.Block, Descending: v.Order == "rev", Offset: v.Offset, PScale: v.PScale, Threshold: v.Tau,
-		Splits: v.Splits, P: map[string]Cast{"e4m3": E4M3, "bf16": BFloat16}[p]}
+	return Kernel{Tile: v.Block, Descending: v.Order == "rev", Offset: v.Offset, PScale: v.PScale,
+		Threshold: v.Tau,
+		Splits:    v.Splits, P: map[string]Cast{"e4m3": E4M3, "bf16": BFloat16}[p]}
 }
 
 func golden(t *testing.T) (*safetensors.File, []goldenCase, map[string]goldenVariant) {
@@ -84,7 +85,8 @@ func elements[T safetensors.Element](t *testing.T, file *safetensors.File, name 
 func (c goldenCase) problem(t *testing.T, file *safetensors.File) *attention.Problem {
 	scale, err := strconv.ParseFloat(c.SMScale, 32)
 	require.NoError(t, err)
-	p := &attention.Problem{Scale: float32(scale), Keys: c.SeqK, Mask: attention.Mask{Causal: c.Causal}}
+	p := &attention.Problem{Scale: float32(scale), Keys: c.SeqK,
+		Mask: attention.Mask{Causal: c.Causal}}
 	if c.Window != [2]int{-1, -1} {
 		p.Mask.Window = &attention.Window{Left: c.Window[0], Right: c.Window[1]}
 	}
@@ -94,7 +96,8 @@ func (c goldenCase) problem(t *testing.T, file *safetensors.File) *attention.Pro
 	}
 	if c.P == "bf16" {
 		kv := c.bfloat16(t, file, "kv_bf16")
-		p.Q = attention.Operand{BFloat16: c.bfloat16(t, file, "q_bf16"), Shape: [3]int{c.HeadsQ, c.SeqQ, c.HeadDim}}
+		p.Q = attention.Operand{BFloat16: c.bfloat16(t, file, "q_bf16"),
+			Shape: [3]int{c.HeadsQ, c.SeqQ, c.HeadDim}}
 		p.K = attention.Operand{BFloat16: kv, Shape: [3]int{1, c.SeqK, c.HeadDim}}
 		p.V.Shape = [3]int{1, c.SeqK, c.HeadDimV}
 		for i := range c.SeqK {
@@ -120,7 +123,8 @@ func (c goldenCase) bfloat16(t *testing.T, file *safetensors.File, name string) 
 }
 
 // codes returns an operand; V of a latent cache is the first columns of K.
-func (c goldenCase) codes(t *testing.T, file *safetensors.File, name string, dim int) *tensor.Tensor {
+func (c goldenCase) codes(t *testing.T, file *safetensors.File, name string,
+	dim int) *tensor.Tensor {
 	from := name
 	info, ok := file.Info(c.name + "." + name)
 	if !ok {
@@ -135,7 +139,8 @@ func (c goldenCase) codes(t *testing.T, file *safetensors.File, name string, dim
 	grid, ok := file.Info(c.name + "." + name + "_scale")
 	require.True(t, ok)
 	heads, tokens := info.Shape[0], info.Shape[1]
-	x := &tensor.Tensor{Name: name, Format: fp8.E4M3, Shape: []int{heads, tokens, dim}, Codes: codes, Scales: scales, Stride: info.Shape[2]}
+	x := &tensor.Tensor{Name: name, Format: fp8.E4M3, Shape: []int{heads, tokens, dim}, Codes: codes,
+		Scales: scales, Stride: info.Shape[2]}
 	switch g := grid.Shape; {
 	case c.VScale == "channel" && name == "v":
 		require.Equal(t, []int{heads, dim}, g)
@@ -154,7 +159,8 @@ func same(t *testing.T, want, got []float32, what string) {
 	t.Helper()
 	require.Len(t, got, len(want), what)
 	for i := range want {
-		if math.Float32bits(want[i]) != math.Float32bits(got[i]) && !(want[i] != want[i] && got[i] != got[i]) {
+		if math.Float32bits(want[i]) != math.Float32bits(got[i]) && !(want[i] != want[i] &&
+			got[i] != got[i]) {
 			t.Fatalf("%s %d: want %v, got %v", what, i, want[i], got[i])
 		}
 	}
@@ -189,7 +195,8 @@ func TestGoldenFlash(t *testing.T) {
 	require.GreaterOrEqual(t, runs, 80)
 }
 
-func goldenTrace(t *testing.T, file *safetensors.File, name string, p *attention.Problem, k Kernel) {
+func goldenTrace(t *testing.T, file *safetensors.File, name string, p *attention.Problem,
+	k Kernel) {
 	s := p.Sizes()
 	for h := range s.Heads {
 		for i := range s.Queries {

@@ -180,7 +180,8 @@ func (w *exactRow) exactValue(j, d int) *big.Rat {
 
 // settle rounds a real number to a T, once, to nearest even. interval encloses it, more
 // tightly the larger prec is, and compare is its sign after b is subtracted from it.
-func settle[T Output](interval func(prec uint) (low, high *big.Float), compare func(b *big.Rat) int, _ T) T {
+func settle[T Output](interval func(prec uint) (low, high *big.Float),
+	compare func(b *big.Rat) int, _ T) T {
 	for prec := uint(256); ; prec *= 2 {
 		low, high := interval(prec)
 		a, b := keyOf(bigTo[T](low)), keyOf(bigTo[T](high))
@@ -303,7 +304,8 @@ func logInterval(terms []term, prec uint) (low, high *big.Float) {
 	base := new(big.Float).SetPrec(work + uint(max(top.Num().BitLen(), 0))).SetRat(top)
 	// The sum is at least 1: its logarithm is off by no more than the sum.
 	l := bigLog(sum, work)
-	width := new(big.Float).SetPrec(64).Add(err, new(big.Float).SetMantExp(big.NewFloat(1), -int(prec)))
+	width := new(big.Float).SetPrec(64).Add(err, new(big.Float).SetMantExp(big.NewFloat(1),
+		-int(prec)))
 	l.SetPrec(base.Prec()).Add(l, base)
 	slack := new(big.Float).SetMantExp(new(big.Float).SetPrec(64).Abs(base), -int(prec)-64)
 	width.Add(width, slack)

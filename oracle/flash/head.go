@@ -13,7 +13,8 @@ type head struct {
 
 func (m *model) head(kv int) *head {
 	n, dv := m.s.Keys, m.s.ValueDim
-	h := &head{keys: m.k.head(kv, n), first: m.k.row(kv, 0), values: make([]float32, n*dv), finite: true}
+	h := &head{keys: m.k.head(kv, n), first: m.k.row(kv, 0), values: make([]float32, n*dv),
+		finite: true}
 	withCodes := m.Values.Order == Instruction && m.Values.Model.Float == 0
 	if withCodes {
 		h.codes = make([]byte, n*dv)

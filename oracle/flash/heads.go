@@ -22,7 +22,8 @@ type heads struct {
 }
 
 func newHeads(p *attention.Problem, alignedScores, alignedValues bool) *heads {
-	h := &heads{p: p, s: p.Sizes(), q: newOperand(p.Q), k: newOperand(p.K), v: newOperand(p.V), scale: float64(p.SoftmaxScale()),
+	h := &heads{p: p, s: p.Sizes(), q: newOperand(p.Q), k: newOperand(p.K), v: newOperand(p.V),
+		scale:         float64(p.SoftmaxScale()),
 		alignedScores: alignedScores, alignedValues: alignedValues}
 	if extent := min(h.q.extent(), h.k.extent()); extent < h.s.Dim {
 		h.scalings = gamma((h.s.Dim+extent-1)/extent + 3)
@@ -39,7 +40,8 @@ type keysValues struct {
 }
 
 func (h *heads) head(kv int) *keysValues {
-	r := &keysValues{k: newMatrix(h.k, kv, h.s.Keys, h.alignedScores), v: newMatrix(h.v, kv, h.s.Keys, h.alignedValues), largest: 1}
+	r := &keysValues{k: newMatrix(h.k, kv, h.s.Keys, h.alignedScores),
+		v: newMatrix(h.v, kv, h.s.Keys, h.alignedValues), largest: 1}
 	r.whole = r.v.magnitude
 	if h.v.byToken() {
 		r.lift(h.v.Codes, h.v.row(kv, 0), h.s.Keys)
@@ -79,7 +81,8 @@ type matrix struct {
 
 // newMatrix decodes the first tokens of a head.
 func newMatrix(o operand, head, tokens int, aligned bool) *matrix {
-	m := &matrix{dim: o.dim, value: make([]float64, tokens*o.dim), magnitude: make([]float64, tokens*o.dim)}
+	m := &matrix{dim: o.dim, value: make([]float64, tokens*o.dim),
+		magnitude: make([]float64, tokens*o.dim)}
 	for i := range tokens {
 		o.exact(m.value[i*o.dim:][:o.dim], m.magnitude[i*o.dim:][:o.dim], o.row(head, i), aligned)
 	}

@@ -1,6 +1,7 @@
 package flash
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/octavo-fp8/octavo/internal/sentinel"
@@ -21,10 +22,13 @@ import (
 //     token, vmax being the largest of the head's valid keys; P_j is u_j in P's format.
 //  6. O = rn(rn(O·alpha) + ΣP_j·v_j), v the decoded codes, added as Values says.
 //  7. In the end l' = rn(l + sink), out = O/l'·F, as Ending says, with F the scale of V,
-//     rn(F/PScale) if PScale is not 1, and rounded to the format Out; log-sum-exp = rn(M + rn(log2(l)-Offset)), natural
-//     after one product with float32(ln 2).
-//  8. Splits of consecutive tiles are such rows of their own, without sink, and merged by
-//     weights exp2(rn(lse_s-G)), G the log-sum-exp of all, in ascending order.
+//
+// rn(F/PScale) if PScale is not 1, and rounded to the format Out; log-sum-exp = rn(M +
+// rn(log2(l)-Offset)), natural
+//
+//	   after one product with float32(ln 2).
+//	8. Splits of consecutive tiles are such rows of their own, without sink, and merged by
+//	   weights exp2(rn(lse_s-G)), G the log-sum-exp of all, in ascending order.
 //
 // attention.md, section 6, has the same in other words, for its kernel flash_p8. The zero
 // Kernel is that one with one tile of all keys and P in float32. A Kernel is comparable.
@@ -208,7 +212,7 @@ func (k Kernel) Check() error {
 		return err
 	}
 	bad := func(format string, args ...any) error {
-		return sentinel.Errorf(ErrKernel, "flash: kernel %q: "+format, append([]any{k.Name}, args...)...)
+		return sentinel.Errorf(ErrKernel, "flash: %s: "+format, append([]any{k.title()}, args...)...)
 	}
 	switch e := k.Exp2; {
 	case math.IsNaN(float64(k.FirstMax)) || math.IsInf(float64(k.FirstMax), 0):
@@ -231,7 +235,8 @@ func (p Product) check() error {
 	case p.Order != Instruction && (p.Model != oracle.Model{} || p.Promote != 0 || p.Carry):
 		return sentinel.Errorf(ErrKernel, "model, promote and carry are of instructions only")
 	case p.Promote < 0 || p.Promote != 0 && p.Carry:
-		return sentinel.Errorf(ErrKernel, "promotion after %d products, carried on: %v", p.Promote, p.Carry)
+		return sentinel.Errorf(ErrKernel, "promotion after %d products, carried on: %v", p.Promote,
+			p.Carry)
 	case p.Order != Instruction:
 		return nil
 	case p.Model.Unit == oracle.Scaled || p.Model.Unit == oracle.Grouped:
@@ -243,6 +248,14 @@ func (p Product) check() error {
 		return sentinel.Errorf(ErrKernel, "%w", err)
 	}
 	return nil
+}
+
+// title names the kernel in errors.
+func (k *Kernel) title() string {
+	if k.Name == "" {
+		return "the kernel"
+	}
+	return fmt.Sprintf("kernel %q", k.Name)
 }
 
 // tile returns the number of keys of a tile, at least 1.

@@ -29,7 +29,8 @@ func TestOctavo(t *testing.T) {
 		splits := 1 + r.IntN(3)
 		rows := s.Heads * s.Queries
 		out, lse, top := make([]float32, rows*s.ValueDim), make([]float32, rows), make([]float32, rows)
-		require.NoError(t, attention.Forward(t.Context(), out, p, attention.Options{P: f, Splits: splits, LSE: lse, Max: top}))
+		require.NoError(t, attention.Forward(t.Context(), out, p,
+			attention.Options{P: f, Splits: splits, LSE: lse, Max: top}))
 		got, err := Predict(t.Context(), p, Octavo(f, splits), Options{})
 		require.NoError(t, err)
 		same(t, out, got.Out, "out")
@@ -43,9 +44,11 @@ func TestOctavo(t *testing.T) {
 // TestKernelsNearExact: every kernel of the table comes near the exact output.
 func TestKernelsNearExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	codes := &attention.Problem{Q: bell(r, 2, 2, 64), K: bell(r, 1, 300, 64), V: bell(r, 1, 300, 32), Sinks: []float32{1, -1}}
+	codes := &attention.Problem{Q: bell(r, 2, 2, 64), K: bell(r, 1, 300, 64), V: bell(r, 1, 300, 32),
+		Sinks: []float32{1, -1}}
 	normal := func(_, _, _ int) float32 { return float32(r.NormFloat64()) }
-	numbers := &attention.Problem{Q: values(2, 2, 64, normal), K: values(1, 300, 64, normal), V: values(1, 300, 32, normal)}
+	numbers := &attention.Problem{Q: values(2, 2, 64, normal), K: values(1, 300, 64, normal),
+		V: values(1, 300, 32, normal)}
 	for _, k := range Kernels() {
 		p := codes
 		if k.Values.Model.Float == oracle.BF16 {
@@ -97,7 +100,8 @@ func TestKernelCheck(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 1))
 	p := &attention.Problem{Q: bell(r, 1, 1, 32), K: bell(r, 1, 8, 32), V: bell(r, 1, 8, 8)}
-	_, err := Predict(t.Context(), p, Kernel{Values: Product{Order: Instruction, Model: oracle.HopperWGMMA()}}, Options{})
+	_, err := Predict(t.Context(), p,
+		Kernel{Values: Product{Order: Instruction, Model: oracle.HopperWGMMA()}}, Options{})
 	require.ErrorIs(t, err, ErrKernel)
 	require.ErrorContains(t, err, "does not multiply P in float32")
 	p.Q.Codes.Block.Cols, p.Q.Codes.Scales = 8, []float32{1, 1, 1, 1}
@@ -123,8 +127,10 @@ func TestPowersAreCorrectlyRounded(t *testing.T) {
 	checkLog2 := func(x float32) {
 		y := log2Rounded(x)
 		below, above := math.Nextafter32(y, -1000), math.Nextafter32(y, 1000)
-		require.Negative(t, power((float64(y)+float64(below))/2).Cmp(big.NewFloat(float64(x))), "log2(%v)", x)
-		require.Positive(t, power((float64(y)+float64(above))/2).Cmp(big.NewFloat(float64(x))), "log2(%v)", x)
+		require.Negative(t, power((float64(y)+float64(below))/2).Cmp(big.NewFloat(float64(x))),
+			"log2(%v)", x)
+		require.Positive(t, power((float64(y)+float64(above))/2).Cmp(big.NewFloat(float64(x))),
+			"log2(%v)", x)
 	}
 	r := rand.New(rand.NewPCG(9, 9))
 	for range 300 {
@@ -139,7 +145,8 @@ func TestPowersAreCorrectlyRounded(t *testing.T) {
 	for _, bits := range []uint32{0x40207AB9, 0x410D64DE, 0x43FFC006, 0x447FC006} {
 		checkLog2(math.Float32frombits(bits))
 	}
-	for x, want := range map[float32]float32{-150: 0, -149.9999: 0x1p-149, -149: 0x1p-149, 127: 0x1p127, 128: float32(math.Inf(1)), 0: 1} {
+	for x, want := range map[float32]float32{-150: 0, -149.9999: 0x1p-149, -149: 0x1p-149,
+		127: 0x1p127, 128: float32(math.Inf(1)), 0: 1} {
 		require.Equal(t, want, exp2Rounded(x))
 	}
 	require.Equal(t, float32(-149), log2Rounded(0x1p-149))
@@ -170,7 +177,8 @@ func TestPolynomials(t *testing.T) {
 // TestInstructionsAreModels: a tile of the model's own products.
 func TestInstructionsAreModels(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 9))
-	p := &attention.Problem{Q: bell(r, 1, 1, 96), K: bell(r, 1, 70, 96), V: bell(r, 1, 70, 1), Scale: 0.01}
+	p := &attention.Problem{Q: bell(r, 1, 1, 96), K: bell(r, 1, 70, 96), V: bell(r, 1, 70, 1),
+		Scale: 0.01}
 	k := FlashAttention3()
 	k.Tile, k.Scores.Frame = 32, Separate
 	got, err := Predict(t.Context(), p, k, Options{Trace: &Place{}})
@@ -179,7 +187,8 @@ func TestInstructionsAreModels(t *testing.T) {
 	for j, z := range got.Trace.Z {
 		require.Equal(t, float32(m.Dot(p.Q.Codes.Row(0), p.K.Codes.Row(j), fp8.E4M3, fp8.E4M3, 0)*c), z)
 	}
-	require.Equal(t, []int{64, 32, 0}, []int{got.Trace.Tiles[0].From, got.Trace.Tiles[1].From, got.Trace.Tiles[2].From})
+	require.Equal(t, []int{64, 32, 0}, []int{got.Trace.Tiles[0].From, got.Trace.Tiles[1].From,
+		got.Trace.Tiles[2].From})
 	var o float32
 	for _, tile := range got.Trace.Tiles {
 		codes := make([]byte, tile.To-tile.From)

@@ -10,10 +10,13 @@ import (
 
 // Octavo is what package attention computes.
 func Octavo(p attention.PFormat, splits int) Kernel {
-	k := Kernel{Name: "octavo-" + p.String(), Tile: 64, Splits: splits, Sum: SumLanes, Offset: p.Offset(),
-		Scores: Scores{Product: Product{Order: Contract}, Scaling: InProduct}, Values: Product{Order: Contract},
-		Exp2:     Exponential{Method: Elementary},
-		P:        map[attention.PFormat]Cast{attention.PBFloat16: BFloat16, attention.PE4M3: E4M3, attention.PE5M2: E5M2}[p],
+	k := Kernel{Name: "octavo-" + p.String(), Tile: 64, Splits: splits, Sum: SumLanes,
+		Offset: p.Offset(),
+		Scores: Scores{Product: Product{Order: Contract},
+			Scaling: InProduct}, Values: Product{Order: Contract},
+		Exp2: Exponential{Method: Elementary},
+		P: map[attention.PFormat]Cast{attention.PBFloat16: BFloat16, attention.PE4M3: E4M3,
+			attention.PE5M2: E5M2}[p],
 		Evidence: "package attention's documentation; compared with it, all bits"}
 	return k
 }
@@ -24,9 +27,12 @@ func FlashAttention3() Kernel {
 	carried := core
 	carried.Carry = true
 	return Kernel{Name: "fa3-hopper", Tile: 224, Descending: true, Offset: 8, P: E4M3, Sum: SumQuads,
-		Scores: Scores{Product: core, Frame: RawContracted}, Values: carried, Exp2: Exponential{Method: Flushed},
-		Evidence: "hopper/softmax.h and tile_size.h of flash-attention 0251105a for head dimension 128 (160 keys for 64); " +
-			"that the maximum's offset is contracted is expected, not verified; ex2.approx and lg2.approx are taken as correctly rounded"}
+		Scores: Scores{Product: core,
+			Frame: RawContracted}, Values: carried, Exp2: Exponential{Method: Flushed},
+		Evidence: "hopper/softmax.h and tile_size.h of flash-attention 0251105a for head dimension " +
+			"128 (160 keys for 64); " +
+			"that the maximum's offset is contracted is expected, not verified; ex2.approx and " +
+			"lg2.approx are taken as correctly rounded"}
 }
 
 // FlashAttention4 is the FP8 forward pass of FlashAttention-4 on Blackwell with an offset
@@ -35,10 +41,13 @@ func FlashAttention4(offset, threshold float32) Kernel {
 	core := Product{Order: Instruction, Model: oracle.BlackwellTCGen05()}
 	carried := core
 	carried.Carry = true
-	return Kernel{Name: "fa4", Tile: 128, Descending: true, Offset: offset, Threshold: threshold, P: E4M3, Sum: SumPairs,
+	return Kernel{Name: "fa4", Tile: 128, Descending: true, Offset: offset, Threshold: threshold,
+		P: E4M3, Sum: SumPairs,
 		Scores: Scores{Product: core, Frame: Raw}, Values: carried, Exp2: Exponential{Method: Flushed},
-		Evidence: "flash_attn/cute/softmax.py, utils.py and flash_fwd_sm100.py of flash-attention 0251105a; no polynomial, " +
-			"whose share of the exponentials is tuned; ex2.approx, lg2.approx and rcp.approx are taken as correctly rounded"}
+		Evidence: "flash_attn/cute/softmax.py, utils.py and flash_fwd_sm100.py of flash-attention " +
+			"0251105a; no polynomial, " +
+			"whose share of the exponentials is tuned; ex2.approx, lg2.approx and rcp.approx are taken " +
+			"as correctly rounded"}
 }
 
 // named returns k under another name.
@@ -50,9 +59,11 @@ func named(name string, k Kernel) Kernel {
 func flashAttention4BF16() Kernel {
 	k := FlashAttention4(0, 8)
 	k.Name, k.P = "fa4-bf16", BFloat16
-	k.Scores.Product.Model, k.Values.Model = oracle.Blackwell(oracle.BF16), oracle.Blackwell(oracle.BF16)
+	model := oracle.Blackwell(oracle.BF16)
+	k.Scores.Product.Model, k.Values.Model = model, model
 	k.Exp2 = Exponential{Method: Flushed, Degree: 3, Every: 10, Some: 4, Start: 1}
-	k.Evidence = "as fa4, with the polynomial as it is tuned for head dimension 128 without a causal mask"
+	k.Evidence = "as fa4, with the polynomial as it is tuned for head dimension 128 without a " +
+		"causal mask"
 	return k
 }
 
@@ -60,7 +71,8 @@ func flashInfer() Kernel {
 	k := FlashAttention3()
 	k.Name, k.Tile, k.Offset, k.PScale = "flashinfer-hopper", 128, 0, 448
 	k.Scores.Scaling, k.Scores.Frame, k.Ending, k.Base2 = FoldedLeft, Raw, Quotient, true
-	k.Evidence = "attention_updater.cuh and variants.cuh of FlashInfer (Hopper); ex2.approx and lg2.approx are taken as correctly rounded"
+	k.Evidence = "attention_updater.cuh and variants.cuh of FlashInfer (Hopper); ex2.approx and " +
+		"lg2.approx are taken as correctly rounded"
 	return k
 }
 
@@ -70,15 +82,19 @@ func flashMLA() Kernel {
 	carried.Carry = true
 	return Kernel{Name: "flashmla-hopper", Tile: 64, FirstMax: -1e30, P: BFloat16, Sum: SumQuadTiles,
 		Scores: Scores{Product: core, Frame: Fused}, Values: carried, Exp2: Exponential{Method: Flushed},
-		Evidence: "csrc/sm90/decode/sparse_fp8/splitkv_mla.cuh of FlashMLA; its operands are BF16, a record's after it is read; " +
-			"a row without keys has log-sum-exp +Inf there; contractions and approximations are taken as in fa3-hopper"}
+		Evidence: "csrc/sm90/decode/sparse_fp8/splitkv_mla.cuh of FlashMLA; its operands are BF16, a " +
+			"record's after it is read; " +
+			"a row without keys has log-sum-exp +Inf there; contractions and approximations are taken as " +
+			"in fa3-hopper"}
 }
 
 func sage2() Kernel {
-	return Kernel{Name: "sage2-hopper", Tile: 128, Offset: 8.807, FirstMax: -5e6, P: E4M3, Sum: SumQuads, Ending: ScaleLast,
+	return Kernel{Name: "sage2-hopper", Tile: 128, Offset: 8.807, FirstMax: -5e6, P: E4M3,
+		Sum: SumQuads, Ending: ScaleLast,
 		Scores: Scores{Frame: Lifted}, Values: Product{Order: Instruction, Model: oracle.HopperWGMMA()},
 		Exp2: Exponential{Method: Flushed},
-		Evidence: "csrc/qattn of SageAttention (SM90): sums of integer codes are exact, P·V is added tile by tile; " +
+		Evidence: "csrc/qattn of SageAttention (SM90): sums of integer codes are exact, P·V is added " +
+			"tile by tile; " +
 			"approximations are taken as correctly rounded"}
 }
 
@@ -101,5 +117,6 @@ func ParseKernel(name string) (Kernel, error) {
 		}
 		names = append(names, k.Name)
 	}
-	return Kernel{}, sentinel.Errorf(ErrKernel, "flash: unknown kernel %q: want one of %s", name, strings.Join(names, ", "))
+	return Kernel{}, sentinel.Errorf(ErrKernel, "flash: unknown kernel %q: want one of %s", name,
+		strings.Join(names, ", "))
 }

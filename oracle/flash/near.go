@@ -26,7 +26,8 @@ func (m *model) near(ctx context.Context, o Options, anyCast bool) (*vicinity, e
 		return nil, err
 	}
 	n, dv := len(rows), m.s.ValueDim
-	v := &vicinity{Prediction: Prediction{Out: make([]float32, n*dv), LSE: make([]float32, n)}, out: make([]float64, n*dv), lse: make([]float64, n)}
+	v := &vicinity{Prediction: Prediction{Out: make([]float32, n*dv), LSE: make([]float32, n)},
+		out: make([]float64, n*dv), lse: make([]float64, n)}
 	d := newDerivation(m.Claim(), m.s)
 	heads := newHeads(m.p, m.Scores.Product.modeled(), m.Values.modeled())
 	count := meter.New(ctx, o.Progress, "predict", int64(n))
@@ -147,7 +148,8 @@ func (r *nearRow) tile(errs []float64, t *Tile, lo int, reach, top float64) (sum
 			continue
 		}
 		z := math.Ln2 * float64(r.w.z[j])
-		delta := 2 * math.Expm1(r.b.e[j-lo]+roundoff*(6*math.Abs(z)+3*reach+3*math.Abs(top-z)+moved)+r.b.exp)
+		exponent := roundoff * (6*math.Abs(z) + 3*reach + 3*math.Abs(top-z) + moved)
+		delta := 2 * math.Expm1(r.b.e[j-lo]+exponent+r.b.exp)
 		sum += float64(p) * delta
 		u := float32(p * m.pScale())
 		if r.w.head.ratios != nil {

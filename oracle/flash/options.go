@@ -46,7 +46,8 @@ func (o *Options) rows(s attention.Sizes) ([]int, error) {
 			return nil, sentinel.Errorf(ErrRows, "flash: row %d of %d", r, n)
 		}
 		if i > 0 && r <= o.Rows[i-1] {
-			return nil, sentinel.Errorf(ErrRows, "flash: row %d follows row %d: rows must ascend", r, o.Rows[i-1])
+			return nil, sentinel.Errorf(ErrRows, "flash: row %d follows row %d: rows must ascend", r,
+				o.Rows[i-1])
 		}
 	}
 	return o.Rows, o.checkTrace(s, o.Rows)
@@ -58,14 +59,16 @@ func (o *Options) checkTrace(s attention.Sizes, rows []int) error {
 		return nil
 	}
 	if t.Head < 0 || t.Head >= s.Heads || t.Query < 0 || t.Query >= s.Queries {
-		return sentinel.Errorf(ErrRows, "flash: trace of head %d, query %d of %d heads and %d queries", t.Head, t.Query, s.Heads, s.Queries)
+		return sentinel.Errorf(ErrRows, "flash: trace of head %d, query %d of %d heads and %d queries",
+			t.Head, t.Query, s.Heads, s.Queries)
 	}
 	for _, r := range rows {
 		if r == t.Head*s.Queries+t.Query {
 			return nil
 		}
 	}
-	return sentinel.Errorf(ErrRows, "flash: head %d, query %d is traced and not computed", t.Head, t.Query)
+	return sentinel.Errorf(ErrRows, "flash: head %d, query %d is traced and not computed", t.Head,
+		t.Query)
 }
 
 // byHead calls head for each head of K and V that some rows use, with the places in rows
@@ -87,7 +90,8 @@ func byHead(rows []int, s attention.Sizes, head func(kv, from, to int) error) er
 
 // each calls do for every number in [from, to) on several goroutines, until ctx ends.
 // Each goroutine has a state of its own.
-func each[W any](ctx context.Context, from, to, workers int, count *meter.Meter, state func() W, do func(w W, at int)) error {
+func each[W any](ctx context.Context, from, to, workers int, count *meter.Meter, state func() W,
+	do func(w W, at int)) error {
 	var next atomic.Int64
 	next.Store(int64(from))
 	n := min(parallel.Workers(workers), to-from)

@@ -63,7 +63,8 @@ func TestOutputsThatAreRounded(t *testing.T) {
 			}
 		}
 		p := auditCases[3].shape.problem(16, 32, 16, 1)
-		for _, f := range []Fault{{Kind: SplitMean}, {Kind: TopLeft}, {Kind: SinkPerSplit}, {Kind: ScaleDropped, Of: OfV}} {
+		for _, f := range []Fault{{Kind: SplitMean}, {Kind: TopLeft}, {Kind: SinkPerSplit},
+			{Kind: ScaleDropped, Of: OfV}} {
 			got, err := Inject(ctx, p, k, f, Options{})
 			require.NoError(t, err)
 			e, err := Explain(ctx, p, Got{Out: got.Out, LSE: got.LSE}, k, Options{})

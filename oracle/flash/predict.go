@@ -61,7 +61,8 @@ func (m *model) predict(ctx context.Context, o Options) (*Prediction, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Prediction{Out: make([]float32, len(rows)*m.s.ValueDim), LSE: make([]float32, len(rows)), Max: make([]float32, len(rows))}
+	r := &Prediction{Out: make([]float32, len(rows)*m.s.ValueDim), LSE: make([]float32, len(rows)),
+		Max: make([]float32, len(rows))}
 	if m.splits() == 1 {
 		r.Sum = make([]float32, len(rows))
 	}
@@ -69,24 +70,25 @@ func (m *model) predict(ctx context.Context, o Options) (*Prediction, error) {
 	var saturated, flushed atomic.Int64
 	err = byHead(rows, m.s, func(kv, from, to int) error {
 		head := m.head(kv)
-		return each(ctx, from, to, o.Workers, count, func() *worker { return newWorker(m, head) }, func(w *worker, at int) {
-			h, i := rows[at]/m.s.Queries, rows[at]%m.s.Queries
-			w.trace = nil
-			if o.Trace != nil && *o.Trace == (Place{h, i}) {
-				w.trace = &Trace{Place: *o.Trace}
-				r.Trace = w.trace
-			}
-			w.saturated, w.flushed = 0, 0
-			out := r.Out[at*m.s.ValueDim:][:m.s.ValueDim]
-			end := w.row(h, i, out)
-			m.Out.round(out)
-			r.LSE[at], r.Max[at] = end.lse, end.max
-			if r.Sum != nil {
-				r.Sum[at] = end.sum
-			}
-			saturated.Add(w.saturated)
-			flushed.Add(w.flushed)
-		})
+		return each(ctx, from, to, o.Workers, count, func() *worker { return newWorker(m, head) },
+			func(w *worker, at int) {
+				h, i := rows[at]/m.s.Queries, rows[at]%m.s.Queries
+				w.trace = nil
+				if o.Trace != nil && *o.Trace == (Place{h, i}) {
+					w.trace = &Trace{Place: *o.Trace}
+					r.Trace = w.trace
+				}
+				w.saturated, w.flushed = 0, 0
+				out := r.Out[at*m.s.ValueDim:][:m.s.ValueDim]
+				end := w.row(h, i, out)
+				m.Out.round(out)
+				r.LSE[at], r.Max[at] = end.lse, end.max
+				if r.Sum != nil {
+					r.Sum[at] = end.sum
+				}
+				saturated.Add(w.saturated)
+				flushed.Add(w.flushed)
+			})
 	})
 	if err != nil {
 		return nil, err
@@ -117,7 +119,8 @@ func newModel(p *attention.Problem, k Kernel) (*model, error) {
 	if err := k.Check(); err != nil {
 		return nil, err
 	}
-	m := &model{Kernel: k, p: p, s: p.Sizes(), q: newOperand(p.Q), k: newOperand(p.K), v: newOperand(p.V), cast: newCaster(k.P)}
+	m := &model{Kernel: k, p: p, s: p.Sizes(), q: newOperand(p.Q), k: newOperand(p.K),
+		v: newOperand(p.V), cast: newCaster(k.P)}
 	m.sl = float32(float64(p.SoftmaxScale()) * math.Log2E)
 	m.byTokenV = m.v.byToken()
 	if err := m.checkScales(); err != nil {
@@ -137,7 +140,7 @@ func newModel(p *attention.Problem, k Kernel) (*model, error) {
 
 func (m *model) checkScales() error {
 	bad := func(format string, args ...any) error {
-		return sentinel.Errorf(ErrKernel, "flash: kernel %q: "+format, append([]any{m.Name}, args...)...)
+		return sentinel.Errorf(ErrKernel, "flash: %s: "+format, append([]any{m.title()}, args...)...)
 	}
 	inside := m.Scores.Scaling == InProduct
 	if !inside && (m.q.outer() || m.k.outer()) || m.v.outer() {
@@ -175,7 +178,8 @@ func (m *model) checkInstructions() error {
 	}
 	if want := map[Cast]bool{E4M3: p.Model.Takes(fp8.E4M3), E5M2: p.Model.Takes(fp8.E5M2),
 		BFloat16: p.Model.Float == oracle.BF16, Float16: p.Model.Float == oracle.FP16}; !want[m.P] {
-		return sentinel.Errorf(ErrKernel, "flash: kernel %q: model %q does not multiply P in %v", m.Name, p.Model.Name, m.P)
+		return sentinel.Errorf(ErrKernel, "flash: %s: model %q does not multiply P in %v", m.title(),
+			p.Model.Name, m.P)
 	}
 	return m.checkInstruction(p.Model, m.v)
 }
@@ -185,11 +189,14 @@ func (m *model) checkInstruction(i oracle.Model, o operand) error {
 	case o.Codes == nil && i.Float == oracle.BF16:
 		return nil
 	case o.Codes == nil:
-		return sentinel.Errorf(ErrKernel, "flash: kernel %q: model %q does not multiply BF16", m.Name, i.Name)
-	case i.Float != oracle.NoFloat && (o.Codes.Format == fp8.E4M3 || o.Codes.Format == fp8.E5M2 || o.Codes.Format.Bits() < 8):
+		return sentinel.Errorf(ErrKernel, "flash: %s: model %q does not multiply BF16", m.title(),
+			i.Name)
+	case i.Float != oracle.NoFloat && (o.Codes.Format == fp8.E4M3 || o.Codes.Format == fp8.E5M2 ||
+		o.Codes.Format.Bits() < 8):
 		return nil
 	case !i.Takes(o.Codes.Format):
-		return sentinel.Errorf(ErrKernel, "flash: kernel %q: model %q does not multiply %v", m.Name, i.Name, o.Codes.Format)
+		return sentinel.Errorf(ErrKernel, "flash: %s: model %q does not multiply %v", m.title(),
+			i.Name, o.Codes.Format)
 	}
 	return nil
 }

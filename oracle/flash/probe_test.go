@@ -14,7 +14,8 @@ import (
 
 // reread returns an operand whose tokens are those of o that from says, with their scales;
 // value, unless nil, takes the place of all numbers before scales.
-func reread(o attention.Operand, tokens int, from func(token int) int, value *float32) attention.Operand {
+func reread(o attention.Operand, tokens int, from func(token int) int,
+	value *float32) attention.Operand {
 	heads, had, _ := o.Dims()
 	read := func(h, t int) (int, int) { return h*had + from(t), h*had + from(t) }
 	r := rebuilt(o, heads, tokens, read, nil)
@@ -92,7 +93,8 @@ func TestExactOfKnownAnswers(t *testing.T) {
 		permuted.K, permuted.V = reread(p.K, s.Keys, at, nil), reread(p.V, s.Keys, at, nil)
 		doubled.K, doubled.V = reread(p.K, 2*s.Keys, half, nil), reread(p.V, 2*s.Keys, half, nil)
 		want := exact(&whole)
-		for more, got := range map[float64]*Result[float64]{0: exact(&permuted), math.Ln2: exact(&doubled)} {
+		for more, got := range map[float64]*Result[float64]{0: exact(&permuted),
+			math.Ln2: exact(&doubled)} {
 			for i, lse := range want.LSE {
 				require.InDelta(t, lse+more, got.LSE[i], 1e-12*max(1, math.Abs(lse)))
 			}

@@ -68,7 +68,8 @@ func plusProduct(sum, a, b float32) float32 {
 
 // contractScaled is the element of C that package gemm computes of a row of Q and one of K:
 // blocks of extent elements, with their scales, and then the outer ones.
-func contractScaled(a, b []float32, extent int, scales func(at int) (sa, sb float32), alpha float32) (c float32) {
+func contractScaled(a, b []float32, extent int, scales func(at int) (sa, sb float32),
+	alpha float32) (c float32) {
 	for from := 0; from < len(a); from += extent {
 		to := min(from+extent, len(a))
 		sa, sb := scales(from)

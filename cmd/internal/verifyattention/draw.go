@@ -40,7 +40,8 @@ func (e *Example) Run(ctx context.Context, c Claim, o Options) (*Verdict, error)
 		}
 	}
 	if possible == nil {
-		return nil, fmt.Errorf("no problem that is made up shows the fault %v of this kernel: leave out flags of the kernel and the mask", e.Fault)
+		return nil, fmt.Errorf("no problem that is made up shows the fault %v of this kernel: leave "+
+			"out flags of the kernel and the mask", e.Fault)
 	}
 	return possible, nil
 }
@@ -48,7 +49,8 @@ func (e *Example) Run(ctx context.Context, c Claim, o Options) (*Verdict, error)
 // names reports whether a kind of fault is among those that explain the results.
 func (v *Verdict) names(kind flash.Kind) bool {
 	f := v.Fault()
-	return f != nil && (f.Fault.Kind == kind || slices.ContainsFunc(f.Same, func(f flash.Fault) bool { return f.Kind == kind }))
+	return f != nil && (f.Fault.Kind == kind || slices.ContainsFunc(f.Same,
+		func(f flash.Fault) bool { return f.Kind == kind }))
 }
 
 // try makes up one problem, and returns nil if it cannot have the fault.
@@ -107,11 +109,15 @@ type drawing struct {
 // rows without keys, scores far below 0, and weights that are scaled.
 var drawings = []drawing{
 	{heads: 4, kv: 2, queries: 6, keys: 300, growth: 12, spread: 0.7},
-	{heads: 4, kv: 2, queries: 5, keys: 301, splits: 3, causal: true, sinks: true, growth: 4, spread: 1},
-	{heads: 2, kv: 2, queries: 5, keys: 203, causal: true, window: &attention.Window{Left: 40}, center: -30, spread: 1},
+	{heads: 4, kv: 2, queries: 5, keys: 301, splits: 3, causal: true, sinks: true, growth: 4,
+		spread: 1},
+	{heads: 2, kv: 2, queries: 5, keys: 203, causal: true, window: &attention.Window{Left: 40},
+		center: -30, spread: 1},
 	{heads: 2, kv: 1, queries: 21, keys: 13, causal: true, sinks: true, spread: 1},
-	{heads: 2, kv: 1, queries: 3, keys: 300, padding: 42, splits: 3, causal: true, spread: 1, growth: 4},
-	{heads: 2, kv: 1, queries: 12, keys: 500, splits: 4, causal: true, window: &attention.Window{Left: 30}, spread: 1},
+	{heads: 2, kv: 1, queries: 3, keys: 300, padding: 42, splits: 3, causal: true, spread: 1,
+		growth: 4},
+	{heads: 2, kv: 1, queries: 12, keys: 500, splits: 4, causal: true,
+		window: &attention.Window{Left: 30}, spread: 1},
 	{heads: 1, kv: 1, queries: 2, keys: 77, center: -40000, spread: 1},
 	{heads: 4, kv: 2, queries: 6, keys: 300, growth: -5, spread: 1.5},
 	{heads: 2, kv: 2, queries: 4, keys: 300, growth: 6, spread: 1, pScale: 448},
@@ -127,17 +133,23 @@ func (e *Example) draw(ctx context.Context, d drawing) (*attention.Problem, erro
 		p.Mask = e.Mask
 	}
 	tokens := d.keys + d.padding
-	s := attention.Sizes{Heads: d.heads, KVHeads: d.kv, Queries: d.queries, Keys: tokens, Dim: dim, ValueDim: valueDim}
+	s := attention.Sizes{Heads: d.heads, KVHeads: d.kv, Queries: d.queries, Keys: tokens, Dim: dim,
+		ValueDim: valueDim}
 	// A query is a direction of ±1 and noise; a key is as much of the direction as its
 	// score asks for.
 	sign := func(c int) float64 { return float64(1 - 2*(c*7/3%2)) }
-	q := fill(d.heads, d.queries, dim, func(_, _, c int) float64 { return sign(c) + 0.25*r.NormFloat64() })
+	q := fill(d.heads, d.queries, dim, func(_, _, c int) float64 {
+		return sign(c) + 0.25*r.NormFloat64()
+	})
 	k := fill(d.kv, tokens, dim, func(_, j, c int) float64 {
 		score := d.center + d.growth*float64(j)/float64(d.keys)
 		return sign(c)*score/math.Sqrt(dim) + d.spread*r.NormFloat64()
 	})
-	v := fill(d.kv, tokens, valueDim, func(h, _, _ int) float64 { return (0.5 + r.NormFloat64()) * float64(1+h) })
-	recipe := attention.Recipe{Q: attention.PerHead, K: attention.PerHead, V: attention.PerHead, Profile: "te-block"}
+	v := fill(d.kv, tokens, valueDim, func(h, _, _ int) float64 {
+		return (0.5 + r.NormFloat64()) * float64(1+h)
+	})
+	recipe := attention.Recipe{Q: attention.PerHead, K: attention.PerHead, V: attention.PerHead,
+		Profile: "te-block"}
 	if err := recipe.Quantize(ctx, p, q, k, v, s, tensor.Options{}); err != nil {
 		return nil, err
 	}

@@ -75,6 +75,11 @@ func readGoldens(t *testing.T) *goldens {
 	return g
 }
 
+// flash is the prefix of its results.
+func (c goldenCase) flash() string {
+	return c.name + ".flash_" + map[string]string{"e4m3": "p8", "bf16": "bf16"}[c.P]
+}
+
 // inputs says what a user would of a case: the names of its tensors in the file, but for BF16 of
 // one head, which is without heads there and is written to another.
 func (g *goldens) inputs(t *testing.T, c goldenCase) Inputs {
@@ -126,7 +131,7 @@ func TestGoldensAreRight(t *testing.T) {
 		}
 		in := g.inputs(t, c)
 		for _, name := range strings.Split(c.Variants, "") {
-			prefix := c.name + ".flash_" + map[string]string{"e4m3": "p8", "bf16": "bf16"}[c.P] + "." + name
+			prefix := c.flash() + "." + name
 			in.Out, in.LSE = prefix+".out", prefix+".lse"
 			v, err := in.Run(t.Context(), g.variants[name].claim(c.P), Options{})
 			require.NoError(t, err, prefix)
@@ -236,8 +241,10 @@ func TestGoldenMutantsAreNamed(t *testing.T) {
 }
 
 // mutate writes what a kernel with a fault makes of the inputs, the sums of which are exact.
-func (g *goldens) mutate(t *testing.T, in Inputs, c goldenCase, v goldenVariant, f flash.Fault) (path string) {
-	prefix := c.name + ".flash_" + map[string]string{"e4m3": "p8", "bf16": "bf16"}[c.P] + "." + c.Variants[:1]
+func (g *goldens) mutate(
+	t *testing.T, in Inputs, c goldenCase, v goldenVariant, f flash.Fault,
+) (path string) {
+	prefix := c.flash() + "." + c.Variants[:1]
 	in.Got = g.path
 	in.Out, in.LSE = prefix+".out", prefix+".lse"
 	task, err := in.read()

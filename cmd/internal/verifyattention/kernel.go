@@ -65,7 +65,9 @@ type guess struct {
 
 // sums returns guesses of GPUs' sums, the most exact first, where nothing is claimed of sums and
 // they can multiply such operands.
-func (c *Claim) sums(ctx context.Context, p *attention.Problem, out flash.Cast) (all []guess, err error) {
+func (c *Claim) sums(ctx context.Context, p *attention.Problem, out flash.Cast) (
+	all []guess, err error,
+) {
 	if c.Kernel != nil || c.Sums != "" || c.Promote != 0 {
 		return nil, nil
 	}
@@ -193,7 +195,8 @@ func (c *Claim) setSums(k *flash.Kernel, p *attention.Problem) error {
 		}
 		return nil
 	case "float32":
-		k.Scores = flash.Scores{Product: flash.Product{Order: flash.Contract}, Scaling: flash.InProduct, Frame: flash.Separate}
+		k.Scores = flash.Scores{Product: flash.Product{Order: flash.Contract}, Scaling: flash.InProduct,
+			Frame: flash.Separate}
 		k.Values = flash.Product{Order: flash.Contract}
 		return nil
 	case "exact":
@@ -208,7 +211,8 @@ func (c *Claim) setSums(k *flash.Kernel, p *attention.Problem) error {
 	if p.Q.Codes == nil || p.K.Codes == nil {
 		k.Scores.Product.Model = wide(m, oracle.BF16)
 	}
-	k.Values = flash.Product{Order: flash.Instruction, Model: m, Promote: c.Promote, Carry: c.Promote == 0}
+	k.Values = flash.Product{Order: flash.Instruction, Model: m, Promote: c.Promote,
+		Carry: c.Promote == 0}
 	switch k.P {
 	case flash.BFloat16:
 		k.Values.Model = wide(m, oracle.BF16)

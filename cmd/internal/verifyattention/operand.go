@@ -48,7 +48,8 @@ func (o *Operand) read(s *operands.Source, l Layout, flag string, n int) (*array
 	}
 	e, ok := l.of(values.Shape)
 	if !ok {
-		return nil, fmt.Errorf("tensor %q of shape %v is no %s: want %s or %s", values.Name, values.Shape, upper(flag), l.text(3), l.text(4))
+		return nil, fmt.Errorf("tensor %q of shape %v is no %s: want %s or %s", values.Name,
+			values.Shape, upper(flag), l.text(3), l.text(4))
 	}
 	if slices.Contains(e[:], 0) {
 		return nil, fmt.Errorf("tensor %q of shape %v has no elements", values.Name, values.Shape)
@@ -56,7 +57,8 @@ func (o *Operand) read(s *operands.Source, l Layout, flag string, n int) (*array
 	a := &array{flag: flag, name: values.Name, rank: len(values.Shape), extents: e}
 	if values.DType == safetensors.BF16 {
 		if o.Scales != "" {
-			return nil, fmt.Errorf("tensor %q is BF16, which has no scales: leave --%s-scales out", values.Name, flag)
+			return nil, fmt.Errorf("tensor %q is BF16, which has no scales: leave --%s-scales out",
+				values.Name, flag)
 		}
 		all, err := safetensors.Elements[fp8.BFloat16](values.File, values.Name)
 		a.bfloat16 = inOrder(l, all, e)
@@ -70,7 +72,8 @@ func (o *Operand) read(s *operands.Source, l Layout, flag string, n int) (*array
 
 // readCodes reads codes without their scales.
 func (o *Operand) readCodes(a *array, values operands.Tensor, l Layout) error {
-	one, err := operands.InMemory(safetensors.Tensor{Info: safetensors.Info{Name: "1", DType: safetensors.F32, Shape: []int{1}},
+	one, err := operands.InMemory(safetensors.Tensor{Info: safetensors.Info{Name: "1",
+		DType: safetensors.F32, Shape: []int{1}},
 		Data: []byte{0, 0, 0x80, 0x3f}})
 	if err != nil {
 		return err
@@ -140,7 +143,8 @@ func scaleValues(t operands.Tensor) ([]float32, error) {
 
 func (a *array) checkScale(of string, at int, x float32) error {
 	if !(x >= 0) || math.IsInf(float64(x), 0) {
-		return fmt.Errorf("%s: scale %d of %s is %v: scales are positive and finite", of, at, upper(a.flag), x)
+		return fmt.Errorf("%s: scale %d of %s is %v: scales are positive and finite", of, at,
+			upper(a.flag), x)
 	}
 	return nil
 }
@@ -198,7 +202,8 @@ func checkZeros(o attention.Operand) error {
 	for i, c := range t.Codes {
 		row, col := i/d, i%d
 		if t.Scale(row, col) == 0 && t.Format.Float32(c) != 0 {
-			return fmt.Errorf("tensor %q: the scale of head %d, token %d, column %d is 0 and the code there %#02x",
+			return fmt.Errorf("tensor %q: the scale of head %d, token %d, column %d is 0 and the code "+
+				"there %#02x",
 				t.Name, row/tokens, row%tokens, col, c)
 		}
 	}

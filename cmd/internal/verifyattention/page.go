@@ -24,15 +24,18 @@ var bound = []chart.Reference{{Name: "bound", Value: 1}}
 
 // HeadChart has the largest error of each head.
 func (v *Verdict) HeadChart() chart.Chart {
-	c := chart.Chart{Title: "Largest error of each head", X: "query head", Y: "in units of the bound", LogY: true, Lines: bound,
-		Description: "The largest error of an element or a log-sum-exp of each query head in units of its bound; above 1 it is wrong. Errors of 0 and infinite ones are not shown."}
+	c := chart.Chart{Title: "Largest error of each head", X: "query head", Y: "in units of the bound",
+		LogY: true, Lines: bound,
+		Description: "The largest error of an element or a log-sum-exp of each query head in units of " +
+			"its bound; above 1 it is wrong. Errors of 0 and infinite ones are not shown."}
 	for b := range v.Sequences {
 		s := chart.Series{Name: "largest error", Mark: chart.Dots}
 		if v.Batch > 1 {
 			s.Name = fmt.Sprintf("sequence %d", b)
 		}
 		for h, rows := range v.Sequences[b].worst {
-			s.Points = append(s.Points, chart.Point{X: float64(h), Y: most(rows), Name: fmt.Sprintf("head %d", h)})
+			s.Points = append(s.Points, chart.Point{X: float64(h), Y: most(rows),
+				Name: fmt.Sprintf("head %d", h)})
 		}
 		c.Series = append(c.Series, s)
 		if len(c.Series) == mostSeries {
@@ -49,8 +52,10 @@ const mostSeries = 8
 // sequence that is.
 func (v *Verdict) RowChart() chart.Chart {
 	b := v.worstSequence()
-	c := chart.Chart{Title: "Largest error of each row", X: "query", Y: "in units of the bound", LogY: true, Lines: bound,
-		Description: fmt.Sprintf("The largest error of each row in units of the bound, of the %d heads at most that are the worst. Errors of 0 and infinite ones are not shown.", mostSeries)}
+	c := chart.Chart{Title: "Largest error of each row", X: "query", Y: "in units of the bound",
+		LogY: true, Lines: bound,
+		Description: fmt.Sprintf("The largest error of each row in units of the bound, of the %d "+
+			"heads at most that are the worst. Errors of 0 and infinite ones are not shown.", mostSeries)}
 	if v.Batch > 1 {
 		c.Title += fmt.Sprintf(", sequence %d", b)
 	}

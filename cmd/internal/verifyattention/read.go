@@ -160,7 +160,8 @@ func (i *Inputs) readSinks(s *operands.Source, heads int) ([]float32, error) {
 	}
 	sinks, _, err := floats(t)
 	if err == nil && len(sinks) != heads {
-		err = fmt.Errorf("tensor %q of shape %v holds %d sinks: want one for each of %d query heads", t.Name, t.Shape, len(sinks), heads)
+		err = fmt.Errorf("tensor %q of shape %v holds %d sinks: want one for each of %d query heads",
+			t.Name, t.Shape, len(sinks), heads)
 	}
 	return sinks, err
 }
@@ -228,7 +229,8 @@ func (i *Inputs) readLSE(s *operands.Source, out extents) ([]float32, error) {
 		if out[0] == 1 {
 			want = want[1:]
 		}
-		return nil, fmt.Errorf("tensor %q has shape %v: log-sum-exps are %v, heads and queries", t.Name, t.Shape, want)
+		return nil, fmt.Errorf("tensor %q has shape %v: log-sum-exps are %v, heads and queries", t.Name,
+			t.Shape, want)
 	}
 	lse, cast, err := floats(t)
 	switch {

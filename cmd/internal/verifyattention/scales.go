@@ -60,12 +60,14 @@ func (a *array) gridOf(t operands.Tensor, l Layout, n, block int) (grid, error) 
 			may = append(may, r.of)
 			shapes = append(shapes, fmt.Sprint(r.whole))
 		}
-		return grid{}, fmt.Errorf("tensor %q of shape %v may hold scales of %s of tensor %q: reshape it to %s",
+		return grid{}, fmt.Errorf("tensor %q of shape %v may hold scales of %s of tensor %q: reshape "+
+			"it to %s",
 			t.Name, t.Shape, strings.Join(may, " or "), a.name, strings.Join(shapes, " or "))
 	case failed != nil:
 		return grid{}, failed
 	}
-	return grid{}, fmt.Errorf("tensor %q of shape %v does not hold the scales of tensor %q of shape %v: want %s",
+	return grid{}, fmt.Errorf("tensor %q of shape %v does not hold the scales of tensor %q of "+
+		"shape %v: want %s",
 		t.Name, t.Shape, a.name, l.shape(a.extents, a.rank), a.wanted(l, n))
 }
 
@@ -133,12 +135,14 @@ func (a *array) wanted(l Layout, n int) string {
 func (a *array) tokensOf(t operands.Tensor, blocks, block int, packed bool) (int, error) {
 	n := a.extents[2]
 	if packed && blocks != n {
-		return 0, fmt.Errorf("tensor %q of shape %v has %d scales for the %d tokens of all sequences: want one for each",
+		return 0, fmt.Errorf("tensor %q of shape %v has %d scales for the %d tokens of all sequences: "+
+			"want one for each",
 			t.Name, t.Shape, blocks, n)
 	}
 	if block > 0 {
 		if (n-1)/block+1 != blocks {
-			return 0, fmt.Errorf("tensor %q of shape %v has %d scales for %d tokens, and not one for %d tokens each: change --%s-block",
+			return 0, fmt.Errorf("tensor %q of shape %v has %d scales for %d tokens, and not one for %d "+
+				"tokens each: change --%s-block",
 				t.Name, t.Shape, blocks, n, block, a.flag)
 		}
 		return block, nil
@@ -153,7 +157,8 @@ func (a *array) tokensOf(t operands.Tensor, blocks, block int, packed bool) (int
 		fitting = append(fitting, b)
 	}
 	if len(fitting) != 1 {
-		return 0, fmt.Errorf("tensor %q of shape %v has %d scales for %d tokens: say with --%s-block how many tokens share one",
+		return 0, fmt.Errorf("tensor %q of shape %v has %d scales for %d tokens: say with --%s-block "+
+			"how many tokens share one",
 			t.Name, t.Shape, blocks, n, a.flag)
 	}
 	return fitting[0], nil

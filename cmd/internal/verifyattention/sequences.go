@@ -68,7 +68,8 @@ func (l Lengths) read(s *operands.Source) (p packing, err error) {
 	}{{p.queries, l.Queries}, {p.keys, l.Keys}} {
 		for i, n := range x.starts {
 			if i == 0 && n != 0 || i > 0 && n < x.starts[i-1] || len(x.starts) < 2 {
-				return p, fmt.Errorf("tensor %q: place %d is %d: sequences begin at 0 and one after the other, with the end last",
+				return p, fmt.Errorf("tensor %q: place %d is %d: sequences begin at 0 and one after the "+
+					"other, with the end last",
 					x.name, i, n)
 			}
 		}
@@ -106,7 +107,8 @@ func wholes(s *operands.Source, name string) (t operands.Tensor, all []int, err 
 	}
 	for i, x := range numbers {
 		if x != math.Trunc(x) || math.Abs(x) >= 1<<31 {
-			return t, nil, fmt.Errorf("tensor %q: place %d is %v: want a whole number below 2^31", t.Name, i, x)
+			return t, nil, fmt.Errorf("tensor %q: place %d is %v: want a whole number below 2^31", t.Name,
+				i, x)
 		}
 		all = append(all, int(x))
 	}
@@ -156,7 +158,8 @@ func (p *packing) ofKeys(a *array, most int) (all [][]place, err error) {
 		return nil, err
 	}
 	if p.used != nil && len(p.used) != len(all) {
-		return nil, fmt.Errorf("tensor %q has the lengths of %d sequences: there are %d", p.name.Used, len(p.used), len(all))
+		return nil, fmt.Errorf("tensor %q has the lengths of %d sequences: there are %d", p.name.Used,
+			len(p.used), len(all))
 	}
 	for b := range all {
 		n := len(all[b])
@@ -168,7 +171,8 @@ func (p *packing) ofKeys(a *array, most int) (all [][]place, err error) {
 		}
 		if p.used != nil {
 			if n = p.used[b]; n < 0 || n > len(all[b]) {
-				return nil, fmt.Errorf("tensor %q: the length of sequence %d is %d: tensor %q has room for %d keys of it",
+				return nil, fmt.Errorf("tensor %q: the length of sequence %d is %d: tensor %q has room for "+
+					"%d keys of it",
 					p.name.Used, b, n, a.name, len(all[b]))
 			}
 		}
@@ -192,10 +196,12 @@ func batched(e extents) (all [][]place) {
 // packed are those of sequences that lie one after the other.
 func packed(a *array, starts []int, name string) (all [][]place, err error) {
 	if a.rank != 3 {
-		return nil, fmt.Errorf("tensor %q says where sequences begin, and tensor %q of %d dimensions has a batch", name, a.name, a.rank)
+		return nil, fmt.Errorf("tensor %q says where sequences begin, and tensor %q of %d dimensions "+
+			"has a batch", name, a.name, a.rank)
 	}
 	if last := starts[len(starts)-1]; last > a.extents[2] {
-		return nil, fmt.Errorf("tensor %q: the last sequence ends at token %d: tensor %q has %d", name, last, a.name, a.extents[2])
+		return nil, fmt.Errorf("tensor %q: the last sequence ends at token %d: tensor %q has %d", name,
+			last, a.name, a.extents[2])
 	}
 	for b, from := range starts[:len(starts)-1] {
 		places := make([]place, starts[b+1]-from)

@@ -20,15 +20,19 @@ func (v *Verdict) Title() string {
 	elements := v.total(func(r *flash.Report) int { return r.Elements })
 	switch {
 	case v.Undecided != "":
-		return fmt.Sprintf("undecided: %d of %d elements and %d log-sum-exps are outside of the bounds of sums in float32, and none of those of %s: "+
+		return fmt.Sprintf("undecided: %d of %d elements and %d log-sum-exps are outside of the "+
+			"bounds of sums in float32, and none of those of %s: "+
 			"say with --sums how the kernel adds", outside, elements, lse, v.Undecided)
 	case outside+lse > 0:
-		return fmt.Sprintf("wrong: %d of %d elements and %d log-sum-exps are outside of their bounds, in %d rows",
+		return fmt.Sprintf("wrong: %d of %d elements and %d log-sum-exps are outside of their bounds, "+
+			"in %d rows",
 			outside, elements, lse, v.total(func(r *flash.Report) int { return r.Rows }))
 	case v.Fault() != nil:
-		return fmt.Sprintf("wrong: all %d elements are within their bounds, but a fault gives them", elements)
+		return fmt.Sprintf("wrong: all %d elements are within their bounds, but a fault gives them",
+			elements)
 	case !v.Pass:
-		return fmt.Sprintf("wrong: all %d elements are within their bounds, but not all have the bits of %s", elements, v.Kernel.Name)
+		return fmt.Sprintf("wrong: all %d elements are within their bounds, but not all have the bits "+
+			"of %s", elements, v.Kernel.Name)
 	}
 	return fmt.Sprintf("right: all %d elements are within their bounds", elements)
 }
@@ -37,7 +41,8 @@ func (v *Verdict) Title() string {
 func (v *Verdict) Cause() string {
 	if v.Undecided != "" {
 		return fmt.Sprintf("with --sums %s the result is right, and with --sums float32 wrong; "+
-			"if the GPU's sums are added to others in float32, --promote says after how many products", v.Undecided)
+			"if the GPU's sums are added to others in float32, --promote says after how many "+
+			"products", v.Undecided)
 	}
 	if f := v.Fault(); f != nil {
 		text := fmt.Sprintf("fault %v: %v", f.Fault.Kind, *f)
@@ -73,8 +78,10 @@ func (v *Verdict) Terms() []Line {
 		mask = strings.TrimPrefix(mask, ", ")
 	}
 	lines := []Line{
-		{"attention", fmt.Sprintf("%s%d query heads and %d of K and V, %s queries, %s keys, dim %d and %d",
-			batch, v.Heads, v.KVHeads, numbers(least[0], v.Queries), numbers(least[1], v.Keys), v.Dim, v.ValueDim)},
+		{"attention", fmt.Sprintf("%s%d query heads and %d of K and V, %s queries, %s keys, dim %d "+
+			"and %d",
+			batch, v.Heads, v.KVHeads, numbers(least[0], v.Queries),
+			numbers(least[1], v.Keys), v.Dim, v.ValueDim)},
 		{"Q", v.Q}, {"K", v.K}, {"V", v.V},
 		{"scale", fmt.Sprint(v.Scale)}, {"mask", mask},
 	}
@@ -82,7 +89,8 @@ func (v *Verdict) Terms() []Line {
 		lines = append(lines, Line{"sinks", "one for each query head"})
 	}
 	if v.Injected != nil {
-		lines = append(lines, Line{"example", fmt.Sprintf("made up; injected fault %v: %v", v.Injected.Kind, *v.Injected)})
+		lines = append(lines, Line{"example",
+			fmt.Sprintf("made up; injected fault %v: %v", v.Injected.Kind, *v.Injected)})
 	}
 	return append(lines, Line{"output", v.Type.String()}, Line{"claimed", v.claim()})
 }
@@ -157,25 +165,34 @@ func (v *Verdict) Findings() (lines []Line) {
 		place = fmt.Sprintf("sequence %d, ", b)
 	}
 	if looked := v.Sequences[b].Looked; looked != nil {
-		lines = append(lines, Line{"looked at", fmt.Sprintf("%s%d of %d queries of each head", place, len(looked), v.Sequences[b].Queries)})
+		lines = append(lines, Line{"looked at",
+			fmt.Sprintf("%s%d of %d queries of each head", place, len(looked), v.Sequences[b].Queries)})
 	}
 	largest := Line{"largest error", "none"}
 	if w := r.Worst; w != nil {
-		largest.Value = fmt.Sprintf("%shead %d, row %d, column %d: got %.7g, want %.7g, %.3g times the bound %.3g",
-			place, w.Head, w.Query, w.Column, float64(w.Got), float64(w.Want), float64(w.Ratio), float64(w.Bound))
+		largest.Value = fmt.Sprintf("%shead %d, row %d, column %d: got %.7g, want %.7g, %.3g times "+
+			"the bound %.3g",
+			place, w.Head, w.Query, w.Column, float64(w.Got), float64(w.Want),
+			float64(w.Ratio), float64(w.Bound))
 	}
 	lines = append(lines, largest,
-		Line{"relative L2", fmt.Sprintf("%s%.3g", place, float64(r.RelL2))}, Line{"cosine", fmt.Sprintf("%s%.6f", place, float64(r.Cosine))})
+		Line{"relative L2", fmt.Sprintf("%s%.3g", place, float64(r.RelL2))},
+		Line{"cosine", fmt.Sprintf("%s%.6f", place, float64(r.Cosine))})
 	if w := r.WorstLSE; w != nil {
-		lines = append(lines, Line{"log-sum-exp", fmt.Sprintf("%slargest error %.3g; head %d, row %d: got %.7g, want %.7g, %.3g times the bound %.3g",
-			place, float64(r.MaxLSE), w.Head, w.Query, float64(w.Got), float64(w.Want), float64(w.Ratio), float64(w.Bound))})
+		lines = append(lines, Line{"log-sum-exp",
+			fmt.Sprintf("%slargest error %.3g; head %d, row %d: got %.7g, want %.7g, %.3g times the "+
+				"bound %.3g",
+				place, float64(r.MaxLSE), w.Head, w.Query, float64(w.Got), float64(w.Want),
+				float64(w.Ratio), float64(w.Bound))})
 	}
 	if n := v.total(func(r *flash.Report) int { return r.NonFinite }); n > 0 {
 		lines = append(lines, Line{"not finite", fmt.Sprintf("%d elements on one side only", n)})
 	}
 	if same := v.same(); same != nil {
-		lines = append(lines, Line{"bits", fmt.Sprintf("%d of %d elements and %d of %d log-sum-exps have those of the kernel that is claimed",
-			same.Same, same.Elements, same.LSEsSame, same.LSEs)})
+		lines = append(lines, Line{"bits",
+			fmt.Sprintf("%d of %d elements and %d of %d log-sum-exps have those of the kernel that is "+
+				"claimed",
+				same.Same, same.Elements, same.LSEsSame, same.LSEs)})
 	}
 	return lines
 }
@@ -210,7 +227,8 @@ func (v *Verdict) HeadLines() (lines []HeadLine) {
 		for h, r := range v.Sequences[b].Report.Heads {
 			if len(r.Rows) > 0 && len(lines) < mostHeads {
 				lines = append(lines, HeadLine{b, h, r.Outside, r.LSEOutside, textout.Ranges(r.Rows),
-					fmt.Sprintf("%.3g", float64(r.RelL2)), fmt.Sprintf("%.6f", float64(r.Cosine)), fmt.Sprintf("%.3g", float64(r.Worst))})
+					fmt.Sprintf("%.3g", float64(r.RelL2)), fmt.Sprintf("%.6f",
+						float64(r.Cosine)), fmt.Sprintf("%.3g", float64(r.Worst))})
 			}
 		}
 	}
@@ -250,7 +268,8 @@ func (v *Verdict) WriteText(w io.Writer) error {
 			if v.Batch > 1 {
 				place = fmt.Sprintf("sequence %d, ", h.Sequence)
 			}
-			fmt.Fprintln(b, hanging(fmt.Sprintf("%shead %d: %d elements and %d log-sum-exps outside, rows %s; relative L2 %s, cosine %s",
+			fmt.Fprintln(b, hanging(fmt.Sprintf("%shead %d: %d elements and %d log-sum-exps outside, "+
+				"rows %s; relative L2 %s, cosine %s",
 				place, h.Head, h.Outside, h.LSEs, h.Rows, h.RelL2, h.Cosine)))
 		}
 		if n := v.MoreHeads(); n > 0 {

@@ -91,7 +91,8 @@ func (t *task) judge(ctx context.Context, c Claim, o Options) (*Verdict, error) 
 	}
 	v, err := t.claimed(ctx, c, o)
 	if errors.Is(err, flash.ErrKernel) && (c.Kernel != nil || c.Sums != "") {
-		err = fmt.Errorf("%w: leave --kernel and --sums out, and bounds are those of sums in float32", err)
+		err = fmt.Errorf("%w: leave --kernel and --sums out, and bounds are those of sums in float32",
+			err)
 	}
 	if err != nil || v.within() {
 		return v, err
@@ -287,13 +288,15 @@ func (q *Sequence) ok() bool {
 }
 
 // sequence judges one.
-func (v *Verdict) sequence(ctx context.Context, t *task, b int, c Claim, o Options) (*Sequence, error) {
+func (v *Verdict) sequence(ctx context.Context, t *task, b int, c Claim, o Options) (*Sequence,
+	error) {
 	p, s := t.problems[b], t.problems[b].Sizes()
 	r, worst, part, err := t.compare(ctx, b, c.bound(v.Kernel), o)
 	if err != nil {
 		return nil, err
 	}
-	q := &Sequence{Queries: s.Queries, Keys: s.Keys, Looked: o.looked(s.Queries), Report: r, worst: worst}
+	q := &Sequence{Queries: s.Queries, Keys: s.Keys, Looked: o.looked(s.Queries), Report: r,
+		worst: worst}
 	q.restore()
 	if c.Kernel != nil {
 		is, err := flash.Predict(ctx, p, v.Kernel, o.flash(s))
@@ -302,7 +305,8 @@ func (v *Verdict) sequence(ctx context.Context, t *task, b int, c Claim, o Optio
 		}
 		q.SameBits = compareBits(part, is)
 	}
-	e, err := flash.Explain(ctx, p, t.got[b], v.Kernel, flash.Options{Workers: o.Workers, Progress: o.Progress})
+	e, err := flash.Explain(ctx, p, t.got[b], v.Kernel,
+		flash.Options{Workers: o.Workers, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +345,8 @@ func (q *Sequence) restore() {
 }
 
 // ratios returns the largest error of each row in units of its bound.
-func ratios(got flash.Got, want *flash.Result[float64], l *flash.Limits, s attention.Sizes) [][]float64 {
+func ratios(got flash.Got, want *flash.Result[float64], l *flash.Limits,
+	s attention.Sizes) [][]float64 {
 	all := make([][]float64, s.Heads)
 	for row := range s.Heads * s.Queries {
 		worst := 0.0
