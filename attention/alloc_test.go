@@ -37,3 +37,15 @@ func TestAttendAllocates(t *testing.T) {
 		}))
 	}
 }
+
+// TestCheckAllocates: a sequence that is fine is checked in its own memory.
+func TestCheckAllocates(t *testing.T) {
+	for name, config := range cacheConfigs() {
+		s := cached(t, config, 200)
+		require.Zero(t, testing.AllocsPerRun(5, func() {
+			if s.Check() != nil {
+				panic(name)
+			}
+		}), name)
+	}
+}

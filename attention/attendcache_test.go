@@ -3,6 +3,7 @@ package attention_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -258,6 +259,39 @@ func TestAttendEmpty(t *testing.T) {
 	got := attend(t, &attention.Query{Sequence: s, Q: queries(2, 1, 4, true), Sinks: []float32{1, 2}}, attention.Options{})
 	require.Equal(t, make([]float32, 8), got.out)
 	require.True(t, math.IsInf(float64(got.lse[1]), -1))
+}
+
+// TestAttendToNothing has queries whose keys are all masked, or were evicted: their output is
+// 0 and their log-sum-exp -Inf, with a sink too. Others beside them see what there is.
+func TestAttendToNothing(t *testing.T) {
+	for name, config := range cacheConfigs() {
+		s := cached(t, config, 300)
+		k, v := s.Operands()
+		heads, _, dim := k.Dims()
+		_, _, valueDim := v.Dims()
+		window := &attention.Window{Left: 20, Right: 0}
+		require.Positive(t, s.Evict(0, 100)) // at most tokens 0 to 191, at least 0 to 127
+		for _, c := range []struct {
+			queries, blind int // the first so many of them see nothing
+			window         *attention.Window
+		}{{303, 3 + 128, nil}, {200, 28, window}} {
+			q := attention.Query{
+				Sequence: s, Q: queries(heads, c.queries, dim, true), Sinks: numbers(heads, 4),
+				Mask: attention.Mask{Causal: true, Window: c.window},
+			}
+			got := attend(t, &q, attention.Options{})
+			for row := range heads * c.queries {
+				sees := !math.IsInf(float64(got.lse[row]), -1)
+				out := got.out[row*valueDim:][:valueDim]
+				require.Equal(t, sees, !slices.Equal(out, make([]float32, valueDim)), name)
+				if i := row % c.queries; i < c.blind {
+					require.False(t, sees, "%s: query %d of %d", name, i, c.queries)
+				} else if i >= c.queries-100 {
+					require.True(t, sees, "%s: query %d of %d", name, i, c.queries)
+				}
+			}
+		}
+	}
 }
 
 func TestQueryCheck(t *testing.T) {

@@ -15,6 +15,13 @@ var ErrFull = errors.New("attention: the cache is full")
 // Cache is memory for the keys and values of one layer, in pages that its sequences take
 // and give back. All memory is taken when it is made.
 //
+// [Append], [Sequence.AppendCodes] and [Sequence.AppendRecords] add tokens to a sequence, and
+// take a page where the last one is full, or return [ErrFull]. [Sequence.Truncate] and
+// [Sequence.Free] drop its last tokens, or all; [Sequence.Evict] drops tokens that a window has
+// left behind. Pages whose tokens are all gone are free for every sequence at once.
+// [Sequence.Pages] is the page table. [Attend] takes values as they are; [Sequence.Check] finds
+// one that is NaN or infinite.
+//
 // Different sequences may be used by different goroutines at once. One sequence may be
 // read by many at once (Attend, Check, Operands and whatever else changes nothing) while
 // nobody changes it.
@@ -71,8 +78,9 @@ func (s CacheScale) perToken(heads int) int {
 	return 0
 }
 
-// Config returns what the cache was made from, with what zeros stood for.
-func (c *Cache) Config() CacheConfig { return c.config }
+// Config returns what the cache was made from, with what zeros stood for, in memory of its
+// own.
+func (c *Cache) Config() CacheConfig { return c.config.withDefaults() }
 
 // Bytes returns the memory of the cache: codes, scales and records of all pages.
 func (c *Cache) Bytes() int { return len(c.codes) + 4*len(c.scales) }
@@ -139,7 +147,7 @@ func (c *Cache) values(page int32, head int) []byte {
 func (c *Cache) records(page int32) Records {
 	return Records{
 		Kind: *c.config.Record, Tokens: c.config.PageTokens,
-		Data: c.codes[int(page)*c.pageSize:][:c.pageSize],
+		Data: c.codes[int(page)*c.pageSize:][:c.pageSize], ScaleBFloat16: c.config.ScaleBFloat16,
 	}
 }
 

@@ -3,6 +3,7 @@ package attention_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -216,6 +217,81 @@ func TestCacheNaN(t *testing.T) {
 	require.ErrorContains(t, s.Check(), `sequence "b": token 69, element 0 of its record is NaN`)
 }
 
+// TestCacheFirstNaN puts what is not finite anywhere and looks for the first such value in the
+// operands.
+func TestCacheFirstNaN(t *testing.T) {
+	for name, config := range cacheConfigs() {
+		config.Pages = 2
+		c := newCache(t, config)
+		config = c.Config()
+		for i := range 9 {
+			k := numbers(70*config.KVHeads*config.Dim, 1)
+			v := numbers(70*config.KVHeads*config.ValueDim, 2)
+			switch at := i * 3391; {
+			case config.Record != nil:
+				v = nil
+				k[at%len(k)] = []float32{
+					float32(math.NaN()), float32(math.Inf(-1)), math.MaxFloat32,
+				}[i%3]
+			case i%2 == 0:
+				k[at%len(k)] = float32(math.NaN())
+			default:
+				v[at%len(v)] = float32(math.NaN())
+			}
+			s := c.NewSequence("")
+			require.NoError(t, attention.Append(s, k, v))
+			want := firstNotFinite(s)
+			require.EqualError(t, s.Check(), attention.ErrValue.Error()+": "+want, "%s %d", name, i)
+			s.Free()
+		}
+	}
+}
+
+// firstNotFinite describes the first value of a sequence that is NaN or infinite.
+func firstNotFinite(s *attention.Sequence) string {
+	k, v := s.Operands()
+	heads, tokens, _ := k.Dims()
+	for i := range tokens {
+		for h := range heads {
+			for _, of := range []struct {
+				name string
+				o    attention.Operand
+			}{{"K", k}, {"V", v}} {
+				_, _, dim := of.o.Dims()
+				for d := range dim {
+					at := (h*tokens+i)*dim + d
+					if of.o.Codes == nil {
+						x := float64(of.o.BFloat16[at].Float32())
+						if math.IsNaN(x) || math.IsInf(x, 0) {
+							return fmt.Sprintf("token %d, element %d of its record is %v", i, d, x)
+						}
+						continue
+					}
+					x := of.o.Codes.Format.Float32(of.o.Codes.Codes[at])
+					if math.IsNaN(float64(x)) {
+						return fmt.Sprintf("%s of token %d, head %d, element %d is NaN", of.name, i, h, d)
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// TestCacheConfigIsACopy: what becomes of it does not change the cache.
+func TestCacheConfigIsACopy(t *testing.T) {
+	kind := attention.VLLMDeepSeek
+	c := newCache(t, attention.CacheConfig{Pages: 1, Record: &kind})
+	*c.Config().Record = attention.FlashMLAModel1
+	require.Equal(t, attention.VLLMDeepSeek, *c.Config().Record)
+	scale := attention.CacheScale{Per: attention.CachePerHead, Scales: []float32{1, 2}}
+	c = newCache(t, attention.CacheConfig{Pages: 1, KVHeads: 2, Dim: 2, K: scale, V: scale})
+	got := c.Config()
+	got.K.Scales[0], got.V.Scales[1], scale.Scales[1] = 7, 8, 9
+	require.Equal(t, []float32{1, 2}, c.Config().K.Scales)
+	require.Equal(t, []float32{1, 2}, c.Config().V.Scales)
+}
+
 func TestCacheScalesThatAreNone(t *testing.T) {
 	c := newCache(t, attention.CacheConfig{
 		Pages: 1, KVHeads: 2, Dim: 2, K: attention.CacheScale{Per: attention.CachePerTokenHead},
@@ -289,7 +365,33 @@ func TestCacheRecords(t *testing.T) {
 		k, _ = copied.Operands()
 		require.Equal(t, want[3*kind.Dim():103*kind.Dim()], k.BFloat16)
 		require.NoError(t, copied.Check())
+		plain.ScaleBFloat16 = true
+		const other = "attention: records of another kind than the cache's, " +
+			"or with scales rounded otherwise"
+		require.PanicsWithValue(t, other, func() { _ = copied.AppendRecords(&plain, 3, 100) })
+		c = newCache(t, attention.CacheConfig{Pages: 2, Record: &kind, ScaleBFloat16: true})
+		rounded := c.NewSequence("")
+		require.NoError(t, rounded.AppendRecords(&plain, 0, 100))
+		got := make([]fp8.BFloat16, 100*kind.Dim())
+		plain.Values(got, 0)
+		k, _ = rounded.Operands()
+		require.Equal(t, got, k.BFloat16)
+		require.Equal(t, kind == attention.VLLMDeepSeek, !slices.Equal(got, want[:len(got)]),
+			"powers of two stay as they are")
 	}
+}
+
+// TestCacheOfRecordsFull: a sequence that is longer than the cache, of records.
+func TestCacheOfRecordsFull(t *testing.T) {
+	kind := attention.FlashMLAModel1
+	s := newCache(t, attention.CacheConfig{Pages: 2, Record: &kind}).NewSequence("chat 7")
+	rows := numbers(129*kind.Dim(), 1)
+	err := attention.Append(s, rows, nil)
+	require.ErrorIs(t, err, attention.ErrFull)
+	require.ErrorContains(t, err, `sequence "chat 7"`)
+	require.ErrorContains(t, err, "129 tokens needs 3 more pages of 64 tokens, and of 2 pages 2 are free")
+	require.Zero(t, s.Len())
+	require.NoError(t, attention.Append(s, rows[:128*kind.Dim()], nil))
 }
 
 func TestCacheMisuse(t *testing.T) {

@@ -24,11 +24,18 @@ type CacheConfig struct {
 	// Record, unless nil, is what a token is kept as: one head, whose values are the
 	// first columns of its keys. KVHeads, Dim, ValueDim, Format, K and V then say nothing.
 	Record *Record
+
+	// ScaleBFloat16 has scales of records rounded before codes are multiplied, as in [Records].
+	ScaleBFloat16 bool
 }
 
 // CacheScale is how the scales of a cache's keys, or values, come about: a value is
 // code·scale, and its code is the value divided by the scale, rounded once, as vLLM and
 // FlashInfer have it.
+//
+// The scale of a key multiplies its scores, in step 1 of the package's order, whether all
+// keys share one or each token or head has its own. Scales of values that vary from token to
+// token multiply P before its cast, in step 5, as a share of the largest of them.
 type CacheScale struct {
 	Per CacheGranularity
 

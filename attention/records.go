@@ -167,10 +167,7 @@ func (r *Records) floats(dst []float32, i int) {
 	inner, scales := r.token(l, i)
 	n := min(l.codes, len(dst))
 	for t := 0; t*l.tile < n; t++ {
-		s := l.scaleAt(scales, t)
-		if r.ScaleBFloat16 {
-			s = fp8.BFloat16FromFloat32(s).Float32()
-		}
+		s := r.scale(l, scales, t)
 		fp8.DecodeScaled(dst[t*l.tile:n], inner[t*l.tile:][:min(l.tile, n-t*l.tile)], fp8.E4M3, s)
 	}
 	rounding.NearestBF16(dst[:n], dst[:n])
@@ -179,6 +176,45 @@ func (r *Records) floats(dst []float32, i int) {
 		dst[n+j] = fp8.BFloat16(binary.LittleEndian.Uint16(wide[2*j:])).Float32()
 	}
 }
+
+// scale returns the scale of tile t as codes are multiplied by it.
+func (r *Records) scale(l *recordLayout, scales []byte, t int) float32 {
+	s := l.scaleAt(scales, t)
+	if r.ScaleBFloat16 {
+		s = fp8.BFloat16FromFloat32(s).Float32()
+	}
+	return s
+}
+
+// firstSpecial returns the first value of token i that is NaN or infinite, or -1.
+func (r *Records) firstSpecial(i int) (element int, value float32) {
+	l := r.Kind.layout()
+	inner, scales := r.token(l, i)
+	for t := range l.tiles() {
+		s, codes := r.scale(l, scales, t), inner[t*l.tile:(t+1)*l.tile]
+		if !special(bfloat16(fp8.E4M3.Max()*s)) && !anySpecial(fp8.E4M3, codes) {
+			continue
+		}
+		for j, code := range codes {
+			if x := bfloat16(fp8.E4M3.Float32(code) * s); special(x) {
+				return t*l.tile + j, x
+			}
+		}
+	}
+	wide := inner[len(inner)-2*l.wide:]
+	for j := range l.wide {
+		x := fp8.BFloat16(binary.LittleEndian.Uint16(wide[2*j:])).Float32()
+		if special(x) {
+			return l.codes + j, x
+		}
+	}
+	return -1, 0
+}
+
+// bfloat16 rounds x.
+func bfloat16(x float32) float32 { return fp8.BFloat16FromFloat32(x).Float32() }
+
+func special(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
 
 // Scales writes the scales of token i to dst, one for each tile of its codes, and returns
 // how many there are: 4 in the records of 656 bytes, 7 in that of 584, 1 in the indexer's.

@@ -197,7 +197,10 @@ func (s *Sequence) AppendCodes(k, v TokenCodes) error {
 	return s.extend(tokens, func(at, n, done int) { s.putCodes(at, n, done, k, v) })
 }
 
-const noCodes = "attention: a cache of records has no codes of keys and values"
+const (
+	noCodes = "attention: a cache of records has no codes of keys and values"
+	badKind = "attention: records of another kind than the cache's, or with scales rounded otherwise"
+)
 
 func (s *Sequence) checkScales(name string, scales []float32, of CacheScale) error {
 	for i, x := range scales {
@@ -275,27 +278,33 @@ func copyScales(s CacheScale, scales []float32, heads, n, done int, to func(head
 }
 
 // anySpecial reports whether a code is NaN or infinite.
-func anySpecial(f fp8.Format, codes []byte) bool { return firstSpecial(f, codes) >= 0 }
-
-func firstSpecial(f fp8.Format, codes []byte) int {
-	least := byte(0x7F) // of E4M3; E5M2 has its infinity at 7C
-	if f == fp8.E5M2 {
-		least = 0x7C
-	}
-	for i, c := range codes {
+func anySpecial(f fp8.Format, codes []byte) bool {
+	least := leastSpecial(f)
+	for _, c := range codes {
 		if c&0x7F >= least {
-			return i
+			return true
 		}
 	}
-	return -1
+	return false
+}
+
+// leastSpecial returns the least code without a sign that is not finite.
+func leastSpecial(f fp8.Format) byte {
+	if f == fp8.E5M2 {
+		return 0x7C
+	}
+	return 0x7F
 }
 
 // AppendRecords is [Append] of records that are encoded already: tokens from, and
-// following, of r, n of them. It panics if the cache's records are of another kind, or r
-// does not have those.
+// following, of r, n of them. It panics if the cache's records are of another kind or their
+// scales are not rounded as those of r are, or if r does not have those tokens.
 func (s *Sequence) AppendRecords(r *Records, from, n int) error {
 	c := &s.cache.config
-	if c.Record == nil || *c.Record != r.Kind || n < 0 || from < 0 || from > r.Len()-n {
+	if c.Record == nil || *c.Record != r.Kind || c.ScaleBFloat16 != r.ScaleBFloat16 {
+		panic(badKind)
+	}
+	if n < 0 || from < 0 || from > r.Len()-n {
 		panic(badRows)
 	}
 	return s.extend(n, func(at, n, done int) {
@@ -446,14 +455,10 @@ func (s *Sequence) Check() error {
 }
 
 func (s *Sequence) checkRecord(page int32, i int) error {
-	c := &s.cache.config
-	row := make([]fp8.BFloat16, c.Dim)
 	r := s.cache.records(page)
-	r.Values(row, i%c.PageTokens)
-	for d, x := range row {
-		if v := float64(x.Float32()); math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("%w: %stoken %d, element %d of its record is %v", ErrValue, s.prefix(), i, d, v)
-		}
+	if d, x := r.firstSpecial(i % s.cache.config.PageTokens); d >= 0 {
+		return fmt.Errorf("%w: %stoken %d, element %d of its record is %v", ErrValue,
+			s.prefix(), i, d, x)
 	}
 	return nil
 }
@@ -462,25 +467,31 @@ func (s *Sequence) checkToken(page int32, i int) error {
 	if !s.cache.special[page] {
 		return nil
 	}
-	c := &s.cache.config
-	k, v := make([]byte, c.Dim), make([]byte, c.ValueDim)
+	const width = microkernel.PanelWidth
+	c, size := &s.cache.config, s.cache.config.PageTokens
+	slot := i % size
 	for h := range c.KVHeads {
-		s.codesOf(i, h, k, v)
-		if err := s.checkCodes("K", i, h, k); err != nil {
-			return err
+		keys := s.cache.keys(page, h)[slot/width*width*(c.Dim+c.Dim%2)+slot%width:]
+		for d := range c.Dim {
+			if err := s.checkCode("K", i, h, d, keys[d*width]); err != nil {
+				return err
+			}
 		}
-		if err := s.checkCodes("V", i, h, v); err != nil {
-			return err
+		values := s.cache.values(page, h)
+		for d := range c.ValueDim {
+			code := values[d/width*width*size+slot*width+d%width]
+			if err := s.checkCode("V", i, h, d, code); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (s *Sequence) checkCodes(name string, token, head int, codes []byte) error {
-	f := s.cache.config.Format
-	if d := firstSpecial(f, codes); d >= 0 {
+func (s *Sequence) checkCode(name string, token, head, d int, code byte) error {
+	if f := s.cache.config.Format; code&0x7F >= leastSpecial(f) {
 		return fmt.Errorf("%w: %s%s of token %d, head %d, element %d is %v", ErrValue,
-			s.prefix(), name, token, head, d, f.Float32(codes[d]))
+			s.prefix(), name, token, head, d, f.Float32(code))
 	}
 	return nil
 }

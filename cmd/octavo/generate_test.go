@@ -294,6 +294,7 @@ func TestGenerateRefuses(t *testing.T) {
 		"line 1: the prompt is 7":                "7",
 		"line 1: the prompt is null":             "null",
 		"line 1: the prompt is [1,":              `[1, "a"]`,
+		"line 1: the prompt is [null]":           `[null]`,
 		"line 1: the prompt is empty":            `""`,
 		`line 1: it has no "prompt"`:             `{"seed": 1}`,
 		`line 2: json: unknown field "sed"`:      "[1]\n" + `{"prompt": "a", "sed": 1}`,

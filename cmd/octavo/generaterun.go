@@ -214,7 +214,11 @@ func (t *continuation) encode(p *show.Prompt, text *tokens.Text) (ids []int32, e
 	if err != nil {
 		return nil, err
 	}
-	if len(ids) == 0 {
+	switch {
+	case len(ids) > 0:
+	case stream == nil:
+		return nil, errors.New("the prompt is empty: give it tokens to continue")
+	default:
 		return nil, errors.New("the prompt is empty, and the model has no token that begins " +
 			"texts: give it something to continue")
 	}

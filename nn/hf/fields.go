@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -34,8 +35,13 @@ func (f *fields) refuse(key, want string) {
 	}
 }
 
+// excerpt returns the beginning of a value, without space between its parts.
 func excerpt(raw json.RawMessage) string {
 	const most = 60
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) == nil {
+		raw = compact.Bytes()
+	}
 	if len(raw) <= most {
 		return string(raw)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
@@ -44,19 +45,23 @@ func Ends(c *checkpoint.Checkpoint) ([]int32, error) {
 func (f *fields) ends() (ids []int32) {
 	const key = "eos_token_id"
 	var one int32
+	var list []*int32 // nil for null
 	raw := f.values[key]
 	switch {
 	case raw == nil || string(raw) == "null":
 		return nil
 	case json.Unmarshal(raw, &one) == nil:
-		ids = []int32{one}
-	case json.Unmarshal(raw, &ids) != nil:
+		list = []*int32{&one}
+	case json.Unmarshal(raw, &list) != nil || slices.Contains(list, nil):
 		f.refuse(key, "the ID of a token, or a list of them")
+		return nil
 	}
-	for _, id := range ids {
-		if id < 0 {
+	ids = []int32{}
+	for _, id := range list {
+		if *id < 0 {
 			f.refuse(key, "IDs of tokens, which are not negative")
 		}
+		ids = append(ids, *id)
 	}
 	return ids
 }

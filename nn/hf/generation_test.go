@@ -25,7 +25,11 @@ func TestEnds(t *testing.T) {
 		{`{"eos_token_id": 2}`, `{"eos_token_id": [128001, 128009]}`, []int32{128001, 128009}, ""},
 		{`{"eos_token_id": [3]}`, `{"eos_token_id": null}`, []int32{3}, ""},
 		{`{"eos_token_id": "2"}`, "", nil, `config.json: eos_token_id is "2": want the ID of a token`},
-		{"", `{"eos_token_id": [1, -1]}`, nil, "generation_config.json: eos_token_id is [1, -1]: want IDs"},
+		{"", `{"eos_token_id": [1, -1]}`, nil, "generation_config.json: eos_token_id is [1,-1]: want IDs"},
+		{"", `{"eos_token_id": [1, null]}`, nil, "[1,null]: want the ID of a token, or a list of them"},
+		{`{"eos_token_id": [null]}`, "", nil, "config.json: eos_token_id is [null]: want the ID of a token"},
+		{`{"eos_token_id": 2}`, `{"eos_token_id": []}`, []int32{}, ""},
+		{`{"eos_token_id": [1, 2.5]}`, "", nil, "eos_token_id is [1,2.5]: want the ID of a token"},
 		{"", `[]`, nil, "generation_config.json: want a JSON object"},
 	} {
 		dir := t.TempDir()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -86,11 +87,17 @@ func (p *Prompt) parse(line string) error {
 			return errors.New(`it has no "prompt"`)
 		}
 	}
-	p.Text = ""
-	if json.Unmarshal(prompt, &p.Text) == nil && string(prompt) != "null" {
-		return nil
-	}
-	if err := json.Unmarshal(prompt, &p.IDs); err != nil || p.IDs == nil {
+	var text *string
+	var list []*int32 // nil for null
+	switch {
+	case json.Unmarshal(prompt, &text) == nil && text != nil:
+		p.Text = *text
+	case json.Unmarshal(prompt, &list) == nil && list != nil && !slices.Contains(list, nil):
+		p.Text, p.IDs = "", []int32{}
+		for _, id := range list {
+			p.IDs = append(p.IDs, *id)
+		}
+	default:
 		return fmt.Errorf("the prompt is %.40s: want a JSON string or a list of tokens", prompt)
 	}
 	return nil
