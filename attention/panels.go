@@ -139,8 +139,16 @@ func (x *vectors) direct() bool { return x.rows == x.kernels.MR }
 
 // decodeKeys decodes a panel of keys, which is read more than once.
 func (x *vectors) decodeKeys(to []float32, i int) {
-	v := &x.codes.viewK
-	x.kernels.DecodeFloat16(&to[0], &x.codesK[i][0], len(to), v.factor, v.mask, x.aheadOfKeys(i))
+	x.decode(to, x.codesK[i], &x.codes.viewK, x.aheadOfKeys(i))
+}
+
+// decode writes the values of codes, of a panel.
+func (x *vectors) decode(to []float32, codes []byte, v *codeView, ahead int) {
+	kernel := x.kernels.DecodeFloat16
+	if x.kernels.MultiplyPairs != nil {
+		kernel = x.kernels.DecodePairs
+	}
+	kernel(&to[0], &codes[0], len(to), v.factor, v.mask, ahead)
 }
 
 func (x *vectors) aheadOfKeys(i int) int {
@@ -187,10 +195,10 @@ func (x *vectors) multiplyValueCodes(s *scratch, kvHead, k0, n int) {
 			continue
 		}
 		x.codes.buffer = grow(x.codes.buffer, tile*panel)
-		x.kernels.DecodeFloat16(&x.codes.buffer[0], &codes[0], depth, v.factor, v.mask, t.Ahead)
+		x.decode(x.codes.buffer[:depth], codes, v, t.Ahead)
 		for at := 0; at < panel; at += nr {
 			t.B, t.C = &x.codes.buffer[at], &s.o[x.first*s.width+d+at]
-			x.kernels.Multiply(t)
+			x.multiply()
 		}
 	}
 }

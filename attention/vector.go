@@ -22,7 +22,7 @@ type vectors struct {
 	kernels *microkernel.Kernels // nil: plain Go does the work
 	task    microkernel.Task
 
-	q, k, v       []float32         // rows, panels of keys K-major, panels of values
+	q, k, v       []float32         // rows, panels of keys K-major, panels of values; or of pairs
 	sums          []float32         // of parts of a block of scores, laid out as these
 	scalesQ       []float32         // [rows, blocks]
 	scalesK       [panels][]float32 // [blocks, panel]
@@ -100,6 +100,9 @@ func (x *vectors) load(s *scratch, a *attend, n int) {
 				}
 			}
 		}
+		if x.codesK[i] == nil {
+			x.pairUp(to)
+		}
 	}
 	x.loadValues(s, width, n)
 }
@@ -122,6 +125,23 @@ func (x *vectors) loadValues(s *scratch, width, n int) {
 		for j := range n {
 			copy(to[j*panel:][:cols], s.values[j*s.stride+d:])
 		}
+		x.pairUp(to)
+	}
+}
+
+// pairUp makes a panel one of pairs, if that is what it is multiplied as.
+func (x *vectors) pairUp(panel []float32) {
+	if x.kernels.MultiplyPairs != nil {
+		x.kernels.PairUp(&panel[0], len(panel))
+	}
+}
+
+// multiply runs the task, for a panel.
+func (x *vectors) multiply() {
+	if x.kernels.MultiplyPairs != nil {
+		x.kernels.MultiplyPairs(&x.task)
+	} else {
+		x.kernels.Multiply(&x.task)
 	}
 }
 
@@ -210,7 +230,7 @@ func (x *vectors) multiplyDepth(keys, scales []float32) {
 			}
 			t.Pairs = min(deepest, length-lo) / 2
 			t.A, t.B = &x.q[x.first*x.depth+at], &keys[at*panel]
-			x.kernels.Multiply(t)
+			x.multiply()
 			t.Flags = 0
 		}
 	}
@@ -244,6 +264,6 @@ func (x *vectors) multiplyValues(s *scratch, kvHead, k0, n int) {
 	}
 	for column := 0; column < s.width; column += nr {
 		t.B, t.C = &x.v[column/panel*panel*tile+column%panel], &s.o[x.first*s.width+column]
-		x.kernels.Multiply(t)
+		x.multiply()
 	}
 }

@@ -43,29 +43,28 @@ func TestWithin(t *testing.T) {
 					if x.kernels == nil {
 						return
 					}
-					checked, calls := *x.kernels, 0
-					checked.Multiply = func(k *microkernel.Task) {
-						calls++
-						what := fmt.Sprint(queries, " queries, of which see the tile: ", seen+1)
-						rows := k.RowBlocks * checked.MR
-						if k.StrideA == 4*x.depth {
-							within(t, what+": Q", x.q, k.A, rows*x.depth)
-							within(t, what+": scales of Q", x.scalesQ, k.ScaleA, rows*x.blocks)
-							within(t, what+": scores", s.p, k.C, (rows-1)*tile+checked.NR)
-						} else {
-							within(t, what+": P", s.p, k.A, rows*tile)
-							within(t, what+": O", s.o, k.C, (rows-1)*s.width+checked.NR)
+					original, checked, calls := x.kernels, *x.kernels, 0
+					check := func(multiply func(*microkernel.Task)) func(*microkernel.Task) {
+						return func(k *microkernel.Task) {
+							calls++
+							what := fmt.Sprint(queries, " queries, of which see the tile: ", seen+1)
+							rows := k.RowBlocks * checked.MR
+							if k.StrideA == 4*x.depth {
+								within(t, what+": Q", x.q, k.A, rows*x.depth)
+								within(t, what+": scales of Q", x.scalesQ, k.ScaleA, rows*x.blocks)
+								within(t, what+": scores", s.p, k.C, (rows-1)*tile+checked.NR)
+							} else {
+								within(t, what+": P", s.p, k.A, rows*tile)
+								within(t, what+": O", s.o, k.C, (rows-1)*s.width+checked.NR)
+							}
+							multiply(k)
 						}
-						x.kernels.Multiply(k)
 					}
-					original := x.kernels
+					checked.Multiply = check(original.Multiply)
+					if original.MultiplyPairs != nil {
+						checked.MultiplyPairs = check(original.MultiplyPairs)
+					}
 					x.kernels = &checked
-					multiply := checked.Multiply
-					checked.Multiply = func(k *microkernel.Task) {
-						x.kernels = original
-						multiply(k)
-						x.kernels = &checked
-					}
 					s.tile(a, 0, tile, keys)
 					require.Positive(t, calls)
 					r.drop()

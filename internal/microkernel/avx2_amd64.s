@@ -5,6 +5,8 @@
 
 #include "vectors_avx2_amd64.h"
 
+#define ARRANGE
+
 // Y12 and Y13 = the values of half a panel of float32 for one k.
 #define FLOATS(K) \
 	VMOVUPS (128*K)(DI), Y12 \

@@ -32,6 +32,7 @@
 #define STOREOUT STOREP
 
 #define ROWS 4
+#define ARRANGE
 
 // func multiplyAVX512(t *Task)
 TEXT ·multiplyAVX512(SB), NOSPLIT, $0-8

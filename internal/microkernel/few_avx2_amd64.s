@@ -5,6 +5,8 @@
 
 #include "vectors_avx2_amd64.h"
 
+#define ARRANGE
+
 // 3 rows of B, with 16 rows of A, whose values of one k are in Y12 and Y13.
 
 #define ROW(OP, B, Yd, Ye) \

@@ -5,6 +5,8 @@
 
 #include "vectors_avx512_amd64.h"
 
+#define ARRANGE
+
 // 8 rows of B, of which Z0 to Z7 are e, Z8 to Z15 are o and Z16 to Z23 are p, with 16 rows
 // of A, whose values of one k are in Z24 and of the next in Z25.
 

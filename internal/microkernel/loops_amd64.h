@@ -7,6 +7,8 @@
 //	FOLD          p = p + (e + o)
 //	CLEARP        p = 0
 //	LOADP, STOREP p to and from the sums at R13, rows R14 apart
+//	ARRANGE       puts p, which pairs may have in an order of their own, into that of
+//	              columns, or back
 //	SCALE         p = fma(p*sa, sb, c), with sa at R11, rows R13 apart, sb at R12
 //	              and c at DX, rows R14 apart
 //	CANONICAL     each NaN in p gets the canonical bits
@@ -74,6 +76,7 @@ fold:
 	TESTQ $const_Last, Task_Flags(AX)
 	JZ suspend
 	MOVQ Task_StrideScaleA(AX), R13
+	ARRANGE
 	SCALE
 	CMPQ BX, $1
 	JNE store
@@ -133,12 +136,14 @@ resume:
 	ADDQ DX, R13
 	MOVQ Task_StrideC(AX), R14
 	LOADP
+	ARRANGE
 	JMP begin
 
 suspend:
 	MOVQ Task_P(AX), R13
 	SUBQ Task_C(AX), R13
 	ADDQ DX, R13
+	ARRANGE
 	STOREP
 	JMP next
 

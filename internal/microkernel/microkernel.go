@@ -113,6 +113,14 @@ type Kernels struct {
 	// are divided by 256 where it is 0x80. It may round others.
 	MultiplyCodes, MultiplyCodesRow func(*Task)
 
+	// MultiplyPairs is Multiply for a panel of pairs: one that has the values of each pair of
+	// k in an order of the level's own, with NR the whole panel. DecodePairs decodes codes to
+	// such a panel, as DecodeFloat16 does to others; PairUp makes one of n values that are
+	// K-major. n is whole pairs. There are all three or none.
+	MultiplyPairs func(*Task)
+	DecodePairs   func(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
+	PairUp        func(panel *float32, n int)
+
 	// MultiplyFew is for few rows of A, and has the parts of A and B exchanged, so that
 	// codes of B need not be transposed: a single register block of FewRows rows of B, at
 	// the task's A, with a panel of [FewWidth] rows of A, at the task's B, with nothing
@@ -156,6 +164,9 @@ var members = []struct {
 	{"MultiplyRounded", func(k *Kernels) bool { return k.MultiplyRounded != nil }},
 	{"MultiplyCodes", func(k *Kernels) bool { return k.MultiplyCodes != nil }},
 	{"MultiplyCodesRow", func(k *Kernels) bool { return k.MultiplyCodesRow != nil }},
+	{"MultiplyPairs", func(k *Kernels) bool { return k.MultiplyPairs != nil }},
+	{"DecodePairs", func(k *Kernels) bool { return k.DecodePairs != nil }},
+	{"PairUp", func(k *Kernels) bool { return k.PairUp != nil }},
 	{"MultiplyFew", func(k *Kernels) bool { return k.MultiplyFew != nil }},
 	{"DecodeFloat16", func(k *Kernels) bool { return k.DecodeFloat16 != nil }},
 	{"DecodeRows", func(k *Kernels) bool { return k.DecodeRows != nil }},

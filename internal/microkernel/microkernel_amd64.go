@@ -13,6 +13,7 @@ var avx512 = Kernels{
 	MR: 4, NR: 32, Direct: true,
 	Multiply: multiplyAVX512, MultiplyRounded: multiplyRoundedAVX512,
 	MultiplyCodes: multiplyCodesAVX512, MultiplyCodesRow: multiplyCodesRowAVX512,
+	MultiplyPairs: multiplyPairsAVX512, DecodePairs: decodePairsAVX512, PairUp: pairUpAVX512,
 	FewRows: 8, MultiplyFew: multiplyFewAVX512,
 	DecodeFloat16: decodeFloat16AVX512, DecodeRows: decodeRowsAVX512, Contains: containsAVX2,
 	Transpose: transposeAVX512, TransposeCols: 16,
@@ -29,6 +30,15 @@ func multiplyCodesAVX512(t *Task)
 
 //go:noescape
 func multiplyCodesRowAVX512(t *Task)
+
+//go:noescape
+func multiplyPairsAVX512(t *Task)
+
+//go:noescape
+func decodePairsAVX512(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
+
+//go:noescape
+func pairUpAVX512(panel *float32, n int)
 
 //go:noescape
 func multiplyFewAVX512(t *Task)

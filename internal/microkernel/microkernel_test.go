@@ -44,6 +44,9 @@ func TestMembers(t *testing.T) {
 		require.NotNil(t, k.Multiply)
 		require.Equal(t, k.MultiplyCodes == nil, k.MultiplyCodesRow == nil)
 		require.Equal(t, k.MultiplyFew == nil, k.FewRows == 0)
+		require.Equal(t, k.MultiplyPairs == nil, k.DecodePairs == nil)
+		require.Equal(t, k.MultiplyPairs == nil, k.PairUp == nil)
+		require.True(t, k.MultiplyPairs == nil || k.NR == PanelWidth)
 		require.Equal(t, k.Transpose == nil, k.TransposeCols == 0)
 	})
 	require.Nil(t, For(cpu.Generic))
@@ -194,6 +197,7 @@ type problem struct {
 	view                int  // of codes, in conversions
 	a, b, c, p          []float32
 	codes               []byte
+	ofPairs             []float32 // b as a panel of pairs, if the task has one
 	scaleA, scaleB      []float32
 	out                 []float32 // where results go, if not to c
 	outStride           int
@@ -273,6 +277,13 @@ func (q *problem) expect(flags uint64) (c, p []float32) {
 	return c, p
 }
 
+// decodePairs has the task read B as a panel of pairs.
+func (q *problem) decodePairs(t *testing.T, k *Kernels) {
+	q.ofPairs = guarded[float32](t, len(q.b))
+	c := conversions[q.view]
+	k.DecodePairs(&q.ofPairs[0], &q.codes[0], len(q.codes), c.multiplier, c.mask, 64)
+}
+
 // run has a kernel, which takes so many columns at once, do the task for all.
 func (q *problem) run(multiply func(*Task), columns, rowBlocks int, flags uint64) {
 	for column := 0; column < q.width; column += columns {
@@ -283,6 +294,9 @@ func (q *problem) run(multiply func(*Task), columns, rowBlocks int, flags uint64
 		t.StrideA, t.StrideC, t.StrideScaleA = 4*q.strideA, 4*q.width, 4*q.blocks
 		t.RowBlocks, t.Blocks, t.Pairs, t.Flags = rowBlocks, q.blocks, q.pairs, flags
 		t.Out, t.StrideOut = nil, 0
+		if q.ofPairs != nil {
+			t.B = &q.ofPairs[0]
+		}
 		if q.out != nil {
 			t.Out, t.StrideOut = &q.out[column], 4*q.outStride
 		}
@@ -300,6 +314,7 @@ var multiplications = []struct {
 	{"MultiplyRounded", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyRounded, k.MR, k.NR, 3 }},
 	{"MultiplyCodes", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodes, k.MR, k.NR, 1 }},
 	{"MultiplyCodesRow", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodesRow, 1, PanelWidth, 1 }},
+	{"MultiplyPairs", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyPairs, k.MR, PanelWidth, 3 }},
 	{"MultiplyFew", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyFew, k.FewRows, FewWidth, 3 }},
 }
 
@@ -311,13 +326,14 @@ func TestMultiply(t *testing.T) {
 			r := rand.New(rand.NewPCG(2, 2))
 			compareKernels(t, kernel.name, func(t *testing.T, k *Kernels) {
 				multiply, rows, columns, rowBlocks := kernel.of(k)
-				testMultiply(t, r, multiply, rows, columns, rowBlocks, kernel.name == "MultiplyRounded", kernel.name == "MultiplyFew", k.Direct && rowBlocks > 1)
+				testMultiply(t, r, k, kernel.name, multiply, rows, columns, rowBlocks)
 			})
 		})
 	}
 }
 
-func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, columns, maxRowBlocks int, rounded, exchanged, direct bool) {
+func testMultiply(t *testing.T, r *rand.Rand, k *Kernels, name string, multiply func(*Task), rows, columns, maxRowBlocks int) {
+	rounded, exchanged, direct := name == "MultiplyRounded", name == "MultiplyFew", k.Direct && maxRowBlocks > 1
 	for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
 		for rowBlocks := 1; rowBlocks <= maxRowBlocks; rowBlocks++ {
 			for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
@@ -329,6 +345,9 @@ func testMultiply(t *testing.T, r *rand.Rand, multiply func(*Task), rows, column
 					blocks = min(blocks, FewDepth/(2*pairs))
 				}
 				q := newProblem(t, r, rowBlocks*rows, blocks, pairs, view, rounded, exchanged)
+				if name == "MultiplyPairs" {
+					q.decodePairs(t, k)
+				}
 				wantC, wantP := q.expect(flags)
 				q.run(multiply, columns, rowBlocks, flags)
 				name := fmt.Sprintf("%d register blocks, %d blocks of %d pairs, flags %d", rowBlocks, blocks, pairs, flags)
@@ -377,6 +396,22 @@ func compare(t *testing.T, name string, got, want []float32) {
 		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
 			t.Fatalf("%s: element %d: %v, want %v", name, i, got[i], want[i])
 		}
+	}
+}
+
+// TestPairs checks that DecodePairs and PairUp make the same panel, which has every value of
+// a pair of k once: what their order is, TestMultiply shows.
+func TestPairs(t *testing.T) {
+	for _, name := range []string{"DecodePairs", "PairUp"} {
+		compareKernels(t, name, func(t *testing.T, k *Kernels) {
+			q := newProblem(t, rand.New(rand.NewPCG(3, 3)), k.MR, 1, 5, 1, false, false)
+			q.decodePairs(t, k)
+			for lo := 0; lo < len(q.b); lo += 2 * PanelWidth {
+				require.ElementsMatch(t, q.b[lo:][:2*PanelWidth], q.ofPairs[lo:][:2*PanelWidth])
+			}
+			k.PairUp(&q.b[0], len(q.b))
+			require.Equal(t, q.b, q.ofPairs)
+		})
 	}
 }
 
