@@ -73,39 +73,70 @@ next:
 #define UNIT Z31
 #define INFINITY Z15
 
-// q = 2^y; t, r and s are lost.
-#define EXP2(y, q, t, r, s) \
-	VADDPD MAGIC, y, t \
-	VMOVAPD LOWER, s \
-	VPERMT2PD UPPER, t, s \
-	VSUBPD MAGIC, t, r \
-	VSUBPD r, y, r \
-	VPSLLQ $48, t, t \
-	VPADDQ t, s, s \
-	VMOVAPD C6, q \
-	VFMADD213PD C5, r, q \
-	VFMADD213PD C4, r, q \
-	VFMADD213PD C3, r, q \
-	VFMADD213PD C2, r, q \
-	VFMADD213PD C1, r, q \
-	VFMADD213PD C0, r, q \
-	VFMADD213PD s, s, q
+// Each OP is done for four vectors: what waits for it would fill the scheduler otherwise.
+#define FOUR(OP) \
+	OP(Z4, Z8, Z12) \
+	OP(Z5, Z9, Z13) \
+	OP(Z6, Z10, Z14) \
+	OP(Z7, Z11, Z15)
 
-// Zp = the numerators of a vector of scores. They go through memory: conversion of what
-// lies there needs less than that of halves of a register does.
-#define NUMERATORS(At, Zp, Yp) \
+#define INDEX(y, t, q) VADDPD MAGIC, y, t
+#define NEAREST(y, t, q) VSUBPD MAGIC, t, q
+#define REST(y, t, q) VSUBPD q, y, y
+#define ROOTS(y, t, q) VMOVAPD LOWER, q
+#define ROOT(y, t, q) VPERMT2PD UPPER, t, q
+#define EXPONENT(y, t, q) VPSLLQ $48, t, t
+#define POWER(y, t, q) VPADDQ t, q, q
+#define TERM6(y, t, q) VMOVAPD C6, t
+#define TERM5(y, t, q) VFMADD213PD C5, y, t
+#define TERM4(y, t, q) VFMADD213PD C4, y, t
+#define TERM3(y, t, q) VFMADD213PD C3, y, t
+#define TERM2(y, t, q) VFMADD213PD C2, y, t
+#define TERM1(y, t, q) VFMADD213PD C1, y, t
+#define TERM0(y, t, q) VFMADD213PD C0, y, t
+#define PRODUCT(y, t, q) VFMADD213PD q, q, t
+
+// Z8 to Z11 = 2^y of Z4 to Z7.
+#define EXP2 \
+	FOUR(INDEX) \
+	FOUR(NEAREST) \
+	FOUR(REST) \
+	FOUR(ROOTS) \
+	FOUR(ROOT) \
+	FOUR(EXPONENT) \
+	FOUR(POWER) \
+	FOUR(TERM6) \
+	FOUR(TERM5) \
+	FOUR(TERM4) \
+	FOUR(TERM3) \
+	FOUR(TERM2) \
+	FOUR(TERM1) \
+	FOUR(TERM0) \
+	FOUR(PRODUCT)
+
+// Zp and Zq = the numerators of two vectors of scores.
+#define NUMERATORS(At, Zp, Yp, Zq, Yq) \
 	VMOVUPS (64*At)(SI), Z4 \
+	VMOVUPS (64*At+64)(SI), Z6 \
 	VSUBPS MAX, Z4, Z4 \
+	VSUBPS MAX, Z6, Z6 \
 	VADDPS OFFSET, Z4, Z4 \
+	VADDPS OFFSET, Z6, Z6 \
 	VMAXPS LEAST, Z4, Z4 \
-	VMOVUPS Z4, (64*At)(SI) \
-	VCVTPS2PD (64*At)(SI), Z4 \
-	VCVTPS2PD (64*At+32)(SI), Z5 \
-	EXP2(Z4, Zp, Z6, Z7, Z8) \
-	EXP2(Z5, Z9, Z10, Z11, Z12) \
-	VCVTPD2PS Zp, Yp \
+	VMAXPS LEAST, Z6, Z6 \
+	VEXTRACTF64X4 $1, Z4, Y5 \
+	VEXTRACTF64X4 $1, Z6, Y7 \
+	VCVTPS2PD Y4, Z4 \
+	VCVTPS2PD Y5, Z5 \
+	VCVTPS2PD Y6, Z6 \
+	VCVTPS2PD Y7, Z7 \
+	EXP2 \
+	VCVTPD2PS Z8, Yp \
 	VCVTPD2PS Z9, Y9 \
-	VINSERTF64X4 $1, Y9, Zp, Zp
+	VCVTPD2PS Z10, Yq \
+	VCVTPD2PS Z11, Y11 \
+	VINSERTF64X4 $1, Y9, Zp, Zp \
+	VINSERTF64X4 $1, Y11, Zq, Zq
 
 // A vector of numerators times their shares, rounded: an addend is so large that what is
 // to be dropped is.
@@ -143,7 +174,6 @@ TEXT ·weightsAVX512(SB), NOSPLIT, $0-40
 	VMOVUPD numbers_table(DX), LOWER
 	VMOVUPD (numbers_table+64)(DX), UPPER
 	MOVL $0x7F800000, AX
-	VPBROADCASTD AX, INFINITY
 
 row:
 	CMPQ Row_Kept(BX), $0
@@ -151,10 +181,8 @@ row:
 	CMPB Row_direct(BX), $0
 	JEQ next
 	VBROADCASTSS Row_Max(BX), MAX
-	NUMERATORS(0, Z0, Y0)
-	NUMERATORS(1, Z1, Y1)
-	NUMERATORS(2, Z2, Y2)
-	NUMERATORS(3, Z3, Y3)
+	NUMERATORS(0, Z0, Y0, Z1, Y1)
+	NUMERATORS(2, Z2, Y2, Z3, Y3)
 
 	// The sum: in lanes, and then pairwise.
 	VADDPS Z1, Z0, Z5
@@ -170,6 +198,7 @@ row:
 	VADDPS X6, X5, X5
 	VMOVSS X5, Row_tile(BX)
 
+	VPBROADCASTD AX, INFINITY
 	ROUND(0, Z0)
 	ROUND(1, Z1)
 	ROUND(2, Z2)
