@@ -24,6 +24,7 @@ func BenchmarkMicrokernel(b *testing.B) {
 		for _, m := range []panelProduct{
 			{"Multiply", k.Multiply, k.MR, k.NR, 4},
 			{"MultiplyRounded", k.MultiplyRounded, k.MR, k.NR, 4},
+			{"MultiplyPairs", k.MultiplyPairs, k.MR, k.NR, 4},
 			{"MultiplyCodes", k.MultiplyCodes, k.MR, k.NR, 1},
 			{"MultiplyCodesRow", k.MultiplyCodesRow, 1, microkernel.PanelWidth, 1},
 		} {
