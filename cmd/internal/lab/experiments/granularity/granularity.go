@@ -4,10 +4,12 @@ package granularity
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/declaration"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
@@ -25,8 +27,14 @@ var Experiment = lab.Experiment{
 		"(DeepSeek-V3, arXiv 2412.19437, section 3.3.2), and are computed online. " +
 		"A scale from the past, which serves a whole tensor well (Micikevicius et al., arXiv 2209.05433; TransformerEngine's default), " +
 		"does not serve a block: the next step puts other tokens in its place.",
-	Measure: measure,
+	Declaration: declared,
+	Measure:     measure,
 }
+
+//go:embed declaration.toml
+var declarationFile []byte
+
+var declared = declaration.MustParse(declarationFile)
 
 // scope is how much of it is done.
 type scope struct {
@@ -78,20 +86,40 @@ type study struct {
 	subjects []*operand // on which recipes are compared
 	profiles []recipeOutcome
 	grains   []recipeOutcome
-	met      []outcome // by operand, as firstMeeting has it
 }
+
+// encodingWork is how many steps it takes as long as to encode operands in all ways.
+const encodingWork = 2
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	size := lab.Pick(o,
-		scope{steps: 300, batch: 4, looked: 2, warm: 20, every: 5}, scope{steps: 300, batch: 4, looked: 2, warm: 20, every: 5},
+		scope{steps: 200, batch: 4, looked: 2, warm: 20, every: 5},
+		scope{steps: 200, batch: 4, looked: 2, warm: 20, every: 5},
 		scope{steps: 25, batch: 2, looked: 1, warm: 16, every: 4})
+	all := make(seeds, lab.Pick(o, 12, 2, 2))
+	p.Expect(int64(len(all)) * (int64(size.steps) + encodingWork))
+	err := training.SideBySide(ctx, o, len(all), func(ctx context.Context, i, workers int) error {
+		own := o
+		own.Seed, own.Workers = o.Seed+uint64(i), workers
+		if i > 0 { // they are the same for all seeds
+			own.Activations = nil
+		}
+		var err error
+		all[i], err = measureSeed(ctx, own, p, size)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all.report(), nil
+}
 
+// measureSeed does a study of a seed.
+func measureSeed(ctx context.Context, o lab.Options, p *lab.Steps, size scope) (*study, error) {
 	g, err := newStudy(o, size)
 	if err != nil {
 		return nil, err
 	}
-	const encoding = 2 // steps that it takes as long as
-	p.Expect(int64(size.steps) + encoding)
 	for step := range size.steps {
 		if err := g.step(ctx, step); err != nil {
 			return nil, err
@@ -103,10 +131,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	if err := g.encode(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := p.Done(ctx, "all recipes", encoding); err != nil {
-		return nil, err
-	}
-	return g.report(), nil
+	return g, p.Done(ctx, "all recipes", encodingWork)
 }
 
 func newStudy(o lab.Options, size scope) (*study, error) {
@@ -204,17 +229,8 @@ func (g *study) encode(ctx context.Context, o lab.Options) error {
 	if g.profiles, err = profileOutcomes(ctx, g.subjects); err != nil {
 		return err
 	}
-	if g.grains, err = grainOutcomes(ctx, g.subjects); err != nil {
-		return err
-	}
-	for _, o := range g.operands {
-		met, err := firstMeeting(ctx, o)
-		if err != nil {
-			return err
-		}
-		g.met = append(g.met, met)
-	}
-	return nil
+	g.grains, err = grainOutcomes(ctx, g.subjects)
+	return err
 }
 
 func (g *study) operand(name string) *operand {

@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -52,7 +53,7 @@ func madeUp(t *testing.T, value func(o *operand, step, block int, random float64
 	}
 	g.seen = slices.Clone(g.watched)
 	require.NoError(t, g.encode(t.Context(), lab.Options{}))
-	return g.report()
+	return seeds{g, g}.report()
 }
 
 // TestSentencesFollow feeds the report with operands of one outcome and of the opposite.
@@ -90,4 +91,54 @@ func TestSentencesFollow(t *testing.T) {
 	})
 	labtest.NotSaid(t, tiny, "E4M3 has 17 binades, and so room", "and little else")
 	labtest.Outcomes(t, still, moving, tiny)
+}
+
+// TestFiguresByHand: what a seed's tracks and encodings come to.
+func TestFiguresByHand(t *testing.T) {
+	of := func(signal, noise float64, elements, saturated, zeros, flushed int64) outcome {
+		return outcome{stats: fp8.Stats{
+			Elements: elements, SaturatedPos: saturated, Zeros: zeros, Flushed: flushed,
+			Detail: &fp8.Detail{SquaredSum: signal, SquaredError: noise},
+		}}
+	}
+	g := new(study)
+	ratios := map[scaling.Role][]float64{
+		scaling.Input: {0.5, 1.5, 1, 2}, scaling.Weight: {1.03, 1.04, 1, 1}, scaling.Gradient: {3, 2, 2, 0.1},
+	}
+	for _, l := range lookedAt {
+		name := map[scaling.Role]string{scaling.Input: "input", scaling.Weight: "weight", scaling.Gradient: "gradient"}[l.role]
+		o := &operand{name: l.layer + "." + name, role: l.role}
+		g.operands = append(g.operands, o)
+		for _, s := range schemes {
+			k := &track{of: o, scheme: s, ratios: ratios[l.role], outcome: of(1, 0.01, 100, 1, 0, 0)}
+			switch {
+			case s.name == blockLast.name:
+				k.outcome = of(1, 0.1, 100, 5, 0, 0)
+			case s.name == tensorLong.name && o.name == compared[1]:
+				k.outcome = of(1, 0.02, 100, 1, 0, 0)
+			}
+			g.tracks = append(g.tracks, k)
+		}
+		for _, n := range grains {
+			for _, f := range recipeFormats {
+				found := of(1, 0.01, 100, 0, 20, 8)
+				if n.name == tileGrain.name {
+					found = of(1, 0.001, 100, 0, 20, 4)
+				}
+				if f == fp8.E5M2 {
+					found.stats.Detail.SquaredError *= 4
+				}
+				g.grains = append(g.grains, recipeOutcome{of: o, recipe: scaling.Recipe{Block: n.block, Format: f}, outcome: found})
+			}
+		}
+	}
+	want := map[string]float64{
+		"inputs-last": 50, "gradients-last": 75, "inputs-few": 50, "gradients-few": 75, "weights-last": 25,
+		"inputs-saturate": 4, "gradients-saturate": 4, "tensor-long": 10 * math.Log10(2),
+		"tile-input": 10, "tile-gradient": 10, "tile-flushes": 5, "block-last": 10, "e5m2": 10 * math.Log10(4),
+	}
+	for _, f := range figures() {
+		require.InDelta(t, want[f.goal], f.of(g), 1e-9, f.goal)
+	}
+	require.Len(t, want, len(figures()))
 }

@@ -147,19 +147,3 @@ func has(activations *safetensors.File, layer int) bool {
 	_, found := activations.Info(gateOf(layer))
 	return found
 }
-
-// firstMeeting encodes an operand by the scales of a history that has seen zeros
-// only.
-func firstMeeting(ctx context.Context, o *operand) (outcome, error) {
-	zeros := &operand{name: o.name, role: o.role, rows: o.rows, cols: o.cols, values: make([]float32, len(o.values))}
-	t, err := newTrack(zeros, blockLong)
-	if err != nil {
-		return outcome{}, err
-	}
-	if err := t.observe(ctx); err != nil {
-		return outcome{}, err
-	}
-	t.of = o
-	t.measure(0)
-	return t.outcome, nil
-}
