@@ -3,13 +3,68 @@ package parity
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 )
 
-// TestSentencesFollow feeds the report with runs of one outcome and of the opposite.
+// made are results of as many seeds as were declared, in which E5M2 is as bad as it is said,
+// in loss and in gradients, and in which so much of FP8's error stays.
+func made(e5m2 float64, stays float64) *results {
+	r := &results{study: studyOf(lab.Options{Length: lab.Short}), weights: []string{"model.layers.0.mlp.up_proj.weight"}}
+	for seed := range 12 {
+		few := 1e-5 * float64(seed) // seeds differ
+		f := found{seed: uint64(seed), root: make([]float64, r.study.common), plain: make(widths, len(operandKinds)), spread: make(widths, len(operandKinds))}
+		for arm, a := range arms() {
+			bad := 1e-3
+			if arm == e5m2Arm {
+				bad = e5m2
+			}
+			after := 2 * (1 + 0.01*bad + few/10)
+			if a.name == "FP32" {
+				after = 2
+			}
+			f.arms = append(f.arms, result{losses: make([]float64, r.study.apart), before: 2, after: after})
+			if arm == fp32Arm {
+				continue
+			}
+			e := map[string]layerError{r.weights[0]: {relative: bad + few, mean: make([]float64, r.study.batches), sum: bad, fall: stays, persistent: stays * stays}}
+			f.fixed, f.walk = append(f.fixed, e), append(f.walk, e)
+		}
+		f.added = [][]additionError{make([]additionError, len(additions()))}
+		r.seeds = append(r.seeds, f)
+	}
+	return r
+}
+
+// TestSentencesFollow feeds the report with figures of one outcome and of the opposite.
 func TestSentencesFollow(t *testing.T) {
-	alike := madeUp([3]float64{2, 2, 2.001}, [3]float64{2, 2, 2.001})
-	apart := madeUp([3]float64{2, 2, 2.02}, [3]float64{2, 2, 1.98})
-	labtest.Outcomes(t, alike.report(), apart.report())
-	labtest.NotSaid(t, alike.report(), "one run's gap says little")
+	labtest.Outcomes(t, made(1, 1).report(), made(1e-3, 0.1).report())
+}
+
+// TestCanFail: goals are met, missed, caught and not caught as figures have it.
+func TestCanFail(t *testing.T) {
+	outcome := func(r *results, name string) report.Outcome {
+		for _, g := range r.report().Goals {
+			if g.Name == name {
+				return g.Outcome
+			}
+		}
+		require.Fail(t, name)
+		return report.NotJudged
+	}
+	bad, good := made(1, 1), made(1e-3, 0.1)
+	require.Equal(t, report.Caught, outcome(bad, "error-e5m2"))
+	require.Equal(t, report.NotCaught, outcome(good, "error-e5m2"))
+	require.Equal(t, report.Met, outcome(good, "error-fp8"))
+	for i := range good.seeds {
+		good.seeds[i].arms[fp8Arm].after *= 1.1
+		good.seeds[i].fixed[fp8Arm-1] = bad.seeds[i].fixed[e5m2Arm-1]
+	}
+	require.Equal(t, report.Missed, outcome(good, "error-fp8"))
+	require.Equal(t, report.Missed, outcome(good, "loss-fp8"))
+	good.seeds = good.seeds[:2]
+	require.Equal(t, report.NotJudged, outcome(good, "loss-fp8"))
 }

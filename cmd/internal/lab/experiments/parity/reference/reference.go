@@ -1,0 +1,243 @@
+// Package reference computes the loss of a Llama and its gradients in float64, from the
+// definitions in the papers and not from package nn, against which it is a check. The
+// products of the linear layers may be other than exact, to see what these alone do.
+//
+// A block is Llama's (Touvron et al., arXiv 2302.13971): RMSNorm (arXiv 1910.07467), causal
+// attention with rotary positions in interleaved pairs (arXiv 2104.09864), SwiGLU (arXiv
+// 2002.05202), and a residual stream. Matrices are row-major; those of activations have a
+// row for each token.
+package reference
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// Model is the shape of a Llama whose head is not tied to its embedding.
+type Model struct {
+	Vocab, Dim, Layers, Heads, Hidden int
+
+	Theta float64 // of rotary positions
+	Eps   float64 // of the norms
+}
+
+// Values are parameters, or gradients of them, by the names of a Hugging Face checkpoint.
+type Values map[string][]float64
+
+// Products are those of a linear layer, y = x·Wᵀ, dx = dy·W and dW = dyᵀ·x: c is [m, n],
+// and what is multiplied are x and W, [m, k] and [n, k], dy and W, [m, k] and [k, n], and dy
+// and x, [k, m] and [k, n].
+type Products interface {
+	Forward(ctx context.Context, c, x, w blas64.General) error
+	InputGradient(ctx context.Context, c, dy, w blas64.General) error
+	WeightGradient(ctx context.Context, c, dy, x blas64.General) error
+}
+
+// Exact are products in float64.
+type Exact struct{}
+
+// Forward writes x·Wᵀ to c.
+func (Exact) Forward(_ context.Context, c, x, w blas64.General) error {
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, x, w, 0, c)
+	return nil
+}
+
+// InputGradient writes dy·W to c.
+func (Exact) InputGradient(_ context.Context, c, dy, w blas64.General) error {
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, dy, w, 0, c)
+	return nil
+}
+
+// WeightGradient writes dyᵀ·x to c.
+func (Exact) WeightGradient(_ context.Context, c, dy, x blas64.General) error {
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, dy, x, 0, c)
+	return nil
+}
+
+// Gradients returns the mean cross-entropy of targets after tokens, both [batch, seq], and
+// its gradients. It panics if a parameter is missing or of another size.
+func (m Model) Gradients(ctx context.Context, w Values, tokens, targets []int32, seq int, p Products) (loss float64, g Values, err error) {
+	r := &run{ctx: ctx, Model: m, w: w, g: make(Values), products: p, seq: seq, rows: len(tokens)}
+	x := r.embed(tokens)
+	blocks := make([]*block, m.Layers)
+	for i := range blocks {
+		blocks[i] = &block{run: r, prefix: fmt.Sprintf("model.layers.%d.", i)}
+		if x, err = blocks[i].forward(x); err != nil {
+			return 0, nil, err
+		}
+	}
+	last := r.norm("model.norm.weight", x)
+	head := r.weight("lm_head.weight", m.Vocab, m.Dim)
+	logits := matrix(r.rows, m.Vocab)
+	must(Exact{}.Forward(ctx, logits, last.y, head))
+	loss = crossEntropy(logits, targets) // and its gradient in logits
+
+	r.g["lm_head.weight"] = matrix(m.Vocab, m.Dim).Data
+	must(Exact{}.WeightGradient(ctx, r.gradient("lm_head.weight", m.Vocab, m.Dim), logits, last.y))
+	dy := matrix(r.rows, m.Dim)
+	must(Exact{}.InputGradient(ctx, dy, logits, head))
+	dx := last.backward(dy)
+	for i := range blocks {
+		if dx, err = blocks[m.Layers-1-i].backward(dx); err != nil {
+			return 0, nil, err
+		}
+	}
+	table := r.gradient("model.embed_tokens.weight", m.Vocab, m.Dim)
+	for i, token := range tokens {
+		addTo(row(table, int(token)), row(dx, i))
+	}
+	return loss, r.g, nil
+}
+
+// run is a pass over a batch.
+type run struct {
+	ctx context.Context
+	Model
+	w, g      Values
+	products  Products
+	seq, rows int
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func matrix(rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
+}
+
+func row(m blas64.General, i int) []float64 { return m.Data[i*m.Stride : i*m.Stride+m.Cols] }
+
+func addTo(y, x []float64) {
+	for i, v := range x {
+		y[i] += v
+	}
+}
+
+// weight returns a parameter as a matrix.
+func (r *run) weight(name string, rows, cols int) blas64.General {
+	values := r.w[name]
+	if len(values) != rows*cols {
+		panic(fmt.Sprintf("reference: %s has %d values and not %d x %d", name, len(values), rows, cols))
+	}
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: values}
+}
+
+// gradient returns the memory of a parameter's gradient.
+func (r *run) gradient(name string, rows, cols int) blas64.General {
+	if r.g[name] == nil {
+		r.g[name] = make([]float64, rows*cols)
+	}
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: r.g[name]}
+}
+
+func (r *run) embed(tokens []int32) blas64.General {
+	table, x := r.weight("model.embed_tokens.weight", r.Vocab, r.Dim), matrix(len(tokens), r.Dim)
+	for i, token := range tokens {
+		copy(row(x, i), row(table, int(token)))
+	}
+	return x
+}
+
+// crossEntropy returns the mean loss of rows of logits, and replaces them by its gradient.
+func crossEntropy(logits blas64.General, targets []int32) (loss float64) {
+	n := float64(len(targets))
+	for i, target := range targets {
+		l := row(logits, i)
+		at := l[target]
+		loss += (softmax(l) - at) / n
+		for j := range l {
+			l[j] /= n
+		}
+		l[target] -= 1 / n
+	}
+	return loss
+}
+
+// softmax replaces x by its softmax, and returns ln Σ exp(x).
+func softmax(x []float64) float64 {
+	largest, sum := math.Inf(-1), 0.0
+	for _, v := range x {
+		largest = max(largest, v)
+	}
+	for i, v := range x {
+		x[i] = math.Exp(v - largest)
+		sum += x[i]
+	}
+	for i := range x {
+		x[i] /= sum
+	}
+	return largest + math.Log(sum)
+}
+
+// linear is a layer in a pass.
+type linear struct {
+	*run
+	name string
+	w, x blas64.General
+}
+
+func (r *run) linear(name string, out int, x blas64.General) (l linear, y blas64.General, err error) {
+	l = linear{r, name, r.weight(name, out, x.Cols), x}
+	y = matrix(x.Rows, out)
+	return l, y, r.products.Forward(r.ctx, y, x, l.w)
+}
+
+// backward keeps the gradient of the weight and returns that of the input.
+func (l linear) backward(dy blas64.General) (dx blas64.General, err error) {
+	if err := l.products.WeightGradient(l.ctx, l.gradient(l.name, l.w.Rows, l.w.Cols), dy, l.x); err != nil {
+		return dx, err
+	}
+	dx = matrix(l.x.Rows, l.x.Cols)
+	return dx, l.products.InputGradient(l.ctx, dx, dy, l.w)
+}
+
+// norm is an RMSNorm in a pass: y = gain·x/r.
+type norm struct {
+	*run
+	name string
+	x, y blas64.General
+	r    []float64
+}
+
+func (r *run) norm(name string, x blas64.General) *norm {
+	n := &norm{run: r, name: name, x: x, y: matrix(x.Rows, x.Cols), r: make([]float64, x.Rows)}
+	gain := r.weight(name, 1, x.Cols).Data
+	for i := range x.Rows {
+		var squares float64
+		for _, v := range row(x, i) {
+			squares += v * v
+		}
+		n.r[i] = math.Sqrt(squares/float64(x.Cols) + r.Eps)
+		for j, v := range row(x, i) {
+			n.y.Data[i*x.Cols+j] = gain[j] * v / n.r[i]
+		}
+	}
+	return n
+}
+
+// backward keeps the gradient of the gain and returns that of the input. With u = gain·dy,
+// dx = u/r - x·(u·x)/(n·r³).
+func (n *norm) backward(dy blas64.General) blas64.General {
+	gain, dGain := n.w[n.name], n.gradient(n.name, 1, n.x.Cols).Data
+	dx := matrix(dy.Rows, dy.Cols)
+	for i := range dy.Rows {
+		x, d, r := row(n.x, i), row(dy, i), n.r[i]
+		var along float64
+		for j, v := range d {
+			dGain[j] += v * x[j] / r
+			along += gain[j] * v * x[j]
+		}
+		along /= float64(len(x)) * r * r * r
+		for j, v := range d {
+			dx.Data[i*dx.Cols+j] = gain[j]*v/r - x[j]*along
+		}
+	}
+	return dx
+}
