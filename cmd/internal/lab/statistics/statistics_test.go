@@ -30,16 +30,6 @@ func TestSpread(t *testing.T) {
 	require.InDelta(t, math.Sqrt(5.0/12), ofMean, 1e-12)
 }
 
-// TestByChance: with one degree of freedom Student's t is Cauchy's distribution, with two it
-// has a formula, and the others are of printed tables.
-func TestByChance(t *testing.T) {
-	require.InDelta(t, 1-2/math.Pi*math.Atan(3), ByChance(2, 3), 1e-12)
-	require.InDelta(t, 1-3/math.Sqrt(2+9), ByChance(3, 3), 1e-12)
-	require.InDelta(t, 0.05, ByChance(6, 2.571), 1e-4)
-	require.InDelta(t, 0.01, ByChance(11, 3.169), 1e-4)
-	require.InDelta(t, 0.0027, ByChance(1e6, 3), 1e-5)
-}
-
 func TestMedian(t *testing.T) {
 	values := []float64{3, 1, 2}
 	require.Equal(t, 2.0, Median(values))

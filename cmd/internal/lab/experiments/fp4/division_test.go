@@ -8,7 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 )
 
-// TestDivision finds what DECLARATION.md says that another program found.
+// TestDivision finds what declaration.toml says that another program found.
 func TestDivision(t *testing.T) {
 	var p lab.Steps
 	list, err := measureDivisions(t.Context(), &p, 1, 4000)

@@ -2,54 +2,36 @@ package fp4
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
 
-// The margins, which DECLARATION.md gives reasons for.
-const (
-	errorsToSee     = 3.0  // standard errors of a mean that is seen
-	percentToMatter = 0.1  // of the loss
-	eightBitGap     = 0.25 // percent
-	fourBitGap      = 1.0
-)
-
 // effect is the difference of two ways in held-out loss, paired by seed, in percent.
 type effect struct {
-	bySeed       []float64
-	mean, ofMean float64 // and the standard error of the mean
+	bySeed []float64
+	statistics.Interval
 }
 
-func newEffect(bySeed []float64) effect {
-	_, ofMean := statistics.Spread(bySeed)
-	return effect{bySeed, statistics.Mean(bySeed), ofMean}
+func (s *study) newEffect(bySeed []float64) effect {
+	return effect{bySeed, statistics.OfMean(bySeed, len(s.ways)-1)}
 }
 
-// seen reports whether the mean is not chance.
-func (e effect) seen() bool { return math.Abs(e.mean) > errorsToSee*e.ofMean }
+// seen reports whether the mean is not chance: not if all ways were alike, in 95 of 100 labs.
+func (e effect) seen() bool { return e.Low > 0 || e.High < 0 }
 
-// worse reports whether the first way is worse than the second by what matters.
-func (e effect) worse() bool { return e.seen() && e.mean > percentToMatter }
+// half is how far the interval reaches to each side.
+func (e effect) half() float64 { return (e.High - e.Low) / 2 }
 
-// better reports the opposite.
-func (e effect) better() bool { return e.seen() && e.mean < -percentToMatter }
-
-func (e effect) String() string {
-	return fmt.Sprintf("%+.2f %% (standard error %.2f)", e.mean, e.ofMean)
-}
+func (e effect) String() string { return fmt.Sprintf("%+.2f %% (± %.2f)", e.At, e.half()) }
 
 // verdict says how a loss is beside another, after words that say which they are.
 func (e effect) verdict(which string) report.Conclusion {
 	otherwise := fmt.Sprintf("%s the loss is not seen to be different: %v.", which, e)
-	switch {
-	case e.better():
+	if e.High < 0 {
 		otherwise = fmt.Sprintf("%s the loss is lower: %v.", which, e)
-	case e.seen():
-		otherwise = fmt.Sprintf("%s the loss differs by no more than %v %%: %v.", which, percentToMatter, e)
 	}
-	return report.If(e.worse(), fmt.Sprintf("%s the loss is higher: %v.", which, e), otherwise)
+	return report.If(e.Low > 0, fmt.Sprintf("%s the loss is higher: %v.", which, e), otherwise)
 }
 
 // over returns how far a way's loss is above that of another.
@@ -58,5 +40,5 @@ func (s *study) over(way, other int) effect {
 	for seed := range s.seeds {
 		percents = append(percents, 100*(s.curve(seed, way).HeldOut/s.curve(seed, other).HeldOut-1))
 	}
-	return newEffect(percents)
+	return s.newEffect(percents)
 }

@@ -1,13 +1,13 @@
-// Package fp4 asks which part of the recipes for training with four bits matters. What it
-// would ask, how long and with which margins was declared before it was run: see
-// DECLARATION.md.
+// Package fp4 asks which part of the recipes for training with four bits matters.
 package fp4
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/declaration"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
@@ -21,8 +21,14 @@ var Experiment = lab.Experiment{
 		"gradients rounded at random and the last layers in higher precision, all of which it needs (NVIDIA, arXiv 2509.25149). " +
 		"Stochastic rounding loses more than twice what an unbiased way of rounding to nearest does (Quartet II, arXiv 2601.22813). " +
 		"Multiplying by the reciprocal of a scale instead of dividing changes no code of random data, and 4.76 % of those on boundaries of rounding (arch-com, issue 905).",
-	Measure: measure,
+	Declaration: declared,
+	Measure:     measure,
 }
+
+//go:embed declaration.toml
+var declarationFile []byte
+
+var declared = declaration.MustParse(declarationFile)
 
 // way is a way to multiply in linear layers.
 type way struct {
@@ -97,7 +103,7 @@ type study struct {
 	seeds  []uint64
 	curves []training.Curve // by seed, and for each by way
 
-	roundings []rounding
+	roundings [][]rounding // by seed
 	divisions []division
 }
 
@@ -110,7 +116,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	}}
 	s.model = training.Llama(lab.Pick(o, 64, 64, 32), lab.Pick(o, 4, 4, 2), s.setup.Seq)
 	var jobs []training.Job
-	for i := range lab.Pick(o, 6, 6, 2) {
+	for i := range lab.Pick(o, 36, 4, 2) {
 		seed := o.Seed + uint64(i)
 		l, err := training.NewSetup(o, seed, s.setup)
 		if err != nil {
@@ -123,12 +129,15 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 			jobs = append(jobs, training.Job{Name: fmt.Sprintf("%s, seed %d", w.name, seed), Config: config, Seed: seed, Setup: l})
 		}
 	}
-	values := lab.Pick(o, 1<<16, 1<<16, 1<<11)
-	draws := lab.Pick(o, 64, 64, 16)
-	p.Expect(training.Work(jobs) + roundingWork(values, draws) + divisionWork(lab.Pick(o, 4000, 4000, 40)))
+	values, draws, samples := lab.Pick(o, 1<<13, 1<<13, 1<<11), lab.Pick(o, 64, 64, 16), lab.Pick(o, 8, 8, 2)
+	p.Expect(training.Work(jobs) + int64(samples)*roundingWork(values, draws) + divisionWork(lab.Pick(o, 4000, 4000, 40)))
 	var err error
-	if s.roundings, err = measureRoundings(ctx, p, o.Seed, values, draws); err != nil {
-		return nil, err
+	for i := range samples {
+		of, err := measureRoundings(ctx, p, o.Seed+uint64(i), values, draws)
+		if err != nil {
+			return nil, err
+		}
+		s.roundings = append(s.roundings, of)
 	}
 	if s.divisions, err = measureDivisions(ctx, p, o.Seed, lab.Pick(o, 4000, 4000, 40)); err != nil {
 		return nil, err

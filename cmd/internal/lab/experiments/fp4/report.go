@@ -2,13 +2,11 @@ package fp4
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
 
 func (s *study) report() *report.Report {
@@ -29,61 +27,52 @@ func (s *study) limits() []string {
 	model := s.model
 	s.ways[nvfp4Way].use(&model, 0)
 	others := len(s.ways) - 1
-	chance := statistics.ByChance(len(s.seeds), errorsToSee)
 	return []string{
 		fmt.Sprintf("Models have %d parameters in %d layers, and see %d bytes in %d steps. NVIDIA's figures are for 12 billion parameters and ten trillion tokens. Outliers grow in long training, so what helps against them may not show here: a part whose effect is not seen here may matter there.",
 			s.curves[0].Params, model.Layers, s.setup.Steps*s.setup.Batch*s.setup.Seq, s.setup.Steps),
 		fmt.Sprintf("With bf16-last %d of %d layers multiply in BF16 (%.0f %%); NVIDIA keeps about 15 %% of its linear layers in it. What that part is worth there may be more or less.",
 			model.BF16Last, model.Layers, 100*float64(model.BF16Last)/float64(model.Layers)),
 		"Operands are quantized from FP32 and products accumulate in FP32; attention, norms, embedding and head are FP32 in all runs. A GPU's kernels differ in these.",
-		fmt.Sprintf("With %d seeds, a mean is more than %v standard errors from zero in %.2g %% of cases although nothing differs (Student's t). Of %d comparisons with BF16, were they independent, at least one would be so in %.0f %% of labs.",
-			len(s.seeds), errorsToSee, 100*chance, others, 100*(1-math.Pow(1-chance, float64(others)))),
+		fmt.Sprintf("Intervals of losses are Student's t of %d seeds, so wide that, if nothing differed, one or more of %d comparisons would be seen in at most 5 %% of labs. Other text, other sizes and longer training are not among what varies.",
+			len(s.seeds), others),
 		"Of Quartet II, what MS-EDEN loses in one rounding and in the mean of many is tested, on normal values alone and with outliers. Its forward pass, what it says of training with MS-EDEN and of speed is not: no model here is trained with it.",
 	}
 }
 
-// goal is one of a difference in loss, which only runs of full length are judged by.
-func goal(what, want string, e effect, met bool) report.Goal {
-	return report.NewGoal(what, want, e.String(), met).AtLength()
-}
-
-// above says what a goal compares.
-func (s *study) above(way, other int) string {
-	return fmt.Sprintf("Held-out loss of %s above that of %s", s.ways[way].name, s.ways[other].name)
-}
-
-var wantWorse = fmt.Sprintf("higher by more than %v %% and %v standard errors", percentToMatter, errorsToSee)
-
+// trainingGoals are of differences in held-out loss, for which a look trains too few models.
 func (s *study) trainingGoals() (goals []report.Goal) {
-	within := func(way int, limit float64) {
-		e := s.over(way, bf16Way)
-		goals = append(goals, goal(s.above(way, bf16Way), fmt.Sprintf("within %v %%", limit), e, math.Abs(e.mean) < limit))
+	for _, g := range []struct {
+		name       string
+		way, other int
+	}{
+		{"fp8", fp8Way, bf16Way}, {"mxfp8", mxfp8Way, bf16Way}, {"nvfp4", nvfp4Way, bf16Way},
+		{"hadamard", firstPart, nvfp4Way}, {"stochastic", firstPart + 1, nvfp4Way}, {"square-weights", firstPart + 2, nvfp4Way}, {"bf16-last", firstPart + 3, nvfp4Way},
+		{"all-parts", plainWay, nvfp4Way}, {"four-over-six", nvfp4Way, fourOverSixWay}, {"mxfp4", mxfp4Way, nvfp4Way},
+		{"no-recipe", plainMXFP4Way, bf16Way},
+	} {
+		goals = append(goals, declared.Judge(g.name, s.over(g.way, g.other).bySeed))
 	}
-	worse := func(way, other int) {
-		e := s.over(way, other)
-		goals = append(goals, goal(s.above(way, other), wantWorse, e, e.worse()))
-	}
-	within(fp8Way, eightBitGap)
-	within(mxfp8Way, eightBitGap)
-	within(nvfp4Way, fourBitGap)
-	for i := range fourParts {
-		worse(firstPart+i, nvfp4Way)
-	}
-	worse(plainWay, nvfp4Way)
-	worse(nvfp4Way, fourOverSixWay)
-	worse(mxfp4Way, nvfp4Way)
 	return goals
 }
 
+// roundingGoals are of what roundings lose by themselves.
 func (s *study) roundingGoals() []report.Goal {
-	random, eden := s.rounding(normalValues, stochasticRounding), s.rounding(normalValues, edenRounding)
-	limit := 4 / float64(random.draws)
+	var eden []rounding
+	over := func(way int) (ratios []float64) {
+		for i, r := range s.roundingsOf(normalValues, way) {
+			ratios = append(ratios, r.once/eden[i].once)
+		}
+		return ratios
+	}
+	bias := func(way int) []float64 {
+		return figures(s.roundingsOf(normalValues, way), func(r rounding) float64 { return r.ofMean / r.once })
+	}
+	eden = s.roundingsOf(normalValues, edenRounding)
 	return []report.Goal{
-		report.NewGoal("What rounding at random loses over what MS-EDEN does, of normal values", "more than 2 times",
-			fmt.Sprintf("%.2f times: %s and %s", random.once/eden.once, report.Percent(random.once), report.Percent(eden.once)), random.once > 2*eden.once).AtLength(),
-		report.NewGoal(fmt.Sprintf("What the mean of %d roundings loses over what one does, at random and by MS-EDEN", random.draws),
-			fmt.Sprintf("at most %.3g", limit), fmt.Sprintf("%.3g and %.3g", random.ofMean/random.once, eden.ofMean/eden.once),
-			random.ofMean <= limit*random.once && eden.ofMean <= limit*eden.once),
+		declared.Judge("eden", over(stochasticRounding)),
+		declared.Judge("unbiased-random", bias(stochasticRounding)),
+		declared.Judge("unbiased-eden", bias(edenRounding)),
+		declared.Judge("nearest-biased", bias(nearestRounding)),
 	}
 }
 
@@ -95,11 +84,9 @@ const (
 )
 
 func (s *study) divisionGoals() []report.Goal {
-	random, exact := s.divisions[randomDivision], s.divisions[boundaryDivision]
 	return []report.Goal{
-		report.NewGoal("Codes of random values that a reciprocal changes", "none", fmt.Sprintf("%d of %d", random.differ, random.values), random.differ == 0),
-		report.NewGoal("Codes of values on a boundary of rounding that a reciprocal changes", "4.76 %: 42 of 882",
-			fmt.Sprintf("%.2f %%: %d of %d", 100*exact.share(), exact.differ, exact.values), exact.differ == 42 && exact.values == 882),
+		declared.JudgeFigure("reciprocal-random", float64(s.divisions[randomDivision].differ)),
+		declared.JudgeFigure("reciprocal-boundary", 100*s.divisions[boundaryDivision].share()),
 	}
 }
 
@@ -130,16 +117,14 @@ func (s *study) formatsFinding() report.Finding {
 		s.over(plainMXFP4Way, mxfp4Way).verdict("In mxfp4 without all parts")).AtLength()
 }
 
-// sizeFinding says how large an observed effect has to be.
+// sizeFinding says how large an effect has to be to be seen.
 func (s *study) sizeFinding() report.Finding {
-	most := 0.0
+	widest, whole := 0.0, s.over(nvfp4Way, bf16Way)
 	for i := range fourParts {
-		most = max(most, s.over(firstPart+i, nvfp4Way).ofMean)
+		widest = max(widest, s.over(firstPart+i, nvfp4Way).half())
 	}
-	return report.NewFinding(fmt.Sprintf("With %d seeds, the largest standard error of the difference that a part makes is %.2f %%.", len(s.seeds), most),
-		report.If(errorsToSee*most > fourBitGap,
-			fmt.Sprintf("So an observed effect of %v %% need not be more than %v standard errors.", fourBitGap, errorsToSee),
-			fmt.Sprintf("So every observed effect of more than %v %% is more than %v standard errors.", fourBitGap, errorsToSee))).AtLength()
+	return report.NewFinding(fmt.Sprintf("With %d seeds, the interval of the difference that a part makes reaches up to %.2f %% to each side; nvfp4 with all parts is %v above BF16.", len(s.seeds), widest, whole),
+		report.If(widest > whole.At, "So a part that made up for as much as is left need not be seen.", "So a part that made up for as much as is left would be seen.")).AtLength()
 }
 
 // roundingFinding says what one rounding loses.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -138,8 +139,37 @@ func lost(values []float32, others []float64, factor float64) float64 {
 	return differences / squares
 }
 
-// of returns what a way loses of a kind of values.
-func (s *study) rounding(kind, way int) rounding { return s.roundings[kind*roundingCount+way] }
+// roundingsOf returns what a way loses of a kind of values, by seed.
+func (s *study) roundingsOf(kind, way int) (list []rounding) {
+	for _, of := range s.roundings {
+		list = append(list, of[kind*roundingCount+way])
+	}
+	return list
+}
+
+// rounding returns the mean over the seeds.
+func (s *study) rounding(kind, way int) rounding {
+	list := s.roundingsOf(kind, way)
+	mean := list[0]
+	mean.once = statistics.Mean(figures(list, func(r rounding) float64 { return r.once }))
+	mean.ofMean = statistics.Mean(figures(list, func(r rounding) float64 { return r.ofMean }))
+	return mean
+}
+
+func figures(list []rounding, of func(rounding) float64) (values []float64) {
+	for _, r := range list {
+		values = append(values, of(r))
+	}
+	return values
+}
+
+// meanRoundings returns the means of all kinds and ways, in their order.
+func (s *study) meanRoundings() (list []rounding) {
+	for i := range s.roundings[0] {
+		list = append(list, s.rounding(i/roundingCount, i%roundingCount))
+	}
+	return list
+}
 
 // What Quartet II's src/models/quantization does with blocks.
 const (

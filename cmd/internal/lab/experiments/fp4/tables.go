@@ -38,10 +38,9 @@ func (s *study) nameTable() report.Table {
 
 func (s *study) effectTable() report.Table {
 	t := report.Table{
-		Name: "effects",
-		Title: fmt.Sprintf("Held-out loss, differences paired by seed: seen if more than %v standard errors from zero, and matters if moreover more than %v %%",
-			errorsToSee, percentToMatter),
-		Columns: []string{"way", "loss, nats per byte", "above BF16 %", "standard error %", "compared with", "above that %", "standard error of that %", "seen", "matters"},
+		Name:    "effects",
+		Title:   "Held-out loss, differences paired by seed, with 95 % intervals for all ways together: seen if zero is outside",
+		Columns: []string{"way", "loss, nats per byte", "above BF16 %", "± %", "compared with", "above that %", "± of that %", "seen"},
 	}
 	for i, w := range s.ways {
 		var losses []float64
@@ -49,7 +48,7 @@ func (s *study) effectTable() report.Table {
 			losses = append(losses, s.curve(seed, i).HeldOut)
 		}
 		of, e := s.over(i, bf16Way), s.over(i, reference(i))
-		t.Add(w.name, statistics.Mean(losses), of.mean, of.ofMean, s.ways[reference(i)].name, e.mean, e.ofMean, e.seen(), e.worse() || e.better())
+		t.Add(w.name, statistics.Mean(losses), of.At, of.half(), s.ways[reference(i)].name, e.At, e.half(), e.seen())
 	}
 	return t
 }
@@ -68,7 +67,7 @@ func (s *study) roundingTable() report.Table {
 	return rowsOf(report.Table{
 		Name: "rounding", Title: "What rounding to NVFP4 loses, of the sum of squares",
 		Columns: []string{"values", "rounding", "one rounding %", "mean of many %", "roundings"},
-	}, s.roundings, func(r rounding) []any {
+	}, s.meanRoundings(), func(r rounding) []any {
 		return []any{r.values, r.way, 100 * r.once, 100 * r.ofMean, r.draws}
 	})
 }
@@ -94,14 +93,14 @@ func (s *study) curveTable() report.Table {
 	return t
 }
 
-// effectChart shows the means and three standard errors of them.
+// effectChart shows the means and their intervals.
 func (s *study) effectChart() chart.Chart {
-	c := chart.Chart{Y: "percent", Zero: true, Title: fmt.Sprintf("Held-out loss above that of BF16, mean of the seeds, with bars of %v standard errors; nvfp4 where only what it is without is named", errorsToSee)}
+	c := chart.Chart{Y: "percent", Zero: true, Title: "Held-out loss above that of BF16, mean of the seeds, with 95 % intervals for all together; nvfp4 where only what it is without is named"}
 	mean := chart.Series{Name: "mean", Mark: chart.Dots}
 	for i, w := range s.ways {
 		e := s.over(i, bf16Way)
 		c.Labels = append(c.Labels, strings.TrimPrefix(w.name, "nvfp4 "))
-		mean.Points = append(mean.Points, chart.Point{X: float64(i), Y: e.mean, Spread: errorsToSee * e.ofMean})
+		mean.Points = append(mean.Points, chart.Point{X: float64(i), Y: e.At, Spread: e.half()})
 	}
 	c.Series = []chart.Series{mean}
 	return c
@@ -148,7 +147,7 @@ func (s *study) roundingChart() chart.Chart {
 		once := chart.Series{Name: "one rounding, " + values, Mark: chart.Dots}
 		many := chart.Series{Name: "mean of many, " + values, Mark: chart.Rings}
 		c.Labels = nil
-		for _, r := range s.roundings {
+		for _, r := range s.meanRoundings() {
 			if r.values != values {
 				continue
 			}
