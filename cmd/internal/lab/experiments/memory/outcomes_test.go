@@ -11,11 +11,14 @@ import (
 
 // madeUp is a report of curves whose losses are given: of all FP32, and of every other way.
 func madeUp(plain, others float64) *report.Report {
-	curves := []training.Curve{{Losses: []float64{3, plain}, Params: 100, MomentBytes: 800, Activations: nn.ActivationBytes{Float32: 400}}}
-	for range economies()[1:] {
-		curves = append(curves, training.Curve{Losses: []float64{3, others}, Params: 100, MomentBytes: 210, Activations: nn.ActivationBytes{Float32: 100}})
+	var curves []training.Curve
+	for range 2 {
+		curves = append(curves, training.Curve{Losses: []float64{3, plain}, HeldOut: plain, Params: 100, MomentBytes: 800, Activations: nn.ActivationBytes{Float32: 400}})
+		for range economies()[1:] {
+			curves = append(curves, training.Curve{Losses: []float64{3, others}, HeldOut: others, Params: 100, MomentBytes: 210, Activations: nn.ActivationBytes{Float32: 100}})
+		}
 	}
-	return newReport(curves, training.Setup{Batch: 1, Seq: 1})
+	return newReport(curves, training.Setup{Batch: 1, Seq: 1}, 1)
 }
 
 // TestSentencesFollow feeds the report with runs of one outcome and of the opposite.
