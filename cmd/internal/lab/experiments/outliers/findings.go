@@ -58,7 +58,7 @@ func (s *study) lossFinding() report.Finding {
 		return fmt.Sprintf("%+.2f %% (standard error %.2f)", statistics.Mean(values), ofMean)
 	}
 	late, each := statistics.Mean(s.gaps(plainLate)), statistics.Mean(s.gaps(plainEach))
-	return report.NewFinding(fmt.Sprintf("Quantizing the inputs of the same weights under late scales raises the held-out loss by %s, by %s with Smooth-SwiGLU as late, and by %s where only the tensor's scale is; under scales renewed in each step by %s, just in time by %s, and by %s in blocks of 1x128. Runs that are trained so are above FP32 by %s, in each step by %s, and just in time by %s.",
+	return report.NewFinding(fmt.Sprintf("Quantizing the inputs of the same weights under late scales changes the held-out loss by %s, by %s with Smooth-SwiGLU as late, and by %s where only the tensor's scale is; under scales renewed in each step by %s, just in time by %s, and by %s in blocks of 1x128. Runs that are trained so are above FP32 by %s, in each step by %s, and just in time by %s.",
 		text(s.gaps(plainLate)), text(s.gaps(channelLate)), text(s.gaps(channelFresh)), text(s.gaps(plainEach)), text(s.gaps(plainNow)), text(s.gaps(blocksNow)),
 		text(s.trainedGaps(plainLate)), text(s.trainedGaps(plainEach)), text(s.trainedGaps(plainNow))),
 		report.If(late > each, "A scale of each step loses less than a late one.", "A scale of each step loses no less than a late one."),

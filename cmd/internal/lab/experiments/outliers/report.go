@@ -10,9 +10,15 @@ import (
 )
 
 func (s *study) report() *report.Report {
+	findings := []report.Finding{
+		s.alignmentFinding(), s.growthFinding(), s.smoothingFinding(), s.blockFinding(), s.lossFinding(),
+	}
+	for i, f := range findings { // a few seeds, or models that are hardly trained, conclude nothing
+		findings[i] = f.AtLength()
+	}
 	return &report.Report{
 		Goals:    s.goals(),
-		Findings: []report.Finding{s.alignmentFinding(), s.growthFinding(), s.smoothingFinding(), s.blockFinding(), s.lossFinding()},
+		Findings: findings,
 		Limits:   s.limits(),
 		Charts:   []chart.Chart{s.alignmentChart(), s.amaxChart(), s.errorChart(), s.gapChart(), s.trainedChart()},
 		Tables:   s.tables(),
