@@ -9,91 +9,196 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 	"github.com/octavo-fp8/octavo/plan"
 )
 
-func newReport(p published, s *sweep) *report.Report {
-	best := lowest(p.kumar)
-	bestSun := lowest(p.sun)
-	byLoss := func(a, b int) int {
-		return cmp.Compare(statistics.Mean(s.equalCost(a)), statistics.Mean(s.equalCost(b)))
+// equalCost are the arms that cost the same, and pay for what they multiply in.
+var equalCost = []string{full[32], bf16, fp8, fp6, fp4}
+
+func newReport(p published, s *sweep) (*report.Report, error) {
+	predictions, err := s.predictionTable()
+	if err != nil {
+		return nil, err
 	}
-	ranked := slices.SortedFunc(slices.Values(indices(s.widths)), byLoss)
-	winner := s.widths[ranked[0]]
-	loss := make(map[int]float64)
-	for i, w := range s.widths {
-		loss[w.bits] = statistics.Mean(s.equalCost(i))
-	}
-	cheap, dear := p.optima[0], p.optima[len(p.optima)-1]
 	return &report.Report{
-		Goals: []report.Goal{
-			report.NewGoal("Kumar's law, 220 million parameters in 32 bits or more in fewer, 26 billion tokens: best bits", "from 6 to 8",
-				fmt.Sprintf("%.0f, loss %.4f against %.4f in 32", best.Bits, best.Loss.Total, p.kumar[0].Loss.Total), best.Bits >= 6 && best.Bits <= 8),
-			report.NewGoal("Kumar's law, all free: best bits", "7 to 8, whatever the cost",
-				fmt.Sprintf("%.2f", p.best.Bits), p.best.Bits >= 6.95 && p.best.Bits <= 8.05),
-			report.NewGoal("Own sweep at equal cost: FP8 against FP32", "a lower loss", fmt.Sprintf("%.3f against %.3f", loss[8], loss[32]), loss[8] < loss[32]).AtLength(),
-			report.NewGoal("Own sweep at equal cost: FP4 against the better of FP6 and FP8", "a higher loss",
-				fmt.Sprintf("%.3f against %.3f", loss[4], min(loss[6], loss[8])), loss[4] > min(loss[6], loss[8])).AtLength(),
-		},
-		Findings: []report.Finding{
-			report.NewFinding(fmt.Sprintf("At that cost Kumar's law has its best at %.0f bits and Sun's at %.0f. What Sun's charges for precision grows with the tokens, what Kumar's charges does not.", best.Bits, bestSun.Bits),
-				report.If(best.Bits != bestSun.Bits, "The two laws disagree.", "The two laws agree.")),
-			report.NewFinding(fmt.Sprintf("As the cost rises from %.0e to %.0e FLOP, the best precision goes from %.1f to %.1f bits by Sun's law, and from %.1f to %.1f by Kumar's.", cheap.cost, dear.cost, cheap.sun, dear.sun, cheap.kumar, dear.kumar),
-				report.If(dear.sun > cheap.sun, "Sun's wants more bits for more data;", "Sun's does not want more bits for more data;"),
-				report.If(math.Abs(dear.kumar-cheap.kumar) < 0.05, "Kumar's does not.", "Kumar's best moves too.")),
-			report.NewFinding("Kumar's law has an end, below which it has no loss.",
-				report.If(p.tooFew != nil, fmt.Sprintf("Of 3 bits it says: %v.", p.tooFew), "3 bits are not below it.")),
-			report.NewFinding(fmt.Sprintf("In our sweep at equal cost %s is best: loss %.3f, against %.3f in FP32.", winner.Name, loss[winner.bits], loss[32]),
-				report.If(winner.bits < 32,
-					fmt.Sprintf("That is %.1f %% less: the larger model wins.", 100*(1-loss[winner.bits]/loss[32])),
-					"No larger model in fewer bits beats it.")),
-			report.NewFinding(s.penalties()),
-		},
+		Goals:    s.goals(),
+		Findings: append(p.findings(), s.findings()...),
 		Limits: []string{
-			fmt.Sprintf("Our models have %.2f to %.2f million parameters in their linear layers and see up to %d bytes. The laws were fitted on 30 million parameters and 1.5 billion tokens or more, and say nothing about so little. Models that are far from the end of their training, as ours may be, favour the larger.",
-				float64(linearParams(s.jobs[0].Config))/1e6, float64(linearParams(s.jobs[len(s.widths)-1].Config))/1e6, s.bytes()),
-			"FP6 (E3M2) and FP4 (E2M1) are rounded to, with a scale for each 1x128 or 128x128 block, and multiplied in FP32; their gradients are rounded at random. FP8 is real, and BF16 rounded too. Embedding, attention scores and head are FP32 in all, and count in no cost.",
-			"The sweep's loss is the mean of the training loss over the last tenth of the steps, on text not seen before.",
+			fmt.Sprintf("Our models have %.0f to %.0f parameters in their linear layers and see %.1f million bytes. The laws were fitted on 30 million parameters and 1.5 billion tokens or more, and on data of which nothing comes twice: for our sizes both are extrapolations by three orders of magnitude. What is tested is what they say of order and of effective parameters, and no loss.",
+				s.params(full[32]), s.params(full[4]), s.tokens(fp8)/1e6),
+			fmt.Sprintf("Most models see %.0f kB of text %.0f times, each seed another part; their loss is the mean of the last tenth of the steps, on that text. Held-out loss is judged of models that see the whole text (%d bytes), %.1f times.",
+				float64(s.cut)/1024, s.tokens(fp8)/float64(s.cut), s.text, s.tokens(fp8)/float64(s.text)),
+			"FP8, FP6 and FP4 are rounded to, with a scale that is a power of two for each 1x128 or 128x128 block, and multiplied in FP32; gradients are rounded at random, and in \"forward\" and \"weights\" not at all. BF16 is rounded to. Embedding, attention scores and head are FP32 in all and count in no cost; they grow with the width, which favours few bits.",
+			"Kumar et al. rounded to integers in the forward pass, with one scale for a tensor of activations; Sun et al. rounded weights in both passes and inputs in the backward pass. \"FP4 forward\" and \"FP4 weights\" come closest.",
+			"One learning rate and one depth for all widths.",
 		},
-		Charts: []chart.Chart{lawChart(p), optimumChart(p), sweepChart(s)},
-		Tables: []report.Table{lawTable(p), s.table(), optimumTable(p), s.curveTable()},
-	}
+		Charts: []chart.Chart{s.chart(), s.sizeChart(), p.chart(), p.optimumChart()},
+		Tables: []report.Table{s.table(), predictions, p.table(), s.seedTable(), p.optimumTable(), s.curveTable()},
+	}, nil
 }
 
 func lowest(trainings []plan.Training) plan.Training {
 	return slices.MinFunc(trainings, func(a, b plan.Training) int { return cmp.Compare(a.Loss.Total, b.Loss.Total) })
 }
 
-func indices[T any](values []T) (all []int) {
-	for i := range values {
-		all = append(all, i)
+// findings are about what is published alone.
+func (p published) findings() []report.Finding {
+	best, bestSun := lowest(p.kumar), lowest(p.sun)
+	cheap, dear := p.optima[0], p.optima[len(p.optima)-1]
+	return []report.Finding{
+		report.NewFinding(fmt.Sprintf("Published: for models that cost what 220 million parameters in 32 bits do, on 26 billion tokens, Kumar's law has its best at %.0f bits and Sun's at %.0f. What Sun's charges for precision grows with the tokens, what Kumar's charges does not.", best.Bits, bestSun.Bits),
+			report.If(best.Bits != bestSun.Bits, "The two laws disagree.", "The two laws agree.")),
+		report.NewFinding(fmt.Sprintf("Published: as the cost rises from %.0e to %.0e FLOP, the best precision goes from %.1f to %.1f bits by Sun's law, and from %.1f to %.1f by Kumar's.", cheap.cost, dear.cost, cheap.sun, dear.sun, cheap.kumar, dear.kumar),
+			report.If(dear.sun > cheap.sun, "Sun's wants more bits for more data;", "Sun's does not want more bits for more data;"),
+			report.If(math.Abs(dear.kumar-cheap.kumar) < 0.05, "Kumar's does not.", "Kumar's best moves too.")),
+		report.NewFinding("Kumar's law has an end, below which it has no loss.",
+			report.If(p.tooFew != nil, fmt.Sprintf("Of 3 bits it says: %v.", p.tooFew), "3 bits are not below it.")),
 	}
-	return all
 }
 
-// penalties says what fewer bits cost one model on the same data.
-func (s *sweep) penalties() string {
-	text := "The same model on the same data, against FP32:"
-	for i, w := range s.widths[1:] {
-		text += fmt.Sprintf(" %s %+.2f %%", w.Name, 100*(s.equalSize(i+1)/s.equalSize(0)-1))
-		if i+2 < len(s.widths) {
-			text += ","
+// mean returns the mean loss of an arm.
+func (s *sweep) mean(name string, loss func(training.Curve) float64) float64 {
+	return statistics.Mean(s.losses(name, loss))
+}
+
+// ranked returns arms in the order of their mean loss, and says it.
+func (s *sweep) ranked(names []string, loss func(training.Curve) float64) (order []string, text string) {
+	order = slices.Clone(names)
+	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(s.mean(a, loss), s.mean(b, loss)) })
+	for i, name := range order {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %.3f", name, s.mean(name, loss))
+	}
+	return order, text
+}
+
+// findings are about the sweep alone.
+func (s *sweep) findings() []report.Finding {
+	var wholeText []string
+	for _, name := range equalCost {
+		wholeText = append(wholeText, once(name))
+	}
+	order, text := s.ranked(equalCost, trained)
+	wholeOrder, held := s.ranked(wholeText, heldOut)
+	share := func(name string) float64 { return statistics.Mean(s.effective(name)) }
+	return []report.Finding{
+		report.NewFinding(fmt.Sprintf("Our own sweep, at equal cost, on text that is seen again and again: %s.", text),
+			report.If(order[0] == fp4, "The fewest bits are best.", "The fewest bits are not best."),
+			report.If(order[len(order)-1] == full[32], "FP32 is worst.", "FP32 is not worst.")),
+		report.NewFinding(fmt.Sprintf("Held-out loss, at equal cost, on text that is seen once: %s.", held),
+			report.If(wholeOrder[0] == once(fp4), "There the fewest bits are best.", "There the fewest bits are not best.")),
+		report.NewFinding(fmt.Sprintf("Of the parameters count, by the loss on the text that is trained on: in FP8 %.2f, in FP6 %.2f, in FP4 %.2f; in FP4 %.2f where gradients are not rounded, and %.2f where only weights are.",
+			share(fp8), share(fp6), share(fp4), share(fp4Forward), share(fp4Weights)),
+			report.If(share(fp4Weights)-share(fp4Forward) > share(fp4Forward)-share(fp4), "Of what FP4 costs beyond its weights, inputs take more than gradients.", "Of what FP4 costs beyond its weights, gradients take no less than inputs.")),
+		report.NewFinding(fmt.Sprintf("Twice the training gains %.2f of what twice the parameters do.", statistics.Mean(s.gain())),
+			report.If(statistics.Mean(s.gain()) < 1, "It is rather parameters than training that the models lack.", "It is rather training than parameters that the models lack.")),
+	}
+}
+
+// chart shows the models of equal cost.
+func (s *sweep) chart() chart.Chart {
+	c := chart.Chart{Title: "Own sweep: loss at equal cost", Y: "nats per byte"}
+	again := chart.Series{Name: "trained on, seen again and again", Mark: chart.Joined}
+	held := chart.Series{Name: "held out, text seen once", Mark: chart.Joined, Dashed: true}
+	for i, name := range equalCost {
+		c.Labels = append(c.Labels, name)
+		again.Points = append(again.Points, point(float64(i), s.losses(name, trained)))
+		held.Points = append(held.Points, point(float64(i), s.losses(once(name), heldOut)))
+	}
+	c.Series = []chart.Series{again, held}
+	return c
+}
+
+// point is the mean of values and how far they spread.
+func point(x float64, values []float64) chart.Point {
+	p := chart.Point{X: x, Y: statistics.Mean(values)}
+	if len(values) > 1 {
+		p.Spread = (slices.Max(values) - slices.Min(values)) / 2
+	}
+	return p
+}
+
+// sizeChart shows from what effective parameters are read.
+func (s *sweep) sizeChart() chart.Chart {
+	c := chart.Chart{Title: "Own sweep: loss by parameters, on text seen again and again", X: "parameters in linear layers", Y: "nats per byte", LogX: true}
+	curve := chart.Series{Name: "FP32", Mark: chart.Joined}
+	for _, bits := range paidFor {
+		curve.Points = append(curve.Points, point(s.params(full[bits]), s.losses(full[bits], trained)))
+	}
+	c.Series = []chart.Series{curve}
+	for _, name := range []string{bf16, fp8, fp6, fp4, fp4Forward, fp4Weights} {
+		c.Series = append(c.Series, chart.Series{Name: name, Mark: chart.Dots, Points: []chart.Point{point(s.params(name), s.losses(name, trained))}})
+	}
+	return c
+}
+
+func (s *sweep) table() report.Table {
+	t := report.Table{
+		Name: "sweep", Title: "Own sweep: means over seeds",
+		Columns: []string{"model", "bits paid for", "width", "parameters in linear layers", "steps", "cost, 10^12 bit-bytes", "loss, last tenth", "± ", "loss, held-out", "effective parameters, share"},
+	}
+	for i, a := range s.arms {
+		j := s.jobs[i]
+		losses := s.losses(a.name, trained)
+		ofMean := 0.0
+		if len(losses) > 1 {
+			_, ofMean = statistics.Spread(losses)
+		}
+		share := math.NaN() // of other text
+		if !a.once {
+			share = statistics.Mean(s.effective(a.name))
+		}
+		t.Add(a.name, a.pays, j.Config.Dim, linearParams(j.Config), j.Setup.Steps, s.cost(a.name),
+			statistics.Mean(losses), ofMean, s.mean(a.name, heldOut), share)
+	}
+	return t
+}
+
+// predictionTable is what the laws say of the sweep's own models, before it is trained.
+func (s *sweep) predictionTable() (report.Table, error) {
+	t := report.Table{
+		Name: "predictions", Title: "What the laws say of these very sizes, beside what came out: shares of the parameters that count",
+		Columns: []string{"model", "parameters in linear layers", "bytes seen", "Kumar", "Sun", "found", "effective parameters, Kumar", "effective parameters, Sun", "effective parameters, found"},
+	}
+	for _, a := range s.arms {
+		if !a.isOneOf(full[32], bf16, fp8, fp6, fp6m, fp4, fp4Forward, fp4Weights) {
+			continue
+		}
+		n := s.params(a.name)
+		p, err := predict(n, s.tokens(a.name), a.weights, a.activations)
+		if err != nil {
+			return t, fmt.Errorf("%s: %w", a.name, err)
+		}
+		found := statistics.Mean(s.effective(a.name))
+		t.Add(a.name, int(n), int(s.tokens(a.name)), p.kumar, p.sun, found, n*p.kumar, n*p.sun, n*found)
+	}
+	return t, nil
+}
+
+func (s *sweep) seedTable() report.Table {
+	t := report.Table{Name: "seeds", Raw: true, Columns: []string{"seed", "model", "loss, last tenth", "loss, held-out"}}
+	for i, j := range s.jobs {
+		t.Add(j.Seed, s.arms[i%len(s.arms)].name, trained(s.curves[i]), heldOut(s.curves[i]))
+	}
+	return t
+}
+
+func (s *sweep) curveTable() report.Table {
+	t := report.Table{Name: "curves", Raw: true, Columns: []string{"run", "step", "loss"}}
+	for i, j := range s.jobs {
+		const every = 10
+		for step := 0; step < len(s.curves[i].Losses); step += every {
+			t.Add(j.Name, step, s.curves[i].Losses[step])
 		}
 	}
-	return text + "."
+	return t
 }
 
-// bytes returns how many a model sees at most.
-func (s *sweep) bytes() (most int) {
-	for _, j := range s.jobs {
-		most = max(most, j.Setup.Steps*s.batchSize)
-	}
-	return most
-}
-
-// lawChart shows both laws above their own best, since their losses are of different
-// data.
-func lawChart(p published) chart.Chart {
+// chart shows both laws above their own best, since their losses are of different data.
+func (p published) chart() chart.Chart {
 	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token", Zero: true}
 	for _, k := range slices.Backward(p.kumar) {
 		c.Labels = append(c.Labels, fmt.Sprintf("%.0f", k.Bits))
@@ -111,7 +216,7 @@ func lawChart(p published) chart.Chart {
 	return c
 }
 
-func optimumChart(p published) chart.Chart {
+func (p published) optimumChart() chart.Chart {
 	c := chart.Chart{Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true, Lines: []chart.Reference{{Name: "FP8", Value: 8}, {Name: "FP4", Value: 4}}}
 	kumar, sun := chart.Series{Name: "Kumar et al."}, chart.Series{Name: "Sun et al."}
 	for _, o := range p.optima {
@@ -122,27 +227,9 @@ func optimumChart(p published) chart.Chart {
 	return c
 }
 
-func sweepChart(s *sweep) chart.Chart {
-	c := chart.Chart{Title: "Own sweep: loss by precision", Y: "nats per byte"}
-	cost := chart.Series{Name: "equal cost", Mark: chart.Joined}
-	size := chart.Series{Name: "equal size and data", Mark: chart.Joined, Dashed: true}
-	for i, w := range s.widths {
-		c.Labels = append(c.Labels, w.Name)
-		losses := s.equalCost(i)
-		point := chart.Point{X: float64(i), Y: statistics.Mean(losses)}
-		if len(losses) > 1 {
-			point.Spread = (slices.Max(losses) - slices.Min(losses)) / 2
-		}
-		cost.Points = append(cost.Points, point)
-		size.Points = append(size.Points, chart.Point{X: float64(i), Y: s.equalSize(i)})
-	}
-	c.Series = []chart.Series{cost, size}
-	return c
-}
-
-func lawTable(p published) report.Table {
+func (p published) table() report.Table {
 	t := report.Table{
-		Name: "published", Title: "What the laws say: parameters times bits are 220 million times 32, 26 billion tokens",
+		Name: "published", Title: "Published: what the laws say where parameters times bits are 220 million times 32, on 26 billion tokens",
 		Columns: []string{"bits", "parameters, million", "loss, Kumar", "of that for precision", "format, Sun", "loss, Sun", "of that for precision"},
 	}
 	for i, k := range p.kumar {
@@ -152,31 +239,10 @@ func lawTable(p published) report.Table {
 	return t
 }
 
-func optimumTable(p published) report.Table {
+func (p published) optimumTable() report.Table {
 	t := report.Table{Name: "optimum", Title: "Best precision by cost", Raw: true, Columns: []string{"cost, FLOP", "bits, Kumar", "bits, Sun"}}
 	for _, o := range p.optima {
 		t.Add(o.cost, o.kumar, o.sun)
-	}
-	return t
-}
-
-func (s *sweep) table() report.Table {
-	t := report.Table{
-		Name: "sweep", Title: "Own sweep",
-		Columns: []string{"run", "bits", "width", "parameters in linear layers", "steps", "cost, 10^12 bit-bytes", "loss, last tenth", "loss, held-out"},
-	}
-	for i, j := range s.jobs {
-		t.Add(j.Name, s.widths[i%len(s.widths)].bits, j.Config.Dim, linearParams(j.Config), j.Setup.Steps, s.cost(i), s.curves[i].Last(), s.curves[i].HeldOut)
-	}
-	return t
-}
-
-func (s *sweep) curveTable() report.Table {
-	t := report.Table{Name: "curves", Raw: true, Columns: []string{"run", "step", "loss"}}
-	for i, j := range s.jobs {
-		for step, loss := range s.curves[i].Losses {
-			t.Add(j.Name, step, loss)
-		}
 	}
 	return t
 }
