@@ -22,10 +22,15 @@ func eachArm(first int, series func(arm int) chart.Series) (all []chart.Series) 
 // lossChart is of the steps that arms have apart, as gaps: the losses themselves lie on
 // each other.
 func (r *results) lossChart() chart.Chart {
-	c := chart.Chart{Title: "Training loss above that of FP32 on the same batch, mean of the seeds", X: "step of each arm", Y: "percent", Zero: true, Smooth: true}
+	c := chart.Chart{
+		Title: "Training loss above that of FP32 on the same batch, mean of the seeds",
+		X:     "step of each arm", Y: "percent", Zero: true, Smooth: true,
+	}
 	c.Series = eachArm(fp32Arm+1, func(arm int) (s chart.Series) {
 		for step := range r.study.apart {
-			gaps := r.of(func(f found) float64 { return 100 * (f.arms[arm].losses[step]/f.arms[fp32Arm].losses[step] - 1) })
+			gaps := r.of(func(f found) float64 {
+				return 100 * (f.arms[arm].losses[step]/f.arms[fp32Arm].losses[step] - 1)
+			})
 			s.Points = append(s.Points, chart.Point{X: float64(step), Y: statistics.Mean(gaps)})
 		}
 		return s
@@ -35,7 +40,10 @@ func (r *results) lossChart() chart.Chart {
 
 // curveChart is of all steps.
 func (r *results) curveChart() chart.Chart {
-	c := chart.Chart{Title: "Training loss, mean of the seeds: in common, and then apart", X: "step", Y: "nats per byte", Smooth: true}
+	c := chart.Chart{
+		Title: "Training loss, mean of the seeds: in common, and then apart",
+		X:     "step", Y: "nats per byte", Smooth: true,
+	}
 	common := chart.Series{Name: "in common, FP32"}
 	for step := range r.study.common {
 		losses := r.of(func(f found) float64 { return f.root[step] })
@@ -44,7 +52,8 @@ func (r *results) curveChart() chart.Chart {
 	c.Series = append(eachArm(fp32Arm, func(arm int) (s chart.Series) {
 		for step := range r.study.apart {
 			losses := r.of(func(f found) float64 { return f.arms[arm].losses[step] })
-			s.Points = append(s.Points, chart.Point{X: float64(r.study.common + step), Y: statistics.Mean(losses)})
+			at := chart.Point{X: float64(r.study.common + step), Y: statistics.Mean(losses)}
+			s.Points = append(s.Points, at)
 		}
 		return s
 	}), common)
@@ -53,7 +62,10 @@ func (r *results) curveChart() chart.Chart {
 
 // seedChart shows the gaps of the seeds, and behind them their mean and its standard error.
 func (r *results) seedChart() chart.Chart {
-	c := chart.Chart{Title: "Held-out loss above that of FP32, by seed; at the end the mean and its standard error", X: "seed", Y: "percent", Zero: true}
+	c := chart.Chart{
+		Title: "Held-out loss above that of FP32, by seed; at the end the mean and its standard error",
+		X:     "seed", Y: "percent", Zero: true,
+	}
 	for _, f := range r.seeds {
 		c.Labels = append(c.Labels, fmt.Sprint(f.seed))
 	}
@@ -73,7 +85,10 @@ func (r *results) seedChart() chart.Chart {
 
 // layerChart shows the error of the gradient of each weight.
 func (r *results) layerChart() chart.Chart {
-	c := chart.Chart{Title: "Error of the gradient of each weight, of a batch, against float64: mean of the seeds", Y: "percent of the gradient's length", LogY: true}
+	c := chart.Chart{
+		Title: "Error of the gradient of each weight, of a batch, against float64: mean of the seeds",
+		Y:     "percent of the gradient's length", LogY: true,
+	}
 	for _, w := range r.weights {
 		layer, name, _ := layerOf(w)
 		_, name, _ = strings.Cut(name, ".")
@@ -99,22 +114,29 @@ func (r *results) batchesChart() chart.Chart {
 	c.Series = eachArm(fp32Arm+1, func(arm int) chart.Series {
 		s := chart.Series{Mark: chart.Joined}
 		for n := 1; n <= r.study.batches; n++ {
-			s.Points = append(s.Points, chart.Point{X: float64(n), Y: statistics.Mean(r.gradient(arm, meanOver(n)))})
+			off := statistics.Mean(r.gradient(arm, meanOver(n)))
+			s.Points = append(s.Points, chart.Point{X: float64(n), Y: off})
 		}
 		return s
 	})
-	free := chart.Series{Name: "FP8, if errors of batches were independent", Color: chart.Key(arms()[fp8Arm].name)}
-	for n := 1; n <= r.study.batches; n++ {
-		free.Points = append(free.Points, chart.Point{X: float64(n), Y: statistics.Mean(r.gradient(fp8Arm, meanOver(1))) / math.Sqrt(float64(n))})
+	free := chart.Series{
+		Name:  "FP8, if errors of batches were independent",
+		Color: chart.Key(arms()[fp8Arm].name), Dashed: true,
 	}
-	free.Dashed = true
+	one := statistics.Mean(r.gradient(fp8Arm, meanOver(1)))
+	for n := 1; n <= r.study.batches; n++ {
+		free.Points = append(free.Points, chart.Point{X: float64(n), Y: one / math.Sqrt(float64(n))})
+	}
 	c.Series = append(c.Series, free)
 	return c
 }
 
 // biasChart shows the bias of arms and of ways to add, by seed.
 func (r *results) biasChart() chart.Chart {
-	c := chart.Chart{Title: "Projection of the gradient on the true one, less 1: mean of weights and batches, by seed", X: "seed", Y: "percent", Zero: true}
+	c := chart.Chart{
+		Title: "Projection of the gradient on the true one, less 1: mean of weights and batches, by seed",
+		X:     "seed", Y: "percent", Zero: true,
+	}
 	for _, f := range r.seeds {
 		c.Labels = append(c.Labels, fmt.Sprint(f.seed))
 	}

@@ -55,7 +55,10 @@ func (f factors) timesWide(x []float64, cols int) []float64 {
 // inFloat64 returns the weights of a trainee with a spread in float64, under products.
 func (t *trainee) inFloat64(products reference.Products) source {
 	c := t.model.Config()
-	m := reference.Model{Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, Hidden: c.Hidden, Theta: 10000, Eps: 1e-5}
+	m := reference.Model{
+		Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, Hidden: c.Hidden,
+		Theta: 10000, Eps: 1e-5, // the defaults of nn
+	}
 	w := make(reference.Values)
 	follow := func(masters []*nn.Param) {
 		for i, p := range masters {
@@ -63,7 +66,7 @@ func (t *trainee) inFloat64(products reference.Products) source {
 		}
 	}
 	follow(t.masters)
-	return source{follow: follow, gradient: func(ctx context.Context, b batch) (reference.Values, error) {
+	gradient := func(ctx context.Context, b batch) (reference.Values, error) {
 		_, g, err := m.Gradients(ctx, w, b.tokens, b.targets, b.seq, products)
 		for i, p := range t.masters {
 			if g != nil {
@@ -71,7 +74,8 @@ func (t *trainee) inFloat64(products reference.Products) source {
 			}
 		}
 		return g, err
-	}}
+	}
+	return source{gradient, follow}
 }
 
 // errorOf is the error of the gradients of a weight over batches, so far.
@@ -136,21 +140,23 @@ type layerError struct {
 	relative   float64   // length of the error over that of the gradient, mean over batches
 	cosine     float64   // between both
 	projection float64   // of the gradient on the true one, less 1
-	mean       []float64 // length of the mean error over 1, 2, ... batches, over the root mean square gradient
+	mean       []float64 // length of the mean error over 1, 2, ... batches, over that of a gradient
 	persistent float64   // share of the squared error that is the same in all batches
-	fall       float64   // length of the mean error over all batches, over the root mean square of a batch's
+	fall       float64   // length of the mean error over all batches, over that of a batch's
 	sum        float64   // length of the sum of errors over that of the sum of gradients
 }
 
 func (e *errorOf) result(t *truth) layerError {
 	n := float64(len(e.sums))
-	r := layerError{relative: e.relative / n, cosine: e.cosine / n, projection: e.projection / n, sum: e.sums[len(e.sums)-1] / t.sums[len(e.sums)-1]}
+	s := e.sums[len(e.sums)-1]
+	r := layerError{
+		relative: e.relative / n, cosine: e.cosine / n, projection: e.projection / n,
+		fall: s / math.Sqrt(n*e.squares), sum: s / t.sums[len(t.sums)-1],
+	}
 	typical := math.Sqrt(t.squares / n)
 	for i, s := range e.sums {
 		r.mean = append(r.mean, s/float64(i+1)/typical)
 	}
-	s := e.sums[len(e.sums)-1]
-	r.fall = s / math.Sqrt(n*e.squares)
 	if n > 1 {
 		r.persistent = (s*s - e.squares) / ((n - 1) * e.squares)
 	}
@@ -165,7 +171,10 @@ type errors struct {
 }
 
 func newErrors(weights []string, sources []source) *errors {
-	e := &errors{weights: weights, truths: make(map[string]*truth), of: make([]map[string]*errorOf, len(sources))}
+	e := &errors{
+		weights: weights, truths: make(map[string]*truth),
+		of: make([]map[string]*errorOf, len(sources)),
+	}
 	for i := range e.of {
 		e.of[i] = make(map[string]*errorOf)
 	}

@@ -29,7 +29,9 @@ func (p plan) setup(c *train.Corpus) training.Setup {
 }
 
 // root trains the common part of a seed, in FP32, and gives it its spread.
-func (p plan) root(ctx context.Context, c *train.Corpus, seed uint64, workers int, done func(loss float64) error) (*trainee, error) {
+func (p plan) root(ctx context.Context, c *train.Corpus, seed uint64, workers int,
+	done func(loss float64) error,
+) (*trainee, error) {
 	config := p.config
 	config.Workers = workers
 	t, err := newTrainee("FP32", config, seed)
@@ -54,7 +56,9 @@ func (p plan) root(ctx context.Context, c *train.Corpus, seed uint64, workers in
 }
 
 // part returns the trainee of an arm at the root, with its spread.
-func (p plan) part(ctx context.Context, root *trainee, a arm, c *train.Corpus, seed uint64, workers int) (*trainee, error) {
+func (p plan) part(ctx context.Context, root *trainee, a arm, c *train.Corpus, seed uint64,
+	workers int,
+) (*trainee, error) {
 	config := p.config
 	config.Workers = workers
 	a.use(&config, seed)
@@ -87,7 +91,9 @@ type result struct {
 }
 
 // goOn trains an arm on.
-func (p plan) goOn(ctx context.Context, t *trainee, c *train.Corpus, done func(units int) error) (r result, err error) {
+func (p plan) goOn(ctx context.Context, t *trainee, c *train.Corpus,
+	done func(units int) error,
+) (r result, err error) {
 	if r.before, err = p.heldOut(ctx, t, c); err != nil {
 		return r, err
 	}

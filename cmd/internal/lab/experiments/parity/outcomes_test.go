@@ -13,10 +13,16 @@ import (
 // made are results of as many seeds as were declared, in which E5M2 is as bad as it is said,
 // in loss and in gradients, and in which so much of FP8's error stays.
 func made(e5m2 float64, stays float64) *results {
-	r := &results{study: studyOf(lab.Options{Length: lab.Short}), weights: []string{"model.layers.0.mlp.up_proj.weight"}}
+	r := &results{
+		study:   studyOf(lab.Options{Length: lab.Short}),
+		weights: []string{"model.layers.0.mlp.up_proj.weight"},
+	}
 	for seed := range 12 {
 		few := 1e-5 * float64(seed) // seeds differ
-		f := found{seed: uint64(seed), root: make([]float64, r.study.common), plain: make(widths, len(operandKinds)), spread: make(widths, len(operandKinds))}
+		f := found{
+			seed: uint64(seed), root: make([]float64, r.study.common),
+			plain: make(widths, len(operandKinds)), spread: make(widths, len(operandKinds)),
+		}
 		for arm, a := range arms() {
 			bad := 1e-3
 			if arm == e5m2Arm {
@@ -26,11 +32,15 @@ func made(e5m2 float64, stays float64) *results {
 			if a.name == "FP32" {
 				after = 2
 			}
-			f.arms = append(f.arms, result{losses: make([]float64, r.study.apart), before: 2, after: after})
+			losses := make([]float64, r.study.apart)
+			f.arms = append(f.arms, result{losses: losses, before: 2, after: after})
 			if arm == fp32Arm {
 				continue
 			}
-			e := map[string]layerError{r.weights[0]: {relative: bad + few, mean: make([]float64, r.study.batches), sum: bad, fall: stays, persistent: stays * stays}}
+			e := map[string]layerError{r.weights[0]: {
+				relative: bad + few, mean: make([]float64, r.study.batches), sum: bad,
+				fall: stays, persistent: stays * stays,
+			}}
 			f.fixed, f.walk = append(f.fixed, e), append(f.walk, e)
 		}
 		f.added = [][]additionError{make([]additionError, len(additions()))}

@@ -22,8 +22,9 @@ var declared = declaration.MustParse(declarationFile)
 var Experiment = lab.Experiment{
 	Name:  "parity",
 	Title: "Does FP8 training lose anything, and would this show it?",
-	Claim: "With fine-grained scales, 1x128 for activations and gradients and 128x128 for weights, E4M3 throughout and amax just in time, " +
-		"the loss of FP8 training stays within 0.25 % of BF16 training (DeepSeek-V3, arXiv 2412.19437, section 3.3 and appendix B.1).",
+	Claim: "With fine-grained scales, 1x128 for activations and gradients and 128x128 " +
+		"for weights, E4M3 throughout and amax just in time, the loss of FP8 training stays within " +
+		"0.25 % of BF16 training (DeepSeek-V3, arXiv 2412.19437, section 3.3 and appendix B.1).",
 	Declaration: declared,
 	Measure:     measure,
 }
@@ -38,11 +39,11 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 		}
 	}
 	p.Expect(int64(len(r.seeds)) * s.work())
-	err := training.SideBySide(ctx, o, len(r.seeds), func(ctx context.Context, i, workers int) (err error) {
+	do := func(ctx context.Context, i, workers int) (err error) {
 		r.seeds[i], err = s.seed(ctx, o, p, o.Seed+uint64(i), workers)
 		return err
-	})
-	if err != nil {
+	}
+	if err := training.SideBySide(ctx, o, len(r.seeds), do); err != nil {
 		return nil, err
 	}
 	r.weights = r.seeds[0].weights

@@ -39,7 +39,8 @@ func exactly(c blas64.General, a, b *tensor.Tensor) {
 func decoded(t *tensor.Tensor) blas64.General {
 	values := make([]float32, t.Len())
 	tensor.Dequantize(values, t)
-	m := blas64.General{Rows: t.Shape[0], Cols: t.Shape[1], Stride: t.Shape[1], Data: make([]float64, len(values))}
+	rows, cols := t.Shape[0], t.Shape[1]
+	m := blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, len(values))}
 	for i, v := range values {
 		m.Data[i] = float64(v)
 	}
@@ -84,7 +85,9 @@ func transposed(m blas64.General) []float64 {
 }
 
 // product writes a·bᵀ to c, with a and b quantized.
-func (n *narrow) product(ctx context.Context, c blas64.General, a, b []float64, o nn.Operands) error {
+func (n *narrow) product(
+	ctx context.Context, c blas64.General, a, b []float64, o nn.Operands,
+) error {
 	qa, err := n.quantized(ctx, a, c.Rows, o.A)
 	if err != nil {
 		return err
@@ -118,7 +121,9 @@ func additionErrorOf(got []float32, want []float64) additionError {
 }
 
 // quantized rounds values to float32 first, as a layer has them.
-func (n *narrow) quantized(ctx context.Context, values []float64, rows int, r scaling.Recipe) (*tensor.Tensor, error) {
+func (n *narrow) quantized(
+	ctx context.Context, values []float64, rows int, r scaling.Recipe,
+) (*tensor.Tensor, error) {
 	single := make([]float32, len(values))
 	for i, v := range values {
 		single[i] = float32(v)

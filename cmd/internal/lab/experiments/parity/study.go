@@ -71,9 +71,12 @@ func (s study) work() int64 {
 func addingUnits() int { return exactUnits + len(additions())*kernelUnits }
 
 // seed does all that is done with one.
-func (s study) seed(ctx context.Context, o lab.Options, p *lab.Steps, seed uint64, workers int) (f found, err error) {
+func (s study) seed(
+	ctx context.Context, o lab.Options, p *lab.Steps, seed uint64, workers int,
+) (f found, err error) {
 	f.seed = seed
-	in, err := training.NewSetup(o, seed, training.Setup{Judged: s.judged, Batch: s.sequences, Seq: s.config.Context})
+	form := training.Setup{Judged: s.judged, Batch: s.sequences, Seq: s.config.Context}
+	in, err := training.NewSetup(o, seed, form)
 	if err != nil {
 		return f, err
 	}
@@ -195,7 +198,9 @@ func (g *gradientStudy) additions(ctx context.Context) ([][]additionError, error
 }
 
 // errors measures those of sources over batches, and calls after each what comes next.
-func (g *gradientStudy) errors(ctx context.Context, sources []source, batches int, after func(i int) error) ([]map[string]layerError, error) {
+func (g *gradientStudy) errors(ctx context.Context, sources []source, batches int,
+	after func(i int) error,
+) ([]map[string]layerError, error) {
 	e := newErrors(g.weights, sources)
 	for i := range batches {
 		b, err := g.batch(i)

@@ -25,7 +25,9 @@ func (r *results) gradientTable() report.Table {
 		Name: "gradients", Title: "Error of gradients against float64, in percent, mean of weights and seeds",
 		Columns: []string{
 			"", "of a batch", "standard deviation", "1 - cosine", "bias", "standard deviation",
-			fmt.Sprintf("of the mean of %d batches", r.study.batches), "squared error that is the same in all batches", fmt.Sprintf("of the sum of %d steps", r.study.walk), "standard deviation",
+			fmt.Sprintf("of the mean of %d batches", r.study.batches),
+			"squared error that is the same in all batches",
+			fmt.Sprintf("of the sum of %d steps", r.study.walk), "standard deviation",
 		},
 	}
 	for i, a := range arms()[fp32Arm+1:] {
@@ -34,14 +36,17 @@ func (r *results) gradientTable() report.Table {
 		b, bDeviation, _ := spreadOf(r.gradient(arm, projection))
 		s, sDeviation, _ := spreadOf(r.walked(arm, summed))
 		t.Add(a.name, e, eDeviation, statistics.Mean(r.gradient(arm, distance)), b, bDeviation,
-			statistics.Mean(r.gradient(arm, meanOver(r.study.batches))), statistics.Mean(r.gradient(arm, persistent)), s, sDeviation)
+			statistics.Mean(r.gradient(arm, meanOver(r.study.batches))),
+			statistics.Mean(r.gradient(arm, persistent)), s, sDeviation)
 	}
 	return t
 }
 
 func (r *results) additionTable() report.Table {
 	t := report.Table{
-		Name: "additions", Title: "Products of the same operands in E4M3 that are added in different ways, against exact sums, in percent, mean of all products of a pass",
+		Name: "additions",
+		Title: "Products of the same operands in E4M3 that are added in different ways, against exact " +
+			"sums, in percent, mean of all products of a pass",
 		Columns: []string{"", "error", "standard deviation", "bias", "standard deviation"},
 	}
 	for i, a := range additions() {
@@ -53,12 +58,16 @@ func (r *results) additionTable() report.Table {
 }
 
 func (r *results) layerTable() report.Table {
-	t := report.Table{Name: "layers", Title: "Error of the gradient of each weight", Raw: true, Columns: []string{"seed", "arm", "weight", "error %", "cosine", "bias %", "sum of steps %"}}
+	t := report.Table{
+		Name: "layers", Title: "Error of the gradient of each weight", Raw: true,
+		Columns: []string{"seed", "arm", "weight", "error %", "cosine", "bias %", "sum of steps %"},
+	}
 	for _, f := range r.seeds {
 		for i, a := range arms()[fp32Arm+1:] {
 			for _, w := range r.weights {
 				e := f.fixed[i][w]
-				t.Add(fmt.Sprint(f.seed), a.name, w, 100*e.relative, e.cosine, 100*e.projection, 100*f.walk[i][w].sum)
+				t.Add(fmt.Sprint(f.seed), a.name, w,
+					100*e.relative, e.cosine, 100*e.projection, 100*f.walk[i][w].sum)
 			}
 		}
 	}
@@ -66,7 +75,10 @@ func (r *results) layerTable() report.Table {
 }
 
 func (r *results) lossTable() report.Table {
-	t := report.Table{Name: "losses", Title: "Held-out loss in nats per byte", Columns: []string{"seed", "arm", "before", "after"}}
+	t := report.Table{
+		Name: "losses", Title: "Held-out loss in nats per byte",
+		Columns: []string{"seed", "arm", "before", "after"},
+	}
 	for _, f := range r.seeds {
 		for i, a := range arms() {
 			t.Add(fmt.Sprint(f.seed), a.name, f.arms[i].before, f.arms[i].after)
@@ -93,8 +105,13 @@ func (r *results) curveTable() report.Table {
 // operandTable sets the operands beside those of a real model.
 func (r *results) operandTable() report.Table {
 	t := report.Table{
-		Name: "operands", Title: "Spread of the inputs of linear layers, mean of layers: as trained in common, as they are here, and in a real model",
-		Columns: []string{"", "model", "kurtosis", "largest over root mean square", "channels: standard deviation, powers of two", "channels: largest over median"},
+		Name: "operands",
+		Title: "Spread of the inputs of linear layers, mean of layers: as trained in common, as they are " +
+			"here, and in a real model",
+		Columns: []string{
+			"", "model", "kurtosis", "largest over root mean square",
+			"channels: standard deviation, powers of two", "channels: largest over median",
+		},
 	}
 	first := r.seeds[0]
 	for i, k := range operandKinds {

@@ -102,7 +102,10 @@ func TestFactors(t *testing.T) {
 	c := nn.Config{Vocab: 3, Dim: 2, Layers: 1, Heads: 1, Hidden: 3, Context: 2}
 	m, err := nn.NewLlama(c, 1)
 	require.NoError(t, err)
-	s := []spread{{attention: []float32{2, 4}, mlp: []float32{8, 16}, value: []float32{32, 64}, hidden: []float32{128, 256, 512}}}
+	s := []spread{{
+		attention: []float32{2, 4}, mlp: []float32{8, 16}, value: []float32{32, 64},
+		hidden: []float32{128, 256, 512},
+	}}
 	all := factorsOf(m.Params(), s)
 	at := func(name string, row, col int) float32 {
 		for i, p := range m.Params() {
@@ -208,7 +211,10 @@ func TestErrors(t *testing.T) {
 		}}
 	}
 	exact := of([]float64{3, 4}, []float64{4, 3})
-	sources := []source{of([]float64{3, 5}, []float64{4, 4}), of([]float64{3, 5}, []float64{4, 2}), of([]float64{6, 8}, []float64{8, 6})}
+	sources := []source{
+		of([]float64{3, 5}, []float64{4, 4}), of([]float64{3, 5}, []float64{4, 2}),
+		of([]float64{6, 8}, []float64{8, 6}),
+	}
 	e := newErrors([]string{"w"}, sources)
 	for next = range 2 {
 		require.NoError(t, e.add(t.Context(), batch{}, exact, sources))

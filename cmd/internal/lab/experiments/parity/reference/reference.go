@@ -60,7 +60,9 @@ func (Exact) WeightGradient(_ context.Context, c, dy, x blas64.General) error {
 
 // Gradients returns the mean cross-entropy of targets after tokens, both [batch, seq], and
 // its gradients. It panics if a parameter is missing or of another size.
-func (m Model) Gradients(ctx context.Context, w Values, tokens, targets []int32, seq int, p Products) (loss float64, g Values, err error) {
+func (m Model) Gradients(ctx context.Context, w Values, tokens, targets []int32, seq int,
+	p Products,
+) (loss float64, g Values, err error) {
 	r := &run{ctx: ctx, Model: m, w: w, g: make(Values), products: p, seq: seq, rows: len(tokens)}
 	x := r.embed(tokens)
 	blocks := make([]*block, m.Layers)
@@ -191,7 +193,8 @@ func (r *run) linear(name string, out int, x blas64.General) (l linear, y blas64
 
 // backward keeps the gradient of the weight and returns that of the input.
 func (l linear) backward(dy blas64.General) (dx blas64.General, err error) {
-	if err := l.products.WeightGradient(l.ctx, l.gradient(l.name, l.w.Rows, l.w.Cols), dy, l.x); err != nil {
+	dw := l.gradient(l.name, l.w.Rows, l.w.Cols)
+	if err := l.products.WeightGradient(l.ctx, dw, dy, l.x); err != nil {
 		return dx, err
 	}
 	dx = matrix(l.x.Rows, l.x.Cols)

@@ -15,7 +15,10 @@ var tiny = Model{Vocab: 11, Dim: 12, Layers: 2, Heads: 2, Hidden: 20, Theta: 100
 // parameters are random ones, larger than those of a new model so that nothing is linear.
 func parameters(t *testing.T, m Model, seed uint64) (*nn.Llama, Values) {
 	t.Helper()
-	llama, err := nn.NewLlama(nn.Config{Vocab: m.Vocab, Dim: m.Dim, Layers: m.Layers, Heads: m.Heads, Hidden: m.Hidden, Context: 8}, seed)
+	c := nn.Config{
+		Vocab: m.Vocab, Dim: m.Dim, Layers: m.Layers, Heads: m.Heads, Hidden: m.Hidden, Context: 8,
+	}
+	llama, err := nn.NewLlama(c, seed)
 	require.NoError(t, err)
 	random, w := rand.New(rand.NewPCG(seed, 0)), make(Values)
 	for _, p := range llama.Params() {
