@@ -66,6 +66,9 @@ func TestCanFail(t *testing.T) {
 		return report.NotJudged
 	}
 	bad, good := made(1, 1), made(1e-3, 0.1)
+	require.InDelta(t, 1000, bad.judged()["error-e5m2"][0], 1e-6, "times BF16's")
+	require.InDelta(t, 1000, bad.judged()["sum-e5m2"][0], 1e-6)
+	require.InDelta(t, 1, bad.judged()["loss-e5m2"][0], 1e-6, "percent")
 	require.Equal(t, report.Caught, outcome(bad, "error-e5m2"))
 	require.Equal(t, report.NotCaught, outcome(good, "error-e5m2"))
 	require.Equal(t, report.Met, outcome(good, "error-fp8"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/parity/reference"
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/train"
@@ -173,7 +174,9 @@ func TestNarrowProducts(t *testing.T) {
 	r := root(t)
 	base, err := p.part(t.Context(), r, arms()[fp32Arm], c, 1, 1)
 	require.NoError(t, err)
-	inFP8, err := p.part(t.Context(), r, arms()[fp8Arm], c, 1, 1)
+	recipes := nn.ProfileFP8("", fp8.E5M2) // of gradients, so that operands have recipes of their own
+	hybrid := arm{name: "hybrid", use: func(c *nn.Config, _ uint64) { c.FP8 = &recipes }}
+	inFP8, err := p.part(t.Context(), r, hybrid, c, 1, 1)
 	require.NoError(t, err)
 	b, err := p.batch(c, 5)
 	require.NoError(t, err)
@@ -183,7 +186,7 @@ func TestNarrowProducts(t *testing.T) {
 		return g
 	}
 	exact, got := gradient(base.inFloat64(reference.Exact{})), gradient(inFP8.source())
-	same := gradient(base.inFloat64(&narrow{recipes: nn.DefaultFP8()}))
+	same := gradient(base.inFloat64(&narrow{recipes: recipes}))
 	for _, w := range weightsOf(base.masters) {
 		require.Less(t, off(got[w], same[w]), 0.3*off(got[w], exact[w]), w)
 		require.Greater(t, off(got[w], exact[w]), 0.01, w)
