@@ -4,10 +4,12 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -18,19 +20,37 @@ import (
 func TestReduction(t *testing.T) {
 	labtest.Slow(t)
 	r := labtest.Run(t, Experiment, labtest.Shakespeare(t))
-	labtest.Judged(t, r, 11, 5)
+	labtest.Judged(t, r, 0, 14)
 	require.Len(t, labtest.Table(t, r, "worlds").Rows, 2*2*8)
 	teams, steps := labtest.Table(t, r, "losses").Rows, labtest.Table(t, r, "losses-steps").Rows
-	require.Len(t, teams, 5)
-	require.Len(t, steps, 5*4)
+	require.Len(t, teams, 6)
+	require.Len(t, steps, 6*4)
 	for i, row := range teams {
-		require.Equal(t, steps[4*i+0][2], row[1])
-		require.Equal(t, steps[4*i+3][2], row[2], "the last quarter")
-		require.Equal(t, i == 0, row[2] == teams[0][2], "all ways differ from FP32")
+		require.Equal(t, steps[4*i+0][3], row[2])
+		require.Equal(t, steps[4*i+3][3], row[3], "the last quarter")
+		require.Equal(t, i == 0, row[3] == teams[0][3], "all ways differ from FP32")
 	}
 	require.Len(t, labtest.Table(t, r, "factors").Rows, 2*2*3)
 	params := 2 + 1 + 2*9
 	require.Len(t, labtest.Table(t, r, "tensors").Rows, 2*4*params)
+}
+
+// TestSeeds: each sample has a seed of its own, after the largest comes 0.
+func TestSeeds(t *testing.T) {
+	o := labtest.Rhymes(lab.Look)
+	o.Seed = math.MaxUint64
+	s := newStudy(o)
+	require.Len(t, s.samples, s.seeds)
+	require.Equal(t, uint64(math.MaxUint64), s.samples[0].o.Seed)
+	require.Zero(t, s.samples[1].o.Seed)
+}
+
+// TestDeclaredSample: a full run has a value for each seed that was declared.
+func TestDeclaredSample(t *testing.T) {
+	seeds := newStudy(labtest.Rhymes(lab.Full)).seeds
+	for _, g := range append(slices.Clone(declared.Hypotheses), declared.Controls...) {
+		require.Equal(t, seeds, g.Sample, g.Name)
+	}
 }
 
 // randomGradients are of two parameters, of which the second is far smaller.
@@ -54,7 +74,7 @@ func randomGradients(sequences int) *stepGradients {
 
 // TestGradients: a step's are those of its sequences, one after the other.
 func TestGradients(t *testing.T) {
-	r := &study{o: labtest.Shakespeare(t)}
+	r := &sample{o: labtest.Shakespeare(t)}
 	var err error
 	r.corpus, err = training.Corpus(r.o)
 	require.NoError(t, err)
@@ -161,7 +181,7 @@ func TestWorldAdapts(t *testing.T) {
 	require.Zero(t, w.overflow(), "of the last step alone")
 }
 
-// TestSumsStopGrowing: the reason for the goal of gradients that are all the same.
+// TestSumsStopGrowing: in gradients that are all the same, at 16 to 32 values.
 func TestSumsStopGrowing(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
 	g := newStepGradients([]*nn.Param{{Grad: make([]float32, 1000)}}, 1)
@@ -208,23 +228,62 @@ func roundedError(n int, value func() float32) float64 {
 	return math.Sqrt(squaredError / squares)
 }
 
-func TestBetweenHalvings(t *testing.T) {
-	for _, c := range []struct {
-		factors []float64
-		want    int
-	}{
-		{nil, 0},
-		{[]float64{1, 0.5, 0.6}, 0},
-		{[]float64{1, 0.5, 0.25, 0.3, 0.35, 0.2, 0.3}, 3},
-	} {
-		require.Equal(t, c.want, (&study{factors: c.factors}).betweenHalvings(), c.factors)
+// TestWhatFollowsFromFormats: FP32 loses nothing, and dividing before does not overflow. Both follow from the formats,
+// whatever the gradients, so that they are no goals.
+func TestWhatFollowsFromFormats(t *testing.T) {
+	const n = 6
+	g := randomGradients(n)
+	for _, k := range kinds {
+		for _, w := range ways() {
+			world := newWorld(k, n, w, 1)
+			require.NoError(t, world.step(t.Context(), g))
+			switch {
+			case !w.fp8:
+				require.Zero(t, world.encode.Flushed+world.encode.Saturated()+world.sum.Saturated(), world)
+				require.LessOrEqual(t, world.err, n*0x1p-24, world)
+			case w == pre:
+				require.Zero(t, world.overflow(), world)
+			}
+		}
 	}
 }
 
-func TestDiffering(t *testing.T) {
-	nan := math.Float32frombits(0x7FC00000)
-	zero := math.Float32frombits(1 << 31)
-	require.Equal(t, 2, differing([]float32{1, nan, 0, 3}, []float32{1, nan, zero, 4}))
+// TestPerValue counts what saturates over the values of a gradient, as an automatic factor does.
+func TestPerValue(t *testing.T) {
+	g := newStepGradients([]*nn.Param{{Grad: make([]float32, 4)}}, 1)
+	for j := range g.mean[0] {
+		g.mean[0][j] = 1 // the largest: all sums but the first value are too large
+	}
+	w := newWorld(alike, 3, post, 1)
+	require.NoError(t, w.step(t.Context(), g))
+	require.Equal(t, []float64{2}, w.saturated)
+	require.Equal(t, 200.0, saturatedLast(w))
+	w.saturated = []float64{9, 1, 3}
+	require.Equal(t, 200.0, (&study{scope: scope{adapted: 2}}).saturatedAdapted(w))
+}
+
+func TestTeams(t *testing.T) {
+	for i, k := range teamKinds {
+		require.Equal(t, i > 0, k.way.fp8, k.name)
+		r := k.reducer(3, 1)
+		require.NoError(t, r.Check())
+		if k.name != "starved" {
+			require.Empty(t, r.Mu)
+			continue
+		}
+		require.Equal(t, []float64{0x1p-16, 0x1p-16, 0x1p-16}, r.Mu)
+		values := []float32{448, 448 / 8, -448 / 64}
+		got := r.Mean(0, make([]float32, 3), [][]float32{values})
+		require.EqualValues(t, 2, got.Encode.Flushed, "all that is 4 times smaller than the largest or less")
+	}
+	s := &sample{}
+	for i, k := range teamKinds {
+		s.teams = append(s.teams, &team{kind: k, losses: []float64{9, 9, 9, 9, 9, 9, 9, 9, 9, 2, 2, 2 + 3*float64(i)}})
+	}
+	require.Equal(t, 2.0, s.teams[0].last(), "the last three of twelve")
+	require.Equal(t, 3.0, s.teamOf("post").last())
+	require.Equal(t, 50.0, s.excess(s.teamOf("post")))
+	require.Equal(t, 5.0, (&team{losses: []float64{5}}).last())
 }
 
 func TestWays(t *testing.T) {

@@ -5,150 +5,170 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 	"github.com/octavo-fp8/octavo/train"
 )
 
-func (r *study) worldTable() report.Table {
+func (s *study) worldTable() report.Table {
 	t := report.Table{
 		Name:    "worlds",
-		Title:   "Every way of dividing, late in training",
-		Columns: []string{"workers", "gradients", "format", "division", "factor", "underflow %", "overflow %", "error of the mean %", "bytes a value"},
+		Title:   "Every way of dividing, late in training: means over seeds",
+		Columns: []string{"workers", "gradients", "format", "division", "seeds", "factor", "underflow %", "overflow %", "error of the mean %", "± %", "bytes a value"},
 	}
-	for _, w := range r.worlds {
-		t.Add(w.size, w.kind.name, w.way.format(), divisionNames[w.way.division], w.factor,
-			100*w.underflow(), 100*w.overflow(), 100*w.err, w.bytes(r.run.Model.Params()))
+	first := s.samples[0]
+	for _, w := range first.worlds {
+		of := func(figure func(*world) float64) float64 { return s.mean(w.kind, w.size, w.way, figure) }
+		var ofMean float64
+		if len(s.samples) > 1 {
+			_, ofMean = statistics.Spread(s.of(w.kind, w.size, w.way, meanError))
+		}
+		t.Add(w.size, w.kind.name, w.way.format(), divisionNames[w.way.division], len(s.samples), of(factor),
+			100*of(underflow), 100*of(overflow), 100*of(meanError), 100*ofMean, w.bytes(first.run.Model.Params()))
 	}
 	return t
 }
 
-func (r *study) teamTable() report.Table {
+func (s *study) teamTable() report.Table {
 	t := report.Table{
 		Name:    "losses",
-		Title:   fmt.Sprintf("Training with %d workers, their gradients reduced in different ways", r.team),
-		Columns: []string{"reduction", "first loss", "mean loss of the last quarter", "above FP32 %"},
+		Title:   fmt.Sprintf("Training with %d workers, their gradients reduced in different ways", s.team),
+		Columns: []string{"seed", "reduction", "first loss", "mean loss of the last quarter", "above FP32 %"},
 	}
-	for _, k := range r.teams {
-		t.Add(k.way.String(), k.losses[0], k.last, 100*r.excess(k))
+	for _, of := range s.samples {
+		for _, k := range of.teams {
+			t.Add(of.o.Seed, k.kind.name, k.losses[0], k.last(), of.excess(k))
+		}
+	}
+	return t
+}
+
+// seedTable has a line for each world and seed.
+func (s *study) seedTable() report.Table {
+	t := report.Table{
+		Name: "seeds", Raw: true,
+		Columns: []string{"seed", "workers", "gradients", "reduction", "factor", "underflow %", "overflow %", "saturated a value %", "error of the mean %"},
+	}
+	for _, of := range s.samples {
+		for _, w := range of.worlds {
+			t.Add(of.o.Seed, w.size, w.kind.name, w.way.String(), w.factor, 100*w.underflow(), 100*w.overflow(), saturatedLast(w), 100*w.err)
+		}
 	}
 	return t
 }
 
 // tensorTable has a line for each tensor in the largest worlds.
-func (r *study) tensorTable() report.Table {
+func (s *study) tensorTable() report.Table {
 	t := report.Table{
 		Name: "tensors", Raw: true,
-		Columns: []string{"workers", "gradients", "reduction", "tensor", "scale", "factor", "values", "flushed", "saturated", "saturated sums"},
+		Columns: []string{"seed", "workers", "gradients", "reduction", "tensor", "scale", "factor", "values", "flushed", "saturated", "saturated sums"},
 	}
-	for _, w := range r.worlds {
-		if w.size != r.largest() || !w.way.fp8 {
-			continue
-		}
-		for i, k := range w.tensors {
-			t.Add(w.size, w.kind.name, w.way.String(), r.run.Model.Params()[i].Name, k.Scale, k.Factor,
-				k.Encode.Elements, k.Encode.Flushed, k.Encode.Saturated(), k.Sum.Saturated())
-		}
-	}
-	return t
-}
-
-func (r *study) factorTable() report.Table {
-	t := report.Table{Name: "factors", Raw: true, Columns: []string{"workers", "gradients", "step", "factor"}}
-	for _, w := range r.worlds {
-		if w.way != auto {
-			continue
-		}
-		for step, f := range w.factors {
-			t.Add(w.size, w.kind.name, step, f)
+	for _, of := range s.samples {
+		for _, w := range of.worlds {
+			if w.size != s.largest() || !w.way.fp8 {
+				continue
+			}
+			for i, k := range w.tensors {
+				t.Add(of.o.Seed, w.size, w.kind.name, w.way.String(), of.run.Model.Params()[i].Name, k.Scale, k.Factor,
+					k.Encode.Elements, k.Encode.Flushed, k.Encode.Saturated(), k.Sum.Saturated())
+			}
 		}
 	}
 	return t
 }
 
-func (r *study) lossTable() report.Table {
-	t := report.Table{Name: "losses-steps", Raw: true, Columns: []string{"reduction", "step", "loss"}}
-	for _, k := range r.teams {
-		for step, loss := range k.losses {
-			t.Add(k.way.String(), step, loss)
+func (s *study) factorTable() report.Table {
+	t := report.Table{Name: "factors", Raw: true, Columns: []string{"seed", "workers", "gradients", "step", "factor", "saturated a value %"}}
+	for _, of := range s.samples {
+		for _, w := range of.worlds {
+			if w.way != auto {
+				continue
+			}
+			for step, f := range w.factors {
+				t.Add(of.o.Seed, w.size, w.kind.name, step, f, 100*w.saturated[step])
+			}
 		}
 	}
 	return t
 }
 
-// worldChart shows a figure of FP8 over the number of workers.
-func (r *study) worldChart(title string, figure func(*world) float64, lines ...chart.Reference) chart.Chart {
+func (s *study) lossTable() report.Table {
+	t := report.Table{Name: "losses-steps", Raw: true, Columns: []string{"seed", "reduction", "step", "loss"}}
+	for _, of := range s.samples {
+		for _, k := range of.teams {
+			for step, loss := range k.losses {
+				t.Add(of.o.Seed, k.kind.name, step, loss)
+			}
+		}
+	}
+	return t
+}
+
+// worldChart shows a share over the number of workers, in percent.
+func (s *study) worldChart(title string, figure func(*world) float64, lines ...chart.Reference) chart.Chart {
 	c := chart.Chart{Title: title, X: "workers", Y: "percent", LogX: true, LogY: true, Lines: lines}
 	for _, k := range kinds {
-		c.Series = append(c.Series, r.worldSeries(k, k.name, figure)...)
+		c.Series = append(c.Series, s.worldSeries(k, k.name, figure)...)
 	}
 	return c
 }
 
-// worldSeries are a figure of all divisions.
-func (r *study) worldSeries(k kind, name string, figure func(*world) float64) (all []chart.Series) {
+// worldSeries are a share for all divisions.
+func (s *study) worldSeries(k kind, name string, figure func(*world) float64) (all []chart.Series) {
 	for division, divided := range divisionNames {
-		s := chart.Series{Name: divided, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name}
+		line := chart.Series{Name: divided, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name}
 		if name != "" {
-			s.Name += ", " + name
+			line.Name += ", " + name
 		}
-		for _, size := range r.scope.worlds {
-			w := r.world(k, size, way{true, train.Division(division)})
-			s.Points = append(s.Points, chart.Point{X: float64(size), Y: figure(w)})
+		for _, size := range s.scope.worlds {
+			y := s.mean(k, size, way{true, train.Division(division)}, figure)
+			line.Points = append(line.Points, chart.Point{X: float64(size), Y: 100 * y})
 		}
-		all = append(all, s)
+		all = append(all, line)
 	}
 	return all
 }
 
 // errorChart shows the error of the mean, and what independent roundings make of
 // gradients that are not alike.
-func (r *study) errorChart(k kind) chart.Chart {
+func (s *study) errorChart(k kind) chart.Chart {
 	c := chart.Chart{
 		Title: "Error of the mean in FP8, " + k.name, X: "workers", Y: "percent", LogX: true, LogY: true,
-		Series: r.worldSeries(k, "", func(w *world) float64 { return 100 * w.err }),
+		Series: s.worldSeries(k, "", meanError),
 	}
 	if k.name == alike.name {
 		return c
 	}
 	independent := chart.Series{Name: "independent roundings", Dashed: true}
-	for _, size := range r.scope.worlds {
+	for _, size := range s.scope.worlds {
 		independent.Points = append(independent.Points, chart.Point{X: float64(size), Y: 100 * independentError(size)})
 	}
 	c.Series = append(c.Series, independent)
 	return c
 }
 
-// factorChart shows how automatic factors adapt.
-func (r *study) factorChart() chart.Chart {
-	c := chart.Chart{Title: "The automatic factor, median of tensors, " + sequences.name, X: "step", Y: "factor", LogY: true}
-	for _, size := range r.scope.worlds {
-		s := chart.Series{Name: fmt.Sprintf("%d workers", size), Mark: chart.Joined}
-		for step, f := range r.world(sequences, size, auto).factors {
-			s.Points = append(s.Points, chart.Point{X: float64(step), Y: f})
+// factorChart shows how automatic factors adapt in the first sample.
+func (s *study) factorChart() chart.Chart {
+	c := chart.Chart{Title: "The automatic factor, median of tensors, " + sequences.name + ", first seed", X: "step", Y: "factor", LogY: true}
+	for _, size := range s.scope.worlds {
+		line := chart.Series{Name: fmt.Sprintf("%d workers", size), Mark: chart.Joined}
+		for step, f := range s.samples[0].world(sequences, size, auto).factors {
+			line.Points = append(line.Points, chart.Point{X: float64(step), Y: f})
 		}
-		c.Series = append(c.Series, s)
+		c.Series = append(c.Series, line)
 	}
 	return c
 }
 
-func (r *study) sawtoothChart() chart.Chart {
-	s := chart.Series{Name: "factor"}
-	for step, f := range r.factors {
-		s.Points = append(s.Points, chart.Point{X: float64(step), Y: f})
-	}
-	return chart.Chart{
-		Title: fmt.Sprintf("The automatic factor of %d gradients that stay the same, %d workers", sawtoothValues, sawtoothWorkers),
-		X:     "step", Y: "factor", LogY: true, Series: []chart.Series{s},
-	}
-}
-
-func (r *study) lossChart() chart.Chart {
-	c := chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers", r.team), X: "step", Y: "percent", Zero: true, Smooth: true}
-	for _, k := range r.teams[1:] {
-		s := chart.Series{Name: k.way.String(), Color: chart.Key(divisionNames[k.way.division])}
+// lossChart shows the losses of the first sample.
+func (s *study) lossChart() chart.Chart {
+	c := chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers, first seed", s.team), X: "step", Y: "percent", Zero: true, Smooth: true}
+	teams := s.samples[0].teams
+	for _, k := range teams[1:] {
+		line := chart.Series{Name: k.kind.name, Color: chart.Key(k.kind.name)}
 		for step, loss := range k.losses {
-			s.Points = append(s.Points, chart.Point{X: float64(step), Y: 100 * (loss/r.teams[0].losses[step] - 1)})
+			line.Points = append(line.Points, chart.Point{X: float64(step), Y: 100 * (loss/teams[0].losses[step] - 1)})
 		}
-		c.Series = append(c.Series, s)
+		c.Series = append(c.Series, line)
 	}
 	return c
 }

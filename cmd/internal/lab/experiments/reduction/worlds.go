@@ -87,6 +87,13 @@ func (w way) format() string {
 	return "FP32"
 }
 
+var (
+	post = way{true, train.DividePost}
+	pre  = way{true, train.DividePre}
+	root = way{true, train.DivideRoot}
+	auto = way{true, train.DivideAuto}
+)
+
 // ways are all of them, those of FP32 first.
 func ways() (all []way) {
 	for _, eight := range []bool{false, true} {
@@ -103,9 +110,10 @@ type world struct {
 	size int
 	way  way
 
-	reducer train.Reducer
-	factors []float64 // by step, the median over parameters
-	reduced           // by the last step
+	reducer   train.Reducer
+	factors   []float64 // by step, the median over parameters
+	saturated []float64 // by step, as perValue
+	reduced             // by the last step
 }
 
 // reduced is what became of all gradients in a step.
@@ -150,6 +158,7 @@ func (w *world) step(ctx context.Context, g *stepGradients) error {
 	w.err = math.Sqrt(squaredError / squares)
 	w.factor = statistics.Median(factors)
 	w.factors = append(w.factors, w.factor)
+	w.saturated = append(w.saturated, w.perValue(g.mean))
 	return nil
 }
 
@@ -179,6 +188,16 @@ func (r reduced) underflow() float64 {
 // overflow is the share of values and partial sums that saturated.
 func (r reduced) overflow() float64 {
 	return float64(r.encode.Saturated()+r.sum.Saturated()) / float64(max(r.encode.Elements+r.sum.Elements, 1))
+}
+
+// perValue is how many values and partial sums saturated for each value of a gradient:
+// what an automatic factor compares with its threshold, tensor by tensor.
+func (r reduced) perValue(gradient [][]float32) float64 {
+	values := 0
+	for _, g := range gradient {
+		values += len(g)
+	}
+	return float64(r.encode.Saturated()+r.sum.Saturated()) / float64(values)
 }
 
 // bytes is what a worker sends for each value: the codes, and in FP8 for each tensor
