@@ -45,8 +45,8 @@ type AuditCase struct {
 
 // OK reports whether nothing is wrong with the result.
 func (c *AuditCase) OK() bool {
-	return c.Unsupported || c.Report.OK() && len(c.Relations) == 0 && (c.Explanation == nil ||
-		len(c.Explanation.Findings) == 0)
+	return c.Unsupported || c.Report.OK() && len(c.Relations) == 0 &&
+		(c.Explanation == nil || len(c.Explanation.Findings) == 0)
 }
 
 // OK reports whether nothing is wrong.
@@ -64,8 +64,7 @@ func (a *Audit) OK() bool {
 // nothing beyond the bounds, and that all keys twice add ln 2 to log-sum-exps.
 //
 // Errors are those of [Kernel.Check] and [Predict] of k, those of run that are not
-// [errors.ErrUnsupported], a
-// result of another size, and that of ctx.
+// [errors.ErrUnsupported], a result of another size, and that of ctx.
 func RunAudit(ctx context.Context, run Run, k Kernel, o AuditOptions) (*Audit, error) {
 	if err := k.Check(); err != nil {
 		return nil, err
@@ -140,11 +139,11 @@ func relations(ctx context.Context, run Run, p *attention.Problem, got Got, l *L
 	s := p.Sizes()
 	reversed, doubled := *p, *p
 	back := func(h, t int) (int, int) { row := h*s.Keys + s.Keys - 1 - t; return row, row }
-	reversed.K, reversed.V = rebuilt(p.K, s.KVHeads, s.Keys, back, nil), rebuilt(p.V, s.KVHeads,
-		s.Keys, back, nil)
+	reversed.K = rebuilt(p.K, s.KVHeads, s.Keys, back, nil)
+	reversed.V = rebuilt(p.V, s.KVHeads, s.Keys, back, nil)
 	again := func(h, t int) (int, int) { row := h*s.Keys + t%s.Keys; return row, row }
-	doubled.K, doubled.V = rebuilt(p.K, s.KVHeads, 2*s.Keys, again, nil), rebuilt(p.V, s.KVHeads,
-		2*s.Keys, again, nil)
+	doubled.K = rebuilt(p.K, s.KVHeads, 2*s.Keys, again, nil)
+	doubled.V = rebuilt(p.V, s.KVHeads, 2*s.Keys, again, nil)
 	if p.Sinks != nil { // twice as much, too
 		doubled.Sinks = nil
 		for _, x := range p.Sinks {

@@ -5,13 +5,14 @@ import "math"
 // exactOut computes the output of the row that has begun.
 func exactOut[T Output](w *exactRow, out []T) {
 	clear(out)
+	sinkOnly := w.special == noWeights && w.x.p.Sinks != nil &&
+		!math.IsInf(float64(w.x.p.Sinks[w.h]), -1)
 	switch {
 	case w.special == noKeys:
 		return
-	case w.special == noWeights && w.x.p.Sinks != nil && !math.IsInf(float64(w.x.p.Sinks[w.h]),
-		-1) && w.head.finite:
+	case sinkOnly && w.head.finite:
 		return
-	case w.special == noWeights && w.x.p.Sinks != nil && !math.IsInf(float64(w.x.p.Sinks[w.h]), -1):
+	case sinkOnly:
 		for d := range out {
 			out[d] = specialTo[T](w.extendedColumn(d) * 0)
 		}

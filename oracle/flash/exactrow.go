@@ -48,8 +48,8 @@ func newExactRow(x *exactly, h *exactHead) *exactRow {
 	return &exactRow{x: x, head: h, q: make([]float32, x.s.Dim), scores: make([]twofold, n),
 		errors:  make([]float64, n),
 		weights: make([]twofold, n), num: make([]float64, x.s.ValueDim),
-		rest: make([]float64, x.s.ValueDim), abs: make([]float64, x.s.ValueDim), part: make([]float64,
-			x.s.ValueDim)}
+		rest: make([]float64, x.s.ValueDim), abs: make([]float64, x.s.ValueDim),
+		part: make([]float64, x.s.ValueDim)}
 }
 
 // exactEnding is what a row has besides its output.

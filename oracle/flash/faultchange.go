@@ -162,8 +162,7 @@ func (f Fault) changeScales(p *attention.Problem) error {
 		switch f.Kind {
 		case ScaleDropped:
 			scale = func(row, col int, s float32) float32 {
-				return s / largestScale(codes, row, col, tokens,
-					keys)
+				return s / largestScale(codes, row, col, tokens, keys)
 			}
 			if side.o != &p.V {
 				scale = func(int, int, float32) float32 { return 1 }

@@ -22,13 +22,10 @@ import (
 //     token, vmax being the largest of the head's valid keys; P_j is u_j in P's format.
 //  6. O = rn(rn(O·alpha) + ΣP_j·v_j), v the decoded codes, added as Values says.
 //  7. In the end l' = rn(l + sink), out = O/l'·F, as Ending says, with F the scale of V,
-//
-// rn(F/PScale) if PScale is not 1, and rounded to the format Out; log-sum-exp = rn(M +
-// rn(log2(l)-Offset)), natural
-//
-//	   after one product with float32(ln 2).
-//	8. Splits of consecutive tiles are such rows of their own, without sink, and merged by
-//	   weights exp2(rn(lse_s-G)), G the log-sum-exp of all, in ascending order.
+//     rn(F/PScale) if PScale is not 1, and rounded to the format Out; log-sum-exp =
+//     rn(M + rn(log2(l)-Offset)), natural after one product with float32(ln 2).
+//  8. Splits of consecutive tiles are such rows of their own, without sink, and merged by
+//     weights exp2(rn(lse_s-G)), G the log-sum-exp of all, in ascending order.
 //
 // attention.md, section 6, has the same in other words, for its kernel flash_p8. The zero
 // Kernel is that one with one tile of all keys and P in float32. A Kernel is comparable.

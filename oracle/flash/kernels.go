@@ -12,9 +12,8 @@ import (
 func Octavo(p attention.PFormat, splits int) Kernel {
 	k := Kernel{Name: "octavo-" + p.String(), Tile: 64, Splits: splits, Sum: SumLanes,
 		Offset: p.Offset(),
-		Scores: Scores{Product: Product{Order: Contract},
-			Scaling: InProduct}, Values: Product{Order: Contract},
-		Exp2: Exponential{Method: Elementary},
+		Scores: Scores{Product: Product{Order: Contract}, Scaling: InProduct},
+		Values: Product{Order: Contract}, Exp2: Exponential{Method: Elementary},
 		P: map[attention.PFormat]Cast{attention.PBFloat16: BFloat16, attention.PE4M3: E4M3,
 			attention.PE5M2: E5M2}[p],
 		Evidence: "package attention's documentation; compared with it, all bits"}
@@ -27,8 +26,8 @@ func FlashAttention3() Kernel {
 	carried := core
 	carried.Carry = true
 	return Kernel{Name: "fa3-hopper", Tile: 224, Descending: true, Offset: 8, P: E4M3, Sum: SumQuads,
-		Scores: Scores{Product: core,
-			Frame: RawContracted}, Values: carried, Exp2: Exponential{Method: Flushed},
+		Scores: Scores{Product: core, Frame: RawContracted}, Values: carried,
+		Exp2: Exponential{Method: Flushed},
 		Evidence: "hopper/softmax.h and tile_size.h of flash-attention 0251105a for head dimension " +
 			"128 (160 keys for 64); " +
 			"that the maximum's offset is contracted is expected, not verified; ex2.approx and " +

@@ -34,8 +34,8 @@ func newWorker(m *model, h *head) *worker {
 	n, t := m.s.Keys, m.tile(m.s.Keys)
 	return &worker{m: m, head: h, q: make([]float32, m.s.Dim), s: make([]float32, n),
 		c: make([]float32, n), z: make([]float32, n),
-		p: make([]float32, t), cast: make([]float32, t), codes: make([]byte, t), values: make([]float32,
-			t), vcodes: make([]byte, t)}
+		p: make([]float32, t), cast: make([]float32, t), codes: make([]byte, t),
+		values: make([]float32, t), vcodes: make([]byte, t)}
 }
 
 // ending is what a row has besides its output.
