@@ -204,8 +204,8 @@ func (v *verifyAttentionFlags) addExample(cmd *cobra.Command) {
 		kinds = append(kinds, k.String())
 	}
 	parseKind := func(text string) (k flash.Kind, err error) {
-		return k,
-			k.UnmarshalText([]byte(text))
+		err = k.UnmarshalText([]byte(text))
+		return k, err
 	}
 	cmd.Flags().Var(oneOf{&parsed[flash.Kind]{&v.example.Fault, "", "FAULT", parseKind}, kinds},
 		"inject",
@@ -308,10 +308,11 @@ func parseCount(text string) (*int, error) {
 }
 
 // ofReading are the flags of what is read.
-var ofReading = []string{"q", "k", "v", "q-scales", "k-scales", "v-scales", "q-format", "k-format",
-	"v-format",
-	"q-block", "k-block", "v-block", "value-dim", "got", "out", "lse", "sinks", "npy-bf16", "layout", "keys",
-	"cu-seqlens-q", "cu-seqlens-k", "seqlens-k", "block-table"}
+var ofReading = []string{
+	"q", "k", "v", "q-scales", "k-scales", "v-scales", "q-format", "k-format", "v-format",
+	"q-block", "k-block", "v-block", "value-dim", "got", "out", "lse", "sinks", "npy-bf16",
+	"layout", "keys", "cu-seqlens-q", "cu-seqlens-k", "seqlens-k", "block-table",
+}
 
 // check refuses flags that do not go together.
 func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
@@ -369,9 +370,10 @@ func (v *verifyAttentionFlags) missing() bool {
 // read lists the files that are read.
 func (v *verifyAttentionFlags) read() []string {
 	files := []string{v.File, v.Got}
-	for _, name := range []string{v.Q.Values, v.Q.Scales, v.K.Values, v.K.Scales, v.V.Values,
-		v.V.Scales,
-		v.Out, v.LSE, v.Sinks, v.Lengths.Queries, v.Lengths.Keys, v.Used, v.Pages} {
+	for _, name := range []string{
+		v.Q.Values, v.Q.Scales, v.K.Values, v.K.Scales, v.V.Values, v.V.Scales,
+		v.Out, v.LSE, v.Sinks, v.Lengths.Queries, v.Lengths.Keys, v.Used, v.Pages,
+	} {
 		if path, ok := operands.Path(name); ok {
 			files = append(files, path)
 		}
