@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,6 +33,14 @@ type Timing struct {
 	// CacheBytes is how many bytes of keys and values these steps have read. Each of them has
 	// read the weights once.
 	CacheBytes int64
+}
+
+// name is what errors call a request: its place where it has no name and there are others.
+func (b *Batch) name(i int) string {
+	if name := b.Requests[i].Name; name != "" || len(b.Requests) == 1 {
+		return name
+	}
+	return fmt.Sprintf("request %d", i)
 }
 
 // prefillTokens is how many tokens of prompts are run in one pass.
@@ -78,14 +87,14 @@ func (r *run) batch(ctx context.Context, b Batch) error {
 	for i := range b.Requests {
 		request := &b.Requests[i]
 		if err := request.Check(r.generator.config); err != nil {
-			return named(request.Name, err)
+			return named(b.name(i), err)
 		}
 		total += len(request.Prompt)
 	}
 	r.prompts = meter.New(ctx, b.Progress, "prefill", int64(total))
 	for next := 0; ; {
 		for ; next < len(b.Requests) && (b.Together == 0 || len(r.active) < b.Together); next++ {
-			if err := r.begin(&b.Requests[next], &r.results[next]); err != nil {
+			if err := r.begin(&b.Requests[next], &r.results[next], b.name(next)); err != nil {
 				return err
 			}
 		}
@@ -100,16 +109,16 @@ func (r *run) batch(ctx context.Context, b Batch) error {
 }
 
 // begin makes a request one of those that are run.
-func (r *run) begin(request *Request, result *Result) error {
+func (r *run) begin(request *Request, result *Result, name string) error {
 	limit := r.generator.config.Context
 	if n := request.Tokens; n > 0 && n < limit-len(request.Prompt) {
 		limit = len(request.Prompt) + n
 	}
 	s, err := r.generator.NewSequence(limit)
 	if err != nil {
-		return named(request.Name, err)
+		return named(name, err)
 	}
-	s.Name = request.Name
+	s.Name = name
 	r.active = append(r.active, &running{
 		Request: request, result: result, sequence: s, left: request.Prompt,
 	})
@@ -132,7 +141,7 @@ func (r *run) pass(ctx context.Context) error {
 			continue // with the prompt
 		}
 		if err := a.choose(logits[i*vocab : (i+1)*vocab]); err != nil {
-			return named(a.Name, err)
+			return named(a.sequence.Name, err)
 		}
 		chose = append(chose, a)
 	}

@@ -145,6 +145,15 @@ func TestGenerateBatchRefuses(t *testing.T) {
 	require.ErrorIs(t, err, generate.ErrInput)
 	require.ErrorContains(t, err, "line 2: generate: token 1 of the prompt is 99")
 
+	bad.Name = ""
+	b.Requests = []generate.Request{good, good, bad}
+	_, _, err = g.GenerateBatch(t.Context(), b)
+	require.EqualError(t, err,
+		"request 2: generate: token 1 of the prompt is 99: the model has those from 0 to 36")
+	_, _, err = g.Generate(t.Context(), bad)
+	require.EqualError(t, err,
+		"generate: token 1 of the prompt is 99: the model has those from 0 to 36")
+
 	full := errors.New("the disk is full")
 	bad = good
 	bad.Done = func() error { return full }
@@ -160,4 +169,8 @@ func TestGenerateBatchRefuses(t *testing.T) {
 	_, _, err = generator(t, m, generate.Options{}).GenerateBatch(t.Context(), b)
 	require.ErrorIs(t, err, generate.ErrNotFinite)
 	require.ErrorContains(t, err, "line 1: generate: layer 1: one of the values of head 0")
+	good.Name = ""
+	b.Requests = []generate.Request{good, good}
+	_, _, err = generator(t, m, generate.Options{}).GenerateBatch(t.Context(), b)
+	require.ErrorContains(t, err, "request 0: generate: layer 1: one of the values of head 0")
 }

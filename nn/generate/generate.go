@@ -9,7 +9,7 @@ import (
 
 // Request is a prompt and how it is continued.
 type Request struct {
-	Name string // for errors
+	Name string // for errors; "": its place in the batch, from 0
 
 	Prompt   []int32
 	Tokens   int     // at most so many follow; 0: until the context is full
