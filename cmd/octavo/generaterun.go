@@ -170,7 +170,7 @@ func (t *continuation) begin(prompts []show.Prompt) error {
 		return err
 	}
 	longest := model.Context
-	model.Context = cmp.Or(t.flags.context, min(usualContext, longest))
+	model.Context = cmp.Or(t.flags.context, min(hf.DefaultContext, longest))
 	var text *tokens.Text
 	if !t.flags.ids {
 		if text, err = tokens.NewText(t.source.Dir()); err != nil {
@@ -196,9 +196,6 @@ func (t *continuation) begin(prompts []show.Prompt) error {
 	}
 	return nil
 }
-
-// usualContext is the longest context that package hf gives a model by itself.
-const usualContext = 4096
 
 // encode returns the tokens of a prompt, and keeps what makes text of those that follow.
 func (t *continuation) encode(p *show.Prompt, text *tokens.Text) (ids []int32, err error) {

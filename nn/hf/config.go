@@ -42,7 +42,7 @@ func describe(c *checkpoint.Checkpoint) (d described, err error) {
 		return described{}, f.err
 	}
 	usual := d.Config
-	usual.Context = min(usual.Context, defaultContext)
+	usual.Context = min(usual.Context, DefaultContext)
 	if err := usual.Validate(); err != nil {
 		return described{}, configError(f.file, "%w", err)
 	}

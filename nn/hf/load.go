@@ -18,7 +18,7 @@ import (
 // Options are those of [Load]. The zero value is a model in FP32.
 type Options struct {
 	// Context is the longest sequence, at most that of [Config]; 0 is that of Config but at
-	// most 4096. Memory of the positions grows with it, and that of activations with what
+	// most [DefaultContext]. Memory of the positions grows with it, and that of activations with what
 	// sequences there are.
 	Context int
 
@@ -32,7 +32,8 @@ type Options struct {
 	Progress progress.Reporter
 }
 
-const defaultContext = 4096
+// DefaultContext is the longest sequence of a model that is loaded without Options.Context.
+const DefaultContext = 4096
 
 // Load returns the model in a checkpoint. Nothing is allocated before all tensors are found
 // to be there, of the right shape, and no others. Values are those of
@@ -86,7 +87,7 @@ func (d *described) choose(o Options) (nn.Config, error) {
 	}
 	switch cfg.Context = o.Context; {
 	case o.Context == 0:
-		cfg.Context = min(d.Context, defaultContext)
+		cfg.Context = min(d.Context, DefaultContext)
 	case o.Context > d.Context:
 		return cfg, configError(d.file, "a context of %d: it must be at most %d, as %s says",
 			o.Context, d.Context, d.limit)
