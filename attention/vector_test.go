@@ -24,7 +24,12 @@ func within(t *testing.T, what string, of []float32, p *float32, n int) {
 // TestWithin has tiles that only some of the rows see, from any row on: the register blocks of
 // these lie within what was laid out.
 func TestWithin(t *testing.T) {
-	const dim = 8
+	for _, dim := range []int{8, deepest + 8} {
+		testWithin(t, dim)
+	}
+}
+
+func testWithin(t *testing.T, dim int) {
 	for _, level := range kernels.Levels("elementary.Exp2To") {
 		kernelstest.At(t, level, func(t *testing.T) {
 			for queries := 1; queries <= 12; queries++ {
@@ -43,16 +48,20 @@ func TestWithin(t *testing.T) {
 					if x.kernels == nil {
 						return
 					}
-					original, checked, calls := x.kernels, *x.kernels, 0
+					original, checked, calls, parts := x.kernels, *x.kernels, 0, 0
 					check := func(multiply func(*microkernel.Task)) func(*microkernel.Task) {
 						return func(k *microkernel.Task) {
 							calls++
 							what := fmt.Sprint(queries, " queries, of which see the tile: ", seen+1)
 							rows := k.RowBlocks * checked.MR
 							if k.StrideA == 4*x.depth {
-								within(t, what+": Q", x.q, k.A, rows*x.depth)
+								within(t, what+": Q", x.q, k.A, (rows-1)*x.depth+2*k.Blocks*k.Pairs)
 								within(t, what+": scales of Q", x.scalesQ, k.ScaleA, rows*x.blocks)
 								within(t, what+": scores", s.p, k.C, (rows-1)*tile+checked.NR)
+								if k.P != nil {
+									parts++
+									within(t, what+": sums", x.sums, k.P, (rows-1)*tile+checked.NR)
+								}
 							} else {
 								within(t, what+": P", s.p, k.A, rows*tile)
 								within(t, what+": O", s.o, k.C, (rows-1)*s.width+checked.NR)
@@ -67,6 +76,7 @@ func TestWithin(t *testing.T) {
 					x.kernels = &checked
 					s.tile(a, 0, tile, keys)
 					require.Positive(t, calls)
+					require.Equal(t, dim > deepest, parts > 0)
 					r.drop()
 				}
 			}
