@@ -17,7 +17,8 @@ func TestAllocates(t *testing.T) {
 	out, lse := make([]float32, s.Heads*s.Queries*s.ValueDim), make([]float32, s.Heads*s.Queries)
 	for _, splits := range []int{1, 3} {
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			_ = attention.Forward(t.Context(), out, p, attention.Options{LSE: lse, Splits: splits, Workers: 2})
+			_ = attention.Forward(t.Context(), out, p,
+				attention.Options{LSE: lse, Splits: splits, Workers: 2})
 		}))
 	}
 }
@@ -25,7 +26,8 @@ func TestAllocates(t *testing.T) {
 // TestAttendAllocates: likewise.
 func TestAttendAllocates(t *testing.T) {
 	record := attention.FlashMLAV32
-	for _, config := range []attention.CacheConfig{cacheConfigs()["token-head[64 64]"], {Record: &record}} {
+	for _, config := range []attention.CacheConfig{cacheConfigs()["token-head[64 64]"],
+		{Record: &record}} {
 		s := cached(t, config, 200)
 		k, v := s.Operands()
 		heads, _, dim := k.Dims()

@@ -102,10 +102,12 @@ func (a *attend) begin(scale float32) error {
 	a.tokenScales = a.v.byToken()
 	switch {
 	case !a.v.outer().None():
-		return fmt.Errorf("%w: V has outer scales: requantize it with scales of blocks only", ErrScales)
+		return fmt.Errorf("%w: V has outer scales: requantize it with scales of blocks only",
+			ErrScales)
 	case a.tokenScales && a.v.block() < s.ValueDim:
-		return fmt.Errorf("%w: scales of V vary from token to token and along a token's %d elements, "+
-			"one for %d: requantize V with one of the two", ErrScales, s.ValueDim, a.v.block())
+		return fmt.Errorf("%w: scales of V vary from token to token and along a token's %d "+
+			"elements, one for %d: requantize V with one of the two",
+			ErrScales, s.ValueDim, a.v.block())
 	}
 	if a.tokenScales {
 		a.findLargest()

@@ -51,7 +51,8 @@ func (a *attend) ofQuery(q *Query) error {
 	a.cached = s
 	heads, queries, _ := q.Q.Dims()
 	a.sizes = Sizes{
-		Heads: heads, KVHeads: c.KVHeads, Queries: queries, Keys: s.n, Dim: c.Dim, ValueDim: c.ValueDim,
+		Heads: heads, KVHeads: c.KVHeads, Queries: queries, Keys: s.n, Dim: c.Dim,
+		ValueDim: c.ValueDim,
 	}
 	a.mask, a.sinks, a.oneRow = q.Mask, q.Sinks, c.Record != nil
 	p := Problem{Q: q.Q, Scale: q.Scale}
@@ -70,9 +71,11 @@ func (q *Query) Check() error {
 	c := &q.Sequence.cache.config
 	switch heads, _, dim := q.Q.Dims(); {
 	case dim != c.Dim:
-		return fmt.Errorf("%w: rows of Q have %d elements, the cache's keys %d", ErrShape, dim, c.Dim)
+		return fmt.Errorf("%w: rows of Q have %d elements, the cache's keys %d",
+			ErrShape, dim, c.Dim)
 	case heads%c.KVHeads != 0:
-		return fmt.Errorf("%w: %d heads of the cache do not divide %d of Q", ErrShape, c.KVHeads, heads)
+		return fmt.Errorf("%w: %d heads of the cache do not divide %d of Q",
+			ErrShape, c.KVHeads, heads)
 	}
 	if t := q.Q.Codes; t != nil {
 		if err := gemm.CheckBlocks(t.Block, tensor.Block{}); err != nil {

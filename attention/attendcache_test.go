@@ -22,7 +22,8 @@ func attend(t *testing.T, q *attention.Query, o attention.Options) result {
 	heads, queries, _ := q.Q.Dims()
 	_, v := q.Sequence.Operands()
 	_, _, dim := v.Dims()
-	r := result{make([]float32, heads*queries*dim), make([]float32, heads*queries), make([]float32, heads*queries)}
+	r := result{make([]float32, heads*queries*dim), make([]float32, heads*queries),
+		make([]float32, heads*queries)}
 	o.LSE, o.Max = r.lse, r.max
 	require.NoError(t, attention.Attend(t.Context(), r.out, q, o))
 	return r
@@ -80,7 +81,8 @@ func cacheConfigs() map[string]attention.CacheConfig {
 	for per := attention.CachePerTensor; per <= attention.CachePerTokenHead; per++ {
 		for i, dims := range [][2]int{{64, 64}, {33, 40}} {
 			configs[fmt.Sprintf("%v%v", per, dims)] = attention.CacheConfig{
-				KVHeads: 2, Dim: dims[0], ValueDim: dims[1], Format: fp8.Format(i), K: given(per), V: given(per), PageTokens: 64 << i,
+				KVHeads: 2, Dim: dims[0], ValueDim: dims[1], Format: fp8.Format(i), K: given(per),
+				V: given(per), PageTokens: 64 << i,
 			}
 		}
 	}
@@ -119,16 +121,21 @@ func TestAttendIsForward(t *testing.T) {
 				k, v := s.Operands()
 				kvHeads, _, dim := k.Dims()
 				for i, o := range []attention.Options{
-					{}, {P: attention.PE4M3, Splits: 2, Workers: 1}, {P: attention.PE5M2, Splits: 9},
+					{}, {P: attention.PE4M3, Splits: 2, Workers: 1},
+					{P: attention.PE5M2, Splits: 9},
 				} {
 					for _, group := range []int{1, 3, 5} {
-						q := attention.Query{Sequence: s, Q: queries(kvHeads*group, i+1, dim, i < 2), Mask: attention.Mask{Causal: true}}
+						q := attention.Query{
+							Sequence: s, Q: queries(kvHeads*group, i+1, dim, i < 2),
+							Mask: attention.Mask{Causal: true},
+						}
 						if i == 1 {
 							q.Sinks = numbers(kvHeads*group, 4)
 							q.Mask.Window = &attention.Window{Left: 70, Right: -1}
 						}
 						p := attention.Problem{Q: q.Q, K: k, V: v, Mask: q.Mask, Sinks: q.Sinks}
-						want, note := plainly(t, &p, o), fmt.Sprint(tokens, " tokens ", o.P, " group ", group)
+						want := plainly(t, &p, o)
+						note := fmt.Sprint(tokens, " tokens ", o.P, " group ", group)
 						atLevels(t, func(t *testing.T) {
 							requireBits(t, want, attend(t, &q, o), note)
 							requireBits(t, want, forward(t, &p, o), note)
@@ -152,13 +159,16 @@ func TestAttendEvicted(t *testing.T) {
 				Sequence: s, Q: queries(kvHeads*2, 2, dim, false),
 				Mask: attention.Mask{Causal: true, Window: &attention.Window{Left: 70, Right: 0}},
 			}
-			if v.Codes != nil && len(v.Codes.Scales) > 2 { // the largest scale is that of keys that are there
+			// The largest scale is that of keys that are there.
+			if v.Codes != nil && len(v.Codes.Scales) > 2 {
 				for h := range kvHeads {
 					clear(v.Codes.Scales[h*300:][:128])
 				}
 			}
 			require.Positive(t, s.Evict(0, 120))
-			requireBits(t, plainly(t, &attention.Problem{Q: q.Q, K: k, V: v, Mask: q.Mask}, attention.Options{}),
+			requireBits(t,
+				plainly(t, &attention.Problem{Q: q.Q, K: k, V: v, Mask: q.Mask},
+					attention.Options{}),
 				attend(t, &q, attention.Options{}), "window")
 
 			// Of the first page and the last ones, Forward of those alone, one query at the end.
@@ -167,7 +177,8 @@ func TestAttendEvicted(t *testing.T) {
 			require.Positive(t, s.Evict(10, 30))
 			q = attention.Query{Sequence: s, Q: queries(kvHeads, 1, dim, true)}
 			p := attention.Problem{Q: q.Q, K: without(k, s), V: without(v, s)}
-			requireBits(t, plainly(t, &p, attention.Options{}), attend(t, &q, attention.Options{}), "first tokens kept")
+			requireBits(t, plainly(t, &p, attention.Options{}), attend(t, &q, attention.Options{}),
+				"first tokens kept")
 		})
 	}
 }
@@ -217,7 +228,8 @@ func TestAttendNaN(t *testing.T) {
 	require.NoError(t, attention.Append(s, k, v))
 	for _, group := range []int{1, 4, 9} {
 		for _, left := range []int{-1, 146, 145, 144, 143, 20} {
-			q := attention.Query{Sequence: s, Q: queries(group, 1, 64, true), Mask: attention.Mask{Window: &attention.Window{Left: left, Right: 0}}}
+			q := attention.Query{Sequence: s, Q: queries(group, 1, 64, true),
+				Mask: attention.Mask{Window: &attention.Window{Left: left, Right: 0}}}
 			ko, vo := s.Operands()
 			p := attention.Problem{Q: q.Q, K: ko, V: vo, Mask: q.Mask}
 			want := plainly(t, &p, attention.Options{})
@@ -225,7 +237,8 @@ func TestAttendNaN(t *testing.T) {
 			atLevels(t, func(t *testing.T) {
 				got = attend(t, &q, attention.Options{})
 				requireBits(t, want, got, fmt.Sprint("window ", left))
-				requireBits(t, want, forward(t, &p, attention.Options{}), fmt.Sprint("window ", left))
+				requireBits(t, want, forward(t, &p, attention.Options{}),
+					fmt.Sprint("window ", left))
 			})
 			require.Equal(t, left < 0 || left >= 146, math.IsNaN(float64(got.out[0])))
 			require.Equal(t, left < 0 || left >= 144, math.IsNaN(float64(got.out[33])))
@@ -237,7 +250,8 @@ func TestAttendNaN(t *testing.T) {
 // a page that was another sequence's neither.
 func TestAttendBehindTheEnd(t *testing.T) {
 	one := attention.CacheScale{Scales: []float32{1}}
-	c := newCache(t, attention.CacheConfig{Pages: 1, KVHeads: 1, Dim: 64, Format: fp8.E5M2, K: one, V: one})
+	c := newCache(t,
+		attention.CacheConfig{Pages: 1, KVHeads: 1, Dim: 64, Format: fp8.E5M2, K: one, V: one})
 	s := c.NewSequence("")
 	k, v := numbers(64*64, 1), numbers(64*64, 2)
 	v[64*9] = float32(math.NaN())
@@ -255,8 +269,11 @@ func TestAttendBehindTheEnd(t *testing.T) {
 
 func TestAttendEmpty(t *testing.T) {
 	one := attention.CacheScale{Scales: []float32{1}}
-	s := newCache(t, attention.CacheConfig{Pages: 3, KVHeads: 1, Dim: 4, K: one, V: one}).NewSequence("")
-	got := attend(t, &attention.Query{Sequence: s, Q: queries(2, 1, 4, true), Sinks: []float32{1, 2}}, attention.Options{})
+	s := newCache(t,
+		attention.CacheConfig{Pages: 3, KVHeads: 1, Dim: 4, K: one, V: one}).NewSequence("")
+	got := attend(t,
+		&attention.Query{Sequence: s, Q: queries(2, 1, 4, true), Sinks: []float32{1, 2}},
+		attention.Options{})
 	require.Equal(t, make([]float32, 8), got.out)
 	require.True(t, math.IsInf(float64(got.lse[1]), -1))
 }
@@ -296,21 +313,27 @@ func TestAttendToNothing(t *testing.T) {
 
 func TestQueryCheck(t *testing.T) {
 	one := attention.CacheScale{Scales: []float32{1}}
-	s := newCache(t, attention.CacheConfig{Pages: 3, KVHeads: 2, Dim: 4, K: one, V: one}).NewSequence("")
+	s := newCache(t,
+		attention.CacheConfig{Pages: 3, KVHeads: 2, Dim: 4, K: one, V: one}).NewSequence("")
 	for _, test := range []struct {
 		q    attention.Query
 		is   error
 		text string
 	}{
 		{attention.Query{Q: values(2, 1, 4)}, attention.ErrShape, "without a sequence"},
-		{attention.Query{Sequence: s, Q: values(2, 1, 5)}, attention.ErrShape, "rows of Q have 5 elements, the cache's keys 4"},
-		{attention.Query{Sequence: s, Q: values(3, 1, 4)}, attention.ErrShape, "2 heads of the cache do not divide 3 of Q"},
-		{attention.Query{Sequence: s, Q: values(2, 1, 4), Scale: -1}, attention.ErrScales, "Scale is -1"},
-		{attention.Query{Sequence: s, Q: values(2, 1, 4), Sinks: []float32{1}}, attention.ErrMask, "1 sinks for 2"},
+		{attention.Query{Sequence: s, Q: values(2, 1, 5)}, attention.ErrShape,
+			"rows of Q have 5 elements, the cache's keys 4"},
+		{attention.Query{Sequence: s, Q: values(3, 1, 4)}, attention.ErrShape,
+			"2 heads of the cache do not divide 3 of Q"},
+		{attention.Query{Sequence: s, Q: values(2, 1, 4), Scale: -1}, attention.ErrScales,
+			"Scale is -1"},
+		{attention.Query{Sequence: s, Q: values(2, 1, 4), Sinks: []float32{1}}, attention.ErrMask,
+			"1 sinks for 2"},
 	} {
 		require.ErrorIs(t, test.q.Check(), test.is)
 		require.ErrorContains(t, test.q.Check(), test.text)
 		out := make([]float32, 12)
-		require.ErrorIs(t, attention.Attend(t.Context(), out, &test.q, attention.Options{}), test.is)
+		require.ErrorIs(t, attention.Attend(t.Context(), out, &test.q, attention.Options{}),
+			test.is)
 	}
 }

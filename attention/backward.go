@@ -40,7 +40,9 @@ type Gradients struct {
 // The bits do not depend on the machine, nor on Options.Workers, the only option that counts.
 // Errors are those of [Forward], and one for sinks' gradients of a problem without sinks
 // ([ErrMask]); it panics if a length is wrong. Nothing of g may overlap anything else.
-func Backward(ctx context.Context, g Gradients, p *Problem, out, lse, dOut []float32, o Options) error {
+func Backward(
+	ctx context.Context, g Gradients, p *Problem, out, lse, dOut []float32, o Options,
+) error {
 	b := backwards.Get().(*backward)
 	defer b.drop()
 	if err := b.checked.ofProblem(p); err != nil {
@@ -53,7 +55,8 @@ func Backward(ctx context.Context, g Gradients, p *Problem, out, lse, dOut []flo
 		return fmt.Errorf("attention: %d workers: want at least 0", o.Workers)
 	}
 	_, b.tokens, _ = p.K.Dims()
-	b.s, b.scale, b.mask, b.g, b.dOut, b.ctx = b.checked.sizes, p.SoftmaxScale(), p.Mask, g, dOut, ctx
+	b.s, b.scale, b.mask = b.checked.sizes, p.SoftmaxScale(), p.Mask
+	b.g, b.dOut, b.ctx = g, dOut, ctx
 	b.checkLengths(out, lse)
 	if err := meter.Err(ctx); err != nil {
 		return inPackage(err)
@@ -104,13 +107,19 @@ func (b *backward) checkLengths(out, lse []float32) {
 		wanted    bool
 		panic     string
 	}{
-		{len(out), s.Heads * s.Queries * s.ValueDim, true, "attention: out is not of Heads*Queries*ValueDim elements"},
-		{len(b.dOut), s.Heads * s.Queries * s.ValueDim, true, "attention: dOut is not of Heads*Queries*ValueDim elements"},
+		{len(out), s.Heads * s.Queries * s.ValueDim, true,
+			"attention: out is not of Heads*Queries*ValueDim elements"},
+		{len(b.dOut), s.Heads * s.Queries * s.ValueDim, true,
+			"attention: dOut is not of Heads*Queries*ValueDim elements"},
 		{len(lse), s.Heads * s.Queries, true, "attention: lse is not of Heads*Queries elements"},
-		{len(b.g.Q), s.Heads * s.Queries * s.Dim, b.g.Q != nil, "attention: the gradient of Q is not of its length"},
-		{len(b.g.K), s.KVHeads * b.tokens * s.Dim, b.g.K != nil, "attention: the gradient of K is not of its length"},
-		{len(b.g.V), s.KVHeads * b.tokens * s.ValueDim, b.g.V != nil, "attention: the gradient of V is not of its length"},
-		{len(b.g.Sinks), s.Heads, b.g.Sinks != nil, "attention: the gradient of the sinks is not of its length"},
+		{len(b.g.Q), s.Heads * s.Queries * s.Dim, b.g.Q != nil,
+			"attention: the gradient of Q is not of its length"},
+		{len(b.g.K), s.KVHeads * b.tokens * s.Dim, b.g.K != nil,
+			"attention: the gradient of K is not of its length"},
+		{len(b.g.V), s.KVHeads * b.tokens * s.ValueDim, b.g.V != nil,
+			"attention: the gradient of V is not of its length"},
+		{len(b.g.Sinks), s.Heads, b.g.Sinks != nil,
+			"attention: the gradient of the sinks is not of its length"},
 	} {
 		if c.wanted && c.got != c.want {
 			panic(c.panic)
@@ -139,7 +148,8 @@ func (b *backward) beginRows(sinks, out, lse []float32) {
 	clear(b.g.Sinks)
 	for row, e := range lse {
 		h, i := row/s.Queries, row%s.Queries
-		b.d[row] = canonical.Dot(b.dOut[row*s.ValueDim:][:s.ValueDim], out[row*s.ValueDim:][:s.ValueDim])
+		b.d[row] = canonical.Dot(b.dOut[row*s.ValueDim:][:s.ValueDim],
+			out[row*s.ValueDim:][:s.ValueDim])
 		if lo, hi := b.mask.Range(i, s.Queries, s.Keys); lo == hi {
 			continue
 		}
@@ -147,7 +157,8 @@ func (b *backward) beginRows(sinks, out, lse []float32) {
 			m := max(e, sinks[h])
 			e = m + elementary.Log(elementary.Exp(e-m)+elementary.Exp(sinks[h]-m))
 			if b.g.Sinks != nil {
-				b.g.Sinks[h] = canonicalNaN(b.g.Sinks[h] - float32(elementary.Exp(sinks[h]-e)*b.d[row]))
+				share := float32(elementary.Exp(sinks[h]-e) * b.d[row])
+				b.g.Sinks[h] = canonicalNaN(b.g.Sinks[h] - share)
 			}
 		}
 		b.sums[row] = e
@@ -208,7 +219,8 @@ func (b *backward) keyTile(w *pairs, kvHead, j0 int) {
 			}
 			row := h*s.Queries + i0
 			if dv != nil {
-				w.add(dv, canonical.Dense(w.p[:], tile).T(), b.dOut[row*s.ValueDim:], j1-j0, i1-i0, s.ValueDim)
+				w.add(dv, canonical.Dense(w.p[:], tile).T(), b.dOut[row*s.ValueDim:],
+					j1-j0, i1-i0, s.ValueDim)
 			}
 			if dk != nil {
 				w.add(dk, canonical.Dense(w.ds[:], tile).T(), b.q[row*s.Dim:], j1-j0, i1-i0, s.Dim)
@@ -256,7 +268,8 @@ func (w *pairs) set(b *backward, h, i0, i1, j0, j1 int) bool {
 	row, key := h*s.Queries+i0, s.KVHead(h)*b.tokens+j0
 	canonical.Multiply(canonical.Dense(w.p[:], tile), canonical.Dense(b.q[row*s.Dim:], s.Dim),
 		canonical.Dense(b.k[key*s.Dim:], s.Dim), i1-i0, n, s.Dim, 1)
-	canonical.Multiply(canonical.Dense(w.ds[:], tile), canonical.Dense(b.dOut[row*s.ValueDim:], s.ValueDim),
+	canonical.Multiply(canonical.Dense(w.ds[:], tile),
+		canonical.Dense(b.dOut[row*s.ValueDim:], s.ValueDim),
 		canonical.Dense(b.v[key*s.ValueDim:], s.ValueDim), i1-i0, n, s.ValueDim, 1)
 	for i := range i1 - i0 {
 		p, ds, lo, hi := w.p[i*tile:][:n], w.ds[i*tile:][:n], w.from[i], w.to[i]
@@ -280,7 +293,8 @@ func (w *pairs) add(sums []float32, a canonical.Matrix, rows []float32, m, k, n 
 	w.product = grow(w.product, m*n)
 	amax, nan := fp8.Amax(rows[:k*n])
 	if w.whole || !nan && amax <= math.MaxFloat32 {
-		canonical.Multiply(canonical.Dense(w.product, n), a, canonical.Dense(rows, n).T(), m, n, k, 1)
+		canonical.Multiply(canonical.Dense(w.product, n), a, canonical.Dense(rows, n).T(),
+			m, n, k, 1)
 	} else {
 		w.multiplyKept(a, rows, m, k, n)
 	}

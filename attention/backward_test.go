@@ -49,7 +49,8 @@ func softmaxOf(p *attention.Problem, q, k, v, sinks []float64) (out, lse []float
 
 // TestBackwardDifferences compares with central differences of sum(out·dOut).
 func TestBackwardDifferences(t *testing.T) {
-	for _, name := range []string{"one token", "plain", "more queries", "window both, sinks", "by token", "by channel", "bfloat16", "valid keys", "blocks of dim"} {
+	for _, name := range []string{"one token", "plain", "more queries", "window both, sinks",
+		"by token", "by channel", "bfloat16", "valid keys", "blocks of dim"} {
 		t.Run(name, func(t *testing.T) {
 			p := shapes[name].problem(11)
 			s := p.Sizes()
@@ -86,7 +87,8 @@ func TestBackwardDifferences(t *testing.T) {
 					x[i][j] = at - h
 					below := loss()
 					x[i][j] = at
-					require.InDelta(t, (above-below)/(2*h), float64(got[j]), 1e-4*largest+1e-5, "operand %d, element %d", i, j)
+					require.InDelta(t, (above-below)/(2*h), float64(got[j]), 1e-4*largest+1e-5,
+						"operand %d, element %d", i, j)
 				}
 			}
 		})
@@ -101,17 +103,21 @@ func narrowed(x []float64) []float32 {
 	return y
 }
 
-func backward(t *testing.T, p *attention.Problem, out, lse, dOut []float32, workers int) attention.Gradients {
+func backward(
+	t *testing.T, p *attention.Problem, out, lse, dOut []float32, workers int,
+) attention.Gradients {
 	t.Helper()
 	s := p.Sizes()
 	_, tokens, _ := p.K.Dims()
 	g := attention.Gradients{
-		Q: filled(s.Heads * s.Queries * s.Dim), K: filled(s.KVHeads * tokens * s.Dim), V: filled(s.KVHeads * tokens * s.ValueDim),
+		Q: filled(s.Heads * s.Queries * s.Dim), K: filled(s.KVHeads * tokens * s.Dim),
+		V: filled(s.KVHeads * tokens * s.ValueDim),
 	}
 	if p.Sinks != nil {
 		g.Sinks = filled(s.Heads)
 	}
-	require.NoError(t, attention.Backward(t.Context(), g, p, out, lse, dOut, attention.Options{Workers: workers}))
+	require.NoError(t,
+		attention.Backward(t.Context(), g, p, out, lse, dOut, attention.Options{Workers: workers}))
 	return g
 }
 
@@ -148,7 +154,8 @@ func definition(p *attention.Problem, dOut []float32) (want, bound [3][]float64)
 			y := e.out[row*s.ValueDim+c] * float64(dOut[row*s.ValueDim+c])
 			d, dSize = d+y, dSize+math.Abs(y)
 		}
-		relative := 6*e.delta[row] + unit*float64(s.Dim+s.ValueDim+8*s.Heads*(s.Queries/64+1)+s.Keys/64+80)
+		relative := 6*e.delta[row] +
+			unit*float64(s.Dim+s.ValueDim+8*s.Heads*(s.Queries/64+1)+s.Keys/64+80)
 		for j := lo; j < hi; j++ {
 			score, dp, dpSize := 0.0, 0.0, 0.0
 			for c := range s.Dim {
@@ -190,7 +197,8 @@ func TestBackward(t *testing.T) {
 				for _, workers := range []int{1, 3} {
 					g := backward(t, p, out, lse, dOut, workers)
 					for i, got := range [][]float32{g.Q, g.K, g.V} {
-						within(t, want[i], func(j int) float64 { return bound[i][j] }, got, fmt.Sprint("operand ", i))
+						within(t, want[i], func(j int) float64 { return bound[i][j] }, got,
+							fmt.Sprint("operand ", i))
 					}
 					all := slices.Concat(g.Q, g.K, g.V, g.Sinks)
 					if first == nil {
@@ -260,21 +268,29 @@ func TestBackwardMisuse(t *testing.T) {
 	} {
 		g, out, lse, d := whole(), r.out, r.lse, dOut
 		change(&g, &out, &lse, &d)
-		require.Panics(t, func() { _ = attention.Backward(t.Context(), g, p, out, lse, d, attention.Options{}) })
+		require.Panics(t,
+			func() { _ = attention.Backward(t.Context(), g, p, out, lse, d, attention.Options{}) })
 		require.Equal(t, filled(len(g.K)), g.K)
 	}
 	g := whole()
 	g.Sinks = filled(2)
-	require.ErrorIs(t, attention.Backward(t.Context(), g, p, r.out, r.lse, dOut, attention.Options{}), attention.ErrMask)
-	require.ErrorContains(t, attention.Backward(t.Context(), whole(), p, r.out, r.lse, dOut, attention.Options{Workers: -2}), "-2 workers")
+	require.ErrorIs(t,
+		attention.Backward(t.Context(), g, p, r.out, r.lse, dOut, attention.Options{}),
+		attention.ErrMask)
+	require.ErrorContains(t,
+		attention.Backward(t.Context(), whole(), p, r.out, r.lse, dOut,
+			attention.Options{Workers: -2}), "-2 workers")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, attention.Backward(ctx, whole(), p, r.out, r.lse, dOut, attention.Options{}), context.Canceled)
+	require.ErrorIs(t, attention.Backward(ctx, whole(), p, r.out, r.lse, dOut, attention.Options{}),
+		context.Canceled)
 
 	only := attention.Gradients{V: filled(70 * 16)}
-	require.NoError(t, attention.Backward(t.Context(), only, p, r.out, r.lse, dOut, attention.Options{}))
+	require.NoError(t,
+		attention.Backward(t.Context(), only, p, r.out, r.lse, dOut, attention.Options{}))
 	require.Equal(t, make([]float32, 70*16), only.V)
 	bad := s.problem(1)
 	bad.K.Codes.Format = fp8.Format(99)
-	require.Error(t, attention.Backward(t.Context(), whole(), bad, r.out, r.lse, dOut, attention.Options{}))
+	require.Error(t,
+		attention.Backward(t.Context(), whole(), bad, r.out, r.lse, dOut, attention.Options{}))
 }

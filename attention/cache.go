@@ -97,8 +97,9 @@ func (c *Cache) take(pages []int32, n, tokens int) ([]int32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n > len(c.free) {
-		return pages, fmt.Errorf("%w: a sequence of %d tokens needs %d more pages of %d tokens, and of %d pages %d are free: "+
-			"free or evict what is no longer needed, or make a cache of more pages",
+		return pages, fmt.Errorf("%w: a sequence of %d tokens needs %d more pages of %d tokens, "+
+			"and of %d pages %d are free: free or evict what is no longer needed, or make a "+
+			"cache of more pages",
 			ErrFull, tokens, n, c.config.PageTokens, c.config.Pages, len(c.free))
 	}
 	for range n {

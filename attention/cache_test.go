@@ -48,7 +48,8 @@ func TestCacheGolden(t *testing.T) {
 			default:
 				require.Len(t, scales, 1)
 			}
-			c := newCache(t, attention.CacheConfig{Pages: 1, KVHeads: heads, Dim: dim, K: scale, V: scale})
+			c := newCache(t,
+				attention.CacheConfig{Pages: 1, KVHeads: heads, Dim: dim, K: scale, V: scale})
 			s := c.NewSequence("")
 			for i := range tokens {
 				row := x[i*heads*dim : (i+1)*heads*dim]
@@ -80,13 +81,15 @@ func TestCachePages(t *testing.T) {
 		for _, page := range []int{64, 128} {
 			one := attention.CacheScale{Scales: []float32{1}}
 			c := newCache(t, attention.CacheConfig{
-				Pages: 10, PageTokens: page, KVHeads: 2, Dim: dims[0], ValueDim: dims[1], Format: fp8.E5M2,
-				K: one, V: attention.CacheScale{Per: attention.CachePerTokenHead},
+				Pages: 10, PageTokens: page, KVHeads: 2, Dim: dims[0], ValueDim: dims[1],
+				Format: fp8.E5M2, K: one,
+				V: attention.CacheScale{Per: attention.CachePerTokenHead},
 			})
 			k, v := numbers(300*2*dims[0], 1), numbers(300*2*dims[1], 2)
 			appendTo := func(s *attention.Sequence, n int) {
 				lo := s.Len()
-				require.NoError(t, attention.Append(s, k[lo*2*dims[0]:(lo+n)*2*dims[0]], v[lo*2*dims[1]:(lo+n)*2*dims[1]]))
+				require.NoError(t, attention.Append(s, k[lo*2*dims[0]:(lo+n)*2*dims[0]],
+					v[lo*2*dims[1]:(lo+n)*2*dims[1]]))
 			}
 			a, b := c.NewSequence("a"), c.NewSequence("b")
 			for _, n := range []int{1, 70, 0, 57, 2} { // in turns, over the ends of pages
@@ -126,14 +129,17 @@ func checkCodes(t *testing.T, s *attention.Sequence, k, v []float32, dims [2]int
 		scale := max(amax/57344, 1e-6)
 		require.Equal(t, scale, gotV.Scales[row])
 		for d, x := range x {
-			require.Equal(t, fp8.EncodeOne(x/scale, fp8.E5M2, fp8.Policy{}), gotV.Codes[row*dims[1]+d])
+			require.Equal(t, fp8.EncodeOne(x/scale, fp8.E5M2, fp8.Policy{}),
+				gotV.Codes[row*dims[1]+d])
 		}
 	}
 	ko, vo := s.Operands()
 	for row, h := 0, 0; h < heads; h++ {
 		for i := range n {
-			require.Equal(t, gotK.Codes[(i*heads+h)*dims[0]:][:dims[0]], ko.Codes.Codes[row*dims[0]:][:dims[0]])
-			require.Equal(t, gotV.Codes[(i*heads+h)*dims[1]:][:dims[1]], vo.Codes.Codes[row*dims[1]:][:dims[1]])
+			require.Equal(t, gotK.Codes[(i*heads+h)*dims[0]:][:dims[0]],
+				ko.Codes.Codes[row*dims[0]:][:dims[0]])
+			require.Equal(t, gotV.Codes[(i*heads+h)*dims[1]:][:dims[1]],
+				vo.Codes.Codes[row*dims[1]:][:dims[1]])
 			require.Equal(t, gotV.Scales[i*heads+h], vo.Codes.Scales[row])
 			row++
 		}
@@ -153,7 +159,8 @@ func TestCacheFull(t *testing.T) {
 	err := attention.Append(s, numbers(60, 1), numbers(60, 1))
 	require.ErrorIs(t, err, attention.ErrFull)
 	require.ErrorContains(t, err, `sequence "chat 7"`)
-	require.ErrorContains(t, err, "130 tokens needs 1 more pages of 64 tokens, and of 3 pages 0 are free")
+	require.ErrorContains(t, err,
+		"130 tokens needs 1 more pages of 64 tokens, and of 3 pages 0 are free")
 	require.Equal(t, 100, s.Len())
 	after, _ := s.Codes(0, 100)
 	require.Equal(t, before, after)
@@ -182,7 +189,8 @@ func TestCacheEvict(t *testing.T) {
 	require.NoError(t, attention.Append(s, numbers(2*112, 1), numbers(2*112, 1)))
 	require.Equal(t, 5, s.Evict(0, 0))     // the last page is full now
 	for _, n := range []int{65, 70, 511} { // what is appended there would have no page
-		require.PanicsWithValue(t, "attention: the last token that is to stay is in a page that was evicted",
+		require.PanicsWithValue(t,
+			"attention: the last token that is to stay is in a page that was evicted",
 			func() { s.Truncate(n) })
 	}
 	require.Equal(t, 512, s.Len())
@@ -197,7 +205,8 @@ func TestCacheEvict(t *testing.T) {
 func TestCacheNaN(t *testing.T) {
 	one := attention.CacheScale{Scales: []float32{1}}
 	for _, f := range []fp8.Format{fp8.E4M3, fp8.E5M2} {
-		c := newCache(t, attention.CacheConfig{Pages: 3, KVHeads: 3, Dim: 4, Format: f, K: one, V: one})
+		c := newCache(t,
+			attention.CacheConfig{Pages: 3, KVHeads: 3, Dim: 4, Format: f, K: one, V: one})
 		s := c.NewSequence("chat 7")
 		k, v := numbers(3*4*100, 1), numbers(3*4*100, 2)
 		v[(80*3+2)*4+1] = float32(math.NaN())
@@ -269,7 +278,8 @@ func firstNotFinite(s *attention.Sequence) string {
 					}
 					x := of.o.Codes.Format.Float32(of.o.Codes.Codes[at])
 					if math.IsNaN(float64(x)) {
-						return fmt.Sprintf("%s of token %d, head %d, element %d is NaN", of.name, i, h, d)
+						return fmt.Sprintf("%s of token %d, head %d, element %d is NaN",
+							of.name, i, h, d)
 					}
 				}
 			}
@@ -304,7 +314,8 @@ func TestCacheScalesThatAreNone(t *testing.T) {
 	require.ErrorContains(t, err, `sequence "x": K of token 1, head 1 has a value that is infinite`)
 	require.Equal(t, 0, s.Len())
 	for _, bad := range []float32{0, float32(math.NaN()), float32(math.Inf(1)), -1} {
-		err := s.AppendCodes(attention.TokenCodes{make([]byte, 4), []float32{1, 1}}, attention.TokenCodes{make([]byte, 4), []float32{bad}})
+		err := s.AppendCodes(attention.TokenCodes{make([]byte, 4), []float32{1, 1}},
+			attention.TokenCodes{make([]byte, 4), []float32{bad}})
 		require.ErrorIs(t, err, attention.ErrScales)
 		require.ErrorContains(t, err, fmt.Sprintf("the scale of V of token 0, head 0 is %v", bad))
 	}
@@ -322,19 +333,29 @@ func TestCacheConfigCheck(t *testing.T) {
 		text   string
 	}{
 		{func(c *attention.CacheConfig) { c.Pages = 0 }, attention.ErrShape, "a cache of 0 pages"},
-		{func(c *attention.CacheConfig) { c.PageTokens = 16 }, attention.ErrShape, "pages of 16 tokens: give a multiple of 64"},
+		{func(c *attention.CacheConfig) { c.PageTokens = 16 }, attention.ErrShape,
+			"pages of 16 tokens: give a multiple of 64"},
 		{func(c *attention.CacheConfig) { c.Dim = 0 }, attention.ErrShape, "keys of 0"},
 		{func(c *attention.CacheConfig) { c.Dim = math.MaxInt }, attention.ErrShape, "too large"},
 		{func(c *attention.CacheConfig) { c.Pages = math.MaxInt }, attention.ErrShape, "too large"},
-		{func(c *attention.CacheConfig) { c.Format = fp8.E2M1 }, attention.ErrShape, "a cache of E2M1: give E4M3 or E5M2"},
-		{func(c *attention.CacheConfig) { c.Record = &indexer }, attention.ErrShape, "deepgemm-indexer has no values"},
-		{func(c *attention.CacheConfig) { c.Record = &unknown }, attention.ErrShape, "unknown record 9"},
-		{func(c *attention.CacheConfig) { c.V.Scales = nil }, attention.ErrScales, "V has 0 scales, and per tensor there must be 1"},
-		{func(c *attention.CacheConfig) { c.K.Per = attention.CachePerHead }, attention.ErrScales, "K has 1 scales, and per head there must be 2"},
-		{func(c *attention.CacheConfig) { c.K.Per = attention.CachePerToken }, attention.ErrScales, "per token there must be 0"},
-		{func(c *attention.CacheConfig) { c.K.Per = 9 }, attention.ErrScales, "unknown granularity 9"},
-		{func(c *attention.CacheConfig) { c.K.Scales = []float32{0} }, attention.ErrScales, "scale 0 of K is 0"},
-		{func(c *attention.CacheConfig) { c.V.Scales = []float32{float32(math.NaN())} }, attention.ErrScales, "scale 0 of V is NaN"},
+		{func(c *attention.CacheConfig) { c.Format = fp8.E2M1 }, attention.ErrShape,
+			"a cache of E2M1: give E4M3 or E5M2"},
+		{func(c *attention.CacheConfig) { c.Record = &indexer }, attention.ErrShape,
+			"deepgemm-indexer has no values"},
+		{func(c *attention.CacheConfig) { c.Record = &unknown }, attention.ErrShape,
+			"unknown record 9"},
+		{func(c *attention.CacheConfig) { c.V.Scales = nil }, attention.ErrScales,
+			"V has 0 scales, and per tensor there must be 1"},
+		{func(c *attention.CacheConfig) { c.K.Per = attention.CachePerHead }, attention.ErrScales,
+			"K has 1 scales, and per head there must be 2"},
+		{func(c *attention.CacheConfig) { c.K.Per = attention.CachePerToken }, attention.ErrScales,
+			"per token there must be 0"},
+		{func(c *attention.CacheConfig) { c.K.Per = 9 }, attention.ErrScales,
+			"unknown granularity 9"},
+		{func(c *attention.CacheConfig) { c.K.Scales = []float32{0} }, attention.ErrScales,
+			"scale 0 of K is 0"},
+		{func(c *attention.CacheConfig) { c.V.Scales = []float32{float32(math.NaN())} },
+			attention.ErrScales, "scale 0 of V is NaN"},
 	} {
 		c := whole
 		test.change(&c)
@@ -345,11 +366,13 @@ func TestCacheConfigCheck(t *testing.T) {
 }
 
 func TestCacheRecords(t *testing.T) {
-	for _, kind := range []attention.Record{attention.FlashMLAV32, attention.FlashMLAModel1, attention.VLLMDeepSeek} {
+	for _, kind := range []attention.Record{attention.FlashMLAV32, attention.FlashMLAModel1,
+		attention.VLLMDeepSeek} {
 		c := newCache(t, attention.CacheConfig{Pages: 4, Record: &kind})
 		require.Equal(t, 4*kind.BlockBytes(64), c.Bytes())
 		rows := numbers(150*kind.Dim(), int(kind))
-		plain := attention.Records{Kind: kind, Tokens: 150, Data: make([]byte, kind.BlockBytes(150))}
+		plain := attention.Records{Kind: kind, Tokens: 150,
+			Data: make([]byte, kind.BlockBytes(150))}
 		attention.PutRecords(&plain, 0, rows)
 		want := make([]fp8.BFloat16, len(rows))
 		plain.Values(want, 0)
@@ -389,19 +412,24 @@ func TestCacheOfRecordsFull(t *testing.T) {
 	err := attention.Append(s, rows, nil)
 	require.ErrorIs(t, err, attention.ErrFull)
 	require.ErrorContains(t, err, `sequence "chat 7"`)
-	require.ErrorContains(t, err, "129 tokens needs 3 more pages of 64 tokens, and of 2 pages 2 are free")
+	require.ErrorContains(t, err,
+		"129 tokens needs 3 more pages of 64 tokens, and of 2 pages 2 are free")
 	require.Zero(t, s.Len())
 	require.NoError(t, attention.Append(s, rows[:128*kind.Dim()], nil))
 }
 
 func TestCacheMisuse(t *testing.T) {
 	one := attention.CacheScale{Scales: []float32{1}}
-	s := newCache(t, attention.CacheConfig{Pages: 1, KVHeads: 2, Dim: 2, K: one, V: one}).NewSequence("")
+	s := newCache(t,
+		attention.CacheConfig{Pages: 1, KVHeads: 2, Dim: 2, K: one, V: one}).NewSequence("")
 	const tokens = "attention: keys and values are not of the same number of whole tokens"
-	require.PanicsWithValue(t, tokens, func() { _ = attention.Append(s, make([]float32, 3), make([]float32, 3)) })
-	require.PanicsWithValue(t, tokens, func() { _ = attention.Append(s, make([]float32, 4), make([]float32, 8)) })
+	require.PanicsWithValue(t, tokens,
+		func() { _ = attention.Append(s, make([]float32, 3), make([]float32, 3)) })
+	require.PanicsWithValue(t, tokens,
+		func() { _ = attention.Append(s, make([]float32, 4), make([]float32, 8)) })
 	require.PanicsWithValue(t, tokens, func() {
-		_ = s.AppendCodes(attention.TokenCodes{Codes: make([]byte, 4), Scales: make([]float32, 1)}, attention.TokenCodes{Codes: make([]byte, 4)})
+		_ = s.AppendCodes(attention.TokenCodes{Codes: make([]byte, 4), Scales: make([]float32, 1)},
+			attention.TokenCodes{Codes: make([]byte, 4)})
 	})
 	for _, n := range []int{-1, 1} {
 		require.PanicsWithValue(t, "attention: no such number of tokens", func() { s.Truncate(n) })
@@ -415,7 +443,8 @@ func FuzzCache(f *testing.F) {
 	f.Add([]byte{0, 100, 1, 70, 2, 50, 3, 64, 0, 255, 4, 9, 1, 200})
 	f.Fuzz(func(t *testing.T, does []byte) {
 		one := attention.CacheScale{Scales: []float32{1}}
-		c := newCache(t, attention.CacheConfig{Pages: 7, KVHeads: 1, Dim: 1, ValueDim: 1, K: one, V: one})
+		c := newCache(t,
+			attention.CacheConfig{Pages: 7, KVHeads: 1, Dim: 1, ValueDim: 1, K: one, V: one})
 		sequences := []*attention.Sequence{c.NewSequence("a"), c.NewSequence("b")}
 		want := [2][]byte{}
 		for next := byte(0); len(does) >= 2 && next < 200; does = does[2:] {
@@ -428,7 +457,8 @@ func FuzzCache(f *testing.F) {
 					next = (next + 1) % 100
 					codes[i] = next
 				}
-				if s.AppendCodes(attention.TokenCodes{Codes: codes}, attention.TokenCodes{Codes: codes}) == nil {
+				if s.AppendCodes(attention.TokenCodes{Codes: codes},
+					attention.TokenCodes{Codes: codes}) == nil {
 					*tokens = append(*tokens, codes...)
 				}
 			case 3:

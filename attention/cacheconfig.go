@@ -101,18 +101,21 @@ func (c CacheConfig) Check() error {
 	case c.Pages < 1:
 		return fmt.Errorf("%w: a cache of %d pages", ErrShape, c.Pages)
 	case c.PageTokens < 0 || c.PageTokens%tile != 0:
-		return fmt.Errorf("%w: pages of %d tokens: give a multiple of %d", ErrShape, c.PageTokens, tile)
+		return fmt.Errorf("%w: pages of %d tokens: give a multiple of %d",
+			ErrShape, c.PageTokens, tile)
 	case c.Record != nil && !c.Record.Valid():
 		return fmt.Errorf("%w: unknown record %d", ErrShape, *c.Record)
 	case c.Record != nil && c.ValueDim == 0:
 		return fmt.Errorf("%w: a record of %s has no values to attend to", ErrShape, *c.Record)
 	case c.KVHeads < 1 || c.Dim < 1 || c.ValueDim < 1:
-		return fmt.Errorf("%w: a cache of %d heads, keys of %d and values of %d elements", ErrShape,
-			c.KVHeads, c.Dim, c.ValueDim)
+		return fmt.Errorf("%w: a cache of %d heads, keys of %d and values of %d elements",
+			ErrShape, c.KVHeads, c.Dim, c.ValueDim)
 	}
-	perToken := float64(c.KVHeads) * (float64(c.Dim) + float64(c.ValueDim) + 2*microkernel.PanelWidth)
-	if n := perToken * float64(c.PageTokens); n > maxElements || n*float64(c.Pages) > maxCacheBytes {
-		return fmt.Errorf("%w: a cache of %d pages of %d tokens is too large", ErrShape, c.Pages, c.PageTokens)
+	each := float64(c.Dim) + float64(c.ValueDim) + 2*microkernel.PanelWidth
+	n := float64(c.KVHeads) * each * float64(c.PageTokens)
+	if n > maxElements || n*float64(c.Pages) > maxCacheBytes {
+		return fmt.Errorf("%w: a cache of %d pages of %d tokens is too large",
+			ErrShape, c.Pages, c.PageTokens)
 	}
 	if c.Record != nil {
 		return nil
@@ -126,7 +129,8 @@ func (c CacheConfig) Check() error {
 	return c.V.check("V", c.KVHeads)
 }
 
-const maxCacheBytes = 1 << (30 + 10*(^uint(0)>>63)) // a terabyte where int has 64 bits, a gigabyte elsewhere
+// maxCacheBytes is a terabyte where int has 64 bits, a gigabyte elsewhere.
+const maxCacheBytes = 1 << (30 + 10*(^uint(0)>>63))
 
 func (s CacheScale) check(name string, heads int) error {
 	want := 0
@@ -140,12 +144,13 @@ func (s CacheScale) check(name string, heads int) error {
 		return fmt.Errorf("%w: %s: unknown granularity %d", ErrScales, name, s.Per)
 	}
 	if len(s.Scales) != want {
-		return fmt.Errorf("%w: %s has %d scales, and per %v there must be %d: a cache that was not calibrated has 1",
-			ErrScales, name, len(s.Scales), s.Per, want)
+		return fmt.Errorf("%w: %s has %d scales, and per %v there must be %d: a cache that was "+
+			"not calibrated has 1", ErrScales, name, len(s.Scales), s.Per, want)
 	}
 	for h, x := range s.Scales {
 		if !(x > 0) || !tensor.Float32Scales.Holds(x) {
-			return fmt.Errorf("%w: scale %d of %s is %v: it must be finite and above 0", ErrScales, h, name, x)
+			return fmt.Errorf("%w: scale %d of %s is %v: it must be finite and above 0",
+				ErrScales, h, name, x)
 		}
 	}
 	return nil

@@ -28,17 +28,23 @@ func TestSpecial(t *testing.T) {
 			for _, o := range []attention.Operand{p.Q, p.K, p.V} {
 				for range 1 + rnd.IntN(4) {
 					if o.Codes != nil {
-						o.Codes.Codes[rnd.IntN(len(o.Codes.Codes))] = byte([]int{0x7F, 0x7C, 0xFC, 0x80, 0xFF, 0x7E, 0}[rnd.IntN(7)])
+						special := []byte{0x7F, 0x7C, 0xFC, 0x80, 0xFF, 0x7E, 0}
+						o.Codes.Codes[rnd.IntN(len(o.Codes.Codes))] = special[rnd.IntN(7)]
 						o.Codes.Scales[rnd.IntN(len(o.Codes.Scales))] *= float32(rnd.IntN(2))
 					} else {
-						o.BFloat16[rnd.IntN(len(o.BFloat16))] = []fp8.BFloat16{0x7FC0, 0x7F80, 0xFF80, 0xFFC1, 1, 0x8001, 0x7F7F}[rnd.IntN(7)]
+						special := []fp8.BFloat16{
+							0x7FC0, 0x7F80, 0xFF80, 0xFFC1, 1, 0x8001, 0x7F7F,
+						}
+						o.BFloat16[rnd.IntN(len(o.BFloat16))] = special[rnd.IntN(7)]
 					}
 				}
 			}
 			for _, splits := range []int{1, 3} {
 				o := attention.Options{P: f, Splits: splits}
 				want := newOrder(t, p, o).result()
-				forLevels(t, func(t *testing.T) { requireBits(t, want, forward(t, p, o), fmt.Sprint(name, " ", f, " ", splits)) })
+				forLevels(t, func(t *testing.T) {
+					requireBits(t, want, forward(t, p, o), fmt.Sprint(name, " ", f, " ", splits))
+				})
 			}
 		}
 	}
@@ -50,7 +56,9 @@ func TestZeroScales(t *testing.T) {
 	clear(p.V.Codes.Scales[:130])
 	want := newOrder(t, p, attention.Options{}).result()
 	require.Equal(t, make([]float32, 2*3*32), want.out[:2*3*32])
-	forLevels(t, func(t *testing.T) { requireBits(t, want, forward(t, p, attention.Options{}), "zeros") })
+	forLevels(t, func(t *testing.T) {
+		requireBits(t, want, forward(t, p, attention.Options{}), "zeros")
+	})
 }
 
 // TestTiny has products of bfloat16 that no float32 holds.
@@ -58,17 +66,20 @@ func TestTiny(t *testing.T) {
 	s := shapes["bfloat16"]
 	for _, exponent := range []int{-70, -66, 62} {
 		p := s.problem(5)
-		for _, o := range []attention.Operand{p.Q, p.K} {
+		times := func(o attention.Operand, exponent int) {
 			for i, x := range o.BFloat16 {
-				o.BFloat16[i] = fp8.BFloat16FromFloat32(float32(math.Ldexp(float64(x.Float32()), exponent)))
+				y := float32(math.Ldexp(float64(x.Float32()), exponent))
+				o.BFloat16[i] = fp8.BFloat16FromFloat32(y)
 			}
 		}
-		for i, x := range p.V.BFloat16 {
-			p.V.BFloat16[i] = fp8.BFloat16FromFloat32(float32(math.Ldexp(float64(x.Float32()), -130)))
-		}
+		times(p.Q, exponent)
+		times(p.K, exponent)
+		times(p.V, -130)
 		p.Scale = float32(math.Ldexp(1, min(126, -2*exponent-3)))
 		want := newOrder(t, p, attention.Options{}).result()
-		forLevels(t, func(t *testing.T) { requireBits(t, want, forward(t, p, attention.Options{}), fmt.Sprint(exponent)) })
+		forLevels(t, func(t *testing.T) {
+			requireBits(t, want, forward(t, p, attention.Options{}), fmt.Sprint(exponent))
+		})
 	}
 }
 
@@ -80,14 +91,17 @@ func TestOuter(t *testing.T) {
 	p.Q.Codes.Outer = tensor.Outer{Scales: []float32{0.3, 0.7, 1.1, 0.9}, Rows: 5}
 	p.K.Codes.Outer = tensor.Outer{Scales: []float32{3}, Divide: true}
 	want := newOrder(t, p, attention.Options{}).result()
-	forLevels(t, func(t *testing.T) { requireBits(t, want, forward(t, p, attention.Options{}), "outer") })
+	forLevels(t, func(t *testing.T) {
+		requireBits(t, want, forward(t, p, attention.Options{}), "outer")
+	})
 	e := newExact(p)
 	e.compare(t, e.out, e.lse, e.m)
 }
 
 // TestMLA has V as the first columns of K, in the two forms that operands have.
 func TestMLA(t *testing.T) {
-	s := shape{heads: 16, kvHeads: 1, queries: 2, keys: 130, dim: 576, valueDim: 512, mask: attention.Mask{Causal: true}, k: tensor.Block{Rows: 1}}
+	s := shape{heads: 16, kvHeads: 1, queries: 2, keys: 130, dim: 576, valueDim: 512,
+		mask: attention.Mask{Causal: true}, k: tensor.Block{Rows: 1}}
 	p := s.problem(1)
 	v, err := p.K.Codes.ColRange(0, 512)
 	require.NoError(t, err)
@@ -95,7 +109,8 @@ func TestMLA(t *testing.T) {
 	p.V.Codes = v
 	want := newOrder(t, p, attention.Options{P: attention.PE4M3, Splits: 2}).result()
 	forLevels(t, func(t *testing.T) {
-		requireBits(t, want, forward(t, p, attention.Options{P: attention.PE4M3, Splits: 2}), "view")
+		requireBits(t, want, forward(t, p, attention.Options{P: attention.PE4M3, Splits: 2}),
+			"view")
 	})
 }
 
@@ -135,7 +150,8 @@ func TestProbes(t *testing.T) {
 						continue
 					}
 					require.Equal(t, []float32{negInf, negInf}, []float32{r.lse[row], r.max[row]})
-					require.Equal(t, make([]float32, s.valueDim), r.out[row*s.valueDim:][:s.valueDim])
+					require.Equal(t, make([]float32, s.valueDim),
+						r.out[row*s.valueDim:][:s.valueDim])
 				}
 				require.Less(t, seen, len(r.lse))
 			}
@@ -164,7 +180,8 @@ func TestMisuse(t *testing.T) {
 		is     error
 		text   string
 	}{
-		{func(p *attention.Problem, _ *attention.Options) { p.Keys = -1 }, attention.ErrShape, "Keys is -1 of 130"},
+		{func(p *attention.Problem, _ *attention.Options) { p.Keys = -1 }, attention.ErrShape,
+			"Keys is -1 of 130"},
 		{func(p *attention.Problem, _ *attention.Options) {
 			p.Q.Codes.Block.Cols = 3
 			p.Q.Codes.Scales = make([]float32, 12*11)
@@ -174,9 +191,12 @@ func TestMisuse(t *testing.T) {
 			p.V.Codes.Block.Cols = 16
 			p.V.Codes.Scales = make([]float32, 2*130*2)
 		}, attention.ErrScales, "vary from token to token"},
-		{func(p *attention.Problem, _ *attention.Options) { p.V.Codes.Outer.Scales = []float32{2} }, attention.ErrScales, "V has outer scales"},
-		{func(p *attention.Problem, _ *attention.Options) { p.V.Codes.Scales[7] = negInf }, tensor.ErrScale, "V: "},
-		{func(_ *attention.Problem, o *attention.Options) { o.P = 9 }, nil, "unknown format of P 9"},
+		{func(p *attention.Problem, _ *attention.Options) { p.V.Codes.Outer.Scales = []float32{2} },
+			attention.ErrScales, "V has outer scales"},
+		{func(p *attention.Problem, _ *attention.Options) { p.V.Codes.Scales[7] = negInf },
+			tensor.ErrScale, "V: "},
+		{func(_ *attention.Problem, o *attention.Options) { o.P = 9 }, nil,
+			"unknown format of P 9"},
 		{func(_ *attention.Problem, o *attention.Options) { o.Splits = -1 }, nil, "-1 splits"},
 		{func(_ *attention.Problem, o *attention.Options) { o.Workers = -1 }, nil, "-1 workers"},
 	} {
@@ -192,13 +212,16 @@ func TestMisuse(t *testing.T) {
 	}
 	for _, f := range []func(out, lse, largest []float32) error{
 		func(out, lse, largest []float32) error {
-			return attention.Forward(t.Context(), out[1:], s.problem(1), attention.Options{LSE: lse, Max: largest})
+			return attention.Forward(t.Context(), out[1:], s.problem(1),
+				attention.Options{LSE: lse, Max: largest})
 		},
 		func(out, lse, largest []float32) error {
-			return attention.Forward(t.Context(), out, s.problem(1), attention.Options{LSE: lse[1:], Max: largest})
+			return attention.Forward(t.Context(), out, s.problem(1),
+				attention.Options{LSE: lse[1:], Max: largest})
 		},
 		func(out, lse, largest []float32) error {
-			return attention.Forward(t.Context(), out, s.problem(1), attention.Options{LSE: lse, Max: largest[1:]})
+			return attention.Forward(t.Context(), out, s.problem(1),
+				attention.Options{LSE: lse, Max: largest[1:]})
 		},
 	} {
 		out, lse, largest := make([]float32, n), make([]float32, rows), make([]float32, rows)
@@ -208,7 +231,9 @@ func TestMisuse(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, attention.Forward(ctx, make([]float32, n), s.problem(1), attention.Options{}), context.Canceled)
+	require.ErrorIs(t,
+		attention.Forward(ctx, make([]float32, n), s.problem(1), attention.Options{}),
+		context.Canceled)
 }
 
 func TestPFormatText(t *testing.T) {

@@ -29,7 +29,8 @@ func Example() {
 		return
 	}
 	for i := range s.Queries {
-		fmt.Printf("query %d: mean of the keys that it sees %.2f, log of their number %.3f\n", i, out[i*8], lse[i])
+		fmt.Printf("query %d: mean of the keys that it sees %.2f, log of their number %.3f\n",
+			i, out[i*8], lse[i])
 	}
 	// Output:
 	// query 0: mean of the keys that it sees 1.00, log of their number 1.099
@@ -65,7 +66,8 @@ func ExampleCache() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%d free, pages %v: mean of the values %.2f\n", cache.FreePages(), s.Pages(), out[0])
+		fmt.Printf("%d free, pages %v: mean of the values %.2f\n",
+			cache.FreePages(), s.Pages(), out[0])
 	}
 	evict(200)
 	evict(70)

@@ -94,14 +94,18 @@ func newExact(p *attention.Problem) *exact {
 const unit = 0x1p-24
 
 // sums bounds the relative error of sums over keys, and of what is done to them.
-func (e *exact) sums(splits int) float64 { return unit * float64(150+4*(e.p.Sizes().Keys/64+splits)) }
+func (e *exact) sums(splits int) float64 {
+	return unit * float64(150+4*(e.p.Sizes().Keys/64+splits))
+}
 
 // outBound bounds the error of an element, as section 7 of attention.md has it: that of
 // scores, that of P, relative and where P is small, and that of sums. Scales of V by token
 // move P down, so that the smallest is relative to the largest value.
 func (e *exact) outBound(f attention.PFormat, splits int) func(i int) float64 {
-	relative := map[attention.PFormat]float64{attention.PBFloat16: 0x1p-8, attention.PE4M3: 0x1p-4, attention.PE5M2: 0x1p-3}[f]
-	least := map[attention.PFormat]float64{attention.PBFloat16: 0x1p-134, attention.PE4M3: 0x1p-18, attention.PE5M2: 0x1p-32}[f]
+	relative := map[attention.PFormat]float64{attention.PBFloat16: 0x1p-8, attention.PE4M3: 0x1p-4,
+		attention.PE5M2: 0x1p-3}[f]
+	least := map[attention.PFormat]float64{attention.PBFloat16: 0x1p-134, attention.PE4M3: 0x1p-18,
+		attention.PE5M2: 0x1p-32}[f]
 	return func(i int) float64 {
 		weights := math.Exp(4 * e.delta[i/e.p.Sizes().ValueDim])
 		return (weights*(1+relative)*(1+e.sums(splits))-1)*e.size[i] + least*e.small[i]*weights
@@ -125,7 +129,8 @@ func within(t *testing.T, want []float64, bound func(i int) float64, got []float
 		}
 		diff := math.Abs(float64(got[i]) - w)
 		if !(diff <= bound(i)) {
-			t.Fatalf("%s: element %d of %d: %v, want %v: error %g, bound %g", note, i, len(want), got[i], w, diff, bound(i))
+			t.Fatalf("%s: element %d of %d: %v, want %v: error %g, bound %g",
+				note, i, len(want), got[i], w, diff, bound(i))
 		}
 	}
 }
@@ -163,7 +168,8 @@ func TestGolden(t *testing.T) {
 	for _, c := range g.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			e := newExact(c.Problem)
-			e.compare(t, g.Float64(t, c.Name+".exact.out"), g.Float64(t, c.Name+".exact.lse"), g.Float64(t, c.Name+".exact.max"))
+			e.compare(t, g.Float64(t, c.Name+".exact.out"), g.Float64(t, c.Name+".exact.lse"),
+				g.Float64(t, c.Name+".exact.max"))
 		})
 	}
 }

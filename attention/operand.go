@@ -38,7 +38,8 @@ func (o Operand) check(name string) error {
 		return o.checkValues(name)
 	}
 	if n := len(o.Codes.Shape); n != 3 {
-		return fmt.Errorf("%w: %s has %d dimensions: it must be [heads, tokens, dim]", ErrShape, name, n)
+		return fmt.Errorf("%w: %s has %d dimensions: it must be [heads, tokens, dim]",
+			ErrShape, name, n)
 	}
 	if err := o.Codes.CheckScales(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -55,7 +56,8 @@ func (o Operand) checkValues(name string) error {
 		n *= extent
 	}
 	if n != len(o.BFloat16) {
-		return fmt.Errorf("%w: %s has %d values for shape %v", ErrShape, name, len(o.BFloat16), o.Shape)
+		return fmt.Errorf("%w: %s has %d values for shape %v",
+			ErrShape, name, len(o.BFloat16), o.Shape)
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ const (
 )
 
 var pFormats = enum.Enum[PFormat]{
-	Type: "PFormat", What: "format of P", Names: []string{"bf16", "e4m3", "e5m2"}, Prefix: "attention",
+	Type: "PFormat", What: "format of P", Names: []string{"bf16", "e4m3", "e5m2"},
+	Prefix: "attention",
 }
 
 // String returns the text of f, such as "e4m3".

@@ -24,7 +24,8 @@ type result struct{ out, lse, max []float32 }
 func forward(t *testing.T, p *attention.Problem, o attention.Options) result {
 	t.Helper()
 	s := p.Sizes()
-	r := result{make([]float32, s.Heads*s.Queries*s.ValueDim), make([]float32, s.Heads*s.Queries), make([]float32, s.Heads*s.Queries)}
+	r := result{make([]float32, s.Heads*s.Queries*s.ValueDim), make([]float32, s.Heads*s.Queries),
+		make([]float32, s.Heads*s.Queries)}
 	o.LSE, o.Max = r.lse, r.max
 	require.NoError(t, attention.Forward(t.Context(), r.out, p, o))
 	return r
@@ -50,8 +51,9 @@ func requireBits(t *testing.T, want, got result, note string) {
 				w = math.Float32frombits(0x7FC00000)
 			}
 			if math.Float32bits(w) != math.Float32bits(c.got[i]) {
-				t.Fatalf("%s: %s, element %d of %d: %v (%08x), want %v (%08x)", note, c.name, i, len(c.want),
-					c.got[i], math.Float32bits(c.got[i]), w, math.Float32bits(w))
+				t.Fatalf("%s: %s, element %d of %d: %v (%08x), want %v (%08x)",
+					note, c.name, i, len(c.want), c.got[i], math.Float32bits(c.got[i]),
+					w, math.Float32bits(w))
 			}
 		}
 	}
@@ -75,12 +77,14 @@ func newOrder(t *testing.T, p *attention.Problem, o attention.Options) *order {
 	queries, keys := r.s.Heads*r.s.Queries, r.s.KVHeads*r.tokens
 	r.scores = make([]float32, queries*keys)
 	if p.Q.Codes != nil && p.K.Codes != nil {
-		require.NoError(t, gemm.Multiply(t.Context(), r.scores, p.Q.Codes, p.K.Codes, gemm.Options{}))
+		require.NoError(t,
+			gemm.Multiply(t.Context(), r.scores, p.Q.Codes, p.K.Codes, gemm.Options{}))
 	} else {
 		q, k := elements(p.Q), elements(p.K)
 		for i := range queries {
 			for j := range keys {
-				r.scores[i*keys+j] = fusedSum(r.s.Dim, func(d int) (x, y float32) { return q[i*r.s.Dim+d], k[j*r.s.Dim+d] }, nil)
+				r.scores[i*keys+j] = fusedSum(r.s.Dim,
+					func(d int) (x, y float32) { return q[i*r.s.Dim+d], k[j*r.s.Dim+d] }, nil)
 			}
 		}
 	}
@@ -133,7 +137,8 @@ func fusedSum(n int, of func(i int) (x, y float32), keep func(i int) bool) float
 
 // fused is x·y+z, rounded once.
 func fused(x, y, z float32) float32 {
-	if v := float64(x)*float64(y) + float64(z); math.IsNaN(v) || math.IsInf(v, 0) || x*y == 0 || float64(x*y) == float64(x)*float64(y) {
+	if v := float64(x)*float64(y) + float64(z); math.IsNaN(v) || math.IsInf(v, 0) || x*y == 0 ||
+		float64(x*y) == float64(x)*float64(y) {
 		return x*y + z // not fused by the compiler where a product is exact
 	}
 	exact := new(big.Float).SetPrec(1000).Mul(big.NewFloat(float64(x)), big.NewFloat(float64(y)))
@@ -145,11 +150,13 @@ func exp2(x float32) float32 { return elementary.Exp2(x) }
 func log2(x float32) float32 { return elementary.Log2(x) }
 
 var (
-	negInf   = float32(math.Inf(-1))
-	log2OfE  = float32(math.Log2E)
-	lnOf2    = float32(math.Ln2)
-	offsets  = map[attention.PFormat]float32{attention.PBFloat16: 0, attention.PE4M3: 8, attention.PE5M2: 15}
-	codecs   = map[attention.PFormat]fp8.Format{attention.PE4M3: fp8.E4M3, attention.PE5M2: fp8.E5M2}
+	negInf  = float32(math.Inf(-1))
+	log2OfE = float32(math.Log2E)
+	lnOf2   = float32(math.Ln2)
+	offsets = map[attention.PFormat]float32{attention.PBFloat16: 0, attention.PE4M3: 8,
+		attention.PE5M2: 15}
+	codecs = map[attention.PFormat]fp8.Format{attention.PE4M3: fp8.E4M3,
+		attention.PE5M2: fp8.E5M2}
 	pFormats = []attention.PFormat{attention.PBFloat16, attention.PE4M3, attention.PE5M2}
 )
 
@@ -172,7 +179,8 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 	byToken := false
 	vmax := float32(0)
 	for j := range r.tokens {
-		byToken = byToken || math.Float32bits(r.vScale(kv, j, 0)) != math.Float32bits(r.vScale(kv, 0, 0))
+		byToken = byToken ||
+			math.Float32bits(r.vScale(kv, j, 0)) != math.Float32bits(r.vScale(kv, 0, 0))
 		if j < r.s.Keys && r.vScale(kv, j, 0) > vmax {
 			vmax = r.vScale(kv, j, 0)
 		}
@@ -190,7 +198,8 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 				continue
 			}
 			kept = true
-			z[j] = float32(sl * r.scores[(head*r.s.Queries+query)*r.s.KVHeads*r.tokens+kv*r.tokens+t*64+j])
+			row := (head*r.s.Queries+query)*r.s.KVHeads + kv
+			z[j] = float32(sl * r.scores[row*r.tokens+t*64+j])
 			m2 = max(m2, z[j])
 		}
 		if !kept {
@@ -273,7 +282,8 @@ func (r *order) result() result {
 			}
 			var parts []split
 			for i := range splits {
-				parts = append(parts, r.split(head, query, min(i*each, tiles), min((i+1)*each, tiles), false))
+				parts = append(parts,
+					r.split(head, query, min(i*each, tiles), min((i+1)*each, tiles), false))
 			}
 			r.merge(&all, head, parts)
 		}
@@ -334,13 +344,15 @@ func (s shape) random(rnd *rand.Rand, heads, tokens, dim int, b tensor.Block) at
 		}
 		return o
 	}
-	x := &tensor.Tensor{Format: s.format, Shape: []int{heads, tokens, dim}, Block: b, Codes: make([]byte, n)}
+	x := &tensor.Tensor{Format: s.format, Shape: []int{heads, tokens, dim}, Block: b,
+		Codes: make([]byte, n)}
 	for i := range x.Codes {
 		x.Codes[i] = fp8.EncodeOne(float32(rnd.NormFloat64()*4), s.format, fp8.Policy{})
 	}
 	rows, cols := b.Grid(heads*tokens, dim)
 	for range rows * cols {
-		x.Scales = append(x.Scales, float32(math.Exp2(float64(rnd.IntN(5)-4)))*float32(1+rnd.Float64()))
+		x.Scales = append(x.Scales,
+			float32(math.Exp2(float64(rnd.IntN(5)-4)))*float32(1+rnd.Float64()))
 	}
 	return attention.Operand{Codes: x}
 }
@@ -360,28 +372,45 @@ func (s shape) problem(seed uint64) *attention.Problem {
 }
 
 var shapes = map[string]shape{
-	"one token":          {heads: 1, kvHeads: 1, queries: 1, keys: 1, dim: 1, valueDim: 1},
-	"plain":              {heads: 2, kvHeads: 1, queries: 3, keys: 70, dim: 32, valueDim: 16},
-	"causal":             {heads: 2, kvHeads: 2, queries: 67, keys: 67, dim: 40, valueDim: 33, mask: attention.Mask{Causal: true}},
-	"chunk":              {heads: 4, kvHeads: 2, queries: 9, keys: 200, dim: 64, valueDim: 48, mask: attention.Mask{Causal: true}},
-	"more queries":       {heads: 2, kvHeads: 1, queries: 12, keys: 5, dim: 16, valueDim: 16, mask: attention.Mask{Causal: true}, sinks: true},
-	"window":             {heads: 2, kvHeads: 1, queries: 40, keys: 300, dim: 24, valueDim: 40, mask: attention.Mask{Causal: true, Window: &attention.Window{Left: 17, Right: 0}}},
-	"window both, sinks": {heads: 3, kvHeads: 3, queries: 33, keys: 90, dim: 20, valueDim: 10, mask: attention.Mask{Window: &attention.Window{Left: 5, Right: 3}}, sinks: true},
-	"by head":            {heads: 4, kvHeads: 2, queries: 2, keys: 130, dim: 32, valueDim: 32, q: tensor.Block{Rows: 2}, k: tensor.Block{Rows: 130}, v: tensor.Block{Rows: 130}},
-	"by token":           {heads: 4, kvHeads: 2, queries: 3, keys: 130, dim: 32, valueDim: 32, q: tensor.Block{Rows: 1}, k: tensor.Block{Rows: 1}, v: tensor.Block{Rows: 1}},
-	"by block of tokens": {heads: 2, kvHeads: 2, queries: 5, keys: 100, dim: 32, valueDim: 32, q: tensor.Block{Rows: 4}, k: tensor.Block{Rows: 16}, v: tensor.Block{Rows: 16}},
-	"by channel":         {heads: 2, kvHeads: 2, queries: 5, keys: 100, dim: 32, valueDim: 34, v: tensor.Block{Rows: 100, Cols: 1}},
-	"blocks of dim":      {heads: 2, kvHeads: 1, queries: 5, keys: 100, dim: 100, valueDim: 16, q: tensor.Block{Rows: 1, Cols: 32}, k: tensor.Block{Rows: 1, Cols: 64}},
-	"odd blocks of dim":  {heads: 2, kvHeads: 1, queries: 5, keys: 70, dim: 31, valueDim: 7, q: tensor.Block{Rows: 1, Cols: 9}, k: tensor.Block{Rows: 1, Cols: 27}},
-	"E5M2":               {heads: 2, kvHeads: 1, queries: 5, keys: 100, dim: 33, valueDim: 16, format: fp8.E5M2},
-	"E5M2FNUZ":           {heads: 2, kvHeads: 1, queries: 5, keys: 100, dim: 33, valueDim: 16, format: fp8.E5M2FNUZ},
-	"bfloat16":           {heads: 4, kvHeads: 2, queries: 3, keys: 140, dim: 40, valueDim: 24, bf16: true, mask: attention.Mask{Causal: true}, sinks: true},
-	"valid keys":         {heads: 2, kvHeads: 1, queries: 3, keys: 150, dim: 32, valueDim: 32, valid: 129, v: tensor.Block{Rows: 1}},
-	"many rows":          {heads: 16, kvHeads: 1, queries: 9, keys: 100, dim: 32, valueDim: 36, mask: attention.Mask{Causal: true}},
-	"no keys":            {heads: 2, kvHeads: 1, queries: 3, keys: 0, dim: 8, valueDim: 4},
-	"no queries":         {heads: 2, kvHeads: 1, queries: 0, keys: 3, dim: 8, valueDim: 4},
-	"no values":          {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0},
-	"no bfloat16 values": {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0, bf16: true},
+	"one token": {heads: 1, kvHeads: 1, queries: 1, keys: 1, dim: 1, valueDim: 1},
+	"plain":     {heads: 2, kvHeads: 1, queries: 3, keys: 70, dim: 32, valueDim: 16},
+	"causal": {heads: 2, kvHeads: 2, queries: 67, keys: 67, dim: 40, valueDim: 33,
+		mask: attention.Mask{Causal: true}},
+	"chunk": {heads: 4, kvHeads: 2, queries: 9, keys: 200, dim: 64, valueDim: 48,
+		mask: attention.Mask{Causal: true}},
+	"more queries": {heads: 2, kvHeads: 1, queries: 12, keys: 5, dim: 16, valueDim: 16,
+		mask: attention.Mask{Causal: true}, sinks: true},
+	"window": {heads: 2, kvHeads: 1, queries: 40, keys: 300, dim: 24, valueDim: 40,
+		mask: attention.Mask{Causal: true, Window: &attention.Window{Left: 17, Right: 0}}},
+	"window both, sinks": {heads: 3, kvHeads: 3, queries: 33, keys: 90, dim: 20, valueDim: 10,
+		mask: attention.Mask{Window: &attention.Window{Left: 5, Right: 3}}, sinks: true},
+	"by head": {heads: 4, kvHeads: 2, queries: 2, keys: 130, dim: 32, valueDim: 32,
+		q: tensor.Block{Rows: 2}, k: tensor.Block{Rows: 130}, v: tensor.Block{Rows: 130}},
+	"by token": {heads: 4, kvHeads: 2, queries: 3, keys: 130, dim: 32, valueDim: 32,
+		q: tensor.Block{Rows: 1}, k: tensor.Block{Rows: 1}, v: tensor.Block{Rows: 1}},
+	"by block of tokens": {heads: 2, kvHeads: 2, queries: 5, keys: 100, dim: 32, valueDim: 32,
+		q: tensor.Block{Rows: 4}, k: tensor.Block{Rows: 16}, v: tensor.Block{Rows: 16}},
+	"by channel": {heads: 2, kvHeads: 2, queries: 5, keys: 100, dim: 32, valueDim: 34,
+		v: tensor.Block{Rows: 100, Cols: 1}},
+	"blocks of dim": {heads: 2, kvHeads: 1, queries: 5, keys: 100, dim: 100, valueDim: 16,
+		q: tensor.Block{Rows: 1, Cols: 32}, k: tensor.Block{Rows: 1, Cols: 64}},
+	"odd blocks of dim": {heads: 2, kvHeads: 1, queries: 5, keys: 70, dim: 31, valueDim: 7,
+		q: tensor.Block{Rows: 1, Cols: 9}, k: tensor.Block{Rows: 1, Cols: 27}},
+	"E5M2": {heads: 2, kvHeads: 1, queries: 5, keys: 100, dim: 33, valueDim: 16,
+		format: fp8.E5M2},
+	"E5M2FNUZ": {heads: 2, kvHeads: 1, queries: 5, keys: 100, dim: 33, valueDim: 16,
+		format: fp8.E5M2FNUZ},
+	"bfloat16": {heads: 4, kvHeads: 2, queries: 3, keys: 140, dim: 40, valueDim: 24,
+		bf16: true, mask: attention.Mask{Causal: true}, sinks: true},
+	"valid keys": {heads: 2, kvHeads: 1, queries: 3, keys: 150, dim: 32, valueDim: 32,
+		valid: 129, v: tensor.Block{Rows: 1}},
+	"many rows": {heads: 16, kvHeads: 1, queries: 9, keys: 100, dim: 32, valueDim: 36,
+		mask: attention.Mask{Causal: true}},
+	"no keys":    {heads: 2, kvHeads: 1, queries: 3, keys: 0, dim: 8, valueDim: 4},
+	"no queries": {heads: 2, kvHeads: 1, queries: 0, keys: 3, dim: 8, valueDim: 4},
+	"no values":  {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0},
+	"no bfloat16 values": {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0,
+		bf16: true},
 }
 
 func TestOrder(t *testing.T) {

@@ -24,7 +24,7 @@ type codePanels struct {
 	viewK, viewV codeView
 	rowQ         bool   // there is one row of queries, whose values are float16s
 	one          bool   // there is one row
-	values, next []byte // the first panels of the tile's values, and of the next tile's keys; or nil
+	values, next []byte // the first panels of the tile's values and the next tile's keys, or nil
 	buffer       []float32
 }
 
@@ -191,7 +191,8 @@ func (x *vectors) multiplyValueCodes(s *scratch, kvHead, k0, n int) {
 		codes := x.codesV.panel(kvHead, k0, d)
 		t.Ahead = ahead(codes, x.codes.next, d*tile)
 		if x.direct() {
-			x.multiplyCodes(s.o[x.first*s.width+d:], ones[:], codes, v, x.codes.one && s.softmax.Lattice != nil)
+			x.multiplyCodes(s.o[x.first*s.width+d:], ones[:], codes, v,
+				x.codes.one && s.softmax.Lattice != nil)
 			continue
 		}
 		x.codes.buffer = grow(x.codes.buffer, tile*panel)

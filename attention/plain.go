@@ -14,7 +14,8 @@ func (s *scratch) scores(a *attend, kvHead, i, k0 int) {
 		c := float32(0)
 		for lo := 0; lo < dim; lo += a.block {
 			hi := min(lo+a.block, dim)
-			c = canonical.FMA(dot(q[lo:hi], k[lo:hi], a.exactQK)*scalesQ[lo/blockQ], scalesK[lo/blockK], c)
+			c = canonical.FMA(dot(q[lo:hi], k[lo:hi], a.exactQK)*scalesQ[lo/blockQ],
+				scalesK[lo/blockK], c)
 		}
 		to[j] = a.alpha(c, kvHead, s.firstRow+i, k0+j)
 	}

@@ -36,7 +36,9 @@ func ParseGranularity(text string) (Granularity, error) { return granularities.P
 func (g Granularity) MarshalText() ([]byte, error) { return granularities.MarshalText(g) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (g *Granularity) UnmarshalText(text []byte) error { return granularities.UnmarshalText(g, text) }
+func (g *Granularity) UnmarshalText(text []byte) error {
+	return granularities.UnmarshalText(g, text)
+}
 
 // Recipe says how Q, K and V are quantized. The zero Recipe is E4M3 with one scale for each
 // of the three. Recipes are comparable.
@@ -70,7 +72,8 @@ func (r Recipe) Check() error {
 	}
 	switch {
 	case r.Q == PerChannel || r.K == PerChannel:
-		return fmt.Errorf("%w: scales by channel of Q or K cannot be factored out of their products", ErrScales)
+		return fmt.Errorf("%w: scales by channel of Q or K cannot be factored out of their "+
+			"products", ErrScales)
 	case r.Block <= 0 && (r.Q == PerBlock || r.K == PerBlock || r.V == PerBlock):
 		return fmt.Errorf("%w: Recipe.Block is %d: it must be positive", ErrScales, r.Block)
 	}
@@ -78,7 +81,8 @@ func (r Recipe) Check() error {
 		return inPackage(err)
 	}
 	if r.Profile.Outer() || r.Profile.Delayed() {
-		return fmt.Errorf("%w: profile %q needs more than the values: take one that is just in time, with one level of scales", ErrScales, r.Profile)
+		return fmt.Errorf("%w: profile %q needs more than the values: take one that is just in "+
+			"time, with one level of scales", ErrScales, r.Profile)
 	}
 	return nil
 }
@@ -92,7 +96,9 @@ func (r Recipe) Check() error {
 // a head's tokens ([ErrShape]), or if p has sinks and K is to be smoothed ([ErrMask]). It
 // panics if q, k or v is not of the right length. Other errors are those of
 // [scaling.Quantize], after which p's operands are unspecified.
-func (r Recipe) Quantize(ctx context.Context, p *Problem, q, k, v []float32, s Sizes, o tensor.Options) error {
+func (r Recipe) Quantize(
+	ctx context.Context, p *Problem, q, k, v []float32, s Sizes, o tensor.Options,
+) error {
 	if err := r.check(p, s); err != nil {
 		return err
 	}
@@ -128,8 +134,10 @@ func (r Recipe) Quantize(ctx context.Context, p *Problem, q, k, v []float32, s S
 		}
 		*x.operand = Operand{Codes: t}
 		t.Name, t.Shape = x.name, []int{x.heads, x.tokens, x.dim}
-		recipe := scaling.Recipe{Profile: r.Profile, Format: r.Format, Block: r.blockOf(x.granularity, x.tokens)}
-		if err := scaling.Quantize(ctx, t, x.values, scaling.Quantizer{Recipe: recipe, Options: o}); err != nil {
+		recipe := scaling.Recipe{Profile: r.Profile, Format: r.Format,
+			Block: r.blockOf(x.granularity, x.tokens)}
+		quantizer := scaling.Quantizer{Recipe: recipe, Options: o}
+		if err := scaling.Quantize(ctx, t, x.values, quantizer); err != nil {
 			return inPackage(err)
 		}
 	}
@@ -145,15 +153,18 @@ func (r Recipe) check(p *Problem, s Sizes) error {
 		return fmt.Errorf("%w: sizes are %+v", ErrShape, s)
 	}
 	if r.SmoothK && p.Sinks != nil {
-		return fmt.Errorf("%w: smoothing K moves scores, and sinks would stay where they are: leave out one of the two", ErrMask)
+		return fmt.Errorf("%w: smoothing K moves scores, and sinks would stay where they are: "+
+			"leave out one of the two", ErrMask)
 	}
 	for _, x := range []struct {
 		name          string
 		granularity   Granularity
 		heads, tokens int
-	}{{"Q", r.Q, s.Heads, s.Queries}, {"K", r.K, s.KVHeads, s.Keys}, {"V", r.V, s.KVHeads, s.Keys}} {
+	}{{"Q", r.Q, s.Heads, s.Queries}, {"K", r.K, s.KVHeads, s.Keys},
+		{"V", r.V, s.KVHeads, s.Keys}} {
 		if x.granularity == PerBlock && x.heads > 1 && x.tokens%r.Block != 0 {
-			return fmt.Errorf("%w: blocks of %d tokens do not divide the %d of a head of %s", ErrShape, r.Block, x.tokens, x.name)
+			return fmt.Errorf("%w: blocks of %d tokens do not divide the %d of a head of %s",
+				ErrShape, r.Block, x.tokens, x.name)
 		}
 	}
 	return nil

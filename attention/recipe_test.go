@@ -28,7 +28,9 @@ func floats(rnd *rand.Rand, n, columns int) []float32 {
 
 func recipeValues(s attention.Sizes) (q, k, v []float32) {
 	rnd := rand.New(rand.NewPCG(3, 3))
-	return floats(rnd, s.Heads*s.Queries*s.Dim, s.Dim), floats(rnd, s.KVHeads*s.Keys*s.Dim, s.Dim), floats(rnd, s.KVHeads*s.Keys*s.ValueDim, s.ValueDim)
+	return floats(rnd, s.Heads*s.Queries*s.Dim, s.Dim),
+		floats(rnd, s.KVHeads*s.Keys*s.Dim, s.Dim),
+		floats(rnd, s.KVHeads*s.Keys*s.ValueDim, s.ValueDim)
 }
 
 // rotated multiplies each row by a matrix whose sign of column j is sign(j)·(-1)^popcount(i&j).
@@ -68,13 +70,15 @@ func TestRecipeGranularity(t *testing.T) {
 			{attention.PerToken, attention.PerToken, attention.PerToken, 24, 80, 80},
 			{attention.PerBlock, attention.PerBlock, attention.PerBlock, 12, 40, 40},
 		} {
-			r := attention.Recipe{Format: f, Q: c.q, K: c.k, V: c.v, Block: 2, Profile: scaling.TECurrent}
+			r := attention.Recipe{Format: f, Q: c.q, K: c.k, V: c.v, Block: 2,
+				Profile: scaling.TECurrent}
 			p := &attention.Problem{Mask: attention.Mask{Causal: true}}
 			require.NoError(t, r.Quantize(t.Context(), p, q, k, v, s, tensor.Options{}))
 			require.NoError(t, p.Check())
 			require.Equal(t, s, p.Sizes())
 			require.True(t, p.Mask.Causal)
-			require.Equal(t, []int{c.nq, c.nk, c.nv}, []int{len(p.Q.Codes.Scales), len(p.K.Codes.Scales), len(p.V.Codes.Scales)})
+			require.Equal(t, []int{c.nq, c.nk, c.nv},
+				[]int{len(p.Q.Codes.Scales), len(p.K.Codes.Scales), len(p.V.Codes.Scales)})
 			half := map[fp8.Format]float64{fp8.E4M3: 0x1p-4, fp8.E5M2: 0x1p-3}[f]
 			for i, o := range []attention.Operand{p.Q, p.K, p.V} {
 				require.Equal(t, f, o.Codes.Format)
@@ -84,7 +88,9 @@ func TestRecipeGranularity(t *testing.T) {
 				}
 				want := [][]float32{q, k, v}[i]
 				for j, got := range dequantized(o) {
-					require.InDelta(t, want[j], got, half*math.Abs(float64(want[j]))*1.001+largest*0x1p-10, "operand %d, element %d", i, j)
+					require.InDelta(t, want[j], got,
+						half*math.Abs(float64(want[j]))*1.001+largest*0x1p-10,
+						"operand %d, element %d", i, j)
 				}
 			}
 			e := newExact(p)
@@ -117,9 +123,11 @@ func TestRecipeSmooth(t *testing.T) {
 	for row := range a.lse {
 		shift := 0.0
 		for d := range s.Dim {
-			shift += float64(q[row*s.Dim+d]) * float64(means[row/s.Queries/2*s.Dim+d]) / math.Sqrt(float64(s.Dim))
+			mean := float64(means[row/s.Queries/2*s.Dim+d])
+			shift += float64(q[row*s.Dim+d]) * mean / math.Sqrt(float64(s.Dim))
 		}
-		require.InDelta(t, float64(a.lse[row]), float64(b.lse[row])+shift, 0.15, "row %d, shift %v", row, shift)
+		require.InDelta(t, float64(a.lse[row]), float64(b.lse[row])+shift, 0.15, "row %d, shift %v",
+			row, shift)
 	}
 	for i := range a.out {
 		require.InDelta(t, a.out[i], b.out[i], 0.2)
@@ -153,7 +161,9 @@ func TestRecipeHadamard(t *testing.T) {
 		}
 		one := attention.Sizes{Heads: 1, KVHeads: 1, Queries: dim, Keys: 1, Dim: dim, ValueDim: 1}
 		probe := &attention.Problem{}
-		require.NoError(t, r.Quantize(t.Context(), probe, units, make([]float32, dim), []float32{1}, one, tensor.Options{}))
+		require.NoError(t,
+			r.Quantize(t.Context(), probe, units, make([]float32, dim), []float32{1}, one,
+				tensor.Options{}))
 		values := dequantized(probe.Q)
 		negative := 0
 		sign := func(j int) float64 { return math.Copysign(1, values[j*dim+j/size*size]) }
@@ -189,8 +199,10 @@ func TestRecipeMisuse(t *testing.T) {
 		{attention.Recipe{Q: 9}, nil, nil, "unknown granularity 9"},
 		{attention.Recipe{K: attention.PerChannel}, nil, attention.ErrScales, "by channel"},
 		{attention.Recipe{K: attention.PerBlock}, nil, attention.ErrScales, "Recipe.Block is 0"},
-		{attention.Recipe{Q: attention.PerBlock, Block: 4}, nil, attention.ErrShape, "blocks of 4 tokens do not divide the 6 of a head of Q"},
-		{attention.Recipe{SmoothK: true}, make([]float32, 4), attention.ErrMask, "sinks would stay"},
+		{attention.Recipe{Q: attention.PerBlock, Block: 4}, nil, attention.ErrShape,
+			"blocks of 4 tokens do not divide the 6 of a head of Q"},
+		{attention.Recipe{SmoothK: true}, make([]float32, 4), attention.ErrMask,
+			"sinks would stay"},
 		{attention.Recipe{Profile: scaling.TEDelayed}, nil, attention.ErrScales, "te-delayed"},
 		{attention.Recipe{Format: 200}, nil, fp8.ErrFormat, "Format(200)"},
 	} {
@@ -204,20 +216,24 @@ func TestRecipeMisuse(t *testing.T) {
 	}
 	for _, f := range []func() error{
 		func() error {
-			return attention.Recipe{}.Quantize(t.Context(), &attention.Problem{}, q[1:], k, v, s, tensor.Options{})
+			return attention.Recipe{}.Quantize(t.Context(), &attention.Problem{}, q[1:], k, v, s,
+				tensor.Options{})
 		},
 		func() error {
-			return attention.Recipe{}.Quantize(t.Context(), &attention.Problem{}, q, k[1:], v, s, tensor.Options{})
+			return attention.Recipe{}.Quantize(t.Context(), &attention.Problem{}, q, k[1:], v, s,
+				tensor.Options{})
 		},
 		func() error {
-			return attention.Recipe{}.Quantize(t.Context(), &attention.Problem{}, q, k, v[1:], s, tensor.Options{})
+			return attention.Recipe{}.Quantize(t.Context(), &attention.Problem{}, q, k, v[1:], s,
+				tensor.Options{})
 		},
 		func() error { attention.KeyMeans(nil, k, s); return nil },
 		func() error { attention.KeyMeans(make([]float32, 96), k[1:], s); return nil },
 	} {
 		require.Panics(t, func() { _ = f() })
 	}
-	for _, g := range []attention.Granularity{attention.PerTensor, attention.PerHead, attention.PerToken, attention.PerBlock, attention.PerChannel} {
+	for _, g := range []attention.Granularity{attention.PerTensor, attention.PerHead,
+		attention.PerToken, attention.PerBlock, attention.PerChannel} {
 		text, err := g.MarshalText()
 		require.NoError(t, err)
 		var back attention.Granularity

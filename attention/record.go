@@ -42,7 +42,8 @@ const (
 
 var records = enum.Enum[Record]{
 	Type: "Record", What: "record of a KV cache",
-	Names: []string{"flashmla-v3.2", "flashmla-model1", "vllm-ds-mla", "deepgemm-indexer"}, Prefix: "attention",
+	Names:  []string{"flashmla-v3.2", "flashmla-model1", "vllm-ds-mla", "deepgemm-indexer"},
+	Prefix: "attention",
 }
 
 // String returns the text of r, such as "flashmla-v3.2".
@@ -81,8 +82,8 @@ type recordLayout struct {
 var recordLayouts = [...]recordLayout{
 	FlashMLAV32: {codes: 512, tile: 128, wide: 64, multiple: 1, valueDim: 512, scale: powerScale},
 	FlashMLAModel1: {
-		codes: 448, tile: 64, e8m0: true, wide: 64, behind: true, spare: 1, multiple: 576, valueDim: 512,
-		scale: powerScale,
+		codes: 448, tile: 64, e8m0: true, wide: 64, behind: true, spare: 1, multiple: 576,
+		valueDim: 512, scale: powerScale,
 	},
 	VLLMDeepSeek: {
 		codes: 512, tile: 128, wide: 64, multiple: 1, valueDim: 512,

@@ -46,8 +46,8 @@ func (r *Records) Check() error {
 	case r.Tokens <= 0 || r.Tokens > maxElements/1024:
 		return fmt.Errorf("%w: blocks of %d tokens", ErrShape, r.Tokens)
 	case r.Stride != 0 && r.Stride < r.Tokens*r.Kind.TokenBytes():
-		return fmt.Errorf("%w: blocks of %d tokens of %s take %d bytes: they cannot be %d apart", ErrShape,
-			r.Tokens, r.Kind, r.Tokens*r.Kind.TokenBytes(), r.Stride)
+		return fmt.Errorf("%w: blocks of %d tokens of %s take %d bytes: they cannot be %d apart",
+			ErrShape, r.Tokens, r.Kind, r.Tokens*r.Kind.TokenBytes(), r.Stride)
 	}
 	return nil
 }
@@ -102,7 +102,9 @@ func PutRecords[T float32 | fp8.BFloat16](r *Records, at int, rows []T) {
 	}
 }
 
-func putRecord[T float32 | fp8.BFloat16](r *Records, l *recordLayout, e *fp8.Encoder, i int, row []T) {
+func putRecord[T float32 | fp8.BFloat16](
+	r *Records, l *recordLayout, e *fp8.Encoder, i int, row []T,
+) {
 	inner, scales := r.token(l, i)
 	clear(scales)
 	for t := range l.tiles() {

@@ -50,12 +50,16 @@ func TestRecordsGolden(t *testing.T) {
 			if !isInput || !strings.HasPrefix(name, golden.prefix) {
 				continue
 			}
-			t.Run(name, func(t *testing.T) { compareRecords(t, file, name, golden.kind, info.Shape) })
+			t.Run(name, func(t *testing.T) {
+				compareRecords(t, file, name, golden.kind, info.Shape)
+			})
 		}
 	}
 }
 
-func compareRecords(t *testing.T, file *safetensors.File, name string, kind attention.Record, shape []int) {
+func compareRecords(
+	t *testing.T, file *safetensors.File, name string, kind attention.Record, shape []int,
+) {
 	require.Equal(t, shape[2], kind.Dim())
 	bytes := name + ".records"
 	if _, ok := file.Info(bytes); !ok {
@@ -68,7 +72,8 @@ func compareRecords(t *testing.T, file *safetensors.File, name string, kind atte
 	for i, v := range values {
 		wide[i] = v.Float32()
 	}
-	got := attention.Records{Kind: kind, Tokens: shape[1], Stride: len(want) / shape[0], Data: make([]byte, len(want))}
+	got := attention.Records{Kind: kind, Tokens: shape[1], Stride: len(want) / shape[0],
+		Data: make([]byte, len(want))}
 	require.NoError(t, got.Check())
 	require.Equal(t, shape[0]*shape[1], got.Len())
 	for _, put := range []func(){
@@ -88,7 +93,8 @@ func compareRecords(t *testing.T, file *safetensors.File, name string, kind atte
 			require.Equal(t, want, got.Data)
 		}
 	}
-	for suffix, rounded := range map[string]bool{"dequant": false, "dequant_f32scale": false, "dequant_bf16scale": true} {
+	for suffix, rounded := range map[string]bool{"dequant": false, "dequant_f32scale": false,
+		"dequant_bf16scale": true} {
 		if _, ok := file.Info(name + "." + suffix); ok {
 			got.ScaleBFloat16 = rounded
 			compareValues(t, file, name+"."+suffix, &got)
@@ -188,7 +194,8 @@ func TestRecordSizes(t *testing.T) {
 // rest of the tile stays; the others' does not.
 func TestRecordsNaN(t *testing.T) {
 	for kind, others := range map[attention.Record]byte{
-		attention.VLLMDeepSeek: 0x7E, attention.FlashMLAV32: 0x7F, attention.FlashMLAModel1: 0x7F, attention.DeepGEMMIndexer: 0x7F,
+		attention.VLLMDeepSeek: 0x7E, attention.FlashMLAV32: 0x7F, attention.FlashMLAModel1: 0x7F,
+		attention.DeepGEMMIndexer: 0x7F,
 	} {
 		r := attention.Records{Kind: kind, Tokens: 2, Data: make([]byte, kind.BlockBytes(2))}
 		row := make([]float32, kind.Dim())
@@ -204,13 +211,15 @@ func TestRecordsMisuse(t *testing.T) {
 	short := good
 	short.Data = short.Data[1:]
 	require.Equal(t, 8, short.Len())
-	for _, bad := range []attention.Records{{}, {Tokens: -1}, {Tokens: 4, Stride: 2623}, {Kind: 99, Tokens: 4}, {Tokens: math.MaxInt}} {
+	for _, bad := range []attention.Records{{}, {Tokens: -1}, {Tokens: 4, Stride: 2623},
+		{Kind: 99, Tokens: 4}, {Tokens: math.MaxInt}} {
 		require.ErrorIs(t, bad.Check(), attention.ErrShape)
 		require.PanicsWithValue(t, "attention: Records do not pass Check", func() { bad.Len() })
 	}
 	const beyond = "attention: values are not whole rows, or tokens beyond the records"
 	for _, at := range []int{-1, 12, math.MaxInt} {
-		require.PanicsWithValue(t, beyond, func() { attention.PutRecords(&good, at, make([]float32, 576)) })
+		require.PanicsWithValue(t, beyond,
+			func() { attention.PutRecords(&good, at, make([]float32, 576)) })
 		require.PanicsWithValue(t, beyond, func() { good.Values(make([]fp8.BFloat16, 576), at) })
 		require.PanicsWithValue(t, beyond, func() { good.Scales(make([]float32, 4), at) })
 	}
@@ -223,7 +232,8 @@ func FuzzRecords(f *testing.F) {
 	f.Add(uint8(0), 4, 0, make([]byte, 4*656))
 	f.Add(uint8(1), 8, 5000, make([]byte, 9999))
 	f.Fuzz(func(t *testing.T, kind uint8, tokens, stride int, data []byte) {
-		r := attention.Records{Kind: attention.Record(kind), Tokens: tokens, Stride: stride, Data: data}
+		r := attention.Records{Kind: attention.Record(kind), Tokens: tokens, Stride: stride,
+			Data: data}
 		if r.Check() != nil {
 			return
 		}

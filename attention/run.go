@@ -67,7 +67,8 @@ func (r *run) cut(workers int) int {
 	}
 	if r.splits > 1 {
 		r.parts = grow(r.parts, elements)
-		r.partLSE, r.partMax = grow(r.partLSE, r.partRows*r.splits), grow(r.partMax, r.partRows*r.splits)
+		r.partLSE = grow(r.partLSE, r.partRows*r.splits)
+		r.partMax = grow(r.partMax, r.partRows*r.splits)
 	}
 	return jobs
 }

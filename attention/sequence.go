@@ -133,8 +133,8 @@ func computeScales[T float32 | fp8.BFloat16](
 		amax, _ := fp8.Amax(x[i*size : (i+1)*size])
 		scales[i] = max(amax/f.Max(), least)
 		if math.IsInf(float64(scales[i]), 0) {
-			return nil, fmt.Errorf("%w: %s%s of token %d, head %d has a value that is infinite", ErrScales,
-				s.prefix(), name, s.n+i/perToken, i%perToken)
+			return nil, fmt.Errorf("%w: %s%s of token %d, head %d has a value that is infinite",
+				ErrScales, s.prefix(), name, s.n+i/perToken, i%perToken)
 		}
 	}
 	return scales, nil
@@ -164,7 +164,8 @@ func encodeRows[T float32 | fp8.BFloat16](
 		} else {
 			stored = scale.given(row % heads)
 		}
-		fp8.EncodeBlock(&e, dst[row*dim:], src[row*dim:(row+1)*dim], fp8.Scale{Stored: stored}, 0, nil)
+		fp8.EncodeBlock(&e, dst[row*dim:], src[row*dim:(row+1)*dim],
+			fp8.Scale{Stored: stored}, 0, nil)
 	}
 }
 
@@ -185,7 +186,8 @@ func (s *Sequence) AppendCodes(k, v TokenCodes) error {
 		panic(noCodes)
 	}
 	tokens := wholeTokens(len(k.Codes), c.KVHeads*c.Dim, len(v.Codes), c.KVHeads*c.ValueDim)
-	if len(k.Scales) != tokens*c.K.perToken(c.KVHeads) || len(v.Scales) != tokens*c.V.perToken(c.KVHeads) {
+	if len(k.Scales) != tokens*c.K.perToken(c.KVHeads) ||
+		len(v.Scales) != tokens*c.V.perToken(c.KVHeads) {
 		panic(badTokens)
 	}
 	if err := s.checkScales("K", k.Scales, c.K); err != nil {
@@ -199,15 +201,16 @@ func (s *Sequence) AppendCodes(k, v TokenCodes) error {
 
 const (
 	noCodes = "attention: a cache of records has no codes of keys and values"
-	badKind = "attention: records of another kind than the cache's, or with scales rounded otherwise"
+	badKind = "attention: records of another kind than the cache's, or with scales rounded " +
+		"otherwise"
 )
 
 func (s *Sequence) checkScales(name string, scales []float32, of CacheScale) error {
 	for i, x := range scales {
 		if !(x > 0) || !tensor.Float32Scales.Holds(x) {
 			per := of.perToken(s.cache.config.KVHeads)
-			return fmt.Errorf("%w: %sthe scale of %s of token %d, head %d is %v: it must be finite and above 0", ErrScales,
-				s.prefix(), name, s.n+i/per, i%per, x)
+			return fmt.Errorf("%w: %sthe scale of %s of token %d, head %d is %v: it must be "+
+				"finite and above 0", ErrScales, s.prefix(), name, s.n+i/per, i%per, x)
 		}
 	}
 	return nil
@@ -256,8 +259,10 @@ func (s *Sequence) putCodes(at, n, done int, k, v TokenCodes) {
 			}
 		}
 	}
-	copyScales(c.config.K, k.Scales, heads, n, done, func(h int) []float32 { return c.keyScales(page, h)[slot:] })
-	copyScales(c.config.V, v.Scales, heads, n, done, func(h int) []float32 { return c.valueScales(page, h)[slot:] })
+	copyScales(c.config.K, k.Scales, heads, n, done,
+		func(h int) []float32 { return c.keyScales(page, h)[slot:] })
+	copyScales(c.config.V, v.Scales, heads, n, done,
+		func(h int) []float32 { return c.valueScales(page, h)[slot:] })
 	f := c.config.Format
 	for i := done; i < done+n && !c.special[page]; i++ {
 		c.special[page] = anySpecial(f, k.Codes[i*heads*dim:(i+1)*heads*dim]) ||
@@ -457,8 +462,8 @@ func (s *Sequence) Check() error {
 func (s *Sequence) checkRecord(page int32, i int) error {
 	r := s.cache.records(page)
 	if d, x := r.firstSpecial(i % s.cache.config.PageTokens); d >= 0 {
-		return fmt.Errorf("%w: %stoken %d, element %d of its record is %v", ErrValue,
-			s.prefix(), i, d, x)
+		return fmt.Errorf("%w: %stoken %d, element %d of its record is %v",
+			ErrValue, s.prefix(), i, d, x)
 	}
 	return nil
 }
@@ -490,8 +495,8 @@ func (s *Sequence) checkToken(page int32, i int) error {
 
 func (s *Sequence) checkCode(name string, token, head, d int, code byte) error {
 	if f := s.cache.config.Format; code&0x7F >= leastSpecial(f) {
-		return fmt.Errorf("%w: %s%s of token %d, head %d, element %d is %v", ErrValue,
-			s.prefix(), name, token, head, d, f.Float32(code))
+		return fmt.Errorf("%w: %s%s of token %d, head %d, element %d is %v",
+			ErrValue, s.prefix(), name, token, head, d, f.Float32(code))
 	}
 	return nil
 }

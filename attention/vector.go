@@ -26,7 +26,7 @@ type vectors struct {
 	sums          []float32         // of parts of a block of scores, laid out as these
 	scalesQ       []float32         // [rows, blocks]
 	scalesK       [panels][]float32 // [blocks, panel]
-	depth, rows   int               // of a row of q with its padding, and whole register blocks of them
+	depth, rows   int               // of a row of q, padded, and whole register blocks of rows
 	blocks, whole int               // that share scales, and those of full length
 	padded        int               // length of one of those, in whole pairs
 	first, last   int               // rows that see keys of the tile, from a whole block on
