@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,23 +10,26 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 )
 
 const fileName = "declaration.toml"
 
-var errShallow = errors.New("the clone is shallow and has no history: git fetch --unshallow")
+// errShallow is why nothing can be judged.
+var errShallow = errors.New("the clone is shallow, and the rest of its history cannot be fetched")
+
+// fetchTime is how long the rest of a history may take: a remote that does not answer is as
+// good as none.
+const fetchTime = 5 * time.Minute
 
 // check returns what was changed in silence in the repository of a folder, and how many
-// declarations there are. A file that is moved begins anew.
+// declarations there are. Of a shallow clone it fetches the rest of the history first; where
+// that fails, the error is errShallow. A file that is moved begins anew.
 func check(dir string) (faults []string, files int, err error) {
-	shallow, err := git(dir, "rev-parse", "--is-shallow-repository")
-	if err != nil {
+	if err := deepen(dir); err != nil {
 		return nil, 0, err
-	}
-	if strings.TrimSpace(shallow) == "true" {
-		return nil, 0, errShallow
 	}
 	top, err := git(dir, "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -52,6 +56,26 @@ func check(dir string) (faults []string, files int, err error) {
 	return faults, files, nil
 }
 
+// deepen fetches the history that a shallow clone lacks.
+func deepen(dir string) error {
+	shallow, err := isShallow(dir)
+	if err != nil || !shallow {
+		return err
+	}
+	if _, err := git(dir, "fetch", "--quiet", "--unshallow"); err != nil {
+		return fmt.Errorf("%w: %w", errShallow, err)
+	}
+	if shallow, err = isShallow(dir); err == nil && shallow { // so is what it was cloned of
+		return errShallow
+	}
+	return err
+}
+
+func isShallow(dir string) (bool, error) {
+	answer, err := git(dir, "rev-parse", "--is-shallow-repository")
+	return strings.TrimSpace(answer) == "true", err
+}
+
 // version is a declaration as it once was.
 type version struct {
 	at      string            // a commit, or what the working tree is called
@@ -74,7 +98,11 @@ func history(top, path string) (list []version, err error) {
 	hashes := strings.Fields(commits)
 	slices.Reverse(hashes)
 	for _, hash := range hashes {
-		if found, err := git(top, "ls-tree", hash, "--", path); err != nil || found == "" { // it was removed there
+		found, err := git(top, "ls-tree", hash, "--", path)
+		if err != nil {
+			return nil, err
+		}
+		if found == "" { // it was removed there
 			continue
 		}
 		text, err := git(top, "show", hash+":"+path)
@@ -181,8 +209,11 @@ func changed(before, after map[string]string) (names []string) {
 }
 
 func git(dir string, arguments ...string) (string, error) {
-	command := exec.Command("git", arguments...)
-	command.Dir = dir
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
+	defer cancel()
+	command := exec.CommandContext(ctx, "git", arguments...)
+	command.Dir, command.WaitDelay = dir, time.Second
+	command.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0") // nobody is there to answer
 	out, err := command.Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {

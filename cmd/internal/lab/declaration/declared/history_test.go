@@ -124,13 +124,35 @@ func TestWorkingTree(t *testing.T) {
 	require.ErrorContains(t, err, "experiments/example/declaration.toml: ")
 }
 
-// TestShallow: where there is no history nothing is judged.
+// TestShallow: of a shallow clone the history is fetched first. Where that is impossible
+// nothing is judged, which is said, and is no failure; nor is it one where CI is "true".
 func TestShallow(t *testing.T) {
-	dir, clone := repository(t, first, replaced(first, "0.2", "0.3")), t.TempDir()
-	_, err := git(clone, "clone", "-q", "--depth", "1", "file://"+dir, "clone")
+	t.Setenv("CI", "true")
+	dir, folder := repository(t, first, replaced(first, "0.2", "0.3")), t.TempDir()
+	clone := func(name, of string) (path string) {
+		t.Helper()
+		_, err := git(folder, "clone", "-q", "--depth", "1", "file://"+of, name)
+		require.NoError(t, err)
+		return filepath.Join(folder, name)
+	}
+	whole, cut, ofCut := clone("whole", dir), clone("cut", dir), ""
+	ofCut = clone("of-cut", cut)
+
+	var stdout, stderr strings.Builder
+	require.Equal(t, 1, run(whole, &stdout, &stderr))
+	require.Contains(t, stdout.String(), "gap changed in commit ")
+	require.Empty(t, stderr.String())
+
+	_, err := git(cut, "remote", "set-url", "origin", "file://"+filepath.Join(folder, "none"))
 	require.NoError(t, err)
-	_, _, err = check(filepath.Join(clone, "clone"))
-	require.Equal(t, errShallow, err)
-	_, _, err = check(clone)
-	require.Error(t, err)
+	for _, path := range []string{cut, ofCut} {
+		stdout.Reset()
+		stderr.Reset()
+		require.Zero(t, run(path, &stdout, &stderr), path)
+		require.Empty(t, stdout.String())
+		require.Contains(t, stderr.String(), "WARNING: THE HISTORY OF THE DECLARATIONS WAS NOT JUDGED: ")
+	}
+	stderr.Reset()
+	require.Equal(t, 1, run(folder, &stdout, &stderr), "no repository")
+	require.Contains(t, stderr.String(), "declared: git rev-parse: ")
 }
