@@ -46,12 +46,26 @@ func OfMean(values []float64, family int) Interval {
 // Differences returns a[i]-b[i], of values that were measured under the same seeds. It
 // panics if there are not as many of each.
 func Differences(a, b []float64) []float64 {
+	return paired(a, b, func(x, y float64) float64 { return x - y })
+}
+
+// Ratios is Differences of a[i]/b[i].
+func Ratios(a, b []float64) []float64 {
+	return paired(a, b, func(x, y float64) float64 { return x / y })
+}
+
+// PercentAbove is Differences of by how many percent a[i] is above b[i].
+func PercentAbove(a, b []float64) []float64 {
+	return paired(a, b, func(x, y float64) float64 { return 100 * (x/y - 1) })
+}
+
+func paired(a, b []float64, of func(x, y float64) float64) []float64 {
 	if len(a) != len(b) {
-		panic("statistics: differences of lists of unequal lengths")
+		panic("statistics: pairs of lists of unequal lengths")
 	}
-	d := make([]float64, len(a))
+	values := make([]float64, len(a))
 	for i := range a {
-		d[i] = a[i] - b[i]
+		values[i] = of(a[i], b[i])
 	}
-	return d
+	return values
 }

@@ -35,9 +35,19 @@ func TestOfMean(t *testing.T) {
 	require.True(t, math.IsNaN(OfMean([]float64{1, math.NaN()}, 1).Low))
 }
 
-func TestDifferences(t *testing.T) {
-	require.Equal(t, []float64{1, -2}, Differences([]float64{3, 2}, []float64{2, 4}))
-	require.Panics(t, func() { Differences([]float64{1}, nil) })
+func TestPairs(t *testing.T) {
+	a, b := []float64{3, 2}, []float64{2, 4}
+	for _, c := range []struct {
+		of   func(a, b []float64) []float64
+		want []float64
+	}{
+		{Differences, []float64{1, -2}},
+		{Ratios, []float64{1.5, 0.5}},
+		{PercentAbove, []float64{50, -50}},
+	} {
+		require.Equal(t, c.want, c.of(a, b))
+		require.Panics(t, func() { c.of(a, nil) })
+	}
 }
 
 // TestPower: with no effect on a bound the chance is that of one side; with a textbook's

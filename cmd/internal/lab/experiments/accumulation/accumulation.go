@@ -46,13 +46,13 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 				if err := a.measure(ctx, kind, side, k, o.Seed+uint64(seed), o.Workers); err != nil {
 					return nil, err
 				}
-				if err := p.Done(ctx, fmt.Sprintf("seed %d, %s, K = %d", seed+1, kind.name, k), int64(k)); err != nil {
+				if err := p.Done(ctx, fmt.Sprintf("seed %d, %s, K = %d", o.Seed+uint64(seed), kind.name, k), int64(k)); err != nil {
 					return nil, err
 				}
 			}
 		}
 	}
-	return a.report(side, lengths), nil
+	return a.report(o.Seed, side, lengths), nil
 }
 
 // accumulations are the deviations of all adders, one of each seed: results of one product

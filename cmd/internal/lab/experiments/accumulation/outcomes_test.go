@@ -18,7 +18,7 @@ func madeUp(of func(adder string, k int) deviation) *report.Report {
 			}
 		}
 	}
-	return a.report(32, lengths)
+	return a.report(1, 32, lengths)
 }
 
 // TestSentencesFollow feeds the report with deviations of one outcome and of the opposite.

@@ -42,12 +42,8 @@ func (a *accumulations) goals() []report.Goal {
 	at := func(kind operandKind, adder string, figure func(deviation) float64) []float64 {
 		return a.bySeed(kind, adder, longest, figure)
 	}
-	over := func(adder, other string) (ratios []float64) {
-		below := at(bell, other, median)
-		for i, x := range at(bell, adder, median) {
-			ratios = append(ratios, x/below[i])
-		}
-		return ratios
+	over := func(adder, other string) []float64 {
+		return statistics.Ratios(at(bell, adder, median), at(bell, other, median))
 	}
 	return []report.Goal{
 		declared.Judge("largest-error", at(bell, unpromoted, ofSixty)),
@@ -59,7 +55,7 @@ func (a *accumulations) goals() []report.Goal {
 	}
 }
 
-func (a *accumulations) report(side int, lengths []int) *report.Report {
+func (a *accumulations) report(seed uint64, side int, lengths []int) *report.Report {
 	percent := func(kind operandKind, adder string, k int, figure func(deviation) float64) (float64, string) {
 		x := a.mean(kind, adder, k, figure)
 		return x, fmt.Sprintf("%.3g %%", x)
@@ -92,7 +88,7 @@ func (a *accumulations) report(side int, lengths []int) *report.Report {
 			a.chart("Normal operands: median relative error", "error, percent", bell, lengths, median),
 			a.chart("Operands from [0, 1): size of the mean relative error", "error, percent", uniform, lengths, func(d deviation) float64 { return math.Abs(bias(d)) }),
 		},
-		Tables: []report.Table{a.means(lengths), a.seeds(lengths)},
+		Tables: []report.Table{a.means(lengths), a.seeds(seed, lengths)},
 	}
 }
 
@@ -112,15 +108,15 @@ func (a *accumulations) means(lengths []int) report.Table {
 	return t
 }
 
-// seeds is the table of all seeds.
-func (a *accumulations) seeds(lengths []int) report.Table {
+// seeds is the table of all seeds, from the first on.
+func (a *accumulations) seeds(seed uint64, lengths []int) report.Table {
 	t := report.Table{
 		Name: "seeds", Title: "Each seed", Raw: true,
 		Columns: []string{"operands", "adder", "K", "seed", "median %", "largest of 60 %", "bias %", "root mean square %", "too small %"},
 	}
 	for p := range a.places(lengths) {
 		for i, d := range a.found[place{p.name, p.adder, p.k}] {
-			t.Add(p.name, p.adder, p.k, i+1, median(d), ofSixty(d), bias(d), root(d), 100*d.tooSmall)
+			t.Add(p.name, p.adder, p.k, seed+uint64(i), median(d), ofSixty(d), bias(d), root(d), 100*d.tooSmall)
 		}
 	}
 	return t

@@ -36,9 +36,13 @@ func (e effect) verdict(which string) report.Conclusion {
 
 // over returns how far a way's loss is above that of another.
 func (s *study) over(way, other int) effect {
-	var percents []float64
+	return s.newEffect(statistics.PercentAbove(s.heldOut(way), s.heldOut(other)))
+}
+
+// heldOut returns the held-out losses of a way, by seed.
+func (s *study) heldOut(way int) (losses []float64) {
 	for seed := range s.seeds {
-		percents = append(percents, 100*(s.curve(seed, way).HeldOut/s.curve(seed, other).HeldOut-1))
+		losses = append(losses, s.curve(seed, way).HeldOut)
 	}
-	return s.newEffect(percents)
+	return losses
 }

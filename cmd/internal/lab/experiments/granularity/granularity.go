@@ -70,6 +70,7 @@ var compared = []string{
 // study is a model in training and what was seen of it.
 type study struct {
 	scope
+	seed uint64
 
 	corpus   *train.Corpus
 	schedule optim.Schedule
@@ -135,7 +136,7 @@ func measureSeed(ctx context.Context, o lab.Options, p *lab.Steps, size scope) (
 }
 
 func newStudy(o lab.Options, size scope) (*study, error) {
-	g := &study{scope: size, schedule: training.Schedule(size.steps)}
+	g := &study{scope: size, seed: o.Seed, schedule: training.Schedule(size.steps)}
 	g.log.by = make(map[string][]float64)
 	recipes := nn.DefaultFP8()
 	var err error

@@ -100,8 +100,8 @@ func (s seeds) goals() (goals []report.Goal) {
 
 func (s seeds) table() report.Table {
 	t := report.Table{Name: "seeds", Title: "All that is declared, by seed", Columns: []string{"declared"}}
-	for i := range s {
-		t.Columns = append(t.Columns, fmt.Sprintf("seed %d", i+1))
+	for _, g := range s {
+		t.Columns = append(t.Columns, fmt.Sprintf("seed %d", g.seed))
 	}
 	for _, f := range figures() {
 		row := []any{f.goal}

@@ -86,15 +86,16 @@ func (s *sweep) findings() []report.Finding {
 	share := func(name string) float64 { return statistics.Mean(s.effective(name)) }
 	return []report.Finding{
 		report.NewFinding(fmt.Sprintf("Our own sweep, at equal cost, on text that is seen again and again: %s.", text),
-			report.If(order[0] == fp4, "The fewest bits are best.", "The fewest bits are not best."),
-			report.If(order[len(order)-1] == full[32], "FP32 is worst.", "FP32 is not worst.")),
+			report.If(order[0] == fp4, "The fewest bits have the least mean.", "The fewest bits do not have the least mean."),
+			report.If(order[len(order)-1] == full[32], "FP32 has the largest.", "FP32 does not have the largest.")).AtLength(),
 		report.NewFinding(fmt.Sprintf("Held-out loss, at equal cost, on text that is seen once: %s.", held),
-			report.If(wholeOrder[0] == once(fp4), "There the fewest bits are best.", "There the fewest bits are not best.")),
+			report.If(wholeOrder[0] == once(fp4), "There the fewest bits have the least mean.",
+				"There the fewest bits do not have the least mean.")).AtLength(),
 		report.NewFinding(fmt.Sprintf("Of the parameters count, by the loss on the text that is trained on: in FP8 %.2f, in FP6 %.2f, in FP4 %.2f; in FP4 %.2f where gradients are not rounded, and %.2f where only weights are.",
 			share(fp8), share(fp6), share(fp4), share(fp4Forward), share(fp4Weights)),
-			report.If(share(fp4Weights)-share(fp4Forward) > share(fp4Forward)-share(fp4), "Of what FP4 costs beyond its weights, inputs take more than gradients.", "Of what FP4 costs beyond its weights, gradients take no less than inputs.")),
+			report.If(share(fp4Weights)-share(fp4Forward) > share(fp4Forward)-share(fp4), "Of what FP4 costs beyond its weights, inputs take more than gradients.", "Of what FP4 costs beyond its weights, gradients take no less than inputs.")).AtLength(),
 		report.NewFinding(fmt.Sprintf("Twice the training gains %.2f of what twice the parameters do.", statistics.Mean(s.gain())),
-			report.If(statistics.Mean(s.gain()) < 1, "It is rather parameters than training that the models lack.", "It is rather training than parameters that the models lack.")),
+			report.If(statistics.Mean(s.gain()) < 1, "It is rather parameters than training that the models lack.", "It is rather training than parameters that the models lack.")).AtLength(),
 	}
 }
 
@@ -138,7 +139,7 @@ func (s *sweep) sizeChart() chart.Chart {
 func (s *sweep) table() report.Table {
 	t := report.Table{
 		Name: "sweep", Title: "Own sweep: means over seeds",
-		Columns: []string{"model", "bits paid for", "width", "parameters in linear layers", "steps", "cost, 10^12 bit-bytes", "loss, last tenth", "± ", "loss, held-out", "effective parameters, share"},
+		Columns: []string{"model", "bits paid for", "width", "parameters in linear layers", "steps", "cost, 10^12 bit-bytes", "loss, last tenth", "standard error", "loss, held-out", "effective parameters, share"},
 	}
 	for i, a := range s.arms {
 		j := s.jobs[i]

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 )
@@ -104,9 +105,7 @@ func (s *sweep) losses(name string, loss func(training.Curve) float64) []float64
 
 // over returns by how many percent the loss of an arm is above that of another, by seed.
 func (s *sweep) over(a, b string, loss func(training.Curve) float64) []float64 {
-	return s.bySeed(func(seed int) float64 {
-		return 100 * (loss(s.curves[s.job(seed, a)])/loss(s.curves[s.job(seed, b)]) - 1)
-	})
+	return statistics.PercentAbove(s.losses(a, loss), s.losses(b, loss))
 }
 
 // params returns N of an arm: those in its linear layers.

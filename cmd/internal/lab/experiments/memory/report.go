@@ -31,13 +31,18 @@ func newReport(curves []training.Curve, setup training.Setup, seed uint64) *repo
 	}
 }
 
+// heldOut returns the held-out losses of an economy, one a seed.
+func (r results) heldOut(economy int) (losses []float64) {
+	for _, curves := range r {
+		losses = append(losses, curves[economy].HeldOut)
+	}
+	return losses
+}
+
 // gaps returns by how many percent the held-out loss of an economy is above that of none
 // under the same seed: one value a seed.
-func (r results) gaps(economy int) (all []float64) {
-	for _, curves := range r {
-		all = append(all, 100*(curves[economy].HeldOut/curves[0].HeldOut-1))
-	}
-	return all
+func (r results) gaps(economy int) []float64 {
+	return statistics.PercentAbove(r.heldOut(economy), r.heldOut(0))
 }
 
 func (r results) goals() (goals []report.Goal) {
@@ -96,14 +101,10 @@ func (r results) table(tokens int) report.Table {
 	plain := r[0][0]
 	for i, e := range economies() {
 		c := r[0][i]
-		var losses []float64
-		for _, curves := range r {
-			losses = append(losses, curves[i].HeldOut)
-		}
 		gaps := r.gaps(i)
 		_, ofMean := statistics.Spread(gaps)
 		t.Add(e.name, float64(c.MomentBytes)/float64(c.Params), c.Activations.Total()/tokens,
-			100*float64(c.Activations.Total())/float64(plain.Activations.Total()), statistics.Mean(losses), statistics.Mean(gaps), ofMean)
+			100*float64(c.Activations.Total())/float64(plain.Activations.Total()), statistics.Mean(r.heldOut(i)), statistics.Mean(gaps), ofMean)
 	}
 	return t
 }
@@ -112,7 +113,7 @@ func (r results) lossTable(seed uint64) report.Table {
 	t := report.Table{Name: "seeds", Title: "Held-out losses of all seeds", Raw: true, Columns: []string{"seed", "kept", "held-out loss", "above all FP32 %"}}
 	for s, curves := range r {
 		for i, e := range economies() {
-			t.Add(int(seed)+s, e.name, curves[i].HeldOut, r.gaps(i)[s])
+			t.Add(seed+uint64(s), e.name, curves[i].HeldOut, r.gaps(i)[s])
 		}
 	}
 	return t
@@ -123,7 +124,7 @@ func (r results) curves(seed uint64) report.Table {
 	for s, curves := range r {
 		for i, e := range economies() {
 			for step, loss := range curves[i].Losses {
-				t.Add(int(seed)+s, e.name, step, loss)
+				t.Add(seed+uint64(s), e.name, step, loss)
 			}
 		}
 	}

@@ -59,6 +59,6 @@ func TestSentencesFollow(t *testing.T) {
 	})
 	opposite := madeUp(t, outcome{top: 0.1, free: 0.15, errors: map[string]float64{channelFresh: 0.1, blocksNow: 0.02}})
 	labtest.Outcomes(t, as, opposite)
-	require.Contains(t, labtest.Sentences(as), "smoothing looks at the present tensor")
+	require.Contains(t, labtest.Sentences(as), "smoothing that looks at the present tensor helps")
 	labtest.NotSaid(t, opposite, "align without weight decay too", "are aligned more.", "loses the outliers", "looks at the present tensor", "better only where", "loses less than a late one", "late scales diverges")
 }

@@ -21,20 +21,12 @@ func (r *results) judged() map[string][]float64 {
 		e5m2Arm: "e5m2", truncatedArm: "truncated", staleArm: "stale", fp4Arm: "fp4",
 	} {
 		all["loss-"+name] = r.gap(arm)
-		all["error-"+name] = over(r.gradient(arm, relative), r.gradient(bf16Arm, relative))
+		all["error-"+name] = statistics.Ratios(r.gradient(arm, relative), r.gradient(bf16Arm, relative))
 		all["bias-"+name] = r.gradient(arm, projection)
-		all["sum-"+name] = over(r.walked(arm, summed), r.walked(bf16Arm, summed))
+		all["sum-"+name] = statistics.Ratios(r.walked(arm, summed), r.walked(bf16Arm, summed))
 		all["lasting-"+name] = r.gradient(arm, persistent)
 	}
 	return all
-}
-
-// over returns ratios, seed by seed.
-func over(a, b []float64) (ratios []float64) {
-	for i := range a {
-		ratios = append(ratios, a[i]/b[i])
-	}
-	return ratios
 }
 
 func (r *results) report() *report.Report {

@@ -46,12 +46,9 @@ func (s *study) saturatedAdapted(w *world) float64 {
 }
 
 // over returns a figure of one way over that of another, by seed, in the largest world.
-func (s *study) over(a, b way, figure func(*world) float64) (ratios []float64) {
-	below := s.of(sequences, s.largest(), b, figure)
-	for i, x := range s.of(sequences, s.largest(), a, figure) {
-		ratios = append(ratios, x/below[i])
-	}
-	return ratios
+func (s *study) over(a, b way, figure func(*world) float64) []float64 {
+	of := func(w way) []float64 { return s.of(sequences, s.largest(), w, figure) }
+	return statistics.Ratios(of(a), of(b))
 }
 
 func (s *study) goals() []report.Goal {
