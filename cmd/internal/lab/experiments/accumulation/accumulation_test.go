@@ -12,9 +12,13 @@ import (
 )
 
 func TestAccumulation(t *testing.T) {
-	r := labtest.Run(t, Experiment, labtest.Short())
+	o := labtest.Short()
+	o.Seed = 7
+	r := labtest.Run(t, Experiment, o)
 	labtest.Judged(t, r, 0, 6)
 	require.Len(t, r.Tables[0].Rows, 3*2*4, "K, operands, adders")
+	seeds := labtest.Table(t, r, "seeds").Rows
+	require.Equal(t, []any{uint64(7), uint64(8)}, []any{seeds[0][3], seeds[1][3]})
 }
 
 func TestDeviation(t *testing.T) {
