@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -480,4 +483,57 @@ func TestVerifyAttentionOfDifferentLengths(t *testing.T) {
 		raw("v", []int{n, most, kv, valueDim}, vBatch))...)
 	fail(t, 1, `the length of sequence 1 is 81: tensor "k" has room for 80 keys of it`,
 		attentionBits(path, append(args, "--seqlens-k", "used")...)...)
+}
+
+// TestVerifyAttentionOfAnEmptySequence has one scale for all sequences, the first of which has
+// no queries.
+func TestVerifyAttentionOfAnEmptySequence(t *testing.T) {
+	const heads, queries, keys, others, dim = 2, 3, 40, 20, 32
+	r := rand.New(rand.NewPCG(7, 18))
+	one := tensor.Block{}
+	p := &attention.Problem{Q: attentionCodes(r, heads, queries, dim, one, false),
+		K: attentionCodes(r, heads, keys, dim, one, false),
+		V: attentionCodes(r, heads, keys, dim, one, false)}
+	out, lse := canonically(t, p)
+	behind := func(o attention.Operand) (codes []byte) { // those of the first sequence
+		for h := range heads {
+			codes = append(codes, make([]byte, others*dim)...)
+			codes = append(codes, o.Codes.Codes[h*keys*dim:][:keys*dim]...)
+		}
+		return codes
+	}
+	starts := func(name string, x ...float32) safetensors.Tensor {
+		return filetest.F32(name, []int{len(x)}, x...)
+	}
+	write := func(out []float32) string {
+		return filetest.Write(t, nil,
+			codesIn("q", []int{heads, queries, dim}, p.Q),
+			filetest.Raw("k", safetensors.F8E4M3, []int{heads, others + keys, dim}, behind(p.K)...),
+			filetest.Raw("v", safetensors.F8E4M3, []int{heads, others + keys, dim}, behind(p.V)...),
+			starts("q_scale_inv", p.Q.Codes.Scales...), starts("k_scale_inv", p.K.Codes.Scales...),
+			starts("v_scale_inv", p.V.Codes.Scales...),
+			filetest.F32("out", []int{heads, queries, dim}, out...),
+			filetest.F32("lse", []int{heads, queries}, lse...),
+			starts("cuq", 0, 0, queries), starts("cuk", 0, others, others+keys))
+	}
+	args := []string{"--cu-seqlens-q", "cuq", "--cu-seqlens-k", "cuk"}
+	text := succeed(t, attentionBits(write(out), args...)...)
+	require.Contains(t, text, "right: all 192 elements")
+	for _, name := range []string{"Q", "K", "V"} {
+		require.Contains(t, text, name+": E4M3, one scale")
+	}
+
+	lse[1] = 99 // all elements are right
+	file := filepath.Join(t.TempDir(), "page.html")
+	res := octavo(nil, attentionBits(write(out), append(args, "--html", file)...)...)
+	require.Equal(t, 1, res.status)
+	require.Contains(t, strings.Join(strings.Fields(res.stdout), " "), "sequence 1: no known fault")
+	page, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.False(t, strings.Contains(string(page), "sequence 0"), "a chart has an empty sequence")
+	cells := regexp.MustCompile(`<td class="number">([^<]*)</td>`).FindAllStringSubmatch(string(page), -1)
+	require.Equal(t, "1", cells[3][1]) // sequence, head, elements and log-sum-exps outside
+	units, err := strconv.ParseFloat(cells[4][1], 64)
+	require.NoError(t, err)
+	require.Greater(t, units, 1.0)
 }

@@ -159,7 +159,7 @@ func (a *array) sequence(b int, places []place) attention.Operand {
 	}
 	t := &tensor.Tensor{Name: a.name, Format: a.format, Shape: shape[:],
 		Codes: gather(a.codes, a.extents, places), Scales: a.scales}
-	if len(a.scales) > 1 {
+	if len(a.scales) > 1 || len(places) == 0 {
 		t.Scales, t.Block = a.scalesOf(b, places)
 	}
 	return attention.Operand{Codes: t}

@@ -28,7 +28,16 @@ func (v *Verdict) HeadChart() chart.Chart {
 		LogY: true, Lines: bound,
 		Description: "The largest error of an element or a log-sum-exp of each query head in units of " +
 			"its bound; above 1 it is wrong. Errors of 0 and infinite ones are not shown."}
-	for b := range v.Sequences {
+	worst := worstOf(len(v.Sequences), func(b int) float64 {
+		return most(slices.Concat(v.Sequences[b].worst...))
+	})
+	if len(worst) < len(v.Sequences) {
+		c.Description += fmt.Sprintf(" Of the sequences the %d worst are shown.", len(worst))
+	}
+	for _, b := range worst {
+		if v.Sequences[b].Queries == 0 {
+			continue
+		}
 		s := chart.Series{Name: "largest error", Mark: chart.Dots}
 		if v.Batch > 1 {
 			s.Name = fmt.Sprintf("sequence %d", b)
@@ -38,11 +47,19 @@ func (v *Verdict) HeadChart() chart.Chart {
 				Name: fmt.Sprintf("head %d", h)})
 		}
 		c.Series = append(c.Series, s)
-		if len(c.Series) == mostSeries {
-			break
-		}
 	}
 	return c
+}
+
+// worstOf returns which of n have the largest errors, as many as a chart has series, in order.
+func worstOf(n int, largest func(i int) float64) (worst []int) {
+	for i := range n {
+		worst = append(worst, i)
+	}
+	slices.SortStableFunc(worst, func(x, y int) int { return cmp.Compare(largest(y), largest(x)) })
+	worst = worst[:min(n, mostSeries)]
+	slices.Sort(worst)
+	return worst
 }
 
 // mostSeries is how many a chart has.
@@ -60,16 +77,7 @@ func (v *Verdict) RowChart() chart.Chart {
 		c.Title += fmt.Sprintf(", sequence %d", b)
 	}
 	worst := v.Sequences[b].worst
-	heads := make([]int, len(worst))
-	for h := range heads {
-		heads[h] = h
-	}
-	slices.SortStableFunc(heads, func(x, y int) int {
-		return cmp.Compare(most(worst[y]), most(worst[x]))
-	})
-	heads = heads[:min(len(heads), mostSeries)]
-	slices.Sort(heads)
-	for _, h := range heads {
+	for _, h := range worstOf(len(worst), func(h int) float64 { return most(worst[h]) }) {
 		s := chart.Series{Name: fmt.Sprintf("head %d", h), Mark: chart.Joined}
 		for i, y := range worst[h] {
 			query := i

@@ -53,6 +53,9 @@ func (v *Verdict) Cause() string {
 	}
 	for i := range v.Sequences {
 		if q := &v.Sequences[i]; q.Explanation != nil && !q.Report.OK() {
+			if v.Batch > 1 {
+				return fmt.Sprintf("sequence %d: %s", i, q.Explanation.String())
+			}
 			return q.Explanation.String()
 		}
 	}
@@ -227,8 +230,8 @@ func (v *Verdict) HeadLines() (lines []HeadLine) {
 		for h, r := range v.Sequences[b].Report.Heads {
 			if len(r.Rows) > 0 && len(lines) < mostHeads {
 				lines = append(lines, HeadLine{b, h, r.Outside, r.LSEOutside, textout.Ranges(r.Rows),
-					fmt.Sprintf("%.3g", float64(r.RelL2)), fmt.Sprintf("%.6f",
-						float64(r.Cosine)), fmt.Sprintf("%.3g", float64(r.Worst))})
+					fmt.Sprintf("%.3g", float64(r.RelL2)), fmt.Sprintf("%.6f", float64(r.Cosine)),
+					fmt.Sprintf("%.3g", most(v.Sequences[b].worst[h]))})
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package verifyattention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,10 @@ func (t *task) judge(ctx context.Context, c Claim, o Options) (*Verdict, error) 
 	if f := v.Fault(); f != nil && !f.AnyCast {
 		return v, nil
 	}
-	all, err := c.sums(ctx, t.problems[0], t.out)
+	longest := slices.MaxFunc(t.problems, func(a, b *attention.Problem) int {
+		return cmp.Compare(a.Sizes().Keys, b.Sizes().Keys)
+	})
+	all, err := c.sums(ctx, longest, t.out)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +271,10 @@ func (t *task) claimed(ctx context.Context, c Claim, o Options) (*Verdict, error
 		return nil, err
 	}
 	v := &Verdict{Pass: true, Batch: len(t.problems), Heads: s.Heads, KVHeads: s.KVHeads,
-		Dim: s.Dim, ValueDim: s.ValueDim, Q: describe(p.Q), K: describe(p.K), V: describe(p.V),
+		Dim: s.Dim, ValueDim: s.ValueDim,
+		Q:     t.describe(func(p *attention.Problem) attention.Operand { return p.Q }),
+		K:     t.describe(func(p *attention.Problem) attention.Operand { return p.K }),
+		V:     t.describe(func(p *attention.Problem) attention.Operand { return p.V }),
 		Scale: p.SoftmaxScale(), Causal: p.Mask.Causal, Window: p.Mask.Window, Sinks: p.Sinks != nil,
 		Type: t.out, Kernel: k, Bits: c.Bits}
 	for b := range t.problems {
@@ -385,7 +392,16 @@ func compareBits(got flash.Got, want *flash.Prediction) *Same {
 	return &Same{len(got.Out), same(got.Out, want.Out), len(got.LSE), same(got.LSE, want.LSE)}
 }
 
-// describe says what an operand holds.
+// describe says what an operand of all problems holds: those without tokens have no scales.
+func (t *task) describe(of func(p *attention.Problem) attention.Operand) string {
+	for _, p := range t.problems {
+		if _, tokens, _ := of(p).Dims(); tokens > 0 {
+			return describe(of(p))
+		}
+	}
+	return describe(of(t.problems[0]))
+}
+
 func describe(o attention.Operand) string {
 	if o.Codes == nil {
 		return "BF16"
