@@ -100,7 +100,8 @@ func (f FP8) check() error {
 func (f FP8) checkRoundScales() error {
 	for _, o := range f.operands() {
 		if f.RoundScales && o.tensor != "weight" && powerOfTwo(o.recipe.Profile) == noProfile {
-			return configError("FP8.RoundScales: %s has profile %s, of which there is no variant with powers of two: leave RoundScales out, or take %s",
+			return configError("FP8.RoundScales: %s has profile %s, of which there is no variant with "+
+				"powers of two: leave RoundScales out, or take %s",
 				o.field, o.recipe.Profile, scaling.TEBlock)
 		}
 	}

@@ -127,7 +127,9 @@ func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, k
 }
 
 // inputAlongTokens returns xᵀ, which is made of x or of what was kept of it.
-func (p *fp8Products) inputAlongTokens(ctx context.Context, x []float32, kept *tensor.Tensor, s shape, common *commonInput) (*tensor.Tensor, error) {
+func (p *fp8Products) inputAlongTokens(
+	ctx context.Context, x []float32, kept *tensor.Tensor, s shape, common *commonInput,
+) (*tensor.Tensor, error) {
 	values := func() []float32 { return x }
 	switch {
 	case kept != nil && !p.tiles:
@@ -189,8 +191,12 @@ func (q *quantized) hasCodesOfItsOwn() bool {
 
 // transposedInput quantizes xᵀ for the weight gradient, to t or to what layers have in
 // common, unless the codes of each may differ.
-func (p *fp8Products) transposedInput(ctx context.Context, t *tensor.Tensor, x func() []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
-	xT := func() ([]float32, error) { return p.alongTokens(ctx, &p.shared.scratch.xT, x(), s.rows, s.in) }
+func (p *fp8Products) transposedInput(
+	ctx context.Context, t *tensor.Tensor, x func() []float32, s shape, common *commonInput,
+) (*tensor.Tensor, error) {
+	xT := func() ([]float32, error) {
+		return p.alongTokens(ctx, &p.shared.scratch.xT, x(), s.rows, s.in)
+	}
 	if common == nil || p.weightGradientB.hasCodesOfItsOwn() {
 		values, err := xT()
 		if err != nil {

@@ -119,7 +119,8 @@ func (g *headGroup) meanGradient(h, i int, d, p []float32) float32 {
 	if g.inE5M6 == nil {
 		return g.sums.dot(d, p)
 	}
-	return g.sums.dot(g.rowOf(g.queryHead(g.scratch.dMixed, h), i), g.rowOf(g.queryHead(*g.mixed, h), i))
+	gradient := g.rowOf(g.queryHead(g.scratch.dMixed, h), i)
+	return g.sums.dot(gradient, g.rowOf(g.queryHead(*g.mixed, h), i))
 }
 
 // bandRows is the number of rows of scores that are computed together, up to the

@@ -101,7 +101,8 @@ var operatorClasses = enum.Enum[OperatorClass]{
 // OperatorClasses returns all classes, in a fixed order.
 func OperatorClasses() []OperatorClass {
 	return []OperatorClass{
-		ClassProducts, ClassReductions, ClassNormalization, ClassSoftmax, ClassEmbedding, ClassHead, ClassResidual,
+		ClassProducts, ClassReductions, ClassNormalization, ClassSoftmax,
+		ClassEmbedding, ClassHead, ClassResidual,
 	}
 }
 

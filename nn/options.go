@@ -38,7 +38,8 @@ type Shared struct {
 	// the weight: "up_proj.input", "up_proj.weight" and "up_proj.gradient", under the
 	// operations "forward", "input-gradient" and "weight-gradient"; with
 	// [ActivationsFP8SwiGLU] and [ActivationsDeepSeekV3] also "up_proj.output" and
-	// "gate_proj.output", under "swiglu". Products in FP32 and those of a [Rounding] have nothing to report.
+	// "gate_proj.output", under "swiglu". Products in FP32 and those of a [Rounding] have
+	// nothing to report.
 	Reporter tensor.Reporter
 
 	// Tap, unless nil, is called with every activation, by the goroutine that called
@@ -131,7 +132,8 @@ func (o Options) roundInput() Options {
 func (o Options) roundGradient() Options {
 	if o.FP8 != nil && o.FP8.RoundScales {
 		f := *o.FP8
-		f.InputGradient.A, f.WeightGradient.A = roundScales(f.InputGradient.A), roundScales(f.WeightGradient.A)
+		f.InputGradient.A = roundScales(f.InputGradient.A)
+		f.WeightGradient.A = roundScales(f.WeightGradient.A)
 		o.FP8 = &f
 	}
 	return o

@@ -57,7 +57,10 @@ const (
 
 var parts = enum.Enum[Part]{
 	Type: "Part", What: "part of a recipe", Err: ErrConfig, Prefix: "nn",
-	Names: []string{"hadamard", "stochastic", "square-weights", "bf16-last", "requantized", "round-scales", "bf16-moments"},
+	Names: []string{
+		"hadamard", "stochastic", "square-weights", "bf16-last",
+		"requantized", "round-scales", "bf16-moments",
+	},
 }
 
 // Parts returns all parts, in a fixed order.

@@ -246,7 +246,8 @@ func checkRecipe(cmd *cobra.Command, o comparison.Options) error {
 		{"activations", o.Activations, complete.Activations, nn.PartRequantized},
 	} {
 		if cmd.Flags().Changed(f.name) && f.given != f.has {
-			return usagef("--recipe %s says --%s %v: leave --%s out, or give --without %v too", o.Recipe, f.name, f.has, f.name, f.part)
+			return usagef("--recipe %s says --%s %v: leave --%s out, or give --without %v too",
+				o.Recipe, f.name, f.has, f.name, f.part)
 		}
 	}
 	return nil
