@@ -15,6 +15,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/outliers"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/parity"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/reduction"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/sensitivity"
 )
 
 // All returns the experiments in the order in which they are shown. A new one is a folder
@@ -25,6 +26,7 @@ func All() []lab.Experiment {
 		outliers.Experiment,
 		granularity.Experiment,
 		accumulation.Experiment,
+		sensitivity.Experiment,
 		law.Experiment,
 		memory.Experiment,
 		reduction.Experiment,
