@@ -87,7 +87,7 @@ func (r *results) seedChart() chart.Chart {
 func (r *results) layerChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Error of the gradient of each weight, of a batch, against float64: mean of the seeds",
-		Y:     "percent of the gradient's length", LogY: true,
+		Y:     "percent of the gradient", LogY: true,
 	}
 	for _, w := range r.weights {
 		layer, name, _ := layerOf(w)
@@ -109,7 +109,7 @@ func (r *results) layerChart() chart.Chart {
 func (r *results) batchesChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Error of the mean gradient over so many batches: mean of weights and seeds",
-		X:     "batches", Y: "percent of the length of one gradient", LogX: true, LogY: true,
+		X:     "batches", Y: "percent of one gradient", LogX: true, LogY: true,
 	}
 	c.Series = eachArm(fp32Arm+1, func(arm int) chart.Series {
 		s := chart.Series{Mark: chart.Joined}
