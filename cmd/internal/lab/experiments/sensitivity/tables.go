@@ -104,7 +104,7 @@ func (r *results) gradientChart() chart.Chart {
 	return bars(chart.Chart{
 		Title: "Error of gradients with one class of operators rounded, mean of seeds; in brackets " +
 			"what practice computes it in",
-		Y: "percent of the gradient's length", LogY: true,
+		Y: "percent of the gradient", LogY: true,
 	}, r.relativeOf)
 }
 
