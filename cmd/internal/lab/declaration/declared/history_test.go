@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
 const first = `
@@ -36,7 +38,7 @@ why = "a slip"
 func repository(t *testing.T, versions ...string) (dir string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("there is no git")
+		testutil.Lacking(t, "there is no git")
 	}
 	dir = t.TempDir()
 	run := func(arguments ...string) {
