@@ -1,12 +1,12 @@
 // Package attention asks what attention loses in FP8, and what of that can be had back.
-// What it asks, how long and with which margins was declared before it was run: see
-// DECLARATION.md.
 package attention
 
 import (
 	"context"
+	_ "embed"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/declaration"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 )
@@ -21,8 +21,14 @@ var Experiment = lab.Experiment{
 		"Rotating Q and K and scaling blocks lowers the error 2.6 times (FlashAttention-3, arXiv 2407.08608). " +
 		"Smoothing K costs nothing and helps (SageAttention, arXiv 2411.10958). " +
 		"A cache in E4M3 typically only minimally degrades accuracy (documentation of vLLM 0.6.4, which has scales per tensor, 1 where there are none; later versions have scales per head).",
-	Measure: measure,
+	Declaration: declared,
+	Measure:     measure,
 }
+
+//go:embed declaration.toml
+var declarationFile []byte
+
+var declared = declaration.MustParse(declarationFile)
 
 // job is a part of the study. Its work is counted in products.
 type job struct {
@@ -31,9 +37,11 @@ type job struct {
 	run  func(ctx context.Context) error
 }
 
-// study is what came of all parts.
+// study is what came of all parts: of random operands that of one seed, or of the means over
+// draws, which are those of several.
 type study struct {
 	o         lab.Options
+	draws     []*study
 	spreads   []spread
 	flushes   []flush
 	growths   []growth
@@ -50,8 +58,13 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 		return nil, err
 	}
 	var jobs []job
-	for _, of := range []func() []job{s.spreadJobs, s.flushJobs, s.growthJobs, s.rotationJobs, s.smoothingJobs, s.scaleJobs} {
-		jobs = append(jobs, of()...)
+	for i := range lab.Pick(o, 12, 2, 1) {
+		d := &study{o: o}
+		d.o.Seed += uint64(i)
+		s.draws = append(s.draws, d)
+		for _, of := range []func() []job{d.spreadJobs, d.flushJobs, d.growthJobs, d.rotationJobs, d.smoothingJobs, d.scaleJobs} {
+			jobs = append(jobs, of()...)
+		}
 	}
 	models := make([][]job, len(s.caching.models))
 	total := work(jobs)
@@ -70,6 +83,7 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 	if err != nil {
 		return nil, err
 	}
+	s.average()
 	return s.report(), nil
 }
 

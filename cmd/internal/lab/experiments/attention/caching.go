@@ -114,9 +114,9 @@ type cachedModel struct {
 func newCaching(o lab.Options) (*caching, error) {
 	c := &caching{config: training.Llama(lab.Pick(o, 64, 64, 32), 2, lab.Pick(o, 512, 512, 128)), calibrated: lab.Pick(o, 8, 8, 2)}
 	c.early = training.Setup{Steps: lab.Pick(o, 3000, 3000, 4), Batch: 1, Seq: lab.Pick(o, 128, 128, 32)}
-	for i := range lab.Pick(o, uint64(2), uint64(2), 1) {
+	for i := range lab.Pick(o, uint64(3), uint64(2), 1) {
 		s, err := training.NewSetup(o, o.Seed+i, training.Setup{
-			Steps: c.early.Steps + lab.Pick(o, 500, 500, 4), Batch: 1, Seq: c.config.Context, Rate: 3e-3, Judged: lab.Pick(o, 64, 64, 4)})
+			Steps: c.early.Steps + lab.Pick(o, 500, 500, 4), Batch: 1, Seq: c.config.Context, Rate: 3e-3, Judged: lab.Pick(o, 256, 64, 4)})
 		if err != nil {
 			return nil, err
 		}
@@ -273,28 +273,32 @@ func (c *caching) means(losses []float64) (means []float64) {
 
 // loss returns the mean loss of a way over a range.
 func (c *caching) loss(way, part int) float64 {
-	mean, _ := summed(c.byWindow(func(m *cachedModel, w int) float64 { return m.losses[way][w][part] }))
-	return mean
+	return statistics.Mean(c.byWindow(func(m *cachedModel, w int) float64 { return m.losses[way][w][part] }))
 }
 
-// cost returns by how much a way's loss over a range is above that of another, and two
-// standard errors of that: windows are independent, the models' losses of one are not.
+// costs returns by how much a way's loss over a range is above that of another, by window:
+// windows are independent, the models' losses of one are not.
+func (c *caching) costs(way, than, part int) []float64 {
+	return c.byWindow(func(m *cachedModel, w int) float64 { return m.losses[way][w][part] - m.losses[than][w][part] })
+}
+
+// cost returns the mean of costs, and two standard errors of it.
 func (c *caching) cost(way, than, part int) (mean, twice float64) {
-	return summed(c.byWindow(func(m *cachedModel, w int) float64 { return m.losses[way][w][part] - m.losses[than][w][part] }))
+	return summed(c.costs(way, than, part))
 }
 
-// growth returns by how much a way's cost is larger in the last range than in the first.
-func (c *caching) growth(way int) (mean, twice float64) {
+// growths returns by how much a way's cost is larger in the last range than in the first.
+func (c *caching) growths(way int) []float64 {
 	last := c.whole() - 1
-	return summed(c.byWindow(func(m *cachedModel, w int) float64 {
+	return c.byWindow(func(m *cachedModel, w int) float64 {
 		return m.losses[way][w][last] - m.losses[inBF16][w][last] - (m.losses[way][w][0] - m.losses[inBF16][w][0])
-	}))
+	})
 }
 
-// gain returns by how much the loss in BF16 is less in the last range than in the first.
-func (c *caching) gain() (mean, twice float64) {
+// gains returns by how much the loss in BF16 is less in the last range than in the first.
+func (c *caching) gains() []float64 {
 	last := c.whole() - 1
-	return summed(c.byWindow(func(m *cachedModel, w int) float64 { return m.losses[inBF16][w][0] - m.losses[inBF16][w][last] }))
+	return c.byWindow(func(m *cachedModel, w int) float64 { return m.losses[inBF16][w][0] - m.losses[inBF16][w][last] })
 }
 
 // byWindow returns a figure of each window, its mean over the models.
@@ -314,14 +318,16 @@ func summed(values []float64) (mean, twice float64) {
 	return statistics.Mean(values), 2 * ofMean
 }
 
-// most returns the largest cost over BF16 of any range, with two standard errors.
-func (c *caching) most(way int) float64 {
-	largest := math.Inf(-1)
+// most returns the largest cost over BF16 of any range, with an interval as of so many in a
+// family: below a limit are all ranges if the highest end is, above it some range if the
+// highest of the lower ends is.
+func (c *caching) most(way, family int) (all statistics.Interval) {
 	for part := range c.whole() + 1 {
-		mean, twice := c.cost(way, inBF16, part)
-		if !(mean+twice <= largest) { // or NaN
-			largest = mean + twice
+		of := statistics.OfMean(c.costs(way, inBF16, part), family)
+		if part == 0 {
+			all = of
 		}
+		all = statistics.Interval{At: max(all.At, of.At), Low: max(all.Low, of.Low), High: max(all.High, of.High)}
 	}
-	return largest
+	return all
 }

@@ -1,12 +1,14 @@
 package attention
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 )
 
@@ -31,6 +33,9 @@ func madeUp(claimed bool) *study {
 			f := flush{factor: factor, delta: delta, ratio: pick(4, 1)}
 			f.expected = f.formula()
 			f.forward, f.reverse = pick(f.formula(), 0.3), pick(0, 0.3)
+			if !claimed && delta == flushDeltas[len(flushDeltas)-1] {
+				f.forward = 0.6
+			}
 			s.flushes = append(s.flushes, f)
 		}
 	}
@@ -69,20 +74,21 @@ func madeUp(claimed bool) *study {
 			s.scales = append(s.scales, x)
 		}
 	}
+	s.draws = slices.Repeat([]*study{s}, declared.Hypotheses[0].Sample)
 	return s
 }
 
-// madeUpCaching has two windows of two models, whose costs differ by 1e-5.
+// madeUpCaching has as many windows as were declared, of two models, whose costs differ by 1e-5.
 func madeUpCaching(claimed bool) *caching {
 	c := &caching{config: training.Llama(32, 2, 512)}
 	for model := range 2 {
 		m := &cachedModel{seed: uint64(model + 1)}
 		for way := range keepings() {
 			var windows [][]float64
-			for w := range 2 {
+			for w := range 256 {
 				losses := []float64{2, 1.9, 1.8, 1.7, 1.75}
 				for part := range losses {
-					cost := 1e-4 + 1e-5*float64(w) - 1e-6*float64(part)
+					cost := 1e-5*float64(w%2*2-1) - 1e-6*float64(part)
 					switch {
 					case way == inBF16 && claimed:
 						cost = 0
@@ -107,11 +113,12 @@ func madeUpCaching(claimed bool) *caching {
 }
 
 func TestGoals(t *testing.T) {
+	labtest.Declared(t, Experiment, madeUp(true).report())
 	for _, g := range madeUp(true).report().Goals {
-		require.True(t, g.Met(), "%s: %s (wanted: %s)", g.What, g.Got, g.Want)
+		require.Contains(t, []report.Outcome{report.Met, report.Caught}, g.Outcome, "%s: %s (wanted: %s)", g.Name, g.Got, g.Want)
 	}
 	for _, g := range madeUp(false).report().Goals {
-		require.False(t, g.Met(), "%s: %s (wanted: %s)", g.What, g.Got, g.Want)
+		require.Contains(t, []report.Outcome{report.Missed, report.NotCaught}, g.Outcome, "%s: %s (wanted: %s)", g.Name, g.Got, g.Want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
 
 func (s *study) report() *report.Report {
@@ -41,30 +42,28 @@ func farthest(got, published []float64) (most float64) {
 	return most
 }
 
-func within(what string, share, got float64) report.Goal {
-	return report.NewGoal(what, fmt.Sprintf("within %v %%", 100*share), report.Percent(got), got <= share)
-}
-
 const alike = 2 // spreads at which a lagging maximum hardly matters
 
 func (s *study) spreadGoals() []report.Goal {
-	high, low := s.errorsOf(highLazy), s.errorsOf(lowLazy)
 	published := published2694[highLazy]
 	return []report.Goal{
-		within("P lifted by 2^4, five spreads of scores: farthest from flash-attention 2694", 0.1, farthest(low, published2694[lowLazy])).AtLength(),
-		within("P lifted by 2^8, spreads 0.25 and 0.5: farthest from it", 0.1, farthest(high[:alike], published[:alike])).AtLength(),
-		within("P lifted by 2^8, spreads 1 to 2: farthest from it", 0.25, farthest(high[alike:], published[alike:])).AtLength(),
-		s.lagGoal(),
+		declared.Judge("lift-4", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(lowLazy), published2694[lowLazy]) })),
+		declared.Judge("lift-8-alike", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(highLazy)[:alike], published[:alike]) })),
+		declared.Judge("lift-8-spread", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(highLazy)[alike:], published[alike:]) })),
+		declared.Judge("lag", s.by((*study).lag)),
+		declared.Judge("lift-8-late", s.by(func(d *study) float64 {
+			return d.errorsOf(highLazy)[len(deviations)-1] / d.errorsOf(lowLazy)[len(deviations)-1]
+		})),
 	}
 }
 
-func (s *study) lagGoal() report.Goal {
-	most := 0.0
+// lag is the largest error with a lag of 2^0.75 over that of none.
+func (s *study) lag() (most float64) {
 	strict := s.errorsOf(highStrict)
 	for i, e := range s.errorsOf(highBarely) {
 		most = max(most, e/strict[i])
 	}
-	return report.NewGoal("P lifted by 2^8, a lag of 2^0.75: error over that without a lag, at most", "1.2", fmt.Sprintf("%.2f", most), most <= 1.2)
+	return most
 }
 
 func (s *study) spreadFinding() report.Finding {
@@ -77,29 +76,45 @@ func (s *study) spreadFinding() report.Finding {
 }
 
 func (s *study) flushGoals() []report.Goal {
-	expected, formula, last := 0.0, 0.0, 0.0
+	goals := []report.Goal{
+		declared.Judge("vanishing-expected", s.by((*study).offExpected)),
+		declared.Judge("vanishing-formula", s.by((*study).offFormula)),
+		declared.Judge("half-plain", s.by(func(d *study) float64 { return half(d.flushOf(1)) })),
+		declared.Judge("half-lifted", s.by(func(d *study) float64 { return half(d.flushOf(256)) })),
+		declared.Judge("sinks-last", s.by((*study).bestOrder)),
+		declared.Judge("sinks-last-lifted", s.by((*study).vanishingLast)),
+	}
+	return goals
+}
+
+// offExpected is how far the share that vanishes is from what the distribution of the first
+// maximum has it, in percent of that, at most.
+func (s *study) offExpected() (most float64) {
 	for _, f := range s.flushes {
 		if f.expected >= 0.02 {
-			expected = max(expected, off(f.forward, f.expected))
-		}
-		formula = max(formula, math.Abs(f.forward-f.formula()))
-		if f.factor == 256 && f.delta <= 8 {
-			last = max(last, f.reverse)
+			most = max(most, 100*off(f.forward, f.expected))
 		}
 	}
-	goals := []report.Goal{
-		within("Share of P that vanishes, sinks first: farthest from what the first maximum's distribution has it", 0.1, expected).AtLength(),
-		report.NewGoal("The same: farthest from Φ(Δ+1-6.93-ln S)", "at most 0.1", fmt.Sprintf("%.3f", formula), formula <= 0.1).AtLength(),
+	return most
+}
+
+// offFormula is how far it is from the paper's formula, at most.
+func (s *study) offFormula() (most float64) {
+	for _, f := range s.flushes {
+		most = max(most, math.Abs(f.forward-f.formula()))
 	}
-	for _, factor := range []float64{1, 256} {
-		at, published := half(s.flushOf(factor)), halfPublished(factor)
-		goals = append(goals, report.NewGoal(fmt.Sprintf("Δ at which half of P vanishes, S = %v", factor), fmt.Sprintf("%.2f within 10 %%", published),
-			fmt.Sprintf("%.2f", at), off(at, published) <= 0.1))
+	return most
+}
+
+// vanishingLast is the largest share that vanishes where P is lifted and sinks are last, in
+// percent.
+func (s *study) vanishingLast() (most float64) {
+	for _, f := range s.flushOf(256) {
+		if f.delta <= 8 {
+			most = max(most, 100*f.reverse)
+		}
 	}
-	most := s.bestOrder()
-	return append(goals,
-		report.NewGoal("S = 1: squared error, sinks first over sinks last, at most", "3 to 10", fmt.Sprintf("%.1f", most), most >= 3 && most <= 10).AtLength(),
-		report.NewGoal("S = 256, Δ up to 8, sinks last: share of P that vanishes", "below 0.01 %", report.Percent(last), last < 1e-4).AtLength())
+	return most
 }
 
 // halfPublished is the Δ at which the paper's formula is one half.
@@ -133,16 +148,18 @@ func (s *study) flushFinding() report.Finding {
 func (s *study) growthGoals() []report.Goal {
 	lengths := s.lengths()
 	short, long := lengths[0], lengths[len(lengths)-1]
-	lost := s.growthOf(oneSign, long, carried)
-	grown := lost.relative / s.growthOf(oneSign, short, carried).relative
-	mended := 0.0
-	for _, values := range []string{centred, oneSign} {
-		mended = max(mended, s.growthOf(values, long, promoted).relative/s.growthOf(values, long, exactAdder).relative)
+	mended := func(d *study) (most float64) {
+		for _, values := range []string{centred, oneSign} {
+			most = max(most, d.growthOf(values, long, promoted).relative/d.growthOf(values, long, exactAdder).relative)
+		}
+		return most
 	}
 	return []report.Goal{
-		report.NewGoal(fmt.Sprintf("Hopper, V of one sign, no promotion: error at %d keys over that at %d", long, short), "at least 10", fmt.Sprintf("%.1f", grown), grown >= 10).AtLength(),
-		report.NewGoal("The same with FP32 every 128 keys: error over that of exact addition, at most", "1.5", fmt.Sprintf("%.2f", mended), mended <= 1.5).AtLength(),
-		report.NewGoal(fmt.Sprintf("No promotion, %d keys: mean relative error", long), "below -5 %", report.Percent(lost.bias), lost.bias < -0.05).AtLength(),
+		declared.Judge("length", s.by(func(d *study) float64 {
+			return d.growthOf(oneSign, long, carried).relative / d.growthOf(oneSign, short, carried).relative
+		})),
+		declared.Judge("length-promoted", s.by(mended)),
+		declared.Judge("length-bias", s.by(func(d *study) float64 { return 100 * d.growthOf(oneSign, long, carried).bias })),
 	}
 }
 
@@ -158,11 +175,10 @@ func (s *study) growthFinding() report.Finding {
 }
 
 func (s *study) rotationGoals() []report.Goal {
-	plain, best := s.compared(tensorScales), s.compared(blockRotated)
+	plain := func(d *study) float64 { return d.compared(tensorScales) }
+	best := func(d *study) float64 { return d.compared(blockRotated) }
 	return []report.Goal{
-		report.NewGoal("Outliers, tensor scales: root mean square error", fmt.Sprintf("%.2g within 10 %%", publishedTensor), fmt.Sprintf("%.3g", plain), off(plain, publishedTensor) <= 0.1).AtLength(),
-		report.NewGoal("Outliers, scales of 128 tokens and rotation", fmt.Sprintf("%.2g within 15 %%", publishedFA3), fmt.Sprintf("%.3g", best), off(best, publishedFA3) <= 0.15).AtLength(),
-		report.NewGoal("The first over the second", "at least 2", fmt.Sprintf("%.2f", plain/best), plain/best >= 2).AtLength(),
+		declared.Judge("outliers-ratio", s.by(func(d *study) float64 { return plain(d) / best(d) })),
 	}
 }
 
@@ -174,19 +190,21 @@ func (s *study) rotationFinding() report.Finding {
 }
 
 func (s *study) otherGoals() []report.Goal {
-	flat, steep := s.smoothedAt(0), s.smoothedAt(64)
-	least := math.Inf(1)
-	for _, kind := range []string{plainKind, outlierKind, tokenKind} {
-		least = min(least, s.scaledBy(kind, "token")/s.scaledBy(kind, "tensor"))
+	least := func(d *study) float64 {
+		least := math.Inf(1)
+		for _, kind := range []string{plainKind, outlierKind, tokenKind} {
+			least = min(least, d.scaledBy(kind, "token")/d.scaledBy(kind, "tensor"))
+		}
+		return least
 	}
-	key := s.scaledBy(keyKind, "token") / s.scaledBy(keyKind, "tensor")
-	value := min(s.scaledBy(valueKind, "token"), s.scaledBy(valueKind, "tensor"))
 	return []report.Goal{
-		report.NewGoal("K with a bias of 64: error with smoothing over that without", "at most 0.15", fmt.Sprintf("%.3f", steep.smooth/steep.plain), steep.smooth <= 0.15*steep.plain).AtLength(),
-		within("K without a bias: what smoothing changes", 0.1, off(flat.smooth, flat.plain)).AtLength(),
-		report.NewGoal("Three kinds of operands: error with scales per token over that per tensor, at least", "0.67", fmt.Sprintf("%.2f", least), least >= 0.67).AtLength(),
-		report.NewGoal("A key 2^16 times larger that no query sees: the same", "at most 0.5", fmt.Sprintf("%.2f", key), key <= 0.5),
-		report.NewGoal("Such a value: the smaller error", "above 50 %", report.Percent(value), value > 0.5).AtLength(),
+		declared.Judge("smooth-biased", s.by(func(d *study) float64 { return d.smoothedAt(64).smooth / d.smoothedAt(64).plain })),
+		declared.Judge("smooth-unbiased", s.by(func(d *study) float64 { return 100 * off(d.smoothedAt(0).smooth, d.smoothedAt(0).plain) })),
+		declared.Judge("token-scales", s.by(least)),
+		declared.Judge("huge-key", s.by(func(d *study) float64 { return d.scaledBy(keyKind, "token") / d.scaledBy(keyKind, "tensor") })),
+		declared.Judge("huge-value", s.by(func(d *study) float64 {
+			return 100 * min(d.scaledBy(valueKind, "token"), d.scaledBy(valueKind, "tensor"))
+		})),
 	}
 }
 
@@ -205,54 +223,36 @@ func (s *study) scaleFinding() report.Finding {
 		report.If(s.scaledBy(valueKind, "token") > 0.5, "Scales of V by token do not save a head from one huge value: they go into P, relative to the largest.", "Scales of V by token bear one huge value."))
 }
 
-// What a cache may cost, in nats per byte, and what a control must.
-const (
-	allowedCost       = 0.002
-	allowedDifference = 0.001
-	leastControl      = 0.01
-	leastGain         = 0.05
-)
-
+// goals are judged by windows, of which a look has fewer.
 func (c *caching) goals() []report.Goal {
-	atMost := func(what string, limit, got float64) report.Goal {
-		return report.NewGoal(what, fmt.Sprintf("at most %v", limit), fmt.Sprintf("%.2g", got), got <= limit).AtLength()
+	goals := []report.Goal{declared.Judge("context", c.gains())}
+	for i, name := range []string{"cache-token", "cache-head", "cache-layer", "cache-unscaled"} {
+		goals = append(goals, declared.JudgeInterval(name, c.most(byToken+i, declared.Compared(name)), len(c.models[0].losses[inBF16])))
 	}
-	atLeast := func(what string, limit, got float64) report.Goal {
-		return report.NewGoal(what, fmt.Sprintf("at least %v", limit), fmt.Sprintf("%.2g", got), got >= limit).AtLength()
-	}
-	ways := keepings()
-	gain, twice := c.gain()
-	goals := []report.Goal{atLeast("Cache in BF16: nats per byte by which the last half of a window is easier than the first eighth, less two standard errors", leastGain, gain-twice)}
-	for way := byToken; way <= unscaled; way++ {
-		goals = append(goals, atMost("Cache in "+ways[way].name+": nats per byte above BF16 and two standard errors, in the range where that is most", allowedCost, c.most(way)))
-	}
-	mean, twice := c.growth(byToken)
-	goals = append(goals, atMost("Scales for each token and head: what they cost more in the last half of a window than in the first eighth, and two standard errors", allowedDifference, mean+twice))
-	mean, twice = c.cost(byLayer, byToken, c.whole())
-	goals = append(goals, atMost("One scale for each layer against those: difference, and two standard errors", allowedDifference, math.Abs(mean)+twice))
-	for way := tooLarge; way <= tooSmall; way++ {
-		mean, twice := c.cost(way, inBF16, c.whole())
-		goals = append(goals, atLeast("Nats per byte above BF16 less two standard errors, "+ways[way].name, leastControl, mean-twice))
-	}
-	return goals
+	return append(goals,
+		declared.Judge("cache-length", c.growths(byToken)),
+		declared.Judge("cache-layer-token", c.costs(byLayer, byToken, c.whole())),
+		declared.Judge("scales-too-large", c.costs(tooLarge, inBF16, c.whole())),
+		declared.Judge("scales-too-small", c.costs(tooSmall, inBF16, c.whole())))
 }
 
 func (c *caching) finding() report.Finding {
 	last := c.whole() - 1
 	text := fmt.Sprintf("Models of %d bytes of context have a perplexity of %.3f in the first eighth of it and of %.3f in the last half with a cache in BF16. There a cache in E4M3 raises perplexity by",
 		c.config.Context, math.Exp(c.loss(inBF16, 0)), math.Exp(c.loss(inBF16, last)))
-	most := math.Inf(-1)
+	seen := false
 	for way := byToken; way <= unscaled; way++ {
 		mean, _ := c.cost(way, inBF16, last)
 		text += fmt.Sprintf(" %s (%s),", report.Percent(math.Expm1(mean)), strings.TrimPrefix(keepings()[way].name, "E4M3, "))
-		most = max(most, c.most(way))
+		all := statistics.OfMean(c.costs(way, inBF16, c.whole()), unscaled)
+		seen = seen || all.Low > 0
 	}
 	large, _ := c.cost(tooLarge, inBF16, last)
 	small, _ := c.cost(tooSmall, inBF16, last)
-	growth, twice := c.growth(byToken)
+	growth, twice := summed(c.growths(byToken))
 	between, error := c.cost(byLayer, byToken, c.whole())
 	return report.NewFinding(fmt.Sprintf("%s and scales that are 2^17 too large or 2^4 too small by %s and %s.", text, report.Percent(math.Expm1(large)), report.Percent(math.Expm1(small))),
-		report.If(most <= allowedCost, "Such a cache costs next to nothing, whatever shares a scale.", "Such a cache has a cost that is seen."),
+		report.If(seen, "Over all bytes such a cache has a cost that is seen.", "Over all bytes no such cache has a cost that is seen."),
 		report.If(growth <= twice, "That it would cost more with length is not seen.", "It costs more with length."),
 		report.If(math.Abs(between) <= error, "Scales for each token and head are not seen to be better than one for each layer.", "One scale for each layer and those for each token and head are not the same.")).AtLength()
 }

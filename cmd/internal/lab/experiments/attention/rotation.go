@@ -60,30 +60,22 @@ func outliers(next *rand.Rand) func() float64 {
 }
 
 func (s *study) rotationJobs() []job {
-	rows, seeds := lab.Pick(s.o, 128, 128, 16), lab.Pick(s.o, 8, 8, 1)
+	rows := lab.Pick(s.o, 128, 128, 16)
 	recipes := fa3Recipes()
 	var jobs []job
 	for _, size := range s.rotationSizes() {
 		dim, keys := size[0], size[1]
-		jobs = append(jobs, job{fmt.Sprintf("outliers, %d keys of %d", keys, dim), seeds * (1 + len(recipes)) * rows * keys * 2 * dim, func(ctx context.Context) error {
-			found := make([]rotation, len(recipes))
-			for i := range found {
-				found[i] = rotation{dim: dim, keys: keys, recipe: i}
-			}
-			for i := range seeds {
-				seed := s.o.Seed + uint64(i)
-				a := random(rows, keys, dim, dim, outliers(generator(seed, forRotations)))
-				scale := 1 / math.Sqrt(float64(dim))
-				exact := a.exact(scale, attention.Mask{}, s.o.Workers)
-				for i, r := range recipes {
-					d, err := s.loss(ctx, r, a, scale, attention.Mask{}, exact, seed)
-					if err != nil {
-						return err
-					}
-					found[i].roots = append(found[i].roots, d.root)
+		jobs = append(jobs, job{fmt.Sprintf("outliers, %d keys of %d", keys, dim), (1 + len(recipes)) * rows * keys * 2 * dim, func(ctx context.Context) error {
+			a := random(rows, keys, dim, dim, outliers(generator(s.o.Seed, forRotations)))
+			scale := 1 / math.Sqrt(float64(dim))
+			exact := a.exact(scale, attention.Mask{}, s.o.Workers)
+			for i, r := range recipes {
+				d, err := s.loss(ctx, r, a, scale, attention.Mask{}, exact, s.o.Seed)
+				if err != nil {
+					return err
 				}
+				s.rotations = append(s.rotations, rotation{dim: dim, keys: keys, recipe: i, roots: []float64{d.root}})
 			}
-			s.rotations = append(s.rotations, found...)
 			return nil
 		}})
 	}
