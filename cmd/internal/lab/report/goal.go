@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
@@ -78,6 +79,20 @@ func (g Goal) Title() string {
 		return g.Name
 	}
 	return g.What
+}
+
+// Outcomes says what became of goals of the given names, in their order: "a is met, b is not
+// judged". It panics if there is none of a name.
+func Outcomes(goals []Goal, names ...string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		at := slices.IndexFunc(goals, func(g Goal) bool { return g.Title() == name })
+		if at < 0 {
+			panic("report: there is no goal " + name)
+		}
+		all[i] = name + " is " + goals[at].Outcome.String()
+	}
+	return strings.Join(all, ", ")
 }
 
 // Outcome is what became of a goal.

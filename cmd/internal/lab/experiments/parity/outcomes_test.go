@@ -49,9 +49,13 @@ func made(e5m2 float64, stays float64) *results {
 	return r
 }
 
-// TestSentencesFollow feeds the report with figures of one outcome and of the opposite.
+// TestSentencesFollow: what came out is said of E5M2 as its controls have it.
 func TestSentencesFollow(t *testing.T) {
-	labtest.Outcomes(t, made(1, 1).report(), made(1e-3, 0.1).report())
+	bad, good := labtest.Sentences(made(1, 1).report()), labtest.Sentences(made(1e-3, 0.1).report())
+	require.Contains(t, bad, "error-e5m2 is caught")
+	require.Contains(t, good, "error-e5m2 is not caught")
+	require.Contains(t, bad, "by +1.0006 % (+1.0003 to +1.0008) in E5M2")
+	require.Contains(t, good, "error-fp8 is met")
 }
 
 // TestCanFail: goals are met, missed, caught and not caught as figures have it.

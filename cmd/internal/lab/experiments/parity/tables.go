@@ -10,12 +10,13 @@ import (
 func (r *results) gapTable() report.Table {
 	t := report.Table{
 		Name: "gaps", Title: "Held-out loss above that of FP32, in percent, over the seeds",
-		Columns: []string{"", "before it trains, mean", "after, mean", "standard deviation", "standard error"},
+		Columns: []string{"", "before it trains, mean", "after, mean", "standard deviation", "interval from", "to"},
 	}
 	for i, a := range arms()[fp32Arm+1:] {
 		arm := fp32Arm + 1 + i
-		m, deviation, ofMean := spreadOf(r.gap(arm))
-		t.Add(a.name, statistics.Mean(r.gapBefore(arm)), m, deviation, ofMean)
+		_, deviation, _ := spreadOf(r.gap(arm))
+		m := statistics.OfMean(r.gap(arm), 1)
+		t.Add(a.name, statistics.Mean(r.gapBefore(arm)), m.At, deviation, m.Low, m.High)
 	}
 	return t
 }
