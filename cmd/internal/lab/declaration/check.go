@@ -165,8 +165,8 @@ func (g *Goal) checkPower(compared int) error {
 	if !(*g.Power >= 0 && *g.Power <= 1) {
 		return fmt.Errorf("power is %v: want a chance from 0 to 1", *g.Power)
 	}
-	if !(*g.SD >= 0) || math.IsInf(*g.SD, 0) {
-		return fmt.Errorf("sd is %v: want that of one value, from the pilot", *g.SD)
+	if !(*g.SD > 0) || math.IsInf(*g.SD, 0) {
+		return fmt.Errorf("sd is %v: want that of one value, from the pilot, above 0; what does not vary is exact", *g.SD)
 	}
 	plan := statistics.Plan{Sample: g.Sample, Family: compared, Mean: *g.Truth, SD: *g.SD}
 	if reached := plan.Power(g.limits()); !(reached >= *g.Power-powerSlack) {

@@ -1,6 +1,14 @@
 // Package declaration reads what an experiment of octavo lab declares before it is run, and
 // judges by it. The file is declaration.toml in the experiment's folder; CONTRIBUTING.md says
 // what is in it.
+//
+// A goal with a sample is judged by the interval of its values' mean. Undecided are one whose
+// interval is across a limit, one with a value that is not a finite number, and one whose
+// values are all equal: their standard deviation of 0 is no estimate, and would make anything
+// certain. An arm that was never used, which differs from nothing in any seed, looks like
+// that. A figure that may well be the same for all seeds is declared as exact, of their
+// largest for example, and is then one of these seeds alone. An interval that was found by
+// resampling clusters is treated alike.
 package declaration
 
 import (

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,7 @@ func TestParseRefuses(t *testing.T) {
 		{`truth = 0.0`, ``, "gap: it lacks truth"},
 		{`sd = 0.2`, ``, "gap: it lacks sd"},
 		{`sd = 0.2`, `sd = -1`, "gap: sd is -1"},
+		{`sd = 0.2`, `sd = 0`, "gap: sd is 0: want"},
 		{`sd = 0.2`, `sd = 0.4`, "gap: power is 0.9, and with 12 values of sd 0.4 around 0, 1 compared, it is 0."},
 		{`truth = 0.0`, `truth = 0.25`, "it is 0.025"},
 		{`test = "exact"`, "test = \"exact\"\nsample = 3", "equal: an exact figure has no sample"},
@@ -215,6 +217,23 @@ func TestJudgeTooLittle(t *testing.T) {
 	require.Equal(t, "7 % (one value)", d.Judge("gap", []float64{7}).Got)
 	require.Equal(t, report.NotJudged, d.Judge("coarse", []float64{7}).Outcome)
 	require.Equal(t, report.NotJudged, d.Judge("coarse", nil).Outcome)
+}
+
+// TestJudgeWithoutSpread: values that are all equal decide nothing, on either side of a limit
+// and of either kind, even where their mean is rounded; one that differs is enough.
+func TestJudgeWithoutSpread(t *testing.T) {
+	d := MustParse([]byte(whole))
+	for _, name := range []string{"gap", "coarse"} {
+		for _, value := range []float64{0, 0.1, -0.1, 0.3, 7} {
+			values := slices.Repeat([]float64{value}, 12)
+			got := d.Judge(name, values)
+			require.Equal(t, report.Undecided, got.Outcome, "%s: %v", name, value)
+			require.Contains(t, got.Undecided, "All 12 values are equal")
+			values[3] += 1e-6
+			require.NotEqual(t, report.Undecided, d.Judge(name, values).Outcome, "%s: %v", name, value)
+		}
+	}
+	require.Equal(t, report.Undecided, d.JudgeInterval("gap", statistics.Interval{}, 12).Outcome)
 }
 
 func TestJudgeInterval(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 
 // Judge judges a goal by its values, one of each seed or cluster: by their mean and its
 // interval (statistics.OfMean), corrected for the goals of the family. Fewer values than were
-// declared are shown and not judged. It panics if there is no goal of the name, or if it is
-// an exact one.
+// declared are shown and not judged. Values that are all equal leave it undecided. It panics
+// if there is no goal of the name, or if it is an exact one.
 func (d *Declaration) Judge(name string, values []float64) report.Goal {
 	return d.JudgeInterval(name, statistics.OfMean(values, d.Compared(name)), len(values))
 }
@@ -34,7 +34,11 @@ func (d *Declaration) JudgeInterval(name string, found statistics.Interval, n in
 		j.Undecided = fmt.Sprintf("It wants %d values, and this run has %d.", g.Sample, n)
 		return j
 	}
-	j.Outcome = outcome(control, g.decide(found))
+	decided := g.decide(found)
+	if withoutSpread(found) {
+		decided = unknown
+	}
+	j.Outcome = outcome(control, decided)
 	if j.Outcome == report.Undecided {
 		j.Undecided = g.undecidedText(found, n)
 	}
@@ -103,6 +107,13 @@ func (g *Goal) decide(found statistics.Interval) decision {
 	return unknown
 }
 
+// withoutSpread reports whether an interval is of values that are all equal, but for how
+// their mean is rounded.
+func withoutSpread(found statistics.Interval) bool {
+	const rounding = 1e-12
+	return found.High-found.Low <= math.Abs(found.At)*rounding
+}
+
 func outcome(control bool, d decision) report.Outcome {
 	if control {
 		return [...]report.Outcome{unknown: report.Undecided, yes: report.Caught, no: report.NotCaught}[d]
@@ -150,8 +161,12 @@ func (g *Goal) undecidedText(found statistics.Interval, n int) string {
 	lower, upper := g.limits()
 	distance := min(math.Abs(found.At-lower), math.Abs(found.At-upper))
 	text := fmt.Sprintf("The truth may be anywhere from %s to %s, and wanted is %s.", number(found.Low), g.amount(found.High), g.want())
-	if math.IsNaN(found.At) {
+	switch {
+	case math.IsNaN(found.At):
 		return "What was measured is not a number."
+	case withoutSpread(found):
+		return fmt.Sprintf("All %d values are equal, so that they do not say how far their mean may be off: "+
+			"either nothing was varied, or what is measured is exact and was to be declared so.", n)
 	}
 	const most = 1e6
 	more := math.Ceil(float64(n) * (half / distance) * (half / distance))

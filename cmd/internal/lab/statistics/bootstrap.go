@@ -26,8 +26,12 @@ type Clusters struct {
 // of 1/clusters (Efron 1987, Better Bootstrap Confidence Intervals). It wants a statistic that
 // is smooth, so no maximum and no quantile of few values, and 20 clusters or more: of fewer
 // take one value each and [OfMean]. Random numbers depend on the seed, the resample and the
-// draw, and on nothing else. With fewer than two clusters, or where a resample's figure is not
-// a number, the interval reaches everywhere.
+// draw, and on nothing else.
+//
+// The interval reaches everywhere, so that nothing is decided by it, with fewer than two
+// clusters, where a resample's figure is not a number, and where all resamples' figures are on
+// one side of that of all clusters, or so far to one side that an end would be beyond them:
+// there the correction is not defined, and plain percentiles would miss the truth.
 func (c Clusters) Interval(family int) Interval {
 	order := make([]int, c.Count)
 	for i := range order {
@@ -43,16 +47,23 @@ func (c Clusters) Interval(family int) Interval {
 		return everywhere
 	}
 	shift := c.bias(figures, at)
-	if math.IsInf(shift, 0) { // all resamples are on one side: there is nothing to correct
-		shift = 0
+	if math.IsInf(shift, 0) {
+		return everywhere
 	}
 	a := c.acceleration(order)
-	end := func(tail float64) float64 {
+	share := func(tail float64) float64 {
 		z := shift + distuv.UnitNormal.Quantile(tail)
-		return Quantile(figures, distuv.UnitNormal.CDF(shift+z/(1-float64(a*z))))
+		if float64(a*z) >= 1 { // beyond the pole of the correction
+			return math.NaN()
+		}
+		return distuv.UnitNormal.CDF(shift + z/(1-float64(a*z)))
 	}
-	tail := Tail(family)
-	return Interval{at, end(tail), end(1 - tail)}
+	tail, least := Tail(family), 1/float64(len(figures))
+	low, high := share(tail), share(1-tail)
+	if !(low >= least && high <= 1-least) {
+		return everywhere
+	}
+	return Interval{at, Quantile(figures, low), Quantile(figures, high)}
 }
 
 // resampled returns the figures of all resamples, sorted.

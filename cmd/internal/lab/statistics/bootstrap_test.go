@@ -88,6 +88,38 @@ func TestClustersOfLittle(t *testing.T) {
 	require.Equal(t, []float64{math.Inf(-1), math.Inf(1)}, []float64{none.Low, none.High})
 }
 
+// TestClustersOnOneSide: a largest value is above that of every resample without it, and equal
+// to the others, which is a correction that is defined; that of a figure above all resamples',
+// or of an end beyond them, is not.
+func TestClustersOnOneSide(t *testing.T) {
+	whole := func(clusters []int) bool {
+		for i, c := range clusters {
+			if i != c {
+				return false
+			}
+		}
+		return len(clusters) == 20
+	}
+	for _, c := range []struct{ all, others float64 }{{5, 1}, {-5, 1}} {
+		got := Clusters{Count: 20, Resamples: 500, Statistic: func(clusters []int) float64 {
+			if whole(clusters) {
+				return c.all
+			}
+			return c.others + float64(clusters[0])/100
+		}}.Interval(1)
+		require.Equal(t, Interval{c.all, math.Inf(-1), math.Inf(1)}, got)
+	}
+	values := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}
+	far := Clusters{Count: 20, Resamples: 500, Statistic: func(clusters []int) float64 {
+		if whole(clusters) {
+			return 12.9 // the mean and nearly two standard errors: few resamples are above
+		}
+		return meanOf(values)(clusters)
+	}}.Interval(1)
+	require.Equal(t, Interval{12.9, math.Inf(-1), math.Inf(1)}, far)
+	require.Less(t, Clusters{Count: 20, Resamples: 500, Statistic: meanOf(values)}.Interval(1).High, 14.0)
+}
+
 // TestUniform: the numbers are spread evenly and differ in each of their counters.
 func TestUniform(t *testing.T) {
 	var sum, squares float64
