@@ -21,7 +21,7 @@ func made(figures func(arm int) (gradient, gap float64)) *results {
 		f := found{seed: uint64(seed), common: make([]float64, r.study.common)}
 		for i := range arms() {
 			gradient, gap := figures(i)
-			few := 1e-6 * float64(seed+1) * float64(i) // seeds differ
+			few := 1e-6 * (1 + math.Sin(float64(7*seed+i))) // seeds differ, and so do ratios of arms
 			f.arms = append(f.arms, result{
 				before: 2, after: 2 * (1 + gap/100 + few), losses: make([]float64, r.study.apart),
 				gradients: []gradientError{{
