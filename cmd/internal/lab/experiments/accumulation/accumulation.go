@@ -32,7 +32,7 @@ var declared = declaration.MustParse(declarationFile)
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	lengths := lab.Pick(o, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 4096})
-	side, seeds := lab.Pick(o, 64, 64, 32), lab.Pick(o, 12, 12, 2)
+	side, seeds := lab.Pick(o, 64, 64, 32), lab.Pick(o, 12, 3, 2)
 	kinds := []operandKind{bell, uniform}
 	var products int64 // of one result
 	for _, k := range lengths {

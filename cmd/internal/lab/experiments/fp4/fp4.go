@@ -71,7 +71,7 @@ func ways() []way {
 		}
 		list = append(list, way{r.Name, means, r.Apply})
 	}
-	add("E4M3, scales of 1x128 and of 128x128 for weights (DeepSeek-V3)", "fp8")
+	add("E4M3, scales of 1x128 and of 128x128 for weights: the default recipe in FP8, and not deepseek-v3", "fp8")
 	add("E4M3, E8M0 scales of 32 values", "mxfp8")
 	add("E2M1, UE4M3 scales of 16 values under one float32 of the tensor, with the four parts below", "nvfp4")
 	for _, p := range fourParts {

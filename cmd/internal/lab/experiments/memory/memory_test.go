@@ -44,10 +44,13 @@ func TestGapsAreOfTheSameSeed(t *testing.T) {
 	require.Equal(t, []float64{50, 25}, r.gaps(1))
 }
 
-func TestSameLosses(t *testing.T) {
+func TestDiffers(t *testing.T) {
 	a, b := training.Curve{Losses: []float64{3, 2, 1}}, training.Curve{Losses: []float64{3, 2.5, 1}}
-	require.Equal(t, "the same", results{{a, a}}.sameLosses(1))
-	require.Equal(t, "other from step 1 on", results{{a, a}, {a, b}}.sameLosses(1))
+	differs, _ := results{{a, a}}.differs(1)
+	require.False(t, differs)
+	differs, step := results{{a, a}, {a, b}}.differs(1)
+	require.True(t, differs)
+	require.Equal(t, 1, step)
 }
 
 // TestControlsAreNamed: what has to be caught is named so on the page, and only that.

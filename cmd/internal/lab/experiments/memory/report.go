@@ -60,14 +60,14 @@ func (r results) findings() []report.Finding {
 		return report.Percent(float64(r[0][economy].Activations.Total()) / float64(plain.Activations.Total()))
 	}
 	kept := find("activations FP8")
-	same := r.sameLosses(kept)
+	differs, at := r.differs(kept)
 	return []report.Finding{
 		report.NewFinding(fmt.Sprintf("Activations kept from the forward to the backward pass take %s of the memory in FP8, and %s with SwiGLU's inputs too.",
 			left(kept), left(find("activations FP8, SwiGLU's too")))),
 		report.NewFinding("What a linear layer keeps in FP8 is the operand that the product of its weight gradient multiplies anyway.",
-			report.If(same == "the same",
+			report.If(!differs,
 				"So no loss changes in any bit.",
-				fmt.Sprintf("So no loss should change in any bit, but losses are %s: that is a defect.", same))),
+				fmt.Sprintf("So no loss should change in any bit, but from step %d on one does: that is a defect.", at))),
 	}
 }
 
@@ -81,16 +81,17 @@ func find(name string) int {
 	panic("memory: no economy " + name)
 }
 
-// sameLosses says whether an economy had the bits of none in every step of every seed.
-func (r results) sameLosses(economy int) string {
+// differs reports whether an economy has other bits than none in a step of any seed, and
+// which is the first such step of the first such seed.
+func (r results) differs(economy int) (differs bool, step int) {
 	for _, curves := range r {
 		for step, loss := range curves[economy].Losses {
 			if loss != curves[0].Losses[step] {
-				return fmt.Sprintf("other from step %d on", step)
+				return true, step
 			}
 		}
 	}
-	return "the same"
+	return false, 0
 }
 
 func (r results) table(tokens int) report.Table {

@@ -10,18 +10,16 @@ import (
 )
 
 func (s *study) report() *report.Report {
-	findings := []report.Finding{
-		s.alignmentFinding(), s.growthFinding(), s.smoothingFinding(), s.blockFinding(), s.lossFinding(),
-	}
-	for i, f := range findings { // a few seeds, or models that are hardly trained, conclude nothing
-		findings[i] = f.AtLength()
-	}
+	goals := s.goals()
 	return &report.Report{
-		Goals:    s.goals(),
-		Findings: findings,
-		Limits:   s.limits(),
-		Charts:   []chart.Chart{s.alignmentChart(), s.amaxChart(), s.errorChart(), s.gapChart(), s.trainedChart()},
-		Tables:   s.tables(),
+		Goals: goals,
+		Findings: []report.Finding{
+			s.alignmentFinding(goals), s.growthFinding(goals), s.smoothingFinding(goals),
+			s.blockFinding(goals), s.lossFinding(goals),
+		},
+		Limits: s.limits(),
+		Charts: []chart.Chart{s.alignmentChart(), s.amaxChart(), s.errorChart(), s.gapChart(), s.trainedChart()},
+		Tables: s.tables(),
 	}
 }
 
