@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -74,8 +75,45 @@ func madeUp(claimed bool) *study {
 			s.scales = append(s.scales, x)
 		}
 	}
-	s.draws = slices.Repeat([]*study{s}, declared.Hypotheses[0].Sample)
+	for seed := range declared.Hypotheses[0].Sample {
+		s.draws = append(s.draws, shaken(s, seed))
+	}
 	return s
+}
+
+// shaken is a draw of which each figure is a little off, since values that are all equal
+// decide nothing.
+func shaken(s *study, seed int) *study {
+	d, n := *s, 0
+	shake := func(figures ...*float64) {
+		for _, x := range figures {
+			n++
+			*x += 1e-6 * *x * math.Sin(float64(7*seed+n))
+			*x += 1e-9 * math.Sin(float64(5*seed+n))
+		}
+	}
+	d.spreads, d.flushes, d.growths = slices.Clone(s.spreads), slices.Clone(s.flushes), slices.Clone(s.growths)
+	d.rotations, d.smoothing, d.scales = slices.Clone(s.rotations), slices.Clone(s.smoothing), slices.Clone(s.scales)
+	for i := range d.spreads {
+		shake(&d.spreads[i].relative)
+	}
+	for i := range d.flushes {
+		shake(&d.flushes[i].forward, &d.flushes[i].reverse, &d.flushes[i].ratio)
+	}
+	for i := range d.growths {
+		shake(&d.growths[i].relative, &d.growths[i].bias)
+	}
+	for i := range d.rotations {
+		d.rotations[i].roots = slices.Clone(d.rotations[i].roots)
+		shake(&d.rotations[i].roots[0])
+	}
+	for i := range d.smoothing {
+		shake(&d.smoothing[i].plain, &d.smoothing[i].smooth, &d.smoothing[i].rotated)
+	}
+	for i := range d.scales {
+		shake(&d.scales[i].relative)
+	}
+	return &d
 }
 
 // madeUpCaching has as many windows as were declared, of two models, whose costs differ by 1e-5.
@@ -101,7 +139,7 @@ func madeUpCaching(claimed bool) *caching {
 					case !claimed:
 						cost = 0.003 + 0.5*float64(part) + 0.01*float64(part*way)
 					}
-					losses[part] += cost
+					losses[part] += cost + 1e-7*math.Sin(float64(7*w+5*way+part))
 				}
 				windows = append(windows, losses)
 			}

@@ -26,6 +26,7 @@ func madeUp(loss func(seed, way int) float64) *study {
 		for kind := range valueNames {
 			for i, w := range roundingWays() {
 				of := rounding{values: valueNames[kind], way: w.name, once: []float64{0.01, 0.009, 0.03, 0.011, 0.035}[i], draws: 64}
+				of.once *= 1 + float64(seed*(i+1))/1e5 // seeds differ, and so do ratios of ways
 				of.ofMean = of.once
 				if i >= stochasticRounding {
 					of.ofMean = of.once / 64 * (1 + float64(seed)/1000)
@@ -54,7 +55,7 @@ func TestGoals(t *testing.T) {
 	tally := func(s *study) report.Tally { return report.TallyOf(s.report()) }
 	require.Equal(t, report.Tally{Met: 15, Controls: report.Controls{Caught: 2}}, tally(madeUp(asClaimed)))
 	require.Equal(t, report.Tally{Met: 3 + 5, Missed: 7, Controls: report.Controls{Caught: 1, NotCaught: 1}},
-		tally(madeUp(func(int, int) float64 { return 2 })), "all alike: only gaps are as wanted")
+		tally(madeUp(func(seed, way int) float64 { return 2 + 1e-6*math.Sin(float64(7*seed+way)) })), "as good as alike: only gaps are as wanted")
 	require.Equal(t, report.Tally{Missed: 15, Controls: report.Controls{Caught: 1, NotCaught: 1}}, tally(contrary()))
 	require.Equal(t, report.Tally{Met: 5, Undecided: 10, Controls: report.Controls{Caught: 1, Undecided: 1}},
 		tally(madeUp(func(int, int) float64 { return math.NaN() })), "nothing is met by no number")
@@ -63,10 +64,11 @@ func TestGoals(t *testing.T) {
 // contrary has every hypothesis fail.
 func contrary() *study {
 	percents := map[int]float64{fp8Way: 1, mxfp8Way: -1, nvfp4Way: 5, fourOverSixWay: 6, mxfp4Way: 4, plainWay: 4, plainMXFP4Way: 0}
-	s := madeUp(func(seed, way int) float64 { return 2 * (1 + (percents[way]+float64(seed%3)/1000)/100) })
-	for _, of := range s.roundings {
+	s := madeUp(func(seed, way int) float64 { return 2 * (1 + (percents[way]+math.Sin(float64(7*seed+way))/1000)/100) })
+	for seed, of := range s.roundings {
 		for i := range of {
-			of[i].once, of[i].ofMean = 0.01*float64(1+i%roundingCount), 0.5
+			few := 1 + math.Sin(float64(7*seed+i))/1e5 // seeds differ
+			of[i].once, of[i].ofMean = few*0.01*float64(1+i%roundingCount), 0.5
 		}
 	}
 	s.divisions[randomDivision].differ, s.divisions[boundaryDivision].differ = 3, 4

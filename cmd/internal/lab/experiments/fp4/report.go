@@ -72,7 +72,7 @@ func (s *study) roundingGoals() []report.Goal {
 		declared.Judge("eden", over(stochasticRounding)),
 		declared.Judge("unbiased-random", bias(stochasticRounding)),
 		declared.Judge("unbiased-eden", bias(edenRounding)),
-		declared.Judge("nearest-biased", bias(nearestRounding)),
+		declared.JudgeFigure("nearest-biased", slices.Min(bias(nearestRounding))),
 	}
 }
 
