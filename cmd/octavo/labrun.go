@@ -144,7 +144,9 @@ func (r *labRun) stage(report *labreport.Report) error {
 
 // addResults adds what --json prints of reports.
 func (r *labRun) addResults(name string, reports ...*labreport.Report) error {
-	return r.files.Add(name+".json", func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(r.options.Seed, reports...)) })
+	return r.files.Add(name+".json", func(w io.Writer) error {
+		return jsonout.Print(w, labreport.ResultsOf(r.options.Length, r.options.Seed, reports...))
+	})
 }
 
 // commit has the files appear, with an index of several experiments.
@@ -181,7 +183,7 @@ func (r *labRun) saved() string {
 // conclude prints where the pages are and how many goals were met, or the JSON.
 func (r *labRun) conclude() error {
 	if r.flags.asJSON {
-		return jsonout.Print(r.stdout, labreport.ResultsOf(r.options.Seed, r.reports...))
+		return jsonout.Print(r.stdout, labreport.ResultsOf(r.options.Length, r.options.Seed, r.reports...))
 	}
 	page := r.name + ".html"
 	if r.name == allExperiments {
@@ -219,5 +221,6 @@ func (r *labRun) setting(name string) labreport.Setting {
 		Machine: fmt.Sprintf("octavo %s, %s, %s/%s, level %s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.Level, v.GOMAXPROCS),
 		Inputs:  inputs,
 		Seed:    o.Seed,
+		Length:  o.Length,
 	}
 }

@@ -100,7 +100,7 @@ func TestReadDeclared(t *testing.T) {
 	dir := t.TempDir()
 	r := experiment("parity")
 	for i, o := range []labreport.Outcome{labreport.Met, labreport.Missed, labreport.Undecided, labreport.NotJudged, labreport.Caught, labreport.NotCaught} {
-		declared := &labreport.Declared{Name: fmt.Sprint("goal-", i), Control: i > 3}
+		declared := labreport.Declared{Name: fmt.Sprint("goal-", i), Control: i > 3}
 		r.Goals = append(r.Goals, labreport.Goal{What: "it", Outcome: o, Declared: declared})
 	}
 	writeLab(t, dir, r)

@@ -69,7 +69,11 @@ func commit(t *testing.T, dir, kind string, files map[string]func(io.Writer) err
 func experiment(name string, goals ...bool) *labreport.Report {
 	r := &labreport.Report{Name: name, Title: "About " + name, Length: labreport.Full, Time: 2500 * time.Millisecond}
 	for i, met := range goals {
-		r.Goals = append(r.Goals, labreport.NewGoal(fmt.Sprintf("figure %d", i+1), "1", fmt.Sprint(i), met))
+		g := labreport.Goal{What: fmt.Sprintf("figure %d", i+1), Want: "1", Got: fmt.Sprint(i), Outcome: labreport.Missed}
+		if met {
+			g.Outcome = labreport.Met
+		}
+		r.Goals = append(r.Goals, g)
 	}
 	return r
 }
@@ -78,10 +82,12 @@ func experiment(name string, goals ...bool) *labreport.Report {
 func writeLab(t *testing.T, dir string, reports ...*labreport.Report) {
 	t.Helper()
 	files := map[string]func(io.Writer) error{
-		indexName: func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(7, reports...)) },
+		indexName: func(w io.Writer) error {
+			return jsonout.Print(w, labreport.ResultsOf(reports[0].Length, 7, reports...))
+		},
 	}
 	for _, r := range reports {
-		files[r.Name+".json"] = func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(7, r)) }
+		files[r.Name+".json"] = func(w io.Writer) error { return jsonout.Print(w, labreport.ResultsOf(r.Length, 7, r)) }
 		files[r.Name+".html"] = func(w io.Writer) error { _, err := io.WriteString(w, "<p>"); return err }
 	}
 	commit(t, dir, "lab", files)

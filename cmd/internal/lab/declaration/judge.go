@@ -77,7 +77,7 @@ func (d *Declaration) exact(g *Goal, control bool, got string, met bool) report.
 
 // goal returns what was declared, not judged.
 func (d *Declaration) goal(g *Goal, control bool) report.Goal {
-	declared := &report.Declared{
+	declared := report.Declared{
 		Name: g.Name, Control: control, Hypothesis: g.Hypothesis, Refuted: g.Refuted, Unit: g.Unit, Test: string(g.Test),
 		Family: g.Family, Compared: d.Compared(g.Name), Reproduces: g.reproduces(), Sample: g.Sample,
 	}

@@ -72,7 +72,7 @@ func Judged(t *testing.T, r *report.Report, judged, not int) {
 	t.Helper()
 	require.Equal(t, lab.Short, r.Length)
 	for _, g := range r.Goals {
-		require.Contains(t, []report.Outcome{report.Met, report.Caught, report.NotJudged}, g.Outcome, "%s: %s (wanted: %s)", g.Title(), g.Got, g.Want)
+		require.Contains(t, []report.Outcome{report.Met, report.Caught, report.NotJudged}, g.Outcome, "%s: %s (wanted: %s)", g.Name, g.Got, g.Want)
 	}
 	tally := report.TallyOf(r)
 	require.Equal(t, []int{judged, not}, []int{tally.Met + tally.Controls.Caught, tally.NotJudged + tally.Controls.NotJudged})
@@ -85,7 +85,7 @@ func Declared(t *testing.T, e lab.Experiment, r *report.Report) {
 	require.Equal(t, e.Name, e.Declaration.Experiment)
 	var judged []string
 	for _, g := range r.Goals {
-		require.NotNil(t, g.Declared, "not declared: %s", g.What)
+		require.NotEmpty(t, g.Name, "not declared: %s", g.What)
 		judged = append(judged, g.Name)
 	}
 	require.ElementsMatch(t, e.Declaration.Names(), judged)

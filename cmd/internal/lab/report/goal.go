@@ -8,15 +8,14 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 )
 
-// Goal is a statement that can fail. One that was declared says what of; see package
-// declaration.
+// Goal is a statement that can fail and was declared before; see package declaration.
 type Goal struct {
 	What    string  `json:"what"` // is measured
 	Want    string  `json:"want"`
 	Got     string  `json:"got"`
 	Outcome Outcome `json:"outcome"`
 
-	*Declared // nil: it was not
+	Declared
 
 	atLength bool // what is wanted makes sense at full length only
 }
@@ -48,18 +47,6 @@ type Found struct {
 	Values int            `json:"values"`
 }
 
-// NewGoal returns a goal that was not declared: what is measured, what is wanted, what came
-// out, and whether that is what was wanted.
-//
-// It is left for experiments that have no declaration.toml yet.
-func NewGoal(what, want, got string, met bool) Goal {
-	g := Goal{What: what, Want: want, Got: got, Outcome: Missed}
-	if met {
-		g.Outcome = Met
-	}
-	return g
-}
-
 // AtLength returns the goal as one that only a run of full length judges: what is wanted is
 // of models that have been trained for a while, or of more values than others have.
 func (g Goal) AtLength() Goal {
@@ -71,22 +58,14 @@ func (g Goal) AtLength() Goal {
 func (g Goal) Met() bool { return g.Outcome == Met }
 
 // isControl reports whether the goal is to be caught.
-func (g Goal) isControl() bool { return g.Declared != nil && g.Control }
-
-// Title is what the goal is called beside others.
-func (g Goal) Title() string {
-	if g.Declared != nil {
-		return g.Name
-	}
-	return g.What
-}
+func (g Goal) isControl() bool { return g.Control }
 
 // Outcomes says what became of goals of the given names, in their order: "a is met, b is not
 // judged". It panics if there is none of a name.
 func Outcomes(goals []Goal, names ...string) string {
 	all := make([]string, len(names))
 	for i, name := range names {
-		at := slices.IndexFunc(goals, func(g Goal) bool { return g.Title() == name })
+		at := slices.IndexFunc(goals, func(g Goal) bool { return g.Name == name })
 		if at < 0 {
 			panic("report: there is no goal " + name)
 		}

@@ -19,6 +19,7 @@ type Setting struct {
 	Machine string // version, platform and level
 	Inputs  []string
 	Seed    uint64
+	Length  Length
 }
 
 //go:embed parts.html
@@ -78,7 +79,7 @@ func (r *Report) WritePage(w io.Writer, s Setting) error {
 // theirs, which are beside it, and the names of others that were not done.
 func WriteIndex(w io.Writer, reports []*Report, unfinished []string, s Setting) error {
 	return indexPage.Write(w, "octavo lab", map[string]any{
-		"Reports": reports, "Unfinished": strings.Join(unfinished, ", "), "Setting": s, "Length": ResultsOf(s.Seed, reports...).Length,
+		"Reports": reports, "Unfinished": strings.Join(unfinished, ", "), "Setting": s, "Length": s.Length,
 	})
 }
 

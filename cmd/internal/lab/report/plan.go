@@ -35,7 +35,7 @@ func (r *Report) goals(controls bool) (list []Goal) {
 // Open returns the goals that the run could not decide, and those that it has too little for.
 func (r *Report) Open() (list []Goal) {
 	for _, g := range r.Goals {
-		if g.Declared != nil && g.Undecided != "" {
+		if g.Undecided != "" {
 			list = append(list, g)
 		}
 	}

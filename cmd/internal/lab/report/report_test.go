@@ -17,6 +17,11 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 )
 
+// goalOf is a goal that is named as what is measured.
+func goalOf(what, want, got string, o Outcome) Goal {
+	return Goal{What: what, Want: want, Got: got, Outcome: o, Declared: Declared{Name: what}}
+}
+
 func example() *Report {
 	t := Table{Name: "numbers", Title: "Some numbers", Columns: []string{"name", "value", "count"}}
 	t.Add("a, b", 1.0/3, 7)
@@ -25,7 +30,7 @@ func example() *Report {
 	raw.Add(12345)
 	return &Report{
 		Name: "example", Title: "An example", Claim: "It is claimed.", Length: Full,
-		Goals:    []Goal{NewGoal("this", "1", "1", true), NewGoal("that", "2", "3", false)},
+		Goals:    []Goal{goalOf("this", "1", "1", Met), goalOf("that", "2", "3", Missed)},
 		Findings: []Finding{NewFinding("Something was found.")},
 		Limits:   []string{"Much was not."},
 		Charts:   []chart.Chart{{Title: "A plot", Series: []chart.Series{{Points: []chart.Point{{X: 1, Y: 2}, {X: 2, Y: 3}}}}}},
@@ -88,7 +93,7 @@ func TestIndexLinksPages(t *testing.T) {
 func TestText(t *testing.T) {
 	var b bytes.Buffer
 	r := example()
-	r.Goals[1].What += strings.Repeat(" and that", 9)
+	r.Goals[1].Name += strings.Repeat(" and that", 9)
 	require.NoError(t, r.WriteText(&b))
 	require.Equal(t, `An example (1.2s)
   1 of 2 goals met
@@ -136,7 +141,7 @@ func TestShortRunSaysSo(t *testing.T) {
 	require.NotContains(t, html, `class="missed"`)
 
 	var index bytes.Buffer
-	require.NoError(t, WriteIndex(&index, []*Report{r}, []string{"another", "last"}, Setting{}))
+	require.NoError(t, WriteIndex(&index, []*Report{r}, []string{"another", "last"}, Setting{Length: Short}))
 	require.Contains(t, index.String(), Short.Notice())
 	require.Contains(t, index.String(), tally)
 	require.NotContains(t, index.String(), `class="missed"`)
@@ -148,7 +153,7 @@ func TestShortRunSaysSo(t *testing.T) {
 	require.Contains(t, text.String(), tally)
 	require.NotContains(t, text.String(), "MISSED")
 
-	got, err := json.Marshal(ResultsOf(7, r))
+	got, err := json.Marshal(ResultsOf(Short, 7, r))
 	require.NoError(t, err)
 	require.Contains(t, string(got), `{"length":"short","seed":7,"met":1,"missed":0,"undecided":0,"notJudged":1,"controls":{"caught":0,"notCaught":0,"undecided":0,"notJudged":0},"experiments":[{"name":"example"`)
 	require.Contains(t, string(got), `"got":"3","outcome":"not judged"`)
@@ -156,12 +161,8 @@ func TestShortRunSaysSo(t *testing.T) {
 
 // TestAtLength: a goal that makes sense at full length only is judged there.
 func TestAtLength(t *testing.T) {
-	for _, met := range []bool{false, true} {
-		r := &Report{Goals: []Goal{NewGoal("", "", "", met).AtLength(), NewGoal("", "", "", met)}}
-		want := Missed
-		if met {
-			want = Met
-		}
+	for _, want := range []Outcome{Missed, Met} {
+		r := &Report{Goals: []Goal{goalOf("", "", "", want).AtLength(), goalOf("", "", "", want)}}
 		require.Equal(t, []Outcome{want, want}, []Outcome{r.Goals[0].Outcome, r.Goals[1].Outcome})
 		r.SetLength(Short)
 		require.Equal(t, []Outcome{NotJudged, want}, []Outcome{r.Goals[0].Outcome, r.Goals[1].Outcome})
@@ -169,7 +170,8 @@ func TestAtLength(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	all := ResultsOf(7, example(), example())
+	require.Equal(t, Full, ResultsOf(Full, 7).Length, "without reports")
+	all := ResultsOf(Full, 7, example(), example())
 	require.Equal(t, Tally{Met: 2, Missed: 2}, all.Tally)
 	require.Equal(t, Full, all.Length)
 	require.Len(t, all.Experiments, 2)
@@ -187,7 +189,7 @@ func declaredExample() *Report {
 	}}
 	r.Goals = nil
 	add := func(name string, control bool, o Outcome, undecided string) {
-		d := &Declared{
+		d := Declared{
 			Name: name, Control: control, Hypothesis: "It is so.", Refuted: "More than that.", Unit: "%", Test: "equivalent",
 			Family: "loss", Compared: 3, Sample: 12, Power: "0.9 if so", Reproduces: "0.25 % (a paper)",
 			Found: &Found{Mean: 1, Low: 0, High: jsonout.Number(math.Inf(1)), Values: 12}, Undecided: undecided,
@@ -247,7 +249,7 @@ func TestDeclaredText(t *testing.T) {
 }
 
 func TestDeclaredJSON(t *testing.T) {
-	text, err := json.Marshal(ResultsOf(7, declaredExample()))
+	text, err := json.Marshal(ResultsOf(Full, 7, declaredExample()))
 	require.NoError(t, err)
 	for _, want := range []string{
 		`"length":"full","seed":7,"met":1,"missed":1,"undecided":1,"notJudged":1,"controls":{"caught":1,"notCaught":1,"undecided":1,"notJudged":0}`,

@@ -22,11 +22,10 @@ type Summary struct {
 	Seconds  float64  `json:"seconds"`
 }
 
-// ResultsOf returns the results of the reports of a run, which has one seed and one length.
-func ResultsOf(seed uint64, reports ...*Report) Results {
-	all := Results{Seed: seed, Tally: TallyOf(reports...), Experiments: []Summary{}}
+// ResultsOf returns the results of the reports of a run, which has one length and one seed.
+func ResultsOf(length Length, seed uint64, reports ...*Report) Results {
+	all := Results{Length: length, Seed: seed, Tally: TallyOf(reports...), Experiments: []Summary{}}
 	for _, r := range reports {
-		all.Length = r.Length
 		all.Experiments = append(all.Experiments, r.summary())
 	}
 	return all

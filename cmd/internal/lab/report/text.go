@@ -38,15 +38,12 @@ func hanging(label string, width int, text string) string {
 // text is the goal for a terminal.
 func (g Goal) text() string {
 	const widest = len("not judged")
-	what, want := g.What, g.Want
-	if g.Declared != nil {
-		what = g.Name
-		if g.Control {
-			what = "control " + what
-		}
+	what := g.Name
+	if g.Control {
+		what = "control " + what
 	}
-	text := hanging(g.label(), widest, what+": "+g.Got) + hanging("", widest, "wanted: "+want)
-	if g.Declared != nil && g.Undecided != "" {
+	text := hanging(g.label(), widest, what+": "+g.Got) + hanging("", widest, "wanted: "+g.Want)
+	if g.Undecided != "" {
 		text += hanging("", widest, g.Undecided)
 	}
 	return text
