@@ -18,7 +18,7 @@
 //   - [github.com/octavo-fp8/octavo/oracle]: the right answer, what a GPU's tensor
 //     cores will say, and how far a kernel may stray
 //   - [github.com/octavo-fp8/octavo/plan]: before a run, what fewer bits cost in
-//     loss, by published scaling laws
+//     loss, and what a layout takes in memory and time
 //   - [github.com/octavo-fp8/octavo/safetensors]: one file of tensors
 //   - [github.com/octavo-fp8/octavo/checkpoint]: a model's files, in the layouts of
 //     others

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 
 	"github.com/octavo-fp8/octavo/internal/inputfile"
@@ -43,6 +44,27 @@ type Config struct {
 
 	// ModelOpt is hf_quant_config.json.
 	ModelOpt map[string]any
+}
+
+// ReadConfig reads the configuration of a model without its weights: path is its config.json,
+// or the directory that has one. The error is [ErrConfig] where there is none, or where it is no
+// JSON object, and names the file.
+func ReadConfig(path string) (Config, error) {
+	dir, file := path, filepath.Join(path, ConfigName)
+	if stat, err := os.Stat(path); err == nil && !stat.IsDir() {
+		dir, file = "", path
+	}
+	var c Config
+	var err error
+	if dir != "" {
+		c, err = readConfig(dir)
+	} else if err = readJSON(file, &c.Model); err == nil {
+		c.Quantization, err = quantizationOf(c.Model)
+	}
+	if err == nil && c.Model == nil {
+		err = sentinel.Errorf(ErrConfig, "%s: there is no such file", file)
+	}
+	return c, err
 }
 
 // readConfig reads the configuration of a directory.

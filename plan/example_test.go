@@ -142,3 +142,41 @@ func ExampleSun_CriticalData() {
 	// E4M3: 27.33T tokens
 	// E8M7: 1730T tokens
 }
+
+// DeepSeek-V3 on 2048 cards, with its recipe and without what it computes again.
+func ExampleTrainJob_Memory() {
+	m, err := plan.Named("deepseek-v3")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	job := plan.TrainJob{
+		Model:    m,
+		Layout:   plan.Layout{Ranks: 2048, Pipeline: 16, Expert: 64, Last: 1, Zero: 1},
+		Sequence: 4096, Batches: 120,
+	}
+	for _, name := range []string{"bf16", "deepseek-v3"} {
+		if job.Precision, err = plan.NamedPrecision(name); err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, again := range []bool{false, true} {
+			job.Recompute = plan.Recompute{Norms: again, Latent: again}
+			memory, err := job.Memory()
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			s := memory.Peak()
+			fmt.Printf("%-11s stage %d of %d: %5.1f GiB, %5.1f of them activations\n",
+				name, s.Stage, len(memory.Stages), gigabytes(s.Total()), gigabytes(s.Activations))
+		}
+	}
+	// Output:
+	// bf16        stage 1 of 16: 118.4 GiB, 104.6 of them activations
+	// bf16        stage 1 of 16:  80.9 GiB,  66.6 of them activations
+	// deepseek-v3 stage 1 of 16:  84.1 GiB,  73.3 of them activations
+	// deepseek-v3 stage 1 of 16:  47.5 GiB,  36.1 of them activations
+}
+
+func gigabytes(n int64) float64 { return float64(n) / (1 << 30) }

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Numbers is how numbers are stored: so many bits each, and a scale for each block. The zero
+// value, in a [Precision], is what is usual there.
+type Numbers struct {
+	Bits      int          `json:"bits"`
+	Block     tensor.Block `json:"block,omitzero"`      // that share a scale
+	ScaleBits int          `json:"scaleBits,omitempty"` // 0: there are no scales
+}
+
+// Usual numbers.
+var (
+	FP32 = Numbers{Bits: 32}
+	BF16 = Numbers{Bits: 16}
+
+	// Tiles and Squares are FP8 under FP32 scales, as DeepSeek-V3 has it for activations and
+	// for weights (arXiv 2412.19437, section 3.3.2).
+	Tiles   = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 128}, ScaleBits: 32}
+	Squares = Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 128}, ScaleBits: 32}
+
+	// MXFP8 and MXFP4 have a scale of 8 bits for 32 (OCP Microscaling Formats 1.0).
+	MXFP8 = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
+	MXFP4 = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
+
+	// PerTensor is FP8 under one FP32 scale.
+	PerTensor = Numbers{Bits: 8, ScaleBits: 32}
+)
+
+// Bytes is the size of a matrix, with its scales.
+func (n Numbers) Bytes(rows, cols int64) int64 {
+	bytes := ceil(rows*cols*int64(n.Bits), 8)
+	if n.ScaleBits == 0 || bytes == 0 {
+		return bytes
+	}
+	return bytes + ceil(blocks(rows, n.Block.Rows)*blocks(cols, n.Block.Cols)*int64(n.ScaleBits), 8)
+}
+
+// blocks is how many of an extent there are in so many; an extent of 0 is all of them.
+func blocks(n int64, extent int) int64 {
+	if extent == 0 {
+		return 1
+	}
+	return ceil(n, int64(extent))
+}
+
+func (n Numbers) or(usual Numbers) Numbers {
+	if n == (Numbers{}) {
+		return usual
+	}
+	return n
+}
+
+func (n Numbers) check(name string) error {
+	b := n.Block
+	if n.Bits < 1 || n.Bits > 64 || n.ScaleBits < 0 || n.ScaleBits > 64 || b.Rows < 0 || b.Cols < 0 {
+		return sentinel.Errorf(ErrJob, "plan: precision.%s has %d bits and scales of %d for %d x %d: want 1 to 64 bits, and scales of 0 to 64 for a block of 0 or more", name, n.Bits, n.ScaleBits, b.Rows, b.Cols)
+	}
+	return nil
+}
+
+// Precision is how everything is stored. The zero value is the usual mixed precision:
+// BF16, with gradients, master weights and moments in FP32.
+type Precision struct {
+	Name string `json:"name,omitempty"`
+
+	Weights Numbers `json:"weights,omitzero"` // matrices of layers; BF16
+	Experts Numbers `json:"experts,omitzero"` // those of experts; as Weights
+	Rest    Numbers `json:"rest,omitzero"`    // embedding, head, norms, biases, router; BF16
+
+	// Columnwise says that weights are there a second time, transposed, which FP8 products
+	// need on some hardware.
+	Columnwise bool `json:"columnwise,omitempty"`
+
+	Gradients Numbers `json:"gradients,omitzero"` // FP32
+	Master    Numbers `json:"master,omitzero"`    // weights that the optimizer moves; FP32
+	Moment1   Numbers `json:"moment1,omitzero"`   // FP32
+	Moment2   Numbers `json:"moment2,omitzero"`   // as Moment1
+
+	// Inputs are those of linear layers, kept for the gradients of weights; BF16. Stream are
+	// what norms and attention read; BF16.
+	Inputs Numbers `json:"inputs,omitzero"`
+	Stream Numbers `json:"stream,omitzero"`
+
+	// AttentionOut is the result of attention. The zero value: as Inputs, for the layer after
+	// it, and as Stream beside that where these differ, for the backward pass of attention;
+	// otherwise both read the same.
+	AttentionOut Numbers `json:"attentionOut,omitzero"`
+
+	// SwiGLU are its two inputs; as Stream. FromSwiGLU says that the input of the layer after
+	// it is not kept but computed from those again (DeepSeek-V3, section 3.3.3).
+	SwiGLU     Numbers `json:"swiglu,omitzero"`
+	FromSwiGLU bool    `json:"fromSwiglu,omitempty"`
+
+	KV Numbers `json:"kv,omitzero"` // the cache of keys and values, or of latents; BF16
+}
+
+// Precisions returns named recipes:
+//
+//   - bf16: the zero value
+//   - fp8: as TransformerEngine under Megatron-LM with primary weights in FP8 under one scale
+//     for a tensor: weights and inputs of linear layers of 1 byte, all else as bf16
+//   - deepseek-v3: FP8 under scales of blocks, moments in BF16, the input of the layer after
+//     attention in 12 bits, and the inputs of SwiGLU in FP8 in place of its result
+//     (arXiv 2412.19437, sections 3.3.2, 3.3.3 and 3.5.2)
+//   - octavo: what package nn keeps with its activations fp8-swiglu and package optim with
+//     moments of FP8, on a device whose other numbers are BF16: as deepseek-v3, with
+//     moments of 2 bytes and 8 for each 128, and 8 bits after attention
+//   - fp8-serve: weights as deepseek-v3 publishes them and a KV cache of FP8
+//   - mxfp4-experts: experts in MXFP4 and all else in BF16, as gpt-oss is published
+func Precisions() []Precision {
+	return []Precision{
+		{Name: "bf16"},
+		{Name: "fp8", Weights: PerTensor, Inputs: PerTensor},
+		{
+			Name: "deepseek-v3", Weights: Squares, Moment1: BF16, Inputs: Tiles,
+			AttentionOut: Numbers{Bits: 12, Block: Tiles.Block, ScaleBits: 32}, SwiGLU: Tiles, FromSwiGLU: true,
+		},
+		{
+			Name: "octavo", Weights: Squares, Moment1: Tiles, Inputs: Tiles, AttentionOut: Tiles,
+			SwiGLU: Tiles, FromSwiGLU: true,
+		},
+		{Name: "fp8-serve", Weights: Squares, KV: PerTensor},
+		{Name: "mxfp4-experts", Experts: MXFP4},
+	}
+}
+
+// NamedPrecision returns the recipe of a name. It is an error, [ErrJob], if there is none.
+func NamedPrecision(name string) (Precision, error) {
+	var names []string
+	for _, p := range Precisions() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Precision{}, sentinel.Errorf(ErrJob, "plan: no precision is called %q: want one of %s", name, strings.Join(names, ", "))
+}
+
+// complete fills in what is usual, and checks.
+func (p Precision) complete() (Precision, error) {
+	p.Weights = p.Weights.or(BF16)
+	p.Experts = p.Experts.or(p.Weights)
+	p.Rest = p.Rest.or(BF16)
+	p.Gradients = p.Gradients.or(FP32)
+	p.Master = p.Master.or(FP32)
+	p.Moment1 = p.Moment1.or(FP32)
+	p.Moment2 = p.Moment2.or(p.Moment1)
+	p.Inputs = p.Inputs.or(BF16)
+	p.Stream = p.Stream.or(BF16)
+	p.SwiGLU = p.SwiGLU.or(p.Stream)
+	p.KV = p.KV.or(BF16)
+	out := p.AttentionOut.or(BF16)
+	return p, first(p.Weights.check("weights"), p.Experts.check("experts"), p.Rest.check("rest"),
+		p.Gradients.check("gradients"), p.Master.check("master"), p.Moment1.check("moment1"),
+		p.Moment2.check("moment2"), p.Inputs.check("inputs"), p.Stream.check("stream"),
+		p.SwiGLU.check("swiglu"), p.KV.check("kv"), out.check("attentionOut"))
+}
+
+// weight returns how a weight is stored.
+func (p Precision) weight(w weight) Numbers {
+	switch w.kind {
+	case linear:
+		return p.Weights
+	case expertLinear:
+		return p.Experts
+	}
+	return p.Rest
+}
+
+func ceil(a, b int64) int64 { return (a + b - 1) / b }
