@@ -22,7 +22,8 @@
 //
 // [optim.AdamW.StepOrSkip] skips a step whose gradients are not finite.
 // [SpikeDetector] watches the loss and the gradient norm, and [Suspects] what a spike
-// may come from. [SaveCheckpoint] keeps a run in one file that is whole at every
+// may come from. [StepWatch] tells from step times which ranks are slow and which hang.
+// [SaveCheckpoint] keeps a run in one file that is whole at every
 // moment, and [LoadCheckpoint] goes on to the same bits. Errors can be told apart by
 // [ErrCheckpoint], [ErrVersion], [ErrMismatch] and [ErrInput].
 //
