@@ -60,6 +60,21 @@ func (o *AdamW) Step(ctx context.Context, params []*nn.Param, lr float64) (norm 
 	return norm, o.step(params, lr, norm)
 }
 
+// StepNorm is [AdamW.Step] of a part of a model's parameters, such as those of which a
+// rank has the moments, given the norm of the gradients of all: by that they are clipped.
+func (o *AdamW) StepNorm(ctx context.Context, params []*nn.Param, lr, norm float64) error {
+	if err := o.check(params, lr); err != nil {
+		return err
+	}
+	if !isFinite(norm) || norm < 0 {
+		return sentinel.Errorf(ErrNonFinite, "optim: the gradient norm is %v: it must be finite and not negative", norm)
+	}
+	if err := meter.Err(ctx); err != nil {
+		return err
+	}
+	return o.step(params, lr, norm)
+}
+
 // norm returns the norm of gradients that can be stepped by, once it is finite.
 func (o *AdamW) norm(ctx context.Context, params []*nn.Param, lr float64) (float64, error) {
 	if err := o.check(params, lr); err != nil {

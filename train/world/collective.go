@@ -6,13 +6,25 @@ func (r *Rank) AllReduce(x Exchange, dst, src []float32) error {
 	if len(dst) != len(src) {
 		return inputError("%q: an all-reduce of %d elements to %d", x.Name, len(src), len(dst))
 	}
-	return r.reduce(&x, src, false, func(part, lo, hi int, p *parcel) { p.decode(dst[lo:hi]) })
+	return r.reduce(&x, r.alone(src), false, func(part, lo, hi int, p *parcel) { p.decode(dst[lo:hi]) })
+}
+
+// hosted is the operands of a reduction that a rank has. In a reduction of slices they
+// are those of several of its places; otherwise each rank is a place.
+type hosted struct {
+	n        int // elements of each
+	operands map[int][]float32
+	host     []int // by place: the rank that it is on
+}
+
+func (r *Rank) alone(src []float32) hosted {
+	return hosted{len(src), map[int][]float32{r.id: src}, identity(r.Ranks())}
 }
 
 // ReduceScatter returns part r of the sum of the ranks' src on rank r.
 // [Exchange.ReduceScatter] says what it is.
 func (r *Rank) ReduceScatter(x Exchange, src []float32) (sum []float32, err error) {
-	err = r.reduce(&x, src, true, func(part, lo, hi int, p *parcel) {
+	err = r.reduce(&x, r.alone(src), true, func(part, lo, hi int, p *parcel) {
 		if part == r.id {
 			sum = make([]float32, hi-lo)
 			p.decode(sum)
@@ -22,82 +34,112 @@ func (r *Rank) ReduceScatter(x Exchange, src []float32) (sum []float32, err erro
 }
 
 // reduce calls use for each part of the result that the rank has in the end.
-func (r *Rank) reduce(x *Exchange, src []float32, scatter bool, use func(part, lo, hi int, p *parcel)) error {
-	n, ranks := len(src), r.Ranks()
-	if err := x.check(ranks, n); err != nil {
+func (r *Rank) reduce(x *Exchange, src hosted, scatter bool, use func(part, lo, hi int, p *parcel)) error {
+	places := len(src.host)
+	if err := x.check(places, src.n); err != nil {
 		return err
 	}
-	s := newSchedule(x.Order, ranks, scatter)
+	s := newSchedule(x.Order, places, scatter)
 	amaxes, err := r.sharedAmaxes(x, s.parts, src)
 	if err != nil {
 		return err
 	}
 	has := make([]*parcel, s.parts)
+	size := func(part int) int { lo, hi := x.cut(src.n, part, s.parts); return hi - lo }
 	for part := range s.parts {
-		lo, hi := x.cut(n, part, s.parts)
-		if lo == hi {
+		if size(part) == 0 {
 			continue
 		}
-		p := partReduction{ctx: r.ctx, x: x, part: part, n: hi - lo, amax: amaxes[part]}
-		if has[part], err = r.sum(&p, s, src[lo:hi]); err != nil {
+		p := partReduction{ctx: r.ctx, x: x, part: part, n: size(part), amax: amaxes[part]}
+		if has[part], err = r.sum(&p, s, src); err != nil {
 			return err
 		}
 	}
-	size := func(part int) int { lo, hi := x.cut(n, part, s.parts); return hi - lo }
-	if err := r.deliver(opResult, x.Name, s.after, size, has); err != nil {
+	if err := r.deliver(opResult, x.Name, onRanks(s, src.host), size, has); err != nil {
 		return err
 	}
 	for part, p := range has {
 		if p != nil {
-			lo, hi := x.cut(n, part, s.parts)
+			lo, hi := x.cut(src.n, part, s.parts)
 			use(part, lo, hi, p)
 		}
 	}
 	return nil
 }
 
-// sum takes part in the sum of a part, and returns its result where it ends.
-func (r *Rank) sum(p *partReduction, s *schedule, operand []float32) (*parcel, error) {
-	own, err := p.operand(append([]float32(nil), operand...), r.id)
-	if err != nil {
-		return nil, err
+// onRanks returns the deliveries among ranks that those among places are: none of what a
+// rank has already.
+func onRanks(s *schedule, host []int) (list []delivery) {
+	type held struct{ part, rank int }
+	has := map[held]bool{}
+	for part, at := range s.owner {
+		has[held{part, host[at]}] = true
 	}
-	slots := map[int]slot{r.id: own}
-	about := subject{opSum, p.x.Name, p.part, p.n}
-	for i, step := range s.sums[p.part] {
-		var pair [2]slot
-		for k, from := range [2]int{step.aFrom, step.bFrom} {
-			which := [2]int{step.a, step.b}[k]
-			switch {
-			case from == step.at:
-				pair[k] = slots[which]
-			case from == r.id:
-				m, err := p.message(slots[which], p.salt(saltA+k, i))
-				if err != nil {
-					return nil, err
-				}
-				if err := r.sendParcel(step.at, about, m); err != nil {
-					return nil, err
-				}
-			case step.at == r.id:
-				m, err := r.receiveParcel(from, about)
-				if err != nil {
-					return nil, err
-				}
-				pair[k] = p.received(m)
-			}
+	for _, d := range s.after {
+		to := held{d.part, host[d.to]}
+		if !has[to] {
+			has[to] = true
+			list = append(list, delivery{d.part, host[d.from], to.rank})
 		}
-		if step.at == r.id {
-			if err := p.add(&pair[0], pair[1], i); err != nil {
+	}
+	return list
+}
+
+// sum takes part in the sum of a part, and returns its result where it ends.
+func (r *Rank) sum(p *partReduction, s *schedule, src hosted) (_ *parcel, err error) {
+	slots := map[int]slot{}
+	lo, hi := p.x.cut(src.n, p.part, s.parts)
+	for place := range src.host {
+		if operand, ok := src.operands[place]; ok {
+			if slots[place], err = p.operand(append([]float32(nil), operand[lo:hi]...), place); err != nil {
 				return nil, err
 			}
-			slots[step.a] = pair[0]
 		}
 	}
-	if s.owner[p.part] != r.id {
+	about := subject{opSum, p.x.Name, p.part, p.n}
+	for i, step := range s.sums[p.part] {
+		a, err := r.fetch(p, about, src.host, step, i, saltA, slots)
+		if err != nil {
+			return nil, err
+		}
+		b, err := r.fetch(p, about, src.host, step, i, saltB, slots)
+		if err != nil {
+			return nil, err
+		}
+		if src.host[step.at] == r.id {
+			if err := p.add(&a, b, i); err != nil {
+				return nil, err
+			}
+			slots[step.a] = a
+		}
+	}
+	if src.host[s.owner[p.part]] != r.id {
 		return nil, nil
 	}
 	return p.result(slots[s.slot[p.part]])
+}
+
+// fetch returns what an addition has of one of its two where r adds, and sends it where
+// r has it.
+func (r *Rank) fetch(p *partReduction, about subject, host []int, step addition, i, kind int, slots map[int]slot) (slot, error) {
+	from, which := step.aFrom, step.a
+	if kind == saltB {
+		from, which = step.bFrom, step.b
+	}
+	mine, adds := host[from] == r.id, host[step.at] == r.id
+	switch {
+	case mine && adds && from == step.at:
+		return slots[which], nil
+	case mine:
+		m, err := p.message(slots[which], p.salt(kind, i))
+		if err != nil || adds { // from a place of r to another
+			return p.received(m, err)
+		}
+		return slot{}, r.sendParcel(host[step.at], about, m)
+	case adds:
+		return p.received(r.receiveParcel(host[from], about))
+	}
+	return slot{}, nil
 }
 
 // deliver takes part in deliveries of parts, of which the rank has some, all in the end
@@ -126,16 +168,18 @@ func (r *Rank) deliver(what, name string, list []delivery, size func(part int) i
 }
 
 // sharedAmaxes returns those of all parts, nil where scales are each message's own.
-func (r *Rank) sharedAmaxes(x *Exchange, parts int, src []float32) ([][]float32, error) {
+func (r *Rank) sharedAmaxes(x *Exchange, parts int, src hosted) ([][]float32, error) {
 	amaxes := make([][]float32, parts)
 	if x.Amax == AmaxOwn {
 		return amaxes, nil
 	}
 	var all []float64
 	for part := range amaxes {
-		lo, hi := x.cut(len(src), part, parts)
+		lo, hi := x.cut(src.n, part, parts)
 		amaxes[part] = x.newAmaxes(hi - lo)
-		x.raise(amaxes[part], src[lo:hi])
+		for _, operand := range src.operands {
+			x.raise(amaxes[part], operand[lo:hi])
+		}
 		for _, a := range amaxes[part] {
 			all = append(all, float64(a))
 		}

@@ -27,10 +27,38 @@
 //
 // A [Simulation] is the sum alone, over many thousand ranks, and its error.
 //
+// # Tensor parallel sums
+//
+// [Slices] are a fixed number of places at which the terms of a sum arise, whatever the
+// number of ranks: products whose K is cut in slices are then equal to the bit on 1, 2, 4
+// and 8 ranks ([Rank.Multiply]).
+//
+// # Data parallel and ZeRO
+//
+// [Zero] trains any [train.Model] with gradients, moments and weights sharded, each sent
+// in a format of its own. In FP32 its bits are those of one rank.
+//
+// # Whole models
+//
+// [MLP] and [Linear] are tensor-parallel layers, by columns and by rows: each slice is a
+// layer of package nn by itself, with scales and histories of its own, and what crosses
+// ranks is summed over slices. [Rank.Pipeline] runs micro-batches through stages. Each
+// layout is judged by its twin of one rank, which has the same slices, micro-batches and
+// shards, and so the same bits where what is sent is FP32; [Rank.Group] puts layouts
+// together, as tensor times data parallel.
+//
+// What is not here yet: attention cut by heads, which needs an nn.Attention whose width
+// is not that of the residual stream; sequence parallel norms, which are an all-gather
+// and a reduce-scatter in place of the two all-reduces of an MLP; an embedding and a loss
+// cut by vocabulary; stages of a Llama, which a caller makes of its layers now; and
+// gathering weights layer by layer in stage 3 of ZeRO, which has the same numbers and
+// twice the traffic.
+//
 // # Sources
 //
 // Rings: Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms (2009), and NCCL.
 // Halving: Thakur, Rabenseifner & Gropp, Optimization of collective communication
 // operations in MPICH (2005). Sums in E4M3 under a scale that ranks share: FP8-LM, arXiv
-// 2310.18313.
+// 2310.18313. Fixed trees over slices: arXiv 2511.17826. ZeRO: Rajbhandari et al., arXiv
+// 1910.02054.
 package world

@@ -175,11 +175,14 @@ func (p *partReduction) message(s slot, salt uint64) (*parcel, error) {
 	return p.pack(opSend, p.x.Wire, s.values, p.amax, salt)
 }
 
-// received returns the slot of what was sent.
-func (p *partReduction) received(m *parcel) slot {
+// received returns the slot of what was sent, or the error.
+func (p *partReduction) received(m *parcel, err error) (slot, error) {
+	if err != nil {
+		return slot{}, err
+	}
 	s := slot{values: make([]float32, m.len())}
 	m.decode(s.values)
-	return s
+	return s, nil
 }
 
 // add adds b to a, in addition i.

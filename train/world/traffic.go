@@ -9,7 +9,7 @@ import (
 type Volume struct{ Messages, Bytes int64 }
 
 // Traffic is what each rank has sent, by the name of the [Wire]; amaxes that are shared
-// are "amax".
+// are "amax", and the norm of gradients "norm".
 type Traffic []map[string]Volume
 
 // newTraffic returns that of so many ranks.

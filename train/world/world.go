@@ -77,6 +77,7 @@ type letter struct {
 	subject subject
 	parcel  *parcel
 	numbers []float64 // of what is no tensor, such as amaxes
+	data    []byte
 }
 
 // subject is what a message belongs to: ranks that do the same agree in it.

@@ -1,0 +1,249 @@
+package world
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/nn"
+)
+
+// MLP is [nn.MLP] tensor-parallel: its hidden channels are cut in slices, so that gate and
+// up are cut by rows, which no sum crosses, and down by columns. Each slice is an nn.MLP
+// of its own, with products, scales and histories of its own; results are summed over
+// slices, and so are the gradients of inputs. A rank has the slices of [Slices.Of], and
+// the bits do not depend on how many ranks there are. With one slice they are those of
+// nn.MLP.
+type MLP struct {
+	Slices   Slices    // of hidden channels; how results are summed
+	Gradient Exchange  // how gradients of inputs are summed
+	Parts    []*nn.MLP // the rank's slices; nil where one is empty
+
+	dim, hidden, first int
+}
+
+// NewMLP returns the slices of an MLP that a rank has, with weights of zero, named
+// prefix+"slice.3.gate_proj.weight" and so on. Gradients of inputs are summed as results
+// are. Each rank's options need an [nn.Shared] of its own. The error is [ErrInput] or
+// that of [nn.NewMLP].
+func NewMLP(rank, ranks int, prefix string, dim, hidden int, s Slices, o nn.Options) (*MLP, error) {
+	m := &MLP{Slices: s, Gradient: s.Exchange, dim: dim, hidden: hidden}
+	m.Slices.Name, m.Gradient.Name = prefix+"output", prefix+"input_gradient"
+	err := eachSlice(&s, rank, ranks, hidden, func(i, lo, hi int) error {
+		if lo == hi {
+			m.Parts = append(m.Parts, nil)
+			return nil
+		}
+		part, err := nn.NewMLP(fmt.Sprintf("%sslice.%d.", prefix, i), dim, hi-lo, o)
+		m.Parts = append(m.Parts, part)
+		return err
+	})
+	m.first, _ = s.Of(rank, max(ranks, 1))
+	return m, err
+}
+
+// eachSlice calls f for the slices of [0, n) that a rank has.
+func eachSlice(s *Slices, rank, ranks, n int, f func(i, lo, hi int) error) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if rank < 0 || rank >= ranks {
+		return inputError("rank %d of %d", rank, ranks)
+	}
+	first, end := s.Of(rank, ranks)
+	for i := first; i < end; i++ {
+		lo, hi := s.Range(n, i)
+		if err := f(i, lo, hi); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Params returns the weights of the rank's slices: gate, up and down of each.
+func (m *MLP) Params() (params []*nn.Param) {
+	for _, part := range m.Parts {
+		if part != nil {
+			params = append(params, part.Params()...)
+		}
+	}
+	return params
+}
+
+// Load fills the weights from those of a whole MLP: gate and up are [hidden, dim], down is
+// [dim, hidden].
+func (m *MLP) Load(gate, up, down []float32) error {
+	if n := m.dim * m.hidden; len(gate) != n || len(up) != n || len(down) != n {
+		return inputError("weights of %d, %d and %d elements are not those of an MLP of %d by %d", len(gate), len(up), len(down), m.dim, m.hidden)
+	}
+	for k, part := range m.Parts {
+		if part != nil {
+			lo, hi := m.Slices.Range(m.hidden, m.first+k)
+			copy(part.Gate.Weight.Value, gate[lo*m.dim:hi*m.dim])
+			copy(part.Up.Weight.Value, up[lo*m.dim:hi*m.dim])
+			copyColumns(part.Down.Weight.Value, down, m.hidden, lo, hi)
+		}
+	}
+	return nil
+}
+
+// copyColumns copies columns [lo, hi) of src, which has so many.
+func copyColumns(dst, src []float32, cols, lo, hi int) {
+	for row := 0; row < len(src)/cols; row++ {
+		copy(dst[row*(hi-lo):][:hi-lo], src[row*cols+lo:row*cols+hi])
+	}
+}
+
+// Forward writes the result for x to y, both [rows, dim] and the same on all ranks, as
+// [nn.MLP.Forward] does.
+func (m *MLP) Forward(r *Rank, y, x []float32, rows int) error {
+	return sumSlices(r, m.Slices, y, len(m.Parts), func(i int, term []float32) error {
+		if m.Parts[i] == nil {
+			return nil
+		}
+		return m.Parts[i].Forward(r.ctx, term, x, rows)
+	})
+}
+
+// Backward writes the gradient of x to dx, and adds those of the rank's weights to their
+// Grad, as [nn.MLP.Backward] does.
+func (m *MLP) Backward(r *Rank, dx, dy []float32) error {
+	s := m.Slices
+	s.Exchange = m.Gradient
+	return sumSlices(r, s, dx, len(m.Parts), func(i int, term []float32) error {
+		if m.Parts[i] == nil {
+			return nil
+		}
+		return m.Parts[i].Backward(r.ctx, term, dy)
+	})
+}
+
+// sumSlices writes the sum of the terms of all slices to dst, of which this rank
+// computes n.
+func sumSlices(r *Rank, s Slices, dst []float32, n int, compute func(i int, term []float32) error) error {
+	terms := make([][]float32, n)
+	for i := range terms {
+		terms[i] = make([]float32, len(dst))
+		if err := compute(i, terms[i]); err != nil {
+			return err
+		}
+	}
+	return r.AllReduceSlices(s, dst, terms)
+}
+
+// Linear is an [nn.Linear] tensor-parallel. By columns, in the words of Megatron-LM (arXiv
+// 1909.08053), its outputs are cut in slices: all ranks have the whole input, each the
+// output of its slices, and the gradient of the input is a sum over slices. By rows its
+// inputs are cut: each rank has the input of its slices, and the output, whole on all
+// ranks, is a sum. Each slice is an nn.Linear of its own; see [MLP].
+type Linear struct {
+	Slices Slices // of outputs, or of inputs; how the sum is done
+	ByRows bool
+	Parts  []*nn.Linear // the rank's slices; nil where one is empty
+
+	out, in, first int
+}
+
+// NewLinear returns the slices of a layer that a rank has, with weights of zero, named
+// like "up_proj.slice.3.weight". The error is [ErrInput] or that of [nn.NewLinear].
+func NewLinear(rank, ranks int, name string, out, in int, byRows bool, s Slices, o nn.Options) (*Linear, error) {
+	l := &Linear{Slices: s, ByRows: byRows, out: out, in: in}
+	layer := strings.TrimSuffix(name, ".weight")
+	l.Slices.Name = layer
+	err := eachSlice(&s, rank, ranks, l.cut(), func(i, lo, hi int) error {
+		sliceOut, sliceIn := hi-lo, in
+		if byRows {
+			sliceOut, sliceIn = out, hi-lo
+		}
+		if lo == hi {
+			l.Parts = append(l.Parts, nil)
+			return nil
+		}
+		part, err := nn.NewLinear(fmt.Sprintf("%s.slice.%d.weight", layer, i), sliceOut, sliceIn, o)
+		l.Parts = append(l.Parts, part)
+		return err
+	})
+	l.first, _ = s.Of(rank, max(ranks, 1))
+	return l, err
+}
+
+// cut returns how many channels are cut in slices.
+func (l *Linear) cut() int {
+	if l.ByRows {
+		return l.in
+	}
+	return l.out
+}
+
+// Load fills the weights from a whole one, [out, in].
+func (l *Linear) Load(weight []float32) error {
+	if len(weight) != l.out*l.in {
+		return inputError("%q: a weight of %d elements is not [%d, %d]", l.Slices.Name, len(weight), l.out, l.in)
+	}
+	for k, part := range l.Parts {
+		if part == nil {
+			continue
+		}
+		if lo, hi := l.Slices.Range(l.cut(), l.first+k); l.ByRows {
+			copyColumns(part.Weight.Value, weight, l.in, lo, hi)
+		} else {
+			copy(part.Weight.Value, weight[lo*l.in:hi*l.in])
+		}
+	}
+	return nil
+}
+
+// Forward writes x·Wᵀ. By columns x has one slice, the whole [rows, in], and y has one for
+// each of the rank's, [rows, its outputs]; by rows x has those and y one, [rows, out].
+// Slices of x must stay as they are until Backward.
+func (l *Linear) Forward(r *Rank, y, x [][]float32, rows int) error {
+	if l.ByRows {
+		return l.sum(r, y, x, func(p *nn.Linear, y, x []float32) error { return p.Forward(r.ctx, y, x, rows) })
+	}
+	return l.each(y, x, func(p *nn.Linear, y, x []float32) error { return p.Forward(r.ctx, y, x, rows) })
+}
+
+// Backward takes the gradient dy of what Forward wrote, writes that of x to dx, in slices
+// as they were there, and adds those of the rank's weights to their Grad.
+func (l *Linear) Backward(r *Rank, dx, dy [][]float32) error {
+	backward := func(p *nn.Linear, dx, dy []float32) error { return p.Backward(r.ctx, dx, dy) }
+	if l.ByRows {
+		return l.each(dx, dy, backward)
+	}
+	return l.sum(r, dx, dy, backward)
+}
+
+// each computes the rank's slices of to from one whole.
+func (l *Linear) each(to, from [][]float32, f func(p *nn.Linear, to, from []float32) error) error {
+	if err := l.check(from, to); err != nil {
+		return err
+	}
+	for i, p := range l.Parts {
+		if p == nil {
+			continue
+		}
+		if err := f(p, to[i], from[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum computes one whole from the rank's slices.
+func (l *Linear) sum(r *Rank, to, from [][]float32, f func(p *nn.Linear, to, from []float32) error) error {
+	if err := l.check(to, from); err != nil {
+		return err
+	}
+	return sumSlices(r, l.Slices, to[0], len(l.Parts), func(i int, term []float32) error {
+		if l.Parts[i] == nil {
+			return nil
+		}
+		return f(l.Parts[i], term, from[i])
+	})
+}
+
+func (l *Linear) check(whole, slices [][]float32) error {
+	if len(whole) != 1 || len(slices) != len(l.Parts) {
+		return inputError("%q: %d whole arrays and %d slices: want 1 and %d", l.Slices.Name, len(whole), len(slices), len(l.Parts))
+	}
+	return nil
+}
