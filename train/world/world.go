@@ -78,6 +78,7 @@ type letter struct {
 	parcel  *parcel
 	numbers []float64 // of what is no tensor, such as amaxes
 	data    []byte
+	asked   []asked // of experts
 }
 
 // subject is what a message belongs to: ranks that do the same agree in it.
