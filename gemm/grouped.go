@@ -108,6 +108,42 @@ func GroupedK[T Output](ctx context.Context, c []T, a, b *tensor.Tensor, cols []
 	return runGroups(ctx, c, groups, o, len(cols), m, n)
 }
 
+// Product is one of those that [Grouped] computes, A·Bᵀ of A [M, K] and B [N, K]. A
+// Reporter hears of its result under Name, which takes the place of Options.Name.
+type Product struct {
+	Name string
+	A, B *tensor.Tensor
+}
+
+// Grouped computes products of any sizes, whose results, [M, N] each, follow one another
+// in c, so that all workers have something to do where each product is small. It is for
+// groups that have scales of their own, such as experts that quantize what they are
+// given; those of one tensor are for [GroupedRows] and [GroupedK]. Results may be empty.
+// Errors and panics are those of [Multiply]; nothing is written unless all products are
+// right. A Reporter hears of the first bad value of each.
+func Grouped[T Output](ctx context.Context, c []T, products []Product, o Options) error {
+	groups := make([]group, 0, len(products))
+	size := 0
+	for i, p := range products {
+		if err := checkForm(p.A); err != nil {
+			return groupError(i, err)
+		}
+		var err error
+		if groups, err = addGroup(groups, p.A, p.B, size); err != nil {
+			return err
+		}
+		size += groups[i].m * groups[i].n
+	}
+	if err := multiplyGroups(ctx, c, groups, o, size); err != nil {
+		return err
+	}
+	for i, g := range groups {
+		o.Name = products[i].Name
+		reportNonFinite(c[g.at:g.at+g.m*g.n], 0, o)
+	}
+	return nil
+}
+
 // group is one product of a grouped one, and where in C it goes.
 type group struct {
 	product
@@ -167,8 +203,22 @@ func addGroup[W Weights](groups []group, x *tensor.Tensor, w W, at int) ([]group
 
 func groupError(e int, err error) error { return fmt.Errorf("gemm: group %d: %w", e, err) }
 
-// runGroups computes the groups of a C of the given shape.
+// runGroups computes the groups of a C of the given shape, and reports the first value of
+// it that is not finite.
 func runGroups[T Output](ctx context.Context, c []T, groups []group, o Options, shape ...int) error {
+	if err := multiplyGroups(ctx, c, groups, o, shape...); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if reportNonFinite(c[g.at:g.at+g.m*g.n], g.at, o) {
+			break
+		}
+	}
+	return nil
+}
+
+// multiplyGroups computes the groups of a C of the given shape.
+func multiplyGroups[T Output](ctx context.Context, c []T, groups []group, o Options, shape ...int) error {
 	size := uint64(1)
 	for _, n := range shape {
 		var overflow uint64
@@ -190,13 +240,5 @@ func runGroups[T Output](ctx context.Context, c []T, groups []group, o Options, 
 		r.add(g.product, g.at)
 	}
 	r.out = newResult(c, o)
-	if err := r.compute(ctx, o); err != nil {
-		return err
-	}
-	for _, g := range groups {
-		if reportNonFinite(c[g.at:g.at+g.m*g.n], g.at, o) {
-			break
-		}
-	}
-	return nil
+	return r.compute(ctx, o)
 }

@@ -265,3 +265,56 @@ func TestGroupedReporter(t *testing.T) {
 	require.NoError(t, gemm.GroupedRows(t.Context(), make([]float32, 8), a, split(t, b), []int{1, 1, 1, 1}, o))
 	require.Equal(t, []nonFiniteCall{{"gemm", "experts", 4, math.Inf(-1)}}, r.calls)
 }
+
+func TestGrouped(t *testing.T) { forLevels(t, testGrouped) }
+
+// testGrouped: products of operands that have nothing in common.
+func testGrouped(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for range trials(60) {
+		var products []gemm.Product
+		var want []float32
+		o := anyOptions(r, 0)
+		o.Bias = nil
+		all := filled(2000)
+		for range r.IntN(5) {
+			m, n, k := r.IntN(12), r.IntN(14), r.IntN(70)
+			a := random(r, "a", anyFormat(r), tensor.Block{Rows: 1 + r.IntN(3), Cols: 32}, anyKind(r), m, k)
+			b := random(r, "b", anyFormat(r), tensor.Block{Rows: 1 + r.IntN(3), Cols: 16 * r.IntN(2)}, anyKind(r), n, k)
+			products = append(products, gemm.Product{A: a, B: b})
+			part := append([]float32(nil), all[len(want):len(want)+m*n]...)
+			addTo(t, part, a, b, o)
+			want = append(want, part...)
+		}
+		got := all[:len(want)]
+		require.NoError(t, gemm.Grouped(t.Context(), got, products, o))
+		require.NoError(t, differ(got, want))
+	}
+}
+
+// TestGroupedNames: each product's result is heard of under its own name, and a wrong one
+// keeps all from being written.
+func TestGroupedNames(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	whole := tensor.Block{}
+	a := random(r, "a", fp8.E4M3, whole, kind{}, 2, 3)
+	bad := random(r, "bad", fp8.E4M3, whole, kind{}, 2, 3)
+	bad.Codes[4] = 0x7F
+	heard := &nonFinite{t: t}
+	products := []gemm.Product{{Name: "x", A: bad, B: a}, {Name: "y", A: a, B: a}, {Name: "z", A: a, B: bad}}
+	c := make([]float32, 12)
+	require.NoError(t, gemm.Grouped(t.Context(), c, products, gemm.Options{Reporter: heard}))
+	require.Len(t, heard.calls, 2)
+	require.Equal(t, []any{"x", 2, "z", 1}, []any{heard.calls[0].name, heard.calls[0].index, heard.calls[1].name, heard.calls[1].index})
+
+	other := random(r, "other", fp8.E4M3, whole, kind{}, 2, 4)
+	before := filled(12)
+	c = filled(12)
+	err := gemm.Grouped(t.Context(), c, append(products[:2:2], gemm.Product{A: a, B: other}), gemm.Options{})
+	require.ErrorIs(t, err, gemm.ErrOperands)
+	require.ErrorContains(t, err, "group 2")
+	require.ErrorContains(t, gemm.Grouped(t.Context(), c, []gemm.Product{{A: a}}, gemm.Options{}), "is nil")
+	require.ErrorContains(t, gemm.Grouped(t.Context(), c, []gemm.Product{{B: a}}, gemm.Options{}), "is nil")
+	require.Equal(t, before, c)
+	require.Panics(t, func() { _ = gemm.Grouped(t.Context(), c[:11], products, gemm.Options{}) })
+}

@@ -9,7 +9,9 @@ import (
 )
 
 // checkAlpha makes sure that the product of every pair of outer scales is a float32 that
-// results can be multiplied with: neither infinite nor, unless one of them is 0, 0.
+// results can be multiplied with: neither infinite nor, unless one of them is 0, 0. Where an
+// operand is empty there is nothing but +0 to multiply, which 0 makes +0 again: an expert
+// without tokens has the smallest scale that there is.
 func checkAlpha(a, b *tensor.Tensor) error {
 	if a.Outer.None() && b.Outer.None() {
 		return nil
@@ -20,7 +22,7 @@ func checkAlpha(a, b *tensor.Tensor) error {
 	if alpha := largeA.factor * largeB.factor; math.IsInf(float64(alpha), 0) || math.IsInf(float64(max(largeA.factor, largeB.factor)), 0) {
 		return alphaError(a, b, largeA, largeB, "too large for a float32")
 	}
-	if smallA.factor*smallB.factor == 0 {
+	if smallA.factor*smallB.factor == 0 && a.Len() > 0 && b.Len() > 0 {
 		return alphaError(a, b, smallA, smallB, "0 in float32 though neither is")
 	}
 	return nil

@@ -56,6 +56,16 @@ func TestAlpha(t *testing.T) {
 	}
 }
 
+// TestAlphaOfNothing: an operand without elements gives +0 under any scales.
+func TestAlphaOfNothing(t *testing.T) {
+	tiny := tensor.Outer{Scales: []float32{1 / float32(math.MaxFloat32)}}
+	got := []float32{9, 9, 9, 9, 9, 9}
+	a, b := ones("a", 2, 0, tiny), ones("b", 3, 0, tiny)
+	a.Scales, b.Scales = nil, nil
+	require.NoError(t, gemm.Multiply(t.Context(), got, a, b, gemm.Options{}))
+	require.Equal(t, make([]float32, 6), got)
+}
+
 // TestAlphaZero has outer scales of 0, which are allowed, and results that they make
 // canonical NaN of.
 func TestAlphaZero(t *testing.T) {

@@ -39,3 +39,14 @@ func (b *ActivationBytes) tensors(kept ...*tensor.Tensor) {
 		b.Scales += 4 * len(t.Scales)
 	}
 }
+
+// kept counts the inputs of linear layers in FP8: those that layers share once.
+func (b *ActivationBytes) kept(layers []*Linear) {
+	seen := map[*tensor.Tensor]bool{nil: true}
+	for _, l := range layers {
+		if !seen[l.kept] {
+			b.tensors(l.kept)
+		}
+		seen[l.kept] = true
+	}
+}

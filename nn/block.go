@@ -3,8 +3,6 @@ package nn
 import (
 	"context"
 	"strings"
-
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Block is one layer of a transformer: attention and MLP, each on a normalized copy of
@@ -161,25 +159,15 @@ func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
 }
 
 func (b *Block) countActivations(n *ActivationBytes) {
-	a, m := b.Attention, b.MLP
-	n.floats(b.AttentionNorm.inverse, a.q, a.k, a.v, a.probs, *b.middle, b.MLPNorm.inverse, m.scales.Values)
+	a := b.Attention
+	n.floats(b.AttentionNorm.inverse, a.q, a.k, a.v, a.probs, *b.middle, b.MLPNorm.inverse)
 	if a.inE5M6 != nil {
 		n.Codes += len(a.inE5M6.codes)
 		n.Scales += 4 * len(a.inE5M6.scales)
 	}
 	if a.keepsAll {
-		n.floats(*b.attentionInput, *a.mixed, *b.mlpInput, *m.product)
+		n.floats(*b.attentionInput, *a.mixed, *b.mlpInput)
 	}
-	if m.inFP8 == nil {
-		n.floats(m.branches.u, m.branches.g)
-	} else {
-		n.tensors(&m.inFP8.u, &m.inFP8.g)
-	}
-	seen := map[*tensor.Tensor]bool{nil: true}
-	for _, l := range b.linears() {
-		if !seen[l.kept] {
-			n.tensors(l.kept)
-		}
-		seen[l.kept] = true
-	}
+	b.MLP.countActivations(n)
+	n.kept(b.linears())
 }

@@ -16,9 +16,14 @@ type commonInput struct {
 
 // newCommonInput returns the input of layers with the same options.
 func newCommonInput(o Options) *commonInput {
-	s, c := &o.Shared.scratch, new(commonInput)
-	c.forward = commonOperand{tensor: &s.input, recording: &s.inputRecording}
-	c.transposed = commonOperand{tensor: &s.inputT, recording: &s.inputTRecording}
+	return newCommonInputIn(&o.Shared.scratch.inputMemory, o)
+}
+
+// newCommonInputIn is newCommonInput with memory for what is needed within a call.
+func newCommonInputIn(m *inputMemory, o Options) *commonInput {
+	c := new(commonInput)
+	c.forward = commonOperand{tensor: &m.input, recording: &m.inputRecording}
+	c.transposed = commonOperand{tensor: &m.inputT, recording: &m.inputTRecording}
 	if !o.Activations.keepsInputs() && !o.Activations.keepsTiles() {
 		c.transposed.tensor = &c.kept
 	}

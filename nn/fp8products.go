@@ -73,62 +73,93 @@ func (p *fp8Products) operand(i int) *quantized {
 }
 
 func (p *fp8Products) forward(ctx context.Context, y, x, w []float32, s shape, common *commonInput) error {
-	a, err := p.forwardInput(ctx, x, s, common)
+	g, err := p.forwardOperands(ctx, &p.shared.scratch.operandPair, x, w, s, common)
 	if err != nil {
 		return err
 	}
-	p.made = a
-	b, err := p.forwardB.quantize(ctx, p.shared, &p.shared.scratch.b, w, s.out, s.in)
-	if err != nil {
-		return err
+	return p.product(ctx, y, g)
+}
+
+// operandPair is memory of the two operands of a product.
+type operandPair struct{ a, b tensor.Tensor }
+
+// forwardOperands quantizes x and w.
+func (p *fp8Products) forwardOperands(
+	ctx context.Context, m *operandPair, x, w []float32, s shape, common *commonInput,
+) (g gemm.Product, err error) {
+	if g.A, err = p.forwardInput(ctx, m, x, s, common); err != nil {
+		return g, err
 	}
-	return p.product(ctx, y, "output", a, b)
+	p.made = g.A
+	g.Name = p.result("output")
+	g.B, err = p.forwardB.quantize(ctx, p.shared, &m.b, w, s.out, s.in)
+	return g, err
 }
 
 // forwardInput quantizes x.
-func (p *fp8Products) forwardInput(ctx context.Context, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
+func (p *fp8Products) forwardInput(
+	ctx context.Context, m *operandPair, x []float32, s shape, common *commonInput,
+) (*tensor.Tensor, error) {
 	if common == nil || p.forwardA.hasCodesOfItsOwn() {
-		return p.forwardA.quantize(ctx, p.shared, &p.shared.scratch.a, x, s.rows, s.in)
+		return p.forwardA.quantize(ctx, p.shared, &m.a, x, s.rows, s.in)
 	}
 	return common.forward.quantize(ctx, &p.forwardA, p.shared, func() ([]float32, error) { return x, nil }, s.rows, s.in)
 }
 
 func (p *fp8Products) inputGradient(ctx context.Context, dx, dy, w []float32, s shape) error {
+	g, err := p.inputGradientOperands(ctx, &p.shared.scratch.operandPair, dy, w, s)
+	if err != nil {
+		return err
+	}
+	return p.product(ctx, dx, g)
+}
+
+// inputGradientOperands quantizes dy and wᵀ.
+func (p *fp8Products) inputGradientOperands(
+	ctx context.Context, m *operandPair, dy, w []float32, s shape,
+) (g gemm.Product, err error) {
 	p.seeds.begin()
 	p.inputGradientA.seed(p.seeds)
-	a, err := p.inputGradientA.quantize(ctx, p.shared, &p.shared.scratch.a, dy, s.rows, s.out)
-	if err != nil {
-		return err
+	if g.A, err = p.inputGradientA.quantize(ctx, p.shared, &m.a, dy, s.rows, s.out); err != nil {
+		return g, err
 	}
+	g.Name = p.result("input_gradient")
 	wT := transposed(&p.shared.scratch.wT, w, s.out, s.in, p.workers)
-	b, err := p.inputGradientB.quantize(ctx, p.shared, &p.shared.scratch.b, wT, s.in, s.out)
-	if err != nil {
-		return err
-	}
-	return p.product(ctx, dx, "input_gradient", a, b)
+	g.B, err = p.inputGradientB.quantize(ctx, p.shared, &m.b, wT, s.in, s.out)
+	return g, err
 }
 
 func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, kept *tensor.Tensor, s shape, common *commonInput) error {
+	g, err := p.weightGradientOperands(ctx, &p.shared.scratch.operandPair, dy, x, kept, s, common)
+	if err != nil {
+		return err
+	}
+	return p.product(ctx, dw, g)
+}
+
+// weightGradientOperands quantizes dyᵀ, and xᵀ unless that was kept.
+func (p *fp8Products) weightGradientOperands(
+	ctx context.Context, m *operandPair, dy, x []float32, kept *tensor.Tensor, s shape, common *commonInput,
+) (g gemm.Product, err error) {
 	dyT, err := p.alongTokens(ctx, &p.shared.scratch.dyT, dy, s.rows, s.out)
 	if err != nil {
-		return err
+		return g, err
 	}
 	p.weightGradientA.seed(p.seeds)
-	a, err := p.weightGradientA.quantize(ctx, p.shared, &p.shared.scratch.a, dyT, s.out, s.rows)
-	if err != nil {
-		return err
+	if g.A, err = p.weightGradientA.quantize(ctx, p.shared, &m.a, dyT, s.out, s.rows); err != nil {
+		return g, err
 	}
-	b, err := p.inputAlongTokens(ctx, x, kept, s, common)
-	if err != nil {
-		return err
+	g.Name = p.result("weight_gradient")
+	if g.B, err = p.inputAlongTokens(ctx, m, x, kept, s, common); err != nil {
+		return g, err
 	}
-	b.Name = p.weightGradientB.name // it may be what layers have in common
-	return p.product(ctx, dw, "weight_gradient", a, b)
+	g.B.Name = p.weightGradientB.name // it may be what layers have in common
+	return g, nil
 }
 
 // inputAlongTokens returns xᵀ, which is made of x or of what was kept of it.
 func (p *fp8Products) inputAlongTokens(
-	ctx context.Context, x []float32, kept *tensor.Tensor, s shape, common *commonInput,
+	ctx context.Context, m *operandPair, x []float32, kept *tensor.Tensor, s shape, common *commonInput,
 ) (*tensor.Tensor, error) {
 	values := func() []float32 { return x }
 	switch {
@@ -141,7 +172,7 @@ func (p *fp8Products) inputAlongTokens(
 			return decoded
 		}
 	}
-	return p.transposedInput(ctx, &p.shared.scratch.b, values, s, common)
+	return p.transposedInput(ctx, &m.b, values, s, common)
 }
 
 // keep returns what is kept of the input of the last forward product: a copy of that
@@ -217,13 +248,18 @@ func (p *fp8Products) alongTokens(ctx context.Context, buf *[]float32, values []
 	return t, scaling.HadamardTransform(ctx, t, t, cols, rows, *p.hadamard)
 }
 
-// product writes the product of operands to c.
-func (p *fp8Products) product(ctx context.Context, c []float32, result string, a, b *tensor.Tensor) error {
-	o := gemm.Options{Workers: p.workers, Reporter: p.shared.reporter()}
-	if o.Reporter != nil {
-		o.Name = p.layer + "." + result
+// product writes a product to c.
+func (p *fp8Products) product(ctx context.Context, c []float32, g gemm.Product) error {
+	o := gemm.Options{Workers: p.workers, Reporter: p.shared.reporter(), Name: g.Name}
+	return gemm.Multiply(ctx, c, g.A, g.B, o)
+}
+
+// result returns the name of a result, where somebody hears of it.
+func (p *fp8Products) result(which string) string {
+	if p.shared.reporter() == nil {
+		return ""
 	}
-	return gemm.Multiply(ctx, c, a, b, o)
+	return p.layer + "." + which
 }
 
 // seed gives the next rounding of a gradient its seed, if it needs one.

@@ -112,6 +112,18 @@ func (l *Linear) forward(ctx context.Context, y, x []float32, rows int, common *
 // multiply is Forward with scales folded into the weight, as fold says. It keeps
 // nothing for Backward.
 func (l *Linear) multiply(ctx context.Context, y, x []float32, rows int, scales swiglu.Scales, common *commonInput) error {
+	if err := l.begin(ctx, y, x, rows, scales); err != nil {
+		return err
+	}
+	if err := l.products.forward(ctx, y, x, l.effectiveWeight(), l.shape(rows), common); err != nil {
+		return err
+	}
+	l.shared.tap(l.layer, ".output", y, rows)
+	return nil
+}
+
+// begin begins a forward pass: it forgets the last and checks lengths.
+func (l *Linear) begin(ctx context.Context, y, x []float32, rows int, scales swiglu.Scales) error {
 	l.ready, l.x, l.kept = false, nil, nil
 	l.fold(scales)
 	if !fits(rows, l.Weight.Cols, x) || !fits(rows, l.Weight.Rows, y) {
@@ -122,10 +134,6 @@ func (l *Linear) multiply(ctx context.Context, y, x []float32, rows int, scales 
 		return err
 	}
 	l.shared.tap(l.layer, ".input", x, rows)
-	if err := l.products.forward(ctx, y, x, l.effectiveWeight(), l.shape(rows), common); err != nil {
-		return err
-	}
-	l.shared.tap(l.layer, ".output", y, rows)
 	return nil
 }
 
@@ -164,6 +172,18 @@ func (l *Linear) Backward(ctx context.Context, dx, dy []float32) error {
 
 // backward is Backward. Where common is not nil, it is what Forward was given.
 func (l *Linear) backward(ctx context.Context, dx, dy []float32, common *commonInput) error {
+	if err := l.beginBackward(ctx, dx, dy); err != nil {
+		return err
+	}
+	if err := l.products.inputGradient(ctx, dx, dy, l.effectiveWeight(), l.shape(l.rows)); err != nil {
+		return err
+	}
+	l.shared.tap(l.layer, ".input_gradient", dx, l.rows)
+	return l.addWeightGradient(ctx, dy, common)
+}
+
+// beginBackward begins a backward pass: it checks that there may be one, and lengths.
+func (l *Linear) beginBackward(ctx context.Context, dx, dy []float32) error {
 	if !l.ready {
 		return noForward(l.layer)
 	}
@@ -176,11 +196,7 @@ func (l *Linear) backward(ctx context.Context, dx, dy []float32, common *commonI
 	}
 	l.ready = false
 	l.shared.tap(l.layer, ".gradient", dy, l.rows)
-	if err := l.products.inputGradient(ctx, dx, dy, l.effectiveWeight(), l.shape(l.rows)); err != nil {
-		return err
-	}
-	l.shared.tap(l.layer, ".input_gradient", dx, l.rows)
-	return l.addWeightGradient(ctx, dy, common)
+	return nil
 }
 
 func (l *Linear) addWeightGradient(ctx context.Context, dy []float32, common *commonInput) error {

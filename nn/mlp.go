@@ -205,6 +205,19 @@ func (m *MLP) restore() {
 	m.Down.restore(*m.product, m.rows)
 }
 
+// countActivations counts what is kept, but for inputs of linear layers in FP8.
+func (m *MLP) countActivations(n *ActivationBytes) {
+	n.floats(m.scales.Values)
+	if m.keepsProduct {
+		n.floats(*m.product)
+	}
+	if m.inFP8 == nil {
+		n.floats(m.branches.u, m.branches.g)
+	} else {
+		n.tensors(&m.inFP8.u, &m.inFP8.g)
+	}
+}
+
 // keptBranches are the inputs of SwiGLU in FP8, [rows, hidden] each.
 type keptBranches struct {
 	quantizeU, quantizeG quantized

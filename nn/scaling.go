@@ -10,13 +10,15 @@ import (
 
 // Scaling is what the scales of a model remember from step to step: the histories of
 // delayed recipes, those of Smooth-SwiGLU, and the number of the backward pass, on
-// which the stochastic rounding of gradients depends. With just-in-time scales that
-// are rounded to nearest it has nothing to remember. Its model has it in [Shared]. Not
+// which the stochastic rounding of gradients depends; and the biases of routers, which
+// follow from what a step has met in the same way. With just-in-time scales that
+// are rounded to nearest, and without routers, it has nothing to remember. Its model has it in [Shared]. Not
 // safe for concurrent use.
 type Scaling struct {
 	histories    scaling.Histories
 	historyNames map[string]bool
 	smoothers    map[string]*swiglu.Smoother
+	routers      map[string]*balancer
 
 	passes     uint64 // number of the next backward pass
 	pass       uint64 // of the one that began last
@@ -56,12 +58,15 @@ func (s *Scaling) SetPass(n uint64) { s.passes = n }
 func (s *Scaling) Step() int64 { return s.histories.Step() }
 
 // EndStep ends a training step: what was recorded since the last enters the
-// histories, and the scales of the next step follow. Call it once after all of a
+// histories, and the scales of the next step and the biases of routers follow. Call it once after all of a
 // step's batches.
 func (s *Scaling) EndStep() {
 	s.histories.Update()
 	for _, smoother := range s.smoothers {
 		smoother.Update()
+	}
+	for _, b := range s.routers {
+		b.endStep()
 	}
 }
 
@@ -72,6 +77,9 @@ func (s *Scaling) DropStep() {
 	s.histories.DropStep()
 	for _, smoother := range s.smoothers {
 		smoother.DropStep()
+	}
+	for _, b := range s.routers {
+		b.dropStep()
 	}
 }
 
@@ -104,9 +112,25 @@ func (s *Scaling) smoother(name string, c swiglu.Smoothing) (*swiglu.Smoother, e
 	return smoother, nil
 }
 
+// balancer returns new biases of the given name.
+func (s *Scaling) balancer(name string, experts int, rate float32) (*balancer, error) {
+	if s.routers[name] != nil {
+		return nil, nameTaken(name)
+	}
+	if s.routers == nil {
+		s.routers = make(map[string]*balancer)
+	}
+	b := &balancer{rate: rate, bias: make([]float32, experts), load: make([]int64, experts)}
+	s.routers[name] = b
+	return b, nil
+}
+
 func nameTaken(name string) error {
 	return configError("%q: another layer with the same Shared has this name, by which scales are remembered", name)
 }
 
 // smootherNames returns the names of all smoothers in alphabetical order.
 func (s *Scaling) smootherNames() []string { return slices.Sorted(maps.Keys(s.smoothers)) }
+
+// routerNames returns the names of all routers with biases in alphabetical order.
+func (s *Scaling) routerNames() []string { return slices.Sorted(maps.Keys(s.routers)) }

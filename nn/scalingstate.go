@@ -18,6 +18,7 @@ type ScalingState struct {
 	Version   int                     `json:"version"`
 	Histories scaling.State           `json:"histories"`
 	Smoothers map[string]swiglu.State `json:"smoothers,omitempty"` // by name
+	Routers   map[string]RouterState  `json:"routers,omitempty"`   // by name, those with biases
 
 	// Backwards is the number of the next backward pass; 0 where no rounding depends on
 	// it. Passes of accumulated batches and of steps that were dropped count.
@@ -33,6 +34,12 @@ func (s *Scaling) State() ScalingState {
 		}
 		state.Smoothers[name] = smoother.State()
 	}
+	for name, b := range s.routers {
+		if state.Routers == nil {
+			state.Routers = make(map[string]RouterState)
+		}
+		state.Routers[name] = b.state()
+	}
 	if s.stochastic {
 		state.Backwards = s.passes
 	}
@@ -40,8 +47,8 @@ func (s *Scaling) State() ScalingState {
 }
 
 // Restore replaces the state by a saved one. It returns an error, and changes nothing,
-// if the state is of another version, has not exactly the histories and smoothers of
-// the model, or does not pass the checks of [scaling.Histories.Restore] and
+// if the state is of another version, has not exactly the histories, smoothers and routers
+// of the model, or does not pass the checks of [scaling.Histories.Restore] and
 // [swiglu.Smoother.Restore]. The error is [ErrState].
 func (s *Scaling) Restore(state ScalingState) error {
 	if err := s.Check(state); err != nil {
@@ -54,6 +61,9 @@ func (s *Scaling) Restore(state ScalingState) error {
 		if err := s.smoothers[name].Restore(state.Smoothers[name]); err != nil {
 			return stateError("scaling state of %q: %w", name, err)
 		}
+	}
+	for name, b := range s.routers {
+		b.restore(state.Routers[name])
 	}
 	s.passes = state.Backwards
 	s.restored++
@@ -83,6 +93,25 @@ func (s *Scaling) Check(state ScalingState) error {
 	for _, name := range slices.Sorted(maps.Keys(state.Smoothers)) {
 		if _, ok := s.smoothers[name]; !ok {
 			return stateError("smoothing state of %q: the model has none of that name", name)
+		}
+	}
+	return s.checkRouters(state.Routers)
+}
+
+// checkRouters makes sure that saved routers are those of the model.
+func (s *Scaling) checkRouters(saved map[string]RouterState) error {
+	for _, name := range s.routerNames() {
+		r, ok := saved[name]
+		if !ok {
+			return stateError("there is no router state of %q, which the model has", name)
+		}
+		if err := r.check(len(s.routers[name].bias)); err != nil {
+			return stateError("router state of %q: %w", name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(saved)) {
+		if s.routers[name] == nil {
+			return stateError("router state of %q: the model has none of that name", name)
 		}
 	}
 	return nil
@@ -120,10 +149,11 @@ func (s *Scaling) checkHistories(saved map[string]scaling.HistoryState) error {
 
 // MergeScaling returns the states of data-parallel workers as one, by [scaling.Merge]
 // and [swiglu.Merge]; the largest Backwards counts, and it is for the workers to give
-// their passes different numbers, as [Scaling.SetPass] lets them. It is an error if
-// there is no state, if one is of another version, if they have not the same smoothers,
-// or if those functions return one. Workers that end their steps together need only exchange a [StepAmax], which is
-// far smaller.
+// their passes different numbers, as [Scaling.SetPass] lets them. Loads of routers are
+// added up, and so must be those of workers that began the step without any. It is an
+// error if there is no state, if one is of another version, if they have not the same
+// smoothers, routers and biases, or if those functions return one. Workers that end their
+// steps together need only exchange a [StepAmax], which is far smaller.
 func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 	if len(states) == 0 {
 		return merged, stateError("there is no scaling state to merge")
@@ -156,6 +186,33 @@ func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 			merged.Smoothers = make(map[string]swiglu.State)
 		}
 		merged.Smoothers[name] = smoother
+	}
+	merged.Routers, err = mergeRouters(states)
+	return merged, err
+}
+
+// mergeRouters adds the loads of routers, whose biases must be the same.
+func mergeRouters(states []ScalingState) (merged map[string]RouterState, err error) {
+	for i, s := range states {
+		if i == 0 && len(s.Routers) > 0 {
+			merged = make(map[string]RouterState)
+		}
+		if len(s.Routers) != len(states[0].Routers) {
+			return nil, stateError("the scaling state of worker %d has %d routers, that of worker 0 %d", i, len(s.Routers), len(states[0].Routers))
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Routers)) {
+			r, all := s.Routers[name], merged[name]
+			if i == 0 {
+				all = RouterState{slices.Clone(r.Bias), make([]int64, len(r.Load))}
+			}
+			if !slices.Equal(r.Bias, all.Bias) {
+				return nil, stateError("%s: the biases of worker %d are not those of worker 0", name, i)
+			}
+			if all.Load, err = addLoads(all.Load, r.Load); err != nil {
+				return nil, stateError("%s: worker %d: %w", name, i, err)
+			}
+			merged[name] = all
+		}
 	}
 	return merged, nil
 }

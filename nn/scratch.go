@@ -8,15 +8,15 @@ type scratch struct {
 	// The products of a linear layer.
 	wT, xT, dyT     []float32
 	folded, dWeight []float32
-	a, b            tensor.Tensor // operands in FP8
-	decoded         []float32     // an input that was kept in FP8
+	operandPair               // in FP8
+	decoded         []float32 // an input that was kept in FP8
 
 	// Inputs, weights and gradients that are rounded.
 	roundedInput, roundedWeight, roundedGradient decodedOperand
 
-	// An input that layers have in common, also transposed.
-	input, inputT                   tensor.Tensor
-	inputRecording, inputTRecording recording
+	inputMemory // of an input that layers have in common
+
+	experts []*expertScratch // of each expert, by its index
 
 	part []float32 // a summand of the gradient of what attention or an MLP was given
 
@@ -34,6 +34,32 @@ type scratch struct {
 	branches
 
 	stream [2][]float32 // before and after a block, in inference
+
+	// Experts: what the routed ones are given and give, sorted by expert, and gradients of
+	// that; and what shared ones give.
+	expertInput, expertOutput, dExpertInput, dExpertOutput, sharedOutput []float32
+	dRouting                                                             []float32
+}
+
+// inputMemory is memory of an input that layers have in common, also transposed.
+type inputMemory struct {
+	input, inputT                   tensor.Tensor
+	inputRecording, inputTRecording recording
+}
+
+// expertScratch is memory of an expert, whose operands must be there together with those of
+// others.
+type expertScratch struct {
+	operandPair
+	inputMemory
+}
+
+// expert returns the memory of expert e.
+func (s *scratch) expert(e int) *expertScratch {
+	for len(s.experts) <= e {
+		s.experts = append(s.experts, new(expertScratch))
+	}
+	return s.experts[e]
 }
 
 // projections are the queries, keys and values of attention, [batch·seq, heads·headDim] or

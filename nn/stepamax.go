@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -39,6 +40,10 @@ type StepAmax struct {
 	Histories scaling.Amaxes  `json:"histories"`
 	Smoothers []swiglu.Amaxes `json:"smoothers,omitempty"`
 
+	// Loads are the tokens that have chosen each expert, of routers with biases, in the
+	// order of their names. They are what is added up.
+	Loads [][]int64 `json:"loads,omitempty"`
+
 	Backwards uint64 `json:"backwards,omitempty"` // as in [ScalingState]
 }
 
@@ -58,6 +63,9 @@ func (s *Scaling) StepAmax() StepAmax {
 	for _, name := range s.smootherNames() {
 		a.Smoothers = append(a.Smoothers, s.smoothers[name].Amaxes())
 	}
+	for _, name := range s.routerNames() {
+		a.Loads = append(a.Loads, slices.Clone(s.routers[name].load))
+	}
 	return a
 }
 
@@ -75,6 +83,9 @@ func (s *Scaling) hashNames() uint64 {
 	for _, name := range s.smootherNames() {
 		h.Write([]byte(name + "\x01"))
 	}
+	for _, name := range s.routerNames() {
+		h.Write([]byte(name + "\x02"))
+	}
 	return h.Sum64()
 }
 
@@ -84,8 +95,13 @@ func (s *Scaling) hashNames() uint64 {
 // version, another step or another model, or does not pass the checks of
 // [scaling.Histories.SetAmaxes] and [swiglu.Smoother.SetAmaxes].
 func (s *Scaling) SetStepAmax(a StepAmax) error {
-	if err := a.check(s.hashNames(), len(s.smoothers)); err != nil {
+	if err := a.check(s.hashNames(), len(s.smoothers), len(s.routers)); err != nil {
 		return stateError("%w", err)
+	}
+	for i, name := range s.routerNames() {
+		if err := checkLoad(a.Loads[i], len(s.routers[name].load)); err != nil {
+			return stateError("%s: %w", name, err)
+		}
 	}
 	for i, name := range s.smootherNames() {
 		trial := swiglu.Smoother{Smoothing: s.smoothers[name].Smoothing}
@@ -111,23 +127,27 @@ func (s *Scaling) SetStepAmax(a StepAmax) error {
 			return stateError("%s: %w", name, err)
 		}
 	}
+	for i, name := range s.routerNames() {
+		copy(s.routers[name].load, a.Loads[i])
+	}
 	s.passes = max(s.passes, a.Backwards)
 	return nil
 }
 
 // check returns an error unless a is of the model with these names.
-func (a StepAmax) check(names uint64, smoothers int) error {
+func (a StepAmax) check(names uint64, smoothers, routers int) error {
 	switch {
 	case a.Version != StepAmaxVersion:
 		return fmt.Errorf("what a step recorded is of version %d: this package reads version %d", a.Version, StepAmaxVersion)
-	case a.Names != names || len(a.Smoothers) != smoothers:
+	case a.Names != names || len(a.Smoothers) != smoothers || len(a.Loads) != routers:
 		return errors.New("what a step recorded is of another model")
 	}
 	return nil
 }
 
 // MergeStepAmax returns what several workers recorded in a step as if one had: the
-// largest of each number, and NaN where one is; and the largest Backwards. It is
+// largest of each number, and NaN where one is; the sums of Loads; and the largest
+// Backwards. It is
 // commutative and associative, and changes none of its arguments. It is an error,
 // [ErrState], if there is none or they are not of the same model and step.
 func MergeStepAmax(all ...StepAmax) (StepAmax, error) {
@@ -137,7 +157,7 @@ func MergeStepAmax(all ...StepAmax) (StepAmax, error) {
 	m := StepAmax{Version: StepAmaxVersion, Names: all[0].Names}
 	histories := make([]scaling.Amaxes, len(all))
 	for i, a := range all {
-		if err := a.check(m.Names, len(all[0].Smoothers)); err != nil {
+		if err := a.check(m.Names, len(all[0].Smoothers), len(all[0].Loads)); err != nil {
 			return StepAmax{}, stateError("worker %d: %w", i, err)
 		}
 		histories[i] = a.Histories
@@ -158,12 +178,22 @@ func MergeStepAmax(all ...StepAmax) (StepAmax, error) {
 		}
 		m.Smoothers = append(m.Smoothers, merged)
 	}
+	for i, load := range all[0].Loads {
+		for j, a := range all[1:] {
+			if load, err = addLoads(load, a.Loads[i]); err != nil {
+				return StepAmax{}, stateError("worker %d: %w", j+1, err)
+			}
+		}
+		m.Loads = append(m.Loads, slices.Clone(load))
+	}
 	return m, nil
 }
 
 // MarshalBinary implements [encoding.BinaryMarshaler]: the version, Backwards and the
 // number of smoothers as unsigned varints, Names in eight bytes, little end first, and
-// then the binary forms of Histories and of each smoother, each behind its length.
+// then the binary forms of Histories and of each smoother, each behind its length. Loads
+// follow where there are any: for each router the number of its experts and their loads,
+// as unsigned varints.
 func (a StepAmax) MarshalBinary() ([]byte, error) {
 	data := binary.AppendUvarint(nil, uint64(a.Version))
 	data = binary.AppendUvarint(data, a.Backwards)
@@ -180,7 +210,14 @@ func (a StepAmax) MarshalBinary() ([]byte, error) {
 	if err != nil {
 		return nil, stateError("%w", err)
 	}
-	return append(binary.AppendUvarint(data, uint64(len(part))), part...), nil
+	data = append(binary.AppendUvarint(data, uint64(len(part))), part...)
+	for _, load := range a.Loads {
+		data = binary.AppendUvarint(data, uint64(len(load)))
+		for _, n := range load {
+			data = binary.AppendUvarint(data, uint64(n))
+		}
+	}
+	return data, nil
 }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]. It returns [ErrState], and
@@ -220,9 +257,31 @@ func (a *StepAmax) UnmarshalBinary(data []byte) error {
 		}
 		data = data[n+int(length):]
 	}
-	if len(data) > 0 {
-		return damaged
+	for len(data) > 0 {
+		var load []int64
+		if load, data = readLoad(data); load == nil {
+			return damaged
+		}
+		read.Loads = append(read.Loads, load)
 	}
 	*a = read
 	return nil
+}
+
+// readLoad returns the load that data begins with and what follows, or nil where it cannot
+// be right.
+func readLoad(data []byte) (load []int64, rest []byte) {
+	experts, n := binary.Uvarint(data)
+	if n <= 0 || experts == 0 || experts > uint64(len(data)-n) {
+		return nil, nil
+	}
+	data = data[n:]
+	for range experts {
+		tokens, n := binary.Uvarint(data)
+		if n <= 0 || tokens > math.MaxInt64 {
+			return nil, nil
+		}
+		load, data = append(load, int64(tokens)), data[n:]
+	}
+	return load, data
 }

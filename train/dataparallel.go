@@ -192,6 +192,7 @@ func (d *DataParallel[M]) scatter() error {
 		if err := r.Shared().Scaling().Restore(state); err != nil {
 			return mismatch("train: a replica: %w", err)
 		}
+		r.Shared().Scaling().DropStep() // the model has what was recorded before
 		r.Shared().Reporter = model.Shared().Reporter
 	}
 	return nil
