@@ -159,15 +159,11 @@ func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
 }
 
 func (b *Block) countActivations(n *ActivationBytes) {
-	a := b.Attention
-	n.floats(b.AttentionNorm.inverse, a.q, a.k, a.v, a.probs, *b.middle, b.MLPNorm.inverse)
-	if a.inE5M6 != nil {
-		n.Codes += len(a.inE5M6.codes)
-		n.Scales += 4 * len(a.inE5M6.scales)
+	n.floats(b.AttentionNorm.inverse, *b.middle, b.MLPNorm.inverse)
+	if b.keepsInputs {
+		n.floats(*b.attentionInput, *b.mlpInput)
 	}
-	if a.keepsAll {
-		n.floats(*b.attentionInput, *a.mixed, *b.mlpInput)
-	}
+	b.Attention.countActivations(n)
 	b.MLP.countActivations(n)
 	n.kept(b.linears())
 }

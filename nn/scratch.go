@@ -21,6 +21,12 @@ type scratch struct {
 	part []float32 // a summand of the gradient of what attention or an MLP was given
 
 	dMixed, dq, dk, dv  []float32 // of attention
+	sharedKey           []float32 // of MLA, and what its keys and values are made of
+	latent, keysValues  []float32
+	latentRaw           []float32
+	latentNormed        []float32
+	dLatent             []float32
+	dLatentNormed       []float32
 	dScaled, dz, du, dg []float32 // of an MLP
 
 	// A block: what attention or MLP adds to the residual stream, the gradient of what
@@ -38,7 +44,6 @@ type scratch struct {
 	// Experts: what the routed ones are given and give, sorted by expert, and gradients of
 	// that; and what shared ones give.
 	expertInput, expertOutput, dExpertInput, dExpertOutput, sharedOutput []float32
-	dRouting                                                             []float32
 }
 
 // inputMemory is memory of an input that layers have in common, also transposed.

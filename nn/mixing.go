@@ -1,0 +1,169 @@
+package nn
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/swiglu"
+)
+
+// mixing is causal softmax attention of queries, keys and values of many heads: what lies
+// between the projections of an attention, and how the input of the last one is kept.
+type mixing struct {
+	layer            string // its name in taps
+	heads, kvHeads   int
+	keyDim, valueDim int // of a head's query or key, and of its value
+
+	scale    float32 // of the scores
+	workers  int
+	shared   *Shared
+	scratch  *scratch
+	keepsAll bool // probabilities too, which are otherwise computed again
+
+	inE5M6  *keptE5M6      // mixed, where that is so kept
+	rounder *resultRounder // of softmax
+	sums    sums
+
+	batch, seq int
+	*projections
+	mixed    *[]float32 // the values that attention has weighted
+	probs    []float32  // [batch, heads, seq, seq], zero above the diagonal
+	hasProbs bool       // of the last Forward
+
+	own struct { // memory
+		projections
+		mixed []float32
+	}
+}
+
+func newMixing(layer string, heads, kvHeads, keyDim, valueDim int, o Options) mixing {
+	m := mixing{
+		layer: layer, heads: heads, kvHeads: kvHeads, keyDim: keyDim, valueDim: valueDim,
+		scale:    float32(1 / math.Sqrt(float64(keyDim))),
+		workers:  o.Workers,
+		shared:   o.Shared,
+		scratch:  &o.Shared.scratch,
+		keepsAll: o.Activations.keepsInputs(),
+		rounder:  newResultRounder(o.Operators.Softmax, 1),
+		sums:     newSums(o.Operators.Reductions),
+	}
+	if o.Activations.keepsTiles() {
+		m.inE5M6 = &keptE5M6{workers: o.Workers}
+	}
+	return m
+}
+
+// checkInput returns an error unless x and y are of so many sequences, which are not too
+// long.
+func (m *mixing) checkInput(y, x []float32, batch, seq, dim int, r *Rotary) error {
+	n, ok := product(batch, seq, dim)
+	_, scores := product(batch, m.heads, seq, seq)
+	_, wide := product(batch, seq, m.heads, max(m.keyDim, m.valueDim))
+	switch {
+	case batch <= 0 || seq <= 0 || !ok || uint64(len(x)) != n || len(y) != len(x):
+		return inputError("%s: an input of %d and an output of %d elements are not %d sequences of %d rows of %d",
+			m.layer, len(x), len(y), batch, seq, dim)
+	case r != nil && seq > r.context:
+		return inputError("%s: seq is %d: its rotary positions are for %d", m.layer, seq, r.context)
+	case !scores || !wide:
+		return inputError("%s: the scores of %d sequences of %d are too many", m.layer, batch, seq)
+	}
+	return nil
+}
+
+// begin begins a forward pass and returns memory of queries, keys and values.
+func (m *mixing) begin(batch, seq int) (q, k, v []float32) {
+	m.batch, m.seq = batch, seq
+	training, rows := m.shared.training(), batch*seq
+	m.projections = choose(training, &m.own.projections, &m.scratch.projections)
+	m.mixed = choose(training && m.keepsAll, &m.own.mixed, &m.scratch.mixed)
+	return sized(&m.q, rows*m.heads*m.keyDim), sized(&m.k, rows*m.kvHeads*m.keyDim), sized(&m.v, rows*m.kvHeads*m.valueDim)
+}
+
+// attend writes to y what output makes of the attention of q, k and v.
+func (m *mixing) attend(ctx context.Context, y []float32, output *Linear) error {
+	rows := m.batch * m.seq
+	m.shared.tap(m.layer, ".query", m.q, rows)
+	m.shared.tap(m.layer, ".key", m.k, rows)
+	m.shared.tap(m.layer, ".value", m.v, rows)
+	if err := m.mix(ctx); err != nil {
+		return err
+	}
+	m.shared.tap(m.layer, ".mixed", *m.mixed, rows)
+	if err := output.multiply(ctx, y, *m.mixed, rows, swiglu.Scales{}, nil); err != nil {
+		return err
+	}
+	switch { // in training, keep the input of output
+	case m.inE5M6 == nil:
+		return output.keep(ctx, *m.mixed, rows, nil)
+	case m.shared.training():
+		m.inE5M6.keep(*m.mixed, rows, m.heads*m.valueDim)
+	}
+	return nil
+}
+
+// mix computes mixed, and probs if they are kept, from q, k and v.
+func (m *mixing) mix(ctx context.Context) error {
+	if m.hasProbs = m.keepsAll && m.shared.training(); m.hasProbs {
+		sized(&m.probs, m.batch*m.heads*m.seq*m.seq)
+	}
+	sized(m.mixed, m.batch*m.seq*m.heads*m.valueDim)
+	return m.eachGroup(ctx, (*headGroup).forward)
+}
+
+// eachGroup calls do for each sequence and head of keys and values.
+func (m *mixing) eachGroup(ctx context.Context, do func(*headGroup)) error {
+	heads := m.kvHeads
+	var failed atomic.Pointer[error]
+	parallel.For(m.batch*heads, 1, m.workers, func(lo, hi int) {
+		group := newHeadGroup(m)
+		for i := lo; i < hi; i++ {
+			if err := meter.Err(ctx); err != nil {
+				failed.Store(&err)
+				return
+			}
+			group.at(i/heads, i%heads)
+			do(group)
+		}
+	})
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// attendBackward computes dq, dk and dv from the gradient dy of what attend wrote.
+func (m *mixing) attendBackward(ctx context.Context, dy []float32, output *Linear) error {
+	rows, s, n := m.batch*m.seq, m.scratch, m.batch*m.seq*m.heads*m.valueDim
+	if m.inE5M6 != nil {
+		m.inE5M6.restore(sized(m.mixed, n))
+		output.restore(*m.mixed, rows)
+	}
+	if err := output.Backward(ctx, sized(&s.dMixed, n), dy); err != nil {
+		return err
+	}
+	sized(&s.dq, len(m.q))
+	clear(sized(&s.dk, len(m.k)))
+	clear(sized(&s.dv, len(m.v)))
+	if err := m.eachGroup(ctx, (*headGroup).backward); err != nil {
+		return err
+	}
+	m.shared.tap(m.layer, ".query_gradient", s.dq, rows)
+	m.shared.tap(m.layer, ".key_gradient", s.dk, rows)
+	m.shared.tap(m.layer, ".value_gradient", s.dv, rows)
+	return nil
+}
+
+func (m *mixing) countActivations(n *ActivationBytes) {
+	n.floats(m.q, m.k, m.v, m.probs)
+	if m.inE5M6 != nil {
+		n.Codes += len(m.inE5M6.codes)
+		n.Scales += 4 * len(m.inE5M6.scales)
+	}
+	if m.keepsAll {
+		n.floats(*m.mixed)
+	}
+}

@@ -1,0 +1,368 @@
+package nn
+
+import (
+	"context"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/parallel"
+)
+
+// MLAConfig is the shape of an [MLA]. DeepSeek-V3 has Dim 7168, Heads 128, QueryRank 1536,
+// KVRank 512, NoPE 128, RoPE 64 and Value 128.
+type MLAConfig struct {
+	Dim   int // of what goes in and comes out
+	Heads int
+
+	QueryRank int // of the latent that queries are made of; 0: they are made of the input
+	KVRank    int // of the latent that keys and values are made of
+
+	NoPE  int // of a head's query and key without position
+	RoPE  int // of a head's query and of the one key that all heads share, with position; even
+	Value int // of a head's value
+
+	Rotary  *Rotary // positions, of heads of RoPE; nil: none
+	NormEps float64 // of the norms of latents; 0: 1e-5
+}
+
+func (c MLAConfig) withDefaults() MLAConfig {
+	if c.NormEps == 0 {
+		c.NormEps = defaultNormEps
+	}
+	return c
+}
+
+func (c MLAConfig) check() error {
+	c = c.withDefaults()
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"Dim", c.Dim}, {"Heads", c.Heads}, {"KVRank", c.KVRank},
+		{"NoPE", c.NoPE}, {"RoPE", c.RoPE}, {"Value", c.Value},
+	} {
+		if f.value <= 0 {
+			return configError("MLAConfig.%s is %d: it must be positive", f.name, f.value)
+		}
+	}
+	switch {
+	case c.QueryRank < 0:
+		return configError("MLAConfig.QueryRank is %d: it must not be negative", c.QueryRank)
+	case c.RoPE%2 != 0:
+		return configError("MLAConfig.RoPE is %d: it must be even", c.RoPE)
+	case c.Rotary != nil && c.Rotary.headDim != c.RoPE:
+		return configError("MLAConfig.Rotary is for heads of %d elements: RoPE is %d", c.Rotary.headDim, c.RoPE)
+	case !validEps(c.NormEps):
+		return configError("MLAConfig.NormEps is %v: it must be above 0 and at most 1", c.NormEps)
+	}
+	for _, p := range c.projections() {
+		if err := checkMatrix(p.name, p.out, p.in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// projection is the shape of a linear layer.
+type projection struct {
+	name    string
+	out, in int
+}
+
+// projections are those of the weights, in the order of the forward pass.
+func (c MLAConfig) projections() []projection {
+	key := c.NoPE + c.RoPE
+	query := []projection{{"q_proj.weight", c.Heads * key, c.Dim}}
+	if c.QueryRank > 0 {
+		query = []projection{{"q_a_proj.weight", c.QueryRank, c.Dim}, {"q_b_proj.weight", c.Heads * key, c.QueryRank}}
+	}
+	return append(query,
+		projection{"kv_a_proj_with_mqa.weight", c.KVRank + c.RoPE, c.Dim},
+		projection{"kv_b_proj.weight", c.Heads * (c.NoPE + c.Value), c.KVRank},
+		projection{"o_proj.weight", c.Dim, c.Heads * c.Value},
+	)
+}
+
+// MLA is multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1), causal:
+// queries are made of a normalized latent of low rank, keys and values of another, which
+// would be all that is cached. Each head's query and key have NoPE elements without
+// position and RoPE with it; those of the key are made of the input and are the same in all heads. Scores
+// are divided by √(NoPE+RoPE). Projections are linear layers with the options given; norms,
+// scores, softmax and their products are FP32, as in [Attention].
+type MLA struct {
+	QueryDown *Linear  // to the latent; nil without a QueryRank
+	QueryNorm *RMSNorm // nil without a QueryRank
+	Query     *Linear  // of each head NoPE elements, then RoPE
+	KVDown    *Linear  // to the latent, and the RoPE elements of the key
+	KVNorm    *RMSNorm
+	KV        *Linear // of each head NoPE elements of the key, then the value
+	Output    *Linear
+
+	config MLAConfig
+	input  *commonInput // of what is made of the input
+	ready  bool
+	mixing
+
+	query, kv latent
+}
+
+// latent is what attention makes queries, or keys and values, of: memory of it.
+type latent struct {
+	raw, normed *[]float32
+	own         struct{ raw, normed []float32 }
+}
+
+// begin returns memory of rows of so many elements: raw lasts until the backward pass,
+// which the norm needs it for, and normed where inputs of linear layers are kept.
+func (l *latent) begin(a *mixing, rank int) (raw, normed []float32) {
+	training, n := a.shared.training(), a.batch*a.seq*rank
+	l.raw = choose(training, &l.own.raw, &a.scratch.latentRaw)
+	l.normed = choose(training && a.keepsAll, &l.own.normed, &a.scratch.latentNormed)
+	return sized(l.raw, n), sized(l.normed, n)
+}
+
+// NewMLA returns an MLA whose matrices are zero, to be filled in. Its parameters have the
+// names of DeepSeek-V3, behind prefix: "q_a_proj.weight", "q_a_layernorm.weight" and
+// "q_b_proj.weight", or "q_proj.weight" without a QueryRank; "kv_a_proj_with_mqa.weight",
+// "kv_a_layernorm.weight", "kv_b_proj.weight" and "o_proj.weight". The error is [ErrConfig].
+func NewMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	o, err := o.complete("Options")
+	if err != nil {
+		return nil, err
+	}
+	return newMLA(prefix, c.withDefaults(), o)
+}
+
+func newMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
+	a := &MLA{
+		config: c,
+		input:  newCommonInput(o),
+		mixing: newMixing(strings.TrimSuffix(prefix, "."), c.Heads, c.Heads, c.NoPE+c.RoPE, c.Value, o),
+		KVNorm: newRMSNorm(prefix+"kv_a_layernorm.weight", c.KVRank, c.NormEps, o),
+	}
+	layers := []**Linear{&a.Query, &a.KVDown, &a.KV, &a.Output}
+	if c.QueryRank > 0 {
+		layers = append([]**Linear{&a.QueryDown}, layers...)
+		a.QueryNorm = newRMSNorm(prefix+"q_a_layernorm.weight", c.QueryRank, c.NormEps, o)
+	}
+	for i, p := range c.projections() {
+		options := o
+		if layers[i] == &a.Output {
+			options = o.roundInput()
+		}
+		var err error
+		if *layers[i], err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), options); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// linears returns the linear layers in the order of the forward pass.
+func (a *MLA) linears() []*Linear {
+	layers := []*Linear{a.Query, a.KVDown, a.KV, a.Output}
+	if a.QueryDown != nil {
+		layers = append([]*Linear{a.QueryDown}, layers...)
+	}
+	return layers
+}
+
+// Params returns the parameters in the order of the forward pass.
+func (a *MLA) Params() (params []*Param) {
+	if a.QueryDown != nil {
+		params = append(params, a.QueryDown.Weight, a.QueryNorm.Gain)
+	}
+	return append(params, a.Query.Weight, a.KVDown.Weight, a.KVNorm.Gain, a.KV.Weight, a.Output.Weight)
+}
+
+// Forward writes the attention of x to y, both [batch·seq, dim], sequence after
+// sequence; they must not overlap. Tokens see themselves and those before them in
+// their sequence. The layer keeps x, which must stay as it is until
+// [MLA.Backward], but with FP8 activations, of which it makes a copy in FP8.
+func (a *MLA) Forward(ctx context.Context, y, x []float32, batch, seq int) error {
+	a.ready = false
+	if err := a.check(y, x, batch, seq); err != nil {
+		return err
+	}
+	rows, c := batch*seq, a.config
+	q, k, v := a.begin(batch, seq)
+	a.input.begin()
+	if err := a.queries(ctx, q, x, rows); err != nil {
+		return err
+	}
+	down := sized(&a.scratch.latent, rows*(c.KVRank+c.RoPE))
+	if err := a.KVDown.forward(ctx, down, x, rows, a.input); err != nil {
+		return err
+	}
+	shared := sized(&a.scratch.sharedKey, rows*c.RoPE)
+	raw, normed := a.kv.begin(&a.mixing, c.KVRank)
+	moveColumns(raw, 0, c.KVRank, down, 0, c.KVRank+c.RoPE, c.KVRank, rows, a.workers)
+	moveColumns(shared, 0, c.RoPE, down, c.KVRank, c.KVRank+c.RoPE, c.RoPE, rows, a.workers)
+	if err := a.KVNorm.Forward(ctx, normed, raw); err != nil {
+		return err
+	}
+	up := sized(&a.scratch.keysValues, rows*c.Heads*(c.NoPE+c.Value))
+	if err := a.KV.Forward(ctx, up, normed, rows); err != nil {
+		return err
+	}
+	if r := c.Rotary; r != nil {
+		r.rotate(shared, 1, seq, a.workers, 1)
+	}
+	a.spread(k, v, up, shared)
+	a.rotateQueries(q, 1)
+	err := a.attend(ctx, y, a.Output)
+	a.ready = err == nil && a.shared.training()
+	return err
+}
+
+func (a *MLA) check(y, x []float32, batch, seq int) error {
+	return a.checkInput(y, x, batch, seq, a.config.Dim, a.config.Rotary)
+}
+
+// queries writes the queries of x to q, without their positions.
+func (a *MLA) queries(ctx context.Context, q, x []float32, rows int) error {
+	if a.QueryDown == nil {
+		return a.Query.forward(ctx, q, x, rows, a.input)
+	}
+	raw, normed := a.query.begin(&a.mixing, a.config.QueryRank)
+	if err := a.QueryDown.forward(ctx, raw, x, rows, a.input); err != nil {
+		return err
+	}
+	if err := a.QueryNorm.Forward(ctx, normed, raw); err != nil {
+		return err
+	}
+	return a.Query.Forward(ctx, q, normed, rows)
+}
+
+// moveColumns copies cols columns of src, which has srcCols, from one on to dst.
+func moveColumns(dst []float32, to, dstCols int, src []float32, from, srcCols, cols, rows, workers int) {
+	parallel.For(rows, max(elementGrain/max(cols, 1), 1), workers, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			copy(dst[r*dstCols+to:][:cols], src[r*srcCols+from:][:cols])
+		}
+	})
+}
+
+// spread makes keys and values of what KV gave and of the key that heads share.
+func (a *MLA) spread(k, v, up, shared []float32) {
+	c := a.config
+	key, both := c.NoPE+c.RoPE, c.NoPE+c.Value
+	a.eachHead(func(row, i int) {
+		copy(k[i*key:], up[i*both:][:c.NoPE])
+		copy(k[i*key+c.NoPE:], shared[row*c.RoPE:][:c.RoPE])
+		copy(v[i*c.Value:], up[i*both+c.NoPE:][:c.Value])
+	})
+}
+
+// eachHead calls do for each row, and each of its heads by its index among those of all.
+func (a *MLA) eachHead(do func(row, i int)) {
+	heads := a.config.Heads
+	parallel.For(a.batch*a.seq, max(elementGrain/(heads*a.keyDim), 1), a.workers, func(lo, hi int) {
+		for row := lo; row < hi; row++ {
+			for h := range heads {
+				do(row, row*heads+h)
+			}
+		}
+	})
+}
+
+// rotateQueries rotates the last elements of each head's query by the angles times sign.
+func (a *MLA) rotateQueries(q []float32, sign float32) {
+	if r := a.config.Rotary; r != nil {
+		a.eachHead(func(row, i int) {
+			r.rotateHead(q[i*a.keyDim+a.config.NoPE:][:a.config.RoPE], row%a.seq, sign)
+		})
+	}
+}
+
+// Backward takes the gradient dy of what the last Forward wrote. It writes that of x
+// to dx, which must not overlap dy, and adds those of the parameters to their Grad.
+func (a *MLA) Backward(ctx context.Context, dx, dy []float32) error {
+	if !a.ready {
+		return noForward(a.layer)
+	}
+	rows, c := a.batch*a.seq, a.config
+	if len(dx) != rows*c.Dim || len(dy) != len(dx) {
+		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", a.layer, len(dx), len(dy), rows)
+	}
+	a.ready = false
+	if err := a.attendBackward(ctx, dy, a.Output); err != nil {
+		return err
+	}
+	s := a.scratch
+	a.rotateQueries(s.dq, -1)
+	a.input.begin()
+	if err := a.queriesBackward(ctx, dx, rows); err != nil {
+		return err
+	}
+	dUp, dShared := sized(&s.keysValues, rows*c.Heads*(c.NoPE+c.Value)), sized(&s.sharedKey, rows*c.RoPE)
+	a.gather(dUp, dShared)
+	if r := c.Rotary; r != nil {
+		r.rotate(dShared, 1, a.seq, a.workers, -1)
+	}
+	dNormed, dRaw := sized(&s.dLatentNormed, rows*c.KVRank), sized(&s.dLatent, rows*c.KVRank)
+	if err := a.KV.Backward(ctx, dNormed, dUp); err != nil {
+		return err
+	}
+	if err := a.KVNorm.Backward(ctx, dRaw, dNormed); err != nil {
+		return err
+	}
+	dDown := sized(&s.latent, rows*(c.KVRank+c.RoPE))
+	moveColumns(dDown, 0, c.KVRank+c.RoPE, dRaw, 0, c.KVRank, c.KVRank, rows, a.workers)
+	moveColumns(dDown, c.KVRank, c.KVRank+c.RoPE, dShared, 0, c.RoPE, c.RoPE, rows, a.workers)
+	part := sized(&s.part, len(dx))
+	if err := a.KVDown.backward(ctx, part, dDown, a.input); err != nil {
+		return err
+	}
+	add(dx, dx, part, a.workers)
+	return nil
+}
+
+// queriesBackward writes to dx what the gradients of queries without positions make.
+func (a *MLA) queriesBackward(ctx context.Context, dx []float32, rows int) error {
+	s := a.scratch
+	if a.QueryDown == nil {
+		return a.Query.backward(ctx, dx, s.dq, a.input)
+	}
+	n := rows * a.config.QueryRank
+	dNormed, dRaw := sized(&s.dLatentNormed, n), sized(&s.dLatent, n)
+	if err := a.Query.Backward(ctx, dNormed, s.dq); err != nil {
+		return err
+	}
+	if err := a.QueryNorm.Backward(ctx, dRaw, dNormed); err != nil {
+		return err
+	}
+	return a.QueryDown.backward(ctx, dx, dRaw, a.input)
+}
+
+// gather is the backward pass of spread. The key that heads share has the sum of their
+// gradients, in the order of the heads.
+func (a *MLA) gather(dUp, dShared []float32) {
+	c, s := a.config, a.scratch
+	key, both := c.NoPE+c.RoPE, c.NoPE+c.Value
+	clear(dShared)
+	a.eachHead(func(row, i int) {
+		copy(dUp[i*both:], s.dk[i*key:][:c.NoPE])
+		copy(dUp[i*both+c.NoPE:], s.dv[i*c.Value:][:c.Value])
+		to := dShared[row*c.RoPE:][:c.RoPE]
+		addTo(to, to, s.dk[i*key+c.NoPE:])
+	})
+}
+
+func (a *MLA) countActivations(n *ActivationBytes) {
+	a.mixing.countActivations(n)
+	for _, l := range []struct {
+		latent
+		norm *RMSNorm
+	}{{a.kv, a.KVNorm}, {a.query, a.QueryNorm}} {
+		if l.norm == nil {
+			continue
+		}
+		n.floats(*l.raw, l.norm.inverse)
+		if a.keepsAll {
+			n.floats(*l.normed)
+		}
+	}
+}
