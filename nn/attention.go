@@ -93,6 +93,12 @@ func (a *Attention) Params() []*Param {
 	return []*Param{a.Query.Weight, a.Key.Weight, a.Value.Weight, a.Output.Weight}
 }
 
+// linears returns the linear layers in the order of the forward pass.
+func (a *Attention) linears() []*Linear { return []*Linear{a.Query, a.Key, a.Value, a.Output} }
+
+// output returns the projection back to the residual stream.
+func (a *Attention) output() *Linear { return a.Output }
+
 // Forward writes the attention of x to y, both [batch·seq, dim], sequence after
 // sequence; they must not overlap. Tokens see themselves and those before them in
 // their sequence. The layer keeps x, which must stay as it is until

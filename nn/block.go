@@ -6,12 +6,20 @@ import (
 )
 
 // Block is one layer of a transformer: attention and MLP, each on a normalized copy of
-// the residual stream and added to it.
+// the residual stream and added to it. In a [Llama] whose Config says so MLA takes the place
+// of Attention, and Experts that of MLP, which then is nil.
 type Block struct {
 	AttentionNorm *RMSNorm
 	Attention     *Attention
+	MLA           *MLA
 	MLPNorm       *RMSNorm
 	MLP           *MLP
+	Experts       *Experts
+
+	attention   attentionLayer // one of Attention and MLA
+	feedForward feedForward    // one of MLP and Experts
+	batch, seq  int
+	ready       bool
 
 	layer   string // its name in taps
 	dim     int
@@ -25,6 +33,28 @@ type Block struct {
 
 	keepsInputs bool
 	own         struct{ attentionInput, mlpInput, middle []float32 } // memory
+}
+
+// attentionLayer is an attention in a block.
+type attentionLayer interface {
+	Forward(ctx context.Context, y, x []float32, batch, seq int) error
+	Backward(ctx context.Context, dx, dy []float32) error
+	Params() []*Param
+	check(y, x []float32, batch, seq int) error
+	linears() []*Linear
+	output() *Linear
+	countActivations(n *ActivationBytes)
+}
+
+// feedForward is what follows attention in a block. Its backward pass is that of scale times
+// the loss, also where there is a balance loss.
+type feedForward interface {
+	forward(ctx context.Context, y, x []float32, batch, seq int) error
+	backward(ctx context.Context, dx, dy []float32, scale float32) error
+	Params() []*Param
+	linears() []*Linear
+	outputs() []*Linear
+	countActivations(n *ActivationBytes)
 }
 
 // BlockConfig is the shape of a [Block].
@@ -59,39 +89,67 @@ func NewBlock(prefix string, c BlockConfig, o Options) (*Block, error) {
 	return newBlock(prefix, c, o)
 }
 
-func newBlock(prefix string, c BlockConfig, o Options) (b *Block, err error) {
-	b = &Block{
-		AttentionNorm: newRMSNorm(prefix+"input_layernorm.weight", c.Dim, c.NormEps, o),
-		MLPNorm:       newRMSNorm(prefix+"post_attention_layernorm.weight", c.Dim, c.NormEps, o),
+func newBlock(prefix string, c BlockConfig, o Options) (*Block, error) {
+	b := newEmptyBlock(prefix, c.Dim, c.NormEps, o)
+	if err := b.addAttention(prefix, c.AttentionConfig, o); err != nil {
+		return nil, err
+	}
+	return b, b.addMLP(prefix, c.Dim, c.Hidden, o)
+}
+
+// newEmptyBlock returns a block without attention and feed-forward.
+func newEmptyBlock(prefix string, dim int, eps float64, o Options) *Block {
+	return &Block{
+		AttentionNorm: newRMSNorm(prefix+"input_layernorm.weight", dim, eps, o),
+		MLPNorm:       newRMSNorm(prefix+"post_attention_layernorm.weight", dim, eps, o),
 		layer:         strings.TrimSuffix(prefix, "."),
-		dim:           c.Dim, workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
+		dim:           dim, workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
 		keepsInputs: o.Activations.keepsInputs(),
 		rounder:     newResultRounder(o.Operators.Residual, o.Workers),
 	}
-	if b.Attention, err = newAttention(prefix+"self_attn.", c.AttentionConfig, o); err != nil {
-		return nil, err
-	}
-	b.MLP, err = newMLP(prefix+"mlp.", c.Dim, c.Hidden, o)
-	return b, err
+}
+
+func (b *Block) addAttention(prefix string, c AttentionConfig, o Options) (err error) {
+	b.Attention, err = newAttention(prefix+"self_attn.", c, o)
+	b.attention = b.Attention
+	return err
+}
+
+func (b *Block) addMLA(prefix string, c MLAConfig, o Options) (err error) {
+	b.MLA, err = newMLA(prefix+"self_attn.", c, o)
+	b.attention = b.MLA
+	return err
+}
+
+func (b *Block) addMLP(prefix string, dim, hidden int, o Options) (err error) {
+	b.MLP, err = newMLP(prefix+"mlp.", dim, hidden, o)
+	b.feedForward = b.MLP
+	return err
+}
+
+func (b *Block) addExperts(prefix string, c ExpertsConfig, o Options) (err error) {
+	b.Experts, err = newExperts(prefix+"mlp.", c, o)
+	b.feedForward = b.Experts
+	return err
 }
 
 // Params returns the parameters in the order of the forward pass.
 func (b *Block) Params() []*Param {
-	params := append([]*Param{b.AttentionNorm.Gain}, b.Attention.Params()...)
-	return append(append(params, b.MLPNorm.Gain), b.MLP.Params()...)
+	params := append([]*Param{b.AttentionNorm.Gain}, b.attention.Params()...)
+	return append(append(params, b.MLPNorm.Gain), b.feedForward.Params()...)
 }
 
-// linears returns the linear layers in the order of the forward pass.
+// linears returns the linear layers in the order of the forward pass, without a router's.
 func (b *Block) linears() []*Linear {
-	a, m := b.Attention, b.MLP
-	return []*Linear{a.Query, a.Key, a.Value, a.Output, m.Gate, m.Up, m.Down}
+	return append(b.attention.linears(), b.feedForward.linears()...)
 }
 
 // Forward writes the residual stream after the block to y, given that before it, x,
 // both [batch·seq, dim], sequence after sequence; they must not overlap. It keeps x,
 // which must stay as it is until [Block.Backward].
 func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) error {
-	if err := b.Attention.check(y, x, batch, seq); err != nil {
+	b.ready = false
+	if err := b.attention.check(y, x, batch, seq); err != nil {
 		return err
 	}
 	training, s := b.shared.training(), b.scratch
@@ -104,7 +162,7 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	if err := b.AttentionNorm.Forward(ctx, normed, x); err != nil {
 		return err
 	}
-	if err := b.Attention.Forward(ctx, branch, normed, batch, seq); err != nil {
+	if err := b.attention.Forward(ctx, branch, normed, batch, seq); err != nil {
 		return err
 	}
 	middle := sized(b.middle, len(x))
@@ -116,28 +174,35 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	if err := b.MLPNorm.Forward(ctx, normed, middle); err != nil {
 		return err
 	}
-	if err := b.MLP.Forward(ctx, branch, normed, rows); err != nil {
+	if err := b.feedForward.forward(ctx, branch, normed, batch, seq); err != nil {
 		return err
 	}
 	add(y, middle, branch, b.workers)
 	b.rounder.round(y, b.dim)
 	b.shared.tap(b.layer, ".output", y, rows)
+	b.batch, b.seq, b.ready = batch, seq, training
 	return nil
 }
 
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x
 // to dx, which may be dy, and adds those of the parameters to their Grad.
 func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
-	if !b.MLP.ready {
+	return b.backward(ctx, dx, dy, 1)
+}
+
+// backward is Backward of scale times the loss.
+func (b *Block) backward(ctx context.Context, dx, dy []float32, scale float32) error {
+	if !b.ready {
 		return noForward(b.layer)
 	}
-	rows := b.MLP.rows
+	rows := b.batch * b.seq
 	if len(dx) != rows*b.dim || len(dy) != len(dx) {
 		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", b.layer, len(dx), len(dy), rows)
 	}
+	b.ready = false
 	b.shared.tap(b.layer, ".gradient", dy, rows)
 	dBranch, dNormed := sized(&b.scratch.dBranch, len(dy)), sized(&b.scratch.dNormed, len(dy))
-	if err := b.MLP.Backward(ctx, dBranch, dy); err != nil {
+	if err := b.feedForward.backward(ctx, dBranch, dy, scale); err != nil {
 		return err
 	}
 	if err := b.MLPNorm.Backward(ctx, dNormed, dBranch); err != nil {
@@ -147,7 +212,7 @@ func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
 	b.rounder.round(dx, b.dim)
 	b.shared.tap(b.layer, ".middle_gradient", dx, rows)
 
-	if err := b.Attention.Backward(ctx, dBranch, dx); err != nil {
+	if err := b.attention.Backward(ctx, dBranch, dx); err != nil {
 		return err
 	}
 	if err := b.AttentionNorm.Backward(ctx, dNormed, dBranch); err != nil {
@@ -163,7 +228,7 @@ func (b *Block) countActivations(n *ActivationBytes) {
 	if b.keepsInputs {
 		n.floats(*b.attentionInput, *b.mlpInput)
 	}
-	b.Attention.countActivations(n)
-	b.MLP.countActivations(n)
+	b.attention.countActivations(n)
+	b.feedForward.countActivations(n)
 	n.kept(b.linears())
 }

@@ -26,6 +26,16 @@ type Config struct {
 
 	RopeScaling RopeScaling // of the rotary frequencies
 
+	// MLA takes the place of grouped queries where it is not nil. Its Dim, Heads, Rotary and
+	// NormEps are those of the Config, and to be left out, as is KVHeads.
+	MLA *MLAConfig
+
+	// Experts take the place of the MLPs where they are not nil, but for those of the first
+	// Dense layers. Their Dim is that of the Config, and to be left out. They go without
+	// Smoothing.
+	Experts *ExpertsConfig
+	Dense   int
+
 	FP8       *FP8              // recipes of the linear layers; nil: FP32
 	Rounding  *Rounding         // of the linear layers' operands, without FP8; nil: none
 	Smoothing *swiglu.Smoothing // of the MLPs' SwiGLU; nil: plain SwiGLU
@@ -75,6 +85,12 @@ func (c Config) Validate() error {
 		return configError("Config.BF16First is %d and Config.BF16Last %d: they must not be negative, and together at most Layers = %d", c.BF16First, c.BF16Last, c.Layers)
 	case c.BF16First+c.BF16Last > 0 && c.FP8 == nil:
 		return configError("Config.BF16First is %d and Config.BF16Last %d: without FP8 there is nothing that they are left out of", c.BF16First, c.BF16Last)
+	case c.MLA != nil && c.KVHeads != c.Heads:
+		return configError("Config.KVHeads is %d: with MLA leave it out", c.KVHeads)
+	case c.Dense < 0 || c.Dense > c.Layers || c.Dense > 0 && c.Experts == nil:
+		return configError("Config.Dense is %d: it must be from 0 to Layers = %d, and without Experts 0", c.Dense, c.Layers)
+	case c.Experts != nil && c.Smoothing != nil:
+		return configError("Config.Smoothing: experts have none: leave it out")
 	case !validTheta(c.RopeTheta):
 		return configError("Config.RopeTheta is %v: it must be from 1 to 1e12", c.RopeTheta)
 	case !validEps(c.NormEps):
@@ -83,11 +99,50 @@ func (c Config) Validate() error {
 	if err := c.RopeScaling.check("Config.RopeScaling"); err != nil {
 		return err
 	}
+	if err := c.checkParts(); err != nil {
+		return err
+	}
 	if err := c.checkSizes(); err != nil {
 		return err
 	}
 	return c.options(nil).check("Config")
 }
+
+// checkParts returns an error if MLA or Experts cannot be.
+func (c Config) checkParts() error {
+	if m := c.MLA; m != nil {
+		if m.Dim != 0 || m.Heads != 0 || m.Rotary != nil || m.NormEps != 0 {
+			return configError("Config.MLA: Dim, Heads, Rotary and NormEps are those of the Config: leave them out")
+		}
+		if err := c.mla(nil).check(); err != nil {
+			return err
+		}
+	}
+	if c.Experts == nil {
+		return nil
+	}
+	if c.Experts.Dim != 0 {
+		return configError("Config.Experts.Dim is %d: it is that of the Config: leave it out", c.Experts.Dim)
+	}
+	return c.experts().check("")
+}
+
+// mla returns the shape of the attention of each layer, which must be MLA.
+func (c Config) mla(r *Rotary) MLAConfig {
+	m := *c.MLA
+	m.Dim, m.Heads, m.Rotary, m.NormEps = c.Dim, c.Heads, r, c.NormEps
+	return m
+}
+
+// experts returns the shape of the experts of a layer, of which there must be some.
+func (c Config) experts() ExpertsConfig {
+	x := *c.Experts
+	x.Dim = c.Dim
+	return x
+}
+
+// isMixture reports whether a layer has experts.
+func (c Config) isMixture(layer int) bool { return c.Experts != nil && layer >= c.Dense }
 
 // checkSizes returns an error if a matrix or all of them are too large.
 func (c Config) checkSizes() error {
@@ -112,14 +167,22 @@ func (c Config) checkSizes() error {
 // parameters returns the number of trained values. No matrix and not the number of
 // layers may be too large.
 func (c Config) parameters() (n uint64) {
-	for s := range c.layerShapes(0) {
-		n += uint64(s.Rows) * uint64(s.Cols)
+	first := c.Layers // layers with MLPs
+	if c.Experts != nil {
+		first = c.Dense
+	}
+	for layer, layers := range map[int]int{first - 1: first, c.Layers: c.Layers - first} {
+		if layers > 0 {
+			for s := range c.layerShapes(layer) {
+				n += uint64(s.Rows) * uint64(s.Cols) * uint64(layers)
+			}
+		}
 	}
 	table := uint64(c.Vocab) * uint64(c.Dim)
 	if !c.TieHead {
 		table *= 2
 	}
-	return n*uint64(c.Layers) + table + uint64(c.Dim)
+	return n + table + uint64(c.Dim)
 }
 
 // Shape is the name and size of a parameter.
@@ -162,22 +225,51 @@ const (
 
 func layerPrefix(layer int) string { return "model.layers." + strconv.Itoa(layer) + "." }
 
+// layerShapes returns those of a layer, in the order of [Block.Params].
 func (c Config) layerShapes(layer int) iter.Seq[Shape] {
 	kv := c.Dim / c.Heads * c.KVHeads
+	attention := []Shape{
+		{"q_proj", c.Dim, c.Dim}, {"k_proj", kv, c.Dim}, {"v_proj", kv, c.Dim}, {"o_proj", c.Dim, c.Dim},
+	}
+	if c.MLA != nil {
+		attention = c.mla(nil).shapes()
+	}
+	prefix := layerPrefix(layer)
 	return func(yield func(Shape) bool) {
-		for _, s := range []Shape{
-			{"input_layernorm", 1, c.Dim},
-			{"self_attn.q_proj", c.Dim, c.Dim}, {"self_attn.k_proj", kv, c.Dim},
-			{"self_attn.v_proj", kv, c.Dim}, {"self_attn.o_proj", c.Dim, c.Dim},
-			{"post_attention_layernorm", 1, c.Dim},
-			{"mlp.gate_proj", c.Hidden, c.Dim}, {"mlp.up_proj", c.Hidden, c.Dim}, {"mlp.down_proj", c.Dim, c.Hidden},
-		} {
-			s.Name = layerPrefix(layer) + s.Name + ".weight"
-			if !yield(s) {
+		each := func(prefix string, shapes ...Shape) bool {
+			for _, s := range shapes {
+				s.Name = prefix + s.Name + ".weight"
+				if !yield(s) {
+					return false
+				}
+			}
+			return true
+		}
+		if !each(prefix, Shape{"input_layernorm", 1, c.Dim}) || !each(prefix+"self_attn.", attention...) ||
+			!each(prefix, Shape{"post_attention_layernorm", 1, c.Dim}) {
+			return
+		}
+		if !c.isMixture(layer) {
+			each(prefix+"mlp.", mlpShapes(c.Dim, c.Hidden)...)
+			return
+		}
+		x := c.experts()
+		if !each(prefix+"mlp.", Shape{"gate", x.Router.Experts, c.Dim}) {
+			return
+		}
+		for e := range x.Router.Experts {
+			if !each(prefix+"mlp.experts."+strconv.Itoa(e)+".", mlpShapes(c.Dim, x.Hidden)...) {
 				return
 			}
 		}
+		if x.Shared > 0 {
+			each(prefix+"mlp.shared_experts.", mlpShapes(c.Dim, x.Shared*x.Hidden)...)
+		}
 	}
+}
+
+func mlpShapes(dim, hidden int) []Shape {
+	return []Shape{{"gate_proj", hidden, dim}, {"up_proj", hidden, dim}, {"down_proj", dim, hidden}}
 }
 
 func (c Config) withDefaults() Config {
@@ -196,6 +288,7 @@ func (c Config) withDefaults() Config {
 // clone returns a copy that shares nothing with c.
 func (c Config) clone() Config {
 	c.FP8, c.Rounding, c.Smoothing = copied(c.FP8), c.Rounding.clone(), copied(c.Smoothing)
+	c.MLA, c.Experts = copied(c.MLA), copied(c.Experts)
 	return c
 }
 
@@ -223,6 +316,14 @@ func (c Config) layerOptions(layer int, s *Shared) Options {
 		o.FP8, o.Rounding, o.Activations = nil, &bf16, ActivationsFP32
 	}
 	return o
+}
+
+// rotaryDim returns the elements of a head that are rotated.
+func (c Config) rotaryDim() int {
+	if c.MLA != nil {
+		return c.MLA.RoPE
+	}
+	return c.headDim()
 }
 
 func (c Config) headDim() int { return c.Dim / c.Heads }

@@ -75,6 +75,33 @@ type savedConfig struct {
 
 	RopeScaling *savedRopeScaling `json:"rope_scaling,omitempty"` // absent in files of before
 	Operators   *savedOperators   `json:"operators,omitempty"`
+
+	MLA     *savedMLA     `json:"mla,omitempty"` // likewise
+	Experts *savedExperts `json:"experts,omitempty"`
+	Dense   int           `json:"dense,omitempty"`
+}
+
+type savedMLA struct {
+	QueryRank int `json:"query_rank"`
+	KVRank    int `json:"kv_rank"`
+	NoPE      int `json:"nope"`
+	RoPE      int `json:"rope"`
+	Value     int `json:"value"`
+}
+
+type savedExperts struct {
+	Hidden         int     `json:"hidden"`
+	Shared         int     `json:"shared"`
+	CapacityFactor float64 `json:"capacity_factor"`
+	Experts        int     `json:"experts"`
+	TopK           int     `json:"top_k"`
+	Score          Scoring `json:"score"`
+	Unnormalized   bool    `json:"unnormalized"`
+	Scale          float64 `json:"scale"`
+	Groups         int     `json:"groups"`
+	TopGroups      int     `json:"top_groups"`
+	BiasRate       float64 `json:"bias_rate"`
+	BalanceLoss    float64 `json:"balance_loss"`
 }
 
 type savedOperators struct {
@@ -155,6 +182,17 @@ func newSavedConfig(c Config) (s savedConfig) {
 		Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, Hidden: c.Hidden,
 		Context: c.Context, RopeTheta: c.RopeTheta, NormEps: c.NormEps, TieHead: c.TieHead, BF16First: c.BF16First, BF16Last: c.BF16Last, Activations: c.Activations,
 	}
+	s.Dense = c.Dense
+	if m := c.MLA; m != nil {
+		s.MLA = &savedMLA{m.QueryRank, m.KVRank, m.NoPE, m.RoPE, m.Value}
+	}
+	if x := c.Experts; x != nil {
+		r := x.Router.withDefaults()
+		s.Experts = &savedExperts{
+			x.Hidden, x.Shared, x.CapacityFactor, r.Experts, r.TopK, r.Score, r.Unnormalized,
+			r.Scale, r.Groups, r.TopGroups, r.BiasRate, r.BalanceLoss,
+		}
+	}
 	if c.RopeScaling != (RopeScaling{}) {
 		r := savedRopeScaling(c.RopeScaling)
 		s.RopeScaling = &r
@@ -184,6 +222,16 @@ func (s savedConfig) config() (c Config) {
 	c = Config{
 		Vocab: s.Vocab, Dim: s.Dim, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, Hidden: s.Hidden,
 		Context: s.Context, RopeTheta: s.RopeTheta, NormEps: s.NormEps, TieHead: s.TieHead, BF16First: s.BF16First, BF16Last: s.BF16Last, Activations: s.Activations,
+	}
+	c.Dense = s.Dense
+	if m := s.MLA; m != nil {
+		c.MLA = &MLAConfig{QueryRank: m.QueryRank, KVRank: m.KVRank, NoPE: m.NoPE, RoPE: m.RoPE, Value: m.Value}
+	}
+	if x := s.Experts; x != nil {
+		c.Experts = &ExpertsConfig{Hidden: x.Hidden, Shared: x.Shared, CapacityFactor: x.CapacityFactor, Router: RouterConfig{
+			Experts: x.Experts, TopK: x.TopK, Score: x.Score, Unnormalized: x.Unnormalized, Scale: x.Scale,
+			Groups: x.Groups, TopGroups: x.TopGroups, BiasRate: x.BiasRate, BalanceLoss: x.BalanceLoss,
+		}}
 	}
 	if r := s.RopeScaling; r != nil {
 		c.RopeScaling = RopeScaling(*r)

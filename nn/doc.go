@@ -8,7 +8,10 @@
 //	NewRMSNorm    root mean square normalization        [rows, dim]
 //	NewRotary     rotary positions, for attention
 //	NewAttention  causal, rotary, grouped queries       [batch·seq, dim]
+//	NewMLA        multi-head latent attention           [batch·seq, dim]
 //	NewMLP        SwiGLU or Smooth-SwiGLU feed-forward  [rows, dim]
+//	NewExperts    a mixture of such feed-forwards       [batch·seq, dim]
+//	NewRouter     chooses experts, with weights         [batch·seq, dim] to [.., TopK]
 //	NewBlock      attention and MLP with their norms    [batch·seq, dim]
 //	NewEmbedding  rows of a table                       tokens to [rows, dim]
 //	CrossEntropy  mean loss, masked targets             [rows, vocab] to a number
@@ -47,6 +50,27 @@
 // batch; a forward pass that is run again, to have its activations back, records
 // nothing new. [Llama.Forward] and [Llama.BackwardLogits] are for other losses, of
 // which the caller computes the gradient; targets of [IgnoreIndex] do not count.
+//
+// # Mixture of experts
+//
+// With [Config].Experts a Llama has [Experts] in place of MLPs, shared ones and those that a
+// [Router] chooses, and with Config.MLA the attention of DeepSeek-V3 ([MLA]). Recipes hold for
+// all their linear layers but the router's, which is FP32. In the words of that paper's
+// configuration:
+//
+//	nn.Config{..., Dense: 3,
+//		MLA: &nn.MLAConfig{QueryRank: 1536, KVRank: 512, NoPE: 128, RoPE: 64, Value: 128},
+//		Experts: &nn.ExpertsConfig{Hidden: 2048, Shared: 1, Router: nn.RouterConfig{
+//			Experts: 256, TopK: 8, Scale: 2.5, Groups: 8, TopGroups: 4,
+//			BiasRate: 0.001, BalanceLoss: 0.0001,
+//		}}}
+//
+// Operands of experts have names, such as "model.layers.3.mlp.experts.17.up_proj.input", so
+// that a Reporter hears of each expert's amax and of what saturated, and by the number of
+// elements of its load, which [Router.Load] has too. Biases of routers are part of
+// [ScalingState], and [Scaling.EndStep] moves them. Each token of experts that are trained
+// has of FP32, beyond what an MLP keeps: the router's scores, and for each expert that was
+// chosen its result; with FP8 activations also the input of the router.
 //
 // # FP8
 //
@@ -144,6 +168,7 @@
 //	model.layers.0.middle                        residual stream between attention and MLP
 //	model.layers.0.mlp.swiglu.gate, .up          what SwiGLU multiplies
 //	model.layers.0.mlp.swiglu.product            its result, smoothed if it is
+//	model.layers.0.mlp.experts.0.swiglu.gate     likewise of each expert that has tokens
 //	model.layers.0.output                        residual stream after the block
 //
 // and in the backward pass the gradient of the loss in them:

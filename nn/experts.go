@@ -170,6 +170,33 @@ func (x *Experts) Params() []*Param {
 	return params
 }
 
+// linears returns the linear layers but for the router's.
+func (x *Experts) linears() (layers []*Linear) {
+	for e := range x.Gate {
+		layers = append(layers, x.Gate[e], x.Up[e], x.Down[e])
+	}
+	if x.Shared != nil {
+		layers = append(layers, x.Shared.linears()...)
+	}
+	return layers
+}
+
+// outputs returns the projections back to the residual stream.
+func (x *Experts) outputs() []*Linear {
+	if x.Shared == nil {
+		return x.Down
+	}
+	return slices.Concat(x.Shared.outputs(), x.Down)
+}
+
+func (x *Experts) forward(ctx context.Context, y, in []float32, batch, seq int) error {
+	return x.Forward(ctx, y, in, batch, seq)
+}
+
+func (x *Experts) backward(ctx context.Context, dx, dy []float32, scale float32) error {
+	return x.Backward(ctx, dx, dy, scale)
+}
+
 // Dropped returns the number of choices that the last Forward dropped.
 func (x *Experts) Dropped() int { return len(x.chosen) - len(x.choices) }
 

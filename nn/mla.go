@@ -54,31 +54,28 @@ func (c MLAConfig) check() error {
 	case !validEps(c.NormEps):
 		return configError("MLAConfig.NormEps is %v: it must be above 0 and at most 1", c.NormEps)
 	}
-	for _, p := range c.projections() {
-		if err := checkMatrix(p.name, p.out, p.in); err != nil {
+	for _, p := range c.shapes() {
+		if err := checkMatrix(p.Name+".weight", p.Rows, p.Cols); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// projection is the shape of a linear layer.
-type projection struct {
-	name    string
-	out, in int
-}
-
-// projections are those of the weights, in the order of the forward pass.
-func (c MLAConfig) projections() []projection {
+// shapes are those of the parameters, in their order, by the layers' names.
+func (c MLAConfig) shapes() []Shape {
 	key := c.NoPE + c.RoPE
-	query := []projection{{"q_proj.weight", c.Heads * key, c.Dim}}
+	query := []Shape{{"q_proj", c.Heads * key, c.Dim}}
 	if c.QueryRank > 0 {
-		query = []projection{{"q_a_proj.weight", c.QueryRank, c.Dim}, {"q_b_proj.weight", c.Heads * key, c.QueryRank}}
+		query = []Shape{
+			{"q_a_proj", c.QueryRank, c.Dim}, {"q_a_layernorm", 1, c.QueryRank},
+			{"q_b_proj", c.Heads * key, c.QueryRank},
+		}
 	}
 	return append(query,
-		projection{"kv_a_proj_with_mqa.weight", c.KVRank + c.RoPE, c.Dim},
-		projection{"kv_b_proj.weight", c.Heads * (c.NoPE + c.Value), c.KVRank},
-		projection{"o_proj.weight", c.Dim, c.Heads * c.Value},
+		Shape{"kv_a_proj_with_mqa", c.KVRank + c.RoPE, c.Dim}, Shape{"kv_a_layernorm", 1, c.KVRank},
+		Shape{"kv_b_proj", c.Heads * (c.NoPE + c.Value), c.KVRank},
+		Shape{"o_proj", c.Dim, c.Heads * c.Value},
 	)
 }
 
@@ -140,20 +137,24 @@ func newMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
 		config: c,
 		input:  newCommonInput(o),
 		mixing: newMixing(strings.TrimSuffix(prefix, "."), c.Heads, c.Heads, c.NoPE+c.RoPE, c.Value, o),
-		KVNorm: newRMSNorm(prefix+"kv_a_layernorm.weight", c.KVRank, c.NormEps, o),
 	}
-	layers := []**Linear{&a.Query, &a.KVDown, &a.KV, &a.Output}
-	if c.QueryRank > 0 {
-		layers = append([]**Linear{&a.QueryDown}, layers...)
-		a.QueryNorm = newRMSNorm(prefix+"q_a_layernorm.weight", c.QueryRank, c.NormEps, o)
+	layers := map[string]**Linear{
+		"q_proj": &a.Query, "q_a_proj": &a.QueryDown, "q_b_proj": &a.Query,
+		"kv_a_proj_with_mqa": &a.KVDown, "kv_b_proj": &a.KV, "o_proj": &a.Output,
 	}
-	for i, p := range c.projections() {
-		options := o
-		if layers[i] == &a.Output {
+	norms := map[string]**RMSNorm{"q_a_layernorm": &a.QueryNorm, "kv_a_layernorm": &a.KVNorm}
+	for _, s := range c.shapes() {
+		name, options := prefix+s.Name+".weight", o
+		if norm := norms[s.Name]; norm != nil {
+			*norm = newRMSNorm(name, s.Cols, c.NormEps, o)
+			continue
+		}
+		to := layers[s.Name]
+		if to == &a.Output {
 			options = o.roundInput()
 		}
 		var err error
-		if *layers[i], err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), options); err != nil {
+		if *to, err = newLinear(name, newParam(name, s.Rows, s.Cols), options); err != nil {
 			return nil, err
 		}
 	}
@@ -168,6 +169,9 @@ func (a *MLA) linears() []*Linear {
 	}
 	return layers
 }
+
+// output returns the projection back to the residual stream.
+func (a *MLA) output() *Linear { return a.Output }
 
 // Params returns the parameters in the order of the forward pass.
 func (a *MLA) Params() (params []*Param) {

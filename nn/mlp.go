@@ -90,6 +90,19 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 // Params returns the weights: gate, up, down.
 func (m *MLP) Params() []*Param { return []*Param{m.Gate.Weight, m.Up.Weight, m.Down.Weight} }
 
+func (m *MLP) linears() []*Linear { return []*Linear{m.Gate, m.Up, m.Down} }
+
+// outputs returns the projections back to the residual stream.
+func (m *MLP) outputs() []*Linear { return []*Linear{m.Down} }
+
+func (m *MLP) forward(ctx context.Context, y, x []float32, batch, seq int) error {
+	return m.Forward(ctx, y, x, batch*seq)
+}
+
+func (m *MLP) backward(ctx context.Context, dx, dy []float32, _ float32) error {
+	return m.Backward(ctx, dx, dy)
+}
+
 // Forward writes the result for x to y, both [rows, dim]; they must not overlap. The
 // layer keeps x, which must stay as it is until [MLP.Backward], but with FP8
 // activations, of which it makes a copy in FP8.

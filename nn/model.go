@@ -3,17 +3,20 @@ package nn
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Llama is a decoder with its parameters and gradients. Make one with [NewLlama];
-// its methods must not be called concurrently.
+// its methods must not be called concurrently. With Config.Experts it is a mixture of
+// experts, with Config.MLA its attention is DeepSeek-V3's.
 type Llama struct {
 	cfg    Config
 	shared Shared
 	params []*Param
 
+	rotary    *Rotary
 	embedding *Embedding
 	blocks    []*Block
 	norm      *RMSNorm
@@ -62,10 +65,8 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 	m.embedding = newEmbedding(embeddingName, cfg.Vocab, cfg.Dim, o)
 	m.params = append(m.params, m.embedding.Table)
 
-	rotary := newRotary(cfg.headDim(), cfg.Context, cfg.RopeTheta, cfg.RopeScaling)
-	attention := AttentionConfig{Dim: cfg.Dim, Heads: cfg.Heads, KVHeads: cfg.KVHeads, Rotary: rotary}
 	for layer := range cfg.Layers {
-		b, err := newBlock(layerPrefix(layer), BlockConfig{attention, cfg.Hidden, cfg.NormEps}, cfg.layerOptions(layer, &m.shared))
+		b, err := m.newBlock(layer)
 		if err != nil {
 			return nil, err
 		}
@@ -86,6 +87,30 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 	return m, err
 }
 
+// newBlock returns a layer. All share the rotations of the first.
+func (m *Llama) newBlock(layer int) (*Block, error) {
+	c, prefix := m.cfg, layerPrefix(layer)
+	o := c.layerOptions(layer, &m.shared)
+	b := newEmptyBlock(prefix, c.Dim, c.NormEps, o)
+	if m.rotary == nil {
+		m.rotary = newRotary(c.rotaryDim(), c.Context, c.RopeTheta, c.RopeScaling)
+	}
+	var err error
+	if c.MLA != nil {
+		err = b.addMLA(prefix, c.mla(m.rotary), o)
+	} else {
+		err = b.addAttention(prefix, AttentionConfig{Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, Rotary: m.rotary}, o)
+	}
+	switch {
+	case err != nil:
+	case c.isMixture(layer):
+		err = b.addExperts(prefix, c.experts(), o)
+	default:
+		err = b.addMLP(prefix, c.Dim, c.Hidden, o)
+	}
+	return b, err
+}
+
 // Replica returns a model of the same configuration with parameters of its own, which
 // are those of [NewZeroLlama]: for workers that share a batch.
 func (m *Llama) Replica() (*Llama, error) { return NewZeroLlama(m.cfg) }
@@ -102,9 +127,9 @@ func (m *Llama) randomize(seed uint64) {
 	}
 	residual := float32(1 / math.Sqrt(float64(2*m.cfg.Layers)))
 	for _, b := range m.blocks {
-		for _, p := range []*Param{b.Attention.Output.Weight, b.MLP.Down.Weight} {
-			for i := range p.Value {
-				p.Value[i] *= residual
+		for _, l := range slices.Concat(b.feedForward.outputs(), []*Linear{b.attention.output()}) {
+			for i := range l.Weight.Value {
+				l.Weight.Value[i] *= residual
 			}
 		}
 	}
@@ -254,7 +279,19 @@ func (m *Llama) BackwardScaled(ctx context.Context, scale float32) error {
 	if err := m.loss.Backward(ctx, dLogits, scale); err != nil {
 		return err
 	}
-	return m.backward(ctx, dLogits)
+	return m.backward(ctx, dLogits, scale)
+}
+
+// BalanceLoss returns the sum of the balance losses of all experts' routers in the last
+// forward pass. It is no part of [Llama.Loss], and its gradient is one of what
+// [Llama.Backward] adds, times the same scale.
+func (m *Llama) BalanceLoss() (sum float32) {
+	for _, b := range m.blocks {
+		if b.Experts != nil {
+			sum += b.Experts.Router.BalanceLoss()
+		}
+	}
+	return sum
 }
 
 // BackwardLogits is the backward pass of any loss: dLogits is its gradient in what the
@@ -267,7 +304,7 @@ func (m *Llama) BackwardLogits(ctx context.Context, dLogits []float32) error {
 	if len(dLogits) != len(m.logits) {
 		return inputError("a gradient of %d elements is not that of %d logits", len(dLogits), len(m.logits))
 	}
-	return m.backward(ctx, dLogits)
+	return m.backward(ctx, dLogits, 1)
 }
 
 // following returns what may follow the last forward pass: nothing once the model was
@@ -279,7 +316,7 @@ func (m *Llama) following() passState {
 	return m.state
 }
 
-func (m *Llama) backward(ctx context.Context, dLogits []float32) error {
+func (m *Llama) backward(ctx context.Context, dLogits []float32, scale float32) error {
 	m.state = idle
 	m.shared.scaling.BeginBackward()
 	d, dNormed := sized(&m.dStream, len(m.normed)), sized(&m.shared.scratch.dNormed, len(m.normed))
@@ -290,7 +327,7 @@ func (m *Llama) backward(ctx context.Context, dLogits []float32) error {
 		return err
 	}
 	for i := len(m.blocks) - 1; i >= 0; i-- {
-		if err := m.blocks[i].Backward(ctx, d, d); err != nil {
+		if err := m.blocks[i].backward(ctx, d, d, scale); err != nil {
 			return err
 		}
 	}

@@ -85,6 +85,9 @@ func (o Options) complete(c nn.Config) (Options, error) {
 // have, [ErrModel], or one of package nn or of the context.
 func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *Report, err error) {
 	c := m.Config()
+	if c.MLA != nil || c.Experts != nil {
+		return nil, optionError("the model has MLA or experts: evaluating is for those with neither")
+	}
 	if o, err = o.complete(c); err != nil {
 		return nil, err
 	}

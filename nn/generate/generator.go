@@ -36,6 +36,9 @@ type block struct {
 // The error is [ErrOptions], [ErrBatch], or that of the context.
 func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
 	c := m.Config()
+	if c.MLA != nil || c.Experts != nil {
+		return nil, optionError("the model has MLA or experts: generating is for those with neither")
+	}
 	if err := o.check(c.Layers, c.KVHeads); err != nil {
 		return nil, err
 	}

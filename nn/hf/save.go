@@ -103,6 +103,9 @@ func (o *SaveOptions) complete(c nn.Config) error {
 		return configError("SaveOptions", "tokens are bytes and the vocabulary is %d: want %d",
 			c.Vocab, byteValues)
 	}
+	if c.MLA != nil || c.Experts != nil {
+		return configError("the model", "it has MLA or experts, which no LlamaForCausalLM has: keep it in a checkpoint of package train")
+	}
 	return nil
 }
 
