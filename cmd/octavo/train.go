@@ -22,6 +22,11 @@ the linear layers of attention and MLP multiply in FP8, forward and backward;
 embedding, norms, attention scores, softmax and output head stay FP32 in both,
 and so do the master weights.
 
+--model moe takes a mixture of experts in place of the Llama: latent attention,
+and behind a dense first layer a shared expert and 2 of 8 others for each token,
+balanced by biases, as in DeepSeek-V3. The result says what share of the tokens
+each expert had, and the table has a line for each projection of each expert.
+
 --recipe takes a published recipe, those with four bits among them: mxfp8,
 mxfp4, nvfp4 (E2M1 in blocks of 16, and of 16x16 for weights; a random Hadamard
 transform of the operands of the weight gradient; gradients rounded at random;
@@ -98,6 +103,7 @@ const trainExample = `  octavo train
   octavo train --profile te-current --smooth channel --json > result.json
   octavo train --recipe deepseek-v3
   octavo train --recipe nvfp4
+  octavo train --model moe --recipe deepseek-v3
   octavo train --recipe mxfp4 --without hadamard,stochastic
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
   octavo train --steps 5000 --checkpoint-every 100
@@ -141,6 +147,7 @@ func newTrainCommand() *cobra.Command {
 	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
 	f.StringVar(&flags.save, "save", "", "`DIR` for the trained model as a Hugging Face Llama, made if need be (default: it is not kept)")
+	choiceFlag(cmd, &options.MoE, "model", "what is trained", choice[bool]{"llama", false}, choice[bool]{"moe", true})
 	choiceFlag(cmd, &flags.saveFP8, "save-model", "model that --save writes", choice[bool]{"fp32", false}, choice[bool]{"fp8", true})
 	for _, size := range []struct {
 		value       *int
@@ -299,6 +306,9 @@ const maxBatchBytes = 1 << 20
 func checkTrain(o comparison.Options) error {
 	if o.Dim%(2*o.Heads) != 0 {
 		return usagef("--dim is %d: want a multiple of 2·heads = %d", o.Dim, 2*o.Heads)
+	}
+	if o.MoE && o.Smoothing != nil {
+		return usagef("--model moe has no Smooth-SwiGLU: leave --smooth out")
 	}
 	if n := o.Batch * o.Context; n > maxBatchBytes {
 		return usagef("--batch %d and --context %d make %d bytes: want at most %d in a batch", o.Batch, o.Context, n, maxBatchBytes)

@@ -106,6 +106,9 @@ func (r *runner) check(dir string, flags []Flag, notes map[string]string) error 
 	if is, was := recipeOf(now), recipeOf(flags); is != was {
 		return differs{fmt.Errorf("the recipe is %s, but %s was saved with %s: leave --recipe and --without out, or give the same", is, dir, was)}
 	}
+	if is, was := isMoE(now), isMoE(flags); is != was {
+		return differs{fmt.Errorf("%s was saved with another --model: leave it out, or give the same", dir)}
+	}
 	if !slices.EqualFunc(now, flags, sameName) {
 		return errors.New("it is of another version of octavo, which has other options")
 	}
@@ -122,6 +125,11 @@ func (r *runner) check(dir string, flags []Flag, notes map[string]string) error 
 			text.Source, text.SHA256, dir, notes[sourceNote], notes[textNote])}
 	}
 	return nil
+}
+
+// isMoE reports whether flags ask for experts.
+func isMoE(flags []Flag) bool {
+	return slices.ContainsFunc(flags, func(f Flag) bool { return f.Name == modelFlag })
 }
 
 // recipeOf returns the recipe that flags ask for, in words.

@@ -21,6 +21,7 @@ type summary struct {
 	GapPercent jsonout.Number `json:"gapPercent"`
 	HeldOutGap jsonout.Number `json:"heldOutGapPercent"`
 	Layers     []layerJSON    `json:"layers"`
+	Experts    []Experts      `json:"experts,omitempty"`
 	NonFinite  *nonFiniteJSON `json:"firstNonFinite,omitempty"`
 	Skips      []skipJSON     `json:"skips,omitempty"`
 	Spikes     []spikeJSON    `json:"spikes,omitempty"`
@@ -102,6 +103,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	for _, l := range r.Layers() {
 		s.Layers = append(s.Layers, layerJSON{l.Name, operandOf(l.Input), operandOf(l.Weight), operandOf(l.Gradient)})
 	}
+	s.Experts = r.Experts()
 	if r.NonFinite != nil {
 		n := nonFiniteOf(*r.NonFinite)
 		s.NonFinite = &n

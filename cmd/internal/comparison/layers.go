@@ -70,10 +70,15 @@ func natural(a, b string) bool {
 	return blockA < blockB || blockA == blockB && restA < restB
 }
 
+// shorter makes names of layers fit into a line.
+var shorter = strings.NewReplacer(
+	"self_attn.", "attention.", "_proj_with_mqa", "", "mlp.experts.", "expert.", "mlp.shared_experts.", "shared.",
+)
+
 // shortName leaves out what all layers' names share.
 func shortName(weight string) string {
 	name := strings.TrimPrefix(weight, "model.layers.")
-	name = strings.Replace(name, "self_attn.", "attention.", 1)
+	name = shorter.Replace(name)
 	return strings.TrimSuffix(name, "_proj")
 }
 

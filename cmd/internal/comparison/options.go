@@ -21,6 +21,8 @@ type Options struct {
 	Batch   int `json:"batch"`
 	Context int `json:"context"`
 
+	MoE bool `json:"moe,omitempty"` // a mixture of experts with MLA instead of a Llama
+
 	Dim    int `json:"dim"`
 	Layers int `json:"layers"`
 	Heads  int `json:"heads"`
@@ -113,6 +115,9 @@ const (
 	withoutFlag = "without"
 )
 
+// modelFlag is listed where there are experts only, likewise.
+const modelFlag = "model"
+
 // stepsFlag is the flag of the one option that a run which resumes may have raised.
 const stepsFlag = "steps"
 
@@ -133,8 +138,12 @@ func (o Options) Flags() []Flag {
 			how = append(how, option{withoutFlag, joined(o.Without, "")})
 		}
 	}
+	var model []option
+	if o.MoE {
+		model = []option{{modelFlag, "moe"}}
+	}
 	var flags []Flag
-	for _, f := range slices.Concat([]option{
+	for _, f := range slices.Concat(model, []option{
 		{stepsFlag, o.Steps},
 		{"batch", o.Batch},
 		{"context", o.Context},
@@ -213,6 +222,9 @@ func (o Options) models() (fp32, fp8 nn.Config) {
 	fp32 = nn.Config{
 		Vocab: 256, Dim: o.Dim, Layers: o.Layers, Heads: o.Heads, Hidden: o.Hidden, Context: o.Context, Workers: o.Workers,
 	}
+	if o.MoE {
+		fp32.MLA, fp32.Experts, fp32.Dense = o.mixture()
+	}
 	recipe, err := o.namedRecipe()
 	if err != nil {
 		recipe = nn.Recipe{FP8: nn.ProfileFP8(o.Profile, o.GradientFormat)}
@@ -222,4 +234,18 @@ func (o Options) models() (fp32, fp8 nn.Config) {
 	recipe.Apply(&fp8, o.Seed)
 	fp8.Smoothing, fp8.Activations = o.Smoothing, o.Activations
 	return fp32, fp8
+}
+
+// mixture returns the parts of a small model of DeepSeek-V3's kind: its first layer is dense,
+// and a token of the others goes to 2 of 8 experts and a shared one, which together are as wide as
+// the MLP of a Llama.
+func (o Options) mixture() (*nn.MLAConfig, *nn.ExpertsConfig, int) {
+	head := o.Dim / o.Heads
+	mla := &nn.MLAConfig{
+		QueryRank: max(o.Dim/2, 1), KVRank: max(o.Dim/4, 1), NoPE: head, RoPE: max(head/4*2, 2), Value: head,
+	}
+	experts := &nn.ExpertsConfig{Hidden: (o.Hidden + 2) / 3, Shared: 1, Router: nn.RouterConfig{
+		Experts: 8, TopK: 2, BiasRate: 0.001, BalanceLoss: 0.0001,
+	}}
+	return mla, experts, min(1, o.Layers-1)
 }

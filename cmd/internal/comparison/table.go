@@ -27,6 +27,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 	r.writeOutcomes(w)
 	fmt.Fprintln(w)
 	r.writeLayers(w)
+	r.writeExperts(w)
 	if err := r.writeNonFinite(w); err != nil {
 		return err
 	}
