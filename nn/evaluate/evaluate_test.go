@@ -491,3 +491,15 @@ func TestLn(t *testing.T) {
 		require.InDelta(t, math.Log(x), ln(x), 1e-12, "%v", x)
 	}
 }
+
+// TestRunRefusesMixtures: it replaces the linear layers of attention and MLP alone.
+func TestRunRefusesMixtures(t *testing.T) {
+	m, err := nn.NewLlama(nn.Config{
+		Vocab: 8, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 8,
+		Experts: &nn.ExpertsConfig{Hidden: 4, Router: nn.RouterConfig{Experts: 2, TopK: 1}},
+	}, 1)
+	require.NoError(t, err)
+	_, err = Run(t.Context(), m, []int32{1, 2, 3}, Options{})
+	require.ErrorIs(t, err, ErrOptions)
+	require.ErrorContains(t, err, "MLA or experts")
+}

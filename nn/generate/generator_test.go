@@ -475,3 +475,15 @@ func TestBytes(t *testing.T) {
 	require.Less(t, fp8, 2*weights+4*37*32)
 	require.Greater(t, fp8, weights)
 }
+
+// TestNewRefusesMixtures: of MLA and experts a generator knows nothing.
+func TestNewRefusesMixtures(t *testing.T) {
+	m, err := nn.NewLlama(nn.Config{
+		Vocab: 8, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 8,
+		MLA: &nn.MLAConfig{KVRank: 4, NoPE: 2, RoPE: 2, Value: 4},
+	}, 1)
+	require.NoError(t, err)
+	_, err = generate.New(t.Context(), m, generate.Options{})
+	require.ErrorIs(t, err, generate.ErrOptions)
+	require.ErrorContains(t, err, "MLA or experts")
+}

@@ -297,6 +297,7 @@ func TestResumeWithOtherOptions(t *testing.T) {
 		{"--profile is te-delayed, but DIR was saved with te-block-pow2", func(o *Options) { o.Profile = scaling.TEDelayed }},
 		{"--gradient-format is e5m2, but DIR was saved with e4m3", func(o *Options) { o.GradientFormat = fp8.E5M2 }},
 		{"--stochastic is true, but DIR was saved with false", func(o *Options) { o.Stochastic = true }},
+		{"DIR was saved with another --model: leave it out, or give the same", func(o *Options) { o.MoE = true }},
 		{"the recipe is nvfp4, but DIR was saved with that of a profile: leave --recipe and --without out, or give the same", func(o *Options) { o.Recipe = "nvfp4" }},
 		{"the recipe is nvfp4 without hadamard, but DIR was saved with that of a profile", func(o *Options) { o.Recipe, o.Without = "nvfp4", []nn.Part{nn.PartHadamard} }},
 		{"--smooth is token, but DIR was saved with none", func(o *Options) { o.Smoothing = &swiglu.Smoothing{Axis: swiglu.PerToken} }},
