@@ -142,7 +142,7 @@ func everythingOf(t *testing.T, m Model, o *optim.AdamW) map[string][]byte {
 	moments, err := o.Tensors(m.Params())
 	require.NoError(t, err)
 	all := map[string][]byte{"state": fmt.Append(nil, m.Shared().Scaling().State(), o.State())}
-	for _, a := range arraysOf(m.Params(), moments) {
+	for _, a := range runShares(m.Params(), moments, Part{}, blockOf(o)) {
 		data := make([]byte, a.Count()*a.DType.Size())
 		a.Put(data, 0, a.Count())
 		all[a.Name] = data

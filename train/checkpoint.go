@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/arrays"
@@ -30,8 +31,9 @@ type Position struct {
 	Notes  map[string]string        `json:"notes,omitempty"`  // whatever else the caller must know
 }
 
-// CheckpointVersion is the version that this package writes and reads.
-const CheckpointVersion = 2
+// CheckpointVersion is the version that this package writes, in files and in manifests.
+// It reads version 2 too, whose files are the same, and which has no parts.
+const CheckpointVersion = 3
 
 // SaveCheckpoint writes all that a run needs to go on, to the bit, to one safetensors
 // file: parameters under their names, moments in their own format, the optimizer's
@@ -52,17 +54,11 @@ func SaveCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW, p
 }
 
 func save(ctx context.Context, path string, m Model, o *optim.AdamW, position Position) error {
-	all, err := arraysToSave(m, o)
+	c, err := contentsOf(m, o, position, Part{})
 	if err != nil {
 		return err
 	}
-	// Each byte is read once for checks and checksums, and once more to be written.
-	done := meter.New(ctx, m.Shared().Progress, "save", 2*sizeOf(all))
-	metadata, err := metadataOf(done, m, o, position, all)
-	if err != nil {
-		return err
-	}
-	return arrays.Write(done, path, all, metadata)
+	return c.save(ctx, m.Shared().Progress, path)
 }
 
 // LoadCheckpoint makes m and o what they were when the checkpoint at path was
@@ -82,13 +78,22 @@ type Checkpoint struct {
 	Model    nn.Description // its Config is a [json.RawMessage]
 	Position Position
 
-	file  *safetensors.File
-	state checkpointState
+	source source
+	state  checkpointState
 }
 
-// OpenCheckpoint opens the checkpoint at path, which the caller must Close. The
-// errors are those of [ReadCheckpoint] and the file system's.
+// OpenCheckpoint opens the checkpoint at path, a file or a directory of parts that
+// [Snapshot.Commit] made a checkpoint. The caller must Close it. The errors are those of
+// [ReadCheckpoint] and the file system's. Of parts all descriptions are read, and it is
+// [ErrCheckpoint] if one is missing or not what the manifest says.
 func OpenCheckpoint(path string) (*Checkpoint, error) {
+	if stat, err := os.Stat(path); err == nil && stat.IsDir() {
+		c, err := openParts(path)
+		if err != nil {
+			return nil, fmt.Errorf("train: checkpoint %s: %w", path, err)
+		}
+		return c, nil
+	}
 	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("train: reading a checkpoint: %w", fileError(err))
@@ -129,15 +134,22 @@ func fileError(err error) error {
 }
 
 func newCheckpoint(f *safetensors.File) (*Checkpoint, error) {
+	if _, ok := f.Metadata()[partKey]; ok {
+		return nil, damaged("it is a part of a checkpoint: open the directory that it is in")
+	}
 	state, err := parseCheckpointState(f.Metadata())
 	if err != nil {
 		return nil, err
 	}
-	return &Checkpoint{Model: state.Model.description(), Position: state.Position, file: f, state: state}, nil
+	return checkpointOf(wholeFile{f, state.Checksums}, state), nil
+}
+
+func checkpointOf(s source, state checkpointState) *Checkpoint {
+	return &Checkpoint{Model: state.Model.description(), Position: state.Position, source: s, state: state}
 }
 
 // Close closes the file that [OpenCheckpoint] opened.
-func (c *Checkpoint) Close() error { return c.file.Close() }
+func (c *Checkpoint) Close() error { return c.source.Close() }
 
 // CheckShapes returns an error unless the checkpoint has a parameter of each name and
 // size, and no other. To be called before a model of sizes that the checkpoint itself
@@ -146,7 +158,7 @@ func (c *Checkpoint) Close() error { return c.file.Close() }
 func (c *Checkpoint) CheckShapes(shapes iter.Seq[nn.Shape]) error {
 	known := map[string]bool{}
 	for s := range shapes {
-		info, ok := c.file.Info(s.Name)
+		info, ok := c.source.info(s.Name)
 		if !ok {
 			return damaged("train: reading a checkpoint: there is no tensor %q, which the model that it describes has", s.Name)
 		}
@@ -156,7 +168,7 @@ func (c *Checkpoint) CheckShapes(shapes iter.Seq[nn.Shape]) error {
 		}
 		known[s.Name] = true
 	}
-	for _, info := range c.file.Tensors() {
+	for _, info := range c.source.tensors() {
 		if !known[info.Name] && !isMoment(info.Name) {
 			return damaged("train: reading a checkpoint: tensor %q: the model that it describes has none of that name", info.Name)
 		}
@@ -189,14 +201,25 @@ func (c *Checkpoint) NewLlama(workers int) (*nn.Llama, error) {
 // finite, a scale not above 0 or a second moment negative, which names the tensor, the
 // index and the value ([ErrCheckpoint]); if reading fails or ctx ends.
 func (c *Checkpoint) Restore(ctx context.Context, m Model, o *optim.AdamW) error {
-	if err := c.restore(ctx, m, o); err != nil {
+	return c.RestorePart(ctx, m, o, Part{})
+}
+
+// RestorePart is Restore for a rank that has all parameters, but only the moments of its
+// part of them: those of [Part.Params]. What is read of the moments is that, as whole
+// pieces, so that their checksums tell; the number of ranks need not be the one that the
+// checkpoint was saved by. Moments in blocks must be of the blocks that were saved.
+func (c *Checkpoint) RestorePart(ctx context.Context, m Model, o *optim.AdamW, part Part) error {
+	if err := c.restore(ctx, m, o, part); err != nil {
 		return fmt.Errorf("train: restoring a checkpoint: %w", err)
 	}
 	return nil
 }
 
-func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW) error {
+func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW, part Part) error {
 	if err := checkRun(m, o); err != nil {
+		return err
+	}
+	if err := part.Check(); err != nil {
 		return err
 	}
 	params := m.Params()
@@ -207,11 +230,12 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW) error
 		return mismatch("%w", err)
 	}
 	values := make([][]float32, len(params))
-	err := o.Restore(c.state.Optimizer, params, func(moments []optim.Tensor) error {
-		all := momentArrays(moments)
+	block := blockOf(o)
+	err := o.Restore(c.state.Optimizer, part.Params(params, o), func(moments []optim.Tensor) error {
+		all := momentShares(params, moments, part, block)
 		for i, p := range params {
 			values[i] = make([]float32, len(p.Value))
-			all = append(all, paramArray(p, values[i]))
+			all = append(all, cut(paramArray(p, values[i]), paramShape(p), block, Part{}))
 		}
 		return c.read(meter.New(ctx, m.Shared().Progress, "load", sizeOf(all)), all)
 	})
@@ -227,17 +251,31 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW) error
 	return m.Shared().Scaling().Restore(c.state.Scaling)
 }
 
-// read fills arrays, which must be all that the checkpoint has.
-func (c *Checkpoint) read(done *meter.Meter, all []arrays.Array) error {
-	if err := checkNames(c.file, all); err != nil {
+// read fills shares of all tensors that the checkpoint has.
+func (c *Checkpoint) read(done *meter.Meter, all []share) error {
+	if err := c.checkTensors(all); err != nil {
 		return err
 	}
-	for _, a := range all {
-		if err := a.Fits(c.file); err != nil {
-			return mismatch("%w", err)
+	return fileError(c.source.read(done, all))
+}
+
+// checkTensors returns an error that names the first tensor that is missing, of another
+// type or shape, or superfluous.
+func (c *Checkpoint) checkTensors(all []share) error {
+	known := map[string]bool{}
+	for _, s := range all {
+		known[s.Name] = true
+		info, ok := c.source.info(s.Name)
+		switch {
+		case !ok:
+			return mismatch("there is no tensor %q, which the model has", s.Name)
+		case info.DType != s.whole.DType || !slices.Equal(info.Shape, s.whole.Shape):
+			return mismatch("tensor %q is %s %v: the model's is %s %v", s.Name, info.DType, info.Shape, s.whole.DType, s.whole.Shape)
 		}
-		if err := a.Read(done, c.file, c.state.Checksums[a.Name]); err != nil {
-			return fileError(err)
+	}
+	for _, info := range c.source.tensors() {
+		if !known[info.Name] {
+			return mismatch("tensor %q: the model has none of that name", info.Name)
 		}
 	}
 	return nil
@@ -250,59 +288,4 @@ func checkRun(m Model, o *optim.AdamW) error {
 		return inputError("there is no optimizer: it is nil")
 	}
 	return checkModel(m)
-}
-
-// arraysToSave returns the arrays of a checkpoint.
-func arraysToSave(m Model, o *optim.AdamW) ([]arrays.Array, error) {
-	if err := checkRun(m, o); err != nil {
-		return nil, err
-	}
-	params := m.Params()
-	moments, err := o.Tensors(params)
-	if err != nil {
-		return nil, err
-	}
-	return arraysOf(params, moments), nil
-}
-
-func sizeOf(all []arrays.Array) (bytes int64) {
-	for _, a := range all {
-		bytes += a.Bytes()
-	}
-	return bytes
-}
-
-// metadataOf returns the metadata of a checkpoint of m and o, whose arrays it checks.
-func metadataOf(done *meter.Meter, m Model, o *optim.AdamW, position Position, all []arrays.Array) (map[string]string, error) {
-	if position.Step < 0 {
-		return nil, inputError("Position.Step is %d: it must not be negative", position.Step)
-	}
-	state, err := stateOf(m, o, position)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range all {
-		if state.Checksums[a.Name], err = a.Checksum(done); err != nil {
-			return nil, err
-		}
-	}
-	return state.metadata()
-}
-
-// checkNames returns an error that names the first tensor that is missing or
-// superfluous.
-func checkNames(f *safetensors.File, all []arrays.Array) error {
-	known := map[string]bool{}
-	for _, a := range all {
-		known[a.Name] = true
-		if _, ok := f.Info(a.Name); !ok {
-			return mismatch("there is no tensor %q, which the model has", a.Name)
-		}
-	}
-	for _, info := range f.Tensors() {
-		if !known[info.Name] {
-			return mismatch("tensor %q: the model has none of that name", info.Name)
-		}
-	}
-	return nil
 }

@@ -17,25 +17,88 @@ const momentPrefix = "optimizer."
 
 func isMoment(name string) bool { return strings.HasPrefix(name, momentPrefix) }
 
-// arraysOf returns the tensors of a checkpoint, those with the largest elements
-// first, as alignment asks for.
-func arraysOf(params []*nn.Param, moments []optim.Tensor) (all []arrays.Array) {
-	byParam := momentArrays(moments)
+// share is what a checkpoint, or a part of one, has of a tensor.
+type share struct {
+	arrays.Array                  // flat where it is not all of the tensor
+	whole        safetensors.Info // the tensor
+	lo           int              // where in it the share begins
+	unit         int              // a part has whole units of so many elements
+}
+
+// runShares returns those of a part, the tensors with the largest elements first, as
+// alignment asks for. Moments are those of the whole parameters or of the part's.
+func runShares(params []*nn.Param, moments []optim.Tensor, part Part, block int) (all []share) {
 	for _, p := range params {
-		all = append(all, paramArray(p, p.Value))
+		all = append(all, cut(paramArray(p, p.Value), paramShape(p), block, part))
 	}
-	all = append(all, byParam...)
-	slices.SortStableFunc(all, func(a, b arrays.Array) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
+	all = append(all, momentShares(params, moments, part, block)...)
+	slices.SortStableFunc(all, func(a, b share) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
 	return all
 }
 
-// paramArray is a parameter's values: a gain is a vector.
-func paramArray(p *nn.Param, values []float32) arrays.Array {
-	shape := []int{p.Rows, p.Cols}
-	if !p.Decay && p.Rows == 1 {
-		shape = shape[1:]
+// momentShares returns those of an optimizer's memory, which has as many tensors for
+// each parameter.
+func momentShares(params []*nn.Param, moments []optim.Tensor, part Part, block int) (all []share) {
+	for i, a := range momentArrays(moments) {
+		p := params[i*len(params)/len(moments)]
+		shape, unit := paramShape(p), block
+		if !isMomentOf(a.Name, p.Name) { // but one value for each block
+			shape, unit = []int{(len(p.Value) + block - 1) / block}, 1
+		}
+		all = append(all, cut(a, shape, unit, part))
 	}
-	return arrays.New(p.Name, safetensors.F32, shape, arrays.Floats(values), arrays.Finite)
+	return all
+}
+
+// cut returns what a part has of a tensor of the given shape, of which a is all or the
+// part already.
+func cut(a arrays.Array, shape []int, unit int, part Part) share {
+	s := share{whole: safetensors.Info{Name: a.Name, DType: a.DType, Shape: shape}, unit: unit}
+	lo, hi := part.Range(int(s.whole.Len()), unit)
+	if part.isWhole() {
+		a.Shape = shape
+		s.Array = a
+		return s
+	}
+	elements := a.Elements
+	if a.Count() != hi-lo {
+		elements = a.Slice(lo, hi)
+	}
+	s.lo, s.Array = lo, arrays.New(a.Name, a.DType, []int{hi - lo}, elements, a.Valid)
+	s.First = lo
+	return s
+}
+
+// isMomentOf reports whether a tensor has the values of a moment, and not their scales.
+func isMomentOf(tensor, param string) bool {
+	return tensor == momentPrefix+"first."+param || tensor == momentPrefix+"second."+param
+}
+
+func sizeOf(all []share) (bytes int64) {
+	for _, s := range all {
+		bytes += s.Bytes()
+	}
+	return bytes
+}
+
+func arraysIn(all []share) []arrays.Array {
+	list := make([]arrays.Array, len(all))
+	for i, s := range all {
+		list[i] = s.Array
+	}
+	return list
+}
+
+// paramShape is that of a parameter in a checkpoint: a gain is a vector.
+func paramShape(p *nn.Param) []int {
+	if !p.Decay && p.Rows == 1 {
+		return []int{p.Cols}
+	}
+	return []int{p.Rows, p.Cols}
+}
+
+func paramArray(p *nn.Param, values []float32) arrays.Array {
+	return arrays.New(p.Name, safetensors.F32, paramShape(p), arrays.Floats(values), arrays.Finite)
 }
 
 func momentArrays(moments []optim.Tensor) (all []arrays.Array) {

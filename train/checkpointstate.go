@@ -3,6 +3,8 @@ package train
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/nn"
@@ -17,7 +19,9 @@ type checkpointState struct {
 	Optimizer optim.State       `json:"optimizer"`
 	Scaling   nn.ScalingState   `json:"scaling"`
 	Position  Position          `json:"position"`
-	Checksums map[string]string `json:"crc32c"` // of each tensor's data
+	Checksums map[string]string `json:"crc32c"` // of each tensor's data; none where there are parts
+
+	Parts *savedParts `json:"parts,omitempty"` // in a manifest only
 }
 
 // savedModel is an [nn.Description] in a file.
@@ -57,6 +61,7 @@ func (s savedModel) compare(d nn.Description, text differenceText) error {
 	return compareJSON("model.config", s.Config, present.Config, text)
 }
 
+// stateOf returns the state of a run, none of whose memory the run has.
 func stateOf(m Model, o *optim.AdamW, position Position) (checkpointState, error) {
 	model, err := saveModel(m.Describe())
 	return checkpointState{
@@ -64,9 +69,18 @@ func stateOf(m Model, o *optim.AdamW, position Position) (checkpointState, error
 		Model:     model,
 		Optimizer: o.State(),
 		Scaling:   m.Shared().Scaling().State(),
-		Position:  position,
+		Position:  position.clone(),
 		Checksums: map[string]string{},
 	}, err
+}
+
+func (p Position) clone() Position {
+	p.Mu, p.Notes, p.Spikes = slices.Clone(p.Mu), maps.Clone(p.Notes), maps.Clone(p.Spikes)
+	for name, detector := range p.Spikes {
+		detector.Past = slices.Clone(detector.Past)
+		p.Spikes[name] = detector
+	}
+	return p
 }
 
 // metadata returns the state as metadata of a file.
@@ -89,8 +103,8 @@ func parseCheckpointState(metadata map[string]string) (s checkpointState, err er
 	if err := json.Unmarshal([]byte(text), &version); err != nil {
 		return s, damaged("metadata %s: %w", checkpointKey, err)
 	}
-	if version.Version != CheckpointVersion {
-		return s, versionError("it is of version %d: this package reads version %d", version.Version, CheckpointVersion)
+	if err := checkVersion(version.Version); err != nil {
+		return s, err
 	}
 	if got, want := arrays.Checksum([]byte(text)), metadata[checkpointSumKey]; got != want {
 		return s, damaged("metadata %s is damaged: its CRC-32C is %s and not %.40q", checkpointKey, got, want)
@@ -101,6 +115,16 @@ func parseCheckpointState(metadata map[string]string) (s checkpointState, err er
 		return s, damaged("metadata %s: %w", checkpointKey, err)
 	}
 	return s, s.check()
+}
+
+// withoutParts is the version before that of parts.
+const withoutParts = 2
+
+func checkVersion(version int) error {
+	if version != CheckpointVersion && version != withoutParts {
+		return versionError("it is of version %d: this package reads versions %d and %d", version, withoutParts, CheckpointVersion)
+	}
+	return nil
 }
 
 // check returns an error that names the first value that no run can have.

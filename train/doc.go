@@ -27,6 +27,23 @@
 // moment, and [LoadCheckpoint] goes on to the same bits. Errors can be told apart by
 // [ErrCheckpoint], [ErrVersion], [ErrMismatch] and [ErrInput].
 //
+// # Checkpoints that do not stop the run
+//
+// A [Snapshot] is a copy of the run at the end of a step. A [Saver] has it written while
+// the run goes on, and a [Directory] keeps the newest and finds the newest whole one:
+//
+//	saved, err := saver.Save(ctx, func() error {
+//		return snapshot.Take(model, optimizer, position)
+//	}, func(ctx context.Context) error {
+//		return directory.Save(ctx, &snapshot)
+//	})
+//
+// What it keeps is a directory with a file for each rank that has a [Part] of every
+// parameter and its moments, and manifest.json, which is written last and makes them a
+// checkpoint. [Snapshot.SavePart] and [Snapshot.Commit] write one by ranks of their own,
+// and whoever reads it, as a whole or by [Checkpoint.RestorePart], may be of another
+// number.
+//
 // # Concurrency
 //
 // A [Corpus] may be shared. All else must not be used concurrently, but where it says

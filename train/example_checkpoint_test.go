@@ -81,3 +81,52 @@ func advance(model *nn.Llama, optimizer *optim.AdamW, position *train.Position, 
 	}
 	return loss
 }
+
+// A run whose checkpoints are written beside it, by three ranks each, and one that goes on
+// with the newest.
+func ExampleSaver() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	directory := train.Directory{Path: dir, Keep: 2, Ranks: 3}
+	model, err := nn.NewLlama(nn.Config{Vocab: 256, Dim: 16, Layers: 1, Heads: 2, Hidden: 24, Context: 32}, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	optimizer := new(optim.AdamW)
+
+	var saver train.Saver
+	var snapshot train.Snapshot
+	for step := 1; step <= 10; step++ {
+		// Here the model would learn.
+		if step%5 != 0 {
+			continue
+		}
+		_, err := saver.Save(ctx, func() error {
+			return snapshot.Take(model, optimizer, train.Position{Step: step})
+		}, func(ctx context.Context) error {
+			return directory.Save(ctx, &snapshot)
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := saver.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	passedOver, err := directory.Resume(func(c *train.Checkpoint) error {
+		fmt.Println("after step", c.Position.Step)
+		return c.Restore(ctx, model, optimizer)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(passedOver), "of no use")
+	// Output:
+	// after step 10
+	// 0 of no use
+}

@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -48,11 +49,12 @@ func fuzzedRun(tb testing.TB) (*nn.Llama, *optim.AdamW) {
 // that belong to them: either all is as it was, or it can be saved again.
 func FuzzRestore(f *testing.F) {
 	m, o := fuzzedRun(f)
-	all, err := arraysToSave(m, o)
+	c, err := contentsOf(m, o, Position{Step: 1}, Part{})
 	if err != nil {
 		f.Fatal(err)
 	}
-	metadata, err := metadataOf(meter.New(f.Context(), nil, "save", 0), m, o, Position{Step: 1}, all)
+	all := arraysIn(c.all)
+	metadata, err := c.metadata(meter.New(f.Context(), nil, "save", 0))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -140,6 +142,55 @@ func FuzzReadCheckpoint(f *testing.F) {
 		before := bitsOf(m, o)
 		if err := c.Restore(t.Context(), m, o); err != nil && !reflect.DeepEqual(before, bitsOf(m, o)) {
 			t.Fatal("changed in spite of", err)
+		}
+	})
+}
+
+// FuzzManifest reads manifests that are anything, with the checksum that belongs to them,
+// beside parts that are whole: either all is as it was, or it can be saved again.
+func FuzzManifest(f *testing.F) {
+	m, o := fuzzedRun(f)
+	var s Snapshot
+	if err := s.Take(m, o, Position{Step: 1}); err != nil {
+		f.Fatal(err)
+	}
+	d := Directory{Path: f.TempDir(), Ranks: 2}
+	if err := d.Save(f.Context(), &s); err != nil {
+		f.Fatal(err)
+	}
+	dir := filepath.Join(d.Path, nameAfter(1))
+	data, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil {
+		f.Fatal(err)
+	}
+	begin := bytes.Index(data, []byte(`"checkpoint":`)) + len(`"checkpoint":`)
+	f.Add(string(data[begin : len(data)-2]))
+	f.Add(`{"version":3,"parts":{"tensors":[],"parts":[{"bytes":1,"crc32c":""}]}}`)
+	f.Add(`{"version":3,"parts":{"tensors":[{"name":"x","dtype":"F32","shape":[9e9]}],"parts":[]}}`)
+	f.Fuzz(func(t *testing.T, description string) {
+		if _, err := parseManifest([]byte(description)); err == nil && description == "" {
+			t.Fatal("nothing is a manifest")
+		}
+		text := fmt.Appendf(nil, `{"crc32c":%q,"checkpoint":%s}`, arrays.Checksum([]byte(description)), description)
+		state, err := parseManifest(text)
+		if err != nil {
+			return
+		}
+		source, err := newPartsSource(dir, state)
+		if err != nil {
+			return
+		}
+		m, o := fuzzedRun(t)
+		before := bitsOf(m, o)
+		c := checkpointOf(source, state)
+		if err := c.Restore(t.Context(), m, o); err != nil {
+			if !reflect.DeepEqual(before, bitsOf(m, o)) {
+				t.Fatal("changed in spite of", err)
+			}
+			return
+		}
+		if err := SaveCheckpoint(t.Context(), filepath.Join(t.TempDir(), "again"), m, o, c.Position); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -20,11 +20,12 @@ type Array struct {
 	safetensors.Info
 	Elements
 	Valid Validity
+	First int // number of the first element, where the array is a part of a tensor
 }
 
 // New returns an array of the given name and shape whose memory is e.
 func New(name string, d safetensors.DType, shape []int, e Elements, valid Validity) Array {
-	return Array{safetensors.Info{Name: name, DType: d, Shape: shape}, e, valid}
+	return Array{Info: safetensors.Info{Name: name, DType: d, Shape: shape}, Elements: e, Valid: valid}
 }
 
 // Validity is what values may be.
@@ -84,7 +85,7 @@ func (s *inspection) add(a Array, data []byte, lo, hi int) {
 	s.sum = crc32.Update(s.sum, castagnoli, data)
 	for i := lo; i < hi && s.err == nil; i++ {
 		if v := a.Value(i); !a.Valid.ok(v) {
-			s.err = sentinel.Errorf(ErrDamaged, "tensor %q: element %d is %v: want %s", a.Name, i, v, a.Valid.want)
+			s.err = sentinel.Errorf(ErrDamaged, "tensor %q: element %d is %v: want %s", a.Name, a.First+i, v, a.Valid.want)
 		}
 	}
 }

@@ -1,0 +1,2 @@
+// Package syncdir puts on disk which files a directory has, where the system can.
+package syncdir

@@ -1,0 +1,87 @@
+package train
+
+import (
+	"context"
+
+	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// contents are what a checkpoint or a part of one is made of.
+type contents struct {
+	state checkpointState
+	part  Part
+	all   []share
+}
+
+// contentsOf returns those of a part of a run, whose memory the shares are.
+func contentsOf(m Model, o *optim.AdamW, position Position, part Part) (c contents, err error) {
+	if err := checkRun(m, o); err != nil {
+		return c, err
+	}
+	if err := part.Check(); err != nil {
+		return c, err
+	}
+	if position.Step < 0 {
+		return c, inputError("Position.Step is %d: it must not be negative", position.Step)
+	}
+	params := m.Params()
+	moments, err := part.moments(o, params)
+	if err != nil {
+		return c, err
+	}
+	c.part, c.all = part, runShares(params, moments, part, blockOf(o))
+	c.state, err = stateOf(m, o, position)
+	return c, err
+}
+
+// save writes a file that has all of a run.
+func (c contents) save(ctx context.Context, r progress.Reporter, path string) error {
+	// Each byte is read once for checks and checksums, and once more to be written.
+	done := meter.New(ctx, r, "save", 2*sizeOf(c.all))
+	metadata, err := c.metadata(done)
+	if err != nil {
+		return err
+	}
+	return arrays.Write(done, path, arraysIn(c.all), metadata)
+}
+
+// metadata returns that of the file, for which the tensors are checked.
+func (c contents) metadata(done *meter.Meter) (map[string]string, error) {
+	sums, err := c.checksums(done)
+	if err != nil {
+		return nil, err
+	}
+	c.state.Checksums = sums
+	return c.state.metadata()
+}
+
+func (c contents) checksums(done *meter.Meter) (sums map[string]string, err error) {
+	sums = make(map[string]string, len(c.all))
+	for _, s := range c.all {
+		if sums[s.Name], err = s.Checksum(done); err != nil {
+			return nil, err
+		}
+	}
+	return sums, nil
+}
+
+// cut returns the contents of a part.
+func (c contents) cut(part Part) contents {
+	all := make([]share, len(c.all))
+	for i, s := range c.all {
+		all[i] = cut(s.Array, s.whole.Shape, s.unit, part)
+	}
+	return contents{state: c.state, part: part, all: all}
+}
+
+// tensors are those of the whole run.
+func (c contents) tensors() (infos []safetensors.Info) {
+	for _, s := range c.all {
+		infos = append(infos, s.whole)
+	}
+	return infos
+}

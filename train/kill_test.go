@@ -1,0 +1,211 @@
+package train
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/swiglu"
+)
+
+const (
+	killedSteps    = 30
+	killedInterval = 3
+)
+
+// killedRun is a run that a process does, which may be killed at any moment. It begins
+// with the newest checkpoint of a directory, and says what it does.
+func killedRun(dir string, sync bool) error {
+	recipes := nn.ProfileFP8(scaling.TEDelayed, fp8.E5M2)
+	for _, o := range []*nn.Operands{&recipes.Forward, &recipes.InputGradient, &recipes.WeightGradient} {
+		o.A.Delayed.Length, o.B.Delayed.Length = 4, 4
+	}
+	recipes.Stochastic = true
+	model, err := nn.NewLlama(nn.Config{
+		Vocab: 128, Dim: 16, Layers: 1, Heads: 2, Hidden: 24, Context: 16, Workers: 1,
+		FP8: &recipes, Smoothing: &swiglu.Smoothing{Delay: 1},
+	}, 1)
+	if err != nil {
+		return err
+	}
+	o := &optim.AdamW{Clip: 1, Moments: optim.Moments{Format: optim.MomentsFP8, Stochastic: true}, Workers: 1}
+	corpus, err := NewCorpus([]byte("she sells sea shells by the sea shore, and the shells are sea shells. "), 0, 3)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	d := Directory{Path: dir, Keep: 2, Ranks: 3}
+	position := Position{Spikes: map[string]SpikeDetector{}}
+	fmt.Println("begin")
+	_, err = d.Resume(func(c *Checkpoint) error {
+		position = c.Position
+		return c.Restore(ctx, model, o)
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	fmt.Println("resumed", position.Step)
+	saver, snapshot := Saver{Sync: sync}, Snapshot{Workers: 1}
+	losses := position.Spikes["loss"]
+	for position.Step < killedSteps {
+		tokens, targets, err := corpus.Batch(position.Step, 2, 16)
+		if err != nil {
+			return err
+		}
+		model.ZeroGrad()
+		loss, err := model.Loss(ctx, tokens, targets, 2, 16)
+		if err != nil {
+			return err
+		}
+		if err := model.Backward(ctx); err != nil {
+			return err
+		}
+		if _, err := o.Step(ctx, model.Params(), 1e-2); err != nil {
+			return err
+		}
+		model.EndStep()
+		losses.Observe(int64(position.Step), float64(loss), nil)
+		position.Spikes["loss"] = losses
+		position.Step++
+		if position.Step%killedInterval == 0 {
+			_, err := saver.Save(ctx, func() error {
+				return snapshot.Take(model, o, position)
+			}, func(ctx context.Context) error {
+				return d.Save(ctx, &snapshot)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		fmt.Println("step", position.Step)
+	}
+	if err := saver.Close(); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	bits := bitsOf(model, o)
+	for _, name := range slices.Sorted(maps.Keys(bits)) {
+		sum.Write(bits[name])
+	}
+	text, err := json.Marshal(position)
+	if err != nil {
+		return err
+	}
+	sum.Write(text)
+	fmt.Printf("bits %x\n", sum.Sum(nil))
+	return nil
+}
+
+// killedVariable makes a test a process that is to be killed.
+const killedVariable = "OCTAVO_TEST_KILLED"
+
+// life is what a process said before it ended.
+type life struct {
+	resumed, step int // -1: it did not come that far
+	bits          string
+}
+
+// live starts a process, kills it some time after it said a word, and returns what it has
+// said. A process that is not to be killed, or that was faster, comes to its end.
+func live(t *testing.T, dir string, sync bool, word string, after time.Duration) life {
+	child := exec.Command(os.Args[0], "-test.run=^TestKills$")
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%v %s", killedVariable, sync, dir))
+	output, err := child.StdoutPipe()
+	require.NoError(t, err)
+	testutil.NoProcess(t, child.Start())
+	l := life{resumed: -1, step: -1}
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		said, value, _ := strings.Cut(lines.Text(), " ")
+		switch said {
+		case "resumed":
+			l.resumed, err = strconv.Atoi(value)
+		case "step":
+			l.step, err = strconv.Atoi(value)
+		case "bits":
+			l.bits = value
+		case "error":
+			t.Errorf("a process failed: %s", value)
+		}
+		require.NoError(t, err)
+		if said == word {
+			word = ""
+			time.AfterFunc(after, func() { _ = child.Process.Kill() })
+		}
+	}
+	_ = child.Wait()
+	return l
+}
+
+// TestKills kills a run a hundred times, at moments of training, writing, resuming or
+// removing what is old, and goes on with it each time: it never goes back further than
+// the checkpoint before the last one that was begun, or, where it waits for them, than the
+// last one, and has the bits of a run that was not killed.
+func TestKills(t *testing.T) {
+	if value, ok := os.LookupEnv(killedVariable); ok {
+		sync, dir, _ := strings.Cut(value, " ")
+		if err := killedRun(dir, sync == "true"); err != nil {
+			fmt.Println("error", err)
+		}
+		return
+	}
+	kills := 100
+	if testing.Short() {
+		kills = 8
+	}
+	root := t.TempDir()
+	want := live(t, filepath.Join(root, "whole"), false, "", 0)
+	require.NotEmpty(t, want.bits)
+	random := rand.New(rand.NewPCG(20, 5))
+	run, least, resuming, finished := 0, 0, 0, 0
+	for kill := range kills {
+		dir := filepath.Join(root, fmt.Sprint("run", run))
+		word, after := "resumed", time.Duration(random.Int64N(int64(40*time.Millisecond)))
+		if kill%3 == 0 {
+			word, after = "begin", time.Duration(random.Int64N(int64(5*time.Millisecond)))
+		}
+		sync := random.IntN(2) == 0
+		got := live(t, dir, sync, word, after)
+		if got.resumed < 0 {
+			resuming++
+			continue
+		}
+		require.GreaterOrEqual(t, got.resumed, least, "kill %d", kill)
+		least = got.resumed
+		if begun := got.step / killedInterval * killedInterval; sync {
+			least = max(least, begun)
+		} else {
+			least = max(least, begun-killedInterval)
+		}
+		if got.bits != "" {
+			require.Equal(t, want.bits, got.bits)
+			require.NoError(t, os.RemoveAll(dir))
+			run, least = run+1, 0
+			finished++
+		}
+	}
+	got := live(t, filepath.Join(root, fmt.Sprint("run", run)), false, "", 0)
+	require.GreaterOrEqual(t, got.resumed, least)
+	require.Equal(t, want.bits, got.bits)
+	t.Logf("%d kills, %d of them while resuming; %d runs came to their end before", kills, resuming, finished)
+}

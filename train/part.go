@@ -1,0 +1,90 @@
+package train
+
+import (
+	"errors"
+
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
+)
+
+// Part is what one of several ranks keeps of a run, as ZeRO-1 cuts master weights and
+// moments. The zero value is all of it.
+//
+// Each parameter is cut by itself, in row-major order, into runs of whole blocks: those
+// of [optim.Moments], whose values share a scale, or single values in the formats
+// without scales. Of B blocks rank r of R has those from r·B/R up to, but without,
+// (r+1)·B/R, rounded down. So parts differ by one block of each parameter at most, one
+// may have nothing of a small parameter, and rank by rank they make the whole.
+type Part struct{ Rank, Ranks int }
+
+// maxRanks bounds the files of a checkpoint.
+const maxRanks = 1 << 16
+
+// Check returns an error ([ErrInput]) unless p is the zero value, or a rank of at most
+// 65536.
+func (p Part) Check() error {
+	switch {
+	case p == Part{}:
+		return nil
+	case p.Ranks < 1 || p.Ranks > maxRanks:
+		return inputError("Part.Ranks is %d: it must be from 1 to %d", p.Ranks, maxRanks)
+	case p.Rank < 0 || p.Rank >= p.Ranks:
+		return inputError("Part.Rank is %d: it must be from 0 to %d", p.Rank, p.Ranks-1)
+	}
+	return nil
+}
+
+func (p Part) isWhole() bool { return p.Ranks == 0 }
+
+// Range returns the values [lo, hi) that a part has of n in blocks of the given size.
+// It panics if p is not valid, n is negative or block not positive.
+func (p Part) Range(n, block int) (lo, hi int) {
+	if p.Check() != nil || n < 0 || block <= 0 {
+		panic("train: Part.Range out of range")
+	}
+	if p.isWhole() {
+		return 0, n
+	}
+	blocks := int64(n / block)
+	if n%block > 0 {
+		blocks++
+	}
+	begin := func(rank int) int {
+		return int(min(blocks*int64(rank)/int64(p.Ranks)*int64(block), int64(n)))
+	}
+	return begin(p.Rank), begin(p.Rank + 1)
+}
+
+// Params returns what a part has of the parameters that o moves, in their own memory:
+// an optimizer that steps by them has the moments of this part only. A part of a
+// parameter has one row, and may have no values. The zero value returns params.
+//
+// Two things see parameters as a whole: [optim.AdamW.Clip], which has the norm of what
+// the optimizer is given, and moments that are rounded at random, which depends on a
+// value's place in what it is given.
+func (p Part) Params(params []*nn.Param, o *optim.AdamW) []*nn.Param {
+	if p.isWhole() {
+		return params
+	}
+	parts := make([]*nn.Param, len(params))
+	for i, q := range params {
+		lo, hi := p.Range(len(q.Value), blockOf(o))
+		parts[i] = &nn.Param{
+			Name: q.Name, Rows: 1, Cols: hi - lo, Decay: q.Decay,
+			Value: q.Value[lo:hi:hi], Grad: q.Grad[lo:hi:hi],
+		}
+	}
+	return parts
+}
+
+// moments returns those of the part, or of all parameters where the optimizer has them.
+func (p Part) moments(o *optim.AdamW, params []*nn.Param) ([]optim.Tensor, error) {
+	moments, err := o.Tensors(p.Params(params, o))
+	if !p.isWhole() && errors.Is(err, optim.ErrParams) {
+		return o.Tensors(params)
+	}
+	return moments, err
+}
+
+// blockOf returns the number of values that share a scale in the moments of o.
+func blockOf(o *optim.AdamW) int { return max(o.State().Options.Moments.Block, 1) }

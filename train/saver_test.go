@@ -1,0 +1,196 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/optim"
+)
+
+func nothing() error { return nil }
+
+// blocked is a write that goes on until it is let go.
+func blocked(letGo <-chan error) func(context.Context) error {
+	return func(context.Context) error { return <-letGo }
+}
+
+// TestSnapshotIsOfItsStep: a run that goes on while its snapshot is saved changes nothing
+// of that, and a second snapshot takes no more memory.
+func TestSnapshotIsOfItsStep(t *testing.T) {
+	for name, r := range runs() {
+		if testing.Short() && name != "smooth delayed" && name != "moments in fp8-expanded" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			model, optimizer := newRun(t, r.Config, r.Moments, 5)
+			var saver Saver
+			var snapshot Snapshot
+			letGo := make(chan error)
+			for step := range 3 {
+				resume(t, model, optimizer, step, 1)
+				want := filepath.Join(dir, "want")
+				position := Position{
+					Step: step + 1, Mu: []float64{1, 2}, Notes: map[string]string{"a": "b"},
+					Spikes: map[string]SpikeDetector{"loss": {Past: []float64{3, 4}}},
+				}
+				require.NoError(t, SaveCheckpoint(t.Context(), want, model, optimizer, position))
+				got := filepath.Join(dir, "got")
+				saved, err := saver.Save(t.Context(), func() error {
+					return snapshot.Take(model, optimizer, position)
+				}, func(ctx context.Context) error {
+					<-letGo
+					return snapshot.Save(ctx, got)
+				})
+				require.NoError(t, err)
+				require.True(t, saved)
+				moved := bitsOf(model, optimizer)
+				position.Mu[0], position.Notes["a"], position.Spikes["loss"].Past[0] = 9, "c", 9
+				for _, p := range model.Params() {
+					for i := range p.Value {
+						p.Value[i] *= 0.5
+					}
+				}
+				resume(t, model, optimizer, step+1, 1)
+				require.False(t, reflect.DeepEqual(moved, bitsOf(model, optimizer)))
+				letGo <- nil
+				saved, err = saver.Save(t.Context(), nothing, func(context.Context) error { return nil })
+				require.NoError(t, err)
+				require.True(t, saved)
+				requireSameFile(t, want, got)
+				_, err = LoadCheckpoint(t.Context(), want, model, optimizer)
+				require.NoError(t, err)
+			}
+			require.NoError(t, saver.Close())
+			params := 0
+			for _, p := range model.Params() {
+				params += 4 * len(p.Value)
+			}
+			require.EqualValues(t, params+optimizer.MomentBytes(), snapshot.Bytes())
+			before := snapshot.memory[0]
+			require.NoError(t, snapshot.Take(model, optimizer, Position{}))
+			require.Equal(t, reflect.ValueOf(before).Pointer(), reflect.ValueOf(snapshot.memory[0]).Pointer())
+		})
+	}
+}
+
+func requireSameFile(t *testing.T, want, got string) {
+	t.Helper()
+	a, err := os.ReadFile(want)
+	require.NoError(t, err)
+	b, err := os.ReadFile(got)
+	require.NoError(t, err)
+	require.True(t, string(a) == string(b), "%s and %s differ", want, got)
+}
+
+// TestSaverWaitsOrSkips while a checkpoint is being written.
+func TestSaverWaitsOrSkips(t *testing.T) {
+	letGo := make(chan error)
+	skip := Saver{Skip: true}
+	saved, err := skip.Save(t.Context(), nothing, blocked(letGo))
+	require.NoError(t, err)
+	require.True(t, saved)
+	never := func() error { t.Error("taken"); return nil }
+	saved, err = skip.Save(t.Context(), never, blocked(letGo))
+	require.NoError(t, err)
+	require.False(t, saved)
+	letGo <- nil
+	require.NoError(t, skip.Close())
+
+	var wait Saver
+	order := make(chan string, 4)
+	write := func(name string) func(context.Context) error {
+		return func(context.Context) error { order <- name; return <-letGo }
+	}
+	_, err = wait.Save(t.Context(), nothing, write("first"))
+	require.NoError(t, err)
+	require.Equal(t, "first", <-order)
+	go func() { order <- "let go"; letGo <- nil }()
+	_, err = wait.Save(t.Context(), func() error { order <- "taken"; return nil }, write("second"))
+	require.NoError(t, err)
+	for _, want := range []string{"let go", "taken", "second"} {
+		require.Equal(t, want, <-order)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the cause")
+	cancel(cause)
+	_, err = wait.Save(ctx, never, written)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, cause)
+	letGo <- nil
+	require.NoError(t, wait.Close())
+}
+
+func written(context.Context) error { return nil }
+
+// TestSaverErrors come once each: at the next Save, which then does nothing, or at Close.
+func TestSaverErrors(t *testing.T) {
+	full, taking := errors.New("disk full"), errors.New("taking")
+	fails := func(context.Context) error { return full }
+	var s Saver
+	_, err := s.Save(t.Context(), nothing, fails)
+	require.NoError(t, err)
+	saved, err := s.Save(t.Context(), func() error { t.Error("taken"); return nil }, fails)
+	require.Equal(t, full, err)
+	require.False(t, saved)
+	_, err = s.Save(t.Context(), func() error { return taking }, fails)
+	require.Equal(t, taking, err)
+	saved, err = s.Save(t.Context(), nothing, fails)
+	require.NoError(t, err)
+	require.True(t, saved)
+	require.Equal(t, full, s.Close())
+	require.NoError(t, s.Close())
+	_, err = s.Save(t.Context(), nothing, written)
+	require.ErrorIs(t, err, ErrInput)
+
+	now := Saver{Sync: true}
+	saved, err = now.Save(t.Context(), nothing, fails)
+	require.Equal(t, full, err)
+	require.False(t, saved)
+	saved, err = now.Save(t.Context(), nothing, written)
+	require.NoError(t, err)
+	require.True(t, saved)
+	_, err = now.Save(t.Context(), nil, written)
+	require.ErrorIs(t, err, ErrInput)
+
+	var gone Saver
+	_, err = gone.Save(t.Context(), nothing, func(context.Context) error {
+		runtime.Goexit()
+		return nil
+	})
+	require.NoError(t, err)
+	require.ErrorContains(t, gone.Close(), "ended its goroutine")
+}
+
+// TestSnapshotRefuses: what cannot be saved is found when it is taken or saved, and a
+// context that ends stops the writing, with nothing left.
+func TestSnapshotRefuses(t *testing.T) {
+	model, optimizer, path := savedRun(t)
+	old, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var s Snapshot
+	require.ErrorContains(t, s.Save(t.Context(), path), "nothing was taken")
+	require.ErrorContains(t, s.Take(nil, optimizer, Position{}), "there is no model")
+	require.ErrorContains(t, s.Take(model, nil, Position{}), "there is no optimizer")
+	require.ErrorContains(t, s.Take(model, optimizer, Position{Step: -1}), "Position.Step is -1")
+	require.ErrorContains(t, s.TakePart(model, optimizer, Position{}, Part{2, 2}), "Part.Rank is 2")
+	require.NoError(t, s.Take(model, optimizer, Position{Step: 3}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Save(ctx, path), context.Canceled)
+	require.ErrorContains(t, s.SavePart(t.Context(), filepath.Dir(path)), "the whole run")
+	require.ErrorContains(t, s.Commit(t.Context(), filepath.Dir(path)), "the whole run")
+	requireOnly(t, path, old)
+	require.NoError(t, s.TakePart(model, optimizer, Position{Step: 3}, Part{1, 2}))
+	require.ErrorContains(t, s.Save(t.Context(), path), "rank 1's part of 2")
+	requireOnly(t, path, old)
+	other, _ := newRun(t, tiny, optim.Moments{}, 1)
+	require.ErrorContains(t, s.TakePart(other, optimizer, Position{}, Part{1, 2}), "it had")
+}
