@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/text"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -28,34 +29,61 @@ const (
 	sourceNote = "text.source"
 )
 
-// save writes a checkpoint of r to the files of a directory.
-func save(ctx context.Context, dir string, r *runner, others ...Flag) error {
-	sum, err := writeRun(filepath.Join(dir, runFile), saved{
-		Flags: r.result.Options.Flags(), Others: others, Points: r.result.Points, Extensions: r.result.Extensions,
-		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
-		Skips: r.result.Skips, Spikes: r.result.Spikes, Suspects: r.fp8.suspects,
-		FP32: r.fp32.Time, FP8: r.fp8.Time,
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.saveSide(ctx, filepath.Join(dir, fp32File), r.fp32, sum); err != nil {
-		return err
-	}
-	return r.saveSide(ctx, filepath.Join(dir, fp8File), r.fp8, sum)
+// copied is a copy of a run, from which a checkpoint is written while the run goes on. It
+// keeps its memory.
+type copied struct {
+	run       saved // whose lists the run appends to, without changing what is in them
+	text      text.Text
+	fp32, fp8 train.Snapshot
 }
 
-func (r *runner) saveSide(ctx context.Context, path string, s *side, sum string) error {
+// take makes c a copy of r.
+func (c *copied) take(r *runner, others ...Flag) error {
+	c.text = r.result.Text
+	c.run = saved{
+		Flags: r.result.Options.Flags(), Others: others, Points: r.result.Points, Extensions: r.result.Extensions,
+		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
+		Skips: r.result.Skips, Spikes: r.result.Spikes, Suspects: new(train.Suspects),
+		FP32: r.fp32.Time, FP8: r.fp8.Time,
+	}
+	if err := copySuspects(c.run.Suspects, r.fp8.suspects); err != nil {
+		return err
+	}
+	if err := r.takeSide(&c.fp32, r.fp32); err != nil {
+		return err
+	}
+	return r.takeSide(&c.fp8, r.fp8)
+}
+
+func (r *runner) takeSide(snapshot *train.Snapshot, s *side) error {
 	o, text := r.result.Options, r.result.Text
 	spikes := map[string]train.SpikeDetector{}
 	for name, detector := range s.watch {
 		spikes[name] = *detector
 	}
-	return train.SaveCheckpoint(ctx, path, s.Model, &s.Optimizer, train.Position{
+	return snapshot.Take(s.Model, &s.Optimizer, train.Position{
 		Step: len(r.result.Points), Seed: o.Seed, Batch: o.Batch, Seq: o.Context, Schedule: r.schedule,
 		Spikes: spikes,
-		Notes:  map[string]string{runNote: sum, textNote: text.SHA256, sourceNote: text.Source},
+		Notes:  map[string]string{textNote: text.SHA256, sourceNote: text.Source},
 	})
+}
+
+// write writes the files of a checkpoint to a directory.
+func (c *copied) write(ctx context.Context, dir string) error {
+	sum, err := writeRun(filepath.Join(dir, runFile), c.run)
+	if err != nil {
+		return err
+	}
+	for _, model := range []struct {
+		file string
+		*train.Snapshot
+	}{{fp32File, &c.fp32}, {fp8File, &c.fp8}} {
+		model.Position.Notes[runNote] = sum
+		if err := model.Save(ctx, filepath.Join(dir, model.file)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // load makes r what it was when the checkpoint in a directory was saved. The error is
@@ -200,9 +228,14 @@ func (r *runner) restoreSuspects(saved *train.Suspects) error {
 	if saved == nil {
 		return nil
 	}
-	text, err := json.Marshal(saved)
+	return copySuspects(r.fp8.suspects, saved)
+}
+
+// copySuspects makes dst what src is.
+func copySuspects(dst, src *train.Suspects) error {
+	text, err := json.Marshal(src)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, r.fp8.suspects)
+	return json.Unmarshal(text, dst)
 }

@@ -102,7 +102,7 @@ func TestResume(t *testing.T) {
 		whole, err := Run(context.Background(), o, rhyme(), Checkpoints{}, quiet)
 		require.NoError(t, err)
 
-		c := Checkpoints{Dir: filepath.Join(t.TempDir(), "new"), Every: 2}
+		c := Checkpoints{Dir: filepath.Join(t.TempDir(), "new"), Every: 2, Async: name != "defaults"}
 		first := interrupt(t, o, c, 3)
 		require.Positive(t, first.FP8.HeldOut, "the result is judged, the checkpoint is not")
 		require.Equal(t, []string{"checkpoint-0000003"}, entries(t, c.Dir), name)
@@ -148,7 +148,7 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 	a.result.Skips = []Skip{{"FP8", 1, optim.Skip{Norm: math.Inf(1), Gradient: bad, First: bad}}}
 	a.result.Spikes = []Spike{{Model: "FP8", Series: lossSeries, Spike: train.Spike{Step: 2, Value: 5, Median: 1, Suspect: &a.result.Events[3]}}}
 	dir := t.TempDir()
-	require.NoError(t, save(t.Context(), dir, a))
+	save(t, dir, a)
 
 	b := newTestRunner(t, o)
 	require.NoError(t, load(t.Context(), dir, b))
@@ -170,9 +170,17 @@ func TestCheckpointHoldsTrouble(t *testing.T) {
 	require.NotEqual(t, a.fp32.watch, a.fp8.watch)
 
 	a.result.Points[2].FP8.Loss = math.NaN()
-	require.NoError(t, save(t.Context(), dir, a))
+	save(t, dir, a)
 	require.NoError(t, load(t.Context(), dir, b))
 	require.True(t, math.IsNaN(b.result.Points[2].FP8.Loss))
+}
+
+// save writes a checkpoint of r to the files of a directory.
+func save(t *testing.T, dir string, r *runner) {
+	t.Helper()
+	var c copied
+	require.NoError(t, c.take(r))
+	require.NoError(t, c.write(t.Context(), dir))
 }
 
 func newTestRunner(t *testing.T, o Options) *runner {
@@ -472,6 +480,11 @@ func TestCheckpointThatCannotBeWritten(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "checkpoint after 2 steps: ")
 	require.Len(t, r.Points, 2)
+
+	c.Async = true // the next one that is due, or the end, tells
+	r, err = Run(context.Background(), everything(6), rhyme(), Checkpoints{Dir: c.Dir, Every: 4, Replace: true, Async: true}, quiet)
+	require.ErrorContains(t, err, "checkpoint after 4 steps: ")
+	require.Len(t, r.Points, 6)
 
 	_, err = Run(context.Background(), everything(4), rhyme(), c, quiet)
 	require.ErrorContains(t, err, "name another directory with -o")

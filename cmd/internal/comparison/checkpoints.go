@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/octavo-fp8/octavo/internal/syncdir"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -20,12 +21,13 @@ import (
 // to the same bits. The zero value keeps nothing.
 //
 // A checkpoint is a directory in Dir with both models and everything else of one
-// step. It gets its name when it is whole, and only then older ones are removed, so
-// that a crash at any moment leaves at least the last one.
+// step. It gets its name when it is whole and on disk, and only then older ones are
+// removed, so that a crash at any moment leaves at least the last one that was written.
 type Checkpoints struct {
 	Dir     string
 	Every   int         // steps from one to the next, and one at the end or when the run is stopped; 0: none
 	Keep    int         // how many of the newest are kept; 0: 1
+	Async   bool        // one is written while the run goes on, until the next is due
 	Resume  bool        // begin with the newest whole one
 	Replace bool        // those of an earlier run go when there is the first of this one
 	Warn    func(error) // is told why a newer one cannot be used; nil: nobody is
@@ -96,10 +98,19 @@ func (c Checkpoints) step(ctx context.Context, r *runner, stopped bool) error {
 	if c.Every == 0 || done%c.Every != 0 && done < r.result.Options.Steps && !stopped {
 		return nil
 	}
-	if err := c.save(ctx, r, fmt.Sprintf("checkpoint-%07d", done)); err != nil {
-		return fmt.Errorf("checkpoint after %d steps: %w", done, err)
+	after := func(err error) error {
+		if err != nil {
+			return fmt.Errorf("checkpoint after %d steps: %w", done, err)
+		}
+		return nil
 	}
-	return nil
+	r.saver.Sync = !c.Async
+	_, err := r.saver.Save(ctx, func() error {
+		return after(r.copied.take(r, c.flags(r.result.Text.Path)...))
+	}, func(ctx context.Context) error {
+		return after(c.save(ctx, &r.copied, &r.kept, fmt.Sprintf("checkpoint-%07d", done)))
+	})
+	return err
 }
 
 var (
@@ -107,8 +118,9 @@ var (
 	anyName   = regexp.MustCompile(`^checkpoint-[0-9]{7,}(\.partial)?$`)
 )
 
-// save writes a checkpoint, and then removes all others but the newest of this run.
-func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
+// save writes a checkpoint, and then removes all others but the newest of this run, which
+// are kept.
+func (c Checkpoints) save(ctx context.Context, run *copied, kept *[]string, name string) error {
 	path := filepath.Join(c.Dir, name)
 	partial := path + ".partial"
 	if err := removeCheckpoint(partial); err != nil {
@@ -118,7 +130,10 @@ func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
 		return err
 	}
 	defer removeCheckpoint(partial) // in vain once it is renamed
-	if err := save(ctx, partial, r, c.flags(r.result.Text.Path)...); err != nil {
+	if err := run.write(ctx, partial); err != nil {
+		return err
+	}
+	if err := syncdir.Sync(partial); err != nil {
 		return err
 	}
 	if err := removeCheckpoint(path); err != nil { // it could not be used
@@ -127,14 +142,20 @@ func (c Checkpoints) save(ctx context.Context, r *runner, name string) error {
 	if err := os.Rename(partial, path); err != nil {
 		return err
 	}
-	r.kept = append(r.kept, name)
-	r.kept = r.kept[max(0, len(r.kept)-max(c.Keep, 1)):]
-	return removeCheckpoints(c.Dir, r.kept)
+	if err := syncdir.Sync(c.Dir); err != nil {
+		return err
+	}
+	names := append(*kept, name)
+	*kept = names[max(0, len(names)-max(c.Keep, 1)):]
+	return removeCheckpoints(c.Dir, *kept)
 }
 
 // flags returns what a run is given besides its options.
 func (c Checkpoints) flags(textPath string) []Flag {
-	flags := []Flag{{"checkpoint-every", fmt.Sprint(c.Every)}, {"keep-checkpoints", fmt.Sprint(max(c.Keep, 1))}}
+	flags := []Flag{
+		{"checkpoint-every", fmt.Sprint(c.Every)}, {"keep-checkpoints", fmt.Sprint(max(c.Keep, 1))},
+		{"checkpoint-sync", fmt.Sprint(!c.Async)},
+	}
 	if textPath != "" {
 		flags = append(flags, Flag{"text", textPath})
 	}

@@ -28,20 +28,32 @@ func Run(ctx context.Context, o Options, text text.Text, c Checkpoints, progress
 	if err := c.begin(whole, r); err != nil {
 		return nil, err
 	}
+	err = r.train(ctx, whole, c, progress)
+	if e := r.saver.Close(); err == nil {
+		err = e
+	} else if e != nil {
+		err = inOneLine([]error{err, e})
+	}
+	return r.finish(whole), err
+}
+
+// train does the steps until the last or until ctx is done, and writes checkpoints. What
+// has begun goes on with the context whole.
+func (r *runner) train(ctx, whole context.Context, c Checkpoints, progress func(Point)) error {
 	stopped := ctx.Err() != nil
-	for step := len(r.result.Points); step < o.Steps && !stopped; step++ {
+	for step := len(r.result.Points); step < r.result.Options.Steps && !stopped; step++ {
 		p, err := r.step(whole, step)
 		if err != nil {
-			return r.finish(whole), fmt.Errorf("step %d: %w", step, err)
+			return fmt.Errorf("step %d: %w", step, err)
 		}
 		r.result.Points = append(r.result.Points, p)
 		progress(p)
 		stopped = ctx.Err() != nil
 		if err := c.step(whole, r, stopped); err != nil {
-			return r.finish(whole), err
+			return err
 		}
 	}
-	return r.finish(whole), nil
+	return nil
 }
 
 // runner holds both runs.
@@ -51,7 +63,9 @@ type runner struct {
 	corpus    *train.Corpus
 	fp32, fp8 *side
 	totals    telemetry.Recorder // of all steps
-	kept      []string           // checkpoints of this run, the newest last
+	saver     train.Saver
+	copied    copied   // what is being saved
+	kept      []string // checkpoints of this run, the newest last; the saver's while it writes
 }
 
 func newRunner(o Options, text text.Text) (*runner, error) {
