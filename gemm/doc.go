@@ -30,8 +30,8 @@
 // that is an error that says which requantization would do. So is a scale that its
 // format does not hold, such as one of float32 that is NaN, infinite or negative, and an
 // alpha that is infinite, or 0 where neither factor is and no operand is empty. All checks
-// come before the first write. A NaN in an encoded scale is data: it makes its products NaN, which a Reporter
-// hears of. Bits of a code above its format's width do not count.
+// come before the first write. A NaN in an encoded scale is data: it makes its products
+// NaN, which a Reporter hears of. Bits of a code above its format's width do not count.
 //
 // Values of E2M1, E2M3 and MXINT8 are small multiples of a step, so that a block's sum is
 // exact in every order while its length times the largest product is at most 2^24 steps: up

@@ -88,7 +88,8 @@ func (c Config) Validate() error {
 	case c.MLA != nil && c.KVHeads != c.Heads:
 		return configError("Config.KVHeads is %d: with MLA leave it out", c.KVHeads)
 	case c.Dense < 0 || c.Dense > c.Layers || c.Dense > 0 && c.Experts == nil:
-		return configError("Config.Dense is %d: it must be from 0 to Layers = %d, and without Experts 0", c.Dense, c.Layers)
+		return configError("Config.Dense is %d: it must be from 0 to Layers = %d, and without Experts 0",
+			c.Dense, c.Layers)
 	case c.Experts != nil && c.Smoothing != nil:
 		return configError("Config.Smoothing: experts have none: leave it out")
 	case !validTheta(c.RopeTheta):

@@ -225,13 +225,16 @@ func (s savedConfig) config() (c Config) {
 	}
 	c.Dense = s.Dense
 	if m := s.MLA; m != nil {
-		c.MLA = &MLAConfig{QueryRank: m.QueryRank, KVRank: m.KVRank, NoPE: m.NoPE, RoPE: m.RoPE, Value: m.Value}
+		c.MLA = &MLAConfig{
+			QueryRank: m.QueryRank, KVRank: m.KVRank, NoPE: m.NoPE, RoPE: m.RoPE, Value: m.Value,
+		}
 	}
 	if x := s.Experts; x != nil {
-		c.Experts = &ExpertsConfig{Hidden: x.Hidden, Shared: x.Shared, CapacityFactor: x.CapacityFactor, Router: RouterConfig{
+		c.Experts = &ExpertsConfig{Hidden: x.Hidden, Shared: x.Shared, CapacityFactor: x.CapacityFactor}
+		c.Experts.Router = RouterConfig{
 			Experts: x.Experts, TopK: x.TopK, Score: x.Score, Unnormalized: x.Unnormalized, Scale: x.Scale,
 			Groups: x.Groups, TopGroups: x.TopGroups, BiasRate: x.BiasRate, BalanceLoss: x.BalanceLoss,
-		}}
+		}
 	}
 	if r := s.RopeScaling; r != nil {
 		c.RopeScaling = RopeScaling(*r)

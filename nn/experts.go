@@ -32,19 +32,22 @@ func (c ExpertsConfig) check(prefix string) error {
 	case c.Shared < 0:
 		return configError("ExpertsConfig.Shared is %d: it must not be negative", c.Shared)
 	case !(c.CapacityFactor >= 0 && c.CapacityFactor <= maxExperts):
-		return configError("ExpertsConfig.CapacityFactor is %v: it must be from 0 to %d", c.CapacityFactor, maxExperts)
+		return configError("ExpertsConfig.CapacityFactor is %v: it must be from 0 to %d",
+			c.CapacityFactor, maxExperts)
 	}
 	if err := checkMatrix(prefix+"experts.0.up_proj.weight", c.Hidden, c.Dim); err != nil {
 		return err
 	}
 	if _, ok := product(c.Hidden, max(c.Shared, 1), c.Dim); !ok {
-		return configError("ExpertsConfig.Shared is %d and Hidden %d: their MLP must have at most %d elements", c.Shared, c.Hidden, maxElements)
+		return configError("ExpertsConfig.Shared is %d and Hidden %d: their MLP must have at most %d elements",
+			c.Shared, c.Hidden, maxElements)
 	}
 	if err := c.Router.check(); err != nil {
 		return err
 	}
 	if _, ok := product(c.Router.Experts, c.Hidden, c.Dim); !ok {
-		return configError("%d experts of %d by %d: they must have at most %d elements", c.Router.Experts, c.Hidden, c.Dim, maxElements)
+		return configError("%d experts of %d by %d: they must have at most %d elements",
+			c.Router.Experts, c.Hidden, c.Dim, maxElements)
 	}
 	return nil
 }
@@ -58,8 +61,8 @@ func (c ExpertsConfig) check(prefix string) error {
 // grouped product, in the forward pass and for both gradients. Results are those of each
 // expert as an MLP on its rows, to the bit, and so are histories, what a Reporter hears and
 // what taps see: operands have the expert's name, so that a
-// "experts.3.gate_proj.input" has of the forward product Dim elements for each token of expert 3. A token adds
-// its results in the order of the experts, shared ones last.
+// "experts.3.gate_proj.input" has of the forward product Dim elements for each token of
+// expert 3. A token adds its results in the order of the experts, shared ones last.
 type Experts struct {
 	Router         *Router
 	Gate, Up, Down []*Linear // of each expert
@@ -107,7 +110,7 @@ func NewExperts(prefix string, c ExpertsConfig, o Options) (*Experts, error) {
 		return nil, err
 	}
 	if c.Router.BiasRate > 0 && o.Shared == nil {
-		return nil, configError("Options.Shared is nil: a router with a BiasRate needs one, whose Scaling ends each step")
+		return nil, errNoScaling
 	}
 	o, err := o.complete("Options")
 	if err != nil {
@@ -141,7 +144,8 @@ func newExperts(prefix string, c ExpertsConfig, o Options) (x *Experts, err erro
 		{&x.up, &x.Up, "up_proj.weight", c.Hidden, c.Dim, o.roundInput()},
 		{&x.down, &x.Down, "down_proj.weight", c.Dim, c.Hidden, o.roundGradient()},
 	} {
-		if *p.group, err = newLinearGroup(experts, prefix+"experts.", p.name, p.out, p.in, p.options); err != nil {
+		*p.group, err = newLinearGroup(experts, prefix+"experts.", p.name, p.out, p.in, p.options)
+		if err != nil {
 			return nil, err
 		}
 		*p.layers = (*p.group).layers
@@ -338,7 +342,9 @@ func (x *Experts) tapBranches() {
 		for _, b := range []struct {
 			which  string
 			values []float32
-		}{{".swiglu.gate", x.branches.g}, {".swiglu.up", x.branches.u}, {".swiglu.product", *x.product}} {
+		}{
+			{".swiglu.gate", x.branches.g}, {".swiglu.up", x.branches.u}, {".swiglu.product", *x.product},
+		} {
 			x.shared.tap(layer, b.which, rowsOf(b.values, first, n, x.config.Hidden), n)
 		}
 		first += n
@@ -363,7 +369,8 @@ func (x *Experts) keep(ctx context.Context) error {
 func (x *Experts) eachBranches(do func(e, n int, b *branches) error) error {
 	first := 0
 	for e, n := range x.counts {
-		b := branches{rowsOf(x.branches.u, first, n, x.config.Hidden), rowsOf(x.branches.g, first, n, x.config.Hidden)}
+		hidden := x.config.Hidden
+		b := branches{rowsOf(x.branches.u, first, n, hidden), rowsOf(x.branches.g, first, n, hidden)}
 		if err := do(e, n, &b); err != nil {
 			return err
 		}

@@ -75,10 +75,13 @@ func commonOf(commons []*commonInput, e int) *commonInput {
 
 // multiply writes the products of x, counts[e] rows of each expert e, to y. It keeps nothing
 // for the backward pass.
-func (g *linearGroup) multiply(ctx context.Context, y, x []float32, counts []int, commons []*commonInput) error {
+func (g *linearGroup) multiply(
+	ctx context.Context, y, x []float32, counts []int, commons []*commonInput,
+) error {
 	if !g.grouped() {
 		return g.each(counts, func(e, first, rows int, l *Linear) error {
-			return l.multiply(ctx, l.output(y, first, rows), l.input(x, first, rows), rows, swiglu.Scales{}, commonOf(commons, e))
+			y, x := l.output(y, first, rows), l.input(x, first, rows)
+			return l.multiply(ctx, y, x, rows, swiglu.Scales{}, commonOf(commons, e))
 		})
 	}
 	g.products = g.products[:0]
@@ -87,8 +90,8 @@ func (g *linearGroup) multiply(ctx context.Context, y, x []float32, counts []int
 		if err := l.begin(ctx, l.output(y, first, rows), x, rows, swiglu.Scales{}); err != nil {
 			return err
 		}
-		m := &g.shared.scratch.expert(e).operandPair
-		return g.add(l.products.(*fp8Products).forwardOperands(ctx, m, x, l.Weight.Value, l.shape(rows), commonOf(commons, e)))
+		p, m := l.products.(*fp8Products), &g.shared.scratch.expert(e).operandPair
+		return g.add(p.forwardOperands(ctx, m, x, l.Weight.Value, l.shape(rows), commonOf(commons, e)))
 	})
 	if err != nil {
 		return err
@@ -110,7 +113,8 @@ func (g *linearGroup) add(p gemm.Product, err error) error {
 
 // run computes the products.
 func (g *linearGroup) run(ctx context.Context, c []float32) error {
-	return gemm.Grouped(ctx, c, g.products, gemm.Options{Workers: g.workers, Reporter: g.shared.reporter()})
+	o := gemm.Options{Workers: g.workers, Reporter: g.shared.reporter()}
+	return gemm.Grouped(ctx, c, g.products, o)
 }
 
 // keep keeps the input for the backward pass. It follows multiply at once.
@@ -131,10 +135,13 @@ func (g *linearGroup) restore(x []float32, counts []int) {
 
 // backward takes the gradient dy of what multiply gave, writes that of x to dx, and adds
 // those of the weights to their Grad.
-func (g *linearGroup) backward(ctx context.Context, dx, dy []float32, counts []int, commons []*commonInput) error {
+func (g *linearGroup) backward(
+	ctx context.Context, dx, dy []float32, counts []int, commons []*commonInput,
+) error {
 	if !g.grouped() {
 		return g.each(counts, func(e, first, rows int, l *Linear) error {
-			return l.backward(ctx, l.input(dx, first, rows), l.output(dy, first, rows), commonOf(commons, e))
+			dx, dy := l.input(dx, first, rows), l.output(dy, first, rows)
+			return l.backward(ctx, dx, dy, commonOf(commons, e))
 		})
 	}
 	if err := g.inputGradients(ctx, dx, dy, counts); err != nil {
@@ -150,8 +157,8 @@ func (g *linearGroup) inputGradients(ctx context.Context, dx, dy []float32, coun
 		if err := l.beginBackward(ctx, l.input(dx, first, rows), dy); err != nil {
 			return err
 		}
-		m := &g.shared.scratch.expert(e).operandPair
-		return g.add(l.products.(*fp8Products).inputGradientOperands(ctx, m, dy, l.Weight.Value, l.shape(rows)))
+		p, m := l.products.(*fp8Products), &g.shared.scratch.expert(e).operandPair
+		return g.add(p.inputGradientOperands(ctx, m, dy, l.Weight.Value, l.shape(rows)))
 	})
 	if err != nil {
 		return err
@@ -165,12 +172,14 @@ func (g *linearGroup) inputGradients(ctx context.Context, dx, dy []float32, coun
 	})
 }
 
-func (g *linearGroup) addWeightGradients(ctx context.Context, dy []float32, counts []int, commons []*commonInput) error {
+func (g *linearGroup) addWeightGradients(
+	ctx context.Context, dy []float32, counts []int, commons []*commonInput,
+) error {
 	g.products = g.products[:0]
 	err := g.each(counts, func(e, first, rows int, l *Linear) error {
-		m := &g.shared.scratch.expert(e).operandPair
-		dy := l.output(dy, first, rows)
-		return g.add(l.products.(*fp8Products).weightGradientOperands(ctx, m, dy, l.x, l.kept, l.shape(rows), commonOf(commons, e)))
+		p, m := l.products.(*fp8Products), &g.shared.scratch.expert(e).operandPair
+		dy, common := l.output(dy, first, rows), commonOf(commons, e)
+		return g.add(p.weightGradientOperands(ctx, m, dy, l.x, l.kept, l.shape(rows), common))
 	})
 	if err != nil {
 		return err

@@ -80,7 +80,9 @@ func (m *mixing) begin(batch, seq int) (q, k, v []float32) {
 	training, rows := m.shared.training(), batch*seq
 	m.projections = choose(training, &m.own.projections, &m.scratch.projections)
 	m.mixed = choose(training && m.keepsAll, &m.own.mixed, &m.scratch.mixed)
-	return sized(&m.q, rows*m.heads*m.keyDim), sized(&m.k, rows*m.kvHeads*m.keyDim), sized(&m.v, rows*m.kvHeads*m.valueDim)
+	q = sized(&m.q, rows*m.heads*m.keyDim)
+	k = sized(&m.k, rows*m.kvHeads*m.keyDim)
+	return q, k, sized(&m.v, rows*m.kvHeads*m.valueDim)
 }
 
 // attend writes to y what output makes of the attention of q, k and v.

@@ -82,9 +82,9 @@ func (c MLAConfig) shapes() []Shape {
 // MLA is multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1), causal:
 // queries are made of a normalized latent of low rank, keys and values of another, which
 // would be all that is cached. Each head's query and key have NoPE elements without
-// position and RoPE with it; those of the key are made of the input and are the same in all heads. Scores
-// are divided by √(NoPE+RoPE). Projections are linear layers with the options given; norms,
-// scores, softmax and their products are FP32, as in [Attention].
+// position and RoPE with it; those of the key are made of the input and are the same in all
+// heads. Scores are divided by √(NoPE+RoPE). Projections are linear layers with the options
+// given; norms, scores, softmax and their products are FP32, as in [Attention].
 type MLA struct {
 	QueryDown *Linear  // to the latent; nil without a QueryRank
 	QueryNorm *RMSNorm // nil without a QueryRank
@@ -289,7 +289,8 @@ func (a *MLA) Backward(ctx context.Context, dx, dy []float32) error {
 	}
 	rows, c := a.batch*a.seq, a.config
 	if len(dx) != rows*c.Dim || len(dy) != len(dx) {
-		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", a.layer, len(dx), len(dy), rows)
+		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward",
+			a.layer, len(dx), len(dy), rows)
 	}
 	a.ready = false
 	if err := a.attendBackward(ctx, dy, a.Output); err != nil {

@@ -99,7 +99,9 @@ func (m *Llama) newBlock(layer int) (*Block, error) {
 	if c.MLA != nil {
 		err = b.addMLA(prefix, c.mla(m.rotary), o)
 	} else {
-		err = b.addAttention(prefix, AttentionConfig{Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, Rotary: m.rotary}, o)
+		err = b.addAttention(prefix, AttentionConfig{
+			Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, Rotary: m.rotary,
+		}, o)
 	}
 	switch {
 	case err != nil:

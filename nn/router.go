@@ -104,6 +104,9 @@ func (c RouterConfig) check() error {
 	return nil
 }
 
+var errNoScaling = configError(
+	"Options.Shared is nil: a router with a BiasRate needs one, whose Scaling ends each step")
+
 // maxExperts keeps an index of an expert and what depends on the number of experts small.
 const maxExperts = 1 << 16
 
@@ -139,7 +142,7 @@ func NewRouter(prefix string, dim int, c RouterConfig, o Options) (*Router, erro
 		return nil, err
 	}
 	if c.BiasRate > 0 && o.Shared == nil {
-		return nil, configError("Options.Shared is nil: a router with a BiasRate needs one, whose Scaling ends each step")
+		return nil, errNoScaling
 	}
 	o, err := o.complete("Options")
 	if err != nil {
@@ -153,7 +156,8 @@ func newRouter(prefix string, dim int, c RouterConfig, o Options) (r *Router, er
 		config: c, layer: prefix + "gate", shared: o.Shared, workers: o.Workers, load: make([]int, c.Experts),
 	}
 	name := r.layer + ".weight"
-	if r.Gate, err = newLinear(name, newParam(name, c.Experts, dim), Options{Shared: o.Shared, Workers: o.Workers}); err != nil {
+	plain := Options{Shared: o.Shared, Workers: o.Workers}
+	if r.Gate, err = newLinear(name, newParam(name, c.Experts, dim), plain); err != nil {
 		return nil, err
 	}
 	if c.BiasRate > 0 {
@@ -259,7 +263,10 @@ type chooser struct {
 
 func newChooser(r *Router) *chooser {
 	n := r.config.Experts
-	return &chooser{Router: r, biased: make([]float32, n), groups: make([]float32, r.config.Groups), taken: make([]bool, n)}
+	return &chooser{
+		Router: r,
+		biased: make([]float32, n), groups: make([]float32, r.config.Groups), taken: make([]bool, n),
+	}
 }
 
 // choose writes the chosen experts in the order of their numbers.

@@ -198,7 +198,8 @@ func mergeRouters(states []ScalingState) (merged map[string]RouterState, err err
 			merged = make(map[string]RouterState)
 		}
 		if len(s.Routers) != len(states[0].Routers) {
-			return nil, stateError("the scaling state of worker %d has %d routers, that of worker 0 %d", i, len(s.Routers), len(states[0].Routers))
+			return nil, stateError("the scaling state of worker %d has %d routers, that of worker 0 %d",
+				i, len(s.Routers), len(states[0].Routers))
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Routers)) {
 			r, all := s.Routers[name], merged[name]

@@ -147,7 +147,8 @@ func newTrainCommand() *cobra.Command {
 	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
 	f.StringVar(&flags.save, "save", "", "`DIR` for the trained model as a Hugging Face Llama, made if need be (default: it is not kept)")
-	choiceFlag(cmd, &options.MoE, "model", "what is trained", choice[bool]{"llama", false}, choice[bool]{"moe", true})
+	choiceFlag(cmd, &options.MoE, "model", "what is trained",
+		choice[bool]{"llama", false}, choice[bool]{"moe", true})
 	choiceFlag(cmd, &flags.saveFP8, "save-model", "model that --save writes", choice[bool]{"fp32", false}, choice[bool]{"fp8", true})
 	for _, size := range []struct {
 		value       *int

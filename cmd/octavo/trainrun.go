@@ -65,7 +65,8 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 		return err
 	}
 	if o.MoE && model != nil {
-		return usagef("--save writes a Llama, which a mixture of experts is not: leave it out, and keep checkpoints with --checkpoint-every")
+		return usagef("--save writes a Llama, which a mixture of experts is not: leave it out, " +
+			"and keep checkpoints with --checkpoint-every")
 	}
 	text, err := trainText(flags.text)
 	if ctx.Err() != nil { // which has ended the go command too

@@ -23,7 +23,8 @@ func (r *Result) Experts() (all []Experts) {
 	for _, t := range r.Totals {
 		var layer, expert int
 		name, ok := strings.CutSuffix(t.Tensor, ".gate_proj.input")
-		if _, err := fmt.Sscanf(name, "model.layers.%d.mlp.experts.%d", &layer, &expert); !ok || err != nil || t.Op != "forward" {
+		_, err := fmt.Sscanf(name, "model.layers.%d.mlp.experts.%d", &layer, &expert)
+		if !ok || err != nil || t.Op != "forward" {
 			continue
 		}
 		if loads[layer] == nil {
@@ -61,6 +62,7 @@ func (r *Result) writeExperts(w io.Writer) {
 		for _, s := range e.Shares {
 			shares = append(shares, strconv.FormatFloat(100*s, 'f', 1, 64))
 		}
-		fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("layer %d: %s", e.Layer, strings.Join(shares, " ")), lineWidth, ""))
+		line := fmt.Sprintf("layer %d: %s", e.Layer, strings.Join(shares, " "))
+		fmt.Fprintln(w, textout.Wrap(line, lineWidth, ""))
 	}
 }

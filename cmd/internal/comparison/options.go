@@ -237,12 +237,13 @@ func (o Options) models() (fp32, fp8 nn.Config) {
 }
 
 // mixture returns the parts of a small model of DeepSeek-V3's kind: its first layer is dense,
-// and a token of the others goes to 2 of 8 experts and a shared one, which together are as wide as
-// the MLP of a Llama.
+// and a token of the others goes to 2 of 8 experts and a shared one, which together are as
+// wide as the MLP of a Llama.
 func (o Options) mixture() (*nn.MLAConfig, *nn.ExpertsConfig, int) {
 	head := o.Dim / o.Heads
 	mla := &nn.MLAConfig{
-		QueryRank: max(o.Dim/2, 1), KVRank: max(o.Dim/4, 1), NoPE: head, RoPE: max(head/4*2, 2), Value: head,
+		QueryRank: max(o.Dim/2, 1), KVRank: max(o.Dim/4, 1),
+		NoPE: head, RoPE: max(head/4*2, 2), Value: head,
 	}
 	experts := &nn.ExpertsConfig{Hidden: (o.Hidden + 2) / 3, Shared: 1, Router: nn.RouterConfig{
 		Experts: 8, TopK: 2, BiasRate: 0.001, BalanceLoss: 0.0001,
