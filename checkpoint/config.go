@@ -51,15 +51,17 @@ type Config struct {
 // JSON object, and names the file.
 func ReadConfig(path string) (Config, error) {
 	dir, file := path, filepath.Join(path, ConfigName)
-	if stat, err := os.Stat(path); err == nil && !stat.IsDir() {
+	stat, err := os.Stat(path)
+	if err == nil && !stat.IsDir() || err != nil && filepath.Ext(path) == ".json" {
 		dir, file = "", path
 	}
 	var c Config
-	var err error
 	if dir != "" {
 		c, err = readConfig(dir)
 	} else if err = readJSON(file, &c.Model); err == nil {
-		c.Quantization, err = quantizationOf(c.Model)
+		if c.Quantization, err = quantizationOf(c.Model); err != nil {
+			err = sentinel.Errorf(ErrConfig, "%s: %w", file, err)
+		}
 	}
 	if err == nil && c.Model == nil {
 		err = sentinel.Errorf(ErrConfig, "%s: there is no such file", file)

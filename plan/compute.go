@@ -129,7 +129,7 @@ type Step struct {
 // [H100]. The bubble is a part of what lowers an MFU; with apart it is not in this one, and
 // comes on top.
 func (j TrainJob) Step(peak, mfu float64, apart bool) (Step, error) {
-	j, err := j.complete()
+	j, err := j.Complete()
 	if err != nil {
 		return Step{}, err
 	}
@@ -139,7 +139,7 @@ func (j TrainJob) Step(peak, mfu float64, apart bool) (Step, error) {
 	}
 	l := j.Layout
 	s := Step{
-		Tokens: int64(j.Sequence) * int64(j.Batch) * int64(j.Batches) * int64(l.data()),
+		Tokens: int64(j.Sequence) * int64(j.Batch) * int64(j.Batches) * int64(l.DataParallel()),
 		Bubble: float64(l.Pipeline-1) / (float64(j.Batches) * float64(l.Virtual)),
 	}
 	s.FLOPs = c.Masked() * float64(s.Tokens)

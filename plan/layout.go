@@ -198,9 +198,11 @@ func (l Layout) chunks(stage, layers int) [][]int {
 	return all
 }
 
-// data is how many ranks have the same weights other than of experts, and expertData those of
-// the same experts.
-func (l Layout) data() int       { return l.Ranks / (l.Tensor * l.Context * l.Pipeline) }
+// DataParallel is how many ranks have the same weights, other than of experts, and compute
+// other sequences. The layout must be of a job that is complete ([TrainJob.Complete]).
+func (l Layout) DataParallel() int { return l.Ranks / (l.Tensor * l.Context * l.Pipeline) }
+
+// expertData is how many ranks have the same experts.
 func (l Layout) expertData() int { return l.Ranks / (l.Expert * l.ExpertTensor * l.Pipeline) }
 
 // sequence is among how many tensor-parallel ranks norms and the stream are divided.

@@ -71,7 +71,7 @@ func (s Stage) Total() int64 {
 //
 // The error is [ErrModel] or [ErrJob] and names the field and its value.
 func (j TrainJob) Memory() (Memory, error) {
-	j, err := j.complete()
+	j, err := j.Complete()
 	if err != nil {
 		return Memory{}, err
 	}
@@ -82,7 +82,8 @@ func (j TrainJob) Memory() (Memory, error) {
 	return mem, nil
 }
 
-func (j TrainJob) complete() (TrainJob, error) {
+// Complete returns the job with what is left to defaults filled in, or what is wrong with it.
+func (j TrainJob) Complete() (TrainJob, error) {
 	var err error
 	if j.Model, err = j.Model.complete(); err != nil {
 		return j, err

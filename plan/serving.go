@@ -58,7 +58,7 @@ func (m Model) cacheOf(p Precision, layer int, sequences, tokens, ranks int64) i
 //
 // The error is [ErrModel] or [ErrJob] and names the field and its value.
 func (j ServeJob) Memory() (Memory, error) {
-	j, err := j.complete()
+	j, err := j.Complete()
 	if err != nil {
 		return Memory{}, err
 	}
@@ -72,7 +72,8 @@ func (j ServeJob) Memory() (Memory, error) {
 // usualChunk is how many tokens servers compute at once, unless told otherwise.
 const usualChunk = 8192
 
-func (j ServeJob) complete() (ServeJob, error) {
+// Complete returns the job with what is left to defaults filled in, or what is wrong with it.
+func (j ServeJob) Complete() (ServeJob, error) {
 	var err error
 	if j.Model, err = j.Model.complete(); err != nil {
 		return j, err

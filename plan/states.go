@@ -48,7 +48,7 @@ func (j TrainJob) states(w weight) (s states) {
 	}
 	s.gradients = count * p.Gradients.Bytes(out, in)
 	s.optimizer = count * (p.Master.Bytes(out, in) + p.Moment1.Bytes(out, in) + p.Moment2.Bytes(out, in))
-	among := int64(l.data() * l.Context)
+	among := int64(l.DataParallel() * l.Context)
 	if w.split == experts {
 		among = int64(l.expertData())
 	}

@@ -54,6 +54,8 @@ func completeArguments(c *cobra.Command) cobra.CompletionFunc {
 			names = append(names, e.Name)
 		}
 		return cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
+	case strings.HasPrefix(arguments, "plan "):
+		return cobra.FixedCompletions(planNames(), cobra.ShellCompDirectiveDefault)
 	}
 	return cobra.NoFileCompletions
 }

@@ -40,6 +40,8 @@ func TestCompletions(t *testing.T) {
 
 		"lab ":                {"parity", "all", ":4"},
 		"report ":             {":16"},
+		"plan ":               {"deepseek-v3", "llama-3-70b", ":0"},
+		"plan --recipe ":      {"octavo", "deepseek-v3", ":4"},
 		"version ":            {":4"},
 		"inspect --progress ": {"auto", "bar", "plain", "none", ":4"},
 		"bench --level ":      {"generic", ":4"},

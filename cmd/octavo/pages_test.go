@@ -42,6 +42,7 @@ func TestPages(t *testing.T) {
 	}
 	check("report", reportPage(t))
 	check("evaluate", evaluatePage(t))
+	check("plan", planPage(t))
 	t.Run("download", func(t *testing.T) { saveTable(t, b, lab, "law") })
 }
 
@@ -128,5 +129,12 @@ func evaluatePage(t *testing.T) string {
 	_, dir, text := byteModel(t)
 	file := filepath.Join(t.TempDir(), "page.html")
 	succeed(t, "evaluate", dir, "--text", text, "--max-tokens", "200", "--recipe", "fp8,mxfp4,nvfp4", "--html", file)
+	return file
+}
+
+// planPage returns the page of a pipeline, some stages of which a card does not hold.
+func planPage(t *testing.T) string {
+	file := filepath.Join(t.TempDir(), "page.html")
+	succeed(t, "plan", "deepseek-v3", "--pp", "16", "--last", "1", "--ep", "64", "--card", "100", "--html", file)
 	return file
 }

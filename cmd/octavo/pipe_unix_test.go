@@ -58,6 +58,7 @@ func TestClosedOutputCostsNoFile(t *testing.T) {
 			[]string{"run/bench.json", "run/roofline.svg"}},
 		"report":   {[]string{"report", "trained", "-o", "page.html"}, []string{"page.html"}},
 		"demo":     {[]string{"demo", "run"}, []string{"run/model.safetensors", "run/layer.safetensors"}},
+		"plan":     {[]string{"plan", "llama-3-8b", "--html", "page.html"}, []string{"page.html"}},
 		"identify": {[]string{"identify", "-o", "probes", "--k", "64"}, []string{"probes"}},
 		"vectors":  {[]string{"vectors", "-o", "run"}, []string{"run/SHA256SUMS", "run/README.md"}},
 	} {

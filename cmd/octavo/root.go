@@ -93,6 +93,7 @@ func newRoot() *cobra.Command {
 		newReportCommand(),
 		newBenchCommand(benchSuites{bench.NewSuite, bench.NewPeerSuite}),
 		newServeCommand(),
+		newPlanCommand(),
 		newSelftestCommand(),
 		newVectorsCommand(),
 		newDemoCommand(),

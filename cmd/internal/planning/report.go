@@ -1,0 +1,168 @@
+// Package planning is the work of octavo plan: what a model under a layout takes, as text, JSON
+// and a page. The counting is done by package plan.
+package planning
+
+import (
+	"io"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/plan"
+)
+
+// Ask is what is asked for.
+type Ask struct {
+	Train plan.TrainJob
+	Serve *plan.ServeJob // in place of Train
+
+	Card float64 // memory of a card in GiB; 0: not said
+
+	Tokens float64 // of the whole training; 0: not said
+	MFU    float64 // that is stated; 0: none
+	Days   float64 // that are stated; 0: none
+	Peak   float64 // of a card, in FLOP/s; 0: that of an H100
+}
+
+// Report is the answer.
+type Report struct {
+	Model      plan.Model      `json:"model"`
+	Parameters plan.Parameters `json:"parameters"`
+	Layout     plan.Layout     `json:"layout"`
+	Data       int             `json:"data"` // data-parallel ranks
+	Precision  plan.Precision  `json:"precision"`
+
+	Training *Training `json:"training,omitempty"` // one of these two
+	Serving  *Serving  `json:"serving,omitempty"`
+
+	Stages   []plan.Stage `json:"stages"`
+	Highest  int          `json:"highest"` // the stage whose ranks need most
+	Card     float64      `json:"card,omitempty"`
+	TooLarge []int        `json:"tooLarge,omitempty"` // stages that a card cannot hold
+
+	// FLOPs are those of a token: of training, or of the next one when serving.
+	FLOPs plan.Compute `json:"flops"`
+	Step  *plan.Step   `json:"step,omitempty"`
+	Run   *Run         `json:"run,omitempty"`
+}
+
+// Training is what a training was asked about.
+type Training struct {
+	Sequence  int            `json:"sequence"`
+	Batch     int            `json:"batch"`
+	Batches   int            `json:"batches"`
+	Recompute plan.Recompute `json:"recompute"`
+	Library   plan.Library   `json:"library"`
+}
+
+// Serving is what serving was asked about.
+type Serving struct {
+	Sequences int   `json:"sequences"`
+	Tokens    int   `json:"tokens"`
+	Chunk     int   `json:"chunk"`
+	KVBytes   int64 `json:"kvBytes"` // of a token in all layers
+}
+
+// Run is a whole training at a stated efficiency, or in stated days.
+type Run struct {
+	Tokens float64 `json:"tokens"`
+	FLOPs  float64 `json:"flops"`
+	Cards  int     `json:"cards"`
+	Peak   float64 `json:"peak"`
+	MFU    float64 `json:"mfu"`
+	Days   float64 `json:"days"`
+	Stated string  `json:"stated"` // "mfu" or "days"; the other follows
+}
+
+// New answers. Its error is one of package plan.
+func New(a Ask) (*Report, error) {
+	r := &Report{Card: a.Card}
+	var err error
+	if a.Serve != nil {
+		err = r.serve(*a.Serve)
+	} else {
+		err = r.train(a)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Parameters, err = r.Model.Parameters(); err != nil {
+		return nil, err
+	}
+	m := plan.Memory{Stages: r.Stages}
+	r.Highest = m.Peak().Stage
+	for _, s := range r.Stages {
+		if a.Card > 0 && gib(s.Total()) > a.Card {
+			r.TooLarge = append(r.TooLarge, s.Stage)
+		}
+	}
+	return r, nil
+}
+
+func (r *Report) train(a Ask) error {
+	job, err := a.Train.Complete()
+	if err != nil {
+		return err
+	}
+	r.Model, r.Layout, r.Precision, r.Data = job.Model, job.Layout, job.Precision, job.Layout.DataParallel()
+	r.Training = &Training{job.Sequence, job.Batch, job.Batches, job.Recompute, job.Library}
+	mem, err := job.Memory()
+	if err != nil {
+		return err
+	}
+	r.Stages = mem.Stages
+	if r.FLOPs, err = job.Model.TrainingFLOPs(job.Sequence); err != nil {
+		return err
+	}
+	return r.time(a, job)
+}
+
+// time is of what is stated.
+func (r *Report) time(a Ask, job plan.TrainJob) (err error) {
+	if a.Peak == 0 {
+		a.Peak = plan.H100
+	}
+	if a.Tokens > 0 && (a.MFU > 0 || a.Days > 0) {
+		run := &Run{Tokens: a.Tokens, FLOPs: a.Tokens * r.FLOPs.Masked(), Cards: r.Layout.Ranks, Peak: a.Peak, MFU: a.MFU, Days: a.Days, Stated: "mfu"}
+		if a.Days > 0 {
+			run.Stated = "days"
+			run.MFU, err = plan.ImpliedMFU(run.FLOPs, run.Cards, run.Peak, run.Days*24*3600)
+		} else {
+			run.Days, err = plan.Pace{Cards: run.Cards, Peak: run.Peak, MFU: run.MFU}.Days(run.FLOPs)
+		}
+		if err != nil {
+			return err
+		}
+		r.Run, a.MFU = run, run.MFU
+	}
+	if a.MFU > 0 && a.MFU <= 1 {
+		step, err := job.Step(a.Peak, a.MFU, false)
+		if err != nil {
+			return err
+		}
+		r.Step = &step
+	}
+	return nil
+}
+
+func (r *Report) serve(job plan.ServeJob) error {
+	job, err := job.Complete()
+	if err != nil {
+		return err
+	}
+	r.Model, r.Layout, r.Precision, r.Data = job.Model, job.Layout, job.Precision, job.Layout.DataParallel()
+	r.Serving = &Serving{Sequences: job.Sequences, Tokens: job.Tokens, Chunk: job.Chunk}
+	if r.Serving.KVBytes, err = job.Model.KVBytes(job.Precision, 1, 1); err != nil {
+		return err
+	}
+	mem, err := job.Memory()
+	if err != nil {
+		return err
+	}
+	r.Stages = mem.Stages
+	r.FLOPs, err = job.Model.DecodeFLOPs(job.Tokens)
+	return err
+}
+
+// WriteJSON prints the report for programs.
+func (r *Report) WriteJSON(w io.Writer) error { return jsonout.Print(w, r) }
+
+func gib(bytes int64) float64 { return float64(bytes) / (1 << 30) }

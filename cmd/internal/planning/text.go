@@ -1,0 +1,232 @@
+package planning
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/plan"
+)
+
+// WriteText prints the report for people.
+func (r *Report) WriteText(stdout io.Writer) error {
+	w := bufio.NewWriter(stdout)
+	for _, line := range []string{r.ModelText(), r.LayoutText(), r.JobText()} {
+		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
+	}
+	fmt.Fprintf(w, "\nGiB on a rank of each stage\n")
+	r.writeTable(w)
+	fmt.Fprintln(w)
+	for _, line := range r.Sentences() {
+		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
+	}
+	return w.Flush()
+}
+
+// kinds are the columns of the table: those of which there is something.
+func (r *Report) kinds() (all []kind) {
+	for _, k := range []kind{
+		{"weights", "weights", func(s plan.Stage) int64 { return s.Weights }},
+		{"gradients", "grads", func(s plan.Stage) int64 { return s.Gradients }},
+		{"optimizer", "optimizer", func(s plan.Stage) int64 { return s.Optimizer }},
+		{"activations", "activations", func(s plan.Stage) int64 { return s.Activations }},
+		{"KV cache", "KV", func(s plan.Stage) int64 { return s.Cache }},
+		{"workspace", "work", func(s plan.Stage) int64 { return s.Workspace }},
+	} {
+		var sum int64
+		for _, s := range r.Stages {
+			sum += k.of(s)
+		}
+		if sum > 0 {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// kind is a kind of memory.
+type kind struct {
+	Name, short string
+	of          func(plan.Stage) int64
+}
+
+func (r *Report) writeTable(w io.Writer) {
+	columns, rows := r.Table()
+	for i, k := range r.kinds() {
+		columns[3+i] = k.short
+	}
+	for _, row := range append([][]string{columns}, rows...) {
+		for i, cell := range row {
+			width := 0
+			for _, other := range append([][]string{columns}, rows...) {
+				width = max(width, len(other[i]))
+			}
+			switch {
+			case i > 2:
+				width += 2
+			case i > 0:
+				width++
+			}
+			fmt.Fprintf(w, "%*s", width, cell)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// Table has a row for each stage.
+func (r *Report) Table() (columns []string, rows [][]string) {
+	kinds := r.kinds()
+	columns = []string{"stage", "ranks", "layers"}
+	for _, k := range kinds {
+		columns = append(columns, k.Name)
+	}
+	columns = append(columns, "total")
+	for _, s := range r.Stages {
+		row := []string{strconv.Itoa(s.Stage), ranks(s), strconv.Itoa(s.Layers)}
+		for _, k := range kinds {
+			row = append(row, fmt.Sprintf("%.2f", gib(k.of(s))))
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%.2f", gib(s.Total()))))
+	}
+	return columns, rows
+}
+
+func ranks(s plan.Stage) string {
+	if s.Ranks == 1 {
+		return strconv.Itoa(s.First)
+	}
+	return fmt.Sprintf("%d-%d", s.First, s.First+s.Ranks-1)
+}
+
+// ModelText says what the model is.
+func (r *Report) ModelText() string {
+	text := fmt.Sprintf("%s: %s parameters", r.ModelName(), grouped(r.Parameters.Total))
+	if r.Parameters.Active != r.Parameters.Total {
+		text += fmt.Sprintf(", %s on the path of a token", grouped(r.Parameters.Active))
+	}
+	return text + "."
+}
+
+// ModelName is the name of the model, or of its kind.
+func (r *Report) ModelName() string { return textout.Name(r.Model.Name) }
+
+// LayoutText says what ranks there are.
+func (r *Report) LayoutText() string {
+	l := r.Layout
+	parts := []string{count(l.Ranks, "rank")}
+	for _, p := range []struct {
+		ranks int
+		name  string
+	}{
+		{l.Tensor, "tensor"}, {l.Context, "context"}, {l.Pipeline, "pipeline"}, {l.Expert, "expert"}, {l.ExpertTensor, "expert tensor"},
+	} {
+		if p.ranks > 1 {
+			parts = append(parts, fmt.Sprintf("%d %s parallel", p.ranks, p.name))
+		}
+	}
+	parts = append(parts, fmt.Sprintf("%d data parallel", r.Data))
+	if l.Virtual > 1 {
+		parts = append(parts, count(l.Virtual, "chunk")+" of layers on a stage")
+	}
+	if l.Zero > 0 {
+		parts = append(parts, fmt.Sprintf("ZeRO-%d", l.Zero))
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
+// JobText says what is done.
+func (r *Report) JobText() string {
+	if s := r.Serving; s != nil {
+		return fmt.Sprintf("Serves in %s: %s of %s on each data-parallel rank, %s at once.", r.recipe(),
+			count(s.Sequences, "sequence"), count(s.Tokens, "token"), grouped(int64(s.Chunk)))
+	}
+	t := r.Training
+	return fmt.Sprintf("Trains in %s: sequences of %s, %s in a micro-batch, %s in a step of a data-parallel rank.",
+		r.recipe(), count(t.Sequence, "token"), grouped(int64(t.Batch)), count(t.Batches, "micro-batch"))
+}
+
+// recipe is the name of the precision.
+func (r *Report) recipe() string {
+	if r.Precision.Name == "" {
+		return "a precision of its own"
+	}
+	return textout.Name(r.Precision.Name)
+}
+
+// Sentences say what follows from the table, and how long it takes.
+func (r *Report) Sentences() []string {
+	s := r.Stages[r.Highest]
+	most := fmt.Sprintf("Stage %d needs most: %.2f GiB on each of its ranks, at: %s", s.Stage, gib(s.Total()), s.At)
+	if r.Training != nil {
+		most += fmt.Sprintf(", with %s kept, of %.2f GiB for a micro-batch on all of them", count(s.InFlight, "forward pass"), gib(s.Microbatch))
+		if r.Layout.Virtual == 1 {
+			most = strings.Replace(most, " on all of them", "", 1)
+		}
+	}
+	all := []string{most + "."}
+	if r.Card > 0 {
+		fits := fmt.Sprintf("A card of %g GiB holds that.", r.Card)
+		if n := len(r.TooLarge); n > 0 {
+			fits = fmt.Sprintf("A card of %g GiB does not hold %s of %d.", r.Card, count(n, "stage"), len(r.Stages))
+		}
+		all = append(all, fits)
+	}
+	all = append(all, "Fragments, contexts of devices and buffers of communication are not counted.")
+	return append(append(all, r.compute()), r.timing()...)
+}
+
+func (r *Report) compute() string {
+	f := r.FLOPs
+	if r.Serving != nil {
+		return fmt.Sprintf("The next token after all others takes %.4g FLOPs, %.4g of them in products with weights; in all layers a token leaves %s bytes of keys and values.",
+			f.Masked(), f.Products, grouped(r.Serving.KVBytes))
+	}
+	return fmt.Sprintf("A token takes %.4g FLOPs with a causal mask: %.4g in products with weights and %.4g in attention (%.4g without the mask).",
+		f.Masked(), f.Products, f.Causal, f.Full)
+}
+
+// timing says how long a step and a run take.
+func (r *Report) timing() (all []string) {
+	if s := r.Step; s != nil {
+		mfu := s.FLOPs / (s.Seconds * float64(r.Layout.Ranks))
+		all = append(all, fmt.Sprintf("A step has %s and takes %.4g s at %.4g TFLOP/s a card. Stages wait for each other for %.1f%% of the time that they work, which is a part of what the efficiency is below 100%%.",
+			count64(s.Tokens, "token"), s.Seconds, mfu/1e12, 100*s.Bubble))
+	}
+	if n := r.Run; n != nil {
+		head := fmt.Sprintf("%.4g tokens are %.4g FLOPs: on %s of %.4g TFLOP/s ", n.Tokens, n.FLOPs, count(n.Cards, "card"), n.Peak/1e12)
+		switch {
+		case n.Stated == "mfu":
+			all = append(all, head+fmt.Sprintf("%.4g days at the stated MFU of %.4g%%.", n.Days, 100*n.MFU))
+		case n.MFU > 1:
+			all = append(all, head+fmt.Sprintf("the stated %.4g days would be an MFU of %.4g%%, which cannot be.", n.Days, 100*n.MFU))
+		default:
+			all = append(all, head+fmt.Sprintf("the stated %.4g days are an MFU of %.4g%%.", n.Days, 100*n.MFU))
+		}
+	}
+	return all
+}
+
+func count(n int, what string) string { return count64(int64(n), what) }
+
+func count64(n int64, what string) string {
+	text := grouped(n) + " " + what
+	switch {
+	case n == 1:
+		return text
+	case strings.HasSuffix(what, "ch") || strings.HasSuffix(what, "s"):
+		return text + "es"
+	}
+	return text + "s"
+}
+
+// grouped writes digits in groups of three.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/planning"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/plan"
+)
+
+const planLong = `Plan says what training a model takes in memory on a rank of each pipeline
+stage, by kind, under a parallel layout and a recipe; or with --serve, what
+serving it takes. MODEL is a known name or the config.json of a model, or the
+directory that has one; weights are not needed. Nothing is run.
+
+%s
+
+Parameters, weights, gradients, states of the optimizer and the KV cache are
+exact. Activations are those of Megatron-LM with TransformerEngine, with flash
+attention and experts of equal load: within 1.4%% of the peaks published for 8
+B200. Fragments of the allocator, contexts of devices and communication buffers
+are not counted; reserved memory was 3 to 8%% above the peaks.
+
+Layouts are Megatron-LM's. What is left of --ranks after tensor, context and
+pipeline parallelism is data parallel; without --ranks there are as few as the
+layout needs. Recipes say how everything is stored:
+
+  bf16           gradients, master weights and moments in FP32
+  fp8            primary weights and inputs of linear layers in FP8, as
+                 TransformerEngine under Megatron-LM
+  deepseek-v3    FP8 under scales of blocks, moments in BF16, inputs of SwiGLU
+                 in FP8 in place of its result
+  octavo         as deepseek-v3, with moments in FP8
+  fp8-serve      weights as DeepSeek-V3 is published, KV cache in FP8
+  mxfp4-experts  as gpt-oss is published: experts in MXFP4
+
+What --recompute lists is computed again in the backward pass: so many first
+layers of each stage, or all; attention, latent (of MLA, queries, keys and
+values), mlp (dense layers), moe (experts), norms, activation (SwiGLU of
+experts).
+
+FLOPs are exact, and time is only what follows from an efficiency: with --mfu a
+step is timed, and with --tokens the whole training in days; with --days and
+--tokens the MFU follows. MFU is of the FLOPs with a causal mask; what is
+computed again does not count. --quoted prints days that practice quotes for
+three models on 1,024, 5,000 and 10,000 cards, what MFU they imply, and what of
+it does not fit.
+
+JSON has the keys model, parameters, layout, data (data-parallel ranks),
+precision, training or serving, stages (bytes by kind), highest (the stage that
+needs most), card, tooLarge (stages that a card does not hold), flops, step and
+run.`
+
+const planExample = `  octavo plan llama-3-70b --ranks 64 --tp 8 --pp 4 --micro-batches 32
+  octavo plan deepseek-v3 --ranks 2048 --pp 16 --last 1 --ep 64 \
+    --recipe deepseek-v3 --recompute norms,latent --card 80 \
+    --tokens 14.8e12 --mfu 0.4 --html plan.html
+  octavo plan model/config.json --serve --tp 8 --batch 64 --sequence 32768
+  octavo plan --quoted`
+
+// planFlags are the flags of plan.
+type planFlags struct {
+	layout    plan.Layout
+	recipe    plan.Precision
+	library   plan.Library
+	recompute plan.Recompute
+
+	layers, sequence, batch, batches, chunk int
+
+	card, tokens, mfu, days, peak float64
+
+	serve, quoted, asJSON bool
+	html                  string
+}
+
+func newPlanCommand() *cobra.Command {
+	var p planFlags
+	known := textout.Wrap("Known models are "+strings.Join(planNames(), ", ")+".", 80, "")
+	cmd := &cobra.Command{
+		Use:     "plan MODEL|config.json",
+		Short:   "Say what a model takes in memory and time under a layout",
+		Long:    fmt.Sprintf(planLong, known),
+		Example: planExample,
+		Args:    oneModel(&p),
+		RunE:    func(cmd *cobra.Command, args []string) error { return p.run(cmd, args) },
+	}
+	p.addLayout(cmd)
+	p.addJob(cmd)
+	p.addTime(cmd)
+	jsonFlag(cmd, &p.asJSON)
+	htmlFlag(cmd, &p.html, "bars")
+	return cmd
+}
+
+// oneModel is the Args of plan.
+func oneModel(p *planFlags) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case p.quoted && len(args) > 0:
+			return fmt.Errorf("--quoted takes no model, there is %q", args[0])
+		case !p.quoted && len(args) != 1:
+			return fmt.Errorf("want one model, there are %d arguments", len(args))
+		}
+		return nil
+	}
+}
+
+func (p *planFlags) addLayout(cmd *cobra.Command) {
+	const most = 1 << 30
+	l := &p.layout
+	l.Zero = 1
+	for _, f := range []struct {
+		value       *int
+		name, usage string
+	}{
+		{&l.Ranks, "ranks", "cards altogether; 0 is the fewest that the layout needs"},
+		{&l.Tensor, "tp", "ranks that share heads, MLPs and the vocabulary (default 1)"},
+		{&l.Context, "cp", "ranks that share the tokens of a sequence (default 1)"},
+		{&l.Pipeline, "pp", "pipeline stages (default 1)"},
+		{&l.Virtual, "vpp", "chunks of layers on each stage (default 1)"},
+		{&l.Group, "group", "micro-batches that a chunk does in turn (default --pp)"},
+		{&l.First, "first", "layers of the first stage (default as many as others)"},
+		{&l.Last, "last", "layers of the last stage (default as many as others)"},
+		{&l.Expert, "ep", "ranks that share out experts (default 1)"},
+		{&l.ExpertTensor, "etp", "ranks that share an expert (default --tp)"},
+		{&p.layers, "layers", "layers, in place of the model's"},
+	} {
+		wholeFlag(cmd, f.value, 0, most, f.name, f.usage)
+	}
+	wholeFlag(cmd, &l.Zero, 0, 3, "zero", "stage of ZeRO: 1 divides the optimizer, 2 gradients, 3 weights")
+	cmd.Flags().BoolVar(&l.WholeSequence, "no-sp", false, "no sequence parallelism: norms are whole on each tensor-parallel rank")
+}
+
+func (p *planFlags) addJob(cmd *cobra.Command) {
+	p.sequence, p.batch = 4096, 1
+	const most = math.MaxInt32
+	wholeFlag(cmd, &p.sequence, 1, most, "sequence", "tokens of a sequence; with --serve, prompt and answer")
+	wholeFlag(cmd, &p.batch, 1, most, "batch", "sequences of a micro-batch; with --serve, at once on a data-parallel rank")
+	wholeFlag(cmd, &p.batches, 0, most, "micro-batches", "micro-batches of a step on a data-parallel rank (default 4 times --pp)")
+	wholeFlag(cmd, &p.chunk, 0, most, "chunk", "with --serve, tokens computed at once (default 8192, or all)")
+	var recipes []choice[plan.Precision]
+	for _, r := range plan.Precisions() {
+		recipes = append(recipes, choice[plan.Precision]{r.Name, r})
+	}
+	nameFlag(cmd, &p.recipe, "recipe", "how numbers are stored", recipes...)
+	choiceFlag(cmd, &p.library, "library", "what keeps more than it must: TransformerEngine 2.11; 2.1 with no fused loss; nothing",
+		choice[plan.Library]{"te", plan.TransformerEngine}, choice[plan.Library]{"te-2.1", plan.TransformerEngine21}, choice[plan.Library]{"none", plan.Library{}})
+	cmd.Flags().Var(&parsed[plan.Recompute]{&p.recompute, "", "LIST", parseRecompute}, "recompute", "what the backward pass computes again")
+	cmd.Flags().BoolVar(&p.serve, "serve", false, "serve the model instead of training it")
+}
+
+func (p *planFlags) addTime(cmd *cobra.Command) {
+	positiveFlag(cmd, &p.card, "card", "memory of a card in GiB, to say which stages do not fit")
+	positiveFlag(cmd, &p.tokens, "tokens", "tokens of the whole training, such as 14.8e12")
+	rateFlag(cmd, &p.mfu, "mfu", "stated share of the cards' peak, to say how long it takes")
+	positiveFlag(cmd, &p.days, "days", "stated days of the whole training, to say what MFU that is")
+	positiveFlag(cmd, &p.peak, "peak", "TFLOP/s of a card (default 989: an H100 in BF16)")
+	cmd.Flags().BoolVar(&p.quoted, "quoted", false, "print the days that practice quotes, and what they imply")
+}
+
+// parseRecompute reads a list of what is computed again.
+func parseRecompute(text string) (r plan.Recompute, err error) {
+	all := map[string]*bool{
+		"attention": &r.Attention, "latent": &r.Latent, "mlp": &r.MLP, "moe": &r.MoE, "norms": &r.Norms, "activation": &r.ExpertActivation,
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseUint(name, 10, 16)
+		switch {
+		case err == nil && n > 0:
+			r.Layers = int(n)
+		case name == "all":
+			r.Layers = -1
+		case all[name] != nil:
+			*all[name] = true
+		default:
+			return r, errors.New("want a number of layers or all, and attention, latent, mlp, moe, norms, activation, with commas between")
+		}
+	}
+	return r, nil
+}
+
+func (p *planFlags) run(cmd *cobra.Command, args []string) error {
+	if err := p.check(cmd); err != nil {
+		return err
+	}
+	if p.quoted {
+		return planning.WriteQuotes(cmd.OutOrStdout(), p.asJSON)
+	}
+	if err := sameFile(args[0], p.html); err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	m, err := planModel(args[0])
+	if err != nil {
+		return err
+	}
+	if p.layers > 0 {
+		m.Layers = p.layers
+	}
+	report, err := planning.New(p.ask(m))
+	if err != nil {
+		return planUsage(err)
+	}
+	if p.html != "" {
+		v := machine.Current()
+		on := fmt.Sprintf("octavo %s, %s, %s/%s", v.Version, v.Go, v.OS, v.Arch)
+		if err := atomicfile.Write(p.html, func(w io.Writer) error {
+			return report.WritePage(w, commandLine(cmd, args), on)
+		}); err != nil {
+			return unwritten(ctx, p.html, err)
+		}
+	}
+	if p.asJSON {
+		return report.WriteJSON(cmd.OutOrStdout())
+	}
+	return report.WriteText(cmd.OutOrStdout())
+}
+
+// check refuses flags that say nothing together.
+func (p *planFlags) check(cmd *cobra.Command) error {
+	given := func(name string) bool { return cmd.Flags().Changed(name) }
+	of := func(flag string, others ...string) error {
+		for _, other := range others {
+			if given(other) {
+				return usagef("--%s: it does not go with --%s", other, flag)
+			}
+		}
+		return nil
+	}
+	var err error
+	switch {
+	case p.quoted:
+		err = of("quoted", "html", "serve", "card", "tokens", "mfu", "days")
+	case p.serve:
+		err = of("serve", "micro-batches", "recompute", "library", "zero", "vpp", "group", "tokens", "mfu", "days", "peak")
+	case given("chunk"):
+		return usagef("--chunk: it goes with --serve")
+	case p.mfu > 0 && p.days > 0:
+		return usagef("--days: with --mfu the days follow: give one of both")
+	case p.days > 0 && p.tokens == 0:
+		return usagef("--days: say with --tokens how many are trained on in that time")
+	case p.tokens > 0 && p.mfu == 0 && p.days == 0:
+		return usagef("--tokens: say with --mfu how fast they are, or with --days how long they take")
+	}
+	return err
+}
+
+func (p *planFlags) ask(m plan.Model) planning.Ask {
+	a := planning.Ask{Card: p.card, Tokens: p.tokens, MFU: p.mfu, Days: p.days, Peak: p.peak * 1e12}
+	if p.serve {
+		l := p.layout
+		l.Zero = 0
+		a.Serve = &plan.ServeJob{Model: m, Layout: l, Precision: p.recipe, Sequences: p.batch, Tokens: p.sequence, Chunk: p.chunk}
+		return a
+	}
+	a.Train = plan.TrainJob{
+		Model: m, Layout: p.layout, Precision: p.recipe, Recompute: p.recompute, Library: p.library,
+		Sequence: p.sequence, Batch: p.batch, Batches: p.batches,
+	}
+	return a
+}
+
+// planModel returns the model of a name, or of a file.
+func planModel(name string) (plan.Model, error) {
+	m, err := plan.Named(name)
+	if err == nil {
+		return m, nil
+	}
+	if _, missing := os.Stat(name); missing == nil || strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".json") {
+		return plan.ReadModel(name)
+	}
+	return m, usageError{fmt.Errorf("%w, or a file%s", err, similar(name, planNames()))}
+}
+
+// planNames lists the known models.
+func planNames() (names []string) {
+	for _, m := range plan.Models() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// planUsage says of a layout that does not fit which flag is to be changed.
+func planUsage(err error) error {
+	if !errors.Is(err, plan.ErrJob) {
+		return err
+	}
+	text := strings.TrimPrefix(err.Error(), "plan: ")
+	return usageError{errors.New(strings.NewReplacer(
+		"layout.ranks", "--ranks", "layout.tensor", "--tp", "layout.context", "--cp", "layout.pipeline", "--pp", "layout.virtual", "--vpp",
+		"layout.group", "--group", "layout.first", "--first", "layout.last", "--last", "layout.expertTensor", "--etp", "layout.expert", "--ep",
+		"layout.wholeSequence", "--no-sp", "layout.zero", "--zero", "batches is", "--micro-batches is", "sequence is", "--sequence is",
+	).Replace(text))}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// planned are members of the report.
+type planned struct {
+	Parameters struct{ Total int64 }
+	Data       int
+	Stages     []struct{ Weights, Gradients, Optimizer, Activations, Workspace, Cache int64 }
+	Highest    int
+	TooLarge   []int
+	Step       *struct{ Tokens int64 }
+	Run        *struct{ MFU, Days float64 }
+}
+
+func planJSON(t *testing.T, args ...string) (p planned) {
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, append(append([]string{"plan"}, args...), "--json")...)), &p))
+	return p
+}
+
+// TestPlan takes a case that was measured: 104.30 GiB on 8 B200.
+func TestPlan(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.json")
+	require.NoError(t, os.WriteFile(config, []byte(`{"model_type": "deepseek_v3", "num_hidden_layers": 4, "hidden_size": 7168,
+		"vocab_size": 129280, "num_attention_heads": 128, "intermediate_size": 18432, "q_lora_rank": 1536, "kv_lora_rank": 512,
+		"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 256, "n_shared_experts": 1,
+		"num_experts_per_tok": 8, "moe_intermediate_size": 2048, "first_k_dense_replace": 1}`), 0o666))
+	p := planJSON(t, config, "--ranks", "8", "--ep", "8", "--card", "100")
+	s := p.Stages[0]
+	total := float64(s.Weights + s.Gradients + s.Optimizer + s.Activations + s.Workspace)
+	require.InEpsilon(t, 104.30, total/(1<<30), 0.02)
+	require.Equal(t, 8, p.Data)
+	require.Equal(t, []int{0}, p.TooLarge)
+
+	text := succeed(t, "plan", config, "--ranks", "8", "--ep", "8", "--card", "100")
+	require.Contains(t, text, "0   0-7      4")
+	require.Contains(t, text, "A card of 100 GiB does not hold 1 stage of 1.")
+	require.Contains(t, text, "8 ranks, 8 expert parallel, 8 data parallel, ZeRO-1.")
+}
+
+func TestPlanServing(t *testing.T) {
+	p := planJSON(t, "llama-3-70b", "--serve", "--tp", "8", "--batch", "10", "--sequence", "1000")
+	require.EqualValues(t, 10*1000*327_680/8, p.Stages[0].Cache)
+	require.Zero(t, p.Stages[0].Optimizer)
+	require.Contains(t, succeed(t, "plan", "kimi-k2", "--serve"), "a token leaves 70,272 bytes")
+}
+
+func TestPlanTime(t *testing.T) {
+	stated := planJSON(t, "deepseek-v3", "--ranks", "2048", "--tokens", "14.8e12", "--mfu", "0.4")
+	require.InEpsilon(t, 14.8e12*2.505e11/(2048*989e12*0.4*86400), stated.Run.Days, 1e-3)
+	days := planJSON(t, "deepseek-v3", "--ranks", "2048", "--tokens", "14.8e12", "--days", "52.96")
+	require.InDelta(t, 0.4, days.Run.MFU, 1e-3)
+	require.Contains(t, succeed(t, "plan", "llama-3-8b", "--tokens", "15e12", "--days", "1"), "which cannot be")
+	quoted := succeed(t, "plan", "--quoted")
+	require.Contains(t, quoted, "40.06%")
+	require.Contains(t, quoted, "39.87% with 2.1e+25")
+}
+
+func TestPlanPage(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	succeed(t, "plan", "llama-3-70b", "--pp", "4", "--tp", "8", "--html", page)
+	content, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "octavo plan llama-3-70b --html")
+	require.Contains(t, string(content), "What llama-3-70b takes")
+}
+
+func TestPlanErrors(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(config, []byte(`{"model_type": "bert"}`), 0o666))
+	for _, c := range []struct {
+		status int
+		want   string
+		args   []string
+	}{
+		{2, "want one model, there are 0 arguments", nil},
+		{2, `no model is called "llama-3-80b": want one of`, []string{"llama-3-80b"}},
+		{2, "or a file: did you mean", []string{"llama-3-80b"}},
+		{1, filepath.Join(dir, "absent.json") + ": there is no such file", []string{filepath.Join(dir, "absent.json")}},
+		{1, config + `: model_type is "bert": want one of`, []string{config}},
+		{2, "--tp is 3: it does not divide the heads of 64", []string{"llama-3-70b", "--tp", "3"}},
+		{2, "--ep is 512: the model has only 256 experts", []string{"deepseek-v3", "--ep", "512"}},
+		{2, "--ranks is 12: want a multiple of tensor·context·pipeline = 8", []string{"llama-3-70b", "--ranks", "12", "--tp", "8"}},
+		{2, "--pp is 16: 16 stages do not divide 61 layers", []string{"kimi-k2", "--pp", "16"}},
+		{2, "--recompute: it does not go with --serve", []string{"kimi-k2", "--serve", "--recompute", "all"}},
+		{2, "want a number of layers or all", []string{"kimi-k2", "--recompute", "some"}},
+		{2, "give one of both", []string{"kimi-k2", "--mfu", "0.4", "--days", "3"}},
+		{2, "say with --mfu how fast", []string{"kimi-k2", "--tokens", "1e12"}},
+		{2, "want a number between 0 and 1", []string{"kimi-k2", "--mfu", "1.5"}},
+		{2, "--quoted takes no model", []string{"kimi-k2", "--quoted"}},
+	} {
+		fail(t, c.status, c.want, append([]string{"plan"}, c.args...)...)
+	}
+	fail(t, 2, "", "plan", config, "--html", config)
+}
