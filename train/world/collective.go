@@ -241,7 +241,8 @@ func (r *Rank) AllGather(x Exchange, dst []float32, sizes []int, src []float32) 
 		return err
 	}
 	if len(sizes) != r.Ranks() || sizes[r.id] != len(src) || total != len(dst) {
-		return inputError("%q: an all-gather of %d elements of rank %d to %d: sizes %v are not those", x.Name, len(src), r.id, len(dst), sizes)
+		return inputError("%q: an all-gather of %d elements of rank %d to %d: sizes %v are not those",
+			x.Name, len(src), r.id, len(dst), sizes)
 	}
 	has := make([]*parcel, len(sizes))
 	if len(src) > 0 {
@@ -289,7 +290,8 @@ func (r *Rank) Broadcast(x Exchange, root int, values []float32) error {
 func (r *Rank) AllToAll(x Exchange, dst, src [][]float32) error {
 	ranks := r.Ranks()
 	if len(dst) != ranks || len(src) != ranks {
-		return inputError("%q: an all-to-all of operands for %d ranks to %d: there are %d", x.Name, len(src), len(dst), ranks)
+		return inputError("%q: an all-to-all of operands for %d ranks to %d: there are %d",
+			x.Name, len(src), len(dst), ranks)
 	}
 	var own *parcel
 	for j, o := range src {
@@ -312,7 +314,8 @@ func (r *Rank) AllToAll(x Exchange, dst, src [][]float32) error {
 	for i, to := range dst {
 		switch {
 		case i == r.id && len(to) != len(src[i]):
-			return inputError("%q: rank %d sends itself %d elements and receives %d", x.Name, i, len(src[i]), len(to))
+			return inputError("%q: rank %d sends itself %d elements and receives %d",
+				x.Name, i, len(src[i]), len(to))
 		case len(to) == 0:
 		case i == r.id:
 			own.decode(to)

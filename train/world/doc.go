@@ -43,18 +43,17 @@
 // [MLP] and [Linear] are tensor-parallel layers, by columns and by rows: each slice is a
 // layer of package nn by itself, with scales and histories of its own, and what crosses
 // ranks is summed over slices. [Rank.Pipeline] runs micro-batches through stages, and
-// [Rank.Experts] sends tokens to experts and back, forward. Each
-// layout is judged by its twin of one rank, which has the same slices, micro-batches and
-// shards, and so the same bits where what is sent is FP32; [Rank.Group] puts layouts
-// together, as tensor times data parallel.
+// [Rank.Experts] sends tokens to experts and back, forward. Each layout is judged by its
+// twin of one rank, which has the same slices, micro-batches and shards, and so the same
+// bits where what is sent is FP32; [Rank.Group] puts layouts together, as tensor times data
+// parallel.
 //
 // What is not here yet: attention cut by heads, which needs an nn.Attention whose width
 // is not that of the residual stream; sequence parallel norms, which are an all-gather
 // and a reduce-scatter in place of the two all-reduces of an MLP; an embedding and a loss
-// cut by vocabulary; the backward pass of experts, whose gradients go the
-// way back; stages of a Llama, which a caller makes of its layers now; and
-// gathering weights layer by layer in stage 3 of ZeRO, which has the same numbers and
-// twice the traffic.
+// cut by vocabulary; the backward pass of experts, whose gradients go the way back; stages
+// of a Llama, which a caller makes of its layers now; and gathering weights layer by layer
+// in stage 3 of ZeRO, which has the same numbers and twice the traffic.
 //
 // # Sources
 //

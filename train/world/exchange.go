@@ -56,7 +56,10 @@ const (
 
 // Check returns an error, [ErrInput], that names the first option that is out of range.
 func (x *Exchange) Check() error {
-	for _, err := range []error{x.Wire.Check(), x.Result.Check(), orders.Check(x.Order), roundings.Check(x.Rounding), amaxRules.Check(x.Amax)} {
+	for _, err := range []error{
+		x.Wire.Check(), x.Result.Check(),
+		orders.Check(x.Order), roundings.Check(x.Rounding), amaxRules.Check(x.Amax),
+	} {
 		if err != nil {
 			return err
 		}
@@ -65,9 +68,11 @@ func (x *Exchange) Check() error {
 	case x.Cols < 0:
 		return inputError("%q: Exchange.Cols is %d: it must not be negative", x.Name, x.Cols)
 	case x.Amax != AmaxOwn && x.Wire.Type != Coded:
-		return inputError("%q: Exchange.Amax is %v: a wire of %v has no scales: leave it own", x.Name, x.Amax, x.Wire)
+		return inputError("%q: Exchange.Amax is %v: a wire of %v has no scales: leave it own",
+			x.Name, x.Amax, x.Wire)
 	case x.Amax != AmaxOwn && x.Wire.Recipe.Profile.Outer():
-		return inputError("%q: Exchange.Amax is %v: scales of the recipe %v depend on outer ones: leave it own", x.Name, x.Amax, x.Wire.Recipe)
+		return inputError("%q: Exchange.Amax is %v: scales of the recipe %v depend on outer ones: leave it own",
+			x.Name, x.Amax, x.Wire.Recipe)
 	case x.Amax == AmaxLate && x.Memory == nil:
 		return inputError("%q: Exchange.Amax is late without a Memory", x.Name)
 	}
@@ -85,7 +90,8 @@ func (x *Exchange) check(ranks, n int) error {
 	case x.Cols > 0 && n%x.Cols != 0:
 		return inputError("%q: an operand of %d elements is not whole rows of %d", x.Name, n, x.Cols)
 	case x.cuts != nil && (len(x.cuts) != ranks+1 || x.cuts[0] != 0 || x.cuts[ranks] != n || !slices.IsSorted(x.cuts)):
-		return inputError("%q: cuts %v are not those of %d elements over %d ranks", x.Name, x.cuts, n, ranks)
+		return inputError("%q: cuts %v are not those of %d elements over %d ranks",
+			x.Name, x.cuts, n, ranks)
 	}
 	return nil
 }

@@ -10,6 +10,9 @@ type Routes struct {
 	Weights []float32 // [tokens, TopK]
 }
 
+// ApplyExpert writes what an expert makes of x to y, both [rows, Cols].
+type ApplyExpert func(expert int, y, x []float32, rows int) error
+
 // Experts are on ranks in consecutive ranges: rank r of R has those from r·Count/R up to
 // (r+1)·Count/R. Tokens go to them in one format and results come back in another: one
 // loses little, since an expert quantizes its input anyway, while the other is rounded
@@ -38,7 +41,8 @@ func (e *Experts) Check() error {
 		}
 	}
 	if e.Count < 1 || e.Dispatch.Cols < 1 || e.Dispatch.Cols != e.Combine.Cols {
-		return inputError("%d experts for rows of %d, which send back %d: want at least 1, and the same number", e.Count, e.Dispatch.Cols, e.Combine.Cols)
+		return inputError("%d experts for rows of %d, which send back %d: want at least 1, and the same number",
+			e.Count, e.Dispatch.Cols, e.Combine.Cols)
 	}
 	return nil
 }
@@ -56,11 +60,13 @@ func (e *Experts) rank(expert, ranks int) int {
 func (e *Experts) checkRoutes(rank int, x []float32, routes Routes) error {
 	tokens, cols := len(x)/e.Dispatch.Cols, e.Dispatch.Cols
 	if len(x)%cols != 0 || routes.TopK < 1 || len(routes.Experts) != tokens*routes.TopK || len(routes.Weights) != len(routes.Experts) {
-		return inputError("rank %d: %d elements, %d experts and %d weights are not %d tokens of %d with %d experts each", rank, len(x), len(routes.Experts), len(routes.Weights), tokens, cols, routes.TopK)
+		return inputError("rank %d: %d elements, %d experts and %d weights are not %d tokens of %d with %d experts each",
+			rank, len(x), len(routes.Experts), len(routes.Weights), tokens, cols, routes.TopK)
 	}
 	for i, expert := range routes.Experts {
 		if expert < 0 || expert >= e.Count {
-			return inputError("rank %d: token %d goes to expert %d: there are %d", rank, i/routes.TopK, expert, e.Count)
+			return inputError("rank %d: token %d goes to expert %d: there are %d",
+				rank, i/routes.TopK, expert, e.Count)
 		}
 	}
 	return nil
@@ -69,7 +75,7 @@ func (e *Experts) checkRoutes(rank int, x []float32, routes Routes) error {
 // Experts sends the rank's tokens x, [tokens, Cols], to experts, and writes the weighted
 // sums of their results to y. apply is called for each expert of the rank that has rows,
 // in ascending order, with those of all ranks in the order of ranks and tokens.
-func (r *Rank) Experts(e Experts, y, x []float32, routes Routes, apply func(expert int, y, x []float32, rows int) error) error {
+func (r *Rank) Experts(e Experts, y, x []float32, routes Routes, apply ApplyExpert) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
@@ -183,7 +189,7 @@ func (e *Experts) rowsBack(list []asked) int {
 }
 
 // apply has each expert compute its rows, and returns what goes back to each rank.
-func (e *Experts) apply(all [][]asked, received [][]float32, f func(expert int, y, x []float32, rows int) error) ([][]float32, error) {
+func (e *Experts) apply(all [][]asked, received [][]float32, f ApplyExpert) ([][]float32, error) {
 	cols := e.Dispatch.Cols
 	type place struct{ rank, row, to int }
 	inputs, places := map[int][]float32{}, map[int][]place{}
@@ -276,7 +282,9 @@ func (e *Experts) combine(y []float32, back [][]float32, t *tokens, routes Route
 
 // Forward does on as many ranks as there are slices of tokens what [Rank.Experts] does, and
 // returns the results of each rank.
-func (e Experts) Forward(ctx context.Context, x [][]float32, routes []Routes, apply func(expert int, y, x []float32, rows int) error) ([][]float32, Traffic, error) {
+func (e Experts) Forward(
+	ctx context.Context, x [][]float32, routes []Routes, apply ApplyExpert,
+) ([][]float32, Traffic, error) {
 	if len(x) != len(routes) {
 		return nil, nil, inputError("tokens of %d ranks and routes of %d", len(x), len(routes))
 	}

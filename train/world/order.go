@@ -32,7 +32,11 @@ const (
 	OrderHalving
 )
 
-var orders = enum.Enum[Order]{Type: "Order", What: "order", Names: []string{"rank", "scatter", "ring", "tree", "halving"}, Err: ErrInput, Prefix: "world"}
+var orders = enum.Enum[Order]{
+	Type: "Order", What: "order",
+	Names: []string{"rank", "scatter", "ring", "tree", "halving"},
+	Err:   ErrInput, Prefix: "world",
+}
 
 // Orders returns all orders.
 func Orders() []Order { return []Order{OrderRank, OrderScatter, OrderRing, OrderTree, OrderHalving} }
@@ -64,7 +68,11 @@ const (
 	RoundOnce
 )
 
-var roundings = enum.Enum[Rounding]{Type: "Rounding", What: "rounding", Names: []string{"sent", "stored", "once"}, Err: ErrInput, Prefix: "world"}
+var roundings = enum.Enum[Rounding]{
+	Type: "Rounding", What: "rounding",
+	Names: []string{"sent", "stored", "once"},
+	Err:   ErrInput, Prefix: "world",
+}
 
 // Roundings returns all roundings.
 func Roundings() []Rounding { return []Rounding{RoundSent, RoundStored, RoundOnce} }
@@ -87,7 +95,11 @@ const (
 	AmaxLate                   // those of the exchange before, with the same [AmaxMemory]
 )
 
-var amaxRules = enum.Enum[AmaxRule]{Type: "AmaxRule", What: "rule of amaxes", Names: []string{"own", "shared", "late"}, Err: ErrInput, Prefix: "world"}
+var amaxRules = enum.Enum[AmaxRule]{
+	Type: "AmaxRule", What: "rule of amaxes",
+	Names: []string{"own", "shared", "late"},
+	Err:   ErrInput, Prefix: "world",
+}
 
 // String returns the name of a, such as "shared".
 func (a AmaxRule) String() string { return amaxRules.String(a) }

@@ -31,7 +31,11 @@ const (
 	AllForwardAllBackward
 )
 
-var pipelineSchedules = enum.Enum[PipelineSchedule]{Type: "PipelineSchedule", What: "schedule of a pipeline", Names: []string{"1f1b", "gpipe"}, Err: ErrInput, Prefix: "world"}
+var pipelineSchedules = enum.Enum[PipelineSchedule]{
+	Type: "PipelineSchedule", What: "schedule of a pipeline",
+	Names: []string{"1f1b", "gpipe"},
+	Err:   ErrInput, Prefix: "world",
+}
 
 // String returns the name of s, such as "1f1b".
 func (s PipelineSchedule) String() string { return pipelineSchedules.String(s) }

@@ -275,7 +275,8 @@ func (x Exchange) AllToAll(ctx context.Context, operands [][][]float32) ([][][]f
 	}
 	for i, row := range operands {
 		if len(row) != ranks {
-			return nil, nil, inputError("%q: rank %d has operands for %d ranks: there are %d", x.Name, i, len(row), ranks)
+			return nil, nil, inputError("%q: rank %d has operands for %d ranks: there are %d",
+				x.Name, i, len(row), ranks)
 		}
 		for j, o := range row {
 			if err := x.checkMessage(ranks, len(o)); err != nil {

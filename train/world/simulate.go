@@ -45,7 +45,8 @@ func (s *Simulation) Run(ctx context.Context) ([]float32, SumError, error) {
 		return nil, SumError{}, err
 	}
 	if s.Elements < 1 || s.Operand == nil || s.Amax == AmaxLate {
-		return nil, SumError{}, inputError("%q: a simulation of %d elements with amaxes %v: it needs at least 1, a function Operand, and amaxes that are own or shared", s.Name, s.Elements, s.Amax)
+		return nil, SumError{}, inputError("%q: a simulation of %d elements with amaxes %v: it needs at least 1, a function Operand, and amaxes that are own or shared",
+			s.Name, s.Elements, s.Amax)
 	}
 	exact, magnitudes := make([]exactSum, s.Elements), make([]float64, s.Elements)
 	e := evaluation{

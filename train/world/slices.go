@@ -25,7 +25,8 @@ type Slices struct {
 // Check returns an error, [ErrInput], that names the first option that is out of range.
 func (s *Slices) Check() error {
 	if s.Count < 1 || s.Align < 0 {
-		return inputError("%q: Slices.Count is %d and Align is %d: want at least 1 and 0", s.Name, s.Count, s.Align)
+		return inputError("%q: Slices.Count is %d and Align is %d: want at least 1 and 0",
+			s.Name, s.Count, s.Align)
 	}
 	return s.Exchange.Check()
 }
@@ -51,7 +52,8 @@ func (r *Rank) AllReduceSlices(s Slices, dst []float32, terms [][]float32) error
 	}
 	first, end := s.Of(r.id, r.Ranks())
 	if len(terms) != end-first {
-		return inputError("%q: rank %d has %d terms of slices: want %d", s.Name, r.id, len(terms), end-first)
+		return inputError("%q: rank %d has %d terms of slices: want %d",
+			s.Name, r.id, len(terms), end-first)
 	}
 	src := hosted{n: len(dst), operands: map[int][]float32{}}
 	for i, term := range terms {
@@ -90,7 +92,8 @@ func (r *Rank) Multiply(s Slices, c []float32, a, b *tensor.Tensor, k, workers i
 	}
 	lo, hi := s.Columns(k, r.id, r.Ranks())
 	if _, cols := a.Dims(); cols != hi-lo {
-		return inputError("%q: an operand of %d columns on rank %d: want %d to %d of %d", s.Name, cols, r.id, lo, hi, k)
+		return inputError("%q: an operand of %d columns on rank %d: want %d to %d of %d",
+			s.Name, cols, r.id, lo, hi, k)
 	}
 	var terms [][]float32
 	first, end := s.Of(r.id, r.Ranks())

@@ -20,14 +20,6 @@ func quantized(t *testing.T, values []float32, rows, cols int, r scaling.Recipe)
 	return &q
 }
 
-// columnsOf copies columns of values, [rows, cols].
-func columnsOf(values []float32, cols, lo, hi int) (part []float32) {
-	for row := range slices.Chunk(values, cols) {
-		part = append(part, row[lo:hi]...)
-	}
-	return part
-}
-
 // TestMultiplySlices multiplies in 8 and in 6 slices on all numbers of ranks, whose
 // operands are their own, and compares with products of slices that a plain tree adds.
 func TestMultiplySlices(t *testing.T) {

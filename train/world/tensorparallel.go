@@ -73,7 +73,8 @@ func (m *MLP) Params() (params []*nn.Param) {
 // [dim, hidden].
 func (m *MLP) Load(gate, up, down []float32) error {
 	if n := m.dim * m.hidden; len(gate) != n || len(up) != n || len(down) != n {
-		return inputError("weights of %d, %d and %d elements are not those of an MLP of %d by %d", len(gate), len(up), len(down), m.dim, m.hidden)
+		return inputError("weights of %d, %d and %d elements are not those of an MLP of %d by %d",
+			len(gate), len(up), len(down), m.dim, m.hidden)
 	}
 	for k, part := range m.Parts {
 		if part != nil {
@@ -177,7 +178,8 @@ func (l *Linear) cut() int {
 // Load fills the weights from a whole one, [out, in].
 func (l *Linear) Load(weight []float32) error {
 	if len(weight) != l.out*l.in {
-		return inputError("%q: a weight of %d elements is not [%d, %d]", l.Slices.Name, len(weight), l.out, l.in)
+		return inputError("%q: a weight of %d elements is not [%d, %d]",
+			l.Slices.Name, len(weight), l.out, l.in)
 	}
 	for k, part := range l.Parts {
 		if part == nil {
@@ -243,7 +245,8 @@ func (l *Linear) sum(r *Rank, to, from [][]float32, f func(p *nn.Linear, to, fro
 
 func (l *Linear) check(whole, slices [][]float32) error {
 	if len(whole) != 1 || len(slices) != len(l.Parts) {
-		return inputError("%q: %d whole arrays and %d slices: want 1 and %d", l.Slices.Name, len(whole), len(slices), len(l.Parts))
+		return inputError("%q: %d whole arrays and %d slices: want 1 and %d",
+			l.Slices.Name, len(whole), len(slices), len(l.Parts))
 	}
 	return nil
 }

@@ -18,7 +18,11 @@ const (
 	Coded                 // a code, and scales for blocks of them
 )
 
-var wireTypes = enum.Enum[WireType]{Type: "WireType", What: "type of wire", Names: []string{"fp32", "bf16", "coded"}, Err: ErrInput, Prefix: "world"}
+var wireTypes = enum.Enum[WireType]{
+	Type: "WireType", What: "type of wire",
+	Names: []string{"fp32", "bf16", "coded"},
+	Err:   ErrInput, Prefix: "world",
+}
 
 // String returns the name of t, such as "bf16".
 func (t WireType) String() string { return wireTypes.String(t) }
@@ -128,7 +132,8 @@ func (w Wire) Check() error {
 		return inputError("a wire: %w", err)
 	}
 	if w.Recipe.Profile.Delayed() {
-		return inputError("a wire of the recipe %v: a message has no history: take a recipe that is just in time", w.Recipe)
+		return inputError("a wire of the recipe %v: a message has no history: take a recipe that is just in time",
+			w.Recipe)
 	}
 	return nil
 }

@@ -138,7 +138,8 @@ func (r *Rank) Group(members ...int) (*Rank, error) {
 	seen := map[int]bool{}
 	for i, m := range members {
 		if m < 0 || m >= len(r.members) || seen[m] {
-			return nil, inputError("a group of the ranks %v: %d is no rank of %d, or is there twice", members, m, len(r.members))
+			return nil, inputError("a group of the ranks %v: %d is no rank of %d, or is there twice",
+				members, m, len(r.members))
 		}
 		seen[m] = true
 		g.members = append(g.members, r.members[m])

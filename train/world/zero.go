@@ -20,7 +20,11 @@ const (
 	AmaxNever                        // histories get a rank's own, and scales differ
 )
 
-var amaxTimings = enum.Enum[AmaxTiming]{Type: "AmaxTiming", What: "timing of amaxes", Names: []string{"on-time", "step-behind", "never"}, Err: ErrInput, Prefix: "world"}
+var amaxTimings = enum.Enum[AmaxTiming]{
+	Type: "AmaxTiming", What: "timing of amaxes",
+	Names: []string{"on-time", "step-behind", "never"},
+	Err:   ErrInput, Prefix: "world",
+}
 
 // String returns the name of a, such as "on-time".
 func (a AmaxTiming) String() string { return amaxTimings.String(a) }
