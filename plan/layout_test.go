@@ -135,6 +135,8 @@ func TestExpertLayouts(t *testing.T) {
 	experts := int64(32*8*3) * 4096 * 14336
 	assert.Equal(t, experts/2, whole.Parameters-divided.Parameters)
 	assert.Less(t, divided.Total(), whole.Total())
+	// Two ranks share an expert: each reads the tokens of both, 2048 to 2 experts, half as wide.
+	assert.EqualValues(t, 32*2*(2048*2)*4096, divided.Microbatch-whole.Microbatch)
 	spread := stage(plan.Layout{Tensor: 2, Expert: 8, ExpertTensor: 1})
 	assert.Equal(t, experts*7/8, whole.Parameters-spread.Parameters)
 	assert.Equal(t, whole.Microbatch, spread.Microbatch, "ranks compute as many tokens")
