@@ -27,7 +27,8 @@ func expertOptions() map[string]Options {
 	all := map[string]Options{
 		"fp32": {}, "bf16": {Rounding: &bf16}, "e3m2": {Rounding: &e3m2},
 		"delayed": {FP8: &delayed}, "delayed fp8": {FP8: &delayed, Activations: ActivationsFP8},
-		"per tensor": {FP8: &current, Activations: ActivationsFP8SwiGLU},
+		"delayed deepseek-v3": {FP8: &delayed, Activations: ActivationsDeepSeekV3},
+		"per tensor":          {FP8: &current, Activations: ActivationsFP8SwiGLU},
 	}
 	for _, r := range Recipes() {
 		all[r.Name] = Options{FP8: &r.FP8, Activations: r.Activations}

@@ -17,7 +17,7 @@ func mixture() Config {
 	return Config{
 		Vocab: 31, Dim: 32, Layers: 3, Heads: 2, Hidden: 48, Context: 16, Dense: 1,
 		MLA: &MLAConfig{QueryRank: 12, KVRank: 10, NoPE: 8, RoPE: 4, Value: 12},
-		Experts: &ExpertsConfig{Hidden: 20, Shared: 1, Router: RouterConfig{
+		Experts: &ExpertsConfig{Hidden: 20, Shared: 2, Router: RouterConfig{
 			Experts: 8, TopK: 2, Scale: 2.5, Groups: 4, TopGroups: 2, BiasRate: 0.01, BalanceLoss: 0.001,
 		}},
 	}
@@ -187,4 +187,29 @@ func sumOf(load []int64) (sum int64) {
 		sum += n
 	}
 	return sum
+}
+
+// TestBalanceLossIsScaled: all gradients of twice the loss are twice as large, those of the
+// balance loss among them, which add to those of the loss.
+func TestBalanceLossIsScaled(t *testing.T) {
+	gradients := func(factor float64, scale float32) []float32 {
+		cfg := mixture()
+		cfg.Experts.Router.BalanceLoss = factor
+		m, err := NewLlama(cfg, 1)
+		require.NoError(t, err)
+		tokens, targets := make([]int32, 32), make([]int32, 32)
+		for i := range tokens {
+			tokens[i], targets[i] = int32(i*i%31), int32(i%7)
+		}
+		_, err = m.Loss(t.Context(), tokens, targets, 2, 16)
+		require.NoError(t, err)
+		require.NoError(t, m.BackwardScaled(t.Context(), scale))
+		return m.Param("model.layers.1.mlp.gate.weight").Grad
+	}
+	once, twice := gradients(0.5, 1), gradients(0.5, 2)
+	for i := range once {
+		once[i] *= 2
+	}
+	require.Equal(t, once, twice)
+	require.NotEqual(t, gradients(0, 2), twice)
 }

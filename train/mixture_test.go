@@ -47,6 +47,11 @@ func TestMixtureOfExperts(t *testing.T) {
 				require.NoError(t, err)
 				losses = append(losses, loss)
 			}
+			var tokens int64
+			for _, n := range m.Shared().Scaling().State().Routers["model.layers.1.mlp.gate"].Load {
+				tokens += n
+			}
+			require.EqualValues(t, (1+step%2)*3*16*2, tokens, "each choice counts once")
 			if step == 2 {
 				m.DropStep()
 				continue
