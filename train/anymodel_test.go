@@ -284,7 +284,7 @@ func TestErrorsCanBeToldApart(t *testing.T) {
 	}
 	old := load(forge(t, path, func(f *forged) { f.state.Version = 1 }))
 	require.ErrorIs(t, old, ErrVersion)
-	require.ErrorContains(t, old, "it is of version 1: this package reads version 2")
+	require.ErrorContains(t, old, "it is of version 1: this package reads versions 2 and 3")
 	require.NotErrorIs(t, old, ErrCheckpoint)
 	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.metadata = map[string]string{"format": "pt"} })), ErrCheckpoint)
 	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.state.Optimizer.Options.Clip = 2 })), ErrMismatch)
