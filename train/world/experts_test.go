@@ -33,7 +33,7 @@ func through(t *testing.T, w Wire, row []float32) []float32 {
 // TestExperts compares with the definition, token by token, for formats there and back.
 func TestExperts(t *testing.T) {
 	const cols, experts, topK = 40, 10, 3
-	expert := func(e int, v float32, i int) float32 { return v*float32(e+1) + float32(i)*0.1 }
+	expert := func(e int, v float32, i int) float32 { return float32(v*float32(e+1)) + float32(float32(i)*0.1) }
 	apply := func(e int, y, x []float32, rows int) error {
 		if len(x) != rows*cols || len(y) != len(x) {
 			return fmt.Errorf("%d rows of %d elements", rows, len(x))
@@ -61,7 +61,7 @@ func TestExperts(t *testing.T) {
 						first := int(random.Hash(1, uint64(r), uint64(token)) % experts)
 						for k := range topK {
 							routes[r].Experts = append(routes[r].Experts, (first+k*3)%experts)
-							routes[r].Weights = append(routes[r].Weights, 0.3+float32(k)*0.21)
+							routes[r].Weights = append(routes[r].Weights, 0.3+float32(float32(k)*0.21))
 						}
 					}
 				}
