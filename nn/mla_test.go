@@ -195,7 +195,7 @@ func TestMLARefuses(t *testing.T) {
 		"RoPE is 3":                func(c *MLAConfig) { c.RoPE = 3 },
 		"Rotary is for heads of 4": func(c *MLAConfig) { c.RoPE = 2 },
 		"NormEps is 2":             func(c *MLAConfig) { c.NormEps = 2 },
-		"kv_b_proj.weight is [":    func(c *MLAConfig) { c.Value = math.MaxInt32 / 4; c.KVRank = math.MaxInt32 - 8 },
+		"it must have at most":     func(c *MLAConfig) { c.Value = math.MaxInt32 / 4; c.KVRank = math.MaxInt32 - 8 },
 	} {
 		c := good
 		change(&c)
