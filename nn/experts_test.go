@@ -251,13 +251,12 @@ func TestExpertsGradient(t *testing.T) {
 	for _, p := range x.Params() {
 		weights = append(weights, doubles(p.Value))
 	}
-	y64 := make([]float64, len(y))
-	loss := func() (sum float64) {
-		clear(y64)
+	requireDefinition64(t, x.Params(), weights, in64, y, dx, dy, func() (y64 []float64, more float64) {
+		y64 = make([]float64, len(y))
 		for b := range batch {
 			part := in64[b*seq*c.Dim:][:seq*c.Dim]
 			chosen, w, balance := plainRouting(c.Router, product64(part, weights[0], c.Dim), nil)
-			sum += balance * c.Router.BalanceLoss / batch
+			more += balance * c.Router.BalanceLoss / batch
 			for t := range seq {
 				row, to := part[t*c.Dim:][:c.Dim], y64[(b*seq+t)*c.Dim:][:c.Dim]
 				for i, e := range chosen[t] {
@@ -266,19 +265,8 @@ func TestExpertsGradient(t *testing.T) {
 				addMLP64(to, row, weights[1+3*c.Router.Experts:], 1)
 			}
 		}
-		for i, v := range y64 {
-			sum += v * float64(dy[i])
-		}
-		return sum
-	}
-	loss()
-	for i, v := range y64 {
-		require.InDelta(t, v, y[i], 1e-5)
-	}
-	requireGradient64(t, "x", dx, in64, loss)
-	for i, p := range x.Params() {
-		requireGradient64(t, p.Name, p.Grad, weights[i], loss)
-	}
+		return y64, more
+	})
 }
 
 // addMLP64 adds times the MLP of x to y; weights are gate, up and down.

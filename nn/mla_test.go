@@ -118,25 +118,12 @@ func TestMLA(t *testing.T) {
 			for _, p := range a.Params() {
 				params = append(params, doubles(p.Value))
 			}
-			var y64 []float64
-			loss := func() (sum float64) {
-				y64 = nil
+			requireDefinition64(t, a.Params(), params, x64, y, dx, dy, func() (y64 []float64, more float64) {
 				for b := range batch {
 					y64 = append(y64, plainMLA(c, params, x64[b*seq*c.Dim:][:seq*c.Dim])...)
 				}
-				for i, v := range y64 {
-					sum += v * float64(dy[i])
-				}
-				return sum
-			}
-			loss()
-			for i, v := range y64 {
-				require.InDelta(t, v, y[i], 1e-5)
-			}
-			requireGradient64(t, "x", dx, x64, loss)
-			for i, p := range a.Params() {
-				requireGradient64(t, p.Name, p.Grad, params[i], loss)
-			}
+				return y64, 0
+			})
 		})
 	}
 }

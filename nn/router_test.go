@@ -120,6 +120,29 @@ func product64(x, w []float64, in int) [][]float64 {
 	return y
 }
 
+// requireDefinition64 compares results y with those of a definition in float64, and gradients
+// of x and the parameters with difference quotients of the loss that dy makes of the results,
+// and what more the definition adds to it. The definition reads x and the values.
+func requireDefinition64(t *testing.T, params []*Param, values [][]float64, x []float64, y, dx, dy []float32, define func() (y64 []float64, more float64)) {
+	t.Helper()
+	y64, _ := define()
+	require.Len(t, y64, len(y))
+	for i, v := range y64 {
+		require.InDelta(t, v, y[i], 1e-5)
+	}
+	loss := func() (sum float64) {
+		y64, more := define()
+		for i, v := range y64 {
+			sum += v * float64(dy[i])
+		}
+		return sum + more
+	}
+	requireGradient64(t, "x", dx, x, loss)
+	for i, p := range params {
+		requireGradient64(t, p.Name, p.Grad, values[i], loss)
+	}
+}
+
 // requireGradient64 compares got with difference quotients in float64.
 func requireGradient64(t *testing.T, name string, got []float32, x []float64, loss func() float64) {
 	t.Helper()
