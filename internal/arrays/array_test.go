@@ -108,3 +108,28 @@ func TestInvalid(t *testing.T) {
 	require.ErrorContains(t, err, `tensor "x" is damaged`)
 	require.ErrorIs(t, err, ErrDamaged)
 }
+
+// TestValidity asks of single values, and of many of which one may not be.
+func TestValidity(t *testing.T) {
+	nan := float32(math.NaN())
+	least, inf := math.Float32frombits(1), float32(math.Inf(1))
+	minus0 := float32(math.Copysign(0, -1))
+	for _, c := range []struct {
+		v         Validity
+		good, bad []float32
+	}{
+		{Finite, []float32{-1, 0, minus0, math.MaxFloat32, -math.MaxFloat32, least}, []float32{nan, -nan, inf, -inf}},
+		{NotNegative, []float32{0, 1, math.MaxFloat32, least}, []float32{nan, -nan, inf, -inf, -1, minus0, -least}},
+		{Positive, []float32{1, math.MaxFloat32, least}, []float32{nan, -nan, inf, -inf, -1, minus0, -least, 0}},
+	} {
+		require.True(t, c.v.okAll(c.good), c.v.want)
+		require.True(t, c.v.okAll(nil))
+		for _, x := range c.good {
+			require.True(t, c.v.ok(float64(x)), "%v %v", x, c.v.want)
+		}
+		for _, x := range c.bad {
+			require.False(t, c.v.ok(float64(x)), "%v %v", x, c.v.want)
+			require.False(t, c.v.okAll([]float32{1, x, 2}), "%v %v", x, c.v.want)
+		}
+	}
+}
