@@ -17,6 +17,7 @@ type trainee struct {
 	model     *nn.Llama
 	optimizer optim.AdamW
 	recorder  *telemetry.Recorder // nil: nobody
+	update    func()              // called before the optimizer's step; nil: nothing
 }
 
 func newTrainee(b *testing.B, c nn.Config, heard bool) *trainee {
@@ -40,6 +41,9 @@ func (t *trainee) step(ctx context.Context, tokens, targets []int32, batch, seq 
 	}
 	if err := t.model.Backward(ctx); err != nil {
 		return err
+	}
+	if t.update != nil {
+		t.update()
 	}
 	if _, err := t.optimizer.Step(ctx, t.model.Params(), 1e-3); err != nil {
 		return err

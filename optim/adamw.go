@@ -3,6 +3,7 @@ package optim
 import (
 	"context"
 	"math"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
@@ -35,6 +36,7 @@ type AdamW struct {
 	steps, skipped int64
 	power1, power2 float64 // Beta1 and Beta2 to the number of steps
 	update         update
+	holds          *sync.WaitGroup // nil: nobody ever held o
 }
 
 // largestNorm keeps the square of every gradient in the range of float32.
@@ -89,6 +91,7 @@ func (o *AdamW) step(params []*nn.Param, lr, norm float64) error {
 	if (o.Clip == 0 || o.Clip > largestNorm) && norm > largestNorm {
 		return sentinel.Errorf(ErrNonFinite, "optim: the gradient norm is %v: above %v the second moment overflows FP32: set AdamW.Clip", norm, largestNorm)
 	}
+	o.waitForHolds()
 	if o.moments == nil {
 		o.start(params)
 	}

@@ -134,6 +134,7 @@ func (o *AdamW) Restore(s State, params []*nn.Param, fill func([]Tensor) error) 
 	if err := fill(fresh.tensors(params)); err != nil {
 		return err
 	}
+	o.waitForHolds()
 	o.moments, o.power1, o.power2 = fresh.moments, s.Power1, s.Power2
 	o.steps, o.skipped = s.Steps, s.Skipped
 	o.update = update{}

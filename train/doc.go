@@ -38,6 +38,9 @@
 //		return directory.Save(ctx, &snapshot)
 //	})
 //
+// With [Snapshot.Beside] not even copying stops it: parameters and moments, which only an
+// optimizer's step changes, are copied while the next gradients are computed.
+//
 // What it keeps is a directory with a file for each rank that has a [Part] of every
 // parameter and its moments, and manifest.json, which is written last and makes them a
 // checkpoint. [Snapshot.SavePart] and [Snapshot.Commit] write one by ranks of their own,

@@ -99,7 +99,7 @@ func ExampleSaver() {
 	optimizer := new(optim.AdamW)
 
 	var saver train.Saver
-	var snapshot train.Snapshot
+	snapshot := train.Snapshot{Beside: true}
 	for step := 1; step <= 10; step++ {
 		// Here the model would learn.
 		if step%5 != 0 {

@@ -66,7 +66,7 @@ func killedRun(dir string, sync bool) error {
 		return err
 	}
 	fmt.Println("resumed", position.Step)
-	saver, snapshot := Saver{Sync: sync}, Snapshot{Workers: 1}
+	saver, snapshot := Saver{Sync: sync}, Snapshot{Beside: !sync, Workers: 1}
 	losses := position.Spikes["loss"]
 	for position.Step < killedSteps {
 		tokens, targets, err := corpus.Batch(position.Step, 2, 16)

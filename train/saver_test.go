@@ -8,10 +8,14 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/arrays"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 func nothing() error { return nil }
@@ -21,8 +25,8 @@ func blocked(letGo <-chan error) func(context.Context) error {
 	return func(context.Context) error { return <-letGo }
 }
 
-// TestSnapshotIsOfItsStep: a run that goes on while its snapshot is saved changes nothing
-// of that, and a second snapshot takes no more memory.
+// TestSnapshotIsOfItsStep: a run that goes on while its snapshot is copied and saved
+// changes nothing of that, and a second snapshot takes no more memory.
 func TestSnapshotIsOfItsStep(t *testing.T) {
 	for name, r := range runs() {
 		if testing.Short() && name != "smooth delayed" && name != "moments in fp8-expanded" {
@@ -43,6 +47,7 @@ func TestSnapshotIsOfItsStep(t *testing.T) {
 				}
 				require.NoError(t, SaveCheckpoint(t.Context(), want, model, optimizer, position))
 				got := filepath.Join(dir, "got")
+				snapshot.Beside = step > 0
 				saved, err := saver.Save(t.Context(), func() error {
 					return snapshot.Take(model, optimizer, position)
 				}, func(ctx context.Context) error {
@@ -51,6 +56,7 @@ func TestSnapshotIsOfItsStep(t *testing.T) {
 				})
 				require.NoError(t, err)
 				require.True(t, saved)
+				snapshot.Wait()
 				moved := bitsOf(model, optimizer)
 				position.Mu[0], position.Notes["a"], position.Spikes["loss"].Past[0] = 9, "c", 9
 				for _, p := range model.Params() {
@@ -78,6 +84,51 @@ func TestSnapshotIsOfItsStep(t *testing.T) {
 			require.NoError(t, snapshot.Take(model, optimizer, Position{}))
 			require.Equal(t, reflect.ValueOf(before).Pointer(), reflect.ValueOf(snapshot.memory[0]).Pointer())
 		})
+	}
+}
+
+// slow are elements that are copied once they may be.
+type slow struct {
+	arrays.Floats
+	letGo <-chan error
+}
+
+func (s slow) CopyTo(dst arrays.Elements, lo, hi int) {
+	<-s.letGo
+	s.Floats.CopyTo(dst, lo, hi)
+}
+
+// TestSnapshotBesideTheRun: Take does not wait for copies, and what moves or saves what is
+// copied does.
+func TestSnapshotBesideTheRun(t *testing.T) {
+	p := &nn.Param{Name: "x", Rows: 1, Cols: 2, Value: []float32{1, 2}, Grad: []float32{3, 4}}
+	letGo := make(chan error)
+	var o optim.AdamW
+	s := Snapshot{Beside: true}
+	s.copyOf(contents{all: []share{{Array: paramArray(p, p.Value)}, {
+		Array: arrays.New("y", safetensors.F32, []int{2}, slow{p.Value, letGo}, arrays.Finite),
+	}}}, &o)
+	s.taken = true
+	done := make(chan error)
+	for _, f := range []func() error{
+		func() error { _, err := o.Step(t.Context(), []*nn.Param{p}, 0.1); return err },
+		func() error { s.Wait(); return nil },
+		func() error { _, err := s.saved(); return err },
+	} {
+		go func() { done <- f() }()
+	}
+	select {
+	case <-done:
+		t.Fatal("it did not wait")
+	case <-time.After(10 * time.Millisecond):
+	}
+	letGo <- nil
+	for range 3 {
+		require.NoError(t, <-done)
+	}
+	require.NotEqual(t, []float32{1, 2}, p.Value)
+	for _, memory := range s.memory {
+		require.Equal(t, arrays.Floats{1, 2}, memory)
 	}
 }
 

@@ -16,16 +16,24 @@ import (
 //
 // Take reads the run, which must not step meanwhile; all else touches the copy alone,
 // and may go on beside the run. The methods of one Snapshot must not be called
-// concurrently.
+// concurrently, but for Wait.
 type Snapshot struct {
+	// Beside makes Take return before parameters and moments are copied, which takes a
+	// while: goroutines do it while the run computes its next gradients, and the
+	// optimizer, which alone may change them, waits for that before it moves them
+	// ([optim.AdamW.Hold]). Whoever changes them otherwise calls Wait first. So does
+	// whatever saves the snapshot.
+	Beside bool
+
 	// Position is the one that Take was given. It may be changed until the snapshot is
 	// saved, such as to add notes that take time to compute.
 	Position Position
 
 	Progress progress.Reporter // hears how far a save is; nil: nobody
-	Workers  int               // goroutines that copy; 0: GOMAXPROCS
+	Workers  int               // goroutines that copy; 0: GOMAXPROCS, or 1 beside the run
 
 	contents contents
+	copying  chan struct{}     // closed when the copy is whole; nil: it is
 	memory   []arrays.Elements // by share
 	chunks   []snapshotChunk
 	taken    bool
@@ -48,16 +56,23 @@ func (s *Snapshot) Take(m Model, o *optim.AdamW, position Position) error {
 // What is not cut, such as the scaling state, must be the same on all ranks.
 func (s *Snapshot) TakePart(m Model, o *optim.AdamW, position Position, part Part) error {
 	c, err := contentsOf(m, o, position, part)
+	return s.take(c, err, o)
+}
+
+// take makes the contents of s those of c, unless there was an error.
+func (s *Snapshot) take(c contents, err error, o *optim.AdamW) error {
 	if err != nil {
 		return fmt.Errorf("train: taking a snapshot: %w", err)
 	}
-	s.copyOf(c)
+	s.Wait()
+	s.copyOf(c, o)
 	s.Position, s.taken = c.state.Position, true
 	return nil
 }
 
-// copyOf makes the contents of s those of c, in memory of its own.
-func (s *Snapshot) copyOf(c contents) {
+// copyOf makes the contents of s those of c, in memory of its own, which o may move
+// afterwards.
+func (s *Snapshot) copyOf(c contents, o *optim.AdamW) {
 	source := make([]arrays.Elements, len(c.all))
 	memory := make([]arrays.Elements, len(c.all))
 	s.chunks = s.chunks[:0]
@@ -73,12 +88,35 @@ func (s *Snapshot) copyOf(c contents) {
 		}
 		c.all[i].Elements = memory[i]
 	}
-	parallel.For(len(s.chunks), 1, s.Workers, func(lo, hi int) {
-		for _, chunk := range s.chunks[lo:hi] {
-			source[chunk.share].CopyTo(memory[chunk.share], chunk.lo, chunk.hi)
+	s.contents, s.memory = c, memory
+	if !s.Beside {
+		copyChunks(memory, source, s.chunks, s.Workers)
+		return
+	}
+	copying, release := make(chan struct{}), o.Hold()
+	s.copying = copying
+	chunks, workers := s.chunks, max(s.Workers, 1)
+	go func() {
+		defer close(copying)
+		defer release()
+		copyChunks(memory, source, chunks, workers)
+	}()
+}
+
+func copyChunks(dst, src []arrays.Elements, chunks []snapshotChunk, workers int) {
+	parallel.For(len(chunks), 1, workers, func(lo, hi int) {
+		for _, c := range chunks[lo:hi] {
+			src[c.share].CopyTo(dst[c.share], c.lo, c.hi)
 		}
 	})
-	s.contents, s.memory = c, memory
+}
+
+// Wait returns when all is copied, at once unless s copies beside the run. It may be
+// called while s is being saved.
+func (s *Snapshot) Wait() {
+	if s.copying != nil {
+		<-s.copying
+	}
 }
 
 // Bytes returns what the copies of parameters and moments take: of a whole run 4 bytes
@@ -103,6 +141,7 @@ func (s *Snapshot) saved() (contents, error) {
 	if !s.taken {
 		return contents{}, inputError("nothing was taken")
 	}
+	s.Wait()
 	c := s.contents
 	if s.Position.Step < 0 {
 		return c, inputError("Position.Step is %d: it must not be negative", s.Position.Step)

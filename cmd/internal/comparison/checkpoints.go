@@ -27,7 +27,7 @@ type Checkpoints struct {
 	Dir     string
 	Every   int         // steps from one to the next, and one at the end or when the run is stopped; 0: none
 	Keep    int         // how many of the newest are kept; 0: 1
-	Async   bool        // one is written while the run goes on, until the next is due
+	Async   bool        // one is copied and written while the run goes on, until the next is due
 	Resume  bool        // begin with the newest whole one
 	Replace bool        // those of an earlier run go when there is the first of this one
 	Warn    func(error) // is told why a newer one cannot be used; nil: nobody is
@@ -105,6 +105,7 @@ func (c Checkpoints) step(ctx context.Context, r *runner, stopped bool) error {
 		return nil
 	}
 	r.saver.Sync = !c.Async
+	r.copied.fp32.Beside, r.copied.fp8.Beside = c.Async, c.Async
 	_, err := r.saver.Save(ctx, func() error {
 		return after(r.copied.take(r, c.flags(r.result.Text.Path)...))
 	}, func(ctx context.Context) error {
