@@ -222,7 +222,20 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW, part 
 	if err := part.Check(); err != nil {
 		return err
 	}
-	params := m.Params()
+	params, block := m.Params(), blockOf(o)
+	return c.fill(ctx, m, o, part.Params(params, o), params, func(values [][]float32, moments []optim.Tensor) []share {
+		all := momentShares(params, moments, part, block)
+		for i, p := range params {
+			all = append(all, cut(paramArray(p, values[i]), paramShape(p), block, Part{}))
+		}
+		return all
+	})
+}
+
+// fill reads the moments of what o moves, and the values of params, both of which are
+// the memory of the shares, and changes nothing unless all can be read.
+func (c *Checkpoint) fill(ctx context.Context, m Model, o *optim.AdamW, moved, params []*nn.Param,
+	shares func(values [][]float32, moments []optim.Tensor) []share) error {
 	if err := c.state.Model.compare(m.Describe(), sinceSaved); err != nil {
 		return err
 	}
@@ -230,13 +243,11 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW, part 
 		return mismatch("%w", err)
 	}
 	values := make([][]float32, len(params))
-	block := blockOf(o)
-	err := o.Restore(c.state.Optimizer, part.Params(params, o), func(moments []optim.Tensor) error {
-		all := momentShares(params, moments, part, block)
-		for i, p := range params {
-			values[i] = make([]float32, len(p.Value))
-			all = append(all, cut(paramArray(p, values[i]), paramShape(p), block, Part{}))
-		}
+	for i, p := range params {
+		values[i] = make([]float32, len(p.Value))
+	}
+	err := o.Restore(c.state.Optimizer, moved, func(moments []optim.Tensor) error {
+		all := shares(values, moments)
 		return c.read(meter.New(ctx, m.Shared().Progress, "load", sizeOf(all)), all)
 	})
 	switch {

@@ -31,7 +31,11 @@ func runShares(params []*nn.Param, moments []optim.Tensor, part Part, block int)
 	for _, p := range params {
 		all = append(all, cut(paramArray(p, p.Value), paramShape(p), block, part))
 	}
-	all = append(all, momentShares(params, moments, part, block)...)
+	return aligned(append(all, momentShares(params, moments, part, block)...))
+}
+
+// aligned returns shares with the largest elements first.
+func aligned(all []share) []share {
 	slices.SortStableFunc(all, func(a, b share) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
 	return all
 }
@@ -40,14 +44,19 @@ func runShares(params []*nn.Param, moments []optim.Tensor, part Part, block int)
 // each parameter.
 func momentShares(params []*nn.Param, moments []optim.Tensor, part Part, block int) (all []share) {
 	for i, a := range momentArrays(moments) {
-		p := params[i*len(params)/len(moments)]
-		shape, unit := paramShape(p), block
-		if !isMomentOf(a.Name, p.Name) { // but one value for each block
-			shape, unit = []int{(len(p.Value) + block - 1) / block}, 1
-		}
+		shape, unit := momentShape(a.Name, params[i*len(params)/len(moments)], block)
 		all = append(all, cut(a, shape, unit, part))
 	}
 	return all
+}
+
+// momentShape returns the shape of a moment of a whole parameter, or of its scales, and
+// how many of its elements are not cut: the scales have one for each block.
+func momentShape(name string, p *nn.Param, block int) (shape []int, unit int) {
+	if isMomentOf(name, p.Name) {
+		return paramShape(p), block
+	}
+	return []int{(len(p.Value) + block - 1) / block}, 1
 }
 
 // cut returns what a part has of a tensor of the given shape, of which a is all or the

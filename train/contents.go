@@ -19,14 +19,8 @@ type contents struct {
 
 // contentsOf returns those of a part of a run, whose memory the shares are.
 func contentsOf(m Model, o *optim.AdamW, position Position, part Part) (c contents, err error) {
-	if err := checkRun(m, o); err != nil {
+	if err := checkTaken(m, o, position, part); err != nil {
 		return c, err
-	}
-	if err := part.Check(); err != nil {
-		return c, err
-	}
-	if position.Step < 0 {
-		return c, inputError("Position.Step is %d: it must not be negative", position.Step)
 	}
 	params := m.Params()
 	moments, err := part.moments(o, params)
@@ -36,6 +30,20 @@ func contentsOf(m Model, o *optim.AdamW, position Position, part Part) (c conten
 	c.part, c.all = part, runShares(params, moments, part, blockOf(o))
 	c.state, err = stateOf(m, o, position)
 	return c, err
+}
+
+// checkTaken returns an error if there is nothing that could be taken.
+func checkTaken(m Model, o *optim.AdamW, position Position, part Part) error {
+	if err := checkRun(m, o); err != nil {
+		return err
+	}
+	if err := part.Check(); err != nil {
+		return err
+	}
+	if position.Step < 0 {
+		return inputError("Position.Step is %d: it must not be negative", position.Step)
+	}
+	return nil
 }
 
 // save writes a file that has all of a run.

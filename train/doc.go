@@ -45,7 +45,7 @@
 // parameter and its moments, and manifest.json, which is written last and makes them a
 // checkpoint. [Snapshot.SavePart] and [Snapshot.Commit] write one by ranks of their own,
 // and whoever reads it, as a whole or by [Checkpoint.RestorePart], may be of another
-// number.
+// number. Ranks that cut parameters in ways of their own have a [Piece] of each.
 //
 // # Concurrency
 //

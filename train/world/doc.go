@@ -36,7 +36,8 @@
 // # Data parallel and ZeRO
 //
 // [Zero] trains any [train.Model] with gradients, moments and weights sharded, each sent
-// in a format of its own. In FP32 its bits are those of one rank.
+// in a format of its own. In FP32 its bits are those of one rank. Its checkpoints are in
+// parts, and read by any number of ranks.
 //
 // # Whole models
 //
