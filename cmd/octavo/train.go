@@ -84,13 +84,17 @@ shows all over the steps.
 
 With --checkpoint-every a directory checkpoint-N in that of the run keeps both
 models and the curves after N steps, and at the end or when the run is stopped;
-the newest --keep-checkpoints stay. --resume goes on from the newest whole one
-to the bits of a run that was never interrupted. Flags that are not given are
-those of that run, but for --workers. Those that are given must be the same, but
-for --workers, --checkpoint-every, --keep-checkpoints and --steps, which may be
-raised: the steps done stay as they were, and from there on the learning rate is
-that of a run of the new number of steps, which it may jump to. The result says
-so.
+the newest --keep-checkpoints stay. It is written while the run goes on, from a
+copy in memory that takes as much as weights and moments do; only when the next
+is due the run waits for it. A run that is killed meanwhile goes on from the one
+before. With --checkpoint-sync the run waits for each. --resume goes on from the
+newest whole one, and names those that are damaged, to the bits of a run that
+was never interrupted. Flags that are not given are those of that run, but for
+--workers. Those that are given must be the same, but for --workers,
+--checkpoint-every, --checkpoint-sync, --keep-checkpoints and --steps, which may
+be raised: the steps done stay as they were, and from there on the learning rate
+is that of a run of the new number of steps, which it may jump to. The result
+says so.
 
 Ctrl-C, SIGTERM or SIGHUP ends the run after the current step: the files are
 written of what there is, with --checkpoint-every a last checkpoint, and the
@@ -118,6 +122,7 @@ type trainFlags struct {
 	asJSON          bool
 	checkpointEvery int
 	keepCheckpoints int
+	checkpointSync  bool
 	resume          bool
 	overwrite       bool
 }
@@ -170,6 +175,7 @@ func newTrainCommand() *cobra.Command {
 	wholeFlag(cmd, &options.TelemetryEvery, 0, math.MaxInt32, "telemetry-every", "steps from one line per operand in telemetry.csv to the next; 0 for none")
 	wholeFlag(cmd, &flags.checkpointEvery, 0, math.MaxInt32, "checkpoint-every", "steps from one checkpoint to the next; 0 for none (default 0)")
 	wholeFlag(cmd, &flags.keepCheckpoints, 1, math.MaxInt32, "keep-checkpoints", "how many of the newest checkpoints are kept")
+	f.BoolVar(&flags.checkpointSync, "checkpoint-sync", false, "wait for each checkpoint to be written before the run goes on")
 	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out, or without that in the octavo-train, octavo-train-2, ... that has the newest")
 	seedFlag(cmd, &options.Seed, "of the first weights, of the batches and of --stochastic")
 	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", parseTrainProfile}, texts(scaling.ProfilesFor(fp8.E4M3))}, "profile", "how scales are chosen:\n"+allProfileNames())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 )
 
@@ -173,7 +174,7 @@ func TestTrainDirectories(t *testing.T) {
 }
 
 // TestTrainResumeWithoutFlags: they are those of the run, its text and checkpoints too,
-// and what is given counts.
+// and what is given counts. Whether a run waits for checkpoints may change.
 func TestTrainResumeWithoutFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("text", []byte(strings.Repeat("round and round the rugged rock. ", 50)), 0o644))
@@ -186,8 +187,19 @@ func TestTrainResumeWithoutFlags(t *testing.T) {
 		" --seed 5 --stochastic --smooth token --moments bf16 --gradient-format e5m2 --profile te-delayed --telemetry-every 3")
 	status, stderr := train(append(command, "-o", "whole")...)
 	require.Zero(t, status, stderr)
-	status, stderr = train(append(command, "-o", "resumed", "--checkpoint-every", "1", "--keep-checkpoints", "3")...)
+	waits := func() (value string) {
+		saved, err := comparison.SavedFlags("resumed")
+		require.NoError(t, err)
+		for _, f := range saved {
+			if f.Name == "checkpoint-sync" {
+				value = f.Value
+			}
+		}
+		return value
+	}
+	status, stderr = train(append(command, "-o", "resumed", "--checkpoint-every", "1", "--keep-checkpoints", "3", "--checkpoint-sync")...)
 	require.Zero(t, status, stderr)
+	require.Equal(t, "true", waits())
 	for _, name := range []string{"checkpoint-0000003", "checkpoint-0000004"} { // as if it had been killed
 		require.NoError(t, os.RemoveAll(filepath.Join("resumed", name)))
 	}
@@ -213,9 +225,11 @@ func TestTrainResumeWithoutFlags(t *testing.T) {
 		return names
 	}
 	require.Len(t, checkpoints(), 3)
+	require.Equal(t, "true", waits())
 
-	status, stderr = train("--resume", "-o", "resumed", "--steps", "6", "--keep-checkpoints", "1")
+	status, stderr = train("--resume", "-o", "resumed", "--steps", "6", "--keep-checkpoints", "1", "--checkpoint-sync=false")
 	require.Zero(t, status, stderr)
+	require.Equal(t, "false", waits())
 	require.Equal(t, []string{filepath.Join("resumed", "checkpoint-0000006")}, checkpoints())
 	status, stderr = train("--resume", "-o", "resumed", "--layers", "4")
 	require.Equal(t, 1, status)

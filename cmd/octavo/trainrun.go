@@ -156,7 +156,8 @@ func train(ctx context.Context, cmd *cobra.Command, dir string, flags trainFlags
 	bar.Unit("steps")
 	checkpoints := comparison.Checkpoints{
 		Dir: dir, Every: flags.checkpointEvery, Keep: flags.keepCheckpoints, Resume: flags.resume, Replace: flags.overwrite,
-		Warn: func(err error) { warn(bar, "%v", err) },
+		Async: !flags.checkpointSync,
+		Warn:  func(err error) { warn(bar, "%v", err) },
 	}
 	return comparison.Run(ctx, o, text, checkpoints, func(p comparison.Point) {
 		bar.Note(fmt.Sprintf("loss FP32 %.3f %s %.3f", p.FP32.Loss, o.Model(), p.FP8.Loss))
