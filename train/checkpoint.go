@@ -223,19 +223,22 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW, part 
 		return err
 	}
 	params, block := m.Params(), blockOf(o)
-	return c.fill(ctx, m, o, part.Params(params, o), params, func(values [][]float32, moments []optim.Tensor) []share {
+	shares := func(values [][]float32, moments []optim.Tensor) []share {
 		all := momentShares(params, moments, part, block)
 		for i, p := range params {
 			all = append(all, cut(paramArray(p, values[i]), paramShape(p), block, Part{}))
 		}
 		return all
-	})
+	}
+	return c.fill(ctx, m, o, part.Params(params, o), params, shares)
 }
 
 // fill reads the moments of what o moves, and the values of params, both of which are
 // the memory of the shares, and changes nothing unless all can be read.
-func (c *Checkpoint) fill(ctx context.Context, m Model, o *optim.AdamW, moved, params []*nn.Param,
-	shares func(values [][]float32, moments []optim.Tensor) []share) error {
+func (c *Checkpoint) fill(
+	ctx context.Context, m Model, o *optim.AdamW, moved, params []*nn.Param,
+	shares func(values [][]float32, moments []optim.Tensor) []share,
+) error {
 	if err := c.state.Model.compare(m.Describe(), sinceSaved); err != nil {
 		return err
 	}

@@ -22,12 +22,16 @@ type Piece struct {
 // their order; o has the moments of the pieces, and m may have other values. Rank by rank
 // pieces must make the whole, and each must have whole blocks of [optim.Moments]: it is
 // [ErrInput] if one begins or ends within a block, or is not of its parameter.
-func (s *Snapshot) TakePieces(m Model, o *optim.AdamW, position Position, part Part, pieces []Piece) error {
+func (s *Snapshot) TakePieces(
+	m Model, o *optim.AdamW, position Position, part Part, pieces []Piece,
+) error {
 	c, err := piecesOf(m, o, position, part, pieces)
 	return s.take(c, err, o)
 }
 
-func piecesOf(m Model, o *optim.AdamW, position Position, part Part, pieces []Piece) (c contents, err error) {
+func piecesOf(
+	m Model, o *optim.AdamW, position Position, part Part, pieces []Piece,
+) (c contents, err error) {
 	if err := checkTaken(m, o, position, part); err != nil {
 		return c, err
 	}
@@ -53,14 +57,18 @@ func piecesOf(m Model, o *optim.AdamW, position Position, part Part, pieces []Pi
 
 // RestorePieces is RestorePart for a rank whose part is pieces, as TakePieces says: it
 // fills their values, and the moments of o, and leaves the values of m as they are.
-func (c *Checkpoint) RestorePieces(ctx context.Context, m Model, o *optim.AdamW, pieces []Piece) error {
+func (c *Checkpoint) RestorePieces(
+	ctx context.Context, m Model, o *optim.AdamW, pieces []Piece,
+) error {
 	if err := c.restorePieces(ctx, m, o, pieces); err != nil {
 		return fmt.Errorf("train: restoring a checkpoint: %w", err)
 	}
 	return nil
 }
 
-func (c *Checkpoint) restorePieces(ctx context.Context, m Model, o *optim.AdamW, pieces []Piece) error {
+func (c *Checkpoint) restorePieces(
+	ctx context.Context, m Model, o *optim.AdamW, pieces []Piece,
+) error {
 	if err := checkRun(m, o); err != nil {
 		return err
 	}
@@ -89,11 +97,13 @@ func checkPieces(params []*nn.Param, pieces []Piece, block int) error {
 		}
 		lo, n := q.At, len(q.Param.Value)
 		if lo < 0 || lo > len(p.Value) || n > len(p.Value)-lo {
-			return inputError("the piece of %s has %d values from element %d on: the parameter has %d", p.Name, n, lo, len(p.Value))
+			return inputError("the piece of %s has %d values from element %d on: the parameter has %d",
+				p.Name, n, lo, len(p.Value))
 		}
 		for _, edge := range []int{lo, lo + n} {
 			if n > 0 && edge%block != 0 && edge != len(p.Value) {
-				return inputError("the piece of %s is cut at element %d: moments in blocks of %d are cut at multiples of that", p.Name, edge, block)
+				return inputError("the piece of %s is cut at element %d: "+
+					"moments in blocks of %d are cut at multiples of that", p.Name, edge, block)
 			}
 		}
 	}
@@ -108,7 +118,9 @@ func paramsOf(pieces []Piece) (params []*nn.Param) {
 }
 
 // pieceShares returns those of pieces with the given values, and of their moments.
-func pieceShares(params []*nn.Param, pieces []Piece, values [][]float32, moments []optim.Tensor, block int) (all []share) {
+func pieceShares(
+	params []*nn.Param, pieces []Piece, values [][]float32, moments []optim.Tensor, block int,
+) (all []share) {
 	for i, p := range params {
 		all = append(all, pieceShare(paramArray(p, values[i]), paramShape(p), block, pieces[i].At))
 	}

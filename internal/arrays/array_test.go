@@ -118,9 +118,12 @@ func TestValidity(t *testing.T) {
 		v         Validity
 		good, bad []float32
 	}{
-		{Finite, []float32{-1, 0, minus0, math.MaxFloat32, -math.MaxFloat32, least}, []float32{nan, -nan, inf, -inf}},
-		{NotNegative, []float32{0, 1, math.MaxFloat32, least}, []float32{nan, -nan, inf, -inf, -1, minus0, -least}},
-		{Positive, []float32{1, math.MaxFloat32, least}, []float32{nan, -nan, inf, -inf, -1, minus0, -least, 0}},
+		{Finite, []float32{-1, 0, minus0, math.MaxFloat32, -math.MaxFloat32, least},
+			[]float32{nan, -nan, inf, -inf}},
+		{NotNegative, []float32{0, 1, math.MaxFloat32, least},
+			[]float32{nan, -nan, inf, -inf, -1, minus0, -least}},
+		{Positive, []float32{1, math.MaxFloat32, least},
+			[]float32{nan, -nan, inf, -inf, -1, minus0, -least, 0}},
 	} {
 		require.True(t, c.v.okAll(c.good), c.v.want)
 		require.True(t, c.v.okAll(nil))

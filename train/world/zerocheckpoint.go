@@ -22,11 +22,14 @@ import (
 func (z *Zero[M]) Take(position train.Position, snapshots ...*train.Snapshot) error {
 	switch {
 	case len(snapshots) != len(z.ranks):
-		return inputError("Zero.Take is given %d snapshots: there are %d ranks", len(snapshots), len(z.ranks))
+		return inputError("Zero.Take is given %d snapshots: there are %d ranks",
+			len(snapshots), len(z.ranks))
 	case z.o.Amax != AmaxOnTime:
-		return inputError("ZeroOptions.Amax is %v: a checkpoint has the scales of ranks that exchange amaxes on time", z.o.Amax)
+		return inputError("ZeroOptions.Amax is %v: "+
+			"a checkpoint has the scales of ranks that exchange amaxes on time", z.o.Amax)
 	case z.o.Gradients.Amax == AmaxLate:
-		return inputError("ZeroOptions.Gradients.Amax is %v: a checkpoint does not have the amaxes of the step before", AmaxLate)
+		return inputError("ZeroOptions.Gradients.Amax is %v: "+
+			"a checkpoint does not have the amaxes of the step before", AmaxLate)
 	}
 	for id, r := range z.ranks {
 		part := train.Part{Rank: id, Ranks: len(z.ranks)}
@@ -64,7 +67,9 @@ func (z *Zero[M]) Restore(ctx context.Context, c *train.Checkpoint) error {
 	return z.Gather(ctx)
 }
 
-func (z *zeroRank[M]) restore(ctx context.Context, o *ZeroOptions, c *train.Checkpoint, id int) error {
+func (z *zeroRank[M]) restore(
+	ctx context.Context, o *ZeroOptions, c *train.Checkpoint, id int,
+) error {
 	clear(z.memories)
 	z.merged = nil
 	if o.Stage == 0 {

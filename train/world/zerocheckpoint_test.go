@@ -24,7 +24,9 @@ func zeroSteps(t *testing.T, z *Zero[*nn.Llama], from, to int) (losses []float32
 	return losses
 }
 
-func newZero(t *testing.T, ranks int, optimizer func() *optim.AdamW, o ZeroOptions, seed uint64) *Zero[*nn.Llama] {
+func newZero(
+	t *testing.T, ranks int, optimizer func() *optim.AdamW, o ZeroOptions, seed uint64,
+) *Zero[*nn.Llama] {
 	t.Helper()
 	m, err := nn.NewLlama(tiny(), seed)
 	require.NoError(t, err)
@@ -77,7 +79,8 @@ func TestZeroCheckpoint(t *testing.T) {
 	}{
 		{3, 1, 2, 3, optim.Moments{}}, {2, 3, 5, 2, optim.Moments{}}, {1, 2, 4, 0, optim.Moments{}},
 		{4, 0, 3, 1, optim.Moments{}}, {5, 2, 1, 3, optim.Moments{}}, {3, 3, 3, 3, optim.Moments{}},
-		{2, 1, 4, 3, blocks}, {4, 2, 2, 0, blocks}, {3, 2, 2, 1, optim.Moments{Format: optim.MomentsBF16}},
+		{2, 1, 4, 3, blocks}, {4, 2, 2, 0, blocks},
+		{3, 2, 2, 1, optim.Moments{Format: optim.MomentsBF16}},
 	} {
 		what := fmt.Sprint(c)
 		adamW := func() *optim.AdamW {
@@ -97,7 +100,8 @@ func TestZeroCheckpoint(t *testing.T) {
 			if step >= steps {
 				workers = c.to
 			}
-			loss, _, err := d.Gradients(t.Context(), workers, train.LlamaGradients(shards(step, workers), 2, 6))
+			do := train.LlamaGradients(shards(step, workers), 2, 6)
+			loss, _, err := d.Gradients(t.Context(), workers, do)
 			require.NoError(t, err)
 			_, err = one.Step(t.Context(), m.Params(), 1e-2)
 			require.NoError(t, err)
@@ -160,17 +164,21 @@ func TestZeroCheckpointWeights(t *testing.T) {
 func TestZeroCheckpointErrors(t *testing.T) {
 	snapshots := []*train.Snapshot{new(train.Snapshot), new(train.Snapshot)}
 	for says, o := range map[string]ZeroOptions{
-		"ZeroOptions.Amax is step-behind":    {Amax: AmaxStepBehind},
-		"ZeroOptions.Amax is never":          {Stage: 1, Amax: AmaxNever},
-		"ZeroOptions.Gradients.Amax is late": {Gradients: Exchange{Wire: wire(t, "e4m3-tensor"), Amax: AmaxLate}},
+		"ZeroOptions.Amax is step-behind": {Amax: AmaxStepBehind},
+		"ZeroOptions.Amax is never":       {Stage: 1, Amax: AmaxNever},
+		"ZeroOptions.Gradients.Amax is late": {
+			Gradients: Exchange{Wire: wire(t, "e4m3-tensor"), Amax: AmaxLate},
+		},
 	} {
 		err := newZero(t, 2, adamW, o, 5).Take(train.Position{}, snapshots...)
 		require.ErrorIs(t, err, ErrInput)
 		require.ErrorContains(t, err, says)
 	}
 	z := newZero(t, 2, adamW, ZeroOptions{Stage: 1}, 5)
-	require.ErrorContains(t, z.Take(train.Position{}, snapshots[0]), "given 1 snapshots: there are 2 ranks")
-	require.ErrorContains(t, z.Take(train.Position{}, snapshots[0], nil), "the snapshot of rank 1 is nil")
+	require.ErrorContains(t, z.Take(train.Position{}, snapshots[0]),
+		"given 1 snapshots: there are 2 ranks")
+	require.ErrorContains(t, z.Take(train.Position{}, snapshots[0], nil),
+		"the snapshot of rank 1 is nil")
 	require.ErrorIs(t, z.Take(train.Position{Step: -1}, snapshots...), train.ErrInput)
 
 	blocks := func() *optim.AdamW {
@@ -186,8 +194,11 @@ func TestZeroCheckpointErrors(t *testing.T) {
 	z = newZero(t, 2, adamW, ZeroOptions{Stage: 1}, 5)
 	zeroSteps(t, z, 0, 1)
 	saveZero(t, z, root)
-	other := newZero(t, 3, func() *optim.AdamW { return &optim.AdamW{Clip: 2} }, ZeroOptions{Stage: 2}, 5)
-	_, err = train.Directory{Path: root}.Resume(func(c *train.Checkpoint) error { return other.Restore(context.Background(), c) })
+	otherClip := func() *optim.AdamW { return &optim.AdamW{Clip: 2} }
+	other := newZero(t, 3, otherClip, ZeroOptions{Stage: 2}, 5)
+	_, err = train.Directory{Path: root}.Resume(func(c *train.Checkpoint) error {
+		return other.Restore(context.Background(), c)
+	})
 	require.ErrorIs(t, err, train.ErrMismatch)
 	require.ErrorContains(t, err, "rank 0: ")
 }
