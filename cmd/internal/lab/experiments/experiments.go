@@ -16,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/parity"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/reduction"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/sensitivity"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/world"
 )
 
 // All returns the experiments in the order in which they are shown. A new one is a folder
@@ -30,6 +31,7 @@ func All() []lab.Experiment {
 		law.Experiment,
 		memory.Experiment,
 		reduction.Experiment,
+		world.Experiment,
 		fp4.Experiment,
 		attention.Experiment,
 	}
