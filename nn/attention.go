@@ -7,34 +7,47 @@ import (
 
 // AttentionConfig is the shape of an [Attention].
 type AttentionConfig struct {
-	Dim     int     // of what goes in and comes out; a multiple of Heads
-	Heads   int     // query heads, of Dim/Heads each
+	Dim     int     // of what goes in and comes out
+	Heads   int     // query heads
 	KVHeads int     // key and value heads, a divisor of Heads; 0: Heads
-	Rotary  *Rotary // positions, of heads of Dim/Heads; nil: none
+	HeadDim int     // of a head; 0: Dim/Heads, where Dim must be a multiple of Heads
+	Rotary  *Rotary // positions, of heads of HeadDim; nil: none
 }
 
-func (c AttentionConfig) headDim() int { return c.Dim / c.Heads }
+// queryDim is the width of all queries of one position.
+func (c AttentionConfig) queryDim() int { return c.Heads * c.HeadDim }
 
 // kvDim is the width of all keys, or values, of one position.
-func (c AttentionConfig) kvDim() int { return c.KVHeads * c.headDim() }
+func (c AttentionConfig) kvDim() int { return c.KVHeads * c.HeadDim }
 
 func (c AttentionConfig) withDefaults() AttentionConfig {
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
+	}
+	if c.HeadDim == 0 && c.Heads > 0 {
+		c.HeadDim = c.Dim / c.Heads
 	}
 	return c
 }
 
 func (c AttentionConfig) check() error {
 	switch {
-	case c.Dim <= 0 || c.Heads <= 0 || c.Dim%c.Heads != 0:
-		return configError("AttentionConfig.Dim is %d and Heads %d: they must be positive, and Dim a multiple of Heads", c.Dim, c.Heads)
+	case c.Dim <= 0 || c.Heads <= 0 || c.HeadDim < 0 || c.HeadDim == 0 && c.Dim%c.Heads != 0:
+		return configError("AttentionConfig.Dim is %d, Heads %d and HeadDim %d: "+
+			"they must be positive, and Dim a multiple of Heads where HeadDim is 0", c.Dim, c.Heads, c.HeadDim)
 	case c.KVHeads < 0 || c.withDefaults().Heads%c.withDefaults().KVHeads != 0:
 		return configError("AttentionConfig.KVHeads is %d: it must divide Heads = %d", c.KVHeads, c.Heads)
-	case c.Rotary != nil && c.Rotary.headDim != c.headDim():
-		return configError("AttentionConfig.Rotary is for heads of %d elements: Dim/Heads is %d", c.Rotary.headDim, c.headDim())
 	}
-	return checkMatrix("an attention's projection", c.Dim, c.Dim)
+	c = c.withDefaults()
+	if c.Rotary != nil && c.Rotary.headDim != c.HeadDim {
+		return configError("AttentionConfig.Rotary is for heads of %d elements: those of the attention have %d",
+			c.Rotary.headDim, c.HeadDim)
+	}
+	width, ok := product(c.Heads, c.HeadDim)
+	if !ok {
+		return configError("AttentionConfig.Heads is %d and HeadDim %d: that is too large", c.Heads, c.HeadDim)
+	}
+	return checkMatrix("an attention's projection", int(width), c.Dim)
 }
 
 // Attention is causal self-attention (Vaswani et al., arXiv 1706.03762) with rotary
@@ -69,19 +82,21 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 	a := &Attention{
 		config: c,
 		input:  newCommonInput(o),
-		mixing: newMixing(strings.TrimSuffix(prefix, "."), c.Heads, c.KVHeads, c.headDim(), c.headDim(), o),
+		mixing: newMixing(strings.TrimSuffix(prefix, "."), c.Heads, c.KVHeads, c.HeadDim, c.HeadDim, o),
 	}
 	for _, p := range []struct {
 		layer   **Linear
 		name    string
-		out     int
+		out, in int
 		options Options
 	}{
-		{&a.Query, "q_proj.weight", c.Dim, o}, {&a.Key, "k_proj.weight", c.kvDim(), o},
-		{&a.Value, "v_proj.weight", c.kvDim(), o}, {&a.Output, "o_proj.weight", c.Dim, o.roundInput()},
+		{&a.Query, "q_proj.weight", c.queryDim(), c.Dim, o},
+		{&a.Key, "k_proj.weight", c.kvDim(), c.Dim, o},
+		{&a.Value, "v_proj.weight", c.kvDim(), c.Dim, o},
+		{&a.Output, "o_proj.weight", c.Dim, c.queryDim(), o.roundInput()},
 	} {
 		var err error
-		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, c.Dim), p.options); err != nil {
+		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), p.options); err != nil {
 			return nil, err
 		}
 	}

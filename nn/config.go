@@ -309,12 +309,24 @@ func (c Config) options(s *Shared) Options {
 	}
 }
 
-// layerOptions returns those of a layer.
-func (c Config) layerOptions(layer int, s *Shared) Options {
+// LayerOptions returns the options of a layer's linear layers, norms and so on, for those who
+// build a [Llama] of its layers; they share s. The configuration must be valid.
+func (c Config) LayerOptions(layer int, s *Shared) Options {
 	o := c.options(s)
 	if layer < c.BF16First || layer >= c.Layers-c.BF16Last {
 		bf16 := DefaultRounding(NarrowBF16)
 		o.FP8, o.Rounding, o.Activations = nil, &bf16, ActivationsFP32
+	}
+	return o
+}
+
+// HeadOptions returns those of the output head, which multiplies in FP32 unless Operators say
+// otherwise, and keeps FP32.
+func (c Config) HeadOptions(s *Shared) Options {
+	o := Options{Shared: s, Workers: c.Workers}
+	if f := c.Operators.Head; f != "" {
+		r := DefaultRounding(f)
+		o.Rounding = &r
 	}
 	return o
 }

@@ -81,7 +81,7 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 		m.params = append(m.params, table)
 	}
 	var err error
-	m.head, err = newLinear(headName, table, o.ofHead())
+	m.head, err = newLinear(headName, table, cfg.HeadOptions(&m.shared))
 	m.loss.Workers, m.loss.sums = cfg.Workers, newSums(cfg.Operators.Reductions)
 	m.stream = make([][]float32, cfg.Layers+1)
 	return m, err
@@ -90,7 +90,7 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 // newBlock returns a layer. All share the rotations of the first.
 func (m *Llama) newBlock(layer int) (*Block, error) {
 	c, prefix := m.cfg, layerPrefix(layer)
-	o := c.layerOptions(layer, &m.shared)
+	o := c.LayerOptions(layer, &m.shared)
 	b := newEmptyBlock(prefix, c.Dim, c.NormEps, o)
 	if m.rotary == nil {
 		m.rotary = newRotary(c.rotaryDim(), c.Context, c.RopeTheta, c.RopeScaling)
@@ -100,7 +100,7 @@ func (m *Llama) newBlock(layer int) (*Block, error) {
 		err = b.addMLA(prefix, c.mla(m.rotary), o)
 	} else {
 		err = b.addAttention(prefix, AttentionConfig{
-			Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, Rotary: m.rotary,
+			Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.headDim(), Rotary: m.rotary,
 		}, o)
 	}
 	switch {

@@ -138,14 +138,3 @@ func (o Options) roundGradient() Options {
 	}
 	return o
 }
-
-// ofHead returns o for the output head, which multiplies in FP32 unless Operators say
-// otherwise, and keeps FP32.
-func (o Options) ofHead() Options {
-	head := Options{Shared: o.Shared, Workers: o.Workers}
-	if f := o.Operators.Head; f != "" {
-		r := DefaultRounding(f)
-		head.Rounding = &r
-	}
-	return head
-}
