@@ -39,22 +39,27 @@
 // in a format of its own. In FP32 its bits are those of one rank. Its checkpoints are in
 // parts, and read by any number of ranks.
 //
-// # Whole models
+// # Layers
 //
-// [MLP] and [Linear] are tensor-parallel layers, by columns and by rows: each slice is a
-// layer of package nn by itself, with scales and histories of its own, and what crosses
-// ranks is summed over slices. [Rank.Pipeline] runs micro-batches through stages, and
-// [Rank.Experts] sends tokens to experts and back, forward. Each layout is judged by its
-// twin of one rank, which has the same slices, micro-batches and shards, and so the same
-// bits where what is sent is FP32; [Rank.Group] puts layouts together, as tensor times data
-// parallel.
+// [Linear], [MLP], [Attention], [MLA], [Embedding] and [CrossEntropy] are tensor-parallel
+// layers: channels, heads or the vocabulary are cut in slices, each slice is a layer of
+// package nn by itself, with scales and histories of its own, and what crosses ranks is
+// summed over slices. With Sequence sums are reduce-scattered, so that ranks have rows, which
+// [RMSNorm] normalizes and gathers. A [Cut] says which part of a whole parameter one of a
+// slice is.
 //
-// What is not here yet: attention cut by heads, which needs an nn.Attention whose width
-// is not that of the residual stream; sequence parallel norms, which are an all-gather
-// and a reduce-scatter in place of the two all-reduces of an MLP; an embedding and a loss
-// cut by vocabulary; the backward pass of experts, whose gradients go the way back; stages
-// of a Llama, which a caller makes of its layers now; and gathering weights layer by layer
-// in stage 3 of ZeRO, which has the same numbers and twice the traffic.
+// [Mixture] is nn.Experts with the experts shared out among ranks: [Rank.SendTokens] sends
+// tokens to experts and results back, and gradients the way back, each of the four in a
+// format of its own. [Rank.Pipeline] runs micro-batches through stages. [Rank.Group] puts
+// these together, as tensor times data parallel.
+//
+// Each is judged by its twin of one rank, which has the same slices, micro-batches and
+// shards, and so the same bits where what is sent is FP32. With one slice that is the layer
+// of package nn.
+//
+// What is not here yet: stages of a Llama, which a caller makes of its layers now; and
+// gathering weights layer by layer in stage 3 of ZeRO, which has the same numbers and twice
+// the traffic.
 //
 // # Sources
 //
@@ -62,5 +67,6 @@
 // Halving: Thakur, Rabenseifner & Gropp, Optimization of collective communication
 // operations in MPICH (2005). Sums in E4M3 under a scale that ranks share: FP8-LM, arXiv
 // 2310.18313. Fixed trees over slices: arXiv 2511.17826. ZeRO: Rajbhandari et al., arXiv
-// 1910.02054. Tokens of experts: DeepEP, and DeepSeek-V3, arXiv 2412.19437.
+// 1910.02054. Tokens of experts: DeepEP, and DeepSeek-V3, arXiv 2412.19437. Tensor
+// parallel layers: Megatron-LM, arXiv 1909.08053; sequence parallel norms: arXiv 2205.05198.
 package world

@@ -6,9 +6,13 @@ import "context"
 // order in which their results are added, with weights.
 type Routes struct {
 	TopK    int
-	Experts []int     // [tokens, TopK]
+	Experts []int     // [tokens, TopK]; Dropped: none
 	Weights []float32 // [tokens, TopK]
 }
+
+// Dropped is in [Routes] the place of an expert that had no room for the token: it is not
+// sent there, and nothing is added for it.
+const Dropped = -1
 
 // ApplyExpert writes what an expert makes of x to y, both [rows, Cols].
 type ApplyExpert func(expert int, y, x []float32, rows int) error
@@ -25,17 +29,30 @@ type Experts struct {
 	// and Reporter. A message is all rows from one rank to another.
 	Dispatch, Combine Exchange
 
+	// CombineGradient and DispatchGradient are how gradients go the way back: of results, a
+	// row for each rank that a token was sent to, and then of tokens, as many rows as there
+	// were results. Cols 0 are those of Dispatch. The zero values send FP32.
+	CombineGradient, DispatchGradient Exchange
+
 	// SumAtSource has a rank add the weighted results of its experts for a token, in FP32,
 	// and send back one row, as DeepEP does in its normal mode; rows are added in the order
 	// of ranks, so that the bits depend on how many ranks there are. Otherwise a row of
 	// each expert comes back, and is weighted and added, in the order of Routes, where the
 	// token is, as DeepEP does in its low-latency mode.
 	SumAtSource bool
+
+	// Apart has an expert compute the rows of each rank by themselves, in the order of ranks,
+	// so that its amaxes and the gradient of its weights are those of one rank that does
+	// one share of a batch after the other. Otherwise it has the rows of all at once, as
+	// one rank has that does the whole batch.
+	Apart bool
 }
 
 // Check returns an error, [ErrInput], that names the first option that is out of range.
 func (e *Experts) Check() error {
-	for _, err := range []error{e.Dispatch.Check(), e.Combine.Check()} {
+	for _, err := range []error{
+		e.Dispatch.Check(), e.Combine.Check(), e.CombineGradient.Check(), e.DispatchGradient.Check(),
+	} {
 		if err != nil {
 			return err
 		}
@@ -43,6 +60,12 @@ func (e *Experts) Check() error {
 	if e.Count < 1 || e.Dispatch.Cols < 1 || e.Dispatch.Cols != e.Combine.Cols {
 		return inputError("%d experts for rows of %d, which send back %d: want at least 1, and the same number",
 			e.Count, e.Dispatch.Cols, e.Combine.Cols)
+	}
+	for _, x := range []*Exchange{&e.CombineGradient, &e.DispatchGradient} {
+		if x.Cols != 0 && x.Cols != e.Dispatch.Cols {
+			return inputError("%q: gradients of rows of %d have %d columns: want 0, or the same number",
+				x.Name, e.Dispatch.Cols, x.Cols)
+		}
 	}
 	return nil
 }
@@ -64,7 +87,7 @@ func (e *Experts) checkRoutes(rank int, x []float32, routes Routes) error {
 			rank, len(x), len(routes.Experts), len(routes.Weights), tokens, cols, routes.TopK)
 	}
 	for i, expert := range routes.Experts {
-		if expert < 0 || expert >= e.Count {
+		if expert != Dropped && (expert < 0 || expert >= e.Count) {
 			return inputError("rank %d: token %d goes to expert %d: there are %d",
 				rank, i/routes.TopK, expert, e.Count)
 		}
@@ -74,42 +97,16 @@ func (e *Experts) checkRoutes(rank int, x []float32, routes Routes) error {
 
 // Experts sends the rank's tokens x, [tokens, Cols], to experts, and writes the weighted
 // sums of their results to y. apply is called for each expert of the rank that has rows,
-// in ascending order, with those of all ranks in the order of ranks and tokens.
+// in ascending order, with those of all ranks in the order of ranks and tokens, or with
+// [Experts.Apart] once for each rank. [Rank.SendTokens] is for those who need gradients.
 func (r *Rank) Experts(e Experts, y, x []float32, routes Routes, apply ApplyExpert) error {
-	if err := e.Check(); err != nil {
-		return err
-	}
-	if err := e.checkRoutes(r.id, x, routes); err != nil {
-		return err
-	}
-	if len(y) != len(x) {
-		return inputError("rank %d: results of %d elements for %d", r.id, len(y), len(x))
-	}
-	t := newTokens(&e, r.Ranks(), x, routes)
-	asked, err := r.askExperts(&e, t.asked)
+	sent, err := r.SendTokens(e, x, routes)
 	if err != nil {
 		return err
 	}
-	received := make([][]float32, r.Ranks())
-	for i, list := range asked {
-		received[i] = make([]float32, len(list)*e.Dispatch.Cols)
-	}
-	if err := r.AllToAll(e.Dispatch, received, t.rows); err != nil {
-		return err
-	}
-	results, err := e.apply(asked, received, apply)
-	if err != nil {
-		return err
-	}
-	back := make([][]float32, r.Ranks())
-	for j, list := range t.asked {
-		back[j] = make([]float32, e.rowsBack(list)*e.Combine.Cols)
-	}
-	if err := r.AllToAll(e.Combine, back, results); err != nil {
-		return err
-	}
-	e.combine(y, back, t, routes)
-	return nil
+	return sent.Forward(y, func(rows ExpertRows, y, x []float32) error {
+		return apply(rows.Expert, y, x, rows.Rows)
+	})
 }
 
 // asked is what one token wants of a rank: experts, with their weights and their places
@@ -121,29 +118,23 @@ type asked struct {
 	places  []int
 }
 
-// tokens are a rank's by where they go: each once to each rank that has experts of it.
-type tokens struct {
-	asked [][]asked
-	rows  [][]float32
-}
-
-func newTokens(e *Experts, ranks int, x []float32, routes Routes) *tokens {
-	t := &tokens{asked: make([][]asked, ranks), rows: make([][]float32, ranks)}
-	cols := e.Dispatch.Cols
-	for token := range len(x) / cols {
-		for place := range routes.TopK {
-			at := token*routes.TopK + place
-			j := e.rank(routes.Experts[at], ranks)
-			if n := len(t.asked[j]); n == 0 || t.asked[j][n-1].token != token {
-				t.asked[j] = append(t.asked[j], asked{token: token})
-				t.rows[j] = append(t.rows[j], x[token*cols:(token+1)*cols]...)
-			}
-			a := &t.asked[j][len(t.asked[j])-1]
-			a.experts, a.weights = append(a.experts, routes.Experts[at]), append(a.weights, routes.Weights[at])
-			a.places = append(a.places, place)
+// newAsked returns what a rank's tokens want, by rank: a token is there once for each rank
+// that has experts of it.
+func newAsked(e *Experts, ranks int, routes Routes) [][]asked {
+	all := make([][]asked, ranks)
+	for at, expert := range routes.Experts {
+		if expert == Dropped {
+			continue
 		}
+		token, j := at/routes.TopK, e.rank(expert, ranks)
+		if n := len(all[j]); n == 0 || all[j][n-1].token != token {
+			all[j] = append(all[j], asked{token: token})
+		}
+		a := &all[j][len(all[j])-1]
+		a.experts, a.weights = append(a.experts, expert), append(a.weights, routes.Weights[at])
+		a.places = append(a.places, at%routes.TopK)
 	}
-	return t
+	return all
 }
 
 // askExperts tells all ranks what tokens want of them, and returns what is wanted of r:
@@ -186,98 +177,6 @@ func (e *Experts) rowsBack(list []asked) int {
 		n += len(a.experts)
 	}
 	return n
-}
-
-// apply has each expert compute its rows, and returns what goes back to each rank.
-func (e *Experts) apply(all [][]asked, received [][]float32, f ApplyExpert) ([][]float32, error) {
-	cols := e.Dispatch.Cols
-	type place struct{ rank, row, to int }
-	inputs, places := map[int][]float32{}, map[int][]place{}
-	back := make([][]float32, len(all))
-	weights := make([][]float32, len(all)) // by row of back, where they are not summed
-	for i, list := range all {
-		to := 0
-		for row, a := range list {
-			for k, expert := range a.experts {
-				inputs[expert] = append(inputs[expert], received[i][row*cols:(row+1)*cols]...)
-				places[expert] = append(places[expert], place{i, row, to})
-				weights[i] = append(weights[i], a.weights[k])
-				to++
-			}
-		}
-		back[i] = make([]float32, to*cols)
-	}
-	for expert := range e.Count {
-		x := inputs[expert]
-		if len(x) == 0 {
-			continue
-		}
-		y := make([]float32, len(x))
-		if err := f(expert, y, x, len(x)/cols); err != nil {
-			return nil, err
-		}
-		for n, p := range places[expert] {
-			copy(back[p.rank][p.to*cols:(p.to+1)*cols], y[n*cols:])
-		}
-	}
-	if e.SumAtSource {
-		for i, list := range all {
-			back[i] = sumRows(list, back[i], weights[i], cols)
-		}
-	}
-	return back, nil
-}
-
-// sumRows adds the weighted rows of each token.
-func sumRows(list []asked, rows, weights []float32, cols int) []float32 {
-	sums := make([]float32, len(list)*cols)
-	for t, a := range list {
-		for k := range a.experts {
-			addWeighted(sums[t*cols:(t+1)*cols], rows[:cols], weights[0], k == 0)
-			rows, weights = rows[cols:], weights[1:]
-		}
-	}
-	return sums
-}
-
-// addWeighted adds weight times row to sum, or begins a sum with it.
-func addWeighted(sum, row []float32, weight float32, first bool) {
-	for i, v := range row[:len(sum)] {
-		v = float32(v * weight)
-		if !first {
-			v += sum[i]
-		}
-		if sum[i] = v; v != v {
-			sum[i] = canonicalNaN
-		}
-	}
-}
-
-// combine writes the sums of what came back.
-func (e *Experts) combine(y []float32, back [][]float32, t *tokens, routes Routes) {
-	cols := e.Combine.Cols
-	if e.SumAtSource {
-		begun := make([]bool, len(y)/cols)
-		for j, list := range t.asked {
-			for row, a := range list {
-				addWeighted(y[a.token*cols:(a.token+1)*cols], back[j][row*cols:], 1, !begun[a.token])
-				begun[a.token] = true
-			}
-		}
-		return
-	}
-	rows := make([][]float32, len(routes.Experts))
-	for j, list := range t.asked {
-		for _, a := range list {
-			for _, place := range a.places {
-				rows[a.token*routes.TopK+place], back[j] = back[j][:cols], back[j][cols:]
-			}
-		}
-	}
-	for i, row := range rows {
-		token := i / routes.TopK
-		addWeighted(y[token*cols:(token+1)*cols], row, routes.Weights[i], i%routes.TopK == 0)
-	}
 }
 
 // Forward does on as many ranks as there are slices of tokens what [Rank.Experts] does, and

@@ -47,28 +47,37 @@ func (s *Slices) Of(rank, ranks int) (lo, hi int) {
 // AllReduceSlices writes the sum of the terms of all slices to dst. Terms are those of
 // the rank's own slices, as [Slices.Of] says.
 func (r *Rank) AllReduceSlices(s Slices, dst []float32, terms [][]float32) error {
-	if err := s.Check(); err != nil {
-		return err
-	}
-	first, end := s.Of(r.id, r.Ranks())
-	if len(terms) != end-first {
-		return inputError("%q: rank %d has %d terms of slices: want %d",
-			s.Name, r.id, len(terms), end-first)
-	}
-	src := hosted{n: len(dst), operands: map[int][]float32{}}
-	for i, term := range terms {
+	for _, term := range terms {
 		if len(term) != len(dst) {
 			return inputError("%q: a term of %d elements of a sum of %d", s.Name, len(term), len(dst))
 		}
+	}
+	src, err := r.hostedTerms(&s, terms)
+	if err != nil {
+		return err
+	}
+	src.n = len(dst)
+	return r.reduce(&s.Exchange, src, false, func(part, lo, hi int, p *parcel) { p.decode(dst[lo:hi]) })
+}
+
+// hostedTerms returns the terms of the rank's slices as operands of a reduction.
+func (r *Rank) hostedTerms(s *Slices, terms [][]float32) (hosted, error) {
+	if err := s.Check(); err != nil {
+		return hosted{}, err
+	}
+	first, end := s.Of(r.id, r.Ranks())
+	if len(terms) != end-first {
+		return hosted{}, inputError("%q: rank %d has %d terms of slices: want %d",
+			s.Name, r.id, len(terms), end-first)
+	}
+	src := hosted{operands: map[int][]float32{}, host: s.hosts(r.Ranks())}
+	for i, term := range terms {
+		if src.n = len(term); src.n != len(terms[0]) {
+			return hosted{}, inputError("%q: terms of %d and of %d elements", s.Name, len(terms[0]), src.n)
+		}
 		src.operands[first+i] = term
 	}
-	for rank := range r.Ranks() {
-		lo, hi := s.Of(rank, r.Ranks())
-		for range hi - lo {
-			src.host = append(src.host, rank)
-		}
-	}
-	return r.reduce(&s.Exchange, src, false, func(part, lo, hi int, p *parcel) { p.decode(dst[lo:hi]) })
+	return src, nil
 }
 
 // Multiply writes A·Bᵀ to c, as [gemm.Multiply] does, but with K in slices, each of which

@@ -18,6 +18,10 @@ type MLP struct {
 	Gradient Exchange  // how gradients of inputs are summed
 	Parts    []*nn.MLP // the rank's slices; nil where one is empty
 
+	// Sequence leaves a rank its rows, as [Slices.Tokens] says, of what Forward and Backward
+	// write: sums are reduce-scattered. What they are given is whole.
+	Sequence bool
+
 	dim, hidden, first int
 }
 
@@ -69,6 +73,18 @@ func (m *MLP) Params() (params []*nn.Param) {
 	return params
 }
 
+// Cuts returns the weights of the rank's slices: gate, up and down of each.
+func (m *MLP) Cuts() (cuts []Cut) {
+	for k, part := range m.Parts {
+		if part != nil {
+			lo, _ := m.Slices.Range(m.hidden, m.first+k)
+			cuts = append(cuts, newCut(part.Gate.Weight, lo, 0), newCut(part.Up.Weight, lo, 0),
+				newCut(part.Down.Weight, 0, lo))
+		}
+	}
+	return cuts
+}
+
 // Load fills the weights from those of a whole MLP: gate and up are [hidden, dim], down is
 // [dim, hidden].
 func (m *MLP) Load(gate, up, down []float32) error {
@@ -76,57 +92,56 @@ func (m *MLP) Load(gate, up, down []float32) error {
 		return inputError("weights of %d, %d and %d elements are not those of an MLP of %d by %d",
 			len(gate), len(up), len(down), m.dim, m.hidden)
 	}
-	for k, part := range m.Parts {
-		if part != nil {
-			lo, hi := m.Slices.Range(m.hidden, m.first+k)
-			copy(part.Gate.Weight.Value, gate[lo*m.dim:hi*m.dim])
-			copy(part.Up.Weight.Value, up[lo*m.dim:hi*m.dim])
-			copyColumns(part.Down.Weight.Value, down, m.hidden, lo, hi)
-		}
-	}
-	return nil
-}
-
-// copyColumns copies columns [lo, hi) of src, which has so many.
-func copyColumns(dst, src []float32, cols, lo, hi int) {
-	for row := 0; row < len(src)/cols; row++ {
-		copy(dst[row*(hi-lo):][:hi-lo], src[row*cols+lo:row*cols+hi])
-	}
+	return loadCuts(m.Cuts(), []*nn.Param{
+		{Rows: m.hidden, Cols: m.dim, Value: gate}, {Rows: m.hidden, Cols: m.dim, Value: up},
+		{Rows: m.dim, Cols: m.hidden, Value: down},
+	})
 }
 
 // Forward writes the result for x to y, both [rows, dim] and the same on all ranks, as
 // [nn.MLP.Forward] does.
 func (m *MLP) Forward(r *Rank, y, x []float32, rows int) error {
-	return sumSlices(r, m.Slices, y, len(m.Parts), func(i int, term []float32) error {
-		if m.Parts[i] == nil {
-			return nil
-		}
-		return m.Parts[i].Forward(r.ctx, term, x, rows)
-	})
+	return sumLayer(r, m.sums(m.Slices.Exchange), m.Sequence, y, len(x), m.Parts,
+		func(_ int, p *nn.MLP, term []float32) error { return p.Forward(r.ctx, term, x, rows) })
 }
 
 // Backward writes the gradient of x to dx, and adds those of the rank's weights to their
 // Grad, as [nn.MLP.Backward] does.
 func (m *MLP) Backward(r *Rank, dx, dy []float32) error {
-	s := m.Slices
-	s.Exchange = m.Gradient
-	return sumSlices(r, s, dx, len(m.Parts), func(i int, term []float32) error {
-		if m.Parts[i] == nil {
-			return nil
-		}
-		return m.Parts[i].Backward(r.ctx, term, dy)
-	})
+	return sumLayer(r, m.sums(m.Gradient), m.Sequence, dx, len(dy), m.Parts,
+		func(_ int, p *nn.MLP, term []float32) error { return p.Backward(r.ctx, term, dy) })
 }
 
-// sumSlices writes the sum of the terms of all slices to dst, of which this rank
-// computes n.
-func sumSlices(r *Rank, s Slices, dst []float32, n int, compute func(i int, term []float32) error) error {
-	terms := make([][]float32, n)
-	for i := range terms {
-		terms[i] = make([]float32, len(dst))
-		if err := compute(i, terms[i]); err != nil {
+// sums returns how results, or gradients, are summed.
+func (m *MLP) sums(x Exchange) Slices { return m.Slices.by(x, m.Sequence, m.dim) }
+
+// by returns the slices with an exchange of their sums. Where these are scattered they are
+// rows of dim.
+func (s Slices) by(x Exchange, scatter bool, dim int) Slices {
+	if s.Exchange = x; scatter {
+		s.Cols = dim
+	}
+	return s
+}
+
+// sumLayer writes the sum over slices of what parts compute, each a whole of n elements, to
+// dst, or the rank's rows of it. A part that is nil adds zeros.
+func sumLayer[P any](
+	r *Rank, s Slices, scatter bool, dst []float32, n int, parts []*P,
+	compute func(i int, p *P, term []float32) error,
+) error {
+	terms := make([][]float32, len(parts))
+	for i, p := range parts {
+		terms[i] = make([]float32, n)
+		if p == nil {
+			continue
+		}
+		if err := compute(i, p, terms[i]); err != nil {
 			return err
 		}
+	}
+	if scatter {
+		return r.ReduceScatterSlices(s, dst, terms)
 	}
 	return r.AllReduceSlices(s, dst, terms)
 }
@@ -141,14 +156,17 @@ type Linear struct {
 	ByRows bool
 	Parts  []*nn.Linear // the rank's slices; nil where one is empty
 
-	out, in, first int
+	// Sequence leaves a rank its rows, as [Slices.Tokens] says, of the sum.
+	Sequence bool
+
+	out, in, first, rows int
 }
 
 // NewLinear returns the slices of a layer that a rank has, with weights of zero, named
 // like "up_proj.slice.3.weight". The error is [ErrInput] or that of [nn.NewLinear].
 func NewLinear(rank, ranks int, name string, out, in int, byRows bool, s Slices, o nn.Options) (*Linear, error) {
 	l := &Linear{Slices: s, ByRows: byRows, out: out, in: in}
-	layer := strings.TrimSuffix(name, ".weight")
+	layer := layerOf(name)
 	l.Slices.Name = layer
 	err := eachSlice(&s, rank, ranks, l.cut(), func(i, lo, hi int) error {
 		sliceOut, sliceIn := hi-lo, in
@@ -167,6 +185,9 @@ func NewLinear(rank, ranks int, name string, out, in int, byRows bool, s Slices,
 	return l, err
 }
 
+// layerOf returns the name of a layer, given that of its weight.
+func layerOf(name string) string { return strings.TrimSuffix(name, ".weight") }
+
 // cut returns how many channels are cut in slices.
 func (l *Linear) cut() int {
 	if l.ByRows {
@@ -175,33 +196,41 @@ func (l *Linear) cut() int {
 	return l.out
 }
 
+// Cuts returns the weights of the rank's slices.
+func (l *Linear) Cuts() (cuts []Cut) {
+	for k, part := range l.Parts {
+		if part == nil {
+			continue
+		}
+		lo, _ := l.Slices.Range(l.cut(), l.first+k)
+		if l.ByRows {
+			cuts = append(cuts, newCut(part.Weight, 0, lo))
+		} else {
+			cuts = append(cuts, newCut(part.Weight, lo, 0))
+		}
+	}
+	return cuts
+}
+
 // Load fills the weights from a whole one, [out, in].
 func (l *Linear) Load(weight []float32) error {
 	if len(weight) != l.out*l.in {
 		return inputError("%q: a weight of %d elements is not [%d, %d]",
 			l.Slices.Name, len(weight), l.out, l.in)
 	}
-	for k, part := range l.Parts {
-		if part == nil {
-			continue
-		}
-		if lo, hi := l.Slices.Range(l.cut(), l.first+k); l.ByRows {
-			copyColumns(part.Weight.Value, weight, l.in, lo, hi)
-		} else {
-			copy(part.Weight.Value, weight[lo*l.in:hi*l.in])
-		}
-	}
-	return nil
+	return loadCuts(l.Cuts(), []*nn.Param{{Rows: l.out, Cols: l.in, Value: weight}})
 }
 
 // Forward writes x·Wᵀ. By columns x has one slice, the whole [rows, in], and y has one for
 // each of the rank's, [rows, its outputs]; by rows x has those and y one, [rows, out].
 // Slices of x must stay as they are until Backward.
 func (l *Linear) Forward(r *Rank, y, x [][]float32, rows int) error {
+	l.rows = rows
+	forward := func(p *nn.Linear, y, x []float32) error { return p.Forward(r.ctx, y, x, rows) }
 	if l.ByRows {
-		return l.sum(r, y, x, func(p *nn.Linear, y, x []float32) error { return p.Forward(r.ctx, y, x, rows) })
+		return l.sum(r, y, x, l.out, forward)
 	}
-	return l.each(y, x, func(p *nn.Linear, y, x []float32) error { return p.Forward(r.ctx, y, x, rows) })
+	return l.each(y, x, forward)
 }
 
 // Backward takes the gradient dy of what Forward wrote, writes that of x to dx, in slices
@@ -211,7 +240,7 @@ func (l *Linear) Backward(r *Rank, dx, dy [][]float32) error {
 	if l.ByRows {
 		return l.each(dx, dy, backward)
 	}
-	return l.sum(r, dx, dy, backward)
+	return l.sum(r, dx, dy, l.in, backward)
 }
 
 // each computes the rank's slices of to from one whole.
@@ -230,17 +259,16 @@ func (l *Linear) each(to, from [][]float32, f func(p *nn.Linear, to, from []floa
 	return nil
 }
 
-// sum computes one whole from the rank's slices.
-func (l *Linear) sum(r *Rank, to, from [][]float32, f func(p *nn.Linear, to, from []float32) error) error {
+// sum computes one whole, of so many columns, from the rank's slices.
+func (l *Linear) sum(
+	r *Rank, to, from [][]float32, cols int, f func(p *nn.Linear, to, from []float32) error,
+) error {
 	if err := l.check(to, from); err != nil {
 		return err
 	}
-	return sumSlices(r, l.Slices, to[0], len(l.Parts), func(i int, term []float32) error {
-		if l.Parts[i] == nil {
-			return nil
-		}
-		return f(l.Parts[i], term, from[i])
-	})
+	s := l.Slices.by(l.Slices.Exchange, l.Sequence, cols)
+	return sumLayer(r, s, l.Sequence, to[0], l.rows*cols, l.Parts,
+		func(i int, p *nn.Linear, term []float32) error { return f(p, term, from[i]) })
 }
 
 func (l *Linear) check(whole, slices [][]float32) error {
