@@ -57,9 +57,23 @@
 // shards, and so the same bits where what is sent is FP32. With one slice that is the layer
 // of package nn.
 //
-// What is not here yet: stages of a Llama, which a caller makes of its layers now; and
-// gathering weights layer by layer in stage 3 of ZeRO, which has the same numbers and twice
-// the traffic.
+// # Whole models
+//
+// [Llama] runs an nn.Llama, dense or with experts, under a [Layout]: data, tensor, pipeline
+// and expert parallel, ZeRO, and an Exchange for everything that is sent.
+//
+//	layout := world.Layout{Data: 2, Expert: 2, Tensor: 2, Zero: 2, Exchanges: map[string]world.Exchange{
+//		world.ExpertTokens: {Wire: e4m3}, world.ShardGradients: {Order: world.OrderRing, Wire: bf16},
+//	}}
+//	m, err := world.NewLlama(model, layout, optimizer)
+//	loss, norm, err := m.Step(ctx, tokens, targets, batch, seq, lr)
+//	twin, err := world.NewLlama(model, layout.Twin(), optimizer)  // the same on one rank
+//
+// What is not here yet: gathering weights layer by layer in stage 3 of ZeRO, which has the
+// same numbers and twice the traffic; interleaved stages, a table that two stages have, and
+// Operators.Residual and Reductions, which a Layout refuses; and routed experts that all
+// rows of a rank go through at once in a Llama: they do the rows of each source apart, as
+// one rank would that does one shard after the other.
 //
 // # Sources
 //

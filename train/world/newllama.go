@@ -1,0 +1,189 @@
+package world
+
+import (
+	"strconv"
+
+	"github.com/octavo-fp8/octavo/nn"
+)
+
+// newPart returns what a rank has of a model, with weights of zero.
+func newPart(cfg nn.Config, l *Layout, rank int, rotary *nn.Rotary) (*llamaPart, error) {
+	p := &llamaPart{cfg: cfg, layout: l, seat: l.seat(rank)}
+	plain := nn.Options{Shared: &p.shared, Operators: cfg.Operators, Workers: cfg.Workers}
+	var err error
+	if p.seat.stage == 0 {
+		const name = "model.embed_tokens.weight"
+		s := p.sums(ForwardSums)
+		p.embedding, err = NewEmbedding(p.seat.tensor, l.Tensor, name, cfg.Vocab, cfg.Dim, s, plain)
+		if err != nil {
+			return nil, err
+		}
+		p.embedding.Sequence = l.Sequence
+	}
+	per := cfg.Layers / l.Pipeline
+	for layer := p.seat.stage * per; layer < (p.seat.stage+1)*per; layer++ {
+		b, err := p.newBlock(layer, rotary)
+		if err != nil {
+			return nil, err
+		}
+		p.blocks = append(p.blocks, b)
+	}
+	if p.seat.stage == l.Pipeline-1 {
+		if p.norm, err = p.newNorm("model.norm.weight"); err != nil {
+			return nil, err
+		}
+		if err := p.addHead(); err != nil {
+			return nil, err
+		}
+		p.loss = CrossEntropy{Slices: l.sums(LossSums), Vocab: cfg.Vocab}
+	}
+	p.collect()
+	for _, q := range p.params {
+		q.share(l, p.seat)
+	}
+	return p, nil
+}
+
+// sums returns slices whose sums are rows of the residual stream.
+func (p *llamaPart) sums(name string) Slices {
+	s := p.layout.sums(name)
+	s.Cols = p.cfg.Dim
+	return s
+}
+
+// named returns the exchange of a name for a tensor of rows of the residual stream.
+func (p *llamaPart) named(name, tensor string) Exchange {
+	x := p.layout.exchange(name)
+	x.Name, x.Cols = tensor, p.cfg.Dim
+	return x
+}
+
+// addHead adds the output head. A tied one multiplies by the slices of the embedding.
+func (p *llamaPart) addHead() (err error) {
+	const name = "lm_head.weight"
+	s, o := p.sums(BackwardSums), p.cfg.HeadOptions(&p.shared)
+	if !p.cfg.TieHead {
+		p.head, err = NewLinear(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, false, s, o)
+	} else {
+		p.head, err = newLinearOf(p.seat.tensor, p.layout.Tensor, name, p.embedding, s, o)
+	}
+	if err == nil {
+		p.head.Sequence = p.layout.Sequence
+	}
+	return err
+}
+
+// newLinearOf returns slices of a layer by columns that multiplies by those of an embedding.
+func newLinearOf(
+	rank, ranks int, name string, e *Embedding, s Slices, o nn.Options,
+) (*Linear, error) {
+	l := &Linear{Slices: s, out: e.vocab, in: e.dim}
+	l.Slices.Name = layerOf(name)
+	l.first, _ = s.Of(rank, ranks)
+	for _, part := range e.Parts {
+		if part == nil {
+			l.Parts = append(l.Parts, nil)
+			continue
+		}
+		head, err := nn.NewLinearOf(name, part.Table, o)
+		if err != nil {
+			return nil, err
+		}
+		l.Parts = append(l.Parts, head)
+	}
+	return l, nil
+}
+
+func (p *llamaPart) newNorm(name string) (norm, error) {
+	o := nn.Options{Shared: &p.shared, Operators: p.cfg.Operators, Workers: p.cfg.Workers}
+	if !p.layout.Sequence {
+		n, err := nn.NewRMSNorm(name, p.cfg.Dim, p.cfg.NormEps, o)
+		return wholeNorm{n}, err
+	}
+	s := p.layout.sums(GatheredRows)
+	n, err := NewRMSNorm(p.seat.tensor, p.layout.Tensor, name, p.cfg.Dim, p.cfg.NormEps, s, o)
+	if err == nil {
+		n.Gradient = p.layout.exchange(CommonGradients)
+		n.Gradient.Name = n.Slices.Name + ".gradient"
+	}
+	return n, err
+}
+
+// newBlock returns a layer of the model.
+func (p *llamaPart) newBlock(layer int, rotary *nn.Rotary) (b *llamaBlock, err error) {
+	prefix := "model.layers." + strconv.Itoa(layer) + "."
+	b = new(llamaBlock)
+	if b.attentionNorm, err = p.newNorm(prefix + "input_layernorm.weight"); err != nil {
+		return nil, err
+	}
+	if b.attention, err = p.newAttention(layer, prefix+"self_attn.", rotary); err != nil {
+		return nil, err
+	}
+	if b.mlpNorm, err = p.newNorm(prefix + "post_attention_layernorm.weight"); err != nil {
+		return nil, err
+	}
+	prefix += "mlp."
+	s := p.sums(ForwardSums)
+	s.Align = p.layout.Align
+	if p.cfg.Experts != nil && layer >= p.cfg.Dense {
+		b.mixture, err = p.newMixture(layer, prefix, s)
+		return b, err
+	}
+	o := p.cfg.LayerOptions(layer, &p.shared)
+	b.mlp, err = NewMLP(p.seat.tensor, p.layout.Tensor, prefix, p.cfg.Dim, p.cfg.Hidden, s, o)
+	if err != nil {
+		return nil, err
+	}
+	b.mlp.Sequence, b.mlp.Gradient = p.layout.Sequence, p.named(BackwardSums, b.mlp.Gradient.Name)
+	return b, nil
+}
+
+func (p *llamaPart) newAttention(layer int, prefix string, rotary *nn.Rotary) (headsLayer, error) {
+	c, s, o := p.cfg, p.sums(ForwardSums), p.cfg.LayerOptions(layer, &p.shared)
+	if c.MLA == nil {
+		a, err := NewAttention(p.seat.tensor, p.layout.Tensor, prefix, nn.AttentionConfig{
+			Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, Rotary: rotary,
+		}, s, o)
+		if err != nil {
+			return nil, err
+		}
+		a.Sequence, a.Gradient = p.layout.Sequence, p.named(BackwardSums, a.Gradient.Name)
+		return a, nil
+	}
+	m := *c.MLA
+	m.Dim, m.Heads, m.Rotary, m.NormEps = c.Dim, c.Heads, rotary, c.NormEps
+	a, err := NewMLA(p.seat.tensor, p.layout.Tensor, prefix, m, s, o)
+	if err != nil {
+		return nil, err
+	}
+	a.Sequence, a.Gradient = p.layout.Sequence, p.named(BackwardSums, a.Gradient.Name)
+	a.Latent = p.layout.exchange(CommonGradients)
+	return a, nil
+}
+
+func (p *llamaPart) newMixture(layer int, prefix string, s Slices) (*Mixture, error) {
+	l, c := p.layout, *p.cfg.Experts
+	c.Dim = p.cfg.Dim
+	e := Experts{
+		SumAtSource: l.SumAtSource,
+		Dispatch:    p.named(ExpertTokens, prefix+ExpertTokens),
+		Combine:     p.named(ExpertResults, prefix+ExpertResults),
+
+		CombineGradient:  p.named(ExpertResultsGrads, prefix+ExpertResultsGrads),
+		DispatchGradient: p.named(ExpertTokensGrads, prefix+ExpertTokensGrads),
+	}
+	m, err := NewMixture(
+		Place{p.seat.tensor, l.Tensor}, Place{p.seat.data % l.Expert, l.Expert}, prefix, c, s, e,
+		p.cfg.LayerOptions(layer, &p.shared), p.cfg.LayerOptions(layer, &p.experts),
+	)
+	if err != nil {
+		return nil, err
+	}
+	m.source = p.beginSource
+	for _, x := range append(m.Experts, m.Shared) {
+		if x != nil {
+			x.Gradient = p.named(BackwardSums, x.Gradient.Name)
+		}
+	}
+	return m, nil
+}
