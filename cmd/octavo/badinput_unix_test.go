@@ -65,6 +65,7 @@ func readers(t *testing.T, path string) map[string][]string {
 		"audit":            append([]string{"audit", path, "--rtol", "1"}, named...),
 		"train --text":     {"train", "--text", path, "-o", dir},
 		"lab --text":       {"lab", "memory", "--short", "--text", path, "-o", dir},
+		"selftest --check": {"selftest", "--check", path},
 		"lab --activation": {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
 	}
 }

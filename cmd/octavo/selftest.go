@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,37 +30,97 @@ begins with the same case. Without a fault it goes on until --time is over, and
 in any case for one round of all checks at all levels. The environment variable
 OCTAVO_LEVEL does not matter to it.
 
-The exit status is 0 if all bits agree and 1 if not. JSON has the keys pass,
-levels, refused (by the system), processors, seed, seconds, checks (name, cases,
-bytes) and, after a wrong bit, fault (check, level, seed, what, place, want,
-got).`
+--burst and --for stress the machine with what a training run does instead:
+products under eleven recipes, grouped products, attention, casts to every
+format, quantization, SwiGLU and norms, at every level. Operands are small
+integers times powers of two, so that every sum on the way is exact in float32
+and the right result follows from integer arithmetic, whatever the order of
+additions; besides, results on ordinary numbers have the bits that octavo
+defines. --burst runs large operands three times, --for new ones until the time
+is over. Both stop at the first wrong element and say in which operator, level,
+repetition and place it is.
+
+--export writes operands that suit GPUs, what is right and a script that runs
+them through PyTorch and prints such a verdict: python selftest_torch.py >
+verdict.json. --check reads a verdict, of the script or of --json, compares its
+checksums with those that follow from its seed, and says what it says.
+
+The exit status is 0 if all bits agree and 1 if not, or if a verdict that is
+checked is not "pass". JSON has the keys pass, levels, refused (by the system),
+processors, seed, seconds, checks (name, cases, bytes) and, after a wrong bit,
+fault (check, level, seed, what, place, want, got). That of --burst, --for and
+the script has form, version, verdict ("pass", "fail" or "incomplete": stopped,
+or an operator skipped), size, seed, seconds, repetitions, machine (device,
+system, software, processors, levels, refused), operators (name, how,
+repetitions, elements, checksum, skipped) and, after a wrong element, failure
+(operator, level, seed, repetition, place, expected, got).`
+
+const selftestExample = `  octavo selftest --time 1m --seed 7
+  octavo selftest --for 8h --json > verdict.json
+  octavo selftest --export pack && python pack/selftest_torch.py > gpu.json
+  octavo selftest --check gpu.json`
+
+// selftestFlags are the flags of selftest.
+type selftestFlags struct {
+	selftest.Options
+	asJSON bool
+
+	burst         bool
+	endurance     time.Duration
+	export, check string
+}
 
 func newSelftestCommand() *cobra.Command {
-	o := selftest.Options{Seed: 1, Time: 10 * time.Second}
-	var asJSON bool
+	f := selftestFlags{Options: selftest.Options{Seed: 1, Time: 10 * time.Second}}
 	cmd := &cobra.Command{
 		Use:     "selftest",
 		Short:   "Compare every kernel of this machine with plain Go",
 		Long:    selftestLong,
-		Example: "  octavo selftest --time 1m --seed 7",
+		Example: selftestExample,
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar := newDisplay(cmd)
-			o.Progress = bar
-			r, err := selftest.Run(ctx, o)
-			bar.Finish()
-			if err != nil {
-				return err
-			}
-			return reportSelftest(ctx, cmd, r, asJSON)
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	durationFlag(cmd, &o.Time, "time", "how long to test, such as 10s or 5m")
-	seedFlag(cmd, &o.Seed, "seed of the inputs")
-	jsonFlag(cmd, &asJSON)
+	durationFlag(cmd, &f.Time, "time", "how long to test, such as 10s or 5m")
+	seedFlag(cmd, &f.Seed, "seed of the inputs")
+	cmd.Flags().BoolVar(&f.burst, "burst", false, "run the operators of a training run, three times")
+	durationFlag(cmd, &f.endurance, "for", "run them again and again for so long, such as 8h")
+	cmd.Flags().StringVar(&f.export, "export", "", "`DIR` to write operators for PyTorch to, made if need be")
+	cmd.Flags().StringVar(&f.check, "check", "", "`FILE` with a verdict to check")
+	jsonFlag(cmd, &f.asJSON)
 	return cmd
+}
+
+func (f *selftestFlags) run(cmd *cobra.Command) error {
+	var set []string
+	for _, name := range []string{"time", "burst", "for", "export", "check"} {
+		if cmd.Flags().Changed(name) {
+			set = append(set, "--"+name)
+		}
+	}
+	switch {
+	case len(set) > 1:
+		return usagef("%s do not go together: leave one out", strings.Join(set, " and "))
+	case f.check != "" && cmd.Flags().Changed("seed"):
+		return usagef("--seed is in the verdict that --check reads: leave it out")
+	case f.export != "" && f.asJSON:
+		return usagef("--export prints no result: leave --json out")
+	case f.check != "":
+		return f.runCheck(cmd)
+	case f.export != "":
+		return f.runExport(cmd)
+	case f.burst || f.endurance > 0:
+		return f.runPack(cmd)
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	bar := newDisplay(cmd)
+	f.Progress = bar
+	r, err := selftest.Run(ctx, f.Options)
+	bar.Finish()
+	if err != nil {
+		return err
+	}
+	return reportSelftest(ctx, cmd, r, f.asJSON)
 }
 
 // reportSelftest writes the result, and returns an error if there was a fault or
@@ -81,7 +142,7 @@ func reportSelftest(ctx context.Context, cmd *cobra.Command, r *selftest.Result,
 	return nil
 }
 
-// durationFlag adds a flag that takes a time above 0, by default *value.
+// durationFlag adds a flag that takes a time above 0, by default *value, or none if that is 0.
 func durationFlag(cmd *cobra.Command, value *time.Duration, name, usage string) {
 	parse := func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
@@ -90,5 +151,9 @@ func durationFlag(cmd *cobra.Command, value *time.Duration, name, usage string) 
 		}
 		return d, nil
 	}
-	cmd.Flags().Var(&parsed[time.Duration]{value, value.String(), "TIME", parse}, name, usage)
+	text := ""
+	if *value > 0 {
+		text = value.String()
+	}
+	cmd.Flags().Var(&parsed[time.Duration]{value, text, "TIME", parse}, name, usage)
 }

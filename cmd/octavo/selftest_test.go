@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/selftest"
+	"github.com/octavo-fp8/octavo/cmd/internal/selftest/pack"
 )
 
 func TestSelftest(t *testing.T) {
@@ -25,6 +28,52 @@ func TestSelftest(t *testing.T) {
 	fail(t, 2, "want a time such as 10s or 5m", "selftest", "--time", "-1s")
 	fail(t, 2, "want a whole number", "selftest", "--seed", "-1")
 	fail(t, 2, "want no arguments", "selftest", "now")
+}
+
+// TestSelftestPack exports the operators, runs some of them here and reads verdicts.
+func TestSelftestPack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pack")
+	require.Contains(t, succeed(t, "selftest", "--export", dir, "--seed", "3"), pack.ScriptFile)
+	for _, name := range pack.FileNames() {
+		require.FileExists(t, filepath.Join(dir, name))
+	}
+	fail(t, 2, "holds a run", "selftest", "--export", dir)
+
+	file := filepath.Join(t.TempDir(), "verdict.json")
+	require.NoError(t, os.WriteFile(file, []byte("{}"), 0o666))
+	fail(t, 1, file+": this is no verdict of octavo selftest", "selftest", "--check", file)
+	if !testing.Short() {
+		text := succeed(t, "selftest", "--for", "1ms", "--json")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o666))
+		require.Contains(t, succeed(t, "selftest", "--check", file), "PASS: every result is the right one")
+		text = strings.Replace(text, `"pass"`, `"incomplete"`, 1)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o666))
+		fail(t, 1, file+`: the verdict is "incomplete": not all operators were run`, "selftest", "--check", file)
+	}
+
+	fail(t, 2, "--time and --burst do not go together", "selftest", "--burst", "--time", "1s")
+	fail(t, 2, "--burst and --for do not go together", "selftest", "--burst", "--for", "1s")
+	fail(t, 2, "want a time such as 10s or 5m", "selftest", "--for", "0s")
+	fail(t, 2, "--seed is in the verdict", "selftest", "--check", file, "--seed", "1")
+	fail(t, 2, "--export prints no result", "selftest", "--export", dir, "--json")
+}
+
+// TestSelftestPackReport has a failure, and an interruption.
+func TestSelftestPackReport(t *testing.T) {
+	var out bytes.Buffer
+	cmd := newSelftestCommand()
+	cmd.SetOut(&out)
+	ctx, stop := context.WithCancelCause(context.Background())
+	failure := &pack.Failure{Operator: "swiglu", Level: "avx2", Seed: 1, Place: "row 1", Expected: "2", Got: "3"}
+	for _, asJSON := range []bool{false, true} {
+		require.EqualError(t, reportPack(ctx, cmd, &pack.Verdict{Outcome: pack.Fail, Failure: failure}, asJSON),
+			"swiglu at level avx2, seed 1, repetition 0: row 1: got 3, want 2: do not trust this machine")
+		require.NoError(t, reportPack(ctx, cmd, &pack.Verdict{Outcome: pack.Pass}, asJSON))
+	}
+	stop(interruption{os.Interrupt})
+	require.EqualError(t, reportPack(ctx, cmd, &pack.Verdict{Outcome: pack.Incomplete}, true),
+		"stopped by Ctrl-C: what was run until then is right")
+	require.Contains(t, out.String(), `"verdict": "incomplete"`)
 }
 
 // TestSelftestReport has a fault, and an interruption.

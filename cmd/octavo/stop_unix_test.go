@@ -59,6 +59,8 @@ func endless(t *testing.T) map[string][]string {
 		"lab":      {"lab", "parity", "--text", text, "-o", "run"},
 		"bench":    {"bench", "-o", "run"},
 		"selftest": {"selftest", "--time", "1h"},
+
+		"selftest --for": {"selftest", "--for", "1h"},
 	}
 }
 

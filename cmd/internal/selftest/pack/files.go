@@ -1,0 +1,189 @@
+package pack
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// Names of the files of a pack for PyTorch.
+const (
+	OperandsFile = "operands.safetensors"
+	ExpectedFile = "expected.json"
+	ScriptFile   = "selftest_torch.py"
+)
+
+//go:embed selftest_torch.py
+var script []byte
+
+// File is a file of the pack for PyTorch.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// expected is the JSON that says what the operators are and what is right.
+type expected struct {
+	Form      string     `json:"form"`
+	Version   int        `json:"version"`
+	Size      string     `json:"size"`
+	Seed      uint64     `json:"seed"`
+	Operators []forTorch `json:"operators"`
+}
+
+// forTorch is an operator in files.
+type forTorch struct {
+	Name     string         `json:"name"`
+	Kind     string         `json:"kind"`
+	With     map[string]any `json:"with"` // what it is to be run with
+	Results  []torchResult  `json:"results"`
+	Checksum string         `json:"checksum"`
+}
+
+// torchResult is a result: elements are whole multiples of 2^unit. Its right elements, in
+// units, are the tensor of the operator's name, ".want" and its number.
+type torchResult struct {
+	What string   `json:"what"`
+	Rows int      `json:"rows"`
+	Cols int      `json:"cols"`
+	Unit int      `json:"unit"`
+	Sums []string `json:"sums"` // Σ w·x mod 2^64 of each row, in hexadecimal
+}
+
+// Files makes the pack for PyTorch: operands and what is right, both of a seed.
+func Files(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error) {
+	e := expected{Form: Form, Version: Version, Size: fileSize.Name, Seed: seed}
+	var all []safetensors.Tensor
+	operators, longest := operatorsOf(fileSize), 0
+	for i, o := range operators {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		j := o.prepare(keyOf(seed, o.name, 0), fileSize)
+		t := forTorch{Name: o.name, Kind: j.kind, With: j.with, Checksum: j.checksum()}
+		for _, f := range j.files {
+			f.Name = o.name + "." + f.Name
+			all = append(all, f)
+		}
+		for n, r := range j.results {
+			longest = max(longest, r.rows, r.cols)
+			all = append(all, r.file(fmt.Sprintf("%s.want%d", o.name, n)))
+			x := torchResult{What: r.what, Rows: r.rows, Cols: r.cols, Unit: r.unit}
+			for _, sum := range r.right() {
+				x.Sums = append(x.Sums, fmt.Sprintf("%016x", sum))
+			}
+			t.Results = append(t.Results, x)
+		}
+		e.Operators = append(e.Operators, t)
+		if p != nil {
+			p.Progress("selftest", int64(i+1), int64(len(operators)))
+		}
+	}
+	w := safetensors.Tensor{Info: safetensors.Info{Name: "weights", DType: safetensors.I64, Shape: []int{longest}}}
+	for _, x := range weights(longest) {
+		w.Data = binary.LittleEndian.AppendUint64(w.Data, x)
+	}
+	all = append(all, w)
+	// Larger elements first, so that all lie at multiples of their size.
+	slices.SortStableFunc(all, func(a, b safetensors.Tensor) int {
+		return cmp.Compare(b.DType.Size(), a.DType.Size())
+	})
+	operands, err := encoded(all)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(e, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	return []File{{OperandsFile, operands}, {ExpectedFile, append(text, '\n')}, {ScriptFile, script}}, nil
+}
+
+// FileNames are those of Files.
+func FileNames() []string { return []string{OperandsFile, ExpectedFile, ScriptFile} }
+
+func encoded(tensors []safetensors.Tensor) ([]byte, error) {
+	var b bytes.Buffer
+	var infos []safetensors.Info
+	for _, t := range tensors {
+		infos = append(infos, t.Info)
+	}
+	w, err := safetensors.NewWriter(&b, infos, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tensors {
+		if err := w.Next(t.Name); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(t.Data); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), w.Close()
+}
+
+// file returns the right elements in 32 bits, or in 64 where one needs them.
+func (r *result) file(name string) safetensors.Tensor {
+	t := safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.I32, Shape: []int{r.rows, r.cols}}}
+	all := make([]int64, r.rows*r.cols)
+	parallel.For(r.rows, 1, 0, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			for j := range r.cols {
+				all[i*r.cols+j] = r.want(i, j)
+			}
+		}
+	})
+	if slices.ContainsFunc(all, func(x int64) bool { return int64(int32(x)) != x }) {
+		t.DType = safetensors.I64
+	}
+	for _, x := range all {
+		if t.DType == safetensors.I64 {
+			t.Data = binary.LittleEndian.AppendUint64(t.Data, uint64(x))
+		} else {
+			t.Data = binary.LittleEndian.AppendUint32(t.Data, uint32(x))
+		}
+	}
+	return t
+}
+
+// setProduct says what files have of a product.
+func (j *job) setProduct(p product, a, b *tensor.Tensor) {
+	j.kind, j.files = "product", append(codesAndScales("a", a), codesAndScales("b", b)...)
+	extents := func(t *tensor.Tensor) [2]int {
+		rows, cols := t.Dims()
+		return [2]int{cmp.Or(t.Block.Rows, rows), cmp.Or(t.Block.Cols, cols)}
+	}
+	j.with = map[string]any{
+		"a_format": name(p.a), "b_format": name(p.b),
+		"a_block": extents(a), "b_block": extents(b), "bfloat16": p.back,
+	}
+}
+
+// codesAndScales returns codes as bytes and scales as float32.
+func codesAndScales(name string, t *tensor.Tensor) []safetensors.Tensor {
+	rows, cols := t.Grid()
+	return []safetensors.Tensor{
+		{Info: safetensors.Info{Name: name, DType: safetensors.U8, Shape: t.Shape}, Data: t.Codes},
+		float32s(name+"_scales", t.Scales, rows, cols),
+	}
+}
+
+func float32s(name string, x []float32, shape ...int) safetensors.Tensor {
+	t := safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.F32, Shape: shape}}
+	for _, v := range x {
+		t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))
+	}
+	return t
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/cmd/internal/selftest/pack"
+	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/textout"
+)
+
+func (f *selftestFlags) runPack(cmd *cobra.Command) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	bar := newDisplay(cmd)
+	if f.burst {
+		bar.Unit("operators")
+	}
+	v, err := pack.Run(ctx, pack.Options{Seed: f.Seed, For: f.endurance, Progress: bar})
+	bar.Finish()
+	if err != nil {
+		return err
+	}
+	return reportPack(ctx, cmd, v, f.asJSON)
+}
+
+// reportPack writes a verdict, and returns an error unless it is that all is right.
+func reportPack(ctx context.Context, cmd *cobra.Command, v *pack.Verdict, asJSON bool) error {
+	write := v.WriteText
+	if asJSON {
+		write = func(w io.Writer) error { return jsonout.Print(w, v) }
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	switch {
+	case v.Failure != nil:
+		return fmt.Errorf("%v: do not trust this machine", v.Failure)
+	case v.Outcome == pack.Incomplete && ctx.Err() != nil:
+		return stopped(ctx, "what was run until then is right")
+	}
+	return nil
+}
+
+// runCheck reads a verdict.
+func (f *selftestFlags) runCheck(cmd *cobra.Command) error {
+	file, _, err := inputfile.Open(f.check)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	v, err := pack.Read(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", textout.Name(f.check), err)
+	}
+	if err := reportPack(cmd.Context(), cmd, v, f.asJSON); err != nil {
+		return fmt.Errorf("%s: %w", textout.Name(f.check), err)
+	}
+	if v.Outcome != pack.Pass {
+		return fmt.Errorf("%s: the verdict is %q: not all operators were run", textout.Name(f.check), v.Outcome)
+	}
+	return nil
+}
+
+// runExport writes the pack for PyTorch.
+func (f *selftestFlags) runExport(cmd *cobra.Command) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	run, err := givenDirectory(f.export, outdir.Options{Files: pack.FileNames(), Flag: "--export"})
+	if err != nil {
+		return err
+	}
+	defer run.Abort()
+	bar := newDisplay(cmd)
+	bar.Unit("operators")
+	files, err := pack.Files(ctx, f.Seed, bar)
+	bar.Finish()
+	if ctx.Err() != nil {
+		return stopped(ctx, "no file was written")
+	}
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := addData(run, file.Name, file.Data); err != nil {
+			return err
+		}
+	}
+	command := fmt.Sprintf("octavo selftest --export %s --seed %d", shellQuote(f.export), f.Seed)
+	if err := run.Commit(outdir.Manifest{Kind: "selftest", Command: command}); err != nil {
+		return err
+	}
+	if quiet(cmd) {
+		return nil
+	}
+	for _, file := range files {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%9d  %s\n", len(file.Data), file.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
