@@ -82,7 +82,7 @@ func (o *AdamW) norm(ctx context.Context, params []*nn.Param, lr float64) (float
 	if err := o.check(params, lr); err != nil {
 		return 0, err
 	}
-	norm := gradientNorm(params)
+	norm := GradientNorm(params)
 	return norm, meter.Err(ctx)
 }
 
@@ -180,9 +180,9 @@ func (o *AdamW) start(params []*nn.Param) {
 
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// gradientNorm returns the root of the sum of the squares of all gradients, added
-// up in order.
-func gradientNorm(params []*nn.Param) float64 {
+// GradientNorm returns the root of the sum of the squares of all gradients, added up in
+// order: what [AdamW.Step] returns and clips by.
+func GradientNorm(params []*nn.Param) float64 {
 	var sum float64
 	for _, p := range params {
 		for _, g := range p.Grad {

@@ -119,6 +119,20 @@ func (s *Snapshot) Wait() {
 	}
 }
 
+// Restore makes m and o what they were when the snapshot of a whole run was taken, as
+// [Checkpoint.Restore] does from a file, with its errors about models and options that are
+// others. Values that are not finite come back as they were.
+func (s *Snapshot) Restore(ctx context.Context, m Model, o *optim.AdamW) error {
+	if !s.taken || !s.contents.part.isWhole() {
+		return inputError("train: restoring a snapshot: it was not taken of a whole run")
+	}
+	c := Checkpoint{source: copies{s.contents}, state: s.contents.state}
+	if err := c.restore(ctx, m, o, Part{}); err != nil {
+		return fmt.Errorf("train: restoring a snapshot: %w", err)
+	}
+	return nil
+}
+
 // Bytes returns what the copies of parameters and moments take: of a whole run 4 bytes
 // for each parameter and [optim.AdamW.MomentBytes]. The scaling state comes on top.
 func (s *Snapshot) Bytes() int64 { return sizeOf(s.contents.all) }
