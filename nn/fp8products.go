@@ -77,7 +77,11 @@ func (p *fp8Products) forward(ctx context.Context, y, x, w []float32, s shape, c
 	if err != nil {
 		return err
 	}
-	return p.product(ctx, y, g)
+	if err := p.product(ctx, y, g); err != nil {
+		return err
+	}
+	p.showForward(y, x, w, g)
+	return nil
 }
 
 // operandPair is memory of the two operands of a product.
@@ -111,7 +115,11 @@ func (p *fp8Products) inputGradient(ctx context.Context, dx, dy, w []float32, s 
 	if err != nil {
 		return err
 	}
-	return p.product(ctx, dx, g)
+	if err := p.product(ctx, dx, g); err != nil {
+		return err
+	}
+	p.showInputGradient(dx, dy, w, g, s)
+	return nil
 }
 
 // inputGradientOperands quantizes dy and wᵀ.
@@ -134,7 +142,10 @@ func (p *fp8Products) weightGradient(ctx context.Context, dw, dy, x []float32, k
 	if err != nil {
 		return err
 	}
-	return p.product(ctx, dw, g)
+	if err := p.product(ctx, dw, g); err != nil {
+		return err
+	}
+	return p.showWeightGradient(ctx, dw, dy, x, kept, g, s)
 }
 
 // weightGradientOperands quantizes dyᵀ, and xᵀ unless that was kept.

@@ -99,8 +99,10 @@ func (g *linearGroup) multiply(
 	if err := g.run(ctx, y); err != nil {
 		return err
 	}
-	return g.each(counts, func(_, first, rows int, l *Linear) error {
-		g.shared.tap(l.layer, ".output", l.output(y, first, rows), rows)
+	return g.each(counts, func(e, first, rows int, l *Linear) error {
+		x, y := l.input(x, first, rows), l.output(y, first, rows)
+		l.products.(*fp8Products).showForward(y, x, l.Weight.Value, g.products[e])
+		g.shared.tap(l.layer, ".output", y, rows)
 		return nil
 	})
 }
@@ -166,8 +168,10 @@ func (g *linearGroup) inputGradients(ctx context.Context, dx, dy []float32, coun
 	if err := g.run(ctx, dx); err != nil {
 		return err
 	}
-	return g.each(counts, func(_, first, rows int, l *Linear) error {
-		g.shared.tap(l.layer, ".input_gradient", l.input(dx, first, rows), rows)
+	return g.each(counts, func(e, first, rows int, l *Linear) error {
+		dx, dy, s := l.input(dx, first, rows), l.output(dy, first, rows), l.shape(rows)
+		l.products.(*fp8Products).showInputGradient(dx, dy, l.Weight.Value, g.products[e], s)
+		g.shared.tap(l.layer, ".input_gradient", dx, rows)
 		return nil
 	})
 }
@@ -189,9 +193,14 @@ func (g *linearGroup) addWeightGradients(
 	if err := g.run(ctx, dWeights); err != nil {
 		return err
 	}
-	for e, l := range g.layers {
-		add(l.Weight.Grad, l.Weight.Grad, dWeights[e*size:(e+1)*size], g.workers)
+	return g.each(counts, func(e, first, rows int, l *Linear) error {
+		dw, dy := dWeights[e*size:(e+1)*size], l.output(dy, first, rows)
+		p, s := l.products.(*fp8Products), l.shape(rows)
+		if err := p.showWeightGradient(ctx, dw, dy, l.x, l.kept, g.products[e], s); err != nil {
+			return err
+		}
+		add(l.Weight.Grad, l.Weight.Grad, dw, g.workers)
 		l.x = nil
-	}
-	return nil
+		return nil
+	})
 }

@@ -46,6 +46,10 @@ type Shared struct {
 	// the layer.
 	Tap Tap
 
+	// ProductTap, unless nil, is called with every product in FP8 of a training pass, by the
+	// goroutine that called the layer.
+	ProductTap ProductTap
+
 	// Progress, unless nil, hears how far what package train does with the whole model
 	// is: "evaluate" counts losses, "gradients" shards, "save" and "load" the values of a
 	// checkpoint.
