@@ -34,6 +34,7 @@ func TestPages(t *testing.T) {
 	check("verify-attention-wrong", verifyAttentionPage(t, "split-mean"))
 	check("verify-attention-right", verifyAttentionPage(t, "none"))
 	check("train", trainPage(t))
+	check("landing", filepath.Join(landed(t), "index.html"))
 	check("convert", convertPage(t))
 	lab := labPages(t)
 	check("lab", filepath.Join(lab, "index.html"))

@@ -89,6 +89,7 @@ func newRoot() *cobra.Command {
 		newEvaluateCommand(),
 		newGenerateCommand(),
 		newTrainCommand(),
+		newReplayCommand(),
 		newLabCommand(),
 		newReportCommand(),
 		newBenchCommand(benchSuites{bench.NewSuite, bench.NewPeerSuite}),

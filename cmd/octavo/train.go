@@ -82,6 +82,30 @@ values more. Of a loss only operands of the forward pass are suspects: the
 others come after it. The table counts spikes and lists the largest, the page
 shows all over the steps.
 
+--rules FILE watches the FP8 model in flight and acts before a step is taken. A
+rule is a table [[rule]] of a TOML file:
+
+  series     loss, gradient-norm, or of each operand saturated, flushed,
+             non-finite (shares of values) or amax
+  tensor, op names of operands that it is of, with * and ?; an operation
+  threshold  spreads above the median of the last values (6); at-least is the
+             least value; window and least, how many values (100, and 10)
+  steps      in a row in which it is too much (1)
+  action     note, widen (E4M3 to E5M2, then BF16, for all operands of a kind),
+             skip (the step), rewind (to before the first of those steps,
+             without their batches) or stop
+
+--rules default skips a step whose gradient norm is 20 spreads up, widens what
+saturates by 1 % and more in 3 steps, and rewinds where the loss is up in 5.
+
+With --landing a run stops at the first loss or gradient of the FP8 model that
+is not finite. Then, or where a rule or a signal stops it, DIR gets a bundle: a
+page that says what happened first and where, the telemetry of the last ten
+steps, and the operands of the first product that went wrong, or of the one
+that the rule is about. The step is done again for it, to the bit: the run
+itself keeps none. octavo replay computes the product again. A run that ends
+leaves no DIR.
+
 With --checkpoint-every a directory checkpoint-N in that of the run keeps both
 models and the curves after N steps, and at the end or when the run is stopped;
 the newest --keep-checkpoints stay. It is written while the run goes on, from a
@@ -110,6 +134,8 @@ const trainExample = `  octavo train
   octavo train --model moe --recipe deepseek-v3
   octavo train --recipe mxfp4 --without hadamard,stochastic
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
+  octavo train --profile te-delayed --lr 0.02 --rules default
+  octavo train --profile te-delayed --rules rules.toml --landing landed
   octavo train --steps 5000 --checkpoint-every 100
   octavo train --steps 2000 --save model
   octavo train --resume
@@ -125,6 +151,7 @@ type trainFlags struct {
 	checkpointSync  bool
 	resume          bool
 	overwrite       bool
+	rules, landing  string
 }
 
 func newTrainCommand() *cobra.Command {
@@ -170,6 +197,8 @@ func newTrainCommand() *cobra.Command {
 	} {
 		wholeFlag(cmd, size.value, 1, size.most, size.name, fmt.Sprintf("%s, at most %d", size.usage, size.most))
 	}
+	f.StringVar(&flags.rules, "rules", "", "`FILE` of rules that watch the FP8 model and act, or default (default: none)")
+	f.StringVar(&flags.landing, "landing", "", "`DIR` for what is left of a run that stops, made if need be (default: none)")
 	rateFlag(cmd, &options.LearningRate, "lr", "peak learning rate, after a warmup of a tenth of the steps")
 	workersFlag(cmd, &options.Workers)
 	wholeFlag(cmd, &options.TelemetryEvery, 0, math.MaxInt32, "telemetry-every", "steps from one line per operand in telemetry.csv to the next; 0 for none")
@@ -298,9 +327,14 @@ func (f trainFlags) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("save-model") && !save:
 		return usagef("--save-model says which model --save writes: give that too")
+	case f.landing != "" && (f.resume || f.checkpointEvery > 0):
+		return usagef("--landing goes without --checkpoint-every and --resume: leave one of them out")
+	case f.rules != "" && (f.resume || f.checkpointEvery > 0):
+		return usagef("--rules goes without --checkpoint-every and --resume: what rules remember is not kept: " +
+			"leave one of them out")
 	case f.overwrite && f.resume:
 		return usagef("--resume goes on with a run and --overwrite replaces it: give one of them")
-	case f.overwrite && f.out == "" && !save:
+	case f.overwrite && f.out == "" && !save && f.landing == "":
 		return usagef("--overwrite wants the directory of the run to replace: name it with -o")
 	}
 	return nil

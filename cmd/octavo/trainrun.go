@@ -50,6 +50,14 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 	if model != nil {
 		defer model.Abort()
 	}
+	landed, err := landingDirectory(*flags)
+	if err != nil {
+		return err
+	}
+	if landed != nil {
+		defer landed.Abort()
+	}
+	o.Land = landed != nil
 	if flags.resume {
 		if flags.out == "" {
 			note(cmd, "going on with the run in %s", run.Dir())
@@ -68,6 +76,11 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 		return usagef("--save writes a Llama, which a mixture of experts is not: leave it out, " +
 			"and keep checkpoints with --checkpoint-every")
 	}
+	if flags.rules != "" {
+		if o.Rules, err = comparison.ReadRules(flags.rules); err != nil {
+			return err
+		}
+	}
 	text, err := trainText(flags.text)
 	if ctx.Err() != nil { // which has ended the go command too
 		return stopped(ctx, noStep)
@@ -75,7 +88,7 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 	if err != nil {
 		return err
 	}
-	return trainAndReport(ctx, cmd, run, model, *flags, *o, text)
+	return trainAndReport(ctx, cmd, trainRuns{run, model, landed}, *flags, *o, text)
 }
 
 // noStep is what a run comes to that is stopped at once.
@@ -101,9 +114,13 @@ func takeSavedFlags(cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// trainAndReport trains, and writes and prints what there is. The model is not kept where its
-// directory is nil.
-func trainAndReport(ctx context.Context, cmd *cobra.Command, run, model *outdir.Run, flags trainFlags, o comparison.Options, text text.Text) error {
+// trainRuns are the directories of a run: its own, and those of the model and of the landing,
+// which are nil where they are not wanted.
+type trainRuns struct{ run, model, landed *outdir.Run }
+
+// trainAndReport trains, and writes and prints what there is.
+func trainAndReport(ctx context.Context, cmd *cobra.Command, dirs trainRuns, flags trainFlags, o comparison.Options, text text.Text) error {
+	run, model := dirs.run, dirs.model
 	result, failure := train(ctx, cmd, run.Dir(), flags, o, text)
 	if result == nil {
 		return failure
@@ -118,6 +135,9 @@ func trainAndReport(ctx context.Context, cmd *cobra.Command, run, model *outdir.
 		return err
 	}
 	if err := printTrain(cmd.OutOrStdout(), run.Dir(), flags, result); err != nil {
+		return err
+	}
+	if err := writeLanding(cmd, dirs.landed, flags, result); err != nil {
 		return err
 	}
 	if model != nil && failure == nil {
@@ -227,6 +247,9 @@ func trainCommandLine(flags trainFlags, o comparison.Options) string {
 	}
 	for _, f := range o.Flags() {
 		line += " " + f.String()
+	}
+	if flags.rules != "" {
+		line += " --rules " + shellQuote(flags.rules)
 	}
 	return line
 }

@@ -25,6 +25,7 @@ type summary struct {
 	NonFinite  *nonFiniteJSON `json:"firstNonFinite,omitempty"`
 	Skips      []skipJSON     `json:"skips,omitempty"`
 	Spikes     []spikeJSON    `json:"spikes,omitempty"`
+	Alarms     []alarmJSON    `json:"alarms,omitempty"`
 	Extensions []Extension    `json:"extensions,omitempty"`
 }
 
@@ -114,6 +115,9 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	}
 	for _, k := range r.Spikes {
 		s.Spikes = append(s.Spikes, spikeJSON{k.Model, k.Series, k.Step, jsonout.Number(k.Value), jsonout.Number(k.Median), k.Shared, suspectOf(k)})
+	}
+	for _, a := range r.Alarms {
+		s.Alarms = append(s.Alarms, a.json())
 	}
 	return jsonout.Print(w, s)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/train"
 )
 
 // Options say what is trained and how. All fields must be set but those of
@@ -41,6 +42,10 @@ type Options struct {
 	Smoothing      *swiglu.Smoothing   `json:"-"`                 // nil: plain SwiGLU
 	Moments        optim.MomentFormat  `json:"moments"`
 	Activations    nn.ActivationFormat `json:"activations"`
+
+	Rules []train.Rule `json:"-"` // of the FP8 model, in flight; none: nothing is watched by any
+
+	Land bool `json:"-"` // keep what a landing needs, and stop when the FP8 model is not finite
 
 	TelemetryEvery int `json:"telemetryEvery"` // steps from one kept event to the next; 0: none is kept
 }

@@ -39,6 +39,9 @@ type Result struct {
 	NonFinite           *telemetry.NonFinite
 	Skips               []Skip  // of both runs, by step
 	Spikes              []Spike // of both runs, by step
+	Alarms              []Alarm // of rules, by step
+
+	Landing *Landing // nil: the run ended as it was to, or was not to land
 }
 
 // Extension is that of a run to more steps, when it was resumed. Points before stay as

@@ -52,6 +52,15 @@ func (r *runner) train(ctx, whole context.Context, c Checkpoints, progress func(
 		if err := c.step(whole, r, stopped); err != nil {
 			return err
 		}
+		if err := r.stoppedByRule(whole); err != nil {
+			return err
+		}
+		if err := r.landIfBad(whole, p); err != nil {
+			return err
+		}
+		if stopped && step+1 < r.result.Options.Steps {
+			return r.land(whole, step, "it was asked to", train.Alarm{})
+		}
 	}
 	return nil
 }
@@ -86,6 +95,13 @@ func newRunner(o Options, text text.Text) (*runner, error) {
 	}
 	r.fp8.suspects = new(train.Suspects)
 	r.fp8.sinks = []telemetry.Sink{keepEvery{r.result}, r.fp8.suspects, &r.totals}
+	if len(o.Rules) > 0 || o.Land {
+		r.fp8.flight = newFlight(o.Rules, o.Land)
+		r.fp8.sinks = append(r.fp8.sinks, &r.fp8.flight.watch)
+	}
+	if o.Land {
+		r.fp8.sinks = append(r.fp8.sinks, &r.fp8.flight.recent)
+	}
 	r.result.Params = r.fp8.Params()
 	r.result.ModelFP32, r.result.ModelFP8 = r.fp32.Model, r.fp8.Model
 	return r, nil
@@ -117,6 +133,9 @@ func (r *runner) step(ctx context.Context, step int) (Point, error) {
 		return p, err
 	}
 	markShared(r.result.Spikes[before:])
+	if err := r.act(ctx, step); err != nil {
+		return p, err
+	}
 	if judged := max(o.Steps/8, 1); (step+1)%judged == 0 || step+1 == o.Steps {
 		if err := r.judge(ctx, &p); err != nil {
 			return p, err

@@ -23,6 +23,7 @@ type side struct {
 	sinks    []telemetry.Sink // hear of every step; none: there is nothing to hear
 	suspects *train.Suspects  // one of the sinks, or nil
 	watch    map[string]*train.SpikeDetector
+	flight   *flight // nil: no rules
 }
 
 // The series that are watched, in the order of a report.
@@ -56,6 +57,9 @@ func (s *side) train(ctx context.Context, result *Result, step int, tokens, targ
 	o := result.Options
 	recorder, err := s.listen(step)
 	if err != nil {
+		return Figures{}, err
+	}
+	if err := s.flight.begin(s, result, step, recorder); err != nil {
 		return Figures{}, err
 	}
 	f, skip, err := s.StepOrSkip(ctx, tokens, targets, o.Batch, o.Context, rate, recorder)

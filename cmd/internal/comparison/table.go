@@ -31,7 +31,10 @@ func (r *Result) WriteTable(w io.Writer) error {
 	if err := r.writeNonFinite(w); err != nil {
 		return err
 	}
-	return r.writeTrouble(w)
+	if err := r.writeTrouble(w); err != nil {
+		return err
+	}
+	return r.writeAlarms(w)
 }
 
 // paragraph writes text in lines that fit, and ends the last one.

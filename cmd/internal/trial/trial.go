@@ -5,6 +5,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/octavo-fp8/octavo/nn"
@@ -20,6 +21,10 @@ type Run struct {
 	Optimizer optim.AdamW
 	Window    int           // steps after which delayed scales follow what they met; 0: 1
 	Time      time.Duration // spent in steps so far
+
+	// Hold, unless nil, is asked once the gradients of a step are computed, and StepOrSkip does
+	// not take the step if it says so.
+	Hold func(Figures) (bool, error)
 }
 
 // Figures are what a step shows.
@@ -58,6 +63,9 @@ func (r *Run) StepOrSkip(ctx context.Context, tokens, targets []int32, batch, se
 	if f.Loss, err = r.gradients(ctx, tokens, targets, batch, seq); err != nil {
 		return f, nil, err
 	}
+	if held, err := r.held(&f); held || err != nil {
+		return f, nil, err
+	}
 	if f.GradientNorm, skip, err = r.Optimizer.StepOrSkip(ctx, r.Model.Params(), rate, recorder); err != nil {
 		return f, nil, r.broken(f, err)
 	}
@@ -67,6 +75,21 @@ func (r *Run) StepOrSkip(ctx context.Context, tokens, targets []int32, batch, se
 	}
 	r.endStep()
 	return f, nil, nil
+}
+
+// held asks whether a step is to be held. One whose gradient is not finite is for
+// [optim.AdamW.StepOrSkip].
+func (r *Run) held(f *Figures) (bool, error) {
+	if r.Hold == nil {
+		return false, nil
+	}
+	f.GradientNorm = optim.GradientNorm(r.Model.Params())
+	held, err := r.Hold(*f)
+	if err != nil || !held || math.IsNaN(f.GradientNorm) || math.IsInf(f.GradientNorm, 0) {
+		return false, err
+	}
+	r.Model.DropStep()
+	return true, nil
 }
 
 // endStep ends a step that was taken, for delayed scales where their window ends.

@@ -1,0 +1,53 @@
+package landing
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
+)
+
+// Verdict is what came of computing an operator again.
+type Verdict struct {
+	Cause    string  `json:"cause"`
+	Step     int     `json:"step"`
+	Operator string  `json:"operator"`
+	Op       string  `json:"op"`
+	Found    string  `json:"found"`
+	Level    string  `json:"level"` // of this machine
+	Same     bool    `json:"same"`
+	Checks   []Check `json:"checks"`
+}
+
+// WriteText writes the verdict for a terminal.
+func (v *Verdict) WriteText(w io.Writer) error {
+	lines := []string{
+		"It stopped: " + v.Cause + ".",
+		fmt.Sprintf("Operator: %s, %s, in step %d.", v.Operator, v.Op, v.Step),
+		"In it: " + v.Found + ".",
+	}
+	for _, c := range v.Checks {
+		if c.Same() {
+			lines = append(lines, fmt.Sprintf("same bits: %s, %d of %d", c.What, c.Elements, c.Elements))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("OTHER BITS: %s, %d of %d; the first is element %d, which was %s and is %s",
+			c.What, c.Differ, c.Elements, c.First, c.Was, c.Is))
+	}
+	for _, line := range append(lines, "Computed at level "+v.Level+".") {
+		if _, err := fmt.Fprintln(w, textout.Wrap(line, 80, "  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Failure says what differs, or "" where nothing does.
+func (v *Verdict) Failure() string {
+	for _, c := range v.Checks {
+		if !c.Same() {
+			return fmt.Sprintf("%s: %d of %d differ from those of the run", c.What, c.Differ, c.Elements)
+		}
+	}
+	return ""
+}
