@@ -24,7 +24,8 @@ func (w Widening) String() string { return fmt.Sprintf("%s from %s to %s", w.Wha
 // with activations in FP32. A config without FP8 has nothing wider: that is [ErrConfig].
 func (c Config) Widen(tensor string) (Config, Widening, error) {
 	if c.FP8 == nil {
-		return c, Widening{}, configError("%q: no layer multiplies in FP8: there is nothing to widen", tensor)
+		return c, Widening{}, configError(
+			"%q: no layer multiplies in FP8: there is nothing to widen", tensor)
 	}
 	c = c.clone()
 	what := tensor[strings.LastIndexByte(tensor, '.')+1:]

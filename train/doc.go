@@ -23,6 +23,8 @@
 // [optim.AdamW.StepOrSkip] skips a step whose gradients are not finite.
 // [SpikeDetector] watches the loss and the gradient norm, and [Suspects] what a spike
 // may come from. [StepWatch] tells from step times which ranks are slow and which hang.
+// A [Watch] applies [Rule]s in flight, each with an action: to skip the step, to go back to
+// before it with a [Rewinder], to widen formats with [nn.Llama.Widen], or to stop.
 // [SaveCheckpoint] keeps a run in one file that is whole at every
 // moment, and [LoadCheckpoint] goes on to the same bits. Errors can be told apart by
 // [ErrCheckpoint], [ErrVersion], [ErrMismatch] and [ErrInput].

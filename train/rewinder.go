@@ -37,7 +37,9 @@ func (r *Rewinder) Keep(step int64, m Model, o *optim.AdamW) error {
 // the oldest that is kept if that one is later than the given one. It is an error, [ErrInput],
 // if nothing was kept, or [ErrMismatch] if it was of another model. Copies of later steps are
 // forgotten.
-func (r *Rewinder) Back(ctx context.Context, step int64, m Model, o *optim.AdamW) (from int64, err error) {
+func (r *Rewinder) Back(
+	ctx context.Context, step int64, m Model, o *optim.AdamW,
+) (from int64, err error) {
 	if r.taken == 0 {
 		return 0, inputError("train: going back to before step %d: nothing was kept", step)
 	}

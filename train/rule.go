@@ -14,11 +14,11 @@ type Series uint8
 const (
 	SeriesLoss         Series = iota // the loss of a step
 	SeriesGradientNorm               // the norm of all gradients, before clipping
-	SeriesNonFinite                  // of an operand: the share of values that were, or became, NaN or infinite
+	SeriesNonFinite                  // of an operand: the share that was, or became, NaN or infinite
 	SeriesSaturated                  // of an operand: the share that saturated
 	SeriesFlushed                    // of an operand: the share that became zero though it was not
-	SeriesAmax                       // of an operand: by how many powers of two amax is off its median, up or down
-	SeriesRanks                      // how far a rank is from the median of all, in what they are asked for
+	SeriesAmax                       // of an operand: how many powers of two amax is off its median
+	SeriesRanks                      // how far a rank is from the median of all
 )
 
 var allSeries = enum.Enum[Series]{
@@ -45,7 +45,7 @@ const (
 	ActionNote   Action = iota // nothing but a note
 	ActionWiden                // a wider format from the next step on, as [nn.Config.Widen] says
 	ActionSkip                 // the step is not taken
-	ActionRewind               // back to before the first step of the alarm, without its batches: [Rewinder]
+	ActionRewind               // back to before the alarm's first step, without its batches
 	ActionStop                 // the run ends
 )
 
@@ -109,7 +109,8 @@ func (r Rule) Check() error {
 	}
 	switch {
 	case !r.Series.OfOperands() && (r.Tensor != "" || r.Op != ""):
-		return inputError("train: Rule.Tensor is %q and Rule.Op %q: %v is of no operand", r.Tensor, r.Op, r.Series)
+		return inputError("train: Rule.Tensor is %q and Rule.Op %q: %v is of no operand",
+			r.Tensor, r.Op, r.Series)
 	case r.Action == ActionWiden && r.Series == SeriesRanks:
 		return inputError("train: Rule.Action is widen: what ranks differ in has no operand to widen")
 	}

@@ -22,7 +22,7 @@ type Snapshot struct {
 	// while: goroutines do it while the run computes its next gradients, and the
 	// optimizer, which alone may change them, waits for that before it moves them
 	// ([optim.AdamW.Hold]). Whoever changes them otherwise calls Wait first. So does
-	// whatever saves the snapshot.
+	// whatever saves or restores the snapshot.
 	Beside bool
 
 	// Position is the one that Take was given. It may be changed until the snapshot is
@@ -126,6 +126,7 @@ func (s *Snapshot) Restore(ctx context.Context, m Model, o *optim.AdamW) error {
 	if !s.taken || !s.contents.part.isWhole() {
 		return inputError("train: restoring a snapshot: it was not taken of a whole run")
 	}
+	s.Wait()
 	c := Checkpoint{source: copies{s.contents}, state: s.contents.state}
 	if err := c.restore(ctx, m, o, Part{}); err != nil {
 		return fmt.Errorf("train: restoring a snapshot: %w", err)

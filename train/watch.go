@@ -191,7 +191,9 @@ func (w *Watch) Alarms() []Alarm {
 	all := w.raised
 	w.raised = nil
 	slices.SortStableFunc(all, func(a, b Alarm) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tensor, b.Tensor), cmp.Compare(a.Op, b.Op))
+		return cmp.Or(
+			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tensor, b.Tensor), cmp.Compare(a.Op, b.Op),
+		)
 	})
 	return all
 }
