@@ -110,6 +110,7 @@ type zeroRank[M train.Model] struct {
 	memories  []AmaxMemory
 	merged    *nn.StepAmax // of the step before, for AmaxStepBehind
 	gathered  bool         // the model has its weights
+	absent    bool         // it takes no part in the step
 	loss      float32
 	norm      float64
 }
@@ -196,6 +197,9 @@ func (z *Zero[M]) Shards(rank int) []*nn.Param { return z.ranks[rank].shards }
 // Optimizer returns that of a rank, which has the moments of its parts.
 func (z *Zero[M]) Optimizer(rank int) *optim.AdamW { return z.ranks[rank].optimizer }
 
+// Sharded reports whether ranks move parts of the parameters only, as from stage 1 on.
+func (z *Zero[M]) Sharded() bool { return z.o.Stage > 0 }
+
 // Traffic returns what has been sent so far.
 func (z *Zero[M]) Traffic() Traffic { return z.traffic }
 
@@ -208,12 +212,25 @@ func (z *Zero[M]) Traffic() Traffic { return z.traffic }
 // An error names the rank; the run cannot go on after one, but for a norm that is not
 // finite, optim.ErrNonFinite, after which nothing has moved and amaxes are dropped.
 func (z *Zero[M]) Step(ctx context.Context, do train.Gradients[M], lr float64) (loss float32, norm float64, err error) {
+	return z.StepWithout(ctx, nil, do, lr)
+}
+
+// StepWithout is Step with the share of some ranks left out, such as of those that hang or
+// whose gradients cannot be trusted: do is not called for them, and losses and gradients
+// are the means of the other ranks. They get what all get, and move their parts. With sums
+// in the order of ranks, in FP32, the bits are those of the others alone. It is an error,
+// [ErrInput], if none is left.
+func (z *Zero[M]) StepWithout(ctx context.Context, absent []int, do train.Gradients[M], lr float64) (loss float32, norm float64, err error) {
 	if do == nil {
 		return 0, 0, inputError("Zero.Step without a function that computes gradients")
 	}
+	present, err := z.leaveOut(absent)
+	if err != nil {
+		return 0, 0, err
+	}
 	first := z.ranks[0].model.Shared().Scaling().Pass()
 	traffic, err := Run(ctx, len(z.ranks), func(r *Rank) error {
-		return z.ranks[r.ID()].step(r, &z.o, do, first, lr)
+		return z.ranks[r.ID()].step(r, &z.o, do, first, present, lr)
 	})
 	if traffic != nil {
 		z.traffic.Add(traffic)
@@ -223,9 +240,30 @@ func (z *Zero[M]) Step(ctx context.Context, do train.Gradients[M], lr float64) (
 	}
 	var sum float64
 	for _, r := range z.ranks {
-		sum += float64(r.loss)
+		if !r.absent {
+			sum += float64(r.loss)
+		}
 	}
-	return float32(sum / float64(len(z.ranks))), z.ranks[0].norm, z.skipped()
+	return float32(sum / float64(present)), z.ranks[0].norm, z.skipped()
+}
+
+// leaveOut marks the ranks that take no part in a step, and returns how many do.
+func (z *Zero[M]) leaveOut(absent []int) (present int, err error) {
+	for _, r := range z.ranks {
+		r.absent = false
+	}
+	present = len(z.ranks)
+	for _, id := range absent {
+		if id < 0 || id >= len(z.ranks) || z.ranks[id].absent {
+			return 0, inputError("absent ranks %v: %d is no rank of %d, or is there twice", absent, id, len(z.ranks))
+		}
+		z.ranks[id].absent = true
+		present--
+	}
+	if present == 0 {
+		return 0, inputError("absent ranks %v: none of %d is left", absent, len(z.ranks))
+	}
+	return present, nil
 }
 
 // skipped returns the error of a norm that is not finite.
@@ -247,18 +285,20 @@ func (z *Zero[M]) Gather(ctx context.Context) error {
 }
 
 // step is a rank's.
-func (z *zeroRank[M]) step(r *Rank, o *ZeroOptions, do train.Gradients[M], firstPass uint64, lr float64) (err error) {
+func (z *zeroRank[M]) step(r *Rank, o *ZeroOptions, do train.Gradients[M], firstPass uint64, present int, lr float64) (err error) {
 	if err := z.gather(r, o); err != nil {
 		return err
 	}
 	params, scales := z.model.Params(), z.model.Shared().Scaling()
 	nn.ZeroGrad(params)
 	scales.SetPass(firstPass + uint64(r.ID()))
-	if z.loss, err = do(r.Context(), z.model, r.ID()); err != nil {
+	if z.absent {
+		addNothing(params)
+	} else if z.loss, err = do(r.Context(), z.model, r.ID()); err != nil {
 		return err
 	}
 	scales.SetPass(firstPass + uint64(r.Ranks()))
-	if err := z.reduce(r, o, params); err != nil {
+	if err := z.reduce(r, o, params, present); err != nil {
 		return err
 	}
 	if err := z.addNorm(r, o); err != nil {
@@ -283,6 +323,16 @@ func (z *zeroRank[M]) step(r *Rank, o *ZeroOptions, do train.Gradients[M], first
 		return nil
 	}
 	return z.gather(r, o)
+}
+
+// addNothing makes gradients -0, which changes no sum, not even that of -0 and -0.
+func addNothing(params []*nn.Param) {
+	zero := float32(math.Copysign(0, -1))
+	for _, p := range params {
+		for i := range p.Grad {
+			p.Grad[i] = zero
+		}
+	}
 }
 
 // release makes every use of weights that a rank does not have seen.
@@ -316,9 +366,9 @@ func (z *zeroRank[M]) gather(r *Rank, o *ZeroOptions) error {
 	return nil
 }
 
-// reduce gives shards the mean gradient.
-func (z *zeroRank[M]) reduce(r *Rank, o *ZeroOptions, params []*nn.Param) error {
-	before, after := factors(o.Division, r.Ranks())
+// reduce gives shards the mean gradient of the ranks that are present.
+func (z *zeroRank[M]) reduce(r *Rank, o *ZeroOptions, params []*nn.Param, present int) error {
+	before, after := factors(o.Division, present)
 	for i, p := range params {
 		x := o.Gradients
 		x.Name = p.Name
