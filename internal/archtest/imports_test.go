@@ -60,6 +60,7 @@ var beside = map[string][]string{
 	"oracle/power":         {"oracle", "attention and below"},
 	"oracle/audit":         {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},
 	"plan":                 {"checkpoint", "safetensors", "scaling and below"},
+	"train/twin":           {"train/world", "train and below"},
 	"train/world":          {"train and below"},
 }
 
