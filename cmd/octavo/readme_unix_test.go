@@ -50,6 +50,7 @@ var notPastedShort = []readmeLine{
 	{"octavo lab accumulation", "takes seconds"},
 	{"octavo report", "has nothing to report then"},
 	{"octavo vectors", "computes exact products"},
+	{"octavo certify --steps 2", "takes seconds"},
 	{"octavo selftest", "takes ten seconds"},
 }
 

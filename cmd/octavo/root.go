@@ -95,6 +95,7 @@ func newRoot() *cobra.Command {
 		newBenchCommand(benchSuites{bench.NewSuite, bench.NewPeerSuite}),
 		newServeCommand(),
 		newPlanCommand(),
+		newCertifyCommand(),
 		newSelftestCommand(),
 		newVectorsCommand(),
 		newDemoCommand(),

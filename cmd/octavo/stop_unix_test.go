@@ -59,6 +59,7 @@ func endless(t *testing.T) map[string][]string {
 		"lab":      {"lab", "parity", "--text", text, "-o", "run"},
 		"bench":    {"bench", "-o", "run"},
 		"selftest": {"selftest", "--time", "1h"},
+		"certify":  {"certify", "--steps", "10000"},
 
 		"selftest --for": {"selftest", "--for", "1h"},
 	}

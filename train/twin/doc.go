@@ -7,9 +7,8 @@
 //	run := func(ctx context.Context, r *twin.Recorder) error {
 //		...
 //		for step := range steps {
-//			loss, norm, err := zero.Step(ctx, r.Gradients(do), rate)
+//			_, _, err := twin.StepZero(ctx, twin.Watch{Recorder: r}, zero, do, rate)
 //			...
-//			r.Weights(rank, zero.Model(rank))
 //			if err := r.EndStep(ctx); err != nil {
 //				return err
 //			}

@@ -35,8 +35,10 @@ const (
 
 var faultKinds = enum.Enum[FaultKind]{
 	Type: "FaultKind", What: "fault",
-	Names: []string{"flipped-bit", "bit-flipped-on-the-way", "stale-amax", "dropped-rank", "mixed-scales"},
-	Err:   ErrInput, Prefix: "twin",
+	Names: []string{
+		"flipped-bit", "bit-flipped-on-the-way", "stale-amax", "dropped-rank", "mixed-scales",
+	},
+	Err: ErrInput, Prefix: "twin",
 }
 
 // FaultKinds returns all kinds.
@@ -207,7 +209,8 @@ func flip(params []*nn.Param, f Fault) error {
 			continue
 		}
 		if f.Element < 0 || f.Element >= len(p.Grad) || f.Bit < 0 || f.Bit > 31 {
-			return inputError("%v: element %d, bit %d of %q, which has %d elements", f.Kind, f.Element, f.Bit, f.Tensor, len(p.Grad))
+			return inputError("%v: element %d, bit %d of %q, which has %d elements",
+				f.Kind, f.Element, f.Bit, f.Tensor, len(p.Grad))
 		}
 		v := &p.Grad[f.Element]
 		*v = math.Float32frombits(math.Float32bits(*v) ^ 1<<f.Bit)

@@ -195,7 +195,9 @@ func (r *Recorder) keys() []key {
 }
 
 func compareKeys(a, b key) int {
-	return cmp.Or(cmp.Compare(a.tensor, b.tensor), cmp.Compare(a.part, b.part), cmp.Compare(a.time, b.time))
+	return cmp.Or(
+		cmp.Compare(a.tensor, b.tensor), cmp.Compare(a.part, b.part), cmp.Compare(a.time, b.time),
+	)
 }
 
 // most returns the copy that most ranks have, that of the lowest rank if several are as

@@ -51,7 +51,8 @@ func (w *Wrong) String() string {
 	if w.Divisor != 0 {
 		return fmt.Sprintf("gradients are divided by %.4g, and %d ranks took part", w.Divisor, w.Ranks)
 	}
-	return fmt.Sprintf("%s: the mean is not that of what %d ranks had: off by %.2g, %.2g by rounding", w.Tensor, w.Ranks, w.Error, w.Limit)
+	return fmt.Sprintf("%s: the mean is not that of what %d ranks had: off by %.2g, %.2g by rounding",
+		w.Tensor, w.Ranks, w.Error, w.Limit)
 }
 
 // Took tells s of the gradients of a rank that takes part in a step, before they are sent.

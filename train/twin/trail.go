@@ -45,10 +45,14 @@ func (r *Recorder) do(ctx context.Context, run Run) error {
 
 // Result is what comes of a comparison.
 type Result struct {
-	Steps   int         `json:"steps"`   // that are equal
-	Equal   int         `json:"equal"`   // tensors that are equal, up to the end of the first step that differs
-	Tensors int         `json:"tensors"` // of these steps
-	First   *Difference `json:"first,omitempty"`
+	Steps int `json:"steps"` // that are equal
+
+	// Tensors is how many there are up to the end of the first step that differs, and Equal
+	// how many of them are equal.
+	Equal   int `json:"equal"`
+	Tensors int `json:"tensors"`
+
+	First *Difference `json:"first,omitempty"`
 }
 
 // Difference is the first place in which two runs differ, or two ranks of one run.
@@ -74,7 +78,8 @@ type Value float32
 
 // String returns the shortest decimal number of the value, and its bits.
 func (v Value) String() string {
-	return fmt.Sprintf("%s (%08X)", strconv.FormatFloat(float64(v), 'g', -1, 32), math.Float32bits(float32(v)))
+	decimal := strconv.FormatFloat(float64(v), 'g', -1, 32)
+	return fmt.Sprintf("%s (%08X)", decimal, math.Float32bits(float32(v)))
 }
 
 // MarshalText implements [encoding.TextMarshaler].
@@ -97,7 +102,8 @@ func (d *Difference) String() string {
 	if d.Reason != "" {
 		return at + ": " + d.Reason
 	}
-	return fmt.Sprintf("%s, element %d: %v, not %v; %d of %d differ", at, d.Element, d.Got, d.Want, d.Differ, d.Elements)
+	return fmt.Sprintf("%s, element %d: %v, not %v; %d of %d differ",
+		at, d.Element, d.Got, d.Want, d.Differ, d.Elements)
 }
 
 // Compare does another run and compares it with that of t, step by step, until the first
@@ -125,10 +131,12 @@ func (t *Trail) Compare(ctx context.Context, other Run) (Result, error) {
 	case r.met == nil && r.step == len(t.Steps):
 		return result, nil
 	case r.met == nil:
-		result.First = &Difference{Step: r.step, Reason: fmt.Sprintf("the run ends after %d steps, the reference after %d", r.step, len(t.Steps))}
+		reason := fmt.Sprintf("the run ends after %d steps, the reference after %d", r.step, len(t.Steps))
+		result.First = &Difference{Step: r.step, Reason: reason}
 		return result, nil
 	case r.step == len(t.Steps):
-		result.First = &Difference{Step: r.step, Reason: fmt.Sprintf("the reference has only %d steps", len(t.Steps))}
+		reason := fmt.Sprintf("the reference has only %d steps", len(t.Steps))
+		result.First = &Difference{Step: r.step, Reason: reason}
 		return result, nil
 	}
 	err := t.locate(ctx, other, r, &result)
@@ -197,7 +205,7 @@ func (t *Trail) locate(ctx context.Context, other Run, r *Recorder, result *Resu
 		return err
 	}
 	if again.step <= r.step || again.steps[r.step] != t.Steps[r.step] {
-		return notRepeatable("the reference has other bits in step %d or before when it is done again", r.step)
+		return notRepeatable("the reference has other bits up to step %d when it is done again", r.step)
 	}
 	for _, equal := range s.equal {
 		if equal {
@@ -209,7 +217,8 @@ func (t *Trail) locate(ctx context.Context, other Run, r *Recorder, result *Resu
 		return t.surplus(s, result)
 	}
 	f := s.found
-	d := &Difference{Step: r.step, Tensor: f.key.tensor, Part: f.key.part, Rank: f.other.rank, Against: f.own.rank}
+	d := &Difference{Step: r.step, Tensor: f.key.tensor, Part: f.key.part}
+	d.Rank, d.Against = f.other.rank, f.own.rank
 	result.First = d
 	if f.absent {
 		d.Rank, d.Reason = f.own.rank, "the run does not have it, and the reference does"
@@ -256,7 +265,8 @@ func values(ctx context.Context, run Run, step int, k key, c held) (found []floa
 		return nil, err
 	}
 	if !ok {
-		return nil, notRepeatable("%s of rank %d has other bits in step %d when the run is done again", k.tensor, c.rank, step)
+		return nil, notRepeatable("%s of rank %d has other bits in step %d when the run is done again",
+			k.tensor, c.rank, step)
 	}
 	return found, nil
 }
@@ -295,7 +305,8 @@ func (t *Trail) Apart(ctx context.Context) (*Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Difference{Step: a.step, Tensor: a.key.tensor, Part: a.key.part, Rank: a.odd.rank, Against: a.most.rank}
+	d := &Difference{Step: a.step, Tensor: a.key.tensor, Part: a.key.part}
+	d.Rank, d.Against = a.odd.rank, a.most.rank
 	d.compare(want, got)
 	return d, nil
 }

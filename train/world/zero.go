@@ -220,7 +220,9 @@ func (z *Zero[M]) Step(ctx context.Context, do train.Gradients[M], lr float64) (
 // are the means of the other ranks. They get what all get, and move their parts. With sums
 // in the order of ranks, in FP32, the bits are those of the others alone. It is an error,
 // [ErrInput], if none is left.
-func (z *Zero[M]) StepWithout(ctx context.Context, absent []int, do train.Gradients[M], lr float64) (loss float32, norm float64, err error) {
+func (z *Zero[M]) StepWithout(
+	ctx context.Context, absent []int, do train.Gradients[M], lr float64,
+) (loss float32, norm float64, err error) {
 	if do == nil {
 		return 0, 0, inputError("Zero.Step without a function that computes gradients")
 	}
@@ -255,7 +257,8 @@ func (z *Zero[M]) leaveOut(absent []int) (present int, err error) {
 	present = len(z.ranks)
 	for _, id := range absent {
 		if id < 0 || id >= len(z.ranks) || z.ranks[id].absent {
-			return 0, inputError("absent ranks %v: %d is no rank of %d, or is there twice", absent, id, len(z.ranks))
+			return 0, inputError("absent ranks %v: %d is no rank of %d, or is there twice",
+				absent, id, len(z.ranks))
 		}
 		z.ranks[id].absent = true
 		present--
@@ -285,7 +288,9 @@ func (z *Zero[M]) Gather(ctx context.Context) error {
 }
 
 // step is a rank's.
-func (z *zeroRank[M]) step(r *Rank, o *ZeroOptions, do train.Gradients[M], firstPass uint64, present int, lr float64) (err error) {
+func (z *zeroRank[M]) step(
+	r *Rank, o *ZeroOptions, do train.Gradients[M], firstPass uint64, present int, lr float64,
+) (err error) {
 	if err := z.gather(r, o); err != nil {
 		return err
 	}

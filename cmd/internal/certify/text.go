@@ -1,0 +1,75 @@
+package certify
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
+)
+
+// WriteText prints the report for people.
+func (r *Report) WriteText(stdout io.Writer) error {
+	w := bufio.NewWriter(stdout)
+	fmt.Fprintf(w, "%s\n\n", heading(r.Steps, r.Recipe, r.Seed))
+	r.writeTable(w)
+	r.writeDifferences(w)
+	fmt.Fprintln(w)
+	switch n := r.Failed(); {
+	case n > 0:
+		fmt.Fprintf(w, "FAIL: %d of %d have other bits than promised\n", n, r.promised())
+	case r.promised() == 0:
+		fmt.Fprintln(w, "PASS: nothing was promised")
+	default:
+		fmt.Fprintf(w, "PASS: every bit is the same wherever that is promised, in all %d\n", r.promised())
+	}
+	return w.Flush()
+}
+
+// promised counts certificates with a promise.
+func (r *Report) promised() (n int) {
+	for _, c := range r.Certificates {
+		if c.Promised {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Report) writeTable(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "varied\tto\tagainst\ttensors\tbits")
+	for _, c := range r.Certificates {
+		tensors := fmt.Sprint(c.Equal)
+		if c.Equal < c.Tensors {
+			tensors = fmt.Sprintf("%d of %d", c.Equal, c.Tensors)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Varied, c.To, c.Reference, tensors, c.Outcome())
+	}
+	t.Flush()
+}
+
+// Outcome says in a word what became of it.
+func (c *Certificate) Outcome() string {
+	switch {
+	case c.First == nil:
+		return "same"
+	case c.Promised:
+		return "DIFFER"
+	}
+	return "differ, no promise"
+}
+
+// writeDifferences says where runs first differ.
+func (r *Report) writeDifferences(w io.Writer) {
+	heading := "\nFirst differences\n"
+	for _, c := range r.Certificates {
+		if c.First == nil {
+			continue
+		}
+		fmt.Fprint(w, heading)
+		heading = ""
+		fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("%s, %s: %v", c.Varied, c.To, c.First), 80, "  "))
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/certify"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+)
+
+const certifyLong = `Certify trains a small Llama for a few steps in many ways, and compares every
+tensor of every step to the bit: activations, gradients of each shard, their
+mean, scales and amaxes, and weights on each rank. Where two ways differ it
+names the first step, tensor, rank and element, and both values. --vary chooses
+what is varied:
+
+  workers        goroutines
+  level          instructions, down to plain Go
+  replicas       replicas that take shards of the batch from a queue
+  ranks          data-parallel ranks; gradients are summed over 8 shards, in
+                 order or in a tree that does not depend on the number of ranks
+  zero           the stages of ZeRO on 8 ranks
+  tensor         tensor-parallel ranks, MLPs in 8 slices on any number of them
+  batch          sequences that go forward together
+  micro-batches  sequences whose gradients are computed together
+  order          the order in which gradients are added
+  slices         tensor-parallel ranks with one slice each, as is usual
+
+The first six are promised to change nothing, and so is batch with all recipes
+but tensor, whose scales other sequences change. Of the last three the first
+difference is shown, and is no failure. A part is the number of a sequence or
+shard; what is whole has part 0. Of ranks that have the same, the copy of most
+is right.
+
+--faults does faults to one of 8 data-parallel ranks, in runs with delayed
+scales, and says what finds them: the comparison with a run without the fault
+(twin), the comparison of ranks with each other (ranks), and sums over gradients
+before and after they were sent, which also tell what was divided by (sums).
+
+The exit status is 1 if bits differ that are promised to be the same, or with
+--faults if one is not found by the twin in its step, or one is found where
+there is none. JSON has the keys equal, recipe, steps, seed, level and
+certificates (varied, to, reference, promised, steps, tensors, equal, first), or
+found, steps, seed, clean and faults (fault, twin, ranks, sums).`
+
+const certifyExample = `  octavo certify
+  octavo certify --recipe tensor --vary batch,micro-batches
+  octavo certify --faults --steps 6 --seed 3`
+
+// certifyFlags are the flags of certify.
+type certifyFlags struct {
+	certify.Options
+	faults, asJSON bool
+}
+
+func newCertifyCommand() *cobra.Command {
+	f := certifyFlags{Options: certify.Options{Steps: 4, Seed: 1}}
+	cmd := &cobra.Command{
+		Use:     "certify",
+		Short:   "Prove that batch, ranks and engine change no bit of training",
+		Long:    certifyLong,
+		Example: certifyExample,
+		Args:    noArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	var choices []choice[certify.Recipe]
+	for _, r := range certify.Recipes() {
+		choices = append(choices, choice[certify.Recipe]{r.String(), r})
+	}
+	nameFlag(cmd, &f.Recipe, "recipe", "what linear layers multiply", choices...)
+	wholeFlag(cmd, &f.Steps, 1, 10_000, "steps", "steps of training")
+	seedFlag(cmd, &f.Seed, "seed of weights, batches and faults")
+	vary := &parsed[[]string]{&f.Vary, "", "LIST", parseVaried}
+	cmd.Flags().Var(oneOf{vary, certify.Varied()}, "vary",
+		"what is varied, with commas between (default all)")
+	cmd.Flags().BoolVar(&f.faults, "faults", false, "do faults to a rank and say what finds them")
+	jsonFlag(cmd, &f.asJSON)
+	return cmd
+}
+
+// parseVaried reads a list of what is varied.
+func parseVaried(text string) ([]string, error) {
+	list := strings.Split(text, ",")
+	for _, name := range list {
+		if !slices.Contains(certify.Varied(), name) {
+			return nil, fmt.Errorf("want some of %s, with commas between",
+				strings.Join(certify.Varied(), ", "))
+		}
+	}
+	return list, nil
+}
+
+// certified is a report that is text and JSON.
+type certified interface{ WriteText(w io.Writer) error }
+
+func (f *certifyFlags) run(cmd *cobra.Command) error {
+	if f.faults {
+		for _, name := range []string{"recipe", "vary"} {
+			if cmd.Flags().Changed(name) {
+				return usagef("--%s: it does not go with --faults", name)
+			}
+		}
+		if f.Steps < 4 {
+			return usagef("--steps %d: want at least 4 with --faults", f.Steps)
+		}
+	}
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	bar := newDisplay(cmd)
+	f.Progress = bar
+	report, failure, err := f.certify(ctx)
+	bar.Finish()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return stopped(ctx, "there is no certificate")
+	case err != nil:
+		return err
+	}
+	write := report.WriteText
+	if f.asJSON {
+		write = func(w io.Writer) error { return jsonout.Print(w, report) }
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if failure != "" {
+		return errors.New(failure)
+	}
+	return nil
+}
+
+// certify does the work, and says in what the result failed if it did.
+func (f *certifyFlags) certify(ctx context.Context) (report certified, failure string, err error) {
+	if f.faults {
+		r, err := certify.Faults(ctx, f.Steps, f.Seed, f.Progress)
+		if err == nil && !r.Found {
+			failure = "a fault was not found in its step, or one was found where there is none"
+		}
+		return r, failure, err
+	}
+	r, err := certify.Run(ctx, f.Options)
+	if err == nil && !r.Equal {
+		failure = fmt.Sprintf("%d certificates have other bits than promised", r.Failed())
+	}
+	return r, failure, err
+}
