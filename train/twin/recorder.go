@@ -38,7 +38,7 @@ const (
 	PhaseWeights          // what the step has moved
 )
 
-// Digest is the SHA-256 of values: of how many they are and of their bits.
+// Digest is the SHA-256 of the bits of values, little end first.
 type Digest [sha256.Size]byte
 
 // Recorder hears of the values of a run. Make one with [Record]. Safe for concurrent use,
@@ -121,8 +121,6 @@ func (r *Recorder) Record(p Place, values []float32) {
 func digestOf(values []float32) (d Digest) {
 	h := sha256.New()
 	var buf [4096]byte
-	binary.LittleEndian.PutUint64(buf[:], uint64(len(values)))
-	h.Write(buf[:8])
 	for len(values) > 0 {
 		n := min(len(values), len(buf)/4)
 		for i, v := range values[:n] {

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,6 +81,25 @@ func TestStepWithoutDivides(t *testing.T) {
 			want := (float64(own[0][i]) + float64(own[2][i]) + float64(own[3][i])) / 3
 			require.InDelta(t, want, got, 1e-6*(1+abs(float32(want))))
 		}
+	}
+}
+
+// TestStepWithoutKeepsZeros: who is left out adds nothing, not even to sums of -0.
+func TestStepWithoutKeepsZeros(t *testing.T) {
+	cfg := nn.Config{Vocab: 13, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 6, Workers: 1}
+	m, err := nn.NewLlama(cfg, 5)
+	require.NoError(t, err)
+	z, err := NewZero(m, 3, m.Replica, adamW, ZeroOptions{})
+	require.NoError(t, err)
+	_, _, err = z.StepWithout(t.Context(), []int{1}, func(_ context.Context, m *nn.Llama, _ int) (float32, error) {
+		for i := range m.Params()[0].Grad {
+			m.Params()[0].Grad[i] = float32(math.Copysign(0, -1))
+		}
+		return 0, nil
+	}, 1e-2)
+	require.NoError(t, err)
+	for _, v := range m.Params()[0].Grad {
+		require.Equal(t, uint32(1<<31), math.Float32bits(v))
 	}
 }
 
