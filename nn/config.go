@@ -290,6 +290,9 @@ func (c Config) withDefaults() Config {
 func (c Config) clone() Config {
 	c.FP8, c.Rounding, c.Smoothing = copied(c.FP8), c.Rounding.clone(), copied(c.Smoothing)
 	c.MLA, c.Experts = copied(c.MLA), copied(c.Experts)
+	if c.Experts != nil {
+		c.Experts.Router.Rounding = c.Experts.Router.Rounding.clone()
+	}
 	return c
 }
 

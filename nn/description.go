@@ -102,6 +102,8 @@ type savedExperts struct {
 	TopGroups      int     `json:"top_groups"`
 	BiasRate       float64 `json:"bias_rate"`
 	BalanceLoss    float64 `json:"balance_loss"`
+
+	Rounding *savedRounding `json:"rounding,omitempty"` // of the router; absent in files of before
 }
 
 type savedOperators struct {
@@ -190,7 +192,7 @@ func newSavedConfig(c Config) (s savedConfig) {
 		r := x.Router.withDefaults()
 		s.Experts = &savedExperts{
 			x.Hidden, x.Shared, x.CapacityFactor, r.Experts, r.TopK, r.Score, r.Unnormalized,
-			r.Scale, r.Groups, r.TopGroups, r.BiasRate, r.BalanceLoss,
+			r.Scale, r.Groups, r.TopGroups, r.BiasRate, r.BalanceLoss, saveRounding(r.Rounding),
 		}
 	}
 	if c.RopeScaling != (RopeScaling{}) {
@@ -207,11 +209,7 @@ func newSavedConfig(c Config) (s savedConfig) {
 			f.RoundScales,
 		}
 	}
-	if r := c.Rounding; r != nil {
-		s.Rounding = &savedRounding{
-			saveNarrowing(r.Input), saveNarrowing(r.Weight), saveNarrowing(r.Gradient), r.BF16Results, r.Stochastic, r.Seed,
-		}
-	}
+	s.Rounding = saveRounding(c.Rounding)
 	if m := c.Smoothing; m != nil {
 		s.Smoothing = &savedSmoothing{m.Axis, m.Exact, m.Delay}
 	}
@@ -234,6 +232,7 @@ func (s savedConfig) config() (c Config) {
 		c.Experts.Router = RouterConfig{
 			Experts: x.Experts, TopK: x.TopK, Score: x.Score, Unnormalized: x.Unnormalized, Scale: x.Scale,
 			Groups: x.Groups, TopGroups: x.TopGroups, BiasRate: x.BiasRate, BalanceLoss: x.BalanceLoss,
+			Rounding: x.Rounding.rounding(),
 		}
 	}
 	if r := s.RopeScaling; r != nil {
@@ -248,13 +247,32 @@ func (s savedConfig) config() (c Config) {
 			f.RoundScales,
 		}
 	}
-	if r := s.Rounding; r != nil {
-		c.Rounding = &Rounding{r.Input.narrowing(), r.Weight.narrowing(), r.Gradient.narrowing(), r.BF16Results, r.Stochastic, r.Seed}
-	}
+	c.Rounding = s.Rounding.rounding()
 	if m := s.Smoothing; m != nil {
 		c.Smoothing = &swiglu.Smoothing{Axis: m.Axis, Exact: m.Exact, Delay: m.Delay}
 	}
 	return c
+}
+
+// saveRounding returns r to be saved; nil of nil, as rounding does.
+func saveRounding(r *Rounding) *savedRounding {
+	if r == nil {
+		return nil
+	}
+	return &savedRounding{
+		saveNarrowing(r.Input), saveNarrowing(r.Weight), saveNarrowing(r.Gradient),
+		r.BF16Results, r.Stochastic, r.Seed,
+	}
+}
+
+func (r *savedRounding) rounding() *Rounding {
+	if r == nil {
+		return nil
+	}
+	return &Rounding{
+		r.Input.narrowing(), r.Weight.narrowing(), r.Gradient.narrowing(),
+		r.BF16Results, r.Stochastic, r.Seed,
+	}
 }
 
 func saveOperands(o Operands) savedOperands { return savedOperands{saveRecipe(o.A), saveRecipe(o.B)} }

@@ -55,8 +55,8 @@
 //
 // With [Config].Experts a Llama has [Experts] in place of MLPs, shared ones and those that a
 // [Router] chooses, and with Config.MLA the attention of DeepSeek-V3 ([MLA]). Recipes hold for
-// all their linear layers but the router's, which is FP32. In the words of that paper's
-// configuration:
+// all their linear layers but the router's, which is FP32 unless RouterConfig.Rounding says
+// otherwise. In the words of that paper's configuration:
 //
 //	nn.Config{..., Dense: 3,
 //		MLA: &nn.MLAConfig{QueryRank: 1536, KVRank: 512, NoPE: 128, RoPE: 64, Value: 128},

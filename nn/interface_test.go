@@ -230,6 +230,8 @@ func TestDescriptions(t *testing.T) {
 	mixed := mixture().withDefaults()
 	mixed.Experts.CapacityFactor = 1.25
 	mixed.Experts.Router.Score, mixed.Experts.Router.Unnormalized = ScoreSoftmax, true
+	four := DefaultRounding(NarrowE2M1)
+	mixed.Experts.Router.Rounding = &four
 	for _, c := range []Config{cfg, rounded, decoded, delayed, rows, rounded8, mixed} {
 		require.NoError(t, c.Validate())
 		text, err := json.Marshal(Description{llamaKind, llamaVersion, newSavedConfig(c)})
@@ -242,7 +244,7 @@ func TestDescriptions(t *testing.T) {
 		require.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	}
 	// Fields that are added must be saved too.
-	for typ, n := range map[any]int{Config{}: 22, MLAConfig{}: 9, ExpertsConfig{}: 5, RouterConfig{}: 9, Operators{}: 6, RopeScaling{}: 4, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
+	for typ, n := range map[any]int{Config{}: 22, MLAConfig{}: 9, ExpertsConfig{}: 5, RouterConfig{}: 10, Operators{}: 6, RopeScaling{}: 4, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
 		require.Equal(t, n, reflect.TypeOf(typ).NumField(), "%T", typ)
 	}
 	_, err = ParseConfig(Description{Kind: "mixer", Version: 1})

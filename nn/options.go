@@ -107,7 +107,7 @@ func (o Options) check(what string) error {
 		}
 	}
 	if o.Rounding != nil {
-		if err := o.Rounding.check(); err != nil {
+		if err := o.Rounding.check("Rounding"); err != nil {
 			return err
 		}
 	}

@@ -66,8 +66,8 @@ func DefaultRounding(f NarrowFormat) Rounding {
 	}
 }
 
-// check returns an error that names the first field that cannot be used.
-func (r Rounding) check() error {
+// check returns an error that names the first field that cannot be used, of what is r.
+func (r Rounding) check(what string) error {
 	for _, n := range []struct {
 		field string
 		Narrowing
@@ -75,7 +75,7 @@ func (r Rounding) check() error {
 		{"Input", r.Input}, {"Weight", r.Weight}, {"Gradient", r.Gradient},
 	} {
 		if err := n.check(); err != nil {
-			return configError("Rounding.%s: %w", n.field, err)
+			return configError("%s.%s: %w", what, n.field, err)
 		}
 	}
 	return nil

@@ -45,6 +45,10 @@ type RouterConfig struct {
 	// among their TopK largest scores, biases and groups left aside, divided by
 	// what it is where all experts have as many. That of a batch is the mean over sequences.
 	BalanceLoss float64
+
+	// Rounding rounds the operands of the router's products; nil: they are FP32, as in
+	// DeepSeek-V3, whatever other layers multiply in.
+	Rounding *Rounding
 }
 
 // Scoring is how logits become scores.
@@ -101,6 +105,9 @@ func (c RouterConfig) check() error {
 			return configError("RouterConfig.%s is %v: it must be from 0 to 1e6", f.name, f.value)
 		}
 	}
+	if c.Rounding != nil {
+		return c.Rounding.check("RouterConfig.Rounding")
+	}
 	return nil
 }
 
@@ -111,7 +118,8 @@ var errNoScaling = configError(
 const maxExperts = 1 << 16
 
 // Router chooses experts for tokens, and says with what weights their results count. Its
-// product is FP32, as in DeepSeek-V3, whatever its options say of others.
+// products are FP32, as in DeepSeek-V3, whatever its options say of others, unless its
+// configuration has a Rounding.
 type Router struct {
 	Gate *Linear // its weight is [experts, dim]
 
@@ -156,8 +164,8 @@ func newRouter(prefix string, dim int, c RouterConfig, o Options) (r *Router, er
 		config: c, layer: prefix + "gate", shared: o.Shared, workers: o.Workers, load: make([]int, c.Experts),
 	}
 	name := r.layer + ".weight"
-	plain := Options{Shared: o.Shared, Workers: o.Workers}
-	if r.Gate, err = newLinear(name, newParam(name, c.Experts, dim), plain); err != nil {
+	own := Options{Shared: o.Shared, Rounding: c.Rounding.clone(), Workers: o.Workers}
+	if r.Gate, err = newLinear(name, newParam(name, c.Experts, dim), own); err != nil {
 		return nil, err
 	}
 	if c.BiasRate > 0 {
@@ -169,6 +177,10 @@ func newRouter(prefix string, dim int, c RouterConfig, o Options) (r *Router, er
 // Load returns how many tokens have chosen each expert in the last Forward. It is the
 // router's own and valid until the next.
 func (r *Router) Load() []int { return r.load }
+
+// Chosen returns the experts that the last Forward chose, as it wrote them. It is the
+// router's own and valid until the next.
+func (r *Router) Chosen() []int32 { return r.chosen }
 
 // Bias returns a copy of the biases of the experts, or nil without a BiasRate.
 func (r *Router) Bias() []float32 {

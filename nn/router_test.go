@@ -209,6 +209,7 @@ func TestRouter(t *testing.T) {
 				load[e]++
 			}
 			require.Equal(t, load, r.Load())
+			require.Equal(t, chosen, r.Chosen())
 			require.InDelta(t, balance, r.BalanceLoss(), 1e-6)
 
 			dx := make([]float32, len(x))
@@ -218,6 +219,33 @@ func TestRouter(t *testing.T) {
 			require.Error(t, r.Backward(t.Context(), dx, dWeights, scale), "without a Forward")
 		})
 	}
+}
+
+// TestRouterRounding: products are those of a layer with the same Rounding, and otherwise FP32.
+func TestRouterRounding(t *testing.T) {
+	four, recipes := DefaultRounding(NarrowE2M1), DefaultFP8()
+	const dim, rows = 6, 5
+	x, w := randoms(1, rows*dim), randoms(2, 4*dim)
+	for _, rounding := range []*Rounding{nil, &four} {
+		want, err := NewLinear("gate.weight", 4, dim, Options{Rounding: rounding})
+		require.NoError(t, err)
+		copy(want.Weight.Value, w)
+		logits := make([]float32, 4*rows)
+		require.NoError(t, want.Forward(t.Context(), logits, x, rows))
+		c := RouterConfig{Experts: 4, TopK: 2, Rounding: rounding}
+		r, err := NewRouter("", dim, c, Options{FP8: &recipes})
+		require.NoError(t, err)
+		copy(r.Gate.Weight.Value, w)
+		chosen, weights := make([]int32, 2*rows), make([]float32, 2*rows)
+		require.NoError(t, r.Forward(t.Context(), chosen, weights, x, 1, rows))
+		require.Equal(t, logits, r.logits)
+	}
+	cfg := mixture()
+	cfg.Experts.Router.Rounding = &four
+	m, err := NewLlama(cfg, 1)
+	require.NoError(t, err)
+	four.Input.Format = "nonsense"
+	require.Equal(t, NarrowE2M1, m.Config().Experts.Router.Rounding.Input.Format, "a copy")
 }
 
 // TestRouterTies: the expert with the smaller number, also among groups, and NaN first.
@@ -333,7 +361,10 @@ func TestRouterRefuses(t *testing.T) {
 		"Score is Scoring(7)": {Experts: 8, TopK: 1, Score: 7},
 		"Scale is -1":         {Experts: 8, TopK: 1, Scale: -1},
 		"BiasRate is NaN":     {Experts: 8, TopK: 1, BiasRate: math.NaN()},
-		"Shared is nil":       {Experts: 8, TopK: 1, BiasRate: 1},
+		"nn: RouterConfig.Rounding.Weight: form": {
+			Experts: 8, TopK: 1, Rounding: &Rounding{Weight: Narrowing{Format: "E9M9"}},
+		},
+		"Shared is nil": {Experts: 8, TopK: 1, BiasRate: 1},
 	} {
 		_, err := NewRouter("", 4, c, Options{})
 		require.ErrorIs(t, err, ErrConfig)

@@ -4,6 +4,7 @@ package training
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
@@ -127,6 +128,15 @@ func (j Job) do(ctx context.Context, p *lab.Steps) (Curve, error) {
 		return c, err
 	}
 	return c, p.Done(ctx, j.Name, j.judgeWork())
+}
+
+// AtMostUniform returns a loss in nats, and at most that of a uniform guess among so many
+// tokens: what a model that diverged is worth, whose loss may be no number.
+func AtMostUniform(loss float64, vocab int) float64 {
+	if uniform := math.Log(float64(vocab)); !(loss < uniform) {
+		return uniform
+	}
+	return loss
 }
 
 // Step trains a run on the batch of a step.

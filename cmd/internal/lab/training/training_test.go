@@ -3,6 +3,7 @@ package training
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,13 @@ func TestLastTenth(t *testing.T) {
 		c.Losses = append(c.Losses, float64(i))
 	}
 	require.Equal(t, 23.0, c.Last(), "of 22, 23 and 24")
+}
+
+func TestDiverged(t *testing.T) {
+	require.Equal(t, 2.5, AtMostUniform(2.5, 256))
+	for _, loss := range []float64{6, math.Inf(1), math.NaN()} {
+		require.Equal(t, math.Log(256), AtMostUniform(loss, 256))
+	}
 }
 
 func TestSideBySide(t *testing.T) {

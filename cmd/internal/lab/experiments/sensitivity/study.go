@@ -3,7 +3,6 @@ package sensitivity
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
@@ -199,16 +198,7 @@ func (r *seedRun) heldOut(ctx context.Context, run *trial.Run) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	return atMostUniform(loss, r.config.Vocab), r.done(run.Name, r.judged)
-}
-
-// atMostUniform returns the loss, and at most that of a uniform guess: what a model that
-// diverged is worth, whose loss may be no number.
-func atMostUniform(loss float64, vocab int) float64 {
-	if uniform := math.Log(float64(vocab)); !(loss < uniform) {
-		return uniform
-	}
-	return loss
+	return training.AtMostUniform(loss, r.config.Vocab), r.done(run.Name, r.judged)
 }
 
 // batch returns one of those after the common steps.
