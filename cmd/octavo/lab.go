@@ -34,13 +34,13 @@ NAME.json, which --json prints, and for each table NAME-TABLE.csv; "all" also
 writes index.html. They appear together at the end, with octavo-run.json, which
 lists them. A run that is there already is replaced only with --overwrite.
 
-Models are small byte-level Llamas, trained on the source of the Go standard
-library, which the go command finds, or on --text. --activations names a
-safetensors file with the activations of a real model, [tokens, channels]:
-layers.N.gate and layers.N.up, and any others; without it the experiments use
-those of the models they train. The text is cut into pieces of 4096 bytes, which
-the seed puts in another order, so that the held-out end of the text is like the
-rest.
+Models are small and byte-level, Llamas and one mixture of experts, trained on
+the source of the Go standard library, which the go command finds, or on --text.
+--activations names a safetensors file with the activations of a real model,
+[tokens, channels]: layers.N.gate and layers.N.up, and any others; without it
+the experiments use those of the models they train. The text is cut into pieces
+of 4096 bytes, which the seed puts in another order, so that the held-out end of
+the text is like the rest.
 
 Losses, codes and products do not depend on the machine or on --workers. Ctrl-C,
 SIGTERM or SIGHUP ends the run: experiments that were finished are written, the

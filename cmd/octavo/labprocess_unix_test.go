@@ -27,7 +27,7 @@ func TestSignalsStopLab(t *testing.T) {
 		eventually(t, func() bool { return len(matches(t, dir, ".octavo-partial", "parity.json")) == 1 })
 		require.NoError(t, p.Process.Signal(s))
 		require.Equal(t, 128+int(s), p.wait(t), "%v: %s", s, &p.stderr)
-		require.Regexp(t, `^octavo: stopped by .*: the \d of 11 experiments that were finished are in `, p.stderr.String())
+		require.Regexp(t, `^octavo: stopped by .*: the \d+ of \d+ experiments that were finished are in `, p.stderr.String())
 		run, err := outdir.Read(dir)
 		require.NoError(t, err)
 		require.Contains(t, run.Files, "parity.html")
@@ -35,7 +35,7 @@ func TestSignalsStopLab(t *testing.T) {
 		require.NotContains(t, run.Files, "reduction.html")
 		index, err := os.ReadFile(filepath.Join(dir, "index.html"))
 		require.NoError(t, err)
-		require.Regexp(t, `not done: .*reduction, world, fp4, attention\.`, string(index))
+		require.Regexp(t, `not done: .*reduction, .*fp4, attention\b`, string(index))
 		require.Empty(t, matches(t, dir, ".octavo-*"))
 		require.Regexp(t, `\n\d+ of \d+ goals met[^.]*\.\n$`, p.stdout.String())
 	}

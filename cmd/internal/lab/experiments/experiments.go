@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/granularity"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/law"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/memory"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/moe"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/outliers"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/parity"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/reduction"
@@ -34,6 +35,7 @@ func All() []lab.Experiment {
 		world.Experiment,
 		fp4.Experiment,
 		attention.Experiment,
+		moe.Experiment,
 	}
 }
 
