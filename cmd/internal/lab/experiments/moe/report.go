@@ -124,7 +124,7 @@ func (r *results) limits() []string {
 			"experts and a trillion tokens. What goes wrong late in training cannot show here.",
 			c.Layers, c.Dim, c.Experts.Router.Experts, c.Experts.Router.TopK, s.steps*s.batch*s.seq),
 		"Runs of one seed have first weights and batches in common, and part by chance once a token has " +
-			"gone to another expert: of what the loss shows, that is part. It sees a lower rate; that it " +
+			"gone to another expert: of what the loss shows, that is part. Its control is a lower rate; that it " +
 			"tells arithmetics apart is not shown: in a pilot FP4 without its recipe was no worse.",
 		"BF16 rounds the operands and the results of the linear layers' products and adds in FP32; the " +
 			"router, attention scores, norms, the head and the optimizer are FP32 in all runs, but for " +
