@@ -15,7 +15,8 @@ type ActivationBytes struct {
 func (b ActivationBytes) Total() int { return b.Float32 + b.Codes + b.Scales }
 
 // ActivationBytes returns the memory of what the last [Llama.Forward] kept for
-// [Llama.Backward], counted from the buffers that it is in; 0 before the first.
+// [Llama.Backward], counted from the buffers that it is in; 0 before the first. What
+// policies compute again is no part of it: [ActivationPlan] counts it apart.
 func (m *Llama) ActivationBytes() ActivationBytes { return m.activationBytes }
 
 func (m *Llama) countActivations() (n ActivationBytes) {

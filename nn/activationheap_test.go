@@ -79,3 +79,39 @@ func TestInferenceKeepsNothing(t *testing.T) {
 		require.Less(t, measure(9)-measure(1), 8*2*4*batch*seq+4*batch*seq*dim, name)
 	}
 }
+
+// TestHeapHoldsPlans compares the memory that a step of training takes under policies with
+// that where all is kept: it is less by what the plans differ in.
+func TestHeapHoldsPlans(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half an hour where another processor is emulated")
+	}
+	const batch, seq = 8, 64
+	tokens := someTokens(1, batch*seq, 256)
+	cfg := Config{Vocab: 256, Dim: 128, Layers: 5, Heads: 4, Hidden: 344, Context: seq}
+	measure := func(cfg Config) (planned, heap int) {
+		plan, err := cfg.PlanActivations(batch, seq)
+		require.NoError(t, err)
+		m, err := NewLlama(cfg, 1)
+		require.NoError(t, err)
+		before := heapBytes()
+		_, err = m.Loss(t.Context(), tokens, tokens, batch, seq)
+		require.NoError(t, err)
+		require.NoError(t, m.Backward(t.Context()))
+		heap = heapBytes() - before
+		runtime.KeepAlive(m)
+		return int(plan.Total()), heap
+	}
+	all, heap := measure(cfg)
+	policies := somePolicies(ActivationsFP32, false, 1, 2)
+	for _, p := range policies[1:] {
+		planned, taken := measure(alike(cfg, p))
+		require.InDelta(t, all-planned, heap-taken, 0.01*float64(all), p)
+	}
+	plan, err := cfg.SearchPolicies(batch, seq, int64(all)*3/10)
+	require.NoError(t, err)
+	cfg.Policies = plan.Policies
+	planned, taken := measure(cfg)
+	require.LessOrEqual(t, planned, all*3/10)
+	require.InDelta(t, all-planned, heap-taken, 0.01*float64(all))
+}

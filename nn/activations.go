@@ -8,7 +8,8 @@ import (
 )
 
 // ActivationFormat is how activations are kept from the forward to the backward
-// pass. Whatever it is, the forward pass computes the same bits. The section Memory
+// pass where [Config].Policies do not say otherwise. Whatever it is, the forward pass
+// computes the same bits. The section Memory
 // of the package documentation says what each format keeps.
 type ActivationFormat uint8
 

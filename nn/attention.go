@@ -60,6 +60,7 @@ type Attention struct {
 
 	config AttentionConfig
 	input  *commonInput // of query, key and value
+	x      []float32    // what Forward was given
 	ready  bool
 	mixing
 }
@@ -99,7 +100,9 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), p.options); err != nil {
 			return nil, err
 		}
+		o.keepInput(*p.layer, a.policy.Norms)
 	}
+	o.keepInput(a.Output, a.policy.Mixed)
 	return a, nil
 }
 
@@ -123,8 +126,19 @@ func (a *Attention) Forward(ctx context.Context, y, x []float32, batch, seq int)
 	if err := a.check(y, x, batch, seq); err != nil {
 		return err
 	}
-	rows := batch * seq
+	a.x = x
 	q, k, v := a.begin(batch, seq)
+	if err := a.project(ctx, q, k, v); err != nil {
+		return err
+	}
+	err := a.attend(ctx, y, a.Output)
+	a.ready = err == nil && a.shared.training()
+	return err
+}
+
+// project writes queries, keys and values of what Forward was given.
+func (a *Attention) project(ctx context.Context, q, k, v []float32) error {
+	rows, x := a.batch*a.seq, a.x
 	a.input.begin()
 	if err := a.Query.forward(ctx, q, x, rows, a.input); err != nil {
 		return err
@@ -136,12 +150,33 @@ func (a *Attention) Forward(ctx context.Context, y, x []float32, batch, seq int)
 		return err
 	}
 	if r := a.config.Rotary; r != nil {
-		r.rotate(q, a.config.Heads, seq, a.workers, 1)
-		r.rotate(k, a.config.KVHeads, seq, a.workers, 1)
+		r.rotate(q, a.config.Heads, a.seq, a.workers, 1)
+		r.rotate(k, a.config.KVHeads, a.seq, a.workers, 1)
 	}
-	err := a.attend(ctx, y, a.Output)
-	a.ready = err == nil && a.shared.training()
-	return err
+	return nil
+}
+
+// outputAgain writes again what Forward wrote; restore must have been asked for values.
+func (a *Attention) outputAgain(ctx context.Context, y []float32) error {
+	return a.mixing.outputAgain(ctx, y, a.Output)
+}
+
+// restore computes again what is not kept, unless that was done: for it, the input must be
+// as it was.
+func (a *Attention) restore(ctx context.Context, values bool) error {
+	if a.restored {
+		return nil
+	}
+	return a.shared.repeat(func() error {
+		q, k, v := a.begin(a.batch, a.seq)
+		if a.policy.Projections == Recompute {
+			if err := a.project(ctx, q, k, v); err != nil {
+				return err
+			}
+		}
+		a.restored = true
+		return a.mixing.restore(ctx, values, a.Output)
+	})
 }
 
 func (a *Attention) check(y, x []float32, batch, seq int) error {
@@ -159,6 +194,9 @@ func (a *Attention) Backward(ctx context.Context, dx, dy []float32) error {
 		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", a.layer, len(dx), len(dy), rows)
 	}
 	a.ready = false
+	if err := a.restore(ctx, false); err != nil {
+		return err
+	}
 	if err := a.attendBackward(ctx, dy, a.Output); err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ type Block struct {
 	attentionInput, mlpInput *[]float32 // normalized
 	middle                   *[]float32 // the residual stream between attention and MLP
 
-	keepsInputs bool
-	own         struct{ attentionInput, mlpInput, middle []float32 } // memory
+	policy Policy
+	own    struct{ attentionInput, mlpInput, middle []float32 } // memory
 }
 
 // attentionLayer is an attention in a block.
@@ -44,6 +44,11 @@ type attentionLayer interface {
 	linears() []*Linear
 	output() *Linear
 	countActivations(n *ActivationBytes)
+
+	// restore computes again what is not kept for Backward, which else does it itself, and
+	// where values is set the input of output. The input must be as it was.
+	restore(ctx context.Context, values bool) error
+	outputAgain(ctx context.Context, y []float32) error
 }
 
 // feedForward is what follows attention in a block. Its backward pass is that of scale times
@@ -104,8 +109,8 @@ func newEmptyBlock(prefix string, dim int, eps float64, o Options) *Block {
 		MLPNorm:       newRMSNorm(prefix+"post_attention_layernorm.weight", dim, eps, o),
 		layer:         strings.TrimSuffix(prefix, "."),
 		dim:           dim, workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
-		keepsInputs: o.Activations.keepsInputs(),
-		rounder:     newResultRounder(o.Operators.Residual, o.Workers),
+		policy:  o.keeping(),
+		rounder: newResultRounder(o.Operators.Residual, o.Workers),
 	}
 }
 
@@ -153,9 +158,9 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 		return err
 	}
 	training, s := b.shared.training(), b.scratch
-	b.attentionInput = choose(training && b.keepsInputs, &b.own.attentionInput, &s.normed)
-	b.mlpInput = choose(training && b.keepsInputs, &b.own.mlpInput, &s.normed)
-	b.middle = choose(training, &b.own.middle, &s.middle)
+	b.attentionInput = choose(training && b.policy.Norms == Keep, &b.own.attentionInput, &s.normed)
+	b.mlpInput = choose(training && b.policy.Norms == Keep, &b.own.mlpInput, &s.mlpNormed)
+	b.middle = choose(training && b.policy.Middle == Keep, &b.own.middle, &s.middle)
 	rows := batch * seq
 	branch := sized(&b.scratch.branch, len(x))
 	normed := sized(b.attentionInput, len(x))
@@ -165,9 +170,7 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	if err := b.attention.Forward(ctx, branch, normed, batch, seq); err != nil {
 		return err
 	}
-	middle := sized(b.middle, len(x))
-	add(middle, x, branch, b.workers)
-	b.rounder.round(middle, b.dim)
+	middle := b.addBranch(x, branch)
 	b.shared.tap(b.layer, ".middle", middle, rows)
 
 	normed = sized(b.mlpInput, len(x))
@@ -182,6 +185,47 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	b.shared.tap(b.layer, ".output", y, rows)
 	b.batch, b.seq, b.ready = batch, seq, training
 	return nil
+}
+
+// addBranch returns the residual stream after attention.
+func (b *Block) addBranch(x, branch []float32) []float32 {
+	middle := sized(b.middle, len(x))
+	add(middle, x, branch, b.workers)
+	b.rounder.round(middle, b.dim)
+	return middle
+}
+
+// restoreMLP computes again what the backward passes of the MLP and of its norm read of
+// others and is not kept.
+func (b *Block) restoreMLP(ctx context.Context) error {
+	p := b.policy
+	if p.Middle == Recompute {
+		if err := b.restoreAttention(ctx, true); err != nil {
+			return err
+		}
+		x := b.AttentionNorm.x
+		branch := sized(&b.scratch.branch, len(x))
+		if err := b.attention.outputAgain(ctx, branch); err != nil {
+			return err
+		}
+		b.MLPNorm.x = b.addBranch(x, branch)
+	}
+	if p.Norms == Recompute || p.Norms == KeepFP8 && p.Branches == Recompute {
+		return b.MLPNorm.Forward(ctx, *b.mlpInput, b.MLPNorm.x)
+	}
+	return nil
+}
+
+// restoreAttention computes again what the backward pass of attention reads and is not kept.
+func (b *Block) restoreAttention(ctx context.Context, values bool) error {
+	p := b.policy
+	fromInput := p.Projections == Recompute || p.Latents == Recompute
+	if p.Norms == Recompute || p.Norms == KeepFP8 && fromInput {
+		if err := b.AttentionNorm.Forward(ctx, *b.attentionInput, b.AttentionNorm.x); err != nil {
+			return err
+		}
+	}
+	return b.attention.restore(ctx, values)
 }
 
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x
@@ -202,6 +246,10 @@ func (b *Block) backward(ctx context.Context, dx, dy []float32, scale float32) e
 	b.ready = false
 	b.shared.tap(b.layer, ".gradient", dy, rows)
 	dBranch, dNormed := sized(&b.scratch.dBranch, len(dy)), sized(&b.scratch.dNormed, len(dy))
+	err := b.shared.repeat(func() error { return b.restoreMLP(ctx) })
+	if err != nil {
+		return err
+	}
 	if err := b.feedForward.backward(ctx, dBranch, dy, scale); err != nil {
 		return err
 	}
@@ -212,6 +260,12 @@ func (b *Block) backward(ctx context.Context, dx, dy []float32, scale float32) e
 	b.rounder.round(dx, b.dim)
 	b.shared.tap(b.layer, ".middle_gradient", dx, rows)
 
+	if b.policy.Middle != Recompute {
+		err := b.shared.repeat(func() error { return b.restoreAttention(ctx, false) })
+		if err != nil {
+			return err
+		}
+	}
 	if err := b.attention.Backward(ctx, dBranch, dx); err != nil {
 		return err
 	}
@@ -224,8 +278,11 @@ func (b *Block) backward(ctx context.Context, dx, dy []float32, scale float32) e
 }
 
 func (b *Block) countActivations(n *ActivationBytes) {
-	n.floats(b.AttentionNorm.inverse, *b.middle, b.MLPNorm.inverse)
-	if b.keepsInputs {
+	n.floats(b.AttentionNorm.inverse, b.MLPNorm.inverse)
+	if b.policy.Middle == Keep {
+		n.floats(*b.middle)
+	}
+	if b.policy.Norms == Keep {
 		n.floats(*b.attentionInput, *b.mlpInput)
 	}
 	b.attention.countActivations(n)

@@ -24,7 +24,7 @@ func newCommonInputIn(m *inputMemory, o Options) *commonInput {
 	c := new(commonInput)
 	c.forward = commonOperand{tensor: &m.input, recording: &m.inputRecording}
 	c.transposed = commonOperand{tensor: &m.inputT, recording: &m.inputTRecording}
-	if !o.Activations.keepsInputs() && !o.Activations.keepsTiles() {
+	if o.keeping().Norms == KeepFP8 && !o.Activations.keepsTiles() {
 		c.transposed.tensor = &c.kept
 	}
 	return c

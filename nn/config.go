@@ -2,6 +2,7 @@ package nn
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/internal/elementary"
@@ -46,6 +47,11 @@ type Config struct {
 	BF16First, BF16Last int
 
 	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
+
+	// Policies are those of the layers, where some of what a backward pass reads is computed
+	// again instead of kept; nil: all as Activations say. They change no bit, and so a saved
+	// configuration is without, as it is without Workers. [Config.SearchPolicies] finds them.
+	Policies []Policy
 
 	Operators Operators // formats of what is not a product of linear layers; the zero value: FP32
 }
@@ -106,7 +112,10 @@ func (c Config) Validate() error {
 	if err := c.checkSizes(); err != nil {
 		return err
 	}
-	return c.options(nil).check("Config")
+	if err := c.options(nil).check("Config"); err != nil {
+		return err
+	}
+	return c.checkPolicies()
 }
 
 // checkParts returns an error if MLA or Experts cannot be.
@@ -293,6 +302,7 @@ func (c Config) clone() Config {
 	if c.Experts != nil {
 		c.Experts.Router.Rounding = c.Experts.Router.Rounding.clone()
 	}
+	c.Policies = slices.Clone(c.Policies)
 	return c
 }
 
@@ -313,12 +323,22 @@ func (c Config) options(s *Shared) Options {
 }
 
 // LayerOptions returns the options of a layer's linear layers, norms and so on, for those who
-// build a [Llama] of its layers; they share s. The configuration must be valid.
+// build a [Llama] of its layers; they share s. Policies are no part of them: those are for
+// the blocks of a Llama. The configuration must be valid.
 func (c Config) LayerOptions(layer int, s *Shared) Options {
 	o := c.options(s)
 	if layer < c.BF16First || layer >= c.Layers-c.BF16Last {
 		bf16 := DefaultRounding(NarrowBF16)
 		o.FP8, o.Rounding, o.Activations = nil, &bf16, ActivationsFP32
+	}
+	return o
+}
+
+// layerOptions are LayerOptions with the policy of the layer, for a [Block] as a whole.
+func (c Config) layerOptions(layer int, s *Shared) Options {
+	o := c.LayerOptions(layer, s)
+	if c.Policies != nil {
+		o.policy = &c.Policies[layer]
 	}
 	return o
 }

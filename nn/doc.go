@@ -209,6 +209,18 @@
 // of which deepseek-v3 keeps D, the input of the layer after attention, in 12 bits instead
 // of 8.
 //
+// [Config].Policies compute again in the backward pass what a block does not keep, class by
+// class: results of norms, latents of MLA, queries, keys and values, probabilities, what
+// attention gives, the residual stream after it, the inputs and the result of SwiGLU, and
+// results of routed experts. Gradients, scales and what a Reporter hears of are the same to
+// the bit: products have the same operands under the same scales, and nothing is recorded
+// twice. Blocks take turns in the memory of what is not kept. [Config.SearchPolicies] finds
+// the policies with the fewest operations for a budget of bytes, exactly, and
+// [Config.PlanActivations] says what any take:
+//
+//	plan, err := cfg.SearchPolicies(batch, seq, budget)
+//	cfg.Policies = plan.Policies
+//
 // In inference nothing of this is kept: blocks take turns in the memory of one.
 //
 // FP8 values also have their scales. Layers of a block that read the same input share

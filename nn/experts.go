@@ -77,7 +77,8 @@ type Experts struct {
 	gate, up, down *linearGroup
 	inputs         []*commonInput  // of gate and up of each expert
 	inFP8          []*keptBranches // of each expert; nil: branches are kept in FP32
-	keepsInputs    bool
+	policy         Policy
+	in             []float32 // what Forward was given
 
 	batch, seq int
 	chosen     []int32   // [rows, TopK]
@@ -127,7 +128,7 @@ func newExperts(prefix string, c ExpertsConfig, o Options) (x *Experts, err erro
 	experts := c.Router.Experts
 	x = &Experts{
 		config: c, layer: strings.TrimSuffix(prefix, "."), workers: o.Workers,
-		shared: o.Shared, scratch: &o.Shared.scratch, keepsInputs: o.Activations.keepsInputs(),
+		shared: o.Shared, scratch: &o.Shared.scratch, policy: o.keeping(),
 		counts: make([]int, experts), filled: make([]int, experts),
 	}
 	if x.Router, err = newRouter(prefix, c.Dim, c.Router, o); err != nil {
@@ -149,6 +150,11 @@ func newExperts(prefix string, c ExpertsConfig, o Options) (x *Experts, err erro
 			return nil, err
 		}
 		*p.layers = (*p.group).layers
+	}
+	for e := range experts {
+		o.keepInput(x.Gate[e], x.policy.Norms)
+		o.keepInput(x.Up[e], x.policy.Norms)
+		o.keepInput(x.Down[e], x.policy.Product)
 	}
 	for e := range experts {
 		x.inputs = append(x.inputs, newCommonInputIn(&x.scratch.expert(e).inputMemory, o))
@@ -215,12 +221,12 @@ func (x *Experts) Forward(ctx context.Context, y, in []float32, batch, seq int) 
 		return inputError("%s: an input of %d and an output of %d elements are not %d sequences of %d rows of %d",
 			x.layer, len(in), len(y), batch, seq, x.config.Dim)
 	}
-	x.batch, x.seq = batch, seq
+	x.batch, x.seq, x.in = batch, seq, in
 	if err := x.route(ctx, in); err != nil {
 		return err
 	}
 	x.sort(int(rows))
-	if err := x.compute(ctx, in); err != nil {
+	if err := x.compute(ctx); err != nil {
 		return err
 	}
 	x.combine(y, *x.output, x.weights)
@@ -239,7 +245,7 @@ func (x *Experts) Forward(ctx context.Context, y, in []float32, batch, seq int) 
 func (x *Experts) route(ctx context.Context, in []float32) error {
 	n := x.batch * x.seq * x.config.Router.TopK
 	x.chosen = slices.Grow(x.chosen[:0], n)[:n]
-	if x.shared.training() && !x.keepsInputs {
+	if x.shared.training() && x.policy.Norms == KeepFP8 {
 		copy(sized(&x.own.routed, len(in)), in)
 		in = x.own.routed
 	}
@@ -249,12 +255,12 @@ func (x *Experts) route(ctx context.Context, in []float32) error {
 // sort gives each choice a row among those that are sorted by expert, unless it is dropped.
 func (x *Experts) sort(rows int) {
 	experts := len(x.counts)
-	capacity := rows
+	most := rows
 	if f := x.config.CapacityFactor; f > 0 {
-		capacity = int(min(math.Ceil(f*float64(len(x.chosen))/float64(experts)), float64(rows)))
+		most = capacity(f, len(x.chosen), experts, rows)
 	}
 	for e, n := range x.Router.load {
-		x.counts[e] = min(n, capacity)
+		x.counts[e] = min(n, most)
 	}
 	first := 0
 	for e, n := range x.counts {
@@ -276,16 +282,39 @@ func (x *Experts) sort(rows int) {
 	}
 }
 
+// capacity returns how many of so many choices an expert takes at most.
+func capacity(factor float64, choices, experts, rows int) int {
+	return int(min(math.Ceil(factor*float64(choices)/float64(experts)), float64(rows)))
+}
+
 // compute gives each expert its rows.
-func (x *Experts) compute(ctx context.Context, in []float32) error {
+func (x *Experts) compute(ctx context.Context) error {
 	training, s := x.shared.training(), x.scratch
-	x.input = choose(training && x.keepsInputs, &x.own.input, &s.expertInput)
-	x.output = choose(training, &x.own.output, &s.expertOutput)
-	x.branches = choose(training && x.inFP8 == nil, &x.own.branches, &s.branches)
-	x.product = choose(training && x.keepsInputs, &x.own.product, &s.product)
-	rows := len(x.choices)
-	sorted := sized(x.input, rows*x.config.Dim)
-	x.eachRow(func(row, token int) { copy(x.rowOf(sorted, row), x.rowOf(in, token)) })
+	x.input = choose(training && x.policy.Norms == Keep, &x.own.input, &s.expertInput)
+	x.output = choose(training && x.policy.Outputs == Keep, &x.own.output, &s.expertOutput)
+	x.branches = choose(training && x.policy.Branches == Keep, &x.own.branches, &s.branches)
+	x.product = choose(training && x.policy.Product == Keep, &x.own.product, &s.product)
+	x.gather()
+	if err := x.branch(ctx); err != nil {
+		return err
+	}
+	x.multiply()
+	x.tapBranches()
+	if err := x.giveOutput(ctx); err != nil {
+		return err
+	}
+	return x.keep(ctx)
+}
+
+// gather sorts rows of what Forward was given by expert.
+func (x *Experts) gather() {
+	sorted := sized(x.input, len(x.choices)*x.config.Dim)
+	x.eachRow(func(row, token int) { copy(x.rowOf(sorted, row), x.rowOf(x.in, token)) })
+}
+
+// branch computes the branches of the sorted rows.
+func (x *Experts) branch(ctx context.Context) error {
+	rows, sorted := len(x.choices), *x.input
 	g, u := sized(&x.branches.g, rows*x.config.Hidden), sized(&x.branches.u, rows*x.config.Hidden)
 	for _, input := range x.inputs {
 		input.begin()
@@ -301,12 +330,13 @@ func (x *Experts) compute(ctx context.Context, in []float32) error {
 			return err
 		}
 	}
-	x.multiply()
-	x.tapBranches()
-	if err := x.down.multiply(ctx, sized(x.output, len(sorted)), *x.product, x.counts, nil); err != nil {
-		return err
-	}
-	return x.keep(ctx)
+	return nil
+}
+
+// giveOutput computes the results of the experts from the product of the branches.
+func (x *Experts) giveOutput(ctx context.Context) error {
+	y := sized(x.output, len(x.choices)*x.config.Dim)
+	return x.down.multiply(ctx, y, *x.product, x.counts, nil)
 }
 
 // rowOf returns a row of dim values.
@@ -358,25 +388,22 @@ func (x *Experts) keep(ctx context.Context) error {
 	case x.inFP8 == nil:
 		return x.down.keep(ctx, *x.product, x.counts, nil)
 	case x.shared.training():
-		return x.eachBranches(func(e, n int, b *branches) error {
-			return x.inFP8[e].keep(ctx, x.shared, b, n, x.config.Hidden)
-		})
+		first := 0
+		for e, rows := range x.counts {
+			b := x.branchesOf(first, rows)
+			if err := x.inFP8[e].keep(ctx, x.shared, &b, rows, x.config.Hidden); err != nil {
+				return err
+			}
+			first += rows
+		}
 	}
 	return nil
 }
 
-// eachBranches calls do for each expert, with its number of rows and its branches.
-func (x *Experts) eachBranches(do func(e, n int, b *branches) error) error {
-	first := 0
-	for e, n := range x.counts {
-		hidden := x.config.Hidden
-		b := branches{rowsOf(x.branches.u, first, n, hidden), rowsOf(x.branches.g, first, n, hidden)}
-		if err := do(e, n, &b); err != nil {
-			return err
-		}
-		first += n
-	}
-	return nil
+// branchesOf returns the branches of so many sorted rows.
+func (x *Experts) branchesOf(first, rows int) branches {
+	h := x.config.Hidden
+	return branches{rowsOf(x.branches.u, first, rows, h), rowsOf(x.branches.g, first, rows, h)}
 }
 
 // combine writes to each token of y the sum of its sorted rows, weighted unless weights are
@@ -424,7 +451,7 @@ func (x *Experts) Backward(ctx context.Context, dx, dy []float32, scale float32)
 		return err
 	}
 	x.ready = false
-	if err := x.restore(); err != nil {
+	if err := x.restore(ctx); err != nil {
 		return err
 	}
 	x.distribute(dy)
@@ -447,21 +474,47 @@ func (x *Experts) Backward(ctx context.Context, dx, dy []float32, scale float32)
 	return nil
 }
 
-// restore computes the inputs of down anew from the branches that were kept.
-func (x *Experts) restore() error {
-	if x.inFP8 == nil {
-		return nil
+// restore computes again what is not kept. For the sorted rows the input must be as it was.
+func (x *Experts) restore(ctx context.Context) error {
+	p := x.policy
+	if p.Norms == Recompute || p.Norms == KeepFP8 && p.Branches == Recompute {
+		x.gather()
 	}
+	if p.Norms == Recompute {
+		x.gate.restore(*x.input, x.counts)
+		x.up.restore(*x.input, x.counts)
+	}
+	switch p.Branches {
+	case Recompute:
+		if err := x.shared.repeat(func() error { return x.branch(ctx) }); err != nil {
+			return err
+		}
+	case KeepFP8:
+		x.decodeBranches()
+	}
+	if p.Product == Recompute || p.Product == KeepFP8 && p.Outputs == Recompute {
+		x.multiply()
+	}
+	if p.Product == Recompute {
+		x.down.restore(*x.product, x.counts)
+	}
+	if p.Outputs == Recompute {
+		return x.shared.repeat(func() error { return x.giveOutput(ctx) })
+	}
+	return nil
+}
+
+// decodeBranches gives the branches the values that were kept in FP8.
+func (x *Experts) decodeBranches() {
 	n := len(x.choices) * x.config.Hidden
 	sized(&x.branches.u, n)
 	sized(&x.branches.g, n)
-	err := x.eachBranches(func(e, _ int, b *branches) error {
-		x.inFP8[e].restore(b)
-		return nil
-	})
-	x.multiply()
-	x.down.restore(*x.product, x.counts)
-	return err
+	first := 0
+	for e, rows := range x.counts {
+		b := x.branchesOf(first, rows)
+		x.inFP8[e].restore(&b)
+		first += rows
+	}
 }
 
 // distribute makes of dy the gradients of what the experts gave, sorted, and of weights.
@@ -504,13 +557,8 @@ func (x *Experts) expertsBackward(ctx context.Context) ([]float32, error) {
 }
 
 func (x *Experts) countActivations(n *ActivationBytes) {
-	n.floats(x.Router.scores, x.weights, *x.output, x.own.routed)
-	if x.keepsInputs {
-		n.floats(*x.input, *x.product)
-	}
-	if x.inFP8 == nil {
-		n.floats(x.branches.u, x.branches.g)
-	}
+	n.floats(x.Router.scores, x.weights, x.own.routed, x.own.input, x.own.output, x.own.product)
+	n.floats(x.own.u, x.own.g)
 	for _, k := range x.inFP8 {
 		n.tensors(&k.u, &k.g)
 	}

@@ -288,6 +288,6 @@ func (q *quantized) quantize(ctx context.Context, s *Shared, t *tensor.Tensor, v
 func (q *quantized) quantizeFor(ctx context.Context, s *Shared, r tensor.Reporter, t *tensor.Tensor, values []float32, rows, cols int) (*tensor.Tensor, error) {
 	t.Name, t.Shape = q.name, append(t.Shape[:0], rows, cols)
 	quantizer := q.quantizer
-	quantizer.Reporter, quantizer.Frozen = r, !s.training()
+	quantizer.Reporter, quantizer.Frozen = r, !s.training() || s.again
 	return t, scaling.Quantize(ctx, t, values, quantizer)
 }

@@ -75,11 +75,14 @@ func (g *headGroup) probsOf(h int) []float32 {
 	return g.probs[(g.batchIndex*g.heads+h)*n:][:n]
 }
 
-// forward sets the group's part of probs and mixed.
+// forward sets the group's part of probs, unless they were kept and this is done again, and
+// of mixed.
 func (g *headGroup) forward() {
 	lo, hi := g.queryHeads()
 	for h := lo; h < hi; h++ {
-		g.attend(h)
+		if !g.hasProbs || !g.shared.again {
+			g.attend(h)
+		}
 		g.weigh(g.resultHead(*g.mixed, h), g.probsOf(h), g.valueHead(g.v))
 	}
 }

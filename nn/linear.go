@@ -122,10 +122,13 @@ func (l *Linear) multiply(ctx context.Context, y, x []float32, rows int, scales 
 	return nil
 }
 
-// begin begins a forward pass: it forgets the last and checks lengths.
+// begin begins a forward pass: it forgets the last, unless that is repeated, and checks
+// lengths.
 func (l *Linear) begin(ctx context.Context, y, x []float32, rows int, scales swiglu.Scales) error {
-	l.ready, l.x, l.kept = false, nil, nil
-	l.fold(scales)
+	if !l.shared.again {
+		l.ready, l.x, l.kept = false, nil, nil
+		l.fold(scales)
+	}
 	if !fits(rows, l.Weight.Cols, x) || !fits(rows, l.Weight.Rows, y) {
 		return inputError("%s, [%d, %d]: an input of %d and an output of %d elements are not %d rows",
 			l.layer, l.Weight.Rows, l.Weight.Cols, len(x), len(y), rows)
@@ -145,7 +148,7 @@ func fits(rows, cols int, values []float32) bool {
 
 // keep keeps the input for Backward, in training.
 func (l *Linear) keep(ctx context.Context, x []float32, rows int, common *commonInput) (err error) {
-	if !l.shared.training() {
+	if !l.shared.training() || l.shared.again {
 		return nil
 	}
 	if !l.keepsFP8 {

@@ -17,17 +17,18 @@ type mixing struct {
 	heads, kvHeads   int
 	keyDim, valueDim int // of a head's query or key, and of its value
 
-	scale    float32 // of the scores
-	workers  int
-	shared   *Shared
-	scratch  *scratch
-	keepsAll bool // probabilities too, which are otherwise computed again
+	scale   float32 // of the scores
+	workers int
+	shared  *Shared
+	scratch *scratch
+	policy  Policy
 
 	inE5M6  *keptE5M6      // mixed, where that is so kept
 	rounder *resultRounder // of softmax
 	sums    sums
 
 	batch, seq int
+	restored   bool // what is not kept, for the backward pass
 	*projections
 	mixed    *[]float32 // the values that attention has weighted
 	probs    []float32  // [batch, heads, seq, seq], zero above the diagonal
@@ -42,13 +43,13 @@ type mixing struct {
 func newMixing(layer string, heads, kvHeads, keyDim, valueDim int, o Options) mixing {
 	m := mixing{
 		layer: layer, heads: heads, kvHeads: kvHeads, keyDim: keyDim, valueDim: valueDim,
-		scale:    float32(1 / math.Sqrt(float64(keyDim))),
-		workers:  o.Workers,
-		shared:   o.Shared,
-		scratch:  &o.Shared.scratch,
-		keepsAll: o.Activations.keepsInputs(),
-		rounder:  newResultRounder(o.Operators.Softmax, 1),
-		sums:     newSums(o.Operators.Reductions),
+		scale:   float32(1 / math.Sqrt(float64(keyDim))),
+		workers: o.Workers,
+		shared:  o.Shared,
+		scratch: &o.Shared.scratch,
+		policy:  o.keeping(),
+		rounder: newResultRounder(o.Operators.Softmax, 1),
+		sums:    newSums(o.Operators.Reductions),
 	}
 	if o.Activations.keepsTiles() {
 		m.inE5M6 = &keptE5M6{workers: o.Workers}
@@ -76,10 +77,10 @@ func (m *mixing) checkInput(y, x []float32, batch, seq, dim int, r *Rotary) erro
 
 // begin begins a forward pass and returns memory of queries, keys and values.
 func (m *mixing) begin(batch, seq int) (q, k, v []float32) {
-	m.batch, m.seq = batch, seq
+	m.batch, m.seq, m.restored = batch, seq, false
 	training, rows := m.shared.training(), batch*seq
-	m.projections = choose(training, &m.own.projections, &m.scratch.projections)
-	m.mixed = choose(training && m.keepsAll, &m.own.mixed, &m.scratch.mixed)
+	m.projections = choose(training && m.policy.Projections == Keep, &m.own.projections, &m.scratch.projections)
+	m.mixed = choose(training && m.policy.Mixed == Keep, &m.own.mixed, &m.scratch.mixed)
 	q = sized(&m.q, rows*m.heads*m.keyDim)
 	k = sized(&m.k, rows*m.kvHeads*m.keyDim)
 	return q, k, sized(&m.v, rows*m.kvHeads*m.valueDim)
@@ -107,9 +108,10 @@ func (m *mixing) attend(ctx context.Context, y []float32, output *Linear) error 
 	return nil
 }
 
-// mix computes mixed, and probs if they are kept, from q, k and v.
+// mix computes mixed, and probs if they are kept and not there yet, from q, k and v.
 func (m *mixing) mix(ctx context.Context) error {
-	if m.hasProbs = m.keepsAll && m.shared.training(); m.hasProbs {
+	m.hasProbs = m.policy.Probabilities == Keep && m.shared.training()
+	if m.hasProbs {
 		sized(&m.probs, m.batch*m.heads*m.seq*m.seq)
 	}
 	sized(m.mixed, m.batch*m.seq*m.heads*m.valueDim)
@@ -137,6 +139,24 @@ func (m *mixing) eachGroup(ctx context.Context, do func(*headGroup)) error {
 	return nil
 }
 
+// restore computes mixed again where it is not kept, and where its values are needed.
+func (m *mixing) restore(ctx context.Context, values bool, output *Linear) error {
+	if m.policy.Mixed == Recompute || values && m.policy.Mixed != Keep {
+		if err := m.mix(ctx); err != nil {
+			return err
+		}
+	}
+	if m.policy.Mixed == Recompute {
+		output.restore(*m.mixed, m.batch*m.seq)
+	}
+	return nil
+}
+
+// outputAgain writes to y again what output made of mixed, whose values must be there.
+func (m *mixing) outputAgain(ctx context.Context, y []float32, output *Linear) error {
+	return output.multiply(ctx, y, *m.mixed, m.batch*m.seq, swiglu.Scales{}, nil)
+}
+
 // attendBackward computes dq, dk and dv from the gradient dy of what attend wrote.
 func (m *mixing) attendBackward(ctx context.Context, dy []float32, output *Linear) error {
 	rows, s, n := m.batch*m.seq, m.scratch, m.batch*m.seq*m.heads*m.valueDim
@@ -160,12 +180,15 @@ func (m *mixing) attendBackward(ctx context.Context, dy []float32, output *Linea
 }
 
 func (m *mixing) countActivations(n *ActivationBytes) {
-	n.floats(m.q, m.k, m.v, m.probs)
+	if m.policy.Projections == Keep {
+		n.floats(m.q, m.k, m.v)
+	}
+	n.floats(m.probs)
 	if m.inE5M6 != nil {
 		n.Codes += len(m.inE5M6.codes)
 		n.Scales += 4 * len(m.inE5M6.scales)
 	}
-	if m.keepsAll {
+	if m.policy.Mixed == Keep {
 		n.floats(*m.mixed)
 	}
 }

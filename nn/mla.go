@@ -96,25 +96,34 @@ type MLA struct {
 
 	config MLAConfig
 	input  *commonInput // of what is made of the input
+	x      []float32    // what Forward was given
 	ready  bool
 	mixing
 
 	query, kv latent
+
+	// The part of keys with positions. It is kept where keys are computed again from latents
+	// that are kept.
+	sharedKey    *[]float32
+	ownSharedKey []float32
 }
 
 // latent is what attention makes queries, or keys and values, of: memory of it.
 type latent struct {
 	raw, normed *[]float32
-	own         struct{ raw, normed []float32 }
+	own         latentMemory
 }
 
-// begin returns memory of rows of so many elements: raw lasts until the backward pass,
-// which the norm needs it for, and normed where inputs of linear layers are kept.
-func (l *latent) begin(a *mixing, rank int) (raw, normed []float32) {
+type latentMemory struct{ raw, normed []float32 }
+
+// begin sizes memory of rows of so many elements: raw, which the norm's backward pass
+// needs, and normed.
+func (l *latent) begin(a *mixing, shared *latentMemory, rank int) {
 	training, n := a.shared.training(), a.batch*a.seq*rank
-	l.raw = choose(training, &l.own.raw, &a.scratch.latentRaw)
-	l.normed = choose(training && a.keepsAll, &l.own.normed, &a.scratch.latentNormed)
-	return sized(l.raw, n), sized(l.normed, n)
+	l.raw = choose(training && a.policy.Latents == Keep, &l.own.raw, &shared.raw)
+	l.normed = choose(training && a.policy.Norms == Keep, &l.own.normed, &shared.normed)
+	sized(l.raw, n)
+	sized(l.normed, n)
 }
 
 // NewMLA returns an MLA whose matrices are zero, to be filled in. Its parameters have the
@@ -157,7 +166,9 @@ func newMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
 		if *to, err = newLinear(name, newParam(name, s.Rows, s.Cols), options); err != nil {
 			return nil, err
 		}
+		o.keepInput(*to, a.policy.Norms)
 	}
+	o.keepInput(a.Output, a.policy.Mixed)
 	return a, nil
 }
 
@@ -190,54 +201,124 @@ func (a *MLA) Forward(ctx context.Context, y, x []float32, batch, seq int) error
 	if err := a.check(y, x, batch, seq); err != nil {
 		return err
 	}
-	rows, c := batch*seq, a.config
+	a.x = x
 	q, k, v := a.begin(batch, seq)
-	a.input.begin()
-	if err := a.queries(ctx, q, x, rows); err != nil {
+	if err := a.compress(ctx); err != nil {
 		return err
 	}
-	down := sized(&a.scratch.latent, rows*(c.KVRank+c.RoPE))
-	if err := a.KVDown.forward(ctx, down, x, rows, a.input); err != nil {
+	if err := a.project(ctx, q, k, v); err != nil {
 		return err
 	}
-	shared := sized(&a.scratch.sharedKey, rows*c.RoPE)
-	raw, normed := a.kv.begin(&a.mixing, c.KVRank)
-	moveColumns(raw, 0, c.KVRank, down, 0, c.KVRank+c.RoPE, c.KVRank, rows, a.workers)
-	moveColumns(shared, 0, c.RoPE, down, c.KVRank, c.KVRank+c.RoPE, c.RoPE, rows, a.workers)
-	if err := a.KVNorm.Forward(ctx, normed, raw); err != nil {
-		return err
-	}
-	up := sized(&a.scratch.keysValues, rows*c.Heads*(c.NoPE+c.Value))
-	if err := a.KV.Forward(ctx, up, normed, rows); err != nil {
-		return err
-	}
-	if r := c.Rotary; r != nil {
-		r.rotate(shared, 1, seq, a.workers, 1)
-	}
-	a.spread(k, v, up, shared)
-	a.rotateQueries(q, 1)
 	err := a.attend(ctx, y, a.Output)
 	a.ready = err == nil && a.shared.training()
 	return err
+}
+
+// begin begins a forward pass and returns memory of queries, keys and values.
+func (a *MLA) begin(batch, seq int) (q, k, v []float32) {
+	q, k, v = a.mixing.begin(batch, seq)
+	a.input.begin()
+	keepsKey := a.policy.Latents == Keep && a.policy.Projections == Recompute
+	a.sharedKey = choose(a.shared.training() && keepsKey, &a.ownSharedKey, &a.scratch.sharedKey)
+	sized(a.sharedKey, batch*seq*a.config.RoPE)
+	a.kv.begin(&a.mixing, &a.scratch.kvLatent, a.config.KVRank)
+	if a.QueryDown != nil {
+		a.query.begin(&a.mixing, &a.scratch.queryLatent, a.config.QueryRank)
+	}
+	return q, k, v
+}
+
+// compress computes latents and the rotated part of keys.
+func (a *MLA) compress(ctx context.Context) error {
+	rows, c := a.batch*a.seq, a.config
+	if a.QueryDown != nil {
+		if err := a.QueryDown.forward(ctx, *a.query.raw, a.x, rows, a.input); err != nil {
+			return err
+		}
+	}
+	down, shared := sized(&a.scratch.latent, rows*(c.KVRank+c.RoPE)), *a.sharedKey
+	if err := a.KVDown.forward(ctx, down, a.x, rows, a.input); err != nil {
+		return err
+	}
+	moveColumns(*a.kv.raw, 0, c.KVRank, down, 0, c.KVRank+c.RoPE, c.KVRank, rows, a.workers)
+	moveColumns(shared, 0, c.RoPE, down, c.KVRank, c.KVRank+c.RoPE, c.RoPE, rows, a.workers)
+	if r := c.Rotary; r != nil {
+		r.rotate(shared, 1, a.seq, a.workers, 1)
+	}
+	return nil
+}
+
+// normalize computes the norms of latents.
+func (a *MLA) normalize(ctx context.Context) error {
+	if a.QueryDown != nil {
+		if err := a.QueryNorm.Forward(ctx, *a.query.normed, *a.query.raw); err != nil {
+			return err
+		}
+	}
+	return a.KVNorm.Forward(ctx, *a.kv.normed, *a.kv.raw)
+}
+
+// project writes the queries, keys and values of latents.
+func (a *MLA) project(ctx context.Context, q, k, v []float32) error {
+	rows, c := a.batch*a.seq, a.config
+	if err := a.normalize(ctx); err != nil {
+		return err
+	}
+	if err := a.queries(ctx, q, rows); err != nil {
+		return err
+	}
+	a.rotateQueries(q, 1)
+	up := sized(&a.scratch.keysValues, rows*c.Heads*(c.NoPE+c.Value))
+	if err := a.KV.Forward(ctx, up, *a.kv.normed, rows); err != nil {
+		return err
+	}
+	a.spread(k, v, up, *a.sharedKey)
+	return nil
+}
+
+// outputAgain writes again what Forward wrote; restore must have been asked for values.
+func (a *MLA) outputAgain(ctx context.Context, y []float32) error {
+	return a.mixing.outputAgain(ctx, y, a.Output)
+}
+
+// restore computes again what is not kept, unless that was done: for it, the input must be
+// as it was.
+func (a *MLA) restore(ctx context.Context, values bool) error {
+	if a.restored {
+		return nil
+	}
+	return a.shared.repeat(func() error {
+		q, k, v := a.begin(a.batch, a.seq)
+		if a.policy.Latents == Recompute {
+			if err := a.compress(ctx); err != nil {
+				return err
+			}
+		}
+		switch {
+		case a.policy.Projections == Recompute:
+			if err := a.project(ctx, q, k, v); err != nil {
+				return err
+			}
+		case a.policy.Norms == Recompute:
+			if err := a.normalize(ctx); err != nil {
+				return err
+			}
+		}
+		a.restored = true
+		return a.mixing.restore(ctx, values, a.Output)
+	})
 }
 
 func (a *MLA) check(y, x []float32, batch, seq int) error {
 	return a.checkInput(y, x, batch, seq, a.config.Dim, a.config.Rotary)
 }
 
-// queries writes the queries of x to q, without their positions.
-func (a *MLA) queries(ctx context.Context, q, x []float32, rows int) error {
+// queries writes queries to q, without their positions.
+func (a *MLA) queries(ctx context.Context, q []float32, rows int) error {
 	if a.QueryDown == nil {
-		return a.Query.forward(ctx, q, x, rows, a.input)
+		return a.Query.forward(ctx, q, a.x, rows, a.input)
 	}
-	raw, normed := a.query.begin(&a.mixing, a.config.QueryRank)
-	if err := a.QueryDown.forward(ctx, raw, x, rows, a.input); err != nil {
-		return err
-	}
-	if err := a.QueryNorm.Forward(ctx, normed, raw); err != nil {
-		return err
-	}
-	return a.Query.Forward(ctx, q, normed, rows)
+	return a.Query.Forward(ctx, q, *a.query.normed, rows)
 }
 
 // moveColumns copies cols columns of src, which has srcCols, from one on to dst.
@@ -293,6 +374,9 @@ func (a *MLA) Backward(ctx context.Context, dx, dy []float32) error {
 			a.layer, len(dx), len(dy), rows)
 	}
 	a.ready = false
+	if err := a.restore(ctx, false); err != nil {
+		return err
+	}
 	if err := a.attendBackward(ctx, dy, a.Output); err != nil {
 		return err
 	}
@@ -358,6 +442,7 @@ func (a *MLA) gather(dUp, dShared []float32) {
 
 func (a *MLA) countActivations(n *ActivationBytes) {
 	a.mixing.countActivations(n)
+	n.floats(a.ownSharedKey)
 	for _, l := range []struct {
 		latent
 		norm *RMSNorm
@@ -365,8 +450,11 @@ func (a *MLA) countActivations(n *ActivationBytes) {
 		if l.norm == nil {
 			continue
 		}
-		n.floats(*l.raw, l.norm.inverse)
-		if a.keepsAll {
+		n.floats(l.norm.inverse)
+		if a.policy.Latents == Keep {
+			n.floats(*l.raw)
+		}
+		if a.policy.Norms == Keep {
 			n.floats(*l.normed)
 		}
 	}

@@ -27,14 +27,15 @@ type MLP struct {
 	scales   swiglu.Scales    // of the last Forward; none without a smoother
 
 	input    *commonInput // of gate and up
+	x        []float32    // what Forward was given
 	branches *branches    // up and gate
 	product  *[]float32   // what SwiGLU makes of them
 	inFP8    *keptBranches
 	rows     int
 	ready    bool
 
-	keepsProduct bool
-	own          struct { // memory
+	policy Policy
+	own    struct { // memory
 		branches
 		product []float32
 	}
@@ -58,7 +59,7 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 	m := &MLP{
 		layer: strings.TrimSuffix(prefix, "."), dim: dim, hidden: hidden,
 		workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
-		input: newCommonInput(o), keepsProduct: o.Activations.keepsInputs(),
+		input: newCommonInput(o), policy: o.keeping(),
 	}
 	for _, p := range []struct {
 		layer   **Linear
@@ -75,6 +76,9 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 			return nil, err
 		}
 	}
+	o.keepInput(m.Gate, m.policy.Norms)
+	o.keepInput(m.Up, m.policy.Norms)
+	o.keepInput(m.Down, m.policy.Product)
 	if r := o.Activations.branchRecipe(); r != nil {
 		m.inFP8 = newKeptBranches(m.Up, m.Gate, *r)
 	}
@@ -108,22 +112,17 @@ func (m *MLP) backward(ctx context.Context, dx, dy []float32, _ float32) error {
 // activations, of which it makes a copy in FP8.
 func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
 	m.ready = false
-	n, ok := product(rows, m.hidden)
-	if !ok || !fits(rows, m.dim, x) || len(y) != len(x) {
+	if _, ok := product(rows, m.hidden); !ok || !fits(rows, m.dim, x) || len(y) != len(x) {
 		return inputError("%s: an input of %d and an output of %d elements are not %d rows of %d", m.layer, len(x), len(y), rows, m.dim)
 	}
 	training := m.shared.training()
-	m.branches = choose(training && m.inFP8 == nil, &m.own.branches, &m.scratch.branches)
-	m.product = choose(training && m.keepsProduct, &m.own.product, &m.scratch.product)
-	g, u := sized(&m.branches.g, int(n)), sized(&m.branches.u, int(n))
-	m.input.begin()
-	if err := m.Gate.forward(ctx, g, x, rows, m.input); err != nil {
+	m.branches = choose(training && m.policy.Branches == Keep, &m.own.branches, &m.scratch.branches)
+	m.product = choose(training && m.policy.Product == Keep, &m.own.product, &m.scratch.product)
+	m.x, m.rows = x, rows
+	if err := m.branch(ctx); err != nil {
 		return err
 	}
-	if err := m.Up.forward(ctx, u, x, rows, m.input); err != nil {
-		return err
-	}
-	m.rows = rows
+	g, u := m.branches.g, m.branches.u
 	m.chooseScales(u)
 	m.multiply()
 	m.shared.tap(m.layer, ".swiglu.gate", g, rows)
@@ -136,6 +135,16 @@ func (m *MLP) Forward(ctx context.Context, y, x []float32, rows int) error {
 	swiglu.Unscale(y, m.scales)
 	m.ready = err == nil && training
 	return err
+}
+
+// branch computes the branches of what Forward was given.
+func (m *MLP) branch(ctx context.Context) error {
+	n := m.rows * m.hidden
+	m.input.begin()
+	if err := m.Gate.forward(ctx, sized(&m.branches.g, n), m.x, m.rows, m.input); err != nil {
+		return err
+	}
+	return m.Up.forward(ctx, sized(&m.branches.u, n), m.x, m.rows, m.input)
 }
 
 // keep keeps, in training, the input of down, or the branches that it is computed from
@@ -184,8 +193,8 @@ func (m *MLP) Backward(ctx context.Context, dx, dy []float32) error {
 		return err
 	}
 	m.ready = false
-	if m.inFP8 != nil {
-		m.restore()
+	if err := m.restore(ctx); err != nil {
+		return err
 	}
 	s, u, g := m.scratch, m.branches.u, m.branches.g
 	dScaled := sized(&s.dScaled, len(dy))
@@ -211,22 +220,33 @@ func (m *MLP) Backward(ctx context.Context, dx, dy []float32) error {
 	return nil
 }
 
-// restore computes the input of down anew from the branches that were kept.
-func (m *MLP) restore() {
-	m.inFP8.restore(m.branches)
-	m.multiply()
-	m.Down.restore(*m.product, m.rows)
+// restore computes again what is not kept. For branches the input must be as it was.
+func (m *MLP) restore(ctx context.Context) error {
+	switch m.policy.Branches {
+	case Recompute:
+		if err := m.shared.repeat(func() error { return m.branch(ctx) }); err != nil {
+			return err
+		}
+	case KeepFP8:
+		m.inFP8.restore(m.branches)
+	}
+	if m.policy.Product == Recompute {
+		m.multiply()
+		m.Down.restore(*m.product, m.rows)
+	}
+	return nil
 }
 
 // countActivations counts what is kept, but for inputs of linear layers in FP8.
 func (m *MLP) countActivations(n *ActivationBytes) {
 	n.floats(m.scales.Values)
-	if m.keepsProduct {
+	if m.policy.Product == Keep {
 		n.floats(*m.product)
 	}
-	if m.inFP8 == nil {
+	switch m.policy.Branches {
+	case Keep:
 		n.floats(m.branches.u, m.branches.g)
-	} else {
+	case KeepFP8:
 		n.tensors(&m.inFP8.u, &m.inFP8.g)
 	}
 }

@@ -90,7 +90,7 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 // newBlock returns a layer. All share the rotations of the first.
 func (m *Llama) newBlock(layer int) (*Block, error) {
 	c, prefix := m.cfg, layerPrefix(layer)
-	o := c.LayerOptions(layer, &m.shared)
+	o := c.layerOptions(layer, &m.shared)
 	b := newEmptyBlock(prefix, c.Dim, c.NormEps, o)
 	if m.rotary == nil {
 		m.rotary = newRotary(c.rotaryDim(), c.Context, c.RopeTheta, c.RopeScaling)

@@ -21,6 +21,8 @@ type Options struct {
 	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
 	Operators   Operators        // formats of other operators than linear layers; the zero value: FP32
 	Workers     int              // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+
+	policy *Policy // nil: that of Activations
 }
 
 // Tap sees an activation, or the gradient of one: values are [rows, cols], row-major,
@@ -57,14 +59,16 @@ type Shared struct {
 
 	scaling Scaling
 	scratch scratch
+	again   bool // what the forward pass did is done once more
 }
 
 // Scaling returns the state of the scales of all layers that share s.
 func (s *Shared) Scaling() *Scaling { return &s.scaling }
 
-// reporter returns who hears of what happens now: nobody in inference.
+// reporter returns who hears of what happens now: nobody in inference, nor of what is
+// computed again.
 func (s *Shared) reporter() tensor.Reporter {
-	if s.scaling.inference > 0 {
+	if s.scaling.inference > 0 || s.again {
 		return nil
 	}
 	return s.Reporter
@@ -72,9 +76,18 @@ func (s *Shared) reporter() tensor.Reporter {
 
 func (s *Shared) training() bool { return s.scaling.inference == 0 }
 
+// repeat calls f, in which layers compute once more what they did in the last forward pass:
+// nobody hears of it, and nothing is recorded or forgotten.
+func (s *Shared) repeat(f func() error) error {
+	before := s.again
+	s.again = true
+	defer func() { s.again = before }()
+	return f()
+}
+
 // tap shows an activation, [rows, len/rows].
 func (s *Shared) tap(layer, which string, values []float32, rows int) {
-	if s.Tap != nil && rows > 0 {
+	if s.Tap != nil && rows > 0 && !s.again {
 		s.Tap(layer+which, values, rows, len(values)/rows)
 	}
 }

@@ -48,7 +48,9 @@ func (p *fp8Products) show(
 }
 
 // watched reports whether somebody sees products.
-func (p *fp8Products) watched() bool { return p.shared.ProductTap != nil && p.shared.training() }
+func (p *fp8Products) watched() bool {
+	return p.shared.ProductTap != nil && p.shared.training() && !p.shared.again
+}
 
 // seen returns the operand t, made of values.
 func (q *quantized) seen(t *tensor.Tensor, values []float32) ProductOperand {

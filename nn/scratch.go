@@ -23,8 +23,8 @@ type scratch struct {
 	dMixed, dq, dk, dv  []float32 // of attention
 	sharedKey           []float32 // of MLA, and what its keys and values are made of
 	latent, keysValues  []float32
-	latentRaw           []float32
-	latentNormed        []float32
+	queryLatent         latentMemory
+	kvLatent            latentMemory
 	dLatent             []float32
 	dLatentNormed       []float32
 	dScaled, dz, du, dg []float32 // of an MLP
@@ -35,7 +35,7 @@ type scratch struct {
 
 	// What layers keep in FP8, compute again, or need in inference, and so in FP32 for a
 	// moment only.
-	normed, mixed, product, middle []float32
+	normed, mlpNormed, mixed, product, middle []float32
 	projections
 	branches
 

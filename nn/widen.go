@@ -21,7 +21,7 @@ func (w Widening) String() string { return fmt.Sprintf("%s from %s to %s", w.Wha
 // hears it: inputs, weights or gradients, whichever it is, of all layers become E5M2, which
 // reaches 128 times as far as E4M3 and has one bit less. Where they are E5M2 already, or their
 // profile is not for it, all products become those of operands in BF16, which has no scales,
-// with activations in FP32. A config without FP8 has nothing wider: that is [ErrConfig].
+// with activations in FP32; what policies keep in FP8 is computed again then. A config without FP8 has nothing wider: that is [ErrConfig].
 func (c Config) Widen(tensor string) (Config, Widening, error) {
 	if c.FP8 == nil {
 		return c, Widening{}, configError(
@@ -44,6 +44,9 @@ func (c Config) Widen(tensor string) (Config, Widening, error) {
 	format := c.FP8.Forward.A.Format
 	ClassProducts.Round(&c, NarrowBF16)
 	c.Activations, c.BF16First, c.BF16Last = ActivationsFP32, 0, 0
+	for i, p := range c.Policies {
+		c.Policies[i] = p.withoutFP8()
+	}
 	return c, Widening{ClassProducts.String(), format.String(), "BF16"}, nil
 }
 

@@ -3,6 +3,7 @@ package hf
 import (
 	"context"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -81,7 +82,7 @@ func (d *described) choose(o Options) (nn.Config, error) {
 	if o.Configure != nil {
 		o.Configure(&cfg)
 	}
-	if built(cfg) != built(d.Config) {
+	if !reflect.DeepEqual(built(cfg), built(d.Config)) {
 		return cfg, configError(d.file,
 			"Options.Configure changes sizes or constants: they are those of the file")
 	}
@@ -98,7 +99,7 @@ func (d *described) choose(o Options) (nn.Config, error) {
 // built returns what of a configuration is no choice.
 func built(c nn.Config) nn.Config {
 	c.FP8, c.Rounding, c.Smoothing = nil, nil, nil
-	c.BF16First, c.BF16Last, c.Activations = 0, 0, nn.ActivationsFP32
+	c.BF16First, c.BF16Last, c.Activations, c.Policies = 0, 0, nn.ActivationsFP32, nil
 	c.Context, c.Workers = 0, 0
 	return c
 }

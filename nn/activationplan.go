@@ -1,0 +1,401 @@
+package nn
+
+import (
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// ActivationPlan is the memory that activations take in training under policies, and what
+// these cost. Sizes are in bytes, for one batch.
+type ActivationPlan struct {
+	Policies []Policy `json:"policies"` // of each layer
+
+	// Kept from the forward to the backward pass, as [Llama.ActivationBytes] counts it once
+	// the loss was computed. Of routed experts Scales are those of tokens in equal numbers,
+	// and with a capacity the rest is the most that there can be.
+	Float32 int64 `json:"float32"`
+	Codes   int64 `json:"codes"`
+	Scales  int64 `json:"scales"`
+
+	// Turns is memory in FP32 of what is not kept in FP32, in which blocks take turns.
+	Turns int64 `json:"turns"`
+
+	// Again are operations of the backward pass that compute again what was not kept, and
+	// Step those of a training step without. A multiplication and an addition are two, and
+	// the other functions count as on paper, an exponential for 16.
+	Again int64 `json:"again"`
+	Step  int64 `json:"step"`
+}
+
+// Total returns all bytes.
+func (p ActivationPlan) Total() int64 { return p.Float32 + p.Codes + p.Scales + p.Turns }
+
+// PlanActivations returns what training of a model with this configuration keeps of batches of
+// batch sequences of seq tokens. The error is that of Validate, or [ErrInput]. With
+// [ActivationsDeepSeekV3] there is no plan: it is [ErrConfig].
+func (c Config) PlanActivations(batch, seq int) (ActivationPlan, error) {
+	p, err := newPlanner(c, batch, seq)
+	if err != nil {
+		return ActivationPlan{}, err
+	}
+	policies := p.c.Policies
+	if policies == nil {
+		for layer := range p.c.Layers {
+			policies = append(policies, p.c.layerOptions(layer, nil).keeping())
+		}
+	}
+	return p.plan(policies), nil
+}
+
+// planner counts the activations of a model.
+type planner struct {
+	c          Config
+	batch, seq int
+	rows       int64
+	kinds      []*blockPlan // that differ
+	kindOf     []*blockPlan // of each layer
+}
+
+func newPlanner(c Config, batch, seq int) (*planner, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	_, fits := product(batch, seq, max(c.Vocab, c.Hidden, c.Dim, c.Heads*seq))
+	switch {
+	case batch <= 0 || seq <= 0 || seq > c.Context || !fits:
+		return nil, inputError("a batch of %d sequences of %d: both must be positive, "+
+			"a sequence at most Config.Context = %d, and not too many", batch, seq, c.Context)
+	case c.Activations.keepsTiles():
+		return nil, configError("Config.Activations is %v, which has no policies: choose another",
+			c.Activations)
+	}
+	p := &planner{c: c, batch: batch, seq: seq, rows: int64(batch) * int64(seq)}
+	type kind struct{ fp8, experts bool }
+	seen := map[kind]*blockPlan{}
+	for layer := range c.Layers {
+		k := kind{c.layerOptions(layer, nil).FP8 != nil, c.isMixture(layer)}
+		if seen[k] == nil {
+			seen[k] = p.block(layer)
+			p.kinds = append(p.kinds, seen[k])
+		}
+		p.kindOf = append(p.kindOf, seen[k])
+	}
+	return p, nil
+}
+
+// plan counts what policies keep.
+func (p *planner) plan(policies []Policy) ActivationPlan {
+	vocab, dim, layers := int64(p.c.Vocab), int64(p.c.Dim), int64(p.c.Layers)
+	plan := ActivationPlan{Policies: policies}
+	// The residual stream, the last norm and its result, logits, and a number a row of the
+	// loss.
+	plan.Float32 = 4 * p.rows * ((layers+1)*dim + 1 + dim + vocab + 1)
+	plan.Step = 3 * (2*p.rows*dim*vocab + 4*p.rows*dim + expOps*p.rows*vocab)
+	turns := map[string]int64{}
+	for layer, policy := range policies {
+		b := p.kindOf[layer]
+		kept := b.kept(policy)
+		plan.Float32 += kept.float32
+		plan.Codes += kept.codes
+		plan.Scales += kept.scales
+		plan.Again += b.again(policy)
+		plan.Step += 3 * b.forward()
+		for class, field := range policy.fields() {
+			for _, t := range b.classes[class].turns {
+				if *field.kept != Keep {
+					turns[t.name] = max(turns[t.name], t.bytes)
+				}
+			}
+		}
+	}
+	for _, bytes := range turns {
+		plan.Turns += bytes
+	}
+	return plan
+}
+
+// The classes of a policy, in the order of Policy.fields.
+const (
+	ofNorms = iota
+	ofLatents
+	ofProjections
+	ofProbabilities
+	ofMixed
+	ofMiddle
+	ofBranches
+	ofProduct
+	ofOutputs
+	classCount
+)
+
+// blockPlan has the sizes of a block's activations and the operations that make them.
+type blockPlan struct {
+	activations ActivationFormat
+	inFP8       bool
+	always      int64 // bytes that are kept whatever policies say
+	sharedKey   int64 // bytes of it, kept where projections are computed again from latents
+	classes     [classCount]classBytes
+
+	// Operations: of both norms apart, what makes latents, their norms, queries, keys and
+	// values, probabilities, their products with values, the projection after them, rows for
+	// experts, both inputs of SwiGLU, these from FP8, its result, and what follows it, that of
+	// routed experts apart.
+	norm, latents, latentNorms, project, attend, weigh, output int64
+	gather, branch, decode, swiglu, down, outputs              int64
+}
+
+// classBytes is the size of a class.
+type classBytes struct {
+	float32 int64     // kept in FP32
+	fp8     keptBytes // kept in FP8
+	turns   []turn    // what blocks share of it unless it is kept in FP32
+}
+
+type keptBytes struct{ float32, codes, scales int64 }
+
+type turn struct {
+	name  string
+	bytes int64
+}
+
+func (k *keptBytes) add(o keptBytes) {
+	k.float32, k.codes, k.scales = k.float32+o.float32, k.codes+o.codes, k.scales+o.scales
+}
+
+// Operations of functions of one element.
+const (
+	expOps      = 16
+	normOps     = 4
+	rotateOps   = 3
+	quantizeOps = 8 // of an operand: its amax, its scale and rounding
+)
+
+// block returns the plan of a layer.
+func (p *planner) block(layer int) *blockPlan {
+	c, o := p.c, p.c.layerOptions(layer, nil)
+	b := &blockPlan{activations: o.Activations, inFP8: o.FP8 != nil}
+	m := blockMeter{blockPlan: b, o: o, batch: int64(p.batch), seq: int64(p.seq), rows: p.rows}
+	dim := int64(c.Dim)
+	b.always = 2 * 4 * p.rows // of the norms
+	m.values(ofNorms, "normed", dim)
+	m.values(ofNorms, "mlpNormed", dim)
+	m.values(ofMiddle, "middle", dim)
+	b.norm = normOps * p.rows * dim
+	if c.MLA != nil {
+		m.mla(c.mla(nil))
+	} else {
+		m.attention(dim, int64(c.Heads), int64(c.KVHeads), int64(c.headDim()))
+	}
+	if c.isMixture(layer) {
+		m.experts(c.experts())
+	} else {
+		m.mlp(p.rows, dim, int64(c.Hidden))
+	}
+	return b
+}
+
+// blockMeter measures a block.
+type blockMeter struct {
+	*blockPlan
+	o                Options
+	batch, seq, rows int64
+}
+
+// values adds to a class rows of cols values, of which the shared memory has a name.
+func (m *blockMeter) values(class int, name string, cols int64) {
+	m.valuesOf(class, name, m.rows, cols)
+}
+
+func (m *blockMeter) valuesOf(class int, name string, rows, cols int64) {
+	t := &m.classes[class]
+	t.float32 += 4 * rows * cols
+	for i, other := range t.turns { // of an MLP and of experts, which take turns, too
+		if other.name == name {
+			t.turns[i].bytes = max(other.bytes, 4*rows*cols)
+			return
+		}
+	}
+	t.turns = append(t.turns, turn{name, 4 * rows * cols})
+}
+
+// operand adds to a class what layers keep in FP8 of an input, [rows, cols].
+func (m *blockMeter) operand(class int, rows, cols int64, layers int) {
+	if m.o.FP8 == nil {
+		return
+	}
+	q := quantized{quantizer: scaling.Quantizer{Recipe: m.o.FP8.WeightGradient.B}}
+	copies := int64(1)
+	if q.hasCodesOfItsOwn() {
+		copies = int64(layers)
+	}
+	size := tensorBytes(cols, rows, q.quantizer.Recipe.Block)
+	m.classes[class].fp8.add(keptBytes{0, copies * size.codes, copies * size.scales})
+}
+
+// tensorBytes is the size of a tensor of one byte a code.
+func tensorBytes(rows, cols int64, block tensor.Block) keptBytes {
+	gridRows, gridCols := block.Grid(int(rows), int(cols))
+	return keptBytes{0, rows * cols, 4 * int64(gridRows) * int64(gridCols)}
+}
+
+// linear returns the operations of a linear layer's forward pass.
+func (m *blockMeter) linear(rows, out, in int64) int64 {
+	ops := 2 * rows * out * in
+	if m.o.FP8 != nil || m.o.Rounding != nil {
+		ops += quantizeOps * (rows*in + out*in)
+	}
+	return ops
+}
+
+func (m *blockMeter) attention(dim, heads, kvHeads, headDim int64) {
+	kv := kvHeads * headDim
+	m.operand(ofNorms, m.rows, dim, 3)
+	m.project = m.linear(m.rows, dim, dim) + 2*m.linear(m.rows, kv, dim) + rotateOps*m.rows*(dim+kv)
+	m.mixing(dim, heads, kvHeads, headDim, headDim)
+}
+
+func (m *blockMeter) mixing(dim, heads, kvHeads, keyDim, valueDim int64) {
+	m.values(ofProjections, "q", heads*keyDim)
+	m.values(ofProjections, "k", kvHeads*keyDim)
+	m.values(ofProjections, "v", kvHeads*valueDim)
+	m.classes[ofProbabilities].float32 = 4 * m.rows * heads * m.seq
+	m.values(ofMixed, "mixed", heads*valueDim)
+	m.operand(ofMixed, m.rows, heads*valueDim, 1)
+	scores := m.rows * heads * (m.seq + 1) / 2 // up to the diagonal
+	m.attend = scores * (2*keyDim + expOps)
+	m.weigh = scores * 2 * valueDim
+	m.output = m.linear(m.rows, dim, heads*valueDim) + m.rows*dim
+}
+
+func (m *blockMeter) mla(c MLAConfig) {
+	dim, heads, q, kv := int64(c.Dim), int64(c.Heads), int64(c.QueryRank), int64(c.KVRank)
+	key, rope, value := int64(c.NoPE+c.RoPE), int64(c.RoPE), int64(c.Value)
+	m.operand(ofNorms, m.rows, dim, 2)
+	m.always += 4 * m.rows
+	m.sharedKey = 4 * m.rows * rope
+	m.values(ofLatents, "kvLatent", kv)
+	m.values(ofNorms, "kvLatentNormed", kv)
+	m.operand(ofNorms, m.rows, kv, 1)
+	m.latents = m.linear(m.rows, kv+rope, dim) + rotateOps*m.rows*rope
+	m.latentNorms = normOps * m.rows * kv
+	queries := dim
+	if q > 0 {
+		queries = q
+		m.always += 4 * m.rows
+		m.values(ofLatents, "queryLatent", q)
+		m.values(ofNorms, "queryLatentNormed", q)
+		m.operand(ofNorms, m.rows, q, 1)
+		m.latents += m.linear(m.rows, q, dim)
+		m.latentNorms += normOps * m.rows * q
+	}
+	m.project = m.linear(m.rows, heads*key, queries) + rotateOps*m.rows*heads*rope +
+		m.linear(m.rows, heads*(int64(c.NoPE)+value), kv)
+	m.mixing(dim, heads, heads, key, value)
+}
+
+// mlp adds an MLP.
+func (m *blockMeter) mlp(rows, dim, hidden int64) {
+	m.operand(ofNorms, rows, dim, 2)
+	m.feedForward(rows, dim, hidden)
+	m.operand(ofProduct, rows, hidden, 1)
+	if s := m.o.Smoothing; s != nil {
+		m.always += 4 * map[swiglu.Axis]int64{swiglu.PerToken: rows, swiglu.PerChannel: hidden}[s.Axis]
+	}
+}
+
+// feedForward adds what SwiGLU is given and gives.
+func (m *blockMeter) feedForward(rows, dim, hidden int64) {
+	m.valuesOf(ofBranches, "u", rows, hidden)
+	m.valuesOf(ofBranches, "g", rows, hidden)
+	m.valuesOf(ofProduct, "product", rows, hidden)
+	if r := m.o.Activations.branchRecipe(); r != nil {
+		size := tensorBytes(rows, hidden, r.Block)
+		m.classes[ofBranches].fp8.add(size)
+		m.classes[ofBranches].fp8.add(size)
+		m.decode += 2 * rows * hidden
+	}
+	m.branch += 2 * m.linear(rows, hidden, dim)
+	m.swiglu += (expOps + 4) * rows * hidden
+	m.down += m.linear(rows, dim, hidden)
+}
+
+func (m *blockMeter) experts(c ExpertsConfig) {
+	dim, hidden, count := int64(c.Dim), int64(c.Hidden), int64(c.Router.Experts)
+	chosen := m.rows * int64(c.Router.TopK)
+	if f := c.CapacityFactor; f > 0 {
+		chosen = min(chosen, count*int64(capacity(f, int(chosen), c.Router.Experts, int(m.rows))))
+	}
+	m.always += 4 * m.rows * (count + int64(c.Router.TopK))
+	m.valuesOf(ofNorms, "expertInput", chosen, dim)
+	if m.inFP8 {
+		m.classes[ofNorms].fp8.float32 += 4 * m.rows * dim // of the router
+	}
+	m.gather = chosen * dim
+	m.feedForward(chosen, dim, hidden)
+	for e := range count {
+		rows := chosen / count
+		if e < chosen%count {
+			rows++
+		}
+		m.operand(ofNorms, rows, dim, 2)
+		m.operand(ofProduct, rows, hidden, 1)
+	}
+	m.outputs = m.down
+	m.down += 2 * m.rows * count * dim
+	m.valuesOf(ofOutputs, "expertOutput", chosen, dim)
+	if c.Shared > 0 {
+		m.mlp(m.rows, dim, int64(c.Shared)*hidden)
+	}
+}
+
+// kept returns what a policy keeps.
+func (b *blockPlan) kept(p Policy) keptBytes {
+	kept := keptBytes{float32: b.always}
+	for class, field := range p.fields() {
+		switch *field.kept {
+		case Keep:
+			kept.float32 += b.classes[class].float32
+		case KeepFP8:
+			kept.add(b.classes[class].fp8)
+		}
+	}
+	if p.Latents == Keep && p.Projections == Recompute {
+		kept.float32 += b.sharedKey
+	}
+	return kept
+}
+
+// again returns the operations that compute again what a policy does not keep.
+func (b *blockPlan) again(p Policy) (ops int64) {
+	add := func(ofOp int64, needed bool) {
+		if needed {
+			ops += ofOp
+		}
+	}
+	recomputed := func(k Keeping) bool { return k == Recompute }
+	fromNorm := recomputed(p.Projections) || recomputed(p.Latents)
+	add(b.norm, recomputed(p.Norms) || p.Norms == KeepFP8 && fromNorm)
+	add(b.latents, recomputed(p.Latents))
+	add(b.latentNorms, recomputed(p.Norms) || recomputed(p.Projections))
+	add(b.project, recomputed(p.Projections))
+	add(b.attend, recomputed(p.Probabilities))
+	mix := recomputed(p.Mixed) || recomputed(p.Middle) && p.Mixed != Keep
+	add(b.attend, mix && recomputed(p.Probabilities))
+	add(b.weigh, mix)
+	add(b.output, recomputed(p.Middle))
+	fromNorm = recomputed(p.Branches)
+	add(b.norm+b.gather, recomputed(p.Norms) || p.Norms == KeepFP8 && fromNorm)
+	add(b.branch, recomputed(p.Branches))
+	add(b.decode, p.Branches == KeepFP8)
+	add(b.swiglu, recomputed(p.Product) || p.Product == KeepFP8 && recomputed(p.Outputs))
+	add(b.outputs, recomputed(p.Outputs))
+	return ops
+}
+
+// forward returns the operations of the forward pass.
+func (b *blockPlan) forward() int64 {
+	return 2*b.norm + b.latents + b.latentNorms + b.project + b.attend + b.weigh + b.output +
+		b.gather + b.branch + b.swiglu + b.down
+}
