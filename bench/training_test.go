@@ -125,15 +125,20 @@ func bytesOf(n int, seed uint32) []int32 {
 	return tokens
 }
 
-// reportPair reports the times of two kinds of steps that took turns.
+// reportPair reports the times of steps in FP32 and of others that took turns with them.
 func reportPair(b *testing.B, fp32, other []float64) {
-	ratios := make([]float64, len(fp32))
+	reportTurns(b, "fp32-ms", "other-ms", fp32, other)
+}
+
+// reportTurns reports the times of two kinds of steps that took turns.
+func reportTurns(b *testing.B, firstName, otherName string, first, other []float64) {
+	ratios := make([]float64, len(first))
 	for i := range ratios {
-		ratios[i] = other[i] / fp32[i]
+		ratios[i] = other[i] / first[i]
 	}
 	median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
-	b.ReportMetric(median(fp32), "fp32-ms")
-	b.ReportMetric(median(other), "other-ms")
+	b.ReportMetric(median(first), firstName)
+	b.ReportMetric(median(other), otherName)
 	b.ReportMetric(median(ratios), "ratio")
-	b.ReportMetric(slices.Min(other)/slices.Min(fp32), "best")
+	b.ReportMetric(slices.Min(other)/slices.Min(first), "best")
 }

@@ -42,6 +42,12 @@ The text is the source of the Go standard library, which the go command finds,
 or any file. Its end is held out, to judge both models on what they have not
 seen. The vocabulary is the 256 bytes. A batch has at most 2^20 of them.
 
+--activation-budget 30% has both models keep no more of their activations than
+that share of what all of them take in FP32, the memory in which layers take
+turns included: what else the backward pass reads is computed again, or kept in
+FP8 where that is what it multiplies. The policies with the fewest operations
+are searched for and printed. Results have the same bits.
+
 At the end a table compares the losses, in nats per byte, and lists for each FP8
 layer the largest magnitude (amax) of its inputs, weights and gradients, and
 what share of those values was too large for FP8 (sat) or became zero though it
@@ -115,10 +121,10 @@ before. With --checkpoint-sync the run waits for each. --resume goes on from the
 newest whole one, and names those that are damaged, to the bits of a run that
 was never interrupted. Flags that are not given are those of that run, but for
 --workers. Those that are given must be the same, but for --workers,
---checkpoint-every, --checkpoint-sync, --keep-checkpoints and --steps, which may
-be raised: the steps done stay as they were, and from there on the learning rate
-is that of a run of the new number of steps, which it may jump to. The result
-says so.
+--activation-budget, --checkpoint-every, --checkpoint-sync, --keep-checkpoints
+and --steps, which may be raised: the steps done stay as they were, and from
+there on the learning rate is that of a run of the new number of steps, which it
+may jump to. The result says so.
 
 Ctrl-C, SIGTERM or SIGHUP ends the run after the current step: the files are
 written of what there is, with --checkpoint-every a last checkpoint, and the
@@ -134,6 +140,7 @@ const trainExample = `  octavo train
   octavo train --model moe --recipe deepseek-v3
   octavo train --recipe mxfp4 --without hadamard,stochastic
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
+  octavo train --activation-budget 30%
   octavo train --profile te-delayed --lr 0.02 --rules default
   octavo train --profile te-delayed --rules rules.toml --landing landed
   octavo train --steps 5000 --checkpoint-every 100
@@ -214,6 +221,8 @@ func newTrainCommand() *cobra.Command {
 	f.BoolVar(&options.Stochastic, "stochastic", false, "round gradients of the FP8 model at random, without bias")
 	choiceFlag(cmd, &options.Moments, "moments", "how AdamW keeps the moments of the FP8 model", named(optim.MomentFormats())...)
 	nameFlag(cmd, &options.Activations, "activations", "how the FP8 model keeps activations for the backward pass", named(nn.ActivationFormats())...)
+	f.Var(&parsed[comparison.Budget]{&options.Budget, "", "N%|BYTES", comparison.ParseBudget}, "activation-budget",
+		"most memory of activations, as a share of all in FP32 or in bytes; the rest is computed again")
 	choiceFlag(cmd, &options.Smoothing, "smooth", "Smooth-SwiGLU in the FP8 model",
 		choice[*swiglu.Smoothing]{"none", nil},
 		choice[*swiglu.Smoothing]{"channel", &swiglu.Smoothing{}},
@@ -350,6 +359,10 @@ func checkTrain(o comparison.Options) error {
 	}
 	if o.MoE && o.Smoothing != nil {
 		return usagef("--model moe has no Smooth-SwiGLU: leave --smooth out")
+	}
+	if o.Budget != (comparison.Budget{}) && o.Complete().Activations == nn.ActivationsDeepSeekV3 {
+		return usagef("--activation-budget is not for activations %v, which are kept in their own way: leave it out",
+			nn.ActivationsDeepSeekV3)
 	}
 	if n := o.Batch * o.Context; n > maxBatchBytes {
 		return usagef("--batch %d and --context %d make %d bytes: want at most %d in a batch", o.Batch, o.Context, n, maxBatchBytes)

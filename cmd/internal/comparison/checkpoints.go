@@ -107,7 +107,7 @@ func (c Checkpoints) step(ctx context.Context, r *runner, stopped bool) error {
 	r.saver.Sync = !c.Async
 	r.copied.fp32.Beside, r.copied.fp8.Beside = c.Async, c.Async
 	_, err := r.saver.Save(ctx, func() error {
-		return after(r.copied.take(r, c.flags(r.result.Text.Path)...))
+		return after(r.copied.take(r, c.flags(r.result)...))
 	}, func(ctx context.Context) error {
 		return after(c.save(ctx, &r.copied, &r.kept, fmt.Sprintf("checkpoint-%07d", done)))
 	})
@@ -152,13 +152,16 @@ func (c Checkpoints) save(ctx context.Context, run *copied, kept *[]string, name
 }
 
 // flags returns what a run is given besides its options.
-func (c Checkpoints) flags(textPath string) []Flag {
+func (c Checkpoints) flags(r *Result) []Flag {
 	flags := []Flag{
 		{"checkpoint-every", fmt.Sprint(c.Every)}, {"keep-checkpoints", fmt.Sprint(max(c.Keep, 1))},
 		{"checkpoint-sync", fmt.Sprint(!c.Async)},
 	}
-	if textPath != "" {
-		flags = append(flags, Flag{"text", textPath})
+	if path := r.Text.Path; path != "" {
+		flags = append(flags, Flag{"text", path})
+	}
+	if b := r.Options.Budget; b != (Budget{}) {
+		flags = append(flags, Flag{"activation-budget", b.String()})
 	}
 	return flags
 }

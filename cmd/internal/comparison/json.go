@@ -10,23 +10,24 @@ import (
 
 // summary is the result for a program.
 type summary struct {
-	Version    int            `json:"version"`
-	Text       text.Text      `json:"text"`
-	Options    Options        `json:"options"`
-	Smoothing  string         `json:"smoothing,omitempty"`
-	Parameters int            `json:"parameters"`
-	Steps      int            `json:"stepsDone"`
-	FP32       outcomeJSON    `json:"fp32"`
-	FP8        outcomeJSON    `json:"fp8"`
-	GapPercent jsonout.Number `json:"gapPercent"`
-	HeldOutGap jsonout.Number `json:"heldOutGapPercent"`
-	Layers     []layerJSON    `json:"layers"`
-	Experts    []Experts      `json:"experts,omitempty"`
-	NonFinite  *nonFiniteJSON `json:"firstNonFinite,omitempty"`
-	Skips      []skipJSON     `json:"skips,omitempty"`
-	Spikes     []spikeJSON    `json:"spikes,omitempty"`
-	Alarms     []alarmJSON    `json:"alarms,omitempty"`
-	Extensions []Extension    `json:"extensions,omitempty"`
+	Version     int            `json:"version"`
+	Text        text.Text      `json:"text"`
+	Options     Options        `json:"options"`
+	Smoothing   string         `json:"smoothing,omitempty"`
+	Parameters  int            `json:"parameters"`
+	Steps       int            `json:"stepsDone"`
+	FP32        outcomeJSON    `json:"fp32"`
+	FP8         outcomeJSON    `json:"fp8"`
+	GapPercent  jsonout.Number `json:"gapPercent"`
+	HeldOutGap  jsonout.Number `json:"heldOutGapPercent"`
+	Layers      []layerJSON    `json:"layers"`
+	Experts     []Experts      `json:"experts,omitempty"`
+	NonFinite   *nonFiniteJSON `json:"firstNonFinite,omitempty"`
+	Skips       []skipJSON     `json:"skips,omitempty"`
+	Spikes      []spikeJSON    `json:"spikes,omitempty"`
+	Alarms      []alarmJSON    `json:"alarms,omitempty"`
+	Activations []Activations  `json:"activations,omitempty"`
+	Extensions  []Extension    `json:"extensions,omitempty"`
 }
 
 // resultVersion is the version of what WriteJSON writes.
@@ -109,7 +110,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		n := nonFiniteOf(*r.NonFinite)
 		s.NonFinite = &n
 	}
-	s.Extensions = r.Extensions
+	s.Activations, s.Extensions = r.Activations, r.Extensions
 	for _, k := range r.Skips {
 		s.Skips = append(s.Skips, skipJSON{k.Model, k.Step, jsonout.Number(k.Norm), nonFiniteOf(k.Gradient), nonFiniteOf(k.First)})
 	}

@@ -47,6 +47,9 @@ type Options struct {
 
 	Land bool `json:"-"` // keep what a landing needs, and stop when the FP8 model is not finite
 
+	// Budget is for the activations of each model. Results do not depend on it.
+	Budget Budget `json:"activationBudget,omitzero"`
+
 	TelemetryEvery int `json:"telemetryEvery"` // steps from one kept event to the next; 0: none is kept
 }
 

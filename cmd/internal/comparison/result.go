@@ -30,6 +30,8 @@ type Result struct {
 	Points  []Point
 	Params  int // trained values
 
+	Activations []Activations // of both models, where there is a budget
+
 	Extensions []Extension // of the number of steps, in order
 
 	FP32, FP8           Outcome

@@ -87,6 +87,12 @@ func newRunner(o Options, text text.Text) (*runner, error) {
 			text.Source, text.Bytes, heldOutBatches, o.Batch, o.Context)
 	}
 	fp32, fp8 := o.models()
+	if err := r.result.fit(fp32Model, &fp32); err != nil {
+		return nil, err
+	}
+	if err := r.result.fit(fp8Model, &fp8); err != nil {
+		return nil, err
+	}
 	if r.fp32, err = newSide("FP32", fp32, optim.MomentsFP32, o.Seed); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ func (r *Result) WriteTable(w io.Writer) error {
 	paragraph(w, fmt.Sprintf("%s, %d bytes; %d parameters; %d of %d steps of %d x %d bytes",
 		r.Text.Source, r.Text.Bytes, r.Params, len(r.Points), r.Options.Steps, r.Options.Batch, r.Options.Context))
 	paragraph(w, r.Options.Model()+": "+r.Options.recipe())
+	for _, a := range r.Activations {
+		paragraph(w, a.String())
+	}
 	for _, e := range r.Extensions {
 		paragraph(w, e.String())
 	}
