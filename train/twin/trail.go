@@ -149,7 +149,6 @@ type search struct {
 	met   map[key]*entry
 	found *found
 	equal map[key]bool
-	same  int
 }
 
 // found is where the reference differs.
