@@ -27,8 +27,7 @@ The exit status is 0 if all bits are the same, 1 if they are not or if the
 bundle cannot be read. JSON has the keys cause, step, operator, op, found,
 level, same and checks (what, elements, differ, first, was, is).`
 
-const replayExample = `  octavo train --profile te-delayed --rules rules.toml --landing landed
-  octavo replay landed
+const replayExample = `  octavo replay landed    # what octavo train --landing landed wrote
   OCTAVO_LEVEL=generic octavo replay landed --json`
 
 func newReplayCommand() *cobra.Command {

@@ -16,7 +16,6 @@ import (
 // mlps is what a rank has of a model whose MLPs are tensor-parallel: an embedding, norms
 // and MLPs with a residual stream, and a head. All but the MLPs is on every rank.
 type mlps struct {
-	rank      *world.Rank
 	shared    nn.Shared
 	params    []*nn.Param
 	optimizer *optim.AdamW
@@ -135,9 +134,7 @@ func (m *mlps) step(rank *world.Rank, r *twin.Recorder, s train.Shard) error {
 	if err := m.embedding.Forward(ctx, x, s.Tokens); err != nil {
 		return err
 	}
-	var streams [][]float32 // which norms keep
 	for i, mlp := range m.layers {
-		streams = append(streams, x)
 		normed, y := make([]float32, len(x)), make([]float32, len(x))
 		if err := m.norms[i].Forward(ctx, normed, x); err != nil {
 			return err
