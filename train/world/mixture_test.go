@@ -87,7 +87,7 @@ func byMixture(t *testing.T, ranks, tensor, slices int, e Experts, o nn.Options)
 		}
 		all[r.ID()] = m
 		y, dx := make([]float32, mixSeq*mixDim), make([]float32, mixSeq*mixDim)
-		err = errors.Join(
+		err := errors.Join(
 			m.Load(whole),
 			m.Forward(byTensor, byExpert, y, randoms(uint64(20+at), len(y)), 1, mixSeq),
 			m.Backward(byTensor, byExpert, dx, randoms(uint64(40+at), len(y)), 0.5),
