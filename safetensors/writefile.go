@@ -1,12 +1,13 @@
 package safetensors
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
 
-// Tensor is a tensor in memory, for [WriteFile].
+// Tensor is a tensor in memory, for [WriteFile] and [Encode].
 type Tensor struct {
 	Info
 	Data []byte // Info.Bytes() bytes, little-endian
@@ -14,25 +15,51 @@ type Tensor struct {
 
 // WriteFile writes tensors, in the order given, and metadata to the file at path,
 // replacing it if it exists. A symbolic link stays, and what it leads to is
-// replaced; the new file has the permissions of the old one. The errors are those of [NewWriter], a Data that is too short or too
-// long, a path to what is not a regular file, and those of the file system, which
+// replaced; the new file has the permissions of the old one. The errors are those of
+// [Encode], a path to what is not a regular file, and those of the file system, which
 // name path; if there is one, path is as it was.
 func WriteFile(path string, tensors []Tensor, metadata map[string]string) error {
+	return WriteFileFunc(path, infosOf(tensors), metadata, func(w *Writer) error {
+		return w.writeAll(tensors)
+	})
+}
+
+// Encode returns the bytes of a file of tensors, in the order given, and metadata. The
+// errors are those of [NewWriter] and a Data that is too short or too long. Neither
+// argument is kept. Safe for concurrent use.
+func Encode(tensors []Tensor, metadata map[string]string) ([]byte, error) {
+	var file bytes.Buffer
+	w, err := NewWriter(&file, infosOf(tensors), metadata)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.writeAll(tensors); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return file.Bytes(), nil
+}
+
+func infosOf(tensors []Tensor) []Info {
 	infos := make([]Info, len(tensors))
 	for i, t := range tensors {
 		infos[i] = t.Info
 	}
-	return WriteFileFunc(path, infos, metadata, func(w *Writer) error {
-		for _, t := range tensors {
-			if err := w.Next(t.Name); err != nil {
-				return err
-			}
-			if _, err := w.Write(t.Data); err != nil {
-				return err
-			}
+	return infos
+}
+
+func (w *Writer) writeAll(tensors []Tensor) error {
+	for _, t := range tensors {
+		if err := w.Next(t.Name); err != nil {
+			return err
 		}
-		return nil
-	})
+		if _, err := w.Write(t.Data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // WriteFileFunc is WriteFile for tensors that need not be in memory: write gets

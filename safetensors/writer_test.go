@@ -287,6 +287,41 @@ func TestWriterKeepsNoArgument(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
+func TestEncode(t *testing.T) {
+	tensors := []Tensor{
+		{Info{Name: "a", DType: U16, Shape: []int{2}}, []byte{1, 2, 3, 4}},
+		{Info{Name: "b", DType: U8, Shape: []int{3}}, []byte{5, 6, 7}},
+	}
+	metadata := map[string]string{"k": "v"}
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	require.NoError(t, WriteFile(path, tensors, metadata))
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	got, err := Encode(tensors, metadata)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	f, err := read(got)
+	require.NoError(t, err)
+	require.Equal(t, metadata, f.Metadata())
+	for _, tensor := range tensors {
+		data, err := f.Bytes(tensor.Name)
+		require.NoError(t, err)
+		require.Equal(t, tensor.Data, data)
+	}
+
+	for _, c := range []struct {
+		data  []byte
+		error string
+	}{{[]byte{5}, `tensor "b" is short`}, {[]byte{5, 6, 7, 8}, `tensor "b" is too long`}} {
+		tensors[1].Data = c.data
+		got, err := Encode(tensors, nil)
+		require.ErrorContains(t, err, c.error)
+		require.Nil(t, got)
+	}
+	_, err = Encode([]Tensor{tensors[0], tensors[0]}, nil)
+	require.ErrorContains(t, err, "declared twice")
+}
+
 func TestWriteFileReplacesOrLeavesAlone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.safetensors")

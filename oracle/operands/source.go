@@ -83,21 +83,11 @@ func (s *Source) readNPY(path string) (Tensor, error) {
 // InMemory returns a tensor that is in no file: its data is copied. It returns an error
 // if type, shape and data do not fit each other.
 func InMemory(t safetensors.Tensor) (Tensor, error) {
-	var b bytes.Buffer
-	w, err := safetensors.NewWriter(&b, []safetensors.Info{t.Info}, nil)
+	data, err := safetensors.Encode([]safetensors.Tensor{t}, nil)
 	if err != nil {
 		return Tensor{}, fmt.Errorf("operands: %w", err)
 	}
-	if err := w.Next(t.Name); err != nil {
-		return Tensor{}, fmt.Errorf("operands: %w", err)
-	}
-	if _, err := w.Write(t.Data); err != nil {
-		return Tensor{}, fmt.Errorf("operands: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return Tensor{}, fmt.Errorf("operands: %w", err)
-	}
-	file, err := safetensors.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	file, err := safetensors.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return Tensor{}, fmt.Errorf("operands: %w", err)
 	}

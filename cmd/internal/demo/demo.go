@@ -59,7 +59,7 @@ func Make(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error)
 		{"C = x·wᵀ of a right kernel, a DeepGEMM", layer.right},
 		{"C of a wrong one", layer.wrong},
 	} {
-		data, err := encoded(part.tensors)
+		data, err := safetensors.Encode(part.tensors, nil)
 		if err != nil {
 			return nil, fmt.Errorf("demo: %w", err)
 		}

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 
@@ -33,26 +32,4 @@ func codesOf(t *tensor.Tensor) []safetensors.Tensor {
 	rows, cols := t.Grid()
 	codes := safetensors.Info{Name: t.Name, DType: tensorfile.DTypeOf(t.Format), Shape: t.Shape}
 	return []safetensors.Tensor{{Info: codes, Data: t.Codes}, float32s(t.Name+tensorfile.ScaleSuffix, []int{rows, cols}, t.Scales)}
-}
-
-// encoded returns the bytes of a safetensors file.
-func encoded(tensors []safetensors.Tensor) ([]byte, error) {
-	infos := make([]safetensors.Info, len(tensors))
-	for i, t := range tensors {
-		infos[i] = t.Info
-	}
-	var file bytes.Buffer
-	w, err := safetensors.NewWriter(&file, infos, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range tensors {
-		if err := w.Next(t.Name); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(t.Data); err != nil {
-			return nil, err
-		}
-	}
-	return file.Bytes(), w.Close()
 }

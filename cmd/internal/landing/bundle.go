@@ -160,30 +160,14 @@ func (m *Manifest) SetOperator(o *Operator) ([]byte, error) {
 		cols, _ := o.B.Tensor.Dims()
 		arrays = append(arrays, floats("result", o.Result, rows, cols))
 	}
-	var infos []safetensors.Info
-	for _, a := range arrays {
-		infos = append(infos, a.Info)
-	}
-	var file bytes.Buffer
-	w, err := safetensors.NewWriter(&file, infos, nil)
+	file, err := safetensors.Encode(arrays, nil)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range arrays {
-		if err := w.Next(a.Name); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(a.Data); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
 	if o != nil {
-		m.Operator = &OperatorJSON{o.Name, o.Op, operandJSON(o.A), operandJSON(o.B), sumOf(file.Bytes())}
+		m.Operator = &OperatorJSON{o.Name, o.Op, operandJSON(o.A), operandJSON(o.B), sumOf(file)}
 	}
-	return file.Bytes(), nil
+	return file, nil
 }
 
 func sumOf(data []byte) string {

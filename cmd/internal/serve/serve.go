@@ -173,24 +173,7 @@ func pack(arrays []safetensors.Tensor) ([]byte, error) {
 	if len(arrays) == 0 {
 		return nil, nil
 	}
-	var infos []safetensors.Info
-	for _, a := range arrays {
-		infos = append(infos, a.Info)
-	}
-	var b bytes.Buffer
-	w, err := safetensors.NewWriter(&b, infos, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range arrays {
-		if err := w.Next(a.Name); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(a.Data); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), w.Close()
+	return safetensors.Encode(arrays, nil)
 }
 
 // panicked is the error of an operation that panicked.

@@ -1,7 +1,6 @@
 package vectors
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"math"
@@ -124,24 +123,7 @@ func (ts *tensors) scales(name string, t *tensor.Tensor) string {
 // all are aligned.
 func (ts *tensors) file() ([]byte, error) {
 	slices.SortStableFunc(ts.all, func(a, b safetensors.Tensor) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
-	infos := make([]safetensors.Info, len(ts.all))
-	for i, t := range ts.all {
-		infos[i] = t.Info
-	}
-	var b bytes.Buffer
-	w, err := safetensors.NewWriter(&b, infos, map[string]string{"octavo.vectors": ts.of})
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range ts.all {
-		if err := w.Next(t.Name); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(t.Data); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), w.Close()
+	return safetensors.Encode(ts.all, map[string]string{"octavo.vectors": ts.of})
 }
 
 // stats is fp8.Stats as JSON.

@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -99,7 +98,7 @@ func Files(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error
 	slices.SortStableFunc(all, func(a, b safetensors.Tensor) int {
 		return cmp.Compare(b.DType.Size(), a.DType.Size())
 	})
-	operands, err := encoded(all)
+	operands, err := safetensors.Encode(all, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -112,27 +111,6 @@ func Files(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error
 
 // FileNames are those of Files.
 func FileNames() []string { return []string{OperandsFile, ExpectedFile, ScriptFile} }
-
-func encoded(tensors []safetensors.Tensor) ([]byte, error) {
-	var b bytes.Buffer
-	var infos []safetensors.Info
-	for _, t := range tensors {
-		infos = append(infos, t.Info)
-	}
-	w, err := safetensors.NewWriter(&b, infos, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range tensors {
-		if err := w.Next(t.Name); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(t.Data); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), w.Close()
-}
 
 // file returns the right elements in 32 bits, or in 64 where one needs them.
 func (r *result) file(name string) safetensors.Tensor {
