@@ -40,7 +40,8 @@
 //		return directory.Save(ctx, &snapshot)
 //	})
 //
-// With [Snapshot.Beside] not even copying stops it: parameters and moments, which only an
+// It does so after each step that is [Saver.Due]: a kill at any moment then loses at most
+// Saver.Interval steps. With [Snapshot.Beside] not even copying stops it: parameters and moments, which only an
 // optimizer's step changes, are copied while the next gradients are computed.
 //
 // What it keeps is a directory with a file for each rank that has a [Part] of every

@@ -98,11 +98,11 @@ func ExampleSaver() {
 	}
 	optimizer := new(optim.AdamW)
 
-	var saver train.Saver
+	saver := train.Saver{Interval: 10} // the most steps that a kill loses
 	snapshot := train.Snapshot{Beside: true}
 	for step := 1; step <= 10; step++ {
 		// Here the model would learn.
-		if step%5 != 0 {
+		if !saver.Due(step) {
 			continue
 		}
 		_, err := saver.Save(ctx, func() error {

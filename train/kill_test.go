@@ -31,12 +31,12 @@ import (
 
 const (
 	killedSteps    = 30
-	killedInterval = 3
+	killedInterval = 4
 )
 
 // killedRun is a run that a process does, which may be killed at any moment. It begins
-// with the newest checkpoint of a directory, and says what it does.
-func killedRun(dir string, sync bool) error {
+// with the newest checkpoint of a directory, and says what it does. Its writes begin slow.
+func killedRun(dir string, sync bool, slow time.Duration) error {
 	recipes := nn.ProfileFP8(scaling.TEDelayed, fp8.E5M2)
 	for _, o := range []*nn.Operands{&recipes.Forward, &recipes.InputGradient, &recipes.WeightGradient} {
 		o.A.Delayed.Length, o.B.Delayed.Length = 4, 4
@@ -66,7 +66,7 @@ func killedRun(dir string, sync bool) error {
 		return err
 	}
 	fmt.Println("resumed", position.Step)
-	saver, snapshot := Saver{Sync: sync}, Snapshot{Beside: !sync, Workers: 1}
+	saver, snapshot := Saver{Sync: sync, Interval: killedInterval}, Snapshot{Beside: !sync, Workers: 1}
 	losses := position.Spikes["loss"]
 	for position.Step < killedSteps {
 		tokens, targets, err := corpus.Batch(position.Step, 2, 16)
@@ -88,17 +88,18 @@ func killedRun(dir string, sync bool) error {
 		losses.Observe(int64(position.Step), float64(loss), nil)
 		position.Spikes["loss"] = losses
 		position.Step++
-		if position.Step%killedInterval == 0 {
+		fmt.Println("step", position.Step)
+		if saver.Due(position.Step) {
 			_, err := saver.Save(ctx, func() error {
 				return snapshot.Take(model, o, position)
 			}, func(ctx context.Context) error {
+				time.Sleep(slow)
 				return d.Save(ctx, &snapshot)
 			})
 			if err != nil {
 				return err
 			}
 		}
-		fmt.Println("step", position.Step)
 	}
 	if err := saver.Close(); err != nil {
 		return err
@@ -128,9 +129,11 @@ type life struct {
 
 // live starts a process, kills it some time after it said a word, and returns what it has
 // said. A process that is not to be killed, or that was faster, comes to its end.
-func live(t *testing.T, dir string, sync bool, word string, after time.Duration) life {
+func live(
+	t *testing.T, dir string, sync bool, slow time.Duration, word string, after time.Duration,
+) life {
 	child := exec.Command(os.Args[0], "-test.run=^TestKills$")
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%v %s", killedVariable, sync, dir))
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%v %v %s", killedVariable, sync, slow, dir))
 	output, err := child.StdoutPipe()
 	require.NoError(t, err)
 	testutil.NoProcess(t, child.Start())
@@ -158,13 +161,18 @@ func live(t *testing.T, dir string, sync bool, word string, after time.Duration)
 }
 
 // TestKills kills a run a hundred times, at moments of training, writing, resuming or
-// removing what is old, and goes on with it each time: it never goes back further than
-// the checkpoint before the last one that was begun, or, where it waits for them, than the
-// last one, and has the bits of a run that was not killed.
+// removing what is old, and goes on with it each time: it never loses more steps than
+// Saver.Interval, also where a write takes longer than the steps in between, and has the bits
+// of a run that was not killed.
 func TestKills(t *testing.T) {
 	if value, ok := os.LookupEnv(killedVariable); ok {
-		sync, dir, _ := strings.Cut(value, " ")
-		if err := killedRun(dir, sync == "true"); err != nil {
+		sync, rest, _ := strings.Cut(value, " ")
+		slow, dir, _ := strings.Cut(rest, " ")
+		pause, err := time.ParseDuration(slow)
+		if err == nil {
+			err = killedRun(dir, sync == "true", pause)
+		}
+		if err != nil {
 			fmt.Println("error", err)
 		}
 		return
@@ -174,10 +182,10 @@ func TestKills(t *testing.T) {
 		kills = 8
 	}
 	root := t.TempDir()
-	want := live(t, filepath.Join(root, "whole"), false, "", 0)
+	want := live(t, filepath.Join(root, "whole"), false, 0, "", 0)
 	require.NotEmpty(t, want.bits)
 	random := rand.New(rand.NewPCG(20, 5))
-	run, least, resuming, finished := 0, 0, 0, 0
+	run, done, resuming, finished, most := 0, 0, 0, 0, 0
 	for kill := range kills {
 		dir := filepath.Join(root, fmt.Sprint("run", run))
 		word, after := "resumed", time.Duration(random.Int64N(int64(40*time.Millisecond)))
@@ -185,27 +193,25 @@ func TestKills(t *testing.T) {
 			word, after = "begin", time.Duration(random.Int64N(int64(5*time.Millisecond)))
 		}
 		sync := random.IntN(2) == 0
-		got := live(t, dir, sync, word, after)
+		slow := time.Duration(random.IntN(3)) * 5 * time.Millisecond
+		got := live(t, dir, sync, slow, word, after)
 		if got.resumed < 0 {
 			resuming++
 			continue
 		}
-		require.GreaterOrEqual(t, got.resumed, least, "kill %d", kill)
-		least = got.resumed
-		if begun := got.step / killedInterval * killedInterval; sync {
-			least = max(least, begun)
-		} else {
-			least = max(least, begun-killedInterval)
-		}
+		lost := done - got.resumed
+		require.LessOrEqual(t, lost, killedInterval, "kill %d: it was at step %d", kill, done)
+		most, done = max(most, lost), max(got.resumed, got.step)
 		if got.bits != "" {
 			require.Equal(t, want.bits, got.bits)
 			require.NoError(t, os.RemoveAll(dir))
-			run, least = run+1, 0
+			run, done = run+1, 0
 			finished++
 		}
 	}
-	got := live(t, filepath.Join(root, fmt.Sprint("run", run)), false, "", 0)
-	require.GreaterOrEqual(t, got.resumed, least)
+	got := live(t, filepath.Join(root, fmt.Sprint("run", run)), false, 0, "", 0)
+	require.LessOrEqual(t, done-got.resumed, killedInterval)
 	require.Equal(t, want.bits, got.bits)
-	t.Logf("%d kills, %d of them while resuming; %d runs came to their end before", kills, resuming, finished)
+	t.Logf("%d kills, %d of them while resuming; %d runs came to their end before; "+
+		"at most %d steps were lost", kills, resuming, finished, most)
 }

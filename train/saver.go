@@ -13,10 +13,20 @@ import (
 // all the memory it needs. The zero value is ready to use.
 //
 // A run that is killed goes on from the last checkpoint that was written to the end. That
-// is the newest one that was begun, or the one before.
+// is the newest one that was begun, or the one before. So a run that calls Save every C
+// steps, in time, loses at most 2·C steps, wherever it is killed: what it has done by then
+// less what the checkpoint has. Where writing takes longer than C steps it waits in Save.
+// Interval and [Saver.Due] choose C for a promise.
 //
 // Not safe for concurrent use.
 type Saver struct {
+	// Interval, unless 0, is the most steps that a kill at any moment loses, of a run that
+	// calls Save after each step that is [Saver.Due] and before it begins the next, and
+	// stops at an error. However long writing takes, the promise holds: the run does not
+	// wait as long as it takes at most Interval/2 steps, and otherwise for the rest. With
+	// Interval 1 Save is Sync. Skip breaks the promise, and is an error of Save.
+	Interval int
+
 	// Sync makes Save write before it returns: the run waits, and loses nothing but the
 	// steps since.
 	Sync bool
@@ -41,8 +51,8 @@ func (s *Saver) Save(ctx context.Context, take func() error, write func(context.
 	if take == nil || write == nil {
 		return false, inputError("train: Saver.Save without a function that takes or writes a snapshot")
 	}
-	if s.closed {
-		return false, inputError("train: Saver.Save after Close")
+	if err := s.check(); err != nil {
+		return false, err
 	}
 	if s.Skip && s.busy() {
 		return false, nil
@@ -53,7 +63,7 @@ func (s *Saver) Save(ctx context.Context, take func() error, write func(context.
 	if err := take(); err != nil {
 		return false, err
 	}
-	if s.Sync {
+	if s.sync() {
 		if err := write(ctx); err != nil {
 			return false, err
 		}
@@ -61,6 +71,35 @@ func (s *Saver) Save(ctx context.Context, take func() error, write func(context.
 	}
 	s.start(ctx, write)
 	return true, nil
+}
+
+// Due reports whether Save is to be called after so many steps, for the promise of Interval:
+// every Interval/2 steps, rounded down, since one checkpoint may be lost while it is
+// written; with Sync, which loses none, every Interval steps. Without Interval it never is.
+func (s *Saver) Due(steps int) bool { return s.Interval > 0 && steps%s.every() == 0 }
+
+// every returns the steps from one Save to the next.
+func (s *Saver) every() int {
+	if s.sync() {
+		return s.Interval
+	}
+	return s.Interval / 2
+}
+
+func (s *Saver) sync() bool { return s.Sync || s.Interval == 1 }
+
+// check returns an error unless s may save.
+func (s *Saver) check() error {
+	switch {
+	case s.closed:
+		return inputError("train: Saver.Save after Close")
+	case s.Interval < 0:
+		return inputError("train: Saver.Interval is %d: it must not be negative", s.Interval)
+	case s.Interval > 0 && s.Skip:
+		return inputError("train: Saver.Interval is %d and Skip is set: "+
+			"a checkpoint that is left out breaks the promise", s.Interval)
+	}
+	return nil
 }
 
 // busy reports whether a write goes on.

@@ -181,6 +181,61 @@ func TestSaverWaitsOrSkips(t *testing.T) {
 
 func written(context.Context) error { return nil }
 
+// TestSaverInterval: whatever the interval and however long writes take, what is on disk is
+// never more steps behind than that; and a run whose writes are as fast as they may be does
+// not wait.
+func TestSaverInterval(t *testing.T) {
+	for interval := 1; interval <= 7; interval++ {
+		for _, sync := range []bool{false, true} {
+			// A write ends when the run waits for it, or after so many steps.
+			for _, takes := range []int{0, interval / 2, 1000} {
+				s := Saver{Interval: interval, Sync: sync}
+				onDisk, began := 0, 0
+				letGo := make(chan error, 1)
+				end := func() { letGo <- nil }
+				for step := 1; step <= 40; step++ {
+					require.LessOrEqual(t, step-onDisk, interval, "%d, %v, %d", interval, sync, takes)
+					if s.busy() && step-began >= takes {
+						end()
+						require.NoError(t, s.wait(t.Context()))
+						onDisk = began
+					}
+					if !s.Due(step) {
+						continue
+					}
+					if s.busy() {
+						require.Greater(t, takes, interval/2)
+						end()
+					}
+					_, err := s.Save(t.Context(), func() error { onDisk = began; return nil },
+						func(context.Context) error {
+							if s.sync() {
+								return nil
+							}
+							return <-letGo
+						})
+					require.NoError(t, err)
+					if began = step; s.sync() {
+						onDisk = step
+					}
+				}
+				letGo <- nil
+				require.NoError(t, s.Close())
+			}
+		}
+	}
+	var never Saver
+	require.False(t, never.Due(0))
+	for says, s := range map[string]Saver{
+		"Saver.Interval is -1: it must not be negative": {Interval: -1},
+		"Saver.Interval is 2 and Skip is set":           {Interval: 2, Skip: true},
+	} {
+		_, err := s.Save(t.Context(), nothing, written)
+		require.ErrorIs(t, err, ErrInput)
+		require.ErrorContains(t, err, says)
+	}
+}
+
 // TestSaverErrors come once each: at the next Save, which then does nothing, or at Close.
 func TestSaverErrors(t *testing.T) {
 	full, taking := errors.New("disk full"), errors.New("taking")

@@ -117,10 +117,11 @@ models and the curves after N steps, and at the end or when the run is stopped;
 the newest --keep-checkpoints stay. It is written while the run goes on, from a
 copy in memory that takes as much as weights and moments do; only when the next
 is due the run waits for it. A run that is killed meanwhile goes on from the one
-before. With --checkpoint-sync the run waits for each. --resume goes on from the
-newest whole one, and names those that are damaged, to the bits of a run that
-was never interrupted. Flags that are not given are those of that run, but for
---workers. Those that are given must be the same, but for --workers,
+before, and so loses at most 2 N steps. With --checkpoint-sync the run waits for
+each, and a kill loses at most N. --resume goes on from the newest whole one,
+and names those that are damaged, to the bits of a run that was never
+interrupted. Flags that are not given are those of that run, but for --workers.
+Those that are given must be the same, but for --workers,
 --activation-budget, --checkpoint-every, --checkpoint-sync, --keep-checkpoints
 and --steps, which may be raised: the steps done stay as they were, and from
 there on the learning rate is that of a run of the new number of steps, which it
