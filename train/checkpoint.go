@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -77,6 +78,7 @@ func LoadCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW) (
 type Checkpoint struct {
 	Model    nn.Description // its Config is a [json.RawMessage]
 	Position Position
+	Scaling  nn.ScalingState // of all ranks
 
 	source source
 	state  checkpointState
@@ -145,7 +147,10 @@ func newCheckpoint(f *safetensors.File) (*Checkpoint, error) {
 }
 
 func checkpointOf(s source, state checkpointState) *Checkpoint {
-	return &Checkpoint{Model: state.Model.description(), Position: state.Position, source: s, state: state}
+	return &Checkpoint{
+		Model: state.Model.description(), Position: state.Position, Scaling: state.Scaling,
+		source: s, state: state,
+	}
 }
 
 // Close closes the file that [OpenCheckpoint] opened.
@@ -222,6 +227,13 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW, part 
 	if err := part.Check(); err != nil {
 		return err
 	}
+	if err := c.state.Model.compare(m.Describe(), sinceSaved); err != nil {
+		return err
+	}
+	scaling := m.Shared().Scaling()
+	if err := scaling.Check(c.state.Scaling); err != nil {
+		return mismatch("%w", err)
+	}
 	params, block := m.Params(), blockOf(o)
 	shares := func(values [][]float32, moments []optim.Tensor) []share {
 		all := momentShares(params, moments, part, block)
@@ -230,28 +242,26 @@ func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW, part 
 		}
 		return all
 	}
-	return c.fill(ctx, m, o, part.Params(params, o), params, shares)
+	moved := part.Params(params, o)
+	if err := c.fill(ctx, m.Shared().Progress, o, moved, params, shares); err != nil {
+		return err
+	}
+	return scaling.Restore(c.state.Scaling)
 }
 
 // fill reads the moments of what o moves, and the values of params, both of which are
 // the memory of the shares, and changes nothing unless all can be read.
 func (c *Checkpoint) fill(
-	ctx context.Context, m Model, o *optim.AdamW, moved, params []*nn.Param,
+	ctx context.Context, r progress.Reporter, o *optim.AdamW, moved, params []*nn.Param,
 	shares func(values [][]float32, moments []optim.Tensor) []share,
 ) error {
-	if err := c.state.Model.compare(m.Describe(), sinceSaved); err != nil {
-		return err
-	}
-	if err := m.Shared().Scaling().Check(c.state.Scaling); err != nil {
-		return mismatch("%w", err)
-	}
 	values := make([][]float32, len(params))
 	for i, p := range params {
 		values[i] = make([]float32, len(p.Value))
 	}
 	err := o.Restore(c.state.Optimizer, moved, func(moments []optim.Tensor) error {
 		all := shares(values, moments)
-		return c.read(meter.New(ctx, m.Shared().Progress, "load", sizeOf(all)), all)
+		return c.read(meter.New(ctx, r, "load", sizeOf(all)), all)
 	})
 	switch {
 	case errors.Is(err, optim.ErrState):
@@ -262,7 +272,7 @@ func (c *Checkpoint) fill(
 	for i, p := range params {
 		copy(p.Value, values[i])
 	}
-	return m.Shared().Scaling().Restore(c.state.Scaling)
+	return nil
 }
 
 // read fills shares of all tensors that the checkpoint has.
@@ -299,7 +309,9 @@ func (c *Checkpoint) checkTensors(all []share) error {
 // cannot be told apart.
 func checkRun(m Model, o *optim.AdamW) error {
 	if o == nil {
-		return inputError("there is no optimizer: it is nil")
+		return errNoOptimizer
 	}
 	return checkModel(m)
 }
+
+var errNoOptimizer = inputError("there is no optimizer: it is nil")

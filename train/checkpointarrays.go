@@ -56,7 +56,7 @@ func momentShape(name string, p *nn.Param, block int) (shape []int, unit int) {
 	if isMomentOf(name, p.Name) {
 		return paramShape(p), block
 	}
-	return []int{(len(p.Value) + block - 1) / block}, 1
+	return []int{(p.Rows*p.Cols + block - 1) / block}, 1
 }
 
 // cut returns what a part has of a tensor of the given shape, of which a is all or the

@@ -62,13 +62,13 @@ func (s savedModel) compare(d nn.Description, text differenceText) error {
 }
 
 // stateOf returns the state of a run, none of whose memory the run has.
-func stateOf(m Model, o *optim.AdamW, position Position) (checkpointState, error) {
-	model, err := saveModel(m.Describe())
+func stateOf(w Whole, o *optim.AdamW, position Position) (checkpointState, error) {
+	model, err := saveModel(w.Model)
 	return checkpointState{
 		Version:   CheckpointVersion,
 		Model:     model,
 		Optimizer: o.State(),
-		Scaling:   m.Shared().Scaling().State(),
+		Scaling:   w.Scaling,
 		Position:  position.clone(),
 		Checksums: map[string]string{},
 	}, err

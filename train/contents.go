@@ -19,7 +19,10 @@ type contents struct {
 
 // contentsOf returns those of a part of a run, whose memory the shares are.
 func contentsOf(m Model, o *optim.AdamW, position Position, part Part) (c contents, err error) {
-	if err := checkTaken(m, o, position, part); err != nil {
+	if err := checkModel(m); err != nil {
+		return c, err
+	}
+	if err := checkTaken(o, position, part); err != nil {
 		return c, err
 	}
 	params := m.Params()
@@ -28,14 +31,14 @@ func contentsOf(m Model, o *optim.AdamW, position Position, part Part) (c conten
 		return c, err
 	}
 	c.part, c.all = part, runShares(params, moments, part, blockOf(o))
-	c.state, err = stateOf(m, o, position)
+	c.state, err = stateOf(WholeOf(m), o, position)
 	return c, err
 }
 
 // checkTaken returns an error if there is nothing that could be taken.
-func checkTaken(m Model, o *optim.AdamW, position Position, part Part) error {
-	if err := checkRun(m, o); err != nil {
-		return err
+func checkTaken(o *optim.AdamW, position Position, part Part) error {
+	if o == nil {
+		return errNoOptimizer
 	}
 	if err := part.Check(); err != nil {
 		return err

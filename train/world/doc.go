@@ -69,6 +69,15 @@
 //	loss, norm, err := m.Step(ctx, tokens, targets, batch, seq, lr)
 //	twin, err := world.NewLlama(model, layout.Twin(), optimizer)  // the same on one rank
 //
+// [Llama.Take] makes a snapshot of each rank, which is written while the run goes on, and
+// [Llama.Restore] reads the checkpoint under another layout:
+//
+//	saved, err := saver.Save(ctx, func() error {
+//		return m.Take(position, snapshots...)
+//	}, func(ctx context.Context) error {
+//		return directory.Save(ctx, snapshots...)
+//	})
+//
 // What is not here yet: gathering weights layer by layer in stage 3 of ZeRO, which has the
 // same numbers and twice the traffic; interleaved stages, a table that two stages have, and
 // Operators.Residual and Reductions, which a Layout refuses; and routed experts that all

@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/train"
 )
 
 // Llama is an [nn.Llama], dense or with experts, on the ranks of a [Layout]: stages of
@@ -26,6 +27,7 @@ type Llama struct {
 	optims  []*optim.AdamW
 	order   []normTerm
 	wholes  []nn.Shape
+	whole   train.Whole // of a checkpoint
 	traffic Traffic
 
 	pass     uint64 // number of the next backward pass
@@ -82,6 +84,8 @@ func NewLlama(model *nn.Llama, l Layout, optimizer func() *optim.AdamW) (*Llama,
 		m.optims = append(m.optims, o)
 	}
 	m.order = m.normOrder()
+	m.whole.Model = m.layout.describe(model.Describe())
+	m.addPieces()
 	return m, m.load(model)
 }
 

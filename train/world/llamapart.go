@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/train"
 )
 
 // llamaPart is what a rank has of a Llama: a stage of its layers, and slices of those.
@@ -19,6 +20,7 @@ type llamaPart struct {
 	head            *Linear
 	loss            CrossEntropy
 	params          []*partParam
+	pieces          []train.Piece // of all parameters of the model: what is moved, or nothing
 
 	llamaRun
 }

@@ -118,8 +118,8 @@ func (p *llamaPart) sumCommon() error {
 // move is the rank's part of [Llama.Move].
 func (p *llamaPart) move(r *Rank, o *optim.AdamW, lr, norm float64) error {
 	var params []*nn.Param
-	for _, q := range p.params {
-		params = append(params, q.moved)
+	for _, piece := range p.pieces {
+		params = append(params, piece.Param)
 	}
 	if err := o.StepNorm(r.ctx, params, lr, norm); err != nil {
 		return err

@@ -18,7 +18,7 @@ type partParam struct {
 	grads      [][]float32 // of each of the rank's shards
 	memory     AmaxMemory
 
-	moved *nn.Param // what the optimizer moves: the part that ZeRO leaves the rank
+	moved *nn.Param // what the optimizer moves: the part that ZeRO leaves the rank, by its saved name
 	cuts  []int     // of all parts, one for each shard
 	first int       // of moved, in elements
 }
@@ -107,11 +107,15 @@ func (q *partParam) share(l *Layout, s seat) {
 	}
 	zero := ZeroOptions{Stage: l.Zero}
 	q.cuts, q.first = zero.cut(q.Param, l.Shards), 0
-	q.moved = q.Param
+	moved := *q.Param
 	if l.Zero > 0 {
 		q.first = q.cuts[first]
-		q.moved = zero.shard(q.Param, q.first, q.cuts[end])
+		moved = *zero.shard(q.Param, q.first, q.cuts[end])
 	}
+	if q.copies != nil || l.Slices == 1 {
+		moved.Name = q.Of
+	}
+	q.moved = &moved
 }
 
 // exchange returns the exchange of a name for a parameter.

@@ -176,7 +176,7 @@ func TestZeroCheckpointErrors(t *testing.T) {
 	}
 	z := newZero(t, 2, adamW, ZeroOptions{Stage: 1}, 5)
 	require.ErrorContains(t, z.Take(train.Position{}, snapshots[0]),
-		"given 1 snapshots: there are 2 ranks")
+		"Take is given 1 snapshots: there are 2 ranks")
 	require.ErrorContains(t, z.Take(train.Position{}, snapshots[0], nil),
 		"the snapshot of rank 1 is nil")
 	require.ErrorIs(t, z.Take(train.Position{Step: -1}, snapshots...), train.ErrInput)
