@@ -32,8 +32,7 @@ type ActivationPlan struct {
 func (p ActivationPlan) Total() int64 { return p.Float32 + p.Codes + p.Scales + p.Turns }
 
 // PlanActivations returns what training of a model with this configuration keeps of batches of
-// batch sequences of seq tokens. The error is that of Validate, or [ErrInput]. With
-// [ActivationsDeepSeekV3] there is no plan: it is [ErrConfig].
+// batch sequences of seq tokens. The error is that of Validate, or [ErrInput].
 func (c Config) PlanActivations(batch, seq int) (ActivationPlan, error) {
 	p, err := newPlanner(c, batch, seq)
 	if err != nil {
@@ -63,13 +62,9 @@ func newPlanner(c Config, batch, seq int) (*planner, error) {
 	}
 	c = c.withDefaults()
 	_, fits := product(batch, seq, max(c.Vocab, c.Hidden, c.Dim, c.Heads*seq))
-	switch {
-	case batch <= 0 || seq <= 0 || seq > c.Context || !fits:
+	if batch <= 0 || seq <= 0 || seq > c.Context || !fits {
 		return nil, inputError("a batch of %d sequences of %d: both must be positive, "+
 			"a sequence at most Config.Context = %d, and not too many", batch, seq, c.Context)
-	case c.Activations.keepsTiles():
-		return nil, configError("Config.Activations is %v, which has no policies: choose another",
-			c.Activations)
 	}
 	p := &planner{c: c, batch: batch, seq: seq, rows: int64(batch) * int64(seq)}
 	type kind struct{ fp8, experts bool }
@@ -138,12 +133,12 @@ type blockPlan struct {
 	sharedKey   int64 // bytes of it, kept where projections are computed again from latents
 	classes     [classCount]classBytes
 
-	// Operations: of both norms apart, what makes latents, their norms, queries, keys and
-	// values, probabilities, their products with values, the projection after them, rows for
+	// Operations: of both norms apart, what makes tiles of norms, latents, their norms,
+	// queries, keys and values, probabilities, their products with values, the projection after them, rows for
 	// experts, both inputs of SwiGLU, these from FP8, its result, and what follows it, that of
 	// routed experts apart.
-	norm, latents, latentNorms, project, attend, weigh, output int64
-	gather, branch, decode, swiglu, down, outputs              int64
+	norm, tiles, latents, latentNorms, project, attend, weigh, output int64
+	gather, branch, decode, swiglu, down, outputs                     int64
 }
 
 // classBytes is the size of a class.
@@ -225,13 +220,43 @@ func (m *blockMeter) operand(class int, rows, cols int64, layers int) {
 	if m.o.FP8 == nil {
 		return
 	}
-	q := quantized{quantizer: scaling.Quantizer{Recipe: m.o.FP8.WeightGradient.B}}
-	copies := int64(1)
-	if q.hasCodesOfItsOwn() {
-		copies = int64(layers)
+	r := m.o.FP8.WeightGradient.B
+	m.keeps(class, tensorBytes(cols, rows, r.Block), copies(r, layers))
+}
+
+// normOperand is operand of what a norm gives.
+func (m *blockMeter) normOperand(rows, cols int64, layers int) {
+	if !m.o.Activations.keepsTiles() {
+		m.operand(ofNorms, rows, cols, layers)
+		return
 	}
-	size := tensorBytes(cols, rows, q.quantizer.Recipe.Block)
+	r := m.o.FP8.Forward.A
+	m.keeps(ofNorms, tensorBytes(rows, cols, r.Block), copies(r, layers))
+	m.tiles += quantizeOps * rows * cols * copies(m.o.FP8.WeightGradient.B, layers)
+}
+
+// mixedOperand is operand of what attention gives.
+func (m *blockMeter) mixedOperand(cols int64) {
+	if !m.o.Activations.keepsTiles() {
+		m.operand(ofMixed, m.rows, cols, 1)
+		return
+	}
+	k := keptE5M6{cols: int(cols)}
+	m.keeps(ofMixed, keptBytes{0, m.rows * int64(k.rowBytes()), 4 * m.rows * int64(k.tiles())}, 1)
+}
+
+// keeps adds copies of what a class keeps in FP8.
+func (m *blockMeter) keeps(class int, size keptBytes, copies int64) {
 	m.classes[class].fp8.add(keptBytes{0, copies * size.codes, copies * size.scales})
+}
+
+// copies is how many there are of an operand of so many layers.
+func copies(r scaling.Recipe, layers int) int64 {
+	q := quantized{quantizer: scaling.Quantizer{Recipe: r}}
+	if q.hasCodesOfItsOwn() {
+		return int64(layers)
+	}
+	return 1
 }
 
 // tensorBytes is the size of a tensor of one byte a code.
@@ -251,7 +276,7 @@ func (m *blockMeter) linear(rows, out, in int64) int64 {
 
 func (m *blockMeter) attention(dim, heads, kvHeads, headDim int64) {
 	kv := kvHeads * headDim
-	m.operand(ofNorms, m.rows, dim, 3)
+	m.normOperand(m.rows, dim, 3)
 	m.project = m.linear(m.rows, dim, dim) + 2*m.linear(m.rows, kv, dim) + rotateOps*m.rows*(dim+kv)
 	m.mixing(dim, heads, kvHeads, headDim, headDim)
 }
@@ -262,7 +287,7 @@ func (m *blockMeter) mixing(dim, heads, kvHeads, keyDim, valueDim int64) {
 	m.values(ofProjections, "v", kvHeads*valueDim)
 	m.classes[ofProbabilities].float32 = 4 * m.rows * heads * m.seq
 	m.values(ofMixed, "mixed", heads*valueDim)
-	m.operand(ofMixed, m.rows, heads*valueDim, 1)
+	m.mixedOperand(heads * valueDim)
 	scores := m.rows * heads * (m.seq + 1) / 2 // up to the diagonal
 	m.attend = scores * (2*keyDim + expOps)
 	m.weigh = scores * 2 * valueDim
@@ -272,12 +297,12 @@ func (m *blockMeter) mixing(dim, heads, kvHeads, keyDim, valueDim int64) {
 func (m *blockMeter) mla(c MLAConfig) {
 	dim, heads, q, kv := int64(c.Dim), int64(c.Heads), int64(c.QueryRank), int64(c.KVRank)
 	key, rope, value := int64(c.NoPE+c.RoPE), int64(c.RoPE), int64(c.Value)
-	m.operand(ofNorms, m.rows, dim, 2)
+	m.normOperand(m.rows, dim, 2)
 	m.always += 4 * m.rows
 	m.sharedKey = 4 * m.rows * rope
 	m.values(ofLatents, "kvLatent", kv)
 	m.values(ofNorms, "kvLatentNormed", kv)
-	m.operand(ofNorms, m.rows, kv, 1)
+	m.normOperand(m.rows, kv, 1)
 	m.latents = m.linear(m.rows, kv+rope, dim) + rotateOps*m.rows*rope
 	m.latentNorms = normOps * m.rows * kv
 	queries := dim
@@ -286,7 +311,7 @@ func (m *blockMeter) mla(c MLAConfig) {
 		m.always += 4 * m.rows
 		m.values(ofLatents, "queryLatent", q)
 		m.values(ofNorms, "queryLatentNormed", q)
-		m.operand(ofNorms, m.rows, q, 1)
+		m.normOperand(m.rows, q, 1)
 		m.latents += m.linear(m.rows, q, dim)
 		m.latentNorms += normOps * m.rows * q
 	}
@@ -297,7 +322,7 @@ func (m *blockMeter) mla(c MLAConfig) {
 
 // mlp adds an MLP.
 func (m *blockMeter) mlp(rows, dim, hidden int64) {
-	m.operand(ofNorms, rows, dim, 2)
+	m.normOperand(rows, dim, 2)
 	m.feedForward(rows, dim, hidden)
 	m.operand(ofProduct, rows, hidden, 1)
 	if s := m.o.Smoothing; s != nil {
@@ -339,7 +364,7 @@ func (m *blockMeter) experts(c ExpertsConfig) {
 		if e < chosen%count {
 			rows++
 		}
-		m.operand(ofNorms, rows, dim, 2)
+		m.normOperand(rows, dim, 2)
 		m.operand(ofProduct, rows, hidden, 1)
 	}
 	m.outputs = m.down
@@ -377,6 +402,7 @@ func (b *blockPlan) again(p Policy) (ops int64) {
 	recomputed := func(k Keeping) bool { return k == Recompute }
 	fromNorm := recomputed(p.Projections) || recomputed(p.Latents)
 	add(b.norm, recomputed(p.Norms) || p.Norms == KeepFP8 && fromNorm)
+	add(b.tiles, recomputed(p.Norms))
 	add(b.latents, recomputed(p.Latents))
 	add(b.latentNorms, recomputed(p.Norms) || recomputed(p.Projections))
 	add(b.project, recomputed(p.Projections))

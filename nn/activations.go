@@ -51,7 +51,8 @@ const (
 	//     result is computed again from those.
 	//
 	// Probabilities of attention are computed again, as with ActivationsFP8. Gradients are
-	// those of what was kept, and so have other bits.
+	// those of what was kept, and so have other bits. Policies have norms in FP8 or computed
+	// again, and never another way to keep what is rounded here.
 	ActivationsDeepSeekV3
 )
 

@@ -100,8 +100,8 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), p.options); err != nil {
 			return nil, err
 		}
-		o.keepInput(*p.layer, a.policy.Norms)
 	}
+	o.keepNorm(a.policy, a.Query, a.Key, a.Value)
 	o.keepInput(a.Output, a.policy.Mixed)
 	return a, nil
 }

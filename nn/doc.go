@@ -221,6 +221,10 @@
 //	plan, err := cfg.SearchPolicies(batch, seq, budget)
 //	cfg.Policies = plan.Policies
 //
+// Where gradients are those of what was rounded, as with deepseek-v3, what is rounded stays
+// kept: inputs of SwiGLU, and what attention gives in E5M6. Norms are then computed again and
+// rounded to the same tiles; nothing else of a block can be in FP8.
+//
 // In inference nothing of this is kept: blocks take turns in the memory of one.
 //
 // FP8 values also have their scales. Layers of a block that read the same input share

@@ -152,8 +152,7 @@ func newExperts(prefix string, c ExpertsConfig, o Options) (x *Experts, err erro
 		*p.layers = (*p.group).layers
 	}
 	for e := range experts {
-		o.keepInput(x.Gate[e], x.policy.Norms)
-		o.keepInput(x.Up[e], x.policy.Norms)
+		o.keepNorm(x.policy, x.Gate[e], x.Up[e])
 		o.keepInput(x.Down[e], x.policy.Product)
 	}
 	for e := range experts {

@@ -29,8 +29,9 @@ type fp8Products struct {
 	// operand A of the forward product.
 	input tensor.Tensor
 
-	tiles bool           // as ActivationsDeepSeekV3 says
-	made  *tensor.Tensor // operand A of the last forward product
+	tiles      bool           // as ActivationsDeepSeekV3 says
+	tilesAgain bool           // which are not kept: the input is, or is computed again
+	made       *tensor.Tensor // operand A of the last forward product
 }
 
 // quantized is what quantizes an operand.
@@ -172,18 +173,36 @@ func (p *fp8Products) weightGradientOperands(
 func (p *fp8Products) inputAlongTokens(
 	ctx context.Context, m *operandPair, x []float32, kept *tensor.Tensor, s shape, common *commonInput,
 ) (*tensor.Tensor, error) {
-	values := func() []float32 { return x }
-	switch {
-	case kept != nil && !p.tiles:
+	if kept != nil && !p.tiles {
 		return kept, nil
-	case kept != nil:
-		values = func() []float32 {
-			decoded := sized(&p.shared.scratch.decoded, kept.Len())
-			dequantize(decoded, kept, p.workers)
-			return decoded
-		}
+	}
+	values := func() ([]float32, error) {
+		return p.keptInput(ctx, &p.shared.scratch.decoded, &m.b, x, kept, s)
 	}
 	return p.transposedInput(ctx, &m.b, values, s, common)
+}
+
+// keptInput returns x, or what tiles have of it: those that were kept or, where they are made
+// again, as the forward product had them. It takes memory of values and of a tensor.
+func (p *fp8Products) keptInput(
+	ctx context.Context, buf *[]float32, t *tensor.Tensor, x []float32, kept *tensor.Tensor, s shape,
+) ([]float32, error) {
+	if kept == nil && p.tilesAgain {
+		kept = t
+		err := p.shared.repeat(func() error {
+			_, err := p.forwardA.quantize(ctx, p.shared, t, x, s.rows, s.in)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if kept == nil {
+		return x, nil
+	}
+	decoded := sized(buf, kept.Len())
+	dequantize(decoded, kept, p.workers)
+	return decoded, nil
 }
 
 // keep returns what is kept of the input of the last forward product: a copy of that
@@ -191,7 +210,7 @@ func (p *fp8Products) inputAlongTokens(
 func (p *fp8Products) keep(ctx context.Context, x []float32, s shape, common *commonInput) (*tensor.Tensor, error) {
 	switch {
 	case !p.tiles:
-		return p.transposedInput(ctx, &p.input, func() []float32 { return x }, s, common)
+		return p.transposedInput(ctx, &p.input, func() ([]float32, error) { return x, nil }, s, common)
 	case common == nil || p.forwardA.hasCodesOfItsOwn():
 		copyTensor(&p.input, p.made)
 		return &p.input, nil
@@ -234,10 +253,14 @@ func (q *quantized) hasCodesOfItsOwn() bool {
 // transposedInput quantizes xᵀ for the weight gradient, to t or to what layers have in
 // common, unless the codes of each may differ.
 func (p *fp8Products) transposedInput(
-	ctx context.Context, t *tensor.Tensor, x func() []float32, s shape, common *commonInput,
+	ctx context.Context, t *tensor.Tensor, x func() ([]float32, error), s shape, common *commonInput,
 ) (*tensor.Tensor, error) {
 	xT := func() ([]float32, error) {
-		return p.alongTokens(ctx, &p.shared.scratch.xT, x(), s.rows, s.in)
+		values, err := x()
+		if err != nil {
+			return nil, err
+		}
+		return p.alongTokens(ctx, &p.shared.scratch.xT, values, s.rows, s.in)
 	}
 	if common == nil || p.weightGradientB.hasCodesOfItsOwn() {
 		values, err := xT()

@@ -166,7 +166,10 @@ func newMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
 		if *to, err = newLinear(name, newParam(name, s.Rows, s.Cols), options); err != nil {
 			return nil, err
 		}
-		o.keepInput(*to, a.policy.Norms)
+	}
+	o.keepNorm(a.policy, a.Query, a.KVDown, a.KV)
+	if a.QueryDown != nil {
+		o.keepNorm(a.policy, a.QueryDown)
 	}
 	o.keepInput(a.Output, a.policy.Mixed)
 	return a, nil

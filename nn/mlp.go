@@ -76,8 +76,7 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 			return nil, err
 		}
 	}
-	o.keepInput(m.Gate, m.policy.Norms)
-	o.keepInput(m.Up, m.policy.Norms)
+	o.keepNorm(m.policy, m.Gate, m.Up)
 	o.keepInput(m.Down, m.policy.Product)
 	if r := o.Activations.branchRecipe(); r != nil {
 		m.inFP8 = newKeptBranches(m.Up, m.Gate, *r)

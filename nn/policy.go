@@ -102,21 +102,23 @@ func (f ActivationFormat) policy() Policy {
 
 // allowed returns, in the order of fields, the ways in which each class can be kept so that
 // gradients have the bits that they have with f. Operands of weight gradients may be kept in
-// FP8 where that is what products multiply.
+// FP8 where that is what products multiply. What f rounds and gradients are those of is kept
+// in no other way; tiles of norms, which are rounded in the forward pass already, are made
+// again as they were.
 func (f ActivationFormat) allowed(inFP8 bool) [][]Keeping {
 	var all [][]Keeping
 	own := f.policy()
 	for _, field := range own.fields() {
 		ways := []Keeping{Keep, Recompute}
-		switch field.name {
-		case "norms", "mixed", "product":
-			if inFP8 {
-				ways = append(ways, KeepFP8)
-			}
-		}
-		ofRounded := []string{"branches", "product", "outputs"}
-		if own.Branches == KeepFP8 && slices.Contains(ofRounded, field.name) {
+		operand := slices.Contains([]string{"norms", "mixed", "product"}, field.name)
+		ofRounded := slices.Contains([]string{"branches", "product", "outputs"}, field.name)
+		switch {
+		case own.Branches == KeepFP8 && ofRounded, f.keepsTiles() && field.name == "mixed":
 			ways = []Keeping{*field.kept}
+		case f.keepsTiles() && operand:
+			ways = []Keeping{KeepFP8, Recompute}
+		case inFP8 && operand:
+			ways = append(ways, KeepFP8)
 		}
 		all = append(all, ways)
 	}
@@ -155,9 +157,6 @@ func (c Config) checkPolicies() error {
 	case len(c.Policies) != c.Layers:
 		return configError("Config.Policies has %d: want one for each of %d layers, or none",
 			len(c.Policies), c.Layers)
-	case c.Activations.keepsTiles():
-		return configError("Config.Policies: activations %v have a policy of their own: leave it out",
-			c.Activations)
 	}
 	for i, p := range c.Policies {
 		o, what := c.layerOptions(i, nil), "Config.Policies["+strconv.Itoa(i)+"]"
@@ -174,6 +173,17 @@ func (o Options) keeping() Policy {
 		return *o.policy
 	}
 	return o.Activations.policy()
+}
+
+// keepNorm has layers inside another keep their input, which a norm has given, as a policy
+// says.
+func (o Options) keepNorm(p Policy, layers ...*Linear) {
+	for _, l := range layers {
+		o.keepInput(l, p.Norms)
+		if in8, ok := l.products.(*fp8Products); ok {
+			in8.tilesAgain = in8.tiles && p.Norms == Recompute
+		}
+	}
 }
 
 // keepInput has a layer inside another keep its input as a policy says. Without one it keeps

@@ -2,7 +2,9 @@ package nn
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"testing"
@@ -103,14 +105,24 @@ func policyModels() map[string]Config {
 		"experts": mixture(), "experts FP8": withFP8(mixture(), DefaultFP8()),
 		"experts delayed": withFP8(mixture(), ProfileFP8(scaling.TEDelayed, fp8.E5M2)),
 		"experts SwiGLU":  kept(withFP8(mixture(), stochastic), ActivationsFP8SwiGLU),
+		"tiles":           deepSeekV3Of(ragged()), "experts tiles": deepSeekV3Of(mixture()),
+		"tiles delayed": kept(delayed, ActivationsDeepSeekV3), "tiles edges": kept(edges, ActivationsDeepSeekV3),
+		"experts tiles random": kept(withFP8(mixture(), random), ActivationsDeepSeekV3),
 	}
 	direct := withFP8(mixture(), DefaultFP8())
 	direct.MLA.QueryRank, direct.Experts.CapacityFactor = 0, 1.25
 	all["experts dropped"] = direct
+	all["experts dropped tiles"] = deepSeekV3Of(direct)
 	smooth := withFP8(ragged(), DefaultFP8())
 	smooth.Smoothing = &swiglu.Smoothing{Axis: swiglu.PerToken}
-	all["smooth"] = smooth
+	all["smooth"], all["smooth tiles"] = smooth, deepSeekV3Of(smooth)
 	return all
+}
+
+// deepSeekV3Of returns cfg with the recipe of that name.
+func deepSeekV3Of(cfg Config) Config {
+	deepSeekV3().Apply(&cfg, 0)
+	return cfg
 }
 
 // TestPoliciesKeepBits: whatever is computed again or kept as an operand in FP8, losses,
@@ -151,20 +163,29 @@ func sameBits(a, b []float32) bool {
 	})
 }
 
-// TestPolicyTaps: what is computed again is not shown again.
+// TestPolicyTaps: what is computed again is not shown again, and products are shown with the
+// same values.
 func TestPolicyTaps(t *testing.T) {
 	names := func(cfg Config) (all []string) {
 		m := livelyModel(t, cfg)
 		m.Shared().Tap = func(name string, _ []float32, _, _ int) { all = append(all, name) }
-		m.Shared().ProductTap = func(p Product) { all = append(all, "product "+p.Name) }
+		m.Shared().ProductTap = func(p Product) {
+			sum := fnv.New64a()
+			for _, values := range [][]float32{p.A.Values, p.B.Values, p.Result} {
+				require.NoError(t, binary.Write(sum, binary.LittleEndian, values))
+			}
+			all = append(all, fmt.Sprintf("product %s %x", p.Name, sum.Sum64()))
+		}
 		tokens := someTokens(1, 10, cfg.Vocab)
 		_, err := m.Loss(t.Context(), tokens, tokens, 2, 5)
 		require.NoError(t, err)
 		require.NoError(t, m.Backward(t.Context()))
 		return all
 	}
-	for _, cfg := range []Config{ragged(), mixture(), withFP8(mixture(), DefaultFP8())} {
-		again := somePolicies(ActivationsFP32, false)
+	for _, cfg := range []Config{
+		ragged(), mixture(), withFP8(mixture(), DefaultFP8()), deepSeekV3Of(mixture()),
+	} {
+		again := somePolicies(cfg.Activations, false)
 		require.Equal(t, names(cfg), names(alike(cfg, again[len(again)-1])))
 	}
 }
@@ -203,6 +224,12 @@ func TestConfigRefusesPolicies(t *testing.T) {
 	in8 := withFP8(small(), DefaultFP8())
 	edges := in8
 	edges.BF16Last = 1
+	tiles := kept(in8, ActivationsDeepSeekV3)
+	changed := func(change func(*Policy)) Policy {
+		p := ActivationsDeepSeekV3.policy()
+		change(&p)
+		return p
+	}
 	for _, test := range []struct {
 		cfg  Config
 		p    Policy
@@ -213,7 +240,10 @@ func TestConfigRefusesPolicies(t *testing.T) {
 		{in8, Policy{Middle: KeepFP8}, `Config.Policies[0]: middle cannot be fp8`},
 		{in8, Policy{Outputs: 3}, "Config.Policies[0]: outputs cannot be Keeping(3)"},
 		{kept(in8, ActivationsFP8SwiGLU), Policy{}, `Config.Policies[0]: branches cannot be keep with activations fp8-swiglu and FP8 products: want one of [fp8]`},
-		{kept(in8, ActivationsDeepSeekV3), Policy{}, "activations deepseek-v3 have a policy of their own"},
+		{tiles, Policy{}, `Config.Policies[0]: norms cannot be keep with activations deepseek-v3 and FP8 products: want one of [fp8 recompute]`},
+		{tiles, changed(func(p *Policy) { p.Mixed = Recompute }), `mixed cannot be recompute with activations deepseek-v3 and FP8 products: want one of [fp8]`},
+		{tiles, changed(func(p *Policy) { p.Latents = KeepFP8 }), `latents cannot be fp8 with activations deepseek-v3`},
+		{tiles, changed(func(p *Policy) { p.Branches = Keep }), `branches cannot be keep with activations deepseek-v3`},
 	} {
 		_, err := NewLlama(alike(test.cfg, test.p), 1)
 		require.ErrorIs(t, err, ErrConfig)

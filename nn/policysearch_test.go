@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -48,7 +47,7 @@ func requirePlanned(t *testing.T, plan ActivationPlan, cfg Config, batch, seq in
 	kept := m.ActivationBytes()
 	require.EqualValues(t, kept.Float32, plan.Float32, plan.Policies)
 	require.EqualValues(t, kept.Codes, plan.Codes, plan.Policies)
-	if cfg.Experts == nil { // the load of experts is not even
+	if cfg.Experts == nil || cfg.Activations.keepsTiles() { // the load of experts is not even
 		require.EqualValues(t, kept.Scales, plan.Scales, plan.Policies)
 	}
 	require.NoError(t, m.Backward(t.Context()))
@@ -81,6 +80,7 @@ func TestAgain(t *testing.T) {
 	const qkv = 2*rows*dim*(dim+2*kv) + 3*rows*(dim+kv)
 	const scores = rows * heads * (seq + 1) / 2
 	const attend, weigh = scores * (2*dim/heads + 16), scores * 2 * dim / heads
+	const quantizedQKV = 8 * (3*rows*dim + dim*(dim+2*kv)) // inputs and weights
 	const output, branch = 2*rows*dim*dim + rows*dim, 2 * 2 * rows * dim * hidden
 	for _, test := range []struct {
 		p    Policy
@@ -98,6 +98,19 @@ func TestAgain(t *testing.T) {
 	} {
 		require.Equal(t, test.want, again(test.p), test.p)
 	}
+	tiles := func(change func(*Policy)) int64 {
+		p := ActivationsDeepSeekV3.policy()
+		change(&p)
+		plan, err := alike(deepSeekV3Of(ragged()), p).PlanActivations(3, 7)
+		require.NoError(t, err)
+		return plan.Again / layers
+	}
+	own := tiles(func(*Policy) {})
+	require.EqualValues(t, attend+swiglu+2*rows*hidden, own, "both inputs of SwiGLU are decoded")
+	const quantized = 8 * rows * dim // once for queries, keys and values, and once for an MLP
+	require.EqualValues(t, own+2*norm+2*quantized, tiles(func(p *Policy) { p.Norms = Recompute }))
+	const rounded = qkv + quantizedQKV
+	require.EqualValues(t, own+norm+rounded, tiles(func(p *Policy) { p.Projections = Recompute }))
 }
 
 // TestSearchPolicies compares with all combinations of policies of two layers that are
@@ -110,7 +123,7 @@ func TestSearchPolicies(t *testing.T) {
 	smooth.Smoothing = &swiglu.Smoothing{}
 	experts := mixture()
 	experts.Layers, experts.Experts.Shared, experts.MLA = 2, 0, nil
-	for name, cfg := range map[string]Config{"FP32": ragged(), "edges": edges, "SwiGLU": smooth, "experts": experts} {
+	for name, cfg := range map[string]Config{"FP32": ragged(), "edges": edges, "SwiGLU": smooth, "experts": experts, "tiles": deepSeekV3Of(experts)} {
 		t.Run(name, func(t *testing.T) {
 			p, err := newPlanner(cfg, batch, seq)
 			require.NoError(t, err)
@@ -198,9 +211,6 @@ func TestPlanRefuses(t *testing.T) {
 	require.ErrorIs(t, err, ErrInput)
 	_, err = small().PlanActivations(1, 17)
 	require.ErrorContains(t, err, "at most Config.Context = 16")
-	_, err = kept(withFP8(small(), DefaultFP8()), ActivationsDeepSeekV3).SearchPolicies(1, 3, 1<<40)
-	require.ErrorContains(t, err, "Config.Activations is deepseek-v3, which has no policies")
-	require.True(t, errors.Is(err, ErrConfig))
 	bad := small()
 	bad.Dim = 0
 	_, err = bad.SearchPolicies(1, 3, 1)

@@ -93,11 +93,11 @@ func (p *fp8Products) showWeightGradient(
 	if made.a, err = p.alongTokens(ctx, &dyT, dy, s.rows, s.out); err != nil {
 		return err
 	}
-	if kept != nil && p.tiles {
-		x = make([]float32, kept.Len())
-		dequantize(x, kept, p.workers)
-	}
 	if kept == nil || p.tiles {
+		var decoded []float32
+		if x, err = p.keptInput(ctx, &decoded, new(tensor.Tensor), x, kept, s); err != nil {
+			return err
+		}
 		if made.b, err = p.alongTokens(ctx, &xT, x, s.rows, s.in); err != nil {
 			return err
 		}

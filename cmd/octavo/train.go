@@ -361,10 +361,6 @@ func checkTrain(o comparison.Options) error {
 	if o.MoE && o.Smoothing != nil {
 		return usagef("--model moe has no Smooth-SwiGLU: leave --smooth out")
 	}
-	if o.Budget != (comparison.Budget{}) && o.Complete().Activations == nn.ActivationsDeepSeekV3 {
-		return usagef("--activation-budget is not for activations %v, which are kept in their own way: leave it out",
-			nn.ActivationsDeepSeekV3)
-	}
 	if n := o.Batch * o.Context; n > maxBatchBytes {
 		return usagef("--batch %d and --context %d make %d bytes: want at most %d in a batch", o.Batch, o.Context, n, maxBatchBytes)
 	}

@@ -33,7 +33,7 @@ func TestParseBudget(t *testing.T) {
 // TestBudgetKeepsBits: a run under a budget is the same, says what is kept, and remembers the
 // budget for a run that goes on.
 func TestBudgetKeepsBits(t *testing.T) {
-	for _, o := range []Options{everything(4), named("nvfp4"), {}} {
+	for _, o := range []Options{everything(4), named("nvfp4"), named("deepseek-v3"), {}} {
 		if o.Steps == 0 {
 			o = options(4)
 			o.MoE = true
