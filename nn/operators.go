@@ -147,6 +147,20 @@ func newResultRounder(f NarrowFormat, workers int) *resultRounder {
 	return &resultRounder{lattice: newLattice(f), workers: workers}
 }
 
+// RoundRows rounds rows of so many values as [Operators] round what they compute: the zero
+// format leaves them. It panics if f is no format, or values are not rows.
+func (f NarrowFormat) RoundRows(values []float32, cols, workers int) {
+	if f != "" {
+		if _, _, err := f.bits(); err != nil {
+			panic(err)
+		}
+	}
+	if cols < 1 || len(values)%cols != 0 {
+		panic("nn: NarrowFormat.RoundRows of values that are not rows")
+	}
+	newResultRounder(f, workers).round(values, cols)
+}
+
 // round rounds rows of so many values.
 func (r *resultRounder) round(values []float32, cols int) {
 	if r == nil || len(values) == 0 {

@@ -358,3 +358,14 @@ func TestOperatorsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, "Config.Operators."+f.name+`: format "E9M9": want one from E1M1 to E5M10`)
 	}
 }
+
+// TestRoundRows rounds as operators do, and refuses what is no format and what are no rows.
+func TestRoundRows(t *testing.T) {
+	values := []float32{1, 1 + 1.0/256, -3, 0.1}
+	NarrowFormat("").RoundRows(values, 2, 1)
+	require.Equal(t, []float32{1, 1 + 1.0/256, -3, 0.1}, values)
+	NarrowBF16.RoundRows(values, 2, 1)
+	require.Equal(t, []float32{1, 1, -3, 0.10009765625}, values)
+	require.Panics(t, func() { NarrowBF16.RoundRows(values, 3, 1) })
+	require.Panics(t, func() { NarrowFormat("x").RoundRows(values, 2, 1) })
+}

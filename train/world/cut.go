@@ -33,9 +33,9 @@ func (c Cut) Load(whole *nn.Param) error {
 // Store writes values, which are as many as those of the parameter, to those of the whole:
 // its Value, its Grad, or others of as many.
 func (c Cut) Store(dst []float32, whole *nn.Param, values []float32) error {
-	if len(values) != len(c.Value) || len(dst) != len(whole.Value) {
+	if len(values) != c.Rows*c.Cols || len(dst) != len(whole.Value) {
 		return inputError("%q: %d values of a cut of %d to %d of a whole of %d",
-			c.Name, len(values), len(c.Value), len(dst), len(whole.Value))
+			c.Name, len(values), c.Rows*c.Cols, len(dst), len(whole.Value))
 	}
 	return c.each(whole, func(at, n int, row int) { copy(dst[at:], values[row*c.Cols:][:n]) })
 }

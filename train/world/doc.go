@@ -50,7 +50,8 @@
 //
 // [Mixture] is nn.Experts with the experts shared out among ranks: [Rank.SendTokens] sends
 // tokens to experts and results back, and gradients the way back, each of the four in a
-// format of its own. [Rank.Pipeline] runs micro-batches through stages. [Rank.Group] puts
+// format of its own. [Rank.Pipeline] runs micro-batches through stages, several of which a
+// rank may have. [Rank.Group] puts
 // these together, as tensor times data parallel.
 //
 // Each is judged by its twin of one rank, which has the same slices, micro-batches and
@@ -78,11 +79,11 @@
 //		return directory.Save(ctx, snapshots...)
 //	})
 //
-// What is not here yet: gathering weights layer by layer in stage 3 of ZeRO, which has the
-// same numbers and twice the traffic; interleaved stages, a table that two stages have, and
-// Operators.Residual and Reductions, which a Layout refuses; and routed experts that all
-// rows of a rank go through at once in a Llama: they do the rows of each source apart, as
-// one rank would that does one shard after the other.
+// [Llama.Evaluate] is the loss of a batch alone. A Layout may interleave stages, share a table
+// between the first and the last of them, and in stage 3 of ZeRO a rank has the weights of
+// one layer at a time. What is not here yet: Operators.Reductions, which a Layout refuses; and
+// routed experts that all rows of a rank go through at once in a Llama: they do the rows of
+// each source apart, as one rank would that does one shard after the other.
 //
 // # Sources
 //

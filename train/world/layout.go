@@ -16,11 +16,18 @@ import (
 // SumAtSource adds in the order of ranks, moments have blocks that ZeRO's parts cut, or an
 // exchange depends on the ranks: in any format but FP32 those between stages, and those with
 // experts whose scale is a whole message's or which round at random. Rank
-// (p·Data + d)·Tensor + t is at stage p and has the d-th shards and the t-th slices.
+// (p·Data + d)·Tensor + t is the p-th of a pipeline and has the d-th shards and the t-th
+// slices.
+//
+// Where the head is tied to the embedding, the first stage has the table. The last has a copy:
+// it gets the table, or what ZeRO leaves its ranks of it, in FP32 before passes that follow a
+// move, and sends back the head's gradient of each micro-batch, which the first adds before
+// that of the embedding, as one rank does.
 type Layout struct {
 	Data     int // ranks that share shards of a batch out; 0: 1
 	Tensor   int // ranks that share slices of layers out; 0: 1
-	Pipeline int // stages; 0: 1
+	Pipeline int // ranks that share layers out; 0: 1
+	Chunks   int // stages of each of these, interleaved: see [Rank.Pipeline]; 0: 1
 	Expert   int // consecutive ranks of Data that share experts out; 0: 1
 
 	Shards   int  // of a batch, whose gradients are summed as [Slices] are; 0: Data
@@ -32,7 +39,11 @@ type Layout struct {
 	Schedule    PipelineSchedule
 	SumAtSource bool // of experts' results: see [Experts]
 
-	Zero     int            // stage of ZeRO, over shards: see [ZeroOptions]
+	// Zero is the stage of ZeRO, over shards: see [ZeroOptions]. In stage 3 a rank has the
+	// weights of one layer at a time, be it the embedding, a block or the last norm with the
+	// head: they are gathered for each pass of a micro-batch through it, also for one that is
+	// computed again, and released after it.
+	Zero     int
 	Division train.Division // of the gradients' sum; not [train.DivideAuto]
 
 	// Exchanges are how values are exchanged, by the names of [ExchangeNames]; Name and Cols
@@ -50,6 +61,7 @@ const (
 	LossSums           = "loss"                // sums over slices of the loss's exponentials
 	StageActivations   = "activation"          // from stage to stage
 	StageGradients     = "activation gradient" // back
+	TiedGradients      = "tied gradient"       // of the table that first and last stage have, to the first
 	ExpertTokens       = "dispatch"            // to experts
 	ExpertResults      = "combine"             // back
 	ExpertResultsGrads = "combine gradient"    // to experts
@@ -62,14 +74,14 @@ const (
 func ExchangeNames() []string {
 	return []string{
 		ForwardSums, BackwardSums, GatheredRows, CommonGradients, LossSums,
-		StageActivations, StageGradients,
+		StageActivations, StageGradients, TiedGradients,
 		ExpertTokens, ExpertResults, ExpertResultsGrads, ExpertTokensGrads,
 		ShardGradients, GatheredWeights,
 	}
 }
 
 func (l Layout) withDefaults() Layout {
-	for _, n := range []*int{&l.Data, &l.Tensor, &l.Pipeline, &l.Expert, &l.Micro, &l.Align} {
+	for _, n := range []*int{&l.Data, &l.Tensor, &l.Pipeline, &l.Chunks, &l.Expert, &l.Micro, &l.Align} {
 		if *n == 0 {
 			*n = 1
 		}
@@ -92,7 +104,7 @@ func (l Layout) Ranks() int {
 // Twin returns the layout of one rank that computes the same.
 func (l Layout) Twin() Layout {
 	l = l.withDefaults()
-	l.Data, l.Tensor, l.Pipeline, l.Expert = 1, 1, 1, 1
+	l.Data, l.Tensor, l.Pipeline, l.Chunks, l.Expert = 1, 1, 1, 1, 1
 	return l
 }
 
@@ -104,7 +116,7 @@ func (l Layout) Check() error {
 		name  string
 		value int
 	}{
-		{"Data", l.Data}, {"Tensor", l.Tensor}, {"Pipeline", l.Pipeline}, {"Expert", l.Expert},
+		{"Data", l.Data}, {"Tensor", l.Tensor}, {"Pipeline", l.Pipeline}, {"Chunks", l.Chunks}, {"Expert", l.Expert},
 		{"Shards", l.Shards}, {"Micro", l.Micro}, {"Slices", l.Slices}, {"Align", l.Align},
 	} {
 		if f.value < 1 || f.value > 1<<16 {
@@ -160,21 +172,20 @@ func (l Layout) checkModel(c nn.Config) error {
 		return inputError("Layout.Slices is %d: it must divide Config.Heads = %d", l.Slices, c.Heads)
 	case c.MLA == nil && kv%l.Slices != 0:
 		return inputError("Layout.Slices is %d: it must divide Config.KVHeads = %d", l.Slices, kv)
-	case c.Layers%l.Pipeline != 0:
-		return inputError("Layout.Pipeline is %d: it must divide Config.Layers = %d",
-			l.Pipeline, c.Layers)
+	case c.Layers%(l.Pipeline*l.Chunks) != 0:
+		return inputError("Layout.Pipeline·Chunks is %d·%d: it must divide Config.Layers = %d",
+			l.Pipeline, l.Chunks, c.Layers)
+	case !(&Pipeline{Micro: l.Micro, Schedule: l.Schedule}).interleaves(l.Pipeline, l.Chunks):
+		return inputError("Layout.Micro is %d: with Chunks = %d it must be a multiple of Pipeline = %d",
+			l.Micro, l.Chunks, l.Pipeline)
 	case l.Expert > 1 && c.Experts == nil:
 		return inputError("Layout.Expert is %d: the model has no experts", l.Expert)
 	case c.Experts != nil && c.Experts.Router.Experts%l.Expert != 0:
 		return inputError("Layout.Expert is %d: it must divide the number of experts, %d",
 			l.Expert, c.Experts.Router.Experts)
-	case c.TieHead && l.Pipeline > 1:
-		return inputError("Layout.Pipeline is %d: with Config.TieHead it must be 1, "+
-			"since the first and the last stage have the same table", l.Pipeline)
-	case c.Operators.Residual != "":
-		return inputError("Config.Operators.Residual is %v: leave it FP32", c.Operators.Residual)
 	case c.Operators.Reductions != "":
-		return inputError("Config.Operators.Reductions is %v: leave it FP32", c.Operators.Reductions)
+		return inputError("Config.Operators.Reductions is %v: leave it FP32: "+
+			"where the sums of the loss over slices would be rounded is not settled", c.Operators.Reductions)
 	}
 	return nil
 }

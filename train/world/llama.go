@@ -96,13 +96,16 @@ func (m *Llama) load(model *nn.Llama) error {
 		byName[p.Name] = p
 	}
 	for _, p := range m.parts {
-		for _, q := range p.params {
+		for _, q := range p.all() {
 			if err := q.Load(byName[q.Of]); err != nil {
 				return err
 			}
 			if m.layout.Zero > 0 {
 				copy(q.moved.Value, q.Value[q.first:])
 			}
+		}
+		if m.layout.Zero == 3 {
+			p.releaseAll()
 		}
 	}
 	return nil
@@ -129,7 +132,7 @@ func (m *Llama) normOrder() (terms []normTerm) {
 			}
 			seen[k] = true
 			if m.layout.Zero == 0 {
-				terms = append(terms, normTerm{rank, q, place[q.Of], 0, len(q.Value)})
+				terms = append(terms, normTerm{rank, q, place[q.Of], 0, q.Rows * q.Cols})
 				continue
 			}
 			for shard, host := range shards.hosts(len(q.members)) {
@@ -173,20 +176,15 @@ func (m *Llama) Traffic() Traffic { return m.traffic }
 func (m *Llama) Gradients(
 	ctx context.Context, tokens, targets []int32, batch, seq int,
 ) (loss float32, norm float64, err error) {
-	l := &m.layout
-	if err := l.checkBatch(tokens, targets, batch, seq); err != nil {
+	b, err := m.newBatch(tokens, targets, batch, seq)
+	if err != nil {
 		return 0, 0, err
 	}
-	b := llamaBatch{
-		tokens: tokens, targets: targets, sequences: batch / (l.Shards * l.Micro), seq: seq,
-		firstPass: m.pass, losses: make([]float32, l.Shards*l.Micro),
-		shardsOfRank: l.Shards / l.Data, microOfEachShard: l.Micro,
-	}
 	m.ready = false
-	norms := make([]float64, l.Ranks())
+	norms := make([]float64, m.layout.Ranks())
 	err = m.run(ctx, func(r *Rank) (err error) {
 		p := m.parts[r.ID()]
-		if err := p.gradients(r, &b, m.gathered); err != nil {
+		if err := p.gradients(r, b, m.gathered); err != nil {
 			return err
 		}
 		norms[r.ID()], err = m.addNorm(r)
@@ -197,11 +195,46 @@ func (m *Llama) Gradients(
 	}
 	m.norm, m.ready, m.gathered = norms[0], true, true
 	m.pass += uint64(len(b.losses))
+	return b.loss(), m.norm, nil
+}
+
+// Evaluate returns the loss of a batch as Gradients does, and computes no gradients: scales,
+// routers and what Gradients has left for Move stay as they are. What ranks send for it is
+// traffic as well.
+func (m *Llama) Evaluate(
+	ctx context.Context, tokens, targets []int32, batch, seq int,
+) (loss float32, err error) {
+	b, err := m.newBatch(tokens, targets, batch, seq)
+	if err != nil {
+		return 0, err
+	}
+	err = m.run(ctx, func(r *Rank) error { return m.parts[r.ID()].evaluate(r, b, m.gathered) })
+	if err != nil {
+		return 0, err
+	}
+	m.gathered = true
+	return b.loss(), nil
+}
+
+func (m *Llama) newBatch(tokens, targets []int32, batch, seq int) (*llamaBatch, error) {
+	l := &m.layout
+	if err := l.checkBatch(tokens, targets, batch, seq); err != nil {
+		return nil, err
+	}
+	return &llamaBatch{
+		tokens: tokens, targets: targets, sequences: batch / (l.Shards * l.Micro), seq: seq,
+		firstPass: m.pass, losses: make([]float32, l.Shards*l.Micro),
+		shardsOfRank: l.Shards / l.Data, microOfEachShard: l.Micro,
+	}, nil
+}
+
+// loss returns the mean of those of all micro-batches.
+func (b *llamaBatch) loss() float32 {
 	var sum float64
 	for _, v := range b.losses {
 		sum += float64(v)
 	}
-	return float32(sum / float64(len(b.losses))), m.norm, nil
+	return float32(sum / float64(len(b.losses)))
 }
 
 // run calls f for all ranks and counts what they send.
@@ -254,7 +287,7 @@ func (m *Llama) Move(ctx context.Context, lr float64) error {
 		return sentinel.Errorf(optim.ErrNonFinite,
 			"world: the gradient norm is %v: no rank has moved a weight", m.norm)
 	}
-	m.gathered = m.layout.Zero == 0
+	m.gathered = false
 	return m.run(ctx, func(r *Rank) error {
 		return m.parts[r.ID()].move(r, m.optims[r.ID()], lr, m.norm)
 	})
@@ -279,7 +312,8 @@ func (m *Llama) Store(model *nn.Llama) error {
 	}
 	for i := 0; i < len(m.order); {
 		first := m.order[i]
-		values, grads := make([]float32, len(first.q.Value)), make([]float32, len(first.q.Value))
+		n := first.q.Rows * first.q.Cols
+		values, grads := make([]float32, n), make([]float32, n)
 		for ; i < len(m.order) && m.order[i].q.Cut.at() == first.q.Cut.at(); i++ {
 			t := m.order[i]
 			copy(values[t.lo:t.hi], t.q.moved.Value[t.lo-t.q.first:])

@@ -163,7 +163,8 @@ func TestLlamaLayouts(t *testing.T) {
 	}
 }
 
-// TestLlamaTied has one table for the embedding and the head.
+// TestLlamaTied has one table for the embedding and the head, also where these are at ranks
+// of their own.
 func TestLlamaTied(t *testing.T) {
 	cfg := denseModel()
 	cfg.TieHead = true
@@ -171,15 +172,133 @@ func TestLlamaTied(t *testing.T) {
 	got := runLlama(t, cfg, Layout{}, 1)
 	require.Equal(t, want.losses, got.losses)
 	requireSame(t, want.weights[0], got.weights["model.embed_tokens.weight"])
-	l := Layout{Tensor: 2, Slices: 4}
-	requireSameRun(t, runLlama(t, cfg, l.Twin(), 1), runLlama(t, cfg, l, 1), "tied")
+	l := Layout{Tensor: 2, Slices: 4, Shards: 2, Micro: 2}
+	twin := runLlama(t, cfg, l.Twin(), 4)
+	for what, change := range map[string]func(l *Layout){
+		"tensor":        func(*Layout) {},
+		"pipeline":      func(l *Layout) { l.Pipeline = 2 },
+		"pipeline, all": func(l *Layout) { l.Pipeline, l.Schedule = 2, AllForwardAllBackward },
+		"stage 1":       func(l *Layout) { l.Pipeline, l.Data, l.Zero = 2, 2, 1 },
+		"stage 3":       func(l *Layout) { l.Pipeline, l.Data, l.Zero = 2, 2, 3 },
+		"stage 3 alone": func(l *Layout) { l.Data, l.Zero = 2, 3 },
+	} {
+		l := l
+		change(&l)
+		requireSameRun(t, twin, runLlama(t, cfg, l, 4), what)
+	}
+	one := runLlama(t, cfg, Layout{Pipeline: 2}, 1)
+	require.Equal(t, want.losses, one.losses)
+	requireSame(t, want.weights[0], one.weights["model.embed_tokens.weight"])
+}
+
+// TestLlamaChunks: stages that are interleaved have the bits of the twin.
+func TestLlamaChunks(t *testing.T) {
+	for what, cfg := range map[string]nn.Config{"tied": denseModel(), "experts": delayedExperts()} {
+		cfg.Layers, cfg.TieHead = 4, what == "tied"
+		twin := runLlama(t, cfg, Layout{Shards: 2, Micro: 2}, 4)
+		for _, l := range []Layout{
+			{Pipeline: 2, Chunks: 2, Shards: 2, Micro: 2},
+			{Pipeline: 1, Chunks: 4, Shards: 2, Micro: 2},
+			{Data: 2, Pipeline: 2, Chunks: 2, Micro: 2, Zero: 3, Schedule: AllForwardAllBackward},
+		} {
+			requireSameRun(t, twin, runLlama(t, cfg, l, 4), fmt.Sprintf("%s, %+v", what, l))
+		}
+	}
+}
+
+// TestLlamaResidual rounds the residual stream where nn.Llama does.
+func TestLlamaResidual(t *testing.T) {
+	cfg := denseModel()
+	plain := onOne(t, cfg, 2, llamaSteps, train.DividePost)
+	cfg.Operators.Residual = nn.NarrowBF16
+	want := onOne(t, cfg, 2, llamaSteps, train.DividePost)
+	require.NotEqual(t, plain.losses, want.losses)
+	for _, l := range []Layout{{Shards: 2}, {Data: 2, Pipeline: 2, Zero: 3}} {
+		got := runLlama(t, cfg, l, 2)
+		require.Equal(t, want.losses, got.losses)
+		require.Equal(t, want.norms, got.norms)
+		requireSame(t, want.weights[0], got.weights["model.embed_tokens.weight"])
+	}
+	l := Layout{Data: 2, Tensor: 2, Sequence: true, Slices: 2}
+	requireSameRun(t, runLlama(t, cfg, l.Twin(), 2), runLlama(t, cfg, l, 2), "sequence")
+}
+
+// TestLlamaEvaluate has the losses of Gradients, also with weights that were moved since,
+// and changes nothing.
+func TestLlamaEvaluate(t *testing.T) {
+	for what, l := range map[string]Layout{
+		"one":      {Shards: 2, Slices: 2, Micro: 2},
+		"stage 0":  {Data: 2, Expert: 2, Pipeline: 2, Tensor: 2, Slices: 2, Micro: 2},
+		"stage 2":  {Data: 2, Pipeline: 2, Slices: 2, Micro: 2, Zero: 2},
+		"stage 3":  {Data: 2, Expert: 2, Slices: 2, Micro: 2, Zero: 3},
+		"interval": {Data: 2, Chunks: 2, Slices: 2, Micro: 2},
+	} {
+		plain, m := newLlama(t, delayedExperts(), l, 5, adamW), newLlama(t, delayedExperts(), l, 5, adamW)
+		for step := range 2 {
+			tokens, targets := batchOf(step, 4)
+			want, wantNorm, err := plain.Gradients(t.Context(), tokens, targets, 8, 6)
+			require.NoError(t, err)
+			before := fmt.Sprint(joined(m.scales(), sameName))
+			loss, err := m.Evaluate(t.Context(), tokens, targets, 8, 6)
+			require.NoError(t, err)
+			require.Equal(t, want, loss, what)
+			require.Equal(t, before, fmt.Sprint(joined(m.scales(), sameName)), what)
+			loss, norm, err := m.Gradients(t.Context(), tokens, targets, 8, 6)
+			require.NoError(t, err)
+			require.Equal(t, want, loss, what)
+			require.Equal(t, wantNorm, norm, what)
+			_, err = m.Evaluate(t.Context(), targets, tokens, 8, 6)
+			require.NoError(t, err)
+			require.NoError(t, plain.Move(t.Context(), 0.1))
+			require.NoError(t, m.Move(t.Context(), 0.1))
+		}
+	}
+	whole, err := nn.NewLlama(delayedModel(false), 5)
+	require.NoError(t, err)
+	m := newLlama(t, delayedModel(false), Layout{Pipeline: 2}, 5, nil)
+	tokens, targets := batchOf(0, 1)
+	want, err := whole.Evaluate(t.Context(), tokens, targets, 2, 6)
+	require.NoError(t, err)
+	loss, err := m.Evaluate(t.Context(), tokens, targets, 2, 6)
+	require.NoError(t, err)
+	require.Equal(t, want, loss)
+	require.Equal(t, int64(12*16*4), m.Traffic().Bytes()) // activations, there
+}
+
+// TestLlamaLayerByLayer: in stage 3 a rank has the weights of a layer at a time, which are
+// gathered for each pass; what that sends is counted.
+func TestLlamaLayerByLayer(t *testing.T) {
+	cfg := denseModel()
+	sent := map[int]int64{}
+	for _, zero := range []int{2, 3} {
+		m := newLlama(t, cfg, Layout{Data: 2, Zero: zero}, 5, nil)
+		tokens, targets := batchOf(0, 2)
+		_, _, err := m.Gradients(t.Context(), tokens, targets, 4, 6)
+		require.NoError(t, err)
+		sent[zero] = m.Traffic().ByFormat()["fp32"].Bytes
+		if zero < 3 {
+			continue
+		}
+		const block, head, embedding = 2*16 + 4*16*16 + 3*16*11, 16 + 13*16, 13 * 16
+		for _, p := range m.parts {
+			require.Len(t, p.weights, block)
+			for _, w := range p.weights {
+				require.True(t, math.IsNaN(float64(w)))
+			}
+			for _, q := range p.params {
+				require.Empty(t, q.Value)
+			}
+		}
+		// Both halves of blocks and head go for a backward pass a second time.
+		require.EqualValues(t, 4*(2*block+head), sent[3]-sent[2])
+	}
 }
 
 // TestLlamaExchanges: every exchange is used, changes the gradients in another format where
 // that rounds, and leaves them near.
 func TestLlamaExchanges(t *testing.T) {
 	cfg := expertsModel()
-	cfg.FP8, cfg.BF16First = nil, 0
+	cfg.FP8, cfg.BF16First, cfg.TieHead = nil, 0, true
 	l := Layout{Data: 2, Expert: 2, Tensor: 2, Pipeline: 2, Sequence: true, Micro: 1, Zero: 1}
 	plain := runLlama(t, cfg, l, 2)
 	for _, name := range ExchangeNames() {
@@ -191,7 +310,7 @@ func TestLlamaExchanges(t *testing.T) {
 		require.InDelta(t, plain.losses[0], got.losses[0], 0.05, name)
 		require.InDelta(t, 1, got.norms[0]/plain.norms[0], 0.1, name)
 		switch name { // rounded on one rank as on many
-		case StageActivations, StageGradients:
+		case StageActivations, StageGradients, TiedGradients:
 		default:
 			requireSameRun(t, runLlama(t, cfg, coded.Twin(), 2), got, name)
 		}
@@ -228,9 +347,8 @@ func TestLlamaNonFinite(t *testing.T) {
 }
 
 func TestLayoutRefusals(t *testing.T) {
-	experts, tied, residual := expertsModel(), denseModel(), denseModel()
-	tied.TieHead = true
-	residual.Operators.Residual = nn.NarrowBF16
+	experts, reductions := expertsModel(), denseModel()
+	reductions.Operators.Reductions = nn.NarrowBF16
 	for _, test := range []struct {
 		cfg    nn.Config
 		layout Layout
@@ -243,12 +361,15 @@ func TestLayoutRefusals(t *testing.T) {
 		{denseModel(), Layout{Zero: 4}, "Layout.Zero is 4: want 0 to 3"},
 		{denseModel(), Layout{Slices: 3}, "Layout.Slices is 3: it must divide Config.KVHeads = 4"},
 		{experts, Layout{Slices: 8}, "Layout.Slices is 8: it must divide Config.Heads = 4"},
-		{denseModel(), Layout{Pipeline: 3}, "Layout.Pipeline is 3: it must divide Config.Layers = 2"},
+		{denseModel(), Layout{Pipeline: 3}, "Layout.Pipeline·Chunks is 3·1: it must divide Config.Layers = 2"},
+		{func() nn.Config { c := denseModel(); c.Layers = 4; return c }(), Layout{Pipeline: 2, Chunks: 2, Micro: 3},
+			"Layout.Micro is 3: with Chunks = 2 it must be a multiple of Pipeline = 2"},
+		{denseModel(), Layout{Chunks: 4}, "Layout.Pipeline·Chunks is 1·4: it must divide Config.Layers = 2"},
+		{denseModel(), Layout{Chunks: -1}, "Layout.Chunks is -1: it must be from 1 to 65536"},
 		{denseModel(), Layout{Data: 2, Expert: 2}, "Layout.Expert is 2: the model has no experts"},
 		{experts, Layout{Data: 3, Expert: 3}, "Layout.Expert is 3: it must divide the number of experts, 4"},
-		{tied, Layout{Pipeline: 2}, "Layout.Pipeline is 2: with Config.TieHead it must be 1, since the first and the last stage have the same table"},
-		{residual, Layout{}, "Config.Operators.Residual is E8M7: leave it FP32"},
-		{denseModel(), Layout{Exchanges: map[string]Exchange{"x": {}}}, `Layout.Exchanges has "x": want some of forward, backward, rows, common gradient, loss, activation, activation gradient, dispatch, combine, combine gradient, dispatch gradient, gradient, weight`},
+		{reductions, Layout{}, "Config.Operators.Reductions is E8M7: leave it FP32: where the sums of the loss over slices would be rounded is not settled"},
+		{denseModel(), Layout{Exchanges: map[string]Exchange{"x": {}}}, `Layout.Exchanges has "x": want some of forward, backward, rows, common gradient, loss, activation, activation gradient, tied gradient, dispatch, combine, combine gradient, dispatch gradient, gradient, weight`},
 		{denseModel(), Layout{Exchanges: map[string]Exchange{"weight": {Wire: wire(t, "bf16")}}}, `Layout.Exchanges["weight"] is bf16: stage 0 of ZeRO sends no weights`},
 	} {
 		whole, err := nn.NewLlama(test.cfg, 5)

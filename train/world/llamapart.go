@@ -15,20 +15,32 @@ type llamaPart struct {
 
 	shared, experts nn.Shared // of all but routed experts, and of these
 	embedding       *Embedding
-	blocks          []*llamaBlock
+	chunks          []*llamaChunk
 	norm            norm
 	head            *Linear
 	loss            CrossEntropy
 	params          []*partParam
-	pieces          []train.Piece // of all parameters of the model: what is moved, or nothing
+	tied            []*partParam // the head's, where another rank moves them
+
+	embeddingParams, headParams []*partParam // those of the last norm among the head's
+
+	weights []float32     // of a layer, in stage 3 of ZeRO
+	pieces  []train.Piece // of all parameters of the model: what is moved, or nothing
 
 	llamaRun
 }
 
+// llamaChunk is a stage of a pipeline.
+type llamaChunk struct {
+	*llamaPart
+	first, last bool
+	blocks      []*llamaBlock
+}
+
 // llamaRun is what a part is doing.
 type llamaRun struct {
+	groups
 	batch           *llamaBatch
-	tensor, expert  *Rank
 	shard, micro    int // shard counts those of the rank
 	logits, dLogits [][]float32
 }
@@ -73,6 +85,7 @@ type headsLayer interface {
 
 // llamaBlock is a layer of a Llama, of which a rank has slices.
 type llamaBlock struct {
+	params                 []*partParam
 	attentionNorm, mlpNorm norm
 	attention              headsLayer
 	mlp                    *MLP     // one of both is nil
@@ -136,30 +149,86 @@ func (p *llamaPart) own(whole []float32) []float32 {
 	return whole[lo*p.cfg.Dim : hi*p.cfg.Dim]
 }
 
-// Forward implements [Stage].
-func (p *llamaPart) Forward(_ context.Context, micro int, x []float32) ([]float32, error) {
-	p.micro = micro
-	shard := p.global(p.seat.data, p.shard)
-	all, lo, hi := p.rows()
-	if p.embedding != nil {
-		x = make([]float32, (hi-lo)*p.cfg.Dim)
-		if err := p.embedding.Forward(p.tensor, x, p.batch.of(p.batch.tokens, shard, micro)); err != nil {
-			return nil, err
+// with calls f with the weights of a layer, which in stage 3 of ZeRO it gathers and releases.
+func (p *llamaPart) with(layer []*partParam, f func() error) error {
+	if p.layout.Zero < 3 {
+		return f()
+	}
+	lo := 0
+	for _, q := range layer {
+		hi := lo + q.Rows*q.Cols
+		q.lend(p.weights[lo:hi:hi])
+		if err := q.gather(p.of(q), p.layout); err != nil {
+			return err
+		}
+		lo = hi
+	}
+	err := f()
+	for _, q := range layer {
+		q.lend(nil)
+	}
+	for i := range p.weights[:lo] {
+		p.weights[i] = canonicalNaN // so that every use after it is seen
+	}
+	return err
+}
+
+// releaseAll leaves the layers no weights but memory for those of one at a time.
+func (p *llamaPart) releaseAll() {
+	layers := [][]*partParam{p.embeddingParams, p.headParams}
+	for _, c := range p.chunks {
+		for _, b := range c.blocks {
+			layers = append(layers, b.params)
 		}
 	}
-	for _, b := range p.blocks {
-		y, err := b.forward(p, x)
+	most := 0
+	for _, layer := range layers {
+		n := 0
+		for _, q := range layer {
+			n += q.Rows * q.Cols
+			q.lend(nil)
+		}
+		most = max(most, n)
+	}
+	p.weights = make([]float32, most)
+}
+
+// Forward implements [Stage].
+func (c *llamaChunk) Forward(_ context.Context, micro int, x []float32) ([]float32, error) {
+	c.micro = micro
+	if c.first {
+		err := c.with(c.embeddingParams, func() (err error) { x, err = c.embed(); return err })
 		if err != nil {
 			return nil, err
 		}
-		x = y
 	}
-	if p.head == nil {
+	for _, b := range c.blocks {
+		err := c.with(b.params, func() (err error) { x, err = b.forward(c.llamaPart, x); return err })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !c.last {
 		return x, nil
 	}
+	return nil, c.with(c.headParams, func() error { return c.lossForward(x) })
+}
+
+// embed returns the residual stream before the first block.
+func (p *llamaPart) embed() ([]float32, error) {
+	_, lo, hi := p.rows()
+	x := make([]float32, (hi-lo)*p.cfg.Dim)
+	tokens := p.batch.of(p.batch.tokens, p.global(p.seat.data, p.shard), p.micro)
+	return x, p.embedding.Forward(p.tensor, x, tokens)
+}
+
+// lossForward computes the loss, given the residual stream after the last block.
+func (p *llamaPart) lossForward(x []float32) error {
+	shard := p.global(p.seat.data, p.shard)
+	all, _, _ := p.rows()
 	normed := make([]float32, all*p.cfg.Dim)
 	if err := p.norm.Forward(p.tensor, normed, x); err != nil {
-		return nil, err
+		return err
 	}
 	p.logits, p.dLogits = nil, nil
 	for _, part := range p.head.Parts {
@@ -170,51 +239,71 @@ func (p *llamaPart) Forward(_ context.Context, micro int, x []float32) ([]float3
 		p.logits, p.dLogits = append(p.logits, make([]float32, n)), append(p.dLogits, make([]float32, n))
 	}
 	if err := p.head.Forward(p.tensor, p.logits, [][]float32{normed}, all); err != nil {
-		return nil, err
+		return err
 	}
-	loss, err := p.loss.Forward(p.tensor, p.logits, p.batch.of(p.batch.targets, shard, micro))
+	loss, err := p.loss.Forward(p.tensor, p.logits, p.batch.of(p.batch.targets, shard, p.micro))
 	if p.seat.tensor == 0 {
-		p.batch.losses[shard*p.batch.microOfEachShard+micro] = loss
+		p.batch.losses[shard*p.batch.microOfEachShard+p.micro] = loss
 	}
-	return nil, err
+	return err
 }
 
 // scale is what the loss of a micro-batch is multiplied by: gradients of a shard are means.
 func (p *llamaPart) scale() float32 { return 1 / float32(p.layout.Micro) }
 
 // Backward implements [Stage].
-func (p *llamaPart) Backward(_ context.Context, micro int, dy []float32) ([]float32, error) {
-	p.micro = micro
-	beginPass(&p.shared, p.pass(p.global(p.seat.data, p.shard)))
-	all, lo, hi := p.rows()
-	if p.head != nil {
-		if err := p.loss.Backward(p.tensor, p.dLogits, p.scale()); err != nil {
-			return nil, err
-		}
-		dNormed := make([]float32, (hi-lo)*p.cfg.Dim)
-		if err := p.head.Backward(p.tensor, [][]float32{dNormed}, p.dLogits); err != nil {
-			return nil, err
-		}
-		dy = make([]float32, len(dNormed))
-		if err := p.norm.Backward(p.tensor, dy, dNormed, all*p.cfg.Dim); err != nil {
-			return nil, err
-		}
-	}
-	for i := len(p.blocks) - 1; i >= 0; i-- {
-		dx, err := p.blocks[i].backward(p, dy)
+func (c *llamaChunk) Backward(_ context.Context, micro int, dy []float32) ([]float32, error) {
+	c.micro = micro
+	beginPass(&c.shared, c.pass(c.global(c.seat.data, c.shard)))
+	if c.last {
+		err := c.with(c.headParams, func() (err error) { dy, err = c.lossBackward(); return err })
 		if err != nil {
 			return nil, err
 		}
-		dy = dx
 	}
-	if p.embedding == nil {
+	for i := len(c.blocks) - 1; i >= 0; i-- {
+		b := c.blocks[i]
+		err := c.with(b.params, func() (err error) { dy, err = b.backward(c.llamaPart, dy); return err })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !c.first {
 		return dy, nil
 	}
-	whole, err := p.whole(dy)
+	if err := c.receiveTied(); err != nil {
+		return nil, err
+	}
+	whole, err := c.whole(dy)
 	if err != nil {
 		return nil, err
 	}
-	return nil, p.embedding.Backward(p.tensor, whole)
+	return nil, c.embedding.Backward(c.tensor, whole)
+}
+
+// lossBackward returns the gradient of the residual stream after the last block.
+func (p *llamaPart) lossBackward() ([]float32, error) {
+	all, lo, hi := p.rows()
+	if err := p.loss.Backward(p.tensor, p.dLogits, p.scale()); err != nil {
+		return nil, err
+	}
+	for _, q := range p.tied {
+		clear(q.Grad)
+	}
+	dNormed := make([]float32, (hi-lo)*p.cfg.Dim)
+	if err := p.head.Backward(p.tensor, [][]float32{dNormed}, p.dLogits); err != nil {
+		return nil, err
+	}
+	if err := p.sendTied(); err != nil {
+		return nil, err
+	}
+	dy := make([]float32, len(dNormed))
+	return dy, p.norm.Backward(p.tensor, dy, dNormed, all*p.cfg.Dim)
+}
+
+// roundResidual rounds rows of the residual stream, or of its gradient.
+func (p *llamaPart) roundResidual(rows []float32) {
+	p.cfg.Operators.Residual.RoundRows(rows, p.cfg.Dim, p.cfg.Workers)
 }
 
 // forward returns the residual stream after the block, given that before it.
@@ -229,6 +318,7 @@ func (b *llamaBlock) forward(p *llamaPart, x []float32) ([]float32, error) {
 		return nil, err
 	}
 	addTo(middle, x)
+	p.roundResidual(middle)
 	normed, y := make([]float32, len(normed)), make([]float32, len(x))
 	if err := b.mlpNorm.Forward(p.tensor, normed, middle); err != nil {
 		return nil, err
@@ -245,6 +335,7 @@ func (b *llamaBlock) forward(p *llamaPart, x []float32) ([]float32, error) {
 		copy(y, p.own(whole))
 	}
 	addTo(y, middle)
+	p.roundResidual(y)
 	return y, nil
 }
 
@@ -269,6 +360,7 @@ func (b *llamaBlock) backward(p *llamaPart, dy []float32) ([]float32, error) {
 		return nil, err
 	}
 	addTo(dMiddle, dy)
+	p.roundResidual(dMiddle)
 	if whole, err = p.whole(dMiddle); err != nil {
 		return nil, err
 	}
@@ -280,5 +372,6 @@ func (b *llamaBlock) backward(p *llamaPart, dy []float32) ([]float32, error) {
 		return nil, err
 	}
 	addTo(dx, dMiddle)
+	p.roundResidual(dx)
 	return dx, nil
 }

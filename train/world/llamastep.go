@@ -8,7 +8,7 @@ import (
 // groups are those that a rank is in.
 type groups struct{ tensor, pipeline, expert, data, sameExperts *Rank }
 
-func (p *llamaPart) groups(r *Rank) (g groups, err error) {
+func (p *llamaPart) newGroups(r *Rank) (g groups, err error) {
 	for _, m := range []struct {
 		group   **Rank
 		members []int
@@ -32,15 +32,60 @@ func (g *groups) of(q *partParam) *Rank {
 	return g.data
 }
 
-// gradients computes what the optimizer moves by, first gathering weights unless layers have
-// them.
-func (p *llamaPart) gradients(r *Rank, b *llamaBatch, gathered bool) error {
-	g, err := p.groups(r)
-	if err != nil {
+// begin prepares the rank for passes over a batch, and gives layers the weights that
+// optimizers have moved, unless they have them.
+func (p *llamaPart) begin(r *Rank, b *llamaBatch, gathered bool) (err error) {
+	if p.groups, err = p.newGroups(r); err != nil {
 		return err
 	}
-	p.batch, p.tensor, p.expert = b, g.tensor, g.expert
-	if err := p.gather(&g, gathered); err != nil {
+	if p.batch = b; gathered {
+		return nil
+	}
+	if err := p.copyTied(); err != nil || p.layout.Zero == 0 || p.layout.Zero == 3 {
+		return err
+	}
+	for _, q := range p.all() {
+		if err := q.gather(p.of(q), p.layout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passes runs the micro-batches of a shard through the pipeline.
+func (p *llamaPart) passes(forwardOnly bool) error {
+	pipeline := Pipeline{
+		Micro: p.layout.Micro, Schedule: p.layout.Schedule, ForwardOnly: forwardOnly,
+		Activations: p.named(StageActivations, StageActivations),
+		Gradients:   p.named(StageGradients, StageGradients),
+	}
+	var stages []Stage
+	for _, c := range p.chunks {
+		stages = append(stages, c)
+	}
+	return p.pipeline.Pipeline(pipeline, stages...)
+}
+
+// evaluate computes the losses of a batch.
+func (p *llamaPart) evaluate(r *Rank, b *llamaBatch, gathered bool) error {
+	if err := p.begin(r, b, gathered); err != nil {
+		return err
+	}
+	return p.shared.Scaling().Inference(func() error {
+		return p.experts.Scaling().Inference(func() error {
+			for p.shard = range b.shardsOfRank {
+				if err := p.passes(true); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// gradients computes what the optimizer moves by.
+func (p *llamaPart) gradients(r *Rank, b *llamaBatch, gathered bool) error {
+	if err := p.begin(r, b, gathered); err != nil {
 		return err
 	}
 	for _, q := range p.params {
@@ -50,12 +95,7 @@ func (p *llamaPart) gradients(r *Rank, b *llamaBatch, gathered bool) error {
 	}
 	for p.shard = range b.shardsOfRank {
 		p.beginShard()
-		pipeline := Pipeline{
-			Micro: p.layout.Micro, Schedule: p.layout.Schedule,
-			Activations: p.named(StageActivations, StageActivations),
-			Gradients:   p.named(StageGradients, StageGradients),
-		}
-		if err := g.pipeline.Pipeline(pipeline, p); err != nil {
+		if err := p.passes(false); err != nil {
 			return err
 		}
 		if err := p.sumCommon(); err != nil {
@@ -66,19 +106,7 @@ func (p *llamaPart) gradients(r *Rank, b *llamaBatch, gathered bool) error {
 		s.Scaling().SetPass(b.firstPass + uint64(len(b.losses)))
 	}
 	for _, q := range p.params {
-		if err := q.reduce(g.of(q), p.layout); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *llamaPart) gather(g *groups, gathered bool) error {
-	if gathered || p.layout.Zero == 0 {
-		return nil
-	}
-	for _, q := range p.params {
-		if err := q.gather(g.of(q), p.layout); err != nil {
+		if err := q.reduce(p.of(q), p.layout); err != nil {
 			return err
 		}
 	}
@@ -124,7 +152,7 @@ func (p *llamaPart) move(r *Rank, o *optim.AdamW, lr, norm float64) error {
 	if err := o.StepNorm(r.ctx, params, lr, norm); err != nil {
 		return err
 	}
-	g, err := p.groups(r)
+	g, err := p.newGroups(r)
 	if err != nil {
 		return err
 	}
@@ -142,11 +170,6 @@ func (p *llamaPart) move(r *Rank, o *optim.AdamW, lr, norm float64) error {
 			}
 		}
 		s.scales.EndStep()
-	}
-	if p.layout.Zero == 3 {
-		for _, q := range p.params {
-			release([]*nn.Param{q.Param})
-		}
 	}
 	return nil
 }

@@ -9,26 +9,26 @@ import (
 // newPart returns what a rank has of a model, with weights of zero.
 func newPart(cfg nn.Config, l *Layout, rank int, rotary *nn.Rotary) (*llamaPart, error) {
 	p := &llamaPart{cfg: cfg, layout: l, seat: l.seat(rank)}
-	plain := nn.Options{Shared: &p.shared, Operators: cfg.Operators, Workers: cfg.Workers}
 	var err error
 	if p.seat.stage == 0 {
-		const name = "model.embed_tokens.weight"
-		s := p.sums(ForwardSums)
-		p.embedding, err = NewEmbedding(p.seat.tensor, l.Tensor, name, cfg.Vocab, cfg.Dim, s, plain)
-		if err != nil {
+		if p.embedding, err = p.newEmbedding(); err != nil {
 			return nil, err
 		}
-		p.embedding.Sequence = l.Sequence
 	}
-	per := cfg.Layers / l.Pipeline
-	for layer := p.seat.stage * per; layer < (p.seat.stage+1)*per; layer++ {
-		b, err := p.newBlock(layer, rotary)
-		if err != nil {
-			return nil, err
+	for chunk := range l.Chunks {
+		c := &llamaChunk{llamaPart: p, first: p.embedding != nil && chunk == 0}
+		p.chunks = append(p.chunks, c)
+		stage, per := chunk*l.Pipeline+p.seat.stage, cfg.Layers/(l.Pipeline*l.Chunks)
+		for layer := stage * per; layer < (stage+1)*per; layer++ {
+			b, err := p.newBlock(layer, rotary)
+			if err != nil {
+				return nil, err
+			}
+			c.blocks = append(c.blocks, b)
 		}
-		p.blocks = append(p.blocks, b)
 	}
 	if p.seat.stage == l.Pipeline-1 {
+		p.chunks[l.Chunks-1].last = true
 		if p.norm, err = p.newNorm("model.norm.weight"); err != nil {
 			return nil, err
 		}
@@ -38,10 +38,21 @@ func newPart(cfg nn.Config, l *Layout, rank int, rotary *nn.Rotary) (*llamaPart,
 		p.loss = CrossEntropy{Slices: l.sums(LossSums), Vocab: cfg.Vocab}
 	}
 	p.collect()
-	for _, q := range p.params {
+	for _, q := range p.all() {
 		q.share(l, p.seat)
 	}
 	return p, nil
+}
+
+func (p *llamaPart) newEmbedding() (*Embedding, error) {
+	const name = "model.embed_tokens.weight"
+	o := nn.Options{Shared: &p.shared, Operators: p.cfg.Operators, Workers: p.cfg.Workers}
+	s := p.sums(ForwardSums)
+	e, err := NewEmbedding(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, s, o)
+	if err == nil {
+		e.Sequence = p.layout.Sequence
+	}
+	return e, err
 }
 
 // sums returns slices whose sums are rows of the residual stream.
@@ -58,14 +69,24 @@ func (p *llamaPart) named(name, tensor string) Exchange {
 	return x
 }
 
-// addHead adds the output head. A tied one multiplies by the slices of the embedding.
+// addHead adds the output head. A tied one multiplies by the slices of the embedding, or of
+// a copy of its table where that is at another rank.
 func (p *llamaPart) addHead() (err error) {
 	const name = "lm_head.weight"
 	s, o := p.sums(BackwardSums), p.cfg.HeadOptions(&p.shared)
-	if !p.cfg.TieHead {
-		p.head, err = NewLinear(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, false, s, o)
+	if p.cfg.TieHead {
+		table := p.embedding
+		if table == nil {
+			if table, err = p.newEmbedding(); err != nil {
+				return err
+			}
+			for _, c := range table.Cuts() {
+				p.tied = append(p.tied, &partParam{Cut: c})
+			}
+		}
+		p.head, err = newLinearOf(p.seat.tensor, p.layout.Tensor, name, table, s, o)
 	} else {
-		p.head, err = newLinearOf(p.seat.tensor, p.layout.Tensor, name, p.embedding, s, o)
+		p.head, err = NewLinear(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, false, s, o)
 	}
 	if err == nil {
 		p.head.Sequence = p.layout.Sequence

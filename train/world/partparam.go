@@ -1,6 +1,8 @@
 package world
 
 import (
+	"slices"
+
 	"github.com/octavo-fp8/octavo/nn"
 )
 
@@ -23,30 +25,54 @@ type partParam struct {
 	first int       // of moved, in elements
 }
 
-// collect lists the parameters of a part, in the order of the model's.
+// collect lists the parameters of a part, those of each layer together.
 func (p *llamaPart) collect() {
 	if p.embedding != nil {
-		p.add(p.embedding.Cuts(), false)
+		p.embeddingParams = p.added(func() { p.add(p.embedding.Cuts(), false) })
 	}
-	for _, b := range p.blocks {
-		p.addNorm(b.attentionNorm)
-		p.addAttention(b.attention)
-		p.addNorm(b.mlpNorm)
-		if b.mlp != nil {
-			p.add(b.mlp.Cuts(), false)
-			continue
+	for _, c := range p.chunks {
+		for _, b := range c.blocks {
+			b.params = p.added(func() { p.addBlock(b) })
 		}
-		p.add([]Cut{newCut(b.mixture.Router.Gate.Weight, 0, 0)}, false)
-		p.add(b.mixture.expertCuts(), true)
-		p.add(b.mixture.sharedCuts(), false)
 	}
 	if p.head == nil {
 		return
 	}
-	p.addNorm(p.norm)
-	if !p.cfg.TieHead {
-		p.add(p.head.Cuts(), false)
+	p.headParams = p.added(func() {
+		p.addNorm(p.norm)
+		if !p.cfg.TieHead {
+			p.add(p.head.Cuts(), false)
+		}
+	})
+	switch {
+	case p.tied != nil:
+		p.headParams = slices.Concat(p.headParams, p.tied)
+	case p.cfg.TieHead:
+		p.headParams = slices.Concat(p.headParams, p.embeddingParams)
 	}
+}
+
+// added returns what f adds.
+func (p *llamaPart) added(f func()) []*partParam {
+	n := len(p.params)
+	f()
+	return p.params[n:]
+}
+
+// all returns all parameters, those among them that another rank moves.
+func (p *llamaPart) all() []*partParam { return slices.Concat(p.params, p.tied) }
+
+func (p *llamaPart) addBlock(b *llamaBlock) {
+	p.addNorm(b.attentionNorm)
+	p.addAttention(b.attention)
+	p.addNorm(b.mlpNorm)
+	if b.mlp != nil {
+		p.add(b.mlp.Cuts(), false)
+		return
+	}
+	p.add([]Cut{newCut(b.mixture.Router.Gate.Weight, 0, 0)}, false)
+	p.add(b.mixture.expertCuts(), true)
+	p.add(b.mixture.sharedCuts(), false)
 }
 
 func (p *llamaPart) addNorm(n norm) {
@@ -103,7 +129,7 @@ func (q *partParam) share(l *Layout, s seat) {
 	first, end := shards.Of(id, len(q.members))
 	q.firstShard = first
 	for range end - first {
-		q.grads = append(q.grads, make([]float32, len(q.Value)))
+		q.grads = append(q.grads, make([]float32, q.Rows*q.Cols))
 	}
 	zero := ZeroOptions{Stage: l.Zero}
 	q.cuts, q.first = zero.cut(q.Param, l.Shards), 0
@@ -152,7 +178,7 @@ func (q *partParam) reduce(r *Rank, l *Layout) error {
 		multiply(q.moved.Grad, after)
 		return err
 	}
-	sum := make([]float32, len(q.Value))
+	sum := make([]float32, q.Rows*q.Cols)
 	if err := r.AllReduceSlices(s, sum, q.grads); err != nil {
 		return err
 	}
@@ -163,6 +189,14 @@ func (q *partParam) reduce(r *Rank, l *Layout) error {
 	}
 	multiply(q.moved.Grad, after)
 	return nil
+}
+
+// lend gives the layers memory for their weights, or none.
+func (q *partParam) lend(values []float32) {
+	q.Value = values
+	for _, c := range q.copies {
+		c.Value = values
+	}
 }
 
 // gather gives the layers their weights under ZeRO.

@@ -148,7 +148,7 @@ func (s *llamaStage) Backward(ctx context.Context, micro int, dy []float32) ([]f
 // TestPipeline has the losses, gradients and amaxes of a Llama on one rank that does one
 // micro-batch after the other, under delayed scales and rounding at random.
 func TestPipeline(t *testing.T) {
-	const micro = 5
+	const micro = 6
 	whole, err := nn.NewLlama(pipeConfig(), 5)
 	require.NoError(t, err)
 	var losses []float32
@@ -159,18 +159,29 @@ func TestPipeline(t *testing.T) {
 		losses = append(losses, loss)
 	}
 	whole.EndStep()
-	for _, stages := range []int{1, 2, 3, 4} {
+	for _, c := range []struct{ ranks, chunks int }{{1, 1}, {2, 1}, {3, 1}, {4, 1}, {2, 2}, {1, 4}} {
 		for _, schedule := range []PipelineSchedule{OneForwardOneBackward, AllForwardAllBackward} {
-			what := fmt.Sprintf("%d stages, %v", stages, schedule)
+			ranks, stages := c.ranks, c.ranks*c.chunks
+			what := fmt.Sprintf("%d stages on %d ranks, %v", stages, ranks, schedule)
 			p := Pipeline{Micro: micro, Schedule: schedule}
 			p.Activations.Cols, p.Gradients.Cols = 8, 8
 			parts := make([]*llamaStage, stages)
 			for i := range parts {
 				parts[i] = newLlamaStage(t, whole, i, stages, micro)
 			}
-			traffic, err := Run(t.Context(), stages, func(r *Rank) error { return r.Pipeline(p, parts[r.ID()]) })
+			traffic, err := Run(t.Context(), ranks, func(r *Rank) error {
+				var own []Stage
+				for i := r.ID(); i < stages; i += ranks {
+					own = append(own, parts[i])
+				}
+				return r.Pipeline(p, own...)
+			})
 			require.NoError(t, err, what)
-			require.Equal(t, int64(2*(stages-1)*micro*pipeBatch*pipeSeq*8*4), traffic.Bytes(), what)
+			cuts := stages - 1
+			if ranks == 1 {
+				cuts = 0
+			}
+			require.Equal(t, int64(2*cuts*micro*pipeBatch*pipeSeq*8*4), traffic.Bytes(), what)
 			requireSame(t, losses, parts[stages-1].losses, what)
 			seen := 0
 			for i, part := range parts {
@@ -186,12 +197,60 @@ func TestPipeline(t *testing.T) {
 				switch again := part.calls - micro; { // forward, for activations that are gone
 				case schedule == AllForwardAllBackward:
 					require.Equal(t, micro, again, what)
-				case i == stages-1:
+				case i == stages-1 && c.chunks == 1:
 					require.Zero(t, again, what)
 				}
 			}
 			require.Len(t, whole.Params(), seen)
 		}
+	}
+}
+
+// TestPipelineWork: whatever the numbers, each rank runs each micro-batch forward and then
+// backward in each of its stages, backward in order, and none waits forever.
+func TestPipelineWork(t *testing.T) {
+	for c := range 4 * 3 * 9 * 2 {
+		ranks, chunks, micro := c%4+1, c/4%3+1, c/12%9+1
+		p := Pipeline{Micro: micro, Schedule: PipelineSchedule(c / 108)}
+		what := fmt.Sprintf("%d ranks, %d chunks, %+v", ranks, chunks, p)
+		if !p.interleaves(ranks, chunks) {
+			require.True(t, chunks > 1 && micro%ranks > 0 && p.Schedule == OneForwardOneBackward, what)
+			continue
+		}
+		var work [][]pipelineWork
+		for rank := range ranks {
+			work = append(work, p.work(rank, ranks, chunks))
+			require.Len(t, work[rank], 2*chunks*micro, what)
+		}
+		type pass struct {
+			backward     bool
+			stage, micro int
+		}
+		done, stages := map[pass]bool{}, ranks*chunks
+		for moved := true; moved; {
+			moved = false
+			for rank := range ranks {
+				if len(work[rank]) == 0 {
+					continue
+				}
+				w := work[rank][0]
+				stage := w.chunk*ranks + rank
+				needs := pass{w.backward, stage - 1, w.micro}
+				ready := stage == 0 || done[needs]
+				if w.backward {
+					require.True(t, done[pass{false, stage, w.micro}], what)
+					require.True(t, w.micro == 0 || done[pass{true, stage, w.micro - 1}], what)
+					needs.stage = stage + 1
+					ready = stage == stages-1 || done[needs]
+				}
+				if ready {
+					now := pass{w.backward, stage, w.micro}
+					require.False(t, done[now], what)
+					done[now], work[rank], moved = true, work[rank][1:], true
+				}
+			}
+		}
+		require.Len(t, done, 2*stages*micro, what)
 	}
 }
 
@@ -214,6 +273,11 @@ func TestPipelineFormats(t *testing.T) {
 		size += math.Pow(float64(want[i]), 2)
 	}
 	require.Less(t, math.Sqrt(squares/size), 0.2)
+	_, err = Run(t.Context(), 2, func(r *Rank) error {
+		s := newLlamaStage(t, whole, 0, 2, 2)
+		return r.Pipeline(Pipeline{Micro: 3}, s, s)
+	})
+	require.ErrorContains(t, err, "Pipeline.Micro is 3: with 2 interleaved stages on each of 2 ranks")
 	p := Pipeline{}
 	require.True(t, strings.Contains(p.Check().Error(), "Pipeline.Micro is 0"))
 }

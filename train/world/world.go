@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
@@ -76,6 +77,7 @@ type letter struct {
 	from    int
 	subject subject
 	parcel  *parcel
+	values  []float32 // for the rank itself
 	numbers []float64 // of what is no tensor, such as amaxes
 	data    []byte
 	asked   []asked // of experts
@@ -191,26 +193,46 @@ func (r *Rank) receive(from int, s subject) (letter, error) {
 
 // next returns the next letter of a sender.
 func (r *Rank) next(sender int, s subject) (letter, error) {
+	return r.take(sender, s, func(kept []letter) int { return min(len(kept), 1) - 1 })
+}
+
+// receiveAbout returns the first letter of a subject from a rank of the group, whatever else
+// that has sent before.
+func (r *Rank) receiveAbout(from int, s subject) (letter, error) {
+	return r.take(r.members[from], s, func(kept []letter) int {
+		return slices.IndexFunc(kept, func(l letter) bool { return l.subject == s })
+	})
+}
+
+// keepOwn has the rank receive values from itself.
+func (r *Rank) keepOwn(s subject, values []float32) {
+	id := r.members[r.id]
+	r.world.boxes[id].keep(letter{from: id, subject: s, values: values})
+}
+
+// take returns the letter of a sender that choose gives the index of, once it has come.
+func (r *Rank) take(sender int, s subject, choose func(kept []letter) int) (letter, error) {
 	own := r.world.boxes[r.members[r.id]]
 	gone := r.world.boxes[sender].gone
-	for {
-		if kept := own.kept[sender]; len(kept) > 0 {
-			own.kept[sender] = kept[1:]
-			return kept[0], nil
+	for left := false; ; {
+		if i := choose(own.kept[sender]); i >= 0 {
+			l := own.kept[sender][i]
+			own.kept[sender] = slices.Delete(own.kept[sender], i, i+1)
+			return l, nil
+		}
+		if err := meter.Err(r.ctx); err != nil { // it has failed, or another
+			return letter{}, err
+		}
+		if left {
+			return letter{}, mismatch("%v is expected of rank %d, which has returned", s, sender)
 		}
 		select {
 		case in := <-own.in:
 			own.keep(in)
 		case <-gone:
-			if own.takeAll(); len(own.kept[sender]) > 0 { // sent before
-				continue
-			}
-			if err := meter.Err(r.ctx); err != nil { // it has failed, or another
-				return letter{}, err
-			}
-			return letter{}, mismatch("%v is expected of rank %d, which has returned", s, sender)
+			own.takeAll() // sent before
+			left = true
 		case <-r.ctx.Done():
-			return letter{}, meter.Err(r.ctx)
 		}
 	}
 }
