@@ -38,8 +38,9 @@ func (r *results) gapChart() chart.Chart {
 // seedChart shows the gaps of the seeds, and behind them their mean and its standard error.
 func (r *results) seedChart() chart.Chart {
 	c := chart.Chart{
-		Title: "Held-out loss above that of BF16, by seed; at the end the mean and its standard error",
-		X:     "seed", Y: "percent", Zero: true, Labels: append(r.seedLabels(), "mean"),
+		Title: "Training loss of the last two thirds of the steps above that of BF16, by seed; at the end the " +
+			"mean and its standard error",
+		X: "seed", Y: "percent", Zero: true, Labels: append(r.seedLabels(), "mean"),
 	}
 	c.Series = ofArms(func(arm int) chart.Series {
 		s := chart.Series{Mark: chart.Dots}

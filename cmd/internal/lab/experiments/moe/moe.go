@@ -32,7 +32,7 @@ var Experiment = lab.Experiment{
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	s := studyOf(o)
-	r := &results{study: s, seeds: make([]found, lab.Pick(o, 12, 2, 2))}
+	r := &results{study: s, seeds: make([]found, lab.Pick(o, 16, 2, 2))}
 	p.Expect(int64(len(r.seeds)) * s.work())
 	seed := func(ctx context.Context, i, workers int) (err error) {
 		r.seeds[i], err = s.seed(ctx, o, p, o.Seed+uint64(i), workers)

@@ -21,7 +21,7 @@ func TestMoE(t *testing.T) {
 	require.Len(t, losses.Rows, len(arms()))
 	for i, row := range losses.Rows {
 		require.Equal(t, i == bf16Arm, row[2] == 0.0, "%v is not BF16", row[0])
-		require.Zero(t, row[6])
+		require.Zero(t, row[8])
 	}
 	s := studyOf(labtest.Short())
 	tokens := s.batch * s.seq

@@ -2,6 +2,7 @@ package moe
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,13 +28,15 @@ func made(good bool) *results {
 		f := found{seed: uint64(seed)}
 		for i := range arms() {
 			own := few * (2 + math.Cos(float64(5*seed+i))) // arms differ too
-			a := result{losses: make([]float64, s.steps), heldOut: 2 * (1 + own)}
+			loss := 2 * (1 + own)
 			switch i {
 			case fp8Arm, deepSeekArm, mxfp8Arm:
-				a.heldOut *= choose(1, 1.01)
+				loss *= choose(1, 1.01)
 			case slowerArm:
-				a.heldOut *= choose(1.1, 1)
+				loss *= choose(1.1, 1)
 			}
+			a := result{losses: slices.Repeat([]float64{loss}, s.steps), heldOut: 9}
+			a.losses[0] = 7 // in the first third, which is not judged
 			uneven := 1000
 			if i == unbalancedArm {
 				uneven = int(choose(9000, 500))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 )
 
 // results are what came of all seeds. Figures are lists of a value of each seed.
@@ -35,9 +36,20 @@ func (r *results) heldOut(arm int) []float64 {
 	return r.of(func(f found) float64 { return f.arms[arm].heldOut })
 }
 
-// gap is by how many percent the held-out loss of an arm is above BF16's.
+// trained is the mean training loss of an arm in the last two thirds of the steps.
+func (r *results) trained(arm int) []float64 {
+	return r.of(func(f found) float64 {
+		var judged []float64
+		for _, loss := range f.arms[arm].losses[r.study.steps/3:] {
+			judged = append(judged, training.AtMostUniform(loss, r.study.config().Vocab))
+		}
+		return statistics.Mean(judged)
+	})
+}
+
+// gap is by how many percent that is above BF16's.
 func (r *results) gap(arm int) []float64 {
-	return statistics.PercentAbove(r.heldOut(arm), r.heldOut(bf16Arm))
+	return statistics.PercentAbove(r.trained(arm), r.trained(bf16Arm))
 }
 
 // variation is the coefficient of variation of loads: their standard deviation over their

@@ -9,10 +9,11 @@ import (
 
 func (r *results) lossTable() report.Table {
 	t := report.Table{
-		Name: "losses", Title: "Held-out loss after training, in nats per byte, means over the seeds",
+		Name: "losses", Title: "Training loss in the last two thirds of the steps and held-out loss after them, in nats per " +
+			"byte, means over the seeds",
 		Columns: []string{
-			"", "loss", "above BF16 %", "standard deviation", "interval from", "to",
-			"steps without a finite gradient",
+			"", "training loss", "above BF16 %", "standard deviation", "interval from", "to",
+			"held-out loss", "above BF16 %", "steps without a finite gradient",
 		},
 	}
 	for i, a := range arms() {
@@ -22,7 +23,9 @@ func (r *results) lossTable() report.Table {
 		}
 		deviation, _ := statistics.Spread(gaps)
 		m := statistics.OfMean(gaps, 1)
-		t.Add(a.name, statistics.Mean(r.heldOut(i)), m.At, deviation, m.Low, m.High, skipped)
+		above := statistics.PercentAbove(r.heldOut(i), r.heldOut(bf16Arm))
+		t.Add(a.name, statistics.Mean(r.trained(i)), m.At, deviation, m.Low, m.High,
+			statistics.Mean(r.heldOut(i)), statistics.Mean(above), skipped)
 	}
 	return t
 }
