@@ -40,15 +40,17 @@
 //		return directory.Save(ctx, &snapshot)
 //	})
 //
-// It does so after each step that is [Saver.Due]: a kill at any moment then loses at most
-// Saver.Interval steps. With [Snapshot.Beside] not even copying stops it: parameters and moments, which only an
-// optimizer's step changes, are copied while the next gradients are computed.
+// Where the run calls Save after each step that is [Saver.Due], a kill at any moment loses
+// at most Saver.Interval steps. With [Snapshot.Beside] not even copying stops the run:
+// parameters and moments, which only an optimizer's step changes, are copied while the next
+// gradients are computed.
 //
 // What it keeps is a directory with a file for each rank that has a [Part] of every
 // parameter and its moments, and manifest.json, which is written last and makes them a
 // checkpoint. [Snapshot.SavePart] and [Snapshot.Commit] write one by ranks of their own,
 // and whoever reads it, as a whole or by [Checkpoint.RestorePart], may be of another
-// number. Ranks that cut parameters in ways of their own have a [Piece] of each.
+// number. Ranks that cut parameters in ways of their own have a [Piece] of each parameter of
+// a [Whole].
 //
 // # Concurrency
 //

@@ -13,8 +13,8 @@ import (
 //
 // Numbers of ranks say where things are computed, and Shards, Micro, Slices and Sequence
 // what: layouts that agree in these have the same bits on any number of ranks, unless
-// SumAtSource adds in the order of ranks, moments have blocks that ZeRO's parts cut, or an
-// exchange depends on the ranks: in any format but FP32 those between stages, and those with
+// SumAtSource adds in the order of ranks, moments are rounded at random or have blocks that
+// ZeRO's parts cut, or an exchange depends on the ranks: in any format but FP32 those between stages, and those with
 // experts whose scale is a whole message's or which round at random. Rank
 // (p·Data + d)·Tensor + t is the p-th of a pipeline and has the d-th shards and the t-th
 // slices.
@@ -116,7 +116,8 @@ func (l Layout) Check() error {
 		name  string
 		value int
 	}{
-		{"Data", l.Data}, {"Tensor", l.Tensor}, {"Pipeline", l.Pipeline}, {"Chunks", l.Chunks}, {"Expert", l.Expert},
+		{"Data", l.Data}, {"Tensor", l.Tensor}, {"Pipeline", l.Pipeline}, {"Chunks", l.Chunks},
+		{"Expert", l.Expert},
 		{"Shards", l.Shards}, {"Micro", l.Micro}, {"Slices", l.Slices}, {"Align", l.Align},
 	} {
 		if f.value < 1 || f.value > 1<<16 {
@@ -130,6 +131,9 @@ func (l Layout) Check() error {
 		return inputError("Layout.Data is %d: it must divide Shards = %d", l.Data, l.Shards)
 	case l.Slices%l.Tensor != 0:
 		return inputError("Layout.Tensor is %d: it must divide Slices = %d", l.Tensor, l.Slices)
+	case !(&Pipeline{Micro: l.Micro, Schedule: l.Schedule}).interleaves(l.Pipeline, l.Chunks):
+		return inputError("Layout.Micro is %d: with Chunks = %d it must be a multiple of Pipeline = %d",
+			l.Micro, l.Chunks, l.Pipeline)
 	case l.Zero < 0 || l.Zero > 3:
 		return inputError("Layout.Zero is %d: want 0 to 3", l.Zero)
 	case l.Zero == 0 && l.Exchanges[GatheredWeights].Wire != Wire{}:
@@ -172,12 +176,9 @@ func (l Layout) checkModel(c nn.Config) error {
 		return inputError("Layout.Slices is %d: it must divide Config.Heads = %d", l.Slices, c.Heads)
 	case c.MLA == nil && kv%l.Slices != 0:
 		return inputError("Layout.Slices is %d: it must divide Config.KVHeads = %d", l.Slices, kv)
-	case c.Layers%(l.Pipeline*l.Chunks) != 0:
+	case c.Layers%l.Pipeline != 0 || c.Layers/l.Pipeline%l.Chunks != 0:
 		return inputError("Layout.Pipeline·Chunks is %d·%d: it must divide Config.Layers = %d",
 			l.Pipeline, l.Chunks, c.Layers)
-	case !(&Pipeline{Micro: l.Micro, Schedule: l.Schedule}).interleaves(l.Pipeline, l.Chunks):
-		return inputError("Layout.Micro is %d: with Chunks = %d it must be a multiple of Pipeline = %d",
-			l.Micro, l.Chunks, l.Pipeline)
 	case l.Expert > 1 && c.Experts == nil:
 		return inputError("Layout.Expert is %d: the model has no experts", l.Expert)
 	case c.Experts != nil && c.Experts.Router.Experts%l.Expert != 0:

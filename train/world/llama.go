@@ -200,7 +200,7 @@ func (m *Llama) Gradients(
 
 // Evaluate returns the loss of a batch as Gradients does, and computes no gradients: scales,
 // routers and what Gradients has left for Move stay as they are. What ranks send for it is
-// traffic as well.
+// traffic as well. The run cannot go on after an error but [ErrInput].
 func (m *Llama) Evaluate(
 	ctx context.Context, tokens, targets []int32, batch, seq int,
 ) (loss float32, err error) {

@@ -362,7 +362,7 @@ func TestLayoutRefusals(t *testing.T) {
 		{denseModel(), Layout{Slices: 3}, "Layout.Slices is 3: it must divide Config.KVHeads = 4"},
 		{experts, Layout{Slices: 8}, "Layout.Slices is 8: it must divide Config.Heads = 4"},
 		{denseModel(), Layout{Pipeline: 3}, "Layout.Pipeline·Chunks is 3·1: it must divide Config.Layers = 2"},
-		{func() nn.Config { c := denseModel(); c.Layers = 4; return c }(), Layout{Pipeline: 2, Chunks: 2, Micro: 3},
+		{denseModel(), Layout{Pipeline: 2, Chunks: 2, Micro: 3},
 			"Layout.Micro is 3: with Chunks = 2 it must be a multiple of Pipeline = 2"},
 		{denseModel(), Layout{Chunks: 4}, "Layout.Pipeline·Chunks is 1·4: it must divide Config.Layers = 2"},
 		{denseModel(), Layout{Chunks: -1}, "Layout.Chunks is -1: it must be from 1 to 65536"},

@@ -41,6 +41,9 @@ func newPart(cfg nn.Config, l *Layout, rank int, rotary *nn.Rotary) (*llamaPart,
 	for _, q := range p.all() {
 		q.share(l, p.seat)
 	}
+	for _, q := range p.tied {
+		q.grads = nil // they go to the first stage
+	}
 	return p, nil
 }
 
