@@ -81,14 +81,15 @@ func TestLlamaCheckpoint(t *testing.T) {
 			Layout{Data: 2, Slices: 2, Shards: 4, Sequence: true, Micro: 2},
 			Layout{Data: 4, Tensor: 2, Pipeline: 2, Slices: 2, Shards: 4, Sequence: true, Micro: 2}},
 	} {
-		if testing.Short() && i == 3 {
+		if testing.Short() && i%2 == 1 {
 			continue
 		}
 		what := fmt.Sprintf("%+v to %+v", c.from, c.to)
 		var want, got ofLlama
 		twin := c.from.Twin()
 		twin.Zero = 0
-		stepLlama(t, newLlama(t, c.cfg, twin, 5, c.adamW), &want, 0, 4)
+		one := newLlama(t, c.cfg, twin, 5, c.adamW)
+		stepLlama(t, one, &want, 0, 4)
 
 		first := newLlama(t, c.cfg, c.from, 5, c.adamW)
 		stepLlama(t, first, &got, 0, 2)
@@ -128,7 +129,7 @@ func TestLlamaCheckpoint(t *testing.T) {
 		})
 		stepLlama(t, other, &got, 2, 4)
 		requireSameRun(t, want, got, what)
-		require.Equal(t, fmt.Sprint(joined(newLlamaAfter(t, c.cfg, twin, c.adamW, 4).scales(), sameName)),
+		require.Equal(t, fmt.Sprint(joined(one.scales(), sameName)),
 			fmt.Sprint(joined(other.scales(), sameName)), what)
 	}
 }
@@ -137,14 +138,6 @@ func tiedModel() nn.Config {
 	c := denseModel()
 	c.Layers, c.TieHead = 4, true
 	return c
-}
-
-// newLlamaAfter returns a run after some steps.
-func newLlamaAfter(t *testing.T, cfg nn.Config, l Layout, o func() *optim.AdamW, steps int) *Llama {
-	t.Helper()
-	m := newLlama(t, cfg, l, 5, o)
-	stepLlama(t, m, new(ofLlama), 0, steps)
-	return m
 }
 
 // TestLlamaCheckpointOfOne: with one slice a checkpoint is that of the nn.Llama and its
