@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strconv"
@@ -27,8 +28,8 @@ type Config struct {
 
 	RopeScaling RopeScaling // of the rotary frequencies
 
-	// MLA takes the place of grouped queries where it is not nil. Its Dim, Heads, Rotary and
-	// NormEps are those of the Config, and to be left out, as is KVHeads.
+	// MLA takes the place of grouped queries where it is not nil. Its Dim, Heads and Rotary are
+	// those of the Config, and to be left out, as is KVHeads; so is a NormEps of 0.
 	MLA *MLAConfig
 
 	// Experts take the place of the MLPs where they are not nil, but for those of the first
@@ -121,8 +122,8 @@ func (c Config) Validate() error {
 // checkParts returns an error if MLA or Experts cannot be.
 func (c Config) checkParts() error {
 	if m := c.MLA; m != nil {
-		if m.Dim != 0 || m.Heads != 0 || m.Rotary != nil || m.NormEps != 0 {
-			return configError("Config.MLA: Dim, Heads, Rotary and NormEps are those of the Config: leave them out")
+		if m.Dim != 0 || m.Heads != 0 || m.Rotary != nil {
+			return configError("Config.MLA: Dim, Heads and Rotary are those of the Config: leave them out")
 		}
 		if err := c.mla(nil).check(); err != nil {
 			return err
@@ -140,7 +141,8 @@ func (c Config) checkParts() error {
 // mla returns the shape of the attention of each layer, which must be MLA.
 func (c Config) mla(r *Rotary) MLAConfig {
 	m := *c.MLA
-	m.Dim, m.Heads, m.Rotary, m.NormEps = c.Dim, c.Heads, r, c.NormEps
+	m.Dim, m.Heads, m.Rotary = c.Dim, c.Heads, r
+	m.NormEps = cmp.Or(m.NormEps, c.NormEps)
 	return m
 }
 

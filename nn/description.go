@@ -87,6 +87,8 @@ type savedMLA struct {
 	NoPE      int `json:"nope"`
 	RoPE      int `json:"rope"`
 	Value     int `json:"value"`
+
+	NormEps float64 `json:"norm_eps,omitempty"` // absent in files of before
 }
 
 type savedExperts struct {
@@ -186,7 +188,7 @@ func newSavedConfig(c Config) (s savedConfig) {
 	}
 	s.Dense = c.Dense
 	if m := c.MLA; m != nil {
-		s.MLA = &savedMLA{m.QueryRank, m.KVRank, m.NoPE, m.RoPE, m.Value}
+		s.MLA = &savedMLA{m.QueryRank, m.KVRank, m.NoPE, m.RoPE, m.Value, m.NormEps}
 	}
 	if x := c.Experts; x != nil {
 		r := x.Router.withDefaults()
@@ -225,6 +227,7 @@ func (s savedConfig) config() (c Config) {
 	if m := s.MLA; m != nil {
 		c.MLA = &MLAConfig{
 			QueryRank: m.QueryRank, KVRank: m.KVRank, NoPE: m.NoPE, RoPE: m.RoPE, Value: m.Value,
+			NormEps: m.NormEps,
 		}
 	}
 	if x := s.Experts; x != nil {

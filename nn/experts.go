@@ -65,7 +65,7 @@ func (c ExpertsConfig) check(prefix string) error {
 // expert 3. A token adds its results in the order of the experts, shared ones last.
 type Experts struct {
 	Router         *Router
-	Gate, Up, Down []*Linear // of each expert
+	Gate, Up, Down []*Linear // of each expert; others may take their places, all of a kind alike
 	Shared         *MLP      // nil: none
 
 	config  ExpertsConfig

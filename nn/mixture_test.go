@@ -16,7 +16,7 @@ import (
 func mixture() Config {
 	return Config{
 		Vocab: 31, Dim: 32, Layers: 3, Heads: 2, Hidden: 48, Context: 16, Dense: 1,
-		MLA: &MLAConfig{QueryRank: 12, KVRank: 10, NoPE: 8, RoPE: 4, Value: 12},
+		MLA: &MLAConfig{QueryRank: 12, KVRank: 10, NoPE: 8, RoPE: 4, Value: 12, NormEps: 3e-4},
 		Experts: &ExpertsConfig{Hidden: 20, Shared: 2, Router: RouterConfig{
 			Experts: 8, TopK: 2, Scale: 2.5, Groups: 4, TopGroups: 2, BiasRate: 0.01, BalanceLoss: 0.001,
 		}},

@@ -24,9 +24,9 @@ import (
 const evaluateLong = `Evaluate says what recipes cost a model on a text, before a GPU is rented: the
 perplexity, and the divergence of the distribution of each next token from that
 of FP32, with weights, activations or both quantized. The model is a Hugging
-Face Llama in any layout that convert reads, and is run in memory: weights take
-4 bytes each. Without --recipe there is the perplexity alone, such as of a
-model that was converted.
+Face Llama, or a mixture of experts as DeepSeek-V3, in any layout that convert
+reads, and is run in memory: weights take 4 bytes each. Without --recipe there
+is the perplexity alone, such as of a model that was converted.
 
 Tokens are made of --text by the tokenizer.json beside the model: BPE over
 bytes, as in Llama 3, or with byte fallback, as in Llama 2; other kinds are
@@ -36,8 +36,9 @@ tokens. What the tokenizer puts before texts is put before each window.
 
 A recipe is one of train's --recipe, a profile as in inspect, with a format such
 as mx-floor:e3m2 if it is another than the profile's, or bf16. It is for the
-seven linear layers of each block: q, k, v, o, gate, up and down; embedding,
-norms, attention scores and head stay FP32. With weights or activations alone
+seven linear layers of each block: q, k, v, o, gate, up and down, or those of
+latent attention and of every expert; embedding, norms, attention scores,
+routers and head stay FP32. With weights or activations alone
 what their codes stand for is multiplied in FP32; with both, codes are
 multiplied as octavo gemm does. A scale for a whole activation is one for a
 window.

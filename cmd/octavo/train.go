@@ -69,9 +69,10 @@ only, and then when the new one ends; files that are of no run are never
 touched.
 
 --save writes one of both models at the end, the FP32 one unless --save-model
-fp8 asks for the other, as transformers writes a Llama: config.json,
-model.safetensors with the FP32 master weights, and a tokenizer.json to which
-tokens are bytes. octavo convert, evaluate and lint take its directory.
+fp8 asks for the other, as transformers writes a Llama, or with --model moe a
+DeepSeek-V3: config.json, model.safetensors with the FP32 master weights, and a
+tokenizer.json to which tokens are bytes. octavo convert, evaluate, generate and
+lint take its directory.
 Smooth-SwiGLU is no part of it: that is how activations are quantized, and
 weights are the same without. Of a run that breaks down no model is written; one
 that is stopped writes what there is, and with --resume and --save again the
@@ -186,7 +187,7 @@ func newTrainCommand() *cobra.Command {
 	outDirFlag(cmd, &flags.out, "the files", "default: the first of octavo-train, octavo-train-2, ... that is absent or empty")
 	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
-	f.StringVar(&flags.save, "save", "", "`DIR` for the trained model as a Hugging Face Llama, made if need be (default: it is not kept)")
+	f.StringVar(&flags.save, "save", "", "`DIR` for the trained model as Hugging Face has it, made if need be (default: it is not kept)")
 	choiceFlag(cmd, &options.MoE, "model", "what is trained",
 		choice[bool]{"llama", false}, choice[bool]{"moe", true})
 	choiceFlag(cmd, &flags.saveFP8, "save-model", "model that --save writes", choice[bool]{"fp32", false}, choice[bool]{"fp8", true})

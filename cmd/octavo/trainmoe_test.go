@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,10 +55,47 @@ func TestTrainMoE(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
 
-	status, _, _, stderr = trainSmall(t, "--model", "moe", "--save", filepath.Join(t.TempDir(), "model"))
-	require.Equal(t, 2, status)
-	require.Contains(t, stderr, "--save writes a Llama")
 	status, _, _, stderr = trainSmall(t, "--model", "moe", "--smooth", "channel")
 	require.Equal(t, 2, status)
 	require.Contains(t, stderr, "--model moe has no Smooth-SwiGLU")
+}
+
+// TestTrainSaveMoE saves both models of a mixture of experts, which have the losses that the run
+// reports, to the bit, here and by octavo evaluate, and survive conversion.
+func TestTrainSaveMoE(t *testing.T) {
+	for which, of := range map[string]func(heldOutLosses) float64{
+		"fp32": func(r heldOutLosses) float64 { return r.FP32.HeldOutLoss },
+		"fp8":  nil, // whose loss is that of FP8 products
+	} {
+		dir := filepath.Join(t.TempDir(), "model")
+		status, out, stdout, stderr := trainSmall(t, "--model", "moe", "--layers", "2", "--json",
+			"--save", dir, "--save-model", which)
+		require.Zero(t, status, stderr)
+		m := loadSaved(t, dir)
+		require.NotZero(t, slices.Max(m.Blocks()[1].Experts.Router.Bias()))
+		loss := heldOut(t, m)
+		if of != nil {
+			var result heldOutLosses
+			require.NoError(t, json.Unmarshal([]byte(stdout), &result))
+			require.Equal(t, of(result), loss)
+		}
+		data, err := os.ReadFile(filepath.Join(out, "..", "..", "text"))
+		require.NoError(t, err)
+		tail := filepath.Join(t.TempDir(), "tail")
+		require.NoError(t, os.WriteFile(tail, data[len(data)-8*2*16-1:], 0o600))
+		var report struct{ Loss struct{ Mean float64 } }
+		require.NoError(t, json.Unmarshal([]byte(succeed(t, "evaluate", dir, "--text", tail, "--json")), &report))
+		require.InDelta(t, loss, report.Loss.Mean, 1e-6)
+
+		for _, to := range []string{"deepseek-v3", "bf16"} {
+			converted := filepath.Join(t.TempDir(), to)
+			succeed(t, "convert", dir, "-o", converted, "--to", to)
+			require.InDelta(t, loss, heldOut(t, loadSaved(t, converted)), 0.01)
+		}
+		converted := filepath.Join(t.TempDir(), "calibrated")
+		succeed(t, "convert", dir, "-o", converted, "--to", "fp8", "--calibrate", tail)
+		require.InDelta(t, loss, heldOut(t, loadSaved(t, converted)), 0.01)
+		succeed(t, "lint", dir)
+		succeed(t, "inspect", dir)
+	}
 }

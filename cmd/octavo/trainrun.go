@@ -72,10 +72,6 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 	if err := checkTrain(*o); err != nil {
 		return err
 	}
-	if o.MoE && model != nil {
-		return usagef("--save writes a Llama, which a mixture of experts is not: leave it out, " +
-			"and keep checkpoints with --checkpoint-every")
-	}
 	if flags.rules != "" {
 		if o.Rules, err = comparison.ReadRules(flags.rules); err != nil {
 			return err

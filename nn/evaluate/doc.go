@@ -9,8 +9,9 @@
 //
 // # What is quantized
 //
-// The seven projections of each block: q, k, v, o, gate, up and down. Embedding, norms,
-// attention scores, softmax and head stay FP32, as in package nn. A [Mode] says which
+// The seven projections of each block: q, k, v, o, gate, up and down; those of latent
+// attention, and of every expert, in models that have them. Embedding, norms, attention
+// scores, softmax, routers and head stay FP32, as in package nn. A [Mode] says which
 // operands of y = x·Wᵀ are quantized, always from their values in the model:
 //
 //	weights      W becomes what its codes stand for, decoded to FP32; the product is FP32

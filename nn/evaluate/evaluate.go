@@ -85,9 +85,6 @@ func (o Options) complete(c nn.Config) (Options, error) {
 // have, [ErrModel], or one of package nn or of the context.
 func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *Report, err error) {
 	c := m.Config()
-	if c.MLA != nil || c.Experts != nil {
-		return nil, optionError("the model has MLA or experts: evaluating is for those with neither")
-	}
 	if o, err = o.complete(c); err != nil {
 		return nil, err
 	}
@@ -326,6 +323,9 @@ func (e *evaluation) reportParts(i int, of *run, out *Result) {
 		out.Kinds = append(out.Kinds, Part{kind, of.kinds[k].cost()})
 	}
 	for k, s := range e.slots {
+		if !e.local.measured[k] {
+			continue
+		}
 		sqnr := e.local.ratios[i][k].decibels()
 		out.Linears = append(out.Linears, Linear{s.name, s.layer, s.kind, sqnr})
 	}

@@ -54,7 +54,7 @@ func copyOf(t *testing.T, m *nn.Llama, c nn.Config, change func(name string, w [
 	require.NoError(t, err)
 	for i, p := range n.Params() {
 		copy(p.Value, m.Params()[i].Value)
-		if change != nil && strings.HasSuffix(p.Name, "_proj.weight") {
+		if change != nil && strings.Contains(p.Name, "_proj") {
 			change(p.Name, p.Value, p.Cols)
 		}
 	}
@@ -492,14 +492,89 @@ func TestLn(t *testing.T) {
 	}
 }
 
-// TestRunRefusesMixtures: it replaces the linear layers of attention and MLP alone.
-func TestRunRefusesMixtures(t *testing.T) {
-	m, err := nn.NewLlama(nn.Config{
-		Vocab: 8, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 8,
-		Experts: &nn.ExpertsConfig{Hidden: 4, Router: nn.RouterConfig{Experts: 2, TopK: 1}},
-	}, 1)
+// mixture has latent attention, a dense layer, and two with experts, of which 3 of 6 are chosen.
+func mixture() nn.Config {
+	c := smallConfig()
+	c.Layers, c.KVHeads, c.Dense = 3, 0, 1
+	c.MLA = &nn.MLAConfig{QueryRank: 8, KVRank: 8, NoPE: 4, RoPE: 4, Value: 4}
+	c.Experts = &nn.ExpertsConfig{Hidden: 12, Shared: 1, Router: nn.RouterConfig{Experts: 6, TopK: 3}}
+	return c
+}
+
+// TestMixture compares with models of which every linear layer, those of one layer or those of
+// one kind were quantized, loops in float64.
+func TestMixture(t *testing.T) {
+	c := mixture()
+	m := smallModel(t, c)
+	tokens, r := someTokens(57, c.Vocab), recipe(t, "fp8")
+	report, err := Run(t.Context(), m, tokens, Options{
+		Recipes: []Recipe{r}, Modes: []Mode{Weights, Both}, Context: plainLength + 1, Prefix: []int32{plainPrefix},
+	})
 	require.NoError(t, err)
-	_, err = Run(t.Context(), m, []int32{1, 2, 3}, Options{})
-	require.ErrorIs(t, err, ErrOptions)
-	require.ErrorContains(t, err, "MLA or experts")
+	kl := func(got *nn.Llama) (mean float64) {
+		n := 0
+		for _, w := range plain(t, m, got, tokens) {
+			mean, n = mean+w.kl, n+w.n
+		}
+		return mean / float64(n)
+	}
+	decoded := func(which func(name string) bool) *nn.Llama {
+		return copyOf(t, m, c, func(name string, w []float32, cols int) {
+			if which(name) {
+				decode(t, *r.Weight.Recipe, w, cols)
+			}
+		})
+	}
+	weights := report.Results[0]
+	all := kl(decoded(func(string) bool { return true }))
+	require.Greater(t, all, 1e-5)
+	require.InDelta(t, all, float64(weights.KL.Mean), 1e-6)
+	kinds := map[string]string{
+		"q_a_proj": "q_a_proj.", "q_b_proj": "q_b_proj.", "kv_a_proj_with_mqa": "kv_a_proj",
+		"kv_b_proj": "kv_b_proj.", "o_proj": "o_proj.",
+		"gate_proj": "0.mlp.gate", "up_proj": "0.mlp.up", "down_proj": "0.mlp.down",
+		"experts.gate_proj": ".experts.*.gate", "experts.up_proj": ".experts.*.up",
+		"experts.down_proj": ".experts.*.down", "shared_experts.gate_proj": ".shared_experts.gate",
+		"shared_experts.up_proj": ".shared_experts.up", "shared_experts.down_proj": ".shared_experts.down",
+	}
+	require.Len(t, weights.Kinds, len(kinds))
+	for _, k := range weights.Kinds {
+		before, after, _ := strings.Cut(kinds[k.Name], "*")
+		want := kl(decoded(func(name string) bool {
+			return strings.Contains(name, before) && strings.Contains(name, after)
+		}))
+		require.NotZero(t, kinds[k.Name], k.Name)
+		require.Greater(t, want, 1e-9, k.Name)
+		require.InDelta(t, want, float64(k.KL.Mean), 1e-6, k.Name)
+	}
+	for layer, part := range weights.Layers {
+		prefix := fmt.Sprintf("model.layers.%d.", layer)
+		want := kl(decoded(func(name string) bool { return strings.HasPrefix(name, prefix) }))
+		require.InDelta(t, want, float64(part.KL.Mean), 1e-6, part.Name)
+	}
+	require.Len(t, weights.Linears, 3*5+3+2*(6*3+3))
+
+	quantized := c
+	quantized.FP8 = recipe(t, "fp8").options(Both).FP8
+	require.InDelta(t, kl(copyOf(t, m, quantized, nil)), float64(report.Results[1].KL.Mean), 1e-6)
+}
+
+// TestIdleExpert: one that no token goes to has no place among linear layers.
+func TestIdleExpert(t *testing.T) {
+	c := mixture()
+	c.Experts.Router.TopK, c.Experts.Shared = 1, 0
+	m := smallModel(t, c)
+	for _, b := range m.Blocks()[1:] {
+		clear(b.Experts.Router.Gate.Weight.Value)
+	}
+	for _, name := range []string{"fp8", "bf16", "te-current"} {
+		report, err := Run(t.Context(), m, someTokens(20, c.Vocab), Options{Recipes: []Recipe{recipe(t, name)}})
+		require.NoError(t, err, name)
+		for _, r := range report.Results {
+			require.Len(t, r.Linears, 3*5+3+2*3, "%s %v", name, r.Mode)
+			for _, l := range r.Linears {
+				require.False(t, math.IsNaN(float64(l.SQNR)), "%s %v %s", name, r.Mode, l.Name)
+			}
+		}
+	}
 }

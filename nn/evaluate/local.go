@@ -17,6 +17,8 @@ type local struct {
 	ratios  [][]ratio // of each run and slot
 	workers int
 
+	measured []bool // whether a slot has had an input
+
 	// What its layers share, and nothing with those of the model, which is in the middle of
 	// its work when they are called.
 	shared nn.Shared
@@ -38,6 +40,7 @@ func (r ratio) decibels() Number {
 // newLocal returns what measures runs.
 func newLocal(r *runner, runs []nn.Options) *local {
 	l := &local{slots: r.slots, names: map[string]int{}, runs: runs, workers: r.config.Workers}
+	l.measured = make([]bool, len(r.slots))
 	for i, s := range r.slots {
 		l.names[s.name] = i
 	}
@@ -49,6 +52,7 @@ func newLocal(r *runner, runs []nn.Options) *local {
 
 // measure adds what all runs make of the input of the layer in a slot.
 func (l *local) measure(ctx context.Context, i int, x []float32, rows int) error {
+	l.measured[i] = true
 	n := rows * l.slots[i].plain.Weight.Rows
 	want, got := sized(&l.want, n), sized(&l.got, n)
 	if err := l.product(ctx, want, x, rows, i, nn.Options{}); err != nil {

@@ -66,7 +66,8 @@ type Result struct {
 	LargestLogit Largest `json:"largestLogit"`
 
 	// Layers and Kinds are what a layer, or all linear layers of a kind, cost alone, and
-	// Linears what each linear layer loses of its output; empty without LayerTokens.
+	// Linears what each linear layer loses of its output, but for those of experts that no
+	// token went to; empty without LayerTokens.
 	Layers  []Part   `json:"layers"`
 	Kinds   []Part   `json:"kinds"`
 	Linears []Linear `json:"linears"`

@@ -11,7 +11,7 @@ import (
 // slot is the place of a linear layer in a model.
 type slot struct {
 	layer int
-	kind  string // such as "q_proj"
+	kind  string // such as "q_proj" or "experts.up_proj"
 	name  string // that of the layer, such as "model.layers.0.self_attn.q_proj"
 	of    **nn.Linear
 	plain *nn.Linear // what the model had there
@@ -26,7 +26,7 @@ type runner struct {
 	config nn.Config
 	blocks []*nn.Block
 	slots  []slot
-	kinds  []string // in the order of a block
+	kinds  []string // in the order of the blocks
 	table  *nn.Param
 	norm   *nn.RMSNorm
 	head   *nn.Linear
@@ -42,14 +42,11 @@ func newRunner(m *nn.Llama) (*runner, error) {
 		table: m.Param("model.embed_tokens.weight"),
 	}
 	for layer, b := range r.blocks {
-		a, mlp := b.Attention, b.MLP
-		for _, l := range []**nn.Linear{
-			&a.Query, &a.Key, &a.Value, &a.Output, &mlp.Gate, &mlp.Up, &mlp.Down,
-		} {
+		for _, l := range linears(b) {
 			name := strings.TrimSuffix((*l).Weight.Name, ".weight")
-			kind := name[strings.LastIndexByte(name, '.')+1:]
+			kind := kindOf(name)
 			r.slots = append(r.slots, slot{layer, kind, name, l, *l})
-			if layer == 0 {
+			if !slices.Contains(r.kinds, kind) {
 				r.kinds = append(r.kinds, kind)
 			}
 		}
@@ -69,6 +66,44 @@ func newRunner(m *nn.Llama) (*runner, error) {
 		return nil, err
 	}
 	return r, r.plain(every)
+}
+
+// linears returns the linear layers of a block but for a router's, in the order in which they
+// are called.
+func linears(b *nn.Block) (all []**nn.Linear) {
+	if a := b.MLA; a != nil {
+		if a.QueryDown != nil {
+			all = append(all, &a.QueryDown)
+		}
+		all = append(all, &a.Query, &a.KVDown, &a.KV, &a.Output)
+	} else {
+		a := b.Attention
+		all = append(all, &a.Query, &a.Key, &a.Value, &a.Output)
+	}
+	mlp := b.MLP
+	if x := b.Experts; x != nil {
+		for e := range x.Gate {
+			all = append(all, &x.Gate[e], &x.Up[e], &x.Down[e])
+		}
+		mlp = x.Shared
+	}
+	if mlp != nil {
+		all = append(all, &mlp.Gate, &mlp.Up, &mlp.Down)
+	}
+	return all
+}
+
+// kindOf returns what layers of a name have in common: its end, for those of experts with the
+// word before their number, as in "experts.up_proj" and "shared_experts.up_proj".
+func kindOf(name string) string {
+	parts := strings.Split(name, ".")
+	last := len(parts) - 1
+	for _, part := range parts {
+		if part == "experts" || part == "shared_experts" {
+			return part + "." + parts[last]
+		}
+	}
+	return parts[last]
 }
 
 // plain puts FP32 layers into slots.

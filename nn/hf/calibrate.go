@@ -73,7 +73,7 @@ func inputNames(m *nn.Llama, cache bool) map[string]string {
 	names := map[string]string{"lm_head.input": "lm_head"}
 	for s := range m.Config().Shapes() {
 		module := strings.TrimSuffix(s.Name, ".weight")
-		if !strings.HasSuffix(module, "_proj") {
+		if !strings.HasSuffix(module, "_proj") && !strings.HasSuffix(module, "_proj_with_mqa") {
 			continue
 		}
 		names[module+".input"] = module

@@ -14,7 +14,8 @@ import (
 // described is a model as its files describe it.
 type described struct {
 	nn.Config        // Context is the longest sequence that there can be
-	interleaved bool // rows of q_proj and k_proj are in the order of package nn
+	interleaved bool // rows that are rotated are in the order of package nn
+	predicted   int  // layers behind the last one, which predict further tokens
 	file        string
 	limit       string // the field that Context comes from
 }
@@ -22,7 +23,8 @@ type described struct {
 // Config returns the sizes and constants of the model in a checkpoint. Context is the
 // longest sequence that it is made for: max_position_embeddings, or the sliding window
 // within which every token sees all before it. Everything that is a choice, such as FP8, has
-// its zero value. The error is [ErrConfig].
+// its zero value, but for the BiasRate of experts, which have their biases by it: that is
+// DeepSeek-V3's 0.001. The error is [ErrConfig].
 func Config(c *checkpoint.Checkpoint) (nn.Config, error) {
 	d, err := describe(c)
 	return d.Config, err
@@ -77,11 +79,19 @@ func findFields(c *checkpoint.Checkpoint) (f *fields, fromMetadata bool, err err
 
 // Models that package nn runs, as transformers names them.
 const (
-	llamaArchitecture   = "LlamaForCausalLM"
-	mistralArchitecture = "MistralForCausalLM"
-	llamaType           = "llama"
-	mistralType         = "mistral"
+	llamaArchitecture    = "LlamaForCausalLM"
+	mistralArchitecture  = "MistralForCausalLM"
+	deepseekArchitecture = "DeepseekV3ForCausalLM"
+	llamaType            = "llama"
+	mistralType          = "mistral"
+	deepseekType         = "deepseek_v3"
 )
+
+// types of models by their architecture.
+var types = map[string]string{
+	llamaArchitecture: llamaType, mistralArchitecture: mistralType,
+	deepseekArchitecture: deepseekType,
+}
 
 // Defaults of transformers.
 const (
@@ -95,7 +105,7 @@ const (
 const mostPositions = 1_000_000
 
 func (d *described) readConfig(f *fields) {
-	mistral := readArchitecture(f)
+	kind := readArchitecture(f)
 	d.readSizes(f)
 	d.NormEps = f.number("rms_norm_eps", configNormEps)
 	f.read("tie_word_embeddings", "true or false", &d.TieHead)
@@ -103,34 +113,38 @@ func (d *described) readConfig(f *fields) {
 	f.never("attention_bias")
 	f.never("mlp_bias")
 	d.readRope(f)
-	positions := llamaPositions
-	if mistral {
-		positions = mistralPositions
-	}
-	d.readContext(f, positions)
-	if mistral {
+	switch kind {
+	case deepseekType:
+		d.readContext(f, deepseekPositions)
+		d.readDeepSeek(f)
+	case mistralType:
+		d.readContext(f, mistralPositions)
+		d.readHeads(f)
 		d.readWindow(f)
+	default:
+		d.readContext(f, llamaPositions)
+		d.readHeads(f)
 	}
 }
 
-// readArchitecture refuses models of other structure and reports whether it is a Mistral.
-func readArchitecture(f *fields) (mistral bool) {
+// readArchitecture returns the type of the model. It refuses models of other structure.
+func readArchitecture(f *fields) (kind string) {
 	const why = "package nn has no other model"
-	const want = `["` + llamaArchitecture + `"] or ["` + mistralArchitecture + `"]: ` + why
+	const want = `["` + llamaArchitecture + `"], ["` + mistralArchitecture + `"] or ["` +
+		deepseekArchitecture + `"]: ` + why
 	var names []string
 	if !f.read("architectures", want, &names) {
-		f.only("model_type", why, llamaType, mistralType)
-		var kind string
+		f.only("model_type", why, llamaType, mistralType, deepseekType)
 		if !f.read("model_type", "", &kind) && f.err == nil {
 			f.err = configError(f.file, "architectures is absent: want %s", want)
 		}
-		return kind == mistralType
+		return kind
 	}
-	if len(names) != 1 || names[0] != llamaArchitecture && names[0] != mistralArchitecture {
+	if len(names) != 1 || types[names[0]] == "" {
 		f.refuse("architectures", want)
-		return false
+		return ""
 	}
-	return names[0] == mistralArchitecture
+	return types[names[0]]
 }
 
 func (d *described) readSizes(f *fields) {
@@ -140,6 +154,10 @@ func (d *described) readSizes(f *fields) {
 	d.Hidden = f.size("intermediate_size")
 	d.Layers = f.size("num_hidden_layers")
 	d.Heads = f.size("num_attention_heads")
+}
+
+// readHeads reads the heads of keys and values, and how large all are.
+func (d *described) readHeads(f *fields) {
 	d.KVHeads = f.sizeOr("num_key_value_heads", d.Heads)
 	if f.err != nil {
 		return
@@ -195,6 +213,11 @@ func (f *fields) ropeScaling() (s nn.RopeScaling) {
 	default:
 		f.refuse(key, want)
 	}
+	var scores float64 // which multiplies scores under any scaling
+	const none = "0: package nn scales positions alone"
+	if f.read("mscale_all_dim", none, &scores) && scores != 0 {
+		f.refuse("mscale_all_dim", none)
+	}
 	return s
 }
 
@@ -227,6 +250,7 @@ func (d *described) readWindow(f *fields) {
 
 func (d *described) readMetadata(f *fields, c *checkpoint.Checkpoint) {
 	d.readSizes(f)
+	d.readHeads(f)
 	d.NormEps = f.number("rms_norm_eps", 0)
 	if !f.read("tie_word_embeddings", "true or false", &d.TieHead) {
 		d.TieHead = c.Weight(headName) == nil

@@ -4,10 +4,11 @@
 // # Models
 //
 // A model is a [checkpoint.Checkpoint] whose config.json describes a Llama: that of
-// LlamaForCausalLM, or of MistralForCausalLM, which is the same within its sliding window.
-// Its weights may be in any layout that package checkpoint reads; they become FP32 values.
-// Grouped keys and values, a tied head, every rope_theta, and rotary positions that are
-// scaled as in Llama 3 or linearly are fine. What package nn does not compute is refused by
+// LlamaForCausalLM, or of MistralForCausalLM, which is the same within its sliding window; or
+// a mixture of experts with latent attention, that of DeepseekV3ForCausalLM. Its weights may
+// be in any layout that package checkpoint reads; they become FP32 values. Grouped keys and
+// values, a tied head, every rope_theta, and rotary positions that are scaled as in Llama 3 or
+// linearly are fine. What package nn does not compute is refused by
 // its name: biases, activations other than silu, heads whose size is not
 // hidden_size/num_attention_heads, other scaling of positions, other architectures.
 // Scales of inputs that calibration found play no part.
@@ -20,6 +21,17 @@
 // head, in another order: they differ from those of transformers by rounding alone. A
 // recipe whose blocks have several rows finds other amaxes in q_proj and k_proj than a
 // converter of the files does, unless their height is a multiple of that of a head.
+//
+// DeepSeek-V3 has the order of package nn, unless rope_interleave is false: then the rows of
+// q_b_proj and kv_a_proj_with_mqa that are rotated change places.
+//
+// # DeepSeek-V3
+//
+// The biases of experts are mlp.gate.e_score_correction_bias; how fast they are moved and the
+// factor of the balance loss have no names, nor has a capacity, with which a model is not
+// written. In the norms of latents 1e-6 is added whatever rms_norm_eps is, as in transformers.
+// Groups of experts are chosen by the sums of two scores, and by those of TopK/TopGroups in
+// package nn: where that is not two, such a model is refused, and so is YaRN.
 //
 // # Without config.json
 //
@@ -37,5 +49,6 @@
 //
 // transformers (models/llama/configuration_llama.py, modeling_llama.py and
 // convert_llama_weights_to_hf.py, models/mistral/configuration_mistral.py,
+// models/deepseek_v3/configuration_deepseek_v3.py, modular_deepseek_v3.py,
 // modeling_rope_utils.py).
 package hf

@@ -72,6 +72,26 @@ func (f *fields) sizeOr(key string, otherwise int) int {
 	return n
 }
 
+const notNegative = "an integer from 0 on"
+
+// count reads a number of something that must be there and may be 0.
+func (f *fields) count(key string) int {
+	n := f.countOr(key, -1)
+	if n < 0 && f.err == nil {
+		f.err = configError(f.file, "%s is absent: want %s", f.within+key, notNegative)
+	}
+	return n
+}
+
+// countOr is count of what may be absent.
+func (f *fields) countOr(key string, otherwise int) int {
+	n := otherwise
+	if f.read(key, notNegative, &n) && n < 0 {
+		f.refuse(key, notNegative)
+	}
+	return n
+}
+
 // number reads a number that must be positive.
 func (f *fields) number(key string, otherwise float64) float64 {
 	const want = "a positive number"

@@ -43,8 +43,9 @@ const DefaultContext = 4096
 // dequantized, and inputs are not rounded unless Configure says so.
 //
 // Beside the tensors of the model there may be what has no part in it: scales of cached keys
-// and values, frequencies of rotary positions, and, where the head is tied, a copy of the
-// embedding as head.
+// and values, frequencies of rotary positions, where the head is tied, a copy of the embedding
+// as head, and of a DeepSeek-V3 the num_nextn_predict_layers layers behind the last one, which
+// predict tokens further on.
 //
 // A model takes four bytes for each weight. Gradients have their place in its address space;
 // where the system gives out memory when it is first written to, as Linux does, they take none
@@ -60,7 +61,7 @@ func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, 
 	if err != nil {
 		return nil, err
 	}
-	weights, err := match(c, d)
+	found, err := match(c, d)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, 
 		return nil, err
 	}
 	l := loader{c: c, d: d, workers: cfg.Workers}
-	if err := l.fill(ctx, m, weights, o.Progress); err != nil {
+	if err := l.fill(ctx, m, found, o.Progress); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -78,6 +79,7 @@ func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, 
 // choose returns the configuration of the model that options ask for.
 func (d *described) choose(o Options) (nn.Config, error) {
 	cfg := d.Config
+	cfg.MLA, cfg.Experts = copied(cfg.MLA), copied(cfg.Experts)
 	cfg.Workers = o.Workers
 	if o.Configure != nil {
 		o.Configure(&cfg)
@@ -96,40 +98,92 @@ func (d *described) choose(o Options) (nn.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// built returns what of a configuration is no choice.
+// built returns what of a configuration is no choice. That experts have biases is none, but how
+// fast they are moved is.
 func built(c nn.Config) nn.Config {
 	c.FP8, c.Rounding, c.Smoothing = nil, nil, nil
 	c.BF16First, c.BF16Last, c.Activations, c.Policies = 0, 0, nn.ActivationsFP32, nil
 	c.Context, c.Workers = 0, 0
+	if c.Experts = copied(c.Experts); c.Experts != nil {
+		r := &c.Experts.Router
+		if r.BalanceLoss, r.Rounding = 0, nil; r.BiasRate > 0 {
+			r.BiasRate = biasRate
+		}
+	}
 	return c
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
 }
 
 const headName = "lm_head.weight"
 
-// match returns the weights of a model in the order of its parameters.
-func match(c *checkpoint.Checkpoint, d described) (weights []*checkpoint.Weight, err error) {
-	known, source := map[string]bool{}, filepath.Base(d.file)
+// tensors are those of a model in a checkpoint.
+type tensors struct {
+	weights []*checkpoint.Weight // in the order of the parameters
+	biases  []*checkpoint.Weight // of routers, by layers
+}
+
+// match finds the tensors of a model.
+func match(c *checkpoint.Checkpoint, d described) (found tensors, err error) {
+	m := matcher{c: c, d: d, known: map[string]bool{}, source: filepath.Base(d.file)}
 	for s := range d.Shapes() {
-		w := c.Weight(s.Name)
-		if w == nil || w.Name != s.Name {
-			return nil, tensorError("%s: %s is missing, which a model of %d layers as in %s has",
-				c.Dir(), s.Name, d.Layers, source)
+		w, err := m.find(s.Name, shapeOf(s))
+		if err != nil {
+			return found, err
 		}
-		want, transposed := shapeOf(s), w.Scheme != nil && w.Scheme.Transposed
-		if !slices.Equal(w.Shape, want) || transposed {
-			return nil, tensorError("%s: %s is %v: want %v as in %s",
-				fileOf(c, w), s.Name, w.Shape, want, source)
-		}
-		known[s.Name] = true
-		weights = append(weights, w)
-	}
-	for _, w := range c.Weights() {
-		if !known[w.Name] && !ignored(w.Name) && !(d.TieHead && w.Name == headName) {
-			return nil, tensorError("%s: %s, %v, is no part of a model as in %s",
-				fileOf(c, w), w.Name, w.Shape, source)
+		found.weights = append(found.weights, w)
+		if bias := biasOf(s.Name); bias != "" {
+			if w, err = m.find(bias, []int{s.Rows}); err != nil {
+				return found, err
+			}
+			found.biases = append(found.biases, w)
 		}
 	}
-	return weights, nil
+	return found, m.refuseOthers()
+}
+
+// matcher finds tensors by what a configuration says of them.
+type matcher struct {
+	c      *checkpoint.Checkpoint
+	d      described
+	known  map[string]bool // by name
+	source string          // where the configuration is from
+}
+
+func (m *matcher) find(name string, shape []int) (*checkpoint.Weight, error) {
+	w := m.c.Weight(name)
+	if w == nil || w.Name != name {
+		return nil, tensorError("%s: %s is missing, which a model of %d layers as in %s has",
+			m.c.Dir(), name, m.d.Layers, m.source)
+	}
+	if transposed := w.Scheme != nil && w.Scheme.Transposed; !slices.Equal(w.Shape, shape) || transposed {
+		return nil, tensorError("%s: %s is %v: want %v as in %s",
+			fileOf(m.c, w), name, w.Shape, shape, m.source)
+	}
+	m.known[name] = true
+	return w, nil
+}
+
+// refuseOthers returns an error for the first tensor that was not found and has a part.
+func (m *matcher) refuseOthers() error {
+	for _, w := range m.c.Weights() {
+		if !m.known[w.Name] && !m.ignored(w.Name) {
+			return tensorError("%s: %s, %v, is no part of a model as in %s",
+				fileOf(m.c, w), w.Name, w.Shape, m.source)
+		}
+	}
+	return nil
+}
+
+// ignored reports whether a tensor may be there and has no part in the model.
+func (m *matcher) ignored(name string) bool {
+	return ignored(name) || m.d.TieHead && name == headName || m.d.isPredicted(name)
 }
 
 // shapeOf returns the shape in files: norms are vectors.
@@ -166,10 +220,10 @@ type loader struct {
 }
 
 func (l *loader) fill(
-	ctx context.Context, m *nn.Llama, weights []*checkpoint.Weight, p progress.Reporter,
+	ctx context.Context, m *nn.Llama, found tensors, p progress.Reporter,
 ) error {
 	total := int64(0)
-	for _, w := range weights {
+	for _, w := range found.weights {
 		total += w.Len()
 	}
 	l.meter = meter.New(ctx, p, "load", total)
@@ -177,14 +231,16 @@ func (l *loader) fill(
 		return err
 	}
 	params := m.Params()
-	if err := l.read(params, weights); err != nil {
+	if err := l.read(params, found.weights); err != nil {
 		return err
 	}
-	for _, param := range params {
-		if rotated(param.Name) && !l.d.interleaved {
-			head := l.d.Dim / l.d.Heads
-			interleave(param.Value, head, param.Cols, make([]float32, head*param.Cols))
+	if !l.d.interleaved {
+		for _, param := range params {
+			rotationOf(l.d.Config, param.Name).interleave(param.Value, param.Cols)
 		}
+	}
+	if err := l.setBiases(m, found.biases); err != nil {
+		return err
 	}
 	if head := l.c.Weight(headName); l.d.TieHead && head != nil {
 		return l.compareHead(head, params[0])
@@ -192,9 +248,26 @@ func (l *loader) fill(
 	return nil
 }
 
-// rotated reports whether rows of a parameter are elements of heads that are rotated.
-func rotated(name string) bool {
-	return strings.HasSuffix(name, ".q_proj.weight") || strings.HasSuffix(name, ".k_proj.weight")
+// setBiases gives the routers of a model their biases.
+func (l *loader) setBiases(m *nn.Llama, biases []*checkpoint.Weight) error {
+	if len(biases) == 0 {
+		return nil
+	}
+	var r checkpoint.Reader
+	state := m.Shared().Scaling().State()
+	for _, w := range biases {
+		router := strings.TrimSuffix(w.Name, "."+biasName)
+		values := state.Routers[router].Bias
+		if err := checkpoint.ReadValues(&r, w, 0, 0, values); err != nil {
+			return err
+		}
+		for i, x := range values {
+			if x-x != 0 {
+				return tensorError("%s: %s[%d] is %v: want a finite number", fileOf(l.c, w), w.Name, i, x)
+			}
+		}
+	}
+	return m.Shared().Scaling().Restore(state)
 }
 
 // strip is some rows of a weight.

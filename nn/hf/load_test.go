@@ -215,7 +215,7 @@ func TestRefusedConfigs(t *testing.T) {
 	tensors := stories(t)
 	for _, c := range []struct{ more, want string }{
 		{`, "architectures": ["MixtralForCausalLM"]`,
-			`architectures is ["MixtralForCausalLM"]: want ["LlamaForCausalLM"] or`},
+			`architectures is ["MixtralForCausalLM"]: want ["LlamaForCausalLM"], ["MistralForCausalLM"] or ["DeepseekV3ForCausalLM"]: package`},
 		{`, "architectures": 7`,
 			`architectures is 7: want`},
 		{`, "architectures": null`,

@@ -47,20 +47,22 @@ func SavedFiles(o SaveOptions) []string {
 }
 
 // Save writes a model into a directory, which is made if need be, as transformers does: a
-// LlamaForCausalLM with rows of q_proj and k_proj in the order of rotated halves. Each file
-// takes the place of one of its name when it is complete, and config.json comes last. [Load]
-// then gives the same values, to the bit where Type is F32.
+// LlamaForCausalLM with rows of q_proj and k_proj in the order of rotated halves, or, where it
+// has MLA, a DeepseekV3ForCausalLM with those of interleaved pairs. Each file takes the place
+// of one of its name when it is complete, and config.json comes last. [Load] then gives the
+// same values, to the bit where Type is F32.
 //
-// What is written are the weights: not gradients, nor what scales remember, nor recipes.
+// What is written are the weights, and the biases of routers, always in F32: not gradients,
+// nor what scales remember, nor recipes.
 // A Smoothing of the model is a way of quantizing, which leaves weights as they are: what is
 // written computes what the model does but for that rounding.
 //
 // max_position_embeddings is Config.Context: of a model that [Load] has read with a shorter
 // one, that.
 //
-// The error is [ErrConfig] for options that do not fit the model and for a directory with the
-// index of another one, which loaders would read instead, or one of the file system or of the
-// context.
+// The error is [ErrConfig] for options that do not fit the model, for what no layout has a
+// name for, such as a CapacityFactor of experts, and for a directory with the index of another
+// model, which loaders would read instead, or one of the file system or of the context.
 func Save(ctx context.Context, m *nn.Llama, dir string, o SaveOptions) error {
 	if err := o.complete(m.Config()); err != nil {
 		return err
@@ -103,33 +105,60 @@ func (o *SaveOptions) complete(c nn.Config) error {
 		return configError("SaveOptions", "tokens are bytes and the vocabulary is %d: want %d",
 			c.Vocab, byteValues)
 	}
-	if c.MLA != nil || c.Experts != nil {
-		return configError("the model", "it has MLA or experts, which no LlamaForCausalLM has: keep it in a checkpoint of package train")
-	}
-	return nil
+	return unsaved(c)
 }
 
-// saveWeights writes the parameters in their order.
+// savedTensor is a tensor as it is written.
+type savedTensor struct {
+	safetensors.Info
+	values []float32
+	cols   int
+	halves rotation // rows that are put in the order of rotated halves
+}
+
+// savedTensors returns those of a model: its parameters in their order, the biases of a router
+// behind its weight.
+func savedTensors(m *nn.Llama, d safetensors.DType) (all []savedTensor) {
+	c, params, layer := m.Config(), m.Params(), 0
+	for s := range c.Shapes() {
+		t := savedTensor{values: params[0].Value, cols: s.Cols}
+		t.Info = safetensors.Info{Name: s.Name, DType: d, Shape: shapeOf(s)}
+		if params = params[1:]; c.MLA == nil {
+			t.halves = rotationOf(c, s.Name)
+		}
+		all = append(all, t)
+		if bias := biasOf(s.Name); bias != "" {
+			values := make([]float32, s.Rows)
+			copy(values, m.Blocks()[c.Dense+layer].Experts.Router.Bias())
+			t := savedTensor{values: values, cols: s.Rows}
+			t.Info = safetensors.Info{Name: bias, DType: safetensors.F32, Shape: []int{s.Rows}}
+			all, layer = append(all, t), layer+1
+		}
+	}
+	return all
+}
+
+// saveWeights writes the tensors.
 func saveWeights(ctx context.Context, m *nn.Llama, path string, o SaveOptions) error {
+	tensors := savedTensors(m, o.Type)
 	var infos []safetensors.Info
 	total := int64(0)
-	for s := range m.Config().Shapes() {
-		infos = append(infos, safetensors.Info{Name: s.Name, DType: o.Type, Shape: shapeOf(s)})
-		total += int64(s.Rows) * int64(s.Cols)
+	for _, t := range tensors {
+		infos = append(infos, t.Info)
+		total += int64(len(t.values))
 	}
 	count := meter.New(ctx, o.Progress, "save", total)
-	head := m.Config().Dim / m.Config().Heads
 	write := func(w *safetensors.Writer) error {
-		for _, p := range m.Params() {
-			if err := w.Next(p.Name); err != nil {
+		for _, t := range tensors {
+			if err := w.Next(t.Name); err != nil {
 				return err
 			}
-			values := p.Value
-			if rotated(p.Name) {
+			values := t.values
+			if t.halves.rows > 0 {
 				values = slices.Clone(values)
-				halve(values, head, p.Cols, make([]float32, head*p.Cols))
+				t.halves.halve(values, t.cols)
 			}
-			if err := writeValues(w, values, o.Type, count); err != nil {
+			if err := writeValues(w, values, t.DType, count); err != nil {
 				return err
 			}
 		}

@@ -184,15 +184,3 @@ func TestSaveRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, entries)
 }
-
-// TestSaveRefusesMixtures: no LlamaForCausalLM has experts or MLA.
-func TestSaveRefusesMixtures(t *testing.T) {
-	m, err := nn.NewLlama(nn.Config{
-		Vocab: 8, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 8,
-		Experts: &nn.ExpertsConfig{Hidden: 4, Router: nn.RouterConfig{Experts: 2, TopK: 1}},
-	}, 1)
-	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "model")
-	require.ErrorIs(t, hf.Save(t.Context(), m, dir, hf.SaveOptions{}), hf.ErrConfig)
-	require.NoDirExists(t, dir)
-}

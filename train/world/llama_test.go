@@ -34,7 +34,7 @@ func expertsModel() nn.Config {
 	c := denseModel()
 	f := nn.DefaultFP8()
 	c.FP8, c.Dense, c.BF16First = &f, 1, 1
-	c.MLA = &nn.MLAConfig{QueryRank: 6, KVRank: 7, NoPE: 4, RoPE: 2, Value: 3}
+	c.MLA = &nn.MLAConfig{QueryRank: 6, KVRank: 7, NoPE: 4, RoPE: 2, Value: 3, NormEps: 1e-3}
 	c.Experts = &nn.ExpertsConfig{Hidden: 9, Shared: 1, CapacityFactor: 1.5, Router: nn.RouterConfig{
 		Experts: 4, TopK: 2, BiasRate: 0.01, BalanceLoss: 0.01,
 	}}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/nn"
@@ -175,7 +176,8 @@ func (p *llamaPart) newAttention(layer int, prefix string, rotary *nn.Rotary) (h
 		return a, nil
 	}
 	m := *c.MLA
-	m.Dim, m.Heads, m.Rotary, m.NormEps = c.Dim, c.Heads, rotary, c.NormEps
+	m.Dim, m.Heads, m.Rotary = c.Dim, c.Heads, rotary
+	m.NormEps = cmp.Or(m.NormEps, c.NormEps)
 	a, err := NewMLA(p.seat.tensor, p.layout.Tensor, prefix, m, s, o)
 	if err != nil {
 		return nil, err

@@ -252,6 +252,7 @@ func (o Options) mixture() (*nn.MLAConfig, *nn.ExpertsConfig, int) {
 	mla := &nn.MLAConfig{
 		QueryRank: max(o.Dim/2, 1), KVRank: max(o.Dim/4, 1),
 		NoPE: head, RoPE: max(head/4*2, 2), Value: head,
+		NormEps: 1e-6, // which readers of its layout have there, whatever a file says
 	}
 	experts := &nn.ExpertsConfig{Hidden: (o.Hidden + 2) / 3, Shared: 1, Router: nn.RouterConfig{
 		Experts: 8, TopK: 2, BiasRate: 0.001, BalanceLoss: 0.0001,

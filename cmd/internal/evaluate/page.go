@@ -142,12 +142,16 @@ func (r *Report) LinearChart() chart.Chart {
 		Title: "Output of each linear layer", X: "layer", Y: "SQNR, dB",
 		Description: "The signal-to-quantization-noise ratio of the output of each linear layer " +
 			"where it alone is quantized, with the inputs that it has in FP32: " +
-			"q, k, v, o, gate, up and down of each layer in turn.",
+			"the kinds of each layer in turn, such as q, k, v, o, gate, up and down.",
 	}
 	for _, of := range r.Judged() {
 		s := chart.Series{Name: of.Recipe, Mark: chart.Dots}
-		for i, l := range of.Linears {
-			x := float64(l.Layer) + float64(i%len(of.Kinds))/float64(len(of.Kinds))
+		at := map[string]int{}
+		for i, k := range of.Kinds {
+			at[k.Name] = i
+		}
+		for _, l := range of.Linears {
+			x := float64(l.Layer) + float64(at[l.Kind])/float64(len(of.Kinds))
 			s.Points = append(s.Points, chart.Point{X: x, Y: float64(l.SQNR), Name: l.Name})
 		}
 		c.Series = append(c.Series, s)
