@@ -97,9 +97,9 @@ func (p *planner) plan(policies []Policy) ActivationPlan {
 		plan.Scales += kept.scales
 		plan.Again += b.again(policy)
 		plan.Step += 3 * b.forward()
-		for class, field := range policy.fields() {
+		for class, field := range policy.Classes() {
 			for _, t := range b.classes[class].turns {
-				if *field.kept != Keep {
+				if *field.Kept != Keep {
 					turns[t.name] = max(turns[t.name], t.bytes)
 				}
 			}
@@ -111,7 +111,7 @@ func (p *planner) plan(policies []Policy) ActivationPlan {
 	return plan
 }
 
-// The classes of a policy, in the order of Policy.fields.
+// The classes of a policy, in the order of Policy.Classes.
 const (
 	ofNorms = iota
 	ofLatents
@@ -378,8 +378,8 @@ func (m *blockMeter) experts(c ExpertsConfig) {
 // kept returns what a policy keeps.
 func (b *blockPlan) kept(p Policy) keptBytes {
 	kept := keptBytes{float32: b.always}
-	for class, field := range p.fields() {
-		switch *field.kept {
+	for class, field := range p.Classes() {
+		switch *field.Kept {
 		case Keep:
 			kept.float32 += b.classes[class].float32
 		case KeepFP8:

@@ -53,18 +53,19 @@ type Policy struct {
 	Outputs       Keeping `json:"outputs"`       // results of routed experts
 }
 
-// fields returns the classes by name, in the order of the forward pass.
-func (p *Policy) fields() []policyField {
-	return []policyField{
+// Classes returns the classes of p, in the order of the forward pass, to be read or set.
+func (p *Policy) Classes() []PolicyClass {
+	return []PolicyClass{
 		{"norms", &p.Norms}, {"latents", &p.Latents}, {"projections", &p.Projections},
 		{"probabilities", &p.Probabilities}, {"mixed", &p.Mixed}, {"middle", &p.Middle},
 		{"branches", &p.Branches}, {"product", &p.Product}, {"outputs", &p.Outputs},
 	}
 }
 
-type policyField struct {
-	name string
-	kept *Keeping
+// PolicyClass is a class of activations in a [Policy].
+type PolicyClass struct {
+	Name string // as in "norms"
+	Kept *Keeping
 }
 
 // String lists the classes that are not kept in FP32, such as "recompute norms, product; fp8
@@ -73,9 +74,9 @@ func (p Policy) String() string {
 	var parts []string
 	for _, k := range []Keeping{Recompute, KeepFP8} {
 		var names []string
-		for _, f := range p.fields() {
-			if *f.kept == k {
-				names = append(names, f.name)
+		for _, f := range p.Classes() {
+			if *f.Kept == k {
+				names = append(names, f.Name)
 			}
 		}
 		if names != nil {
@@ -88,8 +89,45 @@ func (p Policy) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// policy returns how a format keeps the activations of a block.
-func (f ActivationFormat) policy() Policy {
+// ParsePolicy reads what [Policy.String] writes, such as "recompute norms, product; fp8
+// mixed": of each way to keep activations the classes, or all. What comes later wins. A class
+// that is not named is kept as otherwise says. The error is [ErrConfig].
+func ParsePolicy(text string, otherwise Policy) (Policy, error) {
+	p := otherwise
+	for part := range strings.SplitSeq(text, ";") {
+		way, classes, _ := strings.Cut(strings.TrimSpace(part), " ")
+		k, err := keepings.Parse(way)
+		if err != nil {
+			return Policy{}, err
+		}
+		for name := range strings.SplitSeq(classes, ",") {
+			if err := p.set(strings.TrimSpace(name), k); err != nil {
+				return Policy{}, err
+			}
+		}
+	}
+	return p, nil
+}
+
+// set has a class, or all, kept in a way.
+func (p *Policy) set(name string, k Keeping) error {
+	var names []string
+	found := false
+	for _, c := range p.Classes() {
+		if name == "all" || name == c.Name {
+			*c.Kept, found = k, true
+		}
+		names = append(names, c.Name)
+	}
+	if !found {
+		return configError("unknown class of activations %q: want all, or some of %s, with commas between",
+			name, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// Policy returns how a format keeps the activations of a block of FP8 products.
+func (f ActivationFormat) Policy() Policy {
 	p := Policy{Norms: KeepFP8, Mixed: KeepFP8, Product: KeepFP8, Probabilities: Recompute}
 	switch f {
 	case ActivationsFP32:
@@ -100,21 +138,21 @@ func (f ActivationFormat) policy() Policy {
 	return p
 }
 
-// allowed returns, in the order of fields, the ways in which each class can be kept so that
-// gradients have the bits that they have with f. Operands of weight gradients may be kept in
-// FP8 where that is what products multiply. What f rounds and gradients are those of is kept
-// in no other way; tiles of norms, which are rounded in the forward pass already, are made
-// again as they were.
-func (f ActivationFormat) allowed(inFP8 bool) [][]Keeping {
+// Ways returns, in the order of [Policy.Classes], the ways in which each class can be kept so
+// that gradients have the bits that they have with f, for products in FP8 or others. Operands
+// of weight gradients may be kept in FP8 where that is what products multiply. What f rounds
+// and gradients are those of is kept in no other way; tiles of norms, which are rounded in the
+// forward pass already, are made again as they were.
+func (f ActivationFormat) Ways(inFP8 bool) [][]Keeping {
 	var all [][]Keeping
-	own := f.policy()
-	for _, field := range own.fields() {
+	own := f.Policy()
+	for _, field := range own.Classes() {
 		ways := []Keeping{Keep, Recompute}
-		operand := slices.Contains([]string{"norms", "mixed", "product"}, field.name)
-		ofRounded := slices.Contains([]string{"branches", "product", "outputs"}, field.name)
+		operand := slices.Contains([]string{"norms", "mixed", "product"}, field.Name)
+		ofRounded := slices.Contains([]string{"branches", "product", "outputs"}, field.Name)
 		switch {
-		case own.Branches == KeepFP8 && ofRounded, f.keepsTiles() && field.name == "mixed":
-			ways = []Keeping{*field.kept}
+		case own.Branches == KeepFP8 && ofRounded, f.keepsTiles() && field.Name == "mixed":
+			ways = []Keeping{*field.Kept}
 		case f.keepsTiles() && operand:
 			ways = []Keeping{KeepFP8, Recompute}
 		case inFP8 && operand:
@@ -125,15 +163,37 @@ func (f ActivationFormat) allowed(inFP8 bool) [][]Keeping {
 	return all
 }
 
-// check returns an error if a layer whose products are in FP8, or are not, cannot keep
-// activations so.
-func (p Policy) check(what string, f ActivationFormat, inFP8 bool) error {
-	allowed := f.allowed(inFP8)
-	for i, field := range p.fields() {
-		if !slices.Contains(allowed[i], *field.kept) {
+// EachPolicy calls do with every policy of given ways to keep each class, the last class
+// changing first.
+func EachPolicy(ways [][]Keeping, do func(Policy)) {
+	var p Policy
+	classes := p.Classes()
+	var choose func(class int)
+	choose = func(class int) {
+		if class == len(classes) {
+			do(p)
+			return
+		}
+		for _, k := range ways[class] {
+			*classes[class].Kept = k
+			choose(class + 1)
+		}
+	}
+	choose(0)
+}
+
+// Check returns an error, [ErrConfig], that names the first class which a layer with products
+// in FP8, or others, cannot keep so with activations f.
+func (p Policy) Check(f ActivationFormat, inFP8 bool) error { return p.check("", f, inFP8) }
+
+// check is Check, with an error that begins with where.
+func (p Policy) check(where string, f ActivationFormat, inFP8 bool) error {
+	ways := f.Ways(inFP8)
+	for i, class := range p.Classes() {
+		if !slices.Contains(ways[i], *class.Kept) {
 			products := map[bool]string{true: "FP8", false: "other"}[inFP8]
-			return configError("%s: %s cannot be %v with activations %v and %s products: want one of %v",
-				what, field.name, *field.kept, f, products, allowed[i])
+			return configError("%s%s cannot be %v with activations %v and %s products: want one of %v",
+				where, class.Name, *class.Kept, f, products, ways[i])
 		}
 	}
 	return nil
@@ -141,9 +201,9 @@ func (p Policy) check(what string, f ActivationFormat, inFP8 bool) error {
 
 // withoutFP8 returns p for products that are not in FP8.
 func (p Policy) withoutFP8() Policy {
-	for _, f := range p.fields() {
-		if *f.kept == KeepFP8 {
-			*f.kept = Recompute
+	for _, f := range p.Classes() {
+		if *f.Kept == KeepFP8 {
+			*f.Kept = Recompute
 		}
 	}
 	return p
@@ -159,8 +219,9 @@ func (c Config) checkPolicies() error {
 			len(c.Policies), c.Layers)
 	}
 	for i, p := range c.Policies {
-		o, what := c.layerOptions(i, nil), "Config.Policies["+strconv.Itoa(i)+"]"
-		if err := p.check(what, o.Activations, o.FP8 != nil); err != nil {
+		o := c.layerOptions(i, nil)
+		where := "Config.Policies[" + strconv.Itoa(i) + "]: "
+		if err := p.check(where, o.Activations, o.FP8 != nil); err != nil {
 			return err
 		}
 	}
@@ -172,7 +233,7 @@ func (o Options) keeping() Policy {
 	if o.policy != nil {
 		return *o.policy
 	}
-	return o.Activations.policy()
+	return o.Activations.Policy()
 }
 
 // keepNorm has layers inside another keep their input, which a norm has given, as a policy

@@ -27,11 +27,11 @@ func alike(cfg Config, p Policy) Config {
 // somePolicies returns the policy that keeps all, those that differ from it in one class,
 // the one that computes all again, and some at random; all are allowed.
 func somePolicies(f ActivationFormat, inFP8 bool, random ...uint64) (all []Policy) {
-	allowed := f.allowed(inFP8)
+	allowed := f.Ways(inFP8)
 	pick := func(which func(class int) int) {
 		var p Policy
-		for i, field := range p.fields() {
-			*field.kept = allowed[i][which(i)%len(allowed[i])]
+		for i, field := range p.Classes() {
+			*field.Kept = allowed[i][which(i)%len(allowed[i])]
 		}
 		if !slices.Contains(all, p) {
 			all = append(all, p)
@@ -226,7 +226,7 @@ func TestConfigRefusesPolicies(t *testing.T) {
 	edges.BF16Last = 1
 	tiles := kept(in8, ActivationsDeepSeekV3)
 	changed := func(change func(*Policy)) Policy {
-		p := ActivationsDeepSeekV3.policy()
+		p := ActivationsDeepSeekV3.Policy()
 		change(&p)
 		return p
 	}
@@ -258,7 +258,7 @@ func TestConfigRefusesPolicies(t *testing.T) {
 // TestPoliciesWiden: what was kept as operands in FP8 cannot be once there are none.
 func TestPoliciesWiden(t *testing.T) {
 	cfg := kept(withFP8(ragged(), DefaultFP8()), ActivationsFP8SwiGLU)
-	cfg = alike(cfg, ActivationsFP8SwiGLU.policy())
+	cfg = alike(cfg, ActivationsFP8SwiGLU.Policy())
 	wide, _, err := cfg.Widen("model.layers.0.mlp.up_proj.gradient")
 	require.NoError(t, err)
 	require.Equal(t, cfg.Policies, wide.Policies, "E5M2 is FP8, too")
@@ -269,7 +269,7 @@ func TestPoliciesWiden(t *testing.T) {
 		Norms: Recompute, Mixed: Recompute, Branches: Recompute, Product: Recompute, Probabilities: Recompute,
 	}
 	require.Equal(t, []Policy{want, want}, wide.Policies)
-	require.Equal(t, ActivationsFP8SwiGLU.policy(), cfg.Policies[0], "a copy")
+	require.Equal(t, ActivationsFP8SwiGLU.Policy(), cfg.Policies[0], "a copy")
 }
 
 func TestPolicyText(t *testing.T) {
@@ -277,4 +277,25 @@ func TestPolicyText(t *testing.T) {
 	p := Policy{Norms: Recompute, Product: Recompute, Mixed: KeepFP8}
 	require.Equal(t, "recompute norms, product; fp8 mixed", p.String())
 	require.Equal(t, "Keeping(9)", fmt.Sprint(Keeping(9)))
+	EachPolicy(ActivationsFP32.Ways(true), func(p Policy) {
+		back, err := ParsePolicy(p.String(), Policy{})
+		require.NoError(t, err)
+		require.Equal(t, p, back)
+	})
+	p, err := ParsePolicy("recompute  all;keep norms,mixed ; fp8 product", Policy{})
+	require.NoError(t, err)
+	require.Equal(t, "recompute latents, projections, probabilities, middle, branches, outputs; fp8 product", p.String())
+	p, err = ParsePolicy("recompute middle", ActivationsFP8.Policy())
+	require.NoError(t, err)
+	require.Equal(t, "recompute probabilities, middle; fp8 norms, mixed, product", p.String())
+	for text, want := range map[string]string{
+		"": `unknown way to keep activations "": want one of keep, recompute, fp8`, "drop norms": `"drop"`,
+		"recompute norm":     `unknown class of activations "norm": want all, or some of norms, latents`,
+		"recompute":          `unknown class of activations ""`,
+		"keep norms; fp8 x,": `unknown class of activations "x"`,
+	} {
+		_, err := ParsePolicy(text, Policy{})
+		require.ErrorIs(t, err, ErrConfig, text)
+		require.ErrorContains(t, err, want)
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/knapsack"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
@@ -99,7 +100,7 @@ func TestAgain(t *testing.T) {
 		require.Equal(t, test.want, again(test.p), test.p)
 	}
 	tiles := func(change func(*Policy)) int64 {
-		p := ActivationsDeepSeekV3.policy()
+		p := ActivationsDeepSeekV3.Policy()
 		change(&p)
 		plan, err := alike(deepSeekV3Of(ragged()), p).PlanActivations(3, 7)
 		require.NoError(t, err)
@@ -159,11 +160,17 @@ func TestSearchPolicies(t *testing.T) {
 // everyPlan returns the plans of all policies of each of two layers that differ in what they
 // take or cost.
 func everyPlan(p *planner) (all []ActivationPlan) {
-	var choices [2][]policyChoice
+	type choice struct {
+		Policy
+		knapsack.Choice
+	}
+	var choices [2][]choice
 	for layer, plan := range p.kindOf {
-		for _, c := range plan.choices() {
-			same := func(o policyChoice) bool {
-				return o.again <= c.again && o.bytes <= c.bytes && masks(o.policy) == masks(c.policy)
+		policies, sizes := plan.choices()
+		for i, p := range policies {
+			c := choice{p, sizes[i]}
+			same := func(o choice) bool {
+				return o.Cost <= c.Cost && o.Bytes <= c.Bytes && masks(o.Policy) == masks(c.Policy)
 			}
 			if !slices.ContainsFunc(choices[layer], same) {
 				choices[layer] = append(choices[layer], c)
@@ -172,7 +179,7 @@ func everyPlan(p *planner) (all []ActivationPlan) {
 	}
 	for _, a := range choices[0] {
 		for _, b := range choices[1] {
-			all = append(all, p.plan([]Policy{a.policy, b.policy}))
+			all = append(all, p.plan([]Policy{a.Policy, b.Policy}))
 		}
 	}
 	return all
@@ -180,8 +187,8 @@ func everyPlan(p *planner) (all []ActivationPlan) {
 
 // masks are the classes that are kept in FP32.
 func masks(p Policy) (kept [classCount]bool) {
-	for i, f := range p.fields() {
-		kept[i] = *f.kept == Keep
+	for i, f := range p.Classes() {
+		kept[i] = *f.Kept == Keep
 	}
 	return kept
 }

@@ -1,6 +1,10 @@
 package plan
 
-import "math"
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/nn"
+)
 
 // TrainJob is a training of which [TrainJob.Memory] is asked.
 type TrainJob struct {
@@ -9,6 +13,10 @@ type TrainJob struct {
 	Precision Precision `json:"precision"`
 	Recompute Recompute `json:"recompute"`
 	Library   Library   `json:"library"`
+
+	// Policies are those of the layers with library octavo, in place of Recompute; nil: as
+	// package nn keeps the activations of the precision.
+	Policies []nn.Policy `json:"policies,omitempty"`
 
 	Sequence int `json:"sequence"` // tokens of a sequence
 	Batch    int `json:"batch"`    // sequences of a micro-batch; 0: 1
@@ -55,6 +63,14 @@ type Stage struct {
 	Microbatch int64  `json:"microbatch"` // of Activations, those of one micro-batch on all chunks
 	InFlight   int    `json:"inFlight"`   // chunks of micro-batches that are kept at most
 	At         string `json:"at"`         // where it needs most
+
+	// With library octavo: Microbatch by class, of an [nn.Policy] and beside, what of the
+	// workspace layers share because they do not keep it, and the operations of a
+	// micro-batch on the rank that are computed again, beside those of a step without.
+	Classes    []ClassBytes `json:"classes,omitempty"`
+	Turns      int64        `json:"turns,omitempty"`
+	Again      int64        `json:"again,omitempty"`
+	Operations int64        `json:"operations,omitempty"`
 }
 
 // Total is the sum of all kinds.
@@ -68,6 +84,9 @@ func (s Stage) Total() int64 {
 // Megatron-LM with TransformerEngine: flash attention, SwiGLU and all else that can be fused is
 // fused, experts have the same load, and what an operation reads and writes is live while it
 // runs. Against 17 peaks measured on 8 B200 (SimuMax 1.2, docs/b200) it is 0.2 to 1.4% low.
+//
+// With library octavo they are those that package nn would keep, as [nn.Config.PlanActivations]
+// counts them, in the numbers of the precision.
 //
 // The error is [ErrModel] or [ErrJob] and names the field and its value.
 func (j TrainJob) Memory() (Memory, error) {
@@ -100,7 +119,10 @@ func (j TrainJob) Complete() (TrainJob, error) {
 	if j.Batches == 0 {
 		j.Batches = 4 * j.Layout.Group
 	}
-	return j, j.checkBatch()
+	if err := j.checkBatch(); err != nil {
+		return j, err
+	}
+	return j.completePolicies()
 }
 
 // mostActivations keeps sums of activations below an int64.
@@ -150,6 +172,10 @@ func (j TrainJob) stage(s int) Stage {
 		st.Layers += len(layers)
 	}
 	j.addStates(&st, all)
+	if j.Library.Octavo {
+		j.addKept(&st, chunks)
+		return st
+	}
 	memories := j.chunkMemories(s, chunks)
 	highest, flying := inFlight(l, s, j.Batches, memories)
 	st.Activations = highest.kept
@@ -191,25 +217,34 @@ func (m Model) stageWeights(l Layout, stage int, chunks [][]int) [][]weight {
 
 // chunkMemories walks a micro-batch through each chunk.
 func (j TrainJob) chunkMemories(stage int, chunks [][]int) []chunkMemory {
-	l := j.Layout
-	o := ops{m: j.Model, l: l, p: j.Precision, r: j.Recompute, x: j.Library}
-	o.tokens = int64(j.Sequence) * int64(j.Batch) / int64(l.Context)
+	o := j.ops()
+	var memories []chunkMemory
+	for c := range chunks {
+		memories = append(memories, walk(j.chunkOps(&o, stage, chunks, c)))
+	}
+	return memories
+}
+
+// ops returns what makes the ops of a rank.
+func (j TrainJob) ops() ops {
+	o := ops{m: j.Model, l: j.Layout, p: j.Precision, r: j.Recompute, x: j.Library}
+	o.tokens = int64(j.Sequence) * int64(j.Batch) / int64(j.Layout.Context)
 	if j.Library.SimuMax && j.Precision.Experts.Bits < 16 {
 		o.grouped = 4
 	}
-	var memories []chunkMemory
-	for c, layers := range chunks {
-		var all []op
-		if stage == 0 && c == 0 {
-			all = append(all, o.begin()...)
-		}
-		for i, layer := range layers {
-			all = append(all, o.layer(layer, i)...)
-		}
-		if stage == l.Pipeline-1 && c == len(chunks)-1 {
-			all = append(all, o.end()...)
-		}
-		memories = append(memories, walk(all))
+	return o
+}
+
+// chunkOps returns the ops of a chunk of a stage.
+func (j TrainJob) chunkOps(o *ops, stage int, chunks [][]int, c int) (all []op) {
+	if stage == 0 && c == 0 {
+		all = append(all, o.begin()...)
 	}
-	return memories
+	for i, layer := range chunks[c] {
+		all = append(all, o.layer(layer, i)...)
+	}
+	if stage == j.Layout.Pipeline-1 && c == len(chunks)-1 {
+		all = append(all, o.end()...)
+	}
+	return all
 }

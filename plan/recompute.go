@@ -30,6 +30,11 @@ type Library struct {
 	UnfusedLoss  bool `json:"unfusedLoss,omitempty"`  // cross-entropy keeps its softmax in FP32
 	CombineInput bool `json:"combineInput,omitempty"` // weights of experts are applied after their last product, whose result is kept
 
+	// Octavo has activations kept as package nn of octavo does, by class as [nn.Policy] says:
+	// attention that is not flash, the results of norms, and of experts what they are given and
+	// give, and none of what other libraries keep beyond that. Ops take what they do elsewhere.
+	Octavo bool `json:"octavo,omitempty"`
+
 	// SimuMax counts what SimuMax 1.2 counts otherwise, so that its figures can be compared:
 	// the router's input apart from the shared expert's, which is the same, 2 bytes for a
 	// log-sum-exp, which takes 4, for FP8 experts FP32 gradients of one projection, and with

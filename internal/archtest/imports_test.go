@@ -59,7 +59,7 @@ var beside = map[string][]string{
 	"oracle/judge":         {"oracle", "oracle/fault", "oracle/power", "attention and below"},
 	"oracle/power":         {"oracle", "attention and below"},
 	"oracle/audit":         {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},
-	"plan":                 {"checkpoint", "safetensors", "scaling and below"},
+	"plan":                 {"checkpoint", "safetensors", "nn and below"},
 	"train/twin":           {"train/world", "train and below"},
 	"train/world":          {"train and below"},
 }
@@ -244,7 +244,7 @@ func TestWrong(t *testing.T) {
 		{"checkpoint", "ours:gemm", "package checkpoint may not import gemm"},
 		{"oracle", "ours:nn", "package oracle may not import nn"},
 		{"nn", "ours:optim", "package nn may not import optim"},
-		{"plan", "ours:gemm", "package plan may not import gemm"},
+		{"plan", "ours:optim", "package plan may not import optim"},
 		{"internal/parallel", "ours:tensor", "package internal/parallel may not import tensor"},
 		{"telemetry", "expvar", "package telemetry may not import expvar"},
 		{"telemetry/prometheus", "expvar", "package telemetry/prometheus may not import expvar"},

@@ -1,0 +1,98 @@
+package knapsack
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSearch compares with all combinations of choices, of small random problems.
+func TestSearch(t *testing.T) {
+	const classes = 3
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var kinds []Kind
+		for range 1 + r.IntN(2) {
+			k := Kind{Items: 1 + r.IntN(2)}
+			for range 1 + r.IntN(4) {
+				c := Choice{Shared: uint16(r.IntN(1 << classes)), Bytes: r.Int64N(9), Cost: r.Int64N(9)}
+				k.Choices = append(k.Choices, c)
+			}
+			for range classes {
+				k.Shared = append(k.Shared, r.Int64N(5))
+			}
+			kinds = append(kinds, k)
+		}
+		const fixed = 7
+		best := map[int64]int64{} // the least cost of so many bytes
+		least := int64(math.MaxInt64)
+		eachResult(kinds, func(result Result) {
+			bytes, cost := sum(kinds, fixed, result)
+			least = min(least, bytes)
+			if before, ok := best[bytes]; !ok || cost < before {
+				best[bytes] = cost
+			}
+		})
+		for budget := least - 1; budget < least+12; budget++ {
+			result, got := Search(kinds, fixed, budget)
+			require.Equal(t, least, got)
+			if budget < least {
+				require.Nil(t, result)
+				continue
+			}
+			want := int64(math.MaxInt64)
+			for bytes, cost := range best {
+				if bytes <= budget {
+					want = min(want, cost)
+				}
+			}
+			bytes, cost := sum(kinds, fixed, result)
+			require.Equal(t, want, cost, "%+v, budget %d", kinds, budget)
+			require.LessOrEqual(t, bytes, budget)
+		}
+	}
+}
+
+// sum returns the bytes and the cost of choices, by their definition.
+func sum(kinds []Kind, fixed int64, result Result) (bytes, cost int64) {
+	var shared [16]int64
+	bytes = fixed
+	for i, items := range result {
+		for _, index := range items {
+			c := kinds[i].Choices[index]
+			bytes, cost = bytes+c.Bytes, cost+c.Cost
+			for class, n := range kinds[i].Shared {
+				if c.Shared>>class&1 == 1 {
+					shared[class] = max(shared[class], n)
+				}
+			}
+		}
+	}
+	for _, n := range shared {
+		bytes += n
+	}
+	return bytes, cost
+}
+
+// eachResult calls do with all combinations of choices.
+func eachResult(kinds []Kind, do func(Result)) {
+	result := make(Result, len(kinds))
+	var choose func(kind int)
+	choose = func(kind int) {
+		switch {
+		case kind == len(kinds):
+			do(result)
+		case len(result[kind]) == kinds[kind].Items:
+			choose(kind + 1)
+		default:
+			for i := range kinds[kind].Choices {
+				result[kind] = append(result[kind], i)
+				choose(kind)
+				result[kind] = result[kind][:len(result[kind])-1]
+			}
+		}
+	}
+	choose(0)
+}

@@ -1,0 +1,350 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/octavo-fp8/octavo/nn"
+)
+
+// The classes of an [nn.Policy], in the order of its method Classes.
+const (
+	ofNorms = iota
+	ofLatents
+	ofProjections
+	ofProbabilities
+	ofMixed
+	ofMiddle
+	ofBranches
+	ofProduct
+	ofOutputs
+	classCount
+)
+
+// ClassBytes is what of a class of activations is kept.
+type ClassBytes struct {
+	Class string `json:"class"`
+	Bytes int64  `json:"bytes"`
+}
+
+// activations returns how package nn would keep activations of a precision, whether products
+// are in FP8, and its policy where none is given.
+func (p Precision) activations() (f nn.ActivationFormat, inFP8 bool, own nn.Policy, err error) {
+	inFP8 = p.Inputs != p.Stream
+	apart := p.AttentionOut.or(p.Inputs) != p.Inputs
+	switch {
+	case p.FromSwiGLU && !inFP8:
+		return f, inFP8, own, jobf("precision.fromSwiglu: with library octavo it goes with inputs in FP8")
+	case apart && !p.FromSwiGLU:
+		return f, inFP8, own, jobf("precision.attentionOut: library octavo keeps it apart from inputs " +
+			"only with fromSwiglu")
+	case apart:
+		f = nn.ActivationsDeepSeekV3
+	case p.FromSwiGLU:
+		f = nn.ActivationsFP8SwiGLU
+	case inFP8:
+		return f, inFP8, nn.ActivationsFP8.Policy(), nil
+	}
+	return f, inFP8, f.Policy(), nil
+}
+
+// completePolicies fills in the policies of library octavo, and checks them.
+func (j TrainJob) completePolicies() (TrainJob, error) {
+	if !j.Library.Octavo {
+		if j.Policies != nil {
+			return j, jobf("policies: only library octavo has them")
+		}
+		return j, nil
+	}
+	if j.Library != (Library{Octavo: true}) {
+		return j, jobf("library: octavo keeps nothing of what another does: leave the rest out")
+	}
+	if j.Recompute != (Recompute{}) {
+		return j, jobf("recompute: library octavo has policies instead: leave it out")
+	}
+	f, inFP8, own, err := j.Precision.activations()
+	if err != nil {
+		return j, err
+	}
+	if j.Policies == nil {
+		for range j.Model.Layers {
+			j.Policies = append(j.Policies, own)
+		}
+	}
+	if len(j.Policies) != j.Model.Layers {
+		return j, jobf("policies has %d: want one for each of %d layers, or none", len(j.Policies), j.Model.Layers)
+	}
+	for i, p := range j.Policies {
+		if err := p.Check(f, inFP8); err != nil {
+			text := strings.TrimPrefix(err.Error(), "nn: ")
+			return j, jobf("policies[%d] with precision %s: %s", i, j.Precision.called(), text)
+		}
+	}
+	return j, j.checkOperations()
+}
+
+func (p Precision) called() string {
+	if p.Name == "" {
+		return "of its own"
+	}
+	return p.Name
+}
+
+// checkOperations refuses operations and probabilities that an int64 could not count.
+func (j TrainJob) checkOperations() error {
+	p, err := j.Model.Parameters()
+	if err != nil {
+		return err
+	}
+	m := j.Model
+	tokens, layers := float64(j.Sequence)*float64(j.Batch), float64(m.Layers)
+	scores := float64(m.Heads) * float64(j.Sequence) * float64(2*(m.queryDim()+m.valueDim())+64)
+	each := 8 * (float64(p.Active) + layers*scores + float64(m.Vocab)*64)
+	if n := 8 * tokens * each; !(n < 8e18) {
+		return jobf("sequence is %d: a micro-batch takes some %.2g operations, too many to be counted", j.Sequence, n)
+	}
+	return nil
+}
+
+// layerPlan has the sizes of a layer's activations on a rank, as package nn keeps them, and the
+// operations that make them.
+type layerPlan struct {
+	stream, router int64 // bytes that are kept whatever policies say
+	sharedKey      int64 // bytes, kept where projections are computed again from latents
+	classes        [classCount]classSize
+
+	// Operations, as those of [nn.ActivationPlan].
+	norm, tiles, latents, latentNorms, project, attend, weigh, output int64
+	gather, branch, decode, swiglu, down, outputs                     int64
+}
+
+// classSize is the size of a class.
+type classSize struct {
+	kept   int64 // as it was computed
+	narrow int64 // in FP8
+	turns  int64 // what layers share of it unless it is kept as it was computed
+}
+
+// Operations of functions of one element, as package nn counts them.
+const (
+	expOps      = 16
+	normOps     = 4
+	rotateOps   = 3
+	quantizeOps = 8
+)
+
+// single is the size of a number that recipes do not narrow: one a row of norms and of losses,
+// scores and weights of routers.
+const single = 4
+
+// layerMeter measures a layer.
+type layerMeter struct {
+	*layerPlan
+	o        *ops
+	sequence int64
+	inFP8    bool
+	inTiles  bool // as nn.ActivationsDeepSeekV3 says
+}
+
+// plan measures a layer.
+func (o *ops) plan(layer int, sequence int64) layerPlan {
+	var p layerPlan
+	f, inFP8, _, _ := o.p.activations()
+	m := layerMeter{&p, o, sequence, inFP8, f == nn.ActivationsDeepSeekV3}
+	own, h := o.own(), int64(o.m.Hidden)
+	p.stream = o.p.Stream.Bytes(own, h) + 2*single*own
+	m.add(ofNorms, own, h)
+	m.add(ofNorms, own, h)
+	m.add(ofMiddle, own, h)
+	p.norm = normOps * own * h
+	if o.m.hasMLA() {
+		m.latentAttention(h)
+	} else {
+		m.attention(h)
+	}
+	m.mixing(h, o.m.context(layer, sequence))
+	if o.m.isMoE(layer) {
+		m.experts(h)
+	} else {
+		m.mlp(h, int64(o.m.FFN)/o.tensor())
+	}
+	return p
+}
+
+// add adds rows of values to a class.
+func (m *layerMeter) add(class int, rows, cols int64) {
+	n := m.o.p.Stream.Bytes(rows, cols)
+	m.classes[class].kept += n
+	m.classes[class].turns += n
+}
+
+// normInput adds what layers keep in FP8 of what a norm has given.
+func (m *layerMeter) normInput(rows, cols int64) {
+	m.classes[ofNorms].narrow += m.o.p.Inputs.Bytes(rows, cols)
+	if m.inTiles {
+		m.tiles += quantizeOps * rows * cols
+	}
+}
+
+// linear returns the operations of a linear layer's forward pass.
+func (m *layerMeter) linear(rows, out, in int64) int64 {
+	n := 2 * rows * out * in
+	if m.inFP8 {
+		n += quantizeOps * (rows*in + out*in)
+	}
+	return n
+}
+
+func (m *layerMeter) attention(h int64) {
+	q := int64(m.o.m.Heads*m.o.m.HeadDim) / m.o.tensor()
+	kv := int64(m.o.m.KVHeads*m.o.m.HeadDim) / m.o.tensor()
+	m.normInput(m.o.own(), h)
+	m.project = m.linear(m.o.tokens, q, h) + 2*m.linear(m.o.tokens, kv, h) + rotateOps*m.o.tokens*(q+kv)
+	m.add(ofProjections, m.o.tokens, kv)
+	m.add(ofProjections, m.o.tokens, kv)
+}
+
+// latentAttention adds MLA, of which keys and values are there by head.
+func (m *layerMeter) latentAttention(h int64) {
+	a, own := m.o.m.MLA, m.o.own()
+	heads, rope := int64(m.o.m.Heads)/m.o.tensor(), int64(a.RoPE)
+	key, value, rank := int64(m.o.m.queryDim()), int64(a.Value), int64(a.KVRank)
+	m.normInput(own, h)
+	m.latent(own, rank)
+	m.latents = m.linear(own, rank+rope, h) + rotateOps*own*rope
+	m.sharedKey = m.o.p.Stream.Bytes(own, rope)
+	from := h
+	if q := int64(a.QRank); q > 0 {
+		m.latent(own, q)
+		m.latents += m.linear(own, q, h)
+		from = q
+	}
+	m.project = m.linear(m.o.tokens, heads*key, from) + rotateOps*m.o.tokens*heads*rope +
+		m.linear(m.o.tokens, heads*(int64(a.NoPE)+value), rank)
+	m.add(ofProjections, m.o.tokens, heads*key)
+	m.add(ofProjections, m.o.tokens, heads*value)
+}
+
+// latent adds one of MLA and its norm.
+func (m *layerMeter) latent(rows, rank int64) {
+	m.stream += single * rows
+	m.add(ofLatents, rows, rank)
+	m.add(ofNorms, rows, rank)
+	m.normInput(rows, rank)
+	m.latentNorms += normOps * rows * rank
+}
+
+// mixing adds queries and what attention makes of them, of keys and of values. Tokens at the
+// end of a sequence see so many.
+func (m *layerMeter) mixing(h, seen int64) {
+	heads, key, value := int64(m.o.m.Heads)/m.o.tensor(), int64(m.o.m.queryDim()), int64(m.o.m.valueDim())
+	m.add(ofProjections, m.o.tokens, heads*key)
+	m.classes[ofProbabilities].kept = m.o.p.Stream.Bytes(m.o.tokens*heads, seen)
+	m.add(ofMixed, m.o.tokens, heads*value)
+	m.classes[ofMixed].narrow = m.o.p.AttentionOut.or(m.o.p.Inputs).Bytes(m.o.tokens, heads*value)
+	scores := m.o.tokens * heads * (seen * (2*m.sequence - seen + 1) / m.sequence) / 2
+	m.attend = scores * (2*key + expOps)
+	m.weigh = scores * 2 * value
+	m.output = m.linear(m.o.tokens, h, heads*value) + m.o.own()*h
+}
+
+// mlp adds an MLP.
+func (m *layerMeter) mlp(h, f int64) {
+	m.normInput(m.o.own(), h)
+	m.feedForward(m.o.tokens, h, f)
+	m.classes[ofProduct].narrow += m.o.p.Inputs.Bytes(m.o.tokens, f)
+}
+
+// feedForward adds what SwiGLU is given and gives.
+func (m *layerMeter) feedForward(rows, h, f int64) {
+	n := m.o.p.Stream.Bytes(rows, f)
+	for _, of := range []struct{ class, count int64 }{{ofBranches, 2}, {ofProduct, 1}} {
+		c := &m.classes[of.class]
+		c.kept += of.count * n
+		c.turns = max(c.turns, of.count*n) // an MLP and experts take turns, too
+	}
+	if m.o.p.FromSwiGLU {
+		m.classes[ofBranches].narrow += 2 * m.o.p.SwiGLU.Bytes(rows, f)
+		m.decode += 2 * rows * f
+	}
+	m.branch += 2 * m.linear(rows, f, h)
+	m.swiglu += (expOps + 4) * rows * f
+	m.down += m.linear(rows, h, f)
+}
+
+// experts adds those of a rank, with equal loads, and the shared one.
+func (m *layerMeter) experts(h int64) {
+	moe := m.o.m.MoE
+	etp := int64(m.o.l.ExpertTensor)
+	count, f := int64(moe.Experts/m.o.l.Expert), int64(moe.FFN)/etp
+	rows := m.o.own() * int64(moe.TopK) * etp
+	m.router = single * m.o.own() * int64(moe.Experts+moe.TopK)
+	m.add(ofNorms, rows, h)
+	if m.inFP8 {
+		m.classes[ofNorms].narrow += m.o.p.Stream.Bytes(m.o.own(), h) // of the router
+	}
+	m.gather = rows * h
+	m.feedForward(rows, h, f)
+	for e := range count {
+		each := rows / count
+		if e < rows%count {
+			each++
+		}
+		m.normInput(each, h)
+		m.classes[ofProduct].narrow += m.o.p.Inputs.Bytes(each, f)
+	}
+	m.outputs = m.down
+	m.down += 2 * m.o.own() * int64(moe.Experts) * h
+	m.add(ofOutputs, rows, h)
+	if moe.Shared > 0 {
+		m.mlp(h, int64(moe.Shared)/m.o.tensor())
+	}
+}
+
+// kept returns what a policy keeps of each class.
+func (l *layerPlan) kept(p nn.Policy) (kept [classCount]int64) {
+	for class, of := range p.Classes() {
+		switch *of.Kept {
+		case nn.Keep:
+			kept[class] = l.classes[class].kept
+		case nn.KeepFP8:
+			kept[class] = l.classes[class].narrow
+		}
+	}
+	if p.Latents == nn.Keep && p.Projections == nn.Recompute {
+		kept[ofProjections] += l.sharedKey
+	}
+	return kept
+}
+
+// again returns the operations that compute again what a policy does not keep.
+func (l *layerPlan) again(p nn.Policy) (n int64) {
+	add := func(ofOp int64, needed bool) {
+		if needed {
+			n += ofOp
+		}
+	}
+	again := func(k nn.Keeping) bool { return k == nn.Recompute }
+	norms := func(from bool) bool { return again(p.Norms) || p.Norms == nn.KeepFP8 && from }
+	mix := again(p.Mixed) || again(p.Middle) && p.Mixed != nn.Keep
+	add(l.norm, norms(again(p.Projections) || again(p.Latents)))
+	add(l.tiles, again(p.Norms))
+	add(l.latents, again(p.Latents))
+	add(l.latentNorms, again(p.Norms) || again(p.Projections))
+	add(l.project, again(p.Projections))
+	add(l.attend, again(p.Probabilities))
+	add(l.attend, mix && again(p.Probabilities))
+	add(l.weigh, mix)
+	add(l.output, again(p.Middle))
+	add(l.norm+l.gather, norms(again(p.Branches)))
+	add(l.branch, again(p.Branches))
+	add(l.decode, p.Branches == nn.KeepFP8)
+	add(l.swiglu, again(p.Product) || p.Product == nn.KeepFP8 && again(p.Outputs))
+	add(l.outputs, again(p.Outputs))
+	return n
+}
+
+// forward returns the operations of the forward pass.
+func (l *layerPlan) forward() int64 {
+	return 2*l.norm + l.latents + l.latentNorms + l.project + l.attend + l.weigh + l.output +
+		l.gather + l.branch + l.swiglu + l.down
+}
