@@ -26,6 +26,16 @@
 // FP8 recipes, of recomputation or of interleaved pipelines: those are counted by the
 // same rules, and only that.
 //
+// # Policies
+//
+// With library octavo activations are those that package nn of octavo keeps of a layer, class
+// by class, in the numbers of the precision ([TrainJob].Policies): with FP32 for what is not
+// narrow they are the bytes and operations of [nn.Config.PlanActivations].
+// [TrainJob.SearchPolicies] finds, for each stage, the policies with the fewest operations
+// done again that keep to a budget. Sinks, biases and normalised queries are not of nn, and
+// add nothing; a window keeps that much of probabilities. Beside what is kept, the most of the
+// memory that layers share and of what an op has live is counted as there all the time.
+//
 // # Time
 //
 // FLOPs are exact ([Model.TrainingFLOPs]); how fast they are done is not predicted:

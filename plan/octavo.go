@@ -47,6 +47,17 @@ func (p Precision) activations() (f nn.ActivationFormat, inFP8 bool, own nn.Poli
 	return f, inFP8, f.Policy(), nil
 }
 
+// Policy returns how library octavo keeps the activations of a precision where a job has no
+// policies. The error is [ErrJob].
+func (p Precision) Policy() (nn.Policy, error) {
+	p, err := p.complete()
+	if err != nil {
+		return nn.Policy{}, err
+	}
+	_, _, own, err := p.activations()
+	return own, err
+}
+
 // completePolicies fills in the policies of library octavo, and checks them.
 func (j TrainJob) completePolicies() (TrainJob, error) {
 	if !j.Library.Octavo {

@@ -7,9 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
-	"github.com/octavo-fp8/octavo/tensor"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // twin is a configuration of package nn and the same for this package.
@@ -19,24 +20,20 @@ type twin struct {
 	precision plan.Precision
 }
 
-// alongTokens are the operands of weight gradients as nn keeps them.
-var alongTokens = plan.Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 1}, ScaleBits: 32}
-
-// precisions are those of nn's activations, in which all else is FP32.
-func precisions() map[string]plan.Precision {
-	fp8 := plan.Precision{Name: "in fp8", Stream: plan.FP32, Inputs: alongTokens}
-	swiglu := fp8
-	swiglu.SwiGLU, swiglu.FromSwiGLU = plan.Tiles, true
-	tiles := swiglu
-	tiles.Inputs = plan.Tiles
-	tiles.AttentionOut = plan.Numbers{Bits: 12, Block: plan.Tiles.Block, ScaleBits: 32}
-	return map[string]plan.Precision{
-		"fp32": {Stream: plan.FP32, Inputs: plan.FP32}, "fp8": fp8, "fp8-swiglu": swiglu, "deepseek-v3": tiles,
+// nnPrecision returns a recipe in which what is not narrow is FP32, as package nn has it.
+func nnPrecision(name string) plan.Precision {
+	p, err := plan.NamedPrecision(name)
+	if err != nil {
+		panic(err)
 	}
+	p.Stream = plan.FP32
+	if p.Inputs == (plan.Numbers{}) {
+		p.Inputs = plan.FP32
+	}
+	return p
 }
 
-// twins are of every kind of layer and activations. The bytes do not depend on the vocabulary's
-// being padded.
+// twins are of every kind of layer and activations.
 func twins() map[string]twin {
 	dense := nn.Config{Vocab: 131, Dim: 24, Layers: 3, Heads: 4, KVHeads: 2, Hidden: 141, Context: 150}
 	denseModel := plan.Model{Layers: 3, Hidden: 24, Vocab: 131, Heads: 4, KVHeads: 2, FFN: 141}
@@ -53,25 +50,28 @@ func twins() map[string]twin {
 		MoE: plan.MoE{Experts: 8, TopK: 3, FFN: 20, Shared: 40, Dense: 1, RouterBias: true},
 	}
 	all := map[string]twin{}
-	for name, p := range precisions() {
-		f, err := nn.ParseActivationFormat(name)
-		if err != nil {
-			panic(err)
-		}
+	for name, of := range map[string]struct {
+		profile scaling.Profile
+		nn.ActivationFormat
+	}{
+		"bf16": {}, "fp8": {scaling.TECurrent, nn.ActivationsFP8}, "octavo": {scaling.TEBlock, nn.ActivationsFP8SwiGLU},
+		"deepseek-v3": {scaling.TEBlock, nn.ActivationsDeepSeekV3},
+	} {
+		p := nnPrecision(name)
 		for kind, t := range map[string]twin{"dense": {dense, denseModel, p}, "mixture": {mixture, mixtureModel, p}} {
-			if name != "fp32" {
-				recipe := nn.DefaultFP8()
-				t.cfg.FP8, t.cfg.Activations = &recipe, f
+			if of.profile != "" {
+				recipe := nn.ProfileFP8(of.profile, fp8.E4M3)
+				t.cfg.FP8, t.cfg.Activations = &recipe, of.ActivationFormat
 			}
 			all[kind+" "+name] = t
 		}
 	}
-	direct := all["mixture fp8"]
+	direct := all["mixture octavo"]
 	m, x := *direct.cfg.MLA, *direct.cfg.Experts
 	m.QueryRank, x.Shared = 0, 0
 	direct.cfg.MLA, direct.cfg.Experts = &m, &x
 	direct.model.MLA.QRank, direct.model.MoE.Shared = 0, 0
-	all["direct fp8"] = direct
+	all["direct octavo"] = direct
 	return all
 }
 
@@ -154,7 +154,133 @@ func TestSearchOctavo(t *testing.T) {
 			}
 			_, err = w.job(batch, seq, nil).SearchPolicies(rest + least.Least - 1)
 			require.ErrorIs(t, err, plan.ErrJob)
-			require.ErrorContains(t, err, "a rank of stage 0 takes at least")
+			require.Equal(t, &plan.BudgetError{Budget: rest + least.Least - 1, Least: rest + least.Least}, err)
 		})
 	}
+}
+
+// TestOctavoRanks: what ranks keep together is what one keeps, where all that is divided is
+// even, but for what is there on several.
+func TestOctavoRanks(t *testing.T) {
+	kept := func(l plan.Layout, batches int) (mem plan.Memory) {
+		m, err := plan.Named("deepseek-v3")
+		require.NoError(t, err)
+		m.Layers = 4
+		p, err := plan.NamedPrecision("octavo")
+		require.NoError(t, err)
+		job := plan.TrainJob{
+			Model: m, Layout: l, Precision: p, Library: plan.Library{Octavo: true}, Sequence: 4096, Batches: batches,
+		}
+		mem, err = job.Memory()
+		require.NoError(t, err)
+		return mem
+	}
+	alone := kept(plan.Layout{}, 1).Stages[0]
+	two := kept(plan.Layout{Pipeline: 2}, 8).Stages
+	require.Equal(t, alone.Microbatch, two[0].Microbatch+two[1].Microbatch)
+	require.Equal(t, alone.Operations, two[0].Operations+two[1].Operations)
+	require.Equal(t, alone.Again, two[0].Again+two[1].Again)
+	require.Equal(t, 2*two[0].Microbatch, two[0].Activations)
+	require.Equal(t, two[1].Microbatch, two[1].Activations)
+
+	chunks := kept(plan.Layout{Pipeline: 2, Virtual: 2}, 8).Stages
+	require.Equal(t, alone.Microbatch, chunks[0].Microbatch+chunks[1].Microbatch)
+	require.Greater(t, chunks[0].InFlight, 2)
+
+	spread := kept(plan.Layout{Expert: 8}, 1).Stages[0]
+	require.Equal(t, alone.Microbatch, spread.Microbatch, "as many rows go to experts as come from tokens")
+	halves := kept(plan.Layout{Tensor: 2, Expert: 8}, 1).Stages[0]
+	one, both := map[string]int64{}, map[string]int64{}
+	for _, c := range alone.Classes {
+		one[c.Class] = c.Bytes
+	}
+	for _, c := range halves.Classes {
+		both[c.Class] = 2 * c.Bytes
+	}
+	for _, class := range []string{"stream", "projections", "mixed", "latents", "middle", "router"} {
+		require.Equal(t, one[class], both[class], class)
+	}
+}
+
+func TestOctavoErrors(t *testing.T) {
+	w := twins()["dense deepseek-v3"]
+	base := w.job(2, 139, nil)
+	changed := func(change func(*plan.TrainJob)) plan.TrainJob {
+		j := base
+		change(&j)
+		return j
+	}
+	own := nn.ActivationsDeepSeekV3.Policy()
+	wrong := own
+	wrong.Middle = nn.KeepFP8
+	for want, job := range map[string]plan.TrainJob{
+		"policies[1] with precision deepseek-v3: middle cannot be fp8 with activations deepseek-v3 and FP8 products: want one of [keep recompute]": changed(func(j *plan.TrainJob) {
+			j.Policies = []nn.Policy{own, wrong, own}
+		}),
+		"policies has 1: want one for each of 3 layers": changed(func(j *plan.TrainJob) { j.Policies = []nn.Policy{own} }),
+		"policies: only library octavo has them": changed(func(j *plan.TrainJob) {
+			j.Library, j.Policies = plan.Library{}, []nn.Policy{own, own, own}
+		}),
+		"library: octavo keeps nothing of what another does":                  changed(func(j *plan.TrainJob) { j.Library.ZeroGradients = true }),
+		"recompute: library octavo has policies instead":                      changed(func(j *plan.TrainJob) { j.Recompute.Layers = -1 }),
+		"precision.fromSwiglu: with library octavo it goes":                   changed(func(j *plan.TrainJob) { j.Precision.Inputs = plan.FP32 }),
+		"precision.attentionOut: library octavo keeps it":                     changed(func(j *plan.TrainJob) { j.Precision.FromSwiGLU = false }),
+		"sequence is 2147483647: a micro-batch takes some 6.2e+23 operations": changed(func(j *plan.TrainJob) { j.Sequence = math.MaxInt32 }),
+	} {
+		_, err := job.Memory()
+		require.ErrorIs(t, err, plan.ErrJob)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := changed(func(j *plan.TrainJob) {
+		j.Model.Layers, j.Layout = 4, plan.Layout{Pipeline: 2, Virtual: 2}
+	}).SearchPolicies(1 << 40)
+	require.ErrorContains(t, err, "layout.virtual is 2: policies are searched for stages of one chunk")
+}
+
+// TestSearchStages compares with all policies of stages of one layer, of which the first keeps
+// two micro-batches.
+func TestSearchStages(t *testing.T) {
+	w := twins()["mixture fp8"]
+	w.model.Layers = 2
+	job := w.job(2, 139, nil)
+	job.Layout = plan.Layout{Pipeline: 2, Zero: 1}
+	of := func(policies []nn.Policy) [2]plan.Stage {
+		job := job
+		job.Policies = policies
+		mem, err := job.Memory()
+		require.NoError(t, err)
+		return [2]plan.Stage(mem.Stages)
+	}
+	var all [][2]plan.Stage // the same policy on both
+	nn.EachPolicy(w.cfg.Activations.Ways(true), func(p nn.Policy) { all = append(all, of([]nn.Policy{p, p})) })
+	require.Equal(t, 2, all[0][0].InFlight)
+	var bounds [2][2]int64 // of each stage the least and the most bytes
+	for s := range bounds {
+		bounds[s][0] = math.MaxInt64
+		for _, stages := range all {
+			n := stages[s].Total()
+			bounds[s] = [2]int64{min(bounds[s][0], n), max(bounds[s][1], n)}
+		}
+	}
+	least := max(bounds[0][0], bounds[1][0])
+	for _, part := range []float64{0, 0.2, 0.4, 0.6, 0.8, 1} {
+		budget := least + int64(part*float64(bounds[0][1]-least))
+		policies, err := job.SearchPolicies(budget)
+		require.NoError(t, err)
+		for s, got := range of(policies) {
+			want := int64(math.MaxInt64)
+			for _, stages := range all {
+				if stages[s].Total() <= budget {
+					want = min(want, stages[s].Again)
+				}
+			}
+			require.LessOrEqual(t, got.Total(), budget, "stage %d", s)
+			require.Equal(t, want, got.Again, "stage %d, budget %d", s, budget)
+		}
+	}
+	_, err := job.SearchPolicies(least - 1)
+	require.ErrorIs(t, err, plan.ErrJob)
+	tooSmall := new(plan.BudgetError)
+	require.ErrorAs(t, err, &tooSmall)
+	require.Equal(t, bounds[tooSmall.Stage][0], tooSmall.Least)
 }

@@ -1,9 +1,25 @@
 package plan
 
 import (
+	"fmt"
+
 	"github.com/octavo-fp8/octavo/internal/knapsack"
 	"github.com/octavo-fp8/octavo/nn"
 )
+
+// BudgetError is the error of a budget that no policies keep to. It is [ErrJob].
+type BudgetError struct {
+	Stage         int
+	Budget, Least int64 // bytes that a rank of it was to do with, and those that it needs
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("plan: the budget is %d bytes: a rank of stage %d takes at least %d",
+		e.Budget, e.Stage, e.Least)
+}
+
+// Is makes a BudgetError an [ErrJob].
+func (e *BudgetError) Is(target error) bool { return target == ErrJob }
 
 // keptBy is what library octavo keeps of a micro-batch, by class, and what it computes again.
 type keptBy struct {
@@ -21,20 +37,26 @@ func (k *keptBy) total() int64 {
 	return n
 }
 
+// Classes returns the names of what [Stage].Classes tells apart, in the order of the forward
+// pass: the residual stream with a number a row of each norm, the classes of [nn.Policy], what
+// routers keep, and the last norm, logits and loss.
+func Classes() []string {
+	names := []string{"stream"}
+	for _, class := range new(nn.Policy).Classes() {
+		names = append(names, class.Name)
+	}
+	return append(names, "router", "head")
+}
+
 // list returns the classes of which something is kept.
 func (k *keptBy) list() (all []ClassBytes) {
-	add := func(class string, bytes int64) {
-		if bytes > 0 {
-			all = append(all, ClassBytes{class, bytes})
+	bytes := append([]int64{k.stream}, k.classes[:]...)
+	bytes = append(bytes, k.router, k.end)
+	for i, class := range Classes() {
+		if bytes[i] > 0 {
+			all = append(all, ClassBytes{class, bytes[i]})
 		}
 	}
-	var p nn.Policy
-	add("stream", k.stream)
-	for i, class := range p.Classes() {
-		add(class.Name, k.classes[i])
-	}
-	add("router", k.router)
-	add("head", k.end)
 	return all
 }
 
@@ -105,8 +127,8 @@ func (j TrainJob) largest(o *ops, stage int, chunks [][]int) (most peak) {
 // at most budget bytes altogether, at the fewest operations computed again; of those with as
 // few, ones with the fewest bytes. The search is exact and its result depends on nothing
 // else; policies of the job do not count. Precisions do: it takes nothing that would change a
-// bit of a gradient. Library is octavo, whatever it was. The error is [ErrModel] or [ErrJob]:
-// it names the first stage for which the budget is too small, and the least that will do.
+// bit of a gradient. Library is octavo, whatever it was. The error is [ErrModel] or [ErrJob],
+// and a *[BudgetError] of the first stage for which the budget is too small.
 func (j TrainJob) SearchPolicies(budget int64) ([]nn.Policy, error) {
 	j.Library, j.Policies = Library{Octavo: true}, nil
 	j, err := j.Complete()
@@ -153,7 +175,7 @@ func (j TrainJob) searchStage(s int, budget int64, policies []nn.Policy) error {
 	}
 	result, least := knapsack.Search(kinds, fixed, budget)
 	if result == nil {
-		return jobf("the budget is %d bytes: a rank of stage %d takes at least %d", budget, s, least)
+		return &BudgetError{s, budget, least}
 	}
 	for kind, items := range result {
 		for i, choice := range items {

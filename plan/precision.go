@@ -25,6 +25,8 @@ var (
 	Tiles   = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 128}, ScaleBits: 32}
 	Squares = Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 128}, ScaleBits: 32}
 
+	alongTokens = Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 1}, ScaleBits: 32}
+
 	// MXFP8 and MXFP4 have a scale of 8 bits for 32 (OCP Microscaling Formats 1.0).
 	MXFP8 = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
 	MXFP4 = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
@@ -111,7 +113,8 @@ type Precision struct {
 //     (arXiv 2412.19437, sections 3.3.2, 3.3.3 and 3.5.2)
 //   - octavo: what package nn keeps with its activations fp8-swiglu and package optim with
 //     moments of FP8, on a device whose other numbers are BF16: as deepseek-v3, with
-//     moments of 2 bytes and 8 for each 128, and 8 bits after attention
+//     moments of 2 bytes and 8 for each 128, 8 bits after attention, and scales of inputs
+//     along tokens
 //   - fp8-serve: weights as deepseek-v3 publishes them and a KV cache of FP8
 //   - mxfp4-experts: experts in MXFP4 and all else in BF16, as gpt-oss is published
 func Precisions() []Precision {
@@ -123,7 +126,7 @@ func Precisions() []Precision {
 			AttentionOut: Numbers{Bits: 12, Block: Tiles.Block, ScaleBits: 32}, SwiGLU: Tiles, FromSwiGLU: true,
 		},
 		{
-			Name: "octavo", Weights: Squares, Moment1: Tiles, Inputs: Tiles, AttentionOut: Tiles,
+			Name: "octavo", Weights: Squares, Moment1: Tiles, Inputs: alongTokens, AttentionOut: alongTokens,
 			SwiGLU: Tiles, FromSwiGLU: true,
 		},
 		{Name: "fp8-serve", Weights: Squares, KV: PerTensor},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/planning"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
 )
 
@@ -49,6 +51,15 @@ layers of each stage, or all; attention, latent (of MLA, queries, keys and
 values), mlp (dense layers), moe (experts), norms, activation (SwiGLU of
 experts).
 
+With --library octavo activations are those that octavo's own nn would keep, in
+the numbers of the recipe; attention is not flash there. --policies says of its
+classes norms, latents, projections, probabilities, mixed, middle, branches,
+product and outputs, or all, which are kept, kept in FP8 or computed again, as
+in "recompute norms, product; fp8 mixed"; others are as the recipe has them.
+Gradients have the same bits, and what would change them is refused. --policies
+search finds, for each stage, those with the fewest operations done again that
+--card holds. What is kept is shown by class.
+
 FLOPs are exact, and time is only what follows from an efficiency: with --mfu a
 step is timed, and with --tokens the whole training in days; with --days and
 --tokens the MFU follows. MFU is of the FLOPs with a causal mask; what is
@@ -57,7 +68,8 @@ three models on 1,024, 5,000 and 10,000 cards, what MFU they imply, and what of
 it does not fit.
 
 JSON has the keys model, parameters, layout, data (data-parallel ranks),
-precision, training or serving, stages (bytes by kind), highest (the stage that
+precision, training (with policies) or serving, stages (bytes by kind, and by
+class with --library octavo, operations and those done again), highest (the stage that
 needs most), card, tooLarge (stages that a card does not hold), flops, step and
 run.`
 
@@ -65,6 +77,7 @@ const planExample = `  octavo plan llama-3-70b --ranks 64 --tp 8 --pp 4 --micro-
   octavo plan deepseek-v3 --ranks 2048 --pp 16 --last 1 --ep 64 \
     --recipe deepseek-v3 --recompute norms,latent --card 80 \
     --tokens 14.8e12 --mfu 0.4 --html plan.html
+  octavo plan llama-3-8b --ranks 8 --card 80 --policies search
   octavo plan model/config.json --serve --tp 8 --batch 64 --sequence 32768
   octavo plan --quoted`
 
@@ -76,6 +89,8 @@ type planFlags struct {
 	recompute plan.Recompute
 
 	layers, sequence, batch, batches, chunk int
+
+	policies string // "", search, or one for all layers
 
 	card, tokens, mfu, days, peak float64
 
@@ -153,9 +168,11 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 		recipes = append(recipes, choice[plan.Precision]{r.Name, r})
 	}
 	nameFlag(cmd, &p.recipe, "recipe", "how numbers are stored", recipes...)
-	choiceFlag(cmd, &p.library, "library", "what keeps more than it must: TransformerEngine 2.11; 2.1 with no fused loss; nothing",
-		choice[plan.Library]{"te", plan.TransformerEngine}, choice[plan.Library]{"te-2.1", plan.TransformerEngine21}, choice[plan.Library]{"none", plan.Library{}})
+	choiceFlag(cmd, &p.library, "library", "what keeps activations: TransformerEngine 2.11; 2.1 with no fused loss; nothing more than it must; octavo's nn",
+		choice[plan.Library]{"te", plan.TransformerEngine}, choice[plan.Library]{"te-2.1", plan.TransformerEngine21},
+		choice[plan.Library]{"none", plan.Library{}}, choice[plan.Library]{"octavo", plan.Library{Octavo: true}})
 	cmd.Flags().Var(&parsed[plan.Recompute]{&p.recompute, "", "LIST", parseRecompute}, "recompute", "what the backward pass computes again")
+	cmd.Flags().Var(&parsed[string]{&p.policies, "", "TEXT|search", parsePolicies}, "policies", "how octavo's nn keeps classes of activations")
 	cmd.Flags().BoolVar(&p.serve, "serve", false, "serve the model instead of training it")
 }
 
@@ -189,6 +206,18 @@ func parseRecompute(text string) (r plan.Recompute, err error) {
 	return r, nil
 }
 
+// searched asks for policies to be found.
+const searched = "search"
+
+// parsePolicies reads a policy for all layers, or that one is to be found.
+func parsePolicies(text string) (string, error) {
+	if text == searched {
+		return text, nil
+	}
+	_, err := nn.ParsePolicy(text, nn.Policy{})
+	return text, err
+}
+
 func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if err := p.check(cmd); err != nil {
 		return err
@@ -208,7 +237,15 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if p.layers > 0 {
 		m.Layers = p.layers
 	}
-	report, err := planning.New(p.ask(m))
+	ask, err := p.ask(m)
+	if err != nil {
+		return planUsage(err)
+	}
+	report, err := planning.New(ask)
+	if least := new(plan.BudgetError); errors.As(err, &least) {
+		return fmt.Errorf("--card is %g GiB: a rank of stage %d takes at least %.2f GiB, whatever the policies",
+			p.card, least.Stage, math.Ceil(float64(least.Least)/(1<<30)*100)/100)
+	}
 	if err != nil {
 		return planUsage(err)
 	}
@@ -241,9 +278,15 @@ func (p *planFlags) check(cmd *cobra.Command) error {
 	var err error
 	switch {
 	case p.quoted:
-		err = of("quoted", "html", "serve", "card", "tokens", "mfu", "days")
+		err = of("quoted", "html", "serve", "policies", "card", "tokens", "mfu", "days")
 	case p.serve:
-		err = of("serve", "micro-batches", "recompute", "library", "zero", "vpp", "group", "tokens", "mfu", "days", "peak")
+		err = of("serve", "micro-batches", "recompute", "policies", "library", "zero", "vpp", "group", "tokens", "mfu", "days", "peak")
+	case p.policies != "" && given("library") && !p.library.Octavo:
+		return usagef("--policies: they are of --library octavo")
+	case p.recompute != (plan.Recompute{}) && (p.policies != "" || p.library.Octavo):
+		return usagef("--recompute: with --library octavo --policies say what is computed again")
+	case p.policies == searched && p.card == 0:
+		return usagef("--policies: say with --card what is to hold what they keep")
 	case given("chunk"):
 		return usagef("--chunk: it goes with --serve")
 	case p.mfu > 0 && p.days > 0:
@@ -256,19 +299,37 @@ func (p *planFlags) check(cmd *cobra.Command) error {
 	return err
 }
 
-func (p *planFlags) ask(m plan.Model) planning.Ask {
+func (p *planFlags) ask(m plan.Model) (planning.Ask, error) {
 	a := planning.Ask{Card: p.card, Tokens: p.tokens, MFU: p.mfu, Days: p.days, Peak: p.peak * 1e12}
 	if p.serve {
 		l := p.layout
 		l.Zero = 0
 		a.Serve = &plan.ServeJob{Model: m, Layout: l, Precision: p.recipe, Sequences: p.batch, Tokens: p.sequence, Chunk: p.chunk}
-		return a
+		return a, nil
 	}
 	a.Train = plan.TrainJob{
 		Model: m, Layout: p.layout, Precision: p.recipe, Recompute: p.recompute, Library: p.library,
 		Sequence: p.sequence, Batch: p.batch, Batches: p.batches,
 	}
-	return a
+	return a, p.askPolicies(&a)
+}
+
+// askPolicies has policies of all layers in what is asked, if there are some.
+func (p *planFlags) askPolicies(a *planning.Ask) error {
+	switch p.policies {
+	case "":
+		return nil
+	case searched:
+		a.Search = true
+	}
+	a.Train.Library = plan.Library{Octavo: true}
+	own, err := p.recipe.Policy()
+	if err != nil || a.Search {
+		return err
+	}
+	policy, err := nn.ParsePolicy(p.policies, own)
+	a.Train.Policies = slices.Repeat([]nn.Policy{policy}, a.Train.Model.Layers)
+	return err
 }
 
 // planModel returns the model of a name, or of a file.
@@ -300,6 +361,6 @@ func planUsage(err error) error {
 	return usageError{errors.New(strings.NewReplacer(
 		"layout.ranks", "--ranks", "layout.tensor", "--tp", "layout.context", "--cp", "layout.pipeline", "--pp", "layout.virtual", "--vpp",
 		"layout.group", "--group", "layout.first", "--first", "layout.last", "--last", "layout.expertTensor", "--etp", "layout.expert", "--ep",
-		"layout.wholeSequence", "--no-sp", "layout.zero", "--zero", "batches is", "--micro-batches is", "sequence is", "--sequence is",
+		"policies[0] ", "--policies ", "layout.wholeSequence", "--no-sp", "layout.zero", "--zero", "batches is", "--micro-batches is", "sequence is", "--sequence is",
 	).Replace(text))}
 }

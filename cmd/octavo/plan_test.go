@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/nn"
 )
 
 // planned are members of the report.
@@ -63,6 +65,63 @@ func TestPlanTime(t *testing.T) {
 	require.Contains(t, quoted, "39.87% with 2.1e+25")
 }
 
+// TestPlanPolicies: policies that are searched fit the card, and cost no more than those that
+// compute all again; what is kept is there by class.
+func TestPlanPolicies(t *testing.T) {
+	args := []string{"llama-3-8b", "--ranks", "8", "--card", "80"}
+	policy := func(text string, more ...string) (s plannedClasses) {
+		out := succeed(t, append(append([]string{"plan", "--json", "--policies", text}, args...), more...)...)
+		require.NoError(t, json.Unmarshal([]byte(out), &s))
+		return s
+	}
+	own, found, all := policy("keep all"), policy("search"), policy("recompute all")
+	require.Equal(t, []int{0}, own.TooLarge)
+	require.Empty(t, found.TooLarge)
+	require.Zero(t, own.Stages[0].Again)
+	require.Positive(t, found.Stages[0].Again)
+	require.Less(t, found.Stages[0].Again, all.Stages[0].Again)
+	require.Len(t, found.Training.Policies, 32)
+	require.Equal(t, nn.Policy{}, own.Training.Policies[31])
+	classes := func(p plannedClasses) map[string]int64 {
+		of := map[string]int64{}
+		for _, c := range p.Stages[0].Classes {
+			of[c.Class] = c.Bytes
+		}
+		return of
+	}
+	const tokens = 4096
+	kept := classes(own)
+	require.EqualValues(t, 32*tokens*2*2*4096, kept["norms"])
+	require.EqualValues(t, 32*tokens*2*14336, kept["product"])
+	require.EqualValues(t, 32*tokens*2*32*4096, kept["probabilities"])
+	require.NotContains(t, classes(all), "product")
+	require.NotContains(t, classes(policy("recompute norms, product")), "norms")
+	require.EqualValues(t, 32*(tokens*4096+4*tokens/128*4096), classes(policy("fp8 mixed", "--recipe", "octavo"))["mixed"])
+
+	page := filepath.Join(t.TempDir(), "page.html")
+	text := succeed(t, append([]string{"plan", "--policies", "search", "--html", page}, args...)...)
+	require.Contains(t, text, "GiB kept of a micro-batch on a rank of stage 0, by class")
+	require.Contains(t, text, "operations of a micro-batch are done again")
+	require.NotContains(t, succeed(t, append([]string{"plan"}, args...)...), "by class")
+	content, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "<h2>GiB kept of a micro-batch, by class</h2>")
+	require.Contains(t, string(content), `<th class="number">again</th>`)
+}
+
+// plannedClasses are members of the report with --policies.
+type plannedClasses struct {
+	Training struct{ Policies []nn.Policy }
+	Stages   []struct {
+		Again   int64
+		Classes []struct {
+			Class string
+			Bytes int64
+		}
+	}
+	TooLarge []int
+}
+
 func TestPlanPage(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	succeed(t, "plan", "llama-3-70b", "--pp", "4", "--tp", "8", "--html", page)
@@ -96,6 +155,13 @@ func TestPlanErrors(t *testing.T) {
 		{2, "say with --mfu how fast", []string{"kimi-k2", "--tokens", "1e12"}},
 		{2, "want a number between 0 and 1", []string{"kimi-k2", "--mfu", "1.5"}},
 		{2, "--quoted takes no model", []string{"kimi-k2", "--quoted"}},
+		{2, `unknown class of activations "norm": want all, or some of norms`, []string{"kimi-k2", "--policies", "recompute norm"}},
+		{2, "--policies: they are of --library octavo", []string{"kimi-k2", "--library", "te", "--policies", "keep all"}},
+		{2, "--policies: say with --card", []string{"kimi-k2", "--policies", "search"}},
+		{2, "--recompute: with --library octavo --policies say", []string{"kimi-k2", "--library", "octavo", "--recompute", "all"}},
+		{2, "--policies: it does not go with --serve", []string{"kimi-k2", "--serve", "--policies", "keep all"}},
+		{2, "--policies with precision deepseek-v3: norms cannot be keep with activations deepseek-v3", []string{"kimi-k2", "--recipe", "deepseek-v3", "--policies", "keep norms"}},
+		{1, "--card is 10 GiB: a rank of stage 0 takes at least ", []string{"llama-3-8b", "--ranks", "8", "--card", "10", "--policies", "search"}},
 	} {
 		fail(t, c.status, c.want, append([]string{"plan"}, c.args...)...)
 	}

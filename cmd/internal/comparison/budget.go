@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/policytext"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
@@ -76,39 +76,10 @@ func (a Activations) String() string {
 	return fmt.Sprintf("%s activations take %s, %.1f %% of %s; "+
 		"%.1f %% of a step's operations are done again. %s.",
 		a.Model, mebibytes(a.Bytes), 100*float64(a.Bytes)/float64(a.All), mebibytes(a.All),
-		100*float64(a.Again)/float64(a.Step), policiesText(a.Policies))
+		100*float64(a.Again)/float64(a.Step), policytext.Of(a.Policies))
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20)) }
-
-// policiesText lists policies with the layers that have them.
-func policiesText(policies []nn.Policy) string {
-	var order []nn.Policy
-	layers := map[nn.Policy][]string{}
-	for i := 0; i < len(policies); {
-		p, end := policies[i], i+1
-		for end < len(policies) && policies[end] == p {
-			end++
-		}
-		text := strconv.Itoa(i)
-		if end-1 > i {
-			text += "-" + strconv.Itoa(end-1)
-		}
-		if !slices.Contains(order, p) {
-			order = append(order, p)
-		}
-		layers[p], i = append(layers[p], text), end
-	}
-	var parts []string
-	for _, p := range order {
-		name := "Layer "
-		if l := layers[p]; len(l) > 1 || strings.Contains(l[0], "-") {
-			name = "Layers "
-		}
-		parts = append(parts, name+strings.Join(layers[p], ", ")+": "+p.String())
-	}
-	return strings.Join(parts, ". ")
-}
 
 // fit gives a configuration the policies that keep to the budget, if there is one.
 func (r *Result) fit(model string, cfg *nn.Config) error {

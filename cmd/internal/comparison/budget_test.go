@@ -90,9 +90,3 @@ func TestBudgetOutOfReach(t *testing.T) {
 	_, err := Run(t.Context(), o, rhyme(), Checkpoints{}, quiet)
 	require.Regexp(t, `^--activation-budget 1KiB is 1024 bytes: activations of the FP32 model take at least \d+, \d+\.\d % of the \d+ that all of them take$`, err.Error())
 }
-
-func TestPoliciesText(t *testing.T) {
-	again := nn.Policy{Norms: nn.Recompute, Mixed: nn.KeepFP8}
-	require.Equal(t, "Layers 0-1, 3: keep all. Layer 2: recompute norms; fp8 mixed",
-		policiesText([]nn.Policy{{}, {}, again, {}}))
-}

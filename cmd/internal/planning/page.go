@@ -21,15 +21,26 @@ const mostRows = 256
 // pageData is what the page is made of.
 type pageData struct {
 	*Report
-	Columns          []string
-	Rows             [][]string
+	Stages, Classes  table
 	Command, Machine string
+}
+
+// table is one of a page.
+type table struct {
+	Columns []string
+	Rows    [][]string
+}
+
+func newTable(columns []string, rows [][]string) table {
+	return table{columns, rows[:min(len(rows), mostRows)]}
 }
 
 // WritePage writes the report as a page. command is what repeats it, on the given machine.
 func (r *Report) WritePage(w io.Writer, command, machine string) error {
-	columns, rows := r.Table()
-	d := pageData{r, columns, rows[:min(len(rows), mostRows)], command, machine}
+	d := pageData{r, newTable(r.Table()), table{}, command, machine}
+	if r.HasClasses() {
+		d.Classes = newTable(r.ClassTable())
+	}
 	return pageTemplate.Write(w, "What "+r.ModelName()+" takes", d)
 }
 

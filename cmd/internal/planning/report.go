@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
 )
 
@@ -13,6 +14,8 @@ import (
 type Ask struct {
 	Train plan.TrainJob
 	Serve *plan.ServeJob // in place of Train
+
+	Search bool // policies for Train with which the card holds all stages
 
 	Card float64 // memory of a card in GiB; 0: not said
 
@@ -51,6 +54,7 @@ type Training struct {
 	Batches   int            `json:"batches"`
 	Recompute plan.Recompute `json:"recompute"`
 	Library   plan.Library   `json:"library"`
+	Policies  []nn.Policy    `json:"policies,omitempty"` // of each layer, with library octavo
 }
 
 // Serving is what serving was asked about.
@@ -98,12 +102,18 @@ func New(a Ask) (*Report, error) {
 }
 
 func (r *Report) train(a Ask) error {
-	job, err := a.Train.Complete()
-	if err != nil {
+	job := a.Train
+	var err error
+	if a.Search {
+		if job.Policies, err = job.SearchPolicies(int64(a.Card * (1 << 30))); err != nil {
+			return err
+		}
+	}
+	if job, err = job.Complete(); err != nil {
 		return err
 	}
 	r.Model, r.Layout, r.Precision, r.Data = job.Model, job.Layout, job.Precision, job.Layout.DataParallel()
-	r.Training = &Training{job.Sequence, job.Batch, job.Batches, job.Recompute, job.Library}
+	r.Training = &Training{job.Sequence, job.Batch, job.Batches, job.Recompute, job.Library, job.Policies}
 	mem, err := job.Memory()
 	if err != nil {
 		return err

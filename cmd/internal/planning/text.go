@@ -19,6 +19,9 @@ func (r *Report) WriteText(stdout io.Writer) error {
 	}
 	fmt.Fprintf(w, "\nGiB on a rank of each stage\n")
 	r.writeTable(w)
+	if r.HasClasses() {
+		r.writeClasses(w)
+	}
 	fmt.Fprintln(w)
 	for _, line := range r.Sentences() {
 		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
@@ -174,6 +177,7 @@ func (r *Report) Sentences() []string {
 		}
 		all = append(all, fits)
 	}
+	all = append(all, r.again()...)
 	all = append(all, "Fragments, contexts of devices and buffers of communication are not counted.")
 	return append(append(all, r.compute()), r.timing()...)
 }
