@@ -44,6 +44,7 @@ func TestPages(t *testing.T) {
 	check("report", reportPage(t))
 	check("evaluate", evaluatePage(t))
 	check("plan", planPage(t))
+	check("plan-policies", planPage(t, "--ranks", "2048", "--recipe", "deepseek-v3", "--policies", "search"))
 	t.Run("download", func(t *testing.T) { saveTable(t, b, lab, "law") })
 }
 
@@ -133,9 +134,11 @@ func evaluatePage(t *testing.T) string {
 	return file
 }
 
-// planPage returns the page of a pipeline, some stages of which a card does not hold.
-func planPage(t *testing.T) string {
+// planPage returns the page of a pipeline, some stages of which a card does not hold, but for
+// policies.
+func planPage(t *testing.T, more ...string) string {
 	file := filepath.Join(t.TempDir(), "page.html")
-	succeed(t, "plan", "deepseek-v3", "--pp", "16", "--last", "1", "--ep", "64", "--card", "100", "--html", file)
+	args := []string{"plan", "deepseek-v3", "--pp", "16", "--last", "1", "--ep", "64", "--card", "100", "--html", file}
+	succeed(t, append(args, more...)...)
 	return file
 }

@@ -68,10 +68,10 @@ three models on 1,024, 5,000 and 10,000 cards, what MFU they imply, and what of
 it does not fit.
 
 JSON has the keys model, parameters, layout, data (data-parallel ranks),
-precision, training (with policies) or serving, stages (bytes by kind, and by
-class with --library octavo, operations and those done again), highest (the stage that
-needs most), card, tooLarge (stages that a card does not hold), flops, step and
-run.`
+precision, training (with policies) or serving, stages (bytes by kind; with
+--library octavo also by class, operations and those done again), highest (the
+stage that needs most), card, tooLarge (stages that a card does not hold),
+flops, step and run.`
 
 const planExample = `  octavo plan llama-3-70b --ranks 64 --tp 8 --pp 4 --micro-batches 32
   octavo plan deepseek-v3 --ranks 2048 --pp 16 --last 1 --ep 64 \
