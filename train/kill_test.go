@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,16 +9,9 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
@@ -118,100 +110,30 @@ func killedRun(dir string, sync bool, slow time.Duration) error {
 	return nil
 }
 
-// killedVariable makes a test a process that is to be killed.
-const killedVariable = "OCTAVO_TEST_KILLED"
-
-// life is what a process said before it ended.
-type life struct {
-	resumed, step int // -1: it did not come that far
-	bits          string
-}
-
-// live starts a process, kills it some time after it said a word, and returns what it has
-// said. A process that is not to be killed, or that was faster, comes to its end.
-func live(
-	t *testing.T, dir string, sync bool, slow time.Duration, word string, after time.Duration,
-) life {
-	child := exec.Command(os.Args[0], "-test.run=^TestKills$")
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%v %v %s", killedVariable, sync, slow, dir))
-	output, err := child.StdoutPipe()
-	require.NoError(t, err)
-	testutil.NoProcess(t, child.Start())
-	l := life{resumed: -1, step: -1}
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		said, value, _ := strings.Cut(lines.Text(), " ")
-		switch said {
-		case "resumed":
-			l.resumed, err = strconv.Atoi(value)
-		case "step":
-			l.step, err = strconv.Atoi(value)
-		case "bits":
-			l.bits = value
-		case "error":
-			t.Errorf("a process failed: %s", value)
-		}
-		require.NoError(t, err)
-		if said == word {
-			word = ""
-			time.AfterFunc(after, func() { _ = child.Process.Kill() })
-		}
-	}
-	_ = child.Wait()
-	return l
-}
-
 // TestKills kills a run a hundred times, at moments of training, writing, resuming or
 // removing what is old, and goes on with it each time: it never loses more steps than
 // Saver.Interval, also where a write takes longer than the steps in between, and has the bits
 // of a run that was not killed.
 func TestKills(t *testing.T) {
-	if value, ok := os.LookupEnv(killedVariable); ok {
-		sync, rest, _ := strings.Cut(value, " ")
-		slow, dir, _ := strings.Cut(rest, " ")
-		pause, err := time.ParseDuration(slow)
-		if err == nil {
-			err = killedRun(dir, sync == "true", pause)
-		}
-		if err != nil {
-			fmt.Println("error", err)
-		}
+	k := testutil.Kills{
+		Test: "TestKills", Kills: 100, Interval: killedInterval, Whole: []string{"false", "0s"},
+		Life: func(kill int, random *rand.Rand) (args []string, word string, after time.Duration) {
+			word, after = "resumed", time.Duration(random.Int64N(int64(40*time.Millisecond)))
+			if kill%3 == 0 {
+				word, after = "begin", time.Duration(random.Int64N(int64(5*time.Millisecond)))
+			}
+			slow := time.Duration(random.IntN(3)) * 5 * time.Millisecond
+			return []string{fmt.Sprint(random.IntN(2) == 0), slow.String()}, word, after
+		},
+	}
+	if k.Process(func(args []string, dir string) error {
+		slow, err := time.ParseDuration(args[1])
+		return errors.Join(err, killedRun(dir, args[0] == "true", slow))
+	}) {
 		return
 	}
-	kills := 100
 	if testing.Short() {
-		kills = 8
+		k.Kills = 8
 	}
-	root := t.TempDir()
-	want := live(t, filepath.Join(root, "whole"), false, 0, "", 0)
-	require.NotEmpty(t, want.bits)
-	random := rand.New(rand.NewPCG(20, 5))
-	run, done, resuming, finished, most := 0, 0, 0, 0, 0
-	for kill := range kills {
-		dir := filepath.Join(root, fmt.Sprint("run", run))
-		word, after := "resumed", time.Duration(random.Int64N(int64(40*time.Millisecond)))
-		if kill%3 == 0 {
-			word, after = "begin", time.Duration(random.Int64N(int64(5*time.Millisecond)))
-		}
-		sync := random.IntN(2) == 0
-		slow := time.Duration(random.IntN(3)) * 5 * time.Millisecond
-		got := live(t, dir, sync, slow, word, after)
-		if got.resumed < 0 {
-			resuming++
-			continue
-		}
-		lost := done - got.resumed
-		require.LessOrEqual(t, lost, killedInterval, "kill %d: it was at step %d", kill, done)
-		most, done = max(most, lost), max(got.resumed, got.step)
-		if got.bits != "" {
-			require.Equal(t, want.bits, got.bits)
-			require.NoError(t, os.RemoveAll(dir))
-			run, done = run+1, 0
-			finished++
-		}
-	}
-	got := live(t, filepath.Join(root, fmt.Sprint("run", run)), false, 0, "", 0)
-	require.LessOrEqual(t, done-got.resumed, killedInterval)
-	require.Equal(t, want.bits, got.bits)
-	t.Logf("%d kills, %d of them while resuming; %d runs came to their end before; "+
-		"at most %d steps were lost", kills, resuming, finished, most)
+	k.Run(t)
 }

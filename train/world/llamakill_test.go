@@ -1,22 +1,15 @@
 package world
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn"
@@ -36,7 +29,6 @@ func killedLayouts() []Layout {
 const (
 	killedSteps    = 10
 	killedInterval = 4
-	killedVariable = "OCTAVO_TEST_KILLED_WORLD"
 )
 
 // killedRun is a run under a layout that a process does, which may be killed at any moment.
@@ -102,88 +94,28 @@ func killedRun(l Layout, dir string, slow time.Duration) error {
 	return nil
 }
 
-// worldLife is what a process said before it ended.
-type worldLife struct {
-	resumed, step int // -1: it did not come that far
-	bits          string
-}
-
-// liveIn starts a process that runs under a layout, kills it some time after it has resumed,
-// unless that is 0, and returns what it has said.
-func liveIn(t *testing.T, layout int, dir string, slow, after time.Duration) worldLife {
-	child := exec.Command(os.Args[0], "-test.run=^TestLlamaKills$")
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d %v %s", killedVariable, layout, slow, dir))
-	output, err := child.StdoutPipe()
-	require.NoError(t, err)
-	testutil.NoProcess(t, child.Start())
-	l := worldLife{resumed: -1, step: -1}
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		said, value, _ := strings.Cut(lines.Text(), " ")
-		switch said {
-		case "resumed":
-			l.resumed, err = strconv.Atoi(value)
-			if after > 0 {
-				time.AfterFunc(after, func() { _ = child.Process.Kill() })
-			}
-		case "step":
-			l.step, err = strconv.Atoi(value)
-		case "bits":
-			l.bits = value
-		case "error":
-			t.Errorf("a process failed: %s", value)
-		}
-		require.NoError(t, err)
-	}
-	_ = child.Wait()
-	return l
-}
-
 // TestLlamaKills kills a run at random moments and goes on under another layout each time:
 // it never loses more steps than Saver.Interval, and has the bits of a run on one rank that
 // was not killed.
 func TestLlamaKills(t *testing.T) {
-	if value, ok := os.LookupEnv(killedVariable); ok {
-		fields := strings.SplitN(value, " ", 3)
-		layout, err := strconv.Atoi(fields[0])
-		slow, err2 := time.ParseDuration(fields[1])
-		if err = errors.Join(err, err2); err == nil {
-			err = killedRun(killedLayouts()[layout], fields[2], slow)
-		}
-		if err != nil {
-			fmt.Println("error", err)
-		}
+	k := testutil.Kills{
+		Test: "TestLlamaKills", Kills: 100, Interval: killedInterval, Whole: []string{"0", "0s"},
+		Life: func(_ int, random *rand.Rand) (args []string, word string, after time.Duration) {
+			layout := random.IntN(len(killedLayouts()))
+			slow := time.Duration(random.IntN(3)) * 10 * time.Millisecond
+			after = time.Duration(random.Int64N(int64(100 * time.Millisecond)))
+			return []string{strconv.Itoa(layout), slow.String()}, "resumed", after
+		},
+	}
+	if k.Process(func(args []string, dir string) error {
+		layout, err := strconv.Atoi(args[0])
+		slow, err2 := time.ParseDuration(args[1])
+		return errors.Join(err, err2, killedRun(killedLayouts()[layout], dir, slow))
+	}) {
 		return
 	}
-	kills := 100
 	if testing.Short() {
-		kills = 5
+		k.Kills = 5
 	}
-	root := t.TempDir()
-	want := liveIn(t, 0, filepath.Join(root, "whole"), 0, 0)
-	require.NotEmpty(t, want.bits)
-	random := rand.New(rand.NewPCG(20, 5))
-	run, done, finished, most := 0, 0, 0, 0
-	for kill := range kills {
-		dir := filepath.Join(root, fmt.Sprint("run", run))
-		after := 1 + time.Duration(random.Int64N(int64(60*time.Millisecond)))
-		slow := time.Duration(random.IntN(3)) * 10 * time.Millisecond
-		got := liveIn(t, random.IntN(len(killedLayouts())), dir, slow, after)
-		if got.resumed < 0 {
-			continue
-		}
-		lost := done - got.resumed
-		require.LessOrEqual(t, lost, killedInterval, "kill %d: it was at step %d", kill, done)
-		most, done = max(most, lost), max(got.resumed, got.step)
-		if got.bits != "" {
-			require.Equal(t, want.bits, got.bits)
-			require.NoError(t, os.RemoveAll(dir))
-			run, done = run+1, 0
-			finished++
-		}
-	}
-	got := liveIn(t, 1, filepath.Join(root, fmt.Sprint("run", run)), 0, 0)
-	require.LessOrEqual(t, done-got.resumed, killedInterval)
-	require.Equal(t, want.bits, got.bits)
-	t.Logf("%d kills; %d runs came to their end before; at most %d steps were lost",
-		kills, finished, most)
+	k.Run(t)
 }
