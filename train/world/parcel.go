@@ -64,13 +64,16 @@ func (k *packer) pack(w Wire, values []float32, rows, cols int, amax []float32, 
 	}
 	p.coded = tensor.Tensor{Name: k.name, Shape: []int{rows, cols}}
 	options := tensor.Options{Op: k.op, Reporter: k.reporter, Workers: 1}
-	if amax == nil {
+	scale := func(block int, _ float32, _ bool) fp8.Scale { return r.Scale(amax[block]) }
+	switch {
+	case w.Type == Cast:
+		scale = func(int, float32, bool) fp8.Scale { return fp8.Scale{Stored: 1} }
+	case amax == nil:
 		return p, scaling.Quantize(k.ctx, &p.coded, values, scaling.Quantizer{Recipe: r, Options: options})
 	}
 	p.coded.Format, p.coded.Block = r.Format, r.Block
 	return p, tensor.Quantize(k.ctx, &p.coded, values, tensor.Quantizer{
-		Scale:  func(block int, _ float32, _ bool) fp8.Scale { return r.Scale(amax[block]) },
-		Policy: r.EncodePolicy(), ScaleFormat: r.Profile.ScaleFormat(), Options: options,
+		Scale: scale, Policy: r.EncodePolicy(), ScaleFormat: r.Profile.ScaleFormat(), Options: options,
 	})
 }
 

@@ -120,6 +120,23 @@ func TestRankOrderFP32(t *testing.T) {
 	require.Equal(t, map[string]Volume{"fp32": {1, 400}}, traffic[3])
 }
 
+// TestCastMessage: what has no scale is rounded as it is, saturates at 448 and vanishes below
+// half of the smallest subnormal, 2^-9.
+func TestCastMessage(t *testing.T) {
+	w := wire(t, "e4m3-cast")
+	x := Exchange{Name: "x", Cols: 4, Wire: w, Result: w, Order: OrderScatter}
+	nothing := make([]float32, 8)
+	values := []float32{1000, -0.0009, 1.0625, 0.3, -449, 0x1p-9, 17, 1e-3}
+	parts, traffic, err := x.ReduceScatter(t.Context(), [][]float32{nothing, values})
+	require.NoError(t, err)
+	require.Equal(t, []float32{448, 0, 1, 0.3125}, parts[:4])
+	require.Equal(t, []float32{-449, 0x1p-9, 17, 1e-3}, parts[4:], "what stays is as it was")
+	require.Equal(t, map[string]Volume{"e4m3-cast": {1, 4}}, traffic[1], "no scales")
+	shared := Exchange{Wire: w, Amax: AmaxShared}
+	require.ErrorIs(t, shared.Check(), ErrInput)
+	require.ErrorIs(t, Wire{Type: Cast, Recipe: scaling.Recipe{Format: 99}}.Check(), ErrInput)
+}
+
 // TestCodedMessages has every message quantized by itself, rows by token.
 func TestCodedMessages(t *testing.T) {
 	const rows, cols = 6, 40

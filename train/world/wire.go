@@ -16,11 +16,12 @@ const (
 	FP32  WireType = iota // four bytes
 	BF16                  // two bytes, rounded to nearest even
 	Coded                 // a code, and scales for blocks of them
+	Cast                  // a code of the value as it is, without scales
 )
 
 var wireTypes = enum.Enum[WireType]{
 	Type: "WireType", What: "type of wire",
-	Names: []string{"fp32", "bf16", "coded"},
+	Names: []string{"fp32", "bf16", "coded", "cast"},
 	Err:   ErrInput, Prefix: "world",
 }
 
@@ -40,7 +41,8 @@ type Wire struct {
 
 	// Recipe is that of Coded: just in time, from the message's own amaxes unless an
 	// [Exchange] shares them. A message is a tensor of its own, [rows, cols], whose
-	// blocks begin where it begins. Rounding at random is new in each message.
+	// blocks begin where it begins. Rounding at random is new in each message. Of Cast,
+	// only the format and the policy count.
 	Recipe scaling.Recipe
 }
 
@@ -53,6 +55,7 @@ var named = []struct {
 	{"bf16", Wire{Type: BF16}},
 	{"e4m3-tensor", coded(scaling.TEBlock, fp8.E4M3, 0, 0)},
 	{"e4m3-token", coded(scaling.TEBlock, fp8.E4M3, 1, 0)},
+	{"e4m3-cast", Wire{Type: Cast, Recipe: coded(scaling.TEBlock, fp8.E4M3, 0, 0).Recipe}},
 	{"e4m3-block", coded(scaling.TEBlock, fp8.E4M3, 1, 128)},
 	{"e4m3-block-pow2", coded(scaling.TEBlockPow2, fp8.E4M3, 1, 128)},
 	{"e5m2-tensor", coded(scaling.TEBlock, fp8.E5M2, 0, 0)},
@@ -72,7 +75,7 @@ func coded(p scaling.Profile, f fp8.Format, rows, cols int) Wire {
 }
 
 // WireNames returns the names that [ParseWire] knows. A scale belongs to a message
-// (tensor), to a row of it (token), or to 128 values of a row (block).
+// (tensor), to a row of it (token), or to 128 values of a row (block); a cast has none.
 func WireNames() (names []string) {
 	for _, n := range named {
 		names = append(names, n.name)
@@ -92,13 +95,16 @@ func ParseWire(name string) (Wire, error) {
 
 // String returns the name of w or, if it has none, its recipe.
 func (w Wire) String() string {
-	if w.Type != Coded {
+	if w.Type != Coded && w.Type != Cast {
 		return w.Type.String()
 	}
 	for _, n := range named {
 		if n.wire == w {
 			return n.name
 		}
+	}
+	if w.Type == Cast {
+		return "cast to " + w.Recipe.Format.String()
 	}
 	return w.Recipe.String()
 }
@@ -125,7 +131,7 @@ func (w Wire) Check() error {
 	if err := wireTypes.Check(w.Type); err != nil {
 		return err
 	}
-	if w.Type != Coded {
+	if w.Type != Coded && w.Type != Cast {
 		return nil
 	}
 	if err := w.Recipe.Check(); err != nil {
@@ -145,6 +151,8 @@ func (w Wire) Bytes(rows, cols int) int64 {
 	switch w.Type {
 	case BF16:
 		return 2 * n
+	case Cast:
+		return int64(tensor.PackedLen(rows*cols, w.Recipe.Format.Bits()))
 	case Coded:
 		return w.codedBytes(rows, cols)
 	}

@@ -58,6 +58,11 @@ type ZeroOptions struct {
 	// it decodes to, while their parts stay FP32. Of stage 0 it is FP32.
 	Weights Wire
 
+	// KeepVectors gathers vectors, which weights of norms are, in FP32 whatever Weights is.
+	// Near 1 E4M3 under a scale that is a power of two has steps of 1/8, and a norm's weight
+	// that is gathered so does not move.
+	KeepVectors bool
+
 	// Rows, unless 0, are what parts of matrices begin at multiples of, such as the rows
 	// of a block. Moments with blocks are those of one rank if parts hold whole blocks.
 	Rows int
@@ -356,8 +361,11 @@ func (z *zeroRank[M]) gather(r *Rank, o *ZeroOptions) error {
 	}
 	for i, p := range z.model.Params() {
 		x := Exchange{Name: p.Name, Wire: o.Weights, Order: o.Gradients.Order, Reporter: o.Gradients.Reporter}
-		if p.Rows > 1 {
+		switch {
+		case p.Rows > 1:
 			x.Cols = p.Cols
+		case o.KeepVectors:
+			x.Wire = Wire{}
 		}
 		var sizes []int
 		for k := range r.Ranks() {

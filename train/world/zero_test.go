@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -162,7 +163,9 @@ func TestZeroFormats(t *testing.T) {
 // FP32.
 func TestZeroWeights(t *testing.T) {
 	for stage := 1; stage <= 3; stage++ {
-		o := ZeroOptions{Stage: stage, Weights: wire(t, "e4m3-token"), Rows: 2}
+		o := ZeroOptions{
+			Stage: stage, Weights: wire(t, "e4m3-token"), Rows: 2, KeepVectors: stage == 2,
+		}
 		_, z := byZero(t, tiny(), 3, 2, o)
 		require.NoError(t, z.Gather(t.Context()))
 		for i, p := range z.Model(0).Params() {
@@ -171,6 +174,10 @@ func TestZeroWeights(t *testing.T) {
 			for r := range 3 {
 				requireSame(t, p.Value, z.Model(r).Params()[i].Value)
 				parts = append(parts, z.Shards(r)[i].Value)
+			}
+			if p.Rows == 1 && o.KeepVectors {
+				requireSame(t, slices.Concat(parts...), p.Value)
+				continue
 			}
 			if p.Rows == 1 {
 				cols = 0

@@ -56,6 +56,7 @@ func (s *study) goals() []report.Goal {
 		declared.Judge("dispatch-loss", s.lossAbove(dispatchPow2, bothBF16)).AtLength(),
 		declared.Judge("combine-loss", s.lossAbove(combineFP8, dispatchPow2)).AtLength(),
 		declared.Judge("combine-fp4", s.routeOver(combineFP4, bothBF16, outputError)),
+		declared.Judge("combine-cast", s.routeOver(combineCast, bothBF16, gradientError)),
 		declared.Judge("combine-fp4-loss", s.lossAbove(combineFP4, bothBF16)).AtLength(),
 
 		declared.Judge("sum-fp32", s.bySeed(func(of *sample) (most float64) {
@@ -77,6 +78,8 @@ func (s *study) goals() []report.Goal {
 
 		declared.Judge("gather-bf16", s.above(gatherBF16, gatherFP32)).AtLength(),
 		declared.Judge("gather-fp8", s.above(gatherFP8, gatherFP32)).AtLength(),
+		declared.Judge("gather-pow2", s.above(gatherPow2, gatherFP32)).AtLength(),
+		declared.Judge("gather-norms", s.above(gatherNorms, gatherFP32)).AtLength(),
 		declared.Judge("amax-behind", s.above(amaxBehind, amaxOnTime)).AtLength(),
 		declared.Judge("amax-never", s.above(amaxNever, amaxOnTime)).AtLength(),
 		declared.Judge("sum-late", s.above(sumLate, sumShared)).AtLength(),

@@ -68,12 +68,12 @@ func TestGoalsTakeTheRightFigures(t *testing.T) {
 		}
 	}
 	before := found(madeUp(nil))
-	require.Len(t, before, 25)
+	require.Len(t, before, 28)
 	for _, test := range []struct {
 		change func(*sample)
 		want   map[string]float64
 	}{
-		{func(of *sample) { of.routeOf(bothBF16).gradient = 0.2 }, map[string]float64{"dispatch-gradient": 0.5}},
+		{func(of *sample) { of.routeOf(bothBF16).gradient = 0.2 }, map[string]float64{"dispatch-gradient": 0.5, "combine-cast": 0.5}},
 		{func(of *sample) { of.routeOf(dispatchPow2).gradient = 0.2 }, map[string]float64{"dispatch-gradient": 2, "combine-gradient": 0.5}},
 		{func(of *sample) { of.routeOf(combineFP8).output = 0.2 }, map[string]float64{"combine-output": 2, "combine-scales": 2}},
 		{func(of *sample) { of.routeOf(dispatchPow2).output = 0.2 }, map[string]float64{"combine-output": 0.5}},
@@ -81,6 +81,7 @@ func TestGoalsTakeTheRightFigures(t *testing.T) {
 		{func(of *sample) { of.routeOf(bothBF16).loss = 4 }, map[string]float64{"dispatch-loss": -50, "combine-fp4-loss": -50}},
 		{func(of *sample) { of.routeOf(combineFP8).loss = 4 }, map[string]float64{"combine-loss": 100}},
 		{func(of *sample) { of.routeOf(combineFP4).output = 0.3 }, map[string]float64{"combine-fp4": 3}},
+		{func(of *sample) { of.routeOf(combineCast).gradient = 0.3 }, map[string]float64{"combine-cast": 3}},
 		{sum(withMean, 256, world.OrderHalving, sumFP32, 0.5), map[string]float64{"sum-fp32": 50}},
 		{sum(withMean, 256, world.OrderTree, sumBF16, 0.5), map[string]float64{"sum-bf16-tree": 50}},
 		{sum(noise, 256, world.OrderScatter, sumE4M3, 0.5), map[string]float64{"sum-scatter": 5}},
@@ -91,6 +92,8 @@ func TestGoalsTakeTheRightFigures(t *testing.T) {
 		{sum(withMean, 256, world.OrderRing, sumE4M3, 0.5), map[string]float64{"sum-fp8-ring": 50}},
 		{func(of *sample) { of.teamOf(gatherBF16).losses[3] = 4 }, map[string]float64{"gather-bf16": 100}},
 		{func(of *sample) { of.teamOf(gatherFP8).losses[3] = 4 }, map[string]float64{"gather-fp8": 100}},
+		{func(of *sample) { of.teamOf(gatherPow2).losses[3] = 4 }, map[string]float64{"gather-pow2": 100}},
+		{func(of *sample) { of.teamOf(gatherNorms).losses[3] = 4 }, map[string]float64{"gather-norms": 100}},
 		{func(of *sample) { of.teamOf(gatherFP4).losses[3] = 4 }, map[string]float64{"gather-fp4": 100}},
 		{func(of *sample) { of.teamOf(amaxBehind).losses[3] = 4 }, map[string]float64{"amax-behind": 100}},
 		{func(of *sample) { of.teamOf(amaxNever).losses[3] = 4 }, map[string]float64{"amax-never": 100}},

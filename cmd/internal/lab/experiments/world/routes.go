@@ -46,6 +46,7 @@ var (
 	dispatchFP8   = routeKind{expertsInFP8, "e4m3-block", "bf16"}
 	combineFP8    = routeKind{expertsInFP8, "bf16", "e4m3-block"}
 	combineFP4    = routeKind{expertsInFP8, "bf16", "mxfp4"}
+	combineCast   = routeKind{expertsInFP8, "bf16", "e4m3-cast"}
 	plainDispatch = routeKind{expertsInFP32, "e4m3-block", "bf16"}
 	plainCombine  = routeKind{expertsInFP32, "bf16", "e4m3-block"}
 )
@@ -53,7 +54,7 @@ var (
 // routeKinds are all that are compared.
 var routeKinds = []routeKind{
 	bothBF16, dispatchPow2, dispatchFP8, {expertsInFP8, "mxfp4", "bf16"},
-	combineFP8, {expertsInFP8, "bf16", "mxfp8"}, {expertsInFP8, "e4m3-block", "e4m3-block"}, combineFP4,
+	combineFP8, {expertsInFP8, "bf16", "mxfp8"}, {expertsInFP8, "e4m3-block", "e4m3-block"}, combineFP4, combineCast,
 	{expertsInFP32, "bf16", "bf16"}, plainDispatch, plainCombine,
 }
 
@@ -103,7 +104,9 @@ func (s *sample) routesWork() int64 {
 }
 
 // routeWork is that of one way.
-func (s *sample) routeWork() int { return routedStepWork + (1+s.heldOut)*forwardWork }
+func (s *sample) routeWork() int {
+	return s.gradientBatches*routedStepWork + (1+s.heldOut)*forwardWork
+}
 
 // measureRoutes trains a model with experts in FP32 and sends its tokens in all ways.
 func (s *sample) measureRoutes(ctx context.Context, p *lab.Steps) error {
@@ -136,8 +139,8 @@ func (s *sample) measureRoutes(ctx context.Context, p *lab.Steps) error {
 	return nil
 }
 
-// passed is what a forward and backward pass left: what experts were given and gave, by
-// layer, and gradients, by weight.
+// passed is what forward and backward passes left: what experts were given and gave, by
+// layer, and gradients, by batch and weight.
 type passed struct{ in, out, gradients [][]float32 }
 
 // route measures a way against what is exact, which is the first that is measured.
@@ -164,24 +167,34 @@ func (s *sample) route(
 	return r, got, err
 }
 
-// pass computes the gradients of a batch that was not trained on.
+// pass computes the gradients of batches that were not trained on. What experts were given and
+// gave is of the first.
 func (s *sample) pass(ctx context.Context, model *stack) (*passed, error) {
-	tokens, targets, err := s.setup.Corpus.Batch(s.setup.Steps, routedBatch, routedContext)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := model.forward(ctx, tokens, targets, routedBatch, routedContext); err != nil {
-		return nil, err
-	}
 	var got passed
-	for _, l := range model.layers {
-		got.in, got.out = append(got.in, l.in), append(got.out, l.out)
+	for i := range s.gradientBatches {
+		for _, p := range model.params() {
+			clear(p.Grad)
+		}
+		tokens, targets, err := s.setup.Corpus.Batch(s.setup.Steps+i, routedBatch, routedContext)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := model.forward(ctx, tokens, targets, routedBatch, routedContext); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			for _, l := range model.layers {
+				got.in, got.out = append(got.in, l.in), append(got.out, l.out)
+			}
+		}
+		if err := model.backward(ctx); err != nil {
+			return nil, err
+		}
+		for _, p := range model.params() {
+			got.gradients = append(got.gradients, slices.Clone(p.Grad))
+		}
 	}
-	err = model.backward(ctx)
-	for _, p := range model.params() {
-		got.gradients = append(got.gradients, p.Grad)
-	}
-	return &got, err
+	return &got, nil
 }
 
 // outputError gives the experts of all layers what they were given where nothing is lost.

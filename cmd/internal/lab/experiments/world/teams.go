@@ -30,6 +30,7 @@ type teamKind struct {
 	name    string
 	delayed bool   // products under delayed scales in FP8; otherwise in BF16
 	weights string // the wire that weights are gathered in
+	norms   bool   // but those of norms in FP32
 	amax    world.AmaxTiming
 
 	// E4M3 sums gradients in E4M3, by a ring of ranks, each partial sum rounded.
@@ -48,14 +49,18 @@ const (
 	amaxOnTime  = "delayed scales, amaxes on time"
 	amaxBehind  = "delayed scales, amaxes a step behind"
 	amaxNever   = "delayed scales, amaxes never shared"
+	gatherPow2  = "weights in E4M3, scales powers of two"
 	gatherMXFP8 = "weights in MXFP8"
+	gatherNorms = "weights in MXFP8, norms in FP32"
 )
 
 var teamKinds = []teamKind{
 	{name: gatherFP32, weights: "fp32"},
 	{name: gatherBF16, weights: "bf16"},
 	{name: gatherFP8, weights: "e4m3-block"},
+	{name: gatherPow2, weights: "e4m3-block-pow2"},
 	{name: gatherMXFP8, weights: "mxfp8"},
+	{name: gatherNorms, weights: "mxfp8", norms: true},
 	{name: gatherFP4, weights: "mxfp4"},
 	{name: sumShared, weights: "fp32", e4m3: true, rule: world.AmaxShared},
 	{name: sumLate, weights: "fp32", e4m3: true, rule: world.AmaxLate},
@@ -104,7 +109,7 @@ func (k teamKind) config() nn.Config {
 // options are those of ZeRO. In E4M3 gradients are divided before they are summed: a sum
 // under an amax that all share would saturate otherwise.
 func (k teamKind) options(summed *saturation) world.ZeroOptions {
-	o := world.ZeroOptions{Stage: 3, Weights: wire(k.weights), Amax: k.amax}
+	o := world.ZeroOptions{Stage: 3, Weights: wire(k.weights), KeepVectors: k.norms, Amax: k.amax}
 	o.Gradients.Order = world.OrderRing
 	if k.e4m3 {
 		o.Division = train.DividePre

@@ -38,8 +38,9 @@ var Experiment = lab.Experiment{
 type scope struct {
 	seeds int
 
-	routedSteps int // of training of the model with experts
-	heldOut     int // batches that its loss is judged by
+	routedSteps     int // of training of the model with experts
+	gradientBatches int // that errors of its gradients are taken of
+	heldOut         int // that its loss is judged by
 
 	sums     []int // ranks that gradients are summed over
 	elements int   // of a gradient
@@ -98,15 +99,15 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 func newStudy(o lab.Options) *study {
 	s := &study{scope: lab.Pick(o,
 		scope{
-			seeds: 12, routedSteps: 120, heldOut: 6,
+			seeds: 12, routedSteps: 120, gradientBatches: 16, heldOut: 6,
 			sums: []int{2, 16, 64, 1024, 16384}, elements: 256, sliceSteps: 4, teamSteps: 100,
 		},
 		scope{
-			seeds: 2, routedSteps: 40, heldOut: 2,
+			seeds: 2, routedSteps: 40, gradientBatches: 2, heldOut: 2,
 			sums: []int{2, 16, 64, 1024, 16384}, elements: 64, sliceSteps: 2, teamSteps: 30,
 		},
 		scope{
-			seeds: 1, routedSteps: 1, heldOut: 1,
+			seeds: 1, routedSteps: 1, gradientBatches: 1, heldOut: 1,
 			sums: []int{2, 64}, elements: 32, sliceSteps: 1, teamSteps: 2,
 		})}
 	for i := range s.seeds {

@@ -14,12 +14,12 @@ import (
 func TestWorld(t *testing.T) {
 	labtest.Slow(t)
 	r := labtest.Run(t, Experiment, labtest.Shakespeare(t))
-	labtest.Judged(t, r, 6, 25)
-	require.Len(t, labtest.Table(t, r, "tokens").Rows, 11)
+	labtest.Judged(t, r, 6, 28)
+	require.Len(t, labtest.Table(t, r, "tokens").Rows, 12)
 	require.Len(t, labtest.Table(t, r, "sums").Rows, 2*4*5)
 	require.Len(t, labtest.Table(t, r, "sums-seeds").Rows, 2*2*4*5+5)
-	require.Len(t, labtest.Table(t, r, "teams").Rows, 10)
-	require.Len(t, labtest.Table(t, r, "teams-steps").Rows, 10*2)
+	require.Len(t, labtest.Table(t, r, "teams").Rows, 12)
+	require.Len(t, labtest.Table(t, r, "teams-steps").Rows, 12*2)
 	for _, row := range labtest.Table(t, r, "tokens").Rows {
 		require.Positive(t, row[3], "%v lose something", row)
 		require.Positive(t, row[4], "%v lose something", row)
