@@ -124,7 +124,7 @@ func TestRankOrderFP32(t *testing.T) {
 // half of the smallest subnormal, 2^-9.
 func TestCastMessage(t *testing.T) {
 	w := wire(t, "e4m3-cast")
-	x := Exchange{Name: "x", Cols: 4, Wire: w, Result: w, Order: OrderScatter}
+	x := Exchange{Name: "x", Cols: 4, Wire: w, Order: OrderScatter}
 	nothing := make([]float32, 8)
 	values := []float32{1000, -0.0009, 1.0625, 0.3, -449, 0x1p-9, 17, 1e-3}
 	parts, traffic, err := x.ReduceScatter(t.Context(), [][]float32{nothing, values})
