@@ -111,7 +111,8 @@ func (s *partsSource) read(done *meter.Meter, all []share) error {
 func (s *partsSource) readPart(done *meter.Meter, rank int, all []share) error {
 	var wanted []share
 	for _, x := range all {
-		if begin, end := s.piece(rank, x.Name); x.Count() > 0 && x.lo < end && begin < x.lo+x.Count() {
+		begin, end := s.piece(rank, x.Name)
+		if n := x.Count(); n > 0 && x.lo < end && begin < x.lo+n {
 			wanted = append(wanted, x)
 		}
 	}

@@ -126,9 +126,10 @@ func (c *Checkpoint) restorePieces(
 		return err
 	}
 	moved := paramsOf(pieces)
-	return c.fill(ctx, w.Progress, o, moved, moved, func(values [][]float32, moments []optim.Tensor) []share {
+	shares := func(values [][]float32, moments []optim.Tensor) []share {
 		return pieceShares(w.Params, pieces, values, moments, block)
-	})
+	}
+	return c.fill(ctx, w.Progress, o, moved, moved, shares)
 }
 
 // CheckModel returns an error, [ErrMismatch], that names the first field in which the model

@@ -14,9 +14,9 @@ import (
 // Numbers of ranks say where things are computed, and Shards, Micro, Slices and Sequence
 // what: layouts that agree in these have the same bits on any number of ranks, unless
 // SumAtSource adds in the order of ranks, moments are rounded at random or have blocks that
-// ZeRO's parts cut, or an exchange depends on the ranks: in any format but FP32 those between stages, and those with
-// experts whose scale is a whole message's or which round at random. Rank
-// (p·Data + d)·Tensor + t is the p-th of a pipeline and has the d-th shards and the t-th
+// ZeRO's parts cut, or an exchange depends on the ranks: in any format but FP32 those between
+// stages, and those with experts whose scale is a whole message's or which round at random.
+// Rank (p·Data + d)·Tensor + t is the p-th of a pipeline and has the d-th shards and the t-th
 // slices.
 //
 // Where the head is tied to the embedding, the first stage has the table. The last has a copy:
@@ -61,7 +61,7 @@ const (
 	LossSums           = "loss"                // sums over slices of the loss's exponentials
 	StageActivations   = "activation"          // from stage to stage
 	StageGradients     = "activation gradient" // back
-	TiedGradients      = "tied gradient"       // of the table that first and last stage have, to the first
+	TiedGradients      = "tied gradient"       // of a table that two stages have, to the first
 	ExpertTokens       = "dispatch"            // to experts
 	ExpertResults      = "combine"             // back
 	ExpertResultsGrads = "combine gradient"    // to experts

@@ -20,7 +20,7 @@ type partParam struct {
 	grads      [][]float32 // of each of the rank's shards
 	memory     AmaxMemory
 
-	moved *nn.Param // what the optimizer moves: the part that ZeRO leaves the rank, by its saved name
+	moved *nn.Param // what the optimizer moves, as it is saved: the part that ZeRO leaves the rank
 	cuts  []int     // of all parts, one for each shard
 	first int       // of moved, in elements
 }
