@@ -12,10 +12,11 @@ import (
 	"github.com/octavo-fp8/octavo/nn/generate"
 )
 
-const generateLong = `Generate continues prompts with a Hugging Face Llama, in any layout that
-convert reads, on this machine's processors, and prints the text as it comes.
-Linear layers have their weights in FP8, and keys and values of the tokens so
-far lie in a cache in FP8. Each token is run through the model once.
+const generateLong = `Generate continues prompts with a Hugging Face Llama, or a mixture of experts as
+DeepSeek-V3, in any layout that convert reads, on this machine's processors, and
+prints the text as it comes. Linear layers have their weights in FP8, and keys
+and values of the tokens so far lie in a cache in FP8. Each token is run through
+the model once.
 
 A prompt is each --prompt, the text of --prompt-file, each line of --prompts, or
 standard input. Tokens are made of it, and text of tokens, by the tokenizer.json
@@ -33,7 +34,7 @@ in the order of the prompts, each under a line that repeats the prompt: the
 first one that has not ended as it comes, others after it.
 
 A recipe is one of train's --recipe or a profile as in inspect, for the inputs
-and the weights of all linear layers but the head, which stays FP32; none
+and the weights of all linear layers but routers and head, which stay FP32; none
 multiplies weights in FP32 as they were loaded. The cache has a scale for each
 token and head, or k_scale and v_scale where the model has them. Attention
 multiplies the queries in BF16 with what is in the cache.

@@ -122,7 +122,8 @@ func (t *continuation) load(ctx context.Context, bar *display.Display) error {
 		return err
 	}
 	o := generate.Options{FP8: f.operands(), Cache: f.cache, Workers: f.workers, Progress: bar}
-	if f.cache == generate.CacheE4M3 {
+	// Scales of models with latent attention are those of latents, which are not what is kept.
+	if f.cache == generate.CacheE4M3 && model.Config().MLA == nil {
 		o.KeyScales, o.ValueScales, err = hf.CacheScales(t.source, model.Config().Layers)
 		if err != nil {
 			return err

@@ -5,9 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/nn"
 )
 
 // TestTrainMoE: experts train, their loads are in the result, and a run that resumes ends as
@@ -97,5 +101,30 @@ func TestTrainSaveMoE(t *testing.T) {
 		require.InDelta(t, loss, heldOut(t, loadSaved(t, converted)), 0.01)
 		succeed(t, "lint", dir)
 		succeed(t, "inspect", dir)
+		requireContinued(t, dir, m)
+	}
+}
+
+// requireContinued compares what octavo generate continues a prompt with, its weights in FP32 and
+// its cache in BF16, with the most likely tokens of the model that was loaded.
+func requireContinued(t *testing.T, dir string, m *nn.Llama) {
+	t.Helper()
+	const prompt, n = "round a", 6
+	var report struct{ Requests []struct{ Tokens []int32 } }
+	r := octavo(strings.NewReader(""), "generate", "--model", dir, "--prompt", prompt, "--recipe", "none",
+		"--cache", "bf16", "--tokens", strconv.Itoa(n), "--json", "--quiet")
+	require.Zero(t, r.status, r.stderr)
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &report))
+	var tokens []int32
+	for _, b := range []byte(prompt) {
+		tokens = append(tokens, int32(b))
+	}
+	require.Len(t, report.Requests[0].Tokens, n)
+	for _, token := range report.Requests[0].Tokens {
+		logits, err := m.Logits(t.Context(), tokens, 1, len(tokens))
+		require.NoError(t, err)
+		last := logits[len(logits)-256:]
+		require.InDelta(t, slices.Max(last), last[token], 1e-2)
+		tokens = append(tokens, token)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/generate"
 	"github.com/octavo-fp8/octavo/progress"
 )
@@ -63,7 +64,12 @@ func batchDiffers(t *testing.T, g *generate.Generator, list []generate.Request) 
 }
 
 func TestGenerateBatch(t *testing.T) {
-	m := model(t)
+	for kind, m := range models(t) {
+		t.Run(kind, func(t *testing.T) { testGenerateBatch(t, m) })
+	}
+}
+
+func testGenerateBatch(t *testing.T, m *nn.Llama) {
 	list := requests(t, m.Config().Vocab)
 	for name, o := range perToken(t) {
 		require.False(t, batchDiffers(t, generator(t, m, o), list), name)

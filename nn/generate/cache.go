@@ -11,13 +11,14 @@ import (
 
 // cache is the keys and values of a layer of a sequence: codes, or bfloat16.
 type cache struct {
-	heads, limit, dim int
+	heads, limit     int
+	keyDim, valueDim int
 
 	codes    *attention.Sequence
 	perToken bool      // scales of codes: one for each head and token
 	largest  []float32 // [heads, limit]: the largest value up to each token, in magnitude
 
-	keys, values []fp8.BFloat16 // [heads, limit, dim], in place of codes
+	keys, values []fp8.BFloat16 // [heads, limit, their dimension], in place of codes
 }
 
 // pageTokens is how many tokens a page of package attention's caches has.
@@ -26,15 +27,15 @@ const pageTokens = 64
 // newCache returns the cache of a layer for so many tokens.
 func (g *Generator) newCache(layer, limit int) (c cache, err error) {
 	o := &g.options
-	c = cache{heads: g.config.KVHeads, limit: limit, dim: g.config.Dim / g.config.Heads}
+	c = cache{heads: g.config.KVHeads, limit: limit, keyDim: g.keyDim, valueDim: g.valueDim}
 	n := c.heads * limit
 	if o.Cache == CacheBF16 {
-		c.keys, c.values = make([]fp8.BFloat16, n*c.dim), make([]fp8.BFloat16, n*c.dim)
+		c.keys, c.values = make([]fp8.BFloat16, n*c.keyDim), make([]fp8.BFloat16, n*c.valueDim)
 		return c, nil
 	}
 	config := attention.CacheConfig{
 		Pages: (limit + pageTokens - 1) / pageTokens, PageTokens: pageTokens,
-		KVHeads: c.heads, Dim: c.dim, Format: fp8.E4M3,
+		KVHeads: c.heads, Dim: c.keyDim, ValueDim: c.valueDim, Format: fp8.E4M3,
 		K: attention.CacheScale{Per: attention.CachePerTokenHead},
 		V: attention.CacheScale{Per: attention.CachePerTokenHead},
 	}
@@ -63,13 +64,14 @@ func (g *Generator) given(scales []float32, layer int) attention.CacheScale {
 
 // tokenBytes returns the bytes of the keys and values of a token.
 func (c *cache) tokenBytes() int {
+	both := c.keyDim + c.valueDim
 	switch {
 	case c.codes == nil:
-		return 2 * 2 * c.heads * c.dim
+		return 2 * c.heads * both
 	case c.perToken:
-		return 2 * c.heads * (c.dim + 4)
+		return c.heads * (both + 2*4)
 	}
-	return 2 * c.heads * c.dim
+	return c.heads * both
 }
 
 // truncate removes the tokens from n on.
@@ -81,9 +83,9 @@ func (c *cache) truncate(n int) {
 
 // check returns an error that names the first of keys or values, [tokens, heads·dim], that is
 // not finite.
-func (c *cache) check(what string, first int, x []float32) error {
-	for row := range len(x) / c.dim {
-		amax, nan := fp8.Amax(x[row*c.dim:][:c.dim])
+func (c *cache) check(what string, first int, x []float32, dim int) error {
+	for row := range len(x) / dim {
+		amax, nan := fp8.Amax(x[row*dim:][:dim])
 		if nan || math.IsInf(float64(amax), 0) {
 			return fmt.Errorf("one of the %s of head %d at position %d is not finite",
 				what, row%c.heads, first+row/c.heads)
@@ -96,13 +98,13 @@ func (c *cache) check(what string, first int, x []float32) error {
 // into the cache before the first of them looks at it. What a token sees depends on the
 // largest scale of the values up to it: those that follow must not have a larger one.
 func (c *cache) together(first int, values []float32) int {
-	tokens := len(values) / (c.heads * c.dim)
+	tokens := len(values) / (c.heads * c.valueDim)
 	if !c.perToken {
 		return tokens
 	}
 	for i := range tokens {
 		for h := range c.heads {
-			amax, _ := fp8.Amax(values[(i*c.heads+h)*c.dim:][:c.dim])
+			amax, _ := fp8.Amax(values[(i*c.heads+h)*c.valueDim:][:c.valueDim])
 			at := h*c.limit + first + i
 			if first+i > 0 {
 				amax = max(amax, c.largest[at-1])
@@ -120,17 +122,22 @@ func (c *cache) put(first int, keys, values []float32) error {
 	if c.codes != nil {
 		return attention.Append(c.codes, keys, values)
 	}
-	for row := range len(keys) / c.dim {
-		to := (row%c.heads*c.limit + first + row/c.heads) * c.dim
-		for j := range c.dim {
-			c.keys[to+j] = fp8.BFloat16FromFloat32(keys[row*c.dim+j])
-			c.values[to+j] = fp8.BFloat16FromFloat32(values[row*c.dim+j])
-		}
-	}
+	c.putBF16(c.keys, first, keys, c.keyDim)
+	c.putBF16(c.values, first, values, c.valueDim)
 	return nil
 }
 
-// attend writes what queries, [Heads, queries, dim], see, the last of them of all so many
+// putBF16 rounds heads of so many elements of tokens to bfloat16.
+func (c *cache) putBF16(to []fp8.BFloat16, first int, x []float32, dim int) {
+	for row := range len(x) / dim {
+		at := (row%c.heads*c.limit + first + row/c.heads) * dim
+		for j, v := range x[row*dim:][:dim] {
+			to[at+j] = fp8.BFloat16FromFloat32(v)
+		}
+	}
+}
+
+// attend writes what queries, [Heads, queries, keyDim], see, the last of them of all so many
 // tokens.
 func (c *cache) attend(
 	ctx context.Context, out []float32, q attention.Operand, tokens, workers int,
@@ -140,10 +147,10 @@ func (c *cache) attend(
 		return attention.Attend(ctx, out, &attention.Query{Sequence: c.codes, Q: q, Mask: causal},
 			o)
 	}
-	shape := [3]int{c.heads, c.limit, c.dim}
 	p := attention.Problem{
-		Q: q, K: attention.Operand{BFloat16: c.keys, Shape: shape},
-		V: attention.Operand{BFloat16: c.values, Shape: shape}, Keys: tokens, Mask: causal,
+		Q: q, Keys: tokens, Mask: causal,
+		K: attention.Operand{BFloat16: c.keys, Shape: [3]int{c.heads, c.limit, c.keyDim}},
+		V: attention.Operand{BFloat16: c.values, Shape: [3]int{c.heads, c.limit, c.valueDim}},
 	}
 	return attention.Forward(ctx, out, &p, o)
 }

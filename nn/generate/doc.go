@@ -17,7 +17,8 @@
 //
 // Layers are those of package nn. Weights are quantized once and packed; the product is that
 // of package gemm, so that linear layers have the bits of [nn.Options.FP8]. Embedding, norms,
-// SwiGLU and head are FP32. Attention is that of package attention, in its canonical order with
+// SwiGLU, routers and head are FP32. Of latent attention the keys and values of every head are
+// kept, not the latents that they are made of. Attention is that of package attention, in its canonical order with
 // P in bfloat16 and without splits, of
 //
 //	queries      with their positions, rounded to bfloat16
@@ -40,7 +41,7 @@
 // # Memory
 //
 // A sequence has room for all its tokens from the start: in E4M3, in an [attention.Cache],
-// D+4 bytes for each key and value of D elements, D with scales that are given, rounded up to
+// D+4 bytes for each key and value of D elements and head, D with scales that are given, rounded up to
 // whole panels and pages; in BF16 2D. A generator keeps what [Generator.WeightBytes] counts,
 // and the embedding.
 package generate

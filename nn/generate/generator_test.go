@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/generate"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -31,6 +33,45 @@ func model(t *testing.T) *nn.Llama {
 		}
 	}
 	return m
+}
+
+// mixture returns a model with latent attention and, behind a dense layer, experts whose biases
+// have been moved.
+func mixture(t *testing.T, change func(*nn.Config)) *nn.Llama {
+	t.Helper()
+	c := nn.Config{
+		Vocab: 37, Dim: 32, Layers: 2, Heads: 2, Hidden: 40, Context: 96, Dense: 1,
+		MLA: &nn.MLAConfig{QueryRank: 12, KVRank: 10, NoPE: 6, RoPE: 4, Value: 8, NormEps: 1e-3},
+		Experts: &nn.ExpertsConfig{Hidden: 20, Shared: 1, Router: nn.RouterConfig{
+			Experts: 6, TopK: 2, Scale: 1.5, BiasRate: 0.25, BalanceLoss: 0.1,
+		}},
+	}
+	change(&c)
+	m, err := nn.NewLlama(c, 1)
+	require.NoError(t, err)
+	for i, p := range m.Params() {
+		if p.Decay {
+			p.Randomize(1, uint64(i), 0.3)
+		}
+	}
+	tokens := tokensOf(rand.New(rand.NewPCG(6, 1)), 64, 37)
+	_, err = m.Loss(t.Context(), tokens, tokens, 1, len(tokens))
+	require.NoError(t, err)
+	require.NoError(t, m.Backward(t.Context()))
+	m.EndStep()
+	return m
+}
+
+// models are those of all kinds.
+func models(t *testing.T) map[string]*nn.Llama {
+	t.Helper()
+	return map[string]*nn.Llama{
+		"llama":   model(t),
+		"mixture": mixture(t, func(*nn.Config) {}),
+		"direct": mixture(t, func(c *nn.Config) {
+			c.MLA.QueryRank, c.MLA.Value, c.Experts.Shared, c.Dense = 0, 12, 0, 0
+		}),
+	}
 }
 
 func tokensOf(r *rand.Rand, n, vocab int) []int32 {
@@ -103,33 +144,15 @@ func perToken(t *testing.T) map[string]generate.Options {
 // sees the keys and values of those up to it as they are in a cache.
 func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) []float32 {
 	t.Helper()
-	ctx, c, rows := t.Context(), m.Config(), len(tokens)
-	linear := func(w *nn.Param, x []float32, o nn.Options) []float32 {
-		l, err := nn.NewLinearOf(w.Name, w, o)
-		require.NoError(t, err)
-		y := make([]float32, rows*w.Rows)
-		require.NoError(t, l.Forward(ctx, y, x, rows))
-		return y
-	}
-	norm := func(gain *nn.Param, x []float32) []float32 {
-		n, err := nn.NewRMSNorm(gain.Name, gain.Cols, c.NormEps, nn.Options{})
-		require.NoError(t, err)
-		n.Gain = gain
-		y := make([]float32, len(x))
-		require.NoError(t, n.Forward(ctx, y, x))
-		return y
-	}
-	var with nn.Options
+	d := &defined{t: t, m: m, c: m.Config(), o: o}
 	if o.FP8 != nil {
 		r := nn.DefaultFP8()
 		r.Forward = *o.FP8
-		with.FP8 = &r
+		d.with.FP8 = &r
 	}
-	rotary, err := nn.NewRotary(c.Dim/c.Heads, c.Context, c.RopeTheta)
-	require.NoError(t, err)
 	var stream []float32
 	for _, id := range tokens {
-		stream = append(stream, m.Params()[0].Value[int(id)*c.Dim:][:c.Dim]...)
+		stream = append(stream, m.Params()[0].Value[int(id)*d.c.Dim:][:d.c.Dim]...)
 	}
 	add := func(x []float32) {
 		for i := range x {
@@ -137,32 +160,143 @@ func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) [
 		}
 	}
 	for layer, b := range m.Blocks() {
-		x := norm(b.AttentionNorm.Gain, stream)
-		q, k, v := linear(b.Attention.Query.Weight, x, with),
-			linear(b.Attention.Key.Weight, x, with), linear(b.Attention.Value.Weight, x, with)
-		require.NoError(t, rotary.Rotate(q, c.Heads, rows, 0))
-		require.NoError(t, rotary.Rotate(k, c.KVHeads, rows, 0))
-		keys, values := cached(c, o, k, o.KeyScales, layer), cached(c, o, v, o.ValueScales, layer)
-		var mixed []float32
-		for i := range rows {
-			mixed = append(mixed,
-				sees(t, c, q[i*c.Dim:][:c.Dim], first(keys, i+1), first(values, i+1))...)
+		x := d.norm(b.AttentionNorm.Gain, stream, d.c.NormEps)
+		if b.MLA != nil {
+			add(d.linear(b.MLA.Output.Weight, d.mixed(d.latent(b.MLA, x, len(tokens)), layer), d.with))
+		} else {
+			add(d.linear(b.Attention.Output.Weight, d.mixed(d.heads(b.Attention, x, len(tokens)), layer), d.with))
 		}
-		add(linear(b.Attention.Output.Weight, mixed, with))
-		x = norm(b.MLPNorm.Gain, stream)
-		g, u := linear(b.MLP.Gate.Weight, x, with), linear(b.MLP.Up.Weight, x, with)
+		x = d.norm(b.MLPNorm.Gain, stream, d.c.NormEps)
+		if b.Experts != nil {
+			add(d.experts(b.Experts, x, len(tokens)))
+			continue
+		}
+		g, u := d.linear(b.MLP.Gate.Weight, x, d.with), d.linear(b.MLP.Up.Weight, x, d.with)
 		swiglu.Forward(u, u, g, swiglu.Scales{})
-		add(linear(b.MLP.Down.Weight, u, with))
+		add(d.linear(b.MLP.Down.Weight, u, d.with))
 	}
-	return linear(m.Param("lm_head.weight"), norm(m.Param("model.norm.weight"), stream),
+	return d.linear(m.Param("lm_head.weight"), d.norm(m.Param("model.norm.weight"), stream, d.c.NormEps),
 		nn.Options{})
+}
+
+// defined is a model under options.
+type defined struct {
+	t    *testing.T
+	m    *nn.Llama
+	c    nn.Config
+	o    generate.Options
+	with nn.Options // of linear layers
+}
+
+func (d *defined) linear(w *nn.Param, x []float32, o nn.Options) []float32 {
+	l, err := nn.NewLinearOf(w.Name, w, o)
+	require.NoError(d.t, err)
+	rows := len(x) / w.Cols
+	y := make([]float32, rows*w.Rows)
+	require.NoError(d.t, l.Forward(d.t.Context(), y, x, rows))
+	return y
+}
+
+func (d *defined) norm(gain *nn.Param, x []float32, eps float64) []float32 {
+	n, err := nn.NewRMSNorm(gain.Name, gain.Cols, eps, nn.Options{})
+	require.NoError(d.t, err)
+	n.Gain = gain
+	y := make([]float32, len(x))
+	require.NoError(d.t, n.Forward(d.t.Context(), y, x))
+	return y
+}
+
+// rotate rotates the last elements of each head.
+func (d *defined) rotate(x []float32, heads, dim, rotated, rows int) {
+	rotary, err := nn.NewRotary(rotated, d.c.Context, d.c.RopeTheta)
+	require.NoError(d.t, err)
+	for row := range rows {
+		for h := range heads {
+			last := x[(row*heads+h)*dim:][dim-rotated : dim]
+			require.NoError(d.t, rotary.RotateFrom(last, 1, row, 1))
+		}
+	}
+}
+
+// attended is queries, keys and values of all tokens, and how large they are for each head.
+type attended struct {
+	q, k, v          []float32
+	keyDim, valueDim int
+}
+
+func (d *defined) heads(a *nn.Attention, x []float32, rows int) attended {
+	n := d.c.Dim / d.c.Heads
+	to := attended{
+		d.linear(a.Query.Weight, x, d.with), d.linear(a.Key.Weight, x, d.with),
+		d.linear(a.Value.Weight, x, d.with), n, n,
+	}
+	d.rotate(to.q, d.c.Heads, n, n, rows)
+	d.rotate(to.k, d.c.KVHeads, n, n, rows)
+	return to
+}
+
+func (d *defined) latent(a *nn.MLA, x []float32, rows int) attended {
+	c := d.c.MLA
+	to := attended{keyDim: c.NoPE + c.RoPE, valueDim: c.Value}
+	from := x
+	if a.QueryDown != nil {
+		from = d.norm(a.QueryNorm.Gain, d.linear(a.QueryDown.Weight, x, d.with), c.NormEps)
+	}
+	to.q = d.linear(a.Query.Weight, from, d.with)
+	down := d.linear(a.KVDown.Weight, x, d.with)
+	var raw, shared []float32
+	for row := range slices.Chunk(down, c.KVRank+c.RoPE) {
+		raw, shared = append(raw, row[:c.KVRank]...), append(shared, row[c.KVRank:]...)
+	}
+	up := d.linear(a.KV.Weight, d.norm(a.KVNorm.Gain, raw, c.NormEps), d.with)
+	for i := range rows * d.c.Heads {
+		of := up[i*(c.NoPE+c.Value):][:c.NoPE+c.Value]
+		to.k = append(append(to.k, of[:c.NoPE]...), shared[i/d.c.Heads*c.RoPE:][:c.RoPE]...)
+		to.v = append(to.v, of[c.NoPE:]...)
+	}
+	d.rotate(to.q, d.c.Heads, to.keyDim, c.RoPE, rows)
+	d.rotate(to.k, d.c.Heads, to.keyDim, c.RoPE, rows)
+	return to
+}
+
+// mixed returns what tokens see of each other.
+func (d *defined) mixed(a attended, layer int) (mixed []float32) {
+	keys := cached(d.c, d.o, a.k, d.o.KeyScales, layer, a.keyDim)
+	values := cached(d.c, d.o, a.v, d.o.ValueScales, layer, a.valueDim)
+	i := 0
+	for q := range slices.Chunk(a.q, d.c.Heads*a.keyDim) {
+		i++
+		mixed = append(mixed, sees(d.t, d.c, q, first(keys, i), first(values, i))...)
+	}
+	return mixed
+}
+
+func (d *defined) experts(of *nn.Experts, x []float32, rows int) []float32 {
+	var shared nn.Shared
+	o := d.with
+	o.Shared = &shared
+	c := *d.c.Experts
+	c.Dim = d.c.Dim
+	prefix, _, _ := strings.Cut(of.Params()[0].Name, "gate")
+	experts, err := nn.NewExperts(prefix, c, o)
+	require.NoError(d.t, err)
+	for i, p := range experts.Params() {
+		copy(p.Value, of.Params()[i].Value)
+	}
+	state := shared.Scaling().State()
+	for name := range state.Routers {
+		state.Routers[name] = nn.RouterState{Bias: of.Router.Bias(), Load: make([]int64, c.Router.Experts)}
+	}
+	require.NoError(d.t, shared.Scaling().Restore(state))
+	y := make([]float32, len(x))
+	require.NoError(d.t, experts.Forward(d.t.Context(), y, x, 1, rows))
+	return y
 }
 
 // cached returns keys or values as they are in a cache.
 func cached(
-	c nn.Config, o generate.Options, x, static []float32, layer int,
+	c nn.Config, o generate.Options, x, static []float32, layer, d int,
 ) (to attention.Operand) {
-	d := c.Dim / c.Heads
 	rows := len(x) / (c.KVHeads * d)
 	if len(static) == c.Layers { // the same for all heads
 		static = slices.Repeat(static[layer:layer+1], c.KVHeads)
@@ -225,11 +359,12 @@ func first(o attention.Operand, n int) (to attention.Operand) {
 
 // sees returns what one token's queries see of keys and values.
 func sees(t *testing.T, c nn.Config, q []float32, keys, values attention.Operand) []float32 {
-	queries := attention.Operand{Shape: [3]int{c.Heads, 1, c.Dim / c.Heads}}
+	queries := attention.Operand{Shape: [3]int{c.Heads, 1, len(q) / c.Heads}}
 	for _, x := range q {
 		queries.BFloat16 = append(queries.BFloat16, fp8.BFloat16FromFloat32(x))
 	}
-	out := make([]float32, c.Dim)
+	_, _, wide := values.Dims()
+	out := make([]float32, c.Heads*wide)
 	p := attention.Problem{Q: queries, K: keys, V: values}
 	require.NoError(t, attention.Forward(t.Context(), out, &p, attention.Options{}))
 	return out
@@ -237,20 +372,27 @@ func sees(t *testing.T, c nn.Config, q []float32, keys, values attention.Operand
 
 // TestDefinition compares with the definition, to the bit.
 func TestDefinition(t *testing.T) {
-	m := model(t)
 	tokens := tokensOf(rand.New(rand.NewPCG(1, 1)), 80, 37)
-	for name, o := range perToken(t) {
-		want := definition(t, m, tokens, o)
-		g := generator(t, m, o)
-		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
-		require.NoError(t, err)
-		require.Equal(t, bitsOf(want), bitsOf(got), name)
+	for kind, m := range models(t) {
+		for name, o := range perToken(t) {
+			want := definition(t, m, tokens, o)
+			g := generator(t, m, o)
+			got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
+			require.NoError(t, err)
+			require.Equal(t, bitsOf(want), bitsOf(got), "%s: %s", kind, name)
+		}
 	}
 }
 
 // TestIncremental cuts a sequence anywhere: all parts at once, or token by token.
 func TestIncremental(t *testing.T) {
-	m, r := model(t), rand.New(rand.NewPCG(2, 2))
+	for kind, m := range models(t) {
+		t.Run(kind, func(t *testing.T) { testIncremental(t, m) })
+	}
+}
+
+func testIncremental(t *testing.T, m *nn.Llama) {
+	r := rand.New(rand.NewPCG(2, 2))
 	tokens, vocab := tokensOf(r, 80, 37), m.Config().Vocab
 	for name, o := range perToken(t) {
 		g := generator(t, m, o)
@@ -289,7 +431,13 @@ func TestIncremental(t *testing.T) {
 
 // TestBatch runs requests of different lengths in random batches, and each of them alone.
 func TestBatch(t *testing.T) {
-	m, r := model(t), rand.New(rand.NewPCG(3, 3))
+	for kind, m := range models(t) {
+		t.Run(kind, func(t *testing.T) { testBatch(t, m) })
+	}
+}
+
+func testBatch(t *testing.T, m *nn.Llama) {
+	r := rand.New(rand.NewPCG(3, 3))
 	vocab := m.Config().Vocab
 	for name, o := range perToken(t) {
 		g := generator(t, m, o)
@@ -359,7 +507,12 @@ func TestSpanning(t *testing.T) {
 
 // TestModel compares with the model itself, whose attention is FP32.
 func TestModel(t *testing.T) {
-	m := model(t)
+	for kind, m := range models(t) {
+		t.Run(kind, func(t *testing.T) { testModel(t, m) })
+	}
+}
+
+func testModel(t *testing.T, m *nn.Llama) {
 	tokens := tokensOf(rand.New(rand.NewPCG(5, 5)), 80, 37)
 	want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
 	require.NoError(t, err)
@@ -375,7 +528,7 @@ func TestModel(t *testing.T) {
 	}{
 		{"bf16", 1e-4, 0.01, generate.Options{Cache: generate.CacheBF16}},
 		{"e4m3", 2e-3, 0.1, generate.Options{}},
-		{"fp8", 2e-3, 0.3, generate.Options{FP8: operandsOf(t, "fp8")}},
+		{"fp8", 2e-3, 0.4, generate.Options{FP8: operandsOf(t, "fp8")}},
 	} {
 		g := generator(t, m, o.options)
 		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
@@ -465,25 +618,72 @@ func TestNotFinite(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	m := model(t)
-	weights := int64(0)
-	for _, p := range m.Params()[1:] {
-		weights += int64(len(p.Value))
+	for kind, m := range models(t) {
+		weights := int64(0)
+		for _, p := range m.Params()[1:] {
+			weights += int64(len(p.Value))
+		}
+		require.Equal(t, 4*weights, generator(t, m, generate.Options{}).WeightBytes(), kind)
+		fp8 := generator(t, m, generate.Options{FP8: operandsOf(t, "fp8")}).WeightBytes()
+		require.Less(t, fp8, 3*weights+4*37*32, kind)
+		require.Greater(t, fp8, weights, kind)
 	}
-	require.Equal(t, 4*weights, generator(t, m, generate.Options{}).WeightBytes())
-	fp8 := generator(t, m, generate.Options{FP8: operandsOf(t, "fp8")}).WeightBytes()
-	require.Less(t, fp8, 2*weights+4*37*32)
-	require.Greater(t, fp8, weights)
 }
 
-// TestNewRefusesMixtures: of MLA and experts a generator knows nothing.
-func TestNewRefusesMixtures(t *testing.T) {
-	m, err := nn.NewLlama(nn.Config{
-		Vocab: 8, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 8,
-		MLA: &nn.MLAConfig{KVRank: 4, NoPE: 2, RoPE: 2, Value: 4},
-	}, 1)
-	require.NoError(t, err)
-	_, err = generate.New(t.Context(), m, generate.Options{})
+// TestCacheBytesOfMixtures: two heads of keys of 10 elements and of values of 8.
+func TestCacheBytesOfMixtures(t *testing.T) {
+	for want, o := range map[int64]generate.Options{
+		2 * (10 + 8 + 2*4): {}, 2 * 2 * (10 + 8): {Cache: generate.CacheBF16},
+	} {
+		g := generator(t, mixture(t, func(*nn.Config) {}), o)
+		_, timing, err := g.Generate(t.Context(), generate.Request{Prompt: []int32{1, 2}, Tokens: 2})
+		require.NoError(t, err)
+		require.Equal(t, 3*2*want, timing.CacheBytes) // tokens, layers
+	}
+}
+
+// TestPackTells: every parameter of the blocks counts, and once.
+func TestPackTells(t *testing.T) {
+	for kind, m := range models(t) {
+		var done, total int64
+		generator(t, m, generate.Options{FP8: operandsOf(t, "fp8"), Progress: progress.Func(
+			func(op string, n, of int64) { done, total = n, of },
+		)})
+		weights := int64(0)
+		for _, b := range m.Blocks() {
+			for _, p := range b.Params() {
+				weights += int64(len(p.Value))
+			}
+		}
+		require.Equal(t, []int64{weights, weights}, []int64{done, total}, kind)
+	}
+}
+
+// TestCapacityRefused: what is dropped would depend on the batch.
+func TestCapacityRefused(t *testing.T) {
+	m := mixture(t, func(c *nn.Config) { c.Experts.CapacityFactor = 1.25 })
+	_, err := generate.New(t.Context(), m, generate.Options{})
 	require.ErrorIs(t, err, generate.ErrOptions)
-	require.ErrorContains(t, err, "MLA or experts")
+	require.ErrorContains(t, err, "the model's experts have a CapacityFactor of 1.25")
+}
+
+// TestBiasesAreTaken: a generator has those that the model had when it was made.
+func TestBiasesAreTaken(t *testing.T) {
+	m := mixture(t, func(*nn.Config) {})
+	tokens := [][]int32{tokensOf(rand.New(rand.NewPCG(7, 1)), 30, 37)}
+	logits := func(g *generate.Generator) []uint32 {
+		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, tokens)
+		require.NoError(t, err)
+		return bitsOf(got)
+	}
+	g := generator(t, m, generate.Options{})
+	before := logits(g)
+	state := m.Shared().Scaling().State()
+	for _, r := range state.Routers {
+		clear(r.Bias)
+		r.Bias[3] = 5
+	}
+	require.NoError(t, m.Shared().Scaling().Restore(state))
+	require.Equal(t, before, logits(g))
+	require.NotEqual(t, before, logits(generator(t, m, generate.Options{})))
 }

@@ -7,19 +7,36 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/swiglu"
 )
 
 // memory is what a pass works in, reused from call to call.
 type memory struct {
-	stream, normed, branch []float32      // [rows, dim]
-	query, mixed           []float32      // [rows, dim]
-	key, value             []float32      // [rows, KVHeads·headDim]
-	gate, up               []float32      // [rows, hidden]
-	queries                []fp8.BFloat16 // [heads, rows, headDim]
-	seen                   []float32      // likewise
+	stream, normed, branch []float32 // [rows, dim]
+	query, key, value      []float32 // [rows, heads·their dimension]
+	mixed                  []float32 // [rows, heads·valueDim]
+	gate, up               []float32
+	queries                []fp8.BFloat16 // [heads, rows, keyDim]
+	seen                   []float32      // [heads, rows, valueDim]
 	last, logits           []float32
-	input                  input
+
+	input, inner input // of layers: of the normalized stream, and within a part of a block
+
+	// Of latent attention.
+	down, latent, latentNormed, rotated []float32
+
+	// Of experts: what is chosen for each row, and rows of one of them.
+	chosen      []int32
+	weights     []float32
+	sorted      []float32
+	sortedInput input
+	part        []float32
+}
+
+// extension is the tokens that sequences are to have more.
+type extension struct {
+	sequences []*Sequence
+	tokens    [][]int32 // of each sequence
+	rows      int       // in all
 }
 
 // grow returns memory of n values, which is that of buf where it is large enough.
@@ -69,7 +86,8 @@ func (g *Generator) extend(
 	if err != nil {
 		return nil, err
 	}
-	err = g.pass(ctx, sequences, tokens, rows)
+	e := &extension{sequences, tokens, rows}
+	err = g.shared.Scaling().Inference(func() error { return g.pass(ctx, e) })
 	if err == nil {
 		logits, err = g.finish(ctx, tokens, rows, all)
 	}
@@ -117,21 +135,19 @@ func (g *Generator) check(sequences []*Sequence, tokens [][]int32) (rows int, er
 }
 
 // pass makes the residual stream after the last block.
-func (g *Generator) pass(
-	ctx context.Context, sequences []*Sequence, tokens [][]int32, rows int,
-) error {
+func (g *Generator) pass(ctx context.Context, e *extension) error {
 	dim := g.config.Dim
-	stream := grow(&g.memory.stream, rows*dim)[:0]
-	for _, part := range tokens {
+	stream := grow(&g.memory.stream, e.rows*dim)[:0]
+	for _, part := range e.tokens {
 		for _, t := range part {
 			stream = append(stream, g.table.Value[int(t)*dim:(int(t)+1)*dim]...)
 		}
 	}
 	for layer := range g.blocks {
-		if err := g.attention(ctx, layer, sequences, tokens, rows); err != nil {
+		if err := g.attention(ctx, layer, e); err != nil {
 			return err
 		}
-		if err := g.mlp(ctx, &g.blocks[layer], rows); err != nil {
+		if err := g.feedForward(ctx, &g.blocks[layer], e.rows); err != nil {
 			return err
 		}
 	}
@@ -139,60 +155,52 @@ func (g *Generator) pass(
 }
 
 // attention adds what a layer's attention makes of the stream to it.
-func (g *Generator) attention(
-	ctx context.Context, layer int, sequences []*Sequence, tokens [][]int32, rows int,
-) error {
+func (g *Generator) attention(ctx context.Context, layer int, e *extension) error {
 	m, b, c := &g.memory, &g.blocks[layer], &g.config
-	kv := c.Dim / c.Heads * c.KVHeads
-	if err := g.normalize(ctx, b.attentionNorm, rows); err != nil {
+	if err := g.normalize(ctx, b.attentionNorm, e.rows); err != nil {
 		return err
 	}
-	query := grow(&m.query, rows*c.Dim)
-	key, value := grow(&m.key, rows*kv), grow(&m.value, rows*kv)
-	for _, p := range []struct {
-		to   []float32
-		from *linear
-	}{{query, &b.query}, {key, &b.key}, {value, &b.value}} {
-		if err := p.from.multiply(ctx, p.to, &m.input, c.Workers); err != nil {
-			return err
-		}
+	queries, keys, values := c.Heads*g.keyDim, c.KVHeads*g.keyDim, c.KVHeads*g.valueDim
+	query := grow(&m.query, e.rows*queries)
+	key, value := grow(&m.key, e.rows*keys), grow(&m.value, e.rows*values)
+	if err := b.projections.project(ctx, g, e, query, key, value); err != nil {
+		return err
 	}
-	mixed := grow(&m.mixed, rows*c.Dim)
+	wide := c.Heads * g.valueDim
+	mixed := grow(&m.mixed, e.rows*wide)
 	lo := 0
-	for i, s := range sequences {
-		hi := lo + len(tokens[i])
-		q, k, v := query[lo*c.Dim:hi*c.Dim], key[lo*kv:hi*kv], value[lo*kv:hi*kv]
-		if err := g.rotary.RotateFrom(q, c.Heads, s.tokens, c.Workers); err != nil {
-			return err
-		}
-		if err := g.rotary.RotateFrom(k, c.KVHeads, s.tokens, c.Workers); err != nil {
-			return err
-		}
-		if err := s.attend(ctx, layer, mixed[lo*c.Dim:hi*c.Dim], q, k, v); err != nil {
+	for i, s := range e.sequences {
+		hi := lo + len(e.tokens[i])
+		err := s.attend(ctx, layer, mixed[lo*wide:hi*wide], query[lo*queries:hi*queries],
+			key[lo*keys:hi*keys], value[lo*values:hi*values])
+		if err != nil {
 			return err
 		}
 		lo = hi
 	}
-	return g.project(ctx, &b.mixed, mixed, rows)
+	if err := m.inner.set(ctx, mixed, e.rows, &g.options); err != nil {
+		return err
+	}
+	branch := grow(&m.branch, len(m.stream))
+	if err := b.mixed.multiply(ctx, branch, &m.inner, c.Workers); err != nil {
+		return err
+	}
+	g.addToStream(branch)
+	return nil
 }
 
-// mlp adds what a layer's MLP makes of the stream to it.
-func (g *Generator) mlp(ctx context.Context, b *block, rows int) error {
-	m, c := &g.memory, &g.config
+// feedForward adds what a layer's feed-forward makes of the stream to it.
+func (g *Generator) feedForward(ctx context.Context, b *block, rows int) error {
+	m := &g.memory
 	if err := g.normalize(ctx, b.mlpNorm, rows); err != nil {
 		return err
 	}
-	gate, up := grow(&m.gate, rows*c.Hidden), grow(&m.up, rows*c.Hidden)
-	if err := b.gate.multiply(ctx, gate, &m.input, c.Workers); err != nil {
+	branch := grow(&m.branch, len(m.stream))
+	if err := b.feedForward.forward(ctx, g, branch); err != nil {
 		return err
 	}
-	if err := b.up.multiply(ctx, up, &m.input, c.Workers); err != nil {
-		return err
-	}
-	parallel.For(len(up), elementGrain, c.Workers, func(lo, hi int) {
-		swiglu.Forward(up[lo:hi], up[lo:hi], gate[lo:hi], swiglu.Scales{})
-	})
-	return g.project(ctx, &b.down, up, rows)
+	g.addToStream(branch)
+	return nil
 }
 
 // elementGrain is the least number of elements worth a goroutine.
@@ -207,22 +215,13 @@ func (g *Generator) normalize(ctx context.Context, norm *nn.RMSNorm, rows int) e
 	return m.input.set(ctx, m.normed, rows, &g.options)
 }
 
-// project adds a linear layer of x to the stream.
-func (g *Generator) project(ctx context.Context, l *linear, x []float32, rows int) error {
-	m := &g.memory
-	if err := m.input.set(ctx, x, rows, &g.options); err != nil {
-		return err
-	}
-	branch := grow(&m.branch, len(m.stream))
-	if err := l.multiply(ctx, branch, &m.input, g.config.Workers); err != nil {
-		return err
-	}
+// addToStream adds what a part of a block has made.
+func (g *Generator) addToStream(branch []float32) {
 	parallel.For(len(branch), elementGrain, g.config.Workers, func(lo, hi int) {
 		for i, x := range branch[lo:hi] {
-			m.stream[lo+i] += x
+			g.memory.stream[lo+i] += x
 		}
 	})
-	return nil
 }
 
 // finish returns the logits of all rows of the stream, or of the last one of each sequence.

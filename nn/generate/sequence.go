@@ -72,50 +72,51 @@ func (s *Sequence) bytes() (n int64) {
 	return n
 }
 
-// attend appends keys and values, [rows, KVHeads·headDim], which are those of the tokens that
-// follow, to a layer's, and writes what its queries, [rows, Heads·headDim], see to out, which
-// is as long.
+// attend appends keys and values, [rows, KVHeads·their dimension], which are those of the tokens
+// that follow, to a layer's, and writes what its queries, [rows, Heads·keyDim], see to out,
+// [rows, Heads·valueDim].
 func (s *Sequence) attend(ctx context.Context, layer int, out, q, k, v []float32) error {
-	c, dim := &s.layers[layer], s.generator.config.Dim
-	kv := c.heads * c.dim
-	if err := cmp.Or(c.check("keys", s.tokens, k), c.check("values", s.tokens, v)); err != nil {
+	c := &s.layers[layer]
+	err := cmp.Or(c.check("keys", s.tokens, k, c.keyDim), c.check("values", s.tokens, v, c.valueDim))
+	if err != nil {
 		return named(s.Name, notFinite("layer %d: %w", layer, err))
 	}
-	rows := len(q) / dim
+	keys, values := c.heads*c.keyDim, c.heads*c.valueDim
+	rows := len(k) / keys
 	for lo := 0; lo < rows; {
-		n := c.together(s.tokens+lo, v[lo*kv:])
-		if err := c.put(s.tokens+lo, k[lo*kv:(lo+n)*kv], v[lo*kv:(lo+n)*kv]); err != nil {
+		n := c.together(s.tokens+lo, v[lo*values:])
+		hi := lo + n
+		if err := c.put(s.tokens+lo, k[lo*keys:hi*keys], v[lo*values:hi*values]); err != nil {
 			return err
 		}
-		if err := s.attendRows(ctx, c, out, q, lo, lo+n); err != nil {
+		if err := s.attendRows(ctx, c, out, q, lo, hi); err != nil {
 			return err
 		}
-		lo += n
+		lo = hi
 	}
 	return nil
 }
 
 // attendRows is attend of rows [lo, hi) once their keys and values are there, and no others.
 func (s *Sequence) attendRows(ctx context.Context, c *cache, out, q []float32, lo, hi int) error {
-	m, heads, dim := &s.generator.memory, s.generator.config.Heads, s.generator.config.Dim
-	d, rows := dim/heads, hi-lo
-	queries := grow(&m.queries, rows*dim)
+	m, heads, rows := &s.generator.memory, s.generator.config.Heads, hi-lo
+	queries := grow(&m.queries, rows*heads*c.keyDim)
 	for h := range heads {
 		for i := range rows {
-			to := queries[(h*rows+i)*d:][:d]
-			for j, x := range q[(lo+i)*dim+h*d:][:d] {
+			to := queries[(h*rows+i)*c.keyDim:][:c.keyDim]
+			for j, x := range q[((lo+i)*heads+h)*c.keyDim:][:c.keyDim] {
 				to[j] = fp8.BFloat16FromFloat32(x)
 			}
 		}
 	}
-	operand := attention.Operand{BFloat16: queries, Shape: [3]int{heads, rows, d}}
-	seen := grow(&m.seen, rows*dim)
+	operand := attention.Operand{BFloat16: queries, Shape: [3]int{heads, rows, c.keyDim}}
+	seen := grow(&m.seen, rows*heads*c.valueDim)
 	if err := c.attend(ctx, seen, operand, s.tokens+hi, s.generator.options.Workers); err != nil {
 		return err
 	}
 	for h := range heads {
 		for i := range rows {
-			copy(out[(lo+i)*dim+h*d:][:d], seen[(h*rows+i)*d:])
+			copy(out[((lo+i)*heads+h)*c.valueDim:][:c.valueDim], seen[(h*rows+i)*c.valueDim:])
 		}
 	}
 	return nil
