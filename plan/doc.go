@@ -7,7 +7,7 @@
 // needs of every kind for a [Model] (known ones by [Named], others by [ReadModel]),
 // a [Layout] and a [Precision]. Parameters, weights, gradients, states and the KV cache
 // are exact. Activations are those of Megatron-LM with TransformerEngine; beside peaks
-// measured on 8 B200, in GiB, with BF16 and ZeRO-1 (SimuMax 1.2,
+// measured on 8 B200 ([Measurements]), in GiB, with BF16 and ZeRO-1 (SimuMax 1.2,
 // docs/b200/b200_release_v1.2_summary.md; models are cut to few layers):
 //
 //	model, layers    sequence   layout     measured   counted

@@ -44,6 +44,8 @@ func TestPages(t *testing.T) {
 	check("report", reportPage(t))
 	check("evaluate", evaluatePage(t))
 	check("plan", planPage(t))
+	check("plan-quoted", factsPage(t, "--quoted"))
+	check("plan-measured", factsPage(t, "--measured"))
 	check("plan-policies", planPage(t, "--ranks", "2048", "--recipe", "deepseek-v3", "--policies", "search"))
 	t.Run("download", func(t *testing.T) { saveTable(t, b, lab, "law") })
 }
@@ -131,6 +133,13 @@ func evaluatePage(t *testing.T) string {
 	_, dir, text := byteModel(t)
 	file := filepath.Join(t.TempDir(), "page.html")
 	succeed(t, "evaluate", dir, "--text", text, "--max-tokens", "200", "--recipe", "fp8,mxfp4,nvfp4", "--html", file)
+	return file
+}
+
+// factsPage returns the page of published figures.
+func factsPage(t *testing.T, which string) string {
+	file := filepath.Join(t.TempDir(), "page.html")
+	succeed(t, "plan", which, "--html", file)
 	return file
 }
 

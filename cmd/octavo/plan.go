@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,8 +31,9 @@ directory that has one; weights are not needed. Nothing is run.
 Parameters, weights, gradients, states of the optimizer and the KV cache are
 exact. Activations are those of Megatron-LM with TransformerEngine, with flash
 attention and experts of equal load: within 1.4%% of the peaks published for 8
-B200. Fragments of the allocator, contexts of devices and communication buffers
-are not counted; reserved memory was 3 to 8%% above the peaks.
+B200, which --measured lists. Layers of multi-token prediction, fragments of the
+allocator, contexts of devices and communication buffers are not counted;
+reserved memory was 3 to 8%% above the peaks.
 
 Layouts are Megatron-LM's. What is left of --ranks after tensor, context and
 pipeline parallelism is data parallel; without --ranks there are as few as the
@@ -79,7 +81,8 @@ const planExample = `  octavo plan llama-3-70b --ranks 64 --tp 8 --pp 4 --micro-
     --tokens 14.8e12 --mfu 0.4 --html plan.html
   octavo plan llama-3-8b --ranks 8 --card 80 --policies search
   octavo plan model/config.json --serve --tp 8 --batch 64 --sequence 32768
-  octavo plan --quoted`
+  octavo plan --quoted --html days.html
+  octavo plan --measured`
 
 // planFlags are the flags of plan.
 type planFlags struct {
@@ -94,7 +97,7 @@ type planFlags struct {
 
 	card, tokens, mfu, days, peak float64
 
-	serve, quoted, asJSON bool
+	serve, quoted, measured, asJSON bool
 	html                  string
 }
 
@@ -123,7 +126,9 @@ func oneModel(p *planFlags) cobra.PositionalArgs {
 		switch {
 		case p.quoted && len(args) > 0:
 			return fmt.Errorf("--quoted takes no model, there is %q", args[0])
-		case !p.quoted && len(args) != 1:
+		case p.measured && len(args) > 0:
+			return fmt.Errorf("--measured takes no model, there is %q", args[0])
+		case !p.quoted && !p.measured && len(args) != 1:
 			return fmt.Errorf("want one model, there are %d arguments", len(args))
 		}
 		return nil
@@ -183,6 +188,7 @@ func (p *planFlags) addTime(cmd *cobra.Command) {
 	positiveFlag(cmd, &p.days, "days", "stated days of the whole training, to say what MFU that is")
 	positiveFlag(cmd, &p.peak, "peak", "TFLOP/s of a card (default 989: an H100 in BF16)")
 	cmd.Flags().BoolVar(&p.quoted, "quoted", false, "print the days that practice quotes, and what they imply")
+	cmd.Flags().BoolVar(&p.measured, "measured", false, "print memory that was measured beside what is counted")
 }
 
 // parseRecompute reads a list of what is computed again.
@@ -222,8 +228,8 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if err := p.check(cmd); err != nil {
 		return err
 	}
-	if p.quoted {
-		return planning.WriteQuotes(cmd.OutOrStdout(), p.asJSON)
+	if p.quoted || p.measured {
+		return p.runFacts(cmd, args)
 	}
 	if err := sameFile(args[0], p.html); err != nil {
 		return err
@@ -249,19 +255,50 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return planUsage(err)
 	}
+	return p.write(ctx, cmd, args, report)
+}
+
+// runFacts prints published figures.
+func (p *planFlags) runFacts(cmd *cobra.Command, args []string) error {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	if p.quoted {
+		return p.write(ctx, cmd, args, planning.QuotesFacts())
+	}
+	facts, err := planning.MeasuredFacts()
+	if err != nil {
+		return err
+	}
+	return p.write(ctx, cmd, args, facts)
+}
+
+// write writes what was found as a page, where asked for, and prints it.
+func (p *planFlags) write(ctx context.Context, cmd *cobra.Command, args []string, found interface {
+	WritePage(w io.Writer, command, machine string) error
+	WriteJSON(w io.Writer) error
+	WriteText(w io.Writer) error
+},
+) error {
 	if p.html != "" {
 		v := machine.Current()
 		on := fmt.Sprintf("octavo %s, %s, %s/%s", v.Version, v.Go, v.OS, v.Arch)
 		if err := atomicfile.Write(p.html, func(w io.Writer) error {
-			return report.WritePage(w, commandLine(cmd, args), on)
+			return found.WritePage(w, commandLine(cmd, args), on)
 		}); err != nil {
 			return unwritten(ctx, p.html, err)
 		}
 	}
 	if p.asJSON {
-		return report.WriteJSON(cmd.OutOrStdout())
+		return found.WriteJSON(cmd.OutOrStdout())
 	}
-	return report.WriteText(cmd.OutOrStdout())
+	return found.WriteText(cmd.OutOrStdout())
+}
+
+// flagsOfModels are flags of which nothing comes without a model.
+var flagsOfModels = []string{
+	"serve", "policies", "library", "recipe", "recompute", "card", "tokens", "mfu", "days", "peak", "layers",
+	"ranks", "tp", "cp", "pp", "vpp", "group", "first", "last", "ep", "etp", "zero", "no-sp",
+	"sequence", "batch", "micro-batches", "chunk",
 }
 
 // check refuses flags that say nothing together.
@@ -278,7 +315,9 @@ func (p *planFlags) check(cmd *cobra.Command) error {
 	var err error
 	switch {
 	case p.quoted:
-		err = of("quoted", "html", "serve", "policies", "card", "tokens", "mfu", "days")
+		err = of("quoted", append(flagsOfModels, "measured")...)
+	case p.measured:
+		err = of("measured", flagsOfModels...)
 	case p.serve:
 		err = of("serve", "micro-batches", "recompute", "policies", "library", "zero", "vpp", "group", "tokens", "mfu", "days", "peak")
 	case p.policies != "" && given("library") && !p.library.Octavo:

@@ -62,7 +62,8 @@ func TestPlanTime(t *testing.T) {
 	require.Contains(t, succeed(t, "plan", "llama-3-8b", "--tokens", "15e12", "--days", "1"), "which cannot be")
 	quoted := succeed(t, "plan", "--quoted")
 	require.Contains(t, quoted, "40.06%")
-	require.Contains(t, quoted, "39.87% with 2.1e+25")
+	require.Contains(t, quoted, "39.87%")
+	require.Contains(t, succeed(t, "plan", "--measured"), "Llama 70B, 12       4096      pp2     66.55    66.44  -0.17%   66.44")
 }
 
 // TestPlanPolicies: policies that are searched fit the card, and cost no more than those that
@@ -155,6 +156,9 @@ func TestPlanErrors(t *testing.T) {
 		{2, "say with --mfu how fast", []string{"kimi-k2", "--tokens", "1e12"}},
 		{2, "want a number between 0 and 1", []string{"kimi-k2", "--mfu", "1.5"}},
 		{2, "--quoted takes no model", []string{"kimi-k2", "--quoted"}},
+		{2, "--measured takes no model", []string{"kimi-k2", "--measured"}},
+		{2, "--measured: it does not go with --quoted", []string{"--quoted", "--measured"}},
+		{2, "--tp: it does not go with --measured", []string{"--measured", "--tp", "3"}},
 		{2, `unknown class of activations "norm": want all, or some of norms`, []string{"kimi-k2", "--policies", "recompute norm"}},
 		{2, "--policies: they are of --library octavo", []string{"kimi-k2", "--library", "te", "--policies", "keep all"}},
 		{2, "--policies: say with --card", []string{"kimi-k2", "--policies", "search"}},

@@ -36,18 +36,20 @@ func bytesOf(s plan.Stage, class string) int64 {
 	return 0
 }
 
-// ClassTable has a row for each stage: what is kept of a micro-batch, by class, what layers
-// share of what is not kept, and the operations that are done again.
+// ClassTable has a row for each stage: the operations that are done again, what layers share
+// of what is not kept, and what is kept of a micro-batch, by class.
 func (r *Report) ClassTable() (columns []string, rows [][]string) {
 	classes := r.classes()
-	columns = append(append([]string{"stage"}, classes...), "kept", "shared", "operations", "again")
+	columns = append([]string{"stage", "operations", "again", "shared", "kept"}, classes...)
 	for _, s := range r.Stages {
-		row := []string{strconv.Itoa(s.Stage)}
+		row := []string{
+			strconv.Itoa(s.Stage), fmt.Sprintf("%.4g", float64(s.Operations)), fmt.Sprintf("%.1f%%", againPercent(s)),
+			fmt.Sprintf("%.3f", gib(s.Turns)), fmt.Sprintf("%.3f", gib(s.Microbatch)),
+		}
 		for _, class := range classes {
 			row = append(row, fmt.Sprintf("%.3f", gib(bytesOf(s, class))))
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.3f", gib(s.Microbatch)), fmt.Sprintf("%.3f", gib(s.Turns)),
-			fmt.Sprintf("%.4g", float64(s.Operations)), fmt.Sprintf("%.1f%%", againPercent(s))))
+		rows = append(rows, row)
 	}
 	return columns, rows
 }

@@ -73,13 +73,42 @@ func TestServing(t *testing.T) {
 	t.Log("\n" + text.String())
 }
 
-func TestQuotes(t *testing.T) {
-	var text bytes.Buffer
-	require.NoError(t, WriteQuotes(&text, false))
-	for line := range strings.Lines(text.String()) {
+// written returns facts as text that fits 80 columns, and their page and JSON.
+func written(t *testing.T, f Facts) (text, page string, object map[string]any) {
+	var out bytes.Buffer
+	require.NoError(t, f.WriteText(&out))
+	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, utf8.RuneCountInString(line), 81, line)
 	}
-	require.Contains(t, text.String(), "40.06%")
-	require.Contains(t, text.String(), "14.63%   30.72% with 2.1e+25")
-	t.Log("\n" + text.String())
+	text = out.String()
+	t.Log("\n" + text)
+	out.Reset()
+	require.NoError(t, f.WriteJSON(&out))
+	require.NoError(t, json.Unmarshal(out.Bytes(), &object))
+	out.Reset()
+	require.NoError(t, f.WritePage(&out, "octavo plan", "octavo test"))
+	return text, out.String(), object
+}
+
+func TestQuotes(t *testing.T) {
+	text, page, object := written(t, QuotesFacts())
+	for _, line := range []string{
+		"DeepSeek-V3   3.4e+24   1,024    97  40.06%", "Kimi K2      2.98e+24  10,000    11  31.70%",
+		"GPT-4           1e+25  10,000    80  14.63%            30.72%",
+	} {
+		require.Contains(t, text, line)
+	}
+	require.Contains(t, page, `<td class="number">40.06%</td>`)
+	require.Contains(t, page, "GPT-4 with 2.1e&#43;25")
+	require.Len(t, object["quotes"], 9)
+}
+
+func TestMeasured(t *testing.T) {
+	f, err := MeasuredFacts()
+	require.NoError(t, err)
+	text, page, object := written(t, f)
+	require.Contains(t, text, "Llama 405B, 4     131072  tp2 cp4    118.13   116.50  -1.38%  116.52  -1.37%")
+	require.Contains(t, text, "at most.")
+	require.Contains(t, page, `<td class="number">118.13</td>`)
+	require.Len(t, object["measured"], len(plan.Measurements()))
 }

@@ -1,0 +1,82 @@
+package planning
+
+import (
+	"bufio"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	"github.com/octavo-fp8/octavo/internal/textout"
+)
+
+// Facts are published figures with what follows from them, as a table and bars.
+type Facts struct {
+	Title     string
+	Columns   []string
+	Rows      [][]string // the first column is text, the others numbers
+	Sentences []string
+	Chart     chart.Chart
+	JSON      any
+}
+
+// WriteText prints the table and the sentences.
+func (f Facts) WriteText(stdout io.Writer) error {
+	w := bufio.NewWriter(stdout)
+	all := append([][]string{f.Columns}, f.Rows...)
+	for _, row := range all {
+		for i, cell := range row {
+			width := 0
+			for _, other := range all {
+				width = max(width, len(other[i]))
+			}
+			switch i {
+			case 0:
+				fmt.Fprintf(w, "%-*s", width, cell)
+			default:
+				fmt.Fprintf(w, "  %*s", width, cell)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+	for _, line := range f.Sentences {
+		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
+	}
+	return w.Flush()
+}
+
+// WriteJSON prints the facts for programs.
+func (f Facts) WriteJSON(w io.Writer) error { return jsonout.Print(w, f.JSON) }
+
+//go:embed facts.html
+var factsSource string
+
+var factsTemplate = page.New("facts", factsSource, nil)
+
+// WritePage writes the facts as a page. command is what repeats it, on the given machine.
+func (f Facts) WritePage(w io.Writer, command, machine string) error {
+	return factsTemplate.Write(w, f.Title, struct {
+		Facts
+		Command, Machine string
+	}{f, command, machine})
+}
+
+// addBar adds a bar of a series at a label.
+func addBar(c *chart.Chart, series, label string, value float64) {
+	x := slices.Index(c.Labels, label)
+	if x < 0 {
+		x = len(c.Labels)
+		c.Labels = append(c.Labels, label)
+	}
+	i := slices.IndexFunc(c.Series, func(s chart.Series) bool { return s.Name == series })
+	if i < 0 {
+		i = len(c.Series)
+		c.Series = append(c.Series, chart.Series{Name: series, Mark: chart.Bars})
+	}
+	s := &c.Series[i]
+	s.Points = append(s.Points, chart.Point{X: float64(x), Y: value, Name: series})
+}
