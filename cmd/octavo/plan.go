@@ -98,7 +98,7 @@ type planFlags struct {
 	card, tokens, mfu, days, peak float64
 
 	serve, quoted, measured, asJSON bool
-	html                  string
+	html                            string
 }
 
 func newPlanCommand() *cobra.Command {
