@@ -133,10 +133,10 @@ type blockPlan struct {
 	sharedKey   int64 // bytes of it, kept where projections are computed again from latents
 	classes     [classCount]classBytes
 
-	// Operations: of both norms apart, what makes tiles of norms, latents, their norms,
-	// queries, keys and values, probabilities, their products with values, the projection after them, rows for
-	// experts, both inputs of SwiGLU, these from FP8, its result, and what follows it, that of
-	// routed experts apart.
+	// Operations: of both norms apart, what makes tiles of norms, latents, their norms, queries,
+	// keys and values, probabilities, their products with values, the projection after them,
+	// rows for experts, both inputs of SwiGLU, these from FP8, its result, and what follows it,
+	// that of routed experts apart.
 	norm, tiles, latents, latentNorms, project, attend, weigh, output int64
 	gather, branch, decode, swiglu, down, outputs                     int64
 }

@@ -179,4 +179,39 @@ func ExampleTrainJob_Memory() {
 	// deepseek-v3 stage 1 of 16:  47.5 GiB,  36.1 of them activations
 }
 
+// What octavo's nn would keep of Llama 3 8B on 8 cards of 80 GiB: what does not fit is computed
+// again.
+func ExampleTrainJob_SearchPolicies() {
+	m, err := plan.Named("llama-3-8b")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	job := plan.TrainJob{
+		Model: m, Layout: plan.Layout{Ranks: 8, Zero: 1}, Library: plan.Library{Octavo: true},
+		Sequence: 4096,
+	}
+	for _, search := range []bool{false, true} {
+		if search {
+			if job.Policies, err = job.SearchPolicies(80 << 30); err != nil {
+				fmt.Println(err)
+				return
+			}
+			fmt.Println("layer 31:", job.Policies[31])
+		}
+		memory, err := job.Memory()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		s := memory.Peak()
+		fmt.Printf("%.1f GiB, %.1f of them activations, %.2f%% of a step's operations done again\n",
+			gigabytes(s.Total()), gigabytes(s.Activations), 100*float64(s.Again)/float64(s.Operations))
+	}
+	// Output:
+	// 107.1 GiB, 50.0 of them activations, 0.00% of a step's operations done again
+	// layer 31: recompute norms, probabilities, product
+	// 80.0 GiB, 22.7 of them activations, 0.83% of a step's operations done again
+}
+
 func gigabytes(n int64) float64 { return float64(n) / (1 << 30) }

@@ -48,7 +48,9 @@ func Measurements() []Measurement {
 		{"43", "Llama 405B", llama405, 131072, Layout{Tensor: 2, Context: 4}, 118.13, 116.50},
 	} {
 		c.layout.Ranks, c.layout.Zero = 8, 1
-		job := TrainJob{Model: c.model, Layout: c.layout, Sequence: c.sequence, Library: TransformerEngine}
+		job := TrainJob{
+			Model: c.model, Layout: c.layout, Sequence: c.sequence, Library: TransformerEngine,
+		}
 		all = append(all, Measurement{c.rows, c.name, job, c.measured, c.simumax})
 	}
 	return all

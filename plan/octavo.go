@@ -82,7 +82,8 @@ func (j TrainJob) completePolicies() (TrainJob, error) {
 		}
 	}
 	if len(j.Policies) != j.Model.Layers {
-		return j, jobf("policies has %d: want one for each of %d layers, or none", len(j.Policies), j.Model.Layers)
+		return j, jobf("policies has %d: want one for each of %d layers, or none",
+			len(j.Policies), j.Model.Layers)
 	}
 	for i, p := range j.Policies {
 		if err := p.Check(f, inFP8); err != nil {
@@ -111,7 +112,8 @@ func (j TrainJob) checkOperations() error {
 	scores := float64(m.Heads) * float64(j.Sequence) * float64(2*(m.queryDim()+m.valueDim())+64)
 	each := 8 * (float64(p.Active) + layers*scores + float64(m.Vocab)*64)
 	if n := 8 * tokens * each; !(n < 8e18) {
-		return jobf("sequence is %d: a micro-batch takes some %.2g operations, too many to be counted", j.Sequence, n)
+		return jobf("sequence is %d: a micro-batch takes some %.2g operations, too many to be counted",
+			j.Sequence, n)
 	}
 	return nil
 }
@@ -209,7 +211,8 @@ func (m *layerMeter) attention(h int64) {
 	q := int64(m.o.m.Heads*m.o.m.HeadDim) / m.o.tensor()
 	kv := int64(m.o.m.KVHeads*m.o.m.HeadDim) / m.o.tensor()
 	m.normInput(m.o.own(), h)
-	m.project = m.linear(m.o.tokens, q, h) + 2*m.linear(m.o.tokens, kv, h) + rotateOps*m.o.tokens*(q+kv)
+	m.project = m.linear(m.o.tokens, q, h) + 2*m.linear(m.o.tokens, kv, h) +
+		rotateOps*m.o.tokens*(q+kv)
 	m.add(ofProjections, m.o.tokens, kv)
 	m.add(ofProjections, m.o.tokens, kv)
 }
@@ -247,7 +250,8 @@ func (m *layerMeter) latent(rows, rank int64) {
 // mixing adds queries and what attention makes of them, of keys and of values. Tokens at the
 // end of a sequence see so many.
 func (m *layerMeter) mixing(h, seen int64) {
-	heads, key, value := int64(m.o.m.Heads)/m.o.tensor(), int64(m.o.m.queryDim()), int64(m.o.m.valueDim())
+	heads := int64(m.o.m.Heads) / m.o.tensor()
+	key, value := int64(m.o.m.queryDim()), int64(m.o.m.valueDim())
 	m.add(ofProjections, m.o.tokens, heads*key)
 	m.classes[ofProbabilities].kept = m.o.p.Stream.Bytes(m.o.tokens*heads, seen)
 	m.add(ofMixed, m.o.tokens, heads*value)

@@ -136,7 +136,8 @@ func (j TrainJob) SearchPolicies(budget int64) ([]nn.Policy, error) {
 		return nil, err
 	}
 	if j.Layout.Virtual > 1 {
-		return nil, jobf("layout.virtual is %d: policies are searched for stages of one chunk", j.Layout.Virtual)
+		return nil, jobf("layout.virtual is %d: policies are searched for stages of one chunk",
+			j.Layout.Virtual)
 	}
 	policies := make([]nn.Policy, j.Model.Layers)
 	for s := range j.Layout.Pipeline {
@@ -187,7 +188,9 @@ func (j TrainJob) searchStage(s int, budget int64, policies []nn.Policy) error {
 
 // choices returns all policies of a layer that can differ in what they take or cost, with so
 // many micro-batches kept.
-func (l *layerPlan) choices(ways [][]nn.Keeping, flying int64) (policies []nn.Policy, k knapsack.Kind) {
+func (l *layerPlan) choices(ways [][]nn.Keeping, flying int64) (
+	policies []nn.Policy, k knapsack.Kind,
+) {
 	for class, size := range l.classes {
 		k.Shared = append(k.Shared, size.turns)
 		if size.kept == 0 { // there is none of it

@@ -182,7 +182,7 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 }
 
 func (p *planFlags) addTime(cmd *cobra.Command) {
-	positiveFlag(cmd, &p.card, "card", "memory of a card in GiB, to say which stages do not fit")
+	positiveFlag(cmd, &p.card, "card", "memory of a card in GiB, to say which stages do not fit, and for --policies search")
 	positiveFlag(cmd, &p.tokens, "tokens", "tokens of the whole training, such as 14.8e12")
 	rateFlag(cmd, &p.mfu, "mfu", "stated share of the cards' peak, to say how long it takes")
 	positiveFlag(cmd, &p.days, "days", "stated days of the whole training, to say what MFU that is")

@@ -163,6 +163,7 @@ func TestPlanErrors(t *testing.T) {
 		{2, "--policies: they are of --library octavo", []string{"kimi-k2", "--library", "te", "--policies", "keep all"}},
 		{2, "--policies: say with --card", []string{"kimi-k2", "--policies", "search"}},
 		{2, "--recompute: with --library octavo --policies say", []string{"kimi-k2", "--library", "octavo", "--recompute", "all"}},
+		{2, "--vpp is 2: policies are searched for stages of one chunk", []string{"llama-3-8b", "--pp", "2", "--vpp", "2", "--card", "80", "--policies", "search"}},
 		{2, "--policies: it does not go with --serve", []string{"kimi-k2", "--serve", "--policies", "keep all"}},
 		{2, "--policies with precision deepseek-v3: norms cannot be keep with activations deepseek-v3", []string{"kimi-k2", "--recipe", "deepseek-v3", "--policies", "keep norms"}},
 		{1, "--card is 10 GiB: a rank of stage 0 takes at least ", []string{"llama-3-8b", "--ranks", "8", "--card", "10", "--policies", "search"}},

@@ -43,7 +43,8 @@ func (r *Report) ClassTable() (columns []string, rows [][]string) {
 	columns = append([]string{"stage", "operations", "again", "shared", "kept"}, classes...)
 	for _, s := range r.Stages {
 		row := []string{
-			strconv.Itoa(s.Stage), fmt.Sprintf("%.4g", float64(s.Operations)), fmt.Sprintf("%.1f%%", againPercent(s)),
+			strconv.Itoa(s.Stage),
+			fmt.Sprintf("%.4g", float64(s.Operations)), fmt.Sprintf("%.1f%%", againPercent(s)),
 			fmt.Sprintf("%.3f", gib(s.Turns)), fmt.Sprintf("%.3f", gib(s.Microbatch)),
 		}
 		for _, class := range classes {
@@ -62,7 +63,8 @@ func (r *Report) writeClasses(w io.Writer) {
 	s := r.Stages[r.Highest]
 	fmt.Fprintf(w, "\nGiB kept of a micro-batch on a rank of stage %d, by class\n", s.Stage)
 	for _, c := range s.Classes {
-		fmt.Fprintf(w, "%-14s %9.3f %5.1f%%\n", c.Class, gib(c.Bytes), 100*float64(c.Bytes)/float64(s.Microbatch))
+		share := float64(c.Bytes) / float64(s.Microbatch)
+		fmt.Fprintf(w, "%-14s %9.3f %5.1f%%\n", c.Class, gib(c.Bytes), 100*share)
 	}
 	fmt.Fprintf(w, "%-14s %9.3f\n", "total", gib(s.Microbatch))
 }
@@ -80,13 +82,18 @@ func (r *Report) again() []string {
 			most = s
 		}
 	}
-	text := fmt.Sprintf("%.4g operations of a micro-batch are done again, %.1f%% of those of a step", float64(done), 100*float64(done)/float64(all))
+	policies := policytext.Of(r.Training.Policies) + "."
+	if done == 0 {
+		return []string{policies, "Nothing is computed again."}
+	}
+	text := fmt.Sprintf("%.4g operations of a micro-batch are done again, %.1f%% of those of a step",
+		float64(done), 100*float64(done)/float64(all))
 	if len(r.Stages) > 1 {
 		text += fmt.Sprintf(", and on stage %d %.1f%% of its own", most.Stage, againPercent(most))
 	}
 	shared := fmt.Sprintf(". Layers share %.3f GiB of the workspace of stage %d for what is not kept.",
 		gib(r.Stages[r.Highest].Turns), r.Highest)
-	return []string{policytext.Of(r.Training.Policies) + ".", text + shared}
+	return []string{policies, text + shared}
 }
 
 // ClassChart has a bar for each class that is kept on a rank of the stage that needs most.
