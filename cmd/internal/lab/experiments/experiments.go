@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/accumulation"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/attention"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/faults"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/fp4"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/granularity"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments/law"
@@ -33,6 +34,7 @@ func All() []lab.Experiment {
 		memory.Experiment,
 		reduction.Experiment,
 		world.Experiment,
+		faults.Experiment,
 		fp4.Experiment,
 		attention.Experiment,
 		moe.Experiment,
