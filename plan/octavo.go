@@ -191,10 +191,13 @@ func (m *layerMeter) add(class int, rows, cols int64) {
 }
 
 // normInput adds what layers keep in FP8 of what a norm has given.
-func (m *layerMeter) normInput(rows, cols int64) {
-	m.classes[ofNorms].narrow += m.o.p.Inputs.Bytes(rows, cols)
+func (m *layerMeter) normInput(rows, cols int64) { m.normInputs(1, rows, cols) }
+
+// normInputs is normInput of so many matrices.
+func (m *layerMeter) normInputs(count, rows, cols int64) {
+	m.classes[ofNorms].narrow += count * m.o.p.Inputs.Bytes(rows, cols)
 	if m.inTiles {
-		m.tiles += quantizeOps * rows * cols
+		m.tiles += count * quantizeOps * rows * cols
 	}
 }
 
@@ -299,13 +302,10 @@ func (m *layerMeter) experts(h int64) {
 	}
 	m.gather = rows * h
 	m.feedForward(rows, h, f)
-	for e := range count {
-		each := rows / count
-		if e < rows%count {
-			each++
-		}
-		m.normInput(each, h)
-		m.classes[ofProduct].narrow += m.o.p.Inputs.Bytes(each, f)
+	more := rows % count // experts with a row more
+	for _, of := range []struct{ experts, rows int64 }{{more, rows/count + 1}, {count - more, rows / count}} {
+		m.normInputs(of.experts, of.rows, h)
+		m.classes[ofProduct].narrow += of.experts * m.o.p.Inputs.Bytes(of.rows, f)
 	}
 	m.outputs = m.down
 	m.down += 2 * m.o.own() * int64(moe.Experts) * h
