@@ -4,7 +4,11 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"time"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 )
@@ -74,7 +78,16 @@ func (t Table) Numeric(i int) bool {
 }
 
 // Percent returns a share for people.
-func Percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+func Percent(share float64) string {
+	percent := 100 * share
+	if math.Abs(percent) < 999.5 {
+		return fmt.Sprintf("%.3g %%", percent)
+	}
+	return Whole(percent) + " %"
+}
+
+// Whole returns a number for people, rounded to a whole one, such as 16,384.
+func Whole(x float64) string { return message.NewPrinter(language.English).Sprintf("%.0f", x) }
 
 // Decibels returns a ratio for people.
 func Decibels(db float64) string { return fmt.Sprintf("%.2f dB", db) }

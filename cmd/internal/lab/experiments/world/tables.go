@@ -55,7 +55,7 @@ func (s *study) routeSeeds() report.Table {
 func (s *study) sumTable() report.Table {
 	t := report.Table{
 		Name:    "sums",
-		Title:   fmt.Sprintf("Gradients summed over %d ranks, by simulation of the sum alone: means over seeds; scatter is a reduce-scatter and an all-gather", s.most()),
+		Title:   fmt.Sprintf("Gradients summed over %s ranks, by simulation of the sum alone: means over seeds; scatter is a reduce-scatter and an all-gather", report.Whole(float64(s.most()))),
 		Columns: []string{"gradients", "format", "order", "error %", "bias %", "largest error of magnitudes", "changed %"},
 	}
 	for _, k := range s.samples[0].sums {
