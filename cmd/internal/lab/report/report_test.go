@@ -264,7 +264,7 @@ func TestDeclaredJSON(t *testing.T) {
 
 func TestPercent(t *testing.T) {
 	for share, want := range map[float64]string{
-		0.00123456: "0.123 %", 9.9949: "999 %", 9.995: "1,000 %", 22.49: "2,249 %", -12345.678: "-1,234,568 %",
+		0.00123456: "0.123 %", 9.9949: "999 %", 9.996: "1,000 %", 22.49: "2,249 %", -12345.678: "-1,234,568 %",
 	} {
 		require.Equal(t, want, Percent(share))
 	}
