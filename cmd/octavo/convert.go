@@ -32,10 +32,10 @@ files are copied, but for hidden ones and for weights in other forms.
 
 Layouts with scales of activations need the largest magnitudes of layers'
 inputs. --calibrate runs a text through the model, which has to be a Hugging
-Face Llama and fit in memory as FP32: in windows of 512 tokens by the
-tokenizer.json beside it. --tokens takes IDs instead, as evaluate does. --amax
-takes what was recorded elsewhere: a JSON object of numbers by the names of
-modules. --resume calibrates again, with the same result.
+Face Llama or DeepSeek-V3 and fit in memory as FP32: in windows of 512 tokens by
+the tokenizer.json beside it. --tokens takes IDs instead, as evaluate does.
+--amax takes what was recorded elsewhere: a JSON object of numbers by the names
+of modules. --resume calibrates again, with the same result.
 
 Shards are converted one after another, in strips of rows, in less than 1 GiB of
 memory whatever their size. Until all are complete they lie in a hidden

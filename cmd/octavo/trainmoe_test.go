@@ -1,17 +1,19 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // TestTrainMoE: experts train, their loads are in the result, and a run that resumes ends as
@@ -110,11 +112,15 @@ func TestTrainSaveMoE(t *testing.T) {
 func requireContinued(t *testing.T, dir string, m *nn.Llama) {
 	t.Helper()
 	const prompt, n = "round a", 6
-	var report struct{ Requests []struct{ Tokens []int32 } }
-	r := octavo(strings.NewReader(""), "generate", "--model", dir, "--prompt", prompt, "--recipe", "none",
-		"--cache", "bf16", "--tokens", strconv.Itoa(n), "--json", "--quiet")
-	require.Zero(t, r.status, r.stderr)
-	require.NoError(t, json.Unmarshal([]byte(r.stdout), &report))
+	type request struct {
+		Tokens   []int32
+		LogProbs []float64
+	}
+	var report, scaled struct{ Requests []request }
+	args := []string{"generate", "--model", dir, "--prompt", prompt, "--recipe", "none", "--quiet",
+		"--json", "--tokens", strconv.Itoa(n)}
+	out := succeed(t, append(args, "--cache", "bf16")...)
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
 	var tokens []int32
 	for _, b := range []byte(prompt) {
 		tokens = append(tokens, int32(b))
@@ -127,4 +133,31 @@ func requireContinued(t *testing.T, dir string, m *nn.Llama) {
 		require.InDelta(t, slices.Max(last), last[token], 1e-2)
 		tokens = append(tokens, token)
 	}
+
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, args...)), &report))
+	addScales(t, dir)
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, args...)), &scaled))
+	require.Equal(t, report, scaled, "scales of latents are not those of keys")
+}
+
+// addScales gives the attention of a model scales that no key or value fits.
+func addScales(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, "model.safetensors")
+	f, err := safetensors.Open(path)
+	require.NoError(t, err)
+	var all []safetensors.Tensor
+	for _, info := range f.Tensors() {
+		data, err := f.Bytes(info.Name)
+		require.NoError(t, err)
+		all = append(all, safetensors.Tensor{Info: info, Data: slices.Clone(data)})
+	}
+	require.NoError(t, f.Close())
+	for _, name := range []string{"0.self_attn.k", "0.self_attn.v", "1.self_attn.k", "1.self_attn.v"} {
+		all = append(all, safetensors.Tensor{
+			Info: safetensors.Info{Name: "model.layers." + name + "_scale", DType: safetensors.F32},
+			Data: binary.LittleEndian.AppendUint32(nil, math.Float32bits(1e9)),
+		})
+	}
+	require.NoError(t, safetensors.WriteFile(path, all, nil))
 }

@@ -615,6 +615,12 @@ func TestNotFinite(t *testing.T) {
 	require.ErrorContains(t, err,
 		"layer 1: one of the values of head 1 at position 0 is not finite")
 	require.Zero(t, s.Len())
+
+	m = mixture(t, func(*nn.Config) {}) // whose keys and values are not of one size
+	m.Params()[0].Value[5*32] = float32(math.NaN())
+	g = generator(t, m, generate.Options{})
+	_, err = g.Prefill(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{{1, 2, 5}})
+	require.ErrorContains(t, err, "layer 0: one of the keys of head 0 at position 2 is not finite")
 }
 
 func TestBytes(t *testing.T) {
