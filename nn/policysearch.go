@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -76,7 +77,7 @@ func newPolicySearch(p *planner) *policySearch {
 // run returns the best policies of at most budget bytes, or none and the least that there
 // must be.
 func (s *policySearch) run(budget int64) (policies []Policy, least int64) {
-	result, least := knapsack.Search(s.kinds, s.fixed, budget)
+	result, least, _ := knapsack.Search(context.Background(), s.kinds, s.fixed, budget)
 	if result == nil {
 		return nil, least
 	}

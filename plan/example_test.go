@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/plan"
@@ -193,7 +194,7 @@ func ExampleTrainJob_SearchPolicies() {
 	}
 	for _, search := range []bool{false, true} {
 		if search {
-			if job.Policies, err = job.SearchPolicies(80 << 30); err != nil {
+			if job.Policies, err = job.SearchPolicies(context.Background(), 80<<30); err != nil {
 				fmt.Println(err)
 				return
 			}

@@ -145,14 +145,14 @@ func TestSearchOctavo(t *testing.T) {
 				budget := least.Least + int64(part*math.Abs(float64(all-least.Least)))
 				want, err := w.cfg.SearchPolicies(batch, seq, budget)
 				require.NoError(t, err)
-				got, err := w.job(batch, seq, nil).SearchPolicies(rest + budget)
+				got, err := w.job(batch, seq, nil).SearchPolicies(t.Context(), rest+budget)
 				require.NoError(t, err)
 				st := w.memory(t, batch, seq, got)
 				require.LessOrEqual(t, st.Total(), rest+budget)
 				require.Equal(t, want.Again, st.Again)
 				require.Equal(t, want.Total(), st.Activations+st.Turns)
 			}
-			_, err = w.job(batch, seq, nil).SearchPolicies(rest + least.Least - 1)
+			_, err = w.job(batch, seq, nil).SearchPolicies(t.Context(), rest+least.Least-1)
 			require.ErrorIs(t, err, plan.ErrJob)
 			require.Equal(t, &plan.BudgetError{Budget: rest + least.Least - 1, Least: rest + least.Least}, err)
 		})
@@ -233,7 +233,7 @@ func TestOctavoErrors(t *testing.T) {
 	}
 	_, err := changed(func(j *plan.TrainJob) {
 		j.Model.Layers, j.Layout = 4, plan.Layout{Pipeline: 2, Virtual: 2}
-	}).SearchPolicies(1 << 40)
+	}).SearchPolicies(t.Context(), 1<<40)
 	require.ErrorContains(t, err, "layout.virtual is 2: policies are searched for stages of one chunk")
 }
 
@@ -265,7 +265,7 @@ func TestSearchStages(t *testing.T) {
 	least := max(bounds[0][0], bounds[1][0])
 	for _, part := range []float64{0, 0.2, 0.4, 0.6, 0.8, 1} {
 		budget := least + int64(part*float64(bounds[0][1]-least))
-		policies, err := job.SearchPolicies(budget)
+		policies, err := job.SearchPolicies(t.Context(), budget)
 		require.NoError(t, err)
 		for s, got := range of(policies) {
 			want := int64(math.MaxInt64)
@@ -278,7 +278,7 @@ func TestSearchStages(t *testing.T) {
 			require.Equal(t, want, got.Again, "stage %d, budget %d", s, budget)
 		}
 	}
-	_, err := job.SearchPolicies(least - 1)
+	_, err := job.SearchPolicies(t.Context(), least-1)
 	require.ErrorIs(t, err, plan.ErrJob)
 	tooSmall := new(plan.BudgetError)
 	require.ErrorAs(t, err, &tooSmall)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/internal/knapsack"
@@ -128,8 +129,9 @@ func (j TrainJob) largest(o *ops, stage int, chunks [][]int) (most peak) {
 // few, ones with the fewest bytes. The search is exact and its result depends on nothing
 // else; policies of the job do not count. Precisions do: it takes nothing that would change a
 // bit of a gradient. Library is octavo, whatever it was. The error is [ErrModel] or [ErrJob],
-// and a *[BudgetError] of the first stage for which the budget is too small.
-func (j TrainJob) SearchPolicies(budget int64) ([]nn.Policy, error) {
+// and a *[BudgetError] of the first stage for which the budget is too small; or that of ctx:
+// a stage of many layers may take seconds.
+func (j TrainJob) SearchPolicies(ctx context.Context, budget int64) ([]nn.Policy, error) {
 	j.Library, j.Policies = Library{Octavo: true}, nil
 	j, err := j.Complete()
 	if err != nil {
@@ -141,7 +143,7 @@ func (j TrainJob) SearchPolicies(budget int64) ([]nn.Policy, error) {
 	}
 	policies := make([]nn.Policy, j.Model.Layers)
 	for s := range j.Layout.Pipeline {
-		if err := j.searchStage(s, budget, policies); err != nil {
+		if err := j.searchStage(ctx, s, budget, policies); err != nil {
 			return nil, err
 		}
 	}
@@ -149,7 +151,9 @@ func (j TrainJob) SearchPolicies(budget int64) ([]nn.Policy, error) {
 }
 
 // searchStage sets the policies of a stage.
-func (j TrainJob) searchStage(s int, budget int64, policies []nn.Policy) error {
+func (j TrainJob) searchStage(
+	ctx context.Context, s int, budget int64, policies []nn.Policy,
+) error {
 	st := j.stage(s)
 	layers := j.Layout.chunks(s, j.Model.Layers)[0]
 	o, flying := j.ops(), int64(st.InFlight)
@@ -174,7 +178,10 @@ func (j TrainJob) searchStage(s int, budget int64, policies []nn.Policy) error {
 		kinds[kind].Items++
 		of[kind] = append(of[kind], layer)
 	}
-	result, least := knapsack.Search(kinds, fixed, budget)
+	result, least, err := knapsack.Search(ctx, kinds, fixed, budget)
+	if err != nil {
+		return err
+	}
 	if result == nil {
 		return &BudgetError{s, budget, least}
 	}

@@ -247,7 +247,10 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return planUsage(err)
 	}
-	report, err := planning.New(ask)
+	report, err := planning.New(ctx, ask)
+	if errors.Is(err, context.Canceled) {
+		return stopped(ctx, "no policies were found")
+	}
 	if least := new(plan.BudgetError); errors.As(err, &least) {
 		return fmt.Errorf("--card is %g GiB: a rank of stage %d takes at least %.2f GiB, whatever the policies",
 			p.card, least.Stage, math.Ceil(float64(least.Least)/(1<<30)*100)/100)

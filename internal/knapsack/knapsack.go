@@ -6,6 +6,7 @@ package knapsack
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 )
@@ -33,13 +34,16 @@ type Result [][]int
 // included, at the least cost; of those that cost as much, ones with the fewest bytes. The
 // result depends on nothing else. least is how many bytes there must be; where that is more
 // than the budget there is no result. Costs and bytes must not be negative, and all together
-// below an int64.
-func Search(kinds []Kind, fixed, budget int64) (result Result, least int64) {
+// below an int64. The error is that of ctx: many items may take seconds.
+func Search(
+	ctx context.Context, kinds []Kind, fixed, budget int64,
+) (result Result, least int64, err error) {
 	s := newSearch(kinds, fixed)
 	if s.least > budget {
-		return nil, s.least
+		return nil, s.least, nil
 	}
-	return s.run(budget), s.least
+	err = s.run(ctx, budget)
+	return s.result, s.least, err
 }
 
 // search is a multiple-choice knapsack for each choice of shared memory: for that each class
@@ -168,8 +172,8 @@ type attempt struct {
 	least float64 // cost that there must be
 }
 
-// run returns the best choices of at most budget bytes, which must be enough.
-func (s *search) run(budget int64) Result {
+// run finds the best choices of at most budget bytes, which must be enough.
+func (s *search) run(ctx context.Context, budget int64) error {
 	s.best = searched{bytes: math.MaxInt64, cost: math.MaxInt64}
 	s.ceiling = math.MaxInt64
 	var attempts []attempt
@@ -195,21 +199,26 @@ func (s *search) run(budget int64) Result {
 	})
 	slices.SortStableFunc(attempts, func(a, b attempt) int { return cmp.Compare(a.least, b.least) })
 	for _, a := range attempts {
-		s.try(a, budget)
+		if err := s.try(ctx, a, budget); err != nil {
+			return err
+		}
 	}
-	return s.result
+	return nil
 }
 
 // try looks for better choices with shared memory.
-func (s *search) try(a attempt, budget int64) {
+func (s *search) try(ctx context.Context, a attempt, budget int64) error {
 	if a.least*(1-slack) > float64(min(s.best.cost, s.ceiling)) {
-		return
+		return nil
 	}
 	for i := range a.steps {
 		a.steps[i].rest = boundOf(a.steps[i+1:])
 	}
 	states := []*searched{{bytes: a.bytes}}
 	for _, step := range a.steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		var next []*searched
 		for _, state := range states {
 			for j := range step.front {
@@ -227,6 +236,7 @@ func (s *search) try(a attempt, budget int64) {
 			s.take(*state)
 		}
 	}
+	return nil
 }
 
 // step is the choice for an item.

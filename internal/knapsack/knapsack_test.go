@@ -1,6 +1,7 @@
 package knapsack
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -36,7 +37,8 @@ func TestSearch(t *testing.T) {
 			}
 		})
 		for budget := least - 1; budget < least+12; budget++ {
-			result, got := Search(kinds, fixed, budget)
+			result, got, err := Search(t.Context(), kinds, fixed, budget)
+			require.NoError(t, err)
 			require.Equal(t, least, got)
 			if budget < least {
 				require.Nil(t, result)
@@ -53,6 +55,14 @@ func TestSearch(t *testing.T) {
 			require.LessOrEqual(t, bytes, budget)
 		}
 	}
+}
+
+func TestSearchStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	kinds := []Kind{{Items: 3, Choices: []Choice{{Bytes: 2}, {Cost: 3}}}}
+	_, _, err := Search(ctx, kinds, 0, 4)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // sum returns the bytes and the cost of choices, by their definition.

@@ -3,6 +3,7 @@
 package planning
 
 import (
+	"context"
 	"io"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
@@ -76,14 +77,14 @@ type Run struct {
 	Stated string  `json:"stated"` // "mfu" or "days"; the other follows
 }
 
-// New answers. Its error is one of package plan.
-func New(a Ask) (*Report, error) {
+// New answers. Its error is one of package plan, or that of ctx.
+func New(ctx context.Context, a Ask) (*Report, error) {
 	r := &Report{Card: a.Card}
 	var err error
 	if a.Serve != nil {
 		err = r.serve(*a.Serve)
 	} else {
-		err = r.train(a)
+		err = r.train(ctx, a)
 	}
 	if err != nil {
 		return nil, err
@@ -101,11 +102,11 @@ func New(a Ask) (*Report, error) {
 	return r, nil
 }
 
-func (r *Report) train(a Ask) error {
+func (r *Report) train(ctx context.Context, a Ask) error {
 	job := a.Train
 	var err error
 	if a.Search {
-		if job.Policies, err = job.SearchPolicies(int64(a.Card * (1 << 30))); err != nil {
+		if job.Policies, err = job.SearchPolicies(ctx, int64(a.Card*(1<<30))); err != nil {
 			return err
 		}
 	}

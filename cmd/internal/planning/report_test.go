@@ -24,7 +24,7 @@ func ask(t *testing.T, name string, l plan.Layout) Ask {
 func TestText(t *testing.T) {
 	a := ask(t, "deepseek-v3", plan.Layout{Ranks: 1024, Pipeline: 16, Expert: 64, Last: 1, Zero: 1})
 	a.Card, a.Tokens, a.MFU = 80, 14.8e12, 0.4
-	r, err := New(a)
+	r, err := New(t.Context(), a)
 	require.NoError(t, err)
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
@@ -51,7 +51,7 @@ func TestPage(t *testing.T) {
 	a.Card = 80
 	for _, pipeline := range []int{1, 4, 20} {
 		a.Train.Layout.Pipeline = pipeline
-		r, err := New(a)
+		r, err := New(t.Context(), a)
 		require.NoError(t, err)
 		var text bytes.Buffer
 		require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
@@ -63,7 +63,7 @@ func TestPage(t *testing.T) {
 func TestServing(t *testing.T) {
 	m, err := plan.Named("kimi-k2")
 	require.NoError(t, err)
-	r, err := New(Ask{Serve: &plan.ServeJob{Model: m, Tokens: 100}})
+	r, err := New(t.Context(), Ask{Serve: &plan.ServeJob{Model: m, Tokens: 100}})
 	require.NoError(t, err)
 	require.EqualValues(t, 70_272, r.Serving.KVBytes)
 	var text bytes.Buffer
