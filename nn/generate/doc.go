@@ -18,8 +18,8 @@
 // Layers are those of package nn. Weights are quantized once and packed; the product is that
 // of package gemm, so that linear layers have the bits of [nn.Options.FP8]. Embedding, norms,
 // SwiGLU, routers and head are FP32. Of latent attention the keys and values of every head are
-// kept, not the latents that they are made of. Attention is that of package attention, in its canonical order with
-// P in bfloat16 and without splits, of
+// kept, not the latents that they are made of. Attention is that of package attention, in its
+// canonical order with P in bfloat16 and without splits, of
 //
 //	queries      with their positions, rounded to bfloat16
 //	E4M3 cache   keys with their positions and values, as code·scale: codes of x/scale, rounded

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -90,19 +91,22 @@ func unsaved(c nn.Config) error {
 	case c.MLA == nil && c.Experts == nil:
 		return nil
 	case c.MLA == nil:
-		return saveError("Config.Experts without Config.MLA", "experts are written with DeepSeek-V3's attention alone")
-	case c.MLA.NormEps != latentNormEps && (c.MLA.NormEps != 0 || c.NormEps != latentNormEps):
-		eps := c.MLA.NormEps
-		if eps == 0 {
-			eps = c.NormEps
-		}
+		return saveError("Config.Experts without Config.MLA",
+			"experts are written with DeepSeek-V3's attention alone")
+	}
+	if eps := cmp.Or(c.MLA.NormEps, c.NormEps); eps != latentNormEps {
 		return saveError(fmt.Sprintf("a NormEps of %v in norms of latents", eps),
 			"readers of DeepSeek-V3's layout have 1e-06 there: set Config.MLA.NormEps")
-	case c.Experts == nil:
+	}
+	if c.Experts == nil {
 		return nil
 	}
-	x, r := c.Experts, c.Experts.Router
-	switch {
+	return unsavedExperts(*c.Experts)
+}
+
+// unsavedExperts is unsaved of experts.
+func unsavedExperts(x nn.ExpertsConfig) error {
+	switch r := x.Router; {
 	case x.CapacityFactor != 0:
 		return saveError(fmt.Sprintf("Config.Experts.CapacityFactor of %v", x.CapacityFactor),
 			"DeepSeek-V3's layout has no name for it, and its readers drop nothing")

@@ -162,7 +162,8 @@ func (m *matcher) find(name string, shape []int) (*checkpoint.Weight, error) {
 		return nil, tensorError("%s: %s is missing, which a model of %d layers as in %s has",
 			m.c.Dir(), name, m.d.Layers, m.source)
 	}
-	if transposed := w.Scheme != nil && w.Scheme.Transposed; !slices.Equal(w.Shape, shape) || transposed {
+	transposed := w.Scheme != nil && w.Scheme.Transposed
+	if !slices.Equal(w.Shape, shape) || transposed {
 		return nil, tensorError("%s: %s is %v: want %v as in %s",
 			fileOf(m.c, w), name, w.Shape, shape, m.source)
 	}

@@ -17,7 +17,8 @@ type rotation struct {
 
 // rotationOf returns the rotation of a parameter.
 func rotationOf(c nn.Config, name string) rotation {
-	name = strings.TrimSuffix(name[strings.LastIndexByte(strings.TrimSuffix(name, ".weight"), '.')+1:], ".weight")
+	name = strings.TrimSuffix(name, ".weight")
+	name = name[strings.LastIndexByte(name, '.')+1:]
 	if m := c.MLA; m != nil {
 		switch name {
 		case "q_proj", "q_b_proj":
