@@ -25,7 +25,8 @@ and so do the master weights.
 --model moe takes a mixture of experts in place of the Llama: latent attention,
 and behind a dense first layer a shared expert and 2 of 8 others for each token,
 balanced by biases, as in DeepSeek-V3. The result says what share of the tokens
-each expert had, and the table has a line for each projection of each expert.
+each expert of both models had; the table has a line for each projection of each
+expert, the page and JSON a row for each expert with amax and what was lost.
 
 --recipe takes a published recipe, those with four bits among them: mxfp8,
 mxfp4, nvfp4 (E2M1 in blocks of 16, and of 16x16 for weights; a random Hadamard

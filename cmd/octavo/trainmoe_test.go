@@ -26,24 +26,19 @@ func TestTrainMoE(t *testing.T) {
 	require.Contains(t, stdout, "1.shared.up")
 	require.Contains(t, stdout, "0.attention.kv_a ")
 	require.NotContains(t, stdout, "0.expert", "the first layer is dense")
-	require.Contains(t, stdout, "Tokens of each expert of DEEPSEEK in percent:\nlayer 1: ")
+	require.Contains(t, stdout, "Tokens of each expert in percent:\nlayer 1, FP32: ")
+	require.Contains(t, stdout, "\nlayer 1, DEEPSEEK: ")
 	data, err := os.ReadFile(filepath.Join(out, "result.json"))
 	require.NoError(t, err)
-	var result struct {
-		Options struct{ MoE bool }
-		Experts []struct {
-			Layer  int
-			Shares []float64
-		}
-	}
+	var result moeResult
 	require.NoError(t, json.Unmarshal(data, &result))
 	require.True(t, result.Options.MoE)
-	require.Len(t, result.Experts, 1)
-	require.Equal(t, 1, result.Experts[0].Layer)
-	require.Len(t, result.Experts[0].Shares, 8)
+	require.Len(t, result.Experts, 8)
 	var sum float64
-	for _, s := range result.Experts[0].Shares {
-		sum += s
+	for i, e := range result.Experts {
+		require.Equal(t, 1, e.Layer)
+		require.Equal(t, i, e.Expert)
+		sum += e.FP8.Share
 	}
 	require.InDelta(t, 1, sum, 1e-9)
 
@@ -60,10 +55,28 @@ func TestTrainMoE(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(out, "curves.csv"))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
+	data, err = os.ReadFile(filepath.Join(out, "result.json"))
+	require.NoError(t, err)
+	var resumed moeResult
+	require.NoError(t, json.Unmarshal(data, &resumed))
+	require.Equal(t, result.Experts, resumed.Experts, "tokens of the steps before count")
 
 	status, _, _, stderr = trainSmall(t, "--model", "moe", "--smooth", "channel")
 	require.Equal(t, 2, status)
 	require.Contains(t, stderr, "--model moe has no Smooth-SwiGLU")
+}
+
+// moeResult is what result.json says of experts.
+type moeResult struct {
+	Options struct{ MoE bool }
+	Experts []struct {
+		Layer, Expert int
+		FP32, FP8     struct {
+			Tokens int64
+			Share  float64
+		}
+		Input, DownInput, Gradient struct{ Amax, Saturated, Underflowed, Elements float64 }
+	}
 }
 
 // TestTrainSaveMoE saves both models of a mixture of experts, which have the losses that the run

@@ -44,7 +44,7 @@ func (c *copied) take(r *runner, others ...Flag) error {
 		Flags: r.result.Options.Flags(), Others: others, Points: r.result.Points, Extensions: r.result.Extensions,
 		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
 		Skips: r.result.Skips, Spikes: r.result.Spikes, Suspects: new(train.Suspects),
-		FP32: r.fp32.Time, FP8: r.fp8.Time,
+		FP32: r.fp32.Time, FP8: r.fp8.Time, LoadsFP32: r.fp32.loads.clone(), LoadsFP8: r.fp8.loads.clone(),
 	}
 	if err := copySuspects(c.run.Suspects, r.fp8.suspects); err != nil {
 		return err
@@ -208,6 +208,12 @@ func (r *runner) restore(run saved) error {
 	markShared(r.result.Spikes) // which earlier versions did not
 	r.fp32.Time, r.fp8.Time = run.FP32, run.FP8
 	if err := r.restoreSuspects(run.Suspects); err != nil {
+		return err
+	}
+	if err := r.fp32.loads.restore(fp32Model, run.LoadsFP32); err != nil {
+		return err
+	}
+	if err := r.fp8.loads.restore(fp8Model, run.LoadsFP8); err != nil {
 		return err
 	}
 	r.result.Extensions = run.Extensions

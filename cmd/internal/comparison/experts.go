@@ -3,66 +3,140 @@ package comparison
 import (
 	"fmt"
 	"io"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/telemetry"
 )
 
-// Experts says what share of the tokens of all steps each expert of a layer was given.
-type Experts struct {
-	Layer  int       `json:"layer"`
-	Shares []float64 `json:"shares"` // of each expert, 1 in all
+// Expert is what happened to one of those that a router chooses from, in all steps.
+type Expert struct {
+	Layer, Number              int
+	FP32Tokens, FP8Tokens      int64
+	FP32Share, FP8Share        float64 // of the layer's tokens, as often as experts get each
+	Input, DownInput, Gradient Operand // of gate and up, of down, and of all three, in FP8
 }
 
-// Experts returns the loads of experts of the FP8 model, layer by layer. They are the number
-// of elements of what is multiplied by each expert's gate in forward products.
-func (r *Result) Experts() (all []Experts) {
-	loads := map[int]map[int]float64{}
-	for _, t := range r.Totals {
-		var layer, expert int
-		name, ok := strings.CutSuffix(t.Tensor, ".gate_proj.input")
-		_, err := fmt.Sscanf(name, "model.layers.%d.mlp.experts.%d", &layer, &expert)
-		if !ok || err != nil || t.Op != "forward" {
-			continue
-		}
-		if loads[layer] == nil {
-			loads[layer] = map[int]float64{}
-		}
-		loads[layer][expert] = float64(t.Stats.Elements)
+// Multiplies reports whether products of the FP8 model with the expert were heard of. Those of
+// a layer that a recipe leaves in BF16 are not, nor those of an expert without tokens.
+func (e Expert) Multiplies() bool { return e.Input.Stats.Elements > 0 }
+
+// Activations are all operands but weights.
+func (e Expert) Activations() (all Operand) {
+	for _, o := range []Operand{e.Input, e.DownInput, e.Gradient} {
+		all.Stats.Merge(&o.Stats)
 	}
-	_, experts, _ := r.Options.mixture()
-	for layer, load := range loads {
-		e := Experts{Layer: layer, Shares: make([]float64, experts.Router.Experts)}
-		var sum float64
-		for _, n := range load {
-			sum += n
-		}
-		for i, n := range load { // an expert without tokens is heard of without elements, if at all
-			if sum > 0 {
-				e.Shares[i] = n / sum
-			}
-		}
-		all = append(all, e)
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].Layer < all[j].Layer })
 	return all
 }
 
-// writeExperts writes a line for each layer with experts.
+// Experts returns the experts of both models, layer by layer.
+func (r *Result) Experts() (all []Expert) {
+	layers := make(map[string]Layer)
+	for _, l := range r.Layers() {
+		layers[l.Name] = l
+	}
+	for i, of := range r.LoadsFP8 {
+		fp32, fp8 := r.LoadsFP32[i].shares(), of.shares()
+		for n, tokens := range of.Tokens {
+			name := func(projection string) string {
+				return shortName(fmt.Sprintf("%s.%s_proj", expertName(of.Layer, n), projection))
+			}
+			gate, up, down := layers[name("gate")], layers[name("up")], layers[name("down")]
+			e := Expert{
+				Layer: of.Layer, Number: n, FP32Tokens: r.LoadsFP32[i].Tokens[n], FP8Tokens: tokens,
+				FP32Share: fp32[n], FP8Share: fp8[n], Input: gate.Input, DownInput: down.Input,
+			}
+			for _, l := range []Layer{gate, up, down} {
+				e.Gradient.Stats.Merge(&l.Gradient.Stats)
+			}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// expertName begins the names of an expert's tensors.
+func expertName(layer, expert int) string {
+	return fmt.Sprintf("model.layers.%d.mlp.experts.%d", layer, expert)
+}
+
+// writeExperts writes two lines for each layer with experts.
 func (r *Result) writeExperts(w io.Writer) {
-	all := r.Experts()
-	if len(all) == 0 {
+	if len(r.LoadsFP8) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nTokens of each expert of %s in percent:\n", r.Options.Model())
-	for _, e := range all {
-		var shares []string
-		for _, s := range e.Shares {
-			shares = append(shares, strconv.FormatFloat(100*s, 'f', 1, 64))
+	fmt.Fprintln(w, "\nTokens of each expert in percent:")
+	line := func(layer int, model string, shares []float64) {
+		var all []string
+		for _, s := range shares {
+			all = append(all, strconv.FormatFloat(100*s, 'f', 1, 64))
 		}
-		line := fmt.Sprintf("layer %d: %s", e.Layer, strings.Join(shares, " "))
-		fmt.Fprintln(w, textout.Wrap(line, lineWidth, ""))
+		text := fmt.Sprintf("layer %d, %s: %s", layer, model, strings.Join(all, " "))
+		fmt.Fprintln(w, textout.Wrap(text, lineWidth, ""))
 	}
+	for i, of := range r.LoadsFP8 {
+		line(of.Layer, fp32Model, r.LoadsFP32[i].shares())
+		line(of.Layer, r.Options.Model(), of.shares())
+	}
+}
+
+// expertCharts show the experts of the last layer that multiplies as the recipe says, over the
+// steps of which events were kept. There are none without experts.
+func (r *Result) expertCharts() []chart.Chart {
+	for _, of := range slices.Backward(r.LoadsFP8) {
+		if charts := r.layerCharts(of); charts != nil {
+			return charts
+		}
+	}
+	return nil
+}
+
+// layerCharts are those of the experts of a layer, nil where no events are.
+func (r *Result) layerCharts(of Load) []chart.Chart {
+	width := r.Options.Dim * r.Options.Batch * r.Options.Context
+	tokens := r.ofExperts(of, "gate_proj.input", func(e *telemetry.Event) float64 {
+		return percent(e.Stats.Elements, int64(width))
+	})
+	if tokens == nil {
+		return nil
+	}
+	amax := r.ofExperts(of, "down_proj.input", func(e *telemetry.Event) float64 { return e.Stats.Amax })
+	saturated := r.ofExperts(of, "down_proj.input", func(e *telemetry.Event) float64 {
+		return Operand{e.Stats}.Saturated()
+	})
+	where := fmt.Sprintf(" layer %d, %s", of.Layer, r.Options.Model())
+	return []chart.Chart{
+		{Title: "Tokens of each expert," + where, X: "step", Y: "percent of all", Zero: true, Series: tokens},
+		{Title: "Largest magnitude before each expert's down," + where, X: "step", Y: "amax", LogY: true,
+			Series: amax},
+		{Title: "Values saturated before each expert's down," + where, X: "step", Y: "percent", Zero: true,
+			Series: saturated},
+	}
+}
+
+// ofExperts returns a series of an operand of forward products for each expert of a layer, nil
+// if there are no events of it.
+func (r *Result) ofExperts(of Load, operand string, y func(*telemetry.Event) float64) []chart.Series {
+	all, numbers := make([]chart.Series, len(of.Tokens)), make(map[string]int)
+	for n := range all {
+		all[n].Name = fmt.Sprintf("expert %d", n)
+		numbers[expertName(of.Layer, n)+"."+operand] = n
+	}
+	heard := false
+	for i := range r.Events {
+		e := &r.Events[i]
+		n, ok := numbers[e.Tensor]
+		if !ok || e.Op != "forward" || e.Stats.Elements == 0 {
+			continue
+		}
+		heard = true
+		all[n].Points = append(all[n].Points, chart.Point{X: float64(e.Step), Y: y(e)})
+	}
+	if !heard {
+		return nil
+	}
+	return all
 }

@@ -21,7 +21,7 @@ type summary struct {
 	GapPercent  jsonout.Number `json:"gapPercent"`
 	HeldOutGap  jsonout.Number `json:"heldOutGapPercent"`
 	Layers      []layerJSON    `json:"layers"`
-	Experts     []Experts      `json:"experts,omitempty"`
+	Experts     []expertJSON   `json:"experts,omitempty"`
 	NonFinite   *nonFiniteJSON `json:"firstNonFinite,omitempty"`
 	Skips       []skipJSON     `json:"skips,omitempty"`
 	Spikes      []spikeJSON    `json:"spikes,omitempty"`
@@ -45,6 +45,35 @@ type layerJSON struct {
 	Input    operandJSON `json:"input"`
 	Weight   operandJSON `json:"weight"`
 	Gradient operandJSON `json:"gradient"`
+}
+
+// expertJSON is an expert of a layer. Operands are those of the FP8 model, and absent where it
+// multiplies in BF16 or had no tokens.
+type expertJSON struct {
+	Layer     int          `json:"layer"`
+	Expert    int          `json:"expert"`
+	FP32      loadJSON     `json:"fp32"`
+	FP8       loadJSON     `json:"fp8"`
+	Input     *operandJSON `json:"input,omitempty"`     // of gate and up
+	DownInput *operandJSON `json:"downInput,omitempty"` // of down
+	Gradient  *operandJSON `json:"gradient,omitempty"`  // of all three
+}
+
+type loadJSON struct {
+	Tokens int64   `json:"tokens"`
+	Share  float64 `json:"share"` // of what all experts of the layer had
+}
+
+func (e Expert) json() expertJSON {
+	j := expertJSON{
+		Layer: e.Layer, Expert: e.Number,
+		FP32: loadJSON{e.FP32Tokens, e.FP32Share}, FP8: loadJSON{e.FP8Tokens, e.FP8Share},
+	}
+	if e.Multiplies() {
+		input, down, gradient := operandOf(e.Input), operandOf(e.DownInput), operandOf(e.Gradient)
+		j.Input, j.DownInput, j.Gradient = &input, &down, &gradient
+	}
+	return j
 }
 
 type operandJSON struct {
@@ -105,7 +134,9 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	for _, l := range r.Layers() {
 		s.Layers = append(s.Layers, layerJSON{l.Name, operandOf(l.Input), operandOf(l.Weight), operandOf(l.Gradient)})
 	}
-	s.Experts = r.Experts()
+	for _, e := range r.Experts() {
+		s.Experts = append(s.Experts, e.json())
+	}
 	if r.NonFinite != nil {
 		n := nonFiniteOf(*r.NonFinite)
 		s.NonFinite = &n

@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"io"
+	"strconv"
 
 	"github.com/octavo-fp8/octavo/internal/promtext"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -47,11 +48,35 @@ func (r *Result) metrics() []promtext.Family {
 	if r.FP32.HeldOut != 0 { // the models were judged
 		families = append(families, ofBoth("octavo_train_held_out_loss_nats_per_byte", "Loss on the held-out text after the last step.", r.FP32.HeldOut, r.FP8.HeldOut))
 	}
+	if len(r.LoadsFP8) > 0 {
+		families = append(families, r.expertTokens())
+	}
 	return append(families,
 		counted(ofBoth("octavo_train_step_seconds_total", "Time spent in steps.", r.FP32.Time.Seconds(), r.FP8.Time.Seconds())),
 		counted(ofBoth("octavo_train_skipped_steps_total", "Steps skipped because a gradient was not finite.", r.skipped("FP32"), r.skipped("FP8"))),
 		counted(ofBoth("octavo_train_spikes_total", "Losses and gradient norms far above the median of those before.", r.spiked("FP32"), r.spiked("FP8"))),
 	)
+}
+
+// expertTokens has a sample for each expert of each model.
+func (r *Result) expertTokens() promtext.Family {
+	f := promtext.Family{
+		Name: "octavo_train_expert_tokens_total", Type: promtext.Counter,
+		Help: "Tokens that came to an expert in all steps.",
+	}
+	for _, of := range []struct {
+		model string
+		loads []Load
+	}{{fp32Model, r.LoadsFP32}, {fp8Model, r.LoadsFP8}} {
+		for _, l := range of.loads {
+			for n, tokens := range l.Tokens {
+				f.Add(float64(tokens), promtext.Label{Name: "model", Value: of.model},
+					promtext.Label{Name: "layer", Value: strconv.Itoa(l.Layer)},
+					promtext.Label{Name: "expert", Value: strconv.Itoa(n)})
+			}
+		}
+	}
+	return f
 }
 
 func single(name, help string, value float64) promtext.Family {

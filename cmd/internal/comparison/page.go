@@ -18,6 +18,7 @@ var pages = page.New("train", pageSource, template.FuncMap{
 	"gap":     func(a, b float64) string { return fmt.Sprintf("%+.3f\u00a0%%", Gap(a, b)) },
 	"short":   func(x float64) string { return fmt.Sprintf("%.3g", x) },
 	"percent": func(x float64) string { return fmt.Sprintf("%.3f", x) },
+	"share":   func(x float64) string { return fmt.Sprintf("%.1f", 100*x) },
 	"round":   round,
 })
 
@@ -26,6 +27,7 @@ var pages = page.New("train", pageSource, template.FuncMap{
 func (r *Result) WritePage(w io.Writer, command, machine string) error {
 	return pages.Write(w, "octavo train: "+r.Options.Model()+" against FP32", map[string]any{
 		"Result": r, "First": r.Points[0], "Layers": r.Layers(), "Charts": r.charts(), "SpikeCharts": r.spikeCharts(),
+		"Experts": r.Experts(), "ExpertCharts": r.expertCharts(),
 		"Command": command, "Machine": machine, "Recipe": r.Options.recipe(), "Model": r.Options.Model(), "Skips": r.skipLines(),
 	})
 }

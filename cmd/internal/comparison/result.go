@@ -38,6 +38,7 @@ type Result struct {
 	ModelFP32, ModelFP8 *nn.Llama           // as the last step has left them
 	Totals              []telemetry.Summary // of every operand of FP8's linear layers
 	Events              []telemetry.Event   // of every TelemetryEvery-th step
+	LoadsFP32, LoadsFP8 []Load              // of the layers with experts, in their order
 	NonFinite           *telemetry.NonFinite
 	Skips               []Skip  // of both runs, by step
 	Spikes              []Spike // of both runs, by step

@@ -175,6 +175,7 @@ func (r *runner) finish(ctx context.Context) *Result {
 	r.result.FP32 = outcome(points, r.fp32.Time, func(p Point) Figures { return p.FP32 })
 	r.result.FP8 = outcome(points, r.fp8.Time, func(p Point) Figures { return p.FP8 })
 	r.result.Totals = r.summaries()
+	r.result.LoadsFP32, r.result.LoadsFP8 = r.fp32.loads, r.fp8.loads
 	return r.result
 }
 

@@ -24,6 +24,8 @@ type runJSON struct {
 	Skips           []skippedJSON   `json:"skips,omitempty"`
 	Spikes          []spikedJSON    `json:"spikes,omitempty"`
 	Suspects        *train.Suspects `json:"suspects,omitempty"`
+	LoadsFP32       loads           `json:"fp32_loads,omitempty"`
+	LoadsFP8        loads           `json:"fp8_loads,omitempty"`
 	FP32Nanoseconds int64           `json:"fp32_nanoseconds"`
 	FP8Nanoseconds  int64           `json:"fp8_nanoseconds"`
 }

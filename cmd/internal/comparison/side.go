@@ -24,6 +24,7 @@ type side struct {
 	suspects *train.Suspects  // one of the sinks, or nil
 	watch    map[string]*train.SpikeDetector
 	flight   *flight // nil: no rules
+	loads    loads   // of experts
 }
 
 // The series that are watched, in the order of a report.
@@ -38,7 +39,9 @@ func newSide(name string, cfg nn.Config, moments optim.MomentFormat, seed uint64
 		return nil, err
 	}
 	run.Optimizer.Moments.Format = moments
-	return &side{Run: run, watch: map[string]*train.SpikeDetector{lossSeries: {}, normSeries: {}}}, nil
+	return &side{
+		Run: run, watch: map[string]*train.SpikeDetector{lossSeries: {}, normSeries: {}}, loads: newLoads(run.Model),
+	}, nil
 }
 
 // listen returns a recorder of what the model meets in a step. Each has its own,
@@ -66,6 +69,7 @@ func (s *side) train(ctx context.Context, result *Result, step int, tokens, targ
 	if err != nil {
 		return Figures{}, err
 	}
+	s.loads.count(s.Model)
 	if err := recorder.Flush(); err != nil {
 		return Figures{}, err
 	}
