@@ -109,12 +109,32 @@ func (r *Result) layerCharts(of Load) []chart.Chart {
 	})
 	where := fmt.Sprintf(" layer %d, %s", of.Layer, r.Options.Model())
 	return []chart.Chart{
-		{Title: "Tokens of each expert," + where, X: "step", Y: "percent of all", Zero: true, Series: tokens},
+		{Title: "Tokens of each expert," + where, X: "step", Y: "percent of all", Zero: true,
+			Series: orZero(tokens)},
 		{Title: "Largest magnitude before each expert's down," + where, X: "step", Y: "amax", LogY: true,
 			Series: amax},
 		{Title: "Values saturated before each expert's down," + where, X: "step", Y: "percent", Zero: true,
 			Series: saturated},
 	}
+}
+
+// orZero has a point of all series wherever one of them has a point: 0 where there was none.
+func orZero(series []chart.Series) []chart.Series {
+	all := make([]map[int64]float64, len(series))
+	steps := make(map[int64]float64)
+	for i, s := range series {
+		all[i] = make(map[int64]float64)
+		for _, p := range s.Points {
+			all[i][int64(p.X)], steps[int64(p.X)] = p.Y, 0
+		}
+	}
+	for i := range series {
+		for step := range steps {
+			all[i][step] += 0
+		}
+		series[i].Points = sorted(all[i])
+	}
+	return series
 }
 
 // ofExperts returns a series of an operand of forward products for each expert of a layer, nil

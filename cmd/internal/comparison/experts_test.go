@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 )
 
 // TestExperts: all tokens come to two experts of each layer with some, in both models, and those
@@ -65,6 +67,7 @@ func requireExperts(t *testing.T, r *Result, charted int) {
 	require.Contains(t, charts[0].Title, fmt.Sprintf("layer %d,", charted))
 	sums := map[float64]float64{}
 	for _, s := range charts[0].Series {
+		require.Len(t, s.Points, 2, "0 where no tokens come")
 		for _, p := range s.Points {
 			sums[p.X] += p.Y
 		}
@@ -95,6 +98,17 @@ func requireExperts(t *testing.T, r *Result, charted int) {
 	require.Len(t, got.Experts, 16)
 	for i, e := range r.Experts() {
 		require.Equal(t, e.json(), got.Experts[i])
+	}
+}
+
+func TestOrZero(t *testing.T) {
+	got := orZero([]chart.Series{{Points: []chart.Point{{X: 0, Y: 7}, {X: 6, Y: 8}}}, {Points: []chart.Point{{X: 3, Y: 9}}}, {}})
+	want := [][]float64{{7, 0, 8}, {0, 9, 0}, {0, 0, 0}}
+	for i, s := range got {
+		for j, p := range s.Points {
+			require.Equal(t, chart.Point{X: float64(3 * j), Y: want[i][j]}, p)
+		}
+		require.Len(t, s.Points, 3)
 	}
 }
 
