@@ -20,7 +20,7 @@ import (
 //
 // Alarms are functions of what it was told alone. The zero value has no rules. It is safe
 // for concurrent use, but Rules, which must pass their Check, must not change after the first
-// call.
+// call. Kept as JSON it goes on where it was.
 type Watch struct {
 	Rules []Rule
 
@@ -148,8 +148,7 @@ func (w *Watch) observe(of watched, step int64, value float64) {
 func (w *Watch) pastOf(of watched) *watchPast {
 	p := w.past[of]
 	if p == nil {
-		r := w.Rules[of.rule]
-		p = &watchPast{values: SpikeDetector{Window: r.Window, Least: r.Least, Threshold: r.Threshold}}
+		p = newPast(w.Rules[of.rule])
 		if w.past == nil {
 			w.past = make(map[watched]*watchPast)
 		}

@@ -106,6 +106,10 @@ rule is a table [[rule]] of a TOML file:
 --rules default skips a step whose gradient norm is 20 spreads up, widens what
 saturates by 1 % and more in 3 steps, and rewinds where the loss is up in 5.
 
+With --checkpoint-every what rules remember is kept, too, and a run goes back
+over none of its checkpoints, so that one that resumes does what it would have
+done. --resume reads the rules again where they were: they must be the same.
+
 With --landing a run stops at the first loss or gradient of the FP8 model that
 is not finite. Then, or where a rule or a signal stops it, DIR gets a bundle: a
 page that says what happened first and where, the telemetry of the last ten
@@ -339,11 +343,6 @@ func (f trainFlags) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("save-model") && !save:
 		return usagef("--save-model says which model --save writes: give that too")
-	case f.landing != "" && (f.resume || f.checkpointEvery > 0):
-		return usagef("--landing goes without --checkpoint-every and --resume: leave one of them out")
-	case f.rules != "" && (f.resume || f.checkpointEvery > 0):
-		return usagef("--rules goes without --checkpoint-every and --resume: what rules remember is not kept: " +
-			"leave one of them out")
 	case f.overwrite && f.resume:
 		return usagef("--resume goes on with a run and --overwrite replaces it: give one of them")
 	case f.overwrite && f.out == "" && !save && f.landing == "":

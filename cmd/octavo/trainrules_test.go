@@ -35,9 +35,19 @@ func TestTrainRules(t *testing.T) {
 	status, _, _, stderr = trainSmall(t, "--rules", rules+".no")
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, rules+".no")
-	for _, with := range []string{"--resume", "--checkpoint-every=2"} {
-		status, _, _, stderr = trainSmall(t, "--rules", rules, with)
-		require.Equal(t, 2, status)
-		require.Contains(t, stderr, "--rules goes without --checkpoint-every and --resume")
-	}
+
+	// A run with rules goes on, and reads them again; others are refused.
+	write("[[rule]]\nseries = 'gradient-norm'\nleast = 1\nthreshold = 1e-9\n")
+	out = filepath.Join(t.TempDir(), "kept")
+	kept := []string{"--out", out, "--checkpoint-every", "3", "--checkpoint-sync"}
+	status, _, want, stderr := trainSmall(t, append(kept, "--rules", rules)...)
+	require.Zero(t, status, stderr)
+	require.Contains(t, want, "Rules that held, and what was done: ")
+	status, _, got, stderr := trainSmall(t, "--out", out, "--resume")
+	require.Zero(t, status, stderr)
+	require.Equal(t, times.ReplaceAllString(want, ""), times.ReplaceAllString(got, ""))
+	write("[[rule]]\nseries = 'loss'\n")
+	status, _, _, stderr = trainSmall(t, "--out", out, "--resume")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "octavo: --rules: they are not the 1 rules that "+out)
 }

@@ -76,6 +76,7 @@ func runTrain(cmd *cobra.Command, flags *trainFlags, o *comparison.Options) erro
 		if o.Rules, err = comparison.ReadRules(flags.rules); err != nil {
 			return err
 		}
+		o.RulesPath = flags.rules
 	}
 	text, err := trainText(flags.text)
 	if ctx.Err() != nil { // which has ended the go command too

@@ -46,6 +46,10 @@ func (c *copied) take(r *runner, others ...Flag) error {
 		Skips: r.result.Skips, Spikes: r.result.Spikes, Suspects: new(train.Suspects),
 		FP32: r.fp32.Time, FP8: r.fp8.Time, LoadsFP32: r.fp32.loads.clone(), LoadsFP8: r.fp8.loads.clone(),
 	}
+	var err error
+	if c.run.Flight, err = r.savedFlight(); err != nil {
+		return err
+	}
 	if err := copySuspects(c.run.Suspects, r.fp8.suspects); err != nil {
 		return err
 	}
@@ -61,7 +65,11 @@ func (r *runner) takeSide(snapshot *train.Snapshot, s *side) error {
 	for name, detector := range s.watch {
 		spikes[name] = *detector
 	}
-	return snapshot.Take(s.Model, &s.Optimizer, train.Position{
+	model := s.Model
+	if s.flight != nil && s.flight.next != nil {
+		model = s.flight.next
+	}
+	return snapshot.Take(model, &s.Optimizer, train.Position{
 		Step: len(r.result.Points), Seed: o.Seed, Batch: o.Batch, Seq: o.Context, Schedule: r.schedule,
 		Spikes: spikes,
 		Notes:  map[string]string{textNote: text.SHA256, sourceNote: text.Source},
@@ -108,6 +116,12 @@ func load(ctx context.Context, dir string, r *runner) error {
 		return err
 	}
 	if err := r.check(dir, run.Flags, fp32.Position.Notes); err != nil {
+		return err
+	}
+	if err := r.checkRules(dir, run.Flight); err != nil {
+		return err
+	}
+	if err := r.restoreFlight(run.Flight); err != nil {
 		return err
 	}
 	if err := r.fp32.restore(ctx, fp32); err != nil {

@@ -160,6 +160,9 @@ func (c Checkpoints) flags(r *Result) []Flag {
 	if path := r.Text.Path; path != "" {
 		flags = append(flags, Flag{"text", path})
 	}
+	if path := r.Options.RulesPath; path != "" {
+		flags = append(flags, Flag{"rules", path})
+	}
 	if b := r.Options.Budget; b != (Budget{}) {
 		flags = append(flags, Flag{"activation-budget", b.String()})
 	}

@@ -28,7 +28,13 @@ type flight struct {
 	recent   recent        // what was heard of the last steps, for a landing
 	lands    bool
 
-	next *nn.Llama // the model from the next step on; nil: the same
+	first   *nn.Llama // the model that the run began with
+	next    *nn.Llama // the one from the next step on; nil: the same
+	widened []string  // operands that were given to Widen, one after another
+
+	// checkpoints is the number of steps from one to the next, 0 for none. A run goes back
+	// over none of them, so that one that resumes has all that it may go back to.
+	checkpoints int
 
 	held   map[int64]bool // steps that were computed and not taken
 	undone map[int64]bool // steps that were gone back over
@@ -68,6 +74,9 @@ func (f *flight) begin(s *side, result *Result, step int, recorder *telemetry.Re
 		s.Model.Listen(recorder)
 		f.rewinder.Forget()
 	}
+	if f.checkpoints > 0 && step%f.checkpoints == 0 {
+		f.rewinder.Forget()
+	}
 	if f.rewinds() {
 		if err := f.rewinder.Keep(int64(step), s.Model, &s.Optimizer); err != nil {
 			return err
@@ -94,6 +103,7 @@ func (r *runner) act(ctx context.Context, step int) error {
 		return nil
 	}
 	raised := append(f.raised, f.watch.Alarms()...) // those of the gradient itself came later
+	f.raised = nil
 	back, err := r.goBack(ctx, raised, int64(step))
 	if err != nil {
 		return err
@@ -184,7 +194,7 @@ func (r *runner) widen(a *Alarm, widened map[string]string) (string, error) {
 	if err != nil {
 		return "nothing is wider, and it stays as it is", nil
 	}
-	r.fp8.flight.next = wide
+	r.fp8.flight.next, r.fp8.flight.widened = wide, append(r.fp8.flight.widened, tensor)
 	done := fmt.Sprintf("widened %v", what)
 	widened[roleOf(tensor)] = done
 	return done, nil

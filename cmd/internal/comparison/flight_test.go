@@ -194,3 +194,64 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// everyAction are rules that skip, widen and rewind again and again.
+func everyAction() []train.Rule {
+	return []train.Rule{
+		{Series: train.SeriesGradientNorm, Least: 2, Threshold: 2, Action: train.ActionSkip},
+		{Series: train.SeriesAmax, Tensor: "*.input", Least: 3, Threshold: 0.5, AtLeast: 0.1, Steps: 3,
+			Action: train.ActionRewind},
+		{Series: train.SeriesFlushed, Tensor: "*.gradient", Least: 1, AtLeast: 1e-6, Threshold: 1e-9, Steps: 4,
+			Action: train.ActionWiden},
+		{Series: train.SeriesAmax, Least: 4, Threshold: 4},
+	}
+}
+
+// TestResumeWithRules: wherever a run is cut off, it goes on from its last checkpoint to the
+// bits, the alarms and the formats of the run that was not.
+func TestResumeWithRules(t *testing.T) {
+	o := everything(24)
+	o.Rules, o.LearningRate = everyAction(), 0.1
+	c := Checkpoints{Dir: t.TempDir(), Every: 3, Keep: 100}
+	whole, err := Run(t.Context(), o, rhyme(), c, quiet)
+	require.NoError(t, err)
+	done := map[train.Action]int{}
+	for _, a := range whole.Alarms {
+		done[a.Of.Action]++
+	}
+	for _, action := range []train.Action{train.ActionNote, train.ActionWiden, train.ActionSkip, train.ActionRewind} {
+		require.NotZero(t, done[action], "%v did nothing: %v", action, done)
+	}
+	for i, name := range entries(t, c.Dir) {
+		if testing.Short() && i%3 != 1 {
+			continue
+		}
+		cut := Checkpoints{Dir: t.TempDir(), Every: 3, Resume: true}
+		require.NoError(t, os.CopyFS(filepath.Join(cut.Dir, name), os.DirFS(filepath.Join(c.Dir, name))))
+		got, err := Run(t.Context(), o, rhyme(), cut, quiet)
+		require.NoError(t, err, name)
+		requireSame(t, whole, got)
+		require.Equal(t, whole.ModelFP8.Config().FP8, got.ModelFP8.Config().FP8, name)
+
+		again, err := Run(t.Context(), o, rhyme(), cut, quiet)
+		require.NoError(t, err, "what was saved after going on from %s", name)
+		requireSame(t, whole, again)
+	}
+
+	c.Resume, o.Rules = true, o.Rules[1:]
+	_, err = Run(t.Context(), o, rhyme(), c, quiet)
+	require.ErrorContains(t, err, "--rules: they are not the 4 rules that ")
+	o.Rules = nil
+	_, err = Run(t.Context(), o, rhyme(), c, quiet)
+	require.ErrorContains(t, err, "--rules: they are not the 4 rules that ")
+}
+
+// TestResumeWithNewRules: rules cannot be given to a run that was saved without.
+func TestResumeWithNewRules(t *testing.T) {
+	o := everything(4)
+	c := Checkpoints{Dir: t.TempDir(), Every: 2}
+	interrupt(t, o, c, 2)
+	c.Resume, o.Rules = true, everyAction()
+	_, err := Run(t.Context(), o, rhyme(), c, quiet)
+	require.ErrorContains(t, err, "was saved without rules: leave it out")
+}

@@ -43,7 +43,8 @@ type Options struct {
 	Moments        optim.MomentFormat  `json:"moments"`
 	Activations    nn.ActivationFormat `json:"activations"`
 
-	Rules []train.Rule `json:"-"` // of the FP8 model, in flight; none: nothing is watched by any
+	Rules     []train.Rule `json:"-"` // of the FP8 model, in flight; none: nothing is watched by any
+	RulesPath string       `json:"-"` // where they were read, for a run that resumes
 
 	Land bool `json:"-"` // keep what a landing needs, and stop when the FP8 model is not finite
 

@@ -13,17 +13,17 @@ import (
 	"github.com/octavo-fp8/octavo/train"
 )
 
-// ruleTOML is a [train.Rule] in a file.
-type ruleTOML struct {
-	Series    train.Series `toml:"series"`
-	Tensor    string       `toml:"tensor"`
-	Op        string       `toml:"op"`
-	Window    int          `toml:"window"`
-	Least     int          `toml:"least"`
-	Threshold float64      `toml:"threshold"`
-	AtLeast   float64      `toml:"at-least"`
-	Steps     int          `toml:"steps"`
-	Action    train.Action `toml:"action"`
+// ruleFile is a [train.Rule] in a file: of rules, in TOML, or of a checkpoint, in JSON.
+type ruleFile struct {
+	Series    train.Series `toml:"series" json:"series"`
+	Tensor    string       `toml:"tensor" json:"tensor,omitempty"`
+	Op        string       `toml:"op" json:"op,omitempty"`
+	Window    int          `toml:"window" json:"window,omitempty"`
+	Least     int          `toml:"least" json:"least,omitempty"`
+	Threshold float64      `toml:"threshold" json:"threshold,omitempty"`
+	AtLeast   float64      `toml:"at-least" json:"at_least,omitempty"`
+	Steps     int          `toml:"steps" json:"steps,omitempty"`
+	Action    train.Action `toml:"action" json:"action"`
 }
 
 // DefaultRules is the name of rules that need no file.
@@ -59,7 +59,7 @@ func ReadRules(path string) ([]train.Rule, error) {
 
 func parseRules(text []byte) (rules []train.Rule, err error) {
 	var file struct {
-		Rule []ruleTOML `toml:"rule"`
+		Rule []ruleFile `toml:"rule"`
 	}
 	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&file); err != nil {
 		return nil, tomlError(err)

@@ -24,6 +24,9 @@ func Run(ctx context.Context, o Options, text text.Text, c Checkpoints, progress
 	if err != nil {
 		return nil, err
 	}
+	if r.fp8.flight != nil {
+		r.fp8.flight.checkpoints = c.Every
+	}
 	whole := context.WithoutCancel(ctx) // what has begun is finished
 	if err := c.begin(whole, r); err != nil {
 		return nil, err
@@ -103,6 +106,7 @@ func newRunner(o Options, text text.Text) (*runner, error) {
 	r.fp8.sinks = []telemetry.Sink{keepEvery{r.result}, r.fp8.suspects, &r.totals}
 	if len(o.Rules) > 0 || o.Land {
 		r.fp8.flight = newFlight(o.Rules, o.Land)
+		r.fp8.flight.first = r.fp8.Model
 		r.fp8.sinks = append(r.fp8.sinks, &r.fp8.flight.watch)
 	}
 	if o.Land {

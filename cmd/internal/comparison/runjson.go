@@ -26,6 +26,7 @@ type runJSON struct {
 	Suspects        *train.Suspects `json:"suspects,omitempty"`
 	LoadsFP32       loads           `json:"fp32_loads,omitempty"`
 	LoadsFP8        loads           `json:"fp8_loads,omitempty"`
+	Flight          *flightJSON     `json:"flight,omitempty"`
 	FP32Nanoseconds int64           `json:"fp32_nanoseconds"`
 	FP8Nanoseconds  int64           `json:"fp8_nanoseconds"`
 }
