@@ -27,16 +27,25 @@ what is varied:
                  order or in a tree that does not depend on the number of ranks
   zero           the stages of ZeRO on 8 ranks
   tensor         tensor-parallel ranks, MLPs in 8 slices on any number of them
+  layouts        data, tensor, pipeline and expert parallelism with ZeRO on 2 to
+                 8 ranks, of a dense model and of one with experts and latent
+                 attention: activations, losses, norms and weights
   batch          sequences that go forward together
   micro-batches  sequences whose gradients are computed together
   order          the order in which gradients are added
   slices         tensor-parallel ranks with one slice each, as is usual
 
-The first six are promised to change nothing, and so is batch with all recipes
+The first seven are promised to change nothing, and so is batch with all recipes
 but tensor, whose scales other sequences change. Of the last three the first
 difference is shown, and is no failure. A part is the number of a sequence or
 shard; what is whole has part 0. Of ranks that have the same, the copy of most
 is right.
+
+--layout proves one layout alone, against one rank that cuts the batch and the
+layers alike: data=2,tensor=2,zero=3. Its numbers are data, tensor, pipeline,
+chunks (interleaved stages), expert (of the data-parallel ranks), zero (stage),
+and what is computed: shards, micro and slices. --send says in which form what
+is sent, such as weight=e4m3-block; with --twin-sends the one rank rounds alike.
 
 --faults does faults to one of 8 data-parallel ranks, in runs with delayed
 scales, and says what finds them: the comparison with a run without the fault
@@ -51,12 +60,18 @@ found, steps, seed, clean and faults (fault, twin, ranks, sums).`
 
 const certifyExample = `  octavo certify
   octavo certify --recipe tensor --vary batch,micro-batches
+  octavo certify --layout data=2,tensor=2,pipeline=2,zero=3 --model experts
+  octavo certify --layout data=4,zero=3 --send weight=e4m3-block --twin-sends
   octavo certify --faults --steps 6 --seed 3`
 
 // certifyFlags are the flags of certify.
 type certifyFlags struct {
 	certify.Options
 	faults, asJSON bool
+
+	layout, send string
+	model        certifiedModel
+	twinSends    bool
 }
 
 func newCertifyCommand() *cobra.Command {
@@ -79,9 +94,50 @@ func newCertifyCommand() *cobra.Command {
 	vary := &parsed[[]string]{&f.Vary, "", "LIST", parseVaried}
 	cmd.Flags().Var(oneOf{vary, certify.Varied()}, "vary",
 		"what is varied, with commas between (default all)")
+	cmd.Flags().StringVar(&f.layout, "layout", "", "prove this `LAYOUT` alone")
+	nameFlag(cmd, &f.model, "model", "model of --layout",
+		choice[certifiedModel]{"dense", certifyDense}, choice[certifiedModel]{"experts", certifyExperts})
+	cmd.Flags().StringVar(&f.send, "send", "", "`FORMS` in which --layout sends values")
+	cmd.Flags().BoolVar(&f.twinSends, "twin-sends", false, "the one rank rounds what --send sends, too")
 	cmd.Flags().BoolVar(&f.faults, "faults", false, "do faults to a rank and say what finds them")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
+}
+
+// certifiedModel is a model of --layout.
+type certifiedModel uint8
+
+const (
+	certifyDense certifiedModel = iota
+	certifyExperts
+)
+
+// cut returns what --layout asks for; nil without it.
+func (f *certifyFlags) cut(cmd *cobra.Command) (*certify.Cut, error) {
+	if f.layout == "" {
+		for _, name := range []string{"model", "send", "twin-sends"} {
+			if cmd.Flags().Changed(name) {
+				return nil, usagef("--%s is of a layout: give --layout, too", name)
+			}
+		}
+		return nil, nil
+	}
+	if cmd.Flags().Changed("vary") {
+		return nil, usagef("--layout proves one layout alone: leave --vary out")
+	}
+	l, err := certify.ParseLayout(f.layout)
+	if err != nil {
+		return nil, usagef("--layout: %w", err)
+	}
+	if f.send != "" {
+		if l.Exchanges, err = certify.ParseSends(f.send); err != nil {
+			return nil, usagef("--send: %w", err)
+		}
+		if err := l.Check(); err != nil {
+			return nil, usagef("--send: %w", err)
+		}
+	}
+	return &certify.Cut{Layout: l, Experts: f.model == certifyExperts, TwinSends: f.twinSends}, nil
 }
 
 // parseVaried reads a list of what is varied.
@@ -101,7 +157,7 @@ type certified interface{ WriteText(w io.Writer) error }
 
 func (f *certifyFlags) run(cmd *cobra.Command) error {
 	if f.faults {
-		for _, name := range []string{"recipe", "vary"} {
+		for _, name := range []string{"recipe", "vary", "layout"} {
 			if cmd.Flags().Changed(name) {
 				return usagef("--%s: it does not go with --faults", name)
 			}
@@ -109,6 +165,10 @@ func (f *certifyFlags) run(cmd *cobra.Command) error {
 		if f.Steps < 4 {
 			return usagef("--steps %d: want at least 4 with --faults", f.Steps)
 		}
+	}
+	var err error
+	if f.Cut, err = f.cut(cmd); err != nil {
+		return err
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
@@ -147,6 +207,9 @@ func (f *certifyFlags) certify(ctx context.Context) (report certified, failure s
 	r, err := certify.Run(ctx, f.Options)
 	if err == nil && !r.Equal {
 		failure = fmt.Sprintf("%d certificates have other bits than promised", r.Failed())
+		if r.Failed() == 1 {
+			failure = "1 certificate has other bits than promised"
+		}
 	}
 	return r, failure, err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,22 @@ func TestCertify(t *testing.T) {
 	require.Len(t, r.Certificates, 1)
 	require.False(t, r.Certificates[0].Promised)
 	require.Zero(t, r.Certificates[0].First.Step)
+
+	text = succeed(t, "certify", "--steps", "1", "--layout", "data=2,expert=2,tensor=2", "--model", "experts")
+	require.Contains(t, text, "layouts  experts: data=2,tensor=2,expert=2  experts: 1 rank, 2 slices, 2 shards  ")
+	sent := []string{"certify", "--steps", "1", "--layout", "data=2,zero=2", "--send", "weight=mxfp8"}
+	differs := octavo(strings.NewReader(""), sent...)
+	require.Equal(t, 1, differs.status)
+	require.Equal(t, "octavo: 1 certificate has other bits than promised\n", differs.stderr)
+	require.Contains(t, differs.stdout,
+		"First differences\n  layouts, data=2,zero=2, weight mxfp8: step 0, rank 0,\n  model.layers.0.")
+	succeed(t, append(sent, "--twin-sends")...)
+	fail(t, 2, "--layout: Layout.Zero is 7: want 0 to 3", "certify", "--layout", "zero=7")
+	fail(t, 2, "--send: Layout.Exchanges[\"weight\"] is bf16: stage 0 of ZeRO sends no weights",
+		"certify", "--layout", "data=2", "--send", "weight=bf16")
+	fail(t, 2, "--model is of a layout: give --layout, too", "certify", "--model", "experts")
+	fail(t, 2, "--layout: it does not go with --faults", "certify", "--faults", "--layout", "data=2")
+	fail(t, 2, "--layout proves one layout alone", "certify", "--layout", "data=2", "--vary", "order")
 
 	fail(t, 2, "want some of workers, level,", "certify", "--vary", "workers,clocks")
 	fail(t, 2, "want no arguments", "certify", "now")

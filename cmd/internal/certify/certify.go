@@ -22,6 +22,7 @@ type Options struct {
 	Seed   uint64
 
 	Vary     []string // of [Varied]; nil: all
+	Cut      *Cut     // nothing but this layout; nil: what Vary says
 	Progress progress.Reporter
 }
 
@@ -69,7 +70,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := &Report{Recipe: o.Recipe, Steps: o.Steps, Seed: o.Seed, Level: cpu.Product().String()}
 	var ways []way
-	for _, w := range j.ways() {
+	all := j.ways()
+	if o.Cut != nil {
+		all = j.layoutWays(o.Cut)
+	}
+	for _, w := range all {
 		if o.Vary == nil || slices.Contains(o.Vary, w.varied) {
 			ways = append(ways, w)
 		}

@@ -24,7 +24,7 @@ type named struct {
 // Varied returns what can be varied, in the order in which it is done.
 func Varied() []string {
 	return []string{
-		"workers", "level", "replicas", "ranks", "zero", "tensor", "batch",
+		"workers", "level", "replicas", "ranks", "zero", "tensor", "layouts", "batch",
 		"micro-batches", "order", "slices",
 	}
 }
@@ -64,6 +64,7 @@ func (j *job) ways() (all []way) {
 		to := fmt.Sprintf("%d ranks, 8 slices", n)
 		add("tensor", to, true, slices, j.tensorParallel(n, sequences, false))
 	}
+	all = append(all, j.layoutWays(nil)...)
 	for _, n := range []int{2, 4, 8} {
 		add("batch", fmt.Sprintf("%d at once", n), alone(j.cfg.FP8), single, j.micro(n, true))
 	}
