@@ -44,7 +44,10 @@ type Exchange struct {
 
 // AmaxMemory is what [AmaxLate] keeps from one exchange to the next. The zero value is
 // that before the first, which exchanges its amaxes in time.
-type AmaxMemory struct{ amax [][]float32 }
+type AmaxMemory struct{ amax, before [][]float32 }
+
+// drop forgets the last exchange, such as that of a step that is not to count.
+func (m *AmaxMemory) drop() { m.amax = m.before }
 
 // What happens to values, as a Reporter hears it.
 const (
@@ -235,7 +238,7 @@ func (x *Exchange) remember(now [][]float32) [][]float32 {
 		return now
 	}
 	before := x.Memory.amax
-	x.Memory.amax = now
+	x.Memory.before, x.Memory.amax = before, now
 	for part, amax := range now {
 		if len(before) != len(now) || len(before[part]) != len(amax) {
 			return now

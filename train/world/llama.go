@@ -283,6 +283,9 @@ func (m *Llama) Move(ctx context.Context, lr float64) error {
 		for _, p := range m.parts {
 			p.shared.Scaling().DropStep()
 			p.experts.Scaling().DropStep()
+			for _, q := range p.params {
+				q.memory.drop()
+			}
 		}
 		return sentinel.Errorf(optim.ErrNonFinite,
 			"world: the gradient norm is %v: no rank has moved a weight", m.norm)

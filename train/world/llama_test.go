@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/train"
@@ -353,6 +354,27 @@ func TestLlamaNonFinite(t *testing.T) {
 	before := append([]float32(nil), whole.Params()[0].Value...)
 	require.NoError(t, m.Store(whole))
 	requireSame(t, before, whole.Params()[0].Value)
+}
+
+// TestLlamaDropsAmaxes: sums do not have the amaxes of a step that did not count next.
+func TestLlamaDropsAmaxes(t *testing.T) {
+	whole, err := nn.NewLlama(denseModel(), 5)
+	require.NoError(t, err)
+	late := Exchange{Wire: wire(t, "e5m2-tensor"), Amax: AmaxLate}
+	m, err := NewLlama(whole, Layout{Data: 2, Exchanges: map[string]Exchange{ShardGradients: late}}, adamW)
+	require.NoError(t, err)
+	tokens, targets := batchOf(0, 2)
+	_, _, err = m.Step(t.Context(), tokens, targets, 4, 6, 1e-2)
+	require.NoError(t, err)
+	q := m.parts[1].params[0]
+	before := q.memory.amax
+	tokens, targets = batchOf(1, 2)
+	_, _, err = m.Gradients(t.Context(), tokens, targets, 4, 6)
+	require.NoError(t, err)
+	require.NotEqual(t, before, q.memory.amax)
+	m.norm = math.Inf(1)
+	require.ErrorIs(t, m.Move(t.Context(), 1e-2), optim.ErrNonFinite)
+	require.Equal(t, before, q.memory.amax)
 }
 
 func TestLayoutRefusals(t *testing.T) {

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"hash/fnv"
 	"math"
 	"slices"
 
@@ -46,8 +47,8 @@ type packer struct {
 }
 
 // pack encodes values, [rows, cols], and leaves them as they are. Where amax is not
-// nil, they are the amaxes of the blocks that scales follow from. Different salts give
-// different random numbers.
+// nil, they are the amaxes of the blocks that scales follow from. Different salts and names
+// give different random numbers.
 func (k *packer) pack(w Wire, values []float32, rows, cols int, amax []float32, salt uint64) (*parcel, error) {
 	p := &parcel{wire: w, rows: rows, cols: cols}
 	switch w.Type {
@@ -60,7 +61,9 @@ func (k *packer) pack(w Wire, values []float32, rows, cols int, amax []float32, 
 	}
 	r := w.Recipe
 	if r.Policy.Rounding == fp8.Stochastic {
-		r.Policy.Seed = random.Hash(r.Policy.Seed, salt, 0)
+		name := fnv.New64a()
+		name.Write([]byte(k.name))
+		r.Policy.Seed = random.Hash(r.Policy.Seed, salt, name.Sum64())
 	}
 	p.coded = tensor.Tensor{Name: k.name, Shape: []int{rows, cols}}
 	options := tensor.Options{Op: k.op, Reporter: k.reporter, Workers: 1}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -41,8 +42,9 @@ type Wire struct {
 
 	// Recipe is that of Coded: just in time, from the message's own amaxes unless an
 	// [Exchange] shares them. A message is a tensor of its own, [rows, cols], whose
-	// blocks begin where it begins. Rounding at random is new in each message. Of Cast,
-	// only the format and the policy count.
+	// blocks begin where it begins. Rounding at random is new in each message of an exchange,
+	// and in exchanges of other names; with [Zero] also in each step, elsewhere if the Seed
+	// is. Of Cast, only the format and the policy count.
 	Recipe scaling.Recipe
 }
 
@@ -124,6 +126,14 @@ func (w *Wire) UnmarshalText(text []byte) error {
 		*w = parsed
 	}
 	return err
+}
+
+// inStep returns the wire with random numbers of its own in a step.
+func (w Wire) inStep(step uint64) Wire {
+	if w.Recipe.Policy.Rounding == fp8.Stochastic {
+		w.Recipe.Policy.Seed = random.Hash(w.Recipe.Policy.Seed, step, 1)
+	}
+	return w
 }
 
 // Check returns an error, [ErrInput], unless w can be used.

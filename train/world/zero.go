@@ -215,7 +215,8 @@ func (z *Zero[M]) Traffic() Traffic { return z.traffic }
 // of the mean gradient before clipping.
 //
 // An error names the rank; the run cannot go on after one, but for a norm that is not
-// finite, optim.ErrNonFinite, after which nothing has moved and amaxes are dropped.
+// finite, optim.ErrNonFinite, after which nothing has moved and amaxes are dropped, those that
+// AmaxLate would have had next among them.
 func (z *Zero[M]) Step(ctx context.Context, do train.Gradients[M], lr float64) (loss float32, norm float64, err error) {
 	return z.StepWithout(ctx, nil, do, lr)
 }
@@ -316,15 +317,12 @@ func (z *zeroRank[M]) step(
 	}
 	if math.IsNaN(z.norm) || math.IsInf(z.norm, 0) {
 		scales.DropStep()
-		return nil
-	}
-	if err := z.optimizer.StepNorm(r.Context(), z.shards, lr, z.norm); err != nil {
+		for i := range z.memories {
+			z.memories[i].drop()
+		}
+	} else if err := z.move(r, o, lr); err != nil {
 		return err
 	}
-	if err := z.exchange(r, o); err != nil {
-		return err
-	}
-	scales.EndStep()
 	if o.Stage > 0 {
 		z.gathered = false
 	}
@@ -333,6 +331,18 @@ func (z *zeroRank[M]) step(
 		return nil
 	}
 	return z.gather(r, o)
+}
+
+// move moves the rank's part and ends the step of delayed scales.
+func (z *zeroRank[M]) move(r *Rank, o *ZeroOptions, lr float64) error {
+	if err := z.optimizer.StepNorm(r.Context(), z.shards, lr, z.norm); err != nil {
+		return err
+	}
+	if err := z.exchange(r, o); err != nil {
+		return err
+	}
+	z.model.Shared().Scaling().EndStep()
+	return nil
 }
 
 // addNothing makes gradients -0, which changes no sum, not even that of -0 and -0.
@@ -359,8 +369,12 @@ func (z *zeroRank[M]) gather(r *Rank, o *ZeroOptions) error {
 	if z.gathered || o.Stage == 0 {
 		return nil
 	}
+	step := z.model.Shared().Scaling().Pass()
 	for i, p := range z.model.Params() {
-		x := Exchange{Name: p.Name, Wire: o.Weights, Order: o.Gradients.Order, Reporter: o.Gradients.Reporter}
+		x := Exchange{
+			Name: p.Name, Wire: o.Weights.inStep(step),
+			Order: o.Gradients.Order, Reporter: o.Gradients.Reporter,
+		}
 		switch {
 		case p.Rows > 1:
 			x.Cols = p.Cols
@@ -382,9 +396,10 @@ func (z *zeroRank[M]) gather(r *Rank, o *ZeroOptions) error {
 // reduce gives shards the mean gradient of the ranks that are present.
 func (z *zeroRank[M]) reduce(r *Rank, o *ZeroOptions, params []*nn.Param, present int) error {
 	before, after := factors(o.Division, present)
+	step := z.model.Shared().Scaling().Pass()
 	for i, p := range params {
 		x := o.Gradients
-		x.Name = p.Name
+		x.Name, x.Wire, x.Result = p.Name, x.Wire.inStep(step), x.Result.inStep(step)
 		if x.Cols = 0; p.Rows > 1 {
 			x.Cols = p.Cols
 		}

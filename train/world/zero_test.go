@@ -248,3 +248,88 @@ func TestZeroErrors(t *testing.T) {
 	_, err = NewZero(m, 2, func() (*nn.Llama, error) { return m, nil }, adamW, ZeroOptions{})
 	require.ErrorIs(t, err, train.ErrMismatch)
 }
+
+// randomWire rounds at random to E4M3.
+func randomWire(t *testing.T) Wire {
+	w := wire(t, "e4m3-tensor")
+	w.Recipe.Policy.Rounding, w.Recipe.Policy.Seed = fp8.Stochastic, 9
+	return w
+}
+
+// TestZeroSkips: after a step that is not finite a run is as it was before it, with the
+// amaxes that sums would have had late, but for the numbers of passes.
+func TestZeroSkips(t *testing.T) {
+	cfg := tiny()
+	cfg.FP8.Stochastic = false // which goes by the number of the pass
+	for stage := range 4 {
+		o := ZeroOptions{Stage: stage, Division: train.DividePre, Gradients: Exchange{
+			Wire: wire(t, "e5m2-tensor"), Rounding: RoundStored, Amax: AmaxLate,
+		}}
+		run := func(skip bool) (weights [][]float32) {
+			m, err := nn.NewLlama(cfg, 5)
+			require.NoError(t, err)
+			z, err := NewZero(m, 3, m.Replica, adamW, o)
+			require.NoError(t, err)
+			for step := range 3 {
+				do := train.LlamaGradients(shards(step, 3), 2, 6)
+				if step == 1 && skip {
+					_, _, err := z.Step(t.Context(), func(ctx context.Context, m *nn.Llama, rank int) (float32, error) {
+						loss, err := do(ctx, m, rank)
+						if rank == 2 {
+							for _, p := range m.Params() {
+								p.Grad[0] = float32(math.Inf(1))
+							}
+						}
+						return loss, err
+					}, 1e-2)
+					require.ErrorIs(t, err, optim.ErrNonFinite)
+					released := math.IsNaN(float64(z.Model(1).Params()[0].Value[0]))
+					require.Equal(t, stage == 3, released)
+				}
+				_, _, err = z.Step(t.Context(), do, 1e-2)
+				require.NoError(t, err)
+			}
+			for r := range 3 {
+				for _, p := range z.Shards(r) {
+					weights = append(weights, p.Value)
+				}
+			}
+			return weights
+		}
+		require.Equal(t, run(false), run(true), "stage %d", stage)
+	}
+}
+
+// TestZeroRandom: what is rounded at random is so anew in each step and each tensor.
+func TestZeroRandom(t *testing.T) {
+	cfg := nn.Config{Vocab: 13, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 6, Workers: 1}
+	for what, o := range map[string]ZeroOptions{
+		"weights":   {Stage: 2, Weights: randomWire(t), Rows: 8},
+		"gradients": {Gradients: Exchange{Wire: randomWire(t)}},
+		"results":   {Stage: 2, Gradients: Exchange{Result: randomWire(t)}},
+	} {
+		m, err := nn.NewLlama(cfg, 5)
+		require.NoError(t, err)
+		z, err := NewZero(m, 2, m.Replica, adamW, o)
+		require.NoError(t, err)
+		var weights [][]uint32
+		var norms []float64
+		for range 2 { // with a learning rate of 0 FP32 weights stay
+			_, norm, err := z.Step(t.Context(), train.LlamaGradients(shards(0, 2), 2, 6), 0)
+			require.NoError(t, err)
+			weights, norms = append(weights, bitsOf(m.Params()[0].Value)), append(norms, norm)
+		}
+		if what == "weights" {
+			require.NotEqual(t, weights[0], weights[1])
+		} else {
+			require.NotEqual(t, norms[0], norms[1], what)
+		}
+	}
+
+	values := [][]float32{randoms(1, 64)}
+	a, _, err := Exchange{Name: "a", Wire: randomWire(t)}.AllGather(t.Context(), values)
+	require.NoError(t, err)
+	b, _, err := Exchange{Name: "b", Wire: randomWire(t)}.AllGather(t.Context(), values)
+	require.NoError(t, err)
+	require.NotEqual(t, a, b)
+}
