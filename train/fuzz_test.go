@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -221,6 +222,35 @@ func FuzzSuspects(f *testing.F) {
 		}
 		if e, ok := s.Of(8); !ok || e.Tensor != "x" {
 			t.Fatalf("%s: a NaN is no evidence", first)
+		}
+	})
+}
+
+// FuzzWatch: whatever is accepted goes on, and comes back as it was.
+func FuzzWatch(f *testing.F) {
+	f.Add([]byte(`{"version":1,"series":[{"rule":0,"row":2,"first":3,"last":4,"past":[1,2,3]}]}`))
+	f.Add([]byte(`{"version":1,"series":[{"rule":1,"tensor":"x","op":"forward","past":[-1e308]},{"rule":1}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		rules := []Rule{{Steps: 2}, {Series: SeriesAmax, Window: 4}}
+		w, again := Watch{Rules: rules}, Watch{Rules: rules}
+		if w.UnmarshalJSON(text) != nil {
+			return
+		}
+		first, err := w.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.UnmarshalJSON(first); err != nil {
+			t.Fatal(err)
+		}
+		second, err := again.MarshalJSON()
+		if err != nil || !bytes.Equal(first, second) {
+			t.Fatalf("%s became %s: %v", first, second, err)
+		}
+		w.Observe(SeriesLoss, 1<<40, math.NaN())
+		w.Observe(SeriesLoss, 1<<40+1, math.NaN())
+		if len(w.Alarms()) == 0 {
+			t.Fatalf("%s: two NaN in a row raise no alarm", first)
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/landing"
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -37,6 +38,9 @@ func readers(t *testing.T, path string) map[string][]string {
 	_, model, _ := byteModel(t)
 	probes := filepath.Join(dir, "probes")
 	succeed(t, "identify", "-o", probes, "--k", "64", "--quiet")
+	bundle := filepath.Join(dir, "bundle")
+	require.NoError(t, os.Mkdir(bundle, 0o777))
+	require.NoError(t, os.Symlink(path, filepath.Join(bundle, landing.ManifestFile)))
 	return map[string][]string{
 		"inspect":           {"inspect", path},
 		"diff":              {"diff", path, good},
@@ -66,6 +70,8 @@ func readers(t *testing.T, path string) map[string][]string {
 		"train --text":     {"train", "--text", path, "-o", dir},
 		"lab --text":       {"lab", "memory", "--short", "--text", path, "-o", dir},
 		"selftest --check": {"selftest", "--check", path},
+		"replay":           {"replay", bundle},
+		"train --rules":    {"train", "--rules", path, "-o", dir},
 		"lab --activation": {"lab", "memory", "--short", "--text", good, "--activations", path, "-o", dir},
 	}
 }
@@ -109,7 +115,7 @@ func TestSpecialFiles(t *testing.T) {
 					if name == "identify --got" && kind == "a directory" {
 						want = filepath.Join(path, "order.npy") + ": no such file"
 					}
-					if kind == "a pipe" && (strings.HasSuffix(name, "--text") || name == "evaluate --tokens" || strings.HasPrefix(name, "generate --prompt")) {
+					if kind == "a pipe" && (strings.HasSuffix(name, "--text") || name == "evaluate --tokens" || name == "train --rules" || name == "replay" || strings.HasPrefix(name, "generate --prompt")) {
 						want = ": it is a pipe that nobody writes to"
 					}
 					fail(t, exitData, want, args...)

@@ -51,7 +51,17 @@ func TestReplay(t *testing.T) {
 	status, _, _, stderr = trainSmall(t, "--landing", dir)
 	require.Equal(t, 2, status)
 	require.Contains(t, stderr, "--overwrite")
-	status, _, _, stderr = trainSmall(t, "--landing", dir, "--resume")
+
+	// With checkpoints, too, and a run that goes on may land anew.
+	kept := filepath.Join(t.TempDir(), "kept")
+	dir = landed(t, "--out", kept, "--checkpoint-every", "2", "--checkpoint-sync")
+	succeed(t, "replay", dir)
+	status, _, _, stderr = trainSmall(t, "--out", kept, "--resume", "--landing", dir, "--overwrite")
 	require.Equal(t, 2, status)
-	require.Contains(t, stderr, "--landing goes without")
+	require.Contains(t, stderr, "--resume goes on with a run and --overwrite replaces it")
+	again := filepath.Join(t.TempDir(), "again")
+	status, _, _, stderr = trainSmall(t, "--out", kept, "--resume", "--steps", "20", "--landing", again)
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "octavo: rule 1 stopped the run: step ")
+	succeed(t, "replay", again)
 }

@@ -208,9 +208,13 @@ func lossOps(s train.Series) []string {
 	return nil
 }
 
-// stoppedByRule returns an error if a rule has ended the run.
+// stoppedByRule returns an error if a rule has ended the run in the last step. One that ended
+// it before it was resumed does not end it again.
 func (r *runner) stoppedByRule(ctx context.Context) error {
-	i := slices.IndexFunc(r.result.Alarms, func(a Alarm) bool { return a.Of.Action == train.ActionStop })
+	last := int64(len(r.result.Points) - 1)
+	i := slices.IndexFunc(r.result.Alarms, func(a Alarm) bool {
+		return a.Of.Action == train.ActionStop && a.Step == last
+	})
 	if i < 0 {
 		return nil
 	}

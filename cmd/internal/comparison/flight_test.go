@@ -255,3 +255,28 @@ func TestResumeWithNewRules(t *testing.T) {
 	_, err := Run(t.Context(), o, rhyme(), c, quiet)
 	require.ErrorContains(t, err, "was saved without rules: leave it out")
 }
+
+// TestResumeAfterAStop: a run that a rule ended comes to the same end again, or goes on if there
+// is a checkpoint of that step; it lands where the rule holds, and the step is done again to the
+// bit, though it was begun by another process.
+func TestResumeAfterAStop(t *testing.T) {
+	for every, further := range map[int]bool{1: true, 2: false} {
+		o := everything(24)
+		o.Land = true
+		o.Rules = []train.Rule{{Series: train.SeriesGradientNorm, Least: 2, Threshold: 1, Action: train.ActionStop}}
+		c := Checkpoints{Dir: t.TempDir(), Every: every}
+		last := -1
+		for range 3 {
+			r, err := Run(t.Context(), o, rhyme(), c, quiet)
+			require.ErrorContains(t, err, "rule 1 stopped the run: step ")
+			require.NotNil(t, r.Landing)
+			require.NotContains(t, r.Landing.Cause, "done again", "it has the loss that it had")
+			require.Equal(t, len(r.Points)-1, r.Landing.Step)
+			require.NotNil(t, r.Landing.Recorder.Operator)
+			if c.Resume {
+				require.Equal(t, further, r.Landing.Step > last, "%d, then %d", last, r.Landing.Step)
+			}
+			last, c.Resume = r.Landing.Step, true
+		}
+	}
+}

@@ -143,8 +143,8 @@ func (r *Result) Timeline() (all []landing.Moment) {
 		add(s.Step, "Spike of %s's %s, %.3g after a median of %.3g, of %s. Suspect: %s.",
 			r.Called(s.Model), s.Series, s.Value, s.Median, r.Whose(s), s.Suspected())
 	}
-	byRule := slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Of.Action == train.ActionStop })
-	if r.Landing != nil && !byRule {
+	byRule := func(a Alarm) bool { return a.Of.Action == train.ActionStop && a.Step == int64(r.Landing.Step) }
+	if r.Landing != nil && !slices.ContainsFunc(r.Alarms, byRule) {
 		add(int64(r.Landing.Step), "The run stopped: %s.", r.Landing.Cause)
 	}
 	slices.SortStableFunc(all, func(a, b landing.Moment) int { return cmp.Compare(a.Step, b.Step) })
