@@ -76,6 +76,11 @@ func requireExperts(t *testing.T, r *Result, charted int) {
 	for _, sum := range sums {
 		require.InDelta(t, 200, sum, 1e-9, "a token goes to two")
 	}
+	for _, c := range charts[1:] {
+		for _, s := range c.Series {
+			require.LessOrEqual(t, len(s.Points), 2, "a point a step, of the forward product alone")
+		}
+	}
 	first := r.Experts()[0]
 	var text, page, metrics, object bytes.Buffer
 	require.NoError(t, r.WriteTable(&text))
