@@ -50,7 +50,7 @@ func TestTorch(t *testing.T) {
 		require.Equal(t, status, cmd.ProcessState.ExitCode())
 		return v
 	}
-	v := run("--for", "0.01")
+	v := run("--for", "1e-9")
 	require.Nil(t, v.Failure, "%v", v.Failure)
 	require.Equal(t, 1, v.Repetitions)
 	skipped := 0
@@ -72,7 +72,7 @@ func TestTorch(t *testing.T) {
 		damaged := bytes.Clone(operands)
 		damaged[info(name)+2] ^= 8
 		require.NoError(t, os.WriteFile(filepath.Join(dir, OperandsFile), damaged, 0o666))
-		v = run("--for", "0.01")
+		v = run("--for", "1e-9")
 		require.Equal(t, Fail, v.Outcome)
 		require.Equal(t, want, v.Failure.Operator)
 		require.Contains(t, v.Failure.Place, "row 0, column ")
