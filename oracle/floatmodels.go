@@ -1,6 +1,11 @@
 package oracle
 
-const noFloatModel = "oracle: there is no model of this generation for this format"
+import "strings"
+
+const (
+	noFloatModel = "oracle: there is no model of this generation for this format"
+	fewTF32      = " of 4 products"
+)
 
 // VoltaFP16 is the tensor core of Volta (V100), which has FP16 operands only: steps of 4,
 // F=23. Verified on silicon, float32 and float16 results; the package's documentation says
@@ -20,11 +25,16 @@ func Ampere(f Float) Model {
 func Ada(f Float) Model { return floatModel("ada", "Ada", f, 8, 4, 24) }
 
 // Hopper is the tensor core of Hopper (H100, H200) for operands in f: steps of 16, of 8
-// for TF32, F=25. Verified on silicon, but that the vectors of TF32 have 4 products: a
-// step of 4 would give the same. It panics if f is not BF16, FP16 or TF32.
-func Hopper(f Float) Model { return floatModel("hopper", "H100 and H200", f, 16, 8, 25) }
+// for TF32, F=25. Verified on silicon, mma.sync and wgmma. It panics if f is not BF16, FP16
+// or TF32.
+func Hopper(f Float) Model {
+	m := floatModel("hopper", "H100 and H200", f, 16, 8, 25)
+	m.Evidence = strings.TrimSuffix(m.Evidence, fewTF32) + ", and on an H200 with chains and special values"
+	return m
+}
 
-// Blackwell is the tensor core of Blackwell (B200) for operands in f, as [Hopper].
+// Blackwell is the tensor core of Blackwell (B200) for operands in f, as [Hopper], but
+// that the vectors of TF32 have 4 products: a step of 4 would give the same.
 func Blackwell(f Float) Model { return floatModel("blackwell", "B200", f, 16, 8, 25) }
 
 // floatModel is a model of a generation with steps of so many products, or so many of
@@ -39,7 +49,7 @@ func floatModel(generation, chips string, f Float, products, productsTF32, fract
 	case TF32:
 		m.K, m.L = 8, productsTF32
 		if m.L > 4 {
-			m.Evidence += " of 4 products"
+			m.Evidence += fewTF32
 		}
 	default:
 		panic(noFloatModel)

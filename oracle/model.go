@@ -92,7 +92,7 @@ func AdaMMA() Model {
 // c≠0 and float16 are described by MMA-Sim and by Khattak and Mikaitis.
 func HopperWGMMA() Model {
 	return Model{Name: "hopper-wgmma", K: 32, L: 32, F: 13, Keep: 13,
-		Evidence: "verified on H100 vectors, float32 results with c = 0; otherwise described"}
+		Evidence: "verified on H100 vectors, and on an H200 with c, chains and special values, float32 and float16 results"}
 }
 
 // HopperMMA is mma.sync.m16n8k32 for FP8 on Hopper, which goes through the FP16
@@ -103,7 +103,7 @@ func HopperWGMMA() Model {
 // not the groups.
 func HopperMMA() Model {
 	return Model{Name: "hopper-mma", Unit: Emulated, K: 32, L: 16, F: 25, Keep: 23, First: 0x33333333,
-		Evidence: "verified on H100 and H200 vectors, whose float16 results pin the groups and float32 results that c is last, but not F"}
+		Evidence: "verified on H100 and H200 vectors, and on an H200 with chains and special values, float32 and float16 results"}
 }
 
 // BlackwellMMA is mma.sync.m16n8k32 for FP8 on datacenter Blackwell (B200), as

@@ -1,6 +1,6 @@
 // Capture writes what a GPU's matrix instructions return for a fixed set of inputs, in
 // FP8, FP16, BF16 and TF32, to a safetensors file. It is for tests of models: see
-// README.md. It has never run.
+// README.md. It ran on an H200; its tcgen05 has never run.
 //
 //	nvcc -O2 -std=c++17 -arch=sm_90a -o capture capture.cu && ./capture capture-h200.safetensors
 //

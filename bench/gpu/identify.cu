@@ -1,6 +1,6 @@
 // Identify answers the probes of octavo identify with a GPU's matrix instructions, chained
-// along K from +0, or from the old C where a product has one: see README.md. It has never
-// run.
+// along K from +0, or from the old C where a product has one: see README.md. It ran on
+// an H200; its tcgen05 has never run.
 //
 //	nvcc -O2 -std=c++17 -arch=sm_90a -o identify identify.cu
 //	octavo identify -o probes.safetensors    # --b-format, --float and --old go too
