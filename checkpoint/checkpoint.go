@@ -41,6 +41,8 @@ type Checkpoint struct {
 	single  bool // one file was opened, which lies in that directory
 	weights []*Weight
 	whose   map[string]*Weight // by the name of a part or of the whole
+	unread  []Unread
+	foreign map[string]string // methods of tensors in unread, by their names
 }
 
 // Open opens the checkpoint at path: a safetensors file, a directory, or an index. Of a
@@ -90,6 +92,7 @@ func OpenLenient(path string) (c *Checkpoint, problems []error, err error) {
 	problems = append(problems, c.collect()...)
 	c.listOthers()
 	c.join()
+	c.findUnread()
 	return c, problems, nil
 }
 

@@ -76,7 +76,8 @@ func Metadata() map[string]string { return map[string]string{"format": "pt"} }
 // NewPlan plans the conversion of a checkpoint. It reads no data. It is an error, ErrLayout,
 // if the layout cannot be written, if tensors of the checkpoint lack their scales or codes, if
 // the layout cannot hold a weight, if it needs the maxima of inputs that are not there or if
-// there is nothing that it quantizes, since a configuration that says otherwise is refused.
+// there is nothing that it quantizes, since a configuration that says otherwise is refused. It is
+// ErrUnread if a method of quantization is not read: see [Checkpoint.Unread].
 func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	if !l.Writable() {
 		return nil, sentinel.Errorf(ErrLayout, "layout %s can be read, not written", l)

@@ -187,11 +187,15 @@ func (c *Checkpoint) assemble(codes Entry, s *Scheme) (*Weight, *misfit) {
 	return w, nil
 }
 
-// Problems returns what is wrong with the tensors as parts of weights: codes of which no
-// scheme finds the scales, and scales without codes. Errors are ErrLayout.
+// Problems returns what is wrong with the tensors as parts of weights: a method of quantization
+// that is not read, which is ErrUnread, codes of which no scheme finds the scales, and scales
+// without codes, which are ErrLayout.
 func (c *Checkpoint) Problems() (problems []error) {
+	if err := c.refuseUnread(); err != nil {
+		problems = append(problems, err)
+	}
 	for _, w := range c.weights {
-		if w.Scheme != nil {
+		if method, _ := w.unreadOf(); w.Scheme != nil || method != "" {
 			continue
 		}
 		if err := w.unscaled(); err != nil {
