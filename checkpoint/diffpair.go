@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -66,12 +67,17 @@ func newPair(a, b *Weight) *pair {
 	p := &pair{Difference: Difference{A: a, B: b, First: -1, FirstNonFinite: -1}}
 	if a == nil {
 		p.Name, p.Why = b.Name, "it is only in the second"
+		p.Unread, _ = b.unreadOf()
 		return p
 	}
 	p.Name = a.Name
+	p.Unread, _ = a.unreadOf()
 	if b == nil {
 		p.Why = "it is only in the first"
 		return p
+	}
+	if p.Unread == "" {
+		p.Unread, _ = b.unreadOf()
 	}
 	p.cross = transposed(a.Scheme) != transposed(b.Scheme)
 	p.alike = alike(a, b)
@@ -164,6 +170,18 @@ func (p *pair) merge(t *tally) {
 	}
 }
 
+// unjudged says why two weights of a method that is not read are not comparable, "" if they are
+// the same whatever their bytes mean.
+func (p *pair) unjudged() string {
+	switch {
+	case !p.alike || p.unlike.Load():
+		return fmt.Sprintf("not judged: %s is not read, and its bytes are not the same", p.Unread)
+	case !reflect.DeepEqual(p.A.from.Config.Quantization, p.B.from.Config.Quantization):
+		return fmt.Sprintf("not judged: %s is not read, and under the same bytes quantization_config is not the same", p.Unread)
+	}
+	return ""
+}
+
 // conclude says how much is the same.
 func (p *pair) conclude() *Difference {
 	d := &p.Difference
@@ -172,6 +190,9 @@ func (p *pair) conclude() *Difference {
 	}
 	if d.Type == "" {
 		d.Rounded = 0
+	}
+	if d.Unread != "" && d.Why == "" {
+		d.Why = p.unjudged()
 	}
 	switch {
 	case d.Why != "":

@@ -85,6 +85,10 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	if problems := c.Problems(); len(problems) > 0 {
 		return nil, problems[0]
 	}
+	if o.Lossless && len(c.unread) > 0 {
+		e, _ := c.Entry(c.unread[0].Tensors[0])
+		return nil, sentinel.Errorf(ErrLossy, "tensor %q: %s %v may hold codes of a method that is not known", e.Name, e.DType, e.Shape)
+	}
 	static := l.Calibrated == Calibrated || l.Calibrated == Optional && len(o.Amax) > 0
 	if !static && l.Calibrated == Optional && slices.ContainsFunc(c.weights, hasInput) {
 		// Scales of inputs stay where those of all weights do.

@@ -125,3 +125,71 @@ func TestUnreadNothing(t *testing.T) {
 	}
 	require.Greater(t, n, 40)
 }
+
+// TestUnreadDiff: of a method that is not read the same bytes are the same under the same
+// configuration alone, and others are not called different.
+func TestUnreadDiff(t *testing.T) {
+	for _, f := range foreign {
+		if f.tensors == nil {
+			continue
+		}
+		other := append([]safetensors.Tensor(nil), f.tensors...)
+		last := &other[0]
+		last.Data = append([]byte(nil), last.Data...)
+		last.Data[0] ^= 3
+		plain := stored("p.weight", safetensors.BF16, 1, 32, 32)
+		config := "{" + f.config + "}"
+		a := model(t, config, append([]safetensors.Tensor{plain}, f.tensors...)...)
+		for name, d := range differ(t, a, model(t, config, append([]safetensors.Tensor{plain}, f.tensors...)...), checkpoint.Options{}) {
+			require.Equal(t, checkpoint.SameBytes, d.Same, "%s: %s", f.name, name)
+			require.Equal(t, name != "p.weight", d.Unread != "", f.name)
+		}
+		weight := a.Weight(last.Name).Name
+		for name, d := range differ(t, a, model(t, config, append([]safetensors.Tensor{plain}, other...)...), checkpoint.Options{}) {
+			require.Equal(t, name == weight, d.Same == checkpoint.Incomparable, "%s: %s", f.name, name)
+			require.NotEqual(t, checkpoint.Different, d.Same)
+			if name == weight {
+				require.Contains(t, d.Why, "not judged: "+f.method)
+				require.False(t, d.Within(checkpoint.Tolerance{Largest: 1e9}))
+			}
+		}
+		changed := model(t, `{"quantization_config":{"quant_method":"gptq","bits":8}}`, append([]safetensors.Tensor{plain}, f.tensors...)...)
+		for name, d := range differ(t, a, changed, checkpoint.Options{}) {
+			require.Equal(t, name != "p.weight", d.Same == checkpoint.Incomparable, "%s: %s", f.name, name)
+		}
+		proofs, err := checkpoint.Lossless(t.Context(), []checkpoint.Difference{differ(t, a, changed, checkpoint.Options{})[weight]}, checkpoint.Options{})
+		require.NoError(t, err)
+		require.Empty(t, proofs)
+	}
+}
+
+// TestUnreadCertificate: matrices of integers that may be codes are copied, listed, and keep the
+// certificate from being one; with Lossless nothing is planned.
+func TestUnreadCertificate(t *testing.T) {
+	plain := stored("p.weight", safetensors.F16, 1, 32, 32)
+	for want, tensors := range map[string][]safetensors.Tensor{
+		"table": {plain, stored("table", safetensors.U8, 1, 8, 8)},
+		"":      {plain, stored("position_ids", safetensors.I32, 1, 1, 8), stored("attn.bias", safetensors.U8, 1, 8, 8), stored("batches", safetensors.I64, 1)},
+	} {
+		c := model(t, "{}", tensors...)
+		p, err := checkpoint.NewPlan(c, layout(t, "f16"), checkpoint.PlanOptions{})
+		require.NoError(t, err)
+		cert, err := checkpoint.Convert(t.Context(), p, t.TempDir(), checkpoint.Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Join(cert.NotUnderstood, " "))
+		require.Equal(t, want == "", cert.Lossless)
+		require.Equal(t, want == "", cert.Proof != "")
+		_, err = checkpoint.NewPlan(c, layout(t, "f16"), checkpoint.PlanOptions{Lossless: true})
+		require.Equal(t, want != "", err != nil)
+	}
+}
+
+// TestUnreadCodes: codes of eight bits and fewer without scales are not copied as values.
+func TestUnreadCodes(t *testing.T) {
+	for _, d := range []safetensors.DType{safetensors.F8E4M3, safetensors.F8E5M2, safetensors.F8E4M3FNUZ, safetensors.F8E5M2FNUZ, safetensors.F4} {
+		c := model(t, "{}", stored("p.weight", d, 1, 32, 32))
+		_, err := checkpoint.NewPlan(c, layout(t, "f16"), checkpoint.PlanOptions{})
+		require.ErrorIs(t, err, checkpoint.ErrLayout)
+		require.ErrorContains(t, err, "codes without scales")
+	}
+}

@@ -237,7 +237,12 @@ func hasCodesName(e Entry) bool {
 			return false
 		}
 	}
-	return own || e.DType == safetensors.F8E4M3
+	switch e.DType {
+	case safetensors.F8E4M3, safetensors.F8E5M2, safetensors.F8E4M3FNUZ, safetensors.F8E5M2FNUZ,
+		safetensors.F4, safetensors.F6E2M3, safetensors.F6E3M2:
+		return true
+	}
+	return own
 }
 
 // orphan returns an error if a tensor is the scales of codes that are not there, or not
