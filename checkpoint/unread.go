@@ -14,7 +14,7 @@ import (
 
 // Unread is a method of quantization that is not read, and what a checkpoint has of it.
 type Unread struct {
-	// Method is its name, such as "GPTQ". It is "" for matrices of integers that may be codes or
+	// Method is its name, such as "GPTQ", or UnknownMethod. It is "" for matrices of integers that may be codes or
 	// tables and are not beside anything that says so.
 	Method string `json:"method"`
 
@@ -27,6 +27,9 @@ type Unread struct {
 	// empty where a method is declared and nothing is quantized.
 	Tensors []string `json:"tensors"`
 }
+
+// UnknownMethod is the method of integers in the place of a weight that nothing explains.
+const UnknownMethod = "a method that is not known"
 
 // String names the method in a sentence.
 func (u Unread) String() string { return cmp.Or(u.Method, "no method that is known") }
@@ -181,9 +184,13 @@ func maybeCodes(e Entry) bool {
 	return slices.Contains(integers, e.DType) && !wide && len(e.Shape) > 1 && !noCodes.MatchString(e.Name)
 }
 
-// declares reports whether a method is declared elsewhere than in quantization_config: MLX has a
-// member of its own, and older GPTQ and AWQ a file beside config.json.
+// declares reports whether a method that is named by its tensors is one that is declared: as a
+// variant of one that is read, or elsewhere than in quantization_config. MLX has a member of its
+// own, and older GPTQ and AWQ a file beside config.json.
 func (c *Checkpoint) declares(method string) bool {
+	if own := c.Config.Method(); own != "" && own != "fp8" && strings.HasPrefix(strings.ToLower(method), own) {
+		return true
+	}
 	switch _, mlx := c.Config.Model["quantization"]; method {
 	case "MLX":
 		return mlx
@@ -247,9 +254,9 @@ func (c *Checkpoint) integersOf(e Entry) (module, method string) {
 	case c.Config.Method() == "modelopt" && algorithm != "":
 		method = "ModelOpt " + algorithm
 	case e.DType == safetensors.I8 && has(".weight_scale"):
-		method = "INT8"
+		method = "compressed-tensors int-quantized"
 	default:
-		method = "integers of a method that is not known"
+		method = UnknownMethod
 	}
 	return module, method
 }

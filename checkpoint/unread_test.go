@@ -44,7 +44,7 @@ var foreign = []struct {
 		stored("q.weight", safetensors.I8, 1, 32, 32), stored("q.weight_scales", safetensors.F16, 1, 32)}},
 	{"quanto", ``, "quanto", false, false, []safetensors.Tensor{
 		stored("q.weight._data", safetensors.I8, 1, 32, 32), stored("q.weight._scale", safetensors.F32, 1, 32, 1)}},
-	{"torchao", `"quantization_config":{"quant_method":"torchao"}`, "torchao", false, false, []safetensors.Tensor{
+	{"torchao", `"quantization_config":{"quant_method":"torchao"}`, "torchao", true, false, []safetensors.Tensor{
 		stored("q._weight_qdata", safetensors.I32, 1, 32, 4), stored("q._weight_scale", safetensors.BF16, 1, 32, 1)}},
 	{"mlx", `"quantization":{"bits":4,"group_size":32}`, "MLX", true, false, []safetensors.Tensor{
 		stored("q.weight", safetensors.U32, 1, 32, 4), stored("q.scales", safetensors.BF16, 1, 32, 1), stored("q.biases", safetensors.BF16, 1, 32, 1)}},
@@ -54,9 +54,9 @@ var foreign = []struct {
 		stored("q.weight_packed", safetensors.I32, 1, 32, 4), stored("q.weight_scale", safetensors.BF16, 1, 32, 1), stored("q.weight_shape", safetensors.I64, 1, 2)}},
 	{"int-quantized", `"quantization_config":{"quant_method":"compressed-tensors","format":"int-quantized"}`, "compressed-tensors int-quantized", true, false, []safetensors.Tensor{
 		stored("q.weight", safetensors.I8, 1, 32, 32), stored("q.weight_scale", safetensors.BF16, 1, 32, 1)}},
-	{"modelopt awq", `"quantization_config":{"quant_method":"modelopt","quant_algo":"W4A16_AWQ"}`, "ModelOpt W4A16_AWQ", false, false, []safetensors.Tensor{
+	{"modelopt awq", `"quantization_config":{"quant_method":"modelopt","quant_algo":"W4A16_AWQ"}`, "ModelOpt W4A16_AWQ", true, false, []safetensors.Tensor{
 		stored("q.weight", safetensors.U8, 1, 16, 32), stored("q.weight_scale", safetensors.BF16, 1, 32, 1)}},
-	{"no method", ``, "integers of a method that is not known", false, false, []safetensors.Tensor{stored("q.weight", safetensors.U8, 1, 32, 16)}},
+	{"no method", ``, checkpoint.UnknownMethod, false, false, []safetensors.Tensor{stored("q.weight", safetensors.U8, 1, 32, 16)}},
 	{"unknown method of codes that are read", `"quantization_config":{"quant_method":"quark"}`, "quark", true, false, blocks},
 	{"fp8 as gptq", `"quantization_config":{"quant_method":"gptq","bits":4}`, "GPTQ", true, true, blocks},
 	{"values as gptq", `"quantization_config":{"quant_method":"gptq","bits":4}`, "GPTQ", true, true, nil},
