@@ -43,6 +43,7 @@ type Checkpoint struct {
 	whose   map[string]*Weight // by the name of a part or of the whole
 	unread  []Unread
 	foreign map[string]string // methods of tensors in unread, by their names
+	modules map[string]string // and of modules that have such tensors
 }
 
 // Open opens the checkpoint at path: a safetensors file, a directory, or an index. Of a

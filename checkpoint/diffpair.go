@@ -52,13 +52,17 @@ func (j *comparing) match(a, b *Checkpoint, choose func(string) bool) {
 	}
 	for _, w := range a.weights {
 		if choose(w.Name) {
-			j.pairs = append(j.pairs, newPair(w, in[w.Name]))
+			p := newPair(w, in[w.Name])
+			p.alone("second", b)
+			j.pairs = append(j.pairs, p)
 		}
 		delete(in, w.Name)
 	}
 	for _, w := range b.weights {
 		if in[w.Name] != nil && choose(w.Name) {
-			j.pairs = append(j.pairs, newPair(nil, w))
+			p := newPair(nil, w)
+			p.alone("first", a)
+			j.pairs = append(j.pairs, p)
 		}
 	}
 }
@@ -96,6 +100,14 @@ func newPair(a, b *Weight) *pair {
 		p.Elements = a.Len()
 	}
 	return p
+}
+
+// alone notes that a weight is in one alone because the other has its module in a method that is
+// not read.
+func (p *pair) alone(which string, in *Checkpoint) {
+	if method := moduleMethod(in.modules, p.Name); method != "" && (p.A == nil || p.B == nil) {
+		p.Unread, p.Why = method, fmt.Sprintf("not judged: in the %s its module is of %s, which is not read", which, method)
+	}
 }
 
 // kind says what a weight is stored as.

@@ -136,11 +136,11 @@ func (c *Checkpoint) findUnread() {
 	declared := c.Config.declaredUnread()
 	known := slices.Contains(slices.Collect(maps.Values(declarable)), declared)
 	seen := false // a tensor that only the declared method has
-	modules := map[string]string{}
+	c.modules = map[string]string{}
 	for _, methodOf := range []func(Entry) (string, string){c.marked, c.integersOf} { // names tell more than types
 		for _, e := range c.entries {
 			module, method := methodOf(e)
-			if method == "" || modules[module] != "" && !strings.HasSuffix(e.Name, ".qweight") {
+			if method == "" || c.modules[module] != "" && !strings.HasSuffix(e.Name, ".qweight") {
 				continue
 			}
 			alike := strings.Contains("GPTQ or AWQ", method) && strings.Contains("GPTQ or AWQ", declared)
@@ -148,7 +148,7 @@ func (c *Checkpoint) findUnread() {
 				method = declared
 			}
 			seen = seen || method == declared
-			modules[module] = method
+			c.modules[module] = method
 		}
 	}
 	c.foreign = map[string]string{}
@@ -158,7 +158,7 @@ func (c *Checkpoint) findUnread() {
 		c.unread = []Unread{{Method: declared, Declared: true, Contradicted: known && !seen}}
 	}
 	for _, e := range c.entries {
-		method := moduleMethod(modules, e.Name)
+		method := moduleMethod(c.modules, e.Name)
 		w := c.whose[e.Name]
 		switch {
 		case method != "":

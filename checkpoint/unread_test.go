@@ -193,3 +193,23 @@ func TestUnreadCodes(t *testing.T) {
 		require.ErrorContains(t, err, "codes without scales")
 	}
 }
+
+// TestUnreadAlone: a weight that the other has in a method that is not read is not called
+// different, nor is its bias.
+func TestUnreadAlone(t *testing.T) {
+	plain := []safetensors.Tensor{stored("q.weight", safetensors.F16, 1, 32, 32), stored("q.bias", safetensors.F16, 1, 32), stored("p.weight", safetensors.F16, 1, 32, 32)}
+	a, b := model(t, "{}", plain...), model(t, "{}", append(plain[1:2:2], gptq...)...)
+	for _, pair := range [][2]*checkpoint.Checkpoint{{a, b}, {b, a}} {
+		for name, d := range differ(t, pair[0], pair[1], checkpoint.Options{}) {
+			switch name {
+			case "q.bias":
+				require.Equal(t, checkpoint.SameBytes, d.Same)
+			case "p.weight":
+				require.Contains(t, d.Why, "it is only in")
+				require.Empty(t, d.Unread)
+			default:
+				require.Equal(t, "GPTQ", d.Unread, name)
+			}
+		}
+	}
+}

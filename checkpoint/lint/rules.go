@@ -89,7 +89,7 @@ var rules = []*Rule{
 	},
 	{
 		ID: "config-absent", Title: "codes without quantization_config", Severity: Error,
-		Consequence: "codes are taken for values, without their scales", Mend: "write the quantization_config of the layout into config.json",
+		Consequence: "codes are taken for values, without their scales", Mend: "write the quantization_config of the layout or method into config.json",
 		Loaders: everyone, Sources: []string{"deepseek-ai/DeepSeek-V3.2-Exp#59"}, check: checkUndeclared,
 	},
 	{
