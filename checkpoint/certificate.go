@@ -37,6 +37,9 @@ type Certificate struct {
 	// this certifies nothing.
 	NotUnderstood []string `json:"notUnderstood,omitempty"`
 
+	// LeftOut are scales of inputs and of cached keys and values for which the layout has no place.
+	LeftOut []string `json:"leftOut,omitempty"`
+
 	Files   []FileSum    `json:"files"` // all but the certificate
 	Tensors []WeightLoss `json:"tensors"`
 }

@@ -139,7 +139,7 @@ func (c *converting) run(ctx context.Context, complete completer) (*Certificate,
 	if err != nil {
 		return nil, err
 	}
-	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.digest}
+	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.digest, LeftOut: c.p.leftOut()}
 	for _, u := range c.p.source.unread { // all others were refused
 		cert.NotUnderstood = append(cert.NotUnderstood, u.Tensors...)
 	}

@@ -385,6 +385,25 @@ func (p *Plan) check() error {
 	return nil
 }
 
+// leftOut returns the stored tensors of the source of which there will be nothing.
+func (p *Plan) leftOut() (names []string) {
+	targets := map[*Weight]*Target{}
+	for _, s := range p.Shards {
+		for _, t := range s.Targets {
+			targets[t.Weight] = t
+		}
+	}
+	for _, w := range p.source.weights {
+		switch t := targets[w]; {
+		case t == nil:
+			names = append(names, w.Parts[Codes].Name)
+		case w.Has(Input) && !slices.Contains(t.Roles, Input):
+			names = append(names, w.Parts[Input].Name)
+		}
+	}
+	return names
+}
+
 // Index returns the index of the files; nil if there is only one, which needs none.
 func (p *Plan) Index() *Index {
 	if len(p.Shards) == 1 {

@@ -213,3 +213,22 @@ func TestUnreadAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestLeftOut: scales of inputs and caches for which a layout has no place are listed.
+func TestLeftOut(t *testing.T) {
+	c := golden(t, "llama-fp8-static")
+	var want []string
+	for _, e := range c.Entries() {
+		if strings.HasSuffix(e.Name, ".input_scale") || strings.HasSuffix(e.Name, ".k_scale") || strings.HasSuffix(e.Name, ".v_scale") {
+			want = append(want, e.Name)
+		}
+	}
+	require.Len(t, want, 18)
+	for to, want := range map[string][]string{"f32": want, "fp8": nil} {
+		p, err := checkpoint.NewPlan(c, layout(t, to), checkpoint.PlanOptions{})
+		require.NoError(t, err)
+		cert, err := checkpoint.Convert(t.Context(), p, t.TempDir(), checkpoint.Options{})
+		require.NoError(t, err)
+		require.ElementsMatch(t, want, cert.LeftOut)
+	}
+}

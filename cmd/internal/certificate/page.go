@@ -17,7 +17,7 @@ import (
 var pageSource string
 
 var pageTemplate = page.New("certificate", pageSource, template.FuncMap{
-	"name": textout.Name, "percent": textout.Percent, "reason": reason, "notUnderstood": notUnderstood,
+	"name": textout.Name, "percent": textout.Percent, "reason": reason, "notUnderstood": notUnderstood, "kept": kept, "leftOut": leftOut,
 	"dB":    func(x checkpoint.Number) string { return textout.Decibels(float64(x)) },
 	"deref": func(c *chart.Chart) chart.Chart { return *c },
 	"error": func(x checkpoint.Number) string { return fmt.Sprintf("%.3g", float64(x)) },
