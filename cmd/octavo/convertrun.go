@@ -112,7 +112,7 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 	}
 	problems := c.source.Problems()
 	if len(problems) > 0 && errors.Is(problems[0], checkpoint.ErrUnread) {
-		return problems[0]
+		return fmt.Errorf("%w: nothing was written", problems[0])
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("%w: octavo lint %s says all that is wrong", problems[0], shellQuote(c.source.Dir()))
