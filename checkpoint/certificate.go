@@ -32,6 +32,14 @@ type Certificate struct {
 	Lossless bool   `json:"lossless"`
 	Proof    string `json:"proof,omitempty"`
 
+	// NotUnderstood are tensors that may hold codes of a method that is not known: they were
+	// copied as they are, and what became of their values is not known. Where there are some,
+	// this certifies nothing.
+	NotUnderstood []string `json:"notUnderstood,omitempty"`
+
+	// LeftOut are scales of inputs and of cached keys and values for which the layout has no place.
+	LeftOut []string `json:"leftOut,omitempty"`
+
 	Files   []FileSum    `json:"files"` // all but the certificate
 	Tensors []WeightLoss `json:"tensors"`
 }

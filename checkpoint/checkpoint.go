@@ -41,6 +41,9 @@ type Checkpoint struct {
 	single  bool // one file was opened, which lies in that directory
 	weights []*Weight
 	whose   map[string]*Weight // by the name of a part or of the whole
+	unread  []Unread
+	foreign map[string]string // methods of tensors in unread, by their names
+	modules map[string]string // and of modules that have such tensors
 }
 
 // Open opens the checkpoint at path: a safetensors file, a directory, or an index. Of a
@@ -90,6 +93,7 @@ func OpenLenient(path string) (c *Checkpoint, problems []error, err error) {
 	problems = append(problems, c.collect()...)
 	c.listOthers()
 	c.join()
+	c.findUnread()
 	return c, problems, nil
 }
 

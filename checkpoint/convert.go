@@ -35,7 +35,8 @@ import (
 // What the plan claims to keep ([Plan.Claims]) is proved first, and the certificate has for each
 // such weight the proof, or the first block that breaks it. Where no weight has lost anything,
 // all are read back from the files and compared with the source before the certificate says
-// so; it is an error if one differs.
+// so; it is an error if one differs. It certifies nothing where tensors are not understood, which
+// it lists.
 //
 // It is an error, ErrChanged, if a file of the source changes meanwhile: what was written is
 // then of no model, and of no use to a later call.
@@ -138,7 +139,10 @@ func (c *converting) run(ctx context.Context, complete completer) (*Certificate,
 	if err != nil {
 		return nil, err
 	}
-	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.digest}
+	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.digest, LeftOut: c.p.leftOut()}
+	for _, u := range c.p.source.unread { // all others were refused
+		cert.NotUnderstood = append(cert.NotUnderstood, u.Tensors...)
+	}
 	for _, d := range shards {
 		cert.Files = append(cert.Files, d.File)
 		for _, t := range d.Tensors {
@@ -156,7 +160,7 @@ func (c *converting) run(ctx context.Context, complete completer) (*Certificate,
 	}
 	cert.Files = append(append(cert.Files, others...), documents...)
 	changed := func(l WeightLoss) bool { return !l.Exact }
-	if len(cert.Tensors) > 0 && !slices.ContainsFunc(cert.Tensors, changed) {
+	if len(cert.Tensors) > 0 && len(cert.NotUnderstood) == 0 && !slices.ContainsFunc(cert.Tensors, changed) {
 		if err := c.prove(ctx); err != nil {
 			return nil, err
 		}

@@ -17,8 +17,11 @@ import (
 //
 // Detect reads headers alone, but where power-of-two scales tell layouts apart: then it reads
 // scales up to the first that is none. It returns none if weights are in schemes that no
-// layout has together.
+// layout has together, or if a method of quantization is not read.
 func (c *Checkpoint) Detect() ([]*Layout, error) {
+	if c.refuseUnread() != nil {
+		return nil, nil
+	}
 	used := c.schemes()
 	if len(used) == 0 {
 		return c.detectPlain(), nil

@@ -41,6 +41,10 @@ type Difference struct {
 	// Why says what kept values from being compared; "" if they were.
 	Why string
 
+	// Unread is the method of quantization of one of them that is not read, "" for none. Such
+	// weights have the same bytes, under the same configuration, or are not comparable.
+	Unread string
+
 	// Elements were compared: values as float32, which [ReadValues] gives, and bytes of what
 	// holds no floats. Differ are those that are not the same, and First is the first of
 	// them; -1 for none.

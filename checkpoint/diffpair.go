@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -51,13 +52,17 @@ func (j *comparing) match(a, b *Checkpoint, choose func(string) bool) {
 	}
 	for _, w := range a.weights {
 		if choose(w.Name) {
-			j.pairs = append(j.pairs, newPair(w, in[w.Name]))
+			p := newPair(w, in[w.Name])
+			p.alone("second", b)
+			j.pairs = append(j.pairs, p)
 		}
 		delete(in, w.Name)
 	}
 	for _, w := range b.weights {
 		if in[w.Name] != nil && choose(w.Name) {
-			j.pairs = append(j.pairs, newPair(nil, w))
+			p := newPair(nil, w)
+			p.alone("first", a)
+			j.pairs = append(j.pairs, p)
 		}
 	}
 }
@@ -66,12 +71,17 @@ func newPair(a, b *Weight) *pair {
 	p := &pair{Difference: Difference{A: a, B: b, First: -1, FirstNonFinite: -1}}
 	if a == nil {
 		p.Name, p.Why = b.Name, "it is only in the second"
+		p.Unread, _ = b.unreadOf()
 		return p
 	}
 	p.Name = a.Name
+	p.Unread, _ = a.unreadOf()
 	if b == nil {
 		p.Why = "it is only in the first"
 		return p
+	}
+	if p.Unread == "" {
+		p.Unread, _ = b.unreadOf()
 	}
 	p.cross = transposed(a.Scheme) != transposed(b.Scheme)
 	p.alike = alike(a, b)
@@ -90,6 +100,14 @@ func newPair(a, b *Weight) *pair {
 		p.Elements = a.Len()
 	}
 	return p
+}
+
+// alone notes that a weight is in one alone because the other has its module in a method that is
+// not read.
+func (p *pair) alone(which string, in *Checkpoint) {
+	if method := moduleMethod(in.modules, p.Name); method != "" && (p.A == nil || p.B == nil) {
+		p.Unread, p.Why = method, fmt.Sprintf("not judged: in the %s its module is of %s, which is not read", which, method)
+	}
 }
 
 // kind says what a weight is stored as.
@@ -164,6 +182,18 @@ func (p *pair) merge(t *tally) {
 	}
 }
 
+// unjudged says why two weights of a method that is not read are not comparable, "" if they are
+// the same whatever their bytes mean.
+func (p *pair) unjudged() string {
+	switch {
+	case !p.alike || p.unlike.Load():
+		return fmt.Sprintf("not judged: %s is not read, and its bytes are not the same", p.Unread)
+	case !reflect.DeepEqual(p.A.from.Config.Quantization, p.B.from.Config.Quantization):
+		return fmt.Sprintf("not judged: %s is not read, and under the same bytes quantization_config is not the same", p.Unread)
+	}
+	return ""
+}
+
 // conclude says how much is the same.
 func (p *pair) conclude() *Difference {
 	d := &p.Difference
@@ -172,6 +202,9 @@ func (p *pair) conclude() *Difference {
 	}
 	if d.Type == "" {
 		d.Rounded = 0
+	}
+	if d.Unread != "" && d.Why == "" {
+		d.Why = p.unjudged()
 	}
 	switch {
 	case d.Why != "":

@@ -15,6 +15,9 @@ var (
 	// companion, a wrong type or shape, a scale that cannot be.
 	ErrLayout = errors.New("checkpoint: tensor does not fit its layout")
 
+	// ErrUnread is a method of quantization that is not read.
+	ErrUnread = errors.New("checkpoint: method of quantization is not read")
+
 	// ErrPlan is what is wrong with a directory in which another conversion has begun.
 	ErrPlan = errors.New("checkpoint: directory holds another conversion")
 

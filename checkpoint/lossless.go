@@ -474,7 +474,7 @@ func (j *proofJob) finish() {
 func Lossless(ctx context.Context, all []Difference, o Options) ([]Proof, error) {
 	var claims []Claim
 	for _, d := range all {
-		if d.A == nil || d.B == nil || d.A.Scheme == d.B.Scheme {
+		if d.A == nil || d.B == nil || d.A.Scheme == d.B.Scheme || d.Unread != "" {
 			continue
 		}
 		c := Claim{Weight: d.A, Scheme: d.B.Scheme, Block: d.B.Block}

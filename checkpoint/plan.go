@@ -76,13 +76,18 @@ func Metadata() map[string]string { return map[string]string{"format": "pt"} }
 // NewPlan plans the conversion of a checkpoint. It reads no data. It is an error, ErrLayout,
 // if the layout cannot be written, if tensors of the checkpoint lack their scales or codes, if
 // the layout cannot hold a weight, if it needs the maxima of inputs that are not there or if
-// there is nothing that it quantizes, since a configuration that says otherwise is refused.
+// there is nothing that it quantizes, since a configuration that says otherwise is refused. It is
+// ErrUnread if a method of quantization is not read: see [Checkpoint.Unread].
 func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	if !l.Writable() {
 		return nil, sentinel.Errorf(ErrLayout, "layout %s can be read, not written", l)
 	}
 	if problems := c.Problems(); len(problems) > 0 {
 		return nil, problems[0]
+	}
+	if o.Lossless && len(c.unread) > 0 {
+		e, _ := c.Entry(c.unread[0].Tensors[0])
+		return nil, sentinel.Errorf(ErrLossy, "tensor %q: %s %v may hold codes of a method that is not known", e.Name, e.DType, e.Shape)
 	}
 	static := l.Calibrated == Calibrated || l.Calibrated == Optional && len(o.Amax) > 0
 	if !static && l.Calibrated == Optional && slices.ContainsFunc(c.weights, hasInput) {
@@ -378,6 +383,25 @@ func (p *Plan) check() error {
 			p.Layout, p.Layout.About)
 	}
 	return nil
+}
+
+// leftOut returns the stored tensors of the source of which there will be nothing.
+func (p *Plan) leftOut() (names []string) {
+	targets := map[*Weight]*Target{}
+	for _, s := range p.Shards {
+		for _, t := range s.Targets {
+			targets[t.Weight] = t
+		}
+	}
+	for _, w := range p.source.weights {
+		switch t := targets[w]; {
+		case t == nil:
+			names = append(names, w.Parts[Codes].Name)
+		case w.Has(Input) && !slices.Contains(t.Roles, Input):
+			names = append(names, w.Parts[Input].Name)
+		}
+	}
+	return names
 }
 
 // Index returns the index of the files; nil if there is only one, which needs none.

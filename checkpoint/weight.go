@@ -187,11 +187,15 @@ func (c *Checkpoint) assemble(codes Entry, s *Scheme) (*Weight, *misfit) {
 	return w, nil
 }
 
-// Problems returns what is wrong with the tensors as parts of weights: codes of which no
-// scheme finds the scales, and scales without codes. Errors are ErrLayout.
+// Problems returns what is wrong with the tensors as parts of weights: a method of quantization
+// that is not read, which is ErrUnread, codes of which no scheme finds the scales, and scales
+// without codes, which are ErrLayout.
 func (c *Checkpoint) Problems() (problems []error) {
+	if err := c.refuseUnread(); err != nil {
+		problems = append(problems, err)
+	}
 	for _, w := range c.weights {
-		if w.Scheme != nil {
+		if method, _ := w.unreadOf(); w.Scheme != nil || method != "" {
 			continue
 		}
 		if err := w.unscaled(); err != nil {
@@ -233,7 +237,12 @@ func hasCodesName(e Entry) bool {
 			return false
 		}
 	}
-	return own || e.DType == safetensors.F8E4M3
+	switch e.DType {
+	case safetensors.F8E4M3, safetensors.F8E5M2, safetensors.F8E4M3FNUZ, safetensors.F8E5M2FNUZ,
+		safetensors.F4, safetensors.F6E2M3, safetensors.F6E3M2:
+		return true
+	}
+	return own
 }
 
 // orphan returns an error if a tensor is the scales of codes that are not there, or not

@@ -30,7 +30,9 @@ func (m *model) hasCodes() bool {
 }
 
 func checkLeftover(m *model, found func(Finding)) {
-	if q := m.declaration(); q != nil && m.known && !m.hasCodes() && text(q, "format") != "dense" {
+	empty := func(u checkpoint.Unread) bool { return u.Contradicted && len(u.Tensors) == 0 }
+	known := m.known || slices.ContainsFunc(m.unread, empty)
+	if q := m.declaration(); q != nil && known && !m.hasCodes() && text(q, "format") != "dense" {
 		found(Finding{File: checkpoint.ConfigName, What: fmt.Sprintf("the method is %q, and no tensor has codes", m.c.Config.Method())})
 	}
 }
@@ -48,6 +50,41 @@ func checkUndeclared(m *model, found func(Finding)) {
 	if len(names) > 0 {
 		found(Finding{File: checkpoint.ConfigName, Tensors: names, What: fmt.Sprintf("%d tensors have codes", len(names))})
 	}
+	for _, u := range m.unread {
+		if u.Method != "" && !u.Declared {
+			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: fmt.Sprintf("%d tensors are quantized by %s", len(u.Tensors), u)})
+		}
+	}
+}
+
+// checkMethod has tensors of another method than the one that is declared, as far as either is
+// known by the names and types of its tensors.
+func checkMethod(m *model, found func(Finding)) {
+	if m.declaration() == nil {
+		return
+	}
+	for _, u := range m.unread {
+		switch {
+		case u.Contradicted && len(u.Tensors) > 0:
+			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: fmt.Sprintf("the method is %q, and %d tensors are none of %s%s", m.c.Config.Method(), len(u.Tensors), u, m.as())})
+		case u.Method != "" && u.Method != checkpoint.UnknownMethod && !u.Declared:
+			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: fmt.Sprintf("the method is %q, and %d tensors are quantized by %s", m.c.Config.Method(), len(u.Tensors), u)})
+		}
+	}
+}
+
+// as says in which schemes weights are.
+func (m *model) as() string {
+	var names []string
+	for _, w := range m.quantized() {
+		if !slices.Contains(names, w.Scheme.Name) {
+			names = append(names, w.Scheme.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " but in " + strings.Join(names, ", ")
 }
 
 const compressedTensors = "compressed-tensors"

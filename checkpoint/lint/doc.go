@@ -9,8 +9,8 @@
 // out.
 //
 // Rules that are about quantization are silent where the method is one whose tensors package
-// checkpoint does not know, such as GPTQ, and those that need config.json where there is
-// none: a part of a model is judged by what is in it.
+// checkpoint does not know, such as GPTQ: [Report.NotJudged] has those. Rules that need config.json
+// are silent where there is none: a part of a model is judged by what is in it.
 //
 // What cannot be seen in files is not found: a square grid of scales that was transposed,
 // since codes fill their format under any scale, and zero points or permutations of rows.

@@ -114,6 +114,13 @@ type Report struct {
 	// Layout is the one that the checkpoint is in, "" if that cannot be told.
 	Layout string `json:"layout"`
 
+	// NotJudged are the methods of quantization that are not read, and their tensors. Findings
+	// may be of these, too, but that there are none says nothing of them.
+	NotJudged []checkpoint.Unread `json:"notJudged"`
+
+	// Headers says that no data was read.
+	Headers bool `json:"headers"`
+
 	// Rules are the IDs of those that were looked by.
 	Rules []string `json:"rules"`
 
@@ -159,8 +166,9 @@ func Check(ctx context.Context, path string, o Options) (*Report, error) {
 
 // report applies the rules.
 func (m *model) report(ctx context.Context, o Options) (*Report, error) {
-	r := &Report{Path: m.path, Findings: []Finding{}}
+	r := &Report{Path: m.path, Headers: o.Headers, NotJudged: []checkpoint.Unread{}, Findings: []Finding{}}
 	if m.c != nil {
+		r.NotJudged = append(r.NotJudged, m.unread...)
 		r.Files, r.Tensors, r.Bytes = len(m.c.Files()), len(m.entries), m.c.TotalSize()
 		if found, err := m.c.Detect(); err == nil && len(found) > 0 {
 			r.Layout = found[0].Name

@@ -23,9 +23,10 @@ type model struct {
 	weights []*checkpoint.Weight
 	wanted  []*checkpoint.Scheme // of layouts that the configuration declares
 	known   bool                 // whether the method of quantization is
-	ignore  []pattern            // modules that are not quantized, as the configuration has them
-	names   map[string]bool      // those of ignore that are names
-	targets []pattern            // modules that are, if the configuration says it of some alone
+	unread  []checkpoint.Unread
+	ignore  []pattern       // modules that are not quantized, as the configuration has them
+	names   map[string]bool // those of ignore that are names
+	targets []pattern       // modules that are, if the configuration says it of some alone
 	stats   map[*checkpoint.Weight]*stats
 	err     error // of reading
 }
@@ -35,7 +36,7 @@ func newModel(path string, c *checkpoint.Checkpoint, problems []error, o Options
 	if c == nil {
 		return m
 	}
-	m.entries, m.weights = c.Entries(), c.Weights()
+	m.entries, m.weights, m.unread = c.Entries(), c.Weights(), c.Unread()
 	m.wanted = m.declared()
 	m.known = m.declaration() == nil || len(m.wanted) > 0 || m.hasFloats()
 	m.names = map[string]bool{}

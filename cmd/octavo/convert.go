@@ -56,7 +56,12 @@ larger blocks without loss where scales in a block are not too far apart: the
 certificate has the proof for each weight, or the first block that breaks it.
 Where no value has changed, every weight is read back from the files and
 compared with the source, and the certificate says so. With --lossless nothing
-is written unless that is so.`
+is written unless that is so.
+
+Methods of quantization that are not read, such as GPTQ, AWQ and bitsandbytes,
+are refused by name, and nothing is written. Matrices of integers that may be
+codes of a method that is not known are copied and listed: then the certificate
+is none, and the exit status is 1.`
 
 const convertExample = `  octavo convert Qwen3-8B -o Qwen3-8B-FP8 --to deepseek-v3
   octavo convert Qwen3-8B -o Qwen3-8B-FP4 --to ct-nvfp4a16 --except 'down_proj'

@@ -356,3 +356,72 @@ such as bf16.
 		"convert", smallModel(t, 2, 64), "-o", out+"2", "--to", "deepseek-v3", "--lossless")
 	require.NoDirExists(t, out+"2")
 }
+
+// TestUnread: of methods that are not read nothing is converted, and lint and diff say what they
+// do not judge.
+func TestUnread(t *testing.T) {
+	for name, want := range map[string]struct {
+		method  string
+		tensors int
+	}{"gptq-leftover": {"GPTQ", 12}, "awq-leftover": {"AWQ", 9}, "bnb-leftover": {"bitsandbytes", 12}} {
+		honest, wrong := testutil.Shared(t, "museum", name, "honest"), testutil.Shared(t, "museum", name, "wrong")
+		out := filepath.Join(t.TempDir(), "out")
+		for _, to := range []string{"f16", "bf16", "deepseek-v3"} {
+			fail(t, 1, fmt.Sprintf("%d tensors, such as ", want.tensors), "convert", wrong, "-o", out, "--to", to)
+			fail(t, 1, "are quantized by "+want.method+", which is not read", "convert", wrong, "-o", out, "--to", to, "--lossless")
+			require.NoDirExists(t, out)
+		}
+		count := fmt.Sprintf("%d of %s", want.tensors, want.method)
+		found(t, fmt.Sprintf(": 1 error, not judged: %d of [0-9]+ tensors .%s.", want.tensors, count), "lint", wrong)
+		require.NotContains(t, succeed(t, "lint", wrong, "--fail-on", "none"), "nothing found")
+		require.NotContains(t, succeed(t, "lint", honest), "not judged")
+
+		same, _ := diffOf(t, 0, wrong, wrong)
+		require.Contains(t, same, fmt.Sprintf("not judged but by bytes: %d tensors: %s", want.tensors, count))
+		_, stderr := diffOf(t, 1, wrong, honest)
+		require.Regexp(t, `^octavo: [0-9]+ of [0-9]+ tensors are not judged\n$`, stderr)
+		same, _ = diffOf(t, 0, honest, honest)
+		require.NotContains(t, same, "not judged")
+	}
+}
+
+// TestDeclaredUnread: what is declared and not read is refused by name, though tensors are those
+// of a layout that is.
+func TestDeclaredUnread(t *testing.T) {
+	source := testutil.Shared(t, "golden", "checkpoints", "llama-deepseek-fp8")
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(source)))
+	config := filepath.Join(dir, checkpoint.ConfigName)
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(config, bytes.Replace(text, []byte(`"fp8"`), []byte(`"gptq"`), 1), 0o600))
+	out := filepath.Join(t.TempDir(), "out")
+	fail(t, 1, "config.json: it declares GPTQ, which is not read, and 28 tensors, such as ", "convert", dir, "-o", out, "--to", "bf16")
+	require.NoDirExists(t, out)
+	found(t, ": 1 error, 1 info, not judged: 28 of [0-9]+ tensors .28 of GPTQ.", "lint", dir)
+	_, stderr := diffOf(t, 1, source, dir)
+	require.Contains(t, stderr, "14 of 21 tensors are not judged")
+}
+
+// TestNoCertificate: tensors that may be codes are copied and listed, and the certificate is none,
+// in its title, its page and the exit status, also when it is shown again.
+func TestNoCertificate(t *testing.T) {
+	in := filetest.Write(t, map[string]string{"format": "pt"}, filetest.F32("a.weight", []int{2, 2}, 1, 2, 3, 4), filetest.Raw("<table>", safetensors.U8, []int{2, 2}, 1, 2, 3, 4))
+	out := filepath.Join(t.TempDir(), "out")
+	fail(t, 1, `tensor "<table>": U8 [2 2] may hold codes of a method that is not known`, "convert", in, "-o", out, "--to", "f32", "--lossless")
+	require.NoDirExists(t, out)
+	for _, more := range [][]string{nil, {"--resume"}} {
+		r := octavo(strings.NewReader(""), append([]string{"convert", in, "-o", out, "--to", "f32"}, more...)...)
+		require.Equal(t, exitData, r.status)
+		require.Contains(t, r.stderr, "1 tensors were copied and not understood: this is no certificate")
+		require.Contains(t, r.stdout, "This is no certificate: 1 tensors were copied and not understood")
+		require.NotContains(t, r.stdout, "Nothing was lost")
+		require.NotContains(t, r.stdout, "SQNR")
+	}
+	page, err := os.ReadFile(filepath.Join(out, checkpoint.CertificatePage))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "<h1>No certificate of f32</h1>")
+	require.Contains(t, string(page), "&lt;table&gt;")
+	require.NotContains(t, string(page), "Nothing was lost")
+	require.NotContains(t, string(page), "What was lost")
+}

@@ -71,7 +71,13 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 	if c.source.Index != nil {
 		c.warnOfOthers(cmd)
 	}
-	return c.print(cmd, f, cert)
+	if err := c.print(cmd, f, cert); err != nil {
+		return err
+	}
+	if n := len(cert.NotUnderstood); n > 0 {
+		return fmt.Errorf("%s: %d tensors were copied and not understood: this is no certificate", textout.Name(c.out), n)
+	}
+	return nil
 }
 
 // tidy ends what a process had begun that was killed while it put the model into its place.
@@ -104,7 +110,11 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 	if f.except != nil {
 		o.Except = f.except.MatchString
 	}
-	if problems := c.source.Problems(); len(problems) > 0 {
+	problems := c.source.Problems()
+	if len(problems) > 0 && errors.Is(problems[0], checkpoint.ErrUnread) {
+		return fmt.Errorf("%w: nothing was written", problems[0])
+	}
+	if len(problems) > 0 {
 		return fmt.Errorf("%w: octavo lint %s says all that is wrong", problems[0], shellQuote(c.source.Dir()))
 	}
 	var err error

@@ -45,13 +45,17 @@ or types, that B's blocks could hold all values under scales that are powers of
 two, or the first block that cannot is named: MXFP4 in E4M3 blocks loses nothing
 if the scales in a block differ by 2^14 at most, and may beyond.
 
-JSON has the keys a and b (path, layout, tensors), same, counts, outside (how
-many are not allowed), tensors (name, same, within, why, a and b: scheme, dtype,
-shape, file; elements, differ, first, roundedTo, differRounded, nonFinite,
-firstNonFinite, zeroSigns, largestError, at, sqnrDecibels, inputScales) and
-proofs (name, to, holds, blocks, spread, reach, limit, why, block: matrix, row,
-column). Places are indexes in A's tensor. Infinities are the strings "+Inf" and
-"-Inf".`
+Weights of methods of quantization that are not read, such as GPTQ, AWQ and
+bitsandbytes, are the same if their bytes and quantization_config are, and
+otherwise not judged, which the exit status takes for a difference.
+
+JSON has the keys a and b (path, layout, tensors, notJudged), same, counts,
+outside (how many are not allowed), tensors (name, same, within, why, a and b:
+scheme, dtype, shape, file; elements, differ, first, roundedTo, differRounded,
+nonFinite, firstNonFinite, zeroSigns, largestError, at, sqnrDecibels,
+inputScales) and proofs (name, to, holds, blocks, spread, reach, limit, why,
+block: matrix, row, column). Places are indexes in A's tensor. Infinities are
+the strings "+Inf" and "-Inf".`
 
 const diffExample = `  octavo diff model-fp8/ model-bf16/ --rounded
   octavo diff model/ model-fp8/ --sqnr 28 --except 'norm|embed'

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/checkpoint/lint"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
@@ -35,6 +36,10 @@ publishing fails; --fail-on error lets warnings pass, --fail-on info lets
 nothing pass, and --fail-on none fails only where there is nothing to check.
 What is known and meant is left out with --skip.
 
+Methods of quantization that are not read, such as GPTQ, AWQ and bitsandbytes,
+are named as not judged, with the number of their tensors. For the exit status
+that is a warning.
+
 Scales are read, and codes of 8 bits, once, on all processors; codes of 4 bits
 only where scales are zero. --headers reads no data: it takes seconds for any
 model and leaves out the rules that --rules marks with a star.
@@ -43,7 +48,7 @@ With --tensor-parallel blocks must not be cut where loaders split weights over
 that many devices.
 
 With --json everything is one object, with all findings, or with --rules all
-rules.`
+rules. notJudged has method, declared, contradicted and tensors.`
 
 const lintExample = `  octavo lint model/
   octavo lint model/ --headers --fail-on error
@@ -121,8 +126,9 @@ func runLint(cmd *cobra.Command, path string, o lint.Options, out lintOutput) er
 	if err != nil {
 		return err
 	}
+	unjudged := checkpoint.UnreadTensors(r.NotJudged) > 0 && out.failOn <= lint.Warning
 	for s := out.failOn; s <= lint.Error; s++ {
-		if r.Count(s) > 0 {
+		if r.Count(s) > 0 || unjudged {
 			return errors.New(path + ": " + show.Verdict(r))
 		}
 	}

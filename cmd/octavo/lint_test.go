@@ -18,7 +18,7 @@ func found(t *testing.T, verdict string, args ...string) {
 	t.Helper()
 	r := octavo(strings.NewReader(""), args...)
 	require.Equal(t, exitData, r.status)
-	require.Contains(t, r.stdout, verdict)
+	require.Regexp(t, verdict, r.stdout)
 	require.Regexp(t, `^octavo: [^\n]*`+verdict+`\n$`, r.stderr)
 }
 

@@ -17,7 +17,7 @@ import (
 var pageSource string
 
 var pageTemplate = page.New("certificate", pageSource, template.FuncMap{
-	"name": textout.Name, "percent": textout.Percent, "reason": reason,
+	"name": textout.Name, "percent": textout.Percent, "reason": reason, "notUnderstood": notUnderstood, "kept": kept, "leftOut": leftOut,
 	"dB":    func(x checkpoint.Number) string { return textout.Decibels(float64(x)) },
 	"deref": func(c *chart.Chart) chart.Chart { return *c },
 	"error": func(x checkpoint.Number) string { return fmt.Sprintf("%.3g", float64(x)) },
@@ -42,7 +42,11 @@ type pageData struct {
 func WritePage(w io.Writer, c *checkpoint.Certificate) error {
 	d := pageData{Certificate: c, Totals: totals(c), Claims: newClaims(c), Losers: losers(c)}
 	d.kinds = kindsOf(d.Losers)
-	return pageTemplate.Write(w, "What was lost in "+c.Layout, d)
+	title := "What was lost in " + c.Layout
+	if len(c.NotUnderstood) > 0 {
+		title = "No certificate of " + c.Layout
+	}
+	return pageTemplate.Write(w, title, d)
 }
 
 // Bytes is the size of all files.
@@ -55,6 +59,11 @@ func (d pageData) Bytes() (n int64) {
 
 // Rows are the weights in the table, those that lost most first.
 func (d pageData) Rows() []checkpoint.WeightLoss { return d.Losers[:min(len(d.Losers), mostRows)] }
+
+// UnknownRows are the tensors in the list that are not understood.
+func (d pageData) UnknownRows() []string {
+	return d.NotUnderstood[:min(len(d.NotUnderstood), mostRows)]
+}
 
 // BrokenRows are the claims in the table that do not hold.
 func (d pageData) BrokenRows() []checkpoint.WeightLoss {

@@ -3,6 +3,7 @@ package certificate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,4 +134,41 @@ func TestText(t *testing.T) {
 	lines := strings.Split(some.String(), "\n")
 	first := lines[len(lines)-4]
 	require.Contains(t, first, "model.layers.2.w", "NaN comes first")
+}
+
+// TestSentences: what certificates say is not said where it does not hold, neither in text nor on
+// the page.
+func TestSentences(t *testing.T) {
+	exact := checkpoint.WeightLoss{Name: "w", From: "F32", To: "F32", Exact: true, Copied: true, Elements: 4, Shape: []int{2, 2}, SQNR: checkpoint.Number(math.Inf(1))}
+	holds, breaks := exact, lossOf("v", 30)
+	holds.Claim = &checkpoint.Verdict{Holds: true, Blocks: 1, Reach: 15, Limit: 17}
+	breaks.Claim = &checkpoint.Verdict{Blocks: 1, Block: []int{0, 1, 2}, Why: "a scale is NaN"}
+	const proof = "every weight was compared"
+	all := []string{
+		"Nothing was lost: " + proof, "No weight has lost anything: " + proof, "were left out, for which",
+		"copied and not understood", "1 of 1 weights keep all their values", "0 of 1 weights keep all their values",
+		"In each of their blocks the highest bit", "Of the others this is the first block", "30.00",
+	}
+	for name, c := range map[string]struct {
+		checkpoint.Certificate
+		says []int
+	}{
+		"nothing lost":    {checkpoint.Certificate{Lossless: true, Proof: proof, Tensors: []checkpoint.WeightLoss{exact}}, []int{0}},
+		"scales left out": {checkpoint.Certificate{Lossless: true, Proof: proof, LeftOut: []string{"k_scale"}, Tensors: []checkpoint.WeightLoss{exact}}, []int{1, 2}},
+		"not understood":  {checkpoint.Certificate{NotUnderstood: []string{"table"}, Tensors: []checkpoint.WeightLoss{exact}}, []int{3}},
+		"lost":            {checkpoint.Certificate{Tensors: []checkpoint.WeightLoss{lossOf("v", 30)}}, []int{8}},
+		"lost, left out":  {checkpoint.Certificate{LeftOut: []string{"k_scale"}, Tensors: []checkpoint.WeightLoss{lossOf("v", 30)}}, []int{2, 8}},
+		"claim holds":     {checkpoint.Certificate{Lossless: true, Proof: proof, Tensors: []checkpoint.WeightLoss{holds}}, []int{0, 4, 6}},
+		"claim broken":    {checkpoint.Certificate{Tensors: []checkpoint.WeightLoss{breaks}}, []int{5, 7, 8}},
+	} {
+		var text strings.Builder
+		require.NoError(t, WriteText(&text, &c.Certificate, "model", 10))
+		for i, sentence := range all {
+			for where, said := range map[string]string{"text": text.String(), "page": pageOf(t, &c.Certificate)} {
+				said = strings.Join(strings.Fields(said), " ")
+				require.Equal(t, slices.Contains(c.says, i), strings.Contains(said, sentence), "%s: %q in %s", name, sentence, where)
+			}
+		}
+		require.Equal(t, len(c.NotUnderstood) > 0, strings.Contains(pageOf(t, &c.Certificate), "<h1>No certificate of"))
+	}
 }

@@ -20,15 +20,51 @@ func WriteText(stdout io.Writer, c *checkpoint.Certificate, dir string, top int)
 		bytes += f.Bytes
 	}
 	fmt.Fprintf(w, "%s: %s, %d bytes in %d files\n\n", textout.Name(dir), c.Layout, bytes, len(c.Files))
+	if n := len(c.NotUnderstood); n > 0 {
+		fmt.Fprintln(w, textout.Wrap("This is no certificate: "+notUnderstood(c)+".", 80, ""))
+		for _, name := range c.NotUnderstood[:min(n, mostBroken)] {
+			fmt.Fprintf(w, "  %s\n", textout.Shorten(textout.Name(name), 78))
+		}
+		fmt.Fprintln(w)
+	}
 	writeTotals(w, c)
 	if c.Lossless {
-		fmt.Fprintln(w, textout.Wrap("Nothing was lost: "+c.Proof+".", 80, ""))
+		fmt.Fprintln(w, textout.Wrap(kept(c), 80, ""))
+	}
+	if text := leftOut(c); text != "" {
+		fmt.Fprintln(w, textout.Wrap(text, 80, ""))
+		if !c.Lossless {
+			fmt.Fprintln(w)
+		}
 	}
 	writeClaims(w, c, top)
-	if !c.Lossless {
+	if !c.Lossless && len(losers(c)) > 0 {
 		writeLosses(w, c, top)
 	}
 	return w.Flush()
+}
+
+// kept says what a conversion that loses no value has kept.
+func kept(c *checkpoint.Certificate) string {
+	what := "Nothing was lost"
+	if len(c.LeftOut) > 0 {
+		what = "No weight has lost anything"
+	}
+	return what + ": " + c.Proof + "."
+}
+
+// leftOut says what a conversion has left out, "" for nothing.
+func leftOut(c *checkpoint.Certificate) string {
+	if len(c.LeftOut) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d scales of inputs or of cached keys and values were left out, for which %s has no place, such as %s.",
+		len(c.LeftOut), c.Layout, textout.Name(c.LeftOut[0]))
+}
+
+// notUnderstood says how many tensors a certificate does not judge.
+func notUnderstood(c *checkpoint.Certificate) string {
+	return fmt.Sprintf("%d tensors were copied and not understood: they may hold codes of a method that is not known", len(c.NotUnderstood))
 }
 
 // writeTotals counts weights by what they were and became.

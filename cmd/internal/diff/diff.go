@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
@@ -26,6 +27,8 @@ type Side struct {
 	Path    string `json:"path"`
 	Layout  string `json:"layout"` // "" if it is not known
 	Weights int    `json:"tensors"`
+
+	NotJudged []checkpoint.Unread `json:"notJudged,omitempty"` // but by bytes
 }
 
 // Counts are how many tensors have what in common.
@@ -86,6 +89,7 @@ type Report struct {
 
 	differences []checkpoint.Difference
 	tolerant    bool // more than the same values is allowed
+	unjudged    int  // of those outside, whose method is not read
 }
 
 // Run compares. When ctx ends it returns an error.
@@ -130,7 +134,7 @@ func (j *Job) chooses(name string) bool {
 }
 
 func side(path string, c *checkpoint.Checkpoint) Side {
-	s := Side{Path: path, Weights: len(c.Weights())}
+	s := Side{Path: path, Weights: len(c.Weights()), NotJudged: c.Unread()}
 	if found, err := c.Detect(); err == nil && len(found) > 0 {
 		s.Layout = found[0].Name
 	}
@@ -150,6 +154,9 @@ func (r *Report) add(d *checkpoint.Difference, t checkpoint.Tolerance) {
 	}
 	if !w.Within {
 		r.Outside++
+		if d.Unread != "" {
+			r.unjudged++
+		}
 	}
 	if d.First >= 0 {
 		w.First = d.Index(d.First)
@@ -186,10 +193,19 @@ func proofOf(p *checkpoint.Proof) Proof {
 	return j
 }
 
-// Failure says how much is not the same, or not within the tolerance.
+// Failure says how much is not the same, or not within the tolerance, and how much is not
+// judged.
 func (r *Report) Failure() string {
-	if r.tolerant {
-		return fmt.Sprintf("%d of %d tensors differ by more than is allowed", r.Outside, len(r.Weights))
+	var texts []string
+	if differ := r.Outside - r.unjudged; differ > 0 {
+		text := fmt.Sprintf("%d of %d tensors differ", differ, len(r.Weights))
+		if r.tolerant {
+			text += " by more than is allowed"
+		}
+		texts = append(texts, text)
 	}
-	return fmt.Sprintf("%d of %d tensors differ", r.Outside, len(r.Weights))
+	if r.unjudged > 0 {
+		texts = append(texts, fmt.Sprintf("%d of %d tensors are not judged", r.unjudged, len(r.Weights)))
+	}
+	return strings.Join(texts, ", ")
 }

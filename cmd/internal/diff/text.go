@@ -23,6 +23,10 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 			layout = "no known layout"
 		}
 		fmt.Fprintf(w, "%s: %s, %s, tensors: %d\n", s.name, textout.Name(s.Path), layout, s.Weights)
+		if n := checkpoint.UnreadTensors(s.NotJudged); n > 0 {
+			text := fmt.Sprintf("not judged but by bytes: %d tensors: %s", n, checkpoint.UnreadMethods(s.NotJudged))
+			fmt.Fprintln(w, textout.Wrap(textout.Line(text), 80, "   "))
+		}
 	}
 	fmt.Fprintln(w)
 	for _, line := range []struct {

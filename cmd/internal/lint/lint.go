@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/checkpoint/lint"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
@@ -16,7 +17,7 @@ const few = 3
 // width is that of what is printed.
 const width = 80
 
-// Verdict says in a few words how many findings there are.
+// Verdict says in a few words how many findings there are, and how many tensors are not judged.
 func Verdict(r *lint.Report) string {
 	var counts []string
 	for _, s := range []lint.Severity{lint.Error, lint.Warning, lint.Info} {
@@ -29,8 +30,15 @@ func Verdict(r *lint.Report) string {
 			counts = append(counts, fmt.Sprintf("%d %ss", n, s))
 		}
 	}
-	if len(counts) == 0 {
-		return "nothing found"
+	n := checkpoint.UnreadTensors(r.NotJudged)
+	switch {
+	case len(counts) == 0 && n == 0:
+		counts = append(counts, "nothing found")
+	case len(counts) == 0 && n < r.Tensors:
+		counts = append(counts, "nothing found in other tensors")
+	}
+	if n > 0 {
+		counts = append(counts, fmt.Sprintf("not judged: %d of %d tensors (%s)", n, r.Tensors, checkpoint.UnreadMethods(r.NotJudged)))
 	}
 	return strings.Join(counts, ", ")
 }
@@ -53,7 +61,11 @@ func WriteText(w io.Writer, r *lint.Report, all bool) error {
 		layout = "no layout that is known"
 	}
 	fmt.Fprintf(&b, "%s: %s\n", textout.Name(r.Path), Verdict(r))
-	fmt.Fprintf(&b, "%d tensors in %d files, %s, by %d rules\n", r.Tensors, r.Files, layout, len(r.Rules))
+	headers := ""
+	if r.Headers {
+		headers = ", from headers alone"
+	}
+	fmt.Fprintf(&b, "%d tensors in %d files, %s, by %d rules%s\n", r.Tensors, r.Files, layout, len(r.Rules), headers)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
