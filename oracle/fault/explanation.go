@@ -67,18 +67,18 @@ func (f Finding) String() string {
 func alternatives(faults []Fault) (texts []string) {
 	for len(faults) > 0 {
 		first := faults[0]
-		text, rows := first.String(), ""
+		text, rows := first.String(), []int(nil)
 		for len(faults) > 0 {
 			next := faults[0]
-			if next.By = first.By; next != first || rows != "" && first.Kind != ScalesOfRow {
+			if next.By = first.By; next != first || rows != nil && first.Kind != ScalesOfRow {
 				break
 			}
-			rows += fmt.Sprintf(", %d", faults[0].By)
+			rows = append(rows, faults[0].By)
 			faults = faults[1:]
 		}
-		one := fmt.Sprintf("row %d of their grid", first.By)
-		if rows = strings.TrimPrefix(rows, ", "); strings.Contains(rows, ",") {
-			text = strings.Replace(text, one, "one of rows "+rows+" of their grid", 1)
+		if len(rows) > 1 {
+			one, many := fmt.Sprintf("row %d of", first.By), fmt.Sprintf("one of rows %s of", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(rows), "[]")), ", "))
+			text = strings.Replace(text, one, many, 1)
 		}
 		texts = append(texts, text)
 	}
