@@ -385,7 +385,8 @@ func (x *explainer[T]) explain(ctx context.Context, faults []Fault) ([]Finding, 
 }
 
 // compete weighs all faults, first on a part of the sample, and returns those that
-// explain it, the best first.
+// explain it, the best first. Those that hold in a part of C and would not convince alone
+// are behind them.
 func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(context.Context, Fault, []element) (*candidate, error)) ([]*candidate, error) {
 	part := x.part()
 	candidates := make([]*candidate, len(faults))
@@ -410,16 +411,25 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 		}
 	}
 	least := chance + math.Log2(float64(len(faults)+x.tried))
-	var all []*candidate
+	var all, others []*candidate
 	for _, c := range candidates {
-		if c != nil && c.score >= least && c.is(enough) && (c.contradicted == 0 || c.score >= float64(convincing*c.explained)) {
-			all = append(all, c)
+		if c == nil || c.score < least || !c.is(enough) {
+			continue
 		}
+		c.Where = x.region(c)
+		if c.contradicted == 0 || c.score >= float64(convincing*c.explained) || x.ofOneRow(c) {
+			all = append(all, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.score, a.score), a.writing()-b.writing())
 	})
-	return all, nil
+	return append(all, others...), nil
 }
 
 // writing returns 0 for a fault of what is written to C that holds in a part of it, as
@@ -475,20 +485,18 @@ func (x *explainer[T]) part() []element {
 // What leaves no trace of the operands is likelier than what makes them look so, and what
 // holds in all of C than what holds in a part. Of what holds in a part, where that is all
 // that one row of a grid of scales is for, one wrong scale is likelier than that row's being
-// read from another place, and this than all other faults; in any other part, a layout of
+// read from another place, and this than a factor that was fitted and all other faults; in any other part, a layout of
 // scales and a factor are the least likely. Otherwise what comes first in the table is.
 func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding, error) {
 	var class []*candidate
 	for _, c := range all {
 		if x.same(all[0], c) {
-			c.Where = x.region(c)
 			class = append(class, c)
 		}
 	}
-	class = slices.DeleteFunc(class, func(c *candidate) bool {
-		one := x.p.ofScaleRow(c.Of, c.Where)
-		// Otherwise these say what another fault says more plainly.
-		return c.Kind == KFactor && c.To-c.From == x.p.k && !one || c.Kind == ScalesFirstRow && c.Of != Both && one && x.p.side(c.Of).rows > 1
+	row0 := slices.ContainsFunc(class, func(c *candidate) bool { return c.Kind == ScalesOfRow && c.By == 0 })
+	class = slices.DeleteFunc(class, func(c *candidate) bool { // of what another fault says more plainly
+		return c.Kind == KFactor && c.To-c.From == x.p.k && !x.ofOneRow(c) || c.Kind == ScalesFirstRow && row0
 	})
 	if len(class) == 0 {
 		return nil, nil
@@ -541,16 +549,23 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 // prior orders candidates that give the same result in the parts of C in which they hold,
 // the likelier first: see report.
 func (x *explainer[T]) prior(c *candidate) int {
-	one := (c.Of == A || c.Of == B) && x.p.ofScaleRow(c.Of, c.Where)
-	switch {
-	case c.Kind == KFactor && c.Factor != 0 && one:
+	switch one := x.ofOneRow(c); {
+	case one && c.Kind == KFactor && c.Factor != 0 && !c.change.fitted:
 		return 0
-	case c.Kind == ScalesOfRow && one:
+	case one && c.Kind == ScalesOfRow:
 		return 1
+	case one && c.Kind == KFactor && c.Factor != 0:
+		return 2
 	case c.Kind == KFactor, c.Kind == ScalesLayout && c.Where != Region{}:
-		return 3
+		return 4
 	}
-	return 2
+	return 3
+}
+
+// ofOneRow reports whether a candidate is of scales of one row of a grid, and holds where
+// those are for: then it is no wonder that it holds in that part of C only.
+func (x *explainer[T]) ofOneRow(c *candidate) bool {
+	return (c.Kind == KFactor || c.Kind == ScalesOfRow) && x.p.ofScaleRow(c.Of, c.Where)
 }
 
 // same reports whether candidates cannot be told apart where they hold: both explain the
