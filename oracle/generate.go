@@ -18,14 +18,15 @@ const (
 	Bell Pattern = iota
 	// Ties has, in turn, every midpoint between two codes of the format and its
 	// neighbours in float32, of both signs, and those of the midpoint beyond the
-	// largest. Each tile begins with the largest value, so that its scale is 1.
+	// largest. Each tile begins with the largest value, so that its scale is 1, or the
+	// power of two by which the tile is multiplied.
 	Ties
 	// Outlier is Bell with one value in each tile 4096 times as large.
 	Outlier
 	// Tiny is Bell times 2^-130: the largest code over the amax is infinite.
 	Tiny
 	// Subnormals begin each tile with the format's largest value; the others,
-	// under a scale of 1, are subnormal or vanish.
+	// under its scale, are subnormal or vanish.
 	Subnormals
 	// Zeros has three zeros, of both signs, for each value of Bell; every fourth
 	// tile along a row has nothing else.
@@ -43,6 +44,11 @@ const (
 
 // Generator makes matrices of float32. Its values depend on its fields and on
 // nothing else: they have the same bits on every machine.
+//
+// Unless Uniform says otherwise, each tile is multiplied by a power of two from 2^-7 to 1,
+// the first by 1, and those beside and below each other by such as differ by a factor of 4
+// or more. So neighbouring scales differ, those that are rounded to powers of two too,
+// and a kernel that takes one for another is seen. [Powers] has scales that differ anyway.
 type Generator struct {
 	Pattern Pattern      `json:"pattern"`
 	Rows    int          `json:"rows"`
@@ -50,6 +56,7 @@ type Generator struct {
 	Block   tensor.Block `json:"block"`  // tiles
 	Format  fp8.Format   `json:"format"` // whose codes are meant by Ties and Subnormals
 	Seed    uint64       `json:"seed"`
+	Uniform bool         `json:"uniform,omitempty"` // all tiles of one magnitude
 }
 
 // Values returns the matrix, row by row. It panics if a field is out of its range: an
@@ -92,7 +99,39 @@ func (g Generator) Values() []float32 {
 		}
 	})
 	g.rows(x, &d)
+	if !g.Uniform && g.Pattern != Powers {
+		g.spread(x)
+	}
 	return x
+}
+
+// spread multiplies tiles by powers of two.
+func (g Generator) spread(x []float32) {
+	const exponents, apart = 8, 2
+	d := rng{rand.NewPCG(g.Seed, 0x737072656164)}
+	var above []int // the exponent of the tile above each
+	g.tiles(func(q int, tile []int) {
+		var free []int
+		for e := range exponents {
+			far := func(n int) bool { return max(e-n, n-e) >= apart }
+			if (q == 0 || far(above[q-1])) && (q == len(above) || far(above[q])) {
+				free = append(free, e)
+			}
+		}
+		e := free[d.below(len(free))]
+		if len(above) == 0 {
+			e = 0
+		}
+		if q == len(above) {
+			above = append(above, e)
+		}
+		above[q] = e
+		for _, i := range tile {
+			if x[i] == x[i] {
+				x[i] = float32(float64(x[i]) * math.Ldexp(1, -e))
+			}
+		}
+	})
 }
 
 func (g Generator) check() {

@@ -13,10 +13,11 @@ import (
 )
 
 func generate(p Pattern) Generator {
-	return Generator{Pattern: p, Rows: 13, Cols: 70, Block: tensor.Block{Rows: 2, Cols: 32}, Seed: 5}
+	return Generator{Pattern: p, Rows: 13, Cols: 70, Block: tensor.Block{Rows: 2, Cols: 32}, Seed: 5, Uniform: true}
 }
 
-// TestGeneratorBits pins the bits, which every machine must have.
+// TestGeneratorBits pins the bits, which every machine must have: of uniform tiles, whose
+// bits vectors have.
 func TestGeneratorBits(t *testing.T) {
 	got := ""
 	for _, p := range Patterns() {
@@ -60,6 +61,61 @@ infs 2e62b9fa1bf5062d
 cancelling 33ef8e5084885c16
 `
 
+// TestSpread wants the values of uniform tiles times powers of two, and neighbouring scales
+// that differ by a factor of 4 at least, so that a test sees that one is taken for another.
+func TestSpread(t *testing.T) {
+	for _, p := range Patterns() {
+		g := Generator{Pattern: p, Rows: 13, Cols: 300, Block: tensor.Block{Rows: 2, Cols: 32}, Seed: 5}
+		x := g.Values()
+		g.Uniform = true
+		uniform := g.Values()
+		var grid [7][10]float64
+		tiles := 0
+		g.tiles(func(q int, tile []int) {
+			factor := 0.0
+			for _, i := range tile {
+				if v := float64(uniform[i]); v-v == 0 && math.Abs(v) > 0x1p-120 {
+					factor = float64(x[i]) / v
+					break
+				}
+			}
+			grid[tiles/10][q] = factor
+			tiles++
+			for _, i := range tile {
+				if v := float32(float64(uniform[i]) * factor); factor > 0 && v == v {
+					require.Equal(t, v, x[i], p)
+				}
+			}
+		})
+		require.Equal(t, 70, tiles)
+		for r := range grid {
+			for q, f := range grid[r] {
+				switch {
+				case f == 0: // tiny, or nothing but zeros
+					require.Contains(t, []Pattern{Tiny, Zeros, NaNs, Infs}, p)
+				case p == Powers || r+q == 0:
+					require.Equal(t, 1.0, f)
+				default:
+					fraction, _ := math.Frexp(f)
+					require.True(t, fraction == 0.5 && f >= 0x1p-7 && f <= 1, "%v: %v", p, f)
+					if r > 0 {
+						n := grid[r-1][q]
+						require.True(t, n == 0 || n >= 4*f || f >= 4*n, "%v (%d, %d): %v and %v", p, r, q, n, f)
+					}
+					if q > 0 {
+						n := grid[r][q-1]
+						require.True(t, n == 0 || n >= 4*f || f >= 4*n, "%v (%d, %d): %v and %v", p, r, q, n, f)
+					}
+				}
+			}
+		}
+	}
+	g := Generator{Rows: 9, Cols: 70, Seed: 5} // one tile
+	one := g.Values()
+	g.Uniform = true
+	require.Equal(t, g.Values(), one)
+}
+
 // tile calls f with the values of each tile of generate.
 func eachTile(g Generator, f func(q int, tile []float32)) {
 	x := g.Values()
@@ -99,7 +155,7 @@ func TestGeneratorPatterns(t *testing.T) {
 			require.Less(t, float64(amax(tile[1:])), 2*float64(f.MinNormal()))
 		})
 	}
-	eachTile(Generator{Pattern: Zeros, Rows: 12, Cols: 160, Block: tensor.Block{Rows: 2, Cols: 32}}, func(q int, tile []float32) {
+	eachTile(Generator{Pattern: Zeros, Rows: 12, Cols: 160, Block: tensor.Block{Rows: 2, Cols: 32}, Uniform: true}, func(q int, tile []float32) {
 		zeros, negative := 0, 0
 		for _, x := range tile {
 			if x == 0 {
@@ -150,7 +206,7 @@ func TestTiesAreTies(t *testing.T) {
 			require.Equal(t, min(c+c&1, f.MaxCode()), tie)
 			require.Equal(t, -x[i], x[i+1])
 		}
-		g := Generator{Pattern: Ties, Rows: 40, Cols: 64, Block: tensor.Block{Rows: 1, Cols: 64}, Format: f}
+		g := Generator{Pattern: Ties, Rows: 40, Cols: 64, Block: tensor.Block{Rows: 1, Cols: 64}, Format: f, Uniform: true}
 		found := map[float32]bool{}
 		for _, v := range g.Values() {
 			found[v] = true

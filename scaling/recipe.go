@@ -26,10 +26,11 @@ type Recipe struct {
 	OuterRows int
 }
 
-// Default returns the granularity, timing and format of DeepSeek-V3 (arXiv 2412.19437,
-// section 3.3) with the power-of-two arithmetic that TransformerEngine has for it:
-// E4M3, just in time, 1x128 for activations and gradients, 128x128 for weights. It
-// panics if the role is unknown.
+// Default returns the recipe of te-block-pow2: E4M3, just in time, 1x128 for activations
+// and gradients, 128x128 for weights, as DeepSeek-V3 has it (arXiv 2412.19437, section
+// 3.3), but scales that are rounded up to powers of two, as TransformerEngine has it.
+// Those of DeepSeek-V3's own kernels are amax/448: [Profile.Recipe] of [DeepSeek] has
+// them. It panics if the role is unknown.
 //
 // It is a recipe for one tensor. DeepSeek-V3 requantizes activations for the weight
 // gradient from FP8, whereas nn.DefaultFP8, which has these recipes, quantizes them from

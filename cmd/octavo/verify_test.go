@@ -207,7 +207,7 @@ func TestVerifyFailures(t *testing.T) {
 		want   []string
 	}{
 		{"block left out", func(c []float32) { copy(c, half) }, []string{
-			`What explains them products 128 to 255 of K .*: explains \d+ of \d+ wrong elements looked at, in 70 of 70 rows`, `explained by block 1 of K`,
+			`What explains them one of these; this result cannot tell them apart: \(1\) products 128 to 255 of K .*: explains \d+ of \d+ wrong elements looked at, in 70 of 70 rows`, `explained by block 1 of K`,
 			`\*1 +128-255 `, `codes of A, row 0, block 1\n +128: .. .. `, `codes of B, row 0, block 1\n +128: `,
 		}},
 		{"tile", func(c []float32) {

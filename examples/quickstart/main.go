@@ -38,13 +38,13 @@ func linear(ctx context.Context, activations, weights, bias []float32, stats *fp
 	x := &tensor.Tensor{Name: "x", Shape: []int{tokens, in}}
 	w := &tensor.Tensor{Name: "w", Shape: []int{out, in}}
 	q := scaling.Quantizer{
-		Recipe:  scaling.Default(scaling.Input), // 1x128
+		Recipe:  scaling.DeepSeek.Recipe(scaling.Input), // 1x128
 		Options: tensor.Options{Stats: stats},
 	}
 	if err := scaling.Quantize(ctx, x, activations, q); err != nil {
 		return nil, err
 	}
-	q = scaling.Quantizer{Recipe: scaling.Default(scaling.Weight)} // 128x128
+	q = scaling.Quantizer{Recipe: scaling.DeepSeek.Recipe(scaling.Weight)} // 128x128
 	if err := scaling.Quantize(ctx, w, weights, q); err != nil {
 		return nil, err
 	}

@@ -99,12 +99,13 @@ func run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// operands quantizes normal values, with float32 scales.
+// operands quantizes normal values of one magnitude, as those of a layer are, with float32
+// scales.
 func operands(ctx context.Context, m, n, k int) (a, b *tensor.Tensor, err error) {
 	a, b = &tensor.Tensor{Name: "a", Shape: []int{m, k}}, &tensor.Tensor{Name: "b", Shape: []int{n, k}}
 	for i, x := range []*tensor.Tensor{a, b} {
 		recipe := scaling.TEBlock.Recipe([]scaling.Role{scaling.Input, scaling.Weight}[i])
-		g := oracle.Generator{Rows: x.Shape[0], Cols: k, Block: recipe.Block, Seed: uint64(i)}
+		g := oracle.Generator{Rows: x.Shape[0], Cols: k, Block: recipe.Block, Seed: uint64(i), Uniform: true}
 		if err := scaling.Quantize(ctx, x, g.Values(), scaling.Quantizer{Recipe: recipe}); err != nil {
 			return nil, nil, err
 		}

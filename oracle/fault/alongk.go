@@ -166,25 +166,42 @@ func applyOtherScale(f Fault, p *problem, c *change) error {
 }
 
 func textOfFactor(f Fault) string {
-	return fmt.Sprintf("products %s of K count %.6g times, as under a wrong scale", span(f.From, f.To), f.Factor)
+	products := "products"
+	if f.To == f.From+1 {
+		products = "product"
+	}
+	of := fmt.Sprintf("the scale of %s of %s %s of K is ", f.Of.words(), products, span(f.From, f.To))
+	if f.Factor == 0 {
+		return of + "taken for 0"
+	}
+	return of + fmt.Sprintf("%.6g times what it should be", f.Factor)
 }
 
 func applyFactor(f Fault, p *problem, c *change) error {
 	if err := checkRange(f, p); err != nil {
 		return err
 	}
-	if !(f.Factor > 0) || math.IsInf(f.Factor, 0) || f.From%p.block != 0 || f.To%p.block != 0 && f.To != p.k {
-		return notHere("products %d to %d times %v", f.From, f.To, f.Factor)
+	if !(f.Factor >= 0) || math.IsInf(f.Factor, 0) {
+		return notHere("scales times %v", f.Factor)
 	}
-	c.extra, c.lo, c.hi, c.fitted = f.Factor-1, f.From, f.To, true
-	was := c.a
-	c.a.width = p.block
-	c.a.scale = func(i, q int) float32 {
-		s := was.scaleAt(i, q*p.block/was.width)
-		if at := q * p.block; at >= f.From && at < f.To {
-			s = float32(float64(s) * f.Factor)
+	power, _ := math.Frexp(f.Factor)
+	c.extra, c.lo, c.hi, c.fitted = f.Factor-1, f.From, f.To, power != 0.5 && power != 0
+	if f.Of == Both {
+		c.extra = f.Factor*f.Factor - 1
+	}
+	for _, side := range f.Of.each() {
+		o := c.operand(side)
+		was := *o
+		if f.From%o.width != 0 || f.To%o.width != 0 && f.To != p.k {
+			return notHere("products %d to %d have no scales of %v of their own", f.From, f.To, side)
 		}
-		return s
+		o.scale = func(i, q int) float32 {
+			s := was.scaleAt(i, q)
+			if at := q * was.width; at >= f.From && at < f.To {
+				s = float32(float64(s) * f.Factor)
+			}
+			return s
+		}
 	}
 	return nil
 }

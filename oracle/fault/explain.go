@@ -63,7 +63,11 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 		return e, nil
 	}
 	x := &explainer[T]{sample: s, workers: o.Workers}
-	faults := append(q.list(false), x.fitted()...)
+	rows, err := x.otherRows(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("fault: %w", err)
+	}
+	faults := append(append(q.list(false), x.fitted()...), rows...)
 	for _, f := range faults {
 		e.Tried = append(e.Tried, f.Kind)
 	}
@@ -90,6 +94,7 @@ func (s *sample) lines(elements []element) (rows, cols int) {
 type explainer[T gemm.Output] struct {
 	*sample
 	workers int
+	tried   int // faults that were tried before they compete
 }
 
 const (
@@ -325,7 +330,8 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 
 // far reports whether a fault of some products of K, of which there are many, changes
 // elements in another way than they are wrong: it spares computing their bits. If it is
-// the cause, a regression of errors on changes has a slope of about 1.
+// the cause, a regression of errors on changes, in the part of C that is wrong, has a slope
+// of about 1.
 func (x *explainer[T]) far(ctx context.Context, h *change, elements []element) (bool, error) {
 	if h.extra == 0 {
 		return false, nil
@@ -335,7 +341,7 @@ func (x *explainer[T]) far(ctx context.Context, h *change, elements []element) (
 	for n := range elements {
 		e := &elements[n]
 		off := e.got - e.want
-		if off != off || math.IsInf(off, 0) {
+		if !e.wrong || off != off || math.IsInf(off, 0) {
 			continue
 		}
 		g, err := x.guess(ctx, h, e, &w)
@@ -379,7 +385,8 @@ func (x *explainer[T]) explain(ctx context.Context, faults []Fault) ([]Finding, 
 }
 
 // compete weighs all faults, first on a part of the sample, and returns those that
-// explain it, the best first.
+// explain it, the best first. Those that hold in a part of C and would not convince alone
+// are behind them.
 func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(context.Context, Fault, []element) (*candidate, error)) ([]*candidate, error) {
 	part := x.part()
 	candidates := make([]*candidate, len(faults))
@@ -403,17 +410,26 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 			return nil, err
 		}
 	}
-	least := chance + math.Log2(float64(len(faults)))
-	var all []*candidate
+	least := chance + math.Log2(float64(len(faults)+x.tried))
+	var all, others []*candidate
 	for _, c := range candidates {
-		if c != nil && c.score >= least && c.is(enough) && (c.contradicted == 0 || c.score >= float64(convincing*c.explained)) {
-			all = append(all, c)
+		if c == nil || c.score < least || !c.is(enough) {
+			continue
 		}
+		c.Where = x.region(c)
+		if c.contradicted == 0 || c.score >= float64(convincing*c.explained) || x.ofOneRow(c) {
+			all = append(all, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.score, a.score), a.writing()-b.writing())
 	})
-	return all, nil
+	return append(all, others...), nil
 }
 
 // writing returns 0 for a fault of what is written to C that holds in a part of it, as
@@ -463,7 +479,14 @@ func (x *explainer[T]) part() []element {
 	return part
 }
 
-// report makes a finding of the best candidate and of those that cannot be told from it.
+// report makes a finding of the best candidate and of those that cannot be told from it,
+// each in the part of C in which it holds.
+//
+// What leaves no trace of the operands is likelier than what makes them look so, and what
+// holds in all of C than what holds in a part. Of what holds in a part, where that is all
+// that one row of a grid of scales is for, one wrong scale is likelier than that row's being
+// read from another place, and this than a factor that was fitted and all other faults; in any other part, a layout of
+// scales and a factor are the least likely. Otherwise what comes first in the table is.
 func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding, error) {
 	var class []*candidate
 	for _, c := range all {
@@ -471,14 +494,18 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 			class = append(class, c)
 		}
 	}
-	// What leaves no trace of the operands is likelier than what makes them look so; then the
-	// one that comes first in the table. A factor that was fitted says least.
+	row0 := slices.ContainsFunc(class, func(c *candidate) bool { return c.Kind == ScalesOfRow && c.By == 0 })
+	class = slices.DeleteFunc(class, func(c *candidate) bool { // of what another fault says more plainly
+		return c.Kind == KFactor && c.To-c.From == x.p.k && !x.ofOneRow(c) || c.Kind == ScalesFirstRow && row0
+	})
+	if len(class) == 0 {
+		return nil, nil
+	}
 	slices.SortStableFunc(class, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(a.plainness(), b.plainness()), cmp.Compare(a.number, b.number))
+		return cmp.Or(cmp.Compare(a.plainness(), b.plainness()), cmp.Compare(a.rank(), b.rank()), cmp.Compare(x.prior(a), x.prior(b)), cmp.Compare(a.number, b.number))
 	})
 	best := class[0]
-	where := x.region(best)
-	if where.Scattered {
+	if best.Where.Scattered {
 		at := slices.IndexFunc(class, (*candidate).scatters)
 		if at < 0 {
 			return nil, nil
@@ -487,10 +514,10 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 		class = slices.Insert(slices.Delete(class, at, at+1), 0, best)
 	}
 	f := Finding{Fault: best.Fault, Explained: best.explained, Of: best.explained + best.missed}
-	f.Fault.Where = where
 	f.Text = f.Fault.String()
 	for _, c := range class[1:] {
-		if best.change.fitted || !c.change.fitted { // a factor is what any fault comes to
+		// A factor is what any fault comes to, and some elements are what any comes to there.
+		if (best.change.fitted || !c.change.fitted) && (best.Where.Scattered || !c.Where.Scattered) {
 			f.Same = append(f.Same, c.Fault)
 		}
 	}
@@ -519,12 +546,38 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 	return []Finding{f}, nil
 }
 
-// same reports whether candidates cannot be told apart: both explain the same elements,
-// and give the same result on all.
+// prior orders candidates that give the same result in the parts of C in which they hold,
+// the likelier first: see report.
+func (x *explainer[T]) prior(c *candidate) int {
+	switch one := x.ofOneRow(c); {
+	case one && c.Kind == KFactor && c.Factor != 0 && !c.change.fitted:
+		return 0
+	case one && c.Kind == ScalesOfRow:
+		return 1
+	case one && c.Kind == KFactor && c.Factor != 0:
+		return 2
+	case c.Kind == KFactor, c.Kind == ScalesLayout && c.Where != Region{}:
+		return 4
+	}
+	return 3
+}
+
+// ofOneRow reports whether a candidate is of scales of one row of a grid, and holds where
+// those are for: then it is no wonder that it holds in that part of C only.
+func (x *explainer[T]) ofOneRow(c *candidate) bool {
+	return (c.Kind == KFactor || c.Kind == ScalesOfRow) && x.p.ofScaleRow(c.Of, c.Where)
+}
+
+// same reports whether candidates cannot be told apart where they hold: both explain the
+// same wrong elements, and give the same result there. On right elements they may differ
+// where neither holds.
 func (x *explainer[T]) same(a, b *candidate) bool {
 	for n := range x.elements {
 		g, h := a.guesses[n], b.guesses[n]
 		if g.unknown || h.unknown || a.outcomes[n] == open || b.outcomes[n] == open {
+			continue
+		}
+		if !x.elements[n].wrong && (a.contradicted > 0 && a.outcomes[n] != fits || b.contradicted > 0 && b.outcomes[n] != fits) {
 			continue
 		}
 		if (a.outcomes[n] == fits) != (b.outcomes[n] == fits) {
@@ -535,6 +588,45 @@ func (x *explainer[T]) same(a, b *candidate) bool {
 		}
 	}
 	return true
+}
+
+// otherRows lists faults that read a row of a grid of scales for the only one that wrong
+// elements are of, and counts those that do not fit.
+func (x *explainer[T]) otherRows(ctx context.Context) (all []Fault, err error) {
+	const first = 8
+	wrong := make([]*element, x.wrong)
+	for n := range wrong {
+		wrong[n] = &x.elements[n]
+	}
+	var w scratch
+	for _, side := range []Side{A, B} {
+		g := x.p.side(side)
+		in := x.p.scaleRow(side, wrong)
+		if in == (Region{}) || g.rows > mostBy {
+			continue
+		}
+		for r := range g.rows {
+			f := Fault{Kind: ScalesOfRow, Of: side, By: r}
+			h, err := newChange(x.p, f)
+			if r == max(in.FromRow, in.FromCol)/g.height || err != nil {
+				continue
+			}
+			x.tried++
+			fit := true
+			for n := 0; n < min(first, len(wrong)) && fit; n++ {
+				_, o, _, err := x.try(ctx, h, wrong[n*len(wrong)/min(first, len(wrong))], &w)
+				if err != nil {
+					return nil, err
+				}
+				fit = o != refuted
+			}
+			if fit {
+				all = append(all, f)
+			}
+		}
+	}
+	x.tried -= len(all)
+	return all, nil
 }
 
 // fitted lists faults with a factor that is taken from the result: all of C, or a block of
@@ -551,26 +643,46 @@ func (x *explainer[T]) fitted() (all []Fault) {
 		slices.Sort(ratios)
 		all = append(all, Fault{Kind: Scaled, Factor: ratios[len(ratios)/2]})
 	}
-	blocks := (x.p.k + x.p.block - 1) / x.p.block
-	if blocks < 2 || blocks > mostRanges {
-		return all
-	}
-	for q := range blocks {
-		lo, hi := q*x.p.block, min((q+1)*x.p.block, x.p.k)
-		from, _ := slices.BinarySearch(x.cuts, lo)
-		to, _ := slices.BinarySearch(x.cuts, hi)
-		// The element to which the block contributes the most.
-		most, factor := 0.0, 0.0
-		for n := range x.elements[:x.wrong] {
-			e := &x.elements[n]
-			part := e.between(from, to).value
-			if off := e.got - e.want; math.Abs(part) > most && !math.IsInf(part, 0) && off == off && !math.IsInf(off, 0) {
-				most, factor = math.Abs(part), 1+off/part
-			}
+	for _, side := range []Side{A, B} {
+		width := x.p.a.width
+		if side == B {
+			width = x.p.b.width
 		}
-		if factor > 1e-6 && math.Abs(factor-1) > 1e-6 && math.Abs(factor-2) > 1e-4 {
-			all = append(all, Fault{Kind: KFactor, From: lo, To: hi, Factor: factor})
+		for lo := 0; lo < x.p.k && x.p.k/width <= mostRanges; lo += width {
+			f := Fault{Kind: KFactor, Of: side, From: lo, To: min(lo+width, x.p.k)}
+			var ok bool
+			if f.Factor, ok = x.factor(f.From, f.To); ok {
+				all = append(all, f)
+			}
 		}
 	}
 	return all
+}
+
+// factor returns by what the contribution of products [from, to) of K would have to be
+// multiplied: as the element has it to which they contribute the most. As far as that is
+// uncertain, it is a power of two or 0.
+func (x *explainer[T]) factor(from, to int) (factor float64, ok bool) {
+	lo, okLo := slices.BinarySearch(x.cuts, from)
+	hi, okHi := slices.BinarySearch(x.cuts, to)
+	if !okLo || !okHi {
+		return 0, false
+	}
+	most, off, uncertain := 0.0, 0.0, 0.0
+	for n := range x.elements[:x.wrong] {
+		e := &x.elements[n]
+		part := e.between(lo, hi).value
+		if d := e.got - e.want; math.Abs(part) > most && !math.IsInf(part, 0) && d == d && !math.IsInf(d, 0) {
+			most, off = math.Abs(part), d/part
+			uncertain = (x.p.out.place(e.got) + float64(x.coefficient*e.all.total)) / most
+		}
+	}
+	factor = 1 + off
+	if math.Abs(factor) <= uncertain {
+		return 0, most > 0
+	}
+	if power := math.Exp2(math.Round(math.Log2(factor))); math.Abs(factor-power) <= min(uncertain, power/16) {
+		factor = power
+	}
+	return factor, most > 0 && factor > 1e-6 && math.Abs(factor-1) > 1e-6
 }

@@ -26,7 +26,8 @@ type Finding struct {
 	Fault Fault `json:"fault"`
 	// Text is what Fault's String says.
 	Text string `json:"text"`
-	// Same are faults that give the same result on all elements that were looked at.
+	// Same are other faults that explain the same wrong elements by the same values, each in
+	// the part of C in which it holds, the likelier first: this result cannot tell them apart.
 	Same []Fault `json:"same,omitempty"`
 	// Explained is the number of wrong elements that the fault explains, of Of for which it
 	// says what they should be; Rows and OfRows are the numbers of their rows.
@@ -40,30 +41,48 @@ type Finding struct {
 }
 
 // String returns a sentence, such as "the scales of A are read one row too far: explains
-// 512 of 512 wrong elements looked at, in 71 of 71 rows".
+// 512 of 512 wrong elements looked at, in 71 of 71 rows". Where others explain them as
+// well, it lists all.
 func (f Finding) String() string {
 	var s strings.Builder
-	s.WriteString(f.Fault.String())
+	if len(f.Same) == 0 {
+		s.WriteString(f.Fault.String())
+	} else {
+		s.WriteString("one of these; this result cannot tell them apart: ")
+		for i, text := range alternatives(append([]Fault{f.Fault}, f.Same...)) {
+			if i > 0 {
+				s.WriteString("; ")
+			}
+			fmt.Fprintf(&s, "(%d) %s", i+1, text)
+		}
+	}
 	fmt.Fprintf(&s, ": explains %d of %d wrong elements looked at, in %d of %d rows", f.Explained, f.Of, f.Rows, f.OfRows)
 	if f.Bits > 0 {
 		fmt.Fprintf(&s, "; %d bit for bit", f.Bits)
 	}
-	const most = 4
-	for i, same := range f.Same {
-		switch {
-		case i == 0:
-			s.WriteString("; cannot be told here from: ")
-		case i == most:
-			fmt.Fprintf(&s, "; and %d others", len(f.Same)-most)
-		default:
-			s.WriteString("; ")
-		}
-		if i == most {
-			break
-		}
-		s.WriteString(same.String())
-	}
 	return s.String()
+}
+
+// alternatives says what each fault is, those that differ in the row that is read at once.
+func alternatives(faults []Fault) (texts []string) {
+	for len(faults) > 0 {
+		first := faults[0]
+		text, rows := first.String(), []int(nil)
+		for len(faults) > 0 {
+			next := faults[0]
+			if next.By = first.By; next != first || rows != nil && first.Kind != ScalesOfRow {
+				break
+			}
+			rows = append(rows, faults[0].By)
+			faults = faults[1:]
+		}
+		if len(rows) > 1 {
+			one, many := fmt.Sprintf("row %d of", first.By), fmt.Sprintf("one of rows %s of", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(rows), "[]")), ", "))
+			text = strings.Replace(text, one, many, 1)
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 // String returns the findings, a line each, or what was tried.

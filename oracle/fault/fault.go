@@ -121,7 +121,7 @@ func (f Fault) check() error {
 		if !one {
 			return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
 		}
-	case KOtherScale, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesFirstColumn, ScalesOfTile,
+	case KOtherScale, KFactor, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesOfRow, ScalesFirstColumn, ScalesOfTile,
 		ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
 		ScalesBlock, ScalesGrid, ScalesAsE8M0, ScalesAsE4M3, ScalesAsUE4M3, ScalesNaNNumber, OuterIgnored, OuterSquared, OuterReciprocal,
 		WrongFormat, CodesRowsOff, CodesTransposed, CodesSwapped, NibblesSwapped, CodesFlushed, NaNIsZero:

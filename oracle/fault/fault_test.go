@@ -66,7 +66,7 @@ func TestRefused(t *testing.T) {
 	c := make([]float32, testRows*testCols)
 	for _, f := range []Fault{
 		{Kind: KLost, From: 10, To: 10}, {Kind: KLost, From: 200, To: 227}, {Kind: KDoubled, From: -1, To: 5}, {Kind: KTailLost, By: 227},
-		{Kind: KOtherScale, Of: A, From: 0, To: 64, By: -1}, {Kind: KFactor, From: 0, To: 64}, {Kind: KFactor, From: 3, To: 64, Factor: 2},
+		{Kind: KOtherScale, Of: A, From: 0, To: 64, By: -1}, {Kind: KFactor, From: 0, To: 64, Factor: 2}, {Kind: KFactor, Of: A, From: 3, To: 64, Factor: 2}, {Kind: KFactor, Of: A, From: 0, To: 64, Factor: -1},
 		{Kind: KTailTwice, By: 2}, {Kind: KTailUnmasked, By: 0}, {Kind: ScalesLayout, Of: A, Read: Packed}, {Kind: ScalesLayout, Of: A},
 		{Kind: ScalesLayout, Of: A, Read: 99}, {Kind: WrongFormat, Of: A, Format: 99}, {Kind: CodesExchanged}, {Kind: Unpromoted, Model: "abacus"},
 		{Kind: NarrowSums, Type: Float32, By: 1}, {Kind: NarrowSums, Type: Float16}, {Kind: TilesTransposed, By: 100}, {Kind: ResultsExchanged, Of: A},

@@ -76,7 +76,7 @@ func tableRows() (rows []tableRow) {
 			add(f, plain)
 		}
 	}
-	for _, f := range []Fault{{Kind: KFactor, From: 64, To: 128, Factor: 3}, {Kind: Scaled, Factor: 0.75}} {
+	for _, f := range []Fault{{Kind: KFactor, Of: A, From: 64, To: 128, Factor: 3}, {Kind: Scaled, Factor: 0.75}} {
 		add(f, plain)
 	}
 	for _, with := range []string{addends, withNaN, tensorOps} {

@@ -17,7 +17,7 @@ import (
 // operandOf quantizes a pattern. If wide, scales are from 2^-20 to 2^20 times what they
 // would be; if powers, powers of two.
 func operandOf(name string, rows, cols int, block tensor.Block, kind operandKind, seed uint64) *tensor.Tensor {
-	g := oracle.Generator{Pattern: kind.pattern, Rows: rows, Cols: cols, Block: block, Seed: seed}
+	g := oracle.Generator{Pattern: kind.pattern, Rows: rows, Cols: cols, Block: block, Seed: seed, Uniform: true}
 	t := &tensor.Tensor{Name: name, Shape: []int{rows, cols}, Block: block}
 	err := tensor.Quantize(context.Background(), t, g.Values(), tensor.Quantizer{Scale: func(_ int, amax float32, _ bool) fp8.Scale {
 		s := amax / 448

@@ -17,7 +17,7 @@ const (
 	KDoubled
 	// KOtherScale gives blocks of K in [From, To), in Of, the scale of the block By further.
 	KOtherScale
-	// KFactor multiplies what products [From, To) contribute by Factor, as a wrong scale does.
+	// KFactor has scales of Of, those of products [From, To), Factor times as large.
 	KFactor
 	// KTailLost leaves the last By products out.
 	KTailLost
@@ -39,6 +39,8 @@ const (
 	ScalesColumnsOff
 	// ScalesFirstRow reads the first row of Of's grid for all rows.
 	ScalesFirstRow
+	// ScalesOfRow reads row By of Of's grid for others.
+	ScalesOfRow
 	// ScalesFirstColumn reads the first scale of a row of Of's grid for all of K.
 	ScalesFirstColumn
 	// ScalesOfTile reads for every row of Of's grid the first row of its tile of By rows.
@@ -166,7 +168,7 @@ var kinds = enum.Enum[Kind]{Type: "Kind", What: "kind of fault", Prefix: "fault"
 
 var kindNames = [...]string{
 	"none", "k-lost", "k-doubled", "k-other-scale", "k-factor", "k-tail-lost", "k-tail-twice", "k-tail-unmasked",
-	"scales-layout", "scales-transposed", "scales-rows-off", "scales-columns-off", "scales-first-row",
+	"scales-layout", "scales-transposed", "scales-rows-off", "scales-columns-off", "scales-first-row", "scales-of-row",
 	"scales-first-column", "scales-of-tile", "scales-ignored", "scales-squared", "scales-reciprocal",
 	"scales-exchanged", "scales-rounded", "scales-power-down", "scales-power-up", "scales-exponent-off",
 	"scales-block", "scales-grid", "scales-as-e8m0", "scales-as-e4m3", "scales-as-ue4m3", "scales-nan-number",

@@ -103,7 +103,7 @@ func (x *explainer[T]) region(c *candidate) Region {
 		}
 	}
 	row, col := func(e *element) int { return e.i }, func(e *element) int { return e.j }
-	all := []Region{}
+	all := []Region{x.p.scaleRow(A, in), x.p.scaleRow(B, in)}
 	fromRow, toRow := between(in, out, row, x.p.m)
 	fromCol, toCol := between(in, out, col, x.p.n)
 	all = append(all, Region{FromRow: fromRow, ToRow: toRow}, Region{FromCol: fromCol, ToCol: toCol})
@@ -121,6 +121,41 @@ func (x *explainer[T]) region(c *candidate) Region {
 		}
 	}
 	return tiled(in, out)
+}
+
+// scaleRow returns the rows (of A) or columns (of B) of C under one row of the grid of
+// scales, if all elements are there.
+func (p *problem) scaleRow(s Side, elements []*element) Region {
+	height, of := p.side(s).height, func(e *element) int { return e.i }
+	if s == B {
+		of = func(e *element) int { return e.j }
+	}
+	from := least(elements, of) / height * height
+	to := from + height
+	if most(elements, of) >= to {
+		return Region{}
+	}
+	if to >= p.extent(s) && height > 1 {
+		to = 0
+	}
+	if s == B {
+		return Region{FromCol: from, ToCol: to}
+	}
+	return Region{FromRow: from, ToRow: to}
+}
+
+// ofScaleRow reports whether a region is the rows or columns of C under one row of the grid
+// of scales.
+func (p *problem) ofScaleRow(s Side, r Region) bool {
+	from, to, other := r.FromRow, r.ToRow, Region{FromRow: r.FromRow, ToRow: r.ToRow}
+	if s == B {
+		from, to, other = r.FromCol, r.ToCol, Region{FromCol: r.FromCol, ToCol: r.ToCol}
+	}
+	if to == 0 {
+		to = p.extent(s)
+	}
+	height := p.side(s).height
+	return r == other && from%height == 0 && to == min(from+height, p.extent(s))
 }
 
 // tiled returns the largest tiles of which some hold all elements in and none out.

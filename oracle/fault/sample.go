@@ -103,8 +103,41 @@ func (p *problem) choose(wrong []int) (places []int) {
 			add(i, j)
 		}
 	}
+	places = append(places, p.around(wrong)...)
 	slices.Sort(places)
 	return slices.Compact(places)
+}
+
+// around returns places just outside the rows and the columns of those that are wrong, so
+// that it is known where these end.
+func (p *problem) around(wrong []int) (places []int) {
+	if len(wrong) == 0 {
+		return nil
+	}
+	row, col := func(at int) int { return at / p.n }, func(at int) int { return at % p.n }
+	lines := func(of func(at int) int) (before, after int) {
+		before, after = of(wrong[0]), of(wrong[0])
+		for _, at := range wrong {
+			before, after = min(before, of(at)), max(after, of(at))
+		}
+		return before - 1, after + 1
+	}
+	above, below := lines(row)
+	left, right := lines(col)
+	add := func(i, j int) {
+		if i >= 0 && i < p.m && j >= 0 && j < p.n {
+			places = append(places, i*p.n+j)
+		}
+	}
+	const each = 8
+	for n := range each {
+		at := wrong[n*len(wrong)/each]
+		add(above, col(at))
+		add(below, col(at))
+		add(row(at), left)
+		add(row(at), right)
+	}
+	return places
 }
 
 func frac(x float64) float64 { return x - math.Floor(x) }

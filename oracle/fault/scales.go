@@ -40,6 +40,14 @@ func readFirstRow(_ Fault, g *grid, h *change) func(r, c int) float32 {
 	return func(_, c int) float32 { return g.read(c, h.beyond) }
 }
 
+func readRow(f Fault, g *grid, h *change) func(r, c int) float32 {
+	return func(_, c int) float32 { return g.read(f.By*g.cols+c, h.beyond) }
+}
+
+func textOfRow(f Fault) string {
+	return fmt.Sprintf("the scales of %s are read from row %d of their grid", f.Of.words(), f.By)
+}
+
 func readFirstColumn(_ Fault, g *grid, h *change) func(r, c int) float32 {
 	return func(r, _ int) float32 { return g.read(r*g.cols, h.beyond) }
 }

@@ -37,6 +37,7 @@ func init() {
 		ScalesRowsOff:     {text: textOfOff("the scales of %s are read %s", "row"), list: listOff(ScalesRowsOff, 1, -1, 2), apply: applyGrid(readRowsOff)},
 		ScalesColumnsOff:  {text: textOfOff("the scales of %s are read %s", "place"), list: listOff(ScalesColumnsOff, 1, -1), apply: applyGrid(readColumnsOff)},
 		ScalesFirstRow:    {text: textOfFirst("of the first row", "all rows"), list: listSides(ScalesFirstRow, A, B, Both), apply: applyGrid(readFirstRow)},
+		ScalesOfRow:       {text: textOfRow, list: none, apply: applyGrid(readRow)},
 		ScalesFirstColumn: {text: textOfFirst("of the first block of K", "all of K"), list: listSides(ScalesFirstColumn, A, B, Both), apply: applyGrid(readFirstColumn)},
 		ScalesOfTile:      {text: textOfTileScale, list: listTileScales, apply: applyGrid(readTile)},
 		ScalesIgnored:     {text: scalesOf("ignored"), list: listSides(ScalesIgnored, A, B, Both), apply: applyScale(ignored)},

@@ -51,9 +51,9 @@ func TestOperands(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `[
 		{"name": "a", "format": "E2M1", "shape": [6, 32], "block": "1x16", "scaleFormat": "UE4M3",
-			"outer": {"scales": 1, "rows": 0, "divide": false, "first": 0.25}},
+			"scales": 12, "distinct": 10, "alike": 0.030303030303030304, "outer": {"scales": 1, "rows": 0, "divide": false, "first": 0.25}},
 		{"name": "b", "format": "E2M1", "shape": [4, 32], "block": "1x16", "scaleFormat": "UE4M3",
-			"outer": {"scales": 2, "rows": 2, "divide": true, "first": 8}}]`, string(text))
+			"scales": 8, "distinct": 7, "alike": 0.03571428571428571, "outer": {"scales": 2, "rows": 2, "divide": true, "first": 8}}]`, string(text))
 	b.ScaleFormat, b.Outer = tensor.Float32Scales, tensor.Outer{}
 	require.Equal(t, `"b", E2M1 [4 32], one scale for 1x16`, NewOperand(b).String())
 	b.Outer = tensor.Outer{Scales: []float32{1, 2, 3, 4}, Rows: 1}

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
@@ -66,6 +67,11 @@ type Operand struct {
 	// ScaleFormat is that of the scales of blocks, and Outer the scales above them, if any.
 	ScaleFormat tensor.ScaleFormat `json:"scaleFormat"`
 	Outer       *Outer             `json:"outer,omitempty"`
+	// Scales is the number of scales of blocks, and Distinct that of their values. Alike is
+	// the share of pairs of scales that are equal: of swaps, those that no test can see.
+	Scales   int     `json:"scales"`
+	Distinct int     `json:"distinct"`
+	Alike    float64 `json:"alike"`
 }
 
 // Outer says what the outer scales of an operand are.
@@ -79,6 +85,23 @@ type Outer struct {
 // NewOperand describes t.
 func NewOperand(t *tensor.Tensor) Operand {
 	o := Operand{Name: t.Name, Format: t.Format.String(), Shape: t.Shape, Block: t.Block.String(), ScaleFormat: t.ScaleFormat}
+	rows, cols := t.Grid()
+	o.Scales = rows * cols
+	values := map[uint32]int{}
+	if o.Scales > 0 {
+		for r := range rows {
+			for _, s := range t.ScaleRow(r) {
+				values[math.Float32bits(s)]++
+			}
+		}
+	}
+	if o.Distinct = len(values); o.Scales > 1 {
+		equal := 0
+		for _, n := range values {
+			equal += n * (n - 1)
+		}
+		o.Alike = float64(equal) / float64(o.Scales*(o.Scales-1))
+	}
 	if !t.Outer.None() {
 		o.Outer = &Outer{len(t.Outer.Scales), t.Outer.Rows, t.Outer.Divide, oracle.Number(t.Outer.Scales[0])}
 	}
@@ -94,7 +117,23 @@ func (o Operand) String() string {
 	if o.Outer != nil {
 		text += ", " + o.Outer.String()
 	}
+	if limit := o.Limit(); limit != "" {
+		text += "; " + limit
+	}
 	return text
+}
+
+// Limit says that swapped scales would not be seen, where more than a quarter of their
+// pairs are equal, and otherwise "".
+func (o Operand) Limit() string {
+	const many = 0.25
+	switch {
+	case o.Scales > 1 && o.Distinct == 1:
+		return fmt.Sprintf("its %d scales are all equal: swapped scales would not be seen", o.Scales)
+	case o.Alike > many:
+		return fmt.Sprintf("its scales have %d distinct values in %d: %.0f %% of pairs are equal, which swapped would not be seen", o.Distinct, o.Scales, 100*o.Alike)
+	}
+	return ""
 }
 
 // String says how many outer scales there are, such as "times an outer scale of 0.0117".

@@ -55,6 +55,11 @@ func CheckAdded[T gemm.Output](t testing.TB, got, old []T, a, b *tensor.Tensor, 
 	if err != nil {
 		t.Fatalf("there is no verdict: %v", err)
 	}
+	for _, x := range []judge.Operand{v.A, v.B} {
+		if limit := x.Limit(); limit != "" {
+			t.Logf("operand %q: %s", x.Name, limit)
+		}
+	}
 	if v.Pass {
 		if v.Power.Alarm() {
 			t.Log(v.Together())

@@ -25,6 +25,7 @@ type recorder struct {
 	ctx    context.Context
 	name   string
 	errors []string
+	logs   []string
 	fatal  string
 }
 
@@ -34,6 +35,9 @@ type ended struct{}
 func (r *recorder) Helper()                  {}
 func (r *recorder) Name() string             { return r.name }
 func (r *recorder) Context() context.Context { return r.ctx }
+func (r *recorder) Logf(format string, args ...any) {
+	r.logs = append(r.logs, fmt.Sprintf(format, args...))
+}
 func (r *recorder) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
@@ -160,4 +164,33 @@ func TestLongName(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, pages, 1)
 	require.Len(t, pages[0].Name(), 100+len(".html"))
+}
+
+// TestDistinct wants operands of every pattern, under scales that are powers of two, whose
+// swapped scales are seen, and the log to say so where they are not.
+func TestDistinct(t *testing.T) {
+	limit := func(uniform bool, pattern oracle.Pattern) (found, scales int, logged string) {
+		g := oracle.Generator{Pattern: pattern, Rows: 64, Cols: 4096, Seed: 1, Uniform: uniform}
+		a := oracletest.Operand(t, "a", g, scaling.Default(scaling.Input))
+		values := map[float32]bool{}
+		for _, s := range a.Scales {
+			values[s] = true
+		}
+		b := &tensor.Tensor{Name: "b", Format: fp8.E4M3, Shape: []int{1, 4096}, Codes: make([]byte, 4096), Scales: []float32{1}}
+		r := run(t, "TestKernel", func(t testing.TB) {
+			oracletest.Check(t, make([]float32, 64), a, b, judge.Claim{}, oracletest.Options{})
+		})
+		return len(values), len(a.Scales), strings.Join(r.logs, " ")
+	}
+	for _, pattern := range []oracle.Pattern{oracle.Bell, oracle.Ties, oracle.Outlier, oracle.Subnormals} {
+		found, scales, logged := limit(false, pattern)
+		require.Equal(t, 2048, scales)
+		require.GreaterOrEqual(t, found, 8, pattern)
+		require.Empty(t, logged, pattern)
+	}
+	for _, pattern := range []oracle.Pattern{oracle.Bell, oracle.Ties} {
+		found, _, logged := limit(true, pattern)
+		require.Equal(t, 2, found)
+		require.Contains(t, logged, `operand "a": its scales have 2 distinct values in 2048: `)
+	}
 }

@@ -45,7 +45,8 @@ def generate(
         the format, and their neighbours), outlier (one value of each block 4096 times as
         large), tiny (times 2^-130), subnormals, zeros, powers (largest magnitudes next to
         powers of two), nans or infs (in some rows).
-    block: the blocks that patterns go by; take that of the recipe.
+    block: the blocks that patterns go by; take that of the recipe. Each is multiplied by a
+        power of two from 2^-7 to 1, neighbours by others, so that swapped scales are seen.
     Raises InputError for a pattern, format or block that is none, and sizes that are
     negative or too large.
     """

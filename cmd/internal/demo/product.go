@@ -26,7 +26,7 @@ type product struct {
 	right, wrong []safetensors.Tensor // c
 }
 
-// newProduct quantizes the input and the weights of the layer as DeepSeek-V3 does,
+// newProduct quantizes the input and the weights of the layer in the blocks of DeepSeek-V3,
 // and computes what DeepGEMM's kernel gives on a Hopper GPU.
 func newProduct(ctx context.Context, m *nn.Llama, taps []safetensors.Tensor) (p product, err error) {
 	input := taps[slices.IndexFunc(taps, func(t safetensors.Tensor) bool { return t.Name == layerName+".input" })]

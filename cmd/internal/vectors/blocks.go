@@ -45,7 +45,7 @@ func (s *scaler) blocks(ctx context.Context) error {
 }
 
 func (s *scaler) blocksFP8(ctx context.Context, pattern oracle.Pattern) error {
-	g := oracle.Generator{Pattern: pattern, Rows: blockRows, Cols: blockCols, Block: tile, Seed: s.seed}
+	g := oracle.Generator{Pattern: pattern, Rows: blockRows, Cols: blockCols, Block: tile, Seed: s.seed, Uniform: true}
 	m := s.matrix("x."+pattern.String(), g.Values(), blockRows, blockCols)
 	for _, p := range oneLevel(fp8.E4M3) {
 		if p.ScaleFormat().Encoded() {
@@ -62,7 +62,7 @@ func (s *scaler) blocksFP8(ctx context.Context, pattern oracle.Pattern) error {
 func (s *scaler) blocksMX(ctx context.Context, pattern oracle.Pattern) error {
 	inputs := make(map[fp8.Format]matrix)
 	for _, f := range mxFormats {
-		g := oracle.Generator{Pattern: pattern, Rows: narrowRows, Cols: narrowCols, Block: micro, Seed: s.seed}
+		g := oracle.Generator{Pattern: pattern, Rows: narrowRows, Cols: narrowCols, Block: micro, Seed: s.seed, Uniform: true}
 		name := "x.mx." + pattern.String()
 		if pattern == oracle.Ties || pattern == oracle.Subnormals { // whose values are the format's
 			g.Format = f
@@ -87,7 +87,7 @@ func (s *scaler) blocksMX(ctx context.Context, pattern oracle.Pattern) error {
 }
 
 func (s *scaler) blocksNVFP4(ctx context.Context, pattern oracle.Pattern) error {
-	g := oracle.Generator{Pattern: pattern, Rows: narrowRows, Cols: narrowCols, Block: sixteen, Format: fp8.E2M1, Seed: s.seed}
+	g := oracle.Generator{Pattern: pattern, Rows: narrowRows, Cols: narrowCols, Block: sixteen, Format: fp8.E2M1, Seed: s.seed, Uniform: true}
 	return s.nvfp4(ctx, pattern.String(), s.matrix("x.nvfp4."+pattern.String(), g.Values(), narrowRows, narrowCols))
 }
 
@@ -102,7 +102,7 @@ func (s *scaler) otherBlocksNVFP4(ctx context.Context) error {
 			return err
 		}
 	}
-	g := oracle.Generator{Pattern: oracle.Outlier, Rows: 3 * 16, Cols: 40, Block: tensor.Block{Rows: 16}, Seed: s.seed}
+	g := oracle.Generator{Pattern: oracle.Outlier, Rows: 3 * 16, Cols: 40, Block: tensor.Block{Rows: 16}, Seed: s.seed, Uniform: true}
 	m := s.matrix("x.nvfp4.stack", g.Values(), 3, 16, 40)
 	for _, p := range []scaling.Profile{scaling.NVFP4TE, scaling.NVFP4CompressedTensors, scaling.NVFP4FourOverSixMSE} {
 		r := p.Recipe(scaling.Weight)

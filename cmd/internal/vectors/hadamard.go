@@ -27,7 +27,7 @@ func (s *scaler) hadamard(ctx context.Context) error {
 		if pattern == oracle.Infs {
 			signs = signs[:1]
 		}
-		g := oracle.Generator{Pattern: pattern, Rows: hadamardRows, Cols: hadamardCols, Block: micro, Seed: s.seed}
+		g := oracle.Generator{Pattern: pattern, Rows: hadamardRows, Cols: hadamardCols, Block: micro, Seed: s.seed, Uniform: true}
 		x := g.Values()
 		half := narrowed[fp8.BFloat16](x)
 		name := "x.hadamard." + pattern.String()

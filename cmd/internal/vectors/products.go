@@ -86,7 +86,7 @@ func makeProduct(ctx context.Context, seed uint64, name string, pattern oracle.P
 
 // quantized returns a tensor of a pattern.
 func quantized(ctx context.Context, name string, r scaling.Recipe, pattern oracle.Pattern, seed uint64, rows, cols int) (*tensor.Tensor, error) {
-	x := oracle.Generator{Pattern: pattern, Rows: rows, Cols: cols, Block: r.Block, Format: r.Format, Seed: seed}.Values()
+	x := oracle.Generator{Pattern: pattern, Rows: rows, Cols: cols, Block: r.Block, Format: r.Format, Seed: seed, Uniform: true}.Values()
 	t := &tensor.Tensor{Name: name, Shape: []int{rows, cols}}
 	return t, scaling.Quantize(ctx, t, x, scaling.Quantizer{Recipe: r})
 }

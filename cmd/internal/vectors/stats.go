@@ -29,7 +29,7 @@ func makeStats(_ context.Context, seed uint64) (*tensors, any, error) {
 	var index []statsCase
 	for _, pattern := range oracle.Patterns() {
 		for _, f := range fp8.Formats() {
-			x := oracle.Generator{Pattern: pattern, Rows: statsRows, Cols: statsCols, Block: tensor.Block{Rows: 1, Cols: 32}, Format: f, Seed: seed}.Values()
+			x := oracle.Generator{Pattern: pattern, Rows: statsRows, Cols: statsCols, Block: tensor.Block{Rows: 1, Cols: 32}, Format: f, Seed: seed, Uniform: true}.Values()
 			name := fmt.Sprintf("%s.%s", pattern, lower(f))
 			c := statsCase{Pattern: pattern.String(), Format: f.String(), Exponents: make(map[int]int64)}
 			c.Input = numbers(ts, "x."+name, x, statsRows, statsCols)
