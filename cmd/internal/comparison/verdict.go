@@ -19,7 +19,7 @@ type Verdict struct {
 	Summary   string    // the verdict as a sentence
 	Steps     int       // that were judged
 	Operands  int       // likewise
-	Findings  []Finding // what is suspect or sick, the worst first
+	Findings  []Finding // what is suspect or sick; the worst first, of equals the one with more such steps
 	Advice    []string  // what to try, the likeliest first
 	NotJudged []string
 }
@@ -41,6 +41,7 @@ type Finding struct {
 	Steps          int     // how many there were
 
 	tensor string
+	sick   int // in how many steps it was
 }
 
 // The ways to lose values, as findings name them.
@@ -141,7 +142,7 @@ func (r *Result) findings() (all []Finding) {
 		role := roleOf(tensor)
 		all = append(all, Finding{
 			Layer: shortName(strings.TrimSuffix(tensor, "."+role)), Operand: role, What: what, Health: h,
-			Share: l.Share, Step: l.Step, Op: l.Op, First: l.First, Last: l.Last, Steps: l.Steps, tensor: tensor,
+			Share: l.Share, Step: l.Step, Op: l.Op, First: l.First, Last: l.Last, Steps: l.Steps, tensor: tensor, sick: l.Sick,
 		})
 	}
 	if r.health != nil {
@@ -156,7 +157,8 @@ func (r *Result) findings() (all []Finding) {
 		add(n.Tensor, notFinite, lost{Step: n.Step, Op: n.Op, First: n.Step, Last: n.Step, Steps: 1}, telemetry.Sick)
 	}
 	slices.SortStableFunc(all, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(b.Health, a.Health), cmp.Compare(order(a.What), order(b.What)), cmp.Compare(b.Share, a.Share))
+		return cmp.Or(cmp.Compare(b.Health, a.Health), cmp.Compare(order(a.What), order(b.What)),
+			cmp.Compare(b.sick, a.sick), cmp.Compare(b.Steps, a.Steps), cmp.Compare(b.Share, a.Share))
 	})
 	return all
 }

@@ -285,7 +285,7 @@ func (s *Set) healthText() string {
 			}
 		}
 		if len(names) > 0 {
-			parts = append(parts, cmp.Or(verdict, "not judged by an earlier octavo")+": "+strings.Join(names, ", "))
+			parts = append(parts, cmp.Or(verdict, "an earlier octavo did not judge")+": "+strings.Join(names, ", "))
 		}
 	}
 	if len(parts) == 0 {

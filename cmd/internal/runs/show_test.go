@@ -99,7 +99,7 @@ func TestHealth(t *testing.T) {
 		write(t, path, changed)
 	}
 	s := read(t, dir)
-	const says = "Health of operands: sick: a; suspect: c; undecided: e; healthy: b, d; not judged by an earlier octavo: f."
+	const says = "Health of operands: sick: a; suspect: c; undecided: e; healthy: b, d; an earlier octavo did not judge: f."
 	require.Contains(t, strings.Join(strings.Fields(textOf(t, s)), " "), says)
 	require.Contains(t, pageOf(t, s, dir), says)
 	var j struct {
