@@ -191,6 +191,21 @@ func TestCodesAlone(t *testing.T) {
 	require.Contains(t, text(), "is NaN once it is quantized")
 }
 
+// TestPageOfFiniteStep: that nothing was found is said of what was looked at, and not where
+// something was.
+func TestPageOfFiniteStep(t *testing.T) {
+	page := func(first *Value) string {
+		m := Manifest{Version: Version, Step: 7, Cause: "why"}
+		m.SetFirst(first)
+		var out bytes.Buffer
+		require.NoError(t, m.WritePage(&out, nil, nil))
+		return out.String()
+	}
+	require.Contains(t, page(nil), "no value that was looked at was NaN or infinite")
+	require.NotContains(t, page(nil), "All values")
+	require.NotContains(t, page(&Value{"x", 1, 0, 1, math.NaN()}), "looked at")
+}
+
 // TestBadBundles: each gets one line that names the file.
 func TestBadBundles(t *testing.T) {
 	m, r := model(t, nn.DefaultFP8(), Recorder{})
