@@ -5,7 +5,7 @@
 // operation; when a step ends it hands one named [Event] for each to its sinks
 // and adds it to running totals:
 //
-//	rec := telemetry.New(telemetry.Slog(slog.Default()), telemetry.JSONLines(file))
+//	rec := telemetry.New(telemetry.Slog(slog.Default(), telemetry.Thresholds{}), telemetry.JSONLines(file))
 //	for step := range int64(steps) {
 //		if err := rec.Step(step); err != nil { ... }
 //		... tensor.Quantize(ctx, t, values, q) // whose Reporter is rec

@@ -21,7 +21,7 @@ func TestMisuse(t *testing.T) {
 	var rec telemetry.Recorder
 	for name, f := range map[string]func(){
 		"telemetry: nil sink":   func() { telemetry.New(nil) },
-		"telemetry: nil logger": func() { telemetry.Slog(nil) },
+		"telemetry: nil logger": func() { telemetry.Slog(nil, telemetry.Thresholds{}) },
 		"telemetry: nil writer": func() { telemetry.JSONLines(nil) },
 		"telemetry: nil reader": func() { telemetry.ReadJSONLines(nil) },
 		"telemetry: nil Stats":  func() { rec.Block("op", "t", 0, 0, 1, nil) },

@@ -7,24 +7,41 @@ import (
 	"time"
 )
 
-// Slog returns a sink that logs to l, which it panics without. An event in which
-// values saturated or were not finite is a warning. All others are of level
-// Debug, those with flushed values too: some of these are normal wherever a
-// tensor's magnitudes range wide. The sink's errors are those of l's handler.
-func Slog(l *slog.Logger) Sink {
+// Slog returns a sink that logs to l. An event is of level Warn if it is suspect under t, whose zero
+// value is for formats of 8 bits, Error if it is sick or a value was or became NaN or infinite, and Debug
+// otherwise: a few values saturate or are flushed wherever magnitudes range wide. It panics if
+// l is nil, or a threshold is negative, NaN or above that of a worse level. The sink's errors are those of l's handler.
+func Slog(l *slog.Logger, t Thresholds) Sink {
 	if l == nil {
 		panic("telemetry: nil logger")
 	}
-	return slogSink{l.Handler()}
+	return slogSink{l.Handler(), t.complete()}
 }
 
-type slogSink struct{ handler slog.Handler }
+type slogSink struct {
+	handler    slog.Handler
+	thresholds Thresholds
+}
+
+// judge returns the level of an event, and what it says.
+func (s slogSink) judge(e *Event) (slog.Level, string) {
+	if e.Stats.NonFinite()+e.Stats.BecameNonFinite > 0 || e.First.exists() {
+		return slog.LevelError, "fp8 values not finite"
+	}
+	level := [...]slog.Level{Healthy: slog.LevelDebug, Suspect: slog.LevelWarn, Sick: slog.LevelError}
+	saturated := s.thresholds.Saturated.Judge(e.SaturatedShare())
+	flushed := s.thresholds.Flushed.Judge(e.FlushedShare())
+	switch {
+	case max(saturated, flushed) == Healthy:
+		return slog.LevelDebug, "fp8 values encoded"
+	case saturated >= flushed:
+		return level[saturated], "fp8 values saturated"
+	}
+	return level[flushed], "fp8 values flushed to zero"
+}
 
 func (s slogSink) Event(e Event) error {
-	level, message := slog.LevelDebug, "fp8 values encoded"
-	if e.Stats.Saturated() > 0 || e.Stats.NonFinite()+e.Stats.BecameNonFinite > 0 || e.First.exists() {
-		level, message = slog.LevelWarn, "fp8 values saturated or not finite"
-	}
+	level, message := s.judge(&e)
 	ctx := context.Background()
 	if !s.handler.Enabled(ctx, level) {
 		return nil

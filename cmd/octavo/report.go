@@ -22,10 +22,11 @@ them all.
 
 Of train it prints for each run the steps done, the final losses of FP32 and of
 FP8, or what else the recipe multiplies in, the gap between them and between the
-held-out losses, spikes, skipped steps and the time, and in which options the
-runs differ. JSON calls them all fp8. Of lab it prints for each experiment and
-run how many of the goals that were judged were met, and where several runs did
-the same experiment, what became of each goal.
+held-out losses, spikes, skipped steps and the time, the verdict on the health
+of the operands, and in which options the runs differ. JSON calls them all fp8.
+Of lab it prints for each experiment and run how many of the goals that were
+judged were met, and where several runs did the same experiment, what became of
+each goal.
 
 The page that -o names has the same, the curves of all runs over each other, and
 links to the runs' own pages, which work as long as it stays where it is. FP32

@@ -79,6 +79,15 @@ weights are the same without. Of a run that breaks down no model is written; one
 that is stopped writes what there is, and with --resume and --save again the
 whole one in its place.
 
+The verdict on health is of what each operand of the FP8 model lost in every
+step, whatever --telemetry-every is. An operand is suspect of which 1 % of the
+values saturated in a step, or 10 % became zero, and sick if it was 10 % or 50 %
+in two steps, or if a value was NaN or infinite; of formats of four bits it is
+25 % and 60 %, 50 % and 90 %. It is named with its layer, the steps and what to
+try, and marked in the tables with ? or !. A run is undecided where nothing was
+recorded. The first step of delayed scales, which have no history in it, is not
+judged, nor are steps before a checkpoint of an octavo that kept no such shares.
+
 A step whose gradient is not finite is skipped: the table says how many there
 were and where the first bad value was. A spike is a loss or gradient norm far
 above the median of those before. One that FP32 has in the same step is shared:

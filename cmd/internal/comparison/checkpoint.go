@@ -50,6 +50,9 @@ func (c *copied) take(r *runner, others ...Flag) error {
 	if c.run.Flight, err = r.savedFlight(); err != nil {
 		return err
 	}
+	if c.run.Health, err = json.Marshal(r.result.health); err != nil {
+		return err
+	}
 	if err := copySuspects(c.run.Suspects, r.fp8.suspects); err != nil {
 		return err
 	}
@@ -222,6 +225,9 @@ func (r *runner) restore(run saved) error {
 	markShared(r.result.Spikes) // which earlier versions did not
 	r.fp32.Time, r.fp8.Time = run.FP32, run.FP8
 	if err := r.restoreSuspects(run.Suspects); err != nil {
+		return err
+	}
+	if err := r.result.health.restore(run.Health, len(run.Points)); err != nil {
 		return err
 	}
 	if err := r.fp32.loads.restore(fp32Model, run.LoadsFP32); err != nil {

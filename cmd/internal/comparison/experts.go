@@ -27,7 +27,7 @@ func (e Expert) Multiplies() bool { return e.Input.Stats.Elements > 0 }
 // Activations are all operands but weights.
 func (e Expert) Activations() (all Operand) {
 	for _, o := range []Operand{e.Input, e.DownInput, e.Gradient} {
-		all.Stats.Merge(&o.Stats)
+		all.merge(o)
 	}
 	return all
 }
@@ -50,7 +50,7 @@ func (r *Result) Experts() (all []Expert) {
 				FP32Share: fp32[n], FP8Share: fp8[n], Input: gate.Input, DownInput: down.Input,
 			}
 			for _, l := range []Layer{gate, up, down} {
-				e.Gradient.Stats.Merge(&l.Gradient.Stats)
+				e.Gradient.merge(l.Gradient)
 			}
 			all = append(all, e)
 		}
@@ -105,7 +105,7 @@ func (r *Result) layerCharts(of Load) []chart.Chart {
 	}
 	amax := r.ofExperts(of, "down_proj.input", func(e *telemetry.Event) float64 { return e.Stats.Amax })
 	saturated := r.ofExperts(of, "down_proj.input", func(e *telemetry.Event) float64 {
-		return Operand{e.Stats}.Saturated()
+		return 100 * e.SaturatedShare()
 	})
 	where := fmt.Sprintf(" layer %d, %s", of.Layer, r.Options.Model())
 	return []chart.Chart{

@@ -10,24 +10,25 @@ import (
 
 // summary is the result for a program.
 type summary struct {
-	Version     int            `json:"version"`
-	Text        text.Text      `json:"text"`
-	Options     Options        `json:"options"`
-	Smoothing   string         `json:"smoothing,omitempty"`
-	Parameters  int            `json:"parameters"`
-	Steps       int            `json:"stepsDone"`
-	FP32        outcomeJSON    `json:"fp32"`
-	FP8         outcomeJSON    `json:"fp8"`
-	GapPercent  jsonout.Number `json:"gapPercent"`
-	HeldOutGap  jsonout.Number `json:"heldOutGapPercent"`
-	Layers      []layerJSON    `json:"layers"`
-	Experts     []expertJSON   `json:"experts,omitempty"`
-	NonFinite   *nonFiniteJSON `json:"firstNonFinite,omitempty"`
-	Skips       []skipJSON     `json:"skips,omitempty"`
-	Spikes      []spikeJSON    `json:"spikes,omitempty"`
-	Alarms      []alarmJSON    `json:"alarms,omitempty"`
-	Activations []Activations  `json:"activations,omitempty"`
-	Extensions  []Extension    `json:"extensions,omitempty"`
+	Version     int              `json:"version"`
+	Text        text.Text        `json:"text"`
+	Options     Options          `json:"options"`
+	Smoothing   string           `json:"smoothing,omitempty"`
+	Parameters  int              `json:"parameters"`
+	Steps       int              `json:"stepsDone"`
+	FP32        outcomeJSON      `json:"fp32"`
+	FP8         outcomeJSON      `json:"fp8"`
+	GapPercent  jsonout.Number   `json:"gapPercent"`
+	HeldOutGap  jsonout.Number   `json:"heldOutGapPercent"`
+	Health      healthResultJSON `json:"health"`
+	Layers      []layerJSON      `json:"layers"`
+	Experts     []expertJSON     `json:"experts,omitempty"`
+	NonFinite   *nonFiniteJSON   `json:"firstNonFinite,omitempty"`
+	Skips       []skipJSON       `json:"skips,omitempty"`
+	Spikes      []spikeJSON      `json:"spikes,omitempty"`
+	Alarms      []alarmJSON      `json:"alarms,omitempty"`
+	Activations []Activations    `json:"activations,omitempty"`
+	Extensions  []Extension      `json:"extensions,omitempty"`
 }
 
 // resultVersion is the version of what WriteJSON writes.
@@ -127,6 +128,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		FP8:        r.outcomeJSON(r.FP8, r.Points[0].FP8),
 		GapPercent: jsonout.Number(Gap(r.FP32.Loss, r.FP8.Loss)),
 		HeldOutGap: jsonout.Number(Gap(r.FP32.HeldOut, r.FP8.HeldOut)),
+		Health:     r.healthJSON(),
 	}
 	if r.Options.Smoothing != nil {
 		s.Smoothing = r.Options.smoothing()
@@ -166,7 +168,7 @@ func suspectOf(s Spike) *suspectJSON {
 	if s.Suspect == nil {
 		return nil
 	}
-	return &suspectJSON{s.Suspect.Tensor, s.Suspect.Op, operandOf(Operand{s.Suspect.Stats})}
+	return &suspectJSON{s.Suspect.Tensor, s.Suspect.Op, operandOf(Operand{Stats: s.Suspect.Stats})}
 }
 
 func operandOf(o Operand) operandJSON {

@@ -16,7 +16,12 @@ type Layer struct {
 }
 
 // Operand sums up one matrix of a layer.
-type Operand struct{ Stats fp8.Stats }
+type Operand struct {
+	Stats fp8.Stats
+
+	// What is suspect or sick in a step; see [Result.Verdict].
+	SaturatedHealth, FlushedHealth, NonFiniteHealth telemetry.Health
+}
 
 // Saturated returns the share of values beyond the range, in percent.
 func (o Operand) Saturated() float64 { return percent(o.Stats.Saturated(), o.Stats.Elements) }
@@ -47,6 +52,11 @@ func (r *Result) Layers() []Layer {
 		}
 		if o := l.operand(role); o != nil {
 			o.add(t)
+		}
+	}
+	for _, f := range r.findings() {
+		if l := byName[f.Layer]; l != nil && l.operand(f.Operand) != nil {
+			*l.operand(f.Operand).healthOf(f.What) = f.Health
 		}
 	}
 	layers := make([]Layer, 0, len(byName))
@@ -95,3 +105,22 @@ func (l *Layer) operand(role string) *Operand {
 }
 
 func (o *Operand) add(t telemetry.Summary) { o.Stats.Merge(&t.Stats) }
+
+// merge adds another operand.
+func (o *Operand) merge(other Operand) {
+	o.Stats.Merge(&other.Stats)
+	o.SaturatedHealth = max(o.SaturatedHealth, other.SaturatedHealth)
+	o.FlushedHealth = max(o.FlushedHealth, other.FlushedHealth)
+	o.NonFiniteHealth = max(o.NonFiniteHealth, other.NonFiniteHealth)
+}
+
+// healthOf returns the field of one way to lose values.
+func (o *Operand) healthOf(what string) *telemetry.Health {
+	switch what {
+	case saturated:
+		return &o.SaturatedHealth
+	case flushed:
+		return &o.FlushedHealth
+	}
+	return &o.NonFiniteHealth
+}

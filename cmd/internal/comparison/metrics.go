@@ -45,6 +45,7 @@ func (r *Result) metrics() []promtext.Family {
 		ofBoth("octavo_train_mean_loss_nats_per_byte", "Mean training loss of the last tenth of the steps.", r.FP32.Loss, r.FP8.Loss),
 		ofBoth("octavo_train_gradient_norm", "Norm of the gradient in the last step, before clipping.", last.FP32.GradientNorm, last.FP8.GradientNorm),
 	}
+	families = append(families, r.healthFamily())
 	if r.FP32.HeldOut != 0 { // the models were judged
 		families = append(families, ofBoth("octavo_train_held_out_loss_nats_per_byte", "Loss on the held-out text after the last step.", r.FP32.HeldOut, r.FP8.HeldOut))
 	}
@@ -75,6 +76,20 @@ func (r *Result) expertTokens() promtext.Family {
 					promtext.Label{Name: "expert", Value: strconv.Itoa(n)})
 			}
 		}
+	}
+	return f
+}
+
+// healthFamily has a sample for each verdict, of which one is 1.
+func (r *Result) healthFamily() promtext.Family {
+	f := promtext.Family{Name: "octavo_train_health", Type: promtext.Gauge, Help: "1 for the verdict on the operands of all steps, 0 for the others."}
+	is := r.Verdict().Verdict
+	for _, verdict := range Verdicts {
+		value := 0.0
+		if verdict == is {
+			value = 1
+		}
+		f.Add(value, promtext.Label{Name: "verdict", Value: verdict})
 	}
 	return f
 }

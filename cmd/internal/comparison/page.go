@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	"github.com/octavo-fp8/octavo/telemetry"
 )
 
 //go:embed page.html
@@ -20,13 +22,14 @@ var pages = page.New("train", pageSource, template.FuncMap{
 	"percent": func(x float64) string { return fmt.Sprintf("%.3f", x) },
 	"share":   func(x float64) string { return fmt.Sprintf("%.1f", 100*x) },
 	"round":   round,
+	"mark":    func(h telemetry.Health) string { return strings.TrimSpace(mark(h)) },
 })
 
 // WritePage writes the result as one HTML page that needs nothing else: tables and
 // charts. command is what repeats the run.
 func (r *Result) WritePage(w io.Writer, command, machine string) error {
 	return pages.Write(w, "octavo train: "+r.Options.Model()+" against FP32", map[string]any{
-		"Result": r, "First": r.Points[0], "Layers": r.Layers(), "Charts": r.charts(), "SpikeCharts": r.spikeCharts(),
+		"Result": r, "First": r.Points[0], "Layers": r.Layers(), "Verdict": r.Verdict(), "Charts": r.charts(), "SpikeCharts": r.spikeCharts(),
 		"Experts": r.Experts(), "ExpertCharts": r.expertCharts(),
 		"Command": command, "Machine": machine, "Recipe": r.Options.recipe(), "Model": r.Options.Model(), "Skips": r.skipLines(),
 	})

@@ -44,6 +44,8 @@ type Result struct {
 	Spikes              []Spike // of both runs, by step
 	Alarms              []Alarm // of rules, by step
 
+	health *health // of the FP8 model in all steps
+
 	Landing *Landing // nil: the run ended as it was to, or was not to land
 }
 

@@ -103,7 +103,8 @@ func newRunner(o Options, text text.Text) (*runner, error) {
 		return nil, err
 	}
 	r.fp8.suspects = new(train.Suspects)
-	r.fp8.sinks = []telemetry.Sink{keepEvery{r.result}, r.fp8.suspects, &r.totals}
+	r.result.health = newHealth(fp8)
+	r.fp8.sinks = []telemetry.Sink{keepEvery{r.result}, r.fp8.suspects, &r.totals, r.result.health}
 	if len(o.Rules) > 0 || o.Land {
 		r.fp8.flight = newFlight(o.Rules, o.Land)
 		r.fp8.flight.first = r.fp8.Model

@@ -1,6 +1,8 @@
 package comparison
 
 import (
+	"encoding/json"
+
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -27,6 +29,7 @@ type runJSON struct {
 	LoadsFP32       loads           `json:"fp32_loads,omitempty"`
 	LoadsFP8        loads           `json:"fp8_loads,omitempty"`
 	Flight          *flightJSON     `json:"flight,omitempty"`
+	Health          json.RawMessage `json:"health,omitempty"`
 	FP32Nanoseconds int64           `json:"fp32_nanoseconds"`
 	FP8Nanoseconds  int64           `json:"fp8_nanoseconds"`
 }

@@ -33,6 +33,7 @@ type saved struct {
 	Spikes     []Spike
 	Suspects   *train.Suspects // nil: of a version that did not keep them
 	Flight     *flightJSON     // nil: there are no rules
+	Health     json.RawMessage // nil: of a version that did not keep it
 	FP32, FP8  time.Duration   // spent in steps
 
 	LoadsFP32, LoadsFP8 loads // nil: of a version that did not count them, or of no experts
@@ -114,7 +115,7 @@ func fileOf(run saved) runJSON {
 	for _, flag := range run.Others {
 		f.Others = append(f.Others, flagJSON(flag))
 	}
-	f.Extensions, f.Suspects, f.Flight = run.Extensions, run.Suspects, run.Flight
+	f.Extensions, f.Suspects, f.Flight, f.Health = run.Extensions, run.Suspects, run.Flight, run.Health
 	f.LoadsFP32, f.LoadsFP8 = run.LoadsFP32, run.LoadsFP8
 	for _, p := range run.Points {
 		f.Points = append(f.Points, pointJSON{p.Step, exactNumber(p.LearningRate), savedFigures(p.FP32), savedFigures(p.FP8)})
@@ -141,7 +142,7 @@ func fileOf(run saved) runJSON {
 
 // run returns the run that a file holds.
 func (f runJSON) run() saved {
-	run := saved{Extensions: f.Extensions, Suspects: f.Suspects, Flight: f.Flight, NonFinite: f.NonFinite.value(), FP32: time.Duration(f.FP32Nanoseconds), FP8: time.Duration(f.FP8Nanoseconds)}
+	run := saved{Extensions: f.Extensions, Suspects: f.Suspects, Flight: f.Flight, Health: f.Health, NonFinite: f.NonFinite.value(), FP32: time.Duration(f.FP32Nanoseconds), FP8: time.Duration(f.FP8Nanoseconds)}
 	run.LoadsFP32, run.LoadsFP8 = f.LoadsFP32, f.LoadsFP8
 	for _, flag := range f.Flags {
 		run.Flags = append(run.Flags, Flag(flag))

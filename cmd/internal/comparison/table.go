@@ -31,6 +31,9 @@ func (r *Result) WriteTable(w io.Writer) error {
 	fmt.Fprintln(w)
 	r.writeLayers(w)
 	r.writeExperts(w)
+	if err := r.writeVerdict(w); err != nil {
+		return err
+	}
 	if err := r.writeNonFinite(w); err != nil {
 		return err
 	}
@@ -72,10 +75,13 @@ func (r *Result) writeLayers(w io.Writer) {
 	fmt.Fprintf(w, "%*s%s\n", width, title, strings.Repeat(fmt.Sprintf(" %8s %5s %5s", "amax", "sat%", "zero%"), 3))
 	for _, l := range layers {
 		fmt.Fprintf(w, "%*s", width, l.Name)
+		before := " "
 		for _, o := range []Operand{l.Input, l.Weight, l.Gradient} {
-			fmt.Fprintf(w, " %8.3g %5s %5s", o.Stats.Amax, fiveDigits(o.Saturated()), fiveDigits(o.Underflowed()))
+			fmt.Fprintf(w, "%s%8.3g%s%5s%s%5s", before, o.Stats.Amax, mark(o.NonFiniteHealth),
+				fiveDigits(o.Saturated()), mark(o.SaturatedHealth), fiveDigits(o.Underflowed()))
+			before = mark(o.FlushedHealth)
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, strings.TrimSpace(before))
 	}
 }
 
@@ -83,15 +89,11 @@ func (r *Result) writeLayers(w io.Writer) {
 func fiveDigits(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64)[:5] }
 
 func (r *Result) writeNonFinite(w io.Writer) (err error) {
-	became := r.BecameNonFinite()
-	if r.NonFinite == nil && became == 0 {
-		_, err = fmt.Fprintf(w, "\nNo NaN or infinity met any %s product.\n", r.Options.Model())
-	}
 	if n := r.NonFinite; n != nil {
 		fmt.Fprintln(w)
 		err = paragraph(w, fmt.Sprintf("First non-finite value: %v at element %d of %s, %s, step %d.", n.Value, n.Index, n.Tensor, n.Op, n.Step))
 	}
-	if became > 0 {
+	if became := r.BecameNonFinite(); became > 0 {
 		_, err = fmt.Fprintf(w, "\n%d finite values became NaN or infinite in %s.\n", became, r.Options.Model())
 	}
 	return err

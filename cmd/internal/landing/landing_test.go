@@ -1,17 +1,20 @@
 package landing
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -157,6 +160,50 @@ func TestOverflow(t *testing.T) {
 	require.Equal(t, "result: ", b.Operator.Explain().String()[:8])
 	require.Contains(t, b.Operator.Explain().Why, "beyond FP32")
 	requireSame(t, b)
+}
+
+// TestCodesAlone: of an operand of which no values were kept, nothing is said of what was lost.
+func TestCodesAlone(t *testing.T) {
+	operand := func(name string) Operand {
+		values := []float32{1, 2, -4, 8}
+		o := Operand{Recipe: scaling.Recipe{Profile: scaling.TECurrent, Format: fp8.E4M3}, Values: values}
+		o.Tensor = &tensor.Tensor{Name: name, Shape: []int{1, 4}}
+		require.NoError(t, scaling.Quantize(t.Context(), o.Tensor, values, scaling.Quantizer{Recipe: o.Recipe}))
+		return o
+	}
+	o := &Operator{Name: "y", Op: "forward", A: operand("x.input"), B: operand("x.weight"), Result: make([]float32, 1)}
+	require.NoError(t, gemm.Multiply(t.Context(), o.Result, o.A.Tensor, o.B.Tensor, gemm.Options{}))
+	text := func() string {
+		_, b := written(t, &Recorder{Operator: o})
+		var out bytes.Buffer
+		require.NoError(t, requireSame(t, b).WriteText(&out))
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	require.Contains(t, text(), "In it: every value is finite, none saturated, and none became zero.")
+	require.NotContains(t, text(), "not judged")
+	o.A.Values = nil
+	require.NotContains(t, text(), "every value is finite")
+	require.NotContains(t, text(), "codes of x.input")
+	require.Contains(t, text(), "In it: nothing that was kept is wrong; what was lost of x.input is not judged, since codes alone were kept.")
+	require.Contains(t, text(), "not judged, since codes alone were kept: how x.input was quantized")
+	o.A.Tensor.Codes[2] = fp8.E4M3.NaNCode()
+	o.Result[0] = float32(math.NaN())
+	require.Contains(t, text(), "is NaN once it is quantized")
+}
+
+// TestPageOfFiniteStep: that nothing was found is said of what was looked at, and not where
+// something was.
+func TestPageOfFiniteStep(t *testing.T) {
+	page := func(first *Value) string {
+		m := Manifest{Version: Version, Step: 7, Cause: "why"}
+		m.SetFirst(first)
+		var out bytes.Buffer
+		require.NoError(t, m.WritePage(&out, nil, nil))
+		return out.String()
+	}
+	require.Contains(t, page(nil), "no value that was looked at was NaN or infinite")
+	require.NotContains(t, page(nil), "All values")
+	require.NotContains(t, page(&Value{"x", 1, 0, 1, math.NaN()}), "looked at")
 }
 
 // TestBadBundles: each gets one line that names the file.

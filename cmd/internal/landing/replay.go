@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -40,6 +41,7 @@ func (b *Bundle) Replay(ctx context.Context, workers int) (*Verdict, error) {
 	v := &Verdict{
 		Cause: b.Cause, Step: b.Step, Operator: o.Name, Op: o.Op, Found: o.Explain().String(), Level: level,
 	}
+	v.NotJudged = o.unknown()
 	v.Checks, err = o.Replay(ctx, workers)
 	v.Same = err == nil && v.Failure() == ""
 	return v, err
@@ -145,7 +147,21 @@ func (o *Operator) Explain() Finding {
 			}
 		}
 	}
+	if unknown := o.unknown(); len(unknown) > 0 {
+		return Finding{Why: "nothing that was kept is wrong; what was lost of " + strings.Join(unknown, " and ") +
+			" is not judged, since codes alone were kept"}
+	}
 	return Finding{Why: "every value is finite, none saturated, and none became zero"}
+}
+
+// unknown names the operands of which no values were kept.
+func (o *Operator) unknown() (names []string) {
+	for _, operand := range []Operand{o.A, o.B} {
+		if operand.Values == nil && len(operand.Tensor.Codes) > 0 {
+			names = append(names, operand.Tensor.Name)
+		}
+	}
+	return names
 }
 
 // first returns the first value of a fate.

@@ -3,6 +3,7 @@ package landing
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
@@ -17,6 +18,8 @@ type Verdict struct {
 	Level    string  `json:"level"` // of this machine
 	Same     bool    `json:"same"`
 	Checks   []Check `json:"checks"`
+
+	NotJudged []string `json:"notJudged,omitempty"` // operands of which codes alone were kept
 }
 
 // WriteText writes the verdict for a terminal.
@@ -33,6 +36,9 @@ func (v *Verdict) WriteText(w io.Writer) error {
 		}
 		lines = append(lines, fmt.Sprintf("OTHER BITS: %s, %d of %d; the first is element %d, which was %s and is %s",
 			c.What, c.Differ, c.Elements, c.First, c.Was, c.Is))
+	}
+	if len(v.NotJudged) > 0 {
+		lines = append(lines, "not judged, since codes alone were kept: how "+strings.Join(v.NotJudged, " and ")+" was quantized")
 	}
 	for _, line := range append(lines, "Computed at level "+v.Level+".") {
 		if _, err := fmt.Fprintln(w, textout.Wrap(line, 80, "  ")); err != nil {

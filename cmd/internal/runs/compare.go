@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
@@ -259,6 +260,9 @@ func (s *Set) Notes() (notes []string) {
 	if len(stopped) > 0 {
 		notes = append(notes, "Stopped before the last step: "+strings.Join(stopped, ", ")+".")
 	}
+	if text := s.healthText(); text != "" {
+		notes = append(notes, text)
+	}
 	for _, t := range s.Train {
 		for _, e := range t.Extensions {
 			notes = append(notes, textout.Name(t.Name)+": "+e.String())
@@ -268,4 +272,24 @@ func (s *Set) Notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("The runs have %d different FP32 runs beside them: compare gaps, not losses.", n))
 	}
 	return notes
+}
+
+// healthText says what each run of train judged its operands to be.
+func (s *Set) healthText() string {
+	var parts []string
+	for _, verdict := range append(slices.Clone(comparison.Verdicts), "") {
+		var names []string
+		for _, t := range s.Train {
+			if t.Health == verdict {
+				names = append(names, textout.Name(t.Name))
+			}
+		}
+		if len(names) > 0 {
+			parts = append(parts, cmp.Or(verdict, "an earlier octavo did not judge")+": "+strings.Join(names, ", "))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Health of operands: " + strings.Join(parts, "; ") + "."
 }

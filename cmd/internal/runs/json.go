@@ -21,7 +21,8 @@ type trainJSON struct {
 	Steps      int               `json:"steps"`
 	Done       int               `json:"stepsDone"`
 	Options    map[string]string `json:"options"`
-	Baseline   int               `json:"baseline"` // the same number: the same FP32 curve
+	Health     string            `json:"health,omitempty"` // absent: an earlier octavo did not judge
+	Baseline   int               `json:"baseline"`         // the same number: the same FP32 curve
 	FP32       modelJSON         `json:"fp32"`
 	FP8        modelJSON         `json:"fp8"`
 	Gap        jsonout.Number    `json:"gapPercent"`
@@ -80,7 +81,7 @@ func (t Train) json() trainJSON {
 		options[o.Name] = o.Value
 	}
 	return trainJSON{
-		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, options, t.Baseline, t.FP32.json(), t.FP8.json(),
+		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, options, t.Health, t.Baseline, t.FP32.json(), t.FP8.json(),
 		jsonout.Number(t.Gap), jsonout.Number(t.HeldOutGap),
 	}
 }

@@ -152,6 +152,7 @@ func TestBroken(t *testing.T) {
 		{resultName, replaced(result, `"steps": 4`, `"steps": "many"`), "options.steps is not a number of steps"},
 		{resultName, replaced(result, `"finalLoss"`, `"other"`), "fp32 lacks finalLoss"},
 		{resultName, replaced(result, `"seconds": 3`, `"seconds": -3`), "fp32: seconds is -3"},
+		{resultName, replaced(result, `"verdict": "undecided"`, `"verdict": "fine"`), `health.verdict is "fine": want one of sick, suspect, undecided, healthy`},
 		{curvesName, "", "it is empty"},
 		{curvesName, replaced(curves, "fp8_loss", "loss"), "it has no column fp8_loss"},
 		{curvesName, replaced(curves, "\n1,", "\none,"), `line 3: strconv.ParseFloat: parsing "one"`},

@@ -1,10 +1,12 @@
 package runs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"html"
 	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -48,6 +50,7 @@ octavo-train-3     20  2.1796  2.1971  +0.800      +0.800     1/2    0/1  1m0s
 Losses are means of the last tenth of the steps. Spikes and skipped steps are
 those of FP32/FP8, the time is that of both.
 Stopped before the last step: octavo-train-2 after 5 of 20 steps.
+Health of operands: undecided: octavo-train, octavo-train-2, octavo-train-3.
 The runs have 2 different FP32 runs beside them: compare gaps, not losses.
 
 What differs:
@@ -78,6 +81,35 @@ parity: About parity
     octavo-lab    no such goal
     octavo-lab-2  met: 2 (wanted: 1)
 `, textOf(t, s))
+}
+
+// TestHealth: each run has its own verdict, and one of an earlier octavo has none.
+func TestHealth(t *testing.T) {
+	dir := t.TempDir()
+	for name, verdict := range map[string]string{"a": "sick", "b": "healthy", "c": "suspect", "d": "healthy", "e": "undecided", "f": ""} {
+		run := filepath.Join(dir, name)
+		writeTrain(t, run, trained(3, 4, 1, scaling.TEBlock))
+		path := filepath.Join(run, resultName)
+		result, err := os.ReadFile(path)
+		require.NoError(t, err)
+		changed := strings.Replace(string(result), `"verdict": "undecided"`, `"verdict": "`+verdict+`"`, 1)
+		if verdict == "" {
+			changed = strings.Replace(string(result), `"health"`, `"unknown"`, 1)
+		}
+		write(t, path, changed)
+	}
+	s := read(t, dir)
+	const says = "Health of operands: sick: a; suspect: c; undecided: e; healthy: b, d; an earlier octavo did not judge: f."
+	require.Contains(t, strings.Join(strings.Fields(textOf(t, s)), " "), says)
+	require.Contains(t, pageOf(t, s, dir), says)
+	var j struct {
+		Train []struct{ Name, Health string }
+	}
+	var out bytes.Buffer
+	require.NoError(t, s.WriteJSON(&out))
+	require.NoError(t, json.Unmarshal(out.Bytes(), &j))
+	require.Equal(t, "sick", j.Train[0].Health)
+	require.Empty(t, j.Train[5].Health)
 }
 
 // TestTextFits checks the width of lines for 1 to 30 runs with names of any kind.

@@ -36,6 +36,7 @@ type Train struct {
 	HeldOutGap  float64 // the same of held-out losses; NaN if they were not judged
 	Curves      Curves
 	Extensions  []comparison.Extension
+	Health      string // one of [comparison.Verdicts]; "" if an earlier octavo did not judge
 
 	recipe string // "" if none is named
 
@@ -114,6 +115,9 @@ type resultFile struct {
 	Skips      []ofModel                  `json:"skips"`
 	Spikes     []ofModel                  `json:"spikes"`
 	Extensions []comparison.Extension     `json:"extensions"`
+	Health     *struct {
+		Verdict string `json:"verdict"`
+	} `json:"health"`
 }
 
 // resultVersion is the version of result.json that is read.
@@ -157,6 +161,11 @@ func parseResult(data []byte) (t Train, err error) {
 	t.Gap, t.HeldOutGap = float64(*f.Gap), float64(*f.HeldOutGap)
 	if math.IsNaN(t.FP8.HeldOut) || math.IsNaN(t.FP32.HeldOut) {
 		t.HeldOutGap = math.NaN()
+	}
+	if f.Health != nil {
+		if t.Health = f.Health.Verdict; !slices.Contains(comparison.Verdicts, t.Health) {
+			return t, fmt.Errorf("health.verdict is %s: want one of %s", textout.Quoted(t.Health), strings.Join(comparison.Verdicts, ", "))
+		}
 	}
 	t.Options, t.Extensions, t.recipe = f.options(), f.Extensions, valueOf(f.Options["recipe"])
 	return t, nil

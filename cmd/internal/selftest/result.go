@@ -104,11 +104,24 @@ func (r *Result) WriteText(w io.Writer) error {
 		return err
 	}
 	if r.Fault == nil {
-		_, err := fmt.Fprintln(w, "PASS: every bit is the same at every level")
+		_, err := fmt.Fprintln(w, textout.Wrap("PASS: "+r.passed(), 80, ""))
 		return err
 	}
 	_, err := fmt.Fprintf(w, "FAIL: %v\nTo repeat it: octavo selftest --seed %d\n", r.Fault, r.Fault.Seed)
 	return err
+}
+
+// passed says what was the same where there is no fault.
+func (r *Result) passed() string {
+	judged := slices.DeleteFunc(slices.Clone(r.Levels), func(l string) bool { return slices.Contains(r.Refused, l) })
+	text := "every bit of these cases is the same at levels " + strings.Join(judged, ", ")
+	if len(judged) < 2 {
+		text = "plain Go gave every bit of these cases twice; there is no other level to judge"
+	}
+	if len(r.Refused) > 0 {
+		text += "; not judged: " + strings.Join(r.Refused, ", ")
+	}
+	return text
 }
 
 // String returns the fault as one line.

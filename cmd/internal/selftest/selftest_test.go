@@ -67,7 +67,7 @@ func TestPass(t *testing.T) {
 	}
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
-	require.Contains(t, text.String(), "PASS: every bit is the same at every level\n")
+	require.Contains(t, text.String(), "PASS: "+r.passed()+"\n")
 }
 
 // TestAtLeastOneRound has no time at all, and a context that has ended.
@@ -218,6 +218,18 @@ func TestInputs(t *testing.T) {
 			seen[h.Sum64()] = true
 		}
 		require.GreaterOrEqual(t, len(seen), 39, c.name)
+	}
+}
+
+// TestPassed: a level that was refused, or that is not there, is not said to be right.
+func TestPassed(t *testing.T) {
+	for says, r := range map[string]Result{
+		"every bit of these cases is the same at levels generic, avx2":                                    {Levels: []string{"generic", "avx2"}},
+		"every bit of these cases is the same at levels generic, avx2; not judged: amx":                   {Levels: []string{"generic", "avx2", "amx"}, Refused: []string{"amx"}},
+		"plain Go gave every bit of these cases twice; there is no other level to judge":                  {Levels: []string{"generic"}},
+		"plain Go gave every bit of these cases twice; there is no other level to judge; not judged: amx": {Levels: []string{"generic", "amx"}, Refused: []string{"amx"}},
+	} {
+		require.Equal(t, says, r.passed())
 	}
 }
 

@@ -1,0 +1,358 @@
+package comparison
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/telemetry"
+)
+
+// Verdict is the health of the FP8 model: what its operands lost in each of all steps.
+type Verdict struct {
+	Verdict   string    // healthy, suspect, sick, or undecided
+	Summary   string    // the verdict as a sentence
+	Steps     int       // that were judged
+	Operands  int       // likewise
+	Findings  []Finding // what is suspect or sick; the worst first, of equals the one with more such steps
+	Advice    []string  // what to try, the likeliest first
+	NotJudged []string
+}
+
+const undecided = "undecided"
+
+// Verdicts are all that a [Verdict] can be.
+var Verdicts = []string{telemetry.Sick.String(), telemetry.Suspect.String(), undecided, telemetry.Healthy.String()}
+
+// Finding is an operand that lost too much in one way.
+type Finding struct {
+	Layer, Operand string
+	What           string // saturated, flushed, or not finite
+	Health         telemetry.Health
+	Share          float64 // in the worst step
+	Step           int64   // the worst one
+	Op             string  // the product that it was in
+	First, Last    int64   // of the steps in which it was suspect or sick
+	Steps          int     // how many there were
+
+	tensor string
+	sick   int // in how many steps it was
+}
+
+// The ways to lose values, as findings name them.
+const (
+	saturated = "saturated"
+	flushed   = "flushed"
+	notFinite = "not finite"
+)
+
+// Verdict judges what was recorded, and nothing else.
+func (r *Result) Verdict() Verdict {
+	v := Verdict{Findings: r.findings(), NotJudged: r.notJudged()}
+	sick, suspect := map[string]bool{}, map[string]bool{}
+	for _, f := range v.Findings {
+		if f.Health == telemetry.Sick {
+			sick[f.tensor] = true
+		} else {
+			suspect[f.tensor] = true
+		}
+	}
+	for tensor := range sick {
+		delete(suspect, tensor)
+	}
+	h := r.health
+	if h != nil {
+		v.Steps = h.steps
+		for _, o := range h.operands {
+			if o.Judged {
+				v.Operands++
+			}
+		}
+	}
+	model := r.Options.Model()
+	switch {
+	case len(sick) > 0:
+		v.Verdict, v.Summary = telemetry.Sick.String(), r.sickText(len(sick), len(suspect), v.Findings)
+	case len(suspect) > 0:
+		v.Verdict = telemetry.Suspect.String()
+		v.Summary = fmt.Sprintf("Suspect: of %d operands of %s products %d lost %s of their values to saturation "+
+			"or %s to zero in a training step. None is sick.", v.Operands, model, len(suspect),
+			least(h.thresholds.Saturated.Suspect), least(h.thresholds.Flushed.Suspect))
+	case v.Operands == 0:
+		v.Verdict = undecided
+		v.Summary = fmt.Sprintf("Undecided: no operand of a product in %s was recorded in a step that can be judged.", model)
+	case h.before > 0:
+		v.Verdict = undecided
+		v.Summary = fmt.Sprintf("Undecided: steps 0 to %d are not judged. In those after them nothing was found.", h.before-1)
+	default:
+		v.Verdict = telemetry.Healthy.String()
+		v.Summary = fmt.Sprintf("Healthy: in none of %d training steps did one of %d operands of %s products lose %s of its values "+
+			"to saturation or %s to zero, or have a NaN or an infinity.", v.Steps, v.Operands, model,
+			least(h.thresholds.Saturated.Suspect), least(h.thresholds.Flushed.Suspect))
+	}
+	v.Advice = r.advice(v, len(sick))
+	return v
+}
+
+// sickText says why tensors are sick, and since when.
+func (r *Result) sickText(sick, suspect int, findings []Finding) string {
+	first := findings[0] // which is sick
+	bad := map[string]bool{}
+	for _, f := range findings {
+		if f.Health == telemetry.Sick {
+			bad[f.What] = true
+			if f.First < first.First {
+				first = f
+			}
+		}
+	}
+	var why []string
+	if bad[saturated] {
+		why = append(why, fmt.Sprintf("lost %s of the values to saturation in %d steps or more", least(r.health.thresholds.Saturated.Sick), sickSteps))
+	}
+	if bad[flushed] {
+		why = append(why, fmt.Sprintf("lost %s of the values to zero in %d steps or more", least(r.health.thresholds.Flushed.Sick), sickSteps))
+	}
+	if bad[notFinite] {
+		why = append(why, "had a NaN or an infinity")
+	}
+	text := fmt.Sprintf("Sick: %d of the tensors of the %s model %s", sick, r.Options.Model(), strings.Join(why, ", or "))
+	if suspect > 0 {
+		text += fmt.Sprintf("; %d more suspect", suspect)
+	}
+	return text + fmt.Sprintf(". The first is %s %s, %s, in step %d.", first.Layer, first.Operand, first.What, first.First)
+}
+
+// least says that a share is the least that is too much.
+func least(share float64) string { return percentText(share) + " or more" }
+
+func percentText(share float64) string { return strconv.FormatFloat(100*share, 'g', 3, 64) + " %" }
+
+// findings lists what is suspect or sick.
+func (r *Result) findings() (all []Finding) {
+	add := func(tensor, what string, l lost, h telemetry.Health) {
+		if h == telemetry.Healthy {
+			return
+		}
+		role := roleOf(tensor)
+		all = append(all, Finding{
+			Layer: shortName(strings.TrimSuffix(tensor, "."+role)), Operand: role, What: what, Health: h,
+			Share: l.Share, Step: l.Step, Op: l.Op, First: l.First, Last: l.Last, Steps: l.Steps, tensor: tensor, sick: l.Sick,
+		})
+	}
+	if r.health != nil {
+		for _, o := range r.health.sorted() {
+			add(o.Tensor, saturated, o.Saturated, o.Saturated.health())
+			add(o.Tensor, flushed, o.Flushed, o.Flushed.health())
+			add(o.Tensor, notFinite, o.NonFinite, o.nonFiniteHealth())
+		}
+	}
+	seen := slices.ContainsFunc(all, func(f Finding) bool { return f.What == notFinite })
+	if n := r.NonFinite; n != nil && !seen { // it met no product, or before anything was kept
+		add(n.Tensor, notFinite, lost{Step: n.Step, Op: n.Op, First: n.Step, Last: n.Step, Steps: 1}, telemetry.Sick)
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(b.Health, a.Health), cmp.Compare(order(a.What), order(b.What)),
+			cmp.Compare(b.sick, a.sick), cmp.Compare(b.Steps, a.Steps), cmp.Compare(b.Share, a.Share))
+	})
+	return all
+}
+
+// order puts what is not finite first.
+func order(what string) int {
+	if what == notFinite {
+		return 0
+	}
+	return 1
+}
+
+// notJudged names what the verdict says nothing of.
+func (r *Result) notJudged() []string {
+	all := []string{"the gap between the losses", "products on held-out batches"}
+	h := r.health
+	if h == nil {
+		return all
+	}
+	if h.before > 0 {
+		all = append(all, fmt.Sprintf("steps 0 to %d, of which a version of octavo that did them kept sums alone", h.before-1))
+	}
+	if h.delayed && h.before == 0 {
+		all = append(all, "the first step of each operand, in which delayed scales have no history")
+	}
+	if r.ModelFP8 == nil {
+		return all
+	}
+	cfg := r.ModelFP8.Config()
+	if end := int(h.last) + 1; cfg.FP8 == nil && end < len(r.Points) {
+		all = append(all, fmt.Sprintf("steps from %d on, in which all products are of BF16", end))
+	}
+	if cfg.BF16First > 0 {
+		all = append(all, fmt.Sprintf("layers 0 to %d, which multiply in BF16", cfg.BF16First-1))
+	}
+	if cfg.BF16Last > 0 {
+		all = append(all, fmt.Sprintf("layers %d to %d, which multiply in BF16", cfg.Layers-cfg.BF16Last, cfg.Layers-1))
+	}
+	idle := 0
+	for _, l := range r.LoadsFP8 {
+		for _, tokens := range l.Tokens {
+			if tokens == 0 {
+				idle++
+			}
+		}
+	}
+	if idle > 0 {
+		all = append(all, fmt.Sprintf("%d experts that no token came to", idle))
+	}
+	return all
+}
+
+// advice says what to try against what was found.
+func (r *Result) advice(v Verdict, sick int) (all []string) {
+	found := map[string]bool{}
+	gradients := false // that were flushed
+	for _, f := range v.Findings {
+		found[f.What] = true
+		gradients = gradients || f.What == flushed && f.Operand == "gradient"
+	}
+	o := r.Options
+	if found[notFinite] {
+		all = append(all, "Train again with --landing DIR, which keeps the first product with a NaN or an infinity for octavo replay.")
+	}
+	var scales []string
+	if found[saturated] || found[flushed] {
+		switch {
+		case r.health.delayed:
+			scales = append(scales, "Take scales from the values themselves, by --profile te-current or te-block-pow2: delayed ones follow "+
+				"earlier steps. Where they must be delayed, give them a margin.")
+		case r.health.thresholds != telemetry.ThresholdsFor(fp8.E4M3):
+			scales = append(scales, "Take numbers of 8 bits, by --recipe mxfp8 or fp8.")
+		case found[saturated] && o.Recipe == "":
+			scales = append(scales, "Take a profile that does not round scales down, such as --profile te-block-pow2 or mx-rceil, or leave a margin.")
+		}
+		if gradients && o.Recipe == "" && o.GradientFormat == fp8.E4M3 {
+			scales = append(scales, "Take --gradient-format e5m2, whose range is 2^14 times as wide as that of e4m3.")
+		}
+		if found[flushed] && !r.health.delayed && !strings.HasPrefix(string(o.Profile), "mx") && o.Recipe == "" {
+			scales = append(scales, "Take smaller blocks, by --profile mx-rceil.")
+		}
+		scales = append(scales, "Keep the layers in wider numbers: a rule of --rules with action widen goes from E4M3 to E5M2 and then to BF16 "+
+			"in all layers; nn.Config has BF16First and BF16Last for the first and the last layers.")
+	}
+	rate := fmt.Sprintf("Lower --lr, which is %g.", o.LearningRate)
+	switch {
+	case len(v.Findings) == 0:
+	case sick > v.Operands/4: // it is the run, and not an operand
+		all = append(append(all, rate), scales...)
+	default:
+		all = append(append(all, scales...), rate)
+	}
+	return all
+}
+
+// mostFindings is the number of them that the table lists.
+const mostFindings = 6
+
+// writeVerdict writes the health for a terminal.
+func (r *Result) writeVerdict(w io.Writer) error {
+	v := r.Verdict()
+	fmt.Fprintln(w)
+	if err := paragraph(w, v.Summary); err != nil {
+		return err
+	}
+	if len(v.Findings) > 0 {
+		fmt.Fprintln(w, "\nMarks above: ! sick, ? suspect, by the worst steps; shares are those of all.")
+		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(t, "layer\toperand\thealth\tlost, worst step\tin steps")
+		for _, f := range v.Findings[:min(len(v.Findings), mostFindings)] {
+			fmt.Fprintf(t, "%s\t%s\t%v\t%s, %d\t%s\n", f.Layer, f.Operand, f.Health, f.Lost(), f.Step, f.In())
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		if more := len(v.Findings) - mostFindings; more > 0 {
+			fmt.Fprintf(w, "and %d more, which the page and result.json list.\n", more)
+		}
+	}
+	if len(v.Advice) > 0 {
+		fmt.Fprintln(w, "\nWhat to try, the likeliest first:")
+		for _, a := range v.Advice {
+			if err := paragraph(w, "- "+a); err != nil {
+				return err
+			}
+		}
+	}
+	return paragraph(w, "Not judged: "+strings.Join(v.NotJudged, "; ")+".")
+}
+
+// Lost says what share was lost in which way.
+func (f Finding) Lost() string {
+	if f.Share == 0 { // it is not known how many values there were
+		return f.What
+	}
+	return percentText(f.Share) + " " + f.What
+}
+
+// In says in how many steps it was, and from which to which.
+func (f Finding) In() string {
+	if f.Steps == 1 {
+		return fmt.Sprintf("%d", f.First)
+	}
+	return fmt.Sprintf("%d to %d, %d of them", f.First, f.Last, f.Steps)
+}
+
+// mark is put behind a figure of an operand that is not healthy.
+func mark(h telemetry.Health) string {
+	return [...]string{telemetry.Healthy: " ", telemetry.Suspect: "?", telemetry.Sick: "!"}[h]
+}
+
+type healthResultJSON struct {
+	Verdict    string         `json:"verdict"`
+	Summary    string         `json:"summary"`
+	Steps      int            `json:"stepsJudged"`
+	Operands   int            `json:"operandsJudged"`
+	Thresholds *thresholdJSON `json:"thresholds,omitempty"`
+	Findings   []findingJSON  `json:"findings,omitempty"`
+	Advice     []string       `json:"advice,omitempty"`
+	NotJudged  []string       `json:"notJudged"`
+}
+
+type thresholdJSON struct {
+	SaturatedSuspect float64 `json:"saturatedSuspect"` // shares of values in a step
+	SaturatedSick    float64 `json:"saturatedSick"`
+	FlushedSuspect   float64 `json:"flushedSuspect"`
+	FlushedSick      float64 `json:"flushedSick"`
+	SickSteps        int     `json:"sickSteps"`
+}
+
+type findingJSON struct {
+	Layer   string  `json:"layer"`
+	Operand string  `json:"operand"`
+	What    string  `json:"what"`
+	Health  string  `json:"health"`
+	Share   float64 `json:"share"`
+	Step    int64   `json:"step"`
+	Op      string  `json:"op"`
+	First   int64   `json:"firstStep"`
+	Last    int64   `json:"lastStep"`
+	Steps   int     `json:"steps"`
+}
+
+func (r *Result) healthJSON() healthResultJSON {
+	v := r.Verdict()
+	j := healthResultJSON{v.Verdict, v.Summary, v.Steps, v.Operands, nil, nil, v.Advice, v.NotJudged}
+	if h := r.health; h != nil {
+		t := h.thresholds
+		j.Thresholds = &thresholdJSON{t.Saturated.Suspect, t.Saturated.Sick, t.Flushed.Suspect, t.Flushed.Sick, sickSteps}
+	}
+	for _, f := range v.Findings {
+		j.Findings = append(j.Findings, findingJSON{
+			f.Layer, f.Operand, f.What, f.Health.String(), f.Share, f.Step, f.Op, f.First, f.Last, f.Steps,
+		})
+	}
+	return j
+}
