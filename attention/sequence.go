@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -21,6 +22,7 @@ type Sequence struct {
 	cache *Cache
 	pages []int32
 	n     int
+	guard guard.Guard // of what appends
 }
 
 // Len returns the number of tokens, those that were evicted too.
@@ -219,6 +221,10 @@ func (s *Sequence) checkScales(name string, scales []float32, of CacheScale) err
 // extend adds tokens, and has put write them, page by page: n of them at token at of the
 // sequence, the first of which is done'th of the new ones.
 func (s *Sequence) extend(tokens int, put func(at, n, done int)) error {
+	if err := s.guard.Enter("attention: a Sequence"); err != nil {
+		return err
+	}
+	defer s.guard.Leave()
 	size := s.cache.config.PageTokens
 	pages, err := s.cache.take(s.pages, (s.n+tokens+size-1)/size-len(s.pages), s.n+tokens)
 	if err != nil {
