@@ -205,8 +205,8 @@ func (s *Sequence) AppendCodes(k, v TokenCodes) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(s.length("the scales of K", len(k.Scales), tokens*c.K.perToken(c.KVHeads)),
-		s.length("the scales of V", len(v.Scales), tokens*c.V.perToken(c.KVHeads))); err != nil {
+	if err := cmp.Or(s.length("K.Scales", len(k.Scales), tokens*c.K.perToken(c.KVHeads)),
+		s.length("V.Scales", len(v.Scales), tokens*c.V.perToken(c.KVHeads))); err != nil {
 		return err
 	}
 	if err := s.checkScales("K", k.Scales, c.K); err != nil {
