@@ -11,6 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -39,7 +40,7 @@ type Gradients struct {
 //
 // The bits do not depend on the machine, nor on Options.Workers, the only option that counts.
 // Errors are those of [Forward], and one for sinks' gradients of a problem without sinks
-// ([ErrMask]); it panics if a length is wrong. Nothing of g may overlap anything else.
+// ([ErrMask]). Nothing of g may overlap anything else.
 func Backward(
 	ctx context.Context, g Gradients, p *Problem, out, lse, dOut []float32, o Options,
 ) error {
@@ -57,7 +58,9 @@ func Backward(
 	_, b.tokens, _ = p.K.Dims()
 	b.s, b.scale, b.mask = b.checked.sizes, p.SoftmaxScale(), p.Mask
 	b.g, b.dOut, b.ctx = g, dOut, ctx
-	b.checkLengths(out, lse)
+	if err := b.checkLengths(out, lse); err != nil {
+		return err
+	}
 	if err := meter.Err(ctx); err != nil {
 		return inPackage(err)
 	}
@@ -100,31 +103,26 @@ func (b *backward) drop() {
 	backwards.Put(b)
 }
 
-func (b *backward) checkLengths(out, lse []float32) {
+func (b *backward) checkLengths(out, lse []float32) error {
 	s := b.s
 	for _, c := range []struct {
+		what      string
 		got, want int
 		wanted    bool
-		panic     string
 	}{
-		{len(out), s.Heads * s.Queries * s.ValueDim, true,
-			"attention: out is not of Heads*Queries*ValueDim elements"},
-		{len(b.dOut), s.Heads * s.Queries * s.ValueDim, true,
-			"attention: dOut is not of Heads*Queries*ValueDim elements"},
-		{len(lse), s.Heads * s.Queries, true, "attention: lse is not of Heads*Queries elements"},
-		{len(b.g.Q), s.Heads * s.Queries * s.Dim, b.g.Q != nil,
-			"attention: the gradient of Q is not of its length"},
-		{len(b.g.K), s.KVHeads * b.tokens * s.Dim, b.g.K != nil,
-			"attention: the gradient of K is not of its length"},
-		{len(b.g.V), s.KVHeads * b.tokens * s.ValueDim, b.g.V != nil,
-			"attention: the gradient of V is not of its length"},
-		{len(b.g.Sinks), s.Heads, b.g.Sinks != nil,
-			"attention: the gradient of the sinks is not of its length"},
+		{"out", len(out), s.Heads * s.Queries * s.ValueDim, true},
+		{"dOut", len(b.dOut), s.Heads * s.Queries * s.ValueDim, true},
+		{"lse", len(lse), s.Heads * s.Queries, true},
+		{"the gradient of Q", len(b.g.Q), s.Heads * s.Queries * s.Dim, b.g.Q != nil},
+		{"the gradient of K", len(b.g.K), s.KVHeads * b.tokens * s.Dim, b.g.K != nil},
+		{"the gradient of V", len(b.g.V), s.KVHeads * b.tokens * s.ValueDim, b.g.V != nil},
+		{"the gradient of the sinks", len(b.g.Sinks), s.Heads, b.g.Sinks != nil},
 	} {
 		if c.wanted && c.got != c.want {
-			panic(c.panic)
+			return sentinel.Length(ErrShape, "attention: "+c.what, c.got, c.want)
 		}
 	}
+	return nil
 }
 
 // values writes an operand's values to dst or, if that is too short, to new memory.

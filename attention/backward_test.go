@@ -268,8 +268,9 @@ func TestBackwardMisuse(t *testing.T) {
 	} {
 		g, out, lse, d := whole(), r.out, r.lse, dOut
 		change(&g, &out, &lse, &d)
-		require.Panics(t,
-			func() { _ = attention.Backward(t.Context(), g, p, out, lse, d, attention.Options{}) })
+		err := attention.Backward(t.Context(), g, p, out, lse, d, attention.Options{})
+		require.ErrorIs(t, err, attention.ErrShape)
+		require.Regexp(t, "^attention: .* has [0-9]+ elements: it must have [0-9]+$", err)
 		require.Equal(t, filled(len(g.K)), g.K)
 	}
 	g := whole()

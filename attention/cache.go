@@ -24,7 +24,7 @@ var ErrFull = errors.New("attention: the cache is full")
 //
 // Different sequences may be used by different goroutines at once. One sequence may be
 // read by many at once (Attend, Check, Operands and whatever else changes nothing) while
-// nobody changes it.
+// nobody changes it. To append while another call does is [ErrConcurrent].
 type Cache struct {
 	config CacheConfig
 	codes  []byte    // of codes: pages of heads of panels; of records: blocks

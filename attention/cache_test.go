@@ -389,9 +389,9 @@ func TestCacheRecords(t *testing.T) {
 		require.Equal(t, want[3*kind.Dim():103*kind.Dim()], k.BFloat16)
 		require.NoError(t, copied.Check())
 		plain.ScaleBFloat16 = true
-		const other = "attention: records of another kind than the cache's, " +
-			"or with scales rounded otherwise"
-		require.PanicsWithValue(t, other, func() { _ = copied.AppendRecords(&plain, 3, 100) })
+		err := copied.AppendRecords(&plain, 3, 100)
+		require.ErrorIs(t, err, attention.ErrShape)
+		require.ErrorContains(t, err, "records of another kind than the cache's")
 		c = newCache(t, attention.CacheConfig{Pages: 2, Record: &kind, ScaleBFloat16: true})
 		rounded := c.NewSequence("")
 		require.NoError(t, rounded.AppendRecords(&plain, 0, 100))
@@ -422,15 +422,24 @@ func TestCacheMisuse(t *testing.T) {
 	one := attention.CacheScale{Scales: []float32{1}}
 	s := newCache(t,
 		attention.CacheConfig{Pages: 1, KVHeads: 2, Dim: 2, K: one, V: one}).NewSequence("")
-	const tokens = "attention: keys and values are not of the same number of whole tokens"
-	require.PanicsWithValue(t, tokens,
-		func() { _ = attention.Append(s, make([]float32, 3), make([]float32, 3)) })
-	require.PanicsWithValue(t, tokens,
-		func() { _ = attention.Append(s, make([]float32, 4), make([]float32, 8)) })
-	require.PanicsWithValue(t, tokens, func() {
-		_ = s.AppendCodes(attention.TokenCodes{Codes: make([]byte, 4), Scales: make([]float32, 1)},
-			attention.TokenCodes{Codes: make([]byte, 4)})
-	})
+	kind := attention.FlashMLAModel1
+	records := newCache(t, attention.CacheConfig{Pages: 1, Record: &kind}).NewSequence("chat 7")
+	four := attention.TokenCodes{Codes: make([]byte, 4)}
+	for want, err := range map[string]error{
+		"attention: K has 3 elements: it must have 4 of each token": attention.Append(s, make([]float32, 3), make([]float32, 3)),
+		"attention: V has 8 elements: it must have 4":               attention.Append(s, make([]float32, 4), make([]float32, 8)),
+		"attention: V has 0 elements: it must have 4":               attention.Append(s, make([]float32, 4), nil),
+		"attention: K.Scales has 1 elements: it must have 0": s.AppendCodes(
+			attention.TokenCodes{Codes: four.Codes, Scales: make([]float32, 1)}, four),
+		`attention: sequence "chat 7": V has 2 elements: it must have 0`: attention.Append(records, make([]float32, kind.Dim()), make([]float32, 2)),
+		"attention: a cache of records has no codes of keys and values":  records.AppendCodes(four, four),
+		`attention: sequence "chat 7": 2 records from 1: there are 0`: records.AppendRecords(
+			&attention.Records{Kind: kind, Tokens: 64}, 1, 2),
+	} {
+		require.ErrorIs(t, err, attention.ErrShape)
+		require.EqualError(t, err, want)
+	}
+	require.Zero(t, s.Len()+records.Len())
 	for _, n := range []int{-1, 1} {
 		require.PanicsWithValue(t, "attention: no such number of tokens", func() { s.Truncate(n) })
 	}

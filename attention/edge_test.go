@@ -225,7 +225,9 @@ func TestMisuse(t *testing.T) {
 		},
 	} {
 		out, lse, largest := make([]float32, n), make([]float32, rows), make([]float32, rows)
-		require.Panics(t, func() { _ = f(out, lse, largest) })
+		err := f(out, lse, largest)
+		require.ErrorIs(t, err, attention.ErrShape)
+		require.Regexp(t, "^attention: (out|LSE|Max) has [0-9]+ elements: it must have [0-9]+$", err)
 		require.Equal(t, make([]float32, n), out)
 		require.Equal(t, make([]float32, rows), lse)
 	}

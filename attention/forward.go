@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Forward writes softmax(scale·Q·Kᵀ)·V of every query head to out, [heads, queries, DV], in
@@ -12,8 +13,8 @@ import (
 //
 // It returns an error, and writes nothing, if [Problem.Check] does, if the scales of Q and K
 // or of V cannot be applied ([gemm.ErrBlocks], [gemm.ErrOperands], [ErrScales]), or if the
-// options are none. It panics if a result is not of the right length. If ctx ends meanwhile
-// it returns an error that wraps its cause, and results are unspecified. Safe for concurrent
+// options are none, or if a result is not of the right length ([ErrShape]). If ctx ends
+// meanwhile it returns an error that wraps its cause, and results are unspecified. Safe for concurrent
 // use on distinct results; once warm it allocates nothing.
 func Forward[T Output](ctx context.Context, out []T, p *Problem, o Options) error {
 	r := newRun()
@@ -34,8 +35,8 @@ func setOutput[T Output](a *attend, out []T, o *Options) error {
 	if err := o.check(s.Heads * s.Queries); err != nil {
 		return err
 	}
-	if len(out) != s.Heads*s.Queries*s.ValueDim {
-		panic("attention: out is not of heads*queries*DV elements")
+	if err := sentinel.Length(ErrShape, "attention: out", len(out), s.Heads*s.Queries*s.ValueDim); err != nil {
+		return err
 	}
 	a.lse, a.max = o.LSE, o.Max
 	switch out := any(out).(type) {

@@ -6,6 +6,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/rounding"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Output is the set of types of results. A result of bfloat16 is that of float32 rounded.
@@ -91,7 +92,7 @@ func (f PFormat) lattice() *rounding.Lattice {
 	return nil
 }
 
-// check reports what is wrong with the options, and panics if results are of a wrong length.
+// check reports what is wrong with the options.
 func (o *Options) check(rows int) error {
 	if err := pFormats.Check(o.P); err != nil {
 		return err
@@ -102,9 +103,9 @@ func (o *Options) check(rows int) error {
 	case o.Workers < 0:
 		return fmt.Errorf("attention: %d workers: want at least 0", o.Workers)
 	case o.LSE != nil && len(o.LSE) != rows:
-		panic("attention: LSE is not of heads*queries elements")
+		return sentinel.Length(ErrShape, "attention: LSE", len(o.LSE), rows)
 	case o.Max != nil && len(o.Max) != rows:
-		panic("attention: Max is not of heads*queries elements")
+		return sentinel.Length(ErrShape, "attention: Max", len(o.Max), rows)
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package attention
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -93,22 +95,21 @@ func (r Recipe) Check() error {
 // q, k and v are only read.
 //
 // It returns an error, and changes nothing, if the recipe is none, if its blocks do not divide
-// a head's tokens ([ErrShape]), or if p has sinks and K is to be smoothed ([ErrMask]). It
-// panics if q, k or v is not of the right length. Other errors are those of
-// [scaling.Quantize], after which p's operands are unspecified.
+// a head's tokens or q, k or v is not of the right length ([ErrShape]), or if p has sinks and
+// K is to be smoothed ([ErrMask]). Other errors are those of [scaling.Quantize], after which
+// p's operands are unspecified.
 func (r Recipe) Quantize(
 	ctx context.Context, p *Problem, q, k, v []float32, s Sizes, o tensor.Options,
 ) error {
 	if err := r.check(p, s); err != nil {
 		return err
 	}
-	switch {
-	case len(q) != s.Heads*s.Queries*s.Dim:
-		panic("attention: q is not of Heads*Queries*Dim elements")
-	case len(k) != s.KVHeads*s.Keys*s.Dim:
-		panic("attention: k is not of KVHeads*Keys*Dim elements")
-	case len(v) != s.KVHeads*s.Keys*s.ValueDim:
-		panic("attention: v is not of KVHeads*Keys*ValueDim elements")
+	if err := cmp.Or(
+		sentinel.Length(ErrShape, "attention: q", len(q), s.Heads*s.Queries*s.Dim),
+		sentinel.Length(ErrShape, "attention: k", len(k), s.KVHeads*s.Keys*s.Dim),
+		sentinel.Length(ErrShape, "attention: v", len(v), s.KVHeads*s.Keys*s.ValueDim),
+	); err != nil {
+		return err
 	}
 	if r.SmoothK {
 		k = smooth(k, s)

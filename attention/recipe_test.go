@@ -227,11 +227,13 @@ func TestRecipeMisuse(t *testing.T) {
 			return attention.Recipe{}.Quantize(t.Context(), &attention.Problem{}, q, k, v[1:], s,
 				tensor.Options{})
 		},
-		func() error { attention.KeyMeans(nil, k, s); return nil },
-		func() error { attention.KeyMeans(make([]float32, 96), k[1:], s); return nil },
 	} {
-		require.Panics(t, func() { _ = f() })
+		err := f()
+		require.ErrorIs(t, err, attention.ErrShape)
+		require.Regexp(t, "^attention: [qkv] has [0-9]+ elements: it must have [0-9]+$", err)
 	}
+	require.Panics(t, func() { attention.KeyMeans(nil, k, s) })
+	require.Panics(t, func() { attention.KeyMeans(make([]float32, 96), k[1:], s) })
 	for _, g := range []attention.Granularity{attention.PerTensor, attention.PerHead,
 		attention.PerToken, attention.PerBlock, attention.PerChannel} {
 		text, err := g.MarshalText()

@@ -1,12 +1,15 @@
 package attention
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -21,6 +24,7 @@ type Sequence struct {
 	cache *Cache
 	pages []int32
 	n     int
+	guard guard.Guard // of what appends
 }
 
 // Len returns the number of tokens, those that were evicted too.
@@ -80,19 +84,25 @@ func (s *Sequence) Evict(first, last int) int {
 // Append encodes keys and values, [tokens, KVHeads, Dim] and [tokens, KVHeads, ValueDim],
 // as the next tokens. Of a cache of records, v must be nil.
 //
-// It returns an error, and appends nothing, if there are too few pages, [ErrFull], or a
-// scale that is to be computed is not finite, [ErrScales], and panics if the lengths are
-// not those of whole tokens.
+// It returns an error, and appends nothing, if there are too few pages, [ErrFull], a scale
+// that is to be computed is not finite, [ErrScales], or the lengths are not those of whole
+// tokens, [ErrShape].
 func Append[T float32 | fp8.BFloat16](s *Sequence, k, v []T) error {
 	c := &s.cache.config
 	if c.Record != nil {
-		tokens := wholeTokens(len(k), c.Dim, len(v), 0)
+		tokens, err := s.wholeTokens(len(k), c.Dim, len(v), 0)
+		if err != nil {
+			return err
+		}
 		return s.extend(tokens, func(at, n, done int) {
 			r := s.cache.records(s.pages[at/c.PageTokens])
 			PutRecords(&r, at%c.PageTokens, k[done*c.Dim:(done+n)*c.Dim])
 		})
 	}
-	tokens := wholeTokens(len(k), c.KVHeads*c.Dim, len(v), c.KVHeads*c.ValueDim)
+	tokens, err := s.wholeTokens(len(k), c.KVHeads*c.Dim, len(v), c.KVHeads*c.ValueDim)
+	if err != nil {
+		return err
+	}
 	kScales, err := computeScales(s, "K", c.K, c.Format, k, tokens)
 	if err != nil {
 		return err
@@ -107,16 +117,22 @@ func Append[T float32 | fp8.BFloat16](s *Sequence, k, v []T) error {
 	return s.AppendCodes(TokenCodes{kCodes, kScales}, TokenCodes{vCodes, vScales})
 }
 
-// wholeTokens returns how many tokens k and v are of, and panics unless they are whole
-// ones and equally many.
-func wholeTokens(k, kSize, v, vSize int) int {
-	if k%kSize != 0 || v != k/kSize*vSize {
-		panic(badTokens)
+// wholeTokens returns how many tokens k and v are of: whole ones and equally many.
+func (s *Sequence) wholeTokens(k, kSize, v, vSize int) (int, error) {
+	if k%kSize != 0 {
+		return 0, sentinel.Errorf(ErrShape, "attention: %sK has %d elements: it must have %d of each token",
+			s.prefix(), k, kSize)
 	}
-	return k / kSize
+	return k / kSize, s.length("V", v, k/kSize*vSize)
 }
 
-const badTokens = "attention: keys and values are not of the same number of whole tokens"
+// length returns an error unless what is appended is of the length that it must have.
+func (s *Sequence) length(what string, got, want int) error {
+	if got == want {
+		return nil
+	}
+	return sentinel.Length(ErrShape, "attention: "+s.prefix()+what, got, want)
+}
 
 // computeScales returns the scales of tokens where they are to be computed.
 func computeScales[T float32 | fp8.BFloat16](
@@ -178,17 +194,20 @@ type TokenCodes struct {
 
 // AppendCodes is [Append] of keys and values that are encoded already.
 //
-// It returns an error, and appends nothing, as Append does or if a scale is not one,
-// [ErrScales], and panics likewise, or if the cache is one of records.
+// It returns an error, and appends nothing, as Append does, or if a scale is not one,
+// [ErrScales], or the cache is one of records, [ErrShape].
 func (s *Sequence) AppendCodes(k, v TokenCodes) error {
 	c := &s.cache.config
 	if c.Record != nil {
-		panic(noCodes)
+		return sentinel.Errorf(ErrShape, noCodes)
 	}
-	tokens := wholeTokens(len(k.Codes), c.KVHeads*c.Dim, len(v.Codes), c.KVHeads*c.ValueDim)
-	if len(k.Scales) != tokens*c.K.perToken(c.KVHeads) ||
-		len(v.Scales) != tokens*c.V.perToken(c.KVHeads) {
-		panic(badTokens)
+	tokens, err := s.wholeTokens(len(k.Codes), c.KVHeads*c.Dim, len(v.Codes), c.KVHeads*c.ValueDim)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(s.length("K.Scales", len(k.Scales), tokens*c.K.perToken(c.KVHeads)),
+		s.length("V.Scales", len(v.Scales), tokens*c.V.perToken(c.KVHeads))); err != nil {
+		return err
 	}
 	if err := s.checkScales("K", k.Scales, c.K); err != nil {
 		return err
@@ -199,11 +218,7 @@ func (s *Sequence) AppendCodes(k, v TokenCodes) error {
 	return s.extend(tokens, func(at, n, done int) { s.putCodes(at, n, done, k, v) })
 }
 
-const (
-	noCodes = "attention: a cache of records has no codes of keys and values"
-	badKind = "attention: records of another kind than the cache's, or with scales rounded " +
-		"otherwise"
-)
+const noCodes = "attention: a cache of records has no codes of keys and values"
 
 func (s *Sequence) checkScales(name string, scales []float32, of CacheScale) error {
 	for i, x := range scales {
@@ -219,6 +234,10 @@ func (s *Sequence) checkScales(name string, scales []float32, of CacheScale) err
 // extend adds tokens, and has put write them, page by page: n of them at token at of the
 // sequence, the first of which is done'th of the new ones.
 func (s *Sequence) extend(tokens int, put func(at, n, done int)) error {
+	if err := s.guard.Enter("attention: a Sequence"); err != nil {
+		return err
+	}
+	defer s.guard.Leave()
 	size := s.cache.config.PageTokens
 	pages, err := s.cache.take(s.pages, (s.n+tokens+size-1)/size-len(s.pages), s.n+tokens)
 	if err != nil {
@@ -302,15 +321,21 @@ func leastSpecial(f fp8.Format) byte {
 }
 
 // AppendRecords is [Append] of records that are encoded already: tokens from, and
-// following, of r, n of them. It panics if the cache's records are of another kind or their
-// scales are not rounded as those of r are, or if r does not have those tokens.
+// following, of r, n of them. It returns an error, and appends nothing, if there are too few
+// pages, [ErrFull], or if r does not pass its Check, the cache's records are of another kind or
+// their scales are not rounded as those of r are, or r does not have those tokens, [ErrShape].
 func (s *Sequence) AppendRecords(r *Records, from, n int) error {
 	c := &s.cache.config
-	if c.Record == nil || *c.Record != r.Kind || c.ScaleBFloat16 != r.ScaleBFloat16 {
-		panic(badKind)
+	if err := r.Check(); err != nil {
+		return err
 	}
-	if n < 0 || from < 0 || from > r.Len()-n {
-		panic(badRows)
+	if c.Record == nil || *c.Record != r.Kind || c.ScaleBFloat16 != r.ScaleBFloat16 {
+		return sentinel.Errorf(ErrShape, "attention: %srecords of another kind than the cache's, "+
+			"or with scales rounded otherwise", s.prefix())
+	}
+	if have := r.Len(); n < 0 || from < 0 || from > have-n {
+		return sentinel.Errorf(ErrShape, "attention: %s%d records from %d: there are %d",
+			s.prefix(), n, from, have)
 	}
 	return s.extend(n, func(at, n, done int) {
 		to := s.cache.records(s.pages[at/c.PageTokens])

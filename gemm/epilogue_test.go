@@ -178,9 +178,8 @@ func TestQuantizedRefuses(t *testing.T) {
 	require.ErrorContains(t, gemm.Quantized(t.Context(), c, a, b, gemm.Options{}, q), "differ")
 	require.EqualError(t, gemm.Quantized(t.Context(), c, a, a, gemm.Options{}, scaling.Quantizer{Recipe: scaling.TEDelayed.Recipe(scaling.Input)}),
 		`gemm: tensor "c": scaling: recipe te-delayed E4M3 tensor needs a history`)
-	require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
-		_ = gemm.Quantized(t.Context(), c, a, a, gemm.Options{Bias: make([]float32, 2)}, q)
-	})
+	require.ErrorContains(t, gemm.Quantized(t.Context(), c, a, a, gemm.Options{Bias: make([]float32, 2)}, q),
+		"gemm: the bias has 2 elements: it must have N = 3")
 	require.Equal(t, before, *c)
 	require.Equal(t, []byte{7}, c.Codes)
 }

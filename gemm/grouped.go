@@ -14,7 +14,7 @@ import (
 // expert's weights: group e is the next rows[e] rows of a, [sum of rows, K],
 // times experts[e], [N, K], tensors or packed weights, and goes to the same rows of
 // c, [sum of rows, N]. A group may be empty. A group must start where a block of a starts, which every
-// row does for blocks of one row. Errors and panics are those of [Multiply];
+// row does for blocks of one row. Errors are those of [Multiply];
 // nothing is written unless all groups are right. For C in FP8 quantize the
 // float32 result: it gives the bits that [Quantized] would.
 func GroupedRows[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tensor, experts []W, rows []int, o Options) error {
@@ -42,7 +42,7 @@ func GroupedRows[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tens
 
 // GroupedMasked multiplies the first rows[e] rows of each a[e] by experts[e]: a is
 // [E, M, K], each expert is [N, K], and c is [E, M, N]. The other rows of c are
-// left as they are. a[e] must start where a block of a starts. Errors and panics
+// left as they are. a[e] must start where a block of a starts. Errors
 // are those of [GroupedRows].
 func GroupedMasked[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tensor, experts []W, rows []int, o Options) error {
 	if err := checkForm(a); err != nil {
@@ -74,7 +74,7 @@ func GroupedMasked[T Output, W Weights](ctx context.Context, c []T, a *tensor.Te
 // empty group gives +0. A group must start where blocks of both operands start;
 // tokens of zero codes may be put between groups to make that so, and change no
 // bit, except that a block of nothing else makes +0 of a result that has
-// underflowed to -0. Errors and panics are those of [GroupedRows].
+// underflowed to -0. Errors are those of [GroupedRows].
 func GroupedK[T Output](ctx context.Context, c []T, a, b *tensor.Tensor, cols []int, o Options) error {
 	for _, t := range []*tensor.Tensor{a, b} {
 		if err := checkForm(t); err != nil {
@@ -119,7 +119,7 @@ type Product struct {
 // in c, so that all workers have something to do where each product is small. It is for
 // groups that have scales of their own, such as experts that quantize what they are
 // given; those of one tensor are for [GroupedRows] and [GroupedK]. Results may be empty.
-// Errors and panics are those of [Multiply]; nothing is written unless all products are
+// Errors are those of [Multiply]; nothing is written unless all products are
 // right. A Reporter hears of the first bad value of each.
 func Grouped[T Output](ctx context.Context, c []T, products []Product, o Options) error {
 	groups := make([]group, 0, len(products))
@@ -227,10 +227,12 @@ func multiplyGroups[T Output](ctx context.Context, c []T, groups []group, o Opti
 		}
 	}
 	if uint64(len(c)) != size {
-		panic(wrongC)
+		return sentinel.Errorf(ErrOperands, "gemm: C%s has %d elements: it must have %d, of shape %v", o.named(), len(c), size, shape)
 	}
 	for _, g := range groups {
-		checkLengths(g.m*g.n, g.m, g.n, o)
+		if err := checkLengths(g.m*g.n, g.m, g.n, o); err != nil {
+			return err
+		}
 	}
 	if err := start(ctx, o); err != nil {
 		return err

@@ -241,7 +241,9 @@ func TestGroupedRefuses(t *testing.T) {
 		func(c []float32, o gemm.Options) error { return gemm.GroupedK(t.Context(), c, a, b2, []int{16, 16}, o) },
 	} {
 		got := filled(23)
-		require.PanicsWithValue(t, "gemm: C is not of M*N elements", func() { _ = f(got, gemm.Options{}) })
+		err := f(got, gemm.Options{Name: "experts"})
+		require.ErrorIs(t, err, gemm.ErrOperands)
+		require.ErrorContains(t, err, `gemm: C of "experts" has 23 elements: it must have `)
 		require.Equal(t, filled(23), got)
 	}
 	uneven := []*tensor.Tensor{b2, odd}
@@ -249,9 +251,8 @@ func TestGroupedRefuses(t *testing.T) {
 		`gemm: expert 1, tensor "odd" of shape [2 3 32], has 6 rows, those before it have 5`)
 
 	got := filled(24)
-	require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
-		_ = gemm.GroupedRows(t.Context(), got, a, split(t, b), []int{2, 4}, gemm.Options{Bias: make([]float32, 3)})
-	})
+	require.ErrorContains(t, gemm.GroupedRows(t.Context(), got, a, split(t, b), []int{2, 4}, gemm.Options{Bias: make([]float32, 3)}),
+		"gemm: the bias has 3 elements: it must have N = ")
 	require.Equal(t, filled(24), got)
 }
 
@@ -316,5 +317,5 @@ func TestGroupedNames(t *testing.T) {
 	require.ErrorContains(t, gemm.Grouped(t.Context(), c, []gemm.Product{{A: a}}, gemm.Options{}), "is nil")
 	require.ErrorContains(t, gemm.Grouped(t.Context(), c, []gemm.Product{{B: a}}, gemm.Options{}), "is nil")
 	require.Equal(t, before, c)
-	require.Panics(t, func() { _ = gemm.Grouped(t.Context(), c[:11], products, gemm.Options{}) })
+	require.ErrorContains(t, gemm.Grouped(t.Context(), c[:11], products, gemm.Options{}), "gemm: C has 11 elements")
 }

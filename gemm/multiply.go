@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -36,11 +37,6 @@ type Options struct {
 	Name     string
 }
 
-const (
-	wrongC    = "gemm: C is not of M*N elements"
-	wrongBias = "gemm: bias is not of N elements"
-)
-
 // Multiply writes A·Bᵀ to c, of shape [M, N] and dense; b is a tensor or packed
 // weights. The bits do not depend on which, nor on Workers. c must not overlap the
 // operands or the bias.
@@ -48,10 +44,10 @@ const (
 // It returns an error, and writes nothing, if a or b is nil or not whole, if their
 // last dimensions differ ([ErrOperands]) or their blocks cannot go together along it
 // ([ErrBlocks]), if a scale is none of its format's ([tensor.ErrScale]), if the product
-// of outer scales is not one to multiply results with ([ErrOperands]), or if
-// Workers is negative. It panics if c or the bias is not of the right length. If ctx
-// ends meanwhile it returns an error that wraps its cause, and c is unspecified. Safe
-// for concurrent use on distinct c.
+// of outer scales is not one to multiply results with ([ErrOperands]), if c or the
+// bias is not of the right length ([ErrOperands]), or if Workers is negative. If ctx ends
+// meanwhile it returns an error that wraps its cause, and c is unspecified. Safe for
+// concurrent use on distinct c.
 func Multiply[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tensor, b W, o Options) error {
 	p, err := newProduct(a, b)
 	if err != nil {
@@ -65,7 +61,9 @@ func Multiply[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tensor,
 }
 
 func multiply[T Output](ctx context.Context, c []T, p product, o Options) error {
-	checkLengths(len(c), p.m, p.n, o)
+	if err := checkLengths(len(c), p.m, p.n, o); err != nil {
+		return err
+	}
 	if err := start(ctx, o); err != nil {
 		return err
 	}
@@ -86,13 +84,22 @@ func start(ctx context.Context, o Options) error {
 	return nil
 }
 
-func checkLengths(c, m, n int, o Options) {
+func checkLengths(c, m, n int, o Options) error {
 	if c != m*n {
-		panic(wrongC)
+		return sentinel.Errorf(ErrOperands, "gemm: C%s has %d elements: it must have M·N = %d·%d = %d", o.named(), c, m, n, m*n)
 	}
 	if o.Bias != nil && len(o.Bias) != n {
-		panic(wrongBias)
+		return sentinel.Errorf(ErrOperands, "gemm: the bias%s has %d elements: it must have N = %d", o.named(), len(o.Bias), n)
 	}
+	return nil
+}
+
+// named is the name of the product in an error.
+func (o *Options) named() string {
+	if o.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of %q", o.Name)
 }
 
 // reportNonFinite looks for the first value of c that is not finite, and says
@@ -124,7 +131,7 @@ func allFinite[T Output](c []T) bool {
 // Quantized writes A·Bᵀ, with its bias, to t in FP8: the float32 result of
 // [Multiply] quantized by q, so rounded once. t brings its Name; its Shape
 // becomes [M, N]. Accumulating into FP8 would round the old C at every step and
-// is refused with an error, as cuBLAS refuses it. Other errors and panics are
+// is refused with an error, as cuBLAS refuses it. Other errors are
 // those of Multiply and of [scaling.Quantize]. t may be neither operand.
 func Quantized[W Weights](ctx context.Context, t, a *tensor.Tensor, b W, o Options, q scaling.Quantizer) error {
 	switch {

@@ -146,22 +146,24 @@ func TestBrokenOperands(t *testing.T) {
 	}
 }
 
-// TestPanics checks that slices of the wrong length panic before anything is
+// TestLengths: slices of the wrong length are errors with both lengths, before anything is
 // written.
-func TestPanics(t *testing.T) {
+func TestLengths(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	a := random(r, "a", fp8.E4M3, tensor.Block{}, kind{}, 3, 4)
 	b := random(r, "b", fp8.E4M3, tensor.Block{}, kind{}, 2, 4)
 	for _, n := range []int{0, 5, 7} {
 		c := make([]float32, n)
-		require.PanicsWithValue(t, "gemm: C is not of M*N elements", func() { _ = gemm.Multiply(t.Context(), c, a, b, gemm.Options{}) })
+		err := gemm.Multiply(t.Context(), c, a, b, gemm.Options{Name: "y"})
+		require.ErrorIs(t, err, gemm.ErrOperands)
+		require.EqualError(t, err, fmt.Sprintf(`gemm: C of "y" has %d elements: it must have M·N = 3·2 = 6`, n))
 		require.Equal(t, make([]float32, n), c)
 	}
 	for _, n := range []int{0, 1, 3} {
 		c := make([]float16.Float16, 6)
-		require.PanicsWithValue(t, "gemm: bias is not of N elements", func() {
-			_ = gemm.Multiply(t.Context(), c, a, b, gemm.Options{Bias: make([]float32, n)})
-		})
+		err := gemm.Multiply(t.Context(), c, a, b, gemm.Options{Bias: make([]float32, n)})
+		require.ErrorIs(t, err, gemm.ErrOperands)
+		require.EqualError(t, err, fmt.Sprintf("gemm: the bias has %d elements: it must have N = 2", n))
 		require.Equal(t, make([]float16.Float16, 6), c)
 	}
 }

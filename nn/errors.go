@@ -3,6 +3,7 @@ package nn
 import (
 	"errors"
 
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
@@ -15,6 +16,9 @@ var (
 	// ErrInput is an argument of Forward, Backward or a loss that does not fit the
 	// layer: a wrong length, a token out of range, or a Backward without its Forward.
 	ErrInput = errors.New("nn: input")
+
+	// ErrConcurrent is a pass of a model while another one has not returned.
+	ErrConcurrent = guard.ErrConcurrent
 
 	// ErrState is a saved [ScalingState] that is not that of the model, or is damaged.
 	ErrState = errors.New("nn: scaling state")

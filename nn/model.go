@@ -5,13 +5,17 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Llama is a decoder with its parameters and gradients. Make one with [NewLlama];
-// its methods must not be called concurrently. With Config.Experts it is a mixture of
-// experts, with Config.MLA its attention is DeepSeek-V3's.
+// its methods must not be called concurrently: a pass forward or backward while another
+// one goes on is [ErrConcurrent]. With Config.Experts it is a mixture of experts, with
+// Config.MLA its attention is DeepSeek-V3's.
 type Llama struct {
+	guard guard.Guard
+
 	cfg    Config
 	shared Shared
 	params []*Param
@@ -32,6 +36,8 @@ type Llama struct {
 	restored        uint64 // of the scaling state, at the last forward pass
 	activationBytes ActivationBytes
 }
+
+const llamaName = "nn: a Llama"
 
 // passState is what may follow.
 type passState uint8
@@ -180,6 +186,10 @@ func (m *Llama) DropStep() { m.shared.scaling.DropStep() }
 // is the model's own and valid until its next call. A token outside the vocabulary, a
 // seq longer than the context or a wrong number of tokens is an error, [ErrInput].
 func (m *Llama) Forward(ctx context.Context, tokens []int32, batch, seq int) ([]float32, error) {
+	if err := m.guard.Enter(llamaName); err != nil {
+		return nil, err
+	}
+	defer m.guard.Leave()
 	logits, err := m.forward(ctx, tokens, batch, seq)
 	if err == nil {
 		m.state, m.activationBytes = forwarded, m.countActivations()
@@ -190,6 +200,10 @@ func (m *Llama) Forward(ctx context.Context, tokens []int32, batch, seq int) ([]
 // Logits is [Llama.Forward] in inference: it leaves no trace in delayed scales, nobody
 // hears of it but a [Tap], and Backward cannot follow.
 func (m *Llama) Logits(ctx context.Context, tokens []int32, batch, seq int) (logits []float32, err error) {
+	if err := m.guard.Enter(llamaName); err != nil {
+		return nil, err
+	}
+	defer m.guard.Leave()
 	err = m.shared.scaling.Inference(func() error {
 		logits, err = m.forward(ctx, tokens, batch, seq)
 		return err
@@ -229,6 +243,10 @@ func (m *Llama) streamAt(block int) *[]float32 {
 // in nats, of the targets, [batch, seq]: those that follow each token, or
 // [IgnoreIndex] where none counts. It copies what it keeps of both.
 func (m *Llama) Loss(ctx context.Context, tokens, targets []int32, batch, seq int) (float32, error) {
+	if err := m.guard.Enter(llamaName); err != nil {
+		return 0, err
+	}
+	defer m.guard.Leave()
 	loss, err := m.lossOf(ctx, tokens, targets, batch, seq)
 	if err != nil {
 		return 0, err
@@ -239,6 +257,10 @@ func (m *Llama) Loss(ctx context.Context, tokens, targets []int32, batch, seq in
 
 // Evaluate is [Llama.Loss] in inference, as [Llama.Logits] is Forward.
 func (m *Llama) Evaluate(ctx context.Context, tokens, targets []int32, batch, seq int) (loss float32, err error) {
+	if err := m.guard.Enter(llamaName); err != nil {
+		return 0, err
+	}
+	defer m.guard.Leave()
 	err = m.shared.scaling.Inference(func() error {
 		loss, err = m.lossOf(ctx, tokens, targets, batch, seq)
 		return err
@@ -274,6 +296,10 @@ func (m *Llama) Backward(ctx context.Context) error { return m.BackwardScaled(ct
 // goes, and where n is a power of two every operand of an FP8 product, and so its
 // amax, is the same to the bit if its scale is delayed.
 func (m *Llama) BackwardScaled(ctx context.Context, scale float32) error {
+	if err := m.guard.Enter(llamaName); err != nil {
+		return err
+	}
+	defer m.guard.Leave()
 	if m.following() != evaluated {
 		return inputError("Backward without Loss before it")
 	}
@@ -300,6 +326,10 @@ func (m *Llama) BalanceLoss() (sum float32) {
 // last [Llama.Forward] returned, [batch·seq, vocab]. It is an error, [ErrInput],
 // without a Forward or Loss before it.
 func (m *Llama) BackwardLogits(ctx context.Context, dLogits []float32) error {
+	if err := m.guard.Enter(llamaName); err != nil {
+		return err
+	}
+	defer m.guard.Leave()
 	if m.following() == idle {
 		return inputError("BackwardLogits without Forward before it")
 	}

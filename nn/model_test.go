@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // livelyModel has weights so large that attention is far from uniform and every
@@ -26,6 +28,42 @@ func livelyModel(t *testing.T, cfg Config) *Llama {
 	}
 	return m
 }
+
+// TestConcurrent: a pass while another one goes on is refused: here ones from a listener, within the
+// other.
+func TestConcurrent(t *testing.T) {
+	recipe := ProfileFP8(scaling.TECurrent, fp8.E4M3)
+	m := livelyModel(t, Config{Vocab: 11, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 8, FP8: &recipe, Workers: 1})
+	tokens := someTokens(1, 4, 11)
+	want, err := m.Loss(t.Context(), tokens, tokens, 1, 4)
+	require.NoError(t, err)
+	uses := map[string]func() error{
+		"Forward":        func() error { _, err := m.Forward(t.Context(), tokens, 1, 4); return err },
+		"Logits":         func() error { _, err := m.Logits(t.Context(), tokens, 1, 4); return err },
+		"Loss":           func() error { _, err := m.Loss(t.Context(), tokens, tokens, 1, 4); return err },
+		"Evaluate":       func() error { _, err := m.Evaluate(t.Context(), tokens, tokens, 1, 4); return err },
+		"Backward":       func() error { return m.Backward(t.Context()) },
+		"BackwardLogits": func() error { return m.BackwardLogits(t.Context(), nil) },
+	}
+	heard := 0
+	m.Listen(reporterFunc(func() {
+		heard++
+		for name, use := range uses {
+			require.ErrorIs(t, use(), ErrConcurrent, name)
+		}
+	}))
+	got, err := m.Loss(t.Context(), tokens, tokens, 1, 4)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.NoError(t, m.Backward(t.Context()))
+	require.Positive(t, heard)
+}
+
+// reporterFunc is called whenever a block was encoded.
+type reporterFunc func()
+
+func (f reporterFunc) Block(string, string, int, int, float32, *fp8.Stats) { f() }
+func (f reporterFunc) NonFinite(string, string, int, float64)              { f() }
 
 func someTokens(stream uint64, n, vocab int) []int32 {
 	tokens := make([]int32, n)

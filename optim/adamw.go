@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/nn"
@@ -14,7 +15,8 @@ import (
 // AdamW is Adam with decoupled weight decay (Loshchilov & Hutter, arXiv
 // 1711.05101), computed in FP32; Moments says how it remembers. The zero value is
 // ready to use; the options must not change after the first step. It must not be
-// copied after that, nor used concurrently. Moments and what becomes of them depend on
+// copied after that, nor used concurrently: a step while another one goes on is
+// [ErrConcurrent]. Moments and what becomes of them depend on
 // the values, gradients and options alone: not on Workers, and not on the machine.
 type AdamW struct {
 	Beta1 float64 // decay of the first moment; 0: 0.9
@@ -32,12 +34,15 @@ type AdamW struct {
 	Moments Moments // how both moments are kept; the zero value: FP32
 	Workers int     // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
+	guard          guard.Guard
 	moments        [][2]moment // of each parameter, first and second
 	steps, skipped int64
 	power1, power2 float64 // Beta1 and Beta2 to the number of steps
 	update         update
 	holds          *sync.WaitGroup // nil: nobody ever held o
 }
+
+const adamName = "optim: an AdamW"
 
 // largestNorm keeps the square of every gradient in the range of float32.
 const largestNorm = 1e19
@@ -53,6 +58,10 @@ const largestNorm = 1e19
 // before, [ErrParams]; or if ctx has ended. A step that has begun to move values is
 // not interrupted.
 func (o *AdamW) Step(ctx context.Context, params []*nn.Param, lr float64) (norm float64, err error) {
+	if err := o.guard.Enter(adamName); err != nil {
+		return 0, err
+	}
+	defer o.guard.Leave()
 	if norm, err = o.norm(ctx, params, lr); err != nil {
 		return norm, err
 	}
@@ -65,6 +74,10 @@ func (o *AdamW) Step(ctx context.Context, params []*nn.Param, lr float64) (norm 
 // StepNorm is [AdamW.Step] of a part of a model's parameters, such as those of which a
 // rank has the moments, given the norm of the gradients of all: by that they are clipped.
 func (o *AdamW) StepNorm(ctx context.Context, params []*nn.Param, lr, norm float64) error {
+	if err := o.guard.Enter(adamName); err != nil {
+		return err
+	}
+	defer o.guard.Leave()
 	if err := o.check(params, lr); err != nil {
 		return err
 	}

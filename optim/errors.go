@@ -3,6 +3,7 @@ package optim
 import (
 	"errors"
 
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
@@ -18,6 +19,9 @@ var (
 	// ErrParams are parameters that are not those of the steps before, or have no
 	// values.
 	ErrParams = errors.New("optim: parameters")
+
+	// ErrConcurrent is a step of an optimizer while another one has not returned.
+	ErrConcurrent = guard.ErrConcurrent
 
 	// ErrState is a saved [State] that no optimizer can have, or that is of one with
 	// other options.

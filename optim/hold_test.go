@@ -3,12 +3,34 @@ package optim
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/nn"
 )
+
+// TestConcurrent: a step while another one goes on is refused, and moves nothing.
+func TestConcurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := []*nn.Param{{Name: "x", Rows: 1, Cols: 1, Value: []float32{1}, Grad: []float32{1}}}
+		var o AdamW
+		release := o.Hold()
+		moved := make(chan error)
+		go func() { _, err := o.Step(t.Context(), p, 0.1); moved <- err }()
+		synctest.Wait() // for the step to wait
+		_, err := o.Step(t.Context(), p, 0.1)
+		require.ErrorIs(t, err, ErrConcurrent)
+		require.ErrorIs(t, o.StepNorm(t.Context(), p, 0.1, 1), ErrConcurrent)
+		_, _, err = o.StepOrSkip(t.Context(), p, 0.1, nil)
+		require.ErrorIs(t, err, ErrConcurrent)
+		require.ErrorIs(t, o.Restore(State{}, p, nil), ErrConcurrent)
+		release()
+		require.NoError(t, <-moved)
+		require.EqualValues(t, 1, o.Steps())
+	})
+}
 
 // TestHold: whatever moves values or moments waits until all holds are released, and has
 // then the bits that it has without.

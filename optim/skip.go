@@ -28,6 +28,10 @@ type Skip struct {
 // package telemetry on how to keep one total of several. After a skip call
 // [nn.Scaling.DropStep] instead of [nn.Scaling.EndStep].
 func (o *AdamW) StepOrSkip(ctx context.Context, params []*nn.Param, lr float64, r *telemetry.Recorder) (norm float64, skip *Skip, err error) {
+	if err := o.guard.Enter(adamName); err != nil {
+		return 0, nil, err
+	}
+	defer o.guard.Leave()
 	if norm, err = o.norm(ctx, params, lr); err != nil {
 		return norm, nil, err
 	}

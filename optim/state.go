@@ -112,6 +112,10 @@ func (o *AdamW) tensors(params []*nn.Param) (all []Tensor) {
 // options ([ErrState], which names the option and both values), if the parameters have
 // no values ([ErrParams]), if fill is nil ([ErrOption]), or what fill returns.
 func (o *AdamW) Restore(s State, params []*nn.Param, fill func([]Tensor) error) error {
+	if err := o.guard.Enter(adamName); err != nil {
+		return err
+	}
+	defer o.guard.Leave()
 	if err := s.Check(); err != nil {
 		return err
 	}

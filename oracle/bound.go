@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/dots"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -59,7 +60,7 @@ type Accumulation struct {
 // overflow, in an order that is allowed, the bound is +Inf; where the exact result
 // is not finite it is 0. All bounds are rounded up.
 //
-// Errors, panics and the end of ctx are those of [Predict].
+// Errors and the end of ctx are those of [Predict].
 func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *tensor.Tensor, acc Accumulation, o Options) error {
 	p, err := newProduct(a, b)
 	if err == nil {
@@ -72,7 +73,7 @@ func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *t
 		return fmt.Errorf("oracle: %w", err)
 	}
 	if o.Accumulate && len(old) != len(bound) {
-		panic(wrongOld)
+		return sentinel.Length(gemm.ErrOperands, "oracle: the old C", len(old), len(bound))
 	}
 	d := newDerivation(&p, acc, o, layoutOf[T]())
 	tables := [2][256]float64{magnitudes(a.Format, acc.modeled()), magnitudes(b.Format, acc.modeled())}
@@ -95,8 +96,6 @@ func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *t
 	}
 	return nil
 }
-
-const wrongOld = "oracle: the old C is not of M*N elements"
 
 func (acc *Accumulation) modeled() bool { return acc.Kernel.Model != Model{} }
 

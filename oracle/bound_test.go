@@ -208,10 +208,10 @@ func TestBoundRefuses(t *testing.T) {
 	b := ones(5, 5, 1)
 	require.ErrorContains(t, Bound[float32](t.Context(), make([]float64, 1), nil, a, b, Accumulation{}, Options{}), "oracle: tensor")
 	require.ErrorContains(t, Bound[float32](t.Context(), make([]float64, 1), nil, a, a, Accumulation{Kernel: Kernel{Model: CDNA3MFMA()}}, Options{}), "no operands")
-	require.PanicsWithValue(t, wrongC, func() { _ = Bound[float32](t.Context(), nil, nil, a, a, Accumulation{}, Options{}) })
-	require.PanicsWithValue(t, wrongOld, func() {
-		_ = Bound[float32](t.Context(), make([]float64, 1), nil, a, a, Accumulation{}, Options{Accumulate: true})
-	})
+	require.ErrorIs(t, Bound[float32](t.Context(), nil, nil, a, a, Accumulation{}, Options{}), gemm.ErrOperands)
+	err := Bound[float32](t.Context(), make([]float64, 1), nil, a, a, Accumulation{}, Options{Accumulate: true})
+	require.ErrorIs(t, err, gemm.ErrOperands)
+	require.EqualError(t, err, "oracle: the old C has 0 elements: it must have 1")
 	none := &tensor.Tensor{Name: "none", Shape: []int{0, 4}, Scales: nil}
 	require.NoError(t, Exact[float32](t.Context(), nil, none, a, Options{}))
 	require.NoError(t, Bound[float32](t.Context(), nil, nil, none, a, Accumulation{}, Options{}))

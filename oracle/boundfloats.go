@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // BoundFloats is [Bound] for operands in BF16, FP16 or TF32: how far the C of a correct
@@ -24,7 +25,7 @@ func BoundFloats[T gemm.Output](ctx context.Context, bound []float64, old []T, a
 		return fmt.Errorf("oracle: %w", err)
 	}
 	if o.Accumulate && len(old) != len(bound) {
-		panic(wrongOld)
+		return sentinel.Length(gemm.ErrOperands, "oracle: the old C", len(old), len(bound))
 	}
 	d := newFloatDerivation(g, &acc, &o, layoutOf[T]())
 	err = g.tiles(ctx, "bound", &o, func(t *tile) error {

@@ -1,9 +1,11 @@
 package oracle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -134,7 +136,7 @@ func (p *product) rowSums(ctx context.Context, t *tensor.Tensor, q int, sums []u
 
 // Partials writes to dst, of shape [M, N], the integer partial sums of block q of
 // K, modulo 2^64. Of the options, Workers and Progress count. Errors are those of
-// [NewChecksums]; it panics if dst is not of M*N elements.
+// [NewChecksums], and one if dst is not of M*N elements ([gemm.ErrOperands]).
 func Partials(ctx context.Context, dst []uint64, a, b *tensor.Tensor, q int, o Options) error {
 	p, err := newBlock(a, b, q)
 	if err != nil {
@@ -233,15 +235,17 @@ func (s Checksums) wrong(partials []uint64) (wrongRows, wrongCols []difference) 
 // checksums, row by row: it computes all partial sums of the rows and columns whose
 // checksums are off again. All are certain, and none are missed that are in such a row
 // or column. It takes the time of so many rows and columns of [Partials]. Errors are
-// those of [NewChecksums]; it panics if there are not as many partial sums, or
-// checksums, as elements, rows and columns of the product.
+// those of [NewChecksums], and one if there are not as many partial sums, or checksums,
+// as elements, rows and columns of the product ([gemm.ErrOperands]).
 func (s Checksums) Find(ctx context.Context, partials []uint64, a, b *tensor.Tensor, q int) ([]Fault, error) {
 	p, err := newBlock(a, b, q)
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Rows) != p.m || len(s.Cols) != p.n || len(partials) != p.m*p.n {
-		panic(wrongC)
+	if err := cmp.Or(sentinel.Length(gemm.ErrOperands, "oracle: Checksums.Rows", len(s.Rows), p.m),
+		sentinel.Length(gemm.ErrOperands, "oracle: Checksums.Cols", len(s.Cols), p.n),
+		sentinel.Length(gemm.ErrOperands, "oracle: the slice of partial sums", len(partials), p.m*p.n)); err != nil {
+		return nil, err
 	}
 	if _, _, err := p.columnSums(ctx, q); err != nil {
 		return nil, fmt.Errorf("oracle: %w", err)

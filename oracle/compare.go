@@ -73,27 +73,25 @@ type NonFinite struct {
 	Appeared  int `json:"appeared"`
 }
 
-const (
-	unequalSides = "oracle: got and want are not of Rows*Cols elements, or of those at given places"
-	wrongBounds  = "oracle: there are not as many bounds as elements"
-	wrongPlaces  = "oracle: places of elements are not in ascending order below Rows*Cols"
-)
-
 // Compare compares a kernel's result with the wanted one, both of shape [Rows,
 // Cols] and dense: with that of [Exact] under the bounds of [Bound] or [Predict],
 // or with that of Predict under no bounds, nil, which demands equal bits. Where o.At
 // names some elements, got, want and bound are of those.
 //
 // It returns an error if A and B are given and do not make a product of that
-// size, or one of them alone is, and when ctx ends. It panics if got, want or bound
-// are of another length, or places not in ascending order. The report depends on nothing
+// size, or one of them alone is, if got, want or bound are of another length
+// ([gemm.ErrOperands]) or places not in ascending order, and when ctx ends. The report depends on nothing
 // but the arguments, which are not kept. Safe for concurrent use.
 func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o Comparison) (Report, error) {
-	if !o.fits(len(got)) || len(want) != len(got) {
-		panic(unequalSides)
+	err := o.checkLengths(len(got))
+	if err == nil {
+		err = sentinel.Length(gemm.ErrOperands, "want", len(want), len(got))
 	}
-	if bound != nil && len(bound) != len(got) {
-		panic(wrongBounds)
+	if err == nil && bound != nil {
+		err = sentinel.Length(gemm.ErrOperands, "bound", len(bound), len(got))
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("oracle: %w", err)
 	}
 	p, err := o.product()
 	if err != nil {
@@ -158,23 +156,23 @@ func compareRange[T gemm.Output](c *comparer, m *meter.Meter, got, want []T, bou
 // or so.
 const compareAtOnce = 1 << 16
 
-// fits reports whether a result of the given sizes has n elements.
-func (o *Comparison) fits(n int) bool {
-	if o.Rows < 0 || o.Cols < 0 {
-		return false
-	}
+// checkLengths returns an error unless a result of the given sizes has n elements.
+func (o *Comparison) checkLengths(n int) error {
 	size, ok := area(o.Rows, o.Cols)
-	if o.At == nil || !ok {
-		return ok && size == n
+	if o.Rows < 0 || o.Cols < 0 || !ok {
+		return sentinel.Errorf(gemm.ErrOperands, "got cannot be of shape [%d, %d]", o.Rows, o.Cols)
+	}
+	if o.At == nil {
+		return sentinel.Length(gemm.ErrOperands, "got", n, size)
 	}
 	last := -1
 	for _, at := range o.At {
 		if at <= last || at >= size {
-			panic(wrongPlaces)
+			return sentinel.Errorf(gemm.ErrOperands, "place %d of %d elements comes after place %d: they must be ascending", at, size, last)
 		}
 		last = at
 	}
-	return len(o.At) == n
+	return sentinel.Length(gemm.ErrOperands, "got", n, len(o.At))
 }
 
 // product returns the product of the operands, or nil where there are none.

@@ -22,8 +22,7 @@ import (
 // result that underflows keeps its sign.
 //
 // The bits do not depend on Workers. It returns an error, and writes nothing, in
-// the cases in which [gemm.Multiply] does, and panics if c or the bias is not of
-// the right length. When ctx ends it returns ctx's error, within milliseconds unless K
+// the cases in which [gemm.Multiply] does. When ctx ends it returns ctx's error, within milliseconds unless K
 // is in the millions, and what is in c is unspecified. c must not overlap the operands
 // or the bias. Safe for concurrent use on distinct c.
 func Exact[T gemm.Output](ctx context.Context, c []T, a, b *tensor.Tensor, o Options) error {

@@ -392,11 +392,9 @@ func TestFloatsRefuse(t *testing.T) {
 	}
 	require.ErrorIs(t, Predict(ctx, c[:1], nil, plain("p", 1, 32), plain("p", 1, 32), Kernel{Model: Hopper(BF16)}, Options{}), ErrModel)
 	k := Kernel{Model: Hopper(BF16)}
-	require.Panics(t, func() { _ = ExactFloats(ctx, c[:3], good(), good(), Options{}) })
-	require.Panics(t, func() { _ = PredictFloats(ctx, c, bound[:2], good(), good(), k, Options{}) })
-	require.Panics(t, func() {
-		_ = BoundFloats[float32](ctx, bound, nil, good(), good(), Accumulation{}, Options{Accumulate: true})
-	})
+	require.ErrorIs(t, ExactFloats(ctx, c[:3], good(), good(), Options{}), gemm.ErrOperands)
+	require.ErrorIs(t, PredictFloats(ctx, c, bound[:2], good(), good(), k, Options{}), gemm.ErrOperands)
+	require.ErrorIs(t, BoundFloats[float32](ctx, bound, nil, good(), good(), Accumulation{}, Options{Accumulate: true}), gemm.ErrOperands)
 	ended, cancel := context.WithCancelCause(ctx)
 	stop := errors.New("stop")
 	cancel(stop)

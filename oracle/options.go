@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Options of a product: those of package gemm, so that a kernel's product and its
@@ -12,23 +13,17 @@ import (
 // under the name of the function in lower case, such as "exact".
 type Options = gemm.Options
 
-const (
-	wrongC    = "oracle: C is not of M*N elements"
-	wrongBias = "oracle: bias is not of N elements"
-)
+const wrongC = "oracle: partial sums are not of M*N elements"
 
 // checkOptions checks the options and the length of C for a result of g's shape.
 func (g grid) checkOptions(c int, o *Options) error {
 	if o.Workers < 0 {
 		return fmt.Errorf("%d workers: want 0 or more", o.Workers)
 	}
-	if c != g.m*g.n {
-		panic(wrongC)
-	}
 	if o.Bias != nil && len(o.Bias) != g.n {
-		panic(wrongBias)
+		return sentinel.Length(gemm.ErrOperands, "the bias", len(o.Bias), g.n)
 	}
-	return nil
+	return sentinel.Length(gemm.ErrOperands, "C", c, g.m*g.n)
 }
 
 // reportNonFinite tells o's Reporter of the first value of c that is not finite.

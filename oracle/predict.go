@@ -6,10 +6,9 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
-
-const wrongBound = "oracle: bounds are not of M*N elements"
 
 // Predict writes to c what kernel k returns on its hardware, bit for bit, for
 // A·Bᵀ: c is of shape [M, N] and dense, a of [M, K], b of [N, K].
@@ -22,8 +21,8 @@ const wrongBound = "oracle: bounds are not of M*N elements"
 // not have. The bound is rounded up.
 //
 // The bits do not depend on Workers. It returns an error, and writes nothing, if
-// [Exact] would or if the model does not take the operands' formats or scales. It
-// panics if c, bound or the bias is not of the right length. When ctx ends it returns
+// [Exact] would, if the model does not take the operands' formats or scales, or if bound
+// is not of the right length ([gemm.ErrOperands]). When ctx ends it returns
 // ctx's error, within milliseconds unless K is in the millions, and what is in c and
 // bound is unspecified. c must not overlap the operands or the bias. Safe for concurrent
 // use on distinct c and bound.
@@ -39,7 +38,7 @@ func Predict[T gemm.Output](ctx context.Context, c []T, bound []float64, a, b *t
 		return fmt.Errorf("oracle: %w", err)
 	}
 	if bound != nil && len(bound) != len(c) {
-		panic(wrongBound)
+		return sentinel.Length(gemm.ErrOperands, "oracle: bound", len(bound), len(c))
 	}
 	mantissa := a.Format.Mantissa() + b.Format.Mantissa()
 	err = p.tiles(ctx, "predict", &o, func(t *tile) error {

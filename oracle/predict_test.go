@@ -9,6 +9,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -227,8 +228,8 @@ func TestPredictRefuses(t *testing.T) {
 	narrow := mxOperand(r, random(r, "narrow", fp8.E4M3, tensor.Block{Rows: 1, Cols: 16}, kind{}, 2, 64), 3)
 	require.ErrorContains(t, predict(narrow, narrow, Kernel{Model: BlackwellMXFP8()}), "multiple of 32")
 	require.Error(t, predict(a, random(r, "short", fp8.E4M3, tensor.Block{}, kind{}, 2, 63), Kernel{Model: hopper}))
-	require.PanicsWithValue(t, wrongC, func() { _ = Predict(t.Context(), c[:3], nil, a, a, Kernel{Model: hopper}, Options{}) })
-	require.PanicsWithValue(t, wrongBound, func() { _ = Predict(t.Context(), c, make([]float64, 3), a, a, Kernel{Model: hopper}, Options{}) })
+	require.ErrorIs(t, Predict(t.Context(), c[:3], nil, a, a, Kernel{Model: hopper}, Options{}), gemm.ErrOperands)
+	require.ErrorIs(t, Predict(t.Context(), c, make([]float64, 3), a, a, Kernel{Model: hopper}, Options{}), gemm.ErrOperands)
 
 	x, y := nvRow(make([]byte, 17), []byte{0x38, 0x38}), mxRow(fp8.E2M1, make([]byte, 17), 127)
 	x.Name, y.Name = "x", "y"

@@ -23,7 +23,7 @@ func PredictFloats[T gemm.Output](ctx context.Context, c []T, bound []float64, a
 		return fmt.Errorf("oracle: %w", err)
 	}
 	if bound != nil && len(bound) != len(c) {
-		panic(wrongBound)
+		return sentinel.Length(gemm.ErrOperands, "oracle: bound", len(bound), len(c))
 	}
 	p := product{grid: g, block: max(g.k, 1), run: runs.Add(1)}
 	mantissa := 2 * a.Format.layout().fraction

@@ -22,7 +22,8 @@
 //	Llama 70B, 12      131072   tp2, cp4     112.67    111.83   -0.8%
 //	Llama 405B, 4      131072   tp2, cp4     118.13    116.52   -1.4%
 //
-// What an allocator reserves was 3 to 8% above. Nobody has published measured peaks of
+// What an allocator reserved was 3 to 8% above what was measured, and 3 to 10% above what is
+// counted ([Headroom]). Nobody has published measured peaks of
 // FP8 recipes, of recomputation or of interleaved pipelines: those are counted by the
 // same rules, and only that.
 //
@@ -32,7 +33,7 @@
 // by class, in the numbers of the precision ([TrainJob].Policies): with FP32 for what is not
 // narrow they are the bytes and operations of [nn.Config.PlanActivations].
 // [TrainJob.SearchPolicies] finds, for each stage, the policies with the fewest operations
-// done again that keep to a budget. Sinks, biases and normalised queries are not of nn, and
+// done again with which a card holds what is reserved. Sinks, biases and normalised queries are not of nn, and
 // add nothing; a window keeps that much of probabilities. Beside what is kept, the most of the
 // memory that layers share and of what an op has live is counted as there all the time.
 //

@@ -63,6 +63,8 @@ func TestMeasuredMemory(t *testing.T) {
 		require.NoError(t, err)
 		got := gibOf(mem.Peak())
 		assert.InEpsilon(t, m.Measured, got, 0.02, "rows %s: %.2f GiB", m.Rows, got)
+		assert.GreaterOrEqual(t, float64(mem.Peak().Reserved(plan.Headroom)), m.Reserved*(1<<30), "rows %s", m.Rows)
+		assert.Greater(t, m.Reserved, m.Measured)
 		t.Logf("rows %s %s: %.2f GiB, measured %.2f, %+.2f%%", m.Rows, m.Model, got, m.Measured, 100*(got/m.Measured-1))
 
 		m.Job.Library.SimuMax = true

@@ -145,16 +145,16 @@ func TestSearchOctavo(t *testing.T) {
 				budget := least.Least + int64(part*math.Abs(float64(all-least.Least)))
 				want, err := w.cfg.SearchPolicies(batch, seq, budget)
 				require.NoError(t, err)
-				got, err := w.job(batch, seq, nil).SearchPolicies(t.Context(), rest+budget)
+				got, err := w.job(batch, seq, nil).SearchPolicies(t.Context(), rest+budget, 0)
 				require.NoError(t, err)
 				st := w.memory(t, batch, seq, got)
 				require.LessOrEqual(t, st.Total(), rest+budget)
 				require.Equal(t, want.Again, st.Again)
 				require.Equal(t, want.Total(), st.Activations+st.Turns)
 			}
-			_, err = w.job(batch, seq, nil).SearchPolicies(t.Context(), rest+least.Least-1)
+			_, err = w.job(batch, seq, nil).SearchPolicies(t.Context(), rest+least.Least-1, 0)
 			require.ErrorIs(t, err, plan.ErrJob)
-			require.Equal(t, &plan.BudgetError{Budget: rest + least.Least - 1, Least: rest + least.Least}, err)
+			require.Equal(t, &plan.BudgetError{Card: rest + least.Least - 1, Least: rest + least.Least}, err)
 		})
 	}
 }
@@ -233,8 +233,55 @@ func TestOctavoErrors(t *testing.T) {
 	}
 	_, err := changed(func(j *plan.TrainJob) {
 		j.Model.Layers, j.Layout = 4, plan.Layout{Pipeline: 2, Virtual: 2}
-	}).SearchPolicies(t.Context(), 1<<40)
+	}).SearchPolicies(t.Context(), 1<<40, 0)
 	require.ErrorContains(t, err, "layout.virtual is 2: policies are searched for stages of one chunk")
+}
+
+// TestSearchReserved: what is found for a card is the best of what it holds with a headroom, and
+// a byte less than the least that is reserved is an error that says so.
+func TestSearchReserved(t *testing.T) {
+	w := twins()["dense bf16"]
+	job := w.job(2, 139, nil)
+	best := func(card int64, headroom float64) (again, least int64) {
+		again, least = math.MaxInt64, math.MaxInt64
+		var all []nn.Policy
+		nn.EachPolicy(w.cfg.Activations.Ways(false), func(p nn.Policy) { all = append(all, p) })
+		for _, p := range all {
+			st := w.memory(t, 2, 139, slices.Repeat([]nn.Policy{p}, w.model.Layers))
+			need := int64(math.Ceil(float64(st.Total()) * (1 + headroom)))
+			if least = min(least, need); need <= card {
+				again = min(again, st.Again)
+			}
+		}
+		return again, least
+	}
+	for _, headroom := range []float64{0, 0.03, 0.1, 1} {
+		_, least := best(0, headroom)
+		for _, card := range []int64{least + 2, least * 5 / 4, least * 2} {
+			policies, err := job.SearchPolicies(t.Context(), card, headroom)
+			require.NoError(t, err)
+			st := w.memory(t, 2, 139, policies)
+			require.LessOrEqual(t, float64(st.Total())*(1+headroom), float64(card))
+			again, _ := best(card, headroom)
+			require.LessOrEqual(t, st.Again, again)
+		}
+		tooSmall := new(plan.BudgetError)
+		_, err := job.SearchPolicies(t.Context(), 1, headroom)
+		require.ErrorAs(t, err, &tooSmall)
+		_, err = job.SearchPolicies(t.Context(), tooSmall.Least, headroom)
+		require.NoError(t, err)
+		_, err = job.SearchPolicies(t.Context(), tooSmall.Least-1, headroom)
+		require.ErrorAs(t, err, &tooSmall)
+		for _, card := range []int64{math.MinInt64, math.MaxInt64} {
+			_, err = job.SearchPolicies(t.Context(), card, headroom)
+			require.Equal(t, card > 0, err == nil)
+		}
+	}
+	for _, headroom := range []float64{-0.1, 1.1, math.NaN()} {
+		_, err := job.SearchPolicies(t.Context(), 1<<40, headroom)
+		require.ErrorIs(t, err, plan.ErrJob)
+		require.ErrorContains(t, err, "headroom is ")
+	}
 }
 
 // TestSearchStages compares with all policies of stages of one layer, of which the first keeps
@@ -265,7 +312,7 @@ func TestSearchStages(t *testing.T) {
 	least := max(bounds[0][0], bounds[1][0])
 	for _, part := range []float64{0, 0.2, 0.4, 0.6, 0.8, 1} {
 		budget := least + int64(part*float64(bounds[0][1]-least))
-		policies, err := job.SearchPolicies(t.Context(), budget)
+		policies, err := job.SearchPolicies(t.Context(), budget, 0)
 		require.NoError(t, err)
 		for s, got := range of(policies) {
 			want := int64(math.MaxInt64)
@@ -278,7 +325,7 @@ func TestSearchStages(t *testing.T) {
 			require.Equal(t, want, got.Again, "stage %d, budget %d", s, budget)
 		}
 	}
-	_, err := job.SearchPolicies(t.Context(), least-1)
+	_, err := job.SearchPolicies(t.Context(), least-1, 0)
 	require.ErrorIs(t, err, plan.ErrJob)
 	tooSmall := new(plan.BudgetError)
 	require.ErrorAs(t, err, &tooSmall)

@@ -8,15 +8,15 @@ import (
 	"github.com/octavo-fp8/octavo/nn"
 )
 
-// BudgetError is the error of a budget that no policies keep to. It is [ErrJob].
+// BudgetError is the error of a card that no policies keep to. It is [ErrJob].
 type BudgetError struct {
-	Stage         int
-	Budget, Least int64 // bytes that a rank of it was to do with, and those that it needs
+	Stage       int
+	Card, Least int64 // bytes of a card, and those that are reserved on a rank at least
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("plan: the budget is %d bytes: a rank of stage %d takes at least %d",
-		e.Budget, e.Stage, e.Least)
+	return fmt.Sprintf("plan: the card has %d bytes: on a rank of stage %d at least %d are reserved",
+		e.Card, e.Stage, e.Least)
 }
 
 // Is makes a BudgetError an [ErrJob].
@@ -124,14 +124,20 @@ func (j TrainJob) largest(o *ops, stage int, chunks [][]int) (most peak) {
 	return most
 }
 
-// SearchPolicies returns the policies of library octavo with which a rank of each stage takes
-// at most budget bytes altogether, at the fewest operations computed again; of those with as
-// few, ones with the fewest bytes. The search is exact and its result depends on nothing
+// SearchPolicies returns the policies of library octavo with which a card of so many bytes
+// holds what is reserved on a rank of each stage ([Stage.Reserved], with a headroom from 0 to 1
+// such as [Headroom]), at the fewest operations computed again; of those with as few, ones with
+// the fewest bytes. The search is exact and its result depends on nothing
 // else; policies of the job do not count. Precisions do: it takes nothing that would change a
 // bit of a gradient. Library is octavo, whatever it was. The error is [ErrModel] or [ErrJob],
-// and a *[BudgetError] of the first stage for which the budget is too small; or that of ctx:
+// and a *[BudgetError] of the first stage for which the card is too small; or that of ctx:
 // a stage of many layers may take seconds.
-func (j TrainJob) SearchPolicies(ctx context.Context, budget int64) ([]nn.Policy, error) {
+func (j TrainJob) SearchPolicies(
+	ctx context.Context, card int64, headroom float64,
+) ([]nn.Policy, error) {
+	if !(headroom >= 0 && headroom <= 1) {
+		return nil, jobf("headroom is %v: want a share from 0 to 1", headroom)
+	}
 	j.Library, j.Policies = Library{Octavo: true}, nil
 	j, err := j.Complete()
 	if err != nil {
@@ -143,7 +149,7 @@ func (j TrainJob) SearchPolicies(ctx context.Context, budget int64) ([]nn.Policy
 	}
 	policies := make([]nn.Policy, j.Model.Layers)
 	for s := range j.Layout.Pipeline {
-		if err := j.searchStage(ctx, s, budget, policies); err != nil {
+		if err := j.searchStage(ctx, s, card, headroom, policies); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +158,7 @@ func (j TrainJob) SearchPolicies(ctx context.Context, budget int64) ([]nn.Policy
 
 // searchStage sets the policies of a stage.
 func (j TrainJob) searchStage(
-	ctx context.Context, s int, budget int64, policies []nn.Policy,
+	ctx context.Context, s int, card int64, headroom float64, policies []nn.Policy,
 ) error {
 	st := j.stage(s)
 	layers := j.Layout.chunks(s, j.Model.Layers)[0]
@@ -178,12 +184,12 @@ func (j TrainJob) searchStage(
 		kinds[kind].Items++
 		of[kind] = append(of[kind], layer)
 	}
-	result, least, err := knapsack.Search(ctx, kinds, fixed, budget)
+	result, least, err := knapsack.Search(ctx, kinds, fixed, allocatable(card, headroom))
 	if err != nil {
 		return err
 	}
 	if result == nil {
-		return &BudgetError{s, budget, least}
+		return &BudgetError{s, card, reserved(least, headroom)}
 	}
 	for kind, items := range result {
 		for i, choice := range items {
@@ -191,6 +197,17 @@ func (j TrainJob) searchStage(
 		}
 	}
 	return nil
+}
+
+// allocatable returns the most bytes of which a card holds what is reserved.
+func allocatable(card int64, headroom float64) int64 {
+	card = min(max(card, 0), 1<<60) // which is more than any job takes
+	n := int64(float64(card) / (1 + headroom))
+	for ; reserved(n, headroom) > card; n-- { // rounding is off by little
+	}
+	for ; reserved(n+1, headroom) <= card; n++ {
+	}
+	return n
 }
 
 // choices returns all policies of a layer that can differ in what they take or cost, with so

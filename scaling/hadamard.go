@@ -10,6 +10,8 @@ import (
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // HadamardSize is the number of values that [HadamardTransform] transforms together.
@@ -57,8 +59,6 @@ func (h Hadamard) factors() *hadamard.Factors {
 	return f
 }
 
-const shortHadamard = "scaling: a matrix to transform is not of the size that is given"
-
 // HadamardTransform transforms src, a matrix [rows, cols], to dst, which may be src but
 // must not overlap it otherwise. At the end of a row, or a column, up to 15 values that
 // fill no group stay as they are.
@@ -69,11 +69,18 @@ const shortHadamard = "scaling: a matrix to transform is not of the size that is
 // are rounded to it once, to nearest even. The order in which a GPU adds is not defined;
 // where every sum is exact it gives the same.
 //
-// It panics if a slice is not of that size. If ctx ends meanwhile it returns an error that
-// wraps its cause; dst is then unspecified.
+// It returns an error, [tensor.ErrShape], and writes nothing, if a slice is not of that
+// size. If ctx ends meanwhile it returns an error that wraps its cause; dst is then
+// unspecified.
 func HadamardTransform[T float32 | fp8.BFloat16](ctx context.Context, dst, src []T, rows, cols int, h Hadamard) error {
-	if rows < 0 || cols < 0 || cols > 0 && rows > math.MaxInt/cols || len(src) != rows*cols || len(dst) != len(src) {
-		panic(shortHadamard)
+	if rows < 0 || cols < 0 || cols > 0 && rows > math.MaxInt/cols {
+		return sentinel.Errorf(tensor.ErrShape, "scaling: there is no matrix of shape [%d, %d] to transform", rows, cols)
+	}
+	if err := sentinel.Length(tensor.ErrShape, "scaling: the source of the transform", len(src), rows*cols); err != nil {
+		return err
+	}
+	if err := sentinel.Length(tensor.ErrShape, "scaling: the destination of the transform", len(dst), rows*cols); err != nil {
+		return err
 	}
 	switch dst := any(dst).(type) {
 	case []float32:

@@ -3,6 +3,7 @@ package scaling_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	mathbits "math/bits"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // TestHadamardGolden: what TransformerEngine's reference gives for inputs whose sums are
@@ -224,15 +226,15 @@ func TestRandomHadamard(t *testing.T) {
 }
 
 func TestHadamardMisuse(t *testing.T) {
-	const message = "scaling: a matrix to transform is not of the size that is given"
 	x := make([]float32, 64)
-	for _, f := range []func(){
-		func() { _ = scaling.HadamardTransform(t.Context(), x, x, 4, 17, scaling.Hadamard{}) },
-		func() { _ = scaling.HadamardTransform(t.Context(), x[:63], x, 4, 16, scaling.Hadamard{}) },
-		func() { _ = scaling.HadamardTransform(t.Context(), x, x, -4, -16, scaling.Hadamard{}) },
-		func() { _ = scaling.HadamardTransform(t.Context(), x, x, math.MaxInt, 4, scaling.Hadamard{}) },
+	for message, err := range map[string]error{
+		"scaling: the source of the transform has 64 elements: it must have 68":               scaling.HadamardTransform(t.Context(), x, x, 4, 17, scaling.Hadamard{}),
+		"scaling: the destination of the transform has 63 elements: it must have 64":          scaling.HadamardTransform(t.Context(), x[:63], x, 4, 16, scaling.Hadamard{}),
+		"scaling: there is no matrix of shape [-4, -16] to transform":                         scaling.HadamardTransform(t.Context(), x, x, -4, -16, scaling.Hadamard{}),
+		fmt.Sprintf("scaling: there is no matrix of shape [%d, 4] to transform", math.MaxInt): scaling.HadamardTransform(t.Context(), x, x, math.MaxInt, 4, scaling.Hadamard{}),
 	} {
-		require.PanicsWithValue(t, message, f)
+		require.ErrorIs(t, err, tensor.ErrShape)
+		require.EqualError(t, err, message)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("why")

@@ -150,9 +150,9 @@ func TestOuterAmaxRefused(t *testing.T) {
 	}
 	require.PanicsWithValue(t, "scaling: recipe has no outer scales", func() { scaling.Default(scaling.Input).OuterScale(1) })
 	require.Panics(t, func() { scaling.NVFP4FourOverSixMSE.Recipe(scaling.Input).ScaleUnder(1, 1) })
-	require.Panics(t, func() {
-		_ = scaling.Quantize(t.Context(), tensorOf(2, 16), make([]float32, 31), scaling.Quantizer{Recipe: nvfp4})
-	})
+	err := scaling.Quantize(t.Context(), tensorOf(2, 16), make([]float32, 31), scaling.Quantizer{Recipe: nvfp4})
+	require.ErrorIs(t, err, tensor.ErrShape)
+	require.EqualError(t, err, `tensor "x": the source has 31 elements: it must have 32`)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

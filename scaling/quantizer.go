@@ -63,8 +63,8 @@ func (q *Quantizer) Check() error {
 // block with the scale its history gave, and records the block's amax for later.
 //
 // It returns an error, and changes nothing, if t is nil, q does not pass its Check,
-// t's shape is invalid or has another grid of blocks than the history; it panics if
-// src is not of t's length. If ctx ends meanwhile it returns an error that wraps its
+// t's shape is invalid or has another grid of blocks than the history, or src is not of
+// t's length ([tensor.ErrShape]). If ctx ends meanwhile it returns an error that wraps its
 // cause; t's codes and scales, q's Stats and what its History observed in this step
 // are then unspecified.
 func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Quantizer) error {
@@ -79,7 +79,10 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 	if err := v.CheckShape(); err != nil {
 		return err
 	}
-	if q.Recipe.Profile.Delayed() && len(src) == v.Len() && !q.unknown() {
+	if len(src) != v.Len() {
+		return sentinel.Length(tensor.ErrShape, fmt.Sprintf("tensor %q: the source", t.Name), len(src), v.Len())
+	}
+	if q.Recipe.Profile.Delayed() && !q.unknown() {
 		if err := meter.Err(ctx); err != nil {
 			return fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
@@ -110,7 +113,7 @@ func quantizeInTime[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T,
 	defer s.put()
 	s.traits, s.limits = q.Recipe.Profile.traits(), q.Recipe.limits(largest[T]())
 	encoding.Scale, encoding.ScaleRow = s.scale, s.scaleRow
-	if s.traits.outer != nil && len(src) == t.Len() {
+	if s.traits.outer != nil {
 		if err := setLevels(ctx, &s.levels, t, src, q); err != nil {
 			return err
 		}

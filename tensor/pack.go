@@ -35,10 +35,8 @@ func (o PackOrder) MarshalText() ([]byte, error) { return packOrders.MarshalText
 func (o *PackOrder) UnmarshalText(text []byte) error { return packOrders.UnmarshalText(o, text) }
 
 const (
-	notAWidth   = "tensor: codes are of 1 to 8 bits"
-	packedShort = "tensor: packed codes are not as long as PackedLen says"
-	badOrder    = "tensor: unknown order of packed codes"
-	badCount    = "tensor: the number of codes is negative"
+	notAWidth = "tensor: codes are of 1 to 8 bits"
+	badCount  = "tensor: the number of codes is negative"
 )
 
 // PackedLen returns the number of bytes that n codes of the given number of bits take
@@ -56,11 +54,13 @@ func PackedLen(n, bits int) int {
 
 // PackCodes writes codes, one a byte, to dst without gaps. Bits to spare in the last byte
 // become 0. It returns an error, [ErrCode], that names the first code that has more than
-// the given number of bits, and then writes nothing. It panics if dst is not of
-// PackedLen(len(codes), bits) bytes, bits is not from 1 to 8, or the order is unknown.
+// the given number of bits, if bits is not from 1 to 8, or the order is unknown, and
+// [ErrShape] if dst is not of PackedLen(len(codes), bits) bytes, and then writes nothing.
 // dst and codes must not overlap.
 func PackCodes(dst, codes []byte, bits int, order PackOrder) error {
-	mustPack(dst, len(codes), bits, order)
+	if err := checkPack(dst, len(codes), bits, order); err != nil {
+		return err
+	}
 	if i := firstWide(codes, bits); i >= 0 {
 		return sentinel.Errorf(ErrCode, "tensor: code %#02x at %d has more than %d bits", codes[i], i, bits)
 	}
@@ -77,9 +77,11 @@ func PackCodes(dst, codes []byte, bits int, order PackOrder) error {
 
 // UnpackCodes is the inverse of PackCodes: it writes len(dst) codes, one a byte. It
 // returns an error, [ErrCode], if bits to spare in the last byte are not 0, and then
-// writes nothing. It panics as PackCodes does, with the roles of the slices exchanged.
+// writes nothing. Other errors are those of PackCodes, with the roles of the slices exchanged.
 func UnpackCodes(dst, packed []byte, bits int, order PackOrder) error {
-	mustPack(packed, len(dst), bits, order)
+	if err := checkPack(packed, len(dst), bits, order); err != nil {
+		return err
+	}
 	if spare := len(packed)*8 - len(dst)*bits; spare > 0 {
 		last := packed[len(packed)-1]
 		beyond := last >> (8 - spare)
@@ -102,13 +104,18 @@ func UnpackCodes(dst, packed []byte, bits int, order PackOrder) error {
 	return nil
 }
 
-func mustPack(packed []byte, codes, bits int, order PackOrder) {
-	if len(packed) != PackedLen(codes, bits) {
-		panic(packedShort)
+func checkPack(packed []byte, codes, bits int, order PackOrder) error {
+	if bits < 1 || bits > 8 {
+		return sentinel.Errorf(ErrCode, "tensor: codes of %d bits: they must be of 1 to 8", bits)
 	}
-	if !packOrders.Valid(order) {
-		panic(badOrder)
+	if err := packOrders.Check(order); err != nil {
+		return err
 	}
+	if n := PackedLen(codes, bits); len(packed) != n {
+		return sentinel.Errorf(ErrShape, "tensor: the packed codes have %d bytes: %d codes of %d bits have %d",
+			len(packed), codes, bits, n)
+	}
+	return nil
 }
 
 func packNibbles(dst, codes []byte, order PackOrder) {

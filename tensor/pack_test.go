@@ -73,14 +73,19 @@ func TestPackErrors(t *testing.T) {
 	require.Error(t, tensor.UnpackCodes(codes, []byte{0x21, 0xF1}, 4, tensor.HighFirst))
 	require.Equal(t, []byte{9, 9, 9}, codes)
 
-	for message, f := range map[string]func(){
-		"tensor: packed codes are not as long as PackedLen says": func() { _ = tensor.PackCodes(packed, codes[:2], 4, tensor.LowFirst) },
-		"tensor: codes are of 1 to 8 bits":                       func() { _ = tensor.UnpackCodes(codes, packed, 9, tensor.LowFirst) },
-		"tensor: unknown order of packed codes":                  func() { _ = tensor.UnpackCodes(codes, packed, 4, 2) },
-		"tensor: the number of codes is negative":                func() { tensor.PackedLen(-1, 4) },
+	was := slices.Clone(packed)
+	for message, err := range map[string]error{
+		"the packed codes have 2 bytes: 2 codes of 4 bits have 1": tensor.PackCodes(packed, codes[:2], 4, tensor.LowFirst),
+		"the packed codes have 1 bytes: 3 codes of 4 bits have 2": tensor.UnpackCodes(codes, packed[:1], 4, tensor.LowFirst),
+		"codes of 9 bits: they must be of 1 to 8":                 tensor.UnpackCodes(codes, packed, 9, tensor.LowFirst),
+		"unknown order of packed codes":                           tensor.UnpackCodes(codes, packed, 4, 2),
 	} {
-		require.PanicsWithValue(t, message, f)
+		require.ErrorContains(t, err, message)
 	}
+	require.ErrorIs(t, tensor.PackCodes(packed, codes[:2], 4, tensor.LowFirst), tensor.ErrShape)
+	require.Equal(t, was, packed)
+	require.Equal(t, []byte{9, 9, 9}, codes)
+	require.PanicsWithValue(t, "tensor: the number of codes is negative", func() { tensor.PackedLen(-1, 4) })
 }
 
 func TestPackOrderText(t *testing.T) {

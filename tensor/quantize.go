@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/progress"
 )
 
@@ -81,8 +82,6 @@ func (q *Quantizer) check() error {
 	return q.Policy.Check()
 }
 
-const shortSource = "tensor: source is not as long as the tensor's shape says"
-
 // Quantize encodes src, row-major and dense, into t, whose Name, Format, Shape
 // and Block say what to make of it: a scale is chosen for each block, and its
 // values are encoded under it. t's Codes and Scales are overwritten, and grown
@@ -91,7 +90,7 @@ const shortSource = "tensor: source is not as long as the tensor's shape says"
 // Reporter nothing is allocated. Element i of stochastic rounding is src[i].
 //
 // It returns an error, and changes nothing, if t is nil, its shape, block or format
-// or q is invalid, and panics if src is not of the shape's length. If ctx ends
+// or q is invalid, or src is not of the shape's length ([ErrShape]). If ctx ends
 // meanwhile it returns an error that wraps its cause; t's Codes and Scales, and q's
 // Stats, are then unspecified.
 func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer) error {
@@ -108,7 +107,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 		return err
 	}
 	if len(src) != t.Len() {
-		panic(shortSource)
+		return sentinel.Length(ErrShape, fmt.Sprintf("tensor %q: the source", t.Name), len(src), t.Len())
 	}
 	if err := meter.Err(ctx); err != nil {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
@@ -13,12 +14,14 @@ import (
 // a model, which share its parameters, take the shards from a queue; the gradients of
 // each shard are kept, and Reducer takes their mean in the order of the shards. So
 // the bits depend on how the data is cut, and not on how many replicas there are or
-// which of them did what. Not safe for concurrent use.
+// which of them did what. Not safe for concurrent use: Gradients while another call goes on is
+// [ErrConcurrent].
 //
 // Memory: activations and gradients for each replica, and gradients for each shard.
 type DataParallel[M Model] struct {
 	Reducer Reducer
 
+	guard    guard.Guard
 	replicas []M // the first is the model itself
 	queue    parallel.Queue
 	results  []shardResult
@@ -149,6 +152,10 @@ func separate(a, b Model) error {
 // The first error of a shard is returned; the gradients are then unspecified, and
 // [nn.Scaling.DropStep] is due.
 func (d *DataParallel[M]) Gradients(ctx context.Context, n int, do Gradients[M]) (loss float32, reductions []Reduction, err error) {
+	if err := d.guard.Enter("train: a DataParallel"); err != nil {
+		return 0, nil, err
+	}
+	defer d.guard.Leave()
 	if n < 1 || do == nil {
 		return 0, nil, inputError("train: %d shards: there must be at least 1, and a function that does them", n)
 	}

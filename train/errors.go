@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
@@ -18,6 +19,9 @@ var (
 	// ErrMismatch is a checkpoint of another model or another optimizer than the one
 	// to be restored, or replicas that differ.
 	ErrMismatch = errors.New("train: mismatch")
+
+	// ErrConcurrent is a call while another one of the same value has not returned.
+	ErrConcurrent = guard.ErrConcurrent
 
 	// ErrInput is an argument or an option that is out of range.
 	ErrInput = errors.New("train: input")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/meter"
 )
 
@@ -18,7 +19,7 @@ import (
 // less what the checkpoint has. Where writing takes longer than C steps it waits in Save.
 // Interval and [Saver.Due] choose C for a promise.
 //
-// Not safe for concurrent use.
+// Not safe for concurrent use: Save or Close while either goes on is [ErrConcurrent].
 type Saver struct {
 	// Interval, unless 0, is the most steps that a kill at any moment loses, of a run that
 	// calls Save after each step that is [Saver.Due] and before it begins the next, and
@@ -35,6 +36,7 @@ type Saver struct {
 	// left out. Otherwise Save waits for that.
 	Skip bool
 
+	guard   guard.Guard
 	writing chan error // has what became of the last write; nil: that is known
 	closed  bool
 }
@@ -48,6 +50,10 @@ type Saver struct {
 // the next Save's or Close's to return. A run whose last checkpoint is wanted after ctx
 // has ended gives Save one without cancellation.
 func (s *Saver) Save(ctx context.Context, take func() error, write func(context.Context) error) (saved bool, err error) {
+	if err := s.guard.Enter(saverName); err != nil {
+		return false, err
+	}
+	defer s.guard.Leave()
 	if take == nil || write == nil {
 		return false, inputError("train: Saver.Save without a function that takes or writes a snapshot")
 	}
@@ -72,6 +78,8 @@ func (s *Saver) Save(ctx context.Context, take func() error, write func(context.
 	s.start(ctx, write)
 	return true, nil
 }
+
+const saverName = "train: a Saver"
 
 // Due reports whether Save is to be called after so many steps, for the promise of Interval:
 // every Interval/2 steps, rounded down, since one checkpoint may be lost while it is
@@ -137,6 +145,10 @@ func (s *Saver) wait(ctx context.Context) error {
 // Close waits for what is being written, and returns its error unless Save has. After
 // that Save returns an error.
 func (s *Saver) Close() error {
+	if err := s.guard.Enter(saverName); err != nil {
+		return err
+	}
+	defer s.guard.Leave()
 	s.closed = true
 	return s.wait(context.Background())
 }

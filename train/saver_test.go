@@ -236,6 +236,33 @@ func TestSaverInterval(t *testing.T) {
 	}
 }
 
+// TestConcurrent: Save and Close while Save takes a snapshot, and Gradients from a shard, are
+// refused.
+func TestConcurrent(t *testing.T) {
+	var s Saver
+	saved, err := s.Save(t.Context(), func() error {
+		_, err := s.Save(t.Context(), nothing, written)
+		require.ErrorIs(t, err, ErrConcurrent)
+		require.ErrorIs(t, s.Close(), ErrConcurrent)
+		return nil
+	}, written)
+	require.NoError(t, err)
+	require.True(t, saved)
+	require.NoError(t, s.Close())
+
+	model, _ := newRun(t, small(), optim.Moments{}, 1)
+	d, err := NewDataParallel(model, 1, nil)
+	require.NoError(t, err)
+	one := func(context.Context, *nn.Llama, int) (float32, error) { return 0, nil }
+	_, _, err = d.Gradients(t.Context(), 1, func(ctx context.Context, _ *nn.Llama, _ int) (float32, error) {
+		_, _, err := d.Gradients(ctx, 1, one)
+		return 0, err
+	})
+	require.ErrorIs(t, err, ErrConcurrent)
+	_, _, err = d.Gradients(t.Context(), 1, one)
+	require.NoError(t, err)
+}
+
 // TestSaverErrors come once each: at the next Save, which then does nothing, or at Close.
 func TestSaverErrors(t *testing.T) {
 	full, taking := errors.New("disk full"), errors.New("taking")

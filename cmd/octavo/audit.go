@@ -139,7 +139,7 @@ func newAuditCommand() *cobra.Command {
 			ctx, stop := untilSignal(cmd)
 			defer stop()
 			bar := newDisplay(cmd)
-			bar.Unit("faults")
+			bar.Unit("faults", "faults")
 			found, err := in.Run(ctx, audit.Options{Faults: f.faults, Seed: f.size.Seed, Workers: int(min(f.workers, 1<<16)), Progress: bar})
 			bar.Finish()
 			switch {

@@ -47,7 +47,7 @@ func (c *conversion) calibrate(
 	if err != nil {
 		return nil, stoppedCalibration(ctx, err)
 	}
-	bar.Unit("tokens")
+	bar.Unit("tokens", "calibrate")
 	amax, err := hf.Calibrate(ctx, model, sequences, hf.CalibrationOptions{Progress: bar})
 	if err != nil {
 		return nil, stoppedCalibration(ctx, fmt.Errorf("%s: %w", textout.Name(cmp.Or(f.tokens, f.calibrate)), err))

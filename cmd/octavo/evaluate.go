@@ -221,7 +221,7 @@ func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluate
 	if err != nil {
 		return nil, err
 	}
-	bar.Unit("layers")
+	bar.Unit("layers", "evaluate")
 	o.Progress = bar
 	report, err := evaluate.Run(ctx, model, read.IDs, o)
 	if err != nil {

@@ -83,7 +83,7 @@ func (t *continuation) generate(ctx context.Context) error {
 	if err := t.load(ctx, bar); err != nil {
 		return err
 	}
-	bar.Unit("tokens")
+	bar.Unit("tokens", "prefill", "generate")
 	printer := t.print(prompts, bar)
 	t.results, t.timing, err = t.generator.GenerateBatch(ctx, generate.Batch{
 		Requests: t.requests, Together: t.flags.batch, Progress: bar,

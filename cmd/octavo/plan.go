@@ -31,9 +31,10 @@ directory that has one; weights are not needed. Nothing is run.
 Parameters, weights, gradients, states of the optimizer and the KV cache are
 exact. Activations are those of Megatron-LM with TransformerEngine, with flash
 attention and experts of equal load: within 1.4%% of the peaks published for 8
-B200, which --measured lists. Layers of multi-token prediction, fragments of the
-allocator, contexts of devices and communication buffers are not counted;
-reserved memory was 3 to 8%% above the peaks.
+B200, which --measured lists. Layers of multi-token prediction, contexts of
+devices and communication buffers are not counted. Allocators reserve more than
+is allocated: 3 to 8%% more than those peaks, 3 to 10%% more than is counted. What
+--card is to hold is what is counted and --headroom of it, 10%% by default.
 
 Layouts are Megatron-LM's. What is left of --ranks after tensor, context and
 pipeline parallelism is data parallel; without --ranks there are as few as the
@@ -60,7 +61,7 @@ product and outputs, or all, which are kept, kept in FP8 or computed again, as
 in "recompute norms, product; fp8 mixed"; others are as the recipe has them.
 Gradients have the same bits, and what would change them is refused. --policies
 search finds, for each stage, those with the fewest operations done again that
---card holds. What is kept is shown by class.
+--card holds with --headroom. What is kept is shown by class.
 
 FLOPs are exact, and time is only what follows from an efficiency: with --mfu a
 step is timed, and with --tokens the whole training in days; with --days and
@@ -72,8 +73,8 @@ it does not fit.
 JSON has the keys model, parameters, layout, data (data-parallel ranks),
 precision, training (with policies) or serving, stages (bytes by kind; with
 --library octavo also by class, operations and those done again), highest (the
-stage that needs most), card, tooLarge (stages that a card does not hold),
-flops, step and run.`
+stage that needs most), card, headroom, tooLarge (stages that a card does not
+hold with it), flops, step and run.`
 
 const planExample = `  octavo plan llama-3-70b --ranks 64 --tp 8 --pp 4 --micro-batches 32
   octavo plan deepseek-v3 --ranks 2048 --pp 16 --last 1 --ep 64 \
@@ -95,7 +96,7 @@ type planFlags struct {
 
 	policies string // "", search, or one for all layers
 
-	card, tokens, mfu, days, peak float64
+	card, headroom, tokens, mfu, days, peak float64
 
 	serve, quoted, measured, asJSON bool
 	html                            string
@@ -183,12 +184,23 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 
 func (p *planFlags) addTime(cmd *cobra.Command) {
 	positiveFlag(cmd, &p.card, "card", "memory of a card in GiB, to say which stages do not fit, and for --policies search")
+	p.headroom = plan.Headroom
+	headroom := &parsed[float64]{&p.headroom, fmt.Sprint(p.headroom), "X", parseHeadroom}
+	cmd.Flags().Var(headroom, "headroom", "share of what is counted that --card holds beside it, for fragments")
 	positiveFlag(cmd, &p.tokens, "tokens", "tokens of the whole training, such as 14.8e12")
 	rateFlag(cmd, &p.mfu, "mfu", "stated share of the cards' peak, to say how long it takes")
 	positiveFlag(cmd, &p.days, "days", "stated days of the whole training, to say what MFU that is")
 	positiveFlag(cmd, &p.peak, "peak", "TFLOP/s of a card (default 989: an H100 in BF16)")
 	cmd.Flags().BoolVar(&p.quoted, "quoted", false, "print the days that practice quotes, and what they imply")
 	cmd.Flags().BoolVar(&p.measured, "measured", false, "print memory that was measured beside what is counted")
+}
+
+func parseHeadroom(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x >= 0 && x <= 1) {
+		return 0, errors.New("want a share from 0 to 1")
+	}
+	return x, nil
 }
 
 // parseRecompute reads a list of what is computed again.
@@ -252,8 +264,8 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 		return stopped(ctx, "no policies were found")
 	}
 	if least := new(plan.BudgetError); errors.As(err, &least) {
-		return fmt.Errorf("--card is %g GiB: a rank of stage %d takes at least %.2f GiB, whatever the policies",
-			p.card, least.Stage, math.Ceil(float64(least.Least)/(1<<30)*100)/100)
+		return fmt.Errorf("--card is %g GiB: on a rank of stage %d at least %.2f GiB are reserved with a headroom of %.4g%%, whatever the policies",
+			p.card, least.Stage, math.Ceil(float64(least.Least)/(1<<30)*100)/100, p.headroom*100)
 	}
 	if err != nil {
 		return planUsage(err)
@@ -299,7 +311,7 @@ func (p *planFlags) write(ctx context.Context, cmd *cobra.Command, args []string
 
 // flagsOfModels are flags of which nothing comes without a model.
 var flagsOfModels = []string{
-	"serve", "policies", "library", "recipe", "recompute", "card", "tokens", "mfu", "days", "peak", "layers",
+	"serve", "policies", "library", "recipe", "recompute", "card", "headroom", "tokens", "mfu", "days", "peak", "layers",
 	"ranks", "tp", "cp", "pp", "vpp", "group", "first", "last", "ep", "etp", "zero", "no-sp",
 	"sequence", "batch", "micro-batches", "chunk",
 }
@@ -329,6 +341,8 @@ func (p *planFlags) check(cmd *cobra.Command) error {
 		return usagef("--recompute: with --library octavo --policies say what is computed again")
 	case p.policies == searched && p.card == 0:
 		return usagef("--policies: say with --card what is to hold what they keep")
+	case given("headroom") && p.card == 0:
+		return usagef("--headroom: say with --card what is to hold it")
 	case given("chunk"):
 		return usagef("--chunk: it goes with --serve")
 	case p.mfu > 0 && p.days > 0:
@@ -342,7 +356,7 @@ func (p *planFlags) check(cmd *cobra.Command) error {
 }
 
 func (p *planFlags) ask(m plan.Model) (planning.Ask, error) {
-	a := planning.Ask{Card: p.card, Tokens: p.tokens, MFU: p.mfu, Days: p.days, Peak: p.peak * 1e12}
+	a := planning.Ask{Card: p.card, Headroom: p.headroom, Tokens: p.tokens, MFU: p.mfu, Days: p.days, Peak: p.peak * 1e12}
 	if p.serve {
 		l := p.layout
 		l.Zero = 0

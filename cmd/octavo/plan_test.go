@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 type planned struct {
 	Parameters struct{ Total int64 }
 	Data       int
+	Headroom   *float64
 	Stages     []struct{ Weights, Gradients, Optimizer, Activations, Workspace, Cache int64 }
 	Highest    int
 	TooLarge   []int
@@ -43,7 +45,7 @@ func TestPlan(t *testing.T) {
 
 	text := succeed(t, "plan", config, "--ranks", "8", "--ep", "8", "--card", "100")
 	require.Contains(t, text, "0   0-7      4")
-	require.Contains(t, text, "A card of 100 GiB does not hold 1 stage of 1.")
+	require.Contains(t, text, "A card of 100 GiB does not hold 1 stage of 1: ")
 	require.Contains(t, text, "8 ranks, 8 expert parallel, 8 data parallel, ZeRO-1.")
 }
 
@@ -74,6 +76,15 @@ func TestPlanPolicies(t *testing.T) {
 		out := succeed(t, append(append([]string{"plan", "--json", "--policies", text}, args...), more...)...)
 		require.NoError(t, json.Unmarshal([]byte(out), &s))
 		return s
+	}
+	for headroom, options := range map[float64][]string{0.1: nil, 0: {"--headroom", "0"}, 0.03: {"--headroom", "0.03"}} {
+		p := planJSON(t, append(append(slices.Clone(args), "--policies", "search"), options...)...)
+		s := p.Stages[0]
+		total := float64(s.Weights + s.Gradients + s.Optimizer + s.Activations + s.Workspace)
+		require.LessOrEqual(t, total*(1+headroom), 80.0*(1<<30))
+		require.Greater(t, total*(1+headroom), 79.0*(1<<30)) // and not much less
+		require.Equal(t, headroom, *p.Headroom)
+		require.Empty(t, p.TooLarge)
 	}
 	own, found, all := policy("keep all"), policy("search"), policy("recompute all")
 	require.Equal(t, []int{0}, own.TooLarge)
@@ -161,12 +172,15 @@ func TestPlanErrors(t *testing.T) {
 		{2, "--tp: it does not go with --measured", []string{"--measured", "--tp", "3"}},
 		{2, `unknown class of activations "norm": want all, or some of norms`, []string{"kimi-k2", "--policies", "recompute norm"}},
 		{2, "--policies: they are of --library octavo", []string{"kimi-k2", "--library", "te", "--policies", "keep all"}},
+		{2, "--headroom: say with --card", []string{"kimi-k2", "--headroom", "0.1"}},
+		{2, "want a share from 0 to 1", []string{"kimi-k2", "--card", "80", "--headroom", "3"}},
+		{2, "--headroom: it does not go with --measured", []string{"--measured", "--headroom", "0"}},
 		{2, "--policies: say with --card", []string{"kimi-k2", "--policies", "search"}},
 		{2, "--recompute: with --library octavo --policies say", []string{"kimi-k2", "--library", "octavo", "--recompute", "all"}},
 		{2, "--vpp is 2: policies are searched for stages of one chunk", []string{"llama-3-8b", "--pp", "2", "--vpp", "2", "--card", "80", "--policies", "search"}},
 		{2, "--policies: it does not go with --serve", []string{"kimi-k2", "--serve", "--policies", "keep all"}},
 		{2, "--policies with precision deepseek-v3: norms cannot be keep with activations deepseek-v3", []string{"kimi-k2", "--recipe", "deepseek-v3", "--policies", "keep norms"}},
-		{1, "--card is 10 GiB: a rank of stage 0 takes at least ", []string{"llama-3-8b", "--ranks", "8", "--card", "10", "--policies", "search"}},
+		{1, "--card is 10 GiB: on a rank of stage 0 at least 65.61 GiB are reserved with a headroom of 10%", []string{"llama-3-8b", "--ranks", "8", "--card", "10", "--policies", "search"}},
 	} {
 		fail(t, c.status, c.want, append([]string{"plan"}, c.args...)...)
 	}

@@ -15,5 +15,14 @@ func Errorf(kind error, format string, args ...any) error {
 	return &failure{fmt.Errorf(format, args...), kind}
 }
 
+// Length returns nil if what is named, such as "gemm: C", has as many elements as it must, and
+// otherwise an error that is kind.
+func Length(kind error, what string, got, want int) error {
+	if got == want {
+		return nil
+	}
+	return Errorf(kind, "%s has %d elements: it must have %d", what, got, want)
+}
+
 // Unwrap returns the kind and the error that has the text.
 func (f *failure) Unwrap() []error { return []error{f.kind, f.error} }

@@ -53,9 +53,13 @@ const prefillTokens = 256
 //
 // The error is [ErrInput] for a prompt that is empty, does not fit the context or has tokens
 // out of the vocabulary, [ErrOptions] for a Sampling or a negative number, [ErrNotFinite],
-// that of Emit or of the context. It ends all requests.
+// [ErrConcurrent], that of Emit or of the context. It ends all requests.
 func (g *Generator) GenerateBatch(ctx context.Context, b Batch) ([]Result, Timing, error) {
 	r := run{generator: g, results: make([]Result, len(b.Requests))}
+	if err := g.guard.Enter(generatorName); err != nil {
+		return r.results, r.timing, err
+	}
+	defer g.guard.Leave()
 	err := r.batch(ctx, b)
 	return r.results, r.timing, err
 }
@@ -130,7 +134,7 @@ func (r *run) pass(ctx context.Context) error {
 	begun := time.Now()
 	prefill := slices.ContainsFunc(r.active, func(a *running) bool { return !a.decodes })
 	taken, parts, sequences := r.take(prefill)
-	logits, err := r.generator.Prefill(ctx, sequences, parts)
+	logits, err := r.generator.extend(ctx, sequences, parts, false)
 	if err != nil {
 		return err
 	}

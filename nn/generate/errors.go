@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
@@ -18,6 +19,9 @@ var (
 
 	// ErrInput is a request that does not fit: tokens out of range, none, or too many.
 	ErrInput = errors.New("generate: input")
+
+	// ErrConcurrent is a call of a generator while another one has not returned.
+	ErrConcurrent = guard.ErrConcurrent
 
 	// ErrNotFinite is keys, values or logits that are NaN or infinite.
 	ErrNotFinite = errors.New("generate: logits are not finite")

@@ -3,13 +3,17 @@ package generate
 import (
 	"context"
 
+	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
-// Generator runs a model token by token. Make one with [New]; its methods must not be called
-// concurrently, and neither must those of its sequences.
+// Generator runs a model token by token. Make one with [New]. It is for one goroutine at a time,
+// and so are its sequences: what runs tokens while another call does, also from Emit or Done of
+// a request, is [ErrConcurrent] and changes nothing.
 type Generator struct {
+	guard guard.Guard
+
 	config           nn.Config
 	options          Options
 	keyDim, valueDim int // of a head's query or key, and of its value

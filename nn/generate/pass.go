@@ -51,12 +51,12 @@ func grow[T any](buf *[]T, n int) []T {
 //
 // The error is [ErrInput] for tokens out of the vocabulary, a sequence without any, one that is
 // there twice, is of another generator or would become longer than it can be, [ErrNotFinite]
-// for keys and values that cannot be kept, or that of the context; all sequences are then as
-// they were.
+// for keys and values that cannot be kept, [ErrConcurrent], or that of the context; all
+// sequences are then as they were.
 func (g *Generator) Prefill(
 	ctx context.Context, sequences []*Sequence, tokens [][]int32,
 ) ([]float32, error) {
-	return g.extend(ctx, sequences, tokens, false)
+	return g.extendAlone(ctx, sequences, tokens, false)
 }
 
 // Step is [Prefill] of one token each.
@@ -67,7 +67,7 @@ func (g *Generator) Step(
 	for i := range tokens {
 		parts[i] = tokens[i : i+1]
 	}
-	return g.extend(ctx, sequences, parts, false)
+	return g.extendAlone(ctx, sequences, parts, false)
 }
 
 // Logits is [Prefill], but returns the logits of what follows each token: [tokens, vocab],
@@ -75,7 +75,20 @@ func (g *Generator) Step(
 func (g *Generator) Logits(
 	ctx context.Context, sequences []*Sequence, tokens [][]int32,
 ) ([]float32, error) {
-	return g.extend(ctx, sequences, tokens, true)
+	return g.extendAlone(ctx, sequences, tokens, true)
+}
+
+const generatorName = "generate: a Generator"
+
+// extendAlone is extend, unless another call goes on.
+func (g *Generator) extendAlone(
+	ctx context.Context, sequences []*Sequence, tokens [][]int32, all bool,
+) ([]float32, error) {
+	if err := g.guard.Enter(generatorName); err != nil {
+		return nil, err
+	}
+	defer g.guard.Leave()
+	return g.extend(ctx, sequences, tokens, all)
 }
 
 // extend appends tokens to sequences and returns logits, of all tokens or of the last ones.

@@ -146,7 +146,7 @@ type Report struct {
 // or, where p.Bits says so, is the bits of p.Kernel.
 //
 // It returns an error if the test is none (ErrTest), if the operands or those of the
-// reference make no product, and when ctx ends. It panics if the bias or the old C is not
+// reference make no product, and when ctx ends. It returns an error, too, if the bias or the old C is not
 // of the right length. The report does not depend on Workers. Safe for concurrent use.
 func Run[T gemm.Output](ctx context.Context, p fault.Product, test Test, o Options) (*Report, error) {
 	if err := test.check(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -30,9 +31,9 @@ import (
 // Nothing is looked at where there is no product: at K = 0, a C that is not the bias and
 // the old C is not explained.
 //
-// It returns an error if the operands make no product, and ctx's error if that ends. It
-// panics if got, the bias or the old C is not of the right length, or an element of
-// o.Wrong is none of C. Safe for concurrent use.
+// It returns an error if the operands make no product, if got, the bias or the old C is
+// not of the right length or an element of o.Wrong is none of C ([gemm.ErrOperands]), and
+// ctx's error if that ends. Safe for concurrent use.
 func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) (*Explanation, error) {
 	q, err := newProblem(p, len(got))
 	if err != nil {
@@ -43,7 +44,7 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 	}
 	for _, at := range o.Wrong {
 		if at < 0 || at >= len(got) {
-			panic(wrongElement)
+			return nil, sentinel.Errorf(gemm.ErrOperands, "fault: element %d is none of C, which has %d", at, len(got))
 		}
 	}
 	q.out, q.explaining = typeOf[T](), true
@@ -78,8 +79,6 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 	}
 	return e, nil
 }
-
-const wrongElement = "fault: an element that is said to be wrong is none of C"
 
 // lines counts the rows and the columns of elements.
 func (s *sample) lines(elements []element) (rows, cols int) {

@@ -68,9 +68,9 @@ func (p *problem) list(few bool) (all []Fault) {
 // Where the fault is confined to a region, the other elements are those of an honest
 // kernel; a Region that only counts tiles, or is scattered, is an error.
 //
-// It returns an error if the operands make no product, an [ErrNotHere] if they cannot
-// have the fault, and ctx's error if that ends. It panics if c, the bias or the old C is
-// not of the right length. Safe for concurrent use on distinct c.
+// It returns an error if the operands make no product or c, the bias or the old C is not
+// of the right length ([gemm.ErrOperands]), an [ErrNotHere] if they cannot have the
+// fault, and ctx's error if that ends. Safe for concurrent use on distinct c.
 func Inject[T gemm.Output](ctx context.Context, c []T, f Fault, p Product, o Options) error {
 	q, err := newProblem(p, len(c))
 	if err != nil {

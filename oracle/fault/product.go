@@ -28,12 +28,6 @@ type Product struct {
 	Bits bool
 }
 
-const (
-	wrongC    = "fault: C is not of M*N elements"
-	wrongOld  = "fault: the old C is not of M*N elements"
-	wrongBias = "fault: bias is not of N elements"
-)
-
 // problem is a product that was checked.
 type problem struct {
 	Product
@@ -52,14 +46,15 @@ func newProblem(p Product, c int) (*problem, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fault: %w", err)
 	}
-	if c != size.M*size.N {
-		panic(wrongC)
+	err = sentinel.Length(gemm.ErrOperands, "fault: C", c, size.M*size.N)
+	if err == nil && p.Old != nil {
+		err = sentinel.Length(gemm.ErrOperands, "fault: the old C", len(p.Old), c)
 	}
-	if p.Old != nil && len(p.Old) != c {
-		panic(wrongOld)
+	if err == nil && p.Bias != nil {
+		err = sentinel.Length(gemm.ErrOperands, "fault: the bias", len(p.Bias), size.N)
 	}
-	if p.Bias != nil && len(p.Bias) != size.N {
-		panic(wrongBias)
+	if err != nil {
+		return nil, err
 	}
 	if p.hasModel() {
 		if err := p.Kernel.Check(); err != nil {

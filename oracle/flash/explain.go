@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // Explanation is what [Explain] found.
@@ -100,19 +101,23 @@ func (e *Explanation) String() string {
 // It looks at the rows of o, or at up to 96 that are spread over the result where o has
 // none. Where something is wrong it takes about as long as [Predict] of one row for each
 // fault, and of all rows for those that fit that one; progress is told in faults then. Errors
-// are those of Predict. It panics if got is not of the problem's size.
+// are those of Predict, and [attention.ErrShape] if got is not of the problem's size.
 func Explain(ctx context.Context, p *attention.Problem, got Got, k Kernel,
 	o Options) (*Explanation, error) {
 	m, err := newFaulty(p, k, Fault{})
 	if err != nil {
 		return nil, err
 	}
-	if len(got.Out) != m.s.Heads*m.s.Queries*m.s.ValueDim || got.LSE != nil &&
-		len(got.LSE) != m.s.Heads*m.s.Queries {
-		panic("flash: the result is not of the problem's size")
+	rows := m.s.Heads * m.s.Queries
+	err = sentinel.Length(attention.ErrShape, "flash: the result", len(got.Out), rows*m.s.ValueDim)
+	if err == nil && got.LSE != nil {
+		err = sentinel.Length(attention.ErrShape, "flash: the result's LSE", len(got.LSE), rows)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if o.Rows == nil {
-		o.Rows = spread(m.s.Heads*m.s.Queries, 96)
+		o.Rows = spread(rows, 96)
 	}
 	o.Trace = nil
 	x := &explainer{p: p, k: k, o: o}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/progress"
 )
@@ -132,7 +133,9 @@ func TestExplainOfNonsense(t *testing.T) {
 		require.Empty(t, e.Findings)
 		require.Contains(t, e.String(), "no known fault explains")
 	}
-	require.Panics(t, func() { _, _ = Explain(context.Background(), p, Got{}, k, Options{}) })
+	_, err := Explain(context.Background(), p, Got{}, k, Options{})
+	require.ErrorIs(t, err, attention.ErrShape)
+	require.ErrorContains(t, err, "flash: the result has 0 elements: it must have ")
 }
 
 // TestExplainTellsProgress hears of every fault that is tried, and stops when it is told to.

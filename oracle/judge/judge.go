@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/power"
 	"github.com/octavo-fp8/octavo/progress"
@@ -33,7 +34,8 @@ type Options struct {
 //
 // It returns an error if gemm or the oracle would for these operands, if C has not what
 // the sample names ([ErrSample]), and when ctx ends; a result that is wrong is no error
-// but a verdict. It panics if got, old or the bias is not of the right length. The
+// but a verdict. It returns an error, too, if got, old or the
+// bias is not of the right length ([gemm.ErrOperands]). The
 // verdict does not depend on Workers. Safe for concurrent use.
 func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, claim Claim, o Options) (*Verdict, error) {
 	j, err := newJob(a, b, claim, o)
@@ -41,7 +43,7 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 		return nil, err
 	}
 	if !j.fits(len(got)) || old != nil && len(old) != len(got) {
-		panic(wrongC)
+		return nil, sentinel.Errorf(gemm.ErrOperands, "judge: got has %d elements and the old C %d: C is [%d, %d]", len(got), len(old), j.m, j.n)
 	}
 	j.options.Accumulate = old != nil
 	v := j.describe()
@@ -90,11 +92,6 @@ func choose[T gemm.Output](ctx context.Context, j *job, s *Sample, got, old []T)
 	return at, d, nil
 }
 
-const (
-	wrongC    = "judge: C is not of M*N elements"
-	wrongBias = "judge: bias is not of N elements"
-)
-
 // job is a product and what is claimed of it.
 type job struct {
 	a, b    *tensor.Tensor
@@ -116,7 +113,7 @@ func newJob(a, b *tensor.Tensor, claim Claim, o Options) (*job, error) {
 		return nil, fmt.Errorf("judge: %d workers: want 0 or more", o.Workers)
 	}
 	if o.Bias != nil && len(o.Bias) != size.N {
-		panic(wrongBias)
+		return nil, sentinel.Length(gemm.ErrOperands, "judge: the bias", len(o.Bias), size.N)
 	}
 	if o.Sample != nil {
 		if err := o.Sample.check(size.M, size.N); err != nil {

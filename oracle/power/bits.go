@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -23,7 +24,7 @@ const (
 // has no effect, and no other goes unseen.
 //
 // It returns an error if a and b make no product, or none by that kernel, and when ctx
-// ends; it panics if old or the bias is not of the right length. Of o only Bias, Workers
+// ends, and if old or the bias is not of the right length ([gemm.ErrOperands]). Of o only Bias, Workers
 // and Progress count. It takes the time of 21 products: give it some rows of each operand,
 // and what shows in the elements of those is what shows at least.
 func Bits[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Tensor, kernel oracle.Kernel, o Options) ([]Sight, error) {
@@ -46,7 +47,7 @@ func Bits[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Tensor, kern
 		return c, nil
 	}
 	if old != nil && len(old) != size.M*size.N {
-		panic(wrongC)
+		return nil, sentinel.Length(gemm.ErrOperands, "power: the old C", len(old), size.M*size.N)
 	}
 	right, err := multiply(a, b)
 	if err != nil {

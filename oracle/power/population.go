@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -42,10 +43,10 @@ func newPopulation[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Ten
 	}
 	p := &population{m: size.M, n: size.N, k: size.K, block: max(size.Block, 1), a: a, b: b}
 	if o.Bias != nil && len(o.Bias) != p.n {
-		panic(wrongBias)
+		return nil, sentinel.Length(gemm.ErrOperands, "power: the bias", len(o.Bias), p.n)
 	}
 	if old != nil && len(old) != p.m*p.n {
-		panic(wrongC)
+		return nil, sentinel.Length(gemm.ErrOperands, "power: the old C", len(old), p.m*p.n)
 	}
 	if err := p.check(o); err != nil {
 		return nil, err

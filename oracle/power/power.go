@@ -88,7 +88,8 @@ func (t *Test) String() string {
 //
 // It returns an error if a and b make no product, with [ErrRefused] if the
 // hypotheses have nothing to say of the claim, and when ctx ends; a suspicious result is
-// no error. It panics if got, old or the bias is not of the right length. The report
+// no error. It returns an error, too, if got, old or the bias is not of the
+// right length ([gemm.ErrOperands]). The report
 // does not depend on Workers. Safe for concurrent use. It takes about as long as
 // [oracle.Exact], three times as long where there is a suspicion.
 func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, o Options) (*Report, error) {
@@ -103,7 +104,7 @@ func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tens
 		return nil, err
 	}
 	if len(got) != p.m*p.n {
-		panic(wrongC)
+		return nil, sentinel.Length(gemm.ErrOperands, "power: C", len(got), p.m*p.n)
 	}
 	s, err := newScores(ctx, p, got, &o)
 	if err != nil {
@@ -127,10 +128,7 @@ func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tens
 	return r, nil
 }
 
-const (
-	wrongC    = "power: C is not of M*N elements"
-	wrongBias = "power: bias is not of N elements"
-)
+const wrongC = "power: C is not of M*N elements"
 
 // refused returns an error with ErrRefused.
 func refused(format string, args ...any) error {

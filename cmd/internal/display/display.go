@@ -13,8 +13,8 @@ import (
 type Display struct {
 	mu     sync.Mutex
 	w      io.Writer
-	view   view // nil where nothing is shown
-	unit   string
+	view   view              // nil where nothing is shown
+	units  map[string]string // what operations count; "": all others
 	note   string
 	op     string
 	done   int64
@@ -38,14 +38,14 @@ type status struct {
 	op, note    string
 	unit        string
 	done, total int64         // a total of at most 0 is not known
-	rate        float64       // units a second, 0 while it is not known
+	rate        float64       // units a second, 0 while it is not known, and when all are done
 	waited      time.Duration // for the first report; 0 once there is one
 }
 
 // New returns a display that writes to w, which is standard error as a rule. Until the
 // first report it shows that what is named as the operation is at work.
 func New(w io.Writer, mode Mode, op string) *Display {
-	d := &Display{w: w, op: op, begun: time.Now(), ended: make(chan struct{})}
+	d := &Display{w: w, op: op, units: map[string]string{}, begun: time.Now(), ended: make(chan struct{})}
 	switch {
 	case mode == Bar || mode == Auto && IsTerminal(w):
 		d.view = newBar(w)
@@ -76,9 +76,11 @@ func (d *Display) draw() {
 func (d *Display) refresh(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := status{op: d.op, note: d.note, unit: d.unit, done: d.done, total: d.total}
+	s := status{op: d.op, note: d.note, unit: d.unit(d.op), done: d.done, total: d.total}
 	if d.pace != nil {
-		s.rate = d.pace.rate(now, d.done)
+		if d.total <= 0 || d.done < d.total {
+			s.rate = d.pace.rate(now, d.done)
+		}
 	} else if s.waited = now.Sub(d.begun); s.waited < patience {
 		return
 	}
@@ -88,22 +90,34 @@ func (d *Display) refresh(now time.Time) {
 // patience is how long nothing need be said before the first report.
 const patience = time.Second
 
-// Unit says what is counted from now on: [Bytes], or a name in the plural such as
-// "steps". Without it only shares of the total are shown.
-func (d *Display) Unit(unit string) {
+// Unit says what the named operations count, or all others where none is named: [Bytes], or a
+// name in the plural such as "steps". Of others only shares of the total are shown.
+func (d *Display) Unit(unit string, ops ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.unit = unit
+	if len(ops) == 0 {
+		ops = []string{""}
+	}
+	for _, op := range ops {
+		d.units[op] = unit
+	}
+}
+
+func (d *Display) unit(op string) string {
+	if unit, ok := d.units[op]; ok {
+		return unit
+	}
+	return d.units[""]
 }
 
 // Progress implements progress.Reporter. A total of at most 0 is one that is not known.
 // An operation with a new name that goes on from where another was, to the same total,
-// is the next part of one piece of work.
+// is the next part of one piece of work, unless it counts something else.
 func (d *Display) Progress(op string, done, total int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	if d.pace == nil || done < d.done || total != d.total {
+	if d.pace == nil || done < d.done || total != d.total || d.unit(op) != d.unit(d.op) {
 		d.pace = &pace{}
 	}
 	d.op, d.done, d.total = op, done, total

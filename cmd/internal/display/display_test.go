@@ -80,6 +80,67 @@ func TestRates(t *testing.T) {
 	})
 }
 
+// TestFirstRow: no rate and no time left are shown before there is anything to measure them by,
+// none of an operation that is done, and none of one in the units of another.
+func TestFirstRow(t *testing.T) {
+	for name, c := range map[string]struct {
+		work func(d *Display)
+		want string
+	}{
+		"one report": {func(d *Display) {
+			time.Sleep(9999 * time.Millisecond)
+			d.Progress("evaluate", 3, 100)
+			time.Sleep(2 * time.Millisecond)
+		}, "evaluate: 3%\n"},
+		"reports at once": {func(d *Display) {
+			time.Sleep(9999 * time.Millisecond)
+			d.Progress("evaluate", 3, 100)
+			time.Sleep(time.Microsecond)
+			d.Progress("evaluate", 50, 100)
+			time.Sleep(2 * time.Millisecond)
+		}, "evaluate: 50%\n"},
+		"another was loaded": {func(d *Display) {
+			d.Progress("load", 0, 67_000_000)
+			time.Sleep(5 * time.Second)
+			d.Progress("load", 67_000_000, 67_000_000)
+			d.Unit("layers", "evaluate")
+			time.Sleep(6 * time.Second)
+		}, "load: 100%\n"},
+		"another is being loaded": {func(d *Display) {
+			d.Unit("layers", "evaluate")
+			d.Progress("load", 0, 1000)
+			time.Sleep(9 * time.Second)
+			d.Progress("load", 900, 1000)
+			time.Sleep(1001 * time.Millisecond)
+		}, "load: 90%, 9.00%/s, 1s left\n"},
+		"as much of another": {func(d *Display) {
+			d.Unit("layers", "evaluate")
+			d.Progress("load", 0, 100)
+			time.Sleep(9900 * time.Millisecond)
+			d.Progress("load", 40, 100)
+			d.Progress("evaluate", 40, 100)
+			time.Sleep(101 * time.Millisecond)
+		}, "evaluate: 40%\n"},
+		"enough to measure": {func(d *Display) {
+			d.Unit("layers", "evaluate")
+			d.Progress("evaluate", 0, 100)
+			time.Sleep(5 * time.Second)
+			d.Progress("evaluate", 40, 100)
+			time.Sleep(5001 * time.Millisecond)
+		}, "evaluate: 40%, 4.00 layers/s, 15s left\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out lockedBuffer
+				d := New(&out, Plain, "evaluate")
+				c.work(d)
+				d.Finish()
+				require.Equal(t, c.want, out.String())
+			})
+		})
+	}
+}
+
 // TestNone shows nothing, and passes on what is written.
 func TestNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

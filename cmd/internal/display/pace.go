@@ -26,12 +26,13 @@ func (p *pace) add(now time.Time, done int64) {
 	}
 }
 
-// rate returns the units done in a second, 0 while that is not known.
+// rate returns the units done in a second, 0 while that is not known: before as long has passed
+// as is from one mark to the next.
 func (p *pace) rate(now time.Time, done int64) float64 {
 	first := p.marks[0]
-	seconds := now.Sub(first.when).Seconds()
-	if done <= first.done || seconds <= 0 {
+	measured := now.Sub(first.when)
+	if done <= first.done || measured < markEvery {
 		return 0
 	}
-	return float64(done-first.done) / seconds
+	return float64(done-first.done) / measured.Seconds()
 }

@@ -61,6 +61,9 @@ func (r *Report) KindChart() chart.Chart {
 		add(k.Name, k.of(s))
 	}
 	add("total", s.Total())
+	if r.Headroom != nil {
+		add("reserved", s.Reserved(*r.Headroom))
+	}
 	c.Series = []chart.Series{bars}
 	c.Lines = r.cardLine()
 	return c

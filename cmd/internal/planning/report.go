@@ -18,13 +18,17 @@ type Ask struct {
 
 	Search bool // policies for Train with which the card holds all stages
 
-	Card float64 // memory of a card in GiB; 0: not said
+	Card     float64 // memory of a card in GiB; 0: not said
+	Headroom float64 // of it for fragments, as [plan.Stage.Reserved] has it
 
 	Tokens float64 // of the whole training; 0: not said
 	MFU    float64 // that is stated; 0: none
 	Days   float64 // that are stated; 0: none
 	Peak   float64 // of a card, in FLOP/s; 0: that of an H100
 }
+
+// card is Card in bytes.
+func (a Ask) card() int64 { return int64(min(a.Card*(1<<30), 1<<62)) }
 
 // Report is the answer.
 type Report struct {
@@ -40,7 +44,8 @@ type Report struct {
 	Stages   []plan.Stage `json:"stages"`
 	Highest  int          `json:"highest"` // the stage whose ranks need most
 	Card     float64      `json:"card,omitempty"`
-	TooLarge []int        `json:"tooLarge,omitempty"` // stages that a card cannot hold
+	Headroom *float64     `json:"headroom,omitempty"` // assumed, with Card
+	TooLarge []int        `json:"tooLarge,omitempty"` // stages of which a card cannot hold what is reserved
 
 	// FLOPs are those of a token: of training, or of the next one when serving.
 	FLOPs plan.Compute `json:"flops"`
@@ -94,8 +99,11 @@ func New(ctx context.Context, a Ask) (*Report, error) {
 	}
 	m := plan.Memory{Stages: r.Stages}
 	r.Highest = m.Peak().Stage
+	if a.Card > 0 {
+		r.Headroom = &a.Headroom
+	}
 	for _, s := range r.Stages {
-		if a.Card > 0 && gib(s.Total()) > a.Card {
+		if a.Card > 0 && s.Reserved(a.Headroom) > a.card() {
 			r.TooLarge = append(r.TooLarge, s.Stage)
 		}
 	}
@@ -106,7 +114,7 @@ func (r *Report) train(ctx context.Context, a Ask) error {
 	job := a.Train
 	var err error
 	if a.Search {
-		if job.Policies, err = job.SearchPolicies(ctx, int64(a.Card*(1<<30))); err != nil {
+		if job.Policies, err = job.SearchPolicies(ctx, a.card(), a.Headroom); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package planning
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -57,6 +58,53 @@ func TestPage(t *testing.T) {
 		require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
 		require.Contains(t, text.String(), "octavo plan llama-3-70b")
 		require.Equal(t, pipeline > 1, strings.Contains(text.String(), "What a rank of each stage has"))
+	}
+}
+
+// TestFits: a card holds what is reserved, not what is counted, and text, page and JSON say with
+// what headroom. Without a card nothing is said to fit.
+func TestFits(t *testing.T) {
+	a := ask(t, "llama-3-70b", plan.Layout{Tensor: 8, Pipeline: 4})
+	r, err := New(t.Context(), a)
+	require.NoError(t, err)
+	all := func(r *Report) (text, page string, object map[string]any) {
+		var out, html, encoded bytes.Buffer
+		require.NoError(t, r.WriteText(&out))
+		require.NoError(t, r.WritePage(&html, "octavo plan", "octavo test"))
+		require.NoError(t, r.WriteJSON(&encoded))
+		require.NoError(t, json.Unmarshal(encoded.Bytes(), &object))
+		return strings.Join(strings.Fields(out.String()), " "), html.String(), object
+	}
+	text, page, object := all(r)
+	require.NotContains(t, text, "A card of")
+	require.NotContains(t, text, "reserved")
+	require.Contains(t, text, "Fragments, contexts of devices")
+	require.NotContains(t, object, "headroom")
+
+	counted := gib(r.Stages[r.Highest].Total())
+	for _, c := range []struct {
+		card, headroom float64
+		holds          bool
+	}{
+		{1.001 * counted, 0, true}, {0.999 * counted, 0, false},
+		{1.001 * counted, 0.05, false}, {1.049 * counted, 0.05, false}, {1.051 * counted, 0.05, true},
+		{1.08 * counted, 0.1, false}, {1.101 * counted, 0.1, true},
+	} {
+		a.Card, a.Headroom = c.card, c.headroom
+		r, err := New(t.Context(), a)
+		require.NoError(t, err)
+		text, page, object = all(r)
+		holds := fmt.Sprintf("A card of %g GiB holds that: ", c.card)
+		not := fmt.Sprintf("A card of %g GiB does not hold ", c.card)
+		says := fmt.Sprintf("GiB are reserved on stage %d, with a headroom of %.4g%% for fragments.", r.Highest, 100*c.headroom)
+		for _, of := range []string{text, page} {
+			require.Equal(t, c.holds, strings.Contains(of, holds), c)
+			require.Equal(t, !c.holds, strings.Contains(of, not), c)
+			require.Contains(t, of, says)
+			require.NotContains(t, of, "Fragments, contexts of devices")
+		}
+		require.Equal(t, c.headroom, object["headroom"])
+		require.Equal(t, c.holds, object["tooLarge"] == nil)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -170,15 +171,18 @@ func (r *Report) Sentences() []string {
 		}
 	}
 	all := []string{most + "."}
-	if r.Card > 0 {
-		fits := fmt.Sprintf("A card of %g GiB holds that.", r.Card)
+	uncounted := "Fragments, contexts of devices and buffers of communication are not counted."
+	if r.Headroom != nil {
+		fits := "holds that"
 		if n := len(r.TooLarge); n > 0 {
-			fits = fmt.Sprintf("A card of %g GiB does not hold %s of %d.", r.Card, count(n, "stage"), len(r.Stages))
+			fits = fmt.Sprintf("does not hold %s of %d", count(n, "stage"), len(r.Stages))
 		}
-		all = append(all, fits)
+		most := math.Ceil(gib(s.Reserved(*r.Headroom))*100) / 100
+		all = append(all, fmt.Sprintf("A card of %g GiB %s: %.2f GiB are reserved on stage %d, with a headroom of %.4g%% for fragments.",
+			r.Card, fits, most, s.Stage, *r.Headroom*100))
+		uncounted = "Contexts of devices and buffers of communication are not counted."
 	}
-	all = append(all, r.again()...)
-	all = append(all, "Fragments, contexts of devices and buffers of communication are not counted.")
+	all = append(append(all, r.again()...), uncounted)
 	return append(append(all, r.compute()), r.timing()...)
 }
 
