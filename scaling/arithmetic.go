@@ -2,7 +2,6 @@ package scaling
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/rounding"
@@ -54,12 +53,14 @@ func floorPow2(scale arithmetic) arithmetic {
 	return func(amax float32, l limits) fp8.Scale { return floored(scale(amax, l)) }
 }
 
+// leastMultiplier is 2^-127. The power of two below has a reciprocal that is infinite; a
+// finite amax leads there in MXINT8 alone, which none of these libraries has, and its
+// scale is the largest power of two instead.
+const leastMultiplier = 0x1p-127
+
 func floored(s fp8.Scale) fp8.Scale {
-	m := math.Float32bits(s.Multiplier) & 0xFF800000
-	if m == 0 { // of a subnormal multiplier it is the highest bit
-		m = 1 << bits.Len32(math.Float32bits(s.Multiplier)) >> 1
-	}
-	return multiplyBy(math.Float32frombits(m))
+	m := math.Float32frombits(math.Float32bits(s.Multiplier) & 0xFF800000)
+	return multiplyBy(max(m, leastMultiplier)) // of a subnormal multiplier, m is 0
 }
 
 // torchAO is amax_to_scale of torchao's float8_utils.py, which divides in
@@ -71,9 +72,13 @@ func torchAO(amax float32, l limits) fp8.Scale {
 }
 
 // torchAOPow2 is _round_scale_down_to_power_of_2 of torchao's float8_utils.py,
-// exp2(floor(log2(m))) of a float32 m.
+// exp2(floor(log2(m))) of a float32 m. That of an infinite amax remains 0.
 func torchAOPow2(amax float32, l limits) fp8.Scale {
-	return multiplyBy(rounding.Exp2FloorLog2(torchAO(amax, l).Multiplier))
+	m := rounding.Exp2FloorLog2(torchAO(amax, l).Multiplier)
+	if 0 < m && m < leastMultiplier {
+		m = leastMultiplier
+	}
+	return multiplyBy(m)
 }
 
 func deepGEMMScale(amax float32, l limits) float32 { return atLeast(amax, 1e-4) / l.max }
@@ -94,7 +99,7 @@ func deepSeek(amax float32, l limits) fp8.Scale {
 	return fp8.Scale{Stored: deepGEMMScale(amax, l)}
 }
 
-// deepSeekUE8M0 stores 2^ceil(log2 s), with an exact logarithm.
+// deepSeekUE8M0 stores 2^ceil(log2 s), with an exact logarithm, and at most 2^127.
 func deepSeekUE8M0(amax float32, l limits) fp8.Scale {
 	s := deepGEMMScale(amax, l)
 	if isFinite(s) {
@@ -102,7 +107,7 @@ func deepSeekUE8M0(amax float32, l limits) fp8.Scale {
 		if fraction == 0.5 {
 			exponent--
 		}
-		s = float32(math.Ldexp(1, exponent))
+		s = float32(math.Ldexp(1, min(exponent, 127)))
 	}
 	return fp8.Scale{Stored: s}
 }

@@ -67,9 +67,13 @@
 // NaN does: it is FF here.
 //
 // MXINT8 has a reference for mx-floor alone. For the others, here, its max is 127/64, its
-// emax 0 and its mantissa the 6 bits behind the point, so that mx-even saturates nothing. A
-// huge amax, which mx-ceil and mx-rceil-torchao would round up to 2^128, gives FF in it, and
-// the smallest amaxes, which are subnormal, field 01 in mx-ceil.
+// emax 0 and its mantissa the 6 bits behind the point, so that mx-even saturates nothing. The
+// smallest amaxes, which are subnormal, give field 01 in mx-ceil.
+//
+// A finite amax has a finite scale, but for that FF of an amax that rounds to 2^128. In the
+// formats of their libraries no arithmetic above leads beyond 2^127. In MXINT8 an amax above
+// 127/64*2^127 would, in mx-ceil and mx-rceil-torchao and in the -pow2 and -ue8m0 variants:
+// its scale is 2^127, under which values above 127/64 saturate, and -2 is -128/64.
 //
 // mx-rceil is what TransformerEngine and PTX's cvt.rp.satfinite.ue8m0x2.f32 compute; what
 // torchao calls RCEIL differs from it in Inf and NaN alone.

@@ -11,12 +11,14 @@ import (
 func e8m0Scale(e fp8.E8M0) fp8.Scale { return storeAndMultiply(e.Float32()) }
 
 // mxExponent is the scale of an amax with the given exponent field, so that the largest
-// power of two in the block becomes the largest in the format. That of 2^128 is NaN where
-// the latter is 1, as in MXINT8.
+// power of two in the block becomes the largest in the format: 2^127 for that of 2^128 in
+// MXINT8, where the latter is 1.
 func mxExponent(field int, l limits) fp8.Scale {
 	emax := int(math.Float32bits(l.max)>>23) - 127
-	return e8m0Scale(fp8.E8M0(max(field-emax, 0)))
+	return e8m0Scale(fp8.E8M0(min(max(field-emax, 0), largestE8M0)))
 }
+
+const largestE8M0 = 0xFE
 
 // mxFloor is the scale of the OCP Microscaling specification, section 6.3. The
 // exponent is the float32's own, so a subnormal amax gives the smallest scale.
@@ -56,17 +58,16 @@ func mxNearest(amax float32, mantissa int, l limits) fp8.Scale {
 // mxRCeil is float_to_e8m0 of TransformerEngine's ptx_arch_spec.cuh, which is
 // cvt.rp.satfinite.ue8m0x2.f32 of PTX.
 func mxRCeil(amax float32, l limits) fp8.Scale {
-	const largest = 0xFE
-	return e8m0Scale(min(mxRoundedUp(amax, l), largest))
+	return e8m0Scale(min(mxRoundedUp(amax, l), largestE8M0))
 }
 
-// mxRCeilTorchAO is ScaleCalculationMode.RCEIL of torchao's mx_tensor.py, which does not
-// saturate.
+// mxRCeilTorchAO is ScaleCalculationMode.RCEIL of torchao's mx_tensor.py, whose scale of an
+// infinity is NaN. A finite amax goes beyond 2^127 in MXINT8 alone, which torchao has not.
 func mxRCeilTorchAO(amax float32, l limits) fp8.Scale {
 	if !isFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
-	return e8m0Scale(mxRoundedUp(amax, l))
+	return mxRCeil(amax, l)
 }
 
 // mxRoundedUp is amax*(1/max) rounded up to a power of two: NaN above 2^127.

@@ -25,8 +25,9 @@ func mxFormula(p scaling.Profile, maximum, amax float32) fp8.Scale {
 		if x := product32(amax, quotient32(1, maximum)); x > 0 {
 			_, n = log2(rat(x))
 		}
+		n = min(n, 127)
 	case scaling.MXCeil:
-		n = max(ceil, -126) - emax // a subnormal amax, too, has an exponent field to raise
+		n = min(max(ceil, -126)-emax, 127) // a subnormal amax, too, has an exponent field to raise
 	case scaling.MXEven, scaling.MXCompressedTensors:
 		// Of the largest values. MXINT8, the last, has steps of 1/64 between 1 and 2.
 		mantissa := map[float32]int{448: 3, 240: 3, 57344: 2, 7.5: 3, 28: 2, 6: 1, 15.5: 4, 30: 3, 127. / 64: 6}[maximum]

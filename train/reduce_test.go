@@ -154,6 +154,45 @@ func TestMeanInFP32Loses(t *testing.T) {
 	require.Zero(t, pre.Sum.Saturated())
 }
 
+// TestMeanCountsByDefinition: subnormal numbers count where values are multiplied and where
+// they are added, in FP32 as in E4M3, whose least normal number is 2^-6.
+func TestMeanCountsByDefinition(t *testing.T) {
+	const n = 4
+	for eight, least := range map[bool]float64{false: 0x1p-126, true: 0x1p-6} {
+		shards := make([][]float32, n)
+		for i := range shards {
+			for j := range 3000 {
+				v := float32(math.Ldexp(1+float64(j%7)/8, -j%24)) * float32(least) * float32(1-2*(i*j%2))
+				shards[i] = append(shards[i], v)
+			}
+			shards[i][0] = 448 // its scale is 1
+		}
+		round := func(x float32) float64 {
+			if eight {
+				x = fp8.E4M3.Float32(fp8.EncodeOne(x, fp8.E4M3, fp8.Policy{}))
+			}
+			return float64(x)
+		}
+		var encode, sum int64
+		for j := range shards[0] {
+			total := 0.0
+			for i, s := range shards {
+				x := round(s[j] / n)
+				if x != 0 && math.Abs(x) < least {
+					encode++
+				}
+				if total = round(float32(total + x)); i > 0 && total != 0 && math.Abs(total) < least {
+					sum++
+				}
+			}
+		}
+		got := (&Reducer{FP8: eight, Division: DividePre}).Mean(0, make([]float32, 3000), shards)
+		require.EqualValues(t, 1, got.Scale)
+		require.True(t, encode > 300 && sum > 300)
+		require.Equal(t, [2]int64{encode, sum}, [2]int64{got.Encode.Subnormal, got.Sum.Subnormal}, "FP8 %v", eight)
+	}
+}
+
 // TestMeanHidesNothing: a worker's infinity or NaN is in the mean.
 func TestMeanHidesNothing(t *testing.T) {
 	for _, bad := range []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())} {

@@ -1,9 +1,8 @@
 package train
 
 import (
-	"math"
-
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
 // summands is the number of elements that are added at a time.
@@ -49,58 +48,17 @@ func (s *sharing) part32(b *summandBuffers, lo, hi int, encode, sums *fp8.Stats)
 	for worker, shard := range s.shards {
 		for i, v := range shard[lo:hi] {
 			x := float32(v * s.before)
-			count(encode, v, x)
+			rounding.Count(encode, v, x)
 			if worker == 0 {
 				sum[i] = x
 				continue
 			}
 			before := sum[i]
 			sum[i] = before + x
-			countSum(sums, before, x, sum[i])
+			rounding.CountSum(sums, before, x, sum[i])
 		}
 	}
 	for i, v := range sum {
 		s.dst[lo+i] = v * s.after
-	}
-}
-
-// count counts v, of which x is left.
-func count(st *fp8.Stats, v, x float32) {
-	magnitude := math.Abs(float64(v))
-	st.Elements++
-	switch {
-	case v != v:
-		st.NaN++
-		return
-	case v > math.MaxFloat32:
-		st.PosInf++
-		return
-	case v < -math.MaxFloat32:
-		st.NegInf++
-		return
-	case v == 0:
-		st.Zeros++
-		return
-	case x == 0:
-		st.Flushed++
-	}
-	st.Amax = max(st.Amax, magnitude)
-	if st.Smallest == 0 || magnitude < st.Smallest {
-		st.Smallest = magnitude
-	}
-}
-
-// countSum counts the sum of a and b.
-func countSum(st *fp8.Stats, a, b, sum float32) {
-	finite := isFinite(float64(a)) && isFinite(float64(b))
-	switch {
-	case finite && sum > math.MaxFloat32:
-		st.Elements++
-		st.SaturatedPos++
-	case finite && sum < -math.MaxFloat32:
-		st.Elements++
-		st.SaturatedNeg++
-	default:
-		count(st, sum, sum)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -198,7 +199,9 @@ func (p *partReduction) received(m *parcel, err error) (slot, error) {
 func (p *partReduction) add(a *slot, b slot, i int) error {
 	if p.x.Reporter != nil {
 		var st fp8.Stats
-		countSums(&st, a.values, b.values)
+		for i, x := range a.values {
+			rounding.CountSum(&st, x, b.values[i], x+b.values[i])
+		}
 		addTo(a.values, b.values)
 		p.x.packer(p.ctx, opSum).report(&st, a.values)
 	} else {

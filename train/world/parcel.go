@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -91,7 +92,7 @@ func (k *packer) halves(values []float32) []fp8.BFloat16 {
 	}
 	var st fp8.Stats
 	for i, v := range values {
-		countRounded(&st, v, halves[i].Float32())
+		rounding.Count(&st, v, halves[i].Float32())
 	}
 	k.report(&st, values)
 	return halves
@@ -110,38 +111,6 @@ func (k *packer) report(st *fp8.Stats, values []float32) {
 
 func isNonFinite(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }
 
-// countRounded counts v, of which x is left, as [fp8.Encode] would.
-func countRounded(st *fp8.Stats, v, x float32) {
-	st.Elements++
-	switch {
-	case v != v:
-		st.NaN++
-		return
-	case v > math.MaxFloat32:
-		st.PosInf++
-		return
-	case v < -math.MaxFloat32:
-		st.NegInf++
-		return
-	case v == 0:
-		st.Zeros++
-		return
-	case x > math.MaxFloat32:
-		st.SaturatedPos++
-	case x < -math.MaxFloat32:
-		st.SaturatedNeg++
-	case x == 0:
-		st.Flushed++
-	case math.Abs(float64(x)) < 0x1p-126:
-		st.Subnormal++
-	}
-	magnitude := math.Abs(float64(v))
-	st.Amax = max(st.Amax, magnitude)
-	if st.Smallest == 0 || magnitude < st.Smallest {
-		st.Smallest = magnitude
-	}
-}
-
 // addTo adds b to a, in FP32. A NaN becomes the canonical one, so that its bits depend
 // on no machine.
 func addTo(a, b []float32) {
@@ -154,24 +123,6 @@ func addTo(a, b []float32) {
 }
 
 var canonicalNaN = math.Float32frombits(0x7FC00000)
-
-// countSums counts sums of finite values that became infinite as saturated, and what
-// was not finite before.
-func countSums(st *fp8.Stats, a, b []float32) {
-	for i, x := range a {
-		sum := x + b[i]
-		switch finite := !isNonFinite(x) && !isNonFinite(b[i]); {
-		case finite && sum > math.MaxFloat32:
-			st.Elements++
-			st.SaturatedPos++
-		case finite && sum < -math.MaxFloat32:
-			st.Elements++
-			st.SaturatedNeg++
-		default:
-			countRounded(st, sum, sum)
-		}
-	}
-}
 
 // blockAmaxes raises amax, one for each block of values, [rows, cols], to the largest
 // magnitudes.
