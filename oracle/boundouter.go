@@ -22,7 +22,7 @@ func (o *outerBound) begin(i, j int) {
 	if o.none = p.outers.none; o.none {
 		return
 	}
-	o.any = !o.d.chained() && (o.d.order == AnyOrder || o.d.acc.Dequantized)
+	o.any = !o.d.chained() && (o.d.orders == everyOrder || o.d.acc.Dequantized)
 	o.least, o.below, o.above = 1, 1, 1
 	for _, g := range [2]float64{multiplier(&p.outers.a, i), multiplier(&p.outers.b, j)} {
 		o.below *= min(g, 1)

@@ -80,9 +80,6 @@ func (p *population) check(o *Options) error {
 	if o.Accumulation.Truncated {
 		return refused("sums that are rounded toward zero have errors of one sign")
 	}
-	if o.Accumulation.Kernel.Model != (oracle.Model{}) {
-		return refused("the sums of model %q are not those of float32, and oracle.Predict has their bits", o.Accumulation.Kernel.Model.Name)
-	}
 	if p.k >= 1<<20 {
 		return refused("K is %d: want less than %d", p.k, 1<<20)
 	}
