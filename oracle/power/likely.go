@@ -22,6 +22,9 @@ func likely[T gemm.Output](ctx context.Context, p *population, r *Report, got, o
 	if text := rounded(p, got); text != "" {
 		return []string{text}, nil
 	}
+	if text := flushing(p, got); text != "" {
+		return []string{text}, nil
+	}
 	text, err := lost(ctx, p, got, old, o)
 	if err != nil || text != "" {
 		return []string{text}, err
@@ -84,6 +87,29 @@ func rounded[T gemm.Output](p *population, got []T) string {
 		}
 	}
 	return ""
+}
+
+// flushing tells whether errors are what C changes by without subnormals.
+func flushing[T gemm.Output](p *population, got []T) (text string) {
+	most := 20 // elements, at least
+	for q, change := range p.flushed {
+		var n, as int
+		for i := range change {
+			want := narrowed[T](float32(float64(p.exact[i]) + change[i]))
+			if unitOf[T]() == 0 && !(math.Abs(change[i]) > 4*u*math.Abs(float64(p.exact[i]))) || value(want) == p.right[i] {
+				continue
+			}
+			n++
+			// Sums in float32 are off besides.
+			off := math.Abs(value(got[i]) - value(want))
+			as += count(off < math.Abs(value(got[i])-p.right[i]))
+		}
+		if as >= most && 10*as >= 9*n {
+			most, text = as+1, fmt.Sprintf("subnormal codes of %s are flushed to zero: of %d elements that this changes, %d are nearer to what it gives than to the exact result",
+				[...]string{"A", "B", "both operands"}[q], n, as)
+		}
+	}
+	return text
 }
 
 func count(b bool) int {

@@ -32,6 +32,8 @@ type population struct {
 	shared  []float64 // errors, at most, that elements have in common, in units of spread
 	class   []int     // elements whose exact results are equal, up to the sign, are of one
 	first   []int     // the first element of each class
+	// flushed is what C changes by if subnormals of A, of B and of both are zero, once known.
+	flushed [3][]float64
 }
 
 // newPopulation computes it in the time of some products.
