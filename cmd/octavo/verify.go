@@ -39,9 +39,10 @@ be judged is wrong, but some differ from the exact result and have a bound that
 is infinite, since sums may overflow, or that 0 is within though products do not
 cancel. One is enough, since such elements have extreme scales, and faults that
 have to do with those are in them. The report says what would decide it, as a
-claim of the order of scales does. An element fails where bits are demanded if its
-bits differ, and otherwise if it is farther from the exact result than its
-bound; two NaN never differ, and zeros of different sign do where bits are
+claim of the order of scales does.
+
+An element fails where bits are demanded if its bits differ, and otherwise if it
+is farther from the exact result than its bound; two NaN never differ, and zeros of different sign do where bits are
 demanded or the bound is 0. Where bits are demanded, the report says as well how
 far C is from the exact result in units of a bound: that of the prediction,
 derived from what it cut off, or that of float32 sums for canonical.
@@ -75,8 +76,8 @@ product or a flipped bit shows.
 C may be a .npy file too, <f4, <f2 or, with --npy-bf16, <u2, or raw bytes.
 
 JSON has the keys pass, outcome (pass, fail or undecided), undecided (elements,
-infinite, wide, row, col, decide) where it is, demand (bits or bound), model, evidence, promote,
-scaleOrder, bound, largestBound, blind, type, m, n, k, a and b (name, format,
+infinite, wide, row, col, decide) where it is, demand (bits or bound), model,
+evidence, promote, scaleOrder, bound, largestBound, blind, type, m, n, k, a and b (name, format,
 shape, block, scaleFormat and, if there is one, outer: scales, rows, divide,
 first), bias, accumulate, report, exact where bits are demanded, sample
 (elements, of, random, height, width, suspects, rows, cols, tiles, seed, rest,

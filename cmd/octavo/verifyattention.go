@@ -74,10 +74,10 @@ wrong, 2 if the command line is, 3 if it is undecided. A result is wrong if an
 element is farther from the exact one than its bound, or if a fault explains it
 better than the kernel that is claimed.
 
-JSON has the keys pass, outcome (pass, fail or undecided), batch, heads, kvHeads, queries, keys, dim, valueDim, q,
-k, v, scale, causal, window, sinks, injected, type, kernel, bits, supposed,
-undecided and sequences (queries, keys, looked, report, sameBits, explanation),
-as go doc octavo/oracle/flash Report, Kernel and Explanation say.`
+JSON has the keys pass, outcome (pass, fail or undecided), batch, heads,
+kvHeads, queries, keys, dim, valueDim, q, k, v, scale, causal, window, sinks,
+injected, type, kernel, bits, supposed, undecided and sequences (queries, keys,
+looked, report, sameBits, explanation), as go doc octavo/oracle/flash Report, Kernel and Explanation say.`
 
 const verifyAttentionExample = `  octavo verify attention --inject rescale-dropped --html attention.html
   octavo verify attention step.safetensors --causal --kernel fa3-hopper

@@ -103,7 +103,11 @@ func (v *Verdict) looked() string {
 
 // alarm is what an alarm says of a result of which no element is wrong by itself.
 func (v *Verdict) alarm() string {
-	text := fmt.Sprintf("all %s are within the bound of %s, but taken together their errors are not those of %s", v.looked(), v.what(), v.sums())
+	whose := "their errors"
+	if v.Sample != nil {
+		whose = "the errors of " + v.Power.looked(v)
+	}
+	text := fmt.Sprintf("all %s are within the bound of %s, but taken together %s are not those of %s", v.looked(), v.what(), whose, v.sums())
 	if likely := v.Power.Report.Likely; len(likely) > 0 {
 		text += ": " + likely[0]
 	}
