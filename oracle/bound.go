@@ -35,6 +35,10 @@ type Accumulation struct {
 	// step and in whatever order steps come. Its own Scales, if known, are used in
 	// place of those above.
 	Kernel Kernel `json:"kernel,omitzero"`
+	// Finite says that the result is finite. So the kernel did not apply scales in an order
+	// that overflows, which would end in an infinity or a NaN, and such an order makes no
+	// bound +Inf unless all that are allowed overflow.
+	Finite bool `json:"finite,omitempty"`
 }
 
 // Bound writes to bound, of shape [M, N], how far a kernel's C may be from the
@@ -57,8 +61,8 @@ type Accumulation struct {
 // Terms that apply only sometimes are counted only then: underflow of a product
 // with a scale where one could be subnormal, the rounding to T where T is not
 // float32, the rounding of the exact result always. Where something could
-// overflow, in an order that is allowed, the bound is +Inf; where the exact result
-// is not finite it is 0. All bounds are rounded up.
+// overflow, in an order that is allowed, the bound is +Inf, but see [Accumulation].Finite;
+// where the exact result is not finite it is 0. All bounds are rounded up.
 //
 // Errors and the end of ctx are those of [Predict].
 func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *tensor.Tensor, acc Accumulation, o Options) error {
@@ -136,7 +140,7 @@ func largestMagnitude(f fp8.Format) float64 {
 type derivation struct {
 	p        *product
 	acc      Accumulation
-	order    ScaleOrder
+	orders   orderSet // that are allowed
 	out      layout
 	u        float64
 	least    float64 // the largest error of a product that underflows
@@ -152,12 +156,12 @@ type derivation struct {
 }
 
 func newDerivation(p *product, acc Accumulation, o Options, out layout) derivation {
-	d := derivation{p: p, acc: acc, order: acc.Scales, out: out, u: 0x1p-24, least: 0x1p-150}
+	d := derivation{p: p, acc: acc, orders: ordersOf(acc.Scales), out: out, u: 0x1p-24, least: 0x1p-150}
 	if acc.Truncated {
 		d.u, d.least = 0x1p-23, 0x1p-149
 	}
 	if acc.modeled() && acc.Kernel.Scales != AnyOrder {
-		d.order = acc.Kernel.Scales
+		d.orders = ordersOf(acc.Kernel.Scales)
 	}
 	d.maxA, d.maxB = largestMagnitude(p.a.Format), largestMagnitude(p.b.Format)
 	d.outers = p.outers.roundings()
@@ -185,6 +189,7 @@ func (d *derivation) element(s *strips, i, j int, e ending) float64 {
 	outer.begin(i, j)
 	blocks := s.blocks
 	special := s.special(i, j)
+	var broken orderSet
 	row, column := (i-s.tile.i0)*blocks, j-s.tile.j0
 	for q := range blocks {
 		sa, sb := s.scalesA[row+q], s.scalesB[q*dots.Columns+column]
@@ -197,7 +202,8 @@ func (d *derivation) element(s *strips, i, j int, e ending) float64 {
 			inside = d.last
 		}
 		err += float64(float64(sa*sb)*float64(t*inside)) + d.underflow(t, sa, sb, hi-lo)
-		if d.breaks(t, sa, sb, special) || outer.block(t, sa, sb, hi-lo, special) {
+		broken |= d.breaks(t, sa, sb, special)
+		if d.overflows(broken) || outer.block(t, sa, sb, hi-lo, special) {
 			return math.Inf(1)
 		}
 	}
@@ -324,28 +330,50 @@ func (d *derivation) chained() bool { return d.modeled && d.acc.Kernel.Model.sca
 // grouped says that groups of products are aligned by their scales.
 func (d *derivation) grouped() bool { return d.modeled && d.acc.Kernel.Model.Unit == Grouped }
 
-// breaks reports whether an intermediate result of a block may be infinite, or 0
+// orderSet is a set of orders of scales.
+type orderSet uint8
+
+const everyOrder orderSet = 1<<ProductThenFMA | 1<<AThenB | 1<<BThenA
+
+func ordersOf(s ScaleOrder) orderSet {
+	if s == AnyOrder {
+		return everyOrder
+	}
+	return 1 << s
+}
+
+// overflows reports whether the kernel may have used an order of scales that breaks.
+func (d *derivation) overflows(broken orderSet) bool {
+	if d.acc.Finite {
+		return broken&d.orders == d.orders
+	}
+	return broken&d.orders != 0
+}
+
+// breaks returns the orders in which an intermediate result of a block may be infinite, or 0
 // times an infinity, where the exact one is not.
-func (d *derivation) breaks(t, sa, sb float64, special bool) bool {
+func (d *derivation) breaks(t, sa, sb float64, special bool) (orders orderSet) {
 	if d.chained() {
-		return false
+		return 0
 	}
 	limit := layout32.overflow() / 2
-	pa, pb, ab := t*sa >= limit, t*sb >= limit, sa*sb >= limit
 	if d.acc.Dequantized {
 		lost := min(sa, sb)*d.quantum < vanishing && sa*sb != 0
-		return d.maxA*sa >= limit || d.maxB*sb >= limit || special && lost
+		if d.maxA*sa >= limit || d.maxB*sb >= limit || special && lost {
+			return everyOrder
+		}
+		return 0
 	}
-	ab = ab || special && sa*sb < vanishing && sa*sb != 0
-	switch d.order {
-	case ProductThenFMA:
-		return ab
-	case AThenB:
-		return pa
-	case BThenA:
-		return pb
+	if t*sa >= limit {
+		orders |= 1 << AThenB
 	}
-	return pa || pb || ab
+	if t*sb >= limit {
+		orders |= 1 << BThenA
+	}
+	if sa*sb >= limit || special && sa*sb < vanishing && sa*sb != 0 {
+		orders |= 1 << ProductThenFMA
+	}
+	return orders
 }
 
 func dotMagnitudes(x, y []float64) float64 {

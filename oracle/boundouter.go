@@ -22,7 +22,7 @@ func (o *outerBound) begin(i, j int) {
 	if o.none = p.outers.none; o.none {
 		return
 	}
-	o.any = !o.d.chained() && (o.d.order == AnyOrder || o.d.acc.Dequantized)
+	o.any = !o.d.chained() && (o.d.orders == everyOrder || o.d.acc.Dequantized)
 	o.least, o.below, o.above = 1, 1, 1
 	for _, g := range [2]float64{multiplier(&p.outers.a, i), multiplier(&p.outers.b, j)} {
 		o.below *= min(g, 1)
@@ -55,7 +55,9 @@ func (o *outerBound) block(t, sa, sb float64, n int, special bool) bool {
 		largest, errors = max(t, d.maxA*d.maxB), float64(8*n)
 	}
 	high := float64(max(largest, 1) * float64(float64(max(sa, 1)*max(sb, 1))*o.above))
-	if o.reach += high; o.reach >= layout32.overflow()/2 {
+	// What overflows is no longer finite, but one over an infinite product of divisors is.
+	ends := d.acc.Finite && !(d.p.a.Outer.Divide && d.p.b.Outer.Divide)
+	if o.reach += high; o.reach >= layout32.overflow()/2 && !ends {
 		return true
 	}
 	vanishes := float64(float64(min(sa, 1)*min(sb, 1))*float64(o.below*min(d.quantum, 1))) < vanishing

@@ -15,12 +15,16 @@ const (
 	exitOK    = 0
 	exitData  = 1 // what was read is wrong, or could not be read or written
 	exitUsage = 2 // the command line makes no sense
+	exitDoubt = 3 // a verdict is undecided
 )
 
 // usageError is what is wrong with a command line.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// doubtError says why a verdict is undecided.
+type doubtError struct{ error }
 
 // report writes err, which cmd returned, as one line of bounded length, whatever the
 // names in it, and returns the exit status.
@@ -31,6 +35,9 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	status, hint := exitData, ""
 	if errors.As(err, &usageError{}) {
 		status, hint = exitUsage, fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
+	}
+	if errors.As(err, &doubtError{}) {
+		status = exitDoubt
 	}
 	var by interruption
 	var saved stoppedError

@@ -39,7 +39,7 @@ for are written all the same, and that is no error.
 
 An error is one line on standard error. The exit status is 0; or 1 if a file is
 wrong or cannot be read or written, or if what was tested has failed; or 2 if
-the command line is wrong.`
+the command line is wrong; or 3 if a verdict is undecided.`
 
 const rootExample = `  octavo inspect model.safetensors
   octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek

@@ -45,10 +45,10 @@ func (f *verdictFlags) check(read []string) error {
 	return nil
 }
 
-// give writes the verdict that judge gives, which says in what the result failed if it did:
-// then that is the error.
+// give writes the verdict that judge gives, which says in what the result failed, or why that
+// is undecided, if it did not pass: then that is the error.
 func (f *verdictFlags) give(cmd *cobra.Command,
-	judge func(ctx context.Context, p progress.Reporter) (v verdict, failure string, err error),
+	judge func(ctx context.Context, p progress.Reporter) (v verdict, failure, err error),
 ) error {
 	ctx, stop := untilSignal(cmd)
 	defer stop()
@@ -73,8 +73,18 @@ func (f *verdictFlags) give(cmd *cobra.Command,
 	if err := write(cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	if failure != "" {
-		return errors.New(failure)
+	return failure
+}
+
+// failure says in what a result failed or, of the outcome "undecided", why it is that; nil
+// if it passed.
+func failure(pass bool, outcome, of, why string) error {
+	if pass {
+		return nil
 	}
-	return nil
+	err := fmt.Errorf("%s: %s", of, why)
+	if outcome == "undecided" {
+		return doubtError{err}
+	}
+	return err
 }

@@ -34,9 +34,15 @@ those of NVFP4, a GPU's sum and that of octavo gemm is multiplied by their
 product, rounded to float32, before bias and old C are added.
 
 The exit status is 0 if C is what was demanded, 1 if not or if what was read is
-wrong, 2 if the command line is. An element fails where bits are demanded if its
-bits differ, and otherwise if it is farther from the exact result than its
-bound; two NaN never differ, and zeros of different sign do where bits are
+wrong, 2 if the command line is, and 3 if it is undecided: no element that could
+be judged is wrong, but some differ from the exact result and have a bound that
+is infinite, since sums may overflow, or that 0 is within though products do not
+cancel. One is enough, since such elements have extreme scales, and faults that
+have to do with those are in them. The report says what would decide it, as a
+claim of the order of scales does.
+
+An element fails where bits are demanded if its bits differ, and otherwise if it
+is farther from the exact result than its bound; two NaN never differ, and zeros of different sign do where bits are
 demanded or the bound is 0. Where bits are demanded, the report says as well how
 far C is from the exact result in units of a bound: that of the prediction,
 derived from what it cut off, or that of float32 sums for canonical.
@@ -57,18 +63,21 @@ kernels competes on a sample of all of C, and if none fits the report says so.
 
 The bound is that of the worst case, and errors that it allows one by one may be
 impossible together: under exact their bias, their spread and how they go with
-products and codes of the operands are tested, of up to 65536 elements. An alarm
-has odds, and a correct kernel raises one in a million results at most, as far
-as the hypotheses that go doc octavo/oracle/power lists hold: so it is reported,
-and fails C only with --alarms fail. The report says what would have been seen,
-too: the smallest errors, and how often a lost product or a flipped bit shows.
+products and codes of the operands are tested, of up to 65536 elements or, where
+--bound is a GPU, whether they are larger than those of its sums. An alarm fails
+C, and the report names the faults that it may be of. A correct kernel raises
+one in a million results at most, as far as the hypotheses that go doc
+octavo/oracle/power lists hold; --alarms warn only reports it. The report says
+what would have been seen, too: the smallest errors, and how often a lost
+product or a flipped bit shows.
 
 ` + operandsHelp + `
 
 C may be a .npy file too, <f4, <f2 or, with --npy-bf16, <u2, or raw bytes.
 
-JSON has the keys pass, demand (bits or bound), model, evidence, promote,
-scaleOrder, bound, largestBound, blind, type, m, n, k, a and b (name, format,
+JSON has the keys pass, outcome (pass, fail or undecided), undecided (elements,
+infinite, wide, row, col, decide) where it is, demand (bits or bound), model,
+evidence, promote, scaleOrder, bound, largestBound, blind, type, m, n, k, a and b (name, format,
 shape, block, scaleFormat and, if there is one, outer: scales, rows, divide,
 first), bias, accumulate, report, exact where bits are demanded, sample
 (elements, of, random, height, width, suspects, rows, cols, tiles, seed, rest,
@@ -116,7 +125,7 @@ func newVerifyCommand() *cobra.Command {
 	choiceFlag(cmd, &v.alarms, "alarms",
 		"what comes of a statistical alarm, where C is within the bound; ignore\n"+
 			"leaves out what would have been seen, too",
-		choice[judge.Alarms]{"warn", judge.Warn}, choice[judge.Alarms]{"fail", judge.Fail},
+		choice[judge.Alarms]{"fail", judge.Fail}, choice[judge.Alarms]{"warn", judge.Warn},
 		choice[judge.Alarms]{"ignore", judge.Ignore})
 	v.verdictFlags.add(cmd, "a map of the errors")
 	cmd.AddCommand(newVerifyAttentionCommand())
@@ -140,13 +149,13 @@ func (v *verifyFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return v.give(cmd, func(ctx context.Context, p progress.Reporter) (verdict, string, error) {
+	return v.give(cmd, func(ctx context.Context, p progress.Reporter) (verdict, error, error) {
 		o := judge.Options{Workers: int(min(v.workers, mostWorkers)), Progress: p, Sample: sample}
 		in := verify.Inputs{Product: v.Product, Claim: claim, Options: o}
 		r, err := in.Run(ctx)
-		if err != nil || r.Pass {
-			return r, "", err
+		if err != nil {
+			return nil, nil, err
 		}
-		return r, v.Got + ": " + r.Failure(), nil
+		return r, failure(r.Pass, r.Outcome, v.Got, r.Failure()), nil
 	})
 }

@@ -262,8 +262,9 @@ func TestVerifyJSON(t *testing.T) {
 		require.Contains(t, top, key)
 		require.Contains(t, verifyLong, key)
 	}
-	require.Len(t, top, 20)
+	require.Len(t, top, 21)
 	require.Equal(t, false, top["pass"])
+	require.Equal(t, "fail", top["outcome"])
 	require.Equal(t, "bits", top["demand"])
 	require.Equal(t, "F32", top["type"])
 	report := top["report"].(map[string]any)
@@ -370,7 +371,10 @@ func TestVerifySample(t *testing.T) {
 		require.EqualValues(t, want, top["sample"].(map[string]any)[key], key)
 		require.Contains(t, verifyLong, key)
 	}
-	succeed(t, l.args(got, "--sample-rows", "3")...)
+	alarmed := octavo(nil, l.args(got, "--sample-rows", "3")...)
+	require.Equal(t, 1, alarmed.status)
+	require.Contains(t, alarmed.stderr, "of the exact result, but taken together the errors of all 10500 elements are not")
+	succeed(t, l.args(got, "--sample-rows", "3", "--alarms", "ignore")...)
 
 	fail(t, 1, "row 70 of a sample: C has 70", l.args(got, "--sample-rows", "70")...)
 	fail(t, 2, "want tiles such as 128x128+0+3968", l.args(got, "--sample-tiles", "2x2+1")...)

@@ -63,20 +63,21 @@ and Hopper keep 14 bits. By default P is E4M3 times 2^8, or BF16 where V is, and
 sums are in float32. If a result is wrong so and nothing is said of sums, but is
 right for those of a GPU, the verdict is "undecided" and says which: then --sums
 has to be said. A fault that needs other tiles or sums than those that are
-claimed is named with them.
+claimed is named with them. Elements that differ and have no bound, since
+something may overflow, leave the verdict undecided too.
 
 --inject makes up a problem that shows a fault, computes it by the kernel with
 that fault, and judges the result as if it were read: "none" is honest.
 
-The exit status is 0 if the result is right, 1 if not, if that is undecided or
-if what was read is wrong, 2 if the command line is. A result is wrong if an
+The exit status is 0 if the result is right, 1 if not or if what was read is
+wrong, 2 if the command line is, 3 if it is undecided. A result is wrong if an
 element is farther from the exact one than its bound, or if a fault explains it
 better than the kernel that is claimed.
 
-JSON has the keys pass, batch, heads, kvHeads, queries, keys, dim, valueDim, q,
-k, v, scale, causal, window, sinks, injected, type, kernel, bits, supposed,
-undecided and sequences (queries, keys, looked, report, sameBits, explanation),
-as go doc octavo/oracle/flash Report, Kernel and Explanation say.`
+JSON has the keys pass, outcome (pass, fail or undecided), batch, heads,
+kvHeads, queries, keys, dim, valueDim, q, k, v, scale, causal, window, sinks,
+injected, type, kernel, bits, supposed, undecided and sequences (queries, keys,
+looked, report, sameBits, explanation), as go doc octavo/oracle/flash Report, Kernel and Explanation say.`
 
 const verifyAttentionExample = `  octavo verify attention --inject rescale-dropped --html attention.html
   octavo verify attention step.safetensors --causal --kernel fa3-hopper
@@ -123,11 +124,11 @@ func (v *verifyAttentionFlags) run(cmd *cobra.Command, args []string) error {
 	if err := v.check(cmd, args); err != nil {
 		return err
 	}
-	return v.give(cmd, func(ctx context.Context, p progress.Reporter) (verdict, string, error) {
+	return v.give(cmd, func(ctx context.Context, p progress.Reporter) (verdict, error, error) {
 		v.options.Progress, v.options.Workers = p, int(min(v.workers, mostWorkers))
 		r, err := v.judge(ctx)
-		if err != nil || r.Pass {
-			return r, "", err
+		if err != nil {
+			return nil, nil, err
 		}
 		what := "the result"
 		for _, name := range []string{v.File, v.Got} {
@@ -135,7 +136,7 @@ func (v *verifyAttentionFlags) run(cmd *cobra.Command, args []string) error {
 				what = name
 			}
 		}
-		return r, what + ": " + strings.TrimPrefix(r.Title(), "wrong: "), nil
+		return r, failure(r.Pass, r.Outcome, what, strings.TrimPrefix(r.Title(), "wrong: ")), nil
 	})
 }
 

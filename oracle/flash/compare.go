@@ -21,7 +21,10 @@ type Got struct {
 type Report struct {
 	Elements int `json:"elements"`
 	Outside  int `json:"outside"` // elements of Out
-	Rows     int `json:"rows"`    // those with an element outside, in Out or LSE
+	// Unbounded are the elements of Out and LSE that differ and have a bound of +Inf, which
+	// says nothing of them.
+	Unbounded int `json:"unbounded"`
+	Rows      int `json:"rows"` // those with an element outside, in Out or LSE
 	// Worst is the largest error in units of the bound, and +Inf where one side only is
 	// finite or the bound is 0. Nil where all errors are 0.
 	Worst *Worst `json:"worst,omitempty"`
@@ -92,6 +95,7 @@ func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Repor
 				if place.weigh(g, w, l.Out[e]) {
 					outside++
 				}
+				r.unbounded(g, w, l.Out[e])
 				r.Worst = worse(r.Worst, place)
 				head.Worst = max(head.Worst, place.Ratio)
 			}
@@ -126,7 +130,15 @@ func (r *Report) logSum(head *HeadReport, place Worst, got, want, bound float64)
 		head.MaxLSE = max(head.MaxLSE, oracle.Number(off))
 	}
 	r.WorstLSE = worse(r.WorstLSE, place)
+	r.unbounded(got, want, bound)
 	return outside
+}
+
+// unbounded counts an element that differs and has no bound.
+func (r *Report) unbounded(got, want, bound float64) {
+	if got != want && (got == got || want == want) && math.IsInf(bound, 1) {
+		r.Unbounded++
+	}
 }
 
 // weigh fills in an element and its error, and reports whether it is outside.

@@ -150,8 +150,12 @@ func (v *Verdict) Clusters() (lines []Line) {
 }
 
 // Explained says what explains the errors, a paragraph each, or that nothing does. After
-// sums of tensor cores it says how to demand those.
+// sums of tensor cores it says how to demand those. Where the errors are wrong together only,
+// it says which faults are likely.
 func (v *Verdict) Explained() []string {
+	if v.Power.Alarm() {
+		return v.Power.Report.Likely
+	}
 	if v.Explanation == nil {
 		return nil
 	}

@@ -13,6 +13,7 @@
 //
 // The claim is checked as package oracle can: exactly, or under a bound that is derived
 // and not guessed. Errors that the bound allows one by one are tested together by
-// package power, whose alarm is a warning unless [Claim].Alarms says otherwise. In
+// package power, whose alarm fails the result unless [Claim].Alarms says otherwise. Where a
+// bound says nothing of an element that is not the exact one, the verdict is undecided. In
 // tests, package oracletest says the same in a line; files are read by package operands.
 package judge

@@ -13,7 +13,9 @@ const mostWrong = 4096
 
 // explain says what faults make got of the product.
 func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T], got, looked, old []T) (err error) {
-	p := fault.Product{A: j.a, B: j.b, Bias: j.options.Bias, Kernel: j.claim.Kernel, Accumulation: j.claim.accumulation(), Bits: w.bits}
+	acc := j.claim.accumulation()
+	acc.Finite = true
+	p := fault.Product{A: j.a, B: j.b, Bias: j.options.Bias, Kernel: j.claim.Kernel, Accumulation: acc, Bits: w.bits}
 	if j.claim.Want != Predicted {
 		p.Kernel = oracle.Kernel{}
 	}

@@ -63,18 +63,26 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 	if err != nil {
 		return nil, err
 	}
+	if err := w.fillFinite(ctx, j, looked, old); err != nil {
+		return nil, err
+	}
 	if err := judge(ctx, v, j, w, looked); err != nil {
 		return nil, err
 	}
 	if err := lookTogether(ctx, v, j, got, old); err != nil {
 		return nil, err
 	}
-	if !v.Pass && !v.Power.Alarm() {
-		if err := explain(ctx, v, j, w, got, looked, old); err != nil {
-			return nil, err
+	v.Outcome = failed
+	if v.Pass {
+		v.Outcome = passed
+		if v.Doubt = w.doubt(v, j, looked); v.Doubt != nil {
+			v.Pass, v.Outcome = false, undecided
 		}
 	}
-	return v, nil
+	if v.Pass || v.Doubt != nil || v.Power.Alarm() {
+		return v, nil // an alarm's report says which faults are likely
+	}
+	return v, explain(ctx, v, j, w, got, looked, old)
 }
 
 // choose returns the elements to look at.

@@ -19,15 +19,15 @@ import (
 type Alarms uint8
 
 const (
-	// Warn reports an alarm, and leaves the verdict to the bound or the bits.
-	Warn Alarms = iota
 	// Fail fails the result.
-	Fail
+	Fail Alarms = iota
+	// Warn reports an alarm, and leaves the verdict to the bound or the bits.
+	Warn
 	// Ignore leaves the tests out, and what would have been seen.
 	Ignore
 )
 
-var alarms = enum.Enum[Alarms]{Type: "Alarms", What: "treatment of alarms", Prefix: "judge", Names: []string{"warn", "fail", "ignore"}}
+var alarms = enum.Enum[Alarms]{Type: "Alarms", What: "treatment of alarms", Prefix: "judge", Names: []string{"fail", "warn", "ignore"}}
 
 // String returns a name such as "warn".
 func (a Alarms) String() string { return alarms.String(a) }
@@ -106,7 +106,7 @@ func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, o
 		return nil
 	}
 	v.Power.Report = r
-	v.Pass = !r.Alarm || j.claim.Alarms != Fail
+	v.Pass = !r.Alarm || j.claim.Alarms == Warn
 	return nil
 }
 
@@ -170,10 +170,18 @@ func (v *Verdict) Together() string {
 	case p.Report == nil:
 		return "Errors were not tested together: " + p.Reason
 	case p.Report.Alarm:
-		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of sums in float32: of the results of correct kernels at most one in %s looks like this",
-			p.looked(v), count(1/max(float64(p.Report.P), 1e-15)))
+		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: of the results of correct kernels at most one in %s looks like this",
+			p.looked(v), v.sums(), count(1/max(float64(p.Report.P), 1e-15)))
 	}
 	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s does", p.looked(v), count(1/float64(p.Report.Rate)))
+}
+
+// sums names the sums that errors are compared with.
+func (v *Verdict) sums() string {
+	if v.Bound == "float32" || v.Bound == "dequantized" {
+		return "sums in float32"
+	}
+	return "sums of " + v.Bound
 }
 
 // count returns a large number in few digits.

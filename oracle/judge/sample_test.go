@@ -78,6 +78,7 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 		require.True(t, sameBits(gather(whole.exact, at), part.exact))
 		require.Equal(t, gather(whole.bound, at), part.bound)
 
+		claim.Alarms = Warn // of errors of elements that are not looked at
 		v, err := Check(t.Context(), got, old, a, b, claim, o)
 		require.NoError(t, err)
 		require.Equal(t, len(at), v.Sample.Elements)

@@ -73,8 +73,10 @@ type Line struct{ Name, Value string }
 // Verdict is the result in one line.
 func (v *Verdict) Verdict() string {
 	switch {
+	case v.Outcome == undecided:
+		return "UNDECIDED: " + v.Undecided()
 	case v.Pass && v.Power.Alarm():
-		return fmt.Sprintf("PASS, with an alarm: all %s are within the bound of %s, but taken together their errors are not those of sums in float32", v.looked(), v.what())
+		return "PASS, with an alarm: " + v.alarm()
 	case v.Pass && v.Report.Equal:
 		return fmt.Sprintf("PASS: all %s are %s, bit for bit", v.looked(), v.what())
 	case v.Pass:
@@ -99,10 +101,26 @@ func (v *Verdict) looked() string {
 	return fmt.Sprintf("%d elements", v.M*v.N)
 }
 
-// Failure says in what a result failed.
+// alarm is what an alarm says of a result of which no element is wrong by itself.
+func (v *Verdict) alarm() string {
+	whose := "their errors"
+	if v.Sample != nil {
+		whose = "the errors of " + v.Power.looked(v)
+	}
+	text := fmt.Sprintf("all %s are within the bound of %s, but taken together %s are not those of %s", v.looked(), v.what(), whose, v.sums())
+	if likely := v.Power.Report.Likely; len(likely) > 0 {
+		text += ": " + likely[0]
+	}
+	return text
+}
+
+// Failure says in what a result failed, or why it is undecided.
 func (v *Verdict) Failure() string {
-	if v.Power.Alarm() {
-		return fmt.Sprintf("all %s are within the bound of %s, but taken together their errors are not those of sums in float32", v.looked(), v.what())
+	switch {
+	case v.Outcome == undecided:
+		return "undecided: " + v.Undecided()
+	case v.Power.Alarm():
+		return v.alarm()
 	}
 	how := "are outside the bound of "
 	if v.Demand == "bits" {
@@ -269,11 +287,15 @@ func (v *Verdict) writeFirst(w io.Writer) {
 
 // writeCause writes what explains errors, and where they gather.
 func (v *Verdict) writeCause(w io.Writer) {
-	if v.Pass {
+	heading, texts := "What explains them", v.Explained()
+	switch {
+	case v.Outcome == undecided:
+		heading, texts = "What would decide it", v.Doubt.Decide
+	case v.Pass && !v.Power.Alarm():
 		return
 	}
-	if texts := v.Explained(); len(texts) > 0 {
-		fmt.Fprintln(w, "\nWhat explains them")
+	if len(texts) > 0 {
+		fmt.Fprintf(w, "\n%s\n", heading)
 		for _, text := range texts {
 			fmt.Fprintln(w, hanging("  ", text, 4))
 		}

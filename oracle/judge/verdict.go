@@ -15,9 +15,13 @@ import (
 
 // Verdict is what was found. Its JSON is stable: keys are added, never changed.
 type Verdict struct {
-	Pass   bool   `json:"pass"`
-	Demand string `json:"demand"` // "bits" or "bound"
-	Model  string `json:"model"`  // "exact", "canonical" or that of a GPU
+	Pass bool `json:"pass"`
+	// Outcome is "pass", "fail" or "undecided": then no element that could be judged is wrong,
+	// and Doubt says which could not.
+	Outcome string `json:"outcome"`
+	Doubt   *Doubt `json:"undecided,omitempty"`
+	Demand  string `json:"demand"` // "bits" or "bound"
+	Model   string `json:"model"`  // "exact", "canonical" or that of a GPU
 	// Evidence says on what the model was verified.
 	Evidence   string `json:"evidence,omitempty"`
 	Promote    int    `json:"promote"`

@@ -41,8 +41,9 @@ type Options struct {
 // Check marks the test as failed, with the verdict as text, unless got is what a kernel
 // is claimed to have made of a and b: see [judge.Check]. It ends the test where there is
 // no verdict, because a and b make no product or the test's context has ended, as it has in
-// functions of t.Cleanup. Otherwise it returns the verdict, for further demands. A
-// statistical alarm is logged, unless the claim says that it fails.
+// functions of t.Cleanup. Otherwise it returns the verdict, for further demands. A test
+// whose verdict is undecided fails, too, and says what would decide it. A statistical alarm
+// fails unless the claim says otherwise; with [judge.Warn] it is logged.
 func Check[T gemm.Output](t testing.TB, got []T, a, b *tensor.Tensor, claim judge.Claim, o Options) *judge.Verdict {
 	t.Helper()
 	return CheckAdded(t, got, nil, a, b, claim, o)
@@ -77,7 +78,11 @@ func CheckAdded[T gemm.Output](t testing.TB, got, old []T, a, b *tensor.Tensor, 
 	case path != "":
 		text.WriteString("\npage: " + path + "\n")
 	}
-	t.Errorf("the kernel's C is wrong\n\n%s", text.String())
+	what := "the kernel's C is wrong"
+	if v.Doubt != nil {
+		what = "it is undecided whether the kernel's C is right"
+	}
+	t.Errorf("%s\n\n%s", what, text.String())
 	return v
 }
 

@@ -16,15 +16,15 @@ import (
 // Rate is the rate of false alarms where the options name none.
 const Rate = 1e-6
 
-// ErrRefused is of a result that can not be judged: the claim is of directed rounding or
-// of a model, K is too large for the analysis, or scales are so extreme that a sum could
+// ErrRefused is of a result that can not be judged: the claim is of directed rounding, K is
+// too large for the analysis, or scales are so extreme that a sum could
 // under- or overflow.
 var ErrRefused = errors.New("power: not judged")
 
 // Options of a measurement. The zero value is float32 rounded to nearest, in any order.
 type Options struct {
-	// Accumulation is what is known of the kernel's sums. Only Dequantized counts; with
-	// Truncated or a Kernel there is [ErrRefused].
+	// Accumulation is what is known of the kernel's sums. Only Dequantized and Kernel count;
+	// with Truncated there is [ErrRefused].
 	Accumulation oracle.Accumulation
 	Bias         []float32 // of length N, or nil
 	Rate         float64   // of false alarms, over 0 and below 1; 0 means [Rate]
@@ -47,7 +47,9 @@ type Report struct {
 	// most that float32 comes to in the worst order of additions.
 	Spread oracle.Number `json:"spread"`
 	Tests  []Test        `json:"tests"`
-	Sights []Sight       `json:"sights"`
+	// Likely says which faults an alarm may be of, the likeliest first.
+	Likely []string `json:"likely,omitempty"`
+	Sights []Sight  `json:"sights"`
 }
 
 // Test is one test of several statistics.
@@ -58,6 +60,9 @@ type Test struct {
 	Limit      oracle.Number `json:"limit"` // of the score, for an alarm
 	P          oracle.Number `json:"p"`
 	Where      string        `json:"where,omitempty"`
+	// Measured says that the limit is one that was measured of correct kernels, and P, 0 or 1,
+	// no bound of a probability.
+	Measured bool `json:"measured,omitempty"`
 	// Void says that a correct kernel fails it with these operands.
 	Void  bool `json:"void,omitempty"`
 	Alarm bool `json:"alarm"`
@@ -76,6 +81,8 @@ func (t *Test) String() string {
 	switch {
 	case t.Void:
 		text += "; says nothing: float32 sums do the same with these operands"
+	case t.Alarm && t.Measured:
+		text += "; no correct kernel that was measured does that"
 	case t.Alarm:
 		text += fmt.Sprintf("; a correct kernel does that with a probability of %.2g at most", max(float64(t.P), 1e-15))
 	}
@@ -106,17 +113,36 @@ func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tens
 	if len(got) != p.m*p.n {
 		return nil, sentinel.Length(gemm.ErrOperands, "power: C", len(got), p.m*p.n)
 	}
-	s, err := newScores(ctx, p, got, &o)
+	r, err := measure(ctx, p, got, old, &o)
+	if err == nil && r.Alarm {
+		r.Likely, err = likely(ctx, p, r, got, old, &o)
+	}
+	return r, err
+}
+
+// measure makes the report.
+func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Options) (*Report, error) {
+	if o.Accumulation.Kernel.Model != (oracle.Model{}) {
+		m, err := newModel(ctx, p, old, o)
+		if err != nil {
+			return nil, err
+		}
+		s := modelScores(m, got)
+		r := s.report(o.Rate)
+		r.Sights = m.sights(s, o.Rate)
+		return r, nil
+	}
+	s, err := newScores(ctx, p, got, o)
 	if err != nil {
 		return nil, err
 	}
 	if s.suspicious(o.Rate) {
 		for _, control := range controls[T](o.Accumulation.Dequantized) {
-			c, err := control(ctx, p, old, &o)
+			c, err := control(ctx, p, old, o)
 			if err != nil {
 				return nil, err
 			}
-			known, err := newScores(ctx, p, c, &o)
+			known, err := newScores(ctx, p, c, o)
 			if err != nil {
 				return nil, err
 			}

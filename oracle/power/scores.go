@@ -26,8 +26,10 @@ type family struct {
 	lambda []float64 // of each statistic, or only the largest
 	where  func(i int) string
 	chance float64 // a probability in place of λ, where not negative
-	void   bool
-	many   bool // lambda has only the largest: a control that is suspicious voids the whole
+	// measured says that the limit is what was measured of correct kernels, and lambda a ratio.
+	measured bool
+	void     bool
+	many     bool // lambda has only the largest: a control that is suspicious voids the whole
 	// again is the statistic of the largest λ of other deviations, where many.
 	again func(f []float64) float64
 
@@ -322,7 +324,10 @@ func (s *scores) report(rate float64) *Report {
 		lambda, at := f.largest()
 		t := Test{Name: f.name, Statistics: f.n, Score: oracle.Number(lambda), Limit: oracle.Number(limit(f.n, rate)),
 			P: oracle.Number(f.probability()), Void: f.void}
-		if f.chance >= 0 {
+		switch {
+		case f.measured:
+			t.Score, t.Limit, t.Measured = oracle.Number(lambda), modelElement, true
+		case f.chance >= 0:
 			t.Score = oracle.Number(math.Sqrt(2 * (math.Ln2 - math.Log(max(f.chance, math.SmallestNonzeroFloat64)))))
 		}
 		if f.where != nil && float64(t.P) < 1 {

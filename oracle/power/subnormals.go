@@ -1,9 +1,11 @@
 package power
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -78,14 +80,16 @@ func (p *population) flushes(ctx context.Context) (changes [3][]float64, err err
 
 // subnormals tests whether deviations are what flushing of subnormals would make.
 func (p *population) subnormals(ctx context.Context, f []float64, o *Options) (family, error) {
-	t := family{name: "subnormals", n: 3, chance: -1, lambda: make([]float64, 3), where: func(i int) string {
+	t := family{name: "subnormals", n: 6, chance: -1, lambda: make([]float64, 3), where: func(i int) string {
 		return "as if subnormals of " + [...]string{"A", "B", "both operands"}[i] + " were zero"
 	}}
-	changes, err := p.flushes(ctx)
-	if err != nil || changes[0] == nil {
-		return t, err
+	if p.flushed[0] == nil { // else they are known of an earlier result
+		var err error
+		if p.flushed, err = p.flushes(ctx); err != nil || p.flushed[0] == nil {
+			return t, err
+		}
 	}
-	for q, change := range changes {
+	for q, change := range p.flushed {
 		var sum, shared float64
 		squares := p.newSquarer()
 		weight := func(at int) float64 {
@@ -100,7 +104,58 @@ func (p *population) subnormals(ctx context.Context, f []float64, o *Options) (f
 			sum += float64(w * x)
 			squares.add(i, float64(w*x))
 		}
-		t.lambda[q] = normalized(sum, shared+p.ties.allowed(p.ties.near[0], weight), squares.squares())
+		t.lambda[q] = max(normalized(sum, shared+p.ties.allowed(p.ties.near[0], weight), squares.squares()), p.crossed(f, change))
 	}
 	return t, nil
+}
+
+// crossed looks at the elements of a narrow result whose nearest number would be another if
+// they changed so, and at those of which it would be if they changed the other way. Those
+// that are on the other side of a tie are as many of either kind, by S, but for what T says
+// of how many there are. It returns the λ of such a difference, by Chernoff's inequality.
+func (p *population) crossed(f, change []float64) float64 {
+	type near struct{ distance, way float64 }
+	var all []near
+	with, against := 0, 0
+	for _, i := range p.first {
+		toward, away := p.ties.above[i], p.ties.below[i]
+		if change[i] < 0 {
+			toward, away = away, toward
+		}
+		slack, reach := p.slack(i), math.Abs(change[i])
+		way := math.Copysign(1, change[i])
+		switch off := f[i] * way; {
+		case reach <= slack || p.sigma[i] == 0:
+		case toward > slack && toward <= reach:
+			all = append(all, near{toward / p.sigma[i], 1})
+			if off > 0 {
+				with++
+			}
+		case away > slack && away <= reach:
+			all = append(all, near{away / p.sigma[i], -1})
+			if off < 0 {
+				against++
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b near) int { return cmp.Compare(a.distance, b.distance) })
+	sum, most := 0.0, 0.0
+	for _, x := range all {
+		sum += x.way
+		most = max(most, sum)
+	}
+	n := float64(with + against)
+	if n == 0 {
+		return 0
+	}
+	// Of elements next to a tie no more than half are on its other side.
+	a, b := float64(with)/n, min(0.5+most/(4*n), 1)
+	if a <= b {
+		return 0
+	}
+	divergence := a * math.Log(a/b)
+	if a < 1 {
+		divergence += (1 - a) * math.Log((1-a)/(1-b))
+	}
+	return math.Sqrt(2 * n * divergence)
 }

@@ -14,6 +14,8 @@ type ties struct {
 	// step is by how much an element is off then, in units of spread, with its sign: of
 	// each element of a narrow result, 0 of a float32.
 	step []float64
+	// below and above are the distances of a narrow result's exact one to the ties next to it.
+	below, above []float64
 	// near are the elements that may be, in the order of their distance in units of σ;
 	// rows and cols are the same of each row and column.
 	near, rows, cols [][]int
@@ -22,7 +24,7 @@ type ties struct {
 // newTies takes in the elements that errors of up to λσ, and those that elements have in
 // common, could take to the other side.
 func newTies[T gemm.Output](p *population, lambda float64) *ties {
-	t := &ties{step: make([]float64, len(p.exact))}
+	t := &ties{step: make([]float64, len(p.exact)), below: make([]float64, len(p.exact)), above: make([]float64, len(p.exact))}
 	var near []int
 	distances := make([]float64, len(p.exact))
 	for i, x := range p.exact {
@@ -31,9 +33,10 @@ func newTies[T gemm.Output](p *population, lambda float64) *ties {
 			continue
 		}
 		lo, hi := cell(right)
-		distance, side := float64(x)-lo, -1
-		if up := hi - float64(x); up < distance {
-			distance, side = up, 1
+		t.below[i], t.above[i] = float64(x)-lo, hi-float64(x)
+		distance, side := t.below[i], -1
+		if t.above[i] < distance {
+			distance, side = t.above[i], 1
 		}
 		other := value(next(right, side))
 		if !finite(other) {

@@ -54,13 +54,19 @@ class Verdict:
     """What was found of a kernel's C."""
 
     passed: bool
-    #: In what it failed, in a line; "" if it passed.
+    #: In what it failed, or why it is undecided, in a line; "" if it passed.
     failure: str
     #: The report that octavo verify prints.
     text: str
     #: The keys of octavo verify --json. NaN and infinities are the strings "NaN", "+Inf"
     #: and "-Inf".
     json: Dict[str, Any]
+
+    @property
+    def outcome(self) -> str:
+        """The word pass, fail or undecided: the last where no element that could be judged
+        is wrong and the bounds of some say nothing."""
+        return str(self.json["outcome"])
 
     def __bool__(self) -> bool:
         return self.passed
@@ -73,10 +79,14 @@ class Verdict:
 
 
 class Mismatch(AssertionError):
-    """A kernel's C is not what it is claimed to be. Its text is the report."""
+    """A kernel's C is not what it is claimed to be, or that is undecided. Its text is the
+    report."""
 
     def __init__(self, verdict: Verdict, page: Optional[str] = None) -> None:
-        text = f"the kernel's C is wrong\n\n{verdict.text}"
+        what = "the kernel's C is wrong"
+        if verdict.outcome == "undecided":
+            what = "it is undecided whether the kernel's C is right"
+        text = f"{what}\n\n{verdict.text}"
         super().__init__(text + (f"\npage: {page}\n" if page else ""))
         self.verdict = verdict
         self.page = page
@@ -104,7 +114,7 @@ def judge(
     b_format: Optional[str] = None,
     b_block: Optional[str] = None,
     sample: Union[None, bool, int, Sample] = None,
-    alarms: str = "warn",
+    alarms: str = "fail",
     page: Union[None, str, "os.PathLike[str]"] = None,
     workers: int = 0,
     progress: Optional[Progress] = None,
@@ -166,13 +176,14 @@ def check(
     b_format: Optional[str] = None,
     b_block: Optional[str] = None,
     sample: Union[None, bool, int, Sample] = None,
-    alarms: str = "warn",
+    alarms: str = "fail",
     page: Union[None, str, "os.PathLike[str]"] = None,
     workers: int = 0,
     progress: Optional[Progress] = None,
 ) -> Verdict:
     """Raises Mismatch, an AssertionError with the report, unless C is what a kernel is
-    claimed to have made of A and B: C = A Bᵀ. Otherwise it returns the verdict.
+    claimed to have made of A and B: C = A Bᵀ. Otherwise it returns the verdict. It raises it
+    too where that is undecided, and the report says what would decide it.
 
     c: [M, N], float32, float16 or bfloat16.
     a, b: [M, K] and [N, K], codes: of an FP8 type of PyTorch or ml_dtypes, of PyTorch's
@@ -199,9 +210,9 @@ def check(
     c_dtype: "bfloat16" where c, and old, are the bits of bfloat16 in uint16.
     sample: looks at some elements of a large C: True, about how many, or a Sample.
     alarms: what comes of a statistical alarm, where every element is within its bound but
-        all errors together are not what float32 in any order would give: "warn" in the
-        report, "fail" (a correct kernel raises one in a million results), or "ignore", which
-        is faster.
+        all errors together are not what the claimed sums would give: "fail" (a correct
+        kernel raises one in a million results), "warn" in the report, or "ignore", which is
+        faster and leaves more undecided.
     page: a file to write the report to as a page with a map of the errors.
     workers: threads at most; 0 is one for each processor.
     progress: is called with the name of an operation, what is done of it, and its total,

@@ -49,8 +49,8 @@
 //	check       a, a_scales, b, b_scales, c, bias if any, old if C was added to it;
 //	            options model, bound, promote, scale_order, sample (elements, suspects,
 //	            rows, cols, tiles, seed), alarms, workers, page.
-//	            Result pass, failure, text and verdict, as octavo verify has them, and
-//	            the array page if it was asked for: HTML
+//	            Result pass, outcome, failure, text and verdict, as octavo verify has
+//	            them, and the array page if it was asked for: HTML
 //	audit       a, a_scales, b, b_scales, bias, old; options those of check that are about
 //	            the kernel, type of C (float32, bfloat16 or float16), criteria of the test
 //	            (as package audit's Criterion), defaults (assert_close, allclose or

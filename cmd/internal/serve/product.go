@@ -183,7 +183,7 @@ func report(v *judge.Verdict, page bool) (any, []safetensors.Tensor, error) {
 	if !v.Pass {
 		failure = v.Failure()
 	}
-	result := map[string]any{"pass": v.Pass, "failure": failure, "text": text.String(), "verdict": v}
+	result := map[string]any{"pass": v.Pass, "outcome": v.Outcome, "failure": failure, "text": text.String(), "verdict": v}
 	if !page {
 		return result, nil, nil
 	}

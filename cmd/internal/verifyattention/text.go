@@ -23,6 +23,9 @@ func (v *Verdict) Title() string {
 		return fmt.Sprintf("undecided: %d of %d elements and %d log-sum-exps are outside of the "+
 			"bounds of sums in float32, and none of those of %s: "+
 			"say with --sums how the kernel adds", outside, elements, lse, v.Undecided)
+	case v.Outcome == "undecided":
+		return fmt.Sprintf("undecided: %d of %d elements and log-sum-exps differ and have no bound, "+
+			"since something may overflow: operands with smaller scales would decide it", v.unbounded(), elements)
 	case outside+lse > 0:
 		return fmt.Sprintf("wrong: %d of %d elements and %d log-sum-exps are outside of their bounds, "+
 			"in %d rows",

@@ -22,14 +22,15 @@ type Options struct {
 
 // Verdict is what is said of a kernel's results.
 type Verdict struct {
-	Pass     bool `json:"pass"`
-	Batch    int  `json:"batch"`
-	Heads    int  `json:"heads"`
-	KVHeads  int  `json:"kvHeads"`
-	Queries  int  `json:"queries"` // of the sequence with the most
-	Keys     int  `json:"keys"`    // likewise
-	Dim      int  `json:"dim"`
-	ValueDim int  `json:"valueDim"`
+	Pass     bool   `json:"pass"`
+	Outcome  string `json:"outcome"` // "pass", "fail" or "undecided"
+	Batch    int    `json:"batch"`
+	Heads    int    `json:"heads"`
+	KVHeads  int    `json:"kvHeads"`
+	Queries  int    `json:"queries"` // of the sequence with the most
+	Keys     int    `json:"keys"`    // likewise
+	Dim      int    `json:"dim"`
+	ValueDim int    `json:"valueDim"`
 
 	Q      string            `json:"q"` // what it holds: "E4M3, a scale for each head"
 	K      string            `json:"k"`
@@ -84,9 +85,31 @@ func (i *Inputs) Run(ctx context.Context, c Claim, o Options) (*Verdict, error) 
 	return t.judge(ctx, c, o)
 }
 
-// judge gives the verdict on all sequences. Where the result is wrong and nothing explains it,
-// it asks whether something does that is not claimed: other tiles, or a GPU's sums.
+// judge gives the verdict on all sequences.
 func (t *task) judge(ctx context.Context, c Claim, o Options) (*Verdict, error) {
+	v, err := t.weighed(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case v.Undecided != "" || v.Pass && v.unbounded() > 0:
+		v.Pass, v.Outcome = false, "undecided"
+	case v.Pass:
+		v.Outcome = "pass"
+	default:
+		v.Outcome = "fail"
+	}
+	return v, nil
+}
+
+// unbounded is the number of elements that differ and have no bound.
+func (v *Verdict) unbounded() int {
+	return v.total(func(r *flash.Report) int { return r.Unbounded })
+}
+
+// weighed gives the verdict but for the outcome. Where the result is wrong and nothing explains it,
+// it asks whether something does that is not claimed: other tiles, or a GPU's sums.
+func (t *task) weighed(ctx context.Context, c Claim, o Options) (*Verdict, error) {
 	if err := t.exactly(ctx, o); err != nil {
 		return nil, err
 	}
