@@ -238,6 +238,8 @@ func TestNotJudged(t *testing.T) {
 	require.Contains(t, r.Verdict().NotJudged, "steps from 2 on, in which all products are of BF16")
 	r.Points = r.Points[:2]
 	require.Len(t, r.Verdict().NotJudged, 2)
+	r.LoadsFP8 = []Load{{1, []int64{3, 1, 2}}}
+	require.Len(t, r.Verdict().NotJudged, 2)
 	r.LoadsFP8 = []Load{{1, []int64{3, 0, 0}}}
 	require.Contains(t, r.Verdict().NotJudged, "2 experts that no token came to")
 }
