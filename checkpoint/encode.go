@@ -33,7 +33,7 @@ func (s *Scheme) AppendPart(b []byte, r Role, d safetensors.DType, t *tensor.Ten
 	case Outer:
 		return appendNumbers(b, t.Outer.Scales, d, tensor.Float32Scales, t.Name)
 	}
-	panic("checkpoint: a tensor has no such part")
+	return nil, sentinel.Errorf(ErrLayout, "checkpoint: tensor %q has no part %d", t.Name, r)
 }
 
 // appendNumbers appends scales as numbers of a type. Bytes are of the given format.

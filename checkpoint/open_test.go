@@ -291,7 +291,9 @@ func TestInexactScale(t *testing.T) {
 				continue
 			}
 			v := &tensor.Tensor{Name: "a", Shape: []int{1, 1}, Codes: []byte{1}, Scales: []float32{1.0001}}
-			_, err := s.AppendPart(nil, checkpoint.Scales, c.d, v)
+			_, err := s.AppendPart(nil, checkpoint.Input, c.d, v)
+			require.ErrorIs(t, err, checkpoint.ErrLayout)
+			_, err = s.AppendPart(nil, checkpoint.Scales, c.d, v)
 			if c.ok {
 				require.NoError(t, err)
 				continue

@@ -3,6 +3,7 @@ package scaling_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -69,7 +70,20 @@ func TestMisuse(t *testing.T) {
 	workers := good
 	workers.Workers = -1
 	refused(t, "workers", func() error { return scaling.Quantize(ctx, x, src, workers) })
-	refused(t, "length", func() error { return scaling.Quantize(ctx, x, src[:3], good) })
+	for _, r := range []scaling.Recipe{good.Recipe, delayed(3), scaling.NVFP4ModelOpt.Recipe(scaling.Input)} {
+		h := new(scaling.History)
+		if r.Profile.Delayed() {
+			var err error
+			h, err = scaling.NewHistory(r)
+			require.NoError(t, err)
+		}
+		for _, n := range []int{0, 3, 5} {
+			err := scaling.Quantize(ctx, x, make([]float32, n), scaling.Quantizer{Recipe: r, History: h})
+			require.ErrorIs(t, err, tensor.ErrShape)
+			require.EqualError(t, err, fmt.Sprintf("tensor %q: the source has %d elements: it must have 4", x.Name, n))
+		}
+	}
+	require.Equal(t, *tensorOf(2, 2), *x)
 	for _, shape := range [][]int{{-2, -2}, {math.MaxInt, math.MaxInt}} {
 		for _, r := range []scaling.Recipe{good.Recipe, {Profile: scaling.TEDelayed, Block: tensor.Block{Rows: 1}}} {
 			refused(t, "shape", func() error {
