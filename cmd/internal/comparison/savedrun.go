@@ -47,7 +47,7 @@ const (
 
 // maxRun returns the most bytes of a saved run: what can be read again. A step whose
 // telemetry is kept takes some 30 kB for each layer.
-var maxRun = func() int64 { return min(memory.Total()/4, 1<<36) }
+var maxRun = func() int64 { return min(memory.Limit()/4, 1<<36) }
 
 // writeRun writes a file and returns its SHA-256. It writes none that readRun would
 // refuse.
