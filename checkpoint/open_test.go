@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -215,6 +216,70 @@ func TestDamagedScales(t *testing.T) {
 	first, err := r.Tensor(c.Weight("a.weight"), 0, 0, 128)
 	require.NoError(t, err, "the scale that is none is not of these rows")
 	require.Equal(t, []int{128, 4}, first.Shape)
+}
+
+// TestRowsThatAreNotThere: they are an error that names the file, the tensor and the rows.
+func TestRowsThatAreNotThere(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "model.safetensors", stored("a.weight", safetensors.F8E4M3, 1, 130, 4), stored("a.weight_scale_inv", safetensors.F32, 0x3f, 2, 1),
+		stored("b.weight", safetensors.BF16, 1, 2, 3, 4), stored("c.weight", safetensors.F32, 1, 3, 0))
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	var r checkpoint.Reader
+	for _, x := range []struct {
+		name          string
+		matrix, lo, n int
+		says          string
+	}{
+		{"a.weight", 0, 128, 12, `tensor "a.weight" has shape [130 4], and not rows [128, 131) of matrix 0`},
+		{"a.weight", 1, 0, 4, `tensor "a.weight" has shape [130 4], and not rows [0, 1) of matrix 1`},
+		{"a.weight", 0, -1, 4, "and not rows [-1, 0) of matrix 0"},
+		{"a.weight", 0, 1, 4, `tensor "a.weight": row 1 is inside a block of 128 rows`},
+		{"a.weight", 0, 0, 5, `tensor "a.weight" has rows of 4 columns, of which 5 values are not a whole number`},
+		{"b.weight", 1, 2, 8, `tensor "b.weight" has shape [2 3 4], and not rows [2, 4) of matrix 1`},
+		{"b.weight", -1, 0, 4, "of matrix -1"},
+		{"c.weight", 0, 0, 1, `tensor "c.weight" has rows of 0 columns`},
+	} {
+		err := checkpoint.ReadValues(&r, c.Weight(x.name), x.matrix, x.lo, make([]float32, x.n))
+		require.ErrorContains(t, err, filepath.Join(dir, "model.safetensors")+": tensor ")
+		require.ErrorContains(t, err, x.says)
+	}
+	require.NoError(t, checkpoint.ReadValues(&r, c.Weight("a.weight"), 0, 128, make([]float32, 8)))
+}
+
+// FuzzReadValues opens a damaged file and reads rows of what it holds, and rows that it does not.
+func FuzzReadValues(f *testing.F) {
+	for i, tensors := range [][]safetensors.Tensor{
+		{stored("a.weight", safetensors.F8E4M3, 1, 130, 4), stored("a.weight_scale_inv", safetensors.F32, 0x3f, 2, 1)},
+		{stored("a.weight", safetensors.F8E4M3, 1, 2, 3, 4), stored("a.weight_scale", safetensors.BF16, 0x3f, 2, 3, 1)},
+		{stored("a.weight_packed", safetensors.U8, 1, 4, 8), stored("a.weight_scale", safetensors.F8E4M3, 0x38, 4, 1), stored("a.weight_global_scale", safetensors.F32, 0x3f, 1)},
+		{stored("a", safetensors.BF16, 1, 2, 3), stored("b", safetensors.F16, 1, 3, 2), stored("c", safetensors.F32, 1, 6)},
+	} {
+		data, err := safetensors.Encode(tensors, checkpoint.Metadata())
+		require.NoError(f, err)
+		f.Add(data, i, 3*i, 4*i+1)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, matrix, lo, n int) {
+		dir := t.TempDir()
+		text(t, dir, "model.safetensors", string(data))
+		c, _, err := checkpoint.OpenLenient(dir)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		var r checkpoint.Reader
+		for _, w := range c.Weights() {
+			matrices, rows, cols := w.Dims()
+			for i := range min(matrices, 3) {
+				_ = checkpoint.ReadValues(&r, w, i, 0, make([]float32, rows*cols))
+			}
+			if err := checkpoint.ReadValues(&r, w, matrix, lo, make([]fp8.BFloat16, n&0xfff)); err != nil {
+				continue
+			}
+			require.True(t, n&0xfff == 0 || matrix >= 0 && matrix < matrices && lo >= 0 && cols*(rows-lo) >= n&0xfff)
+		}
+	})
 }
 
 func FuzzIndex(f *testing.F) {

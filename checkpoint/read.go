@@ -35,12 +35,12 @@ type Reader struct {
 // starts. What it returns is valid until the next call, and its shape is [hi-lo, columns].
 // Outer scales are in it, and have been checked as all scales have been.
 //
-// An error is ErrLayout where a scale is none, and names its place. It panics if there are no
+// An error is ErrLayout where a scale is none, and names its place, and where there are no
 // such rows.
 func (r *Reader) Tensor(w *Weight, matrix, lo, hi int) (*tensor.Tensor, error) {
-	matrices, rows, cols := w.Dims()
-	if matrix < 0 || matrix >= matrices || lo < 0 || hi < lo || hi > rows {
-		panic("checkpoint: the weight has no such rows")
+	_, rows, cols := w.Dims()
+	if err := w.checkRows(matrix, lo, hi); err != nil {
+		return nil, err
 	}
 	if w.Scheme == nil {
 		if err := w.unscaled(); err != nil {
@@ -53,7 +53,8 @@ func (r *Reader) Tensor(w *Weight, matrix, lo, hi int) (*tensor.Tensor, error) {
 	if w.Block.Rows == 0 {
 		blockRows = max(hi-lo, 1) // of the strip, which then is one row of blocks
 	} else if lo%blockRows != 0 {
-		panic("checkpoint: rows begin inside a block")
+		return nil, sentinel.Errorf(ErrLayout, "%s: tensor %q: row %d is inside a block of %d rows: want one where a block begins",
+			filepath.Join(w.from.dir, w.Parts[Codes].File), w.Name, lo, blockRows)
 	}
 	t := &r.t
 	*t = tensor.Tensor{
@@ -79,6 +80,16 @@ func (r *Reader) Tensor(w *Weight, matrix, lo, hi int) (*tensor.Tensor, error) {
 			w.Parts[Scales].File, lo, matrix, err)
 	}
 	return t, nil
+}
+
+// checkRows returns an error unless w has rows [lo, hi) of a matrix.
+func (w *Weight) checkRows(matrix, lo, hi int) error {
+	matrices, rows, _ := w.Dims()
+	if matrix < 0 || matrix >= matrices || lo < 0 || hi < lo || hi > rows {
+		return sentinel.Errorf(ErrLayout, "%s: tensor %q has shape %v, and not rows [%d, %d) of matrix %d",
+			filepath.Join(w.from.dir, w.Parts[Codes].File), w.Name, w.Shape, lo, hi, matrix)
+	}
+	return nil
 }
 
 func (r *Reader) readCodes(w *Weight, row int64, rows, cols int) error {
@@ -185,15 +196,20 @@ func decodeScales(dst []float32, src []byte, d safetensors.DType, f tensor.Scale
 // narrower: what fp8_cast_bf16.py of DeepSeek-V3 computes. Values that are not quantized are
 // converted to T, exactly or rounded once.
 //
-// It is an error if the weight holds no numbers of up to 32 bits.
+// It is an error if the weight holds no numbers of up to 32 bits, if dst is not whole rows, and
+// if there are no such rows.
 func ReadValues[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) error {
-	matrices, rows, cols := w.Dims()
-	if cols == 0 || len(dst) == 0 {
+	_, _, cols := w.Dims()
+	if len(dst) == 0 {
 		return nil
 	}
+	if cols == 0 || len(dst)%cols != 0 {
+		return fmt.Errorf("%s: tensor %q has rows of %d columns, of which %d values are not a whole number",
+			filepath.Join(w.from.dir, w.Parts[Codes].File), w.Name, cols, len(dst))
+	}
 	n := len(dst) / cols
-	if len(dst)%cols != 0 || matrix < 0 || matrix >= matrices || lo < 0 || n > rows-lo {
-		panic("checkpoint: the weight has no such rows")
+	if err := w.checkRows(matrix, lo, lo+n); err != nil {
+		return err
 	}
 	if w.Scheme == nil && typeOf[T]() == w.Parts[Codes].DType {
 		return readStored(w, matrix, lo, dst)

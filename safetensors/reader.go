@@ -253,8 +253,8 @@ func (f *File) lookup(name string) (Info, *io.SectionReader, error) {
 // the last byte of the tensor that its data is there: no memory is to be allocated
 // for what a false size claims.
 func checkLoadable(info Info, section *io.SectionReader, n, unit int64) error {
-	if !memory.Fits(n, unit) {
-		err := fmt.Errorf("tensor %q: %s %v does not fit in memory", info.Name, info.DType, info.Shape)
+	what := fmt.Sprintf("tensor %q: %s %v", info.Name, info.DType, info.Shape)
+	if err := memory.Check(n, unit, what, "read it in parts, or take a smaller one"); err != nil {
 		return kindError{err, ErrTooLarge}
 	}
 	size := section.Size()

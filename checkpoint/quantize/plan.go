@@ -51,8 +51,11 @@ func (o Options) planParts(file *safetensors.File) ([]part, error) {
 			continue
 		}
 		ofCodes := isCodes(file, info)
-		if m := newMatrix(info, ofCodes, o.Recipe, stripBytes); info.Bytes() > math.MaxInt || !memory.Fits(int64(m.height)*int64(m.cols), int64(unitOf(info.DType, ofCodes))) {
-			return nil, fmt.Errorf("tensor %q: a row of blocks of %s %v does not fit in memory", info.Name, info.DType, info.Shape)
+		if m := newMatrix(info, ofCodes, o.Recipe, stripBytes); info.Bytes() > math.MaxInt {
+			return nil, fmt.Errorf("tensor %q: this machine cannot count the bytes of %s %v", info.Name, info.DType, info.Shape)
+		} else if err := memory.Check(int64(m.height)*int64(m.cols), int64(unitOf(info.DType, ofCodes)),
+			fmt.Sprintf("tensor %q: a row of blocks of %s %v", info.Name, info.DType, info.Shape), "leave it out with --only"); err != nil {
+			return nil, err
 		}
 		for _, suffix := range tensorfile.ScaleSuffixes() {
 			switch name := info.Name + suffix; {

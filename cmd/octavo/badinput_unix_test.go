@@ -142,7 +142,7 @@ func TestSparseFiles(t *testing.T) {
 	wide := sparse(t, safetensors.Info{Name: "w", DType: safetensors.F32, Shape: []int{1 << 8, 1 << 30}})
 	fail(t, exitData, `tensor "w": a row of blocks of F32 [256 1073741824] does not fit in memory`,
 		"quantize", wide, "-o", filetest.Output(t), "--profile", "deepseek")
-	want := `128 rows of F32 [256 1073741824] do not fit in memory`
+	want := `a strip of 128 rows of F32 [256 1073741824] does not fit in memory: it takes `
 	if strconv.IntSize == 32 {
 		want = "this machine cannot count the elements of F32 [256 1073741824]"
 	}

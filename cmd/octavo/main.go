@@ -2,6 +2,13 @@
 // point from the command line. Run octavo --help for what it can do.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+	"github.com/octavo-fp8/octavo/internal/memory"
+)
+
+func main() {
+	memory.Obey()
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

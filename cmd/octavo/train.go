@@ -135,7 +135,10 @@ is due the run waits for it. A run that is killed meanwhile goes on from the one
 before, and so loses at most 2 N steps. With --checkpoint-sync the run waits for
 each, and a kill loses at most N. --resume goes on from the newest whole one,
 and names those that are damaged, to the bits of a run that was never
-interrupted. Flags that are not given are those of that run, but for --workers.
+interrupted. Its files are the same bytes, too, but for times: the keys seconds
+of result.json, octavo_train_step_seconds_total of metrics.prom, times.json of
+checkpoints, and the row of times on the page.
+Flags that are not given are those of that run, but for --workers.
 Those that are given must be the same, but for --workers,
 --activation-budget, --checkpoint-every, --checkpoint-sync, --keep-checkpoints
 and --steps, which may be raised: the steps done stay as they were, and from

@@ -5,6 +5,7 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -29,6 +30,9 @@ type File struct {
 // the system allows that, its owner and group; otherwise those that creating it gives.
 // It is an error if path leads to anything but a regular file.
 //
+// What a process that was killed left of an earlier File for the same path is removed, where
+// the system has locks: those of a living one are locked.
+//
 // Whoever creates a File calls Close in any case, and Commit before that if it is
 // complete.
 func Create(path string) (*File, error) {
@@ -43,12 +47,32 @@ func Create(path string) (*File, error) {
 	if replaced != nil {
 		mode = 0o600 // nobody else is to see it before it has its permissions
 	}
-	name := directory(target) + string(filepath.Separator) + ".octavo-" + strconv.FormatUint(rand.Uint64(), 36)
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	dir, prefix := directory(target), prefixOf(filepath.Base(target))
+	removeDead(dir, prefix+"*")
+	file, err := openNew(dir+string(filepath.Separator)+prefix, mode)
 	if err != nil {
 		return nil, about(path, err)
 	}
 	return &File{file: file, path: path, target: target, replaced: replaced}, nil
+}
+
+// prefixOf returns what the other names of a file begin with: a sum, since its own name may be
+// as long as names can be.
+func prefixOf(base string) string {
+	h := fnv.New64a()
+	h.Write([]byte(base))
+	return ".octavo-" + strconv.FormatUint(h.Sum64(), 36) + "-"
+}
+
+// openNew makes a file that is locked, under a name of its own.
+func openNew(prefix string, mode fs.FileMode) (*os.File, error) {
+	for {
+		file, err := os.OpenFile(prefix+strconv.FormatUint(rand.Uint64(), 36), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if err != nil || lock(file) {
+			return file, err
+		}
+		file.Close()
+	}
 }
 
 // Write implements [io.Writer].
@@ -70,10 +94,7 @@ func (f *File) Commit() error {
 		err = takePermissions(f.file, f.replaced)
 	}
 	if err == nil {
-		err = f.file.Close()
-	}
-	if err == nil {
-		err = os.Rename(f.file.Name(), f.target)
+		err = place(f.file, f.target)
 	}
 	f.committed = err == nil
 	return about(f.path, err)

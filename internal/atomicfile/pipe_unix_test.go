@@ -56,3 +56,49 @@ func TestOwner(t *testing.T) {
 	require.Equal(t, []uint32{12345, 23456}, []uint32{owner.Uid, owner.Gid})
 	require.Equal(t, os.FileMode(0o640), stat.Mode())
 }
+
+// TestLeftBehind: what a process that was killed left goes with the next File for the same
+// path, and neither what is being written nor what is of another path.
+func TestLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	begin := func(path string) *File {
+		f, err := Create(path)
+		require.NoError(t, err)
+		return f
+	}
+	living, dead, other := begin(path), begin(path), begin(filepath.Join(dir, "g"))
+	require.NoError(t, dead.file.Close()) // which is what the system does for a process that ends
+	require.NoError(t, other.file.Close())
+	requireEntries(t, dir, 3)
+	require.NoError(t, os.Symlink("f", filepath.Join(dir, "link")))
+	next := begin(filepath.Join(dir, "link"))
+	requireEntries(t, dir, 4)
+	require.NoFileExists(t, dead.file.Name())
+	require.FileExists(t, living.file.Name())
+	require.FileExists(t, other.file.Name())
+	require.NoError(t, living.Commit())
+	require.NoError(t, next.Commit())
+	requireEntries(t, dir, 3)
+}
+
+// TestManyAtOnce: of many that write one path at once, each is done, and nothing is left.
+func TestManyAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	failed := make(chan error)
+	for range 8 {
+		go func() {
+			var err error
+			for i := 0; i < 50 && err == nil; i++ {
+				err = Write(path, writing("text"))
+			}
+			failed <- err
+		}()
+	}
+	for range 8 {
+		require.NoError(t, <-failed)
+	}
+	requireContent(t, path, "text")
+	requireEntries(t, dir, 1)
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -15,8 +16,9 @@ func total() int64 {
 		return 0
 	}
 	n := parseMeminfo(info)
-	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		limit, err := os.ReadFile(path)
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	for _, name := range append(ownLimits(own), "/sys/fs/cgroup/memory/memory.limit_in_bytes") {
+		limit, err := os.ReadFile(name)
 		if err != nil {
 			continue
 		}
@@ -26,6 +28,23 @@ func total() int64 {
 		}
 	}
 	return n
+}
+
+// ownLimits returns the files of the limits of the control group, of version 2, that
+// /proc/self/cgroup names, and of those that it is in.
+func ownLimits(text []byte) (paths []string) {
+	dir := "/"
+	for line := range strings.Lines(string(text)) {
+		if own, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			dir = path.Join("/", own)
+		}
+	}
+	for ; ; dir = path.Dir(dir) {
+		paths = append(paths, path.Join("/sys/fs/cgroup", dir, "memory.max"))
+		if dir == "/" {
+			return paths
+		}
+	}
 }
 
 // parseMeminfo returns the memory and swap that /proc/meminfo has, in bytes.

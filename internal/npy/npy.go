@@ -85,8 +85,8 @@ func Read(r io.Reader, size int64) (*Array, error) {
 		return nil, fmt.Errorf("shape %v of type %s does not fit the %d bytes of data: want a complete .npy file with one array",
 			a.Shape, a.Type, size-used)
 	}
-	if !memory.Fits(want, 1) {
-		return nil, fmt.Errorf("shape %v of type %s does not fit in memory", a.Shape, a.Type)
+	if err := memory.Check(want, 1, fmt.Sprintf("shape %v of type %s", a.Shape, a.Type), "take a smaller array"); err != nil {
+		return nil, err
 	}
 	a.Data = make([]byte, want)
 	if _, err := io.ReadFull(r, a.Data); err != nil {

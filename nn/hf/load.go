@@ -2,6 +2,7 @@ package hf
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
@@ -64,6 +66,13 @@ func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, 
 	found, err := match(c, d)
 	if err != nil {
 		return nil, err
+	}
+	var values int64
+	for s := range cfg.Shapes() {
+		values += int64(s.Rows) * int64(s.Cols)
+	}
+	if err := memory.Check(values, 4, "the model as FP32", "take a smaller model"); err != nil {
+		return nil, fmt.Errorf("hf: %s: %w", d.file, err)
 	}
 	m, err := nn.NewZeroLlama(cfg)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
@@ -216,6 +217,14 @@ func RunType(ctx context.Context, t fault.Type, p fault.Product, test Test, o Op
 func newReport(t fault.Type, p fault.Product, test Test) (*Report, error) {
 	size, err := gemm.CheckOperands(p.A, p.B)
 	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	// Live at once are three of C and, in float64, a C, the right one, its bound and the reference.
+	what, perElement := fmt.Sprintf("an audit of %dx%d elements", size.M, size.N), int64(3*2+4*8)
+	if t == fault.Float32 {
+		perElement = 3*4 + 4*8
+	}
+	if err := memory.Check(int64(size.M)*int64(size.N), perElement, what, "take operands of fewer rows"); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	return &Report{Type: t, M: size.M, N: size.N, K: size.K, A: judge.NewOperand(p.A), B: judge.NewOperand(p.B),

@@ -147,8 +147,8 @@ func (o *Operand) readCodes(codes Tensor, f fp8.Format) ([]byte, []int, error) {
 		return data, shape, nil
 	}
 	n := int64(len(data)) * 8 / int64(bits)
-	if !memory.Fits(n, 1) {
-		return nil, nil, fmt.Errorf("operands: tensor %q: %d codes do not fit in memory", codes.Name, n)
+	if err := memory.Check(n, 1, fmt.Sprintf("tensor %q, one code to a byte,", codes.Name), "take smaller operands"); err != nil {
+		return nil, nil, fmt.Errorf("operands: %w", err)
 	}
 	all := make([]byte, n)
 	if err := tensor.UnpackCodes(all, data, bits, tensor.LowFirst); err != nil {

@@ -56,8 +56,8 @@ func readRaw(path string, info safetensors.Info) (safetensors.Tensor, error) {
 	if want := info.Bytes(); want != size {
 		return safetensors.Tensor{}, fmt.Errorf("operands: %s has %d bytes: %s of shape %v has %d", path, size, info.DType, info.Shape, want)
 	}
-	if !memory.Fits(size, 1) {
-		return safetensors.Tensor{}, fmt.Errorf("operands: %s: %d bytes do not fit in memory", path, size)
+	if err := memory.Check(size, 1, path, "take smaller operands"); err != nil {
+		return safetensors.Tensor{}, fmt.Errorf("operands: %w", err)
 	}
 	data := make([]byte, size)
 	if _, err := io.ReadFull(file, data); err != nil {

@@ -15,11 +15,13 @@ import (
 )
 
 // The files of a checkpoint. Both models hold the SHA-256 of the third, and so belong
-// together.
+// together. The fourth has the times, which no two runs share: the others are the same
+// bytes in every run.
 const (
-	fp32File = "fp32.safetensors"
-	fp8File  = "fp8.safetensors"
-	runFile  = "run.json"
+	fp32File  = "fp32.safetensors"
+	fp8File   = "fp8.safetensors"
+	runFile   = "run.json"
+	timesFile = "times.json"
 )
 
 // The notes in both models.
@@ -85,6 +87,9 @@ func (c *copied) write(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := writeTimes(filepath.Join(dir, timesFile), c.run); err != nil {
+		return err
+	}
 	for _, model := range []struct {
 		file string
 		*train.Snapshot
@@ -119,6 +124,9 @@ func load(ctx context.Context, dir string, r *runner) error {
 		return err
 	}
 	if err := r.check(dir, run.Flags, fp32.Position.Notes); err != nil {
+		return err
+	}
+	if err := run.readTimes(filepath.Join(dir, timesFile)); err != nil {
 		return err
 	}
 	if err := r.checkRules(dir, run.Flight); err != nil {

@@ -239,6 +239,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 		{"FP8 header", "", func(dir, _ string) { flip(filepath.Join(dir, fp8File), func(int) int { return 300 }) }},
 		{"run", "run.json is damaged: its SHA-256 is", func(dir, _ string) { flip(filepath.Join(dir, runFile), func(n int) int { return n / 2 }) }},
 		{"half a run", "run.json is damaged", func(dir, _ string) { require.NoError(t, os.Truncate(filepath.Join(dir, runFile), 100)) }},
+		{"no times", "times.json: no such file", func(dir, _ string) { require.NoError(t, os.Remove(filepath.Join(dir, timesFile))) }},
+		{"half of the times", "times.json: unexpected end of JSON", func(dir, _ string) { require.NoError(t, os.Truncate(filepath.Join(dir, timesFile), 9)) }},
 		{"models of two steps", "fp32.safetensors and fp8.safetensors are of different runs or steps", func(dir, older string) {
 			require.NoError(t, os.Remove(filepath.Join(dir, fp8File)))
 			data, err := os.ReadFile(filepath.Join(older, fp8File))
@@ -262,7 +264,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		require.NoError(t, err, c.name)
 		requireSame(t, whole, got)
 		require.Equal(t, []string{"checkpoint-0000008"}, entries(t, dir), c.name)
-		require.Equal(t, []string{fp32File, fp8File, runFile}, entries(t, filepath.Join(dir, "checkpoint-0000008")))
+		require.Equal(t, []string{fp32File, fp8File, runFile, timesFile}, entries(t, filepath.Join(dir, "checkpoint-0000008")))
 		if c.name == "nothing" {
 			require.Empty(t, warned)
 			require.Equal(t, 4, steps)

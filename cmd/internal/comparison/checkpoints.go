@@ -231,7 +231,7 @@ func removeCheckpoint(dir string) error {
 // isOurs reports whether a checkpoint may have a file of that name, or may have been
 // writing it when it was cut off.
 func isOurs(name string) bool {
-	return slices.Contains([]string{fp32File, fp8File, runFile, oldRunFile}, name) || strings.HasPrefix(name, ".octavo-")
+	return slices.Contains([]string{fp32File, fp8File, runFile, timesFile, oldRunFile}, name) || strings.HasPrefix(name, ".octavo-")
 }
 
 // Newest returns the one of several directories in which the newest checkpoint is, by

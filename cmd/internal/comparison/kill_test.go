@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -45,6 +46,13 @@ func killedRun(dir string, sync bool) error {
 		return err
 	}
 	if err := r.WriteTelemetry(sum); err != nil {
+		return err
+	}
+	r.FP32.Time, r.FP8.Time = 0, 0 // no two runs share them
+	if err := r.WriteJSON(sum); err != nil {
+		return err
+	}
+	if err := r.WriteMetrics(sum); err != nil {
 		return err
 	}
 	for _, p := range append(r.ModelFP32.Params(), r.ModelFP8.Params()...) {
@@ -97,7 +105,8 @@ func live(t *testing.T, dir string, sync bool, lines int, after time.Duration) l
 // TestKilledRun kills a run a hundred times, at moments of beginning, training, writing
 // and removing what is old, and goes on with it each time. It never goes back further
 // than the checkpoint before the last one that was begun, or, where the run waits for
-// them, than the last one, and has the bits of a run that was not killed.
+// them, than the last one, and has the bits of a run that was not killed, in its checkpoints
+// too, but for their times.
 func TestKilledRun(t *testing.T) {
 	if value, ok := os.LookupEnv(killedVariable); ok {
 		sync, dir, _ := strings.Cut(value, " ")
@@ -111,14 +120,19 @@ func TestKilledRun(t *testing.T) {
 		kills = 4
 	}
 	root := t.TempDir()
-	want := live(t, filepath.Join(root, "whole"), false, 0, 0)
-	require.NotEmpty(t, want.bits)
+	dirOf := func(run int) string { return filepath.Join(root, fmt.Sprint("run", run)) }
+	wants, wholes := map[bool]life{}, map[bool]string{false: filepath.Join(root, "whole"), true: filepath.Join(root, "sync")}
+	for sync, dir := range wholes {
+		wants[sync] = live(t, dir, sync, 0, 0)
+		require.NotEmpty(t, wants[sync].bits)
+	}
+	require.Equal(t, wants[false].bits, wants[true].bits)
 	random := rand.New(rand.NewPCG(20, 5))
 	run, least, ended, steps, lost := 0, 0, 0, 0, 0
 	for kill := range kills {
-		sync, lines := random.IntN(3) == 0, 1+random.IntN(6)
+		sync, lines := run%3 == 0, 1+random.IntN(6)
 		after := time.Duration(random.Int64N(int64(20 * time.Millisecond)))
-		got := live(t, filepath.Join(root, fmt.Sprint("run", run)), sync, lines, after)
+		got := live(t, dirOf(run), sync, lines, after)
 		if got.first < 0 {
 			continue // killed before its first step
 		}
@@ -132,12 +146,32 @@ func TestKilledRun(t *testing.T) {
 		least = max(got.first, begun)
 		steps = max(steps, got.last+1)
 		if got.bits != "" {
-			require.Equal(t, want.bits, got.bits)
+			require.Equal(t, wants[sync].bits, got.bits)
+			requireSameCheckpoints(t, wholes[sync], dirOf(run))
 			run, least, steps = run+1, 0, 0
 			ended++
 		}
 	}
-	got := live(t, filepath.Join(root, fmt.Sprint("run", run)), false, 0, 0)
-	require.Equal(t, want.bits, got.bits)
+	got := live(t, dirOf(run), run%3 == 0, 0, 0)
+	require.Equal(t, wants[run%3 == 0].bits, got.bits)
+	requireSameCheckpoints(t, wholes[run%3 == 0], dirOf(run))
 	t.Logf("%d kills, which lost %d steps at most; %d runs ended before theirs", kills, lost, ended)
+}
+
+// requireSameCheckpoints compares the files of the checkpoints that a run has left with those
+// in another directory, but for their times.
+func requireSameCheckpoints(t *testing.T, want, got string) {
+	t.Helper()
+	names, err := Checkpoints{Dir: want}.names(wholeName)
+	require.NoError(t, err)
+	require.Len(t, names, 2)
+	for _, name := range names {
+		for _, file := range []string{fp32File, fp8File, runFile} {
+			a, err := os.ReadFile(filepath.Join(want, name, file))
+			require.NoError(t, err)
+			b, err := os.ReadFile(filepath.Join(got, name, file))
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(a, b), "%s of %s", file, name)
+		}
+	}
 }

@@ -15,23 +15,28 @@ type exactNumber = jsonout.Number
 
 // runJSON is the file run.json, whose form is that of runVersion.
 type runJSON struct {
-	Version         int             `json:"version"`
-	Flags           []flagJSON      `json:"flags"`
-	Others          []flagJSON      `json:"other_flags,omitempty"`
-	Extensions      []Extension     `json:"extensions,omitempty"`
-	Points          []pointJSON     `json:"points"`
-	Totals          []summaryJSON   `json:"totals"`
-	Events          []eventJSON     `json:"events"`
-	NonFinite       *valueJSON      `json:"first_non_finite,omitempty"`
-	Skips           []skippedJSON   `json:"skips,omitempty"`
-	Spikes          []spikedJSON    `json:"spikes,omitempty"`
-	Suspects        *train.Suspects `json:"suspects,omitempty"`
-	LoadsFP32       loads           `json:"fp32_loads,omitempty"`
-	LoadsFP8        loads           `json:"fp8_loads,omitempty"`
-	Flight          *flightJSON     `json:"flight,omitempty"`
-	Health          json.RawMessage `json:"health,omitempty"`
-	FP32Nanoseconds int64           `json:"fp32_nanoseconds"`
-	FP8Nanoseconds  int64           `json:"fp8_nanoseconds"`
+	Version    int             `json:"version"`
+	Flags      []flagJSON      `json:"flags"`
+	Others     []flagJSON      `json:"other_flags,omitempty"`
+	Extensions []Extension     `json:"extensions,omitempty"`
+	Points     []pointJSON     `json:"points"`
+	Totals     []summaryJSON   `json:"totals"`
+	Events     []eventJSON     `json:"events"`
+	NonFinite  *valueJSON      `json:"first_non_finite,omitempty"`
+	Skips      []skippedJSON   `json:"skips,omitempty"`
+	Spikes     []spikedJSON    `json:"spikes,omitempty"`
+	Suspects   *train.Suspects `json:"suspects,omitempty"`
+	LoadsFP32  loads           `json:"fp32_loads,omitempty"`
+	LoadsFP8   loads           `json:"fp8_loads,omitempty"`
+	Flight     *flightJSON     `json:"flight,omitempty"`
+	Health     json.RawMessage `json:"health,omitempty"`
+	timesJSON                  // of a version that had no file of them
+}
+
+// timesJSON is the file times.json.
+type timesJSON struct {
+	FP32Nanoseconds int64 `json:"fp32_nanoseconds,omitempty"`
+	FP8Nanoseconds  int64 `json:"fp8_nanoseconds,omitempty"`
 }
 
 type flagJSON struct {

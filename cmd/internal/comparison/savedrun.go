@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
@@ -47,7 +48,7 @@ const (
 
 // maxRun returns the most bytes of a saved run: what can be read again. A step whose
 // telemetry is kept takes some 30 kB for each layer.
-var maxRun = func() int64 { return min(memory.Total()/4, 1<<36) }
+var maxRun = func() int64 { return min(memory.Limit()/4, 1<<36) }
 
 // writeRun writes a file and returns its SHA-256. It writes none that readRun would
 // refuse.
@@ -93,6 +94,31 @@ func readRun(path, sum string) (run saved, err error) {
 	return file.run(), nil
 }
 
+// writeTimes writes the times of a run.
+func writeTimes(path string, run saved) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		return jsonout.Print(w, timesJSON{run.FP32.Nanoseconds(), run.FP8.Nanoseconds()})
+	})
+}
+
+// readTimes adds what writeTimes wrote, unless run has times already: earlier versions kept
+// them with the rest.
+func (run *saved) readTimes(path string) error {
+	if run.FP32 != 0 || run.FP8 != 0 {
+		return nil
+	}
+	data, err := inputfile.ReadAll(path, 1<<10)
+	if err != nil {
+		return err
+	}
+	var times timesJSON
+	if err := json.Unmarshal(data, &times); err != nil {
+		return fmt.Errorf("%s: %w", timesFile, err)
+	}
+	run.FP32, run.FP8 = time.Duration(times.FP32Nanoseconds), time.Duration(times.FP8Nanoseconds)
+	return nil
+}
+
 func isThere(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
@@ -105,10 +131,7 @@ func sumOf(data []byte) string {
 
 // fileOf returns a run as its file has it.
 func fileOf(run saved) runJSON {
-	f := runJSON{
-		Version: runVersion, Flags: []flagJSON{}, NonFinite: savedNonFinite(run.NonFinite),
-		FP32Nanoseconds: run.FP32.Nanoseconds(), FP8Nanoseconds: run.FP8.Nanoseconds(),
-	}
+	f := runJSON{Version: runVersion, Flags: []flagJSON{}, NonFinite: savedNonFinite(run.NonFinite)}
 	for _, flag := range run.Flags {
 		f.Flags = append(f.Flags, flagJSON(flag))
 	}

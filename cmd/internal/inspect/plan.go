@@ -46,8 +46,9 @@ func newPlan(file *safetensors.File, info safetensors.Info, recipes, all []scali
 		blockRows = commonRows(all, p.rows)
 	}
 	rowOfBlocks := int64(blockRows) * int64(p.cols)
-	if !memory.Fits(rowOfBlocks, unit+codeAndValue) {
-		return p, fmt.Errorf("tensor %q: %d rows of %s %v do not fit in memory", info.Name, blockRows, info.DType, info.Shape)
+	what := fmt.Sprintf("tensor %q: a strip of %d rows of %s %v", info.Name, blockRows, info.DType, info.Shape)
+	if err := memory.Check(rowOfBlocks, unit+codeAndValue, what, "leave it out with --only"); err != nil {
+		return p, err
 	}
 	p.height = min(blockRows*int(max(strip/(rowOfBlocks*unit), 1)), max(p.rows, 1))
 	for i, r := range recipes {

@@ -227,7 +227,7 @@ func Read(dir string) (*Bundle, error) {
 		return b, nil
 	}
 	path = filepath.Join(dir, OperatorFile)
-	data, err := inputfile.ReadAll(path, memory.Total()/4)
+	data, err := inputfile.ReadAll(path, memory.Limit()/4)
 	if err != nil {
 		return nil, err
 	}

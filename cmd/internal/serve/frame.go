@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/octavo-fp8/octavo/internal/memory"
 )
@@ -39,8 +40,9 @@ func readFrame(r io.Reader) (f frame, err error) {
 	switch {
 	case header > mostHeader:
 		return f, fmt.Errorf("%w: a header of %d bytes: want %d at most", errFrame, header, mostHeader)
-	case data > 1<<62 || !memory.Fits(int64(data), 1):
-		return f, fmt.Errorf("%w: %d bytes of data do not fit in memory", errFrame, data)
+	}
+	if err := memory.Check(int64(min(data, math.MaxInt64)), 1, "the data of the frame", "send less at a time"); err != nil {
+		return f, fmt.Errorf("%w: %w", errFrame, err)
 	}
 	if f.header, err = readBytes(r, int64(header), "header"); err != nil {
 		return f, err

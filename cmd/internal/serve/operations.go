@@ -317,8 +317,8 @@ func (c *call) room(rows, cols, size int) error {
 		return fmt.Errorf("%dx%d elements: want no negative number of them", rows, cols)
 	case rows == 0 || cols == 0:
 		return nil
-	case rows > math.MaxInt/size/cols || most > 0 && int64(rows)*int64(cols)*int64(size) > most || !memory.Fits(int64(rows)*int64(cols), int64(size)):
+	case rows > math.MaxInt/size/cols || most > 0 && int64(rows)*int64(cols)*int64(size) > most:
 		return fmt.Errorf("%dx%d elements of %d bytes do not fit in memory", rows, cols, size)
 	}
-	return nil
+	return memory.Check(int64(rows)*int64(cols), int64(size), fmt.Sprintf("an array of %dx%d elements", rows, cols), "ask for smaller ones")
 }

@@ -172,7 +172,7 @@ func TestAudit(t *testing.T) {
 		return []safetensors.Tensor{array(name, safetensors.U8, []int{1 << 20, 0}, nil), array(name+"_scales", safetensors.F32, []int{1, 0}, nil)}
 	}
 	none := append(empty("a"), empty("b")...)
-	c.refused("1048576x1048576 elements of 4 bytes do not fit in memory", "audit", options("defaults", "allclose", "a_block", "tensor", "b_block", "tensor"), none...)
+	c.refused("an array of 1048576x1048576 elements does not fit in memory: it takes 4 TiB, and ", "audit", options("defaults", "allclose", "a_block", "tensor", "b_block", "tensor"), none...)
 }
 
 // TestTypes judges C of every type.

@@ -222,7 +222,7 @@ func TestNoFrame(t *testing.T) {
 		case b[7] == 0x7f:
 			require.Contains(t, r.Error.Message, "want 1048576 at most")
 		case b[15] == 0x7f:
-			require.Contains(t, r.Error.Message, "do not fit in memory")
+			require.Contains(t, r.Error.Message, "not fit in memory")
 		default:
 			require.Regexp(t, "ends after [0-9]+ of the [0-9]+ bytes of its (header|data)", r.Error.Message)
 		}

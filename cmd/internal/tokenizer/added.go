@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // addedToken is a token that is found before any other.
@@ -27,7 +28,7 @@ func (t *Tokenizer) addTokens(all []addedToken) error {
 		}
 		v := &t.raw
 		if a.Normalized {
-			pieces, err := apply([]piece{{a.Content, true}}, t.normalize)
+			pieces, err := apply([]piece{{a.Content, true}}, t.normalize, time.Time{})
 			if err != nil {
 				return err
 			}

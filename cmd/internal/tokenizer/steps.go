@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
 	"golang.org/x/text/unicode/norm"
@@ -84,7 +86,7 @@ func normalizers(data json.RawMessage) (steps []step, err error) {
 		return nil, err
 	}
 	one := func(f func(string) string) []step {
-		return []step{func(p piece) ([]piece, error) { return []piece{{f(p.text), p.first}}, nil }}
+		return []step{func(p piece, _ time.Time) ([]piece, error) { return []piece{{f(p.text), p.first}}, nil }}
 	}
 	switch p.Type {
 	case "Sequence":
@@ -181,23 +183,40 @@ func splitAt(p *part) (step, error) {
 	return isolate(re), nil
 }
 
+// patience is how long an expression may look for one match, and how long a text may take
+// besides 10 µs for each byte, tens of times what the expressions of models take: one that
+// backtracks could take years.
+var patience = 5 * time.Second
+
 // isolate makes pieces of what matches and of what lies between.
 func isolate(re *regexp2.Regexp) step {
-	return func(p piece) (pieces []piece, err error) {
-		matches, err := re.FindAllStringIndex(p.text, -1)
-		if err != nil {
-			return nil, err
-		}
-		at := 0
+	re.MatchTimeout = patience
+	return func(p piece, until time.Time) (pieces []piece, err error) {
+		at, late := 0, false
 		add := func(end int) {
 			if end > at {
 				pieces = append(pieces, piece{p.text[at:end], p.first && at == 0})
 				at = end
 			}
 		}
-		for _, m := range matches {
-			add(m[0])
-			add(m[1])
+		text := []rune(p.text)
+		runes, end := 0, 0 // what was counted: so many runes have so many bytes
+		upTo := func(n int) int {
+			for ; runes < n; runes++ {
+				end += utf8.RuneLen(text[runes])
+			}
+			return end
+		}
+		err = re.FindRunesMatches(text, 0, func(m regexp2.MatchView) bool {
+			begin, n, _ := m.GroupRange(0)
+			add(upTo(begin))
+			add(upTo(begin + n))
+			late = time.Now().After(until)
+			return !late
+		})
+		if err != nil || late {
+			return nil, fmt.Errorf("pre_tokenizer: the expression %.200q takes too long or too much memory in %.40q, where it backtracks"+asIDs,
+				re.String(), p.text[at:])
 		}
 		add(len(p.text))
 		return pieces, nil
@@ -206,7 +225,7 @@ func isolate(re *regexp2.Regexp) step {
 
 // digits isolates digits, each on its own or those that follow each other.
 func digits(individual bool) step {
-	return func(p piece) (pieces []piece, _ error) {
+	return func(p piece, _ time.Time) (pieces []piece, _ error) {
 		begin, before := 0, false
 		for i, r := range p.text {
 			digit := unicode.IsNumber(r)
@@ -229,7 +248,7 @@ func metaspace(of *part) step {
 			scheme = "never"
 		}
 	}
-	return func(p piece) (pieces []piece, _ error) {
+	return func(p piece, _ time.Time) (pieces []piece, _ error) {
 		text := strings.ReplaceAll(p.text, " ", of.Replacement)
 		prepends := scheme == "always" || scheme == "first" && p.first
 		if prepends && !strings.HasPrefix(text, of.Replacement) {
@@ -250,7 +269,7 @@ func metaspace(of *part) step {
 	}
 }
 
-func prefixSpace(p piece) ([]piece, error) {
+func prefixSpace(p piece, _ time.Time) ([]piece, error) {
 	if !strings.HasPrefix(p.text, " ") {
 		p.text = " " + p.text
 	}
@@ -271,7 +290,7 @@ var runeOf = func() (runes [256]string) {
 	return runes
 }()
 
-func byteRunes(p piece) ([]piece, error) {
+func byteRunes(p piece, _ time.Time) ([]piece, error) {
 	var b strings.Builder
 	for i := range len(p.text) {
 		b.WriteString(runeOf[p.text[i]])

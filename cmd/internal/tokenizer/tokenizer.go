@@ -10,6 +10,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/inputfile"
@@ -38,8 +39,8 @@ type piece struct {
 	first bool // it begins the text
 }
 
-// step makes pieces of a piece.
-type step func(p piece) ([]piece, error)
+// step makes pieces of a piece. One that may take long is an error after the given time.
+type step func(p piece, until time.Time) ([]piece, error)
 
 // mostBytes is more than any tokenizer.json has.
 const mostBytes = 1 << 28
@@ -105,15 +106,16 @@ func (t *Tokenizer) Encode(text string) (tokens []int32, err error) {
 		return nil, fmt.Errorf("byte %d is %#02x, which is not UTF-8: %s takes UTF-8 only",
 			at, text[at], textout.Name(t.path))
 	}
+	until := time.Now().Add(patience + time.Duration(len(text))*10*time.Microsecond)
 	err = t.raw.cut(piece{text, true}, &tokens, func(p piece) error {
-		normalized, err := apply([]piece{p}, t.normalize)
+		normalized, err := apply([]piece{p}, t.normalize, until)
 		if err != nil {
 			return err
 		}
 		return t.added.cut(normalized[0], &tokens, func(p piece) error {
-			words, err := apply([]piece{p}, t.split)
+			words, err := apply([]piece{p}, t.split, until)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", textout.Name(t.path), err)
 			}
 			for _, word := range words {
 				if tokens, err = t.model.encode(tokens, word.text); err != nil {
@@ -126,11 +128,11 @@ func (t *Tokenizer) Encode(text string) (tokens []int32, err error) {
 	return tokens, err
 }
 
-func apply(pieces []piece, steps []step) ([]piece, error) {
+func apply(pieces []piece, steps []step, until time.Time) ([]piece, error) {
 	for _, do := range steps {
 		var next []piece
 		for _, p := range pieces {
-			made, err := do(p)
+			made, err := do(p, until)
 			if err != nil {
 				return nil, err
 			}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -107,6 +108,25 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("{}"), 0o666))
 	_, err = Read(path)
 	require.ErrorContains(t, err, path+": want a tokenizer.json")
+}
+
+// TestBacktracking has an expression that takes 2^60 steps, and one that is late without that.
+func TestBacktracking(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = time.Millisecond
+	path := filepath.Join(t.TempDir(), "tokenizer.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []},
+		"pre_tokenizer": {"type": "Split", "behavior": "Isolated", "pattern": {"Regex": "(a+)+[bc]"}}}`), 0o666))
+	tokenizer, err := Read(path)
+	require.NoError(t, err)
+	got, err := tokenizer.Encode("aab")
+	require.NoError(t, err)
+	require.Equal(t, []int32{0, 0, 1}, got)
+	_, err = tokenizer.Encode("aab" + strings.Repeat("a", 60))
+	require.ErrorContains(t, err, path+`: pre_tokenizer: the expression "(a+)+[bc]" takes too long or too much memory in "aaaaaaaa`)
+	require.Less(t, len(err.Error()), 400, "it has no whole text")
+	_, err = tokenizer.split[0](piece{"aab", true}, time.Now().Add(-time.Hour))
+	require.ErrorContains(t, err, `the expression "(a+)+[bc]" takes too long`)
 }
 
 // TestLong joins a long word: as many tokens as there are pairs.

@@ -11,6 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/operand"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -43,6 +44,9 @@ func (i *Inputs) Run(ctx context.Context) (*judge.Verdict, error) {
 	if p.options.Bias, err = files.Bias(n); err != nil {
 		return nil, operand.Missing(&i.Product, err)
 	}
+	if err := p.checkMemory(); err != nil {
+		return nil, err
+	}
 	switch p.got.DType {
 	case safetensors.BF16:
 		return check[fp8.BFloat16](ctx, &p)
@@ -72,6 +76,23 @@ type product struct {
 	a, b    *tensor.Tensor
 	got     operands.Tensor
 	options judge.Options
+}
+
+// checkMemory returns an error where a C that is judged whole does not fit in memory with what
+// it is compared with: the exact one, a claimed one, and a float64 for each bound.
+func (p *product) checkMemory() error {
+	if p.options.Sample != nil {
+		return nil // reading C checks its size
+	}
+	copies := int64(2)
+	if p.Accumulate != "" {
+		copies++
+	}
+	if p.Claim.Want != judge.Exact {
+		copies++
+	}
+	what := fmt.Sprintf("judging all of tensor %q of shape %v", p.got.Name, p.got.Shape)
+	return memory.Check(p.got.Len(), copies*int64(p.got.DType.Size())+8, what, "look at a part of it with --sample")
 }
 
 // check reads C, and the old C if there is one, as the type that it has.
