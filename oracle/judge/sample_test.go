@@ -133,10 +133,11 @@ func TestSampleCostsWhatIsSampled(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, v.Sample.Elements, computed["sample"])
 			require.LessOrEqual(t, v.Power.Rows*v.Power.Cols, v.Sample.Elements)
-			screened, ok := computed["gemm"]
-			require.Equal(t, s.Suspects >= 0, ok)
-			require.True(t, !ok || screened == 300*200)
-			delete(computed, "gemm")
+			delete(computed, "explain") // of a claim that does not hold
+			if s.Suspects >= 0 {
+				require.EqualValues(t, 300*200, computed["gemm"])
+				delete(computed, "gemm")
+			}
 			for op, n := range computed {
 				require.LessOrEqual(t, n, int64(v.Sample.Elements), "%s of claim %+v, sample %+v", op, claim, s)
 			}
