@@ -68,11 +68,16 @@ func (p *product) strips(t *tile, tables *[2][256]float64) *strips {
 		}
 		s.scalesA = decodeScales(s.scalesA, p, &p.scalesA, t.i0, t.i1, p.blocks(), 1)
 	}
-	s.panelB.scan(p.b, t.j0, t.j1)
+	if t.some == nil {
+		s.panelB.scan(p.b, t.j0, t.j1)
+	}
 	s.scalesB = decodeScales(s.scalesB, p, &p.scalesB, t.j0, t.j1, 1, dots.Columns)
-	if s.kept {
+	switch {
+	case t.some != nil:
+		s.keepSome(tables, rows)
+	case s.kept:
 		s.keep(tables, rows)
-	} else {
+	default:
 		s.decodeColumns(tables)
 	}
 	return s
@@ -95,6 +100,44 @@ func (s *strips) keep(tables *[2][256]float64, rows int) {
 	}
 	if tables != nil {
 		s.addMagnitudes(&tables[1], rows)
+	}
+}
+
+// keepSome computes the sums of the elements that are asked for, of rows of B that are
+// decoded once each. A sum of values is exact in every order, or is not used.
+func (s *strips) keepSome(tables *[2][256]float64, rows int) {
+	p, t, k := s.p, s.tile, s.p.k
+	columns := t.j1 - t.j0
+	b := &s.panelB
+	b.special, b.widths, b.values = grow(b.special, columns), grow(b.widths, columns), grow(b.values, columns*k)
+	if tables != nil {
+		s.y = grow(s.y, columns*k)
+	}
+	if s.kept {
+		s.sums = grow(s.sums, rows*s.blocks*dots.Columns)
+		s.absolute = grow(s.absolute, rows*s.blocks*dots.Columns)
+	}
+	var decoded [dots.Columns]bool
+	for _, x := range t.some {
+		i, j := x.i-t.i0, x.j-t.j0
+		if !decoded[j] {
+			decoded[j] = true
+			b.scanRow(p.b, x.j, j)
+			decodeRow(b.values[j*k:][:k], p.b.Row(x.j), &valueTables[p.b.Format])
+			if tables != nil {
+				decodeRow(s.y[j*k:][:k], p.b.Row(x.j), &tables[1])
+			}
+		}
+		if !s.kept {
+			continue
+		}
+		for q := range s.blocks {
+			at := (i*s.blocks+q)*dots.Columns + j
+			s.sums[at] = s.dot(s.rowsA.values, b.values, i, j, q)
+			if tables != nil {
+				s.absolute[at] = s.dot(s.x, s.y, i, j, q)
+			}
+		}
 	}
 }
 
@@ -241,13 +284,17 @@ func makeCodeTables() (marks [][256]uint64, values [][256]float64) {
 
 // scan looks for special rows and how far codes spread.
 func (s *side) scan(t *tensor.Tensor, lo, hi int) {
-	table := &marks[t.Format]
 	s.special, s.widths = grow(s.special, hi-lo), grow(s.widths, hi-lo)
 	for i := lo; i < hi; i++ {
-		mark := scanCodes(t.Row(i), table)
-		s.special[i-lo] = mark&specialMark != 0 || hasNaN(t, i)
-		s.widths[i-lo] = spreadWidth(mark &^ specialMark)
+		s.scanRow(t, i, i-lo)
 	}
+}
+
+// scanRow is scan of row i, for place at.
+func (s *side) scanRow(t *tensor.Tensor, i, at int) {
+	mark := scanCodes(t.Row(i), &marks[t.Format])
+	s.special[at] = mark&specialMark != 0 || hasNaN(t, i)
+	s.widths[at] = spreadWidth(mark &^ specialMark)
 }
 
 // hasNaN reports whether a scale of row i is NaN, as only one that is encoded may be.
@@ -281,12 +328,16 @@ func decodeRows(dst []float64, t *tensor.Tensor, lo, hi, rows int, table *[256]f
 	_, k := t.Dims()
 	dst = grow(dst, rows*k)
 	for i := lo; i < hi; i++ {
-		row := dst[(i-lo)*k:][:k]
-		for j, c := range t.Row(i) {
-			row[j] = table[c]
-		}
+		decodeRow(dst[(i-lo)*k:][:k], t.Row(i), table)
 	}
 	return dst
+}
+
+func decodeRow(row []float64, codes []byte, table *[256]float64) {
+	codes = codes[:len(row)]
+	for j := range row {
+		row[j] = table[codes[j]]
+	}
 }
 
 // decodePanel writes rows [lo, hi) of t, at most dots.Columns, as a panel's columns.

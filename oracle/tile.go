@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
@@ -25,9 +26,32 @@ const tileRows, tileCols = 32, 16
 // tile is rows [i0, i1) and columns [j0, j1) of a result, for a worker to compute.
 type tile struct {
 	i0, i1, j0, j1 int
+	some           []place // that are asked for; nil: all
 
 	meter           *meter.Meter
 	finished, every int64
+}
+
+// place is an element, and where its result goes.
+type place struct{ i, j, to int }
+
+// places cuts the elements at the given places of a result into those of each tile.
+func (g grid) places(at []int) (parts [][]place) {
+	all := make([]place, len(at))
+	for to, x := range at {
+		all[to] = place{x / g.n, x % g.n, to}
+	}
+	tileOf := func(x place) [2]int { return [2]int{x.i / tileRows, x.j / tileCols} }
+	slices.SortStableFunc(all, func(x, y place) int {
+		a, b := tileOf(x), tileOf(y)
+		return slices.Compare(a[:], b[:])
+	})
+	for lo, hi := 0, 0; lo < len(all); lo = hi {
+		for hi = lo + 1; hi < len(all) && tileOf(all[hi]) == tileOf(all[lo]); hi++ {
+		}
+		parts = append(parts, all[lo:hi])
+	}
+	return parts
 }
 
 // done counts an element as computed. It returns an error once the context has ended.
@@ -57,18 +81,29 @@ const (
 // cannot depend on their number, since no two tiles share an element. It stops when
 // ctx ends, with an error.
 func (g grid) tiles(ctx context.Context, op string, o *Options, work func(t *tile) error) error {
+	columns := (g.n + tileCols - 1) / tileCols
+	w := &tileWorker{grid: g, work: work, columns: columns}
+	return w.run(ctx, op, o, (g.m+tileRows-1)/tileRows*columns, g.m*g.n)
+}
+
+// tilesAt is tiles for the elements at the given places only.
+func (g grid) tilesAt(ctx context.Context, op string, o *Options, at []int, work func(t *tile) error) error {
+	w := &tileWorker{grid: g, work: work, parts: g.places(at)}
+	return w.run(ctx, op, o, len(w.parts), len(at))
+}
+
+// run computes so many tiles, of so many elements.
+func (w *tileWorker) run(ctx context.Context, op string, o *Options, tiles, elements int) error {
 	if err := meter.Err(ctx); err != nil {
 		return err
 	}
-	if g.m == 0 || g.n == 0 {
+	if elements == 0 {
 		return nil
 	}
-	w := &tileWorker{grid: g, work: work, every: int64(max(1, reportProducts/max(g.k, 1)))}
-	w.meter.Start(ctx, o.Progress, op, int64(g.m)*int64(g.n))
-	w.columns = (g.n + tileCols - 1) / tileCols
-	tiles := (g.m + tileRows - 1) / tileRows * w.columns
+	w.every = int64(max(1, reportProducts/max(w.k, 1)))
+	w.meter.Start(ctx, o.Progress, op, int64(elements))
 	workers := o.Workers
-	if float64(g.m)*float64(g.n)*float64(max(g.k, 1)) < forkProducts {
+	if float64(elements)*float64(max(w.k, 1)) < forkProducts {
 		workers = 1
 	}
 	var queue parallel.Queue
@@ -79,7 +114,8 @@ func (g grid) tiles(ctx context.Context, op string, o *Options, work func(t *til
 // tileWorker is what the goroutines of a result share.
 type tileWorker struct {
 	grid
-	columns int // of tiles
+	columns int       // of tiles
+	parts   [][]place // by tile, where not all elements are asked for
 	every   int64
 	work    func(t *tile) error
 	meter   meter.Meter
@@ -92,7 +128,12 @@ type tileWorker struct {
 func (w *tileWorker) Work(q *parallel.Queue) {
 	t := tile{meter: &w.meter, every: w.every}
 	for number, ok := q.Next(); ok; number, ok = q.Next() {
-		t.i0, t.j0 = number/w.columns*tileRows, number%w.columns*tileCols
+		if w.parts == nil {
+			t.i0, t.j0 = number/w.columns*tileRows, number%w.columns*tileCols
+		} else {
+			t.some = w.parts[number]
+			t.i0, t.j0 = t.some[0].i/tileRows*tileRows, t.some[0].j/tileCols*tileCols
+		}
 		t.i1, t.j1 = min(t.i0+tileRows, w.m), min(t.j0+tileCols, w.n)
 		if err := w.work(&t); err != nil {
 			w.fail(err)

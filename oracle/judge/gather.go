@@ -7,6 +7,7 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -41,16 +42,26 @@ func gatherRows(t *tensor.Tensor, rows []int) *tensor.Tensor {
 }
 
 // wantedAt computes what the elements at the given places, in ascending order, are
-// compared with: those of a row of C at a time.
+// compared with.
 func wantedAt[T gemm.Output](ctx context.Context, j *job, old []T, at []int) (*wanted[T], error) {
-	w := &wanted[T]{at: at, claimed: make([]T, len(at)), bound: make([]float64, len(at)), bits: j.claim.Want != Exact}
-	w.exact = w.claimed
-	if w.bits {
-		w.exact = make([]T, len(at))
+	w := &wanted[T]{at: at, exact: make([]T, len(at)), bound: make([]float64, len(at)), bits: j.claim.Want != Exact}
+	w.claimed = w.exact
+	bound := w.bound
+	if j.claim.Want == Predicted {
+		bound = nil // it comes with the prediction
 	}
-	rows := rowsOf(at, j.n)
+	if err := oracle.ExactAt(ctx, w.exact, bound, old, at, j.a, j.b, j.claim.accumulation(), j.options); err != nil || !w.bits {
+		return w, err
+	}
+	w.claimed = make([]T, len(at))
+	return w, w.claim(ctx, j, old)
+}
+
+// claim computes the elements that are claimed bit for bit, those of a row of C at a time.
+func (w *wanted[T]) claim(ctx context.Context, j *job, old []T) error {
+	rows := rowsOf(w.at, j.n)
 	var m meter.Meter
-	m.Start(ctx, j.options.Progress, "sample", int64(len(at)))
+	m.Start(ctx, j.options.Progress, "claim", int64(len(w.at)))
 	var mu sync.Mutex
 	var first error // of the rows, in their order
 	failed := len(rows)
@@ -70,7 +81,7 @@ func wantedAt[T gemm.Output](ctx context.Context, j *job, old []T, at []int) (*w
 			}
 		}
 	})
-	return w, first
+	return first
 }
 
 // rowOf is the part of a sample that is in one row of C: elements [lo, hi).
@@ -89,32 +100,27 @@ func rowsOf(at []int, n int) (rows []rowOf) {
 	return rows
 }
 
-// row computes the elements of a row.
+// row computes what is claimed of the elements of a row.
 func (w *wanted[T]) row(ctx context.Context, j *job, old []T, r rowOf) error {
 	at := w.at[r.lo:r.hi]
 	cols := make([]int, len(at))
 	for i, place := range at {
 		cols[i] = place % j.n
 	}
-	part := *j
-	part.a, part.b = gatherRows(j.a, []int{r.row}), gatherRows(j.b, cols)
-	part.m, part.n = 1, len(cols)
-	part.options.Workers, part.options.Progress = 1, nil
-	if j.options.Bias != nil {
-		part.options.Bias = gather(j.options.Bias, cols)
+	a, b := gatherRows(j.a, []int{r.row}), gatherRows(j.b, cols)
+	o := j.options
+	o.Workers, o.Progress = 1, nil
+	if o.Bias != nil {
+		o.Bias = gather(o.Bias, cols)
 	}
-	var oldPart []T
+	claimed := w.claimed[r.lo:r.hi]
 	if old != nil {
-		oldPart = gather(old, at)
+		copy(claimed, gather(old, at))
 	}
-	v, err := newWanted(ctx, &part, oldPart)
-	if err != nil {
-		return err
+	if j.claim.Want == Canonical {
+		return gemm.Multiply(ctx, claimed, a, b, o)
 	}
-	copy(w.claimed[r.lo:r.hi], v.claimed)
-	copy(w.exact[r.lo:r.hi], v.exact)
-	copy(w.bound[r.lo:r.hi], v.bound)
-	return nil
+	return oracle.Predict(ctx, claimed, w.bound[r.lo:r.hi], a, b, j.claim.Kernel, o)
 }
 
 // spread returns up to most of the total indices below n for which wrong holds: spread

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -67,13 +68,14 @@ const (
 
 // lookTogether fills in the power of a verdict, and fails it where an alarm does.
 func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, old []T) error {
-	if j.claim.Alarms == Ignore || j.m == 0 || j.n == 0 {
+	if j.claim.Alarms == Ignore || v.elements() == 0 {
 		return nil
 	}
 	v.Power = &Power{}
 	if v.Demand == "bits" {
 		v.Power.Reason = "every change of a bit fails"
-		part := newPart(j, min(j.m, mostForBits), min(j.n, mostForBits), got, old)
+		rows, cols := v.part(mostForBits*mostForBits, mostForBits)
+		part := newPart(j, rows, cols, got, old)
 		v.Power.Rows, v.Power.Cols = part.rows, part.cols
 		kernel := j.claim.Kernel
 		if j.claim.Want == Canonical {
@@ -83,9 +85,8 @@ func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, o
 		v.Power.Sights = sights
 		return err
 	}
-	rows := min(j.m, mostAcross)
-	cols := min(j.n, mostTogether/rows)
-	part := newPart(j, min(j.m, mostTogether/cols), cols, got, old)
+	rows, cols := v.part(mostTogether, mostAcross)
+	part := newPart(j, rows, cols, got, old)
 	v.Power.Rows, v.Power.Cols = part.rows, part.cols
 	if !v.Pass {
 		// Sights are those of a kernel that is as near as can be.
@@ -108,6 +109,18 @@ func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, o
 	v.Power.Report = r
 	v.Pass = !r.Alarm || j.claim.Alarms == Warn
 	return nil
+}
+
+// part returns how many rows and columns errors are looked at together in: of so many
+// elements at most, and no more than were looked at one by one, in a part as square as C
+// allows; across is its side where C has as many rows.
+func (v *Verdict) part(most, across int) (rows, cols int) {
+	if n := v.elements(); n < most {
+		most, across = n, max(int(math.Sqrt(float64(n))), 1)
+	}
+	rows = min(v.M, across)
+	cols = min(v.N, most/rows)
+	return min(v.M, most/cols), cols
 }
 
 // part is some rows and columns of a product.

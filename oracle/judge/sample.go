@@ -28,7 +28,8 @@ import (
 // product of package gemm, which is fast, and the elements that are farthest from it are
 // looked at too. NaN and infinities that gemm does not have come first.
 //
-// The zero Sample takes some seconds at 4096x4096x4096.
+// The time is in proportion to the elements that are looked at, and the errors of no more
+// are taken together; that product of gemm's comes to it, unless Suspects is negative.
 type Sample struct {
 	Elements int    // at random, about; 0: 65536, negative: none
 	Suspects int    // the farthest from gemm's product; 0: 4096, negative: none
@@ -210,10 +211,13 @@ func (d *Sampled) String() string {
 			parts = append(parts, fmt.Sprintf("%d whole %ss", whole.n, whole.name))
 		}
 	}
-	if len(parts) == 0 {
-		return text
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, "; ")
 	}
-	return text + ": " + strings.Join(parts, "; ")
+	if d.Elements < d.Of {
+		text += "; the others were not judged"
+	}
+	return text
 }
 
 // missed says how much could have been missed, and with what probability.

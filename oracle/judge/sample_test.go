@@ -122,6 +122,30 @@ func text(t *testing.T, v *Verdict) string {
 	return b.String() + string(data)
 }
 
+// TestSampleCostsWhatIsSampled: no part of a judgement computes more elements than are
+// looked at, whatever is claimed, but for gemm, which makes suspects.
+func TestSampleCostsWhatIsSampled(t *testing.T) {
+	a, b, c := result(t, 300, 200)
+	for _, claim := range claims {
+		for _, s := range []Sample{{Elements: 600}, {Elements: 600, Suspects: -1}, {Elements: -1, Suspects: -1, Rows: []int{7}}, {Elements: 20, Suspects: 1}} {
+			computed := map[string]int64{}
+			o := Options{Sample: &s, Progress: progress.Func(func(op string, _, total int64) { computed[op] = max(computed[op], total) })}
+			v, err := Check(t.Context(), c, nil, a, b, claim, o)
+			require.NoError(t, err)
+			require.EqualValues(t, v.Sample.Elements, computed["sample"])
+			require.LessOrEqual(t, v.Power.Rows*v.Power.Cols, v.Sample.Elements)
+			delete(computed, "explain") // of a claim that does not hold
+			if s.Suspects >= 0 {
+				require.EqualValues(t, 300*200, computed["gemm"])
+				delete(computed, "gemm")
+			}
+			for op, n := range computed {
+				require.LessOrEqual(t, n, int64(v.Sample.Elements), "%s of claim %+v, sample %+v", op, claim, s)
+			}
+		}
+	}
+}
+
 // TestPlaces has one element in each tile, and what was named.
 func TestPlaces(t *testing.T) {
 	for _, test := range []struct {
@@ -149,7 +173,9 @@ func TestPlaces(t *testing.T) {
 	at, d := s.places(5, 5)
 	require.Equal(t, []int{0, 1, 2, 5, 6, 7, 8, 9, 12, 15, 16, 17, 18, 19, 22}, at)
 	require.Equal(t, 1.0, d.Missing(25))
-	require.Equal(t, "15 of 25 elements: 3 whole rows; 1 whole column; 2 whole tiles", d.String())
+	require.Equal(t, "15 of 25 elements: 3 whole rows; 1 whole column; 2 whole tiles; the others were not judged", d.String())
+	_, all := (&Sample{Elements: 25}).places(5, 5)
+	require.Equal(t, "25 of 25 elements: one at random in each tile of 1x1, seed 0", all.String())
 	d.Rest = oracle.Number(math.NaN())
 	require.Equal(t, "anything elsewhere", d.missed())
 }
@@ -242,7 +268,7 @@ func TestSampleText(t *testing.T) {
 	require.True(t, v.Pass)
 	for _, want := range []string{
 		"PASS: all 1267 elements looked at are octavo's canonical result, bit for bit",
-		"looked at: 1267 of 130000 elements: one at random in each tile of 12x11, seed 5;\n  1 whole row\n",
+		"looked at: 1267 of 130000 elements: one at random in each tile of 12x11, seed 5;\n  1 whole row; the others were not judged\n",
 		"may be missed: 1 wrong element with probability 0.992, 606 wrong elements with",
 	} {
 		require.Contains(t, text(t, v), want)
