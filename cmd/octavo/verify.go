@@ -77,13 +77,13 @@ C may be a .npy file too, <f4, <f2 or, with --npy-bf16, <u2, or raw bytes.
 
 JSON has the keys pass, outcome (pass, fail or undecided), undecided (elements,
 infinite, wide, row, col, decide) where it is, demand (bits or bound), model,
-evidence, promote, scaleOrder, bound, largestBound, blind, type, m, n, k, a and b (name, format,
-shape, block, scaleFormat and, if there is one, outer: scales, rows, divide,
-first), bias, accumulate, report, exact where bits are demanded, sample
-(elements, of, random, height, width, suspects, rows, cols, tiles, seed, rest,
-misses (wrong, probability), row, col) where not all was looked at, explanation
-(as go doc octavo/oracle/fault Explanation says) where C is wrong, and power, as
-go doc octavo/oracle/judge Power says, unless alarms are ignored.
+evidence, promote, scaleOrder, bound, largestBound, blind, type, m, n, k, a and
+b (name, format, shape, block, scaleFormat and, if there is one, outer: scales,
+rows, divide, first), bias, accumulate, report, exact where bits are demanded,
+sample (elements, of, random, height, width, suspects, rows, cols, tiles, seed,
+rest, misses (wrong, probability), row, col) where not all was looked at,
+explanation (as go doc octavo/oracle/fault Explanation says) where C is wrong,
+and power, as go doc octavo/oracle/judge Power says, unless alarms are ignored.
 Of report and exact, the comparison with what is demanded and with the exact
 result, the keys are rows, cols, equal, different, outside, maxULP and maxBound
 (row, col, got, want, bound, error), first (the same, suspect, blocks, codesA,

@@ -77,7 +77,8 @@ better than the kernel that is claimed.
 JSON has the keys pass, outcome (pass, fail or undecided), batch, heads,
 kvHeads, queries, keys, dim, valueDim, q, k, v, scale, causal, window, sinks,
 injected, type, kernel, bits, supposed, undecided and sequences (queries, keys,
-looked, report, sameBits, explanation), as go doc octavo/oracle/flash Report, Kernel and Explanation say.`
+looked, report, sameBits, explanation), as go doc octavo/oracle/flash Report,
+Kernel and Explanation say.`
 
 const verifyAttentionExample = `  octavo verify attention --inject rescale-dropped --html attention.html
   octavo verify attention step.safetensors --causal --kernel fa3-hopper

@@ -182,6 +182,10 @@ func (v *Verdict) Together() string {
 		return ""
 	case p.Report == nil:
 		return "Errors were not tested together: " + p.Reason
+	case p.Report.Alarm && v.modeled():
+		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: they are larger", p.looked(v), v.sums())
+	case v.modeled():
+		return fmt.Sprintf("Taken together, the errors of %s raise no alarm; none of the results of correct kernels that were measured does", p.looked(v))
 	case p.Report.Alarm:
 		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: of the results of correct kernels at most one in %s looks like this",
 			p.looked(v), v.sums(), count(1/max(float64(p.Report.P), 1e-15)))
@@ -196,6 +200,9 @@ func (v *Verdict) sums() string {
 	}
 	return "sums of " + v.Bound
 }
+
+// modeled reports whether errors are compared with those of a model's sums.
+func (v *Verdict) modeled() bool { return v.sums() != "sums in float32" }
 
 // count returns a large number in few digits.
 func count(x float64) string {
