@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/checksum"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -86,8 +88,12 @@ func makeModel(
 // mostStrips bounds the memory of all strips that are at work.
 const mostStrips = 640 << 20
 
-// workers returns the number of goroutines whose strips fit in memory.
-func (p *Plan) workers(o Options) int {
+// bytesOfStrip is what each element of a strip that is at work takes.
+const bytesOfStrip = 16
+
+// workers returns the number of goroutines whose strips fit in memory, or an error where a
+// single one does not.
+func (p *Plan) workers(o Options) (int, error) {
 	largest := 1
 	for _, s := range p.Shards {
 		for _, t := range s.Targets {
@@ -96,7 +102,12 @@ func (p *Plan) workers(o Options) int {
 			}
 			_, _, cols := t.dims()
 			for _, s := range t.spans(o.strip())[:min(1, t.Weight.Len())] {
-				largest = max(largest, (s.hi-s.lo)*cols)
+				n := (s.hi - s.lo) * cols
+				what := fmt.Sprintf("tensor %q: a strip of %d rows of %d elements", t.Weight.Name, s.hi-s.lo, cols)
+				if err := memory.Check(int64(n), bytesOfStrip, what, "convert a smaller model"); err != nil {
+					return 0, err
+				}
+				largest = max(largest, n)
 			}
 		}
 	}
@@ -104,7 +115,7 @@ func (p *Plan) workers(o Options) int {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return max(1, min(workers, mostStrips/16/largest)) // 16 bytes for each element of a strip
+	return max(1, min(workers, mostStrips/bytesOfStrip/largest)), nil
 }
 
 // converting is the work of one call of Convert.
@@ -125,7 +136,10 @@ func newConverting(p *Plan, dir string, o Options) (*converting, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Errors, o.Workers = true, p.workers(o)
+	if o.Workers, err = p.workers(o); err != nil {
+		return nil, err
+	}
+	o.Errors = true
 	return &converting{p: p, dir: dir, states: states, digest: digest, o: o}, nil
 }
 
