@@ -47,8 +47,7 @@ type Difference struct {
 
 	// Elements were compared: values as float32, which [ReadValues] gives, or float64 where one
 	// of them is that, and bytes of what holds no floats. Differ are those that are not the
-	// same, and First is the first of
-	// them; -1 for none.
+	// same, and First is the first of them; -1 for none.
 	Elements, Differ, First int64
 
 	// Rounded to Type, the narrower of the types of values that are not quantized, so many
