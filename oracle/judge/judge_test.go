@@ -249,7 +249,7 @@ func wellFormed(t *testing.T, text string) {
 		}
 	}
 	require.Zero(t, depth)
-	require.Greater(t, elements, 40)
+	require.Greater(t, elements, 30)
 }
 
 func TestPageOfPass(t *testing.T) {
@@ -268,7 +268,7 @@ func TestPageOfPass(t *testing.T) {
 	require.NoError(t, err)
 	text = pageOf(t, r)
 	wellFormed(t, text)
-	require.Contains(t, text, "PASS: all 0 elements")
+	require.Contains(t, text, "PASS: C is 0x3000 and has no element")
 	require.NotContains(t, text, "<img")
 }
 

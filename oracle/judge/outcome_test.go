@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -123,4 +124,46 @@ func TestWideBound(t *testing.T) {
 	require.NoError(t, gemm.Multiply(t.Context(), honest, a, b, gemm.Options{}))
 	v = check(honest, Claim{Alarms: Ignore})
 	require.Equal(t, "pass", v.Outcome)
+}
+
+// TestNothingSeen has samples without an element: of a C that has some nothing is decided,
+// and in an empty C nothing can be wrong.
+func TestNothingSeen(t *testing.T) {
+	a, b, c := result(t, 30, 20)
+	for _, claim := range claims {
+		for _, s := range []Sample{{Elements: -1}, {Elements: -1, Suspects: -1}, {Elements: -1, Suspects: -1, Tiles: []Tile{{3, 4, 0, 5}}}} {
+			if claim.Want == Predicted && s.Suspects == 0 {
+				continue // its bits are not gemm's
+			}
+			v, err := Check(t.Context(), c, nil, a, b, claim, Options{Sample: &s})
+			require.NoError(t, err)
+			require.Equal(t, "undecided", v.Outcome, "%+v of %+v", s, claim)
+			require.False(t, v.Pass)
+			text := texts(t, v)
+			require.Contains(t, text, "UNDECIDED: none of C's 600 elements was looked at")
+			require.Contains(t, text, "a sample with elements at random")
+			require.NotContains(t, text, "PASS")
+			require.NotContains(t, text, "as wanted")
+			s.Rows = []int{7}
+			v, err = Check(t.Context(), c, nil, a, b, Claim{Alarms: claim.Alarms}, Options{Sample: &s})
+			require.NoError(t, err)
+			require.Equal(t, "pass", v.Outcome)
+			require.Contains(t, v.Verdict(), "PASS: all 20 elements looked at are")
+		}
+	}
+	for _, size := range [][2]int{{0, 20}, {30, 0}, {0, 0}} {
+		none := func(name string, rows int) *tensor.Tensor {
+			return &tensor.Tensor{Name: name, Format: fp8.E4M3, Shape: []int{rows, 16}, Block: tensor.Block{Rows: 1, Cols: 16},
+				Codes: make([]byte, 16*rows), Scales: make([]float32, rows)}
+		}
+		for _, claim := range claims {
+			for _, s := range []*Sample{nil, {}, {Elements: -1}} {
+				v, err := Check(t.Context(), []float32{}, nil, none("a", size[0]), none("b", size[1]), claim, Options{Sample: s})
+				require.NoError(t, err)
+				require.Equal(t, "pass", v.Outcome)
+				require.Equal(t, fmt.Sprintf("PASS: C is %dx%d and has no element", size[0], size[1]), v.Verdict())
+				require.NotContains(t, texts(t, v), "as wanted")
+			}
+		}
+	}
 }

@@ -77,6 +77,8 @@ func (v *Verdict) Verdict() string {
 		return "UNDECIDED: " + v.Undecided()
 	case v.Pass && v.Power.Alarm():
 		return "PASS, with an alarm: " + v.alarm()
+	case v.M == 0 || v.N == 0:
+		return fmt.Sprintf("PASS: C is %dx%d and has no element", v.M, v.N)
 	case v.Pass && v.Report.Equal:
 		return fmt.Sprintf("PASS: all %s are %s, bit for bit", v.looked(), v.what())
 	case v.Pass:
@@ -194,6 +196,9 @@ func (v *Verdict) bound() string {
 // Findings are the report's numbers.
 func (v *Verdict) Findings() []Line {
 	p := &v.Report
+	if v.elements() == 0 {
+		return []Line{{"different", ofAll(0, v)}}
+	}
 	lines := []Line{{"bit for bit", yes(p.Equal)}, {"different", ofAll(p.Different, v)}}
 	if v.Demand == "bound" {
 		lines = append(lines, Line{"outside the bound", ofAll(p.Outside, v)})

@@ -21,6 +21,7 @@ const (
 // Doubt says which elements were not judged: they differ from the exact result, and their
 // bounds allow what any fault would do. One is enough for a result to be undecided, since
 // such elements have extreme scales, and faults that have to do with those are in them.
+// Where a sample has no element of C, Elements is 0.
 type Doubt struct {
 	Elements int `json:"elements"`
 	// Infinite have no bound, since something may overflow in sums that the claim allows.
@@ -73,6 +74,10 @@ func (w *wanted[T]) places(at []int) []int {
 // doubt returns what was not judged of elements of which none is outside, or nil.
 func (w *wanted[T]) doubt(v *Verdict, j *job, got []T) *Doubt {
 	var d Doubt
+	if v.unseen() {
+		d.Decide = []string{"a sample with elements at random, or with rows, columns or tiles of C"}
+		return &d
+	}
 	var all, perhaps []int
 	for i, x := range got {
 		g, want, bound := value(x), value(w.claimed[i]), w.bound[i]
@@ -112,6 +117,9 @@ func (w *wanted[T]) doubt(v *Verdict, j *job, got []T) *Doubt {
 	}
 	return &d
 }
+
+// unseen reports whether C has elements and none was looked at.
+func (v *Verdict) unseen() bool { return v.elements() == 0 && v.M > 0 && v.N > 0 }
 
 // untested reports whether errors were not tested together.
 func (p *Power) untested() bool { return p == nil || p.Report == nil }
@@ -165,6 +173,9 @@ func squares(t *tensor.Tensor, i int) []float64 {
 func (v *Verdict) Undecided() string {
 	if v.Doubt == nil {
 		return ""
+	}
+	if v.unseen() {
+		return fmt.Sprintf("none of C's %d elements was looked at", v.M*v.N)
 	}
 	why := "their bounds are so wide that 0 is within"
 	if v.Doubt.Wide == 0 {
