@@ -430,3 +430,50 @@ func TestEmpty(t *testing.T) {
 		require.NoError(t, r.WriteText(&bytes.Buffer{}, true))
 	}
 }
+
+// TestSentences has each verdict for a test of which it is true, and not for one of which it is
+// not.
+func TestSentences(t *testing.T) {
+	p := random(t, 24, 20, 96)
+	empty := fault.Product{B: random(t, 24, 20, 96).B}
+	empty.A = codes("a", fp8.E4M3, 0, 96, tensor.Block{}, func(int, int) byte { return 0 }, func(int, int) float32 { return 1 })
+	tight, loose := Test{Criteria: []Criterion{{Rtol: 1e-5, Atol: 1e-6}}}, Test{Criteria: []Criterion{{Rtol: 1e9}}}
+	zero := []fault.Fault{{Kind: fault.KTailLost, By: 32}}
+	harmless := []fault.Fault{{}}
+	wrong := Test{Criteria: tight.Criteria, Reference: Reference{Fault: fault.Fault{Kind: fault.KTailLost, By: 32}}}
+	texts := map[string]string{}
+	for name, x := range map[string]struct {
+		p      fault.Product
+		test   Test
+		faults []fault.Fault
+	}{
+		"tight": {p, tight, zero}, "loose": {p, loose, zero}, "zero tolerance": {p, Test{Criteria: []Criterion{{Rtol: 0, Atol: 0}}}, zero},
+		"harmless": {p, tight, harmless}, "empty": {empty, tight, nil}, "wrong reference": {p, wrong, zero},
+	} {
+		r, err := Run[float32](t.Context(), x.p, x.test, Options{Faults: x.faults, Alone: true})
+		require.NoError(t, err)
+		var text bytes.Buffer
+		require.NoError(t, r.WriteText(&text, true))
+		require.True(t, strings.HasPrefix(text.String(), r.Verdict()))
+		texts[name] = text.String()
+	}
+	for _, x := range []struct{ sentence, of, not string }{
+		{"the test lets 1 of 1 fault pass", "loose", "tight"},
+		{"the test lets no fault pass: it catches all 1, of 1, that make C wrong", "tight", "loose"},
+		{"the test lets no fault pass", "tight", "harmless"},
+		{"the test lets no fault pass", "tight", "empty"},
+		{"nothing was tested: none of 1 fault makes this C wrong", "harmless", "tight"},
+		{"nothing was tested: none of 0 faults makes this C wrong", "empty", "tight"},
+		{", and fails ", "zero tolerance", "tight"},
+		{"THE REFERENCE IS WRONG: ", "wrong reference", "tight"},
+		{"these are within honest rounding, so that this C proves nothing", "", "tight"},
+		{"these change nothing", "harmless", "tight"},
+		{"these pass unseen", "loose", "tight"},
+		{"these are caught", "tight", "loose"},
+	} {
+		if x.of != "" {
+			require.Contains(t, texts[x.of], x.sentence, x.of)
+		}
+		require.NotContains(t, texts[x.not], x.sentence, x.not)
+	}
+}

@@ -22,7 +22,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // Verdict is the report in a line.
 func (r *Report) Verdict() string {
 	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, count(len(r.Faults), "fault"))
-	if r.Survive == 0 {
+	switch {
+	case r.Survive == 0 && r.Caught == 0:
+		s = fmt.Sprintf("nothing was tested: none of %s makes this C wrong", count(len(r.Faults), "fault"))
+	case r.Survive == 0:
 		s = fmt.Sprintf("the test lets no fault pass: it catches all %d, of %d, that make C wrong", r.Caught, len(r.Faults))
 	}
 	if r.FalseFailures > 0 {

@@ -430,3 +430,60 @@ func TestUnknownHardware(t *testing.T) {
 		require.Equal(t, k.Scales, found.Scales)
 	}
 }
+
+// TestSentences has each sentence of a report for answers of which it is true, and not for
+// others.
+func TestSentences(t *testing.T) {
+	p := setup(t, Setup{K: 128})
+	ada := newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true)
+	texts := map[string]string{}
+	say := func(name string, c Candidate, typ Type) {
+		r, err := Identify(t.Context(), p, answer(t, p, c, typ), Options{})
+		require.NoError(t, err)
+		var b strings.Builder
+		require.NoError(t, r.WriteText(&b))
+		texts[name] = strings.Join(strings.Fields(b.String()), " ")
+	}
+	of := func(value func(i int) float32) Candidate {
+		return Candidate{multiply: func(_ context.Context, _ Type, p *Product) ([]float32, error) {
+			m, n, _ := p.Size()
+			c := make([]float32, m*n)
+			for i := range c {
+				c[i] = value(i)
+			}
+			return c, nil
+		}}
+	}
+	say("ada", ada, Float32)
+	say("bfloat16", ada, BFloat16)
+	say("no model", newCandidate(oracle.Kernel{Model: oracle.Model{L: 8, K: 16, F: 17, Keep: 18}, Scales: oracle.AThenB}, true), Float32)
+	say("silent", of(func(int) float32 { return 0 }), Float32)
+	say("odd", of(func(i int) float32 { return float32(i) + 0.3 }), Float32)
+	say("strided", sums("in two lanes", func(x []float32) float32 {
+		var lanes [2]float32
+		for i, v := range x {
+			lanes[i%2] += v
+		}
+		return lanes[0] + lanes[1]
+	}), Float32)
+	for _, x := range []struct{ sentence, of, not string }{
+		{"ada-mma", "ada", "no model"},
+		{"one of ", "bfloat16", "ada"},
+		{" kernels that cannot be told apart by these probes", "bfloat16", "no model"},
+		{"and so does", "bfloat16", "ada"},
+		{"gives all answers", "ada", "strided"},
+		{"a kernel of the measured parameters, of which there is no model", "no model", "ada"},
+		{"its bits octavo verify --model ada-mma", "ada", "no model"},
+		{"confirmed a kernel of the measured parameters gives all answers too", "ada", "no model"},
+		{"confirmed", "ada", "strided"},
+		{"unknown: all answers are 0, as if C had not been written", "silent", "odd"},
+		{"unknown: the answers are no sums of the products that were asked for", "odd", "silent"},
+		{"unknown: none of the kernels that were tried gives these answers", "strided", "ada"},
+		{"nearest ", "strided", "ada"},
+		{" excluded ", "ada", "strided"},
+		{"not excluded ", "bfloat16", "ada"},
+	} {
+		require.Contains(t, texts[x.of], x.sentence, x.of)
+		require.NotContains(t, texts[x.not], x.sentence, x.not)
+	}
+}

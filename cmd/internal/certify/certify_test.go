@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -150,4 +151,49 @@ func TestFaultReport(t *testing.T) {
 	require.JSONEq(t, `{"fault": {"kind": "flipped-bit", "step": 2, "rank": 1, "tensor": "w", "element": 3, "bit": 4},
 		"twin": {"step": 2, "tensor": "w", "part": 0, "rank": 2, "against": 0, "element": 0,
 			"want": "1 (3F800000)", "got": "2 (40000000)", "differ": 1, "elements": 4}}`, string(data))
+}
+
+// TestSentences: a verdict is of what was promised and compared, and names what was not.
+func TestSentences(t *testing.T) {
+	first := &twin.Difference{Step: 1, Tensor: "w", Want: 1, Got: 2, Differ: 1, Elements: 4}
+	of := func(varied string, promised bool, first *twin.Difference) Certificate {
+		return Certificate{varied, "x", "1 rank", promised, twin.Result{Equal: 8, Tensors: 8, First: first}}
+	}
+	var whole []Certificate
+	for _, name := range Varied() {
+		whole = append(whole, of(name, name != "order", nil))
+	}
+	texts := map[string]string{}
+	for name, c := range map[string][]Certificate{
+		"whole": whole, "ranks": {of("ranks", true, nil)}, "differs": {of("ranks", true, first)}, "order": {of("order", false, first)},
+	} {
+		var text bytes.Buffer
+		require.NoError(t, (&Report{Steps: 2, Certificates: c}).WriteText(&text))
+		texts[name] = strings.Join(strings.Fields(text.String()), " ")
+	}
+	for _, x := range []struct{ sentence, of, not string }{
+		{"PASS: every bit is the same wherever that is promised, in all 1", "ranks", "differs"},
+		{"PASS: ", "whole", "order"},
+		{"FAIL: 1 of 1 have other bits than promised", "differs", "order"},
+		{"No verdict: of what was varied nothing is promised", "order", "ranks"},
+		{"Not compared: workers, level, replicas, zero, tensor, layouts, batch, micro-batches, order, slices", "ranks", "whole"},
+		{"Not compared: ", "ranks", "whole"},
+		{"differ, no promise", "order", "differs"},
+		{"First differences", "differs", "ranks"},
+	} {
+		require.Contains(t, texts[x.of], x.sentence, x.of)
+		require.NotContains(t, texts[x.not], x.sentence, x.not)
+	}
+	texts = map[string]string{}
+	for name, r := range map[string]FaultReport{
+		"found":  {Found: true, Rows: []Found{{twin.Fault{Step: 1}, Checks{Twin: first, Ranks: first}}}},
+		"missed": {Rows: []Found{{twin.Fault{Step: 1}, Checks{}}}},
+	} {
+		var text bytes.Buffer
+		require.NoError(t, r.WriteText(&text))
+		texts[name] = text.String()
+	}
+	require.Contains(t, texts["found"], "PASS: 1 of 1 found in their step by the twin, 1 without one")
+	require.NotContains(t, texts["missed"], "PASS: ")
+	require.Contains(t, texts["missed"], "FAIL: 0 of 1 found in their step by the twin, 0 without one")
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -20,11 +22,21 @@ func (r *Report) WriteText(stdout io.Writer) error {
 	case n > 0:
 		fmt.Fprintf(w, "FAIL: %d of %d have other bits than promised\n", n, r.promised())
 	case r.promised() == 0:
-		fmt.Fprintln(w, "PASS: nothing was promised")
+		fmt.Fprintln(w, "No verdict: of what was varied nothing is promised")
 	default:
 		fmt.Fprintf(w, "PASS: every bit is the same wherever that is promised, in all %d\n", r.promised())
 	}
+	if missing := r.notVaried(); len(missing) > 0 {
+		fmt.Fprintln(w, textout.Wrap("Not compared: "+strings.Join(missing, ", "), 80, "  "))
+	}
 	return w.Flush()
+}
+
+// notVaried returns what could be varied and was not.
+func (r *Report) notVaried() []string {
+	return slices.DeleteFunc(Varied(), func(name string) bool {
+		return slices.ContainsFunc(r.Certificates, func(c Certificate) bool { return c.Varied == name })
+	})
 }
 
 // promised counts certificates with a promise.

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
 )
 
@@ -159,4 +161,48 @@ func TestMeasured(t *testing.T) {
 	require.Contains(t, text, "at most.")
 	require.Contains(t, page, `<td class="number">118.13</td>`)
 	require.Len(t, object["measured"], len(plan.Measurements()))
+}
+
+// TestSentences has sentences on what is computed again and on the MFU where they are true, and
+// not where they are not.
+func TestSentences(t *testing.T) {
+	say := func(change func(a *Ask)) string {
+		a := ask(t, "llama-3-8b", plan.Layout{Ranks: 8})
+		a.Tokens = 1e12
+		change(&a)
+		r, err := New(t.Context(), a)
+		require.NoError(t, err)
+		var text bytes.Buffer
+		require.NoError(t, r.WriteText(&text))
+		return strings.Join(strings.Fields(text.String()), " ")
+	}
+	policies := func(p nn.Policy) func(a *Ask) {
+		return func(a *Ask) {
+			a.Train.Library, a.Train.Policies = plan.Library{Octavo: true}, slices.Repeat([]nn.Policy{p}, 32)
+		}
+	}
+	all, err := nn.ParsePolicy("recompute all", nn.Policy{})
+	require.NoError(t, err)
+	texts := map[string]string{
+		"kept":       say(policies(nn.Policy{})),
+		"again":      say(policies(all)),
+		"other":      say(func(*Ask) {}), // a library of which classes are not known
+		"mfu":        say(func(a *Ask) { a.MFU = 0.4 }),
+		"days":       say(func(a *Ask) { a.Days = 400 }),
+		"impossible": say(func(a *Ask) { a.Days = 1 }),
+	}
+	for _, x := range []struct{ sentence, of, not string }{
+		{"Nothing is computed again.", "kept", "again"},
+		{"Nothing is computed again.", "kept", "other"},
+		{"operations of a micro-batch are done again", "again", "kept"},
+		{"days at the stated MFU of 40%.", "mfu", "days"},
+		{"the stated 400 days are an MFU of ", "days", "impossible"},
+		{"the stated 1 days would be an MFU of ", "impossible", "days"},
+		{"which cannot be", "impossible", "days"},
+		{"A step has ", "mfu", "impossible"},
+		{"A step has ", "days", "kept"},
+	} {
+		require.Contains(t, texts[x.of], x.sentence, x.of)
+		require.NotContains(t, texts[x.not], x.sentence, x.not)
+	}
 }

@@ -338,10 +338,17 @@ func TestText(t *testing.T) {
 	require.Regexp(t, `swiglu +2 +8 +ab  by torch\n`, text())
 	require.Regexp(t, `rmsnorm +0 +0 +skipped: none here\n`, text())
 	require.Contains(t, text(), "the system refuses amx: its products were those of the level below\n")
-	require.Contains(t, text(), "INCOMPLETE: what was run is right\n")
+	require.Contains(t, text(), "INCOMPLETE: what was run is right; not judged: amx\n")
+	require.NotContains(t, text(), "PASS")
 	v.Outcome = Pass
+	require.Contains(t, text(), "PASS: every result is the right one; not judged: amx\n")
+	v.Machine.Refused = nil
 	require.Contains(t, text(), "PASS: every result is the right one\n")
+	require.NotContains(t, text(), "refuses")
+	require.NotContains(t, text(), "INCOMPLETE")
 	v.Outcome = Fail
 	v.Failure = &Failure{Operator: "swiglu", Level: "avx2", Seed: 7, Repetition: 3, Place: "row 1", Expected: "2", Got: "3"}
 	require.Contains(t, text(), "FAIL: swiglu at level avx2, seed 7, repetition 3: row 1: got 3, want 2\n")
+	require.NotContains(t, text(), "PASS")
+	require.NotContains(t, text(), "INCOMPLETE")
 }

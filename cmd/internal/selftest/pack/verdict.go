@@ -134,6 +134,9 @@ func (v *Verdict) WriteText(w io.Writer) error {
 	case v.Outcome != Pass:
 		last = "INCOMPLETE: what was run is right"
 	}
+	if v.Failure == nil && len(v.Machine.Refused) > 0 {
+		last += "; not judged: " + textout.Line(strings.Join(v.Machine.Refused, ", "))
+	}
 	_, err := fmt.Fprintln(w, last)
 	return err
 }
