@@ -23,8 +23,10 @@ or F16 and shape [M, N], from GOT. --model says what C has to be:
   canonical  the bits of octavo gemm
   a GPU      the bits that its matrix instructions give under --promote (add the
              sum to another, in float32, every N products; DeepGEMM: 128) and
-             --scale-order (product-then-fma: DeepGEMM; a-then-b: cuBLAS for
-             1x128 blocks of A; b-then-a: cuBLAS for 128x128 blocks of A)
+             --scale-order. On an H200, cuBLAS 13.0 through torch 2.11 has
+             product-then-fma for scales of tensors and for 1x128 (A) by 128x128
+             (B), a-then-b for 1x128 by 1x128, and b-then-a for scales of rows;
+             the source of DeepGEMM has product-then-fma
 
 GPU models are ada-mma, hopper-wgmma, hopper-mma, blackwell-mma,
 blackwell-tcgen05, blackwell-mxfp8, blackwell-nvfp4, blackwell-mxfp4 and
