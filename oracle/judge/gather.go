@@ -7,8 +7,8 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/subset"
 	"github.com/octavo-fp8/octavo/oracle"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // gather returns elements of c.
@@ -16,27 +16,6 @@ func gather[T any](c []T, at []int) []T {
 	part := make([]T, len(at))
 	for i, place := range at {
 		part[i] = c[place]
-	}
-	return part
-}
-
-// gatherRows returns rows of t, a copy. No element of a product depends on other rows
-// than its own two, so that a product of some rows has the bits of the whole.
-func gatherRows(t *tensor.Tensor, rows []int) *tensor.Tensor {
-	_, cols := t.Dims()
-	height, _ := t.Block.Extents(t.Dims())
-	part := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{len(rows), cols}, Block: tensor.Block{Rows: 1, Cols: t.Block.Cols},
-		ScaleFormat: t.ScaleFormat, Outer: t.Outer}
-	if t.Outer.Rows > 0 {
-		part.Outer = tensor.Outer{Rows: 1, Divide: t.Outer.Divide}
-		for _, i := range rows {
-			part.Outer.Scales = append(part.Outer.Scales, t.Outer.At(i))
-		}
-	}
-	part.Codes = make([]byte, 0, len(rows)*cols)
-	for _, i := range rows {
-		part.Codes = append(part.Codes, t.Row(i)...)
-		part.Scales = append(part.Scales, t.ScaleRow(i/height)...)
 	}
 	return part
 }
@@ -107,7 +86,7 @@ func (w *wanted[T]) row(ctx context.Context, j *job, old []T, r rowOf) error {
 	for i, place := range at {
 		cols[i] = place % j.n
 	}
-	a, b := gatherRows(j.a, []int{r.row}), gatherRows(j.b, cols)
+	a, b := subset.Rows(j.a, []int{r.row}), subset.Rows(j.b, cols)
 	o := j.options
 	o.Workers, o.Progress = 1, nil
 	if o.Bias != nil {

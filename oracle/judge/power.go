@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/subset"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/power"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -138,8 +139,8 @@ func newPart[T gemm.Output](j *job, rows, cols int, got, old []T) *part[T] {
 	if rows == j.m && cols == j.n {
 		return p
 	}
-	inRows, inCols := evenly(j.m, rows), evenly(j.n, cols)
-	p.a, p.b = gatherRows(j.a, inRows), gatherRows(j.b, inCols)
+	inRows, inCols := subset.Evenly(j.m, rows), subset.Evenly(j.n, cols)
+	p.a, p.b = subset.Rows(j.a, inRows), subset.Rows(j.b, inCols)
 	if j.options.Bias != nil {
 		p.options.Bias = gather(j.options.Bias, inCols)
 	}
@@ -162,15 +163,6 @@ func (p *part[T]) exact(ctx context.Context) error {
 	copy(p.got, p.old)
 	return oracle.Exact(ctx, p.got, p.a, p.b, oracle.Options{
 		Bias: p.options.Bias, Accumulate: p.old != nil, Workers: p.options.Workers, Progress: p.options.Progress})
-}
-
-// evenly returns some of n places.
-func evenly(n, some int) []int {
-	at := make([]int, some)
-	for i := range at {
-		at[i] = int((2*uint64(i) + 1) * uint64(n) / (2 * uint64(some)))
-	}
-	return at
 }
 
 // Together says what the errors say that were taken together, and is "" where they were

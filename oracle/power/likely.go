@@ -9,8 +9,8 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/subset"
 	"github.com/octavo-fp8/octavo/oracle"
-	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // mostLikely is the number of faults that are named.
@@ -156,8 +156,8 @@ func nameOf[T gemm.Output]() string {
 // bits, other than the claimed one.
 func lost[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Options) (string, error) {
 	const side, near = 64, 1.25
-	rows, cols := evenly(p.m, side), evenly(p.n, side)
-	a, b := pick(p.a, rows), pick(p.b, cols)
+	rows, cols := subset.Evenly(p.m, side), subset.Evenly(p.n, side)
+	a, b := subset.Rows(p.a, rows), subset.Rows(p.b, cols)
 	var bias []float32
 	if o.Bias != nil {
 		for _, j := range cols {
@@ -214,32 +214,4 @@ func lost[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Op
 		}
 	}
 	return text, nil
-}
-
-// evenly returns some of n places, or all.
-func evenly(n, some int) []int {
-	at := make([]int, min(n, some))
-	for i := range at {
-		at[i] = int((2*uint64(i) + 1) * uint64(n) / (2 * uint64(len(at))))
-	}
-	return at
-}
-
-// pick returns rows of t.
-func pick(t *tensor.Tensor, rows []int) *tensor.Tensor {
-	_, cols := t.Dims()
-	height, _ := t.Block.Extents(t.Dims())
-	x := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{len(rows), cols}, Block: tensor.Block{Rows: 1, Cols: t.Block.Cols},
-		ScaleFormat: t.ScaleFormat, Outer: t.Outer}
-	if t.Outer.Rows > 0 {
-		x.Outer = tensor.Outer{Rows: 1, Divide: t.Outer.Divide}
-	}
-	for _, i := range rows {
-		x.Codes = append(x.Codes, t.Row(i)...)
-		x.Scales = append(x.Scales, t.ScaleRow(i/height)...)
-		if t.Outer.Rows > 0 {
-			x.Outer.Scales = append(x.Outer.Scales, t.Outer.At(i))
-		}
-	}
-	return x
 }
