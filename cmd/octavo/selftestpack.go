@@ -61,6 +61,9 @@ func (f *selftestFlags) runCheck(cmd *cobra.Command) error {
 	if err := reportPack(cmd.Context(), cmd, v, f.asJSON); err != nil {
 		return fmt.Errorf("%s: %w", textout.Name(f.check), err)
 	}
+	if !f.asJSON {
+		fmt.Fprintln(cmd.OutOrStdout(), "Compared here: checksums of the first repetition. The rest is what the file says.")
+	}
 	if v.Outcome != pack.Pass {
 		return fmt.Errorf("%s: the verdict is %q: not all operators were run", textout.Name(f.check), v.Outcome)
 	}

@@ -63,8 +63,9 @@ and Hopper keep 14 bits. By default P is E4M3 times 2^8, or BF16 where V is, and
 sums are in float32. If a result is wrong so and nothing is said of sums, but is
 right for those of a GPU, the verdict is "undecided" and says which: then --sums
 has to be said. A fault that needs other tiles or sums than those that are
-claimed is named with them. Elements that differ and have no bound, since
-something may overflow, leave the verdict undecided too.
+claimed is named with them. Elements that differ and have no bound, since the
+errors of scores may change weights by half or something may overflow, leave the
+verdict undecided too.
 
 --inject makes up a problem that shows a fault, computes it by the kernel with
 that fault, and judges the result as if it were read: "none" is honest.

@@ -323,7 +323,7 @@ func TestVerifyAttentionAccusesNoGPU(t *testing.T) {
 		require.Equal(t, 3, res.status)
 		require.Contains(t, text, "undecided: ")
 		require.Contains(t, res.stderr, "say with --sums how the kernel adds")
-		require.Contains(t, text, "with --sums hopper-wgmma the result is right")
+		require.Contains(t, text, "with --sums hopper-wgmma nothing is outside of its bound")
 		succeed(t, onGPU(path, "--sums", sums)...)
 		if !testing.Short() {
 			require.Contains(t, octavo(nil, onGPU(path, "--sums", "float32")...).stdout, "wrong:")

@@ -352,7 +352,7 @@ func (r *rowBound) bound(out []float64, h, i int) float64 {
 		delta = append(delta, at)
 		moved += sink * at
 	}
-	if moved >= 0.5 || inner >= 0.5 {
+	if !(moved < 0.5 && inner < 0.5) { // NaN, too
 		for c := range out {
 			out[c] = math.Inf(1)
 		}

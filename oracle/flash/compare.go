@@ -24,7 +24,10 @@ type Report struct {
 	// Unbounded are the elements of Out and LSE that differ and have a bound of +Inf, which
 	// says nothing of them.
 	Unbounded int `json:"unbounded"`
-	Rows      int `json:"rows"` // those with an element outside, in Out or LSE
+	// Wide are the elements of rows of Out that are within their bounds although the row is
+	// as far from the wanted one as zeros are: such bounds say nothing.
+	Wide int `json:"wide"`
+	Rows int `json:"rows"` // those with an element outside, in Out or LSE
 	// Worst is the largest error in units of the bound, and +Inf where one side only is
 	// finite or the bound is 0. Nil where all errors are 0.
 	Worst *Worst `json:"worst,omitempty"`
@@ -65,7 +68,7 @@ type Worst struct {
 	Ratio  oracle.Number `json:"ratio"` // error over bound
 }
 
-// OK reports whether nothing is outside.
+// OK reports whether nothing is outside; of what has no bound, see Unbounded, that says nothing.
 func (r *Report) OK() bool { return r.Outside == 0 && r.LSEOutside == 0 }
 
 // Compare compares a kernel's result with exact attention, that of [Exact] for all rows,
@@ -83,7 +86,7 @@ func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Repor
 		var sums norms
 		for i := range s.Queries {
 			at := h*s.Queries + i
-			outside := 0
+			outside, before := 0, sums
 			for c := range s.ValueDim {
 				e := at*s.ValueDim + c
 				g, w := float64(got.Out[e]), want.Out[e]
@@ -98,6 +101,9 @@ func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Repor
 				r.unbounded(g, w, l.Out[e])
 				r.Worst = worse(r.Worst, place)
 				head.Worst = max(head.Worst, place.Ratio)
+			}
+			if off, length := sums.off-before.off, sums.want-before.want; outside == 0 && off > 0 && off >= length {
+				r.Wide += s.ValueDim
 			}
 			r.Outside += outside
 			head.Outside += outside
@@ -197,9 +203,12 @@ func (n *norms) cosine() oracle.Number {
 // String returns the report in a few lines.
 func (r *Report) String() string {
 	var b strings.Builder
-	if r.OK() {
+	switch {
+	case r.OK() && r.Unbounded > 0:
+		fmt.Fprintf(&b, "%d of %d elements and log-sum-exps differ and have no bound", r.Unbounded, r.Elements)
+	case r.OK():
 		fmt.Fprintf(&b, "all %d elements are within their bounds", r.Elements)
-	} else {
+	default:
 		fmt.Fprintf(&b, "%d of %d elements and %d log-sum-exps are outside of their bounds, in %d rows",
 			r.Outside, r.Elements, r.LSEOutside, r.Rows)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -18,32 +19,40 @@ func (v *Verdict) Title() string {
 	outside := v.total(func(r *flash.Report) int { return r.Outside })
 	lse := v.total(func(r *flash.Report) int { return r.LSEOutside })
 	elements := v.total(func(r *flash.Report) int { return r.Elements })
+	looked := fmt.Sprintf("%d elements", elements)
+	if slices.ContainsFunc(v.Sequences, func(q Sequence) bool { return q.Looked != nil }) {
+		looked += " looked at"
+	}
 	switch {
 	case v.Undecided != "":
 		return fmt.Sprintf("undecided: %d of %d elements and %d log-sum-exps are outside of the "+
 			"bounds of sums in float32, and none of those of %s: "+
 			"say with --sums how the kernel adds", outside, elements, lse, v.Undecided)
+	case v.Outcome == "undecided" && v.unbounded() == 0:
+		return fmt.Sprintf("undecided: %d of %d elements are within their bounds, and in rows that are as "+
+			"wrong as zeros would be: operands of fewer keys, or a kernel's bits, would decide it", v.wide(), elements)
 	case v.Outcome == "undecided":
 		return fmt.Sprintf("undecided: %d of %d elements and log-sum-exps differ and have no bound, "+
-			"since something may overflow: operands with smaller scales would decide it", v.unbounded(), elements)
+			"since the errors of scores may change weights by half, or something may overflow: "+
+			"operands with smaller scales would decide it", v.unbounded(), elements)
 	case outside+lse > 0:
 		return fmt.Sprintf("wrong: %d of %d elements and %d log-sum-exps are outside of their bounds, "+
 			"in %d rows",
 			outside, elements, lse, v.total(func(r *flash.Report) int { return r.Rows }))
 	case v.Fault() != nil:
-		return fmt.Sprintf("wrong: all %d elements are within their bounds, but a fault gives them",
-			elements)
+		return fmt.Sprintf("wrong: all %s are within their bounds, but a fault gives them", looked)
 	case !v.Pass:
-		return fmt.Sprintf("wrong: all %d elements are within their bounds, but not all have the bits "+
-			"of %s", elements, v.Kernel.Name)
+		return fmt.Sprintf("wrong: all %s are within their bounds, but not all have the bits of %s", looked, v.Kernel.Name)
+	case elements == 0:
+		return "right: the result has no element"
 	}
-	return fmt.Sprintf("right: all %d elements are within their bounds", elements)
+	return fmt.Sprintf("right: all %s are within their bounds", looked)
 }
 
 // Cause says what explains what is wrong; "" where nothing is.
 func (v *Verdict) Cause() string {
 	if v.Undecided != "" {
-		return fmt.Sprintf("with --sums %s the result is right, and with --sums float32 wrong; "+
+		return fmt.Sprintf("with --sums %s nothing is outside of its bound, and with --sums float32 it is; "+
 			"if the GPU's sums are added to others in float32, --promote says after how many "+
 			"products", v.Undecided)
 	}

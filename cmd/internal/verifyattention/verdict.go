@@ -92,7 +92,7 @@ func (t *task) judge(ctx context.Context, c Claim, o Options) (*Verdict, error) 
 		return nil, err
 	}
 	switch {
-	case v.Undecided != "" || v.Pass && v.unbounded() > 0:
+	case v.Undecided != "" || v.Pass && !v.Bits && v.unbounded()+v.wide() > 0:
 		v.Pass, v.Outcome = false, "undecided"
 	case v.Pass:
 		v.Outcome = "pass"
@@ -105,6 +105,11 @@ func (t *task) judge(ctx context.Context, c Claim, o Options) (*Verdict, error) 
 // unbounded is the number of elements that differ and have no bound.
 func (v *Verdict) unbounded() int {
 	return v.total(func(r *flash.Report) int { return r.Unbounded })
+}
+
+// wide is the number of elements that are as wrong as their bounds are wide.
+func (v *Verdict) wide() int {
+	return v.total(func(r *flash.Report) int { return r.Wide })
 }
 
 // weighed gives the verdict but for the outcome. Where the result is wrong and nothing explains it,
