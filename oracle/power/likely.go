@@ -203,13 +203,13 @@ func lost[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Op
 			if promote > 0 {
 				how = fmt.Sprintf("promoted every %d products", promote)
 			}
-			what := fmt.Sprintf("sums lose bits below 2^-%d of their largest term, as %d-bit accumulators do: ", model.F, model.F+1)
+			what := fmt.Sprintf("lose bits below 2^-%d of their largest term, as %d-bit accumulators do: ", model.F, model.F+1)
 			if same == len(c) && mine > 0 {
-				return what + fmt.Sprintf("all %d elements compared have the bits of %s, %s", same, model.Name, how), nil
+				return "sums " + what + fmt.Sprintf("all %d elements compared have the bits of %s, %s", same, model.Name, how), nil
 			}
 			if its := size(func(n int) T { return c[n] }); its > 0 && mine > 0 && max(mine/its, its/mine) < best {
 				best = max(mine/its, its/mine)
-				text = what + fmt.Sprintf("errors are %.2f times as large as those of %s, %s", mine/its, model.Name, how)
+				text = "sums may " + what + fmt.Sprintf("errors are %.2f times as large as those of %s, %s", mine/its, model.Name, how)
 			}
 		}
 	}
