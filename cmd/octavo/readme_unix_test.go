@@ -41,6 +41,7 @@ var pastedOnRequest = []readmeLine{
 	{"octavo train --checkpoint-every 100", "a minute: 300 steps of two models"},
 	{"octavo train --resume", "100 steps more of that"},
 	{"octavo bench -o", "one to two minutes"},
+	{"octavo audit demo/layer.safetensors", "tries hundreds of faults"},
 }
 
 // notPastedShort are the lines that take seconds, which go test -short leaves out.
@@ -53,7 +54,7 @@ var notPastedShort = []readmeLine{
 	{"octavo evaluate model", "has nothing to evaluate then"},
 	{"octavo generate --model", "has no model then"},
 	{"octavo replay landed", "has nothing to compute then"},
-	{"octavo audit", "tries hundreds of faults"},
+	{"octavo audit --case", "takes seconds"},
 	{"octavo lab accumulation", "takes seconds"},
 	{"octavo report", "has nothing to report then"},
 	{"octavo vectors", "computes exact products"},
@@ -66,7 +67,7 @@ var pastedWithStatus1 = []readmeLine{
 	{"octavo verify demo/layer.safetensors --a x --b w --got demo/wrong.safetensors", "the kernel is wrong"},
 	{"octavo verify attention --inject", "so is this one"},
 	{"octavo audit demo/layer.safetensors", "the test lets faults pass"},
-	{"octavo train --text demo/text.txt --steps 20 --layers 1", "a rule stops it"},
+	{"octavo train --text demo/text.txt --steps 20 --layers 1 --batch 2 -o stopped", "a rule stops it"},
 }
 
 // TestReadmePasted runs the command lines of README.md, and those of each guide in docs, in
