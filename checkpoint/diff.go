@@ -45,9 +45,9 @@ type Difference struct {
 	// weights have the same bytes, under the same configuration, or are not comparable.
 	Unread string
 
-	// Elements were compared: values as float32, which [ReadValues] gives, and bytes of what
-	// holds no floats. Differ are those that are not the same, and First is the first of
-	// them; -1 for none.
+	// Elements were compared: values as float32, which [ReadValues] gives, or float64 where one
+	// of them is that, and bytes of what holds no floats. Differ are those that are not the
+	// same, and First is the first of them; -1 for none.
 	Elements, Differ, First int64
 
 	// Rounded to Type, the narrower of the types of values that are not quantized, so many
@@ -120,7 +120,9 @@ func (d *Difference) numeric() bool {
 	return d.A != nil && d.B != nil && isNumeric(d.A) && isNumeric(d.B)
 }
 
-func isNumeric(w *Weight) bool { return w.Scheme != nil || isFloat(w.Parts[Codes].DType) }
+func isNumeric(w *Weight) bool {
+	return w.Scheme != nil || isFloat(w.Parts[Codes].DType) || isDouble(w)
+}
 
 // Diff compares the weights of two checkpoints by value, in whatever layouts they are: those
 // that choose returns true for, or all if it is nil. The result has those that differ most

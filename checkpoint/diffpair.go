@@ -141,10 +141,12 @@ func alike(a, b *Weight) bool {
 func commonType(a, b *Weight) safetensors.DType {
 	x, y := valuesOf(a), valuesOf(b)
 	switch {
-	case x == y || x != safetensors.F32 && y != safetensors.F32:
-		return "" // the same, or BF16 and F16, of which neither has the other's values
-	case x == safetensors.F32:
+	case x == y:
+		return ""
+	case x == safetensors.F64 || x == safetensors.F32 && y != safetensors.F64:
 		x = y
+	case y != safetensors.F32 && y != safetensors.F64:
+		return "" // BF16 and F16, of which neither has the other's values
 	}
 	if !isFloat(x) {
 		return ""

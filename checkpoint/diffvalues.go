@@ -81,57 +81,80 @@ func (p *pair) flat() bool { return p.A.Scheme == nil && p.B.Scheme == nil }
 
 // compare reads a strip of both and compares it.
 func (p *pair) compare(s *scratch, x span, strip int) (tally, error) {
-	if p.flat() {
-		s.floats, s.floats2 = grow(s.floats, x.hi), grow(s.floats2, x.hi)
-		if err := readPlain(&s.reader, p.A, x.from, s.floats); err != nil {
-			return tally{}, err
-		}
-		if err := readPlain(&s.reader, p.B, x.from, s.floats2); err != nil {
-			return tally{}, err
-		}
-		return p.tally(s.floats, s.floats2, x.from), nil
+	if isDouble(p.A) || isDouble(p.B) {
+		return compareAs(p, s, x, strip, [3]*[]float64{&s.doubles, &s.doubles2, &s.doubles3})
 	}
+	return compareAs(p, s, x, strip, [3]*[]float32{&s.floats, &s.floats2, &s.values})
+}
+
+// compareAs compares values of a type that holds those of both, in buffers that grow.
+func compareAs[T float32 | float64](p *pair, s *scratch, x span, strip int, buffers [3]*[]T) (tally, error) {
 	_, rows, cols := p.A.Dims()
-	n := (x.hi - x.lo) * cols
-	s.floats, s.floats2 = grow(s.floats, n), grow(s.floats2, n)
-	if err := ReadValues(&s.reader, p.A, x.matrix, x.lo, s.floats); err != nil {
+	n := x.hi
+	if !p.flat() {
+		n = (x.hi - x.lo) * cols
+	}
+	*buffers[0], *buffers[1] = grow(*buffers[0], n), grow(*buffers[1], n)
+	a, b := *buffers[0], *buffers[1]
+	if p.flat() {
+		if err := readPlain(&s.reader, p.A, x.from, a); err != nil {
+			return tally{}, err
+		}
+		if err := readPlain(&s.reader, p.B, x.from, b); err != nil {
+			return tally{}, err
+		}
+		return tallyOf(p, a, b, x.from), nil
+	}
+	if err := ReadValues(&s.reader, p.A, x.matrix, x.lo, a); err != nil {
 		return tally{}, err
 	}
 	var err error
 	if p.cross {
-		err = readAcross(s, p.B, x.matrix, x.lo, x.hi, strip, s.floats2)
+		err = readAcross(s, p.B, x.matrix, x.lo, x.hi, strip, b, buffers[2])
 	} else {
-		err = ReadValues(&s.reader, p.B, x.matrix, x.lo, s.floats2)
+		err = ReadValues(&s.reader, p.B, x.matrix, x.lo, b)
 	}
 	if err != nil {
 		return tally{}, err
 	}
-	return p.tally(s.floats, s.floats2, (int64(x.matrix)*int64(rows)+int64(x.lo))*int64(cols)), nil
+	return tallyOf(p, a, b, (int64(x.matrix)*int64(rows)+int64(x.lo))*int64(cols)), nil
 }
 
 // readPlain reads values that are not quantized, whatever their rows are.
-func readPlain(r *Reader, w *Weight, first int64, dst []float32) error {
+func readPlain[T float32 | float64](r *Reader, w *Weight, first int64, dst []T) error {
 	e := w.Parts[Codes]
+	if isDouble(w) {
+		return safetensors.ReadElements(w.from.files[e.File], e.Name, first, dst)
+	}
 	size := e.DType.Size()
 	r.bytes = grow(r.bytes, len(dst)*size)
 	if err := w.from.ReadBytes(e, first*int64(size), r.bytes); err != nil {
 		return err
 	}
-	decodeScales(dst, r.bytes, e.DType, tensor.Float32Scales)
+	if dst, ok := any(dst).([]float32); ok {
+		decodeScales(dst, r.bytes, e.DType, tensor.Float32Scales)
+		return nil
+	}
+	r.wide = grow(r.wide, len(dst))
+	decodeScales(r.wide, r.bytes, e.DType, tensor.Float32Scales)
+	for i, x := range r.wide {
+		dst[i] = T(x)
+	}
 	return nil
 }
 
 // readAcross reads rows [lo, hi) of the transpose of a matrix of a weight, of which it reads
 // the whole in strips.
-func readAcross(s *scratch, w *Weight, matrix, lo, hi, strip int, dst []float32) error {
+func readAcross[T float32 | float64](s *scratch, w *Weight, matrix, lo, hi, strip int, dst []T, buffer *[]T) error {
 	_, rows, cols := w.Dims()
 	for _, x := range spansOf(w, 1, rows, cols, tensor.Block{Rows: 1}, strip) {
-		s.values = grow(s.values, (x.hi-x.lo)*cols)
-		if err := ReadValues(&s.reader, w, matrix, x.lo, s.values); err != nil {
+		*buffer = grow(*buffer, (x.hi-x.lo)*cols)
+		values := *buffer
+		if err := ReadValues(&s.reader, w, matrix, x.lo, values); err != nil {
 			return err
 		}
 		for c := x.lo; c < x.hi; c++ {
-			from := s.values[(c-x.lo)*cols:][lo:hi]
+			from := values[(c-x.lo)*cols:][lo:hi]
 			for r, v := range from {
 				dst[r*rows+c] = v
 			}
@@ -140,8 +163,8 @@ func readAcross(s *scratch, w *Weight, matrix, lo, hi, strip int, dst []float32)
 	return nil
 }
 
-// tally compares values, of which the first is the given element.
-func (p *pair) tally(a, b []float32, first int64) tally {
+// tallyOf compares values, of which the first is the given element.
+func tallyOf[T float32 | float64](p *pair, a, b []T, first int64) tally {
 	t := tally{first: -1, firstNonFinite: -1}
 	for i, x := range a {
 		y := b[i]
@@ -149,7 +172,7 @@ func (p *pair) tally(a, b []float32, first int64) tally {
 		switch {
 		case d == 0:
 			t.Signal += float64(u * u)
-			if x == 0 && math.Float32bits(x) != math.Float32bits(y) {
+			if x == 0 && math.Signbit(u) != math.Signbit(float64(y)) {
 				t.zeroSigns++
 			}
 			continue
@@ -169,7 +192,7 @@ func (p *pair) tally(a, b []float32, first int64) tally {
 		if t.differ++; t.first < 0 {
 			t.first = first + int64(i)
 		}
-		if p.Type == "" || !sameValue(roundTo(p.Type, x), roundTo(p.Type, y)) {
+		if p.Type == "" || !sameValue(roundTo(p.Type, u), roundTo(p.Type, float64(y))) {
 			t.rounded++
 		}
 	}
@@ -177,11 +200,15 @@ func (p *pair) tally(a, b []float32, first int64) tally {
 }
 
 // sameValue reports whether two numbers are the same, all NaN being one.
-func sameValue(x, y float32) bool { return x == y || x != x && y != y }
+func sameValue[T float32 | float64](x, y T) bool { return x == y || x != x && y != y }
 
-func roundTo(d safetensors.DType, x float32) float32 {
-	if d == safetensors.F16 {
-		return float16.Fromfloat32(x).Float32()
+// roundTo rounds a value once.
+func roundTo(d safetensors.DType, x float64) float32 {
+	switch d {
+	case safetensors.F32:
+		return float32(x)
+	case safetensors.F16:
+		return float16.Fromfloat32(odd(x)).Float32()
 	}
-	return fp8.BFloat16FromFloat32(x).Float32()
+	return fp8.BFloat16FromFloat32(odd(x)).Float32()
 }

@@ -201,6 +201,10 @@ func (p *Plan) target(
 	if rule == nil {
 		return p.plain(w), nil
 	}
+	if isDouble(w) {
+		return nil, sentinel.Errorf(ErrLayout, "tensor %q is F64: layouts of codes are for F32, F16 or BF16: convert it to one of them first, or leave it out",
+			w.Name)
+	}
 	if kept := p.keep(w, rule, o, alike); kept != nil {
 		return kept, nil
 	}
@@ -268,7 +272,7 @@ func (p *Plan) plain(w *Weight) *Target {
 		d = p.Layout.Plain
 	case w.Scheme != nil:
 		d = safetensors.BF16
-	case p.Layout.Plain != "" && isFloat(d) && len(w.Shape) > 1:
+	case p.Layout.Plain != "" && (isFloat(d) || d == safetensors.F64) && len(w.Shape) > 1:
 		d = p.Layout.Plain
 	}
 	shape := w.Shape
@@ -291,7 +295,7 @@ func swapped(shape []int) []int {
 // modules of which configurations have to say so.
 func (p *Plan) quantizes(w *Weight, o PlanOptions) *Rule {
 	module, isModule := stem(w.Name)
-	if p.Layout.Plain != "" || w.Scheme == nil && !isFloat(w.Parts[Codes].DType) || w.Len() == 0 {
+	if p.Layout.Plain != "" || w.Scheme == nil && !isFloat(w.Parts[Codes].DType) && !isDouble(w) || w.Len() == 0 {
 		return nil
 	}
 	rule := p.Layout.rule(w.Name)

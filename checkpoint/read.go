@@ -29,6 +29,7 @@ type Reader struct {
 	halves   []fp8.BFloat16
 	floats16 []float16.Float16
 	floats   []float32
+	doubles  []float64
 }
 
 // Tensor returns rows [lo, hi) of a matrix of a quantized weight; lo must be where a block
@@ -196,7 +197,7 @@ func decodeScales(dst []float32, src []byte, d safetensors.DType, f tensor.Scale
 // narrower: what fp8_cast_bf16.py of DeepSeek-V3 computes. Values that are not quantized are
 // converted to T, exactly or rounded once.
 //
-// It is an error if the weight holds no numbers of up to 32 bits, if dst is not whole rows, and
+// It is an error if the weight holds no floating-point numbers, if dst is not whole rows, and
 // if there are no such rows.
 func ReadValues[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) error {
 	_, _, cols := w.Dims()
@@ -213,6 +214,12 @@ func ReadValues[T fp8.Float](r *Reader, w *Weight, matrix, lo int, dst []T) erro
 	}
 	if w.Scheme == nil && typeOf[T]() == w.Parts[Codes].DType {
 		return readStored(w, matrix, lo, dst)
+	}
+	if isDouble(w) {
+		r.doubles = grow(r.doubles, n*cols)
+		err := readStored(w, matrix, lo, r.doubles)
+		narrowDoubles(r, dst, r.doubles)
+		return err
 	}
 	if err := r.load(w, matrix, lo, n); err != nil {
 		return err
@@ -269,7 +276,7 @@ func (r *Reader) load(w *Weight, matrix, lo, n int) error {
 		if err := w.unscaled(); err != nil {
 			return err
 		}
-		return sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: want values of F32, F16 or BF16",
+		return sentinel.Errorf(ErrLayout, "%s: tensor %q is %s: want values of F64, F32, F16 or BF16",
 			e.File, e.Name, e.DType)
 	}
 }

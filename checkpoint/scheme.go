@@ -248,6 +248,7 @@ func (s *Scheme) Infos(
 	return infos, which, nil
 }
 
+// isFloat reports whether a type is one that layouts have values and scales in.
 func isFloat(d safetensors.DType) bool {
 	switch d {
 	case safetensors.F32, safetensors.F16, safetensors.BF16:

@@ -35,6 +35,8 @@ type scratch struct {
 	floats16        []float16.Float16
 	floats, floats2 []float32
 	values, before  []float32
+
+	doubles, doubles2, doubles3 []float64
 }
 
 type work struct {

@@ -236,6 +236,12 @@ func convertMeasured[T fp8.Float](
 	s *scratch, w *Weight, p span, dst []T, first int64,
 ) (e Error, err error) {
 	n := p.hi - p.lo
+	if isDouble(w) {
+		if err := ReadValues(&s.reader, w, p.matrix, p.lo, dst); err != nil {
+			return e, err
+		}
+		return measureDoubles(dst, s.reader.doubles, first), nil
+	}
 	if err := s.reader.load(w, p.matrix, p.lo, n); err != nil {
 		return e, err
 	}

@@ -23,7 +23,7 @@ type matrix struct {
 	oneScale bool         // for several strips
 	scale    fp8.Scale    // that one, once it is known
 
-	codes *codesSource // where the matrix is one of codes
+	codes *Source // where the matrix is one of codes
 	result
 }
 

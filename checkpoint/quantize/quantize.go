@@ -205,7 +205,7 @@ func (q *quantizer) copy(p part) {
 func (q *quantizer) quantize(m *matrix, ofCodes bool) {
 	if ofCodes {
 		q.give(func(*worker) (err error) {
-			m.codes, err = newCodesSource(q.file, m.Info)
+			m.codes, err = NewSource(q.file, m.Info)
 			return err
 		})
 		if q.pool.Wait() != nil {

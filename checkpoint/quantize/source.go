@@ -11,8 +11,9 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// codesSource reads what codes and their scales stand for.
-type codesSource struct {
+// Source reads what codes and their scales stand for, as [File] has written them: a matrix NAME
+// whose scales are NAME_scale_inv. It may be used by several goroutines at once.
+type Source struct {
 	file       *safetensors.File
 	name       string
 	format     fp8.Format
@@ -23,13 +24,18 @@ type codesSource struct {
 	outer      tensor.Outer
 }
 
-// newCodesSource returns the source of a tensor of codes that passes checkCodes.
-func newCodesSource(file *safetensors.File, info safetensors.Info) (*codesSource, error) {
+// NewSource returns the source of a tensor of codes, of which it reads the scales. The file must
+// stay open. It is an error if it is no matrix of codes, if it has no scales or if it is not
+// known which block shares one.
+func NewSource(file *safetensors.File, info safetensors.Info) (*Source, error) {
+	if !isCodes(file, info) {
+		return nil, fmt.Errorf("tensor %q is %s %v: want a matrix of codes", info.Name, info.DType, info.Shape)
+	}
 	block, scales, err := blockOf(file, info)
 	if err != nil {
 		return nil, err
 	}
-	s := &codesSource{file: file, name: info.Name, bits: info.DType.Bits(), block: block}
+	s := &Source{file: file, name: info.Name, bits: info.DType.Bits(), block: block}
 	s.format, _ = tensorfile.FormatIn(file, info)
 	s.rows, s.cols = (&tensor.Tensor{Shape: info.Shape}).Dims()
 	read, err := tensorfile.ReadScales(file, scales)
@@ -46,30 +52,33 @@ func newCodesSource(file *safetensors.File, info safetensors.Info) (*codesSource
 	return s, nil
 }
 
-// read fills a buffer with n elements from the given one on. Each is the exact product of a
-// code's value and its scales, or its quotient by an outer one, in float64.
-func (s *codesSource) read(b *exactBuffer, first int64, n int) error {
+// Format returns that of the codes.
+func (s *Source) Format() fp8.Format { return s.format }
+
+// Read returns the values of n elements from the given one on, and their codes, one a byte, in
+// memory of b: until the next call. Each value is the exact product of a code's and its scale,
+// times or divided by an outer one in float64.
+func (s *Source) Read(b *Buffer, first int64, n int) (values []float64, codes []byte, err error) {
 	b.values = slices.Grow(b.values[:0], n)[:n]
 	dst := b.values
-	codes, err := tensorfile.ReadCodes(s.file, s.name, s.bits, first, n, &b.codes, &b.packed)
-	if err != nil {
-		return err
+	if codes, err = tensorfile.ReadCodes(s.file, s.name, s.bits, first, n, &b.codes, &b.packed); err != nil {
+		return nil, nil, err
 	}
 	blockRows, blockCols := s.block.Extents(s.rows, s.cols)
 	_, gridCols := s.block.Grid(s.rows, s.cols)
 	row, col := int(first/int64(s.cols)), int(first%int64(s.cols))
-	for len(codes) > 0 {
-		n := min(blockCols-col%blockCols, s.cols-col, len(codes))
-		fp8.DecodeScaled(dst[:n], codes[:n], s.format, s.scales[row/blockRows*gridCols+col/blockCols])
+	for left := codes; len(left) > 0; {
+		n := min(blockCols-col%blockCols, s.cols-col, len(left))
+		fp8.DecodeScaled(dst[:n], left[:n], s.format, s.scales[row/blockRows*gridCols+col/blockCols])
 		if !s.outer.None() {
 			under(dst[:n], float64(s.outer.At(row)), s.outer.Divide)
 		}
-		dst, codes = dst[n:], codes[n:]
+		dst, left = dst[n:], left[n:]
 		if col += n; col == s.cols {
 			row, col = row+1, 0
 		}
 	}
-	return nil
+	return b.values, codes, nil
 }
 
 // under multiplies or divides values by their outer scale.
@@ -130,13 +139,8 @@ func isGrid(shape []int, b tensor.Block, rows, cols int) bool {
 	return r == gridRows && c == gridCols
 }
 
-// exactBuffer holds what a part of some codes stands for. It grows to the largest.
-type exactBuffer struct {
+// Buffer holds what a [Source] reads. Its zero value is empty; it grows to the largest.
+type Buffer struct {
 	values        []float64
 	codes, packed []byte
-}
-
-func (b *exactBuffer) read(s *codesSource, first int64, n int) (tensorfile.Array, error) {
-	err := s.read(b, first, n)
-	return tensorfile.Values[float64](b.values), err
 }

@@ -13,7 +13,7 @@ import (
 type worker struct {
 	*quantizer
 	buffers map[tensorfile.Type]tensorfile.Buffer
-	exact   exactBuffer
+	exact   Buffer
 	tensor  tensor.Tensor
 	bytes   []byte // scales as they are written, or what is copied
 }
@@ -25,7 +25,8 @@ func newWorker(q *quantizer) *worker {
 func (w *worker) read(m *matrix, s span) (tensorfile.Array, error) {
 	if m.codes != nil {
 		first, n := m.elements(s)
-		return w.exact.read(m.codes, first, n)
+		values, _, err := m.codes.Read(&w.exact, first, n)
+		return tensorfile.Values[float64](values), err
 	}
 	t := tensorfile.TypeIn(w.file, m.Info)
 	b := w.buffers[t]

@@ -22,61 +22,74 @@ directory stands for the files in it, not in those below, whose names end in
 .safetensors; several files are reported as one model, and one that is named
 twice counts once.
 
-First come totals, and the recipes ranked for these files: each float matrix
-(two or more dimensions: F64, F32, F16 or BF16) is quantized under every recipe
-that is for --format but te-delayed, which needs the amax of earlier steps, in
-the block that the recipe's library gives to weights. The best recipe loses the
-smallest share of values, saturated or flushed, to 0.1%; where that is the same,
-it has the highest SQNR in its worst matrix, to 0.1 dB; then the highest median,
-to 0.1 dB; then the fewest bytes of scales. Recipes that are equal in all that
-are as good as each other, whichever stands first. One that makes finite values
-NaN or infinite comes after those that do not.
+Codes are read with their scales as convert, diff and lint read them, whichever
+layout the configuration, names, types and shapes show, and as quantize writes
+them: what is said of them is of the dequantized values. Codes of which the
+scales are not known are decoded alone, and what is quantized by a method that
+is not read is named as not judged.
 
-  SQNR     signal-to-quantization-noise ratio in decibels, over finite values
-  satur.   finite values too large for their scale (saturated)
-  flushed  values that are not zero and would become zero (underflow)
+First come totals, and the recipes ranked for these files: each matrix of values
+(two or more dimensions: F64, F32, F16, BF16 or dequantized; never scales) is
+quantized under every recipe that is for --format but te-delayed, which needs
+the amax of earlier steps, in the block that the recipe's library gives to
+weights. These are the measures:
 
-Then comes a line for each tensor:
+  lost   the share of values other than zero that are saturated, flushed to zero
+         or made NaN or infinite by the scale
+  row    the largest error of a row of the matrix
+  block  the mean error of blocks of 128 values in a row, or fewer at its end
+  crest  amax over the root mean square of the values
+  SQNR   the signal-to-quantization-noise ratio of the matrix in decibels: it
+         hides what is lost of small values beside large ones, and nothing is
+         ranked by it
 
-  lost     saturated, flushed, or made NaN or infinite by the scale
-  SQNR     as above, both under the best recipe, or that of --profile
-  best     the highest SQNR that any recipe gives this tensor
-  amax     the largest finite magnitude
-  range    log2 amax - log2 smallest nonzero magnitude, in bits
+An error is the root of the energy (the sum of squares) of the difference over
+the energy of the values of that row or block; all are over finite values.
 
-Names are shortened to fit 80 columns, unless --wide: the parts before the last
-dots to their first letters, then in the middle. The riskiest tensors come
-first:
+The best recipe has the smallest share lost of the matrix of which it loses
+most, to 0.1%; where that is the same, the smallest error of any row, to 1%;
+then the smallest block error in its worst matrix, then in the median one, to
+0.1%; then the fewest bytes of scales. Recipes that are equal in all that are as
+good as each other, whichever stands first. One that makes finite values NaN or
+infinite comes after those that do not.
+
+Then comes a line for each tensor, with the measures under the best recipe, or
+that of --profile, and amax, the largest finite magnitude. Names are shortened
+to fit 80 columns, unless --wide: the parts before the last dots to their first
+letters, then in the middle. The riskiest tensors come first:
 
   1. those with values that are NaN or infinite, the largest share first
   2. those with values that the recipe makes NaN or infinite
   3. those with values that saturate
   4. those of whose values other than zero 1% or more are flushed, each by share
-  5. those whose SQNR is 1 dB or more below the median, the lowest first
-  6. all others, matrices before the rest, the lowest SQNR first
+  5. those with a row error, a block error or a crest of twice the median of all
+     matrices or more, the largest ratio first
+  6. those that were not judged
+  7. all others, matrices before the rest, the largest of these ratios first
 
-With --detail each tensor has a table of all recipes, with the smallest and
-largest dequantization scale, instead of a line. The values of codes (F8, F6 and
-F4) are those of the codes alone, with the shares that are zero and that are the
-largest; where the tensor NAME has scales in NAME_scale_inv, their shape and
-range are printed. U8 with such scales are codes of the format that the metadata
-name as octavo.format.NAME or for the whole file as octavo.format, and scales of
-U8 are what they name as octavo.scale_format, e8m0 or ue4m3. Scales that are NaN
-or none are named.
+With --detail each tensor has a table of all recipes, with the smallest
+dequantization scale, instead of a line, and its range, log2 amax - log2
+smallest nonzero magnitude. Of codes (F8, F6 and F4) it has the shares that are
+zero and that are the largest, and shape and range of their scales. U8 with
+scales NAME_scale_inv are codes of the format that the metadata name as
+octavo.format.NAME or for the whole file as octavo.format, and scales of U8 are
+what they name as octavo.scale_format, e8m0 or ue4m3. Scales that are NaN or
+none are named.
 
 With --json everything is one object, with the tensors in the order of their
 files unless --sort says otherwise. NaN and infinities are the strings "NaN",
 "+Inf" and "-Inf"; smallest is 0 where all values are 0, and rangeBits is then
 "NaN", as is the SQNR.
 
-With --html a page has the same with charts: the recipes, the SQNR of each
+With --html a page has the same with charts: the recipes, the errors of each
 tensor, and how many values there are in each power of two, of all matrices
 together and of the 12 riskiest, beside the range of the format. Its table has
 the first 1000 tensors. It is complete before anything is printed.
 
 Large tensors are read in strips, and twice if a recipe has one scale for a
 tensor. If a signal stops the command, the text and the page are of the
-tensors that were done; there is no JSON then.`
+tensors that were done, and say so; there is no JSON then, and nothing at all
+where no tensor was done.`
 
 const inspectExample = `  octavo inspect model.safetensors
   octavo inspect model/ --profile deepseek --top 20 --html inspect.html
@@ -158,6 +171,9 @@ func runInspect(cmd *cobra.Command, job inspect.Job, out inspectOutput) error {
 	shown.Finish()
 	if err != nil && ctx.Err() == nil {
 		return err
+	}
+	if err != nil && len(report.Tensors) == 0 {
+		return stopped(ctx, fmt.Sprintf("0 of %d tensors were read, nothing was written", report.Selected))
 	}
 	if out.html != "" {
 		m := machine.Current()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"html"
 	"math"
@@ -52,35 +53,36 @@ metadata odd: "a\nb"
   F8_E8M0              1                2        2 B
   BOOL                 1                1        1 B
 
-Tensors of codes: 1 with scales, 1 without.
+Tensors of codes: 1 with scales, 1 without. Values of 2 are those of codes
+alone.
 NaN or infinite: 6 values in 3 tensors.
 
 The float matrix encoded to E4M3, the best recipe first:
 
-                                  bytes of      SQNR dB
-  recipe                  block     scales  worst median   satur.  flushed
-  te-current-pow2         tensor       4 B 152.11 152.11        0      25%
+                                  bytes of  worst of a matrix   median SQNR dB
+  recipe                  block     scales   lost    row  block  block   worst
+  te-current-pow2         tensor       4 B    33%   100%    50%    50%  152.11
 
-Tensors, the riskiest first; lost (saturated, flushed or made NaN) and SQNR in
-dB are under te-current-pow2:
+Tensors, the riskiest first; lost (saturated, flushed or made NaN), row and
+block error and SQNR in dB are under te-current-pow2:
 
-  type shape amax range lost   SQNR name
+  type shape amax crest lost  row block   SQNR name
 - with values that are NaN or infinite:
-  F32  1        -     -    -      - hopeless
+  F32  1        -     -    -    -     -      - hopeless
     ^ 1 NaN, 0 +Inf, 0 -Inf, the first at element 0
-  E5M2 4        1   0.0    -      - e5m2
+  E5M2 4        1     1    -    -     -      - e5m2
     ^ 1 NaN, 1 +Inf, 1 -Inf, the first at element 1
-  F32  4        3   1.0    -      - vector
+  F32  4        3  1.26    -    -     -      - vector
     ^ 1 NaN, 0 +Inf, 1 -Inf, the first at element 0
 - of which 1% or more of what is not zero is flushed to zero:
-  F32  2x2      4  25.3  25% 152.11 w
+  F32  2x2      4  1.98  33% 100%   50% 152.11 w
 - others:
-  E4M3 1x2    448  17.8    -      - codes
-  E8M0 1x2      2   2.0    -      - codes_scale_inv
-  F32  2        0     -    -      - zeros
-  F32  0x3      -     -    -      - empty
-  I32  1        -     -    -      - ids
-  BOOL 1        -     -    -      - "es\x1bcape"
+  E4M3 1x2    448  1.41    -    -     -      - codes
+  E8M0 1x2      2  1.37    -    -     -      - codes_scale_inv
+  F32  2        0     -    -    -     -      - zeros
+  F32  0x3      -     -    -    -     -      - empty
+  I32  1        -     -    -    -     -      - ids
+  BOOL 1        -     -    -    -     -      - "es\x1bcape"
 `, succeed(t, "inspect", path, "--profile", "te-current-pow2"))
 
 	detail := succeed(t, "inspect", path, "--detail", "--sort", "file")
@@ -88,25 +90,25 @@ dB are under te-current-pow2:
 	first, rest, _ := strings.Cut(detail, "\n\ncodes\n")
 	lines := strings.Split(first, "\n")
 	require.Len(t, lines, 2+len(tensorfile.ProfilesFor(fp8.E4M3)))
-	require.Equal(t, `  F32 [2 2]  amax 4  smallest 1e-07  range 25.3 bits
-  recipe                  block     satur.  flushed  SQNR dB scale min       max
-  te-current              tensor         0      25%   145.83   0.00893   0.00893
-  te-current-pow2         tensor         0      25%   152.11    0.0156    0.0156`, strings.Join(lines[:4], "\n"))
-	require.Equal(t, `  F8_E4M3 [1 2]  amax 448  smallest 0.001953  range 17.8 bits
-  of the codes 0 are zero and 50% the largest
+	require.Equal(t, `  F32 [2 2]  amax 4  crest 1.98  smallest 1e-07  range 25.3 bits
+  recipe                  block    satur. flushed    row  block SQNR dB    scale
+  te-current              tensor        0     25%   100%    50%  145.83  0.00893
+  te-current-pow2         tensor        0     25%   100%    50%  152.11   0.0156`, strings.Join(lines[:4], "\n"))
+	require.Equal(t, `  F8_E4M3 [1 2]  amax 448  crest 1.41  smallest 0.001953  range 17.8 bits
+  0 of the values are zero, 50% of the codes the largest
   scales codes_scale_inv
     F8_E8M0 [1 2]  0.5 to 2
 
 codes_scale_inv
-  F8_E8M0 [1 2]  amax 2  smallest 0.5  range 2.0 bits
+  F8_E8M0 [1 2]  amax 2  crest 1.37  smallest 0.5  range 2.0 bits
 
 e5m2
-  F8_E5M2 [4]  amax 1  smallest 1  range 0.0 bits
-  of the codes 0 are zero and 0 the largest
+  F8_E5M2 [4]  amax 1  crest 1  smallest 1  range 0.0 bits
+  0 of the values are zero, 0 of the codes the largest
   1 NaN, 1 +Inf, 1 -Inf, the first at element 1
 
 vector
-  F32 [4]  amax 3  smallest 1.5  range 1.0 bits
+  F32 [4]  amax 3  crest 1.26  smallest 1.5  range 1.0 bits
   1 NaN, 0 +Inf, 1 -Inf, the first at element 0
 
 zeros
@@ -142,7 +144,8 @@ type jsonFile struct {
 	Ranking []inspect.RankedRecipe
 	Tensors []struct {
 		File, Name, DType string
-		Format            string
+		Format, Scheme    string
+		NotJudged         string
 		Shape             []int
 		Bytes             int64
 		Risk              struct {
@@ -151,7 +154,7 @@ type jsonFile struct {
 		}
 		Values *struct {
 			Elements, Zeros, NaN, PosInf, NegInf int64
-			Amax, Smallest, RangeBits            scaling.Float
+			Amax, Smallest, RangeBits, Crest     scaling.Float
 			FirstNonFinite                       *int
 			Largest                              *int64
 		}
@@ -166,6 +169,7 @@ type jsonFile struct {
 			Saturated, Flushed, Subnormal int64
 			BecameNonFinite               int64
 			SQNRDecibels                  any
+			RowError, BlockError          any
 			ScaleMin, ScaleMax            scaling.Float
 		}
 	}
@@ -242,16 +246,19 @@ func TestInspectQuantized(t *testing.T) {
 	require.Equal(t, "row", got.Metadata["octavo.block"])
 	require.Len(t, got.Tensors, 2)
 	for _, report := range got.Tensors {
-		require.Empty(t, report.Recipes, report.Name)
-		if report.Name == name {
-			require.Equal(t, scaling.Float(448), report.Values.Amax)
-			require.Equal(t, name+"_scale_inv", report.Scales.Name)
-			require.Equal(t, []int{172, 1}, report.Scales.Shape)
-			scales, err := filetest.Open(t, out).Float32s(name + "_scale_inv")
-			require.NoError(t, err)
-			lo, hi := tensorfile.ScaleRange(scales)
-			require.Equal(t, []scaling.Float{lo, hi}, []scaling.Float{report.Scales.Min, report.Scales.Max})
+		if report.Name != name {
+			require.Empty(t, report.Recipes, report.Name)
+			continue
 		}
+		require.Equal(t, name+"_scale_inv", report.Scales.Name)
+		require.Equal(t, []int{172, 1}, report.Scales.Shape)
+		scales, err := filetest.Open(t, out).Float32s(name + "_scale_inv")
+		require.NoError(t, err)
+		lo, hi := tensorfile.ScaleRange(scales)
+		require.Equal(t, []scaling.Float{lo, hi}, []scaling.Float{report.Scales.Min, report.Scales.Max})
+		require.InDelta(t, 448*float64(hi), float64(report.Values.Amax), 1e-7)
+		require.Equal(t, "torchao-rowwise", got.Judge)
+		require.Len(t, report.Recipes, len(tensorfile.ProfilesFor(fp8.E4M3)))
 	}
 }
 
@@ -293,12 +300,12 @@ func TestInspectNarrow(t *testing.T) {
 		require.Nil(t, file.Tensors[got[name]].Values, "%s is what it is in the file", name)
 	}
 	text := succeed(t, "inspect", path, "--detail", "--only", "^w$")
-	require.Contains(t, text, "F4 [2 4]  amax 6  smallest 0.5  range 3.6 bits\n  of the codes 38% are zero and 25% the largest\n  scales w_scale_inv\n    F8_E4M3 [2 1]  1 to 2\n")
+	require.Contains(t, text, "F4 [2 4]  amax 6  crest 1.77  smallest 0.5  range 3.6 bits\n  38% of the values are zero, 25% of the codes the largest\n  dequantized as octavo [2 4]\n  scales w_scale_inv\n    F8_E4M3 [2 1]  1 to 2\n")
 	page := filepath.Join(t.TempDir(), "page.html")
 	succeed(t, "inspect", path, "--html", page)
 	written, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Contains(t, string(written), "How many codes of F4 stand for values in each power of two")
+	require.True(t, strings.Contains(string(written), "How many codes of F6_E2M3 stand for values in each power of two"))
 
 	odd := filetest.Write(t, nil, filetest.Raw("w", safetensors.F4, []int{2, 4}, make([]byte, 4)...))
 	data, err := os.ReadFile(odd)
@@ -357,6 +364,8 @@ func TestInspectSeveral(t *testing.T) {
 		require.NoError(t, safetensors.WriteFile(filepath.Join(dir, name), []safetensors.Tensor{filetest.F32(long, []int{2, 2}, values...)}, nil))
 	}
 	text := succeed(t, "inspect", dir)
+	require.Contains(t, text, "\n^ two.safetensors: tensor\n\""+long+"\" is in\none.safetensors, too\n")
+	text = strings.Replace(text, "\""+long+"\"", "", 1)
 	for line := range strings.Lines(strings.ReplaceAll(text, dir, "dir")) {
 		require.LessOrEqual(t, len(line)-1, 80, line)
 	}
@@ -392,4 +401,24 @@ func TestInspectPage(t *testing.T) {
 	require.Contains(t, html.UnescapeString(command), "octavo inspect '"+path+"' --detail --html "+page+" --profile mx-floor,te-block<")
 	fail(t, 2, "are the same file: write another one", "inspect", path, "--html", path)
 	fail(t, 1, "name another file with --html", "inspect", path, "--html", filepath.Join(dir, "absent", "page.html"))
+}
+
+// TestInspectStoppedAtOnce is stopped before anything was read: it writes no page and says nothing
+// of values.
+func TestInspectStoppedAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	path, page := filepath.Join(dir, "in.safetensors"), filepath.Join(dir, "page.html")
+	require.NoError(t, safetensors.WriteFile(path, []safetensors.Tensor{filetest.F32("w", []int{1, 2}, 1, 2)}, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, more := range [][]string{nil, {"--json"}, {"--detail"}} {
+		root := newRoot()
+		var stdout bytes.Buffer
+		root.SetOut(&stdout)
+		root.SetArgs(append([]string{"inspect", path, "--progress", "none", "--html", page}, more...))
+		err := root.ExecuteContext(ctx)
+		require.ErrorContains(t, err, "0 of 1 tensors were read, nothing was written")
+		require.Empty(t, stdout.String())
+		require.NoFileExists(t, page)
+	}
 }

@@ -30,7 +30,7 @@ func TestTooLittleMemory(t *testing.T) {
 		tensorOf("c", safetensors.F32, 400, 400),
 	}, nil))
 	require.NoError(t, safetensors.WriteFile(weight, []safetensors.Tensor{
-		tensorOf("w", safetensors.F32, 128, 4096), tensorOf("codes", safetensors.F8E4M3, 2048, 1024), tensorOf("codes_scale_inv", safetensors.F32, 1, 1),
+		tensorOf("w", safetensors.F32, 128, 4096), tensorOf("codes", safetensors.F8E4M3, 2048, 1024), tensorOf("codes_scale_inv", safetensors.F32, 16, 8),
 	}, nil))
 	ids := filepath.Join(dir, "ids")
 	require.NoError(t, os.WriteFile(ids, []byte("1 2 3 4"), 0o600))

@@ -85,7 +85,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	fail(t, 1, "octavo: open "+absent+": no such file or directory: name a safetensors file", "inspect", absent)
 	fail(t, 1, text+": ", "inspect", text)
 	fail(t, 1, "want a complete safetensors file", "inspect", text)
-	fail(t, 1, "octavo: "+dir+" has no file that ends in .safetensors", "inspect", dir)
+	fail(t, 1, "octavo: "+dir+": it has no index and no .safetensors file", "inspect", dir)
 	quantize := []string{"quantize", "-o", filetest.Output(t), "--profile", "te-block"}
 	fail(t, 2, "want one file, there are 0 arguments", quantize...)
 	fail(t, 2, "want one file, there are 2 arguments", append(quantize, absent, text)...)

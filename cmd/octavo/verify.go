@@ -42,10 +42,11 @@ have to do with those are in them. The report says what would decide it, as a
 claim of the order of scales does.
 
 An element fails where bits are demanded if its bits differ, and otherwise if it
-is farther from the exact result than its bound; two NaN never differ, and zeros of different sign do where bits are
-demanded or the bound is 0. Where bits are demanded, the report says as well how
-far C is from the exact result in units of a bound: that of the prediction,
-derived from what it cut off, or that of float32 sums for canonical.
+is farther from the exact result than its bound; two NaN never differ, and zeros
+of different sign do where bits are demanded or the bound is 0. Where bits are
+demanded, the report says as well how far C is from the exact result in units of
+a bound: that of the prediction, derived from what it cut off, or that of
+float32 sums for canonical.
 
 Of a C that is too large --sample looks at some elements, each as exactly as
 otherwise: C is cut into tiles, and of each one element is chosen at random, so

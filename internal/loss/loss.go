@@ -24,30 +24,45 @@ func NewDecoder(f fp8.Format) *Decoder {
 	return &d
 }
 
-// Noise is the sum over finite values of the squared difference to what their codes in
-// t stand for. Values have been widened. The order of the sum depends on nothing but the
-// shape.
-func (d *Decoder) Noise(values tensorfile.Array, allFinite bool, t *tensor.Tensor) float64 {
+// BlockCols is the width of a block whose error is compared with its own energy: so many
+// values of a row, or fewer at its end.
+const BlockCols = 128
+
+// BlockNoise appends, for each block of each row, the sum over finite values of the squared
+// difference to what their codes in t stand for. Values have been widened. The order of a
+// sum depends on nothing but the shape.
+func (d *Decoder) BlockNoise(sums []float64, values tensorfile.Array, allFinite bool, t *tensor.Tensor) []float64 {
 	switch values := values.(type) {
 	case tensorfile.Values[float32]:
-		return noise(d, values, allFinite, t)
+		return blockNoise(sums, d, values, allFinite, t)
 	case tensorfile.Values[float64]:
-		return noise(d, values, allFinite, t)
+		return blockNoise(sums, d, values, allFinite, t)
 	}
 	panic(notWidened)
 }
 
 const notWidened = "loss: values that were not widened"
 
-func noise[T float32 | float64](d *Decoder, values []T, allFinite bool, t *tensor.Tensor) (sum float64) {
+func blockNoise[T float32 | float64](sums []float64, d *Decoder, values []T, allFinite bool, t *tensor.Tensor) []float64 {
 	each := noiseOfSome[T]
 	if allFinite {
 		each = noiseOfAll[T]
 	}
+	_, cols := t.Dims()
 	for r, scale := range runs(t) {
-		sum += each(d, values[r.lo:r.hi], t.Codes[r.lo:r.hi], scale)
+		for lo := r.lo; lo < r.hi; {
+			col := lo % cols
+			hi := min(r.hi, lo+cols-col, lo+BlockCols-col%BlockCols)
+			noise := each(d, values[lo:hi], t.Codes[lo:hi], scale)
+			if col%BlockCols == 0 {
+				sums = append(sums, noise)
+			} else {
+				sums[len(sums)-1] += noise
+			}
+			lo = hi
+		}
 	}
-	return sum
+	return sums
 }
 
 // run is elements [lo, hi) of a tensor.
@@ -122,15 +137,25 @@ func noiseOfSome[T float32 | float64](d *Decoder, values []T, codes []byte, scal
 	return sum
 }
 
-// Signal is the sum of the squares of finite values, which have been widened.
-func Signal(values tensorfile.Array, allFinite bool) float64 {
+// BlockEnergies appends, for each block of each row of so many columns, the sum of the
+// squares of finite values, which have been widened.
+func BlockEnergies(sums []float64, values tensorfile.Array, allFinite bool, cols int) []float64 {
 	switch values := values.(type) {
 	case tensorfile.Values[float32]:
-		return signal(values, allFinite)
+		return blockEnergies(sums, values, allFinite, cols)
 	case tensorfile.Values[float64]:
-		return signal(values, allFinite)
+		return blockEnergies(sums, values, allFinite, cols)
 	}
 	panic(notWidened)
+}
+
+func blockEnergies[T float32 | float64](sums []float64, values []T, allFinite bool, cols int) []float64 {
+	for lo := 0; lo < len(values); {
+		hi := min(lo+cols-lo%cols, lo+BlockCols)
+		sums = append(sums, signal(values[lo:hi], allFinite))
+		lo = hi
+	}
+	return sums
 }
 
 func signal[T float32 | float64](values []T, allFinite bool) float64 {
@@ -151,7 +176,7 @@ func signal[T float32 | float64](values []T, allFinite bool) float64 {
 	return (a + b) + (c + d)
 }
 
-// SQNR is the ratio of both sums in decibels: +Inf if nothing is lost, NaN if there is no
+// SQNR is the ratio of signal and noise in decibels: +Inf if nothing is lost, NaN if there is no
 // signal or a finite value became NaN.
 func SQNR(signal, noise float64) float64 {
 	return (&fp8.Detail{SquaredSum: signal, SquaredError: noise}).SQNR()

@@ -50,7 +50,11 @@ func TestAsDetail(t *testing.T) {
 					} else {
 						require.True(t, sums.Noise != sums.Noise, "%v", recipe)
 					}
-					noise, signal := d.Noise(v, !broken, &x), Signal(v, !broken)
+					blocks, energies := d.BlockNoise(nil, v, !broken, &x), BlockEnergies(nil, v, !broken, 141)
+					require.Len(t, blocks, 37*2)
+					require.Len(t, energies, 37*2)
+					requireBlocks(t, values, &x, blocks, energies)
+					noise, signal := sum(blocks), sum(energies)
 					require.InEpsilon(t, st.Detail.SquaredSum, signal, 1e-12)
 					if want := st.Detail.SquaredError; want != want {
 						require.True(t, noise != noise, "%v", recipe)
@@ -64,6 +68,36 @@ func TestAsDetail(t *testing.T) {
 	}
 	require.True(t, math.IsNaN(SQNR(0, 0)))
 	require.True(t, math.IsInf(SQNR(1, 0), 1))
+}
+
+func sum(all []float64) (s float64) {
+	for _, x := range all {
+		s += x
+	}
+	return s
+}
+
+// requireBlocks compares with sums over the blocks of 128 of each row, one value at a time.
+func requireBlocks(t *testing.T, values []float32, x *tensor.Tensor, noise, energy []float64) {
+	t.Helper()
+	decoded := make([]float64, len(values))
+	tensor.Dequantize(decoded, x)
+	rows, cols := x.Dims()
+	wantNoise, wantEnergy := make([]float64, len(noise)), make([]float64, len(noise))
+	for i, v := range values {
+		if k := i/cols*(len(noise)/rows) + i%cols/128; v-v == 0 {
+			wantNoise[k] += (float64(v) - decoded[i]) * (float64(v) - decoded[i])
+			wantEnergy[k] += float64(v) * float64(v)
+		}
+	}
+	require.InEpsilonSlice(t, wantEnergy, energy, 1e-12)
+	for k, want := range wantNoise {
+		if want != want {
+			require.True(t, noise[k] != noise[k])
+		} else {
+			require.InDelta(t, want, noise[k], 1e-6*wantEnergy[k])
+		}
+	}
 }
 
 // TestSumsOfHalves compares sums of 16-bit values with those of the same values widened.
@@ -87,8 +121,8 @@ func TestSumsOfHalves(t *testing.T) {
 		sums := d.Sums(v, true, &x)
 		wide := v.Widen(new([]float32))
 		require.Equal(t, d.Sums(wide, true, &x), sums)
-		require.InEpsilon(t, Signal(wide, true), sums.Signal, 1e-12)
-		require.InEpsilon(t, d.Noise(wide, true, &x), sums.Noise, 1e-12)
+		require.InEpsilon(t, sum(BlockEnergies(nil, wide, true, 1001)), sums.Signal, 1e-12)
+		require.InEpsilon(t, sum(d.BlockNoise(nil, wide, true, &x)), sums.Noise, 1e-12)
 	}
 }
 

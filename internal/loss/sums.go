@@ -8,7 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Sums are [Signal] and [Decoder.Noise].
+// Sums are those of [BlockEnergies] and [Decoder.BlockNoise] over all blocks.
 type Sums struct{ Signal, Noise float64 }
 
 // Add adds the sums of values that follow.

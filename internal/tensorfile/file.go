@@ -18,14 +18,18 @@ import (
 // Open opens a safetensors file. Its errors say what is wanted.
 func Open(path string) (*safetensors.File, error) {
 	file, err := safetensors.Open(path)
-	var system *fs.PathError
-	switch {
-	case errors.As(err, &system):
-		return nil, fmt.Errorf("%w: name a safetensors file", err)
-	case err != nil:
-		return nil, fmt.Errorf("%w: want a complete safetensors file", err)
+	if err != nil {
+		return nil, Wanted(err)
 	}
 	return file, nil
+}
+
+// Wanted adds to an error of a file that cannot be opened what is wanted.
+func Wanted(err error) error {
+	if system := (*fs.PathError)(nil); errors.As(err, &system) {
+		return fmt.Errorf("%w: name a safetensors file", err)
+	}
+	return fmt.Errorf("%w: want a complete safetensors file", err)
 }
 
 // Find returns the description of a tensor that has to be there.

@@ -82,6 +82,11 @@ func decodeE8M0(dst []float32, src []byte) {
 	}
 }
 
+// ScaleFormatIn returns the format of a tensor of scales of a file.
+func ScaleFormatIn(file *safetensors.File, info safetensors.Info) (tensor.ScaleFormat, bool) {
+	return operands.ScaleFormatIn(file, info)
+}
+
 // CanBeScales reports whether a tensor of a file can be scales. Those of F8_E4M3 are UE4M3,
 // and of bytes the metadata say what they are.
 func CanBeScales(file *safetensors.File, info safetensors.Info) bool {
@@ -107,8 +112,14 @@ type Scales struct {
 }
 
 // ReadScales reads a tensor of scales, which may be wrong.
-func ReadScales(file *safetensors.File, info safetensors.Info) (s Scales, err error) {
-	if s.Format, _ = operands.ScaleFormatIn(file, info); !s.Format.Encoded() {
+func ReadScales(file *safetensors.File, info safetensors.Info) (Scales, error) {
+	f, _ := operands.ScaleFormatIn(file, info)
+	return ReadScalesOf(file, info, f)
+}
+
+// ReadScalesOf is ReadScales of scales in a format that is known.
+func ReadScalesOf(file *safetensors.File, info safetensors.Info, f tensor.ScaleFormat) (s Scales, err error) {
+	if s.Format = f; !f.Encoded() {
 		s.Values, err = file.Float32s(info.Name)
 		return s, err
 	}

@@ -157,12 +157,15 @@ func TestPartOfC(t *testing.T) {
 	}
 	c := append([]float32(nil), old...)
 	require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{Accumulate: true, Bias: bias}))
-	v, err := Check(t.Context(), c, old, a, b, Claim{Alarms: Fail}, Options{Bias: bias, Sample: &Sample{Elements: 100}})
+	v, err := Check(t.Context(), c, old, a, b, Claim{Alarms: Fail}, Options{Bias: bias, Sample: &Sample{Elements: 1 << 17}})
 	require.NoError(t, err)
 	require.True(t, v.Pass, v.Together())
 	require.Equal(t, [2]int{256, 256}, [2]int{v.Power.Rows, v.Power.Cols})
 	require.Contains(t, v.Together(), "errors of 256 rows and 256 columns raise no alarm")
 	require.Zero(t, v.Power.Report.Left)
+	few, err := Check(t.Context(), c, old, a, b, Claim{}, Options{Bias: bias, Sample: &Sample{Elements: 100}})
+	require.NoError(t, err)
+	require.Contains(t, few.Together(), "errors of 10 rows and 10 columns raise no alarm")
 	require.Equal(t, []int{1, 4, 7}, evenly(9, 3))
 	require.Equal(t, []int{0, 1, 2}, evenly(3, 3))
 	require.Equal(t, 511<<14, evenly(1<<23, 256)[255]) // of which int32 has not the double
@@ -170,7 +173,7 @@ func TestPartOfC(t *testing.T) {
 	for i := range c {
 		c[i] = math.Float32frombits(math.Float32bits(c[i]) + 1)
 	}
-	v, err = Check(t.Context(), c, old, a, b, Claim{Alarms: Fail}, Options{Bias: bias, Sample: &Sample{Elements: 100}})
+	v, err = Check(t.Context(), c, old, a, b, Claim{Alarms: Fail}, Options{Bias: bias, Sample: &Sample{Elements: 1 << 17}})
 	require.NoError(t, err)
 	require.Zero(t, v.Report.Outside)
 	require.False(t, v.Pass)

@@ -194,3 +194,26 @@ func TestDistinct(t *testing.T) {
 		require.Contains(t, logged, `operand "a": its scales have 2 distinct values in 2048: `)
 	}
 }
+
+// TestUndecided fails a test whose verdict is undecided, or only an alarm, and says which.
+func TestUndecided(t *testing.T) {
+	a, b, c := operands(t)
+	small := make([]float32, len(c))
+	for i, x := range c {
+		small[i] = x * (1 - 0x1p-20)
+	}
+	r := run(t, "TestAlarm", func(t testing.TB) { oracletest.Check(t, small, a, b, judge.Claim{}, oracletest.Options{}) })
+	require.Len(t, r.errors, 1)
+	require.Contains(t, r.errors[0], "the kernel's C is wrong\n\nFAIL: all 600 elements are within the bound")
+
+	far := *a
+	far.Scales = append([]float32(nil), a.Scales...)
+	for i := range far.Scales {
+		far.Scales[i] = 0x1p122
+	}
+	require.NoError(t, gemm.Multiply(t.Context(), c, &far, b, gemm.Options{}))
+	r = run(t, "TestUndecided", func(t testing.TB) { oracletest.Check(t, c, &far, b, judge.Claim{}, oracletest.Options{}) })
+	require.Len(t, r.errors, 1)
+	require.Contains(t, r.errors[0], "it is undecided whether the kernel's C is right\n\nUNDECIDED: ")
+	require.Contains(t, r.errors[0], "What would decide it")
+}

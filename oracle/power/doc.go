@@ -38,6 +38,7 @@
 //	codes        errors of a row of C have the signs of what one code of A is multiplied by,
 //	             or those of a column of one of B: that code was another
 //	subnormals   errors are as if subnormal codes were zero
+//	size         errors are larger than those of the claimed model's sums
 //
 // One fault may raise several. Score and limit are in standard deviations, about; a void
 // test says nothing: correct kernels fail it with these operands, which happens where data
@@ -254,10 +255,25 @@
 //
 //	OCTAVO_EXHAUSTIVE=1 go test ./oracle/power -run TestTable -v -timeout 30m
 //
+// # Sums of models
+//
+// Where the claim is the bound of a model of matrix instructions, errors are compared with
+// those of the model's own sums, of which three are predicted: with the products of a block
+// of K as they come, backwards and shuffled. A kernel may add in another order, so errors
+// may be half as large again as the largest of the three, in all of C and in each row,
+// column and tile, and those of an element four times the largest that was predicted; one
+// cut of a sum's last bit is always allowed. Unlike the above that is no bound but was
+// measured: of 432 results of kernels that keep to the models of Hopper, Ada and Blackwell,
+// in orders of their own, in splits or better, in F32, BF16 and F16, of normal, positive,
+// wide and two-valued data at K = 512 and 2048, none raises the alarm, and the largest
+// score is 0.46 of its limit. Sums that are never promoted raise it where a promotion every
+// 128 products is claimed: at K = 512 they are off 2.3 times as far.
+//
+//	OCTAVO_EXHAUSTIVE=1 go test ./oracle/power -run 'TestHonestModels|TestUnpromoted' -v
+//
 // # What is not judged
 //
-// Directed rounding is no subject of R or S: [Measure] refuses a claim of truncated sums,
-// or of the sums of a model of matrix instructions. Those have [oracle.Predict], whose
-// bits need no statistics: any change of one shows, and [Bits] says which faults change
-// any. Elements that are not finite are left to the worst-case judge.
+// Directed rounding is no subject of R or S: [Measure] refuses a claim of truncated sums.
+// The bits of a model, [oracle.Predict], need no statistics: any change of one shows, and
+// [Bits] says which faults change any. Elements that are not finite are left to the worst-case judge.
 package power

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
-	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // printDetails prints all that is known of each tensor.
@@ -21,7 +20,7 @@ func (t *TensorReport) print(w io.Writer) {
 		fmt.Fprintf(w, "%s\n", textout.Name(t.File))
 	}
 	fmt.Fprintf(w, "%s\n  %s", textout.Name(t.Name), t.DType)
-	if t.isCodes && t.DType == safetensors.U8 {
+	if t.isCodes && t.isBytes() {
 		fmt.Fprintf(w, " of %s", t.Format)
 	}
 	fmt.Fprintf(w, " %v", t.Shape)
@@ -29,17 +28,22 @@ func (t *TensorReport) print(w io.Writer) {
 		t.Values.print(w)
 	}
 	fmt.Fprintln(w)
+	if t.Scheme != "" {
+		fmt.Fprintf(w, "  dequantized as %s %v\n", t.Scheme, t.weightShape)
+	}
 	if s := t.Scales; s != nil {
 		fmt.Fprintf(w, "  scales %s\n    %s %v  %.4g to %.4g\n", textout.Name(s.Name), s.DType, s.Shape, s.Min, s.Max)
 		s.printFaults(w)
 	}
+	t.printUnjudged(w)
 	if len(t.Recipes) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "  %-23s %-7s %8s %8s %8s %9s %9s\n", "recipe", "block", "satur.", "flushed", "SQNR dB", "scale min", "max")
+	fmt.Fprintf(w, "  %-23s %-7s %7s %7s %6s %6s %7s %8s\n", "recipe", "block", "satur.", "flushed", "row", "block", "SQNR dB", "scale")
 	for _, p := range t.Recipes {
-		fmt.Fprintf(w, "  %-23s %-7s %8s %8s %8s %9.3g %9.3g\n", p.Profile, p.Block,
-			textout.Percent(p.Saturated, t.Values.Elements), textout.Percent(p.Flushed, t.Values.Elements), textout.Decibels(float64(p.SQNR)), p.ScaleMin, p.ScaleMax)
+		fmt.Fprintf(w, "  %-23s %-7s %7s %7s %6s %6s %7s %8.3g\n", p.Profile, p.Block,
+			textout.Percent(p.Saturated, t.Values.Elements), textout.Percent(p.Flushed, t.Values.Elements),
+			percent(p.RowError), percent(p.BlockError), textout.Decibels(float64(p.SQNR)), p.ScaleMin)
 		if p.BecameNonFinite > 0 {
 			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", textout.Share(p.BecameNonFinite, t.Values.Elements))
 		}
@@ -49,14 +53,14 @@ func (t *TensorReport) print(w io.Writer) {
 func (v *ValuesReport) print(w io.Writer) {
 	switch {
 	case v.Amax > 0:
-		fmt.Fprintf(w, "  amax %.4g  smallest %.4g  range %.1f bits", v.Amax, v.Smallest, v.Range)
+		fmt.Fprintf(w, "  amax %.4g  crest %.3g  smallest %.4g  range %.1f bits", v.Amax, v.Crest, v.Smallest, v.Range)
 	case v.Zeros > 0:
 		fmt.Fprint(w, "  all finite values are 0")
 	case v.Elements == 0:
 		fmt.Fprint(w, "  empty")
 	}
 	if v.Largest != nil && v.Elements > 0 {
-		fmt.Fprintf(w, "\n  of the codes %s are zero and %s the largest", textout.Percent(v.Zeros, v.Elements), textout.Percent(*v.Largest, v.Elements))
+		fmt.Fprintf(w, "\n  %s of the values are zero, %s of the codes the largest", textout.Percent(v.Zeros, v.Elements), textout.Percent(*v.Largest, v.Elements))
 	}
 	if v.FirstNonFinite != nil {
 		fmt.Fprintf(w, "\n  %d NaN, %d +Inf, %d -Inf, the first at element %d", v.NaN, v.PosInf, v.NegInf, *v.FirstNonFinite)

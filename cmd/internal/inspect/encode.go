@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/loss"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -41,9 +42,11 @@ func (in *inspector) encode(w *worker, m *measurement, s span, values, wide tens
 	if err := try(in.ctx, values, t, tensor.Options{Stats: &st, Workers: 1}); err != nil {
 		return encoded{}, err
 	}
-	return encoded{
+	e := encoded{
 		saturated: st.Saturated(), flushed: st.Flushed, becameNonFinite: st.BecameNonFinite, subnormal: st.Subnormal,
-		noise:    in.decoder.Noise(wide, st.NonFinite() == 0, t),
 		scaleMin: slices.Min(t.Scales), scaleMax: slices.Max(t.Scales),
-	}, nil
+	}
+	w.noise = in.decoder.BlockNoise(w.noise[:0], wide, st.NonFinite() == 0, t)
+	e.compare(w.noise, w.energy, (m.plan.cols-1)/loss.BlockCols+1)
+	return e, nil
 }

@@ -72,7 +72,7 @@ func (j *Job) selected() (all []*measurement, total int64) {
 	for i := range j.Inputs {
 		for _, info := range j.Inputs[i].File.Tensors() {
 			if tensorfile.Selects(j.Only, info.Name) {
-				all = append(all, &measurement{input: &j.Inputs[i], info: info})
+				all = append(all, newMeasurement(&j.Inputs[i], info))
 				total += info.Bytes()
 			}
 		}
@@ -95,8 +95,12 @@ type inspector struct {
 // inspect has a tensor inspected. It is read twice where recipes have one scale for all
 // of several strips.
 func (in *inspector) inspect(m *measurement) error {
-	var err error
-	if m.plan, err = newPlan(m.input.File, m.info, in.recipes, in.all, in.strip); err != nil {
+	err := m.readScales()
+	if err != nil {
+		in.give(m, func(*worker) error { return err })
+		return err
+	}
+	if m.plan, err = newPlan(m, in.recipes, in.all, in.strip); err != nil {
 		in.give(m, func(*worker) error { return err })
 		return err
 	}
@@ -107,7 +111,6 @@ func (in *inspector) inspect(m *measurement) error {
 	for i, s := range m.plan.strips() {
 		in.give(m, func(w *worker) error { return in.survey(w, m, i, s) })
 	}
-	in.give(m, func(*worker) error { return m.readScales() })
 	if len(m.plan.late) == 0 {
 		return nil
 	}

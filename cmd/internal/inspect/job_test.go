@@ -169,12 +169,63 @@ func requireWhole(t *testing.T, file *safetensors.File, got *TensorReport) {
 		} else {
 			require.Equal(t, fmt.Sprint(sqnr), fmt.Sprint(float64(r.SQNR)), "%s %s", got.Name, p)
 		}
+		row, block := errorsOf(values, &x)
+		requireAbout(t, row, r.RowError, "%s %s", got.Name, p)
+		requireAbout(t, block, r.BlockError, "%s %s", got.Name, p)
 		lo, hi := tensorfile.ScaleRange(x.Scales)
 		require.Equal(t, fmt.Sprint(lo, hi), fmt.Sprint(r.ScaleMin, r.ScaleMax), "%s %s", got.Name, p)
 		binades, lowest := trim(&want.Detail.Exponents)
 		require.Equal(t, binades, got.binades, got.Name)
 		require.Equal(t, lowest, got.lowest)
 	}
+}
+
+// errorsOf returns the largest error of a row and the mean of those of blocks of 128 values in
+// a row, by their definition: the root of the energy of the difference over that of the values.
+func errorsOf(values tensorfile.Array, x *tensor.Tensor) (row, block float64) {
+	var all []float64
+	switch v := values.Widen(new([]float32)).(type) {
+	case tensorfile.Values[float32]:
+		for _, y := range v {
+			all = append(all, float64(y))
+		}
+	case tensorfile.Values[float64]:
+		all = v
+	}
+	decoded := make([]float64, len(all))
+	tensor.Dequantize(decoded, x)
+	rows, cols := x.Dims()
+	relative := func(lo, hi int) (e float64, ok bool) {
+		noise, energy := 0.0, 0.0
+		for i := lo; i < hi; i++ {
+			if v := all[i]; v-v == 0 {
+				noise += (v - decoded[i]) * (v - decoded[i])
+				energy += v * v
+			}
+		}
+		return math.Sqrt(noise / energy), energy > 0
+	}
+	n := 0
+	for i := range rows {
+		if e, ok := relative(i*cols, (i+1)*cols); ok {
+			row = max(row, e)
+		}
+		for at := 0; at < cols; at += 128 {
+			if e, ok := relative(i*cols+at, i*cols+min(at+128, cols)); ok {
+				block, n = block+e, n+1
+			}
+		}
+	}
+	return row, block / float64(max(n, 1))
+}
+
+func requireAbout(t *testing.T, want float64, got jsonout.Number, message ...any) {
+	t.Helper()
+	if want != want {
+		require.True(t, got != got, message...)
+		return
+	}
+	require.InDelta(t, want, float64(got), 1e-6*want+1e-12, message...)
 }
 
 // TestProfiles tries only some recipes, in the order in which they are asked for.
@@ -187,7 +238,9 @@ func TestProfiles(t *testing.T) {
 			require.Len(t, got.Recipes, 2)
 			for k, p := range []scaling.Profile{scaling.MXFloor, scaling.TECurrent} {
 				a, b := *want.under(p), got.Recipes[k] // strips differ, and with them the last digits
-				a.SQNR, b.SQNR = jsonout.Number(math.Round(1e9*float64(a.SQNR))), jsonout.Number(math.Round(1e9*float64(b.SQNR)))
+				for _, x := range []*jsonout.Number{&a.SQNR, &b.SQNR, &a.RowError, &b.RowError, &a.BlockError, &b.BlockError} {
+					*x = jsonout.Number(math.Round(1e9 * float64(*x)))
+				}
 				require.Equal(t, fmt.Sprint(a), fmt.Sprint(b))
 			}
 		}
@@ -277,7 +330,7 @@ func TestOpenErrors(t *testing.T) {
 	good := filetest.Write(t, nil, filetest.F32("w", []int{1}, 1))
 	dir := t.TempDir()
 	_, err := Open([]string{good, dir})
-	require.ErrorContains(t, err, dir+" has no file that ends in .safetensors: name files")
+	require.ErrorContains(t, err, dir+": it has no index and no .safetensors file: name files")
 	_, err = Open([]string{filepath.Join(dir, "missing")})
 	require.ErrorContains(t, err, "missing: no such file or directory: name a safetensors file")
 
@@ -320,8 +373,8 @@ func TestPlan(t *testing.T) {
 		{[]int{10, 10, 8}, recipes[2:3], 200, 1, 0, 4},
 		{[]int{100}, recipes, 40, 0, 0, 10},
 	} {
-		file := filetest.Open(t, filetest.Write(t, nil, filetest.F32("w", c.shape, make([]float32, safetensors.Info{DType: safetensors.F32, Shape: c.shape}.Len())...)))
-		p, err := newPlan(file, filetest.Info(t, file, "w"), c.recipes, c.recipes, c.strip)
+		in := inputs(t, filetest.Write(t, nil, filetest.F32("w", c.shape, make([]float32, safetensors.Info{DType: safetensors.F32, Shape: c.shape}.Len())...)))
+		p, err := newPlan(newMeasurement(&in[0], filetest.Info(t, in[0].File, "w")), c.recipes, c.recipes, c.strip)
 		require.NoError(t, err)
 		require.Equal(t, []int{c.ready, c.late, c.height}, []int{len(p.ready), len(p.late), p.height}, "%v", c)
 		next, n := int64(0), 0

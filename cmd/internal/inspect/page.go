@@ -7,13 +7,11 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
-	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 //go:embed page.html
@@ -21,7 +19,7 @@ var pageSource string
 
 var pageTemplate = page.New("inspect", pageSource, template.FuncMap{
 	"deref": func(c *chart.Chart) chart.Chart { return *c },
-	"size":  size, "percent": textout.Percent, "dB": func(x jsonout.Number) string { return textout.Decibels(float64(x)) },
+	"size":  size, "percent": textout.Percent, "share": percent, "dB": func(x jsonout.Number) string { return textout.Decibels(float64(x)) },
 })
 
 // What a page shows at most, so that one of a thousand tensors, or of a million, is still
@@ -55,68 +53,68 @@ func (r *Report) WritePage(w io.Writer, v View, command, machine string) error {
 func (d pageData) Title() string { return textout.Name(d.title()) }
 
 // Matrices says how many there are.
-func (d pageData) Matrices() string { return matrices(d.Totals.Matrices) }
+func (d pageData) Matrices() string { return d.matrices() }
 
 // Counts says how much there is.
 func (d pageData) Counts() string { return d.counts() }
 
-// NonFinite says how many values are not finite.
-func (d pageData) NonFinite() string { return d.Totals.nonFinite() }
-
 // Several reports whether there are several files.
 func (d pageData) Several() bool { return len(d.Files) > 1 }
 
-// Stopped reports whether some tensors are missing.
-func (d pageData) Stopped() bool { return len(d.Tensors) < d.Selected }
-
-// RankingChart has the SQNR of each recipe.
+// RankingChart has the errors of each recipe.
 func (d pageData) RankingChart() chart.Chart {
 	c := chart.Chart{
-		Title: "Recipes by SQNR", Y: "SQNR in dB",
-		Description: "For each recipe, the best first, the signal-to-quantization-noise ratio of its worst matrix and the median of all.",
+		Title: "Recipes by error", Y: "error in percent",
+		Description: "For each recipe, the best first, the error of the worst row of any matrix, and the mean error of blocks in the worst matrix and in the median one.",
 	}
-	worst, middle := chart.Series{Name: "worst matrix", Mark: chart.Crosses, Color: "vermilion"}, chart.Series{Name: "median", Mark: chart.Rings, Color: "blue"}
+	row := chart.Series{Name: "worst row", Mark: chart.Crosses, Color: "vermilion"}
+	worst, middle := chart.Series{Name: "blocks, worst matrix", Mark: chart.Dots, Color: "black"}, chart.Series{Name: "blocks, median", Mark: chart.Rings, Color: "blue"}
 	for i, of := range d.Ranking {
 		c.Labels = append(c.Labels, string(of.Profile))
-		worst.Points = append(worst.Points, chart.Point{X: float64(i), Y: float64(of.WorstSQNR), Name: string(of.Profile)})
-		middle.Points = append(middle.Points, chart.Point{X: float64(i), Y: float64(of.MedianSQNR), Name: string(of.Profile)})
+		point := func(x jsonout.Number) chart.Point {
+			return chart.Point{X: float64(i), Y: 100 * float64(x), Name: string(of.Profile)}
+		}
+		row.Points = append(row.Points, point(of.WorstRowError))
+		worst.Points = append(worst.Points, point(of.WorstBlockError))
+		middle.Points = append(middle.Points, point(of.MedianBlockError))
 	}
-	c.Series = []chart.Series{worst, middle}
+	c.Series = []chart.Series{row, worst, middle}
 	return c
 }
 
-// TensorChart has the SQNR of each matrix, in the order of the files: of all, or of the
-// riskiest. There is none where no SQNR is a number.
+// TensorChart has the errors of each matrix under the judging recipe, in the order of the
+// files: of all, or of the riskiest. There is none where no error is a number.
 func (d pageData) TensorChart() *chart.Chart {
-	c := &chart.Chart{Title: "SQNR by tensor", X: "place in the files", Y: "SQNR in dB"}
-	judged := chart.Series{Name: string(d.Judge), Mark: chart.Dots, Color: "vermilion"}
-	best := chart.Series{Name: "best recipe of each", Mark: chart.Rings, Color: "blue"}
-	left := 0
+	c := &chart.Chart{Title: "Error by tensor", X: "place in the files", Y: "error in percent"}
+	row := chart.Series{Name: "worst row", Mark: chart.Crosses, Color: "vermilion"}
+	block := chart.Series{Name: "blocks", Mark: chart.Rings, Color: "blue"}
+	left, numbers := 0, 0
 	for i := range d.Tensors {
 		t := &d.Tensors[i]
-		if len(t.Recipes) == 0 {
+		of := t.under(d.Judge)
+		if of == nil {
 			continue
 		}
 		if t.Risk.Rank > mostPoints {
 			left++
 			continue
 		}
+		if e := float64(of.RowError); e-e == 0 && t.Values.Amax > 0 {
+			numbers++
+		}
 		name := textout.Shorten(textout.Name(t.Name), 60)
-		judged.Points = append(judged.Points, chart.Point{X: float64(i + 1), Y: d.sqnr(t), Name: name})
-		best.Points = append(best.Points, chart.Point{X: float64(i + 1), Y: t.bestSQNR(), Name: name})
+		row.Points = append(row.Points, chart.Point{X: float64(i + 1), Y: 100 * float64(of.RowError), Name: name})
+		block.Points = append(block.Points, chart.Point{X: float64(i + 1), Y: 100 * float64(of.BlockError), Name: name})
 	}
-	c.Series = []chart.Series{judged}
-	if len(d.Ranking) > 1 {
-		c.Series = []chart.Series{best, judged}
-	}
-	c.Description = fmt.Sprintf("The signal-to-quantization-noise ratio of each float matrix under %s, and under the recipe that is best for it.", d.Judge)
+	c.Series = []chart.Series{row, block}
+	c.Description = fmt.Sprintf("The error of the worst row of each matrix under %s, and the mean error of its blocks.", d.Judge)
 	if left > 0 {
 		c.Description += fmt.Sprintf(" The %d matrices with the least risk are left out.", left)
 	}
-	if d.Median-d.Median == 0 {
-		c.Lines = []chart.Reference{{Name: "median", Value: d.Median}}
+	if m := d.Medians.BlockError; m-m == 0 {
+		c.Lines = []chart.Reference{{Name: "median", Value: 100 * m}}
 	}
-	if !slices.ContainsFunc(best.Points, func(p chart.Point) bool { return p.Y-p.Y == 0 }) {
+	if numbers == 0 {
 		return nil
 	}
 	return c
@@ -223,27 +221,31 @@ func (d pageData) limits(top float64) []chart.Reference {
 
 // pageRow is a tensor in the table.
 type pageRow struct {
-	Name, File, Type, Shape, Amax, Range string
+	Name, File, Type, Shape, Amax, Crest, Range string
 
-	Saturated, Flushed, SQNR, Best string
-	Risk                           string
+	Saturated, Flushed, Row, Block, SQNR string
+	Risk                                 string
 }
 
 func (r *Report) pageRow(t *TensorReport) pageRow {
 	row := pageRow{
-		Name: textout.Name(t.Name), File: textout.Name(filepath.Base(t.File)), Type: t.pageType(), Shape: shape(t.Shape), Amax: amax(t), Range: rangeBits(t),
-		Saturated: "-", Flushed: "-", SQNR: textout.Decibels(r.sqnr(t)), Best: textout.Decibels(t.bestSQNR()), Risk: string(t.Risk.Reason),
+		Name: textout.Name(t.Name), File: textout.Name(filepath.Base(t.File)), Type: t.pageType(), Shape: shape(t.weightShape), Amax: amax(t), Crest: crest(t), Range: rangeBits(t),
+		Saturated: "-", Flushed: "-", Row: "-", Block: "-", SQNR: textout.Decibels(r.sqnr(t)), Risk: string(t.Risk.Reason),
+	}
+	if t.NotJudged != "" {
+		row.Risk = "not judged: " + textout.Name(t.NotJudged)
 	}
 	if of := t.under(r.Judge); of != nil {
 		row.Saturated, row.Flushed = textout.Percent(of.Saturated, t.Values.Elements), textout.Percent(of.Flushed, t.Values.Elements)
+		row.Row, row.Block = percent(of.RowError), percent(of.BlockError)
 	}
 	return row
 }
 
 // pageType is the type of a tensor, and the format of codes that are bytes.
 func (t *TensorReport) pageType() string {
-	if t.isCodes && t.DType == safetensors.U8 {
-		return t.Format + " in U8"
+	if t.isCodes && t.isBytes() {
+		return t.Format + " in " + string(t.DType)
 	}
 	return string(t.DType)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
-	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -27,23 +26,34 @@ type plan struct {
 
 // newPlan returns the plan of a tensor. Its strips are those for all recipes, of which
 // some are tried, so that sums have the same digits whichever are.
-func newPlan(file *safetensors.File, info safetensors.Info, recipes, all []scaling.Recipe, strip int64) (plan, error) {
-	p := plan{cols: 1, of: tensorfile.TypeIn(file, info)}
-	if p.readable = tensorfile.NewBuffer(p.of) != nil; !p.readable {
+func newPlan(m *measurement, recipes, all []scaling.Recipe, strip int64) (plan, error) {
+	info := m.info
+	p := plan{cols: 1, of: tensorfile.TypeIn(m.input.File, info)}
+	if p.readable = m.why == "" && (m.dequantized() || tensorfile.NewBuffer(p.of) != nil); !p.readable {
 		return p, nil
 	}
-	if info.Len() > math.MaxInt {
+	if m.elements() > math.MaxInt {
 		return p, fmt.Errorf("tensor %q: this machine cannot count the elements of %s %v", info.Name, info.DType, info.Shape)
 	}
 	unit := int64(max(info.DType.Size(), 1))
-	p.rows = int(info.Len())
-	if !tensorfile.IsMatrix(file, info) {
+	p.rows = int(m.elements())
+	if !m.isMatrix() {
 		recipes = nil
 	}
 	blockRows := 1
-	if len(recipes) > 0 {
-		p.rows, p.cols = (&tensor.Tensor{Shape: info.Shape}).Dims()
+	if len(recipes) > 0 || m.dequantized() {
+		p.rows, p.cols = (&tensor.Tensor{Shape: m.shape}).Dims()
 		blockRows = commonRows(all, p.rows)
+	}
+	if m.own != nil {
+		unit = 8
+	}
+	if m.weight != nil {
+		unit = 4
+		_, rows, cols := m.weight.Dims()
+		if n, _ := m.weight.Block.Extents(rows, cols); m.weight.Block.Rows != 0 { // else most of a block is read twice
+			blockRows = min(blockRows/gcd(blockRows, n)*n, max(p.rows, 1))
+		}
 	}
 	rowOfBlocks := int64(blockRows) * int64(p.cols)
 	what := fmt.Sprintf("tensor %q: a strip of %d rows of %s %v", info.Name, blockRows, info.DType, info.Shape)

@@ -13,24 +13,33 @@ import (
 
 // RankedRecipe says what a recipe would do to all matrices.
 type RankedRecipe struct {
-	Profile         scaling.Profile `json:"profile"`
-	Block           string          `json:"block"`
-	ScaleBytes      int64           `json:"scaleBytes"`
-	WorstSQNR       jsonout.Number  `json:"worstSQNRDecibels"` // of a matrix that is not all zeros; NaN if there is none
-	WorstTensor     string          `json:"worstTensor"`
-	MedianSQNR      jsonout.Number  `json:"medianSQNRDecibels"`
-	Saturated       int64           `json:"saturated"`
-	Flushed         int64           `json:"flushed"`
-	BecameNonFinite int64           `json:"becameNonFinite"`
-	Elements        int64           `json:"elements"`
+	Profile    scaling.Profile `json:"profile"`
+	Block      string          `json:"block"`
+	ScaleBytes int64           `json:"scaleBytes"`
+
+	// Each of the matrix that is worst by it, or of the median matrix. Those of zeros do not
+	// count; NaN if there are no others.
+	WorstLost        jsonout.Number `json:"worstLost"` // share of what is not zero that is saturated, flushed or made NaN
+	WorstRowError    jsonout.Number `json:"worstRowError"`
+	WorstBlockError  jsonout.Number `json:"worstBlockError"`
+	MedianBlockError jsonout.Number `json:"medianBlockError"`
+	WorstSQNR        jsonout.Number `json:"worstSQNRDecibels"`
+	WorstTensor      string         `json:"worstTensor"` // by SQNR
+	MedianSQNR       jsonout.Number `json:"medianSQNRDecibels"`
+
+	Saturated       int64 `json:"saturated"`
+	Flushed         int64 `json:"flushed"`
+	BecameNonFinite int64 `json:"becameNonFinite"`
+	Elements        int64 `json:"elements"`
 }
 
 // rank returns what each recipe would do to all matrices, the best first. One that makes
 // finite values NaN or infinite comes after those that do not. Then the best loses the
-// smallest share of values, saturated or flushed, to a tenth of a percent; where that is
-// the same, it has the highest SQNR in its worst matrix, to a tenth of a decibel; then the
-// highest median; then the fewest bytes of scales; and then it comes first in the list of
-// recipes.
+// smallest share of values, saturated or flushed, of the matrix of which it loses most, to a
+// tenth of a percent; where that is the same, the error of its worst row is the smallest, to
+// a percent; then the mean error of blocks of its worst matrix, to a tenth of a percent; then
+// that of the median matrix; then the fewest bytes of scales; and then it comes first in the
+// list of recipes.
 func rank(tensors []TensorReport, recipes []scaling.Recipe) []RankedRecipe {
 	var all []RankedRecipe
 	for i, r := range recipes {
@@ -41,26 +50,23 @@ func rank(tensors []TensorReport, recipes []scaling.Recipe) []RankedRecipe {
 	slices.SortStableFunc(all, func(a, b RankedRecipe) int {
 		return cmp.Or(
 			cmp.Compare(min(a.BecameNonFinite, 1), min(b.BecameNonFinite, 1)),
-			cmp.Compare(a.lost(), b.lost()),
-			cmp.Compare(tenths(b.WorstSQNR), tenths(a.WorstSQNR)),
-			cmp.Compare(tenths(b.MedianSQNR), tenths(a.MedianSQNR)),
+			cmp.Compare(rounded(1000, a.WorstLost), rounded(1000, b.WorstLost)),
+			cmp.Compare(rounded(100, a.WorstRowError), rounded(100, b.WorstRowError)),
+			cmp.Compare(rounded(1000, a.WorstBlockError), rounded(1000, b.WorstBlockError)),
+			cmp.Compare(rounded(1000, a.MedianBlockError), rounded(1000, b.MedianBlockError)),
 			cmp.Compare(a.ScaleBytes, b.ScaleBytes),
 		)
 	})
 	return all
 }
 
-// lost is the share of values lost in tenths of a percent.
-func (r *RankedRecipe) lost() float64 {
-	return math.Round(1000 * float64(r.Saturated+r.Flushed) / float64(r.Elements))
-}
-
-func tenths(sqnr jsonout.Number) float64 { return math.Round(10 * float64(sqnr)) }
+// rounded is a share or an error in parts of 1.
+func rounded(parts float64, x jsonout.Number) float64 { return math.Round(parts * float64(x)) }
 
 // overMatrices sums up recipe i, if there is a matrix.
 func overMatrices(tensors []TensorReport, i int, recipe scaling.Recipe) (of RankedRecipe, ok bool) {
 	of = RankedRecipe{Profile: recipe.Profile, Block: recipe.Block.String(), WorstSQNR: jsonout.Number(math.NaN())}
-	var sqnrs []float64
+	var sqnrs, lost, rows, blocks []float64
 	for k := range tensors {
 		t := &tensors[k]
 		if len(t.Recipes) == 0 {
@@ -72,13 +78,13 @@ func overMatrices(tensors []TensorReport, i int, recipe scaling.Recipe) (of Rank
 		of.Saturated += r.Saturated
 		of.Flushed += r.Flushed
 		of.BecameNonFinite += r.BecameNonFinite
-		rows, cols := (&tensor.Tensor{Shape: t.Shape, Block: recipe.Block}).Grid()
-		of.ScaleBytes += int64(rows) * int64(cols) * int64(tensorfile.ScaleTypeOf(recipe.Profile.ScaleFormat()).Size())
+		down, across := (&tensor.Tensor{Shape: t.weightShape, Block: recipe.Block}).Grid()
+		of.ScaleBytes += int64(down) * int64(across) * int64(tensorfile.ScaleTypeOf(recipe.Profile.ScaleFormat()).Size())
 		switch {
 		case oneOuter(recipe):
 			of.ScaleBytes += 4
 		case recipe.Profile.Outer():
-			of.ScaleBytes += 4 * int64(rows)
+			of.ScaleBytes += 4 * int64(down)
 		}
 		s := float64(r.SQNR)
 		switch {
@@ -87,12 +93,32 @@ func overMatrices(tensors []TensorReport, i int, recipe scaling.Recipe) (of Rank
 		case s != s: // a NaN among what values became
 			s = math.Inf(-1)
 		}
+		lost = append(lost, t.lost(r))
+		rows, blocks = append(rows, orInf(r.RowError)), append(blocks, orInf(r.BlockError))
 		if sqnrs = append(sqnrs, s); s < float64(of.WorstSQNR) || of.WorstSQNR != of.WorstSQNR {
 			of.WorstSQNR, of.WorstTensor = jsonout.Number(s), t.Name
 		}
 	}
 	of.MedianSQNR = jsonout.Number(median(sqnrs))
+	of.WorstLost, of.WorstRowError, of.WorstBlockError = largest(lost), largest(rows), largest(blocks)
+	of.MedianBlockError = jsonout.Number(median(blocks))
 	return of, ok
+}
+
+// orInf is an error, infinite where a NaN is among what values became.
+func orInf(x jsonout.Number) float64 {
+	if x != x {
+		return math.Inf(1)
+	}
+	return float64(x)
+}
+
+// largest is NaN of nothing.
+func largest(values []float64) jsonout.Number {
+	if len(values) == 0 {
+		return jsonout.Number(math.NaN())
+	}
+	return jsonout.Number(slices.Max(values))
 }
 
 // median is the middle, or the lower of both in the middle; NaN of nothing.

@@ -17,10 +17,11 @@ type Report struct {
 	Totals  Totals
 	Ranking []RankedRecipe  // best first
 	Judge   scaling.Profile // the first of Ranking, under which tensors are compared; "" if there is no matrix
-	Median  float64         // SQNR of matrices under Judge; NaN if there is none
+	Medians Medians         // of matrices under Judge
 	Tensors []TensorReport  // in the order of their files
 
-	Selected, All int // tensors: to be inspected, and in the files
+	Selected, All int      // tensors: to be inspected, and in the files
+	Problems      []string // that keep codes and scales from being joined, perhaps
 
 	format fp8.Format
 }
@@ -39,24 +40,31 @@ type TensorReport struct {
 	Name    string            `json:"name"`
 	DType   safetensors.DType `json:"dtype"`
 	Format  string            `json:"format,omitempty"` // of codes
+	Scheme  string            `json:"scheme,omitempty"` // how codes and scales are stored
 	Shape   []int             `json:"shape"`
 	Bytes   int64             `json:"bytes"`
 	Risk    RiskReport        `json:"risk"`
 	Values  *ValuesReport     `json:"values,omitempty"`  // of floating-point types
 	Scales  *ScalesReport     `json:"scales,omitempty"`  // of codes
-	Recipes []RecipeReport    `json:"recipes,omitempty"` // of float matrices
+	Recipes []RecipeReport    `json:"recipes,omitempty"` // of matrices of values
+
+	NotJudged string `json:"notJudged,omitempty"` // why values were not read
 
 	isMatrix, isScale, isCodes bool
+	method                     string // of quantization that is not read
+	weightShape                []int
 	place                      int // in the report
 	file                       int // place of its file
 	binades                    []int64
 	lowest                     int // binade of binades[0], as a power of two
 }
 
-// ValuesReport says what values there are.
+// ValuesReport says what values there are: those of codes are dequantized, where their scales
+// are known.
 type ValuesReport struct {
 	Elements int64          `json:"elements"`
 	Amax     jsonout.Number `json:"amax"`     // largest finite magnitude
+	Crest    jsonout.Number `json:"crest"`    // Amax over the root mean square of finite values; NaN where that is 0
 	Smallest jsonout.Number `json:"smallest"` // smallest nonzero magnitude
 	Range    jsonout.Number `json:"rangeBits"`
 	Zeros    int64          `json:"zeros"`
@@ -95,13 +103,18 @@ type RecipeReport struct {
 	Flushed         int64           `json:"flushed"`
 	BecameNonFinite int64           `json:"becameNonFinite"` // though finite
 	Subnormal       int64           `json:"subnormal"`
+	RowError        jsonout.Number  `json:"rowError"`   // the largest of a row: the root of the energy of its error over its own
+	BlockError      jsonout.Number  `json:"blockError"` // the same of blocks of 128 values in a row, the mean
 	SQNR            jsonout.Number  `json:"sqnrDecibels"`
 	ScaleMin        scaling.Float   `json:"scaleMin"`
 	ScaleMax        scaling.Float   `json:"scaleMax"`
 }
 
-// lost is how many finite values come back as something else altogether.
-func (r *RecipeReport) lost() int64 { return r.BecameNonFinite + r.Saturated + r.Flushed }
+// lost is the share of finite values other than zero that come back as something else
+// altogether.
+func (t *TensorReport) lost(r *RecipeReport) float64 {
+	return float64(r.BecameNonFinite+r.Saturated+r.Flushed) / float64(max(t.Values.Elements-t.Values.Zeros, 1))
+}
 
 // under returns what a recipe would do to a matrix, or nil.
 func (t *TensorReport) under(p scaling.Profile) *RecipeReport {
@@ -111,17 +124,6 @@ func (t *TensorReport) under(p scaling.Profile) *RecipeReport {
 		}
 	}
 	return nil
-}
-
-// bestSQNR is the highest under any recipe, or NaN.
-func (t *TensorReport) bestSQNR() float64 {
-	best := math.NaN()
-	for _, r := range t.Recipes {
-		if s := float64(r.SQNR); !(s <= best) && s == s {
-			best = s
-		}
-	}
-	return best
 }
 
 // report makes a report of what was measured.
@@ -137,6 +139,7 @@ func (j *Job) report(all []*measurement, recipes []scaling.Recipe) *Report {
 			f.Bytes += info.Bytes()
 		}
 		r.All += f.Tensors
+		r.Problems = append(r.Problems, in.problems...)
 		r.Files = append(r.Files, f)
 	}
 	for _, m := range all {
@@ -158,17 +161,17 @@ func (r *Report) complete(recipes []scaling.Recipe) {
 	r.Totals = totals(r.Tensors)
 	r.Totals.Files = len(r.Files)
 	r.Ranking = rank(r.Tensors, recipes)
-	r.Median = math.NaN()
 	if len(r.Ranking) > 0 {
-		r.Judge, r.Median = r.Ranking[0].Profile, float64(r.Ranking[0].MedianSQNR)
+		r.Judge = r.Ranking[0].Profile
 	}
-	assess(r.Tensors, r.Judge, r.Median)
+	r.Medians = mediansOf(r.Tensors, r.Judge)
+	assess(r.Tensors, r.Judge, r.Medians)
 }
 
 func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
-	file, info := m.input.File, m.info
-	t := TensorReport{Name: info.Name, DType: info.DType, Shape: info.Shape, Bytes: info.Bytes(), Scales: m.scales}
-	t.classify(file)
+	info := m.info
+	t := TensorReport{Name: info.Name, DType: info.DType, Shape: info.Shape, Bytes: info.Bytes(), Scales: m.scales, NotJudged: m.why}
+	t.classify(m)
 	if !m.plan.readable {
 		return t
 	}
@@ -188,6 +191,7 @@ func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
 		t.Recipes = append(t.Recipes, RecipeReport{
 			Profile: recipes[i].Profile, Block: recipes[i].Block.String(),
 			Saturated: e.saturated, Flushed: e.flushed, BecameNonFinite: e.becameNonFinite, Subnormal: e.subnormal,
+			RowError: jsonout.Number(e.worstRow), BlockError: jsonout.Number(e.blockError()),
 			SQNR:     jsonout.Number(loss.SQNR(found.squares, e.noise)),
 			ScaleMin: scaling.Float(e.scaleMin), ScaleMax: scaling.Float(e.scaleMax),
 		})
@@ -197,8 +201,9 @@ func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
 
 func (s *surveyed) report() *ValuesReport {
 	st := &s.stats
+	finite := float64(st.Elements - st.NonFinite())
 	v := &ValuesReport{
-		Elements: st.Elements, Amax: jsonout.Number(st.Amax), Smallest: jsonout.Number(st.Smallest),
+		Elements: st.Elements, Amax: jsonout.Number(st.Amax), Crest: jsonout.Number(st.Amax / math.Sqrt(s.squares/finite)), Smallest: jsonout.Number(st.Smallest),
 		Range: jsonout.Number(math.Log2(st.Amax) - math.Log2(st.Smallest)),
 		Zeros: st.Zeros, NaN: st.NaN, PosInf: st.PosInf, NegInf: st.NegInf,
 	}

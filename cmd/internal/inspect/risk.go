@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -25,25 +26,58 @@ const (
 	BecameNonFinite Reason = "becomes NaN or infinite"
 	Saturated       Reason = "saturated"
 	Flushed         Reason = "flushed"
-	LowSQNR         Reason = "low SQNR"
+	StandsOut       Reason = "stands out" // an error or the crest is far above the median
+	NotJudged       Reason = "not judged" // values were not read
 	NoReason        Reason = ""
 )
 
-var reasons = []Reason{NonFinite, BecameNonFinite, Saturated, Flushed, LowSQNR, NoReason}
+var reasons = []Reason{NonFinite, BecameNonFinite, Saturated, Flushed, StandsOut, NotJudged, NoReason}
 
 const (
 	muchFlushed = 0.01 // share of the values that are not zero
-	muchBelow   = 1    // decibels below the median SQNR
+	farAbove    = 2    // times the median
 )
+
+// Medians are what the matrices of a report are compared with: the medians of each measure
+// under the judging recipe. NaN stands for none.
+type Medians struct{ SQNR, RowError, BlockError, Crest float64 }
+
+func mediansOf(tensors []TensorReport, judge scaling.Profile) Medians {
+	var all [4][]float64
+	for i := range tensors {
+		t := &tensors[i]
+		r := t.under(judge)
+		if r == nil || t.Values.Amax == 0 {
+			continue
+		}
+		for k, x := range []jsonout.Number{r.SQNR, r.RowError, r.BlockError, t.Values.Crest} {
+			if x == x {
+				all[k] = append(all[k], float64(x))
+			}
+		}
+	}
+	return Medians{median(all[0]), median(all[1]), median(all[2]), median(all[3])}
+}
+
+// above is how many times the median a measure is: 1 where both are 0.
+func above(x jsonout.Number, median float64) float64 {
+	if float64(x) == median {
+		return 1
+	}
+	if times := float64(x) / median; times == times {
+		return times
+	}
+	return math.Inf(1) // a NaN among what values became
+}
 
 // assess gives each tensor the first reason that applies to it, as the judging recipe
 // has it, and ranks them: by reason, then by the share of values that it is true of or
-// the decibels below the median, and tensors for which that is the same by their place.
-func assess(tensors []TensorReport, judge scaling.Profile, median float64) {
+// by how far they stand out, and tensors for which that is the same by their place.
+func assess(tensors []TensorReport, judge scaling.Profile, m Medians) {
 	order := make([]*TensorReport, len(tensors))
 	for i := range tensors {
 		order[i] = &tensors[i]
-		order[i].Risk = riskOf(order[i], judge, median)
+		order[i].Risk = riskOf(order[i], judge, m)
 	}
 	slices.SortStableFunc(order, func(a, b *TensorReport) int {
 		return cmp.Or(
@@ -56,22 +90,22 @@ func assess(tensors []TensorReport, judge scaling.Profile, median float64) {
 	}
 }
 
-func riskOf(t *TensorReport, judge scaling.Profile, median float64) RiskReport {
+func riskOf(t *TensorReport, judge scaling.Profile, m Medians) RiskReport {
 	risk := func(why Reason, n, of int64) RiskReport {
 		return RiskReport{Reason: why, amount: float64(n) / float64(of)}
 	}
 	if n := t.Values.nonFinite(); n > 0 {
 		return risk(NonFinite, n, t.Values.Elements)
 	}
+	if t.NotJudged != "" {
+		return RiskReport{Reason: NotJudged}
+	}
 	r := t.under(judge)
 	if r == nil || t.Values.Amax == 0 {
 		return RiskReport{Reason: NoReason, amount: math.Inf(-1)}
 	}
-	below := median - float64(r.SQNR)
-	if below != below { // both are infinite
-		below = 0
-	}
 	nonzero := t.Values.Elements - t.Values.Zeros
+	out := max(above(r.RowError, m.RowError), above(r.BlockError, m.BlockError), above(t.Values.Crest, m.Crest))
 	switch {
 	case r.BecameNonFinite > 0:
 		return risk(BecameNonFinite, r.BecameNonFinite, t.Values.Elements)
@@ -79,8 +113,8 @@ func riskOf(t *TensorReport, judge scaling.Profile, median float64) RiskReport {
 		return risk(Saturated, r.Saturated, nonzero)
 	case float64(r.Flushed) >= muchFlushed*float64(nonzero):
 		return risk(Flushed, r.Flushed, nonzero)
-	case below >= muchBelow:
-		return RiskReport{Reason: LowSQNR, amount: below}
+	case out >= farAbove:
+		return RiskReport{Reason: StandsOut, amount: out}
 	}
-	return RiskReport{Reason: NoReason, amount: below}
+	return RiskReport{Reason: NoReason, amount: out}
 }

@@ -55,7 +55,7 @@ func TestFaultyScales(t *testing.T) {
 				}
 				said := strings.Join(strings.Fields(b.String()), " ")
 				if test.says == "" {
-					require.NotContains(t, said, "scale ")
+					require.NotRegexp(t, `scale \d`, said)
 					require.NotContains(t, said, "Scales that are NaN")
 					continue
 				}
@@ -112,7 +112,7 @@ func TestBytesOfCodes(t *testing.T) {
 				}
 			}
 			v := got.Values
-			require.Equal(t, []any{test.want.String(), int64(256), amax, zeros, largest, bad}, []any{got.Format, v.Elements, float64(v.Amax), v.Zeros, *v.Largest, v.nonFinite()})
+			require.Equal(t, []any{test.want.String(), int64(256), math.Ldexp(amax, -127), zeros, largest, bad}, []any{got.Format, v.Elements, float64(v.Amax), v.Zeros, *v.Largest, v.nonFinite()})
 			require.Equal(t, "w_scale_inv", got.Scales.Name)
 			require.Equal(t, 1, r.Totals.FP8WithScales)
 			var b strings.Builder

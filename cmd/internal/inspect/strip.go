@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/loss"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
 )
 
@@ -24,6 +23,9 @@ type encoded struct {
 	saturated, flushed, becameNonFinite, subnormal int64
 
 	noise              float64 // sum of squared differences, over finite values
+	worstRow           float64 // the largest error of a row; NaN if one is
+	blockErrors        float64 // sum of the errors of blocks with energy
+	blocks             int64   // with energy
 	scaleMin, scaleMax float32 // NaN if a scale is
 }
 
@@ -47,23 +49,36 @@ func (e *encoded) merge(o encoded) {
 	e.becameNonFinite += o.becameNonFinite
 	e.subnormal += o.subnormal
 	e.noise += o.noise
+	e.worstRow = max(e.worstRow, o.worstRow)
+	e.blockErrors += o.blockErrors
+	e.blocks += o.blocks
 	e.scaleMin, e.scaleMax = min(e.scaleMin, o.scaleMin), max(e.scaleMax, o.scaleMax) // NaN if one is
 }
 
-// countLargest counts the codes that stand for the largest value of their format, of
-// either sign.
-func (s *surveyed) countLargest(values tensorfile.Array, f fp8.Format) {
-	decoded, _ := values.(tensorfile.Values[float32])
-	for _, v := range decoded {
-		if v = max(v, -v); v >= f.Max() && v-v == 0 {
-			s.largest++
+// compare adds what blocks of rows, of which each has so many, have lost of their energy. An
+// error is the root of the ratio of both.
+func (e *encoded) compare(noise, energy []float64, blocks int) {
+	for lo := 0; lo < len(noise); lo += blocks {
+		lost, had := 0.0, 0.0
+		for i, x := range noise[lo : lo+blocks] {
+			lost, had = lost+x, had+energy[lo+i]
+			if energy[lo+i] > 0 {
+				e.blockErrors += math.Sqrt(x / energy[lo+i])
+				e.blocks++
+			}
+		}
+		e.noise += lost
+		if had > 0 {
+			e.worstRow = max(e.worstRow, math.Sqrt(lost/had))
 		}
 	}
 }
 
-// spread counts finite values by their exponent, and sums their squares.
+// blockError is the mean of the errors of blocks, 0 if none has energy.
+func (e *encoded) blockError() float64 { return e.blockErrors / max(float64(e.blocks), 1) }
+
+// spread counts finite values by their exponent.
 func (s *surveyed) spread(values tensorfile.Array) {
-	s.squares = loss.Signal(values, s.stats.NonFinite() == 0)
 	switch values := values.(type) {
 	case tensorfile.Values[float32]:
 		spread(&s.binades, values)

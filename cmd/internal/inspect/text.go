@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -58,28 +60,61 @@ func (r *Report) printTotals(w io.Writer) {
 	t := &r.Totals
 	fmt.Fprintf(w, "%s\n", textout.Name(r.title()))
 	fmt.Fprintln(w, r.counts())
+	for i, problem := range r.Problems {
+		if i == mostProblems {
+			fmt.Fprintf(w, "^ and %s more: octavo lint lists them\n", count(len(r.Problems)-i, "problem"))
+			break
+		}
+		fmt.Fprintln(w, textout.Wrap("^ "+problem, 80, ""))
+	}
 	if r.Selected < r.All {
 		fmt.Fprintf(w, "Of %d tensors, --only leaves %d.\n", r.All, r.Selected)
 	}
-	if n := len(r.Tensors); n < r.Selected {
-		fmt.Fprintf(w, "Stopped: %d of %d tensors were inspected; what follows is of those.\n", n, r.Selected)
+	if r.Stopped() {
+		fmt.Fprintf(w, "Stopped: %d of %d tensors were inspected; what follows is of those.\n", len(r.Tensors), r.Selected)
 	}
 	fmt.Fprintf(w, "\n  %-12s %9s %16s %10s\n", "type", "tensors", "elements", "bytes")
 	for _, of := range t.ByType {
 		fmt.Fprintf(w, "  %-12s %9d %16d %10s\n", of.DType, of.Tensors, of.Elements, size(of.Bytes))
 	}
 	fmt.Fprintln(w)
+	for _, said := range r.Summary() {
+		fmt.Fprintln(w, textout.Wrap(said, 80, ""))
+	}
+}
+
+const mostProblems = 3
+
+// Stopped reports whether some tensors are missing.
+func (r *Report) Stopped() bool { return len(r.Tensors) < r.Selected }
+
+// Summary says in sentences what the tensors are that were read, and which were not.
+func (r *Report) Summary() (all []string) {
+	t := &r.Totals
 	if t.FP8WithScales+t.FP8WithoutScales > 0 {
-		fmt.Fprintf(w, "Tensors of codes: %d with scales, %d without.\n", t.FP8WithScales, t.FP8WithoutScales)
+		said := fmt.Sprintf("Tensors of codes: %d with scales, %d without.", t.FP8WithScales, t.FP8WithoutScales)
+		if t.CodesAlone > 0 {
+			said += fmt.Sprintf(" Values of %d are those of codes alone.", t.CodesAlone)
+		}
+		all = append(all, said)
 	}
 	if t.FaultyScales > 0 {
-		fmt.Fprintf(w, "Scales that are NaN or no scales: of %s.\n", count(t.FaultyScales, "tensor"))
+		all = append(all, fmt.Sprintf("Scales that are NaN or no scales: of %s.", count(t.FaultyScales, "tensor")))
 	}
-	if t.NonFinite > 0 {
-		fmt.Fprintf(w, "NaN or infinite: %s.\n", t.nonFinite())
-	} else {
-		fmt.Fprintln(w, "No value is NaN or infinite.")
+	if t.NotJudged > 0 {
+		all = append(all, t.notJudged())
 	}
+	switch {
+	case t.NonFinite > 0:
+		all = append(all, fmt.Sprintf("NaN or infinite: %s.", t.nonFinite()))
+	case t.Read == 0:
+		all = append(all, "No floating-point value was read.")
+	case r.Stopped() || t.NotJudged > 0:
+		all = append(all, fmt.Sprintf("No value of the %s that could be read is NaN or infinite.", count(t.Read, "tensor")))
+	default:
+		all = append(all, "No value is NaN or infinite.")
+	}
+	return all
 }
 
 // counts says how much there is.
@@ -90,6 +125,24 @@ func (r *Report) counts() string {
 		text = count(t.Files, "file") + ", " + text
 	}
 	return text
+}
+
+// notJudged says how many tensors were not read, and of which methods of quantization.
+func (t *Totals) notJudged() string {
+	var which []string
+	rest := t.NotJudged
+	for _, u := range t.Unread {
+		if u.Method == unknownMethod {
+			which = append(which, count(u.Tensors, "tensor")+" of integers that may be codes")
+		} else {
+			which = append(which, fmt.Sprintf("%s of %s", count(u.Tensors, "tensor"), u.Method))
+		}
+		rest -= u.Tensors
+	}
+	if rest > 0 {
+		which = append(which, count(rest, "tensor")+" as said below")
+	}
+	return "Not judged: " + strings.Join(which, ", ") + "."
 }
 
 func (t *Totals) nonFinite() string {
@@ -121,23 +174,60 @@ func (r *Report) printRanking(w io.Writer) {
 	if len(r.Ranking) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s encoded to %s, the best recipe first:\n\n", matrices(r.Totals.Matrices), r.Format)
-	fmt.Fprintf(w, "  %-23s %-7s %8s %12s\n", "", "", "bytes of", "SQNR dB")
-	fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %8s %8s\n", "recipe", "block", "scales", "worst", "median", "satur.", "flushed")
+	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(r.matrices()+" encoded to "+r.Format+", the best recipe first:", 80, ""))
+	fmt.Fprintf(w, "  %-23s %-7s %8s %20s %6s %7s\n", "", "", "bytes of", "worst of a matrix  ", "median", "SQNR dB")
+	fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %6s %6s %7s\n", "recipe", "block", "scales", "lost", "row", "block", "block", "worst")
 	for _, of := range r.Ranking {
-		fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %8s %8s\n", of.Profile, of.Block, size(of.ScaleBytes),
-			textout.Decibels(float64(of.WorstSQNR)), textout.Decibels(float64(of.MedianSQNR)), textout.Percent(of.Saturated, of.Elements), textout.Percent(of.Flushed, of.Elements))
+		fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %6s %6s %7s\n", of.Profile, of.Block, size(of.ScaleBytes),
+			percent(of.WorstLost), percent(of.WorstRowError), percent(of.WorstBlockError), percent(of.MedianBlockError), textout.Decibels(float64(of.WorstSQNR)))
 		if of.BecameNonFinite > 0 {
 			fmt.Fprintf(w, "    ^ %s of the values became NaN or infinite with their scale\n", textout.Percent(of.BecameNonFinite, of.Elements))
 		}
 	}
 }
 
-func matrices(n int) string {
-	if n == 1 {
-		return "The float matrix"
+// percent writes a share or an error in two digits.
+func percent(x jsonout.Number) string {
+	switch v := 100 * float64(x); {
+	case v > 99 && v < 100: // not all of it
+		return strconv.FormatFloat(min(v, 99.9), 'f', 1, 64) + "%"
+	case v != v:
+		return "-"
+	case math.IsInf(v, 1):
+		return "inf"
+	case v == 0:
+		return "0"
+	case v < 0.01:
+		return "<0.01%"
+	case v >= 1000:
+		return strconv.FormatFloat(v, 'g', 1, 64) + "%"
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 0, 64) + "%"
+	default:
+		return strconv.FormatFloat(v, 'g', 2, 64) + "%"
 	}
-	return fmt.Sprintf("The %d float matrices", n)
+}
+
+// matrices says how many there are, and how many of them were codes.
+func (r *Report) matrices() string {
+	dequantized := 0
+	for i := range r.Tensors {
+		if t := &r.Tensors[i]; t.isMatrix && t.Scheme != "" {
+			dequantized++
+		}
+	}
+	switch n := r.Totals.Matrices; {
+	case n == 1 && dequantized == 1:
+		return "The matrix, dequantized and"
+	case n == 1:
+		return "The float matrix"
+	case dequantized == 0:
+		return fmt.Sprintf("The %d float matrices", n)
+	case dequantized == n:
+		return fmt.Sprintf("The %d matrices, dequantized and", n)
+	default:
+		return fmt.Sprintf("The %d matrices, %d of them dequantized and", n, dequantized)
+	}
 }
 
 var headings = map[Reason]string{
@@ -145,7 +235,8 @@ var headings = map[Reason]string{
 	BecameNonFinite: "with values that become NaN or infinite",
 	Saturated:       "with values that saturate",
 	Flushed:         "of which 1% or more of what is not zero is flushed to zero",
-	LowSQNR:         "1 dB or more below the median SQNR",
+	StandsOut:       "with a row or block error, or a crest, twice the median or more",
+	NotJudged:       "not judged",
 	NoReason:        "others",
 }
 
@@ -175,6 +266,7 @@ func (r *Report) printLines(w io.Writer, tensors []*TensorReport, v View) {
 			fmt.Fprintf(w, "    ^ %d NaN, %d +Inf, %d -Inf, the first at element %d\n", n.NaN, n.PosInf, n.NegInf, *n.FirstNonFinite)
 		}
 		t.Scales.printFaults(w)
+		t.printUnjudged(w)
 	}
 	if len(r.Files) > 1 {
 		fmt.Fprintln(w)
@@ -198,21 +290,14 @@ func (r *Report) introduction(shown int, v View) string {
 	if r.Judge == "" {
 		return fmt.Sprintf("%s, %s:", which, order)
 	}
-	best := ""
-	if len(r.Ranking) > 1 {
-		best = ", and best is the highest SQNR under any recipe"
-	}
-	return fmt.Sprintf("%s, %s; lost (saturated, flushed or made NaN) and SQNR in dB are under %s%s:", which, order, r.Judge, best)
+	return fmt.Sprintf("%s, %s; lost (saturated, flushed or made NaN), row and block error and SQNR in dB are under %s:", which, order, r.Judge)
 }
 
 // columns are the titles of the columns before the name.
 func (r *Report) columns() []string {
-	titles := []string{"type", "shape", "amax", "range"}
+	titles := []string{"type", "shape", "amax", "crest"}
 	if len(r.Ranking) > 0 {
-		titles = append(titles, "lost", "SQNR")
-	}
-	if len(r.Ranking) > 1 {
-		titles = append(titles, "best")
+		titles = append(titles, "lost", "row", "block", "SQNR")
 	}
 	if len(r.Files) > 1 {
 		titles = append(titles, "file")
@@ -222,16 +307,13 @@ func (r *Report) columns() []string {
 
 // cells are what stands in columns.
 func (r *Report) cells(t *TensorReport) []string {
-	cells := []string{t.typeName(), shape(t.Shape), amax(t), rangeBits(t)}
+	cells := []string{t.typeName(), shape(t.weightShape), amax(t), crest(t)}
 	if len(r.Ranking) > 0 {
-		lost := "-"
+		lost, row, block := "-", "-", "-"
 		if of := t.under(r.Judge); of != nil {
-			lost = textout.Percent(of.lost(), t.Values.Elements)
+			lost, row, block = percent(jsonout.Number(t.lost(of))), percent(of.RowError), percent(of.BlockError)
 		}
-		cells = append(cells, lost, textout.Decibels(r.sqnr(t)))
-	}
-	if len(r.Ranking) > 1 {
-		cells = append(cells, textout.Decibels(t.bestSQNR()))
+		cells = append(cells, lost, row, block, textout.Decibels(r.sqnr(t)))
 	}
 	if len(r.Files) > 1 {
 		cells = append(cells, strconv.Itoa(t.file+1))
@@ -241,10 +323,20 @@ func (r *Report) cells(t *TensorReport) []string {
 
 // typeName is the type of a tensor, or the format of codes that are bytes.
 func (t *TensorReport) typeName() string {
-	if t.isCodes && t.DType == safetensors.U8 {
+	if t.isCodes && t.isBytes() {
 		return t.Format
 	}
 	return strings.TrimPrefix(string(t.DType), "F8_")
+}
+
+// isBytes reports whether the type of a tensor does not say what its codes are.
+func (t *TensorReport) isBytes() bool { return t.DType == safetensors.U8 || t.DType == safetensors.I8 }
+
+// printUnjudged says why the values of a tensor were not read, unless that has been said.
+func (t *TensorReport) printUnjudged(w io.Writer) {
+	if t.NotJudged != "" && !t.Scales.faulty() {
+		fmt.Fprintf(w, "    %s\n", textout.Wrap("^ not judged: "+textout.Name(t.NotJudged), 76, "      "))
+	}
 }
 
 // amax writes the largest magnitude of a tensor, "-" where it has no finite value.
@@ -256,6 +348,14 @@ func amax(t *TensorReport) string {
 		return "0"
 	}
 	return "-"
+}
+
+// crest writes the largest magnitude over the root mean square.
+func crest(t *TensorReport) string {
+	if t.Values == nil || !(t.Values.Crest > 0) {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(t.Values.Crest), 'g', 3, 64)
 }
 
 func rangeBits(t *TensorReport) string {

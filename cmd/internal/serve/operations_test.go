@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 	for at, pass := range map[int]bool{2: false, 3: true} {
 		tile.Col = at
 		sample := map[string]any{"elements": -1, "suspects": -1, "tiles": []judge.Tile{tile}}
-		r = c.get("check", options("sample", sample), with(wrong)...)
+		r = c.get("check", options("sample", sample, "alarms", "ignore"), with(wrong)...)
 		require.Equal(t, pass, r.Result["pass"])
 	}
 
