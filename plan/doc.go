@@ -34,8 +34,8 @@
 // narrow they are the bytes and operations of [nn.Config.PlanActivations].
 // [TrainJob.SearchPolicies] finds, for each stage, the policies with the fewest operations
 // done again with which a card holds what is reserved. Sinks, biases and normalised queries are not of nn, and
-// add nothing; a window keeps that much of probabilities. Beside what is kept, the most of the
-// memory that layers share and of what an op has live is counted as there all the time.
+// add nothing; a window keeps that much of probabilities. The count assumes that shared buffers and the
+// temporary memory of operations have their peak size throughout the step.
 //
 // # Time
 //

@@ -173,8 +173,8 @@ func namedBlocks(file *safetensors.File) (blocks []tensor.Block) {
 }
 
 // withRecipe adds the recipe to a file's metadata. Where some codes of the file were
-// quantized before, the keys list both recipes. A format that has no type is said of the
-// tensors that are in it and of no other: there may be bytes of another program beside them.
+// quantized before, the keys list both recipes. Where safetensors has no type for a format,
+// a key names each tensor in it: other tensors of bytes may be another program's.
 func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[string]string {
 	all := maps.Clone(metadata)
 	if all == nil {

@@ -62,9 +62,8 @@ The report lists faults that pass although some element is farther from the
 right one than any correct kernel's, the worst first; correct kernels that would
 fail; what is wrong with the reference; and a better test: operands with which
 every fault that changes a bit shows, and tolerances that are derived for them,
-tried with the same faults. --worst writes the worst C that passes, with its
-operands, so that octavo verify can look at it; --operands writes the operands
-that are proposed.
+tried with the same faults. --worst writes the worst C that the test accepts,
+with its operands, for octavo verify; --operands writes the proposed operands.
 
 The exit status is 0 if no fault passes and no correct kernel fails or, with
 --case, if all that was reported is found; 1 if not or if what was read is
@@ -176,7 +175,7 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 		"what the test compares with: exact, canonical, dequantized, itself or a GPU model")
 	flags.Var(&parsed[fault.Fault]{&f.broken, "", "JSON", parseFault}, "reference-fault", "what is wrong with it")
 	flags.Var(&parsed[[]fault.Fault]{&f.faults, "", "JSON", f.parseFaults}, "fault", "a fault to try, in place of all or, with --case, besides; may be given several times")
-	flags.StringVar(&f.worst, "worst", "", "`FILE` to write the worst C that passes to, with its operands")
+	flags.StringVar(&f.worst, "worst", "", "`FILE` for the worst C that the test accepts, with its operands")
 	flags.StringVar(&f.operands, "operands", "", "`FILE` to write the proposed operands to")
 	flags.BoolVar(&f.all, "all", false, "list every fault, and not only the worst")
 	workersFlag(cmd, &f.workers)
@@ -206,9 +205,9 @@ func (t *tolerance) add(cmd *cobra.Command) {
 	for _, n := range names {
 		choices = append(choices, choice[string]{n, n})
 	}
-	choiceFlag(cmd, &t.defaults, "default", "the tolerance that a function has by default", choices...)
+	choiceFlag(cmd, &t.defaults, "default", "the default tolerances of a comparison function", choices...)
 	cmd.Flags().BoolVar(&t.equalNaN, "equal-nan", false, "NaN is equal to NaN")
-	cmd.Flags().BoolVar(&t.nanPasses, "nan-passes", false, "the test asks what is over its limit, which NaN is not")
+	cmd.Flags().BoolVar(&t.nanPasses, "nan-passes", false, "a NaN passes: the test fails what exceeds its limit, and a NaN compares false")
 }
 
 func parseTolerance(text string) (float64, error) {

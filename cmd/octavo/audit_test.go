@@ -26,7 +26,7 @@ func audited(t *testing.T, status int, args ...string) *audit.Report {
 	return &report
 }
 
-// TestAuditFiles audits a test of operands in a file, and hands the worst C that passes to
+// TestAuditFiles audits a test of operands in a file, and hands the worst C that it accepts to
 // verify.
 func TestAuditFiles(t *testing.T) {
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestAuditFiles(t *testing.T) {
 	require.Len(t, codes, 40*64)
 }
 
-// TestAuditNarrow audits a test of NVFP4 in a file, and hands the worst C that passes, with
+// TestAuditNarrow audits a test of NVFP4 in a file, and hands the worst C that it accepts, with
 // its encoded and outer scales, to verify.
 func TestAuditNarrow(t *testing.T) {
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
-// readmeLine is what is special about a command line of README.md.
+// readmeLine is what is special about a command line of README.md or of a guide in docs.
 type readmeLine struct {
 	line string // what it begins with; of one that goes on in the next, too
 	why  string
@@ -26,50 +26,75 @@ type readmeLine struct {
 
 // notPasted are the lines that are not run at all.
 var notPasted = []readmeLine{
-	{"go run ./cmd/octavo train", "it is run in a clone; octavo train is run below"},
-	{"go test ./... ./cmd/... ./bench/...", "that is what runs this test"},
+	{"go run ./", "it is run in a clone; octavo train is run below, and examples have tests"},
+	{"go test ", "that is what runs this test"},
 	{"go get github.com/octavo-fp8/octavo@latest", "it needs a release"},
 	{"go install github.com/octavo-fp8/octavo/cmd/octavo@latest", "it needs a release; the test has its own octavo"},
 	{"go install github.com/octavo-fp8/octavo/beam/cmd/octavo-beam@latest", "it needs a release"},
 	{"octavo-beam", "it is of another module, which has tests of it"},
-	{"octavo lab all", "it takes many minutes; the experiments have tests of their own"},
+	{"bench/peers/build", "it is run in a clone, by .ci/run"},
+	{"octavo bench --peers", "it needs what that builds, and has tests of its own"},
 }
 
 // pastedOnRequest are the lines that take minutes: OCTAVO_README=all runs them as well.
 var pastedOnRequest = []readmeLine{
 	{"octavo train --checkpoint-every 100", "a minute: 300 steps of two models"},
 	{"octavo train --resume", "100 steps more of that"},
-	{"octavo bench", "one to two minutes"},
+	{"octavo bench -o", "one to two minutes"},
+	{"octavo audit demo/layer.safetensors", "tries hundreds of faults"},
 }
 
 // notPastedShort are the lines that take seconds, which go test -short leaves out.
 var notPastedShort = []readmeLine{
 	{"octavo train --text", "trains"},
+	{"octavo inspect model", "has nothing to inspect then"},
 	{"octavo convert model", "has nothing to convert then"},
+	{"octavo lint model-fp8", "has nothing to check then"},
+	{"octavo diff model", "has nothing to compare then"},
 	{"octavo evaluate model", "has nothing to evaluate then"},
+	{"octavo generate --model", "has no model then"},
+	{"octavo replay landed", "has nothing to compute then"},
+	{"octavo audit --case", "takes seconds"},
 	{"octavo lab accumulation", "takes seconds"},
 	{"octavo report", "has nothing to report then"},
 	{"octavo vectors", "computes exact products"},
 	{"octavo certify --steps 2", "takes seconds"},
-	{"octavo selftest", "takes ten seconds"},
+	{"octavo selftest", "takes seconds"},
 }
 
 // pastedWithStatus1 are the lines whose exit status is 1.
 var pastedWithStatus1 = []readmeLine{
 	{"octavo verify demo/layer.safetensors --a x --b w --got demo/wrong.safetensors", "the kernel is wrong"},
 	{"octavo verify attention --inject", "so is this one"},
+	{"octavo audit demo/layer.safetensors", "the test lets faults pass"},
+	{"octavo train --text demo/text.txt --steps 20 --layers 1 --batch 2 -o stopped", "a rule stops it"},
 }
 
-// TestReadmePasted runs the command lines of README.md in order in a shell in an empty
-// directory, as somebody would who pastes them.
+// TestReadmePasted runs the command lines of README.md, and those of each guide in docs, in
+// order in a shell in an empty directory, as somebody would who pastes them.
 func TestReadmePasted(t *testing.T) {
-	lines := readmeLines(t)
+	pages := readmePages(t)
+	var all []string
+	for _, page := range pages {
+		all = append(all, readmeLines(t, page)...)
+	}
+	require.Greater(t, len(all), 40)
 	for _, list := range [][]readmeLine{notPasted, pastedOnRequest, notPastedShort, pastedWithStatus1} {
 		for _, l := range list {
-			require.True(t, slices.ContainsFunc(lines, l.begins), "README.md has no line %q any more", l.line)
+			require.True(t, slices.ContainsFunc(all, l.begins), "README.md and docs have no line %q any more", l.line)
 		}
 	}
-	directory, environment := t.TempDir(), asCommand(t)
+	environment := asCommand(t)
+	for _, page := range pages {
+		if lines := readmeLines(t, page); len(lines) > 0 {
+			t.Run(filepath.Base(page), func(t *testing.T) { paste(t, lines, environment) })
+		}
+	}
+}
+
+// paste runs command lines in an empty directory.
+func paste(t *testing.T, lines, environment []string) {
+	directory := t.TempDir()
 	for _, line := range lines {
 		switch {
 		case isIn(notPasted, line):
@@ -120,10 +145,22 @@ func asCommand(t *testing.T) []string {
 	return environment
 }
 
-// readmeLines returns the command lines of README.md: those that are indented, and not
-// in a fence of another language. Lines that go on in the next are one.
-func readmeLines(t *testing.T) (lines []string) {
-	text, err := os.ReadFile("../../README.md")
+// readmePages are README.md and the pages in docs that are for users.
+func readmePages(t *testing.T) []string {
+	docs, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	docs = slices.DeleteFunc(docs, func(page string) bool {
+		name := filepath.Base(page)
+		return name == "adding.md" || name == "developing.md" // what is there is run in a clone
+	})
+	require.GreaterOrEqual(t, len(docs), 5)
+	return append([]string{"../../README.md"}, docs...)
+}
+
+// readmeLines returns the command lines of a page: those that are indented, and not in a
+// fence of another language. Lines that go on in the next are one.
+func readmeLines(t *testing.T, page string) (lines []string) {
+	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	fenced := false
 	for line := range strings.Lines(string(text)) {
@@ -135,7 +172,7 @@ func readmeLines(t *testing.T) (lines []string) {
 		if !ok || fenced {
 			continue
 		}
-		require.LessOrEqual(t, len(command), 80, "a line of README.md is wider than a terminal: %s", command)
+		require.LessOrEqual(t, len(command), 80, "a line of %s is wider than a terminal: %s", page, command)
 		require.NotContains(t, command, "#", "zsh takes # for no comment where lines are typed")
 		if n := len(lines); n > 0 && strings.HasSuffix(lines[n-1], `\`) {
 			lines[n-1] = strings.TrimSuffix(lines[n-1], `\`) + strings.TrimSpace(command)
@@ -143,7 +180,6 @@ func readmeLines(t *testing.T) (lines []string) {
 		}
 		lines = append(lines, command)
 	}
-	require.Greater(t, len(lines), 15)
 	return lines
 }
 
@@ -160,9 +196,9 @@ func filesWritten(line string) (names []string) {
 	return names
 }
 
-// TestReadmeCommands checks that README.md says what each command is for.
+// TestReadmeCommands checks that docs/commands.md says what each command is for.
 func TestReadmeCommands(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/commands.md")
 	require.NoError(t, err)
 	for _, c := range newRoot().Commands() {
 		if c.Name() != "help" && !c.Hidden {

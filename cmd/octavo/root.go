@@ -34,8 +34,8 @@ The exit status is then 130, 143 or 129. Signals that were ignored from the
 start, as nohup has it, stay ignored. A second one, a second or more later, ends
 the command at once.
 
-Who reads standard output may close it, as head does: the files that were asked
-for are written all the same, and that is no error.
+A reader may close standard output early, as head does. That is no error, and
+the files that were asked for are still written.
 
 An error is one line on standard error. The exit status is 0; or 1 if a file is
 wrong or cannot be read or written, or if what was tested has failed; or 2 if

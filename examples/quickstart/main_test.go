@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,27 +17,49 @@ func Example() {
 	// activations: amax 4.637973308563232, saturated 0, flushed to zero 0 of 8192
 }
 
-// TestReadme wants the Go code of README.md to be that of this program.
+// TestReadme wants the Go code of README.md to be that of this program, and the code of
+// the guides in docs to be that of some example.
 func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := 0
-	for _, block := range strings.Split(string(readme), "```go\n")[1:] {
-		code, _, _ := strings.Cut(block, "```")
-		if !strings.Contains(string(program), code) {
-			t.Errorf("README.md shows code that is not in main.go:\n%s", code)
+	shows := map[string]int{}
+	for _, page := range append(pages, "../../README.md") {
+		programs := "../*/*.go"
+		if filepath.Base(page) == "README.md" {
+			programs = "main.go"
 		}
-		shown++
+		code := read(t, programs)
+		for _, block := range strings.Split(read(t, page), "```go\n")[1:] {
+			block, _, _ := strings.Cut(block, "```")
+			if !strings.Contains(code, block) {
+				t.Errorf("%s shows code that is not in %s:\n%s", page, programs, block)
+			}
+			shows[filepath.Base(page)]++
+		}
 	}
-	if shown == 0 {
-		t.Error("README.md shows no code")
+	if shows["README.md"] == 0 || shows["kernels.md"] == 0 || shows["training.md"] == 0 {
+		t.Errorf("pages that should show code show none: %v", shows)
 	}
+}
+
+// read returns the text of the files of a pattern, one after another.
+func read(t *testing.T, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
 }
 
 // TestDeepSeek wants what README.md says: scales are amax/448, as in DeepSeek-V3's

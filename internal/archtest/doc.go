@@ -1,3 +1,3 @@
 // Package archtest has only tests, of the whole tree: which package may import which,
-// what the module requires, and that assembly is clean.
+// what the module requires, that assembly is clean, and that pages name what there is.
 package archtest

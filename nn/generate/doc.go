@@ -27,8 +27,8 @@
 //	             the layer or the head
 //	BF16 cache   keys and values rounded to bfloat16
 //
-// Each token sees the cache as it is when it comes last: the largest scale of the values, which
-// the order depends on, is that of the tokens up to it.
+// A token sees the cache as it was when the token was added: the largest scale of the values,
+// which decides the order of sums, is taken over the tokens up to it.
 //
 // # Bits
 //

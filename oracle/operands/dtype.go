@@ -18,8 +18,7 @@ var dtypes = map[fp8.Format]safetensors.DType{
 	fp8.E3M2:     safetensors.F6E3M2,
 }
 
-// DTypeOf returns the type of tensors of codes of a format, or "" for a format that no
-// type is of.
+// DTypeOf returns the safetensors type of a format's codes, or "" where there is none.
 func DTypeOf(f fp8.Format) safetensors.DType { return dtypes[f] }
 
 // FormatOf returns the format of a tensor of codes.

@@ -41,8 +41,8 @@
 //	size         errors are larger than those of the claimed model's sums
 //
 // One fault may raise several. Score and limit are in standard deviations, about; a void
-// test says nothing, since correct kernels fail it with these operands, as may be where
-// data have few distinct values. Where there is no alarm, Sights say how large a fault would
+// test says nothing: correct kernels fail it with these operands, which happens where data
+// have few distinct values. Where there is no alarm, Sights say how large a fault would
 // have had to be. Below are the derivation, and how it fared.
 //
 // # The hypotheses

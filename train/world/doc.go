@@ -81,9 +81,8 @@
 //
 // [Llama.Evaluate] is the loss of a batch alone. A Layout may interleave stages, share a table
 // between the first and the last of them, and in stage 3 of ZeRO a rank has the weights of
-// one layer at a time. What is not here yet: Operators.Reductions, which a Layout refuses; and
-// routed experts that all rows of a rank go through at once in a Llama: they do the rows of
-// each source apart, as one rank would that does one shard after the other.
+// one layer at a time. Two things are missing. A Layout refuses Operators.Reductions. And the
+// routed experts of a Llama multiply the rows of each source rank separately, not in one batch.
 //
 // # Sources
 //

@@ -1,5 +1,5 @@
 // Package declaration reads what an experiment of octavo lab declares before it is run, and
-// judges by it. The file is declaration.toml in the experiment's folder; CONTRIBUTING.md says
+// judges by it. The file is declaration.toml in the experiment's folder; docs/adding.md says
 // what is in it.
 //
 // A goal with a sample is judged by the interval of its values' mean. Undecided are one whose

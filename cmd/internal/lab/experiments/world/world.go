@@ -29,7 +29,7 @@ var Experiment = lab.Experiment{
 		"(DeepEP, pull request 161; DeepSeek-V3, arXiv 2412.19437, section 3.3.3, sends results back in BF16). " +
 		"A fixed number of slices of K, summed in a fixed tree, gives any number of tensor-parallel ranks the same bits (arXiv 2511.17826). " +
 		"Weights may be gathered in eight bits (ZeRO++, arXiv 2306.10209). " +
-		"What gradients lose in sums over 2 to 16,384 ranks, by order and format, and what amaxes cost that are shared late or never, are our own questions.",
+		"What gradients lose in sums over 2 to 16,384 ranks, by order and format, and what it costs to share amaxes late or not at all, are our own questions.",
 	Declaration: declared,
 	Measure:     measure,
 }
