@@ -46,12 +46,12 @@ func (a *accumulations) goals() []report.Goal {
 		return statistics.Ratios(at(bell, adder, median), at(bell, other, median))
 	}
 	return []report.Goal{
-		declared.Judge("largest-error", at(bell, unpromoted, ofSixty)),
-		declared.Judge("promotion", over(promoted, unpromoted)),
-		declared.Judge("bias-promoted", at(uniform, promoted, bias)),
-		declared.Judge("bias-own-order", at(uniform, ownOrder, bias)),
-		declared.Judge("no-promotion-biased", at(uniform, unpromoted, bias)),
-		declared.Judge("no-promotion-spread", over(unpromoted, ownOrder)),
+		declared().Judge("largest-error", at(bell, unpromoted, ofSixty)),
+		declared().Judge("promotion", over(promoted, unpromoted)),
+		declared().Judge("bias-promoted", at(uniform, promoted, bias)),
+		declared().Judge("bias-own-order", at(uniform, ownOrder, bias)),
+		declared().Judge("no-promotion-biased", at(uniform, unpromoted, bias)),
+		declared().Judge("no-promotion-spread", over(unpromoted, ownOrder)),
 	}
 }
 

@@ -53,16 +53,16 @@ func (s *study) notFound() (n float64) {
 
 func (s *study) goals() []report.Goal {
 	return []report.Goal{
-		declared.Judge("loss-sometimes", s.above(sometimes, whole)).AtLength(),
-		declared.Judge("loss-without", s.above(without, whole)).AtLength(),
-		declared.Judge("loss-same", s.above(withoutSame, without)).AtLength(),
-		declared.Judge("loss-half", s.above(withoutHalf, whole)).AtLength(),
-		declared.Judge("loss-by-all", s.above(byAll, without)).AtLength(),
-		declared.Judge("loss-one-left", s.above(oneLeft, whole)).AtLength(),
-		declared.Judge("mean-without", s.along(without)).AtLength(),
-		declared.Judge("mean-half", s.along(withoutHalf)).AtLength(),
-		declared.Judge("mean-by-all", s.along(byAll)).AtLength(),
-		declared.JudgeFigure("found", s.notFound()),
+		declared().Judge("loss-sometimes", s.above(sometimes, whole)).AtLength(),
+		declared().Judge("loss-without", s.above(without, whole)).AtLength(),
+		declared().Judge("loss-same", s.above(withoutSame, without)).AtLength(),
+		declared().Judge("loss-half", s.above(withoutHalf, whole)).AtLength(),
+		declared().Judge("loss-by-all", s.above(byAll, without)).AtLength(),
+		declared().Judge("loss-one-left", s.above(oneLeft, whole)).AtLength(),
+		declared().Judge("mean-without", s.along(without)).AtLength(),
+		declared().Judge("mean-half", s.along(withoutHalf)).AtLength(),
+		declared().Judge("mean-by-all", s.along(byAll)).AtLength(),
+		declared().JudgeFigure("found", s.notFound()),
 	}
 }
 

@@ -48,7 +48,7 @@ func (r results) gaps(economy int) []float64 {
 func (r results) goals() (goals []report.Goal) {
 	for i, e := range economies() {
 		if e.goal != "" {
-			goals = append(goals, declared.Judge(e.goal, r.gaps(i)))
+			goals = append(goals, declared().Judge(e.goal, r.gaps(i)))
 		}
 	}
 	return goals

@@ -49,8 +49,8 @@ func (r *results) report() *report.Report {
 		},
 	}
 	values := r.judged()
-	for _, name := range declared.Names() {
-		out.Goals = append(out.Goals, declared.Judge(name, values[name]))
+	for _, name := range declared().Names() {
+		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	out.Findings = []report.Finding{
 		r.lossFinding(out.Goals), r.loadFinding(out.Goals), r.choiceFinding(out.Goals),

@@ -154,10 +154,10 @@ func (r *results) comparedTable() report.Table {
 func (r *results) seedTable() report.Table {
 	t := report.Table{Name: "seeds", Raw: true, Columns: []string{"seed"}}
 	values := r.judged()
-	t.Columns = append(t.Columns, declared.Names()...)
+	t.Columns = append(t.Columns, declared().Names()...)
 	for i, f := range r.seeds {
 		row := []any{fmt.Sprint(f.seed)}
-		for _, name := range declared.Names() {
+		for _, name := range declared().Names() {
 			row = append(row, values[name][i])
 		}
 		t.Add(row...)

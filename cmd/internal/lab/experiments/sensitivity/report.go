@@ -51,8 +51,8 @@ func (r *results) report() *report.Report {
 		Tables:   []report.Table{r.classTable(), r.lossTable(), r.parameterTable(), r.curveTable()},
 	}
 	values := r.judged()
-	for _, name := range declared.Names() {
-		out.Goals = append(out.Goals, declared.Judge(name, values[name]))
+	for _, name := range declared().Names() {
+		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	return out
 }

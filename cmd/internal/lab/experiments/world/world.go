@@ -19,7 +19,7 @@ import (
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // Experiment is octavo lab world.
 var Experiment = lab.Experiment{
