@@ -45,7 +45,7 @@ func (r *results) report() *report.Report {
 		},
 		Tables: []report.Table{
 			r.lossTable(), r.loadTable(), r.expertTable(), r.shareTable(), r.comparedTable(),
-			r.seedTable(), r.curveTable(), r.loadsTable(), r.heardTable(),
+			r.seedTable(), r.curves().Table("curves", "seed", "arm", "step", "loss"), r.loadsTable(), r.heardTable(),
 		},
 	}
 	values := r.judged()

@@ -37,7 +37,7 @@ func (r *results) report() *report.Report {
 		},
 		Tables: []report.Table{
 			r.gapTable(), r.gradientTable(), r.additionTable(), r.operandTable(),
-			r.lossTable(), r.layerTable(), r.curveTable(),
+			r.lossTable(), r.layerTable(), r.curves().Table("curves", "seed", "arm", "step", "loss"),
 		},
 	}
 	values := r.judged()

@@ -1,9 +1,5 @@
 package parity
 
-import (
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
-)
-
 // results are what came of all seeds. Figures are lists of a value of each seed, in percent.
 type results struct {
 	study   study
@@ -76,10 +72,4 @@ func addedBias(e additionError) float64  { return e.projection }
 // meanOver returns the figure of the mean error over n batches.
 func meanOver(n int) func(layerError) float64 {
 	return func(e layerError) float64 { return e.mean[n-1] }
-}
-
-// spreadOf returns mean and standard deviation of values, and the standard error.
-func spreadOf(values []float64) (m, deviation, ofMean float64) {
-	deviation, ofMean = statistics.Spread(values)
-	return statistics.Mean(values), deviation, ofMean
 }
