@@ -29,9 +29,17 @@ func Deviation[R any](name string, values func(R) []float64) Column[R] {
 	return Cell(name, func(r R) float64 { deviation, _ := statistics.Spread(values(r)); return deviation })
 }
 
-// StandardError returns a column of standard errors of means over seeds.
+// StandardError returns a column of standard errors of means over seeds, 0 of one value.
 func StandardError[R any](name string, values func(R) []float64) Column[R] {
-	return Cell(name, func(r R) float64 { _, ofMean := statistics.Spread(values(r)); return ofMean })
+	return Cell(name, func(r R) float64 { return standardError(values(r)) })
+}
+
+func standardError(values []float64) float64 {
+	if len(values) < 2 {
+		return 0
+	}
+	_, ofMean := statistics.Spread(values)
+	return ofMean
 }
 
 // Low and High return columns of the ends of a mean's interval.
@@ -78,8 +86,7 @@ func (p *Plot) Add(s chart.Series, x any, values ...float64) {
 
 // AddMean is Add of a mean with its standard error.
 func (p *Plot) AddMean(s chart.Series, x any, values ...float64) {
-	_, ofMean := statistics.Spread(values)
-	p.AddPoint(s, x, chart.Point{Y: statistics.Mean(values), Spread: ofMean})
+	p.AddPoint(s, x, chart.Point{Y: statistics.Mean(values), Spread: standardError(values)})
 }
 
 // Begin begins a series, which may remain without points.

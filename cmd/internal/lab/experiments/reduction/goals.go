@@ -14,11 +14,8 @@ const few = 8
 func (s *study) largest() int { return slices.Max(s.scope.worlds) }
 
 // bySeed returns a figure of each sample.
-func (s *study) bySeed(figure func(*sample) float64) (values []float64) {
-	for _, of := range s.samples {
-		values = append(values, figure(of))
-	}
-	return values
+func (s *study) bySeed(figure func(*sample) float64) []float64 {
+	return statistics.Each(s.samples, figure)
 }
 
 // of returns a figure of one world in each sample.

@@ -46,7 +46,7 @@ func (s *study) report() *report.Report {
 			s.errorChart(sequences), s.errorChart(alike),
 			s.factorChart(), s.lossChart(),
 		},
-		Tables: []report.Table{s.worldTable(), s.teamTable(), s.seedTable(), s.tensorTable(), s.factorTable(), s.lossTable()},
+		Tables: []report.Table{s.worldTable(), s.teamTable(), s.seedTable(), s.tensorTable(), s.factorTable(), s.curves().Table("losses-steps", "seed", "reduction", "step", "loss")},
 	}
 }
 
