@@ -18,7 +18,7 @@ func (s *study) report() *report.Report {
 		Limits: s.limits(),
 		Charts: []chart.Chart{s.effectChart(), s.seedChart(), s.gapChart(), s.roundingChart()},
 		Tables: []report.Table{
-			s.nameTable(), s.effectTable(), s.lossTable(), s.roundingTable(), s.divisionTable(), s.curveTable(),
+			s.nameTable(), s.effectTable(), s.lossTable(), s.roundingTable(), s.divisionTable(), s.losses().Table("curves", "seed", "way", "step", "loss"),
 		},
 	}
 }
