@@ -75,10 +75,7 @@ func (s *study) report() *report.Report {
 }
 
 // interval says a mean over seeds and where it lies.
-func interval(values []float64) string {
-	m := statistics.OfMean(values, 1)
-	return fmt.Sprintf("%+.2f (%+.2f to %+.2f)", m.At, m.Low, m.High)
-}
+func interval(values []float64) string { return report.Interval(values, "%+.2f", "") }
 
 func (s *study) findings(goals []report.Goal) []report.Finding {
 	mean := func(name string) float64 { return statistics.Mean(s.along(name)) }
