@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 )
 
 //go:embed frame.html
@@ -22,13 +23,16 @@ var scheme string
 var frame = template.Must(template.New("frame").Parse(frameSource))
 
 // Template is a kind of page.
-type Template struct{ body *template.Template }
+type Template struct{ body func() *template.Template }
 
 // New returns the template of pages whose <main> element is body. A template "style" in
-// it, of <style> elements, goes to the head of the page. It panics if body is wrong.
+// it, of <style> elements, goes to the head of the page. The body is parsed when the first
+// page is written, which panics if it is wrong: commands that write none do not pay for it.
 func New(name, body string, funcs template.FuncMap) *Template {
-	t := template.Must(template.New(name).Parse(`{{define "style"}}{{end}}`))
-	return &Template{template.Must(t.Funcs(funcs).Parse(body))}
+	return &Template{sync.OnceValue(func() *template.Template {
+		t := template.Must(template.New(name).Parse(`{{define "style"}}{{end}}`))
+		return template.Must(t.Funcs(funcs).Parse(body))
+	})}
 }
 
 // Write writes a page.
@@ -43,7 +47,7 @@ func (t *Template) Write(w io.Writer, title string, data any) error {
 // Page returns a page that is yet to be written. Functions in funcs replace those of
 // the template.
 func (t *Template) Page(title string, data any, funcs template.FuncMap) (*Page, error) {
-	body, err := t.body.Clone()
+	body, err := t.body().Clone()
 	if err != nil {
 		return nil, err
 	}

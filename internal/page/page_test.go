@@ -3,6 +3,7 @@ package page
 import (
 	"errors"
 	"html/template"
+	"io"
 	"strings"
 	"testing"
 
@@ -40,5 +41,5 @@ func TestFailure(t *testing.T) {
 	var b strings.Builder
 	require.ErrorContains(t, page.Write(&b, "", nil), "no")
 	require.Empty(t, b.String())
-	require.Panics(t, func() { New("wrong", `{{`, nil) })
+	require.Panics(t, func() { _ = New("wrong", `{{`, nil).Write(io.Discard, "", nil) })
 }

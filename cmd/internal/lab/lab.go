@@ -21,8 +21,8 @@ type Experiment struct {
 	Title string
 	Claim string // what is claimed, by whom and where
 
-	// Declaration is what the goals are judged by; nil where none has been written yet.
-	Declaration *declaration.Declaration
+	// Declaration returns what the goals are judged by. It is read when it is first asked for.
+	Declaration func() *declaration.Declaration
 
 	// Measure does the experiment. It says to steps how far it is, and returns an error
 	// soon after ctx has ended.
@@ -54,9 +54,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (*report.Report, error) 
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	r.Name, r.Title, r.Claim, r.Time = e.Name, e.Title, e.Claim, time.Since(start)
-	if e.Declaration != nil {
-		r.Plan = e.Declaration.Plan()
-	}
+	r.Plan = e.Declaration().Plan()
 	r.SetLength(o.Length)
 	return r, nil
 }

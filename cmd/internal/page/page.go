@@ -15,7 +15,7 @@ type Template struct{ frame *page.Template }
 
 // New returns the template of pages whose <main> element is body, in which {{chart .C}} shows a chart.Chart, and
 // {{template "repeat" .}} how to repeat a run, of which .Command and .Machine are told. A template "style" in it, of
-// <style> elements, goes to the head of the page. It panics if body is wrong.
+// <style> elements, goes to the head of the page. A body that is wrong panics when the first page is written.
 func New(name, body string, funcs template.FuncMap) *Template {
 	all := template.FuncMap{"chart": (*charts)(nil).figure}
 	maps.Copy(all, funcs)

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
@@ -113,8 +114,13 @@ func described(err error) string {
 	return err.Error()
 }
 
-// MustParse is Parse of a file that is embedded. It panics where that returns an error.
-func MustParse(file []byte) *Declaration {
+// OnUse returns the declaration of an embedded file, which is parsed at the first call: every
+// command would pay for parsing at startup. The function panics where Parse returns an error.
+func OnUse(file []byte) func() *Declaration {
+	return sync.OnceValue(func() *Declaration { return mustParse(file) })
+}
+
+func mustParse(file []byte) *Declaration {
 	d, err := Parse(file)
 	if err != nil {
 		panic(err)

@@ -97,8 +97,8 @@ func TestParse(t *testing.T) {
 		Date: "2026-11-23", Known: "a pilot", SHA256: hex.EncodeToString(sum[:]),
 		Changes: []report.Change{{Date: "2026-11-24", Of: []string{"gap"}, What: "margin from 0.2 to 0.25.", Why: "It was a slip.", Seen: true}},
 	}, d.Plan())
-	require.NotNil(t, MustParse([]byte(head+gap)).Plan().Changes)
-	require.Panics(t, func() { MustParse(nil) })
+	require.NotNil(t, mustParse([]byte(head+gap)).Plan().Changes)
+	require.Panics(t, func() { OnUse(nil)() })
 }
 
 // TestParseRefuses replaces a part of a declaration that is right.
@@ -152,7 +152,7 @@ func TestPowerOfAFamily(t *testing.T) {
 	second := strings.Replace(strings.Replace(gap, `"gap"`, `"second"`, 1), "0.9", "0.5", 1)
 	_, err := Parse([]byte(head + gap + second))
 	require.ErrorContains(t, err, "2 compared")
-	d := MustParse([]byte(strings.ReplaceAll(whole, "0.9", "0.5") + second))
+	d := mustParse([]byte(strings.ReplaceAll(whole, "0.9", "0.5") + second))
 	require.Equal(t, 2, d.Compared("gap"))
 	require.Equal(t, 1, d.Compared("coarse"), "a control is compared with controls")
 	require.Panics(t, func() { d.Compared("none") })
@@ -161,7 +161,7 @@ func TestPowerOfAFamily(t *testing.T) {
 // TestJudge has intervals by hand: 12 values, half of them above and half below the mean by
 // the same distance, have a standard error of distance/sqrt(11), and t is 2.201.
 func TestJudge(t *testing.T) {
-	d := MustParse([]byte(whole))
+	d := mustParse([]byte(whole))
 	around := func(mean, distance float64) (values []float64) {
 		for i := range 12 {
 			values = append(values, mean+distance*float64(i%2*2-1))
@@ -209,7 +209,7 @@ func TestJudge(t *testing.T) {
 
 // TestJudgeTooLittle: what a run has too little of is shown, and not judged.
 func TestJudgeTooLittle(t *testing.T) {
-	d := MustParse([]byte(whole))
+	d := mustParse([]byte(whole))
 	got := d.Judge("gap", []float64{0, 0, 0})
 	require.Equal(t, report.NotJudged, got.Outcome)
 	require.Equal(t, "0 %, from 0 to 0 % (3 values)", got.Got)
@@ -222,7 +222,7 @@ func TestJudgeTooLittle(t *testing.T) {
 // TestJudgeWithoutSpread: values that are all equal decide nothing, on either side of a limit
 // and of either kind, even where their mean is rounded; one that differs is enough.
 func TestJudgeWithoutSpread(t *testing.T) {
-	d := MustParse([]byte(whole))
+	d := mustParse([]byte(whole))
 	for _, name := range []string{"gap", "coarse"} {
 		for _, value := range []float64{0, 0.1, -0.1, 0.3, 7} {
 			values := slices.Repeat([]float64{value}, 12)
@@ -237,14 +237,14 @@ func TestJudgeWithoutSpread(t *testing.T) {
 }
 
 func TestJudgeInterval(t *testing.T) {
-	d := MustParse([]byte(whole))
+	d := mustParse([]byte(whole))
 	require.Equal(t, report.Met, d.JudgeInterval("gap", statistics.Interval{At: 0, Low: -0.1, High: 0.2}, 12).Outcome)
 	require.Equal(t, report.Missed, d.JudgeInterval("gap", statistics.Interval{At: 1, Low: 0.3, High: 2}, 12).Outcome)
 	require.Equal(t, report.NotJudged, d.JudgeInterval("gap", statistics.Interval{}, 11).Outcome)
 }
 
 func TestJudgeExact(t *testing.T) {
-	d := MustParse([]byte(whole))
+	d := mustParse([]byte(whole))
 	require.Equal(t, report.Met, d.JudgeExact("said", "yes", true).Outcome)
 	require.Equal(t, report.Missed, d.JudgeExact("said", "no", false).Outcome)
 	require.Equal(t, report.Met, d.JudgeFigure("equal", 3).Outcome)

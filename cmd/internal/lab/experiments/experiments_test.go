@@ -24,6 +24,7 @@ func TestNamesAreUniqueAndFound(t *testing.T) {
 		require.Equal(t, e.Title, found.Title)
 		require.Regexp(t, `^[a-z][a-z0-9]*$`, e.Name)
 		require.NotEmpty(t, e.Claim)
+		require.Equal(t, e.Name, e.Declaration().Experiment)
 	}
 	_, err := Find("alchemy")
 	require.EqualError(t, err, `there is no experiment "alchemy"`)

@@ -47,9 +47,7 @@ func Run(t *testing.T, e lab.Experiment, o lab.Options) *report.Report {
 	require.Positive(t, done)
 	require.Equal(t, total, done, "progress ends at its total")
 	require.NotEmpty(t, r.Goals)
-	if e.Declaration != nil {
-		Declared(t, e, r)
-	}
+	Declared(t, e, r)
 	require.NotEmpty(t, r.Findings)
 	require.NotEmpty(t, r.Limits)
 	require.NotEmpty(t, r.Charts)
@@ -82,13 +80,13 @@ func Judged(t *testing.T, r *report.Report, judged, not int) {
 // declaration once, and nothing else.
 func Declared(t *testing.T, e lab.Experiment, r *report.Report) {
 	t.Helper()
-	require.Equal(t, e.Name, e.Declaration.Experiment)
+	require.Equal(t, e.Name, e.Declaration().Experiment)
 	var judged []string
 	for _, g := range r.Goals {
 		require.NotEmpty(t, g.Name, "not declared: %s", g.What)
 		judged = append(judged, g.Name)
 	}
-	require.ElementsMatch(t, e.Declaration.Names(), judged)
+	require.ElementsMatch(t, e.Declaration().Names(), judged)
 }
 
 // Tables returns all tables as CSV, in which a NaN equals another.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
 
 // Report is what came out of an experiment.
@@ -88,6 +89,13 @@ func Percent(share float64) string {
 
 // Whole returns a number for people, rounded to a whole one, such as 16,384.
 func Whole(x float64) string { return message.NewPrinter(language.English).Sprintf("%.0f", x) }
+
+// Interval returns the mean of values, one a seed, with its unit and where it lies, in a format
+// of fmt: "+0.12 % (-0.03 to +0.27)".
+func Interval(values []float64, format, unit string) string {
+	m := statistics.OfMean(values, 1)
+	return fmt.Sprintf(format+"%s ("+format+" to "+format+")", m.At, unit, m.Low, m.High)
+}
 
 // Decibels returns a ratio for people.
 func Decibels(db float64) string { return fmt.Sprintf("%.2f dB", db) }

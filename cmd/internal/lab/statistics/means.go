@@ -11,6 +11,14 @@ import (
 // Mean returns the mean.
 func Mean(values []float64) float64 { return stat.Mean(values, nil) }
 
+// Each returns a figure of each sample, such as one of each seed.
+func Each[S any](samples []S, figure func(S) float64) (values []float64) {
+	for _, s := range samples {
+		values = append(values, figure(s))
+	}
+	return values
+}
+
 // Spread returns the standard deviation of values, and that of their mean if they
 // are independent.
 func Spread(values []float64) (deviation, ofMean float64) {

@@ -30,5 +30,17 @@ func Corpus(o lab.Options) (*train.Corpus, error) {
 	return train.NewCorpus(o.Text.Data, 0, o.Seed)
 }
 
+// Shards cuts the batch of a step into those of ranks, [batch, seq] each.
+func Shards(c *train.Corpus, step, ranks, batch, seq int) (all []train.Shard, err error) {
+	tokens, targets, err := c.Batch(step, ranks*batch, seq)
+	if err != nil {
+		return nil, err
+	}
+	for n := batch * seq; len(tokens) > 0; tokens, targets = tokens[n:], targets[n:] {
+		all = append(all, train.Shard{Tokens: tokens[:n], Targets: targets[:n]})
+	}
+	return all, nil
+}
+
 // Schedule is the learning rate of the experiments over a number of steps.
 func Schedule(steps int) optim.Schedule { return Setup{Steps: steps, Rate: 1e-3}.Schedule() }

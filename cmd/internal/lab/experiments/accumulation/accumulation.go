@@ -28,7 +28,7 @@ var Experiment = lab.Experiment{
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	lengths := lab.Pick(o, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 1024, 2048, 4096, 8192, 16384}, []int{128, 512, 4096})

@@ -3,6 +3,7 @@ package accumulation
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
@@ -20,11 +21,8 @@ const (
 const longest = 4096
 
 // bySeed returns a figure of each seed.
-func (a *accumulations) bySeed(kind operandKind, adder string, k int, figure func(deviation) float64) (values []float64) {
-	for _, d := range a.found[place{kind.name, adder, k}] {
-		values = append(values, figure(d))
-	}
-	return values
+func (a *accumulations) bySeed(kind operandKind, adder string, k int, figure func(deviation) float64) []float64 {
+	return statistics.Each(a.found[place{kind.name, adder, k}], figure)
 }
 
 // mean returns the mean of a figure over the seeds.
@@ -46,12 +44,12 @@ func (a *accumulations) goals() []report.Goal {
 		return statistics.Ratios(at(bell, adder, median), at(bell, other, median))
 	}
 	return []report.Goal{
-		declared.Judge("largest-error", at(bell, unpromoted, ofSixty)),
-		declared.Judge("promotion", over(promoted, unpromoted)),
-		declared.Judge("bias-promoted", at(uniform, promoted, bias)),
-		declared.Judge("bias-own-order", at(uniform, ownOrder, bias)),
-		declared.Judge("no-promotion-biased", at(uniform, unpromoted, bias)),
-		declared.Judge("no-promotion-spread", over(unpromoted, ownOrder)),
+		declared().Judge("largest-error", at(bell, unpromoted, ofSixty)),
+		declared().Judge("promotion", over(promoted, unpromoted)),
+		declared().Judge("bias-promoted", at(uniform, promoted, bias)),
+		declared().Judge("bias-own-order", at(uniform, ownOrder, bias)),
+		declared().Judge("no-promotion-biased", at(uniform, unpromoted, bias)),
+		declared().Judge("no-promotion-spread", over(unpromoted, ownOrder)),
 	}
 }
 
@@ -94,18 +92,17 @@ func (a *accumulations) report(seed uint64, side int, lengths []int) *report.Rep
 
 // means is the table of means over the seeds.
 func (a *accumulations) means(lengths []int) report.Table {
-	t := report.Table{
-		Name:    "errors",
-		Title:   "Distance from the exact product, relative to it: means over seeds, and the standard error of the bias",
-		Columns: []string{"operands", "adder", "K", "seeds", "median %", "largest of 60 %", "bias %", "± %", "root mean square %", "too small %"},
+	of := func(figure func(deviation) float64) func(measured) []float64 {
+		return func(p measured) []float64 { return a.bySeed(p.operandKind, p.adder, p.k, figure) }
 	}
-	for p := range a.places(lengths) {
-		of := func(figure func(deviation) float64) float64 { return a.mean(p.operandKind, p.adder, p.k, figure) }
-		biases := a.bySeed(p.operandKind, p.adder, p.k, bias)
-		_, ofMean := statistics.Spread(biases)
-		t.Add(p.name, p.adder, p.k, len(biases), of(median), of(ofSixty), of(bias), ofMean, of(root), of(func(d deviation) float64 { return 100 * d.tooSmall }))
-	}
-	return t
+	return report.Fill(report.Table{
+		Name: "errors", Title: "Distance from the exact product, relative to it: means over seeds, and the standard error of the bias",
+	}, slices.Collect(a.places(lengths)),
+		report.Cell("operands", func(p measured) string { return p.name }), report.Cell("adder", func(p measured) string { return p.adder }),
+		report.Cell("K", func(p measured) int { return p.k }), report.Cell("seeds", func(p measured) int { return len(of(bias)(p)) }),
+		report.Mean("median %", of(median)), report.Mean("largest of 60 %", of(ofSixty)),
+		report.Mean("bias %", of(bias)), report.StandardError("± %", of(bias)),
+		report.Mean("root mean square %", of(root)), report.Mean("too small %", of(func(d deviation) float64 { return 100 * d.tooSmall })))
 }
 
 // seeds is the table of all seeds, from the first on.
@@ -146,13 +143,11 @@ func (a *accumulations) places(lengths []int) func(yield func(measured) bool) {
 
 // chart shows a figure of all adders over K.
 func (a *accumulations) chart(title, unit string, kind operandKind, lengths []int, figure func(deviation) float64) chart.Chart {
-	c := chart.Chart{Title: title, X: "K, products in a sum", Y: unit, LogX: true, LogY: true}
+	p := report.Plot{Chart: chart.Chart{Title: title, X: "K, products in a sum", Y: unit, LogX: true, LogY: true}}
 	for _, way := range adders() {
-		s := chart.Series{Name: way.name, Mark: chart.Joined}
 		for _, k := range lengths {
-			s.Points = append(s.Points, chart.Point{X: float64(k), Y: a.mean(kind, way.name, k, figure)})
+			p.Add(chart.Series{Name: way.name, Mark: chart.Joined}, k, a.bySeed(kind, way.name, k, figure)...)
 		}
-		c.Series = append(c.Series, s)
 	}
-	return c
+	return p.Chart
 }

@@ -28,7 +28,7 @@ var Experiment = lab.Experiment{
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // job is a part of the study. Its work is counted in products.
 type job struct {

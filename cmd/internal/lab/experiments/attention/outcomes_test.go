@@ -75,7 +75,7 @@ func madeUp(claimed bool) *study {
 			s.scales = append(s.scales, x)
 		}
 	}
-	for seed := range declared.Hypotheses[0].Sample {
+	for seed := range declared().Hypotheses[0].Sample {
 		s.draws = append(s.draws, shaken(s, seed))
 	}
 	return s

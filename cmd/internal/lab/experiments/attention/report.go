@@ -47,11 +47,11 @@ const alike = 2 // spreads at which a lagging maximum hardly matters
 func (s *study) spreadGoals() []report.Goal {
 	published := published2694[highLazy]
 	return []report.Goal{
-		declared.Judge("lift-4", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(lowLazy), published2694[lowLazy]) })),
-		declared.Judge("lift-8-alike", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(highLazy)[:alike], published[:alike]) })),
-		declared.Judge("lift-8-spread", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(highLazy)[alike:], published[alike:]) })),
-		declared.Judge("lag", s.by((*study).lag)),
-		declared.Judge("lift-8-late", s.by(func(d *study) float64 {
+		declared().Judge("lift-4", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(lowLazy), published2694[lowLazy]) })),
+		declared().Judge("lift-8-alike", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(highLazy)[:alike], published[:alike]) })),
+		declared().Judge("lift-8-spread", s.by(func(d *study) float64 { return 100 * farthest(d.errorsOf(highLazy)[alike:], published[alike:]) })),
+		declared().Judge("lag", s.by((*study).lag)),
+		declared().Judge("lift-8-late", s.by(func(d *study) float64 {
 			return d.errorsOf(highLazy)[len(deviations)-1] / d.errorsOf(lowLazy)[len(deviations)-1]
 		})),
 	}
@@ -77,12 +77,12 @@ func (s *study) spreadFinding() report.Finding {
 
 func (s *study) flushGoals() []report.Goal {
 	goals := []report.Goal{
-		declared.Judge("vanishing-expected", s.by((*study).offExpected)),
-		declared.Judge("vanishing-formula", s.by((*study).offFormula)),
-		declared.Judge("half-plain", s.by(func(d *study) float64 { return half(d.flushOf(1)) })),
-		declared.Judge("half-lifted", s.by(func(d *study) float64 { return half(d.flushOf(256)) })),
-		declared.Judge("sinks-last", s.by((*study).bestOrder)),
-		declared.Judge("sinks-last-lifted", s.by((*study).vanishingLast)),
+		declared().Judge("vanishing-expected", s.by((*study).offExpected)),
+		declared().Judge("vanishing-formula", s.by((*study).offFormula)),
+		declared().Judge("half-plain", s.by(func(d *study) float64 { return half(d.flushOf(1)) })),
+		declared().Judge("half-lifted", s.by(func(d *study) float64 { return half(d.flushOf(256)) })),
+		declared().Judge("sinks-last", s.by((*study).bestOrder)),
+		declared().Judge("sinks-last-lifted", s.by((*study).vanishingLast)),
 	}
 	return goals
 }
@@ -155,11 +155,11 @@ func (s *study) growthGoals() []report.Goal {
 		return most
 	}
 	return []report.Goal{
-		declared.Judge("length", s.by(func(d *study) float64 {
+		declared().Judge("length", s.by(func(d *study) float64 {
 			return d.growthOf(oneSign, long, carried).relative / d.growthOf(oneSign, short, carried).relative
 		})),
-		declared.Judge("length-promoted", s.by(mended)),
-		declared.Judge("length-bias", s.by(func(d *study) float64 { return 100 * d.growthOf(oneSign, long, carried).bias })),
+		declared().Judge("length-promoted", s.by(mended)),
+		declared().Judge("length-bias", s.by(func(d *study) float64 { return 100 * d.growthOf(oneSign, long, carried).bias })),
 	}
 }
 
@@ -178,7 +178,7 @@ func (s *study) rotationGoals() []report.Goal {
 	plain := func(d *study) float64 { return d.compared(tensorScales) }
 	best := func(d *study) float64 { return d.compared(blockRotated) }
 	return []report.Goal{
-		declared.Judge("outliers-ratio", s.by(func(d *study) float64 { return plain(d) / best(d) })),
+		declared().Judge("outliers-ratio", s.by(func(d *study) float64 { return plain(d) / best(d) })),
 	}
 }
 
@@ -198,11 +198,11 @@ func (s *study) otherGoals() []report.Goal {
 		return least
 	}
 	return []report.Goal{
-		declared.Judge("smooth-biased", s.by(func(d *study) float64 { return d.smoothedAt(64).smooth / d.smoothedAt(64).plain })),
-		declared.Judge("smooth-unbiased", s.by(func(d *study) float64 { return 100 * off(d.smoothedAt(0).smooth, d.smoothedAt(0).plain) })),
-		declared.Judge("token-scales", s.by(least)),
-		declared.Judge("huge-key", s.by(func(d *study) float64 { return d.scaledBy(keyKind, "token") / d.scaledBy(keyKind, "tensor") })),
-		declared.Judge("huge-value", s.by(func(d *study) float64 {
+		declared().Judge("smooth-biased", s.by(func(d *study) float64 { return d.smoothedAt(64).smooth / d.smoothedAt(64).plain })),
+		declared().Judge("smooth-unbiased", s.by(func(d *study) float64 { return 100 * off(d.smoothedAt(0).smooth, d.smoothedAt(0).plain) })),
+		declared().Judge("token-scales", s.by(least)),
+		declared().Judge("huge-key", s.by(func(d *study) float64 { return d.scaledBy(keyKind, "token") / d.scaledBy(keyKind, "tensor") })),
+		declared().Judge("huge-value", s.by(func(d *study) float64 {
 			return 100 * min(d.scaledBy(valueKind, "token"), d.scaledBy(valueKind, "tensor"))
 		})),
 	}
@@ -225,15 +225,15 @@ func (s *study) scaleFinding() report.Finding {
 
 // goals are judged by windows, of which a look has fewer.
 func (c *caching) goals() []report.Goal {
-	goals := []report.Goal{declared.Judge("context", c.gains())}
+	goals := []report.Goal{declared().Judge("context", c.gains())}
 	for i, name := range []string{"cache-token", "cache-head", "cache-layer", "cache-unscaled"} {
-		goals = append(goals, declared.JudgeInterval(name, c.most(byToken+i, declared.Compared(name)), len(c.models[0].losses[inBF16])))
+		goals = append(goals, declared().JudgeInterval(name, c.most(byToken+i, declared().Compared(name)), len(c.models[0].losses[inBF16])))
 	}
 	return append(goals,
-		declared.Judge("cache-length", c.growths(byToken)),
-		declared.Judge("cache-layer-token", c.costs(byLayer, byToken, c.whole())),
-		declared.Judge("scales-too-large", c.costs(tooLarge, inBF16, c.whole())),
-		declared.Judge("scales-too-small", c.costs(tooSmall, inBF16, c.whole())))
+		declared().Judge("cache-length", c.growths(byToken)),
+		declared().Judge("cache-layer-token", c.costs(byLayer, byToken, c.whole())),
+		declared().Judge("scales-too-large", c.costs(tooLarge, inBF16, c.whole())),
+		declared().Judge("scales-too-small", c.costs(tooSmall, inBF16, c.whole())))
 }
 
 func (c *caching) finding() report.Finding {

@@ -17,7 +17,7 @@ import (
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // Experiment is octavo lab faults.
 var Experiment = lab.Experiment{

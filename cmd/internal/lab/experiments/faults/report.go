@@ -11,11 +11,8 @@ import (
 )
 
 // bySeed returns a figure of each sample.
-func (s *study) bySeed(figure func(*sample) float64) (values []float64) {
-	for _, of := range s.samples {
-		values = append(values, figure(of))
-	}
-	return values
+func (s *study) bySeed(figure func(*sample) float64) []float64 {
+	return statistics.Each(s.samples, figure)
 }
 
 // teamOf returns the team of a name.
@@ -53,16 +50,16 @@ func (s *study) notFound() (n float64) {
 
 func (s *study) goals() []report.Goal {
 	return []report.Goal{
-		declared.Judge("loss-sometimes", s.above(sometimes, whole)).AtLength(),
-		declared.Judge("loss-without", s.above(without, whole)).AtLength(),
-		declared.Judge("loss-same", s.above(withoutSame, without)).AtLength(),
-		declared.Judge("loss-half", s.above(withoutHalf, whole)).AtLength(),
-		declared.Judge("loss-by-all", s.above(byAll, without)).AtLength(),
-		declared.Judge("loss-one-left", s.above(oneLeft, whole)).AtLength(),
-		declared.Judge("mean-without", s.along(without)).AtLength(),
-		declared.Judge("mean-half", s.along(withoutHalf)).AtLength(),
-		declared.Judge("mean-by-all", s.along(byAll)).AtLength(),
-		declared.JudgeFigure("found", s.notFound()),
+		declared().Judge("loss-sometimes", s.above(sometimes, whole)).AtLength(),
+		declared().Judge("loss-without", s.above(without, whole)).AtLength(),
+		declared().Judge("loss-same", s.above(withoutSame, without)).AtLength(),
+		declared().Judge("loss-half", s.above(withoutHalf, whole)).AtLength(),
+		declared().Judge("loss-by-all", s.above(byAll, without)).AtLength(),
+		declared().Judge("loss-one-left", s.above(oneLeft, whole)).AtLength(),
+		declared().Judge("mean-without", s.along(without)).AtLength(),
+		declared().Judge("mean-half", s.along(withoutHalf)).AtLength(),
+		declared().Judge("mean-by-all", s.along(byAll)).AtLength(),
+		declared().JudgeFigure("found", s.notFound()),
 	}
 }
 
@@ -72,16 +69,13 @@ func (s *study) report() *report.Report {
 		Goals: goals, Findings: s.findings(goals), Limits: s.limits(),
 		Charts: []chart.Chart{s.lossChart(), s.normChart()},
 		Tables: []report.Table{
-			s.teamTable(), s.faultTable(), s.foundTable(), s.seedTable(), s.stepTable(),
+			s.teamTable(), s.faultTable(), s.foundTable(), s.seedTable(), s.curves().Table("steps", "seed", "shares", "step", "norm of the mean gradient"),
 		},
 	}
 }
 
 // interval says a mean over seeds and where it lies.
-func interval(values []float64) string {
-	m := statistics.OfMean(values, 1)
-	return fmt.Sprintf("%+.2f (%+.2f to %+.2f)", m.At, m.Low, m.High)
-}
+func interval(values []float64) string { return report.Interval(values, "%+.2f", "") }
 
 func (s *study) findings(goals []report.Goal) []report.Finding {
 	mean := func(name string) float64 { return statistics.Mean(s.along(name)) }
@@ -138,22 +132,20 @@ func (s *study) limits() []string {
 }
 
 func (s *study) teamTable() report.Table {
-	t := report.Table{
+	above := func(k teamKind) []float64 { return s.above(k.name, whole) }
+	of := func(figure func(*team) float64) func(teamKind) []float64 {
+		return func(k teamKind) []float64 {
+			return s.bySeed(func(of *sample) float64 { return figure(of.teamOf(k.name)) })
+		}
+	}
+	return report.Fill(report.Table{
 		Name: "teams", Title: fmt.Sprintf("%d ranks trained for %d steps: means over seeds", teamRanks, s.steps),
-		Columns: []string{
-			"shares", "lost %", "held-out loss", "above that of all %", "standard deviation", "from", "to",
-			"first mean gradient along that of all", "norm of the mean gradient",
-		},
-	}
-	for i, k := range teamKinds {
-		above := s.above(k.name, whole)
-		deviation, _ := statistics.Spread(above)
-		m := statistics.OfMean(above, 1)
-		t.Add(k.name, 100*k.share(), statistics.Mean(s.bySeed(func(of *sample) float64 { return of.teams[i].loss() })),
-			m.At, deviation, m.Low, m.High, statistics.Mean(s.along(k.name)),
-			statistics.Mean(s.bySeed(func(of *sample) float64 { return statistics.Mean(of.teams[i].norms) })))
-	}
-	return t
+	}, teamKinds,
+		report.Cell("shares", func(k teamKind) string { return k.name }), report.Cell("lost %", func(k teamKind) float64 { return 100 * k.share() }),
+		report.Mean("held-out loss", of((*team).loss)),
+		report.Mean("above that of all %", above), report.Deviation("standard deviation", above), report.Low("from", above), report.High("to", above),
+		report.Mean("first mean gradient along that of all", of(func(t *team) float64 { return t.along })),
+		report.Mean("norm of the mean gradient", of(func(t *team) float64 { return statistics.Mean(t.norms) })))
 }
 
 // share is the part of all shares that a team lacks.
@@ -227,59 +219,44 @@ func (s *study) seedTable() report.Table {
 	return t
 }
 
-func (s *study) stepTable() report.Table {
-	t := report.Table{Name: "steps", Raw: true, Columns: []string{"seed", "shares", "step", "norm of the mean gradient"}}
+// curves are the norms of mean gradients.
+func (s *study) curves() (all report.Curves) {
 	for _, of := range s.samples {
-		for _, team := range of.teams {
-			for step, norm := range team.norms {
-				t.Add(of.o.Seed, team.kind.name, step, norm)
-			}
+		for _, t := range of.teams {
+			all = append(all, report.Curve{Seed: of.o.Seed, Arm: t.kind.name, Values: t.norms})
 		}
 	}
-	return t
+	return all
 }
 
 // lossChart shows by seed what missing shares cost.
 func (s *study) lossChart() chart.Chart {
-	c := chart.Chart{
+	p := report.Plot{Chart: chart.Chart{
 		Title: "Held-out loss above that of all ranks, by seed; at the end the mean and its standard error",
 		X:     "seed", Y: "percent", Zero: true,
-	}
-	for _, of := range s.samples {
-		c.Labels = append(c.Labels, fmt.Sprint(of.o.Seed))
-	}
-	c.Labels = append(c.Labels, "mean")
+	}}
 	for _, k := range teamKinds[1:] {
-		line := chart.Series{Name: k.name, Mark: chart.Dots}
-		above := s.above(k.name, whole)
-		for i, v := range above {
-			line.Points = append(line.Points, chart.Point{X: float64(i), Y: v})
+		line, above := chart.Series{Name: k.name, Mark: chart.Dots}, s.above(k.name, whole)
+		for i, of := range s.samples {
+			p.Add(line, of.o.Seed, above[i])
 		}
-		mean := chart.Point{X: float64(len(above)), Y: statistics.Mean(above)}
-		if len(above) > 1 {
-			_, mean.Spread = statistics.Spread(above)
-		}
-		line.Points = append(line.Points, mean)
-		c.Series = append(c.Series, line)
+		p.AddMean(line, "mean", above...)
 	}
-	return c
+	return p.Chart
 }
 
 // normChart shows norms of mean gradients.
 func (s *study) normChart() chart.Chart {
-	c := chart.Chart{
+	p := report.Plot{Chart: chart.Chart{
 		Title: "Norm of the mean gradient over that of all ranks, mean of the seeds",
 		X:     "step", Y: "ratio", Smooth: true,
-	}
+	}}
 	for _, k := range teamKinds[1:] {
-		line := chart.Series{Name: k.name, Dashed: k.control}
 		for step := range s.steps {
-			ratio := statistics.Mean(s.bySeed(func(of *sample) float64 {
+			p.Add(chart.Series{Name: k.name, Dashed: k.control}, step, s.bySeed(func(of *sample) float64 {
 				return of.teamOf(k.name).norms[step] / of.teamOf(whole).norms[step]
-			}))
-			line.Points = append(line.Points, chart.Point{X: float64(step), Y: ratio})
+			})...)
 		}
-		c.Series = append(c.Series, line)
 	}
-	return c
+	return p.Chart
 }

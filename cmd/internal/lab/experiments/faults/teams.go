@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
+	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
@@ -153,14 +154,9 @@ func (s *sample) train(ctx context.Context, kind teamKind, p *lab.Steps) (*team,
 func (s *sample) step(
 	ctx context.Context, z *world.Zero[*nn.Llama], t *team, step int, rate float64,
 ) error {
-	tokens, targets, err := s.setup.Corpus.Batch(step, teamRanks, teamContext)
+	shards, err := training.Shards(s.setup.Corpus, step, teamRanks, 1, teamContext)
 	if err != nil {
 		return err
-	}
-	var shards []train.Shard
-	for r := range teamRanks {
-		lo, hi := r*teamContext, (r+1)*teamContext
-		shards = append(shards, train.Shard{Tokens: tokens[lo:hi], Targets: targets[lo:hi]})
 	}
 	do, absent := train.LlamaGradients(shards, 1, teamContext), t.kind.absent(s.o.Seed, step)
 	if t.kind.byAll {
@@ -194,12 +190,6 @@ func (s *sample) judge(ctx context.Context, z *world.Zero[*nn.Llama]) (float64, 
 	if err := z.Gather(ctx); err != nil {
 		return 0, err
 	}
-	m := z.Model(0)
-	return train.Evaluate(ctx, m, s.heldOut, func(ctx context.Context, i int) (float32, error) {
-		tokens, targets, err := s.setup.Corpus.HeldOut(i, teamRanks, teamContext)
-		if err != nil {
-			return 0, err
-		}
-		return m.Evaluate(ctx, tokens, targets, teamRanks, teamContext)
-	})
+	run := trial.Run{Model: z.Model(0)}
+	return run.HeldOut(ctx, s.setup.Corpus, s.heldOut, teamRanks, teamContext)
 }

@@ -28,7 +28,7 @@ var Experiment = lab.Experiment{
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // way is a way to multiply in linear layers.
 type way struct {

@@ -14,7 +14,7 @@ import (
 
 // madeUp is a study with given held-out losses and rounding that is as claimed.
 func madeUp(loss func(seed, way int) float64) *study {
-	s := &study{ways: ways(), seeds: make([]uint64, declared.Hypotheses[0].Sample), model: training.Llama(32, 3, 8), setup: training.Setup{Steps: 1, Batch: 1, Seq: 1}}
+	s := &study{ways: ways(), seeds: make([]uint64, declared().Hypotheses[0].Sample), model: training.Llama(32, 3, 8), setup: training.Setup{Steps: 1, Batch: 1, Seq: 1}}
 	for seed := range s.seeds {
 		for way := range s.ways {
 			l := loss(seed, way)

@@ -18,7 +18,7 @@ func (s *study) report() *report.Report {
 		Limits: s.limits(),
 		Charts: []chart.Chart{s.effectChart(), s.seedChart(), s.gapChart(), s.roundingChart()},
 		Tables: []report.Table{
-			s.nameTable(), s.effectTable(), s.lossTable(), s.roundingTable(), s.divisionTable(), s.curveTable(),
+			s.nameTable(), s.effectTable(), s.lossTable(), s.roundingTable(), s.divisionTable(), s.losses().Table("curves", "seed", "way", "step", "loss"),
 		},
 	}
 }
@@ -50,7 +50,7 @@ func (s *study) trainingGoals() (goals []report.Goal) {
 		{"all-parts", plainWay, nvfp4Way}, {"four-over-six", nvfp4Way, fourOverSixWay}, {"mxfp4", mxfp4Way, nvfp4Way},
 		{"no-recipe", plainMXFP4Way, bf16Way},
 	} {
-		goals = append(goals, declared.Judge(g.name, s.over(g.way, g.other).bySeed))
+		goals = append(goals, declared().Judge(g.name, s.over(g.way, g.other).bySeed))
 	}
 	return goals
 }
@@ -69,10 +69,10 @@ func (s *study) roundingGoals() []report.Goal {
 	}
 	eden = s.roundingsOf(normalValues, edenRounding)
 	return []report.Goal{
-		declared.Judge("eden", over(stochasticRounding)),
-		declared.Judge("unbiased-random", bias(stochasticRounding)),
-		declared.Judge("unbiased-eden", bias(edenRounding)),
-		declared.JudgeFigure("nearest-biased", slices.Min(bias(nearestRounding))),
+		declared().Judge("eden", over(stochasticRounding)),
+		declared().Judge("unbiased-random", bias(stochasticRounding)),
+		declared().Judge("unbiased-eden", bias(edenRounding)),
+		declared().JudgeFigure("nearest-biased", slices.Min(bias(nearestRounding))),
 	}
 }
 
@@ -85,8 +85,8 @@ const (
 
 func (s *study) divisionGoals() []report.Goal {
 	return []report.Goal{
-		declared.JudgeFigure("reciprocal-random", float64(s.divisions[randomDivision].differ)),
-		declared.JudgeFigure("reciprocal-boundary", 100*s.divisions[boundaryDivision].share()),
+		declared().JudgeFigure("reciprocal-random", float64(s.divisions[randomDivision].differ)),
+		declared().JudgeFigure("reciprocal-boundary", 100*s.divisions[boundaryDivision].share()),
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 func TestGranularity(t *testing.T) {
 	labtest.Slow(t)
 	r := labtest.Run(t, Experiment, labtest.Shakespeare(t))
-	labtest.Judged(t, r, 0, len(declared.Names()))
+	labtest.Judged(t, r, 0, len(declared().Names()))
 	for _, row := range labtest.Table(t, r, "ratios").Rows {
 		above := row[2].(float64)
 		switch isWeight := roleOf(row[0].(string)) == scaling.Weight; {

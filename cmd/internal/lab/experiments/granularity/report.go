@@ -99,10 +99,10 @@ func (s seeds) goals() (goals []report.Goal) {
 	for _, f := range figures() {
 		values := s.values(f)
 		if f.goal == weightsLast {
-			goals = append(goals, declared.JudgeFigure(f.goal, slices.Max(values)).AtLength())
+			goals = append(goals, declared().JudgeFigure(f.goal, slices.Max(values)).AtLength())
 			continue
 		}
-		goals = append(goals, declared.Judge(f.goal, values))
+		goals = append(goals, declared().Judge(f.goal, values))
 	}
 	return goals
 }

@@ -132,50 +132,42 @@ func (g *study) charts() []chart.Chart {
 }
 
 func (g *study) amaxChart() chart.Chart {
-	c := chart.Chart{Title: "Amax per tensor", X: "step", Y: "amax", LogY: true}
+	p := report.Plot{Chart: chart.Chart{Title: "Amax per tensor", X: "step", Y: "amax", LogY: true}}
 	for _, o := range g.operands {
-		s := operandSeries(o)
-		for _, a := range g.watched {
-			if a.name == o.name {
-				s.Points = append(s.Points, chart.Point{X: float64(a.step), Y: a.ofTensor()})
-			}
+		for _, a := range g.watchedOf(o) {
+			p.Add(operandSeries(o), a.step, a.ofTensor())
 		}
-		c.Series = append(c.Series, s)
 	}
-	return c
+	return p.Chart
+}
+
+// watchedOf are the amaxes of the blocks of an operand, step by step.
+func (g *study) watchedOf(o *operand) []amaxes {
+	return slices.DeleteFunc(slices.Clone(g.watched), func(a amaxes) bool { return a.name != o.name })
 }
 
 // blockChart shows how the blocks of an operand spread.
 func (g *study) blockChart(o *operand) chart.Chart {
-	c := chart.Chart{Title: fmt.Sprintf("Amax of the blocks of %s", shortName(o.name)), X: "step", Y: "amax", LogY: true}
-	for _, q := range []struct {
-		name  string
-		share float64
-	}{{"largest: the tensor's", 1}, {"95 %", 0.95}, {"median", 0.5}, {"5 %", 0.05}, {"smallest above 0", 0}} {
-		s := chart.Series{Name: q.name}
-		for _, a := range g.watched {
-			if a.name == o.name {
-				s.Points = append(s.Points, chart.Point{X: float64(a.step), Y: statistics.Quantile(a.sorted, q.share)})
-			}
+	p := report.Plot{Chart: chart.Chart{Title: fmt.Sprintf("Amax of the blocks of %s", shortName(o.name)), X: "step", Y: "amax", LogY: true}}
+	for _, a := range g.watchedOf(o) {
+		for i, name := range []string{"largest: the tensor's", "95 %", "median", "5 %", "smallest above 0"} {
+			p.Add(chart.Series{Name: name}, a.step, statistics.Quantile(a.sorted, []float64{1, 0.95, 0.5, 0.05, 0}[i]))
 		}
-		c.Series = append(c.Series, s)
 	}
-	return c
+	return p.Chart
 }
 
 // ratioChart shows how the ratios to the last step are distributed.
 func (g *study) ratioChart() chart.Chart {
-	c := chart.Chart{Title: "A block's amax over that of the last step", X: "percent of blocks below", Y: "ratio", LogY: true,
-		Lines: []chart.Reference{{Name: "room of the scale", Value: roomInE4M3}}}
+	p := report.Plot{Chart: chart.Chart{Title: "A block's amax over that of the last step", X: "percent of blocks below", Y: "ratio", LogY: true,
+		Lines: []chart.Reference{{Name: "room of the scale", Value: roomInE4M3}}}}
 	for _, o := range g.operands {
 		sorted := slices.Sorted(slices.Values(g.track(o, blockLast).ratios))
-		s := operandSeries(o)
 		for percent := 1.0; percent <= 99; percent++ {
-			s.Points = append(s.Points, chart.Point{X: percent, Y: statistics.Quantile(sorted, percent/100)})
+			p.Add(operandSeries(o), percent, statistics.Quantile(sorted, percent/100))
 		}
-		c.Series = append(c.Series, s)
 	}
-	return c
+	return p.Chart
 }
 
 // series is one about a scheme: its colour says when the scale is known, and it is dashed
@@ -192,47 +184,35 @@ func operandSeries(o *operand) chart.Series {
 
 // schemeChart shows a figure of all operands under all schemes.
 func (g *study) schemeChart(title, unit string, figure func(outcome) float64) chart.Chart {
-	c := chart.Chart{Title: title, Y: unit}
+	p := report.Plot{Chart: chart.Chart{Title: title, Y: unit}}
 	for _, o := range g.operands {
-		c.Labels = append(c.Labels, label(o))
-	}
-	for _, by := range schemes {
-		s := by.series(chart.Joined)
-		for i, o := range g.operands {
-			s.Points = append(s.Points, chart.Point{X: float64(i), Y: figure(g.track(o, by).outcome)})
+		for _, by := range schemes {
+			p.Add(by.series(chart.Joined), label(o), figure(g.track(o, by).outcome))
 		}
-		c.Series = append(c.Series, s)
 	}
-	return c
+	return p.Chart
 }
 
 // overTraining shows the SQNR of an operand under all schemes.
 func (g *study) overTraining(o *operand) chart.Chart {
-	c := chart.Chart{Title: "SQNR of " + shortName(o.name), X: "step", Y: "dB"}
+	p := report.Plot{Chart: chart.Chart{Title: "SQNR of " + shortName(o.name), X: "step", Y: "dB"}}
 	for _, by := range schemes {
-		s := by.series(chart.Line)
 		for _, at := range g.track(o, by).points {
-			s.Points = append(s.Points, chart.Point{X: float64(at.step), Y: at.sqnr()})
+			p.Add(by.series(chart.Line), at.step, at.sqnr())
 		}
-		c.Series = append(c.Series, s)
 	}
-	return c
+	return p.Chart
 }
 
 // grainChart shows a figure of E4M3 in all granularities.
 func (g *study) grainChart(title, unit string, figure func(outcome) float64) chart.Chart {
-	c := chart.Chart{Title: title, Y: unit}
-	for _, n := range grains {
-		c.Labels = append(c.Labels, n.name)
-	}
+	p := report.Plot{Chart: chart.Chart{Title: title, Y: unit}}
 	for _, o := range g.subjects {
-		s := chart.Series{Name: shortName(o.name), Mark: chart.Joined}
-		for i, n := range grains {
-			s.Points = append(s.Points, chart.Point{X: float64(i), Y: figure(g.grain(o, n, fp8.E4M3).outcome)})
+		for _, n := range grains {
+			p.Add(chart.Series{Name: shortName(o.name), Mark: chart.Joined}, n.name, figure(g.grain(o, n, fp8.E4M3).outcome))
 		}
-		c.Series = append(c.Series, s)
 	}
-	return c
+	return p.Chart
 }
 
 // label returns the last two parts of an operand's name.

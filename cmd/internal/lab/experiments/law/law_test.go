@@ -25,7 +25,7 @@ func rhymes(l lab.Length) lab.Options {
 
 func TestLaw(t *testing.T) {
 	r := labtest.Run(t, Experiment, labtest.Short())
-	labtest.Judged(t, r, 0, len(declared.Names()))
+	labtest.Judged(t, r, 0, len(declared().Names()))
 	arms := len(arms())
 	require.Len(t, labtest.Table(t, r, "sweep").Rows, arms)
 	require.Len(t, labtest.Table(t, r, "seeds").Rows, arms)
@@ -82,8 +82,8 @@ func TestPredictions(t *testing.T) {
 		require.NoError(t, err)
 		require.InEpsilon(t, c.kumar, p.kumar, 1e-9, c.arm)
 		require.InDelta(t, 1, p.sun, 2e-3, "Sun's law charges nothing for so few bytes")
-		if i := slices.IndexFunc(declared.Hypotheses, func(g declaration.Goal) bool { return g.Name == c.goal }); i >= 0 {
-			require.InDelta(t, c.kumar, *declared.Hypotheses[i].Published, 0.005, c.goal)
+		if i := slices.IndexFunc(declared().Hypotheses, func(g declaration.Goal) bool { return g.Name == c.goal }); i >= 0 {
+			require.InDelta(t, c.kumar, *declared().Hypotheses[i].Published, 0.005, c.goal)
 		}
 	}
 }

@@ -102,61 +102,48 @@ func (s *sweep) findings() []report.Finding {
 
 // chart shows the models of equal cost.
 func (s *sweep) chart() chart.Chart {
-	c := chart.Chart{Title: "Own sweep: loss at equal cost", Y: "nats per byte"}
-	again := chart.Series{Name: "trained on, seen again and again", Mark: chart.Joined}
-	held := chart.Series{Name: "held out, text seen once", Mark: chart.Joined, Dashed: true}
-	for i, name := range equalCost {
-		c.Labels = append(c.Labels, name)
-		again.Points = append(again.Points, point(float64(i), s.losses(name, trained)))
-		held.Points = append(held.Points, point(float64(i), s.losses(once(name), heldOut)))
+	p := report.Plot{Chart: chart.Chart{Title: "Own sweep: loss at equal cost", Y: "nats per byte"}}
+	for _, name := range equalCost {
+		p.AddPoint(chart.Series{Name: "trained on, seen again and again", Mark: chart.Joined}, name, point(s.losses(name, trained)))
+		p.AddPoint(chart.Series{Name: "held out, text seen once", Mark: chart.Joined, Dashed: true}, name, point(s.losses(once(name), heldOut)))
 	}
-	c.Series = []chart.Series{again, held}
-	return c
+	return p.Chart
 }
 
 // point is the mean of values and how far they spread.
-func point(x float64, values []float64) chart.Point {
-	p := chart.Point{X: x, Y: statistics.Mean(values)}
-	if len(values) > 1 {
-		p.Spread = (slices.Max(values) - slices.Min(values)) / 2
-	}
-	return p
+func point(values []float64) chart.Point {
+	return chart.Point{Y: statistics.Mean(values), Spread: (slices.Max(values) - slices.Min(values)) / 2}
 }
 
 // sizeChart shows from what effective parameters are read.
 func (s *sweep) sizeChart() chart.Chart {
-	c := chart.Chart{Title: "Own sweep: loss by parameters, on text seen again and again", X: "parameters in linear layers", Y: "nats per byte", LogX: true}
-	curve := chart.Series{Name: "FP32", Mark: chart.Joined}
+	p := report.Plot{Chart: chart.Chart{Title: "Own sweep: loss by parameters, on text seen again and again", X: "parameters in linear layers", Y: "nats per byte", LogX: true}}
 	for _, bits := range paidFor {
-		curve.Points = append(curve.Points, point(s.params(full[bits]), s.losses(full[bits], trained)))
+		p.AddPoint(chart.Series{Name: "FP32", Mark: chart.Joined}, s.params(full[bits]), point(s.losses(full[bits], trained)))
 	}
-	c.Series = []chart.Series{curve}
 	for _, name := range []string{bf16, fp8, fp6, fp4, fp4Forward, fp4Weights} {
-		c.Series = append(c.Series, chart.Series{Name: name, Mark: chart.Dots, Points: []chart.Point{point(s.params(name), s.losses(name, trained))}})
+		p.AddPoint(chart.Series{Name: name, Mark: chart.Dots}, s.params(name), point(s.losses(name, trained)))
 	}
-	return c
+	return p.Chart
 }
 
 func (s *sweep) table() report.Table {
-	t := report.Table{
-		Name: "sweep", Title: "Own sweep: means over seeds",
-		Columns: []string{"model", "bits paid for", "width", "parameters in linear layers", "steps", "cost, 10^12 bit-bytes", "loss, last tenth", "standard error", "loss, held-out", "effective parameters, share"},
-	}
-	for i, a := range s.arms {
-		j := s.jobs[i]
-		losses := s.losses(a.name, trained)
-		ofMean := 0.0
-		if len(losses) > 1 {
-			_, ofMean = statistics.Spread(losses)
-		}
-		share := math.NaN() // of other text
-		if !a.once {
-			share = statistics.Mean(s.effective(a.name))
-		}
-		t.Add(a.name, a.pays, j.Config.Dim, linearParams(j.Config), j.Setup.Steps, s.cost(a.name),
-			statistics.Mean(losses), ofMean, s.mean(a.name, heldOut), share)
-	}
-	return t
+	name := func(i int) string { return s.arms[i].name }
+	losses := func(i int) []float64 { return s.losses(name(i), trained) }
+	return report.Fill(report.Table{Name: "sweep", Title: "Own sweep: means over seeds"}, report.Places(len(s.arms)),
+		report.Cell("model", name), report.Cell("bits paid for", func(i int) int { return s.arms[i].pays }),
+		report.Cell("width", func(i int) int { return s.jobs[i].Config.Dim }),
+		report.Cell("parameters in linear layers", func(i int) int { return linearParams(s.jobs[i].Config) }),
+		report.Cell("steps", func(i int) int { return s.jobs[i].Setup.Steps }),
+		report.Cell("cost, 10^12 bit-bytes", func(i int) float64 { return s.cost(name(i)) }),
+		report.Mean("loss, last tenth", losses), report.StandardError("standard error", losses),
+		report.Mean("loss, held-out", func(i int) []float64 { return s.losses(name(i), heldOut) }),
+		report.Cell("effective parameters, share", func(i int) float64 {
+			if s.arms[i].once {
+				return math.NaN() // it is of other text
+			}
+			return statistics.Mean(s.effective(name(i)))
+		}))
 }
 
 // predictionTable is what the laws say of the sweep's own models, before it is trained.
@@ -181,11 +168,9 @@ func (s *sweep) predictionTable() (report.Table, error) {
 }
 
 func (s *sweep) seedTable() report.Table {
-	t := report.Table{Name: "seeds", Raw: true, Columns: []string{"seed", "model", "loss, last tenth", "loss, held-out"}}
-	for i, j := range s.jobs {
-		t.Add(j.Seed, s.arms[i%len(s.arms)].name, trained(s.curves[i]), heldOut(s.curves[i]))
-	}
-	return t
+	return report.Fill(report.Table{Name: "seeds", Raw: true}, report.Places(len(s.jobs)),
+		report.Cell("seed", func(i int) uint64 { return s.jobs[i].Seed }), report.Cell("model", func(i int) string { return s.arms[i%len(s.arms)].name }),
+		report.Cell("loss, last tenth", func(i int) float64 { return trained(s.curves[i]) }), report.Cell("loss, held-out", func(i int) float64 { return heldOut(s.curves[i]) }))
 }
 
 func (s *sweep) curveTable() report.Table {
@@ -199,34 +184,25 @@ func (s *sweep) curveTable() report.Table {
 	return t
 }
 
-// chart shows both laws above their own best, since their losses are of different data.
+// chart shows both laws above their own best, since their losses are of different data. Few
+// bits come first.
 func (p published) chart() chart.Chart {
-	c := chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token", Zero: true}
-	for _, k := range slices.Backward(p.kumar) {
-		c.Labels = append(c.Labels, fmt.Sprintf("%.0f", k.Bits))
+	c := report.Plot{Chart: chart.Chart{Title: "Published laws at equal cost: loss above the best", X: "bits", Y: "nats per token", Zero: true}}
+	for i, k := range slices.Backward(p.kumar) {
+		label := fmt.Sprintf("%.0f", k.Bits)
+		c.Add(chart.Series{Name: "Kumar et al.", Mark: chart.Joined}, label, k.Loss.Total-lowest(p.kumar).Loss.Total)
+		c.Add(chart.Series{Name: "Sun et al.", Mark: chart.Joined}, label, p.sun[i].Loss.Total-lowest(p.sun).Loss.Total)
 	}
-	for _, l := range []struct {
-		name      string
-		trainings []plan.Training
-	}{{"Kumar et al.", p.kumar}, {"Sun et al.", p.sun}} {
-		s := chart.Series{Name: l.name, Mark: chart.Joined}
-		for i, t := range l.trainings { // the most bits first
-			s.Points = append(s.Points, chart.Point{X: float64(len(l.trainings) - 1 - i), Y: t.Loss.Total - lowest(l.trainings).Loss.Total})
-		}
-		c.Series = append(c.Series, s)
-	}
-	return c
+	return c.Chart
 }
 
 func (p published) optimumChart() chart.Chart {
-	c := chart.Chart{Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true, Lines: []chart.Reference{{Name: "FP8", Value: 8}, {Name: "FP4", Value: 4}}}
-	kumar, sun := chart.Series{Name: "Kumar et al."}, chart.Series{Name: "Sun et al."}
+	c := report.Plot{Chart: chart.Chart{Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true, Lines: []chart.Reference{{Name: "FP8", Value: 8}, {Name: "FP4", Value: 4}}}}
 	for _, o := range p.optima {
-		kumar.Points = append(kumar.Points, chart.Point{X: o.cost, Y: o.kumar})
-		sun.Points = append(sun.Points, chart.Point{X: o.cost, Y: o.sun})
+		c.Add(chart.Series{Name: "Kumar et al."}, o.cost, o.kumar)
+		c.Add(chart.Series{Name: "Sun et al."}, o.cost, o.sun)
 	}
-	c.Series = []chart.Series{kumar, sun}
-	return c
+	return c.Chart
 }
 
 func (p published) table() report.Table {

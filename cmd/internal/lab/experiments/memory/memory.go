@@ -27,7 +27,7 @@ var Experiment = lab.Experiment{
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // economy is a way to save memory in FP8 training.
 type economy struct {

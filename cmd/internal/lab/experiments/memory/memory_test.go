@@ -14,7 +14,7 @@ import (
 // bytes that they take, and activations that are operands anyway change no bit.
 func TestMemory(t *testing.T) {
 	r := labtest.Run(t, Experiment, labtest.Short())
-	labtest.Judged(t, r, 0, len(declared.Names()))
+	labtest.Judged(t, r, 0, len(declared().Names()))
 	rows := r.Tables[0].Rows
 	require.Len(t, rows, len(economies()))
 	require.Equal(t, 8.0, rows[0][1])
@@ -56,7 +56,7 @@ func TestDiffers(t *testing.T) {
 // TestControlsAreNamed: what has to be caught is named so on the page, and only that.
 func TestControlsAreNamed(t *testing.T) {
 	controls := map[string]bool{}
-	for _, c := range declared.Controls {
+	for _, c := range declared().Controls {
 		controls[c.Name] = true
 	}
 	for _, e := range economies() {

@@ -27,16 +27,13 @@ func newReport(curves []training.Curve, setup training.Setup, seed uint64) *repo
 			"What is published is that training hardly notices, of models of billions of parameters; the margins are ours.",
 		},
 		Charts: []chart.Chart{r.chart()},
-		Tables: []report.Table{r.table(setup.Batch * setup.Seq), r.lossTable(seed), r.curves(seed)},
+		Tables: []report.Table{r.table(setup.Batch * setup.Seq), r.lossTable(seed), r.losses(seed).Table("curves", "seed", "kept", "step", "loss")},
 	}
 }
 
 // heldOut returns the held-out losses of an economy, one a seed.
-func (r results) heldOut(economy int) (losses []float64) {
-	for _, curves := range r {
-		losses = append(losses, curves[economy].HeldOut)
-	}
-	return losses
+func (r results) heldOut(economy int) []float64 {
+	return statistics.Each(r, func(curves []training.Curve) float64 { return curves[economy].HeldOut })
 }
 
 // gaps returns by how many percent the held-out loss of an economy is above that of none
@@ -48,7 +45,7 @@ func (r results) gaps(economy int) []float64 {
 func (r results) goals() (goals []report.Goal) {
 	for i, e := range economies() {
 		if e.goal != "" {
-			goals = append(goals, declared.Judge(e.goal, r.gaps(i)))
+			goals = append(goals, declared().Judge(e.goal, r.gaps(i)))
 		}
 	}
 	return goals
@@ -59,11 +56,11 @@ func (r results) findings() []report.Finding {
 	left := func(economy int) string {
 		return report.Percent(float64(r[0][economy].Activations.Total()) / float64(plain.Activations.Total()))
 	}
-	kept := find("activations FP8")
-	differs, at := r.differs(kept)
+	saved := find("activations FP8")
+	differs, at := r.differs(saved)
 	return []report.Finding{
 		report.NewFinding(fmt.Sprintf("Activations kept from the forward to the backward pass take %s of the memory in FP8, and %s with SwiGLU's inputs too.",
-			left(kept), left(find("activations FP8, SwiGLU's too")))),
+			left(saved), left(find("activations FP8, SwiGLU's too")))),
 		report.NewFinding("What a linear layer keeps in FP8 is the operand that the product of its weight gradient multiplies anyway.",
 			report.If(!differs,
 				"So no loss changes in any bit.",
@@ -95,20 +92,17 @@ func (r results) differs(economy int) (differs bool, step int) {
 }
 
 func (r results) table(tokens int) report.Table {
-	t := report.Table{
-		Name: "bytes", Title: "Memory and held-out loss of FP8 training: means over seeds",
-		Columns: []string{"kept", "moments, bytes a parameter", "activations, bytes a token", "of all FP32 %", "held-out loss", "above all FP32 %", "standard error"},
-	}
-	plain := r[0][0]
-	for i, e := range economies() {
-		c := r[0][i]
-		gaps := r.gaps(i)
-		_, ofMean := statistics.Spread(gaps)
-		t.Add(e.name, float64(c.MomentBytes)/float64(c.Params), c.Activations.Total()/tokens,
-			100*float64(c.Activations.Total())/float64(plain.Activations.Total()), statistics.Mean(r.heldOut(i)), statistics.Mean(gaps), ofMean)
-	}
-	return t
+	of := func(i int) training.Curve { return r[0][i] }
+	return report.Fill(report.Table{Name: "bytes", Title: "Memory and held-out loss of FP8 training: means over seeds"}, report.Places(len(economies())), kept,
+		report.Cell("moments, bytes a parameter", func(i int) float64 { return float64(of(i).MomentBytes) / float64(of(i).Params) }),
+		report.Cell("activations, bytes a token", func(i int) int { return of(i).Activations.Total() / tokens }),
+		report.Cell("of all FP32 %", func(i int) float64 {
+			return 100 * float64(of(i).Activations.Total()) / float64(of(0).Activations.Total())
+		}),
+		report.Mean("held-out loss", r.heldOut), report.Mean("above all FP32 %", r.gaps), report.StandardError("standard error", r.gaps))
 }
+
+var kept = report.Cell("kept", func(i int) string { return economies()[i].name })
 
 func (r results) lossTable(seed uint64) report.Table {
 	t := report.Table{Name: "seeds", Title: "Held-out losses of all seeds", Raw: true, Columns: []string{"seed", "kept", "held-out loss", "above all FP32 %"}}
@@ -120,30 +114,20 @@ func (r results) lossTable(seed uint64) report.Table {
 	return t
 }
 
-func (r results) curves(seed uint64) report.Table {
-	t := report.Table{Name: "curves", Title: "Training losses", Raw: true, Columns: []string{"seed", "kept", "step", "loss"}}
+// losses are the training losses.
+func (r results) losses(seed uint64) (all report.Curves) {
 	for s, curves := range r {
 		for i, e := range economies() {
-			for step, loss := range curves[i].Losses {
-				t.Add(seed+uint64(s), e.name, step, loss)
-			}
+			all = append(all, report.Curve{Seed: seed + uint64(s), Arm: e.name, Values: curves[i].Losses})
 		}
 	}
-	return t
+	return all
 }
 
 func (r results) chart() chart.Chart {
-	plot := chart.Chart{Title: "Training loss above that of all FP32: mean over seeds", X: "step", Y: "percent", Zero: true, Smooth: true}
-	for i, e := range economies()[1:] {
-		series := chart.Series{Name: e.name, Dashed: e.name == "activations FP8"}
-		for step := range r[0][0].Losses {
-			var above float64
-			for _, curves := range r {
-				above += 100 * (curves[i+1].Losses[step]/curves[0].Losses[step] - 1) / float64(len(r))
-			}
-			series.Points = append(series.Points, chart.Point{X: float64(step), Y: above})
-		}
-		plot.Series = append(plot.Series, series)
+	p := report.Plot{Chart: chart.Chart{Title: "Training loss above that of all FP32: mean over seeds", X: "step", Y: "percent", Zero: true, Smooth: true}}
+	for _, e := range economies()[1:] {
+		p.AddCurves(r.losses(0).Above(e.name, economies()[0].name), chart.Series{Name: e.name, Dashed: e.name == "activations FP8"})
 	}
-	return plot
+	return p.Chart
 }

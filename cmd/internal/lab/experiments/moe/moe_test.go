@@ -16,7 +16,7 @@ import (
 
 func TestMoE(t *testing.T) {
 	r := labtest.Run(t, Experiment, labtest.Short())
-	labtest.Judged(t, r, 0, len(declared.Names()))
+	labtest.Judged(t, r, 0, len(declared().Names()))
 	losses := labtest.Table(t, r, "losses")
 	require.Len(t, losses.Rows, len(arms()))
 	for i, row := range losses.Rows {

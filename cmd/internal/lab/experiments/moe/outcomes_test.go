@@ -114,11 +114,11 @@ func outcomes(r *results) map[string]report.Outcome {
 // TestCanFail: goals are met, missed, caught and not caught as figures have it.
 func TestCanFail(t *testing.T) {
 	good, bad := outcomes(made(true)), outcomes(made(false))
-	for _, h := range declared.Hypotheses {
+	for _, h := range declared().Hypotheses {
 		require.Equal(t, report.Met, good[h.Name], h.Name)
 		require.Equal(t, report.Missed, bad[h.Name], h.Name)
 	}
-	for _, c := range declared.Controls {
+	for _, c := range declared().Controls {
 		require.Equal(t, report.Caught, good[c.Name], c.Name)
 		require.Equal(t, report.NotCaught, bad[c.Name], c.Name)
 	}
@@ -132,7 +132,7 @@ func TestCanFail(t *testing.T) {
 // TestSentencesFollow: what is said is what came out.
 func TestSentencesFollow(t *testing.T) {
 	good, bad := labtest.Sentences(made(true).report()), labtest.Sentences(made(false).report())
-	for _, name := range declared.Names() {
+	for _, name := range declared().Names() {
 		switch name {
 		case "choices-deepseek-v3", "choices-mxfp8", "error-deepseek-v3", "error-mxfp8":
 			continue // in the table
@@ -149,5 +149,5 @@ func TestJudged(t *testing.T) {
 		names = append(names, name)
 		require.Len(t, values, 24, name)
 	}
-	require.ElementsMatch(t, declared.Names(), names)
+	require.ElementsMatch(t, declared().Names(), names)
 }

@@ -45,12 +45,12 @@ func (r *results) report() *report.Report {
 		},
 		Tables: []report.Table{
 			r.lossTable(), r.loadTable(), r.expertTable(), r.shareTable(), r.comparedTable(),
-			r.seedTable(), r.curveTable(), r.loadsTable(), r.heardTable(),
+			r.seedTable(), r.curves().Table("curves", "seed", "arm", "step", "loss"), r.loadsTable(), r.heardTable(),
 		},
 	}
 	values := r.judged()
-	for _, name := range declared.Names() {
-		out.Goals = append(out.Goals, declared.Judge(name, values[name]))
+	for _, name := range declared().Names() {
+		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	out.Findings = []report.Finding{
 		r.lossFinding(out.Goals), r.loadFinding(out.Goals), r.choiceFinding(out.Goals),
@@ -60,13 +60,8 @@ func (r *results) report() *report.Report {
 	return out
 }
 
-// said is a mean over seeds with its interval.
-func said(values []float64, format, unit string) string {
-	m := statistics.OfMean(values, 1)
-	return fmt.Sprintf(format+"%s ("+format+" to "+format+")", m.At, unit, m.Low, m.High)
-}
-
-func percent(values []float64) string { return said(values, "%+.3f", " %") }
+// percent is a mean over seeds with its interval.
+func percent(values []float64) string { return report.Interval(values, "%+.3f", " %") }
 
 // lossFinding says how far the loss is from BF16's.
 func (r *results) lossFinding(goals []report.Goal) report.Finding {
@@ -93,7 +88,7 @@ func (r *results) loadFinding(goals []report.Goal) report.Finding {
 
 // choiceFinding says which choices change, and what becomes of gradients.
 func (r *results) choiceFinding(goals []report.Goal) report.Finding {
-	changes := func(arm int) string { return said(r.changes(arm), "%.2f", " %") }
+	changes := func(arm int) string { return report.Interval(r.changes(arm), "%.2f", " %") }
 	return report.NewFinding(fmt.Sprintf("Of the choices that a model makes, this many are not those of the "+
 		"same weights in FP32, though the router's own product is FP32: in BF16 %s, in FP8 %s. With the "+
 		"router's operands in BF16, E4M3 and E2M1 it is %s, %s and %s. The error of gradients is above "+
@@ -106,15 +101,15 @@ func (r *results) choiceFinding(goals []report.Goal) report.Finding {
 
 // expertFinding says how experts differ, and what that does.
 func (r *results) expertFinding(goals []report.Goal) report.Finding {
-	flushed := func(way int) string { return said(r.flushed(inputOfDown, ofAll(way)), "%.3f", " ‰") }
+	flushed := func(way int) string { return report.Interval(r.flushed(inputOfDown, ofAll(way)), "%.3f", " ‰") }
 	return report.NewFinding(fmt.Sprintf("The largest amax of an expert's input of down is %s powers of two "+
 		"above the least of the layer. Of these inputs become 0: with one scale for the tokens of all "+
 		"experts %s, with one for those of each expert %s, with one for 1x128 %s. Under delayed scales "+
 		"saturate of a million values %s in experts to choose from, and %s in the shared one; under the "+
 		"default recipe %s. As declared: %s.",
-		said(r.spread(inputOfDown), "%.2f", ""), flushed(oneScale), flushed(scaleEach), flushed(scaleTile),
-		said(r.saturated(delayedArm, false), "%.1f", ""), said(r.saturated(delayedArm, true), "%.1f", ""),
-		said(r.saturated(fp8Arm, false), "%.1f", ""),
+		report.Interval(r.spread(inputOfDown), "%.2f", ""), flushed(oneScale), flushed(scaleEach), flushed(scaleTile),
+		report.Interval(r.saturated(delayedArm, false), "%.1f", ""), report.Interval(r.saturated(delayedArm, true), "%.1f", ""),
+		report.Interval(r.saturated(fp8Arm, false), "%.1f", ""),
 		report.Outcomes(goals, "amax-spread", "shared-scale", "late-saturated")))
 }
 

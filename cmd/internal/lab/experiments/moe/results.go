@@ -15,12 +15,7 @@ type results struct {
 }
 
 // of returns a figure of each seed.
-func (r *results) of(figure func(found) float64) (values []float64) {
-	for _, f := range r.seeds {
-		values = append(values, figure(f))
-	}
-	return values
-}
+func (r *results) of(figure func(found) float64) []float64 { return statistics.Each(r.seeds, figure) }
 
 // overMixtures returns the mean of a figure over the layers with experts.
 func (r *results) overMixtures(figure func(mixture int) float64) float64 {

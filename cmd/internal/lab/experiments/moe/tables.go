@@ -8,45 +8,35 @@ import (
 )
 
 func (r *results) lossTable() report.Table {
-	t := report.Table{
+	above := func(arm int) []float64 { return statistics.PercentAbove(r.heldOut(arm), r.heldOut(bf16Arm)) }
+	return report.Fill(report.Table{
 		Name: "losses", Title: "Training loss in the last two thirds of the steps and held-out loss after them, in nats per " +
 			"byte, means over the seeds",
-		Columns: []string{
-			"", "training loss", "above BF16 %", "standard deviation", "interval from", "to",
-			"held-out loss", "above BF16 %", "steps without a finite gradient",
-		},
-	}
-	for i, a := range arms() {
-		gaps, skipped := r.gap(i), 0
-		for _, f := range r.seeds {
-			skipped += f.arms[i].skipped
-		}
-		deviation, _ := statistics.Spread(gaps)
-		m := statistics.OfMean(gaps, 1)
-		above := statistics.PercentAbove(r.heldOut(i), r.heldOut(bf16Arm))
-		t.Add(a.name, statistics.Mean(r.trained(i)), m.At, deviation, m.Low, m.High,
-			statistics.Mean(r.heldOut(i)), statistics.Mean(above), skipped)
-	}
-	return t
+	}, report.Places(len(arms())), armName,
+		report.Mean("training loss", r.trained), report.Mean("above BF16 %", r.gap), report.Deviation("standard deviation", r.gap),
+		report.Low("interval from", r.gap), report.High("to", r.gap),
+		report.Mean("held-out loss", r.heldOut), report.Mean("above BF16 %", above),
+		report.Cell("steps without a finite gradient", func(arm int) (skipped int) {
+			for _, f := range r.seeds {
+				skipped += f.arms[arm].skipped
+			}
+			return skipped
+		}))
 }
 
+var armName = report.Cell("", func(arm int) string { return arms()[arm].name })
+
 func (r *results) loadTable() report.Table {
-	t := report.Table{
+	step := func(arm int) []float64 { return r.byStep(arm, variation) }
+	all := func(arm int) []float64 { return r.lasting(arm, variation) }
+	return report.Fill(report.Table{
 		Name: "loads", Title: "How uneven the loads of experts are in the last third of the steps, means " +
 			"over layers and seeds",
-		Columns: []string{
-			"", "variation in a step", "standard deviation", "variation of all steps together",
-			"standard deviation", "largest above the mean, in a step %", "of all steps together %",
-		},
-	}
-	for i, a := range arms() {
-		step, all := r.byStep(i, variation), r.lasting(i, variation)
-		stepDeviation, _ := statistics.Spread(step)
-		allDeviation, _ := statistics.Spread(all)
-		t.Add(a.name, statistics.Mean(step), stepDeviation, statistics.Mean(all), allDeviation,
-			100*statistics.Mean(r.byStep(i, excess)), 100*statistics.Mean(r.lasting(i, excess)))
-	}
-	return t
+	}, report.Places(len(arms())), armName,
+		report.Mean("variation in a step", step), report.Deviation("standard deviation", step),
+		report.Mean("variation of all steps together", all), report.Deviation("standard deviation", all),
+		report.Cell("largest above the mean, in a step %", func(arm int) float64 { return 100 * statistics.Mean(r.byStep(arm, excess)) }),
+		report.Cell("of all steps together %", func(arm int) float64 { return 100 * statistics.Mean(r.lasting(arm, excess)) }))
 }
 
 // expertTable is the telemetry of each expert of the first seed.
@@ -102,79 +92,73 @@ func (r *results) expertHeard(a result, mixture, expert int) expertHeard {
 	return e
 }
 
-// shareTable has what scales that experts share do.
-func (r *results) shareTable() report.Table {
-	t := report.Table{
-		Name: "scales", Title: "Operands of FP8's experts after training in E4M3, by what shares a scale: " +
-			"all experts of a layer, and the one of least amax; means over the seeds",
-		Columns: []string{
-			"operand", "amax of experts, largest over least, powers of two", "shares a scale",
-			"flushed ‰", "error %", "flushed ‰, least expert", "error %, least expert",
-		},
-	}
-	for o, of := range operands() {
-		spread := statistics.Mean(r.spread(o))
-		for way, name := range shareWays {
-			t.Add(of.what, spread, name,
-				statistics.Mean(r.flushed(o, ofAll(way))), statistics.Mean(r.off(o, ofAll(way))),
-				statistics.Mean(r.flushed(o, ofLeast(way))), statistics.Mean(r.off(o, ofLeast(way))))
+// sharing is an operand, and what shares its scale.
+type sharing struct{ operand, way int }
+
+func sharings() (all []sharing) {
+	for o := range operands() {
+		for way := range shareWays {
+			all = append(all, sharing{o, way})
 		}
 	}
-	return t
+	return all
+}
+
+// shareTable has what scales that experts share do.
+func (r *results) shareTable() report.Table {
+	lost := func(figure func(int, func(roundings) rounding) []float64, of func(way int) func(roundings) rounding) func(sharing) []float64 {
+		return func(s sharing) []float64 { return figure(s.operand, of(s.way)) }
+	}
+	return report.Fill(report.Table{
+		Name: "scales", Title: "Operands of FP8's experts after training in E4M3, by what shares a scale: " +
+			"all experts of a layer, and the one of least amax; means over the seeds",
+	}, sharings(),
+		report.Cell("operand", func(s sharing) string { return operands()[s.operand].what }),
+		report.Mean("amax of experts, largest over least, powers of two", func(s sharing) []float64 { return r.spread(s.operand) }),
+		report.Cell("shares a scale", func(s sharing) string { return shareWays[s.way] }),
+		report.Mean("flushed ‰", lost(r.flushed, ofAll)), report.Mean("error %", lost(r.off, ofAll)),
+		report.Mean("flushed ‰, least expert", lost(r.flushed, ofLeast)), report.Mean("error %, least expert", lost(r.off, ofLeast)))
 }
 
 // comparedTable has choices and gradients at the same weights.
 func (r *results) comparedTable() report.Table {
-	t := report.Table{
-		Name: "compared", Title: "Choices and gradients against FP32 at the weights where BF16 ended, in " +
-			"percent, means over the seeds; errors are the median of weights",
-		Columns: []string{
-			"", "choices that change", "standard deviation", "gradient error", "above FP8's",
-			"standard deviation",
-		},
+	above := func(arm int) []float64 { return r.above(arm, fp8There) }
+	error := func(of ...string) func(arm int) []float64 {
+		return func(arm int) []float64 { return r.gradient(arm, of...) }
+	}
+	columns := []report.Column[int]{
+		report.Cell("", func(arm int) string { return compared()[arm].name }),
+		report.Mean("choices that change", r.changes), report.Deviation("standard deviation", r.changes),
+		report.Mean("gradient error", error(products...)),
+		report.Mean("above FP8's", above), report.Deviation("standard deviation", above),
 	}
 	for _, part := range parts {
-		t.Columns = append(t.Columns, "error, "+part)
+		columns = append(columns, report.Mean("error, "+part, error(part)))
 	}
-	for i, a := range compared() {
-		changes, above := r.changes(i), r.above(i, fp8There)
-		changesDeviation, _ := statistics.Spread(changes)
-		aboveDeviation, _ := statistics.Spread(above)
-		row := []any{a.name, statistics.Mean(changes), changesDeviation,
-			statistics.Mean(r.gradient(i, products...)), statistics.Mean(above), aboveDeviation}
-		for _, part := range parts {
-			row = append(row, statistics.Mean(r.gradient(i, part)))
-		}
-		t.Add(row...)
-	}
-	return t
+	return report.Fill(report.Table{
+		Name: "compared", Title: "Choices and gradients against FP32 at the weights where BF16 ended, in " +
+			"percent, means over the seeds; errors are the median of weights",
+	}, report.Places(len(compared())), columns...)
 }
 
 // seedTable has the figures that goals are made of.
 func (r *results) seedTable() report.Table {
-	t := report.Table{Name: "seeds", Raw: true, Columns: []string{"seed"}}
 	values := r.judged()
-	t.Columns = append(t.Columns, declared.Names()...)
-	for i, f := range r.seeds {
-		row := []any{fmt.Sprint(f.seed)}
-		for _, name := range declared.Names() {
-			row = append(row, values[name][i])
-		}
-		t.Add(row...)
+	columns := []report.Column[int]{report.Cell("seed", func(i int) uint64 { return r.seeds[i].seed })}
+	for _, name := range declared().Names() {
+		columns = append(columns, report.Cell(name, func(i int) float64 { return values[name][i] }))
 	}
-	return t
+	return report.Fill(report.Table{Name: "seeds", Raw: true}, report.Places(len(r.seeds)), columns...)
 }
 
-func (r *results) curveTable() report.Table {
-	t := report.Table{Name: "curves", Raw: true, Columns: []string{"seed", "arm", "step", "loss"}}
+// curves are the training losses.
+func (r *results) curves() (all report.Curves) {
 	for _, f := range r.seeds {
 		for i, a := range arms() {
-			for step, loss := range f.arms[i].losses {
-				t.Add(fmt.Sprint(f.seed), a.name, step, loss)
-			}
+			all = append(all, report.Curve{Seed: f.seed, Arm: a.name, Values: f.arms[i].losses})
 		}
 	}
-	return t
+	return all
 }
 
 // loadsTable has the loads of the first seed, step by step.

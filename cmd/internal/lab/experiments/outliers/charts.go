@@ -3,18 +3,18 @@ package outliers
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
 
 // alignmentChart is of means over seeds and layers.
 func (s *study) alignmentChart() chart.Chart {
-	c := chart.Chart{
+	p := report.Plot{Chart: chart.Chart{
 		Title: "Branches of a neuron: median |cosine|", X: "step", Y: "|cosine|", Zero: true,
 		Lines: []chart.Reference{{Name: "random directions", Value: cosineAtRandom(s.plan.dim)}},
-	}
+	}}
 	for _, line := range []struct {
 		name   string
 		of     func(seedFigures) []alignment
@@ -26,95 +26,68 @@ func (s *study) alignmentChart() chart.Chart {
 		{"all neurons, weight decay", decayedOf, alignment.all, true},
 		{"all neurons, none", freeOf, alignment.all, true},
 	} {
-		series := chart.Series{Name: line.name, Mark: chart.Joined, Dashed: line.dashed}
 		for look := range looks + 1 {
 			at := look * s.plan.layers
-			y := statistics.Mean(s.samples(func(f seedFigures) float64 {
-				return meanOf(line.of(f)[at:at+s.plan.layers], line.figure)
-			}))
-			series.Points = append(series.Points, chart.Point{X: float64(line.of(s.seeds[0])[at].step), Y: y})
+			p.Add(chart.Series{Name: line.name, Mark: chart.Joined, Dashed: line.dashed}, line.of(s.seeds[0])[at].step,
+				s.samples(func(f seedFigures) float64 { return meanOf(line.of(f)[at:at+s.plan.layers], line.figure) })...)
 		}
-		c.Series = append(c.Series, series)
 	}
-	return c
-}
-
-// windowLine is where late scales begin to stay.
-func (s *study) windowLine() chart.Reference {
-	return chart.Reference{Name: "late scales stay from here on", Value: float64(s.plan.window), Vertical: true}
+	return p.Chart
 }
 
 // amaxChart is of geometric means over seeds, of the layer with the largest.
 func (s *study) amaxChart() chart.Chart {
-	c := chart.Chart{Title: "Largest input of a down projection", X: "step", Y: "|z|", LogY: true, Lines: []chart.Reference{s.windowLine()}}
-	for _, of := range []struct {
-		name string
-		of   func(seedFigures) course
-	}{{"fine-tuned", growingOf}, {"training as before", calmOf}} {
-		series := chart.Series{Name: of.name}
+	p := report.Plot{Chart: chart.Chart{Title: "Largest input of a down projection", X: "step", Y: "|z|", LogY: true,
+		Lines: []chart.Reference{{Name: "late scales stay from here on", Value: float64(s.plan.window), Vertical: true}}}}
+	add := func(name string, of func(seedFigures) course) {
 		for step := range 2 * s.plan.window {
-			y := factor(s.samples(func(f seedFigures) float64 {
-				most := 0.0
-				for _, amax := range of.of(f).amax[step] {
-					most = max(most, amax)
-				}
-				return math.Log2(most)
-			}))
-			series.Points = append(series.Points, chart.Point{X: float64(step), Y: y})
+			p.Add(chart.Series{Name: name}, step, factor(s.samples(func(f seedFigures) float64 {
+				return math.Log2(max(0, slices.Max(of(f).amax[step])))
+			})))
 		}
-		c.Series = append(c.Series, series)
 	}
-	return c
+	add("fine-tuned", growingOf)
+	add("training as before", calmOf)
+	return p.Chart
 }
 
 // lookedAt returns the step of a look.
-func (s *study) lookedAt(look int) float64 {
-	return float64(s.plan.window + (look+1)*s.plan.every - 1)
-}
+func (s *study) lookedAt(look int) int { return s.plan.window + (look+1)*s.plan.every - 1 }
 
 func (s *study) errorChart() chart.Chart {
-	c := chart.Chart{Title: "Error of the down projection's output, fine-tuned", X: "step", Y: "share of its norm", LogY: true}
+	p := report.Plot{Chart: chart.Chart{Title: "Error of the down projection's output, fine-tuned", X: "step", Y: "share of its norm", LogY: true}}
 	for i, a := range arms() {
-		series := chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}
 		for look := range s.seeds[0].growing.arms {
-			y := factor(s.samples(func(f seedFigures) float64 { return math.Log2(f.growing.arms[look][i].output) }))
-			series.Points = append(series.Points, chart.Point{X: s.lookedAt(look), Y: y})
+			p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, s.lookedAt(look),
+				factor(s.samples(func(f seedFigures) float64 { return math.Log2(f.growing.arms[look][i].output) })))
 		}
-		c.Series = append(c.Series, series)
 	}
-	return c
+	return p.Chart
 }
 
 // gapChart is of losses of the same weights.
 func (s *study) gapChart() chart.Chart {
-	c := chart.Chart{Title: "Held-out loss above that of FP32, of the same weights, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}
+	p := report.Plot{Chart: chart.Chart{Title: "Held-out loss above that of FP32, of the same weights, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}}
 	for i, a := range lossArms() {
-		series := chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}
-		for look := range s.seeds[0].growing.heldOut {
-			y := statistics.Mean(s.samples(func(f seedFigures) float64 {
-				return 100 * (f.growing.under[i][look]/f.growing.heldOut[look] - 1)
-			}))
-			series.Points = append(series.Points, chart.Point{X: s.lookedAt(look), Y: y})
-		}
-		c.Series = append(c.Series, series)
+		s.addGaps(&p, chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, func(f seedFigures) []float64 { return f.growing.under[i] })
 	}
-	return c
+	return p.Chart
 }
 
 // trainedChart is of losses of runs of their own.
 func (s *study) trainedChart() chart.Chart {
-	c := chart.Chart{Title: "Held-out loss of runs above that of FP32, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}
+	p := report.Plot{Chart: chart.Chart{Title: "Held-out loss of runs above that of FP32, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}}
 	for i, run := range s.seeds[0].runs {
-		series := chart.Series{Name: run.name, Mark: chart.Joined}
-		for look := range run.heldOut {
-			y := statistics.Mean(s.samples(func(f seedFigures) float64 {
-				return 100 * (f.runs[i].heldOut[look]/f.growing.heldOut[look] - 1)
-			}))
-			series.Points = append(series.Points, chart.Point{X: s.lookedAt(look), Y: y})
-		}
-		c.Series = append(c.Series, series)
+		s.addGaps(&p, chart.Series{Name: run.name, Mark: chart.Joined}, func(f seedFigures) []float64 { return f.runs[i].heldOut })
 	}
-	return c
+	return p.Chart
+}
+
+// addGaps adds a series of losses above those of FP32, by looks.
+func (s *study) addGaps(p *report.Plot, of chart.Series, losses func(seedFigures) []float64) {
+	for look := range losses(s.seeds[0]) {
+		p.Add(of, s.lookedAt(look), s.samples(func(f seedFigures) float64 { return 100 * (losses(f)[look]/f.growing.heldOut[look] - 1) })...)
+	}
 }
 
 func (s *study) tables() []report.Table {
@@ -127,47 +100,50 @@ func (s *study) tables() []report.Table {
 
 // armTable shows what arms make of the same tensors.
 func (s *study) armTable(name string, of func(seedFigures) course) report.Table {
-	t := report.Table{
+	mean := func(figure func(fidelity) float64) func(arm) []float64 {
+		return func(a arm) []float64 {
+			return s.samples(func(f seedFigures) float64 { return of(f).mean(a.name, figure) })
+		}
+	}
+	errors := func(a arm) []float64 {
+		return s.samples(func(f seedFigures) float64 { return math.Log2(of(f).error(a.name)) })
+	}
+	saturated := mean(func(f fidelity) float64 { return 100 * f.saturated })
+	return report.Fill(report.Table{
 		Name: name, Title: map[string]string{
 			"fine-tuned": "Inputs of down projections while late scales stay, fine-tuned: the same tensors in all ways, means over seeds",
 			"calm":       "The same where training goes on as before",
 		}[name],
-		Columns: []string{
-			"input", "error of the output %", "standard error of its logarithm to base 2", "over that of the tensor just in time",
-			"saturated %", "standard error", "flushed %", "largest input over what its scale holds",
-		},
-	}
-	for _, a := range arms() {
-		mean := func(figure func(fidelity) float64) []float64 {
-			return s.samples(func(f seedFigures) float64 { return of(f).mean(a.name, figure) })
-		}
-		errors := s.samples(func(f seedFigures) float64 { return math.Log2(of(f).error(a.name)) })
-		saturated := mean(func(f fidelity) float64 { return 100 * f.saturated })
-		_, ofErrors := statistics.Spread(errors)
-		_, ofSaturated := statistics.Spread(saturated)
-		t.Add(a.name, 100*factor(errors), ofErrors, factor(s.ratio(of, a.name, plainNow)),
-			statistics.Mean(saturated), ofSaturated, statistics.Mean(mean(func(f fidelity) float64 { return 100 * f.flushed })),
-			statistics.Mean(mean(func(f fidelity) float64 { return f.reach })))
-	}
-	return t
+	}, arms(), report.Cell("input", func(a arm) string { return a.name }),
+		report.Cell("error of the output %", func(a arm) float64 { return 100 * factor(errors(a)) }),
+		report.StandardError("standard error of its logarithm to base 2", errors),
+		report.Cell("over that of the tensor just in time", func(a arm) float64 { return factor(s.ratio(of, a.name, plainNow)) }),
+		report.Mean("saturated %", saturated), report.StandardError("standard error", saturated),
+		report.Mean("flushed %", mean(func(f fidelity) float64 { return 100 * f.flushed })),
+		report.Mean("largest input over what its scale holds", mean(func(f fidelity) float64 { return f.reach })))
+}
+
+// judgedLoss is a row of the table of losses.
+type judgedLoss struct {
+	name, what string
+	gaps       []float64
 }
 
 func (s *study) lossTable() report.Table {
-	t := report.Table{
-		Name: "losses", Title: "Held-out loss above that of FP32, fine-tuned while late scales stay: means over seeds",
-		Columns: []string{"inputs of linear layers", "", "held-out loss above FP32 %", "standard error"},
-	}
-	add := func(name, what string, gaps []float64) {
-		_, ofMean := statistics.Spread(gaps)
-		t.Add(name, what, statistics.Mean(gaps), ofMean)
-	}
+	var rows []judgedLoss
 	for _, a := range lossArms() {
-		add(a.name, "the same weights", s.gaps(a.name))
+		rows = append(rows, judgedLoss{a.name, "the same weights", s.gaps(a.name)})
 	}
 	for _, run := range s.seeds[0].runs {
-		add(run.name, "a run of its own", s.trainedGaps(run.name))
+		rows = append(rows, judgedLoss{run.name, "a run of its own", s.trainedGaps(run.name)})
 	}
-	return t
+	gaps := func(l judgedLoss) []float64 { return l.gaps }
+	return report.Fill(report.Table{
+		Name: "losses", Title: "Held-out loss above that of FP32, fine-tuned while late scales stay: means over seeds",
+	}, rows,
+		report.Cell("inputs of linear layers", func(l judgedLoss) string { return l.name }),
+		report.Cell("", func(l judgedLoss) string { return l.what }),
+		report.Mean("held-out loss above FP32 %", gaps), report.StandardError("standard error", gaps))
 }
 
 // seedTable has one value of each seed, of all that is judged.

@@ -15,15 +15,11 @@ func times(logarithms []float64) string {
 }
 
 // change is a mean change of a loss over seeds with its interval.
-func change(values []float64) string {
-	m := statistics.OfMean(values, 1)
-	return fmt.Sprintf("%+.2f %% (%+.2f to %+.2f)", m.At, m.Low, m.High)
-}
+func change(values []float64) string { return report.Interval(values, "%+.2f", " %") }
 
 func (s *study) alignmentFinding(goals []report.Goal) report.Finding {
 	at := func(of func(seedFigures) []alignment, figure func(alignment) float64) string {
-		m := statistics.OfMean(s.atEnd(of, figure), 1)
-		return fmt.Sprintf("%.2f (%.2f to %.2f)", m.At, m.Low, m.High)
+		return report.Interval(s.atEnd(of, figure), "%.2f", "")
 	}
 	return report.NewFinding(fmt.Sprintf("After %d steps the median |cosine| of the two branches, of the twentieth of the neurons with the largest gain, is %s with weight decay (in brackets the interval over seeds) and %s without; of random directions it is %.2f. Of all neurons it is %s and %s. The largest |z| is %s times the root mean square with decay, and %s without. As declared: %s.",
 		s.plan.base, at(decayedOf, alignment.top), at(freeOf, alignment.top), cosineAtRandom(s.plan.dim),

@@ -26,7 +26,7 @@ var Experiment = lab.Experiment{
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // plan is how large and how long everything is.
 type plan struct {

@@ -71,7 +71,7 @@ func TestOutliers(t *testing.T) {
 
 func TestOutliersRun(t *testing.T) {
 	labtest.Slow(t)
-	labtest.Judged(t, labtest.Run(t, Experiment, labtest.Short()), 0, len(declared.Names()))
+	labtest.Judged(t, labtest.Run(t, Experiment, labtest.Short()), 0, len(declared().Names()))
 }
 
 // TestSamplesByHand: what the figures of a seed come to.

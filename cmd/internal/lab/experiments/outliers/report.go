@@ -54,7 +54,7 @@ func (s *study) goals() (goals []report.Goal) {
 		{"trained-each-step", statistics.Differences(s.trainedGaps(plainEach), s.trainedGaps(plainNow))},
 		{"trained-now", s.trainedGaps(plainNow)},
 	} {
-		goals = append(goals, declared.Judge(g.name, g.values))
+		goals = append(goals, declared().Judge(g.name, g.values))
 	}
 	return goals
 }

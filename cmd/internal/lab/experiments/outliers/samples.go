@@ -8,11 +8,8 @@ import (
 )
 
 // samples returns one value of each seed.
-func (s *study) samples(of func(seedFigures) float64) (values []float64) {
-	for _, f := range s.seeds {
-		values = append(values, of(f))
-	}
-	return values
+func (s *study) samples(figure func(seedFigures) float64) []float64 {
+	return statistics.Each(s.seeds, figure)
 }
 
 // last are the figures of all layers at the last look.

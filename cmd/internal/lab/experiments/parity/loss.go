@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
+	"github.com/octavo-fp8/octavo/cmd/internal/trial"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -123,11 +124,6 @@ func (p plan) goOn(ctx context.Context, t *trainee, c *train.Corpus,
 
 // heldOut returns the mean loss on held-out text, in the arm's arithmetic.
 func (p plan) heldOut(ctx context.Context, t *trainee, c *train.Corpus) (float64, error) {
-	return train.Evaluate(ctx, t.model, p.judged, func(ctx context.Context, i int) (float32, error) {
-		tokens, targets, err := c.HeldOut(i, p.sequences, p.config.Context)
-		if err != nil {
-			return 0, err
-		}
-		return t.model.Evaluate(ctx, tokens, targets, p.sequences, p.config.Context)
-	})
+	run := trial.Run{Model: t.model}
+	return run.HeldOut(ctx, c, p.judged, p.sequences, p.config.Context)
 }

@@ -16,7 +16,7 @@ import (
 var declarationFile []byte
 
 // declared is what goals are judged by.
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // Experiment is octavo lab parity.
 var Experiment = lab.Experiment{

@@ -10,7 +10,7 @@ import (
 
 func TestParity(t *testing.T) {
 	r := labtest.Run(t, Experiment, labtest.Short())
-	labtest.Judged(t, r, 0, len(declared.Names()))
+	labtest.Judged(t, r, 0, len(declared().Names()))
 	losses := labtest.Table(t, r, "losses")
 	require.Len(t, losses.Rows, 2*len(arms()), "seeds, arms")
 	for i := 0; i < len(losses.Rows); i += len(arms()) {

@@ -37,12 +37,12 @@ func (r *results) report() *report.Report {
 		},
 		Tables: []report.Table{
 			r.gapTable(), r.gradientTable(), r.additionTable(), r.operandTable(),
-			r.lossTable(), r.layerTable(), r.curveTable(),
+			r.lossTable(), r.layerTable(), r.curves().Table("curves", "seed", "arm", "step", "loss"),
 		},
 	}
 	values := r.judged()
-	for _, name := range declared.Names() {
-		out.Goals = append(out.Goals, declared.Judge(name, values[name]))
+	for _, name := range declared().Names() {
+		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	out.Findings = []report.Finding{
 		r.lossFinding(out.Goals), r.gradientFinding(out.Goals), r.batchesFinding(out.Goals),
@@ -52,10 +52,7 @@ func (r *results) report() *report.Report {
 }
 
 // said is a mean over seeds with its interval, in percent.
-func said(values []float64) string {
-	m := statistics.OfMean(values, 1)
-	return fmt.Sprintf("%+.4f %% (%+.4f to %+.4f)", m.At, m.Low, m.High)
-}
+func said(values []float64) string { return report.Interval(values, "%+.4f", " %") }
 
 // lossFinding says how far the loss is from that of FP32, and that of which arms it is not
 // asked to tell.

@@ -1,8 +1,6 @@
 package parity
 
-import (
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
-)
+import "github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 
 // results are what came of all seeds. Figures are lists of a value of each seed, in percent.
 type results struct {
@@ -13,12 +11,7 @@ type results struct {
 }
 
 // of returns a figure of each seed.
-func (r *results) of(figure func(found) float64) (values []float64) {
-	for _, f := range r.seeds {
-		values = append(values, figure(f))
-	}
-	return values
-}
+func (r *results) of(figure func(found) float64) []float64 { return statistics.Each(r.seeds, figure) }
 
 // gap is by how much the held-out loss of an arm is above that of FP32.
 func (r *results) gap(arm int) []float64 {
@@ -76,10 +69,4 @@ func addedBias(e additionError) float64  { return e.projection }
 // meanOver returns the figure of the mean error over n batches.
 func meanOver(n int) func(layerError) float64 {
 	return func(e layerError) float64 { return e.mean[n-1] }
-}
-
-// spreadOf returns mean and standard deviation of values, and the standard error.
-func spreadOf(values []float64) (m, deviation, ofMean float64) {
-	deviation, ofMean = statistics.Spread(values)
-	return statistics.Mean(values), deviation, ofMean
 }

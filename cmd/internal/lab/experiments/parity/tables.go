@@ -4,58 +4,46 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 )
 
+// trainedArms are those that are compared with FP32.
+func trainedArms() []int { return report.Places(len(arms()))[fp32Arm+1:] }
+
+var armName = report.Cell("", func(arm int) string { return arms()[arm].name })
+
 func (r *results) gapTable() report.Table {
-	t := report.Table{
-		Name: "gaps", Title: "Held-out loss above that of FP32, in percent, over the seeds",
-		Columns: []string{"", "before it trains, mean", "after, mean", "standard deviation", "interval from", "to"},
-	}
-	for i, a := range arms()[fp32Arm+1:] {
-		arm := fp32Arm + 1 + i
-		_, deviation, _ := spreadOf(r.gap(arm))
-		m := statistics.OfMean(r.gap(arm), 1)
-		t.Add(a.name, statistics.Mean(r.gapBefore(arm)), m.At, deviation, m.Low, m.High)
-	}
-	return t
+	return report.Fill(report.Table{Name: "gaps", Title: "Held-out loss above that of FP32, in percent, over the seeds"},
+		trainedArms(), armName,
+		report.Mean("before it trains, mean", r.gapBefore), report.Mean("after, mean", r.gap),
+		report.Deviation("standard deviation", r.gap), report.Low("interval from", r.gap), report.High("to", r.gap))
 }
 
 func (r *results) gradientTable() report.Table {
-	t := report.Table{
-		Name: "gradients", Title: "Error of gradients against float64, in percent, mean of weights and seeds",
-		Columns: []string{
-			"", "of a batch", "standard deviation", "1 - cosine", "bias", "standard deviation",
-			fmt.Sprintf("of the mean of %d batches", r.study.batches),
-			"squared error that is the same in all batches",
-			fmt.Sprintf("of the sum of %d steps", r.study.walk), "standard deviation",
-		},
+	of := func(figure func(layerError) float64) func(int) []float64 {
+		return func(arm int) []float64 { return r.gradient(arm, figure) }
 	}
-	for i, a := range arms()[fp32Arm+1:] {
-		arm := fp32Arm + 1 + i
-		e, eDeviation, _ := spreadOf(r.gradient(arm, relative))
-		b, bDeviation, _ := spreadOf(r.gradient(arm, projection))
-		s, sDeviation, _ := spreadOf(r.walked(arm, summed))
-		t.Add(a.name, e, eDeviation, statistics.Mean(r.gradient(arm, distance)), b, bDeviation,
-			statistics.Mean(r.gradient(arm, meanOver(r.study.batches))),
-			statistics.Mean(r.gradient(arm, persistent)), s, sDeviation)
-	}
-	return t
+	walked := func(arm int) []float64 { return r.walked(arm, summed) }
+	return report.Fill(report.Table{Name: "gradients", Title: "Error of gradients against float64, in percent, mean of weights and seeds"},
+		trainedArms(), armName,
+		report.Mean("of a batch", of(relative)), report.Deviation("standard deviation", of(relative)),
+		report.Mean("1 - cosine", of(distance)),
+		report.Mean("bias", of(projection)), report.Deviation("standard deviation", of(projection)),
+		report.Mean(fmt.Sprintf("of the mean of %d batches", r.study.batches), of(meanOver(r.study.batches))),
+		report.Mean("squared error that is the same in all batches", of(persistent)),
+		report.Mean(fmt.Sprintf("of the sum of %d steps", r.study.walk), walked), report.Deviation("standard deviation", walked))
 }
 
 func (r *results) additionTable() report.Table {
-	t := report.Table{
+	of := func(figure func(additionError) float64) func(int) []float64 {
+		return func(way int) []float64 { return r.added(way, figure) }
+	}
+	return report.Fill(report.Table{
 		Name: "additions",
 		Title: "Products of the same operands in E4M3 that are added in different ways, against exact " +
 			"sums, in percent, mean of all products of a pass",
-		Columns: []string{"", "error", "standard deviation", "bias", "standard deviation"},
-	}
-	for i, a := range additions() {
-		e, eDeviation, _ := spreadOf(r.added(i, addedError))
-		b, bDeviation, _ := spreadOf(r.added(i, addedBias))
-		t.Add(a.name, e, eDeviation, b, bDeviation)
-	}
-	return t
+	}, report.Places(len(additions())), report.Cell("", func(way int) string { return additions()[way].name }),
+		report.Mean("error", of(addedError)), report.Deviation("standard deviation", of(addedError)),
+		report.Mean("bias", of(addedBias)), report.Deviation("standard deviation", of(addedBias)))
 }
 
 func (r *results) layerTable() report.Table {
@@ -88,19 +76,15 @@ func (r *results) lossTable() report.Table {
 	return t
 }
 
-func (r *results) curveTable() report.Table {
-	t := report.Table{Name: "curves", Raw: true, Columns: []string{"seed", "arm", "step", "loss"}}
+// curves are the training losses, in common and then apart.
+func (r *results) curves() (all report.Curves) {
 	for _, f := range r.seeds {
-		for step, loss := range f.root {
-			t.Add(fmt.Sprint(f.seed), "common", step, loss)
-		}
+		all = append(all, report.Curve{Seed: f.seed, Arm: "common", Values: f.root})
 		for i, a := range arms() {
-			for step, loss := range f.arms[i].losses {
-				t.Add(fmt.Sprint(f.seed), a.name, r.study.common+step, loss)
-			}
+			all = append(all, report.Curve{Seed: f.seed, Arm: a.name, First: r.study.common, Values: f.arms[i].losses})
 		}
 	}
-	return t
+	return all
 }
 
 // operandTable sets the operands beside those of a real model.

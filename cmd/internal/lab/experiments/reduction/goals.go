@@ -14,11 +14,8 @@ const few = 8
 func (s *study) largest() int { return slices.Max(s.scope.worlds) }
 
 // bySeed returns a figure of each sample.
-func (s *study) bySeed(figure func(*sample) float64) (values []float64) {
-	for _, of := range s.samples {
-		values = append(values, figure(of))
-	}
-	return values
+func (s *study) bySeed(figure func(*sample) float64) []float64 {
+	return statistics.Each(s.samples, figure)
 }
 
 // of returns a figure of one world in each sample.
@@ -57,21 +54,21 @@ func (s *study) goals() []report.Goal {
 		return s.bySeed(func(of *sample) float64 { return of.excess(of.teamOf(team)) })
 	}
 	return []report.Goal{
-		declared.Judge("post-overflows", s.of(sequences, n, post, saturatedLast)),
-		declared.Judge("auto-overflows", s.of(sequences, n, auto, s.saturatedAdapted)),
-		declared.Judge("auto-underflows", s.over(auto, pre, underflow)),
-		declared.Judge("auto-error-pre", s.over(auto, pre, meanError)),
-		declared.Judge("auto-error-post", s.over(auto, post, meanError)),
-		declared.Judge("dense-pre", s.over(pre, post, underflow)),
-		declared.Judge("dense-root", s.over(root, post, underflow)),
-		declared.Judge("independent", s.of(sequences, few, pre, func(w *world) float64 {
+		declared().Judge("post-overflows", s.of(sequences, n, post, saturatedLast)),
+		declared().Judge("auto-overflows", s.of(sequences, n, auto, s.saturatedAdapted)),
+		declared().Judge("auto-underflows", s.over(auto, pre, underflow)),
+		declared().Judge("auto-error-pre", s.over(auto, pre, meanError)),
+		declared().Judge("auto-error-post", s.over(auto, post, meanError)),
+		declared().Judge("dense-pre", s.over(pre, post, underflow)),
+		declared().Judge("dense-root", s.over(root, post, underflow)),
+		declared().Judge("independent", s.of(sequences, few, pre, func(w *world) float64 {
 			return w.err / independentError(few)
 		})),
-		declared.Judge("loss-post", loss("post")),
-		declared.Judge("loss-pre", loss("pre")),
-		declared.Judge("loss-root", loss("root")),
-		declared.Judge("loss-auto", loss("auto")),
-		declared.Judge("starved", loss("starved")),
-		declared.Judge("alike-post", s.of(alike, n, post, func(w *world) float64 { return 100 * w.err })),
+		declared().Judge("loss-post", loss("post")),
+		declared().Judge("loss-pre", loss("pre")),
+		declared().Judge("loss-root", loss("root")),
+		declared().Judge("loss-auto", loss("auto")),
+		declared().Judge("starved", loss("starved")),
+		declared().Judge("alike-post", s.of(alike, n, post, func(w *world) float64 { return 100 * w.err })),
 	}
 }

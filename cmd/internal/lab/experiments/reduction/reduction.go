@@ -19,7 +19,7 @@ import (
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // Experiment is octavo lab reduction.
 var Experiment = lab.Experiment{
@@ -190,7 +190,7 @@ func (s *sample) worldsAdapt(ctx context.Context, p *lab.Steps) error {
 
 // gradients fills g with those of each sequence of a step on its own.
 func (s *sample) gradients(ctx context.Context, g *stepGradients, step, n int) error {
-	shards, err := s.shards(step, n)
+	shards, err := training.Shards(s.corpus, step, n, 1, training.SmallContext)
 	if err != nil {
 		return err
 	}
@@ -207,19 +207,6 @@ func (s *sample) gradients(ctx context.Context, g *stepGradients, step, n int) e
 		}
 	}
 	return g.average(ctx)
-}
-
-// shards cuts the batch of a step into sequences.
-func (s *sample) shards(step, n int) (all []train.Shard, err error) {
-	tokens, targets, err := s.corpus.Batch(step, n, training.SmallContext)
-	if err != nil {
-		return nil, err
-	}
-	for i := range n {
-		lo, hi := i*training.SmallContext, (i+1)*training.SmallContext
-		all = append(all, train.Shard{Tokens: tokens[lo:hi], Targets: targets[lo:hi]})
-	}
-	return all, nil
 }
 
 // world returns one of those measured.

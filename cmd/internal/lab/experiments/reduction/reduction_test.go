@@ -48,7 +48,7 @@ func TestSeeds(t *testing.T) {
 // TestDeclaredSample: a full run has a value for each seed that was declared.
 func TestDeclaredSample(t *testing.T) {
 	seeds := newStudy(labtest.Rhymes(lab.Full)).seeds
-	for _, g := range append(slices.Clone(declared.Hypotheses), declared.Controls...) {
+	for _, g := range append(slices.Clone(declared().Hypotheses), declared().Controls...) {
 		require.Equal(t, seeds, g.Sample, g.Name)
 	}
 }

@@ -46,7 +46,7 @@ func (s *study) report() *report.Report {
 			s.errorChart(sequences), s.errorChart(alike),
 			s.factorChart(), s.lossChart(),
 		},
-		Tables: []report.Table{s.worldTable(), s.teamTable(), s.seedTable(), s.tensorTable(), s.factorTable(), s.lossTable()},
+		Tables: []report.Table{s.worldTable(), s.teamTable(), s.seedTable(), s.tensorTable(), s.factorTable(), s.curves().Table("losses-steps", "seed", "reduction", "step", "loss")},
 	}
 }
 
@@ -66,8 +66,7 @@ func (s *study) more(a, b way) string {
 	of := func(w way) []float64 {
 		return s.of(sequences, s.largest(), w, func(w *world) float64 { return 100 * w.err })
 	}
-	m := statistics.OfMean(statistics.Differences(of(a), of(b)), 1)
-	return fmt.Sprintf("%+.3g (%+.3g to %+.3g)", m.At, m.Low, m.High)
+	return report.Interval(statistics.Differences(of(a), of(b)), "%+.3g", "")
 }
 
 func (s *study) findings(goals []report.Goal) []report.Finding {
@@ -76,8 +75,7 @@ func (s *study) findings(goals []report.Goal) []report.Finding {
 	var losses, sums []string
 	for _, k := range teamKinds[1:] {
 		excess := s.bySeed(func(of *sample) float64 { return of.excess(of.teamOf(k.name)) })
-		m := statistics.OfMean(excess, 1)
-		losses = append(losses, fmt.Sprintf("%s %+.2f %% (%+.2f to %+.2f)", k.name, m.At, m.Low, m.High))
+		losses = append(losses, k.name+" "+report.Interval(excess, "%+.2f", " %"))
 	}
 	for _, size := range s.scope.worlds {
 		sums = append(sums, fmt.Sprintf("%s with %d", report.Percent(s.mean(alike, size, pre, meanError)), size))

@@ -10,22 +10,21 @@ import (
 )
 
 func (s *study) worldTable() report.Table {
-	t := report.Table{
-		Name:    "worlds",
-		Title:   "Every way of dividing, late in training: means over seeds",
-		Columns: []string{"workers", "gradients", "format", "division", "seeds", "factor", "underflow %", "overflow %", "error of the mean %", "± %", "bytes a value"},
+	of := func(figure func(*world) float64) func(*world) []float64 {
+		return func(w *world) []float64 { return s.of(w.kind, w.size, w.way, figure) }
+	}
+	percent := func(name string, figure func(*world) float64) report.Column[*world] {
+		return report.Cell(name, func(w *world) float64 { return 100 * statistics.Mean(of(figure)(w)) })
 	}
 	first := s.samples[0]
-	for _, w := range first.worlds {
-		of := func(figure func(*world) float64) float64 { return s.mean(w.kind, w.size, w.way, figure) }
-		var ofMean float64
-		if len(s.samples) > 1 {
-			_, ofMean = statistics.Spread(s.of(w.kind, w.size, w.way, meanError))
-		}
-		t.Add(w.size, w.kind.name, w.way.format(), divisionNames[w.way.division], len(s.samples), of(factor),
-			100*of(underflow), 100*of(overflow), 100*of(meanError), 100*ofMean, w.bytes(first.run.Model.Params()))
-	}
-	return t
+	return report.Fill(report.Table{Name: "worlds", Title: "Every way of dividing, late in training: means over seeds"}, first.worlds,
+		report.Cell("workers", func(w *world) int { return w.size }), report.Cell("gradients", func(w *world) string { return w.kind.name }),
+		report.Cell("format", func(w *world) string { return w.way.format() }),
+		report.Cell("division", func(w *world) string { return divisionNames[w.way.division] }),
+		report.Cell("seeds", func(*world) int { return len(s.samples) }), report.Mean("factor", of(factor)),
+		percent("underflow %", underflow), percent("overflow %", overflow), percent("error of the mean %", meanError),
+		report.StandardError("± %", of(func(w *world) float64 { return 100 * w.err })),
+		report.Cell("bytes a value", func(w *world) float64 { return w.bytes(first.run.Model.Params()) }))
 }
 
 func (s *study) teamTable() report.Table {
@@ -91,84 +90,66 @@ func (s *study) factorTable() report.Table {
 	return t
 }
 
-func (s *study) lossTable() report.Table {
-	t := report.Table{Name: "losses-steps", Raw: true, Columns: []string{"seed", "reduction", "step", "loss"}}
+// curves are the losses of teams.
+func (s *study) curves() (all report.Curves) {
 	for _, of := range s.samples {
 		for _, k := range of.teams {
-			for step, loss := range k.losses {
-				t.Add(of.o.Seed, k.kind.name, step, loss)
-			}
+			all = append(all, report.Curve{Seed: of.o.Seed, Arm: k.kind.name, Values: k.losses})
 		}
 	}
-	return t
+	return all
 }
 
 // worldChart shows a share over the number of workers, in percent.
 func (s *study) worldChart(title string, figure func(*world) float64, lines ...chart.Reference) chart.Chart {
-	c := chart.Chart{Title: title, X: "workers", Y: "percent", LogX: true, LogY: true, Lines: lines}
+	p := report.Plot{Chart: chart.Chart{Title: title, X: "workers", Y: "percent", LogX: true, LogY: true, Lines: lines}}
 	for _, k := range kinds {
-		c.Series = append(c.Series, s.worldSeries(k, k.name, figure)...)
+		s.addWorlds(&p, k, ", "+k.name, figure)
 	}
-	return c
+	return p.Chart
 }
 
-// worldSeries are a share for all divisions.
-func (s *study) worldSeries(k kind, name string, figure func(*world) float64) (all []chart.Series) {
+// addWorlds adds a share for all divisions, whose names a text follows.
+func (s *study) addWorlds(p *report.Plot, k kind, name string, figure func(*world) float64) {
 	for division, divided := range divisionNames {
-		line := chart.Series{Name: divided, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name}
-		if name != "" {
-			line.Name += ", " + name
-		}
 		for _, size := range s.scope.worlds {
-			y := s.mean(k, size, way{true, train.Division(division)}, figure)
-			line.Points = append(line.Points, chart.Point{X: float64(size), Y: 100 * y})
+			p.Add(chart.Series{Name: divided + name, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name},
+				size, 100*s.mean(k, size, way{true, train.Division(division)}, figure))
 		}
-		all = append(all, line)
 	}
-	return all
 }
 
 // errorChart shows the error of the mean, and what independent roundings make of
 // gradients that are not alike.
 func (s *study) errorChart(k kind) chart.Chart {
-	c := chart.Chart{
-		Title: "Error of the mean in FP8, " + k.name, X: "workers", Y: "percent", LogX: true, LogY: true,
-		Series: s.worldSeries(k, "", meanError),
-	}
+	p := report.Plot{Chart: chart.Chart{Title: "Error of the mean in FP8, " + k.name, X: "workers", Y: "percent", LogX: true, LogY: true}}
+	s.addWorlds(&p, k, "", meanError)
 	if k.name == alike.name {
-		return c
+		return p.Chart
 	}
-	independent := chart.Series{Name: "independent roundings", Dashed: true}
 	for _, size := range s.scope.worlds {
-		independent.Points = append(independent.Points, chart.Point{X: float64(size), Y: 100 * independentError(size)})
+		p.Add(chart.Series{Name: "independent roundings", Dashed: true}, size, 100*independentError(size))
 	}
-	c.Series = append(c.Series, independent)
-	return c
+	return p.Chart
 }
 
 // factorChart shows how automatic factors adapt in the first sample.
 func (s *study) factorChart() chart.Chart {
-	c := chart.Chart{Title: "The automatic factor, median of tensors, " + sequences.name + ", first seed", X: "step", Y: "factor", LogY: true}
+	p := report.Plot{Chart: chart.Chart{Title: "The automatic factor, median of tensors, " + sequences.name + ", first seed", X: "step", Y: "factor", LogY: true}}
 	for _, size := range s.scope.worlds {
-		line := chart.Series{Name: fmt.Sprintf("%d workers", size), Mark: chart.Joined}
 		for step, f := range s.samples[0].world(sequences, size, auto).factors {
-			line.Points = append(line.Points, chart.Point{X: float64(step), Y: f})
+			p.Add(chart.Series{Name: fmt.Sprintf("%d workers", size), Mark: chart.Joined}, step, f)
 		}
-		c.Series = append(c.Series, line)
 	}
-	return c
+	return p.Chart
 }
 
 // lossChart shows the losses of the first sample.
 func (s *study) lossChart() chart.Chart {
-	c := chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers, first seed", s.team), X: "step", Y: "percent", Zero: true, Smooth: true}
-	teams := s.samples[0].teams
-	for _, k := range teams[1:] {
-		line := chart.Series{Name: k.kind.name, Color: chart.Key(k.kind.name)}
-		for step, loss := range k.losses {
-			line.Points = append(line.Points, chart.Point{X: float64(step), Y: 100 * (loss/teams[0].losses[step] - 1)})
-		}
-		c.Series = append(c.Series, line)
+	p := report.Plot{Chart: chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers, first seed", s.team), X: "step", Y: "percent", Zero: true, Smooth: true}}
+	first := s.curves().OfSeed(s.samples[0].o.Seed)
+	for _, k := range teamKinds[1:] {
+		p.AddCurves(first.Above(k.name, teamKinds[0].name), chart.Series{Name: k.name, Color: chart.Key(k.name)})
 	}
-	return c
+	return p.Chart
 }

@@ -88,7 +88,7 @@ func (s *sample) train(ctx context.Context, t *team, p *lab.Steps) error {
 	d.Reducer = t.kind.reducer(len(run.Model.Params()), s.o.Workers)
 	schedule := training.Schedule(s.teamSteps)
 	for step := range s.teamSteps {
-		shards, err := s.shards(step, s.team)
+		shards, err := training.Shards(s.corpus, step, s.team, 1, training.SmallContext)
 		if err != nil {
 			return err
 		}

@@ -48,11 +48,11 @@ func (r *results) report() *report.Report {
 		Findings: []report.Finding{r.orderFinding(), r.practiceFinding(), r.lossFinding()},
 		Limits:   r.limits(),
 		Charts:   []chart.Chart{r.gradientChart(), r.lossChart(), r.beforeChart()},
-		Tables:   []report.Table{r.classTable(), r.lossTable(), r.parameterTable(), r.curveTable()},
+		Tables:   []report.Table{r.classTable(), r.lossTable(), r.parameterTable(), r.curves().Table("curves", "seed", "arm", "step", "loss")},
 	}
 	values := r.judged()
-	for _, name := range declared.Names() {
-		out.Goals = append(out.Goals, declared.Judge(name, values[name]))
+	for _, name := range declared().Names() {
+		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	return out
 }

@@ -14,12 +14,7 @@ type results struct {
 }
 
 // of returns a figure of each seed.
-func (r *results) of(figure func(found) float64) (values []float64) {
-	for _, f := range r.seeds {
-		values = append(values, figure(f))
-	}
-	return values
-}
+func (r *results) of(figure func(found) float64) []float64 { return statistics.Each(r.seeds, figure) }
 
 // gap is by how much the held-out loss of an arm is above that of FP32.
 func (r *results) gap(arm int) []float64 {

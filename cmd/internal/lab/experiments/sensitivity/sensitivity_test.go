@@ -11,7 +11,7 @@ import (
 
 func TestSensitivity(t *testing.T) {
 	r := labtest.Run(t, Experiment, labtest.Short())
-	labtest.Judged(t, r, 0, len(declared.Names()))
+	labtest.Judged(t, r, 0, len(declared().Names()))
 	losses := labtest.Table(t, r, "losses")
 	require.Len(t, losses.Rows, 2*len(arms()), "seeds, arms")
 	for i := 0; i < len(losses.Rows); i += len(arms()) {
@@ -62,7 +62,7 @@ func TestJudged(t *testing.T) {
 		names = append(names, name)
 		require.Len(t, values, 8, name)
 	}
-	require.ElementsMatch(t, declared.Names(), names)
+	require.ElementsMatch(t, declared().Names(), names)
 }
 
 // TestPairs: five classes over products, and sums over all six.

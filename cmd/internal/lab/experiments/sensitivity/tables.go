@@ -5,40 +5,41 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
+// rounded is a row of the table of classes: what is rounded in an arm.
+type rounded struct {
+	what, in, practice string
+	arm                int
+}
+
 // classTable has both measures of each arm.
 func (r *results) classTable() report.Table {
-	t := report.Table{
-		Name: "classes", Title: "What is rounded, its gradients and its held-out loss against FP32, " +
-			"in percent, median of parameters, mean of the seeds",
-		Columns: []string{
-			"rounded", "in", "practice", "gradient error", "standard deviation",
-			"1 - cosine", "bias", "standard deviation",
-			"loss before it trains", "loss after", "standard deviation", "standard error",
-		},
-	}
-	add := func(what, in, practice string, arm int) {
-		e, b, g := r.relativeOf(arm), r.gradient(arm, gradientError.bias), r.gap(arm)
-		eDeviation, _ := statistics.Spread(e)
-		bDeviation, _ := statistics.Spread(b)
-		gDeviation, ofMean := statistics.Spread(g)
-		t.Add(what, in, practice, statistics.Mean(e), eDeviation,
-			statistics.Mean(r.gradient(arm, gradientError.distance)), statistics.Mean(b), bDeviation,
-			statistics.Mean(r.gapBefore(arm)), statistics.Mean(g), gDeviation, ofMean)
-	}
+	var rows []rounded
 	for format, f := range formats {
 		for _, class := range nn.OperatorClasses() {
-			add(class.String(), f.name, tierOf(class).name, armOf(class, format))
+			rows = append(rows, rounded{class.String(), f.name, tierOf(class).name, armOf(class, format)})
 		}
 	}
-	add("all, as in practice", "FP8, BF16, FP32", "", practiceArm)
-	add("all", "FP8", "", allFP8Arm)
-	add("products", "FP4", "", fp4Arm)
-	add("products", "FP8, cut off", "", cutArm)
-	return t
+	rows = append(rows, rounded{"all, as in practice", "FP8, BF16, FP32", "", practiceArm}, rounded{"all", "FP8", "", allFP8Arm},
+		rounded{"products", "FP4", "", fp4Arm}, rounded{"products", "FP8, cut off", "", cutArm})
+	of := func(figure func(arm int) []float64) func(rounded) []float64 {
+		return func(of rounded) []float64 { return figure(of.arm) }
+	}
+	relative, gap := of(r.relativeOf), of(r.gap)
+	bias := func(of rounded) []float64 { return r.gradient(of.arm, gradientError.bias) }
+	return report.Fill(report.Table{
+		Name: "classes", Title: "What is rounded, its gradients and its held-out loss against FP32, " +
+			"in percent, median of parameters, mean of the seeds",
+	}, rows,
+		report.Cell("rounded", func(of rounded) string { return of.what }), report.Cell("in", func(of rounded) string { return of.in }),
+		report.Cell("practice", func(of rounded) string { return of.practice }),
+		report.Mean("gradient error", relative), report.Deviation("standard deviation", relative),
+		report.Mean("1 - cosine", func(of rounded) []float64 { return r.gradient(of.arm, gradientError.distance) }),
+		report.Mean("bias", bias), report.Deviation("standard deviation", bias),
+		report.Mean("loss before it trains", of(r.gapBefore)), report.Mean("loss after", gap),
+		report.Deviation("standard deviation", gap), report.StandardError("standard error", gap))
 }
 
 func (r *results) lossTable() report.Table {
@@ -68,36 +69,28 @@ func (r *results) parameterTable() report.Table {
 	return t
 }
 
-func (r *results) curveTable() report.Table {
-	t := report.Table{Name: "curves", Raw: true, Columns: []string{"seed", "arm", "step", "loss"}}
+// curves are the training losses, in common and then apart.
+func (r *results) curves() (all report.Curves) {
 	for _, f := range r.seeds {
-		for step, loss := range f.common {
-			t.Add(fmt.Sprint(f.seed), "common", step, loss)
-		}
+		all = append(all, report.Curve{Seed: f.seed, Arm: "common", Values: f.common})
 		for i, a := range arms() {
-			for step, loss := range f.arms[i].losses {
-				t.Add(fmt.Sprint(f.seed), a.name, r.study.common+step, loss)
-			}
+			all = append(all, report.Curve{Seed: f.seed, Arm: a.name, First: r.study.common, Values: f.arms[i].losses})
 		}
 	}
-	return t
+	return all
 }
 
 // bars are of each class in each format, in the order of classes.
 func bars(c chart.Chart, figure func(arm int) []float64) chart.Chart {
+	p := report.Plot{Chart: c}
 	for format, f := range formats {
-		s := chart.Series{Name: f.name, Mark: chart.Bars}
 		for i, class := range nn.OperatorClasses() {
-			s.Points = append(s.Points, chart.Point{
-				X: float64(i), Y: statistics.Mean(figure(armOf(class, format))), Name: class.String(),
-			})
+			p.Add(chart.Series{Name: f.name, Mark: chart.Bars}, fmt.Sprintf("%v (%s)", class, tierOf(class).name),
+				figure(armOf(class, format))...)
+			p.Series[format].Points[i].Name = class.String()
 		}
-		c.Series = append(c.Series, s)
 	}
-	for _, class := range nn.OperatorClasses() {
-		c.Labels = append(c.Labels, fmt.Sprintf("%v (%s)", class, tierOf(class).name))
-	}
-	return c
+	return p.Chart
 }
 
 func (r *results) gradientChart() chart.Chart {

@@ -48,45 +48,45 @@ func (s *study) above(name, other string) []float64 {
 func (s *study) goals() []report.Goal {
 	const tree, ring, scatter = world.OrderTree, world.OrderRing, world.OrderScatter
 	goals := []report.Goal{
-		declared.Judge("dispatch-gradient", s.routeOver(dispatchPow2, bothBF16, gradientError)),
-		declared.Judge("combine-gradient", s.routeOver(combineFP8, dispatchPow2, gradientError)),
-		declared.Judge("combine-output", s.routeOver(combineFP8, dispatchPow2, outputError)),
-		declared.Judge("combine-scales", s.routeOver(combineFP8, dispatchFP8, outputError)),
-		declared.Judge("plain-experts", s.routeOver(plainDispatch, plainCombine, outputError)),
-		declared.Judge("dispatch-loss", s.lossAbove(dispatchPow2, bothBF16)).AtLength(),
-		declared.Judge("combine-loss", s.lossAbove(combineFP8, dispatchPow2)).AtLength(),
-		declared.Judge("combine-fp4", s.routeOver(combineFP4, bothBF16, outputError)),
-		declared.Judge("combine-cast", s.routeOver(combineCast, bothBF16, gradientError)),
-		declared.Judge("combine-fp4-loss", s.lossAbove(combineFP4, bothBF16)).AtLength(),
+		declared().Judge("dispatch-gradient", s.routeOver(dispatchPow2, bothBF16, gradientError)),
+		declared().Judge("combine-gradient", s.routeOver(combineFP8, dispatchPow2, gradientError)),
+		declared().Judge("combine-output", s.routeOver(combineFP8, dispatchPow2, outputError)),
+		declared().Judge("combine-scales", s.routeOver(combineFP8, dispatchFP8, outputError)),
+		declared().Judge("plain-experts", s.routeOver(plainDispatch, plainCombine, outputError)),
+		declared().Judge("dispatch-loss", s.lossAbove(dispatchPow2, bothBF16)).AtLength(),
+		declared().Judge("combine-loss", s.lossAbove(combineFP8, dispatchPow2)).AtLength(),
+		declared().Judge("combine-fp4", s.routeOver(combineFP4, bothBF16, outputError)),
+		declared().Judge("combine-cast", s.routeOver(combineCast, bothBF16, gradientError)),
+		declared().Judge("combine-fp4-loss", s.lossAbove(combineFP4, bothBF16)).AtLength(),
 
-		declared.Judge("sum-fp32", s.bySeed(func(of *sample) (most float64) {
+		declared().Judge("sum-fp32", s.bySeed(func(of *sample) (most float64) {
 			for _, order := range sumOrders {
 				most = max(most, 100*of.sumOf(withMean, s.most(), order, sumFP32).RMS)
 			}
 			return most
 		})).AtLength(),
-		declared.Judge("sum-bf16-tree", s.sumErrors(withMean, tree, sumBF16)).AtLength(),
-		declared.Judge("sum-scatter", s.sumRatios(noise, scatter, tree, sumE4M3, sumE4M3)).AtLength(),
-		declared.Judge("sum-mxfp8", s.sumRatios(noise, tree, tree, sumMXFP8, sumE4M3)).AtLength(),
-		declared.Judge("sum-nvfp4", s.sumErrors(noise, tree, sumNVFP4)).AtLength(),
-		declared.Judge("sum-real", s.bySeed(func(of *sample) float64 {
+		declared().Judge("sum-bf16-tree", s.sumErrors(withMean, tree, sumBF16)).AtLength(),
+		declared().Judge("sum-scatter", s.sumRatios(noise, scatter, tree, sumE4M3, sumE4M3)).AtLength(),
+		declared().Judge("sum-mxfp8", s.sumRatios(noise, tree, tree, sumMXFP8, sumE4M3)).AtLength(),
+		declared().Judge("sum-nvfp4", s.sumErrors(noise, tree, sumNVFP4)).AtLength(),
+		declared().Judge("sum-real", s.bySeed(func(of *sample) float64 {
 			return of.sumOf(measured, measuredSequences, tree, sumE4M3).RMS /
 				of.sumOf(withMean, measuredSequences, tree, sumE4M3).RMS
 		})).AtLength(),
-		declared.Judge("sum-bf16-ring", s.sumErrors(withMean, ring, sumBF16)).AtLength(),
-		declared.Judge("sum-fp8-ring", s.sumErrors(withMean, ring, sumE4M3)).AtLength(),
+		declared().Judge("sum-bf16-ring", s.sumErrors(withMean, ring, sumBF16)).AtLength(),
+		declared().Judge("sum-fp8-ring", s.sumErrors(withMean, ring, sumE4M3)).AtLength(),
 
-		declared.Judge("gather-bf16", s.above(gatherBF16, gatherFP32)).AtLength(),
-		declared.Judge("gather-fp8", s.above(gatherFP8, gatherFP32)).AtLength(),
-		declared.Judge("gather-pow2", s.above(gatherPow2, gatherFP32)).AtLength(),
-		declared.Judge("gather-norms", s.above(gatherNorms, gatherFP32)).AtLength(),
-		declared.Judge("amax-behind", s.above(amaxBehind, amaxOnTime)).AtLength(),
-		declared.Judge("amax-never", s.above(amaxNever, amaxOnTime)).AtLength(),
-		declared.Judge("sum-late", s.above(sumLate, sumShared)).AtLength(),
-		declared.Judge("gather-fp4", s.above(gatherFP4, gatherFP32)).AtLength(),
+		declared().Judge("gather-bf16", s.above(gatherBF16, gatherFP32)).AtLength(),
+		declared().Judge("gather-fp8", s.above(gatherFP8, gatherFP32)).AtLength(),
+		declared().Judge("gather-pow2", s.above(gatherPow2, gatherFP32)).AtLength(),
+		declared().Judge("gather-norms", s.above(gatherNorms, gatherFP32)).AtLength(),
+		declared().Judge("amax-behind", s.above(amaxBehind, amaxOnTime)).AtLength(),
+		declared().Judge("amax-never", s.above(amaxNever, amaxOnTime)).AtLength(),
+		declared().Judge("sum-late", s.above(sumLate, sumShared)).AtLength(),
+		declared().Judge("gather-fp4", s.above(gatherFP4, gatherFP32)).AtLength(),
 
-		declared.Judge("never-saturates", s.saturatesMore(amaxNever, amaxOnTime, inProducts)).AtLength(),
-		declared.Judge("late-saturates", s.saturatesMore(sumLate, sumShared, inSums)).AtLength(),
+		declared().Judge("never-saturates", s.saturatesMore(amaxNever, amaxOnTime, inProducts)).AtLength(),
+		declared().Judge("late-saturates", s.saturatesMore(sumLate, sumShared, inSums)).AtLength(),
 	}
 	for _, g := range []struct {
 		fixed, byRank string
@@ -97,8 +97,8 @@ func (s *study) goals() []report.Goal {
 		{"slices-bf16", "ranks-bf16", slicedBF16},
 	} {
 		goals = append(goals,
-			declared.JudgeFigure(g.fixed, s.differ(g.kind, true)),
-			declared.JudgeFigure(g.byRank, s.leastDiffer(g.kind, false)))
+			declared().JudgeFigure(g.fixed, s.differ(g.kind, true)),
+			declared().JudgeFigure(g.byRank, s.leastDiffer(g.kind, false)))
 	}
 	return goals
 }

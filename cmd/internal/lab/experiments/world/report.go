@@ -30,10 +30,7 @@ func (s *study) limits() []string {
 }
 
 // interval says a mean over seeds and where it lies.
-func interval(values []float64) string {
-	m := statistics.OfMean(values, 1)
-	return fmt.Sprintf("%+.3g (%+.3g to %+.3g)", m.At, m.Low, m.High)
-}
+func interval(values []float64) string { return report.Interval(values, "%+.3g", "") }
 
 func (s *study) findings(goals []report.Goal) []report.Finding {
 	output := func(k routeKind) string {

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
@@ -12,30 +13,39 @@ import (
 func (s *study) tables() []report.Table {
 	return []report.Table{
 		s.routeTable(), s.sumTable(), s.sliceTable(), s.teamTable(),
-		s.routeSeeds(), s.sumSeeds(), s.sliceSeeds(), s.teamSeeds(), s.lossTable(),
+		s.routeSeeds(), s.sumSeeds(), s.sliceSeeds(), s.teamSeeds(), s.curves().Table("teams-steps", "seed", "team", "step", "loss"),
 	}
 }
 
 // mean is that of a figure over seeds.
 func (s *study) mean(figure func(*sample) float64) float64 { return statistics.Mean(s.bySeed(figure)) }
 
+// figures returns the column function of a figure of what is in one place of each seed.
+func figures[T any](s *study, at func(of *sample, place int) T) func(figure func(T) float64) func(place int) []float64 {
+	return func(figure func(T) float64) func(int) []float64 {
+		return func(place int) []float64 {
+			return s.bySeed(func(of *sample) float64 { return figure(at(of, place)) })
+		}
+	}
+}
+
 func (s *study) routeTable() report.Table {
-	t := report.Table{
+	of := figures(s, func(of *sample, i int) *route { return of.routes[i+1] })
+	return report.Fill(report.Table{
 		Name: "tokens", Title: "Tokens sent to experts and back: means over seeds; errors are distances from FP32 everywhere, over its length",
-		Columns: []string{"experts", "to experts", "back", "error of output %", "error of gradients %", "held-out loss", "above BF16 both ways %"},
-	}
-	for i, k := range routeKinds {
-		base := bothBF16
-		if k.experts == expertsInFP32 {
-			base.experts = expertsInFP32
-		}
-		of := func(figure func(*route) float64) float64 {
-			return s.mean(func(of *sample) float64 { return figure(of.routes[i+1]) })
-		}
-		t.Add(k.experts, k.dispatch, k.combine, 100*of(outputError), 100*of(gradientError),
-			of(func(r *route) float64 { return r.loss }), statistics.Mean(s.lossAbove(k, base)))
-	}
-	return t
+	}, report.Places(len(routeKinds)),
+		report.Cell("experts", func(i int) string { return routeKinds[i].experts }),
+		report.Cell("to experts", func(i int) string { return routeKinds[i].dispatch }),
+		report.Cell("back", func(i int) string { return routeKinds[i].combine }),
+		report.Cell("error of output %", func(i int) float64 { return 100 * statistics.Mean(of(outputError)(i)) }), report.Cell("error of gradients %", func(i int) float64 { return 100 * statistics.Mean(of(gradientError)(i)) }),
+		report.Mean("held-out loss", of(func(r *route) float64 { return r.loss })),
+		report.Mean("above BF16 both ways %", func(i int) []float64 {
+			base := bothBF16
+			if routeKinds[i].experts == expertsInFP32 {
+				base.experts = expertsInFP32
+			}
+			return s.lossAbove(routeKinds[i], base)
+		}))
 }
 
 func (s *study) routeSeeds() report.Table {
@@ -53,23 +63,22 @@ func (s *study) routeSeeds() report.Table {
 
 // sumTable has the sums over the most ranks.
 func (s *study) sumTable() report.Table {
-	t := report.Table{
-		Name:    "sums",
-		Title:   fmt.Sprintf("Gradients summed over %s ranks, by simulation of the sum alone: means over seeds; scatter is a reduce-scatter and an all-gather", report.Whole(float64(s.most()))),
-		Columns: []string{"gradients", "format", "order", "error %", "bias %", "largest error of magnitudes", "changed %"},
-	}
-	for _, k := range s.samples[0].sums {
-		if k.ranks != s.most() || k.operands == measured {
-			continue
+	rows := slices.DeleteFunc(slices.Clone(s.samples[0].sums), func(k *sum) bool { return k.ranks != s.most() || k.operands == measured })
+	of := func(figure func(world.SumError) float64) func(*sum) []float64 {
+		return func(k *sum) []float64 {
+			return s.bySeed(func(of *sample) float64 { return figure(of.sumOf(k.operands, k.ranks, k.order, k.format)) })
 		}
-		of := func(figure func(world.SumError) float64) float64 {
-			return s.mean(func(of *sample) float64 { return figure(of.sumOf(k.operands, k.ranks, k.order, k.format)) })
-		}
-		t.Add(k.operands, k.format.name, k.order.String(),
-			of(func(e world.SumError) float64 { return 100 * e.RMS }), of(func(e world.SumError) float64 { return 100 * e.Bias }),
-			of(func(e world.SumError) float64 { return e.Max }), of(func(e world.SumError) float64 { return 100 * e.Changed }))
 	}
-	return t
+	return report.Fill(report.Table{
+		Name:  "sums",
+		Title: fmt.Sprintf("Gradients summed over %s ranks, by simulation of the sum alone: means over seeds; scatter is a reduce-scatter and an all-gather", report.Whole(float64(s.most()))),
+	}, rows,
+		report.Cell("gradients", func(k *sum) string { return k.operands }), report.Cell("format", func(k *sum) string { return k.format.name }),
+		report.Cell("order", func(k *sum) string { return k.order.String() }),
+		report.Mean("error %", of(func(e world.SumError) float64 { return 100 * e.RMS })),
+		report.Mean("bias %", of(func(e world.SumError) float64 { return 100 * e.Bias })),
+		report.Mean("largest error of magnitudes", of(func(e world.SumError) float64 { return e.Max })),
+		report.Mean("changed %", of(func(e world.SumError) float64 { return 100 * e.Changed })))
 }
 
 func (s *study) sumSeeds() report.Table {
@@ -134,25 +143,17 @@ func (k teamKind) reference() string {
 }
 
 func (s *study) teamTable() report.Table {
-	t := report.Table{
-		Name:    "teams",
-		Title:   fmt.Sprintf("%d ranks trained under stage 3 of ZeRO for %d steps: means over seeds", teamRanks, s.teamSteps),
-		Columns: []string{"team", "mean loss of the last quarter", "compared with", "above it %", "± %", "saturated in products, of a million", "saturated in sums, of a million", "bytes a rank sends in a step"},
-	}
-	for i, k := range teamKinds {
-		of := func(figure func(*team) float64) float64 {
-			return s.mean(func(of *sample) float64 { return figure(of.teams[i]) })
-		}
-		above := s.above(k.name, k.reference())
-		var ofMean float64
-		if len(above) > 1 {
-			_, ofMean = statistics.Spread(above)
-		}
-		t.Add(k.name, of((*team).last), k.reference(), statistics.Mean(above), ofMean,
-			of(func(t *team) float64 { return 1e6 * t.saturated }), of(func(t *team) float64 { return 1e6 * t.summed }),
-			of(func(t *team) float64 { return t.bytes }))
-	}
-	return t
+	of := figures(s, func(of *sample, i int) *team { return of.teams[i] })
+	above := func(i int) []float64 { return s.above(teamKinds[i].name, teamKinds[i].reference()) }
+	return report.Fill(report.Table{
+		Name: "teams", Title: fmt.Sprintf("%d ranks trained under stage 3 of ZeRO for %d steps: means over seeds", teamRanks, s.teamSteps),
+	}, report.Places(len(teamKinds)),
+		report.Cell("team", func(i int) string { return teamKinds[i].name }), report.Mean("mean loss of the last quarter", of((*team).last)),
+		report.Cell("compared with", func(i int) string { return teamKinds[i].reference() }),
+		report.Mean("above it %", above), report.StandardError("± %", above),
+		report.Mean("saturated in products, of a million", of(func(t *team) float64 { return 1e6 * t.saturated })),
+		report.Mean("saturated in sums, of a million", of(func(t *team) float64 { return 1e6 * t.summed })),
+		report.Mean("bytes a rank sends in a step", of(func(t *team) float64 { return t.bytes })))
 }
 
 func (s *study) teamSeeds() report.Table {
@@ -168,16 +169,14 @@ func (s *study) teamSeeds() report.Table {
 	return t
 }
 
-func (s *study) lossTable() report.Table {
-	t := report.Table{Name: "teams-steps", Raw: true, Columns: []string{"seed", "team", "step", "loss"}}
+// curves are the losses of teams.
+func (s *study) curves() (all report.Curves) {
 	for _, of := range s.samples {
 		for _, k := range of.teams {
-			for step, loss := range k.losses {
-				t.Add(of.o.Seed, k.kind.name, step, loss)
-			}
+			all = append(all, report.Curve{Seed: of.o.Seed, Arm: k.kind.name, Values: k.losses})
 		}
 	}
-	return t
+	return all
 }
 
 func (s *study) charts() []chart.Chart {
@@ -188,77 +187,61 @@ func (s *study) charts() []chart.Chart {
 
 // routeChart shows errors by way.
 func (s *study) routeChart() chart.Chart {
-	c := chart.Chart{Title: "Tokens sent to experts and back: error beside FP32 everywhere", X: "experts: there, back", Y: "percent", Zero: true}
-	output := chart.Series{Name: "output of experts", Mark: chart.Dots}
-	gradient := chart.Series{Name: "gradients of all weights", Mark: chart.Rings}
+	p := report.Plot{Chart: chart.Chart{Title: "Tokens sent to experts and back: error beside FP32 everywhere", X: "experts: there, back", Y: "percent", Zero: true}}
 	for i, k := range routeKinds {
-		c.Labels = append(c.Labels, fmt.Sprintf("%s: %s, %s", k.experts, k.dispatch, k.combine))
-		at := func(figure func(*route) float64) chart.Point {
-			return chart.Point{X: float64(i), Y: s.mean(func(of *sample) float64 { return 100 * figure(of.routes[i+1]) })}
+		add := func(series chart.Series, figure func(*route) float64) {
+			p.Add(series, fmt.Sprintf("%s: %s, %s", k.experts, k.dispatch, k.combine),
+				s.bySeed(func(of *sample) float64 { return 100 * figure(of.routes[i+1]) })...)
 		}
-		output.Points = append(output.Points, at(outputError))
-		gradient.Points = append(gradient.Points, at(gradientError))
+		add(chart.Series{Name: "output of experts", Mark: chart.Dots}, outputError)
+		add(chart.Series{Name: "gradients of all weights", Mark: chart.Rings}, gradientError)
 	}
-	c.Series = []chart.Series{output, gradient}
-	return c
+	return p.Chart
 }
 
 // sumChart shows the error of sums over the number of ranks, of a tree and of a ring.
 func (s *study) sumChart(operands string) chart.Chart {
-	c := chart.Chart{
+	p := report.Plot{Chart: chart.Chart{
 		Title: "Error of a sum of gradients, simulated: " + operands, X: "ranks", Y: "percent", LogX: true, LogY: true,
-	}
+	}}
 	for _, order := range []world.Order{world.OrderTree, world.OrderRing} {
 		for _, f := range sumFormats {
-			line := chart.Series{
-				Name: fmt.Sprintf("%s, %v", f.name, order), Color: chart.Key(f.name), Mark: chart.Joined,
-				Dashed: order == world.OrderRing,
-			}
 			for _, ranks := range s.scope.sums {
-				y := s.mean(func(of *sample) float64 { return 100 * of.sumOf(operands, ranks, order, f).RMS })
-				line.Points = append(line.Points, chart.Point{X: float64(ranks), Y: y})
+				p.Add(chart.Series{
+					Name: fmt.Sprintf("%s, %v", f.name, order), Color: chart.Key(f.name), Mark: chart.Joined, Dashed: order == world.OrderRing,
+				}, ranks, s.bySeed(func(of *sample) float64 { return 100 * of.sumOf(operands, ranks, order, f).RMS })...)
 			}
-			c.Series = append(c.Series, line)
 		}
 	}
-	return c
+	return p.Chart
 }
 
 // sliceChart shows which share of results is not that of one rank.
 func (s *study) sliceChart() chart.Chart {
-	c := chart.Chart{Title: "Results of a layer that are not those of one rank", X: "ranks that share K", Y: "percent", LogX: true, Zero: true}
+	p := report.Plot{Chart: chart.Chart{Title: "Results of a layer that are not those of one rank", X: "ranks that share K", Y: "percent", LogX: true, Zero: true}}
 	for _, kind := range slicedKinds {
 		for _, fixed := range []bool{true, false} {
-			line := chart.Series{
-				Name: kind.name + ", slices: " + slicing(fixed), Color: chart.Key(kind.name), Mark: chart.Joined, Dashed: fixed,
-			}
 			for i, ranks := range slicedRanks {
-				y := s.mean(func(of *sample) float64 {
+				p.Add(chart.Series{
+					Name: kind.name + ", slices: " + slicing(fixed), Color: chart.Key(kind.name), Mark: chart.Joined, Dashed: fixed,
+				}, ranks, s.bySeed(func(of *sample) float64 {
 					l := of.slicedOf(kind, fixed)[i]
 					return 100 * float64(l.differ) / float64(l.elements)
-				})
-				line.Points = append(line.Points, chart.Point{X: float64(ranks), Y: y})
+				})...)
 			}
-			c.Series = append(c.Series, line)
 		}
 	}
-	return c
+	return p.Chart
 }
 
 // teamChart shows the losses of the first sample beside those that they are compared with.
 func (s *study) teamChart() chart.Chart {
-	c := chart.Chart{Title: fmt.Sprintf("Loss above what it is compared with, %d ranks, first seed", teamRanks), X: "step", Y: "percent", Zero: true, Smooth: true}
-	first := s.samples[0]
-	for _, k := range first.teams {
-		reference := k.kind.reference()
-		if k.kind.name == reference {
-			continue
+	p := report.Plot{Chart: chart.Chart{Title: fmt.Sprintf("Loss above what it is compared with, %d ranks, first seed", teamRanks), X: "step", Y: "percent", Zero: true, Smooth: true}}
+	first := s.curves().OfSeed(s.samples[0].o.Seed)
+	for _, k := range teamKinds {
+		if k.name != k.reference() {
+			p.AddCurves(first.Above(k.name, k.reference()), chart.Series{Name: k.name, Color: chart.Key(k.name)})
 		}
-		line := chart.Series{Name: k.kind.name, Color: chart.Key(k.kind.name)}
-		for step, loss := range k.losses {
-			line.Points = append(line.Points, chart.Point{X: float64(step), Y: 100 * (loss/first.teamOf(reference).losses[step] - 1)})
-		}
-		c.Series = append(c.Series, line)
 	}
-	return c
+	return p.Chart
 }

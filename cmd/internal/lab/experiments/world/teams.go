@@ -177,7 +177,7 @@ func (s *sample) train(ctx context.Context, kind teamKind, p *lab.Steps) (*team,
 	}
 	schedule := training.Schedule(s.teamSteps)
 	for step := range s.teamSteps {
-		shards, err := s.shards(step, teamRanks)
+		shards, err := training.Shards(s.corpus, step, teamRanks, teamBatch, teamContext)
 		if err != nil {
 			return nil, err
 		}
@@ -201,17 +201,4 @@ func (s *sample) train(ctx context.Context, kind teamKind, p *lab.Steps) (*team,
 		s.trained = model
 	}
 	return t, err
-}
-
-// shards cuts the batch of a step into those of ranks.
-func (s *sample) shards(step, ranks int) (all []train.Shard, err error) {
-	tokens, targets, err := s.corpus.Batch(step, ranks*teamBatch, teamContext)
-	if err != nil {
-		return nil, err
-	}
-	const n = teamBatch * teamContext
-	for r := range ranks {
-		all = append(all, train.Shard{Tokens: tokens[r*n : (r+1)*n], Targets: targets[r*n : (r+1)*n]})
-	}
-	return all, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/declaration"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/train"
@@ -19,7 +20,7 @@ import (
 //go:embed declaration.toml
 var declarationFile []byte
 
-var declared = declaration.MustParse(declarationFile)
+var declared = declaration.OnUse(declarationFile)
 
 // Experiment is octavo lab world.
 var Experiment = lab.Experiment{
@@ -150,11 +151,8 @@ func (s *sample) done(ctx context.Context, p *lab.Steps, what string, work int64
 }
 
 // bySeed returns a figure of each sample.
-func (s *study) bySeed(figure func(*sample) float64) (values []float64) {
-	for _, of := range s.samples {
-		values = append(values, figure(of))
-	}
-	return values
+func (s *study) bySeed(figure func(*sample) float64) []float64 {
+	return statistics.Each(s.samples, figure)
 }
 
 // wire returns the one of a name that package world knows.

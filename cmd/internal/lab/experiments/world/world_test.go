@@ -45,7 +45,7 @@ func TestSeeds(t *testing.T) {
 // lengths that the declaration names.
 func TestDeclaredSample(t *testing.T) {
 	s := newStudy(labtest.Rhymes(lab.Full))
-	for _, g := range append(slices.Clone(declared.Hypotheses), declared.Controls...) {
+	for _, g := range append(slices.Clone(declared().Hypotheses), declared().Controls...) {
 		if g.Sample > 0 {
 			require.Equal(t, s.seeds, g.Sample, g.Name)
 		}
