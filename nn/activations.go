@@ -66,13 +66,8 @@ func ActivationFormats() []ActivationFormat {
 	return []ActivationFormat{ActivationsFP32, ActivationsFP8, ActivationsFP8SwiGLU, ActivationsDeepSeekV3}
 }
 
-// String returns the name that [ParseActivationFormat] reads, such as "fp8-swiglu".
+// String returns the name of f, such as "fp8-swiglu".
 func (f ActivationFormat) String() string { return activationFormats.String(f) }
-
-// ParseActivationFormat returns the format of the given name, in any case.
-func ParseActivationFormat(name string) (ActivationFormat, error) {
-	return activationFormats.Parse(name)
-}
 
 // MarshalText implements [encoding.TextMarshaler].
 func (f ActivationFormat) MarshalText() ([]byte, error) { return activationFormats.MarshalText(f) }

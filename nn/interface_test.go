@@ -397,8 +397,7 @@ func TestMergeScalingChecksVersions(t *testing.T) {
 func TestMessages(t *testing.T) {
 	_, err := NewLinear("w", 1, 1, Options{Activations: 9})
 	require.EqualError(t, err, "nn: Options.Activations is ActivationFormat(9): want one of fp32, fp8, fp8-swiglu, deepseek-v3")
-	_, err = ParseActivationFormat("fp4")
-	require.EqualError(t, err, `nn: unknown activation format "fp4": want one of fp32, fp8, fp8-swiglu, deepseek-v3`)
+	require.EqualError(t, new(ActivationFormat).UnmarshalText([]byte("fp4")), `nn: unknown activation format "fp4": want one of fp32, fp8, fp8-swiglu, deepseek-v3`)
 	_, err = ParseConfig(Description{Kind: llamaKind, Version: llamaVersion, Config: map[string]any{"activations": "fp4"}})
 	require.ErrorIs(t, err, ErrConfig)
 	require.NotContains(t, err.Error(), "nn: nn:")

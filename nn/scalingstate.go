@@ -9,9 +9,9 @@ import (
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
-// ScalingStateVersion is the version of [ScalingState] that this package writes and
+// scalingStateVersion is the version of [ScalingState] that this package writes and
 // reads.
-const ScalingStateVersion = 2
+const scalingStateVersion = 2
 
 // ScalingState is what [Scaling] saves: plain data, to be kept as JSON.
 type ScalingState struct {
@@ -27,7 +27,7 @@ type ScalingState struct {
 
 // State returns a copy of the state.
 func (s *Scaling) State() ScalingState {
-	state := ScalingState{Version: ScalingStateVersion, Histories: s.histories.State()}
+	state := ScalingState{Version: scalingStateVersion, Histories: s.histories.State()}
 	for name, smoother := range s.smoothers {
 		if state.Smoothers == nil {
 			state.Smoothers = make(map[string]swiglu.State)
@@ -118,8 +118,8 @@ func (s *Scaling) checkRouters(saved map[string]RouterState) error {
 }
 
 func (s ScalingState) checkVersion() error {
-	if s.Version != ScalingStateVersion {
-		return fmt.Errorf("scaling state of version %d: this package reads version %d", s.Version, ScalingStateVersion)
+	if s.Version != scalingStateVersion {
+		return fmt.Errorf("scaling state of version %d: this package reads version %d", s.Version, scalingStateVersion)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func MergeScaling(states ...ScalingState) (merged ScalingState, err error) {
 	if len(states) == 0 {
 		return merged, stateError("there is no scaling state to merge")
 	}
-	merged.Version = ScalingStateVersion
+	merged.Version = scalingStateVersion
 	histories := make([]scaling.State, len(states))
 	for i, s := range states {
 		if err := s.checkVersion(); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
-// StepAmaxVersion is the version of [StepAmax] that this package writes and reads.
-const StepAmaxVersion = 1
+// stepAmaxVersion is the version of [StepAmax] that this package writes and reads.
+const stepAmaxVersion = 1
 
 // StepAmax is what a [Scaling] has recorded since its last step ended: all that
 // data-parallel workers need to exchange for delayed scales, if each then ends the
@@ -49,7 +49,7 @@ type StepAmax struct {
 
 // StepAmax returns a copy of what was recorded since the last step ended.
 func (s *Scaling) StepAmax() StepAmax {
-	a := StepAmax{Version: StepAmaxVersion, Names: s.hashNames(), Histories: s.histories.Amaxes()}
+	a := StepAmax{Version: stepAmaxVersion, Names: s.hashNames(), Histories: s.histories.Amaxes()}
 	if s.stochastic {
 		a.Backwards = s.passes
 	}
@@ -137,8 +137,8 @@ func (s *Scaling) SetStepAmax(a StepAmax) error {
 // check returns an error unless a is of the model with these names.
 func (a StepAmax) check(names uint64, smoothers, routers int) error {
 	switch {
-	case a.Version != StepAmaxVersion:
-		return fmt.Errorf("what a step recorded is of version %d: this package reads version %d", a.Version, StepAmaxVersion)
+	case a.Version != stepAmaxVersion:
+		return fmt.Errorf("what a step recorded is of version %d: this package reads version %d", a.Version, stepAmaxVersion)
 	case a.Names != names || len(a.Smoothers) != smoothers || len(a.Loads) != routers:
 		return errors.New("what a step recorded is of another model")
 	}
@@ -154,7 +154,7 @@ func MergeStepAmax(all ...StepAmax) (StepAmax, error) {
 	if len(all) == 0 {
 		return StepAmax{}, stateError("there is nothing to merge")
 	}
-	m := StepAmax{Version: StepAmaxVersion, Names: all[0].Names}
+	m := StepAmax{Version: stepAmaxVersion, Names: all[0].Names}
 	histories := make([]scaling.Amaxes, len(all))
 	for i, a := range all {
 		if err := a.check(m.Names, len(all[0].Smoothers), len(all[0].Loads)); err != nil {
@@ -232,13 +232,13 @@ func (a *StepAmax) UnmarshalBinary(data []byte) error {
 		}
 		header[i], data = v, data[n:]
 	}
-	if header[0] != StepAmaxVersion {
-		return stateError("what a step recorded is of version %d: this package reads version %d", header[0], StepAmaxVersion)
+	if header[0] != stepAmaxVersion {
+		return stateError("what a step recorded is of version %d: this package reads version %d", header[0], stepAmaxVersion)
 	}
 	if len(data) < 8 || header[2] > uint64(len(data)) {
 		return damaged
 	}
-	read := StepAmax{Version: StepAmaxVersion, Backwards: header[1], Names: binary.LittleEndian.Uint64(data)}
+	read := StepAmax{Version: stepAmaxVersion, Backwards: header[1], Names: binary.LittleEndian.Uint64(data)}
 	if header[2] > 0 {
 		read.Smoothers = make([]swiglu.Amaxes, header[2])
 	}

@@ -61,11 +61,8 @@ func MomentFormats() []MomentFormat {
 	return []MomentFormat{MomentsFP32, MomentsBF16, MomentsFP8, MomentsFP8Expanded}
 }
 
-// String returns the name that [ParseMomentFormat] reads, such as "fp8-expanded".
+// String returns the name of f, such as "fp8-expanded".
 func (f MomentFormat) String() string { return momentFormats.String(f) }
-
-// ParseMomentFormat returns the format of the given name, in any case.
-func ParseMomentFormat(name string) (MomentFormat, error) { return momentFormats.Parse(name) }
 
 // MarshalText implements [encoding.TextMarshaler].
 func (f MomentFormat) MarshalText() ([]byte, error) { return momentFormats.MarshalText(f) }

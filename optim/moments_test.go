@@ -345,12 +345,11 @@ func TestMomentOptions(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	for _, f := range MomentFormats() {
-		parsed, err := ParseMomentFormat(f.String())
-		require.NoError(t, err)
+		var parsed MomentFormat
+		require.NoError(t, parsed.UnmarshalText([]byte(f.String())))
 		require.Equal(t, f, parsed)
 	}
-	_, err := ParseMomentFormat("fp4")
-	require.ErrorContains(t, err, `unknown moment format "fp4": want one of fp32`)
+	require.ErrorContains(t, new(MomentFormat).UnmarshalText([]byte("fp4")), `unknown moment format "fp4": want one of fp32`)
 }
 
 // TestStochasticMomentsAreUnbiased: a second moment that decays by less than half a

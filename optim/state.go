@@ -6,8 +6,8 @@ import (
 	"github.com/octavo-fp8/octavo/nn"
 )
 
-// StateVersion is the version of [State] that this package writes and reads.
-const StateVersion = 1
+// stateVersion is the version of [State] that this package writes and reads.
+const stateVersion = 1
 
 // State is what an [AdamW] remembers besides its moments, as plain data to be kept as
 // JSON. The moments are [AdamW.Tensors].
@@ -75,7 +75,7 @@ func (v *Validity) UnmarshalText(text []byte) error { return validities.Unmarsha
 
 // State returns what o remembers besides its moments.
 func (o *AdamW) State() State {
-	return State{StateVersion, o.options(), o.steps, o.skipped, o.power1, o.power2}
+	return State{stateVersion, o.options(), o.steps, o.skipped, o.power1, o.power2}
 }
 
 func (o *AdamW) options() Options {
@@ -148,8 +148,8 @@ func (o *AdamW) Restore(s State, params []*nn.Param, fill func([]Tensor) error) 
 // Check returns an error that names the first value that no optimizer can have.
 func (s State) Check() error {
 	switch {
-	case s.Version != StateVersion:
-		return stateError("state of version %d: this package reads version %d", s.Version, StateVersion)
+	case s.Version != stateVersion:
+		return stateError("state of version %d: this package reads version %d", s.Version, stateVersion)
 	case s.Steps < 0 || s.Skipped < 0:
 		return stateError("the optimizer's steps are %d, %d skipped: they must not be negative", s.Steps, s.Skipped)
 	case s.Steps > 0 && !isPower(s.Power1):

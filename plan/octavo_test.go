@@ -26,9 +26,9 @@ func nnPrecision(name string) plan.Precision {
 	if err != nil {
 		panic(err)
 	}
-	p.Stream = plan.FP32
+	p.Stream = plan.Numbers{Bits: 32}
 	if p.Inputs == (plan.Numbers{}) {
-		p.Inputs = plan.FP32
+		p.Inputs = plan.Numbers{Bits: 32}
 	}
 	return p
 }
@@ -223,7 +223,7 @@ func TestOctavoErrors(t *testing.T) {
 		}),
 		"library: octavo keeps nothing of what another does":                  changed(func(j *plan.TrainJob) { j.Library.ZeroGradients = true }),
 		"recompute: library octavo has policies instead":                      changed(func(j *plan.TrainJob) { j.Recompute.Layers = -1 }),
-		"precision.fromSwiglu: with library octavo it goes":                   changed(func(j *plan.TrainJob) { j.Precision.Inputs = plan.FP32 }),
+		"precision.fromSwiglu: with library octavo it goes":                   changed(func(j *plan.TrainJob) { j.Precision.Inputs = plan.Numbers{Bits: 32} }),
 		"precision.attentionOut: library octavo keeps it":                     changed(func(j *plan.TrainJob) { j.Precision.FromSwiGLU = false }),
 		"sequence is 2147483647: a micro-batch takes some 6.2e+23 operations": changed(func(j *plan.TrainJob) { j.Sequence = math.MaxInt32 }),
 	} {

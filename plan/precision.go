@@ -17,22 +17,22 @@ type Numbers struct {
 
 // Usual numbers.
 var (
-	FP32 = Numbers{Bits: 32}
-	BF16 = Numbers{Bits: 16}
+	fp32 = Numbers{Bits: 32}
+	bf16 = Numbers{Bits: 16}
 
-	// Tiles and Squares are FP8 under FP32 scales, as DeepSeek-V3 has it for activations and
+	// tiles and squares are FP8 under FP32 scales, as DeepSeek-V3 has it for activations and
 	// for weights (arXiv 2412.19437, section 3.3.2).
-	Tiles   = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 128}, ScaleBits: 32}
-	Squares = Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 128}, ScaleBits: 32}
+	tiles   = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 128}, ScaleBits: 32}
+	squares = Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 128}, ScaleBits: 32}
 
 	alongTokens = Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 1}, ScaleBits: 32}
 
 	// MXFP8 and MXFP4 have a scale of 8 bits for 32 (OCP Microscaling Formats 1.0).
-	MXFP8 = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
-	MXFP4 = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
+	mxfp8 = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
+	mxfp4 = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
 
-	// PerTensor is FP8 under one FP32 scale.
-	PerTensor = Numbers{Bits: 8, ScaleBits: 32}
+	// perTensor is FP8 under one FP32 scale.
+	perTensor = Numbers{Bits: 8, ScaleBits: 32}
 )
 
 // Bytes is the size of a matrix, with its scales.
@@ -120,17 +120,17 @@ type Precision struct {
 func Precisions() []Precision {
 	return []Precision{
 		{Name: "bf16"},
-		{Name: "fp8", Weights: PerTensor, Inputs: PerTensor},
+		{Name: "fp8", Weights: perTensor, Inputs: perTensor},
 		{
-			Name: "deepseek-v3", Weights: Squares, Moment1: BF16, Inputs: Tiles,
-			AttentionOut: Numbers{Bits: 12, Block: Tiles.Block, ScaleBits: 32}, SwiGLU: Tiles, FromSwiGLU: true,
+			Name: "deepseek-v3", Weights: squares, Moment1: bf16, Inputs: tiles,
+			AttentionOut: Numbers{Bits: 12, Block: tiles.Block, ScaleBits: 32}, SwiGLU: tiles, FromSwiGLU: true,
 		},
 		{
-			Name: "octavo", Weights: Squares, Moment1: Tiles, Inputs: alongTokens, AttentionOut: alongTokens,
-			SwiGLU: Tiles, FromSwiGLU: true,
+			Name: "octavo", Weights: squares, Moment1: tiles, Inputs: alongTokens, AttentionOut: alongTokens,
+			SwiGLU: tiles, FromSwiGLU: true,
 		},
-		{Name: "fp8-serve", Weights: Squares, KV: PerTensor},
-		{Name: "mxfp4-experts", Experts: MXFP4},
+		{Name: "fp8-serve", Weights: squares, KV: perTensor},
+		{Name: "mxfp4-experts", Experts: mxfp4},
 	}
 }
 
@@ -148,18 +148,18 @@ func NamedPrecision(name string) (Precision, error) {
 
 // complete fills in what is usual, and checks.
 func (p Precision) complete() (Precision, error) {
-	p.Weights = p.Weights.or(BF16)
+	p.Weights = p.Weights.or(bf16)
 	p.Experts = p.Experts.or(p.Weights)
-	p.Rest = p.Rest.or(BF16)
-	p.Gradients = p.Gradients.or(FP32)
-	p.Master = p.Master.or(FP32)
-	p.Moment1 = p.Moment1.or(FP32)
+	p.Rest = p.Rest.or(bf16)
+	p.Gradients = p.Gradients.or(fp32)
+	p.Master = p.Master.or(fp32)
+	p.Moment1 = p.Moment1.or(fp32)
 	p.Moment2 = p.Moment2.or(p.Moment1)
-	p.Inputs = p.Inputs.or(BF16)
-	p.Stream = p.Stream.or(BF16)
+	p.Inputs = p.Inputs.or(bf16)
+	p.Stream = p.Stream.or(bf16)
 	p.SwiGLU = p.SwiGLU.or(p.Stream)
-	p.KV = p.KV.or(BF16)
-	out := p.AttentionOut.or(BF16)
+	p.KV = p.KV.or(bf16)
+	out := p.AttentionOut.or(bf16)
 	return p, first(p.Weights.check("weights"), p.Experts.check("experts"), p.Rest.check("rest"),
 		p.Gradients.check("gradients"), p.Master.check("master"), p.Moment1.check("moment1"),
 		p.Moment2.check("moment2"), p.Inputs.check("inputs"), p.Stream.check("stream"),

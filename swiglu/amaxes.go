@@ -10,8 +10,8 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
-// AmaxesVersion is the version of [Amaxes] that this package writes and reads.
-const AmaxesVersion = 1
+// amaxesVersion is the version of [Amaxes] that this package writes and reads.
+const amaxesVersion = 1
 
 // Amaxes are what a delayed [Smoother] recorded in the step that has not ended: all
 // that data-parallel workers have to tell each other in a step. Each takes out its own
@@ -28,7 +28,7 @@ type Amaxes struct {
 
 // Amaxes returns a copy of what was recorded since the last [Smoother.Update].
 func (s *Smoother) Amaxes() Amaxes {
-	return Amaxes{Version: AmaxesVersion, Axis: s.Smoothing.Axis, Amax: convert[scaling.Float](s.current)}
+	return Amaxes{Version: amaxesVersion, Axis: s.Smoothing.Axis, Amax: convert[scaling.Float](s.current)}
 }
 
 // SetAmaxes replaces what was recorded since the last [Smoother.Update]. It returns an
@@ -53,8 +53,8 @@ func (s *Smoother) SetAmaxes(a Amaxes) error {
 // Check returns an error, [ErrVersion] or [ErrState], that names the first value that
 // nothing can have recorded.
 func (a Amaxes) Check() error {
-	if a.Version != AmaxesVersion {
-		return sentinel.Errorf(ErrVersion, "swiglu: amaxes of version %d: this package reads version %d", a.Version, AmaxesVersion)
+	if a.Version != amaxesVersion {
+		return sentinel.Errorf(ErrVersion, "swiglu: amaxes of version %d: this package reads version %d", a.Version, amaxesVersion)
 	}
 	if err := axes.Check(a.Axis); err != nil {
 		return sentinel.Errorf(ErrState, "%w", err)
@@ -75,7 +75,7 @@ func (a Amaxes) Check() error {
 // It returns an error if one does not pass [Amaxes.Check], and [ErrState] if they
 // differ in axis, or in the number of channels.
 func MergeAmaxes(all ...Amaxes) (Amaxes, error) {
-	merged := Amaxes{Version: AmaxesVersion}
+	merged := Amaxes{Version: amaxesVersion}
 	for i, a := range all {
 		if err := a.Check(); err != nil {
 			return Amaxes{}, fmt.Errorf("worker %d: %w", i, err)
@@ -115,11 +115,11 @@ func (a Amaxes) MarshalBinary() ([]byte, error) {
 // or [ErrState], and leaves a as it is, if the data cannot be right.
 func (a *Amaxes) UnmarshalBinary(data []byte) error {
 	version, data, ok := number(data)
-	if ok && version != AmaxesVersion {
+	if ok && version != amaxesVersion {
 		return Amaxes{Version: version}.Check()
 	}
 	length, data, ok := number(data)
-	read := Amaxes{Version: AmaxesVersion}
+	read := Amaxes{Version: amaxesVersion}
 	if !ok || length > len(data) || read.Axis.UnmarshalText(data[:length]) != nil {
 		return errDamaged
 	}

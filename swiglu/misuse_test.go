@@ -60,8 +60,8 @@ func TestMisuseTable(t *testing.T) {
 		s := swiglu.Smoother{Smoothing: c}
 		require.ErrorIs(t, c.Check(), swiglu.ErrSmoothing)
 		refused(t, "Smoother.Scales", none(func() { s.Scales(four, 2) }))
-		refused(t, "Smoother.Restore", func() error { return s.Restore(swiglu.State{Version: swiglu.StateVersion}) })
-		refused(t, "Smoother.SetAmaxes", func() error { return s.SetAmaxes(swiglu.Amaxes{Version: swiglu.AmaxesVersion}) })
+		refused(t, "Smoother.Restore", func() error { return s.Restore(swiglu.State{Version: 1}) })
+		refused(t, "Smoother.SetAmaxes", func() error { return s.SetAmaxes(swiglu.Amaxes{Version: 1}) })
 		s.Update()
 		s.State()
 		s.Amaxes()
@@ -74,9 +74,9 @@ func TestMisuseTable(t *testing.T) {
 	negative := []scaling.Float{1, -1}
 	refused(t, "Merge", func() error { _, err := swiglu.Merge(swiglu.State{Version: 7}); return err })
 	require.ErrorIs(t, swiglu.State{Version: 7}.Check(), swiglu.ErrVersion)
-	require.ErrorIs(t, swiglu.State{Version: swiglu.StateVersion, Current: negative}.Check(), swiglu.ErrState)
+	require.ErrorIs(t, swiglu.State{Version: 1, Current: negative}.Check(), swiglu.ErrState)
 	require.ErrorIs(t, swiglu.Amaxes{Version: 7}.Check(), swiglu.ErrVersion)
-	for _, a := range []swiglu.Amaxes{{Version: swiglu.AmaxesVersion, Axis: 2}, {Version: swiglu.AmaxesVersion, Amax: negative}} {
+	for _, a := range []swiglu.Amaxes{{Version: 1, Axis: 2}, {Version: 1, Amax: negative}} {
 		require.ErrorIs(t, a.Check(), swiglu.ErrState)
 		_, err := swiglu.MergeAmaxes(a)
 		require.ErrorIs(t, err, swiglu.ErrState)
@@ -182,8 +182,8 @@ func TestAmaxesEqualMerge(t *testing.T) {
 			}
 		}
 	}
-	a := swiglu.Amaxes{Version: swiglu.AmaxesVersion, Amax: []scaling.Float{1, 2}}
-	b := swiglu.Amaxes{Version: swiglu.AmaxesVersion, Amax: []scaling.Float{1}}
+	a := swiglu.Amaxes{Version: 1, Amax: []scaling.Float{1, 2}}
+	b := swiglu.Amaxes{Version: 1, Amax: []scaling.Float{1}}
 	_, err := swiglu.MergeAmaxes(a, b)
 	require.ErrorIs(t, err, swiglu.ErrState)
 	b.Axis = swiglu.PerToken
@@ -215,10 +215,10 @@ func TestEmptyAmaxes(t *testing.T) {
 	s.Scales([]float32{1, 8}, 2)
 	s.Update()
 	before := s.State()
-	require.NoError(t, s.SetAmaxes(swiglu.Amaxes{Version: swiglu.AmaxesVersion, Amax: []scaling.Float{}}))
+	require.NoError(t, s.SetAmaxes(swiglu.Amaxes{Version: 1, Amax: []scaling.Float{}}))
 	s.Update()
 	require.Equal(t, before, s.State())
 
-	err := swiglu.Amaxes{Version: swiglu.AmaxesVersion, Axis: 2}.Check()
+	err := swiglu.Amaxes{Version: 1, Axis: 2}.Check()
 	require.EqualError(t, err, "swiglu: unknown axis of smoothing 2: want one of per-channel, per-token")
 }

@@ -157,12 +157,12 @@ type State struct {
 	Past    [][]scaling.Float `json:"past,omitempty"`
 }
 
-// StateVersion is the version of [State] that this package writes and reads.
-const StateVersion = 1
+// stateVersion is the version of [State] that this package writes and reads.
+const stateVersion = 1
 
 // State returns a copy of what s has recorded.
 func (s *Smoother) State() State {
-	state := State{Version: StateVersion, Current: convert[scaling.Float](s.current)}
+	state := State{Version: stateVersion, Current: convert[scaling.Float](s.current)}
 	for _, step := range s.past {
 		state.Past = append(state.Past, convert[scaling.Float](step))
 	}
@@ -189,8 +189,8 @@ func (s *Smoother) Restore(state State) error {
 // Check returns an error, [ErrVersion] if the state is of another version, and
 // [ErrState] that names the first value that no amax can have.
 func (state State) Check() error {
-	if state.Version != StateVersion {
-		return sentinel.Errorf(ErrVersion, "swiglu: state of version %d: this package reads version %d", state.Version, StateVersion)
+	if state.Version != stateVersion {
+		return sentinel.Errorf(ErrVersion, "swiglu: state of version %d: this package reads version %d", state.Version, stateVersion)
 	}
 	for i, step := range append([][]scaling.Float{state.Current}, state.Past...) {
 		for j, a := range step {
@@ -207,7 +207,7 @@ func (state State) Check() error {
 // NaN of any worker stays a NaN. It returns an error if a state does not pass its
 // Check.
 func Merge(states ...State) (State, error) {
-	merged := State{Version: StateVersion}
+	merged := State{Version: stateVersion}
 	for i, s := range states {
 		if err := s.Check(); err != nil {
 			return State{}, fmt.Errorf("worker %d: %w", i, err)

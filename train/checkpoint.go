@@ -32,9 +32,9 @@ type Position struct {
 	Notes  map[string]string        `json:"notes,omitempty"`  // whatever else the caller must know
 }
 
-// CheckpointVersion is the version that this package writes, in files and in manifests.
+// checkpointVersion is the version that this package writes, in files and in manifests.
 // It reads version 2 too, whose files are the same, and which has no parts.
-const CheckpointVersion = 3
+const checkpointVersion = 3
 
 // SaveCheckpoint writes all that a run needs to go on, to the bit, to one safetensors
 // file: parameters under their names, moments in their own format, the optimizer's

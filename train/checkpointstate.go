@@ -65,7 +65,7 @@ func (s savedModel) compare(d nn.Description, text differenceText) error {
 func stateOf(w Whole, o *optim.AdamW, position Position) (checkpointState, error) {
 	model, err := saveModel(w.Model)
 	return checkpointState{
-		Version:   CheckpointVersion,
+		Version:   checkpointVersion,
 		Model:     model,
 		Optimizer: o.State(),
 		Scaling:   w.Scaling,
@@ -121,8 +121,8 @@ func parseCheckpointState(metadata map[string]string) (s checkpointState, err er
 const withoutParts = 2
 
 func checkVersion(version int) error {
-	if version != CheckpointVersion && version != withoutParts {
-		return versionError("it is of version %d: this package reads versions %d and %d", version, withoutParts, CheckpointVersion)
+	if version != checkpointVersion && version != withoutParts {
+		return versionError("it is of version %d: this package reads versions %d and %d", version, withoutParts, checkpointVersion)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (c contents) savePart(ctx context.Context, r progress.Reporter, dir string)
 		return err
 	}
 	done := meter.New(ctx, r, "save", 2*sizeOf(c.all))
-	state := partState{Version: CheckpointVersion, Rank: c.part.Rank, Ranks: c.part.Ranks, Run: run}
+	state := partState{Version: checkpointVersion, Rank: c.part.Rank, Ranks: c.part.Ranks, Run: run}
 	if state.Checksums, err = c.checksums(done); err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func readPartFile(path string) (p partFile, err error) {
 	if err := decoder.Decode(&p.state); err != nil {
 		return p, damaged("metadata %s: %w", partKey, err)
 	}
-	if p.state.Version != CheckpointVersion {
-		return p, versionError("it is of version %d: this package reads parts of version %d", p.state.Version, CheckpointVersion)
+	if p.state.Version != checkpointVersion {
+		return p, versionError("it is of version %d: this package reads parts of version %d", p.state.Version, checkpointVersion)
 	}
 	p.infos = map[string]safetensors.Info{}
 	for _, info := range f.Tensors() {

@@ -30,9 +30,6 @@ var cacheFormats = enum.Enum[CacheFormat]{
 // CacheFormats returns all formats of a cache.
 func CacheFormats() []CacheFormat { return []CacheFormat{CacheE4M3, CacheBF16} }
 
-// ParseCacheFormat returns the format of a name, such as "e4m3".
-func ParseCacheFormat(name string) (CacheFormat, error) { return cacheFormats.Parse(name) }
-
 // String returns the name of f.
 func (f CacheFormat) String() string { return cacheFormats.String(f) }
 

@@ -32,14 +32,14 @@ type SaveOptions struct {
 	Progress progress.Reporter
 }
 
-// WeightsName is the name of the file that [Save] writes weights to.
-const WeightsName = "model.safetensors"
+// weightsName is the name of the file that [Save] writes weights to.
+const weightsName = "model.safetensors"
 
 // SavedFiles returns the names of the files that [Save] writes, in their order:
 // model.safetensors, tokenizer.json and tokenizer_config.json where tokens are bytes, and
 // config.json.
 func SavedFiles(o SaveOptions) []string {
-	files := []string{WeightsName}
+	files := []string{weightsName}
 	if o.Bytes {
 		files = append(files, tokenizerName, tokenizerConfigName)
 	}
@@ -74,7 +74,7 @@ func Save(ctx context.Context, m *nn.Llama, dir string, o SaveOptions) error {
 	if _, err := os.Lstat(index); err == nil {
 		return configError(index, "it is of another model, which loaders would read: save to another directory")
 	}
-	if err := saveWeights(ctx, m, filepath.Join(dir, WeightsName), o); err != nil {
+	if err := saveWeights(ctx, m, filepath.Join(dir, weightsName), o); err != nil {
 		return err
 	}
 	documents := map[string]any{checkpoint.ConfigName: configOf(m.Config(), o.Type)}

@@ -175,7 +175,7 @@ func TestSaveRefuses(t *testing.T) {
 	err = hf.Save(t.Context(), m, other, hf.SaveOptions{})
 	require.ErrorIs(t, err, hf.ErrConfig)
 	require.ErrorContains(t, err, index+": it is of another model")
-	require.NoFileExists(t, filepath.Join(other, hf.WeightsName))
+	require.NoFileExists(t, filepath.Join(other, "model.safetensors"))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

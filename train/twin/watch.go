@@ -32,8 +32,8 @@ type Watch struct {
 	Faults *Injector // nil: there are none
 }
 
-// ByRank is the Rank of ranks that each do the shard of their number.
-func ByRank(shard int) int { return shard }
+// byRank is the Rank of ranks that each do the shard of their number.
+func byRank(shard int) int { return shard }
 
 // Gradients returns do, watched. A [nn.Tap] of a model is taken away while do runs, if
 // activations are recorded.
@@ -141,7 +141,7 @@ func (r *Recorder) Weights(rank int, params []*nn.Param) {
 func StepZero[M train.Model](
 	ctx context.Context, w Watch, z *world.Zero[M], do train.Gradients[M], lr float64, absent ...int,
 ) (loss float32, norm float64, err error) {
-	w.Rank, w.Scales = ByRank, true
+	w.Rank, w.Scales = byRank, true
 	loss, norm, err = z.StepWithout(ctx, absent, Gradients(w, do), lr)
 	if err != nil && !errors.Is(err, optim.ErrNonFinite) || w.Recorder == nil {
 		return loss, norm, err

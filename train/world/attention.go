@@ -6,11 +6,11 @@ import (
 	"github.com/octavo-fp8/octavo/nn"
 )
 
-// Attention is an [nn.Attention] tensor-parallel: its heads are cut in slices, those of
+// attention is an [nn.Attention] tensor-parallel: its heads are cut in slices, those of
 // keys and values with the query heads that share them, so that projections to heads are
 // cut by rows, and the one back by columns. Each slice is an nn.Attention of its own;
 // results, and gradients of inputs, are summed over slices. See [MLP].
-type Attention struct {
+type attention struct {
 	Slices   Slices          // of heads of keys and values; how results are summed
 	Gradient Exchange        // how gradients of inputs are summed
 	Parts    []*nn.Attention // the rank's slices; nil where one is empty
@@ -20,12 +20,12 @@ type Attention struct {
 	first  int
 }
 
-// NewAttention returns the slices of an attention that a rank has, with weights of zero,
+// newAttention returns the slices of an attention that a rank has, with weights of zero,
 // named prefix+"slice.3.q_proj.weight" and so on. The error is [ErrInput] or that of
 // [nn.NewAttention].
-func NewAttention(
+func newAttention(
 	rank, ranks int, prefix string, c nn.AttentionConfig, s Slices, o nn.Options,
-) (*Attention, error) {
+) (*attention, error) {
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
 	}
@@ -36,7 +36,7 @@ func NewAttention(
 		return nil, inputError("%q: %d heads with %d of keys and values: want at least 1, and a multiple",
 			prefix, c.Heads, c.KVHeads)
 	}
-	a := &Attention{Slices: s, Gradient: s.Exchange, config: c}
+	a := &attention{Slices: s, Gradient: s.Exchange, config: c}
 	a.Slices.Name, a.Gradient.Name = prefix+"output", prefix+"input_gradient"
 	a.Slices.Align = 1
 	group := c.Heads / c.KVHeads
@@ -55,8 +55,8 @@ func NewAttention(
 	return a, err
 }
 
-// Cuts returns the weights of the rank's slices: query, key, value and output of each.
-func (a *Attention) Cuts() (cuts []Cut) {
+// cuts returns the weights of the rank's slices: query, key, value and output of each.
+func (a *attention) cuts() (cuts []cut) {
 	for k, p := range a.Parts {
 		if p == nil {
 			continue
@@ -71,11 +71,11 @@ func (a *Attention) Cuts() (cuts []Cut) {
 }
 
 // Load fills the weights from those of a whole attention of the same shape.
-func (a *Attention) Load(whole *nn.Attention) error { return loadCuts(a.Cuts(), whole.Params()) }
+func (a *attention) Load(whole *nn.Attention) error { return loadCuts(a.cuts(), whole.Params()) }
 
 // Forward writes the attention of x to y, both [batch·seq, dim] and the same on all ranks,
 // as [nn.Attention.Forward] does.
-func (a *Attention) Forward(r *Rank, y, x []float32, batch, seq int) error {
+func (a *attention) Forward(r *Rank, y, x []float32, batch, seq int) error {
 	s := a.Slices.by(a.Slices.Exchange, a.Sequence, a.config.Dim)
 	return sumLayer(r, s, a.Sequence, y, len(x), a.Parts,
 		func(_ int, p *nn.Attention, term []float32) error { return p.Forward(r.ctx, term, x, batch, seq) })
@@ -83,17 +83,17 @@ func (a *Attention) Forward(r *Rank, y, x []float32, batch, seq int) error {
 
 // Backward writes the gradient of x to dx, and adds those of the rank's weights to their
 // Grad, as [nn.Attention.Backward] does.
-func (a *Attention) Backward(r *Rank, dx, dy []float32) error {
+func (a *attention) Backward(r *Rank, dx, dy []float32) error {
 	s := a.Slices.by(a.Gradient, a.Sequence, a.config.Dim)
 	return sumLayer(r, s, a.Sequence, dx, len(dy), a.Parts,
 		func(_ int, p *nn.Attention, term []float32) error { return p.Backward(r.ctx, term, dy) })
 }
 
-// MLA is an [nn.MLA] tensor-parallel: its heads are cut in slices, each an nn.MLA of its own.
+// mla is an [nn.MLA] tensor-parallel: its heads are cut in slices, each an nn.MLA of its own.
 // Projections down to the latents, and their norms, are those of all heads: each slice has
 // them all, with the same values, and computes latents by itself, and their gradients are
 // sums over slices.
-type MLA struct {
+type mla struct {
 	Slices   Slices   // of heads; how results are summed
 	Gradient Exchange // how gradients of inputs are summed
 	Latent   Exchange // how gradients of what slices have in common are summed
@@ -104,11 +104,11 @@ type MLA struct {
 	first  int
 }
 
-// NewMLA returns the slices of an MLA that a rank has, with weights of zero, named
+// newMLA returns the slices of an MLA that a rank has, with weights of zero, named
 // prefix+"slice.3.kv_b_proj.weight" and so on. Each slice must have heads. The error is
 // [ErrInput] or that of [nn.NewMLA].
-func NewMLA(rank, ranks int, prefix string, c nn.MLAConfig, s Slices, o nn.Options) (*MLA, error) {
-	a := &MLA{Slices: s, Gradient: s.Exchange, Latent: s.Exchange, config: c}
+func newMLA(rank, ranks int, prefix string, c nn.MLAConfig, s Slices, o nn.Options) (*mla, error) {
+	a := &mla{Slices: s, Gradient: s.Exchange, Latent: s.Exchange, config: c}
 	a.Slices.Name, a.Gradient.Name = prefix+"output", prefix+"input_gradient"
 	a.Slices.Align = 1
 	err := eachSlice(&a.Slices, rank, ranks, c.Heads, func(i, lo, hi int) error {
@@ -139,8 +139,8 @@ func commonOf(a *nn.MLA) (params []*nn.Param) {
 	return append(params, a.KVDown.Weight, a.KVNorm.Gain)
 }
 
-// Cuts returns the weights of the rank's slices, each in the order of [nn.MLA.Params].
-func (a *MLA) Cuts() (cuts []Cut) {
+// cuts returns the weights of the rank's slices, each in the order of [nn.MLA.Params].
+func (a *mla) cuts() (cuts []cut) {
 	c := a.config
 	for k, p := range a.Parts {
 		lo, _ := a.Slices.Range(c.Heads, a.first+k)
@@ -157,26 +157,26 @@ func (a *MLA) Cuts() (cuts []Cut) {
 }
 
 // Load fills the weights from those of a whole MLA of the same shape.
-func (a *MLA) Load(whole *nn.MLA) error { return loadCuts(a.Cuts(), whole.Params()) }
+func (a *mla) Load(whole *nn.MLA) error { return loadCuts(a.cuts(), whole.Params()) }
 
 // Forward writes the attention of x to y, both [batch·seq, dim] and the same on all ranks,
 // as [nn.MLA.Forward] does.
-func (a *MLA) Forward(r *Rank, y, x []float32, batch, seq int) error {
+func (a *mla) Forward(r *Rank, y, x []float32, batch, seq int) error {
 	s := a.Slices.by(a.Slices.Exchange, a.Sequence, a.config.Dim)
 	return sumLayer(r, s, a.Sequence, y, len(x), a.Parts,
 		func(_ int, p *nn.MLA, term []float32) error { return p.Forward(r.ctx, term, x, batch, seq) })
 }
 
 // Backward writes the gradient of x to dx, and adds those of the rank's weights to their
-// Grad: [MLA.SumGradients] adds up those of what slices have in common.
-func (a *MLA) Backward(r *Rank, dx, dy []float32) error {
+// Grad: mla.sumGradients adds up those of what slices have in common.
+func (a *mla) Backward(r *Rank, dx, dy []float32) error {
 	s := a.Slices.by(a.Gradient, a.Sequence, a.config.Dim)
 	return sumLayer(r, s, a.Sequence, dx, len(dy), a.Parts,
 		func(_ int, p *nn.MLA, term []float32) error { return p.Backward(r.ctx, term, dy) })
 }
 
-// SumGradients gives all slices the sums of the gradients of what they have in common.
-func (a *MLA) SumGradients(r *Rank) error {
+// sumGradients gives all slices the sums of the gradients of what they have in common.
+func (a *mla) sumGradients(r *Rank) error {
 	for _, copies := range a.copies() {
 		x := a.Latent
 		x.Name = newCut(copies[0], 0, 0).Of + ".gradient"
@@ -188,7 +188,7 @@ func (a *MLA) SumGradients(r *Rank) error {
 }
 
 // copies returns what slices have in common, one of each of the rank's.
-func (a *MLA) copies() [][]*nn.Param {
+func (a *mla) copies() [][]*nn.Param {
 	var all [][]*nn.Param
 	for _, part := range a.Parts {
 		for j, p := range commonOf(part) {

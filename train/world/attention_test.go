@@ -16,7 +16,7 @@ const attBatch, attSeq, attDim = 2, 5, 24
 type sliced interface {
 	Forward(r *Rank, y, x []float32, batch, seq int) error
 	Backward(r *Rank, dx, dy []float32) error
-	Cuts() []Cut
+	cuts() []cut
 }
 
 // ofLayer is what a layer computes, and the gradients of whole parameters.
@@ -38,7 +38,7 @@ func runSliced(
 			return err
 		}
 		layers[r.ID()] = l
-		for _, c := range l.Cuts() {
+		for _, c := range l.cuts() {
 			if err := c.Load(paramOf(whole, c.Of)); err != nil {
 				return err
 			}
@@ -47,8 +47,8 @@ func runSliced(
 		own := ofLayer{y: make([]float32, n), dx: make([]float32, n)}
 		shared.Scaling().BeginBackward()
 		err = errors.Join(l.Forward(r, own.y, randoms(4, n), attBatch, attSeq), l.Backward(r, own.dx, randoms(5, n)))
-		if m, ok := l.(*MLA); ok && err == nil {
-			err = m.SumGradients(r)
+		if m, ok := l.(*mla); ok && err == nil {
+			err = m.sumGradients(r)
 		}
 		results[r.ID()] = own
 		return err
@@ -61,7 +61,7 @@ func runSliced(
 	got = results[0]
 	got.grads = map[string][]float32{}
 	for _, l := range layers {
-		for _, c := range l.Cuts() {
+		for _, c := range l.cuts() {
 			p := paramOf(whole, c.Of)
 			if got.grads[c.Of] == nil {
 				got.grads[c.Of] = make([]float32, len(p.Value))
@@ -136,7 +136,7 @@ func TestAttention(t *testing.T) {
 			func(rank, ranks int, s Slices, shared *nn.Shared) (sliced, error) {
 				o := o
 				o.Shared = shared
-				return NewAttention(rank, ranks, "attention.", c, s, o)
+				return newAttention(rank, ranks, "attention.", c, s, o)
 			})
 	}
 }
@@ -155,7 +155,7 @@ func TestMLA(t *testing.T) {
 			func(rank, ranks int, s Slices, shared *nn.Shared) (sliced, error) {
 				o := o
 				o.Shared = shared
-				return NewMLA(rank, ranks, "attention.", c, s, o)
+				return newMLA(rank, ranks, "attention.", c, s, o)
 			})
 	}
 }

@@ -238,9 +238,9 @@ func (m *Llama) Take(position train.Position, snapshots ...*train.Snapshot) erro
 		return inputError("Take without optimizers")
 	case m.ready:
 		return inputError("Take between Gradients and Move: a checkpoint has no gradients")
-	case m.layout.Exchanges[ShardGradients].Amax == AmaxLate:
+	case m.layout.Exchanges[shardGradients].Amax == AmaxLate:
 		return inputError("Layout.Exchanges[%q].Amax is %v: "+
-			"a checkpoint does not have the amaxes of the step before", ShardGradients, AmaxLate)
+			"a checkpoint does not have the amaxes of the step before", shardGradients, AmaxLate)
 	}
 	ranks := m.states()
 	whole := m.whole

@@ -41,18 +41,13 @@
 //
 // # Layers
 //
-// [Linear], [MLP], [Attention], [MLA], [Embedding] and [CrossEntropy] are tensor-parallel
-// layers: channels, heads or the vocabulary are cut in slices, each slice is a layer of
-// package nn by itself, with scales and histories of its own, and what crosses ranks is
-// summed over slices. With Sequence sums are reduce-scattered, so that ranks have rows, which
-// [RMSNorm] normalizes and gathers. A [Cut] says which part of a whole parameter one of a
-// slice is.
+// A tensor-parallel layer, such as [MLP], is cut in slices of channels, heads or the
+// vocabulary. Each slice is a layer of package nn with its own scales and histories, and
+// what crosses ranks is summed over slices. With Sequence sums are reduce-scattered, so
+// that each rank normalizes its own rows and gathers them.
 //
-// [Mixture] is nn.Experts with the experts shared out among ranks: [Rank.SendTokens] sends
-// tokens to experts and results back, and gradients the way back, each of the four in a
-// format of its own. [Rank.Pipeline] runs micro-batches through stages, several of which a
-// rank may have. [Rank.Group] puts
-// these together, as tensor times data parallel.
+// [Rank.Experts] sends tokens to experts that ranks share out, and the results back, each
+// in a format of its own. [Rank.Group] puts these together, as tensor times data parallel.
 //
 // Each is judged by its twin of one rank, which has the same slices, micro-batches and
 // shards, and so the same bits where what is sent is FP32. With one slice that is the layer
@@ -64,7 +59,7 @@
 // and expert parallel, ZeRO, and an Exchange for everything that is sent.
 //
 //	layout := world.Layout{Data: 2, Expert: 2, Tensor: 2, Zero: 2, Exchanges: map[string]world.Exchange{
-//		world.ExpertTokens: {Wire: e4m3}, world.ShardGradients: {Order: world.OrderRing, Wire: bf16},
+//		"dispatch": {Wire: e4m3}, "gradient": {Order: world.OrderRing, Wire: bf16},
 //	}}
 //	m, err := world.NewLlama(model, layout, optimizer)
 //	loss, norm, err := m.Step(ctx, tokens, targets, batch, seq, lr)

@@ -98,13 +98,13 @@ func (e *Experts) checkRoutes(rank int, x []float32, routes Routes) error {
 // Experts sends the rank's tokens x, [tokens, Cols], to experts, and writes the weighted
 // sums of their results to y. apply is called for each expert of the rank that has rows,
 // in ascending order, with those of all ranks in the order of ranks and tokens, or with
-// [Experts.Apart] once for each rank. [Rank.SendTokens] is for those who need gradients.
+// [Experts.Apart] once for each rank. Rank.sendTokens is for those who need gradients.
 func (r *Rank) Experts(e Experts, y, x []float32, routes Routes, apply ApplyExpert) error {
-	sent, err := r.SendTokens(e, x, routes)
+	sent, err := r.sendTokens(e, x, routes)
 	if err != nil {
 		return err
 	}
-	return sent.Forward(y, func(rows ExpertRows, y, x []float32) error {
+	return sent.Forward(y, func(rows expertRows, y, x []float32) error {
 		return apply(rows.Expert, y, x, rows.Rows)
 	})
 }

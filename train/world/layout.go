@@ -27,14 +27,14 @@ type Layout struct {
 	Data     int // ranks that share shards of a batch out; 0: 1
 	Tensor   int // ranks that share slices of layers out; 0: 1
 	Pipeline int // ranks that share layers out; 0: 1
-	Chunks   int // stages of each of these, interleaved: see [Rank.Pipeline]; 0: 1
+	Chunks   int // stages of each of these, interleaved as [PipelineSchedule] says; 0: 1
 	Expert   int // consecutive ranks of Data that share experts out; 0: 1
 
 	Shards   int  // of a batch, whose gradients are summed as [Slices] are; 0: Data
 	Micro    int  // micro-batches of a shard; 0: 1
 	Slices   int  // of heads, channels and the vocabulary; 0: Tensor
 	Align    int  // what slices of the channels of MLPs and experts begin at multiples of; 0: 1
-	Sequence bool // norms are sequence parallel: see [RMSNorm]
+	Sequence bool // norms are sequence parallel: each rank normalizes rows of its own
 
 	Schedule    PipelineSchedule
 	SumAtSource bool // of experts' results: see [Experts]
@@ -52,31 +52,41 @@ type Layout struct {
 	Exchanges map[string]Exchange
 }
 
-// Names of exchanges of a [Layout].
+// Names of exchanges of a [Layout]: see [ExchangeNames].
 const (
-	ForwardSums        = "forward"             // sums over slices of results
-	BackwardSums       = "backward"            // sums over slices of gradients of inputs
-	GatheredRows       = "rows"                // rows that are gathered, with Sequence
-	CommonGradients    = "common gradient"     // sums over slices of gradients of what they share
-	LossSums           = "loss"                // sums over slices of the loss's exponentials
-	StageActivations   = "activation"          // from stage to stage
-	StageGradients     = "activation gradient" // back
-	TiedGradients      = "tied gradient"       // of a table that two stages have, to the first
-	ExpertTokens       = "dispatch"            // to experts
-	ExpertResults      = "combine"             // back
-	ExpertResultsGrads = "combine gradient"    // to experts
-	ExpertTokensGrads  = "dispatch gradient"   // back
-	ShardGradients     = "gradient"            // sums over shards
-	GatheredWeights    = "weight"              // with ZeRO
+	forwardSums        = "forward"
+	backwardSums       = "backward"
+	gatheredRows       = "rows"
+	commonGradients    = "common gradient"
+	lossSums           = "loss"
+	stageActivations   = "activation"
+	stageGradients     = "activation gradient"
+	tiedGradients      = "tied gradient"
+	expertTokens       = "dispatch"
+	expertResults      = "combine"
+	expertResultsGrads = "combine gradient"
+	expertTokensGrads  = "dispatch gradient"
+	shardGradients     = "gradient"
+	gatheredWeights    = "weight"
 )
 
-// ExchangeNames returns the names that Layout.Exchanges may have.
+// ExchangeNames returns the names that Layout.Exchanges may have:
+//
+//   - "forward" and "backward", sums over slices of results and of gradients of inputs;
+//   - "rows", which are gathered, with Sequence;
+//   - "common gradient", the sums over slices of gradients of what they share;
+//   - "loss", the sums over slices of the loss's exponentials;
+//   - "activation", from stage to stage, and "activation gradient", back;
+//   - "tied gradient", of a table that two stages have, to the first;
+//   - "dispatch", tokens to experts, and "combine", their results;
+//   - "combine gradient" and "dispatch gradient", the gradients of these;
+//   - "gradient", the sums over shards, and "weight", with ZeRO.
 func ExchangeNames() []string {
 	return []string{
-		ForwardSums, BackwardSums, GatheredRows, CommonGradients, LossSums,
-		StageActivations, StageGradients, TiedGradients,
-		ExpertTokens, ExpertResults, ExpertResultsGrads, ExpertTokensGrads,
-		ShardGradients, GatheredWeights,
+		forwardSums, backwardSums, gatheredRows, commonGradients, lossSums,
+		stageActivations, stageGradients, tiedGradients,
+		expertTokens, expertResults, expertResultsGrads, expertTokensGrads,
+		shardGradients, gatheredWeights,
 	}
 }
 
@@ -131,14 +141,14 @@ func (l Layout) Check() error {
 		return inputError("Layout.Data is %d: it must divide Shards = %d", l.Data, l.Shards)
 	case l.Slices%l.Tensor != 0:
 		return inputError("Layout.Tensor is %d: it must divide Slices = %d", l.Tensor, l.Slices)
-	case !(&Pipeline{Micro: l.Micro, Schedule: l.Schedule}).interleaves(l.Pipeline, l.Chunks):
+	case !(&pipeline{Micro: l.Micro, Schedule: l.Schedule}).interleaves(l.Pipeline, l.Chunks):
 		return inputError("Layout.Micro is %d: with Chunks = %d it must be a multiple of Pipeline = %d",
 			l.Micro, l.Chunks, l.Pipeline)
 	case l.Zero < 0 || l.Zero > 3:
 		return inputError("Layout.Zero is %d: want 0 to 3", l.Zero)
-	case l.Zero == 0 && l.Exchanges[GatheredWeights].Wire != Wire{}:
+	case l.Zero == 0 && l.Exchanges[gatheredWeights].Wire != Wire{}:
 		return inputError("Layout.Exchanges[%q] is %v: stage 0 of ZeRO sends no weights",
-			GatheredWeights, l.Exchanges[GatheredWeights].Wire)
+			gatheredWeights, l.Exchanges[gatheredWeights].Wire)
 	case l.Division > train.DivideRoot:
 		return inputError("Layout.Division is %v: want post, pre or root", l.Division)
 	}
@@ -155,9 +165,9 @@ func (l Layout) checkExchanges() error {
 		case !slices.Contains(ExchangeNames(), name):
 			return inputError("Layout.Exchanges has %q: want some of %s",
 				name, strings.Join(ExchangeNames(), ", "))
-		case x.Amax == AmaxLate && name != ShardGradients:
+		case x.Amax == AmaxLate && name != shardGradients:
 			return inputError("Layout.Exchanges[%q].Amax is late: only that of %q may be",
-				name, ShardGradients)
+				name, shardGradients)
 		case x.Amax == AmaxLate:
 			x.Memory = new(AmaxMemory) // each rank and parameter gets its own
 		}

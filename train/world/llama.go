@@ -317,7 +317,7 @@ func (m *Llama) Store(model *nn.Llama) error {
 		first := m.order[i]
 		n := first.q.Rows * first.q.Cols
 		values, grads := make([]float32, n), make([]float32, n)
-		for ; i < len(m.order) && m.order[i].q.Cut.at() == first.q.Cut.at(); i++ {
+		for ; i < len(m.order) && m.order[i].q.cut.at() == first.q.cut.at(); i++ {
 			t := m.order[i]
 			copy(values[t.lo:t.hi], t.q.moved.Value[t.lo-t.q.first:])
 			copy(grads[t.lo:t.hi], t.q.moved.Grad[t.lo-t.q.first:])

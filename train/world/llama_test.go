@@ -320,7 +320,7 @@ func TestLlamaExchanges(t *testing.T) {
 		require.InDelta(t, plain.losses[0], got.losses[0], 0.05, name)
 		require.InDelta(t, 1, got.norms[0]/plain.norms[0], 0.1, name)
 		switch name { // rounded on one rank as on many
-		case StageActivations, StageGradients, TiedGradients:
+		case stageActivations, stageGradients, tiedGradients:
 		default:
 			requireSameRun(t, runLlama(t, cfg, coded.Twin(), 2), got, name)
 		}
@@ -361,7 +361,7 @@ func TestLlamaDropsAmaxes(t *testing.T) {
 	whole, err := nn.NewLlama(denseModel(), 5)
 	require.NoError(t, err)
 	late := Exchange{Wire: wire(t, "e5m2-tensor"), Amax: AmaxLate}
-	m, err := NewLlama(whole, Layout{Data: 2, Exchanges: map[string]Exchange{ShardGradients: late}}, adamW)
+	m, err := NewLlama(whole, Layout{Data: 2, Exchanges: map[string]Exchange{shardGradients: late}}, adamW)
 	require.NoError(t, err)
 	tokens, targets := batchOf(0, 2)
 	_, _, err = m.Step(t.Context(), tokens, targets, 4, 6, 1e-2)

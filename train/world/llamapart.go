@@ -14,11 +14,11 @@ type llamaPart struct {
 	seat   seat
 
 	shared, experts nn.Shared // of all but routed experts, and of these
-	embedding       *Embedding
+	embedding       *embedding
 	chunks          []*llamaChunk
 	norm            norm
-	head            *Linear
-	loss            CrossEntropy
+	head            *linear
+	loss            crossEntropy
 	params          []*partParam
 	tied            []*partParam // the head's, where another rank moves them
 
@@ -61,7 +61,7 @@ func (b *llamaBatch) of(values []int32, shard, micro int) []int32 {
 	return values[(shard*b.microOfEachShard+micro)*n:][:n]
 }
 
-// norm is an RMSNorm of all rows, or of those of slices.
+// norm is an rmsNorm of all rows, or of those of slices.
 type norm interface {
 	Forward(r *Rank, y, x []float32) error
 	Backward(r *Rank, dx, dy []float32, whole int) error
@@ -76,11 +76,11 @@ func (n wholeNorm) Backward(r *Rank, dx, dy []float32, _ int) error {
 	return n.norm.Backward(r.ctx, dx, dy)
 }
 
-// headsLayer is an Attention or an MLA.
+// headsLayer is an attention or an mla.
 type headsLayer interface {
 	Forward(r *Rank, y, x []float32, batch, seq int) error
 	Backward(r *Rank, dx, dy []float32) error
-	Cuts() []Cut
+	cuts() []cut
 }
 
 // llamaBlock is a layer of a Llama, of which a rank has slices.
@@ -89,7 +89,7 @@ type llamaBlock struct {
 	attentionNorm, mlpNorm norm
 	attention              headsLayer
 	mlp                    *MLP     // one of both is nil
-	mixture                *Mixture // of experts
+	mixture                *mixture // of experts
 }
 
 // global returns the number of one of the rank's shards among all.
@@ -137,7 +137,7 @@ func (p *llamaPart) whole(own []float32) ([]float32, error) {
 		return own, nil
 	}
 	all, _, _ := p.rows()
-	s := p.layout.sums(GatheredRows)
+	s := p.layout.sums(gatheredRows)
 	s.Cols = p.cfg.Dim
 	rows := make([]float32, all*p.cfg.Dim)
 	return rows, p.tensor.AllGatherSlices(s, rows, own)
@@ -193,7 +193,7 @@ func (p *llamaPart) releaseAll() {
 	p.weights = make([]float32, most)
 }
 
-// Forward implements [Stage].
+// Forward implements stage.
 func (c *llamaChunk) Forward(_ context.Context, micro int, x []float32) ([]float32, error) {
 	c.micro = micro
 	if c.first {
@@ -251,7 +251,7 @@ func (p *llamaPart) lossForward(x []float32) error {
 // scale is what the loss of a micro-batch is multiplied by: gradients of a shard are means.
 func (p *llamaPart) scale() float32 { return 1 / float32(p.layout.Micro) }
 
-// Backward implements [Stage].
+// Backward implements stage.
 func (c *llamaChunk) Backward(_ context.Context, micro int, dy []float32) ([]float32, error) {
 	c.micro = micro
 	beginPass(&c.shared, c.pass(c.global(c.seat.data, c.shard)))

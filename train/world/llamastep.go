@@ -54,16 +54,16 @@ func (p *llamaPart) begin(r *Rank, b *llamaBatch, gathered bool) (err error) {
 
 // passes runs the micro-batches of a shard through the pipeline.
 func (p *llamaPart) passes(forwardOnly bool) error {
-	pipeline := Pipeline{
+	pipeline := pipeline{
 		Micro: p.layout.Micro, Schedule: p.layout.Schedule, ForwardOnly: forwardOnly,
-		Activations: p.named(StageActivations, StageActivations),
-		Gradients:   p.named(StageGradients, StageGradients),
+		Activations: p.named(stageActivations, stageActivations),
+		Gradients:   p.named(stageGradients, stageGradients),
 	}
-	var stages []Stage
+	var stages []stage
 	for _, c := range p.chunks {
 		stages = append(stages, c)
 	}
-	return p.pipeline.Pipeline(pipeline, stages...)
+	return p.pipeline.pipeline(pipeline, stages...)
 }
 
 // evaluate computes the losses of a batch.
@@ -134,7 +134,7 @@ func (p *llamaPart) sumCommon() error {
 		if q.copies == nil {
 			continue
 		}
-		x := p.layout.exchange(CommonGradients)
+		x := p.layout.exchange(commonGradients)
 		x.Name = q.Of + ".gradient"
 		if err := sumCopies(p.tensor, Slices{Count: p.layout.Slices}, x, q.copies); err != nil {
 			return err

@@ -7,16 +7,16 @@ import (
 	"github.com/octavo-fp8/octavo/nn"
 )
 
-// Place is a rank of a group: which of how many.
-type Place struct{ Rank, Ranks int }
+// place is a rank of a group: which of how many.
+type place struct{ Rank, Ranks int }
 
-// Mixture is [nn.Experts] expert parallel, and each expert tensor-parallel besides: ranks of
+// mixture is [nn.Experts] expert parallel, and each expert tensor-parallel besides: ranks of
 // one group share the experts out, as [Experts] says, and those of another the slices of each,
 // as [MLP] says. All ranks have the router, and the slices of the shared experts. Each slice
 // of an expert is an nn.MLP of its own. With one slice its bits are those of nn.Experts on
 // the tokens of each rank, but for the gradients of experts' weights, which are sums over
 // ranks.
-type Mixture struct {
+type mixture struct {
 	Router  *nn.Router
 	Experts []*MLP // those of the rank
 	Shared  *MLP   // nil: none
@@ -28,7 +28,7 @@ type Mixture struct {
 
 	config nn.ExpertsConfig
 	first  int // of the rank's experts
-	sent   *SentTokens
+	sent   *sentTokens
 	last   []int // by expert of the rank: whose rows it saw last; -2: none
 
 	chosen   []int32
@@ -38,25 +38,25 @@ type Mixture struct {
 }
 
 // notSeen is in Mixture.last before any rows.
-const notSeen = AllRanks - 1
+const notSeen = allRanks - 1
 
-// NewMixture returns what a rank has of experts, with weights of zero, which are named prefix
+// newMixture returns what a rank has of experts, with weights of zero, which are named prefix
 // and "gate.weight", "experts.3.slice.0.gate_proj.weight",
 // "shared_experts.slice.0.gate_proj.weight" and so on. The routed experts have options of
 // their own, so that their [nn.Shared] can be another: ranks then have the same histories
 // in the one, and those of their experts in the other. The error is [ErrInput] or that of
 // package nn.
-func NewMixture(
-	tensor, expert Place, prefix string, c nn.ExpertsConfig, s Slices, e Experts,
+func newMixture(
+	tensor, expert place, prefix string, c nn.ExpertsConfig, s Slices, e Experts,
 	o, experts nn.Options,
-) (*Mixture, error) {
+) (*mixture, error) {
 	n := c.Router.Experts
 	if expert.Rank < 0 || expert.Rank >= expert.Ranks || c.Hidden < 1 || c.Dim < 1 || c.Shared < 0 {
 		return nil, inputError("%q: rank %d of %d, with experts of %d by %d and %d shared ones",
 			prefix, expert.Rank, expert.Ranks, c.Dim, c.Hidden, c.Shared)
 	}
 	e.Count, e.Dispatch.Cols, e.Combine.Cols, e.Apart = n, c.Dim, c.Dim, true
-	m := &Mixture{Exchange: e, config: c, first: expert.Rank * n / expert.Ranks}
+	m := &mixture{Exchange: e, config: c, first: expert.Rank * n / expert.Ranks}
 	if err := m.Exchange.Check(); err != nil {
 		return nil, err
 	}
@@ -79,34 +79,34 @@ func NewMixture(
 	return m, err
 }
 
-// Cuts returns the weights that the rank has: the router's, those of each of its experts, and
+// cuts returns the weights that the rank has: the router's, those of each of its experts, and
 // of the shared ones.
-func (m *Mixture) Cuts() []Cut {
-	router := []Cut{newCut(m.Router.Gate.Weight, 0, 0)}
+func (m *mixture) cuts() []cut {
+	router := []cut{newCut(m.Router.Gate.Weight, 0, 0)}
 	return append(append(router, m.expertCuts()...), m.sharedCuts()...)
 }
 
-func (m *Mixture) expertCuts() (cuts []Cut) {
+func (m *mixture) expertCuts() (cuts []cut) {
 	for _, x := range m.Experts {
-		cuts = append(cuts, x.Cuts()...)
+		cuts = append(cuts, x.cuts()...)
 	}
 	return cuts
 }
 
-func (m *Mixture) sharedCuts() []Cut {
+func (m *mixture) sharedCuts() []cut {
 	if m.Shared == nil {
 		return nil
 	}
-	return m.Shared.Cuts()
+	return m.Shared.cuts()
 }
 
 // Load fills the weights from those of whole experts of the same shape, by their names.
-func (m *Mixture) Load(whole *nn.Experts) error {
+func (m *mixture) Load(whole *nn.Experts) error {
 	byName := map[string]*nn.Param{}
 	for _, p := range whole.Params() {
 		byName[p.Name] = p
 	}
-	for _, c := range m.Cuts() {
+	for _, c := range m.cuts() {
 		if err := c.Load(byName[c.Of]); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (m *Mixture) Load(whole *nn.Experts) error {
 // share slices out. Expert is the rank among those that share experts out, which have tokens
 // of their own. It keeps x, which must stay as it is until Backward. A CapacityFactor
 // counts the tokens of the rank alone.
-func (m *Mixture) Forward(tensor, expert *Rank, y, x []float32, batch, seq int) error {
+func (m *mixture) Forward(tensor, expert *Rank, y, x []float32, batch, seq int) error {
 	n := batch * seq * m.config.Router.TopK
 	m.chosen, m.weights = make([]int32, n), resized(m.weights, n)
 	if err := m.Router.Forward(tensor.ctx, m.chosen, m.weights, x, batch, seq); err != nil {
@@ -131,10 +131,10 @@ func (m *Mixture) Forward(tensor, expert *Rank, y, x []float32, batch, seq int) 
 		m.last[i] = notSeen
 	}
 	var err error
-	if m.sent, err = expert.SendTokens(m.Exchange, x, m.routes(batch*seq)); err != nil {
+	if m.sent, err = expert.sendTokens(m.Exchange, x, m.routes(batch*seq)); err != nil {
 		return err
 	}
-	err = m.sent.Forward(y, func(rows ExpertRows, y, x []float32) error {
+	err = m.sent.Forward(y, func(rows expertRows, y, x []float32) error {
 		return m.expertForward(tensor, rows, y, x)
 	})
 	if err != nil || m.Shared == nil {
@@ -149,7 +149,7 @@ func (m *Mixture) Forward(tensor, expert *Rank, y, x []float32, batch, seq int) 
 }
 
 // routes returns where tokens go, without the choices that an expert has no room for.
-func (m *Mixture) routes(rows int) Routes {
+func (m *mixture) routes(rows int) Routes {
 	capacity, taken := rows, make([]int, m.config.Router.Experts)
 	if f := m.config.CapacityFactor; f > 0 {
 		capacity = int(min(math.Ceil(f*float64(len(m.chosen))/float64(len(taken))), float64(rows)))
@@ -165,7 +165,7 @@ func (m *Mixture) routes(rows int) Routes {
 	return routes
 }
 
-func (m *Mixture) expertForward(tensor *Rank, rows ExpertRows, y, x []float32) error {
+func (m *mixture) expertForward(tensor *Rank, rows expertRows, y, x []float32) error {
 	m.last[rows.Expert-m.first] = rows.From
 	return m.Experts[rows.Expert-m.first].Forward(tensor, y, x, rows.Rows)
 }
@@ -173,13 +173,13 @@ func (m *Mixture) expertForward(tensor *Rank, rows ExpertRows, y, x []float32) e
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x to dx,
 // which must not overlap it, and adds those of weights to their Grad; scale is as in
 // [nn.Experts.Backward]. An expert that has seen rows of another rank since computes its
-// forward pass again, as [Rank.Pipeline] does.
-func (m *Mixture) Backward(tensor, expert *Rank, dx, dy []float32, scale float32) error {
+// forward pass again, as Rank.pipeline does.
+func (m *mixture) Backward(tensor, expert *Rank, dx, dy []float32, scale float32) error {
 	if m.sent == nil {
 		return inputError("%q: Backward without a Forward before it", m.Exchange.Dispatch.Name)
 	}
 	m.dWeights = resized(m.dWeights, len(m.weights))
-	err := m.sent.Backward(dx, m.dWeights, dy, func(rows ExpertRows, dx, dy, x []float32) error {
+	err := m.sent.Backward(dx, m.dWeights, dy, func(rows expertRows, dx, dy, x []float32) error {
 		return m.expertBackward(tensor, rows, dx, dy, x)
 	})
 	if m.sent = nil; err != nil {
@@ -199,7 +199,7 @@ func (m *Mixture) Backward(tensor, expert *Rank, dx, dy []float32, scale float32
 	return nil
 }
 
-func (m *Mixture) expertBackward(tensor *Rank, rows ExpertRows, dx, dy, x []float32) error {
+func (m *mixture) expertBackward(tensor *Rank, rows expertRows, dx, dy, x []float32) error {
 	i := rows.Expert - m.first
 	if m.last[i] != rows.From {
 		if err := m.expertForward(tensor, rows, make([]float32, len(x)), x); err != nil {

@@ -66,7 +66,7 @@ func byMixture(t *testing.T, ranks, tensor, slices int, e Experts, o nn.Options)
 	require.NoError(t, err)
 	fill(whole.Params())
 	got.y, got.dx, got.router = make([][]float32, ranks), make([][]float32, ranks), make([][]float32, ranks)
-	all := make([]*Mixture, ranks*tensor)
+	all := make([]*mixture, ranks*tensor)
 	_, err = Run(t.Context(), ranks*tensor, func(r *Rank) error {
 		at, slice := r.ID()/tensor, r.ID()%tensor
 		var tensors, experts []int
@@ -81,7 +81,7 @@ func byMixture(t *testing.T, ranks, tensor, slices int, e Experts, o nn.Options)
 		o := o
 		o.Shared = new(nn.Shared)
 		s := Slices{Count: slices, Exchange: Exchange{Order: OrderTree}}
-		m, err3 := NewMixture(Place{slice, tensor}, Place{at, ranks}, "mlp.", mixtureConfig(), s, e, o, o)
+		m, err3 := newMixture(place{slice, tensor}, place{at, ranks}, "mlp.", mixtureConfig(), s, e, o, o)
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func TestMixtureWires(t *testing.T) {
 func TestSentTokens(t *testing.T) {
 	const cols = 3
 	type call struct {
-		rows  ExpertRows
+		rows  expertRows
 		dy, x []float32
 	}
 	x, dy := []float32{1, 2, 3, 4, 5, 6}, []float32{1, 0, -1, 2, 2, 2}
@@ -206,12 +206,12 @@ func TestSentTokens(t *testing.T) {
 			routes.Experts[1] = Dropped
 		}
 		at := r.ID() * cols
-		sent, err := r.SendTokens(e, x[at:at+cols], routes)
+		sent, err := r.sendTokens(e, x[at:at+cols], routes)
 		if err != nil {
 			return err
 		}
 		y := make([]float32, cols)
-		err = sent.Forward(y, func(rows ExpertRows, y, x []float32) error {
+		err = sent.Forward(y, func(rows expertRows, y, x []float32) error {
 			for i, v := range x {
 				y[i] = v * float32(rows.Expert+1)
 			}
@@ -219,7 +219,7 @@ func TestSentTokens(t *testing.T) {
 		})
 		dx[r.ID()], dWeights[r.ID()] = make([]float32, cols), make([]float32, 2)
 		return errors.Join(err, sent.Backward(dx[r.ID()], dWeights[r.ID()], dy[at:at+cols],
-			func(rows ExpertRows, dx, dy, x []float32) error {
+			func(rows expertRows, dx, dy, x []float32) error {
 				calls[r.ID()] = append(calls[r.ID()], call{rows, dy, x})
 				for i, v := range dy {
 					dx[i] = v * float32(rows.Expert+1)
@@ -229,8 +229,8 @@ func TestSentTokens(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, [][]call{
-		{{ExpertRows{0, AllRanks, 2}, []float32{0.5, 0, -0.5, 1, 1, 1}, x}},
-		{{ExpertRows{1, AllRanks, 1}, []float32{2, 0, -2}, x[:cols]}},
+		{{expertRows{0, allRanks, 2}, []float32{0.5, 0, -0.5, 1, 1, 1}, x}},
+		{{expertRows{1, allRanks, 1}, []float32{2, 0, -2}, x[:cols]}},
 	}, calls)
 	require.Equal(t, [][]float32{{4.5, 0, -4.5}, {1, 1, 1}}, dx)
 	require.Equal(t, [][]float32{{-2, -4}, {30, 0}}, dWeights)

@@ -36,7 +36,7 @@ func newPart(cfg nn.Config, l *Layout, rank int, rotary *nn.Rotary) (*llamaPart,
 		if err := p.addHead(); err != nil {
 			return nil, err
 		}
-		p.loss = CrossEntropy{Slices: l.sums(LossSums), Vocab: cfg.Vocab}
+		p.loss = crossEntropy{Slices: l.sums(lossSums), Vocab: cfg.Vocab}
 	}
 	p.collect()
 	for _, q := range p.all() {
@@ -48,11 +48,11 @@ func newPart(cfg nn.Config, l *Layout, rank int, rotary *nn.Rotary) (*llamaPart,
 	return p, nil
 }
 
-func (p *llamaPart) newEmbedding() (*Embedding, error) {
+func (p *llamaPart) newEmbedding() (*embedding, error) {
 	const name = "model.embed_tokens.weight"
 	o := nn.Options{Shared: &p.shared, Operators: p.cfg.Operators, Workers: p.cfg.Workers}
-	s := p.sums(ForwardSums)
-	e, err := NewEmbedding(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, s, o)
+	s := p.sums(forwardSums)
+	e, err := newEmbedding(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, s, o)
 	if err == nil {
 		e.Sequence = p.layout.Sequence
 	}
@@ -77,20 +77,20 @@ func (p *llamaPart) named(name, tensor string) Exchange {
 // a copy of its table where that is at another rank.
 func (p *llamaPart) addHead() (err error) {
 	const name = "lm_head.weight"
-	s, o := p.sums(BackwardSums), p.cfg.HeadOptions(&p.shared)
+	s, o := p.sums(backwardSums), p.cfg.HeadOptions(&p.shared)
 	if p.cfg.TieHead {
 		table := p.embedding
 		if table == nil {
 			if table, err = p.newEmbedding(); err != nil {
 				return err
 			}
-			for _, c := range table.Cuts() {
-				p.tied = append(p.tied, &partParam{Cut: c})
+			for _, c := range table.cuts() {
+				p.tied = append(p.tied, &partParam{cut: c})
 			}
 		}
 		p.head, err = newLinearOf(p.seat.tensor, p.layout.Tensor, name, table, s, o)
 	} else {
-		p.head, err = NewLinear(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, false, s, o)
+		p.head, err = newLinear(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, false, s, o)
 	}
 	if err == nil {
 		p.head.Sequence = p.layout.Sequence
@@ -100,9 +100,9 @@ func (p *llamaPart) addHead() (err error) {
 
 // newLinearOf returns slices of a layer by columns that multiplies by those of an embedding.
 func newLinearOf(
-	rank, ranks int, name string, e *Embedding, s Slices, o nn.Options,
-) (*Linear, error) {
-	l := &Linear{Slices: s, out: e.vocab, in: e.dim}
+	rank, ranks int, name string, e *embedding, s Slices, o nn.Options,
+) (*linear, error) {
+	l := &linear{Slices: s, out: e.vocab, in: e.dim}
 	l.Slices.Name = layerOf(name)
 	l.first, _ = s.Of(rank, ranks)
 	for _, part := range e.Parts {
@@ -125,10 +125,10 @@ func (p *llamaPart) newNorm(name string) (norm, error) {
 		n, err := nn.NewRMSNorm(name, p.cfg.Dim, p.cfg.NormEps, o)
 		return wholeNorm{n}, err
 	}
-	s := p.layout.sums(GatheredRows)
-	n, err := NewRMSNorm(p.seat.tensor, p.layout.Tensor, name, p.cfg.Dim, p.cfg.NormEps, s, o)
+	s := p.layout.sums(gatheredRows)
+	n, err := newRMSNorm(p.seat.tensor, p.layout.Tensor, name, p.cfg.Dim, p.cfg.NormEps, s, o)
 	if err == nil {
-		n.Gradient = p.layout.exchange(CommonGradients)
+		n.Gradient = p.layout.exchange(commonGradients)
 		n.Gradient.Name = n.Slices.Name + ".gradient"
 	}
 	return n, err
@@ -148,7 +148,7 @@ func (p *llamaPart) newBlock(layer int, rotary *nn.Rotary) (b *llamaBlock, err e
 		return nil, err
 	}
 	prefix += "mlp."
-	s := p.sums(ForwardSums)
+	s := p.sums(forwardSums)
 	s.Align = p.layout.Align
 	if p.cfg.Experts != nil && layer >= p.cfg.Dense {
 		b.mixture, err = p.newMixture(layer, prefix, s)
@@ -159,47 +159,47 @@ func (p *llamaPart) newBlock(layer int, rotary *nn.Rotary) (b *llamaBlock, err e
 	if err != nil {
 		return nil, err
 	}
-	b.mlp.Sequence, b.mlp.Gradient = p.layout.Sequence, p.named(BackwardSums, b.mlp.Gradient.Name)
+	b.mlp.Sequence, b.mlp.Gradient = p.layout.Sequence, p.named(backwardSums, b.mlp.Gradient.Name)
 	return b, nil
 }
 
 func (p *llamaPart) newAttention(layer int, prefix string, rotary *nn.Rotary) (headsLayer, error) {
-	c, s, o := p.cfg, p.sums(ForwardSums), p.cfg.LayerOptions(layer, &p.shared)
+	c, s, o := p.cfg, p.sums(forwardSums), p.cfg.LayerOptions(layer, &p.shared)
 	if c.MLA == nil {
-		a, err := NewAttention(p.seat.tensor, p.layout.Tensor, prefix, nn.AttentionConfig{
+		a, err := newAttention(p.seat.tensor, p.layout.Tensor, prefix, nn.AttentionConfig{
 			Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, Rotary: rotary,
 		}, s, o)
 		if err != nil {
 			return nil, err
 		}
-		a.Sequence, a.Gradient = p.layout.Sequence, p.named(BackwardSums, a.Gradient.Name)
+		a.Sequence, a.Gradient = p.layout.Sequence, p.named(backwardSums, a.Gradient.Name)
 		return a, nil
 	}
 	m := *c.MLA
 	m.Dim, m.Heads, m.Rotary = c.Dim, c.Heads, rotary
 	m.NormEps = cmp.Or(m.NormEps, c.NormEps)
-	a, err := NewMLA(p.seat.tensor, p.layout.Tensor, prefix, m, s, o)
+	a, err := newMLA(p.seat.tensor, p.layout.Tensor, prefix, m, s, o)
 	if err != nil {
 		return nil, err
 	}
-	a.Sequence, a.Gradient = p.layout.Sequence, p.named(BackwardSums, a.Gradient.Name)
-	a.Latent = p.layout.exchange(CommonGradients)
+	a.Sequence, a.Gradient = p.layout.Sequence, p.named(backwardSums, a.Gradient.Name)
+	a.Latent = p.layout.exchange(commonGradients)
 	return a, nil
 }
 
-func (p *llamaPart) newMixture(layer int, prefix string, s Slices) (*Mixture, error) {
+func (p *llamaPart) newMixture(layer int, prefix string, s Slices) (*mixture, error) {
 	l, c := p.layout, *p.cfg.Experts
 	c.Dim = p.cfg.Dim
 	e := Experts{
 		SumAtSource: l.SumAtSource,
-		Dispatch:    p.named(ExpertTokens, prefix+ExpertTokens),
-		Combine:     p.named(ExpertResults, prefix+ExpertResults),
+		Dispatch:    p.named(expertTokens, prefix+expertTokens),
+		Combine:     p.named(expertResults, prefix+expertResults),
 
-		CombineGradient:  p.named(ExpertResultsGrads, prefix+ExpertResultsGrads),
-		DispatchGradient: p.named(ExpertTokensGrads, prefix+ExpertTokensGrads),
+		CombineGradient:  p.named(expertResultsGrads, prefix+expertResultsGrads),
+		DispatchGradient: p.named(expertTokensGrads, prefix+expertTokensGrads),
 	}
-	m, err := NewMixture(
-		Place{p.seat.tensor, l.Tensor}, Place{p.seat.data % l.Expert, l.Expert}, prefix, c, s, e,
+	m, err := newMixture(
+		place{p.seat.tensor, l.Tensor}, place{p.seat.data % l.Expert, l.Expert}, prefix, c, s, e,
 		p.cfg.LayerOptions(layer, &p.shared), p.cfg.LayerOptions(layer, &p.experts),
 	)
 	if err != nil {
@@ -208,7 +208,7 @@ func (p *llamaPart) newMixture(layer int, prefix string, s Slices) (*Mixture, er
 	m.source = p.beginSource
 	for _, x := range append(m.Experts, m.Shared) {
 		if x != nil {
-			x.Gradient = p.named(BackwardSums, x.Gradient.Name)
+			x.Gradient = p.named(backwardSums, x.Gradient.Name)
 		}
 	}
 	return m, nil

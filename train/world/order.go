@@ -38,9 +38,6 @@ var orders = enum.Enum[Order]{
 	Err:   ErrInput, Prefix: "world",
 }
 
-// Orders returns all orders.
-func Orders() []Order { return []Order{OrderRank, OrderScatter, OrderRing, OrderTree, OrderHalving} }
-
 // String returns the name of o, such as "ring".
 func (o Order) String() string { return orders.String(o) }
 
@@ -73,9 +70,6 @@ var roundings = enum.Enum[Rounding]{
 	Names: []string{"sent", "stored", "once"},
 	Err:   ErrInput, Prefix: "world",
 }
-
-// Roundings returns all roundings.
-func Roundings() []Rounding { return []Rounding{RoundSent, RoundStored, RoundOnce} }
 
 // String returns the name of r, such as "sent".
 func (r Rounding) String() string { return roundings.String(r) }

@@ -8,7 +8,7 @@ import (
 
 // partParam is a parameter of a rank.
 type partParam struct {
-	Cut
+	cut
 	expert bool // a routed expert's, which other ranks share shards of
 
 	// copies, unless nil, are one of each of the rank's slices, the first of them Param:
@@ -28,7 +28,7 @@ type partParam struct {
 // collect lists the parameters of a part, those of each layer together.
 func (p *llamaPart) collect() {
 	if p.embedding != nil {
-		p.embeddingParams = p.added(func() { p.add(p.embedding.Cuts(), false) })
+		p.embeddingParams = p.added(func() { p.add(p.embedding.cuts(), false) })
 	}
 	for _, c := range p.chunks {
 		for _, b := range c.blocks {
@@ -41,7 +41,7 @@ func (p *llamaPart) collect() {
 	p.headParams = p.added(func() {
 		p.addNorm(p.norm)
 		if !p.cfg.TieHead {
-			p.add(p.head.Cuts(), false)
+			p.add(p.head.cuts(), false)
 		}
 	})
 	switch {
@@ -67,37 +67,37 @@ func (p *llamaPart) addBlock(b *llamaBlock) {
 	p.addAttention(b.attention)
 	p.addNorm(b.mlpNorm)
 	if b.mlp != nil {
-		p.add(b.mlp.Cuts(), false)
+		p.add(b.mlp.cuts(), false)
 		return
 	}
-	p.add([]Cut{newCut(b.mixture.Router.Gate.Weight, 0, 0)}, false)
+	p.add([]cut{newCut(b.mixture.Router.Gate.Weight, 0, 0)}, false)
 	p.add(b.mixture.expertCuts(), true)
 	p.add(b.mixture.sharedCuts(), false)
 }
 
 func (p *llamaPart) addNorm(n norm) {
 	if whole, ok := n.(wholeNorm); ok {
-		p.add([]Cut{newCut(whole.norm.Gain, 0, 0)}, false)
+		p.add([]cut{newCut(whole.norm.Gain, 0, 0)}, false)
 		return
 	}
 	var copies []*nn.Param
-	for _, part := range n.(*RMSNorm).Parts {
+	for _, part := range n.(*rmsNorm).Parts {
 		copies = append(copies, part.Gain)
 	}
-	p.params = append(p.params, &partParam{Cut: newCut(copies[0], 0, 0), copies: copies})
+	p.params = append(p.params, &partParam{cut: newCut(copies[0], 0, 0), copies: copies})
 }
 
-func (p *llamaPart) add(cuts []Cut, expert bool) {
+func (p *llamaPart) add(cuts []cut, expert bool) {
 	for _, c := range cuts {
-		p.params = append(p.params, &partParam{Cut: c, expert: expert})
+		p.params = append(p.params, &partParam{cut: c, expert: expert})
 	}
 }
 
 // addAttention adds the parameters of heads. What slices have in common is there once.
 func (p *llamaPart) addAttention(l headsLayer) {
-	a, ok := l.(*MLA)
+	a, ok := l.(*mla)
 	if !ok {
-		p.add(l.Cuts(), false)
+		p.add(l.cuts(), false)
 		return
 	}
 	copiesOf := map[*nn.Param][]*nn.Param{}
@@ -106,9 +106,9 @@ func (p *llamaPart) addAttention(l headsLayer) {
 			copiesOf[c] = copies
 		}
 	}
-	for _, c := range a.Cuts() {
+	for _, c := range a.cuts() {
 		if copies := copiesOf[c.Param]; copies == nil || copies[0] == c.Param {
-			p.params = append(p.params, &partParam{Cut: c, copies: copies})
+			p.params = append(p.params, &partParam{cut: c, copies: copies})
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (q *partParam) exchange(l *Layout, name string) Exchange {
 // reduce gives what the optimizer moves the mean gradient of all shards. r is the rank of
 // those that share shards out.
 func (q *partParam) reduce(r *Rank, l *Layout) error {
-	s := Slices{Exchange: q.exchange(l, ShardGradients), Count: l.Shards}
+	s := Slices{Exchange: q.exchange(l, shardGradients), Count: l.Shards}
 	s.cuts = q.cuts
 	before, after := factors(l.Division, l.Shards)
 	for _, g := range q.grads {
@@ -201,6 +201,6 @@ func (q *partParam) lend(values []float32) {
 
 // gather gives the layers their weights under ZeRO.
 func (q *partParam) gather(r *Rank, l *Layout) error {
-	s := Slices{Exchange: q.exchange(l, GatheredWeights), Count: l.Shards}
+	s := Slices{Exchange: q.exchange(l, gatheredWeights), Count: l.Shards}
 	return r.gatherCuts(&s, q.cuts, q.Value, q.moved.Value)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/octavo-fp8/octavo/internal/enum"
 )
 
-// Stage is a part of a model that a rank of a pipeline has.
-type Stage interface {
+// stage is a part of a model that a rank of a pipeline has.
+type stage interface {
 	// Forward runs a micro-batch forward. x is what the stage before returned, nil in
 	// the first; what it returns goes to the next stage, and is not used in the last. It
 	// may be called again for a micro-batch whose Backward is due.
@@ -52,11 +52,11 @@ func (s *PipelineSchedule) UnmarshalText(text []byte) error {
 	return pipelineSchedules.UnmarshalText(s, text)
 }
 
-// Pipeline says how stages work together. All schedules run backward in the order of
+// pipeline says how stages work together. All schedules run backward in the order of
 // micro-batches, so that gradients that a stage accumulates have the bits of one rank that
 // does one micro-batch after the other, whatever the schedule and the number of stages,
 // if activations and their gradients are sent in FP32.
-type Pipeline struct {
+type pipeline struct {
 	Micro    int // micro-batches
 	Schedule PipelineSchedule
 
@@ -68,7 +68,7 @@ type Pipeline struct {
 }
 
 // Check returns an error, [ErrInput], that names the first option that is out of range.
-func (p *Pipeline) Check() error {
+func (p *pipeline) Check() error {
 	if p.Micro < 1 {
 		return inputError("Pipeline.Micro is %d: there must be at least 1", p.Micro)
 	}
@@ -87,7 +87,7 @@ type pipelineWork struct {
 }
 
 // work returns what a rank does, in order, with so many stages on each.
-func (p *Pipeline) work(rank, ranks, chunks int) (all []pipelineWork) {
+func (p *pipeline) work(rank, ranks, chunks int) (all []pipelineWork) {
 	forward, backward := p.passes(ranks, chunks)
 	ahead := len(forward)
 	if p.Schedule == OneForwardOneBackward {
@@ -112,13 +112,13 @@ func (p *Pipeline) work(rank, ranks, chunks int) (all []pipelineWork) {
 
 // interleaves reports whether ranks with so many stages do not end up waiting for each
 // other.
-func (p *Pipeline) interleaves(ranks, chunks int) bool {
+func (p *pipeline) interleaves(ranks, chunks int) bool {
 	return chunks == 1 || p.Schedule == AllForwardAllBackward || p.Micro%ranks == 0
 }
 
 // passes returns the forward and the backward passes of a rank, each in order: all stages
 // run as many micro-batches as there are ranks before any goes on.
-func (p *Pipeline) passes(ranks, chunks int) (forward, backward []pipelineWork) {
+func (p *pipeline) passes(ranks, chunks int) (forward, backward []pipelineWork) {
 	for first := 0; first < p.Micro; first += ranks {
 		for chunk := range chunks {
 			for micro := first; micro < min(first+ranks, p.Micro); micro++ {
@@ -130,12 +130,12 @@ func (p *Pipeline) passes(ranks, chunks int) (forward, backward []pipelineWork) 
 	return forward, backward
 }
 
-// Pipeline runs all micro-batches through the ranks' stages, forward and backward. Ranks
+// pipeline runs all micro-batches through the ranks' stages, forward and backward. Ranks
 // have equally many: of R ranks rank r has the stages r, R+r, 2·R+r and so on, in this
 // order. A stage remembers the activations of one micro-batch, as layers of package nn do:
 // r keeps what came in for each that is under way, and runs it forward again before its
 // backward pass if another has been there since.
-func (r *Rank) Pipeline(p Pipeline, stages ...Stage) error {
+func (r *Rank) pipeline(p pipeline, stages ...stage) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
@@ -168,14 +168,14 @@ func (r *Rank) Pipeline(p Pipeline, stages ...Stage) error {
 // pipelineRun is a rank's stages at work.
 type pipelineRun struct {
 	r      *Rank
-	p      *Pipeline
+	p      *pipeline
 	stages []*stageRun
 }
 
 // stageRun is one of them.
 type stageRun struct {
 	*pipelineRun
-	stage      Stage
+	stage      stage
 	number, of int               // which of all stages
 	inputs     map[int][]float32 // of micro-batches under way
 	last       int               // which was run forward last

@@ -163,18 +163,18 @@ func TestPipeline(t *testing.T) {
 		for _, schedule := range []PipelineSchedule{OneForwardOneBackward, AllForwardAllBackward} {
 			ranks, stages := c.ranks, c.ranks*c.chunks
 			what := fmt.Sprintf("%d stages on %d ranks, %v", stages, ranks, schedule)
-			p := Pipeline{Micro: micro, Schedule: schedule}
+			p := pipeline{Micro: micro, Schedule: schedule}
 			p.Activations.Cols, p.Gradients.Cols = 8, 8
 			parts := make([]*llamaStage, stages)
 			for i := range parts {
 				parts[i] = newLlamaStage(t, whole, i, stages, micro)
 			}
 			traffic, err := Run(t.Context(), ranks, func(r *Rank) error {
-				var own []Stage
+				var own []stage
 				for i := r.ID(); i < stages; i += ranks {
 					own = append(own, parts[i])
 				}
-				return r.Pipeline(p, own...)
+				return r.pipeline(p, own...)
 			})
 			require.NoError(t, err, what)
 			cuts := stages - 1
@@ -211,7 +211,7 @@ func TestPipeline(t *testing.T) {
 func TestPipelineWork(t *testing.T) {
 	for c := range 4 * 3 * 9 * 2 {
 		ranks, chunks, micro := c%4+1, c/4%3+1, c/12%9+1
-		p := Pipeline{Micro: micro, Schedule: PipelineSchedule(c / 108)}
+		p := pipeline{Micro: micro, Schedule: PipelineSchedule(c / 108)}
 		what := fmt.Sprintf("%d ranks, %d chunks, %+v", ranks, chunks, p)
 		if !p.interleaves(ranks, chunks) {
 			require.True(t, chunks > 1 && micro%ranks > 0 && p.Schedule == OneForwardOneBackward, what)
@@ -259,9 +259,9 @@ func TestPipelineFormats(t *testing.T) {
 	whole, err := nn.NewLlama(pipeConfig(), 5)
 	require.NoError(t, err)
 	gradient := func(w Wire) []float32 {
-		p := Pipeline{Micro: 2, Activations: Exchange{Wire: w, Cols: 8}, Gradients: Exchange{Wire: w, Cols: 8}}
+		p := pipeline{Micro: 2, Activations: Exchange{Wire: w, Cols: 8}, Gradients: Exchange{Wire: w, Cols: 8}}
 		parts := []*llamaStage{newLlamaStage(t, whole, 0, 2, 2), newLlamaStage(t, whole, 1, 2, 2)}
-		_, err := Run(t.Context(), 2, func(r *Rank) error { return r.Pipeline(p, parts[r.ID()]) })
+		_, err := Run(t.Context(), 2, func(r *Rank) error { return r.pipeline(p, parts[r.ID()]) })
 		require.NoError(t, err)
 		return parts[0].embed.Table.Grad
 	}
@@ -275,9 +275,9 @@ func TestPipelineFormats(t *testing.T) {
 	require.Less(t, math.Sqrt(squares/size), 0.2)
 	_, err = Run(t.Context(), 2, func(r *Rank) error {
 		s := newLlamaStage(t, whole, 0, 2, 2)
-		return r.Pipeline(Pipeline{Micro: 3}, s, s)
+		return r.pipeline(pipeline{Micro: 3}, s, s)
 	})
 	require.ErrorContains(t, err, "Pipeline.Micro is 3: with 2 interleaved stages on each of 2 ranks")
-	p := Pipeline{}
+	p := pipeline{}
 	require.True(t, strings.Contains(p.Check().Error(), "Pipeline.Micro is 0"))
 }

@@ -4,17 +4,17 @@ import (
 	"github.com/octavo-fp8/octavo/internal/canonical"
 )
 
-// ExpertRows are rows that an expert computes: those of the tokens of one rank, or, with From
-// AllRanks, of all.
-type ExpertRows struct{ Expert, From, Rows int }
+// expertRows are rows that an expert computes: those of the tokens of one rank, or, with From
+// allRanks, of all.
+type expertRows struct{ Expert, From, Rows int }
 
-// AllRanks is in [ExpertRows] in place of a rank.
-const AllRanks = -1
+// allRanks is in expertRows in place of a rank.
+const allRanks = -1
 
-// SentTokens are tokens of a rank that are with the experts, and those of all ranks that are
+// sentTokens are tokens of a rank that are with the experts, and those of all ranks that are
 // with the rank's own: what the backward pass needs. Not safe for concurrent use; all ranks
 // call its methods together.
-type SentTokens struct {
+type sentTokens struct {
 	r      *Rank
 	e      Experts
 	routes Routes
@@ -27,9 +27,9 @@ type SentTokens struct {
 	back     [][]float32 // by rank, what came back from it
 }
 
-// SendTokens sends the rank's tokens x, [tokens, Cols], to experts: the first half of
+// sendTokens sends the rank's tokens x, [tokens, Cols], to experts: the first half of
 // [Rank.Experts]. What it returns keeps copies.
-func (r *Rank) SendTokens(e Experts, x []float32, routes Routes) (*SentTokens, error) {
+func (r *Rank) sendTokens(e Experts, x []float32, routes Routes) (*sentTokens, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (r *Rank) SendTokens(e Experts, x []float32, routes Routes) (*SentTokens, e
 		return nil, err
 	}
 	e.CombineGradient.Cols, e.DispatchGradient.Cols = e.Dispatch.Cols, e.Dispatch.Cols
-	s := &SentTokens{r: r, e: e, size: len(x), routes: Routes{
+	s := &sentTokens{r: r, e: e, size: len(x), routes: Routes{
 		routes.TopK, append([]int(nil), routes.Experts...), append([]float32(nil), routes.Weights...),
 	}}
 	s.mine = newAsked(&e, r.Ranks(), s.routes)
@@ -51,7 +51,7 @@ func (r *Rank) SendTokens(e Experts, x []float32, routes Routes) (*SentTokens, e
 
 // toExperts sends rows of tokens, one to each rank that has experts of it, and returns what
 // comes, by rank.
-func (s *SentTokens) toExperts(x Exchange, rows []float32) ([][]float32, error) {
+func (s *sentTokens) toExperts(x Exchange, rows []float32) ([][]float32, error) {
 	cols := s.e.Dispatch.Cols
 	out, in := make([][]float32, len(s.mine)), make([][]float32, len(s.asked))
 	for j, list := range s.mine {
@@ -66,7 +66,7 @@ func (s *SentTokens) toExperts(x Exchange, rows []float32) ([][]float32, error) 
 }
 
 // fromExperts is the way back: of rows of each expert of a token, or of their sums.
-func (s *SentTokens) fromExperts(x Exchange, rows [][]float32) ([][]float32, error) {
+func (s *sentTokens) fromExperts(x Exchange, rows [][]float32) ([][]float32, error) {
 	back := make([][]float32, len(s.mine))
 	for j, list := range s.mine {
 		back[j] = make([]float32, s.e.rowsBack(list)*s.e.Dispatch.Cols)
@@ -77,12 +77,12 @@ func (s *SentTokens) fromExperts(x Exchange, rows [][]float32) ([][]float32, err
 // Forward has the experts compute and writes the weighted sums of what comes back to y,
 // which is as long as the tokens. apply writes what an expert makes of x to y, both
 // [rows.Rows, Cols], for each expert of the rank that has rows, in ascending order.
-func (s *SentTokens) Forward(y []float32, apply func(rows ExpertRows, y, x []float32) error) error {
+func (s *sentTokens) Forward(y []float32, apply func(rows expertRows, y, x []float32) error) error {
 	if len(y) != s.size {
 		return inputError("rank %d: results of %d elements for %d", s.r.id, len(y), s.size)
 	}
 	tokens := s.choices(s.received, nil)
-	results, err := s.compute(tokens, func(rows ExpertRows, y []float32, choices []choice) error {
+	results, err := s.compute(tokens, func(rows expertRows, y []float32, choices []choice) error {
 		return apply(rows, y, s.rowsOf(tokens, choices))
 	})
 	if err != nil {
@@ -104,8 +104,8 @@ func (s *SentTokens) Forward(y []float32, apply func(rows ExpertRows, y, x []flo
 // that are Dropped are 0. apply writes to dx the gradient of what an expert was given, x,
 // where dy is that of what it made of it, and may come in another order of ranks than
 // Forward's calls did: an expert that remembers one forward pass must do it again for x.
-func (s *SentTokens) Backward(
-	dx, dWeights, dy []float32, apply func(rows ExpertRows, dx, dy, x []float32) error,
+func (s *sentTokens) Backward(
+	dx, dWeights, dy []float32, apply func(rows expertRows, dx, dy, x []float32) error,
 ) error {
 	weights := len(s.routes.Weights)
 	if s.back == nil || len(dx) != s.size || len(dy) != s.size || len(dWeights) != weights {
@@ -122,7 +122,7 @@ func (s *SentTokens) Backward(
 	}
 	tokens := s.choices(s.received, nil)
 	gradients := s.choices(received, func(a asked, k int) float32 { return a.weights[k] })
-	rows, err := s.compute(tokens, func(rows ExpertRows, dx []float32, choices []choice) error {
+	rows, err := s.compute(tokens, func(rows expertRows, dx []float32, choices []choice) error {
 		return apply(rows, dx, s.rowsOf(gradients, choices), s.rowsOf(tokens, choices))
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ type choice struct{ rank, place int }
 
 // choices returns, by rank, a row for each expert of a token, times a weight unless weight
 // is nil.
-func (s *SentTokens) choices(rows [][]float32, weight func(a asked, k int) float32) [][]float32 {
+func (s *sentTokens) choices(rows [][]float32, weight func(a asked, k int) float32) [][]float32 {
 	cols := s.e.Dispatch.Cols
 	all := make([][]float32, len(s.asked))
 	for i, list := range s.asked {
@@ -163,7 +163,7 @@ func (s *SentTokens) choices(rows [][]float32, weight func(a asked, k int) float
 }
 
 // rowsOf returns rows of choices, one after the other.
-func (s *SentTokens) rowsOf(rows [][]float32, choices []choice) (list []float32) {
+func (s *sentTokens) rowsOf(rows [][]float32, choices []choice) (list []float32) {
 	cols := s.e.Dispatch.Cols
 	for _, c := range choices {
 		list = append(list, rows[c.rank][c.place*cols:(c.place+1)*cols]...)
@@ -173,15 +173,15 @@ func (s *SentTokens) rowsOf(rows [][]float32, choices []choice) (list []float32)
 
 // compute calls f for each expert of the rank that has choices, which writes rows of them to
 // y, and returns these as choices are.
-func (s *SentTokens) compute(
-	like [][]float32, f func(rows ExpertRows, y []float32, choices []choice) error,
+func (s *sentTokens) compute(
+	like [][]float32, f func(rows expertRows, y []float32, choices []choice) error,
 ) ([][]float32, error) {
 	type key struct{ expert, from int }
 	lists := map[key][]choice{}
 	made := make([][]float32, len(like))
 	for i, list := range s.asked {
 		made[i] = make([]float32, len(like[i]))
-		from, place := AllRanks, 0
+		from, place := allRanks, 0
 		if s.e.Apart {
 			from = i
 		}
@@ -194,13 +194,13 @@ func (s *SentTokens) compute(
 	}
 	cols := s.e.Dispatch.Cols
 	for expert := range s.e.Count {
-		for from := AllRanks; from < len(like); from++ {
+		for from := allRanks; from < len(like); from++ {
 			choices := lists[key{expert, from}]
 			if len(choices) == 0 {
 				continue
 			}
 			y := make([]float32, len(choices)*cols)
-			if err := f(ExpertRows{expert, from, len(choices)}, y, choices); err != nil {
+			if err := f(expertRows{expert, from, len(choices)}, y, choices); err != nil {
 				return nil, err
 			}
 			for n, c := range choices {
@@ -212,7 +212,7 @@ func (s *SentTokens) compute(
 }
 
 // sums returns the sums of the rows of each token, weighted or not.
-func (s *SentTokens) sums(rows [][]float32, weighted bool) [][]float32 {
+func (s *sentTokens) sums(rows [][]float32, weighted bool) [][]float32 {
 	cols := s.e.Dispatch.Cols
 	all := make([][]float32, len(rows))
 	for i, list := range s.asked {
@@ -242,7 +242,7 @@ func addWeighted(sum, row []float32, weight float32) {
 
 // combine writes to y the sums of what came back for each token: of each rank's sum, or of
 // each expert's row, weighted unless weights are nil.
-func (s *SentTokens) combine(y []float32, back [][]float32, weights []float32) {
+func (s *sentTokens) combine(y []float32, back [][]float32, weights []float32) {
 	cols := s.e.Dispatch.Cols
 	clear(y)
 	if s.e.SumAtSource {
@@ -265,7 +265,7 @@ func (s *SentTokens) combine(y []float32, back [][]float32, weights []float32) {
 }
 
 // rowsBack returns the rows that came back by their places in Routes.
-func (s *SentTokens) rowsBack(back [][]float32) [][]float32 {
+func (s *sentTokens) rowsBack(back [][]float32) [][]float32 {
 	cols := s.e.Dispatch.Cols
 	rows := make([][]float32, len(s.routes.Experts))
 	for j, list := range s.mine {
@@ -281,7 +281,7 @@ func (s *SentTokens) rowsBack(back [][]float32) [][]float32 {
 
 // weightGradients writes the products of dy and results: where the token is, of the row
 // that came back or, if rows were added up before, where the expert is, which sends it.
-func (s *SentTokens) weightGradients(dWeights, dy []float32, received [][]float32) error {
+func (s *sentTokens) weightGradients(dWeights, dy []float32, received [][]float32) error {
 	cols := s.e.Dispatch.Cols
 	clear(dWeights)
 	if !s.e.SumAtSource {
@@ -325,7 +325,7 @@ func (s *SentTokens) weightGradients(dWeights, dy []float32, received [][]float3
 }
 
 // takeProducts puts what rank j has sent where it belongs.
-func (s *SentTokens) takeProducts(dWeights []float32, j int, products []float64) {
+func (s *sentTokens) takeProducts(dWeights []float32, j int, products []float64) {
 	for _, a := range s.mine[j] {
 		for _, place := range a.places {
 			dWeights[a.token*s.routes.TopK+place], products = float32(products[0]), products[1:]

@@ -107,10 +107,10 @@ func (r *Rank) gatherCuts(s *Slices, cuts []int, dst, src []float32) error {
 	return nil
 }
 
-// RMSNorm is an [nn.RMSNorm] sequence parallel: each rank normalizes the rows of its slices,
+// rmsNorm is an [nn.RMSNorm] sequence parallel: each rank normalizes the rows of its slices,
 // as [Slices.Tokens] says, and all get the results of all. Each slice is an nn.RMSNorm of
 // its own, with the same gain, whose gradient is the sum over slices.
-type RMSNorm struct {
+type rmsNorm struct {
 	Slices   Slices        // of rows; how results are gathered
 	Gradient Exchange      // how gradients of the gain are summed
 	Parts    []*nn.RMSNorm // of the rank's slices, with gains whose values are the same memory
@@ -118,12 +118,12 @@ type RMSNorm struct {
 	normed []float32
 }
 
-// NewRMSNorm returns the slices of a norm that a rank has, with gains of 1, named like
+// newRMSNorm returns the slices of a norm that a rank has, with gains of 1, named like
 // "model.norm.slice.3.weight". The error is [ErrInput] or that of [nn.NewRMSNorm].
-func NewRMSNorm(
+func newRMSNorm(
 	rank, ranks int, name string, dim int, eps float64, s Slices, o nn.Options,
-) (*RMSNorm, error) {
-	n := &RMSNorm{Slices: s, Gradient: s.Exchange}
+) (*rmsNorm, error) {
+	n := &rmsNorm{Slices: s, Gradient: s.Exchange}
 	layer := layerOf(name)
 	n.Slices.Name, n.Gradient.Name = layer, layer+".gradient"
 	n.Slices.Cols, n.Gradient.Cols = dim, 0
@@ -142,7 +142,7 @@ func NewRMSNorm(
 
 // Forward writes the norms of all rows to y, [rows, dim], given x, those that the rank has.
 // They must not overlap, and x must stay as it is until Backward.
-func (n *RMSNorm) Forward(r *Rank, y, x []float32) error {
+func (n *rmsNorm) Forward(r *Rank, y, x []float32) error {
 	if err := r.checkRows(&n.Slices, len(y), len(x)); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (n *RMSNorm) Forward(r *Rank, y, x []float32) error {
 }
 
 // each calls f for each of the rank's slices, with its elements of those that the rank has.
-func (n *RMSNorm) each(r *Rank, whole int, f func(p *nn.RMSNorm, lo, hi int) error) error {
+func (n *rmsNorm) each(r *Rank, whole int, f func(p *nn.RMSNorm, lo, hi int) error) error {
 	cuts := n.Slices.cutTokens(whole/n.Slices.Cols, n.Slices.Cols)
 	first, _ := n.Slices.Of(r.id, r.Ranks())
 	for k, p := range n.Parts {
@@ -170,9 +170,9 @@ func (n *RMSNorm) each(r *Rank, whole int, f func(p *nn.RMSNorm, lo, hi int) err
 
 // Backward takes the gradient dy of the rank's rows of what Forward wrote, which a
 // reduce-scatter makes; whole is the number of elements of all rows. It writes that of x
-// to dx, and adds those of gains to the slices' Grad: [RMSNorm.SumGradients] adds
+// to dx, and adds those of gains to the slices' Grad: rmsNorm.sumGradients adds
 // them up.
-func (n *RMSNorm) Backward(r *Rank, dx, dy []float32, whole int) error {
+func (n *rmsNorm) Backward(r *Rank, dx, dy []float32, whole int) error {
 	if err := r.checkRows(&n.Slices, whole, len(dy)); err != nil {
 		return err
 	}
@@ -182,8 +182,8 @@ func (n *RMSNorm) Backward(r *Rank, dx, dy []float32, whole int) error {
 	return n.each(r, whole, func(p *nn.RMSNorm, lo, hi int) error { return p.Backward(r.ctx, dx[lo:hi], dy[lo:hi]) })
 }
 
-// SumGradients gives all slices the sum of the gradients of their gains.
-func (n *RMSNorm) SumGradients(r *Rank) error {
+// sumGradients gives all slices the sum of the gradients of their gains.
+func (n *rmsNorm) sumGradients(r *Rank) error {
 	var gains []*nn.Param
 	for _, p := range n.Parts {
 		gains = append(gains, p.Gain)

@@ -14,7 +14,7 @@ import (
 func TestScatterAndGather(t *testing.T) {
 	const rows, cols, slices = 7, 3, 4
 	terms := operandsOf(1, slices, rows*cols)
-	for _, order := range Orders() {
+	for _, order := range allOrders {
 		s := Slices{Exchange: Exchange{Order: order, Cols: cols}, Count: slices}
 		coded := s
 		coded.Wire = wire(t, "e4m3-tensor")
@@ -56,7 +56,7 @@ func runSequence(t *testing.T, ranks, slices int) (got ofSequence) {
 	x, dy := randoms(4, tpRows*tpDim), randoms(5, tpRows*tpDim)
 	all := make([]ofSequence, ranks)
 	_, err := Run(t.Context(), ranks, func(r *Rank) error {
-		n, err1 := NewRMSNorm(r.ID(), ranks, "norm.weight", tpDim, 0, s, nn.Options{})
+		n, err1 := newRMSNorm(r.ID(), ranks, "norm.weight", tpDim, 0, s, nn.Options{})
 		m, err2 := NewMLP(r.ID(), ranks, "mlp.", tpDim, tpHidden, s, nn.Options{Workers: 1})
 		if err := errors.Join(err1, err2); err != nil {
 			return err
@@ -70,7 +70,7 @@ func runSequence(t *testing.T, ranks, slices int) (got ofSequence) {
 		err := errors.Join(
 			m.Load(randoms(1, tpHidden*tpDim), randoms(2, tpHidden*tpDim), randoms(3, tpHidden*tpDim)),
 			n.Forward(r, normed, x[lo*tpDim:hi*tpDim]), m.Forward(r, own.y, normed, tpRows),
-			m.Backward(r, d, dy), n.Backward(r, own.dx, d, len(dy)), n.SumGradients(r),
+			m.Backward(r, d, dy), n.Backward(r, own.dx, d, len(dy)), n.sumGradients(r),
 		)
 		own.gain = n.Parts[0].Gain.Grad
 		all[r.ID()] = own

@@ -73,8 +73,8 @@ func (m *MLP) Params() (params []*nn.Param) {
 	return params
 }
 
-// Cuts returns the weights of the rank's slices: gate, up and down of each.
-func (m *MLP) Cuts() (cuts []Cut) {
+// cuts returns the weights of the rank's slices: gate, up and down of each.
+func (m *MLP) cuts() (cuts []cut) {
 	for k, part := range m.Parts {
 		if part != nil {
 			lo, _ := m.Slices.Range(m.hidden, m.first+k)
@@ -92,7 +92,7 @@ func (m *MLP) Load(gate, up, down []float32) error {
 		return inputError("weights of %d, %d and %d elements are not those of an MLP of %d by %d",
 			len(gate), len(up), len(down), m.dim, m.hidden)
 	}
-	return loadCuts(m.Cuts(), []*nn.Param{
+	return loadCuts(m.cuts(), []*nn.Param{
 		{Rows: m.hidden, Cols: m.dim, Value: gate}, {Rows: m.hidden, Cols: m.dim, Value: up},
 		{Rows: m.dim, Cols: m.hidden, Value: down},
 	})
@@ -146,12 +146,12 @@ func sumLayer[P any](
 	return r.AllReduceSlices(s, dst, terms)
 }
 
-// Linear is an [nn.Linear] tensor-parallel. By columns, in the words of Megatron-LM (arXiv
+// linear is an [nn.Linear] tensor-parallel. By columns, in the words of Megatron-LM (arXiv
 // 1909.08053), its outputs are cut in slices: all ranks have the whole input, each the
 // output of its slices, and the gradient of the input is a sum over slices. By rows its
 // inputs are cut: each rank has the input of its slices, and the output, whole on all
 // ranks, is a sum. Each slice is an nn.Linear of its own; see [MLP].
-type Linear struct {
+type linear struct {
 	Slices Slices // of outputs, or of inputs; how the sum is done
 	ByRows bool
 	Parts  []*nn.Linear // the rank's slices; nil where one is empty
@@ -162,10 +162,10 @@ type Linear struct {
 	out, in, first, rows int
 }
 
-// NewLinear returns the slices of a layer that a rank has, with weights of zero, named
+// newLinear returns the slices of a layer that a rank has, with weights of zero, named
 // like "up_proj.slice.3.weight". The error is [ErrInput] or that of [nn.NewLinear].
-func NewLinear(rank, ranks int, name string, out, in int, byRows bool, s Slices, o nn.Options) (*Linear, error) {
-	l := &Linear{Slices: s, ByRows: byRows, out: out, in: in}
+func newLinear(rank, ranks int, name string, out, in int, byRows bool, s Slices, o nn.Options) (*linear, error) {
+	l := &linear{Slices: s, ByRows: byRows, out: out, in: in}
 	layer := layerOf(name)
 	l.Slices.Name = layer
 	err := eachSlice(&s, rank, ranks, l.cut(), func(i, lo, hi int) error {
@@ -189,15 +189,15 @@ func NewLinear(rank, ranks int, name string, out, in int, byRows bool, s Slices,
 func layerOf(name string) string { return strings.TrimSuffix(name, ".weight") }
 
 // cut returns how many channels are cut in slices.
-func (l *Linear) cut() int {
+func (l *linear) cut() int {
 	if l.ByRows {
 		return l.in
 	}
 	return l.out
 }
 
-// Cuts returns the weights of the rank's slices.
-func (l *Linear) Cuts() (cuts []Cut) {
+// cuts returns the weights of the rank's slices.
+func (l *linear) cuts() (cuts []cut) {
 	for k, part := range l.Parts {
 		if part == nil {
 			continue
@@ -213,18 +213,18 @@ func (l *Linear) Cuts() (cuts []Cut) {
 }
 
 // Load fills the weights from a whole one, [out, in].
-func (l *Linear) Load(weight []float32) error {
+func (l *linear) Load(weight []float32) error {
 	if len(weight) != l.out*l.in {
 		return inputError("%q: a weight of %d elements is not [%d, %d]",
 			l.Slices.Name, len(weight), l.out, l.in)
 	}
-	return loadCuts(l.Cuts(), []*nn.Param{{Rows: l.out, Cols: l.in, Value: weight}})
+	return loadCuts(l.cuts(), []*nn.Param{{Rows: l.out, Cols: l.in, Value: weight}})
 }
 
 // Forward writes x·Wᵀ. By columns x has one slice, the whole [rows, in], and y has one for
 // each of the rank's, [rows, its outputs]; by rows x has those and y one, [rows, out].
 // Slices of x must stay as they are until Backward.
-func (l *Linear) Forward(r *Rank, y, x [][]float32, rows int) error {
+func (l *linear) Forward(r *Rank, y, x [][]float32, rows int) error {
 	l.rows = rows
 	forward := func(p *nn.Linear, y, x []float32) error { return p.Forward(r.ctx, y, x, rows) }
 	if l.ByRows {
@@ -235,7 +235,7 @@ func (l *Linear) Forward(r *Rank, y, x [][]float32, rows int) error {
 
 // Backward takes the gradient dy of what Forward wrote, writes that of x to dx, in slices
 // as they were there, and adds those of the rank's weights to their Grad.
-func (l *Linear) Backward(r *Rank, dx, dy [][]float32) error {
+func (l *linear) Backward(r *Rank, dx, dy [][]float32) error {
 	backward := func(p *nn.Linear, dx, dy []float32) error { return p.Backward(r.ctx, dx, dy) }
 	if l.ByRows {
 		return l.each(dx, dy, backward)
@@ -244,7 +244,7 @@ func (l *Linear) Backward(r *Rank, dx, dy [][]float32) error {
 }
 
 // each computes the rank's slices of to from one whole.
-func (l *Linear) each(to, from [][]float32, f func(p *nn.Linear, to, from []float32) error) error {
+func (l *linear) each(to, from [][]float32, f func(p *nn.Linear, to, from []float32) error) error {
 	if err := l.check(from, to); err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (l *Linear) each(to, from [][]float32, f func(p *nn.Linear, to, from []floa
 }
 
 // sum computes one whole, of so many columns, from the rank's slices.
-func (l *Linear) sum(
+func (l *linear) sum(
 	r *Rank, to, from [][]float32, cols int, f func(p *nn.Linear, to, from []float32) error,
 ) error {
 	if err := l.check(to, from); err != nil {
@@ -271,7 +271,7 @@ func (l *Linear) sum(
 		func(i int, p *nn.Linear, term []float32) error { return f(p, term, from[i]) })
 }
 
-func (l *Linear) check(whole, slices [][]float32) error {
+func (l *linear) check(whole, slices [][]float32) error {
 	if len(whole) != 1 || len(slices) != len(l.Parts) {
 		return inputError("%q: %d whole arrays and %d slices: want 1 and %d",
 			l.Slices.Name, len(whole), len(slices), len(l.Parts))

@@ -130,8 +130,8 @@ func TestLinear(t *testing.T) {
 	for _, ranks := range []int{1, 2, 3, 6} {
 		gotY, gotDX := make([]float32, len(dy)), make([]float32, len(x))
 		_, err := Run(t.Context(), ranks, func(r *Rank) error {
-			a, errA := NewLinear(r.ID(), ranks, "a.weight", tpHidden, tpDim, false, s, nn.Options{Workers: 1})
-			b, errB := NewLinear(r.ID(), ranks, "b.weight", tpDim, tpHidden, true, s, nn.Options{Workers: 1})
+			a, errA := newLinear(r.ID(), ranks, "a.weight", tpHidden, tpDim, false, s, nn.Options{Workers: 1})
+			b, errB := newLinear(r.ID(), ranks, "b.weight", tpDim, tpHidden, true, s, nn.Options{Workers: 1})
 			if err := errors.Join(errA, errB, a.Load(first), b.Load(second)); err != nil {
 				return err
 			}

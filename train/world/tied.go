@@ -14,7 +14,7 @@ func (p *llamaPart) tiedPair() (first, last int, ok bool) {
 func (p *llamaPart) sendTied() error {
 	first, _, _ := p.tiedPair()
 	for _, q := range p.tied {
-		x := q.exchange(p.layout, TiedGradients)
+		x := q.exchange(p.layout, tiedGradients)
 		rows, cols := x.shape(len(q.Grad))
 		m, err := x.packer(p.pipeline.ctx, opSend).pack(x.Wire, q.Grad, rows, cols, nil, uint64(p.micro))
 		if err != nil {
@@ -46,7 +46,7 @@ func (p *llamaPart) receiveTied() error {
 }
 
 func (p *llamaPart) tiedSubject(q *partParam) subject {
-	return subject{TiedGradients, q.Name, p.micro, len(q.Grad)}
+	return subject{tiedGradients, q.Name, p.micro, len(q.Grad)}
 }
 
 // copyTied gives the last stage what the first has moved.

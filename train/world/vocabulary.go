@@ -8,9 +8,9 @@ import (
 	"github.com/octavo-fp8/octavo/nn"
 )
 
-// Embedding is an [nn.Embedding] cut by vocabulary: each slice has some rows of the table,
+// embedding is an [nn.Embedding] cut by vocabulary: each slice has some rows of the table,
 // and zeros for tokens of others, so that the sum over slices is the row of each token.
-type Embedding struct {
+type embedding struct {
 	Slices   Slices          // of the vocabulary; how rows are summed
 	Parts    []*nn.Embedding // the rank's slices; nil where one is empty
 	Sequence bool            // as in [MLP]
@@ -19,13 +19,13 @@ type Embedding struct {
 	at                [][]int // by part, the tokens that are its own
 }
 
-// NewEmbedding returns the slices of an embedding that a rank has, with rows of zeros, named
+// newEmbedding returns the slices of an embedding that a rank has, with rows of zeros, named
 // like "model.embed_tokens.slice.3.weight". The error is [ErrInput] or that of
 // [nn.NewEmbedding].
-func NewEmbedding(
+func newEmbedding(
 	rank, ranks int, name string, vocab, dim int, s Slices, o nn.Options,
-) (*Embedding, error) {
-	e := &Embedding{Slices: s, vocab: vocab, dim: dim}
+) (*embedding, error) {
+	e := &embedding{Slices: s, vocab: vocab, dim: dim}
 	layer := layerOf(name)
 	e.Slices.Name = layer
 	err := eachSlice(&s, rank, ranks, vocab, func(i, lo, hi int) error {
@@ -41,8 +41,8 @@ func NewEmbedding(
 	return e, err
 }
 
-// Cuts returns the tables of the rank's slices.
-func (e *Embedding) Cuts() (cuts []Cut) {
+// cuts returns the tables of the rank's slices.
+func (e *embedding) cuts() (cuts []cut) {
 	for k, part := range e.Parts {
 		if part != nil {
 			lo, _ := e.Slices.Range(e.vocab, e.first+k)
@@ -53,17 +53,17 @@ func (e *Embedding) Cuts() (cuts []Cut) {
 }
 
 // Load fills the tables from a whole one, [vocab, dim].
-func (e *Embedding) Load(table []float32) error {
+func (e *embedding) Load(table []float32) error {
 	if len(table) != e.vocab*e.dim {
 		return inputError("%q: a table of %d elements is not [%d, %d]",
 			e.Slices.Name, len(table), e.vocab, e.dim)
 	}
-	return loadCuts(e.Cuts(), []*nn.Param{{Rows: e.vocab, Cols: e.dim, Value: table}})
+	return loadCuts(e.cuts(), []*nn.Param{{Rows: e.vocab, Cols: e.dim, Value: table}})
 }
 
 // Forward writes the row of each token to y, [len(tokens), dim], or with Sequence those of
 // the rank's tokens.
-func (e *Embedding) Forward(r *Rank, y []float32, tokens []int32) error {
+func (e *embedding) Forward(r *Rank, y []float32, tokens []int32) error {
 	for i, t := range tokens {
 		if t < 0 || int(t) >= e.vocab {
 			return inputError("tokens[%d] is %d: it must be from 0 to %d", i, t, e.vocab-1)
@@ -76,7 +76,7 @@ func (e *Embedding) Forward(r *Rank, y []float32, tokens []int32) error {
 }
 
 // look writes to term the rows of those tokens that part k has.
-func (e *Embedding) look(r *Rank, k int, p *nn.Embedding, term []float32, tokens []int32) error {
+func (e *embedding) look(r *Rank, k int, p *nn.Embedding, term []float32, tokens []int32) error {
 	lo, hi := e.Slices.Range(e.vocab, e.first+k)
 	var own []int32
 	for i, t := range tokens {
@@ -96,7 +96,7 @@ func (e *Embedding) look(r *Rank, k int, p *nn.Embedding, term []float32, tokens
 
 // Backward adds dy, [tokens, dim], the same on all ranks, to the gradients of the rows that
 // the last Forward looked up. Nothing is sent.
-func (e *Embedding) Backward(r *Rank, dy []float32) error {
+func (e *embedding) Backward(r *Rank, dy []float32) error {
 	for k, p := range e.Parts {
 		if p == nil {
 			continue
@@ -119,11 +119,11 @@ func (e *Embedding) Backward(r *Rank, dy []float32) error {
 	return nil
 }
 
-// CrossEntropy is an [nn.CrossEntropy] of logits that are cut by vocabulary, as a [Linear] by
+// crossEntropy is an [nn.CrossEntropy] of logits that are cut by vocabulary, as a linear by
 // columns gives them. Of each row ranks exchange the largest logit, which nothing rounds,
 // and the sums over slices of the exponentials and of the target's logit. With one slice
 // its bits are those of nn.CrossEntropy.
-type CrossEntropy struct {
+type crossEntropy struct {
 	Slices Slices // of the vocabulary; how both are summed
 	Vocab  int
 
@@ -136,7 +136,7 @@ type CrossEntropy struct {
 // Forward returns the loss of logits, of each of the rank's slices [len(targets), its
 // tokens], the same on all ranks. It keeps the logits, which must stay as they are until
 // Backward, and a copy of the targets.
-func (c *CrossEntropy) Forward(r *Rank, logits [][]float32, targets []int32) (float32, error) {
+func (c *crossEntropy) Forward(r *Rank, logits [][]float32, targets []int32) (float32, error) {
 	if err := c.check(r, logits, targets); err != nil {
 		return 0, err
 	}
@@ -177,7 +177,7 @@ func (c *CrossEntropy) Forward(r *Rank, logits [][]float32, targets []int32) (fl
 	return float32(total / float64(c.count)), nil
 }
 
-func (c *CrossEntropy) check(r *Rank, logits [][]float32, targets []int32) error {
+func (c *crossEntropy) check(r *Rank, logits [][]float32, targets []int32) error {
 	if err := c.Slices.Check(); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (c *CrossEntropy) check(r *Rank, logits [][]float32, targets []int32) error
 }
 
 // each calls f for each of the rank's slices: its first token and their number.
-func (c *CrossEntropy) each(r *Rank, f func(lo, width int, logits []float32)) {
+func (c *crossEntropy) each(r *Rank, f func(lo, width int, logits []float32)) {
 	first, _ := c.Slices.Of(r.id, r.Ranks())
 	for k, l := range c.logits {
 		lo, hi := c.Slices.Range(c.Vocab, first+k)
@@ -211,7 +211,7 @@ func (c *CrossEntropy) each(r *Rank, f func(lo, width int, logits []float32)) {
 }
 
 // largest returns the largest logit of each row.
-func (c *CrossEntropy) largest(r *Rank) ([]float32, error) {
+func (c *crossEntropy) largest(r *Rank) ([]float32, error) {
 	all := make([]float64, len(c.targets))
 	for i := range all {
 		all[i] = math.Inf(-1)
@@ -247,7 +247,7 @@ func sumOfExponentials(row []float32, largest float32) (sum float32) {
 
 // Backward writes the gradient of scale times the loss of the last Forward to dLogits, which
 // are like its logits and must not overlap them. Nothing is sent.
-func (c *CrossEntropy) Backward(r *Rank, dLogits [][]float32, scale float32) error {
+func (c *crossEntropy) Backward(r *Rank, dLogits [][]float32, scale float32) error {
 	if c.logits == nil || len(dLogits) != len(c.logits) {
 		return inputError("%q: gradients of %d slices: want %d, after Forward",
 			c.Slices.Name, len(dLogits), len(c.logits))

@@ -51,14 +51,14 @@ func slicedVocabulary(t *testing.T, ranks int, s Slices) (got ofVocabulary) {
 	t.Helper()
 	all := make([]ofVocabulary, ranks)
 	got.table, got.head = make([]float32, vocab*vocabDim), make([]float32, vocab*vocabDim)
-	cuts := make([][]Cut, ranks)
+	cuts := make([][]cut, ranks)
 	_, err := Run(t.Context(), ranks, func(r *Rank) error {
-		e, err1 := NewEmbedding(r.ID(), ranks, "embedding.weight", vocab, vocabDim, s, nn.Options{})
-		h, err2 := NewLinear(r.ID(), ranks, "head.weight", vocab, vocabDim, false, s, nn.Options{Workers: 1})
+		e, err1 := newEmbedding(r.ID(), ranks, "embedding.weight", vocab, vocabDim, s, nn.Options{})
+		h, err2 := newLinear(r.ID(), ranks, "head.weight", vocab, vocabDim, false, s, nn.Options{Workers: 1})
 		if err := errors.Join(err1, err2, e.Load(randoms(1, vocab*vocabDim)), h.Load(randoms(2, vocab*vocabDim))); err != nil {
 			return err
 		}
-		loss := CrossEntropy{Slices: s, Vocab: vocab}
+		loss := crossEntropy{Slices: s, Vocab: vocab}
 		rows := len(vocabTokens)
 		own := ofVocabulary{y: make([]float32, rows*vocabDim), dx: make([]float32, rows*vocabDim)}
 		var logits, dLogits [][]float32
@@ -76,7 +76,7 @@ func slicedVocabulary(t *testing.T, ranks int, s Slices) (got ofVocabulary) {
 		if own.loss, err = loss.Forward(r, logits, vocabTargets); err != nil {
 			return err
 		}
-		all[r.ID()], cuts[r.ID()] = own, append(e.Cuts(), h.Cuts()...)
+		all[r.ID()], cuts[r.ID()] = own, append(e.cuts(), h.cuts()...)
 		return errors.Join(loss.Backward(r, dLogits, 0.5), h.Backward(r, [][]float32{own.dx}, dLogits), e.Backward(r, own.dx))
 	})
 	require.NoError(t, err)
@@ -121,10 +121,10 @@ func TestVocabulary(t *testing.T) {
 
 func TestVocabularyRefusals(t *testing.T) {
 	_, err := Run(t.Context(), 1, func(r *Rank) error {
-		e, err := NewEmbedding(0, 1, "e.weight", 4, 2, Slices{Count: 2}, nn.Options{})
+		e, err := newEmbedding(0, 1, "e.weight", 4, 2, Slices{Count: 2}, nn.Options{})
 		require.NoError(t, err)
 		require.EqualError(t, e.Forward(r, make([]float32, 2), []int32{4}), "world: tokens[0] is 4: it must be from 0 to 3")
-		c := CrossEntropy{Slices: Slices{Count: 1}, Vocab: 4}
+		c := crossEntropy{Slices: Slices{Count: 1}, Vocab: 4}
 		_, err = c.Forward(r, [][]float32{make([]float32, 4)}, []int32{9})
 		require.EqualError(t, err, "world: targets[0] is 9: it must be from 0 to 3, or -100 for one that does not count")
 		_, err = c.Forward(r, [][]float32{make([]float32, 3)}, []int32{1})

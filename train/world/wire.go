@@ -76,23 +76,24 @@ func coded(p scaling.Profile, f fp8.Format, rows, cols int) Wire {
 	}}
 }
 
-// WireNames returns the names that [ParseWire] knows. A scale belongs to a message
-// (tensor), to a row of it (token), or to 128 values of a row (block); a cast has none.
-func WireNames() (names []string) {
+// wireNames returns the names that [ParseWire] knows.
+func wireNames() (names []string) {
 	for _, n := range named {
 		names = append(names, n.name)
 	}
 	return names
 }
 
-// ParseWire returns the wire of the given name, in any case.
+// ParseWire returns the wire of the given name, in any case: fp32, bf16, or a format such as
+// e4m3 and what has a scale, as in e4m3-block. A scale belongs to a message (tensor), to a
+// row of it (token), or to 128 values of a row (block); a cast has none.
 func ParseWire(name string) (Wire, error) {
 	for _, n := range named {
 		if strings.EqualFold(n.name, name) {
 			return n.wire, nil
 		}
 	}
-	return Wire{}, inputError("unknown wire %q: want one of %s", name, strings.Join(WireNames(), ", "))
+	return Wire{}, inputError("unknown wire %q: want one of %s", name, strings.Join(wireNames(), ", "))
 }
 
 // String returns the name of w or, if it has none, its recipe.

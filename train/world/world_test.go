@@ -16,8 +16,8 @@ import (
 // exchanges are many ways to add.
 func exchanges(t *testing.T) (list []Exchange) {
 	for _, name := range []string{"fp32", "e4m3-block", "nvfp4"} {
-		for _, order := range Orders() {
-			for _, rounding := range Roundings() {
+		for _, order := range allOrders {
+			for _, rounding := range allRoundings {
 				w := wire(t, name)
 				list = append(list, Exchange{Name: "x", Cols: 20, Wire: w, Result: w, Order: order, Rounding: rounding})
 			}
@@ -100,7 +100,7 @@ func TestGathers(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"fp32", "e4m3-token", "mxfp4"} {
-			for _, order := range Orders() {
+			for _, order := range allOrders {
 				x := Exchange{Name: "x", Cols: 8, Wire: wire(t, name), Order: order}
 				what := fmt.Sprintf("%d ranks, %s, %v", ranks, name, order)
 				all, volume, err := x.AllGather(t.Context(), operands)
@@ -191,7 +191,7 @@ func TestGroups(t *testing.T) {
 // TestFailure: one rank's error ends the others, wherever they wait, and is named.
 func TestFailure(t *testing.T) {
 	broken := errors.New("broken")
-	for _, order := range Orders() {
+	for _, order := range allOrders {
 		_, err := Run(t.Context(), 7, func(r *Rank) error {
 			if r.ID() == 4 {
 				return broken

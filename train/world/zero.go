@@ -37,7 +37,7 @@ func (a *AmaxTiming) UnmarshalText(text []byte) error { return amaxTimings.Unmar
 
 // ZeroOptions say how [Zero] trains. The zero value is plain data parallelism in FP32.
 type ZeroOptions struct {
-	// Stage is that of ZeRO (Rajbhandari et al., arXiv 1910.02054):
+	// stage is that of ZeRO (Rajbhandari et al., arXiv 1910.02054):
 	//
 	//	0  all ranks have everything: gradients are all-reduced, and each moves all weights
 	//	1  moments and FP32 weights are sharded: gradients are all-reduced, each rank
