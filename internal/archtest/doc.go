@@ -1,3 +1,3 @@
 // Package archtest has only tests, of the whole tree: which package may import which,
-// what the module requires, and that assembly is clean.
+// what the module requires, which names are exported, and that assembly is clean.
 package archtest
