@@ -121,7 +121,7 @@ func (c *Checkpoint) find(path string) error {
 		c.names, err = listFiles(path)
 		return err
 	}
-	if c.Index, err = ReadIndex(index); err != nil {
+	if c.Index, err = readIndex(index); err != nil {
 		return err
 	}
 	if len(c.Index.Files) == 0 {

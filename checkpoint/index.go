@@ -32,8 +32,8 @@ type Index struct {
 	Files map[string]string
 }
 
-// ReadIndex reads the index at path. An error is ErrIndex where the content is wrong.
-func ReadIndex(path string) (*Index, error) {
+// readIndex reads the index at path. An error is ErrIndex where the content is wrong.
+func readIndex(path string) (*Index, error) {
 	data, err := inputfile.ReadAll(path, mostJSON)
 	if err != nil {
 		return nil, err

@@ -36,12 +36,12 @@ func (r Role) String() string {
 type Shape uint8
 
 const (
-	Elements Shape = iota // that of the weight
+	elements Shape = iota // that of the weight
 	Nibbles               // that of the weight, with half of its columns: two codes a byte
 	Chunks                // [..., columns/32, 16]: the nibbles of each block of 32 apart
-	Grid                  // [..., rows, columns] of blocks
-	One                   // [1]
-	Scalar                // []
+	grid                  // [..., rows, columns] of blocks
+	one                   // [1]
+	scalar                // []
 )
 
 // Of returns the shape of the stored tensor for a weight of the given shape, whose matrices
@@ -54,9 +54,9 @@ func (s Shape) Of(shape []int, b tensor.Block) ([]int, error) {
 	own := slices.Clone(shape)
 	cols := &own[len(own)-1]
 	switch s {
-	case One:
+	case one:
 		return []int{1}, nil
-	case Scalar:
+	case scalar:
 		return []int{}, nil
 	case Nibbles:
 		if *cols%2 != 0 {
@@ -69,7 +69,7 @@ func (s Shape) Of(shape []int, b tensor.Block) ([]int, error) {
 		}
 		*cols /= 32
 		own = append(own, 16)
-	case Grid:
+	case grid:
 		rows := 1
 		if len(own) > 1 {
 			rows = own[len(own)-2]
@@ -86,7 +86,7 @@ func (s Shape) Of(shape []int, b tensor.Block) ([]int, error) {
 // fits reports whether a stored tensor of such a shape is what want says. One scale may be
 // written as [], [1] or [1, 1].
 func (s Shape) fits(got, want []int) bool {
-	if s == One || s == Scalar {
+	if s == one || s == scalar {
 		return len(got) <= 2 && !slices.ContainsFunc(got, func(n int) bool { return n != 1 })
 	}
 	return slices.Equal(got, want)

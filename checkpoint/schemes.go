@@ -34,9 +34,9 @@ var (
 	fp8Block = &Scheme{
 		Name: "fp8-block", Block: square128, ScaleFormat: tensor.E8M0Scales, Resize: true, Stacks: true,
 		Parts: [roles]Part{
-			Codes:  {Suffix: ".weight", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: ".weight_scale_inv", DTypes: append(f32, safetensors.F8E8M0), Shape: Grid},
-			Input:  {Suffix: ".activation_scale", DTypes: f32, Shape: Scalar, Optional: true},
+			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
+			Scales: {Suffix: ".weight_scale_inv", DTypes: append(f32, safetensors.F8E8M0), Shape: grid},
+			Input:  {Suffix: ".activation_scale", DTypes: f32, Shape: scalar, Optional: true},
 		},
 	}
 
@@ -44,8 +44,8 @@ var (
 	fp8BlockE8M0 = &Scheme{
 		Name: "fp8-block-e8m0", Block: square128, ScaleFormat: tensor.E8M0Scales, Resize: true,
 		Parts: [roles]Part{
-			Codes:  {Suffix: ".weight", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: ".scale", DTypes: []safetensors.DType{safetensors.F8E8M0, safetensors.F32}, Shape: Grid},
+			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
+			Scales: {Suffix: ".scale", DTypes: []safetensors.DType{safetensors.F8E8M0, safetensors.F32}, Shape: grid},
 		},
 	}
 
@@ -54,7 +54,7 @@ var (
 		Name: "fp4-group-e8m0", Format: fp8.E2M1, Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true,
 		Parts: [roles]Part{
 			Codes:  {Suffix: ".weight", DTypes: i8, Shape: Nibbles},
-			Scales: {Suffix: ".scale", DTypes: e8m0, Shape: Grid},
+			Scales: {Suffix: ".scale", DTypes: e8m0, Shape: grid},
 		},
 	}
 
@@ -62,9 +62,9 @@ var (
 	fp8Tensor = &Scheme{
 		Name: "fp8-tensor", Block: perTensor,
 		Parts: [roles]Part{
-			Codes:  {Suffix: ".weight", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: ".weight_scale", DTypes: []safetensors.DType{safetensors.F32}, Shape: Scalar},
-			Input:  {Suffix: ".input_scale", DTypes: f32, Shape: Scalar, Optional: true},
+			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
+			Scales: {Suffix: ".weight_scale", DTypes: []safetensors.DType{safetensors.F32}, Shape: scalar},
+			Input:  {Suffix: ".input_scale", DTypes: f32, Shape: scalar, Optional: true},
 		},
 	}
 
@@ -73,47 +73,47 @@ var (
 	ctTensor = &Scheme{
 		Name: "ct-fp8-tensor", Block: perTensor,
 		Parts: [roles]Part{
-			Codes:  {Suffix: ".weight", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: One},
-			Input:  {Suffix: ".input_scale", DTypes: own, Shape: One, Optional: true},
+			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
+			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: one},
+			Input:  {Suffix: ".input_scale", DTypes: own, Shape: one, Optional: true},
 		},
 	}
 	ctChannel = &Scheme{
 		Name: "ct-fp8-channel", Block: perChannel,
 		Parts: [roles]Part{
-			Codes:  {Suffix: ".weight", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: Grid},
+			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
+			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: grid},
 		},
 	}
 	ctBlock = &Scheme{
 		Name: "ct-fp8-block", Block: square128, Resize: true,
 		Parts: [roles]Part{
-			Codes:  {Suffix: ".weight", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: Grid},
+			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
+			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: grid},
 		},
 	}
 
 	ctMXFP8 = &Scheme{
 		Name: "ct-mxfp8", Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true,
 		Parts: [roles]Part{
-			Codes:  {Suffix: ".weight", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: ".weight_scale", DTypes: byteScales, Shape: Grid},
+			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
+			Scales: {Suffix: ".weight_scale", DTypes: byteScales, Shape: grid},
 		},
 	}
 	ctMXFP4 = &Scheme{
 		Name: "ct-mxfp4", Format: fp8.E2M1, Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true,
 		Parts: [roles]Part{
 			Codes:  {Suffix: ".weight_packed", DTypes: u8, Shape: Nibbles},
-			Scales: {Suffix: ".weight_scale", DTypes: byteScales, Shape: Grid},
+			Scales: {Suffix: ".weight_scale", DTypes: byteScales, Shape: grid},
 		},
 	}
 	ctNVFP4 = &Scheme{
 		Name: "ct-nvfp4", Format: fp8.E2M1, Block: group16, ScaleFormat: tensor.UE4M3Scales, Divide: true, Whole: true,
 		Parts: [roles]Part{
 			Codes:  {Suffix: ".weight_packed", DTypes: u8, Shape: Nibbles},
-			Scales: {Suffix: ".weight_scale", DTypes: f8, Shape: Grid},
-			Outer:  {Suffix: ".weight_global_scale", DTypes: f32, Shape: One},
-			Input:  {Suffix: ".input_global_scale", DTypes: f32, Shape: One, Optional: true},
+			Scales: {Suffix: ".weight_scale", DTypes: f8, Shape: grid},
+			Outer:  {Suffix: ".weight_global_scale", DTypes: f32, Shape: one},
+			Input:  {Suffix: ".input_global_scale", DTypes: f32, Shape: one, Optional: true},
 		},
 	}
 
@@ -122,9 +122,9 @@ var (
 		Name: "modelopt-nvfp4", Format: fp8.E2M1, Block: group16, ScaleFormat: tensor.UE4M3Scales, Whole: true,
 		Parts: [roles]Part{
 			Codes:  {Suffix: ".weight", DTypes: u8, Shape: Nibbles},
-			Scales: {Suffix: ".weight_scale", DTypes: f8, Shape: Grid},
-			Outer:  {Suffix: ".weight_scale_2", DTypes: f32, Shape: Scalar},
-			Input:  {Suffix: ".input_scale", DTypes: f32, Shape: Scalar, Optional: true},
+			Scales: {Suffix: ".weight_scale", DTypes: f8, Shape: grid},
+			Outer:  {Suffix: ".weight_scale_2", DTypes: f32, Shape: scalar},
+			Input:  {Suffix: ".input_scale", DTypes: f32, Shape: scalar, Optional: true},
 		},
 	}
 
@@ -134,7 +134,7 @@ var (
 		Name: "gpt-oss-mxfp4", Format: fp8.E2M1, Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true, Stacks: true, Transposed: true,
 		Parts: [roles]Part{
 			Codes:  {Suffix: ".weight_blocks", DTypes: u8, Shape: Chunks},
-			Scales: {Suffix: ".weight_scales", DTypes: byteScales, Shape: Grid},
+			Scales: {Suffix: ".weight_scales", DTypes: byteScales, Shape: grid},
 		},
 	}
 
@@ -143,15 +143,15 @@ var (
 	torchAOTensor = &Scheme{
 		Name: "torchao-float8-tensor", Block: perTensor,
 		Parts: [roles]Part{
-			Codes:  {Suffix: "._weight_qdata", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: "._weight_scale", DTypes: f32, Shape: One},
+			Codes:  {Suffix: "._weight_qdata", DTypes: f8, Shape: elements},
+			Scales: {Suffix: "._weight_scale", DTypes: f32, Shape: one},
 		},
 	}
 	torchAOChannel = &Scheme{
 		Name: "torchao-float8-row", Block: perChannel,
 		Parts: [roles]Part{
-			Codes:  {Suffix: "._weight_qdata", DTypes: f8, Shape: Elements},
-			Scales: {Suffix: "._weight_scale", DTypes: f32, Shape: Grid},
+			Codes:  {Suffix: "._weight_qdata", DTypes: f8, Shape: elements},
+			Scales: {Suffix: "._weight_scale", DTypes: f32, Shape: grid},
 		},
 	}
 )

@@ -11,14 +11,6 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Amax returns the largest magnitude of all weights, infinities included, and NaN if there is
-// a NaN.
-func Amax(ctx context.Context, weights []*Weight, o Options) (float32, error) {
-	g := &group{weights: weights}
-	err := survey(ctx, []*group{g}, o)
-	return g.amax, err
-}
-
 // surveyAll finds the amax of every group of targets that needs one.
 func surveyAll(ctx context.Context, targets []*Target, o Options) error {
 	var groups []*group

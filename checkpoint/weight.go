@@ -253,7 +253,7 @@ func (c *Checkpoint) orphan(e Entry) error {
 		for r := Scales; r < roles; r++ {
 			part := s.Parts[r]
 			suffix := part.Suffix
-			grid := part.Shape == Grid
+			grid := part.Shape == grid
 			if suffix == "" || !strings.HasSuffix(e.Name, suffix) || !part.reads(e.DType) ||
 				grid && len(e.Shape) < 2 && !strings.HasPrefix(suffix, ".weight") || !grid && e.Len() != 1 {
 				continue // such as a norm's .scale

@@ -286,7 +286,7 @@ func (k *Kernel) coefficient(p *product, n int, u float64) float64 {
 	case Emulated:
 		theta += 0x1p-24 // the last addition, counted with every step
 		growth = gamma(steps, theta)
-	case MatrixCore:
+	case matrixCore:
 		theta = float64(m.L+6)*power2(-m.F) + 0x1p-24
 		growth = gamma(steps, theta)
 	}

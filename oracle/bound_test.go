@@ -150,7 +150,7 @@ func TestPosteriorByHand(t *testing.T) {
 	require.Equal(t, float32(33), c)
 	require.InEpsilon(t, 0x1p-8+33*0x1p-24, bound, 1e-6, "c lost something")
 	// So does CDNA3 below 2^(10-24), of which a sum has 31 bits.
-	sum := matrixCore(fused{value: 1 << 24, unit: -14}, fused{unit: -14}, 24, addend{value: 1 + 0x1p-20})
+	sum := addMatrixCore(fused{value: 1 << 24, unit: -14}, fused{unit: -14}, 24, addend{value: 1 + 0x1p-20})
 	require.Equal(t, fused{value: 1<<31 + 1<<21, unit: -21, cut: 1 << 7}, sum)
 	// A kernel that overflows need not have.
 	_, bound = of([]float32{448}, []float32{0.001953125}, math.MaxFloat32, Kernel{Model: HopperWGMMA(), Scales: AThenB})

@@ -49,7 +49,7 @@
 // order steps follow each other, or have infinities, NaN, zeros or negative c. There the
 // models do as on Hopper.
 //
-// No vectors of block-scaled instructions are public: [BlackwellMXFP8], [BlackwellMXFP4]
+// No vectors of block-scaled instructions are public: [BlackwellMXFP8], blackwell-mxfp4
 // and [BlackwellNVFP4], as well as [BlackwellTCGen05] for E2M1, E2M3 and E3M2, are pinned
 // by nothing. silicon.md says what would pin them.
 //

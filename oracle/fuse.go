@@ -59,7 +59,7 @@ func (m *Model) round(s fused, l layout) result {
 	n := fixed(s.value, s.unit)
 	var b uint64
 	switch {
-	case l == layout16 || m.Unit == MatrixCore:
+	case l == layout16 || m.Unit == matrixCore:
 		b = l.nearest(n)
 	default:
 		b = l.towardZero(n, m.Keep)
@@ -98,8 +98,8 @@ func roundSum(sum float64, l layout) uint64 {
 	return l.nearest(number{b>>63 == 1, b&(1<<52-1) | 1<<52, e - 1075, false})
 }
 
-// matrixCore adds c to the sums of products of even and of odd offset.
-func matrixCore(s0, s1 fused, f int, c addend) fused {
+// addMatrixCore adds c to the sums of products of even and of odd offset.
+func addMatrixCore(s0, s1 fused, f int, c addend) fused {
 	if special := s0.special.plus(s1.special).plus(c.special); special != finite {
 		return fused{special: special}
 	}

@@ -23,8 +23,8 @@ const (
 	Ties
 	// Outlier is Bell with one value in each tile 4096 times as large.
 	Outlier
-	// Tiny is Bell times 2^-130: the largest code over the amax is infinite.
-	Tiny
+	// tiny is Bell times 2^-130: the largest code over the amax is infinite.
+	tiny
 	// Subnormals begin each tile with the format's largest value; the others,
 	// under its scale, are subnormal or vanish.
 	Subnormals
@@ -171,7 +171,7 @@ func (g Generator) rows(x []float32, d *rng) {
 		row := x[i*g.Cols : (i+1)*g.Cols]
 		for j := range row {
 			switch {
-			case g.Pattern == Tiny:
+			case g.Pattern == tiny:
 				row[j] = float32(float64(row[j]) * 0x1p-130)
 			case g.Pattern == NaNs && i%4 == 3:
 				row[j] = float32(math.NaN())

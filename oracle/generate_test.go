@@ -92,7 +92,7 @@ func TestSpread(t *testing.T) {
 			for q, f := range grid[r] {
 				switch {
 				case f == 0: // tiny, or nothing but zeros
-					require.Contains(t, []Pattern{Tiny, Zeros, NaNs, Infs}, p)
+					require.Contains(t, []Pattern{tiny, Zeros, NaNs, Infs}, p)
 				case p == Powers || r+q == 0:
 					require.Equal(t, 1.0, f)
 				default:
@@ -144,7 +144,7 @@ func TestGeneratorPatterns(t *testing.T) {
 		}
 		require.LessOrEqual(t, large, 1)
 	})
-	eachTile(generate(Tiny), func(_ int, tile []float32) {
+	eachTile(generate(tiny), func(_ int, tile []float32) {
 		require.True(t, math.IsInf(float64(448/amax(tile)), 0))
 	})
 	for _, f := range fp8.Formats() {

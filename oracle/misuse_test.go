@@ -257,7 +257,7 @@ func TestEnums(t *testing.T) {
 	checkEnum(t, 4, func(i uint8) ScaleOrder { return ScaleOrder(i) }, func(s *ScaleOrder, b []byte) error { return s.UnmarshalText(b) })
 	checkEnum(t, 9, func(i uint8) Pattern { return Pattern(i) }, func(s *Pattern, b []byte) error { return s.UnmarshalText(b) })
 	checkEnum(t, 4, func(i uint8) Float { return Float(i) }, func(s *Float, b []byte) error { return s.UnmarshalText(b) })
-	require.Equal(t, "matrix-core", MatrixCore.String())
+	require.Equal(t, "matrix-core", matrixCore.String())
 	require.Equal(t, "Unit(5)", Unit(5).String())
 }
 

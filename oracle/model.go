@@ -73,10 +73,10 @@ const (
 	// Grouped adds groups of 16 products of E2M1 exactly, times two UE4M3 or E8M0 scales,
 	// and then aligns the groups by the exponents of their scales (GST-FDPA).
 	Grouped
-	// MatrixCore is AMD's: products of even and of odd offset are added as above,
+	// matrixCore is AMD's: products of even and of odd offset are added as above,
 	// without c, to two sums, which are aligned and added to c rounding down, and
 	// to float32 to nearest even (GTR-FDPA).
-	MatrixCore
+	matrixCore
 )
 
 // AdaMMA is mma.sync.m16n8k32 for FP8 on Ada (RTX 4090, L40S): two steps of 16,
@@ -146,10 +146,10 @@ func BlackwellNVFP4() Model {
 		Evidence: "described (MMA-Sim); no vectors"}
 }
 
-// BlackwellMXFP4 is kind::mxf4 with one E8M0 scale for 32 codes of E2M1 on Blackwell,
+// blackwellMXFP4 is kind::mxf4 with one E8M0 scale for 32 codes of E2M1 on Blackwell,
 // which is kind::mxf4nvf4 with other scales: the arithmetic of [BlackwellNVFP4] under
 // another name. MXFP4 by way of kind::mxf8f6f4 is [BlackwellMXFP8].
-func BlackwellMXFP4() Model {
+func blackwellMXFP4() Model {
 	m := BlackwellNVFP4()
 	m.Name = "blackwell-mxfp4"
 	return m
@@ -161,14 +161,14 @@ func BlackwellMXFP4() Model {
 // 7FC00000. Described by MMA-Sim and by Khattak and Mikaitis; a later paper adds a
 // rounding that neither code has.
 func CDNA3MFMA() Model {
-	return Model{Name: "cdna3-mfma", Unit: MatrixCore, K: 16, L: 16, F: 24, Keep: 23,
+	return Model{Name: "cdna3-mfma", Unit: matrixCore, K: 16, L: 16, F: 24, Keep: 23,
 		Evidence: "described (MMA-Sim; Khattak and Mikaitis)"}
 }
 
 // Models returns the models of this package.
 func Models() []Model {
 	models := []Model{AdaMMA(), HopperWGMMA(), HopperMMA(), BlackwellMMA(), BlackwellTCGen05(),
-		BlackwellMXFP8(), BlackwellNVFP4(), BlackwellMXFP4(), CDNA3MFMA(), VoltaFP16()}
+		BlackwellMXFP8(), BlackwellNVFP4(), blackwellMXFP4(), CDNA3MFMA(), voltaFP16()}
 	for _, of := range []func(Float) Model{Ampere, Ada, Hopper, Blackwell} {
 		models = append(models, of(FP16), of(BF16), of(TF32))
 	}
@@ -189,8 +189,8 @@ func ParseModel(name string) (Model, error) {
 
 // Check returns an error unless the parameters are in the ranges in which a model
 // computes exactly what is documented: K and L from 1 to 65536, and K at most 32 for
-// Emulated, 16 for MatrixCore and a multiple of 16 up to 64 for Grouped; F from 0 to
-// 31 for MatrixCore, to 40 for Grouped, to 45 for Emulated and else to 50 less log2 of L;
+// Emulated, 16 for matrixCore and a multiple of 16 up to 64 for Grouped; F from 0 to
+// 31 for matrixCore, to 40 for Grouped, to 45 for Emulated and else to 50 less log2 of L;
 // Keep from 0 to 23.
 func (m Model) Check() error {
 	if err := m.checkFields(); err != nil {
@@ -220,7 +220,7 @@ func (m *Model) checkFields() error {
 		mostK, mostF = 32, 45 // First may say that one sum has all products
 	case Grouped:
 		mostK, mostF = 64, 40
-	case MatrixCore:
+	case matrixCore:
 		mostK, mostF = 16, 31
 	}
 	if m.K < 1 || m.K > mostK || m.L < 1 || m.L > 1<<16 || m.F < 0 || m.F > mostF || m.Keep < 0 || m.Keep > 23 ||
@@ -242,9 +242,9 @@ func (m Model) Takes(f fp8.Format) bool {
 	}
 	switch f {
 	case fp8.E4M3, fp8.E5M2:
-		return m.Unit != MatrixCore && m.Unit != Grouped
+		return m.Unit != matrixCore && m.Unit != Grouped
 	case fp8.E4M3FNUZ, fp8.E5M2FNUZ:
-		return m.Unit == MatrixCore
+		return m.Unit == matrixCore
 	case fp8.E2M1:
 		return m.Narrow || m.Unit == Grouped
 	case fp8.E2M3, fp8.E3M2:
@@ -263,7 +263,7 @@ func (m Model) HasFloat16() bool {
 
 // nan returns the bits of the NaN that results.
 func (m *Model) nan(l layout) uint64 {
-	if m.Unit == MatrixCore {
+	if m.Unit == matrixCore {
 		return nan.bits(l)
 	}
 	return l.sign() - 1

@@ -199,7 +199,7 @@ func TestModelsAgainstFloat64(t *testing.T) {
 				sa, sb := fp8.E8M0(r.IntN(255)), fp8.E8M0(r.IntN(255))
 				got = m.DotScaled(mxRow(fa, a, sa), mxRow(fb, b, sb), c)
 				want = slowFused(m, a, b, fa, fb, int(sa)+int(sb)-254, c)
-			case MatrixCore:
+			case matrixCore:
 				got, want = m.Dot(a, b, fa, fb, c), slowMatrixCore(a, b, fa, fb, c)
 			case Grouped:
 				x, y := groupedRows(r, a, b)
@@ -252,7 +252,7 @@ func encode(f fp8.Format, values ...float32) (codes []byte) {
 func TestByHand(t *testing.T) {
 	dot := func(m Model, a, b []float32, c float32) float32 {
 		f := fp8.E5M2
-		if m.Unit == MatrixCore {
+		if m.Unit == matrixCore {
 			f = fp8.E5M2FNUZ
 		}
 		return m.Dot(encode(f, a...), encode(f, b...), f, f, c)
@@ -396,7 +396,7 @@ func TestSpecialCodes(t *testing.T) {
 		}
 		f, g := fp8.E5M2, fp8.E4M3
 		wantNaN := uint32(0x7FFFFFFF)
-		if m.Unit == MatrixCore {
+		if m.Unit == matrixCore {
 			f, g, wantNaN = fp8.E5M2FNUZ, fp8.E4M3FNUZ, 0x7FC00000
 		}
 		bits := func(a, b []byte, c float32) uint32 { return math.Float32bits(m.Dot(a, b, f, g, c)) }
@@ -406,7 +406,7 @@ func TestSpecialCodes(t *testing.T) {
 		require.Equal(t, wantNaN, bits(one, two, nan32), m.Name)
 		require.Equal(t, math.Float32bits(inf), bits(one, two, inf), m.Name)
 		require.Equal(t, math.Float32bits(-inf), bits(one, two, -inf), m.Name)
-		if m.Unit == MatrixCore {
+		if m.Unit == matrixCore {
 			continue
 		}
 		up, down := encode(f, inf, 1), encode(f, 1, -inf)

@@ -85,7 +85,7 @@ func slowKernel(k Kernel, a, b *tensor.Tensor, i, j int) float32 {
 
 func modelFormats(m Model) []fp8.Format {
 	switch {
-	case m.Unit == MatrixCore:
+	case m.Unit == matrixCore:
 		return []fp8.Format{fp8.E4M3FNUZ, fp8.E5M2FNUZ}
 	case m.Unit == Grouped:
 		return []fp8.Format{fp8.E2M1}
@@ -128,7 +128,7 @@ func TestPredictAgainstDot(t *testing.T) {
 				if math.Float32bits(c[i]) != math.Float32bits(want) && (want == want || c[i] == c[i]) {
 					t.Fatalf("%s under %+v: got %v, want %v", describe(a, b), k, c[i], want)
 				}
-				if c[i] != c[i] && m.Unit != MatrixCore {
+				if c[i] != c[i] && m.Unit != matrixCore {
 					require.Equal(t, uint32(0x7FFFFFFF), math.Float32bits(c[i]))
 				}
 			}

@@ -29,7 +29,7 @@ func newStrands(x, y []element, stride, columns, mantissa int, l layout) *strand
 // appendOrder appends the order in which a chain of the products [lo, hi) takes them, if
 // that is not their own.
 func (m *Model) appendOrder(order []int, lo, hi int) []int {
-	if m.Unit != Emulated && m.Unit != MatrixCore {
+	if m.Unit != Emulated && m.Unit != matrixCore {
 		return order
 	}
 	for ; lo < hi; lo += m.K {
@@ -46,7 +46,7 @@ func (m *Model) appendOrder(order []int, lo, hi int) []int {
 
 // inFirst reports whether product i of an instruction is in the first of its two sums.
 func (m *Model) inFirst(i int) bool {
-	if m.Unit == MatrixCore {
+	if m.Unit == matrixCore {
 		return i%2 == 0
 	}
 	return m.First>>i&1 == 1
@@ -54,7 +54,7 @@ func (m *Model) inFirst(i int) bool {
 
 // firsts returns how many of n products are in the first sum.
 func (m *Model) firsts(n int) int {
-	if m.Unit == MatrixCore {
+	if m.Unit == matrixCore {
 		return (n + 1) / 2
 	}
 	return bits.OnesCount64(uint64(m.First) & (1<<n - 1))
@@ -73,7 +73,7 @@ func (s *strands) instruction(m *Model, lo, hi int) {
 	switch m.Unit {
 	case Emulated:
 		s.emulated(m, lo, hi)
-	case MatrixCore:
+	case matrixCore:
 		s.matrixCore(m, lo, hi)
 	default:
 		for ; lo < hi; lo += m.L {
@@ -193,7 +193,7 @@ func (m *Model) addResults(d, c result, l layout) result {
 	return result{b, d.err + c.err + err}
 }
 
-// matrixCore is an instruction of a MatrixCore model.
+// matrixCore is an instruction of a matrix core model.
 func (s *strands) matrixCore(m *Model, lo, hi int) {
 	var sums [2][aligned.Columns]fused
 	middle := lo + m.firsts(hi-lo)
@@ -208,6 +208,6 @@ func (s *strands) matrixCore(m *Model, lo, hi int) {
 	}
 	for j := range s.results {
 		c := newAddend(s.results[j].bits, s.layout)
-		s.finish(j, m.round(matrixCore(sums[0][j], sums[1][j], m.F, c), s.layout))
+		s.finish(j, m.round(addMatrixCore(sums[0][j], sums[1][j], m.F, c), s.layout))
 	}
 }

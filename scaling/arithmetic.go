@@ -99,8 +99,8 @@ func deepSeek(amax float32, l limits) fp8.Scale {
 	return fp8.Scale{Stored: deepGEMMScale(amax, l)}
 }
 
-// deepSeekUE8M0 stores 2^ceil(log2 s), with an exact logarithm, and at most 2^127.
-func deepSeekUE8M0(amax float32, l limits) fp8.Scale {
+// scaleDeepSeekUE8M0 stores 2^ceil(log2 s), with an exact logarithm, and at most 2^127.
+func scaleDeepSeekUE8M0(amax float32, l limits) fp8.Scale {
 	s := deepGEMMScale(amax, l)
 	if isFinite(s) {
 		fraction, exponent := math.Frexp(float64(s))

@@ -14,9 +14,6 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// HadamardSize is the number of values that [HadamardTransform] transforms together.
-const HadamardSize = hadamard.Size
-
 // NVIDIASigns are the signs that TransformerEngine uses by default (get_wgrad_sign_vector
 // in pytorch/tensor/nvfp4_tensor.py), the same for all tensors.
 const NVIDIASigns uint16 = 0xD7E8
@@ -97,7 +94,7 @@ func transform[T hadamard.Element](ctx context.Context, dst, src []T, rows, cols
 	}
 	f, groupRows := h.factors(), 1
 	if h.Columns {
-		groupRows = HadamardSize
+		groupRows = hadamard.Size
 	}
 	const grain = 1 << 15 // values
 	perPart := max(grain/(groupRows*max(cols, 1)), 1)
@@ -118,11 +115,11 @@ func transform[T hadamard.Element](ctx context.Context, dst, src []T, rows, cols
 
 // transformRows transforms groups of neighbours in rows of cols values.
 func transformRows[T hadamard.Element](dst, src []T, cols int, f *hadamard.Factors) {
-	if cols%HadamardSize == 0 {
+	if cols%hadamard.Size == 0 {
 		hadamard.Rows(dst, src, f)
 		return
 	}
-	for whole := cols - cols%HadamardSize; len(src) > 0; dst, src = dst[cols:], src[cols:] {
+	for whole := cols - cols%hadamard.Size; len(src) > 0; dst, src = dst[cols:], src[cols:] {
 		hadamard.Rows(dst[:whole], src[:whole], f)
 		copy(dst[whole:cols], src[whole:cols])
 	}
@@ -130,7 +127,7 @@ func transformRows[T hadamard.Element](dst, src []T, cols int, f *hadamard.Facto
 
 // transformColumns transforms groups of 16 rows of cols values.
 func transformColumns[T hadamard.Element](dst, src []T, cols int, f *hadamard.Factors) {
-	for n := HadamardSize * cols; len(src) > 0; dst, src = dst[n:], src[n:] {
+	for n := hadamard.Size * cols; len(src) > 0; dst, src = dst[n:], src[n:] {
 		hadamard.Columns(dst, cols, src, cols, cols, f)
 	}
 }

@@ -20,14 +20,14 @@ func applyCodes(read func(f Fault, was operand) func(dst []byte, i int)) func(Fa
 	}
 }
 
-// codesRowsOff reads on at the beginning where the rows end.
-func codesRowsOff(f Fault, was operand) func(dst []byte, i int) {
+// readCodesRowsOff reads on at the beginning where the rows end.
+func readCodesRowsOff(f Fault, was operand) func(dst []byte, i int) {
 	return func(dst []byte, i int) {
 		copy(dst, was.t.Row(((i+f.By)%was.rows+was.rows)%was.rows))
 	}
 }
 
-func codesTransposed(_ Fault, was operand) func(dst []byte, i int) {
+func readCodesTransposed(_ Fault, was operand) func(dst []byte, i int) {
 	return func(dst []byte, i int) {
 		for k := range dst {
 			at := k*was.rows + i
@@ -36,7 +36,7 @@ func codesTransposed(_ Fault, was operand) func(dst []byte, i int) {
 	}
 }
 
-func codesSwapped(f Fault, was operand) func(dst []byte, i int) {
+func readCodesSwapped(f Fault, was operand) func(dst []byte, i int) {
 	return func(dst []byte, i int) {
 		copy(dst, was.t.Row(i))
 		for lo := 0; lo+f.By <= len(dst); lo += f.By {
@@ -56,7 +56,7 @@ func codesFlushed(_ Fault, was operand) func(dst []byte, i int) {
 	return mapped(was, &flushed)
 }
 
-func nanIsZero(_ Fault, was operand) func(dst []byte, i int) {
+func readNaNAsZero(_ Fault, was operand) func(dst []byte, i int) {
 	var table [256]byte
 	for c := range table {
 		if !was.format.IsNaN(byte(c)) {
@@ -84,7 +84,7 @@ func listSwapped(p *problem, _ bool) (all []Fault) {
 			if n == 2 && (p.A.Format.Bits() == 4 || p.B.Format.Bits() == 4) {
 				continue // these are nibbles, or change what the other's nibbles do
 			}
-			all = append(all, Fault{Kind: CodesSwapped, Of: s, By: n})
+			all = append(all, Fault{Kind: codesSwapped, Of: s, By: n})
 		}
 	}
 	return all
@@ -133,12 +133,12 @@ func textOfFormat(f Fault) string {
 
 func listFormats(p *problem, _ bool) (all []Fault) {
 	for _, f := range mistaken[p.A.Format] {
-		all = append(all, Fault{Kind: WrongFormat, Of: A, Format: f})
+		all = append(all, Fault{Kind: wrongFormat, Of: A, Format: f})
 	}
 	for _, f := range mistaken[p.B.Format] {
-		all = append(all, Fault{Kind: WrongFormat, Of: B, Format: f})
+		all = append(all, Fault{Kind: wrongFormat, Of: B, Format: f})
 		if p.A.Format == p.B.Format {
-			all = append(all, Fault{Kind: WrongFormat, Of: Both, Format: f})
+			all = append(all, Fault{Kind: wrongFormat, Of: Both, Format: f})
 		}
 	}
 	return all

@@ -27,7 +27,7 @@ type Fault struct {
 	// Written and Read are layouts of a grid of scales.
 	Written Layout `json:"written,omitzero"`
 	Read    Layout `json:"read,omitzero"`
-	// Format is what codes are taken for, in [WrongFormat].
+	// Format is what codes are taken for, in the kind "wrong-format".
 	Format fp8.Format `json:"format,omitzero"`
 	// Type is that of sums or results.
 	Type Type `json:"type,omitzero"`
@@ -106,7 +106,7 @@ func (f Fault) String() string {
 }
 
 // K returns the products [from, to) of K that the fault names; from == to where it names
-// none, as faults of the end of K, such as [KTailLost], which have a size only.
+// none, as faults of the end of K, such as "k-tail-lost", which have a size only.
 func (f Fault) K() (from, to int) { return f.From, f.To }
 
 // mostBy is the largest distance or size of a fault: no memory is asked for more.
@@ -117,19 +117,19 @@ const mostBy = 1 << 20
 func (f Fault) check() error {
 	one := f.Of == A || f.Of == B
 	switch f.Kind {
-	case ResultsOff, ResultsExchanged, Stale, NeverCleared, EdgeGarbage:
+	case resultsOff, resultsExchanged, stale, neverCleared, edgeGarbage:
 		if !one {
 			return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
 		}
-	case KOtherScale, KFactor, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesOfRow, ScalesFirstColumn, ScalesOfTile,
-		ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
-		ScalesBlock, ScalesGrid, ScalesAsE8M0, ScalesAsE4M3, ScalesAsUE4M3, ScalesNaNNumber, OuterIgnored, OuterSquared, OuterReciprocal,
-		WrongFormat, CodesRowsOff, CodesTransposed, CodesSwapped, NibblesSwapped, CodesFlushed, NaNIsZero:
+	case kOtherScale, kFactor, ScalesLayout, scalesTransposed, ScalesRowsOff, scalesColumnsOff, scalesFirstRow, scalesOfRow, scalesFirstColumn, scalesOfTile,
+		ScalesIgnored, scalesSquared, scalesReciprocal, scalesRounded, scalesPowerDown, scalesPowerUp, scalesExponentOff,
+		scalesBlock, ScalesGrid, ScalesAsE8M0, scalesAsE4M3, scalesAsUE4M3, scalesNaNNumber, OuterIgnored, OuterSquared, OuterReciprocal,
+		wrongFormat, codesRowsOff, codesTransposed, codesSwapped, NibblesSwapped, CodesFlushed, nanIsZero:
 		if !one && f.Of != Both {
 			return notHere("%v of operand %q: want A, B or both", f.Kind, f.Of)
 		}
 	}
-	if f.By < -mostBy || f.By > mostBy || f.By < 1 && (f.Kind == ScalesOfTile || f.Kind == CodesSwapped || f.Kind == ScalesBlock || f.Kind == ScalesGrid) {
+	if f.By < -mostBy || f.By > mostBy || f.By < 1 && (f.Kind == scalesOfTile || f.Kind == codesSwapped || f.Kind == scalesBlock || f.Kind == ScalesGrid) {
 		return notHere("%v by %d", f.Kind, f.By)
 	}
 	return nil

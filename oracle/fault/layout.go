@@ -9,23 +9,23 @@ type Layout uint8
 const (
 	// RowMajor has the columns of a row beside each other.
 	RowMajor Layout = iota
-	// ColumnMajor has the rows of a column beside each other.
-	ColumnMajor
-	// Aligned is ColumnMajor with columns that begin at multiples of four scales, as TMA
+	// columnMajor has the rows of a column beside each other.
+	columnMajor
+	// aligned is columnMajor with columns that begin at multiples of four scales, as TMA
 	// wants float32 scales (DeepGEMM).
-	Aligned
-	// Packed has words of four columns, the first in the lowest byte; words of rows are
+	aligned
+	// packed has words of four columns, the first in the lowest byte; words of rows are
 	// beside each other, and columns of words begin at multiples of four words
 	// (DeepGEMM's packed UE8M0).
-	Packed
-	// PackedReversed is Packed with the first column in the highest byte.
-	PackedReversed
+	packed
+	// packedReversed is packed with the first column in the highest byte.
+	packedReversed
 	// Tiles128x4 has tiles of 128 rows and four columns, along rows first; scale (r, c) of
 	// a tile is number r%32*16 + r/32*4 + c (cuBLASLt).
 	Tiles128x4
-	// Tiles8x4 has tiles of eight rows and four columns, each row-major, along rows first
+	// tiles8x4 has tiles of eight rows and four columns, each row-major, along rows first
 	// (TensorRT-LLM).
-	Tiles8x4
+	tiles8x4
 )
 
 var layouts = enum.Enum[Layout]{Type: "Layout", What: "layout of scales", Prefix: "fault",
@@ -54,17 +54,17 @@ func (l Layout) in() string {
 // Index returns where the scale of row r and column c is, in a grid of the given size.
 func (l Layout) Index(r, c, rows, cols int) int {
 	switch l {
-	case ColumnMajor:
+	case columnMajor:
 		return c*rows + r
-	case Aligned:
+	case aligned:
 		return c*roundUp(rows, 4) + r
-	case Packed:
+	case packed:
 		return (c/4*roundUp(rows, 4)+r)*4 + c%4
-	case PackedReversed:
+	case packedReversed:
 		return (c/4*roundUp(rows, 4)+r)*4 + 3 - c%4
 	case Tiles128x4:
 		return (r/128*((cols+3)/4)+c/4)*512 + r%32*16 + r%128/32*4 + c%4
-	case Tiles8x4:
+	case tiles8x4:
 		return (r/8*((cols+3)/4)+c/4)*32 + r%8*4 + c%4
 	}
 	return r*cols + c
@@ -73,13 +73,13 @@ func (l Layout) Index(r, c, rows, cols int) int {
 // size is the number of places of a grid, gaps included.
 func (l Layout) size(rows, cols int) int {
 	switch l {
-	case Aligned:
+	case aligned:
 		return roundUp(rows, 4) * cols
-	case Packed, PackedReversed:
+	case packed, packedReversed:
 		return roundUp(rows, 4) * roundUp(cols, 4)
 	case Tiles128x4:
 		return roundUp(rows, 128) * roundUp(cols, 4)
-	case Tiles8x4:
+	case tiles8x4:
 		return roundUp(rows, 8) * roundUp(cols, 4)
 	}
 	return rows * cols

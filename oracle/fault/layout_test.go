@@ -23,23 +23,23 @@ func inOrder(l Layout, rows, cols int) (all [][2]int) {
 				add(r, c)
 			}
 		}
-	case ColumnMajor:
+	case columnMajor:
 		for c := range cols {
 			for r := range rows {
 				add(r, c)
 			}
 		}
-	case Aligned:
+	case aligned:
 		for c := range cols {
 			for r := range up(rows, 4) * 4 {
 				add(r, c)
 			}
 		}
-	case Packed, PackedReversed:
+	case packed, packedReversed:
 		for word := range up(cols, 4) {
 			for r := range up(rows, 4) * 4 {
 				for b := range 4 {
-					if l == PackedReversed {
+					if l == packedReversed {
 						b = 3 - b
 					}
 					add(r, word*4+b)
@@ -59,7 +59,7 @@ func inOrder(l Layout, rows, cols int) (all [][2]int) {
 				}
 			}
 		}
-	case Tiles8x4:
+	case tiles8x4:
 		for tr := range up(rows, 8) {
 			for tc := range up(cols, 4) {
 				for i := range 8 {

@@ -12,7 +12,7 @@
 //     claimed of it; [Compare] compares a result under such bounds.
 //   - [Inject] gives the bits of a kernel with a [Fault]; [Explain] says from a result alone
 //     which fault gives it.
-//   - [RunAudit] gives the verdict on a kernel that is a Go function, from problems that
+//   - [CheckKernel] gives the verdict on a kernel that is a Go function, from problems that
 //     show faults best.
 //
 // Package attention's own order is a row of the table, and the model gives its bits. The

@@ -58,7 +58,7 @@ func TestInjectedFaultsAreNamed(t *testing.T) {
 	for i := range n {
 		p := smallProblem(r)
 		if testing.Short() {
-			p = auditCases[3].shape.problem(16, 32, 16, 1)
+			p = kernelCases[3].shape.problem(16, 32, 16, 1)
 		}
 		k := Kernel{Tile: 16, Offset: 8, P: E4M3, Splits: 1 + r.IntN(3)}
 		if i%6 == 4 {
@@ -119,7 +119,7 @@ func TestHonestVectorsAreNotAccused(t *testing.T) {
 // TestExplainOfNonsense disturbs results at random.
 func TestExplainOfNonsense(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	p := auditCases[3].shape.problem(16, 32, 16, 1)
+	p := kernelCases[3].shape.problem(16, 32, 16, 1)
 	k := Kernel{Tile: 16, Offset: 8, P: E4M3, Splits: 2}
 	for range 4 {
 		got, err := Predict(context.Background(), p, k, Options{})
@@ -140,7 +140,7 @@ func TestExplainOfNonsense(t *testing.T) {
 
 // TestExplainTellsProgress hears of every fault that is tried, and stops when it is told to.
 func TestExplainTellsProgress(t *testing.T) {
-	p := auditCases[3].shape.problem(16, 32, 16, 1)
+	p := kernelCases[3].shape.problem(16, 32, 16, 1)
 	k := Kernel{Tile: 16, Offset: 8, P: E4M3, Splits: 2}
 	got, err := Inject(t.Context(), p, k, Fault{Kind: SplitMean}, Options{})
 	require.NoError(t, err)

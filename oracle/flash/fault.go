@@ -30,14 +30,15 @@ type Side uint8
 
 // Operands that faults are of.
 const (
-	NoSide Side = iota
-	OfQ
+	noSide Side = iota
+	ofQ
 	OfK
 	OfV
 	OfKV // both K and V
 )
 
-// Kind is a kind of fault: a row of the table.
+// Kind is a kind of fault: a row of the table. [Kinds] has all, and [Kind.UnmarshalText]
+// takes their names; only some have an exported constant.
 type Kind uint8
 
 const (
@@ -46,89 +47,89 @@ const (
 
 	// RescaleDropped does not rescale O when the maximum grows.
 	RescaleDropped
-	// SumRescaleDropped does not rescale l when the maximum grows.
-	SumRescaleDropped
+	// sumRescaleDropped does not rescale l when the maximum grows.
+	sumRescaleDropped
 	// StaleMax takes p against the maximum before the tile, in O and in l.
 	StaleMax
-	// TileMax takes p against its tile's own maximum, whatever that of O and l is.
-	TileMax
+	// tileMax takes p against its tile's own maximum, whatever that of O and l is.
+	tileMax
 	// MaskedMax leaves the maximum at 0 where the first tiles have no kept keys.
 	MaskedMax
-	// FiniteMax begins with a maximum of Factor in place of -Inf, in base 2.
-	FiniteMax
+	// finiteMax begins with a maximum of Factor in place of -Inf, in base 2.
+	finiteMax
 
 	// TailUnmasked fills the last tile with keys whose scores and values are 0.
 	TailUnmasked
-	// LastKeysLost leaves the last By keys out.
-	LastKeysLost
+	// lastKeysLost leaves the last By keys out.
+	lastKeysLost
 	// RightOff lets a query see By keys more to its right: 1 or -1.
 	RightOff
-	// LeftOff moves the left end of the window By keys to the right: 1 or -1.
-	LeftOff
+	// leftOff moves the left end of the window By keys to the right: 1 or -1.
+	leftOff
 	// TopLeft aligns the mask to the first query and key.
 	TopLeft
-	// CausalIgnored does not hide later keys.
-	CausalIgnored
-	// WindowIgnored has no window.
-	WindowIgnored
+	// causalIgnored does not hide later keys.
+	causalIgnored
+	// windowIgnored has no window.
+	windowIgnored
 
 	// ScaleDropped takes the scales of Of for 1.
 	ScaleDropped
-	// ScaleTwice applies the scales of Of twice.
-	ScaleTwice
+	// scaleTwice applies the scales of Of twice.
+	scaleTwice
 	// ScaleOfHead0 reads the scales of head 0 for all heads of Of.
 	ScaleOfHead0
-	// ScaleOfNext reads the scales of the next head of Of, and of the first for the last.
-	ScaleOfNext
-	// SoftmaxScaleDropped takes the softmax's scale for 1.
-	SoftmaxScaleDropped
-	// SoftmaxScaleOfValues takes 1/sqrt(DV) for 1/sqrt(D).
-	SoftmaxScaleOfValues
+	// scaleOfNext reads the scales of the next head of Of, and of the first for the last.
+	scaleOfNext
+	// softmaxScaleDropped takes the softmax's scale for 1.
+	softmaxScaleDropped
+	// softmaxScaleOfValues takes 1/sqrt(DV) for 1/sqrt(D).
+	softmaxScaleOfValues
 
 	// SplitMean takes the mean of the splits for their weighted sum.
 	SplitMean
-	// SplitLost leaves out split By.
-	SplitLost
-	// EmptySplit takes a split without keys for one whose log-sum-exp is 0.
-	EmptySplit
+	// splitLost leaves out split By.
+	splitLost
+	// emptySplit takes a split without keys for one whose log-sum-exp is 0.
+	emptySplit
 	// LSEBase2 takes log-sum-exps in base 2 for natural ones, in the merge of splits and in
 	// what is returned, or the other way round where natural ones are not wanted.
 	LSEBase2
-	// LSEReported returns log-sum-exps in base 2 of splits that were merged well, or natural
+	// lseReported returns log-sum-exps in base 2 of splits that were merged well, or natural
 	// ones where base 2 is wanted.
-	LSEReported
-	// OffsetKept leaves what P is lifted by in log-sum-exps.
-	OffsetKept
+	lseReported
+	// offsetKept leaves what P is lifted by in log-sum-exps.
+	offsetKept
 
 	// PScaleKept does not divide by PScale in the end.
 	PScaleKept
 	// PSaturated lets the maximum lag so far that P exceeds its format.
 	PSaturated
-	// PNotLifted does not lift P, so that more of it underflows.
-	PNotLifted
-	// Unnormalized does not divide by l.
-	Unnormalized
+	// pNotLifted does not lift P, so that more of it underflows.
+	pNotLifted
+	// unnormalized does not divide by l.
+	unnormalized
 
 	// HeadModulo uses head h mod KVHeads of K and V for query head h.
 	HeadModulo
 	// SinkOmitted leaves sinks out.
 	SinkOmitted
-	// SinkPerSplit counts the sink once for every split.
-	SinkPerSplit
-	// SinkInLSE counts the sink in log-sum-exps.
-	SinkInLSE
-	// SinkScaled multiplies sinks by the softmax's scale.
-	SinkScaled
-	// SinkBase2 takes sinks for scores in base 2.
-	SinkBase2
+	// sinkPerSplit counts the sink once for every split.
+	sinkPerSplit
+	// sinkInLSE counts the sink in log-sum-exps.
+	sinkInLSE
+	// sinkScaled multiplies sinks by the softmax's scale.
+	sinkScaled
+	// sinkBase2 takes sinks for scores in base 2.
+	sinkBase2
 
-	// KeysSwapped multiplies P by the codes of V with groups of By keys in reverse.
-	KeysSwapped
-	// KeysInterleaved multiplies P by the codes of V with groups of By keys read as two halves
+	// keysSwapped multiplies P by the codes of V with groups of By keys in reverse.
+	keysSwapped
+	// keysInterleaved multiplies P by the codes of V with groups of By keys read as two halves
 	// by turns, as registers of an accumulator lie that are not permuted.
-	KeysInterleaved
-	// ColumnsSwapped writes groups of By columns of the output in reverse.
-	ColumnsSwapped
+	keysInterleaved
+	// columnsSwapped writes groups of By columns of the output in reverse.
+	columnsSwapped
 )
 
 // kinds is the table: names, what the kernel does, and where it was seen in public.
@@ -139,68 +140,68 @@ var kinds = [...]struct {
 	None: {name: "none", text: "nothing is wrong"},
 	RescaleDropped: {"rescale-dropped", "O is not rescaled when the maximum grows",
 		[]string{"ROCm/rocm-libraries#7194"}},
-	SumRescaleDropped: {"sum-rescale-dropped",
+	sumRescaleDropped: {"sum-rescale-dropped",
 		"the row sum is not rescaled when the maximum grows", nil},
 	StaleMax: {"stale-max", "P is taken against the maximum before its tile",
 		[]string{"Dao-AILab/flash-attention#2082"}},
-	TileMax: {"tile-max",
+	tileMax: {"tile-max",
 		"P is taken against the maximum of its own tile, not the running " +
 			"one", []string{"ROCm/rocm-libraries#7194"}},
 	MaskedMax: {"masked-max", "the maximum is left at 0 by a first tile without keys",
 		[]string{"Dao-AILab/flash-attention#2082", "Dao-AILab/flash-attention#2174"}},
-	FiniteMax: {"finite-max", "the maximum begins at a number in place of -Inf",
+	finiteMax: {"finite-max", "the maximum begins at a number in place of -Inf",
 		[]string{"flashinfer-ai/flashinfer#4267"}},
 	TailUnmasked: {"tail-unmasked", "the keys that fill the last tile are not masked",
 		[]string{"flashinfer-ai/flashinfer#5090", "Dao-AILab/flash-attention#1745",
 			"Dao-AILab/flash-attention#2374", "vllm-project/vllm#47305"}},
-	LastKeysLost: {"last-keys-lost", "the last keys are left out", nil},
+	lastKeysLost: {"last-keys-lost", "the last keys are left out", nil},
 	RightOff: {"right-off", "the mask ends at another key",
 		[]string{"NVIDIA/cutlass#2336"}},
-	LeftOff: {"left-off", "the window begins at another key", nil},
+	leftOff: {"left-off", "the window begins at another key", nil},
 	TopLeft: {"top-left", "the mask is aligned to the first query and key, not the last",
 		[]string{"Dao-AILab/flash-attention#1778"}},
-	CausalIgnored: {"causal-ignored", "later keys are not masked", nil},
-	WindowIgnored: {"window-ignored", "the window is not applied", nil},
+	causalIgnored: {"causal-ignored", "later keys are not masked", nil},
+	windowIgnored: {"window-ignored", "the window is not applied", nil},
 	ScaleDropped: {"scale-dropped", "scales are not applied",
 		[]string{"vllm-project/vllm#51363", "vllm-project/vllm#42580", "flashinfer-ai/flashinfer#1023"}},
-	ScaleTwice: {"scale-twice", "scales are applied twice",
+	scaleTwice: {"scale-twice", "scales are applied twice",
 		[]string{"vllm-project/vllm#48016"}},
 	ScaleOfHead0: {"scale-of-head-0", "scales of head 0 are read for all heads",
 		[]string{"vllm-project/vllm#53754", "flashinfer-ai/flashinfer#4979"}},
-	ScaleOfNext:         {"scale-of-next", "scales of the next head are read", nil},
-	SoftmaxScaleDropped: {"softmax-scale-dropped", "scores are not scaled", nil},
-	SoftmaxScaleOfValues: {"softmax-scale-of-values",
+	scaleOfNext:         {"scale-of-next", "scales of the next head are read", nil},
+	softmaxScaleDropped: {"softmax-scale-dropped", "scores are not scaled", nil},
+	softmaxScaleOfValues: {"softmax-scale-of-values",
 		"scores are scaled by 1/sqrt of V's dimension, not of K's", nil},
 	SplitMean: {"split-mean", "splits are averaged, without their weights",
 		[]string{"flashinfer-ai/flashinfer#50"}},
-	SplitLost: {"split-lost", "a split is left out of the merge", nil},
-	EmptySplit: {"empty-split", "a split without keys counts in the merge",
+	splitLost: {"split-lost", "a split is left out of the merge", nil},
+	emptySplit: {"empty-split", "a split without keys counts in the merge",
 		[]string{"Dao-AILab/flash-attention#2842", "FlagOpen/FlagGems#5235"}},
 	LSEBase2: {"lse-base-2", "log-sum-exps in base 2 are taken for natural ones",
 		[]string{"vllm-project/vllm#47079", "vllm-project/vllm#52796", "sgl-project/sglang#35045",
 			"sgl-project/sglang#40903"}},
-	LSEReported: {"lse-reported", "log-sum-exps are returned in the other base", nil},
-	OffsetKept:  {"offset-kept", "the lift of P is left in log-sum-exps", nil},
+	lseReported: {"lse-reported", "log-sum-exps are returned in the other base", nil},
+	offsetKept:  {"offset-kept", "the lift of P is left in log-sum-exps", nil},
 	PScaleKept: {"p-scale-kept", "the scale of P is not divided out",
 		[]string{"Dao-AILab/flash-attention#2577"}},
 	PSaturated: {"p-saturated",
 		"P exceeds its format and is cut, as rescaling is put off too " +
 			"long", []string{"Dao-AILab/flash-attention#2577", "Dao-AILab/flash-attention#2694",
 			"Dao-AILab/flash-attention#2716"}},
-	PNotLifted: {"p-not-lifted", "P is not lifted before its cast and underflows",
+	pNotLifted: {"p-not-lifted", "P is not lifted before its cast and underflows",
 		[]string{"ROCm/FlyDSL#1020"}},
-	Unnormalized: {"unnormalized", "the output is not divided by the row sum", nil},
+	unnormalized: {"unnormalized", "the output is not divided by the row sum", nil},
 	HeadModulo: {"head-modulo", "query heads use head h mod KVHeads of K and V",
 		[]string{"PSAL-POSTECH/ONNXim#34", "ekzhang/jax-js#180"}},
 	SinkOmitted: {"sink-omitted", "the sink is left out", []string{"modular/modular#6198"}},
-	SinkPerSplit: {"sink-per-split", "the sink is counted once for every split",
+	sinkPerSplit: {"sink-per-split", "the sink is counted once for every split",
 		[]string{"ROCm/rocm-libraries#12227"}},
-	SinkInLSE:       {"sink-in-lse", "log-sum-exps count the sink", nil},
-	SinkScaled:      {"sink-scaled", "the sink is scaled as a score", nil},
-	SinkBase2:       {"sink-base-2", "the sink is taken for a score in base 2", nil},
-	KeysSwapped:     {"keys-swapped", "V's keys are read in reverse in groups", nil},
-	KeysInterleaved: {"keys-interleaved", "V's keys are read as two halves by turns", nil},
-	ColumnsSwapped:  {"columns-swapped", "columns of the output are in reverse in groups", nil},
+	sinkInLSE:       {"sink-in-lse", "log-sum-exps count the sink", nil},
+	sinkScaled:      {"sink-scaled", "the sink is scaled as a score", nil},
+	sinkBase2:       {"sink-base-2", "the sink is taken for a score in base 2", nil},
+	keysSwapped:     {"keys-swapped", "V's keys are read in reverse in groups", nil},
+	keysInterleaved: {"keys-interleaved", "V's keys are read as two halves by turns", nil},
+	columnsSwapped:  {"columns-swapped", "columns of the output are in reverse in groups", nil},
 }
 
 var kindNames = enum.Enum[Kind]{Type: "Kind", What: "kind of fault", Err: ErrNotHere,
@@ -257,11 +258,11 @@ func (f Fault) String() string {
 	}
 	text := kinds[f.Kind].text
 	switch {
-	case f.Of != NoSide:
+	case f.Of != noSide:
 		text += fmt.Sprintf(" (of %s)", f.Of)
-	case f.Kind == FiniteMax:
+	case f.Kind == finiteMax:
 		text += fmt.Sprintf(" (%v)", f.Factor)
-	case f.Kind == SplitLost:
+	case f.Kind == splitLost:
 		text += fmt.Sprintf(" (split %d)", f.By)
 	case f.By != 0:
 		text += fmt.Sprintf(" (by %d)", f.By)
@@ -287,30 +288,30 @@ func Faults(p *attention.Problem, k Kernel) (all []Fault) {
 func candidates(p *attention.Problem, k Kernel) (all []Fault) {
 	for _, kind := range Kinds() {
 		switch kind {
-		case FiniteMax:
+		case finiteMax:
 			all = append(all, Fault{Kind: kind, Factor: -5e4}, Fault{Kind: kind})
-		case LastKeysLost:
+		case lastKeysLost:
 			all = append(all, Fault{Kind: kind, By: 1})
 			if n := p.Sizes().Keys % k.tile(p.Sizes().Keys); n > 1 {
 				all = append(all, Fault{Kind: kind, By: n})
 			}
-		case RightOff, LeftOff:
+		case RightOff, leftOff:
 			all = append(all, Fault{Kind: kind, By: 1}, Fault{Kind: kind, By: -1})
-		case ScaleDropped, ScaleTwice:
-			all = append(all, Fault{Kind: kind, Of: OfQ}, Fault{Kind: kind, Of: OfK},
+		case ScaleDropped, scaleTwice:
+			all = append(all, Fault{Kind: kind, Of: ofQ}, Fault{Kind: kind, Of: OfK},
 				Fault{Kind: kind, Of: OfV})
-		case ScaleOfHead0, ScaleOfNext:
-			for _, of := range []Side{OfQ, OfK, OfV, OfKV} {
+		case ScaleOfHead0, scaleOfNext:
+			for _, of := range []Side{ofQ, OfK, OfV, OfKV} {
 				all = append(all, Fault{Kind: kind, Of: of})
 			}
-		case SplitLost:
+		case splitLost:
 			for n := range k.filledSplits(p.Sizes().Keys) {
 				all = append(all, Fault{Kind: kind, By: n})
 			}
-		case KeysSwapped, ColumnsSwapped:
+		case keysSwapped, columnsSwapped:
 			all = append(all, Fault{Kind: kind, By: 2}, Fault{Kind: kind, By: 4}, Fault{Kind: kind, By: 8},
 				Fault{Kind: kind, By: 16})
-		case KeysInterleaved:
+		case keysInterleaved:
 			all = append(all, Fault{Kind: kind, By: 4}, Fault{Kind: kind, By: 8}, Fault{Kind: kind, By: 16},
 				Fault{Kind: kind, By: 32})
 		default:

@@ -157,13 +157,13 @@ func TestFaultTable(t *testing.T) {
 
 // TestFaultsThatCannotBe asks for faults of problems and kernels that cannot have them.
 func TestFaultsThatCannotBe(t *testing.T) {
-	p := auditShape{heads: 2, kv: 2, queries: 2, tiles: 1, spread: 1}.problem(16, 32, 32, 1)
+	p := caseShape{heads: 2, kv: 2, queries: 2, tiles: 1, spread: 1}.problem(16, 32, 32, 1)
 	k := Kernel{Tile: 16, P: E4M3}
 	for _, f := range Faults(p, k) {
 		_, err := Inject(context.Background(), p, k, f, Options{})
 		require.NoError(t, err, "%v", f)
 		require.NotContains(t, []Kind{RescaleDropped, TailUnmasked, RightOff, SplitMean, PScaleKept,
-			PNotLifted, HeadModulo, SinkOmitted}, f.Kind)
+			pNotLifted, HeadModulo, SinkOmitted}, f.Kind)
 	}
 	_, err := Inject(context.Background(), p, k, Fault{Kind: SinkOmitted}, Options{})
 	require.ErrorIs(t, err, ErrNotHere)

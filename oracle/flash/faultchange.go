@@ -25,7 +25,7 @@ func (f Fault) change(p *attention.Problem, k Kernel) (change, error) {
 	}
 	q := c.p
 	switch f.Kind {
-	case FiniteMax:
+	case finiteMax:
 		c.k.FirstMax = firstMax(f.Factor)
 	case TailUnmasked:
 		tile := k.tile(s.Keys)
@@ -33,23 +33,23 @@ func (f Fault) change(p *attention.Problem, k Kernel) (change, error) {
 		q.Keys = (s.Keys + tile - 1) / tile * tile
 		q.K = rebuilt(p.K, s.KVHeads, q.Keys, padded(p.K, s.Keys), nil)
 		q.V = rebuilt(p.V, s.KVHeads, q.Keys, padded(p.V, s.Keys), nil)
-	case CausalIgnored:
+	case causalIgnored:
 		q.Mask.Causal = false
-	case WindowIgnored:
+	case windowIgnored:
 		q.Mask.Window = nil
-	case SoftmaxScaleDropped:
+	case softmaxScaleDropped:
 		q.Scale = 1
-	case SoftmaxScaleOfValues:
+	case softmaxScaleOfValues:
 		q.Scale = float32(1 / math.Sqrt(float64(s.ValueDim)))
 	case LSEBase2:
 		if k.splits() == 1 {
 			c.k.Base2 = !k.Base2
 		}
-	case LSEReported:
+	case lseReported:
 		c.k.Base2 = !k.Base2
 	case PSaturated:
 		c.k.Threshold = saturating(k)
-	case PNotLifted:
+	case pNotLifted:
 		c.k.Offset = 0
 	case HeadModulo:
 		modulo := func(o attention.Operand) attention.Operand {
@@ -62,22 +62,22 @@ func (f Fault) change(p *attention.Problem, k Kernel) (change, error) {
 		q.K, q.V = modulo(p.K), modulo(p.V)
 	case SinkOmitted:
 		q.Sinks = nil
-	case SinkScaled, SinkBase2:
+	case sinkScaled, sinkBase2:
 		factor := p.SoftmaxScale()
-		if f.Kind == SinkBase2 {
+		if f.Kind == sinkBase2 {
 			factor = ln2
 		}
 		q.Sinks = make([]float32, len(p.Sinks))
 		for h, x := range p.Sinks {
 			q.Sinks[h] = x * factor
 		}
-	case ScaleDropped, ScaleTwice, ScaleOfHead0, ScaleOfNext:
+	case ScaleDropped, scaleTwice, ScaleOfHead0, scaleOfNext:
 		return c, f.changeScales(q)
-	case KeysSwapped, KeysInterleaved:
+	case keysSwapped, keysInterleaved:
 		_, tokens, _ := p.V.Dims()
 		q.V = rebuilt(p.V, s.KVHeads, tokens, f.permuted(tokens, s.Keys), nil)
-	case ColumnsSwapped:
-		q.V = columnsSwapped(p.V, f.By)
+	case columnsSwapped:
+		q.V = swapColumns(p.V, f.By)
 	}
 	return c, nil
 }
@@ -90,40 +90,40 @@ func (f Fault) lacks(p *attention.Problem, k Kernel, s attention.Sizes) string {
 		why   string
 	}{
 		RescaleDropped:    {s.Keys <= tile, "there is one tile"},
-		SumRescaleDropped: {s.Keys <= tile, "there is one tile"},
+		sumRescaleDropped: {s.Keys <= tile, "there is one tile"},
 		StaleMax:          {s.Keys <= tile, "there is one tile"},
-		TileMax:           {s.Keys <= tile, "there is one tile"},
+		tileMax:           {s.Keys <= tile, "there is one tile"},
 		MaskedMax:         {s.Keys <= tile || p.Mask == (attention.Mask{}), "no tile is masked"},
-		FiniteMax:         {k.FirstMax != 0, "the maximum begins at a number"},
+		finiteMax:         {k.FirstMax != 0, "the maximum begins at a number"},
 		TailUnmasked:      {s.Keys%tile == 0, "the last tile is full"},
-		LastKeysLost:      {f.By < 1 || f.By >= s.Keys, "there are no such keys"},
+		lastKeysLost:      {f.By < 1 || f.By >= s.Keys, "there are no such keys"},
 		RightOff:          {!ends(p.Mask), "the mask does not end before the last key"},
-		LeftOff: {p.Mask.Window == nil || p.Mask.Window.Left < 0,
+		leftOff: {p.Mask.Window == nil || p.Mask.Window.Left < 0,
 			"there is no window to the left"},
 		TopLeft: {p.Mask == (attention.Mask{}) || s.Queries == s.Keys,
 			"the mask has one alignment"},
-		CausalIgnored:        {!p.Mask.Causal, "the mask is not causal"},
-		WindowIgnored:        {p.Mask.Window == nil, "there is no window"},
-		SoftmaxScaleDropped:  {p.SoftmaxScale() == 1, "the softmax's scale is 1"},
-		SoftmaxScaleOfValues: {s.Dim == s.ValueDim || s.ValueDim == 0, "K and V have one dimension"},
+		causalIgnored:        {!p.Mask.Causal, "the mask is not causal"},
+		windowIgnored:        {p.Mask.Window == nil, "there is no window"},
+		softmaxScaleDropped:  {p.SoftmaxScale() == 1, "the softmax's scale is 1"},
+		softmaxScaleOfValues: {s.Dim == s.ValueDim || s.ValueDim == 0, "K and V have one dimension"},
 		SplitMean:            {splits == 1, "there is one split"},
-		SplitLost:            {splits == 1 || f.By < 0 || f.By >= splits, "there is no such split"},
-		EmptySplit:           {splits == 1, "there is one split"},
-		LSEReported:          {splits == 1, "there is one split: it is the same as lse-base-2"},
+		splitLost:            {splits == 1 || f.By < 0 || f.By >= splits, "there is no such split"},
+		emptySplit:           {splits == 1, "there is one split"},
+		lseReported:          {splits == 1, "there is one split: it is the same as lse-base-2"},
 		LSEBase2:             {splits > 1 && k.Base2, "log-sum-exps are in base 2"},
-		OffsetKept:           {k.Offset == 0, "P is not lifted"},
+		offsetKept:           {k.Offset == 0, "P is not lifted"},
 		PScaleKept:           {k.pScale() == 1, "P has no scale"},
 		PSaturated:           {saturating(k) <= k.Threshold, "P cannot saturate"},
-		PNotLifted:           {k.Offset == 0, "P is not lifted"},
+		pNotLifted:           {k.Offset == 0, "P is not lifted"},
 		HeadModulo:           {s.KVHeads == 1 || s.KVHeads == s.Heads, "heads are not grouped"},
 		SinkOmitted:          {p.Sinks == nil, "there are no sinks"},
-		SinkPerSplit:         {p.Sinks == nil || splits == 1, "there are no sinks or splits"},
-		SinkInLSE:            {p.Sinks == nil, "there are no sinks"},
-		SinkScaled:           {p.Sinks == nil, "there are no sinks"},
-		SinkBase2:            {p.Sinks == nil, "there are no sinks"},
-		KeysSwapped:          {f.By < 2 || s.Keys < 2, "there are no groups of keys"},
-		KeysInterleaved:      {f.By < 4 || f.By%2 != 0 || s.Keys < 4, "there are no groups of keys"},
-		ColumnsSwapped:       {f.By < 2 || s.ValueDim < 2, "there are no groups of columns"},
+		sinkPerSplit:         {p.Sinks == nil || splits == 1, "there are no sinks or splits"},
+		sinkInLSE:            {p.Sinks == nil, "there are no sinks"},
+		sinkScaled:           {p.Sinks == nil, "there are no sinks"},
+		sinkBase2:            {p.Sinks == nil, "there are no sinks"},
+		keysSwapped:          {f.By < 2 || s.Keys < 2, "there are no groups of keys"},
+		keysInterleaved:      {f.By < 4 || f.By%2 != 0 || s.Keys < 4, "there are no groups of keys"},
+		columnsSwapped:       {f.By < 2 || s.ValueDim < 2, "there are no groups of columns"},
 	}
 	if c := cases[f.Kind]; c.lacks {
 		return c.why
@@ -151,7 +151,7 @@ func (f Fault) changeScales(p *attention.Problem) error {
 	for _, side := range []struct {
 		o  *attention.Operand
 		is bool
-	}{{&p.Q, f.Of == OfQ}, {&p.K, f.Of == OfK || f.Of == OfKV}, {&p.V, f.Of == OfV || f.Of == OfKV}} {
+	}{{&p.Q, f.Of == ofQ}, {&p.K, f.Of == OfK || f.Of == OfKV}, {&p.V, f.Of == OfV || f.Of == OfKV}} {
 		if !side.is || side.o.Codes == nil {
 			continue
 		}
@@ -167,11 +167,11 @@ func (f Fault) changeScales(p *attention.Problem) error {
 			if side.o != &p.V {
 				scale = func(int, int, float32) float32 { return 1 }
 			}
-		case ScaleTwice:
+		case scaleTwice:
 			scale = func(_, _ int, s float32) float32 { return s * s }
 		case ScaleOfHead0:
 			read = func(h, t int) (int, int) { return h*tokens + t, t }
-		case ScaleOfNext:
+		case scaleOfNext:
 			read = func(h, t int) (int, int) { return h*tokens + t, (h+1)%heads*tokens + t }
 		}
 		was := *side.o
@@ -229,7 +229,7 @@ func (f Fault) permuted(tokens, keys int) func(h, t int) (int, int) {
 		size := min(f.By, keys-group)
 		at := t - group
 		switch {
-		case f.Kind == KeysSwapped:
+		case f.Kind == keysSwapped:
 			at = size - 1 - at
 		case size == f.By:
 			at = at/2 + at%2*(size/2)
@@ -289,8 +289,8 @@ func rebuilt(o attention.Operand, heads, tokens int, read func(h, t int) (codes,
 	return attention.Operand{Codes: r}
 }
 
-// columnsSwapped reads groups of columns of V in reverse.
-func columnsSwapped(o attention.Operand, by int) attention.Operand {
+// swapColumns reads groups of columns of V in reverse.
+func swapColumns(o attention.Operand, by int) attention.Operand {
 	heads, tokens, dim := o.Dims()
 	r := rebuilt(o, heads, tokens, func(h, t int) (int, int) { return h*tokens + t, h*tokens + t },
 		nil)

@@ -14,7 +14,7 @@ func (m *model) kept(i int) (lo, hi int) {
 	switch m.fault.Kind {
 	case RightOff:
 		right = m.fault.By
-	case LeftOff:
+	case leftOff:
 		left = m.fault.By
 	case TopLeft:
 		left = m.s.Queries - keys
@@ -22,7 +22,7 @@ func (m *model) kept(i int) (lo, hi int) {
 	}
 	lo, _ = m.p.Mask.Range(i+left, m.s.Queries, keys)
 	_, hi = m.p.Mask.Range(i+right, m.s.Queries, keys)
-	if m.fault.Kind == LastKeysLost {
+	if m.fault.Kind == lastKeysLost {
 		hi = min(hi, keys-m.fault.By)
 	}
 	return min(lo, hi), hi
@@ -64,7 +64,7 @@ func (w *worker) pMax(s *state, before float32, a, b int) float32 {
 	switch {
 	case w.m.fault.Kind == StaleMax && before != low32:
 		return before
-	case w.m.fault.Kind == TileMax:
+	case w.m.fault.Kind == tileMax:
 		top := low32
 		for j := a; j < b; j++ {
 			top = max(top, w.height(j))
@@ -84,7 +84,7 @@ func (m *model) rescales(alpha float32) float32 {
 
 // rescalesSum is what l is multiplied by.
 func (m *model) rescalesSum(alpha float32) float32 {
-	if m.fault.Kind == SumRescaleDropped {
+	if m.fault.Kind == sumRescaleDropped {
 		return 1
 	}
 	return alpha
@@ -92,14 +92,14 @@ func (m *model) rescalesSum(alpha float32) float32 {
 
 // splitSink is the sink that a split takes in, mergeSink that which their merge does.
 func (m *model) splitSink(h int) *float32 {
-	if m.fault.Kind == SinkPerSplit {
+	if m.fault.Kind == sinkPerSplit {
 		return m.sink(h)
 	}
 	return nil
 }
 
 func (m *model) mergeSink(h int) *float32 {
-	if m.fault.Kind == SinkPerSplit {
+	if m.fault.Kind == sinkPerSplit {
 		return nil
 	}
 	return m.sink(h)
@@ -107,12 +107,12 @@ func (m *model) mergeSink(h int) *float32 {
 
 // sinkInLSE says that log-sum-exps count the sink.
 func (m *model) sinkInLSE() bool {
-	return m.fault.Kind == SinkPerSplit || m.fault.Kind == SinkInLSE
+	return m.fault.Kind == sinkPerSplit || m.fault.Kind == sinkInLSE
 }
 
 // taken is what is taken out of a log-sum-exp of what the offset has lifted.
 func (m *model) taken(offset float32) float32 {
-	if m.fault.Kind == OffsetKept {
+	if m.fault.Kind == offsetKept {
 		return 0
 	}
 	return offset
@@ -120,7 +120,7 @@ func (m *model) taken(offset float32) float32 {
 
 // divisor is what O is divided by.
 func (m *model) divisor(l float32) float32 {
-	if m.fault.Kind == Unnormalized {
+	if m.fault.Kind == unnormalized {
 		return 1
 	}
 	return l
@@ -131,9 +131,9 @@ func (m *model) misread(s *state, n int) {
 	switch {
 	case m.fault.Kind == LSEBase2:
 		s.lse2 = float32(s.lse2 * log2E)
-	case m.fault.Kind == EmptySplit && !s.any:
+	case m.fault.Kind == emptySplit && !s.any:
 		s.lse2 = 0
-	case m.fault.Kind == SplitLost && n == m.fault.By:
+	case m.fault.Kind == splitLost && n == m.fault.By:
 		s.lse2 = low32
 	}
 }

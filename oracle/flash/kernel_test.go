@@ -179,7 +179,7 @@ func TestInstructionsAreModels(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 9))
 	p := &attention.Problem{Q: bell(r, 1, 1, 96), K: bell(r, 1, 70, 96), V: bell(r, 1, 70, 1),
 		Scale: 0.01}
-	k := FlashAttention3()
+	k := flashAttention3()
 	k.Tile, k.Scores.Frame = 32, Separate
 	got, err := Predict(t.Context(), p, k, Options{Trace: &Place{}})
 	require.NoError(t, err)

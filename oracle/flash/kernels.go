@@ -20,8 +20,8 @@ func Octavo(p attention.PFormat, splits int) Kernel {
 	return k
 }
 
-// FlashAttention3 is the FP8 forward pass of FlashAttention-3 on Hopper.
-func FlashAttention3() Kernel {
+// flashAttention3 is the FP8 forward pass of FlashAttention-3 on Hopper.
+func flashAttention3() Kernel {
 	core := Product{Order: Instruction, Model: oracle.HopperWGMMA()}
 	carried := core
 	carried.Carry = true
@@ -34,9 +34,9 @@ func FlashAttention3() Kernel {
 			"lg2.approx are taken as correctly rounded"}
 }
 
-// FlashAttention4 is the FP8 forward pass of FlashAttention-4 on Blackwell with an offset
+// flashAttention4 is the FP8 forward pass of FlashAttention-4 on Blackwell with an offset
 // and a threshold: 8 and 0 now, formerly 8 and 4, 8 and 0.75, and 4 and 4.
-func FlashAttention4(offset, threshold float32) Kernel {
+func flashAttention4(offset, threshold float32) Kernel {
 	core := Product{Order: Instruction, Model: oracle.BlackwellTCGen05()}
 	carried := core
 	carried.Carry = true
@@ -56,7 +56,7 @@ func named(name string, k Kernel) Kernel {
 }
 
 func flashAttention4BF16() Kernel {
-	k := FlashAttention4(0, 8)
+	k := flashAttention4(0, 8)
 	k.Name, k.P = "fa4-bf16", BFloat16
 	model := oracle.Blackwell(oracle.BF16)
 	k.Scores.Product.Model, k.Values.Model = model, model
@@ -67,7 +67,7 @@ func flashAttention4BF16() Kernel {
 }
 
 func flashInfer() Kernel {
-	k := FlashAttention3()
+	k := flashAttention3()
 	k.Name, k.Tile, k.Offset, k.PScale = "flashinfer-hopper", 128, 0, 448
 	k.Scores.Scaling, k.Scores.Frame, k.Ending, k.Base2 = FoldedLeft, Raw, Quotient, true
 	k.Evidence = "attention_updater.cuh and variants.cuh of FlashInfer (Hopper); ex2.approx and " +
@@ -101,8 +101,8 @@ func sage2() Kernel {
 func Kernels() []Kernel {
 	return []Kernel{
 		Octavo(attention.PBFloat16, 1), Octavo(attention.PE4M3, 1), Octavo(attention.PE5M2, 1),
-		FlashAttention3(), FlashAttention4(8, 0), named("fa4-8-4", FlashAttention4(8, 4)),
-		named("fa4-8-0.75", FlashAttention4(8, 0.75)), named("fa4-4-4", FlashAttention4(4, 4)),
+		flashAttention3(), flashAttention4(8, 0), named("fa4-8-4", flashAttention4(8, 4)),
+		named("fa4-8-0.75", flashAttention4(8, 0.75)), named("fa4-4-4", flashAttention4(4, 4)),
 		flashAttention4BF16(), flashInfer(), flashMLA(), sage2(),
 	}
 }

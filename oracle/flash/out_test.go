@@ -25,7 +25,7 @@ func TestOutputsThatAreRounded(t *testing.T) {
 		k := plain
 		k.Out = cast
 		require.Equal(t, cast, k.Claim().Out)
-		for _, c := range auditCases[:5] {
+		for _, c := range kernelCases[:5] {
 			p := c.shape.problem(16, 32, 16, 1)
 			whole, err := Predict(ctx, p, plain, Options{})
 			require.NoError(t, err)
@@ -62,8 +62,8 @@ func TestOutputsThatAreRounded(t *testing.T) {
 				}
 			}
 		}
-		p := auditCases[3].shape.problem(16, 32, 16, 1)
-		for _, f := range []Fault{{Kind: SplitMean}, {Kind: TopLeft}, {Kind: SinkPerSplit},
+		p := kernelCases[3].shape.problem(16, 32, 16, 1)
+		for _, f := range []Fault{{Kind: SplitMean}, {Kind: TopLeft}, {Kind: sinkPerSplit},
 			{Kind: ScaleDropped, Of: OfV}} {
 			got, err := Inject(ctx, p, k, f, Options{})
 			require.NoError(t, err)

@@ -33,7 +33,7 @@ func floatModels(t *testing.T, table *modelTable) {
 			require.Equal(t, k, same)
 			require.True(t, r.Described)
 			require.Equal(t, []int{m.L, m.F, m.Keep, promote}, []int{r.Measured.Fused, r.Measured.Aligned, r.Measured.Result, r.Measured.Chain})
-			require.Equal(t, TowardZero, r.Measured.AlignedRounding)
+			require.Equal(t, towardZero, r.Measured.AlignedRounding)
 			require.True(t, r.Measured.Carried)
 			for _, n := range r.Neighbours {
 				require.True(t, n.Differ > 0 || n.Change == "Keep = 22" && m.F < 22, "%v: %s", m, n.Change)
@@ -112,11 +112,11 @@ func TestOld(t *testing.T) {
 					case c.Old == oldStep:
 						require.Equal(t, oldStep, r.Measured.Old)
 						require.Equal(t, m.F, r.Measured.OldBits)
-						require.Equal(t, TowardZero, r.Measured.OldRounding)
+						require.Equal(t, towardZero, r.Measured.OldRounding)
 					default:
 						require.Equal(t, c.Old, r.Measured.Old)
 						require.Equal(t, 23, r.Measured.OldBits)
-						require.Equal(t, NearestEven, r.Measured.OldRounding)
+						require.Equal(t, nearestEven, r.Measured.OldRounding)
 					}
 				}
 			}

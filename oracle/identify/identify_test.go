@@ -220,8 +220,8 @@ func TestSignsOfZero(t *testing.T) {
 func TestRoundings(t *testing.T) {
 	const bits = 9
 	for how, round := range map[Rounding]func(float64) float64{
-		TowardZero: math.Trunc, NearestEven: math.RoundToEven, NearestAway: math.Round, Down: math.Floor, Up: math.Ceil,
-		NoRounding: nil,
+		towardZero: math.Trunc, nearestEven: math.RoundToEven, nearestAway: math.Round, downward: math.Floor, upward: math.Ceil,
+		noRounding: nil,
 	} {
 		var l ladder
 		for v, x := range variants {
@@ -342,7 +342,7 @@ func TestPromotion(t *testing.T) {
 	p := setup(t, Setup{K: 256})
 	r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.HopperMMA(), Promote: 64, Scales: oracle.AThenB}, true), Float32)
 	require.Equal(t, []int{32, 64, 23}, []int{r.Measured.Chain, r.Measured.Outer, r.Measured.Promoted})
-	require.Equal(t, NearestEven, r.Measured.PromotedRounding)
+	require.Equal(t, nearestEven, r.Measured.PromotedRounding)
 	require.Len(t, r.Kernels, 1)
 	require.True(t, r.Described)
 }
@@ -364,7 +364,7 @@ func TestNVFP4(t *testing.T) {
 	r = identify(t, p, newCandidate(oracle.Kernel{Model: m}, false), Float32)
 	require.Empty(t, r.Kernels)
 	require.Equal(t, []int{64, 30, 20}, []int{r.Measured.Fused, r.Measured.Aligned, r.Measured.Result})
-	require.Equal(t, TowardZero, r.Measured.AlignedRounding)
+	require.Equal(t, towardZero, r.Measured.AlignedRounding)
 }
 
 // TestControls has answers of what is no tensor core.

@@ -106,7 +106,7 @@ func (p *Probes) measure(a *Answers) (m Measured) {
 		_, n, _ := old.Size()
 		m.Old, m.OldBits, m.OldRounding = p.old.read(a.C[old.Name], n, s.inner)
 		if m.Old == oldEnd && a.Type != Float32 {
-			m.OldBits, m.OldRounding = -1, NoRounding
+			m.OldBits, m.OldRounding = -1, noRounding
 		}
 	}
 	if scales := p.Product("scales"); scales != nil {
@@ -125,7 +125,7 @@ func (m *Measured) terms(s *structure, relations []relation, width int) {
 		m.Fused = s.fused * width
 		m.Aligned, m.AlignedRounding = r.bits[0], r.how[0]
 		if !same(r.bits[:]) || !same(r.how[:]) {
-			m.AlignedRounding = OtherRounding
+			m.AlignedRounding = otherRounding
 		}
 		m.Normalized = r.square >= 0 && r.square < r.bits[0]
 		break
@@ -203,8 +203,8 @@ func (m *Measured) kernel(s Setup, steps [][]int) (oracle.Kernel, bool) {
 	if k.Model.Keep < 0 {
 		k.Model.Keep = most
 	}
-	if s.NVFP4 || m.Odd > 0 || m.Chain < 0 || m.Outer < 0 || m.AlignedRounding != TowardZero || m.Fused < 2 || m.Normalized ||
-		m.ResultRounding != TowardZero && m.ResultRounding != NoRounding {
+	if s.NVFP4 || m.Odd > 0 || m.Chain < 0 || m.Outer < 0 || m.AlignedRounding != towardZero || m.Fused < 2 || m.Normalized ||
+		m.ResultRounding != towardZero && m.ResultRounding != noRounding {
 		return k, false
 	}
 	k.Model.Float = s.Float

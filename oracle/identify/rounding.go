@@ -119,32 +119,32 @@ type Rounding uint8
 
 // Roundings.
 const (
-	NoRounding  Rounding = iota // nothing was seen to be lost
-	TowardZero                  // truncation of magnitudes
-	NearestEven                 // to nearest, ties to even
-	NearestAway                 // to nearest, ties away from zero
-	Down                        // toward minus infinity
-	Up                          // toward infinity
-	ZeroOrEven                  // TowardZero or NearestEven: the probes do not say which
-	OtherRounding
+	noRounding  Rounding = iota // nothing was seen to be lost
+	towardZero                  // truncation of magnitudes
+	nearestEven                 // to nearest, ties to even
+	nearestAway                 // to nearest, ties away from zero
+	downward                    // toward minus infinity
+	upward                      // toward infinity
+	zeroOrEven                  // towardZero or nearestEven: the probes do not say which
+	otherRounding
 )
 
 // kept is the number of fraction bits after which a ladder loses bits, below a unit, and
-// how. Where nothing is lost it is that of the least product, and NoRounding.
+// how. Where nothing is lost it is that of the least product, and noRounding.
 func (l *ladder) kept() (bits int, r Rounding) {
 	for d := range l[0] {
 		if l[0][d] != math.Ldexp(1, -d) || l[2][d] != -math.Ldexp(1, -d) {
 			return d - 1, l.rounding(d)
 		}
 	}
-	return len(l[0]) - 1, NoRounding
+	return len(l[0]) - 1, noRounding
 }
 
 // rounding tells how 1, 1.5, -1 and -1.5 halves of the last place d-1 are rounded.
 func (l *ladder) rounding(d int) Rounding {
-	found := OtherRounding
+	found := otherRounding
 	for r, want := range map[Rounding][4]float64{
-		TowardZero: {0, 0, 0, 0}, NearestEven: {0, 1, 0, -1}, NearestAway: {1, 1, -1, -1}, Down: {0, 0, -1, -1}, Up: {1, 1, 0, 0},
+		towardZero: {0, 0, 0, 0}, nearestEven: {0, 1, 0, -1}, nearestAway: {1, 1, -1, -1}, downward: {0, 0, -1, -1}, upward: {1, 1, 0, 0},
 	} {
 		fits := true
 		for v := range l {
@@ -152,10 +152,10 @@ func (l *ladder) rounding(d int) Rounding {
 			fits = fits && (got == want[v] || math.IsNaN(got) && v%2 == 1)
 		}
 		switch {
-		case fits && found == OtherRounding:
+		case fits && found == otherRounding:
 			found = r
 		case fits:
-			found = ZeroOrEven // the only two that agree in ties
+			found = zeroOrEven // the only two that agree in ties
 		}
 	}
 	return found
@@ -248,10 +248,10 @@ func (o *outputProbes) read(c []float32, n int) (bits [3]int, how Rounding) {
 		}
 	}
 	switch both {
-	case [2]Rounding{Down, Up}:
-		return bits, TowardZero
+	case [2]Rounding{downward, upward}:
+		return bits, towardZero
 	case [2]Rounding{both[0], both[0]}:
 		return bits, both[0]
 	}
-	return bits, OtherRounding
+	return bits, otherRounding
 }

@@ -26,7 +26,7 @@ func TestControls(t *testing.T) {
 	options := oracle.Options{Bias: bias, Accumulate: true}
 	require.NoError(t, oracle.Exact(t.Context(), exact, a, b, options))
 	for _, dequantized := range []bool{false, true} {
-		o := Options{Rate: Rate, Bias: bias, Accumulation: oracle.Accumulation{Dequantized: dequantized}}
+		o := Options{Rate: defaultRate, Bias: bias, Accumulation: oracle.Accumulation{Dequantized: dequantized}}
 		p, err := newPopulation(t.Context(), old, a, b, &o)
 		require.NoError(t, err)
 		bound := make([]float64, 99)
@@ -60,7 +60,7 @@ func TestControl(t *testing.T) {
 	require.Equal(t, []float64{14, 1, 0}, s.tests[0].lambda)
 	require.Equal(t, []float64{20}, s.tests[1].lambda)
 	require.Equal(t, []float64{17}, s.tests[2].lambda)
-	for i, x := range s.report(Rate).Tests {
+	for i, x := range s.report(defaultRate).Tests {
 		require.False(t, x.Void, x.Name)
 		require.True(t, x.Alarm, x.Name)
 		require.Equal(t, s.tests[i].lambda[0], float64(x.Score))
@@ -70,7 +70,7 @@ func TestControl(t *testing.T) {
 	s = scoresOf([]float64{20, 3, 3}, 20)
 	s.control(scoresOf([]float64{8, 1, 1}, 5.4))
 	s.control(scoresOf([]float64{0, 0, 0}, 0))
-	r := s.report(Rate)
+	r := s.report(defaultRate)
 	require.False(t, r.Alarm)
 	for i, x := range r.Tests {
 		require.Equal(t, i > 0, x.Void, x.Name)
@@ -98,7 +98,7 @@ func TestTestsShareTheRate(t *testing.T) {
 // TestAllOfC demands that a part which is the whole is named so.
 func TestAllOfC(t *testing.T) {
 	a, b := normalPair(10, 12, 64, tensor.Block{}, 5, 6)
-	p, err := newPopulation[float32](t.Context(), nil, a, b, &Options{Rate: Rate})
+	p, err := newPopulation[float32](t.Context(), nil, a, b, &Options{Rate: defaultRate})
 	require.NoError(t, err)
 	parts := p.parts(make([]float64, 120))
 	require.Equal(t, "a bias in the 1x12 at (9, 0)", parts.where(2*9))

@@ -223,7 +223,7 @@ func testHonest(t *testing.T, first int, few bool) {
 	case testutil.Full():
 		products = 10000
 	}
-	rates := [...]float64{0.1, 0.01, 0.001, Rate}
+	rates := [...]float64{0.1, 0.01, 0.001, defaultRate}
 	var alarms [len(rates)]int
 	var smallest float64 = 1
 	tests := map[string]*scoresOf{}
@@ -258,7 +258,7 @@ func testHonest(t *testing.T, first int, few bool) {
 				s = &scoresOf{least: 1}
 				tests[x.Name] = s
 			}
-			s.scores = append(s.scores, float64(x.Score)/limit(x.Statistics, Rate))
+			s.scores = append(s.scores, float64(x.Score)/limit(x.Statistics, defaultRate))
 			s.least = min(s.least, float64(x.P))
 			if x.Void {
 				s.void++
@@ -272,7 +272,7 @@ func testHonest(t *testing.T, first int, few bool) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		s := tests[name]
 		t.Logf("%-12s score, of the limit at %v: median %.2f, 9 in 10 %.2f, 99 in 100 %.2f, 999 in 1000 %.2f, all %.2f; the smallest probability %.2g; void %d of %d",
-			name, Rate, s.quantile(0.5), s.quantile(0.9), s.quantile(0.99), s.quantile(0.999), s.quantile(1), s.least, s.void, len(s.scores))
+			name, defaultRate, s.quantile(0.5), s.quantile(0.9), s.quantile(0.99), s.quantile(0.999), s.quantile(1), s.least, s.void, len(s.scores))
 	}
 	for i, rate := range rates[:3] {
 		expected := rate * float64(products)

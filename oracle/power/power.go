@@ -13,8 +13,8 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Rate is the rate of false alarms where the options name none.
-const Rate = 1e-6
+// defaultRate is the rate of false alarms where the options name none.
+const defaultRate = 1e-6
 
 // ErrRefused is of a result that can not be judged: the claim is of directed rounding, K is
 // too large for the analysis, or scales are so extreme that a sum could
@@ -27,7 +27,7 @@ type Options struct {
 	// with Truncated there is [ErrRefused].
 	Accumulation oracle.Accumulation
 	Bias         []float32 // of length N, or nil
-	Rate         float64   // of false alarms, over 0 and below 1; 0 means [Rate]
+	Rate         float64   // of false alarms, over 0 and below 1; 0 means 1e-6
 
 	Workers  int // goroutines at most; 0 means GOMAXPROCS
 	Progress progress.Reporter
@@ -101,7 +101,7 @@ func (t *Test) String() string {
 // [oracle.Exact], three times as long where there is a suspicion.
 func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, o Options) (*Report, error) {
 	if o.Rate == 0 {
-		o.Rate = Rate
+		o.Rate = defaultRate
 	}
 	if !(o.Rate > 0 && o.Rate < 1) {
 		return nil, fmt.Errorf("power: rate of false alarms %v: want one over 0 and below 1", o.Rate)

@@ -191,10 +191,10 @@ func TestShrinking(t *testing.T) {
 		shared: []float64{0.5, 0.25, 8}, ties: &ties{step: []float64{-3, 2, 0}, near: [][]int{{0, 1}}},
 	}
 	const all = 11.
-	x := float64(p.shrinking(nil, &norms{all: all}, Rate).Least)
+	x := float64(p.shrinking(nil, &norms{all: all}, defaultRate).Least)
 	const signal = 150. + 125
 	const allowed = 0.75 + 5 // a tie is 3 toward zero, another 2
 	const steps = 150*3 + 125*2
-	lambda := math.Sqrt(2*math.Log(2*8*2/Rate)) + 2.33
+	lambda := math.Sqrt(2*math.Log(2*8*2/defaultRate)) + 2.33
 	require.InEpsilon(t, lambda*math.Sqrt(all+x*steps), x*signal-allowed, 1e-12)
 }

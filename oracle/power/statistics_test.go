@@ -278,7 +278,7 @@ func testStatistics[T gemm.Output](t *testing.T) {
 			a.Codes[r.IntN(len(a.Codes))] = byte(1 + r.IntN(7))
 			b.Codes[r.IntN(len(b.Codes))] = byte(1 + r.IntN(3))
 		}
-		o := Options{Rate: Rate, Accumulation: oracle.Accumulation{Dequantized: i%3 == 2}}
+		o := Options{Rate: defaultRate, Accumulation: oracle.Accumulation{Dequantized: i%3 == 2}}
 		var old []T
 		if i%5 == 3 {
 			o.Bias, old = make([]float32, 18), make([]T, 20*18)

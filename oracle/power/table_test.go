@@ -41,7 +41,7 @@ type bench[T gemm.Output] struct {
 func newBench[T gemm.Output](t *testing.T, a, b *tensor.Tensor) *bench[T] {
 	h := &bench[T]{t: t, a: a, b: b, honest: octavo[T](t, a, b)}
 	var err error
-	o := Options{Rate: Rate}
+	o := Options{Rate: defaultRate}
 	h.population, err = newPopulation[T](t.Context(), nil, a, b, &o)
 	require.NoError(t, err)
 	h.bound = make([]float64, len(h.honest))
@@ -51,10 +51,10 @@ func newBench[T gemm.Output](t *testing.T, a, b *tensor.Tensor) *bench[T] {
 
 // measure is [Measure], of many results.
 func (h *bench[T]) measure(c []T) *Report {
-	o := Options{Rate: Rate}
+	o := Options{Rate: defaultRate}
 	s, err := newScores(h.t.Context(), h.population, c, &o)
 	require.NoError(h.t, err)
-	if s.suspicious(Rate) {
+	if s.suspicious(defaultRate) {
 		if h.known == nil {
 			for _, control := range controls[T](false) {
 				c, err := control(h.t.Context(), h.population, nil, &o)
@@ -68,7 +68,7 @@ func (h *bench[T]) measure(c []T) *Report {
 			s.control(known)
 		}
 	}
-	return s.report(Rate)
+	return s.report(defaultRate)
 }
 
 // take counts a result.

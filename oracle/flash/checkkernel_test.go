@@ -25,10 +25,10 @@ func runs(k Kernel, f Fault) Run {
 	}
 }
 
-// small are sizes at which an audit is fast.
-var small = AuditOptions{Dim: 32, ValueDim: 16}
+// small are sizes at which CheckKernel is fast.
+var small = CheckOptions{Dim: 32, ValueDim: 16}
 
-func TestAuditNamesFaults(t *testing.T) {
+func TestCheckKernelNamesFaults(t *testing.T) {
 	plain := Kernel{Tile: 16, Offset: 8, P: E4M3}
 	split, scaled := plain, plain
 	split.Splits, scaled.PScale, scaled.Offset = 3, 448, 0
@@ -45,25 +45,25 @@ func TestAuditNamesFaults(t *testing.T) {
 		{scaled, Fault{Kind: PScaleKept}},
 		{split, Fault{Kind: LSEBase2}},
 		{plain, Fault{Kind: HeadModulo}},
-		{split, Fault{Kind: SinkPerSplit}},
+		{split, Fault{Kind: sinkPerSplit}},
 
 		{plain, Fault{Kind: MaskedMax}}, // and more
 		{plain, Fault{Kind: ScaleDropped, Of: OfV}},
-		{plain, Fault{Kind: ScaleTwice, Of: OfQ}},
+		{plain, Fault{Kind: scaleTwice, Of: ofQ}},
 		{plain, Fault{Kind: ScaleOfHead0, Of: OfKV}},
-		{split, Fault{Kind: EmptySplit}},
+		{split, Fault{Kind: emptySplit}},
 		{plain, Fault{Kind: RightOff, By: 1}},
 		{plain, Fault{Kind: PSaturated}},
-		{plain, Fault{Kind: PNotLifted}},
+		{plain, Fault{Kind: pNotLifted}},
 		{plain, Fault{Kind: LSEBase2}},
 		{plain, Fault{Kind: SinkOmitted}},
-		{plain, Fault{Kind: FiniteMax, Factor: -5e4}},
-		{plain, Fault{Kind: KeysSwapped, By: 2}},
+		{plain, Fault{Kind: finiteMax, Factor: -5e4}},
+		{plain, Fault{Kind: keysSwapped, By: 2}},
 	} {
 		if testing.Short() && i >= 10 {
 			break
 		}
-		a, err := RunAudit(context.Background(), runs(test.k, test.f), test.k, small)
+		a, err := CheckKernel(context.Background(), runs(test.k, test.f), test.k, small)
 		require.NoError(t, err)
 		require.False(t, a.OK(), "%v", test.f)
 		require.NotEmpty(t, a.Faults, "%v", test.f)
@@ -72,31 +72,31 @@ func TestAuditNamesFaults(t *testing.T) {
 	}
 }
 
-func TestAuditAccusesNoHonestKernel(t *testing.T) {
+func TestCheckKernelAccusesNoHonestKernel(t *testing.T) {
 	names := []string{"exact", "scaled P", "canonical", "promoted", "polynomial"}
 	for name, k := range honest {
 		if testing.Short() && !slices.Contains(names, name) {
 			continue
 		}
-		a, err := RunAudit(context.Background(), runs(k, Fault{}), k, small)
+		a, err := CheckKernel(context.Background(), runs(k, Fault{}), k, small)
 		require.NoError(t, err)
 		require.True(t, a.OK(), "%s: %s", name, a)
 		require.Equal(t, "nothing is wrong in 10 problems\n", a.String())
 	}
 }
 
-func TestAuditAccusesNoNamedKernel(t *testing.T) {
+func TestCheckKernelAccusesNoNamedKernel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds")
 	}
 	for _, k := range Kernels() {
-		a, err := RunAudit(context.Background(), runs(k, Fault{}), k, AuditOptions{ValueDim: 16})
+		a, err := CheckKernel(context.Background(), runs(k, Fault{}), k, CheckOptions{ValueDim: 16})
 		require.NoError(t, err, k.Name)
 		require.True(t, a.OK(), "%s: %s", k.Name, a)
 	}
 }
 
-func TestAuditOfPackageAttention(t *testing.T) {
+func TestCheckKernelOfPackageAttention(t *testing.T) {
 	run := func(ctx context.Context, p *attention.Problem) (Got, error) {
 		s := p.Sizes()
 		rows := s.Heads * s.Queries
@@ -104,27 +104,27 @@ func TestAuditOfPackageAttention(t *testing.T) {
 		o := attention.Options{P: attention.PE4M3, Splits: 2, LSE: g.LSE}
 		return g, attention.Forward(ctx, g.Out, p, o)
 	}
-	a, err := RunAudit(context.Background(), run, Octavo(attention.PE4M3, 2), small)
+	a, err := CheckKernel(context.Background(), run, Octavo(attention.PE4M3, 2), small)
 	require.NoError(t, err)
 	require.True(t, a.OK(), "%s", a)
 }
 
-// TestAuditOfAnotherKernel claims what is true of a kernel but for how it is made: its
+// TestCheckKernelOfAnotherKernel claims what is true of a kernel but for how it is made: its
 // tiles, the order of its additions and what its exponentials are.
-func TestAuditOfAnotherKernel(t *testing.T) {
+func TestCheckKernelOfAnotherKernel(t *testing.T) {
 	claim := Kernel{Tile: 16, Offset: 8, P: E4M3, Exp2: Exponential{Degree: 3},
 		Scores: Scores{Product: wgmma}, Values: Product{Order: Instruction, Model: wgmma.Model,
 			Carry: true}}
 	for _, name := range []string{"exact", "canonical", "promoted", "polynomial", "hopper"} {
-		a, err := RunAudit(context.Background(), runs(honest[name], Fault{}), claim, small)
+		a, err := CheckKernel(context.Background(), runs(honest[name], Fault{}), claim, small)
 		require.NoError(t, err)
 		require.True(t, a.OK(), "%s: %s", name, a)
 	}
 }
 
-func TestAuditOfWhatIsNotSupported(t *testing.T) {
+func TestCheckKernelOfWhatIsNotSupported(t *testing.T) {
 	k := Kernel{Tile: 16, Offset: 8, P: E4M3}
-	a, err := RunAudit(context.Background(), func(ctx context.Context, p *attention.Problem) (Got,
+	a, err := CheckKernel(context.Background(), func(ctx context.Context, p *attention.Problem) (Got,
 		error) {
 		if p.Sinks != nil {
 			return Got{}, errors.ErrUnsupported
@@ -136,33 +136,33 @@ func TestAuditOfWhatIsNotSupported(t *testing.T) {
 	require.True(t, a.OK())
 	require.Contains(t, a.String(), "causal chunk with sinks: not supported\n")
 
-	_, err = RunAudit(context.Background(), func(context.Context, *attention.Problem) (Got, error) {
+	_, err = CheckKernel(context.Background(), func(context.Context, *attention.Problem) (Got, error) {
 		return Got{}, nil
 	}, k, small)
 	require.EqualError(t, err,
-		"flash: audit, rising: 0 outputs and 0 log-sum-exps for 2 heads, 3 queries and 16 columns")
+		"flash: kernel check, rising: 0 outputs and 0 log-sum-exps for 2 heads, 3 queries and 16 columns")
 	lost := errors.New("lost")
-	_, err = RunAudit(context.Background(), func(context.Context, *attention.Problem) (Got,
+	_, err = CheckKernel(context.Background(), func(context.Context, *attention.Problem) (Got,
 		error) {
 		return Got{}, lost
 	}, k, small)
 	require.ErrorIs(t, err, lost)
 	for _, bad := range []Kernel{{Tile: -1}, {Exp2: Exponential{Degree: 7}},
 		{Values: Product{Order: 9}}} {
-		_, err = RunAudit(context.Background(), runs(k, Fault{}), bad, small)
+		_, err = CheckKernel(context.Background(), runs(k, Fault{}), bad, small)
 		require.ErrorIs(t, err, ErrKernel)
 	}
 }
 
-// TestAuditRelations has a kernel that is right about every problem but those that are
+// TestCheckKernelRelations has a kernel that is right about every problem but those that are
 // asked again in another way.
-func TestAuditRelations(t *testing.T) {
+func TestCheckKernelRelations(t *testing.T) {
 	k := Kernel{Tile: 16, Offset: 8, P: E4M3}
 	problems := map[int]bool{}
-	for _, c := range auditCases {
+	for _, c := range kernelCases {
 		problems[c.shape.problem(16, 32, 16, 0).Sizes().Keys] = true
 	}
-	a, err := RunAudit(context.Background(), func(ctx context.Context, p *attention.Problem) (Got,
+	a, err := CheckKernel(context.Background(), func(ctx context.Context, p *attention.Problem) (Got,
 		error) {
 		r, err := runs(k, Fault{})(ctx, p)
 		if !problems[p.Sizes().Keys] {

@@ -12,26 +12,26 @@ import (
 )
 
 // Run is a kernel under test. An error that is [errors.ErrUnsupported] leaves the problem
-// out of the audit.
+// out.
 type Run func(ctx context.Context, p *attention.Problem) (Got, error)
 
-// AuditOptions say what an audit asks. The zero value is D = DV = 64.
-type AuditOptions struct {
+// CheckOptions say what [CheckKernel] asks. The zero value is D = DV = 64.
+type CheckOptions struct {
 	Dim, ValueDim int    // D and DV; 0 is 64
 	Seed          uint64 // of the operands
 	Workers       int
 }
 
-// Audit is the verdict on a kernel.
-type Audit struct {
-	Cases []AuditCase `json:"cases"`
+// KernelReport is the verdict on a kernel.
+type KernelReport struct {
+	Cases []CaseReport `json:"cases"`
 	// Faults are those that explain results, and that of most cases first. They are the same
 	// in all cases in which the kernel is wrong if it has one fault.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// AuditCase is what came of one problem.
-type AuditCase struct {
+// CaseReport is what came of one problem.
+type CaseReport struct {
 	Name  string `json:"name"`
 	Shows string `json:"shows"` // what faults it shows
 	// Unsupported: the kernel does not compute such a problem. Nothing else is known then.
@@ -44,17 +44,17 @@ type AuditCase struct {
 }
 
 // OK reports whether nothing is wrong with the result.
-func (c *AuditCase) OK() bool {
+func (c *CaseReport) OK() bool {
 	return c.Unsupported || c.Report.OK() && len(c.Relations) == 0 &&
 		(c.Explanation == nil || len(c.Explanation.Findings) == 0)
 }
 
 // OK reports whether nothing is wrong.
-func (a *Audit) OK() bool {
-	return !slices.ContainsFunc(a.Cases, func(c AuditCase) bool { return !c.OK() })
+func (a *KernelReport) OK() bool {
+	return !slices.ContainsFunc(a.Cases, func(c CaseReport) bool { return !c.OK() })
 }
 
-// RunAudit gives the verdict on a kernel that is claimed to be k: it computes problems that
+// CheckKernel gives the verdict on a kernel that is claimed to be k: it computes problems that
 // show the faults of the table, compares with exact attention under the bounds of the
 // claim, and looks for the fault that explains what is wrong. k need not give the
 // kernel's bits: what it claims is the format of P and its lift, tiles, threshold and splits,
@@ -65,11 +65,11 @@ func (a *Audit) OK() bool {
 //
 // Errors are those of [Kernel.Check] and [Predict] of k, those of run that are not
 // [errors.ErrUnsupported], a result of another size, and that of ctx.
-func RunAudit(ctx context.Context, run Run, k Kernel, o AuditOptions) (*Audit, error) {
+func CheckKernel(ctx context.Context, run Run, k Kernel, o CheckOptions) (*KernelReport, error) {
 	if err := k.Check(); err != nil {
 		return nil, err
 	}
-	a := &Audit{}
+	a := &KernelReport{}
 	dim, valueDim, tile := 64, 64, 64
 	if o.Dim > 0 {
 		dim = o.Dim
@@ -80,11 +80,11 @@ func RunAudit(ctx context.Context, run Run, k Kernel, o AuditOptions) (*Audit, e
 	if k.Tile > 0 {
 		tile = k.Tile
 	}
-	for n, c := range auditCases {
+	for n, c := range kernelCases {
 		p := c.shape.problem(tile, dim, valueDim, o.Seed+uint64(n))
-		r, err := auditOne(ctx, run, p, k, o.Workers)
+		r, err := checkCase(ctx, run, p, k, o.Workers)
 		if err != nil {
-			return nil, fmt.Errorf("flash: audit, %s: %w", c.name, err)
+			return nil, fmt.Errorf("flash: kernel check, %s: %w", c.name, err)
 		}
 		r.Name, r.Shows = c.name, c.shows
 		a.Cases = append(a.Cases, *r)
@@ -93,9 +93,9 @@ func RunAudit(ctx context.Context, run Run, k Kernel, o AuditOptions) (*Audit, e
 	return a, nil
 }
 
-func auditOne(ctx context.Context, run Run, p *attention.Problem, k Kernel,
-	workers int) (*AuditCase, error) {
-	r := &AuditCase{}
+func checkCase(ctx context.Context, run Run, p *attention.Problem, k Kernel,
+	workers int) (*CaseReport, error) {
+	r := &CaseReport{}
 	got, err := run(ctx, p)
 	if errors.Is(err, errors.ErrUnsupported) {
 		r.Unsupported = true
@@ -195,7 +195,7 @@ func related(a, b Got, l *Limits, more float64) bool {
 }
 
 // name gathers the faults that were found.
-func (a *Audit) name() {
+func (a *KernelReport) name() {
 	counts := map[Fault]int{}
 	for i := range a.Cases {
 		if e := a.Cases[i].Explanation; e != nil {
@@ -214,7 +214,7 @@ func (a *Audit) name() {
 
 // String returns the verdict in words, a few lines for each case in which something is
 // wrong.
-func (a *Audit) String() string {
+func (a *KernelReport) String() string {
 	var b strings.Builder
 	if a.OK() {
 		fmt.Fprintf(&b, "nothing is wrong in %d problems\n", len(a.Cases))

@@ -9,16 +9,16 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// auditCase is a problem that shows some faults.
-type auditCase struct {
+// kernelCase is a problem that shows some faults.
+type kernelCase struct {
 	name  string
 	shows string
-	shape auditShape
+	shape caseShape
 }
 
-// auditShape says what a problem's operands are like. Sizes are in units of the kernel's tile
+// caseShape says what a problem's operands are like. Sizes are in units of the kernel's tile
 // where they are of keys.
-type auditShape struct {
+type caseShape struct {
 	heads, kv, queries int
 	tiles              float64 // keys
 	causal             bool
@@ -33,32 +33,32 @@ type auditShape struct {
 	equal  bool    // all keys are equal
 }
 
-var auditCases = []auditCase{
+var kernelCases = []kernelCase{
 	{"rising", "rescaling, lagging maxima, saturation of P",
-		auditShape{heads: 2, kv: 1, queries: 3, tiles: 4, growth: 12, spread: 0.7}},
+		caseShape{heads: 2, kv: 1, queries: 3, tiles: 4, growth: 12, spread: 0.7}},
 	{"rising slowly", "P that is put off, tails, splits",
-		auditShape{heads: 2, kv: 2, queries: 2, tiles: 3.4, growth: 4, spread: 0.5}},
+		caseShape{heads: 2, kv: 2, queries: 2, tiles: 3.4, growth: 4, spread: 0.5}},
 	{"grouped decode", "heads, their scales, splits",
-		auditShape{heads: 4, kv: 2, queries: 1, tiles: 4.7, spread: 2}},
-	{"causal chunk with sinks", "masks and sinks", auditShape{heads: 4, kv: 2, queries: 5,
+		caseShape{heads: 4, kv: 2, queries: 1, tiles: 4.7, spread: 2}},
+	{"causal chunk with sinks", "masks and sinks", caseShape{heads: 4, kv: 2, queries: 5,
 		tiles: 2.05, causal: true, sinks: true, spread: 1}},
 	{"more queries than keys", "alignment of masks, rows without keys",
-		auditShape{heads: 2, kv: 1, queries: 21, tiles: 0.2, causal: true, sinks: true, spread: 1}},
+		caseShape{heads: 2, kv: 1, queries: 21, tiles: 0.2, causal: true, sinks: true, spread: 1}},
 	{"window of negative scores", "maxima of masked tiles, tails",
-		auditShape{heads: 2, kv: 2, queries: 5, tiles: 3.1, causal: true,
+		caseShape{heads: 2, kv: 2, queries: 5, tiles: 3.1, causal: true,
 			window: 0.6, center: -30, spread: 1}},
 	{"far below zero", "a finite maximum in the place of -Inf",
-		auditShape{heads: 1, kv: 1, queries: 2, tiles: 1.2, center: -40000, spread: 1}},
-	{"V of ones", "weights that are lost", auditShape{heads: 2, kv: 2, queries: 2, tiles: 4.7,
+		caseShape{heads: 1, kv: 1, queries: 2, tiles: 1.2, center: -40000, spread: 1}},
+	{"V of ones", "weights that are lost", caseShape{heads: 2, kv: 2, queries: 2, tiles: 4.7,
 		growth: -5, spread: 1.5, ones: true}},
 	{"NaN after the last key", "what is read beyond the keys",
-		auditShape{heads: 2, kv: 1, queries: 3, tiles: 2.3, causal: true, padding: 42, spread: 1}},
-	{"equal keys", "means of V", auditShape{heads: 2, kv: 1, queries: 2, tiles: 2.5, equal: true,
+		caseShape{heads: 2, kv: 1, queries: 3, tiles: 2.3, causal: true, padding: 42, spread: 1}},
+	{"equal keys", "means of V", caseShape{heads: 2, kv: 1, queries: 2, tiles: 2.5, equal: true,
 		sinks: true}},
 }
 
 // problem makes the operands, in E4M3 with a scale for each head. dim and valueDim are D and DV.
-func (a auditShape) problem(tile, dim, valueDim int, seed uint64) *attention.Problem {
+func (a caseShape) problem(tile, dim, valueDim int, seed uint64) *attention.Problem {
 	r := rand.New(rand.NewPCG(seed, 8))
 	keys := max(int(math.Ceil(a.tiles*float64(tile))), 2)
 	p := &attention.Problem{Mask: attention.Mask{Causal: a.causal},
@@ -73,16 +73,16 @@ func (a auditShape) problem(tile, dim, valueDim int, seed uint64) *attention.Pro
 	// score asks for.
 	sign := func(c int) float64 { return float64(1 - 2*(c*7/3%2)) }
 	root := math.Sqrt(float64(dim))
-	p.Q = auditOperand(r, a.heads, a.queries, dim, 0,
+	p.Q = caseOperand(r, a.heads, a.queries, dim, 0,
 		func(_, _, c int) float64 { return sign(c) + 0.25*r.NormFloat64() })
-	p.K = auditOperand(r, a.kv, keys, dim, a.padding, func(_, j, c int) float64 {
+	p.K = caseOperand(r, a.kv, keys, dim, a.padding, func(_, j, c int) float64 {
 		if a.equal {
 			return 0.5
 		}
 		score := a.center + a.growth*float64(j)/float64(max(keys-1, 1))
 		return sign(c)*score/root + a.spread*r.NormFloat64()
 	})
-	p.V = auditOperand(r, a.kv, keys, valueDim, a.padding, func(int, int, int) float64 {
+	p.V = caseOperand(r, a.kv, keys, valueDim, a.padding, func(int, int, int) float64 {
 		if a.ones {
 			return 1
 		}
@@ -96,9 +96,9 @@ func (a auditShape) problem(tile, dim, valueDim int, seed uint64) *attention.Pro
 	return p
 }
 
-// auditOperand quantizes value(head, token, column), and adds NaN tokens to each head. Scales of
+// caseOperand quantizes value(head, token, column), and adds NaN tokens to each head. Scales of
 // heads differ by more than a half, and none is 1.
-func auditOperand(r *rand.Rand, heads, tokens, dim, padding int,
+func caseOperand(r *rand.Rand, heads, tokens, dim, padding int,
 	value func(h, t, c int) float64) attention.Operand {
 	all := tokens + padding
 	x := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{heads, all, dim},
