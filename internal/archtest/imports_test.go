@@ -90,6 +90,7 @@ var internals = map[string][]string{
 	"internal/filetest":           {"fp8", "safetensors"},
 	"internal/loss":               {"fp8", "tensor"},
 	"internal/subset":             {"tensor"},
+	"internal/telemetrytext":      {"telemetry"},
 	"internal/tensorfile":         {"fp8", "oracle/operands", "safetensors", "scaling", "tensor"},
 }
 
