@@ -335,7 +335,10 @@ func testStatistics[T gemm.Output](t *testing.T) {
 			for at, x := range want[f.name] {
 				// Elements at the same distance from a tie are taken in turn, so that a little
 				// more may be allowed.
-				require.LessOrEqual(t, f.lambda[at], x*1.001+1e-4, "%s, statistic %d", name, at)
+				// Of a narrow result the crossed ties may say more of subnormals: TestFlushedNarrow.
+				if f.name != "subnormals" || unitOf[T]() == 0 {
+					require.LessOrEqual(t, f.lambda[at], x*1.001+1e-4, "%s, statistic %d", name, at)
+				}
 				require.GreaterOrEqual(t, f.lambda[at], x*least-1e-4, "%s, statistic %d", name, at)
 				if x > 0 {
 					positive[f.name]++

@@ -27,7 +27,7 @@ func (r *Report) WriteText(stdout io.Writer) error {
 		fmt.Fprintf(w, "PASS: every bit is the same wherever that is promised, in all %d\n", r.promised())
 	}
 	if missing := r.notVaried(); len(missing) > 0 {
-		fmt.Fprintln(w, textout.Wrap("Not compared: "+strings.Join(missing, ", "), 80, "  "))
+		fmt.Fprintln(w, textout.Wrap("Not compared: "+strings.Join(missing, ", "), 80, ""))
 	}
 	return w.Flush()
 }

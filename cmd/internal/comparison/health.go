@@ -39,14 +39,15 @@ type operandHealth struct {
 // lost is the largest share of an operand that was lost in one way, and the steps in which
 // that was too much.
 type lost struct {
-	Share    float64 `json:"share"`
-	Step     int64   `json:"step"` // the first with that share
-	Op       string  `json:"op"`
-	First    int64   `json:"first"` // of the steps in which it was suspect or sick
-	Last     int64   `json:"last"`
-	Steps    int     `json:"steps"` // how many there were
-	LastSick int64   `json:"last_sick"`
-	Sick     int     `json:"sick"` // in how many it was sick
+	Share     float64 `json:"share"`
+	Step      int64   `json:"step"` // the first with that share
+	Op        string  `json:"op"`
+	First     int64   `json:"first"` // of the steps in which it was suspect or sick
+	Last      int64   `json:"last"`
+	Steps     int     `json:"steps"` // how many there were
+	FirstSick int64   `json:"first_sick"`
+	LastSick  int64   `json:"last_sick"`
+	Sick      int     `json:"sick"` // in how many it was sick
 }
 
 // newHealth returns what judges a model.
@@ -101,6 +102,9 @@ func (l *lost) add(e *telemetry.Event, share float64, judged telemetry.Health) {
 	}
 	if l.Steps == 0 || l.Last != e.Step {
 		l.Steps, l.Last = l.Steps+1, e.Step
+	}
+	if judged == telemetry.Sick && l.Sick == 0 {
+		l.FirstSick = e.Step
 	}
 	if judged == telemetry.Sick && (l.Sick == 0 || l.LastSick != e.Step) {
 		l.Sick, l.LastSick = l.Sick+1, e.Step

@@ -195,6 +195,7 @@ func TestVerdictSentences(t *testing.T) {
 		"two products":        {now, []telemetry.Event{lossEvent(4, x, 0, 985, 0), lossEvent(4, x, 0, 985, 0)}, nil, 0, "suspect", "None is sick"},
 		"suspect, often":      {now, []telemetry.Event{lossEvent(4, x, 99, 0, 0), lossEvent(5, x, 99, 499, 0), lossEvent(6, x, 99, 499, 0)}, nil, 0, "suspect", "None is sick"},
 		"saturated":           {now, []telemetry.Event{lossEvent(4, x, 100, 0, 0), lossEvent(9, x, 100, 0, 0), lossEvent(9, w, 99, 0, 0)}, nil, 0, "sick", "1 of the tensors of the FP8 model lost 10 % or more of the values to saturation in 2 steps or more; 1 more suspect. The first is 0.mlp.up input, saturated, in step 4."},
+		"suspect, then sick":  {now, []telemetry.Event{lossEvent(2, x, 50, 0, 0), lossEvent(4, x, 100, 0, 0), lossEvent(9, x, 100, 0, 0)}, nil, 0, "sick", "The first is 0.mlp.up input, saturated, in step 4."},
 		"flushed":             {now, []telemetry.Event{lossEvent(4, w, 0, 500, 0), lossEvent(9, w, 0, 500, 0)}, nil, 0, "sick", "1 of the tensors of the FP8 model lost 50 % or more of the values to zero in 2 steps or more. The first is 0.mlp.up weight, flushed, in step 4."},
 		"NaN":                 {now, []telemetry.Event{lossEvent(0, x, 0, 0, 0), lossEvent(7, x, 0, 0, 1)}, nil, 0, "sick", "had a NaN or an infinity. The first is 0.mlp.up input, not finite, in step 7."},
 		"NaN gradient":        {now, []telemetry.Event{lossEvent(0, x, 0, 0, 0)}, nan, 0, "sick", "had a NaN or an infinity. The first is model.embed_tokens weight, not finite, in step 3."},

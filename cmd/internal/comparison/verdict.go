@@ -40,8 +40,9 @@ type Finding struct {
 	First, Last    int64   // of the steps in which it was suspect or sick
 	Steps          int     // how many there were
 
-	tensor string
-	sick   int // in how many steps it was
+	tensor    string
+	sick      int // in how many steps it was
+	firstSick int64
 }
 
 // The ways to lose values, as findings name them.
@@ -106,7 +107,7 @@ func (r *Result) sickText(sick, suspect int, findings []Finding) string {
 	for _, f := range findings {
 		if f.Health == telemetry.Sick {
 			bad[f.What] = true
-			if f.First < first.First {
+			if f.firstSick < first.firstSick {
 				first = f
 			}
 		}
@@ -125,7 +126,7 @@ func (r *Result) sickText(sick, suspect int, findings []Finding) string {
 	if suspect > 0 {
 		text += fmt.Sprintf("; %d more suspect", suspect)
 	}
-	return text + fmt.Sprintf(". The first is %s %s, %s, in step %d.", first.Layer, first.Operand, first.What, first.First)
+	return text + fmt.Sprintf(". The first is %s %s, %s, in step %d.", first.Layer, first.Operand, first.What, first.firstSick)
 }
 
 // least says that a share is the least that is too much.
@@ -142,7 +143,7 @@ func (r *Result) findings() (all []Finding) {
 		role := roleOf(tensor)
 		all = append(all, Finding{
 			Layer: shortName(strings.TrimSuffix(tensor, "."+role)), Operand: role, What: what, Health: h,
-			Share: l.Share, Step: l.Step, Op: l.Op, First: l.First, Last: l.Last, Steps: l.Steps, tensor: tensor, sick: l.Sick,
+			Share: l.Share, Step: l.Step, Op: l.Op, First: l.First, Last: l.Last, Steps: l.Steps, tensor: tensor, sick: l.Sick, firstSick: l.FirstSick,
 		})
 	}
 	if r.health != nil {
@@ -154,7 +155,7 @@ func (r *Result) findings() (all []Finding) {
 	}
 	seen := slices.ContainsFunc(all, func(f Finding) bool { return f.What == notFinite })
 	if n := r.NonFinite; n != nil && !seen { // it met no product, or before anything was kept
-		add(n.Tensor, notFinite, lost{Step: n.Step, Op: n.Op, First: n.Step, Last: n.Step, Steps: 1}, telemetry.Sick)
+		add(n.Tensor, notFinite, lost{Step: n.Step, Op: n.Op, First: n.Step, Last: n.Step, Steps: 1, FirstSick: n.Step}, telemetry.Sick)
 	}
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(b.Health, a.Health), cmp.Compare(order(a.What), order(b.What)),
