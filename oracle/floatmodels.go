@@ -7,10 +7,10 @@ const (
 	fewTF32      = " of 4 products"
 )
 
-// voltaFP16 is the tensor core of Volta (V100), which has FP16 operands only: steps of 4,
+// VoltaFP16 is the tensor core of Volta (V100), which has FP16 operands only: steps of 4,
 // F=23. Verified on silicon, float32 and float16 results; the package's documentation says
 // what is not pinned, here and in the models below.
-func voltaFP16() Model {
+func VoltaFP16() Model {
 	return Model{Name: "volta-fp16", Float: FP16, K: 4, L: 4, F: 23, Keep: 23,
 		Evidence: "verified on V100 vectors, float32 and float16 results"}
 }

@@ -417,7 +417,7 @@ func TestBoundFloatsByHand(t *testing.T) {
 	}
 	const u = 0x1p-24
 	gammaOf := func(n float64) float64 { return n * u / (1 - n*u) }
-	volta := Accumulation{Kernel: Kernel{Model: voltaFP16()}}
+	volta := Accumulation{Kernel: Kernel{Model: VoltaFP16()}}
 	hopper := Accumulation{Kernel: Kernel{Model: Hopper(BF16)}}
 	for name, test := range map[string]struct {
 		a, b      *Floats

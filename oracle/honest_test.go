@@ -257,7 +257,7 @@ func TestHonestModels(t *testing.T) {
 	r := source(41)
 	stats := ratios{}
 	for round := range rounds(300) {
-		for _, m := range append(tensorModels(), BlackwellMXFP8(), blackwellMXFP4()) {
+		for _, m := range append(tensorModels(), BlackwellMXFP8(), BlackwellMXFP4()) {
 			f := modelFormats(m)
 			blocks := blockPairs[r.IntN(len(blockPairs))]
 			k := 1 + r.IntN(400)

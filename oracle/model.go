@@ -146,10 +146,10 @@ func BlackwellNVFP4() Model {
 		Evidence: "described (MMA-Sim); no vectors"}
 }
 
-// blackwellMXFP4 is kind::mxf4 with one E8M0 scale for 32 codes of E2M1 on Blackwell,
+// BlackwellMXFP4 is kind::mxf4 with one E8M0 scale for 32 codes of E2M1 on Blackwell,
 // which is kind::mxf4nvf4 with other scales: the arithmetic of [BlackwellNVFP4] under
 // another name. MXFP4 by way of kind::mxf8f6f4 is [BlackwellMXFP8].
-func blackwellMXFP4() Model {
+func BlackwellMXFP4() Model {
 	m := BlackwellNVFP4()
 	m.Name = "blackwell-mxfp4"
 	return m
@@ -168,7 +168,7 @@ func CDNA3MFMA() Model {
 // Models returns the models of this package.
 func Models() []Model {
 	models := []Model{AdaMMA(), HopperWGMMA(), HopperMMA(), BlackwellMMA(), BlackwellTCGen05(),
-		BlackwellMXFP8(), BlackwellNVFP4(), blackwellMXFP4(), CDNA3MFMA(), voltaFP16()}
+		BlackwellMXFP8(), BlackwellNVFP4(), BlackwellMXFP4(), CDNA3MFMA(), VoltaFP16()}
 	for _, of := range []func(Float) Model{Ampere, Ada, Hopper, Blackwell} {
 		models = append(models, of(FP16), of(BF16), of(TF32))
 	}

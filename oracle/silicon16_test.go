@@ -221,7 +221,7 @@ var siliconFloats = []struct {
 	model   func(Float) Model
 	formats []Float
 }{
-	{"v100", func(Float) Model { return voltaFP16() }, []Float{FP16}},
+	{"v100", func(Float) Model { return VoltaFP16() }, []Float{FP16}},
 	{"a100", Ampere, []Float{FP16, BF16, TF32}},
 	{"a2", Ampere, []Float{FP16, BF16, TF32}},
 	{"ada", Ada, []Float{FP16, BF16, TF32}},

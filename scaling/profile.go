@@ -23,13 +23,13 @@ const (
 	TEBlock               Profile = "te-block"
 	TEBlockPow2           Profile = "te-block-pow2"
 	TorchAOTensorwise     Profile = "torchao-tensorwise"
-	torchAOTensorwisePow2 Profile = "torchao-tensorwise-pow2"
+	TorchAOTensorwisePow2 Profile = "torchao-tensorwise-pow2"
 	TorchAORowwise        Profile = "torchao-rowwise"
 	TorchAORowwisePow2    Profile = "torchao-rowwise-pow2"
 	DeepGEMM              Profile = "deepgemm"
 	DeepGEMMUE8M0         Profile = "deepgemm-ue8m0"
 	DeepSeek              Profile = "deepseek"
-	deepSeekUE8M0         Profile = "deepseek-ue8m0"
+	DeepSeekUE8M0         Profile = "deepseek-ue8m0"
 	MTFP8                 Profile = "mtfp8"
 	MXFloor               Profile = "mx-floor"
 	MXRCeil               Profile = "mx-rceil"
@@ -54,13 +54,13 @@ const (
 	NVFP4TE                 Profile = "nvfp4-te"
 	NVFP4TERow              Profile = "nvfp4-te-row"
 	NVFP4TE4Over6MAE448     Profile = "nvfp4-te-4over6-mae448"
-	nvfp4TE4Over6MAE256     Profile = "nvfp4-te-4over6-mae256"
+	NVFP4TE4Over6MAE256     Profile = "nvfp4-te-4over6-mae256"
 	NVFP4TE4Over6MSE448     Profile = "nvfp4-te-4over6-mse448"
 	NVFP4TE4Over6MSE256     Profile = "nvfp4-te-4over6-mse256"
-	nvfp4TE4Over6MAE448Fast Profile = "nvfp4-te-4over6-mae448-fast"
-	nvfp4TE4Over6MAE256Fast Profile = "nvfp4-te-4over6-mae256-fast"
-	nvfp4TE4Over6MSE448Fast Profile = "nvfp4-te-4over6-mse448-fast"
-	nvfp4TE4Over6MSE256Fast Profile = "nvfp4-te-4over6-mse256-fast"
+	NVFP4TE4Over6MAE448Fast Profile = "nvfp4-te-4over6-mae448-fast"
+	NVFP4TE4Over6MAE256Fast Profile = "nvfp4-te-4over6-mae256-fast"
+	NVFP4TE4Over6MSE448Fast Profile = "nvfp4-te-4over6-mse448-fast"
+	NVFP4TE4Over6MSE256Fast Profile = "nvfp4-te-4over6-mse256-fast"
 	NVFP4TorchAO            Profile = "nvfp4-torchao"
 	NVFP4TorchAOGlobal      Profile = "nvfp4-torchao-global"
 	NVFP4CompressedTensors  Profile = "nvfp4-compressed-tensors"
@@ -116,13 +116,13 @@ var profiles = []traits{
 	{profile: TEBlock, epsilon: true, scale: teBlock, row: teBlockRow, leavesNaN: true, activation: tile, weight: square},
 	{profile: TEBlockPow2, epsilon: true, scale: floorPow2(teBlock), row: floorPow2Row(teBlockRow), leavesNaN: true, activation: tile, weight: square},
 	{profile: TorchAOTensorwise, scale: torchAO},
-	{profile: torchAOTensorwisePow2, scale: torchAOPow2},
+	{profile: TorchAOTensorwisePow2, scale: torchAOPow2},
 	{profile: TorchAORowwise, scale: torchAO, activation: wholeRow, weight: wholeRow},
 	{profile: TorchAORowwisePow2, scale: torchAOPow2, activation: wholeRow, weight: wholeRow},
 	{profile: DeepGEMM, scale: deepGEMM, row: deepGEMMRow, activation: tile, weight: square},
 	{profile: DeepGEMMUE8M0, scale: deepGEMMUE8M0, activation: tile, weight: square},
 	{profile: DeepSeek, scale: deepSeek, row: deepSeekRow, leavesNaN: true, activation: tile, weight: square},
-	{profile: deepSeekUE8M0, scale: scaleDeepSeekUE8M0, leavesNaN: true, activation: tile, weight: square},
+	{profile: DeepSeekUE8M0, scale: scaleDeepSeekUE8M0, leavesNaN: true, activation: tile, weight: square},
 	{profile: MTFP8, scale: mtfp8, leavesNaN: true, activation: tile, weight: square},
 	mx(traits{profile: MXFloor, scale: mxFloor}),
 	mx(traits{profile: MXRCeil, scale: mxRCeil, row: mxRCeilRow, leavesNaN: true}),
@@ -138,13 +138,13 @@ var profiles = []traits{
 	te(traits{profile: NVFP4TE, weight: square16}),
 	te(traits{profile: NVFP4TERow, outer: &outerRule{level: teOuter, rows: 1}}),
 	teChoice(NVFP4TE4Over6MAE448, fouroversix.Absolute, 448, false),
-	teChoice(nvfp4TE4Over6MAE256, fouroversix.Absolute, 256, false),
+	teChoice(NVFP4TE4Over6MAE256, fouroversix.Absolute, 256, false),
 	teChoice(NVFP4TE4Over6MSE448, fouroversix.Square, 448, false),
 	teChoice(NVFP4TE4Over6MSE256, fouroversix.Square, 256, false),
-	teChoice(nvfp4TE4Over6MAE448Fast, fouroversix.Absolute, 448, true),
-	teChoice(nvfp4TE4Over6MAE256Fast, fouroversix.Absolute, 256, true),
-	teChoice(nvfp4TE4Over6MSE448Fast, fouroversix.Square, 448, true),
-	teChoice(nvfp4TE4Over6MSE256Fast, fouroversix.Square, 256, true),
+	teChoice(NVFP4TE4Over6MAE448Fast, fouroversix.Absolute, 448, true),
+	teChoice(NVFP4TE4Over6MAE256Fast, fouroversix.Absolute, 256, true),
+	teChoice(NVFP4TE4Over6MSE448Fast, fouroversix.Square, 448, true),
+	teChoice(NVFP4TE4Over6MSE256Fast, fouroversix.Square, 256, true),
 	nvfp4(nvfp4TorchAO, traits{profile: NVFP4TorchAO}),
 	nvfp4(nvfp4TorchAOGlobal, traits{profile: NVFP4TorchAOGlobal, outer: &outerRule{level: torchAOOuter}}),
 	nvfp4(nvfp4CompressedTensors, traits{profile: NVFP4CompressedTensors, policy: castFP4,

@@ -137,7 +137,7 @@ func listOtherScales(p *problem, few bool) (all []Fault) {
 			}
 			for _, by := range []int{-1, 1, -q} {
 				if by != 0 && q+by >= 0 && q+by < o.blocks() && (by != -q || q > 1) {
-					all = append(all, Fault{Kind: kOtherScale, Of: s, From: q * o.width, To: min((q+1)*o.width, p.k), By: by})
+					all = append(all, Fault{Kind: KOtherScale, Of: s, From: q * o.width, To: min((q+1)*o.width, p.k), By: by})
 				}
 			}
 		}
@@ -220,7 +220,7 @@ func listTails(p *problem, few bool) (all []Fault) {
 	add := func(n int) {
 		if !seen[n] && n < p.k {
 			seen[n] = true
-			all = append(all, Fault{Kind: kTailLost, By: n})
+			all = append(all, Fault{Kind: KTailLost, By: n})
 		}
 	}
 	add(1)
@@ -242,7 +242,7 @@ func applyTail(f Fault, p *problem, c *change) error {
 func listRagged(k Kind) func(*problem, bool) []Fault {
 	return func(p *problem, _ bool) (all []Fault) {
 		for _, size := range tileSizes {
-			if p.k%size != 0 && (k != kTailTwice || p.k > size) {
+			if p.k%size != 0 && (k != KTailTwice || p.k > size) {
 				all = append(all, Fault{Kind: k, By: size})
 			}
 		}

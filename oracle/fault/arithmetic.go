@@ -91,9 +91,9 @@ func listOtherModels(p *problem, few bool) (all []Fault) {
 		if m.Name == p.Kernel.Model.Name || !p.suits(m) {
 			continue
 		}
-		all = append(all, Fault{Kind: otherModel, Model: m.Name, By: p.Kernel.Promote})
+		all = append(all, Fault{Kind: OtherModel, Model: m.Name, By: p.Kernel.Promote})
 		if p.Kernel.Promote > 0 && !few {
-			all = append(all, Fault{Kind: otherModel, Model: m.Name})
+			all = append(all, Fault{Kind: OtherModel, Model: m.Name})
 		}
 	}
 	return all
@@ -108,7 +108,7 @@ func listOrders(p *problem, _ bool) (all []Fault) {
 		return nil
 	}
 	for _, order := range []oracle.ScaleOrder{oracle.ProductThenFMA, oracle.AThenB, oracle.BThenA} {
-		all = append(all, Fault{Kind: otherScaleOrder, Model: p.Kernel.Model.Name, By: p.Kernel.Promote, Scales: order})
+		all = append(all, Fault{Kind: OtherScaleOrder, Model: p.Kernel.Model.Name, By: p.Kernel.Promote, Scales: order})
 	}
 	return all
 }
@@ -120,7 +120,7 @@ func applyKernel(f Fault, p *problem, c *change) error {
 			continue
 		}
 		c.kernel = oracle.Kernel{Model: m, Promote: f.By, Scales: p.Kernel.Scales}
-		if f.Kind == otherScaleOrder {
+		if f.Kind == OtherScaleOrder {
 			c.kernel.Scales = f.Scales
 		}
 		c.exact = true
@@ -165,19 +165,19 @@ func listNarrow(k Kind) func(*problem, bool) []Fault {
 		for _, t := range []Type{Float16, BFloat16} {
 			for _, n := range []int{1, 16, 32, 64, 128, 256} {
 				least := p.k // rounded once, after scales were applied, it would be the result
-				if k == narrowSums {
+				if k == NarrowSums {
 					least = 2 * min(p.k, p.block)
 				}
 				if n < least && n < 2*p.block && (!few || n == 32) {
 					all = append(all, Fault{Kind: k, Type: t, By: n})
 				}
 			}
-			if k == narrowSums && t == Float16 && !few {
+			if k == NarrowSums && t == Float16 && !few {
 				for _, m := range knownModels {
 					all = append(all, Fault{Kind: k, Type: t, Model: m.Name})
 				}
 			}
-			if k == narrowSums && !few {
+			if k == NarrowSums && !few {
 				all = append(all, Fault{Kind: k, Type: t})
 			}
 		}
@@ -192,7 +192,7 @@ func applyNarrow(f Fault, p *problem, c *change) error {
 	case f.Model != "":
 		return applyFloat16(f, p, c)
 	case f.By > 0:
-		c.dot, c.exact = narrowDot(f.Type, f.By, f.Kind == narrowTotals), true
+		c.dot, c.exact = narrowDot(f.Type, f.By, f.Kind == NarrowTotals), true
 	case !p.explaining || p.block < p.k || p.Bias != nil || p.Old != nil || p.out != Float32:
 		// With one pair of scales, and nothing added, sums can be recognized by their bits.
 		return notHere("sums in %v, in some order", f.Type)

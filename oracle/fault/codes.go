@@ -84,7 +84,7 @@ func listSwapped(p *problem, _ bool) (all []Fault) {
 			if n == 2 && (p.A.Format.Bits() == 4 || p.B.Format.Bits() == 4) {
 				continue // these are nibbles, or change what the other's nibbles do
 			}
-			all = append(all, Fault{Kind: codesSwapped, Of: s, By: n})
+			all = append(all, Fault{Kind: CodesSwapped, Of: s, By: n})
 		}
 	}
 	return all
@@ -133,12 +133,12 @@ func textOfFormat(f Fault) string {
 
 func listFormats(p *problem, _ bool) (all []Fault) {
 	for _, f := range mistaken[p.A.Format] {
-		all = append(all, Fault{Kind: wrongFormat, Of: A, Format: f})
+		all = append(all, Fault{Kind: WrongFormat, Of: A, Format: f})
 	}
 	for _, f := range mistaken[p.B.Format] {
-		all = append(all, Fault{Kind: wrongFormat, Of: B, Format: f})
+		all = append(all, Fault{Kind: WrongFormat, Of: B, Format: f})
 		if p.A.Format == p.B.Format {
-			all = append(all, Fault{Kind: wrongFormat, Of: Both, Format: f})
+			all = append(all, Fault{Kind: WrongFormat, Of: Both, Format: f})
 		}
 	}
 	return all

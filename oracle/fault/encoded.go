@@ -148,7 +148,7 @@ func applyBlock(dense bool) func(Fault, *problem, *change) error {
 func listExponents(*problem, bool) (all []Fault) {
 	for _, s := range []Side{A, B, Both} {
 		for _, by := range []int{1, -1} {
-			all = append(all, Fault{Kind: scalesExponentOff, Of: s, By: by})
+			all = append(all, Fault{Kind: ScalesExponentOff, Of: s, By: by})
 		}
 	}
 	return all

@@ -192,7 +192,7 @@ func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (
 		if err != nil {
 			return nil, orNone(err)
 		}
-		if f.Kind == edgeGarbage {
+		if f.Kind == EdgeGarbage {
 			// What is in the edge should be wrong, or nearly all of it, and nothing else.
 			switch {
 			case e.wrong && g.unknown:
@@ -205,7 +205,7 @@ func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (
 		}
 		c.count(e, g, o, evidence)
 	}
-	if f.Kind == edgeGarbage && (10*spared > c.explained || !x.covers(f, elements)) {
+	if f.Kind == EdgeGarbage && (10*spared > c.explained || !x.covers(f, elements)) {
 		return nil, nil
 	}
 	c.finish()
@@ -289,7 +289,7 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 		return nil, err
 	}
 	h, err := newChange(x.p, f)
-	if err != nil || f.Kind == edgeGarbage || h.fitted {
+	if err != nil || f.Kind == EdgeGarbage || h.fitted {
 		return nil, nil
 	}
 	c := &candidate{Fault: f, change: h}
@@ -434,7 +434,7 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 // writing returns 0 for a fault of what is written to C that holds in a part of it, as
 // such faults do more often than others, and otherwise 1.
 func (c *candidate) writing() int {
-	if c.contradicted > 0 && c.Kind >= transposed {
+	if c.contradicted > 0 && c.Kind >= Transposed {
 		return 0
 	}
 	return 1
@@ -442,7 +442,7 @@ func (c *candidate) writing() int {
 
 // plainness is 0 for results that were never written, and 1 for all others.
 func (c *candidate) plainness() int {
-	if c.Kind == Unwritten || c.Kind == oldKept {
+	if c.Kind == Unwritten || c.Kind == OldKept {
 		return 0
 	}
 	return 1
@@ -452,7 +452,7 @@ func (c *candidate) plainness() int {
 // somewhere, then what does not say what elements are.
 func (c *candidate) rank() int {
 	switch {
-	case c.Kind == edgeGarbage:
+	case c.Kind == EdgeGarbage:
 		return 2
 	case c.contradicted > 0:
 		return 1
@@ -463,7 +463,7 @@ func (c *candidate) rank() int {
 // scatters reports whether a kernel would have the fault in elements here and there: not
 // if it reads or computes another thing, but if it does or leaves out something more.
 func (c *candidate) scatters() bool {
-	return (c.Kind < ScalesLayout || c.Kind >= transposed) && !c.change.fitted && c.change.rounded == Float32
+	return (c.Kind < ScalesLayout || c.Kind >= Transposed) && !c.change.fitted && c.change.rounded == Float32
 }
 
 // part returns some wrong elements and some right ones.
@@ -493,9 +493,9 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 			class = append(class, c)
 		}
 	}
-	row0 := slices.ContainsFunc(class, func(c *candidate) bool { return c.Kind == scalesOfRow && c.By == 0 })
+	row0 := slices.ContainsFunc(class, func(c *candidate) bool { return c.Kind == ScalesOfRow && c.By == 0 })
 	class = slices.DeleteFunc(class, func(c *candidate) bool { // of what another fault says more plainly
-		return c.Kind == kFactor && c.To-c.From == x.p.k && !x.ofOneRow(c) || c.Kind == scalesFirstRow && row0
+		return c.Kind == KFactor && c.To-c.From == x.p.k && !x.ofOneRow(c) || c.Kind == ScalesFirstRow && row0
 	})
 	if len(class) == 0 {
 		return nil, nil
@@ -531,7 +531,7 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 			continue
 		}
 		rows[e.i] = true
-		if x.p.Bits && best.Kind != edgeGarbage {
+		if x.p.Bits && best.Kind != EdgeGarbage {
 			equal, err := x.equals(ctx, best.change, e)
 			if orNone(err) != nil {
 				return nil, err
@@ -549,13 +549,13 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 // the likelier first: see report.
 func (x *explainer[T]) prior(c *candidate) int {
 	switch one := x.ofOneRow(c); {
-	case one && c.Kind == kFactor && c.Factor != 0 && !c.change.fitted:
+	case one && c.Kind == KFactor && c.Factor != 0 && !c.change.fitted:
 		return 0
-	case one && c.Kind == scalesOfRow:
+	case one && c.Kind == ScalesOfRow:
 		return 1
-	case one && c.Kind == kFactor && c.Factor != 0:
+	case one && c.Kind == KFactor && c.Factor != 0:
 		return 2
-	case c.Kind == kFactor, c.Kind == ScalesLayout && c.Where != Region{}:
+	case c.Kind == KFactor, c.Kind == ScalesLayout && c.Where != Region{}:
 		return 4
 	}
 	return 3
@@ -564,7 +564,7 @@ func (x *explainer[T]) prior(c *candidate) int {
 // ofOneRow reports whether a candidate is of scales of one row of a grid, and holds where
 // those are for: then it is no wonder that it holds in that part of C only.
 func (x *explainer[T]) ofOneRow(c *candidate) bool {
-	return (c.Kind == kFactor || c.Kind == scalesOfRow) && x.p.ofScaleRow(c.Of, c.Where)
+	return (c.Kind == KFactor || c.Kind == ScalesOfRow) && x.p.ofScaleRow(c.Of, c.Where)
 }
 
 // same reports whether candidates cannot be told apart where they hold: both explain the
@@ -605,7 +605,7 @@ func (x *explainer[T]) otherRows(ctx context.Context) (all []Fault, err error) {
 			continue
 		}
 		for r := range g.rows {
-			f := Fault{Kind: scalesOfRow, Of: side, By: r}
+			f := Fault{Kind: ScalesOfRow, Of: side, By: r}
 			h, err := newChange(x.p, f)
 			if r == max(in.FromRow, in.FromCol)/g.height || err != nil {
 				continue
@@ -648,7 +648,7 @@ func (x *explainer[T]) fitted() (all []Fault) {
 			width = x.p.b.width
 		}
 		for lo := 0; lo < x.p.k && x.p.k/width <= mostRanges; lo += width {
-			f := Fault{Kind: kFactor, Of: side, From: lo, To: min(lo+width, x.p.k)}
+			f := Fault{Kind: KFactor, Of: side, From: lo, To: min(lo+width, x.p.k)}
 			var ok bool
 			if f.Factor, ok = x.factor(f.From, f.To); ok {
 				all = append(all, f)

@@ -46,7 +46,7 @@ func oneOfEach[T gemm.Output](p Product) (some []Fault) {
 				continue
 			}
 			key += f.Written.String() + f.Read.String()
-		case ScalesIgnored, scalesSquared, scalesReciprocal, wrongFormat:
+		case ScalesIgnored, ScalesSquared, ScalesReciprocal, WrongFormat:
 			key += f.Of.String()
 		}
 		if !seen[key] {
@@ -295,14 +295,14 @@ func TestWhere(t *testing.T) {
 			{Along: A, Every: 4, First: 1}, {Along: B, Every: 2, First: 1}, {FromRow: 5, ToRow: 6},
 		} {
 			for _, f := range []Fault{
-				{Kind: KLost, From: 64, To: 128}, {Kind: ScalesRowsOff, Of: A, By: 1}, {Kind: Unwritten}, {Kind: stale, Of: B, By: 16},
+				{Kind: KLost, From: 64, To: 128}, {Kind: ScalesRowsOff, Of: A, By: 1}, {Kind: Unwritten}, {Kind: Stale, Of: B, By: 16},
 			} {
 				in := f
 				in.Where = where
 				require.NoError(t, Inject(t.Context(), got, in, p, Options{}))
 				e, err := Explain(t.Context(), got, p, Options{Wrong: wrongOf(t, got, p)})
 				require.NoError(t, err)
-				if f.Kind == stale && where.ToRow == 0 && where.FromCol >= 64 {
+				if f.Kind == Stale && where.ToRow == 0 && where.FromCol >= 64 {
 					continue
 				}
 				if !e.has(f) {
@@ -311,7 +311,7 @@ func TestWhere(t *testing.T) {
 				}
 				first := e.Findings[0]
 				if f.Kind == ScalesRowsOff && where.ToRow == where.FromRow+1 { // one row has the scales of another
-					require.Equal(t, Fault{Kind: scalesOfRow, Of: A, By: where.FromRow + 1, Where: where}, first.Fault)
+					require.Equal(t, Fault{Kind: ScalesOfRow, Of: A, By: where.FromRow + 1, Where: where}, first.Fault)
 					first.Fault = first.Same[0]
 				}
 				require.Equal(t, in.String(), first.Fault.String(), "%v", e)
@@ -365,8 +365,8 @@ func testAddends[T gemm.Output](t *testing.T, kind operandKind) {
 	}
 	got := make([]T, len(want))
 	for _, f := range []Fault{
-		{Kind: biasLost}, {Kind: biasTwice}, {Kind: biasByRow}, {Kind: oldLost}, {Kind: oldTwice}, {Kind: oldKept}, {Kind: Unwritten},
-		{Kind: scalesReciprocal, Of: A}, {Kind: ScalesRowsOff, Of: B, By: 1}, {Kind: KLost, From: 64, To: 128}, {Kind: transposed},
+		{Kind: BiasLost}, {Kind: BiasTwice}, {Kind: BiasByRow}, {Kind: OldLost}, {Kind: OldTwice}, {Kind: OldKept}, {Kind: Unwritten},
+		{Kind: ScalesReciprocal, Of: A}, {Kind: ScalesRowsOff, Of: B, By: 1}, {Kind: KLost, From: 64, To: 128}, {Kind: Transposed},
 	} {
 		require.NoError(t, Inject(t.Context(), got, f, p, Options{}))
 		e, err := Explain(t.Context(), got, p, Options{})
@@ -441,7 +441,7 @@ func TestUnwritten(t *testing.T) {
 			}
 			e, err = Explain(t.Context(), p.Old, p, Options{})
 			require.NoError(t, err)
-			require.Equal(t, oldKept, e.Findings[0].Fault.Kind, "%s: %v", kind.name, e)
+			require.Equal(t, OldKept, e.Findings[0].Fault.Kind, "%s: %v", kind.name, e)
 		}
 	}
 }

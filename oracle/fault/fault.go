@@ -117,19 +117,19 @@ const mostBy = 1 << 20
 func (f Fault) check() error {
 	one := f.Of == A || f.Of == B
 	switch f.Kind {
-	case resultsOff, resultsExchanged, stale, neverCleared, edgeGarbage:
+	case ResultsOff, ResultsExchanged, Stale, NeverCleared, EdgeGarbage:
 		if !one {
 			return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
 		}
-	case kOtherScale, kFactor, ScalesLayout, scalesTransposed, ScalesRowsOff, scalesColumnsOff, scalesFirstRow, scalesOfRow, scalesFirstColumn, scalesOfTile,
-		ScalesIgnored, scalesSquared, scalesReciprocal, scalesRounded, scalesPowerDown, scalesPowerUp, scalesExponentOff,
-		scalesBlock, ScalesGrid, ScalesAsE8M0, scalesAsE4M3, scalesAsUE4M3, scalesNaNNumber, OuterIgnored, OuterSquared, OuterReciprocal,
-		wrongFormat, codesRowsOff, codesTransposed, codesSwapped, NibblesSwapped, CodesFlushed, nanIsZero:
+	case KOtherScale, KFactor, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesOfRow, ScalesFirstColumn, ScalesOfTile,
+		ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
+		ScalesBlock, ScalesGrid, ScalesAsE8M0, ScalesAsE4M3, ScalesAsUE4M3, ScalesNaNNumber, OuterIgnored, OuterSquared, OuterReciprocal,
+		WrongFormat, CodesRowsOff, CodesTransposed, CodesSwapped, NibblesSwapped, CodesFlushed, nanIsZero:
 		if !one && f.Of != Both {
 			return notHere("%v of operand %q: want A, B or both", f.Kind, f.Of)
 		}
 	}
-	if f.By < -mostBy || f.By > mostBy || f.By < 1 && (f.Kind == scalesOfTile || f.Kind == codesSwapped || f.Kind == scalesBlock || f.Kind == ScalesGrid) {
+	if f.By < -mostBy || f.By > mostBy || f.By < 1 && (f.Kind == ScalesOfTile || f.Kind == CodesSwapped || f.Kind == ScalesBlock || f.Kind == ScalesGrid) {
 		return notHere("%v by %d", f.Kind, f.By)
 	}
 	return nil

@@ -52,8 +52,8 @@ func TestStrings(t *testing.T) {
 		"the scales of A and B are ignored":                                                        {Kind: ScalesIgnored, Of: Both},
 		"the scales of A, row-major, are read as tiles of 128x4":                                   {Kind: ScalesLayout, Of: A, Read: Tiles128x4},
 		"C is not written: it holds 0, in 3 of the tiles of 64x64":                                 {Kind: Unwritten, Where: Region{Tile: 64, Tiles: 3}},
-		"C is written one column too far, in every row whose number modulo 4 is 1":                 {Kind: resultsOff, Of: B, By: -1, Where: Region{Along: A, Every: 4, First: 1}},
-		"products 0 to 63 of K have a scale of B that is one block too far, in scattered elements": {Kind: kOtherScale, Of: B, To: 64, By: 1, Where: Region{Scattered: true}},
+		"C is written one column too far, in every row whose number modulo 4 is 1":                 {Kind: ResultsOff, Of: B, By: -1, Where: Region{Along: A, Every: 4, First: 1}},
+		"products 0 to 63 of K have a scale of B that is one block too far, in scattered elements": {Kind: KOtherScale, Of: B, To: 64, By: 1, Where: Region{Scattered: true}},
 	} {
 		require.Equal(t, want, f.String())
 	}
@@ -65,23 +65,23 @@ func TestRefused(t *testing.T) {
 	p := testProduct(operandKinds[0])
 	c := make([]float32, testRows*testCols)
 	for _, f := range []Fault{
-		{Kind: KLost, From: 10, To: 10}, {Kind: KLost, From: 200, To: 227}, {Kind: kDoubled, From: -1, To: 5}, {Kind: kTailLost, By: 227},
-		{Kind: kOtherScale, Of: A, From: 0, To: 64, By: -1}, {Kind: kFactor, From: 0, To: 64, Factor: 2}, {Kind: kFactor, Of: A, From: 3, To: 64, Factor: 2}, {Kind: kFactor, Of: A, From: 0, To: 64, Factor: -1},
-		{Kind: kTailTwice, By: 2}, {Kind: kTailUnmasked, By: 0}, {Kind: ScalesLayout, Of: A, Read: packed}, {Kind: ScalesLayout, Of: A},
-		{Kind: ScalesLayout, Of: A, Read: 99}, {Kind: wrongFormat, Of: A, Format: 99}, {Kind: codesExchanged}, {Kind: Unpromoted, Model: "abacus"},
-		{Kind: narrowSums, Type: Float32, By: 1}, {Kind: narrowSums, Type: Float16}, {Kind: tilesTransposed, By: 100}, {Kind: resultsExchanged, Of: A},
-		{Kind: stale, Of: A, By: 71}, {Kind: oldLost}, {Kind: biasLost}, {Kind: Scaled}, {Kind: Clamped}, {Kind: rounded}, {Kind: edgeGarbage, Of: B, By: 8},
+		{Kind: KLost, From: 10, To: 10}, {Kind: KLost, From: 200, To: 227}, {Kind: KDoubled, From: -1, To: 5}, {Kind: KTailLost, By: 227},
+		{Kind: KOtherScale, Of: A, From: 0, To: 64, By: -1}, {Kind: KFactor, From: 0, To: 64, Factor: 2}, {Kind: KFactor, Of: A, From: 3, To: 64, Factor: 2}, {Kind: KFactor, Of: A, From: 0, To: 64, Factor: -1},
+		{Kind: KTailTwice, By: 2}, {Kind: KTailUnmasked, By: 0}, {Kind: ScalesLayout, Of: A, Read: packed}, {Kind: ScalesLayout, Of: A},
+		{Kind: ScalesLayout, Of: A, Read: 99}, {Kind: WrongFormat, Of: A, Format: 99}, {Kind: CodesExchanged}, {Kind: Unpromoted, Model: "abacus"},
+		{Kind: NarrowSums, Type: Float32, By: 1}, {Kind: NarrowSums, Type: Float16}, {Kind: TilesTransposed, By: 100}, {Kind: ResultsExchanged, Of: A},
+		{Kind: Stale, Of: A, By: 71}, {Kind: OldLost}, {Kind: BiasLost}, {Kind: Scaled}, {Kind: Clamped}, {Kind: Rounded}, {Kind: EdgeGarbage, Of: B, By: 8},
 		{Kind: Unwritten, Where: Region{Scattered: true}},
-		{Kind: codesSwapped, Of: A}, {Kind: scalesOfTile, Of: A}, {Kind: scalesOfTile, Of: B, By: -2}, {Kind: kTailUnmasked, By: 1 << 30},
-		{Kind: scalesTransposed}, {Kind: scalesFirstRow}, {Kind: scalesNaNNumber, Of: A}, {Kind: resultsOff, Of: Both, By: 1}, {Kind: resultsExchanged, By: 1},
-		{Kind: ScalesIgnored}, {Kind: CodesFlushed}, {Kind: wrongFormat, Format: 1}, {Kind: narrowSums, Type: Float16, By: math.MaxInt},
+		{Kind: CodesSwapped, Of: A}, {Kind: ScalesOfTile, Of: A}, {Kind: ScalesOfTile, Of: B, By: -2}, {Kind: KTailUnmasked, By: 1 << 30},
+		{Kind: ScalesTransposed}, {Kind: ScalesFirstRow}, {Kind: ScalesNaNNumber, Of: A}, {Kind: ResultsOff, Of: Both, By: 1}, {Kind: ResultsExchanged, By: 1},
+		{Kind: ScalesIgnored}, {Kind: CodesFlushed}, {Kind: WrongFormat, Format: 1}, {Kind: NarrowSums, Type: Float16, By: math.MaxInt},
 	} {
 		require.ErrorIs(t, Inject(t.Context(), c, f, p, Options{}), ErrNotHere, "%+v", f)
 	}
 	require.ErrorContains(t, Inject(t.Context(), c, Fault{Kind: 99}, p, Options{}), "unknown kind of fault")
 	p.A = operandOf("a", testRows, testK, tensor.Block{Rows: 1, Cols: 64}, operandKinds[0], 1)
 	p.A.Scales[3] = 0
-	require.ErrorIs(t, Inject(t.Context(), c, Fault{Kind: scalesReciprocal, Of: A}, p, Options{}), ErrNotHere)
+	require.ErrorIs(t, Inject(t.Context(), c, Fault{Kind: ScalesReciprocal, Of: A}, p, Options{}), ErrNotHere)
 }
 
 func TestMisuse(t *testing.T) {
@@ -110,8 +110,8 @@ func TestMisuse(t *testing.T) {
 	cancel()
 	_, err = Explain(ended, c, p, Options{})
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, Inject(ended, c, Fault{Kind: transposed}, p, Options{}), context.Canceled)
-	require.ErrorIs(t, Inject(ended, c, Fault{Kind: narrowSums, Type: Float16, By: 32}, p, Options{}), context.Canceled)
+	require.ErrorIs(t, Inject(ended, c, Fault{Kind: Transposed}, p, Options{}), context.Canceled)
+	require.ErrorIs(t, Inject(ended, c, Fault{Kind: NarrowSums, Type: Float16, By: 32}, p, Options{}), context.Canceled)
 }
 
 // TestEmpty explains products of nothing.

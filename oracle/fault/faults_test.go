@@ -76,7 +76,7 @@ func tableRows() (rows []tableRow) {
 			add(f, plain)
 		}
 	}
-	for _, f := range []Fault{{Kind: kFactor, Of: A, From: 64, To: 128, Factor: 3}, {Kind: Scaled, Factor: 0.75}} {
+	for _, f := range []Fault{{Kind: KFactor, Of: A, From: 64, To: 128, Factor: 3}, {Kind: Scaled, Factor: 0.75}} {
 		add(f, plain)
 	}
 	for _, with := range []string{addends, withNaN, tensorOps} {
@@ -116,7 +116,7 @@ func cells(t *testing.T, r tableRow, kind operandKind) [3]string {
 		e, err := Explain(t.Context(), got, p, Options{Wrong: told})
 		require.NoError(t, err)
 		named = "no"
-		if e.has(r.Fault) || len(e.Findings) > 0 && (r.Kind == kFactor || r.Kind == Scaled) && e.Findings[0].Fault.Kind == r.Kind {
+		if e.has(r.Fault) || len(e.Findings) > 0 && (r.Kind == KFactor || r.Kind == Scaled) && e.Findings[0].Fault.Kind == r.Kind {
 			named = "yes"
 			if n := len(e.Findings[0].Same); n > 0 {
 				named = fmt.Sprintf("1 of %d", n+1)

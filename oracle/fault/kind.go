@@ -14,70 +14,70 @@ const (
 
 	// KLost leaves products [From, To) out.
 	KLost
-	// kDoubled adds products [From, To) twice.
-	kDoubled
-	// kOtherScale gives blocks of K in [From, To), in Of, the scale of the block By further.
-	kOtherScale
-	// kFactor has scales of Of, those of products [From, To), Factor times as large.
-	kFactor
-	// kTailLost leaves the last By products out.
-	kTailLost
-	// kTailTwice pads K to a multiple of By by reading the products before its end again.
-	kTailTwice
-	// kTailUnmasked pads K to a multiple of By with the codes that follow a row in memory:
+	// KDoubled adds products [From, To) twice.
+	KDoubled
+	// KOtherScale gives blocks of K in [From, To), in Of, the scale of the block By further.
+	KOtherScale
+	// KFactor has scales of Of, those of products [From, To), Factor times as large.
+	KFactor
+	// KTailLost leaves the last By products out.
+	KTailLost
+	// KTailTwice pads K to a multiple of By by reading the products before its end again.
+	KTailTwice
+	// KTailUnmasked pads K to a multiple of By with the codes that follow a row in memory:
 	// those of the next one.
-	kTailUnmasked
+	KTailUnmasked
 
 	// Faults of scales.
 
 	// ScalesLayout reads the grid of Of, written in layout Written, as if it were in layout Read.
 	ScalesLayout
-	// scalesTransposed reads scale (c, r) of Of's grid for (r, c).
-	scalesTransposed
+	// ScalesTransposed reads scale (c, r) of Of's grid for (r, c).
+	ScalesTransposed
 	// ScalesRowsOff reads Of's scales By rows of the grid too far.
 	ScalesRowsOff
-	// scalesColumnsOff reads Of's scales By places too far in memory.
-	scalesColumnsOff
-	// scalesFirstRow reads the first row of Of's grid for all rows.
-	scalesFirstRow
-	// scalesOfRow reads row By of Of's grid for others.
-	scalesOfRow
-	// scalesFirstColumn reads the first scale of a row of Of's grid for all of K.
-	scalesFirstColumn
-	// scalesOfTile reads for every row of Of's grid the first row of its tile of By rows.
-	scalesOfTile
+	// ScalesColumnsOff reads Of's scales By places too far in memory.
+	ScalesColumnsOff
+	// ScalesFirstRow reads the first row of Of's grid for all rows.
+	ScalesFirstRow
+	// ScalesOfRow reads row By of Of's grid for others.
+	ScalesOfRow
+	// ScalesFirstColumn reads the first scale of a row of Of's grid for all of K.
+	ScalesFirstColumn
+	// ScalesOfTile reads for every row of Of's grid the first row of its tile of By rows.
+	ScalesOfTile
 	// ScalesIgnored takes Of's scales for 1.
 	ScalesIgnored
-	// scalesSquared applies Of's scales twice.
-	scalesSquared
-	// scalesReciprocal divides by Of's scales.
-	scalesReciprocal
-	// scalesExchanged gives the codes of A the scales of B, and those of B those of A.
-	scalesExchanged
-	// scalesRounded rounds Of's scales to Type.
-	scalesRounded
-	// scalesPowerDown cuts Of's scales down to powers of two, as their exponent byte says.
-	scalesPowerDown
-	// scalesPowerUp rounds Of's scales up to powers of two.
-	scalesPowerUp
-	// scalesExponentOff takes the exponents of Of's scales for By more: a wrong bias of E8M0.
-	scalesExponentOff
-	// scalesBlock takes blocks of Of to be of By products of K, in a grid whose rows begin
+	// ScalesSquared applies Of's scales twice.
+	ScalesSquared
+	// ScalesReciprocal divides by Of's scales.
+	ScalesReciprocal
+	// ScalesExchanged gives the codes of A the scales of B, and those of B those of A.
+	ScalesExchanged
+	// ScalesRounded rounds Of's scales to Type.
+	ScalesRounded
+	// ScalesPowerDown cuts Of's scales down to powers of two, as their exponent byte says.
+	ScalesPowerDown
+	// ScalesPowerUp rounds Of's scales up to powers of two.
+	ScalesPowerUp
+	// ScalesExponentOff takes the exponents of Of's scales for By more: a wrong bias of E8M0.
+	ScalesExponentOff
+	// ScalesBlock takes blocks of Of to be of By products of K, in a grid whose rows begin
 	// where they do.
-	scalesBlock
+	ScalesBlock
 	// ScalesGrid takes blocks of Of to be of By products of K, and rows of the grid to be of
 	// as many scales.
 	ScalesGrid
 	// ScalesAsE8M0 takes the codes of Of's UE4M3 scales for E8M0.
 	ScalesAsE8M0
-	// scalesAsE4M3 takes the codes of Of's E8M0 scales for E4M3, whose first bit is the sign.
-	scalesAsE4M3
-	// scalesAsUE4M3 takes the codes of Of's E8M0 scales for UE4M3, whose first bit does not
+	// ScalesAsE4M3 takes the codes of Of's E8M0 scales for E4M3, whose first bit is the sign.
+	ScalesAsE4M3
+	// ScalesAsUE4M3 takes the codes of Of's E8M0 scales for UE4M3, whose first bit does not
 	// count.
-	scalesAsUE4M3
-	// scalesNaNNumber takes Of's encoded scales that are NaN for numbers: FF of E8M0 for
+	ScalesAsUE4M3
+	// ScalesNaNNumber takes Of's encoded scales that are NaN for numbers: FF of E8M0 for
 	// infinity, as its exponent says in float32, and 7F of UE4M3 for 480.
-	scalesNaNNumber
+	ScalesNaNNumber
 	// OuterIgnored does not apply the outer scales of Of.
 	OuterIgnored
 	// OuterSquared applies the outer scales of Of twice.
@@ -88,24 +88,24 @@ const (
 
 	// Faults of codes.
 
-	// wrongFormat takes the codes of Of for Format.
-	wrongFormat
-	// codesRowsOff reads the codes of Of By rows too far, with the right scales.
-	codesRowsOff
-	// codesTransposed reads the codes of Of, row-major, as if they were column-major.
-	codesTransposed
-	// codesSwapped reads groups of By codes of Of in reverse.
-	codesSwapped
+	// WrongFormat takes the codes of Of for Format.
+	WrongFormat
+	// CodesRowsOff reads the codes of Of By rows too far, with the right scales.
+	CodesRowsOff
+	// CodesTransposed reads the codes of Of, row-major, as if they were column-major.
+	CodesTransposed
+	// CodesSwapped reads groups of By codes of Of in reverse.
+	CodesSwapped
 	// NibblesSwapped reads the two codes of a byte in the other order.
 	NibblesSwapped
 	// CodesFlushed takes subnormal codes of Of for 0.
 	CodesFlushed
 	// nanIsZero takes NaN codes of Of for 0.
 	nanIsZero
-	// operandsExchanged computes B·Aᵀ and writes that to C row by row.
-	operandsExchanged
-	// codesExchanged takes the codes of A and B, of one shape, for each other, but not their scales.
-	codesExchanged
+	// OperandsExchanged computes B·Aᵀ and writes that to C row by row.
+	OperandsExchanged
+	// CodesExchanged takes the codes of A and B, of one shape, for each other, but not their scales.
+	CodesExchanged
 
 	// Faults of arithmetic.
 
@@ -113,56 +113,56 @@ const (
 	Unpromoted
 	// OtherPromotion promotes the sums of Model after By products.
 	OtherPromotion
-	// otherModel sums products as Model does, promoted after By, where another was demanded.
-	otherModel
-	// otherScaleOrder applies scales in the order Scales.
-	otherScaleOrder
+	// OtherModel sums products as Model does, promoted after By, where another was demanded.
+	OtherModel
+	// OtherScaleOrder applies scales in the order Scales.
+	OtherScaleOrder
 	// Float32Sums sums products in float32 where a model's sums were demanded.
 	Float32Sums
-	// narrowSums keeps the sums of a block of K in Type, rounded after every By products.
-	narrowSums
-	// narrowTotals keeps the scaled sums in Type, rounded after every By products.
-	narrowTotals
+	// NarrowSums keeps the sums of a block of K in Type, rounded after every By products.
+	NarrowSums
+	// NarrowTotals keeps the scaled sums in Type, rounded after every By products.
+	NarrowTotals
 
 	// Faults of C.
 
-	// transposed writes C by columns where it should be by rows.
-	transposed
-	// tilesTransposed transposes each tile of By x By elements.
-	tilesTransposed
-	// resultsOff writes rows (Of A) or columns (Of B) of C By before their place.
-	resultsOff
-	// resultsExchanged exchanges neighbouring tiles of By rows (Of A) or columns (Of B).
-	resultsExchanged
-	// stale adds the result of the tile of By columns (Of B) or rows (Of A) before.
-	stale
-	// neverCleared adds the results of all tiles of By columns (Of B) or rows (Of A) before.
-	neverCleared
+	// Transposed writes C by columns where it should be by rows.
+	Transposed
+	// TilesTransposed transposes each tile of By x By elements.
+	TilesTransposed
+	// ResultsOff writes rows (Of A) or columns (Of B) of C By before their place.
+	ResultsOff
+	// ResultsExchanged exchanges neighbouring tiles of By rows (Of A) or columns (Of B).
+	ResultsExchanged
+	// Stale adds the result of the tile of By columns (Of B) or rows (Of A) before.
+	Stale
+	// NeverCleared adds the results of all tiles of By columns (Of B) or rows (Of A) before.
+	NeverCleared
 	// Unwritten leaves elements 0.
 	Unwritten
-	// oldKept leaves the old C where it should be added to.
-	oldKept
-	// oldLost does not add the old C.
-	oldLost
-	// oldTwice adds the old C twice.
-	oldTwice
-	// biasLost does not add the bias.
-	biasLost
-	// biasTwice adds the bias twice.
-	biasTwice
-	// biasByRow adds the bias of the row's number in place of the column's.
-	biasByRow
+	// OldKept leaves the old C where it should be added to.
+	OldKept
+	// OldLost does not add the old C.
+	OldLost
+	// OldTwice adds the old C twice.
+	OldTwice
+	// BiasLost does not add the bias.
+	BiasLost
+	// BiasTwice adds the bias twice.
+	BiasTwice
+	// BiasByRow adds the bias of the row's number in place of the column's.
+	BiasByRow
 	// Scaled multiplies all results by Factor.
 	Scaled
 	// Clamped cuts results to [-Factor, Factor].
 	Clamped
-	// rounded rounds results to Type before they are rounded to that of C.
-	rounded
-	// truncated rounds results to Type toward zero.
-	truncated
-	// edgeGarbage leaves arbitrary values in the last rows (Of A) or columns (Of B), beyond
+	// Rounded rounds results to Type before they are rounded to that of C.
+	Rounded
+	// Truncated rounds results to Type toward zero.
+	Truncated
+	// EdgeGarbage leaves arbitrary values in the last rows (Of A) or columns (Of B), beyond
 	// the last full tile of By.
-	edgeGarbage
+	EdgeGarbage
 )
 
 var kinds = enum.Enum[Kind]{Type: "Kind", What: "kind of fault", Prefix: "fault", Names: kindNames[:]}
@@ -195,11 +195,11 @@ func (k Kind) part() string {
 	switch {
 	case k < ScalesLayout:
 		return "the sum over K"
-	case k < wrongFormat:
+	case k < WrongFormat:
 		return "scales"
 	case k < Unpromoted:
 		return "codes"
-	case k < transposed:
+	case k < Transposed:
 		return "arithmetic"
 	}
 	return "what is written to C"

@@ -71,18 +71,18 @@ func narrowFaults() []Fault {
 		{Kind: OuterIgnored, Of: A}, {Kind: OuterIgnored, Of: B}, {Kind: OuterIgnored, Of: Both},
 		{Kind: OuterSquared, Of: A}, {Kind: OuterSquared, Of: Both},
 		{Kind: OuterReciprocal, Of: A}, {Kind: OuterReciprocal, Of: B}, {Kind: OuterReciprocal, Of: Both},
-		{Kind: scalesExponentOff, Of: A, By: 1}, {Kind: scalesExponentOff, Of: Both, By: 1}, {Kind: scalesExponentOff, Of: Both, By: -1},
+		{Kind: ScalesExponentOff, Of: A, By: 1}, {Kind: ScalesExponentOff, Of: Both, By: 1}, {Kind: ScalesExponentOff, Of: Both, By: -1},
 		{Kind: ScalesAsE8M0, Of: A}, {Kind: ScalesAsE8M0, Of: Both},
-		{Kind: scalesAsE4M3, Of: A}, {Kind: scalesAsE4M3, Of: Both},
-		{Kind: scalesAsUE4M3, Of: A}, {Kind: scalesAsUE4M3, Of: Both},
-		{Kind: scalesNaNNumber, Of: A}, {Kind: scalesNaNNumber, Of: B}, {Kind: scalesNaNNumber, Of: Both},
+		{Kind: ScalesAsE4M3, Of: A}, {Kind: ScalesAsE4M3, Of: Both},
+		{Kind: ScalesAsUE4M3, Of: A}, {Kind: ScalesAsUE4M3, Of: Both},
+		{Kind: ScalesNaNNumber, Of: A}, {Kind: ScalesNaNNumber, Of: B}, {Kind: ScalesNaNNumber, Of: Both},
 		{Kind: ScalesLayout, Of: A, Written: RowMajor, Read: Tiles128x4}, {Kind: ScalesLayout, Of: A, Written: Tiles128x4, Read: RowMajor},
 		{Kind: ScalesLayout, Of: B, Written: RowMajor, Read: Tiles128x4}, {Kind: ScalesLayout, Of: Both, Written: RowMajor, Read: Tiles128x4},
 		{Kind: ScalesLayout, Of: Both, Written: columnMajor, Read: RowMajor},
-		{Kind: scalesTransposed, Of: A}, {Kind: scalesTransposed, Of: Both},
-		{Kind: scalesColumnsOff, Of: Both, By: 1}, {Kind: scalesFirstColumn, Of: Both}, {Kind: scalesFirstRow, Of: Both},
-		{Kind: scalesSquared, Of: Both}, {Kind: scalesReciprocal, Of: Both}, {Kind: ScalesIgnored, Of: Both},
-		{Kind: scalesBlock, Of: A, By: 16}, {Kind: scalesBlock, Of: A, By: 32}, {Kind: scalesBlock, Of: Both, By: 16}, {Kind: scalesBlock, Of: Both, By: 32},
+		{Kind: ScalesTransposed, Of: A}, {Kind: ScalesTransposed, Of: Both},
+		{Kind: ScalesColumnsOff, Of: Both, By: 1}, {Kind: ScalesFirstColumn, Of: Both}, {Kind: ScalesFirstRow, Of: Both},
+		{Kind: ScalesSquared, Of: Both}, {Kind: ScalesReciprocal, Of: Both}, {Kind: ScalesIgnored, Of: Both},
+		{Kind: ScalesBlock, Of: A, By: 16}, {Kind: ScalesBlock, Of: A, By: 32}, {Kind: ScalesBlock, Of: Both, By: 16}, {Kind: ScalesBlock, Of: Both, By: 32},
 		{Kind: ScalesGrid, Of: A, By: 16}, {Kind: ScalesGrid, Of: A, By: 32}, {Kind: ScalesGrid, Of: Both, By: 16}, {Kind: ScalesGrid, Of: Both, By: 32},
 	}
 }
@@ -101,7 +101,7 @@ func withNaNScales(p Product) Product {
 // narrowCell says whether a fault is named.
 func narrowCell(t *testing.T, p Product, f Fault) string {
 	t.Helper()
-	if f.Kind == scalesNaNNumber {
+	if f.Kind == ScalesNaNNumber {
 		p = withNaNScales(p)
 	}
 	got := make([]float32, narrowRows*narrowCols)
@@ -111,7 +111,7 @@ func narrowCell(t *testing.T, p Product, f Fault) string {
 	}
 	require.NoError(t, Inject(t.Context(), got, f, p, Options{}), f)
 	var o Options
-	if f.Kind == scalesNaNNumber { // of which a row and a column are too few to be met
+	if f.Kind == ScalesNaNNumber { // of which a row and a column are too few to be met
 		o.Wrong = wrongOf(t, got, p)
 	}
 	e, err := Explain(t.Context(), got, p, o)
@@ -188,7 +188,7 @@ func TestNarrowFaults(t *testing.T) {
 		require.Zero(t, e.Wrong, name)
 	}
 	if testing.Short() {
-		for _, f := range []Fault{{Kind: NibblesSwapped, Of: B}, {Kind: OuterReciprocal, Of: A}, {Kind: ScalesAsE8M0, Of: Both}, {Kind: scalesNaNNumber, Of: A}} {
+		for _, f := range []Fault{{Kind: NibblesSwapped, Of: B}, {Kind: OuterReciprocal, Of: A}, {Kind: ScalesAsE8M0, Of: Both}, {Kind: ScalesNaNNumber, Of: A}} {
 			require.NotContains(t, []string{"no", "cannot be"}, narrowCell(t, narrowProducts()["NVFP4"], f), "%v", f)
 		}
 		return
@@ -206,7 +206,7 @@ func TestOtherScaleOfBoth(t *testing.T) {
 	for _, name := range []string{"NVFP4", "MXFP4", "FP8 by FP4"} {
 		p := narrowProducts()[name]
 		width := p.A.Block.Cols
-		require.Equal(t, "yes", narrowCell(t, p, Fault{Kind: kOtherScale, Of: Both, From: 64, To: 64 + width, By: 1}), name)
+		require.Equal(t, "yes", narrowCell(t, p, Fault{Kind: KOtherScale, Of: Both, From: 64, To: 64 + width, By: 1}), name)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestNarrowInjected(t *testing.T) {
 	require.NoError(t, Inject(t.Context(), c, Fault{}, nan, Options{}))
 	require.True(t, math.IsNaN(float64(c[3*narrowCols])))
 	before := slices.Clone(c)
-	require.NoError(t, Inject(t.Context(), c, Fault{Kind: scalesNaNNumber, Of: A}, nan, Options{}))
+	require.NoError(t, Inject(t.Context(), c, Fault{Kind: ScalesNaNNumber, Of: A}, nan, Options{}))
 	var sum float64
 	for k, x := range nan.A.Row(3) {
 		s := float64(nan.A.Scale(3, k))
@@ -245,7 +245,7 @@ func TestNarrowInjected(t *testing.T) {
 		require.Equal(t, math.Float32bits(before[i]), math.Float32bits(c[i]), "%d", i)
 	}
 	nan = withNaNScales(products["MXFP4"])
-	require.NoError(t, Inject(t.Context(), c, Fault{Kind: scalesNaNNumber, Of: A}, nan, Options{}))
+	require.NoError(t, Inject(t.Context(), c, Fault{Kind: ScalesNaNNumber, Of: A}, nan, Options{}))
 	for j := range narrowCols {
 		var part float64
 		for k := 32; k < 64; k++ {
@@ -261,6 +261,6 @@ func TestNarrowInjected(t *testing.T) {
 		code, _ := fp8.E8M0FromFloat32(p.A.Scale(0, k))
 		signed += float64(p.A.Format.Float32(x)) * float64(fp8.E4M3.Float32(byte(code))) * float64(p.B.At(0, k))
 	}
-	got, _ := at("MXFP4", Fault{Kind: scalesAsE4M3, Of: A})
+	got, _ := at("MXFP4", Fault{Kind: ScalesAsE4M3, Of: A})
 	require.InEpsilon(t, signed, got, 1e-5)
 }

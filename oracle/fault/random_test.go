@@ -180,7 +180,7 @@ func randomNoise[T gemm.Output](t *testing.T, seed uint64) {
 	}
 	e, err := Explain(t.Context(), got, p, Options{Wrong: wrong})
 	require.NoError(t, err)
-	if len(e.Findings) > 0 && e.Findings[0].Fault.Kind == edgeGarbage && (where.FromRow%8 == 0 || where.FromCol%8 == 0) && part == 1 {
+	if len(e.Findings) > 0 && e.Findings[0].Fault.Kind == EdgeGarbage && (where.FromRow%8 == 0 || where.FromCol%8 == 0) && part == 1 {
 		return // that is what there is
 	}
 	if len(e.Findings) > 0 && e.Findings[0].Fault.Kind == Unwritten && how == 6 {

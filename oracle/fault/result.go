@@ -46,7 +46,7 @@ func listResultsOff(p *problem, _ bool) (all []Fault) {
 	for _, s := range []Side{B, A} {
 		for _, n := range []int{1, -1} {
 			if p.extent(s) > 1 {
-				all = append(all, Fault{Kind: resultsOff, Of: s, By: n})
+				all = append(all, Fault{Kind: ResultsOff, Of: s, By: n})
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func applyStale(f Fault, p *problem, c *change) error {
 				return
 			}
 			add(i, j)
-			if f.Kind == stale {
+			if f.Kind == Stale {
 				return
 			}
 		}
@@ -138,12 +138,12 @@ func applyOld(f Fault, p *problem, c *change) error {
 		return notHere("there is no old C")
 	}
 	switch f.Kind {
-	case oldKept:
+	case OldKept:
 		c.from = func(_, _ int, _ func(i, j int)) {}
 		c.bias = 0
-	case oldLost:
+	case OldLost:
 		c.old = 0
-	case oldTwice:
+	case OldTwice:
 		c.old = 2
 	}
 	return nil
@@ -154,11 +154,11 @@ func applyBias(f Fault, p *problem, c *change) error {
 		return notHere("there is no bias")
 	}
 	switch f.Kind {
-	case biasLost:
+	case BiasLost:
 		c.bias = 0
-	case biasTwice:
+	case BiasTwice:
 		c.bias = 2
-	case biasByRow:
+	case BiasByRow:
 		if p.m > p.n {
 			return notHere("a bias of %d elements for %d rows", p.n, p.m)
 		}
@@ -210,13 +210,13 @@ func listRounded(k Kind) func(*problem, bool) []Fault {
 }
 
 func applyRounded(f Fault, p *problem, c *change) error {
-	if f.Type != BFloat16 && f.Type != Float16 || f.Kind == rounded && f.Type == p.out {
+	if f.Type != BFloat16 && f.Type != Float16 || f.Kind == Rounded && f.Type == p.out {
 		return notHere("results rounded to %v", f.Type)
 	}
 	c.rounded = f.Type
-	c.cut = f.Kind == truncated
+	c.cut = f.Kind == Truncated
 	c.after = func(v float32, _, _ int) float32 {
-		if f.Kind == truncated {
+		if f.Kind == Truncated {
 			return f.Type.cut(v)
 		}
 		return f.Type.narrow(v)

@@ -70,7 +70,7 @@ func listTileScales(p *problem, _ bool) (all []Fault) {
 	for _, s := range []Side{A, B, Both} {
 		for _, n := range []int{2, 4, 8, 16, 32, 64, 128} {
 			if !slices.ContainsFunc(s.each(), func(s Side) bool { return n >= p.side(s).rows }) {
-				all = append(all, Fault{Kind: scalesOfTile, Of: s, By: n})
+				all = append(all, Fault{Kind: ScalesOfTile, Of: s, By: n})
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func textOfRoundedScales(f Fault) string {
 
 func listRoundedScales(*problem, bool) (all []Fault) {
 	for _, s := range []Side{A, B, Both} {
-		all = append(all, Fault{Kind: scalesRounded, Of: s, Type: BFloat16}, Fault{Kind: scalesRounded, Of: s, Type: Float16})
+		all = append(all, Fault{Kind: ScalesRounded, Of: s, Type: BFloat16}, Fault{Kind: ScalesRounded, Of: s, Type: Float16})
 	}
 	return all
 }
