@@ -123,11 +123,9 @@ func TestLabJSON(t *testing.T) {
 	require.Equal(t, stdout, string(file), "the file is what --json prints")
 }
 
-// TestLabAll does all experiments, short.
-func TestLabAll(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the experiments have tests of their own")
-	}
+// labAll does all experiments, short, and returns the directory of their pages, which
+// TestPages opens.
+func labAll(t *testing.T) string {
 	out := t.TempDir()
 	stdout := succeed(t, "lab", "all", "--short", "--text", labText(t), "-o", out)
 	index, err := os.ReadFile(filepath.Join(out, "index.html"))
@@ -142,6 +140,7 @@ func TestLabAll(t *testing.T) {
 	require.Contains(t, string(index), "goals met, ")
 	require.NotContains(t, string(index), "Stopped.")
 	require.FileExists(t, filepath.Join(out, "index.json"))
+	return out
 }
 
 func TestLabHelpListsExperiments(t *testing.T) {

@@ -20,6 +20,10 @@ import (
 // TestPages opens pages of the kinds that commands write in a browser. That of inspect has
 // a test of its own.
 func TestPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the experiments have tests of their own, and browsers skip this")
+	}
+	lab := labAll(t)
 	b := browsertest.Start(t)
 	check := func(name, file string) {
 		t.Run(name, func(t *testing.T) { b.Check(t, name, file) })
@@ -36,7 +40,6 @@ func TestPages(t *testing.T) {
 	check("train", trainPage(t))
 	check("landing", filepath.Join(landed(t), "index.html"))
 	check("convert", convertPage(t))
-	lab := labPages(t)
 	check("lab", filepath.Join(lab, "index.html"))
 	for _, e := range experiments.All() {
 		check("lab-"+e.Name, filepath.Join(lab, e.Name+".html"))
@@ -114,12 +117,6 @@ func convertPage(t *testing.T) string {
 	fp4 := testutil.Shared(t, "golden", "checkpoints", "llama-ct-mxfp4")
 	succeed(t, "convert", fp4, "-o", out, "--to", "deepseek-v3")
 	return filepath.Join(out, checkpoint.CertificatePage)
-}
-
-func labPages(t *testing.T) string {
-	directory := t.TempDir()
-	succeed(t, "lab", "all", "--short", "--text", labText(t), "-o", directory)
-	return directory
 }
 
 func reportPage(t *testing.T) string {

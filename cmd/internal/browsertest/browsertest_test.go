@@ -67,8 +67,20 @@ var rules = []struct{ name, page, problem string }{
 	{"image without words", document(`<svg role="img" width="9" height="9"></svg>`), "svg-img-alt: "},
 }
 
-func TestProblemsAreFound(t *testing.T) {
+// TestInBrowser finds problems in one browser.
+func TestInBrowser(t *testing.T) {
 	b := Start(t)
+	for name, test := range map[string]func(*testing.T, *Browser){
+		"ProblemsAreFound": testProblemsAreFound,
+		"RulesAreChecked":  testRulesAreChecked,
+		"DeadChart":        testDeadChart,
+		"TabReachesChart":  testTabReachesChart,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, b) })
+	}
+}
+
+func testProblemsAreFound(t *testing.T, b *Browser) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			o := b.openText(t, c.page)
@@ -91,8 +103,7 @@ func (b *Browser) openText(t *testing.T, text string) *tab {
 	return o
 }
 
-func TestRulesAreChecked(t *testing.T) {
-	b := Start(t)
+func testRulesAreChecked(t *testing.T, b *Browser) {
 	for _, c := range rules {
 		t.Run(c.name, func(t *testing.T) {
 			problems := b.openText(t, c.page).rules(t, b)
@@ -114,8 +125,7 @@ var deadChart = strings.Replace(document(`<figure class="chart">
 </figure><script>const c = document.getElementById('c').getContext('2d'); c.fillText('text', 20, 50)</script>`),
 	"<main>", "<header><button>Dark</button></header><main>", 1)
 
-func TestDeadChart(t *testing.T) {
-	b := Start(t)
+func testDeadChart(t *testing.T, b *Browser) {
 	o := b.openText(t, deadChart)
 	require.Equal(t, []string{`blank: "Loss" shows no curve`, `hidden: FP32 of "Loss"`}, o.curves(t))
 	require.Equal(t, []string{
@@ -132,9 +142,8 @@ func TestDeadChart(t *testing.T) {
 	require.Equal(t, []string{"0 of 1 charts show a picture"}, b.withoutScripts(t, "dead", file)[:1])
 }
 
-// TestTabReachesChart: however many links come before it.
-func TestTabReachesChart(t *testing.T) {
-	b := Start(t)
+// testTabReachesChart: however many links come before it.
+func testTabReachesChart(t *testing.T, b *Browser) {
 	links := strings.Repeat(`<a href="#x">link</a> `, 70)
 	chart := `<figure class="chart"><div class="plot" tabindex="0">A chart</div></figure>`
 	for page, reaches := range map[string]bool{
