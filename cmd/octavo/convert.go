@@ -90,13 +90,8 @@ func newConvertCommand() *cobra.Command {
 		Short:   "Convert a model to the layout that a loader wants, or back",
 		Long:    convertLong + layoutList() + convertNotes,
 		Example: convertExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("want one model, there are %d arguments", len(args))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runConvert(cmd, args, &f) },
+		Args:    one("model"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runConvert(cmd, args, &f) },
 	}
 	outDirFlag(cmd, &f.out, "the model", "required")
 	to := &parsed[*checkpoint.Layout]{&f.layout, "", "LAYOUT", parseWritable}

@@ -84,12 +84,7 @@ func newEvaluateCommand() *cobra.Command {
 		Short:   "Say what recipes cost a model on a text",
 		Long:    evaluateLong,
 		Example: evaluateExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("want one model, there are %d arguments", len(args))
-			}
-			return nil
-		},
+		Args:    one("model"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (f.text == "") == (f.tokens == "") {
 				return usagef("want a text to evaluate the model on: give --text or --tokens, one of them")

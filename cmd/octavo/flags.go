@@ -204,12 +204,14 @@ func markRequired(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// oneFile is the Args of a command that takes one file.
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("want one file, there are %d arguments", len(args))
+// one is the Args of a command that takes one file, one model and so on.
+func one(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("want one %s, there are %d arguments", what, len(args))
+		}
+		return nil
 	}
-	return nil
 }
 
 // noArguments is the Args of a command that takes none.

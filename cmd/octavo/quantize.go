@@ -79,7 +79,7 @@ func newQuantizeCommand() *cobra.Command {
 		Short:   "Quantize the matrices of a checkpoint to FP8, FP6 or FP4",
 		Long:    quantizeLong + textout.Wrap(profileNames(), 78, "  ") + quantizeNotes,
 		Example: quantizeExample,
-		Args:    oneFile,
+		Args:    one("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := sameFile(args[0], out); err != nil {
 				return err

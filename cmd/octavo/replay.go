@@ -27,8 +27,8 @@ The exit status is 0 if all bits are the same, 1 if they are not or if the
 bundle cannot be read. JSON has the keys cause, step, operator, op, found,
 level, same and checks (what, elements, differ, first, was, is).`
 
-const replayExample = `  octavo replay landed    # what octavo train --landing landed wrote
-  OCTAVO_LEVEL=generic octavo replay landed --json`
+const replayExample = `  octavo train replay landed    # what octavo train --landing landed wrote
+  OCTAVO_LEVEL=generic octavo train replay landed --json`
 
 func newReplayCommand() *cobra.Command {
 	var workers int
@@ -38,12 +38,7 @@ func newReplayCommand() *cobra.Command {
 		Short:   "Compute the first product that went wrong in a run again",
 		Long:    replayLong,
 		Example: replayExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("want one directory, and have %d", len(args))
-			}
-			return nil
-		},
+		Args:    one("directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runReplay(cmd, args[0], workers, asJSON)
 		},

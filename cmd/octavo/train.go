@@ -124,8 +124,8 @@ is not finite. Then, or where a rule or a signal stops it, DIR gets a bundle: a
 page that says what happened first and where, the telemetry of the last ten
 steps, and the operands of the first product that went wrong, or of the one
 that the rule is about. The step is done again for it, to the bit: the run
-itself keeps none. octavo replay computes the product again. A run that ends
-leaves no DIR.
+itself keeps none. octavo train replay computes the product again. A run that
+ends leaves no DIR.
 
 With --checkpoint-every a directory checkpoint-N in that of the run keeps both
 models and the curves after N steps, and at the end or when the run is stopped;
@@ -246,6 +246,7 @@ func newTrainCommand() *cobra.Command {
 		choice[*swiglu.Smoothing]{"none", nil},
 		choice[*swiglu.Smoothing]{"channel", &swiglu.Smoothing{}},
 		choice[*swiglu.Smoothing]{"token", &swiglu.Smoothing{Axis: swiglu.PerToken}})
+	cmd.AddCommand(newReplayCommand())
 	return cmd
 }
 
