@@ -116,14 +116,16 @@ func TestFilesThatAreNone(t *testing.T) {
 	fail(t, 1, "want a complete safetensors file", "inspect", text)
 	fail(t, 1, "octavo: "+dir+": it has no index and no .safetensors file", "inspect", dir)
 	quantize := []string{"quantize", "-o", filetest.Output(t), "--profile", "te-block"}
-	fail(t, 2, "want one file, there are 0 arguments", quantize...)
-	fail(t, 2, "want one file, there are 2 arguments", append(quantize, absent, text)...)
+	fail(t, 2, "want one file or directory, there are 0 arguments", quantize...)
+	fail(t, 2, "want one file or directory, there are 2 arguments", append(quantize, absent, text)...)
+	fail(t, 1, "octavo: "+dir+": it has no index and no .safetensors file", append(quantize, dir)...)
 	for _, args := range [][]string{
 		quantize,
 		{"gemm", "-o", filetest.Output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"},
 	} {
 		fail(t, 1, "octavo: open "+absent+": no such file or directory: name a safetensors file", append(args, absent)...)
 		fail(t, 1, "want a complete safetensors file", append(args, text)...)
-		fail(t, 1, "open "+dir+": it is a directory, not a regular file: name a safetensors file", append(args, dir)...)
 	}
+	gemm := []string{"gemm", dir, "-o", filetest.Output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"}
+	fail(t, 1, "open "+dir+": it is a directory, not a regular file: name a safetensors file", gemm...)
 }
