@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
@@ -36,6 +37,32 @@ func (p *parsed[T]) Set(text string) error {
 	}
 	*p.value, p.text = value, text
 	return nil
+}
+
+// optionalFlag adds a flag of a value that is nil without it: one of some names, if there are
+// any.
+func optionalFlag[T any](cmd *cobra.Command, value **T, name, kind, usage string, parse func(string) (T, error), names ...string) {
+	pointer := func(text string) (*T, error) {
+		v, err := parse(text)
+		return &v, err
+	}
+	var flag pflag.Value = &parsed[*T]{value, "", kind, pointer}
+	if len(names) > 0 {
+		flag = oneOf{flag, names}
+	}
+	cmd.Flags().Var(flag, name, usage)
+}
+
+// flagNames returns the names of the flags that a function adds, but for some.
+func flagNames(add func(cmd *cobra.Command), except ...string) (names []string) {
+	cmd := new(cobra.Command)
+	add(cmd)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(except, f.Name) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
 }
 
 // choice is one of the names that a flag takes.

@@ -125,7 +125,7 @@ func newQuantizeCommand() *cobra.Command {
 	outFlag(cmd, &out)
 	cmd.Flags().Lookup("out").Usage = "`FILE` to write, replaced if it exists; DIR for a directory (required)"
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "of a directory: replace the model in --out")
-	profileFlag(cmd, &o.Recipe.Profile, "arithmetic of the scales, one of the above (required)")
+	profileFlag(cmd, &o.Recipe.Profile, "arithmetic of the scales; --help lists them (required)")
 	markRequired(cmd, "profile")
 	formatFlag(cmd, &o.Recipe.Format, "", "format of the codes (default the profile's: e4m3, or e2m1)")
 	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the profile's for weights)")

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/selftest"
 )
 
@@ -126,11 +124,7 @@ func (f *selftestFlags) run(cmd *cobra.Command) error {
 // reportSelftest writes the result, and returns an error if there was a fault or
 // if the test ended early.
 func reportSelftest(ctx context.Context, cmd *cobra.Command, r *selftest.Result, asJSON bool) error {
-	write := r.WriteText
-	if asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, r) }
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := printResult(cmd, asJSON, r, r.WriteText); err != nil {
 		return err
 	}
 	switch {
